@@ -1,0 +1,170 @@
+package segmenter
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/rivo/uniseg"
+)
+
+// Limit returns spans with every span whose length exceeds max cut into pieces
+// that do not, and never drops a non-space character. length counts the units,
+// usually tokens, of a string; it may be any function that is roughly
+// proportional to the size of its argument and need not be additive.
+//
+// A cut falls after the best boundary in the later half of what fits: the end
+// of a line, then of a sentence, of a clause, of a word; where a single word
+// is too long, between grapheme clusters. Only a single cluster that is itself
+// longer than max stays longer; clusters of more than 32 code points, beyond
+// the Stream-Safe Text Format of UAX #15, are cut between code points.
+func Limit(text string, spans []Span, max int, length func(string) int) []Span {
+	out := make([]Span, 0, len(spans))
+	for _, span := range spans {
+		out = limitSpan(out, text, span, max, length)
+	}
+	return out
+}
+
+func limitSpan(out []Span, text string, span Span, max int, length func(string) int) []Span {
+	size := span.End - span.Start
+	total := length(text[span.Start:span.End])
+	if total <= max {
+		return append(out, span)
+	}
+	guess := int(int64(size) * int64(max) / int64(total))
+	for span.Start < span.End {
+		fits := fit(text[span.Start:span.End], guess, max, length)
+		cut := span.End
+		if fits < span.End-span.Start {
+			cut = span.Start + bestCut(text[span.Start:span.End], fits)
+		}
+		piece := trim(text, Span{span.Start, cut})
+		for piece.End > piece.Start && length(text[piece.Start:piece.End]) > max {
+			// Not monotone here: a shorter prefix may still be too long.
+			shorter := bestCut(text[piece.Start:piece.End], (piece.End-piece.Start)/2)
+			if piece.Start+shorter >= piece.End {
+				break
+			}
+			cut = piece.Start + shorter
+			piece = trim(text, Span{piece.Start, cut})
+		}
+		if piece.Start < piece.End {
+			out = append(out, piece)
+		}
+		span = trim(text, Span{cut, span.End})
+	}
+	return out
+}
+
+// fit returns how many leading bytes of s are at most max long: guess is
+// doubled or halved until it brackets the answer, which is then bisected, so
+// that length never sees much more than fits.
+func fit(s string, guess, max int, length func(string) int) int {
+	lo, hi := 0, len(s)+1 // lo fits; hi does not, or lies past the end
+	for step := min(guess+1, len(s)); ; {
+		if at := runeFloor(s, step); length(s[:at]) <= max {
+			if lo = at; lo == len(s) {
+				return lo
+			}
+			step = min(step*2, len(s))
+		} else {
+			hi = step
+			break
+		}
+	}
+	for hi-lo > 1+lo/64 {
+		mid := runeFloor(s, lo+(hi-lo)/2)
+		if mid <= lo {
+			break
+		}
+		if length(s[:mid]) <= max {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
+	return lo
+}
+
+// runeFloor returns the last rune boundary of s at or before i.
+func runeFloor(s string, i int) int {
+	for back := 0; i > 0 && i < len(s) && back < utf8.UTFMax && !utf8.RuneStart(s[i]); back++ {
+		i--
+	}
+	return i
+}
+
+// bestCut returns where to cut s so that the first part has at most limit
+// bytes, or holds one grapheme cluster when none fits.
+func bestCut(s string, limit int) int {
+	if limit >= len(s) {
+		return len(s)
+	}
+	if cut := lastBoundary(s, limit, limit/2); cut > 0 {
+		return cut
+	}
+	if cut := lastBoundary(s, limit, 0); cut > 0 {
+		return cut
+	}
+	return clusterCut(s, limit)
+}
+
+// lastBoundary returns the last boundary of the best kind in s[from:limit],
+// or 0 where there is none.
+func lastBoundary(s string, limit, from int) int {
+	best, bestKind := 0, 0
+	prev := rune(' ')
+	for i, r := range s[:limit] {
+		if i > from {
+			if kind := cutKind(prev, r); kind >= bestKind && kind > 0 {
+				best, bestKind = i, kind
+			}
+		}
+		prev = r
+	}
+	// The character after the limit tells whether the limit itself is one.
+	if r, _ := utf8.DecodeRuneInString(s[limit:]); limit > from {
+		if kind := cutKind(prev, r); kind >= bestKind && kind > 0 {
+			best = limit
+		}
+	}
+	return best
+}
+
+// cutKind ranks the boundary between two characters: 4 after a line, 3 after
+// a sentence, 2 after a clause, 1 after a word, 0 for none.
+func cutKind(prev, next rune) int {
+	switch {
+	case prev == '\n':
+		return 4
+	case unicode.IsSpace(next) || prev > unicode.MaxASCII:
+		switch {
+		case strings.ContainsRune(".!?…。！？؟।॥۔", prev):
+			return 3
+		case strings.ContainsRune(";:,—、，；：،؛", prev):
+			return 2
+		}
+	}
+	if unicode.IsSpace(next) || unicode.IsSpace(prev) {
+		return 1
+	}
+	return 0
+}
+
+// streamSafe is the longest cluster that is kept whole, in code points.
+const streamSafe = 32
+
+// clusterCut returns the last boundary between grapheme clusters at or before
+// limit, else the end of the first cluster.
+func clusterCut(s string, limit int) int {
+	cut, state := 0, -1
+	for cut < len(s) {
+		cluster, _, _, next := uniseg.FirstGraphemeClusterInString(s[cut:min(len(s), cut+streamSafe*utf8.UTFMax)], state)
+		if cut > 0 && cut+len(cluster) > limit {
+			break
+		}
+		cut, state = cut+len(cluster), next
+	}
+	return cut
+}
