@@ -1,0 +1,47 @@
+// Package bag reads and writes labelled responses: the bags of multiple
+// instance learning.
+//
+// A bag is one response. A person says of the whole of it that it is compliant
+// or a violation; the utterances inside it, its instances, carry no label. A
+// bag file holds one JSON object a line:
+//
+//	{"id":"r1","label":"violation","response":"Of course. You fool."}
+//	{"id":"r2","label":"compliant","messages":[{"role":"assistant","content":"Of course."}]}
+//
+// For evaluation a bag may also say where its violation lies, by the index of
+// an instance ("witness") or by ranges of code points ("spans"). Training never
+// looks at them.
+package bag
+
+import "time"
+
+// Label is the coarse judgement of a whole bag.
+type Label string
+
+// The two labels. The paper calls them normal (+1) and anomalous (-1).
+const (
+	Compliant Label = "compliant"
+	Violation Label = "violation"
+)
+
+// Message is one turn of a dialogue. Only those of role "assistant" are
+// instances of the bag; the others are context.
+type Message struct {
+	Role    string `json:"role"`
+	Content string `json:"content"`
+}
+
+// Bag is one labelled response. Its text is in exactly one of Messages,
+// Instances and Response: the first of them that is not nil, else Response.
+type Bag struct {
+	ID        string
+	Label     Label
+	Response  string    // segmented into instances by Segments
+	Instances []string  // instances as given, never segmented again
+	Messages  []Message // a dialogue; the assistant's turns are segmented
+	Prompt    string    // what the response answers; "" when unknown
+	Rater     string    // who gave the label; "" when unknown
+	Time      *time.Time
+	Witness   *int     // index of the anomalous instance, evaluation only
+	Spans     [][2]int // anomalous ranges [start, end) of Response in code points, evaluation only
+}

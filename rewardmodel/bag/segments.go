@@ -1,0 +1,75 @@
+package bag
+
+import (
+	"unicode/utf8"
+
+	"github.com/assay-ai/assay/segmenter"
+)
+
+const roleAssistant = "assistant"
+
+// Segment is one instance of a bag with its place in the text that it is from.
+type Segment struct {
+	Text    string
+	Message int    // index into Messages, or into Instances, or 0
+	Span    [2]int // [start, end) in code points of that message, instance or response
+}
+
+// Segments returns the instances of the bag in document order: Instances as
+// they are given, else the utterances of the assistant's messages or of the
+// response. An utterance with length(text) > limit is split, never cut; a limit
+// of 0 sets none, and length may then be nil.
+func (b Bag) Segments(limit int, length func(string) int) []Segment {
+	switch {
+	case b.Messages != nil:
+		var out []Segment
+		for i, m := range b.Messages {
+			if m.Role == roleAssistant {
+				out = appendSegments(out, i, m.Content, limit, length)
+			}
+		}
+		return out
+	case b.Instances != nil:
+		out := make([]Segment, len(b.Instances))
+		for i, text := range b.Instances {
+			out[i] = Segment{Text: text, Message: i, Span: [2]int{0, utf8.RuneCountInString(text)}}
+		}
+		return out
+	}
+	return appendSegments(nil, 0, b.Response, limit, length)
+}
+
+func appendSegments(out []Segment, message int, text string, limit int, length func(string) int) []Segment {
+	spans := segmenter.Segment(text)
+	if limit > 0 {
+		spans = segmenter.Limit(text, spans, limit, length)
+	}
+	at, points := 0, 0 // a byte offset and the same place in code points
+	for _, s := range spans {
+		start := points + utf8.RuneCountInString(text[at:s.Start])
+		end := start + utf8.RuneCountInString(text[s.Start:s.End])
+		out = append(out, Segment{Text: text[s.Start:s.End], Message: message, Span: [2]int{start, end}})
+		at, points = s.End, end
+	}
+	return out
+}
+
+// Gold tells for each segment of the bag whether it is anomalous by the gold
+// marks: an instance is when a span overlaps it or it is the witness. It
+// returns nil when the bag carries no mark at all; a bag of label compliant
+// without marks has none that is anomalous.
+func (b Bag) Gold(segments []Segment) []bool {
+	if b.Witness == nil && b.Spans == nil && b.Label != Compliant {
+		return nil
+	}
+	gold := make([]bool, len(segments))
+	if w := b.Witness; w != nil && *w < len(gold) {
+		gold[*w] = true
+	}
+	for i, s := range segments {
+		for _, span := range b.Spans {
+			gold[i] = gold[i] || span[0] < s.Span[1] && s.Span[0] < span[1]
+		}
+	}
+	return gold
+}
