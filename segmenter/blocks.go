@@ -12,7 +12,7 @@ func (s *scanner) blocks() {
 		} else {
 			end += start + 1
 		}
-		s.sentences(start, end)
+		s.sentences(start, start, end)
 		start = end
 	}
 }

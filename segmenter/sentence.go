@@ -1,23 +1,106 @@
 package segmenter
 
-import "unicode/utf8"
+import (
+	"strings"
+	"unicode/utf8"
+)
 
-// sentences cuts the block of prose text[start:end].
-func (s *scanner) sentences(start, end int) {
+// sentences cuts the block of prose text[start:end]. Stops before body belong
+// to a list marker or the like and cut nothing.
+func (s *scanner) sentences(start, body, end int) {
 	from := start
-	for i := start; i < end; i++ {
-		if c := s.text[i]; c != '.' && c != '!' && c != '?' {
+	for i := body; i < end; {
+		if !marks[s.text[i]] {
+			i++
 			continue
 		}
-		j := i + 1
-		for j < end && (s.text[j] == '"' || s.text[j] == ')' || s.text[j] == '.' || s.text[j] == '!' || s.text[j] == '?') {
-			j++
+		if s.text[i] == '`' {
+			i = s.inlineCode(i, end)
+			continue
 		}
-		if j < end && s.text[j] == ' ' && j+1 < end && (s.text[j+1] < 'a' || s.text[j+1] > 'z') && utf8.RuneStart(s.text[j]) {
-			s.emit(from, j)
-			from = j
+		st, ok := s.stopAt(i, end)
+		if !ok {
+			_, n := utf8.DecodeRuneInString(s.text[i:end])
+			i += n
+			continue
 		}
-		i = j - 1
+		i = st.after
+		if cut := s.cut(max(from, body), st, end); cut > 0 {
+			s.emit(from, cut)
+			from, i = cut, cut
+		}
 	}
 	s.emit(from, end)
+}
+
+// stop is a run of stops and the quotes and brackets that close after it.
+type stop struct {
+	start, end int // the stops
+	after      int // the end of the closing characters
+	class      class
+	quoted     bool // a closing character ends direct speech
+}
+
+// stopAt returns the stop that begins at text[i].
+func (s *scanner) stopAt(i, end int) (stop, bool) {
+	st := stop{start: i, end: i, after: i}
+	dots := 0
+	for st.after < end {
+		r, n := utf8.DecodeRuneInString(s.text[st.after:end])
+		switch c := stopRune(r); {
+		case c != none:
+			if r == '.' {
+				dots++
+			}
+			st.class = max(st.class, c)
+			st.after += n
+			st.end = st.after
+			continue
+		case st.class == none:
+			return s.scriptStop(i, end)
+		case closes(r):
+			st.quoted = st.quoted || quotes(r)
+			st.after += n
+			continue
+		case r == ' ' && dots > 0 && st.after == st.end && s.spacedDot(st.after, end):
+			st.after++
+			continue
+		}
+		break
+	}
+	if dots > 1 && st.class == period {
+		st.class = ellipsis
+	}
+	return st, st.class != none
+}
+
+// spacedDot tells whether text[i:] continues an ellipsis written ". . .".
+func (s *scanner) spacedDot(i, end int) bool {
+	return i+1 < end && s.text[i+1] == '.' && (i+2 == end || s.text[i+2] == ' ' || s.text[i+2] == '.') &&
+		i >= 2 && s.text[i-2] == ' '
+}
+
+// scriptStop accepts the ASCII characters that end sentences in one script
+// alone: the Greek question mark and the Armenian full stop.
+func (s *scanner) scriptStop(i, end int) (stop, bool) {
+	r, _ := utf8.DecodeLastRuneInString(s.text[:i])
+	c := s.text[i]
+	ok := c == ';' && r >= 0x370 && r < 0x400 || c == ':' && r >= 0x530 && r < 0x590
+	return stop{start: i, end: i + 1, after: i + 1, class: final}, ok
+}
+
+// inlineCode returns the end of the code span that opens at text[i], or of its
+// backticks where it does not close soon: what is inside holds no sentences.
+func (s *scanner) inlineCode(i, end int) int {
+	const longest = 200 // bytes; bounds the work for text full of backticks
+	open := i
+	for i < end && s.text[i] == '`' {
+		i++
+	}
+	ticks := s.text[open:i]
+	limit := min(end, i+longest)
+	if at := strings.Index(s.text[i:limit], ticks); at >= 0 {
+		return i + at + len(ticks)
+	}
+	return i
 }

@@ -1,0 +1,85 @@
+package segmenter
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// attachedLen returns the length of the mark at the start of s that belongs to
+// the sentence before it, or 0.
+func attachedLen(s string) int {
+	if n := reference(s); n > 0 {
+		return n
+	}
+	if n := emoticon(s); n > 0 && standsAlone(s[n:]) {
+		return n
+	}
+	if n := emoji(s); n > 0 && standsAlone(s[n:]) {
+		return n
+	}
+	r, n := utf8.DecodeRuneInString(s)
+	if (r == '”' || r == '’' || r == ')' || r == ']' || r == '»' || (r == '"' || r == '\'')) && standsAlone(s[n:]) {
+		return n
+	}
+	return 0
+}
+
+func standsAlone(rest string) bool {
+	r, _ := utf8.DecodeRuneInString(rest)
+	return rest == "" || unicode.IsSpace(r)
+}
+
+// reference matches [12], [3, 4], [^note], [...].
+func reference(s string) int {
+	if s[0] != '[' {
+		return 0
+	}
+	for i := 1; i < len(s); i++ {
+		switch c := s[i]; {
+		case c == ']':
+			if i == 1 {
+				return 0
+			}
+			return i + 1
+		case isDigit(c) || strings.IndexByte("^.,;- ", c) >= 0 || c >= utf8.RuneSelf:
+		default:
+			return 0
+		}
+	}
+	return 0
+}
+
+// emoticon matches eyes, an optional nose and a mouth: :-) ;P =( <3
+func emoticon(s string) int {
+	if strings.HasPrefix(s, "<3") {
+		return 2
+	}
+	if strings.IndexByte(":;=8xX", s[0]) < 0 {
+		return 0
+	}
+	i := 1
+	if i < len(s) && strings.IndexByte("-o'^", s[i]) >= 0 {
+		i++
+	}
+	mouth := i
+	for i < len(s) && strings.IndexByte(")(][DPpO/|\\*3", s[i]) >= 0 {
+		i++
+	}
+	if i == mouth {
+		return 0
+	}
+	return i
+}
+
+// emoji matches pictographs with their joiners and modifiers.
+func emoji(s string) int {
+	n := 0
+	for i, r := range s {
+		if !unicode.Is(unicode.So, r) && !unicode.Is(unicode.Sk, r) && r != 0x200D && r != 0xFE0F {
+			break
+		}
+		n = i + utf8.RuneLen(r)
+	}
+	return n
+}

@@ -1,0 +1,323 @@
+package segmenter
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// cut returns where the sentence that began at from ends, given the stop st,
+// or 0 where the stop does not end it.
+func (s *scanner) cut(from int, st stop, end int) int {
+	next := s.skipSpace(st.after, end)
+	if next == end {
+		return 0 // the block ends anyway
+	}
+	if next == st.after {
+		if s.glued(st, end) {
+			return st.after
+		}
+		return 0
+	}
+	cut := s.attached(st.after, next, end)
+	if next = s.skipSpace(cut, end); next == end {
+		return 0
+	}
+	if s.ends(from, st, s.rightOf(next, end)) {
+		return cut
+	}
+	return 0
+}
+
+// right describes the text after a stop and white space.
+type right struct {
+	start int  // first character
+	word  int  // first character that opens no quote, bracket or emphasis
+	first rune // text[word]
+	end   int  // end of the block
+}
+
+func (s *scanner) rightOf(next, end int) right {
+	r := right{start: next, word: next, end: end}
+	for range 8 {
+		c, n := utf8.DecodeRuneInString(s.text[r.word:end])
+		r.first = c
+		if !opens(c) && !dash(c) {
+			break
+		}
+		r.word += n
+	}
+	return r
+}
+
+func dash(r rune) bool {
+	return r == '-' || r == '–' || r == '—' || r == '―' || r == '•' || r == ' '
+}
+
+// ends tells whether the stop st ends the sentence that began at from.
+func (s *scanner) ends(from int, st stop, r right) bool {
+	if strings.ContainsRune(",;:)]}”、，；：", r.first) {
+		return false
+	}
+	switch st.class {
+	case final:
+		return true
+	case exclaim:
+		return s.exclaimEnds(from, st, r)
+	case ellipsis:
+		return !unicode.IsLower(r.first) && s.hasWord(from, st.start)
+	default:
+		return s.periodEnds(from, st, r)
+	}
+}
+
+// exclaimEnds decides for "!" and "?". Before a small letter they end direct
+// speech, a name (Yahoo! and others) or a sentence written without capitals.
+func (s *scanner) exclaimEnds(from int, st stop, r right) bool {
+	if !unicode.IsLower(r.first) {
+		return !st.quoted || !s.speaker(r)
+	}
+	if st.after > st.end {
+		return false
+	}
+	if s.text[st.start] == '!' {
+		w := s.wordBefore(from, st.start)
+		first, _ := utf8.DecodeRuneInString(w)
+		return !unicode.IsUpper(first)
+	}
+	return true
+}
+
+// periodEnds decides for a single ".".
+func (s *scanner) periodEnds(from int, st stop, r right) bool {
+	w := s.wordBefore(from, st.start)
+	if w == "" {
+		return s.hasWord(from, st.start) && !unicode.IsLower(r.first)
+	}
+	closed := st.after > st.end
+	small, digit := unicode.IsLower(r.first), unicode.IsDigit(r.first)
+	if closed {
+		return !small && !(st.quoted && s.speaker(r))
+	}
+	if s.enumerator(from, st.start, w) {
+		return false
+	}
+	capital := startsUpper(w)
+	switch s.role(w, capital) {
+	case title:
+		return !small && !digit && w == "St" && s.starts(r)
+	case lead:
+		return false
+	case number:
+		return !digit && !small
+	case date:
+		return !digit && !small && s.starts(r)
+	case trail, place:
+		return !small && !digit && (s.starts(r) || w == "etc")
+	case clock:
+		return !small && s.starts(r)
+	}
+	if small {
+		return len(w) > 1 && !isDigit(w[0]) && !strings.Contains(w, ".") && hasVowel(w)
+	}
+	return true
+}
+
+// role looks w up and adds the abbreviations that have a form, not a list:
+// initials and dotted acronyms.
+func (s *scanner) role(w string, capital bool) role {
+	low := lower(w)
+	if r, ok := abbreviations[string(low.buf[:low.n])]; ok && low.n > 0 {
+		if (r == date || r == place) && !capital {
+			return ordinary
+		}
+		return r
+	}
+	if utf8.RuneCountInString(w) == 1 && letter(w) || dotted(w) {
+		return trail
+	}
+	return ordinary
+}
+
+// letter tells whether w begins with a letter of a script that abbreviates.
+func letter(w string) bool {
+	r, _ := utf8.DecodeRuneInString(w)
+	return unicode.IsLetter(r) && !spaceless(r)
+}
+
+// dotted tells whether w is a run of single letters between periods: U.S
+func dotted(w string) bool {
+	dot, run := false, 0
+	for _, r := range w {
+		switch {
+		case r == '.':
+			dot, run = true, 0
+		case run > 0 || !unicode.IsLetter(r):
+			return false
+		default:
+			run++
+		}
+	}
+	return dot
+}
+
+// enumerator tells whether w is all there is in the sentence yet, and counts:
+// the "2." of an item inside a line.
+func (s *scanner) enumerator(from, stop int, w string) bool {
+	if len(w) > 3 || s.skipSpace(from, stop) != stop-len(w) {
+		return false
+	}
+	for i := range len(w) {
+		if !isDigit(w[i]) {
+			return len(w) == 1
+		}
+	}
+	return true
+}
+
+// starts tells whether a word that begins sentences comes next.
+func (s *scanner) starts(r right) bool {
+	if !unicode.IsUpper(r.first) {
+		return unicode.IsLetter(r.first) && !unicode.IsLower(r.first)
+	}
+	low := lower(s.wordAt(r.word, r.end))
+	return low.in(starters)
+}
+
+// speaker tells whether a speaker and a verb of speech come next, which belong
+// to the direct speech before them.
+func (s *scanner) speaker(r right) bool {
+	w := s.wordAt(r.word, r.end)
+	at := r.word + len(w)
+	if w == "" || at >= r.end || s.text[at] != ' ' {
+		return false
+	}
+	low := lower(s.wordAt(at+1, r.end))
+	return low.in(speechVerbs)
+}
+
+// longestWord bounds how far a decision looks around, in bytes.
+const longestWord = 64
+
+// wordBefore returns the word that ends at text[stop:], with the periods,
+// hyphens and apostrophes inside it; empty where there is none or it is very
+// long.
+func (s *scanner) wordBefore(from, stop int) string {
+	i := stop
+	for i > from && stop-i <= longestWord {
+		r, n := utf8.DecodeLastRuneInString(s.text[from:i])
+		if !wordRune(r) && r != '.' {
+			break
+		}
+		i -= n
+	}
+	return strings.TrimLeft(s.text[i:stop], ".'’-")
+}
+
+// wordAt returns the letters and digits from text[i:].
+func (s *scanner) wordAt(i, end int) string {
+	start := i
+	for i < end && i-start <= longestWord {
+		r, n := utf8.DecodeRuneInString(s.text[i:end])
+		if !unicode.IsLetter(r) && !unicode.IsDigit(r) {
+			break
+		}
+		i += n
+	}
+	return s.text[start:i]
+}
+
+func wordRune(r rune) bool {
+	return unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r) || r == '\'' || r == '’' || r == '-'
+}
+
+// hasWord tells whether a letter or digit stands just before the stop or soon
+// before it, so that dots at the start of a sentence do not end it.
+func (s *scanner) hasWord(from, stop int) bool {
+	for i := stop; i > from && stop-i <= longestWord; {
+		r, n := utf8.DecodeLastRuneInString(s.text[from:i])
+		if unicode.IsLetter(r) || unicode.IsDigit(r) {
+			return true
+		}
+		i -= n
+	}
+	return stop-from > longestWord
+}
+
+// glued decides for a stop with no white space after it.
+func (s *scanner) glued(st stop, end int) bool {
+	next, _ := utf8.DecodeRuneInString(s.text[st.after:end])
+	prev, _ := utf8.DecodeLastRuneInString(s.text[:st.start])
+	if st.class == final {
+		return !strings.ContainsRune("，、；：,;:", next) && !(st.after > st.end && spaceless(next) && s.reported(st.after, end))
+	}
+	if spaceless(prev) && spaceless(next) {
+		return st.class != ellipsis
+	}
+	if st.after > st.end || !unicode.IsUpper(next) || !unicode.IsLower(prev) {
+		return false
+	}
+	w := s.wordAt(st.after, end)
+	low := lower(w)
+	return low.in(starters) && len(s.wordBefore(0, st.start)) > 1
+}
+
+// reported tells whether the text after a closing quote reports the speech:
+// Japanese と and って, Chinese 说, 道, 问 after a pronoun.
+func (s *scanner) reported(i, end int) bool {
+	rest := s.text[i:min(end, i+12)]
+	if strings.HasPrefix(rest, "と") || strings.HasPrefix(rest, "って") {
+		return true
+	}
+	return strings.ContainsAny(rest, "说說道问問")
+}
+
+// attached returns the end of what follows a stop after a space and still
+// belongs to its sentence: reference marks, emoticons, stray closing marks.
+func (s *scanner) attached(after, next, end int) int {
+	for range 16 {
+		n := attachedLen(s.text[next:min(end, next+24)])
+		if n == 0 {
+			break
+		}
+		after = next + n
+		if next = s.skipSpace(after, end); next == after || next == end {
+			break
+		}
+	}
+	return after
+}
+
+func (s *scanner) skipSpace(i, end int) int {
+	for i < end {
+		if c := s.text[i]; c == ' ' || c >= '\t' && c <= '\r' {
+			i++
+			continue
+		} else if c < utf8.RuneSelf {
+			break
+		}
+		r, n := utf8.DecodeRuneInString(s.text[i:end])
+		if !unicode.IsSpace(r) {
+			break
+		}
+		i += n
+	}
+	return i
+}
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
+
+func startsUpper(w string) bool {
+	r, _ := utf8.DecodeRuneInString(w)
+	return unicode.IsUpper(r)
+}
+
+// hasVowel tells a word from an abbreviation made of consonants.
+func hasVowel(w string) bool {
+	for _, r := range w {
+		if r >= utf8.RuneSelf || strings.ContainsRune("aeiouyAEIOUY", r) {
+			return true
+		}
+	}
+	return false
+}
