@@ -1,0 +1,275 @@
+// Package checkpoint reads and writes checkpoint folders in the layout of
+// Hugging Face's transformers: config.json, safetensors weights in one file or
+// sharded, tokenizer files, and assay.json with what a reward model adds (its
+// decision threshold, its version, the checksums of the folder).
+//
+// Open reads and checks headers only. Weights are read one tensor at a time,
+// straight into the caller's memory, so that a model is never held twice:
+//
+//	ckpt, err := checkpoint.Open(dir)
+//	for _, spec := range checkpoint.Specs(ckpt.Config, ckpt.HasClassifier()) {
+//		weights, err := ckpt.Float32(spec.Name)
+//	}
+//
+// A file is taken for hostile until it has been checked: whatever is wrong
+// with it becomes one error that names the file and the tensor or field.
+package checkpoint
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// maxConfig bounds config.json and assay.json, in bytes.
+const maxConfig = 8 << 20
+
+// Checkpoint is an open checkpoint folder. Its methods are safe for concurrent
+// use, Close excepted. It stays readable when Write replaces the folder.
+type Checkpoint struct {
+	// Dir is the folder as given to Open.
+	Dir string
+	// Config is the validated config.json.
+	Config Config
+	// Manifest is assay.json; for a folder without one, a manifest with the
+	// default threshold and nothing else. It is never nil.
+	Manifest *Manifest
+
+	folder  *folder
+	shards  []*shard
+	tensors map[string]located // by stored name
+	alias   map[string]string  // canonical to stored name
+}
+
+// TensorInfo describes a stored tensor.
+type TensorInfo struct {
+	Name  string // as stored
+	DType DType
+	Shape []int // empty for a scalar
+}
+
+// Elements is the product of the shape.
+func (t TensorInfo) Elements() int {
+	n := 1
+	for _, d := range t.Shape {
+		n *= d
+	}
+	return n
+}
+
+// Bytes is the size of the tensor's data.
+func (t TensorInfo) Bytes() int { return t.Elements() * t.DType.Size() }
+
+// Open reads config.json, assay.json and the headers of the weights, and
+// checks that every tensor of the architecture is there with the shape that
+// the configuration implies and a type of float. It loads no weights. The
+// caller closes the checkpoint.
+//
+// The error wraps ErrDamaged, ErrUnsupported or fs.ErrNotExist.
+func Open(dir string) (*Checkpoint, error) {
+	c, err := open(survivor(dir))
+	if err != nil {
+		return nil, fmt.Errorf("checkpoint %s: %w", dir, err)
+	}
+	c.Dir = dir
+	return c, nil
+}
+
+func open(dir string) (*Checkpoint, error) {
+	f, err := openFolder(dir)
+	if err != nil {
+		return nil, err
+	}
+	c := &Checkpoint{folder: f}
+	if err := c.load(); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}
+
+func (c *Checkpoint) load() error {
+	data, err := c.folder.read("config.json", maxConfig)
+	if err != nil {
+		return err
+	}
+	if c.Config, err = parseConfig(data); err != nil {
+		return err
+	}
+	if c.Manifest, err = readManifest(c.folder, c.Config); err != nil {
+		return err
+	}
+	tensors, shards, err := openWeights(c.folder)
+	c.shards = shards
+	if err != nil {
+		return err
+	}
+	c.tensors = make(map[string]located, len(tensors))
+	for _, t := range tensors {
+		c.tensors[t.name] = t
+	}
+	if c.Config.Architecture == "" {
+		c.Config.Architecture = c.guessArchitecture()
+	}
+	return c.resolve()
+}
+
+// guessArchitecture is for a config.json without architectures.
+func (c *Checkpoint) guessArchitecture() string {
+	_, classified := c.tensors[c.Config.headName()+".weight"]
+	switch {
+	case c.Config.ModelType == Roberta && classified:
+		return "RobertaForSequenceClassification"
+	case c.Config.ModelType == Roberta:
+		return "RobertaModel"
+	case classified:
+		return "BertForSequenceClassification"
+	}
+	return "BertModel"
+}
+
+// resolve finds the stored name of each tensor that the model needs, or may
+// use, and checks its shape and type.
+func (c *Checkpoint) resolve() error {
+	arch := architectures[c.Config.Architecture]
+	prefix := arch.prefix
+	for _, p := range []string{arch.prefix, "", c.Config.ModelType + "."} {
+		if _, ok := c.tensors[p+"embeddings.word_embeddings.weight"]; ok {
+			prefix = p
+			break
+		}
+	}
+	required := len(Specs(c.Config, arch.classifier))
+	specs := Specs(c.Config, true)
+	c.alias = make(map[string]string, len(specs))
+	for i, spec := range specs {
+		name := storedName(prefix, spec.Name)
+		t, ok := c.tensors[name]
+		if legacy, named := legacyName(name); !ok && named {
+			t, ok = c.tensors[legacy]
+		}
+		// What a base model keeps under the names of the classifier is
+		// another head's; only its pooler can be used.
+		if i >= required && !strings.HasPrefix(spec.Name, "pooler.") {
+			continue
+		}
+		if !ok && i >= required {
+			continue
+		}
+		if !ok {
+			return fmt.Errorf("tensor %q is missing, which %s needs: %w", name, c.Config.Architecture, ErrDamaged)
+		}
+		if !slices.Equal(t.shape, spec.Shape) {
+			return fmt.Errorf("%s: tensor %q has shape %v, but config.json implies %v: %w", t.shard.name, t.name, t.shape, spec.Shape, ErrDamaged)
+		}
+		if !t.dtype.Float() {
+			return fmt.Errorf("%s: tensor %q is %s; weights must be F32, F16 or BF16: %w", t.shard.name, t.name, t.dtype, ErrUnsupported)
+		}
+		c.alias[spec.Name] = t.name
+	}
+	return nil
+}
+
+// Close closes the files. Reads fail after it.
+func (c *Checkpoint) Close() error {
+	errs := []error{c.folder.close()}
+	for _, s := range c.shards {
+		errs = append(errs, s.file.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// HasClassifier tells whether the checkpoint is a sequence classifier. A base
+// model is not, and gets a fresh head in training.
+func (c *Checkpoint) HasClassifier() bool {
+	return architectures[c.Config.Architecture].classifier
+}
+
+// Labels returns the index of each label in the logits. Names are matched in
+// any case and order; failing that, index 0 is the violation. With one logit
+// single is true, both indices are 0, and the probability of a violation is
+// sigmoid(-logit). More than two labels are an error that wraps
+// ErrUnsupported.
+func (c *Checkpoint) Labels() (violation, compliant int, single bool, err error) {
+	switch c.Config.NumLabels {
+	case 1:
+		return 0, 0, true, nil
+	case 2:
+	default:
+		return 0, 0, false, fmt.Errorf("checkpoint %s: config.json: %d labels in id2label; a reward model has one or two: %w", c.Dir, c.Config.NumLabels, ErrUnsupported)
+	}
+	if c.Config.violation() == 1 {
+		return 1, 0, false, nil
+	}
+	return 0, 1, false, nil
+}
+
+// MaxLength is the longest sequence in tokens, special tokens included: the
+// manifest's max_length, else as many as the model has positions for.
+func (c *Checkpoint) MaxLength() int {
+	if c.Manifest.MaxLength > 0 {
+		return c.Manifest.MaxLength
+	}
+	return c.Config.positions()
+}
+
+// Tensors lists every stored tensor by name, those that the model does not use
+// included.
+func (c *Checkpoint) Tensors() []TensorInfo {
+	list := make([]TensorInfo, 0, len(c.tensors))
+	for _, t := range c.tensors {
+		list = append(list, t.info())
+	}
+	slices.SortFunc(list, func(a, b TensorInfo) int { return cmp.Compare(a.Name, b.Name) })
+	return list
+}
+
+// Name returns the stored name of a canonical one (see TensorSpec); ok is
+// false when the checkpoint holds no such tensor.
+func (c *Checkpoint) Name(canonical string) (stored string, ok bool) {
+	stored, ok = c.alias[canonical]
+	return stored, ok
+}
+
+// Info describes the tensor of a canonical or stored name; ok is false when
+// there is none.
+func (c *Checkpoint) Info(name string) (info TensorInfo, ok bool) {
+	t, err := c.find(name)
+	return t.info(), err == nil
+}
+
+// find looks a name up, canonical names first.
+func (c *Checkpoint) find(name string) (located, error) {
+	if stored, ok := c.alias[name]; ok {
+		name = stored
+	}
+	t, ok := c.tensors[name]
+	if !ok {
+		return located{}, fmt.Errorf("checkpoint %s: tensor %q: %w", c.Dir, name, ErrNoTensor)
+	}
+	return t, nil
+}
+
+func (t stored) info() TensorInfo {
+	return TensorInfo{Name: t.name, DType: t.dtype, Shape: slices.Clone(t.shape)}
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+// survivor is dir, or where Write has set it aside when a crash between its
+// two renames left no dir.
+func survivor(dir string) string {
+	if exists(dir) || !exists(asideName(dir)) {
+		return dir
+	}
+	return asideName(dir)
+}
+
+// asideName is beside dir, hidden.
+func asideName(dir string) string {
+	dir = filepath.Clean(dir)
+	return filepath.Join(filepath.Dir(dir), "."+filepath.Base(dir)+".old")
+}

@@ -1,0 +1,342 @@
+package checkpoint
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// The model types that can be run.
+const (
+	Roberta = "roberta"
+	Bert    = "bert"
+)
+
+// The activations that an encoder must know, under one name each.
+const (
+	// GELU is x*Phi(x) with the error function.
+	GELU = "gelu"
+	// GELUTanh is the tanh approximation of GELU.
+	GELUTanh = "gelu_tanh"
+	// ReLU is max(x, 0).
+	ReLU = "relu"
+)
+
+// Bounds on what a configuration may ask for. They lie far above every
+// published model and keep all products of dimensions within an int64.
+const (
+	maxHidden       = 1 << 16
+	maxIntermediate = 1 << 18
+	maxLayers       = 1 << 10
+	maxVocab        = 1 << 24
+	maxPositions    = 1 << 20
+	maxTypeVocab    = 1 << 16
+	maxLabels       = 1 << 16
+)
+
+// Config is what an encoder needs of config.json. A Config made by hand needs
+// every field except Architecture, Labels and the dropouts; Write fills those.
+type Config struct {
+	Architecture string // class in transformers, e.g. "RobertaForSequenceClassification"
+	ModelType    string // Roberta or Bert
+
+	HiddenSize   int // width of a token's vector
+	Layers       int
+	Heads        int // attention heads; divides HiddenSize
+	Intermediate int // width of the feed-forward layer
+	Vocab        int
+	MaxPositions int // rows of the position embedding
+	TypeVocab    int
+	PadID        int // RoBERTa numbers positions from PadID+1
+
+	LayerNormEps float64
+	HiddenAct    string // GELU, GELUTanh or ReLU
+
+	HiddenDropout     float64 // [0,1), in training only
+	AttentionDropout  float64
+	ClassifierDropout float64
+
+	NumLabels int
+	Labels    []string // by index; len is NumLabels
+
+	raw map[string]jsontext.Value // config.json as read, so that Write keeps what it does not know
+}
+
+// architecture says how a class of transformers stores its encoder.
+type architecture struct {
+	modelType  string
+	prefix     string
+	classifier bool
+}
+
+// architectures are the classes of transformers that can be opened.
+var architectures = map[string]architecture{
+	"RobertaForSequenceClassification": {Roberta, "roberta.", true},
+	"RobertaForMaskedLM":               {Roberta, "roberta.", false},
+	"RobertaModel":                     {Roberta, "", false},
+	"BertForSequenceClassification":    {Bert, "bert.", true},
+	"BertForMaskedLM":                  {Bert, "bert.", false},
+	"BertForPreTraining":               {Bert, "bert.", false},
+	"BertModel":                        {Bert, "", false},
+}
+
+// activations maps the spellings of transformers to ours.
+var activations = map[string]string{
+	"gelu":              GELU,
+	"gelu_python":       GELU,
+	"gelu_new":          GELUTanh,
+	"gelu_fast":         GELUTanh,
+	"gelu_pytorch_tanh": GELUTanh,
+	"relu":              ReLU,
+}
+
+// configFile is config.json; a nil pointer is an absent or null field, for
+// which transformers has a default.
+type configFile struct {
+	Architectures    []string                  `json:"architectures"`
+	ModelType        *string                   `json:"model_type"`
+	HiddenSize       *int                      `json:"hidden_size"`
+	Layers           *int                      `json:"num_hidden_layers"`
+	Heads            *int                      `json:"num_attention_heads"`
+	Intermediate     *int                      `json:"intermediate_size"`
+	Vocab            *int                      `json:"vocab_size"`
+	MaxPositions     *int                      `json:"max_position_embeddings"`
+	TypeVocab        *int                      `json:"type_vocab_size"`
+	PadID            *int                      `json:"pad_token_id"`
+	Eps              *float64                  `json:"layer_norm_eps"`
+	HiddenAct        jsontext.Value            `json:"hidden_act"`
+	HiddenDropout    *float64                  `json:"hidden_dropout_prob"`
+	AttentionDropout *float64                  `json:"attention_probs_dropout_prob"`
+	HeadDropout      *float64                  `json:"classifier_dropout"`
+	NumLabels        *int                      `json:"num_labels"`
+	ID2Label         map[string]jsontext.Value `json:"id2label"`
+	Position         *string                   `json:"position_embedding_type"`
+	IsDecoder        *bool                     `json:"is_decoder"`
+	CrossAttention   *bool                     `json:"add_cross_attention"`
+	Pruned           map[string]jsontext.Value `json:"pruned_heads"`
+	Quantization     jsontext.Value            `json:"quantization_config"`
+}
+
+// parseConfig reads a config.json. Fields that it does not know are kept but
+// not looked at. The architecture stays empty when the file names none.
+func parseConfig(data []byte) (Config, error) {
+	var file configFile
+	if err := json.Unmarshal(data, &file); err != nil {
+		return Config{}, fmt.Errorf("config.json: %w: %w", err, ErrDamaged)
+	}
+	cfg := Config{}
+	if err := json.Unmarshal(data, &cfg.raw); err != nil {
+		return Config{}, fmt.Errorf("config.json: %w: %w", err, ErrDamaged)
+	}
+	if err := cfg.setFamily(file); err != nil {
+		return Config{}, err
+	}
+
+	vocab, types, pad := 30522, 2, 0
+	if cfg.ModelType == Roberta {
+		vocab, pad = 50265, 1
+	}
+	cfg.HiddenSize = or(file.HiddenSize, 768)
+	cfg.Layers = or(file.Layers, 12)
+	cfg.Heads = or(file.Heads, 12)
+	cfg.Intermediate = or(file.Intermediate, 3072)
+	cfg.Vocab = or(file.Vocab, vocab)
+	cfg.MaxPositions = or(file.MaxPositions, 512)
+	cfg.TypeVocab = or(file.TypeVocab, types)
+	cfg.PadID = or(file.PadID, pad)
+	cfg.LayerNormEps = or(file.Eps, 1e-12)
+	cfg.HiddenDropout = or(file.HiddenDropout, 0.1)
+	cfg.AttentionDropout = or(file.AttentionDropout, 0.1)
+	cfg.ClassifierDropout = or(file.HeadDropout, cfg.HiddenDropout)
+
+	if err := cfg.setActivation(file.HiddenAct); err != nil {
+		return Config{}, err
+	}
+	if err := cfg.setLabels(file); err != nil {
+		return Config{}, err
+	}
+	if err := refuseVariants(file); err != nil {
+		return Config{}, err
+	}
+	if err := cfg.validate(); err != nil {
+		return Config{}, fmt.Errorf("config.json: %w", err)
+	}
+	return cfg, nil
+}
+
+func or[T any](value *T, fallback T) T {
+	if value == nil {
+		return fallback
+	}
+	return *value
+}
+
+// setFamily settles the model type and the architecture.
+func (cfg *Config) setFamily(file configFile) error {
+	cfg.ModelType = or(file.ModelType, "")
+	if len(file.Architectures) > 0 {
+		cfg.Architecture = file.Architectures[0]
+		known, ok := architectures[cfg.Architecture]
+		if !ok {
+			return fmt.Errorf("config.json: architectures: %q cannot be run; use a RoBERTa or BERT encoder or sequence classifier: %w", cfg.Architecture, ErrUnsupported)
+		}
+		if cfg.ModelType == "" {
+			cfg.ModelType = known.modelType
+		}
+		if known.modelType != cfg.ModelType && (cfg.ModelType == Roberta || cfg.ModelType == Bert) {
+			return fmt.Errorf("config.json: model_type %q does not fit architectures %q: %w", cfg.ModelType, cfg.Architecture, ErrDamaged)
+		}
+	}
+	switch cfg.ModelType {
+	case Roberta, Bert:
+		return nil
+	case "":
+		return fmt.Errorf(`config.json: model_type is missing; it must be "roberta" or "bert": %w`, ErrUnsupported)
+	}
+	return fmt.Errorf(`config.json: model_type %q cannot be run; it must be "roberta" or "bert": %w`, cfg.ModelType, ErrUnsupported)
+}
+
+func (cfg *Config) setActivation(raw jsontext.Value) error {
+	name := "gelu"
+	if len(raw) > 0 && raw.Kind() != 'n' {
+		if err := json.Unmarshal(raw, &name); err != nil {
+			return fmt.Errorf("config.json: hidden_act must be a string: %w", ErrDamaged)
+		}
+	}
+	act, ok := activations[name]
+	if !ok {
+		return fmt.Errorf("config.json: hidden_act %q cannot be run; known are gelu, gelu_new, gelu_fast, gelu_pytorch_tanh and relu: %w", name, ErrUnsupported)
+	}
+	cfg.HiddenAct = act
+	return nil
+}
+
+// setLabels reads id2label and num_labels. As in transformers, two labels
+// without a name are the default, and num_labels wins over an id2label of
+// another length.
+func (cfg *Config) setLabels(file configFile) error {
+	cfg.NumLabels = or(file.NumLabels, max(len(file.ID2Label), 0))
+	if file.NumLabels == nil && len(file.ID2Label) == 0 {
+		cfg.NumLabels = 2
+	}
+	if cfg.NumLabels < 1 || cfg.NumLabels > maxLabels {
+		return fmt.Errorf("config.json: num_labels is %d; it must be 1 to %d: %w", cfg.NumLabels, maxLabels, ErrDamaged)
+	}
+	cfg.Labels = make([]string, cfg.NumLabels)
+	for i := range cfg.Labels {
+		cfg.Labels[i] = "LABEL_" + strconv.Itoa(i)
+	}
+	if len(file.ID2Label) != cfg.NumLabels {
+		return nil
+	}
+	for key, value := range file.ID2Label {
+		i, err := strconv.Atoi(key)
+		if err != nil || i < 0 || i >= cfg.NumLabels || strconv.Itoa(i) != key {
+			return fmt.Errorf("config.json: id2label: key %q is not one of 0 to %d: %w", key, cfg.NumLabels-1, ErrDamaged)
+		}
+		var name string
+		if json.Unmarshal(value, &name) != nil {
+			name = string(bytes.TrimSpace(value)) // a number or a boolean as label
+		}
+		cfg.Labels[i] = name
+	}
+	return nil
+}
+
+// refuseVariants names the settings that change the computation in ways that
+// the encoder does not follow.
+func refuseVariants(file configFile) error {
+	unsupported := func(format string, args ...any) error {
+		return fmt.Errorf("config.json: "+format+": %w", append(args, ErrUnsupported)...)
+	}
+	switch {
+	case file.Position != nil && *file.Position != "absolute":
+		return unsupported("position_embedding_type %q cannot be run; it must be \"absolute\"", *file.Position)
+	case or(file.IsDecoder, false):
+		return unsupported("is_decoder is true; only an encoder can be run")
+	case or(file.CrossAttention, false):
+		return unsupported("add_cross_attention is true; only an encoder can be run")
+	case len(file.Pruned) > 0:
+		return unsupported("pruned_heads is not empty; save the model with whole heads")
+	case len(file.Quantization) > 0 && file.Quantization.Kind() != 'n':
+		return unsupported("quantization_config is set; use the weights in float32, float16 or bfloat16")
+	}
+	return nil
+}
+
+// validate checks ranges and how the fields fit together.
+func (cfg *Config) validate() error {
+	for _, field := range []struct {
+		name             string
+		value, low, high int
+	}{
+		{"hidden_size", cfg.HiddenSize, 1, maxHidden},
+		{"num_hidden_layers", cfg.Layers, 1, maxLayers},
+		{"num_attention_heads", cfg.Heads, 1, maxHidden},
+		{"intermediate_size", cfg.Intermediate, 1, maxIntermediate},
+		{"vocab_size", cfg.Vocab, 1, maxVocab},
+		{"max_position_embeddings", cfg.MaxPositions, 1, maxPositions},
+		{"type_vocab_size", cfg.TypeVocab, 1, maxTypeVocab},
+		{"num_labels", cfg.NumLabels, 1, maxLabels},
+	} {
+		if field.value < field.low || field.value > field.high {
+			return fmt.Errorf("%s is %d; it must be %d to %d: %w", field.name, field.value, field.low, field.high, ErrDamaged)
+		}
+	}
+	if cfg.HiddenSize%cfg.Heads != 0 {
+		return fmt.Errorf("hidden_size %d is not a multiple of num_attention_heads %d: %w", cfg.HiddenSize, cfg.Heads, ErrDamaged)
+	}
+	if cfg.PadID < 0 || cfg.PadID >= cfg.Vocab {
+		return fmt.Errorf("pad_token_id is %d; it must be 0 to vocab_size-1: %w", cfg.PadID, ErrDamaged)
+	}
+	if cfg.positions() < 3 {
+		return fmt.Errorf("max_position_embeddings %d leaves room for %d tokens; it takes at least 3: %w", cfg.MaxPositions, cfg.positions(), ErrDamaged)
+	}
+	if !(cfg.LayerNormEps > 0 && cfg.LayerNormEps <= 1) {
+		return fmt.Errorf("layer_norm_eps is %v; it must be above 0 and at most 1: %w", cfg.LayerNormEps, ErrDamaged)
+	}
+	for name, p := range map[string]float64{
+		"hidden_dropout_prob":          cfg.HiddenDropout,
+		"attention_probs_dropout_prob": cfg.AttentionDropout,
+		"classifier_dropout":           cfg.ClassifierDropout,
+	} {
+		if math.IsNaN(p) || p < 0 || p >= 1 {
+			return fmt.Errorf("%s is %v; it must be in [0,1): %w", name, p, ErrDamaged)
+		}
+	}
+	if cfg.HiddenAct != GELU && cfg.HiddenAct != GELUTanh && cfg.HiddenAct != ReLU {
+		return fmt.Errorf("hidden_act %q cannot be run: %w", cfg.HiddenAct, ErrUnsupported)
+	}
+	return nil
+}
+
+// positions is the longest sequence, special tokens included. RoBERTa keeps
+// the rows up to the padding id unused.
+func (cfg Config) positions() int {
+	if cfg.ModelType == Roberta {
+		return cfg.MaxPositions - cfg.PadID - 1
+	}
+	return cfg.MaxPositions
+}
+
+// index returns where a label of that name stands, -1 when there is none.
+func (cfg Config) index(label string) int {
+	return slices.IndexFunc(cfg.Labels, func(name string) bool {
+		return strings.EqualFold(strings.TrimSpace(name), label)
+	})
+}
+
+// violation is the index of the violation among two labels. One name that
+// matches settles both; two names that contradict each other do not.
+func (cfg Config) violation() int {
+	if cfg.index("violation") == 1 || cfg.index("violation") < 0 && cfg.index("compliant") == 0 {
+		return 1
+	}
+	return 0
+}

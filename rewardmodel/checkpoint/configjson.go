@@ -1,0 +1,95 @@
+package checkpoint
+
+import (
+	"fmt"
+	"maps"
+	"strconv"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// forWriting returns cfg as the sequence classifier that Write stores, with
+// the labels in the order of the contract: violation, compliant; one logit
+// speaks for compliant.
+func (cfg Config) forWriting() (Config, error) {
+	if cfg.ModelType != Roberta && cfg.ModelType != Bert {
+		return Config{}, fmt.Errorf(`model_type %q cannot be written; it must be "roberta" or "bert": %w`, cfg.ModelType, ErrUnsupported)
+	}
+	if cfg.NumLabels != 1 && cfg.NumLabels != 2 {
+		return Config{}, fmt.Errorf("num_labels is %d; a reward model has one or two labels: %w", cfg.NumLabels, ErrUnsupported)
+	}
+	cfg.Architecture = "BertForSequenceClassification"
+	if cfg.ModelType == Roberta {
+		cfg.Architecture = "RobertaForSequenceClassification"
+	}
+	cfg.Labels = []string{"violation", "compliant"}[2-cfg.NumLabels:]
+	return cfg, cfg.validate()
+}
+
+// marshal is config.json: the file as read, less what speaks of where it came
+// from, with every field of cfg over it.
+func (cfg Config) marshal(dtype DType) ([]byte, error) {
+	out := map[string]any{}
+	var family string
+	if raw, ok := cfg.raw["model_type"]; ok {
+		_ = json.Unmarshal(raw, &family) // not a string: another family
+	}
+	if family == "" || family == cfg.ModelType {
+		for name, value := range cfg.raw {
+			out[name] = value
+		}
+	}
+	for _, name := range []string{"num_labels", "_name_or_path", "auto_map", "problem_type", "quantization_config"} {
+		delete(out, name)
+	}
+
+	names, indices := map[string]string{}, map[string]int{}
+	for i, label := range cfg.Labels {
+		names[strconv.Itoa(i)] = label
+		indices[label] = i
+	}
+	maps.Copy(out, map[string]any{
+		"architectures":                []string{cfg.Architecture},
+		"model_type":                   cfg.ModelType,
+		"hidden_size":                  cfg.HiddenSize,
+		"num_hidden_layers":            cfg.Layers,
+		"num_attention_heads":          cfg.Heads,
+		"intermediate_size":            cfg.Intermediate,
+		"vocab_size":                   cfg.Vocab,
+		"max_position_embeddings":      cfg.MaxPositions,
+		"type_vocab_size":              cfg.TypeVocab,
+		"pad_token_id":                 cfg.PadID,
+		"layer_norm_eps":               cfg.LayerNormEps,
+		"hidden_act":                   cfg.activation(),
+		"hidden_dropout_prob":          cfg.HiddenDropout,
+		"attention_probs_dropout_prob": cfg.AttentionDropout,
+		"classifier_dropout":           cfg.ClassifierDropout,
+		"id2label":                     names,
+		"label2id":                     indices,
+		"dtype":                        dtype.torchName(),
+		"torch_dtype":                  dtype.torchName(), // the name before transformers 4.56
+	})
+	return marshalFile(out)
+}
+
+// activation is the spelling of the file as read, else that of transformers.
+func (cfg Config) activation() string {
+	var name string
+	if raw, ok := cfg.raw["hidden_act"]; ok && json.Unmarshal(raw, &name) == nil && activations[name] == cfg.HiddenAct {
+		return name
+	}
+	if cfg.HiddenAct == GELUTanh {
+		return "gelu_pytorch_tanh"
+	}
+	return cfg.HiddenAct
+}
+
+// marshalFile is JSON as people read it, with names in a fixed order.
+func marshalFile(v any) ([]byte, error) {
+	data, err := json.Marshal(v, json.Deterministic(true), jsontext.WithIndent("  "))
+	if err != nil {
+		return nil, err
+	}
+	return append(data, '\n'), nil
+}

@@ -1,0 +1,95 @@
+package checkpoint
+
+import (
+	"fmt"
+	"strings"
+)
+
+// TensorSpec is a tensor that a model of some configuration needs: its
+// canonical name and its shape.
+//
+// Canonical names are those of a Hugging Face encoder without the prefix of
+// its family: "embeddings.word_embeddings.weight",
+// "encoder.layer.3.attention.self.query.weight", and for the classifier
+// "classifier.dense.weight", "classifier.out_proj.weight" (RoBERTa) or
+// "pooler.dense.weight", "classifier.weight" (BERT). A matrix is
+// [out, in], a bias or norm [out].
+type TensorSpec struct {
+	Name  string
+	Shape []int
+}
+
+// Specs returns the tensors of cfg's encoder in the order of the forward pass
+// and, with withClassifier, those of the classifier after them. It allocates
+// in proportion to cfg.Layers, which Open bounds.
+func Specs(cfg Config, withClassifier bool) []TensorSpec {
+	h, f := cfg.HiddenSize, cfg.Intermediate
+	var specs []TensorSpec
+	add := func(name string, shape ...int) {
+		specs = append(specs, TensorSpec{Name: name, Shape: shape})
+	}
+	linear := func(name string, out, in int) {
+		add(name+".weight", out, in)
+		add(name+".bias", out)
+	}
+	norm := func(name string) {
+		add(name+".weight", h)
+		add(name+".bias", h)
+	}
+
+	add("embeddings.word_embeddings.weight", cfg.Vocab, h)
+	add("embeddings.position_embeddings.weight", cfg.MaxPositions, h)
+	add("embeddings.token_type_embeddings.weight", cfg.TypeVocab, h)
+	norm("embeddings.LayerNorm")
+	for i := range cfg.Layers {
+		layer := fmt.Sprintf("encoder.layer.%d.", i)
+		linear(layer+"attention.self.query", h, h)
+		linear(layer+"attention.self.key", h, h)
+		linear(layer+"attention.self.value", h, h)
+		linear(layer+"attention.output.dense", h, h)
+		norm(layer + "attention.output.LayerNorm")
+		linear(layer+"intermediate.dense", f, h)
+		linear(layer+"output.dense", h, f)
+		norm(layer + "output.LayerNorm")
+	}
+	if !withClassifier {
+		return specs
+	}
+	if cfg.ModelType == Roberta {
+		linear("classifier.dense", h, h)
+		linear("classifier.out_proj", cfg.NumLabels, h)
+		return specs
+	}
+	linear("pooler.dense", h, h)
+	linear("classifier", cfg.NumLabels, h)
+	return specs
+}
+
+// headName is the canonical name of the matrix whose rows are the labels.
+func (cfg Config) headName() string {
+	if cfg.ModelType == Roberta {
+		return "classifier.out_proj"
+	}
+	return "classifier"
+}
+
+// storedName is the name under which transformers stores a canonical tensor
+// in a model whose encoder lies under prefix.
+func storedName(prefix, canonical string) string {
+	if strings.HasPrefix(canonical, "classifier.") {
+		return canonical
+	}
+	return prefix + canonical
+}
+
+// legacyName is how checkpoints converted from TensorFlow name the weight and
+// bias of a LayerNorm; ok is false for any other tensor.
+func legacyName(name string) (legacy string, ok bool) {
+	if stem, found := strings.CutSuffix(name, ".LayerNorm.weight"); found {
+		return stem + ".LayerNorm.gamma", true
+	}
+	if stem, found := strings.CutSuffix(name, ".LayerNorm.bias"); found {
+		return stem + ".LayerNorm.beta", true
+	}
+	return "", false
+}

@@ -1,0 +1,166 @@
+package checkpoint
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// manifestFile is the manifest's name in the folder.
+const manifestFile = "assay.json"
+
+// DefaultThreshold is the decision threshold of a checkpoint without one.
+const DefaultThreshold = 0.5
+
+// Manifest is assay.json: what a reward model adds to a checkpoint.
+type Manifest struct {
+	// Version names this model in every answer.
+	Version string `json:"version"`
+	// Created is when training ended.
+	Created time.Time `json:"created,omitzero"`
+	// Method is how it was trained, e.g. "bfgpu".
+	Method string `json:"method"`
+	// Threshold is the adjusted decision threshold T of the default
+	// aggregate (max), in [0,1]: a response whose violation is above it
+	// is not compliant.
+	Threshold float64 `json:"threshold"`
+	// Thresholds holds T per aggregate ("max", "topk", "noisy_or",
+	// "mean"), each in [0,1].
+	Thresholds map[string]float64 `json:"thresholds,omitempty"`
+	// SigmaMicro is the ratio of normal to anomalous instances inside an
+	// anomalous bag of the training data; at least 0.
+	SigmaMicro float64 `json:"sigma_micro"`
+	// SigmaMacro is the ratio of normal to anomalous bags; at least 0.
+	SigmaMacro float64 `json:"sigma_macro"`
+	// Segmenter is the version of the rules that cut the training data.
+	Segmenter string `json:"segmenter"`
+	// MaxLength is the longest sequence in tokens, special tokens
+	// included; 0 means as long as the model has positions.
+	MaxLength int `json:"max_length"`
+	// Context says that the model was trained with the prompt as context.
+	Context bool `json:"context"`
+	// Base names the checkpoint that training began from.
+	Base string `json:"base"`
+	// Data names the data sets.
+	Data []string `json:"data"`
+	// Metrics are figures on held-out data.
+	Metrics map[string]float64 `json:"metrics"`
+	// SHA256 is the checksum of each other file of the folder, in
+	// hexadecimal. Write fills it.
+	SHA256 map[string]string `json:"sha256"`
+	// Unknown keeps the fields that this version does not know.
+	Unknown jsontext.Value `json:",embed"`
+}
+
+// readManifest reads assay.json, or makes up the default for a folder without.
+func readManifest(f *folder, cfg Config) (*Manifest, error) {
+	man := &Manifest{Threshold: DefaultThreshold}
+	if !f.has(manifestFile) {
+		return man, nil
+	}
+	data, err := f.read(manifestFile, maxConfig)
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(data, man); err != nil {
+		return nil, fmt.Errorf("%s: %w: %w", manifestFile, err, ErrDamaged)
+	}
+	if err := man.validate(cfg); err != nil {
+		return nil, err
+	}
+	return man, nil
+}
+
+// validate checks ranges; cfg bounds the length.
+func (m *Manifest) validate(cfg Config) error {
+	damaged := func(format string, args ...any) error {
+		return fmt.Errorf(manifestFile+": "+format+": %w", append(args, ErrDamaged)...)
+	}
+	unit := func(x float64) bool { return x >= 0 && x <= 1 } // false for NaN
+	ratio := func(x float64) bool { return x >= 0 && !math.IsInf(x, 1) }
+	if !unit(m.Threshold) {
+		return damaged("threshold is %v; it must be in [0,1]", m.Threshold)
+	}
+	for _, name := range sortedKeys(m.Thresholds) {
+		if !unit(m.Thresholds[name]) {
+			return damaged("thresholds.%s is %v; it must be in [0,1]", name, m.Thresholds[name])
+		}
+	}
+	if !ratio(m.SigmaMicro) {
+		return damaged("sigma_micro is %v; it must be at least 0", m.SigmaMicro)
+	}
+	if !ratio(m.SigmaMacro) {
+		return damaged("sigma_macro is %v; it must be at least 0", m.SigmaMacro)
+	}
+	if m.MaxLength != 0 && (m.MaxLength < 3 || m.MaxLength > cfg.positions()) {
+		return damaged("max_length is %d; the model takes 3 to %d tokens", m.MaxLength, cfg.positions())
+	}
+	for _, name := range sortedKeys(m.Metrics) {
+		if x := m.Metrics[name]; math.IsNaN(x) || math.IsInf(x, 0) {
+			return damaged("metrics.%s is %v; it must be finite", name, x)
+		}
+	}
+	for _, name := range sortedKeys(m.SHA256) {
+		if !plainName(name) {
+			return damaged("sha256: %q is not the name of a file in the folder", name)
+		}
+		if sum, err := hex.DecodeString(m.SHA256[name]); err != nil || len(sum) != sha256.Size {
+			return damaged("sha256: %s: not a SHA-256 in hexadecimal", name)
+		}
+	}
+	return nil
+}
+
+// VerifySHA256 reads every file that the manifest lists and compares its
+// checksum, until ctx ends. A manifest that lists any file must list the
+// weights; one that lists none verifies. The error names the file and wraps
+// ErrDamaged, fs.ErrNotExist or that of ctx.
+func (c *Checkpoint) VerifySHA256(ctx context.Context) error {
+	sums := c.Manifest.SHA256
+	if len(sums) == 0 {
+		return nil
+	}
+	for _, s := range c.shards {
+		if _, listed := sums[s.name]; !listed {
+			return fmt.Errorf("checkpoint %s: %s: sha256 does not list %s: %w", c.Dir, manifestFile, s.name, ErrDamaged)
+		}
+	}
+	for _, name := range sortedKeys(sums) {
+		sum, err := c.folder.sum(ctx, name)
+		if err != nil {
+			return fmt.Errorf("checkpoint %s: %s: %w", c.Dir, name, err)
+		}
+		if !strings.EqualFold(sum, sums[name]) {
+			return fmt.Errorf("checkpoint %s: %s: its SHA-256 is %s, but %s says %s: %w", c.Dir, name, sum, manifestFile, sums[name], ErrDamaged)
+		}
+	}
+	return nil
+}
+
+// sum hashes a file.
+func (f *folder) sum(ctx context.Context, name string) (string, error) {
+	file, _, err := f.open(name)
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	hash := sha256.New()
+	for {
+		if err := ctx.Err(); err != nil {
+			return "", err
+		}
+		if _, err := io.CopyN(hash, file, 4<<20); err == io.EOF {
+			return hex.EncodeToString(hash.Sum(nil)), nil
+		} else if err != nil {
+			return "", err
+		}
+	}
+}

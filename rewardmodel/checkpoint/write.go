@@ -1,0 +1,256 @@
+package checkpoint
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"hash"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+// tokenizerNames are the files of a tokenizer in a Hugging Face folder.
+var tokenizerNames = []string{
+	"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
+	"added_tokens.json", "vocab.json", "merges.txt", "vocab.txt",
+}
+
+// TokenizerFiles returns the paths of the tokenizer files in a folder, as
+// Write copies them. A link that leads out of the folder is an error.
+func TokenizerFiles(dir string) ([]string, error) {
+	f, err := openFolder(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer f.close()
+	var paths []string
+	for _, name := range tokenizerNames {
+		if !f.has(name) {
+			continue
+		}
+		file, _, err := f.open(name)
+		if err != nil {
+			return nil, fmt.Errorf("checkpoint %s: %w", dir, err)
+		}
+		file.Close()
+		paths = append(paths, filepath.Join(dir, name))
+	}
+	return paths, nil
+}
+
+// Write makes dir a checkpoint folder that transformers loads as a sequence
+// classifier, with copies of files (see TokenizerFiles) beside the weights.
+//
+// tensors are those of Specs(cfg, true) in any order, each once; a missing or
+// unknown name, another shape, a wrong number of bytes or a value that is not
+// finite is an error. cfg is that of Open, or made by hand; its Labels say
+// which row of the head is which, and the head is stored with the violation
+// first. Fields of config.json that Config does not know are kept. man must
+// have a version; its checksums are filled, and its creation time when zero.
+//
+// The folder appears whole or not at all, also when the process is killed: it
+// is built beside dir, flushed to the disk, checked by opening it and then
+// renamed. A checkpoint folder that is there already is replaced, with every
+// file in it; a folder of anything else is refused.
+func Write(dir string, cfg Config, man Manifest, tensors []Tensor, files ...string) error {
+	err := replaceFolder(dir, func(tmp string) error {
+		return fillFolder(tmp, cfg, man, tensors, files)
+	})
+	if err != nil {
+		return fmt.Errorf("write checkpoint %s: %w", dir, err)
+	}
+	return nil
+}
+
+// fillFolder writes all files of a checkpoint into an empty folder.
+func fillFolder(tmp string, cfg Config, man Manifest, tensors []Tensor, files []string) error {
+	out, err := cfg.forWriting()
+	if err != nil {
+		return err
+	}
+	if man.Version == "" {
+		return fmt.Errorf("%s: version is empty; name the model", manifestFile)
+	}
+	if err := man.validate(out); err != nil {
+		return err
+	}
+	tensors, err = complete(out, tensors)
+	if err != nil {
+		return err
+	}
+	if cfg.NumLabels == 2 && cfg.violation() == 1 {
+		swapRows(tensors, out.headName())
+	}
+	config, err := out.marshal(mainType(tensors))
+	if err != nil {
+		return err
+	}
+
+	sums := map[string]string{}
+	write := func(name string, body func(io.Writer) error) error {
+		if _, twice := sums[name]; twice || name == manifestFile {
+			return fmt.Errorf("%s would be written twice", name)
+		}
+		sum, err := writeFile(filepath.Join(tmp, name), body)
+		sums[name] = sum
+		return err
+	}
+	if err := write("config.json", func(w io.Writer) error { _, err := w.Write(config); return err }); err != nil {
+		return err
+	}
+	if err := write(weightsFile, func(w io.Writer) error { return writeTensors(w, out, tensors) }); err != nil {
+		return fmt.Errorf("%s: %w", weightsFile, err)
+	}
+	for _, path := range files {
+		if err := write(filepath.Base(path), func(w io.Writer) error { return copyFile(w, path) }); err != nil {
+			return err
+		}
+	}
+	man.SHA256 = sums
+	if man.Created.IsZero() {
+		man.Created = time.Now().UTC().Truncate(time.Second)
+	}
+	manifest, err := marshalFile(man)
+	if err != nil {
+		return err
+	}
+	if _, err := writeFile(filepath.Join(tmp, manifestFile), func(w io.Writer) error { _, err := w.Write(manifest); return err }); err != nil {
+		return err
+	}
+	check, err := open(tmp)
+	if err != nil {
+		return err
+	}
+	return check.Close()
+}
+
+// complete checks tensors against what cfg needs and puts them in the order of
+// the file: as the reference implementation, wide types first, then by name,
+// so that every tensor is aligned to its type.
+func complete(cfg Config, tensors []Tensor) ([]Tensor, error) {
+	shapes := map[string][]int{}
+	for _, spec := range Specs(cfg, true) {
+		shapes[spec.Name] = spec.Shape
+	}
+	for _, t := range tensors {
+		shape, ok := shapes[t.Name]
+		if !ok {
+			return nil, fmt.Errorf("tensor %q is given twice or is none of %s", t.Name, cfg.Architecture)
+		}
+		if !slices.Equal(t.Shape, shape) {
+			return nil, fmt.Errorf("tensor %q has shape %v, but the configuration implies %v", t.Name, t.Shape, shape)
+		}
+		if !t.DType.Float() {
+			return nil, fmt.Errorf("tensor %q is %s; weights must be F32, F16 or BF16: %w", t.Name, t.DType, ErrUnsupported)
+		}
+		delete(shapes, t.Name)
+	}
+	if len(shapes) > 0 {
+		return nil, fmt.Errorf("tensor %q is missing, which %s needs", sortedKeys(shapes)[0], cfg.Architecture)
+	}
+	return slices.SortedFunc(slices.Values(tensors), func(a, b Tensor) int {
+		return cmp.Or(cmp.Compare(b.DType.Size(), a.DType.Size()), cmp.Compare(a.Name, b.Name))
+	}), nil
+}
+
+// mainType is the type that most of the weights have.
+func mainType(tensors []Tensor) DType {
+	count := map[DType]int64{}
+	for _, t := range tensors {
+		count[t.DType] += t.bytes()
+	}
+	return slices.MaxFunc(slices.Sorted(maps.Keys(count)), func(a, b DType) int { return cmp.Compare(count[a], count[b]) })
+}
+
+// swapRows exchanges the two rows of the head's weight and bias.
+func swapRows(tensors []Tensor, head string) {
+	for i, t := range tensors {
+		if t.Name != head+".weight" && t.Name != head+".bias" {
+			continue
+		}
+		inOrder := t.WriteTo
+		tensors[i].WriteTo = func(w io.Writer) error {
+			var buffer bytes.Buffer
+			if err := inOrder(&buffer); err != nil {
+				return err
+			}
+			rows := buffer.Bytes()
+			half := len(rows) / 2
+			_, err := w.Write(append(slices.Clone(rows[half:]), rows[:half]...))
+			return err
+		}
+	}
+}
+
+// headerOut is an entry of a safetensors header to write.
+type headerOut struct {
+	DType   DType    `json:"dtype"`
+	Shape   []int    `json:"shape"`
+	Offsets [2]int64 `json:"data_offsets"`
+}
+
+// writeTensors writes a safetensors file.
+func writeTensors(w io.Writer, cfg Config, tensors []Tensor) error {
+	prefix := architectures[cfg.Architecture].prefix
+	entries := map[string]any{"__metadata__": map[string]string{"format": "pt"}}
+	var at int64
+	for _, t := range tensors {
+		entries[storedName(prefix, t.Name)] = headerOut{t.DType, t.Shape, [2]int64{at, at + t.bytes()}}
+		at += t.bytes()
+	}
+	header, err := marshalHeader(entries)
+	if err != nil {
+		return err
+	}
+	if _, err := w.Write(header); err != nil {
+		return err
+	}
+	for _, t := range tensors {
+		checked := &tensorWriter{out: w, tensor: t, left: t.bytes()}
+		if err := t.WriteTo(checked); err != nil {
+			return fmt.Errorf("tensor %q: %w", t.Name, err)
+		}
+		if checked.left != 0 {
+			return fmt.Errorf("tensor %q: %d bytes are missing", t.Name, checked.left)
+		}
+	}
+	return nil
+}
+
+// writeFile creates a file, flushes it to the disk and returns its SHA-256.
+func writeFile(path string, body func(io.Writer) error) (sum string, err error) {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	var digest hash.Hash = sha256.New()
+	buffered := bufio.NewWriterSize(io.MultiWriter(file, digest), chunk)
+	if err := body(buffered); err != nil {
+		return "", err
+	}
+	if err := buffered.Flush(); err != nil {
+		return "", err
+	}
+	if err := file.Sync(); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(digest.Sum(nil)), file.Close()
+}
+
+func copyFile(w io.Writer, path string) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	_, err = io.Copy(w, file)
+	return err
+}
