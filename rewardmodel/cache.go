@@ -1,0 +1,60 @@
+package rewardmodel
+
+import (
+	"fmt"
+	"hash/maphash"
+
+	"github.com/maypok86/otter/v2"
+)
+
+// cacheEntryBytes is what one entry costs, measured with a full cache: the key,
+// the margin, the node and its place in the table.
+const cacheEntryBytes = 128
+
+// key stands for the text of an instance: 128 bits of a hash whose seeds are
+// drawn anew for each scorer, so that no client can aim at a collision.
+type key struct{ hi, lo uint64 }
+
+// window is the key of the i-th window of an instance; the first is k itself.
+func (k key) window(i int) key { return key{k.hi, k.lo + uint64(i)} }
+
+// cache remembers the margins of instances by their text, for one model.
+type cache struct {
+	high, low maphash.Seed
+	margins   *otter.Cache[key, float32] // nil: remembers nothing
+}
+
+// newCache returns a cache that keeps within bytes; 0 keeps nothing.
+func newCache(bytes int64) (*cache, error) {
+	c := &cache{high: maphash.MakeSeed(), low: maphash.MakeSeed()}
+	if bytes < cacheEntryBytes {
+		return c, nil
+	}
+	margins, err := otter.New(&otter.Options[key, float32]{
+		MaximumSize: int(bytes / cacheEntryBytes),
+		// Eviction runs where it is due: no goroutine outlives the scorer.
+		Executor: func(task func()) { task() },
+	})
+	if err != nil {
+		return nil, fmt.Errorf("instance cache of %d bytes: %w", bytes, err)
+	}
+	c.margins = margins
+	return c, nil
+}
+
+func (c *cache) key(text string) key {
+	return key{maphash.String(c.high, text), maphash.String(c.low, text)}
+}
+
+func (c *cache) get(k key) (margin float32, ok bool) {
+	if c.margins == nil {
+		return 0, false
+	}
+	return c.margins.GetIfPresent(k)
+}
+
+func (c *cache) put(k key, margin float32) {
+	if c.margins != nil {
+		c.margins.Set(k, margin)
+	}
+}

@@ -1,0 +1,77 @@
+package rewardmodel
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// ErrOverloaded says that the queue of instances is full. The error that Score
+// returns is an *OverloadedError, which wraps it and says when to come back.
+var ErrOverloaded = errors.New("the scoring queue is full")
+
+// ErrClosed says that the scorer no longer admits requests. Requests that were
+// admitted before Close still get their answer.
+var ErrClosed = errors.New("the scorer is closed")
+
+// ErrModel says that the model failed on a batch that held an instance of the
+// request: an error, a wrong number of margins, or a margin that is not a
+// finite number. The scorer itself goes on.
+var ErrModel = errors.New("the model failed")
+
+// OverloadedError is returned when a request finds the queue full.
+type OverloadedError struct {
+	// RetryAfter is how long the tokens that wait now will take at the measured
+	// throughput, between 1 s and 1 minute.
+	RetryAfter time.Duration
+}
+
+func (e *OverloadedError) Error() string {
+	return fmt.Sprintf("%v; retry after %v, or raise the queue's token limit", ErrOverloaded, e.RetryAfter)
+}
+
+// Unwrap makes errors.Is(err, ErrOverloaded) hold.
+func (e *OverloadedError) Unwrap() error { return ErrOverloaded }
+
+// ErrorKind classifies what is wrong with a request.
+type ErrorKind int
+
+// The kinds of an InputError, with the HTTP status that each one is mapped to.
+const (
+	KindInvalid       ErrorKind = iota // 400: broken JSON, wrong type, unknown option or value
+	KindNotFound                       // 404: the request pins a model that is not loaded
+	KindTooLarge                       // 413: more responses than a request may hold
+	KindUnprocessable                  // 422: well formed, but there is nothing to score
+)
+
+// String returns the machine-readable code of k, such as "too_large".
+func (k ErrorKind) String() string {
+	switch k {
+	case KindNotFound:
+		return "not_found"
+	case KindTooLarge:
+		return "too_large"
+	case KindUnprocessable:
+		return "unprocessable"
+	default:
+		return "invalid"
+	}
+}
+
+// InputError says what is wrong with a request and how to mend it.
+type InputError struct {
+	Kind    ErrorKind
+	Field   string // path such as "responses[3].instances[0]"; "" for the whole body
+	Message string // what was wrong, and the fix
+}
+
+func (e *InputError) Error() string {
+	if e.Field == "" {
+		return e.Message
+	}
+	return e.Field + ": " + e.Message
+}
+
+func invalid(field, format string, args ...any) *InputError {
+	return &InputError{Kind: KindInvalid, Field: field, Message: fmt.Sprintf(format, args...)}
+}

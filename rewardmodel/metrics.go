@@ -1,0 +1,94 @@
+package rewardmodel
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// metrics are the scorer's, for one model version.
+type metrics struct {
+	queueTokens    prometheus.Gauge
+	batchTokens    prometheus.Observer
+	batchSequences prometheus.Observer
+	padding        prometheus.Observer
+	batches        *prometheus.CounterVec // by reason
+	wait           prometheus.Observer
+	inference      prometheus.Observer
+	instances      prometheus.Counter
+	cacheHits      prometheus.Counter
+	cacheMisses    prometheus.Counter
+	responses      prometheus.Counter
+	rejected       *prometheus.CounterVec // by reason
+	modelErrors    prometheus.Counter
+}
+
+// newMetrics registers with reg, which may be nil. Scorers of several versions
+// can share a registerer, as they do while one model replaces another.
+func newMetrics(reg prometheus.Registerer, version string) (*metrics, error) {
+	r := registration{reg: reg, version: version}
+	m := &metrics{
+		queueTokens:    r.gauge("assay_queue_tokens", "Tokens of admitted requests that the model has not computed yet."),
+		batchTokens:    r.histogram("assay_batch_tokens", "Tokens in a batch, without padding.", prometheus.ExponentialBuckets(16, 2, 12)),
+		batchSequences: r.histogram("assay_batch_sequences", "Sequences in a batch.", prometheus.ExponentialBuckets(1, 2, 12)),
+		padding:        r.histogram("assay_batch_padding_ratio", "Share of a padded batch that is padding.", prometheus.LinearBuckets(0.05, 0.05, 12)),
+		batches:        r.counters("assay_batches_total", "Batches, by what closed them: budget, padding or drained.", "reason"),
+		wait:           r.histogram("assay_queue_wait_seconds", "From admission to the first batch.", prometheus.ExponentialBuckets(0.0005, 2, 18)),
+		inference:      r.histogram("assay_inference_seconds", "Time that the model took for a batch.", prometheus.ExponentialBuckets(0.0005, 2, 18)),
+		instances:      r.counter("assay_instances_total", "Instances of requests, cached and repeated ones too."),
+		cacheHits:      r.counter("assay_cache_hits_total", "Instances that were scored without the model."),
+		cacheMisses:    r.counter("assay_cache_misses_total", "Instances that the model had to score."),
+		responses:      r.counter("assay_responses_total", "Responses that got a reward."),
+		rejected:       r.counters("assay_requests_rejected_total", "Requests without an answer: overloaded, closed, canceled or model.", "reason"),
+		modelErrors:    r.counter("assay_model_errors_total", "Batches on which the model failed."),
+	}
+	if r.err != nil {
+		return nil, fmt.Errorf("metrics of the scorer: %w", r.err)
+	}
+	return m, nil
+}
+
+// registration keeps the first error, so that the list above reads as a list.
+type registration struct {
+	reg     prometheus.Registerer
+	version string
+	err     error
+}
+
+const versionLabel = "model_version"
+
+func (r *registration) gauge(name, help string) prometheus.Gauge {
+	vec := register(r, prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, []string{versionLabel}))
+	return vec.WithLabelValues(r.version)
+}
+
+func (r *registration) counter(name, help string) prometheus.Counter {
+	return r.counters(name, help).WithLabelValues()
+}
+
+func (r *registration) counters(name, help string, labels ...string) *prometheus.CounterVec {
+	labels = append([]string{versionLabel}, labels...)
+	vec := register(r, prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels))
+	return vec.MustCurryWith(prometheus.Labels{versionLabel: r.version})
+}
+
+func (r *registration) histogram(name, help string, buckets []float64) prometheus.Observer {
+	opts := prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}
+	return register(r, prometheus.NewHistogramVec(opts, []string{versionLabel})).WithLabelValues(r.version)
+}
+
+// register returns the collector of that name that reg has already, if any.
+func register[T prometheus.Collector](r *registration, c T) T {
+	if r.reg == nil {
+		return c
+	}
+	err := r.reg.Register(c)
+	if known, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {
+		if existing, ok := known.ExistingCollector.(T); ok {
+			return existing
+		}
+	}
+	r.err = errors.Join(r.err, err)
+	return c
+}

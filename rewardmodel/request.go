@@ -1,0 +1,203 @@
+package rewardmodel
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Request asks for the rewards of a list of responses.
+type Request struct {
+	Responses []Item
+	Model     string // "" for whatever is loaded, else the model's name or version
+	Options   Options
+}
+
+// Item is one response to score. Exactly one of Response, Messages and
+// Instances is set (an empty, non-nil slice counts as set).
+type Item struct {
+	ID        string         // the client's; generated when empty
+	Prompt    string         // context; offsets never index it
+	Response  *string        // the text that is segmented and scored
+	Messages  []Message      // a conversation: the messages of role assistant are scored
+	Instances []string       // scored as given, never segmented
+	Metadata  jsontext.Value // any JSON, not interpreted
+}
+
+// Message is one turn of a conversation.
+type Message struct {
+	Role    string `json:"role"`
+	Content string `json:"content"`
+}
+
+// RoleAssistant is the role of the messages that are scored.
+const RoleAssistant = "assistant"
+
+// Reward names the scale of a reward.
+type Reward string
+
+// The scales of a reward; see Result.Reward.
+const (
+	RewardCompliance Reward = "compliance" // in [0,1], 0.5 exactly at the threshold (default)
+	RewardLogit      Reward = "logit"      // log-odds of compliance, in [-20,20]
+	RewardRaw        Reward = "raw"        // 1 - violation, in [0,1]
+)
+
+// Aggregate names how the violations of the instances become that of the bag.
+type Aggregate string
+
+// The aggregates of instance violations.
+const (
+	AggregateMax     Aggregate = "max"      // the largest (default)
+	AggregateTopK    Aggregate = "topk"     // mean of the k largest, or of all when there are fewer
+	AggregateNoisyOr Aggregate = "noisy_or" // 1 - prod(1 - v): the chance of at least one violation
+	AggregateMean    Aggregate = "mean"     // mean of all
+)
+
+// OffsetUnit names what the offsets of a span count.
+type OffsetUnit string
+
+// The units of offsets.
+const (
+	OffsetCodepoint OffsetUnit = "codepoint" // Unicode code points, as Python counts (default)
+	OffsetUTF8      OffsetUnit = "utf8"      // bytes, as Go and Rust count
+	OffsetUTF16     OffsetUnit = "utf16"     // UTF-16 code units, as JavaScript and Java count
+)
+
+// Reasoning says what happens to <think> blocks.
+type Reasoning string
+
+// What happens to <think> blocks.
+const (
+	ReasoningSkip  Reasoning = "skip"  // they are not scored (default)
+	ReasoningScore Reasoning = "score" // they are text like any other
+)
+
+// DefaultTopK is the k of AggregateTopK when the request names none, as in the
+// paper's MIL top-k baseline.
+const DefaultTopK = 3
+
+// Options says how a request is scored. The zero value of every field means
+// its default.
+type Options struct {
+	Reward     Reward
+	Aggregate  Aggregate
+	OffsetUnit OffsetUnit
+	Reasoning  Reasoning
+	Instances  *bool // whether results list their instances; default true
+	TopK       *int  // k of AggregateTopK, at least 1; the other aggregates ignore it
+}
+
+// Validate reports the first unknown value as an *InputError whose field is
+// below "options".
+func (o Options) Validate() error {
+	checks := []*InputError{
+		oneOf("options.reward", o.Reward, RewardCompliance, RewardLogit, RewardRaw),
+		oneOf("options.aggregate", o.Aggregate, AggregateMax, AggregateTopK, AggregateNoisyOr, AggregateMean),
+		oneOf("options.offset_unit", o.OffsetUnit, OffsetCodepoint, OffsetUTF8, OffsetUTF16),
+		oneOf("options.reasoning", o.Reasoning, ReasoningSkip, ReasoningScore),
+	}
+	for _, err := range checks {
+		if err != nil {
+			return err
+		}
+	}
+	if o.TopK != nil && *o.TopK < 1 {
+		return invalid("options.top_k", "must be at least 1, got %d", *o.TopK)
+	}
+	return nil
+}
+
+// oneOf accepts the zero value, which stands for the default.
+func oneOf[T ~string](field string, value T, known ...T) *InputError {
+	if value == "" || slices.Contains(known, value) {
+		return nil
+	}
+	return invalid(field, "unknown value %s; use one of %s", quote(string(value)), join(known))
+}
+
+func join[T ~string](values []T) string {
+	words := make([]string, len(values))
+	for i, v := range values {
+		words[i] = string(v)
+	}
+	return strings.Join(words, ", ")
+}
+
+// quote shows a client's string in a message without repeating megabytes of it.
+func quote(s string) string {
+	const most = 40
+	if len(s) > most {
+		return fmt.Sprintf("%q...", strings.ToValidUTF8(s[:most], ""))
+	}
+	return fmt.Sprintf("%q", s)
+}
+
+// withDefaults returns o with every field set.
+func (o Options) withDefaults() Options {
+	if o.Reward == "" {
+		o.Reward = RewardCompliance
+	}
+	if o.Aggregate == "" {
+		o.Aggregate = AggregateMax
+	}
+	if o.OffsetUnit == "" {
+		o.OffsetUnit = OffsetCodepoint
+	}
+	if o.Reasoning == "" {
+		o.Reasoning = ReasoningSkip
+	}
+	if o.Instances == nil {
+		o.Instances = new(true)
+	}
+	if o.TopK == nil {
+		o.TopK = new(DefaultTopK)
+	}
+	return o
+}
+
+// Validate reports whether exactly one of Response, Messages and Instances is
+// set, as an *InputError.
+func (it Item) Validate() error {
+	if err := it.validate(""); err != nil {
+		return err
+	}
+	return nil
+}
+
+func (it Item) validate(field string) *InputError {
+	var given []string
+	if it.Response != nil {
+		given = append(given, "response")
+	}
+	if it.Messages != nil {
+		given = append(given, "messages")
+	}
+	if it.Instances != nil {
+		given = append(given, "instances")
+	}
+	const fix = "give exactly one of response, messages and instances"
+	switch len(given) {
+	case 1:
+		return nil
+	case 0:
+		return invalid(field, "there is nothing to score; %s", fix)
+	default:
+		return invalid(field, "%s are all given; %s", strings.Join(given, " and "), fix)
+	}
+}
+
+// Validate reports the first thing wrong with r as an *InputError.
+func (r Request) Validate() error {
+	if len(r.Responses) == 0 {
+		return &InputError{Kind: KindUnprocessable, Field: "responses", Message: "the list is empty; send at least one response"}
+	}
+	for i, it := range r.Responses {
+		if err := it.validate(fmt.Sprintf("responses[%d]", i)); err != nil {
+			return err
+		}
+	}
+	return r.Options.Validate()
+}

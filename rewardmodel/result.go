@@ -1,0 +1,78 @@
+package rewardmodel
+
+import (
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Answer holds the results of a request, in its order.
+type Answer struct {
+	Model      ModelInfo  `json:"model"`
+	OffsetUnit OffsetUnit `json:"offset_unit"`
+	Results    []Result   `json:"results"`
+	TimingMS   Timing     `json:"timing_ms"`
+}
+
+// ModelInfo names the model that gave an answer.
+type ModelInfo struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+}
+
+// Timing says where a request's time went, in milliseconds. Queue, Tokenize
+// and Inference do not overlap; Total holds them and the rest.
+type Timing struct {
+	Queue     float64 `json:"queue"`     // admitted, while the model worked on others
+	Tokenize  float64 `json:"tokenize"`  // segmenting, tokenizing and asking the cache
+	Inference float64 `json:"inference"` // while the model worked on batches that held this request
+	Total     float64 `json:"total"`
+}
+
+// Result is the reward of one response, with the reason for it.
+type Result struct {
+	ID        string     `json:"id"`        // the client's, or generated
+	Reward    float64    `json:"reward"`    // on the scale that the request asked for; always finite
+	Compliant bool       `json:"compliant"` // Violation <= Threshold
+	Violation float64    `json:"violation"` // of the bag: the aggregate of its instances, in [0,1]
+	Threshold float64    `json:"threshold"` // the adjusted decision threshold T of that aggregate
+	Witness   *Witness   `json:"witness"`   // the instance with the largest violation; nil when empty
+	Instances []Instance `json:"instances,omitzero"`
+	Truncated bool       `json:"truncated"` // more instances than are scored: the rest was left out
+	Empty     bool       `json:"empty"`     // no character to score; Reward is the configured one
+}
+
+// Witness is the most anomalous instance of a response. Start and End are in
+// the answer's offset unit and index the response, the content of message
+// Message, or the given instance Index.
+type Witness struct {
+	Index     int     `json:"index"` // into Result.Instances, or the given instances
+	Message   *int    `json:"message,omitzero"`
+	Start     int     `json:"start"`
+	End       int     `json:"end"`
+	Text      string  `json:"text"`
+	Violation float64 `json:"violation"`
+}
+
+// Instance is one scored utterance; its fields are as in Witness.
+type Instance struct {
+	Message   *int    `json:"message,omitzero"`
+	Start     int     `json:"start"`
+	End       int     `json:"end"`
+	Violation float64 `json:"violation"` // g_-1(x), in [0,1]
+}
+
+// AppendJSON appends a as JSON to dst. Text that is not valid UTF-8, which can
+// come from a file, is written with U+FFFD in place of each broken byte. It
+// fails only on a number that is not finite, which Score never returns.
+func (a Answer) AppendJSON(dst []byte) ([]byte, error) { return appendJSON(dst, a) }
+
+// AppendJSON is like Answer.AppendJSON, for one result. It adds no newline.
+func (r Result) AppendJSON(dst []byte) ([]byte, error) { return appendJSON(dst, r) }
+
+func appendJSON(dst []byte, value any) ([]byte, error) {
+	out, err := json.Marshal(value, jsontext.AllowInvalidUTF8(true))
+	if err != nil {
+		return dst, err
+	}
+	return append(dst, out...), nil
+}

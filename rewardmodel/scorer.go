@@ -1,0 +1,194 @@
+package rewardmodel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// ScorerConfig says what a Scorer serves and within which bounds. A zero field
+// has the default named beside it, except where zero has a meaning.
+type ScorerConfig struct {
+	Name    string // of the model, in answers; "assay"
+	Version string // of the checkpoint, in answers and metrics; required
+
+	// Thresholds holds the adjusted decision threshold T, in [0,1], of each
+	// aggregate. Without one for max it is 0.5; the others fall back to max's.
+	Thresholds map[Aggregate]float64
+
+	MaxLength    int     // tokens of a sequence, special ones included; 512
+	MaxInstances int     // instances of a response that are scored; 4096
+	EmptyReward  float64 // compliance of an empty response, in [0,1]; 0
+	CacheBytes   int64   // bound of the instance cache; 0: no cache
+
+	MaxBatchTokens int // padded tokens of a batch; 8192
+	MaxQueueTokens int // tokens that may wait for the model; 1 Mi
+	// BatchOverhead is how many tokens of padding cost less than one more
+	// batch: small on a CPU, large on a GPU; 64.
+	BatchOverhead int
+}
+
+func (c ScorerConfig) withDefaults() ScorerConfig {
+	setDefault(&c.Name, "assay")
+	setDefault(&c.MaxLength, 512)
+	setDefault(&c.MaxInstances, 4096)
+	setDefault(&c.MaxBatchTokens, 8192)
+	setDefault(&c.MaxQueueTokens, 1<<20)
+	setDefault(&c.BatchOverhead, 64)
+	return c
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+func (c ScorerConfig) validate(special int) error {
+	var errs []error
+	check := func(ok bool, format string, args ...any) {
+		if !ok {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	check(c.Version != "", "Version is empty; name the checkpoint's version")
+	for aggregate, t := range c.Thresholds {
+		check(t >= 0 && t <= 1, "Thresholds[%s] is %v; it must lie in [0,1]", aggregate, t)
+	}
+	check(c.EmptyReward >= 0 && c.EmptyReward <= 1, "EmptyReward is %v; it must lie in [0,1]", c.EmptyReward)
+	check(c.MaxLength > special, "MaxLength is %d; it must be above the %d special tokens", c.MaxLength, special)
+	check(c.MaxInstances > 0, "MaxInstances is %d; it must be positive", c.MaxInstances)
+	check(c.CacheBytes >= 0, "CacheBytes is %d; use 0 for no cache", c.CacheBytes)
+	check(c.MaxBatchTokens > 0, "MaxBatchTokens is %d; it must be positive", c.MaxBatchTokens)
+	check(c.MaxQueueTokens > 0, "MaxQueueTokens is %d; it must be positive", c.MaxQueueTokens)
+	check(c.BatchOverhead >= 0, "BatchOverhead is %d; it must not be negative", c.BatchOverhead)
+	return errors.Join(errs...)
+}
+
+// Scorer turns requests into rewards with one model. It is safe for concurrent
+// use: callers segment and tokenize on their own goroutine, and one goroutine
+// runs the model on batches that mix the instances of all of them.
+type Scorer struct {
+	config    ScorerConfig
+	model     Model
+	tokenizer Tokenizer
+	cache     *cache
+	metrics   *metrics
+	room      int // tokens of a sequence, special ones excluded
+
+	mu      sync.Mutex
+	work    sync.Cond // signals new work, and closing
+	backlog backlog
+	rate    float64 // tokens per second that the model computes, smoothed
+	closed  bool
+	stopped chan struct{}
+}
+
+// NewScorer checks the configuration, registers its metrics with reg (nil for
+// none) and starts the goroutine that Close stops.
+func NewScorer(cfg ScorerConfig, model Model, tok Tokenizer, reg prometheus.Registerer) (*Scorer, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(tok.Special()); err != nil {
+		return nil, fmt.Errorf("scorer: %w", err)
+	}
+	cache, err := newCache(cfg.CacheBytes)
+	if err != nil {
+		return nil, fmt.Errorf("scorer: %w", err)
+	}
+	metrics, err := newMetrics(reg, cfg.Version)
+	if err != nil {
+		return nil, fmt.Errorf("scorer: %w", err)
+	}
+	s := &Scorer{
+		config: cfg, model: model, tokenizer: tok, cache: cache, metrics: metrics,
+		room:    cfg.MaxLength - tok.Special(),
+		backlog: backlog{budget: cfg.MaxBatchTokens, overhead: cfg.BatchOverhead, limit: cfg.MaxQueueTokens},
+		stopped: make(chan struct{}),
+	}
+	s.work.L = &s.mu
+	go s.run()
+	return s, nil
+}
+
+// Info names the model.
+func (s *Scorer) Info() ModelInfo { return ModelInfo{Name: s.config.Name, Version: s.config.Version} }
+
+// Threshold is the adjusted decision threshold T of an aggregate.
+func (s *Scorer) Threshold(a Aggregate) float64 {
+	for _, name := range []Aggregate{a, AggregateMax} {
+		if t, ok := s.config.Thresholds[name]; ok {
+			return t
+		}
+	}
+	return 0.5
+}
+
+// Score returns the results of req, in its order. The same response gets the
+// same score whatever else is scored at the same time.
+//
+// Errors: *InputError when the request is wrong or pins another model,
+// *OverloadedError (ErrOverloaded) when the queue is full, ErrClosed after
+// Close, ErrModel when the model failed on it, and ctx's error when the caller
+// left, upon which what is not computed yet leaves the queue.
+func (s *Scorer) Score(ctx context.Context, req Request) (Answer, error) {
+	start := time.Now()
+	if err := req.Validate(); err != nil {
+		return Answer{}, err
+	}
+	if err := s.accepts(req.Model); err != nil {
+		return Answer{}, err
+	}
+	req.Options = req.Options.withDefaults()
+	if err := s.roomFor(nil); err != nil {
+		return Answer{}, s.rejected(err)
+	}
+	work, bags, err := s.prepare(ctx, req)
+	if err != nil {
+		return Answer{}, s.rejected(err)
+	}
+	prepared := time.Now()
+	if len(work.sequences) > 0 {
+		if err := s.compute(ctx, work); err != nil {
+			return Answer{}, s.rejected(err)
+		}
+	}
+	computed := time.Now()
+	answer := Answer{Model: s.Info(), OffsetUnit: req.Options.OffsetUnit, Results: make([]Result, len(bags))}
+	for i, b := range bags {
+		answer.Results[i] = s.render(req.Responses[i], b, work.margins, req.Options)
+	}
+	s.metrics.responses.Add(float64(len(bags)))
+	answer.TimingMS = Timing{
+		Queue:     milliseconds(computed.Sub(prepared) - work.inference),
+		Tokenize:  milliseconds(prepared.Sub(start)),
+		Inference: milliseconds(work.inference),
+		Total:     milliseconds(time.Since(start)),
+	}
+	return answer, nil
+}
+
+func milliseconds(d time.Duration) float64 { return max(0, d.Seconds()*1000) }
+
+// accepts checks the model that a request pins.
+func (s *Scorer) accepts(pin string) error {
+	if pin == "" || pin == s.config.Name || pin == s.config.Version {
+		return nil
+	}
+	return &InputError{Kind: KindNotFound, Field: "model", Message: fmt.Sprintf(
+		"%s is not loaded; use %q, its version %q, or leave the field out", quote(pin), s.config.Name, s.config.Version)}
+}
+
+// Close stops admission, waits until the requests that were admitted have
+// their answer, and stops the goroutine. It may be called more than once.
+func (s *Scorer) Close() {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.work.Broadcast()
+	<-s.stopped
+}
