@@ -36,6 +36,9 @@ func newRecord(b Bag) record {
 	if b.Response != "" || b.Instances == nil && b.Messages == nil {
 		rec.Response = &b.Response
 	}
+	if b.Spans != nil {
+		rec.Spans = [][]int{}
+	}
 	for _, s := range b.Spans {
 		rec.Spans = append(rec.Spans, s[:])
 	}

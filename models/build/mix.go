@@ -1,0 +1,210 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"github.com/assay-ai/assay/rewardmodel/bag"
+)
+
+// The recipe. Figures beside a number say what it is a part of.
+const (
+	offensiveTweets = 1200 // of 19,190; all 1,430 of class hate are taken
+	planted         = 1800 // bags of each label with one comment among normal sentences
+	longest         = 12   // instances; violations beyond share one bin
+	familiar        = 6    // words; longer training texts must not occur in evaluation
+)
+
+// made is a bag with the source that it counts under in the table.
+type made struct {
+	bag       bag.Bag
+	source    string
+	instances int
+}
+
+// mixer builds bags from a corpus.
+type mixer struct {
+	rng      *rand.Rand
+	compose  *composer
+	normal   map[string][]item // by source
+	violate  map[string][]item
+	bags     []made
+	perLabel map[string]int // bags so far, by source and label; numbers the ids
+}
+
+// mix returns the training bags, shuffled. Half of the bags of every instance
+// count are violations, so that length does not tell the label.
+func mix(c corpus, seed uint64) ([]made, error) {
+	rng := rand.New(rand.NewPCG(seed, 0xa55a))
+	compose, err := newComposer(rng)
+	if err != nil {
+		return nil, err
+	}
+	m := &mixer{
+		rng: rng, compose: compose,
+		normal: map[string][]item{}, violate: map[string][]item{}, perLabel: map[string]int{},
+	}
+	m.sort(c)
+	for _, source := range []string{toxicSpans, diaSafety, convAbuse, hateOffensive} {
+		for _, it := range m.violate[source] {
+			m.add(source, it.label, it.text)
+		}
+		for _, it := range m.normal[source] {
+			m.add(source, it.label, it.text)
+		}
+	}
+	for range planted {
+		m.plant()
+	}
+	m.level()
+	m.rng.Shuffle(len(m.bags), func(i, j int) { m.bags[i], m.bags[j] = m.bags[j], m.bags[i] })
+	return m.bags, nil
+}
+
+// sort deals the training texts out to normal and violate. It drops repeated
+// texts (in dialogues short ones repeat by nature and stay), texts that occur
+// in an evaluation set, and most offensive tweets.
+func (m *mixer) sort(c corpus) {
+	held, seen := map[string]bool{}, map[string]bool{}
+	for _, items := range c.evaluation {
+		for _, it := range items {
+			held[fold(it.text)] = true
+		}
+	}
+	var offensive []item
+	for _, it := range c.train {
+		key := fold(it.text)
+		short := len(strings.Fields(key)) <= familiar
+		if key == "" || held[key] && !short || seen[key] && !(short && it.source == convAbuse) {
+			continue
+		}
+		seen[key] = true
+		switch {
+		case it.kind == "offensive":
+			offensive = append(offensive, it)
+		case it.label == bag.Violation:
+			m.violate[it.source] = append(m.violate[it.source], it)
+		default:
+			m.normal[it.source] = append(m.normal[it.source], it)
+		}
+	}
+	for _, at := range m.rng.Perm(len(offensive))[:min(offensiveTweets, len(offensive))] {
+		m.violate[hateOffensive] = append(m.violate[hateOffensive], offensive[at])
+	}
+}
+
+func fold(text string) string { return strings.ToLower(strings.Join(strings.Fields(text), " ")) }
+
+func (m *mixer) add(source string, label bag.Label, text string) {
+	key := fmt.Sprintf("%s-%.1s", source, label)
+	b := bag.Bag{ID: fmt.Sprintf("%s%05d", key, m.perLabel[key]), Label: label, Response: text}
+	n := len(b.Segments(0, nil))
+	if n == 0 {
+		return
+	}
+	m.perLabel[key]++
+	m.bags = append(m.bags, made{bag: b, source: source, instances: n})
+}
+
+// plant adds two bags of the same make: one item of one source at a random
+// place among normal sentences, once a violation and once a normal one.
+func (m *mixer) plant() {
+	source := toxicSpans
+	switch p := m.rng.Float64(); {
+	case p > 0.85:
+		source = hateOffensive
+	case p > 0.65:
+		source = convAbuse
+	case p > 0.45:
+		source = diaSafety
+	}
+	bad, good := m.short(m.violate[source]), ""
+	if normals := m.normal[source]; len(normals) > 0 {
+		good = m.short(normals)
+	} else { // comments without toxicity are not in that set
+		good = strings.Join(m.compose.comment(1+m.rng.IntN(2)), " ")
+	}
+	hosts, assisted := 3+m.rng.IntN(7), m.rng.Float64() < 0.6
+	for _, guest := range []struct {
+		label bag.Label
+		text  string
+	}{{bag.Violation, bad}, {bag.Compliant, good}} {
+		parts := m.hosts(hosts, assisted)
+		parts = slices.Insert(parts, m.rng.IntN(len(parts)+1), guest.text)
+		m.add("planted "+source, guest.label, m.compose.layout(parts))
+	}
+}
+
+// blunt are the categories of DiaSafety whose unsafe responses are so without
+// their context: what one utterance says, not what it fails to say.
+var blunt = []string{"Offending User", "Biased Opinion", ""}
+
+// short returns the text of a random item of at most two utterances that needs
+// no context.
+func (m *mixer) short(items []item) string {
+	for {
+		it := items[m.rng.IntN(len(items))]
+		b := bag.Bag{Response: it.text}
+		if it.source == diaSafety && !slices.Contains(blunt, it.kind) {
+			continue
+		}
+		if len(b.Segments(0, nil)) <= 2 {
+			return it.text
+		}
+	}
+}
+
+// hosts returns n normal parts: an assistant's answer, or a mixture.
+func (m *mixer) hosts(n int, assisted bool) []string {
+	if assisted {
+		return m.compose.answer(n)
+	}
+	parts := m.compose.comment((n + 1) / 2)
+	for len(parts) < n {
+		parts = append(parts, m.short(m.normal[m.anySource()]))
+	}
+	m.rng.Shuffle(n, func(i, j int) { parts[i], parts[j] = parts[j], parts[i] })
+	return parts
+}
+
+func (m *mixer) anySource() string {
+	return []string{diaSafety, diaSafety, hateOffensive, hateOffensive, convAbuse}[m.rng.IntN(5)]
+}
+
+// level adds normal bags until every instance count has at least as many
+// normal bags as violations.
+func (m *mixer) level() {
+	lack := map[int]int{} // normal bags that a count lacks
+	for _, b := range m.bags {
+		if b.bag.Label == bag.Violation {
+			lack[min(b.instances, longest)]++
+		} else {
+			lack[min(b.instances, longest)]--
+		}
+	}
+	for n := 1; n <= longest; n++ {
+		for tries := 0; lack[n] > 0 && tries < 100_000; tries++ {
+			source, text := m.filler(n)
+			b := bag.Bag{Response: text}
+			if got := min(len(b.Segments(0, nil)), longest); lack[got] > 0 {
+				m.add(source, bag.Compliant, text)
+				lack[got]--
+			}
+		}
+	}
+}
+
+// filler returns a normal response of about n instances and its source: an
+// answer, a comment, or normal texts of the sets glued together.
+func (m *mixer) filler(n int) (source, text string) {
+	switch p := m.rng.Float64(); {
+	case p < 0.35:
+		return ownWords, m.compose.layout(m.compose.answer(n))
+	case p < 0.7:
+		return ownWords, m.compose.layout(m.compose.comment(n))
+	default:
+		return "glued", m.compose.layout(m.hosts(n, false))
+	}
+}

@@ -1,0 +1,223 @@
+package main
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/assay-ai/assay/rewardmodel/bag"
+)
+
+// Sources of texts. The data sets' names are those of their folders.
+const (
+	toxicSpans    = "toxic_spans"
+	diaSafety     = "diasafety"
+	convAbuse     = "convabuse"
+	hateOffensive = "hate_offensive"
+	ownWords      = "templates" // this folder's own sentences
+)
+
+// item is one text with its coarse label.
+type item struct {
+	source string
+	kind   string // a finer class of the source, "" when it has none
+	label  bag.Label
+	text   string
+	spans  [][2]int // toxic code points, read for evaluation only
+}
+
+func labelOf(violation bool) bag.Label {
+	if violation {
+		return bag.Violation
+	}
+	return bag.Compliant
+}
+
+// readToxicSpans reads a file of SemEval-2021 Task 5. All of its comments were
+// judged toxic as a whole, also those in which no span was agreed on.
+func readToxicSpans(path string, withSpans bool) ([]item, error) {
+	rows, err := readCSV(path, "spans", "text")
+	if err != nil {
+		return nil, err
+	}
+	items := make([]item, len(rows))
+	for i, row := range rows {
+		items[i] = item{source: toxicSpans, label: bag.Violation, text: row[1]}
+		if !withSpans {
+			continue
+		}
+		if items[i].spans, err = ranges(row[0]); err != nil {
+			return nil, fmt.Errorf("%s: row %d: spans: %w", path, i+1, err)
+		}
+	}
+	return items, nil
+}
+
+// ranges turns a list of offsets, "[3, 4, 5, 9]", into ranges, {3,6} and {9,10}.
+func ranges(list string) ([][2]int, error) {
+	var offsets []int
+	if err := json.Unmarshal([]byte(list), &offsets); err != nil {
+		return nil, err
+	}
+	out := [][2]int{}
+	for _, at := range offsets {
+		if n := len(out); n > 0 && out[n-1][1] == at {
+			out[n-1][1]++
+		} else {
+			out = append(out, [2]int{at, at + 1})
+		}
+	}
+	return out, nil
+}
+
+// readDiaSafety reads responses of DiaSafety; the kind is their category.
+func readDiaSafety(path string) ([]item, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var rows []struct{ Response, Category, Label string }
+	if err := json.Unmarshal(data, &rows); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	items := make([]item, len(rows))
+	for i, row := range rows {
+		items[i] = item{
+			source: diaSafety, kind: row.Category,
+			label: labelOf(row.Label == "Unsafe"), text: cleanText(row.Response),
+		}
+	}
+	return items, nil
+}
+
+// readConvAbuse reads what users said to a bot; it is abusive when the mean of
+// its ratings, 1 (not abusive) to -3 (very strongly abusive), is below 0.
+func readConvAbuse(path string) ([]item, error) {
+	rows, err := readCSV(path)
+	if err != nil {
+		return nil, err
+	}
+	if len(rows) == 0 {
+		return nil, fmt.Errorf("%s: is empty", path)
+	}
+	user, ratings := -1, map[int]float64{} // columns
+	for column, name := range rows[0] {
+		if name == "user" {
+			user = column
+		}
+		if _, value, ok := strings.Cut(name, "_is_abuse."); ok {
+			if ratings[column], err = strconv.ParseFloat(value, 64); err != nil {
+				return nil, fmt.Errorf("%s: column %q: %w", path, name, err)
+			}
+		}
+	}
+	if user < 0 || len(ratings) == 0 {
+		return nil, fmt.Errorf("%s: has no columns user and *_is_abuse.*", path)
+	}
+	var items []item
+	for _, row := range rows[1:] {
+		var sum float64
+		for column, value := range ratings {
+			if mark := strings.TrimSpace(row[column]); mark == "1" || mark == "1.0" {
+				sum += value
+			}
+		}
+		items = append(items, item{source: convAbuse, label: labelOf(sum < 0), text: cleanText(row[user])})
+	}
+	return items, nil
+}
+
+// readHateOffensive reads tweets; the kind is their class: hate, offensive or
+// neither, and both of the former are violations.
+func readHateOffensive(path string) ([]item, error) {
+	rows, err := readCSV(path, "class", "tweet")
+	if err != nil {
+		return nil, err
+	}
+	items := make([]item, len(rows))
+	for i, row := range rows {
+		class := map[string]string{"0": "hate", "1": "offensive", "2": "neither"}[row[0]]
+		if class == "" {
+			return nil, fmt.Errorf("%s: row %d: class %q is none of 0, 1 and 2", path, i+1, row[0])
+		}
+		items[i] = item{source: hateOffensive, kind: class, label: labelOf(class != "neither"), text: cleanTweet(row[1])}
+	}
+	return items, nil
+}
+
+// readCSV returns the named columns of the rows after the header, or without
+// names every row as it is, the header included.
+func readCSV(path string, columns ...string) ([][]string, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	reader := csv.NewReader(file)
+	rows, err := reader.ReadAll()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if len(rows) == 0 {
+		return nil, fmt.Errorf("%s: %w", path, io.ErrUnexpectedEOF)
+	}
+	if len(columns) == 0 {
+		return rows, nil
+	}
+	at := make([]int, len(columns))
+	for i, name := range columns {
+		at[i] = -1
+		for column, have := range rows[0] {
+			if strings.TrimPrefix(have, "\ufeff") == name {
+				at[i] = column
+			}
+		}
+		if at[i] < 0 {
+			return nil, fmt.Errorf("%s: has no column %q", path, name)
+		}
+	}
+	out := make([][]string, 0, len(rows)-1)
+	for _, row := range rows[1:] {
+		picked := make([]string, len(at))
+		for i, column := range at {
+			picked[i] = row[column]
+		}
+		out = append(out, picked)
+	}
+	return out, nil
+}
+
+// corpus is every text that the bags are made of.
+type corpus struct {
+	train      []item
+	evaluation map[string][]item // by source
+}
+
+// readCorpus reads the licensed sets alone: CC0, Apache-2.0, CC BY 4.0 and MIT.
+func readCorpus(data string) (corpus, error) {
+	c := corpus{evaluation: map[string][]item{}}
+	var err error
+	take := func(items []item, failed error) []item {
+		if err == nil {
+			err = failed
+		}
+		return items
+	}
+	at := func(parts ...string) string { return filepath.Join(append([]string{data}, parts...)...) }
+	c.train = append(c.train, take(readToxicSpans(at(toxicSpans, "tsd_train.csv"), false))...)
+	c.train = append(c.train, take(readDiaSafety(at(diaSafety, "train.json")))...)
+	c.train = append(c.train, take(readConvAbuse(at(convAbuse, "ConvAbuseEMNLPtrain.csv")))...)
+	c.train = append(c.train, take(readHateOffensive(at(hateOffensive, "labeled_data.csv")))...)
+	c.evaluation[toxicSpans] = take(readToxicSpans(at(toxicSpans, "tsd_trial.csv"), true))
+	c.evaluation[diaSafety] = take(readDiaSafety(at(diaSafety, "val.json")))
+	c.evaluation[convAbuse] = take(readConvAbuse(at(convAbuse, "ConvAbuseEMNLPvalid.csv")))
+	if err != nil {
+		return corpus{}, fmt.Errorf("--data: %w (models/README.md tells how to fill the folder)", err)
+	}
+	return c, nil
+}
