@@ -41,7 +41,10 @@ func reference(s string) int {
 			if i == 1 {
 				return 0
 			}
-			return i + 1
+			if standsAlone(s[i+1:]) || s[i+1] == '[' {
+				return i + 1
+			}
+			return 0
 		case isDigit(c) || strings.IndexByte("^.,;- ", c) >= 0 || c >= utf8.RuneSelf:
 		default:
 			return 0

@@ -74,6 +74,9 @@ func (s *scanner) ends(from int, st stop, r right) bool {
 // exclaimEnds decides for "!" and "?". Before a small letter they end direct
 // speech, a name (Yahoo! and others) or a sentence written without capitals.
 func (s *scanner) exclaimEnds(from int, st stop, r right) bool {
+	if st.start > from && s.text[st.start-1] == ':' {
+		return false
+	}
 	if !unicode.IsLower(r.first) {
 		return !st.quoted || !s.speaker(r)
 	}
@@ -92,12 +95,12 @@ func (s *scanner) exclaimEnds(from int, st stop, r right) bool {
 func (s *scanner) periodEnds(from int, st stop, r right) bool {
 	w := s.wordBefore(from, st.start)
 	if w == "" {
-		return s.hasWord(from, st.start) && !unicode.IsLower(r.first)
+		return s.hasWord(from, st.start)
 	}
 	closed := st.after > st.end
 	small, digit := unicode.IsLower(r.first), unicode.IsDigit(r.first)
 	if closed {
-		return !small && !(st.quoted && s.speaker(r))
+		return !small
 	}
 	if s.enumerator(from, st.start, w) {
 		return false
@@ -113,12 +116,12 @@ func (s *scanner) periodEnds(from int, st stop, r right) bool {
 	case date:
 		return !digit && !small && s.starts(r)
 	case trail, place:
-		return !small && !digit && (s.starts(r) || w == "etc")
+		return !small && !digit && (s.starts(r) || w == "etc" || w == "ect")
 	case clock:
 		return !small && s.starts(r)
 	}
 	if small {
-		return len(w) > 1 && !isDigit(w[0]) && !strings.Contains(w, ".") && hasVowel(w)
+		return len(w) > 1 && !strings.Contains(w, ".") && (hasVowel(w) || isDigit(w[0]) && len(w) > 2)
 	}
 	return true
 }
@@ -192,8 +195,10 @@ func (s *scanner) speaker(r right) bool {
 	if w == "" || at >= r.end || s.text[at] != ' ' {
 		return false
 	}
-	low := lower(s.wordAt(at+1, r.end))
-	return low.in(speechVerbs)
+	verb := s.wordAt(at+1, r.end)
+	at += 1 + len(verb)
+	low := lower(verb)
+	return low.in(speechVerbs) && (at == r.end || strings.IndexByte(".,;:", s.text[at]) >= 0)
 }
 
 // longestWord bounds how far a decision looks around, in bytes.
@@ -259,7 +264,8 @@ func (s *scanner) glued(st stop, end int) bool {
 	}
 	w := s.wordAt(st.after, end)
 	low := lower(w)
-	return low.in(starters) && len(s.wordBefore(0, st.start)) > 1
+	at := st.after + len(w)
+	return low.in(starters) && (at == end || strings.IndexByte(" ,'", s.text[at]) >= 0) && len(s.wordBefore(0, st.start)) > 1
 }
 
 // reported tells whether the text after a closing quote reports the speech:

@@ -19,6 +19,7 @@ func Segment(text string) []Span {
 type scanner struct {
 	text string
 	out  []Span
+	para []line // the paragraph being gathered
 }
 
 // emit adds text[start:end], trimmed, unless it is blank.

@@ -9,25 +9,42 @@ import (
 // to a list marker or the like and cut nothing.
 func (s *scanner) sentences(start, body, end int) {
 	from := start
+	if cut := s.signOff(body, end); cut > 0 {
+		s.emit(from, cut)
+		from, body = cut, cut
+	}
 	for i := body; i < end; {
-		if !marks[s.text[i]] {
+		c := s.text[i]
+		if !marks[c] {
 			i++
 			continue
 		}
-		if s.text[i] == '`' {
+		if c == '`' {
 			i = s.inlineCode(i, end)
 			continue
 		}
-		st, ok := s.stopAt(i, end)
-		if !ok {
+		cut := 0
+		if st, ok := s.stopAt(i, end); ok {
+			i = st.after
+			cut = s.cut(max(from, body), st, end)
+		} else if c < utf8.RuneSelf {
+			var before int
+			before, cut, i = s.layout(max(from, body), body, i, end)
+			if before > from {
+				s.emit(from, before)
+				from = before
+			}
+		} else {
 			_, n := utf8.DecodeRuneInString(s.text[i:end])
 			i += n
-			continue
 		}
-		i = st.after
-		if cut := s.cut(max(from, body), st, end); cut > 0 {
+		if cut > 0 {
 			s.emit(from, cut)
-			from, i = cut, cut
+			from, i = cut, max(i, cut)
+			if off := s.signOff(from, end); off > 0 {
+				s.emit(from, off)
+				from, i = off, max(i, off)
+			}
 		}
 	}
 	s.emit(from, end)

@@ -44,7 +44,7 @@ var starters = set(`the a an this that these those it its he she they we you i h
 	some many most all each every both several few another other such no not yes only even just once
 	please let do does did don is are was were can could will would should may might must have has had
 	now today yesterday tomorrow perhaps maybe finally first second third next later
-	more much nothing nobody everyone everything someone something one two three four
+	more much neither nor nothing nobody everyone everything someone something one two three four
 	under over during despite according given among between through
 	der die das ein eine er sie es wir ich und aber le les un une il elle nous vous je et mais
 	el los las una ella yo nosotros pero y`)

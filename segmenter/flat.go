@@ -1,0 +1,214 @@
+package segmenter
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// The rules of this file find the ends of utterances that have no stop. In
+// mail, news and pasted text the line breaks are often lost, but rulings, time
+// stamps, header fields, addresses and sign-offs still tell where they were.
+
+// layout looks at the mark text[i], which is no stop. It returns the ends of
+// up to two utterances, 0 for none, and where to look on.
+func (s *scanner) layout(from, start, i, end int) (before, after, next int) {
+	if s.text[i] != ':' && s.text[i] != ';' {
+		return s.inlineRuling(from, i, end)
+	}
+	switch {
+	case strings.HasPrefix(s.text[i:end], "://"):
+		return s.url(from, i, end)
+	case i > from && i+1 < end && isDigit(s.text[i-1]) && isDigit(s.text[i+1]):
+		return s.timeStamp(from, i, end)
+	case i > from && s.text[i-1] == ' ':
+		if n := emoticon(s.text[i:min(end, i+8)]); n > 0 && s.capitalAfter(i+n, end) {
+			return 0, i + n, i + n
+		}
+	case s.text[i] == ':' && i+1 < end && s.text[i+1] == ' ':
+		return s.field(from, start, i, end)
+	}
+	return 0, 0, i + 1
+}
+
+// inlineRuling cuts around "*****" and the like between spaces.
+func (s *scanner) inlineRuling(from, i, end int) (before, after, next int) {
+	j := i
+	for j < end && s.text[j] == s.text[i] {
+		j++
+	}
+	least := 4
+	if s.text[i] == '*' {
+		least = 3
+	}
+	if j-i < least || i > from && s.text[i-1] != ' ' || j < end && s.text[j] != ' ' {
+		return 0, 0, j
+	}
+	return i, j, j
+}
+
+// url skips the address whose "://" is at text[i:]. It ends an utterance before
+// another address or a word that begins sentences.
+func (s *scanner) url(from, i, end int) (before, after, next int) {
+	j := i
+	for j < end && s.text[j] > ' ' && s.text[j] < utf8.RuneSelf && strings.IndexByte("\"<>`", s.text[j]) < 0 {
+		j++
+	}
+	for j > i+3 && strings.IndexByte(".,;:!?)]*_'", s.text[j-1]) >= 0 {
+		j--
+	}
+	if j == end || s.text[j] != ' ' {
+		return 0, 0, j
+	}
+	rest := s.text[j+1 : end]
+	if strings.HasPrefix(rest, "http://") || strings.HasPrefix(rest, "https://") || s.starts(s.rightOf(s.skipSpace(j, end), end)) {
+		return 0, j, j
+	}
+	return 0, 0, j
+}
+
+// stampPrepositions stand before a time that belongs to its sentence.
+var stampPrepositions = set(`on at of from by since until till to and before after dated between`)
+
+// timeStamp cuts around the date and time of a mail header, "3/14/2005 9:26
+// PM", whose first colon is at text[i].
+func (s *scanner) timeStamp(from, i, end int) (before, after, next int) {
+	j := i + 3
+	if j > end || !isDigit(s.text[i+2]) {
+		return 0, 0, i + 1
+	}
+	seconds := j+2 < end && s.text[j] == ':' && isDigit(s.text[j+1]) && isDigit(s.text[j+2])
+	if seconds {
+		j += 3
+	}
+	half := j+2 < end && s.text[j] == ' ' && strings.IndexByte("AP", s.text[j+1]) >= 0 && s.text[j+2] == 'M'
+	if half {
+		j += 3
+	}
+	if !seconds && !half || j < end && s.text[j] != ' ' {
+		return 0, 0, i + 1
+	}
+	date := i
+	for slashes := 0; date > from && i-date < len("12/31/1999 12"); date-- {
+		c := s.text[date-1]
+		if c == '/' {
+			slashes++
+		}
+		if !isDigit(c) && c != '/' && !(c == ' ' && slashes == 0) {
+			break
+		}
+	}
+	for s.text[date] == ' ' {
+		date++
+	}
+	if strings.Count(s.text[date:i], "/") != 2 {
+		return 0, 0, i + 1
+	}
+	if s.capitalAfter(j, end) || s.smallAfter(j, end) && half {
+		after = j
+	}
+	if date > from+1 {
+		low := lower(s.wordBefore(from, date-1))
+		if !low.in(stampPrepositions) && s.text[date-1] == ' ' && s.text[date-2] != ',' {
+			before = date
+		} else if !s.capitalAfter(j, end) {
+			after = 0
+		}
+	}
+	return before, after, j
+}
+
+// addressFields are header fields that hold an address and nothing else.
+var addressFields = set(`email e-mail from to cc`)
+
+// field cuts a line of header fields. text[i] is the colon of a label; it ends
+// the field before it where that one's value is a number or an address. A field
+// for an address ends after it.
+func (s *scanner) field(from, start, i, end int) (before, after, next int) {
+	label := s.wordBefore(from, i)
+	if !startsUpper(label) {
+		return 0, 0, i + 1
+	}
+	at := i - len(label)
+	if at == start {
+		low := lower(label)
+		if !low.in(addressFields) {
+			return 0, 0, i + 1
+		}
+		const longest = 120 // bytes of a display name and an address
+		rest := s.text[i:min(end, i+longest)]
+		if n := strings.IndexByte(rest, '@'); n >= 0 {
+			if n2 := strings.IndexByte(rest[n:], ' '); n2 >= 0 && s.capitalAfter(i+n+n2, end) {
+				return 0, i + n + n2, i + n + n2
+			}
+		}
+		return 0, 0, i + 1
+	}
+	if at-2 <= from || s.text[at-1] != ' ' {
+		return 0, 0, i + 1
+	}
+	open, _, ok := strings.Cut(s.text[from:min(at, from+longestWord)], ": ")
+	last := rune(s.text[at-2])
+	if ok && startsUpper(open) && strings.Count(open, " ") < 3 && (isDigit(s.text[at-2]) || strings.ContainsRune(")>", last) || s.address(from, at-1)) {
+		return at, 0, i + 1
+	}
+	return 0, 0, i + 1
+}
+
+// address tells whether the word that ends at text[end:] holds an "@".
+func (s *scanner) address(from, end int) bool {
+	word := s.text[max(from, end-longestWord):end]
+	return strings.Contains(word[strings.LastIndexByte(word, ' ')+1:], "@")
+}
+
+// signOffs are the last words of a sign-off.
+var signOffs = set(`regards sincerely respectfully cordially thanks cheers`)
+
+// signOff returns the end of a sign-off, "Kind regards,", at the start of
+// text[from:end] when a name follows, else 0.
+func (s *scanner) signOff(from, end int) int {
+	const longest = 24 // bytes
+	at := s.skipSpace(from, end)
+	words, rest, ok := strings.Cut(s.text[at:min(end, at+longest)], ",")
+	if !ok || rest == "" || strings.Count(words, " ") > 1 {
+		return 0
+	}
+	low := lower(words[strings.LastIndexByte(words, ' ')+1:])
+	if !low.in(signOffs) {
+		return 0
+	}
+	at += len(words) + 1
+	name := s.skipSpace(at, end)
+	const longestName = 40 // bytes
+	if end-name > longestName || !s.capitalAfter(at, end) || strings.ContainsAny(s.text[name:end], ".!?,") {
+		return 0
+	}
+	for w := range strings.FieldsSeq(s.text[name:end]) {
+		if !startsUpper(w) {
+			return 0
+		}
+	}
+	return at
+}
+
+// capitalAfter tells whether white space and a capitalised word stand at
+// text[i:]; a word of capitals alone may be a time zone or a unit.
+func (s *scanner) capitalAfter(i, end int) bool {
+	next := s.skipSpace(i, end)
+	if next == i || next == end {
+		return false
+	}
+	r := s.rightOf(next, end)
+	if !unicode.IsUpper(r.first) {
+		return false
+	}
+	w := s.wordAt(r.word, end)
+	return len(w) == 1 || w != strings.ToUpper(w)
+}
+
+// smallAfter tells whether white space and a small letter stand at text[i:].
+func (s *scanner) smallAfter(i, end int) bool {
+	next := s.skipSpace(i, end)
+	r, _ := utf8.DecodeRuneInString(s.text[next:end])
+	return next > i && unicode.IsLower(r)
+}
