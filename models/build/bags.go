@@ -63,6 +63,9 @@ func writeFile(path string, bags iter.Seq[bag.Bag]) error {
 	if err := bag.Write(file, bags); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
+	if err := file.Chmod(0o644); err != nil {
+		return err
+	}
 	if err := file.Close(); err != nil {
 		return err
 	}

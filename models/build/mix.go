@@ -64,8 +64,8 @@ func mix(c corpus, seed uint64) ([]made, error) {
 }
 
 // sort deals the training texts out to normal and violate. It drops repeated
-// texts (in dialogues short ones repeat by nature and stay), texts that occur
-// in an evaluation set, and most offensive tweets.
+// texts (in dialogues short ones repeat by nature and stay), disputed ones,
+// those that occur in an evaluation set, and most offensive tweets.
 func (m *mixer) sort(c corpus) {
 	held, seen := map[string]bool{}, map[string]bool{}
 	for _, items := range c.evaluation {
@@ -77,7 +77,7 @@ func (m *mixer) sort(c corpus) {
 	for _, it := range c.train {
 		key := fold(it.text)
 		short := len(strings.Fields(key)) <= familiar
-		if key == "" || held[key] && !short || seen[key] && !(short && it.source == convAbuse) {
+		if key == "" || it.kind == disputed || held[key] && !short || seen[key] && !(short && it.source == convAbuse) {
 			continue
 		}
 		seen[key] = true
@@ -133,7 +133,7 @@ func (m *mixer) plant() {
 	}{{bag.Violation, bad}, {bag.Compliant, good}} {
 		parts := m.hosts(hosts, assisted)
 		parts = slices.Insert(parts, m.rng.IntN(len(parts)+1), guest.text)
-		m.add("planted "+source, guest.label, m.compose.layout(parts))
+		m.add("planted-"+source, guest.label, m.compose.layout(parts))
 	}
 }
 

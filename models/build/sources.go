@@ -22,6 +22,9 @@ const (
 	ownWords      = "templates" // this folder's own sentences
 )
 
+// disputed is the kind of a text on whose label its raters do not agree.
+const disputed = "disputed"
+
 // item is one text with its coarse label.
 type item struct {
 	source string
@@ -96,22 +99,21 @@ func readDiaSafety(path string) ([]item, error) {
 }
 
 // readConvAbuse reads what users said to a bot; it is abusive when the mean of
-// its ratings, 1 (not abusive) to -3 (very strongly abusive), is below 0.
+// its ratings, 1 (not abusive) to -3 (very strongly abusive), is below 0. The
+// kind of one whose raters disagree, a mean of 0 or more with a rating below
+// it, is "disputed".
 func readConvAbuse(path string) ([]item, error) {
 	rows, err := readCSV(path)
 	if err != nil {
 		return nil, err
 	}
-	if len(rows) == 0 {
-		return nil, fmt.Errorf("%s: is empty", path)
-	}
-	user, ratings := -1, map[int]float64{} // columns
+	user, ratings := -1, map[int]int{} // columns
 	for column, name := range rows[0] {
 		if name == "user" {
 			user = column
 		}
 		if _, value, ok := strings.Cut(name, "_is_abuse."); ok {
-			if ratings[column], err = strconv.ParseFloat(value, 64); err != nil {
+			if ratings[column], err = strconv.Atoi(value); err != nil {
 				return nil, fmt.Errorf("%s: column %q: %w", path, name, err)
 			}
 		}
@@ -121,13 +123,19 @@ func readConvAbuse(path string) ([]item, error) {
 	}
 	var items []item
 	for _, row := range rows[1:] {
-		var sum float64
+		sum, lowest := 0, 0
 		for column, value := range ratings {
-			if mark := strings.TrimSpace(row[column]); mark == "1" || mark == "1.0" {
-				sum += value
+			// A cell is "0" or "1", or "1, 0" when a rater saw it twice.
+			if marks := strings.Count(row[column], "1"); marks > 0 {
+				sum += marks * value
+				lowest = min(lowest, value)
 			}
 		}
-		items = append(items, item{source: convAbuse, label: labelOf(sum < 0), text: cleanText(row[user])})
+		it := item{source: convAbuse, label: labelOf(sum < 0), text: cleanText(row[user])}
+		if sum >= 0 && lowest < 0 {
+			it.kind = disputed
+		}
+		items = append(items, it)
 	}
 	return items, nil
 }
