@@ -1,0 +1,172 @@
+package api
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// drainLimit is how much of an oversized body is read and thrown away, so that
+// a client that sends everything before it reads sees the 413 rather than a
+// broken connection.
+const drainLimit = 64 << 20
+
+// readJSON returns the body of r, decompressed, once its headers say that it
+// is JSON. It holds at most Config.MaxBody bytes of it, and waits no longer
+// than the deadline of r's context.
+func (s *Server) readJSON(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	if err := checkContentType(r.Header.Get("Content-Type")); err != nil {
+		return nil, err
+	}
+	// A body that stalls must not outlive the request. After a failure the
+	// deadline stays for what net/http still reads; a recorder has none.
+	control := http.NewResponseController(w)
+	if deadline, ok := r.Context().Deadline(); ok {
+		_ = control.SetReadDeadline(deadline)
+	}
+	if r.ContentLength > s.cfg.MaxBody {
+		s.drain(r)
+		return nil, errBodyTooLarge(s.cfg.MaxBody)
+	}
+
+	wire := &wireReader{body: http.MaxBytesReader(w, r.Body, s.cfg.MaxBody)}
+	defer func() { exchangeOf(r).bytesIn = wire.count }()
+	plain, err := decompress(wire, r.Header.Get("Content-Encoding"))
+	var body []byte
+	if err == nil {
+		defer plain.Close()
+		body, err = readLimited(plain, s.cfg.MaxBody, r.ContentLength)
+	}
+	var tooLarge *http.MaxBytesError
+	switch {
+	case err == nil:
+		_ = control.SetReadDeadline(time.Time{})
+		return body, nil
+	case errors.As(wire.err, &tooLarge):
+		s.drain(r)
+		return nil, errBodyTooLarge(s.cfg.MaxBody)
+	case wire.err != nil:
+		return nil, wireError(wire.err)
+	default:
+		return nil, err
+	}
+}
+
+// drain reads on after a body turned out too large, unless the client waits
+// for a "100 Continue" or has far too much left.
+func (s *Server) drain(r *http.Request) {
+	if r.Header.Get("Expect") == "" && r.ContentLength <= s.cfg.MaxBody+drainLimit {
+		_, _ = io.CopyN(io.Discard, r.Body, drainLimit)
+	}
+}
+
+// checkContentType accepts JSON in UTF-8, and a request that names no type.
+// The types that a web form can send are refused with all others.
+func checkContentType(value string) error {
+	if value == "" {
+		return nil
+	}
+	media, params, err := mime.ParseMediaType(value)
+	if err != nil || (media != "application/json" && !(strings.HasPrefix(media, "application/") && strings.HasSuffix(media, "+json"))) {
+		return errMediaType("Content-Type", "%.100q is not JSON; send Content-Type: application/json", value)
+	}
+	if charset := params["charset"]; charset != "" && !strings.EqualFold(charset, "utf-8") && !strings.EqualFold(charset, "utf8") {
+		return errMediaType("Content-Type", "charset %.50q is not supported; send UTF-8", charset)
+	}
+	return nil
+}
+
+// zstdWindow is the largest window that RFC 8878 asks every decoder to take.
+const zstdWindow = 8 << 20
+
+func decompress(r io.Reader, encoding string) (io.ReadCloser, error) {
+	switch strings.ToLower(strings.TrimSpace(encoding)) {
+	case "", "identity":
+		return io.NopCloser(r), nil
+	case "gzip", "x-gzip":
+		z, err := gzip.NewReader(r)
+		if err != nil {
+			return nil, errInvalid("Content-Encoding", "the body is not gzip: %v", err)
+		}
+		return &decoder{"gzip", z}, nil
+	case "zstd":
+		z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(zstdWindow))
+		if err != nil {
+			return nil, errInvalid("Content-Encoding", "the body is not zstd: %v", err)
+		}
+		return &decoder{"zstd", z.IOReadCloser()}, nil
+	default:
+		return nil, errMediaType("Content-Encoding", "%.50q is not supported; send gzip, zstd or no encoding", encoding)
+	}
+}
+
+// decoder says which encoding a broken body was in.
+type decoder struct {
+	name string
+	io.ReadCloser
+}
+
+func (d *decoder) Read(p []byte) (int, error) {
+	n, err := d.ReadCloser.Read(p)
+	if err != nil && err != io.EOF {
+		err = errInvalid("Content-Encoding", "the body is not whole %s: %v", d.name, err)
+	}
+	return n, err
+}
+
+// readLimited reads all of r, or fails as soon as there is more than limit.
+// The client's word on the size is believed up to one mebibyte.
+func readLimited(r io.Reader, limit, size int64) ([]byte, error) {
+	var buf bytes.Buffer
+	buf.Grow(int(min(max(size, 0), 1<<20)) + bytes.MinRead)
+	n, err := buf.ReadFrom(io.LimitReader(r, limit+1))
+	if err != nil {
+		return nil, err
+	}
+	if n > limit {
+		return nil, errBodyTooLarge(limit)
+	}
+	return buf.Bytes(), nil
+}
+
+// wireReader tells failures of the connection from those of a decoder above
+// it, and counts what came in.
+type wireReader struct {
+	body  io.Reader
+	count int64
+	err   error
+}
+
+func (w *wireReader) Read(p []byte) (int, error) {
+	n, err := w.body.Read(p)
+	w.count += int64(n)
+	if err != nil && err != io.EOF {
+		w.err = err
+	}
+	return n, err
+}
+
+// wireError names why a body did not arrive: too slow, cut off, or framed
+// wrongly.
+func wireError(err error) error {
+	var network net.Error
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return fmt.Errorf("the body did not arrive: %w", context.DeadlineExceeded)
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.As(err, &network):
+		return fmt.Errorf("reading the body: %w: %w", err, context.Canceled)
+	default:
+		return errInvalid("", "the body cannot be read: %v", err)
+	}
+}

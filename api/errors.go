@@ -1,0 +1,142 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/assay-ai/assay/rewardmodel"
+)
+
+// ErrNotReady is what a [Scorer] returns while it has no model yet. It is
+// answered 503 with Retry-After.
+var ErrNotReady = errors.New("not ready")
+
+// statusClientGone is nginx's status for a client that left before its answer.
+// Only the log and the metrics see it.
+const statusClientGone = 499
+
+// failure is what a client is told about an error.
+type failure struct {
+	status     int
+	code       string
+	field      string
+	message    string
+	retryAfter time.Duration
+}
+
+// refusal is an error of the HTTP layer itself; the constructors below are its
+// only makers, so that every status is decided in this file.
+type refusal failure
+
+func (e *refusal) Error() string { return e.message }
+
+func errInvalid(field, format string, args ...any) error {
+	return &refusal{status: http.StatusBadRequest, code: "invalid", field: field, message: fmt.Sprintf(format, args...)}
+}
+
+func errForbiddenOrigin(err error) error {
+	return &refusal{status: http.StatusForbidden, code: "forbidden_origin", field: "Origin",
+		message: fmt.Sprintf("%v: pages of another origin may not post here unless the service trusts it", err)}
+}
+
+func errNotFound(format string, args ...any) error {
+	return &refusal{status: http.StatusNotFound, code: "not_found", message: fmt.Sprintf(format, args...)}
+}
+
+func errMethod(method, path, allow string) error {
+	return &refusal{status: http.StatusMethodNotAllowed, code: "method_not_allowed",
+		message: fmt.Sprintf("%.20q is not allowed on %.200s; use %s", method, path, allow)}
+}
+
+func errBodyTooLarge(limit int64) error {
+	return &refusal{status: http.StatusRequestEntityTooLarge, code: "too_large",
+		message: fmt.Sprintf("the body is larger than %d bytes; send fewer responses a request, or raise --max-body", limit)}
+}
+
+func errMediaType(field, format string, args ...any) error {
+	return &refusal{status: http.StatusUnsupportedMediaType, code: "unsupported_media_type", field: field, message: fmt.Sprintf(format, args...)}
+}
+
+func errPanic(value any) error { return fmt.Errorf("panic: %v", value) }
+
+// explain maps an error to what the client is told. It is the only place that
+// does, and a 429 is not among its results: trainers that never retry a 4xx
+// would give up on it.
+func (s *Server) explain(err error, requestID string) failure {
+	var refused *refusal
+	var input *rewardmodel.InputError
+	var overloaded *rewardmodel.OverloadedError
+	switch {
+	case errors.As(err, &refused):
+		return failure(*refused)
+	case errors.As(err, &input):
+		return failure{status: inputStatus(input.Kind), code: input.Kind.String(), field: input.Field, message: input.Message}
+	case errors.As(err, &overloaded):
+		return failure{status: http.StatusServiceUnavailable, code: "overloaded", message: overloaded.Error(), retryAfter: overloaded.RetryAfter}
+	case errors.Is(err, rewardmodel.ErrOverloaded):
+		return failure{status: http.StatusServiceUnavailable, code: "overloaded", message: err.Error(), retryAfter: s.cfg.RetryAfter}
+	case errors.Is(err, rewardmodel.ErrClosed):
+		return failure{status: http.StatusServiceUnavailable, code: "shutting_down", message: err.Error(), retryAfter: s.cfg.RetryAfter}
+	case errors.Is(err, ErrNotReady):
+		return failure{status: http.StatusServiceUnavailable, code: "not_ready", message: err.Error(), retryAfter: s.cfg.RetryAfter}
+	case errors.Is(err, context.DeadlineExceeded):
+		return failure{status: http.StatusGatewayTimeout, code: "deadline_exceeded",
+			message: fmt.Sprintf("the request was not done in time (%v); allow more with the header X-Request-Timeout (at most --request-timeout, %v), or send fewer responses a request", err, s.cfg.RequestTimeout)}
+	case errors.Is(err, context.Canceled):
+		return failure{status: statusClientGone, code: "client_gone", message: "the client closed the connection before its answer"}
+	case errors.Is(err, rewardmodel.ErrModel):
+		return failure{status: http.StatusInternalServerError, code: "model_failed",
+			message: "the model failed on this request; the log of the service says why, under request id " + requestID}
+	default:
+		return failure{status: http.StatusInternalServerError, code: "internal",
+			message: "the service failed on this request; its log says why, under request id " + requestID}
+	}
+}
+
+func inputStatus(kind rewardmodel.ErrorKind) int {
+	switch kind {
+	case rewardmodel.KindNotFound:
+		return http.StatusNotFound
+	case rewardmodel.KindTooLarge:
+		return http.StatusRequestEntityTooLarge
+	case rewardmodel.KindUnprocessable:
+		return http.StatusUnprocessableEntity
+	default:
+		return http.StatusBadRequest
+	}
+}
+
+// errorBody is the inside of every error answer.
+type errorBody struct {
+	Code      string `json:"code"`
+	Message   string `json:"message"`
+	Field     string `json:"field,omitempty"`
+	RequestID string `json:"request_id"`
+}
+
+func (f failure) body(requestID string) errorBody {
+	return errorBody{Code: f.code, Message: f.message, Field: f.field, RequestID: requestID}
+}
+
+func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
+	x := exchangeOf(r)
+	x.err = err
+	f := s.explain(err, x.id)
+	if f.retryAfter > 0 {
+		w.Header().Set("Retry-After", retrySeconds(f.retryAfter))
+	}
+	// Strings alone always encode.
+	_ = s.writeJSON(w, r, f.status, struct {
+		Error errorBody `json:"error"`
+	}{f.body(x.id)})
+}
+
+// retrySeconds rounds up: a client that comes back early only waits again.
+func retrySeconds(d time.Duration) string {
+	return strconv.Itoa(max(1, int(math.Ceil(d.Seconds()))))
+}

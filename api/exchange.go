@@ -1,0 +1,68 @@
+package api
+
+import (
+	"context"
+	"crypto/rand"
+	"net/http"
+	"strings"
+)
+
+// exchange collects what the access log says about one request.
+type exchange struct {
+	id          string // request id, the client's or ours
+	traceparent string // W3C trace context, empty without a valid one
+	bytesIn     int64  // body bytes read from the connection
+	responses   int    // responses that the request asked to score
+	err         error  // why it failed, for the log alone
+}
+
+type exchangeKey struct{}
+
+func exchangeOf(r *http.Request) *exchange {
+	if x, ok := r.Context().Value(exchangeKey{}).(*exchange); ok {
+		return x
+	}
+	return &exchange{}
+}
+
+func withExchange(r *http.Request) (*http.Request, *exchange) {
+	x := &exchange{
+		id:          requestID(r.Header.Get("X-Request-Id")),
+		traceparent: traceparent(r.Header.Get("Traceparent")),
+	}
+	return r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x)), x
+}
+
+const maxRequestID = 128
+
+// requestID keeps the client's id when it is short and safe to log and echo,
+// and makes a new one otherwise.
+func requestID(given string) string {
+	if given == "" || len(given) > maxRequestID || strings.ContainsFunc(given, notInID) {
+		return rand.Text()
+	}
+	return given
+}
+
+func notInID(r rune) bool {
+	switch {
+	case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9':
+		return false
+	}
+	return !strings.ContainsRune("-_.:/+=@", r)
+}
+
+// traceparent returns a W3C trace context header ("00-<32 hex>-<16 hex>-<2
+// hex>") as it came, or nothing when it is malformed.
+func traceparent(given string) string {
+	parts := strings.Split(given, "-")
+	if len(parts) != 4 {
+		return ""
+	}
+	for i, length := range [4]int{2, 32, 16, 2} {
+		if len(parts[i]) != length || strings.Trim(parts[i], "0123456789abcdef") != "" {
+			return ""
+		}
+	}
+	return given
+}

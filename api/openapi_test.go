@@ -1,0 +1,138 @@
+package api_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"os"
+	"sort"
+	"strings"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/getkin/kin-openapi/routers"
+	"github.com/getkin/kin-openapi/routers/gorillamux"
+	"github.com/go-chi/chi/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/assay-ai/assay/rewardmodel"
+)
+
+func document(t *testing.T) *openapi3.T {
+	t.Helper()
+	data, err := os.ReadFile("openapi.json")
+	require.NoError(t, err)
+	doc, err := openapi3.NewLoader().LoadFromData(data)
+	require.NoError(t, err)
+	return doc
+}
+
+func routes(t *testing.T) routers.Router {
+	t.Helper()
+	router, err := gorillamux.NewRouter(document(t))
+	require.NoError(t, err)
+	return router
+}
+
+func TestOpenAPIIsValid(t *testing.T) {
+	doc := document(t)
+	require.NoError(t, doc.Validate(context.Background()))
+	require.Equal(t, "3.1.0", doc.OpenAPI)
+
+	s := start(t, scorerOf(t, &model{}, 0))
+	got := s.get(t, "/openapi.json")
+	want, err := os.ReadFile("openapi.json")
+	require.NoError(t, err)
+	require.Equal(t, want, got.body)
+}
+
+// The document, the router and the index at "/" name the same operations.
+func TestOpenAPIIsComplete(t *testing.T) {
+	s := start(t, scorerOf(t, &model{}, 0))
+	var documented, routed, indexed []string
+	for path, item := range document(t).Paths.Map() {
+		for method := range item.Operations() {
+			documented = append(documented, method+" "+path)
+		}
+	}
+	require.NoError(t, chi.Walk(s.Handler().(chi.Routes), func(method, route string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
+		if method != http.MethodHead {
+			routed = append(routed, method+" "+route)
+		}
+		return nil
+	}))
+	var index struct {
+		Endpoints []struct{ Method, Path string }
+	}
+	require.NoError(t, json.Unmarshal(s.get(t, "/").body, &index))
+	indexed = append(indexed, "GET /")
+	for _, e := range index.Endpoints {
+		indexed = append(indexed, e.Method+" "+e.Path)
+	}
+	for _, list := range [][]string{documented, routed, indexed} {
+		sort.Strings(list)
+	}
+	require.Equal(t, documented, routed)
+	require.Equal(t, documented, indexed)
+}
+
+// Requests of every form are valid by the document and are answered 200 with
+// an answer that is, too.
+func TestOpenAPIDescribesRealRequests(t *testing.T) {
+	s := start(t, scorerOf(t, &model{}, 0))
+	operation := document(t).Paths.Find("/v1/score").Post
+	var bodies []string
+	for _, example := range operation.RequestBody.Value.Content["application/json"].Examples {
+		value, err := json.Marshal(example.Value.Value)
+		require.NoError(t, err)
+		bodies = append(bodies, string(value))
+	}
+	require.Len(t, bodies, 4)
+	for _, reward := range []string{"compliance", "logit", "raw"} {
+		for _, aggregate := range []string{"max", "topk", "noisy_or", "mean"} {
+			bodies = append(bodies, `{"responses":[{"response":"Fine. Not # fine."},{"response":" "},{"messages":[{"role":"assistant","content":"# \u00e9."}]}],`+
+				`"options":{"reward":"`+reward+`","aggregate":"`+aggregate+`","offset_unit":"utf16","instances":true}}`)
+		}
+	}
+	for _, body := range bodies {
+		r, err := http.NewRequest("POST", "http://"+s.addr+"/v1/score", strings.NewReader(body))
+		require.NoError(t, err)
+		r.Header.Set("Content-Type", "application/json")
+		route, params, err := routes(t).FindRoute(r)
+		require.NoError(t, err)
+		require.NoError(t, openapi3filter.ValidateRequest(t.Context(), &openapi3filter.RequestValidationInput{Request: r, PathParams: params, Route: route}), body)
+		require.Equal(t, 200, s.score(t, body).StatusCode, body)
+	}
+}
+
+// What the document forbids, the decoder forbids too, so that a client made
+// from the one does not meet surprises in the other.
+func TestOpenAPIRefusesWhatTheServiceRefuses(t *testing.T) {
+	for name, body := range map[string]string{
+		"no responses":     `{}`,
+		"empty list":       `{"responses":[]}`,
+		"null":             `{"responses":[{"response":null}]}`,
+		"number":           `{"responses":[{"response":7}]}`,
+		"nothing to score": `{"responses":[{"id":"a"}]}`,
+		"two to score":     `{"responses":[{"response":"a","instances":["a"]}]}`,
+		"no role":          `{"responses":[{"messages":[{"content":"a"}]}]}`,
+		"unknown option":   `{"responses":[{"response":"a"}],"options":{"foo":1}}`,
+		"unknown value":    `{"responses":[{"response":"a"}],"options":{"reward":"x"}}`,
+		"empty value":      `{"responses":[{"response":"a"}],"options":{"reward":""}}`,
+		"top_k of 0":       `{"responses":[{"response":"a"}],"options":{"top_k":0}}`,
+		"model of null":    `{"responses":[{"response":"a"}],"model":null}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := rewardmodel.DecodeRequest([]byte(body), rewardmodel.Limits{})
+			require.Error(t, err)
+			r, err := http.NewRequest("POST", "http://localhost/v1/score", bytes.NewReader([]byte(body)))
+			require.NoError(t, err)
+			r.Header.Set("Content-Type", "application/json")
+			route, params, err := routes(t).FindRoute(r)
+			require.NoError(t, err)
+			require.Error(t, openapi3filter.ValidateRequest(t.Context(), &openapi3filter.RequestValidationInput{Request: r, PathParams: params, Route: route}))
+		})
+	}
+}

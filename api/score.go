@@ -1,0 +1,64 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/assay-ai/assay/rewardmodel"
+)
+
+func (s *Server) score(w http.ResponseWriter, r *http.Request) error {
+	timeout, err := s.timeout(r.Header.Get(timeoutHeader))
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), timeout)
+	defer cancel()
+	r = r.WithContext(ctx)
+
+	body, err := s.readJSON(w, r)
+	if err != nil {
+		return err
+	}
+	request, err := rewardmodel.DecodeRequest(body, s.cfg.Limits)
+	if err != nil {
+		return err
+	}
+	exchangeOf(r).responses = len(request.Responses)
+	answer, err := s.scorer.Score(ctx, request)
+	if err != nil {
+		return err
+	}
+	// The whole answer is encoded before its status is sent: a number that is
+	// not finite becomes a 500, not half a body.
+	out, err := answer.AppendJSON(nil)
+	if err != nil {
+		return err
+	}
+	s.write(w, r, http.StatusOK, append(out, '\n'))
+	return nil
+}
+
+const timeoutHeader = "X-Request-Timeout"
+
+// timeout reads how long the client is willing to wait: seconds ("30", "0.5")
+// or a Go duration ("1m30s"). The service's own limit is the most it can be.
+func (s *Server) timeout(asked string) (time.Duration, error) {
+	if asked == "" {
+		return s.cfg.RequestTimeout, nil
+	}
+	wait, err := time.ParseDuration(asked)
+	if seconds, notNumber := strconv.ParseFloat(asked, 64); notNumber == nil {
+		// Compared as seconds: a large number would overflow a duration.
+		wait, err = 0, nil
+		if seconds > 0 { // and a number
+			wait = time.Duration(min(seconds, s.cfg.RequestTimeout.Seconds()) * float64(time.Second))
+		}
+	}
+	if err != nil || wait <= 0 {
+		return 0, errInvalid(timeoutHeader, "%.50q is not a time to wait; send seconds, such as 30 or 0.5, or a duration such as 1m30s", asked)
+	}
+	return min(wait, s.cfg.RequestTimeout), nil
+}
