@@ -14,10 +14,17 @@ type sequence struct {
 	unique int // index into job.margins
 }
 
+// windowed names an instance of several windows.
+type windowed struct {
+	key    key
+	unique int
+}
+
 // job is the part of a request that the model has to compute.
 type job struct {
 	margins   []float32   // by distinct instance; the largest of its windows so far
 	sequences []*sequence // not yet in a batch, shortest first
+	windowed  []windowed  // instances that the cache learns of when the job is done
 	unread    int         // sequences without a margin yet, those in a batch too
 	tokens    int         // of the unread sequences
 	charge    int         // of these, how many count against the limit
@@ -87,50 +94,62 @@ func (b *backlog) admit(j *job) bool {
 
 func (b *backlog) charge(j *job) int { return min(j.tokens, max(b.limit/4, 1)) }
 
+// share is what a job may give to a batch.
+type share struct {
+	job   *job
+	end   int // its sequences before end are short enough
+	taken int // of these, the last ones are in the batch
+}
+
 // next cuts a batch, longest sequence first. It is empty when nothing waits.
 func (b *backlog) next() (batch []*sequence, reason string) {
 	if len(b.jobs) == 0 {
 		return nil, reasonDrained
 	}
-	turn := slices.Clone(b.jobs)
-	longest := len(turn[0].sequences[len(turn[0].sequences)-1].ids)
-	taken := make([]int, len(turn)) // sequences of each job in the batch
-	from := make([]int, len(turn))  // the end of those that are short enough
-	for i := range from {
-		from[i] = -1
+	first := b.jobs[0].sequences
+	longest := len(first[len(first)-1].ids)
+	shares := make([]share, len(b.jobs))
+	giving := make([]*share, len(b.jobs)) // those that may still give
+	for i, j := range b.jobs {
+		shares[i] = share{job: j, end: fitting(j.sequences, longest)}
+		giving[i] = &shares[i]
 	}
-	real, reason := 0, reasonDrained
-	for progress := true; progress && reason != reasonBudget; {
-		progress = false
-		for i, j := range turn {
-			if from[i] < 0 {
-				from[i] = fitting(j.sequences, longest)
-			}
-			if taken[i] == from[i] {
+	batch, reason = b.fill(giving, longest)
+	for _, s := range shares {
+		s.job.sequences = slices.Delete(s.job.sequences, s.end-s.taken, s.end)
+	}
+	b.jobs = append(b.jobs[1:], b.jobs[0])
+	b.jobs = slices.DeleteFunc(b.jobs, func(j *job) bool { return len(j.sequences) == 0 })
+	slices.SortStableFunc(batch, func(x, y *sequence) int { return byLength(y, x) })
+	return batch, reason
+}
+
+// fill takes sequences from the shares in turn until none may give any more.
+func (b *backlog) fill(giving []*share, longest int) (batch []*sequence, reason string) {
+	reason = reasonDrained
+	tokens := 0
+	for len(giving) > 0 {
+		round := giving
+		giving = giving[:0]
+		for _, s := range round {
+			if s.taken == s.end {
 				continue
 			}
-			s := j.sequences[from[i]-taken[i]-1]
+			next := s.job.sequences[s.end-s.taken-1]
 			padded := (len(batch) + 1) * longest
 			if len(batch) > 0 && padded > b.budget {
-				reason = reasonBudget
-				break
+				return batch, reasonBudget
 			}
-			if padded-real-len(s.ids) > b.overhead+padded/4 {
+			if padded-tokens-len(next.ids) > b.overhead+padded/4 {
 				reason = reasonPadding
 				continue
 			}
-			batch = append(batch, s)
-			real += len(s.ids)
-			taken[i]++
-			progress = true
+			batch = append(batch, next)
+			tokens += len(next.ids)
+			s.taken++
+			giving = append(giving, s)
 		}
 	}
-	for i, j := range turn {
-		j.sequences = slices.Delete(j.sequences, max(from[i], 0)-taken[i], max(from[i], 0))
-	}
-	b.jobs = append(turn[1:], turn[0])
-	b.jobs = slices.DeleteFunc(b.jobs, func(j *job) bool { return len(j.sequences) == 0 })
-	slices.SortStableFunc(batch, func(x, y *sequence) int { return byLength(y, x) })
 	return batch, reason
 }
 

@@ -138,6 +138,9 @@ func (p *preparation) add(text string) int {
 	p.misses++
 	p.job.margins = append(p.job.margins, float32(math.Inf(-1)))
 	windows := p.windows(p.tokenizer.IDs(text))
+	if len(windows) > 1 {
+		p.job.windowed = append(p.job.windowed, windowed{k, unique})
+	}
 	for i, ids := range windows {
 		p.job.add(&sequence{ids: ids, key: k.window(i), whole: len(windows) == 1, job: p.job, unique: unique})
 	}

@@ -95,7 +95,7 @@ type Options struct {
 func (o Options) Validate() error {
 	checks := []*InputError{
 		oneOf("options.reward", o.Reward, RewardCompliance, RewardLogit, RewardRaw),
-		oneOf("options.aggregate", o.Aggregate, AggregateMax, AggregateTopK, AggregateNoisyOr, AggregateMean),
+		oneOf("options.aggregate", o.Aggregate, Aggregates()...),
 		oneOf("options.offset_unit", o.OffsetUnit, OffsetCodepoint, OffsetUTF8, OffsetUTF16),
 		oneOf("options.reasoning", o.Reasoning, ReasoningSkip, ReasoningScore),
 	}

@@ -42,7 +42,13 @@ func (s *Scorer) compute(ctx context.Context, work *job) error {
 	}
 	select {
 	case <-work.done:
-		return work.err
+		if work.err != nil {
+			return work.err
+		}
+		for _, w := range work.windowed {
+			s.cache.put(w.key, work.margins[w.unique])
+		}
+		return nil
 	case <-ctx.Done():
 		s.mu.Lock()
 		s.remove(work)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -58,6 +59,7 @@ func (c ScorerConfig) validate(special int) error {
 	}
 	check(c.Version != "", "Version is empty; name the checkpoint's version")
 	for aggregate, t := range c.Thresholds {
+		check(slices.Contains(Aggregates(), aggregate), "Thresholds[%s]: unknown aggregate; use one of %s", aggregate, join(Aggregates()))
 		check(t >= 0 && t <= 1, "Thresholds[%s] is %v; it must lie in [0,1]", aggregate, t)
 	}
 	check(c.EmptyReward >= 0 && c.EmptyReward <= 1, "EmptyReward is %v; it must lie in [0,1]", c.EmptyReward)

@@ -1,0 +1,231 @@
+package rewardmodel
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+func TestDecodeRequestRejects(t *testing.T) {
+	deep := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
+	item := func(fields string) string { return `{"responses":[{` + fields + `}]}` }
+	options := func(fields string) string { return `{"responses":[{"response":"a"}],"options":{` + fields + `}}` }
+	tests := []struct {
+		name, body, field, message string
+		kind                       ErrorKind
+	}{
+		{"nothing", ``, "", "is empty", KindInvalid},
+		{"white space", " \n", "", "is empty", KindInvalid},
+		{"cut off", `{"responses":[{"response":"a"`, "responses[0]", "ends too early", KindInvalid},
+		{"cut off in a string", `{"responses":[{"response":"a`, "responses[0].response", "ends too early", KindInvalid},
+		{"open brace", `{`, "", "ends too early", KindInvalid},
+		{"not JSON", `hello`, "", "not valid JSON", KindInvalid},
+		{"trailing comma", item(`"response":"a",`), "responses[0]", "not valid JSON", KindInvalid},
+		{"single quotes", `{'responses':[]}`, "", "not valid JSON", KindInvalid},
+		{"two documents", `{"responses":[{"response":"a"}]}{}`, "", "more after the JSON object", KindInvalid},
+		{"rubbish behind", `{"responses":[{"response":"a"}]} x`, "", "not valid JSON", KindInvalid},
+		{"a list", `[]`, "", "must be an object, got a list", KindInvalid},
+		{"null", `null`, "", "must be an object, got null", KindInvalid},
+		{"control character", "{\"responses\":[{\"response\":\"a\x01b\"}]}", "responses[0].response", "not valid JSON", KindInvalid},
+		{"raw NUL", "{\"responses\":[{\"response\":\"a\x00b\"}]}", "responses[0].response", "not valid JSON", KindInvalid},
+		{"invalid UTF-8", "{\"responses\":[{\"response\":\"caf\xe9\"}]}", "responses[0].response", "not valid UTF-8", KindInvalid},
+		{"invalid UTF-8 in an unknown field", "{\"responses\":[{\"response\":\"a\"}],\"x\":\"\xff\"}", "x", "not valid UTF-8", KindInvalid},
+		{"overlong UTF-8", "{\"responses\":[{\"response\":\"\xc0\x80\"}]}", "responses[0].response", "not valid UTF-8", KindInvalid},
+		{"high surrogate alone", item(`"response":"\ud83d"`), "responses[0].response", "lone surrogate", KindInvalid},
+		{"low surrogate alone", item(`"response":"\ude00 x"`), "responses[0].response", "lone surrogate", KindInvalid},
+		{"surrogates swapped", item(`"instances":["ok","\ude00\ud83d"]`), "responses[0].instances[1]", "lone surrogate", KindInvalid},
+		{"surrogate in metadata", item(`"response":"a","metadata":{"k":"\ud83d"}`), "responses[0].metadata.k", "lone surrogate", KindInvalid},
+		{"duplicate name", item(`"response":"a","response":"b"`), "responses[0].response", "given twice", KindInvalid},
+		{"duplicate name, escaped", item(`"response":"a","respons\u0065":"b"`), "responses[0].response", "given twice", KindInvalid},
+		{"duplicate at the top", `{"responses":[{"response":"a"}],"responses":[]}`, "responses", "given twice", KindInvalid},
+		{"no responses", `{}`, "responses", "is missing", KindInvalid},
+		{"misspelt responses", `{"response":"a"}`, "responses", "is missing", KindInvalid},
+		{"responses null", `{"responses":null}`, "responses", "must be a list, got null", KindInvalid},
+		{"responses an object", `{"responses":{}}`, "responses", "must be a list, got an object", KindInvalid},
+		{"responses a string", `{"responses":"a"}`, "responses", "must be a list, got a string", KindInvalid},
+		{"no response in the list", `{"responses":[]}`, "responses", "empty", KindUnprocessable},
+		{"item a string", `{"responses":["a"]}`, "responses[0]", "must be an object, got a string", KindInvalid},
+		{"item null", `{"responses":[{"response":"a"},null]}`, "responses[1]", "must be an object, got null", KindInvalid},
+		{"item with nothing", `{"responses":[{}]}`, "responses[0]", "exactly one of", KindInvalid},
+		{"item with an id only", item(`"id":"a"`), "responses[0]", "exactly one of", KindInvalid},
+		{"two inputs", item(`"response":"a","instances":["a"]`), "responses[0]", "response and instances", KindInvalid},
+		{"three inputs", item(`"response":"a","instances":[],"messages":[]`), "responses[0]", "exactly one of", KindInvalid},
+		{"response null", item(`"response":null`), "responses[0].response", "got null", KindInvalid},
+		{"response a number", item(`"response":3`), "responses[0].response", "must be a string, got a number", KindInvalid},
+		{"response a list", item(`"response":["a"]`), "responses[0].response", "must be a string, got a list", KindInvalid},
+		{"id a number", item(`"response":"a","id":7`), "responses[0].id", "must be a string, got a number", KindInvalid},
+		{"prompt null", item(`"response":"a","prompt":null`), "responses[0].prompt", "got null", KindInvalid},
+		{"instances null", item(`"instances":null`), "responses[0].instances", "must be a list, got null", KindInvalid},
+		{"instance a number", item(`"instances":["a",1]`), "responses[0].instances[1]", "must be a string, got a number", KindInvalid},
+		{"instance null", `{"responses":[{"response":"a"},{"instances":[null]}]}`, "responses[1].instances[0]", "got null", KindInvalid},
+		{"messages an object", item(`"messages":{}`), "responses[0].messages", "must be a list", KindInvalid},
+		{"message a string", item(`"messages":["a"]`), "responses[0].messages[0]", "must be an object", KindInvalid},
+		{"message without a role", item(`"messages":[{"content":"a"}]`), "responses[0].messages[0].role", "is missing", KindInvalid},
+		{"message without content", item(`"messages":[{"role":"user"}]`), "responses[0].messages[0].content", "is missing", KindInvalid},
+		{"content null", item(`"messages":[{"role":"assistant","content":null}]`), "responses[0].messages[0].content", "got null", KindInvalid},
+		{"content parts", item(`"messages":[{"role":"user","content":[]}]`), "responses[0].messages[0].content", "must be a string, got a list", KindInvalid},
+		{"model null", `{"responses":[{"response":"a"}],"model":null}`, "model", "got null", KindInvalid},
+		{"model a number", `{"responses":[{"response":"a"}],"model":1}`, "model", "must be a string", KindInvalid},
+		{"options null", `{"responses":[{"response":"a"}],"options":null}`, "options", "must be an object, got null", KindInvalid},
+		{"options a list", `{"responses":[{"response":"a"}],"options":[]}`, "options", "must be an object", KindInvalid},
+		{"unknown option", options(`"rewards":"logit"`), "options.rewards", "is not an option", KindInvalid},
+		{"option in the wrong case", options(`"Reward":"logit"`), "options.Reward", "is not an option", KindInvalid},
+		{"unknown reward", options(`"reward":"Compliance"`), "options.reward", `unknown value "Compliance"`, KindInvalid},
+		{"empty reward", options(`"reward":""`), "options.reward", "is empty", KindInvalid},
+		{"unknown aggregate", options(`"aggregate":"median"`), "options.aggregate", "max, topk, noisy_or, mean", KindInvalid},
+		{"unknown unit", options(`"offset_unit":"bytes"`), "options.offset_unit", "codepoint, utf8, utf16", KindInvalid},
+		{"unknown reasoning", options(`"reasoning":"keep"`), "options.reasoning", "skip, score", KindInvalid},
+		{"reward null", options(`"reward":null`), "options.reward", "got null", KindInvalid},
+		{"reward a number", options(`"reward":1`), "options.reward", "must be a string", KindInvalid},
+		{"instances a string", options(`"instances":"true"`), "options.instances", "must be true or false, got a string", KindInvalid},
+		{"instances null", options(`"instances":null`), "options.instances", "got null", KindInvalid},
+		{"top_k zero", options(`"aggregate":"topk","top_k":0`), "options.top_k", "at least 1", KindInvalid},
+		{"top_k negative", options(`"aggregate":"topk","top_k":-1`), "options.top_k", "at least 1", KindInvalid},
+		{"top_k a fraction", options(`"top_k":2.5`), "options.top_k", "whole number", KindInvalid},
+		{"top_k huge", options(`"top_k":1e99`), "options.top_k", "whole number", KindInvalid},
+		{"top_k a string", options(`"top_k":"3"`), "options.top_k", "must be a whole number, got a string", KindInvalid},
+		{"bomb instead of the object", deep(100_000), "", "must be an object, got a list", KindInvalid},
+		{"bomb instead of a response", item(`"response":` + deep(100_000)), "responses[0].response", "must be a string", KindInvalid},
+		{"bomb in metadata", item(`"response":"a","metadata":` + deep(100_000)), "responses[0].metadata", "nested deeper than 100", KindInvalid},
+		{"bomb in an unknown field", `{"x":` + strings.Repeat(`{"a":`, 5000), "x", "nested deeper than 100", KindInvalid},
+		{"open bomb", `{"x":` + strings.Repeat("[", 1_000_000), "x", "nested deeper than 100", KindInvalid},
+		{"too many", `{"responses":[` + strings.Repeat(`{"response":"a"},`, 10_000) + `{"response":"a"}]}`, "responses", "more than 8192 responses", KindTooLarge},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			req, err := DecodeRequest([]byte(test.body), Limits{})
+			var input *InputError
+			if !errors.As(err, &input) {
+				t.Fatalf("got %+v and error %v, want an *InputError", req, err)
+			}
+			if input.Kind != test.kind || input.Field != test.field || !strings.Contains(input.Message, test.message) {
+				t.Errorf("got kind %v, field %q, message %q", input.Kind, input.Field, input.Message)
+			}
+			if len(err.Error()) > 300 {
+				t.Errorf("the message has %d bytes: %.100s...", len(err.Error()), err)
+			}
+		})
+	}
+}
+
+func TestDecodeRequest(t *testing.T) {
+	body := `{"responses":[
+		{"id":"a","prompt":"p","response":"NUL \u0000 and \ud83d\ude00","metadata": {"deep":[[1.0]]} ,"new":[{"x":null}]},
+		{"messages":[{"role":"user","content":"q","name":"n"},{"role":"assistant","content":""}]},
+		{"instances":[]}],
+		"model":"m","options":{"reward":"logit","aggregate":"topk","offset_unit":"utf16","instances":false,"top_k":2,"reasoning":"score"},"later":null}`
+	got, err := DecodeRequest([]byte(body), Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Request{
+		Responses: []Item{
+			{ID: "a", Prompt: "p", Response: new("NUL \x00 and 😀"), Metadata: []byte(`{"deep":[[1.0]]}`)},
+			{Messages: []Message{{"user", "q"}, {"assistant", ""}}},
+			{Instances: []string{}},
+		},
+		Model: "m",
+		Options: Options{
+			Reward: RewardLogit, Aggregate: AggregateTopK, OffsetUnit: OffsetUTF16,
+			Reasoning: ReasoningScore, Instances: new(false), TopK: new(2),
+		},
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+}
+
+func TestDecodeLimits(t *testing.T) {
+	body := func(n int) []byte {
+		return []byte(`{"responses":[` + strings.TrimSuffix(strings.Repeat(`{"response":"a"},`, n), ",") + `]}`)
+	}
+	if _, err := DecodeRequest(body(DefaultMaxResponses), Limits{}); err != nil {
+		t.Errorf("as many responses as are allowed: %v", err)
+	}
+	if _, err := DecodeRequest(body(3), Limits{MaxResponses: 2}); err == nil || !strings.Contains(err.Error(), "more than 2") {
+		t.Errorf("a lower limit: got %v", err)
+	}
+	nested := func(n int) []byte {
+		return fmt.Appendf(nil, `{"responses":[{"response":"a"}],"x":%s1%s}`, strings.Repeat("[", n), strings.Repeat("]", n))
+	}
+	if _, err := DecodeRequest(nested(9), Limits{MaxDepth: 10}); err != nil {
+		t.Errorf("depth 10 of 10: %v", err)
+	}
+	if _, err := DecodeRequest(nested(10), Limits{MaxDepth: 10}); err == nil {
+		t.Error("depth 11 of 10: no error")
+	}
+}
+
+func TestDecodeItem(t *testing.T) {
+	it, err := DecodeItem([]byte(`{"id":"a","response":"b","metadata":null}` + "\n"))
+	if want := (Item{ID: "a", Response: new("b"), Metadata: []byte("null")}); err != nil || !reflect.DeepEqual(it, want) {
+		t.Errorf("got %+v, %v", it, err)
+	}
+	for line, field := range map[string]string{
+		``:                            "",
+		`{}`:                          "",
+		`{"response":1}`:              "response",
+		`{"instances":["a",null]}`:    "instances[1]",
+		`{"messages":[{"role":"a"}]}`: "messages[0].content",
+		`{"response":"a"} {}`:         "",
+	} {
+		_, err := DecodeItem([]byte(line))
+		var input *InputError
+		if !errors.As(err, &input) || input.Field != field || input.Kind != KindInvalid {
+			t.Errorf("%s: got %#v", line, err)
+		}
+	}
+}
+
+func TestErrorKindCodes(t *testing.T) {
+	for kind, code := range map[ErrorKind]string{
+		KindInvalid: "invalid", KindNotFound: "not_found", KindTooLarge: "too_large", KindUnprocessable: "unprocessable",
+	} {
+		if kind.String() != code {
+			t.Errorf("got %q, want %q", kind, code)
+		}
+	}
+}
+
+// Whatever is accepted is valid JSON with something to score.
+func FuzzDecodeRequest(f *testing.F) {
+	f.Add([]byte(`{"responses":[{"response":"a","metadata":{"a":[1]}}],"options":{"top_k":1}}`))
+	f.Add([]byte(`{"responses":[{"messages":[{"role":"assistant","content":"\ud83d\ude00"}]}]}`))
+	f.Add([]byte(`{"responses":[{"instances":["\ud800"]}]`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		req, err := DecodeRequest(body, Limits{})
+		checkDecoded(t, body, err)
+		if err == nil && req.Validate() != nil {
+			t.Errorf("accepted %+v, which is not valid", req)
+		}
+	})
+}
+
+func FuzzDecodeItem(f *testing.F) {
+	f.Add([]byte(`{"id":"a","response":"b\u0000","metadata":1}`))
+	f.Add([]byte(`{"messages":[{"role":"user","content":"a","content":"b"}]}`))
+	f.Fuzz(func(t *testing.T, line []byte) {
+		it, err := DecodeItem(line)
+		checkDecoded(t, line, err)
+		if err == nil && it.Metadata != nil && !it.Metadata.IsValid() {
+			t.Errorf("metadata %q", it.Metadata)
+		}
+	})
+}
+
+func checkDecoded(t *testing.T, input []byte, err error) {
+	t.Helper()
+	if err == nil {
+		if !json.Valid(input) {
+			t.Errorf("accepted broken JSON %q", input)
+		}
+		return
+	}
+	var wrong *InputError
+	if !errors.As(err, &wrong) || wrong.Message == "" {
+		t.Errorf("got %#v, want an *InputError with a message", err)
+	}
+}
