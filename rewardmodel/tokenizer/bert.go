@@ -1,0 +1,262 @@
+package tokenizer
+
+import (
+	"cmp"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/assay-ai/assay/segmenter"
+	"golang.org/x/text/unicode/norm"
+)
+
+// normalizer holds the settings of BertNormalizer.
+type normalizer struct {
+	classes      *classes
+	cleanText    bool // drop control characters, white space becomes a space
+	chineseChars bool // each Chinese character is a word
+	stripAccents bool // canonical decomposition, without the nonspacing marks
+	lowercase    bool
+}
+
+// wordReader cuts a text into the words of BertPreTokenizer after BertNormalizer,
+// in one pass: white space separates, punctuation is a word of its own.
+//
+// The state between two characters is the word so far (buf, and with track the
+// span in the text of each of its bytes), the words that are complete but not
+// yet read, and the marks that wait for canonical ordering.
+type wordReader struct {
+	normalizer
+	text  []byte
+	track bool
+
+	word  []byte           // the word that next found; valid until the next call
+	spans []segmenter.Span // of each byte of word, when track is set
+
+	pos     int
+	buf     []byte
+	all     []segmenter.Span // of each byte of buf
+	ends    []int            // where the words in buf end
+	read    int              // words read of ends
+	open    int              // where the unfinished word begins in buf
+	pending []pendingRune
+	sources []segmenter.Span // of the characters that pending came from
+	last    segmenter.Span   // of the character consumed last
+}
+
+// pendingRune is a combining character that waits for those after it.
+type pendingRune struct {
+	r     rune
+	order uint8
+	added bool // not the first of its character's decomposition
+}
+
+// next finds the next word, which is never empty.
+func (w *wordReader) next() bool {
+	for w.read == len(w.ends) {
+		if w.pos == len(w.text) {
+			w.flush()
+			w.cut()
+			if w.read == len(w.ends) {
+				return false
+			}
+			break
+		}
+		w.drop()
+		w.fill()
+	}
+	start := 0
+	if w.read > 0 {
+		start = w.ends[w.read-1]
+	}
+	end := w.ends[w.read]
+	w.word = w.buf[start:end]
+	if w.track {
+		w.spans = w.all[start:end]
+	}
+	w.read++
+	return true
+}
+
+// drop forgets the words that were read.
+func (w *wordReader) drop() {
+	w.buf = append(w.buf[:0], w.buf[w.open:]...)
+	if w.track {
+		w.all = append(w.all[:0], w.all[w.open:]...)
+	}
+	w.ends, w.read, w.open = w.ends[:0], 0, 0
+}
+
+// fill reads characters until a word is complete or the text ends.
+func (w *wordReader) fill() {
+	for w.pos < len(w.text) && len(w.ends) == 0 {
+		start := w.pos
+		r, size := rune(w.text[start]), 1
+		if r >= utf8.RuneSelf {
+			r, size = utf8.DecodeRune(w.text[start:])
+		}
+		w.pos += size
+		w.add(r, segmenter.Span{Start: start, End: w.pos})
+	}
+}
+
+// add normalizes one character of the text.
+func (w *wordReader) add(r rune, from segmenter.Span) {
+	k := w.classes.of(r)
+	if w.cleanText {
+		if k&remove != 0 {
+			return
+		}
+		if k&space != 0 {
+			r, k = ' ', space
+		}
+	}
+	if w.chineseChars && k&chinese != 0 {
+		w.start(' ', from)
+		w.decomposed(r, k, from)
+		w.start(' ', from)
+		return
+	}
+	w.decomposed(r, k, from)
+}
+
+// decomposed adds a character, in its canonical decomposition when accents go.
+func (w *wordReader) decomposed(r rune, k class, from segmenter.Span) {
+	if !w.stripAccents || k&(decompose|combining) == 0 {
+		w.start(r, from)
+		return
+	}
+	if k&decompose == 0 {
+		w.part(r, from, false)
+		return
+	}
+	if r >= hangulBase {
+		if parts, ok := hangul(r); ok {
+			for i, part := range parts {
+				w.part(part, from, i > 0)
+			}
+			return
+		}
+	}
+	var text [utf8.UTFMax]byte
+	parts := norm.NFD.Properties(utf8.AppendRune(text[:0], r)).Decomposition()
+	for i := 0; i < len(parts); {
+		part, size := utf8.DecodeRune(parts[i:])
+		w.part(part, from, i > 0)
+		i += size
+	}
+}
+
+// part adds one character of a decomposition. A combining one waits until the
+// next that is not, for all between two such are put in canonical order.
+func (w *wordReader) part(r rune, from segmenter.Span, added bool) {
+	if w.classes.of(r)&combining == 0 {
+		w.start(r, from)
+		return
+	}
+	w.pending = append(w.pending, pendingRune{r: r, order: w.classes.orders[r], added: added})
+	if !added {
+		w.sources = append(w.sources, from)
+	}
+}
+
+// start adds a character that is not combining.
+func (w *wordReader) start(r rune, from segmenter.Span) {
+	if len(w.pending) > 0 {
+		w.flush()
+	}
+	w.last = from
+	w.emit(r, from)
+}
+
+// flush puts the waiting marks in order. Their spans stay in the order of the
+// text, as the reference's alignment does.
+func (w *wordReader) flush() {
+	slices.SortStableFunc(w.pending, func(a, b pendingRune) int { return cmp.Compare(a.order, b.order) })
+	next := 0
+	for _, p := range w.pending {
+		if !p.added {
+			w.last = w.sources[next]
+			next++
+		}
+		w.emit(p.r, w.last)
+	}
+	w.pending, w.sources = w.pending[:0], w.sources[:0]
+}
+
+// emit adds a normalized character to the words, cutting before and after as needed.
+func (w *wordReader) emit(r rune, from segmenter.Span) {
+	k := w.classes.of(r)
+	switch {
+	case k == 0 || k == letter:
+		w.put(r, from)
+	case k&space != 0:
+		w.cut()
+	case w.stripAccents && k&mark != 0:
+	case k&punct != 0:
+		w.cut()
+		w.put(r, from)
+		w.cut()
+	case w.lowercase && r == capitalIWithDot:
+		w.put('i', from)
+		w.put(dotAbove, from)
+	case w.lowercase && k&upper != 0:
+		w.put(w.lower(r), from)
+	default:
+		w.put(r, from)
+	}
+}
+
+// The one capital whose lower case is two characters.
+const (
+	capitalIWithDot = 'İ'
+	dotAbove        = '\u0307'
+)
+
+func (w *wordReader) lower(r rune) rune {
+	if r < utf8.RuneSelf {
+		return r + 'a' - 'A'
+	}
+	return w.classes.lower[r]
+}
+
+func (w *wordReader) put(r rune, from segmenter.Span) {
+	n := len(w.buf)
+	w.buf = utf8.AppendRune(w.buf, r)
+	if w.track {
+		for range len(w.buf) - n {
+			w.all = append(w.all, from)
+		}
+	}
+}
+
+// cut ends the word so far.
+func (w *wordReader) cut() {
+	if len(w.buf) > w.open {
+		w.open = len(w.buf)
+		w.ends = append(w.ends, w.open)
+	}
+}
+
+// Hangul syllables decompose by arithmetic (Unicode Standard, section 3.12).
+const (
+	hangulBase = 0xAC00
+	hangulEnd  = 0xD7A4
+	leadBase   = 0x1100
+	vowelBase  = 0x1161
+	trailBase  = 0x11A7
+	vowels     = 21
+	trails     = 28
+)
+
+// hangul returns the jamo of a syllable.
+func hangul(r rune) ([]rune, bool) {
+	if r < hangulBase || r >= hangulEnd {
+		return nil, false
+	}
+	i := r - hangulBase
+	parts := []rune{leadBase + i/(vowels*trails), vowelBase + i%(vowels*trails)/trails, trailBase + i%trails}
+	if i%trails == 0 {
+		parts = parts[:2]
+	}
+	return parts, true
+}

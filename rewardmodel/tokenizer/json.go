@@ -1,0 +1,244 @@
+package tokenizer
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"unicode/utf8"
+
+	"github.com/sugarme/tokenizer"
+)
+
+var errPrefixSpace = errors.New("add_prefix_space is true, which is not supported; text is tokenized as it is")
+
+func plainTokenError(token string) error {
+	return fmt.Errorf("added_tokens: %q is not special; added tokens that text can match are not supported", token)
+}
+
+// parseTokenizer reads tokenizer.json. The document's shape is the library's;
+// what its pieces may say is checked here, so that nothing is done inexactly.
+func parseTokenizer(data []byte, s *settings) (parts, error) {
+	if !utf8.Valid(data) {
+		return parts{}, errUTF8
+	}
+	var doc tokenizer.Config
+	if err := json.Unmarshal(data, &doc); err != nil {
+		return parts{}, err
+	}
+	if doc.Model == nil {
+		return parts{}, errors.New("model: missing; want BPE or WordPiece")
+	}
+	p, err := parseModel(object(doc.Model), &doc)
+	if err != nil {
+		return parts{}, err
+	}
+	for _, token := range doc.AddedTokens {
+		if !token.Special {
+			return parts{}, plainTokenError(token.Content)
+		}
+		if token.Id < 0 || token.Id >= maxID {
+			return parts{}, fmt.Errorf("added_tokens: %q has id %d, outside of 0 to %d", token.Content, token.Id, maxID-1)
+		}
+		if err := p.vocab.add(token.Content, int(token.Id)); err != nil {
+			return parts{}, fmt.Errorf("added_tokens: %w", err)
+		}
+	}
+	if err := parseFrame(doc.PostProcessor, &p); err != nil {
+		return parts{}, err
+	}
+	usual := robertaNames
+	if p.merges == nil {
+		usual = bertNames
+	}
+	name := s.name("pad_token", usual)
+	if stored, ok := doc.Padding["pad_token"].(string); ok && s.names["pad_token"] == "" {
+		name = stored
+	}
+	pad, ok := p.vocab.ids[name]
+	if !ok {
+		return parts{}, fmt.Errorf("padding token %q is not in the vocabulary; name it as pad_token in %s", name, specialsFile)
+	}
+	p.pad = pad
+	return p, nil
+}
+
+// parseModel reads the model, and the normalizer and pre-tokenizer that it needs.
+func parseModel(m object, doc *tokenizer.Config) (parts, error) {
+	kind, err := m.text("type", "")
+	if err != nil {
+		return parts{}, fmt.Errorf("model: %w", err)
+	}
+	if kind == "" { // files before version 1.0 name no type
+		if kind = "WordPiece"; m["merges"] != nil {
+			kind = "BPE"
+		}
+	}
+	var p parts
+	switch kind {
+	case "BPE":
+		p, err = parseBPE(m)
+		if err == nil {
+			err = checkByteLevel(doc)
+		}
+	case "WordPiece":
+		p, err = parseWordPiece(m)
+		if err == nil {
+			p.normalizer, err = parseNormalizer(doc)
+		}
+	default:
+		return parts{}, fmt.Errorf("model: type %q is not supported; want BPE or WordPiece", kind)
+	}
+	return p, err
+}
+
+func parseBPE(m object) (parts, error) {
+	for _, key := range []string{"continuing_subword_prefix", "end_of_word_suffix"} {
+		if value, err := m.text(key, ""); err != nil || value != "" {
+			return parts{}, fmt.Errorf("model: %s %v is not supported", key, m[key])
+		}
+	}
+	if dropout := m["dropout"]; dropout != nil && dropout != 0.0 {
+		return parts{}, fmt.Errorf("model: dropout %v is not supported", dropout)
+	}
+	ignore, err := m.flag("ignore_merges", false)
+	if err != nil {
+		return parts{}, fmt.Errorf("model: %w", err)
+	}
+	v, err := m.vocab()
+	if err != nil {
+		return parts{}, err
+	}
+	list, ok := m["merges"].([]any)
+	if !ok {
+		return parts{}, errors.New("model: merges: want a list")
+	}
+	merges := make([]string, len(list))
+	for i, item := range list {
+		switch item := item.(type) {
+		case string:
+			merges[i] = item
+			continue
+		case []any:
+			if len(item) == 2 {
+				left, okLeft := item[0].(string)
+				right, okRight := item[1].(string)
+				if okLeft && okRight {
+					merges[i] = left + " " + right
+					continue
+				}
+			}
+		}
+		return parts{}, fmt.Errorf("model: merges: merge %d: want \"left right\" or [\"left\", \"right\"]", i+1)
+	}
+	return parts{vocab: v, merges: merges, ignoreMerges: ignore}, nil
+}
+
+func parseWordPiece(m object) (parts, error) {
+	v, err := m.vocab()
+	if err != nil {
+		return parts{}, err
+	}
+	unknown, err1 := m.text("unk_token", "[UNK]")
+	prefix, err2 := m.text("continuing_subword_prefix", "##")
+	chars, err3 := m.number("max_input_chars_per_word", 100)
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return parts{}, fmt.Errorf("model: %w", err)
+	}
+	return parts{vocab: v, unknown: unknown, prefix: prefix, maxChars: chars}, nil
+}
+
+// checkByteLevel refuses what is not RoBERTa's way from text to words.
+func checkByteLevel(doc *tokenizer.Config) error {
+	if doc.Normalizer != nil {
+		return fmt.Errorf("normalizer: %v is not supported with BPE; want none", doc.Normalizer["type"])
+	}
+	pre := object(doc.PreTokenizer)
+	if pre["type"] != "ByteLevel" {
+		return fmt.Errorf("pre_tokenizer: %v is not supported with BPE; want ByteLevel", pre["type"])
+	}
+	prefixSpace, err1 := pre.flag("add_prefix_space", true)
+	regex, err2 := pre.flag("use_regex", true)
+	if err := errors.Join(err1, err2); err != nil {
+		return fmt.Errorf("pre_tokenizer: %w", err)
+	}
+	if prefixSpace {
+		return fmt.Errorf("pre_tokenizer: %w", errPrefixSpace)
+	}
+	if !regex {
+		return errors.New("pre_tokenizer: use_regex false is not supported")
+	}
+	return nil
+}
+
+// parseNormalizer reads BERT's way from text to words.
+func parseNormalizer(doc *tokenizer.Config) (normalizer, error) {
+	if kind := doc.PreTokenizer["type"]; kind != "BertPreTokenizer" {
+		return normalizer{}, fmt.Errorf("pre_tokenizer: %v is not supported with WordPiece; want BertPreTokenizer", kind)
+	}
+	n := object(doc.Normalizer)
+	if n == nil {
+		return normalizer{}, nil
+	}
+	if n["type"] != "BertNormalizer" {
+		return normalizer{}, fmt.Errorf("normalizer: %v is not supported with WordPiece; want BertNormalizer", n["type"])
+	}
+	clean, err1 := n.flag("clean_text", true)
+	chineseChars, err2 := n.flag("handle_chinese_chars", true)
+	lowercase, err3 := n.flag("lowercase", true)
+	strip, err4 := n.flag("strip_accents", lowercase)
+	if err := errors.Join(err1, err2, err3, err4); err != nil {
+		return normalizer{}, fmt.Errorf("normalizer: %w", err)
+	}
+	return normalizer{cleanText: clean, chineseChars: chineseChars, lowercase: lowercase, stripAccents: strip}, nil
+}
+
+// object is a piece of tokenizer.json, with checked access to its fields. A
+// field that is null counts as missing.
+type object map[string]any
+
+func (o object) text(key, missing string) (string, error) {
+	return field(o, key, missing, "a string")
+}
+
+func (o object) flag(key string, missing bool) (bool, error) {
+	return field(o, key, missing, "true or false")
+}
+
+func (o object) number(key string, missing int) (int, error) {
+	value, err := field(o, key, float64(missing), "a number")
+	if err == nil && (value < 0 || value >= math.MaxInt32 || value != math.Trunc(value)) {
+		return 0, fmt.Errorf("%s: %v is no whole number from 0 on", key, value)
+	}
+	return int(value), err
+}
+
+func field[T any](o object, key string, missing T, want string) (T, error) {
+	switch value := o[key].(type) {
+	case nil:
+		return missing, nil
+	case T:
+		return value, nil
+	default:
+		return missing, fmt.Errorf("%s: want %s, not %v", key, want, value)
+	}
+}
+
+// vocab reads the field vocab, an object of tokens and ids.
+func (o object) vocab() (*vocabulary, error) {
+	ids, ok := o["vocab"].(map[string]any)
+	if !ok || len(ids) == 0 {
+		return nil, errors.New("model: vocab: want an object of tokens and ids")
+	}
+	v := newVocabulary(len(ids))
+	for token := range ids {
+		id, err := object(ids).number(token, -1)
+		if err != nil {
+			return nil, fmt.Errorf("model: vocab: %w", err)
+		}
+		if err := v.add(token, id); err != nil {
+			return nil, fmt.Errorf("model: %w", err)
+		}
+	}
+	return v, nil
+}

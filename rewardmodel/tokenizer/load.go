@@ -1,0 +1,132 @@
+package tokenizer
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// ErrFormat is wrapped by every error about what a tokenizer file says, as
+// opposed to errors of reading it.
+var ErrFormat = errors.New("unusable tokenizer file")
+
+// The files of a checkpoint folder that Load knows.
+const (
+	tokenizerFile = "tokenizer.json"
+	vocabFile     = "vocab.json"
+	mergesFile    = "merges.txt"
+	wordsFile     = "vocab.txt"
+	configFile    = "tokenizer_config.json"
+	specialsFile  = "special_tokens_map.json"
+	addedFile     = "added_tokens.json"
+)
+
+// maxFile bounds a tokenizer file; the largest in use have about 40 MB.
+const maxFile = 256 << 20
+
+// Load reads the tokenizer of a checkpoint folder in Hugging Face layout:
+// tokenizer.json, or vocab.json with merges.txt (byte-level BPE), or vocab.txt
+// (WordPiece). The latter two take their settings from tokenizer_config.json,
+// special_tokens_map.json and added_tokens.json where present, and else those of
+// RoBERTa and of uncased BERT.
+//
+// A stored truncation or padding is not used, and trim_offsets is always on. A
+// folder without these files gives an error that wraps fs.ErrNotExist; a file
+// that is damaged, or asks for something that the package does not do exactly,
+// gives one that wraps ErrFormat and names the file and the piece.
+func Load(dir string) (*Tokenizer, error) {
+	type layout struct {
+		file  string
+		parse func(dir string) (parts, error)
+	}
+	for _, l := range []layout{{tokenizerFile, readTokenizer}, {vocabFile, readByteLevel}, {wordsFile, readWordPiece}} {
+		if _, err := os.Stat(filepath.Join(dir, l.file)); errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		p, err := l.parse(dir)
+		if err != nil {
+			return nil, fmt.Errorf("tokenizer: %w", err)
+		}
+		t, err := build(p)
+		if err != nil {
+			return nil, fmt.Errorf("tokenizer: %s: %w", filepath.Join(dir, l.file), wrapFormat(err))
+		}
+		return t, nil
+	}
+	return nil, fmt.Errorf("tokenizer: %s holds neither %s, nor %s with %s, nor %s: %w",
+		dir, tokenizerFile, vocabFile, mergesFile, wordsFile, fs.ErrNotExist)
+}
+
+// wrapFormat marks an error about what a file says.
+func wrapFormat(err error) error { return fmt.Errorf("%w: %w", ErrFormat, err) }
+
+// read returns a file of the folder and parses it, so that errors name the file.
+func read[T any](dir, name string, parse func(data []byte) (T, error)) (T, error) {
+	var none T
+	path := filepath.Join(dir, name)
+	info, err := os.Stat(path)
+	if err != nil {
+		return none, err
+	}
+	if info.Size() > maxFile {
+		return none, fmt.Errorf("%s: %w: %d bytes, more than the %d allowed", path, ErrFormat, info.Size(), maxFile)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return none, err
+	}
+	value, err := parse(data)
+	if err != nil {
+		return none, fmt.Errorf("%s: %w", path, wrapFormat(err))
+	}
+	return value, nil
+}
+
+// readOptional is read, with the zero value for a file that is not there.
+func readOptional[T any](dir, name string, parse func(data []byte) (T, error)) (T, error) {
+	value, err := read(dir, name, parse)
+	if errors.Is(err, fs.ErrNotExist) {
+		return value, nil
+	}
+	return value, err
+}
+
+func readTokenizer(dir string) (parts, error) {
+	s, err := readSettings(dir)
+	if err != nil {
+		return parts{}, err
+	}
+	return read(dir, tokenizerFile, func(data []byte) (parts, error) { return parseTokenizer(data, s) })
+}
+
+func readByteLevel(dir string) (parts, error) {
+	v, err := read(dir, vocabFile, parseVocab)
+	if err != nil {
+		return parts{}, err
+	}
+	merges, err := read(dir, mergesFile, parseMerges)
+	if err != nil {
+		return parts{}, err
+	}
+	s, err := readSettings(dir)
+	if err != nil {
+		return parts{}, err
+	}
+	p := parts{vocab: v, merges: merges}
+	return p, s.complete(&p, dir, robertaNames)
+}
+
+func readWordPiece(dir string) (parts, error) {
+	v, err := read(dir, wordsFile, parseWords)
+	if err != nil {
+		return parts{}, err
+	}
+	s, err := readSettings(dir)
+	if err != nil {
+		return parts{}, err
+	}
+	p := parts{vocab: v, normalizer: s.normalizer(), unknown: s.name("unk_token", bertNames), prefix: "##", maxChars: 100}
+	return p, s.complete(&p, dir, bertNames)
+}
