@@ -11,6 +11,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/assay-ai/assay/rewardmodel/bag"
+	"github.com/assay-ai/assay/rewardmodel/eval"
 )
 
 // writeBags writes train.jsonl and one eval-SOURCE.jsonl a set to the work
@@ -115,7 +116,27 @@ func table(w io.Writer, bags []made) error {
 		}
 		fmt.Fprintln(out)
 	}
-	return out.Flush()
+	if err := out.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "AUROC of trivial scores: instances %.3f, bytes %.3f, source %.3f\n",
+		trivial(bags, func(b made) float64 { return float64(b.instances) }),
+		trivial(bags, func(b made) float64 { return float64(len(b.bag.Response)) }),
+		trivial(bags, func(b made) float64 {
+			all := cells[b.source]["all"]
+			return float64(all.violations) / float64(all.all)
+		}))
+	return err
+}
+
+// trivial returns how well a score that reads no word ranks the bags; 0.5 is
+// not at all. Sources tell by nature: one set holds toxic comments only.
+func trivial(bags []made, score func(made) float64) float64 {
+	scores, truth := make([]float64, len(bags)), make([]bool, len(bags))
+	for i, b := range bags {
+		scores[i], truth[i] = score(b), b.bag.Label == bag.Violation
+	}
+	return eval.AUROC(scores, truth)
 }
 
 func column(instances int) string {

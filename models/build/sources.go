@@ -225,7 +225,7 @@ func readCorpus(data string) (corpus, error) {
 	c.evaluation[diaSafety] = take(readDiaSafety(at(diaSafety, "val.json")))
 	c.evaluation[convAbuse] = take(readConvAbuse(at(convAbuse, "ConvAbuseEMNLPvalid.csv")))
 	if err != nil {
-		return corpus{}, fmt.Errorf("--data: %w (models/README.md tells how to fill the folder)", err)
+		return corpus{}, fmt.Errorf("--data: %w (the README tells how to fill the folder)", err)
 	}
 	return c, nil
 }

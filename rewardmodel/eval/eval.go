@@ -1,0 +1,178 @@
+// Package eval measures how well scores of instances find violating responses
+// and the utterance that makes them so.
+//
+// A bag counts as a violation when its largest instance score is above the
+// threshold. The positive class of every ranking and probability metric is the
+// violation. Metrics are in [0,1]; one that the data leave undefined (an AUROC
+// of bags of one label, a hit rate without gold marks) is absent.
+package eval
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"gonum.org/v1/gonum/stat"
+
+	"github.com/assay-ai/assay/rewardmodel/bag"
+)
+
+// ErrInput is wrapped by the error of Evaluate for scores that cannot be measured.
+var ErrInput = errors.New("eval: bad scores")
+
+// BagScores is a labelled bag after scoring.
+type BagScores struct {
+	Label      bag.Label
+	Violations []float64 // g_-1 of each instance, in [0,1]
+	Gold       []bool    // whether each instance is anomalous; nil when unknown
+}
+
+// Violation is the score of the bag: the largest of its instances', 0 without any.
+func (b BagScores) Violation() float64 {
+	if len(b.Violations) == 0 {
+		return 0
+	}
+	return slices.Max(b.Violations)
+}
+
+// mixed says that the bag is a violation known to hold both kinds of instances.
+func (b BagScores) mixed() bool {
+	return b.Label == bag.Violation && slices.Contains(b.Gold, true) && slices.Contains(b.Gold, false)
+}
+
+// Bootstrap asks for percentile intervals from resampling whole bags.
+type Bootstrap struct {
+	Resamples int     // 0: no intervals
+	Level     float64 // coverage in (0,1); 0 means 0.95
+	Seed      uint64
+}
+
+// Evaluate returns all metrics of the bags at a decision threshold, in [0,1].
+// The same arguments give the same report. The error wraps ErrInput and names
+// the bag when a label, a score or the number of gold marks is not valid, or
+// when there are no bags.
+func Evaluate(bags []BagScores, threshold float64, intervals Bootstrap) (Report, error) {
+	if err := check(bags, threshold, intervals); err != nil {
+		return Report{}, err
+	}
+	report := Report{Metrics: measure(bags, threshold)}
+	if intervals.Resamples > 0 {
+		report.Intervals = bootstrap(bags, threshold, intervals, report.Metrics)
+	}
+	return report, nil
+}
+
+func check(bags []BagScores, threshold float64, intervals Bootstrap) error {
+	if len(bags) == 0 {
+		return fmt.Errorf("%w: there are no bags", ErrInput)
+	}
+	if !(threshold >= 0 && threshold <= 1) {
+		return fmt.Errorf("%w: threshold %v is not in [0,1]", ErrInput, threshold)
+	}
+	if intervals.Resamples < 0 || !(intervals.Level >= 0 && intervals.Level < 1) {
+		return fmt.Errorf("%w: %d resamples at level %v; give at least 0, and a level in (0,1)",
+			ErrInput, intervals.Resamples, intervals.Level)
+	}
+	for i, b := range bags {
+		if b.Label != bag.Compliant && b.Label != bag.Violation {
+			return fmt.Errorf("%w: bag %d has label %q", ErrInput, i, b.Label)
+		}
+		if b.Gold != nil && len(b.Gold) != len(b.Violations) {
+			return fmt.Errorf("%w: bag %d has %d gold marks for %d instances", ErrInput, i, len(b.Gold), len(b.Violations))
+		}
+		for j, v := range b.Violations {
+			if !(v >= 0 && v <= 1) {
+				return fmt.Errorf("%w: bag %d, instance %d: violation %v is not in [0,1]", ErrInput, i, j, v)
+			}
+		}
+	}
+	return nil
+}
+
+// measure returns the metrics that the bags define, by name.
+func measure(bags []BagScores, threshold float64) map[string]float64 {
+	scores := make([]float64, len(bags))
+	truth := make([]bool, len(bags))
+	var instances, mixed ranking
+	hits, holding := 0.0, 0
+	for i, b := range bags {
+		scores[i], truth[i] = b.Violation(), b.Label == bag.Violation
+		if b.Gold == nil {
+			continue
+		}
+		instances.add(b)
+		if b.mixed() {
+			mixed.add(b)
+			hits += WitnessHit(b)
+			holding++
+		}
+	}
+	out := map[string]float64{
+		"ece":   ECE(scores, truth, calibrationBins),
+		"brier": Brier(scores, truth),
+	}
+	if holding > 0 {
+		out["witness_hit1"] = hits / float64(holding)
+	}
+	for name, value := range Decide(scores, truth, threshold).metrics() {
+		out[name] = value
+	}
+	for name, value := range map[string]float64{
+		"bag_auroc":            AUROC(scores, truth),
+		"bag_auprc":            AUPRC(scores, truth),
+		"instance_auroc":       AUROC(instances.scores, instances.truth),
+		"instance_auroc_mixed": AUROC(mixed.scores, mixed.truth),
+	} {
+		if !math.IsNaN(value) {
+			out[name] = value
+		}
+	}
+	return out
+}
+
+// ranking gathers instances with gold marks.
+type ranking struct {
+	scores []float64
+	truth  []bool
+}
+
+func (r *ranking) add(b BagScores) {
+	r.scores = append(r.scores, b.Violations...)
+	r.truth = append(r.truth, b.Gold...)
+}
+
+// bootstrap returns the percentile interval of each of the metrics (Efron and
+// Tibshirani 1993, section 13.3). Bags are drawn whole, as the instances of one
+// bag are not independent.
+func bootstrap(bags []BagScores, threshold float64, how Bootstrap, metrics map[string]float64) map[string][2]float64 {
+	rng := rand.New(rand.NewPCG(how.Seed, 0xb007))
+	draws := map[string][]float64{}
+	sample := make([]BagScores, len(bags))
+	for range how.Resamples {
+		for i := range sample {
+			sample[i] = bags[rng.IntN(len(bags))]
+		}
+		for name, value := range measure(sample, threshold) {
+			draws[name] = append(draws[name], value)
+		}
+	}
+	level := how.Level
+	if level == 0 {
+		level = 0.95
+	}
+	out := map[string][2]float64{}
+	for name := range metrics {
+		values := draws[name]
+		if len(values) == 0 {
+			continue
+		}
+		slices.Sort(values)
+		out[name] = [2]float64{
+			stat.Quantile((1-level)/2, stat.LinInterp, values, nil),
+			stat.Quantile((1+level)/2, stat.LinInterp, values, nil),
+		}
+	}
+	return out
+}

@@ -1,0 +1,147 @@
+package eval
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"math"
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/assay-ai/assay/rewardmodel/bag"
+)
+
+type goldenCase struct {
+	Threshold float64
+	Bags      []struct {
+		Violation  bool
+		Violations []float64
+		Gold       []bool
+	}
+	Want map[string]float64
+}
+
+func (c goldenCase) bags() []BagScores {
+	out := make([]BagScores, len(c.Bags))
+	for i, b := range c.Bags {
+		out[i] = BagScores{Label: bag.Compliant, Violations: b.Violations, Gold: b.Gold}
+		if b.Violation {
+			out[i].Label = bag.Violation
+		}
+	}
+	return out
+}
+
+func golden(t *testing.T) []goldenCase {
+	t.Helper()
+	data, err := os.ReadFile("testdata/golden.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cases []goldenCase
+	if err := json.Unmarshal(data, &cases); err != nil {
+		t.Fatal(err)
+	}
+	return cases
+}
+
+func TestMetricsEqualScikitLearn(t *testing.T) {
+	for i, c := range golden(t) {
+		report, err := Evaluate(c.bags(), c.Threshold, Bootstrap{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		names := slices.Sorted(maps.Keys(report.Metrics))
+		if want := slices.Sorted(maps.Keys(c.Want)); !slices.Equal(names, want) {
+			t.Errorf("case %d has metrics %v, want %v", i, names, want)
+		}
+		for name, want := range c.Want {
+			if got := report.Metrics[name]; math.Abs(got-want) > 1e-12 {
+				t.Errorf("case %d: %s is %v, want %v", i, name, got, want)
+			}
+		}
+	}
+}
+
+func TestBootstrap(t *testing.T) {
+	c := golden(t)[0]
+	how := Bootstrap{Resamples: 200, Seed: 7}
+	report, err := Evaluate(c.bags(), c.Threshold, how)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := Evaluate(c.bags(), c.Threshold, how)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !maps.Equal(report.Intervals, again.Intervals) {
+		t.Error("the same seed gives other intervals")
+	}
+	narrow, err := Evaluate(c.bags(), c.Threshold, Bootstrap{Resamples: 200, Seed: 7, Level: 0.5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range report.Metrics {
+		wide, within := report.Intervals[name], narrow.Intervals[name]
+		if !(0 <= wide[0] && wide[0] <= within[0] && within[0] <= within[1] && within[1] <= wide[1] && wide[1] <= 1) {
+			t.Errorf("%s: %v at 0.95, %v at 0.5", name, wide, within)
+		}
+		// A calibration error grows by resampling, so that it may lie outside.
+		if name != "ece" && (value < wide[0] || value > wide[1]) {
+			t.Errorf("%s is %v, outside of %v", name, value, wide)
+		}
+	}
+}
+
+func TestBagsOfOneLabel(t *testing.T) {
+	report, err := Evaluate([]BagScores{
+		{Label: bag.Violation, Violations: []float64{0.2, 0.9}},
+		{Label: bag.Violation},
+	}, 0.5, Bootstrap{Resamples: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"avg_acc", "bag_auprc", "brier", "ece", "f1_compliant", "f1_violation", "recall_violation"}
+	if got := slices.Sorted(maps.Keys(report.Metrics)); !slices.Equal(got, want) {
+		t.Errorf("metrics are %v, want %v", got, want)
+	}
+	if got := report.Metrics["avg_acc"]; got != 0.5 {
+		t.Errorf("avg_acc is %v, want 0.5", got)
+	}
+}
+
+func TestReportIsOneFlatObject(t *testing.T) {
+	text, err := json.Marshal(Report{
+		Metrics:   map[string]float64{"brier": 0.25, "avg_acc": 1},
+		Intervals: map[string][2]float64{"avg_acc": {0.5, 1}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := `{"avg_acc":1,"brier":0.25,"intervals":{"avg_acc":[0.5,1]}}`; string(text) != want {
+		t.Errorf("got %s, want %s", text, want)
+	}
+}
+
+func TestEvaluateRefuses(t *testing.T) {
+	good := BagScores{Label: bag.Violation, Violations: []float64{1}}
+	for name, c := range map[string]struct {
+		bags      []BagScores
+		threshold float64
+		how       Bootstrap
+	}{
+		"no bags":            {nil, 0.5, Bootstrap{}},
+		"no label":           {[]BagScores{{Violations: []float64{1}}}, 0.5, Bootstrap{}},
+		"NaN":                {[]BagScores{good, {Label: bag.Violation, Violations: []float64{math.NaN()}}}, 0.5, Bootstrap{}},
+		"above one":          {[]BagScores{{Label: bag.Violation, Violations: []float64{1.5}}}, 0.5, Bootstrap{}},
+		"gold marks":         {[]BagScores{{Label: bag.Violation, Violations: []float64{1}, Gold: []bool{true, false}}}, 0.5, Bootstrap{}},
+		"NaN threshold":      {[]BagScores{good}, math.NaN(), Bootstrap{}},
+		"level of one":       {[]BagScores{good}, 0.5, Bootstrap{Level: 1}},
+		"negative resamples": {[]BagScores{good}, 0.5, Bootstrap{Resamples: -1}},
+	} {
+		if _, err := Evaluate(c.bags, c.threshold, c.how); !errors.Is(err, ErrInput) {
+			t.Errorf("%s: got %v, want ErrInput", name, err)
+		}
+	}
+}

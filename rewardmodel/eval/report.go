@@ -1,0 +1,33 @@
+package eval
+
+import "github.com/go-json-experiment/json"
+
+// Report holds metrics by name, each in [0,1]:
+//
+//	avg_acc                            mean of the recalls of both classes
+//	recall_violation, recall_compliant
+//	f1_violation, f1_compliant
+//	bag_auroc, bag_auprc               ranking of bags
+//	instance_auroc                     ranking of the instances of all bags with gold marks
+//	instance_auroc_mixed               the same over violations that hold anomalous and normal instances
+//	witness_hit1                       share of those violations whose witness is anomalous
+//	ece, brier                         calibration of the bag's score
+//
+// Undefined ones are absent.
+type Report struct {
+	Metrics   map[string]float64
+	Intervals map[string][2]float64 // [low, high] of a metric; nil when none were asked for
+}
+
+// MarshalJSON returns one flat object of the metrics, with the intervals, if
+// any, under "intervals". Names are in alphabetical order.
+func (r Report) MarshalJSON() ([]byte, error) {
+	flat := make(map[string]any, len(r.Metrics)+1)
+	for name, value := range r.Metrics {
+		flat[name] = value
+	}
+	if r.Intervals != nil {
+		flat["intervals"] = r.Intervals
+	}
+	return json.Marshal(flat, json.Deterministic(true))
+}
