@@ -59,6 +59,7 @@ const mostTicks = 8
 // each length of a run.
 type tagScanner struct {
 	text string
+	line segmenter.Span // the last one that was looked at
 	open [256]int // by mark: fences of at least so many marks are never closed; 0: unknown
 }
 
@@ -68,7 +69,10 @@ func (s *tagScanner) next(from int) (tag int, opens, found bool) {
 		return 0, false, false
 	}
 	for at := from; at < len(s.text); {
-		end := lineEnd(s.text, at)
+		if at >= s.line.End { // a line of many blocks is measured once
+			s.line = segmenter.Span{Start: at, End: lineEnd(s.text, at)}
+		}
+		end := s.line.End
 		if after := s.fenced(at, end); after > at {
 			at = after
 			continue
@@ -112,7 +116,7 @@ func fence(line string) (mark byte, count int, bare bool) {
 	if count < 3 || mark == '`' && strings.Contains(rest, "`") { // ```code``` on one line
 		return 0, 0, false
 	}
-	return mark, min(count, mostTicks), strings.TrimSpace(rest) == ""
+	return mark, min(count, mostTicks), strings.TrimLeft(rest, " \t\r\n") == ""
 }
 
 // tagInLine returns the first tag of a line that does not stand in code, or -1.

@@ -1,0 +1,97 @@
+package rewardmodel
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestAnswerParts(t *testing.T) {
+	tests := []struct{ name, text, want string }{ // parts joined by |
+		{"none", "An answer.", "An answer."},
+		{"nothing", "", ""},
+		{"first", "<think>why</think>An answer.", "An answer."},
+		{"empty block", "<think>\n\n</think>\n\nAn answer.", "\n\nAn answer."},
+		{"several", "a<think>1</think>b<think>2</think>c", "a|b|c"},
+		{"cut off", "An answer.<think>and then", "An answer."},
+		{"only reasoning, cut off", "<think>and then", ""},
+		{"only reasoning", "<think>and then</think>", ""},
+		{"opened by the prompt", "why</think>An answer.", "An answer."},
+		{"opened by the prompt, then again", "why</think>a<think>1</think>b", "a|b"},
+		{"nested", "<think>a <think>b</think> c</think>An answer.", "An answer."},
+		{"quoted while thinking", "<think>I write <think> tags.</think>An answer.", "An answer."},
+		{"inline code", "Use `<think>` to think.", "Use `<think>` to think."},
+		{"inline code, two ticks", "Use ``a ` <think>`` to think.", "Use ``a ` <think>`` to think."},
+		{"inline code, both tags", "Write `<think>x</think>` here.", "Write `<think>x</think>` here."},
+		{"a tick that is not closed", "Don`t <think>why</think>answer", "Don`t |answer"},
+		{"a tick closed on another line", "a ` b\n<think>why</think>\n` c", "a ` b\n|\n` c"},
+		{"fence", "```html\n<think>x</think>\n```\nand", "```html\n<think>x</think>\n```\nand"},
+		{"indented fence of tildes", "  ~~~~\n<think>\n~~~\n~~~~~\nand", "  ~~~~\n<think>\n~~~\n~~~~~\nand"},
+		{"after a fence", "```\nx\n```\n<think>y</think>z", "```\nx\n```\n|z"},
+		{"fence that is not closed", "```\n<think>y</think>z", "```\n|z"},
+		{"fence closed in the middle of a line", "```\n<think>y</think>z ```", "```\n|z ```"},
+		{"reasoning stops in a fence", "<think>```go\nx</think>An answer.\n```\ny\n```", "An answer.\n```\ny\n```"},
+		{"prompt opened, stops in a fence", "so\n```go\nx</think>An answer.", "An answer."},
+		{"fence on one line", "```<think>``` and <think>why</think>b", "```<think>``` and |b"},
+		{"other case", "<THINK>a</THINK>b", "<THINK>a</THINK>b"},
+		{"half a tag", "a <think b </thin c think> d", "a <think b </thin c think> d"},
+		{"CRLF fence", "```\r\n<think>x</think>\r\n```\r\nand", "```\r\n<think>x</think>\r\n```\r\nand"},
+		{"not UTF-8", "\xff<think>\xfe</think>\xfd", "\xff|\xfd"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			var parts []string
+			for _, p := range answerParts(test.text) {
+				parts = append(parts, test.text[p.Start:p.End])
+			}
+			if got := strings.Join(parts, "|"); got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+// Parts are in order, do not overlap, and hold no tag outside of code.
+func FuzzAnswerParts(f *testing.F) {
+	f.Add("a<think>1</think>b `<think>` ```\n<think>\n```\n</think>c")
+	f.Add("~~~\n</think>\n~~~")
+	f.Fuzz(func(t *testing.T, text string) {
+		end := 0
+		for _, p := range answerParts(text) {
+			if p.Start < end || p.End <= p.Start || p.End > len(text) {
+				t.Fatalf("%q: part %v after %d", text, p, end)
+			}
+			end = p.End
+			part := text[p.Start:p.End]
+			if !strings.ContainsAny(part, "`~") && (strings.Contains(part, thinkOpen) || strings.Contains(part, thinkClose)) {
+				t.Errorf("%q: part %q holds a tag", text, part)
+			}
+		}
+	})
+}
+
+// What looks for closing marks does not become quadratic in hostile text.
+func TestAnswerPartsIsLinear(t *testing.T) {
+	if testing.Short() {
+		t.Skip("reads megabytes")
+	}
+	const size = 4 << 20
+	var fences, ticks strings.Builder
+	for n := 3; fences.Len() < size; n++ {
+		fences.WriteString(strings.Repeat("`", 3+n%40) + "x\n" + strings.Repeat("~", 3+n%40) + "x\n")
+		ticks.WriteString(strings.Repeat("`", 1+n%2000) + " ")
+	}
+	for name, text := range map[string]string{
+		"fences": fences.String(), "ticks": ticks.String(),
+		"blocks":  strings.Repeat("<think></think>", size/15),
+		"closing": strings.Repeat("</think>", size/8),
+		"quoted":  strings.Repeat("`<think>`\n", size/10),
+		"halves":  strings.Repeat("think>", size/6),
+	} {
+		start := time.Now()
+		answerParts(text + "\n<think>end")
+		if took := time.Since(start); took > 2*time.Second {
+			t.Errorf("%s: %d bytes took %v", name, len(text), took)
+		}
+	}
+}
