@@ -20,13 +20,17 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 )
 
 // maxConfig bounds config.json and assay.json, in bytes.
-const maxConfig = 8 << 20
+const maxConfig = 1 << 20
+
+// maxAttempts bounds how often Open follows a folder that is being replaced.
+const maxAttempts = 10
 
 // Checkpoint is an open checkpoint folder. Its methods are safe for concurrent
 // use, Close excepted. It stays readable when Write replaces the folder.
@@ -71,12 +75,20 @@ func (t TensorInfo) Bytes() int { return t.Elements() * t.DType.Size() }
 //
 // The error wraps ErrDamaged, ErrUnsupported or fs.ErrNotExist.
 func Open(dir string) (*Checkpoint, error) {
-	c, err := open(survivor(dir))
-	if err != nil {
-		return nil, fmt.Errorf("checkpoint %s: %w", dir, err)
+	// A writer may replace the folder and remove the old one while its
+	// files are being opened; then the new one is tried.
+	for attempt := 1; ; attempt++ {
+		before, _ := os.Stat(survivor(dir))
+		c, err := open(survivor(dir))
+		if err == nil {
+			c.Dir = dir
+			return c, nil
+		}
+		after, _ := os.Stat(survivor(dir))
+		if attempt == maxAttempts || os.SameFile(before, after) {
+			return nil, fmt.Errorf("checkpoint %s: %w", dir, err)
+		}
 	}
-	c.Dir = dir
-	return c, nil
 }
 
 func open(dir string) (*Checkpoint, error) {

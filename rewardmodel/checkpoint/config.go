@@ -128,11 +128,11 @@ type configFile struct {
 func parseConfig(data []byte) (Config, error) {
 	var file configFile
 	if err := json.Unmarshal(data, &file); err != nil {
-		return Config{}, fmt.Errorf("config.json: %w: %w", err, ErrDamaged)
+		return Config{}, fmt.Errorf("config.json: %.200s: %w", err.Error(), ErrDamaged)
 	}
 	cfg := Config{}
 	if err := json.Unmarshal(data, &cfg.raw); err != nil {
-		return Config{}, fmt.Errorf("config.json: %w: %w", err, ErrDamaged)
+		return Config{}, fmt.Errorf("config.json: %.200s: %w", err.Error(), ErrDamaged)
 	}
 	if err := cfg.setFamily(file); err != nil {
 		return Config{}, err
@@ -184,13 +184,13 @@ func (cfg *Config) setFamily(file configFile) error {
 		cfg.Architecture = file.Architectures[0]
 		known, ok := architectures[cfg.Architecture]
 		if !ok {
-			return fmt.Errorf("config.json: architectures: %q cannot be run; use a RoBERTa or BERT encoder or sequence classifier: %w", cfg.Architecture, ErrUnsupported)
+			return fmt.Errorf("config.json: architectures: %.80q cannot be run; use a RoBERTa or BERT encoder or sequence classifier: %w", cfg.Architecture, ErrUnsupported)
 		}
 		if cfg.ModelType == "" {
 			cfg.ModelType = known.modelType
 		}
 		if known.modelType != cfg.ModelType && (cfg.ModelType == Roberta || cfg.ModelType == Bert) {
-			return fmt.Errorf("config.json: model_type %q does not fit architectures %q: %w", cfg.ModelType, cfg.Architecture, ErrDamaged)
+			return fmt.Errorf("config.json: model_type %.80q does not fit architectures %.80q: %w", cfg.ModelType, cfg.Architecture, ErrDamaged)
 		}
 	}
 	switch cfg.ModelType {
@@ -199,7 +199,7 @@ func (cfg *Config) setFamily(file configFile) error {
 	case "":
 		return fmt.Errorf(`config.json: model_type is missing; it must be "roberta" or "bert": %w`, ErrUnsupported)
 	}
-	return fmt.Errorf(`config.json: model_type %q cannot be run; it must be "roberta" or "bert": %w`, cfg.ModelType, ErrUnsupported)
+	return fmt.Errorf(`config.json: model_type %.80q cannot be run; it must be "roberta" or "bert": %w`, cfg.ModelType, ErrUnsupported)
 }
 
 func (cfg *Config) setActivation(raw jsontext.Value) error {
@@ -211,7 +211,7 @@ func (cfg *Config) setActivation(raw jsontext.Value) error {
 	}
 	act, ok := activations[name]
 	if !ok {
-		return fmt.Errorf("config.json: hidden_act %q cannot be run; known are gelu, gelu_new, gelu_fast, gelu_pytorch_tanh and relu: %w", name, ErrUnsupported)
+		return fmt.Errorf("config.json: hidden_act %.80q cannot be run; known are gelu, gelu_new, gelu_fast, gelu_pytorch_tanh and relu: %w", name, ErrUnsupported)
 	}
 	cfg.HiddenAct = act
 	return nil
@@ -221,7 +221,7 @@ func (cfg *Config) setActivation(raw jsontext.Value) error {
 // without a name are the default, and num_labels wins over an id2label of
 // another length.
 func (cfg *Config) setLabels(file configFile) error {
-	cfg.NumLabels = or(file.NumLabels, max(len(file.ID2Label), 0))
+	cfg.NumLabels = or(file.NumLabels, len(file.ID2Label))
 	if file.NumLabels == nil && len(file.ID2Label) == 0 {
 		cfg.NumLabels = 2
 	}
@@ -238,7 +238,7 @@ func (cfg *Config) setLabels(file configFile) error {
 	for key, value := range file.ID2Label {
 		i, err := strconv.Atoi(key)
 		if err != nil || i < 0 || i >= cfg.NumLabels || strconv.Itoa(i) != key {
-			return fmt.Errorf("config.json: id2label: key %q is not one of 0 to %d: %w", key, cfg.NumLabels-1, ErrDamaged)
+			return fmt.Errorf("config.json: id2label: key %.80q is not one of 0 to %d: %w", key, cfg.NumLabels-1, ErrDamaged)
 		}
 		var name string
 		if json.Unmarshal(value, &name) != nil {
@@ -257,7 +257,7 @@ func refuseVariants(file configFile) error {
 	}
 	switch {
 	case file.Position != nil && *file.Position != "absolute":
-		return unsupported("position_embedding_type %q cannot be run; it must be \"absolute\"", *file.Position)
+		return unsupported("position_embedding_type %.80q cannot be run; it must be \"absolute\"", *file.Position)
 	case or(file.IsDecoder, false):
 		return unsupported("is_decoder is true; only an encoder can be run")
 	case or(file.CrossAttention, false):
@@ -311,7 +311,7 @@ func (cfg *Config) validate() error {
 		}
 	}
 	if cfg.HiddenAct != GELU && cfg.HiddenAct != GELUTanh && cfg.HiddenAct != ReLU {
-		return fmt.Errorf("hidden_act %q cannot be run: %w", cfg.HiddenAct, ErrUnsupported)
+		return fmt.Errorf("hidden_act %.80q cannot be run: %w", cfg.HiddenAct, ErrUnsupported)
 	}
 	return nil
 }

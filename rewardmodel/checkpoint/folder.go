@@ -1,7 +1,6 @@
 package checkpoint
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -43,7 +42,7 @@ func openFolder(dir string) (*folder, error) {
 // open opens a file by its plain name. It never blocks on a pipe or device.
 func (f *folder) open(name string) (*os.File, int64, error) {
 	if !plainName(name) {
-		return nil, 0, fmt.Errorf("%q is not the name of a file in the folder: %w", name, ErrDamaged)
+		return nil, 0, fmt.Errorf("%.80q is not the name of a file in the folder: %w", name, ErrDamaged)
 	}
 	info, err := f.root.Stat(path.Join(f.sub, name))
 	if err != nil {
@@ -104,5 +103,3 @@ func plainName(name string) bool {
 	return name != "" && name != "." && name != ".." && len(name) <= 255 &&
 		!strings.ContainsAny(name, "/\\\x00") && filepath.IsLocal(name)
 }
-
-func notExist(err error) bool { return errors.Is(err, fs.ErrNotExist) }

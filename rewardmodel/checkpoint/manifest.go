@@ -71,7 +71,7 @@ func readManifest(f *folder, cfg Config) (*Manifest, error) {
 		return nil, err
 	}
 	if err := json.Unmarshal(data, man); err != nil {
-		return nil, fmt.Errorf("%s: %w: %w", manifestFile, err, ErrDamaged)
+		return nil, fmt.Errorf("%s: %.200s: %w", manifestFile, err.Error(), ErrDamaged)
 	}
 	if err := man.validate(cfg); err != nil {
 		return nil, err
@@ -91,7 +91,7 @@ func (m *Manifest) validate(cfg Config) error {
 	}
 	for _, name := range sortedKeys(m.Thresholds) {
 		if !unit(m.Thresholds[name]) {
-			return damaged("thresholds.%s is %v; it must be in [0,1]", name, m.Thresholds[name])
+			return damaged("thresholds.%.80s is %v; it must be in [0,1]", name, m.Thresholds[name])
 		}
 	}
 	if !ratio(m.SigmaMicro) {
@@ -105,15 +105,15 @@ func (m *Manifest) validate(cfg Config) error {
 	}
 	for _, name := range sortedKeys(m.Metrics) {
 		if x := m.Metrics[name]; math.IsNaN(x) || math.IsInf(x, 0) {
-			return damaged("metrics.%s is %v; it must be finite", name, x)
+			return damaged("metrics.%.80s is %v; it must be finite", name, x)
 		}
 	}
 	for _, name := range sortedKeys(m.SHA256) {
 		if !plainName(name) {
-			return damaged("sha256: %q is not the name of a file in the folder", name)
+			return damaged("sha256: %.80q is not the name of a file in the folder", name)
 		}
 		if sum, err := hex.DecodeString(m.SHA256[name]); err != nil || len(sum) != sha256.Size {
-			return damaged("sha256: %s: not a SHA-256 in hexadecimal", name)
+			return damaged("sha256: %.80s: not a SHA-256 in hexadecimal", name)
 		}
 	}
 	return nil

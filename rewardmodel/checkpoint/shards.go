@@ -16,7 +16,7 @@ const (
 )
 
 const (
-	maxIndex  = 100_000_000
+	maxIndex  = 16 << 20
 	maxShards = 1000 // each is an open file
 )
 
@@ -90,7 +90,7 @@ func openSharded(f *folder) ([]located, []*shard, error) {
 		WeightMap map[string]string `json:"weight_map"`
 	}
 	if err := json.Unmarshal(data, &index); err != nil {
-		return nil, nil, fmt.Errorf("%s: %w: %w", indexFile, err, ErrDamaged)
+		return nil, nil, fmt.Errorf("%s: %.200s: %w", indexFile, err.Error(), ErrDamaged)
 	}
 	if len(index.WeightMap) == 0 {
 		return nil, nil, fmt.Errorf("%s: weight_map is missing or empty: %w", indexFile, ErrDamaged)
@@ -110,7 +110,7 @@ func openSharded(f *folder) ([]located, []*shard, error) {
 	var shards []*shard
 	for _, name := range sortedKeys(files) {
 		if plainName(name) && !strings.HasSuffix(name, ".safetensors") {
-			return nil, shards, fmt.Errorf("%s: shard %q is not a safetensors file: %w", indexFile, name, ErrUnsupported)
+			return nil, shards, fmt.Errorf("%s: shard %.80q is not a safetensors file: %w", indexFile, name, ErrUnsupported)
 		}
 		s, held, err := openShard(f, name)
 		if err != nil {
@@ -125,7 +125,7 @@ func openSharded(f *folder) ([]located, []*shard, error) {
 		}
 	}
 	if missing := sortedKeys(index.WeightMap); len(missing) > 0 {
-		return nil, shards, fmt.Errorf("%s: tensor %q is not in %s: %w", indexFile, missing[0], index.WeightMap[missing[0]], ErrDamaged)
+		return nil, shards, fmt.Errorf("%s: tensor %.80q is not in %s: %w", indexFile, missing[0], index.WeightMap[missing[0]], ErrDamaged)
 	}
 	return tensors, shards, nil
 }

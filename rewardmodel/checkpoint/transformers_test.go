@@ -1,0 +1,94 @@
+package checkpoint
+
+import (
+	"bytes"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+)
+
+// golden is a golden.json of testdata.
+type golden struct {
+	Cases []struct {
+		IDs    []int     `json:"input_ids"`
+		Logits []float64 `json:"logits"`
+	} `json:"cases"`
+}
+
+func readGolden(t *testing.T, name string) golden {
+	t.Helper()
+	var g golden
+	if err := json.Unmarshal(readFile(t, "testdata", name, "golden.json"), &g); err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// transformers loads what Write wrote and computes the same logits as from the
+// original. $ASSAY_PYTHON names a Python that has transformers.
+func TestTransformersLoads(t *testing.T) {
+	python := os.Getenv("ASSAY_PYTHON")
+	if python == "" {
+		t.Skip("ASSAY_PYTHON does not name a Python with transformers")
+	}
+	parent := t.TempDir()
+	input := map[string][][]int{}
+	var folders []string
+	for _, name := range []string{
+		"roberta-two", "roberta-reversed", "roberta-one", "roberta-sharded", "roberta-bf16",
+		"bert-two", "bert-reversed", "bert-one", "bert-f16",
+	} {
+		dir := filepath.Join(parent, name)
+		writeCopy(t, dir, name)
+		folders = append(folders, name)
+		for _, c := range readGolden(t, name).Cases {
+			input[dir] = append(input[dir], c.IDs)
+		}
+	}
+	stdin, err := json.Marshal(input)
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := exec.CommandContext(t.Context(), python, filepath.Join("testdata", "logits.py"))
+	command.Env = append(os.Environ(), "OMP_NUM_THREADS=1", "HF_HUB_OFFLINE=1")
+	command.Stdin = bytes.NewReader(stdin)
+	command.Stderr = t.Output()
+	output, err := command.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var result map[string]struct {
+		Class     string      `json:"class"`
+		Unmatched []string    `json:"unmatched"`
+		Labels    []string    `json:"labels"`
+		DType     string      `json:"dtype"`
+		Logits    [][]float64 `json:"logits"`
+	}
+	if err := json.Unmarshal(output, &result); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range folders {
+		got := result[filepath.Join(parent, name)]
+		c := mustOpen(t, filepath.Join(parent, name))
+		info, _ := c.Info("embeddings.word_embeddings.weight")
+		if got.Class != c.Config.Architecture || len(got.Unmatched) > 0 || !slices.Equal(got.Labels, c.Config.Labels) || got.DType != "torch."+info.DType.torchName() {
+			t.Errorf("%s: %+v", name, got)
+		}
+		original := mustOpen(t, filepath.Join("testdata", name))
+		for i, want := range readGolden(t, name).Cases {
+			if original.Config.violation() == 1 { // Write stores the violation first
+				slices.Reverse(want.Logits)
+			}
+			for j := range want.Logits {
+				if math.Abs(got.Logits[i][j]-want.Logits[j]) > 1e-5 {
+					t.Errorf("%s: logits %v, want %v", name, got.Logits[i], want.Logits)
+				}
+			}
+		}
+	}
+}
