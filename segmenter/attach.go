@@ -18,6 +18,9 @@ func attachedLen(s string) int {
 	if n := emoji(s); n > 0 && standsAlone(s[n:]) {
 		return n
 	}
+	if n := footnote(s); n > 0 {
+		return n
+	}
 	r, n := utf8.DecodeRuneInString(s)
 	if (r == '”' || r == '’' || r == ')' || r == ']' || r == '»' || (r == '"' || r == '\'')) && standsAlone(s[n:]) {
 		return n
@@ -30,12 +33,14 @@ func standsAlone(rest string) bool {
 	return rest == "" || unicode.IsSpace(r)
 }
 
-// reference matches [12], [3, 4], [^note], [...].
+const longestReference = 24 // bytes
+
+// reference matches [12], [3, 4], [^5], [...].
 func reference(s string) int {
 	if s[0] != '[' {
 		return 0
 	}
-	for i := 1; i < len(s); i++ {
+	for i := 1; i < min(len(s), longestReference); i++ {
 		switch c := s[i]; {
 		case c == ']':
 			if i == 1 {
@@ -49,6 +54,42 @@ func reference(s string) int {
 		default:
 			return 0
 		}
+	}
+	return 0
+}
+
+// raised matches reference marks right after a stop: [1][2], ², †.
+func raised(s string) int {
+	n := 0
+	for n < len(s) {
+		if s[n] == '[' {
+			m := reference(s[n:])
+			if m == 0 {
+				break
+			}
+			n += m
+			continue
+		}
+		r, m := utf8.DecodeRuneInString(s[n:])
+		if !strings.ContainsRune("¹²³⁰⁴⁵⁶⁷⁸⁹†‡", r) {
+			break
+		}
+		n += m
+	}
+	return n
+}
+
+// footnote matches the number of a note, once raised, before a word that
+// begins sentences: "... in 1820. 4 Even though ..."
+func footnote(s string) int {
+	digits := len(s) - len(strings.TrimLeft(s, "0123456789"))
+	if digits == 0 || digits > 3 || digits == len(s) || s[digits] != ' ' {
+		return 0
+	}
+	word, _, _ := strings.Cut(s[digits+1:], " ")
+	low := lower(strings.TrimRight(word, ","))
+	if startsUpper(word) && low.in(starters) {
+		return digits
 	}
 	return 0
 }

@@ -144,13 +144,11 @@ func (s *scanner) rule(l line, content string) {
 // flush cuts the paragraph gathered so far into sentences and clears it. A
 // line break inside it ends an utterance, unless an editor wrapped the line.
 func (s *scanner) flush() {
+	w := s.wrapOf(s.para)
 	for first := 0; first < len(s.para); {
 		last := first
-		if len(s.para) > 1 {
-			w := s.wrapOf(s.para)
-			for last+1 < len(s.para) && w.joins(last) {
-				last++
-			}
+		for last+1 < len(s.para) && w.joins(last) {
+			last++
 		}
 		s.sentences(s.para[first].start, s.para[first].body, s.para[last].end)
 		first = last + 1

@@ -9,6 +9,7 @@ import (
 // cut returns where the sentence that began at from ends, given the stop st,
 // or 0 where the stop does not end it.
 func (s *scanner) cut(from int, st stop, end int) int {
+	st.after += raised(s.text[st.after:end])
 	next := s.skipSpace(st.after, end)
 	if next == end {
 		return 0 // the block ends anyway
@@ -259,13 +260,30 @@ func (s *scanner) glued(st stop, end int) bool {
 	if spaceless(prev) && spaceless(next) {
 		return st.class != ellipsis
 	}
-	if st.after > st.end || !unicode.IsUpper(next) || !unicode.IsLower(prev) {
+	if st.after > st.end || !unicode.IsLower(prev) {
+		return false
+	}
+	if st.class == ellipsis && unicode.IsUpper(next) {
+		return st.end-st.start >= len("...")
+	}
+	if st.class == exclaim && unicode.IsLower(next) {
+		return s.plainWord(st.end, end)
+	}
+	if !unicode.IsUpper(next) {
 		return false
 	}
 	w := s.wordAt(st.after, end)
 	low := lower(w)
 	at := st.after + len(w)
 	return low.in(starters) && (at == end || strings.IndexByte(" ,'", s.text[at]) >= 0) && len(s.wordBefore(0, st.start)) > 1
+}
+
+// plainWord tells whether the word at text[i:] ends like one of prose, not
+// like a part of an address, a query or an expression.
+func (s *scanner) plainWord(i, end int) bool {
+	w := s.wordAt(i, end)
+	i += len(w)
+	return len(w) > 1 && (i == end || strings.IndexByte(" ,", s.text[i]) >= 0)
 }
 
 // reported tells whether the text after a closing quote reports the speech:

@@ -37,6 +37,9 @@ func (s *scanner) inlineRuling(from, i, end int) (before, after, next int) {
 	for j < end && s.text[j] == s.text[i] {
 		j++
 	}
+	if j-i == 2 && s.text[i] == '-' && i == s.skipSpace(from, end) && s.capitalAfter(j, end) {
+		return 0, j, j // the signature separator of RFC 3676
+	}
 	least := 4
 	if s.text[i] == '*' {
 		least = 3
@@ -45,6 +48,24 @@ func (s *scanner) inlineRuling(from, i, end int) (before, after, next int) {
 		return 0, 0, j
 	}
 	return i, j, j
+}
+
+// unfinished are words that no utterance ends with, unless it is broken off.
+var unfinished = set(`a an the my your his her our their uh um er like and but or so because if when that
+	to of in on at for with from is was are were be i'm you're he's she's it's we're they're who's that's
+	i you he she we they maybe just not very`)
+
+// brokenOff cuts after the dash at text[i:next] of speech that broke off: "I
+// was — Oh, never mind."
+func (s *scanner) brokenOff(from, i, next, end int) int {
+	if i-2 < from || s.text[i-1] != ' ' || !s.capitalAfter(next, end) {
+		return 0
+	}
+	low := lower(strings.ReplaceAll(s.wordBefore(from, i-1), "’", "'"))
+	if low.in(unfinished) {
+		return next
+	}
+	return 0
 }
 
 // url skips the address whose "://" is at text[i:]. It ends an utterance before

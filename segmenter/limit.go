@@ -75,8 +75,11 @@ func fit(s string, guess, max int, length func(string) int) int {
 	}
 	for hi-lo > 1+lo/64 {
 		mid := runeFloor(s, lo+(hi-lo)/2)
-		if mid <= lo {
-			break
+		if mid <= lo { // inside the character after lo
+			_, n := utf8.DecodeRuneInString(s[lo:])
+			if mid = lo + n; mid >= hi {
+				break
+			}
 		}
 		if length(s[:mid]) <= max {
 			lo = mid
@@ -116,7 +119,7 @@ func lastBoundary(s string, limit, from int) int {
 	best, bestKind := 0, 0
 	prev := rune(' ')
 	for i, r := range s[:limit] {
-		if i > from {
+		if i > 0 && i >= from {
 			if kind := cutKind(prev, r); kind >= bestKind && kind > 0 {
 				best, bestKind = i, kind
 			}
@@ -124,7 +127,7 @@ func lastBoundary(s string, limit, from int) int {
 		prev = r
 	}
 	// The character after the limit tells whether the limit itself is one.
-	if r, _ := utf8.DecodeRuneInString(s[limit:]); limit > from {
+	if r, _ := utf8.DecodeRuneInString(s[limit:]); limit >= from {
 		if kind := cutKind(prev, r); kind >= bestKind && kind > 0 {
 			best = limit
 		}

@@ -35,7 +35,10 @@ func (s *scanner) sentences(start, body, end int) {
 				from = before
 			}
 		} else {
-			_, n := utf8.DecodeRuneInString(s.text[i:end])
+			r, n := utf8.DecodeRuneInString(s.text[i:end])
+			if r == '—' {
+				cut = s.brokenOff(max(from, body), i, i+n, end)
+			}
 			i += n
 		}
 		if cut > 0 {

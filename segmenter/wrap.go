@@ -24,6 +24,9 @@ const (
 
 func (s *scanner) wrapOf(lines []line) wrap {
 	w := wrap{s: s, lines: lines, filled: true}
+	if len(lines) < 2 {
+		return w
+	}
 	for _, l := range lines {
 		w.width = max(w.width, s.columns(l))
 	}
