@@ -3,7 +3,6 @@ package checkpoint
 import (
 	"bytes"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -301,13 +300,16 @@ func (cfg *Config) validate() error {
 	if !(cfg.LayerNormEps > 0 && cfg.LayerNormEps <= 1) {
 		return fmt.Errorf("layer_norm_eps is %v; it must be above 0 and at most 1: %w", cfg.LayerNormEps, ErrDamaged)
 	}
-	for name, p := range map[string]float64{
-		"hidden_dropout_prob":          cfg.HiddenDropout,
-		"attention_probs_dropout_prob": cfg.AttentionDropout,
-		"classifier_dropout":           cfg.ClassifierDropout,
+	for _, dropout := range []struct {
+		name string
+		p    float64
+	}{
+		{"hidden_dropout_prob", cfg.HiddenDropout},
+		{"attention_probs_dropout_prob", cfg.AttentionDropout},
+		{"classifier_dropout", cfg.ClassifierDropout},
 	} {
-		if math.IsNaN(p) || p < 0 || p >= 1 {
-			return fmt.Errorf("%s is %v; it must be in [0,1): %w", name, p, ErrDamaged)
+		if !(dropout.p >= 0 && dropout.p < 1) {
+			return fmt.Errorf("%s is %v; it must be in [0,1): %w", dropout.name, dropout.p, ErrDamaged)
 		}
 	}
 	if cfg.HiddenAct != GELU && cfg.HiddenAct != GELUTanh && cfg.HiddenAct != ReLU {

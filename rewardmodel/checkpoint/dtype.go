@@ -52,25 +52,48 @@ func (d DType) torchName() string {
 // little-endian elements of b, -1 when there is none. A float is one of the
 // two exactly when all bits of its exponent are set.
 func (d DType) nonFinite(b []byte) int {
-	switch d {
-	case F32:
-		for i := 0; i+4 <= len(b); i += 4 {
-			if binary.LittleEndian.Uint32(b[i:])&0x7f800000 == 0x7f800000 {
-				return i / 4
-			}
-		}
-	case F16, BF16:
-		exponent := uint16(0x7c00)
-		if d == BF16 {
-			exponent = 0x7f80
-		}
-		for i := 0; i+2 <= len(b); i += 2 {
-			if binary.LittleEndian.Uint16(b[i:])&exponent == exponent {
-				return i / 2
-			}
+	exponent, lowest := d.exponentBits()
+	if exponent == 0 {
+		return -1
+	}
+	// Eight bytes at a time: adding its lowest bit to an exponent carries
+	// into the sign bit, which the mask has cleared, only when all its bits
+	// are set.
+	const signs = 0x8000_8000_8000_8000 // bit 15 of a float32 stays clear: it is masked and nothing carries there
+	var carried uint64
+	whole := len(b) &^ 7
+	for i := 0; i < whole; i += 8 {
+		carried |= binary.LittleEndian.Uint64(b[i:])&exponent + lowest
+	}
+	var rest [8]byte
+	copy(rest[:], b[whole:])
+	carried |= binary.LittleEndian.Uint64(rest[:])&exponent + lowest
+	if carried&signs == 0 {
+		return -1
+	}
+	width := d.Size()
+	for i := 0; i+width <= len(b); i += width {
+		copy(rest[:], b[i:i+width])
+		clear(rest[width:])
+		if (binary.LittleEndian.Uint64(rest[:])&exponent+lowest)&signs != 0 {
+			return i / width
 		}
 	}
 	return -1
+}
+
+// exponentBits are the bits of the exponents in eight bytes of elements, and
+// the lowest of each; 0 for a type that is not a float.
+func (d DType) exponentBits() (all, lowest uint64) {
+	switch d {
+	case F32:
+		return 0x7f80_0000_7f80_0000, 0x0080_0000_0080_0000
+	case BF16:
+		return 0x7f80_7f80_7f80_7f80, 0x0080_0080_0080_0080
+	case F16:
+		return 0x7c00_7c00_7c00_7c00, 0x0400_0400_0400_0400
+	}
+	return 0, 0
 }
 
 // widen converts the little-endian elements of b to dst, exactly: every F16

@@ -129,6 +129,30 @@ func TestReadInParts(t *testing.T) {
 	}
 }
 
+// Every position within a word and every tail is looked at, and no finite value
+// is taken for another.
+func TestNonFinite(t *testing.T) {
+	for d, bad := range map[DType][]byte{F32: {0, 0, 0x80, 0x7f}, BF16: {0x80, 0xff}, F16: {1, 0x7c}} {
+		largest := map[DType][]byte{F32: {0xff, 0xff, 0x7f, 0xff}, BF16: {0x7f, 0xff}, F16: {0xff, 0xfb}}[d]
+		for n := range 40 {
+			b := bytes.Repeat(largest, n)
+			if i := d.nonFinite(b); i != -1 {
+				t.Errorf("%s: element %d of %d finite ones", d, i, n)
+			}
+			for at := range n {
+				b := bytes.Clone(b)
+				copy(b[at*len(bad):], bad)
+				if i := d.nonFinite(b); i != at {
+					t.Errorf("%s: element %d of %d is found at %d", d, at, n, i)
+				}
+			}
+		}
+	}
+	if I64.nonFinite(bytes.Repeat([]byte{0xff}, 16)) != -1 {
+		t.Error("a whole number is always finite")
+	}
+}
+
 func TestReadFindsWhatIsNotFinite(t *testing.T) {
 	for _, test := range []struct {
 		dir  string
