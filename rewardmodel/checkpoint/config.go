@@ -39,8 +39,9 @@ const (
 	maxLabels       = 1 << 16
 )
 
-// Config is what an encoder needs of config.json. A Config made by hand needs
-// every field except Architecture, Labels and the dropouts; Write fills those.
+// Config is what an encoder needs of config.json. In a Config made by hand for
+// Write, Architecture may be empty, and with two labels no Labels mean that the
+// violation comes first; a dropout of 0 is none.
 type Config struct {
 	Architecture string // class in transformers, e.g. "RobertaForSequenceClassification"
 	ModelType    string // Roberta or Bert
