@@ -60,7 +60,7 @@ const mostTicks = 8
 type tagScanner struct {
 	text string
 	line segmenter.Span // the last one that was looked at
-	open [256]int // by mark: fences of at least so many marks are never closed; 0: unknown
+	open [256]int       // by mark: fences of at least so many marks are never closed; 0: unknown
 }
 
 // next returns where the first tag at or after from begins.

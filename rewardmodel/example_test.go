@@ -1,0 +1,74 @@
+package rewardmodel_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/assay-ai/assay/rewardmodel"
+)
+
+// spaces is a tokenizer of one token for each word: its length.
+type spaces struct{}
+
+func (spaces) IDs(text string) []int32 {
+	var ids []int32
+	for word := range strings.FieldsSeq(text) {
+		ids = append(ids, int32(len(word)))
+	}
+	return ids
+}
+
+func (spaces) Frame(ids []int32) []int32 { return ids }
+func (spaces) Special() int              { return 0 }
+
+// brevity is a model that finds short instances anomalous.
+type brevity struct{}
+
+func (brevity) Margins(batch [][]int32) ([]float32, error) {
+	margins := make([]float32, len(batch))
+	for i, ids := range batch {
+		margins[i] = 3 - float32(len(ids))
+	}
+	return margins, nil
+}
+
+func ExampleScorer() {
+	scorer, err := rewardmodel.NewScorer(rewardmodel.ScorerConfig{Version: "v1"}, brevity{}, spaces{}, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer scorer.Close()
+
+	request, err := rewardmodel.DecodeRequest([]byte(`{"responses":[
+		{"id":"polite","response":"I would be glad to help you with that. Where shall we begin?"},
+		{"id":"curt","response":"That can be done in three ways, I think. No."}]}`), rewardmodel.Limits{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	answer, err := scorer.Score(context.Background(), request)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, r := range answer.Results {
+		fmt.Printf("%s: %.2f %v %q\n", r.ID, r.Reward, r.Compliant, r.Witness.Text)
+	}
+	// Output:
+	// polite: 0.73 true "Where shall we begin?"
+	// curt: 0.12 false "No."
+}
+
+func ExampleDecodeRequest() {
+	_, err := rewardmodel.DecodeRequest([]byte(`{"responses":[{"response":"Hi."},{"response":null}]}`), rewardmodel.Limits{})
+	fmt.Println(err)
+	// Output: responses[1].response: must be a string, got null; leave the field out when there is no value
+}
+
+func ExampleResult_AppendJSON() {
+	line, err := rewardmodel.Result{ID: "a", Reward: 0.5, Compliant: true, Violation: 0.5, Threshold: 0.5}.AppendJSON(nil)
+	fmt.Println(string(line), err)
+	// Output: {"id":"a","reward":0.5,"compliant":true,"violation":0.5,"threshold":0.5,"witness":null,"truncated":false,"empty":false} <nil>
+}

@@ -1,0 +1,330 @@
+package rewardmodel
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+)
+
+// newScorer starts a scorer of the test tokenizer and closes it with the test.
+func newScorer(t testing.TB, cfg ScorerConfig, model Model) *Scorer {
+	t.Helper()
+	if cfg.Version == "" {
+		cfg.Version = "v1"
+	}
+	s, err := NewScorer(cfg, model, words{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+func score(t testing.TB, s *Scorer, req Request) []Result {
+	t.Helper()
+	answer, err := s.Score(t.Context(), req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.Results
+}
+
+func responses(texts ...string) Request {
+	var req Request
+	for _, text := range texts {
+		req.Responses = append(req.Responses, Item{Response: &text})
+	}
+	return req
+}
+
+// wordMargin gives an instance the margin that its worst word has.
+func wordMargin(margins map[string]float32) Model {
+	byID := make(map[int32]float32)
+	for word, m := range margins {
+		byID[words{}.IDs(word)[0]] = m
+	}
+	return modelFunc(func(batch [][]int32) ([]float32, error) {
+		out := make([]float32, len(batch))
+		for i, ids := range batch {
+			out[i] = -5
+			for _, id := range ids {
+				if m, ok := byID[id]; ok {
+					out[i] = max(out[i], m)
+				}
+			}
+		}
+		return out, nil
+	})
+}
+
+func TestScore(t *testing.T) {
+	s := newScorer(t, ScorerConfig{Name: "m", Thresholds: map[Aggregate]float64{AggregateMax: 0.6, AggregateMean: 0.3}},
+		wordMargin(map[string]float32{"stink.": 3, "meh.": 0}))
+	answer, err := s.Score(t.Context(), Request{
+		Responses: []Item{
+			{ID: "a", Response: new("Hello 😀 there. You stink. Bye now.")},
+			{Response: new("All good.")},
+		},
+		Options: Options{OffsetUnit: OffsetUTF16},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if answer.Model != (ModelInfo{"m", "v1"}) || answer.OffsetUnit != OffsetUTF16 {
+		t.Errorf("got %+v", answer)
+	}
+	bad := answer.Results[0]
+	want := Result{
+		ID: "a", Reward: sigmoid(logit(0.6) - 3), Violation: sigmoid(3), Threshold: 0.6,
+		Witness:   &Witness{Index: 1, Start: 16, End: 26, Text: "You stink.", Violation: sigmoid(3)},
+		Instances: []Instance{{Start: 0, End: 15, Violation: sigmoid(-5)}, {Start: 16, End: 26, Violation: sigmoid(3)}, {Start: 27, End: 35, Violation: sigmoid(-5)}},
+	}
+	if !reflect.DeepEqual(bad, want) {
+		t.Errorf("got  %+v %+v\nwant %+v %+v", bad, bad.Witness, want, want.Witness)
+	}
+	if good := answer.Results[1]; good.ID == "" || !good.Compliant || good.Reward < 0.99 {
+		t.Errorf("got %+v", good)
+	}
+	for aggregate, threshold := range map[Aggregate]float64{AggregateMax: 0.6, AggregateMean: 0.3, AggregateTopK: 0.6} {
+		req := responses("All good.")
+		req.Options.Aggregate = aggregate
+		if got := score(t, s, req)[0].Threshold; got != threshold {
+			t.Errorf("%s: threshold %v, want %v", aggregate, got, threshold)
+		}
+	}
+}
+
+func TestScoreMessages(t *testing.T) {
+	s := newScorer(t, ScorerConfig{}, wordMargin(map[string]float32{"stink.": 3}))
+	result := score(t, s, Request{Responses: []Item{{Messages: []Message{
+		{"user", "You stink."}, {"assistant", "Hi."}, {"user", "Go on."}, {"assistant", "<think>You stink.</think>é. You stink."},
+	}}}})[0]
+	w := result.Witness
+	if w == nil || *w.Message != 3 || w.Start != 28 || w.End != 38 || w.Text != "You stink." {
+		t.Errorf("got %+v", w)
+	}
+	if first := result.Instances[0]; *first.Message != 1 || first.End != 3 {
+		t.Errorf("got %+v", first)
+	}
+}
+
+func TestScoreInstances(t *testing.T) {
+	s := newScorer(t, ScorerConfig{MaxLength: 12}, wordMargin(map[string]float32{"stink.": 3}))
+	long := strings.Repeat("nice and long ", 30) + "you stink. " + strings.Repeat("so long ", 30)
+	result := score(t, s, Request{Responses: []Item{{Instances: []string{"One. Two.", "  ", long}}}})[0]
+	if len(result.Instances) != 3 || result.Instances[0].End != 9 || result.Instances[2].End != len(long) {
+		t.Errorf("the instances were cut: %+v", result.Instances)
+	}
+	if result.Instances[1].Violation != 0 {
+		t.Errorf("a blank instance has violation %v", result.Instances[1].Violation)
+	}
+	if result.Witness.Index != 2 || result.Witness.Text != long || result.Violation != sigmoid(3) {
+		t.Errorf("the violation in the middle of a long instance was missed: %+v", result)
+	}
+}
+
+func TestScoreReasoning(t *testing.T) {
+	s := newScorer(t, ScorerConfig{}, wordMargin(map[string]float32{"stink.": 3}))
+	req := responses("<think> They stink. </think> Hello.")
+	if r := score(t, s, req)[0]; len(r.Instances) != 1 || r.Witness.Text != "Hello." || r.Witness.Start != 29 {
+		t.Errorf("got %+v %+v", r, r.Witness)
+	}
+	req.Options.Reasoning = ReasoningScore
+	if r := score(t, s, req)[0]; r.Compliant {
+		t.Errorf("reasoning was not scored: %+v", r)
+	}
+	if r := score(t, s, responses("<think>They stink."))[0]; !r.Empty {
+		t.Errorf("a rollout cut off while it reasons has something to score: %+v", r)
+	}
+}
+
+func TestScoreEmpty(t *testing.T) {
+	for _, compliance := range []float64{0, 0.25, 1} {
+		s := newScorer(t, ScorerConfig{EmptyReward: compliance, Thresholds: map[Aggregate]float64{AggregateMax: 0.8}}, modelFunc(hashMargins))
+		req := responses("", " \n\t\u3000")
+		req.Responses = append(req.Responses, Item{Messages: []Message{{"user", "hi"}}}, Item{Instances: []string{}}, Item{Instances: []string{" "}})
+		for i, r := range score(t, s, req) {
+			if !r.Empty || r.Witness != nil || r.Reward != compliance || r.Compliant != (compliance >= 0.5) || r.Truncated {
+				t.Errorf("item %d: got %+v", i, r)
+			}
+		}
+	}
+}
+
+func TestScoreTruncates(t *testing.T) {
+	s := newScorer(t, ScorerConfig{MaxInstances: 3}, modelFunc(hashMargins))
+	chat := []Message{{"assistant", "One. Two."}, {"assistant", "Three. Four."}, {"assistant", "Five."}}
+	for name, test := range map[string]struct {
+		item      Item
+		truncated bool
+	}{
+		"response":  {Item{Response: new("One. Two. Three. Four. Five.")}, true},
+		"as many":   {Item{Response: new("One. Two. Three.")}, false},
+		"messages":  {Item{Messages: chat}, true},
+		"instances": {Item{Instances: []string{"a", "b", "c", "d"}}, true},
+	} {
+		r := score(t, s, Request{Responses: []Item{test.item}})[0]
+		if r.Truncated != test.truncated || len(r.Instances) != 3 {
+			t.Errorf("%s: truncated %v with %d instances", name, r.Truncated, len(r.Instances))
+		}
+	}
+}
+
+func TestScoreWithoutInstances(t *testing.T) {
+	s := newScorer(t, ScorerConfig{}, modelFunc(hashMargins))
+	req := responses("One. Two.")
+	req.Options.Instances = new(false)
+	answer, err := s.Score(t.Context(), req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := answer.AppendJSON(nil)
+	if err != nil || strings.Contains(string(out), `"instances"`) || !strings.Contains(string(out), `"witness":{"index"`) {
+		t.Errorf("got %s, %v", out, err)
+	}
+}
+
+func TestScoreRejects(t *testing.T) {
+	s := newScorer(t, ScorerConfig{Name: "assay", Version: "v7"}, modelFunc(hashMargins))
+	for name, test := range map[string]struct {
+		req   Request
+		kind  ErrorKind
+		field string
+	}{
+		"nothing":        {Request{}, KindUnprocessable, "responses"},
+		"another model":  {Request{Responses: responses("a").Responses, Model: "v8"}, KindNotFound, "model"},
+		"an empty item":  {Request{Responses: []Item{{}}}, KindInvalid, "responses[0]"},
+		"unknown option": {Request{Responses: responses("a").Responses, Options: Options{Reward: "x"}}, KindInvalid, "options.reward"},
+	} {
+		_, err := s.Score(t.Context(), test.req)
+		var input *InputError
+		if !errors.As(err, &input) || input.Kind != test.kind || input.Field != test.field {
+			t.Errorf("%s: got %#v", name, err)
+		}
+	}
+	for _, pin := range []string{"", "assay", "v7"} {
+		if _, err := s.Score(t.Context(), Request{Responses: responses("a").Responses, Model: pin}); err != nil {
+			t.Errorf("model %q: %v", pin, err)
+		}
+	}
+}
+
+func TestNewScorerRejects(t *testing.T) {
+	for want, cfg := range map[string]ScorerConfig{
+		"Version":               {},
+		"Thresholds[max]":       {Version: "v", Thresholds: map[Aggregate]float64{AggregateMax: math.NaN()}},
+		"Thresholds[median]":    {Version: "v", Thresholds: map[Aggregate]float64{"median": 0.5}},
+		"EmptyReward":           {Version: "v", EmptyReward: 1.5},
+		"MaxLength is 2":        {Version: "v", MaxLength: 2},
+		"MaxInstances is -1":    {Version: "v", MaxInstances: -1},
+		"CacheBytes":            {Version: "v", CacheBytes: -1},
+		"MaxBatchTokens is -1":  {Version: "v", MaxBatchTokens: -1},
+		"MaxQueueTokens is -1":  {Version: "v", MaxQueueTokens: -1},
+		"BatchOverhead is -128": {Version: "v", BatchOverhead: -128},
+	} {
+		if _, err := NewScorer(cfg, modelFunc(hashMargins), words{}, nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v", want, err)
+		}
+	}
+}
+
+// Text from a file may be anything; each result is still a line of JSON.
+func TestOddTextIsStillJSON(t *testing.T) {
+	s := newScorer(t, ScorerConfig{}, modelFunc(hashMargins))
+	for _, unit := range []OffsetUnit{OffsetCodepoint, OffsetUTF8, OffsetUTF16} {
+		req := responses("caf\xe9 \x00 \u2028 <b>&\U000e0001", "\xff\xfe", "a\xed\xa0\x80b")
+		req.Responses[0].ID = "id\xff"
+		req.Options.OffsetUnit = unit
+		for i, r := range score(t, s, req) {
+			line, err := r.AppendJSON(nil)
+			if err != nil || !json.Valid(line) || strings.ContainsRune(string(line), '\n') {
+				t.Errorf("result %d: %q, %v", i, line, err)
+			}
+			if text := []rune(r.Witness.Text); unit == OffsetCodepoint && len(text) != r.Witness.End-r.Witness.Start {
+				t.Errorf("result %d: %d code points of text for [%d,%d)", i, len(text), r.Witness.Start, r.Witness.End)
+			}
+		}
+	}
+}
+
+// A zero threshold, or one of 1, gives finite numbers too.
+func TestAnswersAreFinite(t *testing.T) {
+	extreme := modelFunc(func(batch [][]int32) ([]float32, error) {
+		out := make([]float32, len(batch))
+		for i := range out {
+			out[i] = []float32{math.MaxFloat32, -math.MaxFloat32, 0, 50, -50}[len(batch[i])%5]
+		}
+		return out, nil
+	})
+	for _, threshold := range []float64{0, 0.5, 1} {
+		s := newScorer(t, ScorerConfig{Thresholds: map[Aggregate]float64{AggregateMax: threshold}}, extreme)
+		for _, kind := range Aggregates() {
+			for _, scale := range []Reward{RewardCompliance, RewardLogit, RewardRaw} {
+				req := responses("", "a", "a b", "a b c", "a b c d", "a b c d e", "a. b c. d e f. g h i j.")
+				req.Options = Options{Reward: scale, Aggregate: kind}
+				for i, r := range score(t, s, req) {
+					if _, err := r.AppendJSON(nil); err != nil {
+						t.Errorf("%s, %s, T %v, result %d: %v in %+v", kind, scale, threshold, i, err, r)
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestMetrics(t *testing.T) {
+	reg := prometheus.NewPedanticRegistry()
+	for _, version := range []string{"v1", "v2", "v1"} { // a model that comes back finds its metrics
+		s, err := NewScorer(ScorerConfig{Version: version, CacheBytes: 1 << 16}, modelFunc(hashMargins), words{}, reg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		score(t, s, responses("Same. Same. Other.", "Same."))
+		score(t, s, responses("Other."))
+		s.Close()
+		if _, err := s.Score(context.Background(), responses("a")); !errors.Is(err, ErrClosed) {
+			t.Errorf("after Close: %v", err)
+		}
+	}
+	want := `
+# HELP assay_cache_hits_total Instances that were scored without the model.
+# TYPE assay_cache_hits_total counter
+assay_cache_hits_total{model_version="v1"} 6
+assay_cache_hits_total{model_version="v2"} 3
+# HELP assay_cache_misses_total Instances that the model had to score.
+# TYPE assay_cache_misses_total counter
+assay_cache_misses_total{model_version="v1"} 4
+assay_cache_misses_total{model_version="v2"} 2
+# HELP assay_instances_total Instances of requests, cached and repeated ones too.
+# TYPE assay_instances_total counter
+assay_instances_total{model_version="v1"} 10
+assay_instances_total{model_version="v2"} 5
+# HELP assay_queue_tokens Tokens of admitted requests that the model has not computed yet.
+# TYPE assay_queue_tokens gauge
+assay_queue_tokens{model_version="v1"} 0
+assay_queue_tokens{model_version="v2"} 0
+# HELP assay_requests_rejected_total Requests without an answer: overloaded, closed, canceled or model.
+# TYPE assay_requests_rejected_total counter
+assay_requests_rejected_total{model_version="v1",reason="closed"} 2
+assay_requests_rejected_total{model_version="v2",reason="closed"} 1
+# HELP assay_responses_total Responses that got a reward.
+# TYPE assay_responses_total counter
+assay_responses_total{model_version="v1"} 6
+assay_responses_total{model_version="v2"} 3
+`
+	err := testutil.GatherAndCompare(reg, strings.NewReader(want), "assay_cache_hits_total", "assay_cache_misses_total",
+		"assay_instances_total", "assay_queue_tokens", "assay_requests_rejected_total", "assay_responses_total")
+	if err != nil {
+		t.Error(err)
+	}
+	if problems, err := testutil.GatherAndLint(reg); err != nil || len(problems) > 0 {
+		t.Errorf("lint: %v, %v", problems, err)
+	}
+}
