@@ -1,0 +1,196 @@
+package encoder
+
+import (
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/assay-ai/assay/rewardmodel/checkpoint"
+)
+
+// golden is what transformers computed for a tiny checkpoint; see ../checkpoint/testdata/README.md.
+type golden struct {
+	Cases []struct {
+		InputIDs []int32   `json:"input_ids"`
+		Hidden   []float64 `json:"hidden"`
+		Logits   []float64 `json:"logits"`
+	} `json:"cases"`
+}
+
+func readGolden(t *testing.T, dir string) golden {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(dir, "golden.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var g golden
+	if err := json.Unmarshal(data, &g); err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func (g golden) sequences() [][]int32 {
+	batch := make([][]int32, len(g.Cases))
+	for i, c := range g.Cases {
+		batch[i] = c.InputIDs
+	}
+	return batch
+}
+
+func newRuntime(t testing.TB) *Runtime {
+	t.Helper()
+	r, err := NewRuntime(RuntimeOptions{Threads: 2, Device: "cpu"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.Close)
+	return r
+}
+
+func openCheckpoint(t testing.TB, dir string) *checkpoint.Checkpoint {
+	t.Helper()
+	ckpt, err := checkpoint.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ckpt.Close() })
+	return ckpt
+}
+
+func loadModel(t testing.TB, r *Runtime, dir string, p Precision) *Model {
+	t.Helper()
+	m, err := r.Load(openCheckpoint(t, dir), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return m
+}
+
+// TestGolden holds every architecture to transformers: the hidden state of the first token, and the logits of
+// classifiers, within 1e-4 in fp32, for the whole batch at once and for each sequence alone.
+func TestGolden(t *testing.T) {
+	dirs, err := filepath.Glob("../checkpoint/testdata/*/golden.json")
+	if err != nil || len(dirs) == 0 {
+		t.Fatalf("no golden checkpoints: %v", err)
+	}
+	r := newRuntime(t)
+	for _, file := range dirs {
+		dir := filepath.Dir(file)
+		t.Run(filepath.Base(dir), func(t *testing.T) {
+			want := readGolden(t, dir)
+			m := loadModel(t, r, dir, FP32)
+			batch := want.sequences()
+			checkHidden(t, m, want)
+			if len(want.Cases[0].Logits) == 0 {
+				return
+			}
+			ckpt := openCheckpoint(t, dir)
+			violation, compliant, single, err := ckpt.Labels()
+			if err != nil {
+				t.Fatal(err)
+			}
+			margin := func(logits []float64) float64 {
+				if single {
+					return -logits[0]
+				}
+				return logits[violation] - logits[compliant]
+			}
+			together, err := m.Margins(batch)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, c := range want.Cases {
+				alone, err := m.Margins(batch[i : i+1])
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, got := range []float32{together[i], alone[0]} {
+					if d := math.Abs(float64(got) - margin(c.Logits)); !(d < 1e-4) {
+						t.Errorf("case %d: margin %v, want %v", i, got, margin(c.Logits))
+					}
+				}
+			}
+		})
+	}
+}
+
+func checkHidden(t *testing.T, m *Model, want golden) {
+	t.Helper()
+	p, err := m.net.pack(want.sequences())
+	if err != nil {
+		t.Fatal(err)
+	}
+	hidden := m.net.cfg.HiddenSize
+	var values []float32
+	err = m.runtime.do(func() error {
+		defer withoutGradients()()
+		var g graph
+		defer g.drop()
+		values = g.values(m.net.encode(&g, p, dropouts{}), len(p.order)*hidden, m.net.device)
+		return g.err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for k, i := range p.order {
+		for j, w := range want.Cases[i].Hidden {
+			if got := float64(values[k*hidden+j]); !(math.Abs(got-w) < 1e-4) {
+				t.Fatalf("case %d: hidden[%d] is %v, want %v", i, j, got, w)
+			}
+		}
+	}
+}
+
+func TestBatchRefusesWhatTheModelCannotTake(t *testing.T) {
+	r := newRuntime(t)
+	m := loadModel(t, r, "../checkpoint/testdata/roberta-two", FP32)
+	for name, seq := range map[string][]int32{
+		"empty":       {},
+		"too long":    make([]int32, m.MaxLength()+1),
+		"negative id": {0, -1, 2},
+		"unknown id":  {0, 1 << 20, 2},
+	} {
+		if _, err := m.Margins([][]int32{{0, 5, 2}, seq}); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	if _, err := m.Margins([][]int32{{0, 5, 2}}); err != nil {
+		t.Errorf("after bad batches: %v", err)
+	}
+}
+
+func TestClosedRuntime(t *testing.T) {
+	r, err := NewRuntime(RuntimeOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := r.Load(openCheckpoint(t, "../checkpoint/testdata/bert-two"), Auto)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Close()
+	r.Close()
+	if _, err := m.Margins([][]int32{{2, 5, 3}}); err != ErrClosed {
+		t.Errorf("after Close: %v, want ErrClosed", err)
+	}
+}
+
+func TestUnknownSettings(t *testing.T) {
+	for _, device := range []string{"gpu", "cuda:x", "cuda:99"} {
+		if r, err := NewRuntime(RuntimeOptions{Device: device}); err == nil {
+			r.Close()
+			t.Errorf("device %s: no error", device)
+		}
+	}
+	if _, err := newRuntime(t).Load(openCheckpoint(t, "../checkpoint/testdata/bert-two"), "fp8"); err == nil {
+		t.Error("precision fp8: no error")
+	}
+}

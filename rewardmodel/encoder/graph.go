@@ -1,0 +1,229 @@
+package encoder
+
+import (
+	"errors"
+	"fmt"
+	"unsafe"
+
+	"github.com/sugarme/gotch"
+	"github.com/sugarme/gotch/ts"
+
+	"github.com/assay-ai/assay/rewardmodel/checkpoint"
+)
+
+// graph runs tensor operations. It keeps the first error (every later operation is then skipped and returns nil), and
+// it owns every tensor made through it: drop frees them all, because Go's collector does not see their memory.
+// Use it on the libtorch thread only.
+type graph struct {
+	err   error
+	owned []*ts.Tensor
+}
+
+func (g *graph) drop() {
+	for _, t := range g.owned {
+		if err := t.Drop(); err != nil {
+			g.fail("drop", err)
+		}
+	}
+	g.owned = g.owned[:0]
+}
+
+func (g *graph) fail(op string, err error) {
+	if g.err == nil {
+		g.err = fmt.Errorf("encoder: %s: %s", op, firstLine(err.Error()))
+	}
+}
+
+// do runs one operation that makes a tensor, unless an earlier one failed.
+func (g *graph) do(op string, f func() (*ts.Tensor, error)) *ts.Tensor {
+	if g.err != nil {
+		return nil
+	}
+	t, err := f()
+	if err != nil {
+		g.fail(op, err)
+		return nil
+	}
+	g.owned = append(g.owned, t)
+	return t
+}
+
+// run does one operation in place, unless an earlier one failed.
+func (g *graph) run(op string, f func() error) {
+	if g.err != nil {
+		return
+	}
+	if err := f(); err != nil {
+		g.fail(op, err)
+	}
+}
+
+// release hands a tensor over to the caller: drop will not free it.
+func (g *graph) release(t *ts.Tensor) *ts.Tensor {
+	for i := len(g.owned) - 1; i >= 0; i-- {
+		if g.owned[i] == t {
+			g.owned = append(g.owned[:i], g.owned[i+1:]...)
+			break
+		}
+	}
+	return t
+}
+
+func (g *graph) linear(x, w, b *ts.Tensor) *ts.Tensor {
+	return g.do("linear", func() (*ts.Tensor, error) { return ts.Linear(x, w, b) })
+}
+
+func (g *graph) add(a, b *ts.Tensor) *ts.Tensor {
+	return g.do("add", func() (*ts.Tensor, error) { return a.Add(b, false) })
+}
+
+func (g *graph) mul(a, b *ts.Tensor) *ts.Tensor {
+	return g.do("mul", func() (*ts.Tensor, error) { return a.Mul(b, false) })
+}
+
+func (g *graph) layerNorm(x *ts.Tensor, n norm, hidden int64, eps float64) *ts.Tensor {
+	return g.do("layer_norm", func() (*ts.Tensor, error) {
+		return ts.LayerNorm(x, []int64{hidden}, n.weight, n.bias, eps, false)
+	})
+}
+
+func (g *graph) dropout(x *ts.Tensor, p float64) *ts.Tensor {
+	if p == 0 {
+		return x
+	}
+	return g.do("dropout", func() (*ts.Tensor, error) { return ts.Dropout(x, p, true) })
+}
+
+func (g *graph) activation(x *ts.Tensor, name string) *ts.Tensor {
+	return g.do(name, func() (*ts.Tensor, error) {
+		switch name {
+		case checkpoint.GELU:
+			return x.Gelu("none", false)
+		case checkpoint.GELUTanh:
+			return x.Gelu("tanh", false)
+		case checkpoint.ReLU:
+			return x.Relu(false)
+		}
+		return nil, fmt.Errorf("hidden_act %q is not supported", name)
+	})
+}
+
+func (g *graph) tanh(x *ts.Tensor) *ts.Tensor {
+	return g.do("tanh", func() (*ts.Tensor, error) { return x.Tanh(false) })
+}
+
+func (g *graph) rows(x *ts.Tensor, start, n int64) *ts.Tensor {
+	return g.do("narrow", func() (*ts.Tensor, error) { return x.Narrow(0, start, n, false) })
+}
+
+func (g *graph) pick(x *ts.Tensor, rows *ts.Tensor) *ts.Tensor {
+	return g.do("index_select", func() (*ts.Tensor, error) { return x.IndexSelect(0, rows, false) })
+}
+
+func (g *graph) at(x *ts.Tensor, dim, index int64) *ts.Tensor {
+	return g.do("select", func() (*ts.Tensor, error) { return x.Select(dim, index, false) })
+}
+
+func (g *graph) reshape(x *ts.Tensor, shape ...int64) *ts.Tensor {
+	return g.do("reshape", func() (*ts.Tensor, error) { return x.Reshape(shape, false) })
+}
+
+func (g *graph) permute(x *ts.Tensor, dims ...int64) *ts.Tensor {
+	return g.do("permute", func() (*ts.Tensor, error) { return x.Permute(dims, false) })
+}
+
+func (g *graph) cat(parts []*ts.Tensor) *ts.Tensor {
+	if len(parts) == 1 {
+		return parts[0]
+	}
+	return g.do("cat", func() (*ts.Tensor, error) { return ts.Cat(parts, 0) })
+}
+
+func (g *graph) embedding(weight, ids *ts.Tensor) *ts.Tensor {
+	return g.do("embedding", func() (*ts.Tensor, error) { return ts.Embedding(weight, ids, -1, false, false) })
+}
+
+// attention is softmax(q k^T / sqrt(d) + mask) v for q, k, v of shape [batch, heads, length, d].
+func (g *graph) attention(q, k, v, mask *ts.Tensor, dropout float64) *ts.Tensor {
+	return g.do("attention", func() (*ts.Tensor, error) {
+		return ts.ScaledDotProductAttention(q, k, v, mask, dropout, false, nil)
+	})
+}
+
+func (g *graph) cast(x *ts.Tensor, kind gotch.DType) *ts.Tensor {
+	if g.err != nil || x.DType() == kind {
+		return x
+	}
+	return g.do("cast", func() (*ts.Tensor, error) { return x.Totype(kind, false) })
+}
+
+func (g *graph) toDevice(x *ts.Tensor, device gotch.Device) *ts.Tensor {
+	if !device.IsCuda() {
+		return x
+	}
+	return g.do("to device", func() (*ts.Tensor, error) { return x.To(device, false) })
+}
+
+func (g *graph) toCPU(x *ts.Tensor, from gotch.Device) *ts.Tensor {
+	if !from.IsCuda() {
+		return x
+	}
+	return g.do("to cpu", func() (*ts.Tensor, error) { return x.To(gotch.CPU, false) })
+}
+
+// empty makes an uninitialised CPU tensor and the Go view of its memory, so that data is written once, in place.
+func (g *graph) empty(kind gotch.DType, shape ...int64) (*ts.Tensor, []byte) {
+	t := g.do("empty", func() (*ts.Tensor, error) { return ts.Empty(shape, kind, gotch.CPU) })
+	return t, g.bytes(t, int(kind.Size()), shape)
+}
+
+// bytes is the memory of a contiguous CPU tensor.
+func (g *graph) bytes(t *ts.Tensor, elem int, shape []int64) []byte {
+	n := elem
+	for _, d := range shape {
+		n *= int(d)
+	}
+	if g.err != nil {
+		return nil
+	}
+	p, err := t.DataPtr()
+	if err == nil && p == nil && n > 0 {
+		err = errors.New("tensor has no data")
+	}
+	if err != nil {
+		g.fail("data pointer", err)
+		return nil
+	}
+	return unsafe.Slice((*byte)(p), n)
+}
+
+// int64s makes a [n] int64 tensor of v on device.
+func (g *graph) int64s(v []int64, device gotch.Device) *ts.Tensor {
+	t, mem := g.empty(gotch.Int64, int64(len(v)))
+	if g.err == nil && len(v) > 0 {
+		copy(unsafe.Slice((*int64)(unsafe.Pointer(&mem[0])), len(v)), v)
+	}
+	return g.toDevice(t, device)
+}
+
+// float32s makes a float32 tensor of v with the given shape on device.
+func (g *graph) float32s(v []float32, device gotch.Device, shape ...int64) *ts.Tensor {
+	t, mem := g.empty(gotch.Float, shape...)
+	if g.err == nil && len(v) > 0 {
+		copy(unsafe.Slice((*float32)(unsafe.Pointer(&mem[0])), len(v)), v)
+	}
+	return g.toDevice(t, device)
+}
+
+// values copies a tensor of n elements out as float32.
+func (g *graph) values(t *ts.Tensor, n int, device gotch.Device) []float32 {
+	t = g.toCPU(g.cast(t, gotch.Float), device)
+	t = g.do("contiguous", func() (*ts.Tensor, error) { return t.Contiguous(false) })
+	mem := g.bytes(t, 4, []int64{int64(n)})
+	if g.err != nil || n == 0 {
+		return nil
+	}
+	out := make([]float32, n)
+	copy(out, unsafe.Slice((*float32)(unsafe.Pointer(&mem[0])), n))
+	return out
+}

@@ -1,0 +1,128 @@
+package encoder
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/sugarme/gotch"
+	"golang.org/x/sys/cpu"
+
+	"github.com/assay-ai/assay/rewardmodel/checkpoint"
+)
+
+// Precision is the number format of a model's layers.
+type Precision string
+
+// The precisions. Auto is bf16 on a GPU or a CPU with bf16 dot products, else fp32.
+const (
+	Auto Precision = "auto"
+	FP32 Precision = "fp32"
+	BF16 Precision = "bf16"
+)
+
+func (r *Runtime) resolve(p Precision) (gotch.DType, Precision, error) {
+	if p == "" || p == Auto {
+		p = FP32
+		if r.device.IsCuda() || cpu.X86.HasAVX512BF16 {
+			p = BF16
+		}
+	}
+	switch p {
+	case FP32:
+		return gotch.Float, p, nil
+	case BF16:
+		return gotch.BFloat16, p, nil
+	}
+	return gotch.Float, p, fmt.Errorf("encoder: unknown precision %q; use auto, fp32 or bf16", p)
+}
+
+// Model scores sequences with a loaded checkpoint. Its methods may be called from any goroutine; calls run one at a
+// time on the Runtime's thread.
+type Model struct {
+	runtime   *Runtime
+	precision Precision
+	net       *network
+	params    []param
+}
+
+// Load reads a checkpoint's weights. A base model without a classifier gets a fresh one drawn from a fixed seed: its
+// scores mean nothing until it is trained, so ask checkpoint.HasClassifier before serving it.
+func (r *Runtime) Load(ckpt *checkpoint.Checkpoint, precision Precision) (*Model, error) {
+	kind, precision, err := r.resolve(precision)
+	if err != nil {
+		return nil, err
+	}
+	m := &Model{runtime: r, precision: precision}
+	err = r.do(func() error {
+		var g graph
+		defer g.drop()
+		m.net, m.params, err = loadNetwork(&g, ckpt, r.device, kind, 0)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// Precision is the one in use: FP32 or BF16.
+func (m *Model) Precision() Precision { return m.precision }
+
+// MaxLength is the longest sequence that the model takes, special tokens included.
+func (m *Model) MaxLength() int { return m.net.maxLength() }
+
+// Margins returns for each sequence of token ids (special tokens included) the margin
+// logit(violation) - logit(compliant), so that g_-1 = sigmoid(margin). The sequences need no padding and no order.
+func (m *Model) Margins(batch [][]int32) ([]float32, error) {
+	logits, err := m.Logits(batch)
+	if err != nil {
+		return nil, err
+	}
+	margins := make([]float32, len(logits))
+	for i, z := range logits {
+		margins[i] = z[0] - z[1]
+	}
+	return margins, nil
+}
+
+// Logits returns for each sequence the two logits, violation first.
+func (m *Model) Logits(batch [][]int32) (logits [][2]float32, err error) {
+	p, err := m.net.pack(batch)
+	if err != nil || len(batch) == 0 {
+		return nil, err
+	}
+	err = m.runtime.do(func() error {
+		defer withoutGradients()()
+		logits, err = m.net.infer(p)
+		return err
+	})
+	return logits, err
+}
+
+// infer runs a packed batch in evaluation mode and returns the logits in the caller's order. Call it withoutGradients.
+func (n *network) infer(p *packed) ([][2]float32, error) {
+	var g graph
+	defer g.drop()
+	z := g.values(n.forward(&g, p, dropouts{}), 2*len(p.order), n.device)
+	if g.err != nil {
+		return nil, g.err
+	}
+	return p.unpack(z)
+}
+
+// unpack puts packed logits back in the caller's order.
+func (p *packed) unpack(z []float32) ([][2]float32, error) {
+	logits := make([][2]float32, len(p.order))
+	for k, i := range p.order {
+		logits[i] = [2]float32{z[2*k], z[2*k+1]}
+		if s := float64(z[2*k]) + float64(z[2*k+1]); math.IsNaN(s) || math.IsInf(s, 0) {
+			return nil, fmt.Errorf("encoder: the model gave the logits %v for sequence %d", logits[i], i)
+		}
+	}
+	return logits, nil
+}
+
+// Close frees the weights.
+func (m *Model) Close() error {
+	return m.runtime.do(func() error { return dropParams(m.params) })
+}

@@ -1,0 +1,173 @@
+package encoder
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/sugarme/gotch"
+	"github.com/sugarme/gotch/ts"
+
+	"github.com/assay-ai/assay/rewardmodel/checkpoint"
+)
+
+// dense is a linear layer: weight [out, in], bias [out].
+type dense struct{ weight, bias *ts.Tensor }
+
+// norm is a layer normalisation: weight and bias [hidden].
+type norm struct{ weight, bias *ts.Tensor }
+
+// layer is one Transformer layer with post-normalisation, as in BERT. qkv holds the query, key and value projections
+// one below the other, [3*hidden, hidden], so that one product computes all three.
+type layer struct {
+	qkv, attended        dense
+	attentionNorm        norm
+	intermediate, output dense
+	outputNorm           norm
+}
+
+// network is the encoder and its two-label classifier. Row 0 of out is the violation, row 1 compliance.
+type network struct {
+	cfg       checkpoint.Config
+	device    gotch.Device
+	kind      gotch.DType // of the layers' weights and activations
+	word      *ts.Tensor  // [vocab, hidden]
+	position  *ts.Tensor  // [positions, hidden]
+	tokenType *ts.Tensor  // [types, hidden]
+	embedNorm norm
+	layers    []layer
+	pool      dense // [hidden, hidden]: RoBERTa's classifier.dense, BERT's pooler
+	out       dense // [2, hidden]
+}
+
+// cast gives the same network with its layers in kind, as tensors of g: gradients flow back through the casts.
+// Embeddings and classifier stay as they are: one is a lookup, and the other decides the resolution of the score.
+func (n *network) cast(g *graph, kind gotch.DType) *network {
+	if kind == n.kind {
+		return n
+	}
+	d := func(d dense) dense { return dense{g.cast(d.weight, kind), g.cast(d.bias, kind)} }
+	m := func(m norm) norm { return norm{g.cast(m.weight, kind), g.cast(m.bias, kind)} }
+	c := *n
+	c.kind = kind
+	c.layers = make([]layer, len(n.layers))
+	for i, l := range n.layers {
+		c.layers[i] = layer{d(l.qkv), d(l.attended), m(l.attentionNorm), d(l.intermediate), d(l.output), m(l.outputNorm)}
+	}
+	return &c
+}
+
+// dropouts are the probabilities of a forward pass in training; all zero in inference.
+type dropouts struct{ hidden, attention, classifier float64 }
+
+// packed is a batch laid out for the network: sequences sorted by length, their tokens one after another.
+type packed struct {
+	order     []int   // packed position -> index in the caller's batch
+	ids       []int64 // [tokens]
+	positions []int64 // [tokens]
+	first     []int64 // row of each sequence's first token
+	groups    []group
+}
+
+// group is a run of sequences of equal length in a packed batch.
+type group struct{ start, count, length int64 }
+
+// pack checks a batch of token sequences against the model's vocabulary and positions and lays it out.
+func (n *network) pack(batch [][]int32) (*packed, error) {
+	p := &packed{order: make([]int, len(batch))}
+	tokens := 0
+	for i, seq := range batch {
+		p.order[i] = i
+		tokens += len(seq)
+		if len(seq) == 0 || len(seq) > n.maxLength() {
+			return nil, fmt.Errorf("encoder: sequence %d has %d tokens; the model takes 1 to %d", i, len(seq), n.maxLength())
+		}
+		for _, id := range seq {
+			if id < 0 || int(id) >= n.cfg.Vocab {
+				return nil, fmt.Errorf("encoder: sequence %d holds token %d, outside the vocabulary of %d", i, id, n.cfg.Vocab)
+			}
+		}
+	}
+	slices.SortStableFunc(p.order, func(a, b int) int { return cmp.Compare(len(batch[a]), len(batch[b])) })
+	p.ids, p.positions = make([]int64, 0, tokens), make([]int64, 0, tokens)
+	for _, i := range p.order {
+		seq, row := batch[i], int64(len(p.ids))
+		p.first = append(p.first, row)
+		if last := len(p.groups) - 1; last >= 0 && p.groups[last].length == int64(len(seq)) {
+			p.groups[last].count++
+		} else {
+			p.groups = append(p.groups, group{start: row, count: 1, length: int64(len(seq))})
+		}
+		for k, id := range seq {
+			p.ids = append(p.ids, int64(id))
+			p.positions = append(p.positions, int64(k+n.firstPosition()))
+		}
+	}
+	return p, nil
+}
+
+// firstPosition is the position number of the first token: RoBERTa counts from PadID+1.
+func (n *network) firstPosition() int {
+	if n.cfg.ModelType == checkpoint.Roberta {
+		return n.cfg.PadID + 1
+	}
+	return 0
+}
+
+func (n *network) maxLength() int { return n.cfg.MaxPositions - n.firstPosition() }
+
+// forward computes the logits [sequences, 2] of a packed batch, in packed order and float32.
+func (n *network) forward(g *graph, p *packed, drop dropouts) *ts.Tensor {
+	return n.classify(g, n.encode(g, p, drop), drop)
+}
+
+// encode computes the last hidden state of each sequence's first token, [sequences, hidden] in float32.
+func (n *network) encode(g *graph, p *packed, drop dropouts) *ts.Tensor {
+	hidden, eps := int64(n.cfg.HiddenSize), n.cfg.LayerNormEps
+	ids, positions := g.int64s(p.ids, n.device), g.int64s(p.positions, n.device)
+
+	x := g.cast(g.embedding(n.word, ids), gotch.Float)
+	x = g.add(x, g.cast(g.embedding(n.position, positions), gotch.Float))
+	x = g.add(x, g.cast(g.at(n.tokenType, 0, 0), gotch.Float))
+	x = g.dropout(g.layerNorm(x, n.embedNorm, hidden, eps), drop.hidden)
+	x = g.cast(x, n.kind)
+
+	for i, l := range n.layers {
+		attended := g.linear(n.attend(g, p, g.linear(x, l.qkv.weight, l.qkv.bias), drop.attention), l.attended.weight, l.attended.bias)
+		if i == len(n.layers)-1 {
+			// The classifier reads the first token alone, so the rest of the last layer is needed for no other.
+			rows := g.int64s(p.first, n.device)
+			attended, x = g.pick(attended, rows), g.pick(x, rows)
+		}
+		x = g.layerNorm(g.add(x, g.dropout(attended, drop.hidden)), l.attentionNorm, hidden, eps)
+		f := g.activation(g.linear(x, l.intermediate.weight, l.intermediate.bias), n.cfg.HiddenAct)
+		f = g.dropout(g.linear(f, l.output.weight, l.output.bias), drop.hidden)
+		x = g.layerNorm(g.add(x, f), l.outputNorm, hidden, eps)
+	}
+
+	return g.cast(x, gotch.Float)
+}
+
+// classify turns first tokens [sequences, hidden] into logits [sequences, 2].
+func (n *network) classify(g *graph, x *ts.Tensor, drop dropouts) *ts.Tensor {
+	if n.cfg.ModelType == checkpoint.Roberta { // its head has dropout on both sides of the first layer
+		x = g.dropout(x, drop.classifier)
+	}
+	x = g.tanh(g.linear(x, n.pool.weight, n.pool.bias))
+	return g.linear(g.dropout(x, drop.classifier), n.out.weight, n.out.bias)
+}
+
+// attend runs self-attention over each group of equally long sequences: qkv [tokens, 3*hidden] -> [tokens, hidden].
+func (n *network) attend(g *graph, p *packed, qkv *ts.Tensor, dropout float64) *ts.Tensor {
+	hidden, heads := int64(n.cfg.HiddenSize), int64(n.cfg.Heads)
+	// Nothing is masked, but libtorch 2.15 refuses the undefined tensor that gotch passes for "no mask".
+	mask := g.cast(g.float32s([]float32{0}, n.device, 1, 1, 1, 1), n.kind)
+	parts := make([]*ts.Tensor, len(p.groups))
+	for i, gr := range p.groups {
+		rows := g.rows(qkv, gr.start, gr.count*gr.length)
+		split := g.permute(g.reshape(rows, gr.count, gr.length, 3, heads, hidden/heads), 2, 0, 3, 1, 4)
+		o := g.attention(g.at(split, 0, 0), g.at(split, 0, 1), g.at(split, 0, 2), mask, dropout)
+		parts[i] = g.reshape(g.permute(o, 0, 2, 1, 3), gr.count*gr.length, hidden)
+	}
+	return g.cat(parts)
+}

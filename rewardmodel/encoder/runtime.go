@@ -1,0 +1,155 @@
+package encoder
+
+/*
+#include <stdint.h>
+void at_set_num_threads(int n);
+void at_manual_seed(int64_t seed);
+*/
+import "C"
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/sugarme/gotch"
+	"github.com/sugarme/gotch/ts"
+)
+
+// ErrClosed is returned by every call on a Runtime, or on a model that it runs, after Close.
+var ErrClosed = errors.New("encoder: the libtorch runtime is closed")
+
+// Runtime owns libtorch: one operating-system thread that makes every call into it.
+//
+// libtorch keeps its last error and its gradient mode per thread, while goroutines migrate between threads. So all
+// work goes to a single goroutine that is locked to its thread for life. Models and learners made by a Runtime share
+// that thread and stop with it.
+type Runtime struct {
+	device gotch.Device
+	work   chan func()
+	stop   chan struct{}
+	done   chan struct{}
+	once   sync.Once
+}
+
+// RuntimeOptions selects where and how wide libtorch computes.
+type RuntimeOptions struct {
+	// Threads is the number of CPU threads of one operation; 0 takes GOMAXPROCS, which follows the container's limit.
+	Threads int
+	// Device is "auto" (or empty), "cpu", or "cuda:N". Auto takes the first CUDA device when libtorch sees one.
+	Device string
+}
+
+// NewRuntime starts the thread that owns libtorch. Close it to release the thread.
+func NewRuntime(opts RuntimeOptions) (*Runtime, error) {
+	if opts.Threads < 0 {
+		return nil, fmt.Errorf("encoder: threads is %d; use 0 for all cores or a positive number", opts.Threads)
+	}
+	r := &Runtime{work: make(chan func()), stop: make(chan struct{}), done: make(chan struct{})}
+	threads := opts.Threads
+	if threads == 0 {
+		threads = runtime.GOMAXPROCS(0)
+	}
+	go r.loop(threads)
+	err := r.do(func() (err error) {
+		r.device, err = parseDevice(opts.Device)
+		return err
+	})
+	if err != nil {
+		r.Close()
+		return nil, err
+	}
+	return r, nil
+}
+
+func (r *Runtime) loop(threads int) {
+	runtime.LockOSThread() // for life: the thread dies with the goroutine
+	defer close(r.done)
+	C.at_set_num_threads(C.int(threads))
+	for {
+		select {
+		case f := <-r.work:
+			f()
+		case <-r.stop:
+			return
+		}
+	}
+}
+
+// do runs f on the libtorch thread and waits for it. A panic inside (gotch panics on some bad states) becomes an error.
+func (r *Runtime) do(f func() error) error {
+	result := make(chan error, 1)
+	job := func() {
+		defer func() {
+			if p := recover(); p != nil {
+				result <- fmt.Errorf("encoder: libtorch call failed: %s", firstLine(fmt.Sprint(p)))
+			}
+		}()
+		result <- f()
+	}
+	select {
+	case r.work <- job:
+		return <-result
+	case <-r.done:
+		return ErrClosed
+	}
+}
+
+// Close stops the thread after the call in progress. Later calls return ErrClosed. It may be called more than once.
+func (r *Runtime) Close() {
+	r.once.Do(func() { close(r.stop) })
+	<-r.done
+}
+
+// Device names where tensors live: "cpu" or "cuda:N".
+func (r *Runtime) Device() string {
+	if r.device.IsCuda() {
+		return "cuda:" + strconv.Itoa(r.device.Value)
+	}
+	return "cpu"
+}
+
+func parseDevice(name string) (gotch.Device, error) {
+	switch {
+	case name == "" || name == "auto":
+		if gotch.CUDA.IsAvailable() {
+			return gotch.CudaBuilder(0), nil
+		}
+		return gotch.CPU, nil
+	case name == "cpu":
+		return gotch.CPU, nil
+	case name == "cuda" || strings.HasPrefix(name, "cuda:"):
+		index := 0
+		if _, digits, ok := strings.Cut(name, ":"); ok {
+			n, err := strconv.Atoi(digits)
+			if err != nil || n < 0 {
+				return gotch.CPU, fmt.Errorf("encoder: device %q; use auto, cpu or cuda:N", name)
+			}
+			index = n
+		}
+		if count := int(gotch.CUDA.DeviceCount()); index >= count {
+			return gotch.CPU, fmt.Errorf("encoder: device %q, but libtorch sees %d CUDA devices; use auto or cpu, or build with LIBTORCH set to a CUDA libtorch", name, count)
+		}
+		return gotch.CudaBuilder(uint(index)), nil
+	}
+	return gotch.CPU, fmt.Errorf("encoder: unknown device %q; use auto, cpu or cuda:N", name)
+}
+
+// seed makes libtorch's random numbers (dropout) repeatable. Call it on the libtorch thread.
+func seed(s uint64) { C.at_manual_seed(C.int64_t(s)) }
+
+// withoutGradients turns gradient tracking off on this thread and returns what turns it on again. It must not be
+// nested: gotch v0.9.1 reads the previous state from uninitialised memory, so nobody can put it back.
+func withoutGradients() (restore func()) {
+	ts.MustGradSetEnabled(false)
+	return func() { ts.MustGradSetEnabled(true) }
+}
+
+// firstLine cuts the C++ and Go stacks that libtorch and gotch append to their messages.
+func firstLine(s string) string {
+	s, _, _ = strings.Cut(s, "\n")
+	return strings.TrimSpace(s)
+}

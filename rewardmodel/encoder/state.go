@@ -1,0 +1,219 @@
+package encoder
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+
+	"github.com/sugarme/gotch"
+	"github.com/sugarme/gotch/ts"
+
+	"github.com/assay-ai/assay/rewardmodel/checkpoint"
+)
+
+// stateMagic begins a learner's state file. After it come the optimizer's step, the number of parameters, and for each
+// its elements and then weights, first and second moments as little-endian float32; a CRC-32 of it all ends the file.
+const stateMagic = "assay learner state 1\n"
+
+var errState = errors.New("not a whole learner state of this model; remove the state folder to start anew")
+
+// SaveState writes weights, moments and step to a new file and flushes it to disk.
+func (l *Learner) SaveState(file string) error {
+	f, err := os.Create(file)
+	if err != nil {
+		return fmt.Errorf("encoder: %w", err)
+	}
+	defer f.Close()
+	buffered := bufio.NewWriterSize(f, 1<<20)
+	sum := crc32.NewIEEE()
+	w := io.MultiWriter(buffered, sum)
+	err = l.runtime.do(func() error { return l.writeState(w) })
+	if err == nil {
+		err = binary.Write(buffered, binary.LittleEndian, sum.Sum32())
+	}
+	if err == nil {
+		err = buffered.Flush()
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if err == nil {
+		err = f.Close()
+	}
+	if err != nil {
+		return fmt.Errorf("encoder: save state: %w", err)
+	}
+	return nil
+}
+
+func (l *Learner) writeState(w io.Writer) error {
+	defer withoutGradients()()
+	if _, err := io.WriteString(w, stateMagic); err != nil {
+		return err
+	}
+	if err := binary.Write(w, binary.LittleEndian, []uint64{uint64(l.adam.step), uint64(len(l.params))}); err != nil {
+		return err
+	}
+	for i, p := range l.params {
+		n := elements(p.tensor)
+		if err := binary.Write(w, binary.LittleEndian, uint64(n)); err != nil {
+			return err
+		}
+		for _, t := range []*ts.Tensor{p.tensor, l.adam.moments[i].first, l.adam.moments[i].second} {
+			values, err := l.read(t, n)
+			if err != nil {
+				return err
+			}
+			if _, err := w.Write(asBytes(values)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// read copies a tensor of n elements out.
+func (l *Learner) read(t *ts.Tensor, n int) ([]float32, error) {
+	var g graph
+	defer g.drop()
+	detached := g.do("detach", func() (*ts.Tensor, error) { return t.Detach(false) })
+	return g.values(detached, n, l.net.device), g.err
+}
+
+// LoadState takes up what SaveState wrote. A file that is cut, damaged or of another model is an error.
+func (l *Learner) LoadState(file string) error {
+	if err := checkSum(file); err != nil {
+		return fmt.Errorf("encoder: %s: %w", file, err)
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return fmt.Errorf("encoder: %w", err)
+	}
+	defer f.Close()
+	r := bufio.NewReaderSize(f, 1<<20)
+	if err := l.runtime.do(func() error { return l.readState(r) }); err != nil {
+		return fmt.Errorf("encoder: %s: %w", file, err)
+	}
+	return nil
+}
+
+func (l *Learner) readState(r io.Reader) error {
+	defer withoutGradients()()
+	magic := make([]byte, len(stateMagic))
+	var head [2]uint64
+	if _, err := io.ReadFull(r, magic); err != nil || string(magic) != stateMagic {
+		return errState
+	}
+	if err := binary.Read(r, binary.LittleEndian, &head); err != nil || head[1] != uint64(len(l.params)) {
+		return errState
+	}
+	for i, p := range l.params {
+		var n uint64
+		if err := binary.Read(r, binary.LittleEndian, &n); err != nil || n != uint64(elements(p.tensor)) {
+			return errState
+		}
+		for _, t := range []*ts.Tensor{p.tensor, l.adam.moments[i].first, l.adam.moments[i].second} {
+			values := make([]float32, n)
+			if _, err := io.ReadFull(r, asBytes(values)); err != nil {
+				return errState
+			}
+			if err := l.write(t, values); err != nil {
+				return err
+			}
+		}
+	}
+	l.adam.step = int(head[0])
+	return nil
+}
+
+// write replaces the values of a tensor.
+func (l *Learner) write(t *ts.Tensor, values []float32) error {
+	var g graph
+	defer g.drop()
+	from := g.float32s(values, gotch.CPU, int64(len(values)))
+	flat := g.do("view", func() (*ts.Tensor, error) { return t.View([]int64{-1}, false) })
+	g.run("copy", func() error { flat.Copy_(from); return nil })
+	return g.err
+}
+
+func checkSum(file string) error {
+	f, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if info.Size() < int64(len(stateMagic)+4) {
+		return errState
+	}
+	sum := crc32.NewIEEE()
+	if _, err := io.CopyN(sum, f, info.Size()-4); err != nil {
+		return err
+	}
+	var stored uint32
+	if err := binary.Read(f, binary.LittleEndian, &stored); err != nil || stored != sum.Sum32() {
+		return errState
+	}
+	return nil
+}
+
+func elements(t *ts.Tensor) int { return int(t.Numel()) }
+
+// Config is the configuration of the model as Tensors gives it: a classifier with two labels, violation first.
+func (l *Learner) Config() checkpoint.Config {
+	cfg := l.net.cfg
+	cfg.NumLabels, cfg.Labels = 2, []string{"violation", "compliant"}
+	return cfg
+}
+
+// Tensors gives the weights for checkpoint.Write, converted to dtype, with the violation as label 0.
+// They may be written until the learner takes its next step.
+func (l *Learner) Tensors(dtype checkpoint.DType) ([]checkpoint.Tensor, error) {
+	kind, err := dtypeOf(dtype)
+	if err != nil {
+		return nil, err
+	}
+	shapes := map[string][]int{}
+	for _, s := range checkpoint.Specs(l.Config(), true) {
+		shapes[s.Name] = s.Shape
+	}
+	var tensors []checkpoint.Tensor
+	for _, p := range l.params {
+		for part, name := range p.names {
+			shape := shapes[name]
+			tensors = append(tensors, checkpoint.Tensor{Name: name, DType: dtype, Shape: shape,
+				WriteTo: func(w io.Writer) error {
+					return l.runtime.do(func() error { return l.writeTensor(w, p, part, shape, kind) })
+				}})
+		}
+	}
+	return tensors, nil
+}
+
+// writeTensor writes the part-th tensor of a parameter as kind.
+func (l *Learner) writeTensor(w io.Writer, p param, part int, shape []int, kind gotch.DType) error {
+	defer withoutGradients()()
+	var g graph
+	defer g.drop()
+	rows := int64(shape[0])
+	t := g.rows(p.tensor, int64(part)*rows, rows)
+	t = g.toCPU(g.cast(t, kind), l.net.device)
+	t = g.do("contiguous", func() (*ts.Tensor, error) { return t.Contiguous(false) })
+	dims := make([]int64, len(shape))
+	for i, d := range shape {
+		dims[i] = int64(d)
+	}
+	mem := g.bytes(t, int(kind.Size()), dims)
+	if g.err != nil {
+		return g.err
+	}
+	_, err := w.Write(mem)
+	return err
+}

@@ -1,0 +1,8 @@
+// Package train fits an instance classifier to bags that carry coarse labels alone. It is the training loop of BFGPU
+// (Balanced Fine-Grained PU Learning, Algorithm 1 of the paper) in plain Go: what to train on, with which loss, at
+// which learning rate, and where the decision threshold lies. The network, its gradients and its optimizer are behind
+// the Learner interface.
+//
+// A method of training is a Method: it plans one epoch as mini-batches with losses on logits. Run drives the epochs,
+// keeps a state to resume from, and fits the thresholds.
+package train

@@ -1,0 +1,85 @@
+package train
+
+import "math"
+
+// LossKind is the loss L(g(x), y) of one instance.
+type LossKind string
+
+// The losses of an instance. CrossEntropy is what the authors' public code uses; Sigmoid is symmetric,
+// L(t,+1) + L(t,-1) = 1, as the paper's theory asks (Assumption on L).
+const (
+	CrossEntropy LossKind = "cross-entropy"
+	Sigmoid      LossKind = "sigmoid"
+)
+
+// of returns the loss of one instance with logits z against the label, and its gradient with respect to z.
+func (k LossKind) of(z [2]float32, violation bool) (value float64, grad [2]float64) {
+	m := float64(z[0]) - float64(z[1])
+	if !violation {
+		m = -m // now the margin towards the label
+	}
+	wrong := sigmoid(-m) // probability of the other label
+	var d float64        // derivative with respect to the margin towards the label
+	switch k {
+	case Sigmoid:
+		value, d = wrong, -wrong*(1-wrong)
+	default:
+		value, d = softplus(-m), -wrong
+	}
+	if !violation {
+		d = -d
+	}
+	return value, [2]float64{d, -d}
+}
+
+// weighted is the sum over the batch of weight * loss.
+func weighted(kind LossKind, logits [][2]float32, violation []bool, weight []float64) (float64, [][2]float32) {
+	var total float64
+	grads := make([][2]float32, len(logits))
+	for i, z := range logits {
+		value, g := kind.of(z, violation[i])
+		total += weight[i] * value
+		grads[i] = [2]float32{float32(weight[i] * g[0]), float32(weight[i] * g[1])}
+	}
+	return total, grads
+}
+
+// plain is the mean loss of a labelled mini-batch.
+func plain(kind LossKind, violation []bool) Loss {
+	weight := make([]float64, len(violation))
+	for i := range weight {
+		weight[i] = 1 / float64(len(weight))
+	}
+	return func(logits [][2]float32) (float64, [][2]float32) {
+		return weighted(kind, logits, violation, weight)
+	}
+}
+
+// softmaxOver writes to out the softmax of score over the given members.
+func softmaxOver(out []float64, members []int, score func(i int) float64) {
+	top := math.Inf(-1)
+	for _, i := range members {
+		top = max(top, score(i))
+	}
+	var sum float64
+	for _, i := range members {
+		out[i] = math.Exp(score(i) - top)
+		sum += out[i]
+	}
+	for _, i := range members {
+		out[i] /= sum
+	}
+}
+
+func margin(z [2]float32) float64 { return float64(z[0]) - float64(z[1]) }
+
+func sigmoid(x float64) float64 {
+	if x >= 0 {
+		return 1 / (1 + math.Exp(-x))
+	}
+	e := math.Exp(x)
+	return e / (1 + e)
+}
+
+// softplus is log(1 + exp(x)) without overflow.
+func softplus(x float64) float64 { return max(x, 0) + math.Log1p(math.Exp(-math.Abs(x))) }

@@ -1,0 +1,74 @@
+package train
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// runState is what a run keeps in Config.State: state.json names the last whole epoch and the file of its weights.
+// state.json is replaced by a rename after the weights are complete, so it always names whole weights.
+type runState struct {
+	Epochs   int    `json:"epochs"` // epochs done
+	Settings string `json:"settings"`
+
+	dir     string
+	resumed int
+}
+
+func (s *runState) weights() string {
+	return filepath.Join(s.dir, fmt.Sprintf("epoch-%d.safetensors", s.Epochs))
+}
+
+func openState(cfg Config) (*runState, error) {
+	s := &runState{dir: cfg.State, Settings: fmt.Sprintf("%s %+v epochs=%d batch=%d rate=%g seed=%d %s",
+		cfg.Method.Name(), cfg.Method, cfg.Epochs, cfg.Batch, cfg.Rate, cfg.Seed, cfg.Identity)}
+	if s.dir == "" {
+		return s, nil
+	}
+	data, err := os.ReadFile(filepath.Join(s.dir, "state.json"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return s, os.MkdirAll(s.dir, 0o755)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("train: state: %w", err)
+	}
+	var old runState
+	if err := json.Unmarshal(data, &old); err != nil {
+		return nil, fmt.Errorf("train: %s/state.json: %w; remove the folder to start anew", s.dir, err)
+	}
+	if old.Settings != s.Settings {
+		return nil, fmt.Errorf("train: %s belongs to another run (%s); repeat its settings, or remove the folder to start anew", s.dir, old.Settings)
+	}
+	s.Epochs, s.resumed = old.Epochs, old.Epochs
+	return s, nil
+}
+
+func (s *runState) save(learner Learner, epochs int) error {
+	previous := s.weights()
+	s.Epochs = epochs
+	if s.dir == "" {
+		return nil
+	}
+	if err := learner.SaveState(s.weights()); err != nil {
+		return fmt.Errorf("train: save epoch %d: %w", epochs, err)
+	}
+	data, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	temp := filepath.Join(s.dir, "state.json.tmp")
+	if err := os.WriteFile(temp, data, 0o644); err != nil {
+		return fmt.Errorf("train: state: %w", err)
+	}
+	if err := os.Rename(temp, filepath.Join(s.dir, "state.json")); err != nil {
+		return fmt.Errorf("train: state: %w", err)
+	}
+	if err := os.Remove(previous); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("train: state: %w", err)
+	}
+	return nil
+}

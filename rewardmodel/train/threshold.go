@@ -1,0 +1,83 @@
+package train
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/assay-ai/assay/rewardmodel"
+)
+
+// Threshold is a way to fit the adjusted decision threshold T from training scores.
+type Threshold string
+
+const (
+	// OnePerBag flags as many instances of the violating bags as there are violating bags (the authors' public code).
+	OnePerBag Threshold = "one-per-bag"
+	// Quantile flags the share 1 - pi of all training instances, pi = 1 - 1/((sigma_micro+1)(sigma_macro+1)).
+	// The paper's text applies pi to the instances of violating bags alone, which flags half as many as there are
+	// violating bags at sigma_macro 1; pi is the normal share of all instances, so it is applied to all.
+	Quantile Threshold = "quantile"
+)
+
+// Thresholds holds one decision threshold T in (0,1) for each way to aggregate a bag: a bag is a violation when its
+// aggregated g_-1 exceeds T.
+type Thresholds map[rewardmodel.Aggregate]float64
+
+// fit scores every training bag and places the thresholds: that of the maximum as kind says; that of any other
+// aggregate so that as many training bags exceed it as are labelled violations.
+func (kind Threshold) fit(ctx context.Context, e *Epoch, micro, macro float64) (Thresholds, error) {
+	var unlabelled, all []float64
+	bags := map[rewardmodel.Aggregate][]float64{}
+	for _, b := range e.Data.Bags {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		logits, err := e.learner.Logits(b.Instances)
+		if err != nil {
+			return nil, err
+		}
+		margins := make([]float32, len(logits))
+		for i, z := range logits {
+			margins[i] = float32(margin(z))
+			all = append(all, sigmoid(margin(z)))
+		}
+		if b.Violation {
+			unlabelled = append(unlabelled, all[len(all)-len(logits):]...)
+		}
+		for _, a := range rewardmodel.Aggregates() {
+			bags[a] = append(bags[a], a.Violation(margins, rewardmodel.DefaultTopK))
+		}
+	}
+	n := len(e.violating)
+	thresholds := Thresholds{}
+	for a, scores := range bags {
+		thresholds[a] = above(scores, n)
+	}
+	switch kind {
+	case OnePerBag:
+		thresholds[rewardmodel.AggregateMax] = above(unlabelled, n)
+	case Quantile:
+		pi := 1 - 1/((micro+1)*(macro+1))
+		thresholds[rewardmodel.AggregateMax] = above(all, len(all)-int(float64(len(all))*pi))
+	default:
+		return nil, fmt.Errorf("train: threshold is %q; use %s or %s", kind, OnePerBag, Quantile)
+	}
+	return thresholds, nil
+}
+
+// above returns a threshold that n of the scores exceed, ties aside: half-way between the n-th and the next largest.
+func above(scores []float64, n int) float64 {
+	sorted := slices.Clone(scores)
+	slices.SortFunc(sorted, func(a, b float64) int { return cmp.Compare(b, a) })
+	switch {
+	case len(sorted) == 0:
+		return 0.5
+	case n <= 0:
+		return (sorted[0] + 1) / 2
+	case n >= len(sorted):
+		return sorted[len(sorted)-1] / 2
+	}
+	return (sorted[n-1] + sorted[n]) / 2
+}
