@@ -40,7 +40,6 @@ func one(inside string) string { return `{"responses":[{"response":"` + inside +
 func TestBadInput(t *testing.T) {
 	const mib = 1 << 20
 	big := []byte(one(strings.Repeat("a", 40*mib)))
-	bomb := []byte(one(strings.Repeat("a", 80*mib)))
 	good := []byte(one("fine"))
 	many := `{"responses":[` + strings.Repeat(`{"response":"a"},`, 10_000) + `{"response":"a"}]}`
 
@@ -88,8 +87,8 @@ func TestBadInput(t *testing.T) {
 
 		"40 MB body":           {body: big, status: 413, code: "too_large", message: "33554432 bytes; send fewer responses a request, or raise --max-body"},
 		"40 MB body, chunked":  {body: io.MultiReader(bytes.NewReader(big)), status: 413, code: "too_large", message: "--max-body"},
-		"gzip bomb":            {body: gzipped(t, bomb), headers: []string{"Content-Encoding", "gzip"}, status: 413, code: "too_large", message: "--max-body"},
-		"zstd bomb":            {body: zstandard(t, bomb), headers: []string{"Content-Encoding", "zstd"}, status: 413, code: "too_large", message: "--max-body"},
+		"gzip bomb":            {body: gzipped(t, big), headers: []string{"Content-Encoding", "gzip"}, status: 413, code: "too_large", message: "--max-body"},
+		"zstd bomb":            {body: zstandard(t, big), headers: []string{"Content-Encoding", "zstd"}, status: 413, code: "too_large", message: "--max-body"},
 		"not gzip":             {body: good, headers: []string{"Content-Encoding", "gzip"}, status: 400, code: "invalid", field: "Content-Encoding", message: "not gzip"},
 		"half a gzip":          {body: gzipped(t, good)[:30], headers: []string{"Content-Encoding", "gzip"}, status: 400, code: "invalid", field: "Content-Encoding", message: "not whole gzip"},
 		"not zstd":             {body: good, headers: []string{"Content-Encoding", "zstd"}, status: 400, code: "invalid", field: "Content-Encoding", message: "not whole zstd"},

@@ -11,6 +11,7 @@ import (
 type exchange struct {
 	id          string // request id, the client's or ours
 	traceparent string // W3C trace context, empty without a valid one
+	route       string // pattern of the path, when another method was asked of it
 	bytesIn     int64  // body bytes read from the connection
 	responses   int    // responses that the request asked to score
 	err         error  // why it failed, for the log alone

@@ -33,7 +33,16 @@ type runes struct{}
 func (runes) IDs(text string) []int32   { return []rune(text) }
 func (runes) Frame(ids []int32) []int32 { return append(append([]int32{-1}, ids...), -2) }
 func (runes) Special() int              { return 2 }
-func bad(sequence []int32) bool         { return strings.ContainsRune(string(sequence), '#') }
+
+// model finds a violation wherever there is a '#'. With a gate it says when it
+// is entered and waits until it is released.
+type model struct {
+	entered, release chan struct{}
+	err              error
+}
+
+func gated() *model { return &model{entered: make(chan struct{}), release: make(chan struct{})} }
+
 func (m *model) Margins(batch [][]int32) ([]float32, error) {
 	if m.entered != nil {
 		m.entered <- struct{}{}
@@ -49,14 +58,7 @@ func (m *model) Margins(batch [][]int32) ([]float32, error) {
 	return margins, m.err
 }
 
-// model finds a violation wherever there is a '#'. With a gate it says when it
-// is entered and waits until it is released.
-type model struct {
-	entered, release chan struct{}
-	err              error
-}
-
-func gated() *model { return &model{entered: make(chan struct{}), release: make(chan struct{})} }
+func bad(sequence []int32) bool { return strings.ContainsRune(string(sequence), '#') }
 
 // scorerOf is a real scorer around a model of the tests.
 func scorerOf(tb testing.TB, m rewardmodel.Model, queue int) *rewardmodel.Scorer {

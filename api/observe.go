@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"runtime/debug"
@@ -28,10 +29,7 @@ func (s *Server) observe(next http.Handler) http.Handler {
 		s.metrics.inFlight.Inc()
 		defer func() {
 			s.metrics.inFlight.Dec()
-			route := chi.RouteContext(r.Context()).RoutePattern()
-			if route == "" {
-				route = unmatched
-			}
+			route := cmp.Or(chi.RouteContext(r.Context()).RoutePattern(), x.route, unmatched)
 			status := wrapped.Status()
 			if status == 0 {
 				status = http.StatusOK // what net/http sends when a handler writes nothing

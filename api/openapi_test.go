@@ -8,6 +8,7 @@ import (
 	"os"
 	"sort"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/getkin/kin-openapi/openapi3"
@@ -20,20 +21,29 @@ import (
 	"github.com/assay-ai/assay/rewardmodel"
 )
 
+// parsed is read once: that takes longer than most tests.
+var parsed = sync.OnceValues(func() (*openapi3.T, error) { return openapi3.NewLoader().LoadFromFile("openapi.json") })
+
+var router = sync.OnceValues(func() (routers.Router, error) {
+	doc, err := parsed()
+	if err != nil {
+		return nil, err
+	}
+	return gorillamux.NewRouter(doc)
+})
+
 func document(t *testing.T) *openapi3.T {
 	t.Helper()
-	data, err := os.ReadFile("openapi.json")
-	require.NoError(t, err)
-	doc, err := openapi3.NewLoader().LoadFromData(data)
+	doc, err := parsed()
 	require.NoError(t, err)
 	return doc
 }
 
 func routes(t *testing.T) routers.Router {
 	t.Helper()
-	router, err := gorillamux.NewRouter(document(t))
+	r, err := router()
 	require.NoError(t, err)
-	return router
+	return r
 }
 
 func TestOpenAPIIsValid(t *testing.T) {

@@ -75,7 +75,9 @@ func notFound(_ http.ResponseWriter, r *http.Request) error {
 // methodNotAllowed also answers OPTIONS: 204 with the methods that the path
 // has. Without CORS headers a browser takes that as a no.
 func methodNotAllowed(w http.ResponseWriter, r *http.Request) error {
-	allow := strings.Join(append(allowed(r), http.MethodOptions), ", ")
+	methods, pattern := allowed(r)
+	exchangeOf(r).route = pattern
+	allow := strings.Join(append(methods, http.MethodOptions), ", ")
 	w.Header().Set("Allow", allow)
 	if r.Method == http.MethodOptions {
 		w.WriteHeader(http.StatusNoContent)
@@ -84,15 +86,15 @@ func methodNotAllowed(w http.ResponseWriter, r *http.Request) error {
 	return errMethod(r.Method, r.URL.Path, allow)
 }
 
-func allowed(r *http.Request) []string {
-	var methods []string
+// allowed returns the methods of a path that some route has, and its pattern.
+func allowed(r *http.Request) (methods []string, pattern string) {
 	routes := chi.RouteContext(r.Context()).Routes
 	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
-		if routes.Match(chi.NewRouteContext(), method, r.URL.Path) {
-			methods = append(methods, method)
+		if found := routes.Find(chi.NewRouteContext(), method, r.URL.Path); found != "" {
+			methods, pattern = append(methods, method), found
 		}
 	}
-	return methods
+	return methods, pattern
 }
 
 // endpoints is what GET / lists.

@@ -1,0 +1,230 @@
+package api_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/assay-ai/assay/api"
+	"github.com/assay-ai/assay/rewardmodel"
+)
+
+// dial sends raw bytes, as no well-behaved client would.
+func (s *service) dial(t *testing.T, request string) *net.TCPConn {
+	t.Helper()
+	conn, err := net.Dial("tcp", s.addr)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	require.NoError(t, conn.SetDeadline(time.Now().Add(patience)))
+	_, err = io.WriteString(conn, request)
+	require.NoError(t, err)
+	return conn.(*net.TCPConn)
+}
+
+func rawPost(length int, body string, headers ...string) string {
+	return fmt.Sprintf("POST /v1/score HTTP/1.1\r\nHost: assay\r\nContent-Type: application/json\r\nContent-Length: %d\r\n%s\r\n%s",
+		length, strings.Join(headers, ""), body)
+}
+
+func status(t *testing.T, conn net.Conn) int {
+	t.Helper()
+	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	_, err = io.Copy(io.Discard, response.Body)
+	require.NoError(t, err)
+	return response.StatusCode
+}
+
+func TestClientGoneInTheMiddleOfTheBody(t *testing.T) {
+	s := start(t, scorerOf(t, &model{}, 0))
+	require.NoError(t, s.dial(t, rawPost(1000, `{"responses":[{"resp`)).Close())
+	line := s.log.request(t)
+	require.EqualValues(t, 499, line["status"], line)
+	require.Equal(t, "/v1/score", line["route"])
+	require.EqualValues(t, 20, line["bytes_in"])
+	require.Equal(t, "info", line["level"])
+}
+
+// A client that only ends its own side still reads why it got nothing.
+func TestClientEndsTheBodyEarly(t *testing.T) {
+	s := start(t, scorerOf(t, &model{}, 0))
+	conn := s.dial(t, rawPost(1000, `{"responses":[{"resp`))
+	require.NoError(t, conn.CloseWrite())
+	require.Equal(t, 499, status(t, conn))
+}
+
+func TestClientGoneDuringInference(t *testing.T) {
+	for name, headers := range map[string]string{"": "", "with a time limit": "X-Request-Timeout: 20\r\n"} {
+		t.Run(name, func(t *testing.T) {
+			m := gated()
+			s := start(t, scorerOf(t, m, 0))
+			body := one("fine")
+			conn := s.dial(t, rawPost(len(body), body, headers))
+			await(t, m.entered, "the batch")
+			require.NoError(t, conn.Close())
+			line := s.log.request(t) // before the model is done: nobody waits for it
+			require.EqualValues(t, 499, line["status"], line)
+			require.EqualValues(t, 1, line["responses"])
+			close(m.release)
+		})
+	}
+}
+
+func TestGzippedClientGoneDuringInference(t *testing.T) {
+	m := gated()
+	s := start(t, scorerOf(t, m, 0))
+	body := string(gzipped(t, []byte(one("fine"))))
+	conn := s.dial(t, rawPost(len(body), body, "Content-Encoding: gzip\r\n"))
+	await(t, m.entered, "the batch")
+	require.NoError(t, conn.Close())
+	require.EqualValues(t, 499, s.log.request(t)["status"])
+	close(m.release)
+}
+
+func TestStalledBodyIsLate(t *testing.T) {
+	for name, headers := range map[string]string{"plain": "", "gzip": "Content-Encoding: gzip\r\n"} {
+		t.Run(name, func(t *testing.T) {
+			s := start(t, scorerOf(t, &model{}, 0))
+			conn := s.dial(t, rawPost(1000, "\x1f\x8b\x08", headers, "X-Request-Timeout: 50ms\r\n"))
+			require.Equal(t, 504, status(t, conn))
+			line := s.log.request(t)
+			require.EqualValues(t, 504, line["status"])
+			require.Contains(t, line["error"], "did not arrive")
+		})
+	}
+}
+
+func TestServiceLimitEndsAStalledBody(t *testing.T) {
+	s := start(t, scorerOf(t, &model{}, 0), config(func(c *api.Config) { c.RequestTimeout = 50 * time.Millisecond }))
+	require.Equal(t, 504, status(t, s.dial(t, rawPost(1000, "{", "X-Request-Timeout: 1h\r\n"))))
+}
+
+func TestSlowHeadersAreCutOff(t *testing.T) {
+	s := start(t, scorerOf(t, &model{}, 0), config(func(c *api.Config) { c.HeaderTimeout = 50 * time.Millisecond }))
+	conn := s.dial(t, "POST /v1/score HTTP/1.1\r\nHost: as")
+	_, err := conn.Read(make([]byte, 1))
+	require.ErrorIs(t, err, io.EOF)
+}
+
+func TestDeadlineDuringInference(t *testing.T) {
+	m := gated()
+	s := start(t, scorerOf(t, m, 0))
+	answers := make(chan answer, 1)
+	go func() { answers <- s.score(t, one("fine"), "X-Request-Timeout", "0.1") }()
+	await(t, m.entered, "the batch")
+	got := await(t, answers, "the answer")
+	require.Equal(t, 504, got.StatusCode)
+	code, _, message := got.failure(t)
+	require.Equal(t, "deadline_exceeded", code)
+	require.Contains(t, message, "X-Request-Timeout")
+	close(m.release)
+}
+
+func TestQueueFull(t *testing.T) {
+	m := gated()
+	s := start(t, scorerOf(t, m, 1))
+	answers := make(chan answer, 1)
+	go func() { answers <- s.score(t, one("first")) }()
+	await(t, m.entered, "the batch")
+
+	got := s.score(t, one("second"))
+	require.Equal(t, 503, got.StatusCode)
+	require.Equal(t, "1", got.Header.Get("Retry-After"))
+	code, _, message := got.failure(t)
+	require.Equal(t, "overloaded", code)
+	require.Contains(t, message, "queue is full")
+
+	close(m.release)
+	require.Equal(t, 200, await(t, answers, "the first answer").StatusCode)
+}
+
+func TestErrorsOfTheScorer(t *testing.T) {
+	cases := map[string]struct {
+		err        error
+		status     int
+		code       string
+		retryAfter string
+	}{
+		"overloaded":      {&rewardmodel.OverloadedError{RetryAfter: 2100 * time.Millisecond}, 503, "overloaded", "3"},
+		"overloaded bare": {fmt.Errorf("busy: %w", rewardmodel.ErrOverloaded), 503, "overloaded", "2"},
+		"closed":          {rewardmodel.ErrClosed, 503, "shutting_down", "2"},
+		"not ready":       {fmt.Errorf("loading: %w", api.ErrNotReady), 503, "not_ready", "2"},
+		"model":           {fmt.Errorf("%w: secret detail", rewardmodel.ErrModel), 500, "model_failed", ""},
+		"late":            {fmt.Errorf("queue: %w", context.DeadlineExceeded), 504, "deadline_exceeded", ""},
+		"anything":        {errors.New("secret detail"), 500, "internal", ""},
+		"not found":       {&rewardmodel.InputError{Kind: rewardmodel.KindNotFound, Field: "model", Message: "m"}, 404, "not_found", ""},
+		"too large":       {&rewardmodel.InputError{Kind: rewardmodel.KindTooLarge, Message: "m"}, 413, "too_large", ""},
+		"unprocessable":   {&rewardmodel.InputError{Kind: rewardmodel.KindUnprocessable, Message: "m"}, 422, "unprocessable", ""},
+		"invalid":         {fmt.Errorf("w: %w", &rewardmodel.InputError{Kind: rewardmodel.KindInvalid, Message: "m"}), 400, "invalid", ""},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := start(t, scorerFunc(func(context.Context, rewardmodel.Request) (rewardmodel.Answer, error) {
+				return rewardmodel.Answer{}, c.err
+			}), config(func(cfg *api.Config) { cfg.RetryAfter = 1500 * time.Millisecond }))
+			got := s.score(t, one("a"), "X-Request-Id", "abc")
+			code, _, message := got.failure(t)
+			require.Equal(t, c.status, got.StatusCode)
+			require.Equal(t, c.code, code)
+			require.Equal(t, c.retryAfter, got.Header.Get("Retry-After"))
+			require.NotContains(t, message, "secret")
+			if c.status == 500 {
+				require.Contains(t, message, "request id abc")
+				line := s.log.request(t)
+				require.Equal(t, c.err.Error(), line["error"])
+				require.Equal(t, "error", line["level"])
+			}
+		})
+	}
+}
+
+func TestModelFailureIs500(t *testing.T) {
+	s := start(t, scorerOf(t, &model{err: errors.New("out of memory")}, 0))
+	got := s.score(t, one("a"))
+	require.Equal(t, 500, got.StatusCode)
+	code, _, _ := got.failure(t)
+	require.Equal(t, "model_failed", code)
+	require.Contains(t, s.log.request(t)["error"], "out of memory")
+}
+
+func TestNotANumberIs500(t *testing.T) {
+	s := start(t, scorerFunc(func(context.Context, rewardmodel.Request) (rewardmodel.Answer, error) {
+		return rewardmodel.Answer{Results: []rewardmodel.Result{{ID: "a", Reward: math.NaN()}}}, nil
+	}))
+	got := s.score(t, one("a"))
+	require.Equal(t, 500, got.StatusCode)
+	code, _, _ := got.failure(t)
+	require.Equal(t, "internal", code)
+}
+
+func TestPanicIs500(t *testing.T) {
+	s := start(t, scorerFunc(func(context.Context, rewardmodel.Request) (rewardmodel.Answer, error) {
+		panic("secret detail")
+	}))
+	got := s.score(t, one("a"))
+	require.Equal(t, 500, got.StatusCode)
+	_, _, message := got.failure(t)
+	require.NotContains(t, message, "secret")
+	line := s.log.request(t)
+	require.EqualValues(t, 500, line["status"])
+	require.Contains(t, line["error"], "secret detail")
+}
+
+func TestOversizedBodyIsNotAskedFor(t *testing.T) {
+	s := start(t, scorerOf(t, &model{}, 0), config(func(c *api.Config) { c.MaxBody = 100 }))
+	// The client waits for "100 Continue" with its body, and is told no instead.
+	require.Equal(t, 413, status(t, s.dial(t, rawPost(1000, "", "Expect: 100-continue\r\n"))))
+	require.Equal(t, 413, s.score(t, one(strings.Repeat("a", 100))).StatusCode)
+	require.Equal(t, 200, s.score(t, one(strings.Repeat("a", 100-len(one(""))))).StatusCode)
+}
