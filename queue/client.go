@@ -1,0 +1,98 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/assay-ai/assay/rewardmodel"
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/micro"
+)
+
+// DefaultClientTimeout bounds a request whose context has no deadline.
+const DefaultClientTimeout = time.Minute
+
+// Client scores over NATS, with any replica of the micro service. It can stand
+// where a local scorer stands.
+type Client struct{ nc *nats.Conn }
+
+// NewClient returns a client on nc, which stays the caller's to close.
+func NewClient(nc *nats.Conn) *Client { return &Client{nc} }
+
+// Score sends one request and waits for its answer, until ctx ends or for
+// DefaultClientTimeout. What the service refuses is an *Error, which wraps the
+// error that a local scorer would return; that nobody answers is
+// nats.ErrNoResponders.
+func (c *Client) Score(ctx context.Context, req rewardmodel.Request) (rewardmodel.Answer, error) {
+	if _, ok := ctx.Deadline(); !ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, DefaultClientTimeout)
+		defer cancel()
+	}
+	deadline, _ := ctx.Deadline()
+	body, err := json.Marshal(wire(req), jsontext.AllowInvalidUTF8(true))
+	if err != nil {
+		return rewardmodel.Answer{}, err
+	}
+	msg := &nats.Msg{Subject: SubjectScore, Data: body, Header: nats.Header{}}
+	msg.Header.Set(HeaderTimeout, max(time.Until(deadline), time.Millisecond).String())
+	reply, err := c.nc.RequestMsgWithContext(ctx, msg)
+	switch {
+	case errors.Is(err, nats.ErrNoResponders):
+		return rewardmodel.Answer{}, fmt.Errorf("nobody answers on %s: %w; check --nats-url, and that assay serve runs there and is ready", SubjectScore, err)
+	case errors.Is(err, nats.ErrMaxPayload):
+		return rewardmodel.Answer{}, tooLarge("the request", int64(len(body)), c.nc.MaxPayload(), "send fewer responses a request, or use HTTP")
+	case err != nil:
+		return rewardmodel.Answer{}, fmt.Errorf("asking %s: %w", SubjectScore, err)
+	}
+	if code := reply.Header.Get(micro.ErrorCodeHeader); code != "" {
+		n, _ := strconv.Atoi(code)                                     // 0 stands for a number that is none
+		seconds, _ := strconv.Atoi(reply.Header.Get(HeaderRetryAfter)) // likewise
+		return rewardmodel.Answer{}, parseError(n, reply.Header.Get(micro.ErrorHeader), reply.Data,
+			time.Duration(min(seconds, math.MaxInt32))*time.Second)
+	}
+	var answer rewardmodel.Answer
+	if err := json.Unmarshal(reply.Data, &answer); err != nil {
+		return rewardmodel.Answer{}, fmt.Errorf("the answer on %s: %w", SubjectScore, err)
+	}
+	return answer, nil
+}
+
+// The request as JSON; see the contract of POST /v1/score.
+type (
+	wireRequest struct {
+		Responses []wireItem  `json:"responses"`
+		Model     string      `json:"model,omitzero"`
+		Options   wireOptions `json:"options,omitzero"`
+	}
+	wireItem struct {
+		ID        string                `json:"id,omitzero"`
+		Prompt    string                `json:"prompt,omitzero"`
+		Response  *string               `json:"response,omitzero"`
+		Messages  []rewardmodel.Message `json:"messages,omitzero"`
+		Instances []string              `json:"instances,omitzero"`
+		Metadata  jsontext.Value        `json:"metadata,omitzero"`
+	}
+	wireOptions struct {
+		Reward     rewardmodel.Reward     `json:"reward,omitzero"`
+		Aggregate  rewardmodel.Aggregate  `json:"aggregate,omitzero"`
+		OffsetUnit rewardmodel.OffsetUnit `json:"offset_unit,omitzero"`
+		Reasoning  rewardmodel.Reasoning  `json:"reasoning,omitzero"`
+		Instances  *bool                  `json:"instances,omitzero"`
+		TopK       *int                   `json:"top_k,omitzero"`
+	}
+)
+
+func wire(req rewardmodel.Request) wireRequest {
+	out := wireRequest{Model: req.Model, Options: wireOptions(req.Options), Responses: make([]wireItem, len(req.Responses))}
+	for i, item := range req.Responses {
+		out.Responses[i] = wireItem(item)
+	}
+	return out
+}

@@ -1,0 +1,78 @@
+package queue
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// delivery is one response as JetStream handed it to us, once or again.
+type delivery struct {
+	msg  jetstream.Msg
+	meta *jetstream.MsgMetadata
+	tail string // of the subject: what follows "assay.v1.responses."
+	key  string // identity of the response, the Nats-Msg-Id of whatever comes of it
+	old  bool   // a reward that it had may be older than the streams remember ids
+}
+
+// newDelivery reads what msg says about itself. Half the duplicate window leaves
+// room for clocks that differ.
+func newDelivery(msg jetstream.Msg, src source) (*delivery, error) {
+	meta, err := msg.Metadata()
+	if err != nil {
+		return nil, fmt.Errorf("a message on %s is not from JetStream: %w", msg.Subject(), err)
+	}
+	d := &delivery{msg: msg, meta: meta, tail: strings.TrimPrefix(msg.Subject(), SubjectResponses+".")}
+	d.key = responseKey(d.tail, d.msgID(), src.created, meta.Sequence.Stream)
+	d.old = time.Since(meta.Timestamp) > src.window/2
+	return d, nil
+}
+
+// responseKey identifies a response. The client's own id does, if it gave one:
+// then a response that it publishes again, not knowing whether the first
+// attempt arrived, gets no second reward even when the server forgot the first
+// id. Ids count within a subject, as two jobs may both number from 1. A tail
+// holds no space, which keeps the two forms and their parts apart. The time of
+// creation is that of the stream of responses, since sequences start again in
+// one that is made anew.
+func responseKey(tail, id string, created time.Time, sequence uint64) string {
+	if len(id) > 200 { // it is copied into every reward
+		id = fmt.Sprintf("%x", sha256.Sum256([]byte(id)))
+	}
+	if id != "" {
+		return tail + " " + id
+	}
+	return "#" + strconv.FormatInt(created.UnixNano(), 36) + "." + strconv.FormatUint(sequence, 10)
+}
+
+func (d *delivery) msgID() string { return d.msg.Headers().Get(jetstream.MsgIDHeader) }
+
+// id is the result's: the item's own, else that of the message, else one that
+// is the same at every delivery.
+func (d *delivery) id(item string) string {
+	switch {
+	case item != "":
+		return item
+	case d.msgID() != "":
+		return d.msgID()
+	}
+	return "seq-" + strconv.FormatUint(d.meta.Sequence.Stream, 10)
+}
+
+func (d *delivery) redelivered() bool { return d.meta.NumDelivered > 1 }
+
+// retryDelay is how long a response rests after its nth delivery failed:
+// doubling from base, at most most, and spread by a quarter so that a crowd
+// does not come back at once.
+func retryDelay(deliveries uint64, base, most time.Duration) time.Duration {
+	delay := most
+	if n := deliveries - 1; n < 32 && base<<n < most {
+		delay = base << n
+	}
+	return delay - time.Duration(rand.Int64N(int64(delay)/4+1))
+}

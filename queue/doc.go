@@ -1,0 +1,40 @@
+// Package queue is the NATS side of assay: an embedded server or a connection
+// to an external one, the streams, the micro service that answers score
+// requests, and the worker that turns streamed responses into rewards.
+//
+//	q, err := queue.Open(ctx, queue.Config{Server: queue.ServerConfig{DataDir: dir}}, log, registry)
+//	...
+//	err = q.Start(ctx, scorer) // when the model is loaded
+//	...
+//	err = q.Drain(ctx) // then close the scorer, then
+//	err = q.Close(ctx)
+//
+// # Delivery
+//
+// A response is a message that JetStream acknowledged on a subject below
+// assay.v1.responses. Each gets exactly one message in ASSAY_REWARDS or, if it
+// cannot be scored, in ASSAY_DEAD. It is taken off ASSAY_RESPONSES only after
+// that message is stored, so that a kill of any process at any moment loses
+// nothing; what is then delivered again is recognised, in three ways:
+//
+//   - Reward and dead letter carry, as their Nats-Msg-Id, a key made of the
+//     subject and the Nats-Msg-Id of the response, or else of its sequence. The
+//     streams drop a second message with the same key within their duplicate
+//     window, also across restarts.
+//   - A response that is older than that is looked up among the rewards and dead
+//     letters stored since, before it is scored: at the start, after every loss
+//     of the connection, and when it is delivered again.
+//   - A client that is not sure whether its publish arrived repeats it with the
+//     same Nats-Msg-Id. Within the duplicate window that is the same response.
+//
+// The limits of this guarantee: a repeated publish after the window is a new
+// response; a process that was stopped for longer than the window between
+// scoring and storing (SIGSTOP, a suspended machine) stores a second reward if
+// another process did its work meanwhile; a reward that left ASSAY_REWARDS by
+// age or size is not found by the look-up; a response given up for the model's
+// failures can get a reward as well if the process dies between storing the
+// dead letter and ending the delivery. Power loss can undo the last seconds of
+// what a server acknowledged unless it syncs always or has replicas.
+//
+// Rewards come in the order in which they are done, not that of the responses.
+package queue

@@ -1,0 +1,155 @@
+package queue
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/rs/zerolog"
+)
+
+const (
+	// DefaultListen is where the embedded server listens.
+	DefaultListen = "127.0.0.1:4222"
+
+	// DefaultMaxPayload is the largest message of the embedded server, in
+	// bytes. NATS advises against more than 8 MiB. A streamed response may
+	// have 16 KiB less, which its dead letter would need to say why; a score
+	// request that is larger goes over HTTP.
+	DefaultMaxPayload = 8 << 20
+
+	// DefaultMaxStore bounds what all streams of the embedded server may
+	// reserve on disk. A fixed bound, since one that follows the free space
+	// can keep streams that exist from being recovered.
+	DefaultMaxStore = 64 << 30
+
+	startTimeout = 30 * time.Second
+)
+
+// ErrListen says that the embedded server could not listen.
+var ErrListen = errors.New("cannot listen")
+
+// ServerConfig describes the embedded NATS server. Zero values mean the
+// defaults; DataDir is required.
+type ServerConfig struct {
+	Listen     string // HOST:PORT; port 0 or -1 takes any free one
+	DataDir    string // created when missing; the store is below it, in nats/
+	Token      string // that clients must present; "": none
+	MaxPayload int    // bytes of one message, at most 64 MiB
+	MaxStore   int64  // bytes on disk that the streams may reserve
+	SyncAlways bool   // fsync before every acknowledgement: survives power loss, much slower
+}
+
+// Server is a NATS server with JetStream inside this process.
+type Server struct {
+	srv  *server.Server
+	lock *lockFile
+	cfg  ServerConfig
+}
+
+// StartEmbedded starts a server and returns when clients can connect. A folder
+// that another process uses is ErrDataDirLocked, a taken address ErrListen.
+func StartEmbedded(cfg ServerConfig, log zerolog.Logger) (*Server, error) {
+	opts, err := cfg.options()
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(cfg.DataDir, 0o700); err != nil {
+		return nil, fmt.Errorf("--data-dir: %w", err)
+	}
+	lock, err := lockDir(cfg.DataDir)
+	if err != nil {
+		return nil, err
+	}
+	srv, err := server.NewServer(opts)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("embedded NATS server: %w", err), lock.release())
+	}
+	slog := newServerLog(log.With().Str("component", "nats-server").Logger())
+	srv.SetLogger(slog, false, false)
+	s := &Server{srv: srv, lock: lock, cfg: cfg}
+	srv.Start()
+	if err := s.ready(slog.fatal); err != nil {
+		return nil, errors.Join(err, s.Shutdown())
+	}
+	return s, nil
+}
+
+func (c ServerConfig) options() (*server.Options, error) {
+	if c.DataDir == "" {
+		return nil, errors.New("--data-dir is empty: the embedded NATS server needs a folder for its streams")
+	}
+	listen := cmp.Or(c.Listen, DefaultListen)
+	host, portText, err := net.SplitHostPort(listen)
+	if err != nil {
+		return nil, fmt.Errorf("--nats-listen %s: %w; write HOST:PORT, such as %s", listen, err, DefaultListen)
+	}
+	port, err := strconv.Atoi(portText)
+	if err != nil || port < -1 || port > 65535 {
+		return nil, fmt.Errorf("--nats-listen %s: the port must be between 0 and 65535", listen)
+	}
+	if port == 0 {
+		port = server.RANDOM_PORT // the server takes 0 for its default
+	}
+	maxPayload := cmp.Or(c.MaxPayload, DefaultMaxPayload)
+	if maxPayload < 64<<10 || maxPayload > 64<<20 {
+		return nil, fmt.Errorf("maximum payload of %d bytes: must be between 64 KiB and 64 MiB", maxPayload)
+	}
+	return &server.Options{
+		ServerName:             "assay",
+		Host:                   host,
+		Port:                   port,
+		Authorization:          c.Token,
+		NoSigs:                 true,
+		JetStream:              true,
+		DisableJetStreamBanner: true,
+		StoreDir:               filepath.Join(c.DataDir, "nats"),
+		JetStreamMaxMemory:     256 << 20,
+		JetStreamMaxStore:      cmp.Or(c.MaxStore, DefaultMaxStore),
+		SyncAlways:             c.SyncAlways,
+		MaxPayload:             int32(maxPayload),
+	}, nil
+}
+
+// ready returns nil when clients can connect. Start has done all its work, and
+// what went wrong is a line in its log.
+func (s *Server) ready(fatal <-chan string) error {
+	select {
+	case why := <-fatal:
+		if strings.HasPrefix(why, "Error listening") {
+			return fmt.Errorf("--nats-listen %s: %w: %s; stop what uses the port, choose another, or say --nats off",
+				cmp.Or(s.cfg.Listen, DefaultListen), ErrListen, why)
+		}
+		return fmt.Errorf("embedded NATS server: %s", why)
+	default:
+	}
+	if !s.srv.ReadyForConnections(startTimeout) {
+		return fmt.Errorf("embedded NATS server: not ready after %v", startTimeout)
+	}
+	return nil
+}
+
+// URL is where clients of other processes connect.
+func (s *Server) URL() string { return s.srv.ClientURL() }
+
+// Connect returns a connection that does not pass through a socket.
+func (s *Server) Connect(ctx context.Context, log zerolog.Logger) (*nats.Conn, error) {
+	return ConnConfig{Token: s.cfg.Token, inProcess: s.srv}.dial(ctx, log)
+}
+
+// Shutdown stops the server, waits until its files are closed and frees the
+// data folder.
+func (s *Server) Shutdown() error {
+	s.srv.Shutdown()
+	s.srv.WaitForShutdown()
+	return s.lock.release()
+}

@@ -1,0 +1,86 @@
+package queue
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+	"github.com/stretchr/testify/require"
+)
+
+func startServer(t testing.TB, cfg ServerConfig) *Server {
+	t.Helper()
+	s, err := StartEmbedded(cfg, zerolog.Nop())
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Shutdown()) })
+	return s
+}
+
+func address(s *Server) string { return strings.TrimPrefix(s.URL(), "nats://") }
+
+func TestTakenPort(t *testing.T) {
+	first := startServer(t, ServerConfig{Listen: "127.0.0.1:-1", DataDir: t.TempDir()})
+	dir := t.TempDir()
+	_, err := StartEmbedded(ServerConfig{Listen: address(first), DataDir: dir}, zerolog.Nop())
+	require.ErrorIs(t, err, ErrListen)
+	require.ErrorContains(t, err, "--nats-listen "+address(first))
+	startServer(t, ServerConfig{Listen: "127.0.0.1:0", DataDir: dir}) // the folder is free again
+}
+
+func TestLockedDataDir(t *testing.T) {
+	dir := t.TempDir()
+	first := startServer(t, ServerConfig{Listen: "127.0.0.1:0", DataDir: dir})
+	_, err := StartEmbedded(ServerConfig{Listen: "127.0.0.1:0", DataDir: dir}, zerolog.Nop())
+	require.ErrorIs(t, err, ErrDataDirLocked)
+	require.ErrorContains(t, err, dir)
+	require.NoError(t, first.Shutdown())
+	startServer(t, ServerConfig{Listen: "127.0.0.1:0", DataDir: dir})
+}
+
+func TestBadServerSettings(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	for name, tc := range map[string]struct {
+		cfg  ServerConfig
+		says string
+	}{
+		"no folder":      {ServerConfig{}, "--data-dir"},
+		"a file":         {ServerConfig{DataDir: file}, "--data-dir"},
+		"no port":        {ServerConfig{DataDir: t.TempDir(), Listen: "127.0.0.1"}, "--nats-listen 127.0.0.1"},
+		"port a word":    {ServerConfig{DataDir: t.TempDir(), Listen: "127.0.0.1:http"}, "between 0 and 65535"},
+		"port too large": {ServerConfig{DataDir: t.TempDir(), Listen: "127.0.0.1:70000"}, "between 0 and 65535"},
+		"foreign host":   {ServerConfig{DataDir: t.TempDir(), Listen: "192.0.2.1:0"}, "cannot listen"},
+		"payload":        {ServerConfig{DataDir: t.TempDir(), MaxPayload: 1 << 30}, "64 MiB"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := StartEmbedded(tc.cfg, zerolog.Nop())
+			require.ErrorContains(t, err, tc.says)
+		})
+	}
+}
+
+func TestTokenOfTheEmbeddedServer(t *testing.T) {
+	s := startServer(t, ServerConfig{Listen: "127.0.0.1:0", DataDir: t.TempDir(), Token: "secret"})
+	_, err := nats.Connect(s.URL())
+	require.ErrorIs(t, err, nats.ErrAuthorization)
+	_, err = Connect(t.Context(), ConnConfig{URL: s.URL(), Token: "wrong"}, zerolog.Nop())
+	require.ErrorIs(t, err, nats.ErrAuthorization, "at once, not tried for ever")
+	nc, err := Connect(t.Context(), ConnConfig{URL: s.URL(), Token: "secret"}, zerolog.Nop())
+	require.NoError(t, err)
+	nc.Close()
+	own, err := s.Connect(t.Context(), zerolog.Nop())
+	require.NoError(t, err)
+	own.Close()
+}
+
+func TestDamagedStoreIsAnErrorNotACrash(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "nats"), []byte("not a folder"), 0o600))
+	_, err := Open(context.Background(), Config{Server: ServerConfig{Listen: "127.0.0.1:0", DataDir: dir}}, zerolog.Nop(), prometheus.NewRegistry())
+	require.ErrorContains(t, err, "embedded NATS server")
+}

@@ -1,0 +1,140 @@
+package queue
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/assay-ai/assay/rewardmodel"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(childEnv); dir != "" {
+		os.Exit(child(dir))
+	}
+	goleak.VerifyTestMain(m)
+}
+
+const patience = 20 * time.Second
+
+// scorerFunc scores one item; it stands for the model in all tests.
+type scorerFunc func(context.Context, rewardmodel.Item) (rewardmodel.Result, error)
+
+func (f scorerFunc) Score(ctx context.Context, req rewardmodel.Request) (rewardmodel.Answer, error) {
+	answer := rewardmodel.Answer{Model: rewardmodel.ModelInfo{Name: "fake", Version: "v7"}, OffsetUnit: rewardmodel.OffsetCodepoint}
+	for _, item := range req.Responses {
+		result, err := f(ctx, item)
+		if err != nil {
+			return rewardmodel.Answer{}, err
+		}
+		answer.Results = append(answer.Results, result)
+	}
+	return answer, nil
+}
+
+// good is a scorer without trouble.
+func good(_ context.Context, item rewardmodel.Item) (rewardmodel.Result, error) {
+	return rewardmodel.Result{ID: item.ID, Reward: 0.75, Compliant: true, Violation: 0.2, Threshold: 0.5}, nil
+}
+
+// once makes f fail with err the first time that it sees an id.
+func once(err error, f scorerFunc) scorerFunc {
+	var mu sync.Mutex
+	seen := map[string]bool{}
+	return func(ctx context.Context, item rewardmodel.Item) (rewardmodel.Result, error) {
+		mu.Lock()
+		first := !seen[item.ID]
+		seen[item.ID] = true
+		mu.Unlock()
+		if first {
+			return rewardmodel.Result{}, err
+		}
+		return f(ctx, item)
+	}
+}
+
+func testConfig(t testing.TB) Config {
+	return Config{
+		Server: ServerConfig{Listen: "127.0.0.1:0", DataDir: t.TempDir()},
+		Worker: WorkerConfig{RetryBase: 5 * time.Millisecond, RetryMax: 100 * time.Millisecond},
+	}
+}
+
+func openQueue(t testing.TB, cfg Config) *Queue {
+	t.Helper()
+	q, err := Open(t.Context(), cfg, zerolog.Nop(), prometheus.NewRegistry())
+	require.NoError(t, err)
+	t.Cleanup(func() { closeQueue(t, q) })
+	return q
+}
+
+func closeQueue(t testing.TB, q *Queue) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	require.NoError(t, q.Close(ctx))
+}
+
+func startQueue(t testing.TB, cfg Config, scorer Scorer) *Queue {
+	t.Helper()
+	q := openQueue(t, cfg)
+	require.NoError(t, q.Start(t.Context(), scorer))
+	return q
+}
+
+// publish stores a response and returns what the server said.
+func publish(t testing.TB, q *Queue, tail, id, body string) *jetstream.PubAck {
+	t.Helper()
+	msg := &nats.Msg{Subject: SubjectResponses + "." + tail, Data: []byte(body), Header: nats.Header{}}
+	if id != "" {
+		msg.Header.Set(jetstream.MsgIDHeader, id)
+	}
+	ack, err := q.js.PublishMsg(t.Context(), msg)
+	require.NoError(t, err)
+	return ack
+}
+
+func item(text string) string { return fmt.Sprintf(`{"response":%q}`, text) }
+
+// settled waits until no response is left.
+func settled(t testing.TB, q *Queue) {
+	t.Helper()
+	require.Eventually(t, func() bool { return count(t, q, StreamResponses) == 0 }, patience, 5*time.Millisecond)
+}
+
+func count(t testing.TB, q *Queue, stream string) int {
+	s, err := q.js.Stream(context.Background(), stream)
+	if err != nil {
+		return -1
+	}
+	return int(s.CachedInfo().State.Msgs)
+}
+
+// stored returns all messages of a stream, in order.
+func stored(t testing.TB, q *Queue, stream string) []*jetstream.RawStreamMsg {
+	t.Helper()
+	s, err := q.js.Stream(t.Context(), stream)
+	require.NoError(t, err)
+	var msgs []*jetstream.RawStreamMsg
+	state := s.CachedInfo().State
+	for seq := state.FirstSeq; seq <= state.LastSeq; seq++ {
+		msg, err := s.GetMsg(t.Context(), seq)
+		require.NoError(t, err)
+		msgs = append(msgs, msg)
+	}
+	return msgs
+}
+
+// since waits until d has gone by since start.
+func since(t testing.TB, start time.Time, d time.Duration) {
+	t.Helper()
+	require.Eventually(t, func() bool { return time.Since(start) > d }, d+patience, 5*time.Millisecond)
+}

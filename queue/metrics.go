@@ -1,0 +1,52 @@
+package queue
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
+
+// outcome is how the handling of one delivery ended.
+type outcome string
+
+const (
+	outcomeRewarded   outcome = "rewarded"   // its reward is stored, it is acknowledged
+	outcomeDuplicate  outcome = "duplicate"  // it had its reward already, it is acknowledged
+	outcomeDead       outcome = "dead"       // its dead letter is stored, it is terminated
+	outcomeOverloaded outcome = "overloaded" // handed back: the scorer is full
+	outcomeClosed     outcome = "closed"     // handed back: this process is stopping
+	outcomeRetry      outcome = "retry"      // handed back: the model failed
+	outcomeUnstored   outcome = "unstored"   // handed back: its reward or dead letter could not be stored
+)
+
+type metrics struct {
+	messages     *prometheus.CounterVec
+	dead         *prometheus.CounterVec
+	requests     *prometheus.CounterVec
+	inFlight     prometheus.Gauge
+	redeliveries prometheus.Counter
+	publishErrs  prometheus.Counter
+	pending      prometheus.Gauge
+	ackPending   prometheus.Gauge
+}
+
+func newMetrics(reg prometheus.Registerer) *metrics {
+	f := promauto.With(reg)
+	return &metrics{
+		messages: f.NewCounterVec(prometheus.CounterOpts{Name: "assay_nats_messages_total",
+			Help: "Deliveries of JetStream responses, by how they ended."}, []string{"outcome"}),
+		dead: f.NewCounterVec(prometheus.CounterOpts{Name: "assay_nats_dead_letters_total",
+			Help: "Responses that could not be scored, by reason."}, []string{"reason"}),
+		requests: f.NewCounterVec(prometheus.CounterOpts{Name: "assay_nats_requests_total",
+			Help: "Score requests of the micro service, by code (as over HTTP)."}, []string{"code"}),
+		inFlight: f.NewGauge(prometheus.GaugeOpts{Name: "assay_nats_in_flight",
+			Help: "JetStream responses that this process holds."}),
+		redeliveries: f.NewCounter(prometheus.CounterOpts{Name: "assay_nats_redeliveries_total",
+			Help: "Deliveries of responses that had been delivered before."}),
+		publishErrs: f.NewCounter(prometheus.CounterOpts{Name: "assay_nats_publish_errors_total",
+			Help: "Failed attempts to store a reward or a dead letter."}),
+		pending: f.NewGauge(prometheus.GaugeOpts{Name: "assay_nats_consumer_pending",
+			Help: "Responses that wait for delivery to any replica."}),
+		ackPending: f.NewGauge(prometheus.GaugeOpts{Name: "assay_nats_consumer_ack_pending",
+			Help: "Responses that are delivered to some replica and not yet settled."}),
+	}
+}

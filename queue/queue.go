@@ -1,0 +1,170 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/assay-ai/assay/rewardmodel"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+)
+
+// Scorer gives rewards. It is called by many goroutines at once, and is
+// expected to return rewardmodel.ErrOverloaded instead of queueing without
+// bound, and rewardmodel.ErrClosed or a cancelled context's error when it
+// stops; any other error that is no *rewardmodel.InputError counts as a failure
+// of the model on this response.
+type Scorer interface {
+	Score(context.Context, rewardmodel.Request) (rewardmodel.Answer, error)
+}
+
+// ErrNotReady says why the NATS side cannot serve now.
+var ErrNotReady = errors.New("NATS is not ready")
+
+// Config describes the NATS side of assay: an embedded server, or with Conn.URL
+// an external one.
+type Config struct {
+	Server  ServerConfig // embedded; not used with Conn.URL
+	Conn    ConnConfig
+	Streams StreamsConfig
+	Worker  WorkerConfig
+	Service ServiceConfig
+}
+
+// Queue is a running NATS side: connection, streams and, once started, the
+// service and the worker.
+type Queue struct {
+	cfg     Config
+	log     zerolog.Logger
+	metrics *metrics
+	server  *Server // nil with an external one
+	nc      *nats.Conn
+	js      jetstream.JetStream
+
+	mu      sync.Mutex
+	service *service
+	worker  *worker
+	drained bool
+}
+
+// Open starts the embedded server, or connects to the external one, and makes
+// the streams exist. ctx bounds that alone. It needs no model yet.
+func Open(ctx context.Context, cfg Config, log zerolog.Logger, reg prometheus.Registerer) (*Queue, error) {
+	if _, err := cfg.Worker.withDefaults(); err != nil {
+		return nil, err
+	}
+	q := &Queue{cfg: cfg, log: log.With().Str("component", "queue").Logger(), metrics: newMetrics(reg)}
+	if err := q.open(ctx); err != nil {
+		return nil, errors.Join(err, q.Close(ctx))
+	}
+	return q, nil
+}
+
+func (q *Queue) open(ctx context.Context) (err error) {
+	if q.cfg.Conn.URL != "" {
+		q.nc, err = Connect(ctx, q.cfg.Conn, q.log)
+	} else {
+		if q.server, err = StartEmbedded(q.cfg.Server, q.log); err != nil {
+			return err
+		}
+		q.nc, err = q.server.Connect(ctx, q.log)
+	}
+	if err != nil {
+		return err
+	}
+	if q.js, err = jetstream.New(q.nc); err != nil {
+		return fmt.Errorf("JetStream: %w", err)
+	}
+	return ensureStreams(ctx, q.js, q.cfg.Streams, q.nc.MaxPayload(), q.log)
+}
+
+// Conn is the connection, for what else speaks NATS in this process.
+func (q *Queue) Conn() *nats.Conn { return q.nc }
+
+// URL is where clients connect.
+func (q *Queue) URL() string {
+	if q.server != nil {
+		return q.server.URL()
+	}
+	return q.nc.ConnectedUrlRedacted()
+}
+
+// Start begins to answer requests and to take responses. Call it once, when
+// the scorer has its model.
+func (q *Queue) Start(ctx context.Context, scorer Scorer) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.worker != nil || q.drained {
+		return errors.New("the queue was started or drained before")
+	}
+	service, err := startService(q.nc, scorer, q.cfg.Service, q.log, q.metrics)
+	if err != nil {
+		return err
+	}
+	worker, err := startWorker(ctx, q.nc, q.js, scorer, q.cfg.Worker, q.log, q.metrics)
+	if err != nil {
+		return errors.Join(err, service.drain(ctx))
+	}
+	q.service, q.worker = service, worker
+	return nil
+}
+
+// Ready returns nil when requests are answered and responses are taken: it is
+// connected, all streams and the consumer exist, and it is not draining. Other
+// errors wrap ErrNotReady.
+func (q *Queue) Ready(ctx context.Context) error {
+	q.mu.Lock()
+	running := q.worker != nil && !q.drained
+	q.mu.Unlock()
+	if !running {
+		return fmt.Errorf("%w: not started, or draining", ErrNotReady)
+	}
+	if status := q.nc.Status(); status != nats.CONNECTED {
+		return fmt.Errorf("%w: the connection is %v", ErrNotReady, status)
+	}
+	for _, name := range []string{StreamResponses, StreamRewards, StreamDead} {
+		if _, err := q.js.Stream(ctx, name); err != nil {
+			return fmt.Errorf("%w: stream %s: %w", ErrNotReady, name, err)
+		}
+	}
+	if _, err := q.js.Consumer(ctx, StreamResponses, ConsumerScorer); err != nil {
+		return fmt.Errorf("%w: consumer %s: %w", ErrNotReady, ConsumerScorer, err)
+	}
+	return nil
+}
+
+// Drain stops taking requests and responses and finishes what is in flight.
+// What is not done when ctx ends is answered 503, or handed back for another
+// process. Close the scorer after it, and then the queue.
+func (q *Queue) Drain(ctx context.Context) error {
+	q.mu.Lock()
+	service, worker := q.service, q.worker
+	again := q.drained
+	q.drained = true
+	q.mu.Unlock()
+	if again || worker == nil {
+		return nil
+	}
+	served := make(chan error, 1)
+	go func() { served <- service.drain(ctx) }()
+	err := worker.drain(ctx)
+	return errors.Join(err, <-served)
+}
+
+// Close drains, closes the connection after all is written, and stops the
+// embedded server, which it waits for even after ctx ended. Closing again does
+// nothing.
+func (q *Queue) Close(ctx context.Context) error {
+	err := q.Drain(ctx)
+	if q.nc != nil {
+		err = errors.Join(err, drain(ctx, q.nc))
+	}
+	if q.server != nil {
+		err = errors.Join(err, q.server.Shutdown())
+	}
+	return err
+}

@@ -1,0 +1,34 @@
+package queue
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/rs/zerolog"
+)
+
+var _ server.Logger = (*serverLog)(nil)
+
+// serverLog brings the server's log lines into ours. The server reports that
+// it cannot start only as a fatal log line, so the first one is kept.
+type serverLog struct {
+	log   zerolog.Logger
+	once  sync.Once
+	fatal chan string
+}
+
+func newServerLog(log zerolog.Logger) *serverLog {
+	return &serverLog{log: log, fatal: make(chan string, 1)}
+}
+
+func (l *serverLog) Fatalf(format string, v ...any) {
+	l.once.Do(func() { l.fatal <- fmt.Sprintf(format, v...) })
+}
+
+// Notices are the server's start-up chatter: of use only when debugging.
+func (l *serverLog) Noticef(format string, v ...any) { l.log.Debug().Msgf(format, v...) }
+func (l *serverLog) Warnf(format string, v ...any)   { l.log.Warn().Msgf(format, v...) }
+func (l *serverLog) Errorf(format string, v ...any)  { l.log.Error().Msgf(format, v...) }
+func (l *serverLog) Debugf(format string, v ...any)  { l.log.Trace().Msgf(format, v...) }
+func (l *serverLog) Tracef(format string, v ...any)  { l.log.Trace().Msgf(format, v...) }

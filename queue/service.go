@@ -1,0 +1,216 @@
+package queue
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"regexp"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/assay-ai/assay/rewardmodel"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/micro"
+	"github.com/rs/zerolog"
+)
+
+// ServiceConfig sets how requests on assay.v1.score are answered. Zero values
+// mean the defaults.
+type ServiceConfig struct {
+	Version     string             // of assay, shown to service discovery
+	Timeout     time.Duration      // of one request, default 60 s; its header Assay-Timeout may shorten it
+	MaxRequests int                // answered at once; more are 503. Default 256
+	Limits      rewardmodel.Limits // of one request
+}
+
+// service answers score requests as the NATS micro service "assay". Replicas
+// form a queue group, so that one of them gets a request.
+type service struct {
+	nc      *nats.Conn
+	scorer  Scorer
+	cfg     ServiceConfig
+	log     zerolog.Logger
+	metrics *metrics
+	micro   micro.Service
+
+	working context.Context
+	abort   context.CancelFunc
+
+	mu       sync.Mutex
+	closed   bool
+	inFlight int
+	idle     chan struct{} // closed when closed and nothing is in flight
+}
+
+// semver is what the micro service protocol asks of a version.
+const semver = `^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?(\+[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?$`
+
+func startService(nc *nats.Conn, scorer Scorer, cfg ServiceConfig, log zerolog.Logger, m *metrics) (*service, error) {
+	cfg.Timeout = cmp.Or(cfg.Timeout, time.Minute)
+	cfg.MaxRequests = cmp.Or(cfg.MaxRequests, 256)
+	if cfg.Timeout < 0 || cfg.MaxRequests < 0 {
+		return nil, errors.New("NATS service: the timeout and the maximum of requests must be positive")
+	}
+	s := &service{nc: nc, scorer: scorer, cfg: cfg, log: log, metrics: m, idle: make(chan struct{})}
+	s.working, s.abort = context.WithCancel(context.Background())
+	version := cfg.Version
+	if ok, err := regexp.MatchString(semver, version); err != nil || !ok {
+		version = "0.0.0" // a build without a release tag
+	}
+	svc, err := micro.AddService(nc, micro.Config{
+		Name:        ServiceName,
+		Version:     version,
+		Description: "compliance rewards and witness spans for responses",
+		QueueGroup:  ServiceName,
+		Metadata:    map[string]string{"version": cfg.Version},
+		ErrorHandler: func(_ micro.Service, err *micro.NATSError) {
+			log.Error().Err(err).Msg("NATS service")
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("NATS service: %w", err)
+	}
+	if err := svc.AddEndpoint("score", micro.HandlerFunc(s.accept), micro.WithEndpointSubject(SubjectScore)); err != nil {
+		return nil, errors.Join(fmt.Errorf("NATS service: %w", err), svc.Stop())
+	}
+	s.micro = svc
+	return s, nil
+}
+
+// accept runs on the goroutine of the subscription: it only admits.
+func (s *service) accept(req micro.Request) {
+	if err := s.enter(); err != nil {
+		s.refuse(req, err)
+		return
+	}
+	go func() {
+		defer s.leave()
+		s.answer(req)
+	}()
+}
+
+func (s *service) enter() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.closed:
+		return rewardmodel.ErrClosed
+	case s.inFlight >= s.cfg.MaxRequests:
+		return fmt.Errorf("%d requests are being answered: %w", s.inFlight, rewardmodel.ErrOverloaded)
+	}
+	s.inFlight++
+	return nil
+}
+
+func (s *service) leave() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.inFlight--
+	if s.closed && s.inFlight == 0 {
+		close(s.idle)
+	}
+}
+
+func (s *service) answer(req micro.Request) {
+	timeout, err := s.timeout(req.Headers().Get(HeaderTimeout))
+	if err != nil {
+		s.refuse(req, err)
+		return
+	}
+	ctx, cancel := context.WithTimeout(s.working, timeout)
+	defer cancel()
+	answer, body, err := s.score(ctx, req.Data())
+	if s.working.Err() != nil && errors.Is(err, context.Canceled) {
+		err = rewardmodel.ErrClosed
+	}
+	if err != nil {
+		s.refuse(req, err)
+		return
+	}
+	headers := micro.Headers{HeaderModelVersion: {headerValue(answer.Model.Version)}}
+	s.replied(http.StatusOK, req.Respond(body, micro.WithHeaders(headers)))
+}
+
+func (s *service) score(ctx context.Context, data []byte) (rewardmodel.Answer, []byte, error) {
+	request, err := rewardmodel.DecodeRequest(data, s.cfg.Limits)
+	if err != nil {
+		return rewardmodel.Answer{}, nil, err
+	}
+	answer, err := s.scorer.Score(ctx, request)
+	if err != nil {
+		return rewardmodel.Answer{}, nil, err
+	}
+	body, err := answer.AppendJSON(nil)
+	if limit := s.nc.MaxPayload() - deadRoom; err == nil && int64(len(body)) > limit {
+		err = tooLarge("the answer", int64(len(body)), limit, `send fewer responses a request, or "options":{"instances":false}`)
+	}
+	return answer, body, err
+}
+
+// timeout is how long the requester waits, if it says so, and never longer than
+// ours.
+func (s *service) timeout(header string) (time.Duration, error) {
+	if header == "" {
+		return s.cfg.Timeout, nil
+	}
+	asked, err := time.ParseDuration(header)
+	if err != nil || asked <= 0 {
+		return 0, &rewardmodel.InputError{Field: HeaderTimeout, Message: fmt.Sprintf("%.40q is not a positive duration such as 2s or 500ms", header)}
+	}
+	return min(asked, s.cfg.Timeout), nil
+}
+
+func (s *service) refuse(req micro.Request, err error) {
+	e := describe(err)
+	if e.Code == http.StatusInternalServerError {
+		s.log.Error().Err(err).Msg("cannot answer a score request")
+	}
+	headers := micro.Headers{}
+	if e.RetryAfter > 0 {
+		headers[HeaderRetryAfter] = []string{strconv.Itoa(int(math.Ceil(e.RetryAfter.Seconds())))}
+	}
+	body, err := e.body()
+	if err != nil {
+		s.log.Error().Err(err).Msg("cannot write an error")
+	}
+	s.replied(e.Code, req.Error(strconv.Itoa(e.Code), headerValue(e.Error()), body, micro.WithHeaders(headers)))
+}
+
+func (s *service) replied(code int, err error) {
+	s.metrics.requests.WithLabelValues(strconv.Itoa(code)).Inc()
+	if err != nil {
+		s.log.Warn().Err(err).Msg("cannot reply to a score request")
+	}
+}
+
+// drain leaves the queue group, so that other replicas get what comes, and
+// answers what came; what is not done when ctx ends is answered 503.
+func (s *service) drain(ctx context.Context) error {
+	defer s.abort()
+	err := s.micro.Stop()
+	// Once the server has answered a ping, every request that it gave us is
+	// on its way to accept.
+	if s.nc.Status() == nats.CONNECTED {
+		ping, cancel := context.WithTimeout(ctx, requestTimeout)
+		defer cancel()
+		err = errors.Join(err, s.nc.FlushWithContext(ping))
+	}
+	s.mu.Lock()
+	s.closed = true
+	if s.inFlight == 0 {
+		close(s.idle)
+	}
+	s.mu.Unlock()
+	select {
+	case <-s.idle:
+	case <-ctx.Done():
+		s.abort()
+		<-s.idle
+		err = errors.Join(err, fmt.Errorf("draining NATS requests: %w", context.Cause(ctx)))
+	}
+	return err
+}

@@ -1,0 +1,359 @@
+package queue
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/rs/zerolog"
+	"golang.org/x/sync/semaphore"
+)
+
+// WorkerConfig sets how responses are taken from JetStream. Zero values mean
+// the defaults.
+type WorkerConfig struct {
+	// MaxInFlight is how many responses this process holds at once: what it
+	// scores, waits to score, or stores. Default 256. The scorer makes its
+	// batches of them.
+	MaxInFlight int
+
+	// MaxAckPending is how many responses all processes together may hold.
+	// Default 4096.
+	MaxAckPending int
+
+	// AckWait is after how long without a sign of life another process takes
+	// a response over. Signs are given three times as often. Default 10 s.
+	AckWait time.Duration
+
+	// MaxDeliver is at which delivery a response on which the model fails is
+	// given up and becomes a dead letter. Default 5.
+	MaxDeliver int
+
+	// RetryBase and RetryMax bound how long a response rests before it is
+	// delivered again: it doubles from the first to the second. Defaults
+	// 500 ms and 30 s.
+	RetryBase, RetryMax time.Duration
+}
+
+func (c WorkerConfig) withDefaults() (WorkerConfig, error) {
+	c.MaxInFlight = cmp.Or(c.MaxInFlight, 256)
+	c.MaxAckPending = cmp.Or(c.MaxAckPending, max(4096, c.MaxInFlight))
+	c.AckWait = cmp.Or(c.AckWait, 10*time.Second)
+	c.MaxDeliver = cmp.Or(c.MaxDeliver, 5)
+	c.RetryBase = cmp.Or(c.RetryBase, 500*time.Millisecond)
+	c.RetryMax = cmp.Or(c.RetryMax, 30*time.Second)
+	switch {
+	case c.MaxInFlight < 1 || c.MaxAckPending < 1 || c.MaxDeliver < 1:
+		return c, errors.New("NATS worker: the maximum in flight, of pending acknowledgements and of deliveries must be at least 1")
+	case c.AckWait < time.Second:
+		return c, fmt.Errorf("NATS worker: an acknowledgement wait of %v is too short for signs of life; use 1s or more", c.AckWait)
+	case c.RetryBase < time.Millisecond || c.RetryMax < c.RetryBase:
+		return c, fmt.Errorf("NATS worker: retry delays from %v to %v: the first must be at least 1ms and not above the second", c.RetryBase, c.RetryMax)
+	}
+	return c, nil
+}
+
+const (
+	// pullWait is how long one pull waits for messages. A drain lets the
+	// last pull end, so that nothing is lost on the way to us.
+	pullWait = time.Second
+
+	// pullBytes bounds what one pull brings, and so the memory of responses
+	// in flight; it is above the largest message that a server can have.
+	pullBytes = 65 << 20
+
+	lagEvery       = 5 * time.Second
+	requestTimeout = 10 * time.Second // of one request to the JetStream API
+)
+
+// worker turns responses into rewards, at the pace of the scorer.
+type worker struct {
+	nc      *nats.Conn
+	js      jetstream.JetStream
+	scorer  Scorer
+	cfg     WorkerConfig
+	log     zerolog.Logger
+	metrics *metrics
+	ledger  *ledger
+	slots   *semaphore.Weighted
+	chunk   int // how many responses one pull asks for
+
+	pulling context.Context // ends when no more responses are taken
+	stop    context.CancelFunc
+	working context.Context // ends when responses in flight are to be handed back
+	abort   context.CancelFunc
+	puller  sync.WaitGroup // the loop that starts deliveries
+	flight  sync.WaitGroup // the deliveries
+	tender  sync.WaitGroup // the loop that looks after them
+
+	mu       sync.Mutex
+	inFlight map[*delivery]struct{}
+	rest     time.Time // nothing is pulled before: the scorer is full
+
+	// Seams for tests: where a crash would hurt most.
+	publish func(context.Context, *nats.Msg, ...jetstream.PublishOpt) (*jetstream.PubAck, error)
+	ack     func(jetstream.Msg) error
+}
+
+// source is what responses are pulled from.
+type source struct {
+	consumer   jetstream.Consumer
+	created    time.Time     // of the stream of responses
+	window     time.Duration // shortest duplicate window of rewards and dead letters
+	reconnects uint64        // of the connection, when this was looked up
+}
+
+// startWorker attaches to the stream of responses and begins to take them.
+func startWorker(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, scorer Scorer,
+	cfg WorkerConfig, log zerolog.Logger, m *metrics) (*worker, error) {
+	w, err := newWorker(nc, js, scorer, cfg, log, m)
+	if err != nil {
+		return nil, err
+	}
+	return w, w.start(ctx)
+}
+
+func newWorker(nc *nats.Conn, js jetstream.JetStream, scorer Scorer,
+	cfg WorkerConfig, log zerolog.Logger, m *metrics) (*worker, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	w := &worker{nc: nc, js: js, scorer: scorer, cfg: cfg, log: log, metrics: m,
+		ledger:   newLedger(js),
+		slots:    semaphore.NewWeighted(int64(cfg.MaxInFlight)),
+		chunk:    max(1, cfg.MaxInFlight/4),
+		inFlight: map[*delivery]struct{}{},
+		publish:  js.PublishMsg,
+		ack:      jetstream.Msg.Ack,
+	}
+	w.pulling, w.stop = context.WithCancel(context.Background())
+	w.working, w.abort = context.WithCancel(context.Background())
+	return w, nil
+}
+
+func (w *worker) start(ctx context.Context) error {
+	src, err := w.attach(ctx)
+	if err != nil {
+		w.stop()
+		w.abort()
+		return err
+	}
+	w.puller.Go(func() { w.pull(src) })
+	w.tender.Go(w.tend)
+	return nil
+}
+
+// attach makes the consumer exist and learns what is settled already. It runs
+// at the start and whenever the server may have forgotten something.
+func (w *worker) attach(ctx context.Context) (source, error) {
+	src := source{reconnects: w.nc.Stats().Reconnects}
+	ask, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	var err error
+	src.consumer, err = w.js.CreateOrUpdateConsumer(ask, StreamResponses, jetstream.ConsumerConfig{
+		Durable:       ConsumerScorer,
+		Description:   "scores responses; shared by all replicas of assay",
+		AckPolicy:     jetstream.AckExplicitPolicy,
+		AckWait:       w.cfg.AckWait,
+		MaxAckPending: w.cfg.MaxAckPending,
+		// The server counts deliveries that a crash cut short, too, and
+		// would drop a response without a word. We count, see fail.
+		MaxDeliver: -1,
+	})
+	if err != nil {
+		return src, fmt.Errorf("consumer %s: %w", ConsumerScorer, explain(err))
+	}
+	stream, err := w.js.Stream(ask, StreamResponses)
+	if err != nil {
+		return src, fmt.Errorf("stream %s: %w", StreamResponses, err)
+	}
+	info := stream.CachedInfo()
+	src.created = info.Created
+	if src.window, err = w.shortestWindow(ask); err != nil {
+		return src, err
+	}
+	if info.State.Msgs == 0 {
+		return src, nil
+	}
+	return src, w.ledger.rebuild(ctx, info.State.FirstTime)
+}
+
+func (w *worker) shortestWindow(ctx context.Context) (time.Duration, error) {
+	window := time.Duration(0)
+	for _, name := range []string{StreamRewards, StreamDead} {
+		stream, err := w.js.Stream(ctx, name)
+		if err != nil {
+			return 0, fmt.Errorf("stream %s: %w", name, err)
+		}
+		if d := stream.CachedInfo().Config.Duplicates; window == 0 || d < window {
+			window = d
+		}
+	}
+	return window, nil
+}
+
+// pull takes responses while there is room for them.
+func (w *worker) pull(src source) {
+	for failures := uint64(0); w.pulling.Err() == nil; {
+		var err error
+		if failures > 0 || src.reconnects != w.nc.Stats().Reconnects {
+			src, err = w.attach(w.pulling)
+		}
+		if err == nil {
+			err = w.pullOnce(src)
+		}
+		if err == nil {
+			failures = 0
+			w.wait(w.untilRested())
+			continue
+		}
+		failures++
+		if w.pulling.Err() == nil {
+			w.log.Warn().Err(err).Msg("cannot take responses from JetStream; trying again")
+			w.wait(retryDelay(failures, w.cfg.RetryBase, w.cfg.RetryMax))
+		}
+	}
+}
+
+// pullOnce waits for room, and then for responses, but not for long.
+func (w *worker) pullOnce(src source) error {
+	if w.slots.Acquire(w.pulling, int64(w.chunk)) != nil {
+		return nil // draining
+	}
+	taken := 0
+	defer func() { w.slots.Release(int64(w.chunk - taken)) }()
+	batch, err := src.consumer.Fetch(w.chunk, jetstream.FetchMaxWait(pullWait), jetstream.FetchMaxBytes(pullBytes))
+	if err != nil {
+		return err
+	}
+	for msg := range batch.Messages() {
+		d, err := newDelivery(msg, src)
+		if err != nil {
+			return err
+		}
+		taken++
+		w.track(d)
+		w.flight.Go(func() {
+			defer w.slots.Release(1)
+			defer w.untrack(d)
+			w.metrics.messages.WithLabelValues(string(w.handle(w.working, d))).Inc()
+		})
+	}
+	return batch.Error()
+}
+
+func (w *worker) track(d *delivery) {
+	if d.redelivered() {
+		w.metrics.redeliveries.Inc()
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.inFlight[d] = struct{}{}
+	w.metrics.inFlight.Set(float64(len(w.inFlight)))
+}
+
+func (w *worker) untrack(d *delivery) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.inFlight, d)
+	w.metrics.inFlight.Set(float64(len(w.inFlight)))
+}
+
+// wait returns after d, or at once when draining.
+func (w *worker) wait(d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	select {
+	case <-time.After(d):
+	case <-w.pulling.Done():
+	}
+}
+
+// restFor keeps pull from taking more: the scorer could not take what it has.
+func (w *worker) restFor(d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if until := time.Now().Add(d); until.After(w.rest) {
+		w.rest = until
+	}
+}
+
+func (w *worker) untilRested() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return time.Until(w.rest)
+}
+
+// tend tells the server that the responses in flight are being worked on, and
+// the metrics how many wait.
+func (w *worker) tend() {
+	beat := time.NewTicker(w.cfg.AckWait / 3)
+	defer beat.Stop()
+	lag := time.NewTicker(lagEvery)
+	defer lag.Stop()
+	for {
+		select {
+		case <-w.working.Done():
+			return
+		case <-beat.C:
+			w.beat()
+		case <-lag.C:
+			w.measure()
+		}
+	}
+}
+
+func (w *worker) beat() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for d := range w.inFlight {
+		// What fails here is settled at this moment, or written again when
+		// the connection is back.
+		_ = d.msg.InProgress()
+	}
+}
+
+func (w *worker) measure() {
+	ctx, cancel := context.WithTimeout(w.working, lagEvery)
+	defer cancel()
+	consumer, err := w.js.Consumer(ctx, StreamResponses, ConsumerScorer)
+	if err != nil {
+		return // pull says so already
+	}
+	info := consumer.CachedInfo()
+	w.metrics.pending.Set(float64(info.NumPending))
+	w.metrics.ackPending.Set(float64(info.NumAckPending))
+	if info.NumPending == 0 && info.NumAckPending == 0 {
+		w.ledger.forget()
+	}
+}
+
+// drain takes no more responses, lets those in flight finish, and hands back
+// the ones that are not done when ctx ends, so that another process takes them
+// at once.
+func (w *worker) drain(ctx context.Context) error {
+	w.stop()
+	finished := make(chan struct{})
+	go func() {
+		defer close(finished)
+		w.puller.Wait() // the last pull may still bring responses
+		w.flight.Wait()
+	}()
+	defer w.tender.Wait()
+	defer w.abort()
+	select {
+	case <-finished:
+		return nil
+	case <-ctx.Done():
+		w.abort()
+		<-finished
+		return fmt.Errorf("draining NATS responses: %w", context.Cause(ctx))
+	}
+}

@@ -1,0 +1,320 @@
+package queue
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/assay-ai/assay/rewardmodel"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/require"
+)
+
+func TestResponseBecomesRewardOnTheSameTail(t *testing.T) {
+	q := startQueue(t, testConfig(t), scorerFunc(good))
+	msg := &nats.Msg{Subject: "assay.v1.responses.a.b.c", Data: []byte(`{"id":"mine","response":"Hello."}`), Header: nats.Header{}}
+	msg.Header.Set("traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
+	_, err := q.js.PublishMsg(t.Context(), msg)
+	require.NoError(t, err)
+	publish(t, q, "x", "from-header", item("Hello."))
+	publish(t, q, "ünï-cödé.$odd.{x}", "", item("Hello."))
+	settled(t, q)
+
+	byID := map[string]*jetstream.RawStreamMsg{}
+	for _, reward := range stored(t, q, StreamRewards) {
+		var result rewardmodel.Result
+		require.NoError(t, json.Unmarshal(reward.Data, &result))
+		require.Equal(t, 0.75, result.Reward)
+		require.Equal(t, "v7", reward.Header.Get("Assay-Model-Version"))
+		byID[result.ID] = reward
+	}
+	require.Len(t, byID, 3)
+	require.Equal(t, "assay.v1.rewards.a.b.c", byID["mine"].Subject)
+	require.Equal(t, msg.Header.Get("traceparent"), byID["mine"].Header.Get("traceparent"))
+	require.Equal(t, "assay.v1.rewards.x", byID["from-header"].Subject)
+	require.Equal(t, "assay.v1.rewards.ünï-cödé.$odd.{x}", byID["seq-3"].Subject)
+	require.Equal(t, 3.0, testutil.ToFloat64(q.metrics.messages.WithLabelValues("rewarded")))
+}
+
+func TestDeadLettersOnceEachWithWhy(t *testing.T) {
+	tests := []struct{ name, tail, body, reason, code, field, why string }{
+		{"broken JSON", "a", `{"response":`, "invalid", "400", "response", "too early"},
+		{"empty", "a", ``, "invalid", "400", "", "is empty"},
+		{"not an object", "a", `["x"]`, "invalid", "400", "", "an object"},
+		{"nothing to score", "a", `{"id":"x"}`, "invalid", "400", "", "exactly one"},
+		{"wrong type", "a", `{"response":7}`, "invalid", "400", "response", "a string"},
+		{"invalid UTF-8", "a", "{\"response\":\"\xff\"}", "invalid", "400", "response", "UTF-8"},
+		{"lone surrogate", "a", `{"response":"\ud800"}`, "invalid", "400", "response", "surrogate"},
+		{"wildcard subject", "a.*", item("fine"), "invalid", "400", "subject", "wildcard"},
+		{"too many instances", "a", item("refuse"), "too_large", "413", "response", "too big"},
+		{"model fails", "a", item("poison"), "model", "500", "", "poisoned"},
+		{"result too large", "a", item("inflate"), "too_large", "413", "", "the result is"},
+	}
+	scorer := scorerFunc(func(ctx context.Context, it rewardmodel.Item) (rewardmodel.Result, error) {
+		result, _ := good(ctx, it)
+		switch *it.Response {
+		case "refuse":
+			return result, &rewardmodel.InputError{Kind: rewardmodel.KindTooLarge, Field: "response", Message: "too big"}
+		case "poison":
+			return result, fmt.Errorf("%w: poisoned\nbadly", rewardmodel.ErrModel)
+		case "inflate":
+			result.Witness = &rewardmodel.Witness{Text: strings.Repeat("x", DefaultMaxPayload)}
+		}
+		return result, nil
+	})
+	q := startQueue(t, testConfig(t), scorer)
+	for _, tc := range tests {
+		publish(t, q, tc.tail, tc.name, tc.body)
+		publish(t, q, "neighbour", "", item("good"))
+	}
+	settled(t, q)
+
+	letters := map[string]*jetstream.RawStreamMsg{}
+	for _, letter := range stored(t, q, StreamDead) {
+		letters[letter.Header.Get("Assay-Msg-Id")] = letter
+	}
+	require.Equal(t, len(tests), count(t, q, StreamDead), "once each")
+	for i, tc := range tests {
+		letter := letters[tc.name]
+		require.NotNil(t, letter, tc.name)
+		require.Equal(t, "assay.v1.dead."+tc.reason, letter.Subject, tc.name)
+		require.Equal(t, tc.body, string(letter.Data), tc.name)
+		require.Equal(t, "assay.v1.responses."+tc.tail, letter.Header.Get("Assay-Subject"), tc.name)
+		require.Equal(t, fmt.Sprint(2*i+1), letter.Header.Get("Assay-Sequence"), tc.name)
+		require.Equal(t, tc.code, letter.Header.Get("Assay-Error-Code"), tc.name)
+		require.Equal(t, tc.field, letter.Header.Get("Assay-Error-Field"), tc.name)
+		require.Contains(t, letter.Header.Get("Assay-Error"), tc.why, tc.name)
+	}
+	require.Equal(t, "5", letters["model fails"].Header.Get("Assay-Deliveries"))
+	require.Equal(t, len(tests), count(t, q, StreamRewards), "the neighbours'")
+}
+
+func TestTroubleThatPassesNeverKills(t *testing.T) {
+	for name, err := range map[string]error{
+		"overloaded": &rewardmodel.OverloadedError{RetryAfter: time.Millisecond},
+		"closed":     rewardmodel.ErrClosed,
+		"model":      rewardmodel.ErrModel,
+		"any":        errors.New("out of luck"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			q := startQueue(t, testConfig(t), once(err, good))
+			for i := range 50 {
+				publish(t, q, "x", fmt.Sprint(i), item("text"))
+			}
+			settled(t, q)
+			require.Equal(t, 50, count(t, q, StreamRewards))
+			require.Zero(t, count(t, q, StreamDead))
+		})
+	}
+}
+
+func TestOverloadIsNotCountedAsFailure(t *testing.T) {
+	var calls atomic.Int32
+	q := startQueue(t, testConfig(t), scorerFunc(func(ctx context.Context, it rewardmodel.Item) (rewardmodel.Result, error) {
+		if calls.Add(1) <= 12 { // more than MaxDeliver
+			return rewardmodel.Result{}, rewardmodel.ErrOverloaded
+		}
+		return good(ctx, it)
+	}))
+	publish(t, q, "x", "1", item("text"))
+	settled(t, q)
+	require.Equal(t, 1, count(t, q, StreamRewards))
+	require.Equal(t, 12.0, testutil.ToFloat64(q.metrics.messages.WithLabelValues("overloaded")))
+}
+
+func TestPublishedTwiceIsRewardedOnce(t *testing.T) {
+	q := startQueue(t, testConfig(t), scorerFunc(good))
+	require.False(t, publish(t, q, "x", "same", item("text")).Duplicate)
+	require.True(t, publish(t, q, "x", "same", item("text")).Duplicate)
+	settled(t, q)
+	require.Equal(t, 1, count(t, q, StreamRewards))
+
+	// The server may forget the ids of responses that are settled, as it does
+	// when it restarts: the reward still knows.
+	closeQueue(t, q)
+	again := startQueue(t, q.cfg, scorerFunc(good))
+	publish(t, again, "x", "same", item("text"))
+	settled(t, again)
+	require.Equal(t, 1, count(t, again, StreamRewards))
+}
+
+// A crash after the reward is stored and before the response is acknowledged is
+// the moment that would give a second reward.
+func TestCrashBetweenRewardAndAcknowledgement(t *testing.T) {
+	for _, id := range []string{"", "mine"} {
+		t.Run("id "+id, func(t *testing.T) {
+			cfg := testConfig(t)
+			cfg.Worker.AckWait = time.Second
+			q := openQueue(t, cfg)
+			crash(t, q, id)
+			require.NoError(t, q.Start(t.Context(), scorerFunc(good)))
+			settled(t, q)
+			require.Equal(t, 1, count(t, q, StreamRewards))
+		})
+	}
+}
+
+func TestCrashAndDowntimeBeyondTheDuplicateWindow(t *testing.T) {
+	cfg := testConfig(t)
+	cfg.Streams.DuplicateWindow = 100 * time.Millisecond
+	for _, id := range []string{"", "mine"} {
+		t.Run("id "+id, func(t *testing.T) {
+			cfg.Server.DataDir = t.TempDir()
+			q := openQueue(t, cfg)
+			crash(t, q, id)
+			rewarded := time.Now()
+			closeQueue(t, q)
+			since(t, rewarded, 3*cfg.Streams.DuplicateWindow)
+			again := startQueue(t, cfg, scorerFunc(good))
+			settled(t, again)
+			require.Equal(t, 1, count(t, again, StreamRewards))
+		})
+	}
+}
+
+// crash rewards one response and dies before it is acknowledged.
+func crash(t *testing.T, q *Queue, id string) {
+	cfg := q.cfg.Worker
+	cfg.AckWait = time.Second
+	w, err := newWorker(q.nc, q.js, scorerFunc(good), cfg, q.log, q.metrics)
+	require.NoError(t, err)
+	w.ack = func(jetstream.Msg) error { return errors.New("dead") }
+	require.NoError(t, w.start(t.Context()))
+	publish(t, q, "x", id, item("text"))
+	require.Eventually(t, func() bool { return count(t, q, StreamRewards) == 1 }, patience, time.Millisecond)
+	require.NoError(t, w.drain(t.Context()))
+	require.Equal(t, 1, count(t, q, StreamResponses))
+}
+
+func TestRedeliveredBeyondTheWindowWithoutRestart(t *testing.T) {
+	cfg := testConfig(t)
+	cfg.Streams.DuplicateWindow = 100 * time.Millisecond
+	cfg.Worker.AckWait = time.Second // the lost acknowledgement shows after ten windows
+	q := openQueue(t, cfg)
+	w, err := newWorker(q.nc, q.js, scorerFunc(good), cfg.Worker, q.log, q.metrics)
+	require.NoError(t, err)
+	var acks atomic.Int32
+	w.ack = func(msg jetstream.Msg) error {
+		if acks.Add(1) == 1 {
+			return errors.New("lost")
+		}
+		return msg.Ack()
+	}
+	require.NoError(t, w.start(t.Context()))
+	publish(t, q, "x", "1", item("text"))
+	settled(t, q)
+	require.NoError(t, w.drain(t.Context()))
+	require.Equal(t, 1, count(t, q, StreamRewards))
+	require.EqualValues(t, 2, acks.Load())
+}
+
+func TestFailedPublishIsTriedAgain(t *testing.T) {
+	q := openQueue(t, testConfig(t))
+	w, err := newWorker(q.nc, q.js, scorerFunc(good), q.cfg.Worker, q.log, q.metrics)
+	require.NoError(t, err)
+	var calls atomic.Int32
+	w.publish = func(ctx context.Context, msg *nats.Msg, opts ...jetstream.PublishOpt) (*jetstream.PubAck, error) {
+		ack, err := q.js.PublishMsg(ctx, msg, opts...)
+		if calls.Add(1) <= publishAttempts+1 {
+			return nil, nats.ErrTimeout // it arrived, but we do not know
+		}
+		return ack, err
+	}
+	require.NoError(t, w.start(t.Context()))
+	publish(t, q, "x", "1", item("text"))
+	settled(t, q)
+	require.NoError(t, w.drain(t.Context()))
+	require.Equal(t, 1, count(t, q, StreamRewards))
+}
+
+func TestBackpressureAndSignsOfLife(t *testing.T) {
+	cfg := testConfig(t)
+	cfg.Worker.MaxInFlight = 4
+	cfg.Worker.AckWait = time.Second
+	var scoring, calls atomic.Int32
+	release := make(chan struct{})
+	q := startQueue(t, cfg, scorerFunc(func(ctx context.Context, it rewardmodel.Item) (rewardmodel.Result, error) {
+		scoring.Add(1)
+		defer scoring.Add(-1)
+		calls.Add(1)
+		<-release
+		return good(ctx, it)
+	}))
+	for i := range 20 {
+		publish(t, q, "x", fmt.Sprint(i), item("text"))
+	}
+	require.Eventually(t, func() bool { return scoring.Load() == 4 }, patience, time.Millisecond)
+	since(t, time.Now(), 5*cfg.Worker.AckWait/2) // long enough to be given to another without signs of life
+	require.EqualValues(t, 4, calls.Load(), "no more than MaxInFlight, and none twice")
+	consumer, err := q.js.Consumer(t.Context(), StreamResponses, ConsumerScorer)
+	require.NoError(t, err)
+	require.Equal(t, 4, consumer.CachedInfo().NumAckPending)
+	require.Zero(t, consumer.CachedInfo().NumRedelivered)
+	close(release)
+	settled(t, q)
+	require.Equal(t, 20, count(t, q, StreamRewards))
+	require.EqualValues(t, 20, calls.Load())
+}
+
+func TestDrainHandsBackWhatIsNotDone(t *testing.T) {
+	cfg := testConfig(t)
+	q := openQueue(t, cfg)
+	stuck := make(chan struct{}, 10)
+	w, err := startWorker(t.Context(), q.nc, q.js, scorerFunc(func(ctx context.Context, it rewardmodel.Item) (rewardmodel.Result, error) {
+		stuck <- struct{}{}
+		<-ctx.Done()
+		return rewardmodel.Result{}, ctx.Err()
+	}), cfg.Worker, q.log, q.metrics)
+	require.NoError(t, err)
+	publish(t, q, "x", "1", item("text"))
+	<-stuck
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, w.drain(ctx), context.Canceled)
+
+	begin := time.Now()
+	require.NoError(t, q.Start(t.Context(), scorerFunc(good)))
+	settled(t, q)
+	require.Less(t, time.Since(begin), 10*time.Second, "well before AckWait")
+	require.Equal(t, 1, count(t, q, StreamRewards))
+}
+
+func TestLargeResponses(t *testing.T) {
+	cfg := testConfig(t)
+	q := startQueue(t, cfg, scorerFunc(good))
+	large := strings.Repeat("x", DefaultMaxPayload-deadRoom-1024)
+	publish(t, q, "x", "large", item(large))
+	publish(t, q, "x", "large and broken", `{"response":"`+large)
+	settled(t, q)
+	require.Equal(t, 1, count(t, q, StreamRewards))
+	letters := stored(t, q, StreamDead)
+	require.Len(t, letters, 1)
+	require.Len(t, letters[0].Data, len(large)+len(`{"response":"`), "whole")
+
+	_, err := q.js.Publish(t.Context(), SubjectResponses+".x", []byte(item(large+strings.Repeat("x", 2048))))
+	require.ErrorIs(t, err, jetstream.ErrStreamMessageExceedsMaximum, "the publisher is told")
+	_, err = q.js.Publish(t.Context(), SubjectResponses+".x", make([]byte, 9<<20))
+	require.ErrorIs(t, err, nats.ErrMaxPayload)
+}
+
+func TestFullStreamTellsThePublisher(t *testing.T) {
+	cfg := testConfig(t)
+	cfg.Streams.ResponsesMaxBytes = 4096
+	q := openQueue(t, cfg)
+	var err error
+	n := 0
+	for ; err == nil; n++ {
+		_, err = q.js.Publish(t.Context(), SubjectResponses+".x", []byte(item(strings.Repeat("x", 500))))
+	}
+	require.ErrorContains(t, err, "maximum bytes exceeded")
+	require.NoError(t, q.Start(t.Context(), scorerFunc(good)))
+	settled(t, q)
+	require.Equal(t, n-1, count(t, q, StreamRewards), "none of those that were accepted is lost")
+}
