@@ -16,6 +16,25 @@ type normalizer struct {
 	chineseChars bool // each Chinese character is a word
 	stripAccents bool // canonical decomposition, without the nonspacing marks
 	lowercase    bool
+
+	// plain is, for an ASCII character that only adds to a word, what it adds,
+	// and else 0.
+	plain [utf8.RuneSelf]byte
+}
+
+// withClasses completes the settings for use.
+func (n normalizer) withClasses(c *classes) normalizer {
+	n.classes = c
+	for r := range rune(utf8.RuneSelf) {
+		switch k := c.of(r); {
+		case k&(space|punct) != 0 || n.cleanText && k&remove != 0:
+		case n.lowercase && k&upper != 0:
+			n.plain[r] = byte(c.lower[r])
+		default:
+			n.plain[r] = byte(r)
+		}
+	}
+	return n
 }
 
 // wordReader cuts a text into the words of BertPreTokenizer after BertNormalizer,
@@ -25,7 +44,7 @@ type normalizer struct {
 // span in the text of each of its bytes), the words that are complete but not
 // yet read, and the marks that wait for canonical ordering.
 type wordReader struct {
-	normalizer
+	*normalizer
 	text  []byte
 	track bool
 
@@ -89,6 +108,9 @@ func (w *wordReader) drop() {
 // fill reads characters until a word is complete or the text ends.
 func (w *wordReader) fill() {
 	for w.pos < len(w.text) && len(w.ends) == 0 {
+		if len(w.pending) == 0 && w.run() {
+			continue
+		}
 		start := w.pos
 		r, size := rune(w.text[start]), 1
 		if r >= utf8.RuneSelf {
@@ -97,6 +119,22 @@ func (w *wordReader) fill() {
 		w.pos += size
 		w.add(r, segmenter.Span{Start: start, End: w.pos})
 	}
+}
+
+// run adds the plain characters that come next. It is what most text is made of.
+func (w *wordReader) run() bool {
+	start := w.pos
+	for _, b := range w.text[start:] {
+		if b >= utf8.RuneSelf || w.plain[b] == 0 {
+			break
+		}
+		w.buf = append(w.buf, w.plain[b])
+		if w.track {
+			w.all = append(w.all, segmenter.Span{Start: w.pos, End: w.pos + 1})
+		}
+		w.pos++
+	}
+	return w.pos > start
 }
 
 // add normalizes one character of the text.
@@ -200,7 +238,7 @@ func (w *wordReader) emit(r rune, from segmenter.Span) {
 		w.put('i', from)
 		w.put(dotAbove, from)
 	case w.lowercase && k&upper != 0:
-		w.put(w.lower(r), from)
+		w.put(w.classes.lower[r], from)
 	default:
 		w.put(r, from)
 	}
@@ -211,13 +249,6 @@ const (
 	capitalIWithDot = 'İ'
 	dotAbove        = '\u0307'
 )
-
-func (w *wordReader) lower(r rune) rune {
-	if r < utf8.RuneSelf {
-		return r + 'a' - 'A'
-	}
-	return w.classes.lower[r]
-}
 
 func (w *wordReader) put(r rune, from segmenter.Span) {
 	n := len(w.buf)

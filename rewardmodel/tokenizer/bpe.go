@@ -59,30 +59,34 @@ func newByteLevel(v *vocabulary, merges []string, ignoreMerges bool, c *classes)
 	for value, symbol := range alphabet {
 		unmap[symbol] = byte(value)
 	}
-	for id, token := range v.tokens {
-		b.raw[id] = rawBytes(token, unmap)
-	}
 	if ignoreMerges {
 		b.whole = make(map[string]int32, len(v.ids))
-		for _, id := range v.ids {
-			b.whole[b.raw[id]] = id
+	}
+	for token, id := range v.ids {
+		raw, ok := rawBytes(token, unmap)
+		if !ok { // a special token, which stands for itself
+			b.raw[id] = token
+			continue
+		}
+		b.raw[id] = raw
+		if ignoreMerges {
+			b.whole[raw] = id
 		}
 	}
 	return b, nil
 }
 
-// rawBytes undoes the byte alphabet; a token outside it (an added token such as
-// one with a space) stands for itself.
-func rawBytes(token string, unmap map[string]byte) string {
+// rawBytes undoes the byte alphabet, if all characters of the token are of it.
+func rawBytes(token string, unmap map[string]byte) (string, bool) {
 	raw := make([]byte, 0, len(token))
 	for _, r := range token {
 		value, ok := unmap[string(r)]
 		if !ok {
-			return token
+			return "", false
 		}
 		raw = append(raw, value)
 	}
-	return string(raw)
+	return string(raw), true
 }
 
 func (b *byteLevel) appendIDs(dst []int32, text []byte) []int32 {

@@ -11,9 +11,10 @@ const (
 	maxCachedWord = 64 // bytes; longer words hardly repeat
 )
 
-// wordCache remembers the ids of words. It is a table in which each word has
-// one slot and the latest word stays, so that readers and writers need no lock
-// and its size is bounded: 65,536 words of at most 64 bytes and as many ids.
+// wordCache remembers the ids of words. It is a table in which each word has two
+// places, the latest in the first and the one before in the second: readers and
+// writers need no lock, and the size is bounded by 65,536 words of at most 64
+// bytes and as many ids.
 type wordCache struct {
 	seed  maphash.Seed
 	slots []atomic.Pointer[cachedWord]
@@ -34,12 +35,18 @@ func (c *wordCache) append(dst []int32, word []byte, encode func([]int32, []byte
 	if len(word) > maxCachedWord {
 		return encode(dst, word)
 	}
-	slot := &c.slots[maphash.Bytes(c.seed, word)%cacheSlots]
-	if known := slot.Load(); known != nil && known.word == string(word) {
+	i := maphash.Bytes(c.seed, word) % cacheSlots
+	first, second := &c.slots[i], &c.slots[i^1]
+	latest := first.Load()
+	if latest != nil && latest.word == string(word) {
+		return append(dst, latest.ids...)
+	}
+	if known := second.Load(); known != nil && known.word == string(word) {
 		return append(dst, known.ids...)
 	}
 	n := len(dst)
 	dst = encode(dst, word)
-	slot.Store(&cachedWord{word: string(word), ids: slices.Clone(dst[n:])})
+	second.Store(latest)
+	first.Store(&cachedWord{word: string(word), ids: slices.Clone(dst[n:])})
 	return dst
 }

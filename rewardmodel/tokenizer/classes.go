@@ -72,13 +72,14 @@ func parseClasses(text string) (*classes, error) {
 				return nil, fmt.Errorf("character table: line %q: %w", line, err)
 			}
 		}
+		k := names[fields[0]]
 		for r := low; r <= high; r += stride {
 			page := &c.pages[r/pageSize]
 			if *page == empty {
 				*page = new([pageSize]class)
 			}
-			(*page)[r%pageSize] |= names[fields[0]]
-			switch names[fields[0]] {
+			(*page)[r%pageSize] |= k
+			switch k {
 			case upper:
 				c.lower[r] = r + rune(value)
 			case combining:

@@ -19,7 +19,7 @@ func lines[T any](t testing.TB, name string) []T {
 	t.Helper()
 	file, err := os.Open(filepath.Join("testdata", name))
 	require.NoError(t, err)
-	defer file.Close()
+	defer func() { require.NoError(t, file.Close()) }()
 	unzip, err := gzip.NewReader(file)
 	require.NoError(t, err)
 	var values []T
@@ -133,6 +133,27 @@ func TestGoldenNormalizer(t *testing.T) {
 		require.NoError(t, err)
 		checkGolden(t, tok, "wordpiece_raw")
 	})
+}
+
+// TestGoldenCharacters holds a vocabulary of all characters, in which nothing is
+// unknown: it shows the offset of every character of every string.
+func TestGoldenCharacters(t *testing.T) {
+	v := newVocabulary(0)
+	for _, token := range []string{"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"} {
+		require.NoError(t, v.add(token, len(v.tokens)))
+	}
+	characters := lines[string](t, "characters.jsonl.gz")
+	for _, prefix := range []string{"", "##"} {
+		for _, character := range characters {
+			require.NoError(t, v.add(prefix+character, len(v.tokens)))
+		}
+	}
+	tok, err := build(parts{
+		vocab: v, unknown: "[UNK]", prefix: "##", maxChars: 100,
+		normalizer: normalizer{cleanText: true, chineseChars: true, stripAccents: true, lowercase: true},
+	})
+	require.NoError(t, err)
+	checkGolden(t, tok, "wordpiece_characters")
 }
 
 // TestGoldenRoberta holds the real vocabulary of RoBERTa, which is not ours to ship.

@@ -127,8 +127,7 @@ func build(p parts) (*Tokenizer, error) {
 		t.model, t.raw = b, func(id int32) string { return b.raw[id] }
 		return t, nil
 	}
-	p.normalizer.classes = c
-	w, err := newWordPiece(p.vocab, p.normalizer, p.unknown, p.prefix, p.maxChars)
+	w, err := newWordPiece(p.vocab, p.normalizer.withClasses(c), p.unknown, p.prefix, p.maxChars)
 	if err != nil {
 		return nil, err
 	}

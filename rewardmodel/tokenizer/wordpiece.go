@@ -82,7 +82,7 @@ func (w *wordPiece) encodeWord(dst []int32, word []byte) []int32 {
 }
 
 func (w *wordPiece) appendIDs(dst []int32, text []byte) []int32 {
-	words := wordReader{normalizer: w.norm, text: text}
+	words := wordReader{normalizer: &w.norm, text: text}
 	for words.next() {
 		dst = w.cache.append(dst, words.word, w.encodeWord)
 	}
@@ -90,7 +90,7 @@ func (w *wordPiece) appendIDs(dst []int32, text []byte) []int32 {
 }
 
 func (w *wordPiece) encode(text []byte) Encoding {
-	words := wordReader{normalizer: w.norm, text: text, track: true}
+	words := wordReader{normalizer: &w.norm, text: text, track: true}
 	e := Encoding{IDs: make([]int32, 0, len(text)/4+1), Offsets: make([]segmenter.Span, 0, len(text)/4+1)}
 	for words.next() {
 		n := len(e.IDs)

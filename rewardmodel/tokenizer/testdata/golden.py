@@ -1,6 +1,7 @@
 """Writes the goldens: the ids and code-point offsets of Hugging Face `tokenizers`.
 
-    python golden.py small                   trains the small vocabularies and writes all that needs no other file
+    python golden.py train                   trains the small vocabularies anew (the trainer breaks ties by chance)
+    python golden.py small                   writes the goldens of the small vocabularies
     python golden.py roberta DIR             the goldens of RoBERTa's vocab.json and merges.txt
     python golden.py minilm DIR              the goldens of the tokenizer.json of MiniLM-L6 (uncased BERT)
 
@@ -109,45 +110,55 @@ def folder(name):
     return path
 
 
+def train():
+    train_bpe(8300).model.save(folder("bpe"))
+    train_wordpiece(8000).model.save(folder("wordpiece"))
+    # As tokenizer.json, with what a checkpoint may store besides; the second is cased.
+    tok = train_bpe(1000)
+    tok.enable_truncation(16)
+    tok.enable_padding(pad_id=1, pad_token="<pad>", length=16)
+    tok.save(os.path.join(folder("bpe_json"), "tokenizer.json"))
+    tok = train_wordpiece(2500, lowercase=False)
+    tok.enable_truncation(16)
+    tok.enable_padding(pad_id=0, pad_token="[PAD]", length=16)
+    tok.save(os.path.join(folder("wordpiece_json"), "tokenizer.json"))
+
+
+def read_bpe(path):
+    return roberta_frame(roberta(models.BPE.from_file(os.path.join(path, "vocab.json"), os.path.join(path, "merges.txt"))))
+
+
 def small():
     write("strings.jsonl.gz", [data.decode("latin-1") for data in strings()])
+    golden("bpe", read_bpe(folder("bpe")))
+    for name in "bpe_json", "wordpiece_json":
+        golden(name, Tokenizer.from_file(os.path.join(HERE, name, "tokenizer.json")))
 
-    bpe = train_bpe(8300)
-    bpe.model.save(folder("bpe"))
-    golden("bpe", bpe)
-
-    wordpiece = train_wordpiece(8000)
-    wordpiece.model.save(folder("wordpiece"))
-    golden("wordpiece", wordpiece)
-
-    # The same two as tokenizer.json, with what a checkpoint may store besides, and a cased one.
-    tiny = train_bpe(1000)
-    tiny.enable_truncation(16)
-    tiny.enable_padding(pad_id=1, pad_token="<pad>", length=16)
-    tiny.save(os.path.join(folder("bpe_json"), "tokenizer.json"))
-    golden("bpe_json", tiny)
-    cased = train_wordpiece(2500, lowercase=False)
-    cased.enable_truncation(16)
-    cased.enable_padding(pad_id=0, pad_token="[PAD]", length=16)
-    cased.save(os.path.join(folder("wordpiece_json"), "tokenizer.json"))
-    golden("wordpiece_json", cased)
-
-    # Every setting of the normalizer that no checkpoint above has.
-    vocab = wordpiece.get_vocab()
+    # BERT's settings, and those of the normalizer that no checkpoint above has.
+    vocab = models.WordPiece.read_file(os.path.join(HERE, "wordpiece", "vocab.txt"))
     for name, flags in {
-        "lower_accents": dict(strip_accents=False),
-        "cased_stripped": dict(lowercase=False, strip_accents=True),
-        "raw": dict(clean_text=False, handle_chinese_chars=False),
+        "": {},
+        "_lower_accents": dict(strip_accents=False),
+        "_cased_stripped": dict(lowercase=False, strip_accents=True),
+        "_raw": dict(clean_text=False, handle_chinese_chars=False),
     }.items():
-        golden("wordpiece_" + name, bert_frame(bert(models.WordPiece(vocab, unk_token="[UNK]"), **flags)))
+        golden("wordpiece" + name, bert_frame(bert(models.WordPiece(vocab, unk_token="[UNK]"), **flags)))
+
+    # A vocabulary of all characters, in which nothing is unknown: it shows every offset.
+    lowercase = normalizers.BertNormalizer()
+    characters = sorted({c for data in strings() for c in lowercase.normalize_str(repair(data)) if not c.isspace()})
+    write("characters.jsonl.gz", characters)
+    vocab = {token: i for i, token in enumerate(BERT + characters + ["##" + c for c in characters])}
+    golden("wordpiece_characters", bert_frame(bert(models.WordPiece(vocab, unk_token="[UNK]"))))
 
 
 if __name__ == "__main__":
     what = sys.argv[1]
-    if what == "small":
+    if what == "train":
+        train()
+    elif what == "small":
         small()
     elif what == "roberta":
-        golden("roberta", roberta_frame(roberta(models.BPE.from_file(
-            os.path.join(sys.argv[2], "vocab.json"), os.path.join(sys.argv[2], "merges.txt")))))
+        golden("roberta", read_bpe(sys.argv[2]))
     elif what == "minilm":
         golden("minilm", Tokenizer.from_file(os.path.join(sys.argv[2], "tokenizer.json")))
