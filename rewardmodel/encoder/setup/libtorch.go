@@ -1,0 +1,221 @@
+package main
+
+import (
+	"debug/elf"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// libtorch describes an unpacked libtorch as far as a build needs to know it.
+type libtorch struct {
+	Dir      string   // holds include/ and lib/
+	Version  string   // such as "2.15.0", from its headers
+	Standard int      // the C++ standard that its headers ask for, such as 20
+	ABI      int      // _GLIBCXX_USE_CXX11_ABI: 1 or 0
+	CUDA     bool     // lib/libtorch_cuda.so is there
+	LinkDirs []string // folders of the libraries that it needs in turn
+	Changed  string   // size and time of libtorch_cpu.so: an upgrade in place is another libtorch
+
+	pinned bool
+}
+
+// inspect finds out about the libtorch in dir: an unpacked libtorch, the
+// "torch" folder of a site-packages, or a folder with one of them in it.
+func inspect(dir string) (libtorch, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return libtorch{}, err
+	}
+	for _, sub := range []string{"", "torch", "libtorch"} {
+		if at := filepath.Join(dir, sub); exists(filepath.Join(at, "lib", "libtorch_cpu.so")) {
+			return inspectAt(at)
+		}
+	}
+	return libtorch{}, errors.New("no lib/libtorch_cpu.so in it: give the folder of an unpacked libtorch, or <site-packages>/torch " +
+		`(python3 -c "import torch; print(torch.__path__[0])")`)
+}
+
+func inspectAt(dir string) (libtorch, error) {
+	t := libtorch{Dir: dir}
+	if err := checkPath("libtorch's folder", dir); err != nil {
+		return t, err
+	}
+	var err error
+	if t.Version, err = headerVersion(filepath.Join(dir, "include/torch")); err != nil {
+		return t, err
+	}
+	if t.Standard, err = headerStandard(filepath.Join(dir, "include/ATen/ATen.h")); err != nil {
+		return t, err
+	}
+	if t.ABI, err = libraryABI(filepath.Join(dir, "lib/libc10.so")); err != nil {
+		return t, err
+	}
+	cpu := filepath.Join(dir, "lib/libtorch_cpu.so")
+	info, err := os.Stat(cpu)
+	if err != nil {
+		return t, err
+	}
+	t.Changed = fmt.Sprint(info.Size(), " ", info.ModTime().Unix())
+	roots := []string{cpu}
+	if cuda := filepath.Join(dir, "lib/libtorch_cuda.so"); exists(cuda) {
+		t.CUDA = true
+		roots = append(roots, cuda)
+	}
+	t.LinkDirs, err = linkDirs(roots)
+	return t, err
+}
+
+func (t libtorch) cudaNote() string {
+	if t.CUDA {
+		return ", with CUDA"
+	}
+	return ""
+}
+
+// flags renders the cgo directives that compile and link against t. Every
+// path is absolute and the run path is baked in, so no environment variable
+// is needed to build or to run.
+func (t libtorch) flags() string {
+	lib := filepath.Join(t.Dir, "lib")
+	inc := filepath.Join(t.Dir, "include")
+	link := []string{"-L" + lib, "-Wl,-rpath," + lib}
+	for _, dir := range t.LinkDirs {
+		link = append(link, "-Wl,-rpath-link,"+dir)
+	}
+	// Nothing calls libtorch_cuda by name: without --no-as-needed the linker drops it.
+	link = append(link, "-Wl,--no-as-needed", "-ltorch_cpu", "-lc10")
+	if t.CUDA {
+		link = append(link, "-ltorch_cuda", "-lc10_cuda")
+	}
+	link = append(link, "-Wl,--as-needed", "-lstdc++")
+	return strings.Join([]string{
+		// The wrappers are thin glue. Measured on torch_api.cpp: -O0 27 s and 6.8 MB,
+		// -O1 40 s and 3.7 MB, -O2 53 s and 4.3 MB, with no difference at run time
+		// between -O1 and -O2; debug information would add most of the time again.
+		"// #cgo CFLAGS: -O1 -g0 -w",
+		fmt.Sprintf("// #cgo CXXFLAGS: -std=c++%d -D_GLIBCXX_USE_CXX11_ABI=%d -O1 -g0 -w", t.Standard, t.ABI),
+		fmt.Sprintf("// #cgo CXXFLAGS: -I%s -I%s/torch/csrc/api/include", inc, inc),
+		"// #cgo LDFLAGS: " + strings.Join(link, " "),
+	}, "\n")
+}
+
+var versionMacro = regexp.MustCompile(`(?m)^#define TORCH_VERSION_(MAJOR|MINOR|PATCH) (\d+)`)
+
+// headerVersion reads the version macros, which moved from one header to another.
+func headerVersion(dir string) (string, error) {
+	for _, file := range []string{"headeronly/version.h", "csrc/api/include/torch/version.h"} {
+		text, err := os.ReadFile(filepath.Join(dir, file))
+		if err != nil {
+			continue
+		}
+		if m := versionMacro.FindAllSubmatch(text, -1); len(m) == 3 {
+			return fmt.Sprintf("%s.%s.%s", m[0][2], m[1][2], m[2][2]), nil
+		}
+	}
+	return "", fmt.Errorf("no TORCH_VERSION in the headers below %s: the C++ headers must lie beside lib", dir)
+}
+
+var standardError = regexp.MustCompile(`#error C\+\+(\d\d) or later`)
+
+// headerStandard reads the C++ standard that ATen.h demands; headers that name none want C++17 or less.
+func headerStandard(file string) (int, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return 0, fmt.Errorf("its headers are missing: %w", err)
+	}
+	m := standardError.FindSubmatch(text)
+	if m == nil {
+		return 17, nil
+	}
+	standard, err := strconv.Atoi(string(m[1]))
+	return max(standard, 17), err
+}
+
+// libraryABI tells the std::string of libc10's own functions: 1 for the C++11
+// one, 0 for its predecessor.
+func libraryABI(file string) (int, error) {
+	f, err := elf.Open(file)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", file, err)
+	}
+	defer f.Close()
+	symbols, err := f.DynamicSymbols()
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", file, err)
+	}
+	for _, s := range symbols {
+		// c10::Error's constructors take strings in every version.
+		if strings.HasPrefix(s.Name, "_ZN3c105ErrorC1") {
+			if strings.Contains(s.Name, "__cxx11") {
+				return 1, nil
+			}
+			if strings.Contains(s.Name, "Ss") {
+				return 0, nil
+			}
+		}
+	}
+	return 0, fmt.Errorf("%s: no constructor of c10::Error that takes a string, which would tell the C++ ABI", file)
+}
+
+// linkDirs follows what the libraries need through their run paths, as the
+// loader will, and returns the folders found, for the linker. What it does not
+// find is the system's.
+func linkDirs(files []string) ([]string, error) {
+	var dirs []string
+	seen := make(map[string]bool)
+	for i := 0; i < len(files); i++ {
+		dir := filepath.Dir(files[i])
+		if !slices.Contains(dirs, dir) {
+			dirs = append(dirs, dir)
+		}
+		names, search, err := dynamic(files[i])
+		if err != nil {
+			return nil, err
+		}
+		search = append(search, dir)
+		for _, name := range names {
+			at := slices.IndexFunc(search, func(dir string) bool { return exists(filepath.Join(dir, name)) })
+			if at < 0 || seen[name] {
+				continue
+			}
+			seen[name] = true
+			files = append(files, filepath.Join(search[at], name))
+		}
+	}
+	return dirs, nil
+}
+
+// dynamic reads the names that an ELF file needs and its run path.
+func dynamic(file string) (names, search []string, err error) {
+	f, err := elf.Open(file)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", file, err)
+	}
+	defer f.Close()
+	if names, err = f.DynString(elf.DT_NEEDED); err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", file, err)
+	}
+	for _, tag := range []elf.DynTag{elf.DT_RPATH, elf.DT_RUNPATH} {
+		paths, err := f.DynString(tag)
+		if err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", file, err)
+		}
+		for _, path := range paths {
+			for dir := range strings.SplitSeq(path, ":") {
+				search = append(search, filepath.Clean(strings.ReplaceAll(dir, "$ORIGIN", filepath.Dir(file))))
+			}
+		}
+	}
+	return names, search, nil
+}
+
+func exists(file string) bool {
+	_, err := os.Stat(file)
+	return err == nil
+}
