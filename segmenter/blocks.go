@@ -22,6 +22,11 @@ func (s *scanner) blocks() {
 	inList, inTable, afterBlank := false, false, true
 	quote, prose := 0, 0 // prose: where indented lines are known to be no code
 	for at := 0; at < len(s.text); {
+		if s.text[at] == '\n' && quote == 0 {
+			s.flush()
+			at, inTable, afterBlank = at+1, false, true
+			continue
+		}
 		l := s.lineAt(at)
 		at = l.next
 		content := s.text[l.text:l.end]
@@ -144,6 +149,9 @@ func (s *scanner) rule(l line, content string) {
 // flush cuts the paragraph gathered so far into sentences and clears it. A
 // line break inside it ends an utterance, unless an editor wrapped the line.
 func (s *scanner) flush() {
+	if len(s.para) == 0 {
+		return
+	}
 	w := s.wrapOf(s.para)
 	for first := 0; first < len(s.para); {
 		last := first

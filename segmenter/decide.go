@@ -107,7 +107,7 @@ func (s *scanner) periodEnds(from int, st stop, r right) bool {
 		return false
 	}
 	capital := startsUpper(w)
-	switch s.role(w, capital) {
+	switch s.role(w, st.start-len(w), capital) {
 	case title:
 		return !small && !digit && w == "St" && s.starts(r)
 	case lead:
@@ -119,7 +119,7 @@ func (s *scanner) periodEnds(from int, st stop, r right) bool {
 	case trail, place:
 		return !small && !digit && (s.starts(r) || w == "etc" || w == "ect")
 	case clock:
-		return !small && s.starts(r)
+		return !small && !digit && !s.timeWord(r)
 	}
 	if small {
 		return len(w) > 1 && !strings.Contains(w, ".") && (hasVowel(w) || isDigit(w[0]) && len(w) > 2)
@@ -127,9 +127,15 @@ func (s *scanner) periodEnds(from int, st stop, r right) bool {
 	return true
 }
 
-// role looks w up and adds the abbreviations that have a form, not a list:
+// role looks up w, the word at text[at:], and adds the abbreviations that have a form, not a list:
 // initials and dotted acronyms.
-func (s *scanner) role(w string, capital bool) role {
+func (s *scanner) role(w string, at int, capital bool) role {
+	if at > 0 && strings.IndexByte("/=!?&#%@_:+~", s.text[at-1]) >= 0 {
+		return ordinary // the end of an address or an expression
+	}
+	if capital && len(w) == 1 {
+		return trail
+	}
 	low := lower(w)
 	if r, ok := abbreviations[string(low.buf[:low.n])]; ok && low.n > 0 {
 		if (r == date || r == place) && !capital {
@@ -188,6 +194,13 @@ func (s *scanner) starts(r right) bool {
 	return low.in(starters)
 }
 
+// timeWord tells whether a day, a month or a time zone comes next.
+func (s *scanner) timeWord(r right) bool {
+	w := s.wordAt(r.word, r.end)
+	low := lower(w)
+	return low.in(timeWords) || len(w) > 1 && w == strings.ToUpper(w)
+}
+
 // speaker tells whether a speaker and a verb of speech come next, which belong
 // to the direct speech before them.
 func (s *scanner) speaker(r right) bool {
@@ -217,7 +230,10 @@ func (s *scanner) wordBefore(from, stop int) string {
 		}
 		i -= n
 	}
-	return strings.TrimLeft(s.text[i:stop], ".'’-")
+	for i < stop && strings.IndexByte(".'-", s.text[i]) >= 0 {
+		i++
+	}
+	return strings.TrimPrefix(s.text[i:stop], "’")
 }
 
 // wordAt returns the letters and digits from text[i:].
@@ -237,17 +253,18 @@ func wordRune(r rune) bool {
 	return unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r) || r == '\'' || r == '’' || r == '-'
 }
 
-// hasWord tells whether a letter or digit stands just before the stop or soon
-// before it, so that dots at the start of a sentence do not end it.
+// hasWord tells whether a letter or digit stands close before the stop, so
+// that dots at the start of a sentence do not end it.
 func (s *scanner) hasWord(from, stop int) bool {
-	for i := stop; i > from && stop-i <= longestWord; {
+	const near = 16 // bytes
+	for i := stop; i > from && stop-i <= near; {
 		r, n := utf8.DecodeLastRuneInString(s.text[from:i])
 		if unicode.IsLetter(r) || unicode.IsDigit(r) {
 			return true
 		}
 		i -= n
 	}
-	return stop-from > longestWord
+	return stop-from > near
 }
 
 // glued decides for a stop with no white space after it.

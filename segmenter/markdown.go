@@ -41,13 +41,24 @@ func (s *scanner) verbatim(l line, content string) (end int, ok bool) {
 
 // fenceOf returns the fence that opens at the start of a line, or "".
 func fenceOf(content string) string {
-	for _, c := range []string{"`", "~"} {
-		n := len(content) - len(strings.TrimLeft(content, c))
-		if n >= 3 && !(c == "`" && strings.Contains(content[n:], c)) {
-			return content[:n]
-		}
+	c := content[0]
+	if c != '`' && c != '~' {
+		return ""
 	}
-	return ""
+	n := leading(content, c)
+	if n < 3 || c == '`' && strings.Contains(content[n:], "`") {
+		return ""
+	}
+	return content[:n]
+}
+
+// leading returns how often c stands at the start of s.
+func leading(s string, c byte) int {
+	n := 0
+	for n < len(s) && s[n] == c {
+		n++
+	}
+	return n
 }
 
 func closesFence(content, fence string) bool {
@@ -94,9 +105,8 @@ func codeLike(content string) bool {
 
 // heading matches an ATX heading.
 func heading(content string) bool {
-	text := strings.TrimLeft(content, "#")
-	n := len(content) - len(text)
-	return 1 <= n && n <= 6 && (text == "" || text[0] == ' ' || text[0] == '\t')
+	n := leading(content, '#')
+	return 1 <= n && n <= 6 && (n == len(content) || content[n] == ' ' || content[n] == '\t')
 }
 
 // ruling matches a line of at least two rulings and nothing else: ---, * * *.
@@ -140,9 +150,8 @@ func (s *scanner) tableLine(l line, content string, inTable bool) bool {
 // with its white space and task box, or 0.
 func listMarker(content string) int {
 	n := 0
-	r, size := utf8.DecodeRuneInString(content)
-	switch {
-	case strings.ContainsRune("-*+•‣◦▪▫●○·–—―✓✔✗✘→►➤", r):
+	switch r, size := utf8.DecodeRuneInString(content); r {
+	case '-', '*', '+', '•', '‣', '◦', '▪', '▫', '●', '○', '·', '–', '—', '―', '✓', '✔', '✗', '✘', '→', '►', '➤':
 		n = size
 	default:
 		n = enumeration(content)
@@ -196,7 +205,10 @@ func enumeration(content string) int {
 // "<nick>", "[10:15] Ann:".
 func turn(content string) bool {
 	const longest = 40 // bytes
-	rest := strings.TrimLeft(content[:min(len(content), longest)], "*_")
+	rest := content[:min(len(content), longest)]
+	for rest != "" && (rest[0] == '*' || rest[0] == '_') {
+		rest = rest[1:]
+	}
 	if rest == "" {
 		return false
 	}

@@ -49,6 +49,10 @@ var starters = set(`the a an this that these those it its he she they we you i h
 	der die das ein eine er sie es wir ich und aber le les un une il elle nous vous je et mais
 	el los las una ella yo nosotros pero y`)
 
+// timeWords follow a time of day without ending its sentence.
+var timeWords = set(`monday tuesday wednesday thursday friday saturday sunday january february march april
+	may june july august september october november december eastern pacific central mountain greenwich`)
+
 // speechVerbs follow direct speech and its speaker.
 var speechVerbs = set(`said says say asked asks replied replies answered added shouted cried whispered
 	exclaimed explained told wrote continued insisted muttered yelled called`)

@@ -37,7 +37,7 @@ func (s *scanner) wrapOf(lines []line) wrap {
 		w.filled = w.filled && w.full(i)
 	}
 	first, _ := utf8.DecodeRuneInString(s.text[lines[0].body:])
-	w.small = unicode.IsLower(first)
+	w.small = unicode.IsLower(first) && lines[0].body == lines[0].text // list items often start small
 	return w
 }
 
