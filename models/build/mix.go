@@ -26,12 +26,14 @@ type made struct {
 
 // mixer builds bags from a corpus.
 type mixer struct {
-	rng      *rand.Rand
-	compose  *composer
-	normal   map[string][]item // by source
-	violate  map[string][]item
-	bags     []made
-	perLabel map[string]int // bags so far, by source and label; numbers the ids
+	rng       *rand.Rand
+	compose   *composer
+	normal    map[string][]item // by source
+	violate   map[string][]item
+	briefGood map[string][]string // texts of normal that can stand among others, by source
+	briefBad  map[string][]string
+	bags      []made
+	perLabel  map[string]int // bags so far, by source and label; numbers the ids
 }
 
 // mix returns the training bags, shuffled. Half of the bags of every instance
@@ -44,10 +46,15 @@ func mix(c corpus, seed uint64) ([]made, error) {
 	}
 	m := &mixer{
 		rng: rng, compose: compose,
-		normal: map[string][]item{}, violate: map[string][]item{}, perLabel: map[string]int{},
+		normal: map[string][]item{}, violate: map[string][]item{},
+		briefGood: map[string][]string{}, briefBad: map[string][]string{}, perLabel: map[string]int{},
 	}
 	m.sort(c)
 	for _, source := range []string{toxicSpans, diaSafety, convAbuse, hateOffensive} {
+		m.briefGood[source], m.briefBad[source] = brief(m.normal[source]), brief(m.violate[source])
+		if len(m.briefBad[source]) == 0 || len(m.briefGood[source]) == 0 && source != toxicSpans {
+			return nil, fmt.Errorf("%s has no short texts of both labels; is the set whole?", source)
+		}
 		for _, it := range m.violate[source] {
 			m.add(source, it.label, it.text)
 		}
@@ -120,9 +127,9 @@ func (m *mixer) plant() {
 	case p > 0.45:
 		source = diaSafety
 	}
-	bad, good := m.short(m.violate[source]), ""
-	if normals := m.normal[source]; len(normals) > 0 {
-		good = m.short(normals)
+	bad, good := m.compose.pick(m.briefBad[source]), ""
+	if normals := m.briefGood[source]; len(normals) > 0 {
+		good = m.compose.pick(normals)
 	} else { // comments without toxicity are not in that set
 		good = strings.Join(m.compose.comment(1+m.rng.IntN(2)), " ")
 	}
@@ -139,21 +146,21 @@ func (m *mixer) plant() {
 
 // blunt are the categories of DiaSafety whose unsafe responses are so without
 // their context: what one utterance says, not what it fails to say.
-var blunt = []string{"Offending User", "Biased Opinion", ""}
+var blunt = []string{"Offending User", "Biased Opinion"}
 
-// short returns the text of a random item of at most two utterances that needs
-// no context.
-func (m *mixer) short(items []item) string {
-	for {
-		it := items[m.rng.IntN(len(items))]
-		b := bag.Bag{Response: it.text}
-		if it.source == diaSafety && !slices.Contains(blunt, it.kind) {
+// brief returns the texts of the items that can stand among others: at most two
+// utterances that need no context.
+func brief(items []item) []string {
+	var out []string
+	for _, it := range items {
+		if it.source == diaSafety && it.kind != "" && !slices.Contains(blunt, it.kind) {
 			continue
 		}
-		if len(b.Segments(0, nil)) <= 2 {
-			return it.text
+		if n := len(bag.Bag{Response: it.text}.Segments(0, nil)); n == 1 || n == 2 {
+			out = append(out, it.text)
 		}
 	}
+	return out
 }
 
 // hosts returns n normal parts: an assistant's answer, or a mixture.
@@ -163,7 +170,7 @@ func (m *mixer) hosts(n int, assisted bool) []string {
 	}
 	parts := m.compose.comment((n + 1) / 2)
 	for len(parts) < n {
-		parts = append(parts, m.short(m.normal[m.anySource()]))
+		parts = append(parts, m.compose.pick(m.briefGood[m.anySource()]))
 	}
 	m.rng.Shuffle(n, func(i, j int) { parts[i], parts[j] = parts[j], parts[i] })
 	return parts
