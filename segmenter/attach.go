@@ -119,11 +119,12 @@ func emoticon(s string) int {
 // emoji matches pictographs with their joiners and modifiers.
 func emoji(s string) int {
 	n := 0
-	for i, r := range s {
-		if !unicode.Is(unicode.So, r) && !unicode.Is(unicode.Sk, r) && r != 0x200D && r != 0xFE0F {
+	for n < len(s) {
+		r, size := utf8.DecodeRuneInString(s[n:])
+		if r == utf8.RuneError || !unicode.Is(unicode.So, r) && !unicode.Is(unicode.Sk, r) && r != 0x200D && r != 0xFE0F {
 			break
 		}
-		n = i + utf8.RuneLen(r)
+		n += size
 	}
 	return n
 }

@@ -24,10 +24,33 @@ func (s *scanner) cut(from int, st stop, end int) int {
 	if next = s.skipSpace(cut, end); next == end {
 		return 0
 	}
-	if s.ends(from, st, s.rightOf(next, end)) {
+	if s.ends(from, st, s.rightOf(next, end)) && !s.insideSpeech(from, st, end) {
 		return cut
 	}
 	return 0
+}
+
+// insideSpeech tells whether "!" or "?" stands in direct speech that the
+// sentence both leads into and goes on after: He cried "Stop! Thief!" and ran.
+func (s *scanner) insideSpeech(from int, st stop, end int) bool {
+	const behind, ahead = 200, 80 // bytes
+	if st.class != exclaim || st.after > st.end || st.start-from > behind {
+		return false
+	}
+	before := s.text[s.skipSpace(from, st.start):st.start]
+	open, mark := strings.LastIndex(before, "“"), "”"
+	if open < 0 {
+		open, mark = strings.LastIndexByte(before, '"'), `"`
+		if strings.Count(before, mark)%2 == 0 {
+			return false
+		}
+	}
+	if open <= 0 || strings.Contains(before[open+1:], mark) {
+		return false
+	}
+	_, rest, _ := strings.Cut(s.text[st.after:min(end, st.after+ahead)], mark)
+	next, _ := utf8.DecodeRuneInString(strings.TrimPrefix(rest, " "))
+	return unicode.IsLower(next)
 }
 
 // right describes the text after a stop and white space.

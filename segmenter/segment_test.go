@@ -39,6 +39,7 @@ var cases = []struct{ name, text string }{
 	{"quotes", `He said "no."¦ She left.`},
 	{"curly quotes", "“Really?”¦ Yes."},
 	{"speech", `"Why?" she asked.¦ "Stop!" Tom said.¦ He ran.`},
+	{"speech inside", `He cried "Stop! Thief!" and ran.¦ He cried "Stop! Thief!"¦ Then he ran.`},
 	{"brackets", "(It was late.)¦ We slept (badly).¦ Day came."},
 	{"emphasis", "**Is it safe?**¦ Yes.¦ *Very.*¦ Go."},
 	{"references", "It grew.[1][2]¦ It fell. [3]¦ Notes.²¦ End."},

@@ -27,7 +27,7 @@ var abbreviations = table(map[role]string{
 	lead: `e.g eg i.e ie cf vs v viz ca c approx esp incl excl resp aka a.k.a f.k.a w.r.t nee née
 		z.b d.h u.a bzw vgl ggf sog evtl p.ej p.ex p.s ps n.b nb attn ibid op.cit voc trans encl feat i.d`,
 	number: `no nos nr núm num art arts fig figs eq eqs sec secs sect ch chap chaps vol vols p pp par para pt pts
-		ed eds ext tel app ver rel pág págs pag abb abs kap bd tab ref refs ex lot rm apt ln tbl`,
+		ed eds ext tel app ver rel pág págs pag abb abs kap bd tab ref refs ex lot rm apt ln tbl chr max min`,
 	date: `jan feb mar apr jun jul aug sep sept oct nov dec mon tue tues wed thu thur thurs fri sat sun`,
 	trail: `inc ltd co corp cos llc plc pty pvt bros assn dept div etc ect et.al al jr sr esq ave blvd rd hwy bldg
 		sq ph.d phd m.sc b.sc m.a b.a m.d d.c gmbh usw tsp tbsp yrs yr hrs hr lbs lb oz intl natl govt mfg dpt`,
