@@ -7,9 +7,9 @@ import (
 	"github.com/maypok86/otter/v2"
 )
 
-// cacheEntryBytes is what one entry costs, measured with a full cache: the key,
-// the margin, the node and its place in the table.
-const cacheEntryBytes = 128
+// cacheEntryBytes is what one entry costs: the key, the margin, the node and its
+// place in the table. TestCacheBytes measures 89 in a full cache.
+const cacheEntryBytes = 96
 
 // key stands for the text of an instance: 128 bits of a hash whose seeds are
 // drawn anew for each scorer, so that no client can aim at a collision.

@@ -77,7 +77,8 @@ func (d *decoder) items() ([]Item, error) {
 		if err := d.object(d.itemMember(&it)); err != nil {
 			return err
 		}
-		if err := it.validate(d.path()); err != nil {
+		if err := it.validate(); err != nil {
+			err.Field = d.path()
 			return err
 		}
 		items = append(items, it)

@@ -36,11 +36,14 @@ func (s *Scorer) prepare(ctx context.Context, req Request) (*job, []bag, error) 
 	p := preparation{Scorer: s, job: newJob(), seen: make(map[key]int)}
 	bags := make([]bag, len(req.Responses))
 	for i, item := range req.Responses {
-		if err := ctx.Err(); err != nil {
+		if err := leftEarly(ctx); err != nil {
 			return nil, nil, err
 		}
 		bags[i] = s.segment(item, req.Options)
 		for k := range bags[i].utterances {
+			if err := leftEarly(ctx); err != nil {
+				return nil, nil, err
+			}
 			u := &bags[i].utterances[k]
 			u.unique = p.add(u.String())
 		}

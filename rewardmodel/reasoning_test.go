@@ -75,7 +75,7 @@ func TestAnswerPartsIsLinear(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads megabytes")
 	}
-	const size = 4 << 20
+	const size = 1 << 20
 	var fences, ticks strings.Builder
 	for n := 3; fences.Len() < size; n++ {
 		fences.WriteString(strings.Repeat("`", 3+n%40) + "x\n" + strings.Repeat("~", 3+n%40) + "x\n")

@@ -161,13 +161,14 @@ func (o Options) withDefaults() Options {
 // Validate reports whether exactly one of Response, Messages and Instances is
 // set, as an *InputError.
 func (it Item) Validate() error {
-	if err := it.validate(""); err != nil {
+	if err := it.validate(); err != nil {
 		return err
 	}
 	return nil
 }
 
-func (it Item) validate(field string) *InputError {
+// validate leaves it to the caller to say which item it is.
+func (it Item) validate() *InputError {
 	var given []string
 	if it.Response != nil {
 		given = append(given, "response")
@@ -183,9 +184,9 @@ func (it Item) validate(field string) *InputError {
 	case 1:
 		return nil
 	case 0:
-		return invalid(field, "there is nothing to score; %s", fix)
+		return invalid("", "there is nothing to score; %s", fix)
 	default:
-		return invalid(field, "%s are all given; %s", strings.Join(given, " and "), fix)
+		return invalid("", "%s are given together; %s", strings.Join(given, " and "), fix)
 	}
 }
 
@@ -195,7 +196,8 @@ func (r Request) Validate() error {
 		return &InputError{Kind: KindUnprocessable, Field: "responses", Message: "the list is empty; send at least one response"}
 	}
 	for i, it := range r.Responses {
-		if err := it.validate(fmt.Sprintf("responses[%d]", i)); err != nil {
+		if err := it.validate(); err != nil {
+			err.Field = fmt.Sprintf("responses[%d]", i)
 			return err
 		}
 	}

@@ -53,8 +53,16 @@ func (s *Scorer) compute(ctx context.Context, work *job) error {
 		s.mu.Lock()
 		s.remove(work)
 		s.mu.Unlock()
-		return fmt.Errorf("the caller left before the answer: %w", ctx.Err())
+		return leftEarly(ctx)
 	}
+}
+
+// leftEarly is nil while the caller waits.
+func leftEarly(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("the caller left before the answer: %w", err)
+	}
+	return nil
 }
 
 func (s *Scorer) remove(work *job) {

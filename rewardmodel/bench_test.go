@@ -1,0 +1,77 @@
+package rewardmodel
+
+import (
+	"bytes"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+func BenchmarkDecodeRequest(b *testing.B) {
+	text := strings.Repeat("A sentence of some words, no more. ", 40)
+	body := bytes.TrimSuffix(bytes.Repeat([]byte(`{"id":"a","response":"`+text+`"},`), 512), []byte(","))
+	body = append(append([]byte(`{"responses":[`), body...), "]}"...)
+	b.SetBytes(int64(len(body)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := DecodeRequest(body, Limits{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// What the scorer costs beside the model: 512 responses of 10 sentences.
+func BenchmarkScore(b *testing.B) {
+	for _, cacheBytes := range []int64{0, 64 << 20} {
+		b.Run(fmt.Sprintf("cache %d", cacheBytes), func(b *testing.B) {
+			s := newScorer(b, ScorerConfig{CacheBytes: cacheBytes}, modelFunc(func(batch [][]int32) ([]float32, error) {
+				return make([]float32, len(batch)), nil
+			}))
+			var texts []string
+			size := 0
+			for i := range 512 {
+				var text strings.Builder
+				for k := range 10 {
+					fmt.Fprintf(&text, "This is sentence %d of the response %d and it says little. ", k, i)
+				}
+				texts = append(texts, text.String())
+				size += text.Len()
+			}
+			req := responses(texts...)
+			b.SetBytes(int64(size))
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := s.Score(b.Context(), req); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// The cache stays within its bytes, give or take what the runtime rounds up.
+func TestCacheBytes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("fills the cache")
+	}
+	const bound = 4 << 20
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	c, err := newCache(bound)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 2 * bound / cacheEntryBytes {
+		c.put(c.key(fmt.Sprint("instance ", i)), 1)
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	used := int64(after.HeapAlloc) - int64(before.HeapAlloc)
+	t.Logf("%d entries, %.0f bytes each", c.margins.EstimatedSize(), float64(used)/float64(c.margins.EstimatedSize()))
+	if used > bound*5/4 {
+		t.Errorf("the cache holds %d bytes of %d", used, bound)
+	}
+	runtime.KeepAlive(c)
+}
