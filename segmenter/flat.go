@@ -13,7 +13,11 @@ import (
 // layout looks at the mark text[i], which is no stop. It returns the ends of
 // up to two utterances, 0 for none, and where to look on.
 func (s *scanner) layout(from, start, i, end int) (before, after, next int) {
-	if s.text[i] != ':' && s.text[i] != ';' {
+	switch s.text[i] {
+	case ':', ';':
+	case '<':
+		return s.tag(i, end)
+	default:
 		return s.inlineRuling(from, i, end)
 	}
 	switch {
@@ -29,6 +33,31 @@ func (s *scanner) layout(from, start, i, end int) (before, after, next int) {
 		return s.field(from, start, i, end)
 	}
 	return 0, 0, i + 1
+}
+
+// blockTags are the HTML elements that begin and end a line of their own.
+var blockTags = set(`p br li ul ol div tr table blockquote hr h1 h2 h3 h4 h5 h6`)
+
+// tag cuts before an opening tag of a block and after a closing one.
+func (s *scanner) tag(i, end int) (before, after, next int) {
+	name := i + 1
+	closing := name < end && s.text[name] == '/'
+	if closing {
+		name++
+	}
+	w := s.wordAt(name, end)
+	low := lower(w)
+	at := name + len(w)
+	if !low.in(blockTags) || at == end || strings.IndexByte("> /", s.text[at]) < 0 {
+		return 0, 0, i + 1
+	}
+	if !closing && w != "br" && w != "hr" {
+		return i, 0, at
+	}
+	if n := strings.IndexByte(s.text[at:min(end, at+4)], '>'); n >= 0 {
+		return 0, at + n + 1, at + n + 1
+	}
+	return 0, 0, at
 }
 
 // inlineRuling cuts around "*****" and the like between spaces.

@@ -15,7 +15,7 @@ const (
 // of every stop, the backtick of inline code and what layout looks at. All
 // other text is skipped at the cost of one table look-up per byte.
 var marks = func() (t [256]bool) {
-	for _, c := range []byte(".!?:;`*=_-~#") {
+	for _, c := range []byte(".!?:;`*=_-~#<") {
 		t[c] = true
 	}
 	// First bytes of the UTF-8 forms of the stops in stopRune.
