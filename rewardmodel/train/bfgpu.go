@@ -63,10 +63,7 @@ func (m BFGPU) Steps(e *Epoch) int {
 
 // Epoch runs the weighted loss over all instances and then, with PseudoLabels, the plain loss over the pseudo labels.
 func (m BFGPU) Epoch(e *Epoch) error {
-	scores := make([][]float64, len(e.Data.Bags))
-	for i, b := range e.Data.Bags {
-		scores[i] = make([]float64, len(b.Instances))
-	}
+	scores := e.blankScores()
 	e.stage("bfgpu")
 	for _, batch := range m.batches(e, e.RNG) {
 		loss := m.loss(e, batch)
@@ -84,7 +81,7 @@ func (m BFGPU) Epoch(e *Epoch) error {
 		return nil
 	}
 	if !m.RecordDuring {
-		if err := e.score(scores); err != nil {
+		if err := e.score(e.violating, scores); err != nil {
 			return err
 		}
 	}

@@ -1,8 +1,10 @@
 package train
 
 import (
+	"cmp"
 	"context"
 	"math/rand/v2"
+	"slices"
 )
 
 // Method plans the epochs of a way to train.
@@ -80,27 +82,50 @@ func (e *Epoch) step(batch []ref, loss Loss) error {
 	return nil
 }
 
-// score fills scores[bag][instance] of the violating bags with margins in evaluation mode.
-func (e *Epoch) score(scores [][]float64) error {
-	for _, bag := range e.violating {
+// scoringBatch is how many instances are scored at once.
+const scoringBatch = 256
+
+// score fills scores[bag][instance] of the given bags with margins in evaluation mode. Instances of like length go
+// together, which libtorch computes fastest.
+func (e *Epoch) score(bags []int, scores [][]float64) error {
+	var all []ref
+	for _, bag := range bags {
+		for k := range e.Data.Bags[bag].Instances {
+			all = append(all, ref{bag, k})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b ref) int { return cmp.Compare(len(e.sequence(a)), len(e.sequence(b))) })
+	for _, part := range split(len(all), scoringBatch) {
 		if err := e.ctx.Err(); err != nil {
 			return err
 		}
-		logits, err := e.learner.Logits(e.Data.Bags[bag].Instances)
+		batch := all[part.start:part.end]
+		logits, err := e.learner.Logits(e.sequences(batch))
 		if err != nil {
 			return err
 		}
-		for k, z := range logits {
-			scores[bag][k] = margin(z)
+		for i, r := range batch {
+			scores[r.bag][r.instance] = margin(logits[i])
 		}
 	}
 	return nil
 }
 
+// blankScores is a slot for the score of each instance of each bag.
+func (e *Epoch) blankScores() [][]float64 {
+	scores := make([][]float64, len(e.Data.Bags))
+	for i, b := range e.Data.Bags {
+		scores[i] = make([]float64, len(b.Instances))
+	}
+	return scores
+}
+
+func (e *Epoch) sequence(r ref) []int32 { return e.Data.Bags[r.bag].Instances[r.instance] }
+
 func (e *Epoch) sequences(batch []ref) [][]int32 {
 	seqs := make([][]int32, len(batch))
 	for i, r := range batch {
-		seqs[i] = e.Data.Bags[r.bag].Instances[r.instance]
+		seqs[i] = e.sequence(r)
 	}
 	return seqs
 }

@@ -80,7 +80,7 @@ func Run(ctx context.Context, learner Learner, data *Data, cfg Config) (Result, 
 		}
 	}
 	micro, macro := cfg.sigmas(data)
-	thresholds, err := cfg.Threshold.fit(ctx, e, micro, macro)
+	thresholds, err := cfg.Threshold.fit(e, micro, macro)
 	if err != nil {
 		return Result{}, err
 	}

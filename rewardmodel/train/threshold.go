@@ -2,7 +2,6 @@ package train
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"slices"
 
@@ -27,24 +26,21 @@ type Thresholds map[rewardmodel.Aggregate]float64
 
 // fit scores every training bag and places the thresholds: that of the maximum as kind says; that of any other
 // aggregate so that as many training bags exceed it as are labelled violations.
-func (kind Threshold) fit(ctx context.Context, e *Epoch, micro, macro float64) (Thresholds, error) {
+func (kind Threshold) fit(e *Epoch, micro, macro float64) (Thresholds, error) {
+	scores := e.blankScores()
+	if err := e.score(slices.Concat(e.violating, e.compliant), scores); err != nil {
+		return nil, err
+	}
 	var unlabelled, all []float64
 	bags := map[rewardmodel.Aggregate][]float64{}
-	for _, b := range e.Data.Bags {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		logits, err := e.learner.Logits(b.Instances)
-		if err != nil {
-			return nil, err
-		}
-		margins := make([]float32, len(logits))
-		for i, z := range logits {
-			margins[i] = float32(margin(z))
-			all = append(all, sigmoid(margin(z)))
-		}
-		if b.Violation {
-			unlabelled = append(unlabelled, all[len(all)-len(logits):]...)
+	for i, b := range e.Data.Bags {
+		margins := make([]float32, len(scores[i]))
+		for k, m := range scores[i] {
+			margins[k] = float32(m)
+			all = append(all, sigmoid(m))
+			if b.Violation {
+				unlabelled = append(unlabelled, sigmoid(m))
+			}
 		}
 		for _, a := range rewardmodel.Aggregates() {
 			bags[a] = append(bags[a], a.Violation(margins, rewardmodel.DefaultTopK))
