@@ -3,7 +3,6 @@ package queue
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -75,9 +74,10 @@ func (c ConnConfig) dial(ctx context.Context, log zerolog.Logger) (*nats.Conn, e
 // yet, as when pods start in any order.
 func transient(err error) bool {
 	var network *net.OpError
-	var refusal tls.AlertError // arrives inside a network error
-	return errors.Is(err, nats.ErrNoServers) || errors.Is(err, nats.ErrTimeout) ||
-		errors.As(err, &network) && !errors.As(err, &refusal)
+	if errors.As(err, &network) && network.Op == "remote error" || errors.Is(err, nats.ErrTLS) {
+		return false // a TLS alert: we are there, and not wanted
+	}
+	return errors.Is(err, nats.ErrNoServers) || errors.Is(err, nats.ErrTimeout) || network != nil
 }
 
 func (c ConnConfig) options(log zerolog.Logger) ([]nats.Option, error) {

@@ -24,6 +24,7 @@ func startServer(t testing.TB, cfg ServerConfig) *Server {
 func address(s *Server) string { return strings.TrimPrefix(s.URL(), "nats://") }
 
 func TestTakenPort(t *testing.T) {
+	t.Parallel()
 	first := startServer(t, ServerConfig{Listen: "127.0.0.1:-1", DataDir: t.TempDir()})
 	dir := t.TempDir()
 	_, err := StartEmbedded(ServerConfig{Listen: address(first), DataDir: dir}, zerolog.Nop())
@@ -33,6 +34,7 @@ func TestTakenPort(t *testing.T) {
 }
 
 func TestLockedDataDir(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	first := startServer(t, ServerConfig{Listen: "127.0.0.1:0", DataDir: dir})
 	_, err := StartEmbedded(ServerConfig{Listen: "127.0.0.1:0", DataDir: dir}, zerolog.Nop())
@@ -43,6 +45,7 @@ func TestLockedDataDir(t *testing.T) {
 }
 
 func TestBadServerSettings(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	for name, tc := range map[string]struct {
@@ -65,6 +68,7 @@ func TestBadServerSettings(t *testing.T) {
 }
 
 func TestTokenOfTheEmbeddedServer(t *testing.T) {
+	t.Parallel()
 	s := startServer(t, ServerConfig{Listen: "127.0.0.1:0", DataDir: t.TempDir(), Token: "secret"})
 	_, err := nats.Connect(s.URL())
 	require.ErrorIs(t, err, nats.ErrAuthorization)
@@ -79,6 +83,7 @@ func TestTokenOfTheEmbeddedServer(t *testing.T) {
 }
 
 func TestDamagedStoreIsAnErrorNotACrash(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "nats"), []byte("not a folder"), 0o600))
 	_, err := Open(context.Background(), Config{Server: ServerConfig{Listen: "127.0.0.1:0", DataDir: dir}}, zerolog.Nop(), prometheus.NewRegistry())

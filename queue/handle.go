@@ -154,7 +154,9 @@ func (w *worker) bury(ctx context.Context, d *delivery, reason Reason, why *Erro
 // disk. What was stored before is reported as a duplicate.
 func (w *worker) store(ctx context.Context, d *delivery, msg *nats.Msg, stream string) (*jetstream.PubAck, error) {
 	for attempt := uint64(1); ; attempt++ {
-		ack, err := w.publish(ctx, msg, jetstream.WithMsgID(d.key), jetstream.WithExpectStream(stream))
+		try, cancel := context.WithTimeout(ctx, requestTimeout)
+		ack, err := w.publish(try, msg, jetstream.WithMsgID(d.key), jetstream.WithExpectStream(stream))
+		cancel()
 		if err == nil || errors.Is(err, nats.ErrMaxPayload) || errors.Is(err, jetstream.ErrStreamMessageExceedsMaximum) {
 			return ack, err
 		}

@@ -95,6 +95,7 @@ func (p *process) kill(t *testing.T) {
 }
 
 func TestKillNineWhileResponsesAreInFlight(t *testing.T) {
+	t.Parallel()
 	const kills, batch = 6, 300
 	dir := t.TempDir()
 	accepted := 0
@@ -159,6 +160,7 @@ func rewards(p *process) uint64 {
 // Chaos in one process: everything that can fail does at random, the worker is
 // replaced and the server restarted while responses arrive.
 func TestChaos(t *testing.T) {
+	t.Parallel()
 	const rounds, batch = 5, 200
 	cfg := testConfig(t)
 	cfg.Worker.AckWait = time.Second

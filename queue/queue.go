@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"sync"
 
 	"github.com/assay-ai/assay/rewardmodel"
@@ -20,6 +21,24 @@ import (
 // of the model on this response.
 type Scorer interface {
 	Score(context.Context, rewardmodel.Request) (rewardmodel.Answer, error)
+}
+
+// guarded turns a panic of the scorer into a failure of the model, so that a
+// response that provokes one ends as a dead letter instead of killing every
+// process that it is delivered to.
+type guarded struct {
+	Scorer
+	log zerolog.Logger
+}
+
+func (g guarded) Score(ctx context.Context, req rewardmodel.Request) (answer rewardmodel.Answer, err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			g.log.Error().Interface("panic", value).Bytes("stack", debug.Stack()).Msg("the scorer panicked")
+			err = fmt.Errorf("%w: panic: %v", rewardmodel.ErrModel, value)
+		}
+	}()
+	return g.Scorer.Score(ctx, req)
 }
 
 // ErrNotReady says why the NATS side cannot serve now.
@@ -101,6 +120,7 @@ func (q *Queue) Start(ctx context.Context, scorer Scorer) error {
 	if q.worker != nil || q.drained {
 		return errors.New("the queue was started or drained before")
 	}
+	scorer = guarded{scorer, q.log}
 	service, err := startService(q.nc, scorer, q.cfg.Service, q.log, q.metrics)
 	if err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"regexp"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -57,7 +58,7 @@ func startService(nc *nats.Conn, scorer Scorer, cfg ServiceConfig, log zerolog.L
 	}
 	s := &service{nc: nc, scorer: scorer, cfg: cfg, log: log, metrics: m, idle: make(chan struct{})}
 	s.working, s.abort = context.WithCancel(context.Background())
-	version := cfg.Version
+	version := strings.TrimPrefix(cfg.Version, "v")
 	if ok, err := regexp.MatchString(semver, version); err != nil || !ok {
 		version = "0.0.0" // a build without a release tag
 	}
@@ -192,12 +193,15 @@ func (s *service) replied(code int, err error) {
 func (s *service) drain(ctx context.Context) error {
 	defer s.abort()
 	err := s.micro.Stop()
-	// Once the server has answered a ping, every request that it gave us is
-	// on its way to accept.
+	if errors.Is(err, nats.ErrConnectionClosed) {
+		err = nil // nobody to tell
+	}
 	if s.nc.Status() == nats.CONNECTED {
+		// Once the server has answered a ping, every request that it gave us
+		// is on its way to accept. If it does not, nothing comes either.
 		ping, cancel := context.WithTimeout(ctx, requestTimeout)
 		defer cancel()
-		err = errors.Join(err, s.nc.FlushWithContext(ping))
+		_ = s.nc.FlushWithContext(ping)
 	}
 	s.mu.Lock()
 	s.closed = true

@@ -28,6 +28,7 @@ func request(texts ...string) rewardmodel.Request {
 }
 
 func TestRequestReply(t *testing.T) {
+	t.Parallel()
 	q := startQueue(t, testConfig(t), scorerFunc(good))
 	nc, err := nats.Connect(q.URL()) // as any client, over a socket
 	require.NoError(t, err)
@@ -50,6 +51,7 @@ func TestRequestReply(t *testing.T) {
 }
 
 func TestRequestErrors(t *testing.T) {
+	t.Parallel()
 	overload := &rewardmodel.OverloadedError{RetryAfter: 2500 * time.Millisecond}
 	q := startQueue(t, testConfig(t), scorerFunc(func(ctx context.Context, it rewardmodel.Item) (rewardmodel.Result, error) {
 		switch *it.Response {
@@ -126,6 +128,7 @@ func TestRequestErrors(t *testing.T) {
 }
 
 func TestClientSendsTheWholeRequest(t *testing.T) {
+	t.Parallel()
 	got := make(chan rewardmodel.Request, 1)
 	q := openQueue(t, testConfig(t))
 	require.NoError(t, q.Start(t.Context(), captured(got)))
@@ -152,6 +155,7 @@ func (c captured) Score(_ context.Context, req rewardmodel.Request) (rewardmodel
 }
 
 func TestNobodyAnswers(t *testing.T) {
+	t.Parallel()
 	q := openQueue(t, testConfig(t))
 	_, err := NewClient(q.nc).Score(t.Context(), request("x"))
 	require.ErrorIs(t, err, nats.ErrNoResponders)
@@ -159,6 +163,7 @@ func TestNobodyAnswers(t *testing.T) {
 }
 
 func TestMoreRequestsThanAllowed(t *testing.T) {
+	t.Parallel()
 	cfg := testConfig(t)
 	cfg.Service.MaxRequests = 3
 	release := make(chan struct{})
@@ -184,6 +189,7 @@ func TestMoreRequestsThanAllowed(t *testing.T) {
 }
 
 func TestDrainAnswersWhatCame(t *testing.T) {
+	t.Parallel()
 	for name, patient := range map[string]bool{"in time": true, "too late": false} {
 		t.Run(name, func(t *testing.T) {
 			scoring, release := make(chan struct{}), make(chan struct{})
@@ -222,6 +228,7 @@ func TestDrainAnswersWhatCame(t *testing.T) {
 }
 
 func TestLifeOfAQueue(t *testing.T) {
+	t.Parallel()
 	q, err := Open(t.Context(), testConfig(t), zerolog.Nop(), prometheus.NewRegistry())
 	require.NoError(t, err)
 	require.ErrorIs(t, q.Ready(t.Context()), ErrNotReady, "not started")

@@ -35,6 +35,7 @@ func config(t *testing.T, js jetstream.JetStream, name string) jetstream.StreamC
 }
 
 func TestStreamsAreCreatedOnceAndOnlyGrow(t *testing.T) {
+	t.Parallel()
 	nc, js := jetStream(t, &server.Options{})
 	require.NoError(t, ensure(t, nc, js, StreamsConfig{}))
 	first := config(t, js, StreamRewards)
@@ -62,12 +63,14 @@ func TestStreamsAreCreatedOnceAndOnlyGrow(t *testing.T) {
 }
 
 func TestShortAgesShortenTheWindow(t *testing.T) {
+	t.Parallel()
 	nc, js := jetStream(t, &server.Options{})
 	require.NoError(t, ensure(t, nc, js, StreamsConfig{RewardsMaxAge: time.Minute}))
 	require.Equal(t, time.Minute, config(t, js, StreamDead).Duplicates)
 }
 
 func TestIncompatibleStreamsAreRefusedAndLeft(t *testing.T) {
+	t.Parallel()
 	responses := jetstream.StreamConfig{Name: StreamResponses, Subjects: []string{SubjectResponses + ".>"}, Retention: jetstream.WorkQueuePolicy}
 	for name, tc := range map[string]struct {
 		change func(*jetstream.StreamConfig)
@@ -97,6 +100,7 @@ func TestIncompatibleStreamsAreRefusedAndLeft(t *testing.T) {
 }
 
 func TestServersWithoutWhatStreamsNeed(t *testing.T) {
+	t.Parallel()
 	nc, js := jetStream(t, &server.Options{JetStreamMaxStore: 1 << 20})
 	require.ErrorContains(t, ensure(t, nc, js, StreamsConfig{}), "give JetStream more storage")
 
@@ -115,6 +119,7 @@ func TestServersWithoutWhatStreamsNeed(t *testing.T) {
 
 // A small server takes what it can; the head of a response tells what it was.
 func TestDeadLettersOfASmallServer(t *testing.T) {
+	t.Parallel()
 	nc, js := jetStream(t, &server.Options{MaxPayload: 32 << 10})
 	_, err := js.CreateStream(t.Context(), jetstream.StreamConfig{
 		Name: StreamResponses, Subjects: []string{SubjectResponses + ".>"}, Retention: jetstream.WorkQueuePolicy})

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/assay-ai/assay/rewardmodel"
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -18,6 +19,7 @@ import (
 )
 
 func TestResponseBecomesRewardOnTheSameTail(t *testing.T) {
+	t.Parallel()
 	q := startQueue(t, testConfig(t), scorerFunc(good))
 	msg := &nats.Msg{Subject: "assay.v1.responses.a.b.c", Data: []byte(`{"id":"mine","response":"Hello."}`), Header: nats.Header{}}
 	msg.Header.Set("traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
@@ -44,6 +46,7 @@ func TestResponseBecomesRewardOnTheSameTail(t *testing.T) {
 }
 
 func TestDeadLettersOnceEachWithWhy(t *testing.T) {
+	t.Parallel()
 	tests := []struct{ name, tail, body, reason, code, field, why string }{
 		{"broken JSON", "a", `{"response":`, "invalid", "400", "response", "too early"},
 		{"empty", "a", ``, "invalid", "400", "", "is empty"},
@@ -55,6 +58,7 @@ func TestDeadLettersOnceEachWithWhy(t *testing.T) {
 		{"wildcard subject", "a.*", item("fine"), "invalid", "400", "subject", "wildcard"},
 		{"too many instances", "a", item("refuse"), "too_large", "413", "response", "too big"},
 		{"model fails", "a", item("poison"), "model", "500", "", "poisoned"},
+		{"model panics", "a", item("panic"), "model", "500", "", "panic: boom"},
 		{"result too large", "a", item("inflate"), "too_large", "413", "", "the result is"},
 	}
 	scorer := scorerFunc(func(ctx context.Context, it rewardmodel.Item) (rewardmodel.Result, error) {
@@ -64,6 +68,8 @@ func TestDeadLettersOnceEachWithWhy(t *testing.T) {
 			return result, &rewardmodel.InputError{Kind: rewardmodel.KindTooLarge, Field: "response", Message: "too big"}
 		case "poison":
 			return result, fmt.Errorf("%w: poisoned\nbadly", rewardmodel.ErrModel)
+		case "panic":
+			panic("boom")
 		case "inflate":
 			result.Witness = &rewardmodel.Witness{Text: strings.Repeat("x", DefaultMaxPayload)}
 		}
@@ -97,6 +103,7 @@ func TestDeadLettersOnceEachWithWhy(t *testing.T) {
 }
 
 func TestTroubleThatPassesNeverKills(t *testing.T) {
+	t.Parallel()
 	for name, err := range map[string]error{
 		"overloaded": &rewardmodel.OverloadedError{RetryAfter: time.Millisecond},
 		"closed":     rewardmodel.ErrClosed,
@@ -116,6 +123,7 @@ func TestTroubleThatPassesNeverKills(t *testing.T) {
 }
 
 func TestOverloadIsNotCountedAsFailure(t *testing.T) {
+	t.Parallel()
 	var calls atomic.Int32
 	q := startQueue(t, testConfig(t), scorerFunc(func(ctx context.Context, it rewardmodel.Item) (rewardmodel.Result, error) {
 		if calls.Add(1) <= 12 { // more than MaxDeliver
@@ -130,6 +138,7 @@ func TestOverloadIsNotCountedAsFailure(t *testing.T) {
 }
 
 func TestPublishedTwiceIsRewardedOnce(t *testing.T) {
+	t.Parallel()
 	q := startQueue(t, testConfig(t), scorerFunc(good))
 	require.False(t, publish(t, q, "x", "same", item("text")).Duplicate)
 	require.True(t, publish(t, q, "x", "same", item("text")).Duplicate)
@@ -148,6 +157,7 @@ func TestPublishedTwiceIsRewardedOnce(t *testing.T) {
 // A crash after the reward is stored and before the response is acknowledged is
 // the moment that would give a second reward.
 func TestCrashBetweenRewardAndAcknowledgement(t *testing.T) {
+	t.Parallel()
 	for _, id := range []string{"", "mine"} {
 		t.Run("id "+id, func(t *testing.T) {
 			cfg := testConfig(t)
@@ -162,6 +172,7 @@ func TestCrashBetweenRewardAndAcknowledgement(t *testing.T) {
 }
 
 func TestCrashAndDowntimeBeyondTheDuplicateWindow(t *testing.T) {
+	t.Parallel()
 	cfg := testConfig(t)
 	cfg.Streams.DuplicateWindow = 100 * time.Millisecond
 	for _, id := range []string{"", "mine"} {
@@ -194,6 +205,7 @@ func crash(t *testing.T, q *Queue, id string) {
 }
 
 func TestRedeliveredBeyondTheWindowWithoutRestart(t *testing.T) {
+	t.Parallel()
 	cfg := testConfig(t)
 	cfg.Streams.DuplicateWindow = 100 * time.Millisecond
 	cfg.Worker.AckWait = time.Second // the lost acknowledgement shows after ten windows
@@ -216,6 +228,7 @@ func TestRedeliveredBeyondTheWindowWithoutRestart(t *testing.T) {
 }
 
 func TestFailedPublishIsTriedAgain(t *testing.T) {
+	t.Parallel()
 	q := openQueue(t, testConfig(t))
 	w, err := newWorker(q.nc, q.js, scorerFunc(good), q.cfg.Worker, q.log, q.metrics)
 	require.NoError(t, err)
@@ -235,6 +248,7 @@ func TestFailedPublishIsTriedAgain(t *testing.T) {
 }
 
 func TestBackpressureAndSignsOfLife(t *testing.T) {
+	t.Parallel()
 	cfg := testConfig(t)
 	cfg.Worker.MaxInFlight = 4
 	cfg.Worker.AckWait = time.Second
@@ -264,6 +278,7 @@ func TestBackpressureAndSignsOfLife(t *testing.T) {
 }
 
 func TestDrainHandsBackWhatIsNotDone(t *testing.T) {
+	t.Parallel()
 	cfg := testConfig(t)
 	q := openQueue(t, cfg)
 	stuck := make(chan struct{}, 10)
@@ -287,6 +302,7 @@ func TestDrainHandsBackWhatIsNotDone(t *testing.T) {
 }
 
 func TestLargeResponses(t *testing.T) {
+	t.Parallel()
 	cfg := testConfig(t)
 	q := startQueue(t, cfg, scorerFunc(good))
 	large := strings.Repeat("x", DefaultMaxPayload-deadRoom-1024)
@@ -305,6 +321,7 @@ func TestLargeResponses(t *testing.T) {
 }
 
 func TestFullStreamTellsThePublisher(t *testing.T) {
+	t.Parallel()
 	cfg := testConfig(t)
 	cfg.Streams.ResponsesMaxBytes = 4096
 	q := openQueue(t, cfg)
@@ -317,4 +334,31 @@ func TestFullStreamTellsThePublisher(t *testing.T) {
 	require.NoError(t, q.Start(t.Context(), scorerFunc(good)))
 	settled(t, q)
 	require.Equal(t, n-1, count(t, q, StreamRewards), "none of those that were accepted is lost")
+}
+
+func TestReplicasShareTheWork(t *testing.T) {
+	t.Parallel()
+	srv := external(t, &server.Options{})
+	const responses = 400
+	var worked [2]atomic.Int32
+	var queues [2]*Queue
+	for i := range queues {
+		cfg := testConfig(t)
+		cfg.Conn.URL = srv.ClientURL()
+		cfg.Worker.MaxInFlight = 8
+		queues[i] = startQueue(t, cfg, scorerFunc(func(ctx context.Context, it rewardmodel.Item) (rewardmodel.Result, error) {
+			worked[i].Add(1)
+			return moody(ctx, it)
+		}))
+	}
+	for i := range responses {
+		publish(t, queues[0], "x", fmt.Sprint(i), item("text"))
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_ = queues[0].Drain(ctx) // leaves in the middle, with or without something to hand back
+	settled(t, queues[1])
+	require.Equal(t, responses, count(t, queues[1], StreamRewards))
+	require.NotZero(t, worked[0].Load())
+	require.NotZero(t, worked[1].Load())
 }

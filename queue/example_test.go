@@ -1,0 +1,76 @@
+package queue_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"os"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"github.com/assay-ai/assay/queue"
+	"github.com/assay-ai/assay/rewardmodel"
+)
+
+// polite stands for the model.
+type polite struct{}
+
+func (polite) Score(_ context.Context, req rewardmodel.Request) (rewardmodel.Answer, error) {
+	answer := rewardmodel.Answer{Model: rewardmodel.ModelInfo{Name: "polite", Version: "1"}}
+	for _, item := range req.Responses {
+		answer.Results = append(answer.Results, rewardmodel.Result{ID: item.ID, Reward: 0.9, Compliant: true})
+	}
+	return answer, nil
+}
+
+func Example() {
+	ctx := context.Background()
+	dir, err := os.MkdirTemp("", "assay")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	cfg := queue.Config{Server: queue.ServerConfig{Listen: "127.0.0.1:0", DataDir: dir}}
+	q, err := queue.Open(ctx, cfg, zerolog.Nop(), prometheus.NewRegistry())
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer q.Close(ctx)
+	if err := q.Start(ctx, polite{}); err != nil {
+		log.Fatal(err)
+	}
+
+	// Ask and wait for the answer.
+	text := "You are welcome."
+	answer, err := queue.NewClient(q.Conn()).Score(ctx, rewardmodel.Request{
+		Responses: []rewardmodel.Item{{ID: "a", Response: &text}},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(answer.Results[0].ID, answer.Results[0].Reward)
+
+	// Or publish, and read rewards as they come.
+	js, err := jetstream.New(q.Conn())
+	if err != nil {
+		log.Fatal(err)
+	}
+	_, err = js.Publish(ctx, "assay.v1.responses.my.job", []byte(`{"response":"You are welcome."}`), jetstream.WithMsgID("b"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	rewards, err := js.OrderedConsumer(ctx, queue.StreamRewards, jetstream.OrderedConsumerConfig{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	msg, err := rewards.Next()
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(msg.Subject(), msg.Headers().Get(queue.HeaderModelVersion))
+	// Output:
+	// a 0.9
+	// assay.v1.rewards.my.job 1
+}

@@ -1,0 +1,38 @@
+package queuetest_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/assay-ai/assay/queue"
+	"github.com/assay-ai/assay/queue/queuetest"
+	"github.com/assay-ai/assay/rewardmodel"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+type echo struct{}
+
+func (echo) Score(_ context.Context, req rewardmodel.Request) (rewardmodel.Answer, error) {
+	return rewardmodel.Answer{Results: []rewardmodel.Result{{ID: req.Responses[0].ID}}}, nil
+}
+
+func TestStart(t *testing.T) {
+	q := queuetest.Start(t, echo{})
+	require.NoError(t, q.Ready(t.Context()))
+	nc := queuetest.Connect(t, q)
+	js, err := jetstream.New(nc)
+	require.NoError(t, err)
+	rewards, err := js.OrderedConsumer(t.Context(), queue.StreamRewards, jetstream.OrderedConsumerConfig{})
+	require.NoError(t, err)
+	_, err = js.Publish(t.Context(), queue.SubjectResponses+".job", []byte(`{"id":"a","response":"Hello."}`))
+	require.NoError(t, err)
+	msg, err := rewards.Next(jetstream.FetchMaxWait(20 * time.Second))
+	require.NoError(t, err)
+	require.Equal(t, queue.SubjectRewards+".job", msg.Subject())
+}
