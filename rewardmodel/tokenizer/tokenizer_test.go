@@ -1,0 +1,224 @@
+package tokenizer
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/assay-ai/assay/segmenter"
+	"github.com/stretchr/testify/require"
+)
+
+func Example() {
+	t, err := Load("testdata/bpe")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	text := "Don't panic, </s> is plain text."
+	e := t.Encode(text)
+	for i, id := range e.IDs[:3] {
+		fmt.Printf("%q is %q\n", t.Token(id), text[e.Offsets[i].Start:e.Offsets[i].End])
+	}
+	ids := t.Frame(e.IDs)
+	fmt.Println(t.Token(ids[0]), t.Token(ids[len(ids)-1]))
+	// Output:
+	// "D" is "D"
+	// "on" is "on"
+	// "'t" is "'t"
+	// <s> </s>
+}
+
+func TestOffsets(t *testing.T) {
+	tok := load(t, "bpe")
+	for _, c := range []struct {
+		text string
+		want []segmenter.Span
+	}{
+		{"", []segmenter.Span{}},
+		{" the", []segmenter.Span{{Start: 1, End: 4}}},
+		{"  ", []segmenter.Span{{Start: 2, End: 2}}},
+		{"\x80", []segmenter.Span{{Start: 0, End: 1}}},
+	} {
+		e := tok.Encode(c.text)
+		require.NotNil(t, e.IDs)
+		require.Equal(t, c.want[len(c.want)-min(1, len(c.want)):], e.Offsets[len(e.Offsets)-min(1, len(c.want)):], "%q", c.text)
+	}
+	// The parts of a character each get all of it.
+	for _, s := range tok.Encode("\U0001FAE8").Offsets {
+		require.Equal(t, segmenter.Span{Start: 0, End: 4}, s)
+	}
+	// A span is of the text as it came: marks that were dropped at the end are not in it.
+	require.Equal(t, []segmenter.Span{{Start: 1, End: 2}}, load(t, "wordpiece").Encode("\xffI\u0301").Offsets)
+}
+
+func TestAccessors(t *testing.T) {
+	bpe, wordpiece := load(t, "bpe"), load(t, "wordpiece")
+	require.Equal(t, []int32{0, 9, 2}, bpe.Frame([]int32{9}))
+	require.Equal(t, []int32{2, 9, 3}, wordpiece.Frame([]int32{9}))
+	require.Equal(t, 2, bpe.Special())
+	require.Equal(t, int32(1), bpe.PadID())
+	require.Equal(t, int32(0), wordpiece.PadID())
+	require.Len(t, bpe.Vocab(), bpe.VocabSize())
+	require.Len(t, bpe.Merges(), bpe.VocabSize()-256-5)
+	require.Empty(t, wordpiece.Merges())
+	require.Equal(t, "", bpe.Token(-1))
+	require.Nil(t, bpe.DecodeToken(int32(bpe.VocabSize())))
+	require.Equal(t, " the", string(bpe.DecodeToken(bpe.IDs(" the")[0])))
+	require.Equal(t, "<mask>", string(bpe.DecodeToken(4)))
+}
+
+// TestDecode puts the bytes of all tokens together again.
+func TestDecode(t *testing.T) {
+	tok := load(t, "bpe")
+	for _, text := range goldenStrings(t) {
+		var b strings.Builder
+		for _, id := range tok.IDs(text) {
+			b.Write(tok.DecodeToken(id))
+		}
+		want, _ := repair(text)
+		require.Equal(t, string(want), b.String())
+	}
+}
+
+// TestTruncatedVocabulary writes the first merges alone, which is a vocabulary of its own.
+func TestTruncatedVocabulary(t *testing.T) {
+	full := load(t, "bpe")
+	merges := full.Merges()[:100]
+	var vocab []string
+	for id, token := range full.Vocab()[:5+256+100] {
+		vocab = append(vocab, fmt.Sprintf("%q:%d", token, id))
+	}
+	tok, err := Load(folder(t, map[string]string{
+		vocabFile:  strings.ReplaceAll("{"+strings.Join(vocab, ",")+"}", `\x`, `\u00`),
+		mergesFile: "#version: 0.2\n" + strings.Join(merges, "\n") + "\n",
+	}))
+	require.NoError(t, err)
+	require.Equal(t, 361, tok.VocabSize())
+	require.Greater(t, len(tok.IDs("uncharacteristically")), len(full.IDs("uncharacteristically")))
+}
+
+// TestConcurrent encodes the same texts in many goroutines through one cache.
+func TestConcurrent(t *testing.T) {
+	for _, name := range []string{"bpe", "wordpiece"} {
+		tok, texts := load(t, name), goldenStrings(t)[:1500]
+		want := make([]Encoding, len(texts))
+		for i, text := range texts {
+			want[i] = load1(tok, text)
+		}
+		var wait sync.WaitGroup
+		for g := range 4 {
+			wait.Go(func() {
+				for i := range texts {
+					i = (i*7 + g*len(texts)/4) % len(texts)
+					if got := load1(tok, texts[i]); fmt.Sprint(got) != fmt.Sprint(want[i]) {
+						t.Errorf("%q: %v, not %v", texts[i], got, want[i])
+					}
+				}
+			})
+		}
+		wait.Wait()
+	}
+}
+
+// load1 is Encode, with the ids checked against IDs.
+func load1(tok *Tokenizer, text string) Encoding {
+	e := tok.Encode(text)
+	if fmt.Sprint(e.IDs) != fmt.Sprint(tok.IDs(text)) {
+		return Encoding{}
+	}
+	return e
+}
+
+// TestLinear takes words without a break: sixteen times the text may not take
+// much more than sixteen times as long (a quadratic way takes 256 times).
+func TestLinear(t *testing.T) {
+	seeds := map[string]string{
+		"letters": "supercalifragilistic", "one letter": "a", "marks": "a\u0323\u0301\u0316", "spaces": " ", "punctuation": "-=",
+		"invalid": "\x80", "Chinese": "你好", "apostrophes": "'", "lines": "\n ", "jamo": "\u1100\u1161\u11a8", "only marks": "\u0301\u0323",
+	}
+	took := func(tok *Tokenizer, text string, times int) time.Duration {
+		best := time.Duration(math.MaxInt64)
+		for range times {
+			start := time.Now()
+			tok.Encode(text)
+			best = min(best, time.Since(start))
+		}
+		return best
+	}
+	for _, name := range []string{"bpe", "wordpiece"} {
+		tok := load(t, name)
+		for kind, seed := range seeds {
+			small := took(tok, strings.Repeat(seed, 1<<15/len(seed)), 4)
+			if large := took(tok, strings.Repeat(seed, 1<<19/len(seed)), 1); large > 100*small && large > time.Second {
+				t.Errorf("%s, %s: 512 KB took %v, 32 KB took %v", name, kind, large, small)
+			}
+		}
+	}
+}
+
+// TestCacheBound keeps the cache from growing with what passes through it.
+func TestCacheBound(t *testing.T) {
+	tok := load(t, "bpe")
+	for i := range 300_000 {
+		tok.IDs(fmt.Sprintf("word%dx", i))
+	}
+	cache := tok.model.(*byteLevel).cache
+	require.Len(t, cache.slots, cacheSlots)
+	size := 0
+	for i := range cache.slots {
+		if w := cache.slots[i].Load(); w != nil {
+			require.LessOrEqual(t, len(w.word), maxCachedWord)
+			require.LessOrEqual(t, len(w.ids), maxCachedWord)
+			size += len(w.word) + 4*cap(w.ids)
+		}
+	}
+	require.Less(t, size, cacheSlots*5*maxCachedWord)
+}
+
+// TestMergesAgree holds the two ways of merging to each other, on words that
+// both can do; also with the merges out of the order in which training finds
+// them, so that a merge can make way for one of a lower rank.
+func TestMergesAgree(t *testing.T) {
+	trained, err := readByteLevel(filepath.Join("testdata", "bpe"))
+	require.NoError(t, err)
+	shuffled := trained
+	shuffled.merges = slices.Clone(trained.merges)
+	rand.New(rand.NewPCG(1, 2)).Shuffle(len(shuffled.merges), func(i, j int) {
+		shuffled.merges[i], shuffled.merges[j] = shuffled.merges[j], shuffled.merges[i]
+	})
+	for _, p := range []parts{trained, shuffled} {
+		tok, err := build(p)
+		require.NoError(t, err)
+		b := tok.model.(*byteLevel)
+		for _, text := range goldenStrings(t) {
+			word := []byte(text[:min(len(text), shortWord)])
+			require.Equal(t, b.mergeShort(nil, word), b.mergeLong(nil, word), "%q", word)
+		}
+	}
+}
+
+func TestParseClassesRefuses(t *testing.T) {
+	for _, line := range []string{"letter", "nothing 1-2", "letter x-2", "letter 1-x", "letter 2-1", "letter 1-110000", "letter 1-2/0", "lower 1-2 x"} {
+		_, err := parseClasses(line)
+		require.ErrorContains(t, err, "character table", line)
+	}
+}
+
+// TestTooLarge refuses a file that no tokenizer has, without reading it.
+func TestTooLarge(t *testing.T) {
+	dir := t.TempDir()
+	file, err := os.Create(filepath.Join(dir, wordsFile))
+	require.NoError(t, err)
+	require.NoError(t, file.Truncate(maxFile+1))
+	require.NoError(t, file.Close())
+	_, err = Load(dir)
+	require.ErrorIs(t, err, ErrFormat)
+}
