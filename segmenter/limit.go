@@ -1,46 +1,47 @@
 package segmenter
 
 import (
-	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/rivo/uniseg"
 )
 
-// Limit returns spans with every span whose length exceeds max cut into pieces
+// Limit returns spans with every span whose length exceeds most cut into pieces
 // that do not, and never drops a non-space character. length counts the units,
 // usually tokens, of a string; it may be any function that is roughly
-// proportional to the size of its argument and need not be additive.
+// proportional to the size of its argument and need not be additive. A most
+// below 1 counts as 1.
 //
 // A cut falls after the best boundary in the later half of what fits: the end
 // of a line, then of a sentence, of a clause, of a word; where a single word
 // is too long, between grapheme clusters. Only a single cluster that is itself
-// longer than max stays longer; clusters of more than 32 code points, beyond
-// the Stream-Safe Text Format of UAX #15, are cut between code points.
-func Limit(text string, spans []Span, max int, length func(string) int) []Span {
+// longer than most stays longer; clusters far beyond the Stream-Safe Text Format
+// of UAX #15 (over 128 bytes) are cut between code points.
+func Limit(text string, spans []Span, most int, length func(string) int) []Span {
+	most = max(most, 1)
 	out := make([]Span, 0, len(spans))
 	for _, span := range spans {
-		out = limitSpan(out, text, span, max, length)
+		out = limitSpan(out, text, span, most, length)
 	}
 	return out
 }
 
-func limitSpan(out []Span, text string, span Span, max int, length func(string) int) []Span {
+func limitSpan(out []Span, text string, span Span, most int, length func(string) int) []Span {
 	size := span.End - span.Start
 	total := length(text[span.Start:span.End])
-	if total <= max {
+	if total <= most {
 		return append(out, span)
 	}
-	guess := int(int64(size) * int64(max) / int64(total))
+	guess := int(int64(size) * int64(most) / int64(total))
 	for span.Start < span.End {
-		fits := fit(text[span.Start:span.End], guess, max, length)
+		fits := fit(text[span.Start:span.End], guess, most, length)
 		cut := span.End
 		if fits < span.End-span.Start {
 			cut = span.Start + bestCut(text[span.Start:span.End], fits)
 		}
 		piece := trim(text, Span{span.Start, cut})
-		for piece.End > piece.Start && length(text[piece.Start:piece.End]) > max {
+		for piece.End > piece.Start && length(text[piece.Start:piece.End]) > most {
 			// Not monotone here: a shorter prefix may still be too long.
 			shorter := bestCut(text[piece.Start:piece.End], (piece.End-piece.Start)/2)
 			if piece.Start+shorter >= piece.End {
@@ -57,13 +58,13 @@ func limitSpan(out []Span, text string, span Span, max int, length func(string) 
 	return out
 }
 
-// fit returns how many leading bytes of s are at most max long: guess is
+// fit returns how many leading bytes of s are at most that long: guess is
 // doubled or halved until it brackets the answer, which is then bisected, so
 // that length never sees much more than fits.
-func fit(s string, guess, max int, length func(string) int) int {
+func fit(s string, guess, most int, length func(string) int) int {
 	lo, hi := 0, len(s)+1 // lo fits; hi does not, or lies past the end
 	for step := min(guess+1, len(s)); ; {
-		if at := runeFloor(s, step); length(s[:at]) <= max {
+		if at := runeFloor(s, step); length(s[:at]) <= most {
 			if lo = at; lo == len(s) {
 				return lo
 			}
@@ -81,7 +82,7 @@ func fit(s string, guess, max int, length func(string) int) int {
 				break
 			}
 		}
-		if length(s[:mid]) <= max {
+		if length(s[:mid]) <= most {
 			lo = mid
 		} else {
 			hi = mid
@@ -117,45 +118,55 @@ func bestCut(s string, limit int) int {
 // or 0 where there is none.
 func lastBoundary(s string, limit, from int) int {
 	best, bestKind := 0, 0
-	prev := rune(' ')
+	prev := ' ' // the last character that is no closing one after a stop
+	at := func(i int, next rune) {
+		if kind := cutKind(prev, next); i > 0 && i >= from && kind > 0 && kind >= bestKind {
+			best, bestKind = i, kind
+		}
+	}
 	for i, r := range s[:limit] {
-		if i > 0 && i >= from {
-			if kind := cutKind(prev, r); kind >= bestKind && kind > 0 {
-				best, bestKind = i, kind
-			}
-		}
-		prev = r
-	}
-	// The character after the limit tells whether the limit itself is one.
-	if r, _ := utf8.DecodeRuneInString(s[limit:]); limit >= from {
-		if kind := cutKind(prev, r); kind >= bestKind && kind > 0 {
-			best = limit
+		at(i, r)
+		if !closes(r) || markKind(prev) == 0 {
+			prev = r
 		}
 	}
+	next, _ := utf8.DecodeRuneInString(s[limit:])
+	at(limit, next)
 	return best
 }
 
 // cutKind ranks the boundary between two characters: 4 after a line, 3 after
 // a sentence, 2 after a clause, 1 after a word, 0 for none.
 func cutKind(prev, next rune) int {
+	space := unicode.IsSpace(next)
 	switch {
 	case prev == '\n':
 		return 4
-	case unicode.IsSpace(next) || prev > unicode.MaxASCII:
-		switch {
-		case strings.ContainsRune(".!?…。！？؟।॥۔", prev):
-			return 3
-		case strings.ContainsRune(";:,—、，；：،؛", prev):
-			return 2
+	case space || prev > unicode.MaxASCII && !closes(next):
+		if kind := markKind(prev); kind > 0 {
+			return kind
 		}
 	}
-	if unicode.IsSpace(next) || unicode.IsSpace(prev) {
+	if space || unicode.IsSpace(prev) {
 		return 1
 	}
 	return 0
 }
 
-// streamSafe is the longest cluster that is kept whole, in code points.
+// markKind returns the kind of boundary that a punctuation mark makes.
+func markKind(r rune) int {
+	switch r {
+	case ';', ':', ',', '—', '、', '，', '；', '：', '،', '؛':
+		return 2
+	}
+	if stopRune(r) != none {
+		return 3
+	}
+	return 0
+}
+
+// streamSafe is the longest cluster of the Stream-Safe Text Format, in code
+// points; what is longer in bytes than these can be is not kept whole.
 const streamSafe = 32
 
 // clusterCut returns the last boundary between grapheme clusters at or before
@@ -163,7 +174,8 @@ const streamSafe = 32
 func clusterCut(s string, limit int) int {
 	cut, state := 0, -1
 	for cut < len(s) {
-		cluster, _, _, next := uniseg.FirstGraphemeClusterInString(s[cut:min(len(s), cut+streamSafe*utf8.UTFMax)], state)
+		near := runeFloor(s[cut:], min(len(s)-cut, streamSafe*utf8.UTFMax))
+		cluster, _, _, next := uniseg.FirstGraphemeClusterInString(s[cut:cut+near], state)
 		if cut > 0 && cut+len(cluster) > limit {
 			break
 		}

@@ -1,8 +1,17 @@
 // Package segmenter cuts a text into utterances: the instances of a bag.
 //
 // An utterance is what a reader would quote as one thing said: a sentence, a
-// heading, a list item, a table row, a whole block of code. Every span is
-// exact, so that text[span.Start:span.End] is what the model reads.
+// heading, a list item's sentence, a table row, a whole block of code. Every
+// span is exact, so that text[span.Start:span.End] is what the model reads.
+//
+// The text is read once. Its lines tell blocks apart (blocks.go, markdown.go,
+// wrap.go); in a block of prose each stop is a candidate (stops.go,
+// sentence.go) that ends an utterance or not by the words around it (decide.go,
+// words.go) and takes along what belongs to it (attach.go); marks that are no
+// stops may end one too (flat.go). Nothing looks further around than a fixed
+// number of bytes, which keeps the time linear for every text.
+//
+// [Limit] then cuts the spans that are longer than a model can read.
 package segmenter
 
 // Span is the half-open range [Start, End) of bytes of a text.
