@@ -1,0 +1,94 @@
+package train
+
+import (
+	"encoding/json"
+	"math"
+	"os"
+	"testing"
+)
+
+// TestLossGolden holds the weighted loss and its gradient to PyTorch's autograd (testdata/make_losses.py).
+func TestLossGolden(t *testing.T) {
+	data, err := os.ReadFile("testdata/losses.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cases []struct {
+		Weights    Weights
+		Loss       LossKind
+		SigmaMicro float64 `json:"sigma_micro"`
+		Sizes      []int
+		Violation  []bool
+		Logits     [][2]float32
+		Value      float64
+		Grad       [][2]float64
+	}
+	if err := json.Unmarshal(data, &cases); err != nil || len(cases) != 12 {
+		t.Fatalf("%d cases: %v", len(cases), err)
+	}
+	for i, c := range cases {
+		d := &Data{}
+		var batch []ref
+		for b, size := range c.Sizes {
+			d.Bags = append(d.Bags, Bag{Violation: c.Violation[b], Instances: make([][]int32, size)})
+			for k := range size {
+				batch = append(batch, ref{b, k})
+			}
+		}
+		m := BFGPU{Weights: c.Weights, Loss: c.Loss, SigmaMicro: c.SigmaMicro}
+		value, grad := m.loss(newEpoch(d, 16), batch)(c.Logits)
+		if math.Abs(value-c.Value) > 1e-9*math.Max(1, c.Value) {
+			t.Errorf("case %d (%s, %s): loss %v, want %v", i, c.Weights, c.Loss, value, c.Value)
+		}
+		for k := range grad {
+			for j := range grad[k] {
+				if math.Abs(float64(grad[k][j])-c.Grad[k][j]) > 1e-6 {
+					t.Errorf("case %d (%s, %s): gradient[%d] %v, want %v", i, c.Weights, c.Loss, k, grad[k], c.Grad[k])
+				}
+			}
+		}
+	}
+}
+
+func TestLossesAreFiniteAtTheEnds(t *testing.T) {
+	for _, kind := range []LossKind{CrossEntropy, Sigmoid} {
+		for _, z := range [][2]float32{{1e4, -1e4}, {-1e4, 1e4}, {0, 0}} {
+			for _, violation := range []bool{true, false} {
+				value, grad := kind.of(z, violation)
+				if s := value + grad[0] + grad[1]; math.IsNaN(s) || math.IsInf(s, 0) {
+					t.Errorf("%s of %v: %v %v", kind, z, value, grad)
+				}
+			}
+		}
+	}
+	// The paper's assumption on a symmetric loss: L(t,+1) + L(t,-1) = 1.
+	a, _ := Sigmoid.of([2]float32{0.7, -0.2}, true)
+	b, _ := Sigmoid.of([2]float32{0.7, -0.2}, false)
+	if math.Abs(a+b-1) > 1e-12 {
+		t.Errorf("sigmoid loss of both labels sums to %v", a+b)
+	}
+}
+
+func TestSchedule(t *testing.T) {
+	s := schedule{peak: 2, total: 10}
+	for step, want := range map[int]float64{0: 2, 5: 1, 10: 0, 99: 0} {
+		if got := s.rate(step); math.Abs(got-want) > 1e-12 {
+			t.Errorf("rate(%d) = %v, want %v", step, got, want)
+		}
+	}
+}
+
+func TestAboveLeavesNAbove(t *testing.T) {
+	scores := []float64{0.9, 0.1, 0.8, 0.3}
+	for n := 0; n <= 4; n++ {
+		threshold, flagged := above(scores, n), 0
+		for _, s := range scores {
+			if s > threshold {
+				flagged++
+			}
+		}
+		if flagged != n || threshold <= 0 || threshold >= 1 {
+			t.Errorf("above(%d) = %v flags %d", n, threshold, flagged)
+		}
+	}
+}

@@ -1,0 +1,162 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"path/filepath"
+	"reflect"
+	"testing"
+
+	"github.com/assay-ai/assay/rewardmodel"
+)
+
+func testConfig(m Method) Config {
+	return Config{Method: m, Epochs: 4, Batch: 16, Rate: 0.5, Seed: 1, Threshold: OnePerBag}
+}
+
+// TestRunFindsThePlantedInstance trains every variant of BFGPU on coarse labels alone and asks for the witness.
+func TestRunFindsThePlantedInstance(t *testing.T) {
+	for _, weights := range []Weights{WeightsBatch, WeightsPaper} {
+		for _, loss := range []LossKind{CrossEntropy, Sigmoid} {
+			for _, during := range []bool{true, false} {
+				m := BFGPU{Weights: weights, Loss: loss, PseudoLabels: true, RecordDuring: during}
+				data, planted := syntheticBags(120, 4)
+				l := newLinear()
+				result, err := Run(t.Context(), l, data, testConfig(m))
+				if err != nil {
+					t.Fatal(err)
+				}
+				hits, flagged := 0, 0
+				for i, b := range data.Bags {
+					logits, _ := l.Logits(b.Instances)
+					witness := 0
+					for k := range logits {
+						if margin(logits[k]) > margin(logits[witness]) {
+							witness = k
+						}
+					}
+					if witness == planted[i] {
+						hits++
+					}
+					if sigmoid(margin(logits[witness])) > result.Thresholds[rewardmodel.AggregateMax] {
+						flagged++
+					}
+				}
+				if hits < 114 || flagged < 100 || flagged > 140 {
+					t.Errorf("%+v: %d of 120 witnesses, %d bags flagged", m, hits, flagged)
+				}
+				if math.Abs(result.SigmaMicro-4) > 1e-9 || math.Abs(result.SigmaMacro-1) > 1e-9 {
+					t.Errorf("estimated sigma_micro %v and sigma_macro %v, want 4 and 1", result.SigmaMicro, result.SigmaMacro)
+				}
+			}
+		}
+	}
+}
+
+func TestQuantileFlagsAsManyInstancesAsViolatingBags(t *testing.T) {
+	data, _ := syntheticBags(60, 4)
+	cfg := testConfig(DefaultBFGPU())
+	cfg.Threshold = Quantile
+	l := newLinear()
+	result, err := Run(t.Context(), l, data, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	flagged := 0
+	for _, b := range data.Bags {
+		logits, _ := l.Logits(b.Instances)
+		for _, z := range logits {
+			if sigmoid(margin(z)) > result.Thresholds[rewardmodel.AggregateMax] {
+				flagged++
+			}
+		}
+	}
+	if flagged < 50 || flagged > 62 { // ties aside, 60
+		t.Errorf("%d instances flagged, want 60", flagged)
+	}
+}
+
+// TestRunResumes stops a run in its third epoch and starts it again: weights and thresholds equal an unbroken run's.
+func TestRunResumes(t *testing.T) {
+	data, _ := syntheticBags(40, 3)
+	unbroken := newLinear()
+	want, err := Run(t.Context(), unbroken, data, testConfig(DefaultBFGPU()))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	cfg := testConfig(DefaultBFGPU())
+	cfg.State = filepath.Join(t.TempDir(), "state")
+	ctx, cancel := context.WithCancel(t.Context())
+	first := newLinear()
+	first.stopAt, first.cancel = unbroken.steps*5/8, cancel
+	if _, err := Run(ctx, first, data, cfg); !errors.Is(err, context.Canceled) {
+		t.Fatalf("stopped run: %v", err)
+	}
+	second := newLinear()
+	got, err := Run(t.Context(), second, data, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Resumed != 2 {
+		t.Errorf("resumed after %d epochs, want 2", got.Resumed)
+	}
+	if !reflect.DeepEqual(second.Weights, unbroken.Weights) || !reflect.DeepEqual(got.Thresholds, want.Thresholds) {
+		t.Error("the resumed run differs from the unbroken one")
+	}
+	if files, _ := filepath.Glob(filepath.Join(cfg.State, "*")); len(files) != 2 {
+		t.Errorf("state folder holds %v, want state.json and one epoch", files)
+	}
+
+	cfg.Rate /= 2
+	if _, err := Run(t.Context(), newLinear(), data, cfg); err == nil {
+		t.Error("a state of other settings was taken up")
+	}
+}
+
+func TestRunRefuses(t *testing.T) {
+	good, _ := syntheticBags(4, 2)
+	oneClass := &Data{Bags: []Bag{good.Bags[0]}}
+	empty := &Data{Bags: append([]Bag{{}}, good.Bags...)}
+	for name, c := range map[string]struct {
+		data   *Data
+		change func(*Config)
+	}{
+		"no epochs":     {good, func(c *Config) { c.Epochs = 0 }},
+		"no batch":      {good, func(c *Config) { c.Batch = 0 }},
+		"rate NaN":      {good, func(c *Config) { c.Rate = math.NaN() }},
+		"threshold":     {good, func(c *Config) { c.Threshold = "best" }},
+		"weights":       {good, func(c *Config) { c.Method = BFGPU{Weights: "all", Loss: CrossEntropy} }},
+		"loss":          {good, func(c *Config) { c.Method = BFGPU{Weights: WeightsBatch, Loss: "hinge"} }},
+		"sigma":         {good, func(c *Config) { m := DefaultBFGPU(); m.SigmaMicro = -1; c.Method = m }},
+		"one class":     {oneClass, func(*Config) {}},
+		"empty bag":     {empty, func(*Config) {}},
+		"no bag at all": {&Data{}, func(*Config) {}},
+	} {
+		cfg := testConfig(DefaultBFGPU())
+		c.change(&cfg)
+		if _, err := Run(t.Context(), newLinear(), c.data, cfg); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+func TestSingleInstanceBagsGiveNoContradictoryLabels(t *testing.T) {
+	data := &Data{Bags: []Bag{
+		{Violation: true, Instances: [][]int32{{7}}},
+		{Violation: false, Instances: [][]int32{{8}, {9}}},
+	}}
+	e := newEpoch(data, 4)
+	e.RNG = rand.New(rand.NewPCG(0, 0))
+	refs, labels := pseudoLabels(e, e.blankScores())
+	if len(refs) != 2 {
+		t.Fatalf("%d pseudo labels, want 2", len(refs))
+	}
+	for i, r := range refs {
+		if labels[i] != (r.bag == 0) {
+			t.Errorf("instance %v is labelled violation=%v", r, labels[i])
+		}
+	}
+}
