@@ -1,0 +1,83 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"strings"
+
+	"github.com/assay-ai/assay/rewardmodel"
+)
+
+// announce says that the service is ready and how to try it.
+func (s *service) announce() error {
+	m := s.live.model.Load()
+	natsURL := ""
+	if q := s.live.queue.Load(); q != nil {
+		natsURL = q.URL()
+	}
+	version := m.Info().Version
+	s.app.log.Info().Str("http", s.httpURL()).Str("nats", natsURL).Str("model", version).
+		Str("precision", string(m.encoder.Precision())).Str("device", m.runtime.Device()).
+		Float64("threshold", m.Threshold(rewardmodel.AggregateMax)).Msg("ready")
+	if s.app.json {
+		return nil
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "\nassay is ready.\n  model  %s (%s, %s on %s, threshold %.3g)\n  HTTP   %s\n", version,
+		s.opened.dir, m.encoder.Precision(), m.runtime.Device(), m.Threshold(rewardmodel.AggregateMax), s.httpURL())
+	if natsURL != "" {
+		fmt.Fprintf(&b, "  NATS   %s\n", natsURL)
+	}
+	fmt.Fprintf(&b, "\nTry it over HTTP:\n\n  %s\n", s.curl())
+	if natsURL != "" {
+		fmt.Fprintf(&b, "\nor over NATS:\n\n  %s\n", s.scoreLine(natsURL))
+	}
+	b.WriteString("\n")
+	_, err := fmt.Fprint(s.app.stderr, b.String())
+	return err
+}
+
+// sample shows a witness: one bad sentence among good ones.
+const sample = "Thank you for asking. You are a stupid idiot. I hope that this helps."
+
+// curl is a line that works when pasted into a shell.
+func (s *service) curl() string {
+	return fmt.Sprintf(`curl -s %s/v1/score -H 'Content-Type: application/json' -d '{"responses":[{"id":"r1","response":"%s"}]}'`,
+		s.httpURL(), sample)
+}
+
+// scoreLine is one that needs no NATS client.
+func (s *service) scoreLine(natsURL string) string {
+	token := ""
+	if s.cmd.NatsToken != "" {
+		token = " --nats-token TOKEN"
+	}
+	return fmt.Sprintf("echo '%s' | %s score --text --nats-url %s%s", sample, shellWord(s.app.program), reachable(natsURL), token)
+}
+
+func (s *service) httpURL() string { return reachable("http://" + s.listener.Addr().String()) }
+
+// reachable replaces an address that stands for every interface by one that a
+// client on this machine can use.
+func reachable(url string) string {
+	scheme, address, _ := strings.Cut(url, "://")
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return url
+	}
+	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return scheme + "://" + net.JoinHostPort(host, port)
+}
+
+// shellWord quotes a word for a shell where that is needed.
+func shellWord(word string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+=:@%", r)
+	}
+	if word != "" && strings.IndexFunc(word, func(r rune) bool { return !plain(r) }) < 0 {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}

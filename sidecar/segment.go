@@ -1,0 +1,53 @@
+package main
+
+import (
+	"github.com/assay-ai/assay/rewardmodel"
+	"github.com/assay-ai/assay/segmenter"
+)
+
+// segmentCmd cuts texts into utterances. It needs no model, so that no length
+// limit applies.
+type segmentCmd struct {
+	inputFlags
+	offsetFlag
+}
+
+// offsetFlag says what the offsets of results count.
+type offsetFlag struct {
+	OffsetUnit string `default:"codepoint" enum:"codepoint,utf8,utf16" help:"What offsets count (${enum})."`
+}
+
+func (f offsetFlag) unit() rewardmodel.OffsetUnit { return rewardmodel.OffsetUnit(f.OffsetUnit) }
+
+// Help is shown by --help.
+func (*segmentCmd) Help() string {
+	return `Example:
+
+    echo '{"id":"a","text":"Thank you. See you at 3 p.m. on Friday!"}' | assay segment
+
+Each line {"id"?,"text"} becomes {"id","instances":[{"start","end","text"}]}. Instances are in
+document order and cover every character that is no white space.`
+}
+
+type segmented struct {
+	ID        string             `json:"id"`
+	Instances []segmentedPortion `json:"instances"`
+}
+
+type segmentedPortion struct {
+	Start int    `json:"start"`
+	End   int    `json:"end"`
+	Text  string `json:"text"`
+}
+
+// Run is called by kong.
+func (c *segmentCmd) Run(a *app) error {
+	return eachText(a, c.inputFlags, func(id, text string) any {
+		spans := segmenter.Segment(text)
+		out := segmented{ID: id, Instances: make([]segmentedPortion, len(spans))}
+		for i, at := range c.unit().Convert(text, spans) {
+			out.Instances[i] = segmentedPortion{at.Start, at.End, text[spans[i].Start:spans[i].End]}
+		}
+		return out
+	})
+}

@@ -1,0 +1,189 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/assay-ai/assay/api"
+	"github.com/assay-ai/assay/queue"
+	"github.com/assay-ai/assay/rewardmodel"
+)
+
+// serveCmd runs the service until a signal ends it.
+type serveCmd struct {
+	Listen          string        `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Where HTTP is served (${default}); port 0 takes any free one."`
+	OpsListen       string        `placeholder:"HOST:PORT" help:"Serve health and metrics alone there as well."`
+	Insecure        bool          `help:"Accept listeners that other machines reach although nothing checks who calls."`
+	MaxBody         byteSize      `default:"32MiB" placeholder:"BYTES" help:"Largest request body, decompressed (${default})."`
+	MaxResponses    int           `default:"8192" help:"Most responses of one request."`
+	RequestTimeout  time.Duration `default:"5m" help:"Longest time that a request may take."`
+	ShutdownTimeout time.Duration `default:"30s" help:"Time to finish what is in flight after SIGINT or SIGTERM; a second signal ends at once."`
+	TrustedOrigin   []string      `placeholder:"ORIGIN" help:"Web origins (https://host) whose pages may post to the service."`
+
+	modelFlags     `group:"Model:"`
+	scorerFlags    `group:"Model:"`
+	MaxQueueTokens int `default:"1048576" group:"Model:" help:"Tokens that may wait for the model; a request beyond is answered 503."`
+
+	serveNATSFlags `group:"NATS:"`
+	natsFlags      `group:"NATS:"`
+	streamFlags    `group:"NATS streams (0: as it is, or the default of a new stream):"`
+}
+
+// serveNATSFlags are those of a service's own NATS side.
+type serveNATSFlags struct {
+	NATS           string        `name:"nats" default:"embedded" enum:"embedded,off" help:"The NATS side (${enum}); --nats-url makes it an external one."`
+	NATSListen     string        `name:"nats-listen" default:"127.0.0.1:4222" placeholder:"HOST:PORT" help:"Where the embedded server listens (${default}); port 0 takes any free one."`
+	DataDir        string        `default:"${data_dir}" placeholder:"DIR" help:"Folder for what is kept: the streams of the embedded server (${default})."`
+	Sync           string        `default:"interval" enum:"interval,always" help:"When the embedded server flushes to disk (${enum}); always survives power loss and is slow."`
+	NATSMaxPayload byteSize      `name:"nats-max-payload" default:"8MiB" placeholder:"BYTES" help:"Largest message of the embedded server (${default}), at most 64MiB."`
+	NATSMaxStore   byteSize      `name:"nats-max-store" default:"64GiB" placeholder:"BYTES" help:"Disk that all streams of the embedded server may reserve (${default})."`
+	NATSRequests   int           `name:"nats-max-requests" default:"256" help:"Requests on assay.v1.score that are answered at once; more are refused as 503."`
+	MaxInFlight    int           `default:"256" help:"Streamed responses that this process holds at once."`
+	MaxAckPending  int           `default:"4096" help:"Streamed responses that all replicas together may hold."`
+	AckWait        time.Duration `default:"10s" help:"Time without a sign of life after which another replica takes a response over."`
+	MaxDeliver     int           `default:"5" help:"Attempts before a response on which the model fails is a dead letter."`
+}
+
+// streamFlags limit the streams.
+type streamFlags struct {
+	StreamReplicas        int           `help:"Copies of each stream in a cluster (1)."`
+	StreamDuplicateWindow time.Duration `help:"How long a Nats-Msg-Id is remembered (15m)."`
+	StreamResponsesBytes  byteSize      `placeholder:"BYTES" help:"Responses that wait; when full, publishing fails (1GiB)."`
+	StreamRewardsBytes    byteSize      `placeholder:"BYTES" help:"Rewards that are kept; the oldest go first (1GiB)."`
+	StreamRewardsAge      time.Duration `help:"How long rewards are kept (168h)."`
+	StreamDeadBytes       byteSize      `placeholder:"BYTES" help:"Dead letters that are kept (256MiB)."`
+	StreamDeadAge         time.Duration `help:"How long dead letters are kept (720h)."`
+}
+
+// Help is shown by --help.
+func (*serveCmd) Help() string {
+	return `Example:
+
+    assay serve --listen 127.0.0.1:8080 --data-dir ./data
+
+Answers POST /v1/score and the NATS subject assay.v1.score, and turns messages on
+assay.v1.responses.> into rewards on assay.v1.rewards.>. Once ready, it prints a curl line to try.`
+}
+
+// Run is called by kong.
+func (c *serveCmd) Run(a *app) error {
+	if err := c.validate(); err != nil {
+		return usageError{err}
+	}
+	ctx, stop := a.untilSignal()
+	defer stop()
+	s, err := newService(c, a)
+	if err != nil {
+		return err
+	}
+	return s.run(ctx)
+}
+
+// validate finds settings that cannot work, before anything is started.
+func (c *serveCmd) validate() error {
+	errs := []error{c.scorerFlags.validate(), c.validateListeners(), c.validateNATS()}
+	check := func(ok bool, format string, args ...any) {
+		if !ok {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	check(c.MaxBody > 0, "--max-body is %d; give a number of bytes above 0", c.MaxBody)
+	check(c.MaxResponses > 0, "--max-responses is %d; give at least 1", c.MaxResponses)
+	check(c.MaxQueueTokens > 0, "--max-queue-tokens is %d; give at least 1", c.MaxQueueTokens)
+	check(c.RequestTimeout > 0, "--request-timeout is %v; give a duration above 0", c.RequestTimeout)
+	check(c.ShutdownTimeout > 0, "--shutdown-timeout is %v; give a duration above 0", c.ShutdownTimeout)
+	return errors.Join(errs...)
+}
+
+func (c *serveCmd) validateListeners() error {
+	listeners := []struct {
+		flag, address string
+		on, guarded   bool
+	}{
+		{"--listen", c.Listen, true, c.Insecure},
+		{"--ops-listen", c.OpsListen, c.OpsListen != "", c.Insecure},
+		{"--nats-listen", c.NATSListen, c.embedded(), c.Insecure || c.NatsToken != ""},
+	}
+	for _, l := range listeners {
+		if !l.on {
+			continue
+		}
+		if err := api.CheckListen(l.address, l.guarded); err != nil {
+			return fmt.Errorf("%s: %w", l.flag, err)
+		}
+		if _, err := net.ResolveTCPAddr("tcp", l.address); err != nil {
+			return fmt.Errorf("%s %s: %w", l.flag, l.address, err)
+		}
+	}
+	return nil
+}
+
+func (c *serveCmd) validateNATS() error {
+	if c.NATS == "off" && c.NatsURL != "" {
+		return errors.New("--nats off and --nats-url contradict each other; leave one out")
+	}
+	for _, f := range []struct {
+		flag  string
+		value int
+	}{
+		{"--nats-max-requests", c.NATSRequests}, {"--max-in-flight", c.MaxInFlight},
+		{"--max-ack-pending", c.MaxAckPending}, {"--max-deliver", c.MaxDeliver},
+	} {
+		if f.value < 1 {
+			return fmt.Errorf("%s is %d; give at least 1", f.flag, f.value)
+		}
+	}
+	if c.NATSMaxPayload < 64<<10 || c.NATSMaxPayload > 64<<20 {
+		return fmt.Errorf("--nats-max-payload is %d; give 64KiB to 64MiB", c.NATSMaxPayload)
+	}
+	if c.AckWait <= 0 || c.StreamReplicas < 0 || c.StreamDuplicateWindow < 0 || c.StreamRewardsAge < 0 || c.StreamDeadAge < 0 {
+		return errors.New("--ack-wait must be above 0, and --stream-replicas, --stream-duplicate-window, --stream-rewards-age and --stream-dead-age not below")
+	}
+	return nil
+}
+
+// embedded tells whether the NATS server runs in this process.
+func (c *serveCmd) embedded() bool { return c.NATS != "off" && c.NatsURL == "" }
+
+func (c *serveCmd) apiConfig() api.Config {
+	cfg := api.DefaultConfig()
+	cfg.MaxBody, cfg.RequestTimeout, cfg.TrustedOrigins = int64(c.MaxBody), c.RequestTimeout, c.TrustedOrigin
+	cfg.Limits = c.limits()
+	return cfg
+}
+
+func (c *serveCmd) limits() rewardmodel.Limits {
+	return rewardmodel.Limits{MaxResponses: c.MaxResponses}
+}
+
+func (c *serveCmd) scorerConfig() rewardmodel.ScorerConfig {
+	cfg := c.scorerFlags.config()
+	cfg.MaxQueueTokens = c.MaxQueueTokens
+	return cfg
+}
+
+func (c *serveCmd) queueConfig() queue.Config {
+	version, _ := buildVersion()
+	return queue.Config{
+		Server: queue.ServerConfig{
+			Listen: c.NATSListen, DataDir: c.DataDir, Token: c.NatsToken, SyncAlways: c.Sync == "always",
+			MaxPayload: int(c.NATSMaxPayload), MaxStore: int64(c.NATSMaxStore),
+		},
+		Conn: c.natsFlags.config(),
+		Streams: queue.StreamsConfig{
+			Replicas: c.StreamReplicas, DuplicateWindow: c.StreamDuplicateWindow,
+			ResponsesMaxBytes: int64(c.StreamResponsesBytes),
+			RewardsMaxBytes:   int64(c.StreamRewardsBytes), RewardsMaxAge: c.StreamRewardsAge,
+			DeadMaxBytes: int64(c.StreamDeadBytes), DeadMaxAge: c.StreamDeadAge,
+		},
+		Worker: queue.WorkerConfig{
+			MaxInFlight: c.MaxInFlight, MaxAckPending: c.MaxAckPending,
+			AckWait: c.AckWait, MaxDeliver: c.MaxDeliver,
+		},
+		Service: queue.ServiceConfig{
+			Version: version, Timeout: c.RequestTimeout, MaxRequests: c.NATSRequests, Limits: c.limits(),
+		},
+	}
+}
