@@ -67,8 +67,14 @@ func inspectAt(dir string) (libtorch, error) {
 		t.CUDA = true
 		roots = append(roots, cuda)
 	}
-	t.LinkDirs, err = linkDirs(roots)
-	return t, err
+	var missing []string
+	if t.LinkDirs, missing, err = linkDirs(roots); err != nil {
+		return t, err
+	}
+	if len(missing) > 0 {
+		step("  note: libtorch needs %s, which is not where it looks for it: it must be on the system's library path", strings.Join(missing, ", "))
+	}
+	return t, nil
 }
 
 func (t libtorch) cudaNote() string {
@@ -164,10 +170,9 @@ func libraryABI(file string) (int, error) {
 }
 
 // linkDirs follows what the libraries need through their run paths, as the
-// loader will, and returns the folders found, for the linker. What it does not
-// find is the system's.
-func linkDirs(files []string) ([]string, error) {
-	var dirs []string
+// loader will, and returns the folders found, for the linker, and the names
+// found nowhere that neither glibc nor the compiler brings.
+func linkDirs(files []string) (dirs, missing []string, err error) {
 	seen := make(map[string]bool)
 	for i := 0; i < len(files); i++ {
 		dir := filepath.Dir(files[i])
@@ -176,19 +181,22 @@ func linkDirs(files []string) ([]string, error) {
 		}
 		names, search, err := dynamic(files[i])
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		search = append(search, dir)
 		for _, name := range names {
-			at := slices.IndexFunc(search, func(dir string) bool { return exists(filepath.Join(dir, name)) })
-			if at < 0 || seen[name] {
+			if seen[name] {
 				continue
 			}
 			seen[name] = true
-			files = append(files, filepath.Join(search[at], name))
+			if at := slices.IndexFunc(search, func(dir string) bool { return exists(filepath.Join(dir, name)) }); at >= 0 {
+				files = append(files, filepath.Join(search[at], name))
+			} else if !systemLibrary.MatchString(name) {
+				missing = append(missing, name)
+			}
 		}
 	}
-	return dirs, nil
+	return dirs, missing, nil
 }
 
 // dynamic reads the names that an ELF file needs and its run path.

@@ -40,8 +40,8 @@ func fitWrappers(ctx context.Context, dir string, torch libtorch) error {
 	for range passes {
 		step("  checking the wrappers against libtorch's headers (10 to 40 s)")
 		complaint, err := checkSyntax(ctx, dir, torch)
-		if err == nil {
-			return nil
+		if err == nil || ctx.Err() != nil {
+			return ctx.Err()
 		}
 		var names []string
 		text, names = stubLines(text, failingLines(complaint))
@@ -70,9 +70,6 @@ func checkSyntax(ctx context.Context, dir string, torch libtorch) (complaint []b
 	var out bytes.Buffer
 	cmd.Stderr = &out
 	err = cmd.Run()
-	if ctx.Err() != nil {
-		return nil, ctx.Err()
-	}
 	return out.Bytes(), err
 }
 
