@@ -1,0 +1,63 @@
+# Every target that needs libtorch runs the set-up first; where all is
+# prepared that takes well under a second. `make` alone lists the targets.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+DATA     ?= $(or $(ASSAY_DATA),../shared/data)
+
+# The recipe of the model that ships.
+RECIPE := --epochs 1 --batch 64 --lr 8e-5 --max-length 128 --pseudo-from after --dtype bf16
+
+# Packages that reach libtorch: the race detector cannot see into it, and
+# would compile its wrappers a second time.
+native = go list -f '{{.ImportPath}} {{join .Deps " "}} {{join .TestImports " "}} {{join .XTestImports " "}}' ./... \
+	| awk '{ for (i = 2; i <= NF; i++) if ($$i ~ /sugarme\/gotch$$|rewardmodel\/encoder$$/) { print $$1; next } if ($$1 ~ /rewardmodel\/encoder$$/) print $$1 }'
+
+.PHONY: help setup build run test test-all bench lint model clean check-go
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{ printf "  make %-9s %s\n", $$1, $$2 }' Makefile
+
+check-go:
+	@command -v go >/dev/null || { echo "assay needs Go 1.26 or newer on the PATH: https://go.dev/dl/"; exit 1; }
+	@go version | awk '{ split(substr($$3, 3), v, "."); exit !(v[1] > 1 || v[2] >= 21) }' \
+		|| { echo "this is $$(go version); assay needs Go 1.26 or newer: https://go.dev/dl/ (1.21 or newer fetches it by itself)"; exit 1; }
+
+setup: check-go ## install and prepare all that a build needs (LIBTORCH=DIR: use that libtorch)
+	@GOWORK=off go run ./rewardmodel/encoder/setup
+
+build: setup ## compile bin/assay
+	go build -buildvcs=auto -o bin/assay ./sidecar
+
+run: build ## build, then serve on this machine
+	bin/assay serve
+
+test: setup ## vet and test all packages, but for long tests; the pure Go ones under the race detector
+	go vet ./...
+	native=$$($(native)); \
+	go test -short -race $$(go list ./... | grep -vxF "$$native"); \
+	go test -short $$native
+
+test-all: setup ## test with the long tests, shuffled, with no cached result
+	go vet ./...
+	native=$$($(native)); \
+	go test -count=1 -shuffle=on -race -timeout 30m $$(go list ./... | grep -vxF "$$native"); \
+	go test -count=1 -shuffle=on -timeout 30m $$native
+
+bench: setup ## run the benchmarks
+	go test -run '^$$' -bench . -benchmem ./...
+
+lint: setup ## check the formatting, go vet and golangci-lint
+	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "gofmt -w: $$unformatted"; exit 1; }
+	go vet ./...
+	go run $(GOLANGCI) run ./...
+
+model: build ## rebuild models/default from DATA (default: ASSAY_DATA, else ../shared/data)
+	go run ./models/build --data '$(DATA)' --work models/work all
+	bin/assay train --bags models/work/train.jsonl --init models/work/base --out models/default $(RECIPE)
+
+clean: ## remove what a build made here (what the set-up prepared stays in the user's cache)
+	rm -rf bin models/work go.work go.work.sum
