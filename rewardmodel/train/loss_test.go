@@ -70,10 +70,12 @@ func TestLossesAreFiniteAtTheEnds(t *testing.T) {
 }
 
 func TestSchedule(t *testing.T) {
-	s := schedule{peak: 2, total: 10}
-	for step, want := range map[int]float64{0: 2, 5: 1, 10: 0, 99: 0} {
-		if got := s.rate(step); math.Abs(got-want) > 1e-12 {
-			t.Errorf("rate(%d) = %v, want %v", step, got, want)
+	for _, floor := range []float64{0, 1} {
+		s := schedule{peak: 2, floor: floor, total: 10}
+		for step, want := range map[int]float64{0: 2, 5: (2 + floor) / 2, 10: floor, 99: floor} {
+			if got := s.rate(step); math.Abs(got-want) > 1e-12 {
+				t.Errorf("floor %v: rate(%d) = %v, want %v", floor, step, got, want)
+			}
 		}
 	}
 }

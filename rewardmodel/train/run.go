@@ -16,6 +16,7 @@ type Config struct {
 	Epochs    int     // at least 1; the paper takes 5
 	Batch     int     // instances in a mini-batch; the paper takes 16
 	Rate      float64 // peak learning rate; the paper takes 1e-5
+	RateMin   float64 // learning rate at the end of the cosine schedule; the paper takes 0
 	Seed      uint64
 	Threshold Threshold
 	// SigmaMicro and SigmaMacro are the imbalances that the threshold assumes; 0 estimates them from the bags.
@@ -58,7 +59,7 @@ func Run(ctx context.Context, learner Learner, data *Data, cfg Config) (Result, 
 	}
 	perEpoch := cfg.Method.Steps(e)
 	progress.Steps = cfg.Epochs * perEpoch
-	e.schedule = schedule{peak: cfg.Rate, total: progress.Steps}
+	e.schedule = schedule{peak: cfg.Rate, floor: cfg.RateMin, total: progress.Steps}
 
 	state, err := openState(cfg)
 	if err != nil {
@@ -106,6 +107,8 @@ func (cfg Config) validate(data *Data) error {
 		return fmt.Errorf("train: batch is %d; use at least 1", cfg.Batch)
 	case !(cfg.Rate > 0):
 		return fmt.Errorf("train: learning rate is %v; use a positive number", cfg.Rate)
+	case !(cfg.RateMin >= 0 && cfg.RateMin <= cfg.Rate):
+		return fmt.Errorf("train: final learning rate is %v; use 0 to %v", cfg.RateMin, cfg.Rate)
 	case cfg.Threshold != OnePerBag && cfg.Threshold != Quantile:
 		return fmt.Errorf("train: threshold is %q; use %s or %s", cfg.Threshold, OnePerBag, Quantile)
 	}

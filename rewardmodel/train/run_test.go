@@ -127,6 +127,7 @@ func TestRunRefuses(t *testing.T) {
 		"no epochs":     {good, func(c *Config) { c.Epochs = 0 }},
 		"no batch":      {good, func(c *Config) { c.Batch = 0 }},
 		"rate NaN":      {good, func(c *Config) { c.Rate = math.NaN() }},
+		"final rate":    {good, func(c *Config) { c.RateMin = 1 }},
 		"threshold":     {good, func(c *Config) { c.Threshold = "best" }},
 		"weights":       {good, func(c *Config) { c.Method = BFGPU{Weights: "all", Loss: CrossEntropy} }},
 		"loss":          {good, func(c *Config) { c.Method = BFGPU{Weights: WeightsBatch, Loss: "hinge"} }},

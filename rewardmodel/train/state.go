@@ -24,8 +24,8 @@ func (s *runState) weights() string {
 }
 
 func openState(cfg Config) (*runState, error) {
-	s := &runState{dir: cfg.State, Settings: fmt.Sprintf("%s %+v epochs=%d batch=%d rate=%g seed=%d %s",
-		cfg.Method.Name(), cfg.Method, cfg.Epochs, cfg.Batch, cfg.Rate, cfg.Seed, cfg.Identity)}
+	s := &runState{dir: cfg.State, Settings: fmt.Sprintf("%s %+v epochs=%d batch=%d rate=%g..%g seed=%d %s",
+		cfg.Method.Name(), cfg.Method, cfg.Epochs, cfg.Batch, cfg.Rate, cfg.RateMin, cfg.Seed, cfg.Identity)}
 	if s.dir == "" {
 		return s, nil
 	}

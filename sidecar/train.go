@@ -1,0 +1,140 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/rs/zerolog"
+
+	"github.com/assay-ai/assay/rewardmodel"
+	"github.com/assay-ai/assay/rewardmodel/checkpoint"
+	"github.com/assay-ai/assay/rewardmodel/encoder"
+	"github.com/assay-ai/assay/rewardmodel/tokenizer"
+	"github.com/assay-ai/assay/rewardmodel/train"
+)
+
+// trainCmd trains an instance classifier on bags with coarse labels and writes a checkpoint folder.
+type trainCmd struct {
+	Bags   []string `required:"" help:"Bag files (JSONL) to train on." placeholder:"FILE"`
+	Init   string   `required:"" help:"Checkpoint folder to begin from; a base model gets a fresh classifier." placeholder:"DIR"`
+	Out    string   `required:"" help:"Checkpoint folder to write." placeholder:"DIR"`
+	Method string   `default:"bfgpu" enum:"bfgpu" help:"Training method (${enum})."`
+
+	Seed        uint64  `default:"0" help:"Seed of shuffling, dropout and a fresh classifier."`
+	LR          float64 `default:"1e-5" name:"lr" help:"Peak learning rate of the cosine schedule."`
+	LRMin       float64 `default:"0" name:"lr-min" help:"Learning rate at the end of the schedule."`
+	Epochs      int     `default:"5" help:"Passes over the bags."`
+	Batch       int     `default:"16" help:"Instances in a mini-batch."`
+	WeightDecay float64 `default:"0" help:"Decoupled weight decay; 0 is plain Adam."`
+	Dropout     float64 `default:"-1" help:"Dropout probability; -1 takes those of config.json."`
+	MaxLength   int     `default:"0" help:"Longest instance in tokens, special tokens included; longer ones are split. 0: as the model allows."`
+	MaxTokens   int     `default:"8192" help:"Tokens whose activations are held at once; a larger mini-batch is accumulated."`
+
+	Weights      string  `default:"batch" enum:"batch,paper" help:"BFGPU's weights: softmax over the mini-batch, or within the bag (${enum})."`
+	Loss         string  `default:"cross-entropy" enum:"cross-entropy,sigmoid" help:"Loss of an instance (${enum})."`
+	PseudoLabels bool    `default:"true" negatable:"" help:"Second stage of each epoch: train on the witnesses found."`
+	PseudoFrom   string  `default:"during" enum:"during,after" help:"Scores that choose the pseudo labels: recorded during the epoch, or after it (${enum})."`
+	Threshold    string  `default:"one-per-bag" enum:"one-per-bag,quantile" help:"How the decision threshold is fitted (${enum})."`
+	SigmaMicro   float64 `default:"0" help:"Normal instances for each anomalous one in a violating bag; 0 estimates it."`
+	SigmaMacro   float64 `default:"0" help:"Compliant bags for each violating one; 0 estimates it."`
+
+	DType     string   `default:"fp32" name:"dtype" enum:"fp32,bf16" help:"Number format of the written weights (${enum})."`
+	ModelName string   `help:"Name of the model in its version; default: the name of the output folder."`
+	DataName  []string `help:"Names of the data sets for the checkpoint's assay.json."`
+	computeFlags
+}
+
+// computeFlags say where libtorch computes.
+type computeFlags struct {
+	Precision string `default:"auto" enum:"auto,fp32,bf16" help:"Number format of the computation (${enum}); auto is bf16 where the processor has it."`
+	Device    string `default:"auto" help:"auto, cpu or cuda:N."`
+	Threads   int    `default:"0" help:"CPU threads of libtorch; 0 is all that the process may use."`
+}
+
+func (f computeFlags) runtime() (*encoder.Runtime, error) {
+	return encoder.NewRuntime(encoder.RuntimeOptions{Threads: f.Threads, Device: f.Device})
+}
+
+// Help is shown by --help.
+func (*trainCmd) Help() string {
+	return `Example:
+
+    assay train --bags feedback.jsonl --init models/default --out models/mine --epochs 2 --lr 2e-5
+
+Each line of FILE is {"id","label":"violation"|"compliant","response"}. A run that was stopped goes on after its
+last whole epoch when it is started again with the same settings.`
+}
+
+// Run is called by kong.
+func (c *trainCmd) Run(a *app) error {
+	ctx, stop := a.untilSignal()
+	defer stop()
+	report := a.trainProgress()
+	defer report.close()
+	return c.run(ctx, a.log, report.tell)
+}
+
+// run trains and writes the checkpoint; progress goes to report.
+func (c *trainCmd) run(ctx context.Context, log zerolog.Logger, report func(train.Progress)) error {
+	base, err := checkpoint.Open(c.Init)
+	if err != nil {
+		return usageError{fmt.Errorf("--init: %w", err)}
+	}
+	defer base.Close()
+	tok, err := tokenizer.Load(c.Init)
+	if err != nil {
+		return usageError{fmt.Errorf("--init: %w", err)}
+	}
+	maxLength := base.MaxLength()
+	if c.MaxLength > 0 {
+		maxLength = min(maxLength, c.MaxLength)
+	}
+	data, digest, err := readBags(c.Bags, tok, maxLength)
+	if err != nil {
+		return err
+	}
+	violating, compliant, unlabelled, normal := data.Counts()
+	log.Info().Int("violating_bags", violating).Int("compliant_bags", compliant).
+		Int("instances", unlabelled+normal).Str("init", c.Init).Msg("training")
+
+	runtime, err := c.runtime()
+	if err != nil {
+		return err
+	}
+	defer runtime.Close()
+	learner, err := runtime.NewLearner(base, c.learnerOptions())
+	if err != nil {
+		return err
+	}
+	state := filepath.Clean(c.Out) + ".training"
+	result, err := train.Run(ctx, learner, data, train.Config{
+		Method: train.BFGPU{
+			Weights: train.Weights(c.Weights), Loss: train.LossKind(c.Loss),
+			PseudoLabels: c.PseudoLabels, RecordDuring: c.PseudoFrom == "during", SigmaMicro: c.SigmaMicro,
+		},
+		Epochs: c.Epochs, Batch: c.Batch, Rate: c.LR, RateMin: c.LRMin, Seed: c.Seed,
+		Threshold: train.Threshold(c.Threshold), SigmaMicro: c.SigmaMicro, SigmaMacro: c.SigmaMacro,
+		State: state, Identity: fmt.Sprintf("init=%s bags=%s dropout=%g decay=%g", c.Init, digest, c.Dropout, c.WeightDecay),
+		Report: report,
+	})
+	if err != nil {
+		return err
+	}
+	if err := c.write(base, learner, result, digest, maxLength); err != nil {
+		return err
+	}
+	log.Info().Str("out", c.Out).Float64("threshold", result.Thresholds[rewardmodel.AggregateMax]).Msg("checkpoint written")
+	return os.RemoveAll(state)
+}
+
+func (c *trainCmd) learnerOptions() encoder.LearnerOptions {
+	opts := encoder.LearnerOptions{
+		Precision: encoder.Precision(c.Precision), Seed: c.Seed, WeightDecay: c.WeightDecay, MaxTokens: c.MaxTokens,
+	}
+	if c.Dropout >= 0 {
+		opts.Dropout = &c.Dropout
+	}
+	return opts
+}
