@@ -34,6 +34,7 @@ type trainCmd struct {
 
 	Weights      string  `default:"batch" enum:"batch,paper" help:"BFGPU's weights: softmax over the mini-batch, or within the bag (${enum})."`
 	Loss         string  `default:"cross-entropy" enum:"cross-entropy,sigmoid" help:"Loss of an instance (${enum})."`
+	PULoss       bool    `default:"true" name:"pu-loss" negatable:"" help:"First stage of each epoch: the weighted loss over all instances."`
 	PseudoLabels bool    `default:"true" negatable:"" help:"Second stage of each epoch: train on the witnesses found."`
 	PseudoFrom   string  `default:"during" enum:"during,after" help:"Scores that choose the pseudo labels: recorded during the epoch, or after it (${enum})."`
 	Threshold    string  `default:"one-per-bag" enum:"one-per-bag,quantile" help:"How the decision threshold is fitted (${enum})."`
@@ -112,7 +113,7 @@ func (c *trainCmd) run(ctx context.Context, log zerolog.Logger, report func(trai
 	result, err := train.Run(ctx, learner, data, train.Config{
 		Method: train.BFGPU{
 			Weights: train.Weights(c.Weights), Loss: train.LossKind(c.Loss),
-			PseudoLabels: c.PseudoLabels, RecordDuring: c.PseudoFrom == "during", SigmaMicro: c.SigmaMicro,
+			PULoss: c.PULoss, PseudoLabels: c.PseudoLabels, RecordDuring: c.PseudoFrom == "during", SigmaMicro: c.SigmaMicro,
 		},
 		Epochs: c.Epochs, Batch: c.Batch, Rate: c.LR, RateMin: c.LRMin, Seed: c.Seed,
 		Threshold: train.Threshold(c.Threshold), SigmaMicro: c.SigmaMicro, SigmaMacro: c.SigmaMacro,

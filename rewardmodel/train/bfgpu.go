@@ -1,6 +1,7 @@
 package train
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 )
@@ -20,6 +21,9 @@ const (
 type BFGPU struct {
 	Weights Weights
 	Loss    LossKind
+	// PULoss is the first stage of each epoch, the weighted loss over all instances. Without it (an ablation of the
+	// paper, and a way to go on from a trained model) the scores for the pseudo labels are always computed anew.
+	PULoss bool
 	// PseudoLabels adds the second stage of each epoch: the witness of every violating bag as a violation, its least
 	// anomalous instance as compliant.
 	PseudoLabels bool
@@ -33,7 +37,7 @@ type BFGPU struct {
 
 // DefaultBFGPU follows the authors' public code.
 func DefaultBFGPU() BFGPU {
-	return BFGPU{Weights: WeightsBatch, Loss: CrossEntropy, PseudoLabels: true, RecordDuring: true}
+	return BFGPU{Weights: WeightsBatch, Loss: CrossEntropy, PULoss: true, PseudoLabels: true, RecordDuring: true}
 }
 
 // Name is "bfgpu".
@@ -46,6 +50,8 @@ func (m BFGPU) Validate() error {
 		return fmt.Errorf("train: weights is %q; use %s or %s", m.Weights, WeightsBatch, WeightsPaper)
 	case m.Loss != CrossEntropy && m.Loss != Sigmoid:
 		return fmt.Errorf("train: loss is %q; use %s or %s", m.Loss, CrossEntropy, Sigmoid)
+	case !m.PULoss && !m.PseudoLabels:
+		return errors.New("train: neither the PU loss nor pseudo labels are on; there is nothing to train with")
 	case !(m.SigmaMicro >= 0):
 		return fmt.Errorf("train: sigma_micro is %v; use 0 (estimate) or a positive number", m.SigmaMicro)
 	}
@@ -54,16 +60,44 @@ func (m BFGPU) Validate() error {
 
 // Steps is the number of mini-batches of an epoch, both stages.
 func (m BFGPU) Steps(e *Epoch) int {
-	steps := len(m.batches(e, rand.New(rand.NewPCG(0, 0))))
+	steps := 0
+	if m.PULoss {
+		steps += len(m.batches(e, rand.New(rand.NewPCG(0, 0))))
+	}
 	if m.PseudoLabels {
 		steps += batchCount(2*len(e.violating), e.Batch)
 	}
 	return steps
 }
 
-// Epoch runs the weighted loss over all instances and then, with PseudoLabels, the plain loss over the pseudo labels.
+// Epoch runs the weighted loss over all instances and then the plain loss over the pseudo labels, each if it is on.
 func (m BFGPU) Epoch(e *Epoch) error {
 	scores := e.blankScores()
+	if m.PULoss {
+		if err := m.puStage(e, scores); err != nil {
+			return err
+		}
+	}
+	if !m.PseudoLabels {
+		return nil
+	}
+	if !m.PULoss || !m.RecordDuring {
+		if err := e.score(e.violating, scores); err != nil {
+			return err
+		}
+	}
+	e.stage("pseudo-labels")
+	refs, labels := pseudoLabels(e, scores)
+	for _, part := range split(len(refs), e.Batch) {
+		if err := e.step(refs[part.start:part.end], plain(m.Loss, labels[part.start:part.end])); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// puStage trains on all instances with the weighted loss and records their margins in scores.
+func (m BFGPU) puStage(e *Epoch, scores [][]float64) error {
 	e.stage("bfgpu")
 	for _, batch := range m.batches(e, e.RNG) {
 		loss := m.loss(e, batch)
@@ -74,21 +108,6 @@ func (m BFGPU) Epoch(e *Epoch) error {
 			return loss(logits)
 		})
 		if err != nil {
-			return err
-		}
-	}
-	if !m.PseudoLabels {
-		return nil
-	}
-	if !m.RecordDuring {
-		if err := e.score(e.violating, scores); err != nil {
-			return err
-		}
-	}
-	e.stage("pseudo-labels")
-	refs, labels := pseudoLabels(e, scores)
-	for _, part := range split(len(refs), e.Batch) {
-		if err := e.step(refs[part.start:part.end], plain(m.Loss, labels[part.start:part.end])); err != nil {
 			return err
 		}
 	}

@@ -21,7 +21,7 @@ func TestRunFindsThePlantedInstance(t *testing.T) {
 	for _, weights := range []Weights{WeightsBatch, WeightsPaper} {
 		for _, loss := range []LossKind{CrossEntropy, Sigmoid} {
 			for _, during := range []bool{true, false} {
-				m := BFGPU{Weights: weights, Loss: loss, PseudoLabels: true, RecordDuring: during}
+				m := BFGPU{Weights: weights, Loss: loss, PULoss: true, PseudoLabels: true, RecordDuring: during}
 				data, planted := syntheticBags(120, 4)
 				l := newLinear()
 				result, err := Run(t.Context(), l, data, testConfig(m))
@@ -116,6 +116,42 @@ func TestRunResumes(t *testing.T) {
 	}
 }
 
+// TestPseudoLabelsAloneKeepATrainedModel goes on from a trained model without the PU loss.
+func TestPseudoLabelsAloneKeepATrainedModel(t *testing.T) {
+	data, planted := syntheticBags(60, 4)
+	l := newLinear()
+	if _, err := Run(t.Context(), l, data, testConfig(DefaultBFGPU())); err != nil {
+		t.Fatal(err)
+	}
+	m := DefaultBFGPU()
+	m.PULoss = false
+	var stages []string
+	cfg := testConfig(m)
+	cfg.Report = func(p Progress) {
+		if n := len(stages); n == 0 || stages[n-1] != p.Stage {
+			stages = append(stages, p.Stage)
+		}
+	}
+	if _, err := Run(t.Context(), l, data, cfg); err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(stages, []string{"pseudo-labels"}) {
+		t.Errorf("stages %v", stages)
+	}
+	hits := 0
+	for i, b := range data.Bags {
+		logits, _ := l.Logits(b.Instances)
+		for k := range logits {
+			if planted[i] == k && margin(logits[k]) > 0 {
+				hits++
+			}
+		}
+	}
+	if hits < 57 {
+		t.Errorf("%d of 60 planted instances score as violations", hits)
+	}
+}
+
 func TestRunRefuses(t *testing.T) {
 	good, _ := syntheticBags(4, 2)
 	oneClass := &Data{Bags: []Bag{good.Bags[0]}}
@@ -132,6 +168,7 @@ func TestRunRefuses(t *testing.T) {
 		"weights":       {good, func(c *Config) { c.Method = BFGPU{Weights: "all", Loss: CrossEntropy} }},
 		"loss":          {good, func(c *Config) { c.Method = BFGPU{Weights: WeightsBatch, Loss: "hinge"} }},
 		"sigma":         {good, func(c *Config) { m := DefaultBFGPU(); m.SigmaMicro = -1; c.Method = m }},
+		"nothing on":    {good, func(c *Config) { c.Method = BFGPU{Weights: WeightsBatch, Loss: CrossEntropy} }},
 		"one class":     {oneClass, func(*Config) {}},
 		"empty bag":     {empty, func(*Config) {}},
 		"no bag at all": {&Data{}, func(*Config) {}},
