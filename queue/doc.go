@@ -27,8 +27,8 @@
 //   - A client that is not sure whether its publish arrived repeats it with the
 //     same Nats-Msg-Id. Within the duplicate window that is the same response.
 //
-// The limits of this guarantee: a repeated publish after the window is a new
-// response; a process that was stopped for longer than the window between
+// The limits of this guarantee: what a client publishes again and is scored
+// after the window is a new response; a process that was stopped for longer than the window between
 // scoring and storing (SIGSTOP, a suspended machine) stores a second reward if
 // another process did its work meanwhile; a reward that left ASSAY_REWARDS by
 // age or size is not found by the look-up; a response given up for the model's

@@ -124,12 +124,14 @@ func count(t testing.TB, q *Queue, stream string) int {
 // stored returns all messages of a stream, in order.
 func stored(t testing.TB, q *Queue, stream string) []*jetstream.RawStreamMsg {
 	t.Helper()
-	s, err := q.js.Stream(t.Context(), stream)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	s, err := q.js.Stream(ctx, stream)
 	require.NoError(t, err)
 	var msgs []*jetstream.RawStreamMsg
 	state := s.CachedInfo().State
 	for seq := state.FirstSeq; seq <= state.LastSeq; seq++ {
-		msg, err := s.GetMsg(t.Context(), seq)
+		msg, err := s.GetMsg(ctx, seq)
 		require.NoError(t, err)
 		msgs = append(msgs, msg)
 	}

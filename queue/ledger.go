@@ -95,15 +95,15 @@ func (l *ledger) read(ctx context.Context, stream string, since time.Time) error
 		}
 		cfg.DeliverPolicy, cfg.OptStartSeq, cfg.OptStartTime = jetstream.DeliverByStartTimePolicy, 0, &since
 	}
-	if err := l.consume(ctx, s, cfg); err != nil {
+	if err := l.consume(ctx, s, cfg, state.LastSeq); err != nil {
 		return err
 	}
 	l.cursor[stream] = state.LastSeq
 	return nil
 }
 
-// consume reads all that cfg selects and that is in the stream now.
-func (l *ledger) consume(ctx context.Context, s jetstream.Stream, cfg jetstream.OrderedConsumerConfig) error {
+// consume reads all that cfg selects, up to the sequence last.
+func (l *ledger) consume(ctx context.Context, s jetstream.Stream, cfg jetstream.OrderedConsumerConfig, last uint64) error {
 	consumer, err := s.OrderedConsumer(ctx, cfg)
 	if err != nil {
 		return err
@@ -132,7 +132,7 @@ func (l *ledger) consume(ctx context.Context, s jetstream.Stream, cfg jetstream.
 		if key := msg.Headers().Get(jetstream.MsgIDHeader); key != "" {
 			l.settled[key] = meta.Timestamp
 		}
-		if meta.NumPending == 0 {
+		if meta.NumPending == 0 || meta.Sequence.Stream >= last {
 			return nil
 		}
 	}

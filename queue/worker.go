@@ -22,6 +22,10 @@ type WorkerConfig struct {
 	// batches of them.
 	MaxInFlight int
 
+	// MaxInFlightBytes bounds the memory of those responses; at least four of
+	// the largest messages fit whatever it says. Default 256 MiB.
+	MaxInFlightBytes int64
+
 	// MaxAckPending is how many responses all processes together may hold.
 	// Default 4096.
 	MaxAckPending int
@@ -42,6 +46,7 @@ type WorkerConfig struct {
 
 func (c WorkerConfig) withDefaults() (WorkerConfig, error) {
 	c.MaxInFlight = cmp.Or(c.MaxInFlight, 256)
+	c.MaxInFlightBytes = cmp.Or(c.MaxInFlightBytes, 256<<20)
 	c.MaxAckPending = cmp.Or(c.MaxAckPending, max(4096, c.MaxInFlight))
 	c.AckWait = cmp.Or(c.AckWait, 10*time.Second)
 	c.MaxDeliver = cmp.Or(c.MaxDeliver, 5)
@@ -63,10 +68,6 @@ const (
 	// last pull end, so that nothing is lost on the way to us.
 	pullWait = time.Second
 
-	// pullBytes bounds what one pull brings, and so the memory of responses
-	// in flight; it is above the largest message that a server can have.
-	pullBytes = 65 << 20
-
 	lagEvery       = 5 * time.Second
 	requestTimeout = 10 * time.Second // of one request to the JetStream API
 )
@@ -80,8 +81,10 @@ type worker struct {
 	log     zerolog.Logger
 	metrics *metrics
 	ledger  *ledger
-	slots   *semaphore.Weighted
-	chunk   int // how many responses one pull asks for
+	slots   *semaphore.Weighted // in responses
+	room    *semaphore.Weighted // in bytes
+	chunk   int                 // how many responses one pull asks for
+	bytes   int64               // and how many bytes; above the largest message
 
 	pulling context.Context // ends when no more responses are taken
 	stop    context.CancelFunc
@@ -127,7 +130,9 @@ func newWorker(nc *nats.Conn, js jetstream.JetStream, scorer Scorer,
 	w := &worker{nc: nc, js: js, scorer: scorer, cfg: cfg, log: log, metrics: m,
 		ledger:   newLedger(js),
 		slots:    semaphore.NewWeighted(int64(cfg.MaxInFlight)),
+		room:     semaphore.NewWeighted(max(cfg.MaxInFlightBytes, 4*nc.MaxPayload())),
 		chunk:    max(1, cfg.MaxInFlight/4),
+		bytes:    2 * nc.MaxPayload(),
 		inFlight: map[*delivery]struct{}{},
 		publish:  js.PublishMsg,
 		ack:      jetstream.Msg.Ack,
@@ -223,12 +228,16 @@ func (w *worker) pull(src source) {
 
 // pullOnce waits for room, and then for responses, but not for long.
 func (w *worker) pullOnce(src source) error {
-	if w.slots.Acquire(w.pulling, int64(w.chunk)) != nil {
+	slots, room := int64(w.chunk), w.bytes // what is left of what was acquired
+	if w.slots.Acquire(w.pulling, slots) != nil {
 		return nil // draining
 	}
-	taken := 0
-	defer func() { w.slots.Release(int64(w.chunk - taken)) }()
-	batch, err := src.consumer.Fetch(w.chunk, jetstream.FetchMaxWait(pullWait), jetstream.FetchMaxBytes(pullBytes))
+	defer func() { w.slots.Release(slots) }()
+	if w.room.Acquire(w.pulling, room) != nil {
+		return nil
+	}
+	defer func() { w.room.Release(room) }()
+	batch, err := src.consumer.Fetch(w.chunk, jetstream.FetchMaxWait(pullWait), jetstream.FetchMaxBytes(int(w.bytes)))
 	if err != nil {
 		return err
 	}
@@ -237,10 +246,12 @@ func (w *worker) pullOnce(src source) error {
 		if err != nil {
 			return err
 		}
-		taken++
+		size := min(int64(len(msg.Data())), room)
+		slots, room = slots-1, room-size
 		w.track(d)
 		w.flight.Go(func() {
 			defer w.slots.Release(1)
+			defer w.room.Release(size)
 			defer w.untrack(d)
 			w.metrics.messages.WithLabelValues(string(w.handle(w.working, d))).Inc()
 		})
