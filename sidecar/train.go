@@ -37,7 +37,7 @@ type trainCmd struct {
 	PULoss       bool    `default:"true" name:"pu-loss" negatable:"" help:"First stage of each epoch: the weighted loss over all instances."`
 	PseudoLabels bool    `default:"true" negatable:"" help:"Second stage of each epoch: train on the witnesses found."`
 	PseudoFrom   string  `default:"during" enum:"during,after" help:"Scores that choose the pseudo labels: recorded during the epoch, or after it (${enum})."`
-	Threshold    string  `default:"one-per-bag" enum:"one-per-bag,quantile" help:"How the decision threshold is fitted (${enum})."`
+	Threshold    string  `default:"one-per-bag" enum:"one-per-bag,per-bag,quantile" help:"How the decision threshold is fitted (${enum})."`
 	SigmaMicro   float64 `default:"0" help:"Normal instances for each anomalous one in a violating bag; 0 estimates it."`
 	SigmaMacro   float64 `default:"0" help:"Compliant bags for each violating one; 0 estimates it."`
 

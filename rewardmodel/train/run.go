@@ -1,6 +1,7 @@
 package train
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -109,10 +110,8 @@ func (cfg Config) validate(data *Data) error {
 		return fmt.Errorf("train: learning rate is %v; use a positive number", cfg.Rate)
 	case !(cfg.RateMin >= 0 && cfg.RateMin <= cfg.Rate):
 		return fmt.Errorf("train: final learning rate is %v; use 0 to %v", cfg.RateMin, cfg.Rate)
-	case cfg.Threshold != OnePerBag && cfg.Threshold != Quantile:
-		return fmt.Errorf("train: threshold is %q; use %s or %s", cfg.Threshold, OnePerBag, Quantile)
 	}
-	if err := cfg.Method.Validate(); err != nil {
+	if err := cmp.Or(cfg.Threshold.Validate(), cfg.Method.Validate()); err != nil {
 		return err
 	}
 	for i, b := range data.Bags {

@@ -55,26 +55,39 @@ func TestRunFindsThePlantedInstance(t *testing.T) {
 	}
 }
 
-func TestQuantileFlagsAsManyInstancesAsViolatingBags(t *testing.T) {
+// TestThresholdsFlagTheirNumber counts what exceeds each kind of threshold: 60 instances of violating bags, 60 of all
+// instances, or 60 bags, ties aside.
+func TestThresholdsFlagTheirNumber(t *testing.T) {
 	data, _ := syntheticBags(60, 4)
-	cfg := testConfig(DefaultBFGPU())
-	cfg.Threshold = Quantile
-	l := newLinear()
-	result, err := Run(t.Context(), l, data, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	flagged := 0
-	for _, b := range data.Bags {
-		logits, _ := l.Logits(b.Instances)
-		for _, z := range logits {
-			if sigmoid(margin(z)) > result.Thresholds[rewardmodel.AggregateMax] {
-				flagged++
+	for _, kind := range []Threshold{OnePerBag, Quantile, PerBag} {
+		cfg := testConfig(DefaultBFGPU())
+		cfg.Threshold = kind
+		l := newLinear()
+		result, err := Run(t.Context(), l, data, cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var inViolating, instances, bags int
+		for _, b := range data.Bags {
+			logits, _ := l.Logits(b.Instances)
+			flagged := false
+			for _, z := range logits {
+				if sigmoid(margin(z)) > result.Thresholds[rewardmodel.AggregateMax] {
+					instances++
+					flagged = true
+					if b.Violation {
+						inViolating++
+					}
+				}
+			}
+			if flagged {
+				bags++
 			}
 		}
-	}
-	if flagged < 50 || flagged > 62 { // ties aside, 60
-		t.Errorf("%d instances flagged, want 60", flagged)
+		got := map[Threshold]int{OnePerBag: inViolating, Quantile: instances, PerBag: bags}[kind]
+		if got < 50 || got > 62 {
+			t.Errorf("%s flags %d, want 60", kind, got)
+		}
 	}
 }
 

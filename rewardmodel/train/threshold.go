@@ -14,18 +14,30 @@ type Threshold string
 const (
 	// OnePerBag flags as many instances of the violating bags as there are violating bags (the authors' public code).
 	OnePerBag Threshold = "one-per-bag"
+	// PerBag flags as many training bags as are labelled violations. It suits bags that hold several anomalous
+	// instances, of which OnePerBag would spend many on the same bag.
+	PerBag Threshold = "per-bag"
 	// Quantile flags the share 1 - pi of all training instances, pi = 1 - 1/((sigma_micro+1)(sigma_macro+1)).
 	// The paper's text applies pi to the instances of violating bags alone, which flags half as many as there are
 	// violating bags at sigma_macro 1; pi is the normal share of all instances, so it is applied to all.
 	Quantile Threshold = "quantile"
 )
 
+// Validate names the ways to fit a threshold when kind is none of them.
+func (kind Threshold) Validate() error {
+	switch kind {
+	case OnePerBag, PerBag, Quantile:
+		return nil
+	}
+	return fmt.Errorf("train: threshold is %q; use %s, %s or %s", kind, OnePerBag, PerBag, Quantile)
+}
+
 // Thresholds holds one decision threshold T in (0,1) for each way to aggregate a bag: a bag is a violation when its
 // aggregated g_-1 exceeds T.
 type Thresholds map[rewardmodel.Aggregate]float64
 
 // fit scores every training bag and places the thresholds: that of the maximum as kind says; that of any other
-// aggregate so that as many training bags exceed it as are labelled violations.
+// aggregate as PerBag does.
 func (kind Threshold) fit(e *Epoch, micro, macro float64) (Thresholds, error) {
 	scores := e.blankScores()
 	if err := e.score(slices.Concat(e.violating, e.compliant), scores); err != nil {
@@ -52,13 +64,14 @@ func (kind Threshold) fit(e *Epoch, micro, macro float64) (Thresholds, error) {
 		thresholds[a] = above(scores, n)
 	}
 	switch kind {
+	case PerBag: // as for the other aggregates
 	case OnePerBag:
 		thresholds[rewardmodel.AggregateMax] = above(unlabelled, n)
 	case Quantile:
 		pi := 1 - 1/((micro+1)*(macro+1))
 		thresholds[rewardmodel.AggregateMax] = above(all, len(all)-int(float64(len(all))*pi))
 	default:
-		return nil, fmt.Errorf("train: threshold is %q; use %s or %s", kind, OnePerBag, Quantile)
+		return nil, kind.Validate()
 	}
 	return thresholds, nil
 }
