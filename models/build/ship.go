@@ -1,0 +1,83 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/assay-ai/assay/rewardmodel/checkpoint"
+)
+
+const baseDescription = "all-MiniLM-L6-v2 with the first 32,000 merges of RoBERTa's vocabulary"
+
+// shipped are the metrics of `assay eval` that go into assay.json, by held-out set.
+var shipped = map[string][]string{
+	toxicSpans: {"witness_hit1", "instance_auroc", "instance_auroc_mixed"},
+	convAbuse:  {"bag_auroc", "bag_auprc", "avg_acc"},
+	diaSafety:  {"bag_auroc", "bag_auprc", "avg_acc"},
+}
+
+// ship copies the trained checkpoint to out, with what it was made from and how it measured in its assay.json. The
+// model card in out stays.
+func ship(cfg config, log io.Writer) error {
+	trained, err := checkpoint.Open(filepath.Join(cfg.work, "trained"))
+	if err != nil {
+		return err
+	}
+	defer trained.Close()
+	man := *trained.Manifest
+	man.Base, man.Data, man.Metrics = baseDescription, []string{toxicSpans, diaSafety, convAbuse, hateOffensive}, map[string]float64{}
+	for set, names := range shipped {
+		if err := readMetrics(filepath.Join(cfg.work, "eval-"+set+".json"), set, names, man.Metrics); err != nil {
+			return err
+		}
+	}
+	var tensors []checkpoint.Tensor
+	for _, spec := range checkpoint.Specs(trained.Config, true) {
+		t, err := trained.Tensor(spec.Name)
+		if err != nil {
+			return err
+		}
+		tensors = append(tensors, t)
+	}
+	files, err := checkpoint.TokenizerFiles(trained.Dir)
+	if err != nil {
+		return err
+	}
+	card := filepath.Join(cfg.out, "README.md")
+	switch _, err := os.Stat(card); {
+	case err == nil:
+		files = append(files, card)
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	if err := checkpoint.Write(cfg.out, trained.Config, man, tensors, files...); err != nil {
+		return err
+	}
+	fmt.Fprintf(log, "shipped %s to %s; bring the figures of its model card up to date\n", man.Version, cfg.out)
+	return nil
+}
+
+// readMetrics adds the named figures of a report of `assay eval` to metrics, as "set.name".
+func readMetrics(file, set string, names []string, metrics map[string]float64) error {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("%w; run assay eval first (make model does)", err)
+	}
+	var report map[string]json.RawMessage
+	if err := json.Unmarshal(data, &report); err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	for _, name := range names {
+		var value float64
+		if err := json.Unmarshal(report[name], &value); err != nil {
+			return fmt.Errorf("%s: %s: %w", file, name, err)
+		}
+		metrics[set+"."+name] = value
+	}
+	return nil
+}
