@@ -10,7 +10,6 @@ import (
 
 	"github.com/assay-ai/assay/rewardmodel"
 	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
 )
@@ -36,7 +35,7 @@ func (c *Client) Score(ctx context.Context, req rewardmodel.Request) (rewardmode
 		defer cancel()
 	}
 	deadline, _ := ctx.Deadline()
-	body, err := json.Marshal(wire(req), jsontext.AllowInvalidUTF8(true))
+	body, err := req.AppendJSON(nil)
 	if err != nil {
 		return rewardmodel.Answer{}, err
 	}
@@ -62,37 +61,4 @@ func (c *Client) Score(ctx context.Context, req rewardmodel.Request) (rewardmode
 		return rewardmodel.Answer{}, fmt.Errorf("the answer on %s: %w", SubjectScore, err)
 	}
 	return answer, nil
-}
-
-// The request as JSON; see the contract of POST /v1/score.
-type (
-	wireRequest struct {
-		Responses []wireItem  `json:"responses"`
-		Model     string      `json:"model,omitzero"`
-		Options   wireOptions `json:"options,omitzero"`
-	}
-	wireItem struct {
-		ID        string                `json:"id,omitzero"`
-		Prompt    string                `json:"prompt,omitzero"`
-		Response  *string               `json:"response,omitzero"`
-		Messages  []rewardmodel.Message `json:"messages,omitzero"`
-		Instances []string              `json:"instances,omitzero"`
-		Metadata  jsontext.Value        `json:"metadata,omitzero"`
-	}
-	wireOptions struct {
-		Reward     rewardmodel.Reward     `json:"reward,omitzero"`
-		Aggregate  rewardmodel.Aggregate  `json:"aggregate,omitzero"`
-		OffsetUnit rewardmodel.OffsetUnit `json:"offset_unit,omitzero"`
-		Reasoning  rewardmodel.Reasoning  `json:"reasoning,omitzero"`
-		Instances  *bool                  `json:"instances,omitzero"`
-		TopK       *int                   `json:"top_k,omitzero"`
-	}
-)
-
-func wire(req rewardmodel.Request) wireRequest {
-	out := wireRequest{Model: req.Model, Options: wireOptions(req.Options), Responses: make([]wireItem, len(req.Responses))}
-	for i, item := range req.Responses {
-		out.Responses[i] = wireItem(item)
-	}
-	return out
 }

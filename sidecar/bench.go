@@ -1,0 +1,177 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"text/tabwriter"
+	"time"
+
+	"github.com/assay-ai/assay/rewardmodel"
+)
+
+// benchCmd groups the benchmarks.
+type benchCmd struct {
+	Serving benchServingCmd `cmd:"" help:"Load a running service and print what it answers a second."`
+}
+
+// benchServingCmd posts the same responses in requests of several sizes and at several concurrencies.
+type benchServingCmd struct {
+	inputFlags
+	URL         string `name:"url" default:"http://127.0.0.1:8080" help:"The service."`
+	Concurrency []int  `default:"1,8,64" help:"Requests in flight."`
+	Size        []int  `default:"1,64,512" help:"Responses of a request."`
+	Most        int    `default:"2000" help:"Responses of a row of the table; the input is taken from its beginning for each."`
+}
+
+// Help is shown by --help.
+func (*benchServingCmd) Help() string {
+	return `Example:
+
+    assay serve --cache-bytes 0 &
+    assay bench serving --text responses.txt
+
+Prints one row for each concurrency and size: responses/s, and the latency of a request at the 50th and 99th percentile.
+Run the service without its cache, or each row after the first measures the cache.`
+}
+
+// Run is called by kong.
+func (c *benchServingCmd) Run(a *app) error {
+	if slices.Min(append(slices.Concat(c.Concurrency, c.Size), c.Most)) < 1 {
+		return usageError{errors.New("--concurrency, --size and --most take positive numbers")}
+	}
+	items, err := c.items(a)
+	if err != nil {
+		return err
+	}
+	table := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(table, "concurrency\tsize\trequests\tresponses/s\tp50 ms\tp99 ms\tfailed\t")
+	for _, size := range c.Size {
+		bodies, err := requests(items, size)
+		if err != nil {
+			return err
+		}
+		for _, concurrency := range c.Concurrency {
+			if concurrency > len(bodies) {
+				continue // the row before has the same load
+			}
+			row, err := c.measure(a.ctx, bodies, concurrency)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(table, "%d\t%d\t%d\t%.0f\t%.1f\t%.1f\t%d\t\n", concurrency, size, len(bodies),
+				float64(len(items))/row.total.Seconds(), row.percentile(50), row.percentile(99), row.failed)
+		}
+	}
+	return table.Flush()
+}
+
+// items reads at most c.Most responses.
+func (c *benchServingCmd) items(a *app) ([]rewardmodel.Item, error) {
+	in, err := c.open(a)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	var items []rewardmodel.Item
+	decode := rewardmodel.DecodeItem
+	if c.Text {
+		decode = func(line []byte) (rewardmodel.Item, error) {
+			text := string(line)
+			return rewardmodel.Item{Response: &text}, nil
+		}
+	}
+	for r, err := range records(a, c.inputFlags, in, decode) {
+		if err != nil {
+			return nil, err
+		}
+		if items = append(items, r.value); len(items) == c.Most {
+			break
+		}
+	}
+	if len(items) == 0 {
+		return nil, usageError{errors.New("the input holds no response")}
+	}
+	return items, nil
+}
+
+// requests packs the items into request bodies of the given size.
+func requests(items []rewardmodel.Item, size int) ([][]byte, error) {
+	var bodies [][]byte
+	for part := range slices.Chunk(items, size) {
+		body, err := rewardmodel.Request{Responses: part}.AppendJSON(nil)
+		if err != nil {
+			return nil, err
+		}
+		bodies = append(bodies, body)
+	}
+	return bodies, nil
+}
+
+// load is what one row measured.
+type load struct {
+	total     time.Duration
+	latencies []time.Duration // sorted
+	failed    int
+}
+
+func (l load) percentile(p int) float64 {
+	return float64(l.latencies[(len(l.latencies)-1)*p/100].Microseconds()) / 1000
+}
+
+// measure posts all bodies with that many in flight. A failed request counts as such; the row goes on.
+func (c *benchServingCmd) measure(ctx context.Context, bodies [][]byte, concurrency int) (load, error) {
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: concurrency}}
+	defer client.CloseIdleConnections()
+	row := load{latencies: make([]time.Duration, len(bodies))}
+	var next, failed atomic.Int64
+	var last atomic.Pointer[error]
+	var workers sync.WaitGroup
+	began := time.Now()
+	for range concurrency {
+		workers.Go(func() {
+			for i := next.Add(1) - 1; int(i) < len(bodies); i = next.Add(1) - 1 {
+				sent := time.Now()
+				if err := send(ctx, client, c.URL+"/v1/score", bodies[i]); err != nil {
+					failed.Add(1)
+					last.Store(&err)
+				}
+				row.latencies[i] = time.Since(sent)
+			}
+		})
+	}
+	workers.Wait()
+	row.total, row.failed = time.Since(began), int(failed.Load())
+	slices.Sort(row.latencies)
+	if row.failed == len(bodies) {
+		return load{}, fmt.Errorf("every request failed: %w", *last.Load())
+	}
+	return row, ctx.Err()
+}
+
+func send(ctx context.Context, client *http.Client, url string, body []byte) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	answer, err := client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		return err
+	}
+	if answer.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: %.200s", answer.Status, text)
+	}
+	return nil
+}
