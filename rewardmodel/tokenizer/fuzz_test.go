@@ -1,19 +1,23 @@
 package tokenizer
 
 import (
-	"os"
+	"encoding/json"
+	"fmt"
 	"slices"
 	"testing"
 )
 
-// addFile adds a file of testdata as a seed, whole and cut.
-func addFile(f *testing.F, path string) {
-	data, err := os.ReadFile(path)
+// tinyVocab is the smallest byte-level vocabulary, as vocab.json.
+func tinyVocab(f *testing.F) []byte {
+	ids := map[string]int{"<s>": 256, "</s>": 257, "<pad>": 258, "he": 259, "Ġhe": 260}
+	for b, symbol := range byteAlphabet() {
+		ids[symbol] = b
+	}
+	data, err := json.Marshal(ids)
 	if err != nil {
 		f.Fatal(err)
 	}
-	f.Add(data)
-	f.Add(data[:len(data)/2])
+	return data
 }
 
 // try builds a tokenizer of what a parser let through, and uses it.
@@ -31,24 +35,20 @@ func try(p parts, err error) {
 }
 
 func FuzzTokenizerJSON(f *testing.F) {
-	addFile(f, "testdata/bpe_json/tokenizer.json")
-	addFile(f, "testdata/wordpiece_json/tokenizer.json")
-	f.Add([]byte(`{"model":{"type":"WordPiece","vocab":{"[UNK]":0,"[PAD]":1,"a":2,"##":3,"":4}},"pre_tokenizer":{"type":"BertPreTokenizer"},` +
-		`"post_processor":{"type":"BertProcessing","cls":["[PAD]",1],"sep":["[PAD]",1]}}`))
+	f.Add(fmt.Appendf(nil, `{"version":"1.0","truncation":null,"padding":null,
+		"added_tokens":[{"id":256,"content":"<s>","single_word":false,"lstrip":true,"rstrip":false,"normalized":true,"special":true}],
+		"normalizer":null,"pre_tokenizer":{"type":"ByteLevel","add_prefix_space":false,"trim_offsets":true,"use_regex":true},
+		"post_processor":{"type":"RobertaProcessing","sep":["</s>",257],"cls":["<s>",256],"trim_offsets":true,"add_prefix_space":false},
+		"model":{"type":"BPE","dropout":null,"ignore_merges":false,"vocab":%s,"merges":["h e",["Ġ","he"]]}}`, tinyVocab(f)))
+	f.Add([]byte(`{"model":{"type":"WordPiece","vocab":{"[UNK]":0,"[PAD]":1,"a":2,"##":3,"":4}},"pre_tokenizer":{"type":"BertPreTokenizer"},
+		"normalizer":{"type":"BertNormalizer","strip_accents":null},"post_processor":{"type":"BertProcessing","cls":["[PAD]",1],"sep":["[PAD]",1]}}`))
+	f.Add([]byte(`{"model":{"vocab":{"[UNK]":0,"[PAD]":1}},"pre_tokenizer":{"type":"BertPreTokenizer"},"padding":{"pad_token":"[PAD]"},
+		"post_processor":{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"x"}},{"Sequence":{"id":"A"}}],"special_tokens":{"x":{"ids":[0]}}}}`))
 	f.Fuzz(func(t *testing.T, data []byte) { try(parseTokenizer(data, &settings{})) })
 }
 
 func FuzzVocabAndMerges(f *testing.F) {
-	vocab, err := os.ReadFile("testdata/bpe/vocab.json")
-	if err != nil {
-		f.Fatal(err)
-	}
-	merges, err := os.ReadFile("testdata/bpe/merges.txt")
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Add(vocab, merges)
-	f.Add(vocab, []byte("#version: 0.2\nĠ t\r\nĠt h\n"))
+	f.Add(tinyVocab(f), []byte("#version: 0.2\nh e\r\nĠ he\n"))
 	f.Add([]byte(`{"a":0,"b":1,"ab":2}`), []byte("a b\n"))
 	f.Fuzz(func(t *testing.T, vocab, merges []byte) {
 		v, err := parseVocab(vocab)
@@ -60,8 +60,7 @@ func FuzzVocabAndMerges(f *testing.F) {
 }
 
 func FuzzWords(f *testing.F) {
-	addFile(f, "testdata/wordpiece/vocab.txt")
-	f.Add([]byte("[UNK]\r\n\n##\n##a\na\n"))
+	f.Add([]byte("[UNK]\r\n\n##\n##a\na\n你\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		v, err := parseWords(data)
 		try(parts{vocab: v, unknown: "[UNK]", prefix: "##", maxChars: 100, normalizer: normalizer{cleanText: true, stripAccents: true, lowercase: true}}, err)
@@ -73,9 +72,19 @@ func FuzzSettings(f *testing.F) {
 		`"added_tokens_decoder":{"0":{"content":"<s>","special":true}}}`))
 	f.Add([]byte(`{"<mask>":7,"strip_accents":null}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		for _, name := range []string{configFile, specialsFile, addedFile} {
-			if s, err := readSettings(folder(t, map[string]string{name: string(data)})); err == nil {
-				s.normalizer()
+		fields, err := parseObject[json.RawMessage](data)
+		if err != nil {
+			return
+		}
+		s := &settings{names: make(map[string]string), added: make(map[string]int)}
+		for _, apply := range []func(map[string]json.RawMessage) error{s.applyConfig, s.applyAdded} {
+			if apply(fields) == nil {
+				v := newVocabulary(0)
+				if err := v.add("<s>", 0); err != nil {
+					t.Fatal(err)
+				}
+				p := parts{vocab: v, normalizer: s.normalizer()}
+				_ = s.complete(&p, "", bertNames)
 			}
 		}
 	})
