@@ -24,7 +24,9 @@ type cli struct {
 	Score    scoreCmd    `cmd:"" help:"Score responses (JSONL in, JSONL out)."`
 	Segment  segmentCmd  `cmd:"" help:"Cut texts into utterances (JSONL in, JSONL out)."`
 	Tokenize tokenizeCmd `cmd:"" help:"Turn texts into token ids (JSONL in, JSONL out)."`
+	Train    trainCmd    `cmd:"" help:"Train a model on responses with coarse labels."`
 	Eval     evalCmd     `cmd:"" help:"Measure a model on labelled bags."`
+	Bench    benchCmd    `cmd:"" help:"Measure a running service."`
 	Version  versionCmd  `cmd:"" help:"Show what this binary is made of."`
 }
 
