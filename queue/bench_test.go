@@ -20,7 +20,7 @@ func BenchmarkResponses(b *testing.B) {
 	require.NoError(b, err)
 	b.ResetTimer()
 	for i := range b.N {
-		_, err := js.PublishAsync(SubjectResponses+".bench", body, jetstream.WithMsgID(fmt.Sprint(b.N, "-", i)))
+		_, err := js.PublishAsync(SubjectResponses+".bench", body, jetstream.WithMsgID(fmt.Sprint(b.N, "-", i)), jetstream.WithStallWait(time.Minute))
 		require.NoError(b, err)
 	}
 	<-js.PublishAsyncComplete()
@@ -56,7 +56,7 @@ func BenchmarkLedger(b *testing.B) {
 	require.NoError(b, err)
 	begin := time.Now().Add(-time.Minute)
 	for i := range rewards {
-		_, err := js.PublishAsync(SubjectRewards+".bench", []byte("{}"), jetstream.WithMsgID(fmt.Sprint("bench ", i)))
+		_, err := js.PublishAsync(SubjectRewards+".bench", []byte("{}"), jetstream.WithMsgID(fmt.Sprint("bench ", i)), jetstream.WithStallWait(time.Minute))
 		require.NoError(b, err)
 	}
 	<-js.PublishAsyncComplete()
