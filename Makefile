@@ -8,8 +8,8 @@ SHELL := /bin/bash
 GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 DATA     ?= $(or $(ASSAY_DATA),../shared/data)
 
-# The recipe of the model that ships: an epoch of BFGPU, then the pseudo labels
-# found anew, twice.
+# The recipe of the model that ships: an epoch of BFGPU, then rounds of pseudo
+# labels that the model of the round before has found.
 WORK   := models/work
 RECIPE := --bags $(WORK)/train.jsonl --epochs 1 --batch 64 --max-length 128 \
 	--pseudo-from after --threshold per-bag --dtype bf16
@@ -62,7 +62,9 @@ model: build ## rebuild models/default from DATA (default: ASSAY_DATA, else ../s
 	go run ./models/build --data '$(DATA)' --work $(WORK) all
 	bin/assay train $(RECIPE) --init $(WORK)/base --out $(WORK)/stage1 --lr 8e-5
 	bin/assay train $(RECIPE) --init $(WORK)/stage1 --out $(WORK)/stage2 --no-pu-loss --lr 5e-5
-	bin/assay train $(RECIPE) --init $(WORK)/stage2 --out $(WORK)/trained --no-pu-loss --lr 5e-5 --seed 1 --model-name default
+	bin/assay train $(RECIPE) --init $(WORK)/stage2 --out $(WORK)/stage3 --no-pu-loss --lr 5e-5 --seed 1
+	bin/assay train $(RECIPE) --init $(WORK)/stage3 --out $(WORK)/stage4 --no-pu-loss --lr 8e-5 --seed 2
+	bin/assay train $(RECIPE) --init $(WORK)/stage4 --out $(WORK)/trained --no-pu-loss --lr 8e-5 --seed 3 --model-name default
 	for set in toxic_spans convabuse diasafety; do \
 		bin/assay eval --bags $(WORK)/eval-$$set.jsonl --model $(WORK)/trained > $(WORK)/eval-$$set.json; \
 	done
