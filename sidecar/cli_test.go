@@ -93,6 +93,7 @@ func TestBadSettingsStopTheStartAndAreNamed(t *testing.T) {
 		"odd port":             {args: []string{"--listen", "127.0.0.1:http?"}, says: []string{"--listen"}},
 		"contradiction":        {args: []string{"--nats", "off", "--nats-url", "nats://x"}, says: []string{"--nats off", "--nats-url"}},
 		"no time":              {args: []string{"--shutdown-timeout", "0s"}, says: []string{"--shutdown-timeout"}},
+		"long drain":           {args: []string{"--drain-delay", "1m"}, says: []string{"--drain-delay", "--shutdown-timeout"}},
 		"no deliveries":        {args: []string{"--max-deliver", "0"}, says: []string{"--max-deliver"}},
 		"small payload":        {args: []string{"--nats-max-payload", "1KiB"}, says: []string{"--nats-max-payload"}},
 		"no model":             {args: []string{"--model", "nowhere"}, says: []string{"--model nowhere"}},

@@ -20,6 +20,7 @@ type serveCmd struct {
 	MaxResponses    int           `default:"8192" help:"Most responses of one request."`
 	RequestTimeout  time.Duration `default:"5m" help:"Longest time that a request may take."`
 	ShutdownTimeout time.Duration `default:"30s" help:"Time to finish what is in flight after SIGINT or SIGTERM; a second signal ends at once."`
+	DrainDelay      time.Duration `default:"0s" help:"Time to go on serving after a signal while /readyz says 503, so that a balancer can look elsewhere; counts towards --shutdown-timeout."`
 	TrustedOrigin   []string      `placeholder:"ORIGIN" help:"Web origins (https://host) whose pages may post to the service."`
 
 	modelFlags     `group:"Model:"`
@@ -93,6 +94,7 @@ func (c *serveCmd) validate() error {
 	check(c.MaxResponses > 0, "--max-responses is %d; give at least 1", c.MaxResponses)
 	check(c.MaxQueueTokens > 0, "--max-queue-tokens is %d; give at least 1", c.MaxQueueTokens)
 	check(c.RequestTimeout > 0, "--request-timeout is %v; give a duration above 0", c.RequestTimeout)
+	check(c.DrainDelay >= 0 && (c.DrainDelay == 0 || c.DrainDelay < c.ShutdownTimeout), "--drain-delay is %v; give less than --shutdown-timeout, %v", c.DrainDelay, c.ShutdownTimeout)
 	check(c.ShutdownTimeout > 0, "--shutdown-timeout is %v; give a duration above 0", c.ShutdownTimeout)
 	return errors.Join(errs...)
 }

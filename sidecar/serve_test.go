@@ -20,7 +20,7 @@ import (
 
 func TestServe(t *testing.T) {
 	model := tinyModel(t, nil)
-	p := serve(t, model, t.TempDir(), "--ops-listen", "127.0.0.1:0")
+	p := serve(t, model, t.TempDir(), "--ops-listen", "127.0.0.1:0", "--drain-delay", "2s")
 	require.Equal(t, "tiny-1", p.ready.Model)
 	nc, js := p.jetStream(t)
 
@@ -82,6 +82,11 @@ func TestServe(t *testing.T) {
 		require.Contains(t, other.output(), "--listen")
 	})
 	p.signal(t)
+	require.Eventually(t, func() bool {
+		status, _ := get(t, p.ready.HTTP+"/readyz")
+		return status == http.StatusServiceUnavailable
+	}, patience, time.Millisecond)
+	post(t, p.ready.HTTP, `{"responses":[{"response":"Still served."}]}`)
 	require.Equal(t, exitDone, p.wait(t), p.output())
 	require.Contains(t, p.output(), `"stopped"`)
 }

@@ -140,6 +140,9 @@ func (s *service) shutdown() error {
 	s.app.log.Info().Stringer("within", s.cmd.ShutdownTimeout).Msg("shutting down; a second signal ends at once")
 	ctx, cancel := context.WithTimeoutCause(context.Background(), s.cmd.ShutdownTimeout, errShutdownTimeout)
 	defer cancel()
+	if s.cmd.DrainDelay > 0 {
+		_ = wait(ctx, s.cmd.DrainDelay) // shorter than the deadline
+	}
 	<-s.started // it sees the end of its context
 
 	errs := []error{s.http.Shutdown(ctx)}
