@@ -53,7 +53,7 @@ func (p *progress) add(n, bytes int) {
 // finish clears the bar and says what was done.
 func (p *progress) finish() {
 	if p.bar != nil {
-		_ = p.bar.Finish()
+		_ = p.bar.Clear()
 	}
 	p.line("done")
 }
