@@ -127,7 +127,8 @@ func (m *mixer) plant() {
 	case p > 0.45:
 		source = diaSafety
 	}
-	bad, good := m.compose.pick(m.briefBad[source]), ""
+	bad := m.compose.pick(m.briefBad[source])
+	var good string
 	if normals := m.briefGood[source]; len(normals) > 0 {
 		good = m.compose.pick(normals)
 	} else { // comments without toxicity are not in that set

@@ -2,10 +2,8 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -48,14 +46,16 @@ func ship(cfg config, log io.Writer) error {
 	if err != nil {
 		return err
 	}
+	// The card is no part of the checkpoint: its checksum would forbid to edit it.
 	card := filepath.Join(cfg.out, "README.md")
-	switch _, err := os.Stat(card); {
-	case err == nil:
-		files = append(files, card)
-	case !errors.Is(err, fs.ErrNotExist):
-		return err
+	text, err := os.ReadFile(card)
+	if err != nil {
+		return fmt.Errorf("the model card: %w", err)
 	}
 	if err := checkpoint.Write(cfg.out, trained.Config, man, tensors, files...); err != nil {
+		return err
+	}
+	if err := os.WriteFile(card, text, 0o644); err != nil {
 		return err
 	}
 	fmt.Fprintf(log, "shipped %s to %s; bring the figures of its model card up to date\n", man.Version, cfg.out)

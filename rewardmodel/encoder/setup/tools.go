@@ -83,7 +83,7 @@ func ensureSpace(dir string, need int64) error {
 	if err := syscall.Statfs(dir, &fs); err != nil {
 		return fmt.Errorf("free space of %s: %w", dir, err)
 	}
-	if free := int64(fs.Bavail) * int64(fs.Bsize); free < need {
+	if free := int64(fs.Bavail) * int64(fs.Bsize); free < need { //nolint:unconvert // of another type on other systems
 		return fmt.Errorf("%s has %s free, %s are needed: make room, or set ASSAY_CACHE to a folder on another disk", dir, megabytes(free), megabytes(need))
 	}
 	return nil

@@ -4,7 +4,6 @@ import (
 	"archive/zip"
 	"context"
 	"crypto/sha256"
-	"debug/elf"
 	"fmt"
 	"io"
 	"os"
@@ -120,7 +119,7 @@ func unpack(ctx context.Context, wheels []string, dir string) error {
 		if err != nil {
 			return err
 		}
-		names, err := needed(to)
+		names, _, err := dynamic(to)
 		if err != nil {
 			return err
 		}
@@ -147,16 +146,6 @@ func contains(entries []*zip.File, base string) bool {
 		}
 	}
 	return false
-}
-
-// needed lists the libraries that the ELF file names as needed.
-func needed(file string) ([]string, error) {
-	f, err := elf.Open(file)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
-	}
-	defer f.Close()
-	return f.DynString(elf.DT_NEEDED)
 }
 
 // extractFile writes one entry below dir and reports the bytes written to count.
