@@ -3,6 +3,7 @@ package api_test
 import (
 	"bytes"
 	"encoding/json"
+	"net/http"
 	"net/http/httptest"
 	"slices"
 	"testing"
@@ -30,7 +31,7 @@ func FuzzScore(f *testing.F) {
 	}
 	expected := []int{200, 400, 404, 413, 415, 422, 504}
 	f.Fuzz(func(t *testing.T, body []byte, contentType, encoding, timeout string) {
-		r := httptest.NewRequest("POST", "/v1/score", bytes.NewReader(body))
+		r := httptest.NewRequest(http.MethodPost, "/v1/score", bytes.NewReader(body))
 		r.Header.Set("Content-Type", contentType)
 		r.Header.Set("Content-Encoding", encoding)
 		r.Header.Set("X-Request-Timeout", timeout)

@@ -89,7 +89,7 @@ func (s *Server) recoverPanics(next http.Handler) http.Handler {
 			if value == nil {
 				return
 			}
-			if value == http.ErrAbortHandler {
+			if value == http.ErrAbortHandler { //nolint:errorlint // as net/http compares it
 				panic(value) // net/http's own way to drop a connection
 			}
 			s.log.Error().Str("request_id", exchangeOf(r).id).Str("panic", fmt.Sprint(value)).Bytes("stack", debug.Stack()).Msg("handler panicked")

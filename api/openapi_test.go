@@ -107,7 +107,7 @@ func TestOpenAPIDescribesRealRequests(t *testing.T) {
 		}
 	}
 	for _, body := range bodies {
-		r, err := http.NewRequest("POST", "http://"+s.addr+"/v1/score", strings.NewReader(body))
+		r, err := http.NewRequest(http.MethodPost, "http://"+s.addr+"/v1/score", strings.NewReader(body))
 		require.NoError(t, err)
 		r.Header.Set("Content-Type", "application/json")
 		route, params, err := routes(t).FindRoute(r)
@@ -137,7 +137,7 @@ func TestOpenAPIRefusesWhatTheServiceRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, err := rewardmodel.DecodeRequest([]byte(body), rewardmodel.Limits{})
 			require.Error(t, err)
-			r, err := http.NewRequest("POST", "http://localhost/v1/score", bytes.NewReader([]byte(body)))
+			r, err := http.NewRequest(http.MethodPost, "http://localhost/v1/score", bytes.NewReader([]byte(body)))
 			require.NoError(t, err)
 			r.Header.Set("Content-Type", "application/json")
 			route, params, err := routes(t).FindRoute(r)

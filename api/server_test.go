@@ -21,7 +21,7 @@ import (
 
 func TestHealth(t *testing.T) {
 	loading := errors.New("reading weights")
-	var missing error = loading
+	missing := loading
 	s := start(t, scorerOf(t, &model{}, 0), checks(
 		api.Check{Name: "model", Ready: func(context.Context) error { return missing }},
 		api.Check{Name: "streams", Ready: func(context.Context) error { return nil }},

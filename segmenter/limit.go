@@ -62,17 +62,16 @@ func limitSpan(out []Span, text string, span Span, most int, length func(string)
 // doubled or halved until it brackets the answer, which is then bisected, so
 // that length never sees much more than fits.
 func fit(s string, guess, most int, length func(string) int) int {
-	lo, hi := 0, len(s)+1 // lo fits; hi does not, or lies past the end
-	for step := min(guess+1, len(s)); ; {
-		if at := runeFloor(s, step); length(s[:at]) <= most {
-			if lo = at; lo == len(s) {
-				return lo
-			}
-			step = min(step*2, len(s))
-		} else {
-			hi = step
+	lo, hi := 0, min(guess+1, len(s)) // lo fits; hi does not, after this loop
+	for {
+		at := runeFloor(s, hi)
+		if length(s[:at]) > most {
 			break
 		}
+		if lo = at; lo == len(s) {
+			return lo
+		}
+		hi = min(hi*2, len(s))
 	}
 	for hi-lo > 1+lo/64 {
 		mid := runeFloor(s, lo+(hi-lo)/2)

@@ -149,7 +149,7 @@ func (s *scanner) tableLine(l line, content string, inTable bool) bool {
 // listMarker returns the length of the marker at the start of a list item,
 // with its white space and task box, or 0.
 func listMarker(content string) int {
-	n := 0
+	var n int
 	switch r, size := utf8.DecodeRuneInString(content); r {
 	case '-', '*', '+', '•', '‣', '◦', '▪', '▫', '●', '○', '·', '–', '—', '―', '✓', '✔', '✗', '✘', '→', '►', '➤':
 		n = size

@@ -89,7 +89,7 @@ func lower(w string) (l lowered) {
 	if len(w) > len(l.buf) {
 		return l
 	}
-	for i := 0; i < len(w); i++ {
+	for i := range len(w) {
 		c := w[i]
 		if 'A' <= c && c <= 'Z' {
 			c += 'a' - 'A'

@@ -51,13 +51,14 @@ func (s *service) listen() (err error) {
 	if s.http, err = api.New(s.cmd.apiConfig(), &s.live, &s.live, checks, s.app.log, s.registry); err != nil {
 		return usageError{err}
 	}
-	if s.listener, err = net.Listen("tcp", s.cmd.Listen); err != nil {
+	var config net.ListenConfig
+	if s.listener, err = config.Listen(s.app.ctx, "tcp", s.cmd.Listen); err != nil {
 		return fmt.Errorf("--listen: %w; stop what uses the address, or choose another", err)
 	}
 	if s.cmd.OpsListen == "" {
 		return nil
 	}
-	if s.ops, err = net.Listen("tcp", s.cmd.OpsListen); err != nil {
+	if s.ops, err = config.Listen(s.app.ctx, "tcp", s.cmd.OpsListen); err != nil {
 		return errors.Join(fmt.Errorf("--ops-listen: %w; stop what uses the address, or choose another", err), s.listener.Close())
 	}
 	return nil

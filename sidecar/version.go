@@ -21,7 +21,7 @@ func (*versionCmd) Help() string { return "Example:\n\n    assay version" }
 // Run is called by kong.
 func (*versionCmd) Run(a *app) error {
 	version, commit := buildVersion()
-	device := "none"
+	var device string
 	if rt, err := encoder.NewRuntime(encoder.RuntimeOptions{}); err != nil {
 		device = err.Error()
 	} else {

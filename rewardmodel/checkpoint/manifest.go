@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -157,7 +158,7 @@ func (f *folder) sum(ctx context.Context, name string) (string, error) {
 		if err := ctx.Err(); err != nil {
 			return "", err
 		}
-		if _, err := io.CopyN(hash, file, 4<<20); err == io.EOF {
+		if _, err := io.CopyN(hash, file, 4<<20); errors.Is(err, io.EOF) {
 			return hex.EncodeToString(hash.Sum(nil)), nil
 		} else if err != nil {
 			return "", err

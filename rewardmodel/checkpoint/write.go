@@ -7,7 +7,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"hash"
 	"io"
 	"maps"
 	"os"
@@ -231,7 +230,7 @@ func writeFile(path string, body func(io.Writer) error) (sum string, err error) 
 		return "", err
 	}
 	defer file.Close()
-	var digest hash.Hash = sha256.New()
+	digest := sha256.New()
 	buffered := bufio.NewWriterSize(io.MultiWriter(file, digest), chunk)
 	if err := body(buffered); err != nil {
 		return "", err

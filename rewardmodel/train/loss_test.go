@@ -82,7 +82,7 @@ func TestSchedule(t *testing.T) {
 
 func TestAboveLeavesNAbove(t *testing.T) {
 	scores := []float64{0.9, 0.1, 0.8, 0.3}
-	for n := 0; n <= 4; n++ {
+	for n := range len(scores) + 1 {
 		threshold, flagged := above(scores, n), 0
 		for _, s := range scores {
 			if s > threshold {
