@@ -75,7 +75,7 @@ func (s *Server) explain(err error, requestID string) failure {
 	case errors.As(err, &refused):
 		return failure(*refused)
 	case errors.As(err, &input):
-		return failure{status: inputStatus(input.Kind), code: input.Kind.String(), field: input.Field, message: input.Message}
+		return failure{status: input.Kind.Status(), code: input.Kind.String(), field: input.Field, message: input.Message}
 	case errors.As(err, &overloaded):
 		return failure{status: http.StatusServiceUnavailable, code: "overloaded", message: overloaded.Error(), retryAfter: overloaded.RetryAfter}
 	case errors.Is(err, rewardmodel.ErrOverloaded):
@@ -95,19 +95,6 @@ func (s *Server) explain(err error, requestID string) failure {
 	default:
 		return failure{status: http.StatusInternalServerError, code: "internal",
 			message: "the service failed on this request; its log says why, under request id " + requestID}
-	}
-}
-
-func inputStatus(kind rewardmodel.ErrorKind) int {
-	switch kind {
-	case rewardmodel.KindNotFound:
-		return http.StatusNotFound
-	case rewardmodel.KindTooLarge:
-		return http.StatusRequestEntityTooLarge
-	case rewardmodel.KindUnprocessable:
-		return http.StatusUnprocessableEntity
-	default:
-		return http.StatusBadRequest
 	}
 }
 

@@ -59,7 +59,7 @@ func describe(err error) *Error {
 	case errors.As(err, &own):
 		return own
 	case errors.As(err, &input):
-		return &Error{Code: inputCode(input.Kind), Name: input.Kind.String(), Message: input.Message, Field: input.Field}
+		return &Error{Code: input.Kind.Status(), Name: input.Kind.String(), Message: input.Message, Field: input.Field}
 	case errors.As(err, &overloaded):
 		return &Error{Code: http.StatusServiceUnavailable, Name: nameOverloaded, Message: overloaded.Error(),
 			RetryAfter: max(overloaded.RetryAfter, retryWhenFull)}
@@ -78,18 +78,6 @@ func describe(err error) *Error {
 	}
 	return &Error{Code: http.StatusInternalServerError, Name: nameInternal,
 		Message: "the service failed on this request; its log says why"}
-}
-
-func inputCode(kind rewardmodel.ErrorKind) int {
-	switch kind {
-	case rewardmodel.KindNotFound:
-		return http.StatusNotFound
-	case rewardmodel.KindTooLarge:
-		return http.StatusRequestEntityTooLarge
-	case rewardmodel.KindUnprocessable:
-		return http.StatusUnprocessableEntity
-	}
-	return http.StatusBadRequest
 }
 
 // tooLarge says that a message of size bytes does not fit.

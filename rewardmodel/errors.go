@@ -3,6 +3,7 @@ package rewardmodel
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 )
 
@@ -36,7 +37,7 @@ func (e *OverloadedError) Unwrap() error { return ErrOverloaded }
 // ErrorKind classifies what is wrong with a request.
 type ErrorKind int
 
-// The kinds of an InputError, with the HTTP status that each one is mapped to.
+// The kinds of an InputError, with the HTTP status of each.
 const (
 	KindInvalid       ErrorKind = iota // 400: broken JSON, wrong type, unknown option or value
 	KindNotFound                       // 404: the request pins a model that is not loaded
@@ -55,6 +56,20 @@ func (k ErrorKind) String() string {
 		return "unprocessable"
 	default:
 		return "invalid"
+	}
+}
+
+// Status returns the HTTP status of k, which answers over NATS carry as well.
+func (k ErrorKind) Status() int {
+	switch k {
+	case KindNotFound:
+		return http.StatusNotFound
+	case KindTooLarge:
+		return http.StatusRequestEntityTooLarge
+	case KindUnprocessable:
+		return http.StatusUnprocessableEntity
+	default:
+		return http.StatusBadRequest
 	}
 }
 
