@@ -55,7 +55,7 @@ func (c ConnConfig) dial(ctx context.Context, log zerolog.Logger) (*nats.Conn, e
 	for {
 		nc, err := nats.Connect(c.URL, opts...)
 		if err == nil {
-			log.Info().Str("server", nc.ConnectedUrlRedacted()).Msg("connected to NATS")
+			log.Info().Str("server", c.server(nc)).Msg("connected to NATS")
 			return nc, nil
 		}
 		if !transient(err) {
@@ -68,6 +68,15 @@ func (c ConnConfig) dial(ctx context.Context, log zerolog.Logger) (*nats.Conn, e
 		case <-time.After(dialWait):
 		}
 	}
+}
+
+// server is where nc leads. The client knows no address of a server that it
+// reaches without a socket and would name its default one.
+func (c ConnConfig) server(nc *nats.Conn) string {
+	if c.inProcess != nil {
+		return "in this process"
+	}
+	return nc.ConnectedUrlRedacted()
 }
 
 // transient reports whether err may go away by itself: the server is not there
@@ -94,7 +103,7 @@ func (c ConnConfig) options(log zerolog.Logger) ([]nats.Option, error) {
 			}
 		}),
 		nats.ReconnectHandler(func(nc *nats.Conn) {
-			log.Info().Str("server", nc.ConnectedUrlRedacted()).Msg("reconnected to NATS")
+			log.Info().Str("server", c.server(nc)).Msg("reconnected to NATS")
 		}),
 		nats.ErrorHandler(func(_ *nats.Conn, sub *nats.Subscription, err error) {
 			event := log.Error().Err(err)
@@ -132,9 +141,9 @@ func (c ConnConfig) options(log zerolog.Logger) ([]nats.Option, error) {
 // drain closes nc after what it holds is written, or when ctx ends.
 func drain(ctx context.Context, nc *nats.Conn) error {
 	closed := nc.StatusChanged(nats.CLOSED)
-	if err := nc.Drain(); err != nil {
-		nc.Close() // not connected: there is nobody to write to
-		return nil
+	if nc.Drain() != nil { // closed or reconnecting: there is nobody to write to
+		nc.Close()
+		return nil //nolint:nilerr // what was not acknowledged comes again
 	}
 	select {
 	case <-closed:

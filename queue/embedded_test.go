@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"bytes"
 	"context"
 	"os"
 	"path/filepath"
@@ -77,9 +78,11 @@ func TestTokenOfTheEmbeddedServer(t *testing.T) {
 	nc, err := Connect(t.Context(), ConnConfig{URL: s.URL(), Token: "secret"}, zerolog.Nop())
 	require.NoError(t, err)
 	nc.Close()
-	own, err := s.Connect(t.Context(), zerolog.Nop())
+	var log bytes.Buffer
+	own, err := s.Connect(t.Context(), zerolog.New(&log))
 	require.NoError(t, err)
 	own.Close()
+	require.Contains(t, log.String(), `"server":"in this process"`, "not an address that nobody dialled")
 }
 
 func TestDamagedStoreIsAnErrorNotACrash(t *testing.T) {
