@@ -27,10 +27,10 @@ type modelFlags struct {
 	computeFlags
 }
 
-// findModel returns the folder that name stands for: itself or below models/,
-// in the working directory, beside the binary, or beside the binary's folder
+// findModel returns the folder that name, the value of flag, stands for: itself
+// or below models/, in the working directory, beside the binary, or beside the binary's folder
 // (as with bin/assay).
-func findModel(name string) (string, error) {
+func findModel(flag, name string) (string, error) {
 	bases := []string{""}
 	if binary, err := os.Executable(); err == nil && !filepath.IsAbs(name) {
 		dir := filepath.Dir(binary)
@@ -48,7 +48,7 @@ func findModel(name string) (string, error) {
 			}
 		}
 	}
-	return "", usageError{fmt.Errorf("--model %s: no such folder; looked for %s", name, strings.Join(tried, ", "))}
+	return "", usageError{fmt.Errorf("%s %s: no such folder; looked for %s", flag, name, strings.Join(tried, ", "))}
 }
 
 // openModel is a checkpoint that was found fit to score with, before its
@@ -63,7 +63,7 @@ type openModel struct {
 // open checks all that can be checked quickly, so that a wrong setting stops
 // the start. The caller closes the model.
 func (f modelFlags) open() (*openModel, error) {
-	dir, err := findModel(f.Model)
+	dir, err := findModel("--model", f.Model)
 	if err != nil {
 		return nil, err
 	}

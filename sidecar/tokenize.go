@@ -31,7 +31,7 @@ type tokenized struct {
 
 // Run is called by kong.
 func (c *tokenizeCmd) Run(a *app) error {
-	dir, err := findModel(c.Model)
+	dir, err := findModel("--model", c.Model)
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ import (
 // trainCmd trains an instance classifier on bags with coarse labels and writes a checkpoint folder.
 type trainCmd struct {
 	Bags   []string `required:"" help:"Bag files (JSONL) to train on." placeholder:"FILE"`
-	Init   string   `required:"" help:"Checkpoint folder to begin from; a base model gets a fresh classifier." placeholder:"DIR"`
+	Init   string   `required:"" help:"Checkpoint folder to begin from, or its name below models/; a base model gets a fresh classifier." placeholder:"DIR"`
 	Out    string   `required:"" help:"Checkpoint folder to write." placeholder:"DIR"`
 	Method string   `default:"bfgpu" enum:"bfgpu" help:"Training method (${enum})."`
 
@@ -79,12 +79,16 @@ func (c *trainCmd) Run(a *app) error {
 
 // run trains and writes the checkpoint; progress goes to report.
 func (c *trainCmd) run(ctx context.Context, log zerolog.Logger, report func(train.Progress)) error {
-	base, err := checkpoint.Open(c.Init)
+	dir, err := findModel("--init", c.Init)
+	if err != nil {
+		return err
+	}
+	base, err := checkpoint.Open(dir)
 	if err != nil {
 		return usageError{fmt.Errorf("--init: %w", err)}
 	}
 	defer base.Close()
-	tok, err := tokenizer.Load(c.Init)
+	tok, err := tokenizer.Load(dir)
 	if err != nil {
 		return usageError{fmt.Errorf("--init: %w", err)}
 	}
@@ -98,7 +102,7 @@ func (c *trainCmd) run(ctx context.Context, log zerolog.Logger, report func(trai
 	}
 	violating, compliant, unlabelled, normal := data.Counts()
 	log.Info().Int("violating_bags", violating).Int("compliant_bags", compliant).
-		Int("instances", unlabelled+normal).Str("init", c.Init).Msg("training")
+		Int("instances", unlabelled+normal).Str("init", dir).Msg("training")
 
 	runtime, err := c.runtime()
 	if err != nil {
@@ -117,7 +121,7 @@ func (c *trainCmd) run(ctx context.Context, log zerolog.Logger, report func(trai
 		},
 		Epochs: c.Epochs, Batch: c.Batch, Rate: c.LR, RateMin: c.LRMin, Seed: c.Seed,
 		Threshold: train.Threshold(c.Threshold), SigmaMicro: c.SigmaMicro, SigmaMacro: c.SigmaMacro,
-		State: state, Identity: fmt.Sprintf("init=%s bags=%s dropout=%g decay=%g", c.Init, digest, c.Dropout, c.WeightDecay),
+		State: state, Identity: fmt.Sprintf("init=%s bags=%s dropout=%g decay=%g", dir, digest, c.Dropout, c.WeightDecay),
 		Report: report,
 	})
 	if err != nil {

@@ -25,7 +25,7 @@ func (c *trainCmd) write(base *checkpoint.Checkpoint, learner *encoder.Learner, 
 	if err != nil {
 		return err
 	}
-	files, err := checkpoint.TokenizerFiles(c.Init)
+	files, err := checkpoint.TokenizerFiles(base.Dir)
 	if err != nil {
 		return err
 	}
@@ -40,7 +40,7 @@ func (c *trainCmd) write(base *checkpoint.Checkpoint, learner *encoder.Learner, 
 		Created: created, Method: c.Method,
 		Threshold: result.Thresholds[rewardmodel.AggregateMax], Thresholds: map[string]float64{},
 		SigmaMicro: result.SigmaMicro, SigmaMacro: result.SigmaMacro,
-		Segmenter: segmenter.Version, MaxLength: maxLength, Base: baseName(base, c.Init), Data: c.DataName,
+		Segmenter: segmenter.Version, MaxLength: maxLength, Base: baseName(base), Data: c.DataName,
 	}
 	for aggregate, t := range result.Thresholds {
 		man.Thresholds[string(aggregate)] = t
@@ -52,9 +52,9 @@ func (c *trainCmd) write(base *checkpoint.Checkpoint, learner *encoder.Learner, 
 }
 
 // baseName is the version of the checkpoint that training began from, or its folder's name.
-func baseName(base *checkpoint.Checkpoint, dir string) string {
+func baseName(base *checkpoint.Checkpoint) string {
 	if v := base.Manifest.Version; v != "" {
 		return v
 	}
-	return filepath.Base(filepath.Clean(dir))
+	return filepath.Base(filepath.Clean(base.Dir))
 }

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rs/zerolog"
+	"github.com/stretchr/testify/require"
+
+	"github.com/assay-ai/assay/rewardmodel/checkpoint"
+	"github.com/assay-ai/assay/rewardmodel/train"
+)
+
+// bagFile writes bags of two sentences; every other one holds an insult.
+func bagFile(t *testing.T, bags int) string {
+	t.Helper()
+	var b strings.Builder
+	for i := range bags {
+		label, second := "compliant", "Have a good trip."
+		if i%2 == 1 {
+			label, second = "violation", "You fool."
+		}
+		fmt.Fprintf(&b, `{"id":"b%d","label":"%s","response":"Train %d leaves at noon. %s"}`+"\n", i, label, i, second)
+	}
+	path := filepath.Join(t.TempDir(), "bags.jsonl")
+	require.NoError(t, os.WriteFile(path, []byte(b.String()), 0o600))
+	return path
+}
+
+// trainArgs train the model on the bags for some epochs.
+func trainArgs(model, bags, out string, epochs int) []string {
+	return []string{"train", "--init", model, "--bags", bags, "--out", out, "--epochs", fmt.Sprint(epochs),
+		"--lr", "1e-3", "--precision", "fp32", "--threads", "1"}
+}
+
+func TestTrainWritesAModelThatScores(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "mine")
+	_, stderr, code := assay(t, "", trainArgs(tinyModel(t, nil), bagFile(t, 20), out, 1)...)
+	require.Equal(t, exitDone, code, stderr)
+	require.NoDirExists(t, out+".training")
+
+	trained, err := checkpoint.Open(out)
+	require.NoError(t, err)
+	defer trained.Close()
+	require.NoError(t, trained.VerifySHA256(t.Context()))
+	require.Equal(t, "bfgpu", trained.Manifest.Method)
+	require.Equal(t, "tiny-1", trained.Manifest.Base)
+	require.Regexp(t, `^mine-\d{8}-[0-9a-f]{8}$`, trained.Manifest.Version)
+	require.Greater(t, trained.Manifest.Threshold, 0.0)
+	require.Less(t, trained.Manifest.Threshold, 1.0)
+
+	stdout, stderr, code := assay(t, "One. Two.\n", "score", "--text", "--model", out, "--threads", "1")
+	require.Equal(t, exitDone, code, stderr)
+	got := results(t, stdout)
+	require.Len(t, got, 1)
+	require.Len(t, got[0].Instances, 2)
+	require.Equal(t, trained.Manifest.Threshold, got[0].Threshold)
+}
+
+func TestTrainResumesAfterItsLastWholeEpoch(t *testing.T) {
+	model, bags := tinyModel(t, nil), bagFile(t, 20)
+	out := filepath.Join(t.TempDir(), "resumed")
+	args := trainArgs(model, bags, out, 2)
+
+	var c cli
+	parser, err := newParser(&c, nil, nil)
+	require.NoError(t, err)
+	_, err = parser.Parse(args)
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	err = c.Train.run(ctx, zerolog.Nop(), func(now train.Progress) {
+		if now.Epoch == 2 {
+			cancel()
+		}
+	})
+	require.ErrorIs(t, err, context.Canceled)
+	require.NoDirExists(t, out)
+	require.FileExists(t, filepath.Join(out+".training", "state.json"))
+
+	_, stderr, code := assay(t, "", args...)
+	require.Equal(t, exitDone, code, stderr)
+	require.NotContains(t, stderr, `"epoch":1,`)
+	require.Contains(t, stderr, `"epoch":2,`)
+	require.NoDirExists(t, out+".training")
+
+	unbroken := filepath.Join(t.TempDir(), "unbroken")
+	_, stderr, code = assay(t, "", trainArgs(model, bags, unbroken, 2)...)
+	require.Equal(t, exitDone, code, stderr)
+	require.Equal(t, weights(t, unbroken), weights(t, out))
+}
+
+// weights are the bytes of a model's only weights file.
+func weights(t *testing.T, dir string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(dir, "model.safetensors"))
+	require.NoError(t, err)
+	return data
+}
+
+func TestTrainRefusals(t *testing.T) {
+	model, bags := tinyModel(t, nil), bagFile(t, 4)
+	bad := filepath.Join(t.TempDir(), "bad.jsonl")
+	require.NoError(t, os.WriteFile(bad, []byte(`{"id":"a","label":"violation","response":"You fool."}`+"\n"+`{"label":"odd"}`+"\n"), 0o600))
+	for name, c := range map[string]struct {
+		model, bags string
+		says        []string
+	}{
+		"a bad line":  {model, bad, []string{"--bags", "bad.jsonl: line 2"}},
+		"no bags":     {model, "nowhere.jsonl", []string{"--bags", "nowhere.jsonl"}},
+		"one label":   {model, bagFile(t, 1), []string{"at least one of each"}},
+		"no model":    {"nowhere", bags, []string{"--init nowhere", filepath.Join("models", "nowhere")}},
+		"not a model": {"testdata", bags, []string{"--init", "config.json"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out := filepath.Join(t.TempDir(), "out")
+			_, stderr, code := assay(t, "", trainArgs(c.model, c.bags, out, 1)...)
+			require.Equal(t, exitUsage, code, stderr)
+			for _, part := range c.says {
+				require.Contains(t, stderr, part)
+			}
+			require.NoDirExists(t, out)
+		})
+	}
+}
