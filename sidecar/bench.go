@@ -80,14 +80,7 @@ func (c *benchServingCmd) items(a *app) ([]rewardmodel.Item, error) {
 	}
 	defer in.Close()
 	var items []rewardmodel.Item
-	decode := rewardmodel.DecodeItem
-	if c.Text {
-		decode = func(line []byte) (rewardmodel.Item, error) {
-			text := string(line)
-			return rewardmodel.Item{Response: &text}, nil
-		}
-	}
-	for r, err := range records(a, c.inputFlags, in, decode) {
+	for r, err := range records(a, c.inputFlags, in, c.item) {
 		if err != nil {
 			return nil, err
 		}

@@ -10,6 +10,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/assay-ai/assay/rewardmodel"
 )
 
 // inputFlags are those of every command that reads lines.
@@ -59,6 +61,14 @@ func (f inputFlags) open(a *app) (*input, error) {
 		in.size = info.Size()
 	}
 	return in, nil
+}
+
+// item decodes a line that is a response to score.
+func (f inputFlags) item(line []byte) (rewardmodel.Item, error) {
+	if f.Text {
+		return rewardmodel.Item{Response: new(string(line))}, nil
+	}
+	return rewardmodel.DecodeItem(line)
 }
 
 // idle tells that the next line may be long in coming.

@@ -99,18 +99,11 @@ func (c *scoreCmd) Run(a *app) (err error) {
 	if c.SkipBad {
 		p.skip = a.skipped
 	}
-	if err := p.run(a.ctx, records(a, c.inputFlags, in, c.decode), in.name); err != nil {
+	if err := p.run(a.ctx, records(a, c.inputFlags, in, c.item), in.name); err != nil {
 		return err
 	}
 	shown.finish()
 	return nil
-}
-
-func (c *scoreCmd) decode(line []byte) (rewardmodel.Item, error) {
-	if c.Text {
-		return rewardmodel.Item{Response: new(string(line))}, nil
-	}
-	return rewardmodel.DecodeItem(line)
 }
 
 // scorer is a connection to a service, or else the model; stop ends it.

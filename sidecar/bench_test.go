@@ -1,0 +1,56 @@
+package main
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/assay-ai/assay/rewardmodel"
+)
+
+// benchAgainst loads a server that hands each request to answer.
+func benchAgainst(t *testing.T, answer http.HandlerFunc, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	server := httptest.NewServer(answer)
+	defer server.Close()
+	args = append([]string{"bench", "serving", "--text", "--url", server.URL, "--concurrency", "2", "--size", "3"}, args...)
+	return assay(t, "One.\nTwo.\nThree.\nFour.\nFive.\nSix.\n", args...)
+}
+
+func TestBenchServing(t *testing.T) {
+	bodies := make(chan int, 10) // responses of each request
+	stdout, stderr, code := benchAgainst(t, func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		req, bad := rewardmodel.DecodeRequest(body, rewardmodel.Limits{})
+		if err != nil || bad != nil || r.URL.Path != "/v1/score" {
+			w.WriteHeader(http.StatusBadRequest)
+		}
+		bodies <- len(req.Responses)
+	}, "--most", "5")
+	require.Equal(t, exitDone, code, stderr)
+	require.Equal(t, 5, <-bodies+<-bodies, "no more than --most")
+	require.Empty(t, bodies)
+	lines := strings.Split(strings.TrimSpace(stdout), "\n")
+	require.Len(t, lines, 2)
+	require.Equal(t, strings.Fields("concurrency size requests responses/s p50 ms p99 ms failed"), strings.Fields(lines[0]))
+	row := strings.Fields(lines[1])
+	require.Len(t, row, 7)
+	require.Equal(t, []string{"2", "3", "2"}, row[:3])
+	require.Equal(t, "0", row[6])
+}
+
+func TestBenchServingOfAFailingService(t *testing.T) {
+	_, stderr, code := benchAgainst(t, func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "no model", http.StatusServiceUnavailable)
+	})
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, stderr, "every request failed: 503 Service Unavailable: no model")
+
+	_, stderr, code = benchAgainst(t, http.NotFound, "--size", "0")
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, stderr, "--size")
+}
