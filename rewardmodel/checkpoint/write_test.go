@@ -115,15 +115,7 @@ func TestWriteLayout(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var names []string
-	for _, entry := range entries {
-		names = append(names, entry.Name())
-	}
-	if want := []string{"assay.json", "config.json", "model.safetensors", "tokenizer_config.json", "vocab.txt"}; !slices.Equal(names, want) {
+	if names := left(t, dir); names != "assay.json config.json model.safetensors tokenizer_config.json vocab.txt" {
 		t.Errorf("files %q", names)
 	}
 	if string(readFile(t, dir, "vocab.txt")) != "vocab.txt" {
