@@ -25,7 +25,7 @@ type trainCmd struct {
 	Seed        uint64  `default:"0" help:"Seed of shuffling, dropout and a fresh classifier."`
 	LR          float64 `default:"1e-5" name:"lr" help:"Peak learning rate of the cosine schedule."`
 	LRMin       float64 `default:"0" name:"lr-min" help:"Learning rate at the end of the schedule."`
-	Epochs      int     `default:"5" help:"Passes over the bags."`
+	Epochs      int     `default:"5" help:"Passes over the bags; 0 only places the threshold anew."`
 	Batch       int     `default:"16" help:"Instances in a mini-batch."`
 	WeightDecay float64 `default:"0" help:"Decoupled weight decay; 0 is plain Adam."`
 	Dropout     float64 `default:"-1" help:"Dropout probability; -1 takes those of config.json."`
@@ -38,6 +38,7 @@ type trainCmd struct {
 	PseudoLabels bool    `default:"true" negatable:"" help:"Second stage of each epoch: train on the witnesses found."`
 	PseudoFrom   string  `default:"during" enum:"during,after" help:"Scores that choose the pseudo labels: recorded during the epoch, or after it (${enum})."`
 	Threshold    string  `default:"one-per-bag" enum:"one-per-bag,per-bag,quantile" help:"How the decision threshold is fitted (${enum})."`
+	Calibrate    bool    `help:"Rescale the scores to probabilities of the bags' labels after the last epoch (Platt); their order stays."`
 	SigmaMicro   float64 `default:"0" help:"Normal instances for each anomalous one in a violating bag; 0 estimates it."`
 	SigmaMacro   float64 `default:"0" help:"Compliant bags for each violating one; 0 estimates it."`
 
@@ -114,6 +115,10 @@ func (c *trainCmd) run(ctx context.Context, log zerolog.Logger, report func(trai
 		return err
 	}
 	state := filepath.Clean(c.Out) + ".training"
+	var rescale func(scale, shift float64) error
+	if c.Calibrate {
+		rescale = learner.Rescale
+	}
 	result, err := train.Run(ctx, learner, data, train.Config{
 		Method: train.BFGPU{
 			Weights: train.Weights(c.Weights), Loss: train.LossKind(c.Loss),
@@ -122,7 +127,7 @@ func (c *trainCmd) run(ctx context.Context, log zerolog.Logger, report func(trai
 		Epochs: c.Epochs, Batch: c.Batch, Rate: c.LR, RateMin: c.LRMin, Seed: c.Seed,
 		Threshold: train.Threshold(c.Threshold), SigmaMicro: c.SigmaMicro, SigmaMacro: c.SigmaMacro,
 		State: state, Identity: fmt.Sprintf("init=%s bags=%s dropout=%g decay=%g", dir, digest, c.Dropout, c.WeightDecay),
-		Report: report,
+		Rescale: rescale, Report: report,
 	})
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package encoder
 
 import (
 	"encoding/json"
+	"errors"
 	"math"
 	"os"
 	"path/filepath"
@@ -196,7 +197,7 @@ func TestClosedRuntime(t *testing.T) {
 	}
 	r.Close()
 	r.Close()
-	if _, err := m.Margins([][]int32{{2, 5, 3}}); err != ErrClosed {
+	if _, err := m.Margins([][]int32{{2, 5, 3}}); !errors.Is(err, ErrClosed) {
 		t.Errorf("after Close: %v, want ErrClosed", err)
 	}
 }

@@ -234,6 +234,20 @@ func (l *Learner) Logits(batch [][]int32) ([][2]float32, error) {
 	return logits, err
 }
 
+// Rescale makes every margin m scale*m + shift, by changing the classifier's last layer.
+func (l *Learner) Rescale(scale, shift float64) error {
+	return l.runtime.do(func() error {
+		defer withoutGradients()()
+		var g graph
+		defer g.drop()
+		g.scale(l.net.out.weight, scale)
+		g.scale(l.net.out.bias, scale)
+		half := g.float32s([]float32{float32(shift / 2), float32(-shift / 2)}, l.net.device, 2)
+		g.run("shift", func() error { return l.net.out.bias.Add_(half) })
+		return g.err
+	})
+}
+
 // Close frees the weights and the optimizer's moments.
 func (l *Learner) Close() error {
 	return l.runtime.do(func() error {

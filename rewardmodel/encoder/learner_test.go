@@ -175,6 +175,23 @@ func TestWrittenCheckpointScoresTheSame(t *testing.T) {
 	}
 }
 
+func TestRescaleChangesTheMargins(t *testing.T) {
+	r := newRuntime(t)
+	dir := "../checkpoint/testdata/roberta-two"
+	l := newLearner(t, r, dir, LearnerOptions{Precision: FP32})
+	batch := readGolden(t, dir).sequences()
+	before := logits(t, l, batch)
+	if err := l.Rescale(0.5, 3); err != nil {
+		t.Fatal(err)
+	}
+	for i, z := range logits(t, l, batch) {
+		want := 0.5*(before[i][0]-before[i][1]) + 3
+		if d := math.Abs(float64(z[0] - z[1] - want)); d > 1e-4 {
+			t.Errorf("margin %v, want %v", z[0]-z[1], want)
+		}
+	}
+}
+
 func TestWriteErrorReachesTheCaller(t *testing.T) {
 	r := newRuntime(t)
 	l := newLearner(t, r, "../checkpoint/testdata/bert-two", LearnerOptions{})

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 )
 
 // ErrData says that the bags cannot be learned from.
@@ -14,12 +15,15 @@ var ErrData = errors.New("train: unusable bags")
 // Config is a training run.
 type Config struct {
 	Method    Method
-	Epochs    int     // at least 1; the paper takes 5
+	Epochs    int     // the paper takes 5; 0 trains nothing and only fits the thresholds
 	Batch     int     // instances in a mini-batch; the paper takes 16
 	Rate      float64 // peak learning rate; the paper takes 1e-5
 	RateMin   float64 // learning rate at the end of the cosine schedule; the paper takes 0
 	Seed      uint64
 	Threshold Threshold
+	// Rescale makes every margin m of the learner scale*m + shift; when it is not nil the margins are calibrated after
+	// the last epoch, before the thresholds are placed.
+	Rescale func(scale, shift float64) error
 	// SigmaMicro and SigmaMacro are the imbalances that the threshold assumes; 0 estimates them from the bags.
 	SigmaMicro, SigmaMacro float64
 	// State is a folder in which the run keeps what it needs to resume after its last whole epoch; empty keeps nothing.
@@ -81,8 +85,17 @@ func Run(ctx context.Context, learner Learner, data *Data, cfg Config) (Result, 
 			return Result{}, err
 		}
 	}
+	scores := e.blankScores()
+	if err := e.score(slices.Concat(e.violating, e.compliant), scores); err != nil {
+		return Result{}, err
+	}
+	if cfg.Rescale != nil {
+		if err := calibrate(e, scores, cfg.Rescale); err != nil {
+			return Result{}, err
+		}
+	}
 	micro, macro := cfg.sigmas(data)
-	thresholds, err := cfg.Threshold.fit(e, micro, macro)
+	thresholds, err := cfg.Threshold.fit(e, scores, micro, macro)
 	if err != nil {
 		return Result{}, err
 	}
@@ -102,8 +115,8 @@ func (cfg Config) sigmas(data *Data) (micro, macro float64) {
 
 func (cfg Config) validate(data *Data) error {
 	switch {
-	case cfg.Epochs < 1:
-		return fmt.Errorf("train: epochs is %d; use at least 1", cfg.Epochs)
+	case cfg.Epochs < 0:
+		return fmt.Errorf("train: epochs is %d; use 0 (only fit the thresholds) or more", cfg.Epochs)
 	case cfg.Batch < 1:
 		return fmt.Errorf("train: batch is %d; use at least 1", cfg.Batch)
 	case !(cfg.Rate > 0):

@@ -173,7 +173,7 @@ func TestRunRefuses(t *testing.T) {
 		data   *Data
 		change func(*Config)
 	}{
-		"no epochs":     {good, func(c *Config) { c.Epochs = 0 }},
+		"no epochs":     {good, func(c *Config) { c.Epochs = -1 }},
 		"no batch":      {good, func(c *Config) { c.Batch = 0 }},
 		"rate NaN":      {good, func(c *Config) { c.Rate = math.NaN() }},
 		"final rate":    {good, func(c *Config) { c.RateMin = 1 }},

@@ -36,13 +36,9 @@ func (kind Threshold) Validate() error {
 // aggregated g_-1 exceeds T.
 type Thresholds map[rewardmodel.Aggregate]float64
 
-// fit scores every training bag and places the thresholds: that of the maximum as kind says; that of any other
+// fit places the thresholds by the margins of every training bag: that of the maximum as kind says; that of any other
 // aggregate as PerBag does.
-func (kind Threshold) fit(e *Epoch, micro, macro float64) (Thresholds, error) {
-	scores := e.blankScores()
-	if err := e.score(slices.Concat(e.violating, e.compliant), scores); err != nil {
-		return nil, err
-	}
+func (kind Threshold) fit(e *Epoch, scores [][]float64, micro, macro float64) (Thresholds, error) {
 	var unlabelled, all []float64
 	bags := map[rewardmodel.Aggregate][]float64{}
 	for i, b := range e.Data.Bags {

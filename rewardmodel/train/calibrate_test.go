@@ -1,0 +1,65 @@
+package train
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+// TestPlattRecoversTheCurve draws labels from a known curve and asks for it back.
+func TestPlattRecoversTheCurve(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 1))
+	margins, labels := make([]float64, 20000), make([]bool, 20000)
+	for i := range margins {
+		margins[i] = 30 * rng.NormFloat64()
+		labels[i] = rng.Float64() < sigmoid(0.1*margins[i]-1.5)
+	}
+	scale, shift, err := platt(margins, labels)
+	if err != nil || math.Abs(scale-0.1) > 0.005 || math.Abs(shift+1.5) > 0.1 {
+		t.Errorf("scale %v, shift %v, %v; want 0.1 and -1.5", scale, shift, err)
+	}
+	for i := range margins {
+		margins[i] = -margins[i]
+	}
+	if _, _, err := platt(margins, labels); err == nil {
+		t.Error("margins that point the wrong way were calibrated")
+	}
+}
+
+func TestPlattOfSeparableLabelsIsFinite(t *testing.T) {
+	scale, shift, err := platt([]float64{-2, -1, 1, 2}, []bool{false, false, true, true})
+	if err != nil || !(scale > 0 && scale < 100) || math.Abs(shift) > 1 {
+		t.Errorf("scale %v, shift %v, %v", scale, shift, err)
+	}
+}
+
+// TestCalibrationMovesTheThresholdAlong trains nothing, only fits: the same bags are flagged with and without.
+func TestCalibrationMovesTheThresholdAlong(t *testing.T) {
+	data, _ := syntheticBags(60, 4)
+	l := newLinear()
+	cfg := testConfig(DefaultBFGPU())
+	cfg.Threshold = PerBag
+	if _, err := Run(t.Context(), l, data, cfg); err != nil {
+		t.Fatal(err)
+	}
+	cfg.Epochs = 0
+	plain, err := Run(t.Context(), l, data, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var scale, shift float64
+	cfg.Rescale = func(a, b float64) error { scale, shift = a, b; return nil }
+	calibrated, err := Run(t.Context(), l, data, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range data.Bags {
+		logits, _ := l.Logits(b.Instances)
+		for _, z := range logits {
+			m := margin(z)
+			if (sigmoid(m) > plain.Thresholds["max"]) != (sigmoid(scale*m+shift) > calibrated.Thresholds["max"]) {
+				t.Fatalf("margin %v is decided otherwise after calibration by %v, %v", m, scale, shift)
+			}
+		}
+	}
+}
