@@ -63,7 +63,9 @@ model: build ## rebuild models/default from DATA (default: ASSAY_DATA, else ../s
 	bin/assay train $(RECIPE) --init $(WORK)/base --out $(WORK)/stage1 --lr 8e-5
 	bin/assay train $(RECIPE) --init $(WORK)/stage1 --out $(WORK)/stage2 --no-pu-loss --lr 5e-5
 	bin/assay train $(RECIPE) --init $(WORK)/stage2 --out $(WORK)/stage3 --no-pu-loss --lr 5e-5 --seed 1
-	bin/assay train $(RECIPE) --init $(WORK)/stage3 --out $(WORK)/trained --no-pu-loss --lr 8e-5 --seed 2 --model-name default
+	bin/assay train $(RECIPE) --init $(WORK)/stage3 --out $(WORK)/stage4 --no-pu-loss --lr 8e-5 --seed 2
+	bin/assay train $(RECIPE) --init $(WORK)/stage4 --out $(WORK)/trained --no-pu-loss --lr 5e-5 --seed 3 \
+		--loss sigmoid --calibrate --model-name default
 	for set in toxic_spans convabuse diasafety; do \
 		bin/assay eval --bags $(WORK)/eval-$$set.jsonl --model $(WORK)/trained > $(WORK)/eval-$$set.json; \
 	done
