@@ -57,11 +57,15 @@ func target(dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	config := filepath.Join(real, "config.json")
+	if exists(config) {
+		return real, nil
+	}
 	entries, err := os.ReadDir(real)
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // another writer removes the folder that it has just replaced
 		return "", err
 	}
-	if len(entries) > 0 && !exists(filepath.Join(real, "config.json")) {
+	if len(entries) > 0 && !exists(config) {
 		return "", fmt.Errorf("the folder holds other files and no checkpoint; choose another")
 	}
 	return real, nil
