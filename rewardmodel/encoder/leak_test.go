@@ -8,7 +8,7 @@ import (
 )
 
 // TestNothingLeaks counts live tensors over scoring, failing and training: only the weights and moments may stay, and
-// Close frees those.
+// Close frees those. The count may fall, when the collector finds what an earlier test left behind.
 func TestNothingLeaks(t *testing.T) {
 	r := newRuntime(t)
 	dir := "../checkpoint/testdata/roberta-two"
@@ -48,7 +48,7 @@ func TestNothingLeaks(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if now := ts.LiveTensors.Load(); now != loaded {
+	if now := ts.LiveTensors.Load(); now > loaded {
 		t.Errorf("%d tensors live after the work, %d before", now, loaded)
 	}
 	if err := m.Close(); err != nil {
@@ -57,7 +57,7 @@ func TestNothingLeaks(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Error(err)
 	}
-	if now := ts.LiveTensors.Load(); now != before {
+	if now := ts.LiveTensors.Load(); now > before {
 		t.Errorf("%d tensors live after Close, %d at the start", now, before)
 	}
 }
