@@ -58,6 +58,19 @@ func (g *graph) run(op string, f func() error) {
 	}
 }
 
+// scope runs f with a graph of its own, frees what f made but its result, which g then owns. So the memory of a forward
+// pass is that of its widest part, not of all parts; what the backward pass needs, autograd holds by itself.
+func (g *graph) scope(f func(s *graph) *ts.Tensor) *ts.Tensor {
+	s := graph{err: g.err}
+	t := s.release(f(&s))
+	if s.err == nil {
+		g.owned = append(g.owned, t)
+	}
+	s.drop()
+	g.err = s.err
+	return t
+}
+
 // release hands a tensor over to the caller: drop will not free it.
 func (g *graph) release(t *ts.Tensor) *ts.Tensor {
 	for i := len(g.owned) - 1; i >= 0; i-- {

@@ -133,19 +133,24 @@ func (n *network) encode(g *graph, p *packed, drop dropouts) *ts.Tensor {
 	x = g.cast(x, n.kind)
 
 	for i, l := range n.layers {
-		attended := g.linear(n.attend(g, p, g.linear(x, l.qkv.weight, l.qkv.bias), drop.attention), l.attended.weight, l.attended.bias)
-		if i == len(n.layers)-1 {
-			// The classifier reads the first token alone, so the rest of the last layer is needed for no other.
-			rows := g.int64s(p.first, n.device)
-			attended, x = g.pick(attended, rows), g.pick(x, rows)
-		}
-		x = g.layerNorm(g.add(x, g.dropout(attended, drop.hidden)), l.attentionNorm, hidden, eps)
-		f := g.activation(g.linear(x, l.intermediate.weight, l.intermediate.bias), n.cfg.HiddenAct)
-		f = g.dropout(g.linear(f, l.output.weight, l.output.bias), drop.hidden)
-		x = g.layerNorm(g.add(x, f), l.outputNorm, hidden, eps)
+		x = g.scope(func(s *graph) *ts.Tensor { return n.layer(s, p, l, x, i == len(n.layers)-1, drop) })
 	}
-
 	return g.cast(x, gotch.Float)
+}
+
+// layer runs one layer on the tokens x [tokens, hidden]. The classifier reads first tokens alone, so the last layer
+// computes the rest of itself for no other: [sequences, hidden].
+func (n *network) layer(g *graph, p *packed, l layer, x *ts.Tensor, last bool, drop dropouts) *ts.Tensor {
+	hidden, eps := int64(n.cfg.HiddenSize), n.cfg.LayerNormEps
+	attended := g.linear(n.attend(g, p, g.linear(x, l.qkv.weight, l.qkv.bias), drop.attention), l.attended.weight, l.attended.bias)
+	if last {
+		rows := g.int64s(p.first, n.device)
+		attended, x = g.pick(attended, rows), g.pick(x, rows)
+	}
+	x = g.layerNorm(g.add(x, g.dropout(attended, drop.hidden)), l.attentionNorm, hidden, eps)
+	f := g.activation(g.linear(x, l.intermediate.weight, l.intermediate.bias), n.cfg.HiddenAct)
+	f = g.dropout(g.linear(f, l.output.weight, l.output.bias), drop.hidden)
+	return g.layerNorm(g.add(x, f), l.outputNorm, hidden, eps)
 }
 
 // classify turns first tokens [sequences, hidden] into logits [sequences, 2].
