@@ -1,0 +1,132 @@
+package synthetic
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/assay-ai/assay/rewardmodel/bag"
+)
+
+// Protocol is how the paper's section "Experiments on synthetic data" draws
+// bags; the counts are those of the authors' code.
+//
+// There are n = |normal| / (SigmaMacro*(SigmaMax+1) + SigmaMax) anomalous
+// training bags, rounded down, and SigmaMacro*n normal ones. SigmaMax is that
+// of a sweep over SigmaMicro, so that each of its points trains on as many bags.
+// Test bags are balanced: |normal| / (2*SigmaMicro+1) of each kind.
+type Protocol struct {
+	SigmaMicro int // normal sentences for the anomalous one in its bag, at least 1
+	SigmaMacro int // normal bags for each anomalous one in training, at least 1
+	SigmaMax   int // largest SigmaMicro of the sweep; 0: SigmaMicro, which makes as many bags as the sentences allow
+
+	MaxBags     int // most anomalous training bags; 0: no cap
+	MaxTestBags int // most test bags of each kind; 0: no cap
+
+	// Seed decides which sentences are drawn and where the anomalous one stands.
+	// The test bags of a seed do not depend on what is asked of the training bags.
+	Seed uint64
+}
+
+// The streams of random numbers of one seed.
+const (
+	trainStream = 0x7261696e
+	testStream  = 0x74657374
+)
+
+// Make draws the bags: all anomalous ones first, then the normal ones, as
+// instances with the planted one as Witness. Within a split no sentence is
+// drawn twice, and the position of the anomalous one is uniform. The same
+// sentences and protocol give the same bags. The error wraps ErrProtocol when a
+// sigma is out of range and ErrTooFew, with what is missing, when the sentences
+// of a split do not make one bag of each kind.
+func (p Protocol) Make(s Sentences) (train, test []bag.Bag, err error) {
+	if p.SigmaMax == 0 {
+		p.SigmaMax = p.SigmaMicro
+	}
+	if err := p.validate(); err != nil {
+		return nil, nil, err
+	}
+	share := p.SigmaMacro*(p.SigmaMax+1) + p.SigmaMax // normal sentences for one anomalous bag
+	train, err = p.draw("training", s.Train, share, p.MaxBags, p.SigmaMacro, trainStream)
+	if err != nil {
+		return nil, nil, err
+	}
+	test, err = p.draw("test", s.Test, 2*p.SigmaMicro+1, p.MaxTestBags, 1, testStream)
+	if err != nil {
+		return nil, nil, err
+	}
+	return train, test, nil
+}
+
+func (p Protocol) validate() error {
+	switch {
+	case p.SigmaMicro < 1:
+		return fmt.Errorf("%w: sigma_micro is %d; give 1 or more", ErrProtocol, p.SigmaMicro)
+	case p.SigmaMacro < 1:
+		return fmt.Errorf("%w: sigma_macro is %d; give 1 or more", ErrProtocol, p.SigmaMacro)
+	case p.SigmaMax < p.SigmaMicro:
+		return fmt.Errorf("%w: sigma_micro is %d, above the %d of the sweep that fixes the number of bags; "+
+			"take a smaller one, or as many bags as the sentences allow", ErrProtocol, p.SigmaMicro, p.SigmaMax)
+	case p.MaxBags < 0 || p.MaxTestBags < 0:
+		return fmt.Errorf("%w: at most %d training and %d test bags; give 0 (no cap) or more",
+			ErrProtocol, p.MaxBags, p.MaxTestBags)
+	}
+	return nil
+}
+
+// draw makes the bags of one split, one anomalous bag for each share of normal
+// sentences.
+func (p Protocol) draw(name string, s Split, share, limit, macro int, stream uint64) ([]bag.Bag, error) {
+	n := len(s.Normal) / share
+	if limit > 0 {
+		n = min(n, limit)
+	}
+	switch {
+	case n == 0:
+		return nil, fmt.Errorf("%w: the %s split has %d normal ones and one violating bag takes %d; "+
+			"give more, or a smaller sigma", ErrTooFew, name, len(s.Normal), share)
+	case len(s.Anomalous) == 0:
+		return nil, fmt.Errorf("%w: the %s split has no anomalous one", ErrTooFew, name)
+	case n > len(s.Anomalous):
+		return nil, fmt.Errorf("%w: the %s split has %d anomalous ones for %d violating bags; "+
+			"give more, or ask for at most %[3]d %[2]s bags", ErrTooFew, name, len(s.Anomalous), n)
+	}
+	rng := rand.New(rand.NewPCG(p.Seed, stream))
+	normal := drawer{rng.Perm(len(s.Normal)), s.Normal}
+	anomalous := drawer{rng.Perm(len(s.Anomalous)), s.Anomalous}
+	bags := make([]bag.Bag, 0, n*(1+macro))
+	for i := range n {
+		at := rng.IntN(p.SigmaMicro + 1)
+		bags = append(bags, bag.Bag{
+			ID: p.id(name, "v", i), Label: bag.Violation, Witness: &at,
+			Instances: slices.Insert(normal.next(p.SigmaMicro), at, anomalous.next(1)...),
+		})
+	}
+	for i := range n * macro {
+		bags = append(bags, bag.Bag{
+			ID: p.id(name, "c", i), Label: bag.Compliant, Instances: normal.next(p.SigmaMicro + 1),
+		})
+	}
+	return bags, nil
+}
+
+// id names a bag by split, imbalances, seed, label and number: "tr2-1.0-v17".
+func (p Protocol) id(split, kind string, i int) string {
+	return fmt.Sprintf("%.2s%d-%d.%d-%s%d", split, p.SigmaMicro, p.SigmaMacro, p.Seed, kind, i)
+}
+
+// drawer deals texts in the order of a permutation.
+type drawer struct {
+	order []int
+	texts []string
+}
+
+func (d *drawer) next(n int) []string {
+	out := make([]string, n, n+1)
+	for i := range out {
+		out[i] = d.texts[d.order[i]]
+	}
+	d.order = d.order[n:]
+	return out
+}
