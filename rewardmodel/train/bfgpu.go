@@ -17,10 +17,22 @@ const (
 	WeightsPaper Weights = "paper"
 )
 
-// BFGPU is the paper's method. Its zero value is not usable; start from DefaultBFGPU.
+// Normaliser says what the weighted losses of a class are divided by.
+type Normaliser string
+
+const (
+	// NormaliserSum makes the weights of a class sum to 1 in a mini-batch, as in the authors' public code.
+	NormaliserSum Normaliser = "sum"
+	// NormaliserCount divides by twice the number of instances of the class in the mini-batch, the paper's 1/(2|P|)
+	// and 1/(2|U|).
+	NormaliserCount Normaliser = "count"
+)
+
+// BFGPU is the paper's method (Algorithm 1). Its zero value is not usable; start from DefaultBFGPU.
 type BFGPU struct {
-	Weights Weights
-	Loss    LossKind
+	Weights    Weights
+	Loss       LossKind
+	Normaliser Normaliser
 	// PULoss is the first stage of each epoch, the weighted loss over all instances. Without it (an ablation of the
 	// paper, and a way to go on from a trained model) the scores for the pseudo labels are always computed anew.
 	PULoss bool
@@ -33,15 +45,26 @@ type BFGPU struct {
 	// SigmaMicro is the number of normal instances for each anomalous one in a violating bag; 0 estimates it as the
 	// mean length of the violating bags less one.
 	SigmaMicro float64
+	// LambdaPU and LambdaPseudo scale the losses of the two stages; 0 means the paper's 1/pi_micro and 1.
+	LambdaPU, LambdaPseudo float64
 }
 
 // DefaultBFGPU follows the authors' public code.
 func DefaultBFGPU() BFGPU {
-	return BFGPU{Weights: WeightsBatch, Loss: CrossEntropy, PULoss: true, PseudoLabels: true, RecordDuring: true}
+	return BFGPU{
+		Weights: WeightsBatch, Loss: CrossEntropy, Normaliser: NormaliserSum,
+		PULoss: true, PseudoLabels: true, RecordDuring: true,
+	}
 }
 
 // Name is "bfgpu".
 func (BFGPU) Name() string { return "bfgpu" }
+
+// Threshold is one flagged instance for each violating bag.
+func (BFGPU) Threshold() Threshold { return OnePerBag }
+
+// Score takes the witness of each bag.
+func (BFGPU) Score(n *Network) ([]Score, error) { return scoreInstances(n) }
 
 // Validate names the setting that is out of range.
 func (m BFGPU) Validate() error {
@@ -50,10 +73,14 @@ func (m BFGPU) Validate() error {
 		return fmt.Errorf("train: weights is %q; use %s or %s", m.Weights, WeightsBatch, WeightsPaper)
 	case m.Loss != CrossEntropy && m.Loss != Sigmoid:
 		return fmt.Errorf("train: loss is %q; use %s or %s", m.Loss, CrossEntropy, Sigmoid)
+	case m.Normaliser != NormaliserSum && m.Normaliser != NormaliserCount:
+		return fmt.Errorf("train: normaliser is %q; use %s or %s", m.Normaliser, NormaliserSum, NormaliserCount)
 	case !m.PULoss && !m.PseudoLabels:
 		return errors.New("train: neither the PU loss nor pseudo labels are on; there is nothing to train with")
 	case !(m.SigmaMicro >= 0):
 		return fmt.Errorf("train: sigma_micro is %v; use 0 (estimate) or a positive number", m.SigmaMicro)
+	case !(m.LambdaPU >= 0) || !(m.LambdaPseudo >= 0):
+		return fmt.Errorf("train: lambdas are %v and %v; use 0 (the paper's) or a positive number", m.LambdaPU, m.LambdaPseudo)
 	}
 	return nil
 }
@@ -65,7 +92,7 @@ func (m BFGPU) Steps(e *Epoch) int {
 		steps += len(m.batches(e, rand.New(rand.NewPCG(0, 0))))
 	}
 	if m.PseudoLabels {
-		steps += batchCount(2*len(e.violating), e.Batch)
+		steps += pseudoSteps(e)
 	}
 	return steps
 }
@@ -74,85 +101,40 @@ func (m BFGPU) Steps(e *Epoch) int {
 func (m BFGPU) Epoch(e *Epoch) error {
 	scores := e.blankScores()
 	if m.PULoss {
-		if err := m.puStage(e, scores); err != nil {
-			return err
+		e.stage("bfgpu")
+		for _, batch := range m.batches(e, e.RNG) {
+			if err := e.step(e.instancesOf(batch), record(scores, batch, m.loss(e, batch))); err != nil {
+				return err
+			}
 		}
 	}
 	if !m.PseudoLabels {
 		return nil
 	}
 	if !m.PULoss || !m.RecordDuring {
-		if err := e.score(e.violating, scores); err != nil {
+		if err := e.rescore(scores); err != nil {
 			return err
 		}
 	}
-	e.stage("pseudo-labels")
-	refs, labels := pseudoLabels(e, scores)
-	for _, part := range split(len(refs), e.Batch) {
-		if err := e.step(refs[part.start:part.end], plain(m.Loss, labels[part.start:part.end])); err != nil {
-			return err
-		}
-	}
-	return nil
+	return pseudoStage(e, scores, m.Loss, m.LambdaPseudo)
 }
 
-// puStage trains on all instances with the weighted loss and records their margins in scores.
-func (m BFGPU) puStage(e *Epoch, scores [][]float64) error {
-	e.stage("bfgpu")
-	for _, batch := range m.batches(e, e.RNG) {
-		loss := m.loss(e, batch)
-		err := e.step(batch, func(logits [][2]float32) (float64, [][2]float32) {
-			for i, r := range batch {
-				scores[r.bag][r.instance] = margin(logits[i])
-			}
-			return loss(logits)
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// batches deals the instances into mini-batches of e.Batch: single instances in random order, or whole bags in random
-// order where the weights need them together.
+// batches deals single instances in random order, or whole bags in random order where the weights need them together.
 func (m BFGPU) batches(e *Epoch, rng *rand.Rand) [][]ref {
-	var batches [][]ref
 	if m.Weights == WeightsPaper {
-		var batch []ref
-		for _, bag := range rng.Perm(len(e.Data.Bags)) {
-			for k := range e.Data.Bags[bag].Instances {
-				batch = append(batch, ref{bag, k})
-			}
-			if len(batch) >= e.Batch {
-				batches, batch = append(batches, batch), nil
-			}
-		}
-		if len(batch) > 0 {
-			batches = append(batches, batch)
-		}
-		return batches
+		return e.bagBatches(rng.Perm(len(e.Data.Bags)))
 	}
-	all := make([]ref, 0, len(e.Data.Bags))
-	for bag, b := range e.Data.Bags {
-		for k := range b.Instances {
-			all = append(all, ref{bag, k})
-		}
-	}
-	rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	for _, part := range split(len(all), e.Batch) {
-		batches = append(batches, all[part.start:part.end])
-	}
-	return batches
+	return e.instanceBatches(rng)
 }
 
 // loss is lambda_bfgpu * R of Algorithm 1 for one mini-batch, lambda_bfgpu = 1/pi_micro.
 func (m BFGPU) loss(e *Epoch, batch []ref) Loss {
 	violation := make([]bool, len(batch))
 	groups := map[int][]int{} // the instances that share a softmax
-	var unlabelled, normal int
+	members := map[bool]int{} // instances of a class
 	for i, r := range batch {
 		violation[i] = e.Data.Bags[r.bag].Violation
+		members[violation[i]]++
 		key := r.bag
 		if m.Weights == WeightsBatch {
 			key = 0
@@ -161,17 +143,26 @@ func (m BFGPU) loss(e *Epoch, batch []ref) Loss {
 			}
 		}
 		groups[key] = append(groups[key], i)
-		if violation[i] {
-			unlabelled++
-		} else {
-			normal++
+	}
+	sums := map[bool]int{} // each softmax sums to 1
+	for _, g := range groups {
+		sums[violation[g[0]]]++
+	}
+	lambda := m.LambdaPU
+	if lambda == 0 {
+		lambda = 1 / e.pi(m.SigmaMicro)
+	}
+	scale := map[bool]float64{}
+	for class, n := range members {
+		scale[class] = lambda / float64(sums[class])
+		if m.Normaliser == NormaliserCount {
+			scale[class] = lambda / (2 * float64(n))
 		}
 	}
-	lambda := (e.sigmaMicro(m.SigmaMicro) + 1) / e.sigmaMicro(m.SigmaMicro)
 	return func(logits [][2]float32) (float64, [][2]float32) {
 		weight := make([]float64, len(batch))
-		for _, members := range groups {
-			softmaxOver(weight, members, func(i int) float64 {
+		for _, g := range groups {
+			softmaxOver(weight, g, func(i int) float64 {
 				if m.Weights == WeightsPaper {
 					return sigmoid(margin(logits[i]))
 				}
@@ -179,51 +170,8 @@ func (m BFGPU) loss(e *Epoch, batch []ref) Loss {
 			})
 		}
 		for i := range weight {
-			weight[i] *= lambda
-			if m.Weights == WeightsPaper { // 1/(2|P|) and 1/(2|U|); the code's weights sum to 1 per class and batch
-				if violation[i] {
-					weight[i] /= 2 * float64(unlabelled)
-				} else {
-					weight[i] /= 2 * float64(normal)
-				}
-			}
+			weight[i] *= scale[violation[i]]
 		}
 		return weighted(m.Loss, logits, violation, weight)
 	}
-}
-
-// pseudoLabels returns, in random order, the witness of every violating bag as a violation and its least anomalous
-// instance as compliant. A bag of one instance has no normal one to give; a random instance of a compliant bag stands
-// in for it, which keeps the set balanced as the paper asks.
-func pseudoLabels(e *Epoch, scores [][]float64) ([]ref, []bool) {
-	type labelled struct {
-		ref
-		violation bool
-	}
-	var all []labelled
-	for _, bag := range e.violating {
-		witness, least := 0, 0
-		for k, s := range scores[bag] {
-			if s > scores[bag][witness] {
-				witness = k
-			}
-			if s < scores[bag][least] {
-				least = k
-			}
-		}
-		all = append(all, labelled{ref{bag, witness}, true})
-		switch {
-		case len(scores[bag]) > 1:
-			all = append(all, labelled{ref{bag, least}, false})
-		case len(e.compliant) > 0:
-			other := e.compliant[e.RNG.IntN(len(e.compliant))]
-			all = append(all, labelled{ref{other, e.RNG.IntN(len(e.Data.Bags[other].Instances))}, false})
-		}
-	}
-	e.RNG.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	refs, labels := make([]ref, len(all)), make([]bool, len(all))
-	for i, l := range all {
-		refs[i], labels[i] = l.ref, l.violation
-	}
-	return refs, labels
 }

@@ -12,19 +12,20 @@ var errCalibrate = errors.New("train: the margins cannot be calibrated: violatin
 // calibrate rescales the margins so that the sigmoid of a bag's largest one is a probability of the bag's label, by
 // logistic regression on the training bags (Platt, 1999). The order of all scores stays. Losses that saturate, such as
 // Sigmoid, leave margins whose sigmoid is next to 0 or 1 and tells nothing. scores are rescaled in place.
-func calibrate(e *Epoch, scores [][]float64, rescale func(scale, shift float64) error) error {
+func calibrate(d *Data, scores []Score, rescale func(scale, shift float64) error) error {
 	margins, labels := make([]float64, len(scores)), make([]bool, len(scores))
-	for i, b := range e.Data.Bags {
-		margins[i], labels[i] = slices.Max(scores[i]), b.Violation
+	for i, b := range d.Bags {
+		margins[i], labels[i] = slices.Max(scores[i].Instances), b.Violation
 	}
 	scale, shift, err := platt(margins, labels)
 	if err != nil {
 		return err
 	}
-	for _, bag := range scores {
-		for k := range bag {
-			bag[k] = scale*bag[k] + shift
+	for i, s := range scores {
+		for k := range s.Instances {
+			s.Instances[k] = scale*s.Instances[k] + shift
 		}
+		scores[i].Bag = scale*s.Bag + shift
 	}
 	return rescale(scale, shift)
 }

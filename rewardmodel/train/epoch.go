@@ -1,35 +1,19 @@
 package train
 
 import (
-	"cmp"
-	"context"
+	"math"
 	"math/rand/v2"
-	"slices"
 )
-
-// Method plans the epochs of a way to train.
-type Method interface {
-	// Name is how the command line and the checkpoint call the method.
-	Name() string
-	// Validate names the setting that is out of range.
-	Validate() error
-	// Steps is the number of optimizer steps of one epoch; the cosine schedule spans all epochs.
-	Steps(e *Epoch) int
-	// Epoch trains for one epoch. Its randomness comes from e.RNG alone, so that a resumed run repeats it.
-	Epoch(e *Epoch) error
-}
 
 // Epoch is what a Method works with during one epoch.
 type Epoch struct {
-	Number int // from 0
-	Data   *Data
+	Network
+	Number int        // from 0
 	Batch  int        // instances in a mini-batch
 	RNG    *rand.Rand // seeded by the run's seed and the epoch
 
 	violating, compliant []int // indices of Data.Bags
 
-	ctx      context.Context
-	learner  Learner
 	schedule schedule
 	progress *Progress
 	report   func(Progress)
@@ -38,7 +22,7 @@ type Epoch struct {
 }
 
 func newEpoch(d *Data, batch int) *Epoch {
-	e := &Epoch{Data: d, Batch: batch}
+	e := &Epoch{Network: Network{Data: d}, Batch: batch}
 	for i, b := range d.Bags {
 		if b.Violation {
 			e.violating = append(e.violating, i)
@@ -58,6 +42,12 @@ func (e *Epoch) sigmaMicro(given float64) float64 {
 	return max(given, 1e-2)
 }
 
+// pi is the share of normal instances in violating bags, sigma_micro/(sigma_micro+1): the prior of PU learning.
+func (e *Epoch) pi(sigmaMicro float64) float64 {
+	sigma := e.sigmaMicro(sigmaMicro)
+	return sigma / (sigma + 1)
+}
+
 // stage starts a part of the epoch: its loss is averaged and reported apart.
 func (e *Epoch) stage(name string) {
 	e.progress.Stage, e.progress.Loss = name, 0
@@ -65,12 +55,23 @@ func (e *Epoch) stage(name string) {
 }
 
 // step trains on one mini-batch at the learning rate of the schedule and reports the running mean of the stage's loss.
-func (e *Epoch) step(batch []ref, loss Loss) error {
+func (e *Epoch) step(seqs [][]int32, loss Loss) error {
+	return e.advance(func(lr float64) (float64, error) { return e.learner.Step(seqs, lr, loss) })
+}
+
+// stepFeatures is step with a loss on features. The loss gets the learning rate, for parameters of its own.
+func (e *Epoch) stepFeatures(seqs [][]int32, loss func(features [][]float32, lr float64) (float64, [][]float32)) error {
+	return e.advance(func(lr float64) (float64, error) {
+		return e.learner.StepFeatures(seqs, lr, func(features [][]float32) (float64, [][]float32) { return loss(features, lr) })
+	})
+}
+
+func (e *Epoch) advance(step func(lr float64) (float64, error)) error {
 	if err := e.ctx.Err(); err != nil {
 		return err
 	}
 	lr := e.schedule.rate(e.progress.Step)
-	value, err := e.learner.Step(e.sequences(batch), lr, loss)
+	value, err := step(lr)
 	if err != nil {
 		return err
 	}
@@ -78,36 +79,10 @@ func (e *Epoch) step(batch []ref, loss Loss) error {
 	e.lossN++
 	e.progress.Step++
 	e.progress.LearningRate, e.progress.Loss = lr, e.lossSum/float64(e.lossN)
+	if math.IsNaN(value) || math.IsInf(value, 0) {
+		return &DivergedError{Step: e.progress.Step, Stage: e.progress.Stage, Rate: lr}
+	}
 	e.report(*e.progress)
-	return nil
-}
-
-// scoringBatch is how many instances are scored at once.
-const scoringBatch = 256
-
-// score fills scores[bag][instance] of the given bags with margins in evaluation mode. Instances of like length go
-// together, which libtorch computes fastest.
-func (e *Epoch) score(bags []int, scores [][]float64) error {
-	var all []ref
-	for _, bag := range bags {
-		for k := range e.Data.Bags[bag].Instances {
-			all = append(all, ref{bag, k})
-		}
-	}
-	slices.SortStableFunc(all, func(a, b ref) int { return cmp.Compare(len(e.sequence(a)), len(e.sequence(b))) })
-	for _, part := range split(len(all), scoringBatch) {
-		if err := e.ctx.Err(); err != nil {
-			return err
-		}
-		batch := all[part.start:part.end]
-		logits, err := e.learner.Logits(e.sequences(batch))
-		if err != nil {
-			return err
-		}
-		for i, r := range batch {
-			scores[r.bag][r.instance] = margin(logits[i])
-		}
-	}
 	return nil
 }
 
@@ -120,14 +95,62 @@ func (e *Epoch) blankScores() [][]float64 {
 	return scores
 }
 
-func (e *Epoch) sequence(r ref) []int32 { return e.Data.Bags[r.bag].Instances[r.instance] }
-
-func (e *Epoch) sequences(batch []ref) [][]int32 {
+// instancesOf gives the sequences of instances, wholes those of whole bags.
+func (e *Epoch) instancesOf(batch []ref) [][]int32 {
 	seqs := make([][]int32, len(batch))
 	for i, r := range batch {
-		seqs[i] = e.sequence(r)
+		seqs[i] = e.Data.Bags[r.bag].Instances[r.instance]
 	}
 	return seqs
+}
+
+func (e *Epoch) wholes(bags []int) [][]int32 {
+	seqs := make([][]int32, len(bags))
+	for i, b := range bags {
+		seqs[i] = e.Data.Bags[b].Whole
+	}
+	return seqs
+}
+
+// bagBatches deals the bags in the given order into mini-batches of whole bags with at least e.Batch instances, the
+// last one aside.
+func (e *Epoch) bagBatches(order []int) [][]ref {
+	var batches [][]ref
+	var batch []ref
+	for _, bag := range order {
+		for k := range e.Data.Bags[bag].Instances {
+			batch = append(batch, ref{bag, k})
+		}
+		if len(batch) >= e.Batch {
+			batches, batch = append(batches, batch), nil
+		}
+	}
+	if len(batch) > 0 {
+		batches = append(batches, batch)
+	}
+	return batches
+}
+
+// instanceBatches deals all instances into mini-batches of e.Batch in random order.
+func (e *Epoch) instanceBatches(rng *rand.Rand) [][]ref {
+	all := make([]ref, 0, len(e.Data.Bags))
+	for bag, b := range e.Data.Bags {
+		for k := range b.Instances {
+			all = append(all, ref{bag, k})
+		}
+	}
+	rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	var batches [][]ref
+	for _, part := range split(len(all), e.Batch) {
+		batches = append(batches, all[part.start:part.end])
+	}
+	return batches
+}
+
+// instanceCount is the number of instances of all bags.
+func (e *Epoch) instanceCount() int {
+	_, _, unlabelled, normal := e.Data.Counts()
+	return unlabelled + normal
 }
 
 type interval struct{ start, end int }

@@ -7,15 +7,63 @@ import (
 	"os"
 )
 
-// linear is a Learner small enough for tests: one weight for each token and label, plain gradient descent.
+// linear is a Learner small enough for tests: one weight for each token and label, and for each token and feature;
+// plain gradient descent.
 type linear struct {
 	Weights [][2]float64
+	Embed   [][width]float64
 	steps   int
 	stopAt  int // cancel before this step; 0: never
 	cancel  context.CancelFunc
 }
 
-func newLinear() *linear { return &linear{Weights: make([][2]float64, vocab)} }
+// width is that of linear's features.
+const width = 6
+
+func newLinear() *linear {
+	l := &linear{Weights: make([][2]float64, vocab), Embed: make([][width]float64, vocab)}
+	rng := rand.New(rand.NewPCG(1, 1))
+	for i := range l.Embed {
+		for j := range l.Embed[i] {
+			l.Embed[i][j] = rng.NormFloat64() / 2
+		}
+	}
+	return l
+}
+
+func (l *linear) Features(batch [][]int32) ([][]float32, error) {
+	out := make([][]float32, len(batch))
+	for i, seq := range batch {
+		out[i] = make([]float32, width)
+		for _, id := range seq {
+			for j, v := range l.Embed[id] {
+				out[i][j] += float32(v)
+			}
+		}
+	}
+	return out, nil
+}
+
+func (l *linear) StepFeatures(batch [][]int32, lr float64, loss FeatureLoss) (float64, error) {
+	l.count()
+	features, _ := l.Features(batch)
+	value, grad := loss(features)
+	for i, seq := range batch {
+		for _, id := range seq {
+			for j := range l.Embed[id] {
+				l.Embed[id][j] -= lr * float64(grad[i][j])
+			}
+		}
+	}
+	return value, nil
+}
+
+func (l *linear) count() {
+	l.steps++
+	if l.steps == l.stopAt {
+		l.cancel()
+	}
+}
 
 func (l *linear) Logits(batch [][]int32) ([][2]float32, error) {
 	out := make([][2]float32, len(batch))
@@ -29,10 +77,7 @@ func (l *linear) Logits(batch [][]int32) ([][2]float32, error) {
 }
 
 func (l *linear) Step(batch [][]int32, lr float64, loss Loss) (float64, error) {
-	l.steps++
-	if l.steps == l.stopAt {
-		l.cancel()
-	}
+	l.count()
 	logits, _ := l.Logits(batch)
 	value, grad := loss(logits)
 	for i, seq := range batch {
@@ -83,6 +128,10 @@ func syntheticBags(n, sigma int) (d *Data, planted []int) {
 			if violation {
 				at = rng.IntN(sigma + 1)
 				b.Instances[at][1] = badToken
+			}
+			for k, seq := range b.Instances {
+				b.Whole = append(b.Whole, seq...)
+				b.Gold = append(b.Gold, k == at)
 			}
 			d.Bags, planted = append(d.Bags, b), append(planted, at)
 		}

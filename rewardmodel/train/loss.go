@@ -44,11 +44,27 @@ func weighted(kind LossKind, logits [][2]float32, violation []bool, weight []flo
 	return total, grads
 }
 
-// plain is the mean loss of a labelled mini-batch.
-func plain(kind LossKind, violation []bool) Loss {
+// labelled is the sum over the batch of toViolation * loss against the violation + toNormal * loss against normal. A
+// negative weight pushes away from the label.
+func labelled(kind LossKind, logits [][2]float32, toViolation, toNormal []float64) (float64, [][2]float32) {
+	var total float64
+	grads := make([][2]float32, len(logits))
+	for i, z := range logits {
+		v, gv := kind.of(z, true)
+		n, gn := kind.of(z, false)
+		total += toViolation[i]*v + toNormal[i]*n
+		for j := range grads[i] {
+			grads[i][j] = float32(toViolation[i]*gv[j] + toNormal[i]*gn[j])
+		}
+	}
+	return total, grads
+}
+
+// plain is lambda times the mean loss of a labelled mini-batch.
+func plain(kind LossKind, violation []bool, lambda float64) Loss {
 	weight := make([]float64, len(violation))
 	for i := range weight {
-		weight[i] = 1 / float64(len(weight))
+		weight[i] = lambda / float64(len(weight))
 	}
 	return func(logits [][2]float32) (float64, [][2]float32) {
 		return weighted(kind, logits, violation, weight)

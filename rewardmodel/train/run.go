@@ -6,11 +6,25 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
+
+	"github.com/assay-ai/assay/rewardmodel"
 )
 
 // ErrData says that the bags cannot be learned from.
 var ErrData = errors.New("train: unusable bags")
+
+// DivergedError says that a loss was not a finite number: the weights are lost, and the run has stopped.
+type DivergedError struct {
+	Step  int // from 1
+	Stage string
+	Rate  float64 // learning rate of the step
+}
+
+// Error says what to do.
+func (e *DivergedError) Error() string {
+	return fmt.Sprintf("train: the %s loss of step %d is not a finite number; lower the learning rate (it was %g) or compute in fp32",
+		e.Stage, e.Step, e.Rate)
+}
 
 // Config is a training run.
 type Config struct {
@@ -21,6 +35,9 @@ type Config struct {
 	RateMin   float64 // learning rate at the end of the cosine schedule; the paper takes 0
 	Seed      uint64
 	Threshold Threshold
+	// Fold is the share of the bags that is not trained on: the threshold (and the calibration) come from its scores.
+	// 0 takes the scores of the training bags, which the network has seen.
+	Fold float64
 	// Rescale makes every margin m of the learner scale*m + shift; when it is not nil the margins are calibrated after
 	// the last epoch, before the thresholds are placed.
 	Rescale func(scale, shift float64) error
@@ -45,7 +62,11 @@ type Progress struct {
 
 // Result is what a run found beside the weights, which stay in the Learner.
 type Result struct {
+	// Threshold is the margin above which the score of a bag is a violation.
+	Threshold float64
+	// Thresholds are the same for every aggregate of instance scores; nil when the method scores whole bags alone.
 	Thresholds             Thresholds
+	Scores                 []Score // of the bags that the threshold was placed by
 	SigmaMicro, SigmaMacro float64
 	Resumed                int // epochs that an earlier run had already done
 }
@@ -56,50 +77,92 @@ func Run(ctx context.Context, learner Learner, data *Data, cfg Config) (Result, 
 	if err := cfg.validate(data); err != nil {
 		return Result{}, err
 	}
-	e := newEpoch(data, cfg.Batch)
+	trained, judged := data, data
+	if cfg.Fold > 0 {
+		trained, judged = data.holdOut(cfg.Fold, cfg.Seed)
+		if err := cmp.Or(trained.check(), judged.check()); err != nil {
+			return Result{}, fmt.Errorf("%w; a fold of %g leaves too few", err, cfg.Fold)
+		}
+	}
+	e := newEpoch(trained, cfg.Batch)
 	progress := Progress{Epochs: cfg.Epochs}
 	e.ctx, e.learner, e.progress, e.report = ctx, learner, &progress, cfg.Report
 	if e.report == nil {
 		e.report = func(Progress) {}
 	}
-	perEpoch := cfg.Method.Steps(e)
-	progress.Steps = cfg.Epochs * perEpoch
-	e.schedule = schedule{peak: cfg.Rate, floor: cfg.RateMin, total: progress.Steps}
-
-	state, err := openState(cfg)
+	resumed, err := cfg.epochs(e)
 	if err != nil {
 		return Result{}, err
 	}
-	if state.Epochs > 0 {
-		if err := learner.LoadState(state.weights()); err != nil {
-			return Result{}, fmt.Errorf("train: resume from %s: %w", cfg.State, err)
+	result := Result{Resumed: resumed}
+	network := &Network{Data: judged, ctx: ctx, learner: learner}
+	if result.Scores, err = cfg.Method.Score(network); err != nil {
+		return Result{}, err
+	}
+	instances := len(result.Scores) > 0 && result.Scores[0].Instances != nil
+	if cfg.Rescale != nil {
+		if !instances {
+			return Result{}, fmt.Errorf("train: %s has no instance scores to calibrate", cfg.Method.Name())
+		}
+		if err := calibrate(judged, result.Scores, cfg.Rescale); err != nil {
+			return Result{}, err
+		}
+	}
+	result.SigmaMicro, result.SigmaMacro = cfg.sigmas(judged)
+	result.Threshold, err = cfg.Threshold.Place(judged, result.Scores, result.SigmaMicro, result.SigmaMacro)
+	if err != nil {
+		return Result{}, err
+	}
+	if instances {
+		result.Thresholds = cfg.Threshold.aggregateThresholds(judged, result.Scores)
+		result.Thresholds[rewardmodel.AggregateMax] = sigmoid(result.Threshold)
+	}
+	return result, nil
+}
+
+// Judge scores the bags of data with a trained learner. The method must be the one that Run trained.
+func Judge(ctx context.Context, learner Learner, data *Data, m Method) ([]Score, error) {
+	return m.Score(&Network{Data: data, ctx: ctx, learner: learner})
+}
+
+// epochs trains, from where an earlier run stopped, and returns how many epochs that one had done.
+func (cfg Config) epochs(e *Epoch) (resumed int, err error) {
+	perEpoch := cfg.Method.Steps(e)
+	e.progress.Steps = cfg.Epochs * perEpoch
+	e.schedule = schedule{peak: cfg.Rate, floor: cfg.RateMin, total: e.progress.Steps}
+	state, err := openState(cfg)
+	if err != nil {
+		return 0, err
+	}
+	if err := state.load(e.learner, cfg.Method); err != nil {
+		return 0, err
+	}
+	if s, ok := cfg.Method.(Stateful); ok && state.Epochs == 0 {
+		if err := begin(s, e, cfg.Seed); err != nil {
+			return 0, err
 		}
 	}
 	for n := state.Epochs; n < cfg.Epochs; n++ {
-		e.Number, progress.Epoch, progress.Step = n, n+1, n*perEpoch
+		e.Number, e.progress.Epoch, e.progress.Step = n, n+1, n*perEpoch
 		e.RNG = rand.New(rand.NewPCG(cfg.Seed, uint64(n)))
 		if err := cfg.Method.Epoch(e); err != nil {
-			return Result{}, fmt.Errorf("train: epoch %d: %w", n+1, err)
+			return 0, fmt.Errorf("train: epoch %d: %w", n+1, err)
 		}
-		if err := state.save(learner, n+1); err != nil {
-			return Result{}, err
-		}
-	}
-	scores := e.blankScores()
-	if err := e.score(slices.Concat(e.violating, e.compliant), scores); err != nil {
-		return Result{}, err
-	}
-	if cfg.Rescale != nil {
-		if err := calibrate(e, scores, cfg.Rescale); err != nil {
-			return Result{}, err
+		if err := state.save(e.learner, cfg.Method, n+1); err != nil {
+			return 0, err
 		}
 	}
-	micro, macro := cfg.sigmas(data)
-	thresholds, err := cfg.Threshold.fit(e, scores, micro, macro)
+	return state.resumed, nil
+}
+
+// begin lets a method prepare its own parameters, at random but the same for the same seed.
+func begin(m Stateful, e *Epoch, seed uint64) error {
+	e.RNG = rand.New(rand.NewPCG(seed, 0xbe61))
+	probe, err := e.learner.Features([][]int32{e.Data.Bags[0].Instances[0]})
 	if err != nil {
-		return Result{}, err
+		return err
 	}
-	return Result{Thresholds: thresholds, SigmaMicro: micro, SigmaMacro: macro, Resumed: state.resumed}, nil
+	return m.Begin(e, len(probe[0]))
 }
 
 func (cfg Config) sigmas(data *Data) (micro, macro float64) {
@@ -121,18 +184,25 @@ func (cfg Config) validate(data *Data) error {
 		return fmt.Errorf("train: batch is %d; use at least 1", cfg.Batch)
 	case !(cfg.Rate > 0):
 		return fmt.Errorf("train: learning rate is %v; use a positive number", cfg.Rate)
+	case !(cfg.Fold >= 0 && cfg.Fold < 1):
+		return fmt.Errorf("train: fold is %v; use a share of the bags in [0,1)", cfg.Fold)
 	case !(cfg.RateMin >= 0 && cfg.RateMin <= cfg.Rate):
 		return fmt.Errorf("train: final learning rate is %v; use 0 to %v", cfg.RateMin, cfg.Rate)
 	}
 	if err := cmp.Or(cfg.Threshold.Validate(), cfg.Method.Validate()); err != nil {
 		return err
 	}
-	for i, b := range data.Bags {
+	return data.check()
+}
+
+// check says whether the data can be learned from at all.
+func (d *Data) check() error {
+	for i, b := range d.Bags {
 		if len(b.Instances) == 0 {
 			return fmt.Errorf("%w: bag %d has no instance", ErrData, i)
 		}
 	}
-	violating, compliant, _, _ := data.Counts()
+	violating, compliant, _, _ := d.Counts()
 	if violating == 0 || compliant == 0 {
 		return fmt.Errorf("%w: %d violating and %d compliant bags; at least one of each is needed", ErrData, violating, compliant)
 	}

@@ -21,7 +21,7 @@ func TestRunFindsThePlantedInstance(t *testing.T) {
 	for _, weights := range []Weights{WeightsBatch, WeightsPaper} {
 		for _, loss := range []LossKind{CrossEntropy, Sigmoid} {
 			for _, during := range []bool{true, false} {
-				m := BFGPU{Weights: weights, Loss: loss, PULoss: true, PseudoLabels: true, RecordDuring: during}
+				m := BFGPU{Weights: weights, Loss: loss, Normaliser: NormaliserSum, PULoss: true, PseudoLabels: true, RecordDuring: during}
 				data, planted := syntheticBags(120, 4)
 				l := newLinear()
 				result, err := Run(t.Context(), l, data, testConfig(m))

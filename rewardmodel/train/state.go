@@ -14,6 +14,7 @@ import (
 type runState struct {
 	Epochs   int    `json:"epochs"` // epochs done
 	Settings string `json:"settings"`
+	Method   []byte `json:"method,omitempty"` // parameters that the method itself learned
 
 	dir     string
 	resumed int
@@ -24,8 +25,12 @@ func (s *runState) weights() string {
 }
 
 func openState(cfg Config) (*runState, error) {
-	s := &runState{dir: cfg.State, Settings: fmt.Sprintf("%s %+v epochs=%d batch=%d rate=%g..%g seed=%d %s",
-		cfg.Method.Name(), cfg.Method, cfg.Epochs, cfg.Batch, cfg.Rate, cfg.RateMin, cfg.Seed, cfg.Identity)}
+	method := cfg.Method.Name()
+	if _, ok := cfg.Method.(Stateful); !ok { // whose fields hold what it learned
+		method += fmt.Sprintf(" %+v", cfg.Method)
+	}
+	s := &runState{dir: cfg.State, Settings: fmt.Sprintf("%s epochs=%d batch=%d rate=%g..%g seed=%d fold=%g %s",
+		method, cfg.Epochs, cfg.Batch, cfg.Rate, cfg.RateMin, cfg.Seed, cfg.Fold, cfg.Identity)}
 	if s.dir == "" {
 		return s, nil
 	}
@@ -43,11 +48,27 @@ func openState(cfg Config) (*runState, error) {
 	if old.Settings != s.Settings {
 		return nil, fmt.Errorf("train: %s belongs to another run (%s); repeat its settings, or remove the folder to start anew", s.dir, old.Settings)
 	}
-	s.Epochs, s.resumed = old.Epochs, old.Epochs
+	s.Epochs, s.resumed, s.Method = old.Epochs, old.Epochs, old.Method
 	return s, nil
 }
 
-func (s *runState) save(learner Learner, epochs int) error {
+// load gives learner and method what an earlier run kept, if any.
+func (s *runState) load(learner Learner, m Method) error {
+	if s.Epochs == 0 {
+		return nil
+	}
+	if err := learner.LoadState(s.weights()); err != nil {
+		return fmt.Errorf("train: resume from %s: %w", s.dir, err)
+	}
+	if m, ok := m.(Stateful); ok {
+		if err := m.UnmarshalBinary(s.Method); err != nil {
+			return fmt.Errorf("train: resume from %s: %w", s.dir, err)
+		}
+	}
+	return nil
+}
+
+func (s *runState) save(learner Learner, m Method, epochs int) error {
 	previous := s.weights()
 	s.Epochs = epochs
 	if s.dir == "" {
@@ -55,6 +76,13 @@ func (s *runState) save(learner Learner, epochs int) error {
 	}
 	if err := learner.SaveState(s.weights()); err != nil {
 		return fmt.Errorf("train: save epoch %d: %w", epochs, err)
+	}
+	if m, ok := m.(Stateful); ok {
+		own, err := m.MarshalBinary()
+		if err != nil {
+			return fmt.Errorf("train: save epoch %d: %w", epochs, err)
+		}
+		s.Method = own
 	}
 	data, err := json.Marshal(s)
 	if err != nil {

@@ -8,81 +8,114 @@ import (
 	"github.com/assay-ai/assay/rewardmodel"
 )
 
-// Threshold is a way to fit the adjusted decision threshold T from training scores.
+// Threshold is a way to place the decision threshold T; all but Fixed adjust it to the scores of bags whose labels are
+// known (the paper's adjusted decision threshold, ADT).
 type Threshold string
 
 const (
+	// Fixed is g_-1 = 0.5: no adjustment.
+	Fixed Threshold = "fixed"
 	// OnePerBag flags as many instances of the violating bags as there are violating bags (the authors' public code).
 	OnePerBag Threshold = "one-per-bag"
-	// PerBag flags as many training bags as are labelled violations. It suits bags that hold several anomalous
-	// instances, of which OnePerBag would spend many on the same bag.
+	// PerBag flags as many bags as are labelled violations. It suits bags that hold several anomalous instances, of
+	// which OnePerBag would spend many on the same bag.
 	PerBag Threshold = "per-bag"
-	// Quantile flags the share 1 - pi of all training instances, pi = 1 - 1/((sigma_micro+1)(sigma_macro+1)).
-	// The paper's text applies pi to the instances of violating bags alone, which flags half as many as there are
-	// violating bags at sigma_macro 1; pi is the normal share of all instances, so it is applied to all.
+	// Quantile flags the share 1 - pi of all instances, pi = 1 - 1/((sigma_micro+1)(sigma_macro+1)): pi is the normal
+	// share of all instances, in violating and compliant bags together.
 	Quantile Threshold = "quantile"
+	// QuantileUnlabelled applies pi to the instances of violating bags alone, as equation 21 of the paper is written.
+	// It flags half as many as there are violating bags at sigma_macro 1.
+	QuantileUnlabelled Threshold = "quantile-unlabelled"
 )
 
-// Validate names the ways to fit a threshold when kind is none of them.
+// ThresholdKinds are all of them.
+func ThresholdKinds() []Threshold {
+	return []Threshold{Fixed, OnePerBag, PerBag, Quantile, QuantileUnlabelled}
+}
+
+// Validate names the ways to place a threshold when kind is none of them.
 func (kind Threshold) Validate() error {
-	switch kind {
-	case OnePerBag, PerBag, Quantile:
+	if slices.Contains(ThresholdKinds(), kind) {
 		return nil
 	}
-	return fmt.Errorf("train: threshold is %q; use %s, %s or %s", kind, OnePerBag, PerBag, Quantile)
+	return fmt.Errorf("train: threshold is %q; use one of %v", kind, ThresholdKinds())
 }
 
 // Thresholds holds one decision threshold T in (0,1) for each way to aggregate a bag: a bag is a violation when its
 // aggregated g_-1 exceeds T.
 type Thresholds map[rewardmodel.Aggregate]float64
 
-// fit places the thresholds by the margins of every training bag: that of the maximum as kind says; that of any other
-// aggregate as PerBag does.
-func (kind Threshold) fit(e *Epoch, scores [][]float64, micro, macro float64) (Thresholds, error) {
-	var unlabelled, all []float64
+// Place returns the margin above which the score of a bag is a violation. Scores without instances count as bags of
+// one, of which OnePerBag and PerBag flag as many as are violations.
+func (kind Threshold) Place(d *Data, scores []Score, micro, macro float64) (float64, error) {
+	var bags, unlabelled, all []float64
+	violating := 0
+	for i, b := range d.Bags {
+		margins := scores[i].Instances
+		if margins == nil {
+			margins = []float64{scores[i].Bag}
+		}
+		bags = append(bags, scores[i].Bag)
+		all = append(all, margins...)
+		if b.Violation {
+			violating++
+			unlabelled = append(unlabelled, margins...)
+		}
+	}
+	if scores[0].Instances == nil { // the bag is its only instance
+		micro, unlabelled = 0, bags
+	}
+	share := 1 / ((micro + 1) * (macro + 1))
+	switch kind {
+	case Fixed:
+		return 0, nil
+	case OnePerBag:
+		return above(unlabelled, violating), nil
+	case PerBag:
+		return above(bags, violating), nil
+	case Quantile:
+		return above(all, int(float64(len(all))*share+0.5)), nil
+	case QuantileUnlabelled:
+		return above(unlabelled, int(float64(len(unlabelled))*share+0.5)), nil
+	}
+	return 0, kind.Validate()
+}
+
+// aggregateThresholds places one threshold for each aggregate of instance scores as PerBag does, for Fixed at 0.5.
+func (kind Threshold) aggregateThresholds(d *Data, scores []Score) Thresholds {
 	bags := map[rewardmodel.Aggregate][]float64{}
-	for i, b := range e.Data.Bags {
-		margins := make([]float32, len(scores[i]))
-		for k, m := range scores[i] {
+	violating := 0
+	for i, b := range d.Bags {
+		margins := make([]float32, len(scores[i].Instances))
+		for k, m := range scores[i].Instances {
 			margins[k] = float32(m)
-			all = append(all, sigmoid(m))
-			if b.Violation {
-				unlabelled = append(unlabelled, sigmoid(m))
-			}
 		}
 		for _, a := range rewardmodel.Aggregates() {
 			bags[a] = append(bags[a], a.Violation(margins, rewardmodel.DefaultTopK))
 		}
+		if b.Violation {
+			violating++
+		}
 	}
-	n := len(e.violating)
 	thresholds := Thresholds{}
 	for a, scores := range bags {
-		thresholds[a] = above(scores, n)
+		thresholds[a] = 0.5
+		if kind != Fixed {
+			thresholds[a] = above(scores, violating)
+		}
 	}
-	switch kind {
-	case PerBag: // as for the other aggregates
-	case OnePerBag:
-		thresholds[rewardmodel.AggregateMax] = above(unlabelled, n)
-	case Quantile:
-		pi := 1 - 1/((micro+1)*(macro+1))
-		thresholds[rewardmodel.AggregateMax] = above(all, len(all)-int(float64(len(all))*pi))
-	default:
-		return nil, kind.Validate()
-	}
-	return thresholds, nil
+	return thresholds
 }
 
 // above returns a threshold that n of the scores exceed, ties aside: half-way between the n-th and the next largest.
 func above(scores []float64, n int) float64 {
 	sorted := slices.Clone(scores)
 	slices.SortFunc(sorted, func(a, b float64) int { return cmp.Compare(b, a) })
-	switch {
-	case len(sorted) == 0:
-		return 0.5
+	switch last := len(sorted) - 1; {
 	case n <= 0:
-		return (sorted[0] + 1) / 2
-	case n >= len(sorted):
-		return sorted[len(sorted)-1] / 2
+		return sorted[0] + 1
+	case n > last:
+		return sorted[last] - 1
 	}
 	return (sorted[n-1] + sorted[n]) / 2
 }

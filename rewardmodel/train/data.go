@@ -1,0 +1,69 @@
+package train
+
+import (
+	"math/rand/v2"
+)
+
+// Bag is one labelled response as a learner sees it.
+type Bag struct {
+	Violation bool
+	Instances [][]int32 // token ids with special tokens, one sequence an instance
+	Whole     []int32   // the whole response as one sequence; only macro-level methods read it
+	Gold      []bool    // whether each instance is anomalous; only the Oracle reads it
+}
+
+// Data is what a run trains on, or what a trained network scores.
+type Data struct {
+	Bags []Bag
+}
+
+// Counts returns the number of violating and compliant bags, and of their instances: |U_micro| and |P_micro|.
+func (d *Data) Counts() (violating, compliant, unlabelled, normal int) {
+	for _, b := range d.Bags {
+		if b.Violation {
+			violating++
+			unlabelled += len(b.Instances)
+		} else {
+			compliant++
+			normal += len(b.Instances)
+		}
+	}
+	return violating, compliant, unlabelled, normal
+}
+
+// sigmas estimates the imbalances of the paper from bags of unequal length: sigma_micro, normal instances for each
+// anomalous one inside a violating bag, as the mean length less one; sigma_macro, compliant bags for each violating one.
+func (d *Data) sigmas() (micro, macro float64) {
+	violating, compliant, unlabelled, _ := d.Counts()
+	return float64(unlabelled)/float64(violating) - 1, float64(compliant) / float64(violating)
+}
+
+// holdOut takes a share of the bags of each label out of the data, at random but the same for the same seed.
+func (d *Data) holdOut(share float64, seed uint64) (rest, held *Data) {
+	rng := rand.New(rand.NewPCG(seed, 0xf01d))
+	out := make([]bool, len(d.Bags))
+	for _, label := range []bool{true, false} {
+		var members []int
+		for i, b := range d.Bags {
+			if b.Violation == label {
+				members = append(members, i)
+			}
+		}
+		rng.Shuffle(len(members), func(i, j int) { members[i], members[j] = members[j], members[i] })
+		for _, i := range members[:int(share*float64(len(members)))] {
+			out[i] = true
+		}
+	}
+	rest, held = &Data{}, &Data{}
+	for i, b := range d.Bags {
+		if out[i] {
+			held.Bags = append(held.Bags, b)
+		} else {
+			rest.Bags = append(rest.Bags, b)
+		}
+	}
+	return rest, held
+}
+
+// ref points at an instance of Data.
+type ref struct{ bag, instance int }

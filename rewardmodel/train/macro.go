@@ -1,0 +1,102 @@
+package train
+
+import (
+	"fmt"
+	"math/rand/v2"
+)
+
+// Sampling balances the classes of macro-level learning.
+type Sampling string
+
+// The ways to sample bags for an epoch.
+const (
+	AllBags       Sampling = ""      // every bag once
+	Oversampling  Sampling = "over"  // the smaller class is drawn again until it has as many bags as the larger
+	Undersampling Sampling = "under" // a new random part of the larger class, as many bags as the smaller has
+)
+
+// Macro is ordinary supervised learning of whole responses, each read as one sequence: the rival that does not split
+// a bag at all.
+type Macro struct {
+	Sampling Sampling
+}
+
+// Name is "macro", "macro-over" or "macro-under".
+func (m Macro) Name() string {
+	if m.Sampling == AllBags {
+		return "macro"
+	}
+	return "macro-" + string(m.Sampling)
+}
+
+// Validate names the setting that is out of range.
+func (m Macro) Validate() error {
+	switch m.Sampling {
+	case AllBags, Oversampling, Undersampling:
+		return nil
+	}
+	return fmt.Errorf("train: sampling is %q; use %q, %s or %s", m.Sampling, AllBags, Oversampling, Undersampling)
+}
+
+// Threshold is 0.5.
+func (Macro) Threshold() Threshold { return Fixed }
+
+// Score reads each bag as one sequence.
+func (Macro) Score(n *Network) ([]Score, error) {
+	margins, err := n.WholeMargins(n.All())
+	scores := make([]Score, len(margins))
+	for i, m := range margins {
+		scores[i].Bag = m
+	}
+	return scores, err
+}
+
+// Steps is the number of mini-batches of an epoch, each of Batch bags.
+func (m Macro) Steps(e *Epoch) int {
+	return batchCount(len(m.sample(e, rand.New(rand.NewPCG(0, 0)))), e.Batch)
+}
+
+// Epoch trains on the sampled bags in random order.
+func (m Macro) Epoch(e *Epoch) error {
+	e.stage(m.Name())
+	sampled := m.sample(e, e.RNG)
+	for _, part := range split(len(sampled), e.Batch) {
+		bags := sampled[part.start:part.end]
+		labels := make([]bool, len(bags))
+		for i, b := range bags {
+			labels[i] = e.Data.Bags[b].Violation
+		}
+		if err := e.step(e.wholes(bags), plain(CrossEntropy, labels, 1)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sample returns the bags of an epoch in random order.
+func (m Macro) sample(e *Epoch, rng *rand.Rand) []int {
+	small, large := e.violating, e.compliant
+	if len(small) > len(large) {
+		small, large = large, small
+	}
+	var bags []int
+	switch m.Sampling {
+	case Oversampling:
+		bags = append(bags, large...)
+		for len(bags) < 2*len(large) {
+			rest := 2*len(large) - len(bags)
+			for _, i := range rng.Perm(len(small))[:min(rest, len(small))] {
+				bags = append(bags, small[i])
+			}
+		}
+	case Undersampling:
+		bags = append(bags, small...)
+		for _, i := range rng.Perm(len(large))[:len(small)] {
+			bags = append(bags, large[i])
+		}
+	default:
+		bags = append(append(bags, small...), large...)
+	}
+	rng.Shuffle(len(bags), func(i, j int) { bags[i], bags[j] = bags[j], bags[i] })
+	return bags
+}

@@ -1,0 +1,119 @@
+package train
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+)
+
+// Pooling is multiple instance learning on instance logits: the logits of a bag are the mean of those of its Top
+// instances with the largest margin, and bear the cross-entropy of the bag's label. Top 1 is max pooling (Feng and
+// Zhou, 2017); the paper's top-k pooling takes 3. A bag of fewer instances pools them all.
+type Pooling struct {
+	Top int
+}
+
+// Name is "mil-max" or "mil-topk".
+func (m Pooling) Name() string {
+	if m.Top == 1 {
+		return "mil-max"
+	}
+	return "mil-topk"
+}
+
+// Validate names the setting that is out of range.
+func (m Pooling) Validate() error {
+	if m.Top < 1 {
+		return fmt.Errorf("train: top-k pooling takes the top %d instances; use at least 1", m.Top)
+	}
+	return nil
+}
+
+// Threshold is 0.5.
+func (Pooling) Threshold() Threshold { return Fixed }
+
+// Score pools the margins of each bag.
+func (m Pooling) Score(n *Network) ([]Score, error) {
+	scores, err := scoreInstances(n)
+	for i, s := range scores {
+		var sum float64
+		top := m.top(len(s.Instances), func(k int) float64 { return s.Instances[k] })
+		for _, k := range top {
+			sum += s.Instances[k]
+		}
+		scores[i].Bag = sum / float64(len(top))
+	}
+	return scores, err
+}
+
+// Steps is the number of mini-batches of an epoch, each of Batch bags.
+func (Pooling) Steps(e *Epoch) int { return batchCount(len(e.Data.Bags), e.Batch) }
+
+// Epoch trains on all bags in random order.
+func (m Pooling) Epoch(e *Epoch) error {
+	e.stage(m.Name())
+	for _, bags := range e.wholeBagBatches(e.RNG) {
+		batch, starts := e.members(bags)
+		loss := func(logits [][2]float32) (float64, [][2]float32) { return m.loss(e, bags, starts, logits) }
+		if err := e.step(e.instancesOf(batch), loss); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// loss is the mean cross-entropy of the pooled logits; logits[starts[i]:starts[i+1]] are those of bags[i].
+func (m Pooling) loss(e *Epoch, bags, starts []int, logits [][2]float32) (float64, [][2]float32) {
+	grads := make([][2]float32, len(logits))
+	var total float64
+	for i, bag := range bags {
+		own := logits[starts[i]:starts[i+1]]
+		top := m.top(len(own), func(k int) float64 { return margin(own[k]) })
+		var pooled [2]float32
+		for _, k := range top {
+			pooled[0] += own[k][0] / float32(len(top))
+			pooled[1] += own[k][1] / float32(len(top))
+		}
+		value, g := CrossEntropy.of(pooled, e.Data.Bags[bag].Violation)
+		total += value / float64(len(bags))
+		for _, k := range top {
+			for j := range g {
+				grads[starts[i]+k][j] = float32(g[j] / float64(len(bags)*len(top)))
+			}
+		}
+	}
+	return total, grads
+}
+
+// top returns the instances, of n, with the m.Top largest margins.
+func (m Pooling) top(n int, margin func(k int) float64) []int {
+	order := make([]int, n)
+	for k := range order {
+		order[k] = k
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(margin(b), margin(a)) })
+	return order[:min(m.Top, n)]
+}
+
+// wholeBagBatches deals all bags into mini-batches of e.Batch bags in random order.
+func (e *Epoch) wholeBagBatches(rng *rand.Rand) [][]int {
+	order := rng.Perm(len(e.Data.Bags))
+	var batches [][]int
+	for _, part := range split(len(order), e.Batch) {
+		batches = append(batches, order[part.start:part.end])
+	}
+	return batches
+}
+
+// members lists the instances of the bags one bag after another; those of bags[i] are at starts[i] to starts[i+1].
+func (e *Epoch) members(bags []int) (batch []ref, starts []int) {
+	starts = []int{0}
+	for _, bag := range bags {
+		for k := range e.Data.Bags[bag].Instances {
+			batch = append(batch, ref{bag, k})
+		}
+		starts = append(starts, len(batch))
+	}
+	return batch, starts
+}

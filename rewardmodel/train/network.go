@@ -1,0 +1,138 @@
+package train
+
+import (
+	"cmp"
+	"context"
+	"slices"
+)
+
+// scoringBatch is how many sequences are scored at once.
+const scoringBatch = 256
+
+// Network is a learner as a Method sees it outside of a step: it scores the bags of Data in evaluation mode.
+type Network struct {
+	Data *Data
+
+	ctx     context.Context
+	learner Learner
+}
+
+// Score is what a trained method says about one bag, as margins: the larger the more anomalous, and 0 is undecided.
+type Score struct {
+	Bag       float64
+	Instances []float64 // nil where the method scores whole bags alone
+}
+
+// Margins returns logit(violation) - logit(compliant) of each instance of the given bags, in their order.
+func (n *Network) Margins(bags []int) ([][]float64, error) {
+	margins := make([][]float64, len(bags))
+	err := n.instances(bags, func(seqs [][]int32, at []ref) error {
+		logits, err := n.learner.Logits(seqs)
+		for i, z := range logits {
+			margins[at[i].bag][at[i].instance] = margin(z)
+		}
+		return err
+	}, func(i, size int) { margins[i] = make([]float64, size) })
+	return margins, err
+}
+
+// Features returns the features of each instance of the given bags, in their order.
+func (n *Network) Features(bags []int) ([][][]float32, error) {
+	features := make([][][]float32, len(bags))
+	err := n.instances(bags, func(seqs [][]int32, at []ref) error {
+		rows, err := n.learner.Features(seqs)
+		for i, row := range rows {
+			features[at[i].bag][at[i].instance] = row
+		}
+		return err
+	}, func(i, size int) { features[i] = make([][]float32, size) })
+	return features, err
+}
+
+// WholeMargins returns logit(violation) - logit(compliant) of each of the given bags read as one sequence.
+func (n *Network) WholeMargins(bags []int) ([]float64, error) {
+	margins := make([]float64, len(bags))
+	err := n.whole(bags, func(seqs [][]int32, at []int) error {
+		logits, err := n.learner.Logits(seqs)
+		for i, z := range logits {
+			margins[at[i]] = margin(z)
+		}
+		return err
+	})
+	return margins, err
+}
+
+// WholeFeatures returns the features of each of the given bags read as one sequence.
+func (n *Network) WholeFeatures(bags []int) ([][]float32, error) {
+	features := make([][]float32, len(bags))
+	err := n.whole(bags, func(seqs [][]int32, at []int) error {
+		rows, err := n.learner.Features(seqs)
+		for i, row := range rows {
+			features[at[i]] = row
+		}
+		return err
+	})
+	return features, err
+}
+
+// All is the indices of all bags.
+func (n *Network) All() []int {
+	all := make([]int, len(n.Data.Bags))
+	for i := range all {
+		all[i] = i
+	}
+	return all
+}
+
+// instances gives the instances of bags to score in batches; at says of which bag (by its place in bags) and instance
+// each one is. Instances of like length go together, which libtorch computes fastest.
+func (n *Network) instances(bags []int, score func(seqs [][]int32, at []ref) error, size func(i, n int)) error {
+	var all []ref
+	for i, bag := range bags {
+		size(i, len(n.Data.Bags[bag].Instances))
+		for k := range n.Data.Bags[bag].Instances {
+			all = append(all, ref{i, k})
+		}
+	}
+	seq := func(r ref) []int32 { return n.Data.Bags[bags[r.bag]].Instances[r.instance] }
+	return inBatches(n.ctx, all, seq, score)
+}
+
+func (n *Network) whole(bags []int, score func(seqs [][]int32, at []int) error) error {
+	all := make([]int, len(bags))
+	for i := range all {
+		all[i] = i
+	}
+	return inBatches(n.ctx, all, func(i int) []int32 { return n.Data.Bags[bags[i]].Whole }, score)
+}
+
+func inBatches[T any](ctx context.Context, all []T, seq func(T) []int32, score func(seqs [][]int32, at []T) error) error {
+	slices.SortStableFunc(all, func(a, b T) int { return cmp.Compare(len(seq(a)), len(seq(b))) })
+	for _, part := range split(len(all), scoringBatch) {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		at := all[part.start:part.end]
+		seqs := make([][]int32, len(at))
+		for i, a := range at {
+			seqs[i] = seq(a)
+		}
+		if err := score(seqs, at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// scoreInstances scores every bag by the largest margin of its instances: the witness decides.
+func scoreInstances(n *Network) ([]Score, error) {
+	margins, err := n.Margins(n.All())
+	if err != nil {
+		return nil, err
+	}
+	scores := make([]Score, len(margins))
+	for i, m := range margins {
+		scores[i] = Score{Bag: slices.Max(m), Instances: m}
+	}
+	return scores, nil
+}

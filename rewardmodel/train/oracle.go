@@ -1,0 +1,41 @@
+package train
+
+import "fmt"
+
+// Oracle is ordinary supervised training on the labels of the instances, which no coarse label gives: the ceiling of
+// every method that has only the labels of bags.
+type Oracle struct{}
+
+// Name is "oracle".
+func (Oracle) Name() string { return "oracle" }
+
+// Validate finds nothing to complain about.
+func (Oracle) Validate() error { return nil }
+
+// Threshold is 0.5.
+func (Oracle) Threshold() Threshold { return Fixed }
+
+// Score takes the witness of each bag.
+func (Oracle) Score(n *Network) ([]Score, error) { return scoreInstances(n) }
+
+// Steps is the number of mini-batches of an epoch.
+func (Oracle) Steps(e *Epoch) int { return batchCount(e.instanceCount(), e.Batch) }
+
+// Epoch trains on all instances with their own labels.
+func (Oracle) Epoch(e *Epoch) error {
+	e.stage("oracle")
+	for _, batch := range e.instanceBatches(e.RNG) {
+		labels := make([]bool, len(batch))
+		for i, r := range batch {
+			gold := e.Data.Bags[r.bag].Gold
+			if gold == nil {
+				return fmt.Errorf("%w: the oracle needs \"witness\" or \"spans\" in every violating bag", ErrData)
+			}
+			labels[i] = gold[r.instance]
+		}
+		if err := e.step(e.instancesOf(batch), plain(CrossEntropy, labels, 1)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,75 @@
+package train
+
+// pseudoSteps is the number of mini-batches of pseudoStage.
+func pseudoSteps(e *Epoch) int { return batchCount(2*len(e.violating), e.Batch) }
+
+// pseudoStage trains on the pseudo labels that scores give (section "Pseudo Labels Based on Macro Information"), with
+// the mean loss of a mini-batch times lambda; 0 means 1.
+func pseudoStage(e *Epoch, scores [][]float64, kind LossKind, lambda float64) error {
+	if lambda == 0 {
+		lambda = 1
+	}
+	e.stage("pseudo-labels")
+	refs, labels := pseudoLabels(e, scores)
+	for _, part := range split(len(refs), e.Batch) {
+		if err := e.step(e.instancesOf(refs[part.start:part.end]), plain(kind, labels[part.start:part.end], lambda)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pseudoLabels returns, in random order, the witness of every violating bag as a violation and its least anomalous
+// instance as compliant. A bag of one instance has no normal one to give; a random instance of a compliant bag stands
+// in for it, which keeps the set balanced as the paper asks.
+func pseudoLabels(e *Epoch, scores [][]float64) ([]ref, []bool) {
+	type labelled struct {
+		ref
+		violation bool
+	}
+	var all []labelled
+	for _, bag := range e.violating {
+		witness, least := 0, 0
+		for k, s := range scores[bag] {
+			if s > scores[bag][witness] {
+				witness = k
+			}
+			if s < scores[bag][least] {
+				least = k
+			}
+		}
+		all = append(all, labelled{ref{bag, witness}, true})
+		switch {
+		case len(scores[bag]) > 1:
+			all = append(all, labelled{ref{bag, least}, false})
+		case len(e.compliant) > 0:
+			other := e.compliant[e.RNG.IntN(len(e.compliant))]
+			all = append(all, labelled{ref{other, e.RNG.IntN(len(e.Data.Bags[other].Instances))}, false})
+		}
+	}
+	e.RNG.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	refs, labels := make([]ref, len(all)), make([]bool, len(all))
+	for i, l := range all {
+		refs[i], labels[i] = l.ref, l.violation
+	}
+	return refs, labels
+}
+
+// record is a loss that also writes the margins that it sees to scores.
+func record(scores [][]float64, batch []ref, loss Loss) Loss {
+	return func(logits [][2]float32) (float64, [][2]float32) {
+		for i, r := range batch {
+			scores[r.bag][r.instance] = margin(logits[i])
+		}
+		return loss(logits)
+	}
+}
+
+// rescore fills the scores of the violating bags with the network as it is now.
+func (e *Epoch) rescore(scores [][]float64) error {
+	margins, err := e.Margins(e.violating)
+	for i, bag := range e.violating {
+		scores[bag] = margins[i]
+	}
+	return err
+}
