@@ -124,23 +124,10 @@ func (c *Checkpoint) load() error {
 		c.tensors[t.name] = t
 	}
 	if c.Config.Architecture == "" {
-		c.Config.Architecture = c.guessArchitecture()
+		_, classified := c.tensors[c.Config.headName()+".weight"]
+		c.Config.Architecture = c.Config.class(classified)
 	}
 	return c.resolve()
-}
-
-// guessArchitecture is for a config.json without architectures.
-func (c *Checkpoint) guessArchitecture() string {
-	_, classified := c.tensors[c.Config.headName()+".weight"]
-	switch {
-	case c.Config.ModelType == Roberta && classified:
-		return "RobertaForSequenceClassification"
-	case c.Config.ModelType == Roberta:
-		return "RobertaModel"
-	case classified:
-		return "BertForSequenceClassification"
-	}
-	return "BertModel"
 }
 
 // resolve finds the stored name of each tensor that the model needs, or may
@@ -148,7 +135,7 @@ func (c *Checkpoint) guessArchitecture() string {
 func (c *Checkpoint) resolve() error {
 	arch := architectures[c.Config.Architecture]
 	prefix := arch.prefix
-	for _, p := range []string{arch.prefix, "", c.Config.ModelType + "."} {
+	for _, p := range []string{arch.prefix, "", families[c.Config.ModelType].prefix} {
 		if _, ok := c.tensors[p+"embeddings.word_embeddings.weight"]; ok {
 			prefix = p
 			break
@@ -158,7 +145,7 @@ func (c *Checkpoint) resolve() error {
 	specs := Specs(c.Config, true)
 	c.alias = make(map[string]string, len(specs))
 	for i, spec := range specs {
-		name := storedName(prefix, spec.Name)
+		name := c.Config.storedName(prefix, spec.Name)
 		t, ok := c.tensors[name]
 		if legacy, named := legacyName(name); !ok && named {
 			t, ok = c.tensors[legacy]

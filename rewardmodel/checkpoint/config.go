@@ -13,8 +13,9 @@ import (
 
 // The model types that can be run.
 const (
-	Roberta = "roberta"
-	Bert    = "bert"
+	Roberta   = "roberta"
+	Bert      = "bert"
+	DebertaV2 = "deberta-v2" // v3 as well
 )
 
 // The activations that an encoder must know, under one name each.
@@ -25,6 +26,8 @@ const (
 	GELUTanh = "gelu_tanh"
 	// ReLU is max(x, 0).
 	ReLU = "relu"
+	// Tanh is the hyperbolic tangent, of poolers alone.
+	Tanh = "tanh"
 )
 
 // Bounds on what a configuration may ask for. They lie far above every
@@ -44,14 +47,14 @@ const (
 // violation comes first; a dropout of 0 is none.
 type Config struct {
 	Architecture string // class in transformers, e.g. "RobertaForSequenceClassification"
-	ModelType    string // Roberta or Bert
+	ModelType    string // Roberta, Bert or DebertaV2
 
 	HiddenSize   int // width of a token's vector
 	Layers       int
 	Heads        int // attention heads; divides HiddenSize
 	Intermediate int // width of the feed-forward layer
 	Vocab        int
-	MaxPositions int // rows of the position embedding
+	MaxPositions int // rows of the position embedding; of a DeBERTa, the longest sequence
 	TypeVocab    int
 	PadID        int // RoBERTa numbers positions from PadID+1
 
@@ -61,6 +64,8 @@ type Config struct {
 	HiddenDropout     float64 // [0,1), in training only
 	AttentionDropout  float64
 	ClassifierDropout float64
+
+	Disentangled Disentangled // of DebertaV2 alone
 
 	NumLabels int
 	Labels    []string // by index; len is NumLabels
@@ -84,7 +89,29 @@ var architectures = map[string]architecture{
 	"BertForMaskedLM":                  {Bert, "bert.", false},
 	"BertForPreTraining":               {Bert, "bert.", false},
 	"BertModel":                        {Bert, "", false},
+
+	"DebertaV2ForSequenceClassification": {DebertaV2, "deberta.", true},
+	"DebertaV2ForMaskedLM":               {DebertaV2, "deberta.", false},
+	"DebertaV2Model":                     {DebertaV2, "", false},
 }
+
+// family is what the model types differ in: the prefix of a stored encoder
+// and the defaults of transformers for config.json.
+type family struct {
+	prefix                      string
+	hidden, layers, heads, feed int
+	vocab, types, pad           int
+	eps                         float64
+}
+
+var families = map[string]family{
+	Roberta:   {"roberta.", 768, 12, 12, 3072, 50265, 2, 1, 1e-12},
+	Bert:      {"bert.", 768, 12, 12, 3072, 30522, 2, 0, 1e-12},
+	DebertaV2: {"deberta.", 1536, 24, 24, 6144, 128100, 0, 0, 1e-7},
+}
+
+// familyNames says which model types can be run, for messages.
+const familyNames = `it must be "roberta", "bert" or "deberta-v2"`
 
 // activations maps the spellings of transformers to ours.
 var activations = map[string]string{
@@ -94,6 +121,7 @@ var activations = map[string]string{
 	"gelu_fast":         GELUTanh,
 	"gelu_pytorch_tanh": GELUTanh,
 	"relu":              ReLU,
+	"tanh":              Tanh,
 }
 
 // configFile is config.json; a nil pointer is an absent or null field, for
@@ -138,25 +166,29 @@ func parseConfig(data []byte) (Config, error) {
 		return Config{}, err
 	}
 
-	vocab, types, pad := 30522, 2, 0
-	if cfg.ModelType == Roberta {
-		vocab, pad = 50265, 1
-	}
-	cfg.HiddenSize = or(file.HiddenSize, 768)
-	cfg.Layers = or(file.Layers, 12)
-	cfg.Heads = or(file.Heads, 12)
-	cfg.Intermediate = or(file.Intermediate, 3072)
-	cfg.Vocab = or(file.Vocab, vocab)
+	usual := families[cfg.ModelType]
+	cfg.HiddenSize = or(file.HiddenSize, usual.hidden)
+	cfg.Layers = or(file.Layers, usual.layers)
+	cfg.Heads = or(file.Heads, usual.heads)
+	cfg.Intermediate = or(file.Intermediate, usual.feed)
+	cfg.Vocab = or(file.Vocab, usual.vocab)
 	cfg.MaxPositions = or(file.MaxPositions, 512)
-	cfg.TypeVocab = or(file.TypeVocab, types)
-	cfg.PadID = or(file.PadID, pad)
-	cfg.LayerNormEps = or(file.Eps, 1e-12)
+	cfg.TypeVocab = or(file.TypeVocab, usual.types)
+	cfg.PadID = or(file.PadID, usual.pad)
+	cfg.LayerNormEps = or(file.Eps, usual.eps)
 	cfg.HiddenDropout = or(file.HiddenDropout, 0.1)
 	cfg.AttentionDropout = or(file.AttentionDropout, 0.1)
 	cfg.ClassifierDropout = or(file.HeadDropout, cfg.HiddenDropout)
 
-	if err := cfg.setActivation(file.HiddenAct); err != nil {
+	act, err := parseActivation("hidden_act", file.HiddenAct)
+	if err != nil {
 		return Config{}, err
+	}
+	cfg.HiddenAct = act
+	if cfg.ModelType == DebertaV2 {
+		if err := cfg.setDisentangled(data); err != nil {
+			return Config{}, err
+		}
 	}
 	if err := cfg.setLabels(file); err != nil {
 		return Config{}, err
@@ -184,37 +216,37 @@ func (cfg *Config) setFamily(file configFile) error {
 		cfg.Architecture = file.Architectures[0]
 		known, ok := architectures[cfg.Architecture]
 		if !ok {
-			return fmt.Errorf("config.json: architectures: %.80q cannot be run; use a RoBERTa or BERT encoder or sequence classifier: %w", cfg.Architecture, ErrUnsupported)
+			return fmt.Errorf("config.json: architectures: %.80q cannot be run; use a RoBERTa, BERT or DeBERTa-v2 encoder or sequence classifier: %w", cfg.Architecture, ErrUnsupported)
 		}
 		if cfg.ModelType == "" {
 			cfg.ModelType = known.modelType
 		}
-		if known.modelType != cfg.ModelType && (cfg.ModelType == Roberta || cfg.ModelType == Bert) {
+		if _, runs := families[cfg.ModelType]; runs && known.modelType != cfg.ModelType {
 			return fmt.Errorf("config.json: model_type %.80q does not fit architectures %.80q: %w", cfg.ModelType, cfg.Architecture, ErrDamaged)
 		}
 	}
-	switch cfg.ModelType {
-	case Roberta, Bert:
-		return nil
-	case "":
-		return fmt.Errorf(`config.json: model_type is missing; it must be "roberta" or "bert": %w`, ErrUnsupported)
+	if cfg.ModelType == "" {
+		return fmt.Errorf("config.json: model_type is missing; %s: %w", familyNames, ErrUnsupported)
 	}
-	return fmt.Errorf(`config.json: model_type %.80q cannot be run; it must be "roberta" or "bert": %w`, cfg.ModelType, ErrUnsupported)
+	if _, runs := families[cfg.ModelType]; !runs {
+		return fmt.Errorf("config.json: model_type %.80q cannot be run; %s: %w", cfg.ModelType, familyNames, ErrUnsupported)
+	}
+	return nil
 }
 
-func (cfg *Config) setActivation(raw jsontext.Value) error {
+// parseActivation reads the field of an activation. Only a pooler may have tanh.
+func parseActivation(field string, raw jsontext.Value) (string, error) {
 	name := "gelu"
 	if len(raw) > 0 && raw.Kind() != 'n' {
 		if err := json.Unmarshal(raw, &name); err != nil {
-			return fmt.Errorf("config.json: hidden_act must be a string: %w", ErrDamaged)
+			return "", fmt.Errorf("config.json: %s must be a string: %w", field, ErrDamaged)
 		}
 	}
 	act, ok := activations[name]
-	if !ok {
-		return fmt.Errorf("config.json: hidden_act %.80q cannot be run; known are gelu, gelu_new, gelu_fast, gelu_pytorch_tanh and relu: %w", name, ErrUnsupported)
+	if !ok || act == Tanh && field == "hidden_act" {
+		return "", fmt.Errorf("config.json: %s %.80q cannot be run; known are gelu, gelu_new, gelu_fast, gelu_pytorch_tanh and relu: %w", field, name, ErrUnsupported)
 	}
-	cfg.HiddenAct = act
-	return nil
+	return act, nil
 }
 
 // setLabels reads id2label and num_labels. As in transformers, two labels
@@ -272,6 +304,10 @@ func refuseVariants(file configFile) error {
 
 // validate checks ranges and how the fields fit together.
 func (cfg *Config) validate() error {
+	minTypes := 1
+	if cfg.ModelType == DebertaV2 {
+		minTypes = 0
+	}
 	for _, field := range []struct {
 		name             string
 		value, low, high int
@@ -282,7 +318,7 @@ func (cfg *Config) validate() error {
 		{"intermediate_size", cfg.Intermediate, 1, maxIntermediate},
 		{"vocab_size", cfg.Vocab, 1, maxVocab},
 		{"max_position_embeddings", cfg.MaxPositions, 1, maxPositions},
-		{"type_vocab_size", cfg.TypeVocab, 1, maxTypeVocab},
+		{"type_vocab_size", cfg.TypeVocab, minTypes, maxTypeVocab},
 		{"num_labels", cfg.NumLabels, 1, maxLabels},
 	} {
 		if field.value < field.low || field.value > field.high {
@@ -316,7 +352,7 @@ func (cfg *Config) validate() error {
 	if cfg.HiddenAct != GELU && cfg.HiddenAct != GELUTanh && cfg.HiddenAct != ReLU {
 		return fmt.Errorf("hidden_act %.80q cannot be run: %w", cfg.HiddenAct, ErrUnsupported)
 	}
-	return nil
+	return cfg.Disentangled.validate(cfg)
 }
 
 // positions is the longest sequence, special tokens included. RoBERTa keeps

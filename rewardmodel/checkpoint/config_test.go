@@ -60,7 +60,7 @@ func TestParseConfigRefuses(t *testing.T) {
 		{"duplicate field", with(`"vocab_size":96,"vocab_size":97`), ErrDamaged, "duplicate"},
 		{"deep", `{"a":` + strings.Repeat("[", 100_000), ErrDamaged, "config.json"},
 		{"no type", `{}`, ErrUnsupported, "model_type is missing"},
-		{"another type", `{"model_type":"deberta-v2"}`, ErrUnsupported, `model_type "deberta-v2"`},
+		{"another type", `{"model_type":"deberta"}`, ErrUnsupported, `model_type "deberta"`},
 		{"xlm-roberta", `{"model_type":"xlm-roberta"}`, ErrUnsupported, `model_type "xlm-roberta"`},
 		{"xlm-roberta by class", `{"model_type":"xlm-roberta","architectures":["XLMRobertaForSequenceClassification"]}`, ErrUnsupported, `"XLMRobertaForSequenceClassification"`},
 		{"xlm-roberta in disguise", `{"model_type":"xlm-roberta","architectures":["RobertaModel"]}`, ErrUnsupported, `model_type "xlm-roberta"`},
@@ -152,7 +152,7 @@ func TestLabels(t *testing.T) {
 func FuzzParseConfig(f *testing.F) {
 	f.Add([]byte(tinyConfig))
 	f.Add([]byte(with(`"id2label":{"0":"violation","1":null},"hidden_act":"gelu_new"`)))
-	for _, name := range []string{"roberta-reversed", "bert-mlm"} {
+	for _, name := range []string{"roberta-reversed", "bert-mlm", "deberta-v2", "deberta-p2c"} {
 		data, err := os.ReadFile(filepath.Join("testdata", name, "config.json"))
 		if err != nil {
 			f.Fatal(err)
@@ -184,7 +184,7 @@ func FuzzParseConfig(f *testing.F) {
 			t.Fatalf("%v in %s", err, text)
 		}
 		if again.HiddenSize != cfg.HiddenSize || again.HiddenAct != cfg.HiddenAct || again.LayerNormEps != cfg.LayerNormEps ||
-			again.NumLabels != cfg.NumLabels || again.PadID != cfg.PadID || again.ModelType != cfg.ModelType {
+			again.NumLabels != cfg.NumLabels || again.PadID != cfg.PadID || again.ModelType != cfg.ModelType || again.Disentangled != cfg.Disentangled {
 			t.Fatalf("%+v became %+v", cfg, again)
 		}
 	})

@@ -13,16 +13,13 @@ import (
 // the labels in the order of the contract: violation, compliant; one logit
 // speaks for compliant.
 func (cfg Config) forWriting() (Config, error) {
-	if cfg.ModelType != Roberta && cfg.ModelType != Bert {
-		return Config{}, fmt.Errorf(`model_type %q cannot be written; it must be "roberta" or "bert": %w`, cfg.ModelType, ErrUnsupported)
+	if _, runs := families[cfg.ModelType]; !runs {
+		return Config{}, fmt.Errorf("model_type %q cannot be written; %s: %w", cfg.ModelType, familyNames, ErrUnsupported)
 	}
 	if cfg.NumLabels != 1 && cfg.NumLabels != 2 {
 		return Config{}, fmt.Errorf("num_labels is %d; a reward model has one or two labels: %w", cfg.NumLabels, ErrUnsupported)
 	}
-	cfg.Architecture = "BertForSequenceClassification"
-	if cfg.ModelType == Roberta {
-		cfg.Architecture = "RobertaForSequenceClassification"
-	}
+	cfg.Architecture = cfg.class(true)
 	cfg.Labels = []string{"violation", "compliant"}[2-cfg.NumLabels:]
 	return cfg, cfg.validate()
 }
@@ -61,7 +58,7 @@ func (cfg Config) marshal(dtype DType) ([]byte, error) {
 		"type_vocab_size":              cfg.TypeVocab,
 		"pad_token_id":                 cfg.PadID,
 		"layer_norm_eps":               cfg.LayerNormEps,
-		"hidden_act":                   cfg.activation(),
+		"hidden_act":                   cfg.spelling("hidden_act", cfg.HiddenAct),
 		"hidden_dropout_prob":          cfg.HiddenDropout,
 		"attention_probs_dropout_prob": cfg.AttentionDropout,
 		"classifier_dropout":           cfg.ClassifierDropout,
@@ -70,19 +67,24 @@ func (cfg Config) marshal(dtype DType) ([]byte, error) {
 		"dtype":                        dtype.torchName(),
 		"torch_dtype":                  dtype.torchName(), // the name before transformers 4.56
 	})
+	if cfg.ModelType == DebertaV2 {
+		delete(out, "classifier_dropout")
+		maps.Copy(out, cfg.Disentangled.fields(cfg))
+	}
 	return marshalFile(out)
 }
 
-// activation is the spelling of the file as read, else that of transformers.
-func (cfg Config) activation() string {
+// spelling is how the file as read names the activation of a field, else how
+// transformers does.
+func (cfg Config) spelling(field, act string) string {
 	var name string
-	if raw, ok := cfg.raw["hidden_act"]; ok && json.Unmarshal(raw, &name) == nil && activations[name] == cfg.HiddenAct {
+	if raw, ok := cfg.raw[field]; ok && json.Unmarshal(raw, &name) == nil && activations[name] == act {
 		return name
 	}
-	if cfg.HiddenAct == GELUTanh {
+	if act == GELUTanh {
 		return "gelu_pytorch_tanh"
 	}
-	return cfg.HiddenAct
+	return act
 }
 
 // marshalFile is JSON as people read it, with names in a fixed order.

@@ -12,7 +12,7 @@ import (
 // its family: "embeddings.word_embeddings.weight",
 // "encoder.layer.3.attention.self.query.weight", and for the classifier
 // "classifier.dense.weight", "classifier.out_proj.weight" (RoBERTa) or
-// "pooler.dense.weight", "classifier.weight" (BERT). A matrix is
+// "pooler.dense.weight", "classifier.weight" (BERT, DeBERTa). A matrix is
 // [out, in], a bias or norm [out].
 type TensorSpec struct {
 	Name  string
@@ -38,14 +38,27 @@ func Specs(cfg Config, withClassifier bool) []TensorSpec {
 	}
 
 	add("embeddings.word_embeddings.weight", cfg.Vocab, h)
-	add("embeddings.position_embeddings.weight", cfg.MaxPositions, h)
-	add("embeddings.token_type_embeddings.weight", cfg.TypeVocab, h)
+	if cfg.HasPositions() {
+		add("embeddings.position_embeddings.weight", cfg.MaxPositions, h)
+	}
+	if cfg.TypeVocab > 0 {
+		add("embeddings.token_type_embeddings.weight", cfg.TypeVocab, h)
+	}
 	norm("embeddings.LayerNorm")
+	if span := cfg.Disentangled.Span(); span > 0 {
+		add("encoder.rel_embeddings.weight", 2*span, h)
+	}
+	if cfg.Disentangled.Norm {
+		norm("encoder.LayerNorm")
+	}
 	for i := range cfg.Layers {
 		layer := fmt.Sprintf("encoder.layer.%d.", i)
-		linear(layer+"attention.self.query", h, h)
-		linear(layer+"attention.self.key", h, h)
-		linear(layer+"attention.self.value", h, h)
+		for _, name := range cfg.Projections() {
+			linear(layer+"attention.self."+name, h, h)
+		}
+		for _, name := range cfg.PositionProjections() {
+			linear(layer+"attention.self."+name, h, h)
+		}
 		linear(layer+"attention.output.dense", h, h)
 		norm(layer + "attention.output.LayerNorm")
 		linear(layer+"intermediate.dense", f, h)
@@ -65,6 +78,50 @@ func Specs(cfg Config, withClassifier bool) []TensorSpec {
 	return specs
 }
 
+// HasPositions tells whether an embedding of absolute positions is added to
+// the input.
+func (cfg Config) HasPositions() bool {
+	return cfg.ModelType != DebertaV2 || cfg.Disentangled.Absolute
+}
+
+// Projections are the names of the query, key and value projection in
+// "attention.self.".
+func (cfg Config) Projections() []string {
+	if cfg.ModelType == DebertaV2 {
+		return []string{"query_proj", "key_proj", "value_proj"}
+	}
+	return []string{"query", "key", "value"}
+}
+
+// PositionProjections are the names of the projections of relative positions
+// in "attention.self.", the query before the key: none, one or both.
+func (cfg Config) PositionProjections() []string {
+	d := cfg.Disentangled
+	if !d.Relative || d.SharedKeys {
+		return nil
+	}
+	var names []string
+	if d.P2C {
+		names = append(names, "pos_query_proj")
+	}
+	if d.C2P {
+		names = append(names, "pos_key_proj")
+	}
+	return names
+}
+
+// class is the class of transformers for cfg's family.
+func (cfg Config) class(classifier bool) string {
+	for _, name := range sortedKeys(architectures) {
+		a := architectures[name]
+		// A base model without any head has no prefix.
+		if a.modelType == cfg.ModelType && a.classifier == classifier && (classifier || a.prefix == "") {
+			return name
+		}
+	}
+	return ""
+}
+
 // headName is the canonical name of the matrix whose rows are the labels.
 func (cfg Config) headName() string {
 	if cfg.ModelType == Roberta {
@@ -74,9 +131,10 @@ func (cfg Config) headName() string {
 }
 
 // storedName is the name under which transformers stores a canonical tensor
-// in a model whose encoder lies under prefix.
-func storedName(prefix, canonical string) string {
-	if strings.HasPrefix(canonical, "classifier.") {
+// in a model whose encoder lies under prefix. DeBERTa's pooler is no part of
+// its encoder.
+func (cfg Config) storedName(prefix, canonical string) string {
+	if strings.HasPrefix(canonical, "classifier.") || cfg.ModelType == DebertaV2 && strings.HasPrefix(canonical, "pooler.") {
 		return canonical
 	}
 	return prefix + canonical

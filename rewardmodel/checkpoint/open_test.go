@@ -34,6 +34,12 @@ func TestOpen(t *testing.T) {
 		{"bert-mlm", "BertForMaskedLM", false, 0, false, "bert.embeddings.word_embeddings.weight", F32},
 		{"bert-model", "BertModel", false, 0, false, "embeddings.word_embeddings.weight", F32},
 		{"bert-pretraining-legacy", "BertForPreTraining", false, 0, false, "bert.embeddings.word_embeddings.weight", F32},
+		{"deberta-v3", "DebertaV2ForSequenceClassification", true, 0, false, "deberta.embeddings.word_embeddings.weight", F32},
+		{"deberta-v2", "DebertaV2ForSequenceClassification", true, 1, false, "deberta.embeddings.word_embeddings.weight", F32},
+		{"deberta-c2p", "DebertaV2ForSequenceClassification", true, 0, true, "deberta.embeddings.word_embeddings.weight", F32},
+		{"deberta-shared-p2c", "DebertaV2ForSequenceClassification", true, 0, false, "deberta.embeddings.word_embeddings.weight", BF16},
+		{"deberta-mlm", "DebertaV2ForMaskedLM", false, 0, false, "deberta.embeddings.word_embeddings.weight", F32},
+		{"deberta-model", "DebertaV2Model", false, 0, false, "embeddings.word_embeddings.weight", F32},
 	}
 	for _, test := range tests {
 		t.Run(test.dir, func(t *testing.T) {

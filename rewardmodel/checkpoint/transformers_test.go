@@ -42,6 +42,7 @@ func TestTransformersLoads(t *testing.T) {
 	for _, name := range []string{
 		"roberta-two", "roberta-reversed", "roberta-one", "roberta-sharded", "roberta-bf16",
 		"bert-two", "bert-reversed", "bert-one", "bert-f16",
+		"deberta-v3", "deberta-v2", "deberta-c2p", "deberta-p2c", "deberta-shared-c2p", "deberta-shared-p2c", "deberta-content",
 	} {
 		dir := filepath.Join(parent, name)
 		writeCopy(t, dir, name)

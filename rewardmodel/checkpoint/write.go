@@ -18,7 +18,7 @@ import (
 // tokenizerNames are the files of a tokenizer in a Hugging Face folder.
 var tokenizerNames = []string{
 	"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
-	"added_tokens.json", "vocab.json", "merges.txt", "vocab.txt",
+	"added_tokens.json", "vocab.json", "merges.txt", "vocab.txt", "spm.model",
 }
 
 // TokenizerFiles returns the paths of the tokenizer files in a folder, as
@@ -201,7 +201,7 @@ func writeTensors(w io.Writer, cfg Config, tensors []Tensor) error {
 	entries := map[string]any{"__metadata__": map[string]string{"format": "pt"}}
 	var at int64
 	for _, t := range tensors {
-		entries[storedName(prefix, t.Name)] = headerOut{t.DType, t.Shape, [2]int64{at, at + t.bytes()}}
+		entries[cfg.storedName(prefix, t.Name)] = headerOut{t.DType, t.Shape, [2]int64{at, at + t.bytes()}}
 		at += t.bytes()
 	}
 	header, err := marshalHeader(entries)
