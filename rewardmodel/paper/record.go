@@ -5,6 +5,14 @@ import (
 	"time"
 )
 
+// Metrics by the names of eval.Report that the report shows.
+const (
+	avgAcc      = "avg_acc"
+	f1Violation = "f1_violation"
+	bagAUROC    = "bag_auroc"
+	witnessHit1 = "witness_hit1"
+)
+
 // BestAvgAcc is the name of the metric that no real threshold can beat: AvgAcc at the threshold that is best on the
 // test bags themselves. The other metrics have the names of eval.Report.
 const BestAvgAcc = "best_avg_acc"
@@ -21,13 +29,16 @@ type Record struct {
 	Spec    Spec               `json:"spec"`
 	Metrics map[string]float64 `json:"metrics"` // in [0,1], by the names of eval.Report, and BestAvgAcc
 
-	Threshold      float64     `json:"threshold"` // T in [0,1]: a test bag that scores above is called anomalous
-	Loss           []LossPoint `json:"loss,omitzero"`
-	Train          Histograms  `json:"train_scores,omitzero"` // of the training bags, after training
-	Test           Histograms  `json:"test_scores,omitzero"`
-	Counts         Counts      `json:"counts"`
-	RandomBackbone bool        `json:"random_backbone,omitzero"` // the backbone was not pre-trained: the run shows that the code works
-	Note           string      `json:"note,omitzero"`            // whatever a reader must know of the run
+	Threshold float64 `json:"threshold"` // T in [0,1]: a test bag that scores above is called anomalous
+	// AtThreshold holds what the same trained model reaches with other ways to place T, by their names ("fixed",
+	// "one-per-bag", ...): they need no training of their own.
+	AtThreshold    map[string]Decision `json:"at_threshold,omitzero"`
+	Loss           []LossPoint         `json:"loss,omitzero"`
+	Train          Histograms          `json:"train_scores,omitzero"` // of the training bags, after training
+	Test           Histograms          `json:"test_scores,omitzero"`
+	Counts         Counts              `json:"counts"`
+	RandomBackbone bool                `json:"random_backbone,omitzero"` // the backbone was not pre-trained: the run shows that the code works
+	Note           string              `json:"note,omitzero"`            // whatever a reader must know of the run
 
 	WallSeconds   float64   `json:"wall_seconds"`   // training and measuring
 	InstanceSpeed float64   `json:"instance_speed"` // training instances a second, forward and backward; 0 unknown
@@ -41,6 +52,13 @@ type LossPoint struct {
 	Step  int     `json:"step"` // optimizer steps of the whole run
 	Stage string  `json:"stage"`
 	Loss  float64 `json:"loss"`
+}
+
+// Decision is how well a threshold decides on the test bags.
+type Decision struct {
+	Threshold   float64 `json:"threshold"`
+	AvgAcc      float64 `json:"avg_acc"`
+	F1Violation float64 `json:"f1_violation"`
 }
 
 // Histograms counts bags by their score, of each class: HistogramBins bins of equal width over [0,1].
