@@ -24,42 +24,65 @@ type adam struct {
 // moment holds the running means of a parameter's gradient and squared gradient.
 type moment struct{ first, second *ts.Tensor }
 
-// update takes one step on the gradients that the backward pass left in params, and clears them.
-// Call it with gradients disabled.
-func (a *adam) update(g *graph, params []param, lr float64) {
+// update takes one step of Adam on the gradients that the backward pass left, and clears them. Call it with gradients
+// disabled.
+func (s *step) update(g *graph, lr float64) {
+	a := &s.adam
 	a.step++
-	correction1 := 1 - math.Pow(beta1, float64(a.step))
-	correction2 := math.Sqrt(1 - math.Pow(beta2, float64(a.step)))
-	for i, p := range params {
-		var s graph // frees this parameter's temporaries before the next one's
-		grad := s.do("grad", func() (*ts.Tensor, error) { return p.tensor.Grad(false) })
-		if defined, err := defined(grad, s.err); err != nil || !defined {
-			s.drop()
-			if err != nil {
-				g.fail("grad", err)
-			}
-			continue
+	for i, p := range s.params {
+		var own graph // frees this parameter's temporaries before the next one's
+		if p.tensor == s.net.word {
+			s.updateRows(&own, p.tensor, a.moments[i], lr)
+		} else {
+			a.update(&own, p.tensor, p.tensor, a.moments[i], lr)
 		}
-		m := a.moments[i]
-		s.lerp(m.first, grad, 1-beta1)
-		square := s.do("square", func() (*ts.Tensor, error) { return grad.Square(false) })
-		s.lerp(m.second, square, 1-beta2)
-		// p -= lr * (m / correction1) / (sqrt(v) / correction2 + eps)
-		root := s.do("sqrt", func() (*ts.Tensor, error) { return m.second.Sqrt(false) })
-		s.scale(root, 1/correction2)
-		s.shift(root, epsilon)
-		delta := s.do("div", func() (*ts.Tensor, error) { return m.first.Div(root, false) })
-		s.scale(delta, -lr/correction1)
-		if a.decay > 0 {
-			s.scale(p.tensor, 1-lr*a.decay)
-		}
-		s.run("step", func() error { return p.tensor.Add_(delta) })
-		s.run("zero grad", grad.Zero_)
-		s.drop()
-		if s.err != nil && g.err == nil {
-			g.err = s.err
+		own.drop()
+		if own.err != nil && g.err == nil {
+			g.err = own.err
 		}
 	}
+}
+
+// updateRows takes the step on the rows of the word embeddings that took part, and puts them back.
+func (s *step) updateRows(g *graph, word *ts.Tensor, m moment, lr float64) {
+	index := g.int64s(s.Learner.rows.ids, s.net.device)
+	if s.adam.decay > 0 && !s.Learner.rows.touched { // the rows that took part are decayed by update
+		g.scale(word, 1-lr*s.adam.decay)
+	}
+	some := moment{g.pick(m.first, index), g.pick(m.second, index)}
+	values := g.do("detach", func() (*ts.Tensor, error) { return s.word.Detach(false) })
+	s.adam.update(g, values, s.word, some, lr)
+	for _, back := range [][2]*ts.Tensor{{word, values}, {m.first, some.first}, {m.second, some.second}} {
+		g.run("index_copy", func() error { return back[0].IndexCopy_(0, index, back[1]) })
+	}
+}
+
+// update takes one step on x with the gradient of leaf, and clears that gradient.
+func (a *adam) update(g *graph, x, leaf *ts.Tensor, m moment, lr float64) {
+	grad := g.do("grad", func() (*ts.Tensor, error) { return leaf.Grad(false) })
+	if ok, err := defined(grad, g.err); err != nil || !ok {
+		if err != nil {
+			g.fail("grad", err)
+		}
+		return
+	}
+	correction1 := 1 - math.Pow(beta1, float64(a.step))
+	correction2 := math.Sqrt(1 - math.Pow(beta2, float64(a.step)))
+	g.lerp(m.first, grad, 1-beta1)
+	square := g.do("square", func() (*ts.Tensor, error) { return grad.Square(false) })
+	g.lerp(m.second, square, 1-beta2)
+	defer func() { g.run("zero grad", grad.Zero_) }()
+	if lr == 0 { // past the end of a schedule
+		return
+	}
+	// x -= lr * (m / correction1) / (sqrt(v) / correction2 + eps), with the factors moved into the denominator
+	root := g.do("sqrt", func() (*ts.Tensor, error) { return m.second.Sqrt(false) })
+	g.scale(root, -correction1/(lr*correction2))
+	g.shift(root, -correction1*epsilon/lr)
+	if a.decay > 0 {
+		g.scale(x, 1-lr*a.decay)
+	}
+	g.run("step", func() error { return x.Addcdiv_(m.first, root) })
 }
 
 func defined(t *ts.Tensor, err error) (bool, error) {

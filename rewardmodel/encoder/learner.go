@@ -22,8 +22,10 @@ type LearnerOptions struct {
 	// MaxTokens bounds the tokens whose activations are held at once; 0 means 8192. A larger mini-batch takes two
 	// forward passes: the gradient is the same, the memory stays.
 	MaxTokens int
-	// Dropout multiplies the probabilities of config.json; nil leaves them.
+	// Dropout replaces the probabilities of config.json; nil leaves them.
 	Dropout *float64
+	// Embeddings says which rows of the word embeddings a step updates; empty means DenseRows.
+	Embeddings EmbeddingRows
 }
 
 // Learner trains a checkpoint on the libtorch thread. Its methods may be called from any goroutine, one at a time.
@@ -35,6 +37,7 @@ type Learner struct {
 	drop      dropouts
 	net       *network
 	params    []param
+	rows      *rows // of the word embeddings that steps have touched
 	adam      adam
 }
 
@@ -50,7 +53,10 @@ func (r *Runtime) NewLearner(ckpt *checkpoint.Checkpoint, opts LearnerOptions) (
 	l := &Learner{
 		runtime: r, kind: kind, maxTokens: opts.MaxTokens, seed: opts.Seed,
 		drop: dropouts{cfg.HiddenDropout, cfg.AttentionDropout, cfg.ClassifierDropout},
-		adam: adam{decay: opts.WeightDecay},
+		adam: adam{decay: opts.WeightDecay}, rows: newRows(opts.Embeddings),
+	}
+	if opts.Embeddings != "" && opts.Embeddings != DenseRows && opts.Embeddings != TouchedRows {
+		return nil, fmt.Errorf("encoder: unknown embedding rows %q; use %s or %s", opts.Embeddings, DenseRows, TouchedRows)
 	}
 	if opts.Dropout != nil {
 		l.drop = dropouts{*opts.Dropout, *opts.Dropout, *opts.Dropout}
@@ -66,6 +72,9 @@ func (r *Runtime) NewLearner(ckpt *checkpoint.Checkpoint, opts LearnerOptions) (
 			return err
 		}
 		for _, p := range l.params {
+			if p.tensor == l.net.word {
+				continue // its rows take part in a step as a tensor of their own
+			}
 			g.do("requires_grad", func() (*ts.Tensor, error) { return p.tensor.SetRequiresGrad(true, false) })
 		}
 		return l.resetMoments(&g)
@@ -87,25 +96,68 @@ func (l *Learner) resetMoments(g *graph) error {
 	return g.err
 }
 
+// output is what of the network a loss is about.
+type output int
+
+const (
+	outputLogits   output = iota // of the classifier, [sequences, 2]
+	outputFeatures               // last hidden state of the first token, [sequences, hidden]
+)
+
+func (n *network) output(g *graph, p *packed, drop dropouts, of output) *ts.Tensor {
+	if of == outputFeatures {
+		return n.encode(g, p, drop)
+	}
+	return n.forward(g, p, drop)
+}
+
+func (n *network) width(of output) int {
+	if of == outputFeatures {
+		return n.cfg.HiddenSize
+	}
+	return 2
+}
+
 // Step takes one optimizer step on a mini-batch: loss sees the logits of all sequences and returns the gradient with
 // respect to them, which is then propagated through the network. The gradient of a mini-batch larger than MaxTokens
 // is accumulated over chunks, each run twice with the same dropout masks.
-func (l *Learner) Step(batch [][]int32, lr float64, loss train.Loss) (value float64, err error) {
+func (l *Learner) Step(batch [][]int32, lr float64, loss train.Loss) (float64, error) {
+	return l.optimize(batch, lr, outputLogits, func(rows [][]float32) (float64, [][]float32) {
+		z := make([][2]float32, len(rows))
+		for i, row := range rows {
+			z[i] = [2]float32(row)
+		}
+		value, grads := loss(z)
+		out := make([][]float32, len(grads))
+		for i := range grads {
+			out[i] = grads[i][:]
+		}
+		return value, out
+	})
+}
+
+// StepFeatures is Step with a loss on features, the last hidden state of each sequence's first token.
+func (l *Learner) StepFeatures(batch [][]int32, lr float64, loss train.FeatureLoss) (float64, error) {
+	return l.optimize(batch, lr, outputFeatures, loss)
+}
+
+func (l *Learner) optimize(batch [][]int32, lr float64, of output, loss train.FeatureLoss) (value float64, err error) {
 	chunks, err := l.chunks(batch)
 	if err != nil || len(batch) == 0 {
 		return 0, err
 	}
 	err = l.runtime.do(func() error {
-		value, err = l.step(chunks, len(batch), lr, loss)
+		s := step{Learner: l, of: of, rows: make([][]float32, len(batch))}
+		value, err = s.take(chunks, lr, loss)
 		return err
 	})
 	return value, err
 }
 
-// chunk is a part of a mini-batch that fits in memory: members are indices into the mini-batch.
+// chunk is a part of a mini-batch that fits in memory, from its start-th sequence on.
 type chunk struct {
-	members []int
-	packed  *packed
+	start  int
+	packed *packed
 }
 
 func (l *Learner) chunks(batch [][]int32) ([]chunk, error) {
@@ -120,118 +172,124 @@ func (l *Learner) chunks(batch [][]int32) ([]chunk, error) {
 		if err != nil {
 			return nil, err
 		}
-		members := make([]int, 0, end-start)
-		for i := start; i < end; i++ {
-			members = append(members, i)
-		}
-		chunks = append(chunks, chunk{members, p})
+		chunks = append(chunks, chunk{start, p})
 		start = end
 	}
 	return chunks, nil
 }
 
-func (l *Learner) step(chunks []chunk, n int, lr float64, loss train.Loss) (float64, error) {
-	logits := make([][2]float32, n)
+// step is one optimizer step under way.
+type step struct {
+	*Learner
+	of   output
+	rows [][]float32 // the output of each sequence of the mini-batch
+	word *ts.Tensor  // the rows of the word embeddings that take part, [rows, hidden]
+}
+
+func (s *step) take(chunks []chunk, lr float64, loss train.FeatureLoss) (float64, error) {
+	var g graph
+	defer g.drop()
+	s.word = s.Learner.rows.take(&g, chunks, s.net)
 	if len(chunks) > 1 {
 		for i, c := range chunks {
-			if err := l.preview(c, i, logits); err != nil {
+			if err := s.preview(c, i); err != nil {
 				return 0, err
 			}
 		}
 	}
 	var value float64
-	var grads [][2]float32
+	var grads [][]float32
 	for i, c := range chunks {
-		var g graph
-		z := l.run(&g, c, i, logits)
-		if g.err == nil && grads == nil {
-			value, grads = loss(logits)
+		pass := graph{err: g.err}
+		out := s.run(&pass, c, i)
+		if pass.err == nil && grads == nil {
+			value, grads = loss(s.rows)
 		}
-		l.backward(&g, c, z, grads)
-		g.drop()
-		if g.err != nil {
-			return 0, g.err
+		s.backward(&pass, c, out, grads)
+		pass.drop()
+		if pass.err != nil {
+			return 0, pass.err
 		}
 	}
 	defer withoutGradients()()
-	var g graph
-	l.adam.update(&g, l.params, lr)
+	s.update(&g, lr)
 	return value, g.err
 }
 
-// preview computes a chunk's logits without keeping its activations.
-func (l *Learner) preview(c chunk, index int, logits [][2]float32) error {
+// preview computes a chunk's output without keeping its activations.
+func (s *step) preview(c chunk, index int) error {
 	defer withoutGradients()()
 	var g graph
 	defer g.drop()
-	l.run(&g, c, index, logits)
+	s.run(&g, c, index)
 	return g.err
 }
 
-// run is a forward pass in training mode: it fills the chunk's logits and returns them as a tensor in packed order.
-// The dropout masks depend on the seed, the step and the chunk alone.
-func (l *Learner) run(g *graph, c chunk, index int, logits [][2]float32) *ts.Tensor {
-	seed(l.seed<<32 + uint64(l.adam.step)<<8 + uint64(index))
-	z := l.net.cast(g, l.kind).forward(g, c.packed, l.drop)
-	detached := g.do("detach", func() (*ts.Tensor, error) { return z.Detach(false) })
-	values := g.values(detached, 2*len(c.members), l.net.device)
-	if g.err != nil {
-		return nil
+// run is a forward pass in training mode: it fills the chunk's part of s.rows and returns it as a tensor in packed
+// order. The dropout masks depend on the seed, the step and the chunk alone.
+func (s *step) run(g *graph, c chunk, index int) *ts.Tensor {
+	seed(s.seed<<32 + uint64(s.adam.step)<<8 + uint64(index))
+	net := *s.net.cast(g, s.kind)
+	net.word = s.word
+	out := net.output(g, c.packed, s.drop, s.of)
+	detached := g.do("detach", func() (*ts.Tensor, error) { return out.Detach(false) })
+	values := g.values(detached, s.net.width(s.of)*len(c.packed.order), s.net.device)
+	if g.err == nil {
+		g.err = c.packed.unpack(values, s.rows[c.start:])
 	}
-	unpacked, err := c.packed.unpack(values)
-	if err != nil {
-		g.err = err
-		return nil
-	}
-	for i, member := range c.members {
-		logits[member] = unpacked[i]
-	}
-	return z
+	return out
 }
 
-// backward propagates the gradient of the loss from the logits: the derivative of sum(z * grad) with respect to z is
-// grad.
-func (l *Learner) backward(g *graph, c chunk, z *ts.Tensor, grads [][2]float32) {
+// backward propagates the gradient of the loss from the output: the derivative of sum(out * grad) with respect to out
+// is grad.
+func (s *step) backward(g *graph, c chunk, out *ts.Tensor, grads [][]float32) {
 	if g.err != nil {
 		return
 	}
-	flat := make([]float32, 0, 2*len(c.members))
+	width := s.net.width(s.of)
+	flat := make([]float32, 0, width*len(c.packed.order))
 	for _, i := range c.packed.order {
-		flat = append(flat, grads[c.members[i]][0], grads[c.members[i]][1])
+		flat = append(flat, grads[c.start+i]...)
 	}
-	weights := g.float32s(flat, l.net.device, int64(len(c.members)), 2)
-	product := g.mul(z, weights)
+	weights := g.float32s(flat, s.net.device, int64(len(c.packed.order)), int64(width))
+	product := g.mul(out, weights)
 	total := g.do("sum", func() (*ts.Tensor, error) { return product.Sum(gotch.Float, false) })
 	g.run("backward", func() error { return total.Backward() })
 }
 
 // Logits scores sequences with the weights as they are, without dropout, in batches of at most MaxTokens.
 func (l *Learner) Logits(batch [][]int32) ([][2]float32, error) {
+	rows, err := l.infer(batch, outputLogits)
+	return pairs(rows), err
+}
+
+// Features gives the last hidden state of each sequence's first token, without dropout.
+func (l *Learner) Features(batch [][]int32) ([][]float32, error) {
+	return l.infer(batch, outputFeatures)
+}
+
+func (l *Learner) infer(batch [][]int32, of output) ([][]float32, error) {
 	chunks, err := l.chunks(batch)
 	if err != nil {
 		return nil, err
 	}
-	logits := make([][2]float32, len(batch))
+	rows := make([][]float32, len(batch))
 	err = l.runtime.do(func() error {
 		defer withoutGradients()()
 		var casts graph
 		defer casts.drop()
 		net := l.net.cast(&casts, l.kind)
-		if casts.err != nil {
-			return casts.err
-		}
 		for _, c := range chunks {
-			z, err := net.infer(c.packed)
-			if err != nil {
-				return err
+			if casts.err != nil {
+				return casts.err
 			}
-			for i, member := range c.members {
-				logits[member] = z[i]
+			if err := net.infer(c.packed, of, rows[c.start:]); err != nil {
+				return err
 			}
 		}
 		return nil
 	})
-	return logits, err
+	return rows, err
 }
 
 // Rescale makes every margin m scale*m + shift, by changing the classifier's last layer.

@@ -86,40 +86,54 @@ func (m *Model) Margins(batch [][]int32) ([]float32, error) {
 }
 
 // Logits returns for each sequence the two logits, violation first.
-func (m *Model) Logits(batch [][]int32) (logits [][2]float32, err error) {
+func (m *Model) Logits(batch [][]int32) ([][2]float32, error) {
 	p, err := m.net.pack(batch)
 	if err != nil || len(batch) == 0 {
 		return nil, err
 	}
+	rows := make([][]float32, len(batch))
 	err = m.runtime.do(func() error {
 		defer withoutGradients()()
-		logits, err = m.net.infer(p)
-		return err
+		return m.net.infer(p, outputLogits, rows)
 	})
-	return logits, err
+	return pairs(rows), err
 }
 
-// infer runs a packed batch in evaluation mode and returns the logits in the caller's order. Call it withoutGradients.
-func (n *network) infer(p *packed) ([][2]float32, error) {
+// infer runs a packed batch in evaluation mode and puts its output into rows, in the caller's order. Call it
+// withoutGradients.
+func (n *network) infer(p *packed, of output, rows [][]float32) error {
 	var g graph
 	defer g.drop()
-	z := g.values(n.forward(&g, p, dropouts{}), 2*len(p.order), n.device)
+	values := g.values(n.output(&g, p, dropouts{}, of), n.width(of)*len(p.order), n.device)
 	if g.err != nil {
-		return nil, g.err
+		return g.err
 	}
-	return p.unpack(z)
+	return p.unpack(values, rows)
 }
 
-// unpack puts packed logits back in the caller's order.
-func (p *packed) unpack(z []float32) ([][2]float32, error) {
-	logits := make([][2]float32, len(p.order))
+// unpack puts the packed output back in the caller's order.
+func (p *packed) unpack(values []float32, rows [][]float32) error {
+	width := len(values) / len(p.order)
 	for k, i := range p.order {
-		logits[i] = [2]float32{z[2*k], z[2*k+1]}
-		if s := float64(z[2*k]) + float64(z[2*k+1]); math.IsNaN(s) || math.IsInf(s, 0) {
-			return nil, fmt.Errorf("encoder: the model gave the logits %v for sequence %d", logits[i], i)
+		rows[i] = values[k*width : (k+1)*width]
+		for _, v := range rows[i] {
+			if v != v || math.IsInf(float64(v), 0) {
+				return fmt.Errorf("encoder: the model gave %v for sequence %d", v, i)
+			}
 		}
 	}
-	return logits, nil
+	return nil
+}
+
+// pairs views rows of two logits as such.
+func pairs(rows [][]float32) [][2]float32 {
+	out := make([][2]float32, len(rows))
+	for i, row := range rows {
+		if len(row) == 2 {
+			out[i] = [2]float32(row)
+		}
+	}
+	return out
 }
 
 // Close frees the weights.

@@ -124,6 +124,9 @@ func (l *Learner) readState(r io.Reader) error {
 			if err := l.write(t, values); err != nil {
 				return err
 			}
+			if p.tensor == l.net.word && t == l.adam.moments[i].second {
+				l.rows.restore(values, l.net.cfg.HiddenSize)
+			}
 		}
 	}
 	l.adam.step = int(head[0])
