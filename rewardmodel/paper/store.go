@@ -25,7 +25,8 @@ type Store struct {
 	problems []Problem
 	offset   int64 // of the first byte that was not read yet
 	line     int   // lines before it
-	torn     bool  // a problem tells of the bytes behind offset
+	torn     bool  // the last problem tells of the bytes behind offset
+	unended  bool  // offset is behind a record whose line has no end yet
 }
 
 // Problem is a line of the file that does not count, and why.
@@ -82,8 +83,17 @@ func (s *Store) read(f *os.File) (tail []byte, err error) {
 		}
 		s.offset += int64(end) + 1
 		s.line++
-		s.take(added[:end])
-		added = added[end+1:]
+		s.take(added[:end], s.line)
+		added, s.unended = added[end+1:], false
+	}
+	if len(added) == 0 {
+		return nil, nil
+	}
+	if _, err := ParseRecord(added); err == nil { // an editor took the end of the line away
+		s.offset += int64(len(added))
+		s.take(added, s.line+1)
+		s.unended = true
+		return nil, nil
 	}
 	if len(bytes.TrimSpace(added)) > 0 {
 		s.torn = true
@@ -93,7 +103,7 @@ func (s *Store) read(f *os.File) (tail []byte, err error) {
 }
 
 // take adds one line.
-func (s *Store) take(line []byte) {
+func (s *Store) take(line []byte, number int) {
 	if len(bytes.TrimSpace(line)) == 0 {
 		return
 	}
@@ -102,7 +112,7 @@ func (s *Store) take(line []byte) {
 		err = fmt.Errorf("%w: %s", ErrDuplicate, r.Key)
 	}
 	if err != nil {
-		s.problems = append(s.problems, Problem{s.line, err})
+		s.problems = append(s.problems, Problem{number, err})
 		return
 	}
 	s.known[r.Key] = true
@@ -155,6 +165,9 @@ func (s *Store) write(f *os.File, key string, line []byte) error {
 		if err := f.Truncate(s.offset); err != nil {
 			return fmt.Errorf("paper: results: %s: cannot cut the unfinished last line: %w", s.path, err)
 		}
+	}
+	if s.unended {
+		line = append([]byte{'\n'}, line...)
 	}
 	if _, err := f.Write(line); err != nil {
 		return fmt.Errorf("paper: results: %w", err)

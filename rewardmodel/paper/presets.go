@@ -1,0 +1,154 @@
+package paper
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// The presets.
+const (
+	Smoke     = "smoke" // every method on a few bags: five minutes, shows that all of it works
+	Small     = "small" // what a small backbone can show in hours on a CPU
+	PaperGrid = "paper" // the whole of the paper; for a GPU
+)
+
+// Presets lists their names.
+func Presets() []string { return []string{Smoke, Small, PaperGrid} }
+
+// DefaultSettings are the choices that a method is run with unless a plan says otherwise. They stand in every spec, so
+// that a run keeps its meaning when the defaults change.
+func DefaultSettings(method string) Settings {
+	switch {
+	case method == BFGPU:
+		return Settings{
+			"weights": "batch", "normaliser": "sum", "loss": "cross-entropy",
+			"pseudo-from": "during", "threshold": "one-per-bag",
+		}
+	case strings.HasSuffix(method, PLADT):
+		return Settings{"pseudo-from": "during", "threshold": "one-per-bag"}
+	}
+	return nil
+}
+
+// variants are the settings of BFGPU that are tried one at a time, and the flavour of the paper's text as a whole.
+// Other ways to place the threshold need no run of their own: see Record.AtThreshold.
+func variants() []string {
+	return []string{
+		"weights=paper normaliser=count pseudo-from=after threshold=quantile",
+		"weights=paper", "normaliser=count", "loss=sigmoid", "pseudo-from=after",
+		withoutLoss, withoutPseudoLabels, "fold=0.2",
+	}
+}
+
+// withoutLoss and withoutPseudoLabels are ablations of the paper; its third, without ADT, is Record.AtThreshold.
+const (
+	withoutLoss         = "pu-loss=false pseudo-from=after"
+	withoutPseudoLabels = "pseudo-labels=false"
+)
+
+// without returns the methods but those named.
+func without(methods []string, names ...string) []string {
+	return slices.DeleteFunc(slices.Clone(methods), func(m string) bool { return slices.Contains(names, m) })
+}
+
+// Preset returns the blocks of a preset. rivals are the methods that the small preset takes beside BFGPU and the macro
+// supervised one where it cannot take all; see BestRivals.
+func Preset(name string, rivals []string) ([]Block, error) {
+	switch name {
+	case Smoke:
+		return smoke(), nil
+	case Small:
+		return small(rivals), nil
+	case PaperGrid:
+		return paperGrid(), nil
+	}
+	return nil, fmt.Errorf("%w: preset is %q; use one of %s", ErrSpec, name, strings.Join(Presets(), ", "))
+}
+
+// everyMethod leaves out over- and under-sampling, which change nothing at sigma_macro 1.
+func everyMethod() []string { return without(Methods(), MacroOver, MacroUnder) }
+
+func smoke() []Block {
+	return []Block{
+		{Datasets: []string{SST2}, SigmaMicro: []int{2}, Methods: everyMethod(), Rate: 2e-5, Epochs: 1, Batch: 16, Bags: 16},
+		{Datasets: []string{SST2}, SigmaMicro: []int{2}, SigmaMacro: []int{5}, Methods: []string{MacroOver, MacroUnder, BFGPU}, Rate: 2e-5, Epochs: 1, Batch: 16, Bags: 6},
+	}
+}
+
+func small(rivals []string) []Block {
+	large := []string{SST2Max, Sentiment140, Amazon, IMDB}
+	leading := slices.Concat([]string{BFGPU, Macro}, without(rivals, BFGPU, Macro))
+	blocks := []Block{
+		{Datasets: []string{SST2}, SigmaMicro: []int{2}, Methods: slices.Concat([]string{BFGPU, Macro, Oracle}, without(everyMethod(), BFGPU, Macro, Oracle))},
+		{Datasets: []string{SST2}, SigmaMicro: []int{2}, Methods: []string{BFGPU}, Settings: variants()},
+		{Datasets: []string{SST2}, SigmaMicro: []int{2}, Methods: leading, Seeds: []uint64{1, 2}},
+		{Datasets: large[:2], SigmaMicro: []int{2, 10, 4}, Methods: leading, Bags: 2380},
+		{Datasets: large[2:], SigmaMicro: []int{2, 5}, Methods: leading, Bags: 500},
+		{Datasets: []string{IMDBSentences}, Methods: leading, Bags: 1000},
+		{Datasets: []string{SST2}, SigmaMicro: []int{2}, SigmaMacro: []int{5, 10}, Methods: slices.Concat(leading, []string{MacroOver, MacroUnder})},
+		{Datasets: []string{SST2}, SigmaMicro: []int{2}, Methods: []string{BFGPU}, Settings: variants(), Seeds: []uint64{1, 2}},
+	}
+	for i := range blocks {
+		blocks[i].Rate, blocks[i].Epochs, blocks[i].Batch = 2e-5, 5, 16
+	}
+	return blocks
+}
+
+func paperGrid() []Block {
+	short, long := []int{2, 10, 6, 4, 8}, []int{2, 5, 3, 4}
+	seeds := []uint64{0, 1, 2}
+	trained := without(everyMethod(), MILTopK) // top-k of 3 needs bags of more than 3 instances
+	var blocks []Block
+	for _, seed := range seeds {
+		at := []uint64{seed}
+		blocks = append(blocks,
+			Block{Datasets: []string{SST2, Sentiment140}, SigmaMicro: short, Methods: trained, Seeds: at},
+			Block{Datasets: []string{SST2, Sentiment140}, SigmaMicro: short[1:], Methods: []string{MILTopK}, Seeds: at},
+			Block{Datasets: []string{IMDB, Amazon}, SigmaMicro: long, Methods: trained, Seeds: at},
+			Block{Datasets: []string{IMDB, Amazon}, SigmaMicro: long[1:], Methods: []string{MILTopK}, Seeds: at},
+			Block{Datasets: []string{SST2}, SigmaMicro: short, SigmaMacro: []int{5, 10}, Methods: without(Methods(), MILTopK), Seeds: at},
+			Block{Datasets: []string{SST2}, SigmaMicro: short[1:], SigmaMacro: []int{5, 10}, Methods: []string{MILTopK}, Seeds: at},
+			Block{Datasets: []string{SST2}, SigmaMicro: short, Methods: []string{BFGPU}, Settings: variants(), Seeds: at},
+			Block{Datasets: []string{IMDB}, SigmaMicro: long, Methods: []string{BFGPU}, Settings: []string{withoutLoss, withoutPseudoLabels}, Seeds: at},
+			Block{Datasets: []string{IMDB}, SigmaMicro: []int{5}, Methods: []string{BFGPU}, Settings: lambdas(), Seeds: at},
+			Block{Datasets: []string{IMDBSentences}, Methods: everyMethod(), Seeds: at},
+		)
+	}
+	for i := range blocks {
+		blocks[i].Rate, blocks[i].Epochs, blocks[i].Batch = 1e-5, 5, 16
+	}
+	return blocks
+}
+
+// lambdas is the paper's sensitivity analysis; its text says IMDB, its captions SST-2.
+func lambdas() []string {
+	var out []string
+	for _, name := range []string{"lambda-pu", "lambda-pseudo"} {
+		for value := 1; value <= 5; value++ {
+			out = append(out, fmt.Sprintf("%s=%d", name, value))
+		}
+	}
+	return out
+}
+
+// BestRivals returns the n coarse-label methods, other than BFGPU and the macro supervised one, with the largest mean
+// AvgAcc among the records of a data set at sigma_micro 2 and sigma_macro 1; ties go by the order of Methods.
+func BestRivals(records []Record, dataset, backbone string, n int) []string {
+	sums, counts := map[string]float64{}, map[string]float64{}
+	for _, r := range records {
+		s := r.Spec
+		if s.Dataset == dataset && s.Backbone == backbone && s.SigmaMicro == 2 && s.SigmaMacro == 1 && s.Bags == 0 {
+			sums[s.Method] += r.Metrics[avgAcc]
+			counts[s.Method]++
+		}
+	}
+	rivals := without(Methods(), BFGPU, Macro, Oracle)
+	rivals = slices.DeleteFunc(rivals, func(m string) bool { return counts[m] == 0 })
+	slices.SortStableFunc(rivals, func(a, b string) int {
+		mean := func(m string) float64 { return sums[m] / counts[m] }
+		return cmp.Compare(mean(b), mean(a))
+	})
+	return rivals[:min(n, len(rivals))]
+}
