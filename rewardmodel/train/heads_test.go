@@ -1,0 +1,108 @@
+package train
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"path/filepath"
+	"reflect"
+	"testing"
+)
+
+// featureConfig suits plain gradient descent on features.
+func featureConfig(m Method) Config {
+	cfg := testConfig(m)
+	cfg.Rate, cfg.Threshold = 0.02, m.Threshold()
+	return cfg
+}
+
+// auroc is the chance that a violating bag scores above a compliant one.
+func auroc(d *Data, scores []Score) float64 {
+	var above, pairs float64
+	for i, a := range d.Bags {
+		for k, b := range d.Bags {
+			if !a.Violation || b.Violation {
+				continue
+			}
+			pairs++
+			switch {
+			case scores[i].Bag > scores[k].Bag:
+				above++
+			case scores[i].Bag == scores[k].Bag:
+				above += 0.5
+			}
+		}
+	}
+	return above / pairs
+}
+
+func stateful(t *testing.T) []Stateful {
+	var out []Stateful
+	for _, name := range Methods() {
+		m, err := NewMethod(name, Settings{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m, ok := m.(Stateful); ok {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// renew returns an untrained method of the same settings.
+func renew(t *testing.T, m Method) Stateful {
+	fresh, err := NewMethod(m.Name(), Settings{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fresh.(Stateful)
+}
+
+// TestStatefulMethodsResume stops each method in its third epoch and starts it again: what the method learned, the
+// network's features and the scores equal those of an unbroken run.
+func TestStatefulMethodsResume(t *testing.T) {
+	data, _ := syntheticBags(40, 3)
+	for _, m := range stateful(t) {
+		unbroken := newLinear()
+		want, err := Run(t.Context(), unbroken, data, featureConfig(m))
+		if err != nil {
+			t.Fatalf("%s: %v", m.Name(), err)
+		}
+		wantOwn, _ := m.MarshalBinary()
+
+		ctx, cancel := context.WithCancel(t.Context())
+		first, cfg := newLinear(), featureConfig(renew(t, m))
+		first.stopAt, first.cancel = unbroken.steps*5/8, cancel
+		cfg.State = filepath.Join(t.TempDir(), "state")
+		if _, err := Run(ctx, first, data, cfg); !errors.Is(err, context.Canceled) {
+			t.Fatalf("%s: stopped run: %v", m.Name(), err)
+		}
+		again := renew(t, m)
+		cfg.Method = again
+		second := newLinear()
+		got, err := Run(t.Context(), second, data, cfg)
+		if err != nil {
+			t.Fatalf("%s: %v", m.Name(), err)
+		}
+		own, _ := again.MarshalBinary()
+		if got.Resumed != 2 || !bytes.Equal(own, wantOwn) || !reflect.DeepEqual(second.Embed, unbroken.Embed) ||
+			!reflect.DeepEqual(got.Scores, want.Scores) || got.Threshold != want.Threshold {
+			t.Errorf("%s: the run that resumed after %d epochs differs from the unbroken one", m.Name(), got.Resumed)
+		}
+	}
+}
+
+func TestStatefulMethodsRefuseWhatTheyCannotUse(t *testing.T) {
+	data, _ := syntheticBags(4, 2)
+	for _, m := range stateful(t) {
+		if _, err := Judge(t.Context(), newLinear(), data, m); !errors.Is(err, ErrUntrained) {
+			t.Errorf("%s untrained: %v", m.Name(), err)
+		}
+		for _, damaged := range [][]byte{nil, []byte("abc"), bytes.Repeat([]byte{1}, 8*1000+3)} {
+			if err := m.UnmarshalBinary(damaged); err == nil {
+				t.Errorf("%s: a damaged state of %d bytes was taken up", m.Name(), len(damaged))
+			}
+		}
+	}
+}

@@ -1,0 +1,115 @@
+package train
+
+import "math"
+
+// sadEta weighs the anomalous units of SAD, as the BFGPU authors' public code does by default (Ruff et al. take 1).
+const sadEta = 5
+
+// SAD is DeepSAD (Ruff et al., "Deep Semi-Supervised Anomaly Detection", ICLR 2020): the features of normal units are
+// drawn to a fixed centre and those of anomalous ones are pushed away by their inverse squared distance,
+//
+//	mean of  d  for a normal unit and  eta/d  for an anomalous one,  d = |h - c|^2 + 1e-6,
+//
+// with c the mean feature of all training units before training, and no unlabelled units left to draw in. The units are
+// whole bags ("sad-macro") or instances, where those of violating bags count as anomalous ("sad-micro"); both as in
+// the BFGPU authors' public code.
+type SAD struct {
+	Macro bool // whole bags
+
+	sphere
+}
+
+// Name is "sad-macro" or "sad-micro".
+func (m *SAD) Name() string {
+	if m.Macro {
+		return "sad-macro"
+	}
+	return "sad-micro"
+}
+
+// Validate finds nothing to complain about.
+func (*SAD) Validate() error { return nil }
+
+// Threshold flags as many training units, out of all of them, as there are violating bags, as the public code does.
+func (m *SAD) Threshold() Threshold {
+	if m.Macro {
+		return OnePerBag // a bag is its only unit
+	}
+	return Quantile
+}
+
+// Begin fixes the centre.
+func (m *SAD) Begin(e *Epoch, width int) error {
+	if !m.Macro {
+		return m.fixInstances(e, e.All(), width)
+	}
+	features, err := e.WholeFeatures(e.All())
+	if err != nil {
+		return err
+	}
+	m.fix(features, width)
+	return nil
+}
+
+// Steps is the number of mini-batches of an epoch, each of Batch units.
+func (m *SAD) Steps(e *Epoch) int {
+	if m.Macro {
+		return batchCount(len(e.Data.Bags), e.Batch)
+	}
+	return batchCount(e.instanceCount(), e.Batch)
+}
+
+// Epoch trains on all units in random order.
+func (m *SAD) Epoch(e *Epoch) error {
+	e.stage(m.Name())
+	if m.Macro {
+		for _, bags := range e.wholeBagBatches(e.RNG) {
+			anomalous := make([]bool, len(bags))
+			for i, b := range bags {
+				anomalous[i] = e.Data.Bags[b].Violation
+			}
+			if err := e.stepFeatures(e.wholes(bags), m.loss(anomalous)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for _, batch := range e.instanceBatches(e.RNG) {
+		if err := e.stepFeatures(e.instancesOf(batch), m.loss(e.violations(batch))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *SAD) loss(anomalous []bool) func([][]float32, float64) (float64, [][]float32) {
+	return func(features [][]float32, _ float64) (float64, [][]float32) {
+		return m.sphere.loss(features, func(i int, d float64) (value, slope float64) {
+			if anomalous[i] {
+				return sadEta / d, -sadEta / (d * d)
+			}
+			return d, 1
+		})
+	}
+}
+
+// Score takes the distance of the bag, or of its farthest instance. A margin of 0 is the distance at which the loss of
+// a unit is the same under both labels.
+func (m *SAD) Score(n *Network) ([]Score, error) {
+	undecided := math.Sqrt(sadEta)
+	if !m.Macro {
+		return m.scoreInstances(n, undecided)
+	}
+	if m.centre == nil {
+		return nil, ErrUntrained
+	}
+	features, err := n.WholeFeatures(n.All())
+	if err != nil {
+		return nil, err
+	}
+	scores := make([]Score, len(features))
+	for i, row := range features {
+		scores[i].Bag = m.margin(row, undecided)
+	}
+	return scores, nil
+}

@@ -1,0 +1,60 @@
+package train
+
+import (
+	"math"
+	"testing"
+)
+
+// TestOneClassMethodsGatherTheNormal asks of a few epochs what these methods promise: the normal units end nearer to
+// the centre than they began, and SAD, which sees the labels, ranks the bags better than before. A sum of word vectors
+// is too stiff a feature to ask for more.
+func TestOneClassMethodsGatherTheNormal(t *testing.T) {
+	for _, m := range []Stateful{&SAD{Macro: true}, &SAD{}, &SVDD{}} {
+		data, _ := syntheticBags(120, 4)
+		l := newLinear()
+		cfg := featureConfig(m)
+		cfg.Epochs = 0
+		before, err := Run(t.Context(), l, data, cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg.Epochs = 4
+		after, err := Run(t.Context(), l, data, cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		was, is := meanOfCompliant(data, before.Scores), meanOfCompliant(data, after.Scores)
+		wasROC, isROC := auroc(data, before.Scores), auroc(data, after.Scores)
+		t.Logf("%s: normal margins %.2f before, %.2f after; AUROC %.3f before, %.3f after",
+			m.Name(), was, is, wasROC, isROC)
+		if !(is < was-0.2) {
+			t.Errorf("%s: the normal bags' mean margin went from %v to %v", m.Name(), was, is)
+		}
+		if _, supervised := m.(*SAD); supervised && isROC < wasROC+0.05 {
+			t.Errorf("%s: AUROC on the training bags went from %v to %v", m.Name(), wasROC, isROC)
+		}
+	}
+}
+
+func meanOfCompliant(d *Data, scores []Score) (mean float64) {
+	_, compliant, _, _ := d.Counts()
+	for i, b := range d.Bags {
+		if !b.Violation {
+			mean += scores[i].Bag / float64(compliant)
+		}
+	}
+	return mean
+}
+
+// TestMarginsOfDistancesKeepTheirOrder holds from the centre itself to distances that overflow a float32.
+func TestMarginsOfDistancesKeepTheirOrder(t *testing.T) {
+	s := sphere{centre: []float64{1}}
+	last := math.Inf(-1)
+	for _, h := range []float32{1, 1.01, 2, 30, 1e4, 1e30} {
+		m := s.margin([]float32{h}, 2)
+		if p := sigmoid(m); !(m > last) || !(p > 0) || math.IsInf(m, 0) {
+			t.Errorf("margin %v (%v) of a feature at %v, after %v", m, p, h, last)
+		}
+		last = m
+	}
+}
