@@ -27,6 +27,12 @@ type BagScores struct {
 	Label      bag.Label
 	Violations []float64 // g_-1 of each instance, in [0,1]
 	Gold       []bool    // whether each instance is anomalous; nil when unknown
+
+	// Spans place each instance in the response, as [start, end) in code points;
+	// GoldSpans are the anomalous ranges of the response, in the same unit, and
+	// may overlap. Either is nil when unknown; the span metrics need both.
+	Spans     [][2]int
+	GoldSpans [][2]int
 }
 
 // Violation is the score of the bag: the largest of its instances', 0 without any.
@@ -51,8 +57,8 @@ type Bootstrap struct {
 
 // Evaluate returns all metrics of the bags at a decision threshold, in [0,1].
 // The same arguments give the same report. The error wraps ErrInput and names
-// the bag when a label, a score or the number of gold marks is not valid, or
-// when there are no bags.
+// the bag when a label, a score, a span or the number of gold marks or spans is
+// not valid, or when there are no bags.
 func Evaluate(bags []BagScores, threshold float64, intervals Bootstrap) (Report, error) {
 	if err := check(bags, threshold, intervals); err != nil {
 		return Report{}, err
@@ -82,6 +88,14 @@ func check(bags []BagScores, threshold float64, intervals Bootstrap) error {
 		if b.Gold != nil && len(b.Gold) != len(b.Violations) {
 			return fmt.Errorf("%w: bag %d has %d gold marks for %d instances", ErrInput, i, len(b.Gold), len(b.Violations))
 		}
+		if b.Spans != nil && len(b.Spans) != len(b.Violations) {
+			return fmt.Errorf("%w: bag %d has %d spans for %d instances", ErrInput, i, len(b.Spans), len(b.Violations))
+		}
+		for _, span := range slices.Concat(b.Spans, b.GoldSpans) {
+			if span[0] < 0 || span[0] >= span[1] {
+				return fmt.Errorf("%w: bag %d has the span %v; give 0 <= start < end", ErrInput, i, span)
+			}
+		}
 		for j, v := range b.Violations {
 			if !(v >= 0 && v <= 1) {
 				return fmt.Errorf("%w: bag %d, instance %d: violation %v is not in [0,1]", ErrInput, i, j, v)
@@ -97,8 +111,16 @@ func measure(bags []BagScores, threshold float64) map[string]float64 {
 	truth := make([]bool, len(bags))
 	var instances, mixed ranking
 	hits, holding := 0.0, 0
+	var spans struct{ iou, f1, best, count float64 }
 	for i, b := range bags {
 		scores[i], truth[i] = b.Violation(), b.Label == bag.Violation
+		if b.located() {
+			witness, best := spanOverlap(b)
+			spans.iou += witness.iou
+			spans.f1 += witness.f1
+			spans.best += best
+			spans.count++
+		}
 		if b.Gold == nil {
 			continue
 		}
@@ -115,6 +137,11 @@ func measure(bags []BagScores, threshold float64) map[string]float64 {
 	}
 	if holding > 0 {
 		out["witness_hit1"] = hits / float64(holding)
+	}
+	if spans.count > 0 {
+		out["span_iou"] = spans.iou / spans.count
+		out["span_f1"] = spans.f1 / spans.count
+		out["span_iou_best"] = spans.best / spans.count
 	}
 	for name, value := range Decide(scores, truth, threshold).metrics() {
 		out[name] = value

@@ -18,6 +18,8 @@ type goldenCase struct {
 		Violation  bool
 		Violations []float64
 		Gold       []bool
+		Spans      [][2]int
+		GoldSpans  [][2]int `json:"gold_spans"`
 	}
 	Want map[string]float64
 }
@@ -25,7 +27,7 @@ type goldenCase struct {
 func (c goldenCase) bags() []BagScores {
 	out := make([]BagScores, len(c.Bags))
 	for i, b := range c.Bags {
-		out[i] = BagScores{Label: bag.Compliant, Violations: b.Violations, Gold: b.Gold}
+		out[i] = BagScores{Label: bag.Compliant, Violations: b.Violations, Gold: b.Gold, Spans: b.Spans, GoldSpans: b.GoldSpans}
 		if b.Violation {
 			out[i].Label = bag.Violation
 		}
@@ -136,6 +138,9 @@ func TestEvaluateRefuses(t *testing.T) {
 		"NaN":                {[]BagScores{good, {Label: bag.Violation, Violations: []float64{math.NaN()}}}, 0.5, Bootstrap{}},
 		"above one":          {[]BagScores{{Label: bag.Violation, Violations: []float64{1.5}}}, 0.5, Bootstrap{}},
 		"gold marks":         {[]BagScores{{Label: bag.Violation, Violations: []float64{1}, Gold: []bool{true, false}}}, 0.5, Bootstrap{}},
+		"spans":              {[]BagScores{{Label: bag.Violation, Violations: []float64{1}, Spans: [][2]int{}}}, 0.5, Bootstrap{}},
+		"an empty span":      {[]BagScores{{Label: bag.Violation, Violations: []float64{1}, Spans: [][2]int{{3, 3}}}}, 0.5, Bootstrap{}},
+		"a gold span back":   {[]BagScores{{Label: bag.Violation, GoldSpans: [][2]int{{3, 2}}}}, 0.5, Bootstrap{}},
 		"NaN threshold":      {[]BagScores{good}, math.NaN(), Bootstrap{}},
 		"level of one":       {[]BagScores{good}, 0.5, Bootstrap{Level: 1}},
 		"negative resamples": {[]BagScores{good}, 0.5, Bootstrap{Resamples: -1}},
@@ -145,3 +150,31 @@ func TestEvaluateRefuses(t *testing.T) {
 		}
 	}
 }
+
+func TestSpanOverlap(t *testing.T) {
+	at := [][2]int{{0, 10}, {11, 21}, {22, 30}}
+	for name, c := range map[string]struct {
+		violations    []float64
+		spans, gold   [][2]int
+		iou, f1, best float64
+	}{
+		"the whole utterance":     {[]float64{0.1, 0.9, 0.2}, at, [][2]int{{11, 21}}, 1, 1, 1},
+		"a word in it":            {[]float64{0.1, 0.9, 0.2}, at, [][2]int{{12, 17}}, 0.5, 2. / 3, 0.5},
+		"another one":             {[]float64{0.9, 0.1, 0.2}, at, [][2]int{{12, 17}}, 0, 0, 0.5},
+		"overlapping gold spans":  {[]float64{0.1, 0.9, 0.2}, at, [][2]int{{14, 17}, {12, 15}, {13, 14}}, 0.5, 2. / 3, 0.5},
+		"gold in two utterances":  {[]float64{0.1, 0.9, 0.2}, at, [][2]int{{11, 21}, {22, 30}}, 10. / 18, 20. / 28, 10. / 18},
+		"a tie shares":            {[]float64{0.9, 0.9, 0.2}, at, [][2]int{{11, 21}}, 0.5, 0.5, 1},
+		"nothing but white space": {nil, [][2]int{}, [][2]int{{0, 1}}, 0, 0, 0},
+	} {
+		b := BagScores{Label: bag.Violation, Violations: c.violations, Spans: c.spans, GoldSpans: c.gold}
+		got, best := spanOverlap(b)
+		if !near(got.iou, c.iou) || !near(got.f1, c.f1) || !near(best, c.best) {
+			t.Errorf("%s: got %+v and best %v, want %v, %v and %v", name, got, best, c.iou, c.f1, c.best)
+		}
+		if name == "overlapping gold spans" && c.gold[0] != [2]int{14, 17} {
+			t.Errorf("%s: the caller's spans were changed to %v", name, c.gold)
+		}
+	}
+}
+
+func near(a, b float64) bool { return math.Abs(a-b) < 1e-12 }

@@ -11,9 +11,15 @@ import "github.com/go-json-experiment/json"
 //	instance_auroc                     ranking of the instances of all bags with gold marks
 //	instance_auroc_mixed               the same over violations that hold anomalous and normal instances
 //	witness_hit1                       share of those violations whose witness is anomalous
+//	span_iou, span_f1                  overlap of the witness with the gold spans, in characters:
+//	                                   |both| / |either| and F1, means over the violations with spans
+//	span_iou_best                      the span_iou of a model that always flags the best instance:
+//	                                   how well instances can match the gold spans at all
 //	ece, brier                         calibration of the bag's score
 //
-// Undefined ones are absent.
+// Undefined ones are absent. The span metrics leave the threshold out: the
+// witness is compared whether or not it is above. SemEval-2021 Task 5 defines
+// the F1 (Pavlopoulos et al. 2021), there for any set of characters.
 type Report struct {
 	Metrics   map[string]float64
 	Intervals map[string][2]float64 // [low, high] of a metric; nil when none were asked for

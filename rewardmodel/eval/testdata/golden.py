@@ -8,6 +8,33 @@ import json
 import numpy as np
 from sklearn import metrics
 
+
+def add_spans(rng, bags):
+    """Places the instances of some bags in a text, with gaps between, and draws gold spans, which may overlap."""
+    for b in bags:
+        b["spans"] = b["gold_spans"] = None
+        if rng.random() < 0.3:
+            continue
+        b["spans"], at = [], 0
+        for _ in b["violations"]:
+            start = at + int(rng.integers(0, 3))
+            at = start + int(rng.integers(1, 30))
+            b["spans"].append([start, at])
+        if b["violation"]:
+            starts = rng.integers(0, at, size=int(rng.integers(0, 4)))
+            b["gold_spans"] = [[int(s), int(min(at + 2, s + rng.integers(1, 25)))] for s in starts]
+
+
+def span_scores(b):
+    """IoU and F1 of the witness, and the best IoU, over sets of characters."""
+    gold = {c for start, end in b["gold_spans"] for c in range(start, end)}
+    own = [set(range(*span)) for span in b["spans"]]
+    iou = np.array([len(s & gold) / len(s | gold) for s in own])
+    f1 = np.array([2 * len(s & gold) / (len(s) + len(gold)) for s in own])
+    top = np.array(b["violations"]) == max(b["violations"])
+    return iou[top].mean(), f1[top].mean(), iou.max()
+
+
 cases = []
 for seed in range(12):
     rng = np.random.default_rng(seed)
@@ -24,6 +51,7 @@ for seed in range(12):
         scores = [round(float(rng.beta(2 + 2 * g, 3 - g)), digits) for g in gold]
         known = bool(rng.random() < 0.7) or i < 2
         bags.append({"violation": violation, "violations": scores, "gold": gold if known else None})
+    add_spans(np.random.default_rng(1000 + seed), bags)
 
     score = np.array([max(b["violations"]) for b in bags])
     truth = np.array([b["violation"] for b in bags])
@@ -52,6 +80,9 @@ for seed in range(12):
         want["witness_hit1"] = np.mean(
             [np.mean([g for g, v in zip(b["gold"], b["violations"]) if v == max(b["violations"])]) for b in mixed]
         )
+    located = [span_scores(b) for b in bags if b["violation"] and b["spans"] and b["gold_spans"]]
+    if located:
+        want["span_iou"], want["span_f1"], want["span_iou_best"] = np.mean(located, axis=0)
     cases.append({"threshold": threshold, "bags": bags, "want": {k: float(v) for k, v in want.items()}})
 
 with open("golden.json", "w") as file:
