@@ -54,10 +54,10 @@ func Specs(cfg Config, withClassifier bool) []TensorSpec {
 	for i := range cfg.Layers {
 		layer := fmt.Sprintf("encoder.layer.%d.", i)
 		for _, name := range cfg.Projections() {
-			linear(layer+"attention.self."+name, h, h)
+			linear(layer+name, h, h)
 		}
 		for _, name := range cfg.PositionProjections() {
-			linear(layer+"attention.self."+name, h, h)
+			linear(layer+name, h, h)
 		}
 		linear(layer+"attention.output.dense", h, h)
 		norm(layer + "attention.output.LayerNorm")
@@ -84,17 +84,17 @@ func (cfg Config) HasPositions() bool {
 	return cfg.ModelType != DebertaV2 || cfg.Disentangled.Absolute
 }
 
-// Projections are the names of the query, key and value projection in
-// "attention.self.".
+// Projections are the canonical names of a layer's query, key and value
+// projection, without the path of the layer.
 func (cfg Config) Projections() []string {
 	if cfg.ModelType == DebertaV2 {
-		return []string{"query_proj", "key_proj", "value_proj"}
+		return []string{"attention.self.query_proj", "attention.self.key_proj", "attention.self.value_proj"}
 	}
-	return []string{"query", "key", "value"}
+	return []string{"attention.self.query", "attention.self.key", "attention.self.value"}
 }
 
-// PositionProjections are the names of the projections of relative positions
-// in "attention.self.", the query before the key: none, one or both.
+// PositionProjections are likewise those of the projections of relative
+// positions, the query before the key: none, one or both.
 func (cfg Config) PositionProjections() []string {
 	d := cfg.Disentangled
 	if !d.Relative || d.SharedKeys {
@@ -102,10 +102,10 @@ func (cfg Config) PositionProjections() []string {
 	}
 	var names []string
 	if d.P2C {
-		names = append(names, "pos_query_proj")
+		names = append(names, "attention.self.pos_query_proj")
 	}
 	if d.C2P {
-		names = append(names, "pos_key_proj")
+		names = append(names, "attention.self.pos_key_proj")
 	}
 	return names
 }

@@ -116,13 +116,11 @@ func (g *graph) activation(x *ts.Tensor, name string) *ts.Tensor {
 			return x.Gelu("tanh", false)
 		case checkpoint.ReLU:
 			return x.Relu(false)
+		case checkpoint.Tanh:
+			return x.Tanh(false)
 		}
 		return nil, fmt.Errorf("hidden_act %q is not supported", name)
 	})
-}
-
-func (g *graph) tanh(x *ts.Tensor) *ts.Tensor {
-	return g.do("tanh", func() (*ts.Tensor, error) { return x.Tanh(false) })
 }
 
 func (g *graph) rows(x *ts.Tensor, start, n int64) *ts.Tensor {
@@ -156,10 +154,11 @@ func (g *graph) embedding(weight, ids *ts.Tensor) *ts.Tensor {
 	return g.do("embedding", func() (*ts.Tensor, error) { return ts.Embedding(weight, ids, -1, false, false) })
 }
 
-// attention is softmax(q k^T / sqrt(d) + mask) v for q, k, v of shape [batch, heads, length, d].
-func (g *graph) attention(q, k, v, mask *ts.Tensor, dropout float64) *ts.Tensor {
+// attention is softmax(scale * q k^T + mask) v for q, k, v of shape [batch, heads, length, d]; without a scale it is
+// 1/sqrt(d).
+func (g *graph) attention(q, k, v, mask *ts.Tensor, scale []float64, dropout float64) *ts.Tensor {
 	return g.do("attention", func() (*ts.Tensor, error) {
-		return ts.ScaledDotProductAttention(q, k, v, mask, dropout, false, nil)
+		return ts.ScaledDotProductAttention(q, k, v, mask, dropout, false, scale)
 	})
 }
 

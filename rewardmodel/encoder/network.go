@@ -24,6 +24,7 @@ type layer struct {
 	attentionNorm        norm
 	intermediate, output dense
 	outputNorm           norm
+	positions            dense // DeBERTa's projections of relative positions, query over key; nil where it has none
 }
 
 // network is the encoder and its two-label classifier. Row 0 of out is the violation, row 1 compliance.
@@ -32,12 +33,14 @@ type network struct {
 	device    gotch.Device
 	kind      gotch.DType // of the layers' weights and activations
 	word      *ts.Tensor  // [vocab, hidden]
-	position  *ts.Tensor  // [positions, hidden]
-	tokenType *ts.Tensor  // [types, hidden]
+	position  *ts.Tensor  // [positions, hidden]; nil for a DeBERTa without
+	tokenType *ts.Tensor  // [types, hidden]; nil likewise
 	embedNorm norm
+	relative  relative // DeBERTa's
 	layers    []layer
-	pool      dense // [hidden, hidden]: RoBERTa's classifier.dense, BERT's pooler
-	out       dense // [2, hidden]
+	scale     []float64 // of attention scores; nil: 1/sqrt(head size)
+	pool      dense     // [hidden, hidden]: RoBERTa's classifier.dense, BERT's pooler
+	out       dense     // [2, hidden]
 }
 
 // cast gives the same network with its layers in kind, as tensors of g: gradients flow back through the casts.
@@ -46,13 +49,18 @@ func (n *network) cast(g *graph, kind gotch.DType) *network {
 	if kind == n.kind {
 		return n
 	}
-	d := func(d dense) dense { return dense{g.cast(d.weight, kind), g.cast(d.bias, kind)} }
+	d := func(d dense) dense {
+		if d.weight == nil {
+			return d
+		}
+		return dense{g.cast(d.weight, kind), g.cast(d.bias, kind)}
+	}
 	m := func(m norm) norm { return norm{g.cast(m.weight, kind), g.cast(m.bias, kind)} }
 	c := *n
 	c.kind = kind
 	c.layers = make([]layer, len(n.layers))
 	for i, l := range n.layers {
-		c.layers[i] = layer{d(l.qkv), d(l.attended), m(l.attentionNorm), d(l.intermediate), d(l.output), m(l.outputNorm)}
+		c.layers[i] = layer{d(l.qkv), d(l.attended), m(l.attentionNorm), d(l.intermediate), d(l.output), m(l.outputNorm), d(l.positions)}
 	}
 	return &c
 }
@@ -127,22 +135,29 @@ func (n *network) encode(g *graph, p *packed, drop dropouts) *ts.Tensor {
 	ids, positions := g.int64s(p.ids, n.device), g.int64s(p.positions, n.device)
 
 	x := g.cast(g.embedding(n.word, ids), gotch.Float)
-	x = g.add(x, g.cast(g.embedding(n.position, positions), gotch.Float))
-	x = g.add(x, g.cast(g.at(n.tokenType, 0, 0), gotch.Float))
+	if n.position != nil {
+		x = g.add(x, g.cast(g.embedding(n.position, positions), gotch.Float))
+	}
+	if n.tokenType != nil {
+		x = g.add(x, g.cast(g.at(n.tokenType, 0, 0), gotch.Float))
+	}
 	x = g.dropout(g.layerNorm(x, n.embedNorm, hidden, eps), drop.hidden)
 	x = g.cast(x, n.kind)
 
+	away := n.distances(g, p)
 	for i, l := range n.layers {
-		x = g.scope(func(s *graph) *ts.Tensor { return n.layer(s, p, l, x, i == len(n.layers)-1, drop) })
+		x = g.scope(func(s *graph) *ts.Tensor { return n.layer(s, p, l, x, away, i == len(n.layers)-1, drop) })
 	}
 	return g.cast(x, gotch.Float)
 }
 
 // layer runs one layer on the tokens x [tokens, hidden]. The classifier reads first tokens alone, so the last layer
 // computes the rest of itself for no other: [sequences, hidden].
-func (n *network) layer(g *graph, p *packed, l layer, x *ts.Tensor, last bool, drop dropouts) *ts.Tensor {
+func (n *network) layer(g *graph, p *packed, l layer, x *ts.Tensor, away *distances, last bool, drop dropouts) *ts.Tensor {
 	hidden, eps := int64(n.cfg.HiddenSize), n.cfg.LayerNormEps
-	attended := g.linear(n.attend(g, p, g.linear(x, l.qkv.weight, l.qkv.bias), drop.attention), l.attended.weight, l.attended.bias)
+	qkv := g.linear(x, l.qkv.weight, l.qkv.bias)
+	attended := n.attend(g, p, qkv, n.bias(g, p, l, away, drop.hidden), drop.attention)
+	attended = g.linear(attended, l.attended.weight, l.attended.bias)
 	if last {
 		rows := g.int64s(p.first, n.device)
 		attended, x = g.pick(attended, rows), g.pick(x, rows)
@@ -155,23 +170,19 @@ func (n *network) layer(g *graph, p *packed, l layer, x *ts.Tensor, last bool, d
 
 // classify turns first tokens [sequences, hidden] into logits [sequences, 2].
 func (n *network) classify(g *graph, x *ts.Tensor, drop dropouts) *ts.Tensor {
-	if n.cfg.ModelType == checkpoint.Roberta { // its head has dropout on both sides of the first layer
-		x = g.dropout(x, drop.classifier)
-	}
-	x = g.tanh(g.linear(x, n.pool.weight, n.pool.bias))
+	x = g.dropout(x, n.poolDropout(drop))
+	x = g.activation(g.linear(x, n.pool.weight, n.pool.bias), n.poolActivation())
 	return g.linear(g.dropout(x, drop.classifier), n.out.weight, n.out.bias)
 }
 
 // attend runs self-attention over each group of equally long sequences: qkv [tokens, 3*hidden] -> [tokens, hidden].
-func (n *network) attend(g *graph, p *packed, qkv *ts.Tensor, dropout float64) *ts.Tensor {
+func (n *network) attend(g *graph, p *packed, qkv *ts.Tensor, add bias, dropout float64) *ts.Tensor {
 	hidden, heads := int64(n.cfg.HiddenSize), int64(n.cfg.Heads)
-	// Nothing is masked, but libtorch 2.15 refuses the undefined tensor that gotch passes for "no mask".
-	mask := g.cast(g.float32s([]float32{0}, n.device, 1, 1, 1, 1), n.kind)
 	parts := make([]*ts.Tensor, len(p.groups))
 	for i, gr := range p.groups {
 		rows := g.rows(qkv, gr.start, gr.count*gr.length)
 		split := g.permute(g.reshape(rows, gr.count, gr.length, 3, heads, hidden/heads), 2, 0, 3, 1, 4)
-		o := g.attention(g.at(split, 0, 0), g.at(split, 0, 1), g.at(split, 0, 2), mask, dropout)
+		o := g.attention(g.at(split, 0, 0), g.at(split, 0, 1), g.at(split, 0, 2), add(i, rows), n.scale, dropout)
 		parts[i] = g.reshape(g.permute(o, 0, 2, 1, 3), gr.count*gr.length, hidden)
 	}
 	return g.cat(parts)

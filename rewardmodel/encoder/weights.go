@@ -33,20 +33,33 @@ type loader struct {
 func loadNetwork(g *graph, ckpt *checkpoint.Checkpoint, device gotch.Device, kind gotch.DType, seed uint64) (*network, []param, error) {
 	cfg := ckpt.Config
 	l := &loader{g: g, ckpt: ckpt, device: device, kind: kind, rng: rand.New(rand.NewPCG(seed, 0))}
-	n := &network{cfg: cfg, device: device, kind: kind, layers: make([]layer, cfg.Layers)}
+	n := &network{cfg: cfg, device: device, kind: kind, layers: make([]layer, cfg.Layers), scale: scoreScale(cfg)}
 	n.word = l.tensor(kind, "embeddings.word_embeddings.weight")
-	n.position = l.tensor(kind, "embeddings.position_embeddings.weight")
-	n.tokenType = l.tensor(kind, "embeddings.token_type_embeddings.weight")
+	if cfg.HasPositions() {
+		n.position = l.tensor(kind, "embeddings.position_embeddings.weight")
+	}
+	if cfg.TypeVocab > 0 {
+		n.tokenType = l.tensor(kind, "embeddings.token_type_embeddings.weight")
+	}
 	n.embedNorm = l.norm(gotch.Float, "embeddings.LayerNorm")
+	if cfg.Disentangled.Relative {
+		n.relative.embedding = l.tensor(kind, "encoder.rel_embeddings.weight")
+	}
+	if cfg.Disentangled.Norm {
+		n.relative.norm = l.norm(gotch.Float, "encoder.LayerNorm")
+	}
 	for i := range n.layers {
 		at := fmt.Sprintf("encoder.layer.%d.", i)
 		n.layers[i] = layer{
-			qkv:           l.dense(kind, at+"attention.self.query", at+"attention.self.key", at+"attention.self.value"),
+			qkv:           l.dense(kind, under(at, cfg.Projections())...),
 			attended:      l.dense(kind, at+"attention.output.dense"),
 			attentionNorm: l.norm(kind, at+"attention.output.LayerNorm"),
 			intermediate:  l.dense(kind, at+"intermediate.dense"),
 			output:        l.dense(kind, at+"output.dense"),
 			outputNorm:    l.norm(kind, at+"output.LayerNorm"),
+		}
+		if names := cfg.PositionProjections(); len(names) > 0 {
+			n.layers[i].positions = l.dense(kind, under(at, names)...)
 		}
 	}
 	var err error
@@ -54,6 +67,15 @@ func loadNetwork(g *graph, ckpt *checkpoint.Checkpoint, device gotch.Device, kin
 		return nil, nil, err
 	}
 	return n, l.params, g.err
+}
+
+// under puts the path of a layer before each name.
+func under(layer string, names []string) []string {
+	full := make([]string, len(names))
+	for i, name := range names {
+		full[i] = layer + name
+	}
+	return full
 }
 
 func (l *loader) dense(kind gotch.DType, names ...string) dense {
