@@ -1,0 +1,98 @@
+package hub
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// ReceiptFile is the name of the receipt in a pulled folder.
+const ReceiptFile = "assay-pull.json"
+
+// Receipt says where the files of a folder are from, and their checksums.
+type Receipt struct {
+	Repo string `json:"repo"`
+	// Revision is what was asked for, Commit what it stood for.
+	Revision string    `json:"revision"`
+	Commit   string    `json:"commit"`
+	Endpoint string    `json:"endpoint"`
+	License  string    `json:"license,omitempty"` // as the model card names it
+	Include  []string  `json:"include,omitempty"`
+	Pulled   time.Time `json:"pulled"`
+	Files    []File    `json:"files"`
+}
+
+// ReadReceipt reads the receipt of a folder. The error wraps fs.ErrNotExist for
+// a folder that was not pulled, and ErrOccupied for a receipt that cannot be
+// read.
+func ReadReceipt(dir string) (Receipt, error) {
+	data, err := os.ReadFile(filepath.Join(dir, ReceiptFile))
+	if err != nil {
+		return Receipt{}, err
+	}
+	var r Receipt
+	if err := json.Unmarshal(data, &r); err != nil {
+		return Receipt{}, fmt.Errorf("%s: %w; remove the folder to pull anew: %w", filepath.Join(dir, ReceiptFile), err, ErrOccupied)
+	}
+	for _, f := range r.Files {
+		if err := f.check(); err != nil {
+			return Receipt{}, fmt.Errorf("%s: %w; remove the folder to pull anew: %w", filepath.Join(dir, ReceiptFile), err, ErrOccupied)
+		}
+	}
+	return r, nil
+}
+
+// Verify compares every file of the receipt with what lies in the folder, and
+// returns the names of those that are missing or differ.
+func (r Receipt) Verify(dir string) (wrong []string) {
+	for _, f := range r.Files {
+		if !f.matches(filepath.Join(dir, f.Name)) {
+			wrong = append(wrong, f.Name)
+		}
+	}
+	return wrong
+}
+
+// write puts the receipt into the folder in one step.
+func (r Receipt) write(dir string) error {
+	data, err := json.Marshal(r, jsontext.WithIndent("  "))
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(dir, ReceiptFile)
+	file, err := os.OpenFile(path+".part", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(append(data, '\n'))
+	err = errors.Join(err, file.Sync(), file.Close())
+	if err != nil {
+		return err
+	}
+	return os.Rename(path+".part", path)
+}
+
+// strangers lists what lies in the folder that the receipt does not name.
+func (r Receipt) strangers(dir string) ([]string, error) {
+	ours := map[string]bool{ReceiptFile: true, ReceiptFile + ".part": true}
+	for _, f := range r.Files {
+		ours[f.Name] = true
+	}
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var strange []string
+	for _, e := range entries {
+		if !ours[e.Name()] {
+			strange = append(strange, e.Name())
+		}
+	}
+	return strange, err
+}
