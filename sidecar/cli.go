@@ -24,6 +24,7 @@ type cli struct {
 	Score    scoreCmd    `cmd:"" help:"Score responses (JSONL in, JSONL out)."`
 	Segment  segmentCmd  `cmd:"" help:"Cut texts into utterances (JSONL in, JSONL out)."`
 	Tokenize tokenizeCmd `cmd:"" help:"Turn texts into token ids (JSONL in, JSONL out)."`
+	Bags     bagsCmd     `cmd:"" help:"Make bags to train and measure on, as the BFGPU paper does."`
 	Train    trainCmd    `cmd:"" help:"Train a model on responses with coarse labels."`
 	Eval     evalCmd     `cmd:"" help:"Measure a model on labelled bags."`
 	Bench    benchCmd    `cmd:"" help:"Measure a running service."`

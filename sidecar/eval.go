@@ -33,7 +33,7 @@ func (*evalCmd) Help() string {
     assay eval --bags labelled.jsonl --model models/default
 
 Prints one JSON object of metrics in [0,1]; the intervals of each are under "intervals". Metrics of
-instances and witnesses need bags with "witness" or "spans".`
+instances and witnesses need bags with "witness" or "spans", those of spans need "spans".`
 }
 
 // Run is called by kong.
@@ -148,9 +148,15 @@ func scoreBags(ctx context.Context, s scorer, bags []bag.Bag, room int, length f
 	for i, b := range bags {
 		segments := b.Segments(room, length)
 		out[i] = eval.BagScores{Label: b.Label, Gold: b.Gold(segments)}
+		if len(b.Spans) > 0 {
+			out[i].GoldSpans, out[i].Spans = b.Spans, make([][2]int, len(segments))
+		}
 		items[i] = rewardmodel.Item{ID: b.ID, Instances: make([]string, len(segments))}
 		for k, segment := range segments {
 			items[i].Instances[k] = segment.Text
+			if len(b.Spans) > 0 {
+				out[i].Spans[k] = segment.Span
+			}
 		}
 	}
 	answer, err := s.Score(ctx, rewardmodel.Request{Responses: items, Options: rewardmodel.Options{Instances: new(true)}})

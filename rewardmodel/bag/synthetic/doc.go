@@ -17,8 +17,12 @@ import "errors"
 var (
 	// ErrTooFew says that there are not enough sentences for the bags asked for.
 	ErrTooFew = errors.New("synthetic: too few sentences")
-	// ErrProtocol says that the bags asked for cannot be: a sigma below 1, an unknown data set.
-	ErrProtocol = errors.New("synthetic: wrong request")
+	// ErrProtocol says that there are no such bags as asked for: a sigma below 1, a negative count.
+	ErrProtocol = errors.New("synthetic: impossible bags")
+	// ErrUnknown says that Load knows no data set of this name.
+	ErrUnknown = errors.New("synthetic: unknown data set")
+	// ErrFormat says that a file of a data set is not what its reader expects.
+	ErrFormat = errors.New("synthetic: damaged file")
 )
 
 // Sentences are labelled texts in two splits that share none.

@@ -31,12 +31,9 @@ const (
 	Amazon = "amazon"
 )
 
-// ErrFormat says that a file of a data set is not what its reader expects.
-var ErrFormat = errors.New("synthetic: damaged file")
-
 // Load reads a data set (SST2, ...) from the folder that holds its folder. The
 // error wraps fs.ErrNotExist, and names the file, when the data are not there,
-// ErrFormat when they are damaged and ErrProtocol when no such set is known.
+// ErrFormat when they are damaged and ErrUnknown when there is no such set.
 func Load(dataset, dir string) (Sentences, error) {
 	s, err := load(dataset, os.DirFS(dir))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -64,7 +61,7 @@ func load(dataset string, files fs.FS) (Sentences, error) {
 		}
 		return loadPair(files, 5, positive, negative, readBlitzer)
 	}
-	return Sentences{}, fmt.Errorf("%w: known are %s", ErrProtocol, strings.Join([]string{SST2, Sentiment140, IMDB, Amazon}, ", "))
+	return Sentences{}, fmt.Errorf("%w; known are %s", ErrUnknown, strings.Join([]string{SST2, Sentiment140, IMDB, Amazon}, ", "))
 }
 
 // loadSplits reads a set that comes in two splits.

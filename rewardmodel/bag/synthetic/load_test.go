@@ -105,7 +105,7 @@ func TestLoadRefuses(t *testing.T) {
 			t.Errorf("got %v, want ErrNotExist that says %q", err, part)
 		}
 	}
-	if _, err := Load("sst3", "."); !errors.Is(err, ErrProtocol) || !strings.Contains(err.Error(), "sst2") {
+	if _, err := Load("sst3", "."); !errors.Is(err, ErrUnknown) || !strings.Contains(err.Error(), "sst2") {
 		t.Errorf("an unknown set: got %v", err)
 	}
 	sst := func(text string) fstest.MapFS {

@@ -8,7 +8,7 @@ import (
 	"github.com/assay-ai/assay/rewardmodel/bag"
 )
 
-// Protocol is how the paper's section "Experiments on synthetic data" draws
+// Protocol is how the paper's section "Experiments with Synthetic Datasets" draws
 // bags; the counts are those of the authors' code.
 //
 // There are n = |normal| / (SigmaMacro*(SigmaMax+1) + SigmaMax) anomalous
@@ -18,7 +18,10 @@ import (
 type Protocol struct {
 	SigmaMicro int // normal sentences for the anomalous one in its bag, at least 1
 	SigmaMacro int // normal bags for each anomalous one in training, at least 1
-	SigmaMax   int // largest SigmaMicro of the sweep; 0: SigmaMicro, which makes as many bags as the sentences allow
+	// SigmaMax is the largest SigmaMicro of the sweep. 0 makes as many bags as
+	// the sentences allow: it is SigmaMicro then, and where the anomalous ones
+	// are the scarce ones, their number is that of the bags.
+	SigmaMax int
 
 	MaxBags     int // most anomalous training bags; 0: no cap
 	MaxTestBags int // most test bags of each kind; 0: no cap
@@ -41,22 +44,35 @@ const (
 // sigma is out of range and ErrTooFew, with what is missing, when the sentences
 // of a split do not make one bag of each kind.
 func (p Protocol) Make(s Sentences) (train, test []bag.Bag, err error) {
-	if p.SigmaMax == 0 {
+	fit := p.SigmaMax == 0
+	if fit {
 		p.SigmaMax = p.SigmaMicro
 	}
 	if err := p.validate(); err != nil {
 		return nil, nil, err
 	}
 	share := p.SigmaMacro*(p.SigmaMax+1) + p.SigmaMax // normal sentences for one anomalous bag
-	train, err = p.draw("training", s.Train, share, p.MaxBags, p.SigmaMacro, trainStream)
+	trainMax, testMax := p.MaxBags, p.MaxTestBags
+	if fit {
+		trainMax, testMax = atMost(trainMax, len(s.Train.Anomalous)), atMost(testMax, len(s.Test.Anomalous))
+	}
+	train, err = p.draw("training", s.Train, share, trainMax, p.SigmaMacro, trainStream)
 	if err != nil {
 		return nil, nil, err
 	}
-	test, err = p.draw("test", s.Test, 2*p.SigmaMicro+1, p.MaxTestBags, 1, testStream)
+	test, err = p.draw("test", s.Test, 2*p.SigmaMicro+1, testMax, 1, testStream)
 	if err != nil {
 		return nil, nil, err
 	}
 	return train, test, nil
+}
+
+// atMost lowers a cap, of which 0 is none.
+func atMost(limit, n int) int {
+	if limit == 0 {
+		return n
+	}
+	return min(limit, n)
 }
 
 func (p Protocol) validate() error {
@@ -67,7 +83,7 @@ func (p Protocol) validate() error {
 		return fmt.Errorf("%w: sigma_macro is %d; give 1 or more", ErrProtocol, p.SigmaMacro)
 	case p.SigmaMax < p.SigmaMicro:
 		return fmt.Errorf("%w: sigma_micro is %d, above the %d of the sweep that fixes the number of bags; "+
-			"take a smaller one, or as many bags as the sentences allow", ErrProtocol, p.SigmaMicro, p.SigmaMax)
+			"take a smaller one, or a SigmaMax of 0 (--bags max)", ErrProtocol, p.SigmaMicro, p.SigmaMax)
 	case p.MaxBags < 0 || p.MaxTestBags < 0:
 		return fmt.Errorf("%w: at most %d training and %d test bags; give 0 (no cap) or more",
 			ErrProtocol, p.MaxBags, p.MaxTestBags)
@@ -90,7 +106,7 @@ func (p Protocol) draw(name string, s Split, share, limit, macro int, stream uin
 		return nil, fmt.Errorf("%w: the %s split has no anomalous one", ErrTooFew, name)
 	case n > len(s.Anomalous):
 		return nil, fmt.Errorf("%w: the %s split has %d anomalous ones for %d violating bags; "+
-			"give more, or ask for at most %[3]d %[2]s bags", ErrTooFew, name, len(s.Anomalous), n)
+			"give more, or take no more bags than that (--bags max)", ErrTooFew, name, len(s.Anomalous), n)
 	}
 	rng := rand.New(rand.NewPCG(p.Seed, stream))
 	normal := drawer{rng.Perm(len(s.Normal)), s.Normal}

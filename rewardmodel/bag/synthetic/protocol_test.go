@@ -155,10 +155,13 @@ func TestEveryDrawIsSound(t *testing.T) {
 			sigmaMax = p.SigmaMicro
 		}
 		n := len(s.Train.Normal) / (p.SigmaMacro*(sigmaMax+1) + sigmaMax)
+		m := len(s.Test.Normal) / (2*p.SigmaMicro + 1)
+		if p.SigmaMax == 0 {
+			n, m = min(n, len(s.Train.Anomalous)), min(m, len(s.Test.Anomalous))
+		}
 		if p.MaxBags > 0 {
 			n = min(n, p.MaxBags)
 		}
-		m := len(s.Test.Normal) / (2*p.SigmaMicro + 1)
 		if p.MaxTestBags > 0 {
 			m = min(m, p.MaxTestBags)
 		}
@@ -239,7 +242,7 @@ func TestMakeRefuses(t *testing.T) {
 		{"negative cap", Protocol{SigmaMicro: 1, SigmaMacro: 1, MaxBags: -1}, enough, ErrProtocol, "no cap"},
 		{"few normal", Protocol{SigmaMicro: 9, SigmaMacro: 5}, enough, ErrTooFew, "training split has 50 normal ones and one violating bag takes 59"},
 		{"few test", Protocol{SigmaMicro: 10, SigmaMacro: 1}, enough, ErrTooFew, "test split has 20"},
-		{"few anomalous", Protocol{SigmaMicro: 1, SigmaMacro: 1}, sentences(50, 3, 20, 20), ErrTooFew, "at most 3 training bags"},
+		{"few anomalous", Protocol{SigmaMicro: 1, SigmaMacro: 1, SigmaMax: 1}, sentences(50, 3, 20, 20), ErrTooFew, "3 anomalous ones for 16 violating bags"},
 		{"no anomalous", Protocol{SigmaMicro: 1, SigmaMacro: 1}, sentences(50, 0, 20, 20), ErrTooFew, "no anomalous"},
 	} {
 		_, _, err := c.p.Make(c.s)
