@@ -25,6 +25,7 @@ type cli struct {
 	Segment  segmentCmd  `cmd:"" help:"Cut texts into utterances (JSONL in, JSONL out)."`
 	Tokenize tokenizeCmd `cmd:"" help:"Turn texts into token ids (JSONL in, JSONL out)."`
 	Bags     bagsCmd     `cmd:"" help:"Make bags to train and measure on, as the BFGPU paper does."`
+	Pull     pullCmd     `cmd:"" help:"Fetch a checkpoint from a Hugging Face hub, verified and resumable."`
 	Train    trainCmd    `cmd:"" help:"Train a model on responses with coarse labels."`
 	Eval     evalCmd     `cmd:"" help:"Measure a model on labelled bags."`
 	Bench    benchCmd    `cmd:"" help:"Measure a running service."`

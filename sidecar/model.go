@@ -27,9 +27,10 @@ type modelFlags struct {
 	computeFlags
 }
 
-// findModel returns the folder that name, the value of flag, stands for: itself
-// or below models/, in the working directory, beside the binary, or beside the binary's folder
-// (as with bin/assay).
+// findModel returns the folder that name, the value of flag, stands for: itself,
+// below models/, or what was pulled to there from a repository of that name; in
+// the working directory, beside the binary, or beside the binary's folder (as
+// with bin/assay).
 func findModel(flag, name string) (string, error) {
 	bases := []string{""}
 	if binary, err := os.Executable(); err == nil && !filepath.IsAbs(name) {
@@ -46,6 +47,9 @@ func findModel(flag, name string) (string, error) {
 			if filepath.IsAbs(name) {
 				break
 			}
+		}
+		if dir := filepath.Join(base, "models", filepath.Base(name)); pulledAs(dir, name) {
+			return dir, nil
 		}
 	}
 	return "", usageError{fmt.Errorf("%s %s: no such folder; looked for %s", flag, name, strings.Join(tried, ", "))}

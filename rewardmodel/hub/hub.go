@@ -25,6 +25,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"strings"
 	"time"
 )
 
@@ -93,7 +94,10 @@ func New(cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	var base http.RoundTripper = http.DefaultTransport
+	if strings.ContainsFunc(cfg.Token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return nil, fmt.Errorf("the token has characters that no token has; look at HF_TOKEN: %w", ErrInvalid)
+	}
+	base := http.DefaultTransport
 	if t, ok := base.(*http.Transport); ok {
 		base = t.Clone() // so that Close ends our connections alone
 	}

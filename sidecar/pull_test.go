@@ -1,0 +1,129 @@
+package main
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/assay-ai/assay/rewardmodel/hub"
+	"github.com/assay-ai/assay/rewardmodel/hub/hubtest"
+)
+
+// tinyHub serves the tiny model as acme/tiny, and makes the environment and the
+// working directory those of a user of it.
+func tinyHub(t *testing.T) *hubtest.Hub {
+	t.Helper()
+	model := tinyModel(t, nil)
+	entries, err := os.ReadDir(model)
+	require.NoError(t, err)
+	files := map[string][]byte{"README.md": []byte("---\nlicense: mit\n---\n"), "pytorch_model.bin": []byte("pickle")}
+	for _, e := range entries {
+		files[e.Name()], err = os.ReadFile(filepath.Join(model, e.Name()))
+		require.NoError(t, err)
+	}
+	h := hubtest.New(t, "acme/tiny", files)
+	t.Setenv("HF_ENDPOINT", h.URL)
+	t.Setenv("HF_HOME", t.TempDir())
+	t.Setenv("HF_TOKEN", "")
+	t.Chdir(t.TempDir())
+	return h
+}
+
+func TestPullThenScore(t *testing.T) {
+	h := tinyHub(t)
+	stdout, stderr, code := assay(t, "", "pull", "acme/tiny")
+	require.Equal(t, exitDone, code, stderr)
+	require.Equal(t, filepath.Join("models", "tiny")+"\n", stdout)
+	require.Contains(t, stderr, hubtest.Commit)
+	require.Contains(t, stderr, `"license":"mit"`)
+	require.NotContains(t, stderr, "cannot use")
+	require.NoFileExists(t, "models/tiny/pytorch_model.bin")
+	require.FileExists(t, "models/tiny/README.md")
+
+	for _, name := range []string{"models/tiny", "tiny", "acme/tiny"} {
+		stdout, stderr, code = assay(t, "One.\n", "score", "--text", "--threads", "1", "--model", name)
+		require.Equal(t, exitDone, code, stderr)
+		require.Len(t, results(t, stdout), 1)
+	}
+	_, _, code = assay(t, "One.\n", "score", "--text", "--model", "other/tiny")
+	require.Equal(t, exitUsage, code, "a repository of the same last name")
+
+	h.Seen()
+	_, stderr, code = assay(t, "", "pull", "acme/tiny@"+hubtest.Commit)
+	require.Equal(t, exitDone, code)
+	require.Contains(t, stderr, "already there")
+	require.Empty(t, h.Seen())
+}
+
+func TestPullReadsTheTokenOfALogin(t *testing.T) {
+	h := tinyHub(t)
+	h.Token = "hf_login"
+	_, stderr, code := assay(t, "", "pull", "acme/tiny")
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, stderr, "HF_TOKEN")
+
+	require.NoError(t, os.WriteFile(filepath.Join(os.Getenv("HF_HOME"), "token"), []byte("hf_login\n"), 0o600))
+	_, stderr, code = assay(t, "", "--log-level", "trace", "pull", "acme/tiny", "--out", "mine")
+	require.Equal(t, exitDone, code, stderr)
+	require.NotContains(t, stderr, "hf_login")
+	require.FileExists(t, "mine/"+hub.ReceiptFile)
+
+	t.Setenv("HF_TOKEN", "hf_wrong")
+	_, stderr, code = assay(t, "", "pull", "acme/tiny", "--out", "other")
+	require.Equal(t, exitUsage, code, "HF_TOKEN comes first")
+	require.NotContains(t, stderr, "hf_wrong")
+}
+
+func TestPullWarnsOfWhatCannotBeUsed(t *testing.T) {
+	h := tinyHub(t)
+	h.Files["config.json"] = []byte(`{"model_type":"t5"}`)
+	for _, name := range []string{"tokenizer.json", "vocab.json", "merges.txt", "vocab.txt", "assay.json"} {
+		delete(h.Files, name)
+	}
+	stdout, stderr, code := assay(t, "", "pull", "acme/tiny")
+	require.Equal(t, exitDone, code, stderr)
+	require.NotEmpty(t, stdout)
+	require.Contains(t, stderr, "cannot use the checkpoint")
+	require.Contains(t, stderr, "t5")
+	require.Contains(t, stderr, "tokenizer.json")
+	require.FileExists(t, "models/tiny/model.safetensors")
+}
+
+func TestPullRefuses(t *testing.T) {
+	h := tinyHub(t)
+	h.Intercept = func(w http.ResponseWriter, _ *http.Request, _ bool) bool {
+		w.WriteHeader(http.StatusTeapot)
+		return true
+	}
+	for _, c := range []struct {
+		args []string
+		code int
+		says string
+	}{
+		{[]string{"../x"}, exitUsage, "ORG/NAME"},
+		{[]string{"acme/tiny@"}, exitUsage, "no revision after the @"},
+		{[]string{"acme/tiny@a", "--revision", "b"}, exitUsage, "contradicts"},
+		{[]string{"acme/tiny", "--endpoint", "nowhere"}, exitUsage, "nowhere"},
+		{[]string{"acme/tiny", "--include", "*.bin"}, exitUsage, "pickles"},
+		{[]string{"acme/tiny"}, exitFailed, "418"},
+		{[]string{}, exitUsage, "repo"},
+	} {
+		stdout, stderr, code := assay(t, "", append([]string{"pull"}, c.args...)...)
+		require.Equal(t, c.code, code, stderr)
+		require.Contains(t, stderr, c.says)
+		require.Empty(t, stdout)
+	}
+}
+
+func TestHubHome(t *testing.T) {
+	for want, environment := range map[string]map[string]string{
+		"/hf":                   {"HF_HOME": "/hf", "HOME": "/h"},
+		"/x/huggingface":        {"XDG_CACHE_HOME": "/x", "HOME": "/h"},
+		"/h/.cache/huggingface": {"HOME": "/h"},
+	} {
+		require.Equal(t, want, hubHome(func(name string) string { return environment[name] }))
+	}
+}
