@@ -1,6 +1,10 @@
 package paper
 
-import "maps"
+import (
+	"cmp"
+	"maps"
+	"slices"
+)
 
 // difference lists the settings of a run that are not the defaults of its method; a default that is absent shows as
 // name=- so that nothing is hidden.
@@ -17,3 +21,5 @@ func difference(s Spec) string {
 	}
 	return out.String()
 }
+
+func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
