@@ -52,7 +52,7 @@ func (s Settings) methods() []Method {
 		bfgpu,
 		Macro{}, Macro{Sampling: Oversampling}, Macro{Sampling: Undersampling},
 		&SAD{Macro: true}, &SAD{}, &SVDD{},
-		Pooling{Top: 1}, Pooling{Top: cmp.Or(s.TopK, 3)},
+		Pooling{Top: 1}, Pooling{Top: cmp.Or(s.TopK, 3)}, &Attention{}, &FGSA{}, &PReNET{},
 		pu(UPU), pu(NNPU), pu(BalancedPU), RobustPU{PseudoLabels: s.PseudoLabels},
 		Oracle{},
 	}

@@ -1,0 +1,208 @@
+package train
+
+import (
+	"encoding/json"
+	"math"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"testing"
+)
+
+// goldenCase is a mini-batch of testdata/heads.json (testdata/make_heads.py): whole bags one after another, with the
+// logits or the features of their instances, and what PyTorch says of the loss.
+type goldenCase struct {
+	Method     string
+	Sizes      []int
+	Violation  []bool
+	Input      [][]float32
+	Value      float64
+	Grad       [][]float64
+	Params     [][]float64
+	ParamGrads [][]float64 `json:"param_grads"`
+
+	Loss              LossKind
+	Weights           Weights
+	Normaliser        Normaliser
+	Epoch             int
+	Centre            []float64
+	Hidden, Attention int
+	Partner           []int
+}
+
+const goldenSigma = 2.5
+
+// TestEveryLossEqualsPyTorch holds the value of every method's loss, and its gradient with respect to the logits or
+// the features and to the method's own parameters, to autograd.
+func TestEveryLossEqualsPyTorch(t *testing.T) {
+	data, err := os.ReadFile("testdata/heads.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cases []goldenCase
+	if err := json.Unmarshal(data, &cases); err != nil {
+		t.Fatal(err)
+	}
+	var seen []string
+	for i, c := range cases {
+		d := &Data{}
+		for b, size := range c.Sizes {
+			d.Bags = append(d.Bags, Bag{Violation: c.Violation[b], Instances: make([][]int32, size)})
+		}
+		e := newEpoch(d, len(c.Input))
+		value, grad, own := c.run(t, e)
+		if !near(value, c.Value, 1e-6) {
+			t.Errorf("case %d (%s): loss %v, want %v", i, c.Method, value, c.Value)
+		}
+		for k := range c.Grad {
+			for j, want := range c.Grad[k] {
+				if !near(float64(grad[k][j]), want, 1e-6) {
+					t.Errorf("case %d (%s): gradient [%d][%d] is %v, want %v", i, c.Method, k, j, grad[k][j], want)
+				}
+			}
+		}
+		if len(own) != len(c.ParamGrads) {
+			t.Fatalf("case %d (%s): %d blocks of parameters, want %d", i, c.Method, len(own), len(c.ParamGrads))
+		}
+		for k := range own {
+			for j, want := range c.ParamGrads[k] {
+				if !near(own[k].grad[j], want, 1e-6) {
+					t.Errorf("case %d (%s): gradient of parameter [%d][%d] is %v, want %v", i, c.Method, k, j, own[k].grad[j], want)
+				}
+			}
+		}
+		seen = append(seen, c.Method)
+	}
+	for _, name := range Methods() {
+		plain := []string{"macro", "macro-over", "macro-under", "oracle"} // of the case "plain"
+		if !slices.Contains(seen, name) && !slices.Contains(plain, name) {
+			t.Errorf("no case of %s", name)
+		}
+	}
+}
+
+func near(got, want, tolerance float64) bool {
+	return math.Abs(got-want) <= tolerance*math.Max(1, math.Abs(want))
+}
+
+// run computes the loss of the case as its method does; own are the method's parameters with their gradients.
+func (c goldenCase) run(t *testing.T, e *Epoch) (value float64, grad [][]float32, own []*block) {
+	all := e.All()
+	batch, starts := e.members(all)
+	ofLogits := func(loss Loss) (float64, [][]float32, []*block) {
+		logits := make([][2]float32, len(c.Input))
+		for i, z := range c.Input {
+			logits[i] = [2]float32(z)
+		}
+		value, grads := loss(logits)
+		for _, g := range grads {
+			grad = append(grad, g[:])
+		}
+		return value, grad, nil
+	}
+	ofBags := func(h *head, learn learnBag, build func(int, *rand.Rand)) (float64, [][]float32, []*block) {
+		build(len(c.Input[0]), nil)
+		c.set(t, h)
+		value, grad := lossOfBags(e, h, learn, all, starts, c.Input)
+		return value, grad, h.blocks
+	}
+	switch c.Method {
+	case "plain":
+		return ofLogits(plain(c.Loss, e.violations(batch), 0.5))
+	case "bfgpu":
+		m := BFGPU{Weights: c.Weights, Loss: c.Loss, Normaliser: c.Normaliser, SigmaMicro: goldenSigma}
+		return ofLogits(m.loss(e, batch))
+	case "upu", "nnpu", "balancedpu":
+		return ofLogits(PU{Risk: PURisk(c.Method), SigmaMicro: goldenSigma}.loss(e, batch))
+	case "robustpu":
+		return c.epochOfRobustPU(t, e)
+	case "mil-max", "mil-topk":
+		m, err := NewMethod(c.Method, Settings{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ofLogits(func(logits [][2]float32) (float64, [][2]float32) { return m.(Pooling).loss(e, all, starts, logits) })
+	case "sad-macro":
+		m := &SAD{Macro: true, sphere: sphere{c.Centre}}
+		value, grad = m.loss(c.Violation)(c.Input, 0)
+		return value, grad, nil
+	case "sad-micro":
+		m := &SAD{sphere: sphere{c.Centre}}
+		value, grad = m.loss(e.violations(batch))(c.Input, 0)
+		return value, grad, nil
+	case "svdd":
+		m := &SVDD{sphere{c.Centre}}
+		value, grad = m.loss(c.Input, 0)
+		return value, grad, nil
+	case "mil-attention":
+		m := &Attention{}
+		return ofBags(&m.head, m.learn, m.build)
+	case "mil-fgsa":
+		m := &FGSA{hidden: c.Hidden, attention: c.Attention}
+		return ofBags(&m.head, m.learn, m.build)
+	case "mil-prenet":
+		m := &PReNET{}
+		m.build(len(c.Input[0]), nil)
+		c.set(t, &m.head)
+		value, grad = m.loss(e.violations(batch), c.Partner, c.Input)
+		return value, grad, m.blocks
+	}
+	t.Fatalf("method %q is unknown", c.Method)
+	return 0, nil, nil
+}
+
+func (c goldenCase) set(t *testing.T, h *head) {
+	if len(h.blocks) != len(c.Params) {
+		t.Fatalf("%s: %d blocks of parameters, want %d", c.Method, len(h.blocks), len(c.Params))
+	}
+	for i, b := range h.blocks {
+		if copy(b.value, c.Params[i]) != len(b.value) || len(c.Params[i]) != len(b.value) {
+			t.Fatalf("%s: block %d has %d parameters, want %d", c.Method, i, len(b.value), len(c.Params[i]))
+		}
+	}
+}
+
+// epochOfRobustPU runs an epoch of one mini-batch on a learner whose logits are those of the case: the sequence of
+// instance i is the token i.
+func (c goldenCase) epochOfRobustPU(t *testing.T, e *Epoch) (value float64, grad [][]float32, own []*block) {
+	id := int32(0)
+	for _, b := range e.Data.Bags {
+		for k := range b.Instances {
+			b.Instances[k] = []int32{id}
+			id++
+		}
+	}
+	l := &fixed{logits: c.Input, grad: make([][]float32, len(c.Input))}
+	e.Number, e.RNG = c.Epoch, rand.New(rand.NewPCG(1, 2))
+	e.ctx, e.learner, e.progress, e.report = t.Context(), l, &Progress{}, func(Progress) {}
+	if err := (RobustPU{}).Epoch(e); err != nil {
+		t.Fatal(err)
+	}
+	return l.value, l.grad, nil
+}
+
+// fixed is a Learner with given logits for each token, which keeps the loss and the gradient of a step.
+type fixed struct {
+	linear
+	logits [][]float32
+	value  float64
+	grad   [][]float32
+}
+
+func (l *fixed) Logits(batch [][]int32) ([][2]float32, error) {
+	out := make([][2]float32, len(batch))
+	for i, seq := range batch {
+		out[i] = [2]float32(l.logits[seq[0]])
+	}
+	return out, nil
+}
+
+func (l *fixed) Step(batch [][]int32, _ float64, loss Loss) (float64, error) {
+	logits, _ := l.Logits(batch)
+	value, grads := loss(logits)
+	for i, seq := range batch {
+		l.grad[seq[0]] = grads[i][:]
+	}
+	l.value = value
+	return value, nil
+}

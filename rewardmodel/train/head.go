@@ -1,0 +1,202 @@
+package train
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/rand/v2"
+)
+
+// maxWidth bounds the width of features that a saved head may claim.
+const maxWidth = 1 << 14
+
+// head is what a method learns beside the network: blocks of parameters on features of the given width, trained with
+// Adam as the network is. A method lays its blocks out in a fixed order, so that a saved head fits again.
+type head struct {
+	width  int
+	blocks []*block
+	steps  int
+	rng    *rand.Rand // draws the first values; nil leaves them zero, to be read
+}
+
+type block struct {
+	value, grad []float64
+	m, v        []float64 // Adam's moments
+}
+
+// block adds n parameters drawn uniformly from ±1/sqrt(fan), as PyTorch draws those of its linear and GRU layers.
+func (h *head) block(n, fan int) *block {
+	b := &block{make([]float64, n), make([]float64, n), make([]float64, n), make([]float64, n)}
+	if h.rng != nil {
+		bound := 1 / math.Sqrt(float64(fan))
+		for i := range b.value {
+			b.value[i] = bound * (2*h.rng.Float64() - 1)
+		}
+	}
+	h.blocks = append(h.blocks, b)
+	return b
+}
+
+// clear forgets the gradients of an earlier mini-batch.
+func (h *head) clear() {
+	for _, b := range h.blocks {
+		clear(b.grad)
+	}
+}
+
+// adam takes one step (Kingma and Ba, 2015) with the customary 0.9, 0.999 and 1e-8.
+func (h *head) adam(lr float64) {
+	const beta1, beta2, eps = 0.9, 0.999, 1e-8
+	h.steps++
+	first, second := 1-math.Pow(beta1, float64(h.steps)), 1-math.Pow(beta2, float64(h.steps))
+	for _, b := range h.blocks {
+		for i, g := range b.grad {
+			b.m[i] = beta1*b.m[i] + (1-beta1)*g
+			b.v[i] = beta2*b.v[i] + (1-beta2)*g*g
+			b.value[i] -= lr * (b.m[i] / first) / (math.Sqrt(b.v[i]/second) + eps)
+		}
+	}
+}
+
+// MarshalBinary gives the parameters and the optimizer's state exactly.
+func (h *head) MarshalBinary() ([]byte, error) {
+	out := binary.LittleEndian.AppendUint64(nil, uint64(h.width))
+	out = binary.LittleEndian.AppendUint64(out, uint64(h.steps))
+	for _, b := range h.blocks {
+		for _, part := range [][]float64{b.value, b.m, b.v} {
+			for _, x := range part {
+				out = binary.LittleEndian.AppendUint64(out, math.Float64bits(x))
+			}
+		}
+	}
+	return out, nil
+}
+
+// load takes up what MarshalBinary gave; build lays out the blocks for features of the given width.
+func (h *head) load(data []byte, build func(width int, rng *rand.Rand)) error {
+	damaged := fmt.Errorf("train: learned parameters of %d bytes are damaged; remove the state to start anew", len(data))
+	if len(data) < 16 {
+		return damaged
+	}
+	width := binary.LittleEndian.Uint64(data)
+	if width < 1 || width > maxWidth {
+		return damaged
+	}
+	build(int(width), nil)
+	size := 16
+	for _, b := range h.blocks {
+		size += 3 * 8 * len(b.value)
+	}
+	if len(data) != size {
+		h.blocks = nil
+		return damaged
+	}
+	h.steps = int(binary.LittleEndian.Uint64(data[8:]))
+	data = data[16:]
+	for _, b := range h.blocks {
+		for _, part := range [][]float64{b.value, b.m, b.v} {
+			for i := range part {
+				part[i] = math.Float64frombits(binary.LittleEndian.Uint64(data[8*i:]))
+			}
+			data = data[8*len(part):]
+		}
+	}
+	return nil
+}
+
+// dense is a linear layer, y = Wx + b.
+type dense struct {
+	in           int
+	weight, bias *block // weight is row-major, one row an output; bias may be nil
+}
+
+// dense adds a linear layer; fan sets the size of its first values.
+func (h *head) dense(in, out, fan int) *dense {
+	return &dense{in, h.block(in*out, fan), h.block(out, fan)}
+}
+
+func (d *dense) forward(x []float64) []float64 {
+	y := make([]float64, len(d.weight.value)/d.in)
+	for o := range y {
+		y[o] = dot(d.weight.value[o*d.in:][:d.in], x)
+		if d.bias != nil {
+			y[o] += d.bias.value[o]
+		}
+	}
+	return y
+}
+
+// backward adds the gradients of the layer and adds that of its input x to gx.
+func (d *dense) backward(x, gy, gx []float64) {
+	for o, g := range gy {
+		axpy(g, x, d.weight.grad[o*d.in:][:d.in])
+		axpy(g, d.weight.value[o*d.in:][:d.in], gx)
+		if d.bias != nil {
+			d.bias.grad[o] += g
+		}
+	}
+}
+
+func dot(a, b []float64) (sum float64) {
+	for i, x := range a {
+		sum += x * b[i]
+	}
+	return sum
+}
+
+// axpy adds a*x to y.
+func axpy(a float64, x, y []float64) {
+	for i := range x {
+		y[i] += a * x[i]
+	}
+}
+
+// tanhs replaces each element by its hyperbolic tangent.
+func tanhs(x []float64) []float64 {
+	for i, v := range x {
+		x[i] = math.Tanh(v)
+	}
+	return x
+}
+
+// softmax of scores; the largest may be of any size.
+func softmax(scores []float64) []float64 {
+	out, all := make([]float64, len(scores)), make([]int, len(scores))
+	for i := range all {
+		all[i] = i
+	}
+	softmaxOver(out, all, func(i int) float64 { return scores[i] })
+	return out
+}
+
+// zeros returns n rows of the given width.
+func zeros(n, width int) [][]float64 {
+	rows := make([][]float64, n)
+	for i := range rows {
+		rows[i] = make([]float64, width)
+	}
+	return rows
+}
+
+// wide and narrow convert features and their gradients.
+func wide(rows [][]float32) [][]float64 {
+	out := make([][]float64, len(rows))
+	for i, row := range rows {
+		out[i] = make([]float64, len(row))
+		for j, v := range row {
+			out[i][j] = float64(v)
+		}
+	}
+	return out
+}
+
+func narrow(rows [][]float64) [][]float32 {
+	out := make([][]float32, len(rows))
+	for i, row := range rows {
+		out[i] = make([]float32, len(row))
+		for j, v := range row {
+			out[i][j] = float32(v)
+		}
+	}
+	return out
+}

@@ -1,0 +1,61 @@
+package train
+
+import (
+	"math"
+	"slices"
+	"testing"
+)
+
+// TestHeadsLearnFromBags trains each method with a head of its own on coarse labels alone, and judges bags that it has
+// not seen.
+func TestHeadsLearnFromBags(t *testing.T) {
+	for name, m := range map[string]Stateful{"mil-attention": &Attention{}, "mil-fgsa": &FGSA{}, "mil-prenet": &PReNET{}} {
+		data, planted := syntheticBags(200, 4)
+		train, test := &Data{Bags: data.Bags[:240]}, &Data{Bags: data.Bags[240:]}
+		l := newLinear()
+		cfg := featureConfig(m)
+		cfg.Rate, cfg.Epochs = 0.15, 20
+		if _, err := Run(t.Context(), l, train, cfg); err != nil {
+			t.Fatal(err)
+		}
+		scores, err := Judge(t.Context(), l, test, m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		hits := 0
+		for i, s := range scores {
+			if at := planted[240+i]; at >= 0 && slices.Index(s.Instances, slices.Max(s.Instances)) == at {
+				hits++
+			}
+		}
+		roc := auroc(test, scores)
+		t.Logf("%s: AUROC %.3f, %d of 80 witnesses", name, roc, hits)
+		if roc < 0.8 {
+			t.Errorf("%s: AUROC %v of unseen bags", name, roc)
+		}
+	}
+}
+
+// TestInstanceScoresAgreeWithTheirBag holds what a threshold on instances relies on.
+func TestInstanceScoresAgreeWithTheirBag(t *testing.T) {
+	data, _ := syntheticBags(20, 3)
+	for _, m := range []Stateful{&Attention{}, &FGSA{}, &PReNET{}} {
+		result, err := Run(t.Context(), newLinear(), data, featureConfig(m))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, s := range result.Scores {
+			want := slices.Max(s.Instances)
+			if m.Name() == "mil-fgsa" { // the polarity of a bag is the sum of those of its instances
+				var sum float64
+				for _, margin := range s.Instances {
+					sum += math.Tanh(margin / 2)
+				}
+				want = 2 * math.Atanh(sum)
+			}
+			if len(s.Instances) != len(data.Bags[i].Instances) || math.Abs(s.Bag-want) > 1e-9 {
+				t.Fatalf("%s: bag %d scores %v, its instances give %v", m.Name(), i, s.Bag, want)
+			}
+		}
+	}
+}
