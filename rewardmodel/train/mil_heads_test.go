@@ -9,7 +9,7 @@ import (
 // TestHeadsLearnFromBags trains each method with a head of its own on coarse labels alone, and judges bags that it has
 // not seen.
 func TestHeadsLearnFromBags(t *testing.T) {
-	for name, m := range map[string]Stateful{"mil-attention": &Attention{}, "mil-fgsa": &FGSA{}, "mil-prenet": &PReNET{}} {
+	for name, m := range map[string]Stateful{"mil-attention": &Attention{}, "mil-fgsa": &FGSA{hidden: 10, attention: 20}, "mil-prenet": &PReNET{}} {
 		data, planted := syntheticBags(200, 4)
 		train, test := &Data{Bags: data.Bags[:240]}, &Data{Bags: data.Bags[240:]}
 		l := newLinear()
