@@ -57,17 +57,17 @@ func (g group) ablationFigure(sigma int) (*figure, error) {
 	f := newFigure(fmt.Sprintf("%s: BFGPU's settings, %s", g.short(), sigmaTitle(sigma)), "AvgAcc, %", "")
 	heights := make(plotter.Values, len(bars))
 	names := make(plot.ConstantTicks, len(bars))
-	spread := struct {
+	var spread struct {
 		plotter.XYs
 		plotter.XErrors
-	}{make(plotter.XYs, len(bars)), make(plotter.XErrors, len(bars))}
+	}
 	for i, b := range bars {
 		at := len(bars) - 1 - i
 		heights[at] = b.at.mean
 		names[at] = plot.Tick{Value: float64(at), Label: b.name}
-		spread.XYs[at] = plotter.XY{X: b.at.mean, Y: float64(at)}
 		if !math.IsNaN(b.at.sd) {
-			spread.XErrors[at].Low, spread.XErrors[at].High = b.at.sd, b.at.sd
+			spread.XYs = append(spread.XYs, plotter.XY{X: b.at.mean, Y: float64(at)})
+			spread.XErrors = append(spread.XErrors, struct{ Low, High float64 }{b.at.sd, b.at.sd})
 		}
 	}
 	chart, err := plotter.NewBarChart(heights, vg.Points(11))
@@ -75,18 +75,22 @@ func (g group) ablationFigure(sigma int) (*figure, error) {
 		return nil, fmt.Errorf("paper: plot: %w", err)
 	}
 	chart.Horizontal, chart.Color, chart.LineStyle.Width = true, tint(1), 0
-	errors, err := plotter.NewXErrorBars(spread)
-	if err != nil {
-		return nil, fmt.Errorf("paper: plot: %w", err)
-	}
 	base, err := plotter.NewLine(plotter.XYs{{X: bars[0].at.mean, Y: -0.6}, {X: bars[0].at.mean, Y: float64(len(bars)) - 0.4}})
 	if err != nil {
 		return nil, fmt.Errorf("paper: plot: %w", err)
 	}
 	base.Dashes, base.Color = dashed(), color.Black
-	f.Add(chart, errors, base)
+	f.Add(chart, base)
+	if len(spread.XYs) > 0 {
+		errors, err := plotter.NewXErrorBars(spread)
+		if err != nil {
+			return nil, fmt.Errorf("paper: plot: %w", err)
+		}
+		f.Add(errors)
+	}
 	f.Y.Tick.Marker = names
 	f.X.Min, f.X.Max = 40, 100 // chance is 50
+	f.X.Tick.Marker = percentTicks(40, 100)
 	f.Y.Min, f.Y.Max = -0.6, float64(len(bars))-0.4
 	return f, nil
 }

@@ -41,7 +41,7 @@ func (g group) leading() []series {
 	return rows
 }
 
-// band is a curve with its spread; it is what plotter's lines and error bars take.
+// band is the spread of a curve, as plotter's error bars take it.
 type band struct {
 	plotter.XYs
 	plotter.YErrors
@@ -52,22 +52,21 @@ func (g group) sweepFigure(index published, metric string) (*figure, error) {
 	f := newFigure(fmt.Sprintf("%s: %s", g.short(), metricTitle(metric)), "sigma_micro", metricTitle(metric)+", %")
 	f.X.Tick.Marker = sigmaTicks(g.sigmas)
 	for i, s := range g.leading() {
-		var ours band
-		var theirs plotter.XYs
+		var ours, theirs plotter.XYs
+		var spread band
 		for _, sigma := range g.sigmas {
 			if at, ok := over(s.at[sigma], metric); ok {
-				spread := at.sd
-				if math.IsNaN(spread) {
-					spread = 0
+				ours = append(ours, plotter.XY{X: float64(sigma), Y: at.mean})
+				if !math.IsNaN(at.sd) {
+					spread.XYs = append(spread.XYs, plotter.XY{X: float64(sigma), Y: at.mean})
+					spread.YErrors = append(spread.YErrors, struct{ Low, High float64 }{at.sd, at.sd})
 				}
-				ours.XYs = append(ours.XYs, plotter.XY{X: float64(sigma), Y: at.mean})
-				ours.YErrors = append(ours.YErrors, struct{ Low, High float64 }{spread, spread})
 			}
 			if p, ok := g.published(index, metric, s, strconv.Itoa(sigma)); ok {
 				theirs = append(theirs, plotter.XY{X: float64(sigma), Y: p.Mean})
 			}
 		}
-		if len(ours.XYs) == 0 {
+		if len(ours) == 0 {
 			continue
 		}
 		line, points, err := plotter.NewLinePoints(ours)
@@ -76,12 +75,15 @@ func (g group) sweepFigure(index published, metric string) (*figure, error) {
 		}
 		line.Color, line.Width = tint(i), vg.Points(1.6)
 		points.Color, points.Shape, points.Radius = tint(i), draw.CircleGlyph{}, vg.Points(2.5)
-		bars, err := plotter.NewYErrorBars(ours)
-		if err != nil {
-			return nil, fmt.Errorf("paper: plot: %w", err)
+		f.Add(line, points)
+		if len(spread.XYs) > 0 {
+			bars, err := plotter.NewYErrorBars(spread)
+			if err != nil {
+				return nil, fmt.Errorf("paper: plot: %w", err)
+			}
+			bars.Color = tint(i)
+			f.Add(bars)
 		}
-		bars.Color = tint(i)
-		f.Add(line, points, bars)
 		f.name(title(s.method), line, points)
 		if len(theirs) == 0 {
 			continue
@@ -94,7 +96,22 @@ func (g group) sweepFigure(index published, metric string) (*figure, error) {
 		f.Add(dash)
 		f.name("  the paper's", dash)
 	}
+	f.Y.Min, f.Y.Max = 5*math.Floor(f.Y.Min/5), 5*math.Ceil(f.Y.Max/5)
+	f.Y.Tick.Marker = percentTicks(f.Y.Min, f.Y.Max)
 	return f, nil
+}
+
+// percentTicks marks every five percent, or every ten over a long range.
+func percentTicks(low, high float64) plot.ConstantTicks {
+	step := 5.0
+	if high-low > 40 {
+		step = 10
+	}
+	var ticks plot.ConstantTicks
+	for v := step * math.Ceil(low/step); v <= high; v += step {
+		ticks = append(ticks, plot.Tick{Value: v, Label: fmt.Sprintf("%.0f", v)})
+	}
+	return ticks
 }
 
 // sigmaTicks marks the sigmas that were run.

@@ -21,19 +21,19 @@ type Block struct {
 	Methods    []string `yaml:"methods"`
 	Settings   []string `yaml:"settings"` // each "name=value ..." on top of the method's own; none: as they are
 	Seeds      []uint64 `yaml:"seeds"`    // none: 0
-	Rate       float64  `yaml:"rate"`     // 0: that of the options
-	Epochs     int      `yaml:"epochs"`   // 0: likewise
-	Batch      int      `yaml:"batch"`    // 0: likewise
+	Rate       float64  `yaml:"rate"`     // 0: the paper's 1e-5
+	Epochs     int      `yaml:"epochs"`   // 0: the paper's 5
+	Batch      int      `yaml:"batch"`    // 0: the paper's 16
 	Bags       int      `yaml:"bags"`     // most training bags of the anomalous class; 0: as many as the protocol gives
 }
 
-// Options are what the blocks of a plan leave open.
+// Options turn blocks into runs.
 type Options struct {
-	Backbone string  // name of the checkpoint
-	Rate     float64 // for blocks without one; with Force for all
-	Epochs   int
-	Batch    int
-	Force    bool // Rate, Epochs and Batch that are not 0 go before those of the blocks
+	Backbone string // name of the checkpoint
+
+	// What goes before the blocks' own; 0 leaves those.
+	Rate          float64
+	Epochs, Batch int
 
 	// The runs to keep, by what they are; an empty list keeps all.
 	Datasets, Methods      []string
@@ -115,16 +115,13 @@ func settingsFor(method string, extra Settings) Settings {
 	return nil
 }
 
-// complete fills in what the block left open. A judge has no training to set.
+// complete sets what goes before the block and fills in what it left open. A judge has no training to set.
 func (s Spec) complete(o Options) Spec {
 	if s.Judge() {
 		s.Rate, s.Epochs, s.Batch, s.Backbone, s.Bags = 0, 0, 0, "", 0
 		return s
 	}
-	if o.Force {
-		s.Rate, s.Epochs, s.Batch = cmp.Or(o.Rate, s.Rate), cmp.Or(o.Epochs, s.Epochs), cmp.Or(o.Batch, s.Batch)
-	}
-	s.Rate, s.Epochs, s.Batch = cmp.Or(s.Rate, o.Rate), cmp.Or(s.Epochs, o.Epochs), cmp.Or(s.Batch, o.Batch)
+	s.Rate, s.Epochs, s.Batch = cmp.Or(o.Rate, s.Rate, 1e-5), cmp.Or(o.Epochs, s.Epochs, 5), cmp.Or(o.Batch, s.Batch, 16)
 	return s
 }
 

@@ -53,14 +53,14 @@ func (g group) pictures(index published) ([]picture, error) {
 		if err != nil || f == nil {
 			return err
 		}
-		svg, err := f.svg(vg.Points(560), height, side)
+		svg, err := f.svg(vg.Points(600), height, side)
 		if err != nil {
 			return err
 		}
 		out = append(out, picture{g.recipe, k, f.Title.Text, fmt.Sprintf("plots/%s-%s.svg", g.slug(), what), svg})
 		return nil
 	}
-	const side, height = vg.Length(170), vg.Length(300)
+	const side, height = vg.Length(190), vg.Length(300)
 	if len(g.sigmas) > 1 && len(g.defaults()) > 0 {
 		for _, metric := range []string{avgAcc, f1Violation} {
 			f, err := g.sweepFigure(index, metric)
@@ -124,18 +124,22 @@ func (f *figure) name(text string, thumbs ...plot.Thumbnailer) {
 // svg draws the figure at a size in points; side is the width of the legend.
 func (f *figure) svg(width, height, side vg.Length) ([]byte, error) {
 	canvas := vgsvg.New(width, height)
-	whole := draw.New(canvas)
-	whole.SetColor(color.White)
-	whole.Fill(whole.Rectangle.Path())
-	f.Plot.Draw(draw.Crop(whole, 4, -side-4, 4, -4))
-	if side > 0 {
-		f.legend.Draw(draw.Crop(whole, width-side, 0, 0, -vg.Points(24)))
-	}
+	f.drawOn(canvas, side)
 	var out bytes.Buffer
 	if _, err := canvas.WriteTo(&out); err != nil {
 		return nil, fmt.Errorf("paper: plot: %w", err)
 	}
 	return out.Bytes(), nil
+}
+
+func (f *figure) drawOn(canvas vg.CanvasSizer, side vg.Length) {
+	whole := draw.New(canvas)
+	whole.SetColor(color.White)
+	whole.Fill(whole.Rectangle.Path())
+	f.Draw(draw.Crop(whole, 4, -side-4, 4, -4))
+	if side > 0 {
+		f.legend.Draw(draw.Crop(whole, whole.Max.X-side, 0, 0, -vg.Points(24)))
+	}
 }
 
 // tint is the colour of a line by its place in the plot (the palette of Okabe and Ito, which the colour-blind can

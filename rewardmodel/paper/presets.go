@@ -27,7 +27,7 @@ func DefaultSettings(method string) Settings {
 			"pseudo-from": "during", "threshold": "one-per-bag",
 		}
 	case strings.HasSuffix(method, PLADT):
-		return Settings{"pseudo-from": "during", "threshold": "one-per-bag"}
+		return Settings{"threshold": "one-per-bag"}
 	}
 	return nil
 }
@@ -72,8 +72,8 @@ func everyMethod() []string { return without(Methods(), MacroOver, MacroUnder) }
 
 func smoke() []Block {
 	return []Block{
-		{Datasets: []string{SST2}, SigmaMicro: []int{2}, Methods: everyMethod(), Rate: 2e-5, Epochs: 1, Batch: 16, Bags: 16},
-		{Datasets: []string{SST2}, SigmaMicro: []int{2}, SigmaMacro: []int{5}, Methods: []string{MacroOver, MacroUnder, BFGPU}, Rate: 2e-5, Epochs: 1, Batch: 16, Bags: 6},
+		{Datasets: []string{SST2}, SigmaMicro: []int{2}, Methods: everyMethod(), Rate: 2e-5, Epochs: 1, Bags: 16},
+		{Datasets: []string{SST2}, SigmaMicro: []int{2}, SigmaMacro: []int{5}, Methods: []string{MacroOver, MacroUnder, BFGPU}, Rate: 2e-5, Epochs: 1, Bags: 6},
 	}
 }
 
@@ -91,7 +91,7 @@ func small(rivals []string) []Block {
 		{Datasets: []string{SST2}, SigmaMicro: []int{2}, Methods: []string{BFGPU}, Settings: variants(), Seeds: []uint64{1, 2}},
 	}
 	for i := range blocks {
-		blocks[i].Rate, blocks[i].Epochs, blocks[i].Batch = 2e-5, 5, 16
+		blocks[i].Rate = 2e-5
 	}
 	return blocks
 }
@@ -115,9 +115,6 @@ func paperGrid() []Block {
 			Block{Datasets: []string{IMDB}, SigmaMicro: []int{5}, Methods: []string{BFGPU}, Settings: lambdas(), Seeds: at},
 			Block{Datasets: []string{IMDBSentences}, Methods: everyMethod(), Seeds: at},
 		)
-	}
-	for i := range blocks {
-		blocks[i].Rate, blocks[i].Epochs, blocks[i].Batch = 1e-5, 5, 16
 	}
 	return blocks
 }
