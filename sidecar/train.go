@@ -122,7 +122,7 @@ func (c *trainCmd) run(ctx context.Context, log zerolog.Logger, report func(trai
 	result, err := train.Run(ctx, learner, data, train.Config{
 		Method: train.BFGPU{
 			Weights: train.Weights(c.Weights), Loss: train.LossKind(c.Loss),
-			PULoss: c.PULoss, PseudoLabels: c.PseudoLabels, RecordDuring: c.PseudoFrom == "during", SigmaMicro: c.SigmaMicro,
+			Normaliser: train.NormaliserSum, PULoss: c.PULoss, PseudoLabels: c.PseudoLabels, RecordDuring: c.PseudoFrom == "during", SigmaMicro: c.SigmaMicro,
 		},
 		Epochs: c.Epochs, Batch: c.Batch, Rate: c.LR, RateMin: c.LRMin, Seed: c.Seed,
 		Threshold: train.Threshold(c.Threshold), SigmaMicro: c.SigmaMicro, SigmaMacro: c.SigmaMacro,

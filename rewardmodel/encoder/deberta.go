@@ -139,12 +139,9 @@ func (n *network) project(g *graph, l layer, d *distances, dropout float64) (que
 	return query, key
 }
 
-// scoreScale is what attention scores are multiplied by: nil for the usual 1/sqrt(head size), and with every product of
-// content and position the head size counts once more.
+// scoreScale is what attention scores are multiplied by: 1/sqrt(head size), and with every product of content and
+// position the head size counts once more.
 func scoreScale(cfg checkpoint.Config) []float64 {
-	if cfg.ModelType != checkpoint.DebertaV2 {
-		return nil
-	}
 	products := 1
 	for _, more := range []bool{cfg.Disentangled.C2P, cfg.Disentangled.P2C} {
 		if more {
@@ -190,7 +187,10 @@ func (g *graph) expand(x *ts.Tensor, shape ...int64) *ts.Tensor {
 func (g *graph) times(x *ts.Tensor, by float64) *ts.Tensor {
 	return g.do("times", func() (*ts.Tensor, error) {
 		s := ts.FloatScalar(by)
-		defer s.MustDrop()
-		return x.MulScalar(s, false)
+		t, err := x.MulScalar(s, false)
+		if dropErr := s.Drop(); err == nil {
+			err = dropErr
+		}
+		return t, err
 	})
 }

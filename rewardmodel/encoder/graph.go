@@ -150,6 +150,38 @@ func (g *graph) cat(parts []*ts.Tensor) *ts.Tensor {
 	return g.do("cat", func() (*ts.Tensor, error) { return ts.Cat(parts, 0) })
 }
 
+// split cuts x along its first dimension into parts of the given sizes.
+func (g *graph) split(x *ts.Tensor, sizes []int64) []*ts.Tensor {
+	if len(sizes) == 1 {
+		return []*ts.Tensor{x}
+	}
+	return g.several("split", len(sizes), func() ([]*ts.Tensor, error) { return x.SplitWithSizes(sizes, 0) })
+}
+
+// unbind gives the n slices of x along its first dimension.
+func (g *graph) unbind(x *ts.Tensor, n int) []*ts.Tensor {
+	return g.several("unbind", n, func() ([]*ts.Tensor, error) { return x.Unbind(0) })
+}
+
+// several runs one operation that makes n tensors. Their gradients are joined once, where slices taken one by one would
+// each add a tensor as large as the whole.
+func (g *graph) several(op string, n int, f func() ([]*ts.Tensor, error)) []*ts.Tensor {
+	none := make([]*ts.Tensor, n)
+	if g.err != nil {
+		return none
+	}
+	parts, err := f()
+	if err == nil && len(parts) != n {
+		err = fmt.Errorf("%d parts, want %d", len(parts), n)
+	}
+	g.owned = append(g.owned, parts...)
+	if err != nil {
+		g.fail(op, err)
+		return none
+	}
+	return parts
+}
+
 func (g *graph) embedding(weight, ids *ts.Tensor) *ts.Tensor {
 	return g.do("embedding", func() (*ts.Tensor, error) { return ts.Embedding(weight, ids, -1, false, false) })
 }

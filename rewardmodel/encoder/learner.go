@@ -230,7 +230,7 @@ func (s *step) preview(c chunk, index int) error {
 func (s *step) run(g *graph, c chunk, index int) *ts.Tensor {
 	seed(s.seed<<32 + uint64(s.adam.step)<<8 + uint64(index))
 	net := *s.net.cast(g, s.kind)
-	net.word = s.word
+	net.word, net.training = s.word, true
 	out := net.output(g, c.packed, s.drop, s.of)
 	detached := g.do("detach", func() (*ts.Tensor, error) { return out.Detach(false) })
 	values := g.values(detached, s.net.width(s.of)*len(c.packed.order), s.net.device)

@@ -38,7 +38,8 @@ type network struct {
 	embedNorm norm
 	relative  relative // DeBERTa's
 	layers    []layer
-	scale     []float64 // of attention scores; nil: 1/sqrt(head size)
+	training  bool      // a backward pass will follow
+	scale     []float64 // of attention scores
 	pool      dense     // [hidden, hidden]: RoBERTa's classifier.dense, BERT's pooler
 	out       dense     // [2, hidden]
 }
@@ -74,11 +75,9 @@ type packed struct {
 	ids       []int64 // [tokens]
 	positions []int64 // [tokens]
 	first     []int64 // row of each sequence's first token
+	lengths   []int64 // of each sequence, ascending
 	groups    []group
 }
-
-// group is a run of sequences of equal length in a packed batch.
-type group struct{ start, count, length int64 }
 
 // pack checks a batch of token sequences against the model's vocabulary and positions and lays it out.
 func (n *network) pack(batch [][]int32) (*packed, error) {
@@ -99,18 +98,15 @@ func (n *network) pack(batch [][]int32) (*packed, error) {
 	slices.SortStableFunc(p.order, func(a, b int) int { return cmp.Compare(len(batch[a]), len(batch[b])) })
 	p.ids, p.positions = make([]int64, 0, tokens), make([]int64, 0, tokens)
 	for _, i := range p.order {
-		seq, row := batch[i], int64(len(p.ids))
-		p.first = append(p.first, row)
-		if last := len(p.groups) - 1; last >= 0 && p.groups[last].length == int64(len(seq)) {
-			p.groups[last].count++
-		} else {
-			p.groups = append(p.groups, group{start: row, count: 1, length: int64(len(seq))})
-		}
+		seq := batch[i]
+		p.first = append(p.first, int64(len(p.ids)))
+		p.lengths = append(p.lengths, int64(len(seq)))
 		for k, id := range seq {
 			p.ids = append(p.ids, int64(id))
 			p.positions = append(p.positions, int64(k+n.firstPosition()))
 		}
 	}
+	p.groups = groupsOf(p.lengths)
 	return p, nil
 }
 
@@ -173,17 +169,4 @@ func (n *network) classify(g *graph, x *ts.Tensor, drop dropouts) *ts.Tensor {
 	x = g.dropout(x, n.poolDropout(drop))
 	x = g.activation(g.linear(x, n.pool.weight, n.pool.bias), n.poolActivation())
 	return g.linear(g.dropout(x, drop.classifier), n.out.weight, n.out.bias)
-}
-
-// attend runs self-attention over each group of equally long sequences: qkv [tokens, 3*hidden] -> [tokens, hidden].
-func (n *network) attend(g *graph, p *packed, qkv *ts.Tensor, add bias, dropout float64) *ts.Tensor {
-	hidden, heads := int64(n.cfg.HiddenSize), int64(n.cfg.Heads)
-	parts := make([]*ts.Tensor, len(p.groups))
-	for i, gr := range p.groups {
-		rows := g.rows(qkv, gr.start, gr.count*gr.length)
-		split := g.permute(g.reshape(rows, gr.count, gr.length, 3, heads, hidden/heads), 2, 0, 3, 1, 4)
-		o := g.attention(g.at(split, 0, 0), g.at(split, 0, 1), g.at(split, 0, 2), add(i, rows), n.scale, dropout)
-		parts[i] = g.reshape(g.permute(o, 0, 2, 1, 3), gr.count*gr.length, hidden)
-	}
-	return g.cat(parts)
 }

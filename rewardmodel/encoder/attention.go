@@ -1,0 +1,105 @@
+package encoder
+
+import (
+	"math"
+
+	"github.com/sugarme/gotch/ts"
+)
+
+// group is a run of sequences in a packed batch that attend together, as if they were all of the longest one's length.
+// Only attention sees that padding: every other layer computes real tokens alone.
+type group struct {
+	count, length int64
+	tokens        int64     // real ones
+	from          []int64   // [count*length] the row of the group that stands there; nil when all are of equal length
+	to            []int64   // [tokens] where each row of the group stands
+	mask          []float32 // [count*length] 0 for real tokens, -Inf for padding
+}
+
+// A group takes in longer sequences while its padding stays below a share of its tokens, or below a number of tokens
+// whose attention costs less than the operations of one more group.
+const (
+	paddingShare  = 0.25
+	paddingTokens = 160
+)
+
+// groupsOf deals sequences of the given ascending lengths into groups.
+func groupsOf(lengths []int64) []group {
+	var groups []group
+	for start := 0; start < len(lengths); {
+		end, tokens := start, int64(0)
+		for end < len(lengths) {
+			real := tokens + lengths[end]
+			padding := lengths[end]*int64(end+1-start) - real
+			if float64(padding) > paddingShare*float64(real) && padding > paddingTokens {
+				break
+			}
+			end, tokens = end+1, real
+		}
+		groups = append(groups, newGroup(lengths[start:end], tokens))
+		start = end
+	}
+	return groups
+}
+
+func newGroup(lengths []int64, tokens int64) group {
+	g := group{count: int64(len(lengths)), length: lengths[len(lengths)-1], tokens: tokens}
+	if tokens == g.count*g.length {
+		return g
+	}
+	row := int64(0)
+	for i, length := range lengths {
+		for k := range g.length {
+			if k < length {
+				g.to = append(g.to, int64(i)*g.length+k)
+				g.from, g.mask = append(g.from, row+k), append(g.mask, 0)
+			} else { // any row will do, as no real token looks at it
+				g.from, g.mask = append(g.from, row), append(g.mask, float32(math.Inf(-1)))
+			}
+		}
+		row += length
+	}
+	return g
+}
+
+// attend runs self-attention over each group: qkv [tokens, 3*hidden] -> [tokens, hidden].
+func (n *network) attend(g *graph, p *packed, qkv *ts.Tensor, add bias, dropout float64) *ts.Tensor {
+	hidden, heads := int64(n.cfg.HiddenSize), int64(n.cfg.Heads)
+	sizes := make([]int64, len(p.groups))
+	for i, gr := range p.groups {
+		sizes[i] = gr.tokens
+	}
+	parts := g.split(qkv, sizes)
+	for i, gr := range p.groups {
+		if g.err != nil {
+			return nil
+		}
+		rows := parts[i]
+		if gr.from != nil {
+			rows = g.pick(rows, g.int64s(gr.from, n.device))
+		}
+		mask := add(i, rows)
+		if gr.from != nil {
+			mask = g.add(mask, g.cast(g.float32s(gr.mask, n.device, gr.count, 1, 1, gr.length), n.kind))
+		}
+		split := g.unbind(g.permute(g.reshape(rows, gr.count, gr.length, 3, heads, hidden/heads), 2, 0, 3, 1, 4), 3)
+		fused := g.attention
+		if n.training {
+			fused = g.attentionByProducts
+		}
+		o := fused(split[0], split[1], split[2], mask, n.scale, dropout)
+		parts[i] = g.reshape(g.permute(o, 0, 2, 1, 3), gr.count*gr.length, hidden)
+		if gr.from != nil {
+			parts[i] = g.pick(parts[i], g.int64s(gr.to, n.device))
+		}
+	}
+	return g.cat(parts)
+}
+
+// attentionByProducts is attention as two matrix products and a softmax. It takes the memory of the scores, but its
+// backward pass is several times faster than that of the fused kernel, ten times in bf16.
+func (g *graph) attentionByProducts(q, k, v, mask *ts.Tensor, scale []float64, dropout float64) *ts.Tensor {
+	scores := g.add(g.matmul(g.times(q, scale[0]), g.permute(k, 0, 1, 3, 2)), mask)
+	weights := g.do("softmax", func() (*ts.Tensor, error) { return scores.Softmax(-1, scores.DType(), false) })
+	return g.matmul(g.dropout(weights, dropout), v)
+}
