@@ -2,6 +2,7 @@ package paper
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -163,7 +164,7 @@ func ReadBlocks(path string) ([]Block, error) {
 	var file struct {
 		Runs []Block `yaml:"runs"`
 	}
-	if err := yaml.NewDecoder(f, yaml.Strict()).Decode(&file); err != nil && err != io.EOF {
+	if err := yaml.NewDecoder(f, yaml.Strict()).Decode(&file); err != nil && !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("%w: %s: %w", ErrSpec, path, err)
 	}
 	if len(file.Runs) == 0 {

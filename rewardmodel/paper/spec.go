@@ -101,8 +101,8 @@ func (s Spec) Validate() error {
 	}
 	real := s.Dataset == IMDBSentences
 	switch {
-	case !slices.Contains(Datasets(), s.Dataset):
-		return wrong("dataset is %q; use one of %s", s.Dataset, strings.Join(Datasets(), ", "))
+	case !slices.Contains(Datasets(), s.Dataset) && !(strings.HasPrefix(s.Dataset, FilesPrefix) && oneWord(s.Dataset)):
+		return wrong("dataset is %q; use one of %s, or %sNAME", s.Dataset, strings.Join(Datasets(), ", "), FilesPrefix)
 	case real && (s.SigmaMicro != 0 || s.SigmaMacro != 0):
 		return wrong("sigma_micro and sigma_macro are %d and %d; the bags of %s are real ones, use 0", s.SigmaMicro, s.SigmaMacro, s.Dataset)
 	case !real && s.SigmaMicro < 1:

@@ -35,9 +35,6 @@ type Problem struct {
 	Err  error
 }
 
-// Error names the line.
-func (p Problem) Error() string { return fmt.Sprintf("line %d: %v", p.Line, p.Err) }
-
 // OpenStore reads the file, which need not exist yet. Lines that are no records are skipped and told by Problems.
 func OpenStore(path string) (*Store, error) {
 	s := &Store{path: path, known: map[string]bool{}}
