@@ -1,10 +1,15 @@
 package main
 
 import (
+	"bytes"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strconv"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -56,6 +61,50 @@ func TestPullThenScore(t *testing.T) {
 	require.Equal(t, exitDone, code)
 	require.Contains(t, stderr, "already there")
 	require.Empty(t, h.Seen())
+}
+
+// TestAKilledPullGoesOn ends a process in the middle of the weights, with a
+// signal that it sees and with one that it does not.
+func TestAKilledPullGoesOn(t *testing.T) {
+	for name, signal := range map[string]os.Signal{"SIGKILL": syscall.SIGKILL, "SIGTERM": syscall.SIGTERM} {
+		t.Run(name, func(t *testing.T) {
+			h := tinyHub(t)
+			weights := h.Files["model.safetensors"]
+			h.Intercept = func(w http.ResponseWriter, r *http.Request, cdn bool) bool {
+				if !cdn || r.Header.Get("Range") != "" {
+					return false
+				}
+				w.Header().Set("Content-Length", strconv.Itoa(len(weights)))
+				w.Header().Set("ETag", `"`+hubtest.SHA256(weights)+`"`)
+				_, _ = w.Write(weights[:len(weights)/2])
+				_ = http.NewResponseController(w).Flush()
+				<-r.Context().Done() // until the process ends
+				return true
+			}
+			cmd := exec.CommandContext(t.Context(), os.Args[0], "pull", "acme/tiny")
+			cmd.Env = append(os.Environ(), childVariable+"=1")
+			require.NoError(t, cmd.Start())
+			part := filepath.Join("models", "tiny.pulling", "model.safetensors.part")
+			require.Eventually(t, func() bool {
+				info, err := os.Stat(part)
+				return err == nil && info.Size() == int64(len(weights)/2)
+			}, patience, time.Millisecond)
+			require.NoError(t, cmd.Process.Signal(signal))
+			require.Error(t, cmd.Wait())
+			require.NoDirExists(t, "models/tiny")
+			h.Seen()
+
+			_, stderr, code := assay(t, "", "pull", "acme/tiny")
+			require.Equal(t, exitDone, code, stderr)
+			pulled, err := os.ReadFile("models/tiny/model.safetensors")
+			require.NoError(t, err)
+			require.True(t, bytes.Equal(weights, pulled))
+			seen := h.Seen()
+			last := seen[len(seen)-1]
+			require.True(t, last.CDN)
+			require.Equal(t, []string{"bytes=" + strconv.Itoa(len(weights)/2) + "-"}, last.Header["Range"])
+		})
+	}
 }
 
 func TestPullReadsTheTokenOfALogin(t *testing.T) {
