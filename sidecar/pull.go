@@ -59,8 +59,11 @@ func (c *pullCmd) Run(a *app) error {
 			seen = now.Done
 		}
 	})
-	if bar != nil && err == nil {
+	switch {
+	case bar != nil && err == nil:
 		bar.finish()
+	case bar != nil && bar.bar != nil:
+		_ = bar.bar.Clear()
 	}
 	if err != nil {
 		return err
