@@ -99,6 +99,12 @@ func FuzzEncode(f *testing.F) {
 		}
 	}
 	toks := []*Tokenizer{load(f, "bpe"), load(f, "wordpiece"), load(f, "wordpiece_json")}
+	for _, files := range []map[string]string{
+		{spmFile: string(spmBytes(f)), configFile: `{"do_lower_case":true,"split_by_punct":true}`},
+		{tokenizerFile: unigramJSON(f, "unigram_bytes", "", "")},
+	} {
+		toks = append(toks, loadFiles(f, files))
+	}
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, tok := range toks {
 			e := tok.Encode(text)

@@ -27,7 +27,7 @@ func parseTokenizer(data []byte, s *settings) (parts, error) {
 		return parts{}, err
 	}
 	if doc.Model == nil {
-		return parts{}, errors.New("model: missing; want BPE or WordPiece")
+		return parts{}, errors.New("model: missing; want BPE, WordPiece or Unigram")
 	}
 	p, err := parseModel(object(doc.Model), &doc)
 	if err != nil {
@@ -86,8 +86,10 @@ func parseModel(m object, doc *tokenizer.Config) (parts, error) {
 		if err == nil {
 			p.normalizer, err = parseNormalizer(doc)
 		}
+	case "Unigram":
+		p, err = parseUnigram(m, doc)
 	default:
-		return parts{}, fmt.Errorf("model: type %q is not supported; want BPE or WordPiece", kind)
+		return parts{}, fmt.Errorf("model: type %q is not supported; want BPE, WordPiece or Unigram", kind)
 	}
 	return p, err
 }

@@ -21,6 +21,7 @@ const (
 	configFile    = "tokenizer_config.json"
 	specialsFile  = "special_tokens_map.json"
 	addedFile     = "added_tokens.json"
+	spmFile       = "spm.model"
 )
 
 // maxFile bounds a tokenizer file; the largest in use have about 40 MB.
@@ -28,9 +29,9 @@ const maxFile = 256 << 20
 
 // Load reads the tokenizer of a checkpoint folder in Hugging Face layout:
 // tokenizer.json, or vocab.json with merges.txt (byte-level BPE), or vocab.txt
-// (WordPiece). The latter two take their settings from tokenizer_config.json,
-// special_tokens_map.json and added_tokens.json where present, and else those of
-// RoBERTa and of uncased BERT.
+// (WordPiece), or spm.model (Unigram). The latter three take their settings from
+// tokenizer_config.json, special_tokens_map.json and added_tokens.json where
+// present, and else those of RoBERTa, of uncased BERT and of DeBERTa-v3.
 //
 // A stored truncation or padding is not used, and trim_offsets is always on. A
 // folder without these files gives an error that wraps fs.ErrNotExist; a file
@@ -41,7 +42,7 @@ func Load(dir string) (*Tokenizer, error) {
 		file  string
 		parse func(dir string) (parts, error)
 	}
-	for _, l := range []layout{{tokenizerFile, readTokenizer}, {vocabFile, readByteLevel}, {wordsFile, readWordPiece}} {
+	for _, l := range []layout{{tokenizerFile, readTokenizer}, {vocabFile, readByteLevel}, {wordsFile, readWordPiece}, {spmFile, readSentencePiece}} {
 		if _, err := os.Stat(filepath.Join(dir, l.file)); errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -55,8 +56,8 @@ func Load(dir string) (*Tokenizer, error) {
 		}
 		return t, nil
 	}
-	return nil, fmt.Errorf("tokenizer: %s holds neither %s, nor %s with %s, nor %s: %w",
-		dir, tokenizerFile, vocabFile, mergesFile, wordsFile, fs.ErrNotExist)
+	return nil, fmt.Errorf("tokenizer: %s holds neither %s, nor %s with %s, nor %s, nor %s: %w",
+		dir, tokenizerFile, vocabFile, mergesFile, wordsFile, spmFile, fs.ErrNotExist)
 }
 
 // wrapFormat marks an error about what a file says.

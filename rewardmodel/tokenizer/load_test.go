@@ -57,7 +57,7 @@ func TestLoadRefuses(t *testing.T) {
 		{"more after it", map[string]string{tokenizerFile: "{} {}"}, "after top-level value"},
 		{"null", map[string]string{tokenizerFile: "null"}, "model: missing"},
 		{"invalid UTF-8", map[string]string{tokenizerFile: "{\"a\":\"\xff\"}"}, "UTF-8"},
-		{"another model", bpe(`"Unigram"`, "model", "type"), `type "Unigram" is not supported`},
+		{"another model", bpe(`"WordLevel"`, "model", "type"), `type "WordLevel" is not supported`},
 		{"model no object", bpe(`[]`, "model"), "model"},
 		{"model type", bpe(`7`, "model", "type"), "type: want a string"},
 		{"vocabulary list", bpe(`[]`, "model", "vocab"), "vocab: want an object"},

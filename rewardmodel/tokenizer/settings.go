@@ -16,20 +16,21 @@ type settings struct {
 	addedPlain []string          // those of added that are known not to be special
 
 	addPrefixSpace bool
-	lowercase      bool
+	splitPunct     bool  // DeBERTa's
+	lowercase      *bool // nil: as is usual for the model
 	chineseChars   bool
 	stripAccents   *bool // nil: as lowercase
 }
 
 var (
 	robertaNames = map[string]string{"cls_token": "<s>", "sep_token": "</s>", "pad_token": "<pad>"}
-	bertNames    = map[string]string{"cls_token": "[CLS]", "sep_token": "[SEP]", "pad_token": "[PAD]", "unk_token": "[UNK]"}
+	bertNames    = map[string]string{"cls_token": "[CLS]", "sep_token": "[SEP]", "pad_token": "[PAD]", "unk_token": "[UNK]", "mask_token": "[MASK]"}
 )
 
 // readSettings reads tokenizer_config.json, special_tokens_map.json and
 // added_tokens.json, as far as they are there.
 func readSettings(dir string) (*settings, error) {
-	s := &settings{names: make(map[string]string), added: make(map[string]int), lowercase: true, chineseChars: true}
+	s := &settings{names: make(map[string]string), added: make(map[string]int), chineseChars: true}
 	steps := []struct {
 		file  string
 		apply func(map[string]json.RawMessage) error
@@ -51,7 +52,7 @@ func readSettings(dir string) (*settings, error) {
 
 func (s *settings) applyConfig(fields map[string]json.RawMessage) error {
 	for key, target := range map[string]any{
-		"add_prefix_space": &s.addPrefixSpace, "do_lower_case": &s.lowercase,
+		"add_prefix_space": &s.addPrefixSpace, "do_lower_case": &s.lowercase, "split_by_punct": &s.splitPunct,
 		"tokenize_chinese_chars": &s.chineseChars, "strip_accents": &s.stripAccents,
 	} {
 		if value, ok := fields[key]; ok {
@@ -151,11 +152,12 @@ func (s *settings) name(key string, usual map[string]string) string {
 }
 
 func (s *settings) normalizer() normalizer {
-	strip := s.lowercase
+	lower := s.lowercase == nil || *s.lowercase
+	strip := lower
 	if s.stripAccents != nil {
 		strip = *s.stripAccents
 	}
-	return normalizer{cleanText: true, chineseChars: s.chineseChars, stripAccents: strip, lowercase: s.lowercase}
+	return normalizer{cleanText: true, chineseChars: s.chineseChars, stripAccents: strip, lowercase: lower}
 }
 
 // complete adds to parts read from a plain vocabulary the tokens and the frame

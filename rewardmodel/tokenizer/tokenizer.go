@@ -19,7 +19,7 @@ type Tokenizer struct {
 	pad    int32
 }
 
-// model is what byte-level BPE and WordPiece have in common. The text is valid UTF-8.
+// model is what byte-level BPE, WordPiece and Unigram have in common. The text is valid UTF-8.
 type model interface {
 	appendIDs(dst []int32, text []byte) []int32
 	encode(text []byte) Encoding
@@ -89,16 +89,18 @@ func (t *Tokenizer) DecodeToken(id int32) []byte {
 func (t *Tokenizer) Vocab() []string { return slices.Clone(t.tokens) }
 
 // Merges returns the merges of a byte-level BPE in order of rank, each as a line
-// of merges.txt ("Ġ t"); it is empty for WordPiece.
+// of merges.txt ("Ġ t"); it is empty for the others.
 func (t *Tokenizer) Merges() []string { return slices.Clone(t.merges) }
 
 // parts is what each of the three layouts of files yields.
 type parts struct {
 	vocab  *vocabulary
-	merges []string // nil for WordPiece
+	merges []string // nil but for byte-level BPE
 	before []int32
 	after  []int32
 	pad    int32
+
+	unigram *unigramParts // nil for the others
 
 	ignoreMerges bool
 	normalizer   normalizer
@@ -125,6 +127,14 @@ func build(p parts) (*Tokenizer, error) {
 			return nil, err
 		}
 		t.model, t.raw = b, func(id int32) string { return b.raw[id] }
+		return t, nil
+	}
+	if p.unigram != nil {
+		u, err := newUnigram(p.vocab, p.unigram, c)
+		if err != nil {
+			return nil, err
+		}
+		t.model, t.raw = u, func(id int32) string { return strings.ReplaceAll(t.tokens[id], lowerBlock, " ") }
 		return t, nil
 	}
 	w, err := newWordPiece(p.vocab, p.normalizer.withClasses(c), p.unknown, p.prefix, p.maxChars)
