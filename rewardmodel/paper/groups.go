@@ -26,10 +26,15 @@ func recipeOf(s Spec) recipe {
 
 // compareRecipes orders the tables: by data set, sigma_macro and backbone, larger runs first.
 func compareRecipes(a, b recipe) int {
-	place := func(dataset string) int { return slices.Index(Datasets(), dataset) }
+	place := func(dataset string) int {
+		if at := slices.Index(Datasets(), dataset); at >= 0 {
+			return at
+		}
+		return len(Datasets()) // ready-made bags
+	}
 	capped := func(bags int) int { return cmp.Or(-bags, math.MinInt) } // 0, all of them, is the most
 	return cmp.Or(
-		cmp.Compare(place(a.dataset), place(b.dataset)), cmp.Compare(a.macro, b.macro), last(a.backbone == "", b.backbone == ""),
+		cmp.Compare(place(a.dataset), place(b.dataset)), cmp.Compare(a.dataset, b.dataset), cmp.Compare(a.macro, b.macro), last(a.backbone == "", b.backbone == ""),
 		cmp.Compare(a.backbone, b.backbone),
 		cmp.Compare(b.epochs, a.epochs), cmp.Compare(capped(a.bags), capped(b.bags)), cmp.Compare(a.rate, b.rate), cmp.Compare(a.batch, b.batch))
 }
@@ -229,7 +234,7 @@ func datasetTitle(dataset string) string {
 	case IMDBSentences:
 		return "IMDB, sentences of real reviews"
 	}
-	return dataset
+	return "Ready-made bags " + strings.TrimPrefix(dataset, FilesPrefix)
 }
 
 func number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }

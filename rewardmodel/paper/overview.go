@@ -182,7 +182,10 @@ func backboneTitle(r Record) string {
 
 // String is the machine in a word or two.
 func (m Machine) String() string {
-	parts := []string{cmp.Or(m.Device, m.CPU)}
+	parts := []string{m.CPU}
+	if m.Device != "" && m.Device != "cpu" {
+		parts[0] = m.Device + " on " + m.CPU
+	}
 	if m.Threads > 0 {
 		parts = append(parts, plural(m.Threads, "thread"))
 	}

@@ -142,8 +142,8 @@ func orDefault[T any](list []T, v T) []T {
 
 func (o Options) validate() error {
 	for _, dataset := range o.Datasets {
-		if !slices.Contains(Datasets(), dataset) {
-			return fmt.Errorf("%w: dataset is %q; use one of %s", ErrSpec, dataset, strings.Join(Datasets(), ", "))
+		if !knownDataset(dataset) {
+			return fmt.Errorf("%w: dataset is %q; use one of %s, or %sNAME", ErrSpec, dataset, strings.Join(Datasets(), ", "), FilesPrefix)
 		}
 	}
 	for _, method := range o.Methods {

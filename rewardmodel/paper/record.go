@@ -83,7 +83,7 @@ type Counts struct {
 // Machine is where a run was done.
 type Machine struct {
 	CPU       string `json:"cpu"`
-	Device    string `json:"device,omitzero"` // a GPU's name; empty for the CPU
+	Device    string `json:"device,omitzero"` // "cpu" or empty for the CPU, else what computed
 	Threads   int    `json:"threads,omitzero"`
 	Precision string `json:"precision,omitzero"` // number format of the computation: fp32 or bf16
 }

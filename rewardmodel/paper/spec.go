@@ -27,9 +27,15 @@ func Datasets() []string {
 	return []string{SST2, SST2Max, Sentiment140, IMDB, Amazon, IMDBSentences}
 }
 
+// knownDataset accepts the names of Datasets and FilesPrefix with a name.
+func knownDataset(name string) bool {
+	files, ok := strings.CutPrefix(name, FilesPrefix)
+	return slices.Contains(Datasets(), name) || ok && oneWord(files)
+}
+
 // Spec is one run: a method trained on the bags of one seed and measured on the test bags of that seed.
 type Spec struct {
-	Dataset    string   `json:"dataset"`           // one of Datasets
+	Dataset    string   `json:"dataset"`           // one of Datasets, or FilesPrefix and a name
 	SigmaMicro int      `json:"sigma_micro"`       // normal instances for each anomalous one in an anomalous bag; 0 for real bags
 	SigmaMacro int      `json:"sigma_macro"`       // normal bags for each anomalous one in training; 0 for real bags
 	Method     string   `json:"method"`            // one of Methods, perhaps with "+pl+adt", or "llm:NAME"

@@ -53,6 +53,10 @@ func TestValidateNamesTheField(t *testing.T) {
 		require.ErrorContains(t, err, field)
 	}
 	require.NoError(t, Spec{Dataset: IMDBSentences, Method: "llm:gpt-4o"}.Validate())
+	good.Dataset = FilesPrefix + "bags_sst2"
+	require.NoError(t, good.Validate())
+	good.Dataset = FilesPrefix
+	require.ErrorIs(t, good.Validate(), ErrSpec)
 	require.ErrorIs(t, Spec{Dataset: IMDBSentences, Method: "llm:"}.Validate(), ErrSpec)
 }
 
