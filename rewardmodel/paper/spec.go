@@ -105,15 +105,15 @@ func (s Spec) Validate() error {
 	wrong := func(format string, args ...any) error {
 		return fmt.Errorf("%w: "+format, append([]any{ErrSpec}, args...)...)
 	}
-	real := s.Dataset == IMDBSentences
+	natural := s.Dataset == IMDBSentences
 	switch {
-	case !slices.Contains(Datasets(), s.Dataset) && !(strings.HasPrefix(s.Dataset, FilesPrefix) && oneWord(s.Dataset)):
+	case !knownDataset(s.Dataset):
 		return wrong("dataset is %q; use one of %s, or %sNAME", s.Dataset, strings.Join(Datasets(), ", "), FilesPrefix)
-	case real && (s.SigmaMicro != 0 || s.SigmaMacro != 0):
+	case natural && (s.SigmaMicro != 0 || s.SigmaMacro != 0):
 		return wrong("sigma_micro and sigma_macro are %d and %d; the bags of %s are real ones, use 0", s.SigmaMicro, s.SigmaMacro, s.Dataset)
-	case !real && s.SigmaMicro < 1:
+	case !natural && s.SigmaMicro < 1:
 		return wrong("sigma_micro is %d; use at least 1", s.SigmaMicro)
-	case !real && s.SigmaMacro < 1:
+	case !natural && s.SigmaMacro < 1:
 		return wrong("sigma_macro is %d; use at least 1", s.SigmaMacro)
 	case !knownMethod(s.Method):
 		return wrong("method is %q; use one of %s", s.Method, strings.Join(Methods(), ", "))
