@@ -135,6 +135,9 @@ func emphasise(v float64, bold bool) string {
 
 // runsTable says how many runs there are, where they were done and how long they took.
 func runsTable(records []Record) string {
+	if len(records) == 0 {
+		return ""
+	}
 	type where struct{ backbone, machine, version string }
 	type sum struct {
 		runs        int

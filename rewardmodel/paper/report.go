@@ -75,7 +75,7 @@ func parts(gs []group, records []Record, all []Published, index published, plots
 		thresholds = append(thresholds, section("### "+g.title(), g.thresholdTable(index), images(plots, g.recipe, kindScores)))
 	}
 	return map[string]string{
-		"runs":           runsTable(records),
+		"runs":           orNothing(runsTable(records)),
 		"overview":       orNothing(overview(gs)),
 		"results":        orNothing(strings.Join(results, "")),
 		"settings":       orNothing(strings.Join(settings, "")),
