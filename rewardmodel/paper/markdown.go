@@ -7,10 +7,11 @@ import (
 	"strings"
 )
 
-// table is a Markdown table. The first column is text, the others are numbers.
+// table is a Markdown table. The first column is text; the others are numbers, unless prose says otherwise.
 type table struct {
-	head []string
-	rows [][]string
+	head  []string
+	rows  [][]string
+	prose bool
 }
 
 func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
@@ -22,6 +23,9 @@ func (t *table) String() string {
 	rule := make([]string, len(t.head))
 	for i := range rule {
 		rule[i] = "---:"
+		if t.prose {
+			rule[i] = "---"
+		}
 	}
 	rule[0] = "---"
 	line(rule)

@@ -165,7 +165,7 @@ func runsTable(records []Record) string {
 	slices.SortFunc(keys, func(a, b where) int {
 		return cmp.Or(cmp.Compare(a.backbone, b.backbone), cmp.Compare(a.machine, b.machine), cmp.Compare(a.version, b.version))
 	})
-	t := table{head: []string{"backbone", "machine", "version", "from", "to", "runs", "hours of work"}}
+	t := table{prose: true, head: []string{"backbone", "machine", "version", "from", "to", "runs", "hours of work"}}
 	for _, at := range keys {
 		s := sums[at]
 		t.add(at.backbone, at.machine, at.version, s.first, s.last, fmt.Sprint(s.runs), fmt.Sprintf("%.1f", s.hours))
@@ -200,7 +200,7 @@ func (m Machine) String() string {
 
 // markedTable lists the runs that a reader must not take for results, or must know something of.
 func markedTable(records []Record) string {
-	t := table{head: []string{"run", "AvgAcc", "AUROC", "why it is marked"}}
+	t := table{prose: true, head: []string{"run", "AvgAcc", "AUROC", "why it is marked"}}
 	for _, r := range records {
 		var why []string
 		if r.RandomBackbone {
@@ -222,7 +222,7 @@ func markedTable(records []Record) string {
 
 // contradictionsTable lists Contradictions.
 func contradictionsTable(all []Published) string {
-	t := table{head: []string{"table", "row", "what"}}
+	t := table{prose: true, head: []string{"table", "row", "what"}}
 	for _, c := range Contradictions(all) {
 		t.add(c.Table, c.Method, c.What)
 	}
