@@ -18,7 +18,10 @@ import (
 
 // benchCmd groups the benchmarks.
 type benchCmd struct {
-	Serving benchServingCmd `cmd:"" help:"Load a running service and print what it answers a second."`
+	Serving  benchServingCmd  `cmd:"" help:"Load a running service and print what it answers a second."`
+	Paper    benchPaperCmd    `cmd:"" help:"Repeat the experiments of the BFGPU paper."`
+	PaperRun benchPaperRunCmd `cmd:"" hidden:""`
+	Train    benchTrainCmd    `cmd:"" help:"Take the same training steps as PyTorch and print who is faster."`
 }
 
 // benchServingCmd posts the same responses in requests of several sizes and at several concurrencies.

@@ -20,7 +20,7 @@ type trainCmd struct {
 	Bags   []string `required:"" help:"Bag files (JSONL) to train on." placeholder:"FILE"`
 	Init   string   `required:"" help:"Checkpoint folder to begin from, or its name below models/; a base model gets a fresh classifier." placeholder:"DIR"`
 	Out    string   `required:"" help:"Checkpoint folder to write." placeholder:"DIR"`
-	Method string   `default:"bfgpu" enum:"bfgpu" help:"Training method (${enum})."`
+	Method string   `default:"bfgpu" help:"Training method: bfgpu, or for comparison mil-max, mil-topk, upu, nnpu, balancedpu, robustpu, oracle."`
 
 	Seed        uint64  `default:"0" help:"Seed of shuffling, dropout and a fresh classifier."`
 	LR          float64 `default:"1e-5" name:"lr" help:"Peak learning rate of the cosine schedule."`
@@ -32,15 +32,9 @@ type trainCmd struct {
 	MaxLength   int     `default:"0" help:"Longest instance in tokens, special tokens included; longer ones are split. 0: as the model allows."`
 	MaxTokens   int     `default:"8192" help:"Tokens whose activations are held at once; a larger mini-batch is accumulated."`
 
-	Weights      string  `default:"batch" enum:"batch,paper" help:"BFGPU's weights: softmax over the mini-batch, or within the bag (${enum})."`
-	Loss         string  `default:"cross-entropy" enum:"cross-entropy,sigmoid" help:"Loss of an instance (${enum})."`
-	PULoss       bool    `default:"true" name:"pu-loss" negatable:"" help:"First stage of each epoch: the weighted loss over all instances."`
-	PseudoLabels bool    `default:"true" negatable:"" help:"Second stage of each epoch: train on the witnesses found."`
-	PseudoFrom   string  `default:"during" enum:"during,after" help:"Scores that choose the pseudo labels: recorded during the epoch, or after it (${enum})."`
-	Threshold    string  `default:"one-per-bag" enum:"one-per-bag,per-bag,quantile" help:"How the decision threshold is fitted (${enum})."`
-	Calibrate    bool    `help:"Rescale the scores to probabilities of the bags' labels after the last epoch (Platt); their order stays."`
-	SigmaMicro   float64 `default:"0" help:"Normal instances for each anomalous one in a violating bag; 0 estimates it."`
-	SigmaMacro   float64 `default:"0" help:"Compliant bags for each violating one; 0 estimates it."`
+	methodFlags
+	Calibrate  bool   `help:"Rescale the scores to probabilities of the bags' labels after the last epoch (Platt); their order stays."`
+	Embeddings string `default:"dense" enum:"dense,touched" help:"Rows of the word embeddings that a step updates: all, as Adam does, or those of the mini-batch (${enum})."`
 
 	DType     string   `default:"fp32" name:"dtype" enum:"fp32,bf16" help:"Number format of the written weights (${enum})."`
 	ModelName string   `help:"Name of the model in its version; default: the name of the output folder."`
@@ -97,7 +91,14 @@ func (c *trainCmd) run(ctx context.Context, log zerolog.Logger, report func(trai
 	if c.MaxLength > 0 {
 		maxLength = min(maxLength, c.MaxLength)
 	}
-	data, digest, err := readBags(c.Bags, tok, maxLength)
+	method, err := c.method(c.Method)
+	if err != nil {
+		return usageError{fmt.Errorf("--method: %w", err)}
+	}
+	if err := servable(method); err != nil {
+		return err
+	}
+	data, digest, err := readBags(c.Bags, tok, maxLength, log)
 	if err != nil {
 		return err
 	}
@@ -120,13 +121,10 @@ func (c *trainCmd) run(ctx context.Context, log zerolog.Logger, report func(trai
 		rescale = learner.Rescale
 	}
 	result, err := train.Run(ctx, learner, data, train.Config{
-		Method: train.BFGPU{
-			Weights: train.Weights(c.Weights), Loss: train.LossKind(c.Loss),
-			Normaliser: train.NormaliserSum, PULoss: c.PULoss, PseudoLabels: c.PseudoLabels, RecordDuring: c.PseudoFrom == "during", SigmaMicro: c.SigmaMicro,
-		},
+		Method: method,
 		Epochs: c.Epochs, Batch: c.Batch, Rate: c.LR, RateMin: c.LRMin, Seed: c.Seed,
-		Threshold: train.Threshold(c.Threshold), SigmaMicro: c.SigmaMicro, SigmaMacro: c.SigmaMacro,
-		State: state, Identity: fmt.Sprintf("init=%s bags=%s dropout=%g decay=%g", dir, digest, c.Dropout, c.WeightDecay),
+		Threshold: c.threshold(method), Fold: c.Fold, SigmaMicro: c.SigmaMicro, SigmaMacro: c.SigmaMacro,
+		State: state, Identity: fmt.Sprintf("init=%s bags=%s dropout=%g decay=%g embeddings=%s", dir, digest, c.Dropout, c.WeightDecay, c.Embeddings),
 		Rescale: rescale, Report: report,
 	})
 	if err != nil {
@@ -142,6 +140,7 @@ func (c *trainCmd) run(ctx context.Context, log zerolog.Logger, report func(trai
 func (c *trainCmd) learnerOptions() encoder.LearnerOptions {
 	opts := encoder.LearnerOptions{
 		Precision: encoder.Precision(c.Precision), Seed: c.Seed, WeightDecay: c.WeightDecay, MaxTokens: c.MaxTokens,
+		Embeddings: encoder.EmbeddingRows(c.Embeddings),
 	}
 	if c.Dropout >= 0 {
 		opts.Dropout = &c.Dropout

@@ -7,6 +7,9 @@ import (
 	"hash"
 	"io"
 	"os"
+	"strings"
+
+	"github.com/rs/zerolog"
 
 	"github.com/assay-ai/assay/rewardmodel/bag"
 	"github.com/assay-ai/assay/rewardmodel/tokenizer"
@@ -14,22 +17,36 @@ import (
 	"github.com/assay-ai/assay/segmenter"
 )
 
-// bagReader turns bag files into what a learner sees.
+// bagReader turns bags into what a learner sees.
 type bagReader struct {
-	tok  *tokenizer.Tokenizer
-	room int // tokens of an instance, without special tokens
-	data train.Data
-	sum  hash.Hash // of the files
+	tok     *tokenizer.Tokenizer
+	room    int // tokens of a sequence, without special tokens
+	inspect bag.Inspector
+	data    train.Data
+	cut     int       // responses that are longer than the model as one sequence
+	sum     hash.Hash // of the files
+}
+
+func newBagReader(tok *tokenizer.Tokenizer, maxLength int) *bagReader {
+	return &bagReader{tok: tok, room: maxLength - tok.Special(), sum: sha256.New()}
 }
 
 // readBags reads and tokenizes the bag files; digest identifies their content. A response without an utterance is
-// left out: there is nothing to learn from it.
-func readBags(files []string, tok *tokenizer.Tokenizer, maxLength int) (data *train.Data, digest string, err error) {
-	r := bagReader{tok: tok, room: maxLength - tok.Special(), sum: sha256.New()}
+// left out: there is nothing to learn from it. What is odd about the bags is logged; bags that cannot be learned from
+// are an error.
+func readBags(files []string, tok *tokenizer.Tokenizer, maxLength int, log zerolog.Logger) (data *train.Data, digest string, err error) {
+	r := newBagReader(tok, maxLength)
 	for _, name := range files {
 		if err := r.read(name); err != nil {
 			return nil, "", usageError{fmt.Errorf("--bags: %s: %w", name, err)}
 		}
+	}
+	findings := r.inspect.Findings()
+	for _, f := range findings {
+		log.Warn().Strs("ids", f.IDs).Int("bags", f.Count).Msg(f.Message())
+	}
+	if err := findings.Err(); err != nil {
+		return nil, "", usageError{fmt.Errorf("--bags: %w", err)}
 	}
 	return &r.data, hex.EncodeToString(r.sum.Sum(nil))[:16], nil
 }
@@ -44,23 +61,38 @@ func (r *bagReader) read(name string) error {
 		if err != nil {
 			return err
 		}
-		if instances := r.instances(b); len(instances) > 0 {
-			r.data.Bags = append(r.data.Bags, train.Bag{Violation: b.Label == bag.Violation, Instances: instances})
-		}
+		r.add(b)
 	}
 	return nil
 }
 
-// instances tokenizes the utterances of a bag. One that was given as it is may be too long for the model; its parts are
-// instances of their own here.
-func (r *bagReader) instances(b bag.Bag) [][]int32 {
-	var out [][]int32
-	for _, s := range b.Segments(r.room, r.length) {
+// add tokenizes a bag. An utterance that was given as it is may be too long for the model; its parts are instances of
+// their own here, and bear its gold mark.
+func (r *bagReader) add(b bag.Bag) {
+	segments := b.Segments(r.room, r.length)
+	r.inspect.Add(b, segments)
+	gold := b.Gold(segments)
+	out := train.Bag{Violation: b.Label == bag.Violation}
+	texts := make([]string, len(segments))
+	for i, s := range segments {
+		texts[i] = s.Text
 		for _, span := range segmenter.Limit(s.Text, []segmenter.Span{{End: len(s.Text)}}, r.room, r.length) {
-			out = append(out, r.tok.Frame(r.tok.IDs(s.Text[span.Start:span.End])))
+			out.Instances = append(out.Instances, r.tok.Frame(r.tok.IDs(s.Text[span.Start:span.End])))
+			if gold != nil {
+				out.Gold = append(out.Gold, gold[i])
+			}
 		}
 	}
-	return out
+	if len(out.Instances) == 0 {
+		return
+	}
+	whole := r.tok.IDs(strings.Join(texts, " "))
+	if len(whole) > r.room {
+		whole = whole[:r.room]
+		r.cut++
+	}
+	out.Whole = r.tok.Frame(whole)
+	r.data.Bags = append(r.data.Bags, out)
 }
 
 func (r *bagReader) length(text string) int { return len(r.tok.IDs(text)) }

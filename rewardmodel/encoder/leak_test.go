@@ -10,8 +10,13 @@ import (
 // TestNothingLeaks counts live tensors over scoring, failing and training: only the weights and moments may stay, and
 // Close frees those. The count may fall, when the collector finds what an earlier test left behind.
 func TestNothingLeaks(t *testing.T) {
+	for _, name := range []string{"roberta-two", "deberta-v2"} {
+		t.Run(name, func(t *testing.T) { checkLeaks(t, filepath.Join("../checkpoint/testdata", name)) })
+	}
+}
+
+func checkLeaks(t *testing.T, dir string) {
 	r := newRuntime(t)
-	dir := "../checkpoint/testdata/roberta-two"
 	batch := readGolden(t, dir).sequences()
 	before := ts.LiveTensors.Load()
 

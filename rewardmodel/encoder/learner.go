@@ -32,6 +32,7 @@ type LearnerOptions struct {
 type Learner struct {
 	runtime   *Runtime
 	kind      gotch.DType
+	precision Precision
 	maxTokens int
 	seed      uint64
 	drop      dropouts
@@ -45,13 +46,13 @@ var _ train.Learner = (*Learner)(nil)
 
 // NewLearner reads a checkpoint for training. A base model gets a fresh classifier drawn from the seed.
 func (r *Runtime) NewLearner(ckpt *checkpoint.Checkpoint, opts LearnerOptions) (*Learner, error) {
-	kind, _, err := r.resolve(opts.Precision)
+	kind, precision, err := r.resolve(opts.Precision)
 	if err != nil {
 		return nil, err
 	}
 	cfg := ckpt.Config
 	l := &Learner{
-		runtime: r, kind: kind, maxTokens: opts.MaxTokens, seed: opts.Seed,
+		runtime: r, kind: kind, precision: precision, maxTokens: opts.MaxTokens, seed: opts.Seed,
 		drop: dropouts{cfg.HiddenDropout, cfg.AttentionDropout, cfg.ClassifierDropout},
 		adam: adam{decay: opts.WeightDecay}, rows: newRows(opts.Embeddings),
 	}
@@ -84,6 +85,9 @@ func (r *Runtime) NewLearner(ckpt *checkpoint.Checkpoint, opts LearnerOptions) (
 	}
 	return l, nil
 }
+
+// Precision is the one in use: FP32 or BF16.
+func (l *Learner) Precision() Precision { return l.precision }
 
 func (l *Learner) resetMoments(g *graph) error {
 	l.adam.moments = make([]moment, len(l.params))

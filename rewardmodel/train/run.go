@@ -66,7 +66,8 @@ type Result struct {
 	Threshold float64
 	// Thresholds are the same for every aggregate of instance scores; nil when the method scores whole bags alone.
 	Thresholds             Thresholds
-	Scores                 []Score // of the bags that the threshold was placed by
+	Judged                 *Data   // the bags that the threshold was placed by: the training bags, or the fold
+	Scores                 []Score // of those
 	SigmaMicro, SigmaMacro float64
 	Resumed                int // epochs that an earlier run had already done
 }
@@ -94,7 +95,7 @@ func Run(ctx context.Context, learner Learner, data *Data, cfg Config) (Result, 
 	if err != nil {
 		return Result{}, err
 	}
-	result := Result{Resumed: resumed}
+	result := Result{Resumed: resumed, Judged: judged}
 	network := &Network{Data: judged, ctx: ctx, learner: learner}
 	if result.Scores, err = cfg.Method.Score(network); err != nil {
 		return Result{}, err

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+
+	"github.com/assay-ai/assay/rewardmodel/checkpoint"
+	"github.com/assay-ai/assay/rewardmodel/paper"
+)
+
+// paperJob is one run as a process of its own gets it: libtorch has one random generator and one set of threads a
+// process, and a crash inside it must not take the other runs along.
+type paperJob struct {
+	Spec     paper.Spec   `json:"spec"`
+	Backbone string       `json:"backbone"` // checkpoint folder
+	Data     string       `json:"data"`     // folder of the data sets
+	Compute  computeFlags `json:"compute"`
+}
+
+// paperEvent is one line that such a process writes: progress, or at the end the record.
+type paperEvent struct {
+	Done   int           `json:"done,omitempty"`
+	Total  int           `json:"total,omitempty"`
+	Stage  string        `json:"stage,omitempty"`
+	Loss   float64       `json:"loss,omitempty"`
+	Record *paper.Record `json:"record,omitempty"`
+}
+
+// startPaper checks what all runs share and returns the function that does one.
+func startPaper(_ context.Context, _ *app, c *benchPaperCmd) (paper.RunFunc, func(), error) {
+	dir, err := findModel("--backbone", c.Backbone)
+	if err != nil {
+		return nil, nil, err
+	}
+	base, err := checkpoint.Open(dir)
+	if err != nil {
+		return nil, nil, usageError{fmt.Errorf("--backbone: %w", err)}
+	}
+	if err := base.Close(); err != nil {
+		return nil, nil, err
+	}
+	data, err := filepath.Abs(c.Data)
+	if err != nil {
+		return nil, nil, err
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return nil, nil, err
+	}
+	threads := c.Threads
+	if threads == 0 {
+		threads = max(runtime.GOMAXPROCS(0)/max(c.Jobs, 1), 1)
+	}
+	run := func(ctx context.Context, s paper.Spec, progress func(done, total int, stage string, loss float64)) (paper.Record, error) {
+		if s.Judge() {
+			return c.judge(ctx, s, data, progress)
+		}
+		job := paperJob{Spec: s, Backbone: dir, Data: data, Compute: computeFlags{
+			Precision: c.Precision, Device: c.Device, Threads: threads,
+		}}
+		return runChild(ctx, program, job, progress)
+	}
+	return run, func() {}, nil
+}
+
+// runChild does a run in a process of its own.
+func runChild(ctx context.Context, program string, job paperJob, progress func(done, total int, stage string, loss float64)) (paper.Record, error) {
+	input, err := json.Marshal(job)
+	if err != nil {
+		return paper.Record{}, err
+	}
+	var said bytes.Buffer
+	cmd := exec.CommandContext(ctx, program, "bench", "paper-run", "--log-format", "console")
+	cmd.Env = append(os.Environ(), "OMP_NUM_THREADS="+strconv.Itoa(job.Compute.Threads))
+	cmd.Stdin, cmd.Stderr = bytes.NewReader(input), &said
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return paper.Record{}, err
+	}
+	if err := cmd.Start(); err != nil {
+		return paper.Record{}, err
+	}
+	record, readErr := readEvents(out, progress)
+	if err := cmd.Wait(); err != nil {
+		return paper.Record{}, errors.Join(ctx.Err(), fmt.Errorf("%w: %s", err, lastLine(said.Bytes())))
+	}
+	if readErr == nil && record == nil {
+		readErr = errors.New("the run ended without a record")
+	}
+	if readErr != nil {
+		return paper.Record{}, readErr
+	}
+	return *record, nil
+}
+
+// readEvents reports progress until the record comes.
+func readEvents(out io.Reader, progress func(done, total int, stage string, loss float64)) (record *paper.Record, err error) {
+	lines := bufio.NewScanner(out)
+	lines.Buffer(nil, 1<<24)
+	for lines.Scan() {
+		var e paperEvent
+		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+			return nil, fmt.Errorf("the run wrote %.80q: %w", lines.Text(), err)
+		}
+		if e.Record != nil {
+			record = e.Record
+			continue
+		}
+		progress(e.Done, e.Total, e.Stage, e.Loss)
+	}
+	return record, lines.Err()
+}
+
+func lastLine(text []byte) []byte {
+	text = bytes.TrimSpace(text)
+	return text[bytes.LastIndexByte(text, '\n')+1:]
+}
+
+// benchPaperRunCmd does one run of assay bench paper.
+type benchPaperRunCmd struct{}
+
+// Run is called by kong.
+func (*benchPaperRunCmd) Run(a *app) error {
+	var job paperJob
+	if err := json.NewDecoder(os.Stdin).Decode(&job); err != nil {
+		return usageError{fmt.Errorf("standard input: %w", err)}
+	}
+	ctx, stop := a.untilSignal()
+	defer stop()
+	out := json.NewEncoder(a.stdout)
+	record, err := job.run(ctx, a.log, func(e paperEvent) { _ = out.Encode(e) }) // nobody may be listening any more
+	if err != nil {
+		return err
+	}
+	return out.Encode(paperEvent{Record: &record})
+}
