@@ -63,13 +63,13 @@ func (o object) members(key string) ([]object, error) {
 	}
 	list, ok := o[key].([]any)
 	if !ok {
-		return nil, fmt.Errorf("Sequence: want a list of %s", key)
+		return nil, fmt.Errorf("want a list of %s", key)
 	}
 	all := make([]object, len(list))
 	for i, item := range list {
 		member, ok := item.(map[string]any)
 		if !ok {
-			return nil, fmt.Errorf("Sequence: %v is no object", item)
+			return nil, fmt.Errorf("member %v of a Sequence is no object", item)
 		}
 		all[i] = member
 	}
@@ -88,7 +88,7 @@ func parseMetaspace(pre map[string]any) (metaspace, error) {
 	var m metaspace
 	if first := members[0]; first["type"] == "Punctuation" && len(members) == 2 {
 		if behavior, err := first.text("behavior", "Isolated"); err != nil || behavior != "Isolated" {
-			return metaspace{}, fmt.Errorf("Punctuation: behavior %v is not supported; want Isolated", first["behavior"])
+			return metaspace{}, fmt.Errorf("behavior %v of Punctuation is not supported; want Isolated", first["behavior"])
 		}
 		m.punct, members = true, members[1:]
 	}
