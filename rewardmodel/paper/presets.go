@@ -78,17 +78,25 @@ func smoke() []Block {
 }
 
 func small(rivals []string) []Block {
-	large := []string{SST2Max, Sentiment140, Amazon, IMDB}
 	leading := slices.Concat([]string{BFGPU, Macro}, without(rivals, BFGPU, Macro))
+	later := []uint64{1, 2}
 	blocks := []Block{
 		{Datasets: []string{SST2}, SigmaMicro: []int{2}, Methods: slices.Concat([]string{BFGPU, Macro, Oracle}, without(everyMethod(), BFGPU, Macro, Oracle))},
 		{Datasets: []string{SST2}, SigmaMicro: []int{2}, Methods: []string{BFGPU}, Settings: variants()},
-		{Datasets: []string{SST2}, SigmaMicro: []int{2}, Methods: leading, Seeds: []uint64{1, 2}},
-		{Datasets: large[:2], SigmaMicro: []int{2, 10, 4}, Methods: leading, Bags: 2380},
-		{Datasets: large[2:], SigmaMicro: []int{2, 5}, Methods: leading, Bags: 500},
-		{Datasets: []string{IMDBSentences}, Methods: leading, Bags: 1000},
+		{Datasets: []string{SST2}, SigmaMicro: []int{2}, Methods: leading, Seeds: later},
+		{Datasets: []string{SST2}, SigmaMicro: []int{2}, Methods: []string{BFGPU}, Settings: variants(), Seeds: later},
+		{Datasets: []string{SST2Max}, SigmaMicro: []int{2}, Methods: leading},
+		{Datasets: []string{Sentiment140}, SigmaMicro: []int{2}, Methods: leading, Bags: 722},
+		{Datasets: []string{IMDBSentences}, Methods: leading, Bags: 200},
+		{Datasets: []string{Amazon}, SigmaMicro: []int{2}, Methods: leading, Bags: 100},
+		{Datasets: []string{SST2Max}, SigmaMicro: []int{4, 10}, Methods: leading},
 		{Datasets: []string{SST2}, SigmaMicro: []int{2}, SigmaMacro: []int{5, 10}, Methods: slices.Concat(leading, []string{MacroOver, MacroUnder})},
-		{Datasets: []string{SST2}, SigmaMicro: []int{2}, Methods: []string{BFGPU}, Settings: variants(), Seeds: []uint64{1, 2}},
+		{Datasets: []string{Sentiment140}, SigmaMicro: []int{4, 10}, Methods: leading, Bags: 722},
+		{Datasets: []string{Amazon}, SigmaMicro: []int{5}, Methods: leading, Bags: 100},
+		{Datasets: []string{IMDB}, SigmaMicro: []int{2, 5}, Methods: leading, Bags: 100},
+		{Datasets: []string{Sentiment140}, SigmaMicro: []int{2, 4, 10}, Methods: leading, Bags: 1900},
+		{Datasets: []string{Amazon}, SigmaMicro: []int{2, 5}, Methods: leading},
+		{Datasets: []string{IMDB}, SigmaMicro: []int{2, 5}, Methods: leading, Bags: 500},
 	}
 	for i := range blocks {
 		blocks[i].Rate = 2e-5

@@ -47,8 +47,8 @@ func (m *Attention) build(width int, rng *rand.Rand) {
 // UnmarshalBinary takes up what MarshalBinary gave.
 func (m *Attention) UnmarshalBinary(data []byte) error { return m.load(data, m.build) }
 
-// Steps is the number of mini-batches of an epoch, each of Batch bags.
-func (*Attention) Steps(e *Epoch) int { return batchCount(len(e.Data.Bags), e.Batch) }
+// Steps is the number of mini-batches of an epoch.
+func (*Attention) Steps(e *Epoch) int { return bagSteps(e) }
 
 // Epoch trains on all bags in random order.
 func (m *Attention) Epoch(e *Epoch) error {

@@ -1,11 +1,17 @@
 package train
 
+import "math/rand/v2"
+
 // learnBag returns the loss of one bag times scale, and adds the gradients to those of the head and to grads.
 type learnBag func(features [][]float64, violation bool, scale float64, grads [][]float64) float64
 
-// epochOfBags trains the network and a head with the mean loss of mini-batches of e.Batch whole bags.
+// bagSteps is the number of mini-batches of whole bags of an epoch: exact where all bags are of one length, else it
+// varies a little with their order.
+func bagSteps(e *Epoch) int { return len(e.bagBatches(rand.New(rand.NewPCG(0, 0)))) }
+
+// epochOfBags trains the network and a head with the mean loss of mini-batches of whole bags.
 func epochOfBags(e *Epoch, h *head, learn learnBag) error {
-	for _, bags := range e.wholeBagBatches(e.RNG) {
+	for _, bags := range e.bagBatches(e.RNG) {
 		batch, starts := e.members(bags)
 		loss := func(features [][]float32, lr float64) (float64, [][]float32) {
 			value, grads := lossOfBags(e, h, learn, bags, starts, features)

@@ -122,7 +122,12 @@ func (m BFGPU) Epoch(e *Epoch) error {
 // batches deals single instances in random order, or whole bags in random order where the weights need them together.
 func (m BFGPU) batches(e *Epoch, rng *rand.Rand) [][]ref {
 	if m.Weights == WeightsPaper {
-		return e.bagBatches(rng.Perm(len(e.Data.Bags)))
+		var batches [][]ref
+		for _, bags := range e.bagBatches(rng) {
+			batch, _ := e.members(bags)
+			batches = append(batches, batch)
+		}
+		return batches
 	}
 	return e.instanceBatches(rng)
 }

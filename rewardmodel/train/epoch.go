@@ -112,23 +112,34 @@ func (e *Epoch) wholes(bags []int) [][]int32 {
 	return seqs
 }
 
-// bagBatches deals the bags in the given order into mini-batches of whole bags with at least e.Batch instances, the
-// last one aside.
-func (e *Epoch) bagBatches(order []int) [][]ref {
-	var batches [][]ref
-	var batch []ref
-	for _, bag := range order {
-		for k := range e.Data.Bags[bag].Instances {
-			batch = append(batch, ref{bag, k})
-		}
-		if len(batch) >= e.Batch {
-			batches, batch = append(batches, batch), nil
+// bagBatches deals the bags, in random order, into mini-batches of whole bags with at least e.Batch instances, the last
+// one aside.
+func (e *Epoch) bagBatches(rng *rand.Rand) [][]int {
+	var batches [][]int
+	var batch []int
+	instances := 0
+	for _, bag := range rng.Perm(len(e.Data.Bags)) {
+		batch, instances = append(batch, bag), instances+len(e.Data.Bags[bag].Instances)
+		if instances >= e.Batch {
+			batches, batch, instances = append(batches, batch), nil, 0
 		}
 	}
 	if len(batch) > 0 {
 		batches = append(batches, batch)
 	}
 	return batches
+}
+
+// members lists the instances of the bags one bag after another; those of bags[i] are at starts[i] to starts[i+1].
+func (e *Epoch) members(bags []int) (batch []ref, starts []int) {
+	starts = []int{0}
+	for _, bag := range bags {
+		for k := range e.Data.Bags[bag].Instances {
+			batch = append(batch, ref{bag, k})
+		}
+		starts = append(starts, len(batch))
+	}
+	return batch, starts
 }
 
 // instanceBatches deals all instances into mini-batches of e.Batch in random order.

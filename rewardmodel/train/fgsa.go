@@ -58,8 +58,8 @@ func (m *FGSA) build(width int, rng *rand.Rand) {
 // UnmarshalBinary takes up what MarshalBinary gave.
 func (m *FGSA) UnmarshalBinary(data []byte) error { return m.load(data, m.build) }
 
-// Steps is the number of mini-batches of an epoch, each of Batch bags.
-func (*FGSA) Steps(e *Epoch) int { return batchCount(len(e.Data.Bags), e.Batch) }
+// Steps is the number of mini-batches of an epoch.
+func (*FGSA) Steps(e *Epoch) int { return bagSteps(e) }
 
 // Epoch trains on all bags in random order.
 func (m *FGSA) Epoch(e *Epoch) error {

@@ -3,7 +3,6 @@ package train
 import (
 	"cmp"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 )
 
@@ -47,13 +46,13 @@ func (m Pooling) Score(n *Network) ([]Score, error) {
 	return scores, err
 }
 
-// Steps is the number of mini-batches of an epoch, each of Batch bags.
-func (Pooling) Steps(e *Epoch) int { return batchCount(len(e.Data.Bags), e.Batch) }
+// Steps is the number of mini-batches of an epoch.
+func (Pooling) Steps(e *Epoch) int { return bagSteps(e) }
 
 // Epoch trains on all bags in random order.
 func (m Pooling) Epoch(e *Epoch) error {
 	e.stage(m.Name())
-	for _, bags := range e.wholeBagBatches(e.RNG) {
+	for _, bags := range e.bagBatches(e.RNG) {
 		batch, starts := e.members(bags)
 		loss := func(logits [][2]float32) (float64, [][2]float32) { return m.loss(e, bags, starts, logits) }
 		if err := e.step(e.instancesOf(batch), loss); err != nil {
@@ -94,26 +93,4 @@ func (m Pooling) top(n int, margin func(k int) float64) []int {
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(margin(b), margin(a)) })
 	return order[:min(m.Top, n)]
-}
-
-// wholeBagBatches deals all bags into mini-batches of e.Batch bags in random order.
-func (e *Epoch) wholeBagBatches(rng *rand.Rand) [][]int {
-	order := rng.Perm(len(e.Data.Bags))
-	var batches [][]int
-	for _, part := range split(len(order), e.Batch) {
-		batches = append(batches, order[part.start:part.end])
-	}
-	return batches
-}
-
-// members lists the instances of the bags one bag after another; those of bags[i] are at starts[i] to starts[i+1].
-func (e *Epoch) members(bags []int) (batch []ref, starts []int) {
-	starts = []int{0}
-	for _, bag := range bags {
-		for k := range e.Data.Bags[bag].Instances {
-			batch = append(batch, ref{bag, k})
-		}
-		starts = append(starts, len(batch))
-	}
-	return batch, starts
 }

@@ -63,7 +63,9 @@ func (m *SAD) Steps(e *Epoch) int {
 func (m *SAD) Epoch(e *Epoch) error {
 	e.stage(m.Name())
 	if m.Macro {
-		for _, bags := range e.wholeBagBatches(e.RNG) {
+		order := e.RNG.Perm(len(e.Data.Bags))
+		for _, part := range split(len(order), e.Batch) {
+			bags := order[part.start:part.end]
 			anomalous := make([]bool, len(bags))
 			for i, b := range bags {
 				anomalous[i] = e.Data.Bags[b].Violation
