@@ -22,9 +22,9 @@ func TestPresets(t *testing.T) {
 	require.Len(t, preset(t, Smoke, nil, Options{}), 22)
 
 	// before the rivals are known: every method, variants, BFGPU and macro on the rest
-	require.Len(t, preset(t, Small, nil, Options{}), 19+8+2*2+2*3*2+2*2*2+2+2*4+2*8)
+	require.Len(t, preset(t, Small, nil, Options{}), 19+8+2*2+2*8+18*2+2*4)
 	// with two rivals
-	require.Len(t, preset(t, Small, []string{"robustpu", "mil-topk"}, Options{}), 19+8+2*4+2*3*4+2*2*4+4+2*6+2*8)
+	require.Len(t, preset(t, Small, []string{"robustpu", "mil-topk"}, Options{}), 19+8+2*4+2*8+18*4+2*6)
 
 	sst2Macro1, long := 18*5+4, 18*4+3
 	imbalanced := 2 * (20*5 + 4)
