@@ -145,8 +145,10 @@ func TestLinear(t *testing.T) {
 		}
 		return best
 	}
-	for _, name := range []string{"bpe", "wordpiece"} {
-		tok := load(t, name)
+	for name, tok := range map[string]*Tokenizer{
+		"bpe": load(t, "bpe"), "wordpiece": load(t, "wordpiece"),
+		"unigram": loadFiles(t, map[string]string{spmFile: string(spmBytes(t)), configFile: `{"split_by_punct":true}`}),
+	} {
 		for kind, seed := range seeds {
 			small := took(tok, strings.Repeat(seed, 1<<14/len(seed)), 4)
 			if large := took(tok, strings.Repeat(seed, 1<<18/len(seed)), 1); large > 100*small && large > time.Second {

@@ -97,13 +97,13 @@ func parseMetaspace(pre map[string]any) (metaspace, error) {
 		return metaspace{}, fmt.Errorf("%v is not supported with Unigram; want Metaspace", meta["type"])
 	}
 	if replacement, err := meta.text("replacement", ""); err != nil || replacement != lowerBlock {
-		return metaspace{}, fmt.Errorf("Metaspace: replacement %v is not supported; want %s", meta["replacement"], lowerBlock)
+		return metaspace{}, fmt.Errorf("replacement %v is not supported; want %s", meta["replacement"], lowerBlock)
 	}
 	prefix, err1 := meta.flag("add_prefix_space", true)
 	scheme, err2 := meta.text("prepend_scheme", "always")
 	split, err3 := meta.flag("split", true)
 	if err := errors.Join(err1, err2, err3); err != nil {
-		return metaspace{}, fmt.Errorf("Metaspace: %w", err)
+		return metaspace{}, fmt.Errorf("metaspace: %w", err)
 	}
 	m.split = split
 	switch {
@@ -111,7 +111,7 @@ func parseMetaspace(pre map[string]any) (metaspace, error) {
 	case scheme == "always" || scheme == "first" && !m.punct:
 		m.prefix = true
 	default:
-		return metaspace{}, fmt.Errorf("Metaspace: prepend_scheme %q is not supported here; want always or never", scheme)
+		return metaspace{}, fmt.Errorf("prepend_scheme %q is not supported here; want always or never", scheme)
 	}
 	return m, nil
 }
