@@ -151,7 +151,13 @@ func TestLinear(t *testing.T) {
 	} {
 		for kind, seed := range seeds {
 			small := took(tok, strings.Repeat(seed, 1<<14/len(seed)), 4)
-			if large := took(tok, strings.Repeat(seed, 1<<18/len(seed)), 1); large > 100*small && large > time.Second {
+			text := strings.Repeat(seed, 1<<18/len(seed))
+			slow := func(large time.Duration) bool { return large > 100*small && large > time.Second }
+			large := took(tok, text, 1)
+			if slow(large) { // or the machine was busy with something else
+				large = took(tok, text, 4)
+			}
+			if slow(large) {
 				t.Errorf("%s, %s: 256 KB took %v, 16 KB took %v", name, kind, large, small)
 			}
 		}
