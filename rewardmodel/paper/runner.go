@@ -107,9 +107,13 @@ func (r Runner) one(ctx context.Context, worker int, spec Spec) error {
 	}
 	r.Observer.Started(worker, spec)
 	began := time.Now()
-	record, err := r.Run(ctx, spec, func(done, total int, stage string, loss float64) {
-		r.Observer.Progressed(worker, done, total, stage, loss)
-	})
+	var err error
+	record, derived := r.Store.derive(spec)
+	if !derived {
+		record, err = r.Run(ctx, spec, func(done, total int, stage string, loss float64) {
+			r.Observer.Progressed(worker, done, total, stage, loss)
+		})
+	}
 	if err == nil {
 		record = r.complete(record, spec, time.Since(began))
 		if err = r.Store.Append(record); err != nil && !errors.Is(err, ErrDuplicate) && !errors.Is(err, ErrRecord) {
