@@ -13,6 +13,7 @@ DATA     ?= $(or $(ASSAY_DATA),../shared/data)
 WORK   := models/work
 RECIPE := --bags $(WORK)/train.jsonl --epochs 1 --batch 64 --max-length 128 \
 	--pseudo-from after --threshold per-bag --dtype bf16
+ROUND  := --no-pu-loss --loss cross-entropy --no-calibrate
 
 # Packages that reach libtorch: the race detector cannot see into it, and
 # would compile its wrappers a second time.
@@ -60,12 +61,12 @@ lint: setup ## check the formatting, go vet and golangci-lint
 
 model: build ## rebuild models/default from DATA (default: ASSAY_DATA, else ../shared/data)
 	go run ./models/build --data '$(DATA)' --work $(WORK) all
-	bin/assay train $(RECIPE) --init $(WORK)/base --out $(WORK)/stage1 --lr 8e-5
-	bin/assay train $(RECIPE) --init $(WORK)/stage1 --out $(WORK)/stage2 --no-pu-loss --lr 5e-5
-	bin/assay train $(RECIPE) --init $(WORK)/stage2 --out $(WORK)/stage3 --no-pu-loss --lr 5e-5 --seed 1
-	bin/assay train $(RECIPE) --init $(WORK)/stage3 --out $(WORK)/stage4 --no-pu-loss --lr 8e-5 --seed 2
+	bin/assay train $(RECIPE) --init $(WORK)/base --out $(WORK)/stage1 --lr 8e-5 --loss cross-entropy --no-calibrate
+	bin/assay train $(RECIPE) --init $(WORK)/stage1 --out $(WORK)/stage2 $(ROUND) --lr 5e-5
+	bin/assay train $(RECIPE) --init $(WORK)/stage2 --out $(WORK)/stage3 $(ROUND) --lr 5e-5 --seed 1
+	bin/assay train $(RECIPE) --init $(WORK)/stage3 --out $(WORK)/stage4 $(ROUND) --lr 8e-5 --seed 2
 	bin/assay train $(RECIPE) --init $(WORK)/stage4 --out $(WORK)/trained --no-pu-loss --lr 5e-5 --seed 3 \
-		--loss sigmoid --calibrate --model-name default
+		--loss sigmoid --model-name default
 	for set in toxic_spans convabuse diasafety; do \
 		bin/assay eval --bags $(WORK)/eval-$$set.jsonl --model $(WORK)/trained > $(WORK)/eval-$$set.json; \
 	done

@@ -42,7 +42,7 @@ func TestBenchPaper(t *testing.T) {
 	stdout, _, err := benchPaper(t, &c)
 	require.NoError(t, err)
 	planned := strings.Count(stdout, "\n")
-	require.Equal(t, 27, planned) // every method and BFGPU's settings
+	require.Equal(t, 30, planned) // every method and BFGPU's settings
 	require.Contains(t, stdout, "sst2 micro=2 macro=1 macro tiny lr=2e-05 epochs=5 batch=16 seed=0\n")
 	require.NotContains(t, stdout, "done")
 

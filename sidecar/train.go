@@ -33,7 +33,7 @@ type trainCmd struct {
 	MaxTokens   int     `default:"8192" help:"Tokens whose activations are held at once; a larger mini-batch is accumulated."`
 
 	methodFlags
-	Calibrate  bool   `help:"Rescale the scores to probabilities of the bags' labels after the last epoch (Platt); their order stays."`
+	Calibrate  bool   `default:"true" negatable:"" help:"Rescale the scores to probabilities of the bags' labels after the last epoch (Platt); their order stays."`
 	Embeddings string `default:"dense" enum:"dense,touched" help:"Rows of the word embeddings that a step updates: all, as Adam does, or those of the mini-batch (${enum})."`
 
 	DType     string   `default:"fp32" name:"dtype" enum:"fp32,bf16" help:"Number format of the written weights (${enum})."`
@@ -129,6 +129,9 @@ func (c *trainCmd) run(ctx context.Context, log zerolog.Logger, report func(trai
 	})
 	if err != nil {
 		return err
+	}
+	if result.Uncalibrated != nil {
+		log.Warn().Err(result.Uncalibrated).Msg("the scores stay as they are")
 	}
 	if err := c.write(base, learner, result, digest, maxLength); err != nil {
 		return err

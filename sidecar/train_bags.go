@@ -42,11 +42,11 @@ func readBags(files []string, tok *tokenizer.Tokenizer, maxLength int, log zerol
 		}
 	}
 	findings := r.inspect.Findings()
-	for _, f := range findings {
-		log.Warn().Strs("ids", f.IDs).Int("bags", f.Count).Msg(f.Message())
-	}
 	if err := findings.Err(); err != nil {
 		return nil, "", usageError{fmt.Errorf("--bags: %w", err)}
+	}
+	for _, f := range findings {
+		log.Warn().Strs("ids", f.IDs).Int("bags", f.Count).Msg(f.Message())
 	}
 	return &r.data, hex.EncodeToString(r.sum.Sum(nil))[:16], nil
 }

@@ -112,7 +112,7 @@ func TestTrainRefusals(t *testing.T) {
 	}{
 		"a bad line":  {model, bad, []string{"--bags", "bad.jsonl: line 2"}},
 		"no bags":     {model, "nowhere.jsonl", []string{"--bags", "nowhere.jsonl"}},
-		"one label":   {model, bagFile(t, 1), []string{"at least one of each"}},
+		"one label":   {model, bagFile(t, 1), []string{"--bags", `add bags of label \"violation\"`}},
 		"no model":    {"nowhere", bags, []string{"--init nowhere", filepath.Join("models", "nowhere")}},
 		"not a model": {"testdata", bags, []string{"--init", "config.json"}},
 	} {
@@ -125,5 +125,52 @@ func TestTrainRefusals(t *testing.T) {
 			}
 			require.NoDirExists(t, out)
 		})
+	}
+}
+
+// What is odd about bags is reported, and training goes on.
+func TestTrainReportsOddBags(t *testing.T) {
+	bags := bagFile(t, 8)
+	text, err := os.ReadFile(bags)
+	require.NoError(t, err)
+	odd := `{"id":"c1","label":"violation","response":"Train 0 leaves at noon. Have a good trip."}` + "\n" +
+		`{"id":"e1","label":"compliant","response":"  "}` + "\n" + `{"id":"s1","label":"violation","response":"You fool."}` + "\n"
+	require.NoError(t, os.WriteFile(bags, append(text, odd...), 0o600))
+	out := filepath.Join(t.TempDir(), "mine")
+	_, stderr, code := assay(t, "", trainArgs(tinyModel(t, nil), bags, out, 1)...)
+	require.Equal(t, exitDone, code, stderr)
+	for _, part := range []string{`"b0","c1"`, "other label", `"e1"`, `"s1"`} {
+		require.Contains(t, stderr, part)
+	}
+}
+
+// A loss that is not finite stops the run and says where, with what learning rate and what to do.
+func TestTrainStopsWhenTheLossDiverges(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "mine")
+	args := append(trainArgs(tinyModel(t, nil), bagFile(t, 20), out, 3), "--lr", "1e30")
+	_, stderr, code := assay(t, "", args...)
+	require.Equal(t, exitFailed, code, stderr)
+	require.Contains(t, stderr, "lower the learning rate")
+	require.NoDirExists(t, out)
+}
+
+// The same seed and threads give the same bytes, whatever the method.
+func TestTrainIsRepeatable(t *testing.T) {
+	model, bags := tinyModel(t, nil), bagFile(t, 20)
+	for _, more := range [][]string{
+		{"--method", "bfgpu"}, {"--method", "bfgpu", "--weights", "paper", "--precision", "bf16"},
+		{"--method", "nnpu", "--pseudo-labels", "true", "--fold", "0.2"}, {"--method", "mil-max", "--embeddings", "touched"},
+	} {
+		var first []byte
+		for range 2 {
+			out := filepath.Join(t.TempDir(), "mine")
+			_, stderr, code := assay(t, "", append(trainArgs(model, bags, out, 1), more...)...)
+			require.Equal(t, exitDone, code, stderr)
+			if first == nil {
+				first = weights(t, out)
+				continue
+			}
+			require.Equal(t, first, weights(t, out), more)
+		}
 	}
 }

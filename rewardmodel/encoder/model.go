@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/cpu"
 
 	"github.com/assay-ai/assay/rewardmodel/checkpoint"
+	"github.com/assay-ai/assay/rewardmodel/train"
 )
 
 // Precision is the number format of a model's layers.
@@ -118,7 +119,7 @@ func (p *packed) unpack(values []float32, rows [][]float32) error {
 		rows[i] = values[k*width : (k+1)*width]
 		for _, v := range rows[i] {
 			if v != v || math.IsInf(float64(v), 0) {
-				return fmt.Errorf("encoder: the model gave %v for sequence %d", v, i)
+				return fmt.Errorf("encoder: the model gave %v for sequence %d: %w", v, i, train.ErrNotFinite)
 			}
 		}
 	}

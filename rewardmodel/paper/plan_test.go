@@ -22,13 +22,13 @@ func TestPresets(t *testing.T) {
 	require.Len(t, preset(t, Smoke, nil, Options{}), 22)
 
 	// before the rivals are known: every method, variants, BFGPU and macro on the rest
-	require.Len(t, preset(t, Small, nil, Options{}), 19+8+2*2+2*8+18*2+2*4)
+	require.Len(t, preset(t, Small, nil, Options{}), 19+11+2*2+2*11+18*2+2*4)
 	// with two rivals
-	require.Len(t, preset(t, Small, []string{"robustpu", "mil-topk"}, Options{}), 19+8+2*4+2*8+18*4+2*6)
+	require.Len(t, preset(t, Small, []string{"robustpu", "mil-topk"}, Options{}), 19+11+2*4+2*11+18*4+2*6)
 
 	sst2Macro1, long := 18*5+4, 18*4+3
 	imbalanced := 2 * (20*5 + 4)
-	require.Len(t, preset(t, PaperGrid, nil, Options{}), 3*(2*sst2Macro1+2*long+imbalanced+8*5+2*4+10+19))
+	require.Len(t, preset(t, PaperGrid, nil, Options{}), 3*(2*sst2Macro1+2*long+imbalanced+11*5+2*4+10+19))
 
 	_, err := Preset("huge", nil)
 	require.ErrorIs(t, err, ErrSpec)
@@ -48,7 +48,7 @@ func TestPlanFilters(t *testing.T) {
 	plan := preset(t, PaperGrid, nil, Options{
 		Datasets: []string{SST2}, Methods: []string{BFGPU}, SigmaMicro: []int{10}, SigmaMacro: []int{1}, Seeds: []uint64{2}, Rate: 1e-4, Epochs: 2,
 	})
-	require.Len(t, plan, 9) // the defaults and 8 variants
+	require.Len(t, plan, 12) // the defaults and 11 variants
 	for _, s := range plan {
 		require.Equal(t, []any{SST2, BFGPU, 10, 1, uint64(2), 1e-4, 2, 16},
 			[]any{s.Dataset, s.Method, s.SigmaMicro, s.SigmaMacro, s.Seed, s.Rate, s.Epochs, s.Batch})
@@ -67,7 +67,7 @@ func TestPlanFile(t *testing.T) {
 	write(`runs:
   - {datasets: [sst2, imdb-sentences], sigma-micro: [2, 4], methods: [bfgpu, macro], seeds: [0, 1], rate: 2e-5, bags: 50}
   - {datasets: [sst2], sigma-micro: [2], methods: ["llm:gpt-4o"]}
-  - {datasets: [sst2], sigma-micro: [2], methods: [bfgpu], settings: ["loss=sigmoid"], batch: 8}
+  - {datasets: [sst2], sigma-micro: [2], methods: [bfgpu], settings: ["loss=cross-entropy"], batch: 8}
 `)
 	blocks, err := ReadBlocks(path)
 	require.NoError(t, err)
@@ -79,7 +79,7 @@ func TestPlanFile(t *testing.T) {
 		Rate: 2e-5, Epochs: 5, Batch: 16, Bags: 50,
 	}, plan[0])
 	require.Equal(t, Spec{Dataset: SST2, SigmaMicro: 2, SigmaMacro: 1, Method: "llm:gpt-4o"}, plan[len(plan)-2])
-	require.Equal(t, "loss=sigmoid", difference(plan[len(plan)-1]))
+	require.Equal(t, "loss=cross-entropy", difference(plan[len(plan)-1]))
 	require.Equal(t, 8, plan[len(plan)-1].Batch)
 
 	for text, names := range map[string]string{

@@ -23,8 +23,8 @@ func DefaultSettings(method string) Settings {
 	switch {
 	case method == BFGPU:
 		return Settings{
-			"weights": "batch", "normaliser": "sum", "loss": "cross-entropy",
-			"pseudo-from": "during", "threshold": "one-per-bag",
+			"weights": "batch", "normaliser": "sum", "loss": "sigmoid",
+			"pseudo-from": "after", "threshold": "per-bag",
 		}
 	case strings.HasSuffix(method, PLADT):
 		return Settings{"threshold": "one-per-bag"}
@@ -32,19 +32,22 @@ func DefaultSettings(method string) Settings {
 	return nil
 }
 
-// variants are the settings of BFGPU that are tried one at a time, and the flavour of the paper's text as a whole.
-// Other ways to place the threshold need no run of their own: see Record.AtThreshold.
+// variants are the settings of BFGPU that are compared: the flavours of the authors' code and of the paper's text, each
+// choice by itself, and the ablations. Other ways to place the threshold need no run of their own: see
+// Record.AtThreshold.
 func variants() []string {
 	return []string{
-		"weights=paper normaliser=count pseudo-from=after threshold=quantile",
-		"weights=paper", "normaliser=count", "loss=sigmoid", "pseudo-from=after",
-		withoutLoss, withoutPseudoLabels, "fold=0.2",
+		code, "loss=cross-entropy weights=paper normaliser=count threshold=quantile",
+		"loss=cross-entropy", "pseudo-from=during", code + " weights=paper", code + " normaliser=count",
+		withoutLoss, withoutPseudoLabels, "weights=paper", "normaliser=count", "fold=0.2",
 	}
 }
 
-// withoutLoss and withoutPseudoLabels are ablations of the paper; its third, without ADT, is Record.AtThreshold.
+// code is the flavour of the authors' code. withoutLoss and withoutPseudoLabels are ablations of the paper; its third,
+// without ADT, is Record.AtThreshold.
 const (
-	withoutLoss         = "pu-loss=false pseudo-from=after"
+	code                = "loss=cross-entropy pseudo-from=during threshold=one-per-bag"
+	withoutLoss         = "pu-loss=false"
 	withoutPseudoLabels = "pseudo-labels=false"
 )
 

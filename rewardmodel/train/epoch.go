@@ -1,6 +1,7 @@
 package train
 
 import (
+	"errors"
 	"math"
 	"math/rand/v2"
 )
@@ -72,6 +73,9 @@ func (e *Epoch) advance(step func(lr float64) (float64, error)) error {
 	}
 	lr := e.schedule.rate(e.progress.Step)
 	value, err := step(lr)
+	if errors.Is(err, ErrNotFinite) {
+		return &DivergedError{Step: e.progress.Step + 1, Stage: e.progress.Stage, Rate: lr}
+	}
 	if err != nil {
 		return err
 	}

@@ -1,5 +1,7 @@
 package train
 
+import "errors"
+
 // Loss maps the logits of a mini-batch (violation first) to the value of the loss and its gradient with respect to
 // each logit. Weights inside a loss that depend on the logits are constants for the gradient.
 type Loss func(logits [][2]float32) (value float64, grad [][2]float32)
@@ -7,6 +9,9 @@ type Loss func(logits [][2]float32) (value float64, grad [][2]float32)
 // FeatureLoss is a Loss on features: the network's last hidden state of each sequence's first token, one row of
 // hidden size a sequence. The classifier of the network takes no part in it.
 type FeatureLoss func(features [][]float32) (value float64, grad [][]float32)
+
+// ErrNotFinite is wrapped by the errors of a Learner whose outputs are no numbers any more.
+var ErrNotFinite = errors.New("not a finite number")
 
 // Learner is a network in training. Sequences are token ids with their special tokens.
 type Learner interface {

@@ -22,7 +22,7 @@ type DivergedError struct {
 
 // Error says what to do.
 func (e *DivergedError) Error() string {
-	return fmt.Sprintf("train: the %s loss of step %d is not a finite number; lower the learning rate (it was %g) or compute in fp32",
+	return fmt.Sprintf("train: the %s loss of step %d is no finite number; lower the learning rate (it was %g) or compute in fp32",
 		e.Stage, e.Step, e.Rate)
 }
 
@@ -69,7 +69,8 @@ type Result struct {
 	Judged                 *Data   // the bags that the threshold was placed by: the training bags, or the fold
 	Scores                 []Score // of those
 	SigmaMicro, SigmaMacro float64
-	Resumed                int // epochs that an earlier run had already done
+	Uncalibrated           error // why the margins could not be calibrated; nil when they were, or were not to be
+	Resumed                int   // epochs that an earlier run had already done
 }
 
 // Run trains learner on data and fits the thresholds. A cancelled context stops it between two steps; with
@@ -105,7 +106,9 @@ func Run(ctx context.Context, learner Learner, data *Data, cfg Config) (Result, 
 		if !instances {
 			return Result{}, fmt.Errorf("train: %s has no instance scores to calibrate", cfg.Method.Name())
 		}
-		if err := calibrate(judged, result.Scores, cfg.Rescale); err != nil {
+		if err := calibrate(judged, result.Scores, cfg.Rescale); errors.Is(err, errCalibrate) {
+			result.Uncalibrated = err
+		} else if err != nil {
 			return Result{}, err
 		}
 	}

@@ -29,6 +29,6 @@ func BatchLoss(violation []bool, lambda float64) Loss {
 		d.Bags, batch[i] = append(d.Bags, Bag{Violation: v}), ref{bag: i}
 	}
 	m := DefaultBFGPU()
-	m.LambdaPU = lambda
+	m.Loss, m.LambdaPU = CrossEntropy, lambda
 	return m.loss(&Epoch{Network: Network{Data: d}}, batch)
 }
