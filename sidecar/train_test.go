@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
@@ -92,6 +94,45 @@ func TestTrainResumesAfterItsLastWholeEpoch(t *testing.T) {
 	_, stderr, code = assay(t, "", trainArgs(model, bags, unbroken, 2)...)
 	require.Equal(t, exitDone, code, stderr)
 	require.Equal(t, weights(t, unbroken), weights(t, out))
+}
+
+// A run that is killed again and again ends with the weights and the thresholds of an unbroken one.
+func TestTrainSurvivesKillNine(t *testing.T) {
+	model, bags := tinyModel(t, nil), bagFile(t, 60)
+	out := filepath.Join(t.TempDir(), "killed")
+	args := trainArgs(model, bags, out, 4)
+	for _, epochs := range []string{`"epochs":1`, `"epochs":2`, `"epochs":3`} {
+		cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
+		cmd.Env = append(os.Environ(), childVariable+"=1")
+		require.NoError(t, cmd.Start())
+		require.Eventually(t, func() bool {
+			state, err := os.ReadFile(filepath.Join(out+".training", "state.json"))
+			return err != nil && pathExists(out) || strings.Contains(string(state), epochs)
+		}, patience, time.Millisecond)
+		require.NoError(t, cmd.Process.Kill())
+		_ = cmd.Wait() // killed, or done before it could be
+	}
+	_, stderr, code := assay(t, "", args...)
+	require.Equal(t, exitDone, code, stderr)
+
+	unbroken := filepath.Join(t.TempDir(), "unbroken")
+	_, stderr, code = assay(t, "", trainArgs(model, bags, unbroken, 4)...)
+	require.Equal(t, exitDone, code, stderr)
+	require.Equal(t, weights(t, unbroken), weights(t, out))
+	require.Equal(t, manifest(t, unbroken).Thresholds, manifest(t, out).Thresholds)
+}
+
+func pathExists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+func manifest(t *testing.T, dir string) *checkpoint.Manifest {
+	t.Helper()
+	c, err := checkpoint.Open(dir)
+	require.NoError(t, err)
+	defer c.Close()
+	return c.Manifest
 }
 
 // weights are the bytes of a model's only weights file.
