@@ -2,7 +2,6 @@ package tokenizer
 
 import (
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -10,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/assay-ai/assay/segmenter"
 	"github.com/stretchr/testify/require"
@@ -126,41 +124,6 @@ func TestConcurrent(t *testing.T) {
 			})
 		}
 		wait.Wait()
-	}
-}
-
-// TestLinear takes words without a break: sixteen times the text may not take
-// much more than sixteen times as long (a quadratic way takes 256 times).
-func TestLinear(t *testing.T) {
-	seeds := map[string]string{
-		"letters": "supercalifragilistic", "one letter": "a", "marks": "a\u0323\u0301\u0316", "spaces": " ", "punctuation": "-=",
-		"invalid": "\x80", "Chinese": "你好", "apostrophes": "'", "lines": "\n ", "jamo": "\u1100\u1161\u11a8", "only marks": "\u0301\u0323",
-	}
-	took := func(tok *Tokenizer, text string, times int) time.Duration {
-		best := time.Duration(math.MaxInt64)
-		for range times {
-			start := time.Now()
-			tok.Encode(text)
-			best = min(best, time.Since(start))
-		}
-		return best
-	}
-	for name, tok := range map[string]*Tokenizer{
-		"bpe": load(t, "bpe"), "wordpiece": load(t, "wordpiece"),
-		"unigram": loadFiles(t, map[string]string{spmFile: string(spmBytes(t)), configFile: `{"split_by_punct":true}`}),
-	} {
-		for kind, seed := range seeds {
-			small := took(tok, strings.Repeat(seed, 1<<14/len(seed)), 4)
-			text := strings.Repeat(seed, 1<<18/len(seed))
-			slow := func(large time.Duration) bool { return large > 100*small && large > time.Second }
-			large := took(tok, text, 1)
-			if slow(large) { // or the machine was busy with something else
-				large = took(tok, text, 4)
-			}
-			if slow(large) {
-				t.Errorf("%s, %s: 256 KB took %v, 16 KB took %v", name, kind, large, small)
-			}
-		}
 	}
 }
 
