@@ -9,7 +9,7 @@ func (s *Store) derive(spec Spec) (r Record, ok bool) {
 	kind := spec.Settings["threshold"]
 	for _, sibling := range s.Records() {
 		at, found := sibling.AtThreshold[kind]
-		if !found || withoutThreshold(sibling.Spec) != withoutThreshold(spec) {
+		if !found || sibling.WeightsOf != "" || withoutThreshold(sibling.Spec) != withoutThreshold(spec) {
 			continue
 		}
 		r = sibling
@@ -18,7 +18,7 @@ func (s *Store) derive(spec Spec) (r Record, ok bool) {
 		for _, name := range []string{"f1_compliant", "recall_violation", "recall_compliant"} {
 			delete(r.Metrics, name)
 		}
-		r.Note = "the weights are those of the run with threshold=" + sibling.Spec.Settings["threshold"]
+		r.WeightsOf, r.WallSeconds = sibling.Key, 0
 		return r, true
 	}
 	return Record{}, false

@@ -40,5 +40,5 @@ func TestThresholdNeedsNoTraining(t *testing.T) {
 	require.InDelta(t, 0.8, r.Metrics["avg_acc"], 1e-12)
 	require.InDelta(t, 0.6, r.Metrics["f1_violation"], 1e-12)
 	require.NotContains(t, r.Metrics, "recall_violation")
-	require.Contains(t, r.Note, "threshold=one-per-bag")
+	require.Equal(t, trained.Key(), r.WeightsOf)
 }

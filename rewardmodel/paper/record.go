@@ -39,6 +39,7 @@ type Record struct {
 	Counts         Counts              `json:"counts"`
 	RandomBackbone bool                `json:"random_backbone,omitzero"` // the backbone was not pre-trained: the run shows that the code works
 	Note           string              `json:"note,omitzero"`            // whatever a reader must know of the run
+	WeightsOf      string              `json:"weights_of,omitzero"`      // key of the run that trained the weights; empty for a run of its own
 
 	WallSeconds   float64   `json:"wall_seconds"`   // training and measuring
 	InstanceSpeed float64   `json:"instance_speed"` // training instances a second, forward and backward; 0 unknown
