@@ -78,7 +78,7 @@ func (j paperJob) run(ctx context.Context, log zerolog.Logger, tell func(paperEv
 		RandomBackbone: strings.HasPrefix(j.Spec.Backbone, "random"), WallSeconds: time.Since(began).Seconds(),
 		Machine: paper.Machine{CPU: paper.CPUModel(), Threads: j.Compute.Threads, Precision: string(learner.Precision()), Device: device.Device()},
 	}
-	if method.Name() == "macro" && cut+cutTest > 0 {
+	if scores[0].Instances == nil && cut+cutTest > 0 { // the method reads bags as one sequence
 		record.Note = fmt.Sprintf("%d training and %d test bags were longer than the model and cut", cut, cutTest)
 	}
 	if record.Metrics, err = measure(test, scores, record.Threshold); err != nil {

@@ -45,8 +45,8 @@ func (s *step) update(g *graph, lr float64) {
 
 // updateRows takes the step on the rows of the word embeddings that took part, and puts them back.
 func (s *step) updateRows(g *graph, word *ts.Tensor, m moment, lr float64) {
-	index := g.int64s(s.Learner.rows.ids, s.net.device)
-	if s.adam.decay > 0 && !s.Learner.rows.touched { // the rows that took part are decayed by update
+	index := g.int64s(s.wordRows.ids, s.net.device)
+	if s.adam.decay > 0 && !s.wordRows.touched { // the rows that took part are decayed by update
 		g.scale(word, 1-lr*s.adam.decay)
 	}
 	some := moment{g.pick(m.first, index), g.pick(m.second, index)}

@@ -38,7 +38,7 @@ type Learner struct {
 	drop      dropouts
 	net       *network
 	params    []param
-	rows      *rows // of the word embeddings that steps have touched
+	wordRows  *rows // of the word embeddings that take part in a step
 	adam      adam
 }
 
@@ -54,7 +54,7 @@ func (r *Runtime) NewLearner(ckpt *checkpoint.Checkpoint, opts LearnerOptions) (
 	l := &Learner{
 		runtime: r, kind: kind, precision: precision, maxTokens: opts.MaxTokens, seed: opts.Seed,
 		drop: dropouts{cfg.HiddenDropout, cfg.AttentionDropout, cfg.ClassifierDropout},
-		adam: adam{decay: opts.WeightDecay}, rows: newRows(opts.Embeddings),
+		adam: adam{decay: opts.WeightDecay}, wordRows: newRows(opts.Embeddings),
 	}
 	if opts.Embeddings != "" && opts.Embeddings != DenseRows && opts.Embeddings != TouchedRows {
 		return nil, fmt.Errorf("encoder: unknown embedding rows %q; use %s or %s", opts.Embeddings, DenseRows, TouchedRows)
@@ -193,7 +193,7 @@ type step struct {
 func (s *step) take(chunks []chunk, lr float64, loss train.FeatureLoss) (float64, error) {
 	var g graph
 	defer g.drop()
-	s.word = s.Learner.rows.take(&g, chunks, s.net)
+	s.word = s.wordRows.take(&g, chunks, s.net)
 	if len(chunks) > 1 {
 		for i, c := range chunks {
 			if err := s.preview(c, i); err != nil {

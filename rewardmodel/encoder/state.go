@@ -125,7 +125,7 @@ func (l *Learner) readState(r io.Reader) error {
 				return err
 			}
 			if p.tensor == l.net.word && t == l.adam.moments[i].second {
-				l.rows.restore(values, l.net.cfg.HiddenSize)
+				l.wordRows.restore(values, l.net.cfg.HiddenSize)
 			}
 		}
 	}
