@@ -59,7 +59,10 @@ type Status struct {
 	Bags     int       `json:"bags,omitzero"`
 	HeldOut  int       `json:"held_out,omitzero"`
 	Progress *Progress `json:"progress,omitzero"`
-	Attempt  int       `json:"attempt,omitzero"` // 1 for the first; a killed training is taken up again
+	Attempt  int       `json:"attempt,omitzero"` // 1 for the first; more after the death of a service
+	// Interrupted counts how often its child process was killed.
+	Interrupted int `json:"interrupted,omitzero"`
+	Refreeze bool      `json:"refreeze,omitzero"` // see Ask
 	// Last is how the training before ended.
 	Last *Outcome `json:"last,omitzero"`
 	// Asked is a training that somebody asked for and that has not begun.
@@ -73,6 +76,10 @@ type Ask struct {
 	By     string    `json:"by"`
 	Reason string    `json:"reason,omitzero"`
 	Time   time.Time `json:"time"`
+	// Refreeze judges the candidate on the labels that the hold-out has now,
+	// instead of those that it had at the last promotion: for a policy that
+	// has changed.
+	Refreeze bool `json:"refreeze,omitzero"`
 }
 
 // Progress is how far the child process is.
