@@ -1,0 +1,288 @@
+package retrain
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/assay-ai/assay/rewardmodel/feedback"
+)
+
+// Policy says when to train. It holds settings alone: what it decides is a
+// function of the Situation, and it never looks at a clock.
+//
+// A training starts by hand, or by itself when one of the triggers fires: new
+// bags, disagreement, drift and the schedule, in this order. Each waits for the
+// cool-down and for data that both training and the gate can work with.
+type Policy struct {
+	// Auto lets trainings start by themselves (--train-auto).
+	Auto bool
+	// MinBags new bags start a training when MinEach of them have each
+	// label (--train-min-bags, --train-min-each). With 0 no number of bags
+	// does. MinEach bags of each label is also the least that anything is
+	// trained on.
+	MinBags, MinEach int
+	// Cooldown is the time between the end of a training and the start of the
+	// next (--train-cooldown). Each failure in a row doubles it, up to a day.
+	Cooldown time.Duration
+	// Drift is the Kolmogorov-Smirnov distance in (0,1) above which the
+	// distribution of the scores has drifted; 0: off (--train-drift). It
+	// takes DriftMin recent scores (--train-drift-min).
+	Drift    float64
+	DriftMin int
+	// Disagreement is the share in (0,1) of new labels that contradict the
+	// model's decision, above which it is wrong too often; 0: off
+	// (--train-disagreement). It takes DisagreementMin labels
+	// (--train-disagreement-min).
+	Disagreement    float64
+	DisagreementMin int
+	// Every is the time from one training to the next; 0: none by schedule
+	// (--train-every).
+	Every time.Duration
+	// HoldoutShare is the share of bags in (0,0.5] that is never trained on
+	// (--holdout-share), and MinHeldOut how many of each label the gate needs
+	// of them (--holdout-min).
+	HoldoutShare float64
+	MinHeldOut   int
+}
+
+// DefaultPolicy returns the settings that the service has without flags.
+func DefaultPolicy() Policy {
+	return Policy{
+		Auto: true, MinBags: 200, MinEach: 20, Cooldown: 10 * time.Minute,
+		Drift: 0.2, DriftMin: 500, Disagreement: 0.3, DisagreementMin: 50,
+		HoldoutShare: 0.2, MinHeldOut: 5,
+	}
+}
+
+// Validate names the setting that is out of range, by its flag, and the range.
+func (p Policy) Validate() error {
+	switch {
+	case p.MinBags < 0:
+		return fmt.Errorf("--train-min-bags is %d; use 0 (off) or more", p.MinBags)
+	case p.MinEach < 1:
+		return fmt.Errorf("--train-min-each is %d; use at least 1", p.MinEach)
+	case p.MinBags > 0 && p.MinBags < 2*p.MinEach:
+		return fmt.Errorf("--train-min-bags is %d; use at least %d, --train-min-each of both labels, or 0 (off)", p.MinBags, 2*p.MinEach)
+	case p.Cooldown < 0:
+		return fmt.Errorf("--train-cooldown is %v; use 0 or more", p.Cooldown)
+	case !(p.Drift >= 0 && p.Drift < 1):
+		return fmt.Errorf("--train-drift is %v; use a distance in (0,1), or 0 (off)", p.Drift)
+	case p.Drift > 0 && (p.DriftMin < 10 || p.DriftMin > WindowSize):
+		return fmt.Errorf("--train-drift-min is %d; use 10 to %d", p.DriftMin, WindowSize)
+	case !(p.Disagreement >= 0 && p.Disagreement < 1):
+		return fmt.Errorf("--train-disagreement is %v; use a share in (0,1), or 0 (off)", p.Disagreement)
+	case p.Disagreement > 0 && (p.DisagreementMin < 1 || p.DisagreementMin > TallySize):
+		return fmt.Errorf("--train-disagreement-min is %d; use 1 to %d", p.DisagreementMin, TallySize)
+	case p.Every < 0:
+		return fmt.Errorf("--train-every is %v; use 0 (off) or more", p.Every)
+	case !(p.HoldoutShare > 0 && p.HoldoutShare <= 0.5):
+		return fmt.Errorf("--holdout-share is %v; use a share in (0,0.5]", p.HoldoutShare)
+	case p.MinHeldOut < 1:
+		return fmt.Errorf("--holdout-min is %d; use at least 1: without held-out bags nothing shows that a candidate is no worse", p.MinHeldOut)
+	}
+	return nil
+}
+
+// Situation is all that a decision depends on.
+type Situation struct {
+	Now time.Time
+	// Stats counts the bags; its New are those since the last training that
+	// was promoted or rejected. What a failed one read is still new.
+	Stats  feedback.Stats
+	Status Status
+	// Since is when the current version became current. The schedule counts
+	// from there until a training has ended.
+	Since        time.Time
+	Drift        Drift        // of the scores of the current version
+	Disagreement Disagreement // of new labels with the current version
+}
+
+// Decision is what to do in a situation.
+type Decision struct {
+	Trigger Trigger   // TriggerNone: do not train
+	Reason  string    // why to train, with figures; "" when not
+	Wait    string    // why not to train, what is missing; "" when to train
+	Next    time.Time // earliest time at which the clock alone changes the answer; zero: never
+}
+
+// Decide says whether a training starts now.
+func (p Policy) Decide(s Situation) Decision {
+	d := p.now(s)
+	if d.Trigger != TriggerNone {
+		return d
+	}
+	rested, due := p.rested(s.Status), p.due(s)
+	for _, at := range []time.Time{earlier(rested, due), later(rested, due)} {
+		if !at.After(s.Now) {
+			continue
+		}
+		s.Now = at
+		if p.now(s).Trigger != TriggerNone {
+			d.Next = at
+			break
+		}
+	}
+	return d
+}
+
+// now decides without looking ahead.
+func (p Policy) now(s Situation) Decision {
+	if s.Status.Phase != PhaseIdle && s.Status.Phase != "" {
+		return Decision{Wait: fmt.Sprintf("training %s is running (%s); one at a time", s.Status.ID, s.Status.Phase)}
+	}
+	asked := s.Status.Asked
+	if asked == nil && !p.Auto {
+		return Decision{Wait: "training by itself is off (--train-auto=false); start one by hand"}
+	}
+	if missing := p.missing(s.Stats); missing != "" {
+		if asked != nil {
+			missing = fmt.Sprintf("%s asked for a training, but it cannot be judged soundly yet: %s", cmp.Or(asked.By, "somebody"), missing)
+		}
+		return Decision{Wait: missing}
+	}
+	if asked != nil {
+		reason := fmt.Sprintf("%s asked for it", cmp.Or(asked.By, "somebody"))
+		if asked.Reason != "" {
+			reason += ": " + asked.Reason
+		}
+		return Decision{Trigger: TriggerManual, Reason: reason}
+	}
+	d := p.triggered(s)
+	if at := p.rested(s.Status); d.Trigger != TriggerNone && s.Now.Before(at) {
+		return Decision{Wait: fmt.Sprintf("%s, but the cool-down after training %s%s ends at %s",
+			d.Reason, s.Status.Last.ID, failures(s.Status), at.UTC().Format(time.RFC3339))}
+	}
+	return d
+}
+
+// triggered asks the triggers of a training that nobody asked for.
+func (p Policy) triggered(s Situation) Decision {
+	if p.enoughNew(s.Stats) {
+		return Decision{Trigger: TriggerBags, Reason: fmt.Sprintf("%d new bags, %d of them violations",
+			s.Stats.New.Bags, s.Stats.New.Violations)}
+	}
+	wait := p.missingNew(s.Stats)
+	if s.Stats.New.Bags < 1 {
+		return Decision{Wait: wait}
+	}
+	// A rejected candidate has answered to the evidence of its time: only
+	// labels that it did not see are a reason to try again.
+	if last := s.Status.Last; last != nil && last.Result == ResultRejected && s.Stats.New.Bags < p.MinEach {
+		return Decision{Wait: fmt.Sprintf("%s; drift, disagreement and the schedule wait for %d after the rejection of %s",
+			wait, p.MinEach, last.Version)}
+	}
+	switch d := s.Disagreement; {
+	case p.Disagreement > 0 && d.Labels >= p.DisagreementMin && d.Lower() > p.Disagreement:
+		return Decision{Trigger: TriggerDisagreement, Reason: fmt.Sprintf(
+			"%d of %d new labels contradict the model's decision (%.0f %%, at least %.0f %% with 95 %% confidence; the limit is %.0f %%)",
+			d.Against, d.Labels, 100*d.Rate(), 100*d.Lower(), 100*p.Disagreement)}
+	case p.drifted(s.Drift):
+		return Decision{Trigger: TriggerDrift, Reason: fmt.Sprintf(
+			"the last %d scores are distributed otherwise than the %d of reference (Kolmogorov-Smirnov distance %.2f, p = %.1g; the limit is %.2f)",
+			s.Drift.Recent, s.Drift.Reference, s.Drift.Distance, s.Drift.PValue, p.Drift)}
+	case p.Every > 0 && !s.Now.Before(p.due(s)):
+		return Decision{Trigger: TriggerSchedule, Reason: fmt.Sprintf("%v have passed since the last training, and %d bags are new",
+			p.Every, s.Stats.New.Bags)}
+	}
+	return Decision{Wait: wait}
+}
+
+// drifted tells whether the scores have drifted, by a distance that matters
+// and that is no accident of few scores.
+func (p Policy) drifted(d Drift) bool {
+	return p.Drift > 0 && d.Recent >= p.DriftMin && d.Distance > p.Drift && d.PValue < driftLevel
+}
+
+// missing names what training and gate lack, "" when they lack nothing.
+func (p Policy) missing(st feedback.Stats) string {
+	violations := st.Violations
+	compliant := st.Bags - violations
+	if violations < p.MinEach || compliant < p.MinEach {
+		return fmt.Sprintf("%d violating and %d compliant bags to train on; %d of each are needed", violations, compliant, p.MinEach)
+	}
+	violations = st.HeldOutViolations
+	compliant = st.HeldOut - violations
+	if violations < p.MinHeldOut || compliant < p.MinHeldOut {
+		return fmt.Sprintf("%d violating and %d compliant bags are held out for the gate; %d of each are needed", violations, compliant, p.MinHeldOut)
+	}
+	return ""
+}
+
+func (p Policy) enoughNew(st feedback.Stats) bool {
+	return p.MinBags > 0 && st.New.Bags >= p.MinBags && min(st.New.Violations, st.New.Bags-st.New.Violations) >= p.MinEach
+}
+
+func (p Policy) missingNew(st feedback.Stats) string {
+	if p.MinBags == 0 {
+		return fmt.Sprintf("%d new bags; waiting for another trigger, as --train-min-bags is 0", st.New.Bags)
+	}
+	return fmt.Sprintf("%d of %d new bags (%d violating, %d compliant; at least %d of each)", st.New.Bags, p.MinBags,
+		st.New.Violations, st.New.Bags-st.New.Violations, p.MinEach)
+}
+
+// longestCooldown bounds the doubling of the cool-down; firstRetry is the
+// cool-down after a failure where there is no other, lest a training that
+// always fails is always running.
+const (
+	longestCooldown = 24 * time.Hour
+	firstRetry      = time.Minute
+)
+
+// rested is the end of the cool-down; zero when there was no training.
+func (p Policy) rested(status Status) time.Time {
+	last := status.Last
+	if last == nil {
+		return time.Time{}
+	}
+	wait := p.Cooldown
+	if last.Failures > 0 {
+		wait = max(wait, firstRetry/2)
+	}
+	for range last.Failures {
+		if wait >= longestCooldown {
+			break
+		}
+		wait = min(2*wait, longestCooldown)
+	}
+	return last.Finished.Add(wait)
+}
+
+// due is when the schedule asks for the next training; zero without one.
+func (p Policy) due(s Situation) time.Time {
+	if p.Every == 0 {
+		return time.Time{}
+	}
+	if last := s.Status.Last; last != nil {
+		return last.Finished.Add(p.Every)
+	}
+	if s.Since.IsZero() {
+		return time.Time{}
+	}
+	return s.Since.Add(p.Every)
+}
+
+func failures(status Status) string {
+	switch n := status.Last.Failures; n {
+	case 0:
+		return ""
+	case 1:
+		return " (which failed)"
+	default:
+		return fmt.Sprintf(" (failure %d in a row)", n)
+	}
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
