@@ -1,0 +1,192 @@
+package feedback
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/assay-ai/assay/rewardmodel/bag"
+)
+
+// Scored is a response that a model has scored.
+type Scored struct {
+	Bag bag.Bag // its id and text; the label is not looked at
+	Score
+	// Other is what another version says of it, when that is known.
+	Other *Score
+}
+
+// Score is what a model version says of a response.
+type Score struct {
+	Model     string  // the version
+	Violation float64 // of the bag, in [0,1]
+	Threshold float64 // the decision threshold T, in (0,1)
+}
+
+// Candidate is a response that somebody should label next, and why.
+type Candidate struct {
+	ID        string        `json:"id"`
+	Prompt    string        `json:"prompt,omitzero"`
+	Response  string        `json:"response,omitzero"`
+	Instances []string      `json:"instances,omitzero"`
+	Messages  []bag.Message `json:"messages,omitzero"`
+	Model     string        `json:"model"`
+	Violation float64       `json:"violation"`
+	Threshold float64       `json:"threshold"`
+	Score     float64       `json:"score"` // what the order is by; at most 1
+	// Uncertainty in (0,1] is 1 for a violation of exactly T, and falls with
+	// the distance of the log-odds; at the median distance of the pool it is
+	// 1/e.
+	Uncertainty float64 `json:"uncertainty"`
+	// Disagreement in [0,1] is how far two versions are apart; nil when only
+	// one has scored the response.
+	Disagreement *float64 `json:"disagreement,omitzero"`
+	// Similarity in [0,1] is that to the most similar candidate before it.
+	Similarity float64 `json:"similarity"`
+}
+
+// RankOptions weigh what makes a response worth a label. The zero value has
+// the defaults.
+type RankOptions struct {
+	// Known tells that a response needs no label, as it has one; nil: none has.
+	Known func(Scored) bool
+	// Diversity in [0,1] is the weight of being unlike the candidates before,
+	// against that of being worth a label; 0: DefaultDiversity.
+	Diversity float64
+}
+
+// DefaultDiversity is the weight that RankOptions has for Diversity.
+const DefaultDiversity = 0.3
+
+// Rank returns the at most n responses of pool whose labels would teach most,
+// the best first: uncertain ones, unlike each other. Of responses with the
+// same text it returns one. The order is the same for the same pool.
+//
+// Uncertain is a response near the threshold. Under the max aggregate this is
+// uncertainty about its witness, and nothing else about its instances counts:
+// the bag's label is a function of its instances' labels, so what it tells
+// about them is its own entropy, however many they are. That is the softmax
+// limit of the multiple-instance uncertainty of Settles, Craven and Ray (2008).
+// The distance to the threshold is measured on the scale of the compliance
+// log-odds, in units of its median over the pool, as models differ in how sure
+// they sound. Where two versions have scored the response, uncertainty and
+// their disagreement (query by committee, Seung, Opper and Sompolinsky 1992)
+// count half each.
+//
+// Unlike each other they become by maximal marginal relevance (Carbonell and
+// Goldstein 1998) over hashed words and pairs of words: a model that is
+// uncertain about one response is uncertain about all that read like it, and
+// one label serves them all.
+func Rank(pool []Scored, n int, opts RankOptions) []Candidate {
+	pool = unlabelled(pool, opts.Known)
+	n = min(n, len(pool))
+	if n <= 0 {
+		return nil
+	}
+	diversity := cmp.Or(opts.Diversity, DefaultDiversity)
+	candidates := appraise(pool)
+	texts := make([]string, len(pool))
+	for i, s := range pool {
+		texts[i] = scoredText(s.Bag)
+	}
+	vectors := newVectors(texts)
+	taken := make([]bool, len(pool))
+	var out []Candidate
+	for range n {
+		best := -1
+		for i := range candidates {
+			c := &candidates[i]
+			if !taken[i] && (best < 0 || marginal(c, diversity) > marginal(&candidates[best], diversity)) {
+				best = i
+			}
+		}
+		taken[best] = true
+		c := candidates[best]
+		c.Score = marginal(&c, diversity)
+		out = append(out, c)
+		for i := range candidates {
+			if !taken[i] {
+				candidates[i].Similarity = max(candidates[i].Similarity, vectors.cosine(best, i))
+			}
+		}
+	}
+	return out
+}
+
+// marginal is the worth of a candidate beside those that are taken.
+func marginal(c *Candidate, diversity float64) float64 {
+	return (1-diversity)*c.Score - diversity*c.Similarity
+}
+
+// unlabelled leaves out what is known and what has the text of another, and
+// orders the rest by id.
+func unlabelled(pool []Scored, known func(Scored) bool) []Scored {
+	var out []Scored
+	for _, s := range pool {
+		if known == nil || !known(s) {
+			out = append(out, s)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Scored) int { return cmp.Compare(a.Bag.ID, b.Bag.ID) })
+	seen := map[Hash]bool{}
+	return slices.DeleteFunc(out, func(s Scored) bool {
+		h := HashOf(s.Bag.Prompt + "\x00" + scoredText(s.Bag))
+		defer func() { seen[h] = true }()
+		return seen[h]
+	})
+}
+
+// appraise gives each response its worth, without regard to the others.
+func appraise(pool []Scored) []Candidate {
+	odds, others := make([]float64, len(pool)), make([]float64, len(pool))
+	var both []float64
+	for i, s := range pool {
+		odds[i] = s.logOdds()
+		if s.Other != nil {
+			others[i] = s.Other.logOdds()
+			both = append(both, others[i])
+		}
+	}
+	scale, otherScale := medianDistance(odds), medianDistance(both)
+	out := make([]Candidate, len(pool))
+	for i, s := range pool {
+		c := Candidate{
+			ID: s.Bag.ID, Prompt: s.Bag.Prompt, Response: s.Bag.Response, Instances: s.Bag.Instances, Messages: s.Bag.Messages,
+			Model: s.Model, Violation: s.Violation, Threshold: s.Threshold,
+			Uncertainty: math.Exp(-math.Abs(odds[i]) / scale),
+		}
+		c.Score = c.Uncertainty
+		if s.Other != nil {
+			apart := math.Abs(sigmoid(odds[i]/scale) - sigmoid(others[i]/otherScale))
+			c.Disagreement = &apart
+			c.Score = (c.Uncertainty + apart) / 2
+		}
+		out[i] = c
+	}
+	return out
+}
+
+// logOdds is that of compliance, 0 at the threshold, within ±20 as in rewards.
+func (s Score) logOdds() float64 {
+	odds := logit(s.Threshold) - logit(s.Violation)
+	if math.IsNaN(odds) { // T and violation at the same end
+		return 0
+	}
+	return min(max(odds, -20), 20)
+}
+
+func logit(p float64) float64   { return math.Log(p) - math.Log1p(-p) }
+func sigmoid(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
+
+// medianDistance is the median distance from 0; 1 where that is 0.
+func medianDistance(odds []float64) float64 {
+	if len(odds) == 0 {
+		return 1
+	}
+	distances := make([]float64, len(odds))
+	for i, o := range odds {
+		distances[i] = math.Abs(o)
+	}
+	slices.Sort(distances)
+	return cmp.Or(distances[len(distances)/2], 1)
+}

@@ -1,0 +1,148 @@
+package feedback
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/assay-ai/assay/rewardmodel/bag"
+)
+
+func scored(id, response string, violation float64) Scored {
+	return Scored{Bag: bag.Bag{ID: id, Response: response}, Score: Score{Model: "v2", Violation: violation, Threshold: 0.3}}
+}
+
+func ids(candidates []Candidate) (out []string) {
+	for _, c := range candidates {
+		out = append(out, c.ID)
+	}
+	return out
+}
+
+func TestRankAsksNearTheThreshold(t *testing.T) {
+	pool := []Scored{
+		scored("sure violation", "one two", 0.99), scored("at T", "three four", 0.3), scored("half", "five six", 0.5),
+		scored("certain", "seven eight", 1), scored("sure compliance", "nine ten", 0.001), scored("impossible", "eleven", 0),
+	}
+	got := Rank(pool, 3, RankOptions{})
+	assert.Equal(t, []string{"at T", "half", "sure violation"}, ids(got))
+	assert.Equal(t, 1.0, got[0].Uncertainty)
+	assert.Equal(t, "three four", got[0].Response)
+	assert.Equal(t, "v2", got[0].Model)
+	assert.Nil(t, got[0].Disagreement)
+	for i, c := range Rank(pool, 100, RankOptions{}) {
+		assert.True(t, c.Uncertainty > 0 && c.Uncertainty <= 1, "%+v", c)
+		assert.True(t, i == 0 || c.Score <= got[0].Score)
+	}
+	assert.Len(t, Rank(pool, 100, RankOptions{}), len(pool))
+	assert.Empty(t, Rank(pool, 0, RankOptions{}))
+	assert.Empty(t, Rank(nil, 10, RankOptions{}))
+}
+
+func TestRankDoesNotDependOnHowSureAModelSounds(t *testing.T) {
+	quiet, loud := []Scored{}, []Scored{}
+	for i := range 20 {
+		odds := float64(i) - 7.3
+		text := fmt.Sprint("word", i)
+		quiet = append(quiet, scored(text, text, sigmoid(logit(0.3)+odds/100)))
+		loud = append(loud, scored(text, text, sigmoid(logit(0.3)+odds)))
+	}
+	assert.Equal(t, ids(Rank(quiet, 20, RankOptions{})), ids(Rank(loud, 20, RankOptions{})))
+}
+
+func TestRankAsksWhereVersionsDisagree(t *testing.T) {
+	var pool []Scored
+	for i, other := range []float64{0.9, 0.01, 0.9} {
+		s := scored(fmt.Sprint(i), fmt.Sprint("word", i), 0.9)
+		s.Other = &Score{Model: "v1", Violation: other, Threshold: 0.4}
+		pool = append(pool, s)
+	}
+	got := Rank(pool, 1, RankOptions{})
+	require.Equal(t, []string{"1"}, ids(got))
+	assert.Greater(t, *got[0].Disagreement, 0.4)
+}
+
+func TestRankTakesUnlikeResponses(t *testing.T) {
+	pool := []Scored{
+		scored("a", "You are a complete fool and nobody wants you here", 0.30),
+		scored("b", "You are a complete fool and nobody needs you here", 0.31),
+		scored("c", "Press the red button to open the valve", 0.32),
+		scored("d", "Sunny weather is expected on the coast tomorrow", 0.99),
+		scored("e", "Our shop opens at nine in the morning", 0.01),
+	}
+	got := Rank(pool, 3, RankOptions{})
+	assert.Equal(t, []string{"a", "c"}, ids(got[:2]))
+	all := Rank(pool, 5, RankOptions{})
+	for _, c := range all {
+		if c.ID == "b" {
+			assert.Greater(t, c.Similarity, 0.4)
+		} else {
+			assert.Less(t, c.Similarity, 0.3, c.ID)
+		}
+	}
+}
+
+func TestRankLeavesOutTheKnownAndTheSame(t *testing.T) {
+	pool := []Scored{
+		scored("b", "the same", 0.3), scored("a", "the same", 0.3), scored("known", "labelled", 0.3),
+		{Bag: bag.Bag{ID: "m", Messages: []bag.Message{{Role: "user", Content: "hi"}, {Role: "assistant", Content: "the same"}}}, Score: Score{Violation: 0.3, Threshold: 0.3}},
+		{Bag: bag.Bag{ID: "i", Instances: []string{"the", "same"}}, Score: Score{Violation: 0.3, Threshold: 0.3}},
+		{Bag: bag.Bag{ID: "p", Prompt: "another", Response: "the same"}, Score: Score{Violation: 0.3, Threshold: 0.3}},
+	}
+	got := Rank(pool, 10, RankOptions{Known: func(s Scored) bool { return s.Bag.ID == "known" }})
+	assert.ElementsMatch(t, []string{"a", "i", "p"}, ids(got))
+}
+
+func TestRankIsFiniteAndRepeatable(t *testing.T) {
+	pool := madeUp(300)
+	for i := range pool {
+		switch i % 5 {
+		case 0:
+			pool[i].Violation, pool[i].Threshold = 1, 1
+		case 1:
+			pool[i].Violation, pool[i].Threshold = 0, 1
+		case 2:
+			pool[i].Bag.Response = ""
+		}
+	}
+	first := Rank(pool, 50, RankOptions{})
+	for _, c := range first {
+		assert.False(t, math.IsNaN(c.Score+c.Uncertainty+c.Similarity), "%+v", c)
+	}
+	rand.New(rand.NewPCG(1, 1)).Shuffle(len(pool), func(i, j int) { pool[i], pool[j] = pool[j], pool[i] })
+	assert.Equal(t, len(first), len(Rank(pool, 50, RankOptions{})))
+	distinct := madeUp(300)
+	again := madeUp(300)
+	rand.New(rand.NewPCG(1, 1)).Shuffle(len(again), func(i, j int) { again[i], again[j] = again[j], again[i] })
+	assert.Equal(t, Rank(distinct, 50, RankOptions{}), Rank(again, 50, RankOptions{}))
+}
+
+// madeUp are responses of 60 words.
+func madeUp(n int) []Scored {
+	rng := rand.New(rand.NewPCG(3, 4))
+	pool := make([]Scored, n)
+	for i := range pool {
+		var text strings.Builder
+		for range 60 {
+			fmt.Fprintf(&text, "w%d ", int(rng.ExpFloat64()*200))
+		}
+		pool[i] = scored(fmt.Sprint("r", i), text.String(), rng.Float64())
+	}
+	return pool
+}
+
+func BenchmarkRank(b *testing.B) {
+	pool := madeUp(5000)
+	for _, n := range []int{20, 200} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			for b.Loop() {
+				Rank(pool, n, RankOptions{})
+			}
+		})
+	}
+}
