@@ -17,8 +17,9 @@ import (
 	"github.com/assay-ai/assay/rewardmodel/checkpoint"
 )
 
-// childVariable makes the test binary be assay itself.
-const childVariable = "ASSAY_SIDECAR_TEST_CHILD"
+// childVariable makes the test binary be assay itself, and its child processes too: its name is none that a child is
+// kept from.
+const childVariable = "TEST_BINARY_IS_ASSAY"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(childVariable) != "" {

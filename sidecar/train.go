@@ -39,6 +39,7 @@ type trainCmd struct {
 	DType     string   `default:"fp32" name:"dtype" enum:"fp32,bf16" help:"Number format of the written weights (${enum})."`
 	ModelName string   `help:"Name of the model in its version; default: the name of the output folder."`
 	DataName  []string `help:"Names of the data sets for the checkpoint's assay.json."`
+	Progress  string   `default:"auto" enum:"auto,json" help:"How progress is told (${enum}): auto, a bar on a terminal or log lines; json, also an object a line on standard output, at most one a second and one at the end of each stage."`
 	computeFlags
 }
 
@@ -60,7 +61,8 @@ func (*trainCmd) Help() string {
     assay train --bags feedback.jsonl --init models/default --out models/mine --epochs 2 --lr 2e-5
 
 Each line of FILE is {"id","label":"violation"|"compliant","response"}. A run that was stopped goes on after its
-last whole epoch when it is started again with the same settings.`
+last whole epoch when it is started again with the same settings. With --progress json a program can follow it:
+{"epoch","epochs","stage","step","steps","loss","seconds_left"}.`
 }
 
 // Run is called by kong.
@@ -69,7 +71,16 @@ func (c *trainCmd) Run(a *app) error {
 	defer stop()
 	report := a.trainProgress()
 	defer report.close()
-	return c.run(ctx, a.log, report.tell)
+	tell := report.tell
+	if c.Progress == "json" {
+		lines := &progressLines{out: a.stdout}
+		defer lines.close()
+		tell = func(now train.Progress) {
+			report.tell(now)
+			lines.tell(now)
+		}
+	}
+	return c.run(ctx, a.log, tell)
 }
 
 // run trains and writes the checkpoint; progress goes to report.

@@ -40,10 +40,12 @@ func trainArgs(model, bags, out string, epochs int) []string {
 }
 
 func TestTrainWritesAModelThatScores(t *testing.T) {
-	out := filepath.Join(t.TempDir(), "mine")
-	_, stderr, code := assay(t, "", trainArgs(tinyModel(t, nil), bagFile(t, 20), out, 1)...)
+	out, model := filepath.Join(t.TempDir(), "mine"), tinyModel(t, nil)
+	require.NoError(t, os.WriteFile(filepath.Join(model, regressionFile), []byte("{}\n"), 0o600))
+	_, stderr, code := assay(t, "", trainArgs(model, bagFile(t, 20), out, 1)...)
 	require.Equal(t, exitDone, code, stderr)
 	require.NoDirExists(t, out+".training")
+	require.FileExists(t, filepath.Join(out, regressionFile), "it goes to the descendants")
 
 	trained, err := checkpoint.Open(out)
 	require.NoError(t, err)

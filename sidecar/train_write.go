@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -29,6 +30,9 @@ func (c *trainCmd) write(base *checkpoint.Checkpoint, learner *encoder.Learner, 
 	if err != nil {
 		return err
 	}
+	if path := filepath.Join(base.Dir, regressionFile); isFile(path) {
+		files = append(files, path)
+	}
 	name := c.ModelName
 	if name == "" {
 		name = filepath.Base(filepath.Clean(c.Out))
@@ -49,6 +53,15 @@ func (c *trainCmd) write(base *checkpoint.Checkpoint, learner *encoder.Learner, 
 		return fmt.Errorf("--out: %w", err)
 	}
 	return nil
+}
+
+// regressionFile holds labelled responses on which a model must not become worse. It goes from a model to those that
+// are trained from it.
+const regressionFile = "regression.jsonl"
+
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
 }
 
 // baseName is the version of the checkpoint that training began from, or its folder's name.
