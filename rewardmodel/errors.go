@@ -20,14 +20,29 @@ var ErrClosed = errors.New("the scorer is closed")
 // finite number. The scorer itself goes on.
 var ErrModel = errors.New("the model failed")
 
-// OverloadedError is returned when a request finds the queue full.
+// ErrNotLoaded says that there is no model to score with yet.
+var ErrNotLoaded = errors.New("no model is loaded yet")
+
+// ErrUnknownVersion says that nobody knows a model version: a Loader returns it.
+var ErrUnknownVersion = errors.New("unknown model version")
+
+// ErrLoad says that a model version that exists could not be loaded.
+var ErrLoad = errors.New("the model version cannot be loaded")
+
+// OverloadedError is returned when a request finds the queue full, or no room
+// for the model that it pins.
 type OverloadedError struct {
 	// RetryAfter is how long the tokens that wait now will take at the measured
 	// throughput, between 1 s and 1 minute.
 	RetryAfter time.Duration
+	// Reason replaces the text of ErrOverloaded where something else is full.
+	Reason string
 }
 
 func (e *OverloadedError) Error() string {
+	if e.Reason != "" {
+		return fmt.Sprintf("%s; retry after %v", e.Reason, e.RetryAfter)
+	}
 	return fmt.Sprintf("%v; retry after %v, or raise the queue's token limit", ErrOverloaded, e.RetryAfter)
 }
 

@@ -22,6 +22,8 @@ type metrics struct {
 	responses      prometheus.Counter
 	rejected       *prometheus.CounterVec // by reason
 	modelErrors    prometheus.Counter
+
+	forget func() // removes the series of this version
 }
 
 // newMetrics registers with reg, which may be nil. Scorers of several versions
@@ -46,6 +48,11 @@ func newMetrics(reg prometheus.Registerer, version string) (*metrics, error) {
 	if r.err != nil {
 		return nil, fmt.Errorf("metrics of the scorer: %w", r.err)
 	}
+	m.forget = func() {
+		for _, vec := range r.vecs {
+			vec.DeletePartialMatch(prometheus.Labels{versionLabel: version})
+		}
+	}
 	return m, nil
 }
 
@@ -53,7 +60,14 @@ func newMetrics(reg prometheus.Registerer, version string) (*metrics, error) {
 type registration struct {
 	reg     prometheus.Registerer
 	version string
+	vecs    []vec
 	err     error
+}
+
+// vec is a collector with a label for the version.
+type vec interface {
+	prometheus.Collector
+	DeletePartialMatch(prometheus.Labels) int
 }
 
 const versionLabel = "model_version"
@@ -79,16 +93,17 @@ func (r *registration) histogram(name, help string, buckets []float64) prometheu
 }
 
 // register returns the collector of that name that reg has already, if any.
-func register[T prometheus.Collector](r *registration, c T) T {
+func register[T vec](r *registration, c T) T {
 	if r.reg == nil {
 		return c
 	}
 	err := r.reg.Register(c)
 	if known, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {
 		if existing, ok := known.ExistingCollector.(T); ok {
-			return existing
+			c, err = existing, nil
 		}
 	}
+	r.vecs = append(r.vecs, c)
 	r.err = errors.Join(r.err, err)
 	return c
 }
