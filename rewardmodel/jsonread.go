@@ -168,24 +168,31 @@ func (d *decoder) wrong(want string, got jsontext.Kind) error {
 	return invalid(d.path(), "must be %s, got %s", want, names[got])
 }
 
-// broken turns an error of the JSON grammar into one that says where and why.
-func (d *decoder) broken(err error) error {
+func (d *decoder) broken(err error) error { return syntaxError(d.input, err, d.limits.MaxDepth) }
+
+// SyntaxError turns an error of package jsontext that reading input met into one
+// that says where the JSON is broken, and why.
+func SyntaxError(input []byte, err error) *InputError {
+	return syntaxError(input, err, DefaultMaxDepth)
+}
+
+func syntaxError(input []byte, err error, levels int) *InputError {
 	var syntax *jsontext.SyntacticError
 	switch {
 	case errors.As(err, &syntax):
-		field := path(syntax.JSONPointer, d.limits.MaxDepth)
+		field := path(syntax.JSONPointer, levels)
 		if errors.Is(err, jsontext.ErrDuplicateName) {
 			return invalid(field, "is given twice in one object (byte %d); give it once", syntax.ByteOffset)
 		}
 		if errors.Is(err, io.ErrUnexpectedEOF) {
-			return invalid(field, "the JSON ends too early, at byte %d; send the whole object", len(d.input))
+			return invalid(field, "the JSON ends too early, at byte %d; send the whole object", len(input))
 		}
 		return invalid(field, "not valid JSON at byte %d: %s", syntax.ByteOffset, explain(syntax.Err))
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		if len(bytes.TrimSpace(d.input)) == 0 {
+		if len(bytes.TrimSpace(input)) == 0 {
 			return invalid("", "is empty; send one JSON object")
 		}
-		return invalid("", "the JSON ends too early, at byte %d; send the whole object", len(d.input))
+		return invalid("", "the JSON ends too early, at byte %d; send the whole object", len(input))
 	default:
 		return invalid("", "not valid JSON: %v", err)
 	}
@@ -205,6 +212,10 @@ func explain(err error) string {
 
 // path is the path of the value that was read last.
 func (d *decoder) path() string { return path(d.json.StackPointer(), d.limits.MaxDepth) }
+
+// FieldPath renders a JSON pointer the way that clients write it:
+// /items/3/messages/0 is items[3].messages[0].
+func FieldPath(pointer jsontext.Pointer) string { return path(pointer, DefaultMaxDepth) }
 
 // path renders at most so many levels of a JSON pointer the way that clients
 // write it: /responses/3/instances/0 is responses[3].instances[0].

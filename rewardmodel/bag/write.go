@@ -12,19 +12,29 @@ import (
 // It refuses a bag that Read would refuse, with the field and the fault.
 func Write(w io.Writer, bags iter.Seq[Bag]) error {
 	for b := range bags {
-		rec := newRecord(b)
-		if field, err := rec.check(); err != nil {
-			return fmt.Errorf("bag %q: %s: %w", b.ID, field, err)
-		}
-		line, err := json.Marshal(rec)
+		line, err := b.AppendJSON(nil)
 		if err != nil {
-			return fmt.Errorf("bag %q: %w", b.ID, err)
+			return err
 		}
 		if _, err := w.Write(append(line, '\n')); err != nil {
 			return fmt.Errorf("bag %q: %w", b.ID, err)
 		}
 	}
 	return nil
+}
+
+// AppendJSON appends the bag to dst as one line of a bag file, without the line
+// break, and refuses what Write refuses.
+func (b Bag) AppendJSON(dst []byte) ([]byte, error) {
+	rec := newRecord(b)
+	if field, err := rec.check(whole); err != nil {
+		return dst, fmt.Errorf("bag %q: %s: %w", b.ID, field, err)
+	}
+	line, err := json.Marshal(rec)
+	if err != nil {
+		return dst, fmt.Errorf("bag %q: %w", b.ID, err)
+	}
+	return append(dst, line...), nil
 }
 
 func newRecord(b Bag) record {

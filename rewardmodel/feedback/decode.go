@@ -1,0 +1,336 @@
+package feedback
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/assay-ai/assay/rewardmodel"
+	"github.com/assay-ai/assay/rewardmodel/bag"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// DefaultMaxItems is the default of Limits.
+const DefaultMaxItems = 8192
+
+// Limits bounds what one request may hold. A field that is zero has its default.
+type Limits struct {
+	MaxItems int // default 8192
+}
+
+// Decode reads a batch of feedback:
+//
+//	{"batch_id":"b1","items":[{"id":"r1","label":"violation","response":"You fool."}]}
+//
+// An item is a bag as package bag describes it, and may have a "response_id": it
+// is the item's id when there is no other, and stands for the text when there is
+// none. An item that is not valid, be it for invalid UTF-8, becomes a Rejection,
+// and the others are kept. The error is an *rewardmodel.InputError, and means
+// that nothing of the body can be used.
+func Decode(body []byte, limits Limits) (Batch, error) {
+	in := &reader{json: lenient(body), body: body, batch: collector{limit: limits.max()}}
+	if err := in.document(); err != nil {
+		return Batch{}, err
+	}
+	return in.batch.Batch, nil
+}
+
+// DecodeLines reads a batch that has one item a line (application/x-ndjson), as
+// Decode does. Blank lines do not count. A line that is no JSON object is a
+// Rejection.
+func DecodeLines(body []byte, limits Limits) (Batch, error) {
+	c := collector{limit: limits.max()}
+	for line := range bytes.Lines(body) {
+		if line = bytes.TrimSpace(line); len(line) == 0 {
+			continue
+		}
+		if err := c.add(line); err != nil {
+			return Batch{}, err
+		}
+	}
+	if c.count == 0 {
+		return Batch{}, noItems("", "the body holds no line; send at least one item")
+	}
+	return c.Batch, nil
+}
+
+func (l Limits) max() int {
+	if l.MaxItems <= 0 {
+		return DefaultMaxItems
+	}
+	return l.MaxItems
+}
+
+// lenient reads JSON whose grammar is right and whose strings may be anything:
+// one bad item must not make the others unreadable.
+func lenient(input []byte) *jsontext.Decoder {
+	return jsontext.NewDecoder(bytes.NewBuffer(input), jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
+}
+
+// reader reads the object around the items.
+type reader struct {
+	json  *jsontext.Decoder
+	body  []byte
+	batch collector
+}
+
+func (r *reader) document() error {
+	if err := r.open('{', "", "an object"); err != nil {
+		return err
+	}
+	seen := map[string]bool{}
+	for r.json.PeekKind() != '}' {
+		token, err := r.json.ReadToken()
+		if err != nil {
+			return r.broken(err)
+		}
+		name := token.String()
+		if seen[name] {
+			return invalid(shorten(name), "is given twice in one object (byte %d); give it once", r.json.InputOffset())
+		}
+		seen[name] = true
+		if err := r.member(name); err != nil {
+			return err
+		}
+	}
+	if _, err := r.json.ReadToken(); err != nil {
+		return r.broken(err)
+	}
+	switch _, err := r.json.ReadToken(); {
+	case err == nil:
+		return invalid("", "there is more after the JSON object (byte %d); send one object", r.json.InputOffset())
+	case !errors.Is(err, io.EOF):
+		return r.broken(err)
+	case !seen["items"]:
+		return invalid("items", `is missing; send {"items":[{"id":"...","label":"...","response":"..."}]}`)
+	case r.batch.count == 0:
+		return noItems("items", "the list is empty; send at least one item")
+	}
+	return nil
+}
+
+func (r *reader) member(name string) error {
+	if name == "items" {
+		return r.items()
+	}
+	value, err := r.json.ReadValue()
+	if err != nil {
+		return r.broken(err)
+	}
+	if tooDeep(value, rewardmodel.DefaultMaxDepth-1) {
+		return invalid(shorten(name), "is nested deeper than %d levels; flatten it", rewardmodel.DefaultMaxDepth)
+	}
+	// Nobody reads an unknown field, but who sends broken text should know.
+	var text string
+	if err := strict(value, &text); err != nil {
+		fault := rewardmodel.SyntaxError(value, err)
+		return invalid(joinPath(shorten(name), fault.Field), "%s", fault.Message)
+	}
+	if name == "batch_id" {
+		if value.Kind() != '"' {
+			return wrongType("batch_id", "a string", value.Kind())
+		}
+		r.batch.ID = text
+	}
+	return nil
+}
+
+// strict fails when the value holds invalid text or a name twice; a string it
+// also returns.
+func strict(value jsontext.Value, text *string) error {
+	d := jsontext.NewDecoder(bytes.NewBuffer(value))
+	if value.Kind() != '"' {
+		return d.SkipValue()
+	}
+	token, err := d.ReadToken()
+	if err == nil {
+		*text = token.String()
+	}
+	return err
+}
+
+func (r *reader) items() error {
+	if err := r.open('[', "items", "a list"); err != nil {
+		return err
+	}
+	for r.json.PeekKind() != ']' {
+		value, err := r.json.ReadValue()
+		if err != nil {
+			return r.broken(err)
+		}
+		if err := r.batch.add(value); err != nil {
+			return err
+		}
+	}
+	if _, err := r.json.ReadToken(); err != nil {
+		return r.broken(err)
+	}
+	return nil
+}
+
+func (r *reader) open(kind jsontext.Kind, field, want string) error {
+	token, err := r.json.ReadToken()
+	if err != nil {
+		return r.broken(err)
+	}
+	if token.Kind() != kind {
+		return wrongType(field, want, token.Kind())
+	}
+	return nil
+}
+
+func (r *reader) broken(err error) error { return rewardmodel.SyntaxError(r.body, err) }
+
+// collector sorts items into valid and rejected ones.
+type collector struct {
+	Batch
+	limit, count int
+}
+
+// add fails only when there are too many items.
+func (c *collector) add(value []byte) error {
+	if c.count == c.limit {
+		return &rewardmodel.InputError{
+			Kind: rewardmodel.KindTooLarge, Field: "items",
+			Message: fmt.Sprintf("holds more than %d items; split the batch", c.limit),
+		}
+	}
+	item, fault := decodeItem(value)
+	if fault == nil {
+		c.Items = append(c.Items, Entry{Index: c.count, Item: item})
+	} else {
+		fault.Index = c.count
+		c.Rejected = append(c.Rejected, *fault)
+	}
+	c.count++
+	return nil
+}
+
+// decodeItem returns the item, or why it is rejected, without its index.
+func decodeItem(value []byte) (Item, *Rejection) {
+	out := sketch(value)
+	reject := func(code Code, field, message string) (Item, *Rejection) {
+		return Item{}, &Rejection{ID: out.name(), Code: code, Message: fieldMessage(field, message)}
+	}
+	if tooDeep(value, rewardmodel.DefaultMaxDepth) {
+		return reject(CodeInvalid, "", fmt.Sprintf("is nested deeper than %d levels; flatten it", rewardmodel.DefaultMaxDepth))
+	}
+	b, err := bag.DecodeLabel(value)
+	var bad *bag.FieldError
+	switch {
+	case err == nil:
+	case !errors.As(err, &bad):
+		return reject(CodeInvalid, "", err.Error())
+	default:
+		if syntax, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
+			fault := rewardmodel.SyntaxError(value, syntax)
+			return reject(CodeInvalid, fault.Field, fault.Message)
+		}
+		return reject(CodeInvalid, rewardmodel.FieldPath(jsontext.Pointer("/"+bad.Field)), bad.Err.Error())
+	}
+	it := Item{Bag: b, ResponseID: out.responseID}
+	switch {
+	case out.wrongResponseID:
+		return reject(CodeInvalid, "response_id", "has the wrong type: give a string")
+	case it.ID == "" && it.ResponseID == "":
+		return reject(CodeInvalid, "id", `is missing; give the response an id, or name one that was scored by "response_id"`)
+	case !out.text && it.ResponseID == "":
+		return reject(CodeInvalid, "response",
+			`is missing; give exactly one of "response", "instances" and "messages", or the "response_id" of a response that was scored`)
+	case out.text && blank(b):
+		return reject(CodeUnlabelled, "", "the response holds no utterance, so that there is nothing to learn; leave the item out")
+	}
+	if it.ID == "" {
+		it.ID = it.ResponseID
+	}
+	return it, nil
+}
+
+// outline is what can be read of an item, however wrong the rest of it is.
+type outline struct {
+	id, responseID  string
+	wrongResponseID bool // it is no string
+	text            bool // the item carries a text
+}
+
+func (o outline) name() string {
+	if o.id == "" {
+		return o.responseID
+	}
+	return o.id
+}
+
+func sketch(value []byte) (o outline) {
+	d := lenient(value)
+	if token, err := d.ReadToken(); err != nil || token.Kind() != '{' {
+		return o
+	}
+	for d.PeekKind() == '"' {
+		token, err := d.ReadToken()
+		if err != nil {
+			return o
+		}
+		name, kind := token.String(), d.PeekKind()
+		switch {
+		case kind == 'n':
+		case kind == '"' && (name == "id" || name == "response_id"):
+			token, err := d.ReadToken()
+			if err != nil {
+				return o
+			}
+			if name == "id" {
+				o.id = token.String()
+			} else {
+				o.responseID = token.String()
+			}
+			continue
+		case name == "response_id":
+			o.wrongResponseID = true
+		case name == "response" || name == "instances" || name == "messages":
+			o.text = true
+		}
+		if err := d.SkipValue(); err != nil {
+			return o
+		}
+	}
+	return o
+}
+
+// blank tells that no model would see anything of the bag.
+func blank(b bag.Bag) bool {
+	texts := append([]string{b.Response}, b.Instances...)
+	for _, m := range b.Messages {
+		if m.Role == rewardmodel.RoleAssistant {
+			texts = append(texts, m.Content)
+		}
+	}
+	for _, text := range texts {
+		if strings.TrimSpace(text) != "" {
+			return false
+		}
+	}
+	return true
+}
+
+// tooDeep tells whether JSON nests deeper than so many levels.
+func tooDeep(value []byte, levels int) bool {
+	depth, quoted := 0, false
+	for i := 0; i < len(value); i++ {
+		switch c := value[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			if depth++; depth > levels {
+				return true
+			}
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	return false
+}
