@@ -1,18 +1,58 @@
 package feedback
 
-// Stats counts what is known by labels. A bag is a response that has a label by
-// the majority of its raters; all numbers are of bags but Raters and Records.
+// Stats counts what there is to learn from. Bags, HeldOut and Disputed together
+// are all labelled responses.
 type Stats struct {
-	Bags              int `json:"bags"`       // to train on: neither held out nor disputed
-	Violations        int `json:"violations"` // of these
-	HeldOut           int `json:"held_out"`
-	HeldOutViolations int `json:"held_out_violations"`
-	Disputed          int `json:"disputed"` // responses whose raters do not agree: left out
-	Raters            int `json:"raters"`
-	Records           int `json:"records"`
-	// New counts, of Bags, those labelled or changed since a training.
+	Bags              int `json:"bags"`                // to train on
+	Violations        int `json:"violations"`          // of these
+	HeldOut           int `json:"held_out"`            // for the gate
+	HeldOutViolations int `json:"held_out_violations"` // of these
+	Disputed          int `json:"disputed"`            // left out: the raters do not agree
+	Raters            int `json:"raters"`              // who gave a label that is in force
+	Records           int `json:"records"`             // labels in force
+	// New are those of Bags that were labelled or changed since.
 	New struct {
 		Bags       int `json:"bags"`
 		Violations int `json:"violations"`
 	} `json:"new"`
+}
+
+// Stats counts with the share of HeldOut; a bag is new when its sequence is
+// greater than since.
+func (x *Index) Stats(share float64, since uint64) Stats {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	s := Stats{Records: x.count}
+	raters := map[Hash]struct{}{}
+	for id, first := range x.first {
+		others := x.others[id]
+		raters[first.rater] = struct{}{}
+		for _, o := range others {
+			raters[o.rater] = struct{}{}
+		}
+		s.add(resolve(id, first, others, share), since)
+	}
+	s.Raters = len(raters)
+	return s
+}
+
+func (s *Stats) add(b Bag, since uint64) {
+	violation := 0
+	if b.Violation {
+		violation = 1
+	}
+	switch {
+	case b.Disputed:
+		s.Disputed++
+	case b.HeldOut:
+		s.HeldOut++
+		s.HeldOutViolations += violation
+	default:
+		s.Bags++
+		s.Violations += violation
+		if b.Sequence > since {
+			s.New.Bags++
+			s.New.Violations += violation
+		}
+	}
 }
