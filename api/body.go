@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,13 +23,19 @@ import (
 // broken connection.
 const drainLimit = 64 << 20
 
-// readJSON returns the body of r, decompressed, once its headers say that it
-// is JSON. It holds at most Config.MaxBody bytes of it, and waits no longer
-// than the deadline of r's context.
-func (s *Server) readJSON(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	if err := checkContentType(r.Header.Get("Content-Type")); err != nil {
-		return nil, err
+// readBody returns the body of r, decompressed, and its media type, once its
+// headers say that this is among those wanted. It holds at most Config.MaxBody
+// bytes of it, and waits no longer than the deadline of r's context.
+func (s *Server) readBody(w http.ResponseWriter, r *http.Request, wanted ...media) ([]byte, media, error) {
+	kind, err := mediaOf(r.Header.Get("Content-Type"), wanted)
+	if err != nil {
+		return nil, "", err
 	}
+	body, err := s.read(w, r)
+	return body, kind, err
+}
+
+func (s *Server) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	// A body that stalls must not outlive the request. After a failure the
 	// deadline stays for what net/http still reads; a recorder has none.
 	control := http.NewResponseController(w)
@@ -71,20 +78,42 @@ func (s *Server) drain(r *http.Request) {
 	}
 }
 
-// checkContentType accepts JSON in UTF-8, and a request that names no type.
-// The types that a web form can send are refused with all others.
-func checkContentType(value string) error {
+// media is a media type of a body.
+type media string
+
+const (
+	mediaJSON  media = "application/json"
+	mediaLines media = "application/x-ndjson" // one JSON object a line
+)
+
+// mediaOf reads a Content-Type: one of those wanted, in UTF-8. A request that
+// names none sends JSON. The types that a web form can send are refused with all
+// others.
+func mediaOf(value string, wanted []media) (media, error) {
 	if value == "" {
-		return nil
+		return mediaJSON, nil
 	}
-	media, params, err := mime.ParseMediaType(value)
-	if err != nil || (media != "application/json" && !(strings.HasPrefix(media, "application/") && strings.HasSuffix(media, "+json"))) {
-		return errMediaType("Content-Type", "%.100q is not JSON; send Content-Type: application/json", value)
+	name, params, err := mime.ParseMediaType(value)
+	kind := media(name)
+	switch {
+	case err != nil:
+		kind = ""
+	case name == "application/ndjson", name == "application/jsonl":
+		kind = mediaLines
+	case strings.HasPrefix(name, "application/") && strings.HasSuffix(name, "+json"):
+		kind = mediaJSON
+	}
+	if !slices.Contains(wanted, kind) {
+		names := make([]string, len(wanted))
+		for i, w := range wanted {
+			names[i] = string(w)
+		}
+		return "", errMediaType("Content-Type", "%.100q is not JSON; send Content-Type: %s", value, strings.Join(names, " or "))
 	}
 	if charset := params["charset"]; charset != "" && !strings.EqualFold(charset, "utf-8") && !strings.EqualFold(charset, "utf8") {
-		return errMediaType("Content-Type", "charset %.50q is not supported; send UTF-8", charset)
+		return "", errMediaType("Content-Type", "charset %.50q is not supported; send UTF-8", charset)
 	}
-	return nil
+	return kind, nil
 }
 
 // zstdWindow is the largest window that RFC 8878 asks every decoder to take.

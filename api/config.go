@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/assay-ai/assay/rewardmodel"
+	"github.com/assay-ai/assay/rewardmodel/feedback"
 )
 
 // Config holds the settings of the HTTP server. [DefaultConfig] gives every
@@ -32,10 +33,15 @@ type Config struct {
 	// Limits bound what one scoring request may hold (flag --max-responses); a
 	// field that is zero has its default.
 	Limits rewardmodel.Limits
+	// FeedbackLimits bound one feedback request in the same way.
+	FeedbackLimits feedback.Limits
 	// TrustedOrigins lists web origins ("https://host[:port]") whose pages may
 	// post to the service. Pages of any other origin are refused with 403;
 	// clients that are not browsers send no origin and are not concerned.
 	TrustedOrigins []string
+	// Insecure lets callers of other machines in although there are no
+	// tokens (flag --insecure). With Parts.Tokens it changes nothing.
+	Insecure bool
 }
 
 // DefaultConfig returns the settings that the command line starts from:
@@ -87,17 +93,17 @@ var ErrExposed = errors.New("reachable from other machines without a token")
 
 // CheckListen tells whether the service may listen on addr ("host:port").
 // Loopback addresses are always fine; any other, including an empty host
-// (every interface) and a host name, needs insecure, else the error wraps
-// [ErrExposed] and names the flag that allows it.
-func CheckListen(addr string, insecure bool) error {
+// (every interface) and a host name, needs to be guarded by tokens or to be
+// accepted as it is, else the error wraps [ErrExposed] and names the flags.
+func CheckListen(addr string, guarded bool) error {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
 		return fmt.Errorf("listen address %q: %w: give HOST:PORT, for example 127.0.0.1:8080", addr, err)
 	}
-	if insecure || isLoopback(host) {
+	if guarded || isLoopback(host) {
 		return nil
 	}
-	return fmt.Errorf("listen address %q is %w: listen on 127.0.0.1, or accept it with --insecure", addr, ErrExposed)
+	return fmt.Errorf("listen address %q is %w: listen on 127.0.0.1, have tokens checked (--token-file for HTTP, --nats-token for NATS), or accept it with --insecure", addr, ErrExposed)
 }
 
 // isLoopback does not resolve names: what a resolver says now need not hold

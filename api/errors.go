@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/assay-ai/assay/rewardmodel"
+	"github.com/assay-ai/assay/rewardmodel/feedback"
+	"github.com/assay-ai/assay/rewardmodel/retrain"
 )
 
 // ErrNotReady is what a [Scorer] returns while it has no model yet. It is
@@ -20,6 +22,10 @@ var ErrNotReady = errors.New("not ready")
 // Only the log and the metrics see it.
 const statusClientGone = 499
 
+// retryWhenFull is advised when the feedback store is full: that takes somebody
+// to erase something or to raise a limit.
+const retryWhenFull = time.Minute
+
 // failure is what a client is told about an error.
 type failure struct {
 	status     int
@@ -27,6 +33,7 @@ type failure struct {
 	field      string
 	message    string
 	retryAfter time.Duration
+	challenge  string // of WWW-Authenticate
 }
 
 // refusal is an error of the HTTP layer itself; the constructors below are its
@@ -62,6 +69,26 @@ func errMediaType(field, format string, args ...any) error {
 	return &refusal{status: http.StatusUnsupportedMediaType, code: "unsupported_media_type", field: field, message: fmt.Sprintf(format, args...)}
 }
 
+// errUnauthorized asks for a token, in the words of RFC 6750, section 3.
+func errUnauthorized(scope Scope, message string, presented bool) error {
+	challenge := fmt.Sprintf(`Bearer realm="assay", scope="%s"`, scope)
+	if presented {
+		challenge += `, error="invalid_token"`
+	}
+	return &refusal{status: http.StatusUnauthorized, code: "unauthorized", field: "Authorization", message: message, challenge: challenge}
+}
+
+func errScope(scope Scope) error {
+	return &refusal{status: http.StatusForbidden, code: "insufficient_scope", field: "Authorization",
+		message:   fmt.Sprintf("the token does not have the scope %s; use one that has it or admin", scope),
+		challenge: fmt.Sprintf(`Bearer realm="assay", scope="%s", error="insufficient_scope"`, scope)}
+}
+
+func errNotEnabled() error {
+	return &refusal{status: http.StatusNotImplemented, code: "not_enabled",
+		message: "this service keeps no feedback and trains nothing: start without --nats off"}
+}
+
 func errPanic(value any) error { return fmt.Errorf("panic: %v", value) }
 
 // explain maps an error to what the client is told. It is the only place that
@@ -89,6 +116,22 @@ func (s *Server) explain(err error, requestID string) failure {
 			message: fmt.Sprintf("the request was not done in time (%v); allow more with the header X-Request-Timeout (at most --request-timeout, %v), or send fewer responses a request", err, s.cfg.RequestTimeout)}
 	case errors.Is(err, context.Canceled):
 		return failure{status: statusClientGone, code: "client_gone", message: "the client closed the connection before its answer"}
+	case errors.Is(err, feedback.ErrStoreFull):
+		return failure{status: http.StatusServiceUnavailable, code: "store_full", message: err.Error(), retryAfter: max(s.cfg.RetryAfter, retryWhenFull)}
+	case errors.Is(err, feedback.ErrUnavailable):
+		return failure{status: http.StatusServiceUnavailable, code: "unavailable", message: err.Error(), retryAfter: s.cfg.RetryAfter}
+	case errors.Is(err, retrain.ErrNoModel):
+		return failure{status: http.StatusNotFound, code: "not_found", message: err.Error() + "; GET /v1/models lists them"}
+	case errors.Is(err, retrain.ErrNoPrevious):
+		return failure{status: http.StatusConflict, code: "no_previous", message: err.Error() + "; the first version serves"}
+	case errors.Is(err, retrain.ErrNoFiles):
+		return failure{status: http.StatusConflict, code: "no_files", message: err.Error() + "; choose a version that was promoted and is kept"}
+	case errors.Is(err, retrain.ErrDamaged):
+		return failure{status: http.StatusConflict, code: "damaged", message: err.Error() + "; choose another version"}
+	case errors.Is(err, retrain.ErrExists):
+		return failure{status: http.StatusConflict, code: "exists", message: err.Error()}
+	case errors.Is(err, retrain.ErrChanged):
+		return failure{status: http.StatusConflict, code: "changed", message: err.Error() + "; look at what holds now, and ask again if that is still right"}
 	case errors.Is(err, rewardmodel.ErrModel):
 		return failure{status: http.StatusInternalServerError, code: "model_failed",
 			message: "the model failed on this request; the log of the service says why, under request id " + requestID}
@@ -114,6 +157,9 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	x := exchangeOf(r)
 	x.err = err
 	f := s.explain(err, x.id)
+	if f.challenge != "" {
+		w.Header().Set("WWW-Authenticate", f.challenge)
+	}
 	if f.retryAfter > 0 {
 		w.Header().Set("Retry-After", retrySeconds(f.retryAfter))
 	}

@@ -31,7 +31,7 @@ func (constant) Models(context.Context) ([]api.Model, error) {
 }
 
 func Example() {
-	server, err := api.New(api.DefaultConfig(), constant{}, constant{}, nil, zerolog.Nop(), prometheus.NewRegistry())
+	server, err := api.New(api.DefaultConfig(), api.Parts{Scorer: constant{}, Models: constant{}}, zerolog.Nop(), prometheus.NewRegistry())
 	if err != nil {
 		fmt.Println(err)
 		return

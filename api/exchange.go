@@ -13,7 +13,9 @@ type exchange struct {
 	traceparent string // W3C trace context, empty without a valid one
 	route       string // pattern of the path, when another method was asked of it
 	bytesIn     int64  // body bytes read from the connection
+	by          string // who calls: the name of a token, or how it came without one
 	responses   int    // responses that the request asked to score
+	items       int    // labels that the request brought
 	err         error  // why it failed, for the log alone
 }
 

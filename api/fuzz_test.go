@@ -25,7 +25,8 @@ func FuzzScore(f *testing.F) {
 
 	cfg := api.DefaultConfig()
 	cfg.MaxBody = 1 << 16
-	server, err := api.New(cfg, scorerOf(f, &model{}, 0), served, nil, zerolog.Nop(), prometheus.NewRegistry())
+	cfg.Insecure = true // a recorded request comes from nowhere
+	server, err := api.New(cfg, api.Parts{Scorer: scorerOf(f, &model{}, 0), Models: served}, zerolog.Nop(), prometheus.NewRegistry())
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -32,7 +32,7 @@ func (s *service) dial(t *testing.T, request string) *net.TCPConn {
 }
 
 func rawPost(length int, body string, headers ...string) string {
-	return fmt.Sprintf("POST /v1/score HTTP/1.1\r\nHost: assay\r\nContent-Type: application/json\r\nContent-Length: %d\r\n%s\r\n%s",
+	return fmt.Sprintf("POST /v1/score HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n%s\r\n%s",
 		length, strings.Join(headers, ""), body)
 }
 

@@ -97,21 +97,22 @@ type service struct {
 type option func(*setup)
 
 type setup struct {
-	cfg    api.Config
-	checks []api.Check
+	cfg   api.Config
+	parts api.Parts
 }
 
 func config(change func(*api.Config)) option { return func(s *setup) { change(&s.cfg) } }
-func checks(c ...api.Check) option           { return func(s *setup) { s.checks = c } }
+func parts(change func(*api.Parts)) option   { return func(s *setup) { change(&s.parts) } }
+func checks(c ...api.Check) option           { return parts(func(p *api.Parts) { p.Checks = c }) }
 
 func start(t *testing.T, scorer api.Scorer, options ...option) *service {
 	t.Helper()
-	with := setup{cfg: api.DefaultConfig()}
+	with := setup{cfg: api.DefaultConfig(), parts: api.Parts{Scorer: scorer, Models: served}}
 	for _, o := range options {
 		o(&with)
 	}
 	s := &service{log: make(logBook, 4096), done: make(chan error, 1)}
-	server, err := api.New(with.cfg, scorer, served, with.checks, zerolog.New(s.log), prometheus.NewRegistry())
+	server, err := api.New(with.cfg, with.parts, zerolog.New(s.log), prometheus.NewRegistry())
 	require.NoError(t, err)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -33,14 +33,14 @@ func (s *Server) live(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *Server) ready(w http.ResponseWriter, r *http.Request) error {
-	if s.draining.Load() {
+	if s.draining() {
 		return s.notReady(w, r, healthBody{Status: "draining"}, errDraining)
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
 	defer cancel()
 	body := healthBody{Status: "ready", Checks: map[string]string{}}
 	var missing []string
-	for _, check := range s.checks {
+	for _, check := range s.parts.Checks {
 		if err := check.Ready(ctx); err != nil {
 			body.Checks[check.Name] = err.Error()
 			missing = append(missing, check.Name+" ("+err.Error()+")")

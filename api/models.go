@@ -1,20 +1,19 @@
 package api
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"net/http"
+	"slices"
 	"time"
 
-	"github.com/go-chi/chi/v5"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/assay-ai/assay/rewardmodel/retrain"
 )
 
-// Models tells which models there are, the serving one first. The list is
-// empty while none is loaded.
-type Models interface {
-	Models(ctx context.Context) ([]Model, error)
-}
-
-// Model describes one model version.
+// Model describes one model version that serves.
 type Model struct {
 	Name    string
 	Version string // never used twice for other weights
@@ -26,54 +25,194 @@ type Model struct {
 	Labels []string
 }
 
-// modelBody is an OpenAI model object with assay's fields beside.
+// modelBody is an OpenAI model object with assay's fields beside. Those from
+// State on come from the registry.
 type modelBody struct {
-	ID        string   `json:"id"`
-	Object    string   `json:"object"`
-	Created   int64    `json:"created"`
-	OwnedBy   string   `json:"owned_by"`
-	Name      string   `json:"name"`
-	Version   string   `json:"version"`
-	Threshold float64  `json:"threshold"`
-	Labels    []string `json:"labels"`
+	ID        string        `json:"id"`
+	Object    string        `json:"object"`
+	Created   int64         `json:"created"`
+	OwnedBy   string        `json:"owned_by"`
+	Name      string        `json:"name"`
+	Version   string        `json:"version"`
+	Threshold float64       `json:"threshold"`
+	Labels    []string      `json:"labels"`
+	Serving   bool          `json:"serving"`
+	Current   bool          `json:"current"`
+	State     retrain.State `json:"state,omitzero"`
+	Parent    string        `json:"parent,omitzero"`
+	Method    string        `json:"method,omitzero"`
+	By        string        `json:"by,omitzero"`
+	Reason    string        `json:"reason,omitzero"`
+
+	// Not in the list.
+	Data  *retrain.Data           `json:"data,omitzero"`
+	Gate  jsontext.Value          `json:"gate,omitzero"`
+	Files map[string]retrain.File `json:"files,omitzero"`
 }
 
-func (m Model) body() modelBody {
+// catalog is what is known of all models.
+type catalog struct {
+	serving []Model
+	current string // the version that is to serve; "" when nobody knows
+}
+
+// ownName is what a version is called that does not serve while none does.
+const ownName = "assay"
+
+func (c catalog) name() string {
+	if len(c.serving) == 0 {
+		return ownName
+	}
+	return c.serving[0].Name
+}
+
+// find returns the serving model of a version.
+func (c catalog) find(version string) (Model, bool) {
+	i := slices.IndexFunc(c.serving, func(m Model) bool { return m.Version == version })
+	if i < 0 {
+		return Model{}, false
+	}
+	return c.serving[i], true
+}
+
+// described is a serving model, as far as it is known without a registry.
+func (c catalog) described(m Model) modelBody {
 	return modelBody{
-		ID: m.Version, Object: "model", Created: max(0, m.Created.Unix()), OwnedBy: "assay",
+		ID: m.Version, Object: "model", Created: seconds(m.Created), OwnedBy: "assay",
 		Name: m.Name, Version: m.Version, Threshold: m.Threshold, Labels: append([]string{}, m.Labels...),
+		Serving: true, Current: m.Version == c.current,
 	}
 }
 
+// recorded is a model as the registry knows it. What serves knows its own name.
+func (c catalog) recorded(m retrain.Model) modelBody {
+	body := modelBody{
+		ID: m.Version, Object: "model", Created: seconds(m.Created), OwnedBy: "assay",
+		Name: c.name(), Version: m.Version, Threshold: m.Threshold, Labels: append([]string{}, m.Labels...),
+		Current: m.Version == c.current,
+	}
+	if serving, ok := c.find(m.Version); ok {
+		body = c.described(serving)
+	}
+	body.State, body.Parent, body.Method, body.By, body.Reason = m.State, m.Parent, m.Method, m.By, m.Reason
+	return body
+}
+
+func seconds(t time.Time) int64 { return max(0, t.Unix()) }
+
+func (s *Server) catalog(ctx context.Context) (catalog, error) {
+	serving, err := s.parts.Models.Models(ctx)
+	if err != nil {
+		return catalog{}, err
+	}
+	c := catalog{serving: serving}
+	if s.parts.Registry == nil {
+		if len(serving) > 0 {
+			c.current = serving[0].Version
+		}
+		return c, nil
+	}
+	current, err := s.parts.Registry.Current(ctx)
+	c.current = current.Version
+	return c, err
+}
+
+// listModels lists what serves first, and then what else the registry knows.
 func (s *Server) listModels(w http.ResponseWriter, r *http.Request) error {
-	models, err := s.models.Models(r.Context())
+	c, err := s.catalog(r.Context())
 	if err != nil {
 		return err
 	}
-	data := make([]modelBody, len(models))
-	for i, m := range models {
-		data[i] = m.body()
+	var records []retrain.Model
+	if s.parts.Registry != nil {
+		if records, err = s.parts.Registry.Models(r.Context()); err != nil {
+			return err
+		}
+	}
+	data := make([]modelBody, 0, len(c.serving)+len(records))
+	for _, m := range c.serving {
+		data = append(data, c.described(m))
+	}
+	for _, m := range records {
+		body := c.recorded(m)
+		if i := slices.IndexFunc(data, func(b modelBody) bool { return b.Version == m.Version }); i >= 0 {
+			data[i] = body
+			continue
+		}
+		data = append(data, body)
 	}
 	return s.writeJSON(w, r, http.StatusOK, map[string]any{"object": "list", "data": data})
 }
 
 // showModel finds a model by its version, or by its name, which stands for the
-// version of that name that serves.
+// version that serves under it.
 func (s *Server) showModel(w http.ResponseWriter, r *http.Request) error {
-	models, err := s.models.Models(r.Context())
+	wanted, err := pathValue(r, "version")
 	if err != nil {
 		return err
 	}
-	wanted := chi.URLParam(r, "version")
-	for _, same := range []func(Model) bool{
-		func(m Model) bool { return m.Version == wanted },
-		func(m Model) bool { return m.Name == wanted },
-	} {
-		for _, m := range models {
-			if same(m) {
-				return s.writeJSON(w, r, http.StatusOK, m.body())
-			}
-		}
+	c, err := s.catalog(r.Context())
+	if err != nil {
+		return err
 	}
-	return errNotFound("there is no model %.100q; GET /v1/models lists them", wanted)
+	body, err := s.model(r.Context(), c, wanted)
+	if errors.Is(err, retrain.ErrNoModel) {
+		i := slices.IndexFunc(c.serving, func(m Model) bool { return m.Name == wanted })
+		if i < 0 {
+			return errNotFound("there is no model %.100q; GET /v1/models lists them", wanted)
+		}
+		body, err = s.model(r.Context(), c, c.serving[i].Version)
+	}
+	if err != nil {
+		return err
+	}
+	return s.writeJSON(w, r, http.StatusOK, body)
+}
+
+// model is all that is known of a version. The error wraps retrain.ErrNoModel
+// when that is nothing.
+func (s *Server) model(ctx context.Context, c catalog, version string) (modelBody, error) {
+	err := retrain.ErrNoModel
+	var record retrain.Model
+	if s.parts.Registry != nil {
+		record, err = s.parts.Registry.Model(ctx, version)
+	}
+	if err == nil {
+		body := c.recorded(record)
+		body.Data, body.Gate, body.Files = record.Data, record.Gate, record.Files
+		return body, nil
+	}
+	if serving, ok := c.find(version); ok && errors.Is(err, retrain.ErrNoModel) {
+		return c.described(serving), nil
+	}
+	return modelBody{}, err
+}
+
+func (s *Server) promote(w http.ResponseWriter, r *http.Request) error {
+	version, err := pathValue(r, "version")
+	if err != nil {
+		return err
+	}
+	reason, err := s.readReason(w, r)
+	if err != nil {
+		return err
+	}
+	by := exchangeOf(r).by
+	current, err := s.parts.Promotions.Promote(r.Context(), version, by, cmp.Or(reason, "by hand"))
+	if err != nil {
+		return err
+	}
+	return s.writeJSON(w, r, http.StatusOK, current)
+}
+
+func (s *Server) rollBack(w http.ResponseWriter, r *http.Request) error {
+	reason, err := s.readReason(w, r)
+	if err != nil {
+		return err
+	}
+	current, err := s.parts.Promotions.Rollback(r.Context(), exchangeOf(r).by, cmp.Or(reason, "by hand"))
+	if err != nil {
+		return err
+	}
+	return s.writeJSON(w, r, http.StatusOK, current)
 }

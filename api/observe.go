@@ -21,7 +21,7 @@ func (s *Server) observe(next http.Handler) http.Handler {
 		start := time.Now()
 		r, x := withExchange(r)
 		w.Header().Set("X-Request-Id", x.id)
-		if s.draining.Load() {
+		if s.draining() {
 			w.Header().Set("Connection", "close")
 		}
 		wrapped := middleware.NewWrapResponseWriter(w, r.ProtoMajor)
@@ -55,8 +55,14 @@ func (s *Server) access(r *http.Request, x *exchange, route string, status, byte
 	if route == unmatched {
 		event.Str("path", r.URL.Path)
 	}
+	if x.by != "" {
+		event.Str("by", x.by)
+	}
 	if x.responses > 0 {
 		event.Int("responses", x.responses)
+	}
+	if x.items > 0 {
+		event.Int("items", x.items)
 	}
 	if x.traceparent != "" {
 		event.Str("traceparent", x.traceparent)
@@ -81,7 +87,8 @@ func accessLevel(route string, status int) zerolog.Level {
 }
 
 // recoverPanics answers 500 for a handler that panics. The handlers write their body
-// in one piece at the end, so nothing has been sent by then.
+// in one piece at the end, so nothing has been sent by then; what a stream of
+// events is sent, it ignores.
 func (s *Server) recoverPanics(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {

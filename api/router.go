@@ -17,11 +17,41 @@ func (s *Server) router(guard *http.CrossOriginProtection, registry *prometheus.
 	r := s.base(guard)
 	s.get(r, "/", s.index)
 	s.get(r, "/openapi.json", s.openAPI)
-	s.get(r, "/v1/models", s.listModels)
-	s.get(r, "/v1/models/{version}", s.showModel)
-	r.Post("/v1/score", s.endpoint(s.score))
 	s.health(r, registry)
+	r.Post("/v1/score", s.endpoint(s.needs(ScopeScore, s.timely(s.score))))
+	s.get(r, "/v1/models", s.needs(ScopeScore, s.timely(s.listModels)))
+	s.get(r, "/v1/models/{version}", s.needs(ScopeScore, s.timely(s.showModel)))
+	s.loop(r)
 	return r
+}
+
+// loop adds what turns labels into models. A part that is missing is told to
+// those alone who might use it.
+func (s *Server) loop(r chi.Router) {
+	p := s.parts
+	feedback := func(there bool, e endpoint) endpoint {
+		return s.needs(ScopeFeedback, s.timely(enabled(there, e)))
+	}
+	admin := func(there bool, e endpoint) http.HandlerFunc {
+		return s.endpoint(s.needs(ScopeAdmin, s.timely(enabled(there, e))))
+	}
+	r.Post("/v1/feedback", s.endpoint(feedback(p.Feedback != nil, s.addFeedback)))
+	s.get(r, "/v1/feedback", feedback(p.FeedbackView != nil, s.showFeedback))
+	s.get(r, "/v1/feedback/candidates", feedback(p.FeedbackView != nil, s.listCandidates))
+	r.Delete("/v1/feedback/{id}", admin(p.Feedback != nil, s.eraseFeedback))
+	r.Post("/v1/models/{version}/promote", admin(p.Promotions != nil, s.promote))
+	r.Post("/v1/models/rollback", admin(p.Promotions != nil, s.rollBack))
+	s.get(r, "/v1/training", feedback(p.Trainings != nil, s.showTraining))
+	r.Post("/v1/training", admin(p.Trainings != nil, s.startTraining))
+	// A stream of events is as long as its client likes.
+	s.get(r, "/v1/events", s.needs(ScopeFeedback, enabled(p.Events != nil, s.showEvents)))
+}
+
+func enabled(there bool, e endpoint) endpoint {
+	if there {
+		return e
+	}
+	return func(http.ResponseWriter, *http.Request) error { return errNotEnabled() }
 }
 
 func (s *Server) opsRouter(guard *http.CrossOriginProtection, registry *prometheus.Registry) http.Handler {
@@ -104,8 +134,17 @@ var endpoints = []struct {
 	Does   string `json:"does"`
 }{
 	{"POST", "/v1/score", "rewards and the most anomalous span of each response"},
-	{"GET", "/v1/models", "the models that serve"},
-	{"GET", "/v1/models/{version}", "one of them"},
+	{"GET", "/v1/models", "the models that serve, and all that there were"},
+	{"GET", "/v1/models/{version}", "one of them: from what data, with which figures, why promoted or rejected"},
+	{"POST", "/v1/models/{version}/promote", "let it serve"},
+	{"POST", "/v1/models/rollback", "let the version before serve again"},
+	{"POST", "/v1/feedback", "labels of whole responses, to learn from"},
+	{"GET", "/v1/feedback", "what the labels add up to"},
+	{"GET", "/v1/feedback/candidates", "the responses whose label would teach most"},
+	{"DELETE", "/v1/feedback/{id}", "erase all that is kept of a response"},
+	{"GET", "/v1/training", "the training that runs, or what it waits for"},
+	{"POST", "/v1/training", "start one by hand"},
+	{"GET", "/v1/events", "what happens to models and trainings, as server-sent events"},
 	{"GET", "/livez", "the process answers"},
 	{"GET", "/readyz", "it can score: 200, else 503 with what is missing"},
 	{"GET", "/metrics", "Prometheus metrics"},

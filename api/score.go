@@ -10,15 +10,7 @@ import (
 )
 
 func (s *Server) score(w http.ResponseWriter, r *http.Request) error {
-	timeout, err := s.timeout(r.Header.Get(timeoutHeader))
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(r.Context(), timeout)
-	defer cancel()
-	r = r.WithContext(ctx)
-
-	body, err := s.readJSON(w, r)
+	body, _, err := s.readBody(w, r, mediaJSON)
 	if err != nil {
 		return err
 	}
@@ -27,7 +19,7 @@ func (s *Server) score(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	exchangeOf(r).responses = len(request.Responses)
-	answer, err := s.scorer.Score(ctx, request)
+	answer, err := s.parts.Scorer.Score(r.Context(), request)
 	if err != nil {
 		return err
 	}
@@ -39,6 +31,20 @@ func (s *Server) score(w http.ResponseWriter, r *http.Request) error {
 	}
 	s.write(w, r, http.StatusOK, append(out, '\n'))
 	return nil
+}
+
+// timely ends a request that takes longer than its client or the service
+// waits.
+func (s *Server) timely(e endpoint) endpoint {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		timeout, err := s.timeout(r.Header.Get(timeoutHeader))
+		if err != nil {
+			return err
+		}
+		ctx, cancel := context.WithTimeout(r.Context(), timeout)
+		defer cancel()
+		return e(w, r.WithContext(ctx))
+	}
 }
 
 const timeoutHeader = "X-Request-Timeout"

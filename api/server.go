@@ -7,32 +7,22 @@ import (
 	stdlog "log"
 	"net"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
-
-	"github.com/assay-ai/assay/rewardmodel"
 )
-
-// Scorer gives responses their rewards. The error of Score is a
-// *rewardmodel.InputError, wraps one of rewardmodel's sentinels or
-// [ErrNotReady], or is the context's; anything else is answered 500. Score
-// returns soon after its context ends.
-type Scorer interface {
-	Score(ctx context.Context, request rewardmodel.Request) (rewardmodel.Answer, error)
-}
 
 // Server answers the HTTP side of assay. Make one with [New].
 type Server struct {
-	cfg      Config
-	scorer   Scorer
-	models   Models
-	checks   []Check
-	log      zerolog.Logger
-	metrics  *metrics
-	draining atomic.Bool
+	cfg       Config
+	parts     Parts
+	log       zerolog.Logger
+	metrics   *metrics
+	drained   chan struct{} // closed by Drain
+	drainOnce sync.Once
 
 	main, ops    http.Handler
 	mainServer   *http.Server
@@ -43,7 +33,7 @@ type Server struct {
 
 // New checks the settings, registers the metrics with registry, which
 // /metrics then shows, and returns a server that does not listen yet.
-func New(cfg Config, scorer Scorer, models Models, checks []Check, log zerolog.Logger, registry *prometheus.Registry) (*Server, error) {
+func New(cfg Config, parts Parts, log zerolog.Logger, registry *prometheus.Registry) (*Server, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
@@ -56,8 +46,8 @@ func New(cfg Config, scorer Scorer, models Models, checks []Check, log zerolog.L
 		return nil, fmt.Errorf("api: metrics: %w", err)
 	}
 	s := &Server{
-		cfg: cfg, scorer: scorer, models: models, checks: checks, log: log, metrics: metrics,
-		shutdownDone: make(chan struct{}),
+		cfg: cfg, parts: parts, log: log, metrics: metrics,
+		drained: make(chan struct{}), shutdownDone: make(chan struct{}),
 	}
 	s.main = s.router(guard, registry)
 	s.ops = s.opsRouter(guard, registry)
@@ -128,8 +118,20 @@ func (s *Server) serve(ctx context.Context, server *http.Server, l net.Listener)
 }
 
 // Drain makes /readyz answer 503 and asks clients to close their connections.
-// Requests are still served, so that those on their way find an answer.
-func (s *Server) Drain() { s.draining.Store(true) }
+// Requests are still served, so that those on their way find an answer; only
+// streams of events end, for their clients to go on elsewhere.
+func (s *Server) Drain() {
+	s.drainOnce.Do(func() { close(s.drained) })
+}
+
+func (s *Server) draining() bool {
+	select {
+	case <-s.drained:
+		return true
+	default:
+		return false
+	}
+}
 
 // Shutdown drains, stops listening, and waits until the requests that run are
 // answered. When ctx ends first it cuts them off and returns ctx's error.

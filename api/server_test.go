@@ -58,8 +58,8 @@ func TestReadinessDoesNotHang(t *testing.T) {
 
 func TestModels(t *testing.T) {
 	s := start(t, scorerOf(t, &model{}, 0))
-	const v7 = `{"id":"v7","object":"model","created":1800000000,"owned_by":"assay","name":"default","version":"v7","threshold":0.41,"labels":["violation","compliant"]}`
-	const v6 = `{"id":"v6","object":"model","created":0,"owned_by":"assay","name":"default","version":"v6","threshold":0.5,"labels":["violation","compliant"]}`
+	const v7 = `{"id":"v7","object":"model","created":1800000000,"owned_by":"assay","name":"default","version":"v7","threshold":0.41,"labels":["violation","compliant"],"serving":true,"current":true}`
+	const v6 = `{"id":"v6","object":"model","created":0,"owned_by":"assay","name":"default","version":"v6","threshold":0.5,"labels":["violation","compliant"],"serving":true,"current":false}`
 	requireJSON(t, `{"object":"list","data":[`+v7+`,`+v6+`]}`, string(s.get(t, "/v1/models").body))
 	requireJSON(t, v6, string(s.get(t, "/v1/models/v6").body))
 	requireJSON(t, v7, string(s.get(t, "/v1/models/v7").body))
@@ -255,7 +255,7 @@ func TestShutdownEndsAtItsDeadline(t *testing.T) {
 }
 
 func TestServeEndsWithItsContext(t *testing.T) {
-	server, err := api.New(api.DefaultConfig(), scorerOf(t, &model{}, 0), served, nil, zerolog.Nop(), prometheus.NewRegistry())
+	server, err := api.New(api.DefaultConfig(), api.Parts{Scorer: scorerOf(t, &model{}, 0), Models: served}, zerolog.Nop(), prometheus.NewRegistry())
 	require.NoError(t, err)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -265,7 +265,7 @@ func TestServeEndsWithItsContext(t *testing.T) {
 }
 
 func TestServeReportsItsListener(t *testing.T) {
-	server, err := api.New(api.DefaultConfig(), scorerOf(t, &model{}, 0), served, nil, zerolog.Nop(), prometheus.NewRegistry())
+	server, err := api.New(api.DefaultConfig(), api.Parts{Scorer: scorerOf(t, &model{}, 0), Models: served}, zerolog.Nop(), prometheus.NewRegistry())
 	require.NoError(t, err)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -284,13 +284,13 @@ func TestNewChecksItsConfig(t *testing.T) {
 	} {
 		cfg := api.DefaultConfig()
 		change(&cfg)
-		_, err := api.New(cfg, nil, nil, nil, zerolog.Nop(), prometheus.NewRegistry())
+		_, err := api.New(cfg, api.Parts{}, zerolog.Nop(), prometheus.NewRegistry())
 		require.ErrorContains(t, err, flag)
 	}
 	reg := prometheus.NewRegistry()
-	_, err := api.New(api.DefaultConfig(), nil, nil, nil, zerolog.Nop(), reg)
+	_, err := api.New(api.DefaultConfig(), api.Parts{}, zerolog.Nop(), reg)
 	require.NoError(t, err)
-	_, err = api.New(api.DefaultConfig(), nil, nil, nil, zerolog.Nop(), reg)
+	_, err = api.New(api.DefaultConfig(), api.Parts{}, zerolog.Nop(), reg)
 	require.ErrorContains(t, err, "metrics")
 }
 
@@ -303,6 +303,7 @@ func TestCheckListen(t *testing.T) {
 		require.Equal(t, exposed, errors.Is(err, api.ErrExposed), addr)
 		if exposed {
 			require.ErrorContains(t, err, "--insecure")
+			require.ErrorContains(t, err, "--token-file")
 		} else {
 			require.NoError(t, err)
 		}

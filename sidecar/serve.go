@@ -153,6 +153,7 @@ func (c *serveCmd) apiConfig() api.Config {
 	cfg := api.DefaultConfig()
 	cfg.MaxBody, cfg.RequestTimeout, cfg.TrustedOrigins = int64(c.MaxBody), c.RequestTimeout, c.TrustedOrigin
 	cfg.Limits = c.limits()
+	cfg.Insecure = c.Insecure
 	return cfg
 }
 

@@ -48,7 +48,7 @@ func (s *service) listen() (err error) {
 	if s.cmd.NATS != "off" {
 		checks = append(checks, api.Check{Name: "streams", Ready: s.live.streamsReady})
 	}
-	if s.http, err = api.New(s.cmd.apiConfig(), &s.live, &s.live, checks, s.app.log, s.registry); err != nil {
+	if s.http, err = api.New(s.cmd.apiConfig(), api.Parts{Scorer: &s.live, Models: &s.live, Checks: checks}, s.app.log, s.registry); err != nil {
 		return usageError{err}
 	}
 	var config net.ListenConfig

@@ -1,0 +1,190 @@
+package api_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+	"github.com/stretchr/testify/require"
+
+	"github.com/assay-ai/assay/api"
+)
+
+const (
+	scoreToken    = "score-score-score"
+	feedbackToken = "feedback-feedback"
+	adminToken    = "admin-admin-admin"
+)
+
+func tokens(t *testing.T) *api.Tokens {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "tokens")
+	file := scoreToken + " score trainer\n" + feedbackToken + " feedback\n" + adminToken + " admin ops\n"
+	require.NoError(t, os.WriteFile(path, []byte(file), 0o600))
+	loaded, err := api.LoadTokens(path, zerolog.Nop())
+	require.NoError(t, err)
+	return loaded
+}
+
+// handler is the service without a connection, so that a peer can be made up.
+func handler(t *testing.T, with *api.Tokens, insecure bool) (http.Handler, logBook) {
+	t.Helper()
+	cfg := api.DefaultConfig()
+	cfg.Insecure = insecure
+	log := make(logBook, 64)
+	server, err := api.New(cfg, api.Parts{Scorer: scorerOf(t, &model{}, 0), Models: served, Tokens: with}, zerolog.New(log), prometheus.NewRegistry())
+	require.NoError(t, err)
+	return server.Handler(), log
+}
+
+const (
+	near = "127.0.0.1:50000"
+	far  = "192.0.2.7:50000"
+)
+
+func TestWhoMayScore(t *testing.T) {
+	const mapped, six = "[::ffff:127.0.0.9]:1", "[::1]:50000"
+	for name, c := range map[string]struct {
+		peer     string
+		headers  []string
+		open     bool // no token file
+		insecure bool
+		status   int
+		by       string
+	}{
+		"near":                     {peer: near, status: 200, by: "loopback"},
+		"near, IPv6":               {peer: six, status: 200, by: "loopback"},
+		"near, mapped":             {peer: mapped, status: 200, by: "loopback"},
+		"near, localhost":          {peer: near, headers: []string{"Host", "localhost:8080"}, status: 200, by: "loopback"},
+		"near, token":              {peer: near, headers: []string{"Authorization", "Bearer " + scoreToken}, status: 200, by: "trainer"},
+		"near, wrong token":        {peer: near, headers: []string{"Authorization", "Bearer wrong-wrong-wrong"}, status: 401},
+		"near, other scheme":       {peer: near, headers: []string{"Authorization", "Basic YTpi"}, status: 401},
+		"near, other scope":        {peer: near, headers: []string{"Authorization", "Bearer " + feedbackToken}, status: 403},
+		"proxy":                    {peer: near, headers: []string{"X-Forwarded-For", "192.0.2.7"}, status: 401},
+		"proxy by the standard":    {peer: near, headers: []string{"Forwarded", "for=192.0.2.7"}, status: 401},
+		"proxy, token":             {peer: near, headers: []string{"X-Forwarded-For", "192.0.2.7", "Authorization", "Bearer " + scoreToken}, status: 200, by: "trainer"},
+		"rebound name":             {peer: near, headers: []string{"Host", "evil.example:8080"}, status: 401},
+		"rebound name, token":      {peer: near, headers: []string{"Host", "assay.example", "Authorization", "Bearer " + scoreToken}, status: 200, by: "trainer"},
+		"far":                      {peer: far, status: 401},
+		"far, insecure":            {peer: far, insecure: true, status: 401},
+		"far, token":               {peer: far, headers: []string{"Authorization", "Bearer " + scoreToken}, status: 200, by: "trainer"},
+		"far, lower case":          {peer: far, headers: []string{"Authorization", "bearer  " + scoreToken}, status: 200, by: "trainer"},
+		"far, admin":               {peer: far, headers: []string{"Authorization", "Bearer " + adminToken}, status: 200, by: "ops"},
+		"far, other scope":         {peer: far, headers: []string{"Authorization", "Bearer " + feedbackToken}, status: 403},
+		"far, prefix":              {peer: far, headers: []string{"Authorization", "Bearer " + scoreToken[:16]}, status: 401},
+		"far, no token":            {peer: far, headers: []string{"Authorization", "Bearer "}, status: 401},
+		"far, token alone":         {peer: far, headers: []string{"Authorization", scoreToken}, status: 401},
+		"open, near":               {peer: near, open: true, status: 200, by: "loopback"},
+		"open, any token":          {peer: near, headers: []string{"Authorization", "Bearer EMPTY"}, open: true, status: 200, by: "loopback"},
+		"open, far":                {peer: far, open: true, status: 401},
+		"open, rebound name":       {peer: near, headers: []string{"Host", "evil.example"}, open: true, status: 401},
+		"open, insecure":           {peer: far, headers: []string{"Host", "assay.example"}, open: true, insecure: true, status: 200, by: "anonymous"},
+		"open, insecure, near":     {peer: near, open: true, insecure: true, status: 200, by: "loopback"},
+		"open, insecure, token":    {peer: far, headers: []string{"Authorization", "Bearer EMPTY"}, open: true, insecure: true, status: 200, by: "anonymous"},
+		"peer that is no address":  {peer: "@", status: 401},
+		"near, no host, as of 1.0": {peer: near, headers: []string{"Host", ""}, status: 200, by: "loopback"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var with *api.Tokens
+			if !c.open {
+				with = tokens(t)
+			}
+			h, log := handler(t, with, c.insecure)
+			r := httptest.NewRequest("POST", "/v1/score", strings.NewReader(one("Fine.")))
+			r.RemoteAddr, r.Host = c.peer, "127.0.0.1:8080"
+			for i := 0; i < len(c.headers); i += 2 {
+				if c.headers[i] == "Host" {
+					r.Host = c.headers[i+1]
+					continue
+				}
+				r.Header.Set(c.headers[i], c.headers[i+1])
+			}
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, r)
+			require.Equal(t, c.status, w.Code, w.Body)
+			line := log.request(t)
+			switch c.status {
+			case 200:
+				require.Equal(t, c.by, line["by"])
+				return
+			case 401:
+				require.Contains(t, w.Header().Get("WWW-Authenticate"), `Bearer realm="assay"`)
+				require.Contains(t, w.Body.String(), `"unauthorized"`)
+			case 403:
+				require.Contains(t, w.Header().Get("WWW-Authenticate"), `error="insufficient_scope"`)
+				require.Contains(t, w.Body.String(), "scope score")
+			}
+			require.NotContains(t, w.Body.String(), scoreToken)
+		})
+	}
+}
+
+// Every route asks for its scope and for no other, before it looks at anything
+// else.
+func TestScopes(t *testing.T) {
+	want := map[string]string{
+		"GET /": "", "GET /livez": "", "GET /readyz": "", "GET /metrics": "", "GET /openapi.json": "",
+		"POST /v1/score": "score", "GET /v1/models": "score", "GET /v1/models/{version}": "score",
+		"POST /v1/feedback": "feedback", "GET /v1/feedback": "feedback", "GET /v1/feedback/candidates": "feedback",
+		"GET /v1/training": "feedback", "GET /v1/events": "feedback",
+		"DELETE /v1/feedback/{id}": "admin", "POST /v1/models/{version}/promote": "admin",
+		"POST /v1/models/rollback": "admin", "POST /v1/training": "admin",
+	}
+	h, _ := handler(t, tokens(t), false)
+	got := map[string]string{}
+	require.NoError(t, chi.Walk(h.(chi.Routes), func(method, route string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
+		if method == http.MethodHead {
+			return nil
+		}
+		path := strings.NewReplacer("{version}", "v7", "{id}", "r1").Replace(route)
+		status := func(token string) int {
+			r := httptest.NewRequest(method, path, nil)
+			r.RemoteAddr = far
+			if token != "" {
+				r.Header.Set("Authorization", "Bearer "+token)
+			}
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, r)
+			return w.Code
+		}
+		refused := func(status int) bool { return status == 401 || status == 403 }
+		name := method + " " + route
+		got[name] = ""
+		if refused(status("")) {
+			got[name] = "admin"
+			for scope, token := range map[string]string{"score": scoreToken, "feedback": feedbackToken} {
+				if !refused(status(token)) {
+					got[name] = scope
+				}
+			}
+		}
+		require.False(t, refused(status(adminToken)), "admin may do all: %s", name)
+		require.Equal(t, want[name], scopeInDocument(t, method, route), name)
+		return nil
+	}))
+	require.Equal(t, want, got)
+}
+
+func scopeInDocument(t *testing.T, method, route string) string {
+	t.Helper()
+	operation := document(t).Paths.Find(route).GetOperation(method)
+	if operation.Security == nil {
+		return ""
+	}
+	require.Len(t, *operation.Security, 2)
+	return (*operation.Security)[0]["token"][0]
+}
+
+// A body that a stranger announces and does not send holds nothing for long.
+func TestStrangersBodyIsNotWaitedFor(t *testing.T) {
+	s := start(t, scorerOf(t, &model{}, 0), parts(func(p *api.Parts) { p.Tokens = tokens(t) }),
+		config(func(c *api.Config) { c.HeaderTimeout = patience / 200 }))
+	conn := s.dial(t, rawPost(1000, "{", "X-Forwarded-For: 192.0.2.7\r\n"))
+	require.Equal(t, 401, status(t, conn))
+}

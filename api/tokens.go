@@ -1,0 +1,247 @@
+package api
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/rs/zerolog"
+)
+
+// Scope is what a token allows its holder.
+type Scope string
+
+// The scopes. They do not hold each other, except that admin holds all.
+const (
+	ScopeScore    Scope = "score"    // score, and see the models
+	ScopeFeedback Scope = "feedback" // send labels, and see what became of them
+	ScopeAdmin    Scope = "admin"    // erase labels, train, promote, roll back, and all the above
+)
+
+const (
+	// minToken keeps tokens from being guessed: 16 characters of base 64 are
+	// 96 bits.
+	minToken = 16
+	maxToken = 4096
+	maxName  = 64
+	// maxTokenFile keeps a wrong path from being read into memory.
+	maxTokenFile = 1 << 20
+	// tokenPoll is how often the file is looked at. Its content is compared,
+	// so that it does not matter how it is replaced: written in place, renamed
+	// over, or by the symbolic links of a mounted Kubernetes secret.
+	tokenPoll = time.Second
+)
+
+// Names that stand for callers without a token, and for the service itself. No
+// token may claim them.
+const (
+	callerLocal = "loopback"  // a peer on this machine
+	callerAny   = "anonymous" // where nothing checks who calls
+	callerGate  = "gate"      // promoted or rejected a model
+)
+
+// Tokens are the bearer tokens of a file, one a line:
+//
+//	TOKEN SCOPE[,SCOPE...] [NAME]
+//
+// The scopes are score, feedback and admin. NAME says who it is in logs and in
+// the record of a model; without one it is the first eight hexadecimal digits of
+// the token's SHA-256. What follows a # is a comment. A token has at least 16 of
+// the characters that a bearer token may have (RFC 6750: letters, digits and
+// -._~+/, then =).
+//
+// Only hashes of the tokens are held in memory, and they are compared in
+// constant time.
+type Tokens struct {
+	path    string
+	log     zerolog.Logger
+	grants  atomic.Pointer[[]grant]
+	content [sha256.Size]byte // of the file as last seen, good or bad
+	trouble string            // why it could not be read the last time
+}
+
+// grant is what the file says of one token.
+type grant struct {
+	sum    [sha256.Size]byte
+	scopes []Scope
+	name   string
+}
+
+func (g grant) allows(scope Scope) bool {
+	return slices.Contains(g.scopes, scope) || slices.Contains(g.scopes, ScopeAdmin)
+}
+
+// LoadTokens reads a token file. The error names the line at fault, and never
+// what stands in it.
+func LoadTokens(path string, log zerolog.Logger) (*Tokens, error) {
+	t := &Tokens{path: path, log: log}
+	content, err := readTokenFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("--token-file: %w", err)
+	}
+	grants, err := parseTokens(bytes.NewReader(content))
+	if err != nil {
+		return nil, fmt.Errorf("--token-file %s: %w", path, err)
+	}
+	t.grants.Store(&grants)
+	t.content = sha256.Sum256(content)
+	return t, nil
+}
+
+// Watch takes over changes of the file within a second or so, until ctx ends. A
+// file that cannot be read, or has a bad line, leaves the tokens as they were,
+// and the log says why.
+func (t *Tokens) Watch(ctx context.Context) {
+	tick := time.NewTicker(tokenPoll)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			t.reload()
+		}
+	}
+}
+
+func (t *Tokens) reload() {
+	content, err := readTokenFile(t.path)
+	if err != nil {
+		if t.trouble != err.Error() {
+			t.log.Error().Err(err).Msg("the token file cannot be read; the tokens stay as they were")
+		}
+		t.trouble = err.Error()
+		return
+	}
+	t.trouble = ""
+	sum := sha256.Sum256(content)
+	if sum == t.content {
+		return
+	}
+	t.content = sum
+	grants, err := parseTokens(bytes.NewReader(content))
+	if err != nil {
+		t.log.Error().Err(err).Str("file", t.path).Msg("the token file has a fault; the tokens stay as they were")
+		return
+	}
+	t.grants.Store(&grants)
+	t.log.Info().Int("tokens", len(grants)).Str("file", t.path).Msg("the tokens changed")
+}
+
+// find returns what the token allows. It takes the same time wherever in the
+// file the token is, or whether it is there at all.
+func (t *Tokens) find(token string) (grant, bool) {
+	sum := sha256.Sum256([]byte(token))
+	grants := *t.grants.Load()
+	found := -1
+	for i, g := range grants {
+		found = subtle.ConstantTimeSelect(subtle.ConstantTimeCompare(sum[:], g.sum[:]), i, found)
+	}
+	if found < 0 {
+		return grant{}, false
+	}
+	return grants[found], true
+}
+
+func readTokenFile(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("%w: name a file that the service may read", err)
+	}
+	defer f.Close()
+	content, err := io.ReadAll(io.LimitReader(f, maxTokenFile+1))
+	if err != nil {
+		return nil, fmt.Errorf("%w: name a file that the service may read", err)
+	}
+	if len(content) > maxTokenFile {
+		return nil, fmt.Errorf("%s is larger than %d bytes: is it the token file?", path, maxTokenFile)
+	}
+	return content, nil
+}
+
+// parseTokens reads a token file. Its errors name lines and columns but never
+// quote one: who mixes the columns up must not find a secret in the log.
+func parseTokens(r io.Reader) ([]grant, error) {
+	var grants []grant
+	lines := map[[sha256.Size]byte]int{}
+	scanner := bufio.NewScanner(r)
+	scanner.Buffer(nil, maxTokenFile+1)
+	for number := 1; scanner.Scan(); number++ {
+		text, _, _ := strings.Cut(scanner.Text(), "#")
+		columns := strings.Fields(text)
+		if len(columns) == 0 {
+			continue
+		}
+		g, err := parseGrant(columns)
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %w", number, err)
+		}
+		if before, twice := lines[g.sum]; twice {
+			return nil, fmt.Errorf("line %d: the token of line %d again; give every token one line with all its scopes", number, before)
+		}
+		lines[g.sum] = number
+		grants = append(grants, g)
+	}
+	if err := scanner.Err(); err != nil {
+		return nil, err
+	}
+	if len(grants) == 0 {
+		return nil, errors.New("there is no token in it; write lines of TOKEN SCOPE[,SCOPE...] [NAME]")
+	}
+	return grants, nil
+}
+
+func parseGrant(columns []string) (grant, error) {
+	token := columns[0]
+	switch {
+	case len(columns) < 2:
+		return grant{}, errors.New("the scopes are missing; write TOKEN SCOPE[,SCOPE...] [NAME]")
+	case len(columns) > 3:
+		return grant{}, errors.New("there are more than three columns; write TOKEN SCOPE[,SCOPE...] [NAME], without spaces inside")
+	case strings.ContainsFunc(strings.TrimRight(token, "="), notInToken):
+		return grant{}, errors.New("the token has a character that no bearer token has; use letters, digits and -._~+/")
+	case len(token) < minToken:
+		return grant{}, fmt.Errorf("the token has %d characters; use at least %d, for example the output of: openssl rand -hex 24", len(token), minToken)
+	case len(token) > maxToken:
+		return grant{}, fmt.Errorf("the token has %d characters; use at most %d", len(token), maxToken)
+	}
+	g := grant{sum: sha256.Sum256([]byte(token))}
+	g.name = hex.EncodeToString(g.sum[:4])
+	for name := range strings.SplitSeq(columns[1], ",") {
+		switch scope := Scope(name); scope {
+		case ScopeScore, ScopeFeedback, ScopeAdmin:
+			g.scopes = append(g.scopes, scope)
+		default:
+			return grant{}, errors.New("the second column is not a list of scopes; use score, feedback and admin, separated by commas")
+		}
+	}
+	if len(columns) == 3 {
+		g.name = columns[2]
+	}
+	switch {
+	case len(g.name) > maxName || strings.ContainsFunc(g.name, notInID):
+		return grant{}, fmt.Errorf("the name in the third column is not one; use up to %d letters, digits and -_.:/+=@", maxName)
+	case g.name == callerLocal || g.name == callerAny || g.name == callerGate:
+		return grant{}, fmt.Errorf("the name %s stands for callers without a token or for the service itself; choose another", g.name)
+	}
+	return g, nil
+}
+
+func notInToken(r rune) bool {
+	switch {
+	case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9':
+		return false
+	}
+	return !strings.ContainsRune("-._~+/", r)
+}

@@ -1,0 +1,47 @@
+package api
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/assay-ai/assay/rewardmodel/feedback"
+	"github.com/assay-ai/assay/rewardmodel/retrain"
+)
+
+// trainingBody is the training and what it is about.
+type trainingBody struct {
+	Training
+	Feedback *feedback.Stats `json:"feedback,omitempty"`
+}
+
+func (s *Server) showTraining(w http.ResponseWriter, r *http.Request) error {
+	training, err := s.parts.Trainings.Training(r.Context())
+	if err != nil {
+		return err
+	}
+	if training.Phase == "" {
+		training.Phase = retrain.PhaseIdle
+	}
+	body := trainingBody{Training: training}
+	if s.parts.FeedbackView != nil {
+		stats, err := s.parts.FeedbackView.Stats(r.Context())
+		if err != nil {
+			return err
+		}
+		body.Feedback = &stats
+	}
+	return s.writeJSON(w, r, http.StatusOK, body)
+}
+
+func (s *Server) startTraining(w http.ResponseWriter, r *http.Request) error {
+	reason, err := s.readReason(w, r)
+	if err != nil {
+		return err
+	}
+	ask := retrain.Ask{By: exchangeOf(r).by, Reason: reason, Time: time.Now().UTC()}
+	status, err := s.parts.Trainings.Start(r.Context(), ask)
+	if err != nil {
+		return err
+	}
+	return s.writeJSON(w, r, http.StatusAccepted, status)
+}
