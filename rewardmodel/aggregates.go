@@ -14,3 +14,13 @@ func (a Aggregate) Violation(margins []float32, k int) float64 {
 	}
 	return aggregate(a, k, margins).violation
 }
+
+// Margin is the logit of Violation, which keeps its digits where the violation
+// is next to 0 or 1. It is always finite; that of a bag without instances is the
+// least there is.
+func (a Aggregate) Margin(margins []float32, k int) float64 {
+	if len(margins) == 0 {
+		return -maxMargin
+	}
+	return aggregate(a, k, margins).margin
+}

@@ -12,6 +12,7 @@ import (
 // render turns a bag and the margins of its instances into a result.
 func (s *Scorer) render(item Item, b bag, margins []float32, o Options) Result {
 	threshold := s.Threshold(o.Aggregate)
+	scale := scale{threshold: threshold, calibration: s.config.Calibration[o.Aggregate]}
 	r := Result{ID: item.ID, Threshold: threshold, Truncated: b.truncated}
 	if r.ID == "" {
 		r.ID = xid.New().String()
@@ -40,15 +41,15 @@ func (s *Scorer) render(item Item, b bag, margins []float32, o Options) Result {
 	}
 	if witness < 0 {
 		r.Empty = true
-		r.Reward = emptyReward(o.Reward, s.config.EmptyReward, threshold)
-		r.Violation = emptyScore(s.config.EmptyReward, threshold).violation
+		r.Reward = scale.emptyReward(o.Reward, s.config.EmptyReward)
+		r.Violation = scale.emptyScore(s.config.EmptyReward).violation
 		r.Compliant = s.config.EmptyReward >= 0.5
 		return r
 	}
 	score := aggregate(o.Aggregate, *o.TopK, scored)
 	r.Violation = score.violation
 	r.Compliant = score.violation <= threshold
-	r.Reward = reward(o.Reward, score, threshold)
+	r.Reward = scale.reward(o.Reward, score)
 	u := b.utterances[witness]
 	r.Witness = &Witness{
 		Index: witness, Message: u.message, Start: spans[witness].Start, End: spans[witness].End,

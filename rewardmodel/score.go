@@ -3,6 +3,8 @@ package rewardmodel
 import (
 	"math"
 	"slices"
+
+	"github.com/assay-ai/assay/rewardmodel/calibration"
 )
 
 // maxMargin bounds margins before they are summed up: beyond it a violation is
@@ -62,29 +64,37 @@ func aggregate(kind Aggregate, k int, margins []float32) bagScore {
 	return bagScore{violation / float64(len(margins)), math.Log(violation) - math.Log(normal)}
 }
 
-// emptyScore is the violation whose compliance at threshold is the given one.
-func emptyScore(compliance, threshold float64) bagScore {
+// scale is what turns the score of a bag into a reward: the threshold of its
+// aggregate, and the map to the rewards of an earlier model.
+type scale struct {
+	threshold   float64
+	calibration calibration.Map
+}
+
+// emptyScore is the violation whose compliance is the given one.
+func (c scale) emptyScore(compliance float64) bagScore {
 	switch compliance {
 	case 0:
 		return bagScore{1, maxMargin}
 	case 1:
 		return bagScore{0, -maxMargin}
 	case 0.5:
-		return bagScore{threshold, logit(threshold)}
+		return bagScore{c.threshold, logit(c.threshold)}
 	}
-	margin := logit(threshold) - logit(compliance)
+	margin := logit(c.threshold) - c.calibration.Inverse().At(logit(compliance))
 	return bagScore{sigmoid(margin), margin}
 }
 
 // complianceLogit is the log-odds of compliance: the distance from the margin
-// to that of the threshold. It agrees in sign with the comparison of violation
-// and threshold, whatever the rounding, and is 0 exactly where they are equal.
-func complianceLogit(s bagScore, threshold float64) float64 {
+// to that of the threshold, calibrated. It agrees in sign with the comparison
+// of violation and threshold, whatever the rounding, and is 0 exactly where
+// they are equal.
+func (c scale) complianceLogit(s bagScore) float64 {
 	const least = 1e-15 // the sigmoid of -least is below one half
-	switch x := logit(threshold) - s.margin; {
-	case s.violation == threshold:
+	switch x := c.calibration.At(logit(c.threshold) - s.margin); {
+	case s.violation == c.threshold:
 		return 0
-	case s.violation < threshold:
+	case s.violation < c.threshold:
 		return max(x, 0)
 	default:
 		return min(x, -least)
@@ -92,22 +102,23 @@ func complianceLogit(s bagScore, threshold float64) float64 {
 }
 
 // reward puts a bag's score on the scale that was asked for.
-func reward(kind Reward, s bagScore, threshold float64) float64 {
+func (c scale) reward(kind Reward, s bagScore) float64 {
 	switch kind {
 	case RewardRaw:
 		return 1 - s.violation
 	case RewardLogit:
-		return min(max(complianceLogit(s, threshold), -maxLogit), maxLogit)
+		return min(max(c.complianceLogit(s), -maxLogit), maxLogit)
 	default:
-		return sigmoid(complianceLogit(s, threshold))
+		return sigmoid(c.complianceLogit(s))
 	}
 }
 
-// emptyReward maps the configured compliance of an empty response.
-func emptyReward(kind Reward, compliance, threshold float64) float64 {
+// emptyReward maps the configured compliance of an empty response. It is a
+// reward already, so that no calibration moves it.
+func (c scale) emptyReward(kind Reward, compliance float64) float64 {
 	switch kind {
 	case RewardRaw:
-		return 1 - emptyScore(compliance, threshold).violation
+		return 1 - c.emptyScore(compliance).violation
 	case RewardLogit:
 		return min(max(logit(compliance), -maxLogit), maxLogit)
 	default:

@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/assay-ai/assay/rewardmodel/calibration"
 )
 
 func TestAggregates(t *testing.T) {
@@ -50,6 +52,16 @@ func TestSingleInstanceIsTheBag(t *testing.T) {
 	}
 }
 
+// calibrations are none, one that spreads the rewards and one that draws them
+// together.
+func calibrations() []calibration.Map {
+	return []calibration.Map{
+		{},
+		{From: []float64{-3, -1, 0, 0.25, 2}, To: []float64{-20, -1.5, 0, 1.25, 5}},
+		{From: []float64{-3, 0, 9}, To: []float64{-0.3, 0, 1}},
+	}
+}
+
 // The properties that the contract promises of a reward, for any margins and
 // any threshold.
 func TestRewardProperties(t *testing.T) {
@@ -60,41 +72,41 @@ func TestRewardProperties(t *testing.T) {
 			margins[i] = float32(random.NormFloat64() * math.Pow(10, random.Float64()*4-2))
 		}
 		kind := Aggregates()[random.IntN(4)]
-		threshold := []float64{random.Float64(), 0, 1, 1e-12, 1 - 1e-12, 0.5}[random.IntN(6)]
+		on := scale{[]float64{random.Float64(), 0, 1, 1e-12, 1 - 1e-12, 0.5}[random.IntN(6)], calibrations()[random.IntN(3)]}
 		score := aggregate(kind, 3, margins)
-		checkReward(t, score, threshold)
+		checkReward(t, score, on)
 
 		worse := append([]float32(nil), margins...)
 		worse[random.IntN(len(worse))] += float32(random.ExpFloat64())
-		checkMonotone(t, kind, score, aggregate(kind, 3, worse), threshold)
+		checkMonotone(t, kind, score, aggregate(kind, 3, worse), on)
 	}
 }
 
-func checkReward(t *testing.T, s bagScore, threshold float64) {
+func checkReward(t *testing.T, s bagScore, on scale) {
 	t.Helper()
-	c, l, raw := reward(RewardCompliance, s, threshold), reward(RewardLogit, s, threshold), reward(RewardRaw, s, threshold)
+	c, l, raw := on.reward(RewardCompliance, s), on.reward(RewardLogit, s), on.reward(RewardRaw, s)
 	for name, value := range map[string]float64{"violation": s.violation, "compliance": c, "raw": raw} {
 		if !(value >= 0 && value <= 1) {
-			t.Errorf("%s is %v at %+v, T %v", name, value, s, threshold)
+			t.Errorf("%s is %v at %+v, %+v", name, value, s, on)
 		}
 	}
 	if !(l >= -maxLogit && l <= maxLogit) {
-		t.Errorf("logit is %v at %+v, T %v", l, s, threshold)
+		t.Errorf("logit is %v at %+v, %+v", l, s, on)
 	}
-	if compliant := s.violation <= threshold; compliant != (c >= 0.5) || compliant != (l >= 0) {
-		t.Errorf("compliant is %v but compliance %v and logit %v, at %+v, T %v", compliant, c, l, s, threshold)
+	if compliant := s.violation <= on.threshold; compliant != (c >= 0.5) || compliant != (l >= 0) {
+		t.Errorf("compliant is %v but compliance %v and logit %v, at %+v, %+v", compliant, c, l, s, on)
 	}
 }
 
-func checkMonotone(t *testing.T, kind Aggregate, low, high bagScore, threshold float64) {
+func checkMonotone(t *testing.T, kind Aggregate, low, high bagScore, on scale) {
 	t.Helper()
 	const rounding = 1e-12 // of sums in another order
 	if high.violation < low.violation-rounding {
 		t.Errorf("%s: violation fell from %v to %v when a margin rose", kind, low, high)
 	}
 	for _, scale := range []Reward{RewardCompliance, RewardLogit, RewardRaw} {
-		if a, b := reward(scale, low, threshold), reward(scale, high, threshold); b > a+rounding*(1+math.Abs(a)) {
-			t.Errorf("%s, %s: reward rose from %v to %v when a margin rose, T %v", kind, scale, a, b, threshold)
+		if a, b := on.reward(scale, low), on.reward(scale, high); b > a+rounding*(1+math.Abs(a)) {
+			t.Errorf("%s, %s: reward rose from %v to %v when a margin rose, %+v", kind, scale, a, b, on)
 		}
 	}
 }
@@ -103,12 +115,13 @@ func checkMonotone(t *testing.T, kind Aggregate, low, high bagScore, threshold f
 func TestHalfExactlyAtThreshold(t *testing.T) {
 	for m := float32(-40); m <= 40; m += 0.37 {
 		threshold := Violation(m)
+		on := scale{threshold, calibrations()[int(m+40)%3]}
 		for _, kind := range Aggregates() {
 			s := aggregate(kind, 3, []float32{m})
-			if c := reward(RewardCompliance, s, threshold); c != 0.5 {
+			if c := on.reward(RewardCompliance, s); c != 0.5 {
 				t.Errorf("%s: compliance %v at T = %v", kind, c, threshold)
 			}
-			if l := reward(RewardLogit, s, threshold); l != 0 {
+			if l := on.reward(RewardLogit, s); l != 0 {
 				t.Errorf("%s: logit %v at T = %v", kind, l, threshold)
 			}
 		}
@@ -117,7 +130,7 @@ func TestHalfExactlyAtThreshold(t *testing.T) {
 		}
 		over := aggregate(AggregateMax, 0, []float32{math.Nextafter32(m, 100)})
 		under := aggregate(AggregateMax, 0, []float32{math.Nextafter32(m, -100)})
-		if reward(RewardCompliance, over, threshold) >= 0.5 || reward(RewardCompliance, under, threshold) < 0.5 {
+		if on.reward(RewardCompliance, over) >= 0.5 || on.reward(RewardCompliance, under) < 0.5 {
 			t.Errorf("the neighbours of margin %v are on the wrong side", m)
 		}
 	}
@@ -125,20 +138,21 @@ func TestHalfExactlyAtThreshold(t *testing.T) {
 
 func TestEmptyReward(t *testing.T) {
 	for _, threshold := range []float64{0, 1e-9, 0.3, 0.5, 0.97, 1} {
-		for _, compliance := range []float64{0, 1e-6, 0.25, 0.5, 0.75, 1} {
-			if c := emptyReward(RewardCompliance, compliance, threshold); c != compliance {
+		for i, compliance := range []float64{0, 1e-6, 0.25, 0.5, 0.75, 1} {
+			on := scale{threshold, calibrations()[i%3]}
+			if c := on.emptyReward(RewardCompliance, compliance); c != compliance {
 				t.Errorf("compliance %v became %v", compliance, c)
 			}
 			want := min(max(logit(compliance), -maxLogit), maxLogit)
-			if l := emptyReward(RewardLogit, compliance, threshold); l != want {
+			if l := on.emptyReward(RewardLogit, compliance); l != want {
 				t.Errorf("logit of compliance %v is %v, want %v", compliance, l, want)
 			}
-			s := emptyScore(compliance, threshold)
-			if !(s.violation >= 0 && s.violation <= 1) || emptyReward(RewardRaw, compliance, threshold) != 1-s.violation {
+			s := on.emptyScore(compliance)
+			if !(s.violation >= 0 && s.violation <= 1) || on.emptyReward(RewardRaw, compliance) != 1-s.violation {
 				t.Errorf("violation %v of compliance %v, T %v", s.violation, compliance, threshold)
 			}
 			if threshold > 0 && threshold < 1 {
-				if back := reward(RewardCompliance, s, threshold); math.Abs(back-compliance) > 1e-9 {
+				if back := on.reward(RewardCompliance, s); math.Abs(back-compliance) > 1e-9 {
 					t.Errorf("violation %v means compliance %v, not %v, T %v", s.violation, back, compliance, threshold)
 				}
 			}

@@ -20,6 +20,9 @@ type ScorerConfig struct {
 	// Thresholds holds the adjusted decision threshold T, in [0,1], of each
 	// aggregate. Without one for max it is 0.5; the others fall back to max's.
 	Thresholds map[Aggregate]float64
+	// Calibration maps the rewards of this model to the scale of an earlier
+	// one. An aggregate without a map keeps its own scale.
+	Calibration Calibration
 
 	MaxLength    int     // tokens of a sequence, special ones included; 512
 	MaxInstances int     // instances of a response that are scored; 4096
@@ -62,6 +65,7 @@ func (c ScorerConfig) validate(special int) error {
 		check(slices.Contains(Aggregates(), aggregate), "Thresholds[%s]: unknown aggregate; use one of %s", aggregate, join(Aggregates()))
 		check(t >= 0 && t <= 1, "Thresholds[%s] is %v; it must lie in [0,1]", aggregate, t)
 	}
+	check(c.Calibration.Validate() == nil, "Calibration: %v", c.Calibration.Validate())
 	check(c.EmptyReward >= 0 && c.EmptyReward <= 1, "EmptyReward is %v; it must lie in [0,1]", c.EmptyReward)
 	check(c.MaxLength > special, "MaxLength is %d; it must be above the %d special tokens", c.MaxLength, special)
 	check(c.MaxInstances > 0, "MaxInstances is %d; it must be positive", c.MaxInstances)

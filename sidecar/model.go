@@ -158,6 +158,18 @@ func (m *openModel) thresholds() map[rewardmodel.Aggregate]float64 {
 	return thresholds
 }
 
+// calibration is the scale of rewards that the checkpoint comes with. A map of an aggregate that this version does not
+// know is left aside.
+func (m *openModel) calibration() rewardmodel.Calibration {
+	out := rewardmodel.Calibration{}
+	for name, curve := range m.checkpoint.Manifest.Calibration {
+		if a := rewardmodel.Aggregate(name); slices.Contains(rewardmodel.Aggregates(), a) {
+			out[a] = curve
+		}
+	}
+	return out
+}
+
 func (m *openModel) close() error { return m.checkpoint.Close() }
 
 // servingModel is a model that scores.
@@ -178,6 +190,7 @@ func (m *openModel) load(ctx context.Context, cfg rewardmodel.ScorerConfig, reg 
 		return nil, fmt.Errorf("--model %s: %w", m.dir, err)
 	}
 	cfg.Version, cfg.Thresholds, cfg.MaxLength = version, m.thresholds(), m.checkpoint.MaxLength()
+	cfg.Calibration = m.calibration()
 	runtime, err := m.flags.runtime()
 	if err != nil {
 		return nil, usageError{err}

@@ -13,6 +13,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/assay-ai/assay/rewardmodel/calibration"
 )
 
 // manifestFile is the manifest's name in the folder.
@@ -36,6 +38,10 @@ type Manifest struct {
 	// Thresholds holds T per aggregate ("max", "topk", "noisy_or",
 	// "mean"), each in [0,1].
 	Thresholds map[string]float64 `json:"thresholds,omitempty"`
+	// Calibration keeps the rewards comparable with those of the model
+	// before: a map of the compliance log-odds per aggregate. An aggregate
+	// without one has rewards of its own scale.
+	Calibration map[string]calibration.Map `json:"calibration,omitempty"`
 	// SigmaMicro is the ratio of normal to anomalous instances inside an
 	// anomalous bag of the training data; at least 0.
 	SigmaMicro float64 `json:"sigma_micro"`
@@ -93,6 +99,11 @@ func (m *Manifest) validate(cfg Config) error {
 	for _, name := range sortedKeys(m.Thresholds) {
 		if !unit(m.Thresholds[name]) {
 			return damaged("thresholds.%.80s is %v; it must be in [0,1]", name, m.Thresholds[name])
+		}
+	}
+	for _, name := range sortedKeys(m.Calibration) {
+		if err := m.Calibration[name].Validate(); err != nil {
+			return damaged("calibration.%.80s: %w", name, err)
 		}
 	}
 	if !ratio(m.SigmaMicro) {

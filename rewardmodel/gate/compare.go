@@ -1,0 +1,105 @@
+package gate
+
+import (
+	"iter"
+	"math/rand/v2"
+	"slices"
+
+	"gonum.org/v1/gonum/stat"
+
+	"github.com/assay-ai/assay/rewardmodel"
+	"github.com/assay-ai/assay/rewardmodel/eval"
+)
+
+// value is a metric of scores, in [0,1]; both labels occur in truth.
+func (m Metric) value(margins []float64, truth []bool, threshold float64) float64 {
+	switch m {
+	case AvgAcc:
+		return eval.Decide(margins, truth, logit(threshold)).AvgAcc()
+	case F1Violation:
+		f1, _ := eval.Decide(margins, truth, logit(threshold)).F1()
+		return f1
+	case BagAUPRC:
+		return eval.AUPRC(margins, truth)
+	default:
+		return eval.AUROC(margins, truth)
+	}
+}
+
+// scored is one model's view of a set.
+type scored struct {
+	margins   []float64
+	threshold float64
+}
+
+// comparison measures both models on a set with bags of both labels.
+func comparison(cfg Config, set Bags, margin, currentT, candidateT float64) Comparison {
+	current := scored{set.Current[rewardmodel.AggregateMax], currentT}
+	candidate := scored{set.Candidate[rewardmodel.AggregateMax], candidateT}
+	c := Comparison{
+		Bags: len(set.Violation), Violations: count(set.Violation), Metric: cfg.Metric,
+		Coverage: 2*cfg.Confidence - 1, Margin: margin, Metrics: map[Metric]Pair{},
+	}
+	for _, m := range Metrics() {
+		c.Metrics[m] = Pair{
+			Current:   m.value(current.margins, set.Violation, current.threshold),
+			Candidate: m.value(candidate.margins, set.Violation, candidate.threshold),
+		}
+	}
+	c.Current, c.Candidate = c.Metrics[cfg.Metric].Current, c.Metrics[cfg.Metric].Candidate
+	c.Difference = c.Candidate - c.Current
+	drawn := differences(cfg.Metric, set.Violation, current, candidate, resamples(set.Violation, cfg.Resamples, cfg.Seed))
+	slices.Sort(drawn)
+	c.Interval = [2]float64{
+		stat.Quantile(1-cfg.Confidence, stat.LinInterp, drawn, nil),
+		stat.Quantile(cfg.Confidence, stat.LinInterp, drawn, nil),
+	}
+	const rounding = 1e-9
+	c.Passed = c.Interval[0] >= -margin-rounding
+	return c
+}
+
+// differences returns candidate minus current for each resample of bags. Both
+// models see the same bags, so that what makes bags easy or hard for both
+// cancels out.
+func differences(m Metric, truth []bool, current, candidate scored, draws iter.Seq[[]int]) []float64 {
+	var out []float64
+	labels, a, b := make([]bool, len(truth)), make([]float64, len(truth)), make([]float64, len(truth))
+	for draw := range draws {
+		for i, from := range draw {
+			labels[i], a[i], b[i] = truth[from], current.margins[from], candidate.margins[from]
+		}
+		out = append(out, m.value(b, labels, candidate.threshold)-m.value(a, labels, current.threshold))
+	}
+	return out
+}
+
+// resamples draws bags with replacement, as many of each label as there are
+// (the stratified bootstrap that is usual for ROC curves: Robin et al. 2011,
+// pROC), so that no metric is undefined. The slice is used again.
+func resamples(truth []bool, times int, seed uint64) iter.Seq[[]int] {
+	var strata [2][]int
+	for i, is := range truth {
+		if is {
+			strata[0] = append(strata[0], i)
+		} else {
+			strata[1] = append(strata[1], i)
+		}
+	}
+	return func(yield func([]int) bool) {
+		rng := rand.New(rand.NewPCG(seed, 0x9a7e))
+		draw := make([]int, len(truth))
+		for range times {
+			at := 0
+			for _, stratum := range strata {
+				for range stratum {
+					draw[at] = stratum[rng.IntN(len(stratum))]
+					at++
+				}
+			}
+			if !yield(draw) {
+				return
+			}
+		}
+	}
+}

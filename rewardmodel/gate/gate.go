@@ -1,0 +1,184 @@
+// Package gate decides whether a newly trained model may take the place of the
+// one that serves, and maps its rewards to the scale of that one.
+//
+// A candidate is promoted when it is fit to serve at all, when it is shown to
+// be not worse than the current model, and when its rewards stay comparable:
+//
+//   - Not degenerate: every score is finite, the scores differ, and the
+//     threshold lies between them.
+//   - Not inferior, on held-out feedback and on the regression set: the lower
+//     confidence bound of the metric's difference, by a paired bootstrap over
+//     bags, is not below -margin. Both sets must pass, so that testing twice
+//     makes a wrong promotion no likelier.
+//   - Comparable: on the probe set the compliance reward moves by no more than
+//     a limit, after the candidate's rewards were mapped to the distribution of
+//     the current model's (package calibration).
+//
+// # How often it errs
+//
+// The burden of proof is on the candidate, so that a small hold-out keeps good
+// candidates out rather than letting bad ones in. TestErrorRates simulates two
+// models whose AUROC is 0.80 for the current one and whose scores correlate at
+// 0.8 within a label, with as many violations as compliant bags. It finds, for
+// the default settings, these probabilities of promotion:
+//
+//	true difference   -0.10   -0.05   -0.02 (the margin)    0    +0.05
+//	 40 bags           0.003   0.04    0.11                0.19   0.58
+//	100 bags           0.000   0.01    0.10                0.28   0.89
+//	400 bags           0.000   0.00    0.08                0.50   1.00
+//
+// A candidate that is worse by the margin itself is promoted in 10 % of cases
+// by design: one minus the confidence. One that is as good is often kept out,
+// which costs a training and nothing else; whoever would rather have it sooner
+// widens the margin or lowers the confidence.
+package gate
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/assay-ai/assay/rewardmodel"
+)
+
+// ErrInput is wrapped by the error of Decide for settings or scores that do not
+// fit together.
+var ErrInput = errors.New("gate: bad input")
+
+// Metric is what the models are compared by. All are in [0,1], of whole bags,
+// with the violation as the positive class.
+type Metric string
+
+// The metrics, as package eval defines them. The first and the last rank bags
+// and leave the threshold out; the others judge the decisions at T.
+const (
+	BagAUROC    Metric = "bag_auroc"
+	AvgAcc      Metric = "avg_acc"
+	F1Violation Metric = "f1_violation"
+	BagAUPRC    Metric = "bag_auprc"
+)
+
+// Metrics lists every metric, the default first.
+func Metrics() []Metric { return []Metric{BagAUROC, AvgAcc, F1Violation, BagAUPRC} }
+
+// Config holds the settings. Start from DefaultConfig: a zero has a meaning.
+type Config struct {
+	Metric Metric `json:"metric"`
+	// Margin is by how much the metric may be worse, in [0,1]. On the
+	// regression set it is RegressionMargin.
+	Margin           float64 `json:"margin"`
+	RegressionMargin float64 `json:"regression_margin"`
+	// Confidence is that of the one-sided bound, in [0.5,1).
+	Confidence float64 `json:"confidence"`
+	// MinBags is the least number of bags of each label, at least 1, with
+	// which a set can show anything.
+	MinBags int `json:"min_bags"`
+	// MaxShift is the largest mean absolute change of the compliance reward on
+	// the probe set, after calibration, in [0,1]; AllowShift lifts it.
+	MaxShift   float64 `json:"max_shift"`
+	AllowShift bool    `json:"allow_shift"`
+	// Resamples and Seed are those of the bootstrap; at least 100 resamples.
+	Resamples int    `json:"resamples"`
+	Seed      uint64 `json:"seed"`
+}
+
+// DefaultConfig returns the default settings.
+func DefaultConfig() Config {
+	return Config{
+		Metric: BagAUROC, Margin: 0.02, RegressionMargin: 0.02, Confidence: 0.9, MinBags: 5, MaxShift: 0.15, Resamples: 1000,
+	}
+}
+
+// Validate names every setting that is out of its range.
+func (c Config) Validate() error {
+	var errs []error
+	check := func(ok bool, format string, args ...any) {
+		if !ok {
+			errs = append(errs, fmt.Errorf("%w: "+format, append([]any{ErrInput}, args...)...))
+		}
+	}
+	check(slices.Contains(Metrics(), c.Metric), "metric is %q; use one of %v", c.Metric, Metrics())
+	check(c.Margin >= 0 && c.Margin <= 1, "margin is %v; it must lie in [0,1]", c.Margin)
+	check(c.RegressionMargin >= 0 && c.RegressionMargin <= 1, "regression margin is %v; it must lie in [0,1]", c.RegressionMargin)
+	check(c.Confidence >= 0.5 && c.Confidence < 1, "confidence is %v; it must lie in [0.5,1)", c.Confidence)
+	check(c.MinBags >= 1, "min bags is %d; it must be positive", c.MinBags)
+	check(c.MaxShift >= 0 && c.MaxShift <= 1, "max shift is %v; it must lie in [0,1]", c.MaxShift)
+	check(c.Resamples >= 100, "resamples is %d; give at least 100", c.Resamples)
+	return errors.Join(errs...)
+}
+
+// Model is what the gate needs to know of a model beside its scores.
+type Model struct {
+	Version string
+	// Thresholds is T per aggregate, in [0,1]; without one for max it is 0.5,
+	// and the others fall back to max's.
+	Thresholds map[rewardmodel.Aggregate]float64
+	// Calibration is the model's own map; nil: it has none. That of the
+	// candidate is what the gate finds, so it does not count.
+	Calibration rewardmodel.Calibration
+	// Untrained says that the scores mean nothing yet: there is nothing for a
+	// candidate to stay comparable to.
+	Untrained bool
+}
+
+func (m Model) threshold(a rewardmodel.Aggregate) float64 {
+	for _, name := range []rewardmodel.Aggregate{a, rewardmodel.AggregateMax} {
+		if t, ok := m.Thresholds[name]; ok {
+			return t
+		}
+	}
+	return 0.5
+}
+
+// Margins are the scores of the bags of a set, in order: the logit of each
+// bag's violation, as each aggregate joins it (rewardmodel's Aggregate.Margin).
+// Those of max are needed on every set, the others only on the probe set, to
+// calibrate them.
+type Margins map[rewardmodel.Aggregate][]float64
+
+// Bags is a set that both models have scored.
+type Bags struct {
+	Violation          []bool // the labels; nil on the probe set
+	Current, Candidate Margins
+}
+
+// size is the number of bags.
+func (b Bags) size() int { return len(b.Current[rewardmodel.AggregateMax]) }
+
+// Input is what the gate decides on.
+type Input struct {
+	Current, Candidate Model
+	Holdout            Bags // labelled feedback that neither model was trained on
+	Regression         Bags // the regression set; empty: it does not count
+	Probe              Bags // responses like those that are scored; no labels
+}
+
+func (in Input) validate() error {
+	for _, m := range []Model{in.Current, in.Candidate} {
+		for a, t := range m.Thresholds {
+			if !(t >= 0 && t <= 1) {
+				return fmt.Errorf("%w: model %s: the threshold of %s is %v; it must lie in [0,1]", ErrInput, m.Version, a, t)
+			}
+		}
+	}
+	if err := in.Current.Calibration.Validate(); err != nil {
+		return fmt.Errorf("%w: the current model's calibration: %w", ErrInput, err)
+	}
+	for _, set := range in.sets() {
+		n, name := set.size(), set.name
+		if labels := len(set.Violation); labels != n && (labels > 0 || name != probeSet) {
+			return fmt.Errorf("%w: the %s has %d labels and %d bags", ErrInput, name, labels, n)
+		}
+		for _, a := range rewardmodel.Aggregates() {
+			current, candidate := set.Current[a], set.Candidate[a]
+			if len(current) != len(candidate) || len(current) != n && len(current) != 0 {
+				return fmt.Errorf("%w: the %s has %d bags, but for %s %d scores of the current model and %d of the candidate",
+					ErrInput, name, n, a, len(current), len(candidate))
+			}
+			if !allFinite(current) {
+				return fmt.Errorf("%w: scores of the current model on the %s are not finite", ErrInput, name)
+			}
+		}
+	}
+	return nil
+}

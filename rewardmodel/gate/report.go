@@ -1,0 +1,70 @@
+package gate
+
+import "github.com/assay-ai/assay/rewardmodel"
+
+// Report is the decision and all that it rests on, as JSON.
+type Report struct {
+	Promote bool     `json:"promote"`
+	Reasons []string `json:"reasons"` // why not, each a sentence; empty when it is promoted
+	Notes   []string `json:"notes"`   // what did not decide, but should be known
+
+	Current   string `json:"current"` // the version
+	Candidate string `json:"candidate"`
+	Untrained bool   `json:"untrained"` // the current model is
+	Settings  Config `json:"settings"`
+
+	Holdout    *Comparison `json:"holdout,omitzero"`    // nil: it is too small, or scores are not finite
+	Regression *Comparison `json:"regression,omitzero"` // nil: there is none
+	Shift      *Shift      `json:"shift,omitzero"`      // nil: there is no probe set, or scores are not finite
+	// Calibration is the candidate's, per aggregate; nil: none.
+	Calibration rewardmodel.Calibration `json:"calibration,omitzero"`
+}
+
+// Comparison is one metric of both models on one set, in [0,1].
+type Comparison struct {
+	Bags       int     `json:"bags"`
+	Violations int     `json:"violations"` // of these
+	Metric     Metric  `json:"metric"`
+	Current    float64 `json:"current"`
+	Candidate  float64 `json:"candidate"`
+	Difference float64 `json:"difference"` // Candidate - Current, in [-1,1]
+	// Interval holds the difference with probability Coverage. Its lower end
+	// alone is the one-sided bound at the confidence of the settings.
+	Interval [2]float64 `json:"interval"`
+	Coverage float64    `json:"coverage"` // in [0,1): 2*confidence - 1
+	Margin   float64    `json:"margin"`
+	Passed   bool       `json:"passed"` // Interval[0] >= -Margin
+	// Metrics has every metric of both models, for the record.
+	Metrics map[Metric]Pair `json:"metrics"`
+}
+
+// Pair is a figure of both models.
+type Pair struct {
+	Current   float64 `json:"current"`
+	Candidate float64 `json:"candidate"`
+}
+
+// Shift says how the rewards of the probe set move when the candidate takes
+// over, by the default aggregate.
+type Shift struct {
+	Bags int `json:"bags"`
+	// Flips counts the bags whose decision changes, FlipRate is their share;
+	// a calibration changes neither.
+	Flips    int       `json:"flips"`
+	FlipRate float64   `json:"flip_rate"`
+	Before   Distance  `json:"before"`
+	After    *Distance `json:"after,omitzero"` // of calibration; nil: none was fitted
+	Limit    float64   `json:"limit"`
+	Exceeded bool      `json:"exceeded"` // the last MeanChange is above Limit
+	Means    Pair      `json:"means"`    // of the reward; the candidate's after calibration
+}
+
+// Distance is how far two sets of compliance rewards of the same responses are
+// apart.
+type Distance struct {
+	MeanChange float64 `json:"mean_change"` // mean of |difference|, in [0,1]
+	KS         float64 `json:"ks"`          // largest distance of the distribution functions, in [0,1]
+	// Spearman is the rank correlation, in [-1,1]; nil when one of them is
+	// constant. It tells what no calibration can mend: another order.
+	Spearman *float64 `json:"spearman"`
+}

@@ -1,0 +1,90 @@
+package gate
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/stat"
+
+	"github.com/assay-ai/assay/rewardmodel"
+	"github.com/assay-ai/assay/rewardmodel/calibration"
+)
+
+// measureShift compares the compliance rewards of the default aggregate on the
+// probe set, of which there is at least one bag.
+func measureShift(in Input, fitted rewardmodel.Calibration) Shift {
+	const a = rewardmodel.AggregateMax
+	current := logOdds(in.Probe.Current[a], in.Current.threshold(a), in.Current.Calibration[a])
+	candidate := logOdds(in.Probe.Candidate[a], in.Candidate.threshold(a), calibration.Map{})
+	s := Shift{Bags: len(current)}
+	for i := range current {
+		if (current[i] >= 0) != (candidate[i] >= 0) {
+			s.Flips++
+		}
+	}
+	s.FlipRate = float64(s.Flips) / float64(s.Bags)
+	was, is := compliance(current), compliance(candidate)
+	s.Before = distance(was, is)
+	if m, ok := fitted[a]; ok {
+		is = compliance(logOdds(in.Probe.Candidate[a], in.Candidate.threshold(a), m))
+		after := distance(was, is)
+		s.After = &after
+	}
+	s.Means = Pair{Current: stat.Mean(was, nil), Candidate: stat.Mean(is, nil)}
+	return s
+}
+
+// distance compares two rewards of the same responses.
+func distance(was, is []float64) Distance {
+	var d Distance
+	for i := range was {
+		d.MeanChange += math.Abs(is[i]-was[i]) / float64(len(was))
+	}
+	if r := stat.Correlation(ranks(was), ranks(is), nil); !math.IsNaN(r) {
+		d.Spearman = &r
+	}
+	d.KS = stat.KolmogorovSmirnov(slices.Sorted(slices.Values(was)), nil, slices.Sorted(slices.Values(is)), nil)
+	return d
+}
+
+// ranks gives each value its rank; those that tie share the mean of theirs.
+func ranks(values []float64) []float64 {
+	order := make([]int, len(values))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(values[a], values[b]) })
+	out := make([]float64, len(values))
+	for from := 0; from < len(order); {
+		to := from + 1
+		for to < len(order) && values[order[to]] == values[order[from]] {
+			to++
+		}
+		for _, i := range order[from:to] {
+			out[i] = float64(from+to-1) / 2
+		}
+		from = to
+	}
+	return out
+}
+
+// logOdds are the compliance log-odds of bags: those of T less their margin,
+// mapped.
+func logOdds(margins []float64, threshold float64, m calibration.Map) []float64 {
+	out := make([]float64, len(margins))
+	for i, margin := range margins {
+		out[i] = m.At(logit(threshold) - margin)
+	}
+	return out
+}
+
+func compliance(logOdds []float64) []float64 {
+	out := make([]float64, len(logOdds))
+	for i, z := range logOdds {
+		out[i] = 1 / (1 + math.Exp(-z))
+	}
+	return out
+}
+
+func logit(p float64) float64 { return math.Log(p) - math.Log1p(-p) }
