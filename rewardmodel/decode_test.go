@@ -1,12 +1,15 @@
 package rewardmodel
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 func TestDecodeRequestRejects(t *testing.T) {
@@ -230,5 +233,16 @@ func checkDecoded(t *testing.T, input []byte, err error) {
 	var wrong *InputError
 	if !errors.As(err, &wrong) || wrong.Message == "" {
 		t.Errorf("got %#v, want an *InputError with a message", err)
+	}
+}
+
+func TestSyntaxError(t *testing.T) {
+	input := []byte("{\"a\":[{\"b\":\"\xff\"}]}")
+	_, err := jsontext.NewDecoder(bytes.NewBuffer(input)).ReadValue()
+	if got := SyntaxError(input, err); got.Field != "a[0].b" || got.Kind != KindInvalid || !strings.Contains(got.Message, "not valid UTF-8") {
+		t.Errorf("got %#v", got)
+	}
+	if got := FieldPath("/items/3/messages/0/role"); got != "items[3].messages[0].role" {
+		t.Errorf("got %q", got)
 	}
 }

@@ -188,3 +188,31 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+func TestDecodeOne(t *testing.T) {
+	want := Bag{ID: "a", Label: Violation, Response: "x"}
+	for _, decode := range []func([]byte) (Bag, error){Decode, DecodeLabel} {
+		if got, err := decode([]byte(`{"id":"a","label":"violation","response":"x","rater":null,"new":[1]}`)); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("got %+v, %v", got, err)
+		}
+	}
+	if got, err := DecodeLabel([]byte(`{"label":"violation"}`)); err != nil || !reflect.DeepEqual(got, Bag{Label: Violation}) {
+		t.Errorf("a label alone: got %+v, %v", got, err)
+	}
+	for line, says := range map[string]string{
+		`{"label":"violation","response":"x"}`:                         "id: is missing",
+		`{"id":"a","label":"violation"}`:                               "response: is missing",
+		`{"id":"a","label":"violation","messages":{}}`:                 "messages: has the wrong type: give a list, not an object",
+		`{"id":"a","label":"violation","response":"x","witness":"1"}`:  "witness: has the wrong type: give a whole number, not a string",
+		`{"id":"a","label":"violation","response":true}`:               "response: has the wrong type: give a string, not true",
+		`{"id":"a","label":"violation","response":"x","time":"noon"}`:  "time: has the wrong type: it is no time",
+		`{"id":"a","label":"violation","response":"x","witness":1e99}`: "witness: has the wrong type",
+		`{`: "is not valid JSON",
+	} {
+		_, err := Decode([]byte(line))
+		var bad *FieldError
+		if !errors.As(err, &bad) || !strings.HasPrefix(err.Error(), says) || strings.Contains(err.Error(), "Go ") {
+			t.Errorf("%s: got %v", line, err)
+		}
+	}
+}

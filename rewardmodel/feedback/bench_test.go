@@ -1,0 +1,89 @@
+package feedback_test
+
+import (
+	"encoding/binary"
+	"runtime"
+	"testing"
+
+	"github.com/assay-ai/assay/rewardmodel/feedback"
+)
+
+const million = 1_000_000
+
+// filled is an index of a million records, so many of each response.
+func filled(ratersEach int) *feedback.Index {
+	x := feedback.NewIndex()
+	for i := range uint64(million) {
+		var id, rater [8]byte
+		binary.BigEndian.PutUint64(id[:], i/uint64(ratersEach))
+		binary.BigEndian.PutUint64(rater[:], i%uint64(ratersEach))
+		m := mark(string(id[:]), string(rater[:]), i%3 == 0, 1, i+1)
+		x.Apply(m)
+	}
+	return x
+}
+
+func BenchmarkIndex(b *testing.B) {
+	for name, ratersEach := range map[string]int{"OneRater": 1, "ThreeRaters": 3} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				before := heap()
+				x := filled(ratersEach)
+				b.ReportMetric(float64(heap()-before)/million, "bytes/record")
+				runtime.KeepAlive(x)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/million, "ns/record")
+		})
+	}
+}
+
+func heap() uint64 {
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return stats.HeapAlloc
+}
+
+func BenchmarkJudge(b *testing.B) {
+	x := filled(1)
+	m := mark("known to nobody", "", true, 1, 0)
+	for b.Loop() {
+		x.Judge(m)
+	}
+}
+
+func BenchmarkStats(b *testing.B) {
+	x := filled(1)
+	for b.Loop() {
+		x.Stats(0.2, 0)
+	}
+}
+
+func BenchmarkBags(b *testing.B) {
+	x := filled(1)
+	for b.Loop() {
+		for range x.Bags(0.2) {
+		}
+	}
+}
+
+func BenchmarkDecode(b *testing.B) {
+	body := []byte(`{"items":[`)
+	for i := range 1000 {
+		if i > 0 {
+			body = append(body, ',')
+		}
+		body = append(body, `{"id":"response","label":"violation","rater":"ann","time":"2026-01-01T00:00:00Z","response":"`...)
+		for range 20 {
+			body = append(body, `Of course, I can help you with that. `...)
+		}
+		body = append(body, `"}`...)
+	}
+	body = append(body, `]}`...)
+	b.SetBytes(int64(len(body)))
+	for b.Loop() {
+		if _, err := feedback.Decode(body, feedback.Limits{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,138 @@
+package feedback
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/assay-ai/assay/rewardmodel"
+	"github.com/assay-ai/assay/rewardmodel/bag"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// decodeItem returns the item, or why it is rejected, without its index.
+func decodeItem(value []byte) (Item, *Rejection) {
+	out := sketch(value)
+	reject := func(code Code, field, message string) (Item, *Rejection) {
+		return Item{}, &Rejection{ID: out.name(), Code: code, Message: fieldMessage(field, message)}
+	}
+	if tooDeep(value, rewardmodel.DefaultMaxDepth) {
+		return reject(CodeInvalid, "", fmt.Sprintf("is nested deeper than %d levels; flatten it", rewardmodel.DefaultMaxDepth))
+	}
+	b, err := bag.DecodeLabel(value)
+	var bad *bag.FieldError
+	switch {
+	case err == nil:
+	case !errors.As(err, &bad):
+		return reject(CodeInvalid, "", err.Error())
+	default:
+		if syntax, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
+			fault := rewardmodel.SyntaxError(value, syntax)
+			return reject(CodeInvalid, fault.Field, fault.Message)
+		}
+		return reject(CodeInvalid, rewardmodel.FieldPath(jsontext.Pointer("/"+bad.Field)), bad.Err.Error())
+	}
+	it := Item{Bag: b, ResponseID: out.responseID}
+	switch {
+	case out.wrongResponseID:
+		return reject(CodeInvalid, "response_id", "has the wrong type: give a string")
+	case it.ID == "" && it.ResponseID == "":
+		return reject(CodeInvalid, "id", `is missing; give the response an id, or name one that was scored by "response_id"`)
+	case !out.text && it.ResponseID == "":
+		return reject(CodeInvalid, "response",
+			`is missing; give exactly one of "response", "instances" and "messages", or the "response_id" of a response that was scored`)
+	case out.text && blank(b):
+		return reject(CodeUnlabelled, "", "the response holds no utterance, so that there is nothing to learn; leave the item out")
+	}
+	if it.ID == "" {
+		it.ID = it.ResponseID
+	}
+	return it, nil
+}
+
+// outline is what can be read of an item, however wrong the rest of it is.
+type outline struct {
+	id, responseID  string
+	wrongResponseID bool // it is no string
+	text            bool // the item carries a text
+}
+
+func (o outline) name() string {
+	if o.id == "" {
+		return o.responseID
+	}
+	return o.id
+}
+
+func sketch(value []byte) (o outline) {
+	d := lenient(value)
+	if token, err := d.ReadToken(); err != nil || token.Kind() != '{' {
+		return o
+	}
+	for d.PeekKind() == '"' {
+		token, err := d.ReadToken()
+		if err != nil {
+			return o
+		}
+		name, kind := token.String(), d.PeekKind()
+		switch {
+		case kind == 'n':
+		case kind == '"' && (name == "id" || name == "response_id"):
+			token, err := d.ReadToken()
+			if err != nil {
+				return o
+			}
+			if name == "id" {
+				o.id = token.String()
+			} else {
+				o.responseID = token.String()
+			}
+			continue
+		case name == "response_id":
+			o.wrongResponseID = true
+		case name == "response" || name == "instances" || name == "messages":
+			o.text = true
+		}
+		if err := d.SkipValue(); err != nil {
+			return o
+		}
+	}
+	return o
+}
+
+// blank tells that no model would see anything of the bag.
+func blank(b bag.Bag) bool {
+	texts := append([]string{b.Response}, b.Instances...)
+	for _, m := range b.Messages {
+		if m.Role == rewardmodel.RoleAssistant {
+			texts = append(texts, m.Content)
+		}
+	}
+	for _, text := range texts {
+		if strings.TrimSpace(text) != "" {
+			return false
+		}
+	}
+	return true
+}
+
+// tooDeep tells whether JSON nests deeper than so many levels.
+func tooDeep(value []byte, levels int) bool {
+	depth, quoted := 0, false
+	for i := 0; i < len(value); i++ {
+		switch c := value[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			if depth++; depth > levels {
+				return true
+			}
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	return false
+}
