@@ -31,6 +31,7 @@ type benchServingCmd struct {
 	Concurrency []int  `default:"1,8,64" help:"Requests in flight."`
 	Size        []int  `default:"1,64,512" help:"Responses of a request."`
 	Most        int    `default:"2000" help:"Responses of a row of the table; the input is taken from its beginning for each."`
+	rateFlags
 }
 
 // Help is shown by --help.
@@ -41,7 +42,14 @@ func (*benchServingCmd) Help() string {
     assay bench serving --text responses.txt
 
 Prints one row for each concurrency and size: responses/s, and the latency of a request at the 50th and 99th percentile.
-Run the service without its cache, or each row after the first measures the cache.`
+Run the service without its cache, or each row after the first measures the cache.
+
+    assay bench serving --text responses.txt --rate 50 --seconds 30 --size 1,1,8
+    assay bench serving --text responses.txt --rate 50 --rounds 5 --beside="--init models/default --bags bags.jsonl"
+
+With --rate, requests of the sizes in turn arrive at fixed times whether or not those before are answered, and latency
+counts from when a request should have left. --beside trains in every other round as the service does, and prints the
+ratio of the latencies with and without.`
 }
 
 // Run is called by kong.
@@ -49,9 +57,15 @@ func (c *benchServingCmd) Run(a *app) error {
 	if slices.Min(append(slices.Concat(c.Concurrency, c.Size), c.Most)) < 1 {
 		return usageError{errors.New("--concurrency, --size and --most take positive numbers")}
 	}
+	if err := c.rateFlags.validate(); err != nil {
+		return usageError{err}
+	}
 	items, err := c.items(a)
 	if err != nil {
 		return err
+	}
+	if c.Rate > 0 {
+		return c.runRate(a, items)
 	}
 	table := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "concurrency\tsize\trequests\tresponses/s\tp50 ms\tp99 ms\tfailed\t")
@@ -64,7 +78,7 @@ func (c *benchServingCmd) Run(a *app) error {
 			if concurrency > len(bodies) {
 				continue // the row before has the same load
 			}
-			row, err := c.measure(a.ctx, bodies, concurrency)
+			row, err := c.measure(a.ctx, bodies, concurrency, 0)
 			if err != nil {
 				return err
 			}
@@ -121,8 +135,9 @@ func (l load) percentile(p int) float64 {
 	return float64(l.latencies[(len(l.latencies)-1)*p/100].Microseconds()) / 1000
 }
 
-// measure posts all bodies with that many in flight. A failed request counts as such; the row goes on.
-func (c *benchServingCmd) measure(ctx context.Context, bodies [][]byte, concurrency int) (load, error) {
+// measure posts all bodies with at most that many in flight, one every so often when every is above 0. A failed request
+// counts as such; the row goes on.
+func (c *benchServingCmd) measure(ctx context.Context, bodies [][]byte, concurrency int, every time.Duration) (load, error) {
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: concurrency}}
 	defer client.CloseIdleConnections()
 	row := load{latencies: make([]time.Duration, len(bodies))}
@@ -134,6 +149,12 @@ func (c *benchServingCmd) measure(ctx context.Context, bodies [][]byte, concurre
 		workers.Go(func() {
 			for i := next.Add(1) - 1; int(i) < len(bodies); i = next.Add(1) - 1 {
 				sent := time.Now()
+				if every > 0 { // late or not, it counts from when it should have left
+					sent = began.Add(time.Duration(i) * every)
+					if sleepUntil(ctx, sent) != nil {
+						return
+					}
+				}
 				if err := send(ctx, client, c.URL+"/v1/score", bodies[i]); err != nil {
 					failed.Add(1)
 					last.Store(&err)

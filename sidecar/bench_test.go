@@ -4,7 +4,9 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -53,4 +55,27 @@ func TestBenchServingOfAFailingService(t *testing.T) {
 	_, stderr, code = benchAgainst(t, http.NotFound, "--size", "0")
 	require.Equal(t, exitUsage, code)
 	require.Contains(t, stderr, "--size")
+}
+
+// Requests leave at their times, whether or not those before are answered, and wait for each other in no way.
+func TestBenchServingAtARate(t *testing.T) {
+	const requests = 8
+	var waiting sync.WaitGroup
+	waiting.Add(requests)
+	stdout, stderr, code := benchAgainst(t, func(http.ResponseWriter, *http.Request) {
+		waiting.Done()
+		waiting.Wait() // all are in flight at once, or this never ends
+	}, "--rate", "200", "--seconds", "0.04", "--size", "1,2")
+	require.Equal(t, exitDone, code, stderr)
+	lines := strings.Split(strings.TrimSpace(stdout), "\n")
+	require.Len(t, lines, 2)
+	row := strings.Fields(lines[1])
+	require.Equal(t, []string{"1", "no", "8"}, row[:3])
+	longest, err := strconv.ParseFloat(row[6], 64)
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, longest, 35.0, "the first waited for the last, which left 35 ms later")
+
+	_, stderr, code = benchAgainst(t, http.NotFound, "--beside=--epochs 1")
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, stderr, "--beside needs --rate")
 }
