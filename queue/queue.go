@@ -146,7 +146,7 @@ func (q *Queue) Ready(ctx context.Context) error {
 	if status := q.nc.Status(); status != nats.CONNECTED {
 		return fmt.Errorf("%w: the connection is %v", ErrNotReady, status)
 	}
-	for _, name := range []string{StreamResponses, StreamRewards, StreamDead} {
+	for _, name := range []string{StreamResponses, StreamRewards, StreamDead, StreamEvents, streamState, streamModels} {
 		if _, err := q.js.Stream(ctx, name); err != nil {
 			return fmt.Errorf("%w: stream %s: %w", ErrNotReady, name, err)
 		}

@@ -39,11 +39,17 @@ type StreamsConfig struct {
 	RewardsMaxAge     time.Duration
 	DeadMaxBytes      int64
 	DeadMaxAge        time.Duration
+	ModelsMaxBytes    int64 // files of models; when full, storing one fails
+	EventsMaxBytes    int64
+	EventsMaxAge      time.Duration
+
+	stateBytes   int64         // of the bucket of states
+	eventsWindow time.Duration // as DuplicateWindow
 }
 
 // streams returns what each stream must be. maxPayload is the server's.
 func (c StreamsConfig) streams(maxPayload int64) []jetstream.StreamConfig {
-	return []jetstream.StreamConfig{{
+	return append([]jetstream.StreamConfig{{
 		Name:        StreamResponses,
 		Description: "responses to score, each until it is settled",
 		Subjects:    []string{SubjectResponses + ".>"},
@@ -75,7 +81,7 @@ func (c StreamsConfig) streams(maxPayload int64) []jetstream.StreamConfig {
 		MaxMsgSize:  -1,
 		Duplicates:  c.DuplicateWindow,
 		Replicas:    c.Replicas,
-	}}
+	}}, c.models()...)
 }
 
 // withDefaults fills the zero values for streams that are created.
@@ -88,7 +94,7 @@ func (c StreamsConfig) withDefaults() StreamsConfig {
 	c.DeadMaxAge = cmp.Or(c.DeadMaxAge, DefaultDeadMaxAge)
 	// The server refuses a window that outlasts the messages.
 	c.DuplicateWindow = cmp.Or(c.DuplicateWindow, min(DefaultDuplicateWindow, c.RewardsMaxAge, c.DeadMaxAge))
-	return c
+	return c.withModelDefaults()
 }
 
 // ensureStreams makes the streams exist, compatible and at least as large as
@@ -98,7 +104,11 @@ func ensureStreams(ctx context.Context, js jetstream.JetStream, cfg StreamsConfi
 	for i, want := range cfg.streams(maxPayload) {
 		stream, err := js.Stream(ctx, want.Name)
 		if errors.Is(err, jetstream.ErrStreamNotFound) {
-			stream, err = createStream(ctx, js, fresh[i])
+			least := fresh[i].MaxBytes
+			if want.Name == streamModels && want.MaxBytes == 0 {
+				least = leastModelsBytes
+			}
+			stream, err = createShrinking(ctx, js, fresh[i], least)
 		}
 		if err != nil {
 			return fmt.Errorf("stream %s: %w", want.Name, explain(err))
@@ -164,7 +174,7 @@ func incompatible(have, want jetstream.StreamConfig) string {
 	case queue && have.Discard != jetstream.DiscardNew && (have.MaxBytes > 0 || have.MaxMsgs > 0):
 		return "it discards the oldest responses when full, must discard new ones"
 	}
-	return ""
+	return incompatibleBucket(have, want)
 }
 
 // limits are the settings of a stream that grow; zero means no change.

@@ -1,0 +1,113 @@
+package queue
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/rs/xid"
+
+	"github.com/assay-ai/assay/rewardmodel/retrain"
+)
+
+// Publish stores an event on assay.v1.events.<kind>, as the JSON of
+// retrain.Event. One with a key that was stored in the last day is dropped
+// without an error. An event without a time happens now.
+func (r *Registry) Publish(ctx context.Context, e retrain.Event) error {
+	if e.Kind == "" || strings.ContainsAny(string(e.Kind), " \t\r\n*>") {
+		return fmt.Errorf("event of kind %q: the kind is part of a subject", e.Kind)
+	}
+	if e.Time.IsZero() {
+		e.Time = time.Now().UTC()
+	}
+	data, err := json.Marshal(e, json.Deterministic(true))
+	if err != nil {
+		return fmt.Errorf("event %s: %w", e.Kind, err)
+	}
+	if limit := r.state.nc.MaxPayload() - headerRoom; int64(len(data)) > limit {
+		return fmt.Errorf("event %s: %d bytes are more than the %d of a NATS message: %w; raise max_payload of the server",
+			e.Kind, len(data), limit, nats.ErrMaxPayload)
+	}
+	msg := &nats.Msg{Subject: SubjectEvents + "." + string(e.Kind), Data: data, Header: nats.Header{}}
+	// Without a key, a name that nothing else has makes a repetition after a
+	// lost acknowledgement the same event.
+	msg.Header.Set(jetstream.MsgIDHeader, cmp.Or(e.Key, xid.New().String()))
+	if e.Version != "" {
+		msg.Header.Set(HeaderModelVersion, headerValue(e.Version))
+	}
+	err = retry(ctx, func(ctx context.Context) error {
+		_, err := r.js.PublishMsg(ctx, msg)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("event %s: %w", e.Kind, err)
+	}
+	return nil
+}
+
+// Events returns the stored events after a sequence, 0 for all, and then each
+// new one, until ctx ends. Restarts of the server do not end it. Where events
+// were dropped by age, it goes on with the oldest. An error is one event that
+// cannot be read.
+func (r *Registry) Events(ctx context.Context, after uint64) iter.Seq2[retrain.Event, error] {
+	return func(yield func(retrain.Event, error) bool) {
+		f := r.follow(after)
+		for msg := range f.messages(ctx) {
+			if !yield(decodeEvent(msg)) {
+				return
+			}
+		}
+	}
+}
+
+// RecentEvents returns the last n events, the oldest of them first.
+func (r *Registry) RecentEvents(ctx context.Context, n int) ([]retrain.Event, error) {
+	var state jetstream.StreamState
+	err := retry(ctx, func(ctx context.Context) error {
+		stream, err := r.js.Stream(ctx, StreamEvents)
+		if err == nil {
+			state = stream.CachedInfo().State
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("recent events: %w", err)
+	}
+	if n <= 0 || state.Msgs == 0 {
+		return nil, nil
+	}
+	events := make([]retrain.Event, 0, min(uint64(n), state.Msgs))
+	f := r.follow(max(state.FirstSeq, state.LastSeq-min(uint64(n), state.LastSeq)+1) - 1)
+	for msg := range f.messages(ctx) {
+		e, err := decodeEvent(msg)
+		if err != nil {
+			return nil, err
+		}
+		events = append(events, e)
+		if e.Sequence >= state.LastSeq || msg.NumPending == 0 {
+			return events, nil
+		}
+	}
+	return nil, fmt.Errorf("recent events: %w", context.Cause(ctx))
+}
+
+func (r *Registry) follow(after uint64) *follower {
+	return &follower{js: r.js, stream: StreamEvents, filter: SubjectEvents + ".>", cursor: after, log: r.log}
+}
+
+func decodeEvent(msg streamed) (retrain.Event, error) {
+	var e retrain.Event
+	err := json.Unmarshal(msg.Data(), &e)
+	e.Sequence, e.Key = msg.Sequence.Stream, msg.Headers().Get(jetstream.MsgIDHeader)
+	if err != nil {
+		return e, errors.Join(fmt.Errorf("event %d of %s cannot be read", e.Sequence, StreamEvents), err)
+	}
+	return e, nil
+}

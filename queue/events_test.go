@@ -1,0 +1,144 @@
+package queue
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/assay-ai/assay/rewardmodel/retrain"
+)
+
+func reasons(events []retrain.Event) (all []string) {
+	for _, e := range events {
+		all = append(all, e.Reason)
+	}
+	return all
+}
+
+// take returns the next n events after a sequence.
+func take(t testing.TB, r *Registry, after uint64, n int) (events []retrain.Event) {
+	t.Helper()
+	for e, err := range r.Events(within(t), after) {
+		require.NoError(t, err)
+		if events = append(events, e); len(events) == n {
+			break
+		}
+	}
+	require.Len(t, events, n)
+	return events
+}
+
+func TestEvents(t *testing.T) {
+	t.Parallel()
+	ctx := within(t)
+	q := openQueue(t, testConfig(t))
+	r := openRegistry(t, q)
+	recent, err := r.RecentEvents(ctx, 5)
+	require.NoError(t, err)
+	require.Empty(t, recent)
+	require.Error(t, r.Publish(ctx, retrain.Event{}))
+	require.Error(t, r.Publish(ctx, retrain.Event{Kind: "a.*"}))
+
+	full := retrain.Event{Kind: retrain.EventPromoted, Time: time.Unix(7, 0).UTC(), Replica: "a", Version: "v1", Training: "t1",
+		By: "gate", Reason: "better", Details: []byte(`{"auroc":0.8}`), Key: "promoted/v1"}
+	require.NoError(t, r.Publish(ctx, full))
+	require.NoError(t, r.Publish(ctx, full), "dropped")
+	for i := range 4 {
+		require.NoError(t, r.Publish(ctx, retrain.Event{Kind: retrain.EventTrained, Reason: fmt.Sprint(i)}))
+		require.NoError(t, r.Publish(ctx, retrain.Event{Kind: retrain.EventTrained, Reason: fmt.Sprint(i)}), "without a key, another event")
+	}
+	events := take(t, r, 0, 9)
+	full.Sequence = 1
+	require.Equal(t, full, events[0])
+	require.WithinDuration(t, time.Now(), events[1].Time, patience)
+	require.Equal(t, []string{"better", "0", "0", "1", "1", "2", "2", "3", "3"}, reasons(events))
+	require.Equal(t, "assay.v1.events.model.promoted", stored(t, q, StreamEvents)[0].Subject)
+	require.Equal(t, "v1", stored(t, q, StreamEvents)[0].Header.Get(HeaderModelVersion))
+	require.Equal(t, []string{"3", "3"}, reasons(take(t, r, events[6].Sequence, 2)), "after a sequence")
+	recent, err = r.RecentEvents(ctx, 3)
+	require.NoError(t, err)
+	require.Equal(t, []string{"2", "3", "3"}, reasons(recent))
+	recent, err = r.RecentEvents(ctx, 100)
+	require.NoError(t, err)
+	require.Equal(t, events, recent)
+
+	// Who was away for longer than events are kept goes on from the oldest,
+	// and so does who knew a stream that is no more.
+	s, err := q.js.Stream(ctx, StreamEvents)
+	require.NoError(t, err)
+	require.NoError(t, s.DeleteMsg(ctx, 9))
+	for seq := uint64(1); seq < 5; seq++ {
+		require.NoError(t, s.DeleteMsg(ctx, seq))
+	}
+	require.EqualValues(t, 5, take(t, r, 2, 1)[0].Sequence)
+	require.EqualValues(t, 5, take(t, r, 1000, 1)[0].Sequence)
+	recent, err = r.RecentEvents(ctx, 100)
+	require.NoError(t, err)
+	require.Len(t, recent, 4, "the last one was deleted by hand")
+
+	// What is no event is told, and does not end the rest.
+	_, err = q.js.Publish(ctx, SubjectEvents+".other", []byte("no JSON"))
+	require.NoError(t, err)
+	require.NoError(t, r.Publish(ctx, full), "dropped")
+	require.NoError(t, r.Publish(ctx, retrain.Event{Kind: retrain.EventTrained, Reason: "last"}))
+	bad := 0
+	for e, err := range r.Events(ctx, 0) {
+		if err != nil {
+			require.ErrorContains(t, err, "event 10")
+			bad++
+		}
+		if e.Reason == "last" {
+			break
+		}
+	}
+	require.Equal(t, 1, bad)
+}
+
+// Readers go on through the restart of a server.
+func TestReadersSurviveARestart(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(within(t))
+	defer cancel()
+	dir := t.TempDir()
+	srv := startServer(t, ServerConfig{Listen: "127.0.0.1:0", DataDir: dir})
+	listen := address(srv)
+	cfg := testConfig(t)
+	cfg.Conn.URL = srv.URL()
+	r := openRegistry(t, openQueue(t, cfg))
+
+	events := make(chan retrain.Event)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for e := range r.Events(ctx, 0) {
+			select {
+			case events <- e:
+			case <-ctx.Done():
+			}
+		}
+	}()
+	watched := r.WatchCurrent(ctx)
+	current := retrain.Current{}
+	for i := range 3 {
+		require.NoError(t, r.Publish(ctx, retrain.Event{Kind: retrain.EventTrained, Reason: fmt.Sprint(i)}))
+		e := <-events
+		require.Equal(t, fmt.Sprint(i), e.Reason)
+		require.EqualValues(t, i+1, e.Sequence)
+		current.Version = fmt.Sprint("v", i)
+		var err error
+		current, err = r.SetCurrent(ctx, current)
+		require.NoError(t, err)
+		require.Equal(t, current, <-watched)
+		if i < 2 {
+			require.NoError(t, srv.Shutdown())
+			srv = startServer(t, ServerConfig{Listen: listen, DataDir: dir})
+		}
+	}
+	cancel()
+	<-done
+	for range watched {
+	}
+}

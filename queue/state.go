@@ -1,0 +1,201 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/rs/xid"
+	"github.com/rs/zerolog"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/assay-ai/assay/rewardmodel/retrain"
+)
+
+// headerRoom is left for the headers of a message that a server must take.
+const headerRoom = 1 << 10
+
+// kvOperation is the header of a value that is none: its key was deleted.
+const kvOperation = "KV-Operation"
+
+// state is the key-value bucket ASSAY_STATE. Every value is written by
+// compare-and-set, and carries a Nats-Msg-Id by which its writer recognises it
+// when the acknowledgement was lost.
+type state struct {
+	nc     *nats.Conn
+	js     jetstream.JetStream
+	stream jetstream.Stream
+	log    zerolog.Logger
+}
+
+// entry is the value of a key. Without one all is zero, but for the revision of
+// a key that was deleted.
+type entry struct {
+	value    []byte // nil: there is none
+	revision uint64
+	id       string // of the writing
+}
+
+// get reads the last value of a key.
+func (s *state) get(ctx context.Context, key string) (e entry, err error) {
+	var msg *jetstream.RawStreamMsg
+	err = retry(ctx, func(ctx context.Context) error {
+		msg, err = s.stream.GetLastMsgForSubject(ctx, stateSubject+key)
+		return err
+	})
+	switch {
+	case errors.Is(err, jetstream.ErrMsgNotFound):
+		return entry{}, nil
+	case err != nil:
+		return entry{}, fmt.Errorf("reading %s of %s: %w", key, BucketState, err)
+	}
+	e = entry{revision: msg.Sequence, id: msg.Header.Get(jetstream.MsgIDHeader)}
+	if msg.Header.Get(kvOperation) == "" {
+		e.value = append([]byte{}, msg.Data...)
+	}
+	return e, nil
+}
+
+// put stores a value if the last one of its key has the given revision, 0 for
+// none, and returns the new revision. When somebody else was first, it is
+// retrain.ErrChanged. A value of ours whose acknowledgement was lost counts as
+// stored.
+func (s *state) put(ctx context.Context, key string, value []byte, revision uint64) (uint64, error) {
+	if limit := s.nc.MaxPayload() - headerRoom; int64(len(value)) > limit {
+		return 0, fmt.Errorf("writing %s of %s: %d bytes are more than the %d of a NATS message: %w; raise max_payload of the server",
+			key, BucketState, len(value), limit, nats.ErrMaxPayload)
+	}
+	msg := &nats.Msg{Subject: stateSubject + key, Data: value, Header: nats.Header{}}
+	id := xid.New().String()
+	msg.Header.Set(jetstream.MsgIDHeader, id)
+	var ack *jetstream.PubAck
+	err := retry(ctx, func(ctx context.Context) (err error) {
+		ack, err = s.js.PublishMsg(ctx, msg, jetstream.WithExpectLastSequencePerSubject(revision))
+		return err
+	})
+	switch {
+	case err == nil:
+		return ack.Sequence, nil
+	case !wrongSequence(err):
+		return 0, fmt.Errorf("writing %s of %s: %w", key, BucketState, err)
+	}
+	last, err := s.get(ctx, key)
+	switch {
+	case err != nil:
+		return 0, err
+	case last.id == id:
+		return last.revision, nil
+	case revision == 0 && last.value == nil && last.revision > 0: // deleted by hand
+		return s.put(ctx, key, value, last.revision)
+	}
+	return 0, fmt.Errorf("writing %s of %s: %w: it is at revision %d, not %d", key, BucketState, retrain.ErrChanged, last.revision, revision)
+}
+
+// wrongSequence tells that a message was refused because the last one of its
+// subject is not the one that was named.
+func wrongSequence(err error) bool {
+	var api *jetstream.APIError
+	return errors.As(err, &api) && (api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence ||
+		api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant)
+}
+
+// keys returns the keys with a prefix, sorted.
+func (s *state) keys(ctx context.Context, prefix string) ([]string, error) {
+	subjects, err := subjects(ctx, s.stream, stateSubject+prefix+">")
+	if err != nil {
+		return nil, fmt.Errorf("listing %s: %w", BucketState, err)
+	}
+	keys := slices.Sorted(maps.Keys(subjects))
+	for i := range keys {
+		keys[i] = strings.TrimPrefix(keys[i], stateSubject)
+	}
+	return keys, nil
+}
+
+// all returns the values of the keys with a prefix. One that is deleted
+// meanwhile is left out.
+func (s *state) all(ctx context.Context, prefix string) ([]entry, error) {
+	keys, err := s.keys(ctx, prefix)
+	if err != nil {
+		return nil, err
+	}
+	entries := make([]entry, len(keys))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(8)
+	for i, key := range keys {
+		group.Go(func() (err error) {
+			entries[i], err = s.get(ctx, key)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(entries, func(e entry) bool { return e.value == nil }), nil
+}
+
+// subjects returns how many messages each subject of a stream has.
+func subjects(ctx context.Context, stream jetstream.Stream, filter string) (map[string]uint64, error) {
+	var info *jetstream.StreamInfo
+	err := retry(ctx, func(ctx context.Context) (err error) {
+		info, err = stream.Info(ctx, jetstream.WithSubjectFilter(filter))
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return info.State.Subjects, nil
+}
+
+// load reads the value of a key into a T. Without one it is zero.
+func load[T any](ctx context.Context, s *state, key string) (value T, revision uint64, err error) {
+	e, err := s.get(ctx, key)
+	if err != nil || e.value == nil {
+		return value, 0, err
+	}
+	if err := json.Unmarshal(e.value, &value); err != nil {
+		return value, 0, fmt.Errorf("%s of %s: %w", key, BucketState, err)
+	}
+	return value, e.revision, nil
+}
+
+// store writes a T, as put does.
+func store[T any](ctx context.Context, s *state, key string, value T, revision uint64) (uint64, error) {
+	data, err := json.Marshal(value, json.Deterministic(true))
+	if err != nil {
+		return 0, fmt.Errorf("%s of %s: %w", key, BucketState, err)
+	}
+	return s.put(ctx, key, data, revision)
+}
+
+// watch sends the value of a key, if there is one, and each later one, until
+// ctx ends and the channel is closed.
+func watch[T any](ctx context.Context, s *state, key string, at func(T, uint64) T) <-chan T {
+	values := make(chan T)
+	f := &follower{js: s.js, stream: streamState, filter: stateSubject + key, first: jetstream.DeliverLastPerSubjectPolicy, log: s.log}
+	go func() {
+		defer close(values)
+		for msg := range f.messages(ctx) {
+			if msg.Headers().Get(kvOperation) != "" {
+				continue
+			}
+			var value T
+			if err := json.Unmarshal(msg.Data(), &value); err != nil {
+				s.log.Error().Err(err).Str("key", key).Msg("a stored value that cannot be read")
+				continue
+			}
+			select {
+			case values <- at(value, msg.Sequence.Stream):
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return values
+}
