@@ -96,7 +96,7 @@ func TestWhoMayScore(t *testing.T) {
 				with = tokens(t)
 			}
 			h, log := handler(t, with, c.insecure)
-			r := httptest.NewRequest("POST", "/v1/score", strings.NewReader(one("Fine.")))
+			r := httptest.NewRequest(http.MethodPost, "/v1/score", strings.NewReader(one("Fine.")))
 			r.RemoteAddr, r.Host = c.peer, "127.0.0.1:8080"
 			for i := 0; i < len(c.headers); i += 2 {
 				if c.headers[i] == "Host" {

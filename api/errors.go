@@ -124,8 +124,8 @@ func (s *Server) explain(err error, requestID string) failure {
 		return failure{status: http.StatusNotFound, code: "not_found", message: err.Error() + "; GET /v1/models lists them"}
 	case errors.Is(err, retrain.ErrNoPrevious):
 		return failure{status: http.StatusConflict, code: "no_previous", message: err.Error() + "; the first version serves"}
-	case errors.Is(err, retrain.ErrNoFiles):
-		return failure{status: http.StatusConflict, code: "no_files", message: err.Error() + "; choose a version that was promoted and is kept"}
+	case errors.Is(err, retrain.ErrNotKept):
+		return failure{status: http.StatusConflict, code: "not_kept", message: err.Error() + "; choose a version that was promoted and is kept"}
 	case errors.Is(err, retrain.ErrDamaged):
 		return failure{status: http.StatusConflict, code: "damaged", message: err.Error() + "; choose another version"}
 	case errors.Is(err, retrain.ErrExists):
@@ -149,6 +149,11 @@ type errorBody struct {
 	RequestID string `json:"request_id"`
 }
 
+// failedBody is the whole of an error answer.
+type failedBody struct {
+	Error errorBody `json:"error"`
+}
+
 func (f failure) body(requestID string) errorBody {
 	return errorBody{Code: f.code, Message: f.message, Field: f.field, RequestID: requestID}
 }
@@ -164,9 +169,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 		w.Header().Set("Retry-After", retrySeconds(f.retryAfter))
 	}
 	// Strings alone always encode.
-	_ = s.writeJSON(w, r, f.status, struct {
-		Error errorBody `json:"error"`
-	}{f.body(x.id)})
+	_ = s.writeJSON(w, r, f.status, failedBody{f.body(x.id)})
 }
 
 // retrySeconds rounds up: a client that comes back early only waits again.

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"net/http"
@@ -50,7 +51,7 @@ func (s *Server) listEvents(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	events, err := s.parts.Events.Recent(r.Context(), n)
+	events, err := s.parts.Events.RecentEvents(r.Context(), n)
 	if err != nil {
 		return err
 	}
@@ -77,7 +78,7 @@ func (s *Server) startOfEvents(r *http.Request) (uint64, error) {
 	// Asking for some tells in time whether there is a stream at all.
 	ctx, cancel := context.WithTimeout(r.Context(), s.cfg.RequestTimeout)
 	defer cancel()
-	recent, err := s.parts.Events.Recent(ctx, max(n, 1))
+	recent, err := s.parts.Events.RecentEvents(ctx, max(n, 1))
 	if err != nil {
 		return 0, err
 	}
@@ -131,7 +132,7 @@ func wantsJSON(values []string) bool {
 }
 
 // streamEvents writes events until the client leaves, the service drains, or
-// the source fails; the last is told as an event named failed.
+// the source ends. An event that cannot be read is told as one named failed.
 func (s *Server) streamEvents(w http.ResponseWriter, r *http.Request, after uint64) error {
 	stream := eventStream{w: w, control: http.NewResponseController(w)}
 	header := w.Header()
@@ -162,7 +163,7 @@ func (s *Server) streamEvents(w http.ResponseWriter, r *http.Request, after uint
 			if !more {
 				return nil
 			}
-			err = s.sendEvent(r, stream, e)
+			err = s.sendEvent(exchangeOf(r), stream, e)
 		case <-beat.C:
 			err = stream.send(": still here\n\n")
 		case <-s.drained:
@@ -195,36 +196,29 @@ func follow(ctx context.Context, source iter.Seq2[retrain.Event, error]) <-chan 
 			case <-ctx.Done():
 				return
 			}
-			if err != nil {
-				return
-			}
 		}
 	}()
 	return events
 }
 
-func (s *Server) sendEvent(r *http.Request, stream eventStream, a arrival) error {
-	if a.err != nil {
-		if r.Context().Err() != nil {
-			return nil
-		}
-		x := exchangeOf(r)
-		data, err := encode(struct {
-			Error errorBody `json:"error"`
-		}{s.explain(a.err, x.id).body(x.id)})
-		if err != nil {
-			return err
-		}
-		if err := stream.send("event: failed\ndata: %s\n\n", oneLine(data)); err != nil {
-			return err
-		}
-		return a.err
+func (s *Server) sendEvent(x *exchange, stream eventStream, a arrival) error {
+	kind, body := string(a.event.Kind), any(eventBody{a.event.Sequence, a.event})
+	switch {
+	case errors.Is(a.err, context.Canceled):
+		return nil // our own doing
+	case a.err != nil:
+		x.err = a.err
+		kind, body = "failed", failedBody{s.explain(a.err, x.id).body(x.id)}
 	}
-	data, err := encode(eventBody{a.event.Sequence, a.event})
+	data, err := encode(body)
 	if err != nil {
 		return err
 	}
-	return stream.send("id: %d\nevent: %s\ndata: %s\n\n", a.event.Sequence, a.event.Kind, oneLine(data))
+	id := ""
+	if a.event.Sequence > 0 {
+		id = fmt.Sprintf("id: %d\n", a.event.Sequence)
+	}
+	return stream.send("%sevent: %s\ndata: %s\n\n", id, kind, oneLine(data))
 }
 
 // oneLine drops the newline that an encoder ends with; JSON has no other.

@@ -29,7 +29,8 @@ type eventLog struct {
 	mu      sync.Mutex
 	events  []retrain.Event
 	more    chan struct{} // closed by add
-	failure error         // ends Events after what is there; Recent's, too, without events
+	failure error         // ends Events after what is there; RecentEvents', too, without events
+	damaged uint64        // the sequence of an event that cannot be read
 }
 
 func newEventLog(n int) *eventLog {
@@ -62,7 +63,11 @@ func (l *eventLog) Events(ctx context.Context, after uint64) iter.Seq2[retrain.E
 		for {
 			events, more, failure := l.since(after)
 			for _, e := range events {
-				if after = e.Sequence; !yield(e, nil) {
+				after = e.Sequence
+				if e.Sequence == l.damaged && !yield(retrain.Event{Sequence: after}, errors.New("secret detail")) {
+					return
+				}
+				if e.Sequence != l.damaged && !yield(e, nil) {
 					return
 				}
 			}
@@ -80,7 +85,7 @@ func (l *eventLog) Events(ctx context.Context, after uint64) iter.Seq2[retrain.E
 	}
 }
 
-func (l *eventLog) Recent(_ context.Context, n int) ([]retrain.Event, error) {
+func (l *eventLog) RecentEvents(_ context.Context, n int) ([]retrain.Event, error) {
 	events, _, failure := l.since(0)
 	if len(events) == 0 {
 		return nil, failure
@@ -246,6 +251,17 @@ func TestFailingEventsSayWhy(t *testing.T) {
 	require.False(t, more)
 	require.NoError(t, f.lines.Err(), "a clean end")
 	require.Equal(t, "secret detail", s.log.request(t)["error"])
+}
+
+func TestDamagedEventIsPassedOver(t *testing.T) {
+	l := newEventLog(3)
+	l.damaged = 2
+	s := withEvents(t, l)
+	f := follow(t, s.client, "http://"+s.addr+"/v1/events?after=1")
+	e := f.event(t)
+	require.Equal(t, "failed", e["event"])
+	require.Equal(t, "2", e["id"], "whoever reconnects here goes on after it")
+	require.Equal(t, "3", f.event(t)["id"])
 }
 
 func TestDrainEndsEvents(t *testing.T) {

@@ -82,6 +82,8 @@ func (f *fleet) Training(context.Context) (api.Training, error) {
 			Last: &retrain.Outcome{ID: "t1", Result: retrain.ResultRejected, Version: "v8", Reason: "worse", Finished: time.Unix(1_800_000_000, 0).UTC(), Through: 41},
 		},
 		Auto: true, Wait: "12 of 200 new bags", Next: time.Unix(1_800_000_600, 0).UTC(),
+		Feedback: feedback.Stats{Bags: 12, Violations: 5}, Drift: retrain.Drift{Reference: 1000, Recent: 700, Distance: 0.1, PValue: 0.5},
+		Disagreement: retrain.Disagreement{Labels: 9, Against: 2},
 	}, f.err
 }
 
@@ -239,7 +241,7 @@ func TestPromote(t *testing.T) {
 	require.Equal(t, 200, s.do(t, "POST", "/v1/models/rollback", nil).StatusCode)
 	require.Equal(t, []string{"promote v 6 by loopback: v7 is too strict"}, f.asked[:1])
 	for _, asked := range f.asked[1:] {
-		require.Equal(t, "promote back by loopback: by hand", asked)
+		require.Equal(t, "promote back by loopback: ", asked)
 	}
 	require.Len(t, f.asked, 6)
 	for body, field := range map[string]string{
@@ -257,7 +259,8 @@ func TestTraining(t *testing.T) {
 	f, s := withFleet(t)
 	requireJSON(t, `{"phase":"idle","last":{"id":"t1","result":"rejected","version":"v8","reason":"worse","finished":"2027-01-15T08:00:00Z","through":41},`+
 		`"auto":true,"wait":"12 of 200 new bags","next":"2027-01-15T08:10:00Z",`+
-		`"feedback":{"bags":12,"violations":5,"held_out":3,"held_out_violations":1,"disputed":0,"raters":2,"records":17,"new":{"bags":0,"violations":0}}}`,
+		`"feedback":{"bags":12,"violations":5,"held_out":0,"held_out_violations":0,"disputed":0,"raters":0,"records":0,"new":{"bags":0,"violations":0}},`+
+		`"drift":{"reference":1000,"recent":700,"distance":0.1,"p_value":0.5},"disagreement":{"labels":9,"against":2}}`,
 		string(s.get(t, "/v1/training").body))
 	got := s.do(t, "POST", "/v1/training", strings.NewReader(`{"reason":"new policy"}`))
 	require.Equal(t, 202, got.StatusCode)
@@ -276,7 +279,7 @@ func TestErrorsOfTheLoop(t *testing.T) {
 	}{
 		{retrain.ErrNoModel, 404, "not_found", ""},
 		{retrain.ErrNoPrevious, 409, "no_previous", ""},
-		{retrain.ErrNoFiles, 409, "no_files", ""},
+		{retrain.ErrNotKept, 409, "not_kept", ""},
 		{retrain.ErrDamaged, 409, "damaged", ""},
 		{retrain.ErrChanged, 409, "changed", ""},
 		{retrain.ErrExists, 409, "exists", ""},

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -198,7 +197,7 @@ func (s *Server) promote(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	by := exchangeOf(r).by
-	current, err := s.parts.Promotions.Promote(r.Context(), version, by, cmp.Or(reason, "by hand"))
+	current, err := s.parts.Promotions.Promote(r.Context(), version, by, reason)
 	if err != nil {
 		return err
 	}
@@ -210,7 +209,7 @@ func (s *Server) rollBack(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	current, err := s.parts.Promotions.Rollback(r.Context(), exchangeOf(r).by, cmp.Or(reason, "by hand"))
+	current, err := s.parts.Promotions.Rollback(r.Context(), exchangeOf(r).by, reason)
 	if err != nil {
 		return err
 	}

@@ -75,7 +75,7 @@ type Registry interface {
 }
 
 // Promotions choose the version that serves. Their errors wrap
-// retrain.ErrNoModel, ErrNoFiles, ErrDamaged, ErrChanged or ErrNoPrevious.
+// retrain.ErrNoModel, ErrNotKept, ErrDamaged, ErrChanged or ErrNoPrevious.
 type Promotions interface {
 	Promote(ctx context.Context, version, by, reason string) (retrain.Current, error)
 	Rollback(ctx context.Context, by, reason string) (retrain.Current, error)
@@ -84,25 +84,31 @@ type Promotions interface {
 // Trainings shows the training of the fleet, and starts one.
 type Trainings interface {
 	Training(ctx context.Context) (Training, error)
-	// Start asks for a training and returns the status that says so; the
-	// training itself begins soon after, and waits for the data that it needs.
+	// Start asks for a training and returns the status that says so. The
+	// training itself begins once none runs and there is the data for it.
 	Start(ctx context.Context, ask retrain.Ask) (retrain.Status, error)
 }
 
-// Training is the training of the fleet, and what the policy waits for.
+// Training is the training of the fleet, what the policy waits for, and what it
+// looks at.
 type Training struct {
 	retrain.Status
 	Auto bool      `json:"auto"`          // trainings start by themselves
 	Wait string    `json:"wait"`          // why none starts now; "" when one does
 	Next time.Time `json:"next,omitzero"` // when time alone changes that
+
+	Feedback     feedback.Stats       `json:"feedback"`
+	Drift        retrain.Drift        `json:"drift"`
+	Disagreement retrain.Disagreement `json:"disagreement"`
 }
 
 // EventSource reads the stream of events.
 type EventSource interface {
 	// Events yields every event after a sequence, the old ones first and then
-	// each as it happens, until ctx ends (soon after that) or the consumer
-	// stops. An error ends it.
+	// each as it happens, until ctx ends or the consumer stops. An error is
+	// that of an event that cannot be read, which then has its sequence at
+	// least, or of the source, which ends it.
 	Events(ctx context.Context, after uint64) iter.Seq2[retrain.Event, error]
-	// Recent returns the last n events that are kept, the oldest first.
-	Recent(ctx context.Context, n int) ([]retrain.Event, error)
+	// RecentEvents returns the last n events that are kept, the oldest first.
+	RecentEvents(ctx context.Context, n int) ([]retrain.Event, error)
 }

@@ -3,10 +3,10 @@ package api
 import (
 	"bytes"
 	"context"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -107,6 +107,25 @@ func TestLoadTokens(t *testing.T) {
 	require.ErrorContains(t, err, "--token-file")
 }
 
+// notes is a log that is read while it is written.
+type notes struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (n *notes) Write(line []byte) (int, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.text.Write(line)
+}
+
+func (n *notes) take() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	defer n.text.Reset()
+	return n.text.String()
+}
+
 // The file may be replaced in any way, and a bad one changes nothing.
 func TestTokensAreReloaded(t *testing.T) {
 	dir := t.TempDir()
@@ -121,7 +140,7 @@ func TestTokensAreReloaded(t *testing.T) {
 	require.NoError(t, os.Symlink(filepath.Join("data", "tokens"), path))
 
 	synctest.Test(t, func(t *testing.T) {
-		var log bytes.Buffer
+		var log notes
 		tokens, err := LoadTokens(path, zerolog.New(&log))
 		require.NoError(t, err)
 		ctx, stop := context.WithCancel(t.Context())
@@ -130,9 +149,7 @@ func TestTokensAreReloaded(t *testing.T) {
 		logged := func() string {
 			<-time.After(5 * tokenPoll)
 			synctest.Wait()
-			text, err := io.ReadAll(&log)
-			require.NoError(t, err)
-			return string(text)
+			return log.take()
 		}
 		require.True(t, has(longToken))
 		require.False(t, has(otherToken))

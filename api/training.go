@@ -4,15 +4,8 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/assay-ai/assay/rewardmodel/feedback"
 	"github.com/assay-ai/assay/rewardmodel/retrain"
 )
-
-// trainingBody is the training and what it is about.
-type trainingBody struct {
-	Training
-	Feedback *feedback.Stats `json:"feedback,omitempty"`
-}
 
 func (s *Server) showTraining(w http.ResponseWriter, r *http.Request) error {
 	training, err := s.parts.Trainings.Training(r.Context())
@@ -22,15 +15,7 @@ func (s *Server) showTraining(w http.ResponseWriter, r *http.Request) error {
 	if training.Phase == "" {
 		training.Phase = retrain.PhaseIdle
 	}
-	body := trainingBody{Training: training}
-	if s.parts.FeedbackView != nil {
-		stats, err := s.parts.FeedbackView.Stats(r.Context())
-		if err != nil {
-			return err
-		}
-		body.Feedback = &stats
-	}
-	return s.writeJSON(w, r, http.StatusOK, body)
+	return s.writeJSON(w, r, http.StatusOK, training)
 }
 
 func (s *Server) startTraining(w http.ResponseWriter, r *http.Request) error {
