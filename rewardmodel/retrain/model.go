@@ -22,9 +22,9 @@ var (
 	ErrExists = errors.New("this model version exists")
 	// ErrChanged says that somebody else changed a value since it was read.
 	ErrChanged = errors.New("changed meanwhile")
-	// ErrNotKept says that the files of a version are not kept, so that it
+	// ErrNoFiles says that the files of a version are not kept, so that it
 	// cannot serve again: it was rejected, or retired.
-	ErrNotKept = errors.New("the files of this model version are not kept")
+	ErrNoFiles = errors.New("the files of this model version are not kept")
 	// ErrDamaged says that stored files do not have the checksums of the
 	// registry.
 	ErrDamaged = errors.New("stored model is damaged")

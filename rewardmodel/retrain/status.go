@@ -61,8 +61,8 @@ type Status struct {
 	Progress *Progress `json:"progress,omitzero"`
 	Attempt  int       `json:"attempt,omitzero"` // 1 for the first; more after the death of a service
 	// Interrupted counts how often its child process was killed.
-	Interrupted int `json:"interrupted,omitzero"`
-	Refreeze bool      `json:"refreeze,omitzero"` // see Ask
+	Interrupted int  `json:"interrupted,omitzero"`
+	Refreeze    bool `json:"refreeze,omitzero"` // see Ask
 	// Last is how the training before ended.
 	Last *Outcome `json:"last,omitzero"`
 	// Asked is a training that somebody asked for and that has not begun.

@@ -1,0 +1,271 @@
+package retrain
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/assay-ai/assay/rewardmodel/bag"
+	"github.com/assay-ai/assay/rewardmodel/feedback"
+)
+
+// job is what a training reads, written down once: a training that is taken up
+// learns from the same bags.
+type job struct {
+	Base string
+	Data Data
+	// Holdout are the labels of the hold-out now, for the next promotion to
+	// freeze.
+	Holdout map[string]bool
+}
+
+// collect writes the folder of the training, unless it is there.
+func (t *training) collect(ctx context.Context) (*job, error) {
+	var j job
+	data, err := os.ReadFile(t.path("job.json"))
+	if err == nil {
+		return &j, json.Unmarshal(data, &j)
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	if err := t.phase(ctx, PhaseCollecting); err != nil {
+		return nil, err
+	}
+	tmp := t.dir + ".new"
+	if err := errors.Join(os.RemoveAll(tmp), os.MkdirAll(tmp, 0o700)); err != nil {
+		return nil, err
+	}
+	if err := t.write(ctx, tmp, &j); err != nil {
+		return nil, err
+	}
+	if data, err = json.Marshal(j, json.Deterministic(true)); err != nil {
+		return nil, err
+	}
+	if err := writeWhole(filepath.Join(tmp, "job.json"), data); err != nil {
+		return nil, err
+	}
+	if err := errors.Join(os.RemoveAll(t.dir), os.Rename(tmp, t.dir)); err != nil {
+		return nil, err
+	}
+	return &j, t.lease.update(ctx, func(s *Status) { s.Bags, s.HeldOut = j.Data.Bags, j.Data.HeldOut })
+}
+
+// selection says what is done with the records of each response.
+type selection struct {
+	train   map[feedback.Hash]bool // the label
+	holdout map[feedback.Hash]bool
+	probe   map[feedback.Hash]bool
+	// at is the record that has the text of a response; 0 is any.
+	at map[feedback.Hash]uint64
+}
+
+// choose divides the labelled responses among training, hold-out and probe.
+func (t *training) choose(ctx context.Context, s Status, j *job) (selection, error) {
+	var since uint64
+	if s.Last != nil {
+		since = s.Last.Through
+	}
+	frozen, _, err := t.Holdout.Frozen(ctx)
+	if err != nil {
+		return selection{}, err
+	}
+	sel := selection{train: map[feedback.Hash]bool{}, holdout: map[feedback.Hash]bool{}, probe: map[feedback.Hash]bool{},
+		at: map[feedback.Hash]uint64{}}
+	now := map[feedback.Hash]bool{}
+	known := map[feedback.Hash]bool{}
+	var bags []feedback.Bag
+	for b := range t.Labels.Index().Bags(t.policy.HoldoutShare) {
+		before, wasHeldOut := frozen[b.ID] // also when the share has become smaller
+		known[b.ID] = true
+		if b.Sequence <= s.Through {
+			sel.at[b.ID] = b.Sequence
+		}
+		settled := !b.Disputed && b.Sequence <= s.Through
+		switch {
+		case (b.HeldOut || wasHeldOut) && settled:
+			now[b.ID] = b.Violation
+		case wasHeldOut:
+			now[b.ID] = before
+		case b.Disputed:
+			j.Data.Disputed++
+		case settled && !b.HeldOut:
+			bags = append(bags, b)
+		}
+	}
+	sel.holdout = now
+	if len(frozen) > 0 && !s.Refreeze {
+		old := maps.Clone(frozen)
+		maps.DeleteFunc(old, func(id feedback.Hash, _ bool) bool { return !known[id] }) // erased
+		if enough(old, t.policy.MinHeldOut) {
+			sel.holdout = old
+		}
+	}
+	// The new ones first, then those whose hash is smallest under this
+	// training's id: a random sample that is the same when it is drawn again.
+	order := func(b feedback.Bag) string { return feedback.HashOf(t.id + b.ID.String()).String() }
+	slices.SortFunc(bags, func(a, b feedback.Bag) int {
+		if fresh := cmp.Compare(newness(b, since), newness(a, since)); fresh != 0 {
+			return fresh
+		}
+		return cmp.Compare(order(a), order(b))
+	})
+	for _, b := range bags[:min(len(bags), t.cfg.MaxBags)] {
+		sel.train[b.ID] = b.Violation
+		j.Data.New += newness(b, since)
+		if b.Violation {
+			j.Data.Violations++
+		}
+	}
+	all := slices.Concat(slices.Collect(maps.Keys(sel.train)), slices.Collect(maps.Keys(sel.holdout)))
+	slices.SortFunc(all, func(a, b feedback.Hash) int {
+		return cmp.Compare(feedback.HashOf(t.id+a.String()).String(), feedback.HashOf(t.id+b.String()).String())
+	})
+	for _, id := range all[:min(len(all), t.cfg.Probe)] {
+		sel.probe[id] = true
+	}
+	j.Base = s.Base
+	j.Data.Training, j.Data.Trigger, j.Data.Reason, j.Data.Through = t.id, s.Trigger, s.Reason, s.Through
+	j.Data.Bags, j.Data.HeldOut, j.Data.Digest = len(sel.train), len(sel.holdout), digest(sel.train)
+	j.Data.Raters = t.Labels.Index().Stats(t.policy.HoldoutShare, since).Raters
+	j.Data.Settings = t.cfg.Settings
+	j.Holdout = map[string]bool{}
+	for id, violation := range now {
+		j.Holdout[id.String()] = violation
+	}
+	return sel, nil
+}
+
+func newness(b feedback.Bag, since uint64) int {
+	if b.Sequence > since {
+		return 1
+	}
+	return 0
+}
+
+// enough tells whether labels has n of each.
+func enough(labels map[feedback.Hash]bool, n int) bool {
+	violations := 0
+	for _, violation := range labels {
+		if violation {
+			violations++
+		}
+	}
+	return violations >= n && len(labels)-violations >= n
+}
+
+// digest names a set of labelled responses.
+func digest(labels map[feedback.Hash]bool) string {
+	ids := slices.SortedFunc(maps.Keys(labels), func(a, b feedback.Hash) int { return slices.Compare(a[:], b[:]) })
+	sum := sha256.New()
+	for _, id := range ids {
+		fmt.Fprintln(sum, id, labels[id])
+	}
+	return hex.EncodeToString(sum.Sum(nil)[:8])
+}
+
+// write reads the records once and writes each response to the files that it
+// belongs in.
+func (t *training) write(ctx context.Context, dir string, j *job) (err error) {
+	s := t.lease.current()
+	sel, err := t.choose(ctx, s, j)
+	if err != nil {
+		return err
+	}
+	files := map[string]*bagFile{}
+	for _, name := range []string{"bags.jsonl", "holdout.jsonl", "probe.jsonl"} {
+		if files[name], err = createBags(filepath.Join(dir, name)); err != nil {
+			return err
+		}
+		defer files[name].close() // again after the close that counts: does nothing
+	}
+	if t.Recent != nil {
+		recent, err := t.Recent(ctx, t.cfg.Probe)
+		if err != nil {
+			return err
+		}
+		if len(recent) >= t.cfg.Probe/2 {
+			sel.probe = nil // what is scored now is the better sample
+		}
+		for _, b := range recent {
+			if err := files["probe.jsonl"].add(b, false); err != nil {
+				return err
+			}
+		}
+	}
+	done := map[feedback.Hash]bool{} // a response has a record of each rater
+	for r, err := range t.Labels.Records(ctx, s.Through) {
+		if err != nil {
+			return err
+		}
+		id := feedback.HashOf(r.Record.Bag.ID)
+		if at := sel.at[id]; done[id] || at != 0 && at != r.Sequence {
+			continue
+		}
+		done[id] = true
+		if label, ok := sel.train[id]; ok {
+			err = files["bags.jsonl"].add(r.Record.Bag, label)
+		} else if label, ok := sel.holdout[id]; ok {
+			err = files["holdout.jsonl"].add(r.Record.Bag, label)
+		}
+		if sel.probe[id] && err == nil {
+			err = files["probe.jsonl"].add(r.Record.Bag, r.Record.Bag.Label == bag.Violation)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for _, f := range files {
+		if err := f.close(); err != nil {
+			return err
+		}
+	}
+	// What was erased or changed while we read is not in the files.
+	j.Data.Bags, j.Data.HeldOut = files["bags.jsonl"].count, files["holdout.jsonl"].count
+	return nil
+}
+
+// bagFile writes bags without what training must not see.
+type bagFile struct {
+	file   *os.File
+	w      *bufio.Writer
+	count  int
+	closed bool
+}
+
+func createBags(path string) (*bagFile, error) {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	return &bagFile{file: f, w: bufio.NewWriter(f)}, nil
+}
+
+func (f *bagFile) add(b bag.Bag, violation bool) error {
+	b.Label = bag.Compliant
+	if violation {
+		b.Label = bag.Violation
+	}
+	b.Rater, b.Time, b.Witness, b.Spans = "", nil, nil, nil
+	f.count++
+	return bag.Write(f.w, func(yield func(bag.Bag) bool) { yield(b) })
+}
+
+func (f *bagFile) close() error {
+	if f.closed {
+		return nil
+	}
+	f.closed = true
+	return errors.Join(f.w.Flush(), f.file.Sync(), f.file.Close())
+}

@@ -1,0 +1,338 @@
+package retrain
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/stretchr/testify/require"
+
+	"github.com/assay-ai/assay/rewardmodel/bag"
+	"github.com/assay-ai/assay/rewardmodel/feedback"
+)
+
+// errDied is what every call returns in a process that has died.
+var errDied = errors.New("the process has died")
+
+// fleet is what replicas share, and outlives them.
+type fleet struct {
+	mu       sync.Mutex
+	status   Status
+	current  Current
+	models   map[string]Model
+	files    map[string]bool
+	frozen   map[feedback.Hash]bool
+	events   []Event
+	keys     map[string]bool
+	index    *feedback.Index
+	records  []feedback.Stored
+	changes  int       // of the current version
+	trained  []string  // ids in the bag files of trainings that ended well
+	verdicts []Verdict // of the gate, in order; the last one stays
+}
+
+func newFleet() *fleet {
+	f := &fleet{models: map[string]Model{}, files: map[string]bool{}, keys: map[string]bool{}, index: feedback.NewIndex(),
+		verdicts: []Verdict{{Promote: true, Reason: "it is better"}}}
+	f.models["base-1"] = Model{Version: "base-1", State: StateInitial}
+	f.current = Current{Version: "base-1", Revision: 1, Since: time.Now()}
+	return f
+}
+
+// say adds a label as a rater gives it.
+func (f *fleet) say(id, rater string, violation bool) {
+	b := bag.Bag{ID: id, Rater: rater, Label: bag.Compliant, Response: "Text of " + id + "."}
+	if violation {
+		b.Label = bag.Violation
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	seq := f.index.Last() + 1
+	f.records = slices.DeleteFunc(f.records, func(r feedback.Stored) bool {
+		return r.Record.Bag.ID == id && r.Record.Bag.Rater == rater
+	})
+	r := feedback.Record{Bag: b, Received: time.Now()}
+	f.records = append(f.records, feedback.Stored{Sequence: seq, Record: r})
+	f.index.Apply(r.Mark(seq))
+}
+
+// label says n responses of both labels.
+func (f *fleet) label(from, n int) {
+	for i := from; i < from+n; i++ {
+		f.say(fmt.Sprint("r", i), "anna", i%2 == 0)
+	}
+}
+
+// process is one replica's view of the fleet; it dies at its nth call.
+type process struct {
+	*fleet
+	t      testing.TB
+	mu     sync.Mutex
+	calls  int
+	dieAt  int  // 0: never
+	after  bool // it dies once the call has had its effect
+	died   context.CancelFunc
+	worker func(ctx context.Context) error // nil: trains at once
+	ttl    time.Duration                   // of the lease; 0: longer than any test
+}
+
+// enter counts a call and reports whether the process dies before or after it.
+func (p *process) enter() (before, after bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.calls++
+	switch {
+	case p.dieAt == 0 || p.calls < p.dieAt:
+		return false, false
+	case p.calls == p.dieAt && p.after:
+		p.died()
+		return false, true
+	}
+	p.died()
+	return true, true
+}
+
+// do runs one call of a process that may die at it.
+func do[T any](p *process, f func() (T, error)) (T, error) {
+	before, after := p.enter()
+	var none T
+	if before {
+		return none, errDied
+	}
+	p.fleet.mu.Lock()
+	value, err := f()
+	p.fleet.mu.Unlock()
+	if after {
+		return none, errDied
+	}
+	return value, err
+}
+
+func (p *process) Status(context.Context) (Status, error) {
+	return do(p, func() (Status, error) { return p.status, nil })
+}
+
+func (p *process) SetStatus(_ context.Context, s Status) (Status, error) {
+	return do(p, func() (Status, error) {
+		if s.Revision != p.status.Revision {
+			return s, ErrChanged
+		}
+		s.Revision++
+		p.status = s
+		return s, nil
+	})
+}
+
+func (p *process) Model(_ context.Context, version string) (Model, error) {
+	return do(p, func() (Model, error) {
+		m, ok := p.models[version]
+		if !ok {
+			return m, ErrNoModel
+		}
+		return m, nil
+	})
+}
+
+func (p *process) Models(context.Context) ([]Model, error) {
+	return do(p, func() ([]Model, error) { return slices.Collect(maps.Values(p.models)), nil })
+}
+
+func (p *process) Register(_ context.Context, m Model) error {
+	_, err := do(p, func() (int, error) {
+		if _, ok := p.models[m.Version]; ok {
+			return 0, ErrExists
+		}
+		p.models[m.Version] = m
+		return 0, nil
+	})
+	return err
+}
+
+func (p *process) Update(_ context.Context, m Model) error {
+	_, err := do(p, func() (int, error) { p.models[m.Version] = m; return 0, nil })
+	return err
+}
+
+func (p *process) Upload(_ context.Context, version, dir string) (map[string]File, error) {
+	return do(p, func() (map[string]File, error) {
+		if !exists(filepath.Join(dir, "assay.json")) {
+			return nil, errors.New("a half-written candidate is published")
+		}
+		p.files[version] = true
+		return map[string]File{"model.safetensors": {Size: 1}}, nil
+	})
+}
+
+func (p *process) Remove(_ context.Context, version string) error {
+	_, err := do(p, func() (int, error) { delete(p.files, version); return 0, nil })
+	return err
+}
+
+func (p *process) Current(context.Context) (Current, error) {
+	return do(p, func() (Current, error) { return p.current, nil })
+}
+
+func (p *process) SetCurrent(_ context.Context, c Current) (Current, error) {
+	return do(p, func() (Current, error) {
+		if c.Revision != p.current.Revision {
+			return c, ErrChanged
+		}
+		if m := p.models[c.Version]; m.State != StateInitial && !p.files[c.Version] {
+			return c, errors.New("a version without files becomes current")
+		}
+		c.Revision++
+		p.current = c
+		p.changes++
+		return c, nil
+	})
+}
+
+func (p *process) Frozen(context.Context) (labels map[feedback.Hash]bool, version string, err error) {
+	labels, err = do(p, func() (map[feedback.Hash]bool, error) { return p.frozen, nil })
+	return labels, "", err
+}
+
+func (p *process) Freeze(_ context.Context, labels map[feedback.Hash]bool, _ string) error {
+	_, err := do(p, func() (int, error) { p.frozen = labels; return 0, nil })
+	return err
+}
+
+func (p *process) Publish(_ context.Context, e Event) error {
+	_, err := do(p, func() (int, error) {
+		if !p.keys[e.Key] {
+			p.keys[e.Key] = true
+			p.events = append(p.events, e)
+		}
+		return 0, nil
+	})
+	return err
+}
+
+func (p *process) Index() *feedback.Index { return p.index }
+
+func (p *process) Records(_ context.Context, through uint64) iter.Seq2[feedback.Stored, error] {
+	return func(yield func(feedback.Stored, error) bool) {
+		records, err := do(p, func() ([]feedback.Stored, error) { return slices.Clone(p.records), nil })
+		if err != nil {
+			yield(feedback.Stored{}, err)
+			return
+		}
+		for _, r := range records {
+			if r.Sequence <= through && !yield(r, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (p *process) Folder(_ context.Context, version string) (string, error) {
+	return do(p, func() (string, error) { return "folder of " + version, nil })
+}
+
+func (p *process) Verify(context.Context, Model) error {
+	_, err := do(p, func() (int, error) { return 0, nil })
+	return err
+}
+
+func (p *process) Train(ctx context.Context, _, bags, out string, report func(Progress)) error {
+	if p.worker != nil {
+		if err := p.worker(ctx); err != nil {
+			return err
+		}
+	}
+	_, err := do(p, func() (int, error) {
+		report(Progress{Epoch: 1, Epochs: 1, Step: 1, Steps: 1, Loss: 0.5})
+		require.NoError(p.t, os.MkdirAll(out, 0o700))
+		return 0, writeWhole(filepath.Join(out, "assay.json"), []byte(filepath.Base(filepath.Dir(bags))))
+	})
+	return err
+}
+
+func (p *process) Gate(_ context.Context, files GateFiles) (Verdict, error) {
+	return do(p, func() (Verdict, error) {
+		v := p.verdicts[0]
+		if len(p.verdicts) > 1 {
+			p.verdicts = p.verdicts[1:]
+		}
+		return v, writeWhole(files.Report, []byte("{}"))
+	})
+}
+
+func (p *process) Describe(dir string) (Model, error) {
+	name, err := os.ReadFile(filepath.Join(dir, "assay.json"))
+	return Model{Version: "assay-" + string(name), Threshold: 0.5}, err
+}
+
+func (p *process) Drift() Drift { return Drift{PValue: 1} }
+
+func (p *process) Disagreement() Disagreement { return Disagreement{} }
+
+// testPolicy trains from twenty new bags on.
+func testPolicy() Policy {
+	p := DefaultPolicy()
+	p.MinBags, p.MinEach, p.Cooldown, p.HoldoutShare, p.MinHeldOut = 20, 5, 0, 0.3, 2
+	return p
+}
+
+// start runs a replica until the returned function stops it.
+func (f *fleet) start(t testing.TB, replica, dir string, p *process) (stop func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	p.fleet, p.t = f, t
+	if p.died == nil {
+		p.died = cancel
+	}
+	cfg := Config{Replica: replica, Dir: dir, Interval: time.Millisecond, Beat: time.Millisecond, TTL: cmp.Or(p.ttl, time.Minute)}
+	l := NewLoop(cfg, testPolicy(), Parts{p, p, p, p, p, p, p, p, p, nil}, zerolog.Nop())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		require.NoError(t, l.Run(ctx))
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
+// ended waits until n trainings have ended and none runs.
+func (f *fleet) ended(t testing.TB, n int) Outcome {
+	t.Helper()
+	var last Outcome
+	require.Eventually(t, func() bool {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		started := 0
+		for _, e := range f.events {
+			if e.Kind == EventTrainingStarted {
+				started++
+			}
+		}
+		if f.status.Last != nil {
+			last = *f.status.Last
+		}
+		return started >= n && f.status.Phase == PhaseIdle && f.status.Last != nil
+	}, 20*time.Second, time.Millisecond)
+	return last
+}
+
+// kinds are those of all events, in order.
+func (f *fleet) kinds() (out []EventKind) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, e := range f.events {
+		if e.Kind != EventTrainingResumed {
+			out = append(out, e.Kind)
+		}
+	}
+	return out
+}

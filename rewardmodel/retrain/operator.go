@@ -1,0 +1,118 @@
+package retrain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Operator does what people do with models and trainings by hand.
+type Operator struct {
+	Models   Models
+	Currents Currents
+	Statuses Statuses
+	Journal  Journal
+	Replica  string
+}
+
+// Begin records the model that a service was started with, and makes it current
+// if nothing is yet. It returns what is current.
+func (o Operator) Begin(ctx context.Context, m Model) (Current, error) {
+	m.State, m.By, m.Reason = StateInitial, "start", "a service was started with it"
+	if err := o.Models.Register(ctx, m); err != nil && !errors.Is(err, ErrExists) {
+		return Current{}, err
+	}
+	for {
+		current, err := o.Currents.Current(ctx)
+		if err != nil || current.Revision != 0 {
+			return current, err
+		}
+		current, err = o.Currents.SetCurrent(ctx, Current{}.next(m.Version, m.By, m.Reason))
+		if !errors.Is(err, ErrChanged) {
+			return current, err
+		}
+	}
+}
+
+// Promote makes a version current without asking the gate. Errors: ErrNoModel,
+// ErrNoFiles, ErrChanged when somebody else changes the current version at the
+// same time.
+func (o Operator) Promote(ctx context.Context, version, by, reason string) (Current, error) {
+	current, err := o.Currents.Current(ctx)
+	if err != nil || current.Version == version {
+		return current, err
+	}
+	if err := o.servable(ctx, version); err != nil {
+		return Current{}, err
+	}
+	if reason == "" {
+		reason = "promoted by hand"
+	}
+	return o.set(ctx, current.next(version, by, reason), EventPromoted)
+}
+
+// Rollback makes the version before the current one current again. Errors:
+// ErrNoPrevious, ErrNoFiles, ErrChanged.
+func (o Operator) Rollback(ctx context.Context, by, reason string) (Current, error) {
+	current, err := o.Currents.Current(ctx)
+	if err != nil {
+		return Current{}, err
+	}
+	if len(current.Previous) == 0 {
+		return Current{}, ErrNoPrevious
+	}
+	last := len(current.Previous) - 1
+	back := current.Previous[last]
+	if err := o.servable(ctx, back); err != nil {
+		return Current{}, err
+	}
+	if reason == "" {
+		reason = "rolled back from " + current.Version
+	}
+	next := Current{Version: back, Since: time.Now().UTC(), By: by, Reason: reason, Previous: current.Previous[:last], Revision: current.Revision}
+	return o.set(ctx, next, EventRolledBack)
+}
+
+func (o Operator) set(ctx context.Context, next Current, kind EventKind) (Current, error) {
+	stored, err := o.Currents.SetCurrent(ctx, next)
+	if err != nil {
+		return Current{}, err
+	}
+	return stored, o.Journal.Publish(ctx, Event{
+		Kind: kind, Time: time.Now().UTC(), Replica: o.Replica, Version: stored.Version, By: stored.By, Reason: stored.Reason,
+		Key: fmt.Sprint("current.", stored.Revision),
+	})
+}
+
+// servable checks that a version can be loaded by every replica.
+func (o Operator) servable(ctx context.Context, version string) error {
+	m, err := o.Models.Model(ctx, version)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s: %w", version, err)
+	case m.State == StateInitial || len(m.Files) > 0:
+		return nil
+	}
+	return fmt.Errorf("%s is %s: %w", version, m.State, ErrNoFiles)
+}
+
+// Start asks for a training. A replica that trains begins it as soon as none is
+// running and there is enough to learn from; Status says what it waits for.
+func (o Operator) Start(ctx context.Context, ask Ask) (Status, error) {
+	ask.Time = time.Now().UTC()
+	for {
+		status, err := o.Statuses.Status(ctx)
+		if err != nil {
+			return Status{}, err
+		}
+		if status.Phase == "" {
+			status.Phase = PhaseIdle
+		}
+		status.Asked = &ask
+		status, err = o.Statuses.SetStatus(ctx, status)
+		if !errors.Is(err, ErrChanged) {
+			return status, err
+		}
+	}
+}

@@ -1,0 +1,147 @@
+package retrain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/assay-ai/assay/rewardmodel/feedback"
+)
+
+// reject records a candidate that may not serve.
+func (t *training) reject(ctx context.Context, m Model) (Outcome, error) {
+	m.State = StateRejected
+	if err := t.register(ctx, m); err != nil {
+		return Outcome{}, err
+	}
+	out := Outcome{Result: ResultRejected, Version: m.Version, Reason: m.Reason, Through: m.Data.Through}
+	t.log.Warn().Str("version", m.Version).Str("reason", m.Reason).Msg("the candidate is rejected")
+	return out, t.tell(ctx, Event{Kind: EventRejected, Version: m.Version, Reason: m.Reason, Details: m.Gate, Key: t.id + ".rejected"})
+}
+
+// register records a model once; the same training may have done it before.
+func (t *training) register(ctx context.Context, m Model) error {
+	err := t.Models.Register(ctx, m)
+	if !errors.Is(err, ErrExists) {
+		return err
+	}
+	have, err := t.Models.Model(ctx, m.Version)
+	if err != nil {
+		return err
+	}
+	if have.Data == nil || have.Data.Training != t.id {
+		return fmt.Errorf("registering %s: %w, from another training", m.Version, ErrExists)
+	}
+	if have.State == m.State {
+		return nil
+	}
+	// A promotion that came too late is a rejection.
+	return errors.Join(t.Models.Update(ctx, m), t.Models.Remove(ctx, m.Version))
+}
+
+// publish stores the candidate, proves that what is stored can serve, and makes
+// it current, unless another version became current since it was judged.
+func (t *training) publish(ctx context.Context, j *job, m Model) (Outcome, error) {
+	if err := t.phase(ctx, PhasePublishing); err != nil {
+		return Outcome{}, err
+	}
+	current, err := t.Currents.Current(ctx)
+	if err != nil {
+		return Outcome{}, err
+	}
+	if current.Version != m.Version {
+		if current.Version != j.Base {
+			m.Reason = fmt.Sprintf("while it was trained and judged against %s, %s became current", j.Base, current.Version)
+			return t.reject(ctx, m)
+		}
+		m.State = StatePromoted
+		if m.Files, err = t.Models.Upload(ctx, m.Version, t.path(candidateName)); err != nil {
+			return Outcome{}, err
+		}
+		if err := t.Folders.Verify(ctx, m); err != nil {
+			return Outcome{}, fmt.Errorf("the stored candidate %s: %w", m.Version, err)
+		}
+		if err := t.register(ctx, m); err != nil {
+			return Outcome{}, err
+		}
+		// Another holder of the lease would have changed the status.
+		if err := t.lease.update(ctx, func(*Status) {}); err != nil {
+			return Outcome{}, err
+		}
+		if _, err := t.Currents.SetCurrent(ctx, current.next(m.Version, "gate", m.Reason)); err != nil {
+			return Outcome{}, err // ErrChanged: looked at again by the next attempt
+		}
+	}
+	if err := t.Holdout.Freeze(ctx, j.labels(), m.Version); err != nil {
+		return Outcome{}, err
+	}
+	details, err := json.Marshal(m.Data)
+	if err != nil {
+		return Outcome{}, err
+	}
+	t.log.Info().Str("version", m.Version).Str("reason", m.Reason).Msg("promoted")
+	promoted := Event{Kind: EventPromoted, Version: m.Version, By: "gate", Reason: m.Reason, Details: jsontext.Value(details), Key: t.id + ".promoted"}
+	if err := t.tell(ctx, promoted); err != nil {
+		return Outcome{}, err
+	}
+	out := Outcome{Result: ResultPromoted, Version: m.Version, Reason: m.Reason, Through: m.Data.Through}
+	return out, retire(ctx, t.Models, t.Currents, t.cfg.Keep)
+}
+
+// labels are the hold-out's, by the hash of the id.
+func (j *job) labels() map[feedback.Hash]bool {
+	out := make(map[feedback.Hash]bool, len(j.Holdout))
+	for text, violation := range j.Holdout {
+		if id, err := feedback.ParseHash(text); err == nil { // we wrote it
+			out[id] = violation
+		}
+	}
+	return out
+}
+
+// maxPrevious is how many steps back are remembered.
+const maxPrevious = 20
+
+// next is the value that makes version current after c.
+func (c Current) next(version, by, reason string) Current {
+	previous := slices.Clone(c.Previous)
+	if c.Version != "" {
+		previous = append(previous, c.Version)
+	}
+	previous = previous[max(0, len(previous)-maxPrevious):]
+	return Current{Version: version, Since: time.Now().UTC(), By: by, Reason: reason, Previous: previous, Revision: c.Revision}
+}
+
+// retire deletes the files of promoted versions beyond the newest keep, except
+// those that serve or that a rollback leads to next.
+func retire(ctx context.Context, models Models, currents Currents, keep int) error {
+	current, err := currents.Current(ctx)
+	if err != nil {
+		return err
+	}
+	all, err := models.Models(ctx)
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(all, func(a, b Model) int { return b.Created.Compare(a.Created) })
+	kept := 0
+	for _, m := range all {
+		if m.State != StatePromoted || len(m.Files) == 0 {
+			continue
+		}
+		if kept++; kept <= keep || m.Version == current.Version ||
+			slices.Contains(current.Previous[max(0, len(current.Previous)-2):], m.Version) {
+			continue
+		}
+		m.State, m.Files = StateRetired, nil
+		if err := errors.Join(models.Update(ctx, m), models.Remove(ctx, m.Version)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

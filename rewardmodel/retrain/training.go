@@ -1,0 +1,211 @@
+package retrain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/rs/zerolog"
+)
+
+// maxTakeUps is after how many deaths of its service a training is given up:
+// it may well be what kills them.
+const maxTakeUps = 100
+
+// training is one training in hand. Its folder holds what is done:
+//
+//	job.json, bags.jsonl, holdout.jsonl, probe.jsonl   what it learns from and is judged on
+//	NAME/                                              the candidate
+//	gate.json                                          the gate's verdict
+//
+// Each appears whole or not at all, so that a training goes on after any death.
+type training struct {
+	*Loop
+	lease *lease
+	id    string
+	dir   string
+	log   zerolog.Logger
+}
+
+// candidateName is the name of the model in its version.
+const candidateName = "assay"
+
+func (t *training) path(name string) string { return filepath.Join(t.dir, name) }
+
+// runTold says that the training has begun, which who began it may have died
+// before saying, and runs it.
+func (t *training) runTold(ctx context.Context, resumed string) (Outcome, error) {
+	s := t.lease.current()
+	events := []Event{{Kind: EventTrainingStarted, Reason: s.Reason, By: s.By, Key: t.id + ".started"}}
+	if resumed != "" {
+		events = append(events, Event{Kind: EventTrainingResumed, Reason: resumed, Key: fmt.Sprint(t.id, ".resumed.", s.Attempt)})
+	}
+	for _, e := range events {
+		if err := t.tell(ctx, e); err != nil {
+			return Outcome{}, err
+		}
+	}
+	last := events[len(events)-1]
+	t.log.Info().Str("reason", last.Reason).Msg(string(last.Kind))
+	return t.run(ctx)
+}
+
+// run takes all steps that are not done yet.
+func (t *training) run(ctx context.Context) (Outcome, error) {
+	if t.lease.current().Attempt > maxTakeUps {
+		return Outcome{}, fmt.Errorf("its service died %d times", maxTakeUps)
+	}
+	job, err := t.collect(ctx)
+	if err != nil {
+		return Outcome{}, err
+	}
+	base, err := t.Folders.Folder(ctx, job.Base)
+	if err != nil {
+		return Outcome{}, fmt.Errorf("the current model %s: %w", job.Base, err)
+	}
+	candidate, err := t.train(ctx, base)
+	if err != nil {
+		return Outcome{}, err
+	}
+	verdict, err := t.judge(ctx, base)
+	if err != nil {
+		return Outcome{}, err
+	}
+	candidate.Parent, candidate.By, candidate.Gate, candidate.Reason = job.Base, "gate", verdict.Report, verdict.Reason
+	candidate.Data = &job.Data
+	candidate.Data.Seconds = time.Since(t.lease.current().Started).Seconds()
+	if !verdict.Promote {
+		return t.reject(ctx, candidate)
+	}
+	return t.publish(ctx, job, candidate)
+}
+
+// phase tells where the training stands.
+func (t *training) phase(ctx context.Context, p Phase) error {
+	return t.lease.update(ctx, func(s *Status) { s.Phase, s.Progress = p, nil })
+}
+
+func (t *training) train(ctx context.Context, base string) (Model, error) {
+	out := t.path(candidateName)
+	if !exists(filepath.Join(out, "assay.json")) {
+		if err := t.phase(ctx, PhaseTraining); err != nil {
+			return Model{}, err
+		}
+		report := func(p Progress) {
+			// The next beat of the lease takes it along.
+			t.lease.mu.Lock()
+			defer t.lease.mu.Unlock()
+			t.lease.status.Progress = &p
+		}
+		if err := t.Worker.Train(ctx, base, t.path("bags.jsonl"), out, report); err != nil {
+			return Model{}, t.interrupted(ctx, err)
+		}
+	}
+	m, err := t.Worker.Describe(out)
+	if err != nil {
+		return Model{}, fmt.Errorf("the candidate: %w", err)
+	}
+	return m, t.tell(ctx, Event{Kind: EventTrained, Version: m.Version, Reason: "the gate is next", Key: t.id + ".trained"})
+}
+
+func (t *training) judge(ctx context.Context, base string) (verdict Verdict, err error) {
+	file := t.path("gate.json")
+	if data, err := os.ReadFile(file); err == nil {
+		return verdict, json.Unmarshal(data, &verdict)
+	}
+	if err := t.phase(ctx, PhaseGating); err != nil {
+		return verdict, err
+	}
+	verdict, err = t.Worker.Gate(ctx, GateFiles{
+		Current: base, Candidate: t.path(candidateName),
+		Holdout: t.path("holdout.jsonl"), Probe: t.path("probe.jsonl"), Report: t.path("report.json"),
+	})
+	if err != nil {
+		return verdict, t.interrupted(ctx, err)
+	}
+	data, err := json.Marshal(verdict)
+	if err != nil {
+		return verdict, err
+	}
+	return verdict, writeWhole(file, data)
+}
+
+// interrupted counts the deaths of the child.
+func (t *training) interrupted(ctx context.Context, err error) error {
+	if errors.Is(err, ErrInterrupted) && ctx.Err() == nil {
+		if err := t.lease.update(ctx, func(s *Status) { s.Interrupted++ }); err != nil {
+			return err
+		}
+	}
+	return workError{err}
+}
+
+// workError marks what the worker failed with, as opposed to what a store or a
+// disk did not do just now.
+type workError struct{ error }
+
+func (e workError) Unwrap() error { return e.error }
+
+// final tells that trying again does not help.
+func (t *training) final(err error) bool {
+	var work workError
+	if t.lease.current().Attempt > maxTakeUps {
+		return true
+	}
+	return errors.As(err, &work) &&
+		(!errors.Is(err, ErrInterrupted) || t.lease.current().Interrupted >= t.cfg.Attempts)
+}
+
+// failed is the outcome of a training that gave nothing. Its feedback stays
+// new, and the cool-down grows with every failure.
+func (t *training) failed(ctx context.Context, why error) (Outcome, error) {
+	s := t.lease.current()
+	out := Outcome{Result: ResultFailed, Reason: why.Error(), Failures: 1}
+	if s.Last != nil {
+		out.Through, out.Failures = s.Last.Through, s.Last.Failures+1
+	}
+	t.log.Error().Err(why).Msg("the training failed")
+	return out, t.tell(ctx, Event{Kind: EventTrainingFailed, Reason: why.Error(), Key: t.id + ".failed"})
+}
+
+// finish gives the lease back and removes the folder.
+func (t *training) finish(ctx context.Context, out Outcome) error {
+	out.ID, out.Finished = t.id, time.Now().UTC()
+	err := t.lease.update(ctx, func(s *Status) {
+		*s = Status{Phase: PhaseIdle, ID: s.ID, Owner: s.Owner, Attempt: s.Attempt, Asked: s.Asked, Last: &out, Revision: s.Revision}
+	})
+	if err != nil {
+		return err
+	}
+	t.log.Info().Str("result", string(out.Result)).Str("version", out.Version).Str("reason", out.Reason).Msg("training ended")
+	return os.RemoveAll(t.dir)
+}
+
+// tell publishes an event of this training.
+func (t *training) tell(ctx context.Context, e Event) error {
+	e.Training, e.Replica, e.Time = t.id, t.cfg.Replica, time.Now().UTC()
+	return t.Journal.Publish(ctx, e)
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// writeWhole writes a file that is either whole or not there.
+func writeWhole(path string, data []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name()) // once renamed, it is not there
+	_, err = f.Write(data)
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}
