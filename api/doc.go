@@ -1,16 +1,18 @@
-// Package api serves assay over HTTP: scoring, health, metrics and the
-// description of all of it as OpenAPI 3.1.
+// Package api serves assay over HTTP: scoring, feedback, models, trainings and
+// their events, health, metrics and the description of all of it as OpenAPI 3.1.
 //
 // The package knows neither tensors nor messaging. It declares what it needs
-// as small interfaces ([Scorer], [Models]) and a list of readiness checks, and
-// whoever wires the service supplies them:
+// as small interfaces, and whoever wires the service supplies them in [Parts]:
 //
-//	server, err := api.New(api.DefaultConfig(), scorer, models, checks, log, registry)
+//	server, err := api.New(api.DefaultConfig(), api.Parts{Scorer: scorer, Models: models}, log, registry)
 //	...
 //	go server.Serve(ctx, listener) // until Shutdown
 //	...
 //	server.Drain()                 // readiness answers 503, requests are still served
 //	server.Shutdown(deadline)      // finishes what runs, then closes
+//
+// Who may do what is in a file of [Tokens], each with its scopes. Callers on the
+// same machine need none: auth.go says whom that means.
 //
 // Every failure is JSON, {"error":{"code","message","field"?,"request_id"}},
 // and errors.go is the one place where errors become a status. A full queue is

@@ -111,15 +111,15 @@ func (s *Server) explain(err error, requestID string) failure {
 		return failure{status: http.StatusServiceUnavailable, code: "shutting_down", message: err.Error(), retryAfter: s.cfg.RetryAfter}
 	case errors.Is(err, ErrNotReady):
 		return failure{status: http.StatusServiceUnavailable, code: "not_ready", message: err.Error(), retryAfter: s.cfg.RetryAfter}
+	case errors.Is(err, feedback.ErrStoreFull):
+		return failure{status: http.StatusServiceUnavailable, code: "store_full", message: err.Error(), retryAfter: max(s.cfg.RetryAfter, retryWhenFull)}
+	case errors.Is(err, feedback.ErrUnavailable):
+		return failure{status: http.StatusServiceUnavailable, code: "unavailable", message: err.Error(), retryAfter: s.cfg.RetryAfter}
 	case errors.Is(err, context.DeadlineExceeded):
 		return failure{status: http.StatusGatewayTimeout, code: "deadline_exceeded",
 			message: fmt.Sprintf("the request was not done in time (%v); allow more with the header X-Request-Timeout (at most --request-timeout, %v), or send fewer responses a request", err, s.cfg.RequestTimeout)}
 	case errors.Is(err, context.Canceled):
 		return failure{status: statusClientGone, code: "client_gone", message: "the client closed the connection before its answer"}
-	case errors.Is(err, feedback.ErrStoreFull):
-		return failure{status: http.StatusServiceUnavailable, code: "store_full", message: err.Error(), retryAfter: max(s.cfg.RetryAfter, retryWhenFull)}
-	case errors.Is(err, feedback.ErrUnavailable):
-		return failure{status: http.StatusServiceUnavailable, code: "unavailable", message: err.Error(), retryAfter: s.cfg.RetryAfter}
 	case errors.Is(err, retrain.ErrNoModel):
 		return failure{status: http.StatusNotFound, code: "not_found", message: err.Error() + "; GET /v1/models lists them"}
 	case errors.Is(err, retrain.ErrNoPrevious):

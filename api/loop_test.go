@@ -88,7 +88,7 @@ func (f *fleet) Training(context.Context) (api.Training, error) {
 }
 
 func (f *fleet) Start(_ context.Context, ask retrain.Ask) (retrain.Status, error) {
-	return retrain.Status{Phase: retrain.PhaseIdle, Asked: &ask}, f.note("train by %s: %s", ask.By, ask.Reason)
+	return retrain.Status{Phase: retrain.PhaseIdle, Asked: &ask}, f.note("train by %s: %s (%v)", ask.By, ask.Reason, ask.Refreeze)
 }
 
 func (f *fleet) all(p *api.Parts) {
@@ -244,13 +244,14 @@ func TestPromote(t *testing.T) {
 		require.Equal(t, "promote back by loopback: ", asked)
 	}
 	require.Len(t, f.asked, 6)
-	for body, field := range map[string]string{
-		`{"reason":1}`: "reason", `{"why":"x"}`: "why", `[]`: "", `{"reason":"` + strings.Repeat("é", 1001) + `"}`: "reason", `{`: "",
+	for body, want := range map[string]string{
+		`{"reason":1}`: "reason: has the wrong type", `{"why":"x"}`: "why: is not known here", `[]`: ": has the wrong type",
+		`{"reason":"` + strings.Repeat("é", 1001) + `"}`: "reason: has 1001 characters", `{`: ": not valid JSON: unexpected EOF",
 	} {
 		got := s.do(t, "POST", "/v1/models/rollback", strings.NewReader(body))
 		require.Equal(t, 400, got.StatusCode, body)
-		_, named, _ := got.failure(t)
-		require.Equal(t, field, named, body)
+		_, field, message := got.failure(t)
+		require.Contains(t, field+": "+message, want)
 	}
 	require.Len(t, f.asked, 6)
 }
@@ -265,7 +266,13 @@ func TestTraining(t *testing.T) {
 	got := s.do(t, "POST", "/v1/training", strings.NewReader(`{"reason":"new policy"}`))
 	require.Equal(t, 202, got.StatusCode)
 	require.Contains(t, string(got.body), `{"phase":"idle","asked":{"by":"loopback","reason":"new policy","time":"`)
-	require.Equal(t, []string{"train by loopback: new policy"}, f.asked)
+	got = s.do(t, "POST", "/v1/training", strings.NewReader(`{"refreeze":true}`))
+	require.Contains(t, string(got.body), `"refreeze":true`)
+	require.Equal(t, 202, s.do(t, "POST", "/v1/training", nil).StatusCode)
+	require.Equal(t, []string{"train by loopback: new policy (false)", "train by loopback:  (true)", "train by loopback:  (false)"}, f.asked)
+	for _, body := range []string{`{"refreeze":1}`, `{"force":true}`, `{"reason":"` + strings.Repeat("a", 1001) + `"}`} {
+		require.Equal(t, 400, s.do(t, "POST", "/v1/training", strings.NewReader(body)).StatusCode, body)
+	}
 }
 
 // Errors of the loop have their status and code wherever they come from.

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"errors"
 	"net/http"
 	"strings"
@@ -12,31 +13,45 @@ import (
 // maxReason bounds what is kept of a reason, in code points.
 const maxReason = 1000
 
-// readReason reads the optional body {"reason":"..."} of a request by hand.
+// readReason reads the optional body {"reason":"..."} of a change by hand.
 func (s *Server) readReason(w http.ResponseWriter, r *http.Request) (string, error) {
-	if r.ContentLength == 0 {
-		return "", nil
-	}
-	body, _, err := s.readBody(w, r, mediaJSON)
-	if err != nil {
-		return "", err
-	}
-	if len(strings.TrimSpace(string(body))) == 0 {
-		return "", nil
-	}
-	var ask struct {
+	var body struct {
 		Reason string `json:"reason"`
 	}
-	if err := json.Unmarshal(body, &ask, json.RejectUnknownMembers(true)); err != nil {
-		field := ""
-		var semantic *json.SemanticError
-		if errors.As(err, &semantic) {
-			field = strings.TrimPrefix(string(semantic.JSONPointer), "/")
-		}
-		return "", errInvalid(field, `%v; send {"reason":"..."} or no body`, err)
+	if err := s.readOptional(w, r, &body, `{"reason":"..."}`); err != nil {
+		return "", err
 	}
-	if n := utf8.RuneCountInString(ask.Reason); n > maxReason {
-		return "", errInvalid("reason", "has %d characters; give at most %d", n, maxReason)
-	}
-	return ask.Reason, nil
+	return body.Reason, checkReason(body.Reason)
 }
+
+func checkReason(reason string) error {
+	if n := utf8.RuneCountInString(reason); n > maxReason {
+		return errInvalid("reason", "has %d characters; give at most %d", n, maxReason)
+	}
+	return nil
+}
+
+// readOptional reads a body of the form shown, if there is one.
+func (s *Server) readOptional(w http.ResponseWriter, r *http.Request, into any, form string) error {
+	if r.ContentLength == 0 {
+		return nil
+	}
+	body, _, err := s.readBody(w, r, mediaJSON)
+	if err != nil || len(bytes.TrimSpace(body)) == 0 {
+		return err
+	}
+	if err := json.Unmarshal(body, into, json.RejectUnknownMembers(true)); err != nil {
+		var semantic *json.SemanticError
+		switch {
+		case !errors.As(err, &semantic):
+			return errInvalid("", "not valid JSON: %s; send %s or no body", strings.TrimPrefix(err.Error(), "jsontext: "), form)
+		case errors.Is(err, json.ErrUnknownName):
+			return errInvalid(fieldOf(semantic), "is not known here; send %s or no body", form)
+		default:
+			return errInvalid(fieldOf(semantic), "has the wrong type; send %s or no body", form)
+		}
+	}
+	return nil
+}
+
+func fieldOf(err *json.SemanticError) string { return strings.TrimPrefix(string(err.JSONPointer), "/") }

@@ -19,11 +19,17 @@ func (s *Server) showTraining(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *Server) startTraining(w http.ResponseWriter, r *http.Request) error {
-	reason, err := s.readReason(w, r)
-	if err != nil {
+	var body struct {
+		Reason   string `json:"reason"`
+		Refreeze bool   `json:"refreeze"`
+	}
+	if err := s.readOptional(w, r, &body, `{"reason":"...","refreeze":false}`); err != nil {
 		return err
 	}
-	ask := retrain.Ask{By: exchangeOf(r).by, Reason: reason, Time: time.Now().UTC()}
+	if err := checkReason(body.Reason); err != nil {
+		return err
+	}
+	ask := retrain.Ask{By: exchangeOf(r).by, Reason: body.Reason, Refreeze: body.Refreeze, Time: time.Now().UTC()}
 	status, err := s.parts.Trainings.Start(r.Context(), ask)
 	if err != nil {
 		return err
