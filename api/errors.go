@@ -124,8 +124,8 @@ func (s *Server) explain(err error, requestID string) failure {
 		return failure{status: http.StatusNotFound, code: "not_found", message: err.Error() + "; GET /v1/models lists them"}
 	case errors.Is(err, retrain.ErrNoPrevious):
 		return failure{status: http.StatusConflict, code: "no_previous", message: err.Error() + "; the first version serves"}
-	case errors.Is(err, retrain.ErrNotKept):
-		return failure{status: http.StatusConflict, code: "not_kept", message: err.Error() + "; choose a version that was promoted and is kept"}
+	case errors.Is(err, retrain.ErrNoFiles):
+		return failure{status: http.StatusConflict, code: "no_files", message: err.Error() + "; choose a version that was promoted and is kept"}
 	case errors.Is(err, retrain.ErrDamaged):
 		return failure{status: http.StatusConflict, code: "damaged", message: err.Error() + "; choose another version"}
 	case errors.Is(err, retrain.ErrExists):

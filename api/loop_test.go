@@ -286,7 +286,7 @@ func TestErrorsOfTheLoop(t *testing.T) {
 	}{
 		{retrain.ErrNoModel, 404, "not_found", ""},
 		{retrain.ErrNoPrevious, 409, "no_previous", ""},
-		{retrain.ErrNotKept, 409, "not_kept", ""},
+		{retrain.ErrNoFiles, 409, "no_files", ""},
 		{retrain.ErrDamaged, 409, "damaged", ""},
 		{retrain.ErrChanged, 409, "changed", ""},
 		{retrain.ErrExists, 409, "exists", ""},

@@ -75,7 +75,7 @@ type Registry interface {
 }
 
 // Promotions choose the version that serves. Their errors wrap
-// retrain.ErrNoModel, ErrNotKept, ErrDamaged, ErrChanged or ErrNoPrevious.
+// retrain.ErrNoModel, ErrNoFiles, ErrDamaged, ErrChanged or ErrNoPrevious.
 type Promotions interface {
 	Promote(ctx context.Context, version, by, reason string) (retrain.Current, error)
 	Rollback(ctx context.Context, by, reason string) (retrain.Current, error)
