@@ -72,6 +72,38 @@ func (c *Checkpoint) ReadFloat32(name string, dst []float32) error {
 	return nil
 }
 
+// ReadAs fills dst with the little-endian bytes of the tensor converted to a
+// float type, rounded as FromFloat32 does; len(dst) must be its number of
+// elements times dtype.Size(). It fails as ReadFloat32 does.
+func (c *Checkpoint) ReadAs(name string, dtype DType, dst []byte) error {
+	t, err := c.find(name)
+	if err != nil {
+		return err
+	}
+	switch {
+	case t.dtype == dtype:
+		return c.ReadTensor(name, dst)
+	case !t.dtype.Float() || !dtype.Float():
+		return fmt.Errorf("checkpoint %s: tensor %q is %s, which cannot be read as %s: %w", c.Dir, t.name, t.dtype, dtype, ErrUnsupported)
+	}
+	elements := int((t.end - t.start) / int64(t.dtype.Size()))
+	if len(dst) != elements*dtype.Size() {
+		return fmt.Errorf("checkpoint %s: tensor %q has %d elements, the destination %d bytes", c.Dir, t.name, elements, len(dst))
+	}
+	const most = chunk / 4 // elements; so a chunk holds them in any type
+	part := make([]byte, min(most, elements)*t.dtype.Size())
+	values := make([]float32, min(most, elements))
+	for at := 0; at < elements; at += most {
+		n := min(most, elements-at)
+		if err := c.readAt(t, part[:n*t.dtype.Size()], at*t.dtype.Size()); err != nil {
+			return err
+		}
+		t.dtype.widen(values[:n], part)
+		dtype.narrow(dst[at*dtype.Size():at*dtype.Size()], values[:n]) // in place: the capacity is dst's
+	}
+	return nil
+}
+
 // readAt reads the part of t that begins at its byte offset, and checks it.
 // chunk is a multiple of every element's size, so parts hold whole elements.
 func (c *Checkpoint) readAt(t located, part []byte, offset int) error {

@@ -229,3 +229,59 @@ func TestReadAfterClose(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// ReadAs is Float32 and then FromFloat32, whatever the types and however many
+// chunks it takes.
+func TestReadAs(t *testing.T) {
+	const n = chunk/4*2 + 3
+	values := make([]float32, n)
+	for i := range values {
+		values[i] = float32(i%1001)/7 - 60
+	}
+	for _, stored := range []DType{F32, F16, BF16} {
+		var raw bytes.Buffer
+		if err := FromFloat32("x", stored, []int{n}, values).WriteTo(&raw); err != nil {
+			t.Fatal(err)
+		}
+		c := readable(t, stored, raw.Bytes(), n)
+		wide, err := c.Float32("x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, dtype := range []DType{F32, F16, BF16} {
+			var want bytes.Buffer
+			if err := FromFloat32("x", dtype, []int{n}, wide).WriteTo(&want); err != nil {
+				t.Fatal(err)
+			}
+			got := make([]byte, n*dtype.Size())
+			if err := c.ReadAs("x", dtype, got); err != nil || !bytes.Equal(got, want.Bytes()) {
+				t.Errorf("%s as %s: %v", stored, dtype, err)
+			}
+			if err := c.ReadAs("x", dtype, got[1:]); err == nil {
+				t.Errorf("%s as %s: a destination that is too small", stored, dtype)
+			}
+		}
+		if err := c.ReadAs("x", I64, make([]byte, 8*n)); !errors.Is(err, ErrUnsupported) {
+			t.Error(err)
+		}
+		if err := c.ReadAs("y", F32, nil); !errors.Is(err, ErrNoTensor) {
+			t.Error(err)
+		}
+	}
+}
+
+// readable is a checkpoint of one tensor x, without more of a model.
+func readable(t *testing.T, dtype DType, raw []byte, n int) *Checkpoint {
+	t.Helper()
+	file, err := os.CreateTemp(t.TempDir(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { file.Close() })
+	if _, err := file.Write(raw); err != nil {
+		t.Fatal(err)
+	}
+	return &Checkpoint{tensors: map[string]located{"x": {
+		stored: stored{name: "x", dtype: dtype, shape: []int{n}, end: int64(len(raw))}, shard: &shard{name: "x", file: file},
+	}}}
+}

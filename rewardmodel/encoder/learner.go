@@ -65,13 +65,12 @@ func (r *Runtime) NewLearner(ckpt *checkpoint.Checkpoint, opts LearnerOptions) (
 	if l.maxTokens == 0 {
 		l.maxTokens = 8192
 	}
+	if l.net, l.params, err = loadNetwork(r, ckpt, gotch.Float, opts.Seed); err != nil {
+		return nil, err
+	}
 	err = r.do(func() error {
 		var g graph
 		defer g.drop()
-		l.net, l.params, err = loadNetwork(&g, ckpt, r.device, gotch.Float, opts.Seed)
-		if err != nil {
-			return err
-		}
 		for _, p := range l.params {
 			if p.tensor == l.net.word {
 				continue // its rows take part in a step as a tensor of their own

@@ -46,7 +46,7 @@ type Model struct {
 	params    []param
 }
 
-// Load reads a checkpoint's weights. A base model without a classifier gets a fresh one drawn from a fixed seed: its
+// Load reads a checkpoint's weights. Models of the same Runtime go on scoring meanwhile. A base model without a classifier gets a fresh one drawn from a fixed seed: its
 // scores mean nothing until it is trained, so ask checkpoint.HasClassifier before serving it.
 func (r *Runtime) Load(ckpt *checkpoint.Checkpoint, precision Precision) (*Model, error) {
 	kind, precision, err := r.resolve(precision)
@@ -54,16 +54,28 @@ func (r *Runtime) Load(ckpt *checkpoint.Checkpoint, precision Precision) (*Model
 		return nil, err
 	}
 	m := &Model{runtime: r, precision: precision}
-	err = r.do(func() error {
-		var g graph
-		defer g.drop()
-		m.net, m.params, err = loadNetwork(&g, ckpt, r.device, kind, 0)
-		return err
-	})
-	if err != nil {
+	if m.net, m.params, err = loadNetwork(r, ckpt, kind, 0); err != nil {
 		return nil, err
 	}
 	return m, nil
+}
+
+// Bytes is the memory that the weights of a checkpoint take when they are loaded in a precision. It is the GPU's when the
+// Runtime is there; loading then takes as much as the largest tensor of main memory as well.
+func (r *Runtime) Bytes(ckpt *checkpoint.Checkpoint, precision Precision) (int64, error) {
+	kind, _, err := r.resolve(precision)
+	if err != nil {
+		return 0, err
+	}
+	var bytes int64
+	for _, spec := range checkpoint.Specs(ckpt.Config, true) {
+		elements := int64(kind.Size())
+		for _, d := range spec.Shape {
+			elements *= int64(d)
+		}
+		bytes += elements
+	}
+	return bytes, nil
 }
 
 // Precision is the one in use: FP32 or BF16.

@@ -1,8 +1,10 @@
 package encoder
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"unsafe"
 
 	"github.com/sugarme/gotch"
@@ -17,23 +19,34 @@ type param struct {
 	tensor *ts.Tensor
 }
 
-// loader fills a network from a checkpoint, tensor by tensor: each is read straight into libtorch's memory, then cast
-// and moved, so at most one tensor exists twice.
+// loader fills a network from a checkpoint, tensor by tensor. It reads and converts the weights on its own goroutine,
+// straight into the memory of their tensors, and takes the libtorch thread only to make a tensor and to move a part of it
+// to a GPU, so that a model which scores meanwhile waits for moments.
 type loader struct {
-	g      *graph
-	ckpt   *checkpoint.Checkpoint
-	device gotch.Device
-	kind   gotch.DType // of matrices and embeddings
-	rng    *rand.Rand  // for the classifier of a base model
-	params []param
+	runtime *Runtime
+	ckpt    *checkpoint.Checkpoint
+	kind    gotch.DType // of matrices and embeddings
+	rng     *rand.Rand  // for the classifier of a base model
+	params  []param
+	err     error // the first
 }
 
 // loadNetwork reads ckpt. The layers and embeddings become kind; the classifier and the first norm stay float32.
-// A checkpoint without a classifier gets a fresh one drawn from seed. The tensors belong to the caller (see params).
-func loadNetwork(g *graph, ckpt *checkpoint.Checkpoint, device gotch.Device, kind gotch.DType, seed uint64) (*network, []param, error) {
-	cfg := ckpt.Config
-	l := &loader{g: g, ckpt: ckpt, device: device, kind: kind, rng: rand.New(rand.NewPCG(seed, 0))}
-	n := &network{cfg: cfg, device: device, kind: kind, layers: make([]layer, cfg.Layers), scale: scoreScale(cfg)}
+// A checkpoint without a classifier gets a fresh one drawn from seed. The tensors belong to the caller (see params),
+// who must not be on the libtorch thread.
+func loadNetwork(r *Runtime, ckpt *checkpoint.Checkpoint, kind gotch.DType, seed uint64) (*network, []param, error) {
+	l := &loader{runtime: r, ckpt: ckpt, kind: kind, rng: rand.New(rand.NewPCG(seed, 0))}
+	n := l.network()
+	if l.err != nil {
+		return nil, nil, errors.Join(l.err, r.do(func() error { return dropParams(l.params) }))
+	}
+	return n, l.params, nil
+}
+
+func (l *loader) network() *network {
+	kind := l.kind
+	cfg := l.ckpt.Config
+	n := &network{cfg: cfg, device: l.runtime.device, kind: kind, layers: make([]layer, cfg.Layers), scale: scoreScale(cfg)}
 	n.word = l.tensor(kind, "embeddings.word_embeddings.weight")
 	if cfg.HasPositions() {
 		n.position = l.tensor(kind, "embeddings.position_embeddings.weight")
@@ -62,11 +75,8 @@ func loadNetwork(g *graph, ckpt *checkpoint.Checkpoint, device gotch.Device, kin
 			n.layers[i].positions = l.dense(kind, under(at, names)...)
 		}
 	}
-	var err error
-	if n.pool, n.out, err = l.classifier(); err != nil {
-		return nil, nil, err
-	}
-	return n, l.params, g.err
+	n.pool, n.out = l.classifier()
+	return n
 }
 
 // under puts the path of a layer before each name.
@@ -92,78 +102,135 @@ func (l *loader) norm(kind gotch.DType, name string) norm {
 
 // tensor reads the named tensors of the checkpoint, one below the other, into one of kind.
 func (l *loader) tensor(kind gotch.DType, names ...string) *ts.Tensor {
-	if l.g.err != nil {
+	if l.err != nil {
 		return nil
 	}
 	info, ok := l.ckpt.Info(names[0])
 	if !ok {
-		l.g.err = fmt.Errorf("encoder: %s has no tensor %s", l.ckpt.Dir, names[0])
+		l.err = fmt.Errorf("encoder: %s has no tensor %s", l.ckpt.Dir, names[0])
 		return nil
 	}
-	shape := make([]int64, len(info.Shape))
-	for i, d := range info.Shape {
-		shape[i] = int64(d)
-	}
-	shape[0] *= int64(len(names))
-	stored, err := dtypeOf(info.DType)
-	if err != nil {
-		l.g.err = fmt.Errorf("encoder: %s: %w", names[0], err)
-		return nil
-	}
-	var scratch graph
-	defer scratch.drop()
-	t, mem := scratch.empty(stored, shape...)
-	part := len(mem) / len(names)
-	for i, name := range names {
-		if scratch.err != nil {
-			break
+	shape := slices.Clone(info.Shape)
+	shape[0] *= len(names)
+	return l.fill(kind, shape, names, func(mem []byte) error {
+		part := len(mem) / len(names)
+		for i, name := range names {
+			if err := l.ckpt.ReadAs(name, storedAs(kind), mem[i*part:(i+1)*part]); err != nil {
+				return err
+			}
 		}
-		if other, _ := l.ckpt.Info(name); other.DType != info.DType {
-			scratch.err = fmt.Errorf("encoder: %s is %s but %s is %s; convert the checkpoint to one type", name, other.DType, names[0], info.DType)
-			break
-		}
-		scratch.err = l.ckpt.ReadTensor(name, mem[i*part:(i+1)*part])
-	}
-	t = scratch.toDevice(scratch.cast(t, kind), l.device)
-	if scratch.err != nil {
-		l.g.err = scratch.err
 		return nil
-	}
-	return l.keep(scratch.release(t), names...)
+	})
 }
 
-func (l *loader) keep(t *ts.Tensor, names ...string) *ts.Tensor {
+// fill makes a tensor, has its memory written off the libtorch thread, and keeps it.
+func (l *loader) fill(kind gotch.DType, shape []int, names []string, write func(mem []byte) error) *ts.Tensor {
+	if l.err != nil {
+		return nil
+	}
+	dims := make([]int64, len(shape))
+	for i, d := range shape {
+		dims[i] = int64(d)
+	}
+	t, mem, err := l.make(kind, dims)
+	if err != nil {
+		l.err = err
+		return nil
+	}
+	if err := write(mem); err != nil {
+		l.err = errors.Join(err, l.drop(t))
+		return nil
+	}
+	if l.runtime.device.IsCuda() {
+		if t, err = l.move(t, kind, dims); err != nil {
+			l.err = err
+			return nil
+		}
+	}
 	l.params = append(l.params, param{names, t})
 	return t
 }
 
+// make makes an uninitialised CPU tensor.
+func (l *loader) make(kind gotch.DType, shape []int64) (t *ts.Tensor, mem []byte, err error) {
+	err = l.runtime.do(func() error {
+		var g graph
+		defer g.drop()
+		t, mem = g.empty(kind, shape...)
+		if g.err == nil {
+			g.release(t)
+		}
+		return g.err
+	})
+	return t, mem, err
+}
+
+func (l *loader) drop(t *ts.Tensor) error {
+	return l.runtime.do(func() error { return dropParams([]param{{tensor: t}}) })
+}
+
+// moved is about how many bytes go to a GPU in one call on the libtorch thread.
+const moved = 8 << 20
+
+// move takes a tensor to the GPU, some rows at a time.
+func (l *loader) move(from *ts.Tensor, kind gotch.DType, shape []int64) (to *ts.Tensor, err error) {
+	defer func() {
+		err = errors.Join(err, l.drop(from))
+		if err != nil && to != nil {
+			err = errors.Join(err, l.drop(to))
+		}
+	}()
+	width := int64(kind.Size())
+	for _, d := range shape[1:] {
+		width *= d
+	}
+	step := max(moved/max(width, 1), 1)
+	for at := int64(0); at < shape[0]; at += step {
+		err = l.runtime.do(func() error {
+			var g graph
+			defer g.drop()
+			if to == nil {
+				made := g.do("empty", func() (*ts.Tensor, error) { return ts.Empty(shape, kind, l.runtime.device) })
+				if g.err != nil {
+					return g.err
+				}
+				to = g.release(made)
+			}
+			n := min(step, shape[0]-at)
+			source, target := g.rows(from, at, n), g.rows(to, at, n)
+			g.run("copy", func() error { target.Copy_(source); return nil })
+			return g.err
+		})
+		if err != nil {
+			return to, err
+		}
+	}
+	return to, nil
+}
+
 // classifier loads the head in float32 with row 0 for the violation, or draws a fresh one for a base model. A single
 // logit z of compliance becomes the rows -z/2 and z/2, whose difference is the same margin.
-func (l *loader) classifier() (pool, out dense, err error) {
+func (l *loader) classifier() (pool, out dense) {
 	poolName, outName := "pooler.dense", "classifier"
 	if l.ckpt.Config.ModelType == checkpoint.Roberta {
 		poolName, outName = "classifier.dense", "classifier.out_proj"
 	}
 	h := l.ckpt.Config.HiddenSize
-	if _, ok := l.ckpt.Info(poolName + ".weight"); ok && l.g.err == nil {
+	if _, ok := l.ckpt.Info(poolName + ".weight"); ok && l.err == nil {
 		pool = l.dense(gotch.Float, poolName)
 	} else {
 		pool = dense{l.fresh(poolName+".weight", h, h), l.zeros(poolName+".bias", h)}
 	}
 	if !l.ckpt.HasClassifier() {
-		return pool, dense{l.fresh(outName+".weight", 2, h), l.zeros(outName+".bias", 2)}, nil
+		return pool, dense{l.fresh(outName+".weight", 2, h), l.zeros(outName+".bias", 2)}
 	}
 	violation, compliant, single, err := l.ckpt.Labels()
-	if err != nil {
-		return pool, out, err
+	weight, bias := l.floats(outName+".weight"), l.floats(outName+".bias")
+	if l.err == nil {
+		l.err = err
 	}
-	weight, err := l.ckpt.Float32(outName + ".weight")
-	if err != nil {
-		return pool, out, err
-	}
-	bias, err := l.ckpt.Float32(outName + ".bias")
-	if err != nil {
-		return pool, out, err
+	if l.err != nil {
+		return pool, out
 	}
 	w, b := make([]float32, 2*h), make([]float32, 2)
 	if single {
@@ -176,7 +243,17 @@ func (l *loader) classifier() (pool, out dense, err error) {
 		copy(w[h:], weight[compliant*h:(compliant+1)*h])
 		b[0], b[1] = bias[violation], bias[compliant]
 	}
-	return pool, dense{l.values(outName+".weight", w, 2, h), l.values(outName+".bias", b, 2)}, nil
+	return pool, dense{l.values(outName+".weight", w, 2, h), l.values(outName+".bias", b, 2)}
+}
+
+// floats reads a tensor of the checkpoint.
+func (l *loader) floats(name string) []float32 {
+	if l.err != nil {
+		return nil
+	}
+	var values []float32
+	values, l.err = l.ckpt.Float32(name)
+	return values
 }
 
 // fresh draws a matrix from a normal distribution with deviation 0.02, as transformers initialises a new classifier.
@@ -191,15 +268,10 @@ func (l *loader) fresh(name string, out, in int) *ts.Tensor {
 func (l *loader) zeros(name string, n int) *ts.Tensor { return l.values(name, make([]float32, n), n) }
 
 func (l *loader) values(name string, v []float32, shape ...int) *ts.Tensor {
-	dims := make([]int64, len(shape))
-	for i, d := range shape {
-		dims[i] = int64(d)
-	}
-	t := l.g.float32s(v, l.device, dims...)
-	if l.g.err != nil {
+	return l.fill(gotch.Float, shape, []string{name}, func(mem []byte) error {
+		copy(mem, asBytes(v))
 		return nil
-	}
-	return l.keep(l.g.release(t), name)
+	})
 }
 
 // dropParams frees the tensors of a network.
@@ -222,6 +294,14 @@ func dtypeOf(d checkpoint.DType) (gotch.DType, error) {
 		return gotch.BFloat16, nil
 	}
 	return gotch.Float, fmt.Errorf("element type %s is not a float type", d)
+}
+
+// storedAs is the element type of a checkpoint for one of libtorch's.
+func storedAs(kind gotch.DType) checkpoint.DType {
+	if kind == gotch.BFloat16 {
+		return checkpoint.BF16
+	}
+	return checkpoint.F32
 }
 
 // asBytes views floats as the little-endian bytes that a checkpoint stores.
