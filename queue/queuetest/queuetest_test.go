@@ -7,14 +7,13 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/assay-ai/assay/queue"
 	"github.com/assay-ai/assay/queue/queuetest"
 	"github.com/assay-ai/assay/rewardmodel"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { queuetest.Main(m) }
 
 type echo struct{}
 
