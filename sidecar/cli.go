@@ -28,6 +28,7 @@ type cli struct {
 	Pull     pullCmd     `cmd:"" help:"Fetch a checkpoint from a Hugging Face hub, verified and resumable."`
 	Train    trainCmd    `cmd:"" help:"Train a model on responses with coarse labels."`
 	Eval     evalCmd     `cmd:"" help:"Measure a model on labelled bags."`
+	Gate     gateCmd     `cmd:"" help:"Decide whether a trained model may take the place of the one that serves."`
 	Bench    benchCmd    `cmd:"" help:"Measure a running service."`
 	Version  versionCmd  `cmd:"" help:"Show what this binary is made of."`
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/assay-ai/assay/rewardmodel/bag"
 	"github.com/assay-ai/assay/rewardmodel/checkpoint"
 	"github.com/assay-ai/assay/rewardmodel/eval"
+	"github.com/assay-ai/assay/rewardmodel/gate"
 	"github.com/assay-ai/assay/rewardmodel/tokenizer"
 	"github.com/assay-ai/assay/rewardmodel/train"
 )
@@ -44,7 +45,7 @@ func exitCode(err error) int {
 	}
 	for _, wrong := range []error{
 		fs.ErrNotExist, checkpoint.ErrDamaged, checkpoint.ErrUnsupported, checkpoint.ErrNotFinite,
-		tokenizer.ErrFormat, train.ErrData, eval.ErrInput,
+		tokenizer.ErrFormat, train.ErrData, eval.ErrInput, gate.ErrInput,
 	} {
 		if errors.Is(err, wrong) {
 			return exitUsage

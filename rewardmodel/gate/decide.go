@@ -186,9 +186,9 @@ func (d *decision) shift() {
 	}
 	s := measureShift(d.in, d.report.Calibration)
 	s.Limit = d.cfg.MaxShift
-	last, when := s.Before.MeanChange, "without calibration"
+	last, when := s.moved().MeanChange, "without calibration"
 	if s.After != nil {
-		last, when = s.After.MeanChange, "after calibration"
+		when = "after calibration"
 	}
 	s.Exceeded = last > s.Limit
 	d.report.Shift = &s

@@ -115,6 +115,9 @@ func TestDecide(t *testing.T) {
 					t.Errorf("reason %d is %q, want %q", i, report.Reasons[i], part)
 				}
 			}
+			if sum := report.Summary(); !strings.HasSuffix(sum, ".") || report.Promote != strings.Contains(sum, "bag_auroc 0.") {
+				t.Errorf("the summary is %q", sum)
+			}
 			if in.Current.Untrained && report.Calibration != nil {
 				t.Error("calibrated to an untrained model")
 			}

@@ -1,6 +1,11 @@
 package gate
 
-import "github.com/assay-ai/assay/rewardmodel"
+import (
+	"fmt"
+	"strings"
+
+	"github.com/assay-ai/assay/rewardmodel"
+)
 
 // Report is the decision and all that it rests on, as JSON.
 type Report struct {
@@ -67,4 +72,31 @@ type Distance struct {
 	// Spearman is the rank correlation, in [-1,1]; nil when one of them is
 	// constant. It tells what no calibration can mend: another order.
 	Spearman *float64 `json:"spearman"`
+}
+
+// Summary says in a sentence or two what was decided, and by which figures.
+func (r Report) Summary() string {
+	if !r.Promote {
+		return strings.Join(r.Reasons, " ")
+	}
+	out := "Not worse than the current model"
+	for i, c := range []*Comparison{r.Holdout, r.Regression} {
+		if c == nil {
+			continue
+		}
+		out += fmt.Sprintf("%s %s %.3f against %.3f on the %s (%d bags, difference at least %+.3f at confidence %g)",
+			[]string{":", ","}[i], c.Metric, c.Candidate, c.Current, []string{holdoutSet, regressionSet}[i], c.Bags, c.Interval[0], r.Settings.Confidence)
+	}
+	if s := r.Shift; s != nil && !r.Untrained {
+		out += fmt.Sprintf("; the rewards of the %s move by %.3f on average", probeSet, s.moved().MeanChange)
+	}
+	return out + "."
+}
+
+// moved is the distance that counts.
+func (s Shift) moved() Distance {
+	if s.After != nil {
+		return *s.After
+	}
+	return s.Before
 }

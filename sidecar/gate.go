@@ -1,0 +1,171 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/assay-ai/assay/rewardmodel/calibration"
+	"github.com/assay-ai/assay/rewardmodel/checkpoint"
+	"github.com/assay-ai/assay/rewardmodel/gate"
+)
+
+// gateCmd decides whether a candidate may take the place of the current model.
+type gateCmd struct {
+	Current    string `required:"" placeholder:"DIR" help:"Checkpoint folder of the model that serves, or its name below models/."`
+	Candidate  string `required:"" placeholder:"DIR" help:"Checkpoint folder of the model that is to take its place."`
+	Holdout    string `required:"" placeholder:"FILE" help:"Bag file (JSONL) with labelled responses that the candidate was not trained on."`
+	Regression string `placeholder:"FILE" help:"Bag file on which no model may become worse; default: regression.jsonl in the candidate's folder, if there is one."`
+	Probe      string `placeholder:"FILE" help:"Responses (JSONL; labels are not looked at) by which rewards are compared; default: the hold-out's."`
+	Out        string `placeholder:"FILE" help:"Write the report to this file, too."`
+	Write      bool   `help:"Store calibration and figures in the candidate's assay.json when it is promoted."`
+
+	Metric           string  `default:"bag_auroc" enum:"bag_auroc,avg_acc,f1_violation,bag_auprc" help:"What the models are compared by (${enum})."`
+	Margin           float64 `default:"0.02" help:"By how much the metric may be worse on the hold-out."`
+	RegressionMargin float64 `default:"0.02" help:"By how much it may be worse on the regression set."`
+	Confidence       float64 `default:"0.9" help:"How sure that must be, by a one-sided paired bootstrap; in [0.5,1)."`
+	MinBags          int     `default:"5" help:"Least number of bags of each label in a set."`
+	MaxShift         float64 `default:"0.15" help:"Largest mean change of the compliance reward on the probe set, after calibration."`
+	AllowShift       bool    `help:"Let rewards change as much as they do."`
+	Resamples        int     `default:"1000" help:"Bootstrap resamples."`
+	Seed             uint64  `default:"0" help:"Seed of the bootstrap."`
+
+	AllowUntrained bool `help:"Accept a base model as the current one; its fresh head gives scores without meaning."`
+	computeFlags
+}
+
+// Help is shown by --help.
+func (*gateCmd) Help() string {
+	return `Example:
+
+    assay gate --current models/default --candidate models/mine --holdout holdout.jsonl --probe recent.jsonl --write
+
+Prints a report as JSON and exits with 0 when the candidate may be promoted and with 1 when not (then
+"promote" is false and "reasons" says why). A failure exits with 1 as well, but without a report.`
+}
+
+// errRejected says that the gate has kept a candidate out.
+var errRejected = errors.New("the candidate is rejected")
+
+func (c *gateCmd) config() gate.Config {
+	return gate.Config{
+		Metric: gate.Metric(c.Metric), Margin: c.Margin, RegressionMargin: c.RegressionMargin, Confidence: c.Confidence,
+		MinBags: c.MinBags, MaxShift: c.MaxShift, AllowShift: c.AllowShift, Resamples: c.Resamples, Seed: c.Seed,
+	}
+}
+
+// Run is called by kong.
+func (c *gateCmd) Run(a *app) error {
+	ctx, stop := a.untilSignal()
+	defer stop()
+	cfg := c.config()
+	if err := cfg.Validate(); err != nil {
+		return usageError{err}
+	}
+	dir, err := findModel("--candidate", c.Candidate)
+	if err != nil {
+		return err
+	}
+	sets, err := c.read(a, dir)
+	if err != nil {
+		return err
+	}
+	s := gateScorer{app: a, compute: c.computeFlags, sets: sets}
+	var in gate.Input
+	if in.Current, err = s.score(ctx, "--current", c.Current, c.AllowUntrained, false); err != nil {
+		return err
+	}
+	if in.Candidate, err = s.score(ctx, "--candidate", dir, false, true); err != nil {
+		return err
+	}
+	in.Holdout, in.Regression, in.Probe = sets.holdout.bags(), sets.regression.bags(), sets.probe.bags()
+	report, err := gate.Decide(cfg, in)
+	if err != nil {
+		return err
+	}
+	if c.Write && report.Promote {
+		if err := store(dir, report); err != nil {
+			return fmt.Errorf("--candidate: %w", err)
+		}
+	}
+	if err := c.print(a, report); err != nil {
+		return err
+	}
+	if !report.Promote {
+		return fmt.Errorf("%w: %s", errRejected, strings.Join(report.Reasons, " "))
+	}
+	return nil
+}
+
+// print writes the report to the standard output and to --out, there whole or not at all.
+func (c *gateCmd) print(a *app, report gate.Report) error {
+	line, err := json.Marshal(report, json.Deterministic(true))
+	if err != nil {
+		return err
+	}
+	line = append(line, '\n')
+	if c.Out != "" {
+		partial := c.Out + ".partial"
+		if err := os.WriteFile(partial, line, 0o644); err != nil {
+			return fmt.Errorf("--out: %w", err)
+		}
+		if err := os.Rename(partial, c.Out); err != nil {
+			return fmt.Errorf("--out: %w", err)
+		}
+	}
+	_, err = a.stdout.Write(line)
+	return err
+}
+
+// store puts into assay.json what the gate found: the calibration, and the candidate's figures.
+func store(dir string, report gate.Report) error {
+	return checkpoint.UpdateManifest(dir, func(m *checkpoint.Manifest) {
+		m.Calibration = nil
+		for aggregate, curve := range report.Calibration {
+			if m.Calibration == nil {
+				m.Calibration = map[string]calibration.Map{}
+			}
+			m.Calibration[string(aggregate)] = curve
+		}
+		if m.Metrics == nil {
+			m.Metrics = map[string]float64{}
+		}
+		for set, compared := range map[string]*gate.Comparison{"holdout": report.Holdout, "regression": report.Regression} {
+			if compared == nil {
+				continue
+			}
+			for metric, pair := range compared.Metrics {
+				m.Metrics[set+"."+string(metric)] = pair.Candidate
+			}
+		}
+	})
+}
+
+// read reads all sets.
+func (c *gateCmd) read(a *app, candidate string) (*gateSets, error) {
+	var sets gateSets
+	var err error
+	if sets.holdout, err = readLabelled(a, "--holdout", c.Holdout); err != nil {
+		return nil, err
+	}
+	if c.Regression == "" {
+		if path := filepath.Join(candidate, regressionFile); isFile(path) {
+			c.Regression = path
+		}
+	}
+	if c.Regression != "" {
+		if sets.regression, err = readLabelled(a, "--regression", c.Regression); err != nil {
+			return nil, err
+		}
+	}
+	if c.Probe == "" {
+		sets.probe.items = sets.holdout.items
+		return &sets, nil
+	}
+	sets.probe, err = readProbe(a, c.Probe)
+	return &sets, err
+}

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+	"github.com/stretchr/testify/require"
+
+	"github.com/assay-ai/assay/rewardmodel"
+	"github.com/assay-ai/assay/rewardmodel/calibration"
+	"github.com/assay-ai/assay/rewardmodel/checkpoint"
+	"github.com/assay-ai/assay/rewardmodel/gate"
+)
+
+// gateReport runs the gate and returns its report and exit code.
+func gateReport(t *testing.T, args ...string) (gate.Report, int) {
+	t.Helper()
+	stdout, stderr, code := assay(t, "", append([]string{"gate", "--threads", "1", "--precision", "fp32"}, args...)...)
+	var report gate.Report
+	require.NoError(t, json.Unmarshal([]byte(stdout), &report), stderr)
+	return report, code
+}
+
+// A model is not worse than itself; a calibration of its own is what it has to stay comparable to.
+func TestGatePromotesAndCalibrates(t *testing.T) {
+	bags := bagFile(t, 80)
+	threshold := medianViolation(t, tinyModel(t, nil), bags)
+	settle := func(_ *checkpoint.Config, m *checkpoint.Manifest) { m.Threshold, m.Thresholds = threshold, nil }
+	spread := calibration.Map{From: []float64{-0.05, 0, 0.05}, To: []float64{-0.2, 0, 0.2}}
+	current := tinyModel(t, func(cfg *checkpoint.Config, m *checkpoint.Manifest) {
+		settle(cfg, m)
+		m.Calibration = map[string]calibration.Map{"max": spread}
+	})
+	candidate := tinyModel(t, settle)
+	out := filepath.Join(t.TempDir(), "report.json")
+	args := []string{"--current", current, "--candidate", candidate, "--holdout", bags, "--probe", bags, "--out", out}
+
+	report, code := gateReport(t, args...)
+	require.Equal(t, exitDone, code, report.Reasons)
+	require.True(t, report.Promote)
+	require.Equal(t, 80, report.Holdout.Bags)
+	require.Equal(t, 40, report.Holdout.Violations)
+	require.Zero(t, report.Holdout.Difference)
+	require.Zero(t, report.Shift.Flips)
+	require.Less(t, report.Shift.After.MeanChange, report.Shift.Before.MeanChange/2)
+	require.Nil(t, manifest(t, candidate).Calibration, "written without --write")
+	written, err := os.ReadFile(out)
+	require.NoError(t, err)
+	var same gate.Report
+	require.NoError(t, json.Unmarshal(written, &same))
+	require.Equal(t, report, same)
+
+	_, code = gateReport(t, append(args, "--write")...)
+	require.Equal(t, exitDone, code)
+	man := manifest(t, candidate)
+	require.Len(t, man.Calibration, len(report.Calibration))
+	require.Equal(t, report.Calibration[rewardmodel.AggregateMax], man.Calibration["max"])
+	require.Equal(t, report.Holdout.Candidate, man.Metrics["holdout.bag_auroc"])
+
+	stdout, stderr, code := assay(t, "", "score", "--model", candidate, "--reward", "logit", "--threads", "1", "--precision", "fp32", bags)
+	require.Equal(t, exitDone, code, stderr)
+	plain, stderr, code := assay(t, "", "score", "--model", tinyModel(t, settle), "--reward", "logit", "--threads", "1", "--precision", "fp32", bags)
+	require.Equal(t, exitDone, code, stderr)
+	before := results(t, plain)
+	for i, r := range results(t, stdout) {
+		require.InDelta(t, man.Calibration["max"].At(before[i].Reward), r.Reward, 1e-6)
+		require.Equal(t, before[i].Compliant, r.Compliant)
+	}
+}
+
+// medianViolation is a threshold with bags on both sides.
+func medianViolation(t *testing.T, model, bags string) float64 {
+	t.Helper()
+	stdout, stderr, code := assay(t, "", "score", "--model", model, "--threads", "1", "--precision", "fp32", bags)
+	require.Equal(t, exitDone, code, stderr)
+	sum, n := 0., 0.
+	for _, r := range results(t, stdout) {
+		sum, n = sum+r.Violation, n+1
+	}
+	return sum / n
+}
+
+func TestGateRejects(t *testing.T) {
+	bags := bagFile(t, 40)
+	model := tinyModel(t, nil)
+	atEnd := tinyModel(t, func(_ *checkpoint.Config, m *checkpoint.Manifest) { m.Threshold, m.Thresholds = 1, nil })
+
+	report, code := gateReport(t, "--current", model, "--candidate", atEnd, "--holdout", bags, "--write")
+	require.Equal(t, exitFailed, code)
+	require.False(t, report.Promote)
+	require.Contains(t, report.Reasons[0], "threshold is 1")
+	require.Nil(t, manifest(t, atEnd).Calibration)
+	require.Empty(t, manifest(t, atEnd).Metrics)
+
+	_, code = gateReport(t, "--current", model, "--candidate", model, "--holdout", bagFile(t, 4))
+	require.Equal(t, exitFailed, code)
+}
+
+// The regression set that lies in the candidate's folder counts by itself.
+func TestGateFindsTheRegressionSet(t *testing.T) {
+	bags := bagFile(t, 40)
+	model := tinyModel(t, nil)
+	data, err := os.ReadFile(bagFile(t, 12))
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(model, regressionFile), data, 0o600))
+	report, _ := gateReport(t, "--current", model, "--candidate", model, "--holdout", bags)
+	require.Equal(t, 12, report.Regression.Bags)
+	require.Equal(t, 40, report.Shift.Bags, "without --probe the hold-out is the probe set")
+}
+
+func TestGateRefusals(t *testing.T) {
+	bags, model := bagFile(t, 20), tinyModel(t, nil)
+	empty := filepath.Join(t.TempDir(), "empty.jsonl")
+	require.NoError(t, os.WriteFile(empty, nil, 0o600))
+	for name, c := range map[string]struct {
+		args []string
+		says string
+	}{
+		"no current":    {[]string{"--current", "nowhere", "--candidate", model, "--holdout", bags}, "--current nowhere"},
+		"no candidate":  {[]string{"--current", model, "--candidate", "nowhere", "--holdout", bags}, "--candidate nowhere"},
+		"no hold-out":   {[]string{"--current", model, "--candidate", model, "--holdout", "nowhere.jsonl"}, "--holdout"},
+		"empty":         {[]string{"--current", model, "--candidate", model, "--holdout", empty}, "holds no bags"},
+		"no probe":      {[]string{"--current", model, "--candidate", model, "--holdout", bags, "--probe", "nowhere.jsonl"}, "--probe"},
+		"empty probe":   {[]string{"--current", model, "--candidate", model, "--holdout", bags, "--probe", empty}, "holds no responses"},
+		"no regression": {[]string{"--current", model, "--candidate", model, "--holdout", bags, "--regression", "nowhere.jsonl"}, "--regression"},
+		"margin":        {[]string{"--current", model, "--candidate", model, "--holdout", bags, "--margin", "2"}, "margin is 2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stdout, stderr, code := assay(t, "", append([]string{"gate"}, c.args...)...)
+			require.Equal(t, exitUsage, code, stderr)
+			require.Contains(t, stderr, c.says)
+			require.Empty(t, stdout)
+		})
+	}
+}
