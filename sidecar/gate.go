@@ -66,6 +66,10 @@ func (c *gateCmd) Run(a *app) error {
 	if err := cfg.Validate(); err != nil {
 		return usageError{err}
 	}
+	current, err := findModel("--current", c.Current)
+	if err != nil {
+		return err
+	}
 	dir, err := findModel("--candidate", c.Candidate)
 	if err != nil {
 		return err
@@ -76,10 +80,10 @@ func (c *gateCmd) Run(a *app) error {
 	}
 	s := gateScorer{app: a, compute: c.computeFlags, sets: sets}
 	var in gate.Input
-	if in.Current, err = s.score(ctx, "--current", c.Current, c.AllowUntrained, false); err != nil {
+	if in.Current, err = s.current(ctx, current, c.AllowUntrained); err != nil {
 		return err
 	}
-	if in.Candidate, err = s.score(ctx, "--candidate", dir, false, true); err != nil {
+	if in.Candidate, err = s.candidate(ctx, dir); err != nil {
 		return err
 	}
 	in.Holdout, in.Regression, in.Probe = sets.holdout.bags(), sets.regression.bags(), sets.probe.bags()

@@ -16,6 +16,8 @@ import (
 // gateSets are the sets that the gate compares models on.
 type gateSets struct{ holdout, regression, probe gateSet }
 
+func (s *gateSets) all() []*gateSet { return []*gateSet{&s.holdout, &s.regression, &s.probe} }
+
 // gateSet is a set of responses, and the scores of both models in the end.
 type gateSet struct {
 	items              []rewardmodel.Item
@@ -102,46 +104,62 @@ type gateScorer struct {
 	sets    *gateSets
 }
 
-// score gives every response of all sets its margins. A candidate whose weights or scores are not finite gets margins
-// that say so: to tell is the gate's business.
-func (s gateScorer) score(ctx context.Context, flag, dir string, allowUntrained, candidate bool) (out gate.Model, err error) {
-	if dir, err = findModel(flag, dir); err != nil {
-		return out, err
+// current gives every response the current model's margins.
+func (s gateScorer) current(ctx context.Context, dir string, allowUntrained bool) (gate.Model, error) {
+	model, margins, err := s.score(ctx, dir, allowUntrained)
+	if err != nil {
+		return model, fmt.Errorf("--current: %w", err)
 	}
+	for i, set := range s.sets.all() {
+		set.current = margins[i]
+	}
+	return model, nil
+}
+
+// candidate gives every response the candidate's margins. When its weights or scores are not finite, so are they: to
+// tell is the gate's business.
+func (s gateScorer) candidate(ctx context.Context, dir string) (gate.Model, error) {
+	model, margins, err := s.score(ctx, dir, false)
+	if errors.Is(err, rewardmodel.ErrModel) || errors.Is(err, checkpoint.ErrNotFinite) {
+		s.app.log.Warn().Err(err).Msg("the candidate cannot score")
+		margins, err = nil, nil
+		for _, set := range s.sets.all() {
+			margins = append(margins, noMargins(len(set.items)))
+		}
+	}
+	if err != nil {
+		return model, fmt.Errorf("--candidate: %w", err)
+	}
+	for i, set := range s.sets.all() {
+		set.candidate = margins[i]
+	}
+	return model, nil
+}
+
+// score returns the margins of each set. When it fails after the model was opened, what is known of it is returned.
+func (s gateScorer) score(ctx context.Context, dir string, allowUntrained bool) (out gate.Model, all []gate.Margins, err error) {
 	m, err := modelFlags{Model: dir, AllowUntrained: allowUntrained, computeFlags: s.compute}.open()
 	if err != nil {
-		return out, fmt.Errorf("%s: %w", flag, err)
+		return out, nil, err
 	}
 	defer func() { err = errors.Join(err, m.close()) }()
 	if out.Version, err = m.version(ctx); err != nil {
-		return out, fmt.Errorf("%s: %w", flag, err)
+		return out, nil, err
 	}
 	out.Thresholds, out.Calibration, out.Untrained = m.thresholds(), m.calibration(), !m.checkpoint.HasClassifier()
-
-	var model *servingModel
-	model, err = m.load(ctx, rewardmodel.ScorerConfig{MaxInstances: math.MaxInt32, MaxQueueTokens: unbounded}, nil)
-	if err == nil {
-		defer func() { err = errors.Join(err, model.close()) }()
+	model, err := m.load(ctx, rewardmodel.ScorerConfig{MaxInstances: math.MaxInt32, MaxQueueTokens: unbounded}, nil)
+	if err != nil {
+		return out, nil, err
 	}
-	for _, set := range []*gateSet{&s.sets.holdout, &s.sets.regression, &s.sets.probe} {
-		var margins gate.Margins
-		if err == nil {
-			margins, err = s.margins(ctx, model, set.items)
-		}
-		if candidate && (errors.Is(err, rewardmodel.ErrModel) || errors.Is(err, checkpoint.ErrNotFinite)) {
-			s.app.log.Warn().Err(err).Msg("the candidate cannot be scored")
-			margins, err = noMargins(len(set.items)), nil
-		}
+	defer func() { err = errors.Join(err, model.close()) }()
+	for _, set := range s.sets.all() {
+		margins, err := s.margins(ctx, model, set.items)
 		if err != nil {
-			return out, fmt.Errorf("%s: %w", flag, err)
+			return out, nil, err
 		}
-		if candidate {
-			set.candidate = margins
-		} else {
-			set.current = margins
-		}
+		all = append(all, margins)
 	}
-	return out, nil
+	return out, all, nil
 }
 
 // margins scores responses as the service would.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"testing"
@@ -134,4 +135,41 @@ func TestGateRefusals(t *testing.T) {
 			require.Empty(t, stdout)
 		})
 	}
+}
+
+// Weights that are not numbers are a reason of the gate's, not a failure.
+func TestGateRejectsWeightsThatAreNoNumbers(t *testing.T) {
+	bags, model, broken := bagFile(t, 20), tinyModel(t, nil), tinyModel(t, nil)
+	path := filepath.Join(broken, "model.safetensors")
+	data := weights(t, broken)
+	copy(data[len(data)-4:], []byte{0, 0, 0xc0, 0x7f}) // a NaN
+	require.NoError(t, os.WriteFile(path, data, 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(broken, "assay.json"), []byte(`{"version":"broken","threshold":0.6}`), 0o600))
+
+	report, code := gateReport(t, "--current", model, "--candidate", broken, "--holdout", bags)
+	require.Equal(t, exitFailed, code)
+	require.Equal(t, "broken", report.Candidate)
+	require.Len(t, report.Reasons, 1)
+	require.Contains(t, report.Reasons[0], "not finite")
+}
+
+// A base model has no rewards that a candidate must stay comparable to.
+func TestGateAfterAnUntrainedModel(t *testing.T) {
+	bags, candidate, base := bagFile(t, 40), tinyModel(t, nil), tinyModel(t, nil)
+	path := filepath.Join(base, "config.json")
+	config, err := os.ReadFile(path)
+	require.NoError(t, err)
+	config = bytes.ReplaceAll(config, []byte("RobertaForSequenceClassification"), []byte("RobertaModel"))
+	require.NoError(t, os.WriteFile(path, config, 0o600))
+	require.NoError(t, os.Remove(filepath.Join(base, "assay.json")))
+	stdout, stderr, code := assay(t, "", "gate", "--current", base, "--candidate", candidate, "--holdout", bags)
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, stderr, "--allow-untrained")
+	require.Empty(t, stdout)
+
+	report, _ := gateReport(t, "--current", base, "--candidate", candidate, "--holdout", bags, "--allow-untrained", "--max-shift", "0")
+	require.True(t, report.Untrained)
+	require.Equal(t, "untrained", report.Current)
+	require.Nil(t, report.Calibration)
+	require.NotContains(t, report.Summary(), "probe set")
 }
