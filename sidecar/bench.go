@@ -18,10 +18,11 @@ import (
 
 // benchCmd groups the benchmarks.
 type benchCmd struct {
-	Serving  benchServingCmd  `cmd:"" help:"Load a running service and print what it answers a second."`
-	Paper    benchPaperCmd    `cmd:"" help:"Repeat the experiments of the BFGPU paper."`
-	PaperRun benchPaperRunCmd `cmd:"" hidden:""`
-	Train    benchTrainCmd    `cmd:"" help:"Take the same training steps as PyTorch and print who is faster."`
+	Serving    benchServingCmd    `cmd:"" help:"Load a running service and print what it answers a second."`
+	Paper      benchPaperCmd      `cmd:"" help:"Repeat the experiments of the BFGPU paper."`
+	PaperRun   benchPaperRunCmd   `cmd:"" hidden:""`
+	Train      benchTrainCmd      `cmd:"" help:"Take the same training steps as PyTorch and print who is faster."`
+	Candidates benchCandidatesCmd `cmd:"" help:"Compare the labels that the service asks for with those of random responses."`
 }
 
 // benchServingCmd posts the same responses in requests of several sizes and at several concurrencies.

@@ -1,0 +1,348 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"text/tabwriter"
+
+	"github.com/rs/zerolog"
+	"gonum.org/v1/gonum/stat"
+
+	"github.com/assay-ai/assay/rewardmodel/bag"
+	"github.com/assay-ai/assay/rewardmodel/checkpoint"
+	"github.com/assay-ai/assay/rewardmodel/encoder"
+	"github.com/assay-ai/assay/rewardmodel/feedback"
+	"github.com/assay-ai/assay/rewardmodel/tokenizer"
+	"github.com/assay-ai/assay/rewardmodel/train"
+)
+
+// benchCandidatesCmd compares what a model learns from the labels of the candidates with what it learns from those of
+// random responses.
+type benchCandidatesCmd struct {
+	Bags   []string `required:"" placeholder:"FILE" help:"Bag files (JSONL): the pool, whose labels are shown when they are asked for."`
+	Test   []string `required:"" placeholder:"FILE" help:"Bag files to measure on."`
+	Init   string   `required:"" placeholder:"DIR" help:"Checkpoint folder to begin each training from."`
+	Ask    []string `default:"random,candidates" enum:"random,candidates,uncertain,diverse" help:"How to ask (${enum}); the first is what the others are compared with."`
+	Share  float64  `default:"0" name:"violations" help:"Thin out the violations of the pool to this share of it; 0: as it is."`
+	Start  int      `default:"100" help:"Random bags that are labelled at first."`
+	Step   int      `default:"50" help:"Bags to ask for in a round."`
+	Rounds int      `default:"4" help:"Rounds of asking."`
+	Seeds  []uint64 `default:"0,1,2" help:"Seeds: of the bags at first, the random ones and the trainings."`
+	Epochs int      `default:"5" help:"Passes of a training over the bags."`
+	LR     float64  `default:"1e-5" name:"lr" help:"Peak learning rate of a training."`
+	Batch  int      `default:"16" help:"Instances in a mini-batch."`
+	computeFlags
+}
+
+// Help is shown by --help.
+func (*benchCandidatesCmd) Help() string {
+	return `Example:
+
+    assay bench candidates --bags train.jsonl --test test.jsonl --init models/default
+
+Each round asks for the labels of --step more bags, trains anew on all labels from --init and measures. "candidates" is
+what GET /v1/feedback/candidates answers, "uncertain" leaves out its diversity, "diverse" all but that.`
+}
+
+// Run is called by kong.
+func (c *benchCandidatesCmd) Run(a *app) (err error) {
+	if min(c.Start, c.Step, c.Rounds, c.Epochs, c.Batch) < 1 || len(c.Seeds) == 0 {
+		return usageError{errors.New("--start, --step, --rounds, --epochs and --batch take positive numbers, --seeds at least one")}
+	}
+	if !(c.Share >= 0 && c.Share < 1) {
+		return usageError{fmt.Errorf("--violations is %v; use a share in (0,1), or 0 (as it is)", c.Share)}
+	}
+	ctx, stop := a.untilSignal()
+	defer stop()
+	dir, err := findModel("--init", c.Init)
+	if err != nil {
+		return err
+	}
+	base, err := checkpoint.Open(dir)
+	if err != nil {
+		return usageError{fmt.Errorf("--init: %w", err)}
+	}
+	defer base.Close()
+	tok, err := tokenizer.Load(dir)
+	if err != nil {
+		return usageError{fmt.Errorf("--init: %w", err)}
+	}
+	pool, err := readBagFiles("--bags", c.Bags)
+	if err != nil {
+		return err
+	}
+	test, err := readBagFiles("--test", c.Test)
+	if err != nil {
+		return err
+	}
+	device, err := c.runtime()
+	if err != nil {
+		return err
+	}
+	defer device.Close()
+	b := &askBench{benchCandidatesCmd: c, base: base, device: device, pool: pool, log: a.log}
+	b.data, _ = tokenizedBags(pool, tok, base.MaxLength())
+	b.test, _ = tokenizedBags(test, tok, base.MaxLength())
+	if len(b.data.Bags) != len(pool) {
+		return usageError{errors.New("--bags holds responses without an utterance")}
+	}
+	var rows []askRow
+	for _, seed := range c.Seeds {
+		more, err := b.seed(ctx, seed)
+		if err != nil {
+			return err
+		}
+		rows = append(rows, more...)
+	}
+	return c.print(a, rows)
+}
+
+// readBagFiles reads whole bag files. Bags of different files are given different ids.
+func readBagFiles(flag string, files []string) (bags []bag.Bag, err error) {
+	for i, name := range files {
+		f, err := os.Open(name)
+		if err != nil {
+			return nil, usageError{fmt.Errorf("%s: %w", flag, err)}
+		}
+		defer f.Close()
+		for b, err := range bag.Read(f) {
+			if err != nil {
+				return nil, usageError{fmt.Errorf("%s: %s: %w", flag, name, err)}
+			}
+			b.ID = fmt.Sprintf("%d/%s", i, b.ID)
+			bags = append(bags, b)
+		}
+	}
+	return bags, nil
+}
+
+// askBench is what all rounds share.
+type askBench struct {
+	*benchCandidatesCmd
+	base       *checkpoint.Checkpoint
+	device     *encoder.Runtime
+	pool       []bag.Bag   // in the order of data
+	data, test *train.Data // the pool and the test bags, as a learner sees them
+	log        zerolog.Logger
+}
+
+// askRow is what one training measured.
+type askRow struct {
+	seed       uint64
+	ask        string
+	round      int // 0: the bags at first
+	labelled   int
+	violations int // of these
+	auroc      float64
+	avgAcc     float64
+}
+
+// seed asks in every way from the same start.
+func (b *askBench) seed(ctx context.Context, seed uint64) (rows []askRow, err error) {
+	order := b.order(seed)
+	if need := b.Start + b.Step*b.Rounds; need > len(order) {
+		return nil, usageError{fmt.Errorf("--bags holds %d bags; --start and --rounds of --step take %d", len(order), need)}
+	}
+	first := askRow{seed: seed}
+	start, err := b.learn(ctx, &first, order[:b.Start], true)
+	if err != nil {
+		return nil, err
+	}
+	for _, ask := range b.Ask {
+		first.ask = ask
+		rows = append(rows, first)
+		labelled, now := slices.Clone(order[:b.Start]), start
+		var before []feedback.Score
+		for round := 1; round <= b.Rounds; round++ {
+			labelled = append(labelled, b.next(ask, order, labelled, now, before)...)
+			row := askRow{seed: seed, ask: ask, round: round}
+			before = now
+			if now, err = b.learn(ctx, &row, labelled, ask != "random" && round < b.Rounds); err != nil {
+				return nil, err
+			}
+			rows = append(rows, row)
+		}
+	}
+	return rows, nil
+}
+
+// order shuffles the pool, less the violations that --violations leaves out.
+func (b *askBench) order(seed uint64) []int {
+	rng := rand.New(rand.NewPCG(seed, 0xa5c))
+	order := rng.Perm(len(b.pool))
+	if b.Share == 0 {
+		return order
+	}
+	_, compliant, _, _ := b.data.Counts()
+	keep := int(b.Share / (1 - b.Share) * float64(compliant))
+	var thinned []int
+	for _, i := range order {
+		if b.data.Bags[i].Violation {
+			if keep--; keep < 0 {
+				continue
+			}
+		}
+		thinned = append(thinned, i)
+	}
+	rng.Shuffle(len(thinned), func(i, j int) { thinned[i], thinned[j] = thinned[j], thinned[i] })
+	return thinned
+}
+
+// next chooses the bags to ask for. A model version knows the scores of the pool, and so does the one before it.
+func (b *askBench) next(ask string, order, labelled []int, now, before []feedback.Score) []int {
+	known := make([]bool, len(b.pool))
+	for _, i := range labelled {
+		known[i] = true
+	}
+	rest := slices.DeleteFunc(slices.Clone(order), func(i int) bool { return known[i] })
+	if ask == "random" {
+		return rest[:b.Step]
+	}
+	var opts feedback.RankOptions
+	switch ask {
+	case "uncertain":
+		opts.Diversity = math.SmallestNonzeroFloat64
+	case "diverse":
+		opts.Diversity = 1
+	}
+	at := make(map[string]int, len(rest))
+	var scored []feedback.Scored
+	for _, i := range rest {
+		at[b.pool[i].ID] = i
+		s := feedback.Scored{Bag: b.pool[i], Score: now[i]}
+		if before != nil {
+			s.Other = &before[i]
+		}
+		scored = append(scored, s)
+	}
+	var chosen []int
+	for _, c := range feedback.Rank(scored, b.Step, opts) {
+		chosen = append(chosen, at[c.ID])
+	}
+	return chosen
+}
+
+// learn trains on the labelled bags, fills in the row and returns the scores of the pool if they are wanted.
+func (b *askBench) learn(ctx context.Context, row *askRow, labelled []int, scored bool) (scores []feedback.Score, err error) {
+	data := &train.Data{}
+	for _, i := range labelled {
+		data.Bags = append(data.Bags, b.data.Bags[i])
+	}
+	row.labelled = len(labelled)
+	row.violations, _, _, _ = data.Counts()
+	method, err := train.NewMethod("bfgpu", train.Settings{})
+	if err != nil {
+		return nil, err
+	}
+	learner, err := b.device.NewLearner(b.base, encoder.LearnerOptions{Precision: encoder.Precision(b.Precision), Seed: row.seed})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, learner.Close()) }()
+	result, err := train.Run(ctx, learner, data, train.Config{
+		Method: method, Epochs: b.Epochs, Batch: b.Batch, Rate: b.LR, Seed: row.seed,
+		Threshold: method.Threshold(), Rescale: learner.Rescale,
+	})
+	if err != nil {
+		return nil, err
+	}
+	tested, err := train.Judge(ctx, learner, b.test, method)
+	if err != nil {
+		return nil, err
+	}
+	threshold := probability(result.Threshold)
+	metrics, err := measure(b.test, tested, threshold)
+	if err != nil {
+		return nil, err
+	}
+	row.auroc, row.avgAcc = metrics["bag_auroc"], metrics["avg_acc"]
+	b.log.Info().Uint64("seed", row.seed).Str("ask", row.ask).Int("labelled", row.labelled).Int("violations", row.violations).
+		Float64("bag_auroc", row.auroc).Float64("avg_acc", row.avgAcc).Msg("trained")
+	if !scored {
+		return nil, nil
+	}
+	judged, err := train.Judge(ctx, learner, b.data, method)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range judged {
+		scores = append(scores, feedback.Score{Violation: probability(s.Bag), Threshold: threshold})
+	}
+	return scores, nil
+}
+
+// print writes one line a round and way of asking, with the differences from the first way, paired by seed.
+func (c *benchCandidatesCmd) print(a *app, rows []askRow) error {
+	table := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(table, "labelled\tviolations\task\tAUROC of each seed\tmean\tdifference\tAvgAcc mean\tdifference\t")
+	for round := 0; round <= c.Rounds; round++ {
+		asks := c.Ask
+		if round == 0 {
+			asks = asks[:1]
+		}
+		for _, ask := range asks {
+			auroc, avgAcc, one := figures(rows, func(r askRow) bool { return r.ask == ask && r.round == round })
+			compareAUROC, compareAcc, _ := figures(rows, func(r askRow) bool { return r.ask == c.Ask[0] && r.round == round })
+			fmt.Fprintf(table, "%d\t%d\t%s\t%s\t%.2f\t%s\t%.2f\t%s\t\n", one.labelled, one.violations, ask,
+				percents(auroc), stat.Mean(auroc, nil), difference(auroc, compareAUROC), stat.Mean(avgAcc, nil), difference(avgAcc, compareAcc))
+		}
+	}
+	for _, ask := range c.Ask[1:] { // the mean over the rounds is the area under the learning curve
+		var auroc, avgAcc, compareAUROC, compareAcc []float64
+		for _, seed := range c.Seeds {
+			own, ownAcc, _ := figures(rows, func(r askRow) bool { return r.ask == ask && r.round > 0 && r.seed == seed })
+			other, otherAcc, _ := figures(rows, func(r askRow) bool { return r.ask == c.Ask[0] && r.round > 0 && r.seed == seed })
+			auroc, avgAcc = append(auroc, stat.Mean(own, nil)), append(avgAcc, stat.Mean(ownAcc, nil))
+			compareAUROC, compareAcc = append(compareAUROC, stat.Mean(other, nil)), append(compareAcc, stat.Mean(otherAcc, nil))
+		}
+		fmt.Fprintf(table, "all rounds\t\t%s\t%s\t%.2f\t%s\t%.2f\t%s\t\n", ask, percents(auroc), stat.Mean(auroc, nil),
+			difference(auroc, compareAUROC), stat.Mean(avgAcc, nil), difference(avgAcc, compareAcc))
+	}
+	return table.Flush()
+}
+
+// figures are the metrics of the chosen rows in percent, and one that says how many bags it had, violations as a mean.
+func figures(rows []askRow, chosen func(askRow) bool) (auroc, avgAcc []float64, one askRow) {
+	violations := 0
+	for _, r := range rows {
+		if chosen(r) {
+			auroc, avgAcc, one = append(auroc, 100*r.auroc), append(avgAcc, 100*r.avgAcc), r
+			violations += r.violations
+		}
+	}
+	one.violations = violations / max(len(auroc), 1)
+	return auroc, avgAcc, one
+}
+
+func percents(values []float64) (out string) {
+	for i, v := range values {
+		if i > 0 {
+			out += " "
+		}
+		out += fmt.Sprintf("%.1f", v)
+	}
+	return out
+}
+
+// difference is the mean of paired differences and its standard error.
+func difference(values, from []float64) string {
+	apart := make([]float64, len(values))
+	same := true
+	for i := range values {
+		apart[i] = values[i] - from[i]
+		same = same && apart[i] == 0
+	}
+	if same {
+		return ""
+	}
+	if len(apart) < 2 {
+		return fmt.Sprintf("%+.2f", apart[0])
+	}
+	mean, deviation := stat.MeanStdDev(apart, nil)
+	return fmt.Sprintf("%+.2f ± %.2f", mean, deviation/math.Sqrt(float64(len(apart))))
+}
