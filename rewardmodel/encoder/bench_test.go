@@ -4,8 +4,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
-	"slices"
-	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -72,8 +70,9 @@ func BenchmarkStep(b *testing.B) {
 	}
 }
 
-// BenchmarkStall tells how long a small batch takes while another model is loaded: the longest time, beside the median
-// and the longest without a load. Each is the least of all rounds, which others on the machine disturb the least.
+// BenchmarkStall tells how long the libtorch thread is kept from scoring while a model is loaded: the longest wait for
+// it, and the longest time of a small batch beside the longest without a load. Each is the least of all rounds, which
+// others on the machine disturb the least.
 func BenchmarkStall(b *testing.B) {
 	dir := benchCheckpoint(b)
 	r := newRuntime(b)
@@ -81,44 +80,60 @@ func BenchmarkStall(b *testing.B) {
 		b.Run(string(p), func(b *testing.B) {
 			serving := loadModel(b, r, dir, p)
 			batch, _ := sentences(2, serving.net.cfg.Vocab)
-			score := func(until func() bool) (took []time.Duration) {
-				for len(took) < 20 || !until() {
-					start := time.Now()
-					if _, err := serving.Margins(batch); err != nil {
-						b.Fatal(err)
-					}
-					took = append(took, time.Since(start))
-				}
-				slices.Sort(took)
-				return took
+			nothing := func() error { return r.do(func() error { return nil }) }
+			score := func() error {
+				_, err := serving.Margins(batch)
+				return err
 			}
 			const long = time.Duration(math.MaxInt64)
-			longest, usual, alone, loading := long, long, long, long
+			wait, during, alone, loading := long, long, long, long
 			for b.Loop() {
-				var loaded atomic.Bool
-				done := make(chan *Model, 1)
-				start := time.Now()
-				go func() {
-					m, err := r.Load(openCheckpoint(b, dir), p)
-					if err != nil {
-						b.Error(err)
-					}
-					loading = min(loading, time.Since(start))
-					loaded.Store(true)
-					done <- m
-				}()
-				during := score(loaded.Load)
-				if m := <-done; m != nil {
-					m.Close()
-				}
-				rounds := 0
-				idle := score(func() bool { rounds++; return rounds >= len(during) })
-				longest, usual, alone = min(longest, during[len(during)-1]), min(usual, during[len(during)/2]), min(alone, idle[len(idle)-1])
+				longest, took := whileLoading(b, r, dir, p, nothing)
+				wait, loading = min(wait, longest), min(loading, took)
+				longest, _ = whileLoading(b, r, dir, p, score)
+				during = min(during, longest)
+				alone = min(alone, longestOf(b, 20, score))
 			}
-			b.ReportMetric(longest.Seconds()*1000, "longest-ms")
-			b.ReportMetric(usual.Seconds()*1000, "median-ms")
-			b.ReportMetric(alone.Seconds()*1000, "longest-without-ms")
+			b.ReportMetric(wait.Seconds()*1000, "wait-ms")
+			b.ReportMetric(during.Seconds()*1000, "batch-ms")
+			b.ReportMetric(alone.Seconds()*1000, "batch-alone-ms")
 			b.ReportMetric(loading.Seconds()*1000, "load-ms")
 		})
 	}
+}
+
+// whileLoading calls f again and again while a model is loaded, and returns the longest call and how long the load took.
+func whileLoading(b *testing.B, r *Runtime, dir string, p Precision, f func() error) (longest, load time.Duration) {
+	ckpt := openCheckpoint(b, dir)
+	loaded := make(chan struct{})
+	go func() {
+		defer close(loaded)
+		start := time.Now()
+		m, err := r.Load(ckpt, p)
+		load = time.Since(start)
+		if err != nil {
+			b.Error(err)
+			return
+		}
+		m.Close()
+	}()
+	for {
+		select {
+		case <-loaded:
+			return longest, load
+		default:
+			longest = max(longest, longestOf(b, 1, f))
+		}
+	}
+}
+
+func longestOf(b *testing.B, n int, f func() error) (longest time.Duration) {
+	for range n {
+		start := time.Now()
+		if err := f(); err != nil {
+			b.Fatal(err)
+		}
+		longest = max(longest, time.Since(start))
+	}
+	return longest
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
 
 	"github.com/assay-ai/assay/rewardmodel/checkpoint"
@@ -91,6 +92,13 @@ func TestFailedLoadFreesAll(t *testing.T) {
 	if now := ts.LiveTensors.Load(); now > before {
 		t.Errorf("%d tensors live after failed loads, %d before", now, before)
 	}
+	l := &loader{runtime: r, ckpt: openCheckpoint(t, out), kind: gotch.Float, staged: true}
+	if _, _, err := l.load(); !errors.Is(err, checkpoint.ErrNotFinite) {
+		t.Errorf("in steps: %v", err)
+	}
+	if now := ts.LiveTensors.Load(); now > before {
+		t.Errorf("%d tensors live after a failed load in steps, %d before", now, before)
+	}
 	r.Close()
 	if _, err := r.Load(good, FP32); !errors.Is(err, ErrClosed) {
 		t.Error(err)
@@ -111,5 +119,31 @@ func TestBytes(t *testing.T) {
 	}
 	if _, err := r.Bytes(ckpt, "fp4"); err == nil {
 		t.Error("an unknown precision has a size")
+	}
+}
+
+// What goes to a GPU in steps is the same model.
+func TestStagedLoad(t *testing.T) {
+	for _, name := range []string{"roberta-two", "deberta-v2", "roberta-model"} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join("../checkpoint/testdata", name)
+			r := newRuntime(t)
+			plain := loadModel(t, r, dir, BF16)
+			l := &loader{runtime: r, ckpt: openCheckpoint(t, dir), kind: gotch.BFloat16, staged: true, step: 64}
+			net, params, err := l.load()
+			if err != nil {
+				t.Fatal(err)
+			}
+			staged := &Model{runtime: r, net: net, params: params}
+			defer staged.Close()
+			batch := [][]int32{{0, 5, 6, 2}, {0, 7, 2}}
+			want, err := plain.Logits(batch)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := staged.Logits(batch); err != nil || !slices.Equal(got, want) {
+				t.Errorf("%v (%v), want %v", got, err, want)
+			}
+		})
 	}
 }

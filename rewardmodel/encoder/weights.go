@@ -20,32 +20,56 @@ type param struct {
 }
 
 // loader fills a network from a checkpoint, tensor by tensor. It reads and converts the weights on its own goroutine,
-// straight into the memory of their tensors, and takes the libtorch thread only to make a tensor and to move a part of it
-// to a GPU, so that a model which scores meanwhile waits for moments.
+// straight into the memory of their tensors, and takes the libtorch thread only to make these, all in one call, and to
+// move parts of them to a GPU; so a model that scores meanwhile waits for moments, and the loader seldom for the model.
 type loader struct {
 	runtime *Runtime
 	ckpt    *checkpoint.Checkpoint
 	kind    gotch.DType // of matrices and embeddings
-	rng     *rand.Rand  // for the classifier of a base model
-	params  []param
-	err     error // the first
+	seed    uint64      // for the classifier of a base model
+	rng     *rand.Rand
+
+	staged   bool   // written on the CPU and then moved, as for a GPU
+	step     int    // bytes that are moved in one call on the libtorch thread
+	planning bool   // only note which tensors the network has
+	made     []made // on the CPU: those not filled yet
+	params   []param
+	err      error // the first
+}
+
+// made is an uninitialised CPU tensor and its memory; with neither, one that is planned.
+type made struct {
+	kind   gotch.DType
+	shape  []int64
+	tensor *ts.Tensor
+	mem    []byte
 }
 
 // loadNetwork reads ckpt. The layers and embeddings become kind; the classifier and the first norm stay float32.
 // A checkpoint without a classifier gets a fresh one drawn from seed. The tensors belong to the caller (see params),
 // who must not be on the libtorch thread.
 func loadNetwork(r *Runtime, ckpt *checkpoint.Checkpoint, kind gotch.DType, seed uint64) (*network, []param, error) {
-	l := &loader{runtime: r, ckpt: ckpt, kind: kind, rng: rand.New(rand.NewPCG(seed, 0))}
+	l := &loader{runtime: r, ckpt: ckpt, kind: kind, seed: seed, staged: r.device.IsCuda(), step: 8 << 20}
+	return l.load()
+}
+
+func (l *loader) load() (*network, []param, error) {
+	if !l.staged {
+		l.planning = true
+		l.network()
+		l.planning = false
+		l.make(l.made)
+	}
 	n := l.network()
 	if l.err != nil {
-		return nil, nil, errors.Join(l.err, r.do(func() error { return dropParams(l.params) }))
+		return nil, nil, errors.Join(l.err, l.drop())
 	}
 	return n, l.params, nil
 }
 
 func (l *loader) network() *network {
-	kind := l.kind
-	cfg := l.ckpt.Config
+	kind, cfg := l.kind, l.ckpt.Config
+	l.rng = rand.New(rand.NewPCG(l.seed, 0))
 	n := &network{cfg: cfg, device: l.runtime.device, kind: kind, layers: make([]layer, cfg.Layers), scale: scoreScale(cfg)}
 	n.word = l.tensor(kind, "embeddings.word_embeddings.weight")
 	if cfg.HasPositions() {
@@ -123,89 +147,104 @@ func (l *loader) tensor(kind gotch.DType, names ...string) *ts.Tensor {
 	})
 }
 
-// fill makes a tensor, has its memory written off the libtorch thread, and keeps it.
+// fill has the memory of a tensor written off the libtorch thread, and keeps it.
 func (l *loader) fill(kind gotch.DType, shape []int, names []string, write func(mem []byte) error) *ts.Tensor {
 	if l.err != nil {
 		return nil
 	}
-	dims := make([]int64, len(shape))
-	for i, d := range shape {
-		dims[i] = int64(d)
-	}
-	t, mem, err := l.make(kind, dims)
-	if err != nil {
-		l.err = err
-		return nil
-	}
-	if err := write(mem); err != nil {
-		l.err = errors.Join(err, l.drop(t))
-		return nil
-	}
-	if l.runtime.device.IsCuda() {
-		if t, err = l.move(t, kind, dims); err != nil {
-			l.err = err
-			return nil
+	if l.planning || l.staged {
+		m := made{kind: kind, shape: make([]int64, len(shape))}
+		for i, d := range shape {
+			m.shape[i] = int64(d)
 		}
+		l.made = append(l.made, m)
 	}
+	if l.planning {
+		return nil
+	}
+	if l.staged {
+		l.make(l.made)
+	}
+	if l.err == nil {
+		l.err = write(l.made[0].mem)
+	}
+	if l.err == nil && l.staged {
+		l.move()
+	}
+	if l.err != nil {
+		return nil
+	}
+	t := l.made[0].tensor
+	l.made = l.made[1:]
 	l.params = append(l.params, param{names, t})
 	return t
 }
 
-// make makes an uninitialised CPU tensor.
-func (l *loader) make(kind gotch.DType, shape []int64) (t *ts.Tensor, mem []byte, err error) {
-	err = l.runtime.do(func() error {
+// make makes tensors that are planned.
+func (l *loader) make(planned []made) {
+	if l.err != nil {
+		return
+	}
+	l.err = l.runtime.do(func() error {
 		var g graph
 		defer g.drop()
-		t, mem = g.empty(kind, shape...)
-		if g.err == nil {
-			g.release(t)
+		for i := range planned {
+			m := &planned[i]
+			t, mem := g.empty(m.kind, m.shape...)
+			if g.err != nil {
+				return g.err
+			}
+			m.tensor, m.mem = g.release(t), mem
 		}
-		return g.err
+		return nil
 	})
-	return t, mem, err
 }
 
-func (l *loader) drop(t *ts.Tensor) error {
-	return l.runtime.do(func() error { return dropParams([]param{{tensor: t}}) })
-}
-
-// moved is about how many bytes go to a GPU in one call on the libtorch thread.
-const moved = 8 << 20
-
-// move takes a tensor to the GPU, some rows at a time.
-func (l *loader) move(from *ts.Tensor, kind gotch.DType, shape []int64) (to *ts.Tensor, err error) {
-	defer func() {
-		err = errors.Join(err, l.drop(from))
-		if err != nil && to != nil {
-			err = errors.Join(err, l.drop(to))
+// drop frees all that was made.
+func (l *loader) drop() error {
+	return l.runtime.do(func() error {
+		all := l.params
+		for _, m := range l.made {
+			if m.tensor != nil {
+				all = append(all, param{tensor: m.tensor})
+			}
 		}
-	}()
-	width := int64(kind.Size())
-	for _, d := range shape[1:] {
-		width *= d
+		return dropParams(all)
+	})
+}
+
+// move puts a tensor on the GPU in the place of the one that was filled, some rows at a time.
+func (l *loader) move() {
+	from := l.made[0]
+	l.made[0].mem = nil
+	var to *ts.Tensor
+	row := int64(from.kind.Size()) // bytes
+	for _, d := range from.shape[1:] {
+		row *= d
 	}
-	step := max(moved/max(width, 1), 1)
-	for at := int64(0); at < shape[0]; at += step {
-		err = l.runtime.do(func() error {
+	step := max(int64(l.step)/max(row, 1), 1)
+	for at := int64(0); at < from.shape[0] && l.err == nil; at += step {
+		l.err = l.runtime.do(func() error {
 			var g graph
 			defer g.drop()
 			if to == nil {
-				made := g.do("empty", func() (*ts.Tensor, error) { return ts.Empty(shape, kind, l.runtime.device) })
+				t := g.do("empty", func() (*ts.Tensor, error) { return ts.Empty(from.shape, from.kind, l.runtime.device) })
 				if g.err != nil {
 					return g.err
 				}
-				to = g.release(made)
+				to = g.release(t)
+				l.made = append(l.made, made{tensor: to}) // to be freed, should this fail
 			}
-			n := min(step, shape[0]-at)
-			source, target := g.rows(from, at, n), g.rows(to, at, n)
+			n := min(step, from.shape[0]-at)
+			source, target := g.rows(from.tensor, at, n), g.rows(to, at, n)
 			g.run("copy", func() error { target.Copy_(source); return nil })
+			if at+n == from.shape[0] && g.err == nil {
+				l.made = l.made[1:]
+				g.owned = append(g.owned, from.tensor)
+			}
 			return g.err
 		})
-		if err != nil {
-			return to, err
-		}
 	}
-	return to, nil
 }
 
 // classifier loads the head in float32 with row 0 for the violation, or draws a fresh one for a base model. A single
