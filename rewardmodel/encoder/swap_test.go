@@ -1,0 +1,122 @@
+package encoder
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/sugarme/gotch/ts"
+
+	"github.com/assay-ai/assay/rewardmodel"
+	"github.com/assay-ai/assay/rewardmodel/checkpoint"
+)
+
+// letters is a tokenizer for tests: one token for each byte.
+type letters struct{}
+
+func (letters) IDs(text string) []int32 {
+	ids := make([]int32, len(text))
+	for i := range ids {
+		ids[i] = 3 + int32(text[i]%16)
+	}
+	return ids
+}
+
+func (letters) Frame(ids []int32) []int32 { return append(append([]int32{0}, ids...), 2) }
+func (letters) Special() int              { return 2 }
+
+// shelf loads checkpoints as versions.
+type shelf struct {
+	runtime     *Runtime
+	checkpoints map[string]*checkpoint.Checkpoint
+}
+
+func (d shelf) Load(_ context.Context, version string, room func(int64) error) (rewardmodel.Loaded, error) {
+	ckpt := d.checkpoints[version]
+	bytes, err := d.runtime.Bytes(ckpt, FP32)
+	if err != nil {
+		return rewardmodel.Loaded{}, err
+	}
+	if err := room(bytes); err != nil {
+		return rewardmodel.Loaded{}, err
+	}
+	m, err := d.runtime.Load(ckpt, FP32)
+	if err != nil {
+		return rewardmodel.Loaded{}, err
+	}
+	scorer, err := rewardmodel.NewScorer(rewardmodel.ScorerConfig{Version: version, MaxLength: m.MaxLength()}, m, letters{}, nil)
+	return rewardmodel.Loaded{Scorer: scorer, Bytes: bytes, Free: m.Close}, err
+}
+
+// With libtorch behind them, versions are swapped, pinned and freed on one thread: every answer is that of the version
+// that it names, none fails, and no tensor stays.
+func TestSwap(t *testing.T) {
+	names := []string{"roberta-two", "deberta-v2", "bert-two"}
+	r := newRuntime(t)
+	checkpoints := map[string]*checkpoint.Checkpoint{}
+	for _, name := range names {
+		checkpoints[name] = openCheckpoint(t, filepath.Join("../checkpoint/testdata", name))
+	}
+	before := ts.LiveTensors.Load()
+	versions, err := rewardmodel.NewVersions(rewardmodel.VersionsConfig{}, shelf{r, checkpoints}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := "abcdefgh. hgfe."
+	want := map[string]float64{}
+	for _, name := range names {
+		if err := versions.Promote(t.Context(), name); err != nil {
+			t.Fatal(err)
+		}
+		answer, err := versions.Score(t.Context(), rewardmodel.Request{Responses: []rewardmodel.Item{{Response: &text}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want[name] = answer.Results[0].Violation
+	}
+	if want[names[0]] == want[names[1]] || want[names[1]] == want[names[2]] {
+		t.Fatalf("versions cannot be told apart: %v", want)
+	}
+	var wg sync.WaitGroup
+	for client := range 8 {
+		wg.Go(func() {
+			random := rand.New(rand.NewPCG(5, uint64(client)))
+			for i := range 60 {
+				other := strings.Repeat("x", 1+i%20)
+				req := rewardmodel.Request{Responses: []rewardmodel.Item{{Response: &text}, {Response: &other}}}
+				if random.IntN(4) == 0 {
+					req.Model = names[random.IntN(len(names))]
+				}
+				answer, err := versions.Score(t.Context(), req)
+				if req.Model != "" && errors.Is(err, rewardmodel.ErrOverloaded) {
+					continue // two others are in use
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				v := answer.Model.Version
+				if req.Model != "" && v != req.Model || math.Abs(answer.Results[0].Violation-want[v]) > 1e-5 {
+					t.Errorf("%q is scored %v by %s, want %v", req.Model, answer.Results[0].Violation, v, want[v])
+				}
+			}
+		})
+	}
+	for i := range 40 {
+		if err := versions.Promote(t.Context(), names[i%len(names)]); err != nil {
+			t.Error(err)
+		}
+	}
+	wg.Wait()
+	if err := versions.Close(); err != nil {
+		t.Error(err)
+	}
+	if now := ts.LiveTensors.Load(); now > before {
+		t.Errorf("%d tensors live after Close, %d before", now, before)
+	}
+}
