@@ -8,7 +8,6 @@ import (
 	"net"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/rs/zerolog"
 )
@@ -30,7 +29,7 @@ type ConnConfig struct {
 	Key   string
 	Name  string // of the connection, as the server lists it; "assay" when empty
 
-	inProcess *server.Server
+	inProcess nats.InProcessConnProvider
 }
 
 // Connect connects to an external server. A server that cannot be reached is

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -49,11 +51,17 @@ type ServerConfig struct {
 	SyncAlways bool   // fsync before every acknowledgement: survives power loss, much slower
 }
 
-// Server is a NATS server with JetStream inside this process.
+// Server is a NATS server with JetStream inside this process. When its disk is
+// full it stops the streams, and starts again when there is space.
 type Server struct {
-	srv  *server.Server
 	lock *lockFile
 	cfg  ServerConfig
+	log  zerolog.Logger
+
+	running atomic.Pointer[server.Server]
+	failed  atomic.Pointer[error] // why the streams cannot be written
+	stop    context.CancelFunc    // of the guard
+	guarded sync.WaitGroup
 }
 
 // StartEmbedded starts a server and returns when clients can connect. A folder
@@ -70,18 +78,38 @@ func StartEmbedded(cfg ServerConfig, log zerolog.Logger) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	s := &Server{lock: lock, cfg: cfg, log: log.With().Str("component", "nats-server").Logger()}
+	if err := s.start(opts); err != nil {
+		return nil, errors.Join(err, lock.release())
+	}
+	// Any free port, when that was asked for, is this one from now on.
+	s.cfg.Listen = s.running.Load().Addr().String()
+	watching, stop := context.WithCancel(context.Background())
+	s.stop = stop
+	s.guarded.Go(func() { s.guard(watching) })
+	return s, nil
+}
+
+// start starts a server, or leaves none.
+func (s *Server) start(opts *server.Options) error {
 	srv, err := server.NewServer(opts)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("embedded NATS server: %w", err), lock.release())
+		return fmt.Errorf("embedded NATS server: %w", err)
 	}
-	slog := newServerLog(log.With().Str("component", "nats-server").Logger())
+	slog := newServerLog(s.log)
 	srv.SetLogger(slog, false, false)
-	s := &Server{srv: srv, lock: lock, cfg: cfg}
 	srv.Start()
-	if err := s.ready(slog.fatal); err != nil {
-		return nil, errors.Join(err, s.Shutdown())
+	if err := s.ready(srv, slog.fatal); err != nil {
+		shutdown(srv)
+		return err
 	}
-	return s, nil
+	s.running.Store(srv)
+	return nil
+}
+
+func shutdown(srv *server.Server) {
+	srv.Shutdown()
+	srv.WaitForShutdown()
 }
 
 func (c ServerConfig) options() (*server.Options, error) {
@@ -122,7 +150,7 @@ func (c ServerConfig) options() (*server.Options, error) {
 
 // ready returns nil when clients can connect. Start has done all its work, and
 // what went wrong is a line in its log.
-func (s *Server) ready(fatal <-chan string) error {
+func (s *Server) ready(srv *server.Server, fatal <-chan string) error {
 	select {
 	case why := <-fatal:
 		if strings.HasPrefix(why, "Error listening") {
@@ -132,24 +160,28 @@ func (s *Server) ready(fatal <-chan string) error {
 		return fmt.Errorf("embedded NATS server: %s", why)
 	default:
 	}
-	if !s.srv.ReadyForConnections(startTimeout) {
+	if !srv.ReadyForConnections(startTimeout) {
 		return fmt.Errorf("embedded NATS server: not ready after %v", startTimeout)
 	}
 	return nil
 }
 
 // URL is where clients of other processes connect.
-func (s *Server) URL() string { return s.srv.ClientURL() }
+func (s *Server) URL() string { return s.running.Load().ClientURL() }
 
 // Connect returns a connection that does not pass through a socket.
 func (s *Server) Connect(ctx context.Context, log zerolog.Logger) (*nats.Conn, error) {
-	return ConnConfig{Token: s.cfg.Token, inProcess: s.srv}.dial(ctx, log)
+	return ConnConfig{Token: s.cfg.Token, inProcess: s}.dial(ctx, log)
 }
+
+// InProcessConn connects to the server as it runs now.
+func (s *Server) InProcessConn() (net.Conn, error) { return s.running.Load().InProcessConn() }
 
 // Shutdown stops the server, waits until its files are closed and frees the
 // data folder.
 func (s *Server) Shutdown() error {
-	s.srv.Shutdown()
-	s.srv.WaitForShutdown()
+	s.stop()
+	s.guarded.Wait()
+	shutdown(s.running.Load())
 	return s.lock.release()
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/assay-ai/assay/rewardmodel"
+	"github.com/assay-ai/assay/rewardmodel/feedback"
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -38,6 +39,10 @@ func (e *Error) Unwrap() error { return e.is }
 // retryWhenFull is advised when the scorer does not say when to come back.
 const retryWhenFull = time.Second
 
+// retryWhenStoreFull is advised when feedback cannot be stored: that takes
+// somebody to erase something or to raise a limit.
+const retryWhenStoreFull = time.Minute
+
 // The names of errors that are not about the input, as over HTTP.
 const (
 	nameOverloaded = "overloaded"
@@ -46,6 +51,9 @@ const (
 	nameCanceled   = "client_gone"
 	nameModel      = "model_failed"
 	nameInternal   = "internal"
+
+	nameStoreFull   = "store_full"
+	nameUnavailable = "unavailable"
 )
 
 // describe maps an error of the scorer to what a requester is told. It is the
@@ -67,6 +75,10 @@ func describe(err error) *Error {
 		return &Error{Code: http.StatusServiceUnavailable, Name: nameOverloaded, Message: err.Error(), RetryAfter: retryWhenFull}
 	case errors.Is(err, rewardmodel.ErrClosed):
 		return &Error{Code: http.StatusServiceUnavailable, Name: nameClosed, Message: err.Error(), RetryAfter: retryWhenFull}
+	case errors.Is(err, feedback.ErrStoreFull):
+		return &Error{Code: http.StatusServiceUnavailable, Name: nameStoreFull, Message: err.Error(), RetryAfter: retryWhenStoreFull}
+	case errors.Is(err, feedback.ErrUnavailable):
+		return &Error{Code: http.StatusServiceUnavailable, Name: nameUnavailable, Message: err.Error(), RetryAfter: retryWhenFull}
 	case errors.Is(err, context.DeadlineExceeded):
 		return &Error{Code: http.StatusGatewayTimeout, Name: nameDeadline,
 			Message: "the request was not done in time; wait longer, or send fewer responses a request"}
@@ -130,6 +142,10 @@ func sentinel(e *Error) error {
 		return context.Canceled
 	case nameModel:
 		return rewardmodel.ErrModel
+	case nameStoreFull:
+		return feedback.ErrStoreFull
+	case nameUnavailable:
+		return feedback.ErrUnavailable
 	}
 	return nil
 }

@@ -27,6 +27,8 @@ type metrics struct {
 	publishErrs  prometheus.Counter
 	pending      prometheus.Gauge
 	ackPending   prometheus.Gauge
+	feedback     *prometheus.CounterVec
+	batches      *prometheus.CounterVec
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -48,5 +50,9 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Help: "Responses that wait for delivery to any replica."}),
 		ackPending: f.NewGauge(prometheus.GaugeOpts{Name: "assay_nats_consumer_ack_pending",
 			Help: "Responses that are delivered to some replica and not yet settled."}),
+		feedback: f.NewCounterVec(prometheus.CounterOpts{Name: "assay_feedback_items_total",
+			Help: "Items of feedback that this process took, by outcome."}, []string{"outcome"}),
+		batches: f.NewCounterVec(prometheus.CounterOpts{Name: "assay_nats_feedback_requests_total",
+			Help: "Feedback requests of the micro service, by code (as over HTTP)."}, []string{"code"}),
 	}
 }

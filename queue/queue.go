@@ -63,6 +63,7 @@ type Queue struct {
 	server  *Server // nil with an external one
 	nc      *nats.Conn
 	js      jetstream.JetStream
+	labels  *Feedback
 
 	mu      sync.Mutex
 	service *service
@@ -98,8 +99,16 @@ func (q *Queue) open(ctx context.Context) (err error) {
 	if q.js, err = jetstream.New(q.nc); err != nil {
 		return fmt.Errorf("JetStream: %w", err)
 	}
-	return ensureStreams(ctx, q.js, q.cfg.Streams, q.nc.MaxPayload(), q.log)
+	if err := ensureStreams(ctx, q.js, q.cfg.Streams, q.nc.MaxPayload(), q.log); err != nil {
+		return err
+	}
+	q.labels, err = openFeedback(ctx, q.nc, q.js, q.cfg.Streams, q.server.Healthy, q.log, q.metrics)
+	return err
 }
+
+// Feedback is the durable log of labels. It works from Open to Close, also while
+// there is no model.
+func (q *Queue) Feedback() *Feedback { return q.labels }
 
 // Conn is the connection, for what else speaks NATS in this process.
 func (q *Queue) Conn() *nats.Conn { return q.nc }
@@ -121,7 +130,7 @@ func (q *Queue) Start(ctx context.Context, scorer Scorer) error {
 		return errors.New("the queue was started or drained before")
 	}
 	scorer = guarded{scorer, q.log}
-	service, err := startService(q.nc, scorer, q.cfg.Service, q.log, q.metrics)
+	service, err := startService(q.nc, scorer, q.labels, q.cfg.Service, q.log, q.metrics)
 	if err != nil {
 		return err
 	}
@@ -143,6 +152,9 @@ func (q *Queue) Ready(ctx context.Context) error {
 	if !running {
 		return fmt.Errorf("%w: not started, or draining", ErrNotReady)
 	}
+	if err := q.server.Healthy(); err != nil {
+		return fmt.Errorf("%w: %w", ErrNotReady, err)
+	}
 	if status := q.nc.Status(); status != nats.CONNECTED {
 		return fmt.Errorf("%w: the connection is %v", ErrNotReady, status)
 	}
@@ -154,7 +166,7 @@ func (q *Queue) Ready(ctx context.Context) error {
 	if _, err := q.js.Consumer(ctx, StreamResponses, ConsumerScorer); err != nil {
 		return fmt.Errorf("%w: consumer %s: %w", ErrNotReady, ConsumerScorer, err)
 	}
-	return nil
+	return q.labels.ready(ctx)
 }
 
 // Drain stops taking requests and responses and finishes what is in flight.
@@ -180,6 +192,9 @@ func (q *Queue) Drain(ctx context.Context) error {
 // nothing.
 func (q *Queue) Close(ctx context.Context) error {
 	err := q.Drain(ctx)
+	if q.labels != nil {
+		q.labels.close()
+	}
 	if q.nc != nil {
 		err = errors.Join(err, drain(ctx, q.nc))
 	}

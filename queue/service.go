@@ -14,25 +14,29 @@ import (
 	"time"
 
 	"github.com/assay-ai/assay/rewardmodel"
+	"github.com/assay-ai/assay/rewardmodel/feedback"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 )
 
-// ServiceConfig sets how requests on assay.v1.score are answered. Zero values
-// mean the defaults.
+// ServiceConfig sets how requests on assay.v1.score and assay.v1.feedback are
+// answered. Zero values mean the defaults.
 type ServiceConfig struct {
 	Version     string             // of assay, shown to service discovery
 	Timeout     time.Duration      // of one request, default 60 s; its header Assay-Timeout may shorten it
 	MaxRequests int                // answered at once; more are 503. Default 256
-	Limits      rewardmodel.Limits // of one request
+	Limits      rewardmodel.Limits // of one score request
+	Feedback    feedback.Limits    // of one batch of feedback
 }
 
-// service answers score requests as the NATS micro service "assay". Replicas
-// form a queue group, so that one of them gets a request.
+// service answers requests as the NATS micro service "assay". Replicas form a
+// queue group, so that one of them gets a request.
 type service struct {
 	nc      *nats.Conn
 	scorer  Scorer
+	labels  Appender
 	cfg     ServiceConfig
 	log     zerolog.Logger
 	metrics *metrics
@@ -50,13 +54,13 @@ type service struct {
 // semver is what the micro service protocol asks of a version.
 const semver = `^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?(\+[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?$`
 
-func startService(nc *nats.Conn, scorer Scorer, cfg ServiceConfig, log zerolog.Logger, m *metrics) (*service, error) {
+func startService(nc *nats.Conn, scorer Scorer, labels Appender, cfg ServiceConfig, log zerolog.Logger, m *metrics) (*service, error) {
 	cfg.Timeout = cmp.Or(cfg.Timeout, time.Minute)
 	cfg.MaxRequests = cmp.Or(cfg.MaxRequests, 256)
 	if cfg.Timeout < 0 || cfg.MaxRequests < 0 {
 		return nil, errors.New("NATS service: the timeout and the maximum of requests must be positive")
 	}
-	s := &service{nc: nc, scorer: scorer, cfg: cfg, log: log, metrics: m, idle: make(chan struct{})}
+	s := &service{nc: nc, scorer: scorer, labels: labels, cfg: cfg, log: log, metrics: m, idle: make(chan struct{})}
 	s.working, s.abort = context.WithCancel(context.Background())
 	version := strings.TrimPrefix(cfg.Version, "v")
 	if ok, err := regexp.MatchString(semver, version); err != nil || !ok {
@@ -75,23 +79,37 @@ func startService(nc *nats.Conn, scorer Scorer, cfg ServiceConfig, log zerolog.L
 	if err != nil {
 		return nil, fmt.Errorf("NATS service: %w", err)
 	}
-	if err := svc.AddEndpoint("score", micro.HandlerFunc(s.accept), micro.WithEndpointSubject(SubjectScore)); err != nil {
-		return nil, errors.Join(fmt.Errorf("NATS service: %w", err), svc.Stop())
-	}
 	s.micro = svc
+	for _, e := range []endpoint{
+		{"score", SubjectScore, s.score, m.requests},
+		{"feedback", SubjectFeedback, s.feedback, m.batches},
+	} {
+		if err := svc.AddEndpoint(e.name, s.accept(e), micro.WithEndpointSubject(e.subject)); err != nil {
+			return nil, errors.Join(fmt.Errorf("NATS service: %w", err), svc.Stop())
+		}
+	}
 	return s, nil
 }
 
-// accept runs on the goroutine of the subscription: it only admits.
-func (s *service) accept(req micro.Request) {
-	if err := s.enter(); err != nil {
-		s.refuse(req, err)
-		return
+// endpoint is what the service answers on one subject.
+type endpoint struct {
+	name, subject string
+	answer        func(context.Context, micro.Request) (body []byte, headers micro.Headers, err error)
+	codes         *prometheus.CounterVec
+}
+
+// accept returns what runs on the goroutine of the subscription: it only admits.
+func (s *service) accept(e endpoint) micro.HandlerFunc {
+	return func(req micro.Request) {
+		if err := s.enter(); err != nil {
+			s.refuse(e, req, err)
+			return
+		}
+		go func() {
+			defer s.leave()
+			s.answer(e, req)
+		}()
 	}
-	go func() {
-		defer s.leave()
-		s.answer(req)
-	}()
 }
 
 func (s *service) enter() error {
@@ -116,40 +134,39 @@ func (s *service) leave() {
 	}
 }
 
-func (s *service) answer(req micro.Request) {
+func (s *service) answer(e endpoint, req micro.Request) {
 	timeout, err := s.timeout(req.Headers().Get(HeaderTimeout))
 	if err != nil {
-		s.refuse(req, err)
+		s.refuse(e, req, err)
 		return
 	}
 	ctx, cancel := context.WithTimeout(s.working, timeout)
 	defer cancel()
-	answer, body, err := s.score(ctx, req.Data())
+	body, headers, err := e.answer(ctx, req)
 	if s.working.Err() != nil && errors.Is(err, context.Canceled) {
 		err = rewardmodel.ErrClosed
 	}
 	if err != nil {
-		s.refuse(req, err)
+		s.refuse(e, req, err)
 		return
 	}
-	headers := micro.Headers{HeaderModelVersion: {headerValue(answer.Model.Version)}}
-	s.replied(http.StatusOK, req.Respond(body, micro.WithHeaders(headers)))
+	s.replied(e, http.StatusOK, req, func() error { return req.Respond(body, micro.WithHeaders(headers)) })
 }
 
-func (s *service) score(ctx context.Context, data []byte) (rewardmodel.Answer, []byte, error) {
-	request, err := rewardmodel.DecodeRequest(data, s.cfg.Limits)
+func (s *service) score(ctx context.Context, req micro.Request) ([]byte, micro.Headers, error) {
+	request, err := rewardmodel.DecodeRequest(req.Data(), s.cfg.Limits)
 	if err != nil {
-		return rewardmodel.Answer{}, nil, err
+		return nil, nil, err
 	}
 	answer, err := s.scorer.Score(ctx, request)
 	if err != nil {
-		return rewardmodel.Answer{}, nil, err
+		return nil, nil, err
 	}
 	body, err := answer.AppendJSON(nil)
 	if limit := s.nc.MaxPayload() - deadRoom; err == nil && int64(len(body)) > limit {
 		err = tooLarge("the answer", int64(len(body)), limit, `send fewer responses a request, or "options":{"instances":false}`)
 	}
-	return answer, body, err
+	return body, micro.Headers{HeaderModelVersion: {headerValue(answer.Model.Version)}}, err
 }
 
 // timeout is how long the requester waits, if it says so, and never longer than
@@ -165,26 +182,35 @@ func (s *service) timeout(header string) (time.Duration, error) {
 	return min(asked, s.cfg.Timeout), nil
 }
 
-func (s *service) refuse(req micro.Request, err error) {
-	e := describe(err)
-	if e.Code == http.StatusInternalServerError {
-		s.log.Error().Err(err).Msg("cannot answer a score request")
+func (s *service) refuse(e endpoint, req micro.Request, err error) {
+	why := describe(err)
+	switch {
+	case why.Code == http.StatusInternalServerError:
+		s.log.Error().Err(err).Str("subject", e.subject).Msg("cannot answer a request")
+	case req.Reply() == "": // nobody else would know
+		s.log.Warn().Err(err).Str("subject", e.subject).Msg("a request that asks for no reply is refused")
 	}
 	headers := micro.Headers{}
-	if e.RetryAfter > 0 {
-		headers[HeaderRetryAfter] = []string{strconv.Itoa(int(math.Ceil(e.RetryAfter.Seconds())))}
+	if why.RetryAfter > 0 {
+		headers[HeaderRetryAfter] = []string{strconv.Itoa(int(math.Ceil(why.RetryAfter.Seconds())))}
 	}
-	body, err := e.body()
+	body, err := why.body()
 	if err != nil {
 		s.log.Error().Err(err).Msg("cannot write an error")
 	}
-	s.replied(e.Code, req.Error(strconv.Itoa(e.Code), headerValue(e.Error()), body, micro.WithHeaders(headers)))
+	s.replied(e, why.Code, req, func() error {
+		return req.Error(strconv.Itoa(why.Code), headerValue(why.Error()), body, micro.WithHeaders(headers))
+	})
 }
 
-func (s *service) replied(code int, err error) {
-	s.metrics.requests.WithLabelValues(strconv.Itoa(code)).Inc()
-	if err != nil {
-		s.log.Warn().Err(err).Msg("cannot reply to a score request")
+// replied sends a reply, if anybody waits for it.
+func (s *service) replied(e endpoint, code int, req micro.Request, send func() error) {
+	e.codes.WithLabelValues(strconv.Itoa(code)).Inc()
+	if req.Reply() == "" {
+		return
+	}
+	if err := send(); err != nil {
+		s.log.Warn().Err(err).Str("subject", e.subject).Msg("cannot reply to a request")
 	}
 }
 

@@ -39,7 +39,11 @@ type StreamsConfig struct {
 	RewardsMaxAge     time.Duration
 	DeadMaxBytes      int64
 	DeadMaxAge        time.Duration
-	ModelsMaxBytes    int64 // files of models; when full, storing one fails
+	FeedbackMaxBytes  int64         // labels with their texts; when full, feedback is refused
+	FeedbackMaxAge    time.Duration // of a label, checked every hour at least; default 0, for ever
+	KeepScored        time.Duration // how long scored responses are kept; default 0, not at all
+	ScoredMaxBytes    int64         // the oldest go first
+	ModelsMaxBytes    int64         // files of models; when full, storing one fails
 	EventsMaxBytes    int64
 	EventsMaxAge      time.Duration
 
@@ -81,7 +85,7 @@ func (c StreamsConfig) streams(maxPayload int64) []jetstream.StreamConfig {
 		MaxMsgSize:  -1,
 		Duplicates:  c.DuplicateWindow,
 		Replicas:    c.Replicas,
-	}}, c.models()...)
+	}}, slices.Concat(c.feedbackStreams(), c.models())...)
 }
 
 // withDefaults fills the zero values for streams that are created.
@@ -92,6 +96,7 @@ func (c StreamsConfig) withDefaults() StreamsConfig {
 	c.RewardsMaxAge = cmp.Or(c.RewardsMaxAge, DefaultRewardsMaxAge)
 	c.DeadMaxBytes = cmp.Or(c.DeadMaxBytes, DefaultDeadMaxBytes)
 	c.DeadMaxAge = cmp.Or(c.DeadMaxAge, DefaultDeadMaxAge)
+	c = c.withFeedbackDefaults()
 	// The server refuses a window that outlasts the messages.
 	c.DuplicateWindow = cmp.Or(c.DuplicateWindow, min(DefaultDuplicateWindow, c.RewardsMaxAge, c.DeadMaxAge))
 	return c.withModelDefaults()
@@ -128,6 +133,9 @@ func ensureStreams(ctx context.Context, js jetstream.JetStream, cfg StreamsConfi
 		if _, err := js.UpdateStream(ctx, next.apply(have)); err != nil {
 			return fmt.Errorf("stream %s: enlarging it: %w", want.Name, explain(err))
 		}
+	}
+	if cfg.KeepScored > 0 {
+		return forget(ctx, js, cfg.KeepScored)
 	}
 	return nil
 }
@@ -174,7 +182,7 @@ func incompatible(have, want jetstream.StreamConfig) string {
 	case queue && have.Discard != jetstream.DiscardNew && (have.MaxBytes > 0 || have.MaxMsgs > 0):
 		return "it discards the oldest responses when full, must discard new ones"
 	}
-	return incompatibleBucket(have, want)
+	return cmp.Or(incompatibleLog(have, want), incompatibleBucket(have, want))
 }
 
 // limits are the settings of a stream that grow; zero means no change.

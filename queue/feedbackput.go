@@ -1,0 +1,86 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/assay-ai/assay/rewardmodel/feedback"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// feedbackAttempts is how often one record is published before the batch is
+// given back as one that cannot be stored now.
+const feedbackAttempts = 5
+
+// What a server says that will not take a message now or ever, as far as the
+// client library does not name it.
+const (
+	codeAccountFull  jetstream.ErrorCode = 10002
+	codeServerFull   jetstream.ErrorCode = 10023
+	codeStorageFull  jetstream.ErrorCode = 10047
+	codeStoreRefused jetstream.ErrorCode = 10077 // with why, in words
+)
+
+// put stores msg, and repeats it when no answer comes. Errors wrap
+// feedback.ErrStoreFull or feedback.ErrUnavailable, or are that of ctx; that
+// somebody else was first (see conflicts) and that msg is too large (see
+// exceeds) are errors as they are.
+func (f *Feedback) put(ctx context.Context, msg *nats.Msg, opts ...jetstream.PublishOpt) (*jetstream.PubAck, error) {
+	if err := f.slots.Acquire(ctx, 1); err != nil {
+		return nil, unavailable(ctx, err)
+	}
+	defer f.slots.Release(1)
+	opts = append(opts, jetstream.WithExpectStream(StreamFeedback))
+	for attempt := uint64(1); ; attempt++ {
+		if err := f.healthy(); err != nil {
+			return nil, unavailable(ctx, err)
+		}
+		if status := f.nc.Status(); status != nats.CONNECTED {
+			return nil, unavailable(ctx, fmt.Errorf("the connection to NATS is %v", status))
+		}
+		try, cancel := context.WithTimeout(ctx, feedbackAttempt<<(attempt-1))
+		ack, err := f.publish(try, msg, opts...)
+		cancel()
+		switch {
+		case err == nil, conflicts(err), exceeds(err):
+			return ack, err
+		case full(err):
+			return nil, fmt.Errorf("%w (stream %s: %w); erase feedback, or give the stream more bytes", feedback.ErrStoreFull, StreamFeedback, err)
+		case attempt == feedbackAttempts || ctx.Err() != nil:
+			return nil, unavailable(ctx, fmt.Errorf("stream %s: %w", StreamFeedback, explain(err)))
+		}
+		pause(ctx, retryDelay(attempt, feedbackRetryBase, feedbackRetryMax))
+	}
+}
+
+// conflicts tells that the message that was to be replaced is not the latest.
+func conflicts(err error) bool {
+	var api *jetstream.APIError
+	return errors.As(err, &api) && (api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence ||
+		api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant)
+}
+
+// exceeds tells that a message is larger than the server or the stream takes.
+func exceeds(err error) bool {
+	var api *jetstream.APIError
+	return errors.Is(err, nats.ErrMaxPayload) || errors.As(err, &api) && (api.ErrorCode == jetstream.JSErrCodeStreamMessageExceedsMaximum ||
+		api.ErrorCode == codeStoreRefused && strings.Contains(api.Description, "too large"))
+}
+
+// full tells that a limit of bytes or messages keeps a message out.
+func full(err error) bool {
+	var api *jetstream.APIError
+	if !errors.As(err, &api) {
+		return false
+	}
+	switch api.ErrorCode {
+	case codeAccountFull, codeServerFull, codeStorageFull:
+		return true
+	case codeStoreRefused:
+		return strings.HasPrefix(api.Description, "maximum")
+	}
+	return false
+}

@@ -1,0 +1,145 @@
+package queue
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/assay-ai/assay/rewardmodel/bag"
+	"github.com/assay-ai/assay/rewardmodel/feedback"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+)
+
+// smallDisk mounts a file system of some MiB, and skips where that is not
+// allowed.
+func smallDisk(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=24m"); err != nil {
+		t.Skipf("a small file system cannot be mounted here: %v", err)
+	}
+	t.Cleanup(func() {
+		if out, err := exec.Command("umount", dir).CombinedOutput(); err != nil {
+			t.Errorf("umount: %v: %s", err, out)
+		}
+	})
+	return dir
+}
+
+// fill writes a file until nothing more fits.
+func fill(t *testing.T, path string) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	require.NoError(t, err)
+	defer f.Close()
+	for size := 1 << 20; size > 0; {
+		if n, err := f.Write(make([]byte, size)); err != nil && n == 0 {
+			size /= 2
+		}
+	}
+}
+
+// The disk fills up while feedback and responses come. Nothing that was
+// acknowledged is lost, scoring goes on, what cannot be stored is refused with
+// the reason, and with space all goes on by itself.
+func TestFullDisk(t *testing.T) {
+	t.Parallel()
+	disk := smallDisk(t)
+	cfg := testConfig(t)
+	cfg.Server.DataDir = filepath.Join(disk, "data")
+	q := startQueue(t, cfg, scorerFunc(good))
+	f := q.Feedback()
+	accepts(t, f, 100, 0, some(0, 100)...)
+	publish(t, q, "x", "before", item("before"))
+	settled(t, q)
+
+	for round := range 2 {
+		ballast := filepath.Join(disk, "ballast")
+		fill(t, ballast)
+		stored := round * 10_000
+		require.Eventually(t, func() bool {
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			b := labelled("", bag.Violation)
+			b.ID, b.Response = "d"+string(rune('a'+round))+time.Now().Format(time.RFC3339Nano), strings.Repeat("word ", 1000)
+			_, err := f.Append(ctx, batchOf(b), "")
+			if err == nil {
+				stored++
+				return false
+			}
+			require.ErrorIs(t, err, feedback.ErrUnavailable)
+			return q.Ready(t.Context()) != nil
+		}, patience, time.Millisecond)
+		require.ErrorContains(t, q.Ready(t.Context()), "--data-dir")
+
+		// Scoring needs no disk, and what is streamed is refused.
+		answer, err := NewClient(q.nc).Score(t.Context(), request("x"))
+		require.NoError(t, err)
+		require.Len(t, answer.Results, 1)
+		require.Eventually(t, func() bool {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			_, err := q.js.Publish(ctx, SubjectResponses+".x", []byte(item("full")))
+			return err != nil && explain(err) != nil
+		}, patience, time.Millisecond)
+		reply, err := q.nc.Request(SubjectFeedback, []byte(`{"id":"late","label":"violation","response":"A text."}`), patience)
+		require.NoError(t, err)
+		require.Equal(t, "503", reply.Header.Get("Nats-Service-Error-Code"))
+		require.Contains(t, string(reply.Data), "free space")
+
+		require.NoError(t, os.Remove(ballast))
+		require.Eventually(t, func() bool { return q.Ready(t.Context()) == nil }, patience, 50*time.Millisecond)
+		accepts(t, f, 0, 100, some(0, 100)...)
+		require.Eventually(t, func() bool { // the follower is back as well
+			receipt, err := f.Append(t.Context(), batchOf(some(1000*(round+1), 10)...), "")
+			return err == nil && receipt.Accepted+receipt.Duplicates == 10
+		}, patience, 50*time.Millisecond)
+		publish(t, q, "x", "", item("after"))
+		settled(t, q)
+		require.GreaterOrEqual(t, len(records(t, f)), 100+10*(round+1)+stored-round*10_000)
+	}
+	before := contents(f.Index())
+	closeQueue(t, q)
+	q = openQueue(t, cfg)
+	caughtUp(t, q.Feedback())
+	require.Equal(t, before, contents(q.Feedback().Index()))
+	closeQueue(t, q) // before the disk goes
+}
+
+// A response that is streamed while the disk is full gets its one reward.
+func TestResponsesAcrossAFullDisk(t *testing.T) {
+	t.Parallel()
+	disk := smallDisk(t)
+	cfg := testConfig(t)
+	cfg.Server.DataDir = filepath.Join(disk, "data")
+	q := startQueue(t, cfg, scorerFunc(good))
+	ballast := filepath.Join(disk, "ballast")
+	var accepted atomic.Int64
+	add := func() error {
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		_, err := q.js.Publish(ctx, SubjectResponses+".x", []byte(item(strings.Repeat("A word. ", 500))), jetstream.WithRetryAttempts(0))
+		if err == nil {
+			accepted.Add(1)
+		}
+		return err
+	}
+	for range 100 {
+		require.NoError(t, add())
+	}
+	fill(t, ballast)
+	require.Eventually(t, func() bool { return add() != nil }, patience, time.Millisecond)
+	require.NoError(t, os.Remove(ballast))
+	require.Eventually(t, func() bool { return q.Ready(t.Context()) == nil && add() == nil }, patience, 50*time.Millisecond)
+	settled(t, q)
+	require.GreaterOrEqual(t, int64(count(t, q, StreamRewards)), accepted.Load())
+	require.Zero(t, count(t, q, StreamDead))
+	closeQueue(t, q)
+}
