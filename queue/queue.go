@@ -130,7 +130,11 @@ func (q *Queue) Start(ctx context.Context, scorer Scorer) error {
 		return errors.New("the queue was started or drained before")
 	}
 	scorer = guarded{scorer, q.log}
-	service, err := startService(q.nc, scorer, q.labels, q.cfg.Service, q.log, q.metrics)
+	labels := q.cfg.Service.Labels
+	if labels == nil {
+		labels = q.labels
+	}
+	service, err := startService(q.nc, scorer, labels, q.cfg.Service, q.log, q.metrics)
 	if err != nil {
 		return err
 	}
@@ -152,6 +156,18 @@ func (q *Queue) Ready(ctx context.Context) error {
 	if !running {
 		return fmt.Errorf("%w: not started, or draining", ErrNotReady)
 	}
+	if err := q.StreamsReady(ctx); err != nil {
+		return err
+	}
+	if _, err := q.js.Consumer(ctx, StreamResponses, ConsumerScorer); err != nil {
+		return fmt.Errorf("%w: consumer %s: %w", ErrNotReady, ConsumerScorer, err)
+	}
+	return nil
+}
+
+// StreamsReady is Ready without the work: it is connected and all streams
+// exist. A process that does not score has no more.
+func (q *Queue) StreamsReady(ctx context.Context) error {
 	if err := q.server.Healthy(); err != nil {
 		return fmt.Errorf("%w: %w", ErrNotReady, err)
 	}
@@ -162,9 +178,6 @@ func (q *Queue) Ready(ctx context.Context) error {
 		if _, err := q.js.Stream(ctx, name); err != nil {
 			return fmt.Errorf("%w: stream %s: %w", ErrNotReady, name, err)
 		}
-	}
-	if _, err := q.js.Consumer(ctx, StreamResponses, ConsumerScorer); err != nil {
-		return fmt.Errorf("%w: consumer %s: %w", ErrNotReady, ConsumerScorer, err)
 	}
 	return q.labels.ready(ctx)
 }

@@ -29,6 +29,7 @@ type ServiceConfig struct {
 	MaxRequests int                // answered at once; more are 503. Default 256
 	Limits      rewardmodel.Limits // of one score request
 	Feedback    feedback.Limits    // of one batch of feedback
+	Labels      Appender           // takes the batches; nil: Queue.Feedback
 }
 
 // service answers requests as the NATS micro service "assay". Replicas form a

@@ -4,27 +4,24 @@ import (
 	"fmt"
 	"net"
 	"strings"
-
-	"github.com/assay-ai/assay/rewardmodel"
 )
 
 // announce says that the service is ready and how to try it.
 func (s *service) announce() error {
-	m := s.live.model.Load()
+	m := s.live.versions.Load().Current()
 	natsURL := ""
 	if q := s.live.queue.Load(); q != nil {
 		natsURL = q.URL()
 	}
-	version := m.Info().Version
-	s.app.log.Info().Str("http", s.httpURL()).Str("nats", natsURL).Str("model", version).
-		Str("precision", string(m.encoder.Precision())).Str("device", m.runtime.Device()).
-		Float64("threshold", m.Threshold(rewardmodel.AggregateMax)).Msg("ready")
+	precision, device := s.loader.computes()
+	s.app.log.Info().Str("http", s.httpURL()).Str("nats", natsURL).Str("model", m.Version).
+		Str("precision", string(precision)).Str("device", device).Msg("ready")
 	if s.app.json {
 		return nil
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "\nassay is ready.\n  model  %s (%s, %s on %s, threshold %.3g)\n  HTTP   %s\n", version,
-		s.opened.dir, m.encoder.Precision(), m.runtime.Device(), m.Threshold(rewardmodel.AggregateMax), s.httpURL())
+	fmt.Fprintf(&b, "\nassay is ready.\n  model  %s (%s on %s)\n  HTTP   %s\n", m.Version,
+		precision, device, s.httpURL())
 	if natsURL != "" {
 		fmt.Fprintf(&b, "  NATS   %s\n", natsURL)
 	}

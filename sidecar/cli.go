@@ -29,6 +29,10 @@ type cli struct {
 	Train    trainCmd    `cmd:"" help:"Train a model on responses with coarse labels."`
 	Eval     evalCmd     `cmd:"" help:"Measure a model on labelled bags."`
 	Gate     gateCmd     `cmd:"" help:"Decide whether a trained model may take the place of the one that serves."`
+	Trainer  trainerCmd  `cmd:"" help:"Train on the feedback of services elsewhere, and score nothing."`
+	Feedback feedbackCmd `cmd:"" help:"Send labels of responses to a running service, and more."`
+	Models   modelsCmd   `cmd:"" help:"List, show, promote or roll back the models of a running service."`
+	Training trainingCmd `cmd:"" help:"Start a training of a running service, or show it."`
 	Bench    benchCmd    `cmd:"" help:"Measure a running service."`
 	Version  versionCmd  `cmd:"" help:"Show what this binary is made of."`
 }

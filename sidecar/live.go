@@ -10,37 +10,44 @@ import (
 	"github.com/assay-ai/assay/rewardmodel"
 )
 
-// live is what HTTP talks to from the first moment on, while the model and the
-// streams are still on their way.
+// live is what HTTP and NATS score with from the first moment on, while the
+// model and the streams are still on their way.
 type live struct {
-	model atomic.Pointer[liveModel]
-	queue atomic.Pointer[queue.Queue]
+	versions atomic.Pointer[rewardmodel.Versions]
+	queue    atomic.Pointer[queue.Queue]
+	learning atomic.Pointer[learning]
 }
 
-type liveModel struct {
-	*servingModel
-	about api.Model
-}
-
-// Score is the model's, or says that there is none yet.
+// Score is the models', or says that there is none yet.
 func (l *live) Score(ctx context.Context, req rewardmodel.Request) (rewardmodel.Answer, error) {
-	m := l.model.Load()
-	if m == nil {
+	versions := l.versions.Load()
+	if versions == nil {
 		return rewardmodel.Answer{}, l.modelReady(ctx)
 	}
-	return m.Score(ctx, req)
+	answer, err := versions.Score(ctx, req)
+	if learning := l.learning.Load(); err == nil && learning != nil {
+		learning.scored(ctx, req, answer)
+	}
+	return answer, err
 }
 
-// Models lists the model that serves.
+// Models lists the versions that are loaded, the current one first.
 func (l *live) Models(context.Context) ([]api.Model, error) {
-	if m := l.model.Load(); m != nil {
-		return []api.Model{m.about}, nil
+	versions := l.versions.Load()
+	if versions == nil {
+		return nil, nil
 	}
-	return nil, nil
+	var models []api.Model
+	for _, v := range versions.Versions() {
+		if v.Loaded {
+			models = append(models, api.Model{Name: v.Name, Version: v.Version, Created: v.Created, Threshold: v.Threshold, Labels: v.Labels})
+		}
+	}
+	return models, nil
 }
 
 func (l *live) modelReady(context.Context) error {
-	if l.model.Load() == nil {
+	if l.versions.Load() == nil {
 		return fmt.Errorf("%w: the model is being loaded", api.ErrNotReady)
 	}
 	return nil

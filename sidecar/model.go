@@ -71,13 +71,21 @@ func (f modelFlags) open() (*openModel, error) {
 	if err != nil {
 		return nil, err
 	}
+	m, err := f.openFolder(dir)
+	if err != nil {
+		return nil, usageError{fmt.Errorf("--model %s: %w", dir, err)}
+	}
+	return m, nil
+}
+
+func (f modelFlags) openFolder(dir string) (*openModel, error) {
 	ckpt, err := checkpoint.Open(dir)
 	if err != nil {
-		return nil, usageError{fmt.Errorf("--model: %w", err)}
+		return nil, err
 	}
 	m := &openModel{flags: f, dir: dir, checkpoint: ckpt}
 	if err := m.check(); err != nil {
-		return nil, usageError{errors.Join(fmt.Errorf("--model %s: %w", dir, err), ckpt.Close())}
+		return nil, errors.Join(err, ckpt.Close())
 	}
 	return m, nil
 }
@@ -175,32 +183,43 @@ func (m *openModel) close() error { return m.checkpoint.Close() }
 // servingModel is a model that scores.
 type servingModel struct {
 	*rewardmodel.Scorer
-	runtime *encoder.Runtime
+	runtime *encoder.Runtime // nil when it is another's
 	encoder *encoder.Model
 }
 
-// load verifies the checksums, reads the weights, runs the model once, and
-// starts a scorer with cfg, whose model's fields it fills.
+// load is start on a libtorch of its own.
 func (m *openModel) load(ctx context.Context, cfg rewardmodel.ScorerConfig, reg prometheus.Registerer) (*servingModel, error) {
-	if err := m.checkpoint.VerifySHA256(ctx); err != nil {
-		return nil, fmt.Errorf("--model %s: %w", m.dir, err)
-	}
-	version, err := m.version(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("--model %s: %w", m.dir, err)
-	}
-	cfg.Version, cfg.Thresholds, cfg.MaxLength = version, m.thresholds(), m.checkpoint.MaxLength()
-	cfg.Calibration = m.calibration()
 	runtime, err := m.flags.runtime()
 	if err != nil {
 		return nil, usageError{err}
 	}
-	s := &servingModel{runtime: runtime}
+	s, err := m.start(ctx, runtime, cfg, reg)
+	if err != nil {
+		runtime.Close()
+		return nil, fmt.Errorf("--model %s: %w", m.dir, err)
+	}
+	s.runtime = runtime
+	return s, nil
+}
+
+// start verifies the checksums, reads the weights, runs the model once, and
+// starts a scorer with cfg, whose model's fields it fills.
+func (m *openModel) start(ctx context.Context, runtime *encoder.Runtime, cfg rewardmodel.ScorerConfig, reg prometheus.Registerer) (*servingModel, error) {
+	if err := m.checkpoint.VerifySHA256(ctx); err != nil {
+		return nil, err
+	}
+	version, err := m.version(ctx)
+	if err != nil {
+		return nil, err
+	}
+	cfg.Version, cfg.Thresholds, cfg.MaxLength = version, m.thresholds(), m.checkpoint.MaxLength()
+	cfg.Calibration = m.calibration()
+	s := &servingModel{}
 	if s.encoder, err = runtime.Load(m.checkpoint, encoder.Precision(m.flags.Precision)); err != nil {
-		return nil, errors.Join(fmt.Errorf("--model %s: %w", m.dir, err), s.close())
+		return nil, err
 	}
 	if _, err := s.encoder.Margins([][]int32{m.tokenizer.Frame(m.tokenizer.IDs("Ready?"))}); err != nil {
-		return nil, errors.Join(fmt.Errorf("--model %s: %w", m.dir, err), s.close())
+		return nil, errors.Join(err, s.close())
 	}
 	if s.Scorer, err = rewardmodel.NewScorer(cfg, s.encoder, m.tokenizer, reg); err != nil {
 		return nil, errors.Join(err, s.close())
@@ -210,13 +229,12 @@ func (m *openModel) load(ctx context.Context, cfg rewardmodel.ScorerConfig, reg 
 
 // close finishes what was admitted and frees the model.
 func (s *servingModel) close() error {
-	var err error
 	if s.Scorer != nil {
 		s.Scorer.Close()
 	}
-	if s.encoder != nil {
-		err = s.encoder.Close()
+	err := s.encoder.Close()
+	if s.runtime != nil {
+		s.runtime.Close()
 	}
-	s.runtime.Close()
 	return err
 }

@@ -15,6 +15,7 @@ import (
 type serveCmd struct {
 	Listen          string        `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Where HTTP is served (${default}); port 0 takes any free one."`
 	OpsListen       string        `placeholder:"HOST:PORT" help:"Serve health and metrics alone there as well."`
+	TokenFile       string        `placeholder:"FILE" help:"Tokens of callers of other machines, one a line: TOKEN SCOPE[,SCOPE...] [NAME], of the scopes score, feedback and admin; read again when it changes."`
 	Insecure        bool          `help:"Accept listeners that other machines reach although nothing checks who calls."`
 	MaxBody         byteSize      `default:"32MiB" placeholder:"BYTES" help:"Largest request body, decompressed (${default})."`
 	MaxResponses    int           `default:"8192" help:"Most responses of one request."`
@@ -25,7 +26,13 @@ type serveCmd struct {
 
 	modelFlags     `group:"Model:"`
 	scorerFlags    `group:"Model:"`
-	MaxQueueTokens int `default:"1048576" group:"Model:" help:"Tokens that may wait for the model; a request beyond is answered 503."`
+	MaxQueueTokens int      `default:"1048576" group:"Model:" help:"Tokens that may wait for the model; a request beyond is answered 503."`
+	Pin            string   `placeholder:"VERSION" group:"Model:" help:"Serve this version whatever is promoted; that of --model counts, too."`
+	ModelsLoaded   int      `default:"2" group:"Model:" help:"Versions that stay loaded: the current one, and those that requests pin."`
+	ModelsBytes    byteSize `default:"0" placeholder:"BYTES" group:"Model:" help:"Memory that their weights may take; 0: no limit."`
+
+	Train        bool `default:"true" negatable:"" group:"Feedback and training:" help:"Run trainings beside this service; without it another replica does, or assay trainer."`
+	retrainFlags `group:"Feedback and training:"`
 
 	serveNATSFlags `group:"NATS:"`
 	natsFlags      `group:"NATS:"`
@@ -56,6 +63,13 @@ type streamFlags struct {
 	StreamRewardsAge      time.Duration `help:"How long rewards are kept (168h)."`
 	StreamDeadBytes       byteSize      `placeholder:"BYTES" help:"Dead letters that are kept (256MiB)."`
 	StreamDeadAge         time.Duration `help:"How long dead letters are kept (720h)."`
+	StreamFeedbackBytes   byteSize      `placeholder:"BYTES" help:"Labels with their texts; when full, feedback is refused (4GiB)."`
+	StreamFeedbackAge     time.Duration `help:"How long labels are kept (for ever)."`
+	StreamScoredBytes     byteSize      `placeholder:"BYTES" help:"Scored responses that --keep-scored keeps; the oldest go first (1GiB)."`
+	StreamModelsBytes     byteSize      `placeholder:"BYTES" help:"Files of models; when full, no candidate is promoted (16GiB)."`
+	StreamEventsBytes     byteSize      `placeholder:"BYTES" help:"Events that are kept (64MiB)."`
+	StreamEventsAge       time.Duration `help:"How long events are kept (2160h)."`
+	KeepScored            time.Duration `default:"0s" help:"How long scored responses are kept with their text, for labels that name only a response_id and for candidates; 0: not at all."`
 }
 
 // Help is shown by --help.
@@ -84,7 +98,7 @@ func (c *serveCmd) Run(a *app) error {
 
 // validate finds settings that cannot work, before anything is started.
 func (c *serveCmd) validate() error {
-	errs := []error{c.scorerFlags.validate(), c.validateListeners(), c.validateNATS()}
+	errs := []error{c.scorerFlags.validate(), c.retrainFlags.validate(), c.validateListeners(), c.validateNATS()}
 	check := func(ok bool, format string, args ...any) {
 		if !ok {
 			errs = append(errs, fmt.Errorf(format, args...))
@@ -95,6 +109,9 @@ func (c *serveCmd) validate() error {
 	check(c.MaxQueueTokens > 0, "--max-queue-tokens is %d; give at least 1", c.MaxQueueTokens)
 	check(c.RequestTimeout > 0, "--request-timeout is %v; give a duration above 0", c.RequestTimeout)
 	check(c.DrainDelay >= 0 && (c.DrainDelay == 0 || c.DrainDelay < c.ShutdownTimeout), "--drain-delay is %v; give less than --shutdown-timeout, %v", c.DrainDelay, c.ShutdownTimeout)
+	check(c.ModelsLoaded >= 2, "--models-loaded is %d; give at least 2: while one is promoted the one before still answers", c.ModelsLoaded)
+	check(c.ModelsBytes >= 0, "--models-bytes is %d; give 0 or more", c.ModelsBytes)
+	check(c.KeepScored >= 0, "--keep-scored is %v; give 0 or more", c.KeepScored)
 	check(c.ShutdownTimeout > 0, "--shutdown-timeout is %v; give a duration above 0", c.ShutdownTimeout)
 	return errors.Join(errs...)
 }
@@ -104,8 +121,8 @@ func (c *serveCmd) validateListeners() error {
 		flag, address string
 		on, guarded   bool
 	}{
-		{"--listen", c.Listen, true, c.Insecure},
-		{"--ops-listen", c.OpsListen, c.OpsListen != "", c.Insecure},
+		{"--listen", c.Listen, true, c.Insecure || c.TokenFile != ""},
+		{"--ops-listen", c.OpsListen, c.OpsListen != "", true}, // health and metrics are for everybody
 		{"--nats-listen", c.NATSListen, c.embedded(), c.Insecure || c.NatsToken != ""},
 	}
 	for _, l := range listeners {
@@ -140,8 +157,9 @@ func (c *serveCmd) validateNATS() error {
 	if c.NATSMaxPayload < 64<<10 || c.NATSMaxPayload > 64<<20 {
 		return fmt.Errorf("--nats-max-payload is %d; give 64KiB to 64MiB", c.NATSMaxPayload)
 	}
-	if c.AckWait <= 0 || c.StreamReplicas < 0 || c.StreamDuplicateWindow < 0 || c.StreamRewardsAge < 0 || c.StreamDeadAge < 0 {
-		return errors.New("--ack-wait must be above 0, and --stream-replicas, --stream-duplicate-window, --stream-rewards-age and --stream-dead-age not below")
+	if c.AckWait <= 0 || c.StreamReplicas < 0 || c.StreamDuplicateWindow < 0 || c.StreamRewardsAge < 0 || c.StreamDeadAge < 0 ||
+		c.StreamFeedbackAge < 0 || c.StreamEventsAge < 0 {
+		return errors.New("--ack-wait must be above 0, and --stream-replicas, --stream-duplicate-window and the ages of streams not below")
 	}
 	return nil
 }
@@ -174,13 +192,8 @@ func (c *serveCmd) queueConfig() queue.Config {
 			Listen: c.NATSListen, DataDir: c.DataDir, Token: c.NatsToken, SyncAlways: c.Sync == "always",
 			MaxPayload: int(c.NATSMaxPayload), MaxStore: int64(c.NATSMaxStore),
 		},
-		Conn: c.natsFlags.config(),
-		Streams: queue.StreamsConfig{
-			Replicas: c.StreamReplicas, DuplicateWindow: c.StreamDuplicateWindow,
-			ResponsesMaxBytes: int64(c.StreamResponsesBytes),
-			RewardsMaxBytes:   int64(c.StreamRewardsBytes), RewardsMaxAge: c.StreamRewardsAge,
-			DeadMaxBytes: int64(c.StreamDeadBytes), DeadMaxAge: c.StreamDeadAge,
-		},
+		Conn:    c.natsFlags.config(),
+		Streams: c.streamFlags.config(),
 		Worker: queue.WorkerConfig{
 			MaxInFlight: c.MaxInFlight, MaxAckPending: c.MaxAckPending,
 			AckWait: c.AckWait, MaxDeliver: c.MaxDeliver,
@@ -188,5 +201,17 @@ func (c *serveCmd) queueConfig() queue.Config {
 		Service: queue.ServiceConfig{
 			Version: version, Timeout: c.RequestTimeout, MaxRequests: c.NATSRequests, Limits: c.limits(),
 		},
+	}
+}
+
+func (c streamFlags) config() queue.StreamsConfig {
+	return queue.StreamsConfig{
+		Replicas: c.StreamReplicas, DuplicateWindow: c.StreamDuplicateWindow,
+		ResponsesMaxBytes: int64(c.StreamResponsesBytes),
+		RewardsMaxBytes:   int64(c.StreamRewardsBytes), RewardsMaxAge: c.StreamRewardsAge,
+		DeadMaxBytes: int64(c.StreamDeadBytes), DeadMaxAge: c.StreamDeadAge,
+		FeedbackMaxBytes: int64(c.StreamFeedbackBytes), FeedbackMaxAge: c.StreamFeedbackAge,
+		KeepScored: c.KeepScored, ScoredMaxBytes: int64(c.StreamScoredBytes),
+		ModelsMaxBytes: int64(c.StreamModelsBytes), EventsMaxBytes: int64(c.StreamEventsBytes), EventsMaxAge: c.StreamEventsAge,
 	}
 }

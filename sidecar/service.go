@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"path/filepath"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -12,28 +13,42 @@ import (
 
 	"github.com/assay-ai/assay/api"
 	"github.com/assay-ai/assay/queue"
+	"github.com/assay-ai/assay/rewardmodel"
+	"github.com/assay-ai/assay/rewardmodel/encoder"
 )
 
 // service is everything that "assay serve" runs, from the open listener to the
 // closed NATS server.
 type service struct {
-	cmd      *serveCmd
-	app      *app
-	registry *prometheus.Registry
-	opened   *openModel
-	live     live
-	http     *api.Server
-	listener net.Listener
-	ops      net.Listener  // nil without --ops-listen
-	started  chan struct{} // closed when start has returned
+	cmd       *serveCmd
+	app       *app
+	registry  *prometheus.Registry
+	opened    *openModel
+	loader    *loader  // nil until libtorch has started
+	replica   *replica // nil without NATS
+	folders   *folders // nil until the version of --model is known
+	precision encoder.Precision
+	live      live
+	desk      desk
+	tokens    *api.Tokens // nil without --token-file
+	http      *api.Server
+	listener  net.Listener
+	ops       net.Listener  // nil without --ops-listen
+	started   chan struct{} // closed when start has returned
+	unlearn   func() error  // stops learning, and waits for its end
 }
 
 // newService checks the model and opens the listeners, so that what is wrong
 // stops the start. It starts nothing yet.
 func newService(c *serveCmd, a *app) (*service, error) {
-	s := &service{cmd: c, app: a, registry: prometheus.NewRegistry(), started: make(chan struct{})}
+	s := &service{cmd: c, app: a, registry: prometheus.NewRegistry(), started: make(chan struct{}), unlearn: func() error { return nil }}
 	s.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	var err error
+	if c.TokenFile != "" {
+		if s.tokens, err = api.LoadTokens(c.TokenFile, a.log); err != nil {
+			return nil, usageError{fmt.Errorf("--token-file: %w", err)}
+		}
+	}
 	if s.opened, err = c.modelFlags.open(); err != nil {
 		return nil, err
 	}
@@ -44,11 +59,13 @@ func newService(c *serveCmd, a *app) (*service, error) {
 }
 
 func (s *service) listen() (err error) {
-	checks := []api.Check{{Name: "model", Ready: s.live.modelReady}}
+	parts := api.Parts{Scorer: &s.live, Models: &s.live, Tokens: s.tokens, Checks: []api.Check{{Name: "model", Ready: s.live.modelReady}}}
 	if s.cmd.NATS != "off" {
-		checks = append(checks, api.Check{Name: "streams", Ready: s.live.streamsReady})
+		parts.Checks = append(parts.Checks, api.Check{Name: "streams", Ready: s.live.streamsReady})
+		parts.Feedback, parts.FeedbackView, parts.Registry = &s.desk, &s.desk, &s.desk
+		parts.Promotions, parts.Trainings, parts.Events = &s.desk, &s.desk, &s.desk
 	}
-	if s.http, err = api.New(s.cmd.apiConfig(), api.Parts{Scorer: &s.live, Models: &s.live, Checks: checks}, s.app.log, s.registry); err != nil {
+	if s.http, err = api.New(s.cmd.apiConfig(), parts, s.app.log, s.registry); err != nil {
 		return usageError{err}
 	}
 	var config net.ListenConfig
@@ -71,6 +88,12 @@ func (s *service) run(ctx context.Context) error {
 	defer cut()
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return s.http.Serve(serving, s.listener) })
+	if s.tokens != nil {
+		group.Go(func() error {
+			s.tokens.Watch(ctx)
+			return nil
+		})
+	}
 	if s.ops != nil {
 		group.Go(func() error { return s.http.ServeOps(serving, s.ops) })
 	}
@@ -93,13 +116,25 @@ func (s *service) run(ctx context.Context) error {
 func (s *service) start(ctx context.Context) error {
 	s.app.log.Info().Str("http", s.httpURL()).Str("model", s.opened.dir).Msg("starting")
 	group, starting := errgroup.WithContext(ctx)
-	group.Go(func() error { return s.loadModel(starting) })
+	var versions *rewardmodel.Versions
+	group.Go(func() (err error) {
+		versions, err = s.loadModel(starting)
+		return err
+	})
 	if s.cmd.NATS != "off" {
 		group.Go(func() error { return s.openQueue(starting) })
 	}
-	if err := group.Wait(); err != nil {
+	err := group.Wait()
+	if q := s.live.queue.Load(); err == nil && q != nil {
+		err = s.learn(ctx, q, versions)
+	}
+	if err != nil {
+		if versions != nil && s.live.versions.Load() == nil {
+			err = errors.Join(err, versions.Close())
+		}
 		return err
 	}
+	s.live.versions.Store(versions)
 	if q := s.live.queue.Load(); q != nil {
 		if err := q.Start(ctx, &s.live); err != nil {
 			return err
@@ -108,21 +143,36 @@ func (s *service) start(ctx context.Context) error {
 	return s.announce()
 }
 
-func (s *service) loadModel(ctx context.Context) error {
-	m, err := s.opened.load(ctx, s.cmd.scorerConfig(), s.registry)
+// loadModel starts libtorch and loads the model of --model.
+func (s *service) loadModel(ctx context.Context) (*rewardmodel.Versions, error) {
+	version, err := s.opened.version(ctx)
 	if err != nil {
-		return err
+		return nil, fmt.Errorf("--model: %w", err)
 	}
-	manifest := s.opened.checkpoint.Manifest
-	s.live.model.Store(&liveModel{m, api.Model{
-		Name: m.Info().Name, Version: m.Info().Version, Created: manifest.Created,
-		Threshold: manifest.Threshold, Labels: s.opened.checkpoint.Config.Labels,
-	}})
-	return nil
+	s.folders = &folders{initial: version, model: s.opened.dir, cache: filepath.Join(s.cmd.DataDir, "models")}
+	runtime, err := s.cmd.runtime()
+	if err != nil {
+		return nil, usageError{err}
+	}
+	s.loader = &loader{flags: s.cmd.modelFlags, scoring: s.cmd.scorerConfig(), runtime: runtime, folder: s.folders.Folder, metrics: s.registry}
+	s.folders.load = s.loader.try
+	versions, err := rewardmodel.NewVersions(rewardmodel.VersionsConfig{MaxLoaded: s.cmd.ModelsLoaded, MaxBytes: int64(s.cmd.ModelsBytes)}, s.loader, s.registry)
+	if err != nil {
+		return nil, err
+	}
+	if err := versions.Promote(ctx, version); err != nil {
+		return nil, errors.Join(fmt.Errorf("--model: %w", err), versions.Close())
+	}
+	if pin := s.cmd.Pin; pin != "" && pin != version && s.cmd.NATS == "off" {
+		return nil, errors.Join(usageError{fmt.Errorf("--pin %s: --model is version %s, and without NATS there is no other", pin, version)}, versions.Close())
+	}
+	return versions, nil
 }
 
 func (s *service) openQueue(ctx context.Context) error {
-	q, err := queue.Open(ctx, s.cmd.queueConfig(), s.app.log, s.registry)
+	cfg := s.cmd.queueConfig()
+	cfg.Service.Labels = &s.desk
+	q, err := queue.Open(ctx, cfg, s.app.log, s.registry)
 	if err != nil {
 		return err
 	}
@@ -130,12 +180,69 @@ func (s *service) openQueue(ctx context.Context) error {
 	return nil
 }
 
+// learn joins the fleet: from here on this process takes feedback, follows the
+// current version or keeps to the pinned one, and trains if it shall.
+func (s *service) learn(ctx context.Context, q *queue.Queue, versions *rewardmodel.Versions) (err error) {
+	if s.replica, err = claimReplica(s.cmd.DataDir); err != nil {
+		return err
+	}
+	initial, err := describe(s.opened.dir)
+	if err != nil {
+		return err
+	}
+	initial.Version = s.folders.initial
+	learning, err := newLearning(ctx, learningConfig{
+		flags: s.cmd.retrainFlags, compute: s.cmd.computeFlags, replica: s.replica, folders: s.folders,
+		initial: initial, trains: s.cmd.Train, log: s.app.log,
+	}, q, versions)
+	if err != nil {
+		return err
+	}
+	s.folders.registry = learning.registry
+	follow, err := s.join(ctx, learning, versions)
+	if err != nil {
+		return err
+	}
+	working, stop := context.WithCancel(context.WithoutCancel(ctx))
+	ended := make(chan error, 1)
+	go func() { ended <- learning.run(working, follow) }()
+	s.unlearn = func() error {
+		stop()
+		return <-ended
+	}
+	s.live.learning.Store(learning)
+	s.desk.learning.Store(learning)
+	return nil
+}
+
+// join brings this process to the version that it is to serve. One that cannot
+// be loaded is tried again later, and --model serves meanwhile; one that is
+// pinned must load.
+func (s *service) join(ctx context.Context, l *learning, versions *rewardmodel.Versions) (*follower, error) {
+	if pin := s.cmd.Pin; pin != "" {
+		if err := versions.Promote(ctx, pin); err != nil {
+			return nil, fmt.Errorf("--pin %s: %w", pin, err)
+		}
+		l.monitor.watch(pin)
+		return nil, nil
+	}
+	follow := &follower{replica: s.replica.id, versions: versions, monitor: l.monitor, journal: l.registry, log: s.app.log}
+	current, err := l.registry.Current(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := follow.serve(ctx, current); err != nil {
+		follow.complain(ctx, current, err)
+	}
+	return follow, nil
+}
+
 var errShutdownTimeout = errors.New("not all was finished within --shutdown-timeout")
 
 // shutdown ends the parts in the order in which they feed each other, all
 // before one deadline: not ready any more, HTTP drained, no more responses
-// taken and those in flight finished or handed back, the scorer and the model
-// stopped, NATS drained and stopped.
+// taken and those in flight finished or handed back, a training in hand left
+// for the next process, the models stopped, NATS drained and stopped.
 func (s *service) shutdown() error {
 	s.http.Drain()
 	s.app.log.Info().Stringer("within", s.cmd.ShutdownTimeout).Msg("shutting down; a second signal ends at once")
@@ -151,11 +258,18 @@ func (s *service) shutdown() error {
 	if q != nil {
 		errs = append(errs, q.Drain(ctx))
 	}
-	if m := s.live.model.Load(); m != nil {
-		errs = append(errs, m.close())
+	errs = append(errs, s.unlearn())
+	if versions := s.live.versions.Load(); versions != nil {
+		errs = append(errs, versions.Close())
+	}
+	if s.loader != nil {
+		s.loader.runtime.Close()
 	}
 	if q != nil {
 		errs = append(errs, q.Close(ctx))
+	}
+	if s.replica != nil {
+		errs = append(errs, s.replica.release())
 	}
 	err := errors.Join(append(errs, s.opened.close())...)
 	if err == nil {

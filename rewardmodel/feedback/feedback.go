@@ -89,7 +89,7 @@ type Record struct {
 	Bag        bag.Bag   // with text, rater and time
 	ResponseID string    // when the item named one
 	Received   time.Time // by assay
-	By         string    // the name of the token that sent it, "" without tokens
+	By         string    // the name of the token that sent it, or "loopback" and the like; "" over NATS
 	// Model and Violation are the version that had scored the response and
 	// the score of the bag, when it is known.
 	Model     string

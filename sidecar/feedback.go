@@ -1,0 +1,131 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/assay-ai/assay/rewardmodel/feedback"
+)
+
+// feedbackCmd groups what people say about responses.
+type feedbackCmd struct {
+	Send       feedbackSendCmd       `cmd:"" help:"Send labelled responses (JSONL) to a running service."`
+	Candidates feedbackCandidatesCmd `cmd:"" help:"Show the scored responses whose label would teach most."`
+	Show       feedbackShowCmd       `cmd:"" help:"Count what the service has."`
+	Erase      feedbackEraseCmd      `cmd:"" help:"Erase all that was said about a response, and its text."`
+}
+
+type feedbackSendCmd struct {
+	File    string `arg:"" optional:"" help:"Bag file (JSONL); without one, or with -, standard input."`
+	Batch   int    `default:"500" help:"Items of one request."`
+	SkipBad bool   `help:"End with exit code 0 although items were rejected."`
+	clientFlags
+}
+
+// Help is shown by --help.
+func (*feedbackSendCmd) Help() string {
+	return `Example:
+
+    assay feedback send labels.jsonl --url http://127.0.0.1:8080
+
+Each line is {"id","label":"violation"|"compliant","response"}, or {"response_id","label"} for a response that the
+service has scored and keeps. Prints one receipt for all; an item that was sent before is a duplicate, so a run that
+broke off is simply repeated. Exit code 2 when items were rejected; the others are stored.`
+}
+
+// Run is called by kong.
+func (c *feedbackSendCmd) Run(a *app) error {
+	if c.Batch < 1 {
+		return usageError{fmt.Errorf("--batch is %d; give at least 1", c.Batch)}
+	}
+	in, err := inputFlags{File: c.File}.open(a)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	ctx, stop := a.untilSignal()
+	defer stop()
+	total := feedback.Receipt{Rejected: []feedback.Rejection{}}
+	shown := a.progress("items", in.size)
+	line := 0
+	for end := false; !end; {
+		var body bytes.Buffer
+		var at []int // the line of each item
+		for len(at) < c.Batch && body.Len() < 8<<20 && !end {
+			text, err := in.reader.ReadBytes('\n')
+			line++
+			if end = errors.Is(err, io.EOF); err != nil && !end {
+				return err
+			}
+			if len(bytes.TrimSpace(text)) > 0 {
+				body.Write(append(bytes.TrimSpace(text), '\n'))
+				at = append(at, line)
+			}
+		}
+		if len(at) == 0 {
+			continue
+		}
+		answer, err := c.call(ctx, http.MethodPost, "/v1/feedback", "application/x-ndjson", body.Bytes())
+		if err != nil {
+			return fmt.Errorf("from line %d on: %w", at[0], err)
+		}
+		var receipt feedback.Receipt
+		if err := json.Unmarshal(answer, &receipt); err != nil {
+			return fmt.Errorf("the service answered no receipt: %w", err)
+		}
+		total.Accepted += receipt.Accepted
+		total.Duplicates += receipt.Duplicates
+		for _, r := range receipt.Rejected {
+			if r.Index < 0 || r.Index >= len(at) {
+				return fmt.Errorf("the service rejected item %d of %d", r.Index, len(at))
+			}
+			a.log.Warn().Int("line", at[r.Index]).Str("id", r.ID).Str("code", string(r.Code)).Msg(r.Message)
+			r.Index = at[r.Index] - 1
+			total.Rejected = append(total.Rejected, r)
+		}
+		shown.add(len(at), body.Len())
+	}
+	shown.finish()
+	out, err := json.Marshal(total)
+	if err != nil {
+		return err
+	}
+	if _, err := a.stdout.Write(append(out, '\n')); err != nil {
+		return err
+	}
+	if len(total.Rejected) > 0 && !c.SkipBad {
+		return usageError{fmt.Errorf("%d items were rejected; mend them and send them again", len(total.Rejected))}
+	}
+	return nil
+}
+
+type feedbackCandidatesCmd struct {
+	N int `short:"n" default:"20" help:"How many."`
+	clientFlags
+}
+
+// Run is called by kong.
+func (c *feedbackCandidatesCmd) Run(a *app) error {
+	return c.show(a, http.MethodGet, fmt.Sprintf("/v1/feedback/candidates?n=%d", c.N), nil)
+}
+
+type feedbackShowCmd struct{ clientFlags }
+
+// Run is called by kong.
+func (c *feedbackShowCmd) Run(a *app) error { return c.show(a, http.MethodGet, "/v1/feedback", nil) }
+
+type feedbackEraseCmd struct {
+	ID string `arg:"" help:"Id of the response."`
+	clientFlags
+}
+
+// Run is called by kong.
+func (c *feedbackEraseCmd) Run(a *app) error {
+	return c.show(a, http.MethodDelete, "/v1/feedback/"+url.PathEscape(c.ID), nil)
+}

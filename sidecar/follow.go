@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/assay-ai/assay/rewardmodel"
+	"github.com/assay-ai/assay/rewardmodel/retrain"
+)
+
+// follower keeps this replica on the version that the fleet names as current.
+type follower struct {
+	replica  string
+	versions *rewardmodel.Versions
+	monitor  *monitor
+	journal  retrain.Journal
+	log      zerolog.Logger
+}
+
+// run follows the changes until ctx ends. A version that cannot be loaded is tried again while the one before serves.
+func (f *follower) run(ctx context.Context, changes <-chan retrain.Current) {
+	var wanted retrain.Current
+	var again <-chan time.Time
+	pause := time.Second
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case next, ok := <-changes:
+			if !ok {
+				return
+			}
+			wanted, pause = next, time.Second
+		case <-again:
+		}
+		again = nil
+		if wanted.Version == "" {
+			continue
+		}
+		err := f.serve(ctx, wanted)
+		if err == nil || ctx.Err() != nil {
+			continue
+		}
+		f.complain(ctx, wanted, err)
+		again = time.After(pause)
+		pause = min(2*pause, time.Minute)
+	}
+}
+
+func (f *follower) serve(ctx context.Context, wanted retrain.Current) error {
+	before := f.versions.Current().Version
+	if before != wanted.Version {
+		if err := f.versions.Promote(ctx, wanted.Version); err != nil {
+			return err
+		}
+		f.log.Info().Str("version", wanted.Version).Str("before", before).Str("by", wanted.By).Str("reason", wanted.Reason).
+			Msg("serving another model version")
+	}
+	f.monitor.watch(wanted.Version)
+	return nil
+}
+
+func (f *follower) complain(ctx context.Context, wanted retrain.Current, err error) {
+	serving := f.versions.Current().Version
+	f.log.Error().Err(err).Str("version", wanted.Version).Str("serving", serving).Msg("cannot load the current model version; trying again")
+	_ = f.journal.Publish(ctx, retrain.Event{ // it was logged
+		Kind: retrain.EventLoadFailed, Time: time.Now().UTC(), Replica: f.replica, Version: wanted.Version,
+		Reason: fmt.Sprintf("serving %s meanwhile: %v", serving, err), Key: fmt.Sprint("load_failed.", wanted.Revision, ".", f.replica),
+	})
+}

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"strconv"
+	"time"
+
+	"github.com/assay-ai/assay/rewardmodel/retrain"
+)
+
+// retrainFlags say when and how feedback is trained on. "assay serve" and "assay trainer" share them.
+type retrainFlags struct {
+	TrainAuto            bool          `default:"true" negatable:"" help:"Train by itself; without it only when asked."`
+	TrainMinBags         int           `default:"200" help:"New labelled responses that start a training; 0: any number does not."`
+	TrainMinEach         int           `default:"20" help:"Responses of each label among them, and the least that is trained on."`
+	TrainCooldown        time.Duration `default:"10m" help:"Rest after a training; doubled for each failure in a row."`
+	TrainEvery           time.Duration `default:"0s" help:"Train at this interval when there is anything new; 0: no schedule."`
+	TrainDrift           float64       `default:"0.2" help:"Kolmogorov-Smirnov distance of the scores from those after the promotion that starts a training; 0: none does."`
+	TrainDriftMin        int           `default:"500" help:"Scores that such a distance takes."`
+	TrainDisagreement    float64       `default:"0.3" help:"Share of new labels against the model's decision that starts a training; 0: none does."`
+	TrainDisagreementMin int           `default:"50" help:"Labels that such a share takes."`
+	HoldoutShare         float64       `default:"0.2" help:"Share of the labelled responses, by hash of their id, that is never trained on and judges candidates."`
+	HoldoutMin           int           `default:"5" help:"Held-out responses of each label without which nothing is trained."`
+
+	TrainFrom    string        `default:"current" enum:"current,base" help:"Where a training begins (${enum}): at the model that serves, or at --model every time."`
+	TrainMaxBags int           `default:"20000" help:"Labelled responses of one training, the new ones first."`
+	TrainEpochs  int           `default:"3" help:"Passes over them."`
+	TrainLR      float64       `default:"3e-5" name:"train-lr" help:"Peak learning rate."`
+	TrainThreads int           `default:"0" help:"CPU threads of a training; 0: half of those that the process may use."`
+	TrainMemory  byteSize      `default:"0" placeholder:"BYTES" help:"Memory that a training may hold; 0: no limit."`
+	TrainTimeout time.Duration `default:"6h" help:"Longest time of a training."`
+
+	GateMetric     string  `default:"bag_auroc" enum:"bag_auroc,bag_auprc,avg_acc,f1_violation" help:"Figure in which a candidate may not be worse (${enum})."`
+	GateMargin     float64 `default:"0.02" help:"How much worse it may be."`
+	GateConfidence float64 `default:"0.9" help:"How sure that must be, by paired bootstrap."`
+	GateMaxShift   float64 `default:"0.15" help:"Mean change of the reward on the probe set above which a candidate is rejected."`
+	GateAllowShift bool    `help:"Let rewards change as much as they do."`
+
+	ModelsKeep int `default:"10" help:"Promoted versions whose files are kept in the object store."`
+}
+
+func (f retrainFlags) policy() retrain.Policy {
+	return retrain.Policy{
+		Auto: f.TrainAuto, MinBags: f.TrainMinBags, MinEach: f.TrainMinEach, Cooldown: f.TrainCooldown, Every: f.TrainEvery,
+		Drift: f.TrainDrift, DriftMin: f.TrainDriftMin, Disagreement: f.TrainDisagreement, DisagreementMin: f.TrainDisagreementMin,
+		HoldoutShare: f.HoldoutShare, MinHeldOut: f.HoldoutMin,
+	}
+}
+
+func (f retrainFlags) validate() error {
+	errs := []error{f.policy().Validate()}
+	check := func(ok bool, format string, args ...any) {
+		if !ok {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	check(f.TrainMaxBags >= 2*f.TrainMinEach, "--train-max-bags is %d; give at least %d, --train-min-each of both labels", f.TrainMaxBags, 2*f.TrainMinEach)
+	check(f.TrainEpochs >= 1, "--train-epochs is %d; give at least 1", f.TrainEpochs)
+	check(f.TrainLR > 0, "--train-lr is %v; give a number above 0", f.TrainLR)
+	check(f.TrainThreads >= 0, "--train-threads is %d; give 0 or more", f.TrainThreads)
+	check(f.TrainMemory >= 0, "--train-memory is %d; give 0 or more", f.TrainMemory)
+	check(f.TrainTimeout > 0, "--train-timeout is %v; give a duration above 0", f.TrainTimeout)
+	check(f.GateMargin >= 0 && f.GateMargin < 1, "--gate-margin is %v; it must lie in [0,1)", f.GateMargin)
+	check(f.GateConfidence >= 0.5 && f.GateConfidence < 1, "--gate-confidence is %v; it must lie in [0.5,1)", f.GateConfidence)
+	check(f.GateMaxShift > 0 && f.GateMaxShift <= 1, "--gate-max-shift is %v; it must lie in (0,1]", f.GateMaxShift)
+	check(f.ModelsKeep >= 1, "--models-keep is %d; give at least 1", f.ModelsKeep)
+	return errors.Join(errs...)
+}
+
+// threads leaves room for scoring.
+func (f retrainFlags) threads() int {
+	if f.TrainThreads > 0 {
+		return f.TrainThreads
+	}
+	return max(1, runtime.GOMAXPROCS(0)/2)
+}
+
+// settings are the recipe as the record of a model tells it.
+func (f retrainFlags) settings() map[string]any {
+	return map[string]any{"from": f.TrainFrom, "epochs": f.TrainEpochs, "lr": f.TrainLR, "holdout_share": f.HoldoutShare}
+}
+
+func decimal(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }

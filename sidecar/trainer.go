@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"path/filepath"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/assay-ai/assay/api"
+	"github.com/assay-ai/assay/queue"
+	"github.com/assay-ai/assay/rewardmodel"
+)
+
+// trainerCmd trains for services elsewhere, on machines that score nothing.
+type trainerCmd struct {
+	DataDir   string `default:"${data_dir}" placeholder:"DIR" help:"Folder for trainings in hand and fetched models (${default})."`
+	OpsListen string `placeholder:"HOST:PORT" help:"Serve health and metrics there."`
+
+	modelFlags   `group:"Model:"`
+	natsFlags    `group:"NATS:"`
+	streamFlags  `group:"NATS streams (0: as it is, or the default of a new stream):"`
+	retrainFlags `group:"Training:"`
+}
+
+// Help is shown by --help.
+func (*trainerCmd) Help() string {
+	return `Example:
+
+    assay serve --no-train --nats-url nats://nats:4222      # on every machine that scores
+    assay trainer --nats-url nats://nats:4222               # on the one that trains
+
+Trains on the feedback that services take, and promotes what passes the gate. Give it the same --model as the services.
+Of several trainers one works at a time, and another takes over when it falls silent.`
+}
+
+// Run is called by kong.
+func (c *trainerCmd) Run(a *app) error {
+	if c.NatsURL == "" {
+		return usageError{errors.New("--nats-url is missing; give that of the services, such as nats://nats:4222")}
+	}
+	if err := c.retrainFlags.validate(); err != nil {
+		return usageError{err}
+	}
+	ctx, stop := a.untilSignal()
+	defer stop()
+	return c.run(ctx, a)
+}
+
+func (c *trainerCmd) run(ctx context.Context, a *app) (err error) {
+	opened, err := c.modelFlags.open()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, opened.close()) }()
+	version, err := opened.version(ctx)
+	if err != nil {
+		return err
+	}
+	who, err := claimReplica(c.DataDir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, who.release()) }()
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+
+	q, err := queue.Open(ctx, queue.Config{Conn: c.natsFlags.config(), Streams: c.streamFlags.config()}, a.log, registry)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, q.Close(context.WithoutCancel(ctx))) }()
+	found := &folders{initial: version, model: opened.dir, cache: filepath.Join(c.DataDir, "models")}
+	learning, err := newLearning(ctx, learningConfig{
+		flags: c.retrainFlags, compute: c.computeFlags, replica: who, folders: found, trains: true, log: a.log,
+	}, q, nil)
+	if err != nil {
+		return err
+	}
+	found.registry = learning.registry
+	group, ctx := errgroup.WithContext(ctx)
+	if c.OpsListen != "" {
+		group.Go(func() error { return c.serveOps(ctx, a, q, registry) })
+	}
+	a.log.Info().Str("nats", q.URL()).Str("model", version).Msg("training for others")
+	group.Go(func() error { return learning.run(ctx, nil) })
+	return group.Wait()
+}
+
+// serveOps serves health and metrics until ctx ends.
+func (c *trainerCmd) serveOps(ctx context.Context, a *app, q *queue.Queue, registry *prometheus.Registry) error {
+	var config net.ListenConfig
+	listener, err := config.Listen(ctx, "tcp", c.OpsListen)
+	if err != nil {
+		return fmt.Errorf("--ops-listen: %w; stop what uses the address, or choose another", err)
+	}
+	parts := api.Parts{Scorer: scoresNothing{}, Models: scoresNothing{}, Checks: []api.Check{{Name: "streams", Ready: q.StreamsReady}}}
+	server, err := api.New(api.DefaultConfig(), parts, a.log, registry)
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	context.AfterFunc(ctx, func() { _ = server.Shutdown(context.WithoutCancel(ctx)) })
+	return server.ServeOps(context.WithoutCancel(ctx), listener)
+}
+
+// scoresNothing stands where a service has its models.
+type scoresNothing struct{}
+
+func (scoresNothing) Score(context.Context, rewardmodel.Request) (rewardmodel.Answer, error) {
+	return rewardmodel.Answer{}, fmt.Errorf("%w: a trainer scores nothing", api.ErrNotReady)
+}
+
+func (scoresNothing) Models(context.Context) ([]api.Model, error) { return nil, nil }

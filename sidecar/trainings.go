@@ -1,0 +1,30 @@
+package main
+
+import (
+	"net/http"
+)
+
+// trainingCmd groups what is done with the trainings of a running service.
+type trainingCmd struct {
+	Start  trainingStartCmd  `cmd:"" help:"Ask for a training now."`
+	Status trainingStatusCmd `cmd:"" help:"Show the training that runs, how the last one ended, and what the next one waits for."`
+}
+
+type trainingStartCmd struct {
+	reasonFlag
+	Refreeze bool `help:"Judge on the labels that the held-out responses have now, instead of those at the last promotion: after a change of policy."`
+	clientFlags
+}
+
+// Run is called by kong.
+func (c *trainingStartCmd) Run(a *app) error {
+	return c.show(a, http.MethodPost, "/v1/training", struct {
+		Reason   string `json:"reason,omitzero"`
+		Refreeze bool   `json:"refreeze,omitzero"`
+	}{c.Reason, c.Refreeze})
+}
+
+type trainingStatusCmd struct{ clientFlags }
+
+// Run is called by kong.
+func (c *trainingStatusCmd) Run(a *app) error { return c.show(a, http.MethodGet, "/v1/training", nil) }

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/assay-ai/assay/rewardmodel/checkpoint"
+	"github.com/assay-ai/assay/rewardmodel/gate"
+	"github.com/assay-ai/assay/rewardmodel/retrain"
+)
+
+// worker trains and judges in child processes of the least priority.
+type worker struct {
+	child   *child
+	flags   retrainFlags
+	compute computeFlags
+	// base is the folder of --model, where trainings begin with --train-from base.
+	base string
+}
+
+// Train implements retrain.Worker. Started again after a kill, the child goes on after its last whole epoch.
+func (w *worker) Train(ctx context.Context, init, bags, out string, report func(retrain.Progress)) error {
+	if w.flags.TrainFrom == "base" {
+		init = w.base
+	}
+	args := []string{
+		"train", "--bags", bags, "--init", init, "--out", out, "--epochs", strconv.Itoa(w.flags.TrainEpochs),
+		"--lr", decimal(w.flags.TrainLR), "--data-name", "feedback", "--progress", "json",
+	}
+	return w.run(ctx, append(args, w.computeArgs()...), func(line []byte) {
+		var p retrain.Progress
+		if json.Unmarshal(line, &p) == nil {
+			report(p)
+		}
+	})
+}
+
+// Gate implements retrain.Worker.
+func (w *worker) Gate(ctx context.Context, files retrain.GateFiles) (verdict retrain.Verdict, err error) {
+	args := []string{
+		"gate", "--current", files.Current, "--candidate", files.Candidate, "--holdout", files.Holdout, "--probe", files.Probe,
+		"--out", files.Report, "--write", "--allow-untrained",
+		"--metric", w.flags.GateMetric, "--margin", decimal(w.flags.GateMargin), "--confidence", decimal(w.flags.GateConfidence),
+		"--max-shift", decimal(w.flags.GateMaxShift), "--min-bags", strconv.Itoa(w.flags.HoldoutMin),
+	}
+	if w.flags.GateAllowShift {
+		args = append(args, "--allow-shift")
+	}
+	if err := os.Remove(files.Report); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return verdict, err
+	}
+	failed := w.run(ctx, append(args, w.computeArgs()...), nil)
+	data, err := os.ReadFile(files.Report)
+	if err != nil { // a rejection is an exit code, but comes with a report
+		return verdict, errors.Join(failed, err)
+	}
+	var report gate.Report
+	if err := json.Unmarshal(data, &report); err != nil {
+		return verdict, fmt.Errorf("%s: %w", files.Report, err)
+	}
+	if report.Promote && failed != nil {
+		return verdict, failed
+	}
+	return retrain.Verdict{Promote: report.Promote, Reason: verdictReason(report), Report: data}, nil
+}
+
+// verdictReason says in a sentence why a candidate was promoted or rejected.
+func verdictReason(r gate.Report) string {
+	if !r.Promote {
+		return strings.Join(r.Reasons, "; ")
+	}
+	if r.Holdout == nil {
+		return "it passed the gate"
+	}
+	return fmt.Sprintf("%s %.3f on %d held-out responses, where the model before has %.3f",
+		r.Holdout.Metric, r.Holdout.Candidate, r.Holdout.Bags, r.Holdout.Current)
+}
+
+// Describe implements retrain.Worker.
+func (*worker) Describe(dir string) (retrain.Model, error) { return describe(dir) }
+
+// describe reads what a checkpoint folder says of itself.
+func describe(dir string) (retrain.Model, error) {
+	c, err := checkpoint.Open(dir)
+	if err != nil {
+		return retrain.Model{}, err
+	}
+	defer c.Close()
+	m := c.Manifest
+	return retrain.Model{Version: m.Version, Created: m.Created, Method: m.Method, Threshold: m.Threshold, Labels: c.Config.Labels}, nil
+}
+
+func (w *worker) computeArgs() []string {
+	return []string{"--precision", w.precision(), "--device", w.compute.Device, "--threads", strconv.Itoa(w.flags.threads())}
+}
+
+// precision of a training: never int8, which has no gradients.
+func (w *worker) precision() string {
+	if w.compute.Precision == "int8" {
+		return "auto"
+	}
+	return w.compute.Precision
+}
+
+// run tells a death from outside, which is worth another attempt, from a failure that would come again.
+func (w *worker) run(ctx context.Context, args []string, onLine func([]byte)) error {
+	err := w.child.run(ctx, args, limits{Memory: int64(w.flags.TrainMemory), Time: w.flags.TrainTimeout}, onLine)
+	if killed(err) && ctx.Err() == nil {
+		return fmt.Errorf("%w: %w", retrain.ErrInterrupted, err)
+	}
+	return err
+}
+
+// killed tells that a process ended by a signal that it did not get from us.
+func killed(err error) bool {
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || errors.Is(err, errChildMemory) || errors.Is(err, errChildTime) {
+		return false
+	}
+	status, ok := exit.Sys().(syscall.WaitStatus)
+	return ok && status.Signaled()
+}
+
+// folderName turns a version into the name of a folder; versions are made of letters, digits and "-._".
+func folderName(version string) (string, error) {
+	if version == "" || strings.ContainsAny(version, "/\\\x00") || version[0] == '.' {
+		return "", fmt.Errorf("version %.60q cannot be the name of a folder", version)
+	}
+	return version, nil
+}
