@@ -88,7 +88,7 @@ func (f *folders) prune(keep func(version string) bool) error {
 		return err
 	}
 	for _, e := range entries {
-		if e.IsDir() && !keep(e.Name()) {
+		if e.IsDir() && e.Name()[0] != '.' && !keep(e.Name()) { // with a dot: being fetched
 			err = errors.Join(err, os.RemoveAll(filepath.Join(f.cache, e.Name())))
 		}
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -17,6 +18,7 @@ type follower struct {
 	versions *rewardmodel.Versions
 	monitor  *monitor
 	journal  retrain.Journal
+	folders  *folders
 	log      zerolog.Logger
 }
 
@@ -60,7 +62,19 @@ func (f *follower) serve(ctx context.Context, wanted retrain.Current) error {
 			Msg("serving another model version")
 	}
 	f.monitor.watch(wanted.Version)
+	if err := f.folders.prune(f.needed(wanted)); err != nil {
+		f.log.Warn().Err(err).Msg("cannot remove fetched models that nobody needs")
+	}
 	return nil
+}
+
+// needed tells of which versions the fetched folders stay: those that are loaded, and the way back.
+func (f *follower) needed(current retrain.Current) func(version string) bool {
+	keep := append([]string{current.Version}, current.Previous...)
+	for _, v := range f.versions.Versions() {
+		keep = append(keep, v.Version)
+	}
+	return func(version string) bool { return slices.Contains(keep, version) }
 }
 
 func (f *follower) complain(ctx context.Context, wanted retrain.Current, err error) {

@@ -20,7 +20,7 @@ type retrainFlags struct {
 	TrainDrift           float64       `default:"0.2" help:"Kolmogorov-Smirnov distance of the scores from those after the promotion that starts a training; 0: none does."`
 	TrainDriftMin        int           `default:"500" help:"Scores that such a distance takes."`
 	TrainDisagreement    float64       `default:"0.3" help:"Share of new labels against the model's decision that starts a training; 0: none does."`
-	TrainDisagreementMin int           `default:"50" help:"Labels that such a share takes."`
+	TrainDisagreementMin int           `default:"100" help:"Labels that such a share takes."`
 	HoldoutShare         float64       `default:"0.2" help:"Share of the labelled responses, by hash of their id, that is never trained on and judges candidates."`
 	HoldoutMin           int           `default:"5" help:"Held-out responses of each label without which nothing is trained."`
 

@@ -69,19 +69,7 @@ func (w *worker) Gate(ctx context.Context, files retrain.GateFiles) (verdict ret
 	if report.Promote && failed != nil {
 		return verdict, failed
 	}
-	return retrain.Verdict{Promote: report.Promote, Reason: verdictReason(report), Report: data}, nil
-}
-
-// verdictReason says in a sentence why a candidate was promoted or rejected.
-func verdictReason(r gate.Report) string {
-	if !r.Promote {
-		return strings.Join(r.Reasons, "; ")
-	}
-	if r.Holdout == nil {
-		return "it passed the gate"
-	}
-	return fmt.Sprintf("%s %.3f on %d held-out responses, where the model before has %.3f",
-		r.Holdout.Metric, r.Holdout.Candidate, r.Holdout.Bags, r.Holdout.Current)
+	return retrain.Verdict{Promote: report.Promote, Reason: report.Summary(), Report: data}, nil
 }
 
 // Describe implements retrain.Worker.

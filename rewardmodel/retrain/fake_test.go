@@ -79,8 +79,7 @@ type process struct {
 	t      testing.TB
 	mu     sync.Mutex
 	calls  int
-	dieAt  int  // 0: never
-	after  bool // it dies once the call has had its effect
+	dieAt  int // once that call has had its effect; 0: never
 	died   context.CancelFunc
 	worker func(ctx context.Context) error // nil: trains at once
 	ttl    time.Duration                   // of the lease; 0: longer than any test
@@ -94,7 +93,7 @@ func (p *process) enter() (before, after bool) {
 	switch {
 	case p.dieAt == 0 || p.calls < p.dieAt:
 		return false, false
-	case p.calls == p.dieAt && p.after:
+	case p.calls == p.dieAt:
 		p.died()
 		return false, true
 	}

@@ -50,7 +50,7 @@ type Policy struct {
 func DefaultPolicy() Policy {
 	return Policy{
 		Auto: true, MinBags: 200, MinEach: 20, Cooldown: 10 * time.Minute,
-		Drift: 0.2, DriftMin: 500, Disagreement: 0.3, DisagreementMin: 50,
+		Drift: 0.2, DriftMin: 500, Disagreement: 0.3, DisagreementMin: 100,
 		HoldoutShare: 0.2, MinHeldOut: 5,
 	}
 }
