@@ -46,7 +46,7 @@ func (*benchCandidatesCmd) Help() string {
     assay bench candidates --bags train.jsonl --test test.jsonl --init models/default
 
 Each round asks for the labels of --step more bags, trains anew on all labels from --init and measures. "candidates" is
-what GET /v1/feedback/candidates answers, "uncertain" leaves out its diversity, "diverse" all but that.`
+what GET /v1/feedback/candidates answers; "uncertain" goes by the uncertainty alone, "diverse" by the diversity alone.`
 }
 
 // Run is called by kong.
@@ -206,9 +206,9 @@ func (b *askBench) next(ask string, order, labelled []int, now, before []feedbac
 	var opts feedback.RankOptions
 	switch ask {
 	case "uncertain":
-		opts.Diversity = math.SmallestNonzeroFloat64
+		opts.Diversity, opts.Explore = math.SmallestNonzeroFloat64, math.SmallestNonzeroFloat64
 	case "diverse":
-		opts.Diversity = 1
+		opts.Diversity, opts.Explore = 1, math.SmallestNonzeroFloat64
 	}
 	at := make(map[string]int, len(rest))
 	var scored []feedback.Scored

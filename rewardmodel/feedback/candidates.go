@@ -1,6 +1,7 @@
 package feedback
 
 import (
+	"bytes"
 	"cmp"
 	"math"
 	"slices"
@@ -33,6 +34,7 @@ type Candidate struct {
 	Model     string        `json:"model"`
 	Violation float64       `json:"violation"`
 	Threshold float64       `json:"threshold"`
+	Reason    Reason        `json:"reason"`
 	Score     float64       `json:"score"` // what the order is by; at most 1
 	// Uncertainty in (0,1] is 1 for a violation of exactly T, and falls with
 	// the distance of the log-odds; at the median distance of the pool it is
@@ -45,6 +47,16 @@ type Candidate struct {
 	Similarity float64 `json:"similarity"`
 }
 
+// Reason says why a response is a candidate.
+type Reason string
+
+// Why a response is a candidate.
+const (
+	ReasonUncertain Reason = "uncertain" // it lies near the threshold and is unlike the others
+	ReasonDisagree  Reason = "disagree"  // two versions decide differently
+	ReasonRandom    Reason = "random"    // it stands for all responses
+)
+
 // RankOptions weigh what makes a response worth a label. The zero value has
 // the defaults.
 type RankOptions struct {
@@ -53,13 +65,19 @@ type RankOptions struct {
 	// Diversity in [0,1] is the weight of being unlike the candidates before,
 	// against that of being worth a label; 0: DefaultDiversity.
 	Diversity float64
+	// Explore in [0,1] is the share of candidates that are drawn at random; 0:
+	// DefaultExplore.
+	Explore float64
 }
 
-// DefaultDiversity is the weight that RankOptions has for Diversity.
-const DefaultDiversity = 0.3
+// What RankOptions has when it does not say.
+const (
+	DefaultDiversity = 0.3
+	DefaultExplore   = 0.25
+)
 
 // Rank returns the at most n responses of pool whose labels would teach most,
-// the best first: uncertain ones, unlike each other. Of responses with the
+// the best first: uncertain ones, unlike each other, and some at random. Of responses with the
 // same text it returns one. The order is the same for the same pool.
 //
 // Uncertain is a response near the threshold. Under the max aggregate this is
@@ -77,32 +95,49 @@ const DefaultDiversity = 0.3
 // Goldstein 1998) over hashed words and pairs of words: a model that is
 // uncertain about one response is uncertain about all that read like it, and
 // one label serves them all.
+//
+// Some are random, spread evenly over the order. A model that ranks hardly
+// better than chance does not know what it does not know, and labels of hard
+// responses alone say nothing about the rest: neither how often the model is
+// right, nor, as the gate's hold-out comes from the same labels, whether a
+// candidate model is.
 func Rank(pool []Scored, n int, opts RankOptions) []Candidate {
 	pool = unlabelled(pool, opts.Known)
 	n = min(n, len(pool))
 	if n <= 0 {
 		return nil
 	}
-	diversity := cmp.Or(opts.Diversity, DefaultDiversity)
+	diversity, explore := cmp.Or(opts.Diversity, DefaultDiversity), cmp.Or(opts.Explore, DefaultExplore)
 	candidates := appraise(pool)
 	texts := make([]string, len(pool))
 	for i, s := range pool {
 		texts[i] = scoredText(s.Bag)
 	}
 	vectors := newVectors(texts)
+	random := shuffled(candidates)
 	taken := make([]bool, len(pool))
 	var out []Candidate
-	for range n {
+	for k := range n {
 		best := -1
+		drawn := int(float64(k+1)*explore) > int(float64(k)*explore)
+		if drawn {
+			for taken[random[0]] {
+				random = random[1:]
+			}
+			best = random[0]
+		}
 		for i := range candidates {
 			c := &candidates[i]
-			if !taken[i] && (best < 0 || marginal(c, diversity) > marginal(&candidates[best], diversity)) {
+			if !drawn && !taken[i] && (best < 0 || marginal(c, diversity) > marginal(&candidates[best], diversity)) {
 				best = i
 			}
 		}
 		taken[best] = true
 		c := candidates[best]
 		c.Score = marginal(&c, diversity)
+		if drawn {
+			c.Reason = ReasonRandom
+		}
 		out = append(out, c)
 		for i := range candidates {
 			if !taken[i] {
@@ -116,6 +151,17 @@ func Rank(pool []Scored, n int, opts RankOptions) []Candidate {
 // marginal is the worth of a candidate beside those that are taken.
 func marginal(c *Candidate, diversity float64) float64 {
 	return (1-diversity)*c.Score - diversity*c.Similarity
+}
+
+// shuffled is the order of the hashes of ids, which is random and the same for
+// the same model.
+func shuffled(candidates []Candidate) []int {
+	hashes, order := make([]Hash, len(candidates)), make([]int, len(candidates))
+	for i, c := range candidates {
+		hashes[i], order[i] = HashOf("explore\x00"+c.Model+"\x00"+c.ID), i
+	}
+	slices.SortFunc(order, func(a, b int) int { return bytes.Compare(hashes[a][:], hashes[b][:]) })
+	return order
 }
 
 // unlabelled leaves out what is known and what has the text of another, and
@@ -152,7 +198,7 @@ func appraise(pool []Scored) []Candidate {
 	for i, s := range pool {
 		c := Candidate{
 			ID: s.Bag.ID, Prompt: s.Bag.Prompt, Response: s.Bag.Response, Instances: s.Bag.Instances, Messages: s.Bag.Messages,
-			Model: s.Model, Violation: s.Violation, Threshold: s.Threshold,
+			Model: s.Model, Violation: s.Violation, Threshold: s.Threshold, Reason: ReasonUncertain,
 			Uncertainty: math.Exp(-math.Abs(odds[i]) / scale),
 		}
 		c.Score = c.Uncertainty
@@ -160,6 +206,9 @@ func appraise(pool []Scored) []Candidate {
 			apart := math.Abs(sigmoid(odds[i]/scale) - sigmoid(others[i]/otherScale))
 			c.Disagreement = &apart
 			c.Score = (c.Uncertainty + apart) / 2
+			if (odds[i] < 0) != (others[i] < 0) {
+				c.Reason = ReasonDisagree
+			}
 		}
 		out[i] = c
 	}

@@ -64,6 +64,7 @@ func TestRankAsksWhereVersionsDisagree(t *testing.T) {
 	}
 	got := Rank(pool, 1, RankOptions{})
 	require.Equal(t, []string{"1"}, ids(got))
+	assert.Equal(t, ReasonDisagree, got[0].Reason)
 	assert.Greater(t, *got[0].Disagreement, 0.4)
 }
 
@@ -77,13 +78,38 @@ func TestRankTakesUnlikeResponses(t *testing.T) {
 	}
 	got := Rank(pool, 3, RankOptions{})
 	assert.Equal(t, []string{"a", "c"}, ids(got[:2]))
-	all := Rank(pool, 5, RankOptions{})
+	all := Rank(pool, 5, RankOptions{Explore: 0.01})
 	for _, c := range all {
 		if c.ID == "b" {
 			assert.Greater(t, c.Similarity, 0.4)
 		} else {
 			assert.Less(t, c.Similarity, 0.3, c.ID)
 		}
+	}
+}
+
+func TestRankDrawsSomeAtRandom(t *testing.T) {
+	pool := madeUp(400)
+	random := map[string]bool{}
+	for i, c := range Rank(pool, 40, RankOptions{}) {
+		assert.Equal(t, i%4 == 3, c.Reason == ReasonRandom, i)
+		if c.Reason == ReasonRandom {
+			random[c.ID] = true
+		}
+	}
+	assert.Len(t, random, 10)
+	for i := range pool {
+		pool[i].Model = "v3"
+	}
+	same := 0
+	for _, c := range Rank(pool, 40, RankOptions{}) {
+		if c.Reason == ReasonRandom && random[c.ID] {
+			same++
+		}
+	}
+	assert.Less(t, same, 5, "each model draws its own")
+	for _, c := range Rank(pool, 40, RankOptions{Explore: 1}) {
+		assert.Equal(t, ReasonRandom, c.Reason)
 	}
 }
 
