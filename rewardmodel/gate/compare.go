@@ -74,6 +74,21 @@ func differences(m Metric, truth []bool, current, candidate scored, draws iter.S
 	return out
 }
 
+// chance tells that nobody can be sure, at the confidence of the settings, that
+// margins rank the bags better than chance does. Both labels occur in the set.
+func chance(cfg Config, set Bags, margins []float64) bool {
+	var drawn []float64
+	labels, scores := make([]bool, len(margins)), make([]float64, len(margins))
+	for draw := range resamples(set.Violation, cfg.Resamples, cfg.Seed) {
+		for i, from := range draw {
+			labels[i], scores[i] = set.Violation[from], margins[from]
+		}
+		drawn = append(drawn, eval.AUROC(scores, labels))
+	}
+	slices.Sort(drawn)
+	return stat.Quantile(1-cfg.Confidence, stat.LinInterp, drawn, nil) <= 0.5
+}
+
 // resamples draws bags with replacement, as many of each label as there are
 // (the stratified bootstrap that is usual for ROC curves: Robin et al. 2011,
 // pROC), so that no metric is undefined. The slice is used again.

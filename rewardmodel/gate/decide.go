@@ -177,7 +177,9 @@ func (d *decision) calibrate() {
 
 // shift measures how the rewards move, and rejects a jump.
 func (d *decision) shift() {
-	probe, free := d.in.Probe, d.in.Current.Untrained || d.cfg.AllowShift
+	probe := d.in.Probe
+	d.report.Chance = d.report.Holdout != nil && chance(d.cfg, d.in.Holdout, d.in.Holdout.Current[rewardmodel.AggregateMax])
+	free := d.in.Current.Untrained || d.report.Chance || d.cfg.AllowShift
 	if probe.size() == 0 {
 		if !free {
 			d.reject("There is no probe set, so that nobody knows how far the rewards would move; give one, or allow any shift.")
@@ -195,6 +197,9 @@ func (d *decision) shift() {
 	switch {
 	case d.in.Current.Untrained:
 		d.note("The current model is untrained: the candidate's rewards have nothing to stay comparable to.")
+	case s.Exceeded && d.report.Chance:
+		d.note("The compliance rewards of the probe set move by %.3f on average %s, more than %g; but the current model's "+
+			"cannot be told from chance on the hold-out, so that there is nothing to stay comparable to.", last, when, s.Limit)
 	case s.Exceeded && d.cfg.AllowShift:
 		d.note("The compliance rewards of the probe set move by %.3f on average %s, more than %g, which is allowed.", last, when, s.Limit)
 	case s.Exceeded:

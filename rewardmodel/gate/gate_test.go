@@ -98,10 +98,15 @@ func TestDecide(t *testing.T) {
 			in.Probe.Candidate[topmost] = shuffled(in.Probe.Candidate[topmost])
 			in.Current.Untrained = true
 		}, nil},
+		"another order than chance": {func(_ *Config, in *Input) {
+			in.Probe.Candidate[topmost] = shuffled(in.Probe.Candidate[topmost])
+			in.Holdout.Current[topmost] = shuffled(in.Holdout.Current[topmost])
+		}, nil},
 		"no probe set": {func(_ *Config, in *Input) { in.Probe = Bags{} }, []string{"There is no probe set"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg, in := DefaultConfig(), input()
+			cfg.MaxShift = 0.15 // what is drawn here moves by less than the default limit
 			c.change(&cfg, &in)
 			report, err := Decide(cfg, in)
 			if err != nil {

@@ -16,6 +16,7 @@ type Report struct {
 	Current   string `json:"current"` // the version
 	Candidate string `json:"candidate"`
 	Untrained bool   `json:"untrained"` // the current model is
+	Chance    bool   `json:"chance"`    // on the hold-out the current model cannot be told from chance
 	Settings  Config `json:"settings"`
 
 	Holdout    *Comparison `json:"holdout,omitzero"`    // nil: it is too small, or scores are not finite
