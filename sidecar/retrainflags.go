@@ -24,9 +24,9 @@ type retrainFlags struct {
 	HoldoutShare         float64       `default:"0.2" help:"Share of the labelled responses, by hash of their id, that is never trained on and judges candidates."`
 	HoldoutMin           int           `default:"5" help:"Held-out responses of each label without which nothing is trained."`
 
-	TrainFrom    string        `default:"current" enum:"current,base" help:"Where a training begins (${enum}): at the model that serves, or at --model every time."`
+	TrainFrom    string        `default:"base" enum:"base,current" help:"Where a training begins (${enum}): at --model every time, or at the model that serves."`
 	TrainMaxBags int           `default:"20000" help:"Labelled responses of one training, the new ones first."`
-	TrainEpochs  int           `default:"3" help:"Passes over them."`
+	TrainEpochs  int           `default:"0" help:"Passes over them; 0: 5 up to 250 responses, 3 up to 600, 2 beyond."`
 	TrainLR      float64       `default:"3e-5" name:"train-lr" help:"Peak learning rate."`
 	TrainThreads int           `default:"0" help:"CPU threads of a training; 0: half of those that the process may use."`
 	TrainMemory  byteSize      `default:"0" placeholder:"BYTES" help:"Memory that a training may hold; 0: no limit."`
@@ -57,7 +57,7 @@ func (f retrainFlags) validate() error {
 		}
 	}
 	check(f.TrainMaxBags >= 2*f.TrainMinEach, "--train-max-bags is %d; give at least %d, --train-min-each of both labels", f.TrainMaxBags, 2*f.TrainMinEach)
-	check(f.TrainEpochs >= 1, "--train-epochs is %d; give at least 1", f.TrainEpochs)
+	check(f.TrainEpochs >= 0, "--train-epochs is %d; give 0 or more", f.TrainEpochs)
 	check(f.TrainLR > 0, "--train-lr is %v; give a number above 0", f.TrainLR)
 	check(f.TrainThreads >= 0, "--train-threads is %d; give 0 or more", f.TrainThreads)
 	check(f.TrainMemory >= 0, "--train-memory is %d; give 0 or more", f.TrainMemory)
@@ -67,6 +67,19 @@ func (f retrainFlags) validate() error {
 	check(f.GateMaxShift > 0 && f.GateMaxShift <= 1, "--gate-max-shift is %v; it must lie in (0,1]", f.GateMaxShift)
 	check(f.ModelsKeep >= 1, "--models-keep is %d; give at least 1", f.ModelsKeep)
 	return errors.Join(errs...)
+}
+
+// epochs are more for fewer bags, which need as many steps to be learned from (docs/benchmarks.md).
+func (f retrainFlags) epochs(bags int) int {
+	switch {
+	case f.TrainEpochs > 0:
+		return f.TrainEpochs
+	case bags <= 250:
+		return 5
+	case bags <= 600:
+		return 3
+	}
+	return 2
 }
 
 // threads leaves room for scoring.
@@ -79,7 +92,7 @@ func (f retrainFlags) threads() int {
 
 // settings are the recipe as the record of a model tells it.
 func (f retrainFlags) settings() map[string]any {
-	return map[string]any{"from": f.TrainFrom, "epochs": f.TrainEpochs, "lr": f.TrainLR, "holdout_share": f.HoldoutShare}
+	return map[string]any{"from": f.TrainFrom, "lr": f.TrainLR, "holdout_share": f.HoldoutShare}
 }
 
 func decimal(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }

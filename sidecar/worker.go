@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -31,8 +32,12 @@ func (w *worker) Train(ctx context.Context, init, bags, out string, report func(
 	if w.flags.TrainFrom == "base" {
 		init = w.base
 	}
+	count, err := countLines(bags)
+	if err != nil {
+		return err
+	}
 	args := []string{
-		"train", "--bags", bags, "--init", init, "--out", out, "--epochs", strconv.Itoa(w.flags.TrainEpochs),
+		"train", "--bags", bags, "--init", init, "--out", out, "--epochs", strconv.Itoa(w.flags.epochs(count)),
 		"--lr", decimal(w.flags.TrainLR), "--data-name", "feedback", "--progress", "json",
 	}
 	return w.run(ctx, append(args, w.computeArgs()...), func(line []byte) {
@@ -41,6 +46,12 @@ func (w *worker) Train(ctx context.Context, init, bags, out string, report func(
 			report(p)
 		}
 	})
+}
+
+// countLines is the number of bags in a file, which has one a line.
+func countLines(name string) (int, error) {
+	data, err := os.ReadFile(name)
+	return bytes.Count(data, []byte{'\n'}), err
 }
 
 // Gate implements retrain.Worker.
