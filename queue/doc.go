@@ -37,4 +37,28 @@
 // what a server acknowledged unless it syncs always or has replicas.
 //
 // Rewards come in the order in which they are done, not that of the responses.
+//
+// # Feedback
+//
+// A label is a message in ASSAY_FEEDBACK, on a subject made of the hashes of the
+// response's id and of the rater: the latest one of a subject is the one that
+// counts and the only one that is kept. It is stored under the condition that
+// the record that it replaces is still the latest, so that of two processes that
+// take the same item at once, one accepts it and the other finds a duplicate. The
+// Nats-Msg-Id is random and the same at each attempt: so a process recognises
+// what it stored when the acknowledgement was lost. Each process follows the
+// headers of the stream and has all labels, without texts, in an index.
+//
+// Erasing an id stores a tombstone, and then overwrites and removes every message
+// of the id. An id with a tombstone is gone in whatever order the two are read,
+// and each process that reads a tombstone removes what it finds of the id: so an
+// erasure ends although a process dies in the middle of it, or another one stores
+// a label at the same moment.
+//
+// # A full disk
+//
+// A server acknowledges what it has written, so that a full disk loses nothing. An
+// embedded server whose streams cannot be written closes them: until the disk
+// takes data again, what is to be stored is refused and score requests are
+// answered. Then a new server takes its place, and clients reconnect.
 package queue

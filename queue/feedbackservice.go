@@ -36,6 +36,10 @@ func (s *service) feedback(ctx context.Context, req micro.Request) ([]byte, micr
 	if err != nil {
 		return nil, nil, err
 	}
+	if n := len(receipt.Rejected); n > 0 && req.Reply() == "" { // nobody else would know
+		s.log.Warn().Int("rejected", n).Str("batch", batch.ID).Str("first", receipt.Rejected[0].Message).
+			Msg("items of feedback that asks for no reply are rejected")
+	}
 	body, err := json.Marshal(receipt, jsontext.AllowInvalidUTF8(true))
 	if limit := s.nc.MaxPayload() - deadRoom; err == nil && int64(len(body)) > limit {
 		err = tooLarge("the receipt", int64(len(body)), limit,
