@@ -1,0 +1,110 @@
+package queuetest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/assay-ai/assay/queue"
+	"github.com/assay-ai/assay/queue/queuetest"
+	"github.com/assay-ai/assay/rewardmodel/bag"
+	"github.com/assay-ai/assay/rewardmodel/feedback"
+)
+
+func labels(first, n int, label bag.Label) (batch feedback.Batch) {
+	for i := range n {
+		id := fmt.Sprint("r", first+i)
+		batch.Items = append(batch.Items, feedback.Entry{Index: i,
+			Item: feedback.Item{Bag: bag.Bag{ID: id, Label: label, Response: "The text of " + id + "."}}})
+	}
+	return batch
+}
+
+// send sends a batch until the store takes it, as a client does that is told to
+// come again.
+func send(ctx context.Context, f *queue.Feedback, batch feedback.Batch) (feedback.Receipt, error) {
+	for {
+		receipt, err := f.Append(ctx, batch, "")
+		if !errors.Is(err, feedback.ErrUnavailable) || ctx.Err() != nil {
+			return receipt, err
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// Labels that two replicas take while the leader of the stream dies, twice, are
+// all there, and both agree on them.
+func TestFeedbackOfAClusterSurvivesItsLeaders(t *testing.T) {
+	if testing.Short() {
+		t.Skip("kills nodes of a cluster, which takes half a minute")
+	}
+	const ids, size = 400, 20
+	c := queuetest.StartCluster(t, 3)
+	var replicas [2]*queue.Feedback
+	for i := range replicas {
+		replicas[i] = queuetest.Open(t, queue.Config{Conn: queue.ConnConfig{URL: c.URL()},
+			Streams: queue.StreamsConfig{Replicas: 3, KeepScored: time.Hour}}).Feedback()
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for round, label := range []bag.Label{bag.Violation, bag.Compliant} {
+		half := make(chan struct{})
+		var once sync.Once
+		var wg sync.WaitGroup
+		for i, f := range replicas {
+			wg.Go(func() {
+				for first := 0; first < ids; first += size {
+					start := first
+					if i == 1 { // from the other end, so that they meet
+						start = ids - size - first
+					}
+					receipt, err := send(ctx, f, labels(start, size, label))
+					if err != nil || receipt.Accepted+receipt.Duplicates != size {
+						t.Errorf("round %d: %+v, %v", round, receipt, err)
+						once.Do(func() { close(half) })
+						return
+					}
+					if first >= ids/4 {
+						once.Do(func() { close(half) })
+					}
+				}
+			})
+		}
+		<-half
+		killed := c.Leader(queue.StreamFeedback)
+		c.Kill(killed)
+		wg.Wait()
+		c.Restart(killed)
+		c.Healthy(queue.StreamFeedback)
+	}
+	for i := range 5 {
+		_, err := replicas[i%2].Erase(ctx, fmt.Sprint("r", i))
+		require.NoError(t, err)
+	}
+	var seen [2]map[feedback.Hash]feedback.Bag
+	for i, f := range replicas {
+		require.NoError(t, f.CaughtUp(ctx))
+		seen[i] = map[feedback.Hash]feedback.Bag{}
+		for b := range f.Index().Bags(0.2) {
+			require.False(t, b.Violation, "corrected")
+			seen[i][b.ID] = b
+		}
+		records := 0
+		for r, err := range f.Records(ctx, f.Index().Last()) {
+			require.NoError(t, err)
+			require.Equal(t, bag.Compliant, r.Record.Bag.Label)
+			records++
+		}
+		require.Equal(t, ids-5, records)
+	}
+	require.Len(t, seen[0], ids-5)
+	require.Equal(t, seen[0], seen[1])
+}
