@@ -32,7 +32,7 @@ const (
 
 // Defaults of the streams of feedback.
 const (
-	DefaultFeedbackMaxBytes = 4 << 30
+	DefaultFeedbackMaxBytes = 1 << 30
 	DefaultScoredMaxBytes   = 1 << 30
 )
 

@@ -84,8 +84,8 @@ func verify(ctx context.Context, dir string) error {
 // prune removes fetched versions that no replica needs any more.
 func (f *folders) prune(keep func(version string) bool) error {
 	entries, err := os.ReadDir(f.cache)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
+	if errors.Is(err, os.ErrNotExist) {
+		return nil // nothing was fetched yet
 	}
 	for _, e := range entries {
 		if e.IsDir() && e.Name()[0] != '.' && !keep(e.Name()) { // with a dot: being fetched

@@ -63,7 +63,7 @@ type streamFlags struct {
 	StreamRewardsAge      time.Duration `help:"How long rewards are kept (168h)."`
 	StreamDeadBytes       byteSize      `placeholder:"BYTES" help:"Dead letters that are kept (256MiB)."`
 	StreamDeadAge         time.Duration `help:"How long dead letters are kept (720h)."`
-	StreamFeedbackBytes   byteSize      `placeholder:"BYTES" help:"Labels with their texts; when full, feedback is refused (4GiB)."`
+	StreamFeedbackBytes   byteSize      `placeholder:"BYTES" help:"Labels with their texts; when full, feedback is refused (1GiB)."`
 	StreamFeedbackAge     time.Duration `help:"How long labels are kept (for ever)."`
 	StreamScoredBytes     byteSize      `placeholder:"BYTES" help:"Scored responses that --keep-scored keeps; the oldest go first (1GiB)."`
 	StreamModelsBytes     byteSize      `placeholder:"BYTES" help:"Files of models; when full, no candidate is promoted (16GiB)."`

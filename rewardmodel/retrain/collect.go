@@ -59,6 +59,12 @@ func (t *training) collect(ctx context.Context) (*job, error) {
 	if err := errors.Join(os.RemoveAll(t.dir), os.Rename(tmp, t.dir)); err != nil {
 		return nil, err
 	}
+	if n := j.Data.Disputed; n > 0 {
+		disputed := Event{Kind: EventFeedbackDisputed, Reason: fmt.Sprintf("%d responses are left out: their raters do not agree", n), Key: t.id + ".disputed"}
+		if err := t.tell(ctx, disputed); err != nil {
+			return nil, err
+		}
+	}
 	return &j, t.lease.update(ctx, func(s *Status) { s.Bags, s.HeldOut = j.Data.Bags, j.Data.HeldOut })
 }
 

@@ -84,10 +84,11 @@ func survive(t *testing.T, name string, dieAt int, successor string) {
 		return first.calls >= dieAt
 	}, 20*time.Second, 100*time.Microsecond, name)
 	stop()
-	if successor != "a" {
-		dir = t.TempDir() // another machine
+	second := &process{}
+	if successor != "a" { // another machine, which has to wait for the lease to run out
+		dir, second.ttl = t.TempDir(), 500*time.Millisecond
 	}
-	stop = f.start(t, successor, dir, &process{ttl: 50 * time.Millisecond})
+	stop = f.start(t, successor, dir, second)
 	out := f.ended(t, 1)
 	stop()
 	require.Equal(t, ResultPromoted, out.Result, name)
@@ -124,7 +125,7 @@ func TestLoopTakesOverFromASilentReplica(t *testing.T) {
 	f := newFleet()
 	f.label(0, 60)
 	training := make(chan struct{})
-	p := &process{died: func() {}, ttl: 50 * time.Millisecond, worker: func(ctx context.Context) error {
+	p := &process{died: func() {}, ttl: 500 * time.Millisecond, worker: func(ctx context.Context) error {
 		close(training)
 		<-ctx.Done() // killed with its lease
 		return context.Cause(ctx)
@@ -135,7 +136,7 @@ func TestLoopTakesOverFromASilentReplica(t *testing.T) {
 	p.mu.Lock()
 	p.dieAt = 1
 	p.mu.Unlock()
-	stopB := f.start(t, "b", t.TempDir(), &process{ttl: 50 * time.Millisecond})
+	stopB := f.start(t, "b", t.TempDir(), &process{ttl: 500 * time.Millisecond})
 	out := f.ended(t, 1)
 	stopB()
 	stopA()
