@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"runtime"
@@ -26,8 +27,8 @@ type retrainFlags struct {
 
 	TrainFrom    string        `default:"base" enum:"base,current" help:"Where a training begins (${enum}): at --model every time, or at the model that serves."`
 	TrainMaxBags int           `default:"20000" help:"Labelled responses of one training, the new ones first."`
-	TrainEpochs  int           `default:"0" help:"Passes over them; 0: 5 up to 250 responses, 3 up to 600, 2 beyond."`
-	TrainLR      float64       `default:"3e-5" name:"train-lr" help:"Peak learning rate."`
+	TrainEpochs  int           `default:"0" help:"Passes over them; 0: 3, or 5 over up to 300 from a base model without a classifier."`
+	TrainLR      float64       `default:"0" name:"train-lr" help:"Peak learning rate; 0: 2e-5, or 5e-5 where there are 5 passes."`
 	TrainThreads int           `default:"0" help:"CPU threads of a training; 0: half of those that the process may use."`
 	TrainMemory  byteSize      `default:"0" placeholder:"BYTES" help:"Memory that a training may hold; 0: no limit."`
 	TrainTimeout time.Duration `default:"6h" help:"Longest time of a training."`
@@ -58,7 +59,7 @@ func (f retrainFlags) validate() error {
 	}
 	check(f.TrainMaxBags >= 2*f.TrainMinEach, "--train-max-bags is %d; give at least %d, --train-min-each of both labels", f.TrainMaxBags, 2*f.TrainMinEach)
 	check(f.TrainEpochs >= 0, "--train-epochs is %d; give 0 or more", f.TrainEpochs)
-	check(f.TrainLR > 0, "--train-lr is %v; give a number above 0", f.TrainLR)
+	check(f.TrainLR >= 0, "--train-lr is %v; give 0 or more", f.TrainLR)
 	check(f.TrainThreads >= 0, "--train-threads is %d; give 0 or more", f.TrainThreads)
 	check(f.TrainMemory >= 0, "--train-memory is %d; give 0 or more", f.TrainMemory)
 	check(f.TrainTimeout > 0, "--train-timeout is %v; give a duration above 0", f.TrainTimeout)
@@ -69,17 +70,14 @@ func (f retrainFlags) validate() error {
 	return errors.Join(errs...)
 }
 
-// epochs are more for fewer bags, which need as many steps to be learned from (docs/benchmarks.md).
-func (f retrainFlags) epochs(bags int) int {
-	switch {
-	case f.TrainEpochs > 0:
-		return f.TrainEpochs
-	case bags <= 250:
-		return 5
-	case bags <= 600:
-		return 3
+// recipe is what measured best (docs/benchmarks.md): a fresh classifier needs a number of steps before it learns
+// anything, which few bags do not give at the usual rate.
+func (f retrainFlags) recipe(fresh bool, bags int) (epochs int, rate float64) {
+	epochs, rate = 3, 2e-5
+	if fresh && bags <= 300 {
+		epochs, rate = 5, 5e-5
 	}
-	return 2
+	return cmp.Or(f.TrainEpochs, epochs), cmp.Or(f.TrainLR, rate)
 }
 
 // threads leaves room for scoring.
@@ -92,7 +90,7 @@ func (f retrainFlags) threads() int {
 
 // settings are the recipe as the record of a model tells it.
 func (f retrainFlags) settings() map[string]any {
-	return map[string]any{"from": f.TrainFrom, "lr": f.TrainLR, "holdout_share": f.HoldoutShare}
+	return map[string]any{"from": f.TrainFrom, "epochs": f.TrainEpochs, "lr": f.TrainLR, "holdout_share": f.HoldoutShare}
 }
 
 func decimal(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }

@@ -32,13 +32,13 @@ func (w *worker) Train(ctx context.Context, init, bags, out string, report func(
 	if w.flags.TrainFrom == "base" {
 		init = w.base
 	}
-	count, err := countLines(bags)
+	epochs, rate, err := w.recipe(init, bags)
 	if err != nil {
 		return err
 	}
 	args := []string{
-		"train", "--bags", bags, "--init", init, "--out", out, "--epochs", strconv.Itoa(w.flags.epochs(count)),
-		"--lr", decimal(w.flags.TrainLR), "--data-name", "feedback", "--progress", "json",
+		"train", "--bags", bags, "--init", init, "--out", out, "--epochs", strconv.Itoa(epochs),
+		"--lr", decimal(rate), "--data-name", "feedback", "--progress", "json",
 	}
 	return w.run(ctx, append(args, w.computeArgs()...), func(line []byte) {
 		var p retrain.Progress
@@ -48,10 +48,19 @@ func (w *worker) Train(ctx context.Context, init, bags, out string, report func(
 	})
 }
 
-// countLines is the number of bags in a file, which has one a line.
-func countLines(name string) (int, error) {
-	data, err := os.ReadFile(name)
-	return bytes.Count(data, []byte{'\n'}), err
+// recipe looks at what is trained, and on how many bags, of which a file has one a line.
+func (w *worker) recipe(init, bags string) (epochs int, rate float64, err error) {
+	base, err := checkpoint.Open(init)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer base.Close()
+	data, err := os.ReadFile(bags)
+	if err != nil {
+		return 0, 0, err
+	}
+	epochs, rate = w.flags.recipe(!base.HasClassifier(), bytes.Count(data, []byte{'\n'}))
+	return epochs, rate, nil
 }
 
 // Gate implements retrain.Worker.
