@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -38,7 +37,6 @@ type learningConfig struct {
 	folders *folders
 	initial retrain.Model // of --model
 	trains  bool
-	pinned  bool // this replica keeps its version whatever is promoted
 	log     zerolog.Logger
 }
 
@@ -244,16 +242,4 @@ func (l *learning) secondOpinion(ctx context.Context, pool []feedback.Scored) []
 		pool[first[r.ID]].Other = &feedback.Score{Model: other, Violation: r.Violation, Threshold: r.Threshold}
 	}
 	return pool
-}
-
-// current says which version a process is to serve first: the fleet's, unless it is pinned.
-func (l *learning) current(ctx context.Context) (string, error) {
-	c, err := l.registry.Current(ctx)
-	if err != nil {
-		return "", err
-	}
-	if c.Version == "" {
-		return "", errors.New("no version is current")
-	}
-	return c.Version, nil
 }

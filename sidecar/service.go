@@ -14,28 +14,26 @@ import (
 	"github.com/assay-ai/assay/api"
 	"github.com/assay-ai/assay/queue"
 	"github.com/assay-ai/assay/rewardmodel"
-	"github.com/assay-ai/assay/rewardmodel/encoder"
 )
 
 // service is everything that "assay serve" runs, from the open listener to the
 // closed NATS server.
 type service struct {
-	cmd       *serveCmd
-	app       *app
-	registry  *prometheus.Registry
-	opened    *openModel
-	loader    *loader  // nil until libtorch has started
-	replica   *replica // nil without NATS
-	folders   *folders // nil until the version of --model is known
-	precision encoder.Precision
-	live      live
-	desk      desk
-	tokens    *api.Tokens // nil without --token-file
-	http      *api.Server
-	listener  net.Listener
-	ops       net.Listener  // nil without --ops-listen
-	started   chan struct{} // closed when start has returned
-	unlearn   func() error  // stops learning, and waits for its end
+	cmd      *serveCmd
+	app      *app
+	registry *prometheus.Registry
+	opened   *openModel
+	loader   *loader  // nil until libtorch has started
+	replica  *replica // nil without NATS
+	folders  *folders // nil until the version of --model is known
+	live     live
+	desk     desk
+	tokens   *api.Tokens // nil without --token-file
+	http     *api.Server
+	listener net.Listener
+	ops      net.Listener  // nil without --ops-listen
+	started  chan struct{} // closed when start has returned
+	unlearn  func() error  // stops learning, and waits for its end
 }
 
 // newService checks the model and opens the listeners, so that what is wrong

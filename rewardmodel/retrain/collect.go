@@ -194,7 +194,7 @@ func (t *training) write(ctx context.Context, dir string, j *job) (err error) {
 		if files[name], err = createBags(filepath.Join(dir, name)); err != nil {
 			return err
 		}
-		defer files[name].close() // again after the close that counts: does nothing
+		defer func() { _ = files[name].close() }() // does nothing after the close that counts
 	}
 	if t.Recent != nil {
 		recent, err := t.Recent(ctx, t.cfg.Probe)

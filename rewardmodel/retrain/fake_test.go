@@ -37,7 +37,6 @@ type fleet struct {
 	index    *feedback.Index
 	records  []feedback.Stored
 	changes  int       // of the current version
-	trained  []string  // ids in the bag files of trainings that ended well
 	verdicts []Verdict // of the gate, in order; the last one stays
 }
 
