@@ -110,6 +110,16 @@ type feedbackCandidatesCmd struct {
 	clientFlags
 }
 
+// Help is shown by --help.
+func (*feedbackCandidatesCmd) Help() string {
+	return `Example:
+
+    assay feedback candidates -n 50 > to-label.json
+
+The service ranks what it has scored and keeps (serve --keep-scored 24h) and nobody has labelled: near the threshold,
+judged differently by two versions, unlike each other.`
+}
+
 // Run is called by kong.
 func (c *feedbackCandidatesCmd) Run(a *app) error {
 	return c.show(a, http.MethodGet, fmt.Sprintf("/v1/feedback/candidates?n=%d", c.N), nil)
@@ -117,12 +127,31 @@ func (c *feedbackCandidatesCmd) Run(a *app) error {
 
 type feedbackShowCmd struct{ clientFlags }
 
+// Help is shown by --help.
+func (*feedbackShowCmd) Help() string {
+	return `Example:
+
+    assay feedback show
+
+Responses by label, those that are held out, those whose raters do not agree, and what is new since the last training.`
+}
+
 // Run is called by kong.
 func (c *feedbackShowCmd) Run(a *app) error { return c.show(a, http.MethodGet, "/v1/feedback", nil) }
 
 type feedbackEraseCmd struct {
 	ID string `arg:"" help:"Id of the response."`
 	clientFlags
+}
+
+// Help is shown by --help.
+func (*feedbackEraseCmd) Help() string {
+	return `Example:
+
+    assay feedback erase r1
+
+Overwrites the labels of all raters and the text, and refuses the id from then on. Needs a token of scope admin where
+tokens are needed.`
 }
 
 // Run is called by kong.

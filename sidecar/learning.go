@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/assay-ai/assay/queue"
 	"github.com/assay-ai/assay/rewardmodel"
@@ -89,28 +90,23 @@ func newLearning(ctx context.Context, cfg learningConfig, q *queue.Queue, versio
 
 // run follows the current version, watches and trains until ctx ends. It returns once all of it has stopped.
 func (l *learning) run(ctx context.Context, follow *follower) error {
-	var parts []func()
+	var group errgroup.Group
 	if follow != nil {
-		parts = append(parts, func() { follow.run(ctx, l.registry.WatchCurrent(ctx)) })
+		group.Go(func() error {
+			follow.run(ctx, l.registry.WatchCurrent(ctx))
+			return nil
+		})
 	}
 	if l.monitor != nil {
-		parts = append(parts, func() { l.monitor.run(ctx) })
+		group.Go(func() error {
+			l.monitor.run(ctx)
+			return nil
+		})
 	}
-	var err error
 	if l.trains {
-		parts = append(parts, func() { err = l.train(ctx) })
+		group.Go(func() error { return l.train(ctx) })
 	}
-	done := make(chan struct{})
-	for _, part := range parts {
-		go func() {
-			part()
-			done <- struct{}{}
-		}()
-	}
-	for range parts {
-		<-done
-	}
-	return err
+	return group.Wait()
 }
 
 // train waits until the labels that are stored are known, for a trigger that counts half of them is a wrong one.

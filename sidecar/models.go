@@ -15,12 +15,28 @@ type modelsCmd struct {
 
 type modelsListCmd struct{ clientFlags }
 
+// Help is shown by --help.
+func (*modelsListCmd) Help() string {
+	return `Example:
+
+    assay models list`
+}
+
 // Run is called by kong.
 func (c *modelsListCmd) Run(a *app) error { return c.show(a, http.MethodGet, "/v1/models", nil) }
 
 type modelsShowCmd struct {
 	Version string `arg:"" help:"Version, as models list shows it."`
 	clientFlags
+}
+
+// Help is shown by --help.
+func (*modelsShowCmd) Help() string {
+	return `Example:
+
+    assay models show assay-20261121-fc92af3b
+
+The version before it, the labels that it was trained on, the figures of the gate, and who decided.`
 }
 
 // Run is called by kong.
@@ -45,6 +61,15 @@ type modelsPromoteCmd struct {
 	clientFlags
 }
 
+// Help is shown by --help.
+func (*modelsPromoteCmd) Help() string {
+	return `Example:
+
+    assay models promote assay-20261121-fc92af3b --reason "the gate was too strict"
+
+Every replica loads the version and serves it from then on.`
+}
+
 // Run is called by kong.
 func (c *modelsPromoteCmd) Run(a *app) error {
 	return c.show(a, http.MethodPost, "/v1/models/"+url.PathEscape(c.Version)+"/promote", c.body())
@@ -53,6 +78,15 @@ func (c *modelsPromoteCmd) Run(a *app) error {
 type modelsRollbackCmd struct {
 	reasonFlag
 	clientFlags
+}
+
+// Help is shown by --help.
+func (*modelsRollbackCmd) Help() string {
+	return `Example:
+
+    assay models rollback --reason "rewards of run 7 look odd"
+
+Feedback stays. Again, it goes one version further back.`
 }
 
 // Run is called by kong.

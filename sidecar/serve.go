@@ -122,7 +122,7 @@ func (c *serveCmd) validateListeners() error {
 		on, guarded   bool
 	}{
 		{"--listen", c.Listen, true, c.Insecure || c.TokenFile != ""},
-		{"--ops-listen", c.OpsListen, c.OpsListen != "", true}, // health and metrics are for everybody
+		{"--ops-listen", c.OpsListen, c.OpsListen != "", c.Insecure || c.TokenFile != ""},
 		{"--nats-listen", c.NATSListen, c.embedded(), c.Insecure || c.NatsToken != ""},
 	}
 	for _, l := range listeners {

@@ -16,6 +16,15 @@ type trainingStartCmd struct {
 	clientFlags
 }
 
+// Help is shown by --help.
+func (*trainingStartCmd) Help() string {
+	return `Example:
+
+    assay training start --reason "new annotation guideline" --refreeze
+
+It begins as soon as no other runs and there are labels enough to judge it by; training status says what is missing.`
+}
+
 // Run is called by kong.
 func (c *trainingStartCmd) Run(a *app) error {
 	return c.show(a, http.MethodPost, "/v1/training", struct {
@@ -25,6 +34,13 @@ func (c *trainingStartCmd) Run(a *app) error {
 }
 
 type trainingStatusCmd struct{ clientFlags }
+
+// Help is shown by --help.
+func (*trainingStatusCmd) Help() string {
+	return `Example:
+
+    assay training status`
+}
 
 // Run is called by kong.
 func (c *trainingStatusCmd) Run(a *app) error { return c.show(a, http.MethodGet, "/v1/training", nil) }
