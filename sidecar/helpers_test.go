@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/assay-ai/assay/queue/queuetest"
 	"github.com/assay-ai/assay/rewardmodel/checkpoint"
 )
 
@@ -22,6 +23,9 @@ import (
 const childVariable = "TEST_BINARY_IS_ASSAY"
 
 func TestMain(m *testing.M) {
+	if queuetest.Node() {
+		return
+	}
 	if os.Getenv(childVariable) != "" {
 		main()
 	}

@@ -1,0 +1,208 @@
+package main
+
+import (
+	"net/http"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/assay-ai/assay/api"
+	"github.com/assay-ai/assay/queue"
+	"github.com/assay-ai/assay/rewardmodel/bag"
+	"github.com/assay-ai/assay/rewardmodel/feedback"
+	"github.com/assay-ai/assay/rewardmodel/retrain"
+)
+
+// eagerly are flags with which a service trains on little, soon and often, and takes candidates that do not collapse.
+func eagerly(more ...string) []string {
+	return append([]string{
+		"--train-min-bags", "30", "--train-min-each", "5", "--holdout-min", "2", "--train-max-bags", "60",
+		"--train-cooldown", "0s", "--train-drift", "0", "--train-disagreement", "0",
+		"--train-epochs", "2", "--train-lr", "3e-3", "--train-threads", "1",
+		"--gate-margin", "0.9", "--gate-confidence", "0.5", "--gate-allow-shift",
+		"--log-format", "json",
+	}, more...)
+}
+
+// story is what a service tells of its past.
+type story struct {
+	events  []retrain.Event
+	states  map[string]retrain.State // of all versions
+	current retrain.Current
+}
+
+// tell asks a service.
+func tell(t *testing.T, url string, js jetstream.JetStream) story {
+	t.Helper()
+	s := story{states: map[string]retrain.State{}}
+	fetch(t, url+"/v1/events?n=1000", &s.events)
+	var models struct {
+		Data []struct {
+			Version string        `json:"version"`
+			State   retrain.State `json:"state"`
+		} `json:"data"`
+	}
+	fetch(t, url+"/v1/models", &models)
+	for _, m := range models.Data {
+		s.states[m.Version] = m.State
+	}
+	bucket, err := js.KeyValue(t.Context(), queue.BucketState)
+	require.NoError(t, err)
+	entry, err := bucket.Get(t.Context(), "current")
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(entry.Value(), &s.current))
+	return s
+}
+
+// fetch reads a JSON answer.
+func fetch(t *testing.T, url string, into any) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	require.NoError(t, err)
+	request.Header.Set("Accept", "application/json")
+	response, err := http.DefaultClient.Do(request)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	require.Equal(t, http.StatusOK, response.StatusCode, url)
+	require.NoError(t, json.UnmarshalRead(response.Body, into))
+}
+
+// of lists the versions that events of a kind name, in their order.
+func (s story) of(kind retrain.EventKind) (versions []string) {
+	for _, e := range s.events {
+		if e.Kind == kind {
+			versions = append(versions, e.Version)
+		}
+	}
+	return versions
+}
+
+// requireSound checks that all that is told agrees: every training began once and ended at most once, and what events
+// say was promoted is what the registry has as promoted and what was current, once each and in that order.
+func (s story) requireSound(t *testing.T, initial string) {
+	t.Helper()
+	began, ended := map[string]int{}, map[string]int{}
+	for _, e := range s.events {
+		switch e.Kind {
+		case retrain.EventTrainingStarted:
+			began[e.Training]++
+		case retrain.EventPromoted, retrain.EventRejected, retrain.EventTrainingFailed:
+			ended[e.Training]++
+			require.Equal(t, 1, began[e.Training], "what ends has begun, once")
+		}
+	}
+	for id, n := range ended {
+		require.Equal(t, 1, n, "ends of training %s", id)
+	}
+	require.LessOrEqual(t, len(began)-len(ended), 1, "only the last one may be unfinished")
+
+	promoted, rejected := s.of(retrain.EventPromoted), s.of(retrain.EventRejected)
+	for version, state := range s.states {
+		switch state {
+		case retrain.StateInitial:
+			require.Equal(t, initial, version)
+		case retrain.StatePromoted, retrain.StateRetired:
+			require.Contains(t, promoted, version)
+		case retrain.StateRejected:
+			require.Contains(t, rejected, version)
+		}
+	}
+	require.Len(t, s.states, 1+len(promoted)+len(rejected))
+	chain := append(slices.Clone(s.current.Previous), s.current.Version)
+	told := append([]string{initial}, promoted...)
+	require.Equal(t, told[max(0, len(told)-len(chain)):], chain)
+}
+
+// requireVerified checks that versions that answered were such as may: the model of the start, or one that was
+// promoted and whose files are as they were written.
+func (s story) requireVerified(t *testing.T, served map[string]int, initial, dataDir string) {
+	t.Helper()
+	for version := range served {
+		if version == initial {
+			continue
+		}
+		require.Contains(t, s.of(retrain.EventPromoted), version)
+		require.NoError(t, verify(t.Context(), filepath.Join(dataDir, "models", version)))
+	}
+}
+
+// checkExplained says of a training's state whether a person would understand it.
+func checkExplained(t *testing.T, body []byte) {
+	var got api.Training
+	if !assert.NoError(t, json.Unmarshal(body, &got), string(body)) {
+		return
+	}
+	switch got.Phase {
+	case retrain.PhaseIdle:
+		assert.True(t, got.Wait != "" || got.Feedback.New.Bags > 0, "nothing runs, and nothing is waited for: %s", body)
+		if got.Last != nil {
+			assert.NotEmpty(t, got.Last.Result, string(body))
+			assert.NotEmpty(t, got.Last.Reason, string(body))
+		}
+	case retrain.PhaseCollecting, retrain.PhaseTraining, retrain.PhaseGating, retrain.PhasePublishing:
+		assert.True(t, got.ID != "" && got.Owner != "" && got.Reason != "" && got.Base != "" && got.Trigger != "" && got.Wait != "" &&
+			!got.Started.IsZero(), "%s", body)
+	default:
+		assert.Fail(t, "no such phase", "%s", body)
+	}
+}
+
+// awaitRest waits until no training runs and none is about to, and returns the last outcome.
+func awaitRest(t *testing.T, url string) retrain.Outcome {
+	t.Helper()
+	var got api.Training
+	require.Eventually(t, func() bool {
+		got = api.Training{}
+		fetch(t, url+"/v1/training", &got)
+		return got.Phase == retrain.PhaseIdle && got.Wait != "" && got.Last != nil
+	}, 3*patience, 50*time.Millisecond)
+	return *got.Last
+}
+
+// awaitVersion waits until a service scores with a version.
+func awaitVersion(t *testing.T, url, version string) {
+	t.Helper()
+	require.Eventually(t, func() bool { return servedBy(t, url) == version }, patience, 50*time.Millisecond)
+}
+
+// servedBy is the version that scores now.
+func servedBy(t *testing.T, url string) string {
+	t.Helper()
+	return post(t, url, `{"responses":[{"response":"Who are you?"}]}`).Model.Version
+}
+
+// requireFairFolders checks the trainings that dead processes left behind: no response twice, and none to judge on
+// among those to learn from. It returns how many it found.
+func requireFairFolders(t *testing.T, dataDir string) int {
+	t.Helper()
+	jobs, err := filepath.Glob(filepath.Join(dataDir, "replicas", "*", "training", "*", "job.json"))
+	require.NoError(t, err)
+	for _, job := range jobs {
+		dir := filepath.Dir(job)
+		learnt := requireDistinct(t, loadBags(t, filepath.Join(dir, "bags.jsonl")))
+		judged := requireDistinct(t, loadBags(t, filepath.Join(dir, "holdout.jsonl")))
+		require.NotEmpty(t, learnt)
+		require.NotEmpty(t, judged)
+		for id := range learnt {
+			require.NotContains(t, judged, id)
+			require.False(t, feedback.HeldOut(feedback.HashOf(id), 0.2), "%s is held out", id)
+		}
+	}
+	return len(jobs)
+}
+
+func requireDistinct(t *testing.T, bags []bag.Bag) map[string]bool {
+	t.Helper()
+	ids := map[string]bool{}
+	for _, b := range bags {
+		require.NotContains(t, ids, b.ID)
+		ids[b.ID] = true
+	}
+	return ids
+}
