@@ -12,6 +12,14 @@ import (
 
 const baseDescription = "all-MiniLM-L6-v2 with the first 32,000 merges of RoBERTa's vocabulary"
 
+// regressionSet is the bag file that "assay train" hands on to the models that it makes.
+const regressionSet = "regression.jsonl"
+
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
+}
+
 // shipped are the metrics of `assay eval` that go into assay.json, by held-out set.
 var shipped = map[string][]string{
 	toxicSpans: {"witness_hit1", "instance_auroc", "instance_auroc_mixed"},
@@ -19,8 +27,8 @@ var shipped = map[string][]string{
 	diaSafety:  {"bag_auroc", "bag_auprc", "avg_acc"},
 }
 
-// ship copies the trained checkpoint to out, with what it was made from and how it measured in its assay.json. The
-// model card in out stays.
+// ship copies the trained checkpoint to out, with what it was made from and how it measured in its assay.json. The model
+// card and the regression set in out stay.
 func ship(cfg config, log io.Writer) error {
 	trained, err := checkpoint.Open(filepath.Join(cfg.work, "trained"))
 	if err != nil {
@@ -45,6 +53,10 @@ func ship(cfg config, log io.Writer) error {
 	files, err := checkpoint.TokenizerFiles(trained.Dir)
 	if err != nil {
 		return err
+	}
+	// The regression set stays as it is: it judges every model that is trained from this one.
+	if path := filepath.Join(cfg.out, regressionSet); isFile(path) {
+		files = append(files, path)
 	}
 	// The card is no part of the checkpoint: its checksum would forbid to edit it.
 	card := filepath.Join(cfg.out, "README.md")
