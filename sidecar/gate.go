@@ -29,7 +29,7 @@ type gateCmd struct {
 	RegressionMargin float64 `default:"0.02" help:"By how much it may be worse on the regression set."`
 	Confidence       float64 `default:"0.9" help:"How sure that must be, by a one-sided paired bootstrap; in [0.5,1)."`
 	MinBags          int     `default:"5" help:"Least number of bags of each label in a set."`
-	MaxShift         float64 `default:"0.25" help:"Largest mean change of the compliance reward on the probe set, after calibration."`
+	MaxShift         float64 `default:"0.3" help:"Largest mean change of the compliance reward on the probe set, after calibration."`
 	AllowShift       bool    `help:"Let rewards change as much as they do."`
 	Resamples        int     `default:"1000" help:"Bootstrap resamples."`
 	Seed             uint64  `default:"0" help:"Seed of the bootstrap."`

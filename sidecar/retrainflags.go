@@ -36,7 +36,7 @@ type retrainFlags struct {
 	GateMetric     string  `default:"bag_auroc" enum:"bag_auroc,bag_auprc,avg_acc,f1_violation" help:"Figure in which a candidate may not be worse (${enum})."`
 	GateMargin     float64 `default:"0.02" help:"How much worse it may be."`
 	GateConfidence float64 `default:"0.9" help:"How sure that must be, by paired bootstrap."`
-	GateMaxShift   float64 `default:"0.25" help:"Mean change of the reward on the probe set above which a candidate is rejected."`
+	GateMaxShift   float64 `default:"0.3" help:"Mean change of the reward on the probe set above which a candidate is rejected."`
 	GateAllowShift bool    `help:"Let rewards change as much as they do."`
 
 	ModelsKeep int `default:"10" help:"Promoted versions whose files are kept in the object store."`

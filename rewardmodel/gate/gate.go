@@ -85,7 +85,7 @@ type Config struct {
 // DefaultConfig returns the default settings.
 func DefaultConfig() Config {
 	return Config{
-		Metric: BagAUROC, Margin: 0.02, RegressionMargin: 0.02, Confidence: 0.9, MinBags: 5, MaxShift: 0.25, Resamples: 1000,
+		Metric: BagAUROC, Margin: 0.02, RegressionMargin: 0.02, Confidence: 0.9, MinBags: 5, MaxShift: 0.3, Resamples: 1000,
 	}
 }
 
