@@ -248,8 +248,8 @@ func (p *process) Train(ctx context.Context, _, bags, out string, report func(Pr
 			return err
 		}
 	}
+	report(Progress{Epoch: 1, Epochs: 1, Stage: "bfgpu"}) // which publishes
 	_, err := do(p, func() (int, error) {
-		report(Progress{Epoch: 1, Epochs: 1, Step: 1, Steps: 1, Loss: 0.5})
 		require.NoError(p.t, os.MkdirAll(out, 0o700))
 		return 0, writeWhole(filepath.Join(out, "assay.json"), []byte(filepath.Base(filepath.Dir(bags))))
 	})
@@ -328,7 +328,7 @@ func (f *fleet) kinds() (out []EventKind) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, e := range f.events {
-		if e.Kind != EventTrainingResumed {
+		if e.Kind != EventTrainingResumed && e.Kind != EventTrainingProgress {
 			out = append(out, e.Kind)
 		}
 	}

@@ -118,7 +118,8 @@ const (
 	EventRolledBack       EventKind = "model.rolledback"  // an earlier version is current again
 	EventLoadFailed       EventKind = "model.load_failed" // a replica cannot load the current version and serves another
 	EventTrainingStarted  EventKind = "training.started"
-	EventTrainingResumed  EventKind = "training.resumed" // after the death of a process
+	EventTrainingResumed  EventKind = "training.resumed"  // after the death of a process
+	EventTrainingProgress EventKind = "training.progress" // a stage of an epoch begins
 	EventTrainingFailed   EventKind = "training.failed"
 	EventFeedbackErased   EventKind = "feedback.erased"
 	EventFeedbackDisputed EventKind = "feedback.disputed" // how many bags have raters that do not agree

@@ -95,13 +95,7 @@ func (t *training) train(ctx context.Context, base string) (Model, error) {
 		if err := t.phase(ctx, PhaseTraining); err != nil {
 			return Model{}, err
 		}
-		report := func(p Progress) {
-			// The next beat of the lease takes it along.
-			t.lease.mu.Lock()
-			defer t.lease.mu.Unlock()
-			t.lease.status.Progress = &p
-		}
-		if err := t.Worker.Train(ctx, base, t.path("bags.jsonl"), out, report); err != nil {
+		if err := t.Worker.Train(ctx, base, t.path("bags.jsonl"), out, func(p Progress) { t.report(ctx, p) }); err != nil {
 			return Model{}, t.interrupted(ctx, err)
 		}
 	}
@@ -110,6 +104,28 @@ func (t *training) train(ctx context.Context, base string) (Model, error) {
 		return Model{}, fmt.Errorf("the candidate: %w", err)
 	}
 	return m, t.tell(ctx, Event{Kind: EventTrained, Version: m.Version, Reason: "the gate is next", Key: t.id + ".trained"})
+}
+
+// report takes the progress of the child. The next beat of the lease takes it
+// along; what begins a stage is an event, which a training does not depend on.
+func (t *training) report(ctx context.Context, p Progress) {
+	t.lease.mu.Lock()
+	before := t.lease.status.Progress
+	t.lease.status.Progress = &p
+	t.lease.mu.Unlock()
+	if before != nil && before.Epoch == p.Epoch && before.Stage == p.Stage {
+		return
+	}
+	details, err := json.Marshal(p)
+	if err == nil {
+		err = t.tell(ctx, Event{
+			Kind: EventTrainingProgress, Reason: fmt.Sprintf("epoch %d of %d: %s", p.Epoch, p.Epochs, p.Stage),
+			Details: details, Key: fmt.Sprint(t.id, ".progress.", p.Epoch, ".", p.Stage),
+		})
+	}
+	if err != nil && ctx.Err() == nil {
+		t.log.Debug().Err(err).Msg("cannot tell of the progress")
+	}
 }
 
 func (t *training) judge(ctx context.Context, base string) (verdict Verdict, err error) {
