@@ -147,7 +147,10 @@ func (s gateScorer) score(ctx context.Context, dir string, allowUntrained bool) 
 		return out, nil, err
 	}
 	out.Thresholds, out.Calibration, out.Untrained = m.thresholds(), m.calibration(), !m.checkpoint.HasClassifier()
-	model, err := m.load(ctx, rewardmodel.ScorerConfig{MaxInstances: math.MaxInt32, MaxQueueTokens: unbounded}, nil)
+	model, err := m.load(ctx, rewardmodel.ScorerConfig{
+		MaxInstances: math.MaxInt32, MaxQueueTokens: unbounded,
+		CacheBytes: 64 << 20, // the same responses may be in several sets
+	}, nil)
 	if err != nil {
 		return out, nil, err
 	}
@@ -164,9 +167,12 @@ func (s gateScorer) score(ctx context.Context, dir string, allowUntrained bool) 
 
 // margins scores responses as the service would.
 func (s gateScorer) margins(ctx context.Context, model scorer, items []rewardmodel.Item) (gate.Margins, error) {
+	out := gate.Margins{}
+	if len(items) == 0 {
+		return out, nil
+	}
 	shown := s.app.progress("responses", -1)
 	defer shown.finish()
-	out := gate.Margins{}
 	for at := 0; at < len(items); at += evalBatch {
 		batch := items[at:min(at+evalBatch, len(items))]
 		answer, err := model.Score(ctx, rewardmodel.Request{Responses: batch})

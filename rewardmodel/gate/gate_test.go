@@ -106,6 +106,7 @@ func TestDecide(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg, in := DefaultConfig(), input()
+			cfg.Resamples = 200
 			cfg.MaxShift = 0.15 // what is drawn here moves by less than the default limit
 			c.change(&cfg, &in)
 			report, err := Decide(cfg, in)
