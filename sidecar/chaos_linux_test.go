@@ -108,7 +108,7 @@ func TestKillNineOfTheTrainer(t *testing.T) {
 	past.requireSound(t, "tiny-1")
 	labels.requireKept(t, at, js)
 	c.end()
-	past.requireVerified(t, rewards.served(), "tiny-1", dataDir(p))
+	past.requireVerified(t, rewards.served(), "tiny-1", dataDir(p), p)
 	t.Logf("%d rewards of %d versions meanwhile; the first training ended %s: %s", rewards.answered(), len(rewards.served()), one.Result, one.Reason)
 }
 

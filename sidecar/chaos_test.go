@@ -15,8 +15,12 @@ import (
 	"github.com/assay-ai/assay/rewardmodel/retrain"
 )
 
-// phaseIngest stands for a moment that is told by the feedback that came in, whatever the training does.
-const phaseIngest retrain.Phase = "ingest"
+const (
+	// phaseIngest stands for a moment that is told by the feedback that came in, whatever the training does.
+	phaseIngest retrain.Phase = "ingest"
+	// phaseStart is the time before a service is ready.
+	phaseStart retrain.Phase = "start"
+)
 
 // moments are when processes are killed: after the begin of a phase, by up to that much.
 var moments = []struct {
@@ -25,6 +29,7 @@ var moments = []struct {
 }{
 	{phaseIngest, 0},
 	{retrain.PhaseCollecting, 20 * time.Millisecond},
+	{phaseStart, 1500 * time.Millisecond},
 	{retrain.PhaseTraining, time.Second},
 	{retrain.PhaseGating, time.Second},
 	{retrain.PhasePublishing, 150 * time.Millisecond},
@@ -86,7 +91,7 @@ func awaitMoment(t *testing.T, js jetstream.JetStream, r *rater, rng *rand.Rand,
 func TestKillNineOfAServiceThatLearns(t *testing.T) {
 	kills := 50
 	if testing.Short() {
-		kills = 4
+		kills = len(moments)
 	}
 	const seed = 5
 	rng := rand.New(rand.NewPCG(seed, 0))
@@ -109,20 +114,27 @@ func TestKillNineOfAServiceThatLearns(t *testing.T) {
 	}
 
 	began := time.Now()
-	p := begin()
 	labels.sendMixed(150 * time.Millisecond)
 	killed, folders := map[retrain.Phase]int{}, 0
 	first := rng.IntN(len(moments))
 	for k := range kills {
-		nc, js := p.jetStream(t)
 		m := moments[(first+k)%len(moments)]
-		killed[awaitMoment(t, js, labels, rng, m.phase, m.after)]++
-		nc.Close()
-		at.down()
+		var p *process
+		if m.phase == phaseStart {
+			p = start(t, serving(model, data, eagerly()...)...)
+			<-time.After(time.Duration(rng.Int64N(int64(m.after))))
+			killed[m.phase]++
+		} else {
+			p = begin()
+			nc, js := p.jetStream(t)
+			killed[awaitMoment(t, js, labels, rng, m.phase, m.after)]++
+			nc.Close()
+			at.down()
+		}
 		p.kill()
 		folders += requireFairFolders(t, data)
-		p = begin()
 	}
+	p := begin()
 	raters.end()
 	last := awaitRest(t, p.ready.HTTP)
 	_, js := p.jetStream(t)
@@ -132,7 +144,7 @@ func TestKillNineOfAServiceThatLearns(t *testing.T) {
 
 	labels.requireKept(t, at, js)
 	past.requireSound(t, "tiny-1")
-	past.requireVerified(t, rewards.served(), "tiny-1", data)
+	past.requireVerified(t, rewards.served(), "tiny-1", data, p)
 	require.Empty(t, past.of(retrain.EventTrainingFailed), "a training goes on when its service comes back")
 	require.Empty(t, past.of(retrain.EventLoadFailed))
 	require.NotEqual(t, retrain.ResultFailed, last.Result)

@@ -101,7 +101,7 @@ func TestFleetLosesAServerAndAReplica(t *testing.T) {
 		past.requireSound(t, "tiny-1")
 		require.Equal(t, []string{outcome.Version}, past.of(retrain.EventPromoted))
 		require.NotEmpty(t, past.of(retrain.EventTrainingResumed))
-		past.requireVerified(t, rewards[i].served(), "tiny-1", data[i])
+		past.requireVerified(t, rewards[i].served(), "tiny-1", data[i], replicas[i])
 		labels.requireKept(t, places[i], js)
 	}
 	c.end()

@@ -20,8 +20,9 @@ import (
 type process struct {
 	cmd    *exec.Cmd
 	ready  readyLine
-	log    []string    // of standard error, complete once done is closed
-	tries  chan string // lines that it prints to be tried
+	became chan readyLine // gets that line
+	log    []string       // of standard error, complete once done is closed
+	tries  chan string    // lines that it prints to be tried
 	done   chan struct{}
 	exited bool
 }
@@ -34,12 +35,15 @@ type readyLine struct {
 	Model   string `json:"model"`
 }
 
+// serving are the flags of a service in a test.
+func serving(model, data string, args ...string) []string {
+	return append([]string{"--model", model, "--threads", "1", "--precision", "fp32", "--data-dir", data, "--ack-wait", "1s"}, args...)
+}
+
 // serve starts the service on free ports and waits until it is ready.
 func serve(t *testing.T, model, data string, args ...string) *process {
 	t.Helper()
-	p := launch(t, append([]string{
-		"--model", model, "--threads", "1", "--precision", "fp32", "--data-dir", data, "--ack-wait", "1s",
-	}, args...)...)
+	p := launch(t, serving(model, data, args...)...)
 	if p.ready.HTTP == "" {
 		t.Fatalf("the service did not become ready:\n%s", p.output())
 	}
@@ -49,17 +53,9 @@ func serve(t *testing.T, model, data string, args ...string) *process {
 // launch starts the service and waits until it is ready or has ended.
 func launch(t *testing.T, args ...string) *process {
 	t.Helper()
-	args = append([]string{"serve", "--listen", "127.0.0.1:0", "--nats-listen", "127.0.0.1:0"}, args...)
-	p := &process{cmd: exec.Command(os.Args[0], args...), done: make(chan struct{}), tries: make(chan string, 10)}
-	p.cmd.Env = append(os.Environ(), childVariable+"=1")
-	stderr, err := p.cmd.StderrPipe()
-	require.NoError(t, err)
-	require.NoError(t, p.cmd.Start())
-	t.Cleanup(func() { p.kill() })
-	ready := make(chan readyLine, 1)
-	go p.read(stderr, ready)
+	p := start(t, args...)
 	select {
-	case p.ready = <-ready:
+	case p.ready = <-p.became:
 	case <-p.done:
 	case <-time.After(patience):
 		t.Fatal("the service neither became ready nor ended")
@@ -67,13 +63,27 @@ func launch(t *testing.T, args ...string) *process {
 	return p
 }
 
-func (p *process) read(stderr io.Reader, ready chan<- readyLine) {
+// start starts the service.
+func start(t *testing.T, args ...string) *process {
+	t.Helper()
+	args = append([]string{"serve", "--listen", "127.0.0.1:0", "--nats-listen", "127.0.0.1:0"}, args...)
+	p := &process{cmd: exec.Command(os.Args[0], args...), done: make(chan struct{}), tries: make(chan string, 10), became: make(chan readyLine, 1)}
+	p.cmd.Env = append(os.Environ(), childVariable+"=1")
+	stderr, err := p.cmd.StderrPipe()
+	require.NoError(t, err)
+	require.NoError(t, p.cmd.Start())
+	t.Cleanup(func() { p.kill() })
+	go p.read(stderr)
+	return p
+}
+
+func (p *process) read(stderr io.Reader) {
 	defer close(p.done)
 	for lines := bufio.NewScanner(stderr); lines.Scan(); {
 		p.log = append(p.log, lines.Text())
 		var line readyLine
 		if json.Unmarshal(lines.Bytes(), &line) == nil && line.Message == "ready" {
-			ready <- line
+			p.became <- line
 		}
 		if try := strings.TrimSpace(lines.Text()); strings.HasPrefix(try, "curl ") {
 			p.tries <- try

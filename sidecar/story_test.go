@@ -1,6 +1,8 @@
 package main
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"net/http"
 	"path/filepath"
 	"slices"
@@ -120,15 +122,33 @@ func (s story) requireSound(t *testing.T, initial string) {
 }
 
 // requireVerified checks that versions that answered were such as may: the model of the start, or one that was
-// promoted and whose files are as they were written.
-func (s story) requireVerified(t *testing.T, served map[string]int, initial, dataDir string) {
+// promoted and whose files, here and in the store, are as they were written. Of old ones neither may be kept.
+func (s story) requireVerified(t *testing.T, served map[string]int, initial, dataDir string, p *process) {
 	t.Helper()
+	_, js := p.jetStream(t)
+	store, err := js.ObjectStore(t.Context(), queue.BucketModels)
+	require.NoError(t, err)
+	require.Contains(t, served, s.current.Version)
 	for version := range served {
 		if version == initial {
 			continue
 		}
 		require.Contains(t, s.of(retrain.EventPromoted), version)
-		require.NoError(t, verify(t.Context(), filepath.Join(dataDir, "models", version)))
+		dir := filepath.Join(dataDir, "models", version)
+		if version == s.current.Version || pathExists(dir) {
+			require.NoError(t, verify(t.Context(), dir))
+		}
+		var m struct {
+			State retrain.State           `json:"state"`
+			Files map[string]retrain.File `json:"files"`
+		}
+		fetch(t, p.ready.HTTP+"/v1/models/"+version, &m)
+		require.True(t, m.State == retrain.StateRetired || len(m.Files) > 0, version)
+		for name, file := range m.Files {
+			data, err := store.GetBytes(t.Context(), version+"/"+name)
+			require.NoError(t, err)
+			require.Equal(t, file.SHA256, fmt.Sprintf("%x", sha256.Sum256(data)), "%s of %s", name, version)
+		}
 	}
 }
 
@@ -183,8 +203,13 @@ func requireFairFolders(t *testing.T, dataDir string) int {
 	t.Helper()
 	jobs, err := filepath.Glob(filepath.Join(dataDir, "replicas", "*", "training", "*", "job.json"))
 	require.NoError(t, err)
+	found := 0
 	for _, job := range jobs {
 		dir := filepath.Dir(job)
+		if !pathExists(filepath.Join(dir, "bags.jsonl")) || !pathExists(filepath.Join(dir, "holdout.jsonl")) {
+			continue // the training has ended, and its folder was being removed
+		}
+		found++
 		learnt := requireDistinct(t, loadBags(t, filepath.Join(dir, "bags.jsonl")))
 		judged := requireDistinct(t, loadBags(t, filepath.Join(dir, "holdout.jsonl")))
 		require.NotEmpty(t, learnt)
@@ -194,7 +219,7 @@ func requireFairFolders(t *testing.T, dataDir string) int {
 			require.False(t, feedback.HeldOut(feedback.HashOf(id), 0.2), "%s is held out", id)
 		}
 	}
-	return len(jobs)
+	return found
 }
 
 func requireDistinct(t *testing.T, bags []bag.Bag) map[string]bool {
