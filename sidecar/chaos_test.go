@@ -148,7 +148,7 @@ func TestKillNineOfAServiceThatLearns(t *testing.T) {
 	require.Empty(t, past.of(retrain.EventTrainingFailed), "a training goes on when its service comes back")
 	require.Empty(t, past.of(retrain.EventLoadFailed))
 	require.NotEqual(t, retrain.ResultFailed, last.Result)
-	t.Logf("%d kills in %v, by phase %s; %d folders of trainings looked into; %d labels in %d batches; %d rewards of %d versions; %d promoted, %d rejected",
+	t.Logf("%d kills in %v, by phase %s; %d folders of trainings looked into; %d labels in %d batches; %d rewards of %d versions; %d promoted, %d rejected; %d events",
 		kills, time.Since(began).Round(time.Second), fmt.Sprint(killed), folders, labels.known(), labels.acknowledgedBatches(),
-		rewards.answered(), len(rewards.served()), len(past.of(retrain.EventPromoted)), len(past.of(retrain.EventRejected)))
+		rewards.answered(), len(rewards.served()), len(past.of(retrain.EventPromoted)), len(past.of(retrain.EventRejected)), len(past.events))
 }
