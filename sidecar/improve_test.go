@@ -1,0 +1,209 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
+	"github.com/assay-ai/assay/queue"
+	"github.com/assay-ai/assay/rewardmodel"
+	"github.com/assay-ai/assay/rewardmodel/bag"
+	"github.com/assay-ai/assay/rewardmodel/checkpoint"
+	"github.com/assay-ai/assay/rewardmodel/feedback"
+	"github.com/assay-ai/assay/rewardmodel/retrain"
+)
+
+// holdoutShare is what these services are started with.
+const holdoutShare = 0.2
+
+// trainingTime bounds the wait for a training of the tiny model.
+const trainingTime = 3 * time.Minute
+
+// serveTiny starts a service on a model that knows nothing, which trains after every minBags new bags.
+func serveTiny(t *testing.T, minBags int, args ...string) *process {
+	t.Helper()
+	return serve(t, tinyBackbone(t), t.TempDir(), append([]string{
+		"--allow-untrained", "--holdout-share", fmt.Sprint(holdoutShare), "--train-min-bags", fmt.Sprint(minBags),
+		"--train-min-each", "20", "--train-cooldown", "1s", "--train-drift", "0", "--train-disagreement", "0",
+		"--train-epochs", "12", "--train-lr", "3e-3", "--train-threads", "1",
+	}, args...)...)
+}
+
+// TestFeedbackImprovesTheModelThatServes goes once around the loop, and once more, with a model so small that it takes
+// seconds; TestFeedbackTeachesARealModel does it with a real one.
+func TestFeedbackImprovesTheModelThatServes(t *testing.T) {
+	const minBags = 120
+	p := serveTiny(t, minBags, "--keep-scored", "1h")
+	nc, js := p.jetStream(t)
+	heldOut := wordBags("test", 300, 9)
+	require.Equal(t, untrained, score(t, p, "", heldOut[:1]).Model.Version)
+	before := servedAUROC(t, p, heldOut)
+	require.Less(t, before, 0.75, "it knows nothing")
+
+	happened := followEvents(t, p)
+	var texts []string
+	for _, b := range wordBags("steady", 30, 8) {
+		texts = append(texts, b.Response)
+	}
+	client := startSteady(t, p, nc, texts, 50*time.Millisecond, 1e-5)
+	labels := newLabeller(p, nc)
+
+	// The first training.
+	labels.tell(t, untilHeld(t, wordBags("one-", 300, 1), minBags, holdoutShare))
+	first := happened.wait(t, trainingTime, 1, retrain.EventPromoted, retrain.EventRejected, retrain.EventTrainingFailed)
+	require.Equal(t, retrain.EventPromoted, first.Kind, happened)
+	v1 := first.Version
+	requireServed(t, p, v1)
+	require.Greater(t, servedAUROC(t, p, heldOut), 0.9, "of the first model")
+
+	// The second one, whose rewards stay on the scale of the first.
+	labels.tell(t, untilHeld(t, wordBags("two-", 300, 2), minBags, holdoutShare))
+	second := happened.wait(t, trainingTime, 2, retrain.EventPromoted, retrain.EventRejected, retrain.EventTrainingFailed)
+	require.Equal(t, retrain.EventPromoted, second.Kind, happened)
+	v2 := second.Version
+	requireServed(t, p, v2)
+	require.Greater(t, servedAUROC(t, p, heldOut), 0.9, "of the second model")
+	require.Len(t, happened.of(retrain.EventTrainingStarted), 2)
+	require.Len(t, happened.of(retrain.EventTrained), 2)
+	requireAudit(t, p, v1, v2)
+
+	t.Run("a request pins a version", func(t *testing.T) {
+		require.Equal(t, v1, score(t, p, v1, heldOut[:2]).Model.Version)
+		require.Equal(t, v2, score(t, p, "", heldOut[:2]).Model.Version)
+		body, err := requestBody("nobody-knows-it", []rewardmodel.Item{itemOf(heldOut[0])})
+		require.NoError(t, err)
+		answer, err := http.Post(p.ready.HTTP+"/v1/score", "application/json", strings.NewReader(string(body)))
+		require.NoError(t, err)
+		defer answer.Body.Close()
+		require.Equal(t, http.StatusNotFound, answer.StatusCode)
+	})
+	t.Run("back and forth", func(t *testing.T) {
+		stdout, stderr, code := assay(t, "", "models", "rollback", "--url", p.ready.HTTP, "--reason", "to see the first again")
+		require.Equal(t, exitDone, code, stderr)
+		require.Contains(t, stdout, v1)
+		requireServed(t, p, v1)
+		back := happened.wait(t, patience, 1, retrain.EventRolledBack)
+		require.Equal(t, v1, back.Version)
+		require.Contains(t, back.Reason, "to see the first again")
+		_, stderr, code = assay(t, "", "models", "promote", v2, "--url", p.ready.HTTP)
+		require.Equal(t, exitDone, code, stderr)
+		requireServed(t, p, v2)
+	})
+	client.require(t, untrained, v1, v2, v1, v2)
+
+	t.Run("what to label next", func(t *testing.T) {
+		stdout, stderr, code := assay(t, "", "feedback", "candidates", "-n", "5", "--url", p.ready.HTTP)
+		require.Equal(t, exitDone, code, stderr)
+		var answer struct{ Candidates []feedback.Candidate }
+		require.NoError(t, json.Unmarshal([]byte(stdout), &answer))
+		require.Len(t, answer.Candidates, 5)
+		for _, c := range answer.Candidates {
+			require.NotEmpty(t, c.Response)
+			require.NotContains(t, labels.kept, c.ID)
+		}
+		// One of them is labelled, without its text.
+		id := answer.Candidates[0].ID
+		receipt := labels.send(t, fmt.Sprintf(`{"response_id":%q,"label":"compliant"}`, id), `{"response_id":"never scored","label":"compliant"}`)
+		require.Equal(t, 1, receipt.Accepted)
+		require.Equal(t, []feedback.Code{feedback.CodeUnknown}, codesOf(receipt))
+		labels.kept[id] = bag.Compliant
+		stdout, stderr, code = assay(t, "", "feedback", "candidates", "-n", "1000", "--url", p.ready.HTTP)
+		require.Equal(t, exitDone, code, stderr)
+		require.NotContains(t, stdout, fmt.Sprintf(`"id": %q`, id))
+	})
+	t.Run("raters who do not agree", func(t *testing.T) {
+		b := wordBags("disputed", 1, 4)[0]
+		b.Rater = "anna"
+		one := line(t, b)
+		b.Rater, b.Label = "bert", bag.Violation
+		require.Equal(t, 2, labels.send(t, one, line(t, b)).Accepted)
+		stdout, stderr, code := assay(t, "", "feedback", "show", "--url", p.ready.HTTP)
+		require.Equal(t, exitDone, code, stderr)
+		require.Equal(t, "1", field(t, stdout, "disputed"))
+		requireErased(t, p, js, b.ID, 2, b.Response)
+	})
+	t.Run("erasure", func(t *testing.T) {
+		gone := labels.older[0]
+		requireErased(t, p, js, gone.ID, 1, gone.Response)
+		require.Equal(t, []feedback.Code{feedback.CodeErased}, codesOf(labels.send(t, line(t, gone))))
+		delete(labels.kept, gone.ID)
+	})
+	labels.requireKept(t, js)
+
+	// All of it is there after a restart.
+	p.signal(t)
+	require.Equal(t, exitDone, p.wait(t), p.output())
+	p = launch(t, p.cmd.Args[2:]...)
+	require.Equal(t, v2, p.ready.Model, p.log)
+	_, js = p.jetStream(t)
+	labels.requireKept(t, js)
+}
+
+// requireServed waits until a version answers.
+func requireServed(t *testing.T, p *process, version string) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		return score(t, p, "", []bag.Bag{{Response: "Who is there?"}}).Model.Version == version
+	}, patience, 20*time.Millisecond, "%s does not serve", version)
+	status, body := get(t, p.ready.HTTP+"/v1/models/"+version)
+	require.Equal(t, http.StatusOK, status)
+	require.Equal(t, "true", field(t, body, "current"))
+	require.Equal(t, "true", field(t, body, "serving"))
+}
+
+// requireAudit looks at what is told of two versions, of which the second follows the first.
+func requireAudit(t *testing.T, p *process, v1, v2 string) {
+	t.Helper()
+	for version, parent := range map[string]string{v1: untrained, v2: v1} {
+		show, stderr, code := assay(t, "", "models", "show", version, "--url", p.ready.HTTP)
+		require.Equal(t, exitDone, code, stderr)
+		require.Equal(t, `"`+parent+`"`, field(t, show, "parent"))
+		require.Equal(t, `"promoted"`, field(t, show, "state"))
+		require.Equal(t, `"gate"`, field(t, show, "by"))
+		require.Equal(t, `"bags"`, field(t, show, "data.trigger"))
+		require.Equal(t, "true", field(t, show, "gate.promote"))
+		require.NotEmpty(t, field(t, show, "gate.holdout.interval"))
+		require.Contains(t, field(t, show, "files"), "model.safetensors")
+	}
+	// What the gate fitted is what serves.
+	show, _, _ := assay(t, "", "models", "show", v2, "--url", p.ready.HTTP)
+	stored, err := checkpoint.Open(filepath.Join(dataDir(p), "models", v2))
+	require.NoError(t, err)
+	defer stored.Close()
+	fitted, err := json.Marshal(stored.Manifest.Calibration, json.Deterministic(true))
+	require.NoError(t, err)
+	require.Contains(t, stored.Manifest.Calibration, "max")
+	require.JSONEq(t, field(t, show, "gate.calibration"), string(fitted))
+}
+
+// requireErased erases a response and looks for its text in the streams and on the disk.
+func requireErased(t *testing.T, p *process, js jetstream.JetStream, id string, records int, text string) {
+	t.Helper()
+	stdout, stderr, code := assay(t, "", "feedback", "erase", id, "--url", p.ready.HTTP)
+	require.Equal(t, exitDone, code, stderr)
+	require.Equal(t, fmt.Sprint(records), field(t, stdout, "records"))
+	for name := range strings.SplitSeq(queue.StreamFeedback+" "+queue.StreamScored, " ") {
+		stream, err := js.Stream(t.Context(), name)
+		require.NoError(t, err)
+		for _, subject := range []string{queue.SubjectFeedback + ".item.", "assay.v1.scored."} {
+			_, err = stream.GetLastMsgForSubject(t.Context(), subject+feedback.HashOf(id).String()+".>")
+			require.ErrorIs(t, err, jetstream.ErrMsgNotFound)
+		}
+	}
+	require.NoError(t, filepath.WalkDir(filepath.Join(dataDir(p), "nats"), func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		require.NotContains(t, string(data), text, path)
+		return err
+	}))
+}
