@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -33,7 +34,7 @@ func serveTiny(t *testing.T, minBags int, args ...string) *process {
 	return serve(t, tinyBackbone(t), t.TempDir(), append([]string{
 		"--allow-untrained", "--holdout-share", fmt.Sprint(holdoutShare), "--train-min-bags", fmt.Sprint(minBags),
 		"--train-min-each", "20", "--train-cooldown", "1s", "--train-drift", "0", "--train-disagreement", "0",
-		"--train-epochs", "12", "--train-lr", "3e-3", "--train-threads", "1",
+		"--train-epochs", "10", "--train-lr", "1e-3", "--train-threads", "1",
 	}, args...)...)
 }
 
@@ -62,6 +63,7 @@ func TestFeedbackImprovesTheModelThatServes(t *testing.T) {
 	require.Equal(t, retrain.EventPromoted, first.Kind, happened)
 	v1 := first.Version
 	requireServed(t, p, v1)
+	client.sees(t, v1)
 	require.Greater(t, servedAUROC(t, p, heldOut), 0.9, "of the first model")
 
 	// The second one, whose rewards stay on the scale of the first.
@@ -70,6 +72,7 @@ func TestFeedbackImprovesTheModelThatServes(t *testing.T) {
 	require.Equal(t, retrain.EventPromoted, second.Kind, happened)
 	v2 := second.Version
 	requireServed(t, p, v2)
+	client.sees(t, v2)
 	require.Greater(t, servedAUROC(t, p, heldOut), 0.9, "of the second model")
 	require.Len(t, happened.of(retrain.EventTrainingStarted), 2)
 	require.Len(t, happened.of(retrain.EventTrained), 2)
@@ -90,19 +93,23 @@ func TestFeedbackImprovesTheModelThatServes(t *testing.T) {
 		require.Equal(t, exitDone, code, stderr)
 		require.Contains(t, stdout, v1)
 		requireServed(t, p, v1)
+		client.sees(t, v1)
 		back := happened.wait(t, patience, 1, retrain.EventRolledBack)
 		require.Equal(t, v1, back.Version)
 		require.Contains(t, back.Reason, "to see the first again")
 		_, stderr, code = assay(t, "", "models", "promote", v2, "--url", p.ready.HTTP)
 		require.Equal(t, exitDone, code, stderr)
 		requireServed(t, p, v2)
+		client.sees(t, v2)
 	})
 	client.require(t, untrained, v1, v2, v1, v2)
 
 	t.Run("what to label next", func(t *testing.T) {
 		stdout, stderr, code := assay(t, "", "feedback", "candidates", "-n", "5", "--url", p.ready.HTTP)
 		require.Equal(t, exitDone, code, stderr)
-		var answer struct{ Candidates []feedback.Candidate }
+		var answer struct {
+			Candidates []feedback.Candidate `json:"candidates"`
+		}
 		require.NoError(t, json.Unmarshal([]byte(stdout), &answer))
 		require.Len(t, answer.Candidates, 5)
 		for _, c := range answer.Candidates {
@@ -187,23 +194,30 @@ func requireAudit(t *testing.T, p *process, v1, v2 string) {
 // requireErased erases a response and looks for its text in the streams and on the disk.
 func requireErased(t *testing.T, p *process, js jetstream.JetStream, id string, records int, text string) {
 	t.Helper()
+	require.Eventually(t, func() bool { return onDisk(t, p, text) }, patience, 50*time.Millisecond, "the text was never there")
 	stdout, stderr, code := assay(t, "", "feedback", "erase", id, "--url", p.ready.HTTP)
 	require.Equal(t, exitDone, code, stderr)
 	require.Equal(t, fmt.Sprint(records), field(t, stdout, "records"))
-	for name := range strings.SplitSeq(queue.StreamFeedback+" "+queue.StreamScored, " ") {
-		stream, err := js.Stream(t.Context(), name)
-		require.NoError(t, err)
-		for _, subject := range []string{queue.SubjectFeedback + ".item.", "assay.v1.scored."} {
-			_, err = stream.GetLastMsgForSubject(t.Context(), subject+feedback.HashOf(id).String()+".>")
-			require.ErrorIs(t, err, jetstream.ErrMsgNotFound)
-		}
-	}
-	require.NoError(t, filepath.WalkDir(filepath.Join(dataDir(p), "nats"), func(path string, d os.DirEntry, err error) error {
+	stream, err := js.Stream(t.Context(), queue.StreamFeedback)
+	require.NoError(t, err)
+	_, err = stream.GetLastMsgForSubject(t.Context(), queue.SubjectFeedback+".item."+feedback.HashOf(id).String()+".>")
+	require.ErrorIs(t, err, jetstream.ErrMsgNotFound)
+	require.False(t, onDisk(t, p, text))
+}
+
+// onDisk looks for a text in what the service has stored.
+func onDisk(t *testing.T, p *process, text string) (found bool) {
+	t.Helper()
+	require.NoError(t, filepath.WalkDir(dataDir(p), func(path string, d os.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
-			return err
+			return nil // it may be gone by now
 		}
 		data, err := os.ReadFile(path)
-		require.NotContains(t, string(data), text, path)
+		if errors.Is(err, os.ErrNotExist) {
+			return nil
+		}
+		found = found || strings.Contains(string(data), text)
 		return err
 	}))
+	return found
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -18,6 +19,9 @@ import (
 // realTime is how long the loop may take to teach a real model, on 2 cores.
 const realTime = 20 * time.Minute
 
+// realMinBags is so many that the bags are enough for two trainings.
+const realMinBags = 300
+
 // TestFeedbackTeachesARealModel starts a service on a sentence encoder that was never trained on violations, tells it
 // of 1,026 bags of SST-2 sentences, and waits until it has taught itself.
 func TestFeedbackTeachesARealModel(t *testing.T) {
@@ -32,7 +36,7 @@ func TestFeedbackTeachesARealModel(t *testing.T) {
 	t.Logf("%d bags to tell of, %d held-out ones", len(training), len(heldOut))
 
 	p := launch(t, "--model", backbone, "--allow-untrained", "--data-dir", t.TempDir(),
-		"--train-min-bags", "200", "--train-cooldown", "5s", "--train-epochs", "3", "--train-lr", "3e-5")
+		"--train-min-bags", fmt.Sprint(realMinBags), "--train-cooldown", "5s")
 	require.NotEmpty(t, p.ready.HTTP, p.log)
 	nc, js := p.jetStream(t)
 	before := servedAUROC(t, p, heldOut)
@@ -47,8 +51,9 @@ func TestFeedbackTeachesARealModel(t *testing.T) {
 	client := startSteady(t, p, nc, texts, 200*time.Millisecond, 5e-3)
 	labels := newLabeller(p, nc)
 	began := time.Now()
-	labels.tell(t, training)
-	t.Logf("%d bags accepted in %v", len(labels.kept), time.Since(began).Round(time.Millisecond))
+	labels.tell(t, training[:len(training)/2])
+	happened.wait(t, patience, 1, retrain.EventTrainingStarted)
+	labels.tell(t, training[len(training)/2:]) // while the first training runs
 	untilLearned(t, p, realTime-time.Since(began))
 	after := servedAUROC(t, p, heldOut)
 	t.Logf("AUROC %.3f after %v:%v", after, time.Since(began).Round(time.Second), happened)
@@ -85,7 +90,7 @@ func untilLearned(t *testing.T, p *process, within time.Duration) {
 			} `json:"feedback"`
 		}
 		require.NoError(t, json.Unmarshal([]byte(body), &now))
-		return now.Phase == retrain.PhaseIdle && now.Last != nil && now.Feedback.New.Bags < 200
+		return now.Phase == retrain.PhaseIdle && now.Last != nil && now.Feedback.New.Bags < realMinBags
 	}, within, time.Second)
 }
 

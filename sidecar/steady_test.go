@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"net/http"
@@ -146,6 +147,21 @@ func (s *steady) fault(format string, args ...any) {
 	s.faults = append(s.faults, fmt.Sprintf(format, args...))
 }
 
+// sees waits until a version has answered both over HTTP and over NATS.
+func (s *steady) sees(t *testing.T, version string) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for _, served := range s.served {
+			if served[len(served)-1] != version {
+				return false
+			}
+		}
+		return len(s.served) == 2
+	}, patience, 10*time.Millisecond, "%s does not answer", version)
+}
+
 // require fails the test when a request failed, or when the versions came otherwise than in this order.
 func (s *steady) require(t *testing.T, versions ...string) {
 	t.Helper()
@@ -213,23 +229,13 @@ func followEvents(t *testing.T, p *process) *events {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.ready.HTTP+"/v1/events", nil)
 	require.NoError(t, err)
 	req.Header.Set("Accept", "text/event-stream")
-	answer, err := http.DefaultClient.Do(req)
-	require.NoError(t, err)
-	require.Equal(t, http.StatusOK, answer.StatusCode)
 	e := &events{}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		defer answer.Body.Close()
-		for lines := bufio.NewScanner(answer.Body); lines.Scan(); {
-			data, ok := strings.CutPrefix(lines.Text(), "data: ")
-			if !ok {
-				continue
-			}
-			var one retrain.Event
-			err := json.Unmarshal([]byte(data), &one)
+		if err := e.read(req); err != nil && ctx.Err() == nil {
 			e.mu.Lock()
-			e.all, e.fail = append(e.all, one), err
+			e.fail = err
 			e.mu.Unlock()
 		}
 	}()
@@ -238,6 +244,34 @@ func followEvents(t *testing.T, p *process) *events {
 		<-done
 	})
 	return e
+}
+
+// read takes in events until the stream ends.
+func (e *events) read(req *http.Request) error {
+	answer, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return errors.New(answer.Status)
+	}
+	lines := bufio.NewScanner(answer.Body)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		data, ok := strings.CutPrefix(lines.Text(), "data: ")
+		if !ok {
+			continue
+		}
+		var one retrain.Event
+		if err := json.Unmarshal([]byte(data), &one); err != nil {
+			return err
+		}
+		e.mu.Lock()
+		e.all = append(e.all, one)
+		e.mu.Unlock()
+	}
+	return lines.Err()
 }
 
 // of returns the events of a kind so far.
@@ -256,8 +290,14 @@ func (e *events) of(kinds ...retrain.EventKind) []retrain.Event {
 // wait returns the nth event (from 1) of some kinds, once it has come.
 func (e *events) wait(t *testing.T, within time.Duration, nth int, kinds ...retrain.EventKind) retrain.Event {
 	t.Helper()
-	require.Eventually(t, func() bool { return len(e.of(kinds...)) >= nth }, within, 50*time.Millisecond, "%v %d of %v", kinds, nth, e)
-	require.NoError(t, e.fail)
+	broken := func() error {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		return e.fail
+	}
+	require.Eventually(t, func() bool { return broken() != nil || len(e.of(kinds...)) >= nth }, within, 50*time.Millisecond,
+		"there is no number %d of %v", nth, kinds)
+	require.NoError(t, broken())
 	return e.of(kinds...)[nth-1]
 }
 
