@@ -209,12 +209,12 @@ func requireErased(t *testing.T, p *process, js jetstream.JetStream, id string, 
 func onDisk(t *testing.T, p *process, text string) (found bool) {
 	t.Helper()
 	require.NoError(t, filepath.WalkDir(dataDir(p), func(path string, d os.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return nil // it may be gone by now
+		var data []byte
+		if err == nil && !d.IsDir() {
+			data, err = os.ReadFile(path)
 		}
-		data, err := os.ReadFile(path)
-		if errors.Is(err, os.ErrNotExist) {
-			return nil
+		if errors.Is(err, os.ErrNotExist) { // by now
+			err = nil
 		}
 		found = found || strings.Contains(string(data), text)
 		return err
