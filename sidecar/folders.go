@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/assay-ai/assay/queue"
 	"github.com/assay-ai/assay/rewardmodel/checkpoint"
@@ -81,16 +82,21 @@ func verify(ctx context.Context, dir string) error {
 	return errors.Join(c.VerifySHA256(ctx), c.Close())
 }
 
-// prune removes fetched versions that no replica needs any more.
+// justFetched is how long a fetched version stays although nobody names it: it may be about to become current.
+const justFetched = 10 * time.Minute
+
+// prune removes fetched versions that nobody needs any more.
 func (f *folders) prune(keep func(version string) bool) error {
 	entries, err := os.ReadDir(f.cache)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil // nothing was fetched yet
 	}
 	for _, e := range entries {
-		if e.IsDir() && e.Name()[0] != '.' && !keep(e.Name()) { // with a dot: being fetched
-			err = errors.Join(err, os.RemoveAll(filepath.Join(f.cache, e.Name())))
+		info, gone := e.Info()
+		if gone != nil || !e.IsDir() || e.Name()[0] == '.' || keep(e.Name()) || time.Since(info.ModTime()) < justFetched {
+			continue // with a dot: being fetched
 		}
+		err = errors.Join(err, os.RemoveAll(filepath.Join(f.cache, e.Name())))
 	}
 	return err
 }

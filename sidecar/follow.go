@@ -19,6 +19,7 @@ type follower struct {
 	monitor  *monitor
 	journal  retrain.Journal
 	folders  *folders
+	statuses retrain.Statuses
 	log      zerolog.Logger
 }
 
@@ -62,15 +63,20 @@ func (f *follower) serve(ctx context.Context, wanted retrain.Current) error {
 			Msg("serving another model version")
 	}
 	f.monitor.watch(wanted.Version)
-	if err := f.folders.prune(f.needed(wanted)); err != nil {
+	if err := f.folders.prune(f.needed(ctx, wanted)); err != nil {
 		f.log.Warn().Err(err).Msg("cannot remove fetched models that nobody needs")
 	}
 	return nil
 }
 
-// needed tells of which versions the fetched folders stay: those that are loaded, and the way back.
-func (f *follower) needed(current retrain.Current) func(version string) bool {
-	keep := append([]string{current.Version}, current.Previous...)
+// needed tells of which versions the fetched folders stay: those that are loaded, the way back, and the one that a
+// training is judged against.
+func (f *follower) needed(ctx context.Context, current retrain.Current) func(version string) bool {
+	status, err := f.statuses.Status(ctx)
+	if err != nil {
+		return func(string) bool { return true } // another time
+	}
+	keep := append([]string{current.Version, status.Base}, current.Previous...)
 	for _, v := range f.versions.Versions() {
 		keep = append(keep, v.Version)
 	}

@@ -224,7 +224,7 @@ func (s *service) join(ctx context.Context, l *learning, versions *rewardmodel.V
 		l.monitor.watch(pin)
 		return nil, nil
 	}
-	follow := &follower{replica: s.replica.id, versions: versions, monitor: l.monitor, journal: l.registry, folders: s.folders, log: s.app.log}
+	follow := &follower{replica: s.replica.id, versions: versions, monitor: l.monitor, journal: l.registry, statuses: l.registry, folders: s.folders, log: s.app.log}
 	current, err := l.registry.Current(ctx)
 	if err != nil {
 		return nil, err
