@@ -61,4 +61,12 @@
 // embedded server whose streams cannot be written closes them: until the disk
 // takes data again, what is to be stored is refused and score requests are
 // answered. Then a new server takes its place, and clients reconnect.
+//
+// # Models
+//
+// What replicas share about models is in a Registry: the bucket ASSAY_STATE
+// holds the current version, a record of each, and the one training of the
+// fleet, all changed by compare-and-set; the object store ASSAY_MODELS holds
+// files; the stream ASSAY_EVENTS what happened. The tools of NATS read them all
+// (nats kv get ASSAY_STATE current, nats object ls ASSAY_MODELS).
 package queue

@@ -17,6 +17,9 @@ import (
 	"github.com/assay-ai/assay/rewardmodel/retrain"
 )
 
+// eventsAhead is how many events a reader holds in memory.
+const eventsAhead = 100
+
 // Publish stores an event on assay.v1.events.<kind>, as the JSON of
 // retrain.Event. One with a key that was stored in the last day is dropped
 // without an error. An event without a time happens now.
@@ -59,8 +62,8 @@ func (r *Registry) Publish(ctx context.Context, e retrain.Event) error {
 func (r *Registry) Events(ctx context.Context, after uint64) iter.Seq2[retrain.Event, error] {
 	return func(yield func(retrain.Event, error) bool) {
 		f := r.follow(after)
-		for msg := range f.messages(ctx) {
-			if !yield(decodeEvent(msg)) {
+		for msg, err := range f.messages(ctx) {
+			if err != nil || !yield(decodeEvent(msg)) {
 				return
 			}
 		}
@@ -85,7 +88,10 @@ func (r *Registry) RecentEvents(ctx context.Context, n int) ([]retrain.Event, er
 	}
 	events := make([]retrain.Event, 0, min(uint64(n), state.Msgs))
 	f := r.follow(max(state.FirstSeq, state.LastSeq-min(uint64(n), state.LastSeq)+1) - 1)
-	for msg := range f.messages(ctx) {
+	for msg, err := range f.messages(ctx) {
+		if err != nil {
+			return nil, err
+		}
 		e, err := decodeEvent(msg)
 		if err != nil {
 			return nil, err
@@ -99,7 +105,7 @@ func (r *Registry) RecentEvents(ctx context.Context, n int) ([]retrain.Event, er
 }
 
 func (r *Registry) follow(after uint64) *follower {
-	return &follower{js: r.js, stream: StreamEvents, filter: SubjectEvents + ".>", cursor: after, log: r.log}
+	return &follower{js: r.js, stream: StreamEvents, filter: SubjectEvents + ".>", cursor: after, ahead: eventsAhead, log: r.log}
 }
 
 func decodeEvent(msg streamed) (retrain.Event, error) {

@@ -2,9 +2,12 @@ package queue_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"os"
+	"path/filepath"
+	"testing/fstest"
 
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/prometheus/client_golang/prometheus"
@@ -12,6 +15,7 @@ import (
 
 	"github.com/assay-ai/assay/queue"
 	"github.com/assay-ai/assay/rewardmodel"
+	"github.com/assay-ai/assay/rewardmodel/retrain"
 )
 
 // polite stands for the model.
@@ -73,4 +77,51 @@ func Example() {
 	// Output:
 	// a 0.9
 	// assay.v1.rewards.my.job 1
+}
+
+// A version is stored and registered, and becomes the one that serves.
+func ExampleRegistry() {
+	ctx := context.Background()
+	dir, err := os.MkdirTemp("", "assay")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	checkpoint := filepath.Join(dir, "checkpoint")
+	if err := os.CopyFS(checkpoint, fstest.MapFS{"config.json": {Data: []byte("{}")}}); err != nil {
+		log.Fatal(err)
+	}
+	cfg := queue.Config{Server: queue.ServerConfig{Listen: "127.0.0.1:0", DataDir: dir}}
+	q, err := queue.Open(ctx, cfg, zerolog.Nop(), prometheus.NewRegistry())
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer q.Close(ctx)
+
+	registry, err := q.OpenRegistry(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	m := retrain.Model{Version: "v1", State: retrain.StatePromoted, By: "gate", Reason: "better on the hold-out"}
+	if m.Files, err = registry.Upload(ctx, m.Version, checkpoint); err != nil {
+		log.Fatal(err)
+	}
+	if err := registry.Register(ctx, m); err != nil {
+		log.Fatal(err)
+	}
+	current, err := registry.Current(ctx) // none yet
+	if err != nil {
+		log.Fatal(err)
+	}
+	current.Version = m.Version
+	if _, err := registry.SetCurrent(ctx, current); err != nil {
+		log.Fatal(err)
+	}
+	_, err = registry.SetCurrent(ctx, current)
+	fmt.Println(errors.Is(err, retrain.ErrChanged)) // it is not what it was
+	// Another replica fetches it.
+	fmt.Println(registry.Download(ctx, m, filepath.Join(dir, "models", m.Version)))
+	// Output:
+	// true
+	// <nil>
 }

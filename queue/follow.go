@@ -25,6 +25,7 @@ type follower struct {
 	filter string                  // of subjects
 	first  jetstream.DeliverPolicy // where to start without a cursor
 	cursor uint64                  // the last sequence that was read
+	ahead  int                     // how many messages may wait here
 	// idle, when it is set, is asked whether to go on when no message came
 	// for followIdle, for the first time, the second, and so on.
 	idle  func(ctx context.Context, times int) error
@@ -86,7 +87,7 @@ func (f *follower) read(ctx context.Context, yield func(streamed, error) bool) e
 	if err != nil {
 		return err
 	}
-	messages, err := consumer.Messages(jetstream.PullExpiry(followExpiry), jetstream.PullHeartbeat(followHeartbeat))
+	messages, err := consumer.Messages(jetstream.PullMaxMessages(f.ahead), jetstream.PullExpiry(followExpiry), jetstream.PullHeartbeat(followHeartbeat))
 	if err != nil {
 		return err
 	}

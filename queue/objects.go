@@ -2,7 +2,6 @@ package queue
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json" // as the NATS library writes the information on objects
 	"errors"
@@ -106,7 +105,7 @@ func (o *objects) put(ctx context.Context, name string, r io.ReadSeeker, check f
 	}
 	info := &jetstream.ObjectInfo{Bucket: BucketModels, ObjectMeta: jetstream.ObjectMeta{Name: name,
 		Opts: &jetstream.ObjectMetaOptions{ChunkSize: uint32(min(chunkBytes, o.nc.MaxPayload()/2))}}}
-	err = repeat(ctx, func() error {
+	err = repeat(ctx, passing, func() error {
 		if _, err := r.Seek(0, io.SeekStart); err != nil {
 			return err
 		}
@@ -128,79 +127,6 @@ func (o *objects) put(ctx context.Context, name string, r io.ReadSeeker, check f
 		o.drop(ctx, old)
 	}
 	return nil
-}
-
-// write stores the chunks of an object and completes info.
-func (o *objects) write(ctx context.Context, info *jetstream.ObjectInfo, r io.Reader) error {
-	var pending []jetstream.PubAckFuture
-	defer func() { // after a failure: what is on its way must not arrive after it was dropped
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTimeout)
-		defer cancel()
-		for _, ack := range pending {
-			select {
-			case <-ack.Ok():
-			case <-ack.Err():
-			case <-ctx.Done():
-			}
-		}
-	}()
-	var last uint64
-	settle := func(most int) error {
-		for len(pending) > most {
-			ack, err := acknowledged(ctx, pending[0])
-			if ctx.Err() == nil {
-				pending = pending[1:]
-			}
-			if err != nil {
-				return err
-			}
-			if ack.Sequence <= last {
-				return fmt.Errorf("%w: a chunk was stored out of order", nats.ErrTimeout)
-			}
-			last = ack.Sequence
-		}
-		return nil
-	}
-	digest, chunk := sha256.New(), make([]byte, info.Opts.ChunkSize)
-	info.Size, info.Chunks = 0, 0
-	for {
-		n, err := io.ReadFull(r, chunk)
-		if n > 0 {
-			digest.Write(chunk[:n])
-			info.Size += uint64(n)
-			info.Chunks++
-			msg := &nats.Msg{Subject: chunkSubject + info.NUID, Data: chunk[:n]}
-			// No retry of one chunk: it would come after the next.
-			ack, err := o.chunked.PublishMsgAsync(msg, jetstream.WithRetryAttempts(0))
-			if err != nil {
-				return err
-			}
-			pending = append(pending, ack)
-			if err := settle(chunkWindow); err != nil {
-				return err
-			}
-		}
-		if err == io.EOF || err == io.ErrUnexpectedEOF {
-			break
-		}
-		if err != nil {
-			return err
-		}
-	}
-	info.Digest = jetstream.GetObjectDigestValue(digest)
-	return settle(0)
-}
-
-// acknowledged waits until a chunk is stored.
-func acknowledged(ctx context.Context, ack jetstream.PubAckFuture) (*jetstream.PubAck, error) {
-	select {
-	case ack := <-ack.Ok():
-		return ack, nil
-	case err := <-ack.Err():
-		return nil, err
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
 }
 
 // name makes an object exist whose chunks are stored, if the name is still what
@@ -269,57 +195,6 @@ func (o *objects) get(ctx context.Context, name string, open func() (io.Writer, 
 	}
 }
 
-// read writes the chunks of an object to w and checks them.
-func (o *objects) read(ctx context.Context, info *jetstream.ObjectInfo, w io.Writer) error {
-	damaged := func(format string, args ...any) error {
-		return fmt.Errorf("%w: object %s of %s: %s", retrain.ErrDamaged, info.Name, BucketModels, fmt.Sprintf(format, args...))
-	}
-	stored, err := o.chunks(ctx, info)
-	if err != nil {
-		return err
-	}
-	if stored != uint64(info.Chunks) {
-		return damaged("%d of %d chunks are there", stored, info.Chunks)
-	}
-	f := &follower{js: o.js, stream: streamModels, filter: chunkSubject + info.NUID, log: o.log,
-		idle: func(ctx context.Context, times int) error {
-			switch stored, err := o.chunks(ctx, info); {
-			case err != nil: // nobody answers: wait
-				return nil
-			case stored != uint64(info.Chunks):
-				return damaged("%d of %d chunks are there", stored, info.Chunks)
-			case times > 1:
-				return damaged("the server does not deliver all of its chunks")
-			}
-			return nil
-		}}
-	digest, left := sha256.New(), info.Chunks
-	if left > 0 {
-		for msg, err := range f.messages(ctx) {
-			if err != nil {
-				return err
-			}
-			digest.Write(msg.Data())
-			if _, err := w.Write(msg.Data()); err != nil {
-				return err
-			}
-			if left--; left == 0 {
-				break
-			}
-			if msg.NumPending == 0 {
-				return damaged("%d of %d chunks are missing", left, info.Chunks)
-			}
-		}
-	}
-	if left > 0 {
-		return fmt.Errorf("object %s of %s: %w", info.Name, BucketModels, context.Cause(ctx))
-	}
-	if jetstream.GetObjectDigestValue(digest) != info.Digest {
-		return damaged("its SHA-256 is another than it was written with")
-	}
-	return nil
-}
-
 // remove makes an object not exist, if it does.
 func (o *objects) remove(ctx context.Context, name string) error {
 	info, _, err := o.info(ctx, name)
@@ -355,50 +230,6 @@ func (o *objects) names(ctx context.Context, prefix string) (names []string, err
 	}
 	slices.Sort(names)
 	return names, nil
-}
-
-// sweep removes the chunks of objects that were never finished, once the last
-// of them has the given age.
-func (o *objects) sweep(ctx context.Context, age time.Duration) error {
-	orphans, err := subjects(ctx, o.stream, chunkSubject+">") // before the names: what comes later is no orphan
-	if err != nil {
-		return err
-	}
-	names, err := o.names(ctx, "")
-	if err != nil {
-		return err
-	}
-	for _, name := range names {
-		info, _, err := o.info(ctx, name)
-		if err != nil {
-			return err
-		}
-		if info != nil {
-			delete(orphans, chunkSubject+info.NUID)
-		}
-	}
-	for subject := range orphans {
-		err := retry(ctx, func(ctx context.Context) error { return o.sweepOne(ctx, subject, age) })
-		if err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) {
-			return err
-		}
-	}
-	return nil
-}
-
-func (o *objects) sweepOne(ctx context.Context, subject string, age time.Duration) error {
-	last, err := o.stream.GetLastMsgForSubject(ctx, subject)
-	if err != nil {
-		return err
-	}
-	info, err := o.stream.Info(ctx)
-	if err != nil {
-		return err
-	}
-	if info.TimeStamp.Sub(last.Time) < age { // both are times of the server
-		return nil
-	}
-	return o.stream.Purge(ctx, jetstream.WithPurgeSubject(subject))
 }
 
 // explainFull adds what to do when the object store is full.

@@ -99,7 +99,14 @@ func (q *Queue) open(ctx context.Context) (err error) {
 	if q.js, err = jetstream.New(q.nc); err != nil {
 		return fmt.Errorf("JetStream: %w", err)
 	}
-	if err := ensureStreams(ctx, q.js, q.cfg.Streams, q.nc.MaxPayload(), q.log); err != nil {
+	err = repeat(ctx, electing, func() error {
+		err := ensureStreams(ctx, q.js, q.cfg.Streams, q.nc.MaxPayload(), q.log)
+		if err != nil && electing(err) {
+			q.log.Warn().Err(err).Msg("JetStream is not ready; trying again")
+		}
+		return err
+	})
+	if err != nil {
 		return err
 	}
 	q.labels, err = openFeedback(ctx, q.nc, q.js, q.cfg.Streams, q.server.Healthy, q.log, q.metrics)

@@ -337,3 +337,17 @@ func TestAnUnreachableServerEndsWithTheContext(t *testing.T) {
 	_, open := <-r.WatchCurrent(ctx)
 	require.False(t, open)
 }
+
+func TestReadyNeedsTheBuckets(t *testing.T) {
+	t.Parallel()
+	ctx := within(t)
+	q := startQueue(t, testConfig(t), scorerFunc(good))
+	for _, name := range []string{streamModels, streamState, StreamEvents} {
+		require.NoError(t, q.Ready(ctx))
+		cfg := config(t, q.js, name)
+		require.NoError(t, q.js.DeleteStream(ctx, name))
+		require.ErrorContains(t, q.Ready(ctx), name)
+		_, err := q.js.CreateStream(ctx, cfg)
+		require.NoError(t, err)
+	}
+}

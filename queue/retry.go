@@ -21,14 +21,15 @@ const (
 // that restarts does not answer. op must be one that may be done twice, since
 // an attempt that failed may have had its effect.
 func retry(ctx context.Context, op func(context.Context) error) error {
-	return repeat(ctx, func() error { return attempt(ctx, op) })
+	return repeat(ctx, passing, func() error { return attempt(ctx, op) })
 }
 
-// repeat is retry of what bounds its attempts itself.
-func repeat(ctx context.Context, op func() error) error {
+// repeat is retry, while an error is as it says, of what bounds its attempts
+// itself.
+func repeat(ctx context.Context, again func(error) bool, op func() error) error {
 	for pause := retryFirst; ; pause = min(2*pause, retryLast) {
 		err := op()
-		if err == nil || !passing(err) {
+		if err == nil || !again(err) {
 			return err
 		}
 		select {
@@ -61,7 +62,7 @@ var passingCodes = map[jetstream.ErrorCode]bool{
 func passing(err error) bool {
 	var api *jetstream.APIError
 	if errors.As(err, &api) {
-		return passingCodes[api.ErrorCode]
+		return electing(err)
 	}
 	for _, known := range []error{
 		context.DeadlineExceeded, nats.ErrTimeout, nats.ErrNoResponders, jetstream.ErrNoStreamResponse,
@@ -73,4 +74,11 @@ func passing(err error) bool {
 		}
 	}
 	return false
+}
+
+// electing tells whether a server answered that it cannot do it yet. A server
+// without JetStream does not answer at all.
+func electing(err error) bool {
+	var api *jetstream.APIError
+	return errors.As(err, &api) && passingCodes[api.ErrorCode]
 }

@@ -178,10 +178,13 @@ func store[T any](ctx context.Context, s *state, key string, value T, revision u
 // ctx ends and the channel is closed.
 func watch[T any](ctx context.Context, s *state, key string, at func(T, uint64) T) <-chan T {
 	values := make(chan T)
-	f := &follower{js: s.js, stream: streamState, filter: stateSubject + key, first: jetstream.DeliverLastPerSubjectPolicy, log: s.log}
+	f := &follower{js: s.js, stream: streamState, filter: stateSubject + key, first: jetstream.DeliverLastPerSubjectPolicy, ahead: stateHistory, log: s.log}
 	go func() {
 		defer close(values)
-		for msg := range f.messages(ctx) {
+		for msg, err := range f.messages(ctx) {
+			if err != nil {
+				return // never: nothing bounds the wait
+			}
 			if msg.Headers().Get(kvOperation) != "" {
 				continue
 			}

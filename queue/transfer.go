@@ -61,14 +61,8 @@ func (r *Registry) Upload(ctx context.Context, version, dir string) (map[string]
 }
 
 func (r *Registry) uploadFile(ctx context.Context, name, path string, want retrain.File, free func(context.Context) error) error {
-	info, _, err := r.objects.info(ctx, name)
-	if err != nil {
-		return err
-	}
-	if info != nil && int64(info.Size) == want.Size && hexDigest(info) == want.SHA256 {
-		if stored, err := r.objects.chunks(ctx, info); err != nil || stored == uint64(info.Chunks) {
-			return errors.Join(err, free(ctx))
-		}
+	if there, err := r.stored(ctx, name, want); err != nil || there {
+		return errors.Join(err, free(ctx))
 	}
 	f, err := os.Open(path)
 	if err != nil {
@@ -78,13 +72,20 @@ func (r *Registry) uploadFile(ctx context.Context, name, path string, want retra
 	if err := r.objects.put(ctx, name, f, free); err != nil {
 		return err
 	}
-	if info, _, err = r.objects.info(ctx, name); err != nil {
+	if there, err := r.stored(ctx, name, want); err != nil || there {
 		return err
 	}
-	if info == nil || hexDigest(info) != want.SHA256 {
-		return fmt.Errorf("%s changed while it was stored", path)
+	return fmt.Errorf("%s, or what is stored of it, changed meanwhile", path)
+}
+
+// stored tells whether an object has the checksum of a file and all its chunks.
+func (r *Registry) stored(ctx context.Context, name string, want retrain.File) (bool, error) {
+	info, _, err := r.objects.info(ctx, name)
+	if err != nil || info == nil || int64(info.Size) != want.Size || hexDigest(info) != want.SHA256 {
+		return false, err
 	}
-	return nil
+	chunks, err := r.objects.chunks(ctx, info)
+	return chunks == uint64(info.Chunks), err
 }
 
 // hexDigest is the SHA-256 of an object in hexadecimal.

@@ -1,0 +1,136 @@
+package queue
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"io"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/assay-ai/assay/rewardmodel/retrain"
+)
+
+// write stores the chunks of an object and completes info.
+func (o *objects) write(ctx context.Context, info *jetstream.ObjectInfo, r io.Reader) error {
+	var pending []jetstream.PubAckFuture
+	defer func() { // after a failure: what is on its way must not arrive after it was dropped
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTimeout)
+		defer cancel()
+		for _, ack := range pending {
+			if _, err := acknowledged(ctx, ack); err != nil {
+				continue // as expected
+			}
+		}
+	}()
+	var last uint64
+	settle := func(most int) error {
+		for len(pending) > most {
+			ack, err := acknowledged(ctx, pending[0])
+			if ctx.Err() == nil {
+				pending = pending[1:]
+			}
+			if err != nil {
+				return err
+			}
+			if ack.Sequence <= last {
+				return fmt.Errorf("%w: a chunk was stored out of order", nats.ErrTimeout)
+			}
+			last = ack.Sequence
+		}
+		return nil
+	}
+	digest, chunk := sha256.New(), make([]byte, info.Opts.ChunkSize)
+	info.Size, info.Chunks = 0, 0
+	for {
+		n, err := io.ReadFull(r, chunk)
+		if n > 0 {
+			digest.Write(chunk[:n])
+			info.Size += uint64(n)
+			info.Chunks++
+			msg := &nats.Msg{Subject: chunkSubject + info.NUID, Data: chunk[:n]}
+			// No retry of one chunk: it would come after the next.
+			ack, err := o.chunked.PublishMsgAsync(msg, jetstream.WithRetryAttempts(0))
+			if err != nil {
+				return err
+			}
+			pending = append(pending, ack)
+			if err := settle(chunkWindow); err != nil {
+				return err
+			}
+		}
+		if err == io.EOF || err == io.ErrUnexpectedEOF {
+			break
+		}
+		if err != nil {
+			return err
+		}
+	}
+	info.Digest = jetstream.GetObjectDigestValue(digest)
+	return settle(0)
+}
+
+// acknowledged waits until a chunk is stored.
+func acknowledged(ctx context.Context, ack jetstream.PubAckFuture) (*jetstream.PubAck, error) {
+	select {
+	case ack := <-ack.Ok():
+		return ack, nil
+	case err := <-ack.Err():
+		return nil, err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// read writes the chunks of an object to w and checks them.
+func (o *objects) read(ctx context.Context, info *jetstream.ObjectInfo, w io.Writer) error {
+	damaged := func(format string, args ...any) error {
+		return fmt.Errorf("%w: object %s of %s: %s", retrain.ErrDamaged, info.Name, BucketModels, fmt.Sprintf(format, args...))
+	}
+	stored, err := o.chunks(ctx, info)
+	if err != nil {
+		return err
+	}
+	if stored != uint64(info.Chunks) {
+		return damaged("%d of %d chunks are there", stored, info.Chunks)
+	}
+	f := &follower{js: o.js, stream: streamModels, filter: chunkSubject + info.NUID, ahead: chunkWindow, log: o.log,
+		idle: func(ctx context.Context, times int) error {
+			stored, err := o.chunks(ctx, info)
+			switch {
+			case err != nil:
+				return err
+			case stored != uint64(info.Chunks):
+				return damaged("%d of %d chunks are there", stored, info.Chunks)
+			case times > 1:
+				return damaged("the server does not deliver all of its chunks")
+			}
+			return nil
+		}}
+	digest, left := sha256.New(), info.Chunks
+	if left > 0 {
+		for msg, err := range f.messages(ctx) {
+			if err != nil {
+				return err
+			}
+			digest.Write(msg.Data())
+			if _, err := w.Write(msg.Data()); err != nil {
+				return err
+			}
+			if left--; left == 0 {
+				break
+			}
+			if msg.NumPending == 0 {
+				return damaged("%d of %d chunks are missing", left, info.Chunks)
+			}
+		}
+	}
+	if left > 0 {
+		return fmt.Errorf("object %s of %s: %w", info.Name, BucketModels, context.Cause(ctx))
+	}
+	if jetstream.GetObjectDigestValue(digest) != info.Digest {
+		return damaged("its SHA-256 is another than it was written with")
+	}
+	return nil
+}
