@@ -60,12 +60,11 @@ var passingCodes = map[jetstream.ErrorCode]bool{
 
 // passing tells whether err may go away by itself within seconds.
 func passing(err error) bool {
-	var api *jetstream.APIError
-	if errors.As(err, &api) {
-		return electing(err)
+	if electing(err) {
+		return true
 	}
 	for _, known := range []error{
-		context.DeadlineExceeded, nats.ErrTimeout, nats.ErrNoResponders, jetstream.ErrNoStreamResponse,
+		nats.ErrNoResponders, jetstream.ErrNoStreamResponse,
 		nats.ErrDisconnected, nats.ErrConnectionReconnecting, nats.ErrReconnectBufExceeded, nats.ErrStaleConnection,
 		jetstream.ErrAsyncPublishTimeout,
 	} {
@@ -76,9 +75,13 @@ func passing(err error) bool {
 	return false
 }
 
-// electing tells whether a server answered that it cannot do it yet. A server
-// without JetStream does not answer at all.
+// electing tells whether the servers cannot do it yet: they answer so, or not
+// in time. A server without JetStream is another matter: nobody is there to
+// answer.
 func electing(err error) bool {
 	var api *jetstream.APIError
-	return errors.As(err, &api) && passingCodes[api.ErrorCode]
+	if errors.As(err, &api) {
+		return passingCodes[api.ErrorCode]
+	}
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrTimeout)
 }
