@@ -59,7 +59,7 @@ func (w *indexer) run(ctx context.Context) error {
 		}
 	}
 	consumer, err := w.stream.OrderedConsumer(ask, jetstream.OrderedConsumerConfig{HeadersOnly: true,
-		InactiveThreshold: ledgerIdle, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: w.next})
+		InactiveThreshold: ledgerIdle, MaxResetAttempts: resetAttempts, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: w.next})
 	if err != nil {
 		return err
 	}
@@ -123,7 +123,7 @@ func (w *indexer) expire(ctx context.Context, info *jetstream.StreamInfo) error 
 	keep := info.State.LastSeq + 1 // the first record that is young enough
 	if info.State.LastTime.After(oldest) {
 		consumer, err := w.stream.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{HeadersOnly: true,
-			InactiveThreshold: ledgerIdle, DeliverPolicy: jetstream.DeliverByStartTimePolicy, OptStartTime: &oldest})
+			InactiveThreshold: ledgerIdle, MaxResetAttempts: resetAttempts, DeliverPolicy: jetstream.DeliverByStartTimePolicy, OptStartTime: &oldest})
 		if err != nil {
 			return err
 		}

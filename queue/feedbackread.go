@@ -68,7 +68,7 @@ func (f *Feedback) scanTo(ctx context.Context, stream jetstream.Stream, subject 
 	ask, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	consumer, err := stream.OrderedConsumer(ask, jetstream.OrderedConsumerConfig{FilterSubjects: []string{subject},
-		InactiveThreshold: ledgerIdle, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: max(first, 1)})
+		InactiveThreshold: ledgerIdle, MaxResetAttempts: resetAttempts, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: max(first, 1)})
 	if err != nil {
 		return err
 	}

@@ -17,6 +17,11 @@ const (
 	followIdle      = 10 * time.Second
 )
 
+// resetAttempts is how often the library may replace a consumer that is gone.
+// Left alone it would try for ever, whatever the context says, and under one
+// name, which a server that died may hold. Its caller begins anew instead.
+const resetAttempts = 1
+
 // follower reads a stream in order and each message once, the stored ones and
 // then live ones, through restarts of servers and lost connections.
 type follower struct {
@@ -112,7 +117,7 @@ func (f *follower) config(state jetstream.StreamState) jetstream.OrderedConsumer
 	cfg := jetstream.OrderedConsumerConfig{
 		FilterSubjects: []string{f.filter}, DeliverPolicy: f.first,
 		InactiveThreshold: ledgerIdle,
-		MaxResetAttempts:  1, // we do it, within ctx
+		MaxResetAttempts:  resetAttempts,
 	}
 	if f.cursor > state.LastSeq {
 		f.cursor = 0 // the stream was removed and made again

@@ -86,7 +86,7 @@ func (l *ledger) read(ctx context.Context, stream string, since time.Time) error
 	if state.LastSeq <= last {
 		return nil
 	}
-	cfg := jetstream.OrderedConsumerConfig{HeadersOnly: true, InactiveThreshold: ledgerIdle,
+	cfg := jetstream.OrderedConsumerConfig{HeadersOnly: true, InactiveThreshold: ledgerIdle, MaxResetAttempts: resetAttempts,
 		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: last + 1}
 	if last == 0 {
 		if state.Msgs == 0 || state.LastTime.Before(since) {
