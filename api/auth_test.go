@@ -135,6 +135,17 @@ func TestScopes(t *testing.T) {
 		"GET /v1/training": "feedback", "GET /v1/events": "feedback",
 		"DELETE /v1/feedback/{id}": "admin", "POST /v1/models/{version}/promote": "admin",
 		"POST /v1/models/rollback": "admin", "POST /v1/training": "admin",
+
+		"POST /get_reward": "score", "POST /slime": "score", "POST /slime/result": "score",
+		"POST /classify": "score", "POST /score": "score", "POST /v1/embeddings": "score", "POST /v1/moderations": "score",
+		"POST /predict": "score", "GET /info": "score", "GET /health": "", "GET /ping": "",
+		"POST /api/v1/text/contents": "score",
+		"GET /v2":                    "", "GET /v2/health/live": "", "GET /v2/health/ready": "",
+		"GET /v2/models/{model}": "score", "GET /v2/models/{model}/versions/{version}": "score",
+		"GET /v2/models/{model}/ready": "", "GET /v2/models/{model}/versions/{version}/ready": "",
+		"POST /v2/models/{model}/infer": "score", "POST /v2/models/{model}/versions/{version}/infer": "score",
+		"POST /v2/repository/index": "score", "POST /v2/repository/models/{model}/load": "score",
+		"POST /v2/repository/models/{model}/unload": "score",
 	}
 	h, _ := handler(t, tokens(t), false)
 	got := map[string]string{}
@@ -142,7 +153,7 @@ func TestScopes(t *testing.T) {
 		if method == http.MethodHead {
 			return nil
 		}
-		path := strings.NewReplacer("{version}", "v7", "{id}", "r1").Replace(route)
+		path := strings.NewReplacer("{version}", "v7", "{id}", "r1", "{model}", "assay").Replace(route)
 		status := func(token string) int {
 			r := httptest.NewRequest(method, path, nil)
 			r.RemoteAddr = far

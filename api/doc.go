@@ -14,7 +14,12 @@
 // Who may do what is in a file of [Tokens], each with its scopes. Callers on the
 // same machine need none: auth.go says whom that means.
 //
-// Every failure is JSON, {"error":{"code","message","field"?,"request_id"}},
+// Beside its own endpoints it has those of trainers and inference servers that
+// users already call, each in a file of its own (openrlhf.go, vllm.go, ...) over
+// the same Scorer; compat.go has what they share.
+//
+// Every failure is JSON, {"error":{"code","message","field"?,"request_id"}} (or
+// what the other project has for it),
 // and errors.go is the one place where errors become a status. A full queue is
 // 503 with Retry-After; 429 is never sent, because trainers that do not retry
 // a 4xx would end their run on it.

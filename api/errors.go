@@ -168,8 +168,12 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if f.retryAfter > 0 {
 		w.Header().Set("Retry-After", retrySeconds(f.retryAfter))
 	}
-	// Strings alone always encode.
-	_ = s.writeJSON(w, r, f.status, failedBody{f.body(x.id)})
+	status, body := f.status, any(failedBody{f.body(x.id)})
+	if x.dialect != nil {
+		status, body = x.dialect(f)
+	}
+	// Strings and numbers alone always encode.
+	_ = s.writeJSON(w, r, status, body)
 }
 
 // retrySeconds rounds up: a client that comes back early only waits again.

@@ -36,23 +36,40 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) error {
 	if s.draining() {
 		return s.notReady(w, r, healthBody{Status: "draining"}, errDraining)
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
+	checks, err := s.check(r.Context())
+	if err != nil {
+		return s.notReady(w, r, healthBody{Status: "not_ready", Checks: checks}, err)
+	}
+	return s.writeJSON(w, r, http.StatusOK, healthBody{Status: "ready", Checks: checks})
+}
+
+// check asks every part whether it is ready. The error wraps [ErrNotReady] and
+// names all that are not.
+func (s *Server) check(ctx context.Context) (map[string]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
-	body := healthBody{Status: "ready", Checks: map[string]string{}}
+	checks := map[string]string{}
 	var missing []string
 	for _, check := range s.parts.Checks {
+		checks[check.Name] = "ok"
 		if err := check.Ready(ctx); err != nil {
-			body.Checks[check.Name] = err.Error()
+			checks[check.Name] = err.Error()
 			missing = append(missing, check.Name+" ("+err.Error()+")")
-			continue
 		}
-		body.Checks[check.Name] = "ok"
 	}
 	if len(missing) > 0 {
-		body.Status = "not_ready"
-		return s.notReady(w, r, body, fmt.Errorf("%w: %s", ErrNotReady, strings.Join(missing, ", ")))
+		return checks, fmt.Errorf("%w: %s", ErrNotReady, strings.Join(missing, ", "))
 	}
-	return s.writeJSON(w, r, http.StatusOK, body)
+	return checks, nil
+}
+
+// readiness is why /readyz would not answer 200.
+func (s *Server) readiness(ctx context.Context) error {
+	if s.draining() {
+		return errDraining
+	}
+	_, err := s.check(ctx)
+	return err
 }
 
 // notReady is an error answer like any other that also lists the checks.

@@ -2,6 +2,7 @@ package api
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/go-chi/chi/v5"
@@ -22,6 +23,7 @@ func (s *Server) router(guard *http.CrossOriginProtection, registry *prometheus.
 	s.get(r, "/v1/models", s.needs(ScopeScore, s.timely(s.listModels)))
 	s.get(r, "/v1/models/{version}", s.needs(ScopeScore, s.timely(s.showModel)))
 	s.loop(r)
+	s.compat(r)
 	return r
 }
 
@@ -67,7 +69,7 @@ func (s *Server) base(guard *http.CrossOriginProtection) chi.Router {
 	r := chi.NewRouter()
 	r.Use(s.observe, s.recoverPanics, s.refuseForeignOrigin(guard))
 	r.NotFound(s.endpoint(notFound))
-	r.MethodNotAllowed(s.endpoint(methodNotAllowed))
+	r.MethodNotAllowed(s.endpoint(s.methodNotAllowed))
 	return r
 }
 
@@ -104,9 +106,10 @@ func notFound(_ http.ResponseWriter, r *http.Request) error {
 
 // methodNotAllowed also answers OPTIONS: 204 with the methods that the path
 // has. Without CORS headers a browser takes that as a no.
-func methodNotAllowed(w http.ResponseWriter, r *http.Request) error {
+func (s *Server) methodNotAllowed(w http.ResponseWriter, r *http.Request) error {
 	methods, pattern := allowed(r)
-	exchangeOf(r).route = pattern
+	x := exchangeOf(r)
+	x.route, x.dialect = pattern, s.dialects[pattern]
 	allow := strings.Join(append(methods, http.MethodOptions), ", ")
 	w.Header().Set("Allow", allow)
 	if r.Method == http.MethodOptions {
@@ -127,12 +130,15 @@ func allowed(r *http.Request) (methods []string, pattern string) {
 	return methods, pattern
 }
 
-// endpoints is what GET / lists.
-var endpoints = []struct {
+// operation is an entry of what GET / lists.
+type operation struct {
 	Method string `json:"method"`
 	Path   string `json:"path"`
 	Does   string `json:"does"`
-}{
+}
+
+// endpoints are assay's own, as GET / lists them.
+var endpoints = []operation{
 	{"POST", "/v1/score", "rewards and the most anomalous span of each response"},
 	{"GET", "/v1/models", "the models that serve, and all that there were"},
 	{"GET", "/v1/models/{version}", "one of them: from what data, with which figures, why promoted or rejected"},
@@ -152,5 +158,5 @@ var endpoints = []struct {
 }
 
 func (s *Server) index(w http.ResponseWriter, r *http.Request) error {
-	return s.writeJSON(w, r, http.StatusOK, map[string]any{"name": "assay", "endpoints": endpoints})
+	return s.writeJSON(w, r, http.StatusOK, map[string]any{"name": "assay", "endpoints": slices.Concat(endpoints, s.foreign)})
 }

@@ -24,6 +24,11 @@ type Server struct {
 	drained   chan struct{} // closed by Drain
 	drainOnce sync.Once
 
+	// The routes that are shaped after other projects: by pattern, how they
+	// word failures, and what GET / says of them.
+	dialects map[string]dialect
+	foreign  []operation
+
 	main, ops    http.Handler
 	mainServer   *http.Server
 	opsServer    *http.Server
@@ -48,6 +53,7 @@ func New(cfg Config, parts Parts, log zerolog.Logger, registry *prometheus.Regis
 	s := &Server{
 		cfg: cfg, parts: parts, log: log, metrics: metrics,
 		drained: make(chan struct{}), shutdownDone: make(chan struct{}),
+		dialects: map[string]dialect{},
 	}
 	s.main = s.router(guard, registry)
 	s.ops = s.opsRouter(guard, registry)

@@ -1,0 +1,246 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/assay-ai/assay/api/chat"
+	"github.com/assay-ai/assay/rewardmodel"
+)
+
+// dialect is how a protocol of another project words a failure: its status and
+// the JSON of its body. The status of overload is 503 in all of them.
+type dialect func(f failure) (status int, body any)
+
+// text is the message of a failure, for a protocol without a place for the
+// field.
+func (f failure) text() string {
+	if f.field == "" {
+		return f.message
+	}
+	return f.field + ": " + f.message
+}
+
+// adapters is the router of the endpoints of other projects. Each adapter turns
+// a request of theirs into a rewardmodel.Request and the answer into theirs;
+// nothing else knows about them.
+type adapters struct {
+	s *Server
+	r chi.Router
+}
+
+// post adds an endpoint that scores, and says what it does.
+func (a adapters) post(pattern, does string, d dialect, e endpoint) {
+	a.add(http.MethodPost, pattern, does, d)
+	a.r.Post(pattern, a.s.endpoint(inDialect(d, a.s.needs(ScopeScore, a.s.timely(e)))))
+}
+
+// get adds an endpoint that tells about the service.
+func (a adapters) get(pattern, does string, d dialect, e endpoint) {
+	a.add(http.MethodGet, pattern, does, d)
+	a.s.get(a.r, pattern, inDialect(d, e))
+}
+
+func (a adapters) add(method, pattern, does string, d dialect) {
+	a.s.dialects[pattern] = d
+	a.s.foreign = append(a.s.foreign, operation{method, pattern, does})
+}
+
+// inDialect has the failures of e worded in a dialect; nil is assay's own.
+func inDialect(d dialect, e endpoint) endpoint {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		exchangeOf(r).dialect = d
+		return e(w, r)
+	}
+}
+
+// compat adds the endpoints of other projects.
+func (s *Server) compat(r chi.Router) {
+	a := adapters{s: s, r: r}
+	s.openRLHF(a)
+	s.slime(a)
+	s.vllm(a)
+	s.sglang(a)
+	s.moderations(a)
+	s.tei(a)
+	s.detector(a)
+	s.openInference(a)
+}
+
+// readForeign reads a JSON body of another project into a struct. Members that
+// the struct does not name are ignored: these protocols grow.
+func (s *Server) readForeign(w http.ResponseWriter, r *http.Request, into any) error {
+	body, _, err := s.readBody(w, r, mediaJSON)
+	if err != nil {
+		return err
+	}
+	return decodeForeign(body, into)
+}
+
+func decodeForeign(body []byte, into any) error {
+	err := json.Unmarshal(body, into)
+	var semantic *json.SemanticError
+	var input *rewardmodel.InputError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &input):
+		if errors.As(err, &semantic) && input.Field == "" {
+			input.Field = rewardmodel.FieldPath(semantic.JSONPointer)
+		}
+		return input
+	case errors.As(err, &semantic):
+		return errInvalid(rewardmodel.FieldPath(semantic.JSONPointer), "has the wrong type (JSON %v)", semantic.JSONKind)
+	default:
+		return rewardmodel.SyntaxError(body, err)
+	}
+}
+
+// oneOrMany is a string or a list of strings.
+type oneOrMany []string
+
+// UnmarshalJSONFrom implements json.UnmarshalerFrom. null is no text at all.
+func (o *oneOrMany) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	switch d.PeekKind() {
+	case '"':
+		var one string
+		err := json.UnmarshalDecode(d, &one)
+		*o = oneOrMany{one}
+		return err
+	case '[':
+		many := []string{}
+		err := json.UnmarshalDecode(d, &many)
+		*o = many
+		return err
+	}
+	kind := d.PeekKind()
+	if err := d.SkipValue(); err != nil {
+		return err
+	}
+	if kind == 'n' {
+		*o = nil
+		return nil
+	}
+	return &rewardmodel.InputError{Message: "must be a string or a list of strings"}
+}
+
+// rate scores the items of a request of another project.
+func (s *Server) rate(r *http.Request, request rewardmodel.Request) (rewardmodel.Answer, error) {
+	limit := s.cfg.Limits.MaxResponses
+	if limit <= 0 {
+		limit = rewardmodel.DefaultMaxResponses
+	}
+	if n := len(request.Responses); n > limit {
+		return rewardmodel.Answer{}, &rewardmodel.InputError{Kind: rewardmodel.KindTooLarge,
+			Message: fmt.Sprintf("the request holds %d responses; send at most %d", n, limit)}
+	}
+	exchangeOf(r).responses = len(request.Responses)
+	return s.parts.Scorer.Score(r.Context(), request)
+}
+
+// pin is the version that the model of a foreign request means: these protocols
+// want some name there, so that only that of a version that serves is meant.
+func (s *Server) pin(ctx context.Context, model string) string {
+	if model == "" {
+		return ""
+	}
+	serving, err := s.parts.Models.Models(ctx)
+	if err != nil || !slices.ContainsFunc(serving, func(m Model) bool { return m.Version == model }) {
+		return ""
+	}
+	return model
+}
+
+// response is an item for one text.
+func response(text string) rewardmodel.Item { return rewardmodel.Item{Response: &text} }
+
+// conversation is an item for a text that may be a conversation written out
+// with a chat template, of which the last answer is scored then.
+func conversation(text string) rewardmodel.Item {
+	if !chat.Templated(text) {
+		return response(text)
+	}
+	var turns []string
+	for _, span := range chat.Turns(text, "") {
+		turns = append(turns, text[span.Start:span.End])
+	}
+	return spoken(turns)
+}
+
+// spoken is an item for what the assistant said, turn by turn.
+func spoken(turns []string) rewardmodel.Item {
+	if len(turns) == 1 {
+		return response(turns[0])
+	}
+	messages := make([]rewardmodel.Message, len(turns))
+	for i, text := range turns {
+		messages[i] = rewardmodel.Message{Role: rewardmodel.RoleAssistant, Content: text}
+	}
+	return rewardmodel.Item{Messages: messages}
+}
+
+// probabilities are those of the classes violation and compliant, in this
+// order, so that the last is the reward and the larger one is the decision.
+func probabilities(result rewardmodel.Result) [2]float64 {
+	return [2]float64{1 - result.Reward, result.Reward}
+}
+
+// The classes, in the order of probabilities.
+const (
+	labelViolation = "violation"
+	labelCompliant = "compliant"
+)
+
+func label(result rewardmodel.Result) string {
+	if result.Compliant {
+		return labelCompliant
+	}
+	return labelViolation
+}
+
+// content is the text of a chat message: a string, null, or a list of parts.
+type content string
+
+// UnmarshalJSONFrom implements json.UnmarshalerFrom.
+func (c *content) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	switch d.PeekKind() {
+	case '"':
+		return json.UnmarshalDecode(d, (*string)(c))
+	case '[':
+		var parts []textPart
+		if err := json.UnmarshalDecode(d, &parts); err != nil {
+			return err
+		}
+		text, err := joinParts(parts)
+		*c = content(text)
+		return err
+	}
+	*c = ""
+	return d.SkipValue()
+}
+
+// textPart is one part of a message that OpenAI's multi-modal clients send.
+type textPart struct {
+	Type string `json:"type"`
+	Text string `json:"text"`
+}
+
+// joinParts is the text of all parts. Anything but text cannot be scored.
+func joinParts(parts []textPart) (string, error) {
+	texts := make([]string, len(parts))
+	for i, p := range parts {
+		if p.Type != "text" && p.Type != "input_text" {
+			return "", &rewardmodel.InputError{Message: fmt.Sprintf("part %d is of type %.40q; only text can be scored", i, p.Type)}
+		}
+		texts[i] = p.Text
+	}
+	return strings.Join(texts, "\n"), nil
+}

@@ -1,0 +1,49 @@
+package api
+
+import (
+	"encoding/binary"
+	"math"
+	"unicode/utf8"
+)
+
+// mediaBytes is the media type of JSON with raw tensors behind it.
+const mediaBytes media = "application/octet-stream"
+
+// splitBytes reads a raw BYTES tensor: each element is its length, as 4 bytes
+// with the least first, and its text.
+func splitBytes(raw []byte) ([]string, error) {
+	texts := []string{}
+	for len(raw) > 0 {
+		if len(raw) < 4 {
+			return nil, errInvalid("data", "ends within the length of element %d", len(texts))
+		}
+		size := uint64(binary.LittleEndian.Uint32(raw))
+		if raw = raw[4:]; size > uint64(len(raw)) {
+			return nil, errInvalid("data", "element %d has %d bytes, and %d are left", len(texts), size, len(raw))
+		}
+		if !utf8.Valid(raw[:size]) {
+			return nil, errInvalid("data", "element %d is not valid UTF-8; encode it as UTF-8", len(texts))
+		}
+		texts = append(texts, string(raw[:size]))
+		raw = raw[size:]
+	}
+	return texts, nil
+}
+
+// appendTensor writes values as a raw tensor, little-endian.
+func appendTensor(raw []byte, values []any) []byte {
+	for _, value := range values {
+		switch v := value.(type) {
+		case float32:
+			raw = binary.LittleEndian.AppendUint32(raw, math.Float32bits(v))
+		case int32:
+			raw = binary.LittleEndian.AppendUint32(raw, uint32(v)) //nolint:gosec // the same bits
+		case bool:
+			raw = append(raw, byte(number(v)))
+		case string:
+			raw = binary.LittleEndian.AppendUint32(raw, uint32(len(v))) //nolint:gosec // a body is below 4 GiB
+			raw = append(raw, v...)
+		}
+	}
+	return raw
+}

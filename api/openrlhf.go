@@ -1,0 +1,135 @@
+package api
+
+import (
+	"net/http"
+	"unicode/utf8"
+
+	"github.com/assay-ai/assay/api/chat"
+	"github.com/assay-ai/assay/rewardmodel"
+	"github.com/assay-ai/assay/segmenter"
+)
+
+// openRLHF adds the reward server of OpenRLHF (--reward.remote_url, formerly
+// --remote_rm_url). Its servers have no wording of failures, so that assay's
+// own is used.
+func (s *Server) openRLHF(a adapters) {
+	a.post("/get_reward", "OpenRLHF: rewards of queries", nil, s.getReward)
+}
+
+// rewardQuery is what every generation of the client sends. A query is prompt
+// and response as the tokenizer decodes them, template and special tokens
+// included; the oldest clients send nothing else. Labels are not looked at.
+type rewardQuery struct {
+	Query   oneOrMany `json:"query"`
+	Prompts oneOrMany `json:"prompts"`
+}
+
+// rewardAnswer has a value for each query. The client makes tensors of what is
+// in ExtraLogs, so that all of it are numbers; it ignores what stands beside.
+type rewardAnswer struct {
+	Rewards   []float64            `json:"rewards"` // compliance, in [0,1]
+	Scores    []float64            `json:"scores"`  // the same, for dynamic filtering
+	ExtraLogs map[string][]float64 `json:"extra_logs"`
+
+	Model      *rewardmodel.ModelInfo `json:"model,omitempty"`
+	OffsetUnit rewardmodel.OffsetUnit `json:"offset_unit"`
+	Indexes    string                 `json:"indexes"`   // what the spans of Witnesses index
+	Witnesses  []*rewardmodel.Witness `json:"witnesses"` // of the response; null when that is empty
+	Responses  [][]responseSpan       `json:"responses"` // where the query holds it, turn by turn
+}
+
+// responseSpan is where a turn of the response stands in the query.
+type responseSpan struct {
+	Start int `json:"start"`
+	End   int `json:"end"`
+}
+
+// getReward answers an empty list of queries with empty lists: a client of
+// several servers sends it to those that it has nothing for.
+func (s *Server) getReward(w http.ResponseWriter, r *http.Request) error {
+	var ask rewardQuery
+	if err := s.readForeign(w, r, &ask); err != nil {
+		return err
+	}
+	switch {
+	case ask.Query == nil:
+		return errInvalid("query", `is missing; send {"query":["prompt and response"],"prompts":["prompt"]}`)
+	case len(ask.Prompts) > 0 && len(ask.Prompts) != len(ask.Query):
+		return errInvalid("prompts", "has %d entries and query %d; send one prompt for each query, or none", len(ask.Prompts), len(ask.Query))
+	}
+	items := make([]rewardmodel.Item, len(ask.Query))
+	spans := make([][]responseSpan, len(ask.Query))
+	lengths := make([]float64, len(ask.Query))
+	for i, query := range ask.Query {
+		prompt := ""
+		if len(ask.Prompts) > 0 {
+			prompt = ask.Prompts[i]
+		}
+		items[i], spans[i], lengths[i] = answered(query, chat.Turns(query, prompt))
+		items[i].Prompt = prompt
+	}
+	var answer rewardmodel.Answer
+	if len(items) > 0 {
+		var err error
+		if answer, err = s.rate(r, rewardmodel.Request{Responses: items}); err != nil {
+			return err
+		}
+	}
+	return s.writeJSON(w, r, http.StatusOK, newRewardAnswer(answer, spans, lengths))
+}
+
+// answered returns the item of a query, its spans in code points, and how many
+// of those the response has.
+func answered(query string, turns []segmenter.Span) (rewardmodel.Item, []responseSpan, float64) {
+	texts := make([]string, len(turns))
+	spans := make([]responseSpan, len(turns))
+	length := 0
+	for i, span := range rewardmodel.OffsetCodepoint.Convert(query, turns) {
+		texts[i] = query[turns[i].Start:turns[i].End]
+		spans[i] = responseSpan(span)
+		length += utf8.RuneCountInString(texts[i])
+	}
+	return spoken(texts), spans, float64(length)
+}
+
+func newRewardAnswer(answer rewardmodel.Answer, spans [][]responseSpan, lengths []float64) rewardAnswer {
+	out := rewardAnswer{
+		Rewards: []float64{}, Scores: []float64{}, Witnesses: []*rewardmodel.Witness{}, Responses: spans,
+		OffsetUnit: rewardmodel.OffsetCodepoint, Indexes: "response",
+		ExtraLogs: map[string][]float64{
+			"violation": {}, "compliant": {}, "threshold": {}, "empty": {}, "truncated": {}, "instances": {},
+			"response_length": lengths, "witness_index": {}, "witness_start": {}, "witness_end": {},
+		},
+	}
+	log := func(name string, value float64) { out.ExtraLogs[name] = append(out.ExtraLogs[name], value) }
+	for _, result := range answer.Results {
+		out.Rewards = append(out.Rewards, result.Reward)
+		out.Scores = append(out.Scores, result.Reward)
+		out.Witnesses = append(out.Witnesses, result.Witness)
+		log("violation", result.Violation)
+		log("threshold", result.Threshold)
+		log("compliant", number(result.Compliant))
+		log("empty", number(result.Empty))
+		log("truncated", number(result.Truncated))
+		log("instances", float64(len(result.Instances)))
+		index, start, end := -1, -1, -1 // an empty response has no witness
+		if witness := result.Witness; witness != nil {
+			index, start, end = witness.Index, witness.Start, witness.End
+		}
+		log("witness_index", float64(index))
+		log("witness_start", float64(start))
+		log("witness_end", float64(end))
+	}
+	if len(answer.Results) > 0 {
+		out.Model = &answer.Model
+	}
+	return out
+}
+
+// number makes a tensor's element of a flag.
+func number(flag bool) float64 {
+	if flag {
+		return 1
+	}
+	return 0
+}

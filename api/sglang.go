@@ -1,0 +1,71 @@
+package api
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"math"
+	"net/http"
+
+	"github.com/assay-ai/assay/rewardmodel"
+)
+
+// sglang adds the embeddings of SGLang, which are the outputs of a reward model
+// there: verl reads data[-1].embedding[-1].
+func (s *Server) sglang(a adapters) {
+	a.post("/v1/embeddings", "SGLang, verl: the class probabilities as an embedding, compliant last", sglangFailure, s.embeddings)
+}
+
+// sglangFailure is vLLM's without the object around; OpenAI's clients read both.
+func sglangFailure(f failure) (int, any) {
+	return f.status, map[string]any{
+		"object": "error", "message": f.message, "type": failureType(f.status), "param": f.param(), "code": f.status,
+	}
+}
+
+// embeddingQuery is what SGLang and OpenAI take.
+type embeddingQuery struct {
+	Model  string    `json:"model"`
+	Input  oneOrMany `json:"input"`
+	Format string    `json:"encoding_format"` // "float", or "base64", which OpenAI's own client asks for
+}
+
+type embedding struct {
+	Object    string `json:"object"`
+	Embedding any    `json:"embedding"` // [violation, compliant], or the same as float32 in base64
+	Index     int    `json:"index"`
+}
+
+func (s *Server) embeddings(w http.ResponseWriter, r *http.Request) error {
+	var ask embeddingQuery
+	if err := s.readForeign(w, r, &ask); err != nil {
+		return err
+	}
+	if ask.Format != "" && ask.Format != "float" && ask.Format != "base64" {
+		return errInvalid("encoding_format", "unknown value %.40q; use float or base64", ask.Format)
+	}
+	items, err := inputs(ask.Input)
+	if err != nil {
+		return err
+	}
+	answer, err := s.rate(r, rewardmodel.Request{Responses: items, Model: s.pin(r.Context(), ask.Model)})
+	if err != nil {
+		return err
+	}
+	data := make([]embedding, len(answer.Results))
+	for i, result := range answer.Results {
+		data[i] = embedding{"embedding", probabilities(result), i}
+		if ask.Format == "base64" {
+			data[i].Embedding = packed(probabilities(result))
+		}
+	}
+	return s.writeJSON(w, r, http.StatusOK, list[embedding]{Object: "list", Model: servedName(ask.Model, answer), Data: data})
+}
+
+// packed is a vector as little-endian float32 in base64.
+func packed(vector [2]float64) string {
+	var raw []byte
+	for _, x := range vector {
+		raw = binary.LittleEndian.AppendUint32(raw, math.Float32bits(float32(x)))
+	}
+	return base64.StdEncoding.EncodeToString(raw)
+}
