@@ -1,0 +1,247 @@
+"""A real service where $ASSAY_BIN names the binary, and a server that fails as told."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@dataclass
+class Service:
+    """`assay serve` as a process; it may be killed and started again on its port."""
+
+    binary: str
+    data: Path
+    args: list[str] = field(default_factory=list)
+    listen: str = "127.0.0.1:0"
+    url: str = ""
+    nats: str = ""
+    process: subprocess.Popen[str] | None = None
+
+    def start(self) -> None:
+        command = [self.binary, "serve", "--listen", self.listen, "--nats-listen", "127.0.0.1:0"]
+        command += ["--model", str(ROOT / "models" / "default"), "--threads", "1", "--log-format", "json"]
+        command += ["--data-dir", str(self.data), *self.args]
+        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True)
+        assert self.process.stderr is not None
+        said = []
+        for line in self.process.stderr:
+            said.append(line)
+            if not line.startswith("{"):
+                continue
+            note = json.loads(line)
+            if note.get("message") == "ready":
+                self.url, self.nats = str(note["http"]), str(note["nats"])
+                if not self.url.startswith("http"):
+                    self.url = f"http://{self.url}"
+                self.listen = self.url.split("//")[1]
+                self.drain = threading.Thread(target=self.process.stderr.read, daemon=True)
+                self.drain.start()
+                return
+        pytest.fail("the service did not start:\n" + "".join(said))
+
+    def kill(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self.drain.join()
+            assert self.process.stderr is not None
+            self.process.stderr.close()
+            self.process = None
+
+
+@pytest.fixture(scope="session")
+def binary() -> str:
+    found = os.environ.get("ASSAY_BIN")
+    if not found:
+        pytest.skip("ASSAY_BIN does not name the assay binary (make build writes bin/assay)")
+    return str(Path(found).resolve())
+
+
+@pytest.fixture(scope="session")
+def service(binary: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    running = Service(binary, tmp_path_factory.mktemp("data"), ["--train-auto=false"])
+    running.start()
+    yield running
+    running.kill()
+
+
+Reply = Callable[["Handler"], None]
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: Faulty
+
+    def setup(self) -> None:
+        super().setup()
+        with self.server.lock:
+            self.server.connections += 1
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        with self.server.lock:
+            self.server.requests.append((self.path, dict(self.headers.items()), body))
+            self.server.under_way += 1
+            self.server.most = max(self.server.most, self.server.under_way)
+            reply = self.server.script.pop(0) if self.server.script else self.server.default
+        try:
+            self.body = body
+            reply(self)
+        finally:
+            with self.server.lock:
+                self.server.under_way -= 1
+
+    do_GET = do_POST
+
+    def send(self, status: int, value: Any, **headers: str) -> None:
+        data = value if isinstance(value, bytes) else json.dumps(value).encode()
+        self.send_response(status)
+        for name, text in headers.items():
+            self.send_header(name.replace("_", "-"), text)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+
+class Faulty(ThreadingHTTPServer):
+    """Answers each request by the next reply of its script, then by its default."""
+
+    daemon_threads = True
+    request_queue_size = 128
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server_address[1]}"
+        self.lock = threading.Lock()
+        self.script: list[Reply] = []
+        self.default: Reply = good
+        self.requests: list[tuple[str, dict[str, str], bytes]] = []
+        self.connections = self.under_way = self.most = 0
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        error = sys.exc_info()[1]
+        if not isinstance(error, OSError):  # the client left, as tests make it do
+            super().handle_error(request, client_address)
+
+
+def results(body: bytes) -> dict[str, Any]:
+    """What assay would answer; the reward tells which response it is of."""
+    found = []
+    for n, item in enumerate(json.loads(body)["responses"]):
+        text = item.get("response", "")
+        reward = float("0." + text.split("#")[1]) if "#" in text else 0.5
+        witness = {"index": 0, "start": 0, "end": len(text), "text": text, "violation": 1 - reward}
+        found.append(
+            {
+                "id": item.get("id") or f"made-{n}",
+                "reward": reward,
+                "compliant": True,
+                "violation": 1 - reward,
+                "threshold": 0.5,
+                "witness": witness,
+                "truncated": False,
+                "empty": False,
+            }
+        )
+    return {"model": {"name": "m", "version": "v1"}, "offset_unit": "codepoint", "results": found}
+
+
+def good(h: Handler) -> None:
+    h.send(200, results(h.body))
+
+
+def error(status: int, code: str, field: str = "", **headers: str) -> Reply:
+    said = {"code": code, "message": "told to", "request_id": "r-1"}
+    if field:
+        said["field"] = field
+    return lambda h: h.send(status, {"error": said}, **headers)
+
+
+def drop(h: Handler) -> None:
+    """The connection breaks instead of an answer."""
+    h.close_connection = True
+
+
+def half(h: Handler) -> None:
+    """The connection breaks in the middle of an answer."""
+    data = json.dumps(results(h.body)).encode()
+    h.send_response(200)
+    h.send_header("Content-Length", str(len(data)))
+    h.end_headers()
+    h.wfile.write(data[: len(data) // 2])
+    h.close_connection = True
+
+
+def trickle(h: Handler) -> None:
+    """An answer that never ends, one byte after the other."""
+    h.send_response(200)
+    h.send_header("Content-Length", "100000")
+    h.end_headers()
+    for _ in range(100):
+        h.wfile.write(b" ")
+        h.wfile.flush()
+        time.sleep(0.02)
+
+
+def slow(seconds: float) -> Reply:
+    def reply(h: Handler) -> None:
+        time.sleep(seconds)
+        good(h)
+
+    return reply
+
+
+@pytest.fixture
+def faulty() -> Iterator[Faulty]:
+    server = Faulty()
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+class Both:
+    """Calls a method of the synchronous or of the asynchronous client."""
+
+    def __init__(self, asynchronous: bool) -> None:
+        self._asynchronous = asynchronous
+
+    def __call__(self, url: str, method: str, *args: Any, settings: Any = None, **kw: Any) -> Any:
+        import asyncio
+
+        from assay_client import AsyncClient, Client
+
+        settings = settings or {}
+        if not self._asynchronous:
+            with Client(url, **settings) as client:
+                return getattr(client, method)(*args, **kw)
+
+        async def run() -> Any:
+            async with AsyncClient(url, **settings) as client:
+                return await getattr(client, method)(*args, **kw)
+
+        return asyncio.run(run())
+
+
+@pytest.fixture(params=["sync", "async"])
+def ask(request: pytest.FixtureRequest) -> Both:
+    return Both(request.param == "async")

@@ -1,0 +1,177 @@
+"""Many items: chunks, order, bounded concurrency, and connections that are reused."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import multiprocessing
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from conftest import Both, Faulty, drop, slow
+from test_faults import FAST, expected, numbered
+
+import assay_client as ac
+
+
+def test_order_and_chunks(faulty: Faulty, ask: Both) -> None:
+    faulty.script = [slow(0.2), slow(0.0), slow(0.1), drop]
+    assert ask(faulty.url, "rewards", numbered(500), settings={"chunk": 64, "retry": FAST}) == expected(500)
+    sizes = sorted(len(json.loads(body)["responses"]) for _, _, body in faulty.requests)
+    assert sizes == [52, 64, 64, 64, 64, 64, 64, 64, 64]  # one was sent twice
+
+
+def test_concurrency_is_bounded_and_used(faulty: Faulty, ask: Both) -> None:
+    faulty.default = slow(0.03)
+    ask(faulty.url, "rewards", numbered(40), settings={"chunk": 2, "concurrency": 3})
+    assert faulty.most == 3
+    assert faulty.connections <= 4
+
+
+def test_chunks_are_bounded_by_bytes(faulty: Faulty, ask: Both) -> None:
+    items = ["x" * 1000 + f" #{k}" for k in range(1, 9)]
+    assert len(ask(faulty.url, "rewards", items, settings={"chunk_bytes": 3000})) == 8
+    assert len(faulty.requests) == 4
+
+
+def test_reads_only_as_far_as_needed(faulty: Faulty) -> None:
+    read = 0
+
+    def endless() -> object:
+        nonlocal read
+        while True:
+            read += 1
+            yield f"#{read}"
+
+    with ac.Client(faulty.url, chunk=10, concurrency=2) as client:
+        found = client.score_iter(endless())  # type: ignore[arg-type]
+        first = [next(found).reward for _ in range(5)]
+        found.close()  # type: ignore[attr-defined]
+    assert first == [0.1, 0.2, 0.3, 0.4, 0.5]
+    assert read < 60
+
+
+def test_nothing_to_score(faulty: Faulty, ask: Both) -> None:
+    assert ask(faulty.url, "score", []) == []
+    assert faulty.requests == []
+
+
+def test_a_connection_is_reused(faulty: Faulty) -> None:
+    with ac.Client(faulty.url) as client:
+        for _ in range(20):
+            client.score_one("a")
+    assert faulty.connections == 1
+
+
+def test_a_client_serves_many_threads(faulty: Faulty) -> None:
+    with ac.Client(faulty.url) as client, ThreadPoolExecutor(16) as pool:
+        found = list(pool.map(lambda text: client.score_one(text).reward, numbered(200)))
+    assert found == expected(200)
+    assert faulty.connections <= 16
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_an_async_client_outlives_its_loop(faulty: Faulty) -> None:
+    client = ac.AsyncClient(faulty.url)
+    for _ in range(3):
+        assert asyncio.run(client.rewards(numbered(3))) == expected(3)
+    del client
+    gc.collect()  # the sockets of loops that are gone
+
+
+def test_async_calls_are_cancelled(faulty: Faulty) -> None:
+    faulty.default = slow(1.0)
+
+    async def run() -> None:
+        async with ac.AsyncClient(faulty.url, chunk=1) as client:
+            task = asyncio.ensure_future(client.rewards(numbered(10)))
+            while not faulty.requests:
+                await asyncio.sleep(0.01)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+
+    asyncio.run(run())
+    assert len(faulty.requests) <= 5
+
+
+def test_clients_travel_to_other_processes(faulty: Faulty) -> None:
+    with ac.Client(faulty.url, token="t", options=ac.Options(reward="logit")) as client:
+        assert client.rewards(numbered(2)) == expected(2)
+        with pickle.loads(pickle.dumps(client)) as copy:
+            assert copy.rewards(numbered(2)) == expected(2)
+        with multiprocessing.get_context("spawn").Pool(1) as pool:
+            assert pool.map(client.rewards, [numbered(3)]) == [expected(3)]
+    assert json.loads(faulty.requests[-1][2])["options"] == {"reward": "logit", "instances": False}
+    assert pickle.loads(pickle.dumps(ac.AsyncClient(faulty.url)))._cfg.url == faulty.url
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # newer Pythons warn of forks beside threads
+def test_a_client_survives_a_fork(faulty: Faulty) -> None:
+    context = multiprocessing.get_context("fork")
+    with ac.Client(faulty.url) as client:
+        assert client.rewards(numbered(2)) == expected(2)
+        found = context.SimpleQueue()
+        child = context.Process(target=lambda: found.put(client.rewards(numbered(3))))
+        child.start()
+        assert found.get() == expected(3)
+        child.join()
+        assert client.rewards(numbered(2)) == expected(2)
+    assert faulty.connections == 2
+
+
+def test_what_is_sent(faulty: Faulty, ask: Both) -> None:
+    items = [
+        "plain",
+        ac.Item(messages=[{"role": "assistant", "content": "hi"}], id="m"),
+        {"instances": ["a", "b"], "metadata": {"step": 1}},
+    ]
+    settings = {"token": "secret", "model": "v1", "options": ac.Options(aggregate="topk", top_k=2)}
+    found = ask(
+        faulty.url,
+        "score",
+        items,
+        prompts=["p", "q", "r"],
+        options=ac.Options(reward="raw"),
+        settings=settings,
+    )
+    assert [r.id for r in found] == ["made-0", "m", "made-2"]
+    path, headers, body = faulty.requests[0]
+    assert path == "/v1/score"
+    assert headers["Authorization"] == "Bearer secret"
+    assert json.loads(body) == {
+        "responses": [
+            {"response": "plain", "prompt": "p"},
+            {"messages": [{"role": "assistant", "content": "hi"}], "id": "m", "prompt": "q"},
+            {"instances": ["a", "b"], "metadata": {"step": 1}, "prompt": "r"},
+        ],
+        "options": {"reward": "raw", "aggregate": "topk", "top_k": 2},
+        "model": "v1",
+    }
+
+
+def test_feedback_is_batched(faulty: Faulty, ask: Both) -> None:
+    def reply(h):  # type: ignore[no-untyped-def]
+        lines = [json.loads(line) for line in h.body.splitlines()]
+        rejected = [
+            {"index": k, "id": v["id"], "code": "invalid", "message": "no"}
+            for k, v in enumerate(lines)
+            if v["label"] == "bad"
+        ]
+        answer = {"accepted": len(lines) - len(rejected), "duplicates": 0, "rejected": rejected}
+        h.send(202, answer)
+
+    faulty.script = [drop]
+    faulty.default = reply
+    items = [{"label": "bad" if k == 700 else "compliant", "response": f"r{k}"} for k in range(1200)]
+    receipt = ask(faulty.url, "feedback", items, settings={"retry": FAST})
+    assert (receipt.accepted, [r.index for r in receipt.rejected]) == (1199, [700])
+    with pytest.raises(ac.RejectedError, match="item 700"):
+        receipt.raise_for_rejected()
+    assert len(faulty.requests) == 4
+    first, again = faulty.requests[0][2], faulty.requests[1][2]
+    assert first == again, "what is sent again has the same ids"
+    ids = {json.loads(line)["id"] for _, _, body in faulty.requests for line in body.splitlines()}
+    assert len(ids) == 1200

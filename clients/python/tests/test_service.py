@@ -1,0 +1,247 @@
+"""Against a real service."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+import threading
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Both, Service
+
+import assay_client as ac
+
+KIND = "Drink some water and rest."
+RUDE = "Drink some water \U0001f600. You are a stupid idiot and I hate you."
+
+
+def test_results(service: Service, ask: Both) -> None:
+    kind, rude = ask(service.url, "score", [KIND, RUDE])
+    assert kind.reward > 0.5 > rude.reward
+    assert kind.compliant
+    assert not rude.compliant
+    assert rude.violation > rude.threshold
+    assert rude.offset_unit == "codepoint"
+    w = rude.witness
+    assert w.text == "You are a stupid idiot and I hate you."
+    assert RUDE[w.start : w.end] == w.text
+    assert len(rude.instances) == 2
+    assert rude.instances[w.index].violation == w.violation
+    assert rude.model.version
+    assert rude.raw["reward"] == rude.reward
+
+
+def test_options(service: Service, ask: Both) -> None:
+    utf8 = ask(service.url, "score_one", RUDE, options=ac.Options(offset_unit="utf8", instances=False))
+    assert RUDE.encode()[utf8.witness.start : utf8.witness.end].decode() == utf8.witness.text
+    assert utf8.instances is None
+    logit = ask(service.url, "score_one", RUDE, options=ac.Options(reward="logit", aggregate="mean"))
+    assert -20 <= logit.reward <= 20
+    with pytest.raises(ac.InvalidRequestError) as caught:
+        ask(service.url, "score_one", "a", options=ac.Options(reward="probit"))  # type: ignore[arg-type]
+    assert caught.value.field == "options.reward"
+    assert caught.value.request_id
+
+
+def test_messages_instances_and_nothing(service: Service, ask: Both) -> None:
+    chat = [{"role": "user", "content": "You idiot!"}, {"role": "assistant", "content": "Hello there."}]
+    items = [ac.Item(messages=chat, id="chat"), ac.Item(instances=["Hello.", "You idiot!"]), " \n"]
+    found = ask(service.url, "score", items)
+    assert found[0].id == "chat"
+    assert found[0].witness.message == 1
+    assert found[0].compliant
+    assert found[1].witness.index == 1
+    assert (found[2].empty, found[2].witness, found[2].reward) == (True, None, 0.0)
+
+
+def test_a_bad_item_among_good_ones(service: Service, ask: Both) -> None:
+    items = [KIND, {"response": "x", "messages": []}, RUDE]
+    with pytest.raises(ac.InvalidRequestError) as caught:
+        ask(service.url, "score", items)
+    assert caught.value.index == 1
+    found = ask(service.url, "score", items, on_error="nan")
+    assert isinstance(found[0], ac.Result)
+    assert isinstance(found[1], ac.Failure)
+    assert isinstance(found[2], ac.Result)
+
+
+def test_many_in_order(service: Service, ask: Both) -> None:
+    items = [ac.Item(response=KIND if k % 3 else RUDE, id=f"s{k}") for k in range(300)]
+    found = ask(service.url, "score", items)
+    assert [r.id for r in found] == [f"s{k}" for k in range(300)]
+    assert [r.compliant for r in found] == [bool(k % 3) for k in range(300)]
+
+
+def test_models(service: Service, ask: Both) -> None:
+    models = ask(service.url, "models")
+    version = models[0].version
+    assert models[0].serving
+    assert ask(service.url, "model", version).version == version
+    assert ask(service.url, "score_one", "a", model=version).model.version == version
+    with pytest.raises(ac.NotFoundError):
+        ask(service.url, "score_one", "a", model="another")
+    with pytest.raises(ac.NotFoundError):
+        ask(service.url, "model", "a/b")
+    with pytest.raises(ac.ConflictError) as caught:
+        ask(service.url, "rollback")
+    assert caught.value.code == "no_previous"
+    assert ask(service.url, "ready")
+    ask(service.url, "wait_ready", 5)
+
+
+def test_feedback(service: Service, ask: Both, request: pytest.FixtureRequest) -> None:
+    name = request.node.name
+    items = [
+        ac.FeedbackItem("violation", response=f"{name}: you idiot", rater="ann"),
+        ac.FeedbackItem(
+            "compliant", response="Hello.", id=f"{name}-1", time=datetime(2026, 9, 1, tzinfo=timezone.utc)
+        ),
+        ac.FeedbackItem("compliant", response_id=f"{name}-unknown"),
+    ]
+    receipt = ask(service.url, "feedback", items)
+    assert receipt.accepted == 2
+    assert [(r.index, r.code) for r in receipt.rejected] == [(2, "unknown")]
+    again = ask(service.url, "feedback", items)
+    assert (again.accepted, again.duplicates) == (0, 2)
+    assert ask(service.url, "feedback_stats")["records"] >= 2
+    assert ask(service.url, "erase_feedback", f"{name}-1") == 1
+    assert ask(service.url, "candidates") == []
+    with pytest.raises(ac.InputError):
+        ask(service.url, "feedback", [ac.FeedbackItem("compliant", response="a", time=datetime(2026, 9, 1))])
+
+
+def test_training(service: Service, ask: Both) -> None:
+    training = ask(service.url, "training")
+    assert training.phase in ("idle", "collecting")
+    assert training.raw["auto"] is False
+    assert ask(service.url, "start_training", "to see").phase
+    assert isinstance(ask(service.url, "events"), list)
+
+
+def test_tokens(binary: str, tmp_path: Path, ask: Both) -> None:
+    tokens = tmp_path / "tokens"
+    tokens.write_text("open-sesame-open-sesame score\n")
+    tokens.chmod(0o600)
+    running = Service(binary, tmp_path / "data", ["--token-file", str(tokens), "--train-auto=false"])
+    running.start()
+    try:
+        settings: dict[str, Any] = {"token": "open-sesame-open-sesame"}
+        assert ask(running.url, "score_one", KIND, settings=settings).compliant
+        for method, args in (("score_one", [KIND]), ("rewards", [[KIND]])):
+            with pytest.raises(ac.AuthError):
+                ask(running.url, method, *args, settings={"token": "wrong"})
+        with pytest.raises(ac.AuthError) as caught:
+            ask(running.url, "feedback_stats", settings=settings)
+        assert caught.value.code == "insufficient_scope"
+    finally:
+        running.kill()
+
+
+def test_a_service_that_dies_and_comes_back_costs_time_only(binary: str, tmp_path: Path) -> None:
+    running = Service(binary, tmp_path, ["--train-auto=false", "--cache-bytes", "0"])
+    running.start()
+    items = [ac.Item(response=f"{KIND} {k}. {RUDE if k % 2 else KIND}", id=f"s{k}") for k in range(120)]
+    seen = threading.Event()
+
+    def restart() -> None:
+        seen.wait()
+        running.kill()
+        running.start()
+
+    again = threading.Thread(target=restart)
+    try:
+        with ac.Client(running.url, chunk=8, retry=60) as client:
+            before = client.score(items)
+            again.start()
+            found = []
+            for r in client.score_iter(items):
+                found.append(r)
+                if len(found) == 16:
+                    seen.set()
+        assert found == before
+    finally:
+        seen.set()
+        again.join()
+        running.kill()
+
+
+def test_async_samples_one_by_one(service: Service) -> None:
+    async def run() -> list[ac.Result]:
+        async with ac.AsyncClient(service.url) as client:
+            return await asyncio.gather(*(client.score_one(KIND) for _ in range(64)))
+
+    assert all(r.compliant for r in asyncio.run(run()))
+
+
+def command(*args: str, data: str | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "assay_client", *args], input=data, capture_output=True, text=True, timeout=120
+    )
+
+
+def test_command_score(service: Service, tmp_path: Path) -> None:
+    lines = [json.dumps({"id": f"s{k}", "response": RUDE if k % 2 else KIND}) for k in range(200)]
+    source, target = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    source.write_text("\n".join(lines) + "\n\n")
+    done = command("score", str(source), "-o", str(target), "--url", service.url)
+    assert done.returncode == 0, done.stderr
+    assert "200/200 responses" in done.stderr
+    whole = target.read_bytes()
+    found = [json.loads(line) for line in whole.splitlines()]
+    assert [r["id"] for r in found] == [f"s{k}" for k in range(200)]
+    assert list(tmp_path.iterdir()).__len__() == 2
+
+    # A run that broke off in the middle of a line is gone on with.
+    with ac.Client(service.url) as client:
+        version = client.models()[0].version
+    part, notes = tmp_path / "out.jsonl.part", tmp_path / "out.jsonl.part.json"
+    target.unlink()
+    cut = whole.index(b'"id":"s120"') + 5
+    part.write_bytes(
+        b"".join(whole.splitlines(True)[:5]).replace(b'"s0"', b'"kept"')
+        + whole[len(b"".join(whole.splitlines(True)[:5])) : cut]
+    )
+    settings: dict[str, Any] = {"options": {}, "model": None, "text": False, "null": False}
+    notes.write_text(json.dumps({**settings, "version": version, "input_bytes": source.stat().st_size}))
+    other = command("score", str(source), "-o", str(target), "--url", service.url, "--reward", "raw")
+    assert other.returncode == 2
+    assert "begun otherwise (options)" in other.stderr
+    done = command("score", str(source), "-o", str(target), "--url", service.url)
+    assert done.returncode == 0, done.stderr
+    assert target.read_bytes() == whole.replace(b'"s0"', b'"kept"')
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_command_score_failures(service: Service) -> None:
+    lines = json.dumps({"response": KIND}) + "\n" + json.dumps({"id": "x", "nothing": 1}) + "\n"
+    done = command("score", "--url", service.url, data=lines)
+    assert done.returncode == 2
+    assert "responses[1]" in done.stderr
+    done = command("score", "--url", service.url, "--on-error", "null", "--no-instances", data=lines)
+    assert done.returncode == 1
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    assert found[0]["compliant"]
+    assert (found[1]["id"], found[1]["reward"]) == ("x", None)
+    done = command("score", "--url", service.url, data="{}\n{\n")
+    assert (done.returncode, "line 2" in done.stderr) == (2, True)
+    done = command("score", "--url", "http://127.0.0.1:9", "--retry", "0", data=lines)
+    assert done.returncode == 1
+    done = command("score", "--url", service.url, "--text", data=f"{KIND}\n{RUDE}\n")
+    assert [json.loads(line)["compliant"] for line in done.stdout.splitlines()] == [True, False]
+
+
+def test_command_feedback(service: Service, tmp_path: Path) -> None:
+    source = tmp_path / "labels.jsonl"
+    source.write_text(
+        '{"id":"c1","label":"violation","response":"You idiot."}\n'
+        '{"id":"c2","label":"nonsense","response":"a"}\n'
+    )
+    done = command("feedback", str(source), "--url", service.url)
+    assert done.returncode == 2
+    receipt = json.loads(done.stdout)
+    assert (receipt["accepted"], receipt["rejected"][0]["id"]) == (1, "c2")
