@@ -201,7 +201,7 @@ func TestChaos(t *testing.T) {
 			}
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		cancel() // in the middle of all
+		cancel()                             // in the middle of all
 		if err := w.drain(ctx); err != nil { // unless all was done already
 			require.ErrorIs(t, err, context.Canceled)
 		}
