@@ -133,5 +133,5 @@ func sst2Bags(t *testing.T) (training, heldOut, others []bag.Bag) {
 	heldOut = slices.DeleteFunc(heldOut, func(b bag.Bag) bool {
 		return slices.ContainsFunc(b.Instances, func(sentence string) bool { return known[sentence] })
 	})
-	return training, heldOut, others[:500]
+	return training, heldOut, others[:400]
 }
