@@ -1,12 +1,14 @@
 // Command policy writes invented responses of a support chat, labelled by
-// policy.md beside it, as bag files: labels.jsonl to learn from, and two to
-// measure on. All sentences were made up for this example.
+// policy.md beside it, as bag files. All sentences were made up for this
+// example.
 //
 //	go run ./examples/policy DIR
 //
-// held-out.jsonl has the phrasings that labels.jsonl has, in new responses;
-// new-wordings.jsonl breaks and keeps the policy in words that labels.jsonl
-// does not have, which is what a real chat will do.
+// labels.jsonl is to learn from, and held-out.jsonl has its wordings in new
+// responses. later.jsonl is what people may label a week later: it breaks and
+// keeps the policy in words that labels.jsonl does not have. new-wordings.jsonl
+// has words that neither has; it is what to measure on, as a real chat will
+// always find new ones.
 package main
 
 import (
@@ -15,6 +17,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/assay-ai/assay/rewardmodel/bag"
@@ -34,38 +37,32 @@ func run(args []string) error {
 	if err := os.MkdirAll(args[0], 0o755); err != nil {
 		return err
 	}
-	known, fresh := split(violations), split(near)
 	for i, file := range []struct {
-		name       string
-		bags       int
-		violations []string
-		near       []string
+		name  string
+		bags  int
+		parts []int
 	}{
-		{"labels.jsonl", 400, known.old, fresh.old},
-		{"held-out.jsonl", 200, known.old, fresh.old},
-		{"new-wordings.jsonl", 200, known.unseen, fresh.unseen},
+		{"labels.jsonl", 400, []int{0, 1}},
+		{"held-out.jsonl", 200, []int{0, 1}},
+		{"later.jsonl", 200, []int{2}},
+		{"new-wordings.jsonl", 200, []int{3}},
 	} {
 		rng := rand.New(rand.NewPCG(uint64(i), 0))
-		if err := write(filepath.Join(args[0], file.name), responses(rng, file.name, file.bags, file.violations, file.near)); err != nil {
+		if err := write(filepath.Join(args[0], file.name), responses(rng, file.name, file.bags, choose(violations, file.parts), choose(near, file.parts))); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// wordings are those that labels.jsonl has, and those that it has not.
-type wordings struct{ old, unseen []string }
-
-// split keeps every fourth wording back.
-func split(all []string) (w wordings) {
+// choose returns the sentences of some of the four parts.
+func choose(all []string, parts []int) (chosen []string) {
 	for i, s := range all {
-		if i%4 == 3 {
-			w.unseen = append(w.unseen, s)
-		} else {
-			w.old = append(w.old, s)
+		if slices.Contains(parts, i%4) {
+			chosen = append(chosen, s)
 		}
 	}
-	return w
+	return chosen
 }
 
 // responses are compliant ones and violations in turn: a greeting and three to
