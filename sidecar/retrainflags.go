@@ -35,6 +35,7 @@ type retrainFlags struct {
 
 	GateMetric     string  `default:"bag_auroc" enum:"bag_auroc,bag_auprc,avg_acc,f1_violation" help:"Figure in which a candidate may not be worse (${enum})."`
 	GateMargin     float64 `default:"0.02" help:"How much worse it may be."`
+	GateRegression float64 `default:"0.05" name:"gate-regression-margin" help:"How much worse it may be on the regression set of its model; 120 responses, as the shipped one has, cannot show much less."`
 	GateConfidence float64 `default:"0.9" help:"How sure that must be, by paired bootstrap."`
 	GateMaxShift   float64 `default:"0.3" help:"Mean change of the reward on the probe set above which a candidate is rejected."`
 	GateAllowShift bool    `help:"Let rewards change as much as they do."`
@@ -64,6 +65,7 @@ func (f retrainFlags) validate() error {
 	check(f.TrainMemory >= 0, "--train-memory is %d; give 0 or more", f.TrainMemory)
 	check(f.TrainTimeout > 0, "--train-timeout is %v; give a duration above 0", f.TrainTimeout)
 	check(f.GateMargin >= 0 && f.GateMargin < 1, "--gate-margin is %v; it must lie in [0,1)", f.GateMargin)
+	check(f.GateRegression >= 0 && f.GateRegression < 1, "--gate-regression-margin is %v; it must lie in [0,1)", f.GateRegression)
 	check(f.GateConfidence >= 0.5 && f.GateConfidence < 1, "--gate-confidence is %v; it must lie in [0.5,1)", f.GateConfidence)
 	check(f.GateMaxShift > 0 && f.GateMaxShift <= 1, "--gate-max-shift is %v; it must lie in (0,1]", f.GateMaxShift)
 	check(f.ModelsKeep >= 1, "--models-keep is %d; give at least 1", f.ModelsKeep)

@@ -68,7 +68,8 @@ func (w *worker) Gate(ctx context.Context, files retrain.GateFiles) (verdict ret
 	args := []string{
 		"gate", "--current", files.Current, "--candidate", files.Candidate, "--holdout", files.Holdout, "--probe", files.Probe,
 		"--out", files.Report, "--write", "--allow-untrained",
-		"--metric", w.flags.GateMetric, "--margin", decimal(w.flags.GateMargin), "--confidence", decimal(w.flags.GateConfidence),
+		"--metric", w.flags.GateMetric, "--margin", decimal(w.flags.GateMargin),
+		"--regression-margin", decimal(w.flags.GateRegression), "--confidence", decimal(w.flags.GateConfidence),
 		"--max-shift", decimal(w.flags.GateMaxShift), "--min-bags", strconv.Itoa(w.flags.HoldoutMin),
 	}
 	if w.flags.GateAllowShift {
