@@ -142,6 +142,7 @@ func TestScopes(t *testing.T) {
 		"POST /api/v1/text/contents": "score",
 		"GET /v2":                    "", "GET /v2/health/live": "", "GET /v2/health/ready": "",
 		"GET /v2/models/{model}": "score", "GET /v2/models/{model}/versions/{version}": "score",
+		"GET /v2/models/{model}/config": "score", "GET /v2/models/{model}/versions/{version}/config": "score",
 		"GET /v2/models/{model}/ready": "", "GET /v2/models/{model}/versions/{version}/ready": "",
 		"POST /v2/models/{model}/infer": "score", "POST /v2/models/{model}/versions/{version}/infer": "score",
 		"POST /v2/repository/index": "score", "POST /v2/repository/models/{model}/load": "score",

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -134,16 +135,21 @@ func (o *oneOrMany) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 
 // rate scores the items of a request of another project.
 func (s *Server) rate(r *http.Request, request rewardmodel.Request) (rewardmodel.Answer, error) {
-	limit := s.cfg.Limits.MaxResponses
-	if limit <= 0 {
-		limit = rewardmodel.DefaultMaxResponses
-	}
+	limit := s.maxResponses()
 	if n := len(request.Responses); n > limit {
 		return rewardmodel.Answer{}, &rewardmodel.InputError{Kind: rewardmodel.KindTooLarge,
 			Message: fmt.Sprintf("the request holds %d responses; send at most %d", n, limit)}
 	}
 	exchangeOf(r).responses = len(request.Responses)
 	return s.parts.Scorer.Score(r.Context(), request)
+}
+
+// maxResponses is how many responses a request may hold.
+func (s *Server) maxResponses() int {
+	if s.cfg.Limits.MaxResponses > 0 {
+		return s.cfg.Limits.MaxResponses
+	}
+	return rewardmodel.DefaultMaxResponses
 }
 
 // pin is the version that the model of a foreign request means: these protocols
@@ -204,6 +210,20 @@ func label(result rewardmodel.Result) string {
 		return labelCompliant
 	}
 	return labelViolation
+}
+
+// decimal is a number that JSON shows to be a fraction (1.0, not 1): Python
+// would read an integer, and a batch of only those becomes a tensor of integers,
+// of which there is no mean.
+type decimal float64
+
+// MarshalJSON implements json.Marshaler.
+func (d decimal) MarshalJSON() ([]byte, error) {
+	out, err := json.Marshal(float64(d))
+	if err == nil && !bytes.ContainsAny(out, ".eE") {
+		out = append(out, ".0"...)
+	}
+	return out, err
 }
 
 // content is the text of a chat message: a string, null, or a list of parts.

@@ -230,7 +230,7 @@ func TestOpenRLHFBatchesAcrossRequests(t *testing.T) {
 	for i := 1; i < clients; i++ {
 		ask(i)
 	}
-	require.Eventually(t, func() bool { return waiting(t, s) >= clients }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return waiting(t, s) >= clients }, patience, 10*time.Millisecond)
 	m.release <- struct{}{}
 	batches := 1
 	answered := make(chan struct{})
@@ -308,6 +308,10 @@ func TestOpenRLHFAnswer(t *testing.T) {
 	}
 	require.Equal(t, "Not # fine.", got.Witnesses[0].Text)
 	require.Nil(t, got.Witnesses[2])
+	require.Contains(t, string(a.body), `"empty":[0.0,0.0,1.0]`, "Python must not make integers of them")
+
+	a = s.do(t, "POST", "/slime", strings.NewReader(`{"prompt":"p","response":""}`))
+	require.Equal(t, "0.0\n", string(a.body))
 }
 
 // TEI's clients read where the time went.

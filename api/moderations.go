@@ -29,7 +29,7 @@ func openAIFailure(f failure) (int, any) {
 	if f.status >= http.StatusInternalServerError {
 		kind = "server_error"
 	}
-	return f.status, map[string]detail{"error": {f.message, kind, f.param(), f.code}}
+	return f.status, map[string]detail{"error": {f.text(), kind, f.param(), f.code}}
 }
 
 type moderationQuery struct {

@@ -2,6 +2,7 @@ package api
 
 import (
 	"net/http"
+	"slices"
 
 	"github.com/assay-ai/assay/rewardmodel"
 )
@@ -16,6 +17,7 @@ func (s *Server) openInference(a adapters) {
 	a.get("/v2/health/ready", "Open Inference Protocol: it can score", oipFailure, s.oipReady)
 	for _, model := range []string{"/v2/models/{model}", "/v2/models/{model}/versions/{version}"} {
 		a.get(model, "Open Inference Protocol: inputs and outputs of the model", oipFailure, s.needs(ScopeScore, s.timely(s.oipModel)))
+		a.get(model+"/config", "Triton: the configuration of the model", oipFailure, s.needs(ScopeScore, s.timely(s.oipConfig)))
 		a.get(model+"/ready", "Open Inference Protocol: the model can score", oipFailure, s.oipModelReady)
 		a.post(model+"/infer", "Open Inference Protocol: rewards as tensors, JSON or binary", oipFailure, s.infer)
 	}
@@ -113,6 +115,40 @@ func (s *Server) oipModel(w http.ResponseWriter, r *http.Request) error {
 		"inputs":  []tensorInfo{{"text", typeBytes, anyNumber}, {"prompt", typeBytes, anyNumber}},
 		"outputs": outputs,
 	})
+}
+
+// oipConfig is what Triton's and PyTriton's clients read before they send a
+// batch: every input and output by name, NeMo-Aligner's among them. A batch has
+// one text in each row.
+func (s *Server) oipConfig(w http.ResponseWriter, r *http.Request) error {
+	name, _, err := s.oipFind(r)
+	if err != nil {
+		return err
+	}
+	type tensor struct {
+		Name     string `json:"name"`
+		DataType string `json:"data_type"`
+		Dims     []int  `json:"dims"`
+		Optional bool   `json:"optional,omitempty"`
+	}
+	var inputs, outputs []tensor
+	for _, input := range []string{"text", "sentences", "prompt"} {
+		inputs = append(inputs, tensor{input, "TYPE_STRING", []int{1}, true})
+	}
+	for _, o := range slices.Concat(oipOutputs, nemoOutputs) {
+		outputs = append(outputs, tensor{o.name, tritonType(o.datatype), []int{1}, false})
+	}
+	return s.writeJSON(w, r, http.StatusOK, map[string]any{
+		"name": name, "platform": ownName, "backend": ownName, "max_batch_size": s.maxResponses(), "input": inputs, "output": outputs,
+	})
+}
+
+// tritonType is a datatype as Triton's configurations write it.
+func tritonType(datatype string) string {
+	if datatype == typeBytes {
+		return "TYPE_STRING"
+	}
+	return "TYPE_" + datatype
 }
 
 func (s *Server) oipIndex(w http.ResponseWriter, r *http.Request) error {

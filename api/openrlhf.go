@@ -27,9 +27,9 @@ type rewardQuery struct {
 // rewardAnswer has a value for each query. The client makes tensors of what is
 // in ExtraLogs, so that all of it are numbers; it ignores what stands beside.
 type rewardAnswer struct {
-	Rewards   []float64            `json:"rewards"` // compliance, in [0,1]
-	Scores    []float64            `json:"scores"`  // the same, for dynamic filtering
-	ExtraLogs map[string][]float64 `json:"extra_logs"`
+	Rewards   []decimal            `json:"rewards"` // compliance, in [0,1]
+	Scores    []decimal            `json:"scores"`  // the same, for dynamic filtering
+	ExtraLogs map[string][]decimal `json:"extra_logs"`
 
 	Model      *rewardmodel.ModelInfo `json:"model,omitempty"`
 	OffsetUnit rewardmodel.OffsetUnit `json:"offset_unit"`
@@ -59,7 +59,7 @@ func (s *Server) getReward(w http.ResponseWriter, r *http.Request) error {
 	}
 	items := make([]rewardmodel.Item, len(ask.Query))
 	spans := make([][]responseSpan, len(ask.Query))
-	lengths := make([]float64, len(ask.Query))
+	lengths := make([]decimal, len(ask.Query))
 	for i, query := range ask.Query {
 		prompt := ""
 		if len(ask.Prompts) > 0 {
@@ -80,7 +80,7 @@ func (s *Server) getReward(w http.ResponseWriter, r *http.Request) error {
 
 // answered returns the item of a query, its spans in code points, and how many
 // of those the response has.
-func answered(query string, turns []segmenter.Span) (rewardmodel.Item, []responseSpan, float64) {
+func answered(query string, turns []segmenter.Span) (rewardmodel.Item, []responseSpan, decimal) {
 	texts := make([]string, len(turns))
 	spans := make([]responseSpan, len(turns))
 	length := 0
@@ -89,22 +89,22 @@ func answered(query string, turns []segmenter.Span) (rewardmodel.Item, []respons
 		spans[i] = responseSpan(span)
 		length += utf8.RuneCountInString(texts[i])
 	}
-	return spoken(texts), spans, float64(length)
+	return spoken(texts), spans, decimal(length)
 }
 
-func newRewardAnswer(answer rewardmodel.Answer, spans [][]responseSpan, lengths []float64) rewardAnswer {
+func newRewardAnswer(answer rewardmodel.Answer, spans [][]responseSpan, lengths []decimal) rewardAnswer {
 	out := rewardAnswer{
-		Rewards: []float64{}, Scores: []float64{}, Witnesses: []*rewardmodel.Witness{}, Responses: spans,
+		Rewards: []decimal{}, Scores: []decimal{}, Witnesses: []*rewardmodel.Witness{}, Responses: spans,
 		OffsetUnit: rewardmodel.OffsetCodepoint, Indexes: "response",
-		ExtraLogs: map[string][]float64{
+		ExtraLogs: map[string][]decimal{
 			"violation": {}, "compliant": {}, "threshold": {}, "empty": {}, "truncated": {}, "instances": {},
 			"response_length": lengths, "witness_index": {}, "witness_start": {}, "witness_end": {},
 		},
 	}
-	log := func(name string, value float64) { out.ExtraLogs[name] = append(out.ExtraLogs[name], value) }
+	log := func(name string, value float64) { out.ExtraLogs[name] = append(out.ExtraLogs[name], decimal(value)) }
 	for _, result := range answer.Results {
-		out.Rewards = append(out.Rewards, result.Reward)
-		out.Scores = append(out.Scores, result.Reward)
+		out.Rewards = append(out.Rewards, decimal(result.Reward))
+		out.Scores = append(out.Scores, decimal(result.Reward))
 		out.Witnesses = append(out.Witnesses, result.Witness)
 		log("violation", result.Violation)
 		log("threshold", result.Threshold)

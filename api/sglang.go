@@ -18,7 +18,7 @@ func (s *Server) sglang(a adapters) {
 // sglangFailure is vLLM's without the object around; OpenAI's clients read both.
 func sglangFailure(f failure) (int, any) {
 	return f.status, map[string]any{
-		"object": "error", "message": f.message, "type": failureType(f.status), "param": f.param(), "code": f.status,
+		"object": "error", "message": f.text(), "type": failureType(f.status), "param": f.param(), "code": f.status,
 	}
 }
 

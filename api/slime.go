@@ -20,7 +20,7 @@ func (s *Server) slime(a adapters) {
 		if err != nil {
 			return err
 		}
-		return s.writeJSON(w, r, http.StatusOK, answer.Results[0].Reward)
+		return s.writeJSON(w, r, http.StatusOK, decimal(answer.Results[0].Reward))
 	})
 	a.post("/slime/result", "slime and miles with --reward-key reward: the whole result of one sample", nil, func(w http.ResponseWriter, r *http.Request) error {
 		answer, err := s.rateSample(w, r)

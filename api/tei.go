@@ -162,10 +162,6 @@ func (s *Server) teiInfo(w http.ResponseWriter, r *http.Request) error {
 	if len(serving) == 0 {
 		return ErrNotReady
 	}
-	limit := s.cfg.Limits.MaxResponses
-	if limit <= 0 {
-		limit = rewardmodel.DefaultMaxResponses
-	}
 	return s.writeJSON(w, r, http.StatusOK, map[string]any{
 		"model_id": serving[0].Name, "model_sha": serving[0].Version, "model_dtype": "auto",
 		"model_type": map[string]any{"classifier": map[string]any{
@@ -173,7 +169,7 @@ func (s *Server) teiInfo(w http.ResponseWriter, r *http.Request) error {
 			"label2id": map[string]int{labelViolation: 0, labelCompliant: 1},
 		}},
 		"max_concurrent_requests": unlimited, "max_input_length": unlimited, "max_batch_tokens": unlimited,
-		"max_batch_requests": nil, "max_client_batch_size": limit, "auto_truncate": false,
+		"max_batch_requests": nil, "max_client_batch_size": s.maxResponses(), "auto_truncate": false,
 		"tokenization_workers": 1, "version": "assay", "sha": nil, "docker_label": nil,
 	})
 }

@@ -24,7 +24,7 @@ func vllmFailure(f failure) (int, any) {
 		Param   *string `json:"param"`
 		Code    int     `json:"code"`
 	}
-	return f.status, map[string]detail{"error": {f.message, failureType(f.status), f.param(), f.status}}
+	return f.status, map[string]detail{"error": {f.text(), failureType(f.status), f.param(), f.status}}
 }
 
 // failureType is the kind of a failure in the words of vLLM and SGLang.
