@@ -117,9 +117,12 @@ func (o *oneOrMany) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 		*o = oneOrMany{one}
 		return err
 	case '[':
-		many := []string{}
-		err := json.UnmarshalDecode(d, &many)
-		*o = many
+		var many []*string
+		if err := json.UnmarshalDecode(d, &many); err != nil {
+			return err
+		}
+		texts, err := present(many)
+		*o = texts
 		return err
 	}
 	kind := d.PeekKind()
@@ -131,6 +134,18 @@ func (o *oneOrMany) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 		return nil
 	}
 	return &rewardmodel.InputError{Message: "must be a string or a list of strings"}
+}
+
+// present refuses null for a text: it is no empty one, but a mistake.
+func present(list []*string) ([]string, error) {
+	texts := make([]string, len(list))
+	for i, text := range list {
+		if text == nil {
+			return nil, &rewardmodel.InputError{Message: fmt.Sprintf("element %d is null; send a string", i)}
+		}
+		texts[i] = *text
+	}
+	return texts, nil
 }
 
 // rate scores the items of a request of another project.

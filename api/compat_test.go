@@ -191,6 +191,27 @@ func at(path ...any) func(any) any {
 	}
 }
 
+// null is not an empty text, of which the reward would be a silent 0.
+func TestCompatNull(t *testing.T) {
+	s := start(t, scorerOf(t, &model{}, 0))
+	for path, body := range map[string]string{
+		"/get_reward":            `{"query":["a",null]}`,
+		"/slime":                 `{"prompt":"a","response":null}`,
+		"/classify":              `{"input":null}`,
+		"/score":                 `{"text_1":"a","text_2":[null]}`,
+		"/v1/embeddings":         `{"input":[null]}`,
+		"/v1/moderations":        `{"input":["a",null]}`,
+		"/predict":               `{"inputs":[["a"],[null]]}`,
+		"/api/v1/text/contents":  `{"contents":[null]}`,
+		"/v2/models/assay/infer": `{"inputs":[{"name":"text","shape":[1],"datatype":"BYTES","data":[null]}]}`,
+	} {
+		a := s.do(t, "POST", path, strings.NewReader(body))
+		require.Contains(t, []int{400, 422}, a.StatusCode, "%s: %s", path, a.body)
+	}
+	a := s.do(t, "POST", "/get_reward", strings.NewReader(`{"query":["a"],"prompts":[null],"labels":[null]}`))
+	require.Equal(t, 200, a.StatusCode)
+}
+
 // A name in the field model is a pin only when a version that serves has it.
 func TestCompatModel(t *testing.T) {
 	var asked []string

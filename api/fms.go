@@ -34,7 +34,7 @@ type detection struct {
 
 func (s *Server) detect(w http.ResponseWriter, r *http.Request) error {
 	var ask struct {
-		Contents []string `json:"contents"`
+		Contents oneOrMany `json:"contents"`
 	}
 	if err := s.readForeign(w, r, &ask); err != nil {
 		return err

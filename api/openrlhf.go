@@ -21,7 +21,7 @@ func (s *Server) openRLHF(a adapters) {
 // included; the oldest clients send nothing else. Labels are not looked at.
 type rewardQuery struct {
 	Query   oneOrMany `json:"query"`
-	Prompts oneOrMany `json:"prompts"`
+	Prompts []string  `json:"prompts"` // null where there is none
 }
 
 // rewardAnswer has a value for each query. The client makes tensors of what is

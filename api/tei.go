@@ -72,12 +72,18 @@ func (p *predictInputs) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 		p.items, err = sequences([][]string{one})
 		return err
 	}
-	var many [][]string
+	var many [][]*string
 	if json.Unmarshal(value, &many) != nil {
 		return &rewardmodel.InputError{Message: predictForms}
 	}
+	lists := make([][]string, len(many))
+	for i, l := range many {
+		if lists[i], err = present(l); err != nil {
+			return err
+		}
+	}
 	p.batch = true
-	p.items, err = sequences(many)
+	p.items, err = sequences(lists)
 	return err
 }
 

@@ -2,6 +2,7 @@ package chat
 
 import (
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/assay-ai/assay/segmenter"
@@ -100,11 +101,11 @@ func firstPlain(text string, marks []string) segmenter.Span {
 // its ends.
 func trimmed(text string, start, end int) segmenter.Span {
 	for start < end {
-		inner := strings.TrimSpace(text[start:end])
-		if inner == "" {
-			return segmenter.Span{Start: end, End: end}
-		}
-		start += strings.Index(text[start:end], inner)
+		// No step looks at more than it takes off, so that a text of nothing but
+		// special tokens costs no more than any other.
+		inner := strings.TrimLeftFunc(text[start:end], unicode.IsSpace)
+		start = end - len(inner)
+		inner = strings.TrimRightFunc(inner, unicode.IsSpace)
 		end = start + len(inner)
 		n := specialPrefix(inner)
 		m := specialSuffix(inner[n:])

@@ -105,6 +105,19 @@ func TestTemplated(t *testing.T) {
 	}
 }
 
+// Megabytes of tokens, headers or white space take no longer than other text.
+func TestTurnsIsLinear(t *testing.T) {
+	const bytes = 2 << 20
+	for _, unit := range []string{"<|a|>", " ", "</s> ", "<|im_start|>assistant", "<|im_start|>", "[INST][/INST]", "<|", "Assistant:", "User: ", "\n"} {
+		query := strings.Repeat(unit, bytes/len(unit))
+		chat.Turns(query, "")
+		chat.Turns(query, query[:len(query)/2])
+		chat.Turns(query, query[1:]+"x"+query[:len(query)/3])
+		chat.Continuation(query)
+		chat.Templated(query)
+	}
+}
+
 func FuzzTurns(f *testing.F) {
 	f.Add("<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\nHello.<|im_end|>\n", "Hi")
 	f.Add("<s>[INST] Hi [/INST] Hello. </s>", "")
