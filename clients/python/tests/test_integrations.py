@@ -1,0 +1,208 @@
+"""The reward functions of trainers, called as these call them."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import sys
+import time
+from collections.abc import Iterator
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+from conftest import Faulty, Service, error
+
+import assay_client as ac
+from assay_client.integrations import _base, areal, slime, trl, verl
+
+KIND = "Drink some water and rest."
+RUDE = "Well. You are a stupid idiot and I hate you."
+SPAN = "You are a stupid idiot and I hate you."
+
+
+@pytest.fixture
+def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
+    """No client of an earlier test is kept."""
+    yield monkeypatch
+    if _base.shared_client.cache_info().currsize:
+        _base.shared_client().close()
+    _base.shared_client.cache_clear()
+    _base.shared_async_client.cache_clear()
+
+
+@pytest.fixture
+def live(service: Service, fresh: pytest.MonkeyPatch) -> Service:
+    fresh.setenv("ASSAY_URL", service.url)
+    return service
+
+
+def test_completions_of_every_kind() -> None:
+    chat: list[dict[str, Any]] = [
+        {"role": "assistant", "content": [{"type": "text", "text": "a"}, {"type": "image"}]},
+        {"role": "tool", "content": "t"},
+        {"role": "assistant", "content": None, "tool_calls": []},
+    ]
+    prompt = [{"role": "system", "content": "s"}, {"role": "assistant", "content": "an earlier turn"}]
+    item = _base.item(chat, prompt)
+    assert item.messages is not None
+    assert [m["content"] for m in item.messages] == ["a", "t", ""]
+    assert item.prompt == "s\nan earlier turn"
+    assert _base.without_end("Hi.<|im_end|>\n<|endoftext|></s>") == "Hi."
+    assert _base.without_end("a <|im_end|> in the middle") == "a <|im_end|> in the middle"
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+@pytest.mark.parametrize("chat", [False, True])
+def test_trl(live: Service, asynchronous: bool, chat: bool) -> None:
+    assert live.url
+    completions: list[Any] = [KIND, RUDE, ""]
+    prompts: list[Any] = ["p"] * 3
+    if chat:
+        completions = [[{"role": "assistant", "content": c}] for c in completions]
+        prompts = [[{"role": "user", "content": "You idiot!"}]] * 3
+    extra: dict[str, list[Any]] = {}
+    metrics: dict[str, float] = {}
+    given: dict[str, Any] = {
+        "prompts": prompts,
+        "completions": completions,
+        "completion_ids": [[1], [2], [3]],
+        "label": ["x"] * 3,
+        "trainer_state": None,
+        "log_extra": lambda name, values: extra.update({name: values}),
+        "log_metric": lambda name, value: metrics.update({name: value}),
+    }
+    if asynchronous:
+        assert inspect.iscoroutinefunction(trl.async_assay_reward)
+        assert inspect.iscoroutinefunction(trl.AsyncAssayReward().__call__)
+        rewards = asyncio.run(trl.async_assay_reward(**given))
+    else:
+        assert trl.AssayReward().__name__ == "assay_reward"
+        rewards = trl.assay_reward(**given)
+    kind, rude, empty = rewards
+    assert kind is not None
+    assert rude is not None
+    assert kind > 0.5 > rude
+    assert empty == 0.0
+    assert json.loads(extra["assay_witness"][1])["text"] == SPAN
+    assert extra["assay_witness"][2] == "null"
+    assert metrics["assay/compliant"] == pytest.approx(1 / 3)
+
+
+def test_trl_older_versions_and_failures(faulty: Faulty) -> None:
+    with ac.Client(faulty.url, retry=0) as client:
+        reward = trl.AssayReward(client, options=ac.Options(reward="raw"), on_error="nan")
+        assert reward(["p"], ["#25"]) == [0.25]
+        assert json.loads(faulty.requests[0][2])["options"] == {"reward": "raw", "instances": False}
+        faulty.default = error(503, "overloaded")
+        assert reward(["p", "q"], ["a", "b"]) == [None, None]
+        assert trl.AssayReward(client, on_error=-1.0)(["p"], ["a"]) == [-1.0]
+        with pytest.raises(ac.UnavailableError):
+            trl.AssayReward(client)(["p"], ["a"])
+
+
+def test_verl(live: Service) -> None:
+    assert live.url
+    given: dict[str, Any] = {"data_source": "d", "ground_truth": None, "extra_info": {"num_turns": 1}}
+    scores = [
+        asyncio.run(verl.compute_score(solution_str=RUDE, **given)),
+        verl.compute_score_sync(solution_str=RUDE, **given),
+        *verl.compute_score_batch(["d", "d"], [RUDE, " "], [None, None], [{}, {}]),
+    ]
+    assert scores[0] == scores[1] == scores[2]
+    assert scores[0]["score"] < 0.5
+    assert json.loads(scores[0]["witness"])["text"] == SPAN
+    assert {k: type(v) for k, v in scores[0].items()} == {k: type(v) for k, v in scores[3].items()}
+    raw = verl.compute_score_sync(solution_str=RUDE, reward="raw", reward_router_address="x", **given)
+    assert raw["score"] == pytest.approx(1 - raw["violation"], abs=1e-6)
+
+
+def test_slime(live: Service) -> None:
+    assert live.url
+    sample = SimpleNamespace(prompt="p", response=RUDE + "<|im_end|>", label=None, metadata={})
+    chat = SimpleNamespace(prompt=[{"role": "user", "content": "x"}], response=KIND, metadata=None)
+    args = SimpleNamespace(reward_key=None)
+    one = asyncio.run(slime.reward_func(args, sample))
+    assert one < 0.5
+    assert json.loads(sample.metadata["assay"])["text"] == SPAN
+    many = asyncio.run(slime.reward_func(args, [sample, chat], evaluation=True))
+    assert many[0] == one
+    assert many[1] > 0.5
+    keyed = asyncio.run(slime.reward_func(SimpleNamespace(reward_key="score"), sample))
+    assert keyed["score"] == one
+
+
+def test_areal(live: Service) -> None:
+    assert live.url
+    assert areal.reward_fn("p", RUDE + "<|im_end|>", [1], [2], answer="x") < 0.5
+    assert areal.reward_fn("p", KIND, [1], [2]) == areal.reward_fn("p", KIND + "<|im_end|>", [1], [2])
+
+
+def test_areal_fails_before_areal_makes_it_a_zero(faulty: Faulty, fresh: pytest.MonkeyPatch) -> None:
+    fresh.setenv("ASSAY_URL", faulty.url)
+    fresh.setattr(areal, "DEADLINE", 0.5)
+    faulty.default = error(503, "not_ready")
+    began = time.monotonic()
+    with pytest.raises(ac.DeadlineError) as caught:
+        areal.reward_fn("p", KIND, [1], [2])
+    assert time.monotonic() - began < 3
+    assert not isinstance(caught.value, TimeoutError)
+
+
+def test_areal_itself(live: Service, faulty: Faulty, fresh: pytest.MonkeyPatch) -> None:
+    api = pytest.importorskip("areal.api.reward_api")
+    ask = api.AsyncRewardWrapper(areal.reward_fn, max_workers=1)
+    assert live.url
+    assert asyncio.run(ask("p", KIND, [1], [2])) > 0.5
+    assert faulty.url
+    assert fresh
+
+
+def test_openrlhf(live: Service) -> None:
+    torch = pytest.importorskip("torch")
+    from assay_client.integrations import openrlhf
+
+    assert live.url
+    prompt = "<|im_start|>user\nYou idiot!<|im_end|>\n<|im_start|>assistant\n"
+    queries = [prompt + KIND + "<|im_end|>", prompt + RUDE + "<|im_end|>"]
+    found = openrlhf.reward_func(queries, [prompt, prompt], [None, None])
+    assert found["rewards"].shape == (2,)
+    assert found["rewards"][0] > 0.5 > found["rewards"][1]
+    assert torch.equal(found["scores"], found["rewards"])
+    assert all(v.shape == (2,) for v in found["extra_logs"].values())
+
+
+def test_skyrl(live: Service) -> None:
+    gym = pytest.importorskip("skyrl_gym")
+    assert live.url
+    gym.register(id="assay", entry_point="assay_client.integrations.skyrl:AssayEnv")
+    env = gym.make("assay", env_config={}, extras={"reward_spec": {}})
+    env.init([{"role": "user", "content": "You idiot!"}])
+    step = env.step(RUDE + "<|im_end|>")
+    assert step["reward"] < 0.5
+    assert step["done"]
+    assert json.loads(step["metadata"]["witness"])["text"] == SPAN
+
+
+def test_ms_swift(live: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By its shape, where ms-swift is not installed: a base class and the registry."""
+    assert live.url
+    try:
+        from swift.rewards import orms
+    except ImportError:
+
+        class ORM:
+            def __init__(self, args: Any = None, **_: Any) -> None:
+                self.args = args
+
+        orms = {}
+        rewards = ModuleType("swift.rewards")
+        vars(rewards).update(ORM=ORM, orms=orms)
+        monkeypatch.setitem(sys.modules, "swift", ModuleType("swift"))
+        monkeypatch.setitem(sys.modules, "swift.rewards", rewards)
+    import assay_client.integrations.ms_swift  # noqa: F401
+
+    made = orms["assay"](args=None)
+    found = made([KIND, RUDE], trainer_state=None, solution=["a", "b"])
+    assert found[0] > 0.5 > found[1]
