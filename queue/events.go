@@ -70,6 +70,8 @@ func (r *Registry) Events(ctx context.Context, after uint64) iter.Seq2[retrain.E
 	}
 }
 
+var errNoMore = errors.New("there are no more events")
+
 // RecentEvents returns the last n events, the oldest of them first.
 func (r *Registry) RecentEvents(ctx context.Context, n int) ([]retrain.Event, error) {
 	var state jetstream.StreamState
@@ -88,7 +90,13 @@ func (r *Registry) RecentEvents(ctx context.Context, n int) ([]retrain.Event, er
 	}
 	events := make([]retrain.Event, 0, min(uint64(n), state.Msgs))
 	f := r.follow(max(state.FirstSeq, state.LastSeq-min(uint64(n), state.LastSeq)+1) - 1)
+	// A server that was away has less than the stream: what comes ends with the
+	// last event, and not where that server has no more.
+	f.idle = func(context.Context, int) error { return errNoMore }
 	for msg, err := range f.messages(ctx) {
+		if errors.Is(err, errNoMore) { // the last one was removed by hand
+			return events, nil
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -97,7 +105,7 @@ func (r *Registry) RecentEvents(ctx context.Context, n int) ([]retrain.Event, er
 			return nil, err
 		}
 		events = append(events, e)
-		if e.Sequence >= state.LastSeq || msg.NumPending == 0 {
+		if e.Sequence >= state.LastSeq {
 			return events, nil
 		}
 	}

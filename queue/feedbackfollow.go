@@ -16,6 +16,10 @@ const (
 	// whether the server is still the one that it knows.
 	indexIdle = 2 * time.Second
 
+	// doubtAgain is after how long a consumer that brings nothing more is
+	// doubted again.
+	doubtAgain = time.Minute
+
 	followPull = 2000 // messages without their texts
 )
 
@@ -26,6 +30,9 @@ type indexer struct {
 	next  uint64    // sequence to read from
 	born  time.Time // when the stream was created
 	built time.Time // when the index was begun
+
+	doubted  uint64 // last sequence of the stream when the consumer was doubted
+	doubtful time.Time
 }
 
 // follow keeps the index until ctx ends.
@@ -79,7 +86,7 @@ func (w *indexer) run(ctx context.Context) error {
 		err := w.take(ctx, iter, info.State.LastSeq)
 		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 			var info *jetstream.StreamInfo
-			if info, err = w.look(ctx); err == nil && w.another(info) {
+			if info, err = w.look(ctx); err == nil && (w.another(info) || w.stuck(info)) {
 				return nil
 			}
 		}
@@ -100,6 +107,18 @@ func (w *indexer) look(ctx context.Context) (*jetstream.StreamInfo, error) {
 // machine did.
 func (w *indexer) another(info *jetstream.StreamInfo) bool {
 	return !w.born.Equal(info.Created) || info.State.LastSeq+1 < w.next
+}
+
+// stuck tells that the stream goes on beyond what was read, and yet nothing
+// comes: the consumer has died with its server, which nobody tells, or what is
+// left was erased. A new consumer shows which, and is not doubted again so soon.
+func (w *indexer) stuck(info *jetstream.StreamInfo) bool {
+	last := info.State.LastSeq
+	if last < w.next || last == w.doubted && time.Since(w.doubtful) < doubtAgain {
+		return false
+	}
+	w.doubted, w.doubtful = last, time.Now()
+	return true
 }
 
 // resume decides where to read on, and returns whether that is the beginning.
