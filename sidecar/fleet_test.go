@@ -96,6 +96,9 @@ func TestFleetLosesAServerAndAReplica(t *testing.T) {
 	awaitVersion(t, replicas[dead].ready.HTTP, outcome.Version)
 	labels.send(labels.fresh(10))
 	raters.end()
+	for i := range replicas { // its client may still wait to try again
+		require.Eventually(t, func() bool { return rewards[i].served()[outcome.Version] > 0 }, patience, 10*time.Millisecond)
+	}
 	for i := range replicas {
 		past := tell(t, replicas[i].ready.HTTP, js)
 		past.requireSound(t, "tiny-1")
