@@ -44,11 +44,47 @@ def _score(client: Client, args: argparse.Namespace) -> int:
         instances=False if args.no_instances else None,
         reasoning=args.reasoning,
     )
-    settings = Settings(options, args.model, args.text, args.on_error == "null")
-    failed = score(client, args.file, args.output, settings, args.restart)
+    if str(args.file).endswith(".parquet"):
+        failed = _score_parquet(client, args, options)
+    else:
+        for name, column in _columns(args).items():
+            if column is not None:
+                raise UsageError(f"--{name.replace('_', '-')} is for Parquet files (*.parquet)")
+        settings = Settings(options, args.model, args.text, args.on_error == "null")
+        failed = score(client, args.file, args.output, settings, args.restart)
     if failed:
         return _say(AssayError(f"{failed} responses could not be scored; their reward is null"), 1)
     return 0
+
+
+def _score_parquet(client: Client, args: argparse.Namespace, options: Options) -> int:
+    try:
+        from .parquet import Columns, score_parquet
+    except ModuleNotFoundError as e:
+        raise UsageError(f"{e}; Parquet files need pip install 'assay-client[parquet]'") from e
+    if not str(args.output).endswith(".parquet"):
+        raise UsageError("-o: a Parquet file becomes a Parquet file; give -o NAME.parquet")
+    if args.text or args.no_instances:
+        raise UsageError("--text and --no-instances are for JSONL; leave them out")
+    named = {
+        name.replace("_column", ""): column for name, column in _columns(args).items() if column is not None
+    }
+    return score_parquet(
+        args.file,
+        args.output,
+        client=client,
+        columns=Columns(**named),
+        options=options,
+        model=args.model,
+        null=args.on_error == "null",
+        restart=args.restart,
+        progress=sys.stderr,
+    )
+
+
+def _columns(args: argparse.Namespace) -> dict[str, str | None]:
+    names = ("response_column", "messages_column", "prompt_column", "id_column", "prefix")
+    return {name: getattr(args, name) for name in names}
 
 
 def _feedback(client: Client, args: argparse.Namespace) -> int:
@@ -95,7 +131,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     c = commands.add_parser(
-        "score", parents=[common], help="score responses: JSONL in, one result a line out"
+        "score", parents=[common], help="score responses: JSONL to JSONL, or Parquet to Parquet"
     )
     c.add_argument(
         "-o", "--output", help="write here, and go on with what an earlier run left (standard output)"
@@ -112,6 +148,12 @@ def _parser() -> argparse.ArgumentParser:
     c.add_argument("--offset-unit", choices=("codepoint", "utf8", "utf16"))
     c.add_argument("--no-instances", action="store_true", help="leave the instances out of the results")
     c.add_argument("--reasoning", choices=("skip", "score"), help="whether <think> blocks are scored")
+    p = c.add_argument_group("Parquet", "FILE.parquet -o NAME.parquet: its columns, and those of the rewards")
+    p.add_argument("--response-column", help="strings or chat messages (response, else completion)")
+    p.add_argument("--messages-column", help="chat messages, of which those of the assistant are scored")
+    p.add_argument("--prompt-column", help='strings or chat messages (prompt, where there is one; "": none)')
+    p.add_argument("--id-column", help="ids of the responses, for feedback")
+    p.add_argument("--prefix", help="begins the names of the columns that are added")
     c.set_defaults(run=_score)
 
     c = commands.add_parser("feedback", parents=[common], help="send labelled responses (JSONL)")

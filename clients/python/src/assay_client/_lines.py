@@ -1,4 +1,4 @@
-"""The command `score`: JSONL in, JSONL out, and on from where it was."""
+"""The command `score`: results a line each, and on from where it was."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO
 
-from ._errors import AssayError
+from ._errors import AssayError, InputError, InvalidRequestError
 from ._sync import Client
 from ._types import Failure, Options
 from ._wire import encode
 
 
-class UsageError(Exception):
+class UsageError(ValueError):
     """Wrong usage or bad input: exit code 2."""
 
 
@@ -119,11 +119,12 @@ class Output:
         if restart:
             self._notes.unlink(missing_ok=True)
         self._begun: dict[str, Any] | None = None
-        if self._notes.exists():
+        if self._notes.exists() and self._part.exists():
             self._begun = json.loads(self._notes.read_bytes())
             self.version = self._begun["version"]
 
     def open(self, settings: dict[str, Any]) -> None:
+        self.version = settings["version"]
         if self._path is None:
             return
         if self._begun is None:
@@ -146,14 +147,23 @@ class Output:
     def write(self, line: bytes) -> None:
         self._sink.write(line + b"\n")
 
-    def finish(self) -> None:
+    def finish(self, build: Callable[[Path, Path], None] | None = None) -> None:
+        """Gives FILE its name; build(part, fresh) makes it of the lines where it is not the lines."""
         self._sink.flush()
         if self._path is None:
             return
         os.fsync(self._sink.fileno())
         self._sink.close()
-        os.replace(self._part, self._path)
+        if build is None:
+            os.replace(self._part, self._path)
+        else:
+            fresh = self._path.with_name(self._path.name + ".new")
+            build(self._part, fresh)
+            with fresh.open("r+b") as written:
+                os.fsync(written.fileno())
+            os.replace(fresh, self._path)
         self._notes.unlink()
+        self._part.unlink(missing_ok=True)
 
     def keep(self) -> None:
         """Leaves what is written so far to the next run."""
@@ -168,44 +178,81 @@ def _replace(path: Path, data: bytes) -> None:
 
 
 def score(client: Client, source: str | None, target: str | None, settings: Settings, restart: bool) -> int:
-    """Scores a file; returns how many of its responses could not be scored."""
+    """Scores a JSONL file; returns how many of its responses could not be scored."""
     total, size = _measure(source)
     out = Output(target, restart)
+    with _open(source) as stream:
+
+        def rest(done: int) -> Iterator[Any]:
+            found = items(stream, settings.text)
+            for _ in range(done):
+                if next(found, None) is None:
+                    raise UsageError("the output has more lines than the input; give --restart")
+            return found
+
+        failed = run(
+            client,
+            rest,
+            out,
+            Progress("responses", total, sys.stderr),
+            settings.options,
+            settings.model,
+            settings.null,
+            lambda version: settings.to_json(version, size),
+        )
+    out.finish()
+    return failed
+
+
+def run(
+    client: Client,
+    rest: Callable[[int], Iterator[Any]],
+    out: Output,
+    progress: Progress,
+    options: Options,
+    model: str | None,
+    null: bool,
+    notes: Callable[[str], dict[str, Any]],
+) -> int:
+    """Writes the results that out does not have, each a line, with one model version.
+
+    rest(done) gives the items after the first done of all; notes(version) is
+    what must not change until out is complete. Returns how many of the items
+    could not be scored.
+    """
     version = out.version
     if version is None:
-        version = client.model(settings.model).version if settings.model else _serving(client)
-    out.open(settings.to_json(version, size))
-    progress = Progress("responses", total, sys.stderr)
+        version = client.model(model).version if model else serving(client)
+    out.open(notes(version))
     progress.begin(out.done)
     failed = 0
     ids: list[Any] = []
-    with _open(source) as stream:
-        found = items(stream, settings.text)
-        for _ in range(out.done):
-            if next(found, None) is None:
-                raise UsageError("the output has more lines than the input; give --restart")
 
-        def noted() -> Iterator[dict[str, Any]]:
-            for item in found:
-                ids.append(item.get("id"))
-                yield item
+    def noted() -> Iterator[Any]:
+        for item in rest(out.done):
+            ids.append(item.get("id") if isinstance(item, dict) else getattr(item, "id", None))
+            yield item
 
-        try:
-            on_error: Any = "nan" if settings.null else "raise"
-            for r in client.score_iter(noted(), options=settings.options, model=version, on_error=on_error):
-                id = ids.pop(0)
-                if isinstance(r, Failure):
-                    failed += 1
-                    line = encode({"id": id, "reward": None, "error": _explain(r.error)})
-                else:
-                    line = encode(r.raw)
-                out.write(line)
-                progress.add(1)
-        except BaseException:
-            out.keep()
+    try:
+        on_error: Any = "nan" if null else "raise"
+        for r in client.score_iter(noted(), options=options, model=version, on_error=on_error):
+            id = ids.pop(0)
+            if isinstance(r, Failure):
+                failed += 1
+                line = encode({"id": id, "reward": None, "error": _explain(r.error)})
+            else:
+                line = encode(r.raw)
+            out.write(line)
+            progress.add(1)
+    except (InputError, InvalidRequestError) as e:
+        out.keep()
+        if e.index is None:
             raise
+        raise UsageError(f"response {out.done + e.index} (the first is 0): {e}") from e
+    except BaseException:
+        out.keep()
+        raise
     progress.finish()
-    out.finish()
     return failed
 
 
@@ -213,7 +260,8 @@ def _explain(error: AssayError) -> dict[str, str]:
     return {"code": getattr(error, "code", "") or type(error).__name__, "message": str(error)}
 
 
-def _serving(client: Client) -> str:
+def serving(client: Client) -> str:
+    """The version that the service scores with now."""
     for model in client.models():
         if model.serving:
             return model.version
