@@ -110,7 +110,7 @@ func TestOpenAPIDescribesRealRequests(t *testing.T) {
 		require.NoError(t, err)
 		bodies = append(bodies, string(value))
 	}
-	require.Len(t, bodies, 4)
+	require.Len(t, bodies, 5)
 	for _, reward := range []string{"compliance", "logit", "raw"} {
 		for _, aggregate := range []string{"max", "topk", "noisy_or", "mean"} {
 			bodies = append(bodies, `{"responses":[{"response":"Fine. Not # fine."},{"response":" "},{"messages":[{"role":"assistant","content":"# \u00e9."}]}],`+
@@ -142,6 +142,12 @@ func TestOpenAPIRefusesWhatTheServiceRefuses(t *testing.T) {
 		"empty value":      `{"responses":[{"response":"a"}],"options":{"reward":""}}`,
 		"top_k of 0":       `{"responses":[{"response":"a"}],"options":{"top_k":0}}`,
 		"model of null":    `{"responses":[{"response":"a"}],"model":null}`,
+		"unknown layout":   `{"responses":[{"response":"a","token_offsets":[]}],"options":{"dense":"x"}}`,
+		"gamma of 0":       `{"responses":[{"response":"a","token_offsets":[]}],"options":{"dense":"last","gamma":0}}`,
+		"flat tokens":      `{"responses":[{"response":"a","token_offsets":[0,1]}],"options":{"dense":"last"}}`,
+		"half a token":     `{"responses":[{"response":"a","token_offsets":[[0]]}],"options":{"dense":"last"}}`,
+		"empty tokenizer":  `{"responses":[{"response":"a"}],"options":{"dense":"last","tokenizer":""}}`,
+		"tokens of others": `{"responses":[{"instances":["a"],"token_offsets":[[0,1]]}],"options":{"dense":"last"}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := rewardmodel.DecodeRequest([]byte(body), rewardmodel.Limits{})

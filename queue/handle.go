@@ -62,6 +62,10 @@ func (d *delivery) item() (rewardmodel.Item, error) {
 	}
 	item, err := rewardmodel.DecodeItem(d.msg.Data())
 	item.ID = d.id(item.ID)
+	if err == nil && item.TokenOffsets != nil {
+		err = &rewardmodel.InputError{Kind: rewardmodel.KindInvalid, Field: "token_offsets",
+			Message: "a streamed response has no options, and so no dense reward; leave them out, or request it on " + SubjectScore}
+	}
 	return item, err
 }
 

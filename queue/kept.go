@@ -52,6 +52,8 @@ type keptItem struct {
 	Messages  []rewardmodel.Message `json:"messages,omitzero"`
 	Instances []string              `json:"instances,omitzero"`
 	Metadata  jsontext.Value        `json:"-"`
+
+	TokenOffsets [][2]int `json:"-"`
 }
 
 // Keeps tells whether scored responses are kept.

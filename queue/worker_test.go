@@ -55,6 +55,7 @@ func TestDeadLettersOnceEachWithWhy(t *testing.T) {
 		{"wrong type", "a", `{"response":7}`, "invalid", "400", "response", "a string"},
 		{"invalid UTF-8", "a", "{\"response\":\"\xff\"}", "invalid", "400", "response", "UTF-8"},
 		{"lone surrogate", "a", `{"response":"\ud800"}`, "invalid", "400", "response", "surrogate"},
+		{"tokens without a dense reward", "a", `{"response":"a","token_offsets":[[0,1]]}`, "invalid", "400", "token_offsets", "assay.v1.score"},
 		{"wildcard subject", "a.*", item("fine"), "invalid", "400", "subject", "wildcard"},
 		{"too many instances", "a", item("refuse"), "too_large", "413", "response", "too big"},
 		{"model fails", "a", item("poison"), "model", "500", "", "poisoned"},

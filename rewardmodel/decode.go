@@ -78,8 +78,7 @@ func (d *decoder) items() ([]Item, error) {
 			return err
 		}
 		if err := it.validate(); err != nil {
-			err.Field = d.path()
-			return err
+			return err.within(d.path())
 		}
 		items = append(items, it)
 		return nil
@@ -104,6 +103,8 @@ func (d *decoder) itemMember(it *Item) func(string) error {
 			it.Instances, err = d.texts()
 		case "metadata":
 			it.Metadata, err = d.raw()
+		case "token_offsets":
+			it.TokenOffsets, err = d.pairs()
 		default:
 			err = d.skip()
 		}
@@ -158,8 +159,14 @@ func (d *decoder) options(o *Options) error {
 			o.Instances, err = d.boolean()
 		case "top_k":
 			o.TopK, err = d.integer()
+		case "dense":
+			err = readText(d, &o.Dense)
+		case "gamma":
+			o.Gamma, err = d.number()
+		case "tokenizer":
+			err = readText(d, &o.Tokenizer)
 		default:
-			return invalid(d.path(), "is not an option; the options are reward, aggregate, offset_unit, instances, top_k, reasoning")
+			return invalid(d.path(), "is not an option; the options are reward, aggregate, offset_unit, instances, top_k, reasoning, dense, gamma, tokenizer")
 		}
 		return err
 	})

@@ -25,6 +25,8 @@ type itemJSON struct {
 	Messages  []Message      `json:"messages,omitzero"`
 	Instances []string       `json:"instances,omitzero"`
 	Metadata  jsontext.Value `json:"metadata,omitzero"`
+
+	TokenOffsets [][2]int `json:"token_offsets,omitzero"`
 }
 
 type optionsJSON struct {
@@ -34,4 +36,7 @@ type optionsJSON struct {
 	Reasoning  Reasoning  `json:"reasoning,omitzero"`
 	Instances  *bool      `json:"instances,omitzero"`
 	TopK       *int       `json:"top_k,omitzero"`
+	Dense      Dense      `json:"dense,omitzero"`
+	Gamma      *float64   `json:"gamma,omitzero"`
+	Tokenizer  string     `json:"tokenizer,omitzero"`
 }

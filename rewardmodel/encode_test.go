@@ -20,6 +20,10 @@ func TestRequestSurvivesItsJSON(t *testing.T) {
 				Instances: new(false), TopK: new(2),
 			},
 		},
+		"dense": {
+			Responses: []Item{{Response: &text, TokenOffsets: [][2]int{{0, 0}, {0, 4}, {4, 9}}}, {Response: &empty, TokenOffsets: [][2]int{}}, {Response: &empty}},
+			Options:   Options{Dense: DenseShaped, Gamma: new(0.5), Tokenizer: "policy"},
+		},
 	} {
 		body, err := want.AppendJSON(nil)
 		if err != nil {

@@ -102,6 +102,18 @@ func (e *InputError) Error() string {
 	return e.Field + ": " + e.Message
 }
 
+// within puts what holds the field before it.
+func (e *InputError) within(parent string) *InputError {
+	if e.Field != "" {
+		parent += "." + e.Field
+	}
+	e.Field = parent
+	return e
+}
+
+// element is the path of element i of a list.
+func element(list string, i int) string { return fmt.Sprintf("%s[%d]", list, i) }
+
 func invalid(field, format string, args ...any) *InputError {
 	return &InputError{Kind: KindInvalid, Field: field, Message: fmt.Sprintf(format, args...)}
 }

@@ -88,6 +88,41 @@ func (d *decoder) integer() (*int, error) {
 	return &n, nil
 }
 
+func (d *decoder) number() (*float64, error) {
+	token, err := d.token('0', "a number")
+	if err != nil {
+		return nil, err
+	}
+	x, err := token.Float()
+	if err != nil {
+		return nil, invalid(d.path(), "must be a number of a usual size, got %.40s", token.String())
+	}
+	return &x, nil
+}
+
+// pairs reads a list of [start,end].
+func (d *decoder) pairs() ([][2]int, error) {
+	pairs := [][2]int{}
+	err := d.list(func() error {
+		var pair [2]int
+		n := 0
+		err := d.list(func() error {
+			value, err := d.integer()
+			if err == nil && n < len(pair) {
+				pair[n] = *value
+			}
+			n++
+			return err
+		})
+		if err == nil && n != len(pair) {
+			return invalid(d.path(), "has %d numbers; give [start,end]", n)
+		}
+		pairs = append(pairs, pair)
+		return err
+	})
+	return pairs, err
+}
+
 // object reads an object and calls member after each name; member reads the
 // value.
 func (d *decoder) object(member func(name string) error) error {

@@ -27,6 +27,7 @@ func (u utterance) String() string { return u.text[u.span.Start:u.span.End] }
 type bag struct {
 	utterances []utterance
 	truncated  bool
+	tokens     []segmenter.Span // of the policy, for a dense reward
 }
 
 // prepare segments and tokenizes a request. Equal instances share one margin.
@@ -40,6 +41,13 @@ func (s *Scorer) prepare(ctx context.Context, req Request) (*job, []bag, error) 
 			return nil, nil, err
 		}
 		bags[i] = s.segment(item, req.Options)
+		if req.Options.Dense != "" {
+			tokens, err := s.policyTokens(item, i, req.Options)
+			if err != nil {
+				return nil, nil, err
+			}
+			bags[i].tokens = tokens
+		}
 		for k := range bags[i].utterances {
 			if err := leftEarly(ctx); err != nil {
 				return nil, nil, err

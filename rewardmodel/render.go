@@ -11,9 +11,8 @@ import (
 
 // render turns a bag and the margins of its instances into a result.
 func (s *Scorer) render(item Item, b bag, margins []float32, o Options) Result {
-	threshold := s.Threshold(o.Aggregate)
-	scale := scale{threshold: threshold, calibration: s.config.Calibration[o.Aggregate]}
-	r := Result{ID: item.ID, Threshold: threshold, Truncated: b.truncated}
+	scale := s.scale(o.Aggregate)
+	r := Result{ID: item.ID, Threshold: scale.threshold, Truncated: b.truncated}
 	if r.ID == "" {
 		r.ID = xid.New().String()
 	}
@@ -48,7 +47,7 @@ func (s *Scorer) render(item Item, b bag, margins []float32, o Options) Result {
 	}
 	score := aggregate(o.Aggregate, *o.TopK, scored)
 	r.Violation = score.violation
-	r.Compliant = score.violation <= threshold
+	r.Compliant = score.violation <= scale.threshold
 	r.Reward = scale.reward(o.Reward, score)
 	u := b.utterances[witness]
 	r.Witness = &Witness{
@@ -56,6 +55,10 @@ func (s *Scorer) render(item Item, b bag, margins []float32, o Options) Result {
 		Text: wellFormed(u.String()), Violation: Violation(highest),
 	}
 	return r
+}
+
+func (s *Scorer) scale(a Aggregate) scale {
+	return scale{threshold: s.Threshold(a), calibration: s.config.Calibration[a]}
 }
 
 // wellFormed replaces each byte of text that is not valid UTF-8 by U+FFFD, one

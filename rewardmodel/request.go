@@ -24,6 +24,10 @@ type Item struct {
 	Messages  []Message      // a conversation: the messages of role assistant are scored
 	Instances []string       // scored as given, never segmented
 	Metadata  jsontext.Value // any JSON, not interpreted
+	// TokenOffsets are the policy's tokens, for a dense reward: the start and the
+	// end of each in Response, in Options.OffsetUnit, in the order of the text. An
+	// empty one, such as a special token, is [n,n] with any n.
+	TokenOffsets [][2]int
 }
 
 // Message is one turn of a conversation.
@@ -88,6 +92,10 @@ type Options struct {
 	Reasoning  Reasoning
 	Instances  *bool // whether results list their instances; default true
 	TopK       *int  // k of AggregateTopK, at least 1; the other aggregates ignore it
+
+	Dense     Dense    // how the reward is laid out over the tokens; "": not at all
+	Gamma     *float64 // discount in (0,1] of DenseShaped, default 1; the others ignore it
+	Tokenizer string   // names the tokenizer of the items that come without TokenOffsets
 }
 
 // Validate reports the first unknown value as an *InputError whose field is
@@ -98,6 +106,7 @@ func (o Options) Validate() error {
 		oneOf("options.aggregate", o.Aggregate, Aggregates()...),
 		oneOf("options.offset_unit", o.OffsetUnit, OffsetCodepoint, OffsetUTF8, OffsetUTF16),
 		oneOf("options.reasoning", o.Reasoning, ReasoningSkip, ReasoningScore),
+		oneOf("options.dense", o.Dense, DenseLast, DenseInstance, DenseWitness, DenseShaped),
 	}
 	for _, err := range checks {
 		if err != nil {
@@ -106,6 +115,12 @@ func (o Options) Validate() error {
 	}
 	if o.TopK != nil && *o.TopK < 1 {
 		return invalid("options.top_k", "must be at least 1, got %d", *o.TopK)
+	}
+	if o.Gamma != nil && !(*o.Gamma > 0 && *o.Gamma <= 1) {
+		return invalid("options.gamma", "must be above 0 and at most 1, got %v", *o.Gamma)
+	}
+	if o.Tokenizer != "" && o.Dense == "" {
+		return invalid("options.tokenizer", "counts for dense rewards alone; set options.dense as well, or leave it out")
 	}
 	return nil
 }
@@ -155,6 +170,9 @@ func (o Options) withDefaults() Options {
 	if o.TopK == nil {
 		o.TopK = new(DefaultTopK)
 	}
+	if o.Gamma == nil {
+		o.Gamma = new(1.0)
+	}
 	return o
 }
 
@@ -182,6 +200,9 @@ func (it Item) validate() *InputError {
 	const fix = "give exactly one of response, messages and instances"
 	switch len(given) {
 	case 1:
+		if it.TokenOffsets != nil && it.Response == nil {
+			return invalid("token_offsets", "index a response; leave them out with %s", given[0])
+		}
 		return nil
 	case 0:
 		return invalid("", "there is nothing to score; %s", fix)
@@ -197,9 +218,29 @@ func (r Request) Validate() error {
 	}
 	for i, it := range r.Responses {
 		if err := it.validate(); err != nil {
-			err.Field = fmt.Sprintf("responses[%d]", i)
-			return err
+			return err.within(fmt.Sprintf("responses[%d]", i))
 		}
 	}
-	return r.Options.Validate()
+	if err := r.Options.Validate(); err != nil {
+		return err
+	}
+	return r.validateDense()
+}
+
+// validateDense reports an item whose tokens are not known where they must be,
+// or are given in vain.
+func (r Request) validateDense() error {
+	for i, it := range r.Responses {
+		field := fmt.Sprintf("responses[%d]", i)
+		switch {
+		case r.Options.Dense == "" && it.TokenOffsets != nil:
+			return invalid(field+".token_offsets", `are given without options.dense; set it to last, instance, witness or shaped, or leave them out`)
+		case r.Options.Dense == "":
+		case it.Response == nil:
+			return invalid(field, "options.dense lays the reward out over the tokens of a response; give response in place of messages or instances")
+		case it.TokenOffsets == nil && r.Options.Tokenizer == "":
+			return invalid(field, "options.dense needs the tokens; give token_offsets, or options.tokenizer")
+		}
+	}
+	return nil
 }

@@ -39,6 +39,9 @@ type Result struct {
 	Instances []Instance `json:"instances,omitzero"`
 	Truncated bool       `json:"truncated"` // more instances than are scored: the rest was left out
 	Empty     bool       `json:"empty"`     // no character to score; Reward is the configured one
+
+	TokenRewards []float64 `json:"token_rewards,omitzero"` // one for each token of a dense reward; see Dense
+	TokenOffsets [][2]int  `json:"token_offsets,omitzero"` // of the tokens, where Options.Tokenizer made them
 }
 
 // Witness is the most anomalous instance of a response. Start and End are in

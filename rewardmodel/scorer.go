@@ -27,7 +27,10 @@ type ScorerConfig struct {
 	MaxLength    int     // tokens of a sequence, special ones included; 512
 	MaxInstances int     // instances of a response that are scored; 4096
 	EmptyReward  float64 // compliance of an empty response, in [0,1]; 0
-	CacheBytes   int64   // bound of the instance cache; 0: no cache
+	// PolicyTokenizers are those that Options.Tokenizer can name, beside the
+	// model's own, which goes by the name or the version of the model.
+	PolicyTokenizers map[string]PolicyTokenizer
+	CacheBytes       int64 // bound of the instance cache; 0: no cache
 
 	MaxBatchTokens int // padded tokens of a batch; 8192
 	MaxQueueTokens int // tokens that may wait for the model; 1 Mi
@@ -66,6 +69,10 @@ func (c ScorerConfig) validate(special int) error {
 		check(t >= 0 && t <= 1, "Thresholds[%s] is %v; it must lie in [0,1]", aggregate, t)
 	}
 	check(c.Calibration.Validate() == nil, "Calibration: %v", c.Calibration.Validate())
+	for name, t := range c.PolicyTokenizers {
+		check(name != "" && t != nil, "PolicyTokenizers[%s]: give it a name and a tokenizer", name)
+		check(name != c.Name, "PolicyTokenizers[%s]: the model has this name; choose another", name)
+	}
 	check(c.EmptyReward >= 0 && c.EmptyReward <= 1, "EmptyReward is %v; it must lie in [0,1]", c.EmptyReward)
 	check(c.MaxLength > special, "MaxLength is %d; it must be above the %d special tokens", c.MaxLength, special)
 	check(c.MaxInstances > 0, "MaxInstances is %d; it must be positive", c.MaxInstances)
@@ -167,6 +174,9 @@ func (s *Scorer) Score(ctx context.Context, req Request) (Answer, error) {
 	answer := Answer{Model: s.Info(), OffsetUnit: req.Options.OffsetUnit, Results: make([]Result, len(bags))}
 	for i, b := range bags {
 		answer.Results[i] = s.render(req.Responses[i], b, work.margins, req.Options)
+		if req.Options.Dense != "" {
+			s.layOut(&answer.Results[i], req.Responses[i], b, work.margins, req.Options)
+		}
 	}
 	s.metrics.responses.Add(float64(len(bags)))
 	answer.TimingMS = Timing{

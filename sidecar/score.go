@@ -24,9 +24,11 @@ type scoreCmd struct {
 	Instances   bool          `default:"true" negatable:"" help:"List the instances in each result."`
 	Reasoning   string        `default:"skip" enum:"skip,score" help:"What happens to <think> blocks (${enum})."`
 	Timeout     time.Duration `default:"5m" help:"Longest wait for one answer of a service."`
+	denseFlags  `group:"Dense rewards:"`
 	natsFlags   `group:"Score through a running service instead of a model of one's own:"`
 	modelFlags  `group:"Model:"`
 	scorerFlags `group:"Model:"`
+	policyFlags `group:"Model:"`
 }
 
 // Help is shown by --help.
@@ -36,8 +38,10 @@ func (*scoreCmd) Help() string {
     echo '{"id":"a","response":"Happy to help. You fool."}' | assay score
     assay score responses.jsonl --no-instances > results.jsonl
     assay score responses.txt --text --nats-url nats://127.0.0.1:4222
+    assay score rollouts.jsonl --dense shaped --gamma 0.99 --policy-tokenizer policy=./Qwen --tokenizer policy
 
-Each line {"id"?,"prompt"?,"response"} (or "messages", or "instances") becomes one result, in order.`
+Each line {"id"?,"prompt"?,"response"} (or "messages", or "instances") becomes one result, in order.
+With --dense, a line may give "token_offsets":[[start,end],...] of its response.`
 }
 
 // scorerFlags bound what a scorer does and keeps.
@@ -80,6 +84,9 @@ func (c *scoreCmd) Run(a *app) (err error) {
 	if c.TopK < 1 {
 		return usageError{fmt.Errorf("--top-k is %d; give at least 1", c.TopK)}
 	}
+	if err := c.denseFlags.set(&options); err != nil {
+		return err
+	}
 	in, err := c.inputFlags.open(a)
 	if err != nil {
 		return err
@@ -118,12 +125,16 @@ func (c *scoreCmd) scorer(a *app) (scorer, func() error, error) {
 	if err := c.scorerFlags.validate(); err != nil {
 		return nil, nil, err
 	}
+	cfg := c.scorerFlags.config()
+	cfg.MaxQueueTokens = unbounded
+	var err error
+	if cfg.PolicyTokenizers, err = c.policyFlags.load(); err != nil {
+		return nil, nil, err
+	}
 	m, err := c.modelFlags.open()
 	if err != nil {
 		return nil, nil, err
 	}
-	cfg := c.scorerFlags.config()
-	cfg.MaxQueueTokens = unbounded
 	serving, err := m.load(a.ctx, cfg, nil)
 	if err := errors.Join(err, m.close()); err != nil {
 		return nil, nil, err

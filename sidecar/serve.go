@@ -26,6 +26,7 @@ type serveCmd struct {
 
 	modelFlags     `group:"Model:"`
 	scorerFlags    `group:"Model:"`
+	policyFlags    `group:"Model:"`
 	MaxQueueTokens int      `default:"1048576" group:"Model:" help:"Tokens that may wait for the model; a request beyond is answered 503."`
 	Pin            string   `placeholder:"VERSION" group:"Model:" help:"Serve this version whatever is promoted; that of --model counts, too."`
 	ModelsLoaded   int      `default:"2" group:"Model:" help:"Versions that stay loaded: the current one, and those that requests pin."`

@@ -23,6 +23,7 @@ type service struct {
 	app      *app
 	registry *prometheus.Registry
 	opened   *openModel
+	policies map[string]rewardmodel.PolicyTokenizer
 	loader   *loader  // nil until libtorch has started
 	replica  *replica // nil without NATS
 	folders  *folders // nil until the version of --model is known
@@ -46,6 +47,9 @@ func newService(c *serveCmd, a *app) (*service, error) {
 		if s.tokens, err = api.LoadTokens(c.TokenFile, a.log); err != nil {
 			return nil, usageError{fmt.Errorf("--token-file: %w", err)}
 		}
+	}
+	if s.policies, err = c.policyFlags.load(); err != nil {
+		return nil, err
 	}
 	if s.opened, err = c.modelFlags.open(); err != nil {
 		return nil, err
@@ -152,7 +156,9 @@ func (s *service) loadModel(ctx context.Context) (*rewardmodel.Versions, error) 
 	if err != nil {
 		return nil, usageError{err}
 	}
-	s.loader = &loader{flags: s.cmd.modelFlags, scoring: s.cmd.scorerConfig(), runtime: runtime, folder: s.folders.Folder, metrics: s.registry}
+	scoring := s.cmd.scorerConfig()
+	scoring.PolicyTokenizers = s.policies
+	s.loader = &loader{flags: s.cmd.modelFlags, scoring: scoring, runtime: runtime, folder: s.folders.Folder, metrics: s.registry}
 	s.folders.load = s.loader.try
 	versions, err := rewardmodel.NewVersions(rewardmodel.VersionsConfig{MaxLoaded: s.cmd.ModelsLoaded, MaxBytes: int64(s.cmd.ModelsBytes)}, s.loader, s.registry)
 	if err != nil {

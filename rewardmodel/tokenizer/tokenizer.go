@@ -48,6 +48,9 @@ func (t *Tokenizer) Encode(text string) Encoding {
 	return e
 }
 
+// Offsets returns the offsets of Encode.
+func (t *Tokenizer) Offsets(text string) []segmenter.Span { return t.Encode(text).Offsets }
+
 // IDs returns the ids of Encode, in less time and memory.
 func (t *Tokenizer) IDs(text string) []int32 {
 	valid, _ := repair(text)
