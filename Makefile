@@ -20,10 +20,10 @@ ROUND  := --no-pu-loss --loss cross-entropy --no-calibrate
 native = go list -f '{{.ImportPath}} {{join .Deps " "}} {{join .TestImports " "}} {{join .XTestImports " "}}' ./... \
 	| awk '{ for (i = 2; i <= NF; i++) if ($$i ~ /sugarme\/gotch$$|rewardmodel\/encoder$$/) { print $$1; next } if ($$1 ~ /rewardmodel\/encoder$$/) print $$1 }'
 
-.PHONY: help setup build run test test-all bench lint model clean check-go
+.PHONY: help setup build run test test-clients test-all bench lint model clean check-go
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{ printf "  make %-9s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{ printf "  make %-13s %s\n", $$1, $$2 }' Makefile
 
 check-go:
 	@command -v go >/dev/null || { echo "assay needs Go 1.26 or newer on the PATH: https://go.dev/dl/"; exit 1; }
@@ -44,6 +44,10 @@ test: setup ## vet and test all packages, but for long tests; the pure Go ones u
 	native=$$($(native)); \
 	go test -short -race $$(go list ./... | grep -vxF "$$native"); \
 	go test -short $$native
+	cd clients/go && GOWORK=off go vet ./... && GOWORK=off go test -race ./...
+
+test-clients: build ## test the clients and the OpenAPI document against a running service
+	clients/test.sh
 
 test-all: setup ## test with the long tests, shuffled, with no cached result
 	go vet ./...

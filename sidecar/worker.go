@@ -138,10 +138,11 @@ func killed(err error) bool {
 	return ok && status.Signaled()
 }
 
-// folderName turns a version into the name of a folder; versions are made of letters, digits and "-._".
+// folderName turns a version into the name of a folder; versions are made of letters, digits and "-._", so that
+// another one is nobody's.
 func folderName(version string) (string, error) {
 	if version == "" || strings.ContainsAny(version, "/\\\x00") || version[0] == '.' {
-		return "", fmt.Errorf("version %.60q cannot be the name of a folder", version)
+		return "", fmt.Errorf("%w: version %.60q cannot be the name of a folder", retrain.ErrNoModel, version)
 	}
 	return version, nil
 }

@@ -1,0 +1,3 @@
+module github.com/assay-ai/assay/clients/go
+
+go 1.25.0

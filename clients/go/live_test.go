@@ -1,0 +1,113 @@
+package assay_test
+
+import (
+	"errors"
+	"math"
+	"os"
+	"strings"
+	"testing"
+
+	assay "github.com/assay-ai/assay/clients/go"
+)
+
+// live is a client of the service at $ASSAY_URL.
+func live(t *testing.T) *assay.Client {
+	t.Helper()
+	url := os.Getenv("ASSAY_URL")
+	if url == "" {
+		t.Skip("ASSAY_URL names no running service; clients/test.sh starts one")
+	}
+	return client(t, url)
+}
+
+func TestLiveScores(t *testing.T) {
+	c := live(t)
+	responses := []string{"Thank you, é 🙂. You are a stupid idiot. I hope it helps.", "Drink some water.", "  ", "<think>You fool.</think>Fine."}
+	var items []assay.Item
+	for range 60 {
+		items = append(items, assay.Texts(responses...)...)
+	}
+	results, err := c.ScoreAll(t.Context(), items, assay.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, r := range results {
+		again := results[i%4]
+		if math.Abs(r.Reward-again.Reward) > 5e-3 || r.ID == "" || r.Model.Version == "" {
+			t.Fatalf("result %d is %+v, and %+v before", i, r, again)
+		}
+		if text := responses[i%4]; r.Witness != nil && text[r.Witness.Start:r.Witness.End] != r.Witness.Text {
+			t.Errorf("the witness %+v does not index %q in bytes", r.Witness, text)
+		}
+	}
+	if results[0].Compliant || !strings.Contains(results[0].Witness.Text, "idiot") || !results[1].Compliant || !results[2].Empty {
+		t.Errorf("%+v", results[:4])
+	}
+	var refused *assay.APIError
+	if _, err := c.Score(t.Context(), []assay.Item{{}}, assay.Options{}); !errors.As(err, &refused) || refused.Item != 0 || refused.Status != 400 {
+		t.Error(err)
+	}
+	if _, err := c.Score(t.Context(), nil, assay.Options{}); !errors.As(err, &refused) || refused.Status != 422 {
+		t.Error(err)
+	}
+	pinned := client(t, os.Getenv("ASSAY_URL"), assay.WithModel("org/name"))
+	if _, err := pinned.Score(t.Context(), items[:1], assay.Options{}); !errors.Is(err, assay.ErrNotFound) {
+		t.Error(err)
+	}
+}
+
+func TestLiveLoop(t *testing.T) {
+	c := live(t)
+	ctx := t.Context()
+	if err := c.Ready(ctx); err != nil {
+		t.Fatal(err)
+	}
+	models, err := c.Models(ctx)
+	if err != nil || len(models) == 0 || !models[0].Current {
+		t.Fatal(models, err)
+	}
+	record, err := c.Model(ctx, models[0].Version)
+	if err != nil || record.Threshold != models[0].Threshold {
+		t.Error(record, err)
+	}
+	if _, err := c.Model(ctx, "nobody"); !errors.Is(err, assay.ErrNotFound) {
+		t.Error(err)
+	}
+	if _, err := c.Rollback(ctx, "test"); !errors.Is(err, assay.ErrConflict) {
+		t.Error(err)
+	}
+	text := "You fool. 🙂"
+	label := []assay.FeedbackItem{{ID: "go/1 ?", Label: assay.LabelViolation, Response: &text}, {ID: "go/1 ?", Label: "odd", Response: &text}}
+	receipt, err := c.Feedback(ctx, label)
+	if err != nil || receipt.Accepted != 1 || len(receipt.Rejected) != 1 || receipt.Rejected[0].Index != 1 {
+		t.Fatalf("%+v, %v", receipt, err)
+	}
+	if receipt, err = c.Feedback(ctx, label[:1]); err != nil || receipt.Duplicates != 1 {
+		t.Errorf("%+v, %v", receipt, err)
+	}
+	stats, err := c.FeedbackStats(ctx)
+	if err != nil || stats.Records == 0 {
+		t.Error(stats, err)
+	}
+	if _, err := c.Candidates(ctx, 3); err != nil {
+		t.Error(err)
+	}
+	if n, err := c.EraseFeedback(ctx, "go/1 ?"); err != nil || n != 1 {
+		t.Error(n, err)
+	}
+	training, err := c.Training(ctx)
+	if err != nil || training.Auto || training.Phase != "idle" {
+		t.Error(training, err)
+	}
+	recent, err := c.RecentEvents(ctx, 10)
+	if err != nil || len(recent) == 0 {
+		t.Fatal(recent, err)
+	}
+	last := recent[len(recent)-1].Sequence
+	for e, err := range c.Events(ctx, last-1) {
+		if err != nil || e.Sequence != last {
+			t.Error(e, err)
+		}
+		break
+	}
+}

@@ -1,0 +1,109 @@
+package assay_test
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	assay "github.com/assay-ai/assay/clients/go"
+)
+
+// schema is as much of a JSON schema as this test reads.
+type schema struct {
+	Ref        string             `json:"$ref"`
+	Properties map[string]*schema `json:"properties"`
+	AllOf      []*schema          `json:"allOf"`
+	OneOf      []*schema          `json:"oneOf"`
+	Items      *schema            `json:"items"`
+}
+
+// Every field of the service's answers and requests is one of the client, and
+// the other way round.
+func TestTypesAreThoseOfTheDocument(t *testing.T) {
+	text, err := os.ReadFile("../../api/openapi.json")
+	if errors.Is(err, fs.ErrNotExist) {
+		t.Skip("the document is in the repository of the service alone")
+	}
+	var document struct {
+		Components struct {
+			Schemas map[string]*schema `json:"schemas"`
+		} `json:"components"`
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &document)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := document.Components.Schemas
+	aside := map[string][]string{
+		"Options": {"instances"}, // OmitInstances
+	}
+	for name, value := range map[string]any{
+		"Item": assay.Item{}, "Options": assay.Options{}, "Result": assay.Result{}, "ModelRecord": assay.ModelRecord{},
+		"Model": assay.Model{}, "Current": assay.Current{}, "FeedbackItem": assay.FeedbackItem{}, "Receipt": assay.Receipt{},
+		"FeedbackStats": assay.FeedbackStats{}, "Candidate": assay.Candidate{}, "TrainingStatus": assay.TrainingStatus{},
+		"Training": assay.Training{}, "TrainingAsk": assay.TrainingAsk{}, "Event": assay.Event{},
+	} {
+		t.Run(name, func(t *testing.T) {
+			compare(t, all, name, all[name], reflect.TypeOf(value), aside[name])
+		})
+	}
+}
+
+// ahead are the fields that the client has before the document.
+var ahead = []string{"token_offsets", "token_rewards", "dense", "gamma", "tokenizer"}
+
+// compare goes as deep as both have structure.
+func compare(t *testing.T, all map[string]*schema, path string, s *schema, typ reflect.Type, aside []string) {
+	t.Helper()
+	for typ.Kind() == reflect.Pointer || typ.Kind() == reflect.Slice {
+		typ = typ.Elem()
+	}
+	want := properties(all, s)
+	if typ.Kind() != reflect.Struct || len(want) == 0 {
+		return
+	}
+	got := map[string]reflect.Type{}
+	for _, f := range reflect.VisibleFields(typ) {
+		if tag, _, _ := strings.Cut(f.Tag.Get("json"), ","); tag != "" && tag != "-" {
+			got[tag] = f.Type
+		}
+	}
+	for name, field := range got {
+		if want[name] == nil && !slices.Contains(ahead, name) {
+			t.Errorf("%s.%s is not in the document", path, name)
+			continue
+		}
+		compare(t, all, path+"."+name, want[name], field, nil)
+	}
+	for name := range want {
+		if got[name] == nil && !slices.Contains(aside, name) {
+			t.Errorf("%s.%s is not in the client", path, name)
+		}
+	}
+}
+
+func properties(all map[string]*schema, s *schema) map[string]*schema {
+	found := map[string]*schema{}
+	if s == nil {
+		return found
+	}
+	if s.Ref != "" {
+		return properties(all, all[s.Ref[strings.LastIndex(s.Ref, "/")+1:]])
+	}
+	for name, p := range s.Properties {
+		found[name] = p
+	}
+	for _, part := range slices.Concat(s.AllOf, s.OneOf, []*schema{s.Items}) {
+		for name, p := range properties(all, part) {
+			found[name] = p
+		}
+	}
+	return found
+}
