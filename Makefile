@@ -20,10 +20,10 @@ ROUND  := --no-pu-loss --loss cross-entropy --no-calibrate
 native = go list -f '{{.ImportPath}} {{join .Deps " "}} {{join .TestImports " "}} {{join .XTestImports " "}}' ./... \
 	| awk '{ for (i = 2; i <= NF; i++) if ($$i ~ /sugarme\/gotch$$|rewardmodel\/encoder$$/) { print $$1; next } if ($$1 ~ /rewardmodel\/encoder$$/) print $$1 }'
 
-.PHONY: help setup build run test test-clients test-all bench lint model clean check-go
+.PHONY: help setup build run test test-clients test-all test-k8s bench lint model clean check-go
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{ printf "  make %-13s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{ printf "  make %-13s %s\n", $$1, $$2 }' Makefile
 
 check-go:
 	@command -v go >/dev/null || { echo "assay needs Go 1.26 or newer on the PATH: https://go.dev/dl/"; exit 1; }
@@ -54,6 +54,9 @@ test-all: setup ## test with the long tests, shuffled, with no cached result
 	native=$$($(native)); \
 	go test -count=1 -shuffle=on -race -timeout 30m $$(go list ./... | grep -vxF "$$native"); \
 	go test -count=1 -shuffle=on -timeout 30m $$native
+
+test-k8s: check-go ## render and check what stands in k8s/, for each version of Kubernetes
+	cd k8s/test && GOWORK=off go vet ./... && GOWORK=off go test ./...
 
 bench: setup ## run the benchmarks
 	go test -run '^$$' -bench . -benchmem ./...

@@ -1,0 +1,85 @@
+{{- /*
+assay.sidecar is the init container. Give it a dictionary of root, the chart's
+scope, here and in the other templates of this file.
+*/ -}}
+{{- define "assay.sidecar" -}}
+{{- $v := .root.Values -}}
+name: assay
+image: {{ include "assay.image" .root }}
+imagePullPolicy: {{ $v.image.pullPolicy }}
+restartPolicy: Always # starts before the containers, stops after them
+args:
+  - serve
+  - --listen=127.0.0.1:8080
+  - --ops-listen=:8081 # health and metrics alone: probes cannot reach loopback
+  - --insecure # for --ops-listen; nobody else reaches --listen
+  - --data-dir=/var/lib/assay
+  {{- if $v.sidecar.nats }}
+  - --nats-url={{ $v.nats.url }}
+  - --nats-nkey=/etc/assay/nats/nkey
+  - --no-train
+  {{- else }}
+  - --nats=off
+  {{- end }}
+  - --shutdown-timeout={{ $v.sidecar.shutdownTimeoutSeconds }}s
+  - --log-format=json
+env: {{- include "assay.env" .root | nindent 2 }}
+ports:
+  - name: assay-ops
+    containerPort: 8081
+startupProbe: {{- include "assay.probe" (list "/readyz" 1 2 120) | nindent 2 }}
+readinessProbe: {{- include "assay.probe" (list "/readyz" 5 2 2) | nindent 2 }}
+livenessProbe: {{- include "assay.probe" (list "/livez" 10 5 6) | nindent 2 }}
+resources: {{- toYaml $v.sidecar.resources | nindent 2 }}
+securityContext: {{- include "assay.containerSecurity" .root | nindent 2 }}
+volumeMounts:
+  {{- if $v.sidecar.nats }}
+  - name: assay-nats
+    mountPath: /etc/assay/nats
+    readOnly: true
+  {{- end }}
+  - name: assay-data
+    mountPath: /var/lib/assay
+  - name: assay-tmp
+    mountPath: /tmp
+  # Where the token of the workload's service account would be.
+  - name: assay-no-token
+    mountPath: /var/run/secrets/kubernetes.io/serviceaccount
+    readOnly: true
+{{- end }}
+
+{{- define "assay.sidecarVolumes" -}}
+{{- if .root.Values.sidecar.nats }}
+- name: assay-nats
+  secret:
+    secretName: {{ .root.Values.nats.secretName }}
+{{- end }}
+- name: assay-data
+  emptyDir:
+    sizeLimit: 3Gi
+- name: assay-tmp
+  emptyDir:
+    sizeLimit: 512Mi
+- name: assay-no-token
+  emptyDir:
+    sizeLimit: 1Mi
+{{- end }}
+
+{{- /* assay.withSidecar is a workload with assay beside it, as YAML: give it workload and root. */ -}}
+{{- define "assay.withSidecar" -}}
+{{- $w := deepCopy .workload -}}
+{{- if not (has $w.kind (list "Deployment" "StatefulSet" "DaemonSet" "ReplicaSet" "Job")) -}}
+{{- fail (printf "sidecar.workloads has a %s; give a Deployment, StatefulSet, DaemonSet, ReplicaSet or Job" $w.kind) -}}
+{{- end -}}
+{{- $template := $w.spec.template -}}
+{{- $metadata := $template.metadata | default dict -}}
+{{- $_ := set $metadata "labels" (merge (dict "assay-ai.github.io/sidecar" "enabled") ($metadata.labels | default dict)) -}}
+{{- $_ = set $template "metadata" $metadata -}}
+{{- $pod := $template.spec -}}
+{{- $sidecar := include "assay.sidecar" (dict "root" .root) | fromYaml -}}
+{{- $volumes := include "assay.sidecarVolumes" (dict "root" .root) | fromYamlArray -}}
+{{- $_ = set $pod "initContainers" (concat (list $sidecar) ($pod.initContainers | default list)) -}}
+{{- $_ = set $pod "volumes" (concat $volumes ($pod.volumes | default list)) -}}
+{{- $_ = set $w.metadata "namespace" .root.Release.Namespace -}}
+{{- toYaml $w -}}
+{{- end }}
