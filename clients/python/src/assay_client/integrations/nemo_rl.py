@@ -1,0 +1,90 @@
+"""NeMo-RL: an environment of one turn whose reward is assay's.
+
+    from nemo_rl.distributed.ray_actor_environment_registry import ACTOR_ENVIRONMENT_REGISTRY
+    from nemo_rl.distributed.virtual_cluster import PY_EXECUTABLES
+    from nemo_rl.environments.utils import register_env
+
+    NAME = "assay_client.integrations.nemo_rl.AssayEnvironment"
+    ACTOR_ENVIRONMENT_REGISTRY[NAME] = PY_EXECUTABLES.SYSTEM
+    register_env("assay", NAME)
+
+and in the configuration
+
+    env:
+      assay: {url: "http://rm:8080", reward: compliance}
+    data:
+      train: {env_name: assay}
+
+The Python that starts the run needs assay-client. Follows NeMo-RL 0.6
+(`nemo_rl/environments/interfaces.py`, `nemo_rl/experience/rollouts.py`): a Ray
+actor whose `step` takes message logs of `role` and `content`, and the metadata
+of each. All that the assistant said in a log is scored, but for special tokens
+that end it. Violation and witness of each go to its metadata under `assay`;
+nothing is appended to the log.
+
+Of the configuration, `url`, `model`, `reward`, `aggregate`, `top_k`,
+`reasoning` and `retry` are taken. A failure raises, which ends the run: NeMo-RL
+has no reward for what could not be scored. A service that restarts is waited
+for, `retry` seconds (300).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import ray
+import torch
+from nemo_rl.environments.interfaces import EnvironmentInterface, EnvironmentReturn
+
+from .. import Client, Item, Options
+from ._base import figures, item, without_end, witness
+
+Message = Mapping[str, Any]
+
+
+class Environment(EnvironmentInterface):
+    """`AssayEnvironment` without Ray."""
+
+    def __init__(self, cfg: Mapping[str, Any] | None = None) -> None:
+        cfg = cfg or {}
+        given = {k: cfg[k] for k in ("reward", "aggregate", "top_k", "reasoning") if cfg.get(k) is not None}
+        self._options = Options(instances=False, **given)
+        self._client = Client(cfg.get("url"), model=cfg.get("model"), retry=cfg.get("retry"))
+
+    def step(
+        self, message_log_batch: Sequence[Sequence[Message]], metadata: Sequence[dict[str, Any] | None]
+    ) -> EnvironmentReturn:
+        """Scores each log, and ends it: rewards are a tensor [batch]."""
+        results = self._client.score([_item(log) for log in message_log_batch], options=self._options)
+        told = [
+            {**(m or {}), "assay": {**figures(r), "witness": witness(r)}} for m, r in zip(metadata, results)
+        ]
+        n = len(results)
+        return EnvironmentReturn(
+            observations=[{"role": "environment", "content": ""} for _ in results],
+            metadata=told,
+            next_stop_strings=[None] * n,
+            rewards=torch.tensor([r.reward for r in results], dtype=torch.float32),
+            terminateds=torch.ones(n, dtype=torch.bool),
+            answers=[None] * n,
+        )
+
+    def global_post_process_and_metrics(self, batch: Any) -> tuple[Any, dict[str, float]]:
+        """The batch as it is, and the mean reward."""
+        rewards = batch["rewards"] if "rewards" in batch else batch.get("total_reward")
+        if rewards is None or len(rewards) == 0:
+            return batch, {}
+        return batch, {"assay/mean_reward": float(rewards.float().mean())}
+
+
+def _item(log: Sequence[Message]) -> Item:
+    """What the assistant said after the first prompt; what came before its first turn is the prompt."""
+    first = next((k for k, m in enumerate(log) if m["role"] == "assistant"), len(log))
+    said = [{**m, "content": without_end(str(m["content"]))} for m in log[first:]]
+    if len(said) == 1:
+        return item(said[0]["content"], log[:first])
+    return item(said, log[:first])
+
+
+AssayEnvironment = ray.remote(max_restarts=-1, max_task_retries=-1, max_concurrency=64)(Environment)
