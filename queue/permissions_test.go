@@ -1,0 +1,238 @@
+package queue
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/goccy/go-yaml"
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nkeys"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+	"github.com/stretchr/testify/require"
+
+	"github.com/assay-ai/assay/rewardmodel/bag"
+	"github.com/assay-ai/assay/rewardmodel/retrain"
+)
+
+// restricted is a server with the users of k8s/nats/values.yaml.
+type restricted struct {
+	url   string
+	seeds map[string]string // files, by the variable of the public key
+}
+
+// restrict starts it. The chart writes what is under config.merge as JSON, and
+// leaves the quotes of << this >> out.
+func restrict(t *testing.T) restricted {
+	t.Helper()
+	text, err := os.ReadFile("../k8s/nats/values.yaml")
+	require.NoError(t, err)
+	var values struct {
+		Config struct{ Merge map[string]any }
+	}
+	require.NoError(t, yaml.Unmarshal(text, &values))
+	merged, err := json.Marshal(values.Config.Merge)
+	require.NoError(t, err)
+	// encoding/json writes < and > as \u003c and \u003e.
+	bare := regexp.MustCompile(`"(?:<|\\u003c){2} (.*?) (?:>|\\u003e){2}"`).ReplaceAll(merged, []byte("$1"))
+	config := strings.ReplaceAll(string(bare), `\u003e`, ">")
+
+	r := restricted{seeds: map[string]string{}}
+	var keys strings.Builder
+	for _, user := range []string{"ASSAY_NKEY", "APP_NKEY", "LABELS_NKEY"} {
+		pair, err := nkeys.CreateUser()
+		require.NoError(t, err)
+		public, err := pair.PublicKey()
+		require.NoError(t, err)
+		seed, err := pair.Seed()
+		require.NoError(t, err)
+		r.seeds[user] = filepath.Join(t.TempDir(), "nkey")
+		require.NoError(t, os.WriteFile(r.seeds[user], seed, 0o600))
+		fmt.Fprintf(&keys, "%s: %s\n", user, public)
+		require.Contains(t, config, "$"+user)
+	}
+	path := filepath.Join(t.TempDir(), "nats.conf")
+	require.NoError(t, os.WriteFile(path, []byte(keys.String()+strings.TrimSuffix(strings.TrimPrefix(config, "{"), "}")), 0o600))
+	opts, err := server.ProcessConfigFile(path)
+	require.NoError(t, err)
+	require.Len(t, opts.Nkeys, len(r.seeds))
+	require.EqualValues(t, 8<<20, opts.MaxPayload)
+	r.url = external(t, opts).ClientURL()
+	return r
+}
+
+// connect connects as a user. What is forbidden to it comes over the channel.
+func (r restricted) connect(t *testing.T, user, inbox string) (*nats.Conn, <-chan error) {
+	t.Helper()
+	nkey, err := nats.NkeyOptionFromSeed(r.seeds[user])
+	require.NoError(t, err)
+	refused := make(chan error, 100)
+	nc, err := nats.Connect(r.url, nkey, nats.CustomInboxPrefix(inbox),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { refused <- err }))
+	require.NoError(t, err)
+	t.Cleanup(nc.Close)
+	return nc, refused
+}
+
+func (r restricted) assay(t *testing.T) *Queue {
+	t.Helper()
+	cfg := testConfig(t)
+	cfg.Conn = ConnConfig{URL: r.url, NKey: r.seeds["ASSAY_NKEY"]}
+	cfg.Streams.KeepScored = time.Hour
+	allowed := hook(func(message string) {
+		if message == "NATS" { // an asynchronous error, which a refusal is
+			t.Error("assay may not do what it does")
+		}
+	})
+	q, err := Open(t.Context(), cfg, zerolog.New(os.Stderr).Level(zerolog.WarnLevel).Hook(allowed), prometheus.NewRegistry())
+	require.NoError(t, err)
+	t.Cleanup(func() { closeQueue(t, q) })
+	require.NoError(t, q.Start(t.Context(), scorerFunc(good)))
+	return q
+}
+
+// With the rights that the documented values give it, assay does all that it
+// can do, and the application gets its rewards.
+func TestRightsOnKubernetesAreEnough(t *testing.T) {
+	t.Parallel()
+	ctx := within(t)
+	r := restrict(t)
+	q := r.assay(t)
+	require.NoError(t, q.Ready(ctx))
+
+	app, refused := r.connect(t, "APP_NKEY", "_INBOX_app")
+	rewards, err := app.SubscribeSync(SubjectRewards + ".>")
+	require.NoError(t, err)
+	js, err := jetstream.New(app)
+	require.NoError(t, err)
+	_, err = js.Publish(ctx, SubjectResponses+".run7", []byte(item("text")), jetstream.WithMsgID("1"))
+	require.NoError(t, err)
+	msg, err := rewards.NextMsgWithContext(ctx)
+	require.NoError(t, err)
+	require.Equal(t, SubjectRewards+".run7", msg.Subject)
+	consumer, err := js.CreateOrUpdateConsumer(ctx, StreamRewards, jetstream.ConsumerConfig{Durable: "loader", AckPolicy: jetstream.AckExplicitPolicy})
+	require.NoError(t, err)
+	stored, err := consumer.Next(jetstream.FetchContext(ctx))
+	require.NoError(t, err)
+	require.NoError(t, stored.DoubleAck(ctx))
+	answer, err := NewClient(app).Score(ctx, request("hello"))
+	require.NoError(t, err)
+	require.Len(t, answer.Results, 1)
+	require.Empty(t, refused)
+
+	labels, refused := r.connect(t, "LABELS_NKEY", "_INBOX_labels")
+	receipt, err := labels.RequestWithContext(ctx, SubjectFeedback, []byte(`{"items":[{"id":"r1","label":"compliant","response":"Thanks."}]}`))
+	require.NoError(t, err)
+	require.Contains(t, string(receipt.Data), `"accepted":1`)
+	require.Empty(t, refused)
+
+	f := q.Feedback()
+	accepts(t, f, 2, 0, some(10, 2)...)
+	caughtUp(t, f)
+	require.NoError(t, f.Keep(ctx, []KeptResponse{kept("k1", "kept text")}))
+	_, found, err := f.Kept(ctx, "k1")
+	require.NoError(t, err)
+	require.True(t, found)
+	_, err = f.RecentKept(ctx, 10)
+	require.NoError(t, err)
+	_, err = f.Erase(ctx, "r10")
+	require.NoError(t, err)
+	registryWorks(t, q)
+
+	_, err = js.Publish(ctx, SubjectResponses+".run7", []byte(`{"response":7}`)) // ends as a dead letter
+	require.NoError(t, err)
+	settled(t, q)
+	require.Equal(t, 1, count(t, q, StreamDead))
+}
+
+// registryWorks does with models and events what replicas and trainers do.
+func registryWorks(t *testing.T, q *Queue) {
+	t.Helper()
+	ctx := within(t)
+	registry := openRegistry(t, q)
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "model.safetensors"), make([]byte, 1<<20), 0o600))
+	for _, version := range []string{"v1", "v2"} {
+		files, err := registry.Upload(ctx, version, dir)
+		require.NoError(t, err)
+		m := retrain.Model{Version: version, Files: files}
+		require.NoError(t, registry.Register(ctx, m))
+		require.NoError(t, registry.Download(ctx, m, filepath.Join(t.TempDir(), version)))
+	}
+	require.NoError(t, registry.Remove(ctx, "v1"))
+	_, err := registry.Models(ctx)
+	require.NoError(t, err)
+	current, err := registry.SetCurrent(ctx, retrain.Current{Version: "v2"})
+	require.NoError(t, err)
+	require.Equal(t, current, <-registry.WatchCurrent(ctx))
+	require.NoError(t, registry.Publish(ctx, retrain.Event{Kind: retrain.EventTrained, Reason: "test"}))
+	events, err := registry.RecentEvents(ctx, 5)
+	require.NoError(t, err)
+	require.NotEmpty(t, events)
+}
+
+// Everybody else is kept from what is not theirs.
+func TestRightsOnKubernetesAreNotMore(t *testing.T) {
+	t.Parallel()
+	r := restrict(t)
+	q := r.assay(t)
+	accepts(t, q.Feedback(), 1, 0, labelled("r1", bag.Violation))
+
+	streams := []string{StreamResponses, StreamRewards, StreamDead, StreamFeedback, StreamEvents, streamState, streamModels}
+	var all []string // to nobody but, in part, assay
+	for _, s := range streams {
+		for _, call := range []string{"STREAM.DELETE.", "STREAM.PURGE.", "STREAM.UPDATE.", "STREAM.CREATE.", "STREAM.MSG.DELETE.", "STREAM.MSG.GET."} {
+			all = append(all, "$JS.API."+call+s)
+		}
+	}
+	all = append(all, "$JS.API.CONSUMER.CREATE."+StreamResponses+".thief", "$JS.API.CONSUMER.CREATE."+StreamFeedback+".thief",
+		"$JS.API.CONSUMER.MSG.NEXT."+StreamResponses+"."+ConsumerScorer, "$JS.API.CONSUMER.DELETE."+StreamResponses+"."+ConsumerScorer,
+		"$JS.ACK."+StreamResponses+"."+ConsumerScorer+".1.1.1.1.0",
+		"$JS.API.CONSUMER.CREATE."+streamState+".thief", stateSubject+"current", chunkSubject+"x", objectSubject+"x",
+		SubjectRewards+".x", SubjectDead+".invalid", SubjectEvents+".promoted", subjectRecords+".a.b", subjectTombstones+".a", "$SRV.PING", "$SYS.REQ.SERVER.PING", "_INBOX.x")
+	reads := []string{">", SubjectResponses + ".>", SubjectDead + ".>", SubjectFeedback + ".>", SubjectScore, "_INBOX.>", "$JS.>", "$KV.>", "$O.>", "$SRV.>"}
+
+	for user, extra := range map[string]struct {
+		inbox         string
+		publish, read []string
+	}{
+		"APP_NKEY":    {"_INBOX_app", []string{SubjectFeedback}, []string{"_INBOX_labels.>", SubjectFeedback}},
+		"LABELS_NKEY": {"_INBOX_labels", []string{SubjectScore, SubjectResponses + ".x", "$JS.API.INFO"}, []string{"_INBOX_app.>", SubjectRewards + ".>"}},
+	} {
+		nc, refused := r.connect(t, user, extra.inbox)
+		for _, subject := range slices.Concat(all, extra.publish) {
+			require.NoError(t, nc.Publish(subject, nil))
+			forbidden(t, refused, subject)
+		}
+		for _, subject := range slices.Concat(reads, extra.read) {
+			_, err := nc.SubscribeSync(subject)
+			require.NoError(t, err)
+			forbidden(t, refused, subject)
+		}
+	}
+
+	nc, refused := r.connect(t, "ASSAY_NKEY", "_INBOX")
+	require.NoError(t, nc.Publish("$JS.API.STREAM.DELETE."+StreamFeedback, nil))
+	forbidden(t, refused, "$JS.API.STREAM.DELETE."+StreamFeedback)
+}
+
+// forbidden waits until the server has refused what was done on a subject.
+func forbidden(t *testing.T, refused <-chan error, subject string) {
+	t.Helper()
+	select {
+	case err := <-refused:
+		require.ErrorIs(t, err, nats.ErrPermissionViolation)
+		require.ErrorContains(t, err, `"`+subject+`"`)
+	case <-time.After(patience):
+		t.Fatalf("nothing forbids %s", subject)
+	}
+}
