@@ -1,0 +1,216 @@
+"""TRL's own trainers with the reward of a real service, which dies in the middle of a run and comes back.
+
+Needs TRL and torch; the model and its text are those of examples/trl_grpo.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import logging
+import math
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import ROOT, Service
+
+from assay_client import AsyncClient, Client
+from assay_client.integrations.trl import AssayReward, AsyncAssayReward
+
+WHY = "TRL is not installed (pip install -r examples/trl_grpo/requirements.txt)"
+torch = pytest.importorskip("torch", reason=WHY)
+trl = pytest.importorskip("trl", reason=WHY)
+datasets = pytest.importorskip("datasets", reason=WHY)
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # those of TRL and its dependencies are not ours
+
+STEPS = 4
+Scored = list[tuple[str, float]]
+
+
+@pytest.fixture(scope="module")
+def example() -> Iterator[Any]:
+    folder = str(ROOT / "examples" / "trl_grpo")
+    sys.path.insert(0, folder)
+    yield importlib.import_module("train")
+    sys.path.remove(folder)
+
+
+@pytest.fixture(scope="module")
+def policy(example: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a model that speaks, half of it rude."""
+    torch.set_num_threads(1)
+    out = tmp_path_factory.mktemp("policy")
+    example.taught(out, steps=120, rude=0.5, seed=0)
+    return out / "taught"
+
+
+@pytest.fixture
+def exact(binary: str, tmp_path: Path) -> Iterator[Service]:
+    """A service whose scores depend on nothing but the text: no cache that a restart would empty."""
+    running = Service(binary, tmp_path / "data", ["--precision", "fp32", "--cache-bytes", "0"])
+    running.start()
+    yield running
+    running.kill()
+
+
+class Recorded:
+    """A reward function that keeps what it gave."""
+
+    def __init__(self, reward: AssayReward) -> None:
+        self.__name__ = "recorded"
+        self.scored: Scored = []
+        self._reward = reward
+
+    def __call__(self, prompts: Any, completions: Any, **given: Any) -> list[float | None]:
+        rewards = self._reward(prompts, completions, **given)
+        _keep(self.scored, completions, rewards)
+        return rewards
+
+
+class AsyncRecorded:
+    def __init__(self, reward: AsyncAssayReward) -> None:
+        self.__name__ = "recorded"
+        self.scored: Scored = []
+        self._reward = reward
+
+    async def __call__(self, prompts: Any, completions: Any, **given: Any) -> list[float | None]:
+        rewards = await self._reward(prompts, completions, **given)
+        _keep(self.scored, completions, rewards)
+        return rewards
+
+
+def _keep(scored: Scored, completions: list[str], rewards: list[float | None]) -> None:
+    for said, reward in zip(completions, rewards):
+        assert reward is not None
+        assert math.isfinite(reward)
+        # An empty completion has 0 by the contract; nothing else may.
+        assert (reward == 0) == (not said.strip()), said
+        scored.append((said, reward))
+
+
+def train(kind: str, reward: Any, policy: Path, example: Any, out: Path) -> Any:
+    """A run of STEPS steps that begins at policy; returns the trainer."""
+    transformers = importlib.import_module("transformers")
+    trainer = getattr(trl, f"{kind}Trainer")(
+        model=transformers.AutoModelForCausalLM.from_pretrained(policy),
+        processing_class=transformers.AutoTokenizer.from_pretrained(policy),
+        reward_funcs=[reward],
+        train_dataset=datasets.Dataset.from_list([{"prompt": f"{q}\n"} for q in example.ANSWERS]),
+        args=getattr(trl, f"{kind}Config")(
+            output_dir=str(out),
+            max_steps=STEPS,
+            per_device_train_batch_size=16,
+            num_generations=4,
+            max_completion_length=40,
+            learning_rate=1e-3,
+            beta=0.02,
+            logging_steps=1,
+            log_completions=True,
+            num_completions_to_print=0,
+            use_cpu=True,
+            bf16=False,
+            seed=7,
+            save_strategy="no",
+            report_to="none",
+            disable_tqdm=True,
+        ),
+    )
+    trainer.train()
+    assert trainer.state.global_step == STEPS
+    return trainer
+
+
+class Death(logging.Handler):
+    """Kills the service with a request on its way to it, and starts it again after three vain attempts.
+
+    It hears of requests from httpcore, and of attempts from the client.
+    """
+
+    def __init__(self, service: Service, request: int) -> None:
+        super().__init__(logging.DEBUG)
+        self._service = service
+        self._left = request
+        self.attempts = 0
+        self._failed = threading.Event()
+        self._again = threading.Thread(target=self._restart)
+        self.killed = False
+
+    def __enter__(self) -> Death:
+        self._loggers = [logging.getLogger(name) for name in ("httpcore.http11", "assay_client")]
+        self._levels = [log.level for log in self._loggers]
+        for log in self._loggers:
+            log.setLevel(logging.DEBUG)
+            log.addHandler(self)
+        self._again.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._failed.set()
+        self._again.join()
+        for log, level in zip(self._loggers, self._levels):
+            log.removeHandler(self)
+            log.setLevel(level)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        said = record.getMessage()
+        if record.name == "assay_client" and "trying again" in said:
+            self.attempts += 1
+            if self.attempts == 3:
+                self._failed.set()
+        elif said.startswith("receive_response_headers.started"):
+            self._left -= 1
+            if self._left == 0:
+                self._service.kill()  # SIGKILL
+                self.killed = True
+
+    def _restart(self) -> None:
+        self._failed.wait()
+        if self.killed:
+            self._service.start()
+
+
+@pytest.mark.parametrize(("kind", "asynchronous"), [("GRPO", False), ("GRPO", True), ("RLOO", False)])
+def test_a_death_of_the_service_costs_time_alone(
+    kind: str, asynchronous: bool, exact: Service, policy: Path, example: Any, tmp_path: Path
+) -> None:
+    def reward() -> Any:
+        if asynchronous:
+            return AsyncRecorded(AsyncAssayReward(AsyncClient(exact.url)))
+        return Recorded(AssayReward(Client(exact.url)))
+
+    calm, hard = reward(), reward()
+    undisturbed = train(kind, calm, policy, example, tmp_path / "calm")
+    with Death(exact, request=2) as death:
+        disturbed = train(kind, hard, policy, example, tmp_path / "hard")
+    assert death.killed
+    assert death.attempts >= 3
+
+    assert len(calm.scored) == STEPS * 16
+    assert len({reward for _, reward in calm.scored}) > 8  # the rewards tell responses apart
+    assert [said for said, _ in hard.scored] == [said for said, _ in calm.scored]
+    assert [r for _, r in hard.scored] == pytest.approx([r for _, r in calm.scored], abs=1e-5)
+    for name, weight in undisturbed.model.state_dict().items():
+        assert torch.allclose(weight, disturbed.model.state_dict()[name], atol=1e-5), name
+
+
+def test_the_table_of_completions_holds_the_spans(
+    exact: Service, policy: Path, example: Any, tmp_path: Path
+) -> None:
+    pandas = importlib.import_module("pandas")
+    with Client(exact.url) as client:
+        trainer = train("GRPO", AssayReward(client), policy, example, tmp_path)
+    tables = sorted((tmp_path / "completions").glob("*.parquet"))
+    assert len(tables) == STEPS
+    for table in tables:
+        rows = pandas.read_parquet(table)
+        for said, violation, found in zip(rows["completion"], rows["assay_violation"], rows["assay_witness"]):
+            witness = json.loads(found)
+            assert said[witness["start"] : witness["end"]] == witness["text"]
+            assert witness["violation"] == violation
+    logged = [row for row in trainer.state.log_history if "reward" in row]
+    assert all({"assay/violation", "assay/compliant", "assay/empty"} <= row.keys() for row in logged)
