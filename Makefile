@@ -20,7 +20,7 @@ ROUND  := --no-pu-loss --loss cross-entropy --no-calibrate
 native = go list -f '{{.ImportPath}} {{join .Deps " "}} {{join .TestImports " "}} {{join .XTestImports " "}}' ./... \
 	| awk '{ for (i = 2; i <= NF; i++) if ($$i ~ /sugarme\/gotch$$|rewardmodel\/encoder$$/) { print $$1; next } if ($$1 ~ /rewardmodel\/encoder$$/) print $$1 }'
 
-.PHONY: help setup build run test test-clients test-all test-k8s bench lint model clean check-go
+.PHONY: help setup build run test test-clients test-all test-k8s bench lint model image image-test clean check-go
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{ printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -78,6 +78,12 @@ model: build ## rebuild models/default from DATA (default: ASSAY_DATA, else ../s
 		bin/assay eval --bags $(WORK)/eval-$$set.jsonl --model $(WORK)/trained > $(WORK)/eval-$$set.json; \
 	done
 	go run ./models/build --work $(WORK) ship
+
+image: ## build the container image (IMAGE=assay DEVICE=cpu|cuda, with docker, podman or buildah)
+	.ci/image
+
+image-test: ## build the image over Debian's packages and run it read-only as uid 65532 (as root, with buildah)
+	.ci/image-test
 
 clean: ## remove what a build made here (what the set-up prepared stays in the user's cache)
 	rm -rf bin models/work go.work go.work.sum

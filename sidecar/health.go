@@ -1,0 +1,58 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+)
+
+// healthCmd is the probe of an image that has no other program to ask with.
+type healthCmd struct {
+	Live      bool          `help:"Ask whether the process answers (/livez), not whether it can score (/readyz)."`
+	Listen    string        `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Where the service listens, its own --listen (${default})."`
+	OpsListen string        `placeholder:"HOST:PORT" help:"Its --ops-listen, which is asked instead where it is given."`
+	Timeout   time.Duration `default:"2s" help:"Longest wait for the answer."`
+}
+
+// Help is shown by --help.
+func (*healthCmd) Help() string {
+	return `Example:
+
+    assay health
+
+Exits with 0 when the service on this machine is ready, else with 1 and the reason. ASSAY_LISTEN and ASSAY_OPS_LISTEN
+name its address here as they do for serve.`
+}
+
+// Run is called by kong.
+func (c *healthCmd) Run(a *app) error {
+	address := cmp.Or(c.OpsListen, c.Listen)
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return usageError{fmt.Errorf("%s is no address; give HOST:PORT: %w", address, err)}
+	}
+	// Whoever listens on every address is reached on the loopback one.
+	if ip := net.ParseIP(host); host == "" || ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	path := "/readyz"
+	if c.Live {
+		path = "/livez"
+	}
+	ctx, stop := a.untilSignal()
+	defer stop()
+	body, err := c.get(ctx, "http://"+net.JoinHostPort(host, port)+path)
+	if err != nil {
+		return err
+	}
+	_, err = a.stdout.Write(body)
+	return err
+}
+
+func (c *healthCmd) get(ctx context.Context, address string) ([]byte, error) {
+	client := clientFlags{Timeout: c.Timeout}
+	return client.once(ctx, http.MethodGet, address, "", nil)
+}
