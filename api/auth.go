@@ -17,7 +17,7 @@ import (
 // rebinding). Who does show a token is held to it.
 func (s *Server) needs(scope Scope, e endpoint) endpoint {
 	return func(w http.ResponseWriter, r *http.Request) error {
-		name, err := s.authorize(r, scope)
+		name, err := s.authorize(callerOf(r), scope)
 		exchangeOf(r).by = name
 		if err != nil {
 			// net/http reads what comes of the body before it answers.
@@ -28,9 +28,31 @@ func (s *Server) needs(scope Scope, e endpoint) endpoint {
 	}
 }
 
+// caller is what a request says of who sends it.
+type caller struct {
+	remote    string   // address of the connection
+	host      string   // how it names the service
+	proxy     string   // the header that a proxy left, if any
+	presented []string // values of Authorization
+}
+
+func callerOf(r *http.Request) caller {
+	return caller{remote: r.RemoteAddr, host: r.Host, proxy: proxyIn(r.Header.Get), presented: r.Header.Values("Authorization")}
+}
+
+// proxyIn names the header that a proxy left, "" without one.
+func proxyIn(get func(header string) string) string {
+	for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Real-Ip"} {
+		if get(name) != "" {
+			return name
+		}
+	}
+	return ""
+}
+
 // authorize returns the name of the caller, or why it may not.
-func (s *Server) authorize(r *http.Request, scope Scope) (string, error) {
-	stranger := strangeness(r)
+func (s *Server) authorize(c caller, scope Scope) (string, error) {
+	stranger := c.strangeness()
 	if s.parts.Tokens == nil {
 		switch {
 		case stranger == "":
@@ -40,14 +62,13 @@ func (s *Server) authorize(r *http.Request, scope Scope) (string, error) {
 		}
 		return "", errUnauthorized(scope, stranger+", and the service has no tokens that could tell who it is; start it with --token-file FILE, or with --insecure where nobody else reaches it", false)
 	}
-	presented := r.Header.Values("Authorization")
-	if len(presented) == 0 {
+	if len(c.presented) == 0 {
 		if stranger == "" {
 			return callerLocal, nil
 		}
 		return "", errUnauthorized(scope, stranger+", so that a token is needed; send Authorization: Bearer TOKEN", false)
 	}
-	token, ok := bearer(presented)
+	token, ok := bearer(c.presented)
 	if !ok {
 		return "", errUnauthorized(scope, "the header is not one bearer token; send Authorization: Bearer TOKEN", true)
 	}
@@ -73,17 +94,15 @@ func bearer(values []string) (token string, ok bool) {
 
 // strangeness says why a request may come from another machine, or nothing
 // when it does not.
-func strangeness(r *http.Request) string {
-	peer, err := netip.ParseAddrPort(r.RemoteAddr)
+func (c caller) strangeness() string {
+	peer, err := netip.ParseAddrPort(c.remote)
 	if err != nil || !peer.Addr().Unmap().IsLoopback() {
 		return "the request comes from another machine"
 	}
-	for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Real-Ip"} {
-		if r.Header.Get(name) != "" {
-			return "the request comes through a proxy (header " + name + ")"
-		}
+	if c.proxy != "" {
+		return "the request comes through a proxy (header " + c.proxy + ")"
 	}
-	if !addressesUs(r.Host) {
+	if !addressesUs(c.host) {
 		return "the request names the service neither by an IP address nor as localhost"
 	}
 	return ""

@@ -149,14 +149,14 @@ func present(list []*string) ([]string, error) {
 }
 
 // rate scores the items of a request of another project.
-func (s *Server) rate(r *http.Request, request rewardmodel.Request) (rewardmodel.Answer, error) {
+func (s *Server) rate(ctx context.Context, request rewardmodel.Request) (rewardmodel.Answer, error) {
 	limit := s.maxResponses()
 	if n := len(request.Responses); n > limit {
 		return rewardmodel.Answer{}, &rewardmodel.InputError{Kind: rewardmodel.KindTooLarge,
 			Message: fmt.Sprintf("the request holds %d responses; send at most %d", n, limit)}
 	}
-	exchangeOf(r).responses = len(request.Responses)
-	return s.parts.Scorer.Score(r.Context(), request)
+	exchangeIn(ctx).responses = len(request.Responses)
+	return s.parts.Scorer.Score(ctx, request)
 }
 
 // maxResponses is how many responses a request may hold.

@@ -17,7 +17,7 @@ import (
 // field a working value.
 type Config struct {
 	// MaxBody limits the body of a request in bytes, after decompression
-	// (flag --max-body). Larger ones answer 413.
+	// (flag --max-body), and a message of gRPC. Larger ones answer 413.
 	MaxBody int64
 	// RequestTimeout is the longest that a request may take, from its headers
 	// to its answer (flag --request-timeout). A client may ask for less with

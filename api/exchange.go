@@ -5,6 +5,8 @@ import (
 	"crypto/rand"
 	"net/http"
 	"strings"
+
+	"github.com/rs/zerolog"
 )
 
 // exchange collects what the access log says about one request.
@@ -22,19 +24,39 @@ type exchange struct {
 
 type exchangeKey struct{}
 
-func exchangeOf(r *http.Request) *exchange {
-	if x, ok := r.Context().Value(exchangeKey{}).(*exchange); ok {
+func exchangeOf(r *http.Request) *exchange { return exchangeIn(r.Context()) }
+
+func exchangeIn(ctx context.Context) *exchange {
+	if x, ok := ctx.Value(exchangeKey{}).(*exchange); ok {
 		return x
 	}
 	return &exchange{}
 }
 
-func withExchange(r *http.Request) (*http.Request, *exchange) {
-	x := &exchange{
-		id:          requestID(r.Header.Get("X-Request-Id")),
-		traceparent: traceparent(r.Header.Get("Traceparent")),
+// withExchange starts an exchange, whose id and trace may be the client's.
+func withExchange(ctx context.Context, id, trace string) (context.Context, *exchange) {
+	x := &exchange{id: requestID(id), traceparent: traceparent(trace)}
+	return context.WithValue(ctx, exchangeKey{}, x), x
+}
+
+// describe adds what is known of the exchange to a line of the access log.
+func (x *exchange) describe(event *zerolog.Event) {
+	if x.by != "" {
+		event.Str("by", x.by)
 	}
-	return r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x)), x
+	if x.responses > 0 {
+		event.Int("responses", x.responses)
+	}
+	if x.items > 0 {
+		event.Int("items", x.items)
+	}
+	if x.traceparent != "" {
+		event.Str("traceparent", x.traceparent)
+	}
+	if x.err != nil {
+		event.AnErr("error", x.err)
+	}
+	event.Msg("request")
 }
 
 const maxRequestID = 128

@@ -46,7 +46,7 @@ func (s *Server) detect(w http.ResponseWriter, r *http.Request) error {
 	for _, text := range ask.Contents {
 		request.Responses = append(request.Responses, response(text))
 	}
-	answer, err := s.rate(r, request)
+	answer, err := s.rate(r.Context(), request)
 	if err != nil {
 		return err
 	}

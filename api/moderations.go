@@ -77,7 +77,7 @@ func (s *Server) moderate(w http.ResponseWriter, r *http.Request) error {
 	for i, text := range ask.Input {
 		items[i] = response(text)
 	}
-	answer, err := s.rate(r, rewardmodel.Request{Responses: items, Model: s.pin(r.Context(), ask.Model)})
+	answer, err := s.rate(r.Context(), rewardmodel.Request{Responses: items, Model: s.pin(r.Context(), ask.Model)})
 	if err != nil {
 		return err
 	}

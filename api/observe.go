@@ -19,7 +19,8 @@ const unmatched = "unmatched"
 func (s *Server) observe(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		start := time.Now()
-		r, x := withExchange(r)
+		ctx, x := withExchange(r.Context(), r.Header.Get("X-Request-Id"), r.Header.Get("Traceparent"))
+		r = r.WithContext(ctx)
 		w.Header().Set("X-Request-Id", x.id)
 		if s.draining() {
 			w.Header().Set("Connection", "close")
@@ -55,22 +56,7 @@ func (s *Server) access(r *http.Request, x *exchange, route string, status, byte
 	if route == unmatched {
 		event.Str("path", r.URL.Path)
 	}
-	if x.by != "" {
-		event.Str("by", x.by)
-	}
-	if x.responses > 0 {
-		event.Int("responses", x.responses)
-	}
-	if x.items > 0 {
-		event.Int("items", x.items)
-	}
-	if x.traceparent != "" {
-		event.Str("traceparent", x.traceparent)
-	}
-	if x.err != nil {
-		event.AnErr("error", x.err)
-	}
-	event.Msg("request")
+	x.describe(event)
 }
 
 // accessLevel keeps probes quiet and makes our own failures stand out.

@@ -1,10 +1,9 @@
 package api
 
 import (
+	"context"
 	"net/http"
 	"slices"
-
-	"github.com/assay-ai/assay/rewardmodel"
 )
 
 // openInference adds the Open Inference Protocol, version 2, over HTTP, as
@@ -31,7 +30,7 @@ func oipFailure(f failure) (int, any) { return f.status, map[string]string{"erro
 
 func (s *Server) oipServer(w http.ResponseWriter, r *http.Request) error {
 	return s.writeJSON(w, r, http.StatusOK, map[string]any{
-		"name": ownName, "version": "2", "extensions": []string{"binary_tensor_data", "model_repository"},
+		"name": ownName, "version": oipGeneration, "extensions": []string{"binary_tensor_data", "model_repository"},
 	})
 }
 
@@ -46,40 +45,24 @@ func (s *Server) oipReady(w http.ResponseWriter, r *http.Request) error {
 	return s.writeJSON(w, r, http.StatusOK, map[string]bool{"ready": true})
 }
 
-// oipVersion is the version that a path pins, "" without one. A model's name is
-// any, unless it is that of a version that serves.
-func (s *Server) oipVersion(r *http.Request) (name, version string, err error) {
+// oipPath is the model of a path, and the version that it pins, "" without one.
+func (s *Server) oipPath(r *http.Request) (name, version string, err error) {
 	if name, err = pathValue(r, "model"); err != nil {
 		return "", "", err
 	}
 	if version, err = pathValue(r, "version"); err != nil {
 		return "", "", err
 	}
-	if version == "" {
-		version = s.pin(r.Context(), name)
-	}
-	return name, version, nil
+	return name, s.oipVersion(r.Context(), name, version), nil
 }
 
 // oipFind returns the model of a path, which is the current one without a pin.
 func (s *Server) oipFind(r *http.Request) (name string, serving Model, err error) {
-	name, version, err := s.oipVersion(r)
-	if err != nil {
-		return "", Model{}, err
+	name, version, err := s.oipPath(r)
+	if err == nil {
+		serving, err = s.serving(r.Context(), name, version)
 	}
-	known, err := s.parts.Models.Models(r.Context())
-	switch {
-	case err != nil:
-		return "", Model{}, err
-	case len(known) == 0:
-		return "", Model{}, ErrNotReady
-	case version == "":
-		return name, known[0], nil
-	}
-	if m, ok := (catalog{serving: known}).find(version); ok {
-		return name, m, nil
-	}
-	return "", Model{}, errNotFound("version %.100q of model %.100q is not loaded", version, name)
+	return name, serving, err
 }
 
 func (s *Server) oipModelReady(w http.ResponseWriter, r *http.Request) error {
@@ -93,27 +76,15 @@ func (s *Server) oipModelReady(w http.ResponseWriter, r *http.Request) error {
 	return s.writeJSON(w, r, http.StatusOK, map[string]any{"name": name, "ready": true})
 }
 
-// tensorInfo describes an input or output of any number of responses.
-type tensorInfo struct {
-	Name     string `json:"name"`
-	Datatype string `json:"datatype"`
-	Shape    []int  `json:"shape"`
-}
-
 func (s *Server) oipModel(w http.ResponseWriter, r *http.Request) error {
 	name, serving, err := s.oipFind(r)
 	if err != nil {
 		return err
 	}
-	anyNumber := []int{-1}
-	outputs := make([]tensorInfo, len(oipOutputs))
-	for i, o := range oipOutputs {
-		outputs[i] = tensorInfo{o.name, o.datatype, anyNumber}
-	}
+	inputs, outputs := tensorsOf()
 	return s.writeJSON(w, r, http.StatusOK, map[string]any{
 		"name": name, "versions": []string{serving.Version}, "platform": ownName,
-		"inputs":  []tensorInfo{{"text", typeBytes, anyNumber}, {"prompt", typeBytes, anyNumber}},
-		"outputs": outputs,
+		"inputs": inputs, "outputs": outputs,
 	})
 }
 
@@ -132,8 +103,8 @@ func (s *Server) oipConfig(w http.ResponseWriter, r *http.Request) error {
 		Optional bool   `json:"optional,omitempty"`
 	}
 	var inputs, outputs []tensor
-	for _, input := range []string{"text", "sentences", "prompt"} {
-		inputs = append(inputs, tensor{input, "TYPE_STRING", []int{1}, true})
+	for _, input := range configInputs {
+		inputs = append(inputs, tensor{input, tritonType(typeBytes), []int{1}, true})
 	}
 	for _, o := range slices.Concat(oipOutputs, nemoOutputs) {
 		outputs = append(outputs, tensor{o.name, tritonType(o.datatype), []int{1}, false})
@@ -164,47 +135,26 @@ func (s *Server) oipIndex(w http.ResponseWriter, r *http.Request) error {
 	}
 	index := make([]entry, len(serving))
 	for i, m := range serving {
-		index[i] = entry{ownName, m.Version, "READY", ""}
+		index[i] = entry{ownName, m.Version, stateReady, ""}
 	}
 	return s.writeJSON(w, r, http.StatusOK, index)
 }
 
-// oipLoad makes a model ready. Any name stands for the model that serves; the
-// version of another is loaded beside it, as for a request that pins it.
 func (s *Server) oipLoad(w http.ResponseWriter, r *http.Request) error {
-	name, err := pathValue(r, "model")
-	if err != nil {
-		return err
-	}
-	serving, err := s.parts.Models.Models(r.Context())
-	if err != nil {
-		return err
-	}
-	version := name
-	if name == ownName || len(serving) > 0 && name == serving[0].Name {
-		version = ""
-	}
-	nothing := rewardmodel.Request{Model: version, Responses: []rewardmodel.Item{response("")}}
-	if _, err := s.rate(r, nothing); err != nil {
-		return err
-	}
-	return s.writeJSON(w, r, http.StatusOK, map[string]any{})
+	return s.oipRepository(w, r, s.load)
 }
 
-// oipUnload refuses to unload what serves: versions that are not used make room
-// for others by themselves.
 func (s *Server) oipUnload(w http.ResponseWriter, r *http.Request) error {
+	return s.oipRepository(w, r, s.unload)
+}
+
+func (s *Server) oipRepository(w http.ResponseWriter, r *http.Request, do func(ctx context.Context, name string) error) error {
 	name, err := pathValue(r, "model")
 	if err != nil {
 		return err
 	}
-	serving, err := s.parts.Models.Models(r.Context())
-	if err != nil {
+	if err := do(r.Context(), name); err != nil {
 		return err
-	}
-	_, loaded := (catalog{serving: serving}).find(name)
-	if loaded || name == ownName || len(serving) > 0 && name == serving[0].Name {
-		return errInvalid("", "model %.100q serves and stays loaded; versions that nobody asks for are unloaded when others need the room", name)
 	}
 	return s.writeJSON(w, r, http.StatusOK, map[string]any{})
 }

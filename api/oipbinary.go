@@ -21,13 +21,22 @@ func splitBytes(raw []byte) ([]string, error) {
 		if raw = raw[4:]; size > uint64(len(raw)) {
 			return nil, errInvalid("data", "element %d has %d bytes, and %d are left", len(texts), size, len(raw))
 		}
-		if !utf8.Valid(raw[:size]) {
-			return nil, errInvalid("data", "element %d is not valid UTF-8; encode it as UTF-8", len(texts))
+		text, err := textOf(raw[:size], len(texts))
+		if err != nil {
+			return nil, err
 		}
-		texts = append(texts, string(raw[:size]))
+		texts = append(texts, text)
 		raw = raw[size:]
 	}
 	return texts, nil
+}
+
+// textOf reads element i of a BYTES tensor.
+func textOf(data []byte, i int) (string, error) {
+	if !utf8.Valid(data) {
+		return "", errInvalid("data", "element %d is not valid UTF-8; encode it as UTF-8", i)
+	}
+	return string(data), nil
 }
 
 // appendTensor writes values as a raw tensor, little-endian.

@@ -71,7 +71,7 @@ func (s *Server) getReward(w http.ResponseWriter, r *http.Request) error {
 	var answer rewardmodel.Answer
 	if len(items) > 0 {
 		var err error
-		if answer, err = s.rate(r, rewardmodel.Request{Responses: items}); err != nil {
+		if answer, err = s.rate(r.Context(), rewardmodel.Request{Responses: items}); err != nil {
 			return err
 		}
 	}

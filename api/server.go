@@ -13,9 +13,11 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc"
 )
 
-// Server answers the HTTP side of assay. Make one with [New].
+// Server answers the HTTP and the gRPC side of assay. Make one with [New].
 type Server struct {
 	cfg       Config
 	parts     Parts
@@ -30,6 +32,7 @@ type Server struct {
 	foreign  []operation
 
 	main, ops    http.Handler
+	rpc          *grpc.Server
 	mainServer   *http.Server
 	opsServer    *http.Server
 	shutdownDone chan struct{}
@@ -57,6 +60,7 @@ func New(cfg Config, parts Parts, log zerolog.Logger, registry *prometheus.Regis
 	}
 	s.main = s.router(guard, registry)
 	s.ops = s.opsRouter(guard, registry)
+	s.rpc = s.grpcServer()
 	s.mainServer = s.httpServer(s.main)
 	s.opsServer = s.httpServer(s.ops)
 	return s, nil
@@ -153,7 +157,10 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		}
 	}
 	defer close(s.shutdownDone)
-	return errors.Join(shutdown(ctx, s.mainServer), shutdown(ctx, s.opsServer))
+	var fronts errgroup.Group
+	fronts.Go(func() error { return shutdown(ctx, s.mainServer) })
+	fronts.Go(func() error { return s.shutdownGRPC(ctx) })
+	return errors.Join(fronts.Wait(), shutdown(ctx, s.opsServer))
 }
 
 func shutdown(ctx context.Context, server *http.Server) error {

@@ -47,7 +47,7 @@ func (s *Server) embeddings(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	answer, err := s.rate(r, rewardmodel.Request{Responses: items, Model: s.pin(r.Context(), ask.Model)})
+	answer, err := s.rate(r.Context(), rewardmodel.Request{Responses: items, Model: s.pin(r.Context(), ask.Model)})
 	if err != nil {
 		return err
 	}

@@ -84,7 +84,7 @@ func (s *Server) rateSample(w http.ResponseWriter, r *http.Request) (rewardmodel
 	}
 	item := sampled(*ask.Response)
 	item.Prompt = string(ask.Prompt)
-	return s.rate(r, rewardmodel.Request{Responses: []rewardmodel.Item{item}})
+	return s.rate(r.Context(), rewardmodel.Request{Responses: []rewardmodel.Item{item}})
 }
 
 // sampled keeps the offsets of a response of one turn those of the text that

@@ -120,7 +120,7 @@ func (s *Server) predict(w http.ResponseWriter, r *http.Request) error {
 	if ask.RawScores {
 		request.Options.Reward = rewardmodel.RewardLogit
 	}
-	answer, err := s.rate(r, request)
+	answer, err := s.rate(r.Context(), request)
 	if err != nil {
 		return err
 	}

@@ -111,7 +111,7 @@ func (s *Server) classify(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	answer, err := s.rate(r, rewardmodel.Request{Responses: items, Model: s.pin(r.Context(), ask.Model)})
+	answer, err := s.rate(r.Context(), rewardmodel.Request{Responses: items, Model: s.pin(r.Context(), ask.Model)})
 	if err != nil {
 		return err
 	}
@@ -199,7 +199,7 @@ func (s *Server) scorePairs(w http.ResponseWriter, r *http.Request) error {
 		items[i] = response(text)
 		items[i].Prompt = prompts[min(i, len(prompts)-1)]
 	}
-	answer, err := s.rate(r, rewardmodel.Request{Responses: items, Model: s.pin(r.Context(), ask.Model)})
+	answer, err := s.rate(r.Context(), rewardmodel.Request{Responses: items, Model: s.pin(r.Context(), ask.Model)})
 	if err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ func (s *service) announce() error {
 		natsURL = q.URL()
 	}
 	precision, device := s.loader.computes()
-	s.app.log.Info().Str("http", s.httpURL()).Str("nats", natsURL).Str("model", m.Version).
+	s.app.log.Info().Str("http", s.httpURL()).Str("grpc", s.grpcAddress()).Str("nats", natsURL).Str("model", m.Version).
 		Str("precision", string(precision)).Str("device", device).Msg("ready")
 	if s.app.json {
 		return nil
@@ -22,6 +22,9 @@ func (s *service) announce() error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\nassay is ready.\n  model  %s (%s on %s)\n  HTTP   %s\n", m.Version,
 		precision, device, s.httpURL())
+	if s.rpc != nil {
+		fmt.Fprintf(&b, "  gRPC   %s\n", s.grpcAddress())
+	}
 	if natsURL != "" {
 		fmt.Fprintf(&b, "  NATS   %s\n", natsURL)
 	}
@@ -53,6 +56,15 @@ func (s *service) scoreLine(natsURL string) string {
 }
 
 func (s *service) httpURL() string { return reachable("http://" + s.listener.Addr().String()) }
+
+// grpcAddress is what gRPC clients call a target, "" without --grpc-listen.
+func (s *service) grpcAddress() string {
+	if s.rpc == nil {
+		return ""
+	}
+	_, address, _ := strings.Cut(reachable("grpc://"+s.rpc.Addr().String()), "://")
+	return address
+}
 
 // reachable replaces an address that stands for every interface by one that a
 // client on this machine can use.

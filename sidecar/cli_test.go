@@ -88,6 +88,7 @@ func TestBadSettingsStopTheStartAndAreNamed(t *testing.T) {
 		"no body":              {args: []string{"--max-body", "0"}, says: []string{"--max-body"}},
 		"exposed":              {args: []string{"--listen", "0.0.0.0:8080"}, says: []string{"--listen", "--insecure"}},
 		"exposed NATS":         {args: []string{"--nats-listen", "0.0.0.0:4222"}, says: []string{"--nats-listen", "--insecure"}},
+		"exposed gRPC":         {args: []string{"--grpc-listen", ":8001"}, says: []string{"--grpc-listen", "--token-file"}},
 		"exposed health":       {args: []string{"--ops-listen", ":9090"}, says: []string{"--ops-listen"}},
 		"no port":              {args: []string{"--listen", "127.0.0.1"}, says: []string{"--listen"}},
 		"odd port":             {args: []string{"--listen", "127.0.0.1:http?"}, says: []string{"--listen"}},

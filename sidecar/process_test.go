@@ -31,6 +31,7 @@ type process struct {
 type readyLine struct {
 	Message string `json:"message"`
 	HTTP    string `json:"http"`
+	GRPC    string `json:"grpc"`
 	NATS    string `json:"nats"`
 	Model   string `json:"model"`
 }

@@ -15,6 +15,7 @@ import (
 type serveCmd struct {
 	Listen          string        `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Where HTTP is served (${default}); port 0 takes any free one."`
 	OpsListen       string        `placeholder:"HOST:PORT" help:"Serve health and metrics alone there as well."`
+	GRPCListen      string        `name:"grpc-listen" placeholder:"HOST:PORT" help:"Serve the Open Inference Protocol over gRPC there as well (Triton and KServe clients; often port 8001)."`
 	TokenFile       string        `placeholder:"FILE" help:"Tokens of callers of other machines, one a line: TOKEN SCOPE[,SCOPE...] [NAME], of the scopes score, feedback and admin; read again when it changes."`
 	Insecure        bool          `help:"Accept listeners that other machines reach although nothing checks who calls."`
 	MaxBody         byteSize      `default:"32MiB" placeholder:"BYTES" help:"Largest request body, decompressed (${default})."`
@@ -124,6 +125,7 @@ func (c *serveCmd) validateListeners() error {
 	}{
 		{"--listen", c.Listen, true, c.Insecure || c.TokenFile != ""},
 		{"--ops-listen", c.OpsListen, c.OpsListen != "", c.Insecure || c.TokenFile != ""},
+		{"--grpc-listen", c.GRPCListen, c.GRPCListen != "", c.Insecure || c.TokenFile != ""},
 		{"--nats-listen", c.NATSListen, c.embedded(), c.Insecure || c.NatsToken != ""},
 	}
 	for _, l := range listeners {

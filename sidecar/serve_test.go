@@ -13,14 +13,17 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/assay-ai/assay/api/inference"
 	"github.com/assay-ai/assay/queue"
 	"github.com/assay-ai/assay/rewardmodel"
 )
 
 func TestServe(t *testing.T) {
 	model := tinyModel(t, nil)
-	p := serve(t, model, t.TempDir(), "--ops-listen", "127.0.0.1:0", "--drain-delay", "2s")
+	p := serve(t, model, t.TempDir(), "--ops-listen", "127.0.0.1:0", "--grpc-listen", "127.0.0.1:0", "--drain-delay", "2s")
 	require.Equal(t, "tiny-1", p.ready.Model)
 	nc, js := p.jetStream(t)
 
@@ -38,6 +41,18 @@ func TestServe(t *testing.T) {
 		}
 		_, body = get(t, p.ready.HTTP+"/v1/models")
 		require.Contains(t, body, `"tiny-1"`)
+	})
+	t.Run("gRPC", func(t *testing.T) {
+		conn, err := grpc.NewClient(p.ready.GRPC, grpc.WithTransportCredentials(insecure.NewCredentials()))
+		require.NoError(t, err)
+		defer conn.Close()
+		text := &inference.ModelInferRequest_InferInputTensor{Name: "text", Datatype: "BYTES", Shape: []int64{1},
+			Contents: &inference.InferTensorContents{BytesContents: [][]byte{[]byte("One. Two.")}}}
+		out := &inference.ModelInferResponse{}
+		require.NoError(t, conn.Invoke(t.Context(), "/inference.GRPCInferenceService/ModelInfer",
+			&inference.ModelInferRequest{Inputs: []*inference.ModelInferRequest_InferInputTensor{text}}, out))
+		answer := post(t, p.ready.HTTP, `{"responses":[{"response":"One. Two."}]}`)
+		require.Equal(t, float32(answer.Results[0].Reward), out.Outputs[0].Contents.Fp32Contents[0])
 	})
 	t.Run("the printed curl line", func(t *testing.T) {
 		if _, err := exec.LookPath("curl"); err != nil {

@@ -33,6 +33,7 @@ type service struct {
 	http     *api.Server
 	listener net.Listener
 	ops      net.Listener  // nil without --ops-listen
+	rpc      net.Listener  // nil without --grpc-listen
 	started  chan struct{} // closed when start has returned
 	unlearn  func() error  // stops learning, and waits for its end
 }
@@ -71,14 +72,24 @@ func (s *service) listen() (err error) {
 		return usageError{err}
 	}
 	var config net.ListenConfig
-	if s.listener, err = config.Listen(s.app.ctx, "tcp", s.cmd.Listen); err != nil {
-		return fmt.Errorf("--listen: %w; stop what uses the address, or choose another", err)
-	}
-	if s.cmd.OpsListen == "" {
-		return nil
-	}
-	if s.ops, err = config.Listen(s.app.ctx, "tcp", s.cmd.OpsListen); err != nil {
-		return errors.Join(fmt.Errorf("--ops-listen: %w; stop what uses the address, or choose another", err), s.listener.Close())
+	var opened []net.Listener
+	for _, l := range []struct {
+		flag, address string
+		listener      *net.Listener
+	}{
+		{"--listen", s.cmd.Listen, &s.listener}, {"--ops-listen", s.cmd.OpsListen, &s.ops}, {"--grpc-listen", s.cmd.GRPCListen, &s.rpc},
+	} {
+		if l.address == "" {
+			continue
+		}
+		if *l.listener, err = config.Listen(s.app.ctx, "tcp", l.address); err != nil {
+			err = fmt.Errorf("%s: %w; stop what uses the address, or choose another", l.flag, err)
+			for _, o := range opened {
+				err = errors.Join(err, o.Close())
+			}
+			return err
+		}
+		opened = append(opened, *l.listener)
 	}
 	return nil
 }
@@ -98,6 +109,9 @@ func (s *service) run(ctx context.Context) error {
 	}
 	if s.ops != nil {
 		group.Go(func() error { return s.http.ServeOps(serving, s.ops) })
+	}
+	if s.rpc != nil {
+		group.Go(func() error { return s.http.ServeGRPC(serving, s.rpc) })
 	}
 	group.Go(func() error {
 		defer close(s.started)
@@ -244,7 +258,7 @@ func (s *service) join(ctx context.Context, l *learning, versions *rewardmodel.V
 var errShutdownTimeout = errors.New("not all was finished within --shutdown-timeout")
 
 // shutdown ends the parts in the order in which they feed each other, all
-// before one deadline: not ready any more, HTTP drained, no more responses
+// before one deadline: not ready any more, HTTP and gRPC drained, no more responses
 // taken and those in flight finished or handed back, a training in hand left
 // for the next process, the models stopped, NATS drained and stopped.
 func (s *service) shutdown() error {

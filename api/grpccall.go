@@ -1,0 +1,219 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/rs/zerolog"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/encoding"
+	_ "google.golang.org/grpc/encoding/proto" // the codec below
+	"google.golang.org/grpc/mem"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+)
+
+// anyone is the scope of calls that need none.
+const anyone Scope = ""
+
+// unary is a call of one message each way, for callers that may use scope. It is
+// registered as a stream, which looks the same on the wire, so that its caller
+// is known before its message is read.
+func unary[In any, Out proto.Message, Message interface {
+	*In
+	proto.Message
+}](s *Server, name string, scope Scope, answer func(context.Context, Message) (Out, error)) grpc.StreamDesc {
+	return grpc.StreamDesc{StreamName: name, Handler: s.observed(func(_ any, stream grpc.ServerStream) error {
+		ctx, cancel := context.WithTimeout(stream.Context(), s.cfg.RequestTimeout)
+		defer cancel()
+		if err := s.allow(ctx, scope); err != nil {
+			return err
+		}
+		in := Message(new(In))
+		if err := receive(ctx, stream, in, nil); err != nil {
+			return err
+		}
+		out, err := answer(ctx, in)
+		if err != nil {
+			return err
+		}
+		return stream.SendMsg(out)
+	})}
+}
+
+// allow lets callers pass that may use scope.
+func (s *Server) allow(ctx context.Context, scope Scope) error {
+	if scope == anyone {
+		return nil
+	}
+	name, err := s.authorize(callerIn(ctx), scope)
+	exchangeIn(ctx).by = name
+	return err
+}
+
+func callerIn(ctx context.Context) caller {
+	md, _ := metadata.FromIncomingContext(ctx)
+	return caller{
+		remote: remoteOf(ctx), host: first(md, ":authority"), presented: md.Get("authorization"),
+		proxy: proxyIn(func(header string) string { return first(md, header) }),
+	}
+}
+
+func remoteOf(ctx context.Context) string {
+	if p, ok := peer.FromContext(ctx); ok {
+		return p.Addr.String()
+	}
+	return ""
+}
+
+// first is the first value of a header that came with a call.
+func first(md metadata.MD, header string) string {
+	if values := md.Get(header); len(values) > 0 {
+		return values[0]
+	}
+	return ""
+}
+
+// receive reads the next message of a call into in, and waits no longer than
+// ctx, or until stop is closed. It returns io.EOF after the last one.
+func receive(ctx context.Context, stream grpc.ServerStream, in proto.Message, stop <-chan struct{}) error {
+	r := &received{message: in}
+	done := make(chan error, 1)
+	go func() { done <- stream.RecvMsg(r) }() // ends with the call at the latest
+	select {
+	case err := <-done:
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil:
+			return err
+		case r.err != nil:
+			return errInvalid("", "the message cannot be read: %v", r.err)
+		}
+		exchangeIn(ctx).bytesIn += int64(proto.Size(in))
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("the message did not arrive: %w", ctx.Err())
+	case <-stop:
+		return errDraining
+	}
+}
+
+// received is a message, or why it cannot be read.
+type received struct {
+	message proto.Message
+	err     error
+}
+
+// lenientCodec leaves it to the handler to refuse a message that cannot be
+// read: gRPC itself would say that the service failed.
+type lenientCodec struct{ encoding.CodecV2 }
+
+func newLenientCodec() lenientCodec { return lenientCodec{encoding.GetCodecV2("proto")} }
+
+// Unmarshal implements encoding.CodecV2.
+func (c lenientCodec) Unmarshal(data mem.BufferSlice, into any) error {
+	r, ok := into.(*received)
+	if !ok {
+		return c.CodecV2.Unmarshal(data, into)
+	}
+	r.err = c.CodecV2.Unmarshal(data, r.message)
+	return nil
+}
+
+func unknownCall(_ any, stream grpc.ServerStream) error {
+	method, _ := grpc.MethodFromServerStream(stream)
+	exchangeIn(stream.Context()).route = unmatched
+	return status.Errorf(codes.Unimplemented, "there is no call %.200q; reflection lists those that there are", method)
+}
+
+// observeStream is for all but the unary calls, which gRPC lets no interceptor
+// of streams see.
+func (s *Server) observeStream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+	if strings.HasPrefix(info.FullMethod, "/grpc.reflection.") {
+		handler = s.untilDrained(handler)
+	}
+	return s.observed(handler)(srv, stream)
+}
+
+// observed gives a call its id, words its failure, and logs and counts it.
+func (s *Server) observed(handler grpc.StreamHandler) grpc.StreamHandler {
+	return func(srv any, stream grpc.ServerStream) error {
+		start := time.Now()
+		md, _ := metadata.FromIncomingContext(stream.Context())
+		ctx, x := withExchange(stream.Context(), first(md, "x-request-id"), first(md, "traceparent"))
+		_ = stream.SetHeader(metadata.Pairs("x-request-id", x.id)) // not sent yet
+		s.metrics.calls.inFlight.Inc()
+		defer s.metrics.calls.inFlight.Dec()
+
+		x.err = s.recovered(handler)(srv, &observedStream{stream, ctx})
+		answer := s.callStatus(x.err, x.id, stream)
+		if x.route == "" {
+			method, _ := grpc.MethodFromServerStream(stream)
+			x.route = strings.TrimPrefix(method, "/")
+		}
+		took := time.Since(start)
+		s.metrics.calls.observe(x.route, answer.Code(), x.bytesIn, took)
+		event := s.log.WithLevel(callLevel(x.route, answer.Code()))
+		event.Str("request_id", x.id).Str("method", x.route).Stringer("code", answer.Code()).Int64("bytes_in", x.bytesIn).
+			Float64("duration_ms", float64(took.Microseconds())/1000).Str("remote", remoteOf(ctx))
+		x.describe(event)
+		return answer.Err()
+	}
+}
+
+// observedStream carries the exchange of its call.
+type observedStream struct {
+	grpc.ServerStream
+	ctx context.Context
+}
+
+// Context implements grpc.ServerStream.
+func (o *observedStream) Context() context.Context { return o.ctx }
+
+// recovered turns a panic of a handler into an error.
+func (s *Server) recovered(handler grpc.StreamHandler) grpc.StreamHandler {
+	return func(srv any, stream grpc.ServerStream) (err error) {
+		defer func() {
+			if value := recover(); value != nil {
+				s.log.Error().Str("request_id", exchangeIn(stream.Context()).id).Str("panic", fmt.Sprint(value)).Bytes("stack", debug.Stack()).Msg("handler panicked")
+				err = errPanic(value)
+			}
+		}()
+		return handler(srv, stream)
+	}
+}
+
+// untilDrained ends a stream that would go on for as long as its client likes.
+func (s *Server) untilDrained(handler grpc.StreamHandler) grpc.StreamHandler {
+	return func(srv any, stream grpc.ServerStream) error {
+		done := make(chan error, 1)
+		go func() { done <- s.recovered(handler)(srv, stream) }() // ends with the call
+		select {
+		case err := <-done:
+			return err
+		case <-s.drained:
+			return errDraining
+		}
+	}
+}
+
+// callLevel keeps probes quiet and makes our own failures stand out.
+func callLevel(method string, code codes.Code) zerolog.Level {
+	switch code {
+	case codes.Unavailable, codes.DeadlineExceeded:
+		return zerolog.WarnLevel
+	case codes.Internal, codes.Unknown:
+		return zerolog.ErrorLevel
+	}
+	if strings.HasSuffix(method, "Live") || strings.HasSuffix(method, "Ready") || strings.HasPrefix(method, "grpc.health.") {
+		return zerolog.DebugLevel
+	}
+	return zerolog.InfoLevel
+}

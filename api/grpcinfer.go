@@ -1,0 +1,158 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"google.golang.org/grpc"
+
+	"github.com/assay-ai/assay/api/inference"
+)
+
+// callInfer scores texts. Its answer has raw tensors when the request has.
+func (s *Server) callInfer(ctx context.Context, in *inference.ModelInferRequest) (*inference.ModelInferResponse, error) {
+	inputs, err := textTensors(in)
+	if err != nil {
+		return nil, err
+	}
+	wanted, err := wantedOutputs(in)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := s.scoreTensors(ctx, s.oipVersion(ctx, in.ModelName, in.ModelVersion), inputs, wanted)
+	if err != nil {
+		return nil, err
+	}
+	out := &inference.ModelInferResponse{ModelName: in.ModelName, ModelVersion: answer.version, Id: in.Id}
+	for _, o := range answer.outputs {
+		tensor := &inference.ModelInferResponse_InferOutputTensor{Name: o.name, Datatype: o.datatype, Shape: answer.shape}
+		if len(in.RawInputContents) > 0 {
+			out.RawOutputContents = append(out.RawOutputContents, appendTensor(nil, o.values))
+		} else {
+			tensor.Contents = contentsOf(o.values)
+		}
+		out.Outputs = append(out.Outputs, tensor)
+	}
+	return out, nil
+}
+
+// streamInfer answers one request after the other. Of one that fails the stream
+// tells, with the id of the request, and goes on.
+func (s *Server) streamInfer(_ any, stream grpc.ServerStream) error {
+	if err := s.allow(stream.Context(), ScopeScore); err != nil {
+		return err
+	}
+	for {
+		in := &inference.ModelInferRequest{}
+		err := receive(stream.Context(), stream, in, s.drained)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		answer, err := s.inferOnce(stream.Context(), in)
+		if stream.Context().Err() != nil {
+			return stream.Context().Err()
+		}
+		out := &inference.ModelStreamInferResponse{InferResponse: answer}
+		if err != nil {
+			f := s.explain(err, exchangeIn(stream.Context()).id)
+			out.ErrorMessage = f.text()
+			out.InferResponse = &inference.ModelInferResponse{ModelName: in.ModelName, Id: in.Id}
+		}
+		if err := stream.SendMsg(out); err != nil {
+			return err
+		}
+	}
+}
+
+func (s *Server) inferOnce(ctx context.Context, in *inference.ModelInferRequest) (*inference.ModelInferResponse, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.RequestTimeout)
+	defer cancel()
+	return s.callInfer(ctx, in)
+}
+
+// sharedMemory is the parameter of tensors that lie in memory which client and
+// server share.
+const sharedMemory = "shared_memory_region"
+
+func errSharedMemory(path string, i int) error {
+	return errInvalid(fmt.Sprintf("%s[%d].parameters.%s", path, i, sharedMemory), "is not supported; have the tensor within the message")
+}
+
+func wantedOutputs(in *inference.ModelInferRequest) ([]string, error) {
+	wanted := make([]string, len(in.Outputs))
+	for i, o := range in.Outputs {
+		if o.Parameters[sharedMemory] != nil {
+			return nil, errSharedMemory("outputs", i)
+		}
+		wanted[i] = o.Name
+	}
+	return wanted, nil
+}
+
+// textTensors are the inputs of a request, whose data is all in their contents
+// or all in raw_input_contents.
+func textTensors(in *inference.ModelInferRequest) ([]textTensor, error) {
+	raw := in.RawInputContents
+	if len(raw) > 0 && len(raw) != len(in.Inputs) {
+		return nil, errInvalid("raw_input_contents", "has %d entries for %d inputs; send one for each, or none", len(raw), len(in.Inputs))
+	}
+	inputs := make([]textTensor, len(in.Inputs))
+	for i, input := range in.Inputs {
+		if input.Parameters[sharedMemory] != nil {
+			return nil, errSharedMemory("inputs", i)
+		}
+		inputs[i] = textTensor{name: input.Name, shape: input.Shape}
+		n, err := elements(input.Datatype, input.Shape)
+		switch {
+		case err != nil:
+		case len(raw) == 0:
+			inputs[i].texts, err = contentTexts(input.Contents.GetBytesContents())
+		case input.Contents != nil:
+			err = errInvalid("contents", "is there beside raw_input_contents; send one of them")
+		default:
+			inputs[i].texts, err = splitBytes(raw[i])
+		}
+		if err == nil {
+			err = fits(n, inputs[i].texts)
+		}
+		if err != nil {
+			return nil, within(fmt.Sprintf("inputs[%d]", i), err)
+		}
+	}
+	return inputs, nil
+}
+
+func contentTexts(contents [][]byte) ([]string, error) {
+	texts := make([]string, len(contents))
+	for i, content := range contents {
+		text, err := textOf(content, i)
+		if err != nil {
+			return nil, err
+		}
+		texts[i] = text
+	}
+	return texts, nil
+}
+
+// contentsOf lists values of one type as gRPC has them.
+func contentsOf(values []any) *inference.InferTensorContents {
+	c := &inference.InferTensorContents{}
+	for _, value := range values {
+		switch v := value.(type) {
+		case float32:
+			c.Fp32Contents = append(c.Fp32Contents, v)
+		case int32:
+			c.IntContents = append(c.IntContents, v)
+		case bool:
+			c.BoolContents = append(c.BoolContents, v)
+		case string:
+			c.BytesContents = append(c.BytesContents, []byte(v))
+		}
+	}
+	return c
+}

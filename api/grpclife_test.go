@@ -1,0 +1,147 @@
+package api_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	rpcstatus "google.golang.org/grpc/status"
+
+	"github.com/assay-ai/assay/api"
+	"github.com/assay-ai/assay/api/inference"
+	"github.com/assay-ai/assay/rewardmodel"
+)
+
+// Callers are the same as over HTTP.
+func TestGRPCCallers(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "tokens")
+	require.NoError(t, os.WriteFile(file, []byte("secret-of-the-trainer-0001 score trainer\nsecret-of-the-labeller-01 feedback labeller\n"), 0o600))
+	tokens, err := api.LoadTokens(file, zerolog.Nop())
+	require.NoError(t, err)
+	guarded := parts(func(p *api.Parts) { p.Tokens = tokens })
+	unguarded := parts(func(*api.Parts) {})
+	for name, c := range map[string]struct {
+		with      option
+		authority string
+		headers   []string
+		code      codes.Code
+		says      string
+	}{
+		"local":               {unguarded, "", nil, codes.OK, ""},
+		"local, with tokens":  {guarded, "", nil, codes.OK, ""},
+		"a token":             {guarded, "assay.example:8001", []string{"authorization", "Bearer secret-of-the-trainer-0001"}, codes.OK, ""},
+		"no token":            {guarded, "assay.example:8001", nil, codes.Unauthenticated, "send Authorization: Bearer TOKEN"},
+		"no tokens at all":    {unguarded, "assay.example:8001", nil, codes.Unauthenticated, "--token-file"},
+		"a wrong token":       {guarded, "", []string{"authorization", "Bearer secret-of-somebody-else"}, codes.Unauthenticated, "not one of the token file"},
+		"no bearer":           {guarded, "", []string{"authorization", "Basic x"}, codes.Unauthenticated, "not one bearer token"},
+		"two tokens":          {guarded, "", []string{"authorization", "Bearer secret-of-the-trainer-0001", "authorization", "Bearer x"}, codes.Unauthenticated, "not one bearer token"},
+		"of another scope":    {guarded, "", []string{"authorization", "Bearer secret-of-the-labeller-01"}, codes.PermissionDenied, "scope score"},
+		"through a proxy":     {unguarded, "", []string{"x-forwarded-for", "10.0.0.1"}, codes.Unauthenticated, "proxy (header X-Forwarded-For)"},
+		"whoever, if allowed": {config(func(c *api.Config) { c.Insecure = true }), "assay.example", nil, codes.OK, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := startRPC(t, scorerOf(t, &model{}, 0), c.with)
+			conn := s.conn
+			if c.authority != "" {
+				conn = dial(t, s.addr, grpc.WithAuthority(c.authority))
+			}
+			ctx := metadata.AppendToOutgoingContext(t.Context(), c.headers...)
+			for _, method := range []string{"ModelInfer", "RepositoryIndex", "RepositoryModelLoad", "ModelMetadata", "ModelConfig"} {
+				_, err := callWith[inference.ModelReadyResponse](t, ctx, conn, method, texts("a"))
+				if method == "ModelInfer" || c.code != codes.OK {
+					requireStatus(t, err, c.code, c.says)
+				}
+			}
+			_, err := callWith[inference.ServerReadyResponse](t, ctx, conn, "ServerReady", &inference.ServerReadyRequest{})
+			require.NoError(t, err)
+
+			stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, "/inference.GRPCInferenceService/ModelStreamInfer")
+			require.NoError(t, err)
+			_ = stream.SendMsg(texts("a"))
+			require.Equal(t, c.code, rpcstatus.Code(stream.RecvMsg(&inference.ModelStreamInferResponse{})))
+		})
+	}
+}
+
+// The deadline of a call reaches the scorer; the service's own is the most.
+func TestGRPCDeadline(t *testing.T) {
+	waits := scorerFunc(func(ctx context.Context, _ rewardmodel.Request) (rewardmodel.Answer, error) {
+		<-ctx.Done()
+		return rewardmodel.Answer{}, ctx.Err()
+	})
+	s := startRPC(t, waits)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err := callWith[inference.ModelInferResponse](t, ctx, s.conn, "ModelInfer", texts("a"))
+	requireStatus(t, err, codes.DeadlineExceeded, "")
+	require.Contains(t, []any{"DeadlineExceeded", "Canceled"}, s.log.request(t)["code"]) // whichever side was first
+
+	ctx, cancel = context.WithCancel(t.Context())
+	context.AfterFunc(ctx, cancel)
+	stop := time.AfterFunc(50*time.Millisecond, cancel)
+	defer stop.Stop()
+	_, err = callWith[inference.ModelInferResponse](t, ctx, s.conn, "ModelInfer", texts("a"))
+	requireStatus(t, err, codes.Canceled, "")
+	require.Equal(t, "Canceled", s.log.request(t)["code"])
+
+	s = startRPC(t, waits, config(func(c *api.Config) { c.RequestTimeout = 50 * time.Millisecond }))
+	_, err = infer(t, s, texts("a"))
+	requireStatus(t, err, codes.DeadlineExceeded, "at most --request-timeout, 50ms")
+	// A client that opens a call and sends nothing holds it no longer.
+	stream, err := s.conn.NewStream(t.Context(), &grpc.StreamDesc{ClientStreams: true}, "/inference.GRPCInferenceService/ModelInfer")
+	require.NoError(t, err)
+	requireStatus(t, stream.RecvMsg(&inference.ModelInferResponse{}), codes.DeadlineExceeded, "did not arrive")
+}
+
+// A shutdown waits for the calls that run, takes no more, and cuts them off at
+// its deadline.
+func TestGRPCShutdown(t *testing.T) {
+	m := gated()
+	s := startRPC(t, scorerOf(t, m, 0))
+	answered := make(chan error, 1)
+	go func() {
+		_, err := infer(t, s, texts("a"))
+		answered <- err
+	}()
+	await(t, m.entered, "the batch")
+	down := make(chan error, 1)
+	go func() { down <- s.Shutdown(context.Background()) }()
+	require.Eventually(t, func() bool {
+		_, err := callWith[inference.ServerLiveResponse](t, t.Context(), dial(t, s.addr), "ServerLive", &inference.ServerLiveRequest{})
+		return rpcstatus.Code(err) == codes.Unavailable
+	}, patience, 10*time.Millisecond)
+	select {
+	case err := <-down:
+		t.Fatalf("the shutdown did not wait: %v", err)
+	default:
+	}
+	close(m.release)
+	require.NoError(t, await(t, answered, "the answer"))
+	require.NoError(t, await(t, down, "the end of the shutdown"))
+}
+
+func TestGRPCShutdownDeadline(t *testing.T) {
+	entered := make(chan struct{})
+	s := startRPC(t, scorerFunc(func(ctx context.Context, _ rewardmodel.Request) (rewardmodel.Answer, error) {
+		close(entered)
+		<-ctx.Done()
+		return rewardmodel.Answer{}, ctx.Err()
+	}))
+	answered := make(chan error, 1)
+	go func() {
+		_, err := infer(t, s, texts("a"))
+		answered <- err
+	}()
+	await(t, entered, "the call")
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	require.ErrorIs(t, s.Shutdown(ctx), context.DeadlineExceeded)
+	require.Equal(t, codes.Unavailable, rpcstatus.Code(await(t, answered, "the answer")))
+}
