@@ -42,7 +42,7 @@ func (f policyFlags) load() (map[string]rewardmodel.PolicyTokenizer, error) {
 		if loaded[name] != nil {
 			return nil, usageError{fmt.Errorf("--policy-tokenizer %s: the name %s is given twice", setting, name)}
 		}
-		t, err := tokenizer.Load(dir)
+		t, err := tokenizer.LoadPolicy(dir)
 		if err != nil {
 			return nil, usageError{fmt.Errorf("--policy-tokenizer %s: %w", setting, err)}
 		}

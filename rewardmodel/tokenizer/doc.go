@@ -25,6 +25,13 @@
 // is text. There it becomes the token, because the vocabulary has such a piece;
 // in SentencePiece itself it does not.
 //
+// # Policies
+//
+// LoadPolicy reads the tokenizers of policy models, for the offsets of their
+// tokens alone: byte-level BPE behind regular expressions. Those are matched by a
+// small engine of this package, since Go's has no look-ahead and other Unicode
+// tables than the reference; properties.txt holds the reference's.
+//
 // # What is ours
 //
 // The document shape of tokenizer.json and the byte alphabet come from

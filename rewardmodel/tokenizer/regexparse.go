@@ -1,0 +1,329 @@
+package tokenizer
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// maxRepeat bounds what a group or a character may be repeated by number.
+const maxRepeat = 100
+
+// term is a part of a regular expression before it is linked: either a loop over
+// a set, or a group of branches, perhaps one that looks ahead.
+type term struct {
+	set      *charset
+	branches [][]term
+	look     bool
+	negative bool
+	min, max int
+	greed    greed
+}
+
+// regexParser reads the regular expressions of Oniguruma, as far as tokenizers
+// use them, and refuses the rest.
+type regexParser struct {
+	properties map[string][]runeRange
+	rest       string
+	fold       bool // inside of (?i:...)
+}
+
+// compileRegex reads a pattern. The properties are those of parseProperties.
+func compileRegex(pattern string, properties map[string][]runeRange) (regex, error) {
+	p := &regexParser{properties: properties, rest: pattern}
+	branches, err := p.branches()
+	if err == nil && p.rest != "" {
+		err = p.unknown(")")
+	}
+	if err != nil {
+		return regex{}, fmt.Errorf("regular expression %.200q: %w", pattern, err)
+	}
+	return regex{link([]term{{branches: branches, min: 1, max: 1}}, nil)}, nil
+}
+
+func (p *regexParser) unknown(what string) error {
+	return fmt.Errorf("%.20q is not supported", what)
+}
+
+// link turns terms into nodes that lead to next.
+func link(terms []term, next *node) *node {
+	for _, t := range slices.Backward(terms) {
+		switch {
+		case t.set != nil:
+			next = &node{kind: characters, set: t.set, min: t.min, max: t.max, greed: t.greed, next: next}
+		case t.look:
+			next = &node{kind: lookAhead, negative: t.negative, branches: []*node{t.inner(nil)}, next: next}
+		default:
+			after := next
+			for i := t.max; i > 0; i-- {
+				next = t.inner(next)
+				if i > t.min {
+					once := next
+					next = &node{kind: alternatives, branches: []*node{once, skip(after)}}
+					if t.greed == lazy {
+						slices.Reverse(next.branches)
+					}
+				}
+			}
+		}
+	}
+	return next
+}
+
+// skip is a node that matches nothing and leads to next.
+func skip(next *node) *node { return &node{kind: characters, set: &charset{}, next: next} }
+
+// inner links the branches of a group.
+func (t term) inner(next *node) *node {
+	n := &node{kind: alternatives}
+	for _, branch := range t.branches {
+		n.branches = append(n.branches, link(branch, next))
+	}
+	return n
+}
+
+// branches reads alternatives up to a closing parenthesis or the end.
+func (p *regexParser) branches() ([][]term, error) {
+	var out [][]term
+	var branch []term
+	for {
+		switch {
+		case p.rest == "" || p.rest[0] == ')':
+			return append(out, branch), nil
+		case p.rest[0] == '|':
+			p.rest = p.rest[1:]
+			out, branch = append(out, branch), nil
+			continue
+		}
+		t, err := p.term()
+		if err != nil {
+			return nil, err
+		}
+		branch = append(branch, t)
+	}
+}
+
+// term reads a character, a set or a group, and how often it may come.
+func (p *regexParser) term() (term, error) {
+	t := term{min: 1, max: 1}
+	var err error
+	switch p.rest[0] {
+	case '(':
+		err = p.group(&t)
+	case '[':
+		p.rest = p.rest[1:]
+		var ranges []runeRange
+		if ranges, err = p.class(); err == nil {
+			t.set = newCharset(ranges)
+		}
+	case '.':
+		p.rest = p.rest[1:]
+		t.set = newCharset(complement([]runeRange{{'\n', '\n'}}))
+	case '^', '$', '*', '+', '?', '{':
+		return t, p.unknown(p.rest)
+	default:
+		var ranges []runeRange
+		if ranges, err = p.character(); err == nil {
+			t.set = newCharset(ranges)
+		}
+	}
+	if err != nil {
+		return t, err
+	}
+	if err := p.repeat(&t); err != nil {
+		return t, err
+	}
+	if t.set == nil && (t.max > maxRepeat || t.greed == possessive || t.look && (t.min != 1 || t.max != 1)) {
+		return t, fmt.Errorf("a group that is repeated without bounds, possessive, or looks ahead more than once is not supported")
+	}
+	return t, nil
+}
+
+// group reads what is in parentheses.
+func (p *regexParser) group(t *term) error {
+	outer := p.fold
+	defer func() { p.fold = outer }()
+	switch {
+	case p.take("(?:"):
+	case p.take("(?i:"):
+		p.fold = true
+	case p.take("(?!"):
+		t.look, t.negative = true, true
+	case p.take("(?="):
+		t.look = true
+	case strings.HasPrefix(p.rest, "(?"):
+		return p.unknown(p.rest)
+	default:
+		p.take("(")
+	}
+	var err error
+	if t.branches, err = p.branches(); err != nil {
+		return err
+	}
+	if !p.take(")") {
+		return fmt.Errorf("a parenthesis is not closed")
+	}
+	return nil
+}
+
+func (p *regexParser) take(prefix string) bool {
+	rest, ok := strings.CutPrefix(p.rest, prefix)
+	p.rest = rest
+	return ok
+}
+
+// repeat reads a quantifier, if there is one.
+func (p *regexParser) repeat(t *term) error {
+	bounded := false
+	switch {
+	case p.take("*"):
+		t.min, t.max = 0, math.MaxInt
+	case p.take("+"):
+		t.max = math.MaxInt
+	case p.take("?"):
+		t.min = 0
+	case p.take("{"):
+		bounds, rest, ok := strings.Cut(p.rest, "}")
+		low, high, ranged := strings.Cut(bounds, ",")
+		var err error
+		if t.min, err = strconv.Atoi(low); err != nil || !ok {
+			return p.unknown("{" + p.rest)
+		}
+		switch t.max = t.min; {
+		case ranged && high == "":
+			t.max = math.MaxInt
+		case ranged:
+			if t.max, err = strconv.Atoi(high); err != nil {
+				return p.unknown("{" + p.rest)
+			}
+		}
+		if t.min < 0 || t.min > maxRepeat || t.max < max(t.min, 1) {
+			return p.unknown("{" + p.rest)
+		}
+		p.rest, bounded = rest, true
+	default:
+		return nil
+	}
+	switch {
+	case p.take("?"):
+		t.greed = lazy
+	case !bounded && p.take("+"): // {n,m}+ repeats the repetition in Oniguruma
+		t.greed = possessive
+	}
+	if p.rest != "" && strings.ContainsRune("*+?{", rune(p.rest[0])) {
+		return p.unknown(p.rest)
+	}
+	return nil
+}
+
+// class reads a set in brackets, of which the first is read.
+func (p *regexParser) class() ([]runeRange, error) {
+	negative := p.take("^")
+	var out []runeRange
+	for first := true; ; first = false {
+		switch {
+		case p.rest == "":
+			return nil, fmt.Errorf("a bracket is not closed")
+		case p.rest[0] == '[' || strings.HasPrefix(p.rest, "&&"):
+			return nil, p.unknown(p.rest)
+		case p.rest[0] == ']' && first:
+			return nil, p.unknown(p.rest)
+		case p.take("]"):
+			if negative {
+				out = complement(out)
+			}
+			return out, nil
+		}
+		ranges, err := p.character()
+		if err != nil {
+			return nil, err
+		}
+		if len(p.rest) > 1 && p.rest[0] == '-' && p.rest[1] != ']' {
+			p.rest = p.rest[1:]
+			last, err := p.character()
+			if err != nil {
+				return nil, err
+			}
+			if p.fold || !single(ranges) || !single(last) || ranges[0].low > last[0].low {
+				return nil, fmt.Errorf("a range of characters is out of order, not of characters, or inside of (?i:...)")
+			}
+			ranges = []runeRange{{ranges[0].low, last[0].low}}
+		}
+		out = append(out, ranges...)
+	}
+}
+
+func single(ranges []runeRange) bool { return len(ranges) == 1 && ranges[0].low == ranges[0].high }
+
+// character reads a character or an escape.
+func (p *regexParser) character() ([]runeRange, error) {
+	if p.rest[0] == '\\' {
+		return p.escape()
+	}
+	r, size := utf8.DecodeRuneInString(p.rest)
+	p.rest = p.rest[size:]
+	return p.folded(r), nil
+}
+
+// folded is the character, and inside of (?i:...) those that differ in case alone.
+func (p *regexParser) folded(r rune) []runeRange {
+	out := []runeRange{{r, r}}
+	if p.fold {
+		for other := unicode.SimpleFold(r); other != r; other = unicode.SimpleFold(other) {
+			out = append(out, runeRange{other, other})
+		}
+	}
+	return out
+}
+
+func (p *regexParser) escape() ([]runeRange, error) {
+	whole := p.rest
+	if len(p.rest) < 2 {
+		return nil, p.unknown(whole)
+	}
+	c := p.rest[1]
+	p.rest = p.rest[2:]
+	if i := strings.IndexByte("nrtfv", c); i >= 0 {
+		r := rune("\n\r\t\f\v"[i])
+		return []runeRange{{r, r}}, nil
+	}
+	switch c {
+	case 's':
+		return p.properties["space"], nil
+	case 'S':
+		return complement(p.properties["space"]), nil
+	case 'd':
+		return p.properties["digit"], nil
+	case 'D':
+		return complement(p.properties["digit"]), nil
+	case 'p', 'P':
+		name, rest, ok := strings.Cut(p.rest, "}")
+		p.rest = rest
+		name, opened := strings.CutPrefix(name, "{")
+		name, not := strings.CutPrefix(name, "^")
+		ranges := p.properties[strings.ToLower(name)]
+		if !ok || !opened || ranges == nil {
+			return nil, p.unknown(whole)
+		}
+		if not != (c == 'P') {
+			ranges = complement(ranges)
+		}
+		return ranges, nil
+	case 'u':
+		if len(p.rest) >= 4 {
+			if code, err := strconv.ParseUint(p.rest[:4], 16, 16); err == nil && utf8.ValidRune(rune(code)) {
+				p.rest = p.rest[4:]
+				return p.folded(rune(code)), nil
+			}
+		}
+		return nil, p.unknown(whole)
+	}
+	if c >= utf8.RuneSelf || c <= ' ' || unicode.IsLetter(rune(c)) || unicode.IsDigit(rune(c)) {
+		return nil, p.unknown(whole)
+	}
+	return []runeRange{{rune(c), rune(c)}}, nil
+}
