@@ -54,6 +54,7 @@ test-all: setup ## test with the long tests, shuffled, with no cached result
 	native=$$($(native)); \
 	go test -count=1 -shuffle=on -race -timeout 30m $$(go list ./... | grep -vxF "$$native"); \
 	go test -count=1 -shuffle=on -timeout 30m $$native
+	cd clients/go && GOWORK=off go test -count=1 -shuffle=on -race ./...
 
 test-k8s: check-go ## render and check what stands in k8s/, for each version of Kubernetes
 	cd k8s/test && GOWORK=off go vet ./... && GOWORK=off go test ./...

@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# The types against the document that they are made from, and the example
+# against the service at $ASSAY_URL. Needs Node 20 or newer.
+set -euo pipefail
+cd "$(dirname "$0")"
+npm ci --no-audit --no-fund --silent
+cp assay.d.ts before.d.ts
+trap 'rm -rf before.d.ts "$out"' EXIT
+out=$(mktemp -d)
+npm run --silent generate
+cmp assay.d.ts before.d.ts || { echo "assay.d.ts was not that of the document; it is now" >&2; exit 1; }
+npm run --silent check
+npx tsc --noEmit false --outDir "$out"
+echo '{"type":"module"}' >"$out/package.json"
+node "$out/example.js" | tee "$out/printed"
+grep -q "You are a stupid idiot." "$out/printed"

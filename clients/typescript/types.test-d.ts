@@ -1,0 +1,28 @@
+// What the types must refuse and allow; tsc checks it, nothing runs it.
+import type { components, operations, paths } from "./assay.js";
+
+type S = components["schemas"];
+
+export const dense: S["ScoreRequest"] = {
+  responses: [{ response: "Fine.", token_offsets: [[0, 4], [4, 5]] }],
+  options: { dense: "shaped", gamma: 0.99 },
+};
+// @ts-expect-error no such scale
+export const scale: S["Options"] = { reward: "probit" };
+// @ts-expect-error no such option
+export const option: S["Options"] = { rewards: "raw" };
+// @ts-expect-error a request has responses
+export const empty: S["ScoreRequest"] = {};
+
+export function texts(r: S["Result"]): string {
+  // @ts-expect-error an empty response has no witness
+  r.witness.text;
+  return r.witness?.text ?? "";
+}
+
+export type Promoted = operations["promote"]["responses"][200]["content"]["application/json"];
+export const version = (c: Promoted): string => c.version;
+export type Labels = NonNullable<paths["/v1/feedback"]["post"]["requestBody"]>["content"]["application/json"];
+export const labels: Labels = { items: [{ id: "r1", label: "violation", response: "You fool." }] };
+// @ts-expect-error no such label
+export const wrong: Labels = { items: [{ id: "r1", label: "bad", response: "You fool." }] };
