@@ -257,15 +257,20 @@ func (c *content) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 		text, err := joinParts(parts)
 		*c = content(text)
 		return err
+	case 'n':
+		*c = ""
+		return d.SkipValue()
 	}
-	*c = ""
-	return d.SkipValue()
+	if err := d.SkipValue(); err != nil {
+		return err
+	}
+	return &rewardmodel.InputError{Message: "must be a string or a list of text parts"}
 }
 
 // textPart is one part of a message that OpenAI's multi-modal clients send.
 type textPart struct {
-	Type string `json:"type"`
-	Text string `json:"text"`
+	Type string  `json:"type"`
+	Text *string `json:"text"`
 }
 
 // joinParts is the text of all parts. Anything but text cannot be scored.
@@ -275,7 +280,10 @@ func joinParts(parts []textPart) (string, error) {
 		if p.Type != "text" && p.Type != "input_text" {
 			return "", &rewardmodel.InputError{Message: fmt.Sprintf("part %d is of type %.40q; only text can be scored", i, p.Type)}
 		}
-		texts[i] = p.Text
+		if p.Text == nil {
+			return "", &rewardmodel.InputError{Message: fmt.Sprintf("part %d has no text; send a string", i)}
+		}
+		texts[i] = *p.Text
 	}
 	return strings.Join(texts, "\n"), nil
 }

@@ -208,7 +208,19 @@ func TestCompatNull(t *testing.T) {
 		a := s.do(t, "POST", path, strings.NewReader(body))
 		require.Contains(t, []int{400, 422}, a.StatusCode, "%s: %s", path, a.body)
 	}
-	a := s.do(t, "POST", "/get_reward", strings.NewReader(`{"query":["a"],"prompts":[null],"labels":[null]}`))
+	for path, body := range map[string]string{
+		"/classify":       `{"messages":[{"role":"assistant","content":%s}]}`,
+		"/slime":          `{"prompt":[{"role":"user","content":%s}],"response":"a"}`,
+		"/v1/moderations": `{"input":%s}`,
+	} {
+		for _, content := range []string{`7`, `true`, `{"text":"a"}`, `[{"type":"text","text":null}]`, `[{"type":"text"}]`, `[{"type":"text","text":7}]`} {
+			a := s.do(t, "POST", path, strings.NewReader(fmt.Sprintf(body, content)))
+			require.Equal(t, 400, a.StatusCode, "%s %s: %s", path, content, a.body)
+		}
+	}
+	a := s.do(t, "POST", "/v1/moderations", strings.NewReader(`{"input":[{}]}`))
+	require.Contains(t, string(a.body), `"param":"input"`)
+	a = s.do(t, "POST", "/get_reward", strings.NewReader(`{"query":["a"],"prompts":[null],"labels":[null]}`))
 	require.Equal(t, 200, a.StatusCode)
 }
 

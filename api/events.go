@@ -102,18 +102,19 @@ func (s *Server) startOfEvents(r *http.Request) (uint64, error) {
 // afterOf is the sequence of the event that the client saw last. A browser says
 // it in a header when it reconnects, which is newer than its address.
 func afterOf(r *http.Request) (after uint64, given bool, err error) {
-	field, value := "Last-Event-ID", r.Header.Get("Last-Event-ID")
-	if value == "" {
-		field, value = "after", r.URL.Query().Get("after")
+	for _, said := range []struct{ field, value string }{
+		{"after", r.URL.Query().Get("after")},
+		{"Last-Event-ID", r.Header.Get("Last-Event-ID")},
+	} {
+		if said.value == "" {
+			continue
+		}
+		if after, err = strconv.ParseUint(said.value, 10, 64); err != nil {
+			return 0, false, errInvalid(said.field, "%.50q is not the sequence of an event; send the id of the last one that was seen, or 0", said.value)
+		}
+		given = true
 	}
-	if value == "" {
-		return 0, false, nil
-	}
-	after, err = strconv.ParseUint(value, 10, 64)
-	if err != nil {
-		return 0, false, errInvalid(field, "%.50q is not the sequence of an event; send the id of the last one that was seen, or 0", value)
-	}
-	return after, true, nil
+	return after, given, nil
 }
 
 // wantsJSON reads Accept: JSON is named and the stream is not.

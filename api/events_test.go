@@ -217,6 +217,7 @@ func TestBadEventRequests(t *testing.T) {
 		{"?after=x", "after", nil},
 		{"?after=-1", "after", nil},
 		{"", "Last-Event-ID", []string{"Last-Event-ID", "x"}},
+		{"?after=-1", "after", []string{"Last-Event-ID", "1"}},
 		{"?n=0", "n", []string{"Accept", "application/json"}},
 		{"?after=x", "after", []string{"Accept", "application/json"}},
 	} {

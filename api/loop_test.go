@@ -246,6 +246,7 @@ func TestPromote(t *testing.T) {
 	require.Len(t, f.asked, 6)
 	for body, want := range map[string]string{
 		`{"reason":1}`: "reason: has the wrong type", `{"why":"x"}`: "why: is not known here", `[]`: ": has the wrong type",
+		`null`: ": has the wrong type", `{"reason":null}`: "reason: is null",
 		`{"reason":"` + strings.Repeat("é", 1001) + `"}`: "reason: has 1001 characters", `{`: ": not valid JSON: unexpected EOF",
 	} {
 		got := s.do(t, "POST", "/v1/models/rollback", strings.NewReader(body))
@@ -270,7 +271,7 @@ func TestTraining(t *testing.T) {
 	require.Contains(t, string(got.body), `"refreeze":true`)
 	require.Equal(t, 202, s.do(t, "POST", "/v1/training", nil).StatusCode)
 	require.Equal(t, []string{"train by loopback: new policy (false)", "train by loopback:  (true)", "train by loopback:  (false)"}, f.asked)
-	for _, body := range []string{`{"refreeze":1}`, `{"force":true}`, `{"reason":"` + strings.Repeat("a", 1001) + `"}`} {
+	for _, body := range []string{`{"refreeze":1}`, `{"refreeze":null}`, `{"force":true}`, `{"reason":"` + strings.Repeat("a", 1001) + `"}`} {
 		require.Equal(t, 400, s.do(t, "POST", "/v1/training", strings.NewReader(body)).StatusCode, body)
 	}
 }

@@ -53,7 +53,10 @@ func (m *moderationInputs) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 		*m = moderationInputs{text}
 		return err
 	}
-	return json.Unmarshal(value, (*oneOrMany)(m))
+	if err := json.Unmarshal(value, (*oneOrMany)(m)); err != nil {
+		return &rewardmodel.InputError{Message: "must be a string, a list of strings, or the parts of one input"}
+	}
+	return nil
 }
 
 type moderation struct {

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // maxReason bounds what is kept of a reason, in code points.
@@ -49,6 +50,21 @@ func (s *Server) readOptional(w http.ResponseWriter, r *http.Request, into any, 
 			return errInvalid(fieldOf(semantic), "is not known here; send %s or no body", form)
 		default:
 			return errInvalid(fieldOf(semantic), "has the wrong type; send %s or no body", form)
+		}
+	}
+	return refuseNull(body, form)
+}
+
+// refuseNull is for a body that was read: encoding/json takes null for nothing
+// said, and a client that sends it has lost a value.
+func refuseNull(body []byte, form string) error {
+	var members map[string]jsontext.Value
+	if err := json.Unmarshal(body, &members); err != nil || members == nil {
+		return errInvalid("", "has the wrong type; send %s or no body", form)
+	}
+	for name, value := range members {
+		if value.Kind() == 'n' {
+			return errInvalid(name, "is null; leave it out, or send %s", form)
 		}
 	}
 	return nil

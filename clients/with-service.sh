@@ -10,8 +10,9 @@ bin=${ASSAY_BIN:-$root/bin/assay}
 
 work=$(mktemp -d)
 log=$work/log
+: >"$log" # tail may be there before the service
 "$bin" serve --listen 127.0.0.1:0 --nats-listen 127.0.0.1:0 --model "$root/models/default" --threads 1 \
-	--data-dir "$work/data" --train-auto=false --log-format json 2>"$log" >"$work/out" &
+	--data-dir "$work/data" --train-auto=false --log-format json 2>>"$log" >"$work/out" &
 service=$!
 trap 'kill $service 2>/dev/null; wait $service 2>/dev/null || true; rm -rf "$work"' EXIT
 

@@ -1,5 +1,5 @@
 // Made by generate.mjs from ../../api/openapi.json; change that, and npm run generate.
-// sha256 of the document: 69c05663865507eb5847283fcd6829c1909855997e4a8241471fe4c691d73637
+// sha256 of the document: 12ccbf71a20c58ae99a78b5f41a94fbdcbff5719cc42bac7a3a8b0db18ee28ea
 
 export interface paths {
     "/v1/score": {
@@ -1364,16 +1364,17 @@ export interface components {
         /** @description A text, or a list of them. */
         OneOrManyTexts: string | string[];
         /** @description The content of a chat message: only text can be scored. */
-        ChatContent: (string | null) | {
+        ChatContent: (string | null) | components["schemas"]["TextPart"][];
+        TextPart: {
             /** @enum {unknown} */
             type: "text" | "input_text";
             text: string;
-        }[];
+        };
         OpenRLHFRequest: {
             /** @description Prompt and response of each sample, with template and special tokens. Empty: an empty answer. */
-            query: components["schemas"]["OneOrManyTexts"];
+            query: string | string[];
             /** @description The prompt of each query, to find the response behind it. */
-            prompts?: (string | null)[];
+            prompts?: (string | null)[] | null;
         };
         OpenRLHFAnswer: {
             /** @description Compliance. */
@@ -1404,20 +1405,20 @@ export interface components {
         };
         Sample: {
             prompt?: (string | null) | {
-                role?: string;
+                role?: unknown;
                 content: components["schemas"]["ChatContent"];
             }[];
             response: string;
         };
         ClassifyRequest: {
             /** @description Any; the version of a model that serves pins it. */
-            model?: string;
-            input?: components["schemas"]["OneOrManyTexts"];
+            model?: string | null;
+            input?: components["schemas"]["OneOrManyTexts"] | null;
             /** @description Instead of input: what the assistant said is scored. */
             messages?: {
-                role: string;
-                content: components["schemas"]["ChatContent"];
-            }[];
+                role?: string | null;
+                content?: components["schemas"]["ChatContent"];
+            }[] | null;
         };
         /** @description [1-reward, reward]: violation, compliant. */
         ClassProbabilities: number[];
@@ -1444,21 +1445,21 @@ export interface components {
         };
         /** @description One of the first three and one of the other four. */
         PairsRequest: {
-            model?: string;
+            model?: string | null;
             /** @description The prompt, or one for each response. */
-            text_1?: components["schemas"]["OneOrManyTexts"];
+            text_1?: components["schemas"]["OneOrManyTexts"] | null;
             /** @description The prompt, or one for each response. */
-            data_1?: components["schemas"]["OneOrManyTexts"];
+            data_1?: components["schemas"]["OneOrManyTexts"] | null;
             /** @description The prompt, or one for each response. */
-            queries?: components["schemas"]["OneOrManyTexts"];
+            queries?: components["schemas"]["OneOrManyTexts"] | null;
             /** @description The responses. */
-            text_2?: components["schemas"]["OneOrManyTexts"];
+            text_2?: components["schemas"]["OneOrManyTexts"] | null;
             /** @description The responses. */
-            data_2?: components["schemas"]["OneOrManyTexts"];
+            data_2?: components["schemas"]["OneOrManyTexts"] | null;
             /** @description The responses. */
-            documents?: components["schemas"]["OneOrManyTexts"];
+            documents?: components["schemas"]["OneOrManyTexts"] | null;
             /** @description The responses. */
-            items?: components["schemas"]["OneOrManyTexts"];
+            items?: components["schemas"]["OneOrManyTexts"] | null;
         };
         PairsAnswer: {
             id: string;
@@ -1475,10 +1476,10 @@ export interface components {
             usage: components["schemas"]["Usage"];
         };
         EmbeddingRequest: {
-            model?: string;
+            model?: string | null;
             input: components["schemas"]["OneOrManyTexts"];
             /** @enum {unknown} */
-            encoding_format?: "float" | "base64" | "";
+            encoding_format?: "float" | "base64" | "" | null;
         };
         EmbeddingAnswer: {
             /** @constant */
@@ -1493,13 +1494,9 @@ export interface components {
             usage: components["schemas"]["Usage"];
         };
         ModerationRequest: {
-            model?: string;
+            model?: string | null;
             /** @description A text, a list of texts, or the parts of one input. */
-            input: string | (string | {
-                /** @enum {unknown} */
-                type: "text" | "input_text";
-                text: string;
-            })[];
+            input: string | string[] | components["schemas"]["TextPart"][];
         };
         ModerationAnswer: {
             id: string;
@@ -1522,11 +1519,11 @@ export interface components {
             /** @description A text; a pair of prompt and response; or a batch of lists of one text or such a pair. */
             inputs: string | string[] | string[][];
             /** @description Log-odds instead of probabilities. */
-            raw_scores?: boolean;
+            raw_scores?: boolean | null;
             /** @description Ignored: long texts are scored in windows. */
-            truncate?: boolean;
+            truncate?: unknown;
             /** @description Ignored. */
-            truncation_direction?: string;
+            truncation_direction?: unknown;
         };
         /** @description The larger score first. */
         Prediction: {
@@ -1546,9 +1543,9 @@ export interface components {
             [key: string]: unknown;
         };
         ContentsRequest: {
-            contents: string[];
+            contents: components["schemas"]["OneOrManyTexts"];
             /** @description Ignored. */
-            detector_params?: Record<string, never>;
+            detector_params?: unknown;
         };
         /** @description For each content, its instances over the threshold. */
         ContentsAnswer: {
@@ -1585,25 +1582,25 @@ export interface components {
             data?: unknown[];
             parameters?: {
                 /** @description Instead of data: how many bytes after the JSON are this tensor's. */
-                binary_data_size?: number;
-            };
+                binary_data_size?: number | null;
+            } | null;
         };
         InferRequest: {
-            id?: string;
+            id?: string | null;
             /** @description text (or sentences); prompt, one for each text, optional. */
             inputs: components["schemas"]["InputTensor"][];
             outputs?: {
                 /** @enum {unknown} */
                 name: "reward" | "violation" | "compliant" | "witness_start" | "witness_end" | "witness_text" | "rewards" | "exceeded";
                 parameters?: {
-                    binary_data?: boolean;
-                };
-            }[];
-            parameters?: {
-                binary_data_output?: boolean;
+                    binary_data?: boolean | null;
+                } | null;
+            }[] | null;
+            parameters?: ({
+                binary_data_output?: boolean | null;
             } & {
                 [key: string]: unknown;
-            };
+            }) | null;
         };
         InferAnswer: {
             model_name: string;
@@ -3595,9 +3592,10 @@ export interface operations {
             path?: never;
             cookie?: never;
         };
+        /** @description Ignored. */
         requestBody?: {
             content: {
-                "application/json": Record<string, never>;
+                "application/json": unknown;
             };
         };
         responses: {
@@ -3654,9 +3652,10 @@ export interface operations {
             };
             cookie?: never;
         };
+        /** @description Ignored. */
         requestBody?: {
             content: {
-                "application/json": Record<string, never>;
+                "application/json": unknown;
             };
         };
         responses: {
@@ -3713,9 +3712,10 @@ export interface operations {
             };
             cookie?: never;
         };
+        /** @description Ignored. */
         requestBody?: {
             content: {
-                "application/json": Record<string, never>;
+                "application/json": unknown;
             };
         };
         responses: {
