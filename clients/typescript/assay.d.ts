@@ -1,5 +1,5 @@
 // Made by generate.mjs from ../../api/openapi.json; change that, and npm run generate.
-// sha256 of the document: 12ccbf71a20c58ae99a78b5f41a94fbdcbff5719cc42bac7a3a8b0db18ee28ea
+// sha256 of the document: ed68702f51ec1e63edc7837e28f3e30d1a93454f6b8f4f408bce907625c36f8b
 
 export interface paths {
     "/v1/score": {
@@ -1404,10 +1404,10 @@ export interface components {
             }[][];
         };
         Sample: {
-            prompt?: (string | null) | {
+            prompt?: (string | null) | ({
                 role?: unknown;
-                content: components["schemas"]["ChatContent"];
-            }[];
+                content?: components["schemas"]["ChatContent"];
+            } | null)[];
             response: string;
         };
         ClassifyRequest: {
@@ -1415,10 +1415,10 @@ export interface components {
             model?: string | null;
             input?: components["schemas"]["OneOrManyTexts"] | null;
             /** @description Instead of input: what the assistant said is scored. */
-            messages?: {
+            messages?: ({
                 role?: string | null;
                 content?: components["schemas"]["ChatContent"];
-            }[] | null;
+            } | null)[] | null;
         };
         /** @description [1-reward, reward]: violation, compliant. */
         ClassProbabilities: number[];
@@ -1447,19 +1447,19 @@ export interface components {
         PairsRequest: {
             model?: string | null;
             /** @description The prompt, or one for each response. */
-            text_1?: components["schemas"]["OneOrManyTexts"] | null;
+            text_1?: (string | null) | string[];
             /** @description The prompt, or one for each response. */
-            data_1?: components["schemas"]["OneOrManyTexts"] | null;
+            data_1?: (string | null) | string[];
             /** @description The prompt, or one for each response. */
-            queries?: components["schemas"]["OneOrManyTexts"] | null;
+            queries?: (string | null) | string[];
             /** @description The responses. */
-            text_2?: components["schemas"]["OneOrManyTexts"] | null;
+            text_2?: (string | null) | string[];
             /** @description The responses. */
-            data_2?: components["schemas"]["OneOrManyTexts"] | null;
+            data_2?: (string | null) | string[];
             /** @description The responses. */
-            documents?: components["schemas"]["OneOrManyTexts"] | null;
+            documents?: (string | null) | string[];
             /** @description The responses. */
-            items?: components["schemas"]["OneOrManyTexts"] | null;
+            items?: (string | null) | string[];
         };
         PairsAnswer: {
             id: string;
