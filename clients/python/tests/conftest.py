@@ -164,6 +164,17 @@ def results(body: bytes) -> dict[str, Any]:
     return {"model": {"name": "m", "version": "v1"}, "offset_unit": "codepoint", "results": found}
 
 
+def dense_results(body: bytes) -> dict[str, Any]:
+    """`results`, each spread evenly over the tokens that are not empty."""
+    answer = results(body)
+    for item, found in zip(json.loads(body)["responses"], answer["results"]):
+        offsets = item["token_offsets"]
+        full = [k for k, (start, end) in enumerate(offsets) if start < end] or [len(offsets) - 1]
+        rewards = [found["reward"] / len(full) if k in full else 0.0 for k in range(len(offsets))]
+        found["token_rewards"] = rewards
+    return answer
+
+
 def good(h: Handler) -> None:
     h.send(200, results(h.body))
 

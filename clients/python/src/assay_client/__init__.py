@@ -10,6 +10,7 @@ A call that fails raises an `AssayError`; there is never a reward that nobody
 computed, unless `on_error` asks for one.
 """
 
+from . import dense
 from ._aio import AsyncClient
 from ._errors import (
     APIError,
@@ -82,4 +83,5 @@ __all__ = [
     "UnavailableError",
     "Witness",
     "__version__",
+    "dense",
 ]

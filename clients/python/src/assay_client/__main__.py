@@ -43,8 +43,13 @@ def _score(client: Client, args: argparse.Namespace) -> int:
         offset_unit=args.offset_unit,
         instances=False if args.no_instances else None,
         reasoning=args.reasoning,
+        dense=args.dense,
+        gamma=args.gamma,
+        tokenizer=args.tokenizer,
     )
     if str(args.file).endswith(".parquet"):
+        if args.dense:
+            raise UsageError("--dense is for JSONL files, whose items may have token_offsets")
         failed = _score_parquet(client, args, options)
     else:
         for name, column in _columns(args).items():
@@ -148,6 +153,11 @@ def _parser() -> argparse.ArgumentParser:
     c.add_argument("--offset-unit", choices=("codepoint", "utf8", "utf16"))
     c.add_argument("--no-instances", action="store_true", help="leave the instances out of the results")
     c.add_argument("--reasoning", choices=("skip", "score"), help="whether <think> blocks are scored")
+    c.add_argument(
+        "--dense", choices=("last", "instance", "witness", "shaped"), help="a reward for each token"
+    )
+    c.add_argument("--gamma", type=float, help="discount of --dense shaped (1)")
+    c.add_argument("--tokenizer", help="tokens are those of this tokenizer of the service, not token_offsets")
     p = c.add_argument_group("Parquet", "FILE.parquet -o NAME.parquet: its columns, and those of the rewards")
     p.add_argument("--response-column", help="strings or chat messages (response, else completion)")
     p.add_argument("--messages-column", help="chat messages, of which those of the assistant are scored")

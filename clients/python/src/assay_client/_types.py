@@ -16,6 +16,7 @@ RewardScale = Literal["compliance", "logit", "raw"]
 Aggregate = Literal["max", "topk", "noisy_or", "mean"]
 OffsetUnit = Literal["codepoint", "utf8", "utf16"]
 Reasoning = Literal["skip", "score"]
+Dense = Literal["last", "instance", "witness", "shaped"]
 Label = Literal["compliant", "violation"]
 
 # What a reward becomes when it could not be had: an error, NaN, or a value.
@@ -30,6 +31,8 @@ class Item:
     `instances` are scored as given, never segmented again. `prompt` is context
     for models that were trained with it. `id` comes back in the result and is
     the `response_id` of later feedback; the service makes one where absent.
+    `token_offsets`, for `Options.dense`: where each token of the policy lies in
+    `response`, `[start, end)`; `assay_client.dense` makes them of sampled ids.
     """
 
     response: str | None = None
@@ -38,6 +41,7 @@ class Item:
     prompt: str | None = None
     id: str | None = None
     metadata: Any = None
+    token_offsets: Sequence[Sequence[int]] | None = None
 
     def to_json(self) -> dict[str, Any]:
         return _given(self)
@@ -55,6 +59,13 @@ class Options:
     `noisy_or`, `mean`. `offset_unit`: `codepoint` (what Python strings
     index), `utf8`, `utf16`. `instances`: whether results list their instances.
     `reasoning`: `skip` or `score` `<think>` blocks.
+
+    `dense` asks for a reward for each token, which together are the reward:
+    `last`, all of it at the last token; `instance`, each instance's share at
+    its last token; `witness`, spread over the tokens of the witness; `shaped`,
+    `last` with a potential that does not move the optimum, discounted by
+    `gamma` in (0,1]. The tokens are `Item.token_offsets`, or those of
+    `tokenizer`, one that the service knows by name.
     """
 
     reward: RewardScale | None = None
@@ -63,6 +74,9 @@ class Options:
     offset_unit: OffsetUnit | None = None
     instances: bool | None = None
     reasoning: Reasoning | None = None
+    dense: Dense | None = None
+    gamma: float | None = None
+    tokenizer: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         return _given(self)
@@ -114,6 +128,8 @@ class Result:
     is None where there was nothing to score (`empty`). `instances` is None
     where the options left it out. `truncated`: the response had more instances
     than the service scores. `raw` is the result as the service sent it.
+    `token_rewards` has one number a token where `Options.dense` asked for
+    them, and `token_offsets` where the service made the tokens, too.
     """
 
     id: str
@@ -128,6 +144,8 @@ class Result:
     model: ModelInfo
     offset_unit: OffsetUnit
     raw: Mapping[str, Any] = field(repr=False, compare=False)
+    token_rewards: tuple[float, ...] | None = None
+    token_offsets: tuple[tuple[int, int], ...] | None = None
 
     error: None = None
 

@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn, cast
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 from urllib.parse import quote
 
 from ._errors import (
@@ -42,6 +42,9 @@ from ._types import (
     Training,
     Witness,
 )
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeGuard
 
 JSON = "application/json"
 LINES = "application/x-ndjson"
@@ -142,7 +145,28 @@ def _result(r: Any, model: ModelInfo, unit: Any) -> Result:
         model=model,
         offset_unit=unit,
         raw=r,
+        token_rewards=_token_rewards(r),
+        token_offsets=_token_offsets(r),
     )
+
+
+def _token_rewards(r: Any) -> tuple[float, ...] | None:
+    rewards = r.get("token_rewards")
+    if rewards is None:
+        return None
+    if not isinstance(rewards, list) or not all(_is_number(v) for v in rewards):
+        raise BadAnswerError("token_rewards of the answer are no numbers")
+    return tuple(float(v) for v in rewards)
+
+
+def _token_offsets(r: Any) -> tuple[tuple[int, int], ...] | None:
+    offsets = r.get("token_offsets")
+    if offsets is None:
+        return None
+    try:
+        return tuple((int(start), int(end)) for start, end in offsets)
+    except (TypeError, ValueError) as e:
+        raise BadAnswerError("token_offsets of the answer are no pairs") from e
 
 
 def _instance(i: Any) -> Instance:
@@ -158,9 +182,13 @@ def field(value: Any, name: str, kind: type) -> Any:
 
 def number(value: Any, name: str) -> float:
     found = value.get(name) if isinstance(value, dict) else None
-    if isinstance(found, bool) or not isinstance(found, (int, float)) or not math.isfinite(found):
+    if not _is_number(found):
         raise BadAnswerError(f"the answer has no number {name}; is this an assay service?")
     return float(found)
+
+
+def _is_number(value: Any) -> TypeGuard[float]:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def feedback_lines(items: Iterable[FeedbackItem | Mapping[str, Any]]) -> Iterable[bytes]:
