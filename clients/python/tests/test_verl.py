@@ -132,8 +132,8 @@ def test_a_trainer_that_calls_with_a_batch(server: Faulty) -> None:
         tokenizer=t, num_examine=1, compute_score=None, gamma=0.9, dense="shaped"
     )
     data = batch(t, [t.encode(RUDE), t.encode("Hello.")], 40)
-    rewards = manager(data)
-    found = manager(data, return_dict=True)
+    rewards: Any = manager(data)
+    found: Any = manager(data, return_dict=True)
     assert torch.equal(found["reward_tensor"], rewards)
     assert [len(v) for v in found["reward_extra_info"].values()] == [2] * len(found["reward_extra_info"])
     assert torch.allclose(rewards.sum(1), torch.tensor(found["reward_extra_info"]["score"]))
@@ -154,7 +154,7 @@ def test_what_a_tool_answered_is_not_scored(server: Faulty) -> None:
     first, tool, last = t.encode("I ask."), t.encode("You fool!"), [*t.encode("I see."), t.eos_token_id]
     mask = [1] * len(first) + [0] * len(tool) + [1] * len(last)
     data = batch(t, [[*first, *tool, *last], tool], 40, [mask, [0] * len(tool)])
-    rewards = AssayBatchRewardManager(t)(data)
+    rewards: Any = AssayBatchRewardManager(t)(data)
     assert sent(server)[1]["response"] == "I ask.\n\nI see."
     own = torch.tensor(mask, dtype=torch.bool)
     assert rewards[0, : len(mask)][~own].abs().sum() == 0
@@ -188,7 +188,7 @@ def test_the_agent_loop_of_verl(server: Faulty) -> None:
     from verl.experimental.agent_loop.agent_loop import AgentLoopMetrics, AgentLoopOutput
     from verl.trainer.ppo.reward import load_reward_manager
 
-    from assay_client.integrations.verl_loop import AssayAgentLoopManager, AssayAgentLoopWorker
+    from assay_client.integrations.verl_loop import AssayAgentLoopWorker
 
     t = byte_level()
     first, tool, last = t.encode("I ask."), t.encode("You fool!"), [*t.encode("I see."), t.eos_token_id]
@@ -198,7 +198,6 @@ def test_the_agent_loop_of_verl(server: Faulty) -> None:
         response_mask=[1] * len(first) + [0] * len(tool) + [1] * len(last),
         metrics=AgentLoopMetrics(),
     )
-    assert AssayAgentLoopManager.generate_sequences
 
     class Handle:
         """A reward loop worker, as Ray hands it out."""

@@ -45,7 +45,7 @@ class AssayAgentLoopWorker(_Worker):  # type: ignore[misc,valid-type]
         outputs[-1] = dense
 
 
-class AssayAgentLoopManager(AgentLoopManagerTQ):  # type: ignore[misc]
+class AssayAgentLoopManager(AgentLoopManagerTQ):
     """The manager whose workers do that."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
