@@ -42,18 +42,19 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if deadline, ok := r.Context().Deadline(); ok {
 		_ = control.SetReadDeadline(deadline)
 	}
-	if r.ContentLength > s.cfg.MaxBody {
-		s.drain(r)
-		return nil, errBodyTooLarge(s.cfg.MaxBody)
+	maxBody := s.limits.Load().maxBody
+	if r.ContentLength > maxBody {
+		s.drain(r, maxBody)
+		return nil, errBodyTooLarge(maxBody)
 	}
 
-	wire := &wireReader{body: http.MaxBytesReader(w, r.Body, s.cfg.MaxBody)}
+	wire := &wireReader{body: http.MaxBytesReader(w, r.Body, maxBody)}
 	defer func() { exchangeOf(r).bytesIn = wire.count }()
 	plain, err := decompress(wire, r.Header.Get("Content-Encoding"))
 	var body []byte
 	if err == nil {
 		defer plain.Close()
-		body, err = readLimited(plain, s.cfg.MaxBody, r.ContentLength)
+		body, err = readLimited(plain, maxBody, r.ContentLength)
 	}
 	var tooLarge *http.MaxBytesError
 	switch {
@@ -61,8 +62,8 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 		_ = control.SetReadDeadline(time.Time{})
 		return body, nil
 	case errors.As(wire.err, &tooLarge):
-		s.drain(r)
-		return nil, errBodyTooLarge(s.cfg.MaxBody)
+		s.drain(r, maxBody)
+		return nil, errBodyTooLarge(maxBody)
 	case wire.err != nil:
 		return nil, wireError(wire.err)
 	default:
@@ -72,8 +73,8 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 
 // drain reads on after a body turned out too large, unless the client waits
 // for a "100 Continue" or has far too much left.
-func (s *Server) drain(r *http.Request) {
-	if r.Header.Get("Expect") == "" && r.ContentLength <= s.cfg.MaxBody+drainLimit {
+func (s *Server) drain(r *http.Request, maxBody int64) {
+	if r.Header.Get("Expect") == "" && r.ContentLength <= maxBody+drainLimit {
 		_, _ = io.CopyN(io.Discard, r.Body, drainLimit)
 	}
 }

@@ -161,8 +161,8 @@ func (s *Server) rate(ctx context.Context, request rewardmodel.Request) (rewardm
 
 // maxResponses is how many responses a request may hold.
 func (s *Server) maxResponses() int {
-	if s.cfg.Limits.MaxResponses > 0 {
-		return s.cfg.Limits.MaxResponses
+	if most := s.limits.Load().scoring.MaxResponses; most > 0 {
+		return most
 	}
 	return rewardmodel.DefaultMaxResponses
 }

@@ -14,7 +14,7 @@ func (s *Server) score(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	request, err := rewardmodel.DecodeRequest(body, s.cfg.Limits)
+	request, err := rewardmodel.DecodeRequest(body, s.limits.Load().scoring)
 	if err != nil {
 		return err
 	}

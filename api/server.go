@@ -20,6 +20,7 @@ import (
 // Server answers the HTTP and the gRPC side of assay. Make one with [New].
 type Server struct {
 	cfg       Config
+	limits    atomic.Pointer[limits] // those of cfg, until SetLimits
 	parts     Parts
 	log       zerolog.Logger
 	metrics   *metrics
@@ -58,6 +59,7 @@ func New(cfg Config, parts Parts, log zerolog.Logger, registry *prometheus.Regis
 		drained: make(chan struct{}), shutdownDone: make(chan struct{}),
 		dialects: map[string]dialect{},
 	}
+	s.limits.Store(&limits{cfg.MaxBody, cfg.Limits})
 	s.main = s.router(guard, registry)
 	s.ops = s.opsRouter(guard, registry)
 	s.rpc = s.grpcServer()

@@ -153,6 +153,16 @@ func (q *Queue) Start(ctx context.Context, scorer Scorer) error {
 	return nil
 }
 
+// SetLimits replaces ServiceConfig.Limits for score requests that come from now
+// on. Call it after Start.
+func (q *Queue) SetLimits(limits rewardmodel.Limits) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.service != nil {
+		q.service.limits.Store(&limits)
+	}
+}
+
 // Ready returns nil when requests are answered and responses are taken: it is
 // connected, all streams and the consumer exist, and it is not draining. Other
 // errors wrap ErrNotReady.

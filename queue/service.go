@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/assay-ai/assay/rewardmodel"
@@ -39,6 +40,7 @@ type service struct {
 	scorer  Scorer
 	labels  Appender
 	cfg     ServiceConfig
+	limits  atomic.Pointer[rewardmodel.Limits] // of cfg, until Queue.SetLimits
 	log     zerolog.Logger
 	metrics *metrics
 	micro   micro.Service
@@ -62,6 +64,7 @@ func startService(nc *nats.Conn, scorer Scorer, labels Appender, cfg ServiceConf
 		return nil, errors.New("NATS service: the timeout and the maximum of requests must be positive")
 	}
 	s := &service{nc: nc, scorer: scorer, labels: labels, cfg: cfg, log: log, metrics: m, idle: make(chan struct{})}
+	s.limits.Store(&cfg.Limits)
 	s.working, s.abort = context.WithCancel(context.Background())
 	version := strings.TrimPrefix(cfg.Version, "v")
 	if ok, err := regexp.MatchString(semver, version); err != nil || !ok {
@@ -155,7 +158,7 @@ func (s *service) answer(e endpoint, req micro.Request) {
 }
 
 func (s *service) score(ctx context.Context, req micro.Request) ([]byte, micro.Headers, error) {
-	request, err := rewardmodel.DecodeRequest(req.Data(), s.cfg.Limits)
+	request, err := rewardmodel.DecodeRequest(req.Data(), *s.limits.Load())
 	if err != nil {
 		return nil, nil, err
 	}

@@ -87,7 +87,7 @@ func (c *child) here(ctx context.Context, args []string, l limits, onLine func(l
 	relog := relogger{log: c.log.With().Str("component", args[0]).Logger()}
 	output, logs := &lineCutter{each: onLine}, &lineCutter{each: relog.line}
 
-	level := min(c.log.GetLevel(), zerolog.ErrorLevel) // the least that the flag can say
+	level := levelOf(c.log)
 	cmd := exec.CommandContext(ctx, c.program, slices.Concat(args, []string{"--log-format", formatJSON, "--log-level", level.String()})...)
 	cmd.Env, cmd.Stderr, cmd.SysProcAttr = c.env, logs, childAttributes()
 	if onLine != nil {

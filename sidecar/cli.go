@@ -86,15 +86,12 @@ func (helpFlag) BeforeReset(ctx *kong.Context) error {
 	return errHelp
 }
 
-func (c *cli) logger(w io.Writer) zerolog.Logger {
-	level, err := zerolog.ParseLevel(c.LogLevel)
-	if err != nil {
-		level = zerolog.InfoLevel // not reached: the parser knows the levels
-	}
+func (c *cli) logger(w io.Writer, level *logLevel) zerolog.Logger {
+	level.set(c.LogLevel)
 	if c.LogFormat == formatConsole || c.LogFormat == formatAuto && isTerminal(w) {
 		w = zerolog.ConsoleWriter{Out: w, TimeFormat: "15:04:05", NoColor: !isTerminal(w) || os.Getenv("NO_COLOR") != ""}
 	}
-	return zerolog.New(w).Level(level).With().Timestamp().Logger()
+	return zerolog.New(w).Sample(level).With().Timestamp().Logger()
 }
 
 func isTerminal(stream any) bool {

@@ -14,13 +14,14 @@ import (
 
 // app is what a command works with beside its own flags.
 type app struct {
-	ctx     context.Context
-	program string // as it was called, to be pasted in examples
-	stdin   io.Reader
-	stdout  io.Writer
-	stderr  io.Writer
-	log     zerolog.Logger
-	json    bool // logs are JSON because the user said so: nothing else goes to stderr
+	ctx      context.Context
+	program  string // as it was called, to be pasted in examples
+	stdin    io.Reader
+	stdout   io.Writer
+	stderr   io.Writer
+	log      zerolog.Logger
+	settings *settings // nil without --config
+	json     bool      // logs are JSON because the user said so: nothing else goes to stderr
 }
 
 // run is the program: args[0] is its name. It returns the exit code.
@@ -38,9 +39,13 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	if err != nil {
 		return fail(stderr, usageError{fmt.Errorf("%w\nRun %s --help", err, commandOf(args))})
 	}
+	level := &logLevel{}
 	a := &app{
 		ctx: ctx, program: args[0], stdin: stdin, stdout: stdout, stderr: stderr,
-		log: c.logger(stderr), json: c.LogFormat == formatJSON,
+		log: c.logger(stderr, level), json: c.LogFormat == formatJSON,
+	}
+	if c.Config != "" {
+		a.settings = newSettings(string(c.Config), args[1:], parsed, level, a.log)
 	}
 	err = parsed.Run(a)
 	code := exitCode(err)

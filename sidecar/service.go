@@ -107,6 +107,11 @@ func (s *service) run(ctx context.Context) error {
 			return nil
 		})
 	}
+	group.Go(func() error {
+		<-s.started // what is changed is there
+		s.app.settings.watch(ctx, s.settings())
+		return nil
+	})
 	if s.ops != nil {
 		group.Go(func() error { return s.http.ServeOps(serving, s.ops) })
 	}

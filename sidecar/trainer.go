@@ -86,6 +86,10 @@ func (c *trainerCmd) run(ctx context.Context, a *app) (err error) {
 	if c.OpsListen != "" {
 		group.Go(func() error { return c.serveOps(ctx, a, q, registry) })
 	}
+	group.Go(func() error {
+		a.settings.watch(ctx, nil)
+		return nil
+	})
 	a.log.Info().Str("nats", q.URL()).Str("model", version).Msg("training for others")
 	group.Go(func() error { return learning.run(ctx, nil) })
 	return group.Wait()
