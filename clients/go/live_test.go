@@ -56,6 +56,39 @@ func TestLiveScores(t *testing.T) {
 	}
 }
 
+func TestLiveDenseRewards(t *testing.T) {
+	c := live(t)
+	item := assay.Text("Thank you 🙂. You are a stupid idiot.")
+	item.TokenOffsets = [][2]int{{0, 0}, {0, 9}, {10, 14}, {14, 15}, {16, 23}, {24, 32}, {32, 38}, {38, 39}, {39, 39}}
+	for _, dense := range []string{assay.DenseLast, assay.DenseInstance, assay.DenseWitness, assay.DenseShaped} {
+		a, err := c.Score(t.Context(), []assay.Item{item}, assay.Options{Dense: dense, Reward: assay.RewardLogit})
+		if err != nil {
+			t.Fatal(dense, err)
+		}
+		sum := 0.0
+		for _, r := range a.Results[0].TokenRewards {
+			sum += r
+		}
+		if math.Abs(sum-a.Results[0].Reward) > 1e-9 {
+			t.Errorf("%s: %v does not add up to %v", dense, a.Results[0].TokenRewards, a.Results[0].Reward)
+		}
+	}
+	plain := []assay.Item{assay.Text("Fine. You fool."), assay.Text(" "), assay.Text("")}
+	a, err := c.Score(t.Context(), plain, assay.Options{Dense: assay.DenseInstance, Tokenizer: "assay"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, r := range a.Results {
+		if len(r.TokenRewards) != len(r.TokenOffsets) || i == 0 && len(r.TokenRewards) < 4 {
+			t.Errorf("%d: %v at %v", i, r.TokenRewards, r.TokenOffsets)
+		}
+	}
+	var refused *assay.APIError
+	if _, err := c.Score(t.Context(), plain, assay.Options{Dense: assay.DenseLast}); !errors.As(err, &refused) || refused.Status != 400 {
+		t.Error(err)
+	}
+}
+
 func TestLiveLoop(t *testing.T) {
 	c := live(t)
 	ctx := t.Context()
