@@ -1,0 +1,119 @@
+"""Over NATS, against a real service with its own server."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Service
+
+import assay_client as ac
+
+pytest.importorskip("nats")
+from assay_client.nats import NatsClient
+
+KIND = "Drink some water and rest."
+RUDE = "You are a stupid idiot and I hate you."
+
+
+def test_the_same_as_over_http(service: Service) -> None:
+    items: list[Any] = [
+        ac.Item(response=f"{KIND} {k}. {RUDE if k % 2 else ''}", id=f"n{k}") for k in range(100)
+    ]
+
+    async def run() -> None:
+        async with NatsClient(service.nats, chunk=16) as client, ac.AsyncClient(service.url) as http:
+            assert await client.score(items) == await http.score(items)
+            with pytest.raises(ac.InvalidRequestError) as caught:
+                await client.score([KIND, {"nothing": 1}])
+            assert caught.value.index == 1
+            found = await client.score([KIND, {"nothing": 1}, RUDE], on_error="nan")
+            assert [isinstance(r, ac.Failure) for r in found] == [False, True, False]
+            assert len(await client.rewards(["x" * 200_000] * 12)) == 12
+            with pytest.raises(ac.InvalidRequestError) as caught:
+                await client.score_one("x" * (9 << 20))
+            assert caught.value.status == 413
+            with pytest.raises(ac.InputError):
+                await client.models()
+            labels = [ac.FeedbackItem("violation", response=f"{RUDE} over NATS {k}") for k in range(3)]
+            assert (await client.feedback(labels)).accepted == 3
+            assert (await client.feedback(labels)).duplicates == 3
+
+    asyncio.run(run())
+
+
+def test_streams(service: Service) -> None:
+    async def run() -> None:
+        async with NatsClient(service.nats) as client:
+            ids = await client.publish("run7", [ac.Item(response=KIND, id="s1"), RUDE])
+            assert ids[0] == "s1"
+            await client.publish("run7", [ac.Item(response=KIND, id="s1")])
+            found = client.results("run7", durable="d")
+            first = [await found.__anext__(), await found.__anext__()]
+            await found.aclose()  # type: ignore[attr-defined]
+            assert {r.id for r in first} == set(ids)
+            again = client.results("run7", durable="d")
+            assert (await again.__anext__()).id == first[1].id, "it was not taken"
+            await again.aclose()  # type: ignore[attr-defined]
+            ordered = client.results("run7")
+            assert [await ordered.__anext__(), await ordered.__anext__()] == first
+            await ordered.aclose()  # type: ignore[attr-defined]
+            assert first[0].model.version
+
+    asyncio.run(run())
+
+
+def test_nobody_there() -> None:
+    async def run() -> None:
+        async with NatsClient("nats://127.0.0.1:9", retry=0) as client:
+            with pytest.raises(ac.NoAnswerError) as caught:
+                await client.score_one("a")
+            assert not caught.value.sent
+            assert [r.reward for r in await client.score(["a"], on_error=-1.0)] == [-1.0]
+        async with NatsClient("nats://127.0.0.1:9") as client:
+            with pytest.raises(ac.DeadlineError):
+                await client.score_one("a", deadline=0.5)
+
+    asyncio.run(run())
+
+
+def test_a_server_that_dies_and_comes_back(binary: str, tmp_path: Path) -> None:
+    running = Service(binary, tmp_path, ["--train-auto=false", "--cache-bytes", "0"])
+    running.start()
+    port = running.nats.rsplit(":", 1)[1]
+    running.args += ["--nats-listen", f"127.0.0.1:{port}"]
+    items = [ac.Item(response=f"{KIND} {k}. {RUDE if k % 2 else KIND}", id=f"s{k}") for k in range(120)]
+
+    def restart() -> None:
+        running.kill()
+        running.start()
+
+    async def run() -> None:
+        async with NatsClient(running.nats, chunk=8, retry=60) as client:
+            before = await client.score(items)
+            again = threading.Thread(target=restart)
+            found = []
+            async for r in client.score_iter(items):
+                found.append(r)
+                if len(found) == 16:
+                    again.start()
+            assert found == before
+            await asyncio.to_thread(again.join)
+            ids = await client.publish("run", items[:20])
+            results = client.results("run")
+            seen = {(await results.__anext__()).id for _ in range(5)}
+            again = threading.Thread(target=restart)
+            again.start()
+            while len(seen) < 20:
+                seen.add((await results.__anext__()).id)
+            assert seen == set(ids)
+            await asyncio.to_thread(again.join)
+            await results.aclose()  # type: ignore[attr-defined]
+
+    try:
+        asyncio.run(run())
+    finally:
+        running.kill()
