@@ -15,8 +15,9 @@ from typing import Any, Literal, TypeVar, Union, overload
 import httpx
 
 from . import _wire
-from ._config import Chunk, Config, batches, chunks, configure, failures, splits, unreachable
+from ._config import KEPT, KEPT_FOR, Chunk, Config, batches, chunks, configure, failures, splits, unreachable
 from ._errors import AssayError, DeadlineError, NoAnswerError, UnavailableError
+from ._lanes import Lanes
 from ._retry import Attempts, Retry
 from ._types import (
     Candidate,
@@ -339,6 +340,9 @@ class AsyncClient:
         owner = (os.getpid(), asyncio.get_running_loop())
         if self._http is None or self._owner != owner:
             # Connections belong to the event loop that opened them.
-            self._http = httpx.AsyncClient(**self._cfg.http())  # type: ignore[arg-type]
+            given = self._cfg.http()
+            if not self._cfg.by_proxy():
+                given["transport"] = Lanes(KEPT, KEPT_FOR)
+            self._http = httpx.AsyncClient(**given)  # type: ignore[arg-type]
             self._owner = owner
         return self._http

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
+from urllib.request import getproxies
 
 import httpx
 
@@ -19,6 +20,10 @@ from ._wire import encode_item
 # A request of feedback holds at most this much.
 FEEDBACK_ITEMS = 500
 FEEDBACK_BYTES = 8 << 20
+
+# Connections without a request, and seconds that they stay open.
+KEPT = 64
+KEPT_FOR = 30.0
 
 
 @dataclass(frozen=True)
@@ -41,10 +46,16 @@ class Config:
         return {
             "base_url": self.url,
             "headers": headers,
-            "limits": httpx.Limits(max_connections=None, max_keepalive_connections=64, keepalive_expiry=30.0),
+            "limits": httpx.Limits(
+                max_connections=None, max_keepalive_connections=KEPT, keepalive_expiry=KEPT_FOR
+            ),
             # A proxy of the environment is not asked for this machine.
             "trust_env": not _is_local(self.url),
         }
+
+    def by_proxy(self) -> bool:
+        """Whether the environment may name a proxy for the service."""
+        return not _is_local(self.url) and bool(getproxies())
 
 
 def configure(
