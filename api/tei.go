@@ -47,6 +47,37 @@ func teiFailure(f failure) (int, any) {
 type predictQuery struct {
 	Inputs    predictInputs `json:"inputs"`
 	RawScores bool          `json:"raw_scores"`
+
+	// What Hugging Face's InferenceClient sends beside its one input, and only
+	// it: it reads the classes of that input from the first element of a list.
+	Parameters *struct {
+		Function string `json:"function_to_apply"` // "none" asks for raw scores
+		TopK     *int   `json:"top_k"`
+	} `json:"parameters"`
+}
+
+// shape applies the parameters of InferenceClient.
+func (q *predictQuery) shape() (classes int, err error) {
+	classes = 2
+	p := q.Parameters
+	if p == nil {
+		return classes, nil
+	}
+	switch p.Function {
+	case "", "sigmoid", "softmax":
+	case "none":
+		q.RawScores = true
+	default:
+		return 0, errInvalid("parameters.function_to_apply", "unknown value %.40q; use sigmoid, softmax or none", p.Function)
+	}
+	if p.TopK != nil {
+		if *p.TopK < 1 {
+			return 0, errInvalid("parameters.top_k", "must be at least 1")
+		}
+		classes = min(*p.TopK, classes)
+	}
+	q.Inputs.batch = true
+	return classes, nil
 }
 
 // predictInputs are a text, a pair of prompt and response (["a","b"]), or a
@@ -116,6 +147,10 @@ func (s *Server) predict(w http.ResponseWriter, r *http.Request) error {
 	if len(ask.Inputs.items) == 0 {
 		return &rewardmodel.InputError{Kind: rewardmodel.KindUnprocessable, Field: "inputs", Message: "is missing or empty; it " + predictForms}
 	}
+	classes, err := ask.shape()
+	if err != nil {
+		return err
+	}
 	request := rewardmodel.Request{Responses: ask.Inputs.items}
 	if ask.RawScores {
 		request.Options.Reward = rewardmodel.RewardLogit
@@ -126,7 +161,7 @@ func (s *Server) predict(w http.ResponseWriter, r *http.Request) error {
 	}
 	out := make([][]prediction, len(answer.Results))
 	for i, result := range answer.Results {
-		out[i] = predicted(result, ask.RawScores)
+		out[i] = predicted(result, ask.RawScores)[:classes]
 	}
 	teiTiming(w.Header(), answer.TimingMS)
 	if ask.Inputs.batch {

@@ -1,5 +1,5 @@
 // Made by generate.mjs from ../../api/openapi.json; change that, and npm run generate.
-// sha256 of the document: ed68702f51ec1e63edc7837e28f3e30d1a93454f6b8f4f408bce907625c36f8b
+// sha256 of the document: 0ef0ec499ac39db0d98a4b94d3a349164e18704f740c1f3c4d26816204a5740a
 
 export interface paths {
     "/v1/score": {
@@ -1524,6 +1524,15 @@ export interface components {
             truncate?: unknown;
             /** @description Ignored. */
             truncation_direction?: unknown;
+            /** @description What huggingface_hub's InferenceClient sends: the answer is a list of lists then. */
+            parameters?: {
+                /**
+                 * @description none: log-odds.
+                 * @enum {unknown}
+                 */
+                function_to_apply?: "sigmoid" | "softmax" | "none" | null;
+                top_k?: number | null;
+            } | null;
         };
         /** @description The larger score first. */
         Prediction: {
@@ -1531,7 +1540,7 @@ export interface components {
             /** @enum {unknown} */
             label: "violation" | "compliant";
         }[];
-        /** @description A list for a text or a pair, a list of lists for a batch. */
+        /** @description A list for a text or a pair, a list of lists for a batch or with parameters. */
         PredictAnswer: components["schemas"]["Prediction"] | components["schemas"]["Prediction"][];
         TEIInfo: {
             model_id: string;

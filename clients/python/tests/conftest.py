@@ -79,6 +79,54 @@ def service(binary: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
     running.kill()
 
 
+@pytest.fixture(scope="session")
+def secret() -> str:
+    return "a-token-of-the-tests"
+
+
+@pytest.fixture(scope="session")
+def guarded(binary: str, secret: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """A service with tokens, for which those who come through a proxy are asked."""
+    tokens = tmp_path_factory.mktemp("tokens") / "tokens"
+    tokens.write_text(f"{secret} score trainer\n")
+    tokens.chmod(0o600)
+    args = ["--train-auto=false", "--token-file", str(tokens)]
+    running = Service(binary, tmp_path_factory.mktemp("guarded"), args)
+    running.start()
+    yield running
+    running.kill()
+
+
+@dataclass
+class Texts:
+    """A response that is fine, and one of which only the last sentence is not."""
+
+    kind: str = "Drink some water and rest."
+    insult: str = "You are a stupid idiot and I hate you."
+    rude: str = "Drink some water \U0001f600. You are a stupid idiot and I hate you."
+
+    def rewards(self, service: Service) -> list[float]:
+        """What assay's own endpoint says of both, which every other endpoint has to say, too."""
+        from assay_client import Client
+
+        with Client(service.url) as client:
+            kind, rude = client.rewards([self.kind, self.rude])
+        assert kind > 0.5 > rude
+        return [kind, rude]
+
+
+@pytest.fixture(scope="session")
+def texts() -> Texts:
+    return Texts()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Packages of others warn of what is not ours."""
+    for item in items:
+        if ROOT / "clients" / "python" / "tests" / "real" in item.path.parents:
+            item.add_marker(pytest.mark.filterwarnings("ignore"))
+
+
 Reply = Callable[["Handler"], None]
 
 
