@@ -46,7 +46,7 @@ test: setup ## vet and test all packages, but for long tests; the pure Go ones u
 	go test -short $$native
 	cd clients/go && GOWORK=off go vet ./... && GOWORK=off go test -race ./...
 
-test-clients: build ## test the clients and the OpenAPI document against a running service
+test-clients: build ## test the clients, ours and others from PyPI, on running services (TRAINERS=1: TRL, verl, OpenRLHF too)
 	clients/test.sh
 
 test-all: setup ## test with the long tests, shuffled, with no cached result
