@@ -6,6 +6,8 @@ import (
 	"math"
 	"net/http"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/assay-ai/assay/rewardmodel"
 )
 
@@ -59,6 +61,46 @@ func (s *Server) embeddings(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	return s.writeJSON(w, r, http.StatusOK, list[embedding]{Object: "list", Model: servedName(ask.Model, answer), Data: data})
+}
+
+// outcome is what SGLang's /classify gives for a text: readers of rewards take
+// the first value of the embedding, or the last, so that there is one.
+type outcome struct {
+	Embedding [1]decimal     `json:"embedding"` // the reward
+	Meta      map[string]any `json:"meta_info"`
+}
+
+// classifyText answers requests of SGLang's /classify, which has the path of
+// vLLM's and "text" for its "input": an object for a string, a list for a list.
+func (s *Server) classifyText(w http.ResponseWriter, r *http.Request, ask classifyQuery) error {
+	items, err := inputs(ask.Text.texts)
+	if err != nil {
+		return errInvalid("text", "is empty; send a string or a list of strings")
+	}
+	answer, err := s.rate(r.Context(), rewardmodel.Request{Responses: items, Model: s.pin(r.Context(), ask.Model)})
+	if err != nil {
+		return err
+	}
+	out := make([]outcome, len(answer.Results))
+	for i, result := range answer.Results {
+		out[i] = outcome{[1]decimal{decimal(result.Reward)}, map[string]any{"id": result.ID, "prompt_tokens": 0}}
+	}
+	if ask.Text.one {
+		return s.writeJSON(w, r, http.StatusOK, out[0])
+	}
+	return s.writeJSON(w, r, http.StatusOK, out)
+}
+
+// sglangText is a string or a list of strings, and remembers which.
+type sglangText struct {
+	texts oneOrMany
+	one   bool
+}
+
+// UnmarshalJSONFrom implements json.UnmarshalerFrom.
+func (t *sglangText) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	t.one = d.PeekKind() == '"'
+	return t.texts.UnmarshalJSONFrom(d)
 }
 
 // packed is a vector as little-endian float32 in base64.

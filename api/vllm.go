@@ -79,6 +79,7 @@ type classifyQuery struct {
 	Model    string       `json:"model"`
 	Input    oneOrMany    `json:"input"`
 	Messages chatMessages `json:"messages"`
+	Text     *sglangText  `json:"text"` // SGLang's, which has another answer
 }
 
 // chatMessages are those of an OpenAI chat.
@@ -106,6 +107,9 @@ func (s *Server) classify(w http.ResponseWriter, r *http.Request) error {
 	var ask classifyQuery
 	if err := s.readForeign(w, r, &ask); err != nil {
 		return err
+	}
+	if ask.Text != nil && ask.Input == nil && ask.Messages == nil {
+		return s.classifyText(w, r, ask)
 	}
 	items, err := ask.items()
 	if err != nil {

@@ -1,5 +1,5 @@
 // Made by generate.mjs from ../../api/openapi.json; change that, and npm run generate.
-// sha256 of the document: 0ef0ec499ac39db0d98a4b94d3a349164e18704f740c1f3c4d26816204a5740a
+// sha256 of the document: e53efd30eeed13ad00bbc677e3dcaa065aab4948d02d82071d13030ad04735a4
 
 export interface paths {
     "/v1/score": {
@@ -1419,6 +1419,8 @@ export interface components {
                 role?: string | null;
                 content?: components["schemas"]["ChatContent"];
             } | null)[] | null;
+            /** @description Instead of input, as SGLang's clients send it. */
+            text?: components["schemas"]["OneOrManyTexts"];
         };
         /** @description [1-reward, reward]: violation, compliant. */
         ClassProbabilities: number[];
@@ -1427,7 +1429,17 @@ export interface components {
             prompt_tokens: number;
             total_tokens: number;
         };
-        ClassifyAnswer: {
+        SGLangOutcome: {
+            /** @description The reward. */
+            embedding: number[];
+            meta_info: {
+                id?: string;
+                prompt_tokens?: number;
+            };
+        };
+        /** @description As vLLM answers; an object or list as SGLang answers where text was sent. */
+        ClassifyAnswer: components["schemas"]["Classes"] | components["schemas"]["SGLangOutcome"] | components["schemas"]["SGLangOutcome"][];
+        Classes: {
             id: string;
             /** @constant */
             object: "list";
