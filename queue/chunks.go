@@ -109,7 +109,8 @@ func (o *objects) read(ctx context.Context, info *jetstream.ObjectInfo, w io.Wri
 			return nil
 		}}
 	digest, left := sha256.New(), info.Chunks
-	if left > 0 {
+	for left > 0 && ctx.Err() == nil {
+		before := left
 		for msg, err := range f.messages(ctx) {
 			if err != nil {
 				return err
@@ -118,12 +119,22 @@ func (o *objects) read(ctx context.Context, info *jetstream.ObjectInfo, w io.Wri
 			if _, err := w.Write(msg.Data()); err != nil {
 				return err
 			}
-			if left--; left == 0 {
+			if left--; left == 0 || msg.NumPending == 0 {
 				break
 			}
-			if msg.NumPending == 0 {
-				return damaged("%d of %d chunks are missing", left, info.Chunks)
-			}
+		}
+		if left == 0 {
+			break
+		}
+		// The server counts none that is left, which is wrong when other
+		// objects are removed while it reads, and when it is behind the
+		// leader: another reading goes on where this one ended.
+		stored, err := o.chunks(ctx, info)
+		if err != nil {
+			return err
+		}
+		if stored != uint64(info.Chunks) || left == before {
+			return damaged("%d of %d chunks are missing", left, info.Chunks)
 		}
 	}
 	if left > 0 {

@@ -63,24 +63,16 @@ func (f *Feedback) scan(ctx context.Context, stream jetstream.Stream, subject st
 			// What is erased while a consumer reads can make the server
 			// count less than it has left to deliver.
 			if err == nil {
-				first, err = f.nextThere(ctx, stream, subject, first)
+				var msg *jetstream.RawStreamMsg
+				if msg, err = firstFrom(ctx, stream, subject, first); err == nil {
+					first = msg.Sequence
+				}
 			}
 		}
 		if err != nil && !errors.Is(err, errEnough) && !errors.Is(err, jetstream.ErrMsgNotFound) {
 			yield(message{}, unavailable(ctx, fmt.Errorf("reading stream %s: %w", stream.CachedInfo().Config.Name, explain(err))))
 		}
 	}
-}
-
-// nextThere is the sequence of the first message from a sequence on.
-func (f *Feedback) nextThere(ctx context.Context, stream jetstream.Stream, subject string, from uint64) (uint64, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	msg, err := stream.GetMsg(ctx, max(from, 1), jetstream.WithGetMsgSubject(subject))
-	if err != nil {
-		return 0, err
-	}
-	return msg.Sequence, nil
 }
 
 // errEnough ends a scan whose reader stopped.

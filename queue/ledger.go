@@ -2,10 +2,12 @@ package queue
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
@@ -26,6 +28,7 @@ type ledger struct {
 	mu      sync.Mutex
 	settled map[string]time.Time // when what has this key was stored
 	cursor  map[string]uint64    // last sequence read, by stream
+	since   time.Time            // what was stored from here up to the cursors was read; zero: nothing was
 }
 
 func newLedger(js jetstream.JetStream) *ledger {
@@ -37,9 +40,16 @@ func newLedger(js jetstream.JetStream) *ledger {
 func (l *ledger) rebuild(ctx context.Context, since time.Time) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	clear(l.settled)
-	clear(l.cursor)
-	return l.readAll(ctx, since)
+	return l.begin(ctx, since)
+}
+
+func (l *ledger) begin(ctx context.Context, since time.Time) error {
+	l.clear()
+	if err := l.readAll(ctx, since); err != nil {
+		return err
+	}
+	l.since = since
+	return nil
 }
 
 // seen reports whether a response with this key that was stored at the given
@@ -50,7 +60,11 @@ func (l *ledger) seen(ctx context.Context, key string, stored time.Time, fresh b
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if fresh {
-		if err := l.readAll(ctx, stored); err != nil {
+		read := l.readAll
+		if l.since.IsZero() || stored.Before(l.since) {
+			read = l.begin
+		}
+		if err := read(ctx, stored); err != nil {
 			return false, err
 		}
 	}
@@ -59,11 +73,18 @@ func (l *ledger) seen(ctx context.Context, key string, stored time.Time, fresh b
 }
 
 // forget drops what the ledger holds, once no response is left that it could be
-// asked about.
+// asked about. Should a server that takes over from a dead one deliver a
+// response again all the same, it is read anew.
 func (l *ledger) forget() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.clear()
+}
+
+func (l *ledger) clear() {
 	clear(l.settled)
+	clear(l.cursor)
+	l.since = time.Time{}
 }
 
 func (l *ledger) readAll(ctx context.Context, since time.Time) error {
@@ -75,65 +96,117 @@ func (l *ledger) readAll(ctx context.Context, since time.Time) error {
 	return nil
 }
 
-// read reads a stream from the cursor on, or from since when it has none.
+// read reads a stream from the cursor on, or from since when it has none, up to
+// the last message that its leader knows.
 func (l *ledger) read(ctx context.Context, stream string, since time.Time) error {
 	s, err := l.js.Stream(ctx, stream)
 	if err != nil {
 		return err
 	}
 	state := s.CachedInfo().State
-	last := l.cursor[stream]
-	if state.LastSeq <= last {
+	from := l.cursor[stream] + 1
+	if state.LastSeq < from {
 		return nil
 	}
-	cfg := jetstream.OrderedConsumerConfig{HeadersOnly: true, InactiveThreshold: ledgerIdle, MaxResetAttempts: resetAttempts,
-		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: last + 1}
-	if last == 0 {
-		if state.Msgs == 0 || state.LastTime.Before(since) {
-			l.cursor[stream] = state.LastSeq
-			return nil
+	if from == 1 {
+		if from, err = firstSince(ctx, s, state, since); err != nil {
+			return err
 		}
-		cfg.DeliverPolicy, cfg.OptStartSeq, cfg.OptStartTime = jetstream.DeliverByStartTimePolicy, 0, &since
 	}
-	if err := l.consume(ctx, s, cfg, state.LastSeq); err != nil {
-		return err
+	for from <= state.LastSeq {
+		read, err := l.consume(ctx, s, from, state.LastSeq)
+		if err != nil {
+			return err
+		}
+		if from = max(from, read+1); from > state.LastSeq {
+			break
+		}
+		// A consumer may lie on a server that is behind the leader, and counts
+		// less than is left when messages are removed while it reads. So its
+		// word for the end is not taken.
+		msg, err := firstFrom(ctx, s, ">", from)
+		if errors.Is(err, jetstream.ErrMsgNotFound) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		l.settle(msg.Header, msg.Time)
+		from = msg.Sequence + 1
 	}
 	l.cursor[stream] = state.LastSeq
 	return nil
 }
 
-// consume reads all that cfg selects, up to the sequence last.
-func (l *ledger) consume(ctx context.Context, s jetstream.Stream, cfg jetstream.OrderedConsumerConfig, last uint64) error {
-	consumer, err := s.OrderedConsumer(ctx, cfg)
+// firstSince is the sequence of the first message of a stream that was stored
+// at a time or after it, or one beyond the last.
+func firstSince(ctx context.Context, s jetstream.Stream, state jetstream.StreamState, since time.Time) (uint64, error) {
+	low, high := max(state.FirstSeq, 1), state.LastSeq+1
+	if state.Msgs == 0 || state.LastTime.Before(since) {
+		return high, nil
+	}
+	for low < high {
+		middle := low + (high-low)/2
+		msg, err := firstFrom(ctx, s, ">", middle)
+		switch {
+		case errors.Is(err, jetstream.ErrMsgNotFound) || err == nil && !msg.Time.Before(since):
+			high = middle
+		case err != nil:
+			return 0, err
+		default:
+			low = msg.Sequence + 1
+		}
+	}
+	return low, nil
+}
+
+// firstFrom is the first message of a stream from a sequence on, as its leader
+// knows it (any of its servers, where the stream allows direct reads), or
+// jetstream.ErrMsgNotFound.
+func firstFrom(ctx context.Context, s jetstream.Stream, subject string, from uint64) (*jetstream.RawStreamMsg, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	return s.GetMsg(ctx, max(from, 1), jetstream.WithGetMsgSubject(subject))
+}
+
+func (l *ledger) settle(header nats.Header, stored time.Time) {
+	if key := header.Get(jetstream.MsgIDHeader); key != "" {
+		l.settled[key] = stored
+	}
+}
+
+// consume reads from a sequence on, up to the sequence last or until the server
+// has no more, and returns the last sequence that it read, 0 for none.
+func (l *ledger) consume(ctx context.Context, s jetstream.Stream, from, last uint64) (read uint64, err error) {
+	consumer, err := s.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{
+		HeadersOnly: true, InactiveThreshold: ledgerIdle, MaxResetAttempts: resetAttempts,
+		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: from,
+	})
 	if err != nil {
-		return err
+		return 0, err
 	}
 	info, err := consumer.Info(ctx)
-	if err != nil {
-		return err
-	}
-	if info.NumPending == 0 {
-		return nil
+	if err != nil || info.NumPending == 0 {
+		return 0, err
 	}
 	iter, err := consumer.Messages(jetstream.PullMaxMessages(1000))
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer iter.Stop()
 	for {
 		msg, err := next(ctx, iter)
 		if err != nil {
-			return err
+			return read, err
 		}
 		meta, err := msg.Metadata()
 		if err != nil {
-			return err
+			return read, err
 		}
-		if key := msg.Headers().Get(jetstream.MsgIDHeader); key != "" {
-			l.settled[key] = meta.Timestamp
-		}
-		if meta.NumPending == 0 || meta.Sequence.Stream >= last {
-			return nil
+		l.settle(msg.Headers(), meta.Timestamp)
+		read = meta.Sequence.Stream
+		if meta.NumPending == 0 || read >= last {
+			return read, nil
 		}
 	}
 }
