@@ -15,6 +15,12 @@ import (
 const (
 	dialWait    = 2 * time.Second // between attempts, and between reconnects
 	dialTimeout = 5 * time.Second // of one attempt
+
+	// A network that swallows what is sent closes no connection. One whose
+	// server leaves pingsOut pings without an answer is taken for dead: after
+	// 4 to 6 seconds, where the library's defaults take as many minutes.
+	pingEvery = 2 * time.Second
+	pingsOut  = 2
 )
 
 // ConnConfig describes a connection to an external NATS server or cluster.
@@ -27,7 +33,10 @@ type ConnConfig struct {
 	CA    string // --nats-ca: PEM file of the authorities that sign the server's certificate
 	Cert  string // --nats-cert, --nats-key: PEM files of the client's certificate
 	Key   string
-	Name  string // of the connection, as the server lists it; "assay" when empty
+	// Domain (--nats-jetstream-domain) is that of the JetStream to use, where the
+	// server has another of its own, as a leaf node may.
+	Domain string
+	Name   string // of the connection, as the server lists it; "assay" when empty
 
 	inProcess nats.InProcessConnProvider
 }
@@ -94,6 +103,12 @@ func (c ConnConfig) options(log zerolog.Logger) ([]nats.Option, error) {
 		nats.Timeout(dialTimeout),
 		nats.MaxReconnects(-1),
 		nats.IgnoreAuthErrorAbort(), // credentials are rotated while we run
+		nats.PingInterval(pingEvery),
+		nats.MaxPingsOutstanding(pingsOut),
+		// What cannot be sent now fails now. A buffer would be sent whenever the
+		// connection is back: a reward, after its duplicate window has gone by,
+		// that another process gave meanwhile.
+		nats.ReconnectBufSize(-1),
 		nats.ReconnectWait(dialWait),
 		nats.ReconnectJitter(dialWait/4, dialWait/4),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {

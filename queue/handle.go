@@ -18,8 +18,13 @@ import (
 const deadRoom = 16 << 10
 
 // publishAttempts is how often a result is tried to be stored before its
-// response is handed back. An attempt that did arrive is a duplicate.
-const publishAttempts = 3
+// response is handed back, and publishPatience for how long at least when
+// nobody can take it, as when a server died. An attempt that did arrive is a
+// duplicate.
+const (
+	publishAttempts = 3
+	publishPatience = 15 * time.Second
+)
 
 // handle settles one delivery, or hands it back. A response is settled when its
 // reward or dead letter is stored, and only then acknowledged: dying at any
@@ -157,6 +162,7 @@ func (w *worker) bury(ctx context.Context, d *delivery, reason Reason, why *Erro
 // store publishes msg under the key of the response and waits until it is on
 // disk. What was stored before is reported as a duplicate.
 func (w *worker) store(ctx context.Context, d *delivery, msg *nats.Msg, stream string) (*jetstream.PubAck, error) {
+	began := time.Now()
 	for attempt := uint64(1); ; attempt++ {
 		try, cancel := context.WithTimeout(ctx, requestTimeout)
 		ack, err := w.publish(try, msg, jetstream.WithMsgID(d.key), jetstream.WithExpectStream(stream))
@@ -165,7 +171,8 @@ func (w *worker) store(ctx context.Context, d *delivery, msg *nats.Msg, stream s
 			return ack, err
 		}
 		w.metrics.publishErrs.Inc()
-		if attempt == publishAttempts || ctx.Err() != nil {
+		patient := passing(err) && time.Since(began) < publishPatience
+		if attempt >= publishAttempts && !patient || ctx.Err() != nil {
 			return nil, fmt.Errorf("storing in %s: %w", stream, explain(err))
 		}
 		select {

@@ -29,6 +29,12 @@ type metrics struct {
 	ackPending   prometheus.Gauge
 	feedback     *prometheus.CounterVec
 	batches      *prometheus.CounterVec
+
+	// Of the stream of responses.
+	responses     prometheus.Gauge
+	responseBytes prometheus.Gauge
+	responseLimit prometheus.Gauge
+	oldest        prometheus.Gauge
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -54,5 +60,13 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Help: "Items of feedback that this process took, by outcome."}, []string{"outcome"}),
 		batches: f.NewCounterVec(prometheus.CounterOpts{Name: "assay_nats_feedback_requests_total",
 			Help: "Feedback requests of the micro service, by code (as over HTTP)."}, []string{"code"}),
+		responses: f.NewGauge(prometheus.GaugeOpts{Name: "assay_nats_responses_messages",
+			Help: "Responses in ASSAY_RESPONSES: those that wait, and those that are delivered and not settled."}),
+		responseBytes: f.NewGauge(prometheus.GaugeOpts{Name: "assay_nats_responses_bytes",
+			Help: "Size of ASSAY_RESPONSES."}),
+		responseLimit: f.NewGauge(prometheus.GaugeOpts{Name: "assay_nats_responses_max_bytes",
+			Help: "Size of ASSAY_RESPONSES at which publishers are refused; 0: no limit."}),
+		oldest: f.NewGauge(prometheus.GaugeOpts{Name: "assay_nats_responses_oldest_seconds",
+			Help: "Age of the oldest response in ASSAY_RESPONSES."}),
 	}
 }

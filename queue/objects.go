@@ -49,14 +49,6 @@ type objects struct {
 	log     zerolog.Logger
 }
 
-func newObjects(nc *nats.Conn, js jetstream.JetStream, stream jetstream.Stream, log zerolog.Logger) (*objects, error) {
-	chunked, err := jetstream.New(nc, jetstream.WithPublishAsyncTimeout(chunkTimeout))
-	if err != nil {
-		return nil, fmt.Errorf("JetStream: %w", err)
-	}
-	return &objects{nc, js, stream, chunked, log}, nil
-}
-
 // info returns what is known of an object, nil when there is none, and the
 // sequence of the message that says so.
 func (o *objects) info(ctx context.Context, name string) (*jetstream.ObjectInfo, uint64, error) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"sync"
+	"time"
 
 	"github.com/assay-ai/assay/rewardmodel"
 	"github.com/nats-io/nats.go"
@@ -84,6 +85,10 @@ func Open(ctx context.Context, cfg Config, log zerolog.Logger, reg prometheus.Re
 	return q, nil
 }
 
+// leafPatience is how long JetStream may be nowhere: a leaf node that has just
+// started does not know its hub yet.
+const leafPatience = 5 * time.Second
+
 func (q *Queue) open(ctx context.Context) (err error) {
 	if q.cfg.Conn.URL != "" {
 		q.nc, err = Connect(ctx, q.cfg.Conn, q.log)
@@ -96,12 +101,17 @@ func (q *Queue) open(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if q.js, err = jetstream.New(q.nc); err != nil {
-		return fmt.Errorf("JetStream: %w", err)
+	if q.js, err = q.jetStream(); err != nil {
+		return err
 	}
-	err = repeat(ctx, electing, func() error {
+	began := time.Now()
+	again := func(err error) bool {
+		absent := errors.Is(err, nats.ErrNoResponders) && q.cfg.Conn.URL != "" && time.Since(began) < leafPatience
+		return absent || electing(err)
+	}
+	err = repeat(ctx, again, func() error {
 		err := ensureStreams(ctx, q.js, q.cfg.Streams, q.nc.MaxPayload(), q.log)
-		if err != nil && electing(err) {
+		if err != nil && again(err) {
 			q.log.Warn().Err(err).Msg("JetStream is not ready; trying again")
 		}
 		return err
@@ -111,6 +121,19 @@ func (q *Queue) open(ctx context.Context) (err error) {
 	}
 	q.labels, err = openFeedback(ctx, q.nc, q.js, q.cfg.Streams, q.server.Healthy, q.log, q.metrics)
 	return err
+}
+
+// jetStream returns what asks the JetStream of our domain.
+func (q *Queue) jetStream(opts ...jetstream.JetStreamOpt) (js jetstream.JetStream, err error) {
+	if domain := q.cfg.Conn.Domain; domain != "" {
+		js, err = jetstream.NewWithDomain(q.nc, domain, opts...)
+	} else {
+		js, err = jetstream.New(q.nc, opts...)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("JetStream: %w", err)
+	}
+	return js, nil
 }
 
 // Feedback is the durable log of labels. It works from Open to Close, also while

@@ -69,11 +69,12 @@ func (q *Queue) OpenRegistry(ctx context.Context) (*Registry, error) {
 	if err != nil {
 		return nil, err
 	}
-	objects, err := newObjects(q.nc, q.js, files, q.log)
+	chunked, err := q.jetStream(jetstream.WithPublishAsyncTimeout(chunkTimeout))
 	if err != nil {
 		return nil, err
 	}
-	return &Registry{js: q.js, state: &state{nc: q.nc, js: q.js, stream: kv, log: q.log}, objects: objects, log: q.log}, nil
+	objects := &objects{q.nc, q.js, files, chunked, q.log}
+	return &Registry{js: q.js, state: &state{nc: q.nc, js: q.js, stream: kv, domain: q.cfg.Conn.Domain, log: q.log}, objects: objects, log: q.log}, nil
 }
 
 // Model returns the record of a version, or retrain.ErrNoModel.

@@ -31,7 +31,17 @@ type state struct {
 	nc     *nats.Conn
 	js     jetstream.JetStream
 	stream jetstream.Stream
+	domain string // of JetStream; "" for that of the server
 	log    zerolog.Logger
+}
+
+// subject is where a value is written. Servers of two domains keep the subjects
+// of buckets to themselves, and pass on what is sent to a domain by its name.
+func (s *state) subject(key string) string {
+	if s.domain == "" {
+		return stateSubject + key
+	}
+	return "$JS." + s.domain + ".API." + stateSubject + key
 }
 
 // entry is the value of a key. Without one all is zero, but for the revision of
@@ -71,7 +81,7 @@ func (s *state) put(ctx context.Context, key string, value []byte, revision uint
 		return 0, fmt.Errorf("writing %s of %s: %d bytes are more than the %d of a NATS message: %w; raise max_payload of the server",
 			key, BucketState, len(value), limit, nats.ErrMaxPayload)
 	}
-	msg := &nats.Msg{Subject: stateSubject + key, Data: value, Header: nats.Header{}}
+	msg := &nats.Msg{Subject: s.subject(key), Data: value, Header: nats.Header{}}
 	id := xid.New().String()
 	msg.Header.Set(jetstream.MsgIDHeader, id)
 	var ack *jetstream.PubAck

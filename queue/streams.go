@@ -155,7 +155,7 @@ func explain(err error) error {
 	var api *jetstream.APIError
 	switch {
 	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount):
-		return fmt.Errorf("JetStream does not answer: %w; start the server with -js, or enable JetStream for this account", err)
+		return fmt.Errorf("JetStream does not answer: %w; start the server with -js, or enable JetStream for this account; behind a leaf node, name its domain with --nats-jetstream-domain", err)
 	case errors.As(err, &api) && strings.Contains(api.Description, "insufficient"):
 		return fmt.Errorf("%w; give JetStream more storage or lower the streams' maximum bytes", err)
 	}

@@ -143,7 +143,11 @@ func newWorker(nc *nats.Conn, js jetstream.JetStream, scorer Scorer,
 }
 
 func (w *worker) start(ctx context.Context) error {
-	src, err := w.attach(ctx)
+	var src source
+	err := repeat(ctx, passing, func() (err error) { // a replica may come while a leader goes
+		src, err = w.attach(ctx)
+		return err
+	})
 	if err != nil {
 		w.stop()
 		w.abort()
@@ -341,9 +345,28 @@ func (w *worker) measure() {
 	info := consumer.CachedInfo()
 	w.metrics.pending.Set(float64(info.NumPending))
 	w.metrics.ackPending.Set(float64(info.NumAckPending))
+	w.measureStream(ctx)
 	if info.NumPending == 0 && info.NumAckPending == 0 {
 		w.ledger.forget()
 	}
+}
+
+// measureStream tells how full the stream of responses is, beyond which
+// publishers are refused, and how long its oldest one waits.
+func (w *worker) measureStream(ctx context.Context) {
+	stream, err := w.js.Stream(ctx, StreamResponses)
+	if err != nil {
+		return
+	}
+	info := stream.CachedInfo()
+	w.metrics.responses.Set(float64(info.State.Msgs))
+	w.metrics.responseBytes.Set(float64(info.State.Bytes))
+	w.metrics.responseLimit.Set(float64(max(info.Config.MaxBytes, 0)))
+	oldest := time.Duration(0)
+	if info.State.Msgs > 0 {
+		oldest = info.TimeStamp.Sub(info.State.FirstTime) // both are times of the server
+	}
+	w.metrics.oldest.Set(max(oldest, 0).Seconds())
 }
 
 // drain takes no more responses, lets those in flight finish, and hands back

@@ -156,19 +156,20 @@ func (r *remote) Score(ctx context.Context, req rewardmodel.Request) (rewardmode
 
 // natsFlags name an external NATS server and who we are to it.
 type natsFlags struct {
-	NatsURL   string `name:"nats-url" placeholder:"URL" help:"External NATS server or cluster, such as nats://HOST:4222."`
-	NatsCreds string `placeholder:"FILE" help:"Credentials file for --nats-url."`
-	NatsNkey  string `name:"nats-nkey" placeholder:"FILE" help:"NKey seed file for --nats-url."`
-	NatsToken string `placeholder:"TOKEN" help:"Token of the NATS server; the embedded one then asks its clients for it."`
-	NatsCA    string `name:"nats-ca" placeholder:"FILE" help:"PEM file of the authorities that sign the NATS server's certificate."`
-	NatsCert  string `placeholder:"FILE" help:"PEM file of the client certificate for --nats-url."`
-	NatsKey   string `placeholder:"FILE" help:"PEM file of the key of --nats-cert."`
+	NatsURL    string `name:"nats-url" placeholder:"URL" help:"External NATS server or cluster, such as nats://HOST:4222."`
+	NatsCreds  string `placeholder:"FILE" help:"Credentials file for --nats-url."`
+	NatsNkey   string `name:"nats-nkey" placeholder:"FILE" help:"NKey seed file for --nats-url."`
+	NatsToken  string `placeholder:"TOKEN" help:"Token of the NATS server; the embedded one then asks its clients for it."`
+	NatsCA     string `name:"nats-ca" placeholder:"FILE" help:"PEM file of the authorities that sign the NATS server's certificate."`
+	NatsCert   string `placeholder:"FILE" help:"PEM file of the client certificate for --nats-url."`
+	NatsKey    string `placeholder:"FILE" help:"PEM file of the key of --nats-cert."`
+	NatsDomain string `name:"nats-jetstream-domain" placeholder:"NAME" help:"JetStream domain of the streams, where --nats-url is a leaf node with a JetStream of its own."`
 }
 
 func (f natsFlags) config() queue.ConnConfig {
 	return queue.ConnConfig{
 		URL: f.NatsURL, Creds: f.NatsCreds, NKey: f.NatsNkey, Token: f.NatsToken,
-		CA: f.NatsCA, Cert: f.NatsCert, Key: f.NatsKey,
+		CA: f.NatsCA, Cert: f.NatsCert, Key: f.NatsKey, Domain: f.NatsDomain,
 	}
 }
 

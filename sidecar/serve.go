@@ -157,6 +157,9 @@ func (c *serveCmd) validateNATS() error {
 			return fmt.Errorf("%s is %d; give at least 1", f.flag, f.value)
 		}
 	}
+	if c.NatsDomain != "" && c.NatsURL == "" {
+		return errors.New("--nats-jetstream-domain needs --nats-url; the embedded server has no domain")
+	}
 	if c.NATSMaxPayload < 64<<10 || c.NATSMaxPayload > 64<<20 {
 		return fmt.Errorf("--nats-max-payload is %d; give 64KiB to 64MiB", c.NATSMaxPayload)
 	}

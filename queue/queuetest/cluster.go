@@ -34,12 +34,20 @@ const clusterPatience = time.Minute
 // take a port that was found free.
 const startAttempts = 3
 
+// nodePing is how often a node asks its clients and the other nodes for a sign
+// of life.
+const nodePing = 2 * time.Second
+
 type nodeConfig struct {
 	Name        string
 	Port        int // for clients
 	ClusterPort int // for the other nodes
 	Routes      []string
+	Advertise   string // to other nodes; "": where it listens
 	Dir         string
+	LeafPort    int      // for leaf nodes
+	Domain      string   // of JetStream
+	Hub         []string // the cluster that this is a leaf node of; empty: it is a node of one
 }
 
 // Main is the TestMain of a package that starts clusters: the nodes run its
@@ -69,11 +77,13 @@ func runNode(text string) error {
 	if err := json.Unmarshal([]byte(text), &cfg); err != nil {
 		return err
 	}
-	opts := &server.Options{
-		ServerName: cfg.Name, Host: "127.0.0.1", Port: cfg.Port, NoSigs: true, NoLog: true,
-		JetStream: true, StoreDir: cfg.Dir, JetStreamMaxMemory: 256 << 20, JetStreamMaxStore: 64 << 30, MaxPayload: 8 << 20,
-		Cluster: server.ClusterOpts{Name: "assay", Host: "127.0.0.1", Port: cfg.ClusterPort},
-		Routes:  server.RoutesFromStr(strings.Join(cfg.Routes, ",")),
+	opts := cfg.options()
+	if len(cfg.Hub) > 0 {
+		leaf, err := cfg.leafOptions()
+		if err != nil {
+			return err
+		}
+		opts = leaf
 	}
 	srv, err := server.NewServer(opts)
 	if err != nil {
@@ -90,11 +100,26 @@ func runNode(text string) error {
 	return err
 }
 
+// options are those of a node of a cluster.
+func (c nodeConfig) options() *server.Options {
+	return &server.Options{
+		ServerName: c.Name, Host: "127.0.0.1", Port: c.Port, NoSigs: true, NoLog: true,
+		JetStream: true, StoreDir: c.Dir, JetStreamMaxMemory: 256 << 20, JetStreamMaxStore: 64 << 30, JetStreamDomain: c.Domain, MaxPayload: 8 << 20,
+		// A network that swallows what is sent is found out within seconds.
+		PingInterval: nodePing, MaxPingsOut: 2,
+		Cluster: server.ClusterOpts{Name: "assay", Host: "127.0.0.1", Port: c.ClusterPort,
+			Advertise: c.Advertise, NoAdvertise: c.Advertise != ""},
+		LeafNode: server.LeafNodeOpts{Host: "127.0.0.1", Port: c.LeafPort},
+		Routes:   server.RoutesFromStr(strings.Join(c.Routes, ",")),
+	}
+}
+
 // Cluster is a cluster of NATS servers with JetStream on loopback. Each is a
 // process of its own, with data that survives its death.
 type Cluster struct {
-	t     testing.TB
-	nodes []*node
+	t      testing.TB
+	nodes  []*node
+	routes [][]*Proxy // from, to; nil unless it is partitionable
 }
 
 type node struct {
@@ -108,10 +133,15 @@ type node struct {
 // must be Main, or call Node first.
 func StartCluster(t testing.TB, n int) *Cluster {
 	t.Helper()
+	return startCluster(t, n, false)
+}
+
+func startCluster(t testing.TB, n int, partitionable bool) *Cluster {
+	t.Helper()
 	var err error
 	for range startAttempts {
 		c := &Cluster{t: t}
-		if err = c.start(n); err == nil {
+		if err = c.start(n, partitionable); err == nil {
 			t.Cleanup(c.stop)
 			c.waitFor("copies on every node", func(ctx context.Context, js jetstream.JetStream) error {
 				_, err := js.CreateStream(ctx, jetstream.StreamConfig{Name: "PROBE", Replicas: n})
@@ -125,8 +155,8 @@ func StartCluster(t testing.TB, n int) *Cluster {
 	return nil
 }
 
-func (c *Cluster) start(n int) error {
-	ports, err := freePorts(2 * n)
+func (c *Cluster) start(n int, partitionable bool) error {
+	ports, err := freePorts(3 * n)
 	if err != nil {
 		return err
 	}
@@ -137,8 +167,11 @@ func (c *Cluster) start(n int) error {
 	dir := c.t.TempDir()
 	for i := range n {
 		name := fmt.Sprintf("node-%d", i)
-		c.nodes = append(c.nodes, &node{cfg: nodeConfig{Name: name, Port: ports[i], ClusterPort: ports[n+i],
+		c.nodes = append(c.nodes, &node{cfg: nodeConfig{Name: name, Port: ports[i], ClusterPort: ports[n+i], LeafPort: ports[2*n+i], Domain: HubDomain,
 			Routes: routes, Dir: filepath.Join(dir, name)}})
+	}
+	if partitionable {
+		c.proxied()
 	}
 	for _, node := range c.nodes {
 		if err := node.start(); err != nil {

@@ -1,0 +1,83 @@
+package queuetest
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+)
+
+// nowhere is what nodes tell others to be reached at, where they shall use the
+// proxies that are configured: nobody listens there.
+const nowhere = "127.0.0.1:1"
+
+// StartPartitionable is StartCluster with a proxy on each way from one node to
+// another. Clients that are to be cut off use a Gate.
+func StartPartitionable(t testing.TB, n int) *Cluster {
+	t.Helper()
+	return startCluster(t, n, true)
+}
+
+// proxied puts proxies between the nodes; the addresses of the nodes are known.
+func (c *Cluster) proxied() {
+	c.routes = make([][]*Proxy, len(c.nodes))
+	for i, node := range c.nodes {
+		node.cfg.Advertise, node.cfg.Routes = nowhere, nil
+		c.routes[i] = make([]*Proxy, len(c.nodes))
+		for j, other := range c.nodes {
+			if i == j {
+				continue
+			}
+			p := StartProxy(c.t, fmt.Sprintf("127.0.0.1:%d", other.cfg.ClusterPort))
+			c.routes[i][j] = p
+			node.cfg.Routes = append(node.cfg.Routes, (&url.URL{Scheme: "nats", Host: p.Addr()}).String())
+		}
+	}
+}
+
+// Isolate makes the network between a node and all others another one. Its
+// clients still reach it.
+func (c *Cluster) Isolate(i int, network Network) {
+	c.t.Helper()
+	for j := range c.nodes {
+		if i != j {
+			c.routes[i][j].Set(network)
+			c.routes[j][i].Set(network)
+		}
+	}
+}
+
+// Gate is the network between one client and the nodes of a cluster.
+type Gate struct{ proxies []*Proxy }
+
+// Gate returns one more network to the nodes of a partitionable cluster, which
+// passes.
+func (c *Cluster) Gate() *Gate {
+	c.t.Helper()
+	g := &Gate{}
+	for _, node := range c.nodes {
+		g.proxies = append(g.proxies, StartProxy(c.t, fmt.Sprintf("127.0.0.1:%d", node.cfg.Port)))
+	}
+	return g
+}
+
+// URL names all nodes, through the gate.
+func (g *Gate) URL() string {
+	urls := make([]string, len(g.proxies))
+	for i, p := range g.proxies {
+		urls[i] = "nats://" + p.Addr()
+	}
+	return strings.Join(urls, ",")
+}
+
+// Set makes the network to all nodes another one, or to some.
+func (g *Gate) Set(network Network, nodes ...int) {
+	if len(nodes) == 0 {
+		for _, p := range g.proxies {
+			p.Set(network)
+		}
+	}
+	for _, i := range nodes {
+		g.proxies[i].Set(network)
+	}
+}

@@ -1,0 +1,176 @@
+package queuetest
+
+import (
+	"io"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Network is what a proxy does with connections.
+type Network int
+
+// What a network may do.
+const (
+	// Passing passes all on.
+	Passing Network = iota
+	// Refusing ends the connections that there are, and refuses new ones.
+	Refusing
+	// Swallowing leaves connections as they are, takes new ones, and lets
+	// nothing through, in neither direction: half-open connections.
+	Swallowing
+)
+
+// Proxy is a network between one end that dials and one that listens.
+type Proxy struct {
+	t        testing.TB
+	addr     string // where it listens
+	target   string
+	done     sync.WaitGroup
+	mu       sync.Mutex
+	network  Network
+	listener net.Listener // nil while refusing
+	pairs    map[*pair]struct{}
+}
+
+// pair is a connection and its continuation, which is nil for one that came
+// while the network swallowed.
+type pair struct{ from, to net.Conn }
+
+func (p *pair) close() {
+	p.from.Close()
+	if p.to != nil {
+		p.to.Close()
+	}
+}
+
+// StartProxy starts a proxy before an address that need not listen yet. It ends
+// with the test.
+func StartProxy(t testing.TB, target string) *Proxy {
+	t.Helper()
+	p := &Proxy{t: t, target: target, pairs: map[*pair]struct{}{}, addr: "127.0.0.1:0"}
+	require.NoError(t, p.listen())
+	p.addr = p.listener.Addr().String()
+	t.Cleanup(func() {
+		p.Set(Refusing)
+		p.done.Wait()
+	})
+	return p
+}
+
+// Addr is where it listens.
+func (p *Proxy) Addr() string { return p.addr }
+
+// Set makes the network another one. Connections that have lost something end
+// when it passes again, as their ends would find out.
+func (p *Proxy) Set(network Network) {
+	p.t.Helper()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if network == p.network {
+		return
+	}
+	if network == Refusing && p.listener != nil {
+		p.listener.Close()
+		p.listener = nil
+	}
+	if network == Refusing || p.network == Swallowing {
+		for pair := range p.pairs {
+			pair.close()
+		}
+		clear(p.pairs)
+	}
+	p.network = network
+	if network != Refusing && p.listener == nil {
+		require.NoError(p.t, p.listen())
+	}
+}
+
+// listen takes connections; the lock is held, or nobody knows p yet. Its port
+// may still be in use for a moment by a connection of somebody else.
+func (p *Proxy) listen() (err error) {
+	for range 100 {
+		var l net.Listener
+		if l, err = net.Listen("tcp", p.addr); err == nil { //nolint:noctx // at once
+			p.listener = l
+			p.done.Go(func() { p.accept(l) })
+			return nil
+		}
+		<-time.After(50 * time.Millisecond)
+	}
+	return err
+}
+
+func (p *Proxy) accept(l net.Listener) {
+	for {
+		from, err := l.Accept()
+		if err != nil {
+			return
+		}
+		p.done.Go(func() { p.serve(from) })
+	}
+}
+
+func (p *Proxy) serve(from net.Conn) {
+	c := &pair{from: from}
+	p.mu.Lock()
+	network := p.network
+	p.mu.Unlock()
+	if network == Passing {
+		to, err := net.Dial("tcp", p.target) //nolint:noctx // on loopback
+		if err != nil {
+			from.Close()
+			return
+		}
+		c.to = to
+	}
+	p.mu.Lock()
+	if p.network != network { // it changed meanwhile
+		p.mu.Unlock()
+		c.close()
+		return
+	}
+	p.pairs[c] = struct{}{}
+	p.mu.Unlock()
+	defer func() {
+		c.close()
+		p.mu.Lock()
+		delete(p.pairs, c)
+		p.mu.Unlock()
+	}()
+	if c.to == nil {
+		_, _ = io.Copy(io.Discard, from)
+		return
+	}
+	var back sync.WaitGroup
+	back.Go(func() { p.copy(from, c.to) })
+	p.copy(c.to, from)
+	back.Wait()
+}
+
+// copy passes on what from sends, or swallows it. While the network swallows,
+// not even the end of a connection reaches its other end.
+func (p *Proxy) copy(to, from net.Conn) {
+	buffer := make([]byte, 64<<10)
+	for {
+		n, err := from.Read(buffer)
+		p.mu.Lock()
+		passing := p.network == Passing
+		p.mu.Unlock()
+		if passing && n > 0 {
+			if _, werr := to.Write(buffer[:n]); werr != nil {
+				err = werr
+			}
+		}
+		if err != nil {
+			if passing {
+				to.Close()
+				from.Close()
+			}
+			return
+		}
+	}
+}
