@@ -20,7 +20,7 @@ venv() {
 # run FILE...: each in a process of its own; some packages cannot be imported beside each other.
 run() {
 	for file in "$@"; do
-		"$python" -m pytest -q "$file"
+		"$python" -m pytest -q "$file" || [ $? -eq 5 ] # 5: all of it was skipped
 	done
 }
 
