@@ -19,6 +19,7 @@ import (
 // benchCmd groups the benchmarks.
 type benchCmd struct {
 	Serving    benchServingCmd    `cmd:"" help:"Load a running service and print what it answers a second."`
+	Fleet      benchFleetCmd      `cmd:"" help:"Tell how many replicas a training needs: measure one, its NATS, and simulate many."`
 	Paper      benchPaperCmd      `cmd:"" help:"Repeat the experiments of the BFGPU paper."`
 	PaperRun   benchPaperRunCmd   `cmd:"" hidden:""`
 	Train      benchTrainCmd      `cmd:"" help:"Take the same training steps as PyTorch and print who is faster."`

@@ -1,0 +1,213 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"github.com/assay-ai/assay/queue"
+	"github.com/assay-ai/assay/rewardmodel"
+)
+
+// benchFleetBrokerCmd measures the ceiling that NATS sets.
+type benchFleetBrokerCmd struct {
+	Count     int    `default:"20000" help:"Responses of a row."`
+	Bytes     []int  `default:"1000,4000" help:"Lengths of responses."`
+	Instances int    `default:"20" help:"Instances that each result lists."`
+	Window    []int  `default:"1,1000" help:"Publications that wait for their acknowledgement at once."`
+	Copies    int    `default:"1" help:"Copies of each stream, in a cluster."`
+	Sync      string `default:"interval" enum:"interval,always" help:"When the embedded server flushes to disk (${enum})."`
+	natsFlags `group:"NATS; without --nats-url, an embedded server in a temporary folder:"`
+}
+
+// Help is shown by --help.
+func (*benchFleetBrokerCmd) Help() string {
+	return `Example:
+
+    assay bench fleet broker
+    assay bench fleet broker --nats-url nats://a:4222,nats://b:4222,nats://c:4222 --copies 3
+
+Prints a row for each length and window: responses/s and MB/s that are published and acknowledged, rewards/s of this
+process alone with a scorer that costs nothing (from the delivery to the acknowledged reward), of both at once, the CPU
+time of this process for a response of the last (the server's too where it is embedded), and the bytes that the stream
+keeps of a response and of a reward. The server must have nothing else to do: a response that waits is an error, and
+what was published stays in ASSAY_REWARDS.`
+}
+
+// Run is called by kong.
+func (c *benchFleetBrokerCmd) Run(a *app) error {
+	for _, n := range append(append([]int{c.Count, c.Copies, len(c.Bytes), len(c.Window)}, c.Bytes...), c.Window...) {
+		if n < 1 {
+			return usageError{errors.New("--count, --bytes, --window and --copies take positive numbers")}
+		}
+	}
+	table := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(table, "bytes\twindow\tpublished/s\tMB/s\trewards/s\tboth/s\tCPU µs\tstored response\tstored reward\t")
+	for _, bytes := range c.Bytes {
+		for _, window := range c.Window {
+			row, err := c.row(a, bytes, window)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(table, "%d\t%d\t%.0f\t%.1f\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t\n", bytes, window, row.published,
+				row.published*float64(bytes)/1e6, row.rewarded, row.both, row.cpu*1e6, row.response, row.reward)
+		}
+	}
+	return table.Flush()
+}
+
+// brokerRow holds rates a second, CPU seconds, and bytes.
+type brokerRow struct{ published, rewarded, both, cpu, response, reward float64 }
+
+// row opens the NATS side twice: once to fill the stream, once to work on it.
+func (c *benchFleetBrokerCmd) row(a *app, bytes, window int) (row brokerRow, err error) {
+	dir, err := os.MkdirTemp("", "assay-bench-*")
+	if err != nil {
+		return row, err
+	}
+	defer os.RemoveAll(dir)
+	q, err := queue.Open(a.ctx, queue.Config{
+		Server:  queue.ServerConfig{Listen: "127.0.0.1:0", DataDir: dir, SyncAlways: c.Sync == "always"},
+		Conn:    c.natsFlags.config(),
+		Streams: queue.StreamsConfig{Replicas: c.Copies},
+	}, a.log.Level(zerolog.ErrorLevel), prometheus.NewRegistry())
+	if err != nil {
+		return row, err
+	}
+	defer func() { err = errors.Join(err, q.Close(context.WithoutCancel(a.ctx))) }()
+	b := &brokerBench{queue: q, count: c.Count, body: strings.Repeat("A sentence. ", bytes/12+1)[:bytes]}
+	if b.js, err = jetstream.New(q.Conn(), jetstream.WithPublishAsyncMaxPending(window)); err != nil {
+		return row, err
+	}
+	before, err := b.state(a.ctx, queue.StreamResponses)
+	if err != nil {
+		return row, err
+	}
+	if before.Msgs > 0 {
+		return row, usageError{fmt.Errorf("%d responses wait in %s; measure a server that nobody uses", before.Msgs, queue.StreamResponses)}
+	}
+	if row.published, err = b.rate(func() error { return b.publish(a.ctx) }); err != nil {
+		return row, err
+	}
+	full, err := b.state(a.ctx, queue.StreamResponses)
+	if err != nil {
+		return row, err
+	}
+	row.response = float64(full.Bytes) / float64(full.Msgs)
+	rewards, err := b.state(a.ctx, queue.StreamRewards)
+	if err != nil {
+		return row, err
+	}
+	if row.rewarded, err = b.rate(func() error {
+		if err := q.Start(a.ctx, emptyScorer{c.Instances}); err != nil {
+			return err
+		}
+		return b.empty(a.ctx)
+	}); err != nil {
+		return row, err
+	}
+	after, err := b.state(a.ctx, queue.StreamRewards)
+	if err != nil {
+		return row, err
+	}
+	row.reward = float64(after.Bytes-rewards.Bytes) / float64(after.Msgs-rewards.Msgs)
+	spent := cpuTime()
+	if row.both, err = b.rate(func() error { return errors.Join(b.publish(a.ctx), b.empty(a.ctx)) }); err != nil {
+		return row, err
+	}
+	row.cpu = (cpuTime() - spent).Seconds() / float64(b.count)
+	return row, nil
+}
+
+// brokerBench publishes and waits on one connection.
+type brokerBench struct {
+	queue *queue.Queue
+	js    jetstream.JetStream
+	count int
+	body  string
+}
+
+// rate does something to all responses, and returns how many a second.
+func (b *brokerBench) rate(do func() error) (float64, error) {
+	began := time.Now()
+	err := do()
+	return float64(b.count) / time.Since(began).Seconds(), err
+}
+
+// publish returns when all are acknowledged.
+func (b *brokerBench) publish(ctx context.Context) error {
+	run := rand.Text()
+	acks := make([]jetstream.PubAckFuture, b.count)
+	for i := range acks {
+		body, err := json.Marshal(streamed{strconv.Itoa(i), b.body})
+		if err != nil {
+			return err
+		}
+		if acks[i], err = b.js.PublishAsync(queue.SubjectResponses+".bench", body, jetstream.WithMsgID(run+"-"+strconv.Itoa(i)), jetstream.WithStallWait(time.Minute)); err != nil {
+			return err
+		}
+	}
+	for _, ack := range acks {
+		select {
+		case <-ack.Ok():
+		case err := <-ack.Err():
+			return err
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// emptyEvery is how often the stream is looked at.
+const emptyEvery = 20 * time.Millisecond
+
+// empty waits until every response has its reward.
+func (b *brokerBench) empty(ctx context.Context) error {
+	for {
+		state, err := b.state(ctx, queue.StreamResponses)
+		if err != nil || state.Msgs == 0 {
+			return err
+		}
+		if err := sleepUntil(ctx, time.Now().Add(emptyEvery)); err != nil {
+			return err
+		}
+	}
+}
+
+func (b *brokerBench) state(ctx context.Context, name string) (jetstream.StreamState, error) {
+	s, err := b.js.Stream(ctx, name)
+	if err != nil {
+		return jetstream.StreamState{}, err
+	}
+	return s.CachedInfo().State, nil
+}
+
+// emptyScorer answers at once, with results of the usual size.
+type emptyScorer struct{ instances int }
+
+// Score implements queue.Scorer.
+func (s emptyScorer) Score(_ context.Context, req rewardmodel.Request) (rewardmodel.Answer, error) {
+	answer := rewardmodel.Answer{Model: rewardmodel.ModelInfo{Name: "assay", Version: "bench"}, OffsetUnit: rewardmodel.OffsetCodepoint}
+	for _, item := range req.Responses {
+		result := rewardmodel.Result{ID: item.ID, Reward: 0.8125731, Compliant: true, Violation: 0.1431427, Threshold: 0.5019531,
+			Witness:   &rewardmodel.Witness{Index: 1, Start: 52, End: 107, Text: strings.Repeat("word ", 11), Violation: 0.1431427},
+			Instances: make([]rewardmodel.Instance, s.instances)}
+		for i := range result.Instances {
+			result.Instances[i] = rewardmodel.Instance{Start: 55 * i, End: 55*i + 54, Violation: 0.0231427}
+		}
+		answer.Results = append(answer.Results, result)
+	}
+	return answer, nil
+}

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/assay-ai/assay/rewardmodel/tokenizer"
+	"github.com/assay-ai/assay/segmenter"
+)
+
+// benchFleetReplicaCmd measures the service curve of one replica.
+type benchFleetReplicaCmd struct {
+	inputFlags
+	URL         string `name:"url" default:"http://127.0.0.1:8080" help:"The service; its /metrics tell the CPU time."`
+	Model       string `default:"models/default" placeholder:"DIR" help:"Folder with its tokenizer, or its name below models/ (${default})."`
+	Tokens      []int  `default:"50,200,800,2000" help:"Lengths of responses; sentences of the input are joined until they are that long."`
+	Work        int    `default:"100000" help:"Tokens of a row of the table."`
+	Concurrency int    `default:"8" help:"Requests in flight over HTTP, of --size responses."`
+	Size        int    `default:"16" help:"Responses of a request over HTTP."`
+	natsFlags   `group:"NATS; without --nats-url, over HTTP alone:"`
+}
+
+// Help is shown by --help.
+func (*benchFleetReplicaCmd) Help() string {
+	return `Example:
+
+    assay serve --cache-bytes 0 --nats-url nats://127.0.0.1:4222 &
+    assay bench fleet replica --text reviews.txt --nats-url nats://127.0.0.1:4222
+
+Prints a row for each transport and length: rewards/s, tokens/s, the CPU time of the service for a reward and a token,
+and how long its model takes for a token of a batch. Run the service without its cache, and no other on that NATS. The
+input must hold more sentences than a row reads: a sentence that comes again in a batch costs nothing.`
+}
+
+// The metrics of a service that a row reads.
+const (
+	metricCPU       = "process_cpu_seconds_total"
+	metricInference = "assay_inference_seconds_sum"
+	metricTokens    = "assay_batch_tokens_sum"
+)
+
+// Run is called by kong.
+func (c *benchFleetReplicaCmd) Run(a *app) error {
+	if min(c.Work, c.Concurrency, c.Size) < 1 || len(c.Tokens) == 0 || slices.Min(c.Tokens) < 1 {
+		return usageError{errors.New("--tokens, --work, --concurrency and --size take positive numbers")}
+	}
+	dir, err := findModel("--model", c.Model)
+	if err != nil {
+		return err
+	}
+	tok, err := tokenizer.Load(dir)
+	if err != nil {
+		return usageError{err}
+	}
+	texts, err := c.texts(a, 0)
+	if err != nil {
+		return err
+	}
+	var nc *nats.Conn
+	if c.NatsURL != "" {
+		if nc, err = c.connect(a); err != nil {
+			return err
+		}
+		defer nc.Close()
+	}
+	table := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(table, "over\ttokens\tresponses\trewards/s\ttokens/s\tCPU ms/reward\tCPU µs/token\tmodel µs/token\tfailed\t")
+	for _, tokens := range c.Tokens {
+		work := joined(tok, texts, tokens, c.Work)
+		row := func(over string, run func() (load, error)) error {
+			before, err := metricSums(a.ctx, c.URL, metricCPU, metricInference, metricTokens)
+			if err != nil {
+				return err
+			}
+			l, err := run()
+			if err != nil {
+				return err
+			}
+			after, err := metricSums(a.ctx, c.URL, metricCPU, metricInference, metricTokens)
+			if err != nil {
+				return err
+			}
+			spent := func(name string) float64 { return after[name] - before[name] }
+			n, read := float64(len(work)), spent(metricTokens)
+			fmt.Fprintf(table, "%s\t%.0f\t%d\t%.1f\t%.0f\t%.1f\t%.1f\t%.1f\t%d\t\n", over, read/n, len(work), n/l.total.Seconds(),
+				read/l.total.Seconds(), 1e3*spent(metricCPU)/n, 1e6*spent(metricCPU)/read, 1e6*spent(metricInference)/read, l.failed)
+			return nil
+		}
+		if err := row("HTTP", func() (load, error) {
+			bodies, err := requests(items(work), c.Size)
+			if err != nil {
+				return load{}, err
+			}
+			serving := benchServingCmd{URL: strings.TrimSuffix(c.URL, "/")}
+			return serving.measure(a.ctx, bodies, c.Concurrency, 0)
+		}); err != nil {
+			return err
+		}
+		if nc == nil {
+			continue
+		}
+		if err := row("NATS", func() (load, error) { return stream(a.ctx, nc, work, make([]time.Duration, len(work))) }); err != nil {
+			return err
+		}
+	}
+	return table.Flush()
+}
+
+// joined makes responses of about that many tokens, as many as work tokens need, of the sentences of the texts in turn.
+func joined(tok *tokenizer.Tokenizer, texts []string, tokens, work int) []string {
+	var out []string
+	var b strings.Builder
+	length, left := 0, work
+	for {
+		for _, text := range texts {
+			for _, span := range segmenter.Segment(text) {
+				sentence := text[span.Start:span.End]
+				if b.Len() > 0 {
+					b.WriteByte(' ')
+				}
+				b.WriteString(sentence)
+				if length += len(tok.IDs(sentence)); length < tokens {
+					continue
+				}
+				out = append(out, b.String())
+				left -= length
+				length = 0
+				b.Reset()
+				if left <= 0 {
+					return out
+				}
+			}
+		}
+		if len(out) == 0 && length == 0 { // nothing but white space
+			return []string{""}
+		}
+	}
+}

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"text/tabwriter"
+	"time"
+
+	"github.com/assay-ai/assay/rewardmodel/checkpoint"
+	"github.com/assay-ai/assay/rewardmodel/tokenizer"
+	"github.com/assay-ai/assay/sidecar/fleetsim"
+)
+
+// benchFleetSimulateCmd runs package fleetsim.
+type benchFleetSimulateCmd struct {
+	inputFlags
+	arrivalFlags
+	Model string `default:"models/default" placeholder:"DIR" help:"Folder with the tokenizer for the input, or its name below models/ (${default})."`
+
+	Tokens     float64 `default:"800" group:"Responses, without an input:" help:"Tokens of a response on average."`
+	TokensCV   float64 `name:"tokens-cv" default:"0.5" group:"Responses, without an input:" help:"Standard deviation over mean of the tokens of a response (lognormal)."`
+	Sentence   float64 `default:"22" group:"Responses, without an input:" help:"Tokens of a sentence on average."`
+	SentenceCV float64 `name:"sentence-cv" default:"0.6" group:"Responses, without an input:" help:"Standard deviation over mean of the tokens of a sentence (lognormal)."`
+
+	Replicas       []int         `default:"1,2,4,8,16,32,64,128,256,500" group:"Fleet:" help:"Sizes of the fleet."`
+	Token          time.Duration `required:"" group:"Fleet:" help:"Time of a replica for a token, as assay bench fleet replica prints it."`
+	Batch          time.Duration `default:"2ms" group:"Fleet:" help:"Time of a replica for a batch, beside its tokens."`
+	Response       time.Duration `default:"0s" group:"Fleet:" help:"Time of a replica for a response, beside its tokens."`
+	Publish        time.Duration `default:"15us" group:"Fleet:" help:"Time of the broker to store a response, as assay bench fleet broker tells it."`
+	Deliver        time.Duration `default:"15us" group:"Fleet:" help:"Time of the broker to deliver a response."`
+	Settle         time.Duration `default:"30us" group:"Fleet:" help:"Time of the broker to store a reward and take its response off the stream."`
+	Hop            time.Duration `default:"250us" group:"Fleet:" help:"Time of a message from or to the broker."`
+	MaxInFlight    int           `default:"256" group:"Fleet:" help:"As of assay serve."`
+	MaxAckPending  int           `default:"4096" group:"Fleet:" help:"As of assay serve."`
+	AckWait        time.Duration `default:"10s" group:"Fleet:" help:"As of assay serve."`
+	MaxBatchTokens int           `default:"8192" group:"Fleet:" help:"As of assay serve."`
+	KillEvery      time.Duration `default:"0s" group:"Fleet:" help:"Kill one replica after the other at such distances; 0: none."`
+	Down           time.Duration `default:"20s" group:"Fleet:" help:"Time until another process takes the place of a killed one."`
+}
+
+// Help is shown by --help.
+func (*benchFleetSimulateCmd) Help() string {
+	return `Example:
+
+    assay bench fleet simulate --token 150us --count 24576 --burst 8192 --every 60s
+    assay bench fleet simulate --token 150us --text reviews.txt --rate 20 --replicas 1,2,4
+
+Without an input, lengths are random; with one, they are those of its responses. Prints a row for each size of the fleet:
+rewards/s, the time from publishing to the reward, the share of time that models and the broker are busy, and the share
+in which --max-ack-pending kept responses from replicas that had room.`
+}
+
+// Run is called by kong.
+func (c *benchFleetSimulateCmd) Run(a *app) error {
+	if err := c.validate(); err != nil {
+		return err
+	}
+	if min(c.Tokens, c.Sentence) < 1 || min(c.TokensCV, c.SentenceCV) < 0 {
+		return usageError{errors.New("--tokens and --sentence take 1 or more, --tokens-cv and --sentence-cv 0 or more")}
+	}
+	work, err := c.work(a)
+	if err != nil {
+		return err
+	}
+	table := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(table, "replicas\tseconds\trewards/s\ttokens/s\tp50 s\tp99 s\tmodels\tbroker\tack limit\tagain\t")
+	for _, n := range c.Replicas {
+		r, err := fleetsim.Run(c.fleet(n, work[len(work)-1].At), work)
+		if err != nil {
+			return usageError{err}
+		}
+		fmt.Fprintf(table, "%d\t%.1f\t%.1f\t%.0f\t%.2f\t%.2f\t%.0f%%\t%.0f%%\t%.0f%%\t%d\t\n", n, r.Makespan.Seconds(), r.Throughput(),
+			float64(r.Tokens)/r.Makespan.Seconds(), r.Percentile(50).Seconds(), r.Percentile(99).Seconds(),
+			100*r.Busy, 100*r.BrokerBusy, 100*r.AckLimited, r.Redelivered)
+	}
+	return table.Flush()
+}
+
+// work draws the responses, or takes their lengths from the input in turn.
+func (c *benchFleetSimulateCmd) work(a *app) ([]fleetsim.Response, error) {
+	times := c.times()
+	work := make([]fleetsim.Response, len(times))
+	if c.File == "" {
+		rng := rand.New(rand.NewPCG(c.Seed, 3))
+		response, sentence := fleetsim.Lognormal{Mean: c.Tokens, CV: c.TokensCV}, fleetsim.Lognormal{Mean: c.Sentence, CV: c.SentenceCV}
+		for i, at := range times {
+			work[i] = fleetsim.Response{At: at, Sequences: response.Response(rng, sentence, 0)}
+		}
+		return work, nil
+	}
+	dir, err := findModel("--model", c.Model)
+	if err != nil {
+		return nil, err
+	}
+	ckpt, err := checkpoint.Open(dir)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	defer ckpt.Close()
+	tok, err := tokenizer.Load(dir)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	texts, err := c.texts(a, c.Count)
+	if err != nil {
+		return nil, err
+	}
+	lengths := make([][]int, 0, len(texts))
+	for _, text := range texts {
+		if of := sequenceLengths(tok, text, ckpt.MaxLength()); len(of) > 0 {
+			lengths = append(lengths, of)
+		}
+	}
+	if len(lengths) == 0 {
+		return nil, usageError{errors.New("the input holds no text")}
+	}
+	for i, at := range times {
+		work[i] = fleetsim.Response{At: at, Sequences: lengths[i%len(lengths)]}
+	}
+	return work, nil
+}
+
+// fleet is one of that size, whose replicas are killed in turn until the last response comes.
+func (c *benchFleetSimulateCmd) fleet(replicas int, last time.Duration) fleetsim.Fleet {
+	f := fleetsim.Default()
+	f.Replicas, f.MaxAckPending, f.AckWait, f.Seed = replicas, c.MaxAckPending, c.AckWait, c.Seed
+	f.Replica.Cost = fleetsim.Cost{Batch: c.Batch, Token: c.Token, Response: c.Response}
+	f.Replica.MaxInFlight, f.Replica.BatchTokens = c.MaxInFlight, c.MaxBatchTokens
+	f.Broker = fleetsim.Broker{Publish: c.Publish, Deliver: c.Deliver, Settle: c.Settle, Hop: c.Hop}
+	for at := c.KillEvery; c.KillEvery > 0 && at <= last; at += c.KillEvery {
+		f.Kills = append(f.Kills, fleetsim.Kill{Replica: len(f.Kills) % replicas, At: at, Down: c.Down})
+	}
+	return f
+}
