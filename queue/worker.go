@@ -84,7 +84,7 @@ type worker struct {
 	slots   *semaphore.Weighted // in responses
 	room    *semaphore.Weighted // in bytes
 	chunk   int                 // how many responses one pull asks for
-	bytes   int64               // and how many bytes; above the largest message
+	bytes   int64               // and how many bytes those may be
 
 	pulling context.Context // ends when no more responses are taken
 	stop    context.CancelFunc
@@ -103,14 +103,6 @@ type worker struct {
 	ack     func(jetstream.Msg) error
 }
 
-// source is what responses are pulled from.
-type source struct {
-	consumer   jetstream.Consumer
-	created    time.Time     // of the stream of responses
-	window     time.Duration // shortest duplicate window of rewards and dead letters
-	reconnects uint64        // of the connection, when this was looked up
-}
-
 // startWorker attaches to the stream of responses and begins to take them.
 func startWorker(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, scorer Scorer,
 	cfg WorkerConfig, log zerolog.Logger, m *metrics) (*worker, error) {
@@ -127,12 +119,17 @@ func newWorker(nc *nats.Conn, js jetstream.JetStream, scorer Scorer,
 	if err != nil {
 		return nil, err
 	}
+	room := max(cfg.MaxInFlightBytes, 4*nc.MaxPayload())
+	// A pull is bounded by its count alone. A server whose consumer is replicated
+	// says that a pull with a limit of bytes is complete before it delivers, and
+	// the client would not wait for what comes then.
+	chunk := max(1, min(int64(cfg.MaxInFlight/4), room/2/nc.MaxPayload()))
 	w := &worker{nc: nc, js: js, scorer: scorer, cfg: cfg, log: log, metrics: m,
 		ledger:   newLedger(js),
 		slots:    semaphore.NewWeighted(int64(cfg.MaxInFlight)),
-		room:     semaphore.NewWeighted(max(cfg.MaxInFlightBytes, 4*nc.MaxPayload())),
-		chunk:    max(1, cfg.MaxInFlight/4),
-		bytes:    2 * nc.MaxPayload(),
+		room:     semaphore.NewWeighted(room),
+		chunk:    int(chunk),
+		bytes:    chunk * nc.MaxPayload(),
 		inFlight: map[*delivery]struct{}{},
 		publish:  js.PublishMsg,
 		ack:      jetstream.Msg.Ack,
@@ -145,7 +142,7 @@ func newWorker(nc *nats.Conn, js jetstream.JetStream, scorer Scorer,
 func (w *worker) start(ctx context.Context) error {
 	var src source
 	err := repeat(ctx, passing, func() (err error) { // a replica may come while a leader goes
-		src, err = w.attach(ctx)
+		src, err = w.attach(ctx, false)
 		return err
 	})
 	if err != nil {
@@ -158,61 +155,12 @@ func (w *worker) start(ctx context.Context) error {
 	return nil
 }
 
-// attach makes the consumer exist and learns what is settled already. It runs
-// at the start and whenever the server may have forgotten something.
-func (w *worker) attach(ctx context.Context) (source, error) {
-	src := source{reconnects: w.nc.Stats().Reconnects}
-	ask, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	var err error
-	src.consumer, err = w.js.CreateOrUpdateConsumer(ask, StreamResponses, jetstream.ConsumerConfig{
-		Durable:       ConsumerScorer,
-		Description:   "scores responses; shared by all replicas of assay",
-		AckPolicy:     jetstream.AckExplicitPolicy,
-		AckWait:       w.cfg.AckWait,
-		MaxAckPending: w.cfg.MaxAckPending,
-		// The server counts deliveries that a crash cut short, too, and
-		// would drop a response without a word. We count, see fail.
-		MaxDeliver: -1,
-	})
-	if err != nil {
-		return src, fmt.Errorf("consumer %s: %w", ConsumerScorer, explain(err))
-	}
-	stream, err := w.js.Stream(ask, StreamResponses)
-	if err != nil {
-		return src, fmt.Errorf("stream %s: %w", StreamResponses, err)
-	}
-	info := stream.CachedInfo()
-	src.created = info.Created
-	if src.window, err = w.shortestWindow(ask); err != nil {
-		return src, err
-	}
-	if info.State.Msgs == 0 {
-		return src, nil
-	}
-	return src, w.ledger.rebuild(ctx, info.State.FirstTime)
-}
-
-func (w *worker) shortestWindow(ctx context.Context) (time.Duration, error) {
-	window := time.Duration(0)
-	for _, name := range []string{StreamRewards, StreamDead} {
-		stream, err := w.js.Stream(ctx, name)
-		if err != nil {
-			return 0, fmt.Errorf("stream %s: %w", name, err)
-		}
-		if d := stream.CachedInfo().Config.Duplicates; window == 0 || d < window {
-			window = d
-		}
-	}
-	return window, nil
-}
-
 // pull takes responses while there is room for them.
 func (w *worker) pull(src source) {
 	for failures := uint64(0); w.pulling.Err() == nil; {
 		var err error
 		if failures > 0 || src.reconnects != w.nc.Stats().Reconnects {
-			src, err = w.attach(w.pulling)
+			src, err = w.attach(w.pulling, true)
 		}
 		if err == nil {
 			err = w.pullOnce(src)
@@ -241,7 +189,7 @@ func (w *worker) pullOnce(src source) error {
 		return nil
 	}
 	defer func() { w.room.Release(room) }()
-	batch, err := src.consumer.Fetch(w.chunk, jetstream.FetchMaxWait(pullWait), jetstream.FetchMaxBytes(int(w.bytes)))
+	batch, err := src.consumer.Fetch(w.chunk, jetstream.FetchMaxWait(pullWait))
 	if err != nil {
 		return err
 	}

@@ -95,6 +95,39 @@ func TestPartitionOfACluster(t *testing.T) {
 	}
 }
 
+// A backlog on a cluster, where each pull gets as many responses as it asks for,
+// is delivered once, and not again after AckWait.
+func TestBacklogOfACluster(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a cluster, which takes a quarter of a minute")
+	}
+	const responses = 1000
+	c := queuetest.StartCluster(t, 3)
+	reg := prometheus.NewRegistry()
+	q, err := queue.Open(t.Context(), queue.Config{
+		Conn: queue.ConnConfig{URL: c.URL()}, Streams: queue.StreamsConfig{Replicas: 3},
+		Worker: queue.WorkerConfig{AckWait: time.Hour},
+	}, zerolog.Nop(), reg)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, q.Close(context.Background())) }()
+	js, err := jetstream.New(q.Conn())
+	require.NoError(t, err)
+	for range responses {
+		_, err := js.PublishAsync(queue.SubjectResponses+".x", []byte(`{"response":"Hello."}`))
+		require.NoError(t, err)
+	}
+	<-js.PublishAsyncComplete()
+	require.NoError(t, q.Start(t.Context(), echo{}))
+	stored := func(name string) uint64 {
+		s, err := js.Stream(t.Context(), name)
+		if err != nil {
+			return 0
+		}
+		return s.CachedInfo().State.LastSeq
+	}
+	require.Eventually(t, func() bool { return stored(queue.StreamRewards) == responses }, patience, 50*time.Millisecond)
+}
+
 // How full the responses are can be seen before publishers are refused.
 func TestFillOfTheStreamIsMeasured(t *testing.T) {
 	reg := prometheus.NewRegistry()

@@ -1,0 +1,78 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// source is what responses are pulled from.
+type source struct {
+	consumer   jetstream.Consumer
+	created    time.Time     // of the stream of responses
+	window     time.Duration // shortest duplicate window of rewards and dead letters
+	reconnects uint64        // of the connection, when this was looked up
+}
+
+// attach makes the consumer exist and learns what is settled already. It runs
+// at the start and whenever the server may have forgotten something.
+func (w *worker) attach(ctx context.Context, again bool) (source, error) {
+	src := source{reconnects: w.nc.Stats().Reconnects}
+	ask, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	var err error
+	if src.consumer, err = w.consumer(ask, again); err != nil {
+		return src, fmt.Errorf("consumer %s: %w", ConsumerScorer, explain(err))
+	}
+	stream, err := w.js.Stream(ask, StreamResponses)
+	if err != nil {
+		return src, fmt.Errorf("stream %s: %w", StreamResponses, err)
+	}
+	info := stream.CachedInfo()
+	src.created = info.Created
+	if src.window, err = w.shortestWindow(ask); err != nil {
+		return src, err
+	}
+	if info.State.Msgs == 0 {
+		return src, nil
+	}
+	return src, w.ledger.rebuild(ctx, info.State.FirstTime)
+}
+
+// consumer makes the consumer exist as it must be. Again, it is enough that it is
+// there, which a cluster can tell that has no leader to change anything.
+func (w *worker) consumer(ctx context.Context, again bool) (jetstream.Consumer, error) {
+	if again {
+		consumer, err := w.js.Consumer(ctx, StreamResponses, ConsumerScorer)
+		if !errors.Is(err, jetstream.ErrConsumerNotFound) {
+			return consumer, err
+		}
+	}
+	return w.js.CreateOrUpdateConsumer(ctx, StreamResponses, jetstream.ConsumerConfig{
+		Durable:       ConsumerScorer,
+		Description:   "scores responses; shared by all replicas of assay",
+		AckPolicy:     jetstream.AckExplicitPolicy,
+		AckWait:       w.cfg.AckWait,
+		MaxAckPending: w.cfg.MaxAckPending,
+		// The server counts deliveries that a crash cut short, too, and
+		// would drop a response without a word. We count, see fail.
+		MaxDeliver: -1,
+	})
+}
+
+func (w *worker) shortestWindow(ctx context.Context) (time.Duration, error) {
+	window := time.Duration(0)
+	for _, name := range []string{StreamRewards, StreamDead} {
+		stream, err := w.js.Stream(ctx, name)
+		if err != nil {
+			return 0, fmt.Errorf("stream %s: %w", name, err)
+		}
+		if d := stream.CachedInfo().Config.Duplicates; window == 0 || d < window {
+			window = d
+		}
+	}
+	return window, nil
+}
