@@ -67,16 +67,22 @@ func kustomize(t *testing.T, folder string) []object {
 // helm renders the chart as "helm template assay k8s/chart --namespace assay".
 func helm(t *testing.T, values map[string]any) []object {
 	t.Helper()
-	chart, err := loader.LoadDir(filepath.Join(root, "chart"))
+	return release(t, "assay", filepath.Join(root, "chart"), values)
+}
+
+// release renders the chart in a folder or archive.
+func release(t *testing.T, name, path string, values map[string]any) []object {
+	t.Helper()
+	chart, err := loader.Load(path)
 	require.NoError(t, err)
-	options := common.ReleaseOptions{Name: "assay", Namespace: namespace, Revision: 1, IsInstall: true}
+	options := common.ReleaseOptions{Name: name, Namespace: namespace, Revision: 1, IsInstall: true}
 	all, err := chartutil.ToRenderValues(chart, values, options, common.DefaultCapabilities)
 	require.NoError(t, err)
 	files, err := engine.Render(chart, all)
 	require.NoError(t, err)
 	var objects []object
-	for name, text := range files {
-		if filepath.Ext(name) == ".yaml" {
+	for file, text := range files {
+		if filepath.Ext(file) == ".yaml" {
 			objects = append(objects, parse(t, []byte(text))...)
 		}
 	}

@@ -25,17 +25,24 @@ var clients = map[string]string{
 	"1.34": "v0.34.13", "1.35": "v0.35.10", "1.36": "v0.36.6", "1.37": "v0.37.2",
 }
 
-// schema reads the schema of a release from the cache of modules, or the proxy.
-func schema(t *testing.T, release string) *typed.Parser {
+// module is the folder of a module, from the cache of modules or the proxy.
+func module(t *testing.T, path, version string) string {
 	t.Helper()
-	cmd := exec.Command("go", "mod", "download", "-json", "k8s.io/client-go@"+release)
+	cmd := exec.Command("go", "mod", "download", "-json", path+"@"+version)
 	cmd.Dir, cmd.Env = t.TempDir(), append(os.Environ(), "GOWORK=off", "GOFLAGS=")
 	out, err := cmd.Output()
 	var module struct{ Dir, Error string }
 	if json.Unmarshal(out, &module) != nil || err != nil {
-		t.Skipf("client-go %s is neither cached nor to be fetched: %v %s", release, err, module.Error)
+		t.Skipf("%s %s is neither cached nor to be fetched: %v %s", path, version, err, module.Error)
 	}
-	path := filepath.Join(module.Dir, "applyconfigurations/internal/internal.go")
+	return module.Dir
+}
+
+// schema reads the schema of a release.
+func schema(t *testing.T, release string) *typed.Parser {
+	t.Helper()
+	dir := module(t, "k8s.io/client-go", release)
+	path := filepath.Join(dir, "applyconfigurations/internal/internal.go")
 	file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
 	require.NoError(t, err)
 	var text string

@@ -1,0 +1,223 @@
+package k8s
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+)
+
+// A server takes all that stands here as it is: nothing is refused, dropped,
+// changed or warned of, in a namespace that enforces restricted pods.
+func TestTheServerTakesEverything(t *testing.T) {
+	c := startCluster(t)
+	c.prepare(t, namespace, "restricted")
+	t.Run("refuses what is wrong", c.refusesFaults)
+	for overlay, values := range overlays(t) {
+		rendered := map[string][]object{"Kustomize": kustomize(t, "overlays/"+overlay), "Helm": helm(t, values)}
+		for by, objects := range rendered {
+			t.Run(overlay+" by "+by, func(t *testing.T) { c.takes(t, objects) })
+		}
+	}
+	t.Run("sidecars on NATS", func(t *testing.T) { c.takes(t, kustomize(t, "test/testdata/sidecar-nats")) })
+	t.Run("NATS", c.takesNATS)
+	t.Run("by kubectl", c.takesByKubectl)
+	c.prepare(t, "kinds", "privileged") // whose workloads, as written, are not confined
+	t.Run("every kind of workload", func(t *testing.T) {
+		objects := kustomize(t, "test/testdata/kinds")
+		for _, o := range objects {
+			o.SetNamespace("kinds")
+		}
+		c.takes(t, objects)
+	})
+}
+
+// takesNATS renders the official chart of NATS, which no module has, with the
+// values that stand here. Its pods are confined too, and are those that assay
+// looks for.
+func (c *cluster) takesNATS(t *testing.T) {
+	chart := os.Getenv("NATS_CHART")
+	if chart == "" {
+		t.Skip("NATS_CHART names no folder or archive of the chart (helm pull nats --repo https://nats-io.github.io/k8s/helm/charts/)")
+	}
+	objects := release(t, "nats", chart, read(t, filepath.Join(root, "nats/values.yaml"))[0].Object)
+	for _, o := range objects {
+		o.SetNamespace(namespace) // which Helm adds where a chart does not
+	}
+	c.takes(t, objects)
+	labels := podOf(t, named(t, objects, "StatefulSet/nats")).Labels
+	policy := named(t, kustomize(t, "overlays/fleet"), "NetworkPolicy/assay")
+	require.Contains(t, fmt.Sprint(policy.Object["spec"]), "app.kubernetes.io/name:"+labels["app.kubernetes.io/name"])
+	named(t, objects, "Service/nats")          // of --nats-url
+	named(t, objects, "Service/nats-headless") // of the trigger of KEDA
+}
+
+// prepare makes a namespace as docs/kubernetes.md does, and the account that a
+// controller would put into it.
+func (c *cluster) prepare(t *testing.T, name, level string) {
+	t.Helper()
+	space := object{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Namespace",
+		"metadata": map[string]any{"name": name, "labels": map[string]any{
+			"pod-security.kubernetes.io/enforce": level, "pod-security.kubernetes.io/warn": level,
+		}},
+	}}
+	account := object{Object: map[string]any{
+		"apiVersion": "v1", "kind": "ServiceAccount", "metadata": map[string]any{"name": "default", "namespace": name},
+	}}
+	require.NoError(t, c.apply(t, space, ""))
+	require.NoError(t, c.apply(t, account, ""))
+}
+
+// refusesFaults shows that the other tests could fail.
+func (c *cluster) refusesFaults(t *testing.T) {
+	for _, o := range kustomize(t, "overlays/fleet") {
+		require.NoError(t, unstructured.SetNestedField(o.Object, "1", "spec", "replicaz"))
+		require.Error(t, c.apply(t, o, metav1.DryRunAll), "%s has a field that nobody knows", name(o))
+	}
+	deployment := named(t, kustomize(t, "overlays/standalone"), "Deployment/assay")
+	pod := podOf(t, deployment)
+	pod.Spec.Containers[0].SecurityContext = nil
+	_, err := c.createPod(t, deployment, pod)
+	require.True(t, apierrors.IsForbidden(err), "PodSecurity lets an unconfined container in: %v", err)
+	c.warned.take()
+}
+
+// takes applies objects as a dry run, for real, twice and with a new image, and
+// makes a pod of each template.
+func (c *cluster) takes(t *testing.T, objects []object) {
+	t.Cleanup(func() { c.remove(t, objects) })
+	for _, o := range objects {
+		require.NoError(t, c.apply(t, o, metav1.DryRunAll), name(o))
+	}
+	for _, o := range objects {
+		_, err := c.get(t, o)
+		require.True(t, apierrors.IsNotFound(err), "%s: a dry run stores nothing: %v", name(o), err)
+	}
+	for _, o := range objects {
+		require.NoError(t, c.apply(t, o, ""), name(o))
+		have, err := c.get(t, o)
+		require.NoError(t, err)
+		requireKept(t, o, have)
+
+		require.NoError(t, c.apply(t, o, ""), name(o))
+		again, err := c.get(t, o)
+		require.NoError(t, err)
+		require.Equal(t, have.GetResourceVersion(), again.GetResourceVersion(), "%s changes when it is applied again", name(o))
+	}
+	for _, o := range objects {
+		if pod := podOf(t, o); pod != nil {
+			c.takesPod(t, o, pod)
+			c.upgrades(t, o)
+		}
+	}
+	require.Empty(t, c.warned.take())
+}
+
+// upgrades applies a workload with a new image, after something has scaled it.
+func (c *cluster) upgrades(t *testing.T, o object) {
+	t.Helper()
+	text, err := yaml.Marshal(o.Object)
+	require.NoError(t, err)
+	text = regexp.MustCompile(`(\bimage: \S+):\S+`).ReplaceAll(text, []byte("$1:99.0.0"))
+	next := parse(t, text)[0]
+	require.NotEqual(t, o, next)
+
+	_, fixed, err := unstructured.NestedFieldNoCopy(o.Object, "spec", "replicas")
+	require.NoError(t, err)
+	scaled := o.GetKind() == "Deployment" && !fixed
+	if scaled { // as its autoscaler does
+		scale := []byte(`{"spec":{"replicas":7}}`)
+		_, err := c.resource(t, o).Patch(t.Context(), o.GetName(), "application/merge-patch+json", scale, metav1.PatchOptions{FieldManager: "autoscaler"}, "scale")
+		require.NoError(t, err)
+	}
+	before, err := c.get(t, o)
+	require.NoError(t, err)
+	err = c.apply(t, next, "")
+	if o.GetKind() == "Job" {
+		require.ErrorContains(t, err, "field is immutable", "docs/kubernetes.md says to delete a Job first")
+		return
+	}
+	require.NoError(t, err, name(o))
+	after, err := c.get(t, o)
+	require.NoError(t, err)
+	requireKept(t, next, after)
+	require.Equal(t, before.GetGeneration()+1, after.GetGeneration())
+	if scaled {
+		replicas, _, err := unstructured.NestedInt64(after.Object, "spec", "replicas")
+		require.NoError(t, err)
+		require.EqualValues(t, 7, replicas, "applying takes the number of replicas from the autoscaler")
+	}
+	require.NoError(t, c.apply(t, o, ""), "back")
+}
+
+// takesPod makes the pod that a controller would make of a template.
+func (c *cluster) takesPod(t *testing.T, o object, template *corev1.PodTemplateSpec) {
+	t.Helper()
+	pod, err := c.createPod(t, o, template)
+	require.NoError(t, err, name(o))
+	if len(pod.Spec.InitContainers) > 0 {
+		require.Equal(t, template.Spec.InitContainers[0].RestartPolicy, pod.Spec.InitContainers[0].RestartPolicy)
+	}
+	noToken := template.Spec.AutomountServiceAccountToken != nil && !*template.Spec.AutomountServiceAccountToken
+	before := slices.Concat(template.Spec.InitContainers, template.Spec.Containers)
+	for i, container := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+		if noToken || strings.HasPrefix(container.Image, "ghcr.io/assay-ai/assay:") {
+			require.Equal(t, before[i].VolumeMounts, container.VolumeMounts, "%s: %s gets a token", name(o), container.Name)
+		} else {
+			require.Len(t, container.VolumeMounts, len(before[i].VolumeMounts)+1, "%s: %s loses its token", name(o), container.Name)
+		}
+	}
+	require.NoError(t, c.client.Resource(corev1.SchemeGroupVersion.WithResource("pods")).Namespace(pod.Namespace).Delete(t.Context(), pod.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64)}))
+}
+
+func (c *cluster) createPod(t *testing.T, o object, template *corev1.PodTemplateSpec) (*corev1.Pod, error) {
+	t.Helper()
+	pod := &corev1.Pod{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: *template.ObjectMeta.DeepCopy(),
+		Spec:       *template.Spec.DeepCopy(),
+	}
+	pod.Namespace, pod.GenerateName = o.GetNamespace(), o.GetName()+"-"
+	if pod.Spec.RestartPolicy == "" {
+		pod.Spec.RestartPolicy = corev1.RestartPolicyAlways
+	}
+	claims, _, err := unstructured.NestedSlice(o.Object, "spec", "volumeClaimTemplates")
+	require.NoError(t, err)
+	for _, claim := range claims {
+		volume := corev1.Volume{Name: claim.(map[string]any)["metadata"].(map[string]any)["name"].(string)}
+		volume.PersistentVolumeClaim = &corev1.PersistentVolumeClaimVolumeSource{ClaimName: volume.Name}
+		pod.Spec.Volumes = append(pod.Spec.Volumes, volume)
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(pod)
+	require.NoError(t, err)
+	made, err := c.client.Resource(corev1.SchemeGroupVersion.WithResource("pods")).Namespace(pod.Namespace).Create(t.Context(), &object{Object: content}, metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict})
+	if err != nil {
+		return nil, err
+	}
+	stored := &corev1.Pod{}
+	return stored, runtime.DefaultUnstructuredConverter.FromUnstructured(made.Object, stored)
+}
+
+// remove deletes objects, which nothing may hold.
+func (c *cluster) remove(t *testing.T, objects []object) {
+	for _, o := range objects {
+		background := metav1.DeletePropagationBackground
+		err := c.resource(t, o).Delete(context.Background(), o.GetName(), metav1.DeleteOptions{PropagationPolicy: &background})
+		if !apierrors.IsNotFound(err) {
+			require.NoError(t, err, name(o))
+		}
+	}
+}

@@ -1,0 +1,40 @@
+package k8s
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// takesByKubectl does as docs/kubernetes.md says.
+func (c *cluster) takesByKubectl(t *testing.T) {
+	if _, err := exec.LookPath("kubectl"); err != nil {
+		t.Skip("there is no kubectl on the PATH")
+	}
+	kubectl := func(t *testing.T, args ...string) string {
+		t.Helper()
+		cmd := exec.Command("kubectl", append(args, "--kubeconfig="+c.kubeconfig)...)
+		cmd.Env = append(os.Environ(), "HOME="+t.TempDir())
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, "kubectl %s: %s", strings.Join(args, " "), out)
+		return string(out)
+	}
+	for overlay := range overlays(t) {
+		t.Run(overlay, func(t *testing.T) {
+			folder := filepath.Join(root, "overlays", overlay)
+			t.Cleanup(func() { kubectl(t, "delete", "-k", folder, "--wait=false") })
+			kubectl(t, "apply", "-k", folder, "--server-side", "--dry-run=server")
+			kubectl(t, "apply", "-k", folder)
+			kubectl(t, "diff", "-k", folder) // fails on any difference
+			for line := range strings.Lines(kubectl(t, "apply", "-k", folder)) {
+				if !strings.HasPrefix(line, "poddisruptionbudget") { // whose selector kubectl sends each time
+					require.Contains(t, line, " unchanged")
+				}
+			}
+		})
+	}
+}
