@@ -101,6 +101,7 @@ func TestBadInput(t *testing.T) {
 		"timeout of words":     {body: good, headers: []string{"X-Request-Timeout", "soon"}, status: 400, code: "invalid", field: "X-Request-Timeout", message: "such as 30"},
 		"timeout of 0":         {body: good, headers: []string{"X-Request-Timeout", "0"}, status: 400, code: "invalid", field: "X-Request-Timeout", message: "time to wait"},
 		"negative timeout":     {body: good, headers: []string{"X-Request-Timeout", "-3s"}, status: 400, code: "invalid", field: "X-Request-Timeout", message: "time to wait"},
+		"priority of its own":  {body: good, headers: []string{"X-Priority", "urgent"}, status: 400, code: "invalid", field: "X-Priority", message: "interactive, bulk"},
 		"timeout not a number": {body: good, headers: []string{"X-Request-Timeout", "NaN"}, status: 400, code: "invalid", field: "X-Request-Timeout", message: "time to wait"},
 		"another origin":       {body: good, headers: []string{"Origin", "https://evil.example"}, status: 403, code: "forbidden_origin", field: "Origin", message: "another origin"},
 		"another site":         {body: good, headers: []string{"Sec-Fetch-Site", "cross-site"}, status: 403, code: "forbidden_origin", field: "Origin", message: "another origin"},
@@ -166,6 +167,7 @@ func TestOddButLegalInput(t *testing.T) {
 		"identity":             {body: good, headers: []string{"Content-Encoding", "identity"}, text: "fine"},
 		"the same origin":      {body: good, headers: []string{"Sec-Fetch-Site", "same-origin"}, text: "fine"},
 		"a time in seconds":    {body: good, headers: []string{"X-Request-Timeout", "20.5"}, text: "fine"},
+		"a priority":           {body: good, headers: []string{"X-Priority", "bulk"}, text: "fine"},
 		"a duration":           {body: good, headers: []string{"X-Request-Timeout", "1m30s"}, text: "fine"},
 		"an endless time":      {body: good, headers: []string{"X-Request-Timeout", "1e300"}, text: "fine"},
 	}

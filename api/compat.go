@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,7 +42,7 @@ type adapters struct {
 // post adds an endpoint that scores, and says what it does.
 func (a adapters) post(pattern, does string, d dialect, e endpoint) {
 	a.add(http.MethodPost, pattern, does, d)
-	a.r.Post(pattern, a.s.endpoint(inDialect(d, a.s.needs(ScopeScore, a.s.timely(e)))))
+	a.r.Post(pattern, a.s.endpoint(inDialect(d, a.s.needs(ScopeScore, a.s.timely(prioritized(e))))))
 }
 
 // get adds an endpoint that tells about the service.
@@ -155,7 +156,10 @@ func (s *Server) rate(ctx context.Context, request rewardmodel.Request) (rewardm
 		return rewardmodel.Answer{}, &rewardmodel.InputError{Kind: rewardmodel.KindTooLarge,
 			Message: fmt.Sprintf("the request holds %d responses; send at most %d", n, limit)}
 	}
-	exchangeIn(ctx).responses = len(request.Responses)
+	x := exchangeIn(ctx)
+	x.responses = len(request.Responses)
+	// Behind these protocols stands one caller or many: none of them can tell.
+	request.Priority = cmp.Or(x.priority, rewardmodel.PriorityInteractive)
 	return s.parts.Scorer.Score(ctx, request)
 }
 

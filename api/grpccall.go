@@ -35,6 +35,9 @@ func unary[In any, Out proto.Message, Message interface {
 		if err := s.allow(ctx, scope); err != nil {
 			return err
 		}
+		if err := prioritize(ctx, priorityIn(ctx)); err != nil {
+			return err
+		}
 		in := Message(new(In))
 		if err := receive(ctx, stream, in, nil); err != nil {
 			return err
@@ -63,6 +66,12 @@ func callerIn(ctx context.Context) caller {
 		remote: remoteOf(ctx), host: first(md, ":authority"), presented: md.Get("authorization"),
 		proxy: proxyIn(func(header string) string { return first(md, header) }),
 	}
+}
+
+// priorityIn is what the metadata of a call says of its urgency.
+func priorityIn(ctx context.Context) string {
+	md, _ := metadata.FromIncomingContext(ctx)
+	return first(md, priorityHeader)
 }
 
 func remoteOf(ctx context.Context) string {

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/assay-ai/assay/api/inference"
+	"github.com/assay-ai/assay/rewardmodel"
 )
 
 // callInfer scores texts. Its answer has raw tensors when the request has.
@@ -42,6 +44,10 @@ func (s *Server) callInfer(ctx context.Context, in *inference.ModelInferRequest)
 // tells, with the id of the request, and goes on.
 func (s *Server) streamInfer(_ any, stream grpc.ServerStream) error {
 	if err := s.allow(stream.Context(), ScopeScore); err != nil {
+		return err
+	}
+	asked := cmp.Or(priorityIn(stream.Context()), string(rewardmodel.PriorityBulk))
+	if err := prioritize(stream.Context(), asked); err != nil {
 		return err
 	}
 	for {

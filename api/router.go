@@ -19,7 +19,7 @@ func (s *Server) router(guard *http.CrossOriginProtection, registry *prometheus.
 	s.get(r, "/", s.index)
 	s.get(r, "/openapi.json", s.openAPI)
 	s.health(r, registry)
-	r.Post("/v1/score", s.endpoint(s.needs(ScopeScore, s.timely(s.score))))
+	r.Post("/v1/score", s.endpoint(s.needs(ScopeScore, s.timely(prioritized(s.score)))))
 	s.get(r, "/v1/models", s.needs(ScopeScore, s.timely(s.listModels)))
 	s.get(r, "/v1/models/{version}", s.needs(ScopeScore, s.timely(s.showModel)))
 	s.loop(r)

@@ -19,6 +19,7 @@ func (s *Server) score(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	exchangeOf(r).responses = len(request.Responses)
+	request.Priority = exchangeOf(r).priority
 	answer, err := s.parts.Scorer.Score(r.Context(), request)
 	if err != nil {
 		return err
@@ -47,7 +48,26 @@ func (s *Server) timely(e endpoint) endpoint {
 	}
 }
 
-const timeoutHeader = "X-Request-Timeout"
+const (
+	timeoutHeader  = "X-Request-Timeout"
+	priorityHeader = "X-Priority"
+)
+
+// prioritized reads how urgent a request is.
+func prioritized(e endpoint) endpoint {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		if err := prioritize(r.Context(), r.Header.Get(priorityHeader)); err != nil {
+			return err
+		}
+		return e(w, r)
+	}
+}
+
+// prioritize keeps the priority that the client asked for, if any.
+func prioritize(ctx context.Context, asked string) (err error) {
+	exchangeIn(ctx).priority, err = rewardmodel.ParsePriority(priorityHeader, asked)
+	return err
+}
 
 // timeout reads how long the client is willing to wait: seconds ("30", "0.5")
 // or a Go duration ("1m30s"). The service's own limit is the most it can be.

@@ -41,6 +41,9 @@ func (c *Client) Score(ctx context.Context, req rewardmodel.Request) (rewardmode
 	}
 	msg := &nats.Msg{Subject: SubjectScore, Data: body, Header: nats.Header{}}
 	msg.Header.Set(HeaderTimeout, max(time.Until(deadline), time.Millisecond).String())
+	if req.Priority != "" {
+		msg.Header.Set(HeaderPriority, string(req.Priority))
+	}
 	reply, err := c.nc.RequestMsgWithContext(ctx, msg)
 	switch {
 	case errors.Is(err, nats.ErrNoResponders):

@@ -36,6 +36,9 @@
 // dead letter and ending the delivery. Power loss can undo the last seconds of
 // what a server acknowledged unless it syncs always or has replicas.
 //
+// A response with the header Assay-Timeout that is not scored within that time of
+// its publication becomes a dead letter with the reason "expired".
+//
 // Rewards come in the order in which they are done, not that of the responses.
 //
 // # Feedback

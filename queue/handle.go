@@ -14,6 +14,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
+// never is how long a publisher waits that says nothing of it.
+const never = 100 * 365 * 24 * time.Hour
+
 // deadRoom is what a dead letter may be larger than its response, in bytes.
 const deadRoom = 16 << 10
 
@@ -43,7 +46,19 @@ func (w *worker) handle(ctx context.Context, d *delivery) outcome {
 	if err != nil {
 		return w.fail(ctx, d, err)
 	}
-	answer, err := w.scorer.Score(ctx, rewardmodel.Request{Responses: []rewardmodel.Item{item}})
+	wait, err := timeout(d.msg.Headers().Get(HeaderTimeout), never)
+	if err != nil {
+		return w.fail(ctx, d, err)
+	}
+	waited, cancel := context.WithDeadline(ctx, d.meta.Timestamp.Add(wait))
+	defer cancel()
+	if ctx.Err() == nil && waited.Err() != nil {
+		return w.expire(ctx, d, wait)
+	}
+	answer, err := w.scorer.Score(waited, rewardmodel.Request{Responses: []rewardmodel.Item{item}, Priority: rewardmodel.PriorityBulk})
+	if err != nil && ctx.Err() == nil && waited.Err() != nil {
+		return w.expire(ctx, d, wait)
+	}
 	if err == nil && len(answer.Results) != 1 {
 		err = fmt.Errorf("%w: %d results for one response", rewardmodel.ErrModel, len(answer.Results))
 	}
@@ -51,6 +66,12 @@ func (w *worker) handle(ctx context.Context, d *delivery) outcome {
 		return w.fail(ctx, d, err)
 	}
 	return w.reward(ctx, d, answer)
+}
+
+// expire gives up a response that nobody waits for any more.
+func (w *worker) expire(ctx context.Context, d *delivery, wait time.Duration) outcome {
+	return w.bury(ctx, d, ReasonExpired, &Error{Code: http.StatusGatewayTimeout, Name: nameDeadline, Field: HeaderTimeout,
+		Message: fmt.Sprintf("it was not scored within %v of its publication; allow more, or leave the header out", wait)})
 }
 
 // settledBefore asks the ledger, which reads what is new only for a response

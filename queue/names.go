@@ -23,12 +23,13 @@ const (
 	ServiceName     = "assay" // of the micro service and its queue group
 )
 
-// Headers of rewards, dead letters and score requests.
+// Headers of responses, rewards, dead letters and score requests.
 const (
 	HeaderModelVersion = "Assay-Model-Version" // of the model that gave the reward
 	HeaderTraceparent  = "traceparent"         // W3C Trace Context, copied from the response
 	HeaderTracestate   = "tracestate"
-	HeaderTimeout      = "Assay-Timeout"     // how long the requester waits, as a Go duration such as "2s"
+	HeaderTimeout      = "Assay-Timeout"     // how long the requester or publisher waits, as a Go duration such as "2s"
+	HeaderPriority     = "Assay-Priority"    // of a score request: interactive or bulk
 	HeaderRetryAfter   = "Retry-After"       // whole seconds, with code 503
 	HeaderSubject      = "Assay-Subject"     // dead letter: the subject of the original
 	HeaderSequence     = "Assay-Sequence"    // dead letter: its sequence in ASSAY_RESPONSES
@@ -48,4 +49,5 @@ const (
 	ReasonInvalid  Reason = "invalid"   // not a score item, or a subject that no reward can have
 	ReasonTooLarge Reason = "too_large" // the response, or its result, passes a size limit
 	ReasonModel    Reason = "model"     // the model failed on it at every attempt
+	ReasonExpired  Reason = "expired"   // its publisher waits no longer
 )

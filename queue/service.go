@@ -139,12 +139,12 @@ func (s *service) leave() {
 }
 
 func (s *service) answer(e endpoint, req micro.Request) {
-	timeout, err := s.timeout(req.Headers().Get(HeaderTimeout))
+	wait, err := timeout(req.Headers().Get(HeaderTimeout), s.cfg.Timeout)
 	if err != nil {
 		s.refuse(e, req, err)
 		return
 	}
-	ctx, cancel := context.WithTimeout(s.working, timeout)
+	ctx, cancel := context.WithTimeout(s.working, wait)
 	defer cancel()
 	body, headers, err := e.answer(ctx, req)
 	if s.working.Err() != nil && errors.Is(err, context.Canceled) {
@@ -162,6 +162,9 @@ func (s *service) score(ctx context.Context, req micro.Request) ([]byte, micro.H
 	if err != nil {
 		return nil, nil, err
 	}
+	if request.Priority, err = rewardmodel.ParsePriority(HeaderPriority, req.Headers().Get(HeaderPriority)); err != nil {
+		return nil, nil, err
+	}
 	answer, err := s.scorer.Score(ctx, request)
 	if err != nil {
 		return nil, nil, err
@@ -173,17 +176,17 @@ func (s *service) score(ctx context.Context, req micro.Request) ([]byte, micro.H
 	return body, micro.Headers{HeaderModelVersion: {headerValue(answer.Model.Version)}}, err
 }
 
-// timeout is how long the requester waits, if it says so, and never longer than
-// ours.
-func (s *service) timeout(header string) (time.Duration, error) {
+// timeout is how long the client waits, if it says so, and never longer than
+// most.
+func timeout(header string, most time.Duration) (time.Duration, error) {
 	if header == "" {
-		return s.cfg.Timeout, nil
+		return most, nil
 	}
 	asked, err := time.ParseDuration(header)
 	if err != nil || asked <= 0 {
 		return 0, &rewardmodel.InputError{Field: HeaderTimeout, Message: fmt.Sprintf("%.40q is not a positive duration such as 2s or 500ms", header)}
 	}
-	return min(asked, s.cfg.Timeout), nil
+	return min(asked, most), nil
 }
 
 func (s *service) refuse(e endpoint, req micro.Request, err error) {

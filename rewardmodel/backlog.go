@@ -1,17 +1,40 @@
 package rewardmodel
 
 import (
+	"iter"
 	"slices"
 	"time"
 )
 
-// sequence is what the model sees of an instance: the whole, or one window.
-type sequence struct {
-	ids    []int32
-	key    key
-	whole  bool // the only window: its margin is the instance's
+// waiter is a job that needs a sequence, and for which of its instances.
+type waiter struct {
 	job    *job
 	unique int // index into job.margins
+}
+
+// sequence is what the model sees of an instance: the whole, or one window. Jobs
+// that hold the same text at the same time share it: it stands in line for each
+// of them, and the first turn that comes has it computed for all.
+type sequence struct {
+	ids   []int32
+	key   key
+	whole bool     // the only window: its margin is the instance's
+	first waiter   // who needs it
+	also  []waiter // and who else
+	taken bool     // in a batch, or computed
+}
+
+func (q *sequence) waiters() iter.Seq[waiter] {
+	return func(yield func(waiter) bool) {
+		if !yield(q.first) {
+			return
+		}
+		for _, w := range q.also {
+			if !yield(w) {
+				return
+			}
+		}
+	}
 }
 
 // windowed names an instance of several windows.
@@ -22,8 +45,9 @@ type windowed struct {
 
 // job is the part of a request that the model has to compute.
 type job struct {
+	class     class
 	margins   []float32   // by distinct instance; the largest of its windows so far
-	sequences []*sequence // not yet in a batch, shortest first
+	sequences []*sequence // in line, shortest first; some may have been taken by another job's turn
 	windowed  []windowed  // instances that the cache learns of when the job is done
 	unread    int         // sequences without a margin yet, those in a batch too
 	tokens    int         // of the unread sequences
@@ -37,12 +61,35 @@ type job struct {
 	inference time.Duration // of the batches that held it
 }
 
-func newJob() *job { return &job{done: make(chan struct{})} }
+func newJob(c class) *job { return &job{class: c, done: make(chan struct{})} }
 
-func (j *job) add(s *sequence) {
-	j.sequences = append(j.sequences, s)
+func (j *job) add(ids []int32, k key, whole bool, unique int) {
+	j.sequences = append(j.sequences, &sequence{ids: ids, key: k, whole: whole, first: waiter{j, unique}})
 	j.unread++
-	j.tokens += len(s.ids)
+	j.tokens += len(ids)
+}
+
+// sort puts the sequences in line, as admit expects them.
+func (j *job) sort() { slices.SortStableFunc(j.sequences, byLength) }
+
+// trim drops the longest sequences while another job's turn has taken them.
+func (j *job) trim() {
+	n := len(j.sequences)
+	for n > 0 && j.sequences[n-1].taken {
+		n--
+	}
+	j.sequences = j.sequences[:n]
+}
+
+// putBack has q stand in line again.
+func (j *job) putBack(q *sequence) {
+	at := fitting(j.sequences, len(q.ids))
+	for i := at; i > 0 && len(j.sequences[i-1].ids) == len(q.ids); i-- {
+		if j.sequences[i-1] == q {
+			return
+		}
+	}
+	j.sequences = slices.Insert(j.sequences, at, q)
 }
 
 func byLength(a, b *sequence) int { return len(a.ids) - len(b.ids) }
@@ -54,104 +101,75 @@ const (
 	reasonDrained = "drained" // nothing else waits
 )
 
-// backlog holds the admitted jobs and cuts batches from them. It is passive: no
-// clock, no lock, no goroutine; its owner serialises the calls.
+// backlog holds the admitted jobs. It is passive: no clock, no lock, no
+// goroutine; its owner serialises the calls. turns.go cuts batches from it.
 //
 // A job counts against the limit with its tokens, but at most with a quarter
 // of the limit: a job larger than the whole queue is fed in pieces as it is
-// computed, and no job is so large that small ones keep it out for ever.
-//
-// Batches are cut in turns. The job whose turn it is gives its longest
-// sequence, which sets the padded length; then all jobs, that one first, give
-// one sequence after the other of at most that length. So a small job waits for
-// at most one batch of each other job, however large those are.
+// computed, and no job is so large that small ones keep it out for ever. A
+// class that holds less than a quarter is admitted whatever the other holds, so
+// that neither can shut the other out.
 type backlog struct {
 	budget   int // padded tokens of a batch
 	overhead int // tokens of padding that are cheaper than one more batch
 	limit    int // tokens that may wait
 
-	jobs    []*job // with sequences left; the first one's turn is next
-	charged int    // sum of the jobs' charges
-	tokens  int    // sum of the jobs' tokens
+	jobs    []*job // with sequences in line; those at the front have their turn next
+	passed  int    // turns in a row that bulk jobs have waited for interactive ones
+	pending map[key]*sequence
+	charged [classes]int // sums of the jobs' charges
+	tokens  int          // of the pending sequences
+	joined  int          // sequences that were pending already when a job needed them, ever
 }
 
-// full tells that no job would be admitted.
-func (b *backlog) full() bool { return b.charged >= b.limit && b.charged > 0 }
+// full tells that no job of that class would be admitted.
+func (b *backlog) full(c class) bool {
+	return b.held() >= b.limit && b.charged[c] >= max(b.limit/4, 1)
+}
 
-// admit takes j in, or reports false when there is no room for it.
+// held is what counts against the limit.
+func (b *backlog) held() (sum int) {
+	for _, n := range b.charged {
+		sum += n
+	}
+	return sum
+}
+
+// admit takes j in, whose sequences are sorted, or reports false when there is
+// no room for it. What is pending already is not computed twice.
 func (b *backlog) admit(j *job) bool {
 	charge := b.charge(j)
-	if b.charged > 0 && b.charged+charge > b.limit {
+	if held := b.held(); held > 0 && held+charge > b.limit && b.charged[j.class]+charge > b.limit/4 {
 		return false
 	}
-	slices.SortStableFunc(j.sequences, byLength)
 	j.charge = charge
-	b.charged += charge
-	b.tokens += j.tokens
-	b.jobs = append(b.jobs, j)
+	b.charged[j.class] += charge
+	if b.pending == nil {
+		b.pending = make(map[key]*sequence, len(j.sequences))
+	}
+	inLine := j.sequences[:0]
+	for _, q := range j.sequences {
+		if same, ok := b.pending[q.key]; ok {
+			b.joined++
+			same.also = append(same.also, q.first)
+			if q = same; q.taken {
+				continue
+			}
+		} else {
+			b.pending[q.key] = q
+			b.tokens += len(q.ids)
+		}
+		inLine = append(inLine, q)
+	}
+	clear(j.sequences[len(inLine):])
+	j.sequences = inLine
+	if len(inLine) > 0 {
+		b.jobs = append(b.jobs, j)
+	}
 	return true
 }
 
 func (b *backlog) charge(j *job) int { return min(j.tokens, max(b.limit/4, 1)) }
-
-// share is what a job may give to a batch.
-type share struct {
-	job   *job
-	end   int // its sequences before end are short enough
-	taken int // of these, the last ones are in the batch
-}
-
-// next cuts a batch, longest sequence first. It is empty when nothing waits.
-func (b *backlog) next() (batch []*sequence, reason string) {
-	if len(b.jobs) == 0 {
-		return nil, reasonDrained
-	}
-	first := b.jobs[0].sequences
-	longest := len(first[len(first)-1].ids)
-	shares := make([]share, len(b.jobs))
-	giving := make([]*share, len(b.jobs)) // those that may still give
-	for i, j := range b.jobs {
-		shares[i] = share{job: j, end: fitting(j.sequences, longest)}
-		giving[i] = &shares[i]
-	}
-	batch, reason = b.fill(giving, longest)
-	for _, s := range shares {
-		s.job.sequences = slices.Delete(s.job.sequences, s.end-s.taken, s.end)
-	}
-	b.jobs = append(b.jobs[1:], b.jobs[0])
-	b.jobs = slices.DeleteFunc(b.jobs, func(j *job) bool { return len(j.sequences) == 0 })
-	slices.SortStableFunc(batch, func(x, y *sequence) int { return byLength(y, x) })
-	return batch, reason
-}
-
-// fill takes sequences from the shares in turn until none may give any more.
-func (b *backlog) fill(giving []*share, longest int) (batch []*sequence, reason string) {
-	reason = reasonDrained
-	tokens := 0
-	for len(giving) > 0 {
-		round := giving
-		giving = giving[:0]
-		for _, s := range round {
-			if s.taken == s.end {
-				continue
-			}
-			next := s.job.sequences[s.end-s.taken-1]
-			padded := (len(batch) + 1) * longest
-			if len(batch) > 0 && padded > b.budget {
-				return batch, reasonBudget
-			}
-			if padded-tokens-len(next.ids) > b.overhead+padded/4 {
-				reason = reasonPadding
-				continue
-			}
-			batch = append(batch, next)
-			tokens += len(next.ids)
-			s.taken++
-			giving = append(giving, s)
-		}
-	}
-	return batch, reason
-}
 
 // fitting is the number of sequences of at most length tokens.
 func fitting(sequences []*sequence, length int) int {
@@ -159,31 +177,88 @@ func fitting(sequences []*sequence, length int) int {
 	return n
 }
 
-// finish records the margin of a sequence that a batch held, and reports
-// whether its job is complete.
-func (b *backlog) finish(s *sequence, margin float32) bool {
-	j := s.job
+// settle ends what is to be computed of q.
+func (b *backlog) settle(q *sequence) {
+	delete(b.pending, q.key)
+	b.tokens -= len(q.ids)
+}
+
+// finish gives a waiter of q its margin, and reports whether its job is complete.
+func (b *backlog) finish(q *sequence, w waiter, margin float32) bool {
+	j := w.job
 	if j.left {
 		return false
 	}
-	j.margins[s.unique] = max(j.margins[s.unique], margin)
+	j.margins[w.unique] = max(j.margins[w.unique], margin)
 	j.unread--
-	j.tokens -= len(s.ids)
-	b.tokens -= len(s.ids)
-	b.charged -= j.charge
+	j.tokens -= len(q.ids)
+	b.charged[j.class] -= j.charge
 	j.charge = b.charge(j)
-	b.charged += j.charge
+	b.charged[j.class] += j.charge
 	return j.unread == 0
 }
 
-// remove takes out a job that nobody waits for, or that failed. Its sequences
-// that are in a batch are ignored when they come back.
+// remove takes out a job that nobody waits for, or that failed. What others
+// need of it stays theirs; what is in a batch is ignored when it comes back.
 func (b *backlog) remove(j *job) {
 	if j.left {
 		return
 	}
 	j.left = true
-	b.tokens -= j.tokens
-	b.charged -= j.charge
+	b.charged[j.class] -= j.charge
+	for _, q := range j.sequences {
+		if !q.taken {
+			b.abandon(q)
+		}
+	}
+	j.sequences = nil
 	b.jobs = slices.DeleteFunc(b.jobs, func(other *job) bool { return other == j })
+}
+
+// abandon drops the waiters of q that have left, and q with the last of them.
+func (b *backlog) abandon(q *sequence) {
+	q.also = slices.DeleteFunc(q.also, func(w waiter) bool { return w.job.left })
+	if !q.first.job.left {
+		return
+	}
+	if len(q.also) == 0 {
+		b.settle(q)
+		q.taken = true
+		return
+	}
+	q.first, q.also = q.also[0], q.also[1:]
+}
+
+// retry has a sequence of a batch that failed computed again, for those that
+// are still waiting.
+func (b *backlog) retry(q *sequence) {
+	q.taken = false
+	b.abandon(q)
+	if q.taken {
+		return
+	}
+	for w := range q.waiters() {
+		w.job.putBack(q)
+		if !slices.Contains(b.jobs, w.job) {
+			b.jobs = append(b.jobs, w.job)
+		}
+	}
+}
+
+// least is how many tokens are computed at least before j would be done, its
+// own included: the jobs of a class get equal shares, and interactive ones go
+// first.
+func (b *backlog) least(j *job) int {
+	own, others := 0, 0
+	for _, q := range j.sequences {
+		if b.pending[q.key] == nil {
+			own += len(q.ids)
+		}
+	}
+	for _, other := range b.jobs {
+		if other.class <= j.class {
+			others += min(other.tokens, own)
+		}
+	}
+	return own + min(others, b.tokens) // what others share is computed once
 }

@@ -50,12 +50,19 @@ func BenchmarkScore(b *testing.B) {
 	}
 }
 
-// The cache stays within its bytes, give or take what the runtime rounds up.
+// The cache stays within its bytes by what the heap says, whatever its size, give
+// or take what the runtime rounds up. Among them are sizes just above and below
+// the doubling of its table.
 func TestCacheBytes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("fills the cache")
 	}
-	const bound = 4 << 20
+	for _, bound := range []int64{64 << 10, 1 << 20, 4 << 20, 6 << 20, 7 << 20, 20 << 20} {
+		cacheWithin(t, bound)
+	}
+}
+
+func cacheWithin(t *testing.T, bound int64) {
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
@@ -69,9 +76,12 @@ func TestCacheBytes(t *testing.T) {
 	runtime.GC()
 	runtime.ReadMemStats(&after)
 	used := int64(after.HeapAlloc) - int64(before.HeapAlloc)
-	t.Logf("%d entries, %.0f bytes each", c.margins.EstimatedSize(), float64(used)/float64(c.margins.EstimatedSize()))
-	if used > bound*5/4 {
+	t.Logf("%d bytes: %d entries, %.0f bytes each", bound, c.margins.EstimatedSize(), float64(used)/float64(c.margins.EstimatedSize()))
+	if used > bound+bound/20+4<<10 {
 		t.Errorf("the cache holds %d bytes of %d", used, bound)
+	}
+	if counted := c.bytes(); counted > bound || counted < bound*9/10 {
+		t.Errorf("a full cache of %d bytes says that it holds %d", bound, counted)
 	}
 	runtime.KeepAlive(c)
 }

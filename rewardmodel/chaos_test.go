@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // mixed returns a request of a random shape and size, some of whose text recurs.
@@ -30,6 +31,7 @@ func mixed(random *rand.Rand) Request {
 		req.Responses = append(req.Responses, item)
 	}
 	req.Options.Aggregate = Aggregates()[random.IntN(4)]
+	req.Priority = []Priority{"", PriorityInteractive, PriorityBulk}[random.IntN(3)]
 	return req
 }
 
@@ -57,7 +59,7 @@ func chaos(t *testing.T, cacheBytes int64) {
 	const callers, requests = 64, 8
 	alone := newScorer(t, ScorerConfig{MaxLength: 24}, modelFunc(hashMargins))
 	batches := rand.New(rand.NewPCG(7, 7)) // used by the model's goroutine alone
-	s := newScorer(t, ScorerConfig{MaxLength: 24, MaxBatchTokens: 200, MaxQueueTokens: 16000, CacheBytes: cacheBytes},
+	s := newScorer(t, ScorerConfig{MaxLength: 24, MaxBatchTokens: 200, MaxQueueTokens: 16000, MaxQueueTime: time.Second, CacheBytes: cacheBytes},
 		modelFunc(func(batch [][]int32) ([]float32, error) {
 			switch batches.IntN(40) {
 			case 0:
@@ -76,6 +78,9 @@ func chaos(t *testing.T, cacheBytes int64) {
 			random := rand.New(rand.NewPCG(1, uint64(caller)))
 			for range requests {
 				req := mixed(random)
+				if random.IntN(2) == 0 { // what other callers ask for as well
+					req = mixed(rand.New(rand.NewPCG(2, random.Uint64N(8))))
+				}
 				want, err := alone.Score(t.Context(), req)
 				if err != nil {
 					t.Errorf("alone: %v", err)
@@ -97,8 +102,8 @@ func chaos(t *testing.T, cacheBytes int64) {
 	t.Logf("outcomes: %v", seen)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.backlog.tokens != 0 || s.backlog.charged != 0 || len(s.backlog.jobs) != 0 {
-		t.Errorf("left behind: %d tokens, a charge of %d, %d jobs", s.backlog.tokens, s.backlog.charged, len(s.backlog.jobs))
+	if s.backlog.tokens != 0 || s.backlog.held() != 0 || len(s.backlog.jobs) != 0 || len(s.backlog.pending) != 0 {
+		t.Errorf("left behind: %d tokens, a charge of %d, %d jobs, %d sequences", s.backlog.tokens, s.backlog.held(), len(s.backlog.jobs), len(s.backlog.pending))
 	}
 }
 
@@ -107,6 +112,10 @@ func persist(t *testing.T, s *Scorer, req Request, random *rand.Rand) (Answer, [
 	var tries []string
 	for {
 		ctx, cancel := context.WithCancel(t.Context())
+		if random.IntN(8) == 0 { // a deadline that the queue may not meet
+			cancel()
+			ctx, cancel = context.WithTimeout(t.Context(), time.Duration(random.IntN(5000))*time.Microsecond)
+		}
 		if random.IntN(3) == 0 {
 			go func(yields int) {
 				for range yields {
@@ -123,6 +132,8 @@ func persist(t *testing.T, s *Scorer, req Request, random *rand.Rand) (Answer, [
 		case errors.Is(err, ErrOverloaded):
 			tries = append(tries, "overloaded")
 			runtime.Gosched()
+		case errors.Is(err, context.DeadlineExceeded):
+			tries = append(tries, "expired")
 		case errors.Is(err, context.Canceled):
 			tries = append(tries, "left")
 		case errors.Is(err, ErrModel):

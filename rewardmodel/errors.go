@@ -32,8 +32,9 @@ var ErrLoad = errors.New("the model version cannot be loaded")
 // OverloadedError is returned when a request finds the queue full, or no room
 // for the model that it pins.
 type OverloadedError struct {
-	// RetryAfter is how long the tokens that wait now will take at the measured
-	// throughput, between 1 s and 1 minute.
+	// RetryAfter is how long it will take until there is room for the request, or
+	// so little ahead of it that it is done in time, at the measured throughput of
+	// the model: between 1 s and 1 minute.
 	RetryAfter time.Duration
 	// Reason replaces the text of ErrOverloaded where something else is full.
 	Reason string

@@ -34,7 +34,7 @@ type bag struct {
 // What the cache knows is filled in; what is left to compute is in
 // job.sequences.
 func (s *Scorer) prepare(ctx context.Context, req Request) (*job, []bag, error) {
-	p := preparation{Scorer: s, job: newJob(), seen: make(map[key]int)}
+	p := preparation{Scorer: s, job: newJob(req.class()), seen: make(map[key]int)}
 	bags := make([]bag, len(req.Responses))
 	for i, item := range req.Responses {
 		if err := leftEarly(ctx); err != nil {
@@ -153,7 +153,7 @@ func (p *preparation) add(text string) int {
 		p.job.windowed = append(p.job.windowed, windowed{k, unique})
 	}
 	for i, ids := range windows {
-		p.job.add(&sequence{ids: ids, key: k.window(i), whole: len(windows) == 1, job: p.job, unique: unique})
+		p.job.add(ids, k.window(i), len(windows) == 1, unique)
 	}
 	return unique
 }

@@ -42,6 +42,14 @@ func (g *gate) asked() []int {
 	}
 }
 
+// computed is how many sequences the model was asked for since asked was called.
+func (g *gate) computed() (sum int) {
+	for _, n := range g.asked() {
+		sum += n
+	}
+	return sum
+}
+
 // call scores on its own goroutine.
 func call(ctx context.Context, s *Scorer, req Request) <-chan error {
 	done := make(chan error, 1)

@@ -13,6 +13,36 @@ type Request struct {
 	Responses []Item
 	Model     string // "" for whatever is loaded, else the model's name or version
 	Options   Options
+	// Priority is when, not how it is scored, so that it travels beside the body:
+	// as a header of HTTP and NATS.
+	Priority Priority
+}
+
+// Priority says who waits for a request.
+type Priority string
+
+// The priorities. A request that names none is interactive when it holds one
+// response, else bulk.
+const (
+	PriorityInteractive Priority = "interactive" // somebody waits: it goes before bulk
+	PriorityBulk        Priority = "bulk"        // it fills the machine, and is never starved
+)
+
+// ParsePriority reads a header of the given name; "" is one that is not there.
+// Any other value that is no priority is an *InputError.
+func ParsePriority(header, value string) (Priority, error) {
+	p := Priority(value)
+	if err := oneOf(header, p, PriorityInteractive, PriorityBulk); err != nil {
+		return "", err
+	}
+	return p, nil
+}
+
+func (r Request) class() class {
+	if r.Priority == PriorityInteractive || r.Priority == "" && len(r.Responses) <= 1 {
+		return interactive
+	}
+	return bulk
 }
 
 // Item is one response to score. Exactly one of Response, Messages and
@@ -222,6 +252,9 @@ func (r Request) Validate() error {
 		}
 	}
 	if err := r.Options.Validate(); err != nil {
+		return err
+	}
+	if err := oneOf("priority", r.Priority, PriorityInteractive, PriorityBulk); err != nil {
 		return err
 	}
 	return r.validateDense()

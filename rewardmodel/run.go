@@ -8,36 +8,70 @@ import (
 	"time"
 )
 
-// roomFor admits work, or only asks whether it could when work is nil.
-func (s *Scorer) roomFor(work *job) error {
+// worthPreparing refuses work of a class while there is no room for any of it.
+func (s *Scorer) worthPreparing(c class) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case s.closed:
 		return ErrClosed
-	case work == nil && !s.backlog.full():
-		return nil
-	case work == nil || !s.backlog.admit(work):
-		return &OverloadedError{RetryAfter: s.retryAfter()}
+	case s.backlog.full(c):
+		return s.overloaded(1)
 	}
-	work.admitted = time.Now()
+	return nil
+}
+
+// admit takes work in, unless the queue is full, or holds so much that work
+// cannot be done before ctx ends.
+func (s *Scorer) admit(ctx context.Context, work *job) error {
+	work.sort()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return ErrClosed
+	}
+	now := time.Now()
+	if deadline, ok := ctx.Deadline(); ok {
+		if err := s.inTime(work, deadline.Sub(now)); err != nil {
+			return err
+		}
+	}
+	joined := s.backlog.joined
+	if !s.backlog.admit(work) {
+		return s.overloaded(work.tokens)
+	}
+	work.admitted = now
+	s.metrics.joined.Add(float64(s.backlog.joined - joined))
 	s.metrics.queueTokens.Set(float64(s.backlog.tokens))
 	s.work.Signal()
 	return nil
 }
 
-// retryAfter is how long the backlog takes at the measured rate.
-func (s *Scorer) retryAfter() time.Duration {
-	wait := time.Second
-	if s.rate > 0 {
-		wait = time.Duration(float64(s.backlog.tokens) / s.rate * float64(time.Second))
+// inTime refuses work whose caller will have left before the jobs ahead of it
+// and itself are computed: the model would work in vain. Alone it is always
+// tried, since the pace may be that of another kind of work.
+func (s *Scorer) inTime(work *job, patience time.Duration) error {
+	b := &s.backlog
+	if len(b.jobs) == 0 || s.pace.takes(b.tokens+work.tokens) <= patience {
+		return nil
 	}
-	return min(max(wait, time.Second), time.Minute)
+	if takes := s.pace.takes(b.least(work)); takes > patience {
+		return &OverloadedError{RetryAfter: retryAfter(takes - patience), Reason: fmt.Sprintf(
+			"with what waits already this request takes %v, and its caller waits %v at most", takes.Round(time.Millisecond), patience.Round(time.Millisecond))}
+	}
+	return nil
 }
+
+// overloaded says when there will be room for as many tokens.
+func (s *Scorer) overloaded(tokens int) error {
+	return &OverloadedError{RetryAfter: retryAfter(s.pace.takes(s.backlog.tokens + tokens - s.backlog.limit))}
+}
+
+func retryAfter(d time.Duration) time.Duration { return min(max(d, time.Second), time.Minute) }
 
 // compute admits work and waits for its margins.
 func (s *Scorer) compute(ctx context.Context, work *job) error {
-	if err := s.roomFor(work); err != nil {
+	if err := s.admit(ctx, work); err != nil {
 		return err
 	}
 	select {
@@ -110,9 +144,11 @@ func (s *Scorer) nextBatch() []*sequence {
 	}
 	s.metrics.batches.WithLabelValues(reason).Inc()
 	for _, q := range batch {
-		if !q.job.started {
-			q.job.started = true
-			s.metrics.wait.Observe(time.Since(q.job.admitted).Seconds())
+		for w := range q.waiters() {
+			if !w.job.started {
+				w.job.started = true
+				s.metrics.wait.Observe(time.Since(w.job.admitted).Seconds())
+			}
 		}
 	}
 	return batch
@@ -128,9 +164,9 @@ func (s *Scorer) runBatch(batch []*sequence) {
 		return
 	}
 	s.metrics.modelErrors.Inc()
-	alone := byJob(batch)
+	alone := s.byJob(batch)
 	if len(alone) == 1 {
-		s.fail(batch[0].job, fmt.Errorf("%w: %w", ErrModel, err))
+		s.fail(batch, fmt.Errorf("%w: %w", ErrModel, err))
 		return
 	}
 	for _, part := range alone {
@@ -138,15 +174,18 @@ func (s *Scorer) runBatch(batch []*sequence) {
 	}
 }
 
-// byJob parts a batch by job, in the order of the batch.
-func byJob(batch []*sequence) [][]*sequence {
+// byJob parts a batch by the first job that needs each sequence, in the order
+// of the batch.
+func (s *Scorer) byJob(batch []*sequence) [][]*sequence {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	index := make(map[*job]int)
 	var parts [][]*sequence
 	for _, q := range batch {
-		i, ok := index[q.job]
+		i, ok := index[q.first.job]
 		if !ok {
 			i = len(parts)
-			index[q.job] = i
+			index[q.first.job] = i
 			parts = append(parts, nil)
 		}
 		parts[i] = append(parts[i], q)
@@ -154,41 +193,37 @@ func byJob(batch []*sequence) [][]*sequence {
 	return parts
 }
 
-// infer returns the margin of each sequence. Those that repeat another one of
-// the batch, or that an earlier batch has computed meanwhile, cost nothing.
+// infer returns the margin of each sequence. Those that became known since
+// their requests looked cost nothing.
 func (s *Scorer) infer(batch []*sequence) ([]float32, error) {
-	known := make(map[key]float32, len(batch))
-	var keys []key
-	var ids [][]int32
+	margins := make([]float32, len(batch))
+	places := make([]int, 0, len(batch)) // in margins, of what is computed
+	ids := make([][]int32, 0, len(batch))
 	tokens := 0
-	for _, q := range batch {
-		if _, ok := known[q.key]; ok {
-			continue
-		}
-		margin, ok := s.cache.get(q.key)
-		known[q.key] = margin
-		if !ok || !q.whole {
-			keys, ids = append(keys, q.key), append(ids, q.ids)
-			tokens += len(q.ids)
-		}
-	}
-	if len(ids) > 0 {
-		start := time.Now()
-		margins, err := s.callModel(ids)
-		took := time.Since(start)
-		if err != nil {
-			return nil, err
-		}
-		s.observe(batch, len(ids), len(ids[0]), tokens, took)
-		for i, k := range keys {
-			known[k] = margins[i]
-		}
-	}
-	out := make([]float32, len(batch))
 	for i, q := range batch {
-		out[i] = known[q.key]
+		if q.whole {
+			if margin, ok := s.cache.get(q.key); ok {
+				margins[i] = margin
+				continue
+			}
+		}
+		places, ids = append(places, i), append(ids, q.ids)
+		tokens += len(q.ids)
 	}
-	return out, nil
+	if len(ids) == 0 {
+		return margins, nil
+	}
+	start := time.Now()
+	computed, err := s.callModel(ids)
+	took := time.Since(start)
+	if err != nil {
+		return nil, err
+	}
+	s.observe(batch, len(ids), len(ids[0]), tokens, took)
+	for i, at := range places {
+		margins[at] = computed[i]
+	}
+	return margins, nil
 }
 
 // callModel keeps a panic or a short answer of the model from the others.
@@ -213,16 +248,26 @@ func (s *Scorer) observe(batch []*sequence, sequences, longest, tokens int, took
 	s.metrics.inference.Observe(took.Seconds())
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, part := range byJob(batch) {
-		part[0].job.inference += took
-	}
-	if took > 0 {
-		rate := float64(tokens) / took.Seconds()
-		if s.rate > 0 {
-			rate = 0.8*s.rate + 0.2*rate
+	counted := make(map[*job]bool)
+	for _, q := range batch {
+		for w := range q.waiters() {
+			if !counted[w.job] {
+				counted[w.job] = true
+				w.job.inference += took
+			}
 		}
-		s.rate = rate
 	}
+	s.pace.observe(tokens, took)
+	s.backlog.limit = s.queueLimit()
+}
+
+// queueLimit is how many tokens may wait: as many as there is memory for, and no
+// more than are computed while somebody may wait for them.
+func (s *Scorer) queueLimit() int {
+	if s.config.MaxQueueTime == 0 {
+		return s.config.MaxQueueTokens
+	}
+	return min(s.config.MaxQueueTokens, max(s.pace.within(s.config.MaxQueueTime), s.config.MaxBatchTokens))
 }
 
 // deliver hands out margins and ends the jobs that are complete.
@@ -231,24 +276,33 @@ func (s *Scorer) deliver(batch []*sequence, margins []float32) {
 	defer s.mu.Unlock()
 	for i, q := range batch {
 		m := margins[i]
+		var err error
 		if math.IsNaN(float64(m)) || math.IsInf(float64(m), 0) {
-			s.end(q.job, fmt.Errorf("%w: its margin of a sequence of %d tokens is %v", ErrModel, len(q.ids), m))
-			continue
-		}
-		if q.whole {
+			err = fmt.Errorf("%w: its margin of a sequence of %d tokens is %v", ErrModel, len(q.ids), m)
+		} else if q.whole {
 			s.cache.put(q.key, m)
 		}
-		if s.backlog.finish(q, m) {
-			s.end(q.job, nil)
+		s.backlog.settle(q)
+		for w := range q.waiters() {
+			if err != nil || s.backlog.finish(q, w, m) {
+				s.end(w.job, err)
+			}
 		}
 	}
 	s.metrics.queueTokens.Set(float64(s.backlog.tokens))
+	s.metrics.cacheBytes.Set(float64(s.cache.bytes()))
 }
 
-func (s *Scorer) fail(j *job, err error) {
+// fail ends the job that a batch is of. What others need of it, they have tried
+// again, since nobody knows which of it the model failed on.
+func (s *Scorer) fail(batch []*sequence, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.end(j, err)
+	s.end(batch[0].first.job, err)
+	for _, q := range batch {
+		s.backlog.retry(q)
+	}
+	s.metrics.queueTokens.Set(float64(s.backlog.tokens))
 }
 
 // end gives a job its outcome, once.

@@ -34,6 +34,9 @@ type ScorerConfig struct {
 
 	MaxBatchTokens int // padded tokens of a batch; 8192
 	MaxQueueTokens int // tokens that may wait for the model; 1 Mi
+	// MaxQueueTime is the most that the tokens which wait may take to compute, as
+	// measured. Give the longest that a caller waits; 0: no such limit.
+	MaxQueueTime time.Duration
 	// BatchOverhead is how many tokens of padding cost less than one more
 	// batch: small on a CPU, large on a GPU; 64.
 	BatchOverhead int
@@ -79,6 +82,7 @@ func (c ScorerConfig) validate(special int) error {
 	check(c.CacheBytes >= 0, "CacheBytes is %d; use 0 for no cache", c.CacheBytes)
 	check(c.MaxBatchTokens > 0, "MaxBatchTokens is %d; it must be positive", c.MaxBatchTokens)
 	check(c.MaxQueueTokens > 0, "MaxQueueTokens is %d; it must be positive", c.MaxQueueTokens)
+	check(c.MaxQueueTime >= 0, "MaxQueueTime is %v; use 0 for no limit", c.MaxQueueTime)
 	check(c.BatchOverhead >= 0, "BatchOverhead is %d; it must not be negative", c.BatchOverhead)
 	return errors.Join(errs...)
 }
@@ -97,7 +101,7 @@ type Scorer struct {
 	mu      sync.Mutex
 	work    sync.Cond // signals new work, and closing
 	backlog backlog
-	rate    float64 // tokens per second that the model computes, smoothed
+	pace    pace
 	closed  bool
 	stopped chan struct{}
 }
@@ -145,8 +149,8 @@ func (s *Scorer) Threshold(a Aggregate) float64 {
 // same score whatever else is scored at the same time.
 //
 // Errors: *InputError when the request is wrong or pins another model,
-// *OverloadedError (ErrOverloaded) when the queue is full, ErrClosed after
-// Close, ErrModel when the model failed on it, and ctx's error when the caller
+// *OverloadedError (ErrOverloaded) when the queue is full, or so full that ctx
+// would end before there is an answer, ErrClosed after Close, ErrModel when the model failed on it, and ctx's error when the caller
 // left, upon which what is not computed yet leaves the queue.
 func (s *Scorer) Score(ctx context.Context, req Request) (Answer, error) {
 	start := time.Now()
@@ -157,7 +161,7 @@ func (s *Scorer) Score(ctx context.Context, req Request) (Answer, error) {
 		return Answer{}, err
 	}
 	req.Options = req.Options.withDefaults()
-	if err := s.roomFor(nil); err != nil {
+	if err := s.worthPreparing(req.class()); err != nil {
 		return Answer{}, s.rejected(err)
 	}
 	work, bags, err := s.prepare(ctx, req)

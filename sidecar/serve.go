@@ -28,7 +28,7 @@ type serveCmd struct {
 	modelFlags     `group:"Model:"`
 	scorerFlags    `group:"Model:"`
 	policyFlags    `group:"Model:"`
-	MaxQueueTokens int      `default:"1048576" group:"Model:" help:"Tokens that may wait for the model; a request beyond is answered 503."`
+	MaxQueueTokens int      `default:"1048576" group:"Model:" help:"Tokens that may wait for the model, and no more than it computes within --request-timeout; a request beyond is answered 503."`
 	Pin            string   `placeholder:"VERSION" group:"Model:" help:"Serve this version whatever is promoted; that of --model counts, too."`
 	ModelsLoaded   int      `default:"2" group:"Model:" help:"Versions that stay loaded: the current one, and those that requests pin."`
 	ModelsBytes    byteSize `default:"0" placeholder:"BYTES" group:"Model:" help:"Memory that their weights may take; 0: no limit."`
@@ -187,7 +187,7 @@ func (c *serveCmd) limits() rewardmodel.Limits {
 
 func (c *serveCmd) scorerConfig() rewardmodel.ScorerConfig {
 	cfg := c.scorerFlags.config()
-	cfg.MaxQueueTokens = c.MaxQueueTokens
+	cfg.MaxQueueTokens, cfg.MaxQueueTime = c.MaxQueueTokens, c.RequestTimeout
 	return cfg
 }
 

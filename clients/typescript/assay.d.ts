@@ -1,5 +1,5 @@
 // Made by generate.mjs from ../../api/openapi.json; change that, and npm run generate.
-// sha256 of the document: e53efd30eeed13ad00bbc677e3dcaa065aab4948d02d82071d13030ad04735a4
+// sha256 of the document: 47617091d9cef308af965e9a8ce8fb0ea2bb9c7bb3f2e3aa68687ef3057d1adb
 
 export interface paths {
     "/v1/score": {
@@ -1810,7 +1810,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description The queue is full, the feedback store is full or cannot be reached, no model or stream is there yet, or the service shuts down. Nothing of a batch of labels was taken: send it again. Codes `overloaded`, `store_full`, `unavailable`, `not_ready`, `shutting_down`. */
+        /** @description The queue is full, or so long that the request could not be done in the time that its client waits; the feedback store is full or cannot be reached, no model or stream is there yet, or the service shuts down. Nothing of a batch of labels was taken: send it again. Codes `overloaded`, `store_full`, `unavailable`, `not_ready`, `shutting_down`. */
         Unavailable: {
             headers: {
                 "Retry-After": components["headers"]["RetryAfter"];
@@ -1899,6 +1899,11 @@ export interface components {
          */
         RequestTimeout: string;
         /**
+         * @description Who waits. Requests that are interactive go before those that are bulk, which fill the machine and are never starved. Absent or empty: POST /v1/score is interactive with one response and bulk with more; the endpoints of other projects are interactive.
+         * @example bulk
+         */
+        Priority: "interactive" | "bulk" | "";
+        /**
          * @description W3C trace context; it is written to the log.
          * @example 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01
          */
@@ -1939,6 +1944,11 @@ export interface operations {
                  * @example 30
                  */
                 "X-Request-Timeout"?: components["parameters"]["RequestTimeout"];
+                /**
+                 * @description Who waits. Requests that are interactive go before those that are bulk, which fill the machine and are never starved. Absent or empty: POST /v1/score is interactive with one response and bulk with more; the endpoints of other projects are interactive.
+                 * @example bulk
+                 */
+                "X-Priority"?: components["parameters"]["Priority"];
                 /**
                  * @description W3C trace context; it is written to the log.
                  * @example 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01
@@ -2503,6 +2513,11 @@ export interface operations {
                  */
                 "X-Request-Timeout"?: components["parameters"]["RequestTimeout"];
                 /**
+                 * @description Who waits. Requests that are interactive go before those that are bulk, which fill the machine and are never starved. Absent or empty: POST /v1/score is interactive with one response and bulk with more; the endpoints of other projects are interactive.
+                 * @example bulk
+                 */
+                "X-Priority"?: components["parameters"]["Priority"];
+                /**
                  * @description W3C trace context; it is written to the log.
                  * @example 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01
                  */
@@ -2554,6 +2569,11 @@ export interface operations {
                  * @example 30
                  */
                 "X-Request-Timeout"?: components["parameters"]["RequestTimeout"];
+                /**
+                 * @description Who waits. Requests that are interactive go before those that are bulk, which fill the machine and are never starved. Absent or empty: POST /v1/score is interactive with one response and bulk with more; the endpoints of other projects are interactive.
+                 * @example bulk
+                 */
+                "X-Priority"?: components["parameters"]["Priority"];
                 /**
                  * @description W3C trace context; it is written to the log.
                  * @example 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01
@@ -2607,6 +2627,11 @@ export interface operations {
                  */
                 "X-Request-Timeout"?: components["parameters"]["RequestTimeout"];
                 /**
+                 * @description Who waits. Requests that are interactive go before those that are bulk, which fill the machine and are never starved. Absent or empty: POST /v1/score is interactive with one response and bulk with more; the endpoints of other projects are interactive.
+                 * @example bulk
+                 */
+                "X-Priority"?: components["parameters"]["Priority"];
+                /**
                  * @description W3C trace context; it is written to the log.
                  * @example 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01
                  */
@@ -2658,6 +2683,11 @@ export interface operations {
                  * @example 30
                  */
                 "X-Request-Timeout"?: components["parameters"]["RequestTimeout"];
+                /**
+                 * @description Who waits. Requests that are interactive go before those that are bulk, which fill the machine and are never starved. Absent or empty: POST /v1/score is interactive with one response and bulk with more; the endpoints of other projects are interactive.
+                 * @example bulk
+                 */
+                "X-Priority"?: components["parameters"]["Priority"];
                 /**
                  * @description W3C trace context; it is written to the log.
                  * @example 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01
@@ -2712,6 +2742,11 @@ export interface operations {
                  */
                 "X-Request-Timeout"?: components["parameters"]["RequestTimeout"];
                 /**
+                 * @description Who waits. Requests that are interactive go before those that are bulk, which fill the machine and are never starved. Absent or empty: POST /v1/score is interactive with one response and bulk with more; the endpoints of other projects are interactive.
+                 * @example bulk
+                 */
+                "X-Priority"?: components["parameters"]["Priority"];
+                /**
                  * @description W3C trace context; it is written to the log.
                  * @example 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01
                  */
@@ -2764,6 +2799,11 @@ export interface operations {
                  * @example 30
                  */
                 "X-Request-Timeout"?: components["parameters"]["RequestTimeout"];
+                /**
+                 * @description Who waits. Requests that are interactive go before those that are bulk, which fill the machine and are never starved. Absent or empty: POST /v1/score is interactive with one response and bulk with more; the endpoints of other projects are interactive.
+                 * @example bulk
+                 */
+                "X-Priority"?: components["parameters"]["Priority"];
                 /**
                  * @description W3C trace context; it is written to the log.
                  * @example 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01
@@ -2818,6 +2858,11 @@ export interface operations {
                  */
                 "X-Request-Timeout"?: components["parameters"]["RequestTimeout"];
                 /**
+                 * @description Who waits. Requests that are interactive go before those that are bulk, which fill the machine and are never starved. Absent or empty: POST /v1/score is interactive with one response and bulk with more; the endpoints of other projects are interactive.
+                 * @example bulk
+                 */
+                "X-Priority"?: components["parameters"]["Priority"];
+                /**
                  * @description W3C trace context; it is written to the log.
                  * @example 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01
                  */
@@ -2870,6 +2915,11 @@ export interface operations {
                  * @example 30
                  */
                 "X-Request-Timeout"?: components["parameters"]["RequestTimeout"];
+                /**
+                 * @description Who waits. Requests that are interactive go before those that are bulk, which fill the machine and are never starved. Absent or empty: POST /v1/score is interactive with one response and bulk with more; the endpoints of other projects are interactive.
+                 * @example bulk
+                 */
+                "X-Priority"?: components["parameters"]["Priority"];
                 /**
                  * @description W3C trace context; it is written to the log.
                  * @example 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01
@@ -3033,6 +3083,11 @@ export interface operations {
                  * @example 30
                  */
                 "X-Request-Timeout"?: components["parameters"]["RequestTimeout"];
+                /**
+                 * @description Who waits. Requests that are interactive go before those that are bulk, which fill the machine and are never starved. Absent or empty: POST /v1/score is interactive with one response and bulk with more; the endpoints of other projects are interactive.
+                 * @example bulk
+                 */
+                "X-Priority"?: components["parameters"]["Priority"];
                 /**
                  * @description W3C trace context; it is written to the log.
                  * @example 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01
@@ -3325,6 +3380,11 @@ export interface operations {
                  */
                 "X-Request-Timeout"?: components["parameters"]["RequestTimeout"];
                 /**
+                 * @description Who waits. Requests that are interactive go before those that are bulk, which fill the machine and are never starved. Absent or empty: POST /v1/score is interactive with one response and bulk with more; the endpoints of other projects are interactive.
+                 * @example bulk
+                 */
+                "X-Priority"?: components["parameters"]["Priority"];
+                /**
                  * @description W3C trace context; it is written to the log.
                  * @example 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01
                  */
@@ -3536,6 +3596,11 @@ export interface operations {
                  * @example 30
                  */
                 "X-Request-Timeout"?: components["parameters"]["RequestTimeout"];
+                /**
+                 * @description Who waits. Requests that are interactive go before those that are bulk, which fill the machine and are never starved. Absent or empty: POST /v1/score is interactive with one response and bulk with more; the endpoints of other projects are interactive.
+                 * @example bulk
+                 */
+                "X-Priority"?: components["parameters"]["Priority"];
                 /**
                  * @description W3C trace context; it is written to the log.
                  * @example 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01

@@ -1,0 +1,124 @@
+package rewardmodel
+
+import (
+	"slices"
+	"testing"
+)
+
+// Whatever jobs come, share, leave and fail, in whatever order: the counts are
+// right, no batch holds a text twice, and in the end each job that stayed has
+// all its margins and nothing is left.
+func FuzzBacklog(f *testing.F) {
+	f.Add([]byte{0, 10, 1, 20, 2, 3, 1, 30, 2, 2, 2})
+	f.Add([]byte("admit, cut, leave, fail and settle in some order"))
+	f.Fuzz(func(t *testing.T, program []byte) {
+		b := &backlog{budget: 64, overhead: 4, limit: 200}
+		var alive []*job
+		var inFlight []*sequence
+		end := func(j *job) {
+			b.remove(j)
+			alive = slices.DeleteFunc(alive, func(other *job) bool { return other == j })
+		}
+		settle := func(margin float32) {
+			for _, q := range inFlight {
+				b.settle(q)
+				for w := range q.waiters() {
+					if b.finish(q, w, margin) {
+						end(w.job)
+					}
+				}
+			}
+			inFlight = nil
+		}
+		for len(program) > 1 {
+			op, arg := program[0], int(program[1])
+			program = program[2:]
+			switch op % 5 {
+			case 0, 1: // a job of texts that others may hold, too
+				j := newJob(class(op / 5 % 2))
+				for i := range 1 + arg%12 {
+					k := (arg*7 + i) % 40
+					j.margins = append(j.margins, 0)
+					j.add(make([]int32, 1+k), key{lo: uint64(k)}, true, i)
+				}
+				j.sort()
+				if b.admit(j) {
+					alive = append(alive, j)
+				}
+			case 2:
+				settle(1)
+				inFlight, _ = b.next()
+				if len(inFlight) == 0 && len(alive) > 0 {
+					t.Fatalf("%d jobs wait and there is no batch", len(alive))
+				}
+			case 3:
+				if len(alive) > 0 {
+					end(alive[arg%len(alive)])
+				}
+			case 4:
+				if len(inFlight) > 0 { // fails on the first job
+					if j := inFlight[0].first.job; !j.left {
+						end(j)
+					}
+					for _, q := range inFlight {
+						b.retry(q)
+					}
+					inFlight = nil
+				}
+			}
+			consistent(t, b, inFlight)
+		}
+		for range 10_000 {
+			settle(1)
+			if inFlight, _ = b.next(); len(inFlight) == 0 {
+				break
+			}
+			consistent(t, b, inFlight)
+		}
+		if len(alive) > 0 || len(b.jobs) > 0 || len(b.pending) > 0 || b.tokens != 0 || b.held() != 0 {
+			t.Errorf("left behind: %d jobs, %d of them in line, %d sequences, %d tokens, a charge of %d",
+				len(alive), len(b.jobs), len(b.pending), b.tokens, b.held())
+		}
+	})
+}
+
+func consistent(t *testing.T, b *backlog, batch []*sequence) {
+	t.Helper()
+	tokens := 0
+	for k, q := range b.pending {
+		tokens += len(q.ids)
+		if q.key != k {
+			t.Fatal("a sequence is pending under another key")
+		}
+	}
+	if tokens != b.tokens {
+		t.Fatalf("%d tokens are pending, and counted as %d", tokens, b.tokens)
+	}
+	seen := map[*sequence]bool{}
+	for _, q := range batch {
+		if seen[q] || !q.taken || b.pending[q.key] != q {
+			t.Fatal("a batch holds a text twice, or one that is not pending")
+		}
+		seen[q] = true
+	}
+	var charged [classes]int
+	for _, j := range b.jobs {
+		charged[j.class] += j.charge
+		if last := len(j.sequences) - 1; last < 0 || j.sequences[last].taken || j.left {
+			t.Fatal("a job is in line without a sequence, or after it left")
+		}
+		if !slices.IsSortedFunc(j.sequences, byLength) {
+			t.Fatal("a line is out of order")
+		}
+		for _, q := range j.sequences {
+			if !q.taken && b.pending[q.key] != q {
+				t.Fatal("a sequence in line is not pending")
+			}
+		}
+	}
+	for c := range charged { // those whose last sequences are in a batch are charged, too
+		if charged[c] > b.charged[c] || b.charged[c] < 0 {
+			t.Fatalf("class %d is charged %d, and its jobs in line %d", c, b.charged[c], charged[c])
+		}
+	}
+}
