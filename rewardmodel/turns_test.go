@@ -2,6 +2,7 @@ package rewardmodel
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -184,8 +185,8 @@ func TestAdmissionByTime(t *testing.T) {
 		refused := func(ctx context.Context, req Request) time.Duration {
 			t.Helper()
 			_, err := s.Score(ctx, req)
-			overloaded, ok := err.(*OverloadedError)
-			if !ok {
+			var overloaded *OverloadedError
+			if !errors.As(err, &overloaded) {
 				t.Fatalf("got %v", err)
 			}
 			return overloaded.RetryAfter
