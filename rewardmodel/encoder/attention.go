@@ -69,6 +69,9 @@ func (n *network) attend(g *graph, p *packed, qkv *ts.Tensor, add bias, dropout 
 	for i, gr := range p.groups {
 		sizes[i] = gr.tokens
 	}
+	if p.filler > 0 {
+		sizes = append(sizes, p.filler)
+	}
 	parts := g.split(qkv, sizes)
 	for i, gr := range p.groups {
 		if g.err != nil {
@@ -92,6 +95,9 @@ func (n *network) attend(g *graph, p *packed, qkv *ts.Tensor, add bias, dropout 
 		if gr.from != nil {
 			parts[i] = g.pick(parts[i], g.int64s(gr.to, n.device))
 		}
+	}
+	if last := len(p.groups); p.filler > 0 { // any values will do
+		parts[last] = g.do("narrow", func() (*ts.Tensor, error) { return parts[last].Narrow(1, 0, hidden, false) })
 	}
 	return g.cat(parts)
 }

@@ -117,7 +117,9 @@ func (m *Model) Logits(batch [][]int32) ([][2]float32, error) {
 func (n *network) infer(p *packed, of output, rows [][]float32) error {
 	var g graph
 	defer g.drop()
-	values := g.values(n.output(&g, p, dropouts{}, of), n.width(of)*len(p.order), n.device)
+	p.round()
+	out := g.rows(n.output(&g, p, dropouts{}, of), 0, int64(len(p.order)))
+	values := g.values(out, n.width(of)*len(p.order), n.device)
 	if g.err != nil {
 		return g.err
 	}

@@ -1,7 +1,6 @@
 package encoder
 
 /*
-#include <malloc.h>
 #include <stdint.h>
 void at_set_num_threads(int n);
 void at_manual_seed(int64_t seed);
@@ -70,7 +69,6 @@ func (r *Runtime) loop(threads int) {
 	runtime.LockOSThread() // for life: the thread dies with the goroutine
 	defer close(r.done)
 	C.at_set_num_threads(C.int(threads))
-	keepFreedMemory()
 	for {
 		select {
 		case f := <-r.work:
@@ -138,13 +136,6 @@ func parseDevice(name string) (gotch.Device, error) {
 		return gotch.CudaBuilder(uint(index)), nil
 	}
 	return gotch.CPU, fmt.Errorf("encoder: unknown device %q; use auto, cpu or cuda:N", name)
-}
-
-// keepFreedMemory lets glibc reuse the memory of freed tensors instead of handing it back to the kernel and faulting it
-// in again for the next batch, which costs about a fifth of a forward pass (docs/benchmarks.md).
-func keepFreedMemory() {
-	C.mallopt(C.M_MMAP_THRESHOLD, 1<<30)
-	C.mallopt(C.M_TRIM_THRESHOLD, 1<<30)
 }
 
 // seed makes libtorch's random numbers (dropout) repeatable. Call it on the libtorch thread.
