@@ -108,7 +108,10 @@ func (s *Server) classify(w http.ResponseWriter, r *http.Request) error {
 	if err := s.readForeign(w, r, &ask); err != nil {
 		return err
 	}
-	if ask.Text != nil && ask.Input == nil && ask.Messages == nil {
+	if ask.Text != nil {
+		if ask.Input != nil || ask.Messages != nil {
+			return errInvalid("text", "is SGLang's, and beside it stands input or messages, which are vLLM's; send one of them")
+		}
 		return s.classifyText(w, r, ask)
 	}
 	items, err := ask.items()
