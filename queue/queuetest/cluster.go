@@ -28,7 +28,7 @@ const nodeEnv = "ASSAY_QUEUETEST_NODE"
 
 // clusterPatience bounds the election of leaders on a machine that is busy
 // with something else.
-const clusterPatience = time.Minute
+const clusterPatience = 2 * time.Minute
 
 // startAttempts is how often a cluster is started, since another process may
 // take a port that was found free.
