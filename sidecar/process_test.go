@@ -54,7 +54,12 @@ func serve(t *testing.T, model, data string, args ...string) *process {
 // launch starts the service and waits until it is ready or has ended.
 func launch(t *testing.T, args ...string) *process {
 	t.Helper()
-	p := start(t, args...)
+	return start(t, args...).await(t)
+}
+
+// await waits until the service is ready or has ended.
+func (p *process) await(t *testing.T) *process {
+	t.Helper()
 	select {
 	case p.ready = <-p.became:
 	case <-p.done:
@@ -67,8 +72,14 @@ func launch(t *testing.T, args ...string) *process {
 // start starts the service.
 func start(t *testing.T, args ...string) *process {
 	t.Helper()
+	return startBinary(t, os.Args[0], args...)
+}
+
+// startBinary starts the service of another build.
+func startBinary(t *testing.T, binary string, args ...string) *process {
+	t.Helper()
 	args = append([]string{"serve", "--listen", "127.0.0.1:0", "--nats-listen", "127.0.0.1:0"}, args...)
-	p := &process{cmd: exec.Command(os.Args[0], args...), done: make(chan struct{}), tries: make(chan string, 10), became: make(chan readyLine, 1)}
+	p := &process{cmd: exec.Command(binary, args...), done: make(chan struct{}), tries: make(chan string, 10), became: make(chan readyLine, 1)}
 	p.cmd.Env = append(os.Environ(), childVariable+"=1")
 	stderr, err := p.cmd.StderrPipe()
 	require.NoError(t, err)
