@@ -34,6 +34,7 @@ func TestTheServerTakesEverything(t *testing.T) {
 	t.Run("sidecars on NATS", func(t *testing.T) { c.takes(t, kustomize(t, "test/testdata/sidecar-nats")) })
 	t.Run("NATS", c.takesNATS)
 	t.Run("by kubectl", c.takesByKubectl)
+	t.Run("by Helm", c.takesByHelm)
 	c.prepare(t, "kinds", "privileged") // whose workloads, as written, are not confined
 	t.Run("every kind of workload", func(t *testing.T) {
 		objects := kustomize(t, "test/testdata/kinds")
