@@ -2,7 +2,8 @@
 // responses on NATS: events in virtual time, with the rules of the real worker
 // (package queue), the real batches (package rewardmodel) and the real consumer.
 //
-// What it leaves out: requests over HTTP and request-reply, the cache, a full
+// What it leaves out: requests over HTTP and request-reply and the classes of
+// requests, the cache and sentences that responses share, a full
 // queue of the scorer (--max-queue-tokens), and failures of the model.
 package fleetsim
 
@@ -58,7 +59,7 @@ type Fleet struct {
 // Default is a fleet with the defaults of "assay serve", to be given its size
 // and costs.
 func Default() Fleet {
-	return Fleet{Replicas: 1, Replica: Replica{MaxInFlight: 256, BatchTokens: 8192, BatchOverhead: 64}, MaxAckPending: 4096, AckWait: 10 * time.Second}
+	return Fleet{Replicas: 1, Replica: Replica{MaxInFlight: 256, BatchTokens: 2048, BatchOverhead: 64}, MaxAckPending: 4096, AckWait: 10 * time.Second}
 }
 
 // ErrSetting says that a fleet or workload cannot be simulated.
