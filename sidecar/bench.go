@@ -20,6 +20,7 @@ import (
 type benchCmd struct {
 	Serving    benchServingCmd    `cmd:"" help:"Load a running service and print what it answers a second."`
 	Fleet      benchFleetCmd      `cmd:"" help:"Tell how many replicas a training needs: measure one, its NATS, and simulate many."`
+	Peers      benchPeersCmd      `cmd:"" help:"Compare the speed of this service with that of other reward servers."`
 	Paper      benchPaperCmd      `cmd:"" help:"Repeat the experiments of the BFGPU paper."`
 	PaperRun   benchPaperRunCmd   `cmd:"" hidden:""`
 	Train      benchTrainCmd      `cmd:"" help:"Take the same training steps as PyTorch and print who is faster."`

@@ -1,9 +1,12 @@
 package encoder
 
 /*
+#define _GNU_SOURCE
+#include <pthread.h>
 #include <stdint.h>
 void at_set_num_threads(int n);
 void at_manual_seed(int64_t seed);
+static void name_thread(void) { pthread_setname_np(pthread_self(), "libtorch"); }
 */
 import "C"
 
@@ -68,6 +71,7 @@ func NewRuntime(opts RuntimeOptions) (*Runtime, error) {
 func (r *Runtime) loop(threads int) {
 	runtime.LockOSThread() // for life: the thread dies with the goroutine
 	defer close(r.done)
+	C.name_thread() // libtorch's own threads inherit it, so that a profiler tells the model's time from the rest
 	C.at_set_num_threads(C.int(threads))
 	for {
 		select {

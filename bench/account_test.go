@@ -1,0 +1,72 @@
+package bench
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// statLine is a line of /proc/PID/stat.
+func statLine(name string, group, user, system, childUser, childSystem int) *fstest.MapFile {
+	line := fmt.Sprintf("7 (%s) S 1 %d 7 0 -1 4194560 1 2 3 4 %d %d %d %d 20 0 1 0 100 1000 10\n", name, group, user, system, childUser, childSystem)
+	return &fstest.MapFile{Data: []byte(line)}
+}
+
+func status(peak int) *fstest.MapFile {
+	return &fstest.MapFile{Data: fmt.Appendf(nil, "Name:\tx\nVmHWM:\t  %d kB\nVmRSS:\t 1 kB\n", peak)}
+}
+
+func TestGroup(t *testing.T) {
+	p := proc{fstest.MapFS{
+		"40/stat":         statLine("server) S (x", 40, 100, 50, 7, 3),
+		"40/status":       status(1000),
+		"40/task/40/stat": statLine("server", 40, 30, 10, 0, 0),
+		"40/task/41/stat": statLine("libtorch", 40, 60, 30, 0, 0),
+		"40/task/42/stat": statLine("libtorch", 40, 10, 10, 0, 0),
+		"50/stat":         statLine("worker", 40, 5, 5, 0, 0),
+		"50/status":       status(24),
+		"60/stat":         statLine("libtorch", 60, 900, 900, 0, 0),
+		"70/stat":         {Data: []byte("70 (gone")},
+		"stat":            {Data: []byte("cpu  100 10 20 5000 60 1 2 3 0 0\ncpu0 1 1 1 1 1 1 1 1 0 0\n")},
+		"cpuinfo":         {Data: []byte("processor\t: 0\nmodel name\t: Fast 9000\n")},
+	}}
+	u, err := p.group(40)
+	require.NoError(t, err)
+	require.Equal(t, usage{CPU: 1700 * time.Millisecond, Model: 1100 * time.Millisecond, Peak: 1024 << 10}, u)
+	_, err = p.group(41)
+	require.ErrorContains(t, err, "group 41")
+	busy, err := p.machine()
+	require.NoError(t, err)
+	require.Equal(t, 1360*time.Millisecond, busy, "without idle and iowait")
+	require.Equal(t, "Fast 9000", p.processor())
+}
+
+// What a child burns is found in /proc.
+func TestGroupOfAChild(t *testing.T) {
+	if _, err := os.Stat("/proc/self/stat"); err != nil {
+		t.Skip("no /proc here")
+	}
+	cmd := exec.Command("sh", "-c", "i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done; echo done; read wait")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	in, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	_, err = out.Read(make([]byte, 5))
+	require.NoError(t, err)
+	u, err := newProc().group(cmd.Process.Pid)
+	require.NoError(t, err)
+	require.NoError(t, in.Close())
+	_ = cmd.Wait() // read fails at the end of the input
+	used := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	require.InDelta(t, used.Seconds(), u.CPU.Seconds(), 0.05)
+	require.Positive(t, u.Peak)
+	require.Zero(t, u.Model)
+}

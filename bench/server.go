@@ -1,0 +1,166 @@
+package bench
+
+import (
+	"fmt"
+	"path/filepath"
+	"strconv"
+
+	"github.com/go-json-experiment/json"
+	"github.com/nats-io/nats.go"
+
+	"github.com/assay-ai/assay/queue"
+)
+
+// Model is a checkpoint that the servers serve.
+type Model struct {
+	Name                 string
+	Dir                  string
+	Shape                Shape
+	MaxLength            int // tokens of an utterance
+	Violation, Compliant int // indexes of the labels
+	Tokenizer            Tokenizer
+}
+
+// Server is a program to measure.
+type Server struct {
+	Name   string
+	env    string // Python environment; "" for assay
+	export bool   // needs the model in ONNX
+	ready  string // path that answers 200 once it serves
+	fronts []front
+	args   func(at place) []string
+
+	// versions reads what the server is made of from the answer that it is ready; assay's are known before.
+	versions func(ready []byte) (map[string]string, error)
+}
+
+// place is where and on what a server runs.
+type place struct {
+	model      Model
+	threads    int
+	port, nats int
+	assay      string // binary of assay
+	python     string // of the server's environment
+	scripts    string // folder of the peers' files
+	onnx       string // folder of the exported model
+	scratch    string // folder that goes when the server has ended
+}
+
+// front is a protocol of a server.
+type front struct {
+	name  string
+	path  string // "": NATS
+	codec codec
+}
+
+func (f front) open(at place, connections int) (closingAsker, error) {
+	if f.path != "" {
+		return newHTTPAsker(fmt.Sprintf("http://127.0.0.1:%d%s", at.port, f.path), connections), nil
+	}
+	conn, err := nats.Connect(fmt.Sprintf("nats://127.0.0.1:%d", at.nats))
+	if err != nil {
+		return nil, err
+	}
+	return natsAsker{conn, queue.SubjectScore}, nil
+}
+
+type closingAsker interface {
+	asker
+	Close()
+}
+
+// Reference is the server that others' ranks are compared with.
+const Reference = "transformers-fp32"
+
+// Servers are all that can be measured, in the order in which they take turns. A name that ends in "-sorted" is that
+// server at its best: each request sorted by length.
+func Servers() []Server {
+	var all []Server
+	for _, precision := range []string{"fp32", "bf16"} {
+		all = append(all, rewardServer("transformers-"+precision, "torch", "--precision", precision)...)
+	}
+	for _, precision := range []string{"fp32", "int8"} {
+		all = append(all, rewardServer("onnxruntime-"+precision, "onnx", "--onnx", precision+".onnx")...)
+	}
+	all = append(all, infinity("infinity-fp32", "float32"), infinity("infinity-bf16", "bfloat16"))
+	for _, precision := range []string{"fp32", "bf16", "int8"} {
+		all = append(all, assayServer(precision))
+	}
+	return all
+}
+
+// rewardServer is peers/reward_server.py, in the usual way and sorted.
+func rewardServer(name, backend string, more ...string) []Server {
+	usual := Server{
+		Name: name, env: backend, export: backend == "onnx", ready: "/health",
+		fronts: []front{{"/get_reward", "/get_reward", utteranceCodec{}}},
+		versions: func(ready []byte) (versions map[string]string, err error) {
+			return versions, json.Unmarshal(ready, &versions)
+		},
+		args: func(at place) []string {
+			args := []string{
+				at.python, filepath.Join(at.scripts, "reward_server.py"), "--backend", backend, "--model", at.model.Dir,
+				"--max-length", strconv.Itoa(at.model.MaxLength), "--threads", strconv.Itoa(at.threads), "--port", strconv.Itoa(at.port),
+				"--violation", strconv.Itoa(at.model.Violation), "--compliant", strconv.Itoa(at.model.Compliant), more[0],
+			}
+			if backend == "onnx" {
+				return append(args, filepath.Join(at.onnx, more[1]))
+			}
+			return append(args, more[1])
+		},
+	}
+	sorted := usual
+	sorted.Name = name + "-sorted"
+	sorted.args = func(at place) []string { return append(usual.args(at), "--sort") }
+	return []Server{usual, sorted}
+}
+
+// infinity batches across requests and sorts by length of itself. BetterTransformer is gone from today's PyTorch.
+func infinity(name, dtype string) Server {
+	return Server{
+		Name: name, env: "infinity", ready: "/health",
+		fronts: []front{{"/classify", "/classify", classifyCodec{}}},
+		versions: func([]byte) (map[string]string, error) {
+			return map[string]string{
+				"infinity-emb": pinned("infinity", "infinity-emb"), "infinity-emb's transformers": pinned("infinity", "transformers"),
+			}, nil
+		},
+		args: func(at place) []string {
+			return []string{
+				filepath.Join(filepath.Dir(at.python), "infinity_emb"), "v2", "--model-id", at.model.Dir, "--served-model-name", servedName,
+				"--engine", "torch", "--device", "cpu", "--dtype", dtype, "--no-bettertransformer",
+				"--host", "127.0.0.1", "--port", strconv.Itoa(at.port), "--log-level", "warning",
+			}
+		},
+	}
+}
+
+func assayServer(precision string) Server {
+	return Server{
+		Name: "assay-" + precision, ready: "/readyz",
+		fronts: []front{
+			{"/v1/score", "/v1/score", assayCodec{}},
+			{"/get_reward", "/get_reward", queryCodec{}},
+			{"NATS", "", assayCodec{}},
+		},
+		args: func(at place) []string {
+			local := func(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }
+			return []string{
+				at.assay, "serve", "--model", at.model.Dir, "--precision", precision, "--threads", strconv.Itoa(at.threads),
+				"--cache-bytes", "0", "--no-train", "--data-dir", at.scratch, "--log-format", "json",
+				"--listen", local(at.port), "--nats-listen", local(at.nats),
+				"--max-responses", "1000000", "--max-instances", "1000000", "--nats-max-requests", "4096", "--request-timeout", "24h",
+			}
+		},
+	}
+}
+
+// environment sets the width of every library that a server may compute with.
+func environment(threads int) []string {
+	n := strconv.Itoa(threads)
+	return []string{
+		"OMP_NUM_THREADS=" + n, "MKL_NUM_THREADS=" + n, "OPENBLAS_NUM_THREADS=" + n,
+		"TOKENIZERS_PARALLELISM=true", "RAYON_NUM_THREADS=" + n,
+		"HF_HUB_OFFLINE=1", "INFINITY_ANONYMOUS_USAGE_STATS=0", "INFINITY_MAX_CLIENT_BATCH_SIZE=1048576",
+	}
+}

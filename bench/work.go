@@ -1,0 +1,108 @@
+package bench
+
+import (
+	"bufio"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"io"
+	"math/rand/v2"
+	"os"
+	"strings"
+
+	"github.com/assay-ai/assay/segmenter"
+)
+
+// Tokenizer counts tokens as the servers do.
+type Tokenizer interface {
+	IDs(text string) []int32
+	Special() int // tokens that are put around those of a text
+}
+
+// Response is a text to score, and the utterances that assay cuts it into, which servers without a segmenter are sent.
+type Response struct {
+	Text       string
+	Utterances []string
+	Tokens     []int // of each utterance, special ones included
+}
+
+// NewResponse cuts text into utterances of at most maxLength tokens, as the scorer does.
+func NewResponse(text string, tok Tokenizer, maxLength int) Response {
+	room := maxLength - tok.Special()
+	spans := segmenter.Limit(text, segmenter.Segment(text), room, func(part string) int { return len(tok.IDs(part)) })
+	r := Response{Text: text, Utterances: make([]string, len(spans)), Tokens: make([]int, len(spans))}
+	for i, span := range spans {
+		r.Utterances[i] = text[span.Start:span.End]
+		r.Tokens[i] = len(tok.IDs(r.Utterances[i])) + tok.Special()
+	}
+	return r
+}
+
+// MostSentences is the length of the longest response that Sample takes.
+const MostSentences = 60
+
+// ErrNoWork is returned where a file holds no text of 1 to MostSentences sentences.
+var ErrNoWork = errors.New("no text of a usable length")
+
+// Sample draws n texts of 1 to MostSentences sentences from a file of JSON lines with a field "text", compressed where
+// the name ends in .gz. Each is as likely as the next, so that the distribution of lengths is that of the file; the
+// same n and seed draw the same. Fewer come back where the file has fewer.
+func Sample(path string, n int, seed uint64) ([]string, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	var in io.Reader = bufio.NewReader(file)
+	if strings.HasSuffix(path, ".gz") {
+		if in, err = gzip.NewReader(in); err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	texts, err := usable(in)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	random := rand.New(rand.NewPCG(seed, 0))
+	random.Shuffle(len(texts), func(i, j int) { texts[i], texts[j] = texts[j], texts[i] })
+	return texts[:min(n, len(texts))], nil
+}
+
+func usable(in io.Reader) ([]string, error) {
+	var texts []string
+	lines := jsontext.NewDecoder(in)
+	for {
+		var line struct {
+			Text string `json:"text"`
+		}
+		switch err := json.UnmarshalDecode(lines, &line); {
+		case errors.Is(err, io.EOF):
+			if len(texts) == 0 {
+				return nil, ErrNoWork
+			}
+			return texts, nil
+		case err != nil:
+			return nil, err
+		}
+		if n := len(segmenter.Segment(line.Text)); n >= 1 && n <= MostSentences {
+			texts = append(texts, line.Text)
+		}
+	}
+}
+
+// Digest names a piece of work, so that records of different work are never mixed.
+func Digest(work []Response) string {
+	sum := sha256.New()
+	for _, r := range work {
+		for _, u := range r.Utterances {
+			sum.Write([]byte(u))
+			sum.Write([]byte{0})
+		}
+		sum.Write([]byte{1})
+	}
+	return hex.EncodeToString(sum.Sum(nil))[:12]
+}
