@@ -242,7 +242,7 @@ func (t *turn) meter() (m meter, err error) {
 
 func (m meter) since(before meter, r *Record) {
 	r.CPU = (m.server.CPU - before.server.CPU).Seconds()
-	r.ModelCPU = (m.server.Model - before.server.Model).Seconds()
+	r.ModelCPU = min(r.CPU, (m.server.Model - before.server.Model).Seconds()) // it is read a moment later
 	r.LoaderCPU = (m.loader - before.loader).Seconds()
 	r.OtherCPU = max(0, (m.machine-before.machine).Seconds()-r.CPU-r.LoaderCPU)
 	r.Peak = m.server.Peak
