@@ -1,5 +1,5 @@
 // Made by generate.mjs from ../../api/openapi.json; change that, and npm run generate.
-// sha256 of the document: 47617091d9cef308af965e9a8ce8fb0ea2bb9c7bb3f2e3aa68687ef3057d1adb
+// sha256 of the document: b4980a3e6efc72a42e17a34df049082600a84c9a684c8463325f94bf841767af
 
 export interface paths {
     "/v1/score": {
@@ -1419,8 +1419,8 @@ export interface components {
                 role?: string | null;
                 content?: components["schemas"]["ChatContent"];
             } | null)[] | null;
-            /** @description Instead of input, as SGLang's clients send it. */
-            text?: components["schemas"]["OneOrManyTexts"];
+            /** @description Instead of input, as SGLang's clients send it; 400 beside input or messages. */
+            text?: components["schemas"]["OneOrManyTexts"] | null;
         };
         /** @description [1-reward, reward]: violation, compliant. */
         ClassProbabilities: number[];
