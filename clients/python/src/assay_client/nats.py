@@ -96,8 +96,8 @@ class NatsClient(AsyncClient):
     ) -> list[str]:
         """Hands items in on `assay.v1.responses.RUN`; returns their ids when they are stored.
 
-        An item without an id gets one. Handing in the same id again within
-        the duplicate window of the stream changes nothing.
+        An item without an id gets one. Handing in the same id of a run again
+        within the duplicate window of the stream changes nothing.
         """
         until = None if deadline is None else time.monotonic() + deadline
         ids = []
@@ -108,7 +108,9 @@ class NatsClient(AsyncClient):
                 nc = await self._connection(limit)
                 _fits(nc, body)
                 subject = f"assay.v1.responses.{run}"
-                stored = nc.jetstream(timeout=limit).publish(subject, body, headers={"Nats-Msg-Id": id})
+                # The stream knows message ids across all subjects: two runs may both number from 1.
+                headers = {"Nats-Msg-Id": f"{run}/{id}"}
+                stored = nc.jetstream(timeout=limit).publish(subject, body, headers=headers)
                 await self._unless_lost(stored, limit)
 
             await self._again(store, until)
