@@ -41,9 +41,9 @@ type Proxy struct {
 type pair struct{ from, to net.Conn }
 
 func (p *pair) close() {
-	p.from.Close()
+	_ = p.from.Close()
 	if p.to != nil {
-		p.to.Close()
+		_ = p.to.Close()
 	}
 }
 
@@ -74,7 +74,7 @@ func (p *Proxy) Set(network Network) {
 		return
 	}
 	if network == Refusing && p.listener != nil {
-		p.listener.Close()
+		_ = p.listener.Close()
 		p.listener = nil
 	}
 	if network == Refusing || p.network == Swallowing {
@@ -122,7 +122,7 @@ func (p *Proxy) serve(from net.Conn) {
 	if network == Passing {
 		to, err := net.Dial("tcp", p.target) //nolint:noctx // on loopback
 		if err != nil {
-			from.Close()
+			_ = from.Close()
 			return
 		}
 		c.to = to
@@ -167,8 +167,8 @@ func (p *Proxy) copy(to, from net.Conn) {
 		}
 		if err != nil {
 			if passing {
-				to.Close()
-				from.Close()
+				_ = to.Close()
+				_ = from.Close()
 			}
 			return
 		}
