@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -118,6 +118,14 @@ class Texts:
 @pytest.fixture(scope="session")
 def texts() -> Texts:
     return Texts()
+
+
+def assert_same(found: Sequence[Any], before: Sequence[Any]) -> None:
+    """The same rewards: in bf16 a score may differ by 5e-3 with what it is batched with."""
+    assert [(r.id, r.compliant, r.witness.text, r.model) for r in found] == [
+        (r.id, r.compliant, r.witness.text, r.model) for r in before
+    ]
+    assert [r.reward for r in found] == pytest.approx([r.reward for r in before], abs=5e-3)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

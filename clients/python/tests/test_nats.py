@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Service
+from conftest import Service, assert_same
 
 import assay_client as ac
 
@@ -100,7 +100,7 @@ def test_a_server_that_dies_and_comes_back(binary: str, tmp_path: Path) -> None:
                 found.append(r)
                 if len(found) == 16:
                     again.start()
-            assert found == before
+            assert_same(found, before)
             await asyncio.to_thread(again.join)
             ids = await client.publish("run", items[:20])
             results = client.results("run")

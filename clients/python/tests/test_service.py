@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Both, Service
+from conftest import Both, Service, assert_same
 
 import assay_client as ac
 
@@ -163,7 +163,7 @@ def test_a_service_that_dies_and_comes_back_costs_time_only(binary: str, tmp_pat
                 found.append(r)
                 if len(found) == 16:
                     seen.set()
-        assert found == before
+        assert_same(found, before)
     finally:
         seen.set()
         again.join()
