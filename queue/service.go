@@ -154,7 +154,7 @@ func (s *service) answer(e endpoint, req micro.Request) {
 		s.refuse(e, req, err)
 		return
 	}
-	s.replied(e, http.StatusOK, req, func() error { return req.Respond(body, micro.WithHeaders(headers)) })
+	s.reply(e, http.StatusOK, req, nats.Header(headers), body)
 }
 
 func (s *service) score(ctx context.Context, req micro.Request) ([]byte, micro.Headers, error) {
@@ -197,7 +197,10 @@ func (s *service) refuse(e endpoint, req micro.Request, err error) {
 	case req.Reply() == "": // nobody else would know
 		s.log.Warn().Err(err).Str("subject", e.subject).Msg("a request that asks for no reply is refused")
 	}
-	headers := micro.Headers{}
+	headers := nats.Header{
+		micro.ErrorHeader:     {headerValue(why.Error())},
+		micro.ErrorCodeHeader: {strconv.Itoa(why.Code)},
+	}
 	if why.RetryAfter > 0 {
 		headers[HeaderRetryAfter] = []string{strconv.Itoa(int(math.Ceil(why.RetryAfter.Seconds())))}
 	}
@@ -205,18 +208,18 @@ func (s *service) refuse(e endpoint, req micro.Request, err error) {
 	if err != nil {
 		s.log.Error().Err(err).Msg("cannot write an error")
 	}
-	s.replied(e, why.Code, req, func() error {
-		return req.Error(strconv.Itoa(why.Code), headerValue(why.Error()), body, micro.WithHeaders(headers))
-	})
+	s.reply(e, why.Code, req, headers, body)
 }
 
-// replied sends a reply, if anybody waits for it.
-func (s *service) replied(e endpoint, code int, req micro.Request, send func() error) {
+// reply answers, if anybody waits for it. It does so past micro.Request, whose
+// own ways to answer are for handlers that have not returned yet: micro looks at
+// the error of a request once its handler has.
+func (s *service) reply(e endpoint, code int, req micro.Request, headers nats.Header, body []byte) {
 	e.codes.WithLabelValues(strconv.Itoa(code)).Inc()
 	if req.Reply() == "" {
 		return
 	}
-	if err := send(); err != nil {
+	if err := s.nc.PublishMsg(&nats.Msg{Subject: req.Reply(), Header: headers, Data: body}); err != nil {
 		s.log.Warn().Err(err).Str("subject", e.subject).Msg("cannot reply to a request")
 	}
 }
