@@ -31,6 +31,9 @@ func external(t *testing.T, opts *server.Options) *server.Server {
 		opts.Port = -1
 	}
 	opts.JetStream = true
+	if opts.JetStreamMaxStore == 0 { // else it depends on the disk's free space what may be reserved
+		opts.JetStreamMaxStore = DefaultMaxStore
+	}
 	if opts.StoreDir == "" {
 		opts.StoreDir = t.TempDir()
 	}

@@ -155,7 +155,23 @@ func (r *Registry) SetCurrent(ctx context.Context, c retrain.Current) (retrain.C
 // one, through restarts of the server, until ctx ends and the channel is
 // closed. A revision never comes twice.
 func (r *Registry) WatchCurrent(ctx context.Context) <-chan retrain.Current {
-	return watch(ctx, r.state, keyCurrent, currentAt)
+	values := make(chan retrain.Current)
+	go func() {
+		defer close(values)
+		for e := range r.state.watch(ctx, keyCurrent) {
+			var c retrain.Current
+			if err := json.Unmarshal(e.value, &c); err != nil {
+				r.state.log.Error().Err(err).Msg("the current version cannot be read")
+				continue
+			}
+			select {
+			case values <- currentAt(c, e.revision):
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return values
 }
 
 func currentAt(c retrain.Current, revision uint64) retrain.Current {
@@ -178,11 +194,6 @@ func (r *Registry) SetStatus(ctx context.Context, s retrain.Status) (retrain.Sta
 		return retrain.Status{}, err
 	}
 	return statusAt(s, revision), nil
-}
-
-// WatchStatus sends the training of the fleet as WatchCurrent the version.
-func (r *Registry) WatchStatus(ctx context.Context) <-chan retrain.Status {
-	return watch(ctx, r.state, keyTraining, statusAt)
 }
 
 func statusAt(s retrain.Status, revision uint64) retrain.Status {

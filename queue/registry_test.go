@@ -252,19 +252,10 @@ func TestWatch(t *testing.T) {
 	late := r.WatchCurrent(ctx)
 	require.Equal(t, two, <-late, "only the present one")
 
-	statuses := r.WatchStatus(ctx)
-	status, err := r.SetStatus(ctx, retrain.Status{Owner: "a"})
-	require.NoError(t, err)
-	require.Equal(t, status, <-statuses)
-	status, err = r.SetStatus(ctx, status)
-	require.NoError(t, err)
-	require.Equal(t, status, <-statuses)
 	cancel()
 	for range early {
 	}
 	for range late {
-	}
-	for range statuses {
 	}
 }
 

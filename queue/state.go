@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/nats-io/nats.go"
@@ -184,31 +187,87 @@ func store[T any](ctx context.Context, s *state, key string, value T, revision u
 	return s.put(ctx, key, data, revision)
 }
 
-// watch sends the value of a key, if there is one, and each later one, until
-// ctx ends and the channel is closed.
-func watch[T any](ctx context.Context, s *state, key string, at func(T, uint64) T) <-chan T {
-	values := make(chan T)
-	f := &follower{js: s.js, stream: streamState, filter: stateSubject + key, first: jetstream.DeliverLastPerSubjectPolicy, ahead: stateHistory, log: s.log}
-	go func() {
-		defer close(values)
-		for msg, err := range f.messages(ctx) {
-			if err != nil {
-				return // never: nothing bounds the wait
-			}
-			if msg.Headers().Get(kvOperation) != "" {
-				continue
-			}
-			var value T
-			if err := json.Unmarshal(msg.Data(), &value); err != nil {
-				s.log.Error().Err(err).Str("key", key).Msg("a stored value that cannot be read")
-				continue
-			}
+// How often, and how patiently, a key that is watched is asked for.
+const (
+	watchEvery    = time.Second
+	watchPatience = 1500 * time.Millisecond
+)
+
+// watch yields the value of a key, if there is one, and each later one, until
+// ctx ends; none twice, and none after a later one. The server pushes them. The
+// key is asked for as well: when the network comes back, a push may wait for
+// requests to time out that went into the void.
+func (s *state) watch(ctx context.Context, key string) iter.Seq[entry] {
+	return func(yield func(entry) bool) {
+		ctx, cancel := context.WithCancel(ctx)
+		pushed, asked := make(chan entry), make(chan entry)
+		var readers sync.WaitGroup
+		defer readers.Wait()
+		defer cancel()
+		readers.Go(func() { s.push(ctx, key, pushed) })
+		readers.Go(func() { s.ask(ctx, key, asked) })
+		var newest, last uint64 // revisions: of any value, and of a pushed one
+		for {
+			var e entry
 			select {
-			case values <- at(value, msg.Sequence.Stream):
 			case <-ctx.Done():
+				return
+			case e = <-pushed:
+				if e.revision < last {
+					newest = 0 // the bucket was removed and made again
+				}
+				last = e.revision
+			case e = <-asked:
+			}
+			if e.revision <= newest {
+				continue
+			}
+			newest = e.revision
+			if e.value != nil && !yield(e) {
 				return
 			}
 		}
-	}()
-	return values
+	}
+}
+
+// push sends the values of a key as the server does.
+func (s *state) push(ctx context.Context, key string, to chan<- entry) {
+	f := &follower{js: s.js, stream: streamState, filter: stateSubject + key, first: jetstream.DeliverLastPerSubjectPolicy, ahead: stateHistory, log: s.log}
+	for msg, err := range f.messages(ctx) {
+		if err != nil {
+			return // never: nothing bounds the wait
+		}
+		e := entry{revision: msg.Sequence.Stream}
+		if msg.Headers().Get(kvOperation) == "" {
+			e.value = msg.Data()
+		}
+		select {
+		case to <- e:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// ask reads a key again and again.
+func (s *state) ask(ctx context.Context, key string, to chan<- entry) {
+	tick := time.NewTicker(watchEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		patient, cancel := context.WithTimeout(ctx, watchPatience)
+		e, err := s.get(patient, key)
+		cancel()
+		if err != nil {
+			continue // the next time
+		}
+		select {
+		case to <- e:
+		case <-ctx.Done():
+			return
+		}
+	}
 }

@@ -92,6 +92,23 @@ func TestFleetUnderFaults(t *testing.T) {
 		f.serving()
 	}
 	f.note("two replicas were cut off, tiny-1 is current again")
+	for i, network := range []queuetest.Network{queuetest.Refusing, queuetest.Swallowing} {
+		node := f.cluster.Leader([]string{queue.StreamResponses, queue.StreamRewards}[i])
+		f.replicas[0].gate.Set(queuetest.Refusing, node) // it is with the others, and so is the publisher
+		f.gate.Set(queuetest.Refusing, node)
+		f.cluster.Isolate(node, network)
+		f.killed[fmt.Sprint("server cut off from the others: ", networkName(network))]++
+		f.progress(200)
+		if network == queuetest.Swallowing {
+			f.promote(0, "/v1/models/tiny-2/promote", "tiny-2")
+		}
+		f.cluster.Isolate(node, queuetest.Passing)
+		f.replicas[0].heal()
+		f.gate.Set(queuetest.Passing)
+		f.healthy()
+		f.serving()
+	}
+	f.note("two servers were cut off from the others, tiny-2 is current")
 
 	// One server alone, out of reach of one replica, which finds another.
 	f.replicas[3].gate.Set(queuetest.Swallowing, 0)

@@ -305,7 +305,8 @@ def test_memory_does_not_grow_with_the_file(faulty: Faulty, tmp_path: Path) -> N
 
 def test_a_real_service(binary: str, tmp_path: Path) -> None:
     """Killed at random moments, the command; and once, the service."""
-    running = Service(binary, tmp_path / "data", ["--train-auto=false", "--cache-bytes", "0"])
+    args = ["--train-auto=false", "--cache-bytes", "0", "--precision", "fp32"]
+    running = Service(binary, tmp_path / "data", args)
     running.start()
     source, target = tmp_path / "in.parquet", tmp_path / "out.parquet"
     rng = random.Random(3)
