@@ -140,6 +140,8 @@ func TestKillNineOfAServiceThatLearns(t *testing.T) {
 	_, js := p.jetStream(t)
 	past := tell(t, p.ready.HTTP, js)
 	awaitVersion(t, p.ready.HTTP, past.current.Version)
+	// Its client may still wait to try again.
+	require.Eventually(t, func() bool { return rewards.served()[past.current.Version] > 0 }, patience, 10*time.Millisecond)
 	others.end()
 
 	labels.requireKept(t, at, js)
