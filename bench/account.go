@@ -108,17 +108,43 @@ func (p proc) peak(dir string) int64 {
 	if err != nil {
 		return 0
 	}
-	for line := range bytes.Lines(status) {
-		fields := bytes.Fields(line) // "VmHWM:  1234 kB"
-		if len(fields) == 3 && string(fields[0]) == "VmHWM:" {
-			kib, err := strconv.ParseInt(string(fields[1]), 10, 64)
-			if err != nil {
-				return 0
-			}
-			return kib << 10
+	peak, err := kibibytes(status, "VmHWM:")
+	if err != nil {
+		return 0
+	}
+	return peak
+}
+
+// Memory is what a process holds resident, in bytes.
+type Memory struct {
+	Anonymous int64 // heaps and stacks: what no file backs
+	File      int64 // mapped files, which the kernel may drop
+	Peak      int64 // the most of both at once so far
+}
+
+// memory is that of a process, which must be alive.
+func (p proc) memory(dir string) (m Memory, err error) {
+	status, err := fs.ReadFile(p.root, dir+"/status")
+	if err != nil {
+		return m, err
+	}
+	for name, value := range map[string]*int64{"RssAnon:": &m.Anonymous, "RssFile:": &m.File, "VmHWM:": &m.Peak} {
+		if *value, err = kibibytes(status, name); err != nil {
+			return m, fmt.Errorf("/proc/%s/status: %w", dir, err)
 		}
 	}
-	return 0
+	return m, nil
+}
+
+// kibibytes finds "name  1234 kB" in a status of /proc, in bytes.
+func kibibytes(status []byte, name string) (int64, error) {
+	for line := range bytes.Lines(status) {
+		if fields := bytes.Fields(line); len(fields) == 3 && string(fields[0]) == name {
+			n, err := strconv.ParseInt(string(fields[1]), 10, 64)
+			return n << 10, err
+		}
+	}
+	return 0, fmt.Errorf("no line %s", name)
 }
 
 // machine is the CPU time that all processors together have spent on anything but waiting.

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"syscall"
@@ -45,6 +46,18 @@ func TestGroup(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 1360*time.Millisecond, busy, "without idle and iowait")
 	require.Equal(t, "Fast 9000", p.processor())
+}
+
+func TestMemory(t *testing.T) {
+	all := "RssAnon:\t 300 kB\nRssFile:\t  20 kB\nRssShmem:\t   5 kB\nVmHWM:\t 400 kB\n"
+	p := proc{fstest.MapFS{"40/status": {Data: []byte("Name:\tRssAnon:\n" + all)}, "50/status": status(7)}}
+	m, err := p.memory("40")
+	require.NoError(t, err)
+	require.Equal(t, Memory{Anonymous: 300 << 10, File: 20 << 10, Peak: 400 << 10}, m)
+	_, err = p.memory("50")
+	require.ErrorContains(t, err, "/proc/50/status: no line Rss")
+	_, err = p.memory("60")
+	require.ErrorIs(t, err, fs.ErrNotExist)
 }
 
 // What a child burns is found in /proc.

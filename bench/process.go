@@ -56,10 +56,10 @@ func start(c command) (*process, error) {
 // pollEvery is how often a server that starts is asked whether it is ready.
 const pollEvery = 100 * time.Millisecond
 
-// ready waits until the address answers 200, and returns the answer.
-func (p *process) ready(ctx context.Context, url string) ([]byte, error) {
+// ready asks the address every so often until it answers 200, and returns the answer.
+func (p *process) ready(ctx context.Context, url string, every time.Duration) ([]byte, error) {
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 10 * time.Second}
-	poll := time.NewTicker(pollEvery)
+	poll := time.NewTicker(every)
 	defer poll.Stop()
 	for {
 		select {

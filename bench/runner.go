@@ -149,7 +149,7 @@ func (t *turn) start(ctx context.Context) (err error) {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, t.StartLimit, fmt.Errorf("not ready after %v", t.StartLimit))
 	defer cancel()
-	healthy, err := t.process.ready(ctx, fmt.Sprintf("http://127.0.0.1:%d%s", t.at.port, t.server.ready))
+	healthy, err := t.process.ready(ctx, fmt.Sprintf("http://127.0.0.1:%d%s", t.at.port, t.server.ready), pollEvery)
 	if err == nil && t.server.env != "" {
 		t.Versions, err = t.server.versions(healthy)
 	}

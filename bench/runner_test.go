@@ -22,6 +22,7 @@ func serveLengths(address string) error {
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /health", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"fake":"1.0"}`) })
+	mux.HandleFunc("GET /readyz", func(http.ResponseWriter, *http.Request) {})
 	mux.HandleFunc("POST /get_reward", func(w http.ResponseWriter, r *http.Request) {
 		var q query
 		if err := json.UnmarshalRead(r.Body, &q); err != nil {

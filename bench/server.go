@@ -144,14 +144,18 @@ func assayServer(precision string) Server {
 			{"NATS", "", assayCodec{}},
 		},
 		args: func(at place) []string {
-			local := func(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }
-			return []string{
-				at.assay, "serve", "--model", at.model.Dir, "--precision", precision, "--threads", strconv.Itoa(at.threads),
-				"--cache-bytes", "0", "--no-train", "--data-dir", at.scratch, "--log-format", "json",
-				"--listen", local(at.port), "--nats-listen", local(at.nats),
-				"--max-responses", "1000000", "--max-instances", "1000000", "--nats-max-requests", "4096", "--request-timeout", "24h",
-			}
+			return append(at.serve(), "--model", at.model.Dir, "--precision", precision, "--threads", strconv.Itoa(at.threads), "--cache-bytes", "0",
+				"--max-responses", "1000000", "--max-instances", "1000000", "--nats-max-requests", "4096", "--request-timeout", "24h")
 		},
+	}
+}
+
+// serve is the command line of assay that serves there, trains nothing and leaves nothing behind.
+func (at place) serve() []string {
+	local := func(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }
+	return []string{
+		at.assay, "serve", "--no-train", "--data-dir", at.scratch, "--log-format", "json",
+		"--listen", local(at.port), "--nats-listen", local(at.nats),
 	}
 }
 

@@ -23,6 +23,8 @@ type benchCmd struct {
 	Peers      benchPeersCmd      `cmd:"" help:"Compare the speed of this service with that of other reward servers."`
 	Paper      benchPaperCmd      `cmd:"" help:"Repeat the experiments of the BFGPU paper."`
 	PaperRun   benchPaperRunCmd   `cmd:"" hidden:""`
+	Latency    benchLatencyCmd    `cmd:"" help:"Start this service and measure its start, what it adds to an idle forward pass, and its latency under load."`
+	Soak       benchSoakCmd       `cmd:"" help:"Start this service, load it for minutes, and print what memory it holds."`
 	Train      benchTrainCmd      `cmd:"" help:"Take the same training steps as PyTorch and print who is faster."`
 	Candidates benchCandidatesCmd `cmd:"" help:"Compare the labels that the service asks for with those of random responses."`
 }
@@ -81,7 +83,7 @@ func (c *benchServingCmd) Run(a *app) error {
 			if concurrency > len(bodies) {
 				continue // the row before has the same load
 			}
-			row, err := c.measure(a.ctx, bodies, concurrency, 0)
+			row, err := sendAll(a.ctx, c.URL, bodies, concurrency, nil)
 			if err != nil {
 				return err
 			}
@@ -131,19 +133,23 @@ func requests(items []rewardmodel.Item, size int) ([][]byte, error) {
 type load struct {
 	total     time.Duration
 	latencies []time.Duration // sorted
+	late      []time.Duration // how much after its time each request left, sorted; nil where none had a time
 	failed    int
 }
 
-func (l load) percentile(p int) float64 {
-	return float64(l.latencies[(len(l.latencies)-1)*p/100].Microseconds()) / 1000
+func (l load) percentile(p int) float64 { return milliseconds(l.latencies, p) }
+
+// milliseconds is a percentile of sorted times.
+func milliseconds(sorted []time.Duration, p int) float64 {
+	return float64(sorted[(len(sorted)-1)*p/100].Microseconds()) / 1000
 }
 
-// measure posts all bodies with at most that many in flight, one every so often when every is above 0. A failed request
-// counts as such; the row goes on.
-func (c *benchServingCmd) measure(ctx context.Context, bodies [][]byte, concurrency int, every time.Duration) (load, error) {
+// sendAll posts all bodies to a service with at most that many in flight, each at its time where there are times. A
+// failed request counts as such; the row goes on.
+func sendAll(ctx context.Context, service string, bodies [][]byte, concurrency int, times []time.Duration) (load, error) {
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: concurrency}}
 	defer client.CloseIdleConnections()
-	row := load{latencies: make([]time.Duration, len(bodies))}
+	row := load{latencies: make([]time.Duration, len(bodies)), late: make([]time.Duration, len(times))}
 	var next, failed atomic.Int64
 	var last atomic.Pointer[error]
 	var workers sync.WaitGroup
@@ -152,13 +158,14 @@ func (c *benchServingCmd) measure(ctx context.Context, bodies [][]byte, concurre
 		workers.Go(func() {
 			for i := next.Add(1) - 1; int(i) < len(bodies); i = next.Add(1) - 1 {
 				sent := time.Now()
-				if every > 0 { // late or not, it counts from when it should have left
-					sent = began.Add(time.Duration(i) * every)
+				if times != nil { // late or not, it counts from when it should have left
+					sent = began.Add(times[i])
 					if sleepUntil(ctx, sent) != nil {
 						return
 					}
+					row.late[i] = time.Since(sent)
 				}
-				if err := send(ctx, client, c.URL+"/v1/score", bodies[i]); err != nil {
+				if err := send(ctx, client, service+"/v1/score", bodies[i]); err != nil {
 					failed.Add(1)
 					last.Store(&err)
 				}
@@ -169,6 +176,7 @@ func (c *benchServingCmd) measure(ctx context.Context, bodies [][]byte, concurre
 	workers.Wait()
 	row.total, row.failed = time.Since(began), int(failed.Load())
 	slices.Sort(row.latencies)
+	slices.Sort(row.late)
 	if row.failed == len(bodies) {
 		return load{}, fmt.Errorf("every request failed: %w", *last.Load())
 	}

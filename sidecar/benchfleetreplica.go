@@ -97,8 +97,7 @@ func (c *benchFleetReplicaCmd) Run(a *app) error {
 			if err != nil {
 				return load{}, err
 			}
-			serving := benchServingCmd{URL: strings.TrimSuffix(c.URL, "/")}
-			return serving.measure(a.ctx, bodies, c.Concurrency, 0)
+			return sendAll(a.ctx, strings.TrimSuffix(c.URL, "/"), bodies, c.Concurrency, nil)
 		}); err != nil {
 			return err
 		}

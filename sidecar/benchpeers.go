@@ -22,7 +22,6 @@ import (
 // benchPeersCmd measures this service beside others.
 type benchPeersCmd struct {
 	Dir         string        `default:"bench-peers" placeholder:"DIR" help:"Folder for what the benchmark keeps: Python environments, exported models, logs and results.jsonl (${default})."`
-	Work        string        `placeholder:"FILE" help:"Texts to score, JSON lines with the field text, gzipped or not. Default: imdb/test.jsonl.gz in the folder that $$ASSAY_DATA names, else in ../shared/data."`
 	Responses   int           `default:"2000" help:"Texts of 1 to 60 sentences that are drawn from it."`
 	Models      []string      `default:"random-roberta-base,models/default" placeholder:"DIR" help:"Checkpoint folders, or their names below models/; random-roberta-base is made: its shape, random weights (${default})."`
 	Only        []string      `placeholder:"NAME" help:"Only these servers; assay stands for assay-fp32, assay-bf16 and assay-int8, and so on."`
@@ -34,9 +33,15 @@ type benchPeersCmd struct {
 	Threads     int           `default:"0" help:"Threads of each server; 0 takes all processors that this process may use."`
 	Python      string        `default:"python3" help:"Interpreter that makes the environments of the peers."`
 	Assay       string        `placeholder:"FILE" help:"Binary of assay to measure. Default: this one."`
+	workFlag
 	growthFlags
 	List   bool `help:"Start nothing; print the servers."`
 	Report bool `help:"Start nothing; print the tables of what is there."`
+}
+
+// workFlag names the texts that are scored.
+type workFlag struct {
+	Work string `placeholder:"FILE" help:"Texts to score, JSON lines with the field text, gzipped or not. Default: imdb/test.jsonl.gz in the folder that $$ASSAY_DATA names, else in ../shared/data."`
 }
 
 // growthFlags ask for the cost as the work grows, instead of speed.
@@ -139,9 +144,9 @@ func (c *benchPeersCmd) measure(a *app, servers []bench.Server, records *bench.R
 			return err
 		}
 	}
-	texts, err := bench.Sample(c.work(), c.Responses, 1)
+	texts, err := c.sample(c.Responses)
 	if err != nil {
-		return usageError{fmt.Errorf("--work: %w", err)}
+		return err
 	}
 	if cfg.Versions, err = versionsOf(ctx, cfg.Assay); err != nil {
 		return usageError{fmt.Errorf("--assay: %w", err)}
@@ -154,15 +159,21 @@ func (c *benchPeersCmd) measure(a *app, servers []bench.Server, records *bench.R
 	return bench.Run(ctx, cfg, models, records)
 }
 
-func (c *benchPeersCmd) work() string {
-	if c.Work != "" {
-		return c.Work
+// sample draws at most n texts, always the same.
+func (f workFlag) sample(n int) ([]string, error) {
+	path := f.Work
+	if path == "" {
+		data := os.Getenv("ASSAY_DATA")
+		if data == "" {
+			data = filepath.Join("..", "shared", "data")
+		}
+		path = filepath.Join(data, "imdb", "test.jsonl.gz")
 	}
-	data := os.Getenv("ASSAY_DATA")
-	if data == "" {
-		data = filepath.Join("..", "shared", "data")
+	texts, err := bench.Sample(path, n, 1)
+	if err != nil {
+		return nil, usageError{fmt.Errorf("--work: %w", err)}
 	}
-	return filepath.Join(data, "imdb", "test.jsonl.gz")
+	return texts, nil
 }
 
 func (c *benchPeersCmd) cases(m bench.Model, texts []string) []bench.Case {

@@ -46,15 +46,17 @@ func (c *benchServingCmd) runRate(a *app, items []rewardmodel.Item) error {
 	table := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "round\ttraining\trequests\tp50 ms\tp90 ms\tp99 ms\tlongest ms\tfailed\t")
 	var alone, beside []load
-	measure := func() (load, error) {
-		return c.measure(a.ctx, bodies, rateConcurrency, time.Duration(float64(time.Second)/c.Rate))
+	times := make([]time.Duration, len(bodies))
+	for i := range times {
+		times[i] = time.Duration(float64(i) / c.Rate * float64(time.Second))
 	}
+	atRate := func() (load, error) { return sendAll(a.ctx, c.URL, bodies, rateConcurrency, times) }
 	row := func(round int, training string, l load) {
 		fmt.Fprintf(table, "%d\t%s\t%d\t%.1f\t%.1f\t%.1f\t%.1f\t%d\t\n", round, training, len(l.latencies),
 			l.percentile(50), l.percentile(90), l.percentile(99), l.percentile(100), l.failed)
 	}
 	for round := range c.Rounds {
-		l, err := measure()
+		l, err := atRate()
 		if err != nil {
 			return err
 		}
@@ -63,7 +65,7 @@ func (c *benchServingCmd) runRate(a *app, items []rewardmodel.Item) error {
 		if c.Beside == "" {
 			continue
 		}
-		if l, err = c.besideTraining(a, measure); err != nil {
+		if l, err = c.besideTraining(a, atRate); err != nil {
 			return err
 		}
 		beside = append(beside, l)
