@@ -28,6 +28,7 @@ type call struct {
 	media  string // of body
 	body   []byte // nil: none
 	first  int    // place of the first item of body among those of the caller; -1: there are none
+	urgent string // Options.Priority
 	once   bool   // making it twice is not the same as making it once
 	read   func(body []byte) error
 }
@@ -81,6 +82,9 @@ func (c *Client) send(ctx context.Context, k call, accept string) (answer *http.
 	request.Header.Set("Accept", accept)
 	if c.token != "" {
 		request.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	if k.urgent != "" {
+		request.Header.Set("X-Priority", k.urgent)
 	}
 	if deadline, ok := ctx.Deadline(); ok {
 		left := max(time.Until(deadline), time.Millisecond)

@@ -65,6 +65,9 @@ const (
 	DenseInstance = "instance" // the share of each instance at its last token
 	DenseWitness  = "witness"  // spread evenly over the tokens of the witness
 	DenseShaped   = "shaped"   // potential-based shaping: the optimal policy stays the same
+
+	PriorityInteractive = "interactive" // somebody waits: it goes before bulk (default of a request of one item)
+	PriorityBulk        = "bulk"        // it fills the machine, and is never starved (default of a request of more)
 )
 
 // Options says how responses are scored; what is zero has its default. The
@@ -79,6 +82,7 @@ type Options struct {
 	Gamma         float64 `json:"gamma,omitzero"`     // of DenseShaped, in (0,1]: 1
 	Tokenizer     string  `json:"tokenizer,omitzero"` // of the service, for items without TokenOffsets
 	OmitInstances bool    `json:"-"`                  // results do not list their instances
+	Priority      string  `json:"-"`                  // who goes first where the service is busy; it changes no score
 }
 
 // Answer holds the results of a request, in its order.
@@ -174,7 +178,7 @@ func (c *Client) scoreOnce(ctx context.Context, k chunk, frame []byte, options O
 	body = append(append(body, ']'), frame...)
 	var answer Answer
 	err := c.do(ctx, call{
-		method: http.MethodPost, path: "/v1/score", media: mediaJSON, body: body, first: k.first,
+		method: http.MethodPost, path: "/v1/score", media: mediaJSON, body: body, first: k.first, urgent: options.Priority,
 		read: func(text []byte) (err error) {
 			answer, err = readAnswer(text, k.items, options)
 			return err

@@ -73,6 +73,31 @@ func TestDenseRewards(t *testing.T) {
 	}
 }
 
+func TestPriority(t *testing.T) {
+	var mu sync.Mutex
+	var got [][]string
+	c := client(t, serve(t, func(w http.ResponseWriter, r *http.Request) {
+		asked := readRequest(r)
+		mu.Lock()
+		got = append(got, r.Header.Values("X-Priority"))
+		mu.Unlock()
+		if len(asked.Options) != 1 {
+			t.Errorf("sent %+v", asked)
+		}
+		reply(w, 200, answer(result("a", "0.75")))
+	}), assay.WithChunk(1, 1<<20))
+	if _, err := c.Score(t.Context(), assay.Texts("Fine."), assay.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.ScoreAll(t.Context(), assay.Texts("Fine.", "Bad."), assay.Options{Priority: assay.PriorityBulk}); err != nil {
+		t.Fatal(err)
+	}
+	want := [][]string{nil, {"bulk"}, {"bulk"}}
+	if !slices.EqualFunc(got, want, slices.Equal) {
+		t.Errorf("sent %v", got)
+	}
+}
+
 func TestTokenizerOfTheService(t *testing.T) {
 	c := client(t, serve(t, func(w http.ResponseWriter, r *http.Request) {
 		reply(w, 200, answer(strings.TrimSuffix(result("a", "0.75"), "}")+`,"token_rewards":[0.25,0.5],"token_offsets":[[0,4],[4,5]]}`))

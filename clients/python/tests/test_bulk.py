@@ -118,6 +118,26 @@ def test_a_client_survives_a_fork(faulty: Faulty) -> None:
     assert faulty.connections == 2
 
 
+def test_priority(faulty: Faulty, ask: Both) -> None:
+    ask(faulty.url, "score", ["a", "b"])
+    ask(faulty.url, "score_one", "a", priority="bulk")
+    ask(
+        faulty.url,
+        "rewards",
+        ["a", "b", "c"],
+        priority="interactive",
+        settings={"priority": "bulk", "chunk": 2},
+    )
+    ask(faulty.url, "score", ["a"], settings={"priority": "bulk"})
+    sent = [headers.get("X-Priority") for _, headers, _ in faulty.requests]
+    assert sent == [None, "bulk", "interactive", "interactive", "bulk"]
+    assert all(b"priority" not in body for _, _, body in faulty.requests)
+    with pytest.raises(ValueError, match="'urgent'"):
+        ask(faulty.url, "score", ["a"], priority="urgent")
+    with pytest.raises(ValueError, match="'urgent'"):
+        ask(faulty.url, "score", ["a"], settings={"priority": "urgent"})
+
+
 def test_what_is_sent(faulty: Faulty, ask: Both) -> None:
     items = [
         "plain",

@@ -13,6 +13,8 @@ from conftest import Service, assert_same
 import assay_client as ac
 
 pytest.importorskip("nats")
+import nats
+
 from assay_client.nats import NatsClient
 
 KIND = "Drink some water and rest."
@@ -41,6 +43,21 @@ def test_the_same_as_over_http(service: Service) -> None:
             labels = [ac.FeedbackItem("violation", response=f"{RUDE} over NATS {k}") for k in range(3)]
             assert (await client.feedback(labels)).accepted == 3
             assert (await client.feedback(labels)).duplicates == 3
+
+    asyncio.run(run())
+
+
+def test_priority(service: Service) -> None:
+    async def run() -> None:
+        watching = await nats.connect(service.nats)
+        asked = await watching.subscribe("assay.v1.score")
+        await watching.flush()
+        async with NatsClient(service.nats, priority="bulk") as client:
+            await client.score_one(KIND)
+            await client.score_one(KIND, priority="interactive")
+        sent = [await asked.next_msg(timeout=10) for _ in range(2)]
+        assert [(m.headers or {}).get("Assay-Priority") for m in sent] == ["bulk", "interactive"]
+        await watching.close()
 
     asyncio.run(run())
 

@@ -48,6 +48,12 @@ def test_options(service: Service, ask: Both) -> None:
     assert caught.value.request_id
 
 
+def test_priority_changes_no_score(service: Service, ask: Both) -> None:
+    found = [ask(service.url, "rewards", [KIND, RUDE], priority=p) for p in (None, "interactive", "bulk")]
+    assert found[1] == pytest.approx(found[0], abs=5e-3)
+    assert found[2] == pytest.approx(found[0], abs=5e-3)
+
+
 def test_messages_instances_and_nothing(service: Service, ask: Both) -> None:
     chat = [{"role": "user", "content": "You idiot!"}, {"role": "assistant", "content": "Hello there."}]
     items = [ac.Item(messages=chat, id="chat"), ac.Item(instances=["Hello.", "You idiot!"]), " \n"]

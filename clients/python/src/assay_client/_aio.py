@@ -20,6 +20,7 @@ from ._errors import AssayError, DeadlineError, NoAnswerError, UnavailableError
 from ._lanes import Lanes
 from ._retry import Attempts, Retry
 from ._types import (
+    Asked,
     Candidate,
     Current,
     Event,
@@ -29,6 +30,7 @@ from ._types import (
     Model,
     OnError,
     Options,
+    Priority,
     Receipt,
     Result,
     Training,
@@ -59,8 +61,11 @@ class AsyncClient:
         chunk: int = 64,
         chunk_bytes: int = 1 << 20,
         concurrency: int = 4,
+        priority: Priority | None = None,
     ) -> None:
-        self._set(configure(url, token, model, options, timeout, retry, chunk, chunk_bytes, concurrency))
+        self._set(
+            configure(url, token, model, options, timeout, retry, chunk, chunk_bytes, concurrency, priority)
+        )
 
     def _set(self, cfg: Config) -> None:
         self._cfg = cfg
@@ -100,6 +105,7 @@ class AsyncClient:
         prompts: Iterable[str] | None = ...,
         options: Options | None = ...,
         model: str | None = ...,
+        priority: Priority | None = ...,
         on_error: Literal["raise"] = ...,
         deadline: float | None = ...,
     ) -> list[Result]: ...
@@ -111,6 +117,7 @@ class AsyncClient:
         prompts: Iterable[str] | None = ...,
         options: Options | None = ...,
         model: str | None = ...,
+        priority: Priority | None = ...,
         on_error: OnError,
         deadline: float | None = ...,
     ) -> list[Outcome]: ...
@@ -121,12 +128,19 @@ class AsyncClient:
         prompts: Iterable[str] | None = None,
         options: Options | None = None,
         model: str | None = None,
+        priority: Priority | None = None,
         on_error: OnError = "raise",
         deadline: float | None = None,
     ) -> Any:
         """Results of items, in their order; see `Client.score`."""
         found = self.score_iter(
-            items, prompts=prompts, options=options, model=model, on_error=on_error, deadline=deadline
+            items,
+            prompts=prompts,
+            options=options,
+            model=model,
+            priority=priority,
+            on_error=on_error,
+            deadline=deadline,
         )
         return [r async for r in found]
 
@@ -136,10 +150,12 @@ class AsyncClient:
         *,
         options: Options | None = None,
         model: str | None = None,
+        priority: Priority | None = None,
         deadline: float | None = None,
     ) -> Result:
         """The result of one item."""
-        return (await self.score([item], options=options, model=model, deadline=deadline))[0]
+        found = await self.score([item], options=options, model=model, priority=priority, deadline=deadline)
+        return found[0]
 
     async def rewards(
         self,
@@ -148,13 +164,20 @@ class AsyncClient:
         prompts: Iterable[str] | None = None,
         options: Options | None = None,
         model: str | None = None,
+        priority: Priority | None = None,
         on_error: OnError = "raise",
         deadline: float | None = None,
     ) -> list[float]:
         """Only the rewards of `score`."""
         lean = Options(instances=False).over(options or Options())
         found = self.score_iter(
-            items, prompts=prompts, options=lean, model=model, on_error=on_error, deadline=deadline
+            items,
+            prompts=prompts,
+            options=lean,
+            model=model,
+            priority=priority,
+            on_error=on_error,
+            deadline=deadline,
         )
         return [r.reward async for r in found]
 
@@ -165,6 +188,7 @@ class AsyncClient:
         prompts: Iterable[str] | None = None,
         options: Options | None = None,
         model: str | None = None,
+        priority: Priority | None = None,
         on_error: OnError = "raise",
         deadline: float | None = None,
     ) -> AsyncIterator[Outcome]:
@@ -173,8 +197,7 @@ class AsyncClient:
         until = None if deadline is None else time.monotonic() + deadline
         ask = partial(
             self._outcomes,
-            options=(options or Options()).over(cfg.options),
-            model=model or cfg.model,
+            asked=cfg.asked(options, model, priority),
             on_error=on_error,
             deadline=until,
         )
@@ -203,23 +226,20 @@ class AsyncClient:
         self,
         part: Chunk | Failure,
         *,
-        options: Options,
-        model: str | None,
+        asked: Asked,
         on_error: OnError,
         deadline: float | None,
     ) -> list[Outcome]:
         if isinstance(part, Failure):
             return [part]
-        call = _wire.score_call(part.items, options, model, part.first)
+        call = _wire.score_call(part.items, asked, part.first)
         try:
             return list(await self._call(call, partial(_wire.parse_score, n=len(part.items)), deadline))
         except AssayError as e:
             if splits(e, part, on_error):
                 outcomes: list[Outcome] = []
                 for half in part.halves():
-                    outcomes += await self._outcomes(
-                        half, options=options, model=model, on_error=on_error, deadline=deadline
-                    )
+                    outcomes += await self._outcomes(half, asked=asked, on_error=on_error, deadline=deadline)
                 return outcomes
             failed = failures(e, part, on_error)
             log.warning("%d responses are not scored: %s", len(failed), e)
@@ -321,11 +341,10 @@ class AsyncClient:
             await asyncio.sleep(pause)
 
     async def _attempt(self, call: _wire.Call, limit: float) -> Any:
-        headers = {"X-Request-Timeout": f"{limit:.3f}"}
-        if call.body is not None:
-            headers["Content-Type"] = call.content_type
         http = self._connections()
-        ask = http.request(call.method, call.path, content=call.body, headers=headers, timeout=limit)
+        ask = http.request(
+            call.method, call.path, content=call.body, headers=call.headers(limit), timeout=limit
+        )
         try:
             answer = await asyncio.wait_for(ask, limit)
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as e:

@@ -13,7 +13,7 @@ import httpx
 
 from ._errors import APIError, AssayError, InvalidRequestError, NoAnswerError, ServerError
 from ._retry import Retry
-from ._types import Failure, ItemLike, OnError, Options, substitute
+from ._types import Asked, Failure, ItemLike, OnError, Options, Priority, substitute
 from ._version import __version__
 from ._wire import encode_item
 
@@ -37,6 +37,7 @@ class Config:
     chunk: int
     chunk_bytes: int
     concurrency: int
+    priority: Priority | None = None
 
     def http(self) -> dict[str, object]:
         """Arguments of httpx.Client and httpx.AsyncClient."""
@@ -53,6 +54,12 @@ class Config:
             "trust_env": not _is_local(self.url),
         }
 
+    def asked(self, options: Options | None, model: str | None, priority: Priority | None) -> Asked:
+        """What a call says, and what the client says where that says nothing."""
+        return Asked(
+            (options or Options()).over(self.options), model or self.model, _known(priority) or self.priority
+        )
+
     def by_proxy(self) -> bool:
         """Whether the environment may name a proxy for the service."""
         return not _is_local(self.url) and bool(getproxies())
@@ -68,6 +75,7 @@ def configure(
     chunk: int,
     chunk_bytes: int,
     concurrency: int,
+    priority: Priority | None = None,
 ) -> Config:
     url = (url or os.environ.get("ASSAY_URL") or "http://127.0.0.1:8080").rstrip("/")
     parts = urlsplit(url)
@@ -84,7 +92,24 @@ def configure(
     if not isinstance(retry, Retry):
         retry = Retry() if retry is None else Retry(budget=retry)
     token = token or os.environ.get("ASSAY_TOKEN") or None
-    return Config(url, token, model, options or Options(), timeout, retry, chunk, chunk_bytes, concurrency)
+    return Config(
+        url,
+        token,
+        model,
+        options or Options(),
+        timeout,
+        retry,
+        chunk,
+        chunk_bytes,
+        concurrency,
+        _known(priority),
+    )
+
+
+def _known(priority: Priority | None) -> Priority | None:
+    if priority not in (None, "interactive", "bulk"):
+        raise ValueError(f"priority is {priority!r}; give 'interactive' or 'bulk'")
+    return priority
 
 
 def _is_local(url: str) -> bool:

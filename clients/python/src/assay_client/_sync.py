@@ -20,6 +20,7 @@ from ._config import Chunk, Config, batches, chunks, configure, failures, splits
 from ._errors import AssayError, DeadlineError, NoAnswerError, UnavailableError
 from ._retry import Attempts, Retry
 from ._types import (
+    Asked,
     Candidate,
     Current,
     Event,
@@ -29,6 +30,7 @@ from ._types import (
     Model,
     OnError,
     Options,
+    Priority,
     Receipt,
     Result,
     Training,
@@ -47,8 +49,8 @@ class Client:
     fork: it connects anew there.
 
     `url` defaults to $ASSAY_URL, then http://127.0.0.1:8080; `token` to
-    $ASSAY_TOKEN. `model` pins a model version, `options` are those of every
-    call that names no others. `timeout` is the seconds that one attempt may
+    $ASSAY_TOKEN. `model` pins a model version, `options` and `priority` are
+    those of every call that names no others. `timeout` is the seconds that one attempt may
     take. `retry` is how long a request that failed is tried again (a `Retry`,
     or seconds; 0: never). Requests hold up to `chunk` items or `chunk_bytes`
     bytes, and `concurrency` of them are under way in one call.
@@ -66,8 +68,11 @@ class Client:
         chunk: int = 64,
         chunk_bytes: int = 1 << 20,
         concurrency: int = 4,
+        priority: Priority | None = None,
     ) -> None:
-        self._set(configure(url, token, model, options, timeout, retry, chunk, chunk_bytes, concurrency))
+        self._set(
+            configure(url, token, model, options, timeout, retry, chunk, chunk_bytes, concurrency, priority)
+        )
 
     def _set(self, cfg: Config) -> None:
         self._cfg = cfg
@@ -108,6 +113,7 @@ class Client:
         prompts: Iterable[str] | None = ...,
         options: Options | None = ...,
         model: str | None = ...,
+        priority: Priority | None = ...,
         on_error: Literal["raise"] = ...,
         deadline: float | None = ...,
     ) -> list[Result]: ...
@@ -119,6 +125,7 @@ class Client:
         prompts: Iterable[str] | None = ...,
         options: Options | None = ...,
         model: str | None = ...,
+        priority: Priority | None = ...,
         on_error: OnError,
         deadline: float | None = ...,
     ) -> list[Outcome]: ...
@@ -129,6 +136,7 @@ class Client:
         prompts: Iterable[str] | None = None,
         options: Options | None = None,
         model: str | None = None,
+        priority: Priority | None = None,
         on_error: OnError = "raise",
         deadline: float | None = None,
     ) -> Any:
@@ -139,11 +147,19 @@ class Client:
         `AssayError`; with `on_error` "nan" or a number, a `Failure` with that
         reward stands for each item that could not be scored (a wrong token,
         option or model raises nevertheless). `deadline` is the seconds that
-        the whole call may take.
+        the whole call may take. `priority` says who goes first where the
+        service is busy: `interactive`, somebody waits, or `bulk`; None lets
+        the service tell by the size of a request.
         """
         return list(
             self.score_iter(
-                items, prompts=prompts, options=options, model=model, on_error=on_error, deadline=deadline
+                items,
+                prompts=prompts,
+                options=options,
+                model=model,
+                priority=priority,
+                on_error=on_error,
+                deadline=deadline,
             )
         )
 
@@ -153,10 +169,11 @@ class Client:
         *,
         options: Options | None = None,
         model: str | None = None,
+        priority: Priority | None = None,
         deadline: float | None = None,
     ) -> Result:
         """The result of one item."""
-        return self.score([item], options=options, model=model, deadline=deadline)[0]
+        return self.score([item], options=options, model=model, priority=priority, deadline=deadline)[0]
 
     def rewards(
         self,
@@ -165,13 +182,20 @@ class Client:
         prompts: Iterable[str] | None = None,
         options: Options | None = None,
         model: str | None = None,
+        priority: Priority | None = None,
         on_error: OnError = "raise",
         deadline: float | None = None,
     ) -> list[float]:
         """Only the rewards of `score`."""
         lean = Options(instances=False).over(options or Options())
         found = self.score_iter(
-            items, prompts=prompts, options=lean, model=model, on_error=on_error, deadline=deadline
+            items,
+            prompts=prompts,
+            options=lean,
+            model=model,
+            priority=priority,
+            on_error=on_error,
+            deadline=deadline,
         )
         return [r.reward for r in found]
 
@@ -182,19 +206,14 @@ class Client:
         prompts: Iterable[str] | None = None,
         options: Options | None = None,
         model: str | None = None,
+        priority: Priority | None = None,
         on_error: OnError = "raise",
         deadline: float | None = None,
     ) -> Iterator[Outcome]:
         """Yields the results of `score` as they come, in order; reads items only as far as needed."""
-        cfg = self._cfg
-        scoring = _Scoring(
-            self,
-            (options or Options()).over(cfg.options),
-            model or cfg.model,
-            on_error,
-            None if deadline is None else time.monotonic() + deadline,
-        )
-        return scoring.run(chunks(cfg, items, prompts, on_error))
+        until = None if deadline is None else time.monotonic() + deadline
+        scoring = _Scoring(self, self._cfg.asked(options, model, priority), on_error, until)
+        return scoring.run(chunks(self._cfg, items, prompts, on_error))
 
     # Feedback
 
@@ -296,12 +315,9 @@ class Client:
 
     def _attempt(self, call: _wire.Call, limit: float) -> Any:
         until = time.monotonic() + limit
-        headers = {"X-Request-Timeout": f"{limit:.3f}"}
-        if call.body is not None:
-            headers["Content-Type"] = call.content_type
         try:
             with self._connections().stream(
-                call.method, call.path, content=call.body, headers=headers, timeout=limit
+                call.method, call.path, content=call.body, headers=call.headers(limit), timeout=limit
             ) as answer:
                 body = bytearray()
                 for part in answer.iter_bytes():
@@ -331,17 +347,9 @@ class Client:
 class _Scoring:
     """One call of score: its chunks are under way on a few threads, and come back in order."""
 
-    def __init__(
-        self,
-        client: Client,
-        options: Options,
-        model: str | None,
-        on_error: OnError,
-        deadline: float | None,
-    ) -> None:
+    def __init__(self, client: Client, asked: Asked, on_error: OnError, deadline: float | None) -> None:
         self._client = client
-        self._options = options
-        self._model = model
+        self._asked = asked
         self._on_error: OnError = on_error
         self._deadline = deadline
         self._stop = threading.Event()
@@ -378,7 +386,7 @@ class _Scoring:
     def _outcomes(self, part: Chunk | Failure) -> list[Outcome]:
         if isinstance(part, Failure):
             return [part]
-        call = _wire.score_call(part.items, self._options, self._model, part.first)
+        call = _wire.score_call(part.items, self._asked, part.first)
         try:
             parse = partial(_wire.parse_score, n=len(part.items))
             return list(self._client._call(call, parse, self._deadline, self._stop))

@@ -21,6 +21,7 @@ Label = Literal["compliant", "violation"]
 
 # What a reward becomes when it could not be had: an error, NaN, or a value.
 OnError = Union[Literal["raise", "nan"], float]
+Priority = Literal["interactive", "bulk"]
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,15 @@ class Options:
     def over(self, other: Options) -> Options:
         """These options, and those of other where these say nothing."""
         return Options(**{**_given(other), **_given(self)})
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is said of all items of a call."""
+
+    options: Options
+    model: str | None
+    priority: Priority | None
 
 
 def _given(value: Any) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from ._errors import (
     UnavailableError,
 )
 from ._types import (
+    Asked,
     Candidate,
     Current,
     Event,
@@ -35,7 +36,7 @@ from ._types import (
     ItemLike,
     Model,
     ModelInfo,
-    Options,
+    Priority,
     Receipt,
     Rejection,
     Result,
@@ -60,6 +61,16 @@ class Call:
     content_type: str = JSON
     repeatable: bool = True
     index: int | None = None  # of the first item in it, among those of the caller
+    priority: Priority | None = None
+
+    def headers(self, limit: float) -> dict[str, str]:
+        """Those of HTTP for an attempt of limit seconds."""
+        given = {"X-Request-Timeout": f"{limit:.3f}"}
+        if self.body is not None:
+            given["Content-Type"] = self.content_type
+        if self.priority:
+            given["X-Priority"] = self.priority
+        return given
 
 
 def segment(value: str) -> str:
@@ -97,15 +108,15 @@ def at(index: int, error: Any) -> Any:
     return error
 
 
-def score_call(items: Sequence[bytes], options: Options, model: str | None, index: int) -> Call:
+def score_call(items: Sequence[bytes], asked: Asked, index: int) -> Call:
     tail = b""
-    given = options.to_json()
+    given = asked.options.to_json()
     if given:
         tail += b',"options":' + encode(given)
-    if model:
-        tail += b',"model":' + encode(model)
+    if asked.model:
+        tail += b',"model":' + encode(asked.model)
     body = b'{"responses":[' + b",".join(items) + b"]" + tail + b"}"
-    return Call("POST", "/v1/score", body, index=index)
+    return Call("POST", "/v1/score", body, index=index, priority=asked.priority)
 
 
 def parse_score(body: Any, n: int) -> list[Result]:

@@ -39,7 +39,7 @@ from ._errors import (
     UnavailableError,
 )
 from ._retry import Attempts, Retry
-from ._types import Item, ItemLike, ModelInfo, Options, Result
+from ._types import Item, ItemLike, ModelInfo, Options, Priority, Result
 
 log = logging.getLogger("assay_client")
 
@@ -70,9 +70,12 @@ class NatsClient(AsyncClient):
         chunk: int = 64,
         chunk_bytes: int = 256 << 10,
         concurrency: int = 4,
+        priority: Priority | None = None,
     ) -> None:
         url = url or os.environ.get("ASSAY_NATS_URL") or "nats://127.0.0.1:4222"
-        cfg = configure("http://nats", None, model, options, timeout, retry, chunk, chunk_bytes, concurrency)
+        cfg = configure(
+            "http://nats", None, model, options, timeout, retry, chunk, chunk_bytes, concurrency, priority
+        )
         super()._set(dataclasses.replace(cfg, url=url, token=None))
         self._connect = dict(connect or {})
         self._nats: Any = None
@@ -177,6 +180,8 @@ class NatsClient(AsyncClient):
         _fits(nc, body)
         left = max(until - time.monotonic(), 0.001)
         headers = {"Assay-Timeout": f"{left * 1000:.0f}ms", "Content-Type": call.content_type}
+        if call.priority:
+            headers["Assay-Priority"] = call.priority
         reply = await self._unless_lost(nc.request(subject, body, timeout=left, headers=headers), left)
         said = {k.lower(): v for k, v in (reply.headers or {}).items()}
         status = int(said.get("nats-service-error-code") or 200)
