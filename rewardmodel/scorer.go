@@ -32,7 +32,7 @@ type ScorerConfig struct {
 	PolicyTokenizers map[string]PolicyTokenizer
 	CacheBytes       int64 // bound of the instance cache; 0: no cache
 
-	MaxBatchTokens int // padded tokens of a batch; 2048
+	MaxBatchTokens int // tokens of a batch; 1024
 	MaxQueueTokens int // tokens that may wait for the model; 1 Mi
 	// MaxQueueTime is the most that the tokens which wait may take to compute, as
 	// measured. Give the longest that a caller waits; 0: no such limit.
@@ -46,7 +46,7 @@ func (c ScorerConfig) withDefaults() ScorerConfig {
 	setDefault(&c.Name, "assay")
 	setDefault(&c.MaxLength, 512)
 	setDefault(&c.MaxInstances, 4096)
-	setDefault(&c.MaxBatchTokens, 2048)
+	setDefault(&c.MaxBatchTokens, 1024)
 	setDefault(&c.MaxQueueTokens, 1<<20)
 	setDefault(&c.BatchOverhead, 64)
 	return c

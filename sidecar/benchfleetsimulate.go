@@ -34,7 +34,7 @@ type benchFleetSimulateCmd struct {
 	MaxInFlight    int           `default:"256" group:"Fleet:" help:"As of assay serve."`
 	MaxAckPending  int           `default:"4096" group:"Fleet:" help:"As of assay serve."`
 	AckWait        time.Duration `default:"10s" group:"Fleet:" help:"As of assay serve."`
-	MaxBatchTokens int           `default:"2048" group:"Fleet:" help:"As of assay serve."`
+	MaxBatchTokens int           `default:"1024" group:"Fleet:" help:"As of assay serve."`
 	KillEvery      time.Duration `default:"0s" group:"Fleet:" help:"Kill one replica after the other at such distances; 0: none."`
 	Down           time.Duration `default:"20s" group:"Fleet:" help:"Time until another process takes the place of a killed one."`
 }

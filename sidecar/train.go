@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -45,7 +46,7 @@ type trainCmd struct {
 
 // computeFlags say where libtorch computes.
 type computeFlags struct {
-	Precision string `default:"auto" enum:"auto,fp32,bf16" help:"Number format of the computation (${enum}); auto is bf16 where the processor has it."`
+	Precision string `default:"auto" enum:"auto,fp32,bf16,int8" help:"Number format of the computation (${enum}); auto is bf16 where the processor has it. int8 is for scoring alone: faster, checked against fp32 when the model is loaded."`
 	Device    string `default:"auto" help:"auto, cpu or cuda:N."`
 	Threads   int    `default:"0" help:"CPU threads of libtorch; 0 is all that the process may use."`
 }
@@ -67,6 +68,9 @@ last whole epoch when it is started again with the same settings. With --progres
 
 // Run is called by kong.
 func (c *trainCmd) Run(a *app) error {
+	if c.Precision == string(encoder.Int8) {
+		return usageError{errors.New("--precision int8 has no gradients; train with auto, bf16 or fp32, and score with int8")}
+	}
 	ctx, stop := a.untilSignal()
 	defer stop()
 	report := a.trainProgress()

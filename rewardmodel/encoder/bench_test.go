@@ -34,10 +34,10 @@ func sentences(n, vocab int) ([][]int32, int) {
 func BenchmarkMargins(b *testing.B) {
 	dir := benchCheckpoint(b)
 	r := newRuntime(b)
-	for _, p := range []Precision{FP32, BF16} {
+	for _, p := range []Precision{FP32, BF16, Int8} {
 		b.Run(string(p), func(b *testing.B) {
 			m := loadModel(b, r, dir, p)
-			batch, tokens := sentences(128, m.net.cfg.Vocab)
+			batch, tokens := sentences(40, m.net.cfg.Vocab)
 			b.ReportAllocs()
 			for b.Loop() {
 				if _, err := m.Margins(batch); err != nil {

@@ -63,16 +63,29 @@ func openCheckpoint(t testing.TB, dir string) *checkpoint.Checkpoint {
 
 func loadModel(t testing.TB, r *Runtime, dir string, p Precision) *Model {
 	t.Helper()
-	m, err := r.Load(openCheckpoint(t, dir), p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := m.Close(); err != nil {
-			t.Error(err)
+	return closed(t)(r.Load(openCheckpoint(t, dir), p))
+}
+
+// loadPlain loads a model as it is trained, and as it scores on a GPU.
+func loadPlain(t testing.TB, r *Runtime, dir string, p Precision) *Model {
+	t.Helper()
+	return closed(t)(r.loadPlain(openCheckpoint(t, dir), p))
+}
+
+// closed closes a model when the test ends.
+func closed(t testing.TB) func(m *Model, err error) *Model {
+	return func(m *Model, err error) *Model {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
 		}
-	})
-	return m
+		t.Cleanup(func() {
+			if err := m.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		return m
+	}
 }
 
 // TestGolden holds every architecture to transformers: the hidden state of the first token, and the logits of
@@ -87,6 +100,7 @@ func TestGolden(t *testing.T) {
 		dir := filepath.Dir(file)
 		t.Run(filepath.Base(dir), func(t *testing.T) {
 			want := readGolden(t, dir)
+			checkHidden(t, loadPlain(t, r, dir, FP32), want)
 			m := loadModel(t, r, dir, FP32)
 			batch := want.sequences()
 			checkHidden(t, m, want)
@@ -153,7 +167,7 @@ func checkHidden(t *testing.T, m *Model, want golden) {
 		defer withoutGradients()()
 		var g graph
 		defer g.drop()
-		values = g.values(m.net.encode(&g, p, dropouts{}), len(p.order)*hidden, m.net.device)
+		values = g.values(m.encode(&g, p), len(p.order)*hidden, m.net.device)
 		return g.err
 	})
 	if err != nil {

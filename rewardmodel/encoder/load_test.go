@@ -128,7 +128,7 @@ func TestStagedLoad(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join("../checkpoint/testdata", name)
 			r := newRuntime(t)
-			plain := loadModel(t, r, dir, BF16)
+			plain := loadPlain(t, r, dir, BF16)
 			l := &loader{runtime: r, ckpt: openCheckpoint(t, dir), kind: gotch.BFloat16, staged: true, step: 64}
 			net, params, err := l.load()
 			if err != nil {

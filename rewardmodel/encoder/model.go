@@ -1,10 +1,12 @@
 package encoder
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
 	"github.com/sugarme/gotch"
+	"github.com/sugarme/gotch/ts"
 	"golang.org/x/sys/cpu"
 
 	"github.com/assay-ai/assay/rewardmodel/checkpoint"
@@ -14,11 +16,12 @@ import (
 // Precision is the number format of a model's layers.
 type Precision string
 
-// The precisions. Auto is bf16 on a GPU or a CPU with bf16 dot products, else fp32.
+// The precisions. Auto is bf16 on a GPU or a CPU with bf16 dot products, else fp32. Int8 is for scoring on a CPU alone.
 const (
 	Auto Precision = "auto"
 	FP32 Precision = "fp32"
 	BF16 Precision = "bf16"
+	Int8 Precision = "int8"
 )
 
 func (r *Runtime) resolve(p Precision) (gotch.DType, Precision, error) {
@@ -34,7 +37,7 @@ func (r *Runtime) resolve(p Precision) (gotch.DType, Precision, error) {
 	case BF16:
 		return gotch.BFloat16, p, nil
 	}
-	return gotch.Float, p, fmt.Errorf("encoder: unknown precision %q; use auto, fp32 or bf16", p)
+	return gotch.Float, p, fmt.Errorf("encoder: unknown precision %q here; use auto, fp32 or bf16, or int8 where a model only scores", p)
 }
 
 // Model scores sequences with a loaded checkpoint. Its methods may be called from any goroutine; calls run one at a
@@ -43,12 +46,31 @@ type Model struct {
 	runtime   *Runtime
 	precision Precision
 	net       *network
+	fused     *fused // in place of the layers of net; nil where there is none
 	params    []param
 }
 
 // Load reads a checkpoint's weights. Models of the same Runtime go on scoring meanwhile. A base model without a classifier gets a fresh one drawn from a fixed seed: its
 // scores mean nothing until it is trained, so ask checkpoint.HasClassifier before serving it.
+//
+// Int8 takes seconds more: it reads the weights as float32, measures the layers on built-in texts, which needs the
+// checkpoint's tokenizer, and fails with ErrPrecision when scores move too far.
 func (r *Runtime) Load(ckpt *checkpoint.Checkpoint, precision Precision) (*Model, error) {
+	if precision == Int8 {
+		return r.loadInt8(ckpt)
+	}
+	m, err := r.loadPlain(ckpt, precision)
+	if err != nil || !fusable(m.net) {
+		return m, err
+	}
+	if err := m.fuse(m.packFloats); err != nil {
+		return nil, errors.Join(err, m.Close())
+	}
+	return m, nil
+}
+
+// loadPlain loads a model that is not fused.
+func (r *Runtime) loadPlain(ckpt *checkpoint.Checkpoint, precision Precision) (*Model, error) {
 	kind, precision, err := r.resolve(precision)
 	if err != nil {
 		return nil, err
@@ -62,7 +84,11 @@ func (r *Runtime) Load(ckpt *checkpoint.Checkpoint, precision Precision) (*Model
 
 // Bytes is the memory that the weights of a checkpoint take when they are loaded in a precision. It is the GPU's when the
 // Runtime is there; loading then takes as much as the largest tensor of main memory as well.
+// Int8 needs as much as FP32 while it is loaded, which is what is told of it.
 func (r *Runtime) Bytes(ckpt *checkpoint.Checkpoint, precision Precision) (int64, error) {
+	if precision == Int8 {
+		precision = FP32
+	}
 	kind, _, err := r.resolve(precision)
 	if err != nil {
 		return 0, err
@@ -78,7 +104,7 @@ func (r *Runtime) Bytes(ckpt *checkpoint.Checkpoint, precision Precision) (int64
 	return bytes, nil
 }
 
-// Precision is the one in use: FP32 or BF16.
+// Precision is the one in use: FP32, BF16 or Int8.
 func (m *Model) Precision() Precision { return m.precision }
 
 // MaxLength is the longest sequence that the model takes, special tokens included.
@@ -107,19 +133,40 @@ func (m *Model) Logits(batch [][]int32) ([][2]float32, error) {
 	rows := make([][]float32, len(batch))
 	err = m.runtime.do(func() error {
 		defer withoutGradients()()
-		return m.net.infer(p, outputLogits, rows)
+		return m.infer(p, rows)
 	})
 	return pairs(rows), err
+}
+
+// encode computes the last hidden state of each sequence's first token, [sequences, hidden] in float32.
+func (m *Model) encode(g *graph, p *packed) *ts.Tensor {
+	if m.fused != nil {
+		return m.fused.encode(g, p)
+	}
+	return m.net.encode(g, p, dropouts{})
+}
+
+// infer puts the logits of a packed batch into rows, in the caller's order. Call it withoutGradients.
+func (m *Model) infer(p *packed, rows [][]float32) error {
+	p.round()
+	return p.collect(rows, 2, m.net.device, func(g *graph) *ts.Tensor {
+		return m.net.classify(g, m.encode(g, p), dropouts{})
+	})
 }
 
 // infer runs a packed batch in evaluation mode and puts its output into rows, in the caller's order. Call it
 // withoutGradients.
 func (n *network) infer(p *packed, of output, rows [][]float32) error {
+	p.round()
+	return p.collect(rows, n.width(of), n.device, func(g *graph) *ts.Tensor { return n.output(g, p, dropouts{}, of) })
+}
+
+// collect puts what f computes of each sequence, [sequences, width], into rows.
+func (p *packed) collect(rows [][]float32, width int, device gotch.Device, f func(g *graph) *ts.Tensor) error {
 	var g graph
 	defer g.drop()
-	p.round()
-	out := g.rows(n.output(&g, p, dropouts{}, of), 0, int64(len(p.order)))
-	values := g.values(out, n.width(of)*len(p.order), n.device)
+	out := g.rows(f(&g), 0, int64(len(p.order)))
+	values := g.values(out, width*len(p.order), device)
 	if g.err != nil {
 		return g.err
 	}

@@ -31,11 +31,12 @@ var ErrClosed = errors.New("encoder: the libtorch runtime is closed")
 // work goes to a single goroutine that is locked to its thread for life. Models and learners made by a Runtime share
 // that thread and stop with it.
 type Runtime struct {
-	device gotch.Device
-	work   chan func()
-	stop   chan struct{}
-	done   chan struct{}
-	once   sync.Once
+	device  gotch.Device
+	threads int // of one operation on the CPU
+	work    chan func()
+	stop    chan struct{}
+	done    chan struct{}
+	once    sync.Once
 }
 
 // RuntimeOptions selects where and how wide libtorch computes.
@@ -52,11 +53,10 @@ func NewRuntime(opts RuntimeOptions) (*Runtime, error) {
 		return nil, fmt.Errorf("encoder: threads is %d; use 0 for all cores or a positive number", opts.Threads)
 	}
 	r := &Runtime{work: make(chan func()), stop: make(chan struct{}), done: make(chan struct{})}
-	threads := opts.Threads
-	if threads == 0 {
-		threads = runtime.GOMAXPROCS(0)
+	if r.threads = opts.Threads; r.threads == 0 {
+		r.threads = runtime.GOMAXPROCS(0)
 	}
-	go r.loop(threads)
+	go r.loop()
 	err := r.do(func() (err error) {
 		r.device, err = parseDevice(opts.Device)
 		return err
@@ -68,11 +68,11 @@ func NewRuntime(opts RuntimeOptions) (*Runtime, error) {
 	return r, nil
 }
 
-func (r *Runtime) loop(threads int) {
+func (r *Runtime) loop() {
 	runtime.LockOSThread() // for life: the thread dies with the goroutine
 	defer close(r.done)
 	C.name_thread() // libtorch's own threads inherit it, so that a profiler tells the model's time from the rest
-	C.at_set_num_threads(C.int(threads))
+	C.at_set_num_threads(C.int(r.threads))
 	for {
 		select {
 		case f := <-r.work:

@@ -1,0 +1,122 @@
+package encoder
+
+// #include <malloc.h>
+import "C"
+
+import (
+	"github.com/sugarme/gotch"
+	"github.com/sugarme/gotch/ts"
+)
+
+// fuser lays out the network of a model, one linear layer in each call on the libtorch thread, so that a model that
+// scores meanwhile waits for moments. What it makes belongs to the model, what it no longer needs is freed.
+type fuser struct {
+	model *Model
+	pack  func(d dense, from, to int64) (fusedDense, error) // rows of a linear layer
+	err   error                                             // the first
+}
+
+// fuse replaces the layers of m.
+func (m *Model) fuse(pack func(d dense, from, to int64) (fusedDense, error)) error {
+	n, hidden := m.net, int64(m.net.cfg.HiddenSize)
+	u := &fuser{model: m, pack: pack}
+	f := &fused{net: n, kind: n.kind, threads: m.runtime.threads, layers: make([]fusedLayer, len(n.layers)), embedNorm: u.norm(n.embedNorm)}
+	for i, l := range n.layers {
+		to := &f.layers[i]
+		if i == len(n.layers)-1 {
+			to.query, to.keyValue = u.dense(l.qkv, 0, hidden), u.dense(l.qkv, hidden, 3*hidden)
+		} else {
+			to.query = u.dense(l.qkv, 0, 3*hidden)
+		}
+		to.attended = u.dense(l.attended, 0, hidden)
+		to.intermediate = u.dense(l.intermediate, 0, int64(n.cfg.Intermediate))
+		to.output = u.dense(l.output, 0, hidden)
+		to.attentionNorm, to.outputNorm = u.norm(l.attentionNorm), u.norm(l.outputNorm)
+		u.free(l.qkv.weight, l.qkv.bias, l.attended.weight, l.attended.bias, l.intermediate.weight, l.intermediate.bias, l.output.weight, l.output.bias)
+	}
+	if u.err != nil {
+		return u.err
+	}
+	net := *n
+	net.layers = nil
+	f.net, m.net, m.fused = &net, &net, f
+	C.malloc_trim(0) // gives the memory of the weights as they were read back, once
+	return nil
+}
+
+func (u *fuser) dense(d dense, from, to int64) fusedDense {
+	if u.err != nil {
+		return fusedDense{}
+	}
+	var made fusedDense
+	made, u.err = u.pack(d, from, to)
+	return made
+}
+
+// norm is n in float32.
+func (u *fuser) norm(n norm) norm {
+	made := norm{}
+	u.make(func(g *graph) []*ts.Tensor {
+		made = norm{g.cast(n.weight, gotch.Float), g.cast(n.bias, gotch.Float)}
+		if n.weight.DType() == gotch.Float {
+			return nil // the same tensors
+		}
+		return []*ts.Tensor{made.weight, made.bias}
+	})
+	return made
+}
+
+// make runs f on the libtorch thread and keeps for the model the tensors that f returns.
+func (u *fuser) make(f func(g *graph) []*ts.Tensor) {
+	if u.err == nil {
+		u.err = u.model.keep(f)
+	}
+}
+
+// keep runs f on the libtorch thread. The tensors that f returns become the model's.
+func (m *Model) keep(f func(g *graph) []*ts.Tensor) error {
+	return m.runtime.do(func() error {
+		defer withoutGradients()()
+		var g graph
+		defer g.drop()
+		made := f(&g)
+		if g.err != nil {
+			return g.err
+		}
+		for _, t := range made {
+			m.params = append(m.params, param{tensor: g.release(t)})
+		}
+		return nil
+	})
+}
+
+// free drops tensors of the model.
+func (u *fuser) free(tensors ...*ts.Tensor) {
+	u.make(func(g *graph) []*ts.Tensor {
+		gone := map[*ts.Tensor]bool{}
+		for _, t := range tensors {
+			gone[t] = true
+		}
+		left := u.model.params[:0]
+		for _, p := range u.model.params {
+			if gone[p.tensor] {
+				g.owned = append(g.owned, p.tensor)
+			} else {
+				left = append(left, p)
+			}
+		}
+		u.model.params = left
+		return nil
+	})
+}
+
+// packFloats lays out rows of a linear layer.
+func (m *Model) packFloats(d dense, from, to int64) (fusedDense, error) {
+	made := fusedDense{out: to - from}
+	err := m.keep(func(g *graph) []*ts.Tensor {
+		made.weight = g.prepackFloats(g.rows(d.weight, from, to-from))
+		made.bias = g.rows(d.bias, from, to-from) // which shares its memory
+		return []*ts.Tensor{made.weight, made.bias}
+	})
+	return made, err
+}

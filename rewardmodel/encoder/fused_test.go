@@ -1,0 +1,89 @@
+package encoder
+
+import (
+	"io"
+	"math"
+	"math/rand/v2"
+	"path/filepath"
+	"testing"
+
+	"github.com/assay-ai/assay/rewardmodel/checkpoint"
+)
+
+// TestFused holds the layers that score on a CPU to those that are trained, over sequences of every length at once, for
+// every activation function, with heads of a size that no vector divides, and on one thread and several.
+func TestFused(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	for _, c := range []struct {
+		hidden, heads, feed int
+		act                 string
+	}{
+		{16, 2, 24, checkpoint.GELU}, {48, 4, 96, checkpoint.GELUTanh}, {60, 3, 100, checkpoint.ReLU}, {128, 2, 512, checkpoint.GELU},
+	} {
+		dir := randomCheckpoint(t, rng, c.hidden, c.heads, c.feed, c.act)
+		for _, threads := range []int{1, 3} {
+			r, err := NewRuntime(RuntimeOptions{Threads: threads, Device: "cpu"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(r.Close)
+			for p, tolerance := range map[Precision]float64{FP32: 2e-5, BF16: 4e-2} {
+				plain, fused := loadPlain(t, r, dir, p), loadModel(t, r, dir, p)
+				if fused.fused == nil {
+					t.Skipf("%s is not fused here", p)
+				}
+				var batch [][]int32
+				for n := 1; n <= fused.MaxLength(); n += 1 + n/9 {
+					seq := make([]int32, n)
+					for i := range seq {
+						seq[i] = int32(rng.IntN(plain.net.cfg.Vocab))
+					}
+					batch = append(batch, seq)
+				}
+				want, err := plain.Margins(batch)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got, err := fused.Margins(batch)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for i := range want {
+					if d := math.Abs(float64(got[i] - want[i])); !(d <= tolerance) {
+						t.Errorf("%v, %d threads, %s, %d tokens: margin %v, want %v", c, threads, p, len(batch[i]), got[i], want[i])
+					}
+				}
+			}
+		}
+	}
+}
+
+// randomCheckpoint writes a RoBERTa with two layers and large random weights.
+func randomCheckpoint(t *testing.T, rng *rand.Rand, hidden, heads, feed int, act string) string {
+	t.Helper()
+	cfg := openCheckpoint(t, "../checkpoint/testdata/roberta-two").Config
+	cfg.HiddenSize, cfg.Heads, cfg.Intermediate, cfg.HiddenAct, cfg.Layers, cfg.MaxPositions = hidden, heads, feed, act, 2, 200
+	var tensors []checkpoint.Tensor
+	for _, s := range checkpoint.Specs(cfg, true) {
+		n := 1
+		for _, d := range s.Shape {
+			n *= d
+		}
+		values := make([]float32, n)
+		for i := range values {
+			values[i] = float32(rng.NormFloat64()) / float32(math.Sqrt(float64(s.Shape[len(s.Shape)-1])))
+			if len(s.Shape) == 1 {
+				values[i] = 1 + 0.2*float32(rng.NormFloat64())
+			}
+		}
+		tensors = append(tensors, checkpoint.Tensor{Name: s.Name, DType: checkpoint.F32, Shape: s.Shape, WriteTo: func(w io.Writer) error {
+			_, err := w.Write(asBytes(values))
+			return err
+		}})
+	}
+	dir := filepath.Join(t.TempDir(), "model")
+	if err := checkpoint.Write(dir, cfg, checkpoint.Manifest{Version: "random", Threshold: 0.5}, tensors); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}

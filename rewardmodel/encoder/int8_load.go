@@ -1,0 +1,134 @@
+package encoder
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"unsafe"
+
+	"github.com/sugarme/gotch"
+	"github.com/sugarme/gotch/ts"
+
+	"github.com/assay-ai/assay/rewardmodel/checkpoint"
+	"github.com/assay-ai/assay/rewardmodel/tokenizer"
+)
+
+// ErrPrecision is returned by Load when a precision would move the scores of a model too far.
+var ErrPrecision = errors.New("encoder: the precision moves the scores of this model too far")
+
+// An int8 model is refused when its violations of the probe texts lie further from those in fp32 than this: on average,
+// and the worst.
+const (
+	int8MeanLimit  = 0.01
+	int8WorstLimit = 0.1
+)
+
+// loadInt8 loads a model with integers in its layers, checked with the probe texts.
+func (r *Runtime) loadInt8(ckpt *checkpoint.Checkpoint) (*Model, error) {
+	if err := r.hasInt8(); err != nil {
+		return nil, fmt.Errorf("encoder: --precision int8: %w", err)
+	}
+	tok, err := tokenizer.Load(ckpt.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("encoder: --precision int8 needs the model's tokenizer for its built-in texts: %w", err)
+	}
+	var probes [][]int32
+	for _, text := range probeTexts {
+		probes = append(probes, tok.Frame(tok.IDs(text)))
+	}
+	return r.loadInt8With(ckpt, probes, precisionLimits{int8MeanLimit, int8WorstLimit})
+}
+
+// loadInt8With checks the scores of the probes.
+func (r *Runtime) loadInt8With(ckpt *checkpoint.Checkpoint, probes [][]int32, limits precisionLimits) (*Model, error) {
+	if cfg := ckpt.Config; cfg.Disentangled.Relative {
+		return nil, fmt.Errorf("encoder: --precision int8 is not for %s; use bf16 or fp32", cfg.ModelType)
+	}
+	m, err := r.loadPlain(ckpt, FP32)
+	if err != nil {
+		return nil, err
+	}
+	for i, seq := range probes {
+		probes[i] = seq[:min(len(seq), m.MaxLength())]
+	}
+	if err := m.toInt8(probes, limits); err != nil {
+		return nil, errors.Join(err, m.Close())
+	}
+	return m, nil
+}
+
+// toInt8 replaces the float32 layers of m.
+func (m *Model) toInt8(probes [][]int32, limits precisionLimits) error {
+	exact, err := m.Margins(probes)
+	if err != nil {
+		return err
+	}
+	if err := m.fuse(m.packBytes); err != nil {
+		return err
+	}
+	m.precision = Int8
+	got, err := m.Margins(probes)
+	if err != nil {
+		return err
+	}
+	return limits.check(m.precision, exact, got)
+}
+
+// packBytes makes integers of rows [from, to) of a linear layer. It rounds off the libtorch thread. All between the
+// products stays float32.
+func (m *Model) packBytes(d dense, from, to int64) (fusedDense, error) {
+	var weight []float32
+	out, in := to-from, int64(0)
+	err := m.runtime.do(func() error {
+		size, err := d.weight.Size()
+		if err != nil {
+			return err
+		}
+		in = size[1]
+		var g graph
+		defer g.drop()
+		weight = g.values(g.rows(d.weight, from, out), int(out*in), gotch.CPU)
+		return g.err
+	})
+	if err != nil {
+		return fusedDense{}, err
+	}
+	rounded, scales := quantise(weight, int(in))
+	made := fusedDense{out: out}
+	err = m.keep(func(g *graph) []*ts.Tensor {
+		plain, mem := g.empty(gotch.Int8, out, in)
+		if g.err == nil {
+			copy(unsafe.Slice((*int8)(unsafe.Pointer(&mem[0])), len(rounded)), rounded)
+		}
+		made.int8 = &quantised{
+			weight: g.prepackBytes(plain), scales: g.float32s(scales, gotch.CPU, out), zeros: g.zeroInt32s(out),
+			bias: g.rows(d.bias, from, out), one: g.float32s([]float32{1}, gotch.CPU, 1), zero: g.int64s([]int64{zeroByte}, gotch.CPU),
+		}
+		return made.int8.tensors()
+	})
+	return made, err
+}
+
+func (g *graph) zeroInt32s(n int64) *ts.Tensor {
+	return g.do("zeros", func() (*ts.Tensor, error) { return ts.Zeros([]int64{n}, gotch.Int, gotch.CPU) })
+}
+
+// precisionLimits say how far the violations of the probes may lie from those in fp32.
+type precisionLimits struct{ mean, worst float64 }
+
+// check compares the margins of the probes with those in fp32.
+func (l precisionLimits) check(p Precision, exact, got []float32) error {
+	var sum, worst float64
+	for i := range exact {
+		moved := math.Abs(sigmoid(exact[i]) - sigmoid(got[i]))
+		sum, worst = sum+moved, max(worst, moved)
+	}
+	mean := sum / float64(max(len(exact), 1))
+	if !(mean <= l.mean && worst <= l.worst) {
+		return fmt.Errorf("%w: --precision %s moves the violation of %d built-in texts by %.3f on average (limit %g) and %.3f at most (limit %g); use bf16 or fp32",
+			ErrPrecision, p, len(exact), mean, l.mean, worst, l.worst)
+	}
+	return nil
+}
+
+func sigmoid(x float32) float64 { return 1 / (1 + math.Exp(-float64(x))) }

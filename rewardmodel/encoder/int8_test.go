@@ -1,0 +1,284 @@
+package encoder
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/sugarme/gotch/ts"
+
+	"github.com/assay-ai/assay/rewardmodel/tokenizer"
+)
+
+// wide are limits for models of few channels, over which rounding averages out less than in real ones.
+var wide = precisionLimits{0.05, 0.1}
+
+// loadInt8 loads a checkpoint that has no tokenizer, checked on sequences.
+func loadInt8(t testing.TB, r *Runtime, dir string, probes [][]int32) *Model {
+	t.Helper()
+	needInt8(t, r)
+	m, err := r.loadInt8With(openCheckpoint(t, dir), probes, wide)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return m
+}
+
+func needInt8(t testing.TB, r *Runtime) {
+	t.Helper()
+	if err := r.hasInt8(); err != nil {
+		t.Skip("no int8 here: ", err)
+	}
+}
+
+// TestInt8Golden holds int8 to fp32 on every architecture. Over the few channels of these models rounding averages out
+// less than in real ones, for which TestInt8Quality stands.
+func TestInt8Golden(t *testing.T) {
+	dirs, err := filepath.Glob("../checkpoint/testdata/*/golden.json")
+	if err != nil || len(dirs) == 0 {
+		t.Fatalf("no golden checkpoints: %v", err)
+	}
+	r := newRuntime(t)
+	for _, file := range dirs {
+		dir := filepath.Dir(file)
+		t.Run(filepath.Base(dir), func(t *testing.T) {
+			batch := readGolden(t, dir).sequences()
+			if openCheckpoint(t, dir).Config.Disentangled.Relative {
+				if _, err := r.loadInt8With(openCheckpoint(t, dir), batch, wide); err == nil || !strings.Contains(err.Error(), "--precision int8 is not for deberta") {
+					t.Error(err)
+				}
+				return
+			}
+			m := loadInt8(t, r, dir, batch)
+			if m.Precision() != Int8 {
+				t.Errorf("precision is %s", m.Precision())
+			}
+			want, err := loadModel(t, r, dir, FP32).Margins(batch)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := m.Margins(batch)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range want {
+				if d := math.Abs(violation(got[i]) - violation(want[i])); !(d < 6e-2) {
+					t.Errorf("sequence %d: violation %v, in fp32 %v", i, violation(got[i]), violation(want[i]))
+				}
+			}
+		})
+	}
+}
+
+// TestInt8LeaksNothing loads, scores and closes: no tensor may stay.
+func TestInt8LeaksNothing(t *testing.T) {
+	r := newRuntime(t)
+	needInt8(t, r)
+	dir := "../checkpoint/testdata/roberta-two"
+	batch := readGolden(t, dir).sequences()
+	before := ts.LiveTensors.Load()
+	for range 2 {
+		m, err := r.loadInt8With(openCheckpoint(t, dir), batch, wide)
+		if err != nil {
+			t.Fatal(err)
+		}
+		loaded := ts.LiveTensors.Load()
+		for range 3 {
+			if _, err := m.Margins(batch); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if now := ts.LiveTensors.Load(); now > loaded {
+			t.Errorf("%d tensors live after scoring, %d before", now, loaded)
+		}
+		if err := m.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if now := ts.LiveTensors.Load(); now > before {
+			t.Errorf("%d tensors live after Close, %d at the start", now, before)
+		}
+	}
+}
+
+// TestInt8Refused covers what has no int8: training, and a checkpoint without a tokenizer.
+func TestInt8Refused(t *testing.T) {
+	r := newRuntime(t)
+	ckpt := openCheckpoint(t, "../checkpoint/testdata/roberta-two")
+	if _, err := r.NewLearner(ckpt, LearnerOptions{Precision: Int8}); err == nil || !strings.Contains(err.Error(), "int8") {
+		t.Errorf("learner: %v", err)
+	}
+	needInt8(t, r)
+	before := ts.LiveTensors.Load()
+	if _, err := r.Load(ckpt, Int8); err == nil || !strings.Contains(err.Error(), "--precision int8") {
+		t.Errorf("no tokenizer: %v", err)
+	}
+	if now := ts.LiveTensors.Load(); now > before {
+		t.Errorf("%d tensors live after a refusal, %d before", now, before)
+	}
+	if m, _ := r.Load(ckpt, Auto); m != nil {
+		if m.Precision() == Int8 {
+			t.Error("auto chose int8")
+		}
+		m.Close()
+	}
+}
+
+func TestPrecisionLimits(t *testing.T) {
+	limits := precisionLimits{int8MeanLimit, int8WorstLimit}
+	exact := []float32{0, 1, -2, 3}
+	if err := limits.check(Int8, exact, []float32{0.01, 1.01, -2, 3}); err != nil {
+		t.Error(err)
+	}
+	for name, got := range map[string][]float32{
+		"all a little": {0.2, 1.2, -1.8, 3.2},
+		"one far":      {0, 1, -2, -3},
+		"not a number": {0, 1, -2, float32(math.NaN())},
+	} {
+		err := limits.check(Int8, exact, got)
+		if !errors.Is(err, ErrPrecision) || !strings.Contains(err.Error(), "--precision int8") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestRotate checks the Hadamard transform: it is its own inverse but for its size, and keeps products.
+func TestRotate(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	for columns, size := range map[int]int{7: 1, 24: 8, 16: 16, 48: 16, 64: 64, 384: 128, 768: 256, 3072: 1024} {
+		if rotation(columns) != size {
+			t.Fatalf("rotation(%d) = %d, want %d", columns, rotation(columns), size)
+		}
+		a, b := make([]float32, columns), make([]float32, columns)
+		var want, got float64
+		for k := range a {
+			a[k], b[k] = float32(rng.NormFloat64()), float32(rng.NormFloat64())
+			want += float64(a[k]) * float64(b[k])
+		}
+		before := slices.Clone(a)
+		rotate(a, columns)
+		rotate(b, columns)
+		for k := range a {
+			got += float64(a[k]) * float64(b[k]) / float64(size)
+		}
+		if math.Abs(got-want) > 1e-3 {
+			t.Errorf("%d columns: product %v, want %v", columns, got, want)
+		}
+		rotate(a, columns)
+		for k := range a {
+			if math.Abs(float64(a[k]/float32(size)-before[k])) > 1e-4 {
+				t.Fatalf("%d columns: twice gives %v at %d, want %v", columns, a[k]/float32(size), k, before[k])
+			}
+		}
+	}
+}
+
+// TestQuantise checks the rounding of weights, one of them far larger than the rest, by their products.
+func TestQuantise(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	const in, out = 64, 8
+	weight, x := make([]float32, in*out), make([]float32, in)
+	for i := range weight {
+		weight[i] = float32(rng.NormFloat64())
+	}
+	weight[5] = 20
+	for k := range in {
+		x[k] = float32(rng.NormFloat64())
+	}
+	rounded, scales := quantise(slices.Clone(weight), in)
+	rotated := slices.Clone(x)
+	rotate(rotated, in)
+	for n := range out {
+		var want, got float64
+		for k := range in {
+			want += float64(weight[n*in+k] * x[k])
+			got += float64(rounded[n*in+k]) * float64(scales[n]) * float64(rotated[k])
+		}
+		if math.Abs(got-want) > 0.3 { // 64 products of rounding errors near 0.01
+			t.Errorf("output %d: %v, want %v", n, got, want)
+		}
+	}
+}
+
+// TestInt8DoesNotDependOnTheBatch scores texts alone and beside others that are made to spoil a range shared by the
+// batch: the largest rows of the embedding, one token repeated, the longest sequence.
+func TestInt8DoesNotDependOnTheBatch(t *testing.T) {
+	m, tok := shippedInt8(t, newRuntime(t))
+	mates := [][]int32{m.spoiler(t)}
+	for _, id := range []int32{4, 100, 31999} {
+		mate := make([]int32, 128)
+		for k := range mate {
+			mate[k] = id
+		}
+		mates = append(mates, mate)
+	}
+	long := make([]int32, m.MaxLength())
+	for k := range long {
+		long[k] = int32(7 * k % 30000)
+	}
+	mates = append(mates, long)
+	var worst float64
+	for _, text := range probeTexts {
+		seq := tok.Frame(tok.IDs(text))
+		alone, err := m.Margins([][]int32{seq})
+		if err != nil {
+			t.Fatal(err)
+		}
+		together, err := m.Margins(append(mates[:len(mates):len(mates)], seq))
+		if err != nil {
+			t.Fatal(err)
+		}
+		worst = max(worst, math.Abs(violation(alone[0])-violation(together[len(mates)])))
+	}
+	t.Logf("largest difference %.2g", worst)
+	if worst > 2e-2 {
+		t.Errorf("scores differ by %.2g beside hostile texts, more than 2e-2", worst)
+	}
+}
+
+// spoiler is a sequence of the tokens whose embeddings are longest.
+func (m *Model) spoiler(t *testing.T) []int32 {
+	t.Helper()
+	vocab, hidden := m.net.cfg.Vocab, m.net.cfg.HiddenSize
+	var words []float32
+	err := m.runtime.do(func() error {
+		var g graph
+		defer g.drop()
+		words = g.values(m.net.word, vocab*hidden, m.net.device)
+		return g.err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	seq := make([]int32, hidden/2) // the tokens with the largest value in each second channel
+	for k := range seq {
+		for id := range vocab {
+			if abs(words[id*hidden+2*k]) > abs(words[int(seq[k])*hidden+2*k]) {
+				seq[k] = int32(id)
+			}
+		}
+	}
+	return seq[:min(len(seq), m.MaxLength())]
+}
+
+func shippedInt8(t testing.TB, r *Runtime) (*Model, *tokenizer.Tokenizer) {
+	t.Helper()
+	if _, err := os.Stat(shippedModel); err != nil {
+		t.Skip("no shipped model: run make model")
+	}
+	needInt8(t, r)
+	tok, err := tokenizer.Load(shippedModel)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return loadModel(t, r, shippedModel, Int8), tok
+}

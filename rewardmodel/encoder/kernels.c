@@ -1,0 +1,417 @@
+#include "kernels.h"
+
+#include <dlfcn.h>
+#include <math.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <string.h>
+
+// A vector of 16 floats is one AVX-512 register, two of AVX2, four of SSE or NEON: the compiler splits it as the
+// processor needs, and on x86 makes the functions for each level and picks one when the program starts.
+typedef float vec __attribute__((vector_size(64), aligned(4), may_alias));
+typedef int32_t ints __attribute__((vector_size(64)));
+typedef uint32_t words __attribute__((vector_size(64)));
+typedef uint16_t halves __attribute__((vector_size(32), aligned(2), may_alias));
+typedef uint8_t bytes16 __attribute__((vector_size(16), aligned(1), may_alias));
+enum { W = 16 };
+
+#define INLINE static inline __attribute__((always_inline))
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#define EACH_CPU __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define EACH_CPU
+#endif
+
+// ---- threads ----
+
+// job shares n tasks among threads.
+typedef struct {
+	void (*task)(const void *args, int64_t from, int64_t to, int thread);
+	const void *args;
+	int64_t n, grain;
+	_Atomic int64_t next;
+	_Atomic int threads;
+} job;
+
+static void worker(void *data) {
+	job *j = data;
+	int thread = atomic_fetch_add(&j->threads, 1);
+	for (;;) {
+		int64_t from = atomic_fetch_add(&j->next, j->grain);
+		if (from >= j->n) return;
+		j->task(j->args, from, from + j->grain < j->n ? from + j->grain : j->n, thread);
+	}
+}
+
+typedef void (*gomp_parallel)(void (*)(void *), void *, unsigned, unsigned);
+
+// share runs the tasks on libtorch's own OpenMP threads, which are awake between its operations; else on this one.
+static void share(void (*task)(const void *, int64_t, int64_t, int), const void *args, int64_t n, int64_t grain, int threads) {
+	job j = {.task = task, .args = args, .n = n, .grain = grain};
+	gomp_parallel parallel = threads > 1 && n > grain ? (gomp_parallel)dlsym(RTLD_DEFAULT, "GOMP_parallel") : NULL;
+	if (parallel)
+		parallel(worker, &j, (unsigned)threads, 0);
+	else
+		worker(&j);
+}
+
+// ---- numbers ----
+
+INLINE vec all(float v) { return (vec){} + v; }
+
+INLINE vec blend(ints yes, vec a, vec b) { return (vec)((yes & (ints)a) | (~yes & (ints)b)); }
+
+INLINE vec larger(vec a, vec b) { return blend(a > b, a, b); }
+
+INLINE vec absolute(vec v) { return (vec)((ints)v & 0x7fffffff); }
+
+INLINE float sum(vec v) {
+	float s = 0;
+	for (int i = 0; i < W; i++) s += v[i];
+	return s;
+}
+
+INLINE float largest(vec v) {
+	float m = v[0];
+	for (int i = 1; i < W; i++) m = v[i] > m ? v[i] : m;
+	return m;
+}
+
+// nearest rounds to the nearest integer, ties to even. |v| is below 2^22.
+INLINE vec nearest(vec v) {
+	const vec magic = all(12582912.0f); // 1.5 * 2^23
+	return (v + magic) - magic;
+}
+
+// exponential is e^v to 2 units in the last place, for v <= 88; 0 below -87.
+INLINE vec exponential(vec v) {
+	ints tiny = v < all(-87.0f);
+	vec n = nearest(v * 1.44269504f);
+	vec r = v - n * 0.693359375f - n * -2.12194440e-4f;
+	vec p = all(1.9875691500e-4f);
+	p = p * r + 1.3981999507e-3f;
+	p = p * r + 8.3334519073e-3f;
+	p = p * r + 4.1665795894e-2f;
+	p = p * r + 1.6666665459e-1f;
+	p = p * r + 5.0000001201e-1f;
+	p = p * r * r + r + 1.0f;
+	ints power = (__builtin_convertvector(n, ints) + 127) << 23;
+	return blend(tiny, all(0), p * (vec)power);
+}
+
+// error_function is erf(v) to 1.5e-7 (Abramowitz and Stegun 7.1.26).
+INLINE vec error_function(vec v) {
+	vec size = absolute(v), t = 1.0f / (1.0f + 0.3275911f * size);
+	vec p = all(1.061405429f);
+	p = p * t - 1.453152027f;
+	p = p * t + 1.421413741f;
+	p = p * t - 0.284496736f;
+	p = p * t + 0.254829592f;
+	vec e = 1.0f - p * t * exponential(-size * size);
+	return blend(v < all(0), -e, e);
+}
+
+INLINE vec activate(vec v, int function) {
+	switch (function) {
+	case gelu:
+		return 0.5f * v * (1.0f + error_function(v * 0.70710678f));
+	case gelu_tanh: { // tanh(u) = 1 - 2 / (e^2u + 1)
+		vec u = 0.79788456f * (v + 0.044715f * v * v * v);
+		u = blend(u > all(20), all(20), u);
+		return 0.5f * v * (2.0f - 2.0f / (exponential(2.0f * u) + 1.0f));
+	}
+	case relu:
+		return larger(v, all(0));
+	}
+	return v;
+}
+
+// ---- rows ----
+
+INLINE vec from_halves(halves h) { return (vec)(__builtin_convertvector(h, words) << 16); }
+
+INLINE halves to_halves(vec v) { // to the nearest, ties to even
+	words w = (words)v;
+	return __builtin_convertvector((w + 0x7fff + ((w >> 16) & 1)) >> 16, halves);
+}
+
+// take reads up to 16 values of a row; zeros stand for those beyond n.
+INLINE vec take(const matrix *m, int64_t row, int64_t at, int64_t n) {
+	vec v = all(0), bias = all(0);
+	int64_t from = row * m->stride + at;
+	if (m->half) {
+		const uint16_t *p = (const uint16_t *)m->data + from;
+		halves h = {0};
+		if (n >= W) h = *(const halves *)p;
+		else for (int i = 0; i < n; i++) h[i] = p[i];
+		return from_halves(h);
+	}
+	const float *p = (const float *)m->data + from;
+	if (n >= W) v = *(const vec *)p;
+	else for (int i = 0; i < n; i++) v[i] = p[i];
+	if (!m->step) return v;
+	if (n >= W) bias = *(const vec *)(m->bias + at);
+	else for (int i = 0; i < n; i++) bias[i] = m->bias[at + i];
+	return v * m->step[row] + bias;
+}
+
+// ahead asks for what will be read soon, which strides too far for the processor to foresee.
+INLINE void ahead(const matrix *m, int64_t row, int64_t at) {
+	__builtin_prefetch((const char *)m->data + (row * m->stride + at) * (m->half ? 2 : 4));
+}
+
+INLINE vec floats(const float *p, int64_t n) {
+	vec v = all(0);
+	if (n >= W) return *(const vec *)p;
+	for (int i = 0; i < n; i++) v[i] = p[i];
+	return v;
+}
+
+INLINE void put(void *out, int half, int64_t at, vec v, int64_t n) {
+	if (half) {
+		uint16_t *p = (uint16_t *)out + at;
+		halves h = to_halves(v);
+		if (n >= W) *(halves *)p = h;
+		else for (int i = 0; i < n; i++) p[i] = h[i];
+		return;
+	}
+	float *p = (float *)out + at;
+	if (n >= W) *(vec *)p = v;
+	else for (int i = 0; i < n; i++) p[i] = v[i];
+}
+
+// mix is a step of the Walsh-Hadamard transform within a vector: of lanes whose numbers differ in one bit it makes sum
+// and difference.
+INLINE vec mix(vec v, ints partner, int bit) {
+	const ints lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+	return __builtin_shuffle(v, partner) + blend((lane & bit) == 0, v, -v);
+}
+
+int64_t rotation(int64_t columns) { return columns & -columns; }
+
+INLINE void rotate_row(float *row, int64_t columns) {
+	const ints by1 = {1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14};
+	const ints by2 = {2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13};
+	const ints by4 = {4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11};
+	const ints by8 = {8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7};
+	const int64_t size = rotation(columns);
+	for (int64_t span = 1; columns % W && span < size; span *= 2) // few columns, or odd ones
+		for (int64_t i = 0; i < columns; i++)
+			if (!(i & span)) {
+				float a = row[i], b = row[i + span];
+				row[i] = a + b;
+				row[i + span] = a - b;
+			}
+	if (columns % W) return;
+	for (int64_t c = 0; c < columns; c += W) {
+		vec v = *(vec *)(row + c);
+		*(vec *)(row + c) = mix(mix(mix(mix(v, by1, 1), by2, 2), by4, 4), by8, 8);
+	}
+	for (int64_t span = W; span < size; span *= 2)
+		for (int64_t c = 0; c < columns; c += 2 * span)
+			for (int64_t i = c; i < c + span; i += W) {
+				vec a = *(vec *)(row + i), b = *(vec *)(row + i + span);
+				*(vec *)(row + i) = a + b;
+				*(vec *)(row + i + span) = a - b;
+			}
+}
+
+// quantise_row makes bytes of values, which it overwrites.
+INLINE void quantise_row(const quantiser *q, int64_t row, float *values, int64_t columns) {
+	rotate_row(values, columns);
+	vec most = all(0);
+	for (int64_t c = 0; c < columns; c += W) most = larger(most, absolute(floats(values + c, columns - c)));
+	float step = largest(most) / 127.0f + 1e-20f, by = 1.0f / step; // a row of zeros is not divided by 0
+	q->step[row] = step;
+	uint8_t *out = q->bytes + row * columns;
+	for (int64_t c = 0; c < columns; c += W) {
+		ints v = __builtin_convertvector(nearest(floats(values + c, columns - c) * by), ints) + 128;
+		bytes16 b = __builtin_convertvector(v, bytes16);
+		if (c + W <= columns) *(bytes16 *)(out + c) = b;
+		else for (int i = 0; c + i < columns; i++) out[c + i] = b[i];
+	}
+}
+
+// normalise writes the layer normalisation of row values, which it overwrites, as a row of out, and as bytes.
+INLINE void normalise(float *row, int64_t columns, int64_t at, const norm_weights *w, void *out, int half, const quantiser *q) {
+	vec total = all(0), squares = all(0);
+	for (int64_t c = 0; c < columns; c += W) total += floats(row + c, columns - c);
+	float mean = sum(total) / (float)columns;
+	for (int64_t c = 0; c + W <= columns; c += W) {
+		vec d = *(vec *)(row + c) - mean;
+		squares += d * d;
+	}
+	float rest = 0;
+	for (int64_t c = columns / W * W; c < columns; c++) rest += (row[c] - mean) * (row[c] - mean);
+	float by = 1.0f / sqrtf((sum(squares) + rest) / (float)columns + w->epsilon);
+	for (int64_t c = 0; c < columns; c += W) {
+		int64_t n = columns - c;
+		vec v = (floats(row + c, n) - mean) * by * floats(w->weight + c, n) + floats(w->bias + c, n);
+		if (out) put(out, half, at * columns + c, v, n);
+		if (q->bytes) put(row, 0, c, v, n);
+	}
+	if (q->bytes) quantise_row(q, at, row, columns);
+}
+
+// ---- embeddings, residual connections ----
+
+EACH_CPU static void embed_rows(const void *args, int64_t from, int64_t to, int thread) {
+	const embed_args *a = args;
+	float row[a->columns];
+	for (int64_t r = from; r < to; r++) {
+		for (int64_t c = 0; c < a->columns; c += W) {
+			int64_t n = a->columns - c;
+			vec v = take(&a->word, a->ids[r], c, n);
+			if (a->position.data) v += take(&a->position, a->positions[r], c, n);
+			if (a->token_type.data) v += take(&a->token_type, 0, c, n);
+			put(row, 0, c, v, n);
+		}
+		normalise(row, a->columns, r, &a->norm, a->out, a->half, &a->bytes);
+	}
+}
+
+void embed(const embed_args *a, int threads) { share(embed_rows, a, a->rows, 16, threads); }
+
+EACH_CPU static void add_norm_rows(const void *args, int64_t from, int64_t to, int thread) {
+	const add_norm_args *a = args;
+	float row[a->columns];
+	for (int64_t r = from; r < to; r++) {
+		int64_t x = a->x_rows ? a->x_rows[r] : r;
+		for (int64_t c = 0; c < a->columns; c += W) {
+			int64_t n = a->columns - c;
+			put(row, 0, c, take(&a->x, x, c, n) + take(&a->y, r, c, n), n);
+		}
+		normalise(row, a->columns, r, &a->norm, a->out, a->half, &a->bytes);
+	}
+}
+
+void add_norm(const add_norm_args *a, int threads) { share(add_norm_rows, a, a->rows, 16, threads); }
+
+EACH_CPU static void quantise_some(const void *args, int64_t from, int64_t to, int thread) {
+	const quantise_args *a = args;
+	float row[a->columns];
+	for (int64_t r = from; r < to; r++) {
+		for (int64_t c = 0; c < a->columns; c += W) {
+			int64_t n = a->columns - c;
+			put(row, 0, c, activate(take(&a->x, r, c, n), a->function), n);
+		}
+		quantise_row(&a->bytes, r, row, a->columns);
+	}
+}
+
+void quantise_rows(const quantise_args *a, int threads) { share(quantise_some, a, a->rows, 8, threads); }
+
+typedef struct {
+	float *rows;
+	int64_t columns;
+} rotate_args;
+
+EACH_CPU static void rotate_some(const void *args, int64_t from, int64_t to, int thread) {
+	const rotate_args *a = args;
+	for (int64_t r = from; r < to; r++) rotate_row(a->rows + r * a->columns, a->columns);
+}
+
+void rotate(float *rows, int64_t n, int64_t columns, int threads) {
+	rotate_args a = {rows, columns};
+	share(rotate_some, &a, n, 16, threads);
+}
+
+// ---- attention ----
+
+enum { Q = 4 }; // queries at once
+
+// product is c [4, n] = a [4, k] * b [k, n]; n is a multiple of 16.
+INLINE void product(const float *a, int64_t as, const float *b, int64_t bs, float *c, int64_t cs, int64_t k, int64_t n) {
+	int64_t j = 0;
+	for (; j + 2 * W <= n; j += 2 * W) {
+		vec s[Q][2] = {0};
+		for (int64_t p = 0; p < k; p++) {
+			vec b0 = *(const vec *)(b + p * bs + j), b1 = *(const vec *)(b + p * bs + j + W);
+#pragma GCC unroll 4
+			for (int r = 0; r < Q; r++) {
+				s[r][0] += a[r * as + p] * b0;
+				s[r][1] += a[r * as + p] * b1;
+			}
+		}
+#pragma GCC unroll 4
+		for (int r = 0; r < Q; r++) {
+			*(vec *)(c + r * cs + j) = s[r][0];
+			*(vec *)(c + r * cs + j + W) = s[r][1];
+		}
+	}
+	if (j < n) {
+		vec s[Q] = {0};
+		for (int64_t p = 0; p < k; p++) {
+			vec b0 = *(const vec *)(b + p * bs + j);
+#pragma GCC unroll 4
+			for (int r = 0; r < Q; r++) s[r] += a[r * as + p] * b0;
+		}
+#pragma GCC unroll 4
+		for (int r = 0; r < Q; r++) *(vec *)(c + r * cs + j) = s[r];
+	}
+}
+
+static int64_t up(int64_t n) { return (n + W - 1) / W * W; }
+
+// softmax turns scores into weights, which it leaves for the caller to divide by their sum.
+INLINE float softmax(float *scores, int64_t n) {
+	float most = -INFINITY;
+	vec m = all(-INFINITY), total = all(0);
+	for (int64_t j = n; j < up(n); j++) scores[j] = -INFINITY;
+	for (int64_t j = 0; j < n; j += W) m = larger(m, *(vec *)(scores + j));
+	most = largest(m);
+	for (int64_t j = 0; j < n; j += W) {
+		vec e = exponential(*(vec *)(scores + j) - most);
+		*(vec *)(scores + j) = e;
+		total += e;
+	}
+	return sum(total);
+}
+
+// The scratch of a thread holds, for one sequence and head: keys [size, longest], values [longest, size], queries and
+// their results [4, size], scores [4, longest].
+int64_t attend_scratch(int64_t longest, int64_t size) {
+	return 2 * up(longest) * up(size) + 2 * Q * up(size) + Q * up(longest);
+}
+
+EACH_CPU static void attend_some(const void *args, int64_t from, int64_t to, int thread) {
+	const attend_args *a = args;
+	const int64_t size = a->size, wide = up(size), room = attend_scratch(a->longest, size);
+	float *keys = a->scratch + thread * room, *values = keys + up(a->longest) * wide;
+	float *queries = values + up(a->longest) * wide, *results = queries + Q * wide, *scores = results + Q * wide;
+	for (int64_t task = from; task < to; task++) {
+		// the longest first, so that no thread begins it when the others are done
+		int64_t s = a->sequences - 1 - task / a->heads, at = task % a->heads * size;
+		int64_t first = a->first[s], length = a->length[s], padded = up(length);
+		for (int64_t t = 0; t < length; t++)
+			for (int64_t c = 0; c < wide; c += W) {
+				vec k = take(&a->k, first + t, at + c, size - c);
+				ahead(&a->k, first + t, at + c + size);
+				ahead(&a->v, first + t, at + c + size);
+				ahead(&a->q, first + t, at + c + size);
+				for (int i = 0; i < W; i++) keys[(c + i) * padded + t] = k[i];
+				*(vec *)(values + t * wide + c) = take(&a->v, first + t, at + c, size - c);
+			}
+		for (int64_t d = 0; d < wide; d++)
+			for (int64_t t = length; t < padded; t++) keys[d * padded + t] = 0;
+		int64_t asked = a->first_only ? 1 : length, base = a->first_only ? s : first;
+		for (int64_t t = 0; t < asked; t += Q) {
+			int64_t n = asked - t < Q ? asked - t : Q;
+			float by[Q];
+			for (int64_t r = 0; r < Q; r++)
+				for (int64_t c = 0; c < wide; c += W) {
+					vec q = all(0);
+					if (r < n) q = take(&a->q, base + t + r, at + c, size - c) * a->scale;
+					*(vec *)(queries + r * wide + c) = q;
+				}
+			product(queries, wide, keys, padded, scores, padded, wide, padded);
+			for (int64_t r = 0; r < n; r++) by[r] = 1.0f / softmax(scores + r * padded, length);
+			product(scores, padded, values, wide, results, wide, length, wide);
+			for (int64_t r = 0; r < n; r++)
+				for (int64_t c = 0; c < wide; c += W)
+					put(a->out, a->half, (base + t + r) * a->heads * size + at + c, *(vec *)(results + r * wide + c) * by[r], size - c);
+		}
+	}
+}
+
+void attend(const attend_args *a, int threads) { share(attend_some, a, a->sequences * a->heads, 4, threads); }

@@ -1,0 +1,135 @@
+package encoder
+
+/*
+#include <stdint.h>
+#include <stddef.h>
+
+// libtorch's C interface for compiled models (torch/csrc/inductor/aoti_torch/c). Its tensors are gotch's. An older
+// libtorch, or one without oneDNN, lacks some of these functions; then the address is 0.
+typedef void *tensor;
+__attribute__((weak)) int32_t aoti_torch_new_tensor_handle(tensor from, tensor *to);
+__attribute__((weak)) int32_t aoti_torch_call_dispatcher(const char *op, const char *overload, uint64_t *stack);
+__attribute__((weak)) int32_t aoti_torch_cpu__linear_pointwise(tensor x, tensor weight, tensor *bias, const char *post,
+	const double **args, int64_t arg_count, const char **algorithm, tensor *to);
+__attribute__((weak)) int32_t aoti_torch_cpu__qlinear_pointwise_tensor(tensor x, tensor x_scale, tensor x_zero,
+	tensor weight, tensor scales, tensor zeros, tensor *bias, double out_scale, int64_t out_zero, const int32_t *dtype,
+	const char *post, const double **args, int64_t arg_count, const char *algorithm, tensor *to);
+
+static int has_linear(void) {
+	return aoti_torch_new_tensor_handle && aoti_torch_call_dispatcher && aoti_torch_cpu__linear_pointwise;
+}
+
+static int has_qlinear(void) {
+	return has_linear() && aoti_torch_cpu__qlinear_pointwise_tensor;
+}
+
+// prepack lays weights [out, in] out as oneDNN wants them: op takes them and, optionally, the number or shape of inputs.
+static int32_t prepack(const char *op, tensor weight, tensor *to) {
+	uint64_t stack[2] = {0, 0}; // the weight, and nothing about inputs
+	tensor own;
+	int32_t failed = aoti_torch_new_tensor_handle(weight, &own);
+	if (failed) return failed;
+	stack[0] = (uint64_t)(uintptr_t)own; // the call takes it over
+	failed = aoti_torch_call_dispatcher(op, "", stack);
+	*to = (tensor)(uintptr_t)stack[0];
+	return failed;
+}
+
+static int32_t prepack_floats(tensor weight, tensor *to) { return prepack("mkldnn::_reorder_linear_weight", weight, to); }
+
+static int32_t prepack_bytes(tensor weight, tensor *to) { return prepack("onednn::qlinear_prepack", weight, to); }
+
+// What follows the product in the same operation.
+enum { then_nothing, then_gelu, then_gelu_tanh, then_relu };
+
+static int32_t linear(tensor x, tensor weight, tensor bias, int then, tensor *to) {
+	static const char *const post[] = {"none", "gelu", "gelu", "relu"};
+	static const char *const algorithms[] = {"", "none", "tanh", ""};
+	const char *algorithm = algorithms[then];
+	return aoti_torch_cpu__linear_pointwise(x, weight, &bias, post[then], NULL, 0, &algorithm, to);
+}
+
+static int32_t qlinear(tensor x, tensor one, tensor zero, tensor weight, tensor scales, tensor zeros, tensor *to) {
+	const int32_t float32 = 6;
+	return aoti_torch_cpu__qlinear_pointwise_tensor(x, one, zero, weight, scales, zeros, NULL, 1, 0, &float32,
+		"none", NULL, 0, "", to);
+}
+*/
+import "C"
+
+import (
+	"errors"
+	"fmt"
+	"unsafe"
+
+	"github.com/sugarme/gotch/libtch"
+	"github.com/sugarme/gotch/ts"
+	"golang.org/x/sys/cpu"
+
+	"github.com/assay-ai/assay/rewardmodel/checkpoint"
+)
+
+// hasLinear tells whether this libtorch has linear layers whose weights oneDNN has laid out.
+func hasLinear() bool { return C.has_linear() != 0 }
+
+// hasInt8 tells why this machine cannot multiply integers, or nil.
+func (r *Runtime) hasInt8() error {
+	switch {
+	case r.device.IsCuda():
+		return errors.New("it runs on a CPU alone; use --device cpu, or --precision bf16")
+	case !cpu.X86.HasAVX512VNNI && !cpu.X86.HasAVXVNNI:
+		return errors.New("the processor has no VNNI instructions; use --precision bf16 or fp32")
+	case C.has_qlinear() == 0:
+		return errors.New("this libtorch has no oneDNN for it; use the pinned one, or --precision bf16")
+	}
+	return nil
+}
+
+// made keeps a tensor that a C function returned.
+func (g *graph) made(op string, f func(to *C.tensor) C.int32_t) *ts.Tensor {
+	return g.do(op, func() (*ts.Tensor, error) {
+		var to C.tensor
+		if code := f(&to); code != 0 {
+			return nil, fmt.Errorf("libtorch failed with code %d", code)
+		}
+		return ts.New(libtch.Ctensor(unsafe.Pointer(to))), nil
+	})
+}
+
+// prepackFloats lays weights [out, in] out for packedLinear.
+func (g *graph) prepackFloats(weight *ts.Tensor) *ts.Tensor {
+	return g.made("mkldnn::_reorder_linear_weight", func(to *C.tensor) C.int32_t {
+		return C.prepack_floats(C.tensor(weight.Ctensor()), to)
+	})
+}
+
+// prepackBytes lays int8 weights [out, in] out for qlinear.
+func (g *graph) prepackBytes(weight *ts.Tensor) *ts.Tensor {
+	return g.made("onednn::qlinear_prepack", func(to *C.tensor) C.int32_t {
+		return C.prepack_bytes(C.tensor(weight.Ctensor()), to)
+	})
+}
+
+// packedLinear is a linear layer and the activation function after it, "" for none.
+func (g *graph) packedLinear(x, weight, bias *ts.Tensor, activation string) *ts.Tensor {
+	then := C.int(C.then_nothing)
+	switch activation {
+	case checkpoint.GELU:
+		then = C.then_gelu
+	case checkpoint.GELUTanh:
+		then = C.then_gelu_tanh
+	case checkpoint.ReLU:
+		then = C.then_relu
+	}
+	return g.made("mkldnn::_linear_pointwise", func(to *C.tensor) C.int32_t {
+		return C.linear(C.tensor(x.Ctensor()), C.tensor(weight.Ctensor()), C.tensor(bias.Ctensor()), then, to)
+	})
+}
+
+// qlinear multiplies bytes x [tokens, in] with the weights of q: float32 [tokens, out], without the bias.
+func (g *graph) qlinear(x *ts.Tensor, q *quantised) *ts.Tensor {
+	return g.made("onednn::qlinear_pointwise", func(to *C.tensor) C.int32_t {
+		return C.qlinear(C.tensor(x.Ctensor()), C.tensor(q.one.Ctensor()), C.tensor(q.zero.Ctensor()),
+			C.tensor(q.weight.Ctensor()), C.tensor(q.scales.Ctensor()), C.tensor(q.zeros.Ctensor()), to)
+	})
+}
