@@ -25,6 +25,7 @@ type benchLatencyCmd struct {
 	Concurrency int           `default:"64" help:"Requests in flight where the capacity is measured."`
 	Load        float64       `default:"0.8" help:"Share of the capacity at which requests arrive."`
 	Seconds     float64       `default:"30" help:"Length of the load of a round; a third of it goes to the capacity before."`
+	Arrivals    string        `default:"poisson" enum:"poisson,regular" help:"When requests arrive: at random, as from many callers, or at fixed intervals (${enum})."`
 	Seed        uint64        `default:"1" help:"Of the times of arrival."`
 	selfFlags
 }
@@ -43,7 +44,7 @@ Starts assay serve on free ports, without its cache, and prints how long after t
   forward   median time of the model alone, in this process, on the same tokens with the same precision and threads
   ratio     of the two
   capacity  responses/s of requests of one response, --concurrency of them in flight
-  rate      --load of that; so many requests arrive a second, at random times (Poisson), whoever is still waiting
+  rate      --load of that; so many requests arrive a second, at times as --arrivals says, whoever is still waiting
   p50 ...   latency of these from when a request should have left
   late      99th percentile of how much later it left: what the load itself lacked of the processor
 
@@ -222,7 +223,13 @@ func (c *benchLatencyCmd) loaded(ctx context.Context, r *latencyRound, service *
 	r.capacity = full.rate()
 	r.rate = c.Load * r.capacity
 	n = max(1, int(r.rate*c.Seconds))
-	l, err := run(n, rateConcurrency, fleetsim.Poisson(random, n, r.rate))
+	times := fleetsim.Poisson(random, n, r.rate)
+	if c.Arrivals == "regular" {
+		for i := range times {
+			times[i] = time.Duration(float64(i) / r.rate * float64(time.Second))
+		}
+	}
+	l, err := run(n, rateConcurrency, times)
 	if err != nil {
 		return err
 	}
