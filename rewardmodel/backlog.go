@@ -47,7 +47,7 @@ type windowed struct {
 type job struct {
 	class     class
 	margins   []float32   // by distinct instance; the largest of its windows so far
-	sequences []*sequence // in line, shortest first; some may have been taken by another job's turn
+	sequences []*sequence // in line, in the order of the request; some may have been taken by another job's turn
 	windowed  []windowed  // instances that the cache learns of when the job is done
 	unread    int         // sequences without a margin yet, those in a batch too
 	tokens    int         // of the unread sequences
@@ -69,35 +69,29 @@ func (j *job) add(ids []int32, k key, whole bool, unique int) {
 	j.tokens += len(ids)
 }
 
-// sort puts the sequences in line, as admit expects them.
-func (j *job) sort() { slices.SortStableFunc(j.sequences, byLength) }
-
-// trim drops the longest sequences while another job's turn has taken them.
-func (j *job) trim() {
-	n := len(j.sequences)
-	for n > 0 && j.sequences[n-1].taken {
-		n--
+// next is the sequence that j gives next; nil when it has none left. Those that
+// another job's turn has taken leave its line.
+func (j *job) next() *sequence {
+	for len(j.sequences) > 0 && j.sequences[0].taken {
+		j.sequences[0] = nil // the slice keeps its array
+		j.sequences = j.sequences[1:]
 	}
-	j.sequences = j.sequences[:n]
+	if len(j.sequences) == 0 {
+		return nil
+	}
+	return j.sequences[0]
 }
 
-// putBack has q stand in line again.
+// putBack has q stand in line again, unless it never left it.
 func (j *job) putBack(q *sequence) {
-	at := fitting(j.sequences, len(q.ids))
-	for i := at; i > 0 && len(j.sequences[i-1].ids) == len(q.ids); i-- {
-		if j.sequences[i-1] == q {
-			return
-		}
+	if !slices.Contains(j.sequences, q) {
+		j.sequences = append(j.sequences, q)
 	}
-	j.sequences = slices.Insert(j.sequences, at, q)
 }
-
-func byLength(a, b *sequence) int { return len(a.ids) - len(b.ids) }
 
 // Why a batch was closed.
 const (
-	reasonBudget  = "budget"  // one more sequence would pass the token budget
-	reasonPadding = "padding" // what waits is so short that it would be mostly padding
+	reasonBudget  = "budget"  // what waits would pass the token budget, or the share of its class
 	reasonDrained = "drained" // nothing else waits
 )
 
@@ -110,9 +104,8 @@ const (
 // class that holds less than a quarter is admitted whatever the other holds, so
 // that neither can shut the other out.
 type backlog struct {
-	budget   int // padded tokens of a batch
-	overhead int // tokens of padding that are cheaper than one more batch
-	limit    int // tokens that may wait
+	budget int // tokens of a batch
+	limit  int // tokens that may wait
 
 	jobs    []*job // with sequences in line; those at the front have their turn next
 	passed  int    // turns in a row that bulk jobs have waited for interactive ones
@@ -135,8 +128,8 @@ func (b *backlog) held() (sum int) {
 	return sum
 }
 
-// admit takes j in, whose sequences are sorted, or reports false when there is
-// no room for it. What is pending already is not computed twice.
+// admit takes j in, or reports false when there is no room for it. What is
+// pending already is not computed twice.
 func (b *backlog) admit(j *job) bool {
 	charge := b.charge(j)
 	if held := b.held(); held > 0 && held+charge > b.limit && b.charged[j.class]+charge > b.limit/4 {
@@ -170,12 +163,6 @@ func (b *backlog) admit(j *job) bool {
 }
 
 func (b *backlog) charge(j *job) int { return min(j.tokens, max(b.limit/4, 1)) }
-
-// fitting is the number of sequences of at most length tokens.
-func fitting(sequences []*sequence, length int) int {
-	n, _ := slices.BinarySearchFunc(sequences, length+1, func(s *sequence, n int) int { return len(s.ids) - n })
-	return n
-}
 
 // settle ends what is to be computed of q.
 func (b *backlog) settle(q *sequence) {

@@ -5,14 +5,15 @@ import (
 	"testing"
 )
 
-// Whatever jobs come, share, leave and fail, in whatever order: the counts are
-// right, no batch holds a text twice, and in the end each job that stayed has
-// all its margins and nothing is left.
+// Whatever jobs come, share, leave and fail, in whatever order: batches keep to
+// the rules, the counts are right, no batch holds a text twice, and in the end
+// each job that stayed has all its margins and nothing is left.
 func FuzzBacklog(f *testing.F) {
 	f.Add([]byte{0, 10, 1, 20, 2, 3, 1, 30, 2, 2, 2})
+	f.Add([]byte{0, 48, 5, 25, 2, 0, 4, 0}) // what fails still stands in the line of another
 	f.Add([]byte("admit, cut, leave, fail and settle in some order"))
 	f.Fuzz(func(t *testing.T, program []byte) {
-		b := &backlog{budget: 64, overhead: 4, limit: 200}
+		b := &backlog{budget: 64, limit: 200}
 		var alive []*job
 		var inFlight []*sequence
 		end := func(j *job) {
@@ -41,13 +42,12 @@ func FuzzBacklog(f *testing.F) {
 					j.margins = append(j.margins, 0)
 					j.add(make([]int32, 1+k), key{lo: uint64(k)}, true, i)
 				}
-				j.sort()
 				if b.admit(j) {
 					alive = append(alive, j)
 				}
 			case 2:
 				settle(1)
-				inFlight, _ = b.next()
+				inFlight = cutOne(t, b)
 				if len(inFlight) == 0 && len(alive) > 0 {
 					t.Fatalf("%d jobs wait and there is no batch", len(alive))
 				}
@@ -70,7 +70,7 @@ func FuzzBacklog(f *testing.F) {
 		}
 		for range 10_000 {
 			settle(1)
-			if inFlight, _ = b.next(); len(inFlight) == 0 {
+			if inFlight = cutOne(t, b); len(inFlight) == 0 {
 				break
 			}
 			consistent(t, b, inFlight)
@@ -80,6 +80,40 @@ func FuzzBacklog(f *testing.F) {
 				len(alive), len(b.jobs), len(b.pending), b.tokens, b.held())
 		}
 	})
+}
+
+// cutOne has the next batch cut and checks it: who began it, that it keeps to
+// its budget, that nothing more would have fitted, and why it was closed.
+func cutOne(t *testing.T, b *backlog) []*sequence {
+	t.Helper()
+	var front [classes]*sequence // of the job of each class whose turn is next
+	for _, j := range slices.Backward(b.jobs) {
+		front[j.class] = j.sequences[0]
+	}
+	batch, reason := b.next()
+	if want := map[bool]string{true: reasonBudget, false: reasonDrained}[len(b.jobs) > 0]; reason != want {
+		t.Fatalf("%d jobs are left in line and the reason is %s", len(b.jobs), reason)
+	}
+	if len(batch) == 0 {
+		return nil
+	}
+	if !slices.Contains(front[:], batch[0]) {
+		t.Fatal("a batch begins with a job whose turn it is not")
+	}
+	limits := [classes]int{interactive: b.budget, bulk: b.budget}
+	if front[interactive] != nil {
+		limits[bulk] /= 4
+	}
+	tokens := tokensOf(batch)
+	if tokens > b.budget && len(batch) > 1 {
+		t.Fatalf("%d tokens in a batch of at most %d", tokens, b.budget)
+	}
+	for _, j := range b.jobs {
+		if next := len(j.sequences[0].ids); tokens+next <= limits[j.class] {
+			t.Fatalf("a batch of %d tokens was closed while %d of class %d would have fitted", tokens, next, j.class)
+		}
+	}
+	return batch
 }
 
 func consistent(t *testing.T, b *backlog, batch []*sequence) {
@@ -104,16 +138,18 @@ func consistent(t *testing.T, b *backlog, batch []*sequence) {
 	var charged [classes]int
 	for _, j := range b.jobs {
 		charged[j.class] += j.charge
-		if last := len(j.sequences) - 1; last < 0 || j.sequences[last].taken || j.left {
+		if len(j.sequences) == 0 || j.sequences[0].taken || j.left {
 			t.Fatal("a job is in line without a sequence, or after it left")
 		}
-		if !slices.IsSortedFunc(j.sequences, byLength) {
-			t.Fatal("a line is out of order")
-		}
+		inLine := map[*sequence]bool{}
 		for _, q := range j.sequences {
 			if !q.taken && b.pending[q.key] != q {
 				t.Fatal("a sequence in line is not pending")
 			}
+			if inLine[q] {
+				t.Fatal("a sequence stands in one line twice")
+			}
+			inLine[q] = true
 		}
 	}
 	for c := range charged { // those whose last sequences are in a batch are charged, too

@@ -31,8 +31,14 @@ func jobOf(lengths ...int) *job {
 		j.margins = append(j.margins, 0)
 		j.add(make([]int32, n), key{lo: keys.Add(1)}, true, i)
 	}
-	j.sort()
 	return j
+}
+
+func tokensOf(batch []*sequence) (sum int) {
+	for _, q := range batch {
+		sum += len(q.ids)
+	}
+	return sum
 }
 
 func lengths(batch []*sequence) []int {
@@ -43,7 +49,9 @@ func lengths(batch []*sequence) []int {
 	return out
 }
 
-func TestBacklogCutsByPaddedTokens(t *testing.T) {
+// Batches are cut by their tokens, in turns, each job in its order, and none is
+// closed while anything that waits would fit.
+func TestBacklogCutsByTokens(t *testing.T) {
 	tests := []struct {
 		name   string
 		jobs   [][]int
@@ -51,18 +59,22 @@ func TestBacklogCutsByPaddedTokens(t *testing.T) {
 		want   []string // batch and reason
 	}{
 		{"one", [][]int{{5}}, 100, []string{"[5] drained"}},
-		{"longest first", [][]int{{5, 7, 6}}, 100, []string{"[7 6 5] drained"}},
-		{"budget counts the padding", [][]int{{10, 9, 8, 7}}, 30, []string{"[10 9 8] budget", "[7] drained"}},
-		{"budget is met exactly", [][]int{{10, 10, 10}}, 30, []string{"[10 10 10] drained"}},
+		{"in its order", [][]int{{5, 7, 6}}, 100, []string{"[5 7 6] drained"}},
+		{"budget counts the tokens", [][]int{{10, 2, 8, 7, 3}}, 27, []string{"[10 2 8 7] budget", "[3] drained"}},
+		{"budget is met exactly", [][]int{{10, 9, 11}}, 30, []string{"[10 9 11] drained"}},
+		{"one more than the budget", [][]int{{10, 9, 12}}, 30, []string{"[10 9] budget", "[12] drained"}},
 		{"longer than the budget", [][]int{{50, 3}}, 30, []string{"[50] budget", "[3] drained"}},
-		{"mostly padding", [][]int{{100, 98, 2, 1}}, 1000, []string{"[100 98] padding", "[2 1] drained"}},
-		{"across jobs", [][]int{{8}, {8, 7}, {6}}, 100, []string{"[8 8 7 6] drained"}},
-		{"in turns", [][]int{{9, 9, 9, 9}, {9, 8}}, 36, []string{"[9 9 9 8] budget", "[9 9] drained"}},
-		{"the next job's turn is longer", [][]int{{6, 6}, {20}}, 24, []string{"[6 6] drained", "[20] drained"}},
+		{"longer than the budget, last", [][]int{{3, 50}}, 30, []string{"[3] budget", "[50] drained"}},
+		{"of any lengths", [][]int{{100, 98, 2, 1}}, 201, []string{"[100 98 2 1] drained"}},
+		{"across jobs", [][]int{{8}, {6, 7}, {9}}, 100, []string{"[8 6 9 7] drained"}},
+		{"in turns", [][]int{{9, 9, 9, 9}, {7, 8}}, 36, []string{"[9 7 9 8] budget", "[9 9] drained"}},
+		{"one turn after the other", [][]int{{9, 9, 9, 9}, {7, 7, 7, 7}}, 18, []string{"[9 7] budget", "[7 9] budget", "[9 7] budget", "[7 9] drained"}},
+		{"others fill what is too little for one", [][]int{{20, 20}, {5, 5, 5}}, 36, []string{"[20 5 5 5] budget", "[20] drained"}},
+		{"the next job's turn is longer", [][]int{{6, 6}, {20}}, 24, []string{"[6 6] budget", "[20] drained"}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			b := backlog{budget: test.budget, overhead: 10, limit: 1 << 20}
+			b := backlog{budget: test.budget, limit: 1 << 20}
 			for _, lengths := range test.jobs {
 				if !b.admit(jobOf(lengths...)) {
 					t.Fatal("not admitted")
@@ -91,7 +103,7 @@ func TestBacklogCutsByPaddedTokens(t *testing.T) {
 // after it, whatever its lengths.
 func TestBacklogIsFair(t *testing.T) {
 	for _, small := range []int{2, 10, 60} {
-		b := backlog{budget: 256, overhead: 8, limit: 1 << 20}
+		b := backlog{budget: 256, limit: 1 << 20}
 		b.admit(jobOf(slices.Repeat([]int{10}, 10_000)...))
 		b.next()
 		late := jobOf(small, small)
@@ -106,7 +118,7 @@ func TestBacklogIsFair(t *testing.T) {
 
 // With many jobs, each has its turn within as many batches.
 func TestBacklogGivesEachJobItsTurn(t *testing.T) {
-	b := backlog{budget: 64, overhead: 0, limit: 1 << 20}
+	b := backlog{budget: 64, limit: 1 << 20}
 	var jobs []*job
 	for i := range 20 {
 		j := jobOf(slices.Repeat([]int{2 + 3*i}, 50)...)
@@ -183,7 +195,7 @@ func TestBacklogForgetsWhoLeft(t *testing.T) {
 }
 
 func BenchmarkBacklogNext(b *testing.B) {
-	q := backlog{budget: 8192, overhead: 64, limit: 1 << 40}
+	q := backlog{budget: 8192, limit: 1 << 40}
 	for b.Loop() {
 		if len(q.jobs) < 100 {
 			for range 1000 {

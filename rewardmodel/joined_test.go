@@ -76,7 +76,7 @@ func TestJoinedWorkKeepsItsTurn(t *testing.T) {
 		huge.Priority = PriorityBulk
 		first := call(t.Context(), s, huge)
 		synctest.Wait()
-		small := call(t.Context(), s, responses("Word h3.")) // its line is served from the other end
+		small := call(t.Context(), s, responses("Word h490.")) // the last in the line of the other
 		synctest.Wait()
 		g.answers <- nil
 		g.answers <- nil

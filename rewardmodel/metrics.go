@@ -12,7 +12,6 @@ type metrics struct {
 	queueTokens    prometheus.Gauge
 	batchTokens    prometheus.Observer
 	batchSequences prometheus.Observer
-	padding        prometheus.Observer
 	batches        *prometheus.CounterVec // by reason
 	wait           prometheus.Observer
 	inference      prometheus.Observer
@@ -34,10 +33,9 @@ func newMetrics(reg prometheus.Registerer, version string) (*metrics, error) {
 	r := registration{reg: reg, version: version}
 	m := &metrics{
 		queueTokens:    r.gauge("assay_queue_tokens", "Tokens of admitted requests that the model has not computed yet."),
-		batchTokens:    r.histogram("assay_batch_tokens", "Tokens in a batch, without padding.", prometheus.ExponentialBuckets(16, 2, 12)),
+		batchTokens:    r.histogram("assay_batch_tokens", "Tokens in a batch.", prometheus.ExponentialBuckets(16, 2, 12)),
 		batchSequences: r.histogram("assay_batch_sequences", "Sequences in a batch.", prometheus.ExponentialBuckets(1, 2, 12)),
-		padding:        r.histogram("assay_batch_padding_ratio", "Share of a padded batch that is padding.", prometheus.LinearBuckets(0.05, 0.05, 12)),
-		batches:        r.counters("assay_batches_total", "Batches, by what closed them: budget, padding or drained.", "reason"),
+		batches:        r.counters("assay_batches_total", "Batches, by what closed them: budget or drained.", "reason"),
 		wait:           r.histogram("assay_queue_wait_seconds", "From admission to the first batch.", prometheus.ExponentialBuckets(0.0005, 2, 18)),
 		inference:      r.histogram("assay_inference_seconds", "Time that the model took for a batch.", prometheus.ExponentialBuckets(0.0005, 2, 18)),
 		instances:      r.counter("assay_instances_total", "Instances of requests, cached and repeated ones too."),

@@ -5,8 +5,8 @@ type Model interface {
 	// Margins returns one margin for each sequence of the batch, in its order:
 	// logit(violation) - logit(compliant), so that the violation g_-1 is the
 	// sigmoid of the margin. The sequences carry their special tokens, are not
-	// padded, and come longest first. A sequence's margin must not depend on
-	// the other sequences of its batch.
+	// padded, and come in any order and any mix of lengths. A sequence's margin
+	// must not depend on the other sequences of its batch.
 	Margins(batch [][]int32) ([]float32, error)
 }
 

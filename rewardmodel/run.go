@@ -24,7 +24,6 @@ func (s *Scorer) worthPreparing(c class) error {
 // admit takes work in, unless the queue is full, or holds so much that work
 // cannot be done before ctx ends.
 func (s *Scorer) admit(ctx context.Context, work *job) error {
-	work.sort()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -219,7 +218,7 @@ func (s *Scorer) infer(batch []*sequence) ([]float32, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.observe(batch, len(ids), len(ids[0]), tokens, took)
+	s.observe(batch, len(ids), tokens, took)
 	for i, at := range places {
 		margins[at] = computed[i]
 	}
@@ -241,10 +240,9 @@ func (s *Scorer) callModel(ids [][]int32) (margins []float32, err error) {
 }
 
 // observe records one call of the model.
-func (s *Scorer) observe(batch []*sequence, sequences, longest, tokens int, took time.Duration) {
+func (s *Scorer) observe(batch []*sequence, sequences, tokens int, took time.Duration) {
 	s.metrics.batchSequences.Observe(float64(sequences))
 	s.metrics.batchTokens.Observe(float64(tokens))
-	s.metrics.padding.Observe(1 - float64(tokens)/float64(sequences*longest))
 	s.metrics.inference.Observe(took.Seconds())
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -32,14 +32,11 @@ type ScorerConfig struct {
 	PolicyTokenizers map[string]PolicyTokenizer
 	CacheBytes       int64 // bound of the instance cache; 0: no cache
 
-	MaxBatchTokens int // tokens of a batch; 1024
+	MaxBatchTokens int // tokens of a batch, unless one sequence is longer; 1024
 	MaxQueueTokens int // tokens that may wait for the model; 1 Mi
 	// MaxQueueTime is the most that the tokens which wait may take to compute, as
 	// measured. Give the longest that a caller waits; 0: no such limit.
 	MaxQueueTime time.Duration
-	// BatchOverhead is how many tokens of padding cost less than one more
-	// batch: small on a CPU, large on a GPU; 64.
-	BatchOverhead int
 }
 
 func (c ScorerConfig) withDefaults() ScorerConfig {
@@ -48,7 +45,6 @@ func (c ScorerConfig) withDefaults() ScorerConfig {
 	setDefault(&c.MaxInstances, 4096)
 	setDefault(&c.MaxBatchTokens, 1024)
 	setDefault(&c.MaxQueueTokens, 1<<20)
-	setDefault(&c.BatchOverhead, 64)
 	return c
 }
 
@@ -83,7 +79,6 @@ func (c ScorerConfig) validate(special int) error {
 	check(c.MaxBatchTokens > 0, "MaxBatchTokens is %d; it must be positive", c.MaxBatchTokens)
 	check(c.MaxQueueTokens > 0, "MaxQueueTokens is %d; it must be positive", c.MaxQueueTokens)
 	check(c.MaxQueueTime >= 0, "MaxQueueTime is %v; use 0 for no limit", c.MaxQueueTime)
-	check(c.BatchOverhead >= 0, "BatchOverhead is %d; it must not be negative", c.BatchOverhead)
 	return errors.Join(errs...)
 }
 
@@ -124,7 +119,7 @@ func NewScorer(cfg ScorerConfig, model Model, tok Tokenizer, reg prometheus.Regi
 	s := &Scorer{
 		config: cfg, model: model, tokenizer: tok, cache: cache, metrics: metrics,
 		room:    cfg.MaxLength - tok.Special(),
-		backlog: backlog{budget: cfg.MaxBatchTokens, overhead: cfg.BatchOverhead, limit: cfg.MaxQueueTokens},
+		backlog: backlog{budget: cfg.MaxBatchTokens, limit: cfg.MaxQueueTokens},
 		stopped: make(chan struct{}),
 	}
 	s.work.L = &s.mu

@@ -218,16 +218,15 @@ func TestScoreRejects(t *testing.T) {
 
 func TestNewScorerRejects(t *testing.T) {
 	for want, cfg := range map[string]ScorerConfig{
-		"Version":               {},
-		"Thresholds[max]":       {Version: "v", Thresholds: map[Aggregate]float64{AggregateMax: math.NaN()}},
-		"Thresholds[median]":    {Version: "v", Thresholds: map[Aggregate]float64{"median": 0.5}},
-		"EmptyReward":           {Version: "v", EmptyReward: 1.5},
-		"MaxLength is 2":        {Version: "v", MaxLength: 2},
-		"MaxInstances is -1":    {Version: "v", MaxInstances: -1},
-		"CacheBytes":            {Version: "v", CacheBytes: -1},
-		"MaxBatchTokens is -1":  {Version: "v", MaxBatchTokens: -1},
-		"MaxQueueTokens is -1":  {Version: "v", MaxQueueTokens: -1},
-		"BatchOverhead is -128": {Version: "v", BatchOverhead: -128},
+		"Version":              {},
+		"Thresholds[max]":      {Version: "v", Thresholds: map[Aggregate]float64{AggregateMax: math.NaN()}},
+		"Thresholds[median]":   {Version: "v", Thresholds: map[Aggregate]float64{"median": 0.5}},
+		"EmptyReward":          {Version: "v", EmptyReward: 1.5},
+		"MaxLength is 2":       {Version: "v", MaxLength: 2},
+		"MaxInstances is -1":   {Version: "v", MaxInstances: -1},
+		"CacheBytes":           {Version: "v", CacheBytes: -1},
+		"MaxBatchTokens is -1": {Version: "v", MaxBatchTokens: -1},
+		"MaxQueueTokens is -1": {Version: "v", MaxQueueTokens: -1},
 	} {
 		if _, err := NewScorer(cfg, modelFunc(hashMargins), words{}, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v", want, err)

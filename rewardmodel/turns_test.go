@@ -101,7 +101,7 @@ func bulkOf(lengths ...int) *job {
 }
 
 func TestInteractiveGoesFirst(t *testing.T) {
-	b := backlog{budget: 400, overhead: 8, limit: 1 << 20}
+	b := backlog{budget: 400, limit: 1 << 20}
 	b.admit(bulkOf(slices.Repeat([]int{10}, 1000)...))
 	b.next()
 	for range 2 {
@@ -117,8 +117,8 @@ func TestInteractiveGoesFirst(t *testing.T) {
 	if urgent != 6 {
 		t.Errorf("%d of 6 interactive sequences are in the next batch", urgent)
 	}
-	if padded := len(batch) * len(batch[0].ids); padded > 100 {
-		t.Errorf("bulk work made it %d padded tokens long", padded)
+	if tokens := tokensOf(batch); tokens > 100 || tokens < 91 {
+		t.Errorf("%d tokens: want what bulk work of 10 each can fill of 100", tokens)
 	}
 	if batch, reason := b.next(); len(batch) != 40 || reason != reasonBudget {
 		t.Errorf("then bulk work alone: %d sequences, %s", len(batch), reason)
@@ -127,8 +127,8 @@ func TestInteractiveGoesFirst(t *testing.T) {
 
 // However much interactive work comes, bulk work goes on, and the reverse.
 func TestBulkIsNeverStarved(t *testing.T) {
-	for _, length := range []int{5, 10, 40} {
-		b := backlog{budget: 400, overhead: 8, limit: 1 << 20}
+	for _, length := range []int{5, 10, 40, 150} {
+		b := backlog{budget: 400, limit: 1 << 20}
 		late := bulkOf(slices.Repeat([]int{length}, 100)...)
 		b.admit(late)
 		batches := 0
@@ -142,7 +142,7 @@ func TestBulkIsNeverStarved(t *testing.T) {
 				t.Fatalf("%d of 100 sequences of %d tokens wait after %d batches", late.unread, length, batches)
 			}
 		}
-		atOnce := 100 / length // in a quarter of the budget, at every fourth turn
+		atOnce := max(1, 100/length) // in a quarter of the budget, at every fourth turn
 		if most := 4 * (100 + atOnce - 1) / atOnce; batches > most {
 			t.Errorf("100 sequences of %d tokens took %d batches, want at most %d", length, batches, most)
 		}

@@ -30,9 +30,8 @@ type Cost struct{ Batch, Token, Response time.Duration }
 // Replica holds the settings of "assay serve".
 type Replica struct {
 	Cost
-	MaxInFlight   int // responses held at once; a quarter of them is asked for in one pull
-	BatchTokens   int // padded tokens of a batch
-	BatchOverhead int // tokens of padding that are cheaper than one more batch
+	MaxInFlight int // responses held at once; a quarter of them is asked for in one pull
+	BatchTokens int // tokens of a batch, unless one sequence is longer
 }
 
 // Broker answers one operation after the other. Hop is the way of a message to
@@ -59,7 +58,7 @@ type Fleet struct {
 // Default is a fleet with the defaults of "assay serve", to be given its size
 // and costs.
 func Default() Fleet {
-	return Fleet{Replicas: 1, Replica: Replica{MaxInFlight: 256, BatchTokens: 2048, BatchOverhead: 64}, MaxAckPending: 4096, AckWait: 10 * time.Second}
+	return Fleet{Replicas: 1, Replica: Replica{MaxInFlight: 256, BatchTokens: 1024}, MaxAckPending: 4096, AckWait: 10 * time.Second}
 }
 
 // ErrSetting says that a fleet or workload cannot be simulated.
@@ -70,7 +69,7 @@ func (f Fleet) validate(work []Response) error {
 	switch {
 	case min(f.Replicas, f.MaxAckPending, r.MaxInFlight, r.BatchTokens) < 1:
 		return fmt.Errorf("%w: replicas, max ack pending, max in flight and batch tokens must be at least 1", ErrSetting)
-	case min(r.Batch, r.Token, r.Response, b.Publish, b.Deliver, b.Settle, b.Hop, f.AckWait) < 0 || r.BatchOverhead < 0:
+	case min(r.Batch, r.Token, r.Response, b.Publish, b.Deliver, b.Settle, b.Hop, f.AckWait) < 0:
 		return fmt.Errorf("%w: costs and times must not be below 0", ErrSetting)
 	case len(work) == 0:
 		return fmt.Errorf("%w: the workload has no response", ErrSetting)
@@ -124,7 +123,7 @@ func Run(f Fleet, work []Response) (Result, error) {
 	}
 	work = slices.SortedStableFunc(slices.Values(work), func(a, b Response) int { return cmp.Compare(a.At, b.At) })
 	for i, w := range work {
-		m := &message{index: i, published: w.At, sequences: slices.Sorted(slices.Values(w.Sequences))}
+		m := &message{index: i, published: w.At, sequences: w.Sequences}
 		s.messages = append(s.messages, m)
 		s.at(w.At, func() { s.broker(f.Broker.Publish, func() { s.arrive(m) }) })
 	}

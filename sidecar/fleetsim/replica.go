@@ -11,7 +11,7 @@ const pullWait = time.Second
 // job is a response that a replica has not computed yet.
 type job struct {
 	message *message
-	left    []int // sequences in no batch yet, ascending
+	left    []int // sequences in no batch yet
 	unread  int   // sequences that are not computed
 }
 
@@ -73,7 +73,7 @@ func (r *replica) receive(m *message, p *pull) {
 		r.asked = nil
 		r.pull()
 	}
-	r.jobs = append(r.jobs, &job{m, slices.Clone(m.sequences), len(m.sequences)})
+	r.jobs = append(r.jobs, &job{m, m.sequences, len(m.sequences)})
 	r.compute()
 }
 
@@ -118,43 +118,24 @@ func (r *replica) finish(m *message) {
 }
 
 // batch cuts one by the rules of the backlog in package rewardmodel: the job
-// whose turn it is gives its longest sequence, and then all jobs, that one
-// first, give one sequence of at most that length after the other, within the
-// budget and without much padding. It returns how many each job gave.
+// whose turn it is gives a sequence, and then all jobs, that one first, give one
+// after the other, each until its next does not fit. It returns how many each
+// job gave.
 func (r *replica) batch() (taken map[*job]int, tokens int) {
-	settings := r.fleet.Replica
-	longest := r.jobs[0].left[len(r.jobs[0].left)-1]
 	taken = map[*job]int{}
-	ends := map[*job]int{} // sequences before are short enough
 	giving := slices.Clone(r.jobs)
-	for _, j := range giving {
-		ends[j], _ = slices.BinarySearch(j.left, longest+1)
-	}
-	sequences := 0
-fill:
 	for len(giving) > 0 {
 		round := giving
 		giving = giving[:0]
 		for _, j := range round {
-			if taken[j] == ends[j] {
+			if len(j.left) == 0 || tokens > 0 && tokens+j.left[0] > r.fleet.Replica.BatchTokens {
 				continue
 			}
-			next := j.left[ends[j]-taken[j]-1]
-			padded := (sequences + 1) * longest
-			if sequences > 0 && padded > settings.BatchTokens {
-				break fill
-			}
-			if padded-tokens-next > settings.BatchOverhead+padded/4 {
-				continue
-			}
-			sequences++
-			tokens += next
+			tokens += j.left[0]
+			j.left = j.left[1:]
 			taken[j]++
 			giving = append(giving, j)
 		}
-	}
-	for j, n := range taken {
-		j.left = slices.Delete(j.left, ends[j]-n, ends[j])
 	}
 	r.jobs = append(r.jobs[1:], r.jobs[0])
 	r.jobs = slices.DeleteFunc(r.jobs, func(j *job) bool { return len(j.left) == 0 })

@@ -6,7 +6,7 @@ import "time"
 type message struct {
 	index             int
 	published, stored time.Duration
-	sequences         []int // ascending
+	sequences         []int // tokens of each
 	settled           bool
 }
 
