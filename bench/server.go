@@ -144,7 +144,7 @@ func assayServer(precision string) Server {
 			{"NATS", "", assayCodec{}},
 		},
 		args: func(at place) []string {
-			return append(at.serve(), "--model", at.model.Dir, "--precision", precision, "--threads", strconv.Itoa(at.threads), "--cache-bytes", "0",
+			return append(at.serve(), "--model", at.model.Dir, "--precision", precision, "--precision-limit", "1", "--threads", strconv.Itoa(at.threads), "--cache-bytes", "0",
 				"--max-responses", "1000000", "--max-instances", "1000000", "--nats-max-requests", "4096", "--request-timeout", "24h")
 		},
 	}

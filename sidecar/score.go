@@ -49,7 +49,7 @@ type scorerFlags struct {
 	CacheBytes     byteSize `default:"64MiB" placeholder:"BYTES" help:"Memory for the scores of instances that come again (${default}); 0: no cache."`
 	MaxInstances   int      `default:"4096" help:"Instances of a response that are scored; the rest is left out and told by \"truncated\"."`
 	EmptyReward    float64  `default:"0" help:"Compliance in [0,1] of a response without any text."`
-	MaxBatchTokens int      `default:"1024" help:"Tokens of one batch."`
+	MaxBatchTokens int      `default:"1024" help:"Tokens of one batch; a GPU takes more at once, such as 16384."`
 }
 
 func (f scorerFlags) validate() error {

@@ -46,13 +46,14 @@ type trainCmd struct {
 
 // computeFlags say where libtorch computes.
 type computeFlags struct {
-	Precision string `default:"auto" enum:"auto,fp32,bf16,int8" help:"Number format of the computation (${enum}); auto is bf16 where the processor has it. int8 is for scoring alone: faster, checked against fp32 when the model is loaded."`
-	Device    string `default:"auto" help:"auto, cpu or cuda:N."`
-	Threads   int    `default:"0" help:"CPU threads of libtorch; 0 is all that the process may use."`
+	Precision string  `default:"auto" enum:"auto,fp32,bf16,int8" help:"Number format of the computation (${enum}); auto is bf16 where the processor has it. int8 is for scoring alone: faster, checked against fp32 when the model is loaded."`
+	Limit     float64 `name:"precision-limit" default:"0.01" help:"How far int8 may move the violation of built-in texts from fp32, on average, before a model is refused; one of them may move ten times as far."`
+	Device    string  `default:"auto" help:"auto, cpu or cuda:N."`
+	Threads   int     `default:"0" help:"CPU threads of libtorch; 0 is all that the process may use."`
 }
 
 func (f computeFlags) runtime() (*encoder.Runtime, error) {
-	return encoder.NewRuntime(encoder.RuntimeOptions{Threads: f.Threads, Device: f.Device})
+	return encoder.NewRuntime(encoder.RuntimeOptions{Threads: f.Threads, Device: f.Device, PrecisionLimit: f.Limit})
 }
 
 // Help is shown by --help.

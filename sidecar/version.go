@@ -21,16 +21,24 @@ func (*versionCmd) Help() string { return "Example:\n\n    assay version" }
 // Run is called by kong.
 func (*versionCmd) Run(a *app) error {
 	version, commit := buildVersion()
-	var device string
+	var device, precisions string
 	if rt, err := encoder.NewRuntime(encoder.RuntimeOptions{}); err != nil {
 		device = err.Error()
 	} else {
-		device = rt.Device()
+		device, precisions = rt.Device(), joined(rt.Precisions())
 		rt.Close()
 	}
-	_, err := fmt.Fprintf(a.stdout, "version    %s\ncommit     %s\ngo         %s %s/%s\nlibtorch   %s\nprecision  %s, %s\ndevice     %s\n",
-		version, commit, runtime.Version(), runtime.GOOS, runtime.GOARCH, libtorchFile(), encoder.FP32, encoder.BF16, device)
+	_, err := fmt.Fprintf(a.stdout, "version    %s\ncommit     %s\ngo         %s %s/%s\nlibtorch   %s\nprecision  %s\ndevice     %s\n",
+		version, commit, runtime.Version(), runtime.GOOS, runtime.GOARCH, libtorchFile(), precisions, device)
 	return err
+}
+
+func joined(precisions []encoder.Precision) string {
+	names := make([]string, len(precisions))
+	for i, p := range precisions {
+		names[i] = string(p)
+	}
+	return strings.Join(names, ", ")
 }
 
 // buildVersion is what the Go tool wrote into the binary about its source.

@@ -15,14 +15,22 @@ import (
 	"github.com/assay-ai/assay/rewardmodel/tokenizer"
 )
 
-// wide are limits for models of few channels, over which rounding averages out less than in real ones.
-var wide = precisionLimits{0.05, 0.1}
+// wideRuntime takes int8 of models of few channels, over which rounding averages out less than in real ones.
+func wideRuntime(t testing.TB) *Runtime {
+	t.Helper()
+	r, err := NewRuntime(RuntimeOptions{Threads: 2, Device: "cpu", PrecisionLimit: 0.05})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.Close)
+	return r
+}
 
 // loadInt8 loads a checkpoint that has no tokenizer, checked on sequences.
 func loadInt8(t testing.TB, r *Runtime, dir string, probes [][]int32) *Model {
 	t.Helper()
 	needInt8(t, r)
-	m, err := r.loadInt8With(openCheckpoint(t, dir), probes, wide)
+	m, err := r.loadInt8With(openCheckpoint(t, dir), probes)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,13 +56,13 @@ func TestInt8Golden(t *testing.T) {
 	if err != nil || len(dirs) == 0 {
 		t.Fatalf("no golden checkpoints: %v", err)
 	}
-	r := newRuntime(t)
+	r := wideRuntime(t)
 	for _, file := range dirs {
 		dir := filepath.Dir(file)
 		t.Run(filepath.Base(dir), func(t *testing.T) {
 			batch := readGolden(t, dir).sequences()
 			if openCheckpoint(t, dir).Config.Disentangled.Relative {
-				if _, err := r.loadInt8With(openCheckpoint(t, dir), batch, wide); err == nil || !strings.Contains(err.Error(), "--precision int8 is not for deberta") {
+				if _, err := r.loadInt8With(openCheckpoint(t, dir), batch); err == nil || !strings.Contains(err.Error(), "--precision int8 is not for deberta") {
 					t.Error(err)
 				}
 				return
@@ -82,13 +90,13 @@ func TestInt8Golden(t *testing.T) {
 
 // TestInt8LeaksNothing loads, scores and closes: no tensor may stay.
 func TestInt8LeaksNothing(t *testing.T) {
-	r := newRuntime(t)
+	r := wideRuntime(t)
 	needInt8(t, r)
 	dir := "../checkpoint/testdata/roberta-two"
 	batch := readGolden(t, dir).sequences()
 	before := ts.LiveTensors.Load()
 	for range 2 {
-		m, err := r.loadInt8With(openCheckpoint(t, dir), batch, wide)
+		m, err := r.loadInt8With(openCheckpoint(t, dir), batch)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -133,10 +141,9 @@ func TestInt8Refused(t *testing.T) {
 	}
 }
 
-func TestPrecisionLimits(t *testing.T) {
-	limits := precisionLimits{int8MeanLimit, int8WorstLimit}
+func TestCheckPrecision(t *testing.T) {
 	exact := []float32{0, 1, -2, 3}
-	if err := limits.check(Int8, exact, []float32{0.01, 1.01, -2, 3}); err != nil {
+	if err := checkPrecision(Int8, defaultPrecisionLimit, exact, []float32{0.01, 1.01, -2, 3}); err != nil {
 		t.Error(err)
 	}
 	for name, got := range map[string][]float32{
@@ -144,7 +151,7 @@ func TestPrecisionLimits(t *testing.T) {
 		"one far":      {0, 1, -2, -3},
 		"not a number": {0, 1, -2, float32(math.NaN())},
 	} {
-		err := limits.check(Int8, exact, got)
+		err := checkPrecision(Int8, defaultPrecisionLimit, exact, got)
 		if !errors.Is(err, ErrPrecision) || !strings.Contains(err.Error(), "--precision int8") {
 			t.Errorf("%s: %v", name, err)
 		}

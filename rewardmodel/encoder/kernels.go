@@ -14,7 +14,7 @@ import (
 	"github.com/assay-ai/assay/rewardmodel/checkpoint"
 )
 
-// rows are the values of tokens between two operations: [rows, columns] as float32 or bfloat16, or as bytes of which
+// activations are the values of tokens between two operations: [rows, columns] as float32 or bfloat16, or as bytes of which
 // each row has a step, or as both.
 type activations struct {
 	values, bytes, step *ts.Tensor

@@ -40,6 +40,14 @@ func (r *Runtime) resolve(p Precision) (gotch.DType, Precision, error) {
 	return gotch.Float, p, fmt.Errorf("encoder: unknown precision %q here; use auto, fp32 or bf16, or int8 where a model only scores", p)
 }
 
+// Precisions are those in which a model can be loaded here.
+func (r *Runtime) Precisions() []Precision {
+	if r.hasInt8() != nil {
+		return []Precision{FP32, BF16}
+	}
+	return []Precision{FP32, BF16, Int8}
+}
+
 // Model scores sequences with a loaded checkpoint. Its methods may be called from any goroutine; calls run one at a
 // time on the Runtime's thread.
 type Model struct {
@@ -50,11 +58,12 @@ type Model struct {
 	params    []param
 }
 
-// Load reads a checkpoint's weights. Models of the same Runtime go on scoring meanwhile. A base model without a classifier gets a fresh one drawn from a fixed seed: its
-// scores mean nothing until it is trained, so ask checkpoint.HasClassifier before serving it.
+// Load reads a checkpoint's weights. Models of the same Runtime go on scoring meanwhile. A base model without a
+// classifier gets a fresh one drawn from a fixed seed: its scores mean nothing until it is trained, so ask
+// checkpoint.HasClassifier before serving it.
 //
-// Int8 takes seconds more: it reads the weights as float32, measures the layers on built-in texts, which needs the
-// checkpoint's tokenizer, and fails with ErrPrecision when scores move too far.
+// Int8 takes longer: it reads the weights as float32, scores built-in texts with both, which needs the checkpoint's
+// tokenizer, and fails with ErrPrecision when scores move further than RuntimeOptions.PrecisionLimit.
 func (r *Runtime) Load(ckpt *checkpoint.Checkpoint, precision Precision) (*Model, error) {
 	if precision == Int8 {
 		return r.loadInt8(ckpt)

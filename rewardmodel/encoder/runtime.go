@@ -32,7 +32,8 @@ var ErrClosed = errors.New("encoder: the libtorch runtime is closed")
 // that thread and stop with it.
 type Runtime struct {
 	device  gotch.Device
-	threads int // of one operation on the CPU
+	threads int     // of one operation on the CPU
+	limit   float64 // of what int8 may change
 	work    chan func()
 	stop    chan struct{}
 	done    chan struct{}
@@ -43,6 +44,9 @@ type Runtime struct {
 type RuntimeOptions struct {
 	// Threads is the number of CPU threads of one operation; 0 takes GOMAXPROCS, which follows the container's limit.
 	Threads int
+	// PrecisionLimit is how far Int8 may move the violation of the built-in texts on average, and a tenth of how far it
+	// may move one of them, before Load refuses it; 0 takes 0.01.
+	PrecisionLimit float64
 	// Device is "auto" (or empty), "cpu", or "cuda:N". Auto takes the first CUDA device when libtorch sees one.
 	Device string
 }
@@ -52,7 +56,13 @@ func NewRuntime(opts RuntimeOptions) (*Runtime, error) {
 	if opts.Threads < 0 {
 		return nil, fmt.Errorf("encoder: threads is %d; use 0 for all cores or a positive number", opts.Threads)
 	}
+	if !(opts.PrecisionLimit >= 0) {
+		return nil, fmt.Errorf("encoder: precision limit is %v; use a positive number, such as %v", opts.PrecisionLimit, defaultPrecisionLimit)
+	}
 	r := &Runtime{work: make(chan func()), stop: make(chan struct{}), done: make(chan struct{})}
+	if r.limit = opts.PrecisionLimit; r.limit == 0 {
+		r.limit = defaultPrecisionLimit
+	}
 	if r.threads = opts.Threads; r.threads == 0 {
 		r.threads = runtime.GOMAXPROCS(0)
 	}
