@@ -25,20 +25,12 @@ func (*versionCmd) Run(a *app) error {
 	if rt, err := encoder.NewRuntime(encoder.RuntimeOptions{}); err != nil {
 		device = err.Error()
 	} else {
-		device, precisions = rt.Device(), joined(rt.Precisions())
+		device, precisions = rt.Device(), strings.Trim(fmt.Sprint(rt.Precisions()), "[]")
 		rt.Close()
 	}
 	_, err := fmt.Fprintf(a.stdout, "version    %s\ncommit     %s\ngo         %s %s/%s\nlibtorch   %s\nprecision  %s\ndevice     %s\n",
 		version, commit, runtime.Version(), runtime.GOOS, runtime.GOARCH, libtorchFile(), precisions, device)
 	return err
-}
-
-func joined(precisions []encoder.Precision) string {
-	names := make([]string, len(precisions))
-	for i, p := range precisions {
-		names[i] = string(p)
-	}
-	return strings.Join(names, ", ")
 }
 
 // buildVersion is what the Go tool wrote into the binary about its source.
