@@ -21,15 +21,19 @@ func (*versionCmd) Help() string { return "Example:\n\n    assay version" }
 // Run is called by kong.
 func (*versionCmd) Run(a *app) error {
 	version, commit := buildVersion()
-	var device, precisions string
+	var device string
+	var precisions []string
 	if rt, err := encoder.NewRuntime(encoder.RuntimeOptions{}); err != nil {
 		device = err.Error()
 	} else {
-		device, precisions = rt.Device(), strings.Trim(fmt.Sprint(rt.Precisions()), "[]")
+		device = rt.Device()
+		for _, p := range rt.Precisions() {
+			precisions = append(precisions, string(p))
+		}
 		rt.Close()
 	}
 	_, err := fmt.Fprintf(a.stdout, "version    %s\ncommit     %s\ngo         %s %s/%s\nlibtorch   %s\nprecision  %s\ndevice     %s\n",
-		version, commit, runtime.Version(), runtime.GOOS, runtime.GOARCH, libtorchFile(), precisions, device)
+		version, commit, runtime.Version(), runtime.GOOS, runtime.GOARCH, libtorchFile(), strings.Join(precisions, ", "), device)
 	return err
 }
 

@@ -53,9 +53,8 @@ func (d *fusedDense) apply(k kernels, x activations, activation string) product 
 // fusedBatch is what the layers share of a batch.
 type fusedBatch struct {
 	heads
-	tokens, padded int64      // rows; with filler
-	firsts         int64      // sequences; with filler
-	rows           *ts.Tensor // [firsts] row of each first token
+	tokens, padded int64 // rows; with filler
+	firsts         int64 // sequences; with filler
 }
 
 // encode computes the last hidden state of each sequence's first token, [sequences, hidden] in float32.
@@ -64,43 +63,40 @@ func (f *fused) encode(g *graph, p *packed) *ts.Tensor {
 	k := kernels{g, f.threads}
 	size := int64(n.cfg.HiddenSize / n.cfg.Heads)
 	b := fusedBatch{
-		tokens: int64(len(p.ids)) - p.filler, padded: int64(len(p.ids)), firsts: int64(len(p.first)), rows: g.int64s(p.first, n.device),
+		tokens: int64(len(p.ids)) - p.filler, padded: int64(len(p.ids)), firsts: int64(len(p.first)),
 		heads: heads{
 			count: int64(n.cfg.Heads), size: size, scale: n.scale[0], sequences: len(p.lengths),
-			length: g.int64s(p.lengths, n.device), longest: slices.Max(p.lengths), scratch: k.attendScratch(slices.Max(p.lengths), size),
+			first: g.int64s(p.first, n.device), length: g.int64s(p.lengths, n.device), longest: slices.Max(p.lengths), scratch: k.attendScratch(slices.Max(p.lengths), size),
 		},
 	}
-	b.first = b.rows
 	x := k.embed(n, f.embedNorm, g.int64s(p.ids, n.device), g.int64s(p.positions, n.device), f.kind, f.layers[0].query.int8)
 	for i := range f.layers {
-		l, next := &f.layers[i], (*quantised)(nil)
 		last := i == len(f.layers)-1
+		var next *quantised
 		if !last {
-			next = f.layers[i+1].first()
+			next = f.layers[i+1].query.int8
 		}
-		s := graph{err: g.err}
-		y := f.layer(kernels{&s, f.threads}, &b, l, x, last, next)
-		for _, t := range []*ts.Tensor{y.values, y.bytes, y.step} {
-			if t != nil {
-				g.owned = append(g.owned, s.release(t))
-			}
-		}
-		s.drop()
-		for _, t := range []*ts.Tensor{x.values, x.bytes, x.step} {
-			if t != nil {
-				s.owned = append(s.owned, g.release(t))
-			}
-		}
-		s.drop()
-		g.err = s.err
-		x = y
+		x = k.step(x, func(k kernels) activations { return f.layer(k, &b, &f.layers[i], x, last, next) })
 	}
 	return g.cast(x.values, gotch.Float)
 }
 
-// first is the linear layer that takes the layer's input.
-func (l *fusedLayer) first() *quantised { return l.query.int8 }
+// step runs a layer of x with a graph of its own: all that it makes is freed but its result, and x, which is done with.
+func (k kernels) step(x activations, layer func(k kernels) activations) activations {
+	s := graph{err: k.err}
+	y := layer(kernels{&s, k.threads})
+	for _, t := range y.tensors() {
+		k.owned = append(k.owned, s.release(t))
+	}
+	for _, t := range x.tensors() {
+		s.owned = append(s.owned, k.release(t))
+	}
+	s.drop()
+	k.err = s.err
+	return y
+}
 
+// layer runs one layer; next is what takes its bytes, if it takes any.
 func (f *fused) layer(k kernels, b *fusedBatch, l *fusedLayer, x activations, last bool, next *quantised) activations {
 	cfg := f.net.cfg
 	hidden, eps := int64(cfg.HiddenSize), cfg.LayerNormEps
@@ -108,7 +104,7 @@ func (f *fused) layer(k kernels, b *fusedBatch, l *fusedLayer, x activations, la
 	var at *ts.Tensor
 	rows := b.padded
 	if last {
-		rows, at = b.firsts, b.rows
+		rows, at = b.firsts, b.first
 		q := l.query.apply(k, k.pickRows(x, at), "")
 		kv := l.keyValue.apply(k, x, "")
 		attended = k.attend(b.heads, q, kv, 0, hidden, true, rows, int64(b.sequences), f.kind)

@@ -6,6 +6,7 @@ package encoder
 import "C"
 
 import (
+	"slices"
 	"unsafe"
 
 	"github.com/sugarme/gotch"
@@ -18,6 +19,11 @@ import (
 // each row has a step, or as both.
 type activations struct {
 	values, bytes, step *ts.Tensor
+}
+
+// tensors are those of x that there are.
+func (x activations) tensors() []*ts.Tensor {
+	return slices.DeleteFunc([]*ts.Tensor{x.values, x.bytes, x.step}, func(t *ts.Tensor) bool { return t == nil })
 }
 
 // product is what a linear layer gives: [rows, columns]. Where it comes of integers, step and bias are still to be
@@ -159,7 +165,7 @@ type heads struct {
 	count, size int64
 	scale       float64
 	sequences   int
-	first       *ts.Tensor // [sequences] row of the first token
+	first       *ts.Tensor // [sequences or more] row of the first token
 	length      *ts.Tensor // [sequences]
 	longest     int64
 	scratch     *ts.Tensor // see attendScratch
