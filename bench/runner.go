@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+
+	"github.com/assay-ai/assay/rewardmodel/eval"
 )
 
 // Config is what a run of the benchmark is told.
@@ -270,7 +272,7 @@ func (t *turn) agreement(j job, l Load) (*float64, error) {
 			a, b = append(a, reference[i]), append(b, l.Scores[i])
 		}
 	}
-	if rho := spearman(a, b); !math.IsNaN(rho) {
+	if rho := eval.Spearman(a, b); !math.IsNaN(rho) {
 		return &rho, nil
 	}
 	return nil, nil

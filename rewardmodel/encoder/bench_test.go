@@ -36,6 +36,9 @@ func BenchmarkMargins(b *testing.B) {
 	r := newRuntime(b)
 	for _, p := range []Precision{FP32, BF16, Int8} {
 		b.Run(string(p), func(b *testing.B) {
+			if p == Int8 {
+				needInt8(b, r)
+			}
 			m := loadModel(b, r, dir, p)
 			batch, tokens := sentences(40, m.net.cfg.Vocab)
 			b.ReportAllocs()

@@ -17,7 +17,7 @@ import (
 var ErrPrecision = errors.New("encoder: the precision moves the scores of this model too far")
 
 // defaultPrecisionLimit is the most that int8 may move the violation of the probe texts on average, and a tenth of what
-// it may move one of them. The shipped model moves by a quarter of that.
+// it may move one of them.
 const defaultPrecisionLimit = 0.01
 
 // loadInt8 loads a model with integers in its layers, checked with the probe texts.

@@ -4,7 +4,6 @@
 #include <math.h>
 #include <stdatomic.h>
 #include <stddef.h>
-#include <string.h>
 
 // A vector of 16 floats is one AVX-512 register, two of AVX2, four of SSE or NEON: the compiler splits it as the
 // processor needs, and on x86 makes the functions for each level and picks one when the program starts.
@@ -85,7 +84,7 @@ INLINE vec nearest(vec v) {
 	return (v + magic) - magic;
 }
 
-// exponential is e^v to 2 units in the last place, for v <= 88; 0 below -87.
+// exponential is e^v by the polynomial of Cephes' expf, for v <= 88; 0 below -87.
 INLINE vec exponential(vec v) {
 	ints tiny = v < all(-87.0f);
 	vec n = nearest(v * 1.44269504f);
@@ -218,12 +217,17 @@ INLINE void rotate_row(float *row, int64_t columns) {
 			}
 }
 
-// quantise_row makes bytes of values, which it overwrites.
+// quantise_row makes bytes of values, which it overwrites. What is no number makes its row's step none, so that it is
+// not lost in the bytes.
 INLINE void quantise_row(const quantiser *q, int64_t row, float *values, int64_t columns) {
 	rotate_row(values, columns);
-	vec most = all(0);
-	for (int64_t c = 0; c < columns; c += W) most = larger(most, absolute(floats(values + c, columns - c)));
-	float step = largest(most) / 127.0f + 1e-20f, by = 1.0f / step; // a row of zeros is not divided by 0
+	vec most = all(0), total = all(0);
+	for (int64_t c = 0; c < columns; c += W) {
+		vec v = floats(values + c, columns - c);
+		most = larger(most, absolute(v));
+		total += v;
+	}
+	float step = largest(most) / 127.0f + 1e-20f + 0.0f * sum(total), by = 1.0f / step; // 1e-20: for a row of zeros
 	q->step[row] = step;
 	uint8_t *out = q->bytes + row * columns;
 	for (int64_t c = 0; c < columns; c += W) {
@@ -249,7 +253,7 @@ INLINE void normalise(float *row, int64_t columns, int64_t at, const norm_weight
 	for (int64_t c = 0; c < columns; c += W) {
 		int64_t n = columns - c;
 		vec v = (floats(row + c, n) - mean) * by * floats(w->weight + c, n) + floats(w->bias + c, n);
-		if (out) put(out, half, at * columns + c, v, n);
+		put(out, half, at * columns + c, v, n);
 		if (q->bytes) put(row, 0, c, v, n);
 	}
 	if (q->bytes) quantise_row(q, at, row, columns);
@@ -303,19 +307,8 @@ EACH_CPU static void quantise_some(const void *args, int64_t from, int64_t to, i
 
 void quantise_rows(const quantise_args *a, int threads) { share(quantise_some, a, a->rows, 8, threads); }
 
-typedef struct {
-	float *rows;
-	int64_t columns;
-} rotate_args;
-
-EACH_CPU static void rotate_some(const void *args, int64_t from, int64_t to, int thread) {
-	const rotate_args *a = args;
-	for (int64_t r = from; r < to; r++) rotate_row(a->rows + r * a->columns, a->columns);
-}
-
-void rotate(float *rows, int64_t n, int64_t columns, int threads) {
-	rotate_args a = {rows, columns};
-	share(rotate_some, &a, n, 16, threads);
+EACH_CPU void rotate(float *rows, int64_t n, int64_t columns) {
+	for (int64_t r = 0; r < n; r++) rotate_row(rows + r * columns, columns);
 }
 
 // ---- attention ----
@@ -357,11 +350,10 @@ static int64_t up(int64_t n) { return (n + W - 1) / W * W; }
 
 // softmax turns scores into weights, which it leaves for the caller to divide by their sum.
 INLINE float softmax(float *scores, int64_t n) {
-	float most = -INFINITY;
 	vec m = all(-INFINITY), total = all(0);
 	for (int64_t j = n; j < up(n); j++) scores[j] = -INFINITY;
 	for (int64_t j = 0; j < n; j += W) m = larger(m, *(vec *)(scores + j));
-	most = largest(m);
+	float most = largest(m);
 	for (int64_t j = 0; j < n; j += W) {
 		vec e = exponential(*(vec *)(scores + j) - most);
 		*(vec *)(scores + j) = e;

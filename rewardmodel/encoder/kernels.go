@@ -157,7 +157,7 @@ func rotation(columns int) int { return int(C.rotation(C.int64_t(columns))) }
 // rotate multiplies each row of v [n, columns] with the Hadamard matrix of rotation(columns), block by block: twice gives
 // rotation(columns) times v.
 func rotate(v []float32, columns int) {
-	C.rotate((*C.float)(&v[0]), C.int64_t(len(v)/columns), C.int64_t(columns), 1)
+	C.rotate((*C.float)(&v[0]), C.int64_t(len(v)/columns), C.int64_t(columns))
 }
 
 // heads describe the attention of a layer.

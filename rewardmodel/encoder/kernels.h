@@ -69,7 +69,7 @@ typedef struct {
 // rotation is how many columns are mixed with each other, a power of two. rotate multiplies each row in place with the
 // Hadamard matrix of that size, block by block.
 int64_t rotation(int64_t columns);
-void rotate(float *rows, int64_t n, int64_t columns, int threads);
+void rotate(float *rows, int64_t n, int64_t columns);
 
 int64_t attend_scratch(int64_t longest, int64_t size);
 void embed(const embed_args *a, int threads);

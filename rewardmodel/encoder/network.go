@@ -113,7 +113,7 @@ func (n *network) pack(batch [][]int32) (*packed, error) {
 }
 
 // round fills a batch up to one of a few sizes, by rows that no sequence looks at. oneDNN compiles kernels for every
-// number of rows that it meets and keeps them, about half a megabyte for each product (docs/performance.md).
+// number of rows that it meets and keeps them, hundreds of megabytes of them (docs/benchmarks.md, Memory).
 func (p *packed) round() {
 	p.filler = int64(roundUp(len(p.ids)) - len(p.ids))
 	for range p.filler {

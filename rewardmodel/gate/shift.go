@@ -1,7 +1,6 @@
 package gate
 
 import (
-	"cmp"
 	"math"
 	"slices"
 
@@ -9,6 +8,7 @@ import (
 
 	"github.com/assay-ai/assay/rewardmodel"
 	"github.com/assay-ai/assay/rewardmodel/calibration"
+	"github.com/assay-ai/assay/rewardmodel/eval"
 )
 
 // measureShift compares the compliance rewards of the default aggregate on the
@@ -41,32 +41,11 @@ func distance(was, is []float64) Distance {
 	for i := range was {
 		d.MeanChange += math.Abs(is[i]-was[i]) / float64(len(was))
 	}
-	if r := stat.Correlation(ranks(was), ranks(is), nil); !math.IsNaN(r) {
+	if r := eval.Spearman(was, is); !math.IsNaN(r) {
 		d.Spearman = &r
 	}
 	d.KS = stat.KolmogorovSmirnov(slices.Sorted(slices.Values(was)), nil, slices.Sorted(slices.Values(is)), nil)
 	return d
-}
-
-// ranks gives each value its rank; those that tie share the mean of theirs.
-func ranks(values []float64) []float64 {
-	order := make([]int, len(values))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(values[a], values[b]) })
-	out := make([]float64, len(values))
-	for from := 0; from < len(order); {
-		to := from + 1
-		for to < len(order) && values[order[to]] == values[order[from]] {
-			to++
-		}
-		for _, i := range order[from:to] {
-			out[i] = float64(from+to-1) / 2
-		}
-		from = to
-	}
-	return out
 }
 
 // logOdds are the compliance log-odds of bags: those of T less their margin,
