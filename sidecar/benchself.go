@@ -35,7 +35,8 @@ func (f selfFlags) start(ctx context.Context, flags ...string) (*bench.Service, 
 			return nil, err
 		}
 	}
-	flags = append(flags, "--model", dir, "--precision", f.Precision, "--device", f.Device, "--threads", strconv.Itoa(f.Threads))
+	flags = append(flags, "--model", dir, "--precision", f.Precision, "--device", f.Device, "--threads", strconv.Itoa(f.Threads),
+		"--precision-limit", strconv.FormatFloat(f.Limit, 'g', -1, 64))
 	if f.AllowUntrained {
 		flags = append(flags, "--allow-untrained")
 	}
