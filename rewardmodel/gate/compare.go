@@ -74,8 +74,12 @@ func differences(m Metric, truth []bool, current, candidate scored, draws iter.S
 	return out
 }
 
-// chance tells that nobody can be sure, at the confidence of the settings, that
-// margins rank the bags better than chance does. Both labels occur in the set.
+// chanceCeiling is the AUROC up to which scores are hardly better than chance.
+const chanceCeiling = 0.6
+
+// chance reports whether margins are shown, at the confidence of the settings,
+// to rank the bags hardly better than chance. A small set shows nothing, and so
+// not that. Both labels occur in the set.
 func chance(cfg Config, set Bags, margins []float64) bool {
 	var drawn []float64
 	labels, scores := make([]bool, len(margins)), make([]float64, len(margins))
@@ -86,7 +90,7 @@ func chance(cfg Config, set Bags, margins []float64) bool {
 		drawn = append(drawn, eval.AUROC(scores, labels))
 	}
 	slices.Sort(drawn)
-	return stat.Quantile(1-cfg.Confidence, stat.LinInterp, drawn, nil) <= 0.5
+	return stat.Quantile(cfg.Confidence, stat.LinInterp, drawn, nil) <= chanceCeiling
 }
 
 // resamples draws bags with replacement, as many of each label as there are

@@ -36,13 +36,19 @@ func Decide(cfg Config, in Input) (Report, error) {
 		Reasons: []string{}, Notes: []string{}, Settings: cfg,
 		Current: in.Current.Version, Candidate: in.Candidate.Version, Untrained: in.Current.Untrained,
 	}}
+	if cfg.MinBags < MinBags {
+		d.note("The hold-out may have as few as %d bags of each label; with fewer than %d, models that are worse are promoted too often.", cfg.MinBags, MinBags)
+	}
 	d.threshold()
 	if d.finite() {
 		d.spread()
-		d.report.Holdout = d.compare(holdoutSet, in.Holdout, cfg.Margin, holdoutFix)
-		if in.Regression.size() > 0 {
-			d.report.Regression = d.compare(regressionSet, in.Regression, cfg.RegressionMargin, regressionFix)
+		if d.enough(holdoutSet, in.Holdout, cfg.MinBags, holdoutFix) {
+			d.report.Holdout = d.compare(holdoutSet, in.Holdout, in.Current, "current model", cfg.Margin)
 		}
+		if in.Regression.size() > 0 && d.enough(regressionSet, in.Regression, cfg.minOther(), regressionFix) {
+			d.report.Regression = d.compare(regressionSet, in.Regression, in.Current, "current model", cfg.RegressionMargin)
+		}
+		d.anchors()
 		d.calibrate()
 		d.shift()
 	}
@@ -68,6 +74,23 @@ func (d *decision) threshold() {
 // sets are the three sets and how they are called.
 func (in Input) sets() []namedBags {
 	return []namedBags{{holdoutSet, in.Holdout}, {regressionSet, in.Regression}, {probeSet, in.Probe}}
+}
+
+// anchored is an anchor and the set that it belongs to.
+type anchored struct {
+	*Reference
+	name string
+	set  Bags
+}
+
+// anchors are those that there are.
+func (in Input) anchors() (out []anchored) {
+	for _, a := range []anchored{{in.HoldoutAnchor, holdoutSet, in.Holdout}, {in.RegressionAnchor, regressionSet, in.Regression}} {
+		if a.Reference != nil {
+			out = append(out, a)
+		}
+	}
+	return out
 }
 
 // How reasons call the sets.
@@ -125,30 +148,50 @@ func (d *decision) spread() {
 
 // What a set that is too small needs.
 const (
-	holdoutFix    = "wait for more feedback of that label"
-	regressionFix = "add bags of that label to it, or remove it"
+	holdoutFix    = "wait for more feedback"
+	regressionFix = "add bags to it, or remove it"
 )
 
-// compare tests for non-inferiority on a set.
-func (d *decision) compare(name string, set Bags, margin float64, fix string) *Comparison {
+// enough rejects when a set is too small to compare models on.
+func (d *decision) enough(name string, set Bags, least int, fix string) bool {
 	violations := count(set.Violation)
 	compliant := len(set.Violation) - violations
-	if least := min(violations, compliant); least < d.cfg.MinBags {
-		label := "violations"
-		if compliant == least {
-			label = "compliant bags"
-		}
-		d.reject("The %s has %d %s, but %d are needed to compare the models; %s.", name, least, label, d.cfg.MinBags, fix)
-		return nil
+	if min(violations, compliant) >= least {
+		return true
 	}
-	c := comparison(d.cfg, set, margin,
-		d.in.Current.threshold(rewardmodel.AggregateMax), d.in.Candidate.threshold(rewardmodel.AggregateMax))
+	d.reject("The %s has %d violations and %d compliant bags, but %d of each are needed to compare the models; %s.",
+		name, violations, compliant, least, fix)
+	return false
+}
+
+// compare tests for non-inferiority to a model on a set. Set has the scores of
+// that model as the current one's.
+func (d *decision) compare(name string, set Bags, against Model, who string, margin float64) *Comparison {
+	c := comparison(d.cfg, set, margin, against.threshold(rewardmodel.AggregateMax), d.in.Candidate.threshold(rewardmodel.AggregateMax))
+	c.Against = against.Version
 	if !c.Passed {
-		d.reject("On the %s (%d bags, %d violations) the candidate's %s is %.3f and the current model's %.3f; "+
+		d.reject("On the %s (%d bags, %d violations) the candidate's %s is %.3f and the %s's %.3f; "+
 			"at confidence %g it may be worse by %.3f, more than the margin of %g.",
-			name, c.Bags, c.Violations, c.Metric, c.Candidate, c.Current, d.cfg.Confidence, -c.Interval[0], margin)
+			name, c.Bags, c.Violations, c.Metric, c.Candidate, who, c.Current, d.cfg.Confidence, -c.Interval[0], margin)
 	}
 	return &c
+}
+
+// anchors tests for non-inferiority to the anchors, on sets that are large
+// enough, and says whether the candidate takes the place of that of the hold-out.
+func (d *decision) anchors() {
+	best := d.report.Holdout
+	for _, a := range d.in.anchors() {
+		set := Bags{Violation: a.set.Violation, Current: a.Margins, Candidate: a.set.Candidate}
+		switch {
+		case a.name == holdoutSet && d.report.Holdout != nil:
+			d.report.HoldoutAnchor = d.compare(a.name, set, a.Model, "best version "+a.Version, d.cfg.Margin)
+			best = d.report.HoldoutAnchor
+		case a.name == regressionSet && d.report.Regression != nil:
+			d.report.RegressionAnchor = d.compare(a.name, set, a.Model, "original model "+a.Version, d.cfg.RegressionMargin)
+		}
+	}
+	d.report.Better = best != nil && best.Interval[0] > 0
 }
 
 // calibrate maps the candidate's rewards to the scale of the current model's.
@@ -175,15 +218,16 @@ func (d *decision) calibrate() {
 	d.report.Calibration = fitted
 }
 
-// shift measures how the rewards move, and rejects a jump.
+// shift measures how the rewards move, and rejects a jump, also one that cannot
+// be excluded because the probe set is too small.
 func (d *decision) shift() {
 	probe := d.in.Probe
 	d.report.Chance = d.report.Holdout != nil && chance(d.cfg, d.in.Holdout, d.in.Holdout.Current[rewardmodel.AggregateMax])
 	free := d.in.Current.Untrained || d.report.Chance || d.cfg.AllowShift
+	if n := probe.size(); n < d.cfg.minOther() && !free {
+		d.reject("The probe set has %d responses, but %d are needed to see how far the rewards would move; give more, or allow any shift.", n, d.cfg.minOther())
+	}
 	if probe.size() == 0 {
-		if !free {
-			d.reject("There is no probe set, so that nobody knows how far the rewards would move; give one, or allow any shift.")
-		}
 		return
 	}
 	s := measureShift(d.in, d.report.Calibration)
@@ -198,8 +242,8 @@ func (d *decision) shift() {
 	case d.in.Current.Untrained:
 		d.note("The current model is untrained: the candidate's rewards have nothing to stay comparable to.")
 	case s.Exceeded && d.report.Chance:
-		d.note("The compliance rewards of the probe set move by %.3f on average %s, more than %g; but the current model's "+
-			"cannot be told from chance on the hold-out, so that there is nothing to stay comparable to.", last, when, s.Limit)
+		d.note("The compliance rewards of the probe set move by %.3f on average %s, more than %g; but the current model "+
+			"ranks the hold-out hardly better than chance, so that there is nothing to stay comparable to.", last, when, s.Limit)
 	case s.Exceeded && d.cfg.AllowShift:
 		d.note("The compliance rewards of the probe set move by %.3f on average %s, more than %g, which is allowed.", last, when, s.Limit)
 	case s.Exceeded:

@@ -6,31 +6,42 @@
 //
 //   - Not degenerate: every score is finite, the scores differ, and the
 //     threshold lies between them.
-//   - Not inferior, on held-out feedback and on the regression set: the lower
-//     confidence bound of the metric's difference, by a paired bootstrap over
-//     bags, is not below -margin. Both sets must pass, so that testing twice
-//     makes a wrong promotion no likelier.
+//   - Not inferior to the current model, on held-out feedback and on the
+//     regression set: the lower confidence bound of the metric's difference, by
+//     a paired bootstrap over bags, is not below -margin. Both sets must pass,
+//     so that testing twice makes a wrong promotion no likelier.
+//   - Not inferior to the anchors, by the same margins: on the hold-out to the
+//     best version so far, on the regression set to the model that it came with.
+//     Without them each promotion could cost a margin, and twenty of them
+//     twenty margins (TestAnchorStopsTheRatchet).
 //   - Comparable: on the probe set the compliance reward moves by no more than
 //     a limit, after the candidate's rewards were mapped to the distribution of
 //     the current model's (package calibration).
 //
-// # How often it errs
+// # Too little data
+//
+// Too little data never relaxes a check. A hold-out or a regression set with
+// fewer than MinBags bags of a label rejects, and so does a probe set with fewer
+// than MinBags bags. The limit of the shift is lifted in three cases only: the
+// settings lift it, the current model is untrained, or the hold-out shows that
+// the current model ranks hardly better than chance. The last one takes an upper
+// confidence bound of its AUROC of at most 0.6; that the hold-out does not show
+// that the model is better than chance is not enough.
+//
+// # Error rates
 //
 // The burden of proof is on the candidate, so that a small hold-out keeps good
 // candidates out rather than letting bad ones in. TestErrorRates simulates two
 // models whose AUROC is 0.80 for the current one and whose scores correlate at
-// 0.8 within a label, with as many violations as compliant bags. It finds, for
-// the default settings, these probabilities of promotion:
+// 0.8 within a label. With the default settings these are the probabilities of
+// promotion, by the number of violations and of compliant bags:
 //
-//	true difference   -0.10   -0.05   -0.02 (the margin)    0    +0.05
-//	 40 bags           0.003   0.04    0.11                0.19   0.58
-//	100 bags           0.000   0.01    0.10                0.28   0.89
-//	400 bags           0.000   0.00    0.08                0.50   1.00
+// # RATES
 //
-// A candidate that is worse by the margin itself is promoted in 10 % of cases
-// by design: one minus the confidence. One that is as good is often kept out,
-// which costs a training and nothing else; whoever would rather have it sooner
-// widens the margin or lowers the confidence.
+// A candidate that is worse by the margin itself is promoted in about 10 % of
+// cases by design: one minus the confidence. One that is as good is often kept
+// out, which costs a training run and nothing else; to have it sooner, widen the
+// margin or lower the confidence.
 package gate
 
 import (
@@ -61,17 +72,23 @@ const (
 // Metrics lists every metric, the default first.
 func Metrics() []Metric { return []Metric{BagAUROC, AvgAcc, F1Violation, BagAUPRC} }
 
+// MinBags is the default minimum of bags of each label. Of candidates whose
+// AUROC is worse by 0.05, 22 % passed in simulations with 5 of each, and 4 % with
+// 20 of each.
+const MinBags = 20
+
 // Config holds the settings. Start from DefaultConfig: a zero has a meaning.
 type Config struct {
 	Metric Metric `json:"metric"`
-	// Margin is by how much the metric may be worse, in [0,1]. On the
-	// regression set it is RegressionMargin.
+	// Margin is by how much the metric may be worse on the hold-out, in [0,1],
+	// and RegressionMargin on the regression set.
 	Margin           float64 `json:"margin"`
 	RegressionMargin float64 `json:"regression_margin"`
 	// Confidence is that of the one-sided bound, in [0.5,1).
 	Confidence float64 `json:"confidence"`
-	// MinBags is the least number of bags of each label, at least 1, with
-	// which a set can show anything.
+	// MinBags is the minimum of bags of each label in the hold-out; at least 1.
+	// Up to the default it is also that of the regression set, and of all bags
+	// in the probe set, which do not grow with the feedback.
 	MinBags int `json:"min_bags"`
 	// MaxShift is the largest mean absolute change of the compliance reward on
 	// the probe set, after calibration, in [0,1]; AllowShift lifts it.
@@ -82,12 +99,17 @@ type Config struct {
 	Seed      uint64 `json:"seed"`
 }
 
-// DefaultConfig returns the default settings.
+// DefaultConfig returns the default settings: those of "assay gate" and of the
+// service. The regression margin is wider because a regression set of 120 bags,
+// as the shipped model has, cannot show much less.
 func DefaultConfig() Config {
 	return Config{
-		Metric: BagAUROC, Margin: 0.02, RegressionMargin: 0.02, Confidence: 0.9, MinBags: 5, MaxShift: 0.3, Resamples: 1000,
+		Metric: BagAUROC, Margin: 0.02, RegressionMargin: 0.05, Confidence: 0.9, MinBags: MinBags, MaxShift: 0.3, Resamples: 1000,
 	}
 }
+
+// minOther is the minimum for the sets that do not grow with the feedback.
+func (c Config) minOther() int { return min(c.MinBags, MinBags) }
 
 // Validate names every setting that is out of its range.
 func (c Config) Validate() error {
@@ -142,6 +164,12 @@ type Bags struct {
 	Current, Candidate Margins
 }
 
+// Reference is a further model that the candidate is compared with on one set.
+type Reference struct {
+	Model
+	Margins Margins // of the bags of that set; those of max are needed
+}
+
 // size is the number of bags.
 func (b Bags) size() int { return len(b.Current[rewardmodel.AggregateMax]) }
 
@@ -151,10 +179,24 @@ type Input struct {
 	Holdout            Bags // labelled feedback that neither model was trained on
 	Regression         Bags // the regression set; empty: it does not count
 	Probe              Bags // responses like those that are scored; no labels
+	// HoldoutAnchor is the best version so far, and RegressionAnchor the model
+	// that the regression set came with; nil: the current model is.
+	HoldoutAnchor, RegressionAnchor *Reference
 }
 
 func (in Input) validate() error {
-	for _, m := range []Model{in.Current, in.Candidate} {
+	models := []Model{in.Current, in.Candidate}
+	for _, anchor := range in.anchors() {
+		models = append(models, anchor.Model)
+		margins := anchor.Margins[rewardmodel.AggregateMax]
+		if len(margins) != anchor.set.size() {
+			return fmt.Errorf("%w: the %s has %d bags and %d scores of its anchor %s", ErrInput, anchor.name, anchor.set.size(), len(margins), anchor.Version)
+		}
+		if !allFinite(margins) {
+			return fmt.Errorf("%w: scores of the anchor %s on the %s are not finite", ErrInput, anchor.Version, anchor.name)
+		}
+	}
+	for _, m := range models {
 		for a, t := range m.Thresholds {
 			if !(t >= 0 && t <= 1) {
 				return fmt.Errorf("%w: model %s: the threshold of %s is %v; it must lie in [0,1]", ErrInput, m.Version, a, t)

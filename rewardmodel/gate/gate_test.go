@@ -15,26 +15,40 @@ import (
 
 const topmost = rewardmodel.AggregateMax
 
-// twoModels draws the margins of bags of which every other one is a violation.
-// The scores of a label are normal with variance 1 and correlate at 0.8 between
-// the models; the AUROC of each model is the given one.
-func twoModels(rng *rand.Rand, bags int, current, candidate float64) Bags {
+// scores draws the margins of models on bags with labels. The scores of a label
+// are normal with variance 1 and correlate at 0.8 between the models; the AUROC
+// of each model is the given one.
+func scores(rng *rand.Rand, violation []bool, aurocs ...float64) [][]float64 {
 	const correlation = 0.8
-	away := func(auroc float64) float64 { return 2 * math.Erfinv(2*auroc-1) }
-	b := Bags{Current: Margins{}, Candidate: Margins{}}
-	for i := range bags {
+	out := make([][]float64, len(aurocs))
+	for _, is := range violation {
 		shared := rng.NormFloat64() * math.Sqrt(correlation)
-		x := shared + rng.NormFloat64()*math.Sqrt(1-correlation)
-		y := shared + rng.NormFloat64()*math.Sqrt(1-correlation)
-		violation := i%2 == 1
-		if violation {
-			x, y = x+away(current), y+away(candidate)
+		for k, auroc := range aurocs {
+			x := shared + rng.NormFloat64()*math.Sqrt(1-correlation)
+			away := 2 * math.Erfinv(2*auroc-1)
+			if is {
+				x += away
+			}
+			out[k] = append(out[k], x-away/2)
 		}
-		b.Violation = append(b.Violation, violation)
-		b.Current[topmost] = append(b.Current[topmost], x-away(current)/2)
-		b.Candidate[topmost] = append(b.Candidate[topmost], y-away(candidate)/2)
 	}
-	return b
+	return out
+}
+
+// labels are those of so many bags, mixed.
+func labels(violations, compliant int) []bool {
+	out := make([]bool, 0, violations+compliant)
+	for i := range violations + compliant {
+		out = append(out, (i+1)*violations/(violations+compliant) > i*violations/(violations+compliant))
+	}
+	return out
+}
+
+// twoModels draws a set of which every other bag is a violation.
+func twoModels(rng *rand.Rand, bags int, current, candidate float64) Bags {
+	violation := labels(bags/2, bags-bags/2)
+	drawn := scores(rng, violation, current, candidate)
+	return Bags{Violation: violation, Current: Margins{topmost: drawn[0]}, Candidate: Margins{topmost: drawn[1]}}
 }
 
 // input is a candidate that is better, with all three sets.
@@ -69,8 +83,8 @@ func TestDecide(t *testing.T) {
 		"few violations": {func(_ *Config, in *Input) {
 			in.Holdout.Violation = make([]bool, 200)
 			in.Holdout.Violation[3] = true
-		}, []string{"The hold-out has 1 violations, but 5 are needed"}},
-		"no hold-out": {func(_ *Config, in *Input) { in.Holdout = Bags{} }, []string{"The hold-out has 0"}},
+		}, []string{"The hold-out has 1 violations and 199 compliant bags, but 20 of each"}},
+		"no hold-out": {func(_ *Config, in *Input) { in.Holdout = Bags{} }, []string{"The hold-out has 0 violations"}},
 		"threshold at 0": {func(_ *Config, in *Input) {
 			in.Candidate.Thresholds = map[rewardmodel.Aggregate]float64{topmost: 0.001}
 		}, []string{"threshold is 0.001, at the end", "calls all 200 bags of the hold-out violations, of which 100 are", "move by"}},
@@ -102,7 +116,29 @@ func TestDecide(t *testing.T) {
 			in.Probe.Candidate[topmost] = shuffled(in.Probe.Candidate[topmost])
 			in.Holdout.Current[topmost] = shuffled(in.Holdout.Current[topmost])
 		}, nil},
-		"no probe set": {func(_ *Config, in *Input) { in.Probe = Bags{} }, []string{"There is no probe set"}},
+		"another order than chance, on few bags": {func(_ *Config, in *Input) {
+			in.Probe.Candidate[topmost] = shuffled(in.Probe.Candidate[topmost])
+			in.Holdout = twoModels(rand.New(rand.NewPCG(1, 2)), 40, 0.6, 0.95) // in this sample 0.565
+		}, []string{"move by"}},
+		"a small probe set": {func(_ *Config, in *Input) {
+			in.Probe.Current, in.Probe.Candidate = Margins{topmost: in.Probe.Current[topmost][:19]}, Margins{topmost: in.Probe.Candidate[topmost][:19]}
+		}, []string{"The probe set has 19 responses, but 20 are needed"}},
+		"few compliant bags in the regression set": {func(_ *Config, in *Input) {
+			for i := range 90 {
+				in.Regression.Violation[i] = true
+			}
+		}, []string{"The regression set has 105 violations and 15 compliant bags, but 20 of each"}},
+		"worse than the best version": {func(_ *Config, in *Input) {
+			in.HoldoutAnchor = anchor(in.Holdout, 0.97)
+		}, []string{"On the hold-out (200 bags, 100 violations) the candidate's bag_auroc is 0.8"}},
+		"worse than the original model": {func(_ *Config, in *Input) {
+			in.Regression = twoModels(rand.New(rand.NewPCG(1, 4)), 120, 0.7, 0.7)
+			in.RegressionAnchor = anchor(in.Regression, 0.95)
+		}, []string{"the original model v0's 0.9"}},
+		"not worse than the anchors": {func(_ *Config, in *Input) {
+			in.HoldoutAnchor, in.RegressionAnchor = anchor(in.Holdout, 0.8), anchor(in.Regression, 0.9)
+		}, nil},
+		"no probe set": {func(_ *Config, in *Input) { in.Probe = Bags{} }, []string{"The probe set has 0 responses, but 20 are needed"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg, in := DefaultConfig(), input()
@@ -135,6 +171,40 @@ func TestDecide(t *testing.T) {
 				t.Errorf("the second report differs: %+v, %v", again, err)
 			}
 		})
+	}
+}
+
+// anchor is a model of so high an AUROC on a set.
+func anchor(set Bags, auroc float64) *Reference {
+	drawn := scores(rand.New(rand.NewPCG(3, 3)), set.Violation, auroc)
+	return &Reference{Model: Model{Version: "v0"}, Margins: Margins{topmost: drawn[0]}}
+}
+
+// The candidate takes the place of the best version only when it is shown to be
+// better than that, whatever it is compared with the current model.
+func TestBetter(t *testing.T) {
+	for name, c := range map[string]struct {
+		current, candidate float64
+		anchor             *float64
+		want               bool
+	}{
+		"better than the current model":                     {0.8, 0.95, nil, true},
+		"as good as the current model":                      {0.9, 0.9, nil, false},
+		"better than the current model and as the anchor":   {0.7, 0.9, new(0.9), false},
+		"better than the current model and than the anchor": {0.7, 0.95, new(0.8), true},
+	} {
+		in := input()
+		in.Holdout = twoModels(rand.New(rand.NewPCG(1, 6)), 400, c.current, c.candidate)
+		if c.anchor != nil {
+			in.HoldoutAnchor = anchor(in.Holdout, *c.anchor)
+		}
+		report, err := Decide(DefaultConfig(), in)
+		if err != nil || report.Better != c.want {
+			t.Errorf("%s: better is %v, %v; against the anchor %+v", name, report.Better, err, report.HoldoutAnchor)
+		}
+		if c.anchor != nil && (report.HoldoutAnchor.Against != "v0" || report.Holdout.Against != "v1") {
+			t.Errorf("%s: compared with %q and %q", name, report.HoldoutAnchor.Against, report.Holdout.Against)
+		}
 	}
 }
 
@@ -244,6 +314,7 @@ func TestDecideRefuses(t *testing.T) {
 		"min bags":   {func(cfg *Config, _ *Input) { cfg.MinBags = 0 }, "min bags is 0"},
 		"max shift":  {func(cfg *Config, _ *Input) { cfg.MaxShift = math.NaN() }, "max shift is NaN"},
 		"resamples":  {func(cfg *Config, _ *Input) { cfg.Resamples = 10 }, "resamples is 10"},
+		"anchor":     {func(_ *Config, in *Input) { in.HoldoutAnchor = anchor(in.Probe, 0.8) }, "the hold-out has 200 bags and 0 scores of its anchor v0"},
 		"labels":     {func(_ *Config, in *Input) { in.Holdout.Violation = in.Holdout.Violation[1:] }, "the hold-out has 199 labels and 200 bags"},
 		"scores":     {func(_ *Config, in *Input) { in.Probe.Candidate = Margins{} }, "for max 300 scores of the current model and 0"},
 		"current":    {func(_ *Config, in *Input) { in.Probe.Current[topmost][0] = math.NaN() }, "current model on the probe set are not finite"},

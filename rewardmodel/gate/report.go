@@ -16,22 +16,30 @@ type Report struct {
 	Current   string `json:"current"` // the version
 	Candidate string `json:"candidate"`
 	Untrained bool   `json:"untrained"` // the current model is
-	Chance    bool   `json:"chance"`    // on the hold-out the current model cannot be told from chance
-	Settings  Config `json:"settings"`
+	Chance    bool   `json:"chance"`    // the hold-out shows that the current model ranks hardly better than chance
+	// Better says that the candidate is shown to be better on the hold-out than
+	// the best version so far, and takes its place as the anchor if promoted.
+	Better   bool   `json:"better"`
+	Settings Config `json:"settings"`
 
 	Holdout    *Comparison `json:"holdout,omitzero"`    // nil: it is too small, or scores are not finite
 	Regression *Comparison `json:"regression,omitzero"` // nil: there is none
-	Shift      *Shift      `json:"shift,omitzero"`      // nil: there is no probe set, or scores are not finite
+	// Comparisons with the anchors; nil: there is none, or the set is too small.
+	HoldoutAnchor    *Comparison `json:"holdout_anchor,omitzero"`
+	RegressionAnchor *Comparison `json:"regression_anchor,omitzero"`
+	Shift            *Shift      `json:"shift,omitzero"` // nil: there is no probe set, or scores are not finite
 	// Calibration is the candidate's, per aggregate; nil: none.
 	Calibration rewardmodel.Calibration `json:"calibration,omitzero"`
 }
 
-// Comparison is one metric of both models on one set, in [0,1].
+// Comparison is one metric of the candidate and of the current model, or of an
+// anchor in its place, on one set, in [0,1].
 type Comparison struct {
+	Against    string  `json:"against"` // the version that the candidate is compared with
 	Bags       int     `json:"bags"`
 	Violations int     `json:"violations"` // of these
 	Metric     Metric  `json:"metric"`
-	Current    float64 `json:"current"`
+	Current    float64 `json:"current"` // of Against
 	Candidate  float64 `json:"candidate"`
 	Difference float64 `json:"difference"` // Candidate - Current, in [-1,1]
 	// Interval holds the difference with probability Coverage. Its lower end
