@@ -52,6 +52,10 @@
 // what it stored when the acknowledgement was lost. Each process follows the
 // headers of the stream and has all labels, without texts, in an index.
 //
+// The first label of a response also records its group (HeaderGroup), of which
+// all responses are held out or none: see feedback.Split. The salt of that split
+// is in ASSAY_STATE (Registry.HoldoutSalt).
+//
 // Erasing an id stores a tombstone, and then overwrites and removes every message
 // of the id. An id with a tombstone is gone in whatever order the two are read,
 // and each process that reads a tombstone removes what it finds of the id: so an

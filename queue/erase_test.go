@@ -163,7 +163,7 @@ func TestFeedbackExpires(t *testing.T) {
 	// An index that still knows what is gone does not keep a correction out.
 	require.NoError(t, q.Feedback().stream.Purge(t.Context(), jetstream.WithPurgeSubject(subjectRecords+".>")))
 	accepts(t, q.Feedback(), 1, 0, labelled("r2", bag.Compliant))
-	require.Eventually(t, func() bool { return q.Feedback().Index().Stats(0, 0).Records == 0 }, patience, 20*time.Millisecond)
+	require.Eventually(t, func() bool { return q.Feedback().Index().Stats(feedback.Split{}, 0).Records == 0 }, patience, 20*time.Millisecond)
 	accepts(t, q.Feedback(), 1, 0, labelled("r2", bag.Compliant))
 }
 

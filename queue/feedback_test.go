@@ -99,7 +99,7 @@ func records(t testing.TB, f *Feedback) map[string]feedback.Stored {
 // contents is what an index says of everything.
 func contents(x *feedback.Index) map[feedback.Hash]feedback.Bag {
 	out := map[feedback.Hash]feedback.Bag{}
-	for b := range x.Bags(0.2) {
+	for b := range x.Bags(feedback.Split{Share: 0.2}) {
 		out[b.ID] = b
 	}
 	return out
@@ -150,7 +150,7 @@ func TestFeedbackOfOneRater(t *testing.T) {
 	require.Equal(t, "ann", record.By)
 	require.True(t, record.Bag.Time.Equal(at.Add(1)))
 	require.WithinDuration(t, time.Now(), record.Received, patience)
-	require.EqualValues(t, 152, f.Index().Stats(0.2, 0).Records)
+	require.EqualValues(t, 152, f.Index().Stats(feedback.Split{Share: 0.2}, 0).Records)
 }
 
 func TestFeedbackKeepsRejectionsInOrder(t *testing.T) {

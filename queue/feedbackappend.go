@@ -132,10 +132,10 @@ func (f *Feedback) append(ctx context.Context, item feedback.Entry, by string) (
 // store publishes a record under the condition that nobody else stored one of
 // the same response and rater since it was judged.
 func (f *Feedback) store(ctx context.Context, item feedback.Entry, record feedback.Record, body []byte) (verdict, error) {
-	mark := record.Mark(0)
 	token := rand.Text() // tells our own message from an equal one of another process
 	var found *uint64    // what is stored, where the index does not know it
 	for round := uint64(1); round <= feedbackRounds; round++ {
+		mark := f.Index().Place(record)
 		judgement, replaces := f.Index().Judge(mark)
 		switch judgement {
 		case feedback.Duplicate:

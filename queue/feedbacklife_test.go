@@ -179,7 +179,7 @@ func BenchmarkFollow(b *testing.B) {
 	for b.Loop() {
 		other := replica(b, q, cfg)
 		require.NoError(b, other.Feedback().CaughtUp(b.Context()))
-		require.Equal(b, size, other.Feedback().Index().Stats(0, 0).Records)
+		require.Equal(b, size, other.Feedback().Index().Stats(feedback.Split{}, 0).Records)
 		closeQueue(b, other)
 	}
 	b.ReportMetric(float64(size*b.N)/b.Elapsed().Seconds(), "records/s")

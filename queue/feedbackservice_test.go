@@ -63,7 +63,7 @@ func TestFeedbackOverNATS(t *testing.T) {
 	// Nobody waits for a reply.
 	require.NoError(t, q.nc.Publish(SubjectFeedback, []byte(`{"id":"c","label":"violation","response":"You fool."}`)))
 	require.NoError(t, q.nc.Publish(SubjectFeedback, []byte(`{"id":"d"}`)))
-	require.Eventually(t, func() bool { return q.Feedback().Index().Stats(0, 0).Records == 3 }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return q.Feedback().Index().Stats(feedback.Split{}, 0).Records == 3 }, patience, time.Millisecond)
 	require.Eventually(t, func() bool {
 		return testutil.ToFloat64(q.metrics.batches.WithLabelValues("200")) >= 7
 	}, patience, time.Millisecond)

@@ -28,6 +28,7 @@ const (
 	HeaderLabel = "Assay-Label"     // "compliant" or "violation"
 	HeaderText  = "Assay-Text-Hash" // of the text of the response
 	HeaderTime  = "Assay-Time"      // the rater's, in RFC 3339, when it is known
+	HeaderGroup = "Assay-Group"     // of responses that are held out together; none: stored before there were groups
 )
 
 // Defaults of the streams of feedback.
@@ -138,6 +139,9 @@ func setMark(header nats.Header, mark feedback.Mark) {
 	}
 	header.Set(HeaderLabel, label)
 	header.Set(HeaderText, mark.Text.String())
+	if mark.Group != (feedback.Hash{}) {
+		header.Set(HeaderGroup, mark.Group.String())
+	}
 	if mark.Time != nil {
 		header.Set(HeaderTime, mark.Time.UTC().Format(time.RFC3339Nano))
 	}
@@ -155,6 +159,11 @@ func readMark(subject string, header nats.Header, sequence uint64) (mark feedbac
 	}
 	if mark.Text, err = feedback.ParseHash(header.Get(HeaderText)); err != nil {
 		return mark, fmt.Errorf("header %s: %w", HeaderText, err)
+	}
+	if group := header.Get(HeaderGroup); group != "" {
+		if mark.Group, err = feedback.ParseHash(group); err != nil {
+			return mark, fmt.Errorf("header %s: %w", HeaderGroup, err)
+		}
 	}
 	switch label := header.Get(HeaderLabel); label {
 	case labelViolation:

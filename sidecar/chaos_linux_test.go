@@ -85,6 +85,9 @@ func TestKillNineOfTheTrainer(t *testing.T) {
 	labels.send(labels.fresh(50))
 	var before api.Training
 	fetch(t, p.ready.HTTP+"/v1/training", &before)
+	if one.Result == retrain.ResultPromoted { // which of the two depends on what is held out
+		awaitVersion(t, p.ready.HTTP, one.Version)
+	}
 	serving := servedBy(t, p.ready.HTTP)
 	askTraining(t, p.ready.HTTP, "to be killed three times")
 	for attempt := 1; attempt <= 3; attempt++ {

@@ -50,6 +50,7 @@ func newParser(c *cli, stdout, stderr io.Writer) (*kong.Kong, error) {
 		kong.Name("assay"),
 		kong.Description("Compliance rewards and witness spans for the responses of language models."),
 		kong.Vars{"data_dir": defaultDataDir(os.Getenv, runtime.GOOS)},
+		gateDefaults(),
 		kong.NoDefaultHelp(),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 110}),
 		kong.Writers(stdout, stderr),

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
+	"github.com/alecthomas/kong"
 	"github.com/go-json-experiment/json"
 
 	"github.com/assay-ai/assay/rewardmodel/calibration"
@@ -22,16 +24,20 @@ type gateCmd struct {
 	Regression string `placeholder:"FILE" help:"Bag file on which no model may become worse; default: regression.jsonl in the candidate's folder, if there is one."`
 	Probe      string `placeholder:"FILE" help:"Responses (JSONL; labels are not looked at) by which rewards are compared; default: the hold-out's."`
 	Out        string `placeholder:"FILE" help:"Write the report to this file, too."`
-	Write      bool   `help:"Store calibration and figures in the candidate's assay.json when it is promoted."`
 
-	Metric           string  `default:"bag_auroc" enum:"bag_auroc,avg_acc,f1_violation,bag_auprc" help:"What the models are compared by (${enum})."`
-	Margin           float64 `default:"0.02" help:"By how much the metric may be worse on the hold-out."`
-	RegressionMargin float64 `default:"0.02" help:"By how much it may be worse on the regression set."`
-	Confidence       float64 `default:"0.9" help:"How sure that must be, by a one-sided paired bootstrap; in [0.5,1)."`
-	MinBags          int     `default:"5" help:"Least number of bags of each label in a set."`
-	MaxShift         float64 `default:"0.3" help:"Largest mean change of the compliance reward on the probe set, after calibration."`
+	Anchor           string `placeholder:"DIR" help:"Checkpoint directory of the best version so far: on the hold-out the candidate may not be worse than this one either."`
+	RegressionAnchor string `placeholder:"DIR" help:"Checkpoint directory of the model that the regression set came with: on that set the candidate may not be worse than this one either."`
+
+	Write bool `help:"Store calibration and figures in the candidate's assay.json when it is promoted."`
+
+	Metric           string  `default:"${gate_metric}" enum:"bag_auroc,avg_acc,f1_violation,bag_auprc" help:"What the models are compared by (${enum})."`
+	Margin           float64 `default:"${gate_margin}" help:"By how much the metric may be worse on the hold-out."`
+	RegressionMargin float64 `default:"${gate_regression_margin}" help:"By how much it may be worse on the regression set."`
+	Confidence       float64 `default:"${gate_confidence}" help:"How sure that must be, by a one-sided paired bootstrap; in [0.5,1)."`
+	MinBags          int     `default:"${gate_min_bags}" help:"Minimum of bags of each label in the hold-out; up to ${default} also in the regression set, and of responses in the probe set. Fewer than ${default} promote models that are worse."`
+	MaxShift         float64 `default:"${gate_max_shift}" help:"Largest mean change of the compliance reward on the probe set, after calibration."`
 	AllowShift       bool    `help:"Let rewards change as much as they do."`
-	Resamples        int     `default:"1000" help:"Bootstrap resamples."`
+	Resamples        int     `default:"${gate_resamples}" help:"Bootstrap resamples."`
 	Seed             uint64  `default:"0" help:"Seed of the bootstrap."`
 
 	AllowUntrained bool `help:"Accept a base model as the current one; its fresh head gives scores without meaning."`
@@ -46,6 +52,16 @@ func (*gateCmd) Help() string {
 
 Prints a report as JSON and exits with 0 when the candidate may be promoted and with 1 when not (then
 "promote" is false and "reasons" says why). A failure exits with 1 as well, but without a report.`
+}
+
+// gateDefaults are the defaults of the flags of "assay gate", and of those of the service that mean the same.
+func gateDefaults() kong.Vars {
+	cfg := gate.DefaultConfig()
+	return kong.Vars{
+		"gate_metric": string(cfg.Metric), "gate_margin": decimal(cfg.Margin), "gate_regression_margin": decimal(cfg.RegressionMargin),
+		"gate_confidence": decimal(cfg.Confidence), "gate_min_bags": strconv.Itoa(cfg.MinBags), "gate_max_shift": decimal(cfg.MaxShift),
+		"gate_resamples": strconv.Itoa(cfg.Resamples),
+	}
 }
 
 // errRejected says that the gate has kept a candidate out.
@@ -74,6 +90,10 @@ func (c *gateCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
+	anchors, err := c.anchors(current)
+	if err != nil {
+		return err
+	}
 	sets, err := c.read(a, dir)
 	if err != nil {
 		return err
@@ -84,6 +104,12 @@ func (c *gateCmd) Run(a *app) error {
 		return err
 	}
 	if in.Candidate, err = s.candidate(ctx, dir); err != nil {
+		return err
+	}
+	if in.HoldoutAnchor, err = s.reference(ctx, "--anchor", anchors.holdout, sets.holdout); err != nil {
+		return err
+	}
+	if in.RegressionAnchor, err = s.reference(ctx, "--regression-anchor", anchors.regression, sets.regression); err != nil {
 		return err
 	}
 	in.Holdout, in.Regression, in.Probe = sets.holdout.bags(), sets.regression.bags(), sets.probe.bags()
@@ -103,6 +129,36 @@ func (c *gateCmd) Run(a *app) error {
 		return fmt.Errorf("%w: %s", errRejected, strings.Join(report.Reasons, " "))
 	}
 	return nil
+}
+
+// anchorFolders are those of the anchors; "" for one that there is not, or that is the current model.
+type anchorFolders struct{ holdout, regression string }
+
+func (c *gateCmd) anchors(current string) (out anchorFolders, err error) {
+	find := func(flag, name string) (string, error) {
+		if name == "" {
+			return "", nil
+		}
+		dir, err := findModel(flag, name)
+		if err != nil || sameFolder(dir, current) {
+			return "", err
+		}
+		return dir, nil
+	}
+	if out.holdout, err = find("--anchor", c.Anchor); err != nil {
+		return out, err
+	}
+	out.regression, err = find("--regression-anchor", c.RegressionAnchor)
+	return out, err
+}
+
+func sameFolder(a, b string) bool {
+	first, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	second, err := os.Stat(b)
+	return err == nil && os.SameFile(first, second)
 }
 
 // print writes the report to the standard output and to --out, there whole or not at all.

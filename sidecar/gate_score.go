@@ -117,6 +117,19 @@ func (s gateScorer) current(ctx context.Context, dir string, allowUntrained bool
 	return model, nil
 }
 
+// reference returns the margins that a further model gives to the responses of one set; nil without a model or a set.
+func (s gateScorer) reference(ctx context.Context, flag, dir string, set gateSet) (*gate.Reference, error) {
+	if dir == "" || len(set.items) == 0 {
+		return nil, nil
+	}
+	s.sets = &gateSets{holdout: set}
+	model, margins, err := s.score(ctx, dir, true) // a base model is no high bar, and no reason to fail
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", flag, err)
+	}
+	return &gate.Reference{Model: model, Margins: margins[0]}, nil
+}
+
 // candidate gives every response the candidate's margins. When its weights or scores are not finite, so are they: to
 // tell is the gate's business.
 func (s gateScorer) candidate(ctx context.Context, dir string) (gate.Model, error) {

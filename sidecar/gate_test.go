@@ -103,11 +103,11 @@ func TestGateRejects(t *testing.T) {
 func TestGateFindsTheRegressionSet(t *testing.T) {
 	bags := bagFile(t, 40)
 	model := tinyModel(t, nil)
-	data, err := os.ReadFile(bagFile(t, 12))
+	data, err := os.ReadFile(bagFile(t, 44))
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(model, regressionFile), data, 0o600))
 	report, _ := gateReport(t, "--current", model, "--candidate", model, "--holdout", bags)
-	require.Equal(t, 12, report.Regression.Bags)
+	require.Equal(t, 44, report.Regression.Bags)
 	require.Equal(t, 40, report.Shift.Bags, "without --probe the hold-out is the probe set")
 }
 

@@ -22,8 +22,12 @@ import (
 	"github.com/assay-ai/assay/rewardmodel/retrain"
 )
 
-// holdoutShare is what these services are started with.
-const holdoutShare = 0.2
+// holdoutShare is what these services are started with, and heldEach so many held-out responses of each label that
+// the gate decides at its default.
+const (
+	holdoutShare = 0.2
+	heldEach     = 25
+)
 
 // trainingTime bounds the wait for a training of the tiny model.
 const trainingTime = 3 * time.Minute
@@ -58,7 +62,7 @@ func TestFeedbackImprovesTheModelThatServes(t *testing.T) {
 	labels := newLabeller(p, nc)
 
 	// The first training.
-	labels.tell(t, untilHeld(t, wordBags("one-", 300, 1), minBags, holdoutShare))
+	labels.tell(t, divided(t, js, wordBags("one-", 600, 1), minBags, heldEach))
 	first := happened.wait(t, trainingTime, 1, retrain.EventPromoted, retrain.EventRejected, retrain.EventTrainingFailed)
 	require.Equal(t, retrain.EventPromoted, first.Kind, happened)
 	v1 := first.Version
@@ -67,7 +71,7 @@ func TestFeedbackImprovesTheModelThatServes(t *testing.T) {
 	require.Greater(t, servedAUROC(t, p, heldOut), 0.9, "of the first model")
 
 	// The second one, whose rewards stay on the scale of the first.
-	labels.tell(t, untilHeld(t, wordBags("two-", 300, 2), minBags, holdoutShare))
+	labels.tell(t, divided(t, js, wordBags("two-", 600, 2), minBags, heldEach))
 	second := happened.wait(t, trainingTime, 2, retrain.EventPromoted, retrain.EventRejected, retrain.EventTrainingFailed)
 	require.Equal(t, retrain.EventPromoted, second.Kind, happened)
 	v2 := second.Version

@@ -2,12 +2,14 @@ package main
 
 import (
 	"bytes"
+	"encoding/hex"
 	"fmt"
 	"io"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -165,19 +167,43 @@ func (l *labeller) requireKept(t *testing.T, js jetstream.JetStream) {
 	require.Equal(t, l.kept, stored)
 }
 
-// untilHeld returns the first bags of which exactly n are not held out.
-func untilHeld(t *testing.T, bags []bag.Bag, n int, share float64) []bag.Bag {
+// divided returns bags of which so many are trained on, and held of each label are held out: as the salt is another
+// one in every service, they are chosen by the side on which it puts them.
+func divided(t *testing.T, js jetstream.JetStream, bags []bag.Bag, trained, held int) (out []bag.Bag) {
 	t.Helper()
-	for i, b := range bags {
-		if !feedback.HeldOut(feedback.HashOf(b.ID), share) {
-			n--
-		}
-		if n == 0 {
-			return bags[:i+1]
+	split := feedback.Split{Share: holdoutShare, Salt: holdoutSalt(t, js)}
+	left := map[bag.Label]int{bag.Compliant: held, bag.Violation: held}
+	for _, b := range bags {
+		m := feedback.Record{Bag: b}.Mark(0)
+		switch {
+		case !split.HeldOut(m.ID, m.Group):
+			if trained > 0 {
+				trained--
+				out = append(out, b)
+			}
+		case left[b.Label] > 0:
+			left[b.Label]--
+			out = append(out, b)
 		}
 	}
-	t.Fatal("too few bags")
-	return nil
+	require.Zero(t, trained+left[bag.Compliant]+left[bag.Violation], "too few bags")
+	return out
+}
+
+// holdoutSalt is the secret of a service.
+func holdoutSalt(t *testing.T, js jetstream.JetStream) (salt []byte) {
+	t.Helper()
+	bucket, err := js.KeyValue(t.Context(), queue.BucketState)
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		e, err := bucket.Get(t.Context(), "holdout.salt")
+		if err != nil {
+			return false
+		}
+		salt, err = hex.DecodeString(string(e.Value()))
+		return err == nil
+	}, patience, 10*time.Millisecond)
+	return salt
 }
 
 // field is a value of a JSON document by its path, undecoded.

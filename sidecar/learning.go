@@ -11,6 +11,7 @@ import (
 	"github.com/assay-ai/assay/rewardmodel"
 	"github.com/assay-ai/assay/rewardmodel/bag"
 	"github.com/assay-ai/assay/rewardmodel/feedback"
+	"github.com/assay-ai/assay/rewardmodel/gate"
 	"github.com/assay-ai/assay/rewardmodel/retrain"
 )
 
@@ -80,6 +81,10 @@ func newLearning(ctx context.Context, cfg learningConfig, q *queue.Queue, versio
 			Labels: l.labels, Folders: cfg.folders, Signals: signals, Recent: recent,
 			Worker: &worker{child: child, flags: cfg.flags, compute: cfg.compute, base: cfg.folders.model},
 		}, cfg.log)
+	if least := gate.MinBags; cfg.flags.HoldoutMin < least {
+		cfg.log.Warn().Int("holdout_min", cfg.flags.HoldoutMin).Int("recommended", least).
+			Msg("--holdout-min is so low that the gate promotes models that are worse; docs/feedback.md has the error rates")
+	}
 	if versions != nil {
 		if _, err := l.operator.Begin(ctx, cfg.initial); err != nil {
 			return nil, err
@@ -193,7 +198,7 @@ func (l *learning) candidates(ctx context.Context, n int) ([]feedback.Candidate,
 	}
 	index := l.labels.Index()
 	labelled := map[feedback.Hash]bool{}
-	for b := range index.Bags(1) {
+	for b := range index.Bags(feedback.Split{}) {
 		labelled[b.ID] = true
 	}
 	pool := make([]feedback.Scored, 0, len(kept))

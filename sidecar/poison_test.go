@@ -25,10 +25,10 @@ func flipped(bags []bag.Bag) []bag.Bag {
 func TestPoisonedFeedbackIsRejected(t *testing.T) {
 	const minBags = 120
 	p := serveTiny(t, minBags)
-	nc, _ := p.jetStream(t)
+	nc, js := p.jetStream(t)
 	happened := followEvents(t, p)
 	labels := newLabeller(p, nc)
-	labels.tell(t, untilHeld(t, wordBags("good-", 300, 1), minBags, holdoutShare))
+	labels.tell(t, divided(t, js, wordBags("good-", 600, 1), minBags, heldEach))
 	first := happened.wait(t, trainingTime, 1, retrain.EventPromoted, retrain.EventRejected, retrain.EventTrainingFailed)
 	require.Equal(t, retrain.EventPromoted, first.Kind, happened)
 	requireServed(t, p, first.Version)

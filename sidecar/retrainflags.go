@@ -22,8 +22,8 @@ type retrainFlags struct {
 	TrainDriftMin        int           `default:"500" help:"Scores that such a distance takes."`
 	TrainDisagreement    float64       `default:"0.3" help:"Share of new labels against the model's decision that starts a training; 0: none does."`
 	TrainDisagreementMin int           `default:"100" help:"Labels that such a share takes."`
-	HoldoutShare         float64       `default:"0.2" help:"Share of the labelled responses, by hash of their id, that is never trained on and judges candidates."`
-	HoldoutMin           int           `default:"5" help:"Held-out responses of each label without which nothing is trained."`
+	HoldoutShare         float64       `default:"0.2" help:"Share of the labelled responses that is never trained on and judges candidates; responses to one prompt are on the same side."`
+	HoldoutMin           int           `default:"${gate_min_bags}" help:"Held-out responses of each label without which nothing is trained or promoted. Fewer than ${default} promote models that are worse."`
 
 	TrainFrom    string        `default:"base" enum:"base,current" help:"Where a training begins (${enum}): at --model every time, or at the model that serves."`
 	TrainMaxBags int           `default:"20000" help:"Labelled responses of one training, the new ones first."`
@@ -33,11 +33,11 @@ type retrainFlags struct {
 	TrainMemory  byteSize      `default:"0" placeholder:"BYTES" help:"Memory that a training may hold; 0: no limit."`
 	TrainTimeout time.Duration `default:"6h" help:"Longest time of a training."`
 
-	GateMetric     string  `default:"bag_auroc" enum:"bag_auroc,bag_auprc,avg_acc,f1_violation" help:"Figure in which a candidate may not be worse (${enum})."`
-	GateMargin     float64 `default:"0.02" help:"How much worse it may be."`
-	GateRegression float64 `default:"0.05" name:"gate-regression-margin" help:"How much worse it may be on the regression set of its model; 120 responses, as the shipped one has, cannot show much less."`
-	GateConfidence float64 `default:"0.9" help:"How sure that must be, by paired bootstrap."`
-	GateMaxShift   float64 `default:"0.3" help:"Mean change of the reward on the probe set above which a candidate is rejected."`
+	GateMetric     string  `default:"${gate_metric}" enum:"bag_auroc,bag_auprc,avg_acc,f1_violation" help:"Figure in which a candidate may not be worse (${enum})."`
+	GateMargin     float64 `default:"${gate_margin}" help:"How much worse it may be."`
+	GateRegression float64 `default:"${gate_regression_margin}" name:"gate-regression-margin" help:"How much worse it may be on the regression set of its model; 120 responses, as the shipped one has, cannot show much less."`
+	GateConfidence float64 `default:"${gate_confidence}" help:"How sure that must be, by paired bootstrap."`
+	GateMaxShift   float64 `default:"${gate_max_shift}" help:"Mean change of the reward on the probe set above which a candidate is rejected."`
 	GateAllowShift bool    `help:"Let rewards change as much as they do."`
 
 	ModelsKeep int `default:"10" help:"Promoted versions whose files are kept in the object store."`

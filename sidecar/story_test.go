@@ -3,6 +3,7 @@ package main
 import (
 	"crypto/sha256"
 	"fmt"
+	"maps"
 	"net/http"
 	"path/filepath"
 	"slices"
@@ -17,7 +18,6 @@ import (
 	"github.com/assay-ai/assay/api"
 	"github.com/assay-ai/assay/queue"
 	"github.com/assay-ai/assay/rewardmodel/bag"
-	"github.com/assay-ai/assay/rewardmodel/feedback"
 	"github.com/assay-ai/assay/rewardmodel/retrain"
 )
 
@@ -199,13 +199,14 @@ func servedBy(t *testing.T, url string) string {
 	return post(t, url, `{"responses":[{"response":"Who are you?"}]}`).Model.Version
 }
 
-// requireFairFolders checks the trainings that dead processes left behind: no response twice, and none to judge on
-// among those to learn from. It returns how many it found.
+// requireFairFolders checks the trainings that dead processes left behind: no response twice, and none that one of them
+// judges on among those that any learns from. It returns how many it found.
 func requireFairFolders(t *testing.T, dataDir string) int {
 	t.Helper()
 	jobs, err := filepath.Glob(filepath.Join(dataDir, "replicas", "*", "training", "*", "job.json"))
 	require.NoError(t, err)
 	found := 0
+	everLearnt, everJudged := map[string]bool{}, map[string]bool{}
 	for _, job := range jobs {
 		dir := filepath.Dir(job)
 		if !pathExists(filepath.Join(dir, "bags.jsonl")) || !pathExists(filepath.Join(dir, "holdout.jsonl")) {
@@ -218,8 +219,12 @@ func requireFairFolders(t *testing.T, dataDir string) int {
 		require.NotEmpty(t, judged)
 		for id := range learnt {
 			require.NotContains(t, judged, id)
-			require.False(t, feedback.HeldOut(feedback.HashOf(id), 0.2), "%s is held out", id)
 		}
+		maps.Copy(everLearnt, learnt)
+		maps.Copy(everJudged, judged)
+	}
+	for id := range everLearnt {
+		require.NotContains(t, everJudged, id, "it has changed sides")
 	}
 	return found
 }

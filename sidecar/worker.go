@@ -23,7 +23,8 @@ type worker struct {
 	child   *child
 	flags   retrainFlags
 	compute computeFlags
-	// base is the folder of --model, where trainings begin with --train-from base.
+	// base is the folder of --model, where trainings begin with --train-from base, and which the regression set came
+	// with.
 	base string
 }
 
@@ -72,6 +73,10 @@ func (w *worker) Gate(ctx context.Context, files retrain.GateFiles) (verdict ret
 		"--regression-margin", decimal(w.flags.GateRegression), "--confidence", decimal(w.flags.GateConfidence),
 		"--max-shift", decimal(w.flags.GateMaxShift), "--min-bags", strconv.Itoa(w.flags.HoldoutMin),
 	}
+	if files.Anchor != "" {
+		args = append(args, "--anchor", files.Anchor)
+	}
+	args = append(args, "--regression-anchor", w.base)
 	if w.flags.GateAllowShift {
 		args = append(args, "--allow-shift")
 	}
@@ -90,7 +95,7 @@ func (w *worker) Gate(ctx context.Context, files retrain.GateFiles) (verdict ret
 	if report.Promote && failed != nil {
 		return verdict, failed
 	}
-	return retrain.Verdict{Promote: report.Promote, Reason: report.Summary(), Report: data}, nil
+	return retrain.Verdict{Promote: report.Promote, Better: report.Better, Reason: report.Summary(), Report: data}, nil
 }
 
 // Describe implements retrain.Worker.

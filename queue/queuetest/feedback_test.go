@@ -93,7 +93,7 @@ func TestFeedbackOfAClusterSurvivesItsLeaders(t *testing.T) {
 	for i, f := range replicas {
 		require.NoError(t, f.CaughtUp(ctx))
 		seen[i] = map[feedback.Hash]feedback.Bag{}
-		for b := range f.Index().Bags(0.2) {
+		for b := range f.Index().Bags(feedback.Split{Share: 0.2}) {
 			require.False(t, b.Violation, "corrected")
 			seen[i][b.ID] = b
 		}

@@ -2,7 +2,6 @@ package feedback
 
 import (
 	"cmp"
-	"encoding/binary"
 	"iter"
 	"slices"
 )
@@ -12,25 +11,17 @@ type Bag struct {
 	ID        Hash
 	Violation bool   // the label of the majority; false when Disputed
 	Sequence  uint64 // of the latest record that counts
-	HeldOut   bool   // never trained on; see HeldOut
+	HeldOut   bool   // never trained on; see Split
 	Disputed  bool   // as many raters say the one as the other: nothing to learn from
 	Raters    int    // whose labels count
 }
 
-// HeldOut tells whether a response belongs to the given share (in [0,1]) of all
-// that is never trained on. It depends on nothing else than the id and the
-// share, and what is held out of a share is held out of a larger one.
-func HeldOut(id Hash, share float64) bool {
-	const steps = 1 << 53 // as many as a float64 tells apart evenly
-	return float64(binary.BigEndian.Uint64(id[:8])>>11)/steps < share
-}
-
 // Bags yields every response that has a label, oldest first (by the latest
 // record of each), as it was when the iteration began. The index may be changed
-// meanwhile. Share is that of HeldOut.
-func (x *Index) Bags(share float64) iter.Seq[Bag] {
+// meanwhile.
+func (x *Index) Bags(split Split) iter.Seq[Bag] {
 	return func(yield func(Bag) bool) {
-		for _, b := range x.snapshot(share) {
+		for _, b := range x.snapshot(split) {
 			if !yield(b) {
 				return
 			}
@@ -38,11 +29,12 @@ func (x *Index) Bags(share float64) iter.Seq[Bag] {
 	}
 }
 
-func (x *Index) snapshot(share float64) []Bag {
+func (x *Index) snapshot(split Split) []Bag {
+	splitter := newSplitter(split)
 	x.mu.RLock()
 	bags := make([]Bag, 0, len(x.first))
 	for id, first := range x.first {
-		bags = append(bags, resolve(id, first, x.others[id], share))
+		bags = append(bags, resolve(id, first, x.others[id], splitter))
 	}
 	x.mu.RUnlock()
 	slices.SortFunc(bags, func(a, b Bag) int { return cmp.Compare(a.Sequence, b.Sequence) })
@@ -50,10 +42,9 @@ func (x *Index) snapshot(share float64) []Bag {
 }
 
 // resolve counts the latest label of every rater.
-func resolve(id Hash, first record, others []record, share float64) Bag {
-	b := Bag{ID: id, HeldOut: HeldOut(id, share)}
+func resolve(id Hash, first record, others *raters, split *splitter) Bag {
 	now := newest(first, others)
-	b.Sequence = now.sequence
+	b := Bag{ID: id, Sequence: now.sequence, HeldOut: split.heldOut(id, now.group)}
 	violations := 0
 	count := func(r record) {
 		if r.text != now.text {
@@ -65,7 +56,7 @@ func resolve(id Hash, first record, others []record, share float64) Bag {
 		}
 	}
 	count(first)
-	for _, o := range others {
+	for _, o := range others.all() {
 		count(o)
 	}
 	b.Violation = 2*violations > b.Raters

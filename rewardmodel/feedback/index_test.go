@@ -91,7 +91,7 @@ func TestEraseStays(t *testing.T) {
 	x.Apply(mark("a", "r", true, 0, 1)) // read late
 	want := feedback.Stats{Bags: 1, Violations: 1, Raters: 1, Records: 1}
 	want.New.Bags, want.New.Violations = 1, 1
-	if got := x.Stats(0, 0); got != want {
+	if got := x.Stats(feedback.Split{}, 0); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 	if !x.Erased(feedback.HashOf("a")) || x.Erased(feedback.HashOf("b")) || x.Last() != 4 {
@@ -116,16 +116,16 @@ func TestMajority(t *testing.T) {
 		{ID: feedback.HashOf("corrected"), Sequence: 7, Raters: 1},
 		{ID: feedback.HashOf("race"), Sequence: 9, Raters: 1},
 	}
-	if got := slices.Collect(x.Bags(0)); !slices.Equal(got, want) {
+	if got := slices.Collect(x.Bags(feedback.Split{})); !slices.Equal(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
 	stats := feedback.Stats{Bags: 3, Violations: 1, Disputed: 1, Raters: 3, Records: 8}
 	stats.New.Bags = 2
-	if got := x.Stats(0, 5); got != stats {
+	if got := x.Stats(feedback.Split{}, 5); got != stats {
 		t.Errorf("got  %+v\nwant %+v", got, stats)
 	}
 	held := feedback.Stats{HeldOut: 3, HeldOutViolations: 1, Disputed: 1, Raters: 3, Records: 8}
-	if got := x.Stats(1, 0); got != held {
+	if got := x.Stats(feedback.Split{Share: 1}, 0); got != held {
 		t.Errorf("all held out: got %+v, want %+v", got, held)
 	}
 }

@@ -17,9 +17,10 @@ type Stats struct {
 	} `json:"new"`
 }
 
-// Stats counts with the share of HeldOut; a bag is new when its sequence is
+// Stats counts what a split makes of the index; a bag is new when its sequence is
 // greater than since.
-func (x *Index) Stats(share float64, since uint64) Stats {
+func (x *Index) Stats(split Split, since uint64) Stats {
+	splitter := newSplitter(split)
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	s := Stats{Records: x.count}
@@ -27,10 +28,10 @@ func (x *Index) Stats(share float64, since uint64) Stats {
 	for id, first := range x.first {
 		others := x.others[id]
 		raters[first.rater] = struct{}{}
-		for _, o := range others {
+		for _, o := range others.all() {
 			raters[o.rater] = struct{}{}
 		}
-		s.add(resolve(id, first, others, share), since)
+		s.add(resolve(id, first, others, splitter), since)
 	}
 	s.Raters = len(raters)
 	return s

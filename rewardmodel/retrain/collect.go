@@ -23,8 +23,9 @@ import (
 // job is what a training reads, written down once: a training that is taken up
 // learns from the same bags.
 type job struct {
-	Base string
-	Data Data
+	Base   string
+	Anchor string // the best version so far
+	Data   Data
 	// Holdout are the labels of the hold-out now, for the next promotion to
 	// freeze.
 	Holdout map[string]bool
@@ -83,6 +84,14 @@ func (t *training) choose(ctx context.Context, s Status, j *job) (selection, err
 	if s.Last != nil {
 		since = s.Last.Through
 	}
+	split, err := t.split(ctx)
+	if err != nil {
+		return selection{}, err
+	}
+	current, err := t.Currents.Current(ctx)
+	if err != nil {
+		return selection{}, err
+	}
 	frozen, _, err := t.Holdout.Frozen(ctx)
 	if err != nil {
 		return selection{}, err
@@ -91,8 +100,8 @@ func (t *training) choose(ctx context.Context, s Status, j *job) (selection, err
 		at: map[feedback.Hash]uint64{}}
 	now := map[feedback.Hash]bool{}
 	known := map[feedback.Hash]bool{}
-	var bags []feedback.Bag
-	for b := range t.Labels.Index().Bags(t.policy.HoldoutShare) {
+	var bags, held []feedback.Bag
+	for b := range t.Labels.Index().Bags(split) {
 		before, wasHeldOut := frozen[b.ID] // also when the share has become smaller
 		known[b.ID] = true
 		if b.Sequence <= s.Through {
@@ -102,6 +111,7 @@ func (t *training) choose(ctx context.Context, s Status, j *job) (selection, err
 		switch {
 		case (b.HeldOut || wasHeldOut) && settled:
 			now[b.ID] = b.Violation
+			held = append(held, b)
 		case wasHeldOut:
 			now[b.ID] = before
 		case b.Disputed:
@@ -112,11 +122,9 @@ func (t *training) choose(ctx context.Context, s Status, j *job) (selection, err
 	}
 	sel.holdout = now
 	if len(frozen) > 0 && !s.Refreeze {
-		old := maps.Clone(frozen)
-		maps.DeleteFunc(old, func(id feedback.Hash, _ bool) bool { return !known[id] }) // erased
-		if enough(old, t.policy.MinHeldOut) {
-			sel.holdout = old
-		}
+		sel.holdout = maps.Clone(frozen)
+		maps.DeleteFunc(sel.holdout, func(id feedback.Hash, _ bool) bool { return !known[id] }) // erased
+		topUp(sel.holdout, held, t.policy.MinHeldOut)
 	}
 	// The new ones first, then those whose hash is smallest under this
 	// training's id: a random sample that is the same when it is drawn again.
@@ -141,10 +149,10 @@ func (t *training) choose(ctx context.Context, s Status, j *job) (selection, err
 	for _, id := range all[:min(len(all), t.cfg.Probe)] {
 		sel.probe[id] = true
 	}
-	j.Base = s.Base
+	j.Base, j.Anchor = s.Base, current.anchor()
 	j.Data.Training, j.Data.Trigger, j.Data.Reason, j.Data.Through = t.id, s.Trigger, s.Reason, s.Through
 	j.Data.Bags, j.Data.HeldOut, j.Data.Digest = len(sel.train), len(sel.holdout), digest(sel.train)
-	j.Data.Raters = t.Labels.Index().Stats(t.policy.HoldoutShare, since).Raters
+	j.Data.Raters = t.Labels.Index().Stats(split, since).Raters
 	j.Data.Settings = t.cfg.Settings
 	j.Holdout = map[string]bool{}
 	for id, violation := range now {
@@ -160,15 +168,20 @@ func newness(b feedback.Bag, since uint64) int {
 	return 0
 }
 
-// enough tells whether labels has n of each.
-func enough(labels map[feedback.Hash]bool, n int) bool {
-	violations := 0
-	for _, violation := range labels {
-		if violation {
-			violations++
+// topUp adds to a frozen hold-out that is too small, as after an erasure or when
+// the minimum was raised, bags of the label that it lacks, the oldest first: those
+// that are least likely to be of a flood that is going on. What is frozen stays.
+func topUp(holdout map[feedback.Hash]bool, oldest []feedback.Bag, each int) {
+	have := map[bool]int{}
+	for _, violation := range holdout {
+		have[violation]++
+	}
+	for _, b := range oldest {
+		if _, in := holdout[b.ID]; !in && have[b.Violation] < each {
+			holdout[b.ID] = b.Violation
+			have[b.Violation]++
 		}
 	}
-	return violations >= n && len(labels)-violations >= n
 }
 
 // digest names a set of labelled responses.

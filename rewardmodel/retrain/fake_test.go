@@ -38,6 +38,8 @@ type fleet struct {
 	records  []feedback.Stored
 	changes  int       // of the current version
 	verdicts []Verdict // of the gate, in order; the last one stays
+	judged   []GateFiles
+	lost     string // a version whose files are gone
 }
 
 func newFleet() *fleet {
@@ -63,6 +65,15 @@ func (f *fleet) say(id, rater string, violation bool) {
 	r := feedback.Record{Bag: b, Received: time.Now()}
 	f.records = append(f.records, feedback.Stored{Sequence: seq, Record: r})
 	f.index.Apply(r.Mark(seq))
+}
+
+// sides says of each response whether it is held out.
+func (f *fleet) sides() map[feedback.Hash]bool {
+	out := map[feedback.Hash]bool{}
+	for b := range f.index.Bags(testSplit()) {
+		out[b.ID] = b.HeldOut
+	}
+	return out
 }
 
 // label says n responses of both labels.
@@ -200,6 +211,10 @@ func (p *process) Frozen(context.Context) (labels map[feedback.Hash]bool, versio
 	return labels, "", err
 }
 
+func (p *process) HoldoutSalt(context.Context) ([]byte, error) {
+	return do(p, func() ([]byte, error) { return []byte(testSalt), nil })
+}
+
 func (p *process) Freeze(_ context.Context, labels map[feedback.Hash]bool, _ string) error {
 	_, err := do(p, func() (int, error) { p.frozen = labels; return 0, nil })
 	return err
@@ -234,7 +249,12 @@ func (p *process) Records(_ context.Context, through uint64) iter.Seq2[feedback.
 }
 
 func (p *process) Folder(_ context.Context, version string) (string, error) {
-	return do(p, func() (string, error) { return "folder of " + version, nil })
+	return do(p, func() (string, error) {
+		if version == p.lost {
+			return "", ErrNoFiles
+		}
+		return "folder of " + version, nil
+	})
 }
 
 func (p *process) Verify(context.Context, Model) error {
@@ -258,6 +278,7 @@ func (p *process) Train(ctx context.Context, _, bags, out string, report func(Pr
 
 func (p *process) Gate(_ context.Context, files GateFiles) (Verdict, error) {
 	return do(p, func() (Verdict, error) {
+		p.judged = append(p.judged, files)
 		v := p.verdicts[0]
 		if len(p.verdicts) > 1 {
 			p.verdicts = p.verdicts[1:]
@@ -274,6 +295,14 @@ func (p *process) Describe(dir string) (Model, error) {
 func (p *process) Drift() Drift { return Drift{PValue: 1} }
 
 func (p *process) Disagreement() Disagreement { return Disagreement{} }
+
+// testSalt is that of a fleet.
+const testSalt = "a salt of thirty-two bytes or so"
+
+// testSplit is that of testPolicy.
+func testSplit() feedback.Split {
+	return feedback.Split{Share: testPolicy().HoldoutShare, Salt: []byte(testSalt)}
+}
 
 // testPolicy trains from twenty new bags on.
 func testPolicy() Policy {

@@ -76,6 +76,13 @@ type Loop struct {
 	log    zerolog.Logger
 	seen   sighting
 	counts counts
+	salt   salt
+}
+
+// salt remembers the secret of the hold-out.
+type salt struct {
+	mu    sync.Mutex
+	value []byte
 }
 
 // counts remembers the statistics of the feedback, which take a while to count,
@@ -135,7 +142,11 @@ func (l *Loop) once(ctx context.Context) error {
 	if current.Revision == 0 {
 		return nil // no service has said yet what it was started with
 	}
-	decision := l.policy.Decide(l.situation(status, current))
+	situation, err := l.situation(ctx, status, current)
+	if err != nil {
+		return err
+	}
+	decision := l.policy.Decide(situation)
 	if decision.Trigger == TriggerNone {
 		return nil
 	}
@@ -230,29 +241,50 @@ func (l *Loop) Outlook(ctx context.Context) (Situation, Decision, error) {
 	if err != nil {
 		return Situation{}, Decision{}, err
 	}
-	s := l.situation(status, current)
+	s, err := l.situation(ctx, status, current)
+	if err != nil {
+		return Situation{}, Decision{}, err
+	}
 	return s, l.policy.Decide(s), nil
 }
 
 // situation gathers what the policy looks at.
-func (l *Loop) situation(status Status, current Current) Situation {
+func (l *Loop) situation(ctx context.Context, status Status, current Current) (Situation, error) {
+	split, err := l.split(ctx)
+	if err != nil {
+		return Situation{}, err
+	}
 	var since uint64
 	if status.Last != nil {
 		since = status.Last.Through
 	}
 	return Situation{
 		Now: time.Now(), Status: status, Since: current.Since,
-		Stats: l.stats(since),
+		Stats: l.stats(split, since),
 		Drift: l.Signals.Drift(), Disagreement: l.Signals.Disagreement(),
-	}
+	}, nil
 }
 
-func (l *Loop) stats(since uint64) feedback.Stats {
+// split divides the responses as every replica does.
+func (l *Loop) split(ctx context.Context) (feedback.Split, error) {
+	l.salt.mu.Lock()
+	defer l.salt.mu.Unlock()
+	if l.salt.value == nil {
+		value, err := l.Holdout.HoldoutSalt(ctx)
+		if err != nil {
+			return feedback.Split{}, fmt.Errorf("the salt of the hold-out: %w", err)
+		}
+		l.salt.value = value
+	}
+	return feedback.Split{Share: l.policy.HoldoutShare, Salt: l.salt.value}, nil
+}
+
+func (l *Loop) stats(split feedback.Split, since uint64) feedback.Stats {
 	l.counts.mu.Lock()
 	defer l.counts.mu.Unlock()
 	index := l.Labels.Index()
 	if last := index.Last(); last != l.counts.last || since != l.counts.since || last == 0 {
-		l.counts.stats = index.Stats(l.policy.HoldoutShare, since)
+		l.counts.stats = index.Stats(split, since)
 		l.counts.last, l.counts.since = last, since
 	}
 	return l.counts.stats

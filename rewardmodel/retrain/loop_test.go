@@ -47,7 +47,7 @@ func TestLoopRejects(t *testing.T) {
 
 	// What it was trained on is not new any more.
 	f.label(60, 10)
-	_, decision, err := NewLoop(Config{}, testPolicy(), Parts{Statuses: &process{fleet: f}, Currents: &process{fleet: f},
+	_, decision, err := NewLoop(Config{}, testPolicy(), Parts{Statuses: &process{fleet: f}, Currents: &process{fleet: f}, Holdout: &process{fleet: f},
 		Labels: &process{fleet: f}, Signals: &process{fleet: f}}, zerolog.Nop()).Outlook(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, TriggerNone, decision.Trigger)
@@ -239,14 +239,15 @@ func TestCollect(t *testing.T) {
 	f.say("r1", "ben", true)
 	f.say("r1", "carl", true) // outvotes anna
 	var held string
+	sides := f.sides()
 	for i := range 100 {
-		if id := fmt.Sprint("r", i); i > 1 && feedback.HeldOut(feedback.HashOf(id), testPolicy().HoldoutShare) {
+		if id := fmt.Sprint("r", i); i > 1 && sides[feedback.HashOf(id)] {
 			held = id
 			break
 		}
 	}
 	f.frozen = map[feedback.Hash]bool{}
-	for b := range f.index.Bags(testPolicy().HoldoutShare) {
+	for b := range f.index.Bags(testSplit()) {
 		if b.HeldOut && !b.Disputed {
 			f.frozen[b.ID] = b.Violation
 		}
@@ -270,7 +271,7 @@ func TestCollect(t *testing.T) {
 	require.Equal(t, !before, j.labels()[feedback.HashOf(held)], "the next promotion freezes the new one")
 	for id := range trained {
 		require.NotContains(t, heldOut, id)
-		require.False(t, feedback.HeldOut(feedback.HashOf(id), testPolicy().HoldoutShare))
+		require.False(t, sides[feedback.HashOf(id)])
 	}
 	for _, file := range []map[string]bag.Label{trained, heldOut} {
 		if label, ok := file["r1"]; ok {

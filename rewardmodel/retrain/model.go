@@ -100,6 +100,10 @@ type Current struct {
 	Reason  string    `json:"reason"`
 	// Previous are the versions before it, the last one last: the way back.
 	Previous []string `json:"previous,omitzero"`
+	// Anchor is the best version so far, which no candidate may fall behind: one
+	// that a person or a start made current, until a candidate is shown to be
+	// better. "", as older releases wrote it: Version.
+	Anchor string `json:"anchor,omitzero"`
 	// Revision is that of the stored value, for changing it; 0: there is none.
 	Revision uint64 `json:"-"`
 }

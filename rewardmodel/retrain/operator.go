@@ -70,7 +70,8 @@ func (o Operator) Rollback(ctx context.Context, by, reason string) (Current, err
 	if reason == "" {
 		reason = "rolled back from " + current.Version
 	}
-	next := Current{Version: back, Since: time.Now().UTC(), By: by, Reason: reason, Previous: current.Previous[:last], Revision: current.Revision}
+	next := Current{Version: back, Since: time.Now().UTC(), By: by, Reason: reason, Previous: current.Previous[:last],
+		Anchor: back, Revision: current.Revision}
 	return o.set(ctx, next, EventRolledBack)
 }
 

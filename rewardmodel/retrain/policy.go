@@ -3,9 +3,12 @@ package retrain
 import (
 	"cmp"
 	"fmt"
+	"math"
+	"strings"
 	"time"
 
 	"github.com/assay-ai/assay/rewardmodel/feedback"
+	"github.com/assay-ai/assay/rewardmodel/gate"
 )
 
 // Policy says when to train. It holds settings alone: what it decides is a
@@ -51,7 +54,7 @@ func DefaultPolicy() Policy {
 	return Policy{
 		Auto: true, MinBags: 200, MinEach: 20, Cooldown: 10 * time.Minute,
 		Drift: 0.2, DriftMin: 500, Disagreement: 0.3, DisagreementMin: 100,
-		HoldoutShare: 0.2, MinHeldOut: 5,
+		HoldoutShare: 0.2, MinHeldOut: gate.MinBags,
 	}
 }
 
@@ -204,9 +207,26 @@ func (p Policy) missing(st feedback.Stats) string {
 	violations = st.HeldOutViolations
 	compliant = st.HeldOut - violations
 	if violations < p.MinHeldOut || compliant < p.MinHeldOut {
-		return fmt.Sprintf("%d violating and %d compliant bags are held out for the gate; %d of each are needed", violations, compliant, p.MinHeldOut)
+		return p.missingHeldOut(violations, compliant)
 	}
 	return ""
+}
+
+// missingHeldOut names what the gate lacks, and how many labels bring it: the
+// hold-out grows with its share only.
+func (p Policy) missingHeldOut(violations, compliant int) string {
+	var waiting []string
+	for _, label := range []struct {
+		name string
+		have int
+	}{{"violations", violations}, {"compliant", compliant}} {
+		if missing := p.MinHeldOut - label.have; missing > 0 {
+			waiting = append(waiting, fmt.Sprintf("%d of %d %s (about %.0f more labels of that kind)",
+				label.have, p.MinHeldOut, label.name, math.Ceil(float64(missing)/p.HoldoutShare)))
+		}
+	}
+	return fmt.Sprintf("waiting for held-out responses: %s; a share of %g of all is held out (--holdout-share, --holdout-min)",
+		strings.Join(waiting, ", "), p.HoldoutShare)
 }
 
 func (p Policy) enoughNew(st feedback.Stats) bool {

@@ -41,7 +41,7 @@ func TestPolicyDecides(t *testing.T) {
 		{"too few new violations", nil, Situation{Stats: stats(400, 40, 300, 19)}, TriggerNone, "300 of 200 new bags (19 violating, 281 compliant; at least 20 of each)", time.Time{}},
 		{"too few new compliant bags", nil, Situation{Stats: stats(400, 40, 300, 281)}, TriggerNone, "19 compliant", time.Time{}},
 		{"one label alone", nil, Situation{Stats: feedback.Stats{Bags: 500}}, TriggerNone, "0 violating and 500 compliant bags", time.Time{}},
-		{"nothing held out", nil, Situation{Stats: stats(400, 9, 300, 100)}, TriggerNone, "4 violating and 5 compliant bags are held out for the gate; 5 of each", time.Time{}},
+		{"nothing held out", nil, Situation{Stats: stats(400, 39, 300, 100)}, TriggerNone, "waiting for held-out responses: 19 of 20 violations (about 5 more labels of that kind); a share of 0.2", time.Time{}},
 		{"off", func(p *Policy) { p.Auto = false }, Situation{Stats: stats(400, 40, 300, 100), Drift: drifted, Disagreement: wrong},
 			TriggerNone, "--train-auto=false", time.Time{}},
 		{"no number of bags", func(p *Policy) { p.MinBags = 0 }, Situation{Stats: stats(400, 40, 300, 100)}, TriggerNone, "--train-min-bags is 0", time.Time{}},
@@ -53,7 +53,7 @@ func TestPolicyDecides(t *testing.T) {
 		{"by hand in the cool-down", nil, Situation{Stats: stats(400, 40, 300, 100), Status: Status{Asked: ask, Last: ended(ResultFailed, 0, 5).Last}},
 			TriggerManual, "ann asked for it", time.Time{}},
 		{"by hand without a hold-out", nil, Situation{Stats: stats(400, 2, 300, 100), Status: Status{Asked: ask}},
-			TriggerNone, "ann asked for a training, but it cannot be judged soundly yet: 1 violating", time.Time{}},
+			TriggerNone, "ann asked for a training, but it cannot be judged soundly yet: waiting for held-out responses: 1 of 20 violations (about 95 more labels of that kind), 1 of 20 compliant (about 95", time.Time{}},
 		{"by hand without bags", nil, Situation{Stats: stats(30, 40, 30, 15), Status: Status{Asked: ask}}, TriggerNone, "15 violating and 15 compliant bags to train on", time.Time{}},
 
 		{"cool-down", nil, Situation{Stats: stats(400, 40, 300, 100), Status: ended(ResultPromoted, 4*time.Minute, 0)},

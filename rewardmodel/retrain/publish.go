@@ -1,6 +1,7 @@
 package retrain
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,7 +47,7 @@ func (t *training) register(ctx context.Context, m Model) error {
 
 // publish stores the candidate, proves that what is stored can serve, and makes
 // it current, unless another version became current since it was judged.
-func (t *training) publish(ctx context.Context, j *job, m Model) (Outcome, error) {
+func (t *training) publish(ctx context.Context, j *job, m Model, better bool) (Outcome, error) {
 	if err := t.phase(ctx, PhasePublishing); err != nil {
 		return Outcome{}, err
 	}
@@ -73,7 +74,11 @@ func (t *training) publish(ctx context.Context, j *job, m Model) (Outcome, error
 		if err := t.lease.update(ctx, func(*Status) {}); err != nil {
 			return Outcome{}, err
 		}
-		if _, err := t.Currents.SetCurrent(ctx, current.next(m.Version, "gate", m.Reason)); err != nil {
+		next := current.next(m.Version, "gate", m.Reason)
+		if !better {
+			next.Anchor = current.anchor()
+		}
+		if _, err := t.Currents.SetCurrent(ctx, next); err != nil {
 			return Outcome{}, err // ErrChanged: looked at again by the next attempt
 		}
 	}
@@ -107,14 +112,17 @@ func (j *job) labels() map[feedback.Hash]bool {
 // maxPrevious is how many steps back are remembered.
 const maxPrevious = 20
 
-// next is the value that makes version current after c.
+// anchor is the best version so far.
+func (c Current) anchor() string { return cmp.Or(c.Anchor, c.Version) }
+
+// next is the value that makes version current after c, and the anchor.
 func (c Current) next(version, by, reason string) Current {
 	previous := slices.Clone(c.Previous)
 	if c.Version != "" {
 		previous = append(previous, c.Version)
 	}
 	previous = previous[max(0, len(previous)-maxPrevious):]
-	return Current{Version: version, Since: time.Now().UTC(), By: by, Reason: reason, Previous: previous, Revision: c.Revision}
+	return Current{Version: version, Since: time.Now().UTC(), By: by, Reason: reason, Previous: previous, Anchor: version, Revision: c.Revision}
 }
 
 // retire deletes the files of promoted versions beyond the newest keep, except
@@ -134,7 +142,7 @@ func retire(ctx context.Context, models Models, currents Currents, keep int) err
 		if m.State != StatePromoted || len(m.Files) == 0 {
 			continue
 		}
-		if kept++; kept <= keep || m.Version == current.Version ||
+		if kept++; kept <= keep || m.Version == current.Version || m.Version == current.Anchor ||
 			slices.Contains(current.Previous[max(0, len(current.Previous)-2):], m.Version) {
 			continue
 		}

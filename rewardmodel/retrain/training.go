@@ -71,7 +71,7 @@ func (t *training) run(ctx context.Context) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
-	verdict, err := t.judge(ctx, base)
+	verdict, err := t.judge(ctx, job, base)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -81,7 +81,7 @@ func (t *training) run(ctx context.Context) (Outcome, error) {
 	if !verdict.Promote {
 		return t.reject(ctx, candidate)
 	}
-	return t.publish(ctx, job, candidate)
+	return t.publish(ctx, job, candidate, verdict.Better)
 }
 
 // phase tells where the training stands.
@@ -128,7 +128,7 @@ func (t *training) report(ctx context.Context, p Progress) {
 	}
 }
 
-func (t *training) judge(ctx context.Context, base string) (verdict Verdict, err error) {
+func (t *training) judge(ctx context.Context, j *job, base string) (verdict Verdict, err error) {
 	file := t.path("gate.json")
 	if data, err := os.ReadFile(file); err == nil {
 		return verdict, json.Unmarshal(data, &verdict)
@@ -136,8 +136,12 @@ func (t *training) judge(ctx context.Context, base string) (verdict Verdict, err
 	if err := t.phase(ctx, PhaseGating); err != nil {
 		return verdict, err
 	}
+	anchor, err := t.anchor(ctx, j)
+	if err != nil {
+		return verdict, err
+	}
 	verdict, err = t.Worker.Gate(ctx, GateFiles{
-		Current: base, Candidate: t.path(candidateName),
+		Current: base, Candidate: t.path(candidateName), Anchor: anchor,
 		Holdout: t.path("holdout.jsonl"), Probe: t.path("probe.jsonl"), Report: t.path("report.json"),
 	})
 	if err != nil {
@@ -148,6 +152,23 @@ func (t *training) judge(ctx context.Context, base string) (verdict Verdict, err
 		return verdict, err
 	}
 	return verdict, writeWhole(file, data)
+}
+
+// anchor is the folder of the best version so far; "" when that is the current
+// version, or when its files are not kept, as after a change of --model.
+func (t *training) anchor(ctx context.Context, j *job) (string, error) {
+	if j.Anchor == "" || j.Anchor == j.Base {
+		return "", nil
+	}
+	dir, err := t.Folders.Folder(ctx, j.Anchor)
+	if errors.Is(err, ErrNoFiles) || errors.Is(err, ErrNoModel) {
+		t.log.Warn().Err(err).Msg("the best version so far cannot be loaded: the candidate is compared with the current one only")
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("the best version so far %s: %w", j.Anchor, err)
+	}
+	return dir, nil
 }
 
 // interrupted counts the deaths of the child.

@@ -35,8 +35,11 @@ type Currents interface {
 	SetCurrent(ctx context.Context, c Current) (Current, error)
 }
 
-// Holdout keeps the labels that the hold-out had at the last promotion.
+// Holdout keeps what decides who is held out, and the labels that the hold-out
+// had at the last promotion.
 type Holdout interface {
+	// HoldoutSalt returns the secret of feedback.Split, which never changes.
+	HoldoutSalt(ctx context.Context) ([]byte, error)
 	Frozen(ctx context.Context) (labels map[feedback.Hash]bool, version string, err error)
 	Freeze(ctx context.Context, labels map[feedback.Hash]bool, version string) error
 }
@@ -83,6 +86,7 @@ type Worker interface {
 // GateFiles names what the gate compares, and on what.
 type GateFiles struct {
 	Current, Candidate string // checkpoint folders
+	Anchor             string // that of the best version so far; "": Current is
 	Holdout, Probe     string // bag files; the labels of Probe are not looked at
 	Report             string // where the report is written
 }
@@ -90,6 +94,7 @@ type GateFiles struct {
 // Verdict is what the gate says.
 type Verdict struct {
 	Promote bool
+	Better  bool   // shown to be better than the best version so far
 	Reason  string // in a sentence, with figures
 	Report  jsontext.Value
 }
