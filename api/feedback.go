@@ -54,7 +54,7 @@ func (s *Server) showFeedback(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.writeJSON(w, r, http.StatusOK, stats)
+	return s.writeJSON(w, r, http.StatusOK, s.visibleStats(r, stats))
 }
 
 // The numbers of candidates and events that a client may ask for.

@@ -15,7 +15,7 @@ func (s *Server) showTraining(w http.ResponseWriter, r *http.Request) error {
 	if training.Phase == "" {
 		training.Phase = retrain.PhaseIdle
 	}
-	return s.writeJSON(w, r, http.StatusOK, training)
+	return s.writeJSON(w, r, http.StatusOK, s.visibleTraining(r, training))
 }
 
 func (s *Server) startTraining(w http.ResponseWriter, r *http.Request) error {

@@ -1,5 +1,5 @@
 // Made by generate.mjs from ../../api/openapi.json; change that, and npm run generate.
-// sha256 of the document: b4980a3e6efc72a42e17a34df049082600a84c9a684c8463325f94bf841767af
+// sha256 of the document: bfacae3cea5f258492d315eef941f3b9eee8116d1de0329400948c830d7f61b3
 
 export interface paths {
     "/v1/score": {
@@ -1124,7 +1124,7 @@ export interface components {
             response?: string;
             messages?: components["schemas"]["Message"][];
             instances?: string[];
-            /** @description Who gave the label; the majority of raters decides. */
+            /** @description Who gave the label, as the client says: it is not checked against the token. The majority of raters decides. */
             rater?: string;
             /**
              * Format: date-time
@@ -1151,7 +1151,7 @@ export interface components {
                 message: string;
             }[];
         };
-        /** @description Counts of responses that have a label by the majority of their raters. */
+        /** @description Counts of responses that have a label by the majority of their raters. Only the scope admin sees which of them are held out: with the scope feedback, bags and violations count all of them, and held_out, held_out_violations and new are 0. Otherwise the counts would show whoever sends labels which of them judge the next model. */
         FeedbackStats: {
             /** @description To train on: neither held out nor disputed. */
             bags: number;
@@ -1267,7 +1267,7 @@ export interface components {
         Training: {
             /** @description Trainings start by themselves. */
             auto: boolean;
-            /** @description Why none starts now: what is missing. Empty when one does. */
+            /** @description Why none starts now: what is missing, for the scope admin with counts. Empty when one does. */
             wait: string;
             /**
              * Format: date-time
