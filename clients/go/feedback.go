@@ -126,7 +126,7 @@ func (c *Client) sendLabels(ctx context.Context, body []byte, first, n int) (Rec
 type FeedbackStats struct {
 	Bags              int       `json:"bags"`       // to train on: neither held out nor disputed
 	Violations        int       `json:"violations"` // of these
-	HeldOut           int       `json:"held_out"`   // never trained on: the gate judges by them
+	HeldOut           int       `json:"held_out"`   // never trained on: the gate judges by them; 0 without the scope admin, where Bags counts them
 	HeldOutViolations int       `json:"held_out_violations"`
 	Disputed          int       `json:"disputed"` // left out: the raters do not agree
 	Raters            int       `json:"raters"`
