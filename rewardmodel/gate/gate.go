@@ -36,7 +36,12 @@
 // 0.8 within a label. With the default settings these are the probabilities of
 // promotion, by the number of violations and of compliant bags:
 //
-// # RATES
+//	true difference   -0.10   -0.05   -0.02 (the margin)    0    +0.05
+//	 20 +  20         0.003   0.039   0.106               0.185   0.582
+//	 20 +  80         0.000   0.021   0.107               0.238   0.765
+//	 20 + 200         0.000   0.020   0.120               0.256   0.797
+//	 50 +  50         0.000   0.012   0.097               0.278   0.886
+//	200 + 200         0.000   0.000   0.083               0.502   1.000
 //
 // A candidate that is worse by the margin itself is promoted in about 10 % of
 // cases by design: one minus the confidence. One that is as good is often kept
