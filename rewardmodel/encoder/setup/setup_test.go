@@ -44,6 +44,20 @@ func TestEveryWheelIsPinned(t *testing.T) {
 	}
 }
 
+// The set-up verifies what it downloads; the image must not download wheels in another way.
+func TestImageFetchesLibtorchByTheSetup(t *testing.T) {
+	text, err := os.ReadFile("../../../Dockerfile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if unpinned := regexp.MustCompile(`(?m)^.*\bpip3? (install|download)\b.*$`).FindString(string(text)); unpinned != "" {
+		t.Errorf("the Dockerfile downloads without checksums: %s", unpinned)
+	}
+	if !strings.Contains(string(text), `./rewardmodel/encoder/setup -device "$DEVICE"`) {
+		t.Error("the Dockerfile does not pass DEVICE to the set-up")
+	}
+}
+
 func TestPlatformFor(t *testing.T) {
 	for _, c := range []struct{ goos, goarch, device, want string }{
 		{"linux", "riscv64", cpu, "LIBTORCH"},
