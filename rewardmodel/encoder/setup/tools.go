@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// compilerHelp says how to get a C++ compiler where apt is not at hand.
+// compilerHelp describes how to get a C++ compiler where apt is not available.
 const compilerHelp = "install a C++ compiler (Debian/Ubuntu: sudo apt-get install g++; Fedora: sudo dnf install gcc-c++; Arch: sudo pacman -S gcc) or set CXX to one"
 
 // compiler returns the C++ compiler that cgo uses: $CXX, else g++.
@@ -48,7 +48,7 @@ func ensureCompiler(ctx context.Context) error {
 	return nil
 }
 
-// aptCommand returns apt-get with the rights to install: as root, or through a
+// aptCommand returns apt-get with the permission to install: as root, or through a
 // sudo that asks for no password.
 func aptCommand(uid int, look func(string) (string, error)) ([]string, error) {
 	apt, err := look("apt-get")
