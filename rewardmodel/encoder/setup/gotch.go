@@ -21,7 +21,7 @@ import (
 //go:embed patch.go
 var patchSource string
 
-// provideGotch returns the folder of a gotch that is patched and fitted to
+// provideGotch returns the directory of a gotch that is patched and fitted to
 // torch, generated when the cache lacks it.
 func provideGotch(ctx context.Context, root, cache string, torch libtorch) (string, error) {
 	key := sha256.Sum256([]byte(strings.Join([]string{gotchSum, patchSource, torch.Version, torch.flags(), torch.Changed, fmt.Sprint(knownStubs)}, "\x00")))
@@ -52,14 +52,14 @@ func provideGotch(ctx context.Context, root, cache string, torch libtorch) (stri
 	return dir, os.Rename(partial, dir)
 }
 
-// moduleSource downloads gotch into Go's module cache and returns its folder there.
+// moduleSource downloads gotch into Go's module cache and returns its directory there.
 func moduleSource(ctx context.Context, root string) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", "mod", "download", "-json", gotchModule+"@"+gotchVersion)
 	cmd.Dir, cmd.Env = root, append(os.Environ(), "GOWORK=off")
 	out, err := cmd.Output()
 	var module struct{ Dir, Sum, Error string }
 	if broken := json.Unmarshal(out, &module); err == nil {
-		err = broken // go tells its own failure in JSON, too
+		err = broken // go reports its own failure in JSON, too
 	}
 	if err != nil {
 		return "", fmt.Errorf("go mod download %s@%s failed: %w %s: check the network and GOPROXY (go env GOPROXY)", gotchModule, gotchVersion, err, module.Error)
@@ -70,7 +70,7 @@ func moduleSource(ctx context.Context, root string) (string, error) {
 	return module.Dir, nil
 }
 
-// copyFiles copies the files of a folder, not its subfolders, and makes them
+// copyFiles copies the files of a directory, not its subdirectories, and makes them
 // writable (the module cache is read-only). Tests stay behind.
 func copyFiles(from, to string) error {
 	entries, err := os.ReadDir(from)

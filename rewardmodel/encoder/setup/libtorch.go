@@ -12,21 +12,21 @@ import (
 	"strings"
 )
 
-// libtorch describes an unpacked libtorch as far as a build needs to know it.
+// libtorch describes what a build needs to know of an unpacked libtorch.
 type libtorch struct {
-	Dir      string   // holds include/ and lib/
+	Dir      string   // contains include/ and lib/
 	Version  string   // such as "2.15.0", from its headers
-	Standard int      // the C++ standard that its headers ask for, such as 20
+	Standard int      // the C++ standard that its headers require, such as 20
 	ABI      int      // _GLIBCXX_USE_CXX11_ABI: 1 or 0
-	CUDA     bool     // lib/libtorch_cuda.so is there
-	LinkDirs []string // folders of the libraries that it needs in turn
-	Changed  string   // size and time of libtorch_cpu.so: an upgrade in place is another libtorch
+	CUDA     bool     // it has lib/libtorch_cuda.so
+	LinkDirs []string // directories of the libraries that it needs in turn
+	Changed  string   // size and time of libtorch_cpu.so, which change with an upgrade in place
 
 	pinned bool
 }
 
-// inspect finds out about the libtorch in dir: an unpacked libtorch, the
-// "torch" folder of a site-packages, or a folder with one of them in it.
+// inspect describes the libtorch in dir: an unpacked libtorch, the "torch"
+// directory of a site-packages, or a directory that contains one of them.
 func inspect(dir string) (libtorch, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -37,13 +37,13 @@ func inspect(dir string) (libtorch, error) {
 			return inspectAt(at)
 		}
 	}
-	return libtorch{}, errors.New("no lib/libtorch_cpu.so in it: give the folder of an unpacked libtorch, or <site-packages>/torch " +
+	return libtorch{}, errors.New("no lib/libtorch_cpu.so in it: give the directory of an unpacked libtorch, or <site-packages>/torch " +
 		`(python3 -c "import torch; print(torch.__path__[0])")`)
 }
 
 func inspectAt(dir string) (libtorch, error) {
 	t := libtorch{Dir: dir}
-	if err := checkPath("libtorch's folder", dir); err != nil {
+	if err := checkPath("libtorch's directory", dir); err != nil {
 		return t, err
 	}
 	var err error
@@ -123,12 +123,12 @@ func headerVersion(dir string) (string, error) {
 			return fmt.Sprintf("%s.%s.%s", m[0][2], m[1][2], m[2][2]), nil
 		}
 	}
-	return "", fmt.Errorf("no TORCH_VERSION in the headers below %s: the C++ headers must lie beside lib", dir)
+	return "", fmt.Errorf("no TORCH_VERSION in the headers below %s: the C++ headers must be next to lib", dir)
 }
 
 var standardError = regexp.MustCompile(`#error C\+\+(\d\d) or later`)
 
-// headerStandard reads the C++ standard that ATen.h demands; headers that name none want C++17 or less.
+// headerStandard reads the C++ standard that ATen.h requires; headers that name none need C++17 or less.
 func headerStandard(file string) (int, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -142,8 +142,8 @@ func headerStandard(file string) (int, error) {
 	return max(standard, 17), err
 }
 
-// libraryABI tells the std::string of libc10's own functions: 1 for the C++11
-// one, 0 for its predecessor.
+// libraryABI returns which std::string libc10's own functions take: 1 for the
+// C++11 one, 0 for its predecessor.
 func libraryABI(file string) (int, error) {
 	f, err := elf.Open(file)
 	if err != nil {
@@ -165,12 +165,12 @@ func libraryABI(file string) (int, error) {
 			}
 		}
 	}
-	return 0, fmt.Errorf("%s: no constructor of c10::Error that takes a string, which would tell the C++ ABI", file)
+	return 0, fmt.Errorf("%s: no constructor of c10::Error that takes a string, which identifies the C++ ABI", file)
 }
 
 // linkDirs follows what the libraries need through their run paths, as the
-// loader will, and returns the folders found, for the linker, and the names
-// found nowhere that neither glibc nor the compiler brings.
+// loader will, and returns the directories found, for the linker, and the names
+// not found that neither glibc, nor the compiler, nor the driver provides.
 func linkDirs(files []string) (dirs, missing []string, err error) {
 	seen := make(map[string]bool)
 	for i := 0; i < len(files); i++ {

@@ -16,7 +16,7 @@ func lock(ctx context.Context, path string) (unlock func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	for told := false; ; told = true {
+	for reported := false; ; reported = true {
 		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		if err == nil {
 			return func() { f.Close() }, nil
@@ -25,8 +25,8 @@ func lock(ctx context.Context, path string) (unlock func(), err error) {
 			f.Close()
 			return nil, fmt.Errorf("lock %s: %w", path, err)
 		}
-		if !told {
-			step("another set-up is at work; waiting for it to end")
+		if !reported {
+			step("another set-up is running; waiting for it to finish")
 		}
 		select {
 		case <-ctx.Done():

@@ -3,24 +3,28 @@
 // go.work at that copy, so that plain "go build ./..." and "go test ./..."
 // work with no environment variables.
 //
-// Everything it prepares lies in the user's cache folder (ASSAY_CACHE names
-// another), keyed by versions, architecture and patch: a second clone reuses
-// it, and a second run finds nothing to do. Each stage works under a temporary
-// name and renames at its end, so an interrupted run resumes at the stage it
-// was in. LIBTORCH=DIR fits the bindings to an existing libtorch instead.
+// Everything it prepares is in the user's cache directory (ASSAY_CACHE names
+// another), keyed by versions, architecture, device and patch: a second clone
+// reuses it, and a second run finds nothing to do. Each stage works under a
+// temporary name and renames at its end, so an interrupted run resumes at the
+// stage it was in. -device cuda fetches the libtorch with CUDA; every wheel is
+// pinned by its SHA-256. LIBTORCH=DIR fits the bindings to an existing libtorch
+// instead.
 //
-// It uses the standard library alone and is run outside the workspace:
+// It uses only the standard library and runs outside the workspace:
 //
-//	GOWORK=off go run ./rewardmodel/encoder/setup
+//	GOWORK=off go run ./rewardmodel/encoder/setup [-device cpu|cuda]
 package main
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -29,14 +33,16 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx); err != nil {
+	device := flag.String("device", cpu, "libtorch to fetch: cpu or cuda")
+	flag.Parse()
+	if err := run(ctx, *device); err != nil {
 		fmt.Fprintln(os.Stderr, "set-up:", err)
 		os.Exit(1)
 	}
 }
 
-// run brings the repository in the current folder to a buildable state.
-func run(ctx context.Context) error {
+// run brings the repository in the current directory to a buildable state.
+func run(ctx context.Context, device string) error {
 	start := time.Now()
 	root, err := repositoryRoot()
 	if err != nil {
@@ -55,7 +61,7 @@ func run(ctx context.Context) error {
 	if err := ensureCompiler(ctx); err != nil {
 		return err
 	}
-	torch, err := provideLibtorch(ctx, cache, os.Getenv("LIBTORCH"))
+	torch, err := provideLibtorch(ctx, cache, os.Getenv("LIBTORCH"), device)
 	if err != nil {
 		return err
 	}
@@ -73,7 +79,7 @@ func run(ctx context.Context) error {
 	return nil
 }
 
-// repositoryRoot finds the folder of go.mod at or above the current one.
+// repositoryRoot finds the directory of go.mod at or above the current one.
 func repositoryRoot() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -89,14 +95,14 @@ func repositoryRoot() (string, error) {
 	}
 }
 
-// cacheDir returns the folder of everything prepared: $ASSAY_CACHE, else
-// "assay" in the user's cache folder.
+// cacheDir returns the directory of everything prepared: $ASSAY_CACHE, else
+// "assay" in the user's cache directory.
 func cacheDir() (string, error) {
 	dir := os.Getenv("ASSAY_CACHE")
 	if dir == "" {
 		user, err := os.UserCacheDir()
 		if err != nil {
-			return "", fmt.Errorf("no cache folder: set ASSAY_CACHE to a folder: %w", err)
+			return "", fmt.Errorf("no cache directory: set ASSAY_CACHE to a directory: %w", err)
 		}
 		dir = filepath.Join(user, "assay")
 	}
@@ -113,32 +119,43 @@ func cacheDir() (string, error) {
 // checkPath rejects what the linker's and cgo's flags cannot carry.
 func checkPath(name, dir string) error {
 	if i := strings.IndexFunc(dir, func(r rune) bool { return strings.ContainsRune(" \t\n\"'\\$,", r) }); i >= 0 {
-		return fmt.Errorf("%s=%q: the linker's flags cannot carry the character %q: choose another folder", name, dir, dir[i])
+		return fmt.Errorf("%s=%q: the linker's flags cannot carry the character %q: choose another directory", name, dir, dir[i])
 	}
 	return nil
 }
 
-// platformFor names the wheels' architecture; only Linux on x86-64 and aarch64 has wheels.
-func platformFor(goos, goarch string) (platform, error) {
+// platformFor returns what to download; only Linux on x86-64 and aarch64 has wheels.
+func platformFor(goos, goarch, device string) (platform, error) {
 	p, ok := platforms[goarch]
 	if goos != "linux" || !ok {
-		return platform{}, fmt.Errorf("no libtorch is pinned for %s/%s: use Linux on x86-64 or aarch64, or set LIBTORCH to the folder of an existing libtorch", goos, goarch)
+		return platform{}, fmt.Errorf("no libtorch is pinned for %s/%s: use Linux on x86-64 or aarch64, or set LIBTORCH to the directory of an existing libtorch", goos, goarch)
 	}
+	switch device {
+	case cpu:
+	case cuda:
+		p.Wheels = slices.Concat(p.Wheels, p.CUDA)
+	default:
+		return platform{}, fmt.Errorf("device %q: use cpu or cuda", device)
+	}
+	p.Device = device
 	return p, nil
 }
 
 // provideLibtorch returns the libtorch to fit to: the one in dir where it is
-// set, else the pinned one, fetched when the cache lacks it.
-func provideLibtorch(ctx context.Context, cache, dir string) (libtorch, error) {
+// set, else the pinned one for the device, fetched when the cache lacks it.
+func provideLibtorch(ctx context.Context, cache, dir, device string) (libtorch, error) {
 	if dir != "" {
 		torch, err := inspect(dir)
 		if err != nil {
 			return libtorch{}, fmt.Errorf("LIBTORCH=%s: %w", dir, err)
 		}
+		if device == cuda && !torch.CUDA {
+			return libtorch{}, fmt.Errorf("LIBTORCH=%s: it has no lib/libtorch_cuda.so, which device cuda needs: unset LIBTORCH to fetch one", dir)
+		}
 		step("libtorch %s at %s (C++%d, CXX11 ABI %d%s)", torch.Version, torch.Dir, torch.Standard, torch.ABI, torch.cudaNote())
 		return torch, nil
 	}
-	p, err := platformFor(runtime.GOOS, runtime.GOARCH)
+	p, err := platformFor(runtime.GOOS, runtime.GOARCH, device)
 	if err != nil {
 		return libtorch{}, err
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// edit is one mend of gotch's text: each match of Old becomes New, and there
+// edit is one fix of gotch's text: each match of Old becomes New, and there
 // must be exactly Count of them, or the patch no longer fits the text.
 type edit struct {
 	File  string
@@ -34,7 +34,7 @@ var edits = []edit{
 	{"ts/patch.go", outWhy, `ctensorPtr1 := ` + outOld, `ctensorPtr1 := &new([3]lib.Ctensor)[0]`, 3},
 	{"ts/tensor.go", outWhy, `(?m)^(\t)ptr := ` + outOld, `${1}ptr := new(lib.Ctensor)`, 1},
 
-	{"ts/tensor-generated.go", "the generated file needs no cgo of its own any more", `// #include "stdlib\.h"\nimport "C"\n`, "", 1},
+	{"ts/tensor-generated.go", "the generated file no longer needs cgo", `// #include "stdlib\.h"\nimport "C"\n`, "", 1},
 	{"ts/tensor-generated.go", "for keepAlive", `import\(\n`, "import(\n  \"runtime\"\n", 1},
 	{"ts/patch.go", "for keepAlive", `\t"log"\n`, "\t\"log\"\n\t\"runtime\"\n", 1},
 
@@ -101,7 +101,7 @@ func newTensor(ctensor lib.Ctensor, nameOpt ...string) *Tensor {
 	{"ts/tensor.go", "see above", `\(\*lib\.Ctensor\)\(unsafe\.Pointer\(&ctensor\)\)\n\tinputsPtr := \(\*lib\.Ctensor\)\(unsafe\.Pointer\(&cinput\)\)`,
 		"&roots[0]\n\tinputsPtr := &leaves[0]", 1},
 
-	{"init.go", "importing gotch created a folder, or ended the process where it could not",
+	{"init.go", "importing gotch created a directory, or exited the process where it could not",
 		`(?s)\n\tif _, err := os\.Stat\(CachedDir\); .*?\n\t\}\n\}\n`, "}\n", 1},
 	{"init.go", "see above", `\t"log"\n`, "", 1},
 }
@@ -109,7 +109,7 @@ func newTensor(ctensor lib.Ctensor, nameOpt ...string) *Tensor {
 // handleCalls counts the calls into libtorch that keepAlive guards.
 var handleCalls = map[string]int{"ts/tensor-generated.go": 2685, "ts/tensor.go": 28, "ts/patch.go": 13, "ts/scalar.go": 4}
 
-// applyPatches mends the copy of gotch in dir and sets its cgo flags.
+// applyPatches fixes the copy of gotch in dir and sets its cgo flags.
 func applyPatches(dir, flags string) error {
 	texts := make(map[string]string)
 	load := func(file string) error {

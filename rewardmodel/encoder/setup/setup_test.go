@@ -5,29 +5,82 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 )
 
-func TestPinsAreWhole(t *testing.T) {
-	for arch, p := range platforms {
-		if len(p.Wheels) == 0 || !strings.HasPrefix(p.Wheels[0].Requirement, "torch==") {
-			t.Errorf("%s: the first wheel is not torch", arch)
-		}
-		for _, w := range p.Wheels {
-			if len(w.SHA256) != 64 || w.Bytes == 0 || !strings.Contains(w.File, p.Arch) {
-				t.Errorf("%s: %+v", arch, w)
+func TestEveryWheelIsPinned(t *testing.T) {
+	hash := regexp.MustCompile(`^[0-9a-f]{64}$`)
+	for _, arch := range []string{"amd64", "arm64"} {
+		for _, device := range []string{cpu, cuda} {
+			p, err := platformFor("linux", arch, device)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.HasPrefix(p.Wheels[0].Requirement, "torch==") {
+				t.Errorf("%s, %s: the first wheel is not torch", arch, device)
+			}
+			if device == cuda && len(p.Wheels) <= len(platforms[arch].Wheels) {
+				t.Errorf("%s: no wheels for CUDA", arch)
+			}
+			seen := make(map[string]bool)
+			for _, w := range p.Wheels {
+				name, version, ok := strings.Cut(w.Requirement, "==")
+				file := strings.ReplaceAll(name, "-", "_") + "-" + version + "-"
+				if !ok || !hash.MatchString(w.SHA256) || w.Bytes == 0 || !strings.HasPrefix(w.File, file) ||
+					!strings.Contains(w.File, p.Arch) || seen[w.SHA256] {
+					t.Errorf("%s, %s: %+v", arch, device, w)
+				}
+				seen[w.SHA256] = true
+			}
+			for _, directory := range p.Static {
+				if _, err := bundledTexts.ReadDir("licenses/" + directory); err != nil {
+					t.Error(err)
+				}
 			}
 		}
 	}
-	if _, err := platformFor("linux", "amd64"); err != nil {
-		t.Error(err)
+}
+
+// The set-up verifies what it downloads; the image must not download wheels in another way.
+func TestImageFetchesLibtorchByTheSetup(t *testing.T) {
+	text, err := os.ReadFile("../../../Dockerfile")
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, other := range [][2]string{{"linux", "riscv64"}, {"darwin", "arm64"}} {
-		if _, err := platformFor(other[0], other[1]); err == nil || !strings.Contains(err.Error(), "LIBTORCH") {
-			t.Errorf("%v: got %v", other, err)
+	if unpinned := regexp.MustCompile(`(?m)^.*\bpip3? (install|download)\b.*$`).FindString(string(text)); unpinned != "" {
+		t.Errorf("the Dockerfile downloads without checksums: %s", unpinned)
+	}
+	if !strings.Contains(string(text), `./rewardmodel/encoder/setup -device "$DEVICE"`) {
+		t.Error("the Dockerfile does not pass DEVICE to the set-up")
+	}
+}
+
+func TestPlatformFor(t *testing.T) {
+	for _, c := range []struct{ goos, goarch, device, want string }{
+		{"linux", "riscv64", cpu, "LIBTORCH"},
+		{"darwin", "arm64", cpu, "LIBTORCH"},
+		{"linux", "amd64", "gpu", `device "gpu": use cpu or cuda`},
+	} {
+		if _, err := platformFor(c.goos, c.goarch, c.device); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v: got %v", c, err)
 		}
+	}
+}
+
+func TestDevicesAreCachedApart(t *testing.T) {
+	p, err := platformFor("linux", "amd64", cpu)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q, err := platformFor("linux", "amd64", cuda)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.key() == q.key() {
+		t.Errorf("cpu and cuda share the directory %s", p.key())
 	}
 }
 

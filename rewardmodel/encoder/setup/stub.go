@@ -46,7 +46,7 @@ func fitWrappers(ctx context.Context, dir string, torch libtorch) error {
 		var names []string
 		text, names = stubLines(text, failingLines(complaint))
 		if len(names) == 0 {
-			return fmt.Errorf("gotch does not compile against libtorch %s, and not for its generated wrappers alone (%w):\n%s",
+			return fmt.Errorf("gotch does not compile against libtorch %s, for more reasons than its generated wrappers (%w):\n%s",
 				torch.Version, err, firstErrors(complaint, 10))
 		}
 		slices.Sort(names)

@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// compilerHelp says how to get a C++ compiler where apt is not at hand.
+// compilerHelp describes how to get a C++ compiler where apt is not available.
 const compilerHelp = "install a C++ compiler (Debian/Ubuntu: sudo apt-get install g++; Fedora: sudo dnf install gcc-c++; Arch: sudo pacman -S gcc) or set CXX to one"
 
 // compiler returns the C++ compiler that cgo uses: $CXX, else g++.
@@ -48,7 +48,7 @@ func ensureCompiler(ctx context.Context) error {
 	return nil
 }
 
-// aptCommand returns apt-get with the rights to install: as root, or through a
+// aptCommand returns apt-get with the permission to install: as root, or through a
 // sudo that asks for no password.
 func aptCommand(uid int, look func(string) (string, error)) ([]string, error) {
 	apt, err := look("apt-get")
@@ -74,7 +74,7 @@ func pipCommand(ctx context.Context) ([]string, error) {
 		}
 	}
 	return nil, fmt.Errorf("no pip, which downloads libtorch: install it (Debian/Ubuntu: sudo apt-get install python3-pip), " +
-		"or set LIBTORCH to the folder of an existing libtorch")
+		"or set LIBTORCH to the directory of an existing libtorch")
 }
 
 // ensureSpace fails when dir's file system has less than need bytes free.
@@ -84,7 +84,7 @@ func ensureSpace(dir string, need int64) error {
 		return fmt.Errorf("free space of %s: %w", dir, err)
 	}
 	if free := int64(fs.Bavail) * int64(fs.Bsize); free < need { //nolint:unconvert // of another type on other systems
-		return fmt.Errorf("%s has %s free, %s are needed: make room, or set ASSAY_CACHE to a folder on another disk", dir, megabytes(free), megabytes(need))
+		return fmt.Errorf("%s has %s free, %s are needed: make room, or set ASSAY_CACHE to a directory on another disk", dir, megabytes(free), megabytes(need))
 	}
 	return nil
 }
