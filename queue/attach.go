@@ -13,6 +13,7 @@ import (
 type source struct {
 	consumer   jetstream.Consumer
 	created    time.Time     // of the stream of responses
+	first      uint64        // sequence of its oldest response
 	window     time.Duration // shortest duplicate window of rewards and dead letters
 	reconnects uint64        // of the connection, when this was looked up
 }
@@ -32,7 +33,7 @@ func (w *worker) attach(ctx context.Context, again bool) (source, error) {
 		return src, fmt.Errorf("stream %s: %w", StreamResponses, err)
 	}
 	info := stream.CachedInfo()
-	src.created = info.Created
+	src.created, src.first = info.Created, info.State.FirstSeq
 	if src.window, err = w.shortestWindow(ask); err != nil {
 		return src, err
 	}

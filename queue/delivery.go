@@ -18,6 +18,10 @@ type delivery struct {
 	tail string // of the subject: what follows "assay.v1.responses."
 	key  string // identity of the response, the Nats-Msg-Id of whatever comes of it
 	old  bool   // a reward that it had may be older than the streams remember ids
+
+	created int64      // of the stream, Unix nanoseconds
+	deaths  int        // of processes with the response in flight
+	alone   func(bool) // rewardmodel.Request.Alone; nil unless it is scored alone
 }
 
 // newDelivery reads what msg says about itself. Half the duplicate window leaves
@@ -29,6 +33,7 @@ func newDelivery(msg jetstream.Msg, src source) (*delivery, error) {
 	}
 	d := &delivery{msg: msg, meta: meta, tail: strings.TrimPrefix(msg.Subject(), SubjectResponses+".")}
 	d.key = responseKey(d.tail, d.msgID(), src.created, meta.Sequence.Stream)
+	d.created = src.created.UnixNano()
 	d.old = time.Since(meta.Timestamp) > src.window/2
 	return d, nil
 }
@@ -65,6 +70,10 @@ func (d *delivery) id(item string) string {
 }
 
 func (d *delivery) redelivered() bool { return d.meta.NumDelivered > 1 }
+
+// deliveries is how often the response was delivered, this time included. A
+// server that died with its process may have forgotten some.
+func (d *delivery) deliveries() uint64 { return max(d.meta.NumDelivered, uint64(d.deaths)+1) }
 
 // retryDelay is how long a response rests after its nth delivery failed:
 // doubling from base, at most most, and spread by a quarter so that a crowd

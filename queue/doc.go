@@ -41,6 +41,17 @@
 //
 // Rewards come in the order in which they are done, not that of the responses.
 //
+// # Crashes
+//
+// A response that kills its process ends as a dead letter with the reason
+// "crash". A process records what it works on in a file, WorkerConfig.Journal,
+// because nothing else survives it: the server counts a delivery that was
+// negatively acknowledged like one that ended in a crash, and an embedded server
+// forgets its last deliveries when it dies with the process. The next process
+// that uses the file adds what the last one died with to a list in ASSAY_STATE
+// that the replicas share. After three deaths a response is scored alone; a death
+// during the model call for it alone, or six deaths in all, are the verdict.
+//
 // # Feedback
 //
 // A label is a message in ASSAY_FEEDBACK, on a subject made of the hashes of the

@@ -44,6 +44,7 @@ type Feedback struct {
 	maxAge  time.Duration    // of records; 0: for ever
 	healthy func() error     // says why the embedded server cannot store anything
 	items   *prometheus.CounterVec
+	metrics *metrics
 	slots   *semaphore.Weighted
 
 	mu       sync.Mutex
@@ -64,7 +65,7 @@ type Feedback struct {
 // openFeedback begins to follow the stream of feedback, which exists.
 func openFeedback(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, streams StreamsConfig,
 	healthy func() error, log zerolog.Logger, m *metrics) (*Feedback, error) {
-	f := &Feedback{nc: nc, js: js, log: log, healthy: healthy, items: m.feedback,
+	f := &Feedback{nc: nc, js: js, log: log, healthy: healthy, items: m.feedback, metrics: m,
 		slots:   semaphore.NewWeighted(feedbackWindow),
 		index:   feedback.NewIndex(),
 		moved:   make(chan struct{}),

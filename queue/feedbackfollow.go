@@ -200,7 +200,13 @@ func (w *indexer) take(ctx context.Context, iter jetstream.MessagesContext, know
 	return nil
 }
 
-func (w *indexer) tell(subject string, header nats.Header, sequence uint64) error {
+// tell skips a message whose reading panics, as it skips one that it cannot read.
+func (w *indexer) tell(subject string, header nats.Header, sequence uint64) (err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = panicked(value, kindLabel, w.metrics, w.log)
+		}
+	}()
 	if id, ok := strings.CutPrefix(subject, subjectTombstones+"."); ok {
 		hash, err := feedback.ParseHash(id)
 		if err != nil {

@@ -33,7 +33,14 @@ const (
 // reward or dead letter is stored, and only then acknowledged: dying at any
 // point in between means that it is delivered again, and that the second reward
 // is recognised by its key.
-func (w *worker) handle(ctx context.Context, d *delivery) outcome {
+//
+// A panic on the way, as in decoding, fails this response alone.
+func (w *worker) handle(ctx context.Context, d *delivery) (o outcome) {
+	defer func() {
+		if value := recover(); value != nil {
+			o = w.fail(ctx, d, panicked(value, kindResponse, w.metrics, w.log))
+		}
+	}()
 	settled, err := w.settledBefore(ctx, d)
 	if err != nil {
 		return w.unstored(d, err)
@@ -55,7 +62,7 @@ func (w *worker) handle(ctx context.Context, d *delivery) outcome {
 	if ctx.Err() == nil && waited.Err() != nil {
 		return w.expire(ctx, d, wait)
 	}
-	answer, err := w.scorer.Score(waited, rewardmodel.Request{Responses: []rewardmodel.Item{item}, Priority: rewardmodel.PriorityBulk})
+	answer, err := w.scorer.Score(waited, rewardmodel.Request{Responses: []rewardmodel.Item{item}, Priority: rewardmodel.PriorityBulk, Alone: d.alone})
 	if err != nil && ctx.Err() == nil && waited.Err() != nil {
 		return w.expire(ctx, d, wait)
 	}
@@ -159,7 +166,7 @@ func (w *worker) bury(ctx context.Context, d *delivery, reason Reason, why *Erro
 	set(HeaderSubject, d.msg.Subject())
 	set(HeaderSequence, strconv.FormatUint(d.meta.Sequence.Stream, 10))
 	set(HeaderMsgID, d.msgID())
-	set(HeaderDeliveries, strconv.FormatUint(d.meta.NumDelivered, 10))
+	set(HeaderDeliveries, strconv.FormatUint(d.deliveries(), 10))
 	set(HeaderCode, strconv.Itoa(why.Code))
 	set(HeaderField, why.Field)
 	set(HeaderMessage, why.Message)

@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -32,7 +33,8 @@ func child(dir string) int {
 	ctx := context.Background()
 	cfg := Config{
 		Server: ServerConfig{Listen: "127.0.0.1:0", DataDir: dir},
-		Worker: WorkerConfig{AckWait: time.Second, MaxInFlight: 32, RetryBase: time.Millisecond, RetryMax: 50 * time.Millisecond},
+		Worker: WorkerConfig{AckWait: time.Second, MaxInFlight: 32, RetryBase: time.Millisecond, RetryMax: 50 * time.Millisecond,
+			Journal: filepath.Join(dir, "in-flight")},
 	}
 	q, err := Open(ctx, cfg, zerolog.New(os.Stderr).Level(zerolog.WarnLevel), prometheus.NewRegistry())
 	if err != nil {

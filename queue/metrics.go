@@ -16,6 +16,19 @@ const (
 	outcomeClosed     outcome = "closed"     // handed back: this process is stopping
 	outcomeRetry      outcome = "retry"      // handed back: the model failed
 	outcomeUnstored   outcome = "unstored"   // handed back: its reward or dead letter could not be stored
+	outcomeHeld       outcome = "held"       // negatively acknowledged: another process scores it alone
+)
+
+// settled reports whether the response is done.
+func (o outcome) settled() bool {
+	return o == outcomeRewarded || o == outcomeDuplicate || o == outcomeDead
+}
+
+// The kinds of messages whose handling may panic, in metrics and logs.
+const (
+	kindResponse = "response"
+	kindRequest  = "request"
+	kindLabel    = "label"
 )
 
 type metrics struct {
@@ -29,6 +42,7 @@ type metrics struct {
 	ackPending   prometheus.Gauge
 	feedback     *prometheus.CounterVec
 	batches      *prometheus.CounterVec
+	panics       *prometheus.CounterVec
 
 	// Of the stream of responses.
 	responses     prometheus.Gauge
@@ -60,6 +74,8 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Help: "Items of feedback that this process took, by outcome."}, []string{"outcome"}),
 		batches: f.NewCounterVec(prometheus.CounterOpts{Name: "assay_nats_feedback_requests_total",
 			Help: "Feedback requests of the micro service, by code (as over HTTP)."}, []string{"code"}),
+		panics: f.NewCounterVec(prometheus.CounterOpts{Name: "assay_nats_panics_total",
+			Help: "Panics while a message was handled, by its kind: response, request or label. Each one is a bug."}, []string{"kind"}),
 		responses: f.NewGauge(prometheus.GaugeOpts{Name: "assay_nats_responses_messages",
 			Help: "Responses in ASSAY_RESPONSES: those that wait, and those that are delivered and not settled."}),
 		responseBytes: f.NewGauge(prometheus.GaugeOpts{Name: "assay_nats_responses_bytes",

@@ -48,6 +48,7 @@ type Reason string
 const (
 	ReasonInvalid  Reason = "invalid"   // not a score item, or a subject that no reward can have
 	ReasonTooLarge Reason = "too_large" // the response, or its result, passes a size limit
-	ReasonModel    Reason = "model"     // the model failed on it at every attempt
+	ReasonModel    Reason = "model"     // the model failed on it, or its handling panicked, at every attempt
 	ReasonExpired  Reason = "expired"   // its publisher waits no longer
+	ReasonCrash    Reason = "crash"     // processes died of it
 )

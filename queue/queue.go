@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"sync"
 	"time"
 
@@ -22,24 +21,6 @@ import (
 // of the model on this response.
 type Scorer interface {
 	Score(context.Context, rewardmodel.Request) (rewardmodel.Answer, error)
-}
-
-// guarded turns a panic of the scorer into a failure of the model, so that a
-// response that provokes one ends as a dead letter instead of killing every
-// process that it is delivered to.
-type guarded struct {
-	Scorer
-	log zerolog.Logger
-}
-
-func (g guarded) Score(ctx context.Context, req rewardmodel.Request) (answer rewardmodel.Answer, err error) {
-	defer func() {
-		if value := recover(); value != nil {
-			g.log.Error().Interface("panic", value).Bytes("stack", debug.Stack()).Msg("the scorer panicked")
-			err = fmt.Errorf("%w: panic: %v", rewardmodel.ErrModel, value)
-		}
-	}()
-	return g.Scorer.Score(ctx, req)
 }
 
 // ErrNotReady says why the NATS side cannot serve now.
@@ -159,7 +140,6 @@ func (q *Queue) Start(ctx context.Context, scorer Scorer) error {
 	if q.worker != nil || q.drained {
 		return errors.New("the queue was started or drained before")
 	}
-	scorer = guarded{scorer, q.log}
 	labels := q.cfg.Service.Labels
 	if labels == nil {
 		labels = q.labels
@@ -168,7 +148,9 @@ func (q *Queue) Start(ctx context.Context, scorer Scorer) error {
 	if err != nil {
 		return err
 	}
-	worker, err := startWorker(ctx, q.nc, q.js, scorer, q.cfg.Worker, q.log, q.metrics)
+	cfg := q.cfg.Worker
+	cfg.domain = q.cfg.Conn.Domain
+	worker, err := startWorker(ctx, q.nc, q.js, scorer, cfg, q.log, q.metrics)
 	if err != nil {
 		return errors.Join(err, service.drain(ctx))
 	}
@@ -220,6 +202,25 @@ func (q *Queue) StreamsReady(ctx context.Context) error {
 		}
 	}
 	return q.labels.ready(ctx)
+}
+
+// SetJournal sets WorkerConfig.Journal, for a process that knows its file only
+// after Open. Call it before Start.
+func (q *Queue) SetJournal(path string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.cfg.Worker.Journal = path
+}
+
+// Crashing says that this process is about to end because of something that it
+// works on: the responses in flight stay in WorkerConfig.Journal, although Drain
+// hands them to other processes.
+func (q *Queue) Crashing() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.worker != nil {
+		q.worker.journal.freeze()
+	}
 }
 
 // Drain stops taking requests and responses and finishes what is in flight.

@@ -146,7 +146,7 @@ func (s *service) answer(e endpoint, req micro.Request) {
 	}
 	ctx, cancel := context.WithTimeout(s.working, wait)
 	defer cancel()
-	body, headers, err := e.answer(ctx, req)
+	body, headers, err := s.call(ctx, e, req)
 	if s.working.Err() != nil && errors.Is(err, context.Canceled) {
 		err = rewardmodel.ErrClosed
 	}
@@ -155,6 +155,16 @@ func (s *service) answer(e endpoint, req micro.Request) {
 		return
 	}
 	s.reply(e, http.StatusOK, req, nats.Header(headers), body)
+}
+
+// call keeps a panic, as in decoding, from the other requests.
+func (s *service) call(ctx context.Context, e endpoint, req micro.Request) (body []byte, headers micro.Headers, err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = panicked(value, kindRequest, s.metrics, s.log)
+		}
+	}()
+	return e.answer(ctx, req)
 }
 
 func (s *service) score(ctx context.Context, req micro.Request) ([]byte, micro.Headers, error) {

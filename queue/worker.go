@@ -10,6 +10,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/rs/xid"
 	"github.com/rs/zerolog"
 	"golang.org/x/sync/semaphore"
 )
@@ -42,6 +43,13 @@ type WorkerConfig struct {
 	// delivered again: it doubles from the first to the second. Defaults
 	// 500 ms and 30 s.
 	RetryBase, RetryMax time.Duration
+
+	// Journal is a file of this process that names the responses in flight. The
+	// next process that uses it learns which ones this one died with. Default
+	// none: then a response that kills processes is delivered forever.
+	Journal string
+
+	domain string // of JetStream; "" for that of the server
 }
 
 func (c WorkerConfig) withDefaults() (WorkerConfig, error) {
@@ -81,10 +89,16 @@ type worker struct {
 	log     zerolog.Logger
 	metrics *metrics
 	ledger  *ledger
-	slots   *semaphore.Weighted // in responses
-	room    *semaphore.Weighted // in bytes
-	chunk   int                 // how many responses one pull asks for
-	bytes   int64               // and how many bytes those may be
+	id      xid.ID // of this process, among the holders of suspects
+
+	suspects *suspects
+	journal  *crashJournal // nil without one
+	alone    chan struct{} // holds a token while a suspect is scored
+
+	slots *semaphore.Weighted // in responses
+	room  *semaphore.Weighted // in bytes
+	chunk int                 // how many responses one pull asks for
+	bytes int64               // and how many bytes those may be
 
 	pulling context.Context // ends when no more responses are taken
 	stop    context.CancelFunc
@@ -126,6 +140,8 @@ func newWorker(nc *nats.Conn, js jetstream.JetStream, scorer Scorer,
 	chunk := max(1, min(int64(cfg.MaxInFlight/4), room/2/nc.MaxPayload()))
 	w := &worker{nc: nc, js: js, scorer: scorer, cfg: cfg, log: log, metrics: m,
 		ledger:   newLedger(js),
+		id:       xid.New(),
+		alone:    make(chan struct{}, 1),
 		slots:    semaphore.NewWeighted(int64(cfg.MaxInFlight)),
 		room:     semaphore.NewWeighted(room),
 		chunk:    int(chunk),
@@ -145,6 +161,9 @@ func (w *worker) start(ctx context.Context) error {
 		src, err = w.attach(ctx, false)
 		return err
 	})
+	if err == nil {
+		err = w.openJournal(ctx, src)
+	}
 	if err != nil {
 		w.stop()
 		w.abort()
@@ -205,7 +224,7 @@ func (w *worker) pullOnce(src source) error {
 			defer w.slots.Release(1)
 			defer w.room.Release(size)
 			defer w.untrack(d)
-			w.metrics.messages.WithLabelValues(string(w.handle(w.working, d))).Inc()
+			w.metrics.messages.WithLabelValues(string(w.deliver(w.working, d))).Inc()
 		})
 	}
 	return batch.Error()
@@ -332,10 +351,10 @@ func (w *worker) drain(ctx context.Context) error {
 	defer w.abort()
 	select {
 	case <-finished:
-		return nil
+		return w.journal.close()
 	case <-ctx.Done():
 		w.abort()
 		<-finished
-		return fmt.Errorf("draining NATS responses: %w", context.Cause(ctx))
+		return errors.Join(fmt.Errorf("draining NATS responses: %w", context.Cause(ctx)), w.journal.close())
 	}
 }

@@ -46,6 +46,7 @@ type windowed struct {
 // job is the part of a request that the model has to compute.
 type job struct {
 	class     class
+	alone     func(bool)  // Request.Alone: it shares no batch; nil: it may
 	margins   []float32   // by distinct instance; the largest of its windows so far
 	sequences []*sequence // in line, in the order of the request; some may have been taken by another job's turn
 	windowed  []windowed  // instances that the cache learns of when the job is done
@@ -107,8 +108,9 @@ type backlog struct {
 	budget int // tokens of a batch
 	limit  int // tokens that may wait
 
-	jobs    []*job // with sequences in line; those at the front have their turn next
-	passed  int    // turns in a row that bulk jobs have waited for interactive ones
+	alone   func(bool) // Request.Alone of the batch that was cut last, or nil
+	jobs    []*job     // with sequences in line; those at the front have their turn next
+	passed  int        // turns in a row that bulk jobs have waited for interactive ones
 	pending map[key]*sequence
 	charged [classes]int // sums of the jobs' charges
 	tokens  int          // of the pending sequences

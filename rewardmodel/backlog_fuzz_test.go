@@ -10,7 +10,8 @@ import (
 // each job that stayed has all its margins and nothing is left.
 func FuzzBacklog(f *testing.F) {
 	f.Add([]byte{0, 10, 1, 20, 2, 3, 1, 30, 2, 2, 2})
-	f.Add([]byte{0, 48, 5, 25, 2, 0, 4, 0}) // what fails still stands in the line of another
+	f.Add([]byte{0, 48, 5, 25, 2, 0, 4, 0})                          // what fails still stands in the line of another
+	f.Add([]byte{0, 5, 30, 20, 1, 7, 31, 3, 2, 2, 4, 0, 2, 2, 2, 2}) // some must be alone
 	f.Add([]byte("admit, cut, leave, fail and settle in some order"))
 	f.Fuzz(func(t *testing.T, program []byte) {
 		b := &backlog{budget: 64, limit: 200}
@@ -37,6 +38,9 @@ func FuzzBacklog(f *testing.F) {
 			switch op % 5 {
 			case 0, 1: // a job of texts that others may hold, too
 				j := newJob(class(op / 5 % 2))
+				if op/10%4 == 3 {
+					j.alone = func(bool) {}
+				}
 				for i := range 1 + arg%12 {
 					k := (arg*7 + i) % 40
 					j.margins = append(j.margins, 0)
@@ -108,12 +112,38 @@ func cutOne(t *testing.T, b *backlog) []*sequence {
 	if tokens > b.budget && len(batch) > 1 {
 		t.Fatalf("%d tokens in a batch of at most %d", tokens, b.budget)
 	}
+	if b.alone != nil {
+		requireOneJob(t, batch)
+		return batch
+	}
 	for _, j := range b.jobs {
+		if j.alone != nil {
+			continue
+		}
 		if next := len(j.sequences[0].ids); tokens+next <= limits[j.class] {
 			t.Fatalf("a batch of %d tokens was closed while %d of class %d would have fitted", tokens, next, j.class)
 		}
 	}
 	return batch
+}
+
+// requireOneJob checks that one job needs all that is in a batch.
+func requireOneJob(t *testing.T, batch []*sequence) {
+	t.Helper()
+	common := map[*job]int{}
+	for _, q := range batch {
+		for w := range q.waiters() {
+			if w.job.alone != nil {
+				common[w.job]++
+			}
+		}
+	}
+	for _, n := range common {
+		if n >= len(batch) {
+			return
+		}
+	}
+	t.Fatal("a batch of a job that must be alone holds what it does not need")
 }
 
 func consistent(t *testing.T, b *backlog, batch []*sequence) {

@@ -35,6 +35,7 @@ type bag struct {
 // job.sequences.
 func (s *Scorer) prepare(ctx context.Context, req Request) (*job, []bag, error) {
 	p := preparation{Scorer: s, job: newJob(req.class()), seen: make(map[key]int)}
+	p.job.alone = req.Alone
 	bags := make([]bag, len(req.Responses))
 	for i, item := range req.Responses {
 		if err := leftEarly(ctx); err != nil {

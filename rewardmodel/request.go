@@ -16,6 +16,11 @@ type Request struct {
 	// Priority is when, not how it is scored, so that it travels beside the body:
 	// as a header of HTTP and NATS.
 	Priority Priority
+	// Alone, unless it is nil, keeps the request out of batches with others, and
+	// is called on the goroutine of the model with true immediately before each
+	// model call for the request and with false after it. It must return quickly
+	// and may be called after Score has returned, if the caller left early.
+	Alone func(computing bool)
 }
 
 // Priority says who waits for a request.

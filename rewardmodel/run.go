@@ -141,6 +141,7 @@ func (s *Scorer) nextBatch() []*sequence {
 	if len(batch) == 0 {
 		return nil
 	}
+	s.alone = s.backlog.alone
 	s.metrics.batches.WithLabelValues(reason).Inc()
 	for _, q := range batch {
 		for w := range q.waiters() {
@@ -213,7 +214,7 @@ func (s *Scorer) infer(batch []*sequence) ([]float32, error) {
 		return margins, nil
 	}
 	start := time.Now()
-	computed, err := s.callModel(ids)
+	computed, err := s.callAlone(ids)
 	took := time.Since(start)
 	if err != nil {
 		return nil, err
@@ -223,6 +224,15 @@ func (s *Scorer) infer(batch []*sequence) ([]float32, error) {
 		margins[at] = computed[i]
 	}
 	return margins, nil
+}
+
+// callAlone is callModel, announced to a request that must be alone.
+func (s *Scorer) callAlone(ids [][]int32) ([]float32, error) {
+	if s.alone != nil {
+		s.alone(true)
+		defer s.alone(false)
+	}
+	return s.callModel(ids)
 }
 
 // callModel keeps a panic or a short answer of the model from the others.

@@ -91,7 +91,8 @@ type Scorer struct {
 	tokenizer Tokenizer
 	cache     *cache
 	metrics   *metrics
-	room      int // tokens of a sequence, special ones excluded
+	room      int        // tokens of a sequence, special ones excluded
+	alone     func(bool) // Request.Alone of the batch that is computed, or nil; of the goroutine that runs the model
 
 	mu      sync.Mutex
 	work    sync.Cond // signals new work, and closing

@@ -25,6 +25,9 @@ const patience = 3
 // them. To keep such a batch short, bulk jobs only fill it up to a quarter of
 // the budget; but as much is theirs before all others once they have waited for
 // a few turns, so that they never stand still.
+//
+// A job that must be alone has batches of its own: none is filled up with
+// sequences of others, and it fills up no other job's.
 func (b *backlog) next() (batch []*sequence, reason string) {
 	if len(b.jobs) == 0 {
 		return nil, reasonDrained
@@ -34,10 +37,15 @@ func (b *backlog) next() (batch []*sequence, reason string) {
 	b.jobs = slices.Insert(slices.Delete(b.jobs, turn, turn+1), 0, first)
 	var giving [classes][]*job
 	for _, j := range b.jobs {
-		giving[j.class] = append(giving[j.class], j)
+		if j.alone == nil {
+			giving[j.class] = append(giving[j.class], j)
+		}
 	}
+	b.alone = first.alone
 	var c cut
 	switch {
+	case first.alone != nil:
+		c.fill([]*job{first}, b.budget)
 	case len(giving[interactive]) == 0:
 		c.fill(giving[bulk], b.budget)
 	case first.class == bulk:

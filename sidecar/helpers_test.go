@@ -27,6 +27,9 @@ func TestMain(m *testing.M) {
 		return
 	}
 	if os.Getenv(childVariable) != "" {
+		if fault := os.Getenv(faultVariable); fault != "" {
+			os.Exit(serveFaulty(fault))
+		}
 		main()
 	}
 	goleak.VerifyTestMain(m)

@@ -16,6 +16,7 @@ type live struct {
 	versions atomic.Pointer[rewardmodel.Versions]
 	queue    atomic.Pointer[queue.Queue]
 	learning atomic.Pointer[learning]
+	watchdog stalls
 }
 
 // Score is the models', or says that there is none yet.
@@ -49,6 +50,9 @@ func (l *live) Models(context.Context) ([]api.Model, error) {
 func (l *live) modelReady(context.Context) error {
 	if l.versions.Load() == nil {
 		return fmt.Errorf("%w: the model is being loaded", api.ErrNotReady)
+	}
+	if err := l.watchdog.Stalled(); err != nil {
+		return fmt.Errorf("%w: %w", api.ErrNotReady, err)
 	}
 	return nil
 }

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -113,7 +115,15 @@ func (m *monitor) run(ctx context.Context) {
 // compareAtOnce keeps such a request small beside those that somebody waits for.
 const compareAtOnce = 16
 
-func (m *monitor) compare(ctx context.Context, first labelled) error {
+// compare skips labels whose text makes the scorer panic.
+func (m *monitor) compare(ctx context.Context, first labelled) (err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			stack := debug.Stack()
+			m.log.Error().Str("panic", fmt.Sprintf("%.1000v", value)).Bytes("stack", stack[:min(len(stack), 8<<10)]).Msg("comparing labels with the model's decisions panicked")
+			err = fmt.Errorf("panic: %v", value)
+		}
+	}()
 	batch := []labelled{first}
 	for len(batch) < compareAtOnce && len(m.labels) > 0 {
 		batch = append(batch, <-m.labels)

@@ -60,4 +60,7 @@ func (r *replica) claim() (err error) {
 // trainings is where trainings live.
 func (r *replica) trainings() string { return filepath.Join(r.dir, "training") }
 
+// journal names the streamed responses in flight.
+func (r *replica) journal() string { return filepath.Join(r.dir, "in-flight") }
+
 func (r *replica) release() error { return r.lock.Close() }

@@ -14,6 +14,7 @@ import (
 	"github.com/assay-ai/assay/api"
 	"github.com/assay-ai/assay/queue"
 	"github.com/assay-ai/assay/rewardmodel"
+	"github.com/assay-ai/assay/rewardmodel/encoder"
 )
 
 // service is everything that "assay serve" runs, from the open listener to the
@@ -28,6 +29,8 @@ type service struct {
 	replica  *replica // nil without NATS
 	folders  *folders // nil until the version of --model is known
 	live     live
+	watchdog stalls
+	calls    encoder.CallWatcher // is told of model calls: the watchdog
 	desk     desk
 	tokens   *api.Tokens // nil without --token-file
 	http     *api.Server
@@ -43,7 +46,11 @@ type service struct {
 func newService(c *serveCmd, a *app) (*service, error) {
 	s := &service{cmd: c, app: a, registry: prometheus.NewRegistry(), started: make(chan struct{}), unlearn: func() error { return nil }}
 	s.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	var err error
+	watchdog, err := rewardmodel.NewWatchdog(s.registry)
+	if err != nil {
+		return nil, err
+	}
+	s.watchdog, s.calls, s.live.watchdog = watchdog, watchdog, watchdog
 	if c.TokenFile != "" {
 		if s.tokens, err = api.LoadTokens(c.TokenFile, a.log); err != nil {
 			return nil, usageError{fmt.Errorf("--token-file: %w", err)}
@@ -126,11 +133,22 @@ func (s *service) run(ctx context.Context) error {
 		}
 		return err
 	})
+	hopeless := make(chan error, 1)
+	group.Go(func() error {
+		err := watchModel(ctx, s.watchdog, s.logStall)
+		if err != nil {
+			hopeless <- err
+			if q := s.live.queue.Load(); q != nil {
+				q.Crashing()
+			}
+		}
+		return err
+	})
 	group.Go(func() error {
 		<-ctx.Done()
 		return s.shutdown()
 	})
-	return group.Wait()
+	return await(group, hopeless)
 }
 
 // start loads the model while the streams open, and then takes work.
@@ -175,6 +193,7 @@ func (s *service) loadModel(ctx context.Context) (*rewardmodel.Versions, error) 
 	if err != nil {
 		return nil, usageError{err}
 	}
+	runtime.Watch(s.calls)
 	scoring := s.cmd.scorerConfig()
 	scoring.PolicyTokenizers = s.policies
 	s.loader = &loader{flags: s.cmd.modelFlags, scoring: scoring, runtime: runtime, folder: s.folders.Folder, metrics: s.registry}
@@ -209,6 +228,7 @@ func (s *service) learn(ctx context.Context, q *queue.Queue, versions *rewardmod
 	if s.replica, err = claimReplica(s.cmd.DataDir); err != nil {
 		return err
 	}
+	q.SetJournal(s.replica.journal())
 	initial, err := describe(s.opened.dir)
 	if err != nil {
 		return err
@@ -269,9 +289,14 @@ var errShutdownTimeout = errors.New("not all was finished within --shutdown-time
 func (s *service) shutdown() error {
 	s.http.Drain()
 	s.app.log.Info().Stringer("within", s.cmd.ShutdownTimeout).Msg("shutting down; a second signal ends at once")
-	ctx, cancel := context.WithTimeoutCause(context.Background(), s.cmd.ShutdownTimeout, errShutdownTimeout)
+	stalled := s.watchdog.Stalled() != nil
+	timeout := s.cmd.ShutdownTimeout
+	if stalled {
+		timeout = min(timeout, stallGrace)
+	}
+	ctx, cancel := context.WithTimeoutCause(context.Background(), timeout, errShutdownTimeout)
 	defer cancel()
-	if s.cmd.DrainDelay > 0 {
+	if s.cmd.DrainDelay > 0 && !stalled {
 		_ = wait(ctx, s.cmd.DrainDelay) // shorter than the deadline
 	}
 	<-s.started // it sees the end of its context
@@ -282,11 +307,8 @@ func (s *service) shutdown() error {
 		errs = append(errs, q.Drain(ctx))
 	}
 	errs = append(errs, s.unlearn())
-	if versions := s.live.versions.Load(); versions != nil {
-		errs = append(errs, versions.Close())
-	}
-	if s.loader != nil {
-		s.loader.runtime.Close()
+	if !stalled { // it would wait for the model call
+		errs = append(errs, s.closeModels())
 	}
 	if q != nil {
 		errs = append(errs, q.Close(ctx))
@@ -297,6 +319,16 @@ func (s *service) shutdown() error {
 	err := errors.Join(append(errs, s.opened.close())...)
 	if err == nil {
 		s.app.log.Info().Msg("stopped")
+	}
+	return err
+}
+
+func (s *service) closeModels() (err error) {
+	if versions := s.live.versions.Load(); versions != nil {
+		err = versions.Close()
+	}
+	if s.loader != nil {
+		s.loader.runtime.Close()
 	}
 	return err
 }

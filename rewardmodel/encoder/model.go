@@ -140,7 +140,7 @@ func (m *Model) Logits(batch [][]int32) ([][2]float32, error) {
 		return nil, err
 	}
 	rows := make([][]float32, len(batch))
-	err = m.runtime.do(func() error {
+	err = m.runtime.score(p, func() error {
 		defer withoutGradients()()
 		return m.infer(p, rows)
 	})

@@ -34,11 +34,22 @@ type Runtime struct {
 	device  gotch.Device
 	threads int     // of one operation on the CPU
 	limit   float64 // of what int8 may change
+	watch   CallWatcher
 	work    chan func()
 	stop    chan struct{}
 	done    chan struct{}
 	once    sync.Once
 }
+
+// CallWatcher is told of each forward pass that scores, on the goroutine that runs it. Loading and training steps are
+// not reported.
+type CallWatcher interface {
+	Begin(sequences, tokens int)
+	End()
+}
+
+// Watch reports forward passes to w. Call it before anything is loaded.
+func (r *Runtime) Watch(w CallWatcher) { r.watch = w }
 
 // RuntimeOptions selects where and how wide libtorch computes.
 type RuntimeOptions struct {
@@ -110,6 +121,17 @@ func (r *Runtime) do(f func() error) error {
 	case <-r.done:
 		return ErrClosed
 	}
+}
+
+// score is do for a forward pass over a packed batch.
+func (r *Runtime) score(p *packed, f func() error) error {
+	return r.do(func() error {
+		if r.watch != nil {
+			r.watch.Begin(len(p.order), len(p.ids))
+			defer r.watch.End()
+		}
+		return f()
+	})
 }
 
 // Close stops the thread after the call in progress. Later calls return ErrClosed. It may be called more than once.

@@ -1,0 +1,30 @@
+package queue
+
+import (
+	"fmt"
+	"runtime/debug"
+
+	"github.com/rs/zerolog"
+)
+
+// The most that is logged of a panic, in bytes.
+const (
+	panicValueSize = 1 << 10
+	panicStackSize = 8 << 10
+)
+
+// panicError is a panic of what handles a message, as an error of that message
+// alone.
+type panicError struct{ value string }
+
+func (e *panicError) Error() string { return "panic: " + e.value }
+
+// panicked counts and logs what recover returned while a message of that kind was
+// handled.
+func panicked(value any, kind string, m *metrics, log zerolog.Logger) error {
+	m.panics.WithLabelValues(kind).Inc()
+	text, stack := fmt.Sprint(value), debug.Stack()
+	text = text[:min(len(text), panicValueSize)]
+	log.Error().Str("panic", text).Bytes("stack", stack[:min(len(stack), panicStackSize)]).Str("kind", kind).Msg("handling a message panicked")
+	return &panicError{text}
+}

@@ -1,0 +1,270 @@
+package queue
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/rs/xid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/assay-ai/assay/rewardmodel"
+)
+
+// dieWith leaves the journal of a process that died with these responses in flight; alone is the one that its model
+// computed alone, 0 for none.
+func dieWith(t *testing.T, q *Queue, path string, owner xid.ID, alone uint64, sequences ...uint64) {
+	t.Helper()
+	j, err := newJournal(path, owner, streamCreated(t, q), max(len(sequences), 256))
+	require.NoError(t, err)
+	for _, sequence := range sequences {
+		j.begin(sequence).computing(sequence == alone)
+	}
+	require.NoError(t, j.close())
+}
+
+func streamCreated(t *testing.T, q *Queue) time.Time {
+	t.Helper()
+	s, err := q.js.Stream(t.Context(), StreamResponses)
+	require.NoError(t, err)
+	return s.CachedInfo().Created
+}
+
+// restart records the death of a process, as its successor does, and stops again.
+func restart(t *testing.T, q *Queue) {
+	t.Helper()
+	w, err := newWorker(q.nc, q.js, scorerFunc(good), q.cfg.Worker, q.log, q.metrics)
+	require.NoError(t, err)
+	src, err := w.attach(t.Context(), false)
+	require.NoError(t, err)
+	require.NoError(t, w.openJournal(t.Context(), src))
+	require.NoError(t, w.drain(t.Context()))
+}
+
+// watched is a scorer that counts the responses that it scores alone, and how many of them at the same time.
+type watched struct {
+	scorerFunc
+	now, most, alone atomic.Int32
+}
+
+func (w *watched) Score(ctx context.Context, req rewardmodel.Request) (rewardmodel.Answer, error) {
+	if req.Alone != nil {
+		w.alone.Add(1)
+		w.most.Store(max(w.most.Load(), w.now.Add(1)))
+		defer w.now.Add(-1)
+		req.Alone(true)
+		defer req.Alone(false)
+	}
+	return w.scorerFunc.Score(ctx, req)
+}
+
+// Responses that were in flight whenever a process died, as by kill -9, are scored one at a time, and get their
+// rewards.
+func TestInnocentSuspectsGetTheirRewards(t *testing.T) {
+	t.Parallel()
+	cfg := testConfig(t)
+	cfg.Worker.Journal = filepath.Join(t.TempDir(), "in-flight")
+	q := openQueue(t, cfg)
+	const responses = 20
+	var all []uint64
+	for i := range responses {
+		all = append(all, publish(t, q, "x", fmt.Sprint(i), item("text")).Sequence)
+	}
+	for range aloneAfter {
+		dieWith(t, q, cfg.Worker.Journal, xid.New(), 0, all...)
+		restart(t, q)
+	}
+	publish(t, q, "x", "new", item("text"))
+	scorer := &watched{scorerFunc: good}
+	require.NoError(t, q.Start(t.Context(), scorer))
+	settled(t, q)
+	require.Equal(t, responses+1, count(t, q, StreamRewards))
+	require.Zero(t, count(t, q, StreamDead))
+	require.EqualValues(t, responses, scorer.alone.Load(), "each suspect, and no other")
+	require.EqualValues(t, 1, scorer.most.Load(), "one suspect at a time")
+	require.Empty(t, suspectsOf(t, q))
+	left, err := readJournal(cfg.Worker.Journal)
+	require.NoError(t, err)
+	require.Empty(t, left.sequences)
+}
+
+// suspectsOf returns the list that the replicas share, once nothing changes it.
+func suspectsOf(t *testing.T, q *Queue) map[uint64]suspect {
+	t.Helper()
+	s, err := q.js.Stream(t.Context(), streamState)
+	require.NoError(t, err)
+	shared := &suspects{state: &state{nc: q.nc, js: q.js, stream: s}, created: streamCreated(t, q).UnixNano()}
+	var list suspectList
+	require.Eventually(t, func() bool { // a response is forgotten after it is settled
+		var err error
+		list, _, err = shared.read(t.Context())
+		return err == nil && len(list.Responses) == 0
+	}, patience, 5*time.Millisecond)
+	return list.Responses
+}
+
+func TestResponseThatKillsItsProcessIsADeadLetter(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name   string
+		shared int // deaths of which nobody knows the cause
+		alone  bool
+		dead   bool
+	}{
+		{"in flight with others", aloneAfter - 1, false, false},
+		{"its turn to be alone", aloneAfter, false, false},
+		{"a process died of it alone", aloneAfter, true, true},
+		{"processes died before its model call", condemnAfter, false, true},
+	}
+	for _, tc := range tests {
+		t.Run(tc.name, func(t *testing.T) {
+			cfg := testConfig(t)
+			cfg.Worker.Journal = filepath.Join(t.TempDir(), "in-flight")
+			q := openQueue(t, cfg)
+			poison := publish(t, q, "job.7", "poison", item("poison")).Sequence
+			innocent := publish(t, q, "job.7", "innocent", item("text")).Sequence
+			for range tc.shared {
+				dieWith(t, q, cfg.Worker.Journal, xid.New(), 0, poison)
+				restart(t, q)
+			}
+			deaths := tc.shared
+			if tc.alone {
+				dieWith(t, q, cfg.Worker.Journal, xid.New(), poison, poison, innocent)
+				deaths++
+			}
+			require.NoError(t, q.Start(t.Context(), scorerFunc(good)))
+			settled(t, q)
+			if !tc.dead {
+				require.Zero(t, count(t, q, StreamDead))
+				require.Equal(t, 2, count(t, q, StreamRewards))
+				return
+			}
+			require.Equal(t, 1, count(t, q, StreamRewards), "the innocent one's")
+			letters := stored(t, q, StreamDead)
+			require.Len(t, letters, 1)
+			require.Equal(t, "assay.v1.dead.crash", letters[0].Subject)
+			require.Equal(t, item("poison"), string(letters[0].Data))
+			require.Equal(t, "poison", letters[0].Header.Get(HeaderMsgID))
+			require.Equal(t, "assay.v1.responses.job.7", letters[0].Header.Get(HeaderSubject))
+			require.Equal(t, strconv.Itoa(deaths+1), letters[0].Header.Get(HeaderDeliveries))
+			require.Equal(t, "500", letters[0].Header.Get(HeaderCode))
+			require.Contains(t, letters[0].Header.Get(HeaderMessage), fmt.Sprintf("died %d times", deaths))
+			require.Equal(t, 1.0, testutil.ToFloat64(q.metrics.dead.WithLabelValues("crash")))
+			require.Empty(t, suspectsOf(t, q))
+		})
+	}
+}
+
+// A process that dies between storing a reward and acknowledging its response, again and again, leaves one reward and
+// no dead letter.
+func TestRewardedResponseIsNotCondemned(t *testing.T) {
+	t.Parallel()
+	cfg := testConfig(t)
+	cfg.Worker.Journal = filepath.Join(t.TempDir(), "in-flight")
+	cfg.Worker.AckWait = time.Second
+	q := openQueue(t, cfg)
+	crash(t, q, "mine")
+	for range condemnAfter {
+		dieWith(t, q, cfg.Worker.Journal, xid.New(), 0, 1)
+		restart(t, q)
+	}
+	require.NoError(t, q.Start(t.Context(), scorerFunc(good)))
+	settled(t, q)
+	require.Equal(t, 1, count(t, q, StreamRewards))
+	require.Zero(t, count(t, q, StreamDead))
+}
+
+// Negative acknowledgements, however many, and deliveries that take long or whose acknowledgement is lost make no
+// suspect: no process died.
+func TestTroubleMakesNoSuspect(t *testing.T) {
+	t.Parallel()
+	cfg := testConfig(t)
+	cfg.Worker.Journal = filepath.Join(t.TempDir(), "in-flight")
+	cfg.Worker.AckWait = time.Second
+	var calls atomic.Int32
+	scorer := &watched{scorerFunc: func(ctx context.Context, it rewardmodel.Item) (rewardmodel.Result, error) {
+		if calls.Add(1) <= 2*condemnAfter {
+			return rewardmodel.Result{}, rewardmodel.ErrOverloaded
+		}
+		since(t, time.Now(), 3*cfg.Worker.AckWait/2)
+		return good(ctx, it)
+	}}
+	q := startQueue(t, cfg, scorer)
+	publish(t, q, "x", "1", item("text"))
+	settled(t, q)
+	require.Equal(t, 1, count(t, q, StreamRewards))
+	require.Zero(t, count(t, q, StreamDead))
+	require.Zero(t, scorer.alone.Load())
+}
+
+// A suspect that another process scores alone waits for that one, or for its successor, which says what became of it.
+func TestReplicasDoNotDieOfASuspectTogether(t *testing.T) {
+	t.Parallel()
+	srv := external(t, &server.Options{})
+	var queues [2]*Queue
+	for i := range queues {
+		cfg := testConfig(t)
+		cfg.Conn.URL = srv.ClientURL()
+		cfg.Worker.Journal = filepath.Join(t.TempDir(), "in-flight")
+		cfg.Worker.AckWait = time.Second
+		cfg.Worker.RetryMax = 500 * time.Millisecond
+		queues[i] = openQueue(t, cfg)
+	}
+	first, second := queues[0], queues[1]
+	poison := publish(t, first, "x", "poison", item("poison")).Sequence
+	for range aloneAfter {
+		dieWith(t, first, first.cfg.Worker.Journal, xid.New(), 0, poison)
+		restart(t, first)
+	}
+	// The first one takes it, and dies without a word.
+	dead, err := newWorker(first.nc, first.js, scorerFunc(good), first.cfg.Worker, first.log, first.metrics)
+	require.NoError(t, err)
+	src, err := dead.attach(t.Context(), false)
+	require.NoError(t, err)
+	require.NoError(t, dead.openJournal(t.Context(), src))
+	batch, err := src.consumer.Fetch(1, jetstream.FetchMaxWait(patience))
+	require.NoError(t, err)
+	<-batch.Messages()
+	held, err := dead.suspects.hold(t.Context(), poison, dead.id.String(), 1)
+	require.NoError(t, err)
+	require.True(t, held)
+	dieWith(t, first, first.cfg.Worker.Journal, dead.id, poison, poison)
+
+	scorer := &watched{scorerFunc: good}
+	require.NoError(t, second.Start(t.Context(), scorer))
+	require.Eventually(t, func() bool { return testutil.ToFloat64(second.metrics.messages.WithLabelValues("held")) > 0 }, patience, time.Millisecond)
+	require.NoError(t, first.Start(t.Context(), scorerFunc(good)), "its successor")
+	settled(t, first)
+	require.Zero(t, scorer.alone.Load())
+	require.Zero(t, count(t, first, StreamRewards))
+	require.Equal(t, "assay.v1.dead.crash", stored(t, first, StreamDead)[0].Subject)
+}
+
+// What ends because the model has stalled stays in the journal, although it is handed to another process.
+func TestCrashingKeepsTheJournal(t *testing.T) {
+	t.Parallel()
+	cfg := testConfig(t)
+	cfg.Worker.Journal = filepath.Join(t.TempDir(), "in-flight")
+	stuck := make(chan struct{}, 10)
+	q := startQueue(t, cfg, scorerFunc(func(ctx context.Context, _ rewardmodel.Item) (rewardmodel.Result, error) {
+		stuck <- struct{}{}
+		<-ctx.Done()
+		return rewardmodel.Result{}, ctx.Err()
+	}))
+	sequence := publish(t, q, "x", "1", item("text")).Sequence
+	<-stuck
+	q.Crashing()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, q.Drain(ctx), context.Canceled)
+	left, err := readJournal(cfg.Worker.Journal)
+	require.NoError(t, err)
+	require.Equal(t, map[uint64]bool{sequence: false}, left.sequences)
+}

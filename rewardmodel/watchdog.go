@@ -1,0 +1,110 @@
+package rewardmodel
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// ErrStalled says that a model call does not end. A call into native code
+// cannot be interrupted: only another process helps.
+var ErrStalled = errors.New("the model call has stalled")
+
+// The limit of a model call is so many times what its tokens take at the measured
+// throughput, within bounds: the minimum leaves room for a machine that others
+// use, and the maximum for a throughput that was measured on the slow first calls
+// of a process.
+const (
+	stallFactor  = 20
+	minimumLimit = time.Minute
+	maximumLimit = 20 * time.Minute
+)
+
+// Watchdog notices a model call, such as a forward pass, that takes far longer
+// than the calls before it. It is passive: whoever makes the calls reports them
+// with Begin and End, one at a time, and whoever has to act asks Stalled. It is
+// safe for concurrent use.
+type Watchdog struct {
+	mu   sync.Mutex
+	pace pace
+	call *modelCall // nil while none is running
+}
+
+// modelCall is a running model call.
+type modelCall struct {
+	sequences, tokens int
+	began             time.Time
+	limit             time.Duration
+}
+
+// NewWatchdog registers the gauge assay_model_stalled with reg, which may be nil.
+func NewWatchdog(reg prometheus.Registerer) (*Watchdog, error) {
+	w := &Watchdog{}
+	if reg == nil {
+		return w, nil
+	}
+	err := reg.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "assay_model_stalled", Help: "1 while a model call takes longer than its limit: the replica is not ready and will exit.",
+	}, func() float64 {
+		if w.Stalled() != nil {
+			return 1
+		}
+		return 0
+	}))
+	if err != nil {
+		return nil, fmt.Errorf("metrics of the watchdog: %w", err)
+	}
+	return w, nil
+}
+
+// Begin reports that a model call starts.
+func (w *Watchdog) Begin(sequences, tokens int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	limit := min(max(min(w.pace.takes(tokens), maximumLimit)*stallFactor, minimumLimit), maximumLimit)
+	w.call = &modelCall{sequences: sequences, tokens: tokens, began: time.Now(), limit: limit}
+}
+
+// End reports that the call has returned.
+func (w *Watchdog) End() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.pace.observe(w.call.tokens, time.Since(w.call.began))
+	w.call = nil
+}
+
+// Stalled returns a *StalledError while the running call exceeds its limit.
+func (w *Watchdog) Stalled() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.call == nil {
+		return nil
+	}
+	took := time.Since(w.call.began)
+	if took <= w.call.limit {
+		return nil
+	}
+	return &StalledError{Sequences: w.call.sequences, Tokens: w.call.tokens, Took: took, Limit: w.call.limit}
+}
+
+// StalledError describes a model call that does not end. It wraps ErrStalled.
+type StalledError struct {
+	Sequences, Tokens int           // of the batch that it computes
+	Took              time.Duration // so far
+	Limit             time.Duration // that it exceeds
+}
+
+func (e *StalledError) Error() string {
+	return fmt.Sprintf("%v: a batch of %d sequences and %d tokens has taken %v, the limit is %v",
+		ErrStalled, e.Sequences, e.Tokens, e.Took.Round(time.Second), e.Limit.Round(time.Second))
+}
+
+// Unwrap makes errors.Is(err, ErrStalled) hold.
+func (e *StalledError) Unwrap() error { return ErrStalled }
+
+// Hopeless reports whether the call has taken twice its limit: the process
+// should exit, so that its supervisor starts another one.
+func (e *StalledError) Hopeless() bool { return e.Took > 2*e.Limit }

@@ -1,0 +1,368 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/rs/zerolog"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
+
+	"github.com/assay-ai/assay/queue"
+	"github.com/assay-ai/assay/rewardmodel"
+	"github.com/assay-ai/assay/rewardmodel/encoder"
+	"github.com/assay-ai/assay/rewardmodel/tokenizer"
+)
+
+// faultVariable makes a child of the test binary a service whose model has a fault.
+const faultVariable = "TEST_BINARY_MODEL_FAULT"
+
+const (
+	faultCrash = "crash"
+	faultHang  = "hang"
+
+	// A text of innocentTokens, the special ones included, is harmless, and one of a token more is not.
+	innocentTokens = 10
+)
+
+// serveFaulty is "assay serve" with a fault in the thread of libtorch.
+func serveFaulty(fault string) int {
+	c := &cli{}
+	parser, err := newParser(c, os.Stdout, os.Stderr)
+	if err != nil {
+		return fail(os.Stderr, err)
+	}
+	if _, err := parser.Parse(os.Args[1:]); err != nil {
+		return fail(os.Stderr, err)
+	}
+	a := &app{ctx: context.Background(), program: os.Args[0], stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, log: c.logger(os.Stderr, &logLevel{})}
+	ctx, stop := a.untilSignal()
+	defer stop()
+	s, err := newService(&c.Serve, a)
+	if err != nil {
+		return fail(os.Stderr, err)
+	}
+	model := &faultyModel{CallWatcher: s.calls, fault: fault}
+	s.calls, s.watchdog, s.live.watchdog = model, model, model
+	if err := s.run(ctx); err != nil {
+		return fail(os.Stderr, err)
+	}
+	return exitDone
+}
+
+// faultyModel goes wrong in the thread of libtorch, when a batch holds a poisonous text.
+type faultyModel struct {
+	encoder.CallWatcher
+	fault string
+	hung  atomic.Pointer[time.Time]
+}
+
+func (m *faultyModel) Begin(sequences, tokens int) {
+	m.CallWatcher.Begin(sequences, tokens)
+	if tokens%innocentTokens != 1 {
+		return
+	}
+	if m.fault == faultHang {
+		m.hung.Store(new(time.Now()))
+		select {}
+	}
+	page, err := unix.Mmap(-1, 0, unix.Getpagesize(), unix.PROT_NONE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	if err != nil {
+		panic(err)
+	}
+	page[0] = 1 // SIGSEGV, which Go does not recover from
+}
+
+// Stalled has limits that a test can wait for.
+func (m *faultyModel) Stalled() error {
+	const limit = time.Second
+	began := m.hung.Load()
+	if began == nil || time.Since(*began) <= limit {
+		return nil
+	}
+	return &rewardmodel.StalledError{Sequences: 1, Tokens: innocentTokens + 1, Took: time.Since(*began), Limit: limit}
+}
+
+// textsOfTokens returns distinct texts of one utterance and so many tokens.
+func textsOfTokens(t *testing.T, model string, tokens, n int) (texts []string) {
+	t.Helper()
+	tok, err := tokenizer.Load(model)
+	require.NoError(t, err)
+	for i := 0; len(texts) < n; i++ {
+		text := "thank you for number " + strconv.Itoa(i)
+		for len(tok.Frame(tok.IDs(text))) < tokens {
+			text += " a"
+		}
+		if len(tok.Frame(tok.IDs(text))) == tokens {
+			texts = append(texts, text)
+		}
+	}
+	return texts
+}
+
+// supervised is a service that is started again whenever it ends.
+type supervised struct {
+	t      *testing.T
+	args   []string
+	now    *process
+	deaths int
+	codes  []int
+}
+
+func (s *supervised) start() {
+	s.t.Helper()
+	s.now = launch(s.t, s.args...)
+	require.NotEmpty(s.t, s.now.ready.HTTP, "the service did not become ready")
+}
+
+// until restarts the service until it has done something.
+func (s *supervised) until(done func(jetstream.JetStream) bool) {
+	s.t.Helper()
+	deadline := time.Now().Add(3 * patience)
+	for {
+		nc, err := nats.Connect(s.now.ready.NATS, nats.NoReconnect())
+		if err == nil {
+			js, err := jetstream.New(nc)
+			require.NoError(s.t, err)
+			if done(js) {
+				nc.Close()
+				return
+			}
+			nc.Close()
+		}
+		require.True(s.t, time.Now().Before(deadline), "%d deaths", s.deaths)
+		select {
+		case <-s.now.done:
+			s.codes = append(s.codes, s.now.wait(s.t))
+			s.deaths++
+			require.Less(s.t, s.deaths, 8, "it does not end:\n%s", s.now.output())
+			s.start()
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// publishAll stores responses, again after a crash of the server: what it has is a duplicate.
+func (s *supervised) publishAll(texts map[string]string) {
+	s.t.Helper()
+	left := map[string]bool{}
+	for id := range texts {
+		left[id] = true
+	}
+	s.until(func(js jetstream.JetStream) bool {
+		acks := map[string]jetstream.PubAckFuture{}
+		for id := range left {
+			body, err := json.Marshal(map[string]string{"id": id, "response": texts[id]})
+			require.NoError(s.t, err)
+			ack, err := js.PublishAsync(queue.SubjectResponses+".x", body, jetstream.WithMsgID(id))
+			if err == nil {
+				acks[id] = ack
+			}
+		}
+		select {
+		case <-js.PublishAsyncComplete():
+		case <-s.now.done:
+		}
+		for id, ack := range acks {
+			select {
+			case <-ack.Ok():
+				delete(left, id)
+			default:
+			}
+		}
+		return len(left) == 0
+	})
+}
+
+// settle waits until no response is left.
+func (s *supervised) settle() {
+	s.t.Helper()
+	s.until(func(js jetstream.JetStream) bool {
+		ctx, cancel := context.WithTimeout(s.t.Context(), time.Second)
+		defer cancel()
+		stream, err := js.Stream(ctx, queue.StreamResponses)
+		return err == nil && stream.CachedInfo().State.Msgs == 0
+	})
+}
+
+// requireOutcome checks that each innocent response has one reward, and the poisonous one a dead letter.
+func (s *supervised) requireOutcome(innocents map[string]string, poison string) {
+	s.t.Helper()
+	_, js := s.now.jetStream(s.t)
+	rewards, err := js.Stream(s.t.Context(), queue.StreamRewards)
+	require.NoError(s.t, err)
+	seen := map[string]int{}
+	for sequence := uint64(1); sequence <= rewards.CachedInfo().State.LastSeq; sequence++ {
+		msg, err := rewards.GetMsg(s.t.Context(), sequence)
+		require.NoError(s.t, err)
+		var result struct {
+			ID string `json:"id"`
+		}
+		require.NoError(s.t, json.Unmarshal(msg.Data, &result))
+		seen[result.ID]++
+	}
+	want := map[string]int{}
+	for id := range innocents {
+		want[id] = 1
+	}
+	require.Equal(s.t, want, seen, "one reward each")
+	dead, err := js.Stream(s.t.Context(), queue.StreamDead)
+	require.NoError(s.t, err)
+	require.EqualValues(s.t, 1, dead.CachedInfo().State.Msgs)
+	letter, err := dead.GetLastMsgForSubject(s.t.Context(), queue.SubjectDead+".crash")
+	require.NoError(s.t, err)
+	require.Equal(s.t, poison, letter.Header.Get(queue.HeaderMsgID))
+	deliveries, err := strconv.Atoi(letter.Header.Get(queue.HeaderDeliveries))
+	require.NoError(s.t, err)
+	require.GreaterOrEqual(s.t, deliveries, s.deaths+1)
+}
+
+// A response that kills the process, by SIGSEGV in the thread of libtorch, or makes the model hang, ends as a dead
+// letter after four restarts: three with all that was in flight, one alone. The other responses get their rewards.
+func TestPoisonousResponseEnds(t *testing.T) {
+	for _, tc := range []struct {
+		fault, says string
+		code        int
+	}{
+		{faultCrash, "SIGSEGV", 2}, // the code of a Go process that a fault ends
+		{faultHang, "exiting so that a supervisor starts a new process", 1},
+	} {
+		t.Run(tc.fault, func(t *testing.T) {
+			t.Setenv(faultVariable, tc.fault)
+			model := tinyModel(t, nil)
+			s := &supervised{t: t, args: serving(model, t.TempDir())}
+			s.start()
+			innocents := map[string]string{}
+			for i, text := range textsOfTokens(t, model, innocentTokens, 40) {
+				innocents["innocent-"+strconv.Itoa(i)] = text
+			}
+			all := map[string]string{"poison": textsOfTokens(t, model, innocentTokens+1, 1)[0]}
+			for id, text := range innocents {
+				all[id] = text
+			}
+			first := s.now
+			s.publishAll(all)
+			s.settle()
+			require.Equal(t, []int{tc.code, tc.code, tc.code, tc.code}, s.codes)
+			require.Contains(t, first.output(), tc.says)
+			s.requireOutcome(innocents, "poison")
+			s.now.signal(t)
+			require.Zero(t, s.now.wait(t), s.now.output())
+		})
+	}
+}
+
+// A service whose model hangs is not ready, says why, and exits.
+func TestHungModelIsNotReady(t *testing.T) {
+	t.Setenv(faultVariable, faultHang)
+	model := tinyModel(t, nil)
+	p := serve(t, model, t.TempDir(), "--nats", "off")
+	status, body := get(t, p.ready.HTTP+"/readyz")
+	require.Equal(t, http.StatusOK, status, body)
+	text := textsOfTokens(t, model, innocentTokens+1, 1)[0]
+	asked := make(chan struct{})
+	go func() {
+		defer close(asked)
+		response, err := http.Post(p.ready.HTTP+"/v1/score", "application/json", strings.NewReader(fmt.Sprintf(`{"responses":[{"response":%q}]}`, text)))
+		if err == nil {
+			response.Body.Close()
+		}
+	}()
+	require.Eventually(t, func() bool {
+		status, body = get(t, p.ready.HTTP+"/readyz")
+		return status == http.StatusServiceUnavailable
+	}, patience, 10*time.Millisecond)
+	require.Contains(t, body, "the model call has stalled: a batch of 1 sequences and 11 tokens")
+	status, _ = get(t, p.ready.HTTP+"/livez")
+	require.Equal(t, http.StatusOK, status)
+	require.Equal(t, exitFailed, p.wait(t))
+	require.Contains(t, p.output(), "not ready: the model does not respond")
+	<-asked
+}
+
+// stallAt is a model that stalls after a time, and recovers after another.
+type stallAt struct {
+	from, to time.Time
+	limit    time.Duration
+}
+
+func (s stallAt) Stalled() error {
+	now := time.Now()
+	if now.Before(s.from.Add(s.limit)) || now.After(s.to) {
+		return nil
+	}
+	return &rewardmodel.StalledError{Took: now.Sub(s.from), Limit: s.limit}
+}
+
+func TestWatchModel(t *testing.T) {
+	tests := []struct {
+		name string
+		hang time.Duration
+		logs int
+		ends bool
+	}{
+		{"a slow call", 50 * time.Second, 0, false},
+		{"a call that ends after all", 90 * time.Second, 2, false},
+		{"a call that never ends", time.Hour, 1, true},
+	}
+	for _, tc := range tests {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Hour)
+				defer cancel()
+				logs := 0
+				err := watchModel(ctx, stallAt{began, began.Add(tc.hang), time.Minute}, func(error) { logs++ })
+				require.Equal(t, tc.logs, logs)
+				if !tc.ends {
+					require.NoError(t, err)
+					return
+				}
+				require.ErrorIs(t, err, rewardmodel.ErrStalled)
+				require.InDelta(t, 2*time.Minute, time.Since(began), float64(2*time.Second))
+				require.Equal(t, exitFailed, exitCode(err))
+			})
+		})
+	}
+}
+
+// The process does not wait for ever for what waits for the model.
+func TestAwaitLeavesWhatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var parts errgroup.Group
+		release := make(chan struct{})
+		parts.Go(func() error { <-release; return nil })
+		hopeless := make(chan error, 1)
+		why := errors.New("hung")
+		hopeless <- why
+		began := time.Now()
+		require.ErrorIs(t, await(&parts, hopeless), why)
+		require.Equal(t, 2*stallGrace, time.Since(began))
+		close(release)
+	})
+}
+
+// A text of feedback whose scoring panics does not end the process.
+func TestMonitorSurvivesAPanic(t *testing.T) {
+	m := newMonitor(nil, panickyScorer{}, zerolog.Nop())
+	require.ErrorContains(t, m.compare(t.Context(), labelled{}), "panic: boom")
+}
+
+type panickyScorer struct{}
+
+func (panickyScorer) Score(context.Context, rewardmodel.Request) (rewardmodel.Answer, error) {
+	panic("boom")
+}
