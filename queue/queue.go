@@ -121,6 +121,9 @@ func (q *Queue) open(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	if q.server == nil {
+		checkSync(ctx, q.cfg.Conn, q.log)
+	}
 	// To a server that does not sync before it acknowledges, a batch is more
 	// work than its messages: it stages batches on disk, and syncs those.
 	batches := q.server == nil || q.cfg.Server.SyncInterval == 0
