@@ -33,8 +33,16 @@
 // another process did its work meanwhile; a reward that left ASSAY_REWARDS by
 // age or size is not found by the look-up; a response given up for the model's
 // failures can get a reward as well if the process dies between storing the
-// dead letter and ending the delivery. Power loss can undo the last seconds of
-// what a server acknowledged unless it syncs always or has replicas.
+// dead letter and ending the delivery.
+//
+// A server that syncs always, as the embedded one does by default, acknowledges
+// what is on disk. The order of the steps is then that of the disk, too: a reward
+// is synced before its response is acknowledged, so a power failure leaves the
+// one, the other or both. With ServerConfig.SyncInterval, and with an external
+// server that syncs later, a power failure undoes what was acknowledged since the
+// last sync, and a response may be gone together with its reward. Open warns of
+// such an external server. Only the stream of kept scored responses is written
+// after its acknowledgement: nobody is told that one is kept.
 //
 // A response with the header Assay-Timeout that is not scored within that time of
 // its publication becomes a dead letter with the reason "expired".
@@ -58,7 +66,10 @@
 // response's id and of the rater: the latest one of a subject is the one that
 // counts and the only one that is kept. It is stored under the condition that
 // the record that it replaces is still the latest, so that of two processes that
-// take the same item at once, one accepts it and the other finds a duplicate. The
+// take the same item at once, one accepts it and the other finds a duplicate.
+// Labels of one request, and of several that arrive at the same time, are stored
+// in atomic batches, so that one sync covers up to 1,000 of them: of a batch all
+// is stored or nothing, and one that is refused is judged and stored again. The
 // Nats-Msg-Id is random and the same at each attempt: so a process recognises
 // what it stored when the acknowledgement was lost. Each process follows the
 // headers of the stream and has all labels, without texts, in an index.

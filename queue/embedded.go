@@ -34,6 +34,10 @@ const (
 	// can keep streams that exist from being recovered.
 	DefaultMaxStore = 64 << 30
 
+	// RelaxedSync is the ServerConfig.SyncInterval of a server that is to be
+	// fast rather than durable. That of nats-server is 2 minutes.
+	RelaxedSync = 10 * time.Second
+
 	startTimeout = 30 * time.Second
 )
 
@@ -48,7 +52,11 @@ type ServerConfig struct {
 	Token      string // that clients must present; "": none
 	MaxPayload int    // bytes of one message, at most 64 MiB
 	MaxStore   int64  // bytes on disk that the streams may reserve
-	SyncAlways bool   // fsync before every acknowledgement: survives power loss, much slower
+	// SyncInterval is 0 for an fsync before every acknowledgement, so that what
+	// is acknowledged survives a power failure. Otherwise an acknowledgement
+	// comes before the fsync, which follows within this time: a power failure
+	// undoes what was acknowledged since, and a killed process nothing.
+	SyncInterval time.Duration
 }
 
 // Server is a NATS server with JetStream inside this process. When its disk is
@@ -143,7 +151,8 @@ func (c ServerConfig) options() (*server.Options, error) {
 		StoreDir:               filepath.Join(c.DataDir, "nats"),
 		JetStreamMaxMemory:     256 << 20,
 		JetStreamMaxStore:      cmp.Or(c.MaxStore, DefaultMaxStore),
-		SyncAlways:             c.SyncAlways,
+		SyncAlways:             c.SyncInterval == 0,
+		SyncInterval:           c.SyncInterval,
 		MaxPayload:             int32(maxPayload),
 	}, nil
 }

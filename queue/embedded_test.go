@@ -7,8 +7,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
@@ -83,6 +85,28 @@ func TestTokenOfTheEmbeddedServer(t *testing.T) {
 	require.NoError(t, err)
 	own.Close()
 	require.Contains(t, log.String(), `"server":"in this process"`, "not an address that nobody dialled")
+}
+
+// An embedded server syncs before it acknowledges, unless it is told otherwise.
+func TestTheDefaultIsToSyncAlways(t *testing.T) {
+	t.Parallel()
+	always := startServer(t, ServerConfig{Listen: "127.0.0.1:0", DataDir: t.TempDir()})
+	require.True(t, always.running.Load().JetStreamConfig().SyncAlways)
+	relaxed := startServer(t, ServerConfig{Listen: "127.0.0.1:0", DataDir: t.TempDir(), SyncInterval: RelaxedSync})
+	require.False(t, relaxed.running.Load().JetStreamConfig().SyncAlways)
+	require.Equal(t, RelaxedSync, relaxed.running.Load().JetStreamConfig().SyncInterval)
+
+	cfg := testConfig(t)
+	cfg.Streams.KeepScored = time.Hour
+	q := openQueue(t, cfg)
+	for stream, mode := range map[string]jetstream.PersistModeType{
+		StreamResponses: jetstream.DefaultPersistMode, StreamRewards: jetstream.DefaultPersistMode, StreamDead: jetstream.DefaultPersistMode,
+		StreamFeedback: jetstream.DefaultPersistMode, StreamEvents: jetstream.DefaultPersistMode,
+		streamState: jetstream.DefaultPersistMode, streamModels: jetstream.DefaultPersistMode,
+		StreamScored: jetstream.AsyncPersistMode,
+	} {
+		require.Equal(t, mode, config(t, q.js, stream).PersistMode, stream)
+	}
 }
 
 func TestDamagedStoreIsAnErrorNotACrash(t *testing.T) {

@@ -33,11 +33,11 @@ func TestErase(t *testing.T) {
 	q := openQueue(t, cfg)
 	f := q.Feedback()
 	const secret = "a sentence that nobody may find on the disk"
+	labels := some(0, 50)
 	for _, rater := range []string{"", "ann", "bob"} {
-		b := bag.Bag{ID: "x", Label: bag.Violation, Response: secret, Rater: rater}
-		accepts(t, f, 1, 0, b)
+		labels = append(labels, bag.Bag{ID: "x", Label: bag.Violation, Response: secret, Rater: rater})
 	}
-	accepts(t, f, 50, 0, some(0, 50)...)
+	accepts(t, f, 53, 0, labels...) // as a batch, of which the server stages a copy
 	require.NoError(t, f.Keep(t.Context(), []KeptResponse{kept("x", secret), kept("y", "another")}))
 	require.True(t, onDisk(t, cfg, secret))
 

@@ -55,24 +55,29 @@ type Feedback struct {
 	changed  chan struct{}
 
 	sweeper sweeper
-	stop    context.CancelFunc
+	commits chan *commit // of atomic batches; nil: each label is a message of its own
+	closing context.Context
+	stop    context.CancelFunc // of closing
 	done    sync.WaitGroup
 
-	// A seam for tests: where a lost acknowledgement would hurt most.
-	publish func(context.Context, *nats.Msg, ...jetstream.PublishOpt) (*jetstream.PubAck, error)
+	// Seams for tests: where a lost acknowledgement would hurt most.
+	publish      func(context.Context, *nats.Msg, ...jetstream.PublishOpt) (*jetstream.PubAck, error)
+	publishBatch func(context.Context, []*nats.Msg) (first uint64, err error)
 }
 
-// openFeedback begins to follow the stream of feedback, which exists.
-func openFeedback(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, streams StreamsConfig,
+// openFeedback begins to follow the stream of feedback, which exists. Batches
+// tells whether labels are stored in atomic batches where the stream allows it.
+func openFeedback(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, streams StreamsConfig, batches bool,
 	healthy func() error, log zerolog.Logger, m *metrics) (*Feedback, error) {
 	f := &Feedback{nc: nc, js: js, log: log, healthy: healthy, items: m.feedback, metrics: m,
-		slots:   semaphore.NewWeighted(feedbackWindow),
-		index:   feedback.NewIndex(),
-		moved:   make(chan struct{}),
-		changed: make(chan struct{}, 1),
-		sweeper: newSweeper(),
-		publish: js.PublishMsg,
-		maxAge:  streams.FeedbackMaxAge,
+		slots:        semaphore.NewWeighted(feedbackWindow),
+		index:        feedback.NewIndex(),
+		moved:        make(chan struct{}),
+		changed:      make(chan struct{}, 1),
+		sweeper:      newSweeper(),
+		publish:      js.PublishMsg,
+		publishBatch: func(ctx context.Context, msgs []*nats.Msg) (uint64, error) { return publishAtomic(ctx, nc, msgs) },
+		maxAge:       streams.FeedbackMaxAge,
 	}
 	var err error
 	if f.stream, err = js.Stream(ctx, StreamFeedback); err != nil {
@@ -83,10 +88,13 @@ func openFeedback(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, st
 			return nil, fmt.Errorf("stream %s: %w", StreamScored, explain(err))
 		}
 	}
-	var following context.Context
-	following, f.stop = context.WithCancel(context.Background())
-	f.done.Go(func() { f.follow(following) })
-	f.done.Go(func() { f.sweep(following) })
+	f.closing, f.stop = context.WithCancel(context.Background())
+	if f.stream.CachedInfo().Config.AllowAtomicPublish && batches {
+		f.commits = make(chan *commit)
+		f.done.Go(f.commitAll)
+	}
+	f.done.Go(func() { f.follow(f.closing) })
+	f.done.Go(func() { f.sweep(f.closing) })
 	return f, nil
 }
 

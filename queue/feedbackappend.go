@@ -19,7 +19,8 @@ import (
 )
 
 const (
-	// feedbackLanes is how many items of one batch are stored at once.
+	// feedbackLanes is how many items of one batch are read or stored at once,
+	// where each is a request of its own.
 	feedbackLanes = 128
 
 	// feedbackRoom is left in a message for subject and headers.
@@ -44,10 +45,16 @@ type verdict struct {
 }
 
 // Append stores the items of a batch that are new or corrections, and returns
-// when the server has acknowledged all of them. By names who sent them. Items of
-// one id are taken in their order. Errors wrap feedback.ErrStoreFull or
+// when the server has acknowledged all of them: with an embedded server of the
+// default settings, when all are on disk. By names who sent them. Items of one
+// id are taken in their order. Errors wrap feedback.ErrStoreFull or
 // feedback.ErrUnavailable, or are that of ctx: then some items may be stored,
-// and sending the same batch again counts those as duplicates.
+// or may yet be, and sending the same batch again counts those as duplicates.
+//
+// Items are stored in atomic batches, also with those of other calls, so that
+// an fsync covers as many as possible; a batch that the server refuses, because
+// another process stored one of its items meanwhile, is judged again, and at
+// last stored item by item. An item counts as accepted in at most one receipt.
 //
 // One race is left: of two texts under one id that different raters send to two
 // processes at the same moment, both are stored, and the later one counts.
@@ -56,18 +63,13 @@ func (f *Feedback) Append(ctx context.Context, batch feedback.Batch, by string) 
 		return feedback.Receipt{}, err
 	}
 	verdicts := make([]verdict, len(batch.Items))
-	group, storing := errgroup.WithContext(ctx)
-	for _, lane := range lanes(batch.Items) {
-		group.Go(func() (err error) {
-			for _, i := range lane {
-				if verdicts[i], err = f.append(storing, batch.Items[i], by); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
+	rest, err := f.candidates(ctx, batch.Items, by, verdicts)
+	if err == nil && f.commits != nil {
+		rest, err = f.appendBatches(ctx, rest, verdicts)
 	}
-	err := group.Wait()
+	if err == nil {
+		err = f.appendEach(ctx, rest, verdicts)
+	}
 	receipt := f.receipt(batch, verdicts)
 	if err != nil {
 		return feedback.Receipt{}, err
@@ -75,13 +77,63 @@ func (f *Feedback) Append(ctx context.Context, batch feedback.Batch, by string) 
 	return receipt, nil
 }
 
-// lanes divides the items so that those of one id are in one lane, in order.
-func lanes(items []feedback.Entry) [][]int {
-	lanes := make([][]int, min(len(items), feedbackLanes))
+// candidate is an item that may be stored.
+type candidate struct {
+	position int // in the batch
+	item     feedback.Entry
+	record   feedback.Record
+	mark     feedback.Mark
+	token    string  // tells our own message from an equal one of another process
+	found    *uint64 // what is stored, where the index does not know it
+}
+
+// candidates completes the items, and gives those their verdict that cannot be
+// stored.
+func (f *Feedback) candidates(ctx context.Context, items []feedback.Entry, by string, verdicts []verdict) ([]*candidate, error) {
+	all := make([]*candidate, len(items))
+	group, completing := errgroup.WithContext(ctx)
+	group.SetLimit(feedbackLanes)
+	complete := func(i int) error {
+		record, code, message, err := f.record(completing, items[i].Item, by)
+		if code != "" {
+			verdicts[i] = rejected(items[i], code, message)
+		}
+		all[i] = &candidate{position: i, item: items[i], record: record, mark: record.Mark(0), token: rand.Text()}
+		return err
+	}
 	for i, item := range items {
-		hash := feedback.HashOf(item.ID)
-		lane := binary.BigEndian.Uint64(hash[:]) % uint64(len(lanes))
-		lanes[lane] = append(lanes[lane], i)
+		if item.ResponseID != "" { // its scored response is read
+			group.Go(func() error { return complete(i) })
+		} else if err := complete(i); err != nil {
+			return nil, errors.Join(err, group.Wait())
+		}
+	}
+	err := group.Wait()
+	return undecided(all, verdicts), err
+}
+
+// appendEach stores candidates by a message each.
+func (f *Feedback) appendEach(ctx context.Context, candidates []*candidate, verdicts []verdict) error {
+	group, storing := errgroup.WithContext(ctx)
+	for _, lane := range lanes(candidates) {
+		group.Go(func() (err error) {
+			for _, c := range lane {
+				if verdicts[c.position], err = f.store(storing, c); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	return group.Wait()
+}
+
+// lanes divides candidates so that those of one id are in one lane, in order.
+func lanes(candidates []*candidate) [][]*candidate {
+	lanes := make([][]*candidate, min(len(candidates), feedbackLanes))
+	for _, c := range candidates {
+		lane := binary.BigEndian.Uint64(c.mark.ID[:]) % uint64(len(lanes))
+		lanes[lane] = append(lanes[lane], c)
 	}
 	return lanes
 }
@@ -106,79 +158,95 @@ func (f *Feedback) receipt(batch feedback.Batch, verdicts []verdict) feedback.Re
 	return receipt
 }
 
-// append stores one item, if it is new or a correction.
-func (f *Feedback) append(ctx context.Context, item feedback.Entry, by string) (verdict, error) {
-	if ctx.Err() != nil {
-		return verdict{}, ctx.Err()
-	}
-	record, code, message, err := f.record(ctx, item.Item, by)
-	if err != nil {
-		return verdict{}, err
-	}
-	if code != "" {
-		return rejected(item, code, message), nil
-	}
-	body, err := record.AppendJSON(nil)
-	if err != nil {
-		return rejected(item, feedback.CodeInvalid, err.Error()), nil
-	}
-	limit := f.nc.MaxPayload() - feedbackRoom
-	if int64(len(body)) > limit {
-		return rejected(item, feedback.CodeTooLarge, tooLargeItem(len(body), limit)), nil
-	}
-	return f.store(ctx, item, record, body)
-}
-
 // store publishes a record under the condition that nobody else stored one of
 // the same response and rater since it was judged.
-func (f *Feedback) store(ctx context.Context, item feedback.Entry, record feedback.Record, body []byte) (verdict, error) {
-	token := rand.Text() // tells our own message from an equal one of another process
-	var found *uint64    // what is stored, where the index does not know it
+func (f *Feedback) store(ctx context.Context, c *candidate) (verdict, error) {
 	for round := uint64(1); round <= feedbackRounds; round++ {
-		mark := f.Index().Place(record)
-		judgement, replaces := f.Index().Judge(mark)
-		switch judgement {
-		case feedback.Duplicate:
-			return verdict{outcome: itemDuplicate}, nil
-		case feedback.Conflict:
-			return rejected(item, feedback.CodeConflict, "this id stands for another response already; give each response an id of its own"), nil
-		case feedback.Erased:
-			return rejected(item, feedback.CodeErased, erasedItem), nil
+		if ctx.Err() != nil {
+			return verdict{}, ctx.Err()
 		}
-		if found != nil {
-			replaces, found = *found, nil
+		w, verdict := f.prepare(c)
+		if w == nil {
+			return verdict, nil
 		}
-		msg := &nats.Msg{Subject: recordSubject(mark.ID, mark.Rater), Data: body, Header: nats.Header{}}
-		setMark(msg.Header, mark)
-		ack, err := f.put(ctx, msg, jetstream.WithExpectLastSequencePerSubject(replaces),
-			jetstream.WithMsgID(token+"."+strconv.FormatUint(replaces, 10)))
+		sequence, err := f.put(ctx, w.msg)
 		switch {
 		case err == nil:
-			mark.Sequence = ack.Sequence
-			f.Index().Apply(mark)
-			return verdict{outcome: itemAccepted}, nil
+			return f.stored(c, sequence), nil
 		case exceeds(err):
-			return rejected(item, feedback.CodeTooLarge, tooLargeItem(len(body), f.nc.MaxPayload()-feedbackRoom)), nil
+			return rejected(c.item, feedback.CodeTooLarge, tooLargeItem(len(w.msg.Data), f.itemLimit())), nil
 		case !conflicts(err):
-			return verdict{}, err
+			return verdict, err
 		}
-		latest, err := f.latest(ctx, msg.Subject)
-		switch {
-		case err != nil:
-			return verdict{}, err
-		case latest.foreign: // or none, when records expire
-			found = &latest.mark.Sequence
-		default:
-			f.Index().Apply(latest.mark)
-			if strings.HasPrefix(latest.id, token) { // stored, and the acknowledgement lost
-				return verdict{outcome: itemAccepted}, nil
-			}
+		verdict, err = f.refresh(ctx, c)
+		if err != nil || verdict.outcome != "" {
+			return verdict, err
 		}
 		if round > 1 { // a replica of the stream may be behind what its leader knows
 			pause(ctx, retryDelay(round-1, feedbackRetryBase/10, feedbackRetryMax))
 		}
 	}
-	return verdict{}, unavailable(ctx, fmt.Errorf("item %.80q: others store labels of this response and rater all the time", item.ID))
+	return verdict{}, unavailable(ctx, fmt.Errorf("item %.80q: others store labels of this response and rater all the time", c.item.ID))
+}
+
+// prepare judges a candidate and returns what to store, or why there is nothing.
+func (f *Feedback) prepare(c *candidate) (*write, verdict) {
+	c.mark = f.Index().Place(c.record)
+	judgement, replaces := f.Index().Judge(c.mark)
+	switch judgement {
+	case feedback.Duplicate:
+		return nil, verdict{outcome: itemDuplicate}
+	case feedback.Conflict:
+		return nil, rejected(c.item, feedback.CodeConflict, "this id stands for another response already; give each response an id of its own")
+	case feedback.Erased:
+		return nil, rejected(c.item, feedback.CodeErased, erasedItem)
+	}
+	if c.found != nil {
+		replaces, c.found = *c.found, nil
+	}
+	body, err := c.record.AppendJSON(nil)
+	if err != nil {
+		return nil, rejected(c.item, feedback.CodeInvalid, err.Error())
+	}
+	if limit := f.itemLimit(); int64(len(body)) > limit {
+		return nil, rejected(c.item, feedback.CodeTooLarge, tooLargeItem(len(body), limit))
+	}
+	msg := &nats.Msg{Subject: recordSubject(c.mark.ID, c.mark.Rater), Data: body, Header: nats.Header{}}
+	setMark(msg.Header, c.mark)
+	last := strconv.FormatUint(replaces, 10)
+	msg.Header.Set(jetstream.ExpectedStreamHeader, StreamFeedback)
+	msg.Header.Set(jetstream.ExpectedLastSubjSeqHeader, last)
+	msg.Header.Set(jetstream.MsgIDHeader, c.token+"."+last)
+	return &write{msg: msg}, verdict{}
+}
+
+// itemLimit is the largest body of a record, in bytes.
+func (f *Feedback) itemLimit() int64 { return f.nc.MaxPayload() - feedbackRoom }
+
+// stored takes in what the server acknowledged.
+func (f *Feedback) stored(c *candidate, sequence uint64) verdict {
+	c.mark.Sequence = sequence
+	f.Index().Apply(c.mark)
+	return verdict{outcome: itemAccepted}
+}
+
+// refresh reads what is stored in the place of a candidate, so that it can be
+// judged again. It has its verdict if that is what we stored ourselves, and the
+// acknowledgement was lost.
+func (f *Feedback) refresh(ctx context.Context, c *candidate) (verdict, error) {
+	latest, err := f.latest(ctx, recordSubject(c.mark.ID, c.mark.Rater))
+	switch {
+	case err != nil:
+		return verdict{}, err
+	case latest.foreign: // or none, when records expire
+		c.found = &latest.mark.Sequence
+		return verdict{}, nil
+	}
+	f.Index().Apply(latest.mark)
+	if strings.HasPrefix(latest.id, c.token) {
+		return verdict{outcome: itemAccepted}, nil
+	}
+	return verdict{}, nil
 }
 
 // head is what a message says about itself.

@@ -25,7 +25,9 @@ const eraseTimeout = time.Minute
 // is that of ctx; erasing again is safe and ends what was begun.
 //
 // What a correction replaced before is gone as well, but not overwritten: the
-// server frees its bytes when it compacts the file that they are in.
+// server frees its bytes when it compacts the file that they are in. The same is
+// true of the files in which the server staged a batch of labels, and which it
+// deleted when it had stored them.
 func (f *Feedback) Erase(ctx context.Context, id string) (records int, err error) {
 	if err := f.await(ctx, 0); err != nil {
 		return 0, err
@@ -58,11 +60,12 @@ func (f *Feedback) bury(ctx context.Context, id feedback.Hash) error {
 		return nil
 	}
 	msg := &nats.Msg{Subject: tombstoneSubject(id), Header: nats.Header{}}
-	ack, err := f.put(ctx, msg, jetstream.WithMsgID(rand.Text()))
+	msg.Header.Set(jetstream.MsgIDHeader, rand.Text())
+	sequence, err := f.put(ctx, msg)
 	if err != nil {
 		return err
 	}
-	f.Index().Erase(id, ack.Sequence)
+	f.Index().Erase(id, sequence)
 	return nil
 }
 

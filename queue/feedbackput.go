@@ -22,45 +22,70 @@ const (
 	codeServerFull   jetstream.ErrorCode = 10023
 	codeStorageFull  jetstream.ErrorCode = 10047
 	codeStoreRefused jetstream.ErrorCode = 10077 // with why, in words
+
+	codeBatchDuplicate jetstream.ErrorCode = 10201
 )
 
-// put stores msg, and repeats it when no answer comes. Errors wrap
-// feedback.ErrStoreFull or feedback.ErrUnavailable, or are that of ctx; that
-// somebody else was first (see conflicts) and that msg is too large (see
-// exceeds) are errors as they are.
-func (f *Feedback) put(ctx context.Context, msg *nats.Msg, opts ...jetstream.PublishOpt) (*jetstream.PubAck, error) {
+// put stores msg and returns its sequence, and repeats it when no answer comes.
+// Errors wrap feedback.ErrStoreFull or feedback.ErrUnavailable, or are that of
+// ctx; that somebody else was first (see conflicts) and that msg is too large
+// (see exceeds) are errors as they are.
+func (f *Feedback) put(ctx context.Context, msg *nats.Msg) (sequence uint64, err error) {
 	if err := f.slots.Acquire(ctx, 1); err != nil {
-		return nil, unavailable(ctx, err)
+		return 0, unavailable(ctx, err)
 	}
 	defer f.slots.Release(1)
-	opts = append(opts, jetstream.WithExpectStream(StreamFeedback))
-	for attempt := uint64(1); ; attempt++ {
-		if err := f.healthy(); err != nil {
-			return nil, unavailable(ctx, err)
+	final := func(err error) bool { return conflicts(err) || exceeds(err) }
+	err = f.persist(ctx, final, func(ctx context.Context) error {
+		ack, err := f.publish(ctx, msg, jetstream.WithExpectStream(StreamFeedback))
+		if err == nil {
+			sequence = ack.Sequence
 		}
-		if status := f.nc.Status(); status != nats.CONNECTED {
-			return nil, unavailable(ctx, fmt.Errorf("the connection to NATS is %v", status))
+		return err
+	})
+	return sequence, err
+}
+
+// persist attempts store until the server answers. An error that is final is
+// returned as it is; others wrap feedback.ErrStoreFull or
+// feedback.ErrUnavailable, or are that of ctx.
+func (f *Feedback) persist(ctx context.Context, final func(error) bool, store func(context.Context) error) error {
+	for attempt := uint64(1); ; attempt++ {
+		if err := f.writable(); err != nil {
+			return unavailable(ctx, err)
 		}
 		try, cancel := context.WithTimeout(ctx, feedbackAttempt<<(attempt-1))
-		ack, err := f.publish(try, msg, opts...)
+		err := store(try)
 		cancel()
 		switch {
-		case err == nil, conflicts(err), exceeds(err):
-			return ack, err
+		case err == nil, final(err):
+			return err
 		case full(err):
-			return nil, fmt.Errorf("%w (stream %s: %w); erase feedback, or give the stream more bytes", feedback.ErrStoreFull, StreamFeedback, err)
+			return fmt.Errorf("%w (stream %s: %w); erase feedback, or give the stream more bytes", feedback.ErrStoreFull, StreamFeedback, err)
 		case attempt == feedbackAttempts || ctx.Err() != nil:
-			return nil, unavailable(ctx, fmt.Errorf("stream %s: %w", StreamFeedback, explain(err)))
+			return unavailable(ctx, fmt.Errorf("stream %s: %w", StreamFeedback, explain(err)))
 		}
 		pause(ctx, retryDelay(attempt, feedbackRetryBase, feedbackRetryMax))
 	}
 }
 
-// conflicts tells that the message that was to be replaced is not the latest.
+// writable returns why nothing can be stored now.
+func (f *Feedback) writable() error {
+	if err := f.healthy(); err != nil {
+		return err
+	}
+	if status := f.nc.Status(); status != nats.CONNECTED {
+		return fmt.Errorf("the connection to NATS is %v", status)
+	}
+	return nil
+}
+
+// conflicts tells that the message that was to be replaced is not the latest, or
+// that a batch holds a message that is stored already.
 func conflicts(err error) bool {
 	var api *jetstream.APIError
 	return errors.As(err, &api) && (api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence ||
-		api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant)
+		api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant || api.ErrorCode == codeBatchDuplicate)
 }
 
 // exceeds tells that a message is larger than the server or the stream takes.

@@ -60,12 +60,21 @@ func (c StreamsConfig) feedbackStreams() []jetstream.StreamConfig {
 		AllowDirect: true,
 		Duplicates:  c.DuplicateWindow,
 		Replicas:    c.Replicas,
+		// So that one fsync covers many labels. Of servers that have batches.
+		AllowAtomicPublish: c.apiLevel2,
 	}
 	if c.KeepScored <= 0 {
 		return []jetstream.StreamConfig{records}
 	}
+	persist := jetstream.DefaultPersistMode
+	if c.apiLevel2 && c.Replicas <= 1 {
+		// Nobody is told that a scored response is kept, and each would cost
+		// an fsync: so these are written when the server gets to it.
+		persist = jetstream.AsyncPersistMode
+	}
 	return []jetstream.StreamConfig{records, {
 		Name:              StreamScored,
+		PersistMode:       persist,
 		Description:       "scored responses, kept for a time for feedback by response_id",
 		Subjects:          []string{SubjectScored + ".>"},
 		MaxMsgsPerSubject: 1,

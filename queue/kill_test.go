@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -72,7 +73,14 @@ type process struct {
 
 func spawn(t *testing.T, dir string) *process {
 	t.Helper()
-	cmd := exec.Command(os.Args[0], "-test.run=^$")
+	return spawnUnder(t, nil, dir)
+}
+
+// spawnUnder starts a child by another program, which gets it as its arguments.
+func spawnUnder(t *testing.T, program []string, dir string) *process {
+	t.Helper()
+	args := append(slices.Clone(program), os.Args[0], "-test.run=^$")
+	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Env = append(os.Environ(), childEnv+"="+dir)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()

@@ -85,13 +85,15 @@ func (q *Queue) open(ctx context.Context) (err error) {
 	if q.js, err = q.jetStream(); err != nil {
 		return err
 	}
+	streams := q.cfg.Streams
+	streams.apiLevel2 = hasAPILevel2(q.nc.ConnectedServerVersion())
 	began := time.Now()
 	again := func(err error) bool {
 		absent := errors.Is(err, nats.ErrNoResponders) && q.cfg.Conn.URL != "" && time.Since(began) < leafPatience
 		return absent || electing(err)
 	}
 	err = repeat(ctx, again, func() error {
-		err := ensureStreams(ctx, q.js, q.cfg.Streams, q.nc.MaxPayload(), q.log)
+		err := ensureStreams(ctx, q.js, streams, q.nc.MaxPayload(), q.log)
 		if err != nil && again(err) {
 			q.log.Warn().Err(err).Msg("JetStream is not ready; trying again")
 		}
@@ -100,7 +102,13 @@ func (q *Queue) open(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	q.labels, err = openFeedback(ctx, q.nc, q.js, q.cfg.Streams, q.server.Healthy, q.log, q.metrics)
+	if q.server == nil {
+		checkSync(ctx, q.cfg.Conn, q.log)
+	}
+	// To a server that does not sync before it acknowledges, a batch is more
+	// work than its messages: it stages batches on disk, and syncs those.
+	batches := q.server == nil || q.cfg.Server.SyncInterval == 0
+	q.labels, err = openFeedback(ctx, q.nc, q.js, q.cfg.Streams, batches, q.server.Healthy, q.log, q.metrics)
 	return err
 }
 

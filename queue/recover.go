@@ -57,7 +57,7 @@ func (s *Server) guard(ctx context.Context) {
 			continue
 		}
 		s.report(fmt.Errorf("%w: %w; free space on the disk of --data-dir", ErrStoreFailed, why))
-		s.log.Error().Err(why).Msg("the streams cannot be written: feedback and streamed responses are refused until the disk of --data-dir takes data again")
+		s.log.Error().Err(why).Str("data_dir", s.cfg.DataDir).Msg("the streams cannot be written: feedback and streamed responses are refused until the disk of --data-dir takes data again")
 		for ctx.Err() == nil {
 			err := s.reopen()
 			if err == nil {

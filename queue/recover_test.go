@@ -96,6 +96,7 @@ func TestFullDisk(t *testing.T) {
 		reply, err := q.nc.Request(SubjectFeedback, []byte(`{"id":"late","label":"violation","response":"A text."}`), patience)
 		require.NoError(t, err)
 		require.Equal(t, "503", reply.Header.Get("Nats-Service-Error-Code"))
+		require.Contains(t, string(reply.Data), "no space left on device")
 		require.Contains(t, string(reply.Data), "free space")
 
 		require.NoError(t, os.Remove(ballast))

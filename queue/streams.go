@@ -47,6 +47,7 @@ type StreamsConfig struct {
 	EventsMaxBytes    int64
 	EventsMaxAge      time.Duration
 
+	apiLevel2    bool          // the server has atomic batches and persist modes (2.12)
 	stateBytes   int64         // of the bucket of states
 	eventsWindow time.Duration // as DuplicateWindow
 }
@@ -130,7 +131,11 @@ func ensureStreams(ctx context.Context, js jetstream.JetStream, cfg StreamsConfi
 		if next == (limits{}) {
 			continue
 		}
-		if _, err := js.UpdateStream(ctx, next.apply(have)); err != nil {
+		_, err = js.UpdateStream(ctx, next.apply(have))
+		switch {
+		case err != nil && next == limits{atomic: true}:
+			log.Warn().Err(err).Str("stream", want.Name).Msg("cannot allow atomic batches, so labels are stored by a message each")
+		case err != nil:
 			return fmt.Errorf("stream %s: enlarging it: %w", want.Name, explain(err))
 		}
 	}
@@ -148,6 +153,16 @@ func createStream(ctx context.Context, js jetstream.JetStream, cfg jetstream.Str
 		return js.Stream(ctx, cfg.Name)
 	}
 	return stream, err
+}
+
+// hasAPILevel2 tells whether a server of a version such as "2.12.1" has atomic
+// batches and persist modes.
+func hasAPILevel2(version string) bool {
+	var major, minor int
+	if _, err := fmt.Sscanf(version, "%d.%d", &major, &minor); err != nil {
+		return false
+	}
+	return major > 2 || major == 2 && minor >= 12
 }
 
 // explain adds what to do to errors that an operator can mend.
@@ -171,6 +186,8 @@ func incompatible(have, want jetstream.StreamConfig) string {
 		return fmt.Sprintf("retention is %v, must be %v", have.Retention, want.Retention)
 	case have.Storage != jetstream.FileStorage:
 		return "storage is memory, must be file"
+	case have.PersistMode == jetstream.AsyncPersistMode && want.PersistMode != have.PersistMode:
+		return "it acknowledges before it writes (persist_mode async), must be default"
 	case have.NoAck || have.Sealed || have.Mirror != nil:
 		return "it is a mirror, sealed, or does not acknowledge"
 	case !slices.Contains(have.Subjects, want.Subjects[0]):
@@ -190,6 +207,7 @@ type limits struct {
 	maxBytes           int64
 	maxAge, duplicates time.Duration
 	replicas           int
+	atomic             bool
 }
 
 func (l limits) apply(cfg jetstream.StreamConfig) jetstream.StreamConfig {
@@ -197,6 +215,7 @@ func (l limits) apply(cfg jetstream.StreamConfig) jetstream.StreamConfig {
 	cfg.MaxAge = cmp.Or(l.maxAge, cfg.MaxAge)
 	cfg.Duplicates = cmp.Or(l.duplicates, cfg.Duplicates)
 	cfg.Replicas = cmp.Or(l.replicas, cfg.Replicas)
+	cfg.AllowAtomicPublish = cfg.AllowAtomicPublish || l.atomic
 	return cfg
 }
 
@@ -206,7 +225,10 @@ func enlarge(have, want jetstream.StreamConfig) (next limits, kept []string) {
 	next.maxBytes = grow("maximum bytes", have.MaxBytes, want.MaxBytes, have.MaxBytes <= 0, &kept)
 	next.maxAge = grow("maximum age", have.MaxAge, want.MaxAge, have.MaxAge == 0, &kept)
 	next.duplicates = grow("duplicate window", have.Duplicates, want.Duplicates, false, &kept)
-	next.replicas = grow("replicas", have.Replicas, want.Replicas, false, &kept)
+	if have.PersistMode != jetstream.AsyncPersistMode { // which has one copy at most
+		next.replicas = grow("replicas", have.Replicas, want.Replicas, false, &kept)
+	}
+	next.atomic = want.AllowAtomicPublish && !have.AllowAtomicPublish
 	return next, kept
 }
 

@@ -22,12 +22,12 @@ import (
 
 // benchFleetBrokerCmd measures the ceiling that NATS sets.
 type benchFleetBrokerCmd struct {
-	Count     int    `default:"20000" help:"Responses of a row."`
-	Bytes     []int  `default:"1000,4000" help:"Lengths of responses."`
-	Instances int    `default:"20" help:"Instances that each result lists."`
-	Window    []int  `default:"1,1000" help:"Publications that wait for their acknowledgement at once."`
-	Copies    int    `default:"1" help:"Copies of each stream, in a cluster."`
-	Sync      string `default:"interval" enum:"interval,always" help:"When the embedded server flushes to disk (${enum})."`
+	Count     int      `default:"20000" help:"Responses of a row."`
+	Bytes     []int    `default:"1000,4000" help:"Lengths of responses."`
+	Instances int      `default:"20" help:"Instances that each result lists."`
+	Window    []int    `default:"1,1000" help:"Publications that wait for their acknowledgement at once."`
+	Copies    int      `default:"1" help:"Copies of each stream, in a cluster."`
+	Sync      syncMode `default:"always" enum:"always,interval" help:"When the embedded server flushes to disk (${enum})."`
 	natsFlags `group:"NATS; without --nats-url, an embedded server in a temporary folder:"`
 }
 
@@ -78,7 +78,7 @@ func (c *benchFleetBrokerCmd) row(a *app, bytes, window int) (row brokerRow, err
 	}
 	defer os.RemoveAll(dir)
 	q, err := queue.Open(a.ctx, queue.Config{
-		Server:  queue.ServerConfig{Listen: "127.0.0.1:0", DataDir: dir, SyncAlways: c.Sync == "always"},
+		Server:  queue.ServerConfig{Listen: "127.0.0.1:0", DataDir: dir, SyncInterval: c.Sync.interval()},
 		Conn:    c.natsFlags.config(),
 		Streams: queue.StreamsConfig{Replicas: c.Copies},
 	}, a.log.Level(zerolog.ErrorLevel), prometheus.NewRegistry())

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/assay-ai/assay/rewardmodel/retrain"
 	"golang.org/x/sys/unix"
 )
 
@@ -92,4 +94,15 @@ func TestChildYieldsAndDiesWithItsParent(t *testing.T) {
 		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 		return err != nil || strings.Contains(string(stat), ") Z ")
 	}, patience, 10*time.Millisecond)
+}
+
+// A training run on a full disk fails with that as its reason.
+func TestChildOnAFullDisk(t *testing.T) {
+	disk := smallDisk(t, 1)
+	fill(t, filepath.Join(disk, "filler"))
+	c, _ := testChild(t)
+	w := &worker{child: c}
+	err := w.run(t.Context(), trainArgs(tinyModel(t, nil), bagFile(t, 20), filepath.Join(disk, "mine"), 1), nil)
+	require.ErrorIs(t, err, unix.ENOSPC)
+	require.NotErrorIs(t, err, retrain.ErrInterrupted)
 }

@@ -10,6 +10,8 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/rs/zerolog"
 	"golang.org/x/term"
+
+	"github.com/assay-ai/assay/queue"
 )
 
 // cli is the command line: each field with cmd is a subcommand, each other a
@@ -49,7 +51,7 @@ func newParser(c *cli, stdout, stderr io.Writer) (*kong.Kong, error) {
 	return kong.New(c,
 		kong.Name("assay"),
 		kong.Description("Compliance rewards and witness spans for the responses of language models."),
-		kong.Vars{"data_dir": defaultDataDir(os.Getenv, runtime.GOOS)},
+		kong.Vars{"data_dir": defaultDataDir(os.Getenv, runtime.GOOS), "sync_interval": queue.RelaxedSync.String()},
 		gateDefaults(),
 		kong.NoDefaultHelp(),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 110}),

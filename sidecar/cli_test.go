@@ -9,6 +9,8 @@ import (
 
 	"github.com/alecthomas/kong"
 	"github.com/stretchr/testify/require"
+
+	"github.com/assay-ai/assay/queue"
 )
 
 // parse reads a command line as run does.
@@ -192,5 +194,23 @@ func TestAnnouncedLinesSurviveAShell(t *testing.T) {
 		"nats://a:1,b:2": "nats://a:1,b:2",
 	} {
 		require.Equal(t, want, reachable(url))
+	}
+}
+
+// Without a flag, the embedded server syncs before it acknowledges.
+func TestSyncModes(t *testing.T) {
+	for name, tc := range map[string]struct {
+		args     []string
+		interval time.Duration
+	}{
+		"default":  {nil, 0},
+		"always":   {[]string{"--sync", "always"}, 0},
+		"interval": {[]string{"--sync", "interval"}, queue.RelaxedSync},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, err := parse(t, append([]string{"serve", "--model", "m"}, tc.args...)...)
+			require.NoError(t, err)
+			require.Equal(t, tc.interval, c.Serve.queueConfig().Server.SyncInterval)
+		})
 	}
 }

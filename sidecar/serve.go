@@ -46,7 +46,7 @@ type serveNATSFlags struct {
 	NATS           string        `name:"nats" default:"embedded" enum:"embedded,off" help:"The NATS side (${enum}); --nats-url makes it an external one."`
 	NATSListen     string        `name:"nats-listen" default:"127.0.0.1:4222" placeholder:"HOST:PORT" help:"Where the embedded server listens (${default}); port 0 takes any free one."`
 	DataDir        string        `default:"${data_dir}" placeholder:"DIR" help:"Folder for what is kept: the streams of the embedded server (${default})."`
-	Sync           string        `default:"interval" enum:"interval,always" help:"When the embedded server flushes to disk (${enum}); always survives power loss and is slow."`
+	Sync           syncMode      `default:"always" enum:"always,interval" help:"When the embedded server flushes to disk (${enum}): always, before each acknowledgement; interval, every ${sync_interval} in the background, which is faster, and a power failure undoes what was acknowledged since."`
 	NATSMaxPayload byteSize      `name:"nats-max-payload" default:"8MiB" placeholder:"BYTES" help:"Largest message of the embedded server (${default}), at most 64MiB."`
 	NATSMaxStore   byteSize      `name:"nats-max-store" default:"64GiB" placeholder:"BYTES" help:"Disk that all streams of the embedded server may reserve (${default})."`
 	NATSRequests   int           `name:"nats-max-requests" default:"256" help:"Requests on assay.v1.score that are answered at once; more are refused as 503."`
@@ -191,11 +191,21 @@ func (c *serveCmd) scorerConfig() rewardmodel.ScorerConfig {
 	return cfg
 }
 
+// syncMode is when an embedded server flushes to disk: always or interval.
+type syncMode string
+
+func (m syncMode) interval() time.Duration {
+	if m == "interval" {
+		return queue.RelaxedSync
+	}
+	return 0
+}
+
 func (c *serveCmd) queueConfig() queue.Config {
 	version, _ := buildVersion()
 	return queue.Config{
 		Server: queue.ServerConfig{
-			Listen: c.NATSListen, DataDir: c.DataDir, Token: c.NatsToken, SyncAlways: c.Sync == "always",
+			Listen: c.NATSListen, DataDir: c.DataDir, Token: c.NatsToken, SyncInterval: c.Sync.interval(),
 			MaxPayload: int(c.NATSMaxPayload), MaxStore: int64(c.NATSMaxStore),
 		},
 		Conn:    c.natsFlags.config(),

@@ -127,10 +127,19 @@ func (w *worker) precision() string {
 // run tells a death from outside, which is worth another attempt, from a failure that would come again.
 func (w *worker) run(ctx context.Context, args []string, onLine func([]byte)) error {
 	err := w.child.run(ctx, args, limits{Memory: int64(w.flags.TrainMemory), Time: w.flags.TrainTimeout}, onLine)
-	if killed(err) && ctx.Err() == nil {
+	switch {
+	case killed(err) && ctx.Err() == nil:
 		return fmt.Errorf("%w: %w", retrain.ErrInterrupted, err)
+	case outOfSpace(err):
+		return errors.Join(err, syscall.ENOSPC)
 	}
 	return err
+}
+
+// outOfSpace reports whether a child failed because its disk is full, of which only the text comes from there.
+func outOfSpace(err error) bool {
+	var exit *exec.ExitError
+	return errors.As(err, &exit) && strings.Contains(err.Error(), syscall.ENOSPC.Error())
 }
 
 // killed tells that a process ended by a signal that it did not get from us.

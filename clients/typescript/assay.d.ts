@@ -117,7 +117,7 @@ export interface paths {
         put?: never;
         /**
          * Send labels
-         * @description Each item is the label of one rater on one whole response. The answer comes once everything that it counts as accepted is durable. The same item again is a duplicate; another label or a later time of the same id and rater is a correction and counts as accepted. An item that cannot be taken is listed, and the others are kept: 202 also when none is.
+         * @description Each item is the label of one rater on one whole response. The response comes once everything that it counts as accepted is on disk: synced by the embedded server with its default --sync always, or acknowledged by an external server as that is configured to sync. The same item again is a duplicate; another label or a later time of the same id and rater is a correction and counts as accepted. An item that cannot be taken is listed, and the others are kept: 202 also when none is.
          */
         post: operations["addFeedback"];
         delete?: never;

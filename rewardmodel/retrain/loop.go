@@ -71,12 +71,13 @@ type Parts struct {
 // replica, goes on from there.
 type Loop struct {
 	Parts
-	cfg    Config
-	policy Policy
-	log    zerolog.Logger
-	seen   sighting
-	counts counts
-	salt   salt
+	cfg     Config
+	policy  Policy
+	log     zerolog.Logger
+	seen    sighting
+	counts  counts
+	salt    salt
+	trouble error // what ended the last attempt of the training run in flight, here
 }
 
 // salt remembers the secret of the hold-out.
@@ -222,12 +223,14 @@ func (l *Loop) carry(ctx context.Context, status Status, resumed string) error {
 	case errors.Is(err, ErrLeaseLost):
 		return err
 	case err != nil && !t.final(err):
+		l.trouble = err
 		return err
 	case err != nil:
 		if outcome, err = t.failed(working, err); err != nil {
 			return err
 		}
 	}
+	l.trouble = nil
 	return t.finish(working, outcome)
 }
 

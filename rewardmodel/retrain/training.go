@@ -6,14 +6,16 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/rs/zerolog"
 )
 
-// maxTakeUps is after how many deaths of its service a training is given up:
-// it may well be what kills them.
+// maxTakeUps is the number of attempts after which a training run is given up,
+// each ended by the death of its service or by an error that was expected to go
+// away: the run may well be the cause.
 const maxTakeUps = 100
 
 // training is one training in hand. Its folder holds what is done:
@@ -57,7 +59,7 @@ func (t *training) runTold(ctx context.Context, resumed string) (Outcome, error)
 // run takes all steps that are not done yet.
 func (t *training) run(ctx context.Context) (Outcome, error) {
 	if t.lease.current().Attempt > maxTakeUps {
-		return Outcome{}, fmt.Errorf("its service died %d times", maxTakeUps)
+		return Outcome{}, t.givenUp()
 	}
 	job, err := t.collect(ctx)
 	if err != nil {
@@ -82,6 +84,14 @@ func (t *training) run(ctx context.Context) (Outcome, error) {
 		return t.reject(ctx, candidate)
 	}
 	return t.publish(ctx, job, candidate, verdict.Better)
+}
+
+// givenUp says why a training run is not attempted again.
+func (t *training) givenUp() error {
+	if t.trouble != nil {
+		return fmt.Errorf("it failed %d times, the last time with: %w", maxTakeUps, t.trouble)
+	}
+	return fmt.Errorf("its service died %d times", maxTakeUps)
 }
 
 // phase tells where the training stands.
@@ -193,14 +203,28 @@ func (t *training) final(err error) bool {
 	if t.lease.current().Attempt > maxTakeUps {
 		return true
 	}
-	return errors.As(err, &work) &&
+	return noSpace(err) || errors.As(err, &work) &&
 		(!errors.Is(err, ErrInterrupted) || t.lease.current().Interrupted >= t.cfg.Attempts)
+}
+
+// noSpace reports whether a disk, or the quota of it, is full.
+func noSpace(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}
+
+// explain adds the fix to an error that an operator can correct.
+func (t *training) explain(err error) error {
+	if noSpace(err) {
+		return fmt.Errorf("no space left on the disk of %s: free some, or move --data-dir to a larger disk: %w", t.cfg.Dir, err)
+	}
+	return err
 }
 
 // failed is the outcome of a training that gave nothing. Its feedback stays
 // new, and the cool-down grows with every failure.
 func (t *training) failed(ctx context.Context, why error) (Outcome, error) {
 	s := t.lease.current()
+	why = t.explain(why)
 	out := Outcome{Result: ResultFailed, Reason: why.Error(), Failures: 1}
 	if s.Last != nil {
 		out.Through, out.Failures = s.Last.Through, s.Last.Failures+1
