@@ -30,7 +30,9 @@ const patience = 20 * time.Second
 // runes is a tokenizer whose ids are the code points of the text.
 type runes struct{}
 
-func (runes) IDs(text string) []int32   { return []rune(text) }
+func (runes) IDsContext(ctx context.Context, text string) ([]int32, error) {
+	return []rune(text), ctx.Err()
+}
 func (runes) Frame(ids []int32) []int32 { return append(append([]int32{-1}, ids...), -2) }
 func (runes) Special() int              { return 2 }
 

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"context"
 	"fmt"
 	"strings"
 )
@@ -28,7 +29,7 @@ type Growth struct {
 // GrowthCases show what a response costs as the work grows, each axis in powers of ten (queue: of four): responses of
 // one sentence in requests of at most bulk, one response of more and more sentences, and more and more single responses
 // at once. Sentences come again where the work has too few.
-func GrowthCases(work []Response, bulk int, g Growth, tok Tokenizer, maxLength int) []Case {
+func GrowthCases(ctx context.Context, work []Response, bulk int, g Growth, tok Tokenizer, maxLength int) ([]Case, error) {
 	var sentences []Response
 	for _, r := range work {
 		for i, u := range r.Utterances {
@@ -41,12 +42,16 @@ func GrowthCases(work []Response, bulk int, g Growth, tok Tokenizer, maxLength i
 	}
 	for n := 1; n <= g.Sentences; n *= 10 {
 		times := max(1, min(20, 1000/n))
-		cases = append(cases, Case{Name: fmt.Sprintf("sentences %d", n), Work: joined(sentences, n, times, tok, maxLength), Size: 1, Concurrency: 1})
+		work, err := joined(ctx, sentences, n, times, tok, maxLength)
+		if err != nil {
+			return nil, err
+		}
+		cases = append(cases, Case{Name: fmt.Sprintf("sentences %d", n), Work: work, Size: 1, Concurrency: 1})
 	}
 	for n := 1; n <= g.Queue; n *= 4 {
 		cases = append(cases, Case{Name: fmt.Sprintf("queue %d", n), Work: repeat(work, max(2*n, 16)), Size: 1, Concurrency: n})
 	}
-	return cases
+	return cases, nil
 }
 
 func repeat(work []Response, n int) []Response {
@@ -58,14 +63,17 @@ func repeat(work []Response, n int) []Response {
 }
 
 // joined makes responses of n sentences each.
-func joined(sentences []Response, n, times int, tok Tokenizer, maxLength int) []Response {
+func joined(ctx context.Context, sentences []Response, n, times int, tok Tokenizer, maxLength int) ([]Response, error) {
 	out, at := make([]Response, times), 0
 	for i := range out {
 		parts := make([]string, n)
 		for k := range parts {
 			parts[k], at = sentences[at].Text, (at+1)%len(sentences)
 		}
-		out[i] = NewResponse(strings.Join(parts, "\n\n"), tok, maxLength)
+		var err error
+		if out[i], err = NewResponse(ctx, strings.Join(parts, "\n\n"), tok, maxLength); err != nil {
+			return nil, err
+		}
 	}
-	return out
+	return out, nil
 }

@@ -28,16 +28,17 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-func sentences(texts ...string) []Response {
+func sentences(t *testing.T, texts ...string) []Response {
+	t.Helper()
 	out := make([]Response, len(texts))
 	for i, text := range texts {
-		out[i] = NewResponse(text, words{}, 100)
+		out[i] = response(t, text, 100)
 	}
 	return out
 }
 
 func TestCodecs(t *testing.T) {
-	batch := sentences("Good. Bad.", "Fine.")
+	batch := sentences(t, "Good. Bad.", "Fine.")
 	for _, tc := range []struct {
 		name           string
 		codec          codec
@@ -114,7 +115,7 @@ func (lengths) Decode(_ []byte, batch []Response) ([]float64, error) {
 }
 
 func TestRun(t *testing.T) {
-	work := sentences("a", "bb", "ccc", "dddd", "eeeee", "ffffff", "g")
+	work := sentences(t, "a", "bb", "ccc", "dddd", "eeeee", "ffffff", "g")
 	synctest.Test(t, func(t *testing.T) {
 		server := &slow{refuse: "ccc"}
 		l, err := run(t.Context(), server, lengths{}, Case{Work: work, Size: 2, Concurrency: 3}, 0)

@@ -20,7 +20,7 @@ type Config struct {
 	Lab         Lab
 	Servers     []Server
 	Fronts      []string // names of those asked; none: all
-	Cases       func(Model) []Case
+	Cases       func(context.Context, Model) ([]Case, error)
 	Repetitions int
 	Threads     int
 	Cores       int           // that may be used, for the record
@@ -43,7 +43,10 @@ func Run(ctx context.Context, c Config, models []Model, records *Records) error 
 	}
 	for repetition := range c.Repetitions {
 		for _, m := range models {
-			cases := c.Cases(m)
+			cases, err := c.Cases(ctx, m)
+			if err != nil {
+				return err
+			}
 			servers := slices.Clone(c.Servers)
 			if repetition%2 == 1 {
 				slices.Reverse(servers)

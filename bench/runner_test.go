@@ -58,12 +58,12 @@ func TestRunTakesTurnsAndGoesOn(t *testing.T) {
 	lab := t.TempDir()
 	records, err := OpenRecords(filepath.Join(lab, "results.jsonl"))
 	require.NoError(t, err)
-	work := sentences("Good. Bad.", "Fine.", "It was a long day.", "No.")
+	work := sentences(t, "Good. Bad.", "Fine.", "It was a long day.", "No.")
 	var done []string
 	ctx, stop := context.WithCancel(t.Context())
 	cfg := Config{
 		Lab: Lab{Dir: lab, Say: func(string) {}}, Servers: []Server{fake(Reference), fake("broken"), fake("other")},
-		Cases:       func(Model) []Case { return SpeedCases(work, []int{1, 3}, 2) },
+		Cases:       func(context.Context, Model) ([]Case, error) { return SpeedCases(work, []int{1, 3}, 2), nil },
 		Repetitions: 2, Threads: 1, Cores: 2, StartLimit: 30 * time.Second, Versions: map[string]string{"assay": "v1"},
 		Progress: func(r Record) {
 			done = append(done, fmt.Sprintf("%d %s %s", r.Repetition, r.Server, r.Case))

@@ -1,6 +1,9 @@
 package bench
 
-import "strings"
+import (
+	"context"
+	"strings"
+)
 
 // Uniform makes responses of one length: each of as many sentences, and each sentence of as many tokens, so that none
 // is more work than another.
@@ -14,14 +17,23 @@ type Uniform struct {
 
 // NewUniform collects from the texts at most most different sentences of exactly that many tokens, special ones
 // included. It returns ErrNoWork where there is none.
-func NewUniform(texts []string, tokens, most int, tok Tokenizer, maxLength int) (*Uniform, error) {
+func NewUniform(ctx context.Context, texts []string, tokens, most int, tok Tokenizer, maxLength int) (*Uniform, error) {
 	u := &Uniform{tok: tok, maxLength: maxLength, tokens: tokens}
 	seen := map[string]bool{}
 	for _, text := range texts {
-		r := NewResponse(text, tok, maxLength)
+		r, err := NewResponse(ctx, text, tok, maxLength)
+		if err != nil {
+			return nil, err
+		}
 		for i, sentence := range r.Utterances {
-			// One that a paragraph of its own would cut otherwise is left out.
-			if r.Tokens[i] != tokens || seen[sentence] || !u.fits(NewResponse(sentence, tok, maxLength), 1) {
+			if r.Tokens[i] != tokens || seen[sentence] {
+				continue
+			}
+			single, err := NewResponse(ctx, sentence, tok, maxLength)
+			if err != nil {
+				return nil, err
+			}
+			if !u.fits(single, 1) { // a paragraph of its own would cut it otherwise
 				continue
 			}
 			seen[sentence] = true
@@ -41,14 +53,17 @@ func (u *Uniform) Sentences() int { return len(u.sentences) }
 
 // Take makes the next n responses, of that many sentences each. It returns ErrNoWork where the sentences do not stay
 // apart when they are put together.
-func (u *Uniform) Take(n, sentences int) ([]Response, error) {
+func (u *Uniform) Take(ctx context.Context, n, sentences int) ([]Response, error) {
 	out := make([]Response, 0, n)
 	for failed := 0; len(out) < n; {
 		parts := make([]string, sentences)
 		for i := range parts {
 			parts[i], u.next = u.sentences[u.next], (u.next+1)%len(u.sentences)
 		}
-		r := NewResponse(strings.Join(parts, "\n\n"), u.tok, u.maxLength)
+		r, err := NewResponse(ctx, strings.Join(parts, "\n\n"), u.tok, u.maxLength)
+		if err != nil {
+			return nil, err
+		}
 		if u.fits(r, sentences) {
 			out = append(out, r)
 		} else if failed++; failed > len(u.sentences) {

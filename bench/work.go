@@ -3,6 +3,7 @@ package bench
 import (
 	"bufio"
 	"compress/gzip"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -30,16 +31,22 @@ type Response struct {
 	Tokens     []int // of each utterance, special ones included
 }
 
-// NewResponse cuts text into utterances of at most maxLength tokens, as the scorer does.
-func NewResponse(text string, tok Tokenizer, maxLength int) Response {
-	room := maxLength - tok.Special()
-	spans := segmenter.Limit(text, segmenter.Segment(text), room, func(part string) int { return len(tok.IDs(part)) })
+// NewResponse cuts text into utterances of at most maxLength tokens, as the scorer does. Its only error is that of ctx.
+func NewResponse(ctx context.Context, text string, tok Tokenizer, maxLength int) (Response, error) {
+	spans, err := segmenter.Segment(ctx, text)
+	if err == nil {
+		room := maxLength - tok.Special()
+		spans, err = segmenter.Limit(ctx, text, spans, room, func(part string) (int, error) { return len(tok.IDs(part)), nil })
+	}
+	if err != nil {
+		return Response{}, err
+	}
 	r := Response{Text: text, Utterances: make([]string, len(spans)), Tokens: make([]int, len(spans))}
 	for i, span := range spans {
 		r.Utterances[i] = text[span.Start:span.End]
 		r.Tokens[i] = len(tok.IDs(r.Utterances[i])) + tok.Special()
 	}
-	return r
+	return r, nil
 }
 
 // MostSentences is the length of the longest response that Sample takes.
@@ -51,7 +58,7 @@ var ErrNoWork = errors.New("no text of a usable length")
 // Sample draws n texts of 1 to MostSentences sentences from a file of JSON lines with a field "text", compressed where
 // the name ends in .gz. Each is as likely as the next, so that the distribution of lengths is that of the file; the
 // same n and seed draw the same. Fewer come back where the file has fewer.
-func Sample(path string, n int, seed uint64) ([]string, error) {
+func Sample(ctx context.Context, path string, n int, seed uint64) ([]string, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -63,7 +70,7 @@ func Sample(path string, n int, seed uint64) ([]string, error) {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
 	}
-	texts, err := usable(in)
+	texts, err := usable(ctx, in)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
@@ -72,7 +79,7 @@ func Sample(path string, n int, seed uint64) ([]string, error) {
 	return texts[:min(n, len(texts))], nil
 }
 
-func usable(in io.Reader) ([]string, error) {
+func usable(ctx context.Context, in io.Reader) ([]string, error) {
 	var texts []string
 	lines := jsontext.NewDecoder(in)
 	for {
@@ -88,7 +95,11 @@ func usable(in io.Reader) ([]string, error) {
 		case err != nil:
 			return nil, err
 		}
-		if n := len(segmenter.Segment(line.Text)); n >= 1 && n <= MostSentences {
+		spans, err := segmenter.Segment(ctx, line.Text)
+		if err != nil {
+			return nil, err
+		}
+		if n := len(spans); n >= 1 && n <= MostSentences {
 			texts = append(texts, line.Text)
 		}
 	}

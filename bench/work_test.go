@@ -16,8 +16,15 @@ type words struct{}
 func (words) IDs(text string) []int32 { return make([]int32, len(strings.Fields(text))) }
 func (words) Special() int            { return 2 }
 
+func response(t *testing.T, text string, maxLength int) Response {
+	t.Helper()
+	r, err := NewResponse(t.Context(), text, words{}, maxLength)
+	require.NoError(t, err)
+	return r
+}
+
 func TestNewResponse(t *testing.T) {
-	r := NewResponse("One two three. Four five six seven eight!", words{}, 6)
+	r := response(t, "One two three. Four five six seven eight!", 6)
 	require.Equal(t, "One two three.", r.Utterances[0])
 	require.Equal(t, 5, r.Tokens[0], "with the special tokens")
 	require.Len(t, r.Utterances, 3, "the second sentence is longer than four words")
@@ -40,16 +47,16 @@ func TestSample(t *testing.T) {
 	require.NoError(t, packed.Close())
 	require.NoError(t, file.Close())
 
-	texts, err := Sample(path, 10, 1)
+	texts, err := Sample(t.Context(), path, 10, 1)
 	require.NoError(t, err)
 	require.Len(t, texts, 3, "those of 1 to 60 sentences")
-	same, err := Sample(path, 2, 1)
+	same, err := Sample(t.Context(), path, 2, 1)
 	require.NoError(t, err)
 	require.Equal(t, texts[:2], same)
 
 	empty := filepath.Join(t.TempDir(), "empty.jsonl")
 	require.NoError(t, os.WriteFile(empty, []byte(`{"text":""}`), 0o600))
-	_, err = Sample(empty, 1, 1)
+	_, err = Sample(t.Context(), empty, 1, 1)
 	require.ErrorIs(t, err, ErrNoWork)
 	require.ErrorContains(t, err, "empty.jsonl")
 }
@@ -71,13 +78,14 @@ func TestTotal(t *testing.T) {
 }
 
 func TestCases(t *testing.T) {
-	work := []Response{NewResponse("One. Two.", words{}, 9), NewResponse("Three.", words{}, 9)}
+	work := []Response{response(t, "One. Two.", 9), response(t, "Three.", 9)}
 	cases := SpeedCases(work, []int{1, 8}, 512)
 	require.Equal(t, []string{"1 x 1", "1 x 8", "bulk 2"}, []string{cases[0].Name, cases[1].Name, cases[2].Name})
 	require.Equal(t, 8, cases[1].Concurrency)
 	require.Len(t, SpeedCases(work, []int{1}, 0), 1)
 
-	cases = GrowthCases(work, 50, Growth{Responses: 100, Sentences: 10, Queue: 4}, words{}, 9)
+	cases, err := GrowthCases(t.Context(), work, 50, Growth{Responses: 100, Sentences: 10, Queue: 4}, words{}, 9)
+	require.NoError(t, err)
 	var names []string
 	for _, c := range cases {
 		names = append(names, c.Name)

@@ -290,7 +290,11 @@ func (f *Feedback) record(ctx context.Context, item feedback.Item, by string) (r
 	case found && !item.HasText():
 		r.Bag.Prompt = cmp.Or(r.Bag.Prompt, kept.Item.Prompt)
 		kept.fill(&r.Bag)
-		if len(r.Bag.Segments(0, nil)) == 0 {
+		segments, err := r.Bag.Segments(ctx, 0, nil)
+		if err != nil {
+			return r, "", "", err
+		}
+		if len(segments) == 0 {
 			return r, feedback.CodeUnlabelled, "the response that was scored has no utterance to learn from; leave the item out", nil
 		}
 	case !item.HasText() && f.kept == nil:

@@ -11,12 +11,12 @@ import (
 // spaces is a tokenizer of one token for each word: its length.
 type spaces struct{}
 
-func (spaces) IDs(text string) []int32 {
+func (spaces) IDsContext(ctx context.Context, text string) ([]int32, error) {
 	var ids []int32
 	for word := range strings.FieldsSeq(text) {
 		ids = append(ids, int32(len(word)))
 	}
-	return ids
+	return ids, ctx.Err()
 }
 
 func (spaces) Frame(ids []int32) []int32 { return ids }

@@ -1,6 +1,7 @@
 package rewardmodel
 
 import (
+	"context"
 	"hash/fnv"
 	"strings"
 	"testing"
@@ -21,6 +22,10 @@ func (words) IDs(text string) []int32 {
 		ids = append(ids, int32(h.Sum32()>>1))
 	}
 	return ids
+}
+
+func (w words) IDsContext(ctx context.Context, text string) ([]int32, error) {
+	return w.IDs(text), ctx.Err()
 }
 
 func (words) Frame(ids []int32) []int32 { return append(append([]int32{0}, ids...), 2) }

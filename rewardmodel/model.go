@@ -1,5 +1,7 @@
 package rewardmodel
 
+import "context"
+
 // Model turns token sequences into margins. It is called from one goroutine.
 type Model interface {
 	// Margins returns one margin for each sequence of the batch, in its order:
@@ -12,8 +14,9 @@ type Model interface {
 
 // Tokenizer turns text into token ids. It must be safe for concurrent use.
 type Tokenizer interface {
-	// IDs returns the ids of text, without special tokens.
-	IDs(text string) []int32
+	// IDsContext returns the ids of text, without special tokens. When ctx is
+	// done first, it returns its error soon, however long text is.
+	IDsContext(ctx context.Context, text string) ([]int32, error)
 	// Frame adds the special tokens that the model expects around ids.
 	Frame(ids []int32) []int32
 	// Special is the number of tokens that Frame adds.

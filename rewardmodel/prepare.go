@@ -1,6 +1,7 @@
 package rewardmodel
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"strings"
@@ -41,7 +42,11 @@ func (s *Scorer) prepare(ctx context.Context, req Request) (*job, []bag, error) 
 		if err := leftEarly(ctx); err != nil {
 			return nil, nil, err
 		}
-		bags[i] = s.segment(item, req.Options)
+		b, err := s.segment(ctx, item, req.Options)
+		if err != nil {
+			return nil, nil, cmp.Or(leftEarly(ctx), err)
+		}
+		bags[i] = b
 		if req.Options.Dense != "" {
 			tokens, err := s.policyTokens(item, i, req.Options)
 			if err != nil {
@@ -54,7 +59,9 @@ func (s *Scorer) prepare(ctx context.Context, req Request) (*job, []bag, error) 
 				return nil, nil, err
 			}
 			u := &bags[i].utterances[k]
-			u.unique = p.add(u.String())
+			if u.unique, err = p.add(ctx, u.String()); err != nil {
+				return nil, nil, cmp.Or(leftEarly(ctx), err)
+			}
 		}
 	}
 	s.metrics.instances.Add(float64(p.instances))
@@ -64,15 +71,14 @@ func (s *Scorer) prepare(ctx context.Context, req Request) (*job, []bag, error) 
 }
 
 // segment turns an item into its instances, at most MaxInstances of them.
-func (s *Scorer) segment(item Item, o Options) bag {
-	var b bag
+func (s *Scorer) segment(ctx context.Context, item Item, o Options) (b bag, err error) {
 	switch {
 	case item.Response != nil:
-		s.segmentText(&b, *item.Response, 0, nil, o)
+		err = s.segmentText(ctx, &b, *item.Response, 0, nil, o)
 	case item.Messages != nil:
 		for i, m := range item.Messages {
-			if m.Role == RoleAssistant {
-				s.segmentText(&b, m.Content, i, new(i), o)
+			if m.Role == RoleAssistant && err == nil {
+				err = s.segmentText(ctx, &b, m.Content, i, new(i), o)
 			}
 		}
 	default:
@@ -84,22 +90,28 @@ func (s *Scorer) segment(item Item, o Options) bag {
 			b.utterances = append(b.utterances, utterance{text: text, source: i, span: segmenter.Span{End: len(text)}})
 		}
 	}
-	return b
+	return b, err
 }
 
-func (s *Scorer) segmentText(b *bag, text string, source int, message *int, o Options) {
+func (s *Scorer) segmentText(ctx context.Context, b *bag, text string, source int, message *int, o Options) error {
 	parts := []segmenter.Span{{End: len(text)}}
 	if o.Reasoning == ReasoningSkip {
 		parts = answerParts(text)
 	}
 	for _, part := range parts {
 		inner := text[part.Start:part.End]
-		spans := segmenter.Segment(inner)
+		spans, err := segmenter.Segment(ctx, inner)
+		if err != nil {
+			return err
+		}
 		room := s.config.MaxInstances - len(b.utterances)
 		if len(spans) > room {
 			spans, b.truncated = spans[:room], true
 		}
-		spans = segmenter.Limit(inner, spans, s.room, s.tokenCount)
+		length := func(text string) (int, error) { return s.tokenCount(ctx, text) }
+		if spans, err = segmenter.Limit(ctx, inner, spans, s.room, length); err != nil {
+			return err
+		}
 		if len(spans) > room {
 			spans, b.truncated = spans[:room], true
 		}
@@ -109,16 +121,18 @@ func (s *Scorer) segmentText(b *bag, text string, source int, message *int, o Op
 			b.utterances = append(b.utterances, utterance{text: text, source: source, message: message, span: span})
 		}
 	}
+	return nil
 }
 
 // tokenCount is the length that the segmenter splits by. No tokenizer makes
 // more tokens than bytes, so that a short text need not be tokenized to know
 // that it fits.
-func (s *Scorer) tokenCount(text string) int {
+func (s *Scorer) tokenCount(ctx context.Context, text string) (int, error) {
 	if len(text) <= s.room {
-		return len(text)
+		return len(text), nil
 	}
-	return len(s.tokenizer.IDs(text))
+	ids, err := s.tokenizer.IDsContext(ctx, text)
+	return len(ids), err
 }
 
 // preparation collects the distinct instances of one request.
@@ -131,32 +145,36 @@ type preparation struct {
 }
 
 // add returns the index of text's margin.
-func (p *preparation) add(text string) int {
+func (p *preparation) add(ctx context.Context, text string) (int, error) {
 	if strings.TrimSpace(text) == "" {
-		return -1
+		return -1, nil
 	}
 	p.instances++
 	k := p.cache.key(text)
 	if unique, ok := p.seen[k]; ok {
-		return unique
+		return unique, nil
 	}
 	unique := len(p.job.margins)
 	p.seen[k] = unique
 	margin, known := p.cache.get(k)
 	if known {
 		p.job.margins = append(p.job.margins, margin)
-		return unique
+		return unique, nil
 	}
 	p.misses++
 	p.job.margins = append(p.job.margins, float32(math.Inf(-1)))
-	windows := p.windows(p.tokenizer.IDs(text))
+	ids, err := p.tokenizer.IDsContext(ctx, text)
+	if err != nil {
+		return 0, err
+	}
+	windows := p.windows(ids)
 	if len(windows) > 1 {
 		p.job.windowed = append(p.job.windowed, windowed{k, unique})
 	}
 	for i, ids := range windows {
 		p.job.add(ids, k.window(i), len(windows) == 1, unique)
 	}
-	return unique
+	return unique, nil
 }
 
 // windows frames ids for the model: whole when they fit, else in overlapping

@@ -29,8 +29,7 @@ func attachedLen(s string) int {
 }
 
 func standsAlone(rest string) bool {
-	r, _ := utf8.DecodeRuneInString(rest)
-	return rest == "" || unicode.IsSpace(r)
+	return rest == "" || spaceAt(rest) > 0
 }
 
 const longestReference = 24 // bytes
@@ -58,31 +57,52 @@ func reference(s string) int {
 	return 0
 }
 
-// raised matches reference marks right after a stop: [1][2], ², †.
-func raised(s string) int {
-	n := 0
-	for n < len(s) {
-		if s[n] == '[' {
-			m := reference(s[n:])
-			if m == 0 {
+// raised returns the end of the reference marks right after a stop: [1][2], ²,
+// †. A run of marks that hold stops themselves, [.][.], is read once: "[" is
+// nothing but the start of a mark, so that what follows it is known.
+func (s *scanner) raised(after, end int) int {
+	at := after
+	for at < end {
+		if s.text[at] == '[' {
+			if s.marks.Start <= at && at < s.marks.End {
+				s.look(at - after)
+				return s.marks.End
+			}
+			n := reference(s.text[at:end])
+			if n == 0 {
 				break
 			}
-			n += m
+			at += n
 			continue
 		}
-		r, m := utf8.DecodeRuneInString(s[n:])
-		if !strings.ContainsRune("¹²³⁰⁴⁵⁶⁷⁸⁹†‡", r) {
+		r, n := utf8.DecodeRuneInString(s.text[at:end])
+		if !raisedMark(r) {
 			break
 		}
-		n += m
+		at += n
 	}
-	return n
+	s.look(at - after)
+	if at > s.marks.End {
+		s.marks = Span{after, at}
+	}
+	return at
+}
+
+func raisedMark(r rune) bool {
+	switch r {
+	case '¹', '²', '³', '⁰', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹', '†', '‡':
+		return true
+	}
+	return false
 }
 
 // footnote matches the number of a note, once raised, before a word that
 // begins sentences: "... in 1820. 4 Even though ..."
 func footnote(s string) int {
-	digits := len(s) - len(strings.TrimLeft(s, "0123456789"))
+	digits := 0
+	for digits < len(s) && isDigit(s[digits]) {
+		digits++
+	}
 	if digits == 0 || digits > 3 || digits == len(s) || s[digits] != ' ' {
 		return 0
 	}
@@ -118,6 +138,9 @@ func emoticon(s string) int {
 
 // emoji matches pictographs with their joiners and modifiers.
 func emoji(s string) int {
+	if c := s[0]; c < utf8.RuneSelf && c != '^' && c != '`' {
+		return 0 // most text; these two are the only modifiers of ASCII
+	}
 	n := 0
 	for n < len(s) {
 		r, size := utf8.DecodeRuneInString(s[n:])

@@ -25,7 +25,7 @@ func benchmark(b *testing.B, unit string) {
 	b.SetBytes(int64(len(text)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if len(Segment(text)) == 0 {
+		if len(segment(text)) == 0 {
 			b.Fatal("no spans")
 		}
 	}

@@ -21,7 +21,7 @@ func (l line) blank() bool { return l.text >= l.end }
 func (s *scanner) blocks() {
 	inList, inTable, afterBlank := false, false, true
 	quote, prose := 0, 0 // prose: where indented lines are known to be no code
-	for at := 0; at < len(s.text); {
+	for at := 0; at < len(s.text) && s.err == nil; {
 		if s.text[at] == '\n' && quote == 0 {
 			s.flush()
 			at, inTable, afterBlank = at+1, false, true
@@ -105,7 +105,10 @@ func (s *scanner) lineAt(start int) line {
 	if n := strings.IndexByte(s.text[start:], '\n'); n >= 0 {
 		l.end, l.next = start+n, start+n+1
 	}
-	l.end = trim(s.text, Span{start, l.end}).End
+	s.look(l.next - start)
+	if end := trimEnd(s.text, Span{start, l.end}); end > start {
+		l.end = end
+	}
 	for ; l.text < l.end; l.text++ {
 		switch c := s.text[l.text]; {
 		case c == ' ':
@@ -153,7 +156,7 @@ func (s *scanner) flush() {
 		return
 	}
 	w := s.wrapOf(s.para)
-	for first := 0; first < len(s.para); {
+	for first := 0; first < len(s.para) && s.err == nil; {
 		last := first
 		for last+1 < len(s.para) && w.joins(last) {
 			last++

@@ -9,25 +9,43 @@ import (
 // cut returns where the sentence that began at from ends, given the stop st,
 // or 0 where the stop does not end it.
 func (s *scanner) cut(from int, st stop, end int) int {
-	st.after += raised(s.text[st.after:end])
-	next := s.skipSpace(st.after, end)
-	if next == end {
+	st.after = s.raised(st.after, end)
+	a := s.lookAhead(st.after, end)
+	if a.next == end {
 		return 0 // the block ends anyway
 	}
-	if next == st.after {
+	if a.space == st.after {
 		if s.glued(st, end) {
 			return st.after
 		}
 		return 0
 	}
-	cut := s.attached(st.after, next, end)
-	if next = s.skipSpace(cut, end); next == end {
-		return 0
-	}
-	if s.ends(from, st, s.rightOf(next, end)) && !s.insideSpeech(from, st, end) {
-		return cut
+	if s.ends(from, st, s.rightOf(a.next, end)) && !s.insideSpeech(from, st, end) {
+		return a.cut
 	}
 	return 0
+}
+
+// lookahead is what follows a stop at text[after:] in a block. The stops of one
+// run of reference marks share it.
+type lookahead struct {
+	after, end int
+	space      int // end of the white space after the stop
+	cut        int // where the sentence ends, if it does
+	next       int // first character of the next sentence
+}
+
+func (s *scanner) lookAhead(after, end int) lookahead {
+	if s.beyond.after == after && s.beyond.end == end {
+		return s.beyond
+	}
+	space := s.skipSpace(after, end)
+	a := lookahead{after: after, end: end, space: space, cut: after, next: space}
+	if space > after && space < end {
+		a.cut, a.next = s.attached(after, space, end)
+	}
+	s.beyond = a
+	return a
 }
 
 // insideSpeech tells whether "!" or "?" stands in direct speech that the
@@ -37,7 +55,8 @@ func (s *scanner) insideSpeech(from int, st stop, end int) bool {
 	if st.class != exclaim || st.after > st.end || st.start-from > behind {
 		return false
 	}
-	before := s.text[s.skipSpace(from, st.start):st.start]
+	before := s.text[min(s.firstOf(from, end), st.start):st.start]
+	s.look(len(before))
 	open, mark := strings.LastIndex(before, "“"), "”"
 	if open < 0 {
 		open, mark = strings.LastIndexByte(before, '"'), `"`
@@ -48,6 +67,7 @@ func (s *scanner) insideSpeech(from int, st stop, end int) bool {
 	if open <= 0 || strings.Contains(before[open+1:], mark) {
 		return false
 	}
+	s.look(ahead)
 	_, rest, _ := strings.Cut(s.text[st.after:min(end, st.after+ahead)], mark)
 	next, _ := utf8.DecodeRuneInString(strings.TrimPrefix(rest, " "))
 	return unicode.IsLower(next)
@@ -126,7 +146,7 @@ func (s *scanner) periodEnds(from int, st stop, r right) bool {
 	if closed {
 		return !small
 	}
-	if s.enumerator(from, st.start, w) {
+	if s.enumerator(from, st.start, r.end, w) {
 		return false
 	}
 	capital := startsUpper(w)
@@ -196,8 +216,8 @@ func dotted(w string) bool {
 
 // enumerator tells whether w is all there is in the sentence yet, and counts:
 // the "2." of an item inside a line.
-func (s *scanner) enumerator(from, stop int, w string) bool {
-	if len(w) > 3 || s.skipSpace(from, stop) != stop-len(w) {
+func (s *scanner) enumerator(from, stop, end int, w string) bool {
+	if len(w) > 3 || s.firstOf(from, end) != stop-len(w) {
 		return false
 	}
 	for i := range len(w) {
@@ -247,12 +267,20 @@ const longestWord = 64
 func (s *scanner) wordBefore(from, stop int) string {
 	i := stop
 	for i > from && stop-i <= longestWord {
+		if c := s.text[i-1]; c < utf8.RuneSelf {
+			if !inWord[c] {
+				break
+			}
+			i--
+			continue
+		}
 		r, n := utf8.DecodeLastRuneInString(s.text[from:i])
-		if !wordRune(r) && r != '.' {
+		if !wordRune(r) {
 			break
 		}
 		i -= n
 	}
+	s.look(stop - i)
 	for i < stop && strings.IndexByte(".'-", s.text[i]) >= 0 {
 		i++
 	}
@@ -269,8 +297,17 @@ func (s *scanner) wordAt(i, end int) string {
 		}
 		i += n
 	}
+	s.look(i - start)
 	return s.text[start:i]
 }
+
+// inWord is the set of the ASCII characters that wordBefore takes.
+var inWord = func() (t [utf8.RuneSelf]bool) {
+	for c := range t {
+		t[c] = wordRune(rune(c)) || c == '.'
+	}
+	return t
+}()
 
 func wordRune(r rune) bool {
 	return unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r) || r == '\'' || r == '’' || r == '-'
@@ -315,7 +352,15 @@ func (s *scanner) glued(st stop, end int) bool {
 	w := s.wordAt(st.after, end)
 	low := lower(w)
 	at := st.after + len(w)
-	return low.in(starters) && (at == end || strings.IndexByte(" ,'", s.text[at]) >= 0) && len(s.wordBefore(0, st.start)) > 1
+	return low.in(starters) && (at == end || strings.IndexByte(" ,'", s.text[at]) >= 0) && s.longer(st.start)
+}
+
+// longer tells whether the word that ends at text[stop:], a letter at least, has
+// more than one byte.
+func (s *scanner) longer(stop int) bool {
+	_, n := utf8.DecodeLastRuneInString(s.text[:stop])
+	r, _ := utf8.DecodeLastRuneInString(s.text[:stop-n])
+	return n > 1 || unicode.IsLetter(r) || unicode.IsDigit(r) || len(s.wordBefore(0, stop)) > 1
 }
 
 // plainWord tells whether the word at text[i:] ends like one of prose, not
@@ -337,10 +382,13 @@ func (s *scanner) reported(i, end int) bool {
 }
 
 // attached returns the end of what follows a stop after a space and still
-// belongs to its sentence: reference marks, emoticons, stray closing marks.
-func (s *scanner) attached(after, next, end int) int {
-	for range 16 {
-		n := attachedLen(s.text[next:min(end, next+24)])
+// belongs to its sentence: reference marks, emoticons, stray closing marks; and
+// the first character after the white space there.
+func (s *scanner) attached(after, next, end int) (cut, begin int) {
+	const most, longest = 16, 24 // marks, and bytes of one
+	for range most {
+		s.look(longest)
+		n := attachedLen(s.text[next:min(end, next+longest)])
 		if n == 0 {
 			break
 		}
@@ -349,24 +397,7 @@ func (s *scanner) attached(after, next, end int) int {
 			break
 		}
 	}
-	return after
-}
-
-func (s *scanner) skipSpace(i, end int) int {
-	for i < end {
-		if c := s.text[i]; c == ' ' || c >= '\t' && c <= '\r' {
-			i++
-			continue
-		} else if c < utf8.RuneSelf {
-			break
-		}
-		r, n := utf8.DecodeRuneInString(s.text[i:end])
-		if !unicode.IsSpace(r) {
-			break
-		}
-		i += n
-	}
-	return i
+	return after, next
 }
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }

@@ -1,6 +1,7 @@
 package segmenter_test
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/assay-ai/assay/segmenter"
@@ -8,7 +9,12 @@ import (
 
 func ExampleSegment() {
 	text := "Sure! Dr. Lee paid $3.50.\n- One item\n- Another"
-	for _, span := range segmenter.Segment(text) {
+	spans, err := segmenter.Segment(context.Background(), text)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, span := range spans {
 		fmt.Printf("%d-%d %s\n", span.Start, span.End, text[span.Start:span.End])
 	}
 	// Output:
@@ -20,8 +26,17 @@ func ExampleSegment() {
 
 func ExampleLimit() {
 	text := "a long clause, and another one that ends here"
-	count := func(s string) int { return len(s) } // a tokenizer's count in real use
-	for _, span := range segmenter.Limit(text, segmenter.Segment(text), 30, count) {
+	count := func(s string) (int, error) { return len(s), nil } // a tokenizer's count in real use
+	ctx := context.Background()                                 // of the request in real use
+	spans, err := segmenter.Segment(ctx, text)
+	if err == nil {
+		spans, err = segmenter.Limit(ctx, text, spans, 30, count)
+	}
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, span := range spans {
 		fmt.Println(text[span.Start:span.End])
 	}
 	// Output:

@@ -66,7 +66,8 @@ func (s *scanner) inlineRuling(from, i, end int) (before, after, next int) {
 	for j < end && s.text[j] == s.text[i] {
 		j++
 	}
-	if j-i == 2 && s.text[i] == '-' && i == s.skipSpace(from, end) && s.capitalAfter(j, end) {
+	s.look(j - i)
+	if j-i == 2 && s.text[i] == '-' && i == s.firstOf(from, end) && s.capitalAfter(j, end) {
 		return 0, j, j // the signature separator of RFC 3676
 	}
 	least := 4
@@ -104,6 +105,7 @@ func (s *scanner) url(from, i, end int) (before, after, next int) {
 	for j < end && s.text[j] > ' ' && s.text[j] < utf8.RuneSelf && strings.IndexByte("\"<>`", s.text[j]) < 0 {
 		j++
 	}
+	s.look(j - i)
 	for j > i+3 && strings.IndexByte(".,;:!?)]*_'", s.text[j-1]) >= 0 {
 		j--
 	}
@@ -187,6 +189,7 @@ func (s *scanner) field(from, start, i, end int) (before, after, next int) {
 		}
 		const longest = 120 // bytes of a display name and an address
 		rest := s.text[i:min(end, i+longest)]
+		s.look(len(rest))
 		if n := strings.IndexByte(rest, '@'); n >= 0 {
 			if n2 := strings.IndexByte(rest[n:], ' '); n2 >= 0 && s.capitalAfter(i+n+n2, end) {
 				return 0, i + n + n2, i + n + n2
@@ -197,6 +200,7 @@ func (s *scanner) field(from, start, i, end int) (before, after, next int) {
 	if at-2 <= from || s.text[at-1] != ' ' {
 		return 0, 0, i + 1
 	}
+	s.look(2 * longestWord)
 	open, _, ok := strings.Cut(s.text[from:min(at, from+longestWord)], ": ")
 	last := rune(s.text[at-2])
 	if ok && startsUpper(open) && strings.Count(open, " ") < 3 && (isDigit(s.text[at-2]) || strings.ContainsRune(")>", last) || s.address(from, at-1)) {
@@ -218,7 +222,8 @@ var signOffs = set(`regards sincerely respectfully cordially thanks cheers`)
 // text[from:end] when a name follows, else 0.
 func (s *scanner) signOff(from, end int) int {
 	const longest = 24 // bytes
-	at := s.skipSpace(from, end)
+	at := s.firstOf(from, end)
+	s.look(longest)
 	words, rest, ok := strings.Cut(s.text[at:min(end, at+longest)], ",")
 	if !ok || rest == "" || strings.Count(words, " ") > 1 {
 		return 0

@@ -75,7 +75,7 @@ func TestHostile(t *testing.T) {
 	for _, c := range hostile {
 		t.Run(c.name, func(t *testing.T) {
 			text := strings.Repeat(c.unit, 1<<20/len(c.unit))
-			checkOrder(t, text, Segment(text))
+			checkOrder(t, text, segment(text))
 		})
 	}
 }
@@ -88,7 +88,7 @@ func TestTenMegabytes(t *testing.T) {
 	for _, unit := range []string{".", `"`, "([", "\n", "|", "`", "a.", "a. ", "It was late. "} {
 		for _, open := range []string{"", "```\n"} {
 			text := open + strings.Repeat(unit, 10<<20/len(unit))
-			checkOrder(t, text, Segment(text))
+			checkOrder(t, text, segment(text))
 		}
 	}
 }
@@ -97,6 +97,6 @@ func TestTenMegabytes(t *testing.T) {
 func TestUnclosed(t *testing.T) {
 	for _, open := range []string{"```\n", "~~~go\n", "$$\n", `\[` + "\n", "> ", "(", "[", `"`, "“", "`", "**", "<", "|", "- "} {
 		text := open + strings.Repeat("It was late. He left early.\n", 1<<17/28)
-		checkCover(t, text, Segment(text))
+		checkCover(t, text, segment(text))
 	}
 }

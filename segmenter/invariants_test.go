@@ -58,7 +58,7 @@ func FuzzSegment(f *testing.F) {
 	for _, s := range append(seeds, answer) {
 		f.Add(s)
 	}
-	f.Fuzz(func(t *testing.T, text string) { checkCover(t, text, Segment(text)) })
+	f.Fuzz(func(t *testing.T, text string) { checkCover(t, text, segment(text)) })
 }
 
 // FuzzLimit checks the pieces for three ways to count: bytes, code points, and
@@ -73,9 +73,9 @@ func FuzzLimit(f *testing.F) {
 		if max < 1 {
 			max += 64
 		}
-		spans := Segment(text)
+		spans := segment(text)
 		for _, length := range []func(string) int{func(s string) int { return len(s) }, utf8.RuneCountInString, odd} {
-			pieces := Limit(text, spans, max, length)
+			pieces := limit(text, spans, max, length)
 			checkCover(t, text, pieces)
 			for _, p := range pieces {
 				if piece := text[p.Start:p.End]; length(piece) > max && !oneCluster(piece) {

@@ -1,6 +1,7 @@
 package segmenter
 
 import (
+	"context"
 	"unicode"
 	"unicode/utf8"
 
@@ -18,54 +19,88 @@ import (
 // is too long, between grapheme clusters. Only a single cluster that is itself
 // longer than most stays longer; clusters far beyond the Stream-Safe Text Format
 // of UAX #15 (over 128 bytes) are cut between code points.
-func Limit(text string, spans []Span, most int, length func(string) int) []Span {
-	most = max(most, 1)
-	out := make([]Span, 0, len(spans))
+//
+// Limit checks ctx before each call of length. When ctx is done or length fails,
+// it returns that error and no spans.
+func Limit(ctx context.Context, text string, spans []Span, most int, length func(string) (int, error)) ([]Span, error) {
+	l := limiter{ctx: ctx, text: text, most: max(most, 1), length: length, out: make([]Span, 0, len(spans))}
 	for _, span := range spans {
-		out = limitSpan(out, text, span, most, length)
+		if l.limit(span); l.err != nil {
+			return nil, l.err
+		}
 	}
-	return out
+	return l.out, nil
 }
 
-func limitSpan(out []Span, text string, span Span, most int, length func(string) int) []Span {
+// limiter cuts one span after the other.
+type limiter struct {
+	ctx    context.Context
+	text   string
+	most   int
+	length func(string) (int, error)
+	out    []Span
+	err    error // of ctx or length; once it is set, everything fits
+}
+
+// measure returns the length of s, or 0 after an error.
+func (l *limiter) measure(s string) (n int) {
+	if l.err == nil {
+		l.err = l.ctx.Err()
+	}
+	if l.err == nil {
+		n, l.err = l.length(s)
+	}
+	if l.err != nil {
+		return 0
+	}
+	return n
+}
+
+func (l *limiter) limit(span Span) {
 	size := span.End - span.Start
-	total := length(text[span.Start:span.End])
-	if total <= most {
-		return append(out, span)
+	total := l.measure(l.text[span.Start:span.End])
+	if total <= l.most {
+		l.out = append(l.out, span)
+		return
 	}
-	guess := int(int64(size) * int64(most) / int64(total))
-	for span.Start < span.End {
-		fits := fit(text[span.Start:span.End], guess, most, length)
-		cut := span.End
-		if fits < span.End-span.Start {
-			cut = span.Start + bestCut(text[span.Start:span.End], fits)
-		}
-		piece := trim(text, Span{span.Start, cut})
-		for piece.End > piece.Start && length(text[piece.Start:piece.End]) > most {
-			// Not monotone here: a shorter prefix may still be too long.
-			shorter := bestCut(text[piece.Start:piece.End], (piece.End-piece.Start)/2)
-			if piece.Start+shorter >= piece.End {
-				break
-			}
-			cut = piece.Start + shorter
-			piece = trim(text, Span{piece.Start, cut})
-		}
+	guess := int(int64(size) * int64(l.most) / int64(total))
+	for span.Start < span.End && l.err == nil {
+		cut, piece := l.cut(span, guess)
 		if piece.Start < piece.End {
-			out = append(out, piece)
+			l.out = append(l.out, piece)
 		}
-		span = trim(text, Span{cut, span.End})
+		span = trim(l.text, Span{cut, span.End})
 	}
-	return out
+}
+
+// cut returns the first piece of span and where the others begin.
+func (l *limiter) cut(span Span, guess int) (cut int, piece Span) {
+	rest := l.text[span.Start:span.End]
+	cut = span.End
+	if fits := l.fit(rest, guess); fits < len(rest) {
+		cut = span.Start + bestCut(rest, fits)
+	}
+	piece = trim(l.text, Span{span.Start, cut})
+	for piece.End > piece.Start && l.measure(l.text[piece.Start:piece.End]) > l.most {
+		// Not monotone here: a shorter prefix may still be too long.
+		shorter := bestCut(l.text[piece.Start:piece.End], (piece.End-piece.Start)/2)
+		if piece.Start+shorter >= piece.End {
+			break
+		}
+		cut = piece.Start + shorter
+		piece = trim(l.text, Span{piece.Start, cut})
+	}
+	return cut, piece
 }
 
 // fit returns how many leading bytes of s are at most that long: guess is
 // doubled or halved until it brackets the answer, which is then bisected, so
 // that length never sees much more than fits.
-func fit(s string, guess, most int, length func(string) int) int {
+func (l *limiter) fit(s string, guess int) int {
 	lo, hi := 0, min(guess+1, len(s)) // lo fits; hi does not, after this loop
 	for {
 		at := runeFloor(s, hi)
-		if length(s[:at]) > most {
+		if l.measure(s[:at]) > l.most {
 			break
 		}
 		if lo = at; lo == len(s) {
@@ -81,7 +116,7 @@ func fit(s string, guess, most int, length func(string) int) int {
 				break
 			}
 		}
-		if length(s[:mid]) <= most {
+		if l.measure(s[:mid]) <= l.most {
 			lo = mid
 		} else {
 			hi = mid

@@ -31,7 +31,7 @@ func TestLimitBoundaries(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var got []string
-			for _, s := range Limit(c.text, []Span{{0, len(c.text)}}, c.max, utf8.RuneCountInString) {
+			for _, s := range limit(c.text, []Span{{0, len(c.text)}}, c.max, utf8.RuneCountInString) {
 				got = append(got, c.text[s.Start:s.End])
 			}
 			if !slices.Equal(got, c.want) {
@@ -57,7 +57,7 @@ func TestLimitWork(t *testing.T) {
 				looked += len(s)
 				return (len(s)+3)/4 + strings.Count(s, " ")
 			}
-			pieces := Limit(c.text, []Span{{0, len(c.text)}}, max, length)
+			pieces := limit(c.text, []Span{{0, len(c.text)}}, max, length)
 			checkOrder(t, c.text, pieces)
 			if most := 40 * len(c.text); looked > most {
 				t.Errorf("length looked at %d bytes for %d of text", looked, len(c.text))

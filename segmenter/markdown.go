@@ -14,7 +14,7 @@ const codeIndent = 4
 // math to its closing mark or the next blank line.
 func (s *scanner) verbatim(l line, content string) (end int, ok bool) {
 	if fence := fenceOf(content); fence != "" {
-		for at := l.next; at < len(s.text); {
+		for at := l.next; at < len(s.text) && s.err == nil; {
 			in := s.lineAt(at)
 			if at = in.next; closesFence(s.text[in.text:in.end], fence) {
 				return in.next, true
@@ -27,7 +27,7 @@ func (s *scanner) verbatim(l line, content string) (end int, ok bool) {
 		return 0, false
 	}
 	end = l.next
-	for at := l.next; at < len(s.text); {
+	for at := l.next; at < len(s.text) && s.err == nil; {
 		in := s.lineAt(at)
 		if in.blank() {
 			break
@@ -80,7 +80,7 @@ func mathClose(content string) string {
 // like code rather than like prose.
 func (s *scanner) indentedCode(l line) (end int, ok bool) {
 	lines, code := 0, 0
-	for at := l.start; at < len(s.text); {
+	for at := l.start; at < len(s.text) && s.err == nil; {
 		in := s.lineAt(at)
 		if at = in.next; in.blank() {
 			continue

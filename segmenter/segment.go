@@ -1,7 +1,7 @@
 package segmenter
 
 import (
-	"unicode"
+	"context"
 	"unicode/utf8"
 )
 
@@ -9,17 +9,35 @@ import (
 // overlap, begin and end with a non-space character, lie on rune boundaries
 // and together cover every non-space character of text. It takes linear time
 // and treats each byte of invalid UTF-8 as one character.
-func Segment(text string) []Span {
-	s := scanner{text: text, out: make([]Span, 0, len(text)/80+1)}
+//
+// When ctx is done before the text is, Segment stops within a bounded amount of
+// work and returns the error of ctx and no spans; it returns no other error.
+func Segment(ctx context.Context, text string) ([]Span, error) {
+	s := newScanner(ctx, text)
 	s.blocks()
-	return s.out
+	return s.result()
 }
 
 // scanner walks a text once: blocks by line structure, sentences in blocks.
 type scanner struct {
-	text string
-	out  []Span
-	para []line // the paragraph being gathered
+	progress
+	text   string
+	out    []Span
+	para   []line // the paragraph being gathered
+	lead   leadingSpace
+	marks  Span // the reference marks that raised found last
+	beyond lookahead
+}
+
+func newScanner(ctx context.Context, text string) *scanner {
+	return &scanner{progress: progress{ctx: ctx, err: ctx.Err()}, text: text, out: make([]Span, 0, len(text)/80+1)}
+}
+
+func (s *scanner) result() ([]Span, error) {
+	if s.err != nil {
+		return nil, s.err
+	}
+	return s.out, nil
 }
 
 // emit adds text[start:end], trimmed, unless it is blank.
@@ -33,18 +51,31 @@ func (s *scanner) emit(start, end int) {
 // becomes empty.
 func trim(text string, span Span) Span {
 	for span.Start < span.End {
-		r, n := utf8.DecodeRuneInString(text[span.Start:span.End])
-		if !unicode.IsSpace(r) {
+		n := spaceAt(text[span.Start:span.End])
+		if n == 0 {
 			break
 		}
 		span.Start += n
 	}
+	span.End = trimEnd(text, span)
+	return span
+}
+
+// trimEnd returns the end of span without the white space there.
+func trimEnd(text string, span Span) int {
 	for span.Start < span.End {
+		if c := text[span.End-1]; c < utf8.RuneSelf {
+			if !asciiSpace(c) {
+				break
+			}
+			span.End--
+			continue
+		}
 		r, n := utf8.DecodeLastRuneInString(text[span.Start:span.End])
-		if !unicode.IsSpace(r) {
+		if !wideSpace(r) {
 			break
 		}
 		span.End -= n
 	}
-	return span
+	return span.End
 }

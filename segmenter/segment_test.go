@@ -113,7 +113,7 @@ func TestSegment(t *testing.T) {
 				want = append(want, strings.TrimSpace(part))
 			}
 			text := strings.ReplaceAll(c.text, "¦", "")
-			spans := Segment(text)
+			spans := segment(text)
 			checkCover(t, text, spans)
 			var got []string
 			for _, s := range spans {
@@ -128,7 +128,7 @@ func TestSegment(t *testing.T) {
 
 func TestSegmentBlank(t *testing.T) {
 	for _, text := range []string{"", " ", "\n\n", "\t\r\n\u00a0\u3000"} {
-		if spans := Segment(text); len(spans) != 0 {
+		if spans := segment(text); len(spans) != 0 {
 			t.Errorf("%q has spans %v", text, spans)
 		}
 	}

@@ -13,10 +13,10 @@ func (s *scanner) sentences(start, body, end int) {
 		s.emit(from, cut)
 		from, body = cut, cut
 	}
-	for i := body; i < end; {
+	for i := body; i < end && s.err == nil; {
 		c := s.text[i]
 		if !marks[c] {
-			i++
+			i = s.nextMark(i, end)
 			continue
 		}
 		if c == '`' {
@@ -51,6 +51,17 @@ func (s *scanner) sentences(start, body, end int) {
 		}
 	}
 	s.emit(from, end)
+}
+
+// nextMark returns the next byte of text[i:end] that is of marks, or a place
+// before it after as much text as passes between two looks at the context.
+func (s *scanner) nextMark(i, end int) int {
+	start := i
+	for end = min(end, start+checkEvery); i < end && !marks[s.text[i]]; {
+		i++
+	}
+	s.look(i - start)
+	return i
 }
 
 // stop is a run of stops and the quotes and brackets that close after it.
@@ -88,6 +99,7 @@ func (s *scanner) stopAt(i, end int) (stop, bool) {
 		}
 		break
 	}
+	s.look(st.after - i)
 	if dots > 1 && st.class == period {
 		st.class = ellipsis
 	}
@@ -119,8 +131,11 @@ func (s *scanner) inlineCode(i, end int) int {
 	}
 	ticks := s.text[open:i]
 	limit := min(end, i+longest)
-	if at := strings.Index(s.text[i:limit], ticks); at >= 0 {
-		return i + at + len(ticks)
+	at := strings.Index(s.text[i:limit], ticks)
+	if at < 0 {
+		s.look(limit - open)
+		return i
 	}
-	return i
+	s.look(i + at - open)
+	return i + at + len(ticks)
 }

@@ -46,7 +46,7 @@ func TestUniversalDependencies(t *testing.T) {
 				for _, s := range doc.Spans {
 					want[Span{offset[s[0]], offset[s[1]]}] = true
 				}
-				spans := Segment(doc.Text)
+				spans := segment(doc.Text)
 				checkCover(t, doc.Text, spans)
 				for _, s := range spans {
 					if want[s] {

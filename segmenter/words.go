@@ -20,9 +20,12 @@ const (
 )
 
 // abbreviations maps lower-cased words, without their last period, to roles.
-var abbreviations = table(map[role]string{
+var abbreviations = table(roleWords)
+
+// roleWords lists the abbreviations of each role; a word has one role only.
+var roleWords = map[role]string{
 	title: `mr mrs ms mx dr drs prof profs rev revd hon gen gens lt col cpl sgt cmdr cdr capt adm maj brig
-		gov govs sen sens rep reps pres supt insp messrs mssrs mme mlle sra srta srs sres dña st ste hr hrn frl
+		gov govs sen sens rep reps pres supt insp messrs mssrs mme mlle sra srta srs sres dña st ste hrn frl
 		dipl ing phil mt assoc asst atty lic`,
 	lead: `e.g eg i.e ie cf vs v viz ca c approx esp incl excl resp aka a.k.a f.k.a w.r.t nee née
 		z.b d.h u.a bzw vgl ggf sog evtl p.ej p.ex p.s ps n.b nb attn ibid op.cit voc trans encl feat i.d`,
@@ -33,7 +36,7 @@ var abbreviations = table(map[role]string{
 		sq ph.d phd m.sc b.sc m.a b.a m.d d.c gmbh usw tsp tbsp yrs yr hrs hr lbs lb oz intl natl govt mfg dpt`,
 	place: `cal calif conn mass mich minn penn pa tex fla ariz colo ill ind kan ky okla ore tenn wash wis miss`,
 	clock: `a.m p.m`,
-})
+}
 
 // starters are words, lower-cased, that begin sentences and seldom stand in
 // names: after an abbreviation only such a word tells of a new sentence.

@@ -41,12 +41,16 @@ func (s *scanner) wrapOf(lines []line) wrap {
 	return w
 }
 
-func (s *scanner) columns(l line) int { return utf8.RuneCountInString(s.text[l.text:l.end]) }
+func (s *scanner) columns(l line) int {
+	s.look(l.end - l.text)
+	return utf8.RuneCountInString(s.text[l.text:l.end])
+}
 
 // full tells whether line i had no room for the first word of the next.
 func (w *wrap) full(i int) bool {
 	next := w.lines[i+1]
 	word, _, _ := strings.Cut(w.s.text[next.text:next.end], " ")
+	w.s.look(len(word))
 	return w.s.columns(w.lines[i])+1+utf8.RuneCountInString(word) > w.width
 }
 

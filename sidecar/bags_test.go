@@ -105,7 +105,9 @@ func TestBagsOfReviews(t *testing.T) {
 	bags := loadBags(t, filepath.Join(out, "train.1.jsonl"))
 	require.Len(t, bags, 14)
 	require.Equal(t, bag.Violation, bags[0].Label)
-	require.Len(t, bags[0].Segments(0, nil), 2)
+	segments, err := bags[0].Segments(t.Context(), 0, nil)
+	require.NoError(t, err)
+	require.Len(t, segments, 2)
 	require.FileExists(t, filepath.Join(out, "test.1.jsonl"))
 }
 
@@ -143,7 +145,7 @@ func TestBagsRefuses(t *testing.T) {
 
 func TestScoreBagsPlacesInstances(t *testing.T) {
 	asked := scorerFunc(func([]rewardmodel.Item) error { return nil })
-	words := func(s string) int { return len(strings.Fields(s)) }
+	words := func(s string) (int, error) { return len(strings.Fields(s)), nil }
 	scores, err := scoreBags(t.Context(), asked, []bag.Bag{
 		{ID: "a", Label: bag.Violation, Response: "Grüße!  You fool.", Spans: [][2]int{{12, 16}}},
 		{ID: "b", Label: bag.Violation, Response: "You fool."},

@@ -86,8 +86,12 @@ func (c *benchCandidatesCmd) Run(a *app) (err error) {
 	}
 	defer device.Close()
 	b := &askBench{benchCandidatesCmd: c, base: base, device: device, pool: pool, log: a.log}
-	b.data, _ = tokenizedBags(pool, tok, base.MaxLength())
-	b.test, _ = tokenizedBags(test, tok, base.MaxLength())
+	if b.data, _, err = tokenizedBags(ctx, pool, tok, base.MaxLength()); err != nil {
+		return err
+	}
+	if b.test, _, err = tokenizedBags(ctx, test, tok, base.MaxLength()); err != nil {
+		return err
+	}
 	if len(b.data.Bags) != len(pool) {
 		return usageError{errors.New("--bags holds responses without an utterance")}
 	}

@@ -81,14 +81,17 @@ func (f inputFlags) texts(a *app, most int) ([]string, error) {
 }
 
 // sequenceLengths are the tokens of each sequence that the model reads of a text, special ones included.
-func sequenceLengths(tok *tokenizer.Tokenizer, text string, most int) []int {
+func sequenceLengths(ctx context.Context, tok *tokenizer.Tokenizer, text string, most int) ([]int, error) {
 	room := most - tok.Special()
-	count := func(s string) int { return len(tok.IDs(s)) }
-	var lengths []int
-	for _, span := range segmenter.Limit(text, segmenter.Segment(text), room, count) {
-		lengths = append(lengths, min(count(text[span.Start:span.End]), room)+tok.Special())
+	spans, err := segmenter.Segment(ctx, text)
+	if err == nil {
+		spans, err = segmenter.Limit(ctx, text, spans, room, tokenCount(ctx, tok))
 	}
-	return lengths
+	var lengths []int
+	for _, span := range spans {
+		lengths = append(lengths, min(len(tok.IDs(text[span.Start:span.End])), room)+tok.Special())
+	}
+	return lengths, err
 }
 
 func items(texts []string) []rewardmodel.Item {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -72,7 +73,10 @@ func (c *benchFleetReplicaCmd) Run(a *app) error {
 	table := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "over\ttokens\tresponses\trewards/s\ttokens/s\tCPU ms/reward\tCPU µs/token\tmodel µs/token\tfailed\t")
 	for _, tokens := range c.Tokens {
-		work := joined(tok, texts, tokens, c.Work)
+		work, err := joined(a.ctx, tok, texts, tokens, c.Work)
+		if err != nil {
+			return err
+		}
 		row := func(over string, run func() (load, error)) error {
 			before, err := metricSums(a.ctx, c.URL, metricCPU, metricInference, metricTokens)
 			if err != nil {
@@ -112,13 +116,17 @@ func (c *benchFleetReplicaCmd) Run(a *app) error {
 }
 
 // joined makes responses of about that many tokens, as many as work tokens need, of the sentences of the texts in turn.
-func joined(tok *tokenizer.Tokenizer, texts []string, tokens, work int) []string {
+func joined(ctx context.Context, tok *tokenizer.Tokenizer, texts []string, tokens, work int) ([]string, error) {
 	var out []string
 	var b strings.Builder
 	length, left := 0, work
 	for {
 		for _, text := range texts {
-			for _, span := range segmenter.Segment(text) {
+			spans, err := segmenter.Segment(ctx, text)
+			if err != nil {
+				return nil, err
+			}
+			for _, span := range spans {
 				sentence := text[span.Start:span.End]
 				if b.Len() > 0 {
 					b.WriteByte(' ')
@@ -132,12 +140,12 @@ func joined(tok *tokenizer.Tokenizer, texts []string, tokens, work int) []string
 				length = 0
 				b.Reset()
 				if left <= 0 {
-					return out
+					return out, nil
 				}
 			}
 		}
 		if len(out) == 0 && length == 0 { // nothing but white space
-			return []string{""}
+			return []string{""}, nil
 		}
 	}
 }

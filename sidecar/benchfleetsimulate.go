@@ -108,7 +108,11 @@ func (c *benchFleetSimulateCmd) work(a *app) ([]fleetsim.Response, error) {
 	}
 	lengths := make([][]int, 0, len(texts))
 	for _, text := range texts {
-		if of := sequenceLengths(tok, text, ckpt.MaxLength()); len(of) > 0 {
+		of, err := sequenceLengths(a.ctx, tok, text, ckpt.MaxLength())
+		if err != nil {
+			return nil, err
+		}
+		if len(of) > 0 {
 			lengths = append(lengths, of)
 		}
 	}

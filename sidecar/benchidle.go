@@ -50,7 +50,7 @@ const warmUps = 5
 // idle asks for one short response at a time, and computes its forward pass here after each, so that a slow moment of
 // the machine is shared.
 func (c *benchLatencyCmd) idle(ctx context.Context, r *latencyRound, service *bench.Service, bare *bareModel, work *bench.Uniform) error {
-	responses, err := work.Take(warmUps+c.Idle, 1)
+	responses, err := work.Take(ctx, warmUps+c.Idle, 1)
 	if err != nil {
 		return err
 	}

@@ -131,11 +131,11 @@ func (c *benchLatencyCmd) Run(a *app) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, bare.close()) }()
-	texts, err := c.sample(math.MaxInt)
+	texts, err := c.sample(ctx, math.MaxInt)
 	if err != nil {
 		return err
 	}
-	work, err := bench.NewUniform(texts, c.Tokens, sentencePool, bare.tokenizer, bare.checkpoint.MaxLength())
+	work, err := bench.NewUniform(ctx, texts, c.Tokens, sentencePool, bare.tokenizer, bare.checkpoint.MaxLength())
 	if err != nil {
 		return usageError{fmt.Errorf("--tokens %d: %w", c.Tokens, err)}
 	}
@@ -201,7 +201,7 @@ func (c *benchLatencyCmd) measure(ctx context.Context, a *app, service *bench.Se
 // loaded measures the capacity and then, at a share of it, the latency.
 func (c *benchLatencyCmd) loaded(ctx context.Context, r *latencyRound, service *bench.Service, work *bench.Uniform, random *rand.Rand) error {
 	run := func(n, concurrency int, times []time.Duration) (load, error) {
-		responses, err := work.Take(n, c.Sentences)
+		responses, err := work.Take(ctx, n, c.Sentences)
 		if err != nil {
 			return load{}, usageError{fmt.Errorf("--sentences %d: %w", c.Sentences, err)}
 		}

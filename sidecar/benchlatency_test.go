@@ -122,9 +122,14 @@ func TestSoakRows(t *testing.T) {
 
 func TestFresh(t *testing.T) {
 	const text = "It was long. I liked it! No."
-	require.Equal(t, text, fresh(text, 0, 0))
-	require.Equal(t, text, fresh(text, 0, 9))
-	require.Equal(t, "It was long. I liked it!", fresh(text, 0, 2))
-	require.Equal(t, "Take 3 of It was long. Take 3 of I liked it! ", fresh(text, 3, 2))
-	require.Equal(t, "Take 1 of It was long. Take 1 of I liked it! Take 1 of No. ", fresh(text, 1, 0))
+	made := func(pass, most int) string {
+		made, err := fresh(t.Context(), text, pass, most)
+		require.NoError(t, err)
+		return made
+	}
+	require.Equal(t, text, made(0, 0))
+	require.Equal(t, text, made(0, 9))
+	require.Equal(t, "It was long. I liked it!", made(0, 2))
+	require.Equal(t, "Take 3 of It was long. Take 3 of I liked it! ", made(3, 2))
+	require.Equal(t, "Take 1 of It was long. Take 1 of I liked it! Take 1 of No. ", made(1, 0))
 }

@@ -42,8 +42,14 @@ func (j paperJob) run(ctx context.Context, log zerolog.Logger, tell func(paperEv
 	if err != nil {
 		return paper.Record{}, err
 	}
-	data, cut := tokenizedBags(trainBags, tok, base.MaxLength())
-	test, cutTest := tokenizedBags(testBags, tok, base.MaxLength())
+	data, cut, err := tokenizedBags(ctx, trainBags, tok, base.MaxLength())
+	if err != nil {
+		return paper.Record{}, err
+	}
+	test, cutTest, err := tokenizedBags(ctx, testBags, tok, base.MaxLength())
+	if err != nil {
+		return paper.Record{}, err
+	}
 
 	device, err := j.Compute.runtime()
 	if err != nil {
@@ -125,12 +131,14 @@ func (j paperJob) settings() (method string, flags methodFlags, err error) {
 }
 
 // tokenizedBags gives bags as a learner sees them, and how many are longer than the model as one sequence.
-func tokenizedBags(bags []bag.Bag, tok *tokenizer.Tokenizer, maxLength int) (*train.Data, int) {
+func tokenizedBags(ctx context.Context, bags []bag.Bag, tok *tokenizer.Tokenizer, maxLength int) (*train.Data, int, error) {
 	r := newBagReader(tok, maxLength)
 	for _, b := range bags {
-		r.add(b)
+		if err := r.add(ctx, b); err != nil {
+			return nil, 0, err
+		}
 	}
-	return &r.data, r.cut
+	return &r.data, r.cut, nil
 }
 
 // measure gives the metrics of bags by the score that the method gives the bag, and those of instances by theirs.

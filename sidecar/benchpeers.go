@@ -144,7 +144,7 @@ func (c *benchPeersCmd) measure(a *app, servers []bench.Server, records *bench.R
 			return err
 		}
 	}
-	texts, err := c.sample(c.Responses)
+	texts, err := c.sample(ctx, c.Responses)
 	if err != nil {
 		return err
 	}
@@ -155,12 +155,12 @@ func (c *benchPeersCmd) measure(a *app, servers []bench.Server, records *bench.R
 	if err != nil {
 		return err
 	}
-	cfg.Cases = func(m bench.Model) []bench.Case { return c.cases(m, texts) }
+	cfg.Cases = func(ctx context.Context, m bench.Model) ([]bench.Case, error) { return c.cases(ctx, m, texts) }
 	return bench.Run(ctx, cfg, models, records)
 }
 
 // sample draws at most n texts, always the same.
-func (f workFlag) sample(n int) ([]string, error) {
+func (f workFlag) sample(ctx context.Context, n int) ([]string, error) {
 	path := f.Work
 	if path == "" {
 		data := os.Getenv("ASSAY_DATA")
@@ -169,22 +169,25 @@ func (f workFlag) sample(n int) ([]string, error) {
 		}
 		path = filepath.Join(data, "imdb", "test.jsonl.gz")
 	}
-	texts, err := bench.Sample(path, n, 1)
+	texts, err := bench.Sample(ctx, path, n, 1)
 	if err != nil {
 		return nil, usageError{fmt.Errorf("--work: %w", err)}
 	}
 	return texts, nil
 }
 
-func (c *benchPeersCmd) cases(m bench.Model, texts []string) []bench.Case {
+func (c *benchPeersCmd) cases(ctx context.Context, m bench.Model, texts []string) ([]bench.Case, error) {
 	work := make([]bench.Response, len(texts))
 	for i, text := range texts {
-		work[i] = bench.NewResponse(text, m.Tokenizer, m.MaxLength)
+		var err error
+		if work[i], err = bench.NewResponse(ctx, text, m.Tokenizer, m.MaxLength); err != nil {
+			return nil, err
+		}
 	}
 	if !c.Grow {
-		return bench.SpeedCases(work, c.Concurrency, c.Bulk)
+		return bench.SpeedCases(work, c.Concurrency, c.Bulk), nil
 	}
-	return bench.GrowthCases(work, max(c.Bulk, 1), bench.Growth{Responses: c.Most, Sentences: c.Sentences, Queue: c.Queue}, m.Tokenizer, m.MaxLength)
+	return bench.GrowthCases(ctx, work, max(c.Bulk, 1), bench.Growth{Responses: c.Most, Sentences: c.Sentences, Queue: c.Queue}, m.Tokenizer, m.MaxLength)
 }
 
 func (c *benchPeersCmd) models(ctx context.Context, lab bench.Lab) ([]bench.Model, error) {

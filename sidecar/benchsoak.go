@@ -55,7 +55,7 @@ func (c *benchSoakCmd) Run(a *app) (err error) {
 	if err != nil {
 		return err
 	}
-	texts, err := c.sample(math.MaxInt)
+	texts, err := c.sample(ctx, math.MaxInt)
 	if err != nil {
 		return err
 	}
@@ -227,7 +227,10 @@ func (s *soaking) one(ctx context.Context, client *http.Client, i int) error {
 	if s.cmd.Sentences > 0 {
 		most = 1 + i%s.cmd.Sentences
 	}
-	text := fresh(s.texts[i%len(s.texts)], i/len(s.texts), most)
+	text, err := fresh(ctx, s.texts[i%len(s.texts)], i/len(s.texts), most)
+	if err != nil {
+		return err
+	}
 	body, err := rewardmodel.Request{Responses: []rewardmodel.Item{{Response: &text}}}.AppendJSON(nil)
 	if err != nil {
 		return err
@@ -237,20 +240,23 @@ func (s *soaking) one(ctx context.Context, client *http.Client, i int) error {
 
 // fresh makes the sentences of a text new to a cache that has seen them in the passes before, and leaves at most most of
 // them; 0: all.
-func fresh(text string, pass, most int) string {
+func fresh(ctx context.Context, text string, pass, most int) (string, error) {
 	if pass == 0 && most == 0 {
-		return text
+		return text, nil
 	}
-	spans := segmenter.Segment(text)
+	spans, err := segmenter.Segment(ctx, text)
+	if err != nil {
+		return "", err
+	}
 	if most > 0 {
 		spans = spans[:min(most, len(spans))]
 	}
 	if pass == 0 {
-		return text[:spans[len(spans)-1].End]
+		return text[:spans[len(spans)-1].End], nil
 	}
 	var b strings.Builder
 	for _, span := range spans {
 		fmt.Fprintf(&b, "Take %d of %s ", pass, text[span.Start:span.End])
 	}
-	return b.String()
+	return b.String(), nil
 }

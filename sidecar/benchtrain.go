@@ -73,7 +73,7 @@ func (c *benchTrainCmd) Run(a *app) error {
 	if min(c.Steps, c.Rounds, c.Batch) < 1 || c.Warmup < 0 {
 		return usageError{errors.New("--steps, --rounds and --batch take positive numbers, --warmup 0 or more")}
 	}
-	work, err := c.work(a.log)
+	work, err := c.work(a.ctx, a.log)
 	if err != nil {
 		return err
 	}
@@ -124,7 +124,7 @@ func (c *benchTrainCmd) Run(a *app) error {
 }
 
 // work plans the steps: random mini-batches of single instances, as BFGPU takes them with the weights of a batch.
-func (c *benchTrainCmd) work(log zerolog.Logger) (*trainWork, error) {
+func (c *benchTrainCmd) work(ctx context.Context, log zerolog.Logger) (*trainWork, error) {
 	dir, err := findModel("--init", c.Init)
 	if err != nil {
 		return nil, err
@@ -138,7 +138,7 @@ func (c *benchTrainCmd) work(log zerolog.Logger) (*trainWork, error) {
 	if err != nil {
 		return nil, usageError{fmt.Errorf("--init: %w", err)}
 	}
-	data, _, err := readBags(c.Bags, tok, base.MaxLength(), log)
+	data, _, err := readBags(ctx, c.Bags, tok, base.MaxLength(), log)
 	if err != nil {
 		return nil, err
 	}

@@ -56,7 +56,7 @@ func (c *evalCmd) Run(a *app) (err error) {
 	defer func() { err = errors.Join(err, model.close()) }()
 
 	room := m.checkpoint.MaxLength() - m.tokenizer.Special()
-	length := func(text string) int { return len(m.tokenizer.IDs(text)) }
+	length := tokenCount(a.ctx, m.tokenizer)
 	shown := a.progress("bags", -1)
 	var scores []eval.BagScores
 	for batch, err := range batches(c.read(a), evalBatch) {
@@ -142,11 +142,14 @@ func batches(bags iter.Seq2[bag.Bag, error], size int) iter.Seq2[[]bag.Bag, erro
 
 // scoreBags gives each instance of the bags, at most room tokens long, its
 // violation.
-func scoreBags(ctx context.Context, s scorer, bags []bag.Bag, room int, length func(string) int) ([]eval.BagScores, error) {
+func scoreBags(ctx context.Context, s scorer, bags []bag.Bag, room int, length func(string) (int, error)) ([]eval.BagScores, error) {
 	out := make([]eval.BagScores, len(bags))
 	items := make([]rewardmodel.Item, len(bags))
 	for i, b := range bags {
-		segments := b.Segments(room, length)
+		segments, err := b.Segments(ctx, room, length)
+		if err != nil {
+			return nil, err
+		}
 		out[i] = eval.BagScores{Label: b.Label, Gold: b.Gold(segments)}
 		if len(b.Spans) > 0 {
 			out[i].GoldSpans, out[i].Spans = b.Spans, make([][2]int, len(segments))

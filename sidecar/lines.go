@@ -170,7 +170,7 @@ func (w lineWriter) write(value any) error {
 }
 
 // eachText writes what make gives for each text of the input, in order.
-func eachText(a *app, f inputFlags, make func(id, text string) any) (err error) {
+func eachText(a *app, f inputFlags, make func(id, text string) (any, error)) (err error) {
 	in, err := f.open(a)
 	if err != nil {
 		return err
@@ -178,8 +178,12 @@ func eachText(a *app, f inputFlags, make func(id, text string) any) (err error) 
 	defer in.Close()
 	out := newLineWriter(a.stdout)
 	for record, fault := range texts(a, f, in) {
+		var value any
 		if err = fault; err == nil {
-			err = out.write(make(record[0], record[1]))
+			value, err = make(record[0], record[1])
+		}
+		if err == nil {
+			err = out.write(value)
 		}
 		if err == nil && in.idle() {
 			err = out.buffer.Flush()

@@ -42,12 +42,15 @@ type segmentedPortion struct {
 
 // Run is called by kong.
 func (c *segmentCmd) Run(a *app) error {
-	return eachText(a, c.inputFlags, func(id, text string) any {
-		spans := segmenter.Segment(text)
+	return eachText(a, c.inputFlags, func(id, text string) (any, error) {
+		spans, err := segmenter.Segment(a.ctx, text)
+		if err != nil {
+			return nil, err
+		}
 		out := segmented{ID: id, Instances: make([]segmentedPortion, len(spans))}
 		for i, at := range c.unit().Convert(text, spans) {
 			out.Instances[i] = segmentedPortion{at.Start, at.End, text[spans[i].Start:spans[i].End]}
 		}
-		return out
+		return out, nil
 	})
 }

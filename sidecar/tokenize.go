@@ -41,13 +41,13 @@ func (c *tokenizeCmd) Run(a *app) error {
 	}
 	// Where the text's own tokens begin among the special ones.
 	lead := slices.Index(tok.Frame([]int32{-1}), -1)
-	return eachText(a, c.inputFlags, func(id, text string) any {
+	return eachText(a, c.inputFlags, func(id, text string) (any, error) {
 		encoding := tok.Encode(text)
 		out := tokenized{ID: id, IDs: tok.Frame(encoding.IDs)}
 		out.Offsets = make([][2]int, len(out.IDs))
 		for i, at := range c.unit().Convert(text, encoding.Offsets) {
 			out.Offsets[lead+i] = [2]int{at.Start, at.End}
 		}
-		return out
+		return out, nil
 	})
 }

@@ -114,7 +114,7 @@ func (c *trainCmd) run(ctx context.Context, log zerolog.Logger, report func(trai
 	if err := servable(method); err != nil {
 		return err
 	}
-	data, digest, err := readBags(c.Bags, tok, maxLength, log)
+	data, digest, err := readBags(ctx, c.Bags, tok, maxLength, log)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -34,10 +35,13 @@ func newBagReader(tok *tokenizer.Tokenizer, maxLength int) *bagReader {
 // readBags reads and tokenizes the bag files; digest identifies their content. A response without an utterance is
 // left out: there is nothing to learn from it. What is odd about the bags is logged; bags that cannot be learned from
 // are an error.
-func readBags(files []string, tok *tokenizer.Tokenizer, maxLength int, log zerolog.Logger) (data *train.Data, digest string, err error) {
+func readBags(ctx context.Context, files []string, tok *tokenizer.Tokenizer, maxLength int, log zerolog.Logger) (data *train.Data, digest string, err error) {
 	r := newBagReader(tok, maxLength)
 	for _, name := range files {
-		if err := r.read(name); err != nil {
+		if err := r.read(ctx, name); err != nil {
+			if ctx.Err() != nil {
+				return nil, "", err
+			}
 			return nil, "", usageError{fmt.Errorf("--bags: %s: %w", name, err)}
 		}
 	}
@@ -51,7 +55,7 @@ func readBags(files []string, tok *tokenizer.Tokenizer, maxLength int, log zerol
 	return &r.data, hex.EncodeToString(r.sum.Sum(nil))[:16], nil
 }
 
-func (r *bagReader) read(name string) error {
+func (r *bagReader) read(ctx context.Context, name string) error {
 	f, err := os.Open(name)
 	if err != nil {
 		return err
@@ -61,22 +65,32 @@ func (r *bagReader) read(name string) error {
 		if err != nil {
 			return err
 		}
-		r.add(b)
+		if err := r.add(ctx, b); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
 // add tokenizes a bag. An utterance that was given as it is may be too long for the model; its parts are instances of
 // their own here, and bear its gold mark.
-func (r *bagReader) add(b bag.Bag) {
-	segments := b.Segments(r.room, r.length)
+func (r *bagReader) add(ctx context.Context, b bag.Bag) error {
+	length := tokenCount(ctx, r.tok)
+	segments, err := b.Segments(ctx, r.room, length)
+	if err != nil {
+		return err
+	}
 	r.inspect.Add(b, segments)
 	gold := b.Gold(segments)
 	out := train.Bag{Violation: b.Label == bag.Violation}
 	texts := make([]string, len(segments))
 	for i, s := range segments {
 		texts[i] = s.Text
-		for _, span := range segmenter.Limit(s.Text, []segmenter.Span{{End: len(s.Text)}}, r.room, r.length) {
+		spans, err := segmenter.Limit(ctx, s.Text, []segmenter.Span{{End: len(s.Text)}}, r.room, length)
+		if err != nil {
+			return err
+		}
+		for _, span := range spans {
 			out.Instances = append(out.Instances, r.tok.Frame(r.tok.IDs(s.Text[span.Start:span.End])))
 			if gold != nil {
 				out.Gold = append(out.Gold, gold[i])
@@ -84,15 +98,25 @@ func (r *bagReader) add(b bag.Bag) {
 		}
 	}
 	if len(out.Instances) == 0 {
-		return
+		return nil
 	}
-	whole := r.tok.IDs(strings.Join(texts, " "))
+	whole, err := r.tok.IDsContext(ctx, strings.Join(texts, " "))
+	if err != nil {
+		return err
+	}
 	if len(whole) > r.room {
 		whole = whole[:r.room]
 		r.cut++
 	}
 	out.Whole = r.tok.Frame(whole)
 	r.data.Bags = append(r.data.Bags, out)
+	return nil
 }
 
-func (r *bagReader) length(text string) int { return len(r.tok.IDs(text)) }
+// tokenCount is the length that utterances are limited by.
+func tokenCount(ctx context.Context, tok *tokenizer.Tokenizer) func(string) (int, error) {
+	return func(text string) (int, error) {
+		ids, err := tok.IDsContext(ctx, text)
+		return len(ids), err
+	}
+}

@@ -131,7 +131,11 @@ func TestFramesAreNotInTheCheck(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, s := range b.Segments(0, nil) {
+		segments, err := b.Segments(t.Context(), 0, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range segments {
 			if frames[fold(s.Text)] {
 				t.Errorf("%s: %q is a frame, too", b.ID, s.Text)
 			}

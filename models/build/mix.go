@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -104,10 +105,16 @@ func (m *mixer) sort(c corpus) {
 
 func fold(text string) string { return strings.ToLower(strings.Join(strings.Fields(text), " ")) }
 
+// utterances counts those of a bag.
+func utterances(b bag.Bag) int {
+	segments, _ := b.Segments(context.Background(), 0, nil) // which fails only for a context that ends
+	return len(segments)
+}
+
 func (m *mixer) add(source string, label bag.Label, text string) {
 	key := fmt.Sprintf("%s-%.1s", source, label)
 	b := bag.Bag{ID: fmt.Sprintf("%s%05d", key, m.perLabel[key]), Label: label, Response: text}
-	n := len(b.Segments(0, nil))
+	n := utterances(b)
 	if n == 0 {
 		return
 	}
@@ -157,7 +164,7 @@ func brief(items []item) []string {
 		if it.source == diaSafety && it.kind != "" && !slices.Contains(blunt, it.kind) {
 			continue
 		}
-		if n := len(bag.Bag{Response: it.text}.Segments(0, nil)); n == 1 || n == 2 {
+		if n := utterances(bag.Bag{Response: it.text}); n == 1 || n == 2 {
 			out = append(out, it.text)
 		}
 	}
@@ -196,7 +203,7 @@ func (m *mixer) level() {
 		for tries := 0; lack[n] > 0 && tries < 100_000; tries++ {
 			source, text := m.filler(n)
 			b := bag.Bag{Response: text}
-			if got := min(len(b.Segments(0, nil)), longest); lack[got] > 0 {
+			if got := min(utterances(b), longest); lack[got] > 0 {
 				m.add(source, bag.Compliant, text)
 				lack[got]--
 			}

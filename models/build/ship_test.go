@@ -75,7 +75,10 @@ func TestRegressionSet(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		segments := b.Segments(0, nil)
+		segments, err := b.Segments(t.Context(), 0, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
 		if ids[b.ID] || len(segments) < 2 || len(segments) > 6 || (b.Label == bag.Violation) != (len(b.Spans) == 1) {
 			t.Errorf("%s: %d utterances, spans %v, or the id is there twice", b.ID, len(segments), b.Spans)
 		}

@@ -2,6 +2,7 @@ package bag
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"reflect"
@@ -119,10 +120,19 @@ func TestWriteRefuses(t *testing.T) {
 	}
 }
 
+func segmentsOf(t *testing.T, b Bag, limit int, length func(string) (int, error)) []Segment {
+	t.Helper()
+	segments, err := b.Segments(t.Context(), limit, length)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return segments
+}
+
 func TestSegments(t *testing.T) {
 	text := "Grüße! This is fine. You fool."
 	b := Bag{ID: "a", Label: Violation, Response: text, Spans: [][2]int{{25, 29}}}
-	segments := b.Segments(0, nil)
+	segments := segmentsOf(t, b, 0, nil)
 	runes := []rune(text)
 	for _, s := range segments {
 		if got := string(runes[s.Span[0]:s.Span[1]]); got != s.Text {
@@ -136,14 +146,14 @@ func TestSegments(t *testing.T) {
 		t.Error("a violation without marks has no gold")
 	}
 
-	words := func(s string) int { return len(strings.Fields(s)) }
+	words := func(s string) (int, error) { return len(strings.Fields(s)), nil }
 	long := Bag{ID: "a", Label: Compliant, Response: strings.Repeat("word ", 50)}
-	pieces := long.Segments(8, words)
+	pieces := segmentsOf(t, long, 8, words)
 	if len(pieces) < 7 {
 		t.Errorf("50 words make %d pieces of at most 8", len(pieces))
 	}
 	for _, p := range pieces {
-		if words(p.Text) > 8 {
+		if n, _ := words(p.Text); n > 8 {
 			t.Errorf("%q is longer than 8 words", p.Text)
 		}
 	}
@@ -152,13 +162,13 @@ func TestSegments(t *testing.T) {
 func TestSegmentsOfMessagesAndInstances(t *testing.T) {
 	dialogue := Bag{Messages: []Message{{"user", "Me. You."}, {"assistant", "Yes. No."}, {"user", "Oh."}, {"assistant", "Bye."}}}
 	want := []Segment{{"Yes.", 1, [2]int{0, 4}}, {"No.", 1, [2]int{5, 8}}, {"Bye.", 3, [2]int{0, 4}}}
-	if got := dialogue.Segments(0, nil); !slices.Equal(got, want) {
+	if got := segmentsOf(t, dialogue, 0, nil); !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 	witness := 1
 	given := Bag{Instances: []string{"Yes. No.", "Ü"}, Label: Violation, Witness: &witness}
 	want = []Segment{{"Yes. No.", 0, [2]int{0, 8}}, {"Ü", 1, [2]int{0, 1}}}
-	got := given.Segments(1, func(string) int { return 9 })
+	got := segmentsOf(t, given, 1, func(string) (int, error) { return 9, nil })
 	if !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
@@ -214,5 +224,19 @@ func TestDecodeOne(t *testing.T) {
 		if !errors.As(err, &bad) || !strings.HasPrefix(err.Error(), says) || strings.Contains(err.Error(), "Go ") {
 			t.Errorf("%s: got %v", line, err)
 		}
+	}
+}
+
+// TestSegmentsCanceled has a text in each place that can hold one.
+func TestSegmentsCanceled(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, b := range []Bag{{Response: "Hi."}, {Messages: []Message{{"assistant", "Hi."}}}} {
+		if segments, err := b.Segments(ctx, 0, nil); !errors.Is(err, context.Canceled) || segments != nil {
+			t.Errorf("got %v, %v", segments, err)
+		}
+	}
+	if _, err := Inspect(ctx, []Bag{{Response: "Hi."}}, 0, nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
 	}
 }

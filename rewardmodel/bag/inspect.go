@@ -1,6 +1,7 @@
 package bag
 
 import (
+	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -90,13 +91,18 @@ func (f Findings) Err() error {
 }
 
 // Inspect looks for what makes bags unlearnable or suspicious. Its limit and
-// length are those of Bag.Segments. It returns nil when all is well.
-func Inspect(bags []Bag, limit int, length func(string) int) Findings {
+// length are those of Bag.Segments, as is the error. It returns nil when all is
+// well.
+func Inspect(ctx context.Context, bags []Bag, limit int, length func(string) (int, error)) (Findings, error) {
 	var i Inspector
 	for _, b := range bags {
-		i.Add(b, b.Segments(limit, length))
+		segments, err := b.Segments(ctx, limit, length)
+		if err != nil {
+			return nil, err
+		}
+		i.Add(b, segments)
 	}
-	return i.Findings()
+	return i.Findings(), nil
 }
 
 // Inspector is Inspect for bags that come one at a time. Its zero value is

@@ -1,6 +1,7 @@
 package bag
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -14,6 +15,15 @@ func healthy() []Bag {
 		{ID: "a", Label: Violation, Response: "Hello. You fool."},
 		{ID: "b", Label: Compliant, Response: "Hello."},
 	}
+}
+
+func inspect(t *testing.T, bags []Bag, limit int, length func(string) (int, error)) Findings {
+	t.Helper()
+	findings, err := Inspect(t.Context(), bags, limit, length)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return findings
 }
 
 func TestInspect(t *testing.T) {
@@ -86,7 +96,7 @@ func TestInspect(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got := Inspect(c.bags, 0, nil)
+			got := inspect(t, c.bags, 0, nil)
 			if !slices.EqualFunc(got, c.want, equalFinding) {
 				t.Fatalf("got %+v, want %+v", got, c.want)
 			}
@@ -113,7 +123,7 @@ func TestInspectNamesTheFirstFew(t *testing.T) {
 	for i := range 20 {
 		bags = append(bags, Bag{ID: fmt.Sprint("copy", i), Label: Compliant, Response: "Hello."})
 	}
-	got := Inspect(bags, 0, nil)
+	got := inspect(t, bags, 0, nil)
 	if len(got) != 1 || got[0].Count != 20 || len(got[0].IDs) != 5 {
 		t.Fatalf("got %+v", got)
 	}
@@ -123,21 +133,25 @@ func TestInspectNamesTheFirstFew(t *testing.T) {
 }
 
 func TestInspectUsesTheLimitOfSegments(t *testing.T) {
-	words := func(s string) int { return len(strings.Fields(s)) }
+	words := func(s string) (int, error) { return len(strings.Fields(s)), nil }
 	bags := append(healthy(), Bag{ID: "c", Label: Violation, Response: "You pitiful and useless fool of a man."})
-	if got := Inspect(bags, 0, nil); len(got) != 1 || got[0].Kind != SingleViolation {
+	if got := inspect(t, bags, 0, nil); len(got) != 1 || got[0].Kind != SingleViolation {
 		t.Errorf("got %+v, want a violation of one instance", got)
 	}
-	if got := Inspect(bags, 4, words); got != nil {
+	if got := inspect(t, bags, 4, words); got != nil {
 		t.Errorf("got %+v, want nothing: the limit splits the sentence", got)
 	}
 }
 
 func ExampleInspect() {
-	findings := Inspect([]Bag{
+	findings, err := Inspect(context.Background(), []Bag{
 		{ID: "r1", Label: Violation, Response: "Of course. You fool."},
 		{ID: "r2", Label: Violation, Response: "  "},
 	}, 0, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
 	for _, f := range findings {
 		fmt.Println(f.Message())
 	}

@@ -1,6 +1,7 @@
 package bag
 
 import (
+	"context"
 	"unicode/utf8"
 
 	"github.com/assay-ai/assay/segmenter"
@@ -18,31 +19,39 @@ type Segment struct {
 // Segments returns the instances of the bag in document order: Instances as
 // they are given, else the utterances of the assistant's messages or of the
 // response. An utterance with length(text) > limit is split, never cut; a limit
-// of 0 sets none, and length may then be nil.
-func (b Bag) Segments(limit int, length func(string) int) []Segment {
+// of 0 sets none, and length may then be nil. It returns the error of ctx when ctx
+// is done first, or that of length.
+func (b Bag) Segments(ctx context.Context, limit int, length func(string) (int, error)) ([]Segment, error) {
 	switch {
 	case b.Messages != nil:
 		var out []Segment
 		for i, m := range b.Messages {
-			if m.Role == roleAssistant {
-				out = appendSegments(out, i, m.Content, limit, length)
+			if m.Role != roleAssistant {
+				continue
+			}
+			var err error
+			if out, err = appendSegments(ctx, out, i, m.Content, limit, length); err != nil {
+				return nil, err
 			}
 		}
-		return out
+		return out, nil
 	case b.Instances != nil:
 		out := make([]Segment, len(b.Instances))
 		for i, text := range b.Instances {
 			out[i] = Segment{Text: text, Message: i, Span: [2]int{0, utf8.RuneCountInString(text)}}
 		}
-		return out
+		return out, nil
 	}
-	return appendSegments(nil, 0, b.Response, limit, length)
+	return appendSegments(ctx, nil, 0, b.Response, limit, length)
 }
 
-func appendSegments(out []Segment, message int, text string, limit int, length func(string) int) []Segment {
-	spans := segmenter.Segment(text)
-	if limit > 0 {
-		spans = segmenter.Limit(text, spans, limit, length)
+func appendSegments(ctx context.Context, out []Segment, message int, text string, limit int, length func(string) (int, error)) ([]Segment, error) {
+	spans, err := segmenter.Segment(ctx, text)
+	if err == nil && limit > 0 {
+		spans, err = segmenter.Limit(ctx, text, spans, limit, length)
+	}
+	if err != nil {
+		return nil, err
 	}
 	at, points := 0, 0 // a byte offset and the same place in code points
 	for _, s := range spans {
@@ -51,7 +60,7 @@ func appendSegments(out []Segment, message int, text string, limit int, length f
 		out = append(out, Segment{Text: text[s.Start:s.End], Message: message, Span: [2]int{start, end}})
 		at, points = s.End, end
 	}
-	return out
+	return out, nil
 }
 
 // Gold tells for each segment of the bag whether it is anomalous by the gold

@@ -78,7 +78,11 @@ func TestInt8Quality(t *testing.T) {
 	var owner []int
 	bags := qualityBags(t)
 	for i, bag := range bags {
-		for _, span := range segmenter.Segment(bag) {
+		spans, err := segmenter.Segment(t.Context(), bag)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, span := range spans {
 			seq := tok.Frame(tok.IDs(bag[span.Start:span.End]))
 			batch, owner = append(batch, seq[:min(len(seq), 128)]), append(owner, i)
 		}

@@ -19,12 +19,12 @@ import (
 // letters is a tokenizer for tests: one token for each byte.
 type letters struct{}
 
-func (letters) IDs(text string) []int32 {
+func (letters) IDsContext(ctx context.Context, text string) ([]int32, error) {
 	ids := make([]int32, len(text))
 	for i := range ids {
 		ids[i] = 3 + int32(text[i]%16)
 	}
-	return ids
+	return ids, ctx.Err()
 }
 
 func (letters) Frame(ids []int32) []int32 { return append(append([]int32{0}, ids...), 2) }

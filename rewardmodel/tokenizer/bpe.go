@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"sync"
@@ -89,17 +90,21 @@ func rawBytes(token string, unmap map[string]byte) (string, bool) {
 	return string(raw), true
 }
 
-func (b *byteLevel) appendIDs(dst []int32, text []byte) []int32 {
+func (b *byteLevel) appendIDs(ctx context.Context, dst []int32, text []byte) []int32 {
+	caller := caller{ctx: ctx}
 	for start := 0; start < len(text); {
 		end := b.classes.nextWord(text, start)
-		dst = b.cache.append(dst, text[start:end], b.encodeWord)
+		if caller.gone(end - start) {
+			break
+		}
+		dst = b.cache.append(&caller, dst, text[start:end], b.encodeWord)
 		start = end
 	}
 	return dst
 }
 
 func (b *byteLevel) encode(text []byte) Encoding {
-	ids := b.appendIDs(make([]int32, 0, len(text)/3+1), text)
+	ids := b.appendIDs(context.Background(), make([]int32, 0, len(text)/3+1), text)
 	spans := make([]segmenter.Span, len(ids))
 	pos := 0
 	for i, id := range ids {
@@ -130,12 +135,12 @@ func trimmed(text []byte, raw string, start, end int) segmenter.Span {
 }
 
 // encodeWord appends the tokens of one word.
-func (b *byteLevel) encodeWord(dst []int32, word []byte) []int32 {
+func (b *byteLevel) encodeWord(caller *caller, dst []int32, word []byte) []int32 {
 	if id, ok := b.whole[string(word)]; ok {
 		return append(dst, id)
 	}
 	if len(word) <= shortWord {
 		return b.mergeShort(dst, word)
 	}
-	return b.mergeLong(dst, word)
+	return b.mergeLong(caller, dst, word)
 }

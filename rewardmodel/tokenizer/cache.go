@@ -29,11 +29,15 @@ func newWordCache() *wordCache {
 	return &wordCache{seed: maphash.MakeSeed(), slots: make([]atomic.Pointer[cachedWord], cacheSlots)}
 }
 
-// append adds the ids of word to dst, computing them with encode (which appends
-// to its argument) if they are not known.
-func (c *wordCache) append(dst []int32, word []byte, encode func([]int32, []byte) []int32) []int32 {
+// encoder appends the ids of a word to its argument. It may stop early once the
+// caller is gone; a nil caller stays.
+type encoder func(caller *caller, dst []int32, word []byte) []int32
+
+// append adds the ids of word to dst, computing them with encode if they are not
+// known. What is remembered is always the whole word.
+func (c *wordCache) append(caller *caller, dst []int32, word []byte, encode encoder) []int32 {
 	if len(word) > maxCachedWord {
-		return encode(dst, word)
+		return encode(caller, dst, word)
 	}
 	i := maphash.Bytes(c.seed, word) % cacheSlots
 	first, second := &c.slots[i], &c.slots[i^1]
@@ -45,7 +49,7 @@ func (c *wordCache) append(dst []int32, word []byte, encode func([]int32, []byte
 		return append(dst, known.ids...)
 	}
 	n := len(dst)
-	dst = encode(dst, word)
+	dst = encode(nil, dst, word)
 	second.Store(latest)
 	first.Store(&cachedWord{word: string(word), ids: slices.Clone(dst[n:])})
 	return dst

@@ -58,21 +58,27 @@ type mergeScratch struct {
 // mergeLong does the same as mergeShort for a word of any length, in O(n log n):
 // the pairs wait in a queue by rank and position, and one that is out of date
 // when its turn comes is passed over.
-func (b *byteLevel) mergeLong(dst []int32, word []byte) []int32 {
+func (b *byteLevel) mergeLong(caller *caller, dst []int32, word []byte) []int32 {
 	s := b.scratch.Get().(*mergeScratch)
 	defer b.scratch.Put(s)
 	queue := &s.queue
 	queue.reset(len(b.merged))
 	symbols, n := s.symbols[:0], int32(len(word))
 	for i := range n {
+		if caller.gone(1) {
+			break
+		}
 		symbols = append(symbols, symbol{id: b.bytes[word[i]], prev: i - 1, next: i + 1})
 		if i > 0 {
 			queue.push(b.pairs.rank(symbols[i-1].id, symbols[i].id), i-1)
 		}
 	}
 	for len(queue.ranks) > 0 {
-		rank, positions := queue.pop()
+		rank, positions := queue.pop() // to the last one, which leaves the queue empty for another word
 		for done, at := range positions {
+			if caller.gone(1) {
+				break
+			}
 			left := &symbols[at]
 			if left.id == dropped || left.next == n {
 				continue
@@ -96,6 +102,9 @@ func (b *byteLevel) mergeLong(dst []int32, word []byte) []int32 {
 				break
 			}
 		}
+	}
+	if caller.gone(0) {
+		return dst
 	}
 	for i := int32(0); i < n; i = symbols[i].next {
 		dst = append(dst, symbols[i].id)

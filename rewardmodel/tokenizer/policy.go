@@ -134,7 +134,7 @@ func (e *policyEncoding) words(a aligned, base int) {
 		words, cut = cut, words[:0]
 	}
 	for _, w := range words {
-		e.ids = e.model.cache.append(e.ids[:0], a.text[w.Start:w.End], e.model.encodeWord)
+		e.ids = e.model.cache.append(nil, e.ids[:0], a.text[w.Start:w.End], e.model.encodeWord)
 		at := w.Start
 		for _, id := range e.ids {
 			raw := e.model.raw[id]

@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -21,7 +22,8 @@ type Tokenizer struct {
 
 // model is what byte-level BPE, WordPiece and Unigram have in common. The text is valid UTF-8.
 type model interface {
-	appendIDs(dst []int32, text []byte) []int32
+	// appendIDs stops early when ctx is done; its ids are then of no use.
+	appendIDs(ctx context.Context, dst []int32, text []byte) []int32
 	encode(text []byte) Encoding
 }
 
@@ -53,8 +55,22 @@ func (t *Tokenizer) Offsets(text string) []segmenter.Span { return t.Encode(text
 
 // IDs returns the ids of Encode, in less time and memory.
 func (t *Tokenizer) IDs(text string) []int32 {
+	ids, _ := t.IDsContext(context.Background(), text) // which is never done
+	return ids
+}
+
+// IDsContext is IDs for a text of any size: it returns the error of ctx soon
+// after ctx is done.
+func (t *Tokenizer) IDsContext(ctx context.Context, text string) ([]int32, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	valid, _ := repair(text)
-	return t.model.appendIDs(make([]int32, 0, len(valid)/4+8), valid)
+	ids := t.model.appendIDs(ctx, make([]int32, 0, len(valid)/4+8), valid)
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return ids, nil
 }
 
 // Frame returns the ids as the model reads them: <s> ids </s> or [CLS] ids [SEP].

@@ -163,7 +163,7 @@ func TestMergesAgree(t *testing.T) {
 		b := tok.model.(*byteLevel)
 		for _, text := range goldenStrings(t) {
 			word := []byte(text[:min(len(text), shortWord)])
-			require.Equal(t, b.mergeShort(nil, word), b.mergeLong(nil, word), "%q", word)
+			require.Equal(t, b.mergeShort(nil, word), b.mergeLong(nil, nil, word), "%q", word)
 		}
 	}
 }

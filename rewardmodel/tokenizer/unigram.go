@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -121,7 +122,7 @@ type ending struct {
 }
 
 // best finds the best way to cut a word, as the ending at each place of it.
-func (u *unigram) best(word []byte, ends []ending) []ending {
+func (u *unigram) best(caller *caller, word []byte, ends []ending) []ending {
 	ends = append(ends[:0], ending{})
 	for range word {
 		ends = append(ends, ending{start: -1})
@@ -131,7 +132,7 @@ func (u *unigram) best(word []byte, ends []ending) []ending {
 			*e = ending{score, int32(start), id}
 		}
 	}
-	for start := 0; start < len(word); {
+	for start := 0; start < len(word) && !caller.gone(1); {
 		_, size := utf8.DecodeRune(word[start:])
 		before, single, node := ends[start].score, false, int32(0)
 		for end := start; end < len(word); {
@@ -158,11 +159,14 @@ func (u *unigram) best(word []byte, ends []ending) []ending {
 type cut struct{ id, size int32 }
 
 // appendCuts adds the pieces of a word; unknown characters in a row are one.
-func (u *unigram) appendCuts(dst []cut, word []byte) []cut {
+func (u *unigram) appendCuts(caller *caller, dst []cut, word []byte) []cut {
 	scratch := u.scratch.Get().(*[]ending)
 	defer u.scratch.Put(scratch)
-	ends := u.best(word, *scratch)
+	ends := u.best(caller, word, *scratch)
 	*scratch = ends
+	if caller.gone(0) {
+		return dst
+	}
 	n := len(dst)
 	for end := int32(len(word)); end > 0; {
 		e := ends[end]
@@ -178,9 +182,9 @@ func (u *unigram) appendCuts(dst []cut, word []byte) []cut {
 }
 
 // encodeWord appends the ids of one word.
-func (u *unigram) encodeWord(dst []int32, word []byte) []int32 {
+func (u *unigram) encodeWord(caller *caller, dst []int32, word []byte) []int32 {
 	at := int32(0)
-	for _, c := range u.appendCuts(nil, word) {
+	for _, c := range u.appendCuts(caller, nil, word) {
 		dst = u.appendCut(dst, c, word[at:at+c.size])
 		at += c.size
 	}
@@ -206,9 +210,12 @@ func (u *unigram) normalize(text []byte, track bool) aligned {
 	return a
 }
 
-func (u *unigram) appendIDs(dst []int32, text []byte) []int32 {
+func (u *unigram) appendIDs(ctx context.Context, dst []int32, text []byte) []int32 {
+	caller := caller{ctx: ctx}
 	u.words.cut(u.normalize(text, false), func(word aligned) {
-		dst = u.cache.append(dst, word.text, u.encodeWord)
+		if !caller.gone(len(word.text)) {
+			dst = u.cache.append(&caller, dst, word.text, u.encodeWord)
+		}
 	})
 	return dst
 }
@@ -217,7 +224,7 @@ func (u *unigram) encode(text []byte) Encoding {
 	e := Encoding{IDs: make([]int32, 0, len(text)/4+1), Offsets: make([]segmenter.Span, 0, len(text)/4+1)}
 	var cuts []cut
 	u.words.cut(u.normalize(text, true), func(word aligned) {
-		cuts = u.appendCuts(cuts[:0], word.text)
+		cuts = u.appendCuts(nil, cuts[:0], word.text)
 		at := 0
 		for _, c := range cuts {
 			end := at + int(c.size)

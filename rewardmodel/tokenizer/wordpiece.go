@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -65,7 +66,7 @@ func newWordPiece(v *vocabulary, norm normalizer, unknown, prefix string, maxCha
 }
 
 // encodeWord appends the pieces of one normalized word, or the unknown token.
-func (w *wordPiece) encodeWord(dst []int32, word []byte) []int32 {
+func (w *wordPiece) encodeWord(_ *caller, dst []int32, word []byte) []int32 {
 	if len(word) > w.maxChars && utf8.RuneCount(word) > w.maxChars {
 		return append(dst, w.unknown)
 	}
@@ -81,10 +82,11 @@ func (w *wordPiece) encodeWord(dst []int32, word []byte) []int32 {
 	return append(dst[:n], w.unknown)
 }
 
-func (w *wordPiece) appendIDs(dst []int32, text []byte) []int32 {
+func (w *wordPiece) appendIDs(ctx context.Context, dst []int32, text []byte) []int32 {
 	words := wordReader{normalizer: &w.norm, text: text}
-	for words.next() {
-		dst = w.cache.append(dst, words.word, w.encodeWord)
+	caller := caller{ctx: ctx}
+	for words.next() && !caller.gone(len(words.word)) {
+		dst = w.cache.append(&caller, dst, words.word, w.encodeWord)
 	}
 	return dst
 }
@@ -94,7 +96,7 @@ func (w *wordPiece) encode(text []byte) Encoding {
 	e := Encoding{IDs: make([]int32, 0, len(text)/4+1), Offsets: make([]segmenter.Span, 0, len(text)/4+1)}
 	for words.next() {
 		n := len(e.IDs)
-		e.IDs = w.cache.append(e.IDs, words.word, w.encodeWord)
+		e.IDs = w.cache.append(nil, e.IDs, words.word, w.encodeWord)
 		spans := words.spans
 		if len(e.IDs) == n+1 { // a whole word, known or unknown
 			e.Offsets = append(e.Offsets, segmenter.Span{Start: spans[0].Start, End: spans[len(spans)-1].End})

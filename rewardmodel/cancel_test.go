@@ -1,0 +1,47 @@
+package rewardmodel
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// countdown is a context that is done after it was asked so many times.
+type countdown struct {
+	context.Context
+	left int
+}
+
+func (c *countdown) Err() error {
+	if c.left--; c.left >= 0 {
+		return nil
+	}
+	return context.Canceled
+}
+
+// TestPrepareCanceled cancels the preparation of one large response in the
+// middle of its segmentation and of its tokenizing: the caller's context
+// reaches both.
+func TestPrepareCanceled(t *testing.T) {
+	s := newScorer(t, ScorerConfig{}, modelFunc(hashMargins))
+	for _, text := range []string{
+		"It is the end." + strings.Repeat(" ", 1<<18) + strings.Repeat("mr. ", 1<<16),
+		strings.Repeat("It was late. ", 1<<15),
+	} {
+		const never = 1 << 30
+		ctx := &countdown{Context: t.Context(), left: never}
+		_, _, err := s.prepare(ctx, Request{Responses: []Item{{Response: &text}}})
+		require.NoError(t, err)
+		checks := never - ctx.left
+		require.Greater(t, checks, 10)
+		for _, at := range []int{0, 1, 5, checks / 2, checks - 1} {
+			ctx := &countdown{Context: t.Context(), left: at}
+			_, _, err := s.prepare(ctx, Request{Responses: []Item{{Response: &text}}})
+			require.ErrorIs(t, err, context.Canceled)
+			require.ErrorContains(t, err, "the caller left")
+			require.GreaterOrEqual(t, ctx.left, -4, "it goes on after the end")
+		}
+	}
+}

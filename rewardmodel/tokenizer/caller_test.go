@@ -1,0 +1,56 @@
+package tokenizer
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// countdown is a context that is done after it was asked so many times.
+type countdown struct {
+	context.Context
+	left int
+}
+
+func (c *countdown) Err() error {
+	if c.left--; c.left >= 0 {
+		return nil
+	}
+	return context.Canceled
+}
+
+// TestIDsContext cancels the tokenizing of long texts at many places. It asks
+// often enough, never goes on after the end, and leaves nothing behind that
+// changes the tokens of a later text.
+func TestIDsContext(t *testing.T) {
+	const size = 1 << 17
+	tokenizers := map[string]*Tokenizer{
+		"bpe": load(t, "bpe"), "wordpiece": load(t, "wordpiece"),
+		"unigram": loadFiles(t, map[string]string{spmFile: string(spmBytes(t)), configFile: `{"split_by_punct":true}`}),
+	}
+	for name, tok := range tokenizers {
+		for _, unit := range []string{"supercalifragilistic", "a", "= ", "你好", "one two "} {
+			text := strings.Repeat(unit, size/len(unit))
+			want := tok.IDs(text)
+			const never = 1 << 30
+			whole := &countdown{Context: t.Context(), left: never}
+			got, err := tok.IDsContext(whole, text)
+			require.NoError(t, err)
+			require.Equal(t, want, got)
+			checks := never - whole.left
+			if name != "wordpiece" || strings.Contains(unit, " ") { // a word of more than 100 characters is one step
+				require.Greater(t, checks, size/checkEvery/4, "%s %q", name, unit)
+			}
+			for at := range min(checks, 24) {
+				ctx := &countdown{Context: t.Context(), left: at}
+				ids, err := tok.IDsContext(ctx, text)
+				require.ErrorIs(t, err, context.Canceled, "%s %q at check %d of %d", name, unit, at, checks)
+				require.Nil(t, ids)
+				require.GreaterOrEqual(t, ctx.left, -4, "it asks again and again")
+			}
+			require.Equal(t, want, tok.IDs(text), "%s %q", name, unit)
+		}
+	}
+}

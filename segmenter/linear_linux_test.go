@@ -1,0 +1,62 @@
+package segmenter
+
+import (
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// threadTime is the processor time that this thread has had: a busy machine
+// does not add to it.
+func threadTime(t *testing.T) time.Duration {
+	t.Helper()
+	var used unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_THREAD, &used); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+}
+
+// TestTimePerMegabyte bounds the time for the texts that were or are the worst.
+// The bound has room for the race detector and a slow machine; the texts took
+// minutes when rules read the start of a sentence at each terminator.
+func TestTimePerMegabyte(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	size := 1 << 20
+	if testing.Short() {
+		size >>= 2
+	}
+	most := 3 * time.Second * time.Duration(size) / (1 << 20)
+	half := func(lead, first, second string) string { return lead + run(first, size/2) + run(second, size/2) }
+	for name, text := range map[string]string{
+		"spaces, titles":       half("It is the end.", " ", "mr. "),
+		"spaces, dashes":       half("It is the end.", " ", "--a "),
+		"no-break spaces":      half("It is the end.", "\u00a0", "mr. "),
+		"wide spaces":          half("It is the end.", "\u3000", "--a "),
+		"terminators in marks": half("a", "[.]", "[.]"),
+		"marks, spaces":        half("End", "[.]", " ") + "a",
+		"marks between spaces": half("End. ", "[.]"+strings.Repeat("\u3000", 200), "[.] "),
+		"glued words":          half("", "é.I'", "é.I'"),
+		"exclamations":         half("", "! ", "? "),
+		"quoted":               half("", "\"! ", "\"! "),
+		"initials":             half("", "A. ", "1. "),
+		"lines":                half("", "a\n", "|\n"),
+	} {
+		var took time.Duration
+		for range 3 { // a busy machine can disturb one
+			start := threadTime(t)
+			segment(text)
+			if took = threadTime(t) - start; took <= most {
+				break
+			}
+		}
+		t.Logf("%s: %v", name, took)
+		if took > most {
+			t.Errorf("%s: %d bytes took %v, want at most %v", name, len(text), took, most)
+		}
+	}
+}

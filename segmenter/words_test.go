@@ -1,0 +1,20 @@
+package segmenter
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestOneRole fails where two roles list the same word: which of them it then
+// has would differ from process to process.
+func TestOneRole(t *testing.T) {
+	listed := make(map[string]role)
+	for r, list := range roleWords {
+		for w := range strings.FieldsSeq(list) {
+			if other, twice := listed[w]; twice {
+				t.Errorf("%q has the roles %d and %d", w, other, r)
+			}
+			listed[w] = r
+		}
+	}
+}
