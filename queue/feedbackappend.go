@@ -150,6 +150,7 @@ func (f *Feedback) store(ctx context.Context, item feedback.Entry, record feedba
 		}
 		msg := &nats.Msg{Subject: recordSubject(mark.ID, mark.Rater), Data: body, Header: nats.Header{}}
 		setMark(msg.Header, mark)
+		sign(msg.Subject, msg.Header)
 		ack, err := f.put(ctx, msg, jetstream.WithExpectLastSequencePerSubject(replaces),
 			jetstream.WithMsgID(token+"."+strconv.FormatUint(replaces, 10)))
 		switch {
