@@ -54,6 +54,7 @@ type Feedback struct {
 	changed  chan struct{}
 
 	sweeper sweeper
+	erased  erasedThrough
 	stop    context.CancelFunc
 	done    sync.WaitGroup
 
@@ -70,6 +71,7 @@ func openFeedback(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, st
 		moved:   make(chan struct{}),
 		changed: make(chan struct{}, 1),
 		sweeper: newSweeper(),
+		erased:  erasedThrough{until: map[string]uint64{}},
 		publish: js.PublishMsg,
 		maxAge:  streams.FeedbackMaxAge,
 	}

@@ -47,7 +47,7 @@ func (f *Feedback) Erase(ctx context.Context, id string) (records int, err error
 	if err != nil {
 		return 0, err
 	}
-	if err := f.remove(ctx, hash); err != nil {
+	if err := errors.Join(f.remove(ctx, hash), f.removeResults(ctx, hash)); err != nil {
 		return 0, unavailable(ctx, err)
 	}
 	return len(subjects), nil
