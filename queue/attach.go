@@ -16,23 +16,23 @@ type source struct {
 	first      uint64        // sequence of its oldest response
 	window     time.Duration // shortest duplicate window of rewards and dead letters
 	reconnects uint64        // of the connection, when this was looked up
+	clock      *serverClock
 }
 
 // attach makes the consumer exist and learns what is settled already. It runs
 // at the start and whenever the server may have forgotten something.
 func (w *worker) attach(ctx context.Context, again bool) (source, error) {
-	src := source{reconnects: w.nc.Stats().Reconnects}
+	src := source{reconnects: w.nc.Stats().Reconnects, clock: &w.clock}
 	ask, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	var err error
 	if src.consumer, err = w.consumer(ask, again); err != nil {
 		return src, fmt.Errorf("consumer %s: %w", ConsumerScorer, explain(err))
 	}
-	stream, err := w.js.Stream(ask, StreamResponses)
+	info, err := w.responses(ask)
 	if err != nil {
 		return src, fmt.Errorf("stream %s: %w", StreamResponses, err)
 	}
-	info := stream.CachedInfo()
 	src.created, src.first = info.Created, info.State.FirstSeq
 	if src.window, err = w.shortestWindow(ask); err != nil {
 		return src, err
@@ -62,6 +62,19 @@ func (w *worker) consumer(ctx context.Context, again bool) (jetstream.Consumer, 
 		// would drop a response without a word. We count, see fail.
 		MaxDeliver: -1,
 	})
+}
+
+// responses returns what the server says of the stream of responses, and the
+// time there.
+func (w *worker) responses(ctx context.Context) (*jetstream.StreamInfo, error) {
+	requested := time.Now()
+	stream, err := w.js.Stream(ctx, StreamResponses)
+	if err != nil {
+		return nil, err
+	}
+	info := stream.CachedInfo()
+	w.clock.observe(info.TimeStamp, requested, time.Now())
+	return info, nil
 }
 
 func (w *worker) shortestWindow(ctx context.Context) (time.Duration, error) {

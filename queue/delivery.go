@@ -18,6 +18,8 @@ type delivery struct {
 	tail string // of the subject: what follows "assay.v1.responses."
 	key  string // identity of the response, the Nats-Msg-Id of whatever comes of it
 	old  bool   // a reward that it had may be older than the streams remember ids
+	// published is when the server stored it, by the clock of this process.
+	published time.Time
 
 	created int64      // of the stream, Unix nanoseconds
 	deaths  int        // of processes with the response in flight
@@ -25,7 +27,7 @@ type delivery struct {
 }
 
 // newDelivery reads what msg says about itself. Half the duplicate window leaves
-// room for clocks that differ.
+// room for servers of a cluster whose clocks differ.
 func newDelivery(msg jetstream.Msg, src source) (*delivery, error) {
 	meta, err := msg.Metadata()
 	if err != nil {
@@ -34,7 +36,8 @@ func newDelivery(msg jetstream.Msg, src source) (*delivery, error) {
 	d := &delivery{msg: msg, meta: meta, tail: strings.TrimPrefix(msg.Subject(), SubjectResponses+".")}
 	d.key = responseKey(d.tail, d.msgID(), src.created, meta.Sequence.Stream)
 	d.created = src.created.UnixNano()
-	d.old = time.Since(meta.Timestamp) > src.window/2
+	d.published = src.clock.local(meta.Timestamp)
+	d.old = time.Since(d.published) > src.window/2
 	return d, nil
 }
 
@@ -66,8 +69,11 @@ func (d *delivery) id(item string) string {
 	case d.msgID() != "":
 		return d.msgID()
 	}
-	return "seq-" + strconv.FormatUint(d.meta.Sequence.Stream, 10)
+	return sequenceID(d.meta.Sequence.Stream)
 }
+
+// sequenceID is the id of a response that nobody gave one.
+func sequenceID(sequence uint64) string { return "seq-" + strconv.FormatUint(sequence, 10) }
 
 func (d *delivery) redelivered() bool { return d.meta.NumDelivered > 1 }
 

@@ -45,7 +45,8 @@
 // after its acknowledgement: nobody is told that one is kept.
 //
 // A response with the header Assay-Timeout that is not scored within that time of
-// its publication becomes a dead letter with the reason "expired".
+// its publication, by the clock of the server, becomes a dead letter with the
+// reason "expired".
 //
 // Rewards come in the order in which they are done, not that of the responses.
 //
@@ -79,10 +80,17 @@
 // is in ASSAY_STATE (Registry.HoldoutSalt).
 //
 // Erasing an id stores a tombstone, and then overwrites and removes every message
-// of the id. An id with a tombstone is gone in whatever order the two are read,
+// of the id, also its rewards and dead letters. An id with a tombstone is gone in whatever order the two are read,
 // and each process that reads a tombstone removes what it finds of the id: so an
 // erasure ends although a process dies in the middle of it, or another one stores
 // a label at the same moment.
+//
+// # Permissions
+//
+// The service replies only to inboxes. What assay keeps for itself carries the
+// header Assay-Record, and other messages on those subjects are ignored; see
+// HeaderRecord. Separate accounts keep clients from writing them at all
+// (docs/nats.md).
 //
 // # A full disk
 //

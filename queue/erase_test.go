@@ -13,6 +13,7 @@ import (
 	"github.com/assay-ai/assay/rewardmodel"
 	"github.com/assay-ai/assay/rewardmodel/bag"
 	"github.com/assay-ai/assay/rewardmodel/feedback"
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 )
@@ -133,7 +134,9 @@ func TestErasureIsEndedAfterARestart(t *testing.T) {
 	q := openQueue(t, cfg)
 	accepts(t, q.Feedback(), 10, 0, some(0, 10)...)
 	q.Feedback().close()
-	_, err := q.js.Publish(t.Context(), tombstoneSubject(feedback.HashOf("r4")), nil)
+	tombstone := &nats.Msg{Subject: tombstoneSubject(feedback.HashOf("r4")), Header: nats.Header{}}
+	sign(tombstone.Subject, tombstone.Header)
+	_, err := q.js.PublishMsg(t.Context(), tombstone)
 	require.NoError(t, err)
 	require.Equal(t, 11, count(t, q, StreamFeedback))
 	closeQueue(t, q)

@@ -39,6 +39,7 @@ func (r *Registry) Publish(ctx context.Context, e retrain.Event) error {
 			e.Kind, len(data), limit, nats.ErrMaxPayload)
 	}
 	msg := &nats.Msg{Subject: SubjectEvents + "." + string(e.Kind), Data: data, Header: nats.Header{}}
+	sign(msg.Subject, msg.Header)
 	// Without a key, a name that nothing else has makes a repetition after a
 	// lost acknowledgement the same event.
 	msg.Header.Set(jetstream.MsgIDHeader, cmp.Or(e.Key, xid.New().String()))
@@ -101,10 +102,14 @@ func (r *Registry) RecentEvents(ctx context.Context, n int) ([]retrain.Event, er
 			return nil, err
 		}
 		e, err := decodeEvent(msg)
-		if err != nil {
+		switch {
+		case errors.Is(err, errForeignEvent):
+			r.log.Warn().Err(err).Msg("a stored event is ignored; check who may publish to this subject")
+		case err != nil:
 			return nil, err
+		default:
+			events = append(events, e)
 		}
-		events = append(events, e)
 		if e.Sequence >= state.LastSeq {
 			return events, nil
 		}
@@ -116,8 +121,14 @@ func (r *Registry) follow(after uint64) *follower {
 	return &follower{js: r.js, stream: StreamEvents, filter: SubjectEvents + ".>", cursor: after, ahead: eventsAhead, log: r.log}
 }
 
+// errForeignEvent says that a message of ASSAY_EVENTS is not authentic.
+var errForeignEvent = errors.New("assay did not write it")
+
 func decodeEvent(msg streamed) (retrain.Event, error) {
-	var e retrain.Event
+	e := retrain.Event{Sequence: msg.Sequence.Stream}
+	if !authentic(msg.Subject(), msg.Headers()) {
+		return e, fmt.Errorf("event %d of %s: %w", e.Sequence, StreamEvents, errForeignEvent)
+	}
 	err := json.Unmarshal(msg.Data(), &e)
 	e.Sequence, e.Key = msg.Sequence.Stream, msg.Headers().Get(jetstream.MsgIDHeader)
 	if err != nil {

@@ -213,6 +213,7 @@ func (f *Feedback) prepare(c *candidate) (*write, verdict) {
 	}
 	msg := &nats.Msg{Subject: recordSubject(c.mark.ID, c.mark.Rater), Data: body, Header: nats.Header{}}
 	setMark(msg.Header, c.mark)
+	sign(msg.Subject, msg.Header)
 	last := strconv.FormatUint(replaces, 10)
 	msg.Header.Set(jetstream.ExpectedStreamHeader, StreamFeedback)
 	msg.Header.Set(jetstream.ExpectedLastSubjSeqHeader, last)

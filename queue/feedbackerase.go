@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -17,9 +18,9 @@ import (
 // server writes and flushes the whole file that it is in.
 const eraseTimeout = time.Minute
 
-// Erase removes all that is kept of a response: the records of all raters and
-// the scored response itself, which are overwritten on disk. It returns how many
-// records that were. From then on items of that id are rejected, also such as
+// Erase removes all that is kept of a response: the records of all raters, the
+// scored response itself, its rewards and its dead letters, which are
+// overwritten on disk. It returns how many records that were. From then on items of that id are rejected, also such as
 // were not known before; what another process stores at this very moment is
 // removed by whoever reads of both. Its error wraps feedback.ErrUnavailable, or
 // is that of ctx; erasing again is safe and ends what was begun.
@@ -48,7 +49,7 @@ func (f *Feedback) Erase(ctx context.Context, id string) (records int, err error
 	if err != nil {
 		return 0, err
 	}
-	if err := f.remove(ctx, hash); err != nil {
+	if err := errors.Join(f.remove(ctx, hash), f.removeResults(ctx, hash)); err != nil {
 		return 0, unavailable(ctx, err)
 	}
 	return len(subjects), nil
@@ -59,8 +60,14 @@ func (f *Feedback) bury(ctx context.Context, id feedback.Hash) error {
 	if f.Index().Erased(id) {
 		return nil
 	}
+	return f.tombstone(ctx, id)
+}
+
+// tombstone stores the tombstone of an id.
+func (f *Feedback) tombstone(ctx context.Context, id feedback.Hash) error {
 	msg := &nats.Msg{Subject: tombstoneSubject(id), Header: nats.Header{}}
 	msg.Header.Set(jetstream.MsgIDHeader, rand.Text())
+	sign(msg.Subject, msg.Header)
 	sequence, err := f.put(ctx, msg)
 	if err != nil {
 		return err
@@ -114,15 +121,22 @@ func overwrite(ctx context.Context, stream jetstream.Stream, subject string) err
 	if err != nil {
 		return fmt.Errorf("stream %s: %w", name, explain(err))
 	}
-	err = stream.SecureDeleteMsg(ctx, msg.Sequence)
+	return overwriteMessage(ctx, stream, msg.Sequence)
+}
+
+// overwriteMessage deletes a message, if it is there.
+func overwriteMessage(ctx context.Context, stream jetstream.Stream, sequence uint64) error {
+	ctx, cancel := context.WithTimeout(ctx, eraseTimeout)
+	defer cancel()
+	err := stream.SecureDeleteMsg(ctx, sequence)
 	if err == nil {
 		return nil
 	}
 	// Somebody else may have replaced or deleted it meanwhile.
-	if _, missing := stream.GetMsg(ctx, msg.Sequence); errors.Is(missing, jetstream.ErrMsgNotFound) {
+	if _, missing := stream.GetMsg(ctx, sequence); errors.Is(missing, jetstream.ErrMsgNotFound) {
 		return nil
 	}
-	return fmt.Errorf("stream %s: erasing: %w", name, explain(err))
+	return fmt.Errorf("stream %s: erasing: %w", stream.CachedInfo().Config.Name, explain(err))
 }
 
 // sweeper remembers the ids of tombstones that were read, until their records
@@ -130,18 +144,19 @@ func overwrite(ctx context.Context, stream jetstream.Stream, subject string) err
 // that somebody stored who did not know of the tombstone yet.
 type sweeper struct {
 	mu   *sync.Mutex
-	ids  map[feedback.Hash]struct{}
+	ids  map[feedback.Hash]bool // true: the tombstone was overwritten
 	wake chan struct{}
 }
 
 func newSweeper() sweeper {
-	return sweeper{mu: new(sync.Mutex), ids: map[feedback.Hash]struct{}{}, wake: make(chan struct{}, 1)}
+	return sweeper{mu: new(sync.Mutex), ids: map[feedback.Hash]bool{}, wake: make(chan struct{}, 1)}
 }
 
-func (s sweeper) add(id feedback.Hash) {
+// add remembers an id, and whether its tombstone must be stored again.
+func (s sweeper) add(id feedback.Hash, overwritten bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.ids[id] = struct{}{}
+	s.ids[id] = s.ids[id] || overwritten
 	select {
 	case s.wake <- struct{}{}:
 	default:
@@ -149,13 +164,10 @@ func (s sweeper) add(id feedback.Hash) {
 }
 
 // take empties the sweeper.
-func (s sweeper) take() []feedback.Hash {
+func (s sweeper) take() map[feedback.Hash]bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	ids := make([]feedback.Hash, 0, len(s.ids))
-	for id := range s.ids {
-		ids = append(ids, id)
-	}
+	ids := maps.Clone(s.ids)
 	clear(s.ids)
 	return ids
 }
@@ -169,10 +181,14 @@ func (f *Feedback) sweep(ctx context.Context) {
 			return
 		}
 		failed := error(nil)
-		for _, id := range f.sweeper.take() {
-			if err := f.remove(ctx, id); err != nil {
+		for id, overwritten := range f.sweeper.take() {
+			err := f.remove(ctx, id)
+			if err == nil && overwritten {
+				err = f.tombstone(ctx, id)
+			}
+			if err != nil {
 				failed = err
-				f.sweeper.add(id)
+				f.sweeper.add(id, overwritten)
 			}
 		}
 		if failed == nil {

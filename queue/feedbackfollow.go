@@ -138,8 +138,8 @@ func (w *indexer) resume(info *jetstream.StreamInfo) bool {
 
 // expire removes the records that are too old. The tombstones stay.
 func (w *indexer) expire(ctx context.Context, info *jetstream.StreamInfo) error {
-	oldest := time.Now().Add(-w.maxAge)
-	keep := info.State.LastSeq + 1 // the first record that is young enough
+	oldest := info.TimeStamp.Add(-w.maxAge) // by the clock of the server, as the times of the records
+	keep := info.State.LastSeq + 1          // the first record that is young enough
 	if info.State.LastTime.After(oldest) {
 		consumer, err := w.stream.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{HeadersOnly: true,
 			InactiveThreshold: ledgerIdle, MaxResetAttempts: resetAttempts, DeliverPolicy: jetstream.DeliverByStartTimePolicy, OptStartTime: &oldest})
@@ -189,7 +189,7 @@ func (w *indexer) take(ctx context.Context, iter jetstream.MessagesContext, know
 	sequence := meta.Sequence.Stream
 	if err := w.tell(msg.Subject(), msg.Headers(), sequence); err != nil {
 		w.log.Warn().Err(err).Str("subject", msg.Subject()).Uint64("sequence", sequence).
-			Msg("a message among the feedback is none of ours and does not count")
+			Msg("an unrecognized message in the feedback stream is ignored")
 	}
 	w.next = sequence + 1
 	if meta.NumPending == 0 {
@@ -207,14 +207,22 @@ func (w *indexer) tell(subject string, header nats.Header, sequence uint64) (err
 			err = panicked(value, kindLabel, w.metrics, w.log)
 		}
 	}()
+	foreign := !authentic(subject, header)
 	if id, ok := strings.CutPrefix(subject, subjectTombstones+"."); ok {
 		hash, err := feedback.ParseHash(id)
-		if err != nil {
+		switch {
+		case err != nil:
 			return err
+		case !foreign:
+			w.index.Erase(hash, sequence)
+			w.sweeper.add(hash, false)
+			return nil
+		case w.index.Erased(hash) || w.Index().Erased(hash):
+			w.sweeper.add(hash, true) // it took the place of the tombstone
 		}
-		w.index.Erase(hash, sequence)
-		w.sweeper.add(hash)
-		return nil
+	}
+	if foreign {
+		return errors.New("assay did not write it; check who may publish to this subject")
 	}
 	mark, err := readMark(subject, header, sequence)
 	if err != nil {
@@ -222,7 +230,7 @@ func (w *indexer) tell(subject string, header nats.Header, sequence uint64) (err
 	}
 	w.index.Apply(mark)
 	if w.index.Erased(mark.ID) { // stored by somebody who did not know yet
-		w.sweeper.add(mark.ID)
+		w.sweeper.add(mark.ID, false)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"iter"
 
 	"github.com/assay-ai/assay/rewardmodel/feedback"
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
@@ -25,6 +26,9 @@ func (f *Feedback) Records(ctx context.Context, through uint64) iter.Seq2[feedba
 			if err != nil {
 				yield(feedback.Stored{}, err)
 				return
+			}
+			if !authentic(msg.subject, msg.header) {
+				continue // the index reports it
 			}
 			record, err := feedback.ParseRecord(msg.data)
 			if err != nil {
@@ -47,6 +51,8 @@ const scanPatience = 5
 // message is one message of a stream.
 type message struct {
 	sequence uint64
+	subject  string
+	header   nats.Header
 	data     []byte
 }
 
@@ -117,7 +123,7 @@ func (f *Feedback) scanTo(ctx context.Context, stream jetstream.Stream, subject 
 		if meta.Sequence.Stream > last {
 			return nil
 		}
-		if !yield(message{meta.Sequence.Stream, msg.Data()}) {
+		if !yield(message{meta.Sequence.Stream, msg.Subject(), msg.Headers(), msg.Data()}) {
 			return errEnough
 		}
 		if meta.NumPending == 0 || meta.Sequence.Stream == last {

@@ -57,7 +57,7 @@ func (w *worker) handle(ctx context.Context, d *delivery) (o outcome) {
 	if err != nil {
 		return w.fail(ctx, d, err)
 	}
-	waited, cancel := context.WithDeadline(ctx, d.meta.Timestamp.Add(wait))
+	waited, cancel := context.WithDeadline(ctx, d.published.Add(wait))
 	defer cancel()
 	if ctx.Err() == nil && waited.Err() != nil {
 		return w.expire(ctx, d, wait)

@@ -124,8 +124,9 @@ func (f *Feedback) Kept(ctx context.Context, id string) (KeptResponse, bool, err
 		return KeptResponse{}, false, unavailable(ctx, fmt.Errorf("stream %s: %w", StreamScored, explain(err)))
 	}
 	r, err := parseKept(msg.Data)
-	if err != nil {
-		return r, false, fmt.Errorf("stream %s: message %d: %w", StreamScored, msg.Sequence, err)
+	if err != nil || feedback.HashOf(r.Item.ID) != hash {
+		f.log.Warn().Err(err).Uint64("sequence", msg.Sequence).Msg("an unrecognized message among the kept responses is ignored")
+		return KeptResponse{}, false, nil
 	}
 	return r, true, nil
 }
@@ -183,6 +184,9 @@ func parseKept(data []byte) (KeptResponse, error) {
 	var stored keptJSON
 	if err := json.Unmarshal(data, &stored); err != nil {
 		return KeptResponse{}, err
+	}
+	if stored.Item.ID == "" {
+		return KeptResponse{}, errors.New("it is not a kept response: it has no id")
 	}
 	return KeptResponse{Item: rewardmodel.Item(stored.Item), Model: stored.Model, Time: stored.Time, Violation: stored.Violation,
 		Threshold: stored.Threshold, Reward: stored.Reward, Compliant: stored.Compliant, Instances: stored.Instances}, nil

@@ -43,6 +43,7 @@ type objects struct {
 	nc     *nats.Conn
 	js     jetstream.JetStream
 	stream jetstream.Stream
+	values *lastValues // the messages that name objects
 	// chunked sends chunks, and gives up an acknowledgement after
 	// chunkTimeout. It ends with the connection.
 	chunked jetstream.JetStream
@@ -52,16 +53,14 @@ type objects struct {
 // info returns what is known of an object, nil when there is none, and the
 // sequence of the message that says so.
 func (o *objects) info(ctx context.Context, name string) (*jetstream.ObjectInfo, uint64, error) {
-	var msg *jetstream.RawStreamMsg
-	err := retry(ctx, func(ctx context.Context) (err error) {
-		msg, err = o.stream.GetLastMsgForSubject(ctx, objectSubject+encodeName(name))
-		return err
-	})
+	msg, err := o.values.read(ctx, objectSubject+encodeName(name))
 	switch {
 	case errors.Is(err, jetstream.ErrMsgNotFound):
 		return nil, 0, nil
 	case err != nil:
 		return nil, 0, fmt.Errorf("object %s of %s: %w", name, BucketModels, err)
+	case msg.Header == nil:
+		return nil, msg.Sequence, nil
 	}
 	var info jetstream.ObjectInfo
 	if err := json.Unmarshal(msg.Data, &info); err != nil {
@@ -129,6 +128,7 @@ func (o *objects) name(ctx context.Context, info *jetstream.ObjectInfo, revision
 		return err
 	}
 	msg := &nats.Msg{Subject: objectSubject + encodeName(info.Name), Data: data, Header: nats.Header{}}
+	sign(msg.Subject, msg.Header)
 	msg.Header.Set(jetstream.MsgRollup, jetstream.MsgRollupSubject)
 	msg.Header.Set(jetstream.MsgIDHeader, info.NUID)
 	err = retry(ctx, func(ctx context.Context) error {

@@ -14,7 +14,7 @@ func (w *worker) openJournal(ctx context.Context, src source) error {
 	if err != nil {
 		return fmt.Errorf("stream %s: %w", streamState, explain(err))
 	}
-	shared := &state{nc: w.nc, js: w.js, stream: stream, domain: w.cfg.domain, log: w.log}
+	shared := newState(w.nc, w.js, stream, w.cfg.domain, w.log)
 	w.suspects = &suspects{state: shared, created: src.created.UnixNano()}
 	left, err := w.cfg.leftInFlight()
 	if err != nil {

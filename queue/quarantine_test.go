@@ -100,7 +100,7 @@ func suspectsOf(t *testing.T, q *Queue) map[uint64]suspect {
 	t.Helper()
 	s, err := q.js.Stream(t.Context(), streamState)
 	require.NoError(t, err)
-	shared := &suspects{state: &state{nc: q.nc, js: q.js, stream: s}, created: streamCreated(t, q).UnixNano()}
+	shared := &suspects{state: newState(q.nc, q.js, s, "", q.log), created: streamCreated(t, q).UnixNano()}
 	var list suspectList
 	require.Eventually(t, func() bool { // a response is forgotten after it is settled
 		var err error

@@ -73,8 +73,9 @@ func (q *Queue) OpenRegistry(ctx context.Context) (*Registry, error) {
 	if err != nil {
 		return nil, err
 	}
-	objects := &objects{q.nc, q.js, files, chunked, q.log}
-	return &Registry{js: q.js, state: &state{nc: q.nc, js: q.js, stream: kv, domain: q.cfg.Conn.Domain, log: q.log}, objects: objects, log: q.log}, nil
+	direct := func(subject string) string { return subject }
+	objects := &objects{q.nc, q.js, files, newLastValues(q.js, files, direct, q.log), chunked, q.log}
+	return &Registry{js: q.js, state: newState(q.nc, q.js, kv, q.cfg.Conn.Domain, q.log), objects: objects, log: q.log}, nil
 }
 
 // Model returns the record of a version, or retrain.ErrNoModel.

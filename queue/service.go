@@ -105,6 +105,12 @@ type endpoint struct {
 // accept returns what runs on the goroutine of the subscription: it only admits.
 func (s *service) accept(e endpoint) micro.HandlerFunc {
 	return func(req micro.Request) {
+		if !repliable(req.Reply()) {
+			e.codes.WithLabelValues(strconv.Itoa(http.StatusBadRequest)).Inc()
+			s.log.Warn().Str("subject", e.subject).Str("reply", fmt.Sprintf("%.80s", req.Reply())).
+				Msg("a request whose reply subject is not an inbox is ignored; reply subjects begin with _INBOX")
+			return
+		}
 		if err := s.enter(); err != nil {
 			s.refuse(e, req, err)
 			return
@@ -114,6 +120,18 @@ func (s *service) accept(e endpoint) micro.HandlerFunc {
 			s.answer(e, req)
 		}()
 	}
+}
+
+// repliable reports whether a reply may be sent to a subject: an inbox, or what
+// a server puts in its place for a request from another account or cluster. A
+// reply to any other subject would be written with the permissions of assay.
+func repliable(subject string) bool {
+	for _, prefix := range []string{"_INBOX", "_R_.", "_GR_."} {
+		if strings.HasPrefix(subject, prefix) {
+			return true
+		}
+	}
+	return subject == ""
 }
 
 func (s *service) enter() error {

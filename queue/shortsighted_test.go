@@ -123,7 +123,8 @@ func TestObjectIsReadToTheEnd(t *testing.T) {
 	q := openQueue(t, testConfig(t))
 	stream, err := q.js.Stream(t.Context(), streamModels)
 	require.NoError(t, err)
-	objects := &objects{q.nc, shortsighted{q.js, true}, stream, q.js, zerolog.Nop()}
+	values := newLastValues(q.js, stream, func(s string) string { return s }, zerolog.Nop())
+	objects := &objects{q.nc, shortsighted{q.js, true}, stream, values, q.js, zerolog.Nop()}
 	want := bytes.Repeat([]byte("0123456789abcdef"), 5*chunkBytes/16)
 	require.NoError(t, objects.put(t.Context(), "file", bytes.NewReader(want), nil))
 	info, _, err := objects.info(t.Context(), "file")

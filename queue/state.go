@@ -34,8 +34,16 @@ type state struct {
 	nc     *nats.Conn
 	js     jetstream.JetStream
 	stream jetstream.Stream
+	values *lastValues
 	domain string // of JetStream; "" for that of the server
 	log    zerolog.Logger
+}
+
+func newState(nc *nats.Conn, js jetstream.JetStream, stream jetstream.Stream, domain string, log zerolog.Logger) *state {
+	s := &state{nc: nc, js: js, stream: stream, domain: domain, log: log}
+	target := func(subject string) string { return s.subject(strings.TrimPrefix(subject, stateSubject)) }
+	s.values = newLastValues(js, stream, target, log)
+	return s
 }
 
 // subject is where a value is written. Servers of two domains keep the subjects
@@ -57,11 +65,7 @@ type entry struct {
 
 // get reads the last value of a key.
 func (s *state) get(ctx context.Context, key string) (e entry, err error) {
-	var msg *jetstream.RawStreamMsg
-	err = retry(ctx, func(ctx context.Context) error {
-		msg, err = s.stream.GetLastMsgForSubject(ctx, stateSubject+key)
-		return err
-	})
+	msg, err := s.values.read(ctx, stateSubject+key)
 	switch {
 	case errors.Is(err, jetstream.ErrMsgNotFound):
 		return entry{}, nil
@@ -69,7 +73,7 @@ func (s *state) get(ctx context.Context, key string) (e entry, err error) {
 		return entry{}, fmt.Errorf("reading %s of %s: %w", key, BucketState, err)
 	}
 	e = entry{revision: msg.Sequence, id: msg.Header.Get(jetstream.MsgIDHeader)}
-	if msg.Header.Get(kvOperation) == "" {
+	if msg.Header != nil && msg.Header.Get(kvOperation) == "" {
 		e.value = append([]byte{}, msg.Data...)
 	}
 	return e, nil
@@ -85,6 +89,7 @@ func (s *state) put(ctx context.Context, key string, value []byte, revision uint
 			key, BucketState, len(value), limit, nats.ErrMaxPayload)
 	}
 	msg := &nats.Msg{Subject: s.subject(key), Data: value, Header: nats.Header{}}
+	sign(stateSubject+key, msg.Header)
 	id := xid.New().String()
 	msg.Header.Set(jetstream.MsgIDHeader, id)
 	var ack *jetstream.PubAck
@@ -94,6 +99,7 @@ func (s *state) put(ctx context.Context, key string, value []byte, revision uint
 	})
 	switch {
 	case err == nil:
+		s.values.remember(&jetstream.RawStreamMsg{Subject: stateSubject + key, Sequence: ack.Sequence, Header: msg.Header, Data: value})
 		return ack.Sequence, nil
 	case !wrongSequence(err):
 		return 0, fmt.Errorf("writing %s of %s: %w", key, BucketState, err)
@@ -237,6 +243,10 @@ func (s *state) push(ctx context.Context, key string, to chan<- entry) {
 		if err != nil {
 			return // never: nothing bounds the wait
 		}
+		if !authentic(msg.Subject(), msg.Headers()) {
+			continue // ask reports it, and stores the value before it again
+		}
+		s.values.remember(&jetstream.RawStreamMsg{Subject: msg.Subject(), Sequence: msg.Sequence.Stream, Header: msg.Headers(), Data: msg.Data()})
 		e := entry{revision: msg.Sequence.Stream}
 		if msg.Headers().Get(kvOperation) == "" {
 			e.value = msg.Data()

@@ -108,6 +108,7 @@ type worker struct {
 	flight  sync.WaitGroup // the deliveries
 	tender  sync.WaitGroup // the loop that looks after them
 
+	clock    serverClock // of the leader of the stream of responses
 	mu       sync.Mutex
 	inFlight map[*delivery]struct{}
 	rest     time.Time // nothing is pulled before: the scorer is full
@@ -321,11 +322,10 @@ func (w *worker) measure() {
 // measureStream tells how full the stream of responses is, beyond which
 // publishers are refused, and how long its oldest one waits.
 func (w *worker) measureStream(ctx context.Context) {
-	stream, err := w.js.Stream(ctx, StreamResponses)
+	info, err := w.responses(ctx)
 	if err != nil {
 		return
 	}
-	info := stream.CachedInfo()
 	w.metrics.responses.Set(float64(info.State.Msgs))
 	w.metrics.responseBytes.Set(float64(info.State.Bytes))
 	w.metrics.responseLimit.Set(float64(max(info.Config.MaxBytes, 0)))

@@ -1,5 +1,5 @@
 // Made by generate.mjs from ../../api/openapi.json; change that, and npm run generate.
-// sha256 of the document: bfacae3cea5f258492d315eef941f3b9eee8116d1de0329400948c830d7f61b3
+// sha256 of the document: c7ed31c624fa34235f54382a01b0db3bb95c53fc39e3efd9d0afe2764a49113a
 
 export interface paths {
     "/v1/score": {
@@ -158,7 +158,7 @@ export interface paths {
         post?: never;
         /**
          * Erase a response
-         * @description Removes all that is kept of a response: the labels of every rater, and its text. Later trainings do not see it, and later items of this id are rejected. An id that is not known is remembered as erased, too.
+         * @description Removes all that is kept of a response: the labels of every rater, its text, and on NATS its rewards and dead letters. Those streams are read for it; when that takes longer than the request may, send it again to continue. Later trainings do not see it, and later items of this id are rejected. An id that is not known is remembered as erased, too.
          */
         delete: operations["eraseFeedback"];
         options?: never;

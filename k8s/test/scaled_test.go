@@ -47,7 +47,7 @@ func (s *scaledObject) check(t *testing.T, o object) {
 	m := s.Spec.Triggers[0].Metadata
 	require.Equal(t, names["StreamResponses"], m["stream"])
 	require.Equal(t, names["ConsumerScorer"], m["consumer"])
-	require.Equal(t, "$G", m["account"], "users without accounts are in the global one")
+	require.Contains(t, natsAccounts(t), m["account"])
 	_, err = strconv.Atoi(m["lagThreshold"])
 	require.NoError(t, err)
 	require.Equal(t, "nats-headless."+namespace+".svc.cluster.local:8222", m["natsServerMonitoringEndpoint"])

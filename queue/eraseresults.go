@@ -1,0 +1,130 @@
+package queue
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+
+	"github.com/assay-ai/assay/rewardmodel/feedback"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// removeResults overwrites the rewards and the dead letters of an id, which hold
+// a sentence of the response or all of it, and the kept response that another
+// process may have stored. It reads both streams: their subjects do not name ids.
+// A dead letter that is cut off before its id, or is not JSON, is only found by
+// its Nats-Msg-Id, and otherwise goes by age.
+func (f *Feedback) removeResults(ctx context.Context, id feedback.Hash) error {
+	if f.kept == nil {
+		if err := f.inStream(ctx, StreamScored, func(s jetstream.Stream) error {
+			return overwrite(ctx, s, scoredSubject(id))
+		}); err != nil {
+			return err
+		}
+	}
+	for _, name := range []string{StreamRewards, StreamDead} {
+		if err := f.inStream(ctx, name, func(s jetstream.Stream) error { return f.removeFrom(ctx, s, id) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// inStream runs do with a stream, if it exists.
+func (f *Feedback) inStream(ctx context.Context, name string, do func(jetstream.Stream) error) error {
+	ask, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	stream, err := f.js.Stream(ask, name)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("stream %s: %w", name, explain(err))
+	}
+	return do(stream)
+}
+
+// erasedThrough remembers up to which sequence the messages of an id were
+// removed from a stream: an erasure that did not end in time continues there
+// when it is requested again.
+type erasedThrough struct {
+	mu    sync.Mutex
+	until map[string]uint64
+}
+
+func (e *erasedThrough) get(key string) uint64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.until[key]
+}
+
+func (e *erasedThrough) set(key string, sequence uint64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.until[key] = sequence
+}
+
+// removeFrom overwrites all messages of an id in a stream of results.
+func (f *Feedback) removeFrom(ctx context.Context, stream jetstream.Stream, id feedback.Hash) error {
+	info := stream.CachedInfo()
+	key := fmt.Sprint(info.Config.Name, info.Created.UnixNano(), id)
+	last := info.State.LastSeq
+	for msg, err := range f.scan(ctx, stream, ">", f.erased.get(key)+1, last) {
+		if err != nil {
+			return err
+		}
+		if feedback.HashOf(msg.responseID()) == id {
+			if err := overwriteMessage(ctx, stream, msg.sequence); err != nil {
+				return err
+			}
+		}
+		f.erased.set(key, msg.sequence)
+	}
+	f.erased.set(key, last)
+	return nil
+}
+
+// responseID is the id of the response of a reward or dead letter, as its result
+// has it or would have.
+func (m message) responseID() string {
+	if id := fieldID(m.data); id != "" {
+		return id
+	}
+	if id := m.header.Get(HeaderMsgID); id != "" {
+		return id
+	}
+	if sequence, err := strconv.ParseUint(m.header.Get(HeaderSequence), 10, 64); err == nil {
+		return sequenceID(sequence)
+	}
+	return ""
+}
+
+// fieldID is the text of the field "id" of a JSON object, or "". The object may
+// be cut off after it.
+func fieldID(data []byte) string {
+	d := jsontext.NewDecoder(bytes.NewReader(data), jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
+	if token, err := d.ReadToken(); err != nil || token.Kind() != '{' {
+		return ""
+	}
+	for d.PeekKind() == '"' {
+		name, err := d.ReadToken()
+		if err != nil {
+			return ""
+		}
+		if name.String() != "id" {
+			if d.SkipValue() != nil {
+				return ""
+			}
+			continue
+		}
+		if value, err := d.ReadToken(); err == nil && value.Kind() == '"' {
+			return value.String()
+		}
+		return ""
+	}
+	return ""
+}
