@@ -45,6 +45,7 @@ type Registry struct {
 	js      jetstream.JetStream
 	state   *state
 	objects *objects
+	events  jetstream.Stream
 	log     zerolog.Logger
 }
 
@@ -69,12 +70,16 @@ func (q *Queue) OpenRegistry(ctx context.Context) (*Registry, error) {
 	if err != nil {
 		return nil, err
 	}
+	events, err := handle(StreamEvents)
+	if err != nil {
+		return nil, err
+	}
 	chunked, err := q.jetStream(jetstream.WithPublishAsyncTimeout(chunkTimeout))
 	if err != nil {
 		return nil, err
 	}
 	objects := &objects{q.nc, q.js, files, chunked, q.log}
-	return &Registry{js: q.js, state: &state{nc: q.nc, js: q.js, stream: kv, domain: q.cfg.Conn.Domain, log: q.log}, objects: objects, log: q.log}, nil
+	return &Registry{js: q.js, state: &state{nc: q.nc, js: q.js, stream: kv, domain: q.cfg.Conn.Domain, log: q.log}, objects: objects, events: events, log: q.log}, nil
 }
 
 // Model returns the record of a version, or retrain.ErrNoModel.
