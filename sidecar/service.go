@@ -29,13 +29,15 @@ type service struct {
 	folders  *folders // nil until the version of --model is known
 	live     live
 	desk     desk
-	tokens   *api.Tokens // nil without --token-file
-	http     *api.Server
-	listener net.Listener
-	ops      net.Listener  // nil without --ops-listen
-	rpc      net.Listener  // nil without --grpc-listen
-	started  chan struct{} // closed when start has returned
-	unlearn  func() error  // stops learning, and waits for its end
+	tokens   *api.Tokens // nil without --token-file and --private
+	// natsPrivate says that the embedded NATS server asks for the private token.
+	natsPrivate bool
+	http        *api.Server
+	listener    net.Listener
+	ops         net.Listener  // nil without --ops-listen
+	rpc         net.Listener  // nil without --grpc-listen
+	started     chan struct{} // closed when start has returned
+	unlearn     func() error  // stops learning, and waits for its end
 }
 
 // newService checks the model and opens the listeners, so that what is wrong
@@ -44,10 +46,8 @@ func newService(c *serveCmd, a *app) (*service, error) {
 	s := &service{cmd: c, app: a, registry: prometheus.NewRegistry(), started: make(chan struct{}), unlearn: func() error { return nil }}
 	s.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	var err error
-	if c.TokenFile != "" {
-		if s.tokens, err = api.LoadTokens(c.TokenFile, a.log); err != nil {
-			return nil, usageError{fmt.Errorf("--token-file: %w", err)}
-		}
+	if err := s.loadTokens(); err != nil {
+		return nil, usageError{err}
 	}
 	if s.policies, err = c.policyFlags.load(); err != nil {
 		return nil, err
@@ -61,10 +61,31 @@ func newService(c *serveCmd, a *app) (*service, error) {
 	return s, nil
 }
 
+// loadTokens reads the token file, and the token of a private service, which
+// then guards the embedded NATS server as well.
+func (s *service) loadTokens() (err error) {
+	c := s.cmd
+	switch {
+	case c.Private:
+		token, err := makePrivateToken(c.DataDir)
+		if err != nil {
+			return err
+		}
+		if c.embedded() && c.NatsToken == "" {
+			c.NatsToken, s.natsPrivate = token, true
+		}
+		s.tokens, err = api.LoadPrivateTokens(token, c.TokenFile, s.app.log)
+		return err
+	case c.TokenFile != "":
+		s.tokens, err = api.LoadTokens(c.TokenFile, s.app.log)
+	}
+	return err
+}
+
 func (s *service) listen() (err error) {
 	parts := api.Parts{Scorer: &s.live, Models: &s.live, Tokens: s.tokens, Checks: []api.Check{{Name: "model", Ready: s.live.modelReady}}}
 	if s.cmd.NATS != "off" {
-		parts.Checks = append(parts.Checks, api.Check{Name: "streams", Ready: s.live.streamsReady})
+		parts.Checks = append(parts.Checks, api.Check{Name: "streams", Ready: s.live.streamsReady, AtStart: true})
 		parts.Feedback, parts.FeedbackView, parts.Registry = &s.desk, &s.desk, &s.desk
 		parts.Promotions, parts.Trainings, parts.Events = &s.desk, &s.desk, &s.desk
 	}
@@ -170,14 +191,14 @@ func (s *service) loadModel(ctx context.Context) (*rewardmodel.Versions, error) 
 	if err != nil {
 		return nil, fmt.Errorf("--model: %w", err)
 	}
-	s.folders = &folders{initial: version, model: s.opened.dir, cache: filepath.Join(s.cmd.DataDir, "models")}
+	s.folders = newFolders(version, s.opened.dir, filepath.Join(s.cmd.DataDir, "models"))
 	runtime, err := s.cmd.runtime()
 	if err != nil {
 		return nil, usageError{err}
 	}
 	scoring := s.cmd.scorerConfig()
 	scoring.PolicyTokenizers = s.policies
-	s.loader = &loader{flags: s.cmd.modelFlags, scoring: scoring, runtime: runtime, folder: s.folders.Folder, metrics: s.registry}
+	s.loader = &loader{flags: s.cmd.modelFlags, scoring: scoring, runtime: runtime, folder: s.folders.Pinned, metrics: s.registry}
 	s.folders.load = s.loader.try
 	versions, err := rewardmodel.NewVersions(rewardmodel.VersionsConfig{MaxLoaded: s.cmd.ModelsLoaded, MaxBytes: int64(s.cmd.ModelsBytes)}, s.loader, s.registry)
 	if err != nil {
@@ -242,6 +263,8 @@ func (s *service) learn(ctx context.Context, q *queue.Queue, versions *rewardmod
 // be loaded is tried again later, and --model serves meanwhile; one that is
 // pinned must load.
 func (s *service) join(ctx context.Context, l *learning, versions *rewardmodel.Versions) (*follower, error) {
+	follow := &follower{replica: s.replica.id, versions: versions, monitor: l.monitor, journal: l.registry, statuses: l.registry, currents: l.registry, folders: s.folders, log: s.app.log}
+	s.folders.needed = follow.neededNow
 	if pin := s.cmd.Pin; pin != "" {
 		if err := versions.Promote(ctx, pin); err != nil {
 			return nil, fmt.Errorf("--pin %s: %w", pin, err)
@@ -249,7 +272,6 @@ func (s *service) join(ctx context.Context, l *learning, versions *rewardmodel.V
 		l.monitor.watch(pin)
 		return nil, nil
 	}
-	follow := &follower{replica: s.replica.id, versions: versions, monitor: l.monitor, journal: l.registry, statuses: l.registry, folders: s.folders, log: s.app.log}
 	current, err := l.registry.Current(ctx)
 	if err != nil {
 		return nil, err
