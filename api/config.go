@@ -114,7 +114,7 @@ func CheckListen(addr string, guarded bool) error {
 	if guarded || isLoopback(host) {
 		return nil
 	}
-	return fmt.Errorf("listen address %q is %w: listen on 127.0.0.1, have tokens checked (--token-file for HTTP, --nats-token for NATS), or accept it with --insecure", addr, ErrExposed)
+	return fmt.Errorf("listen address %q is %w: listen on 127.0.0.1, have tokens checked (--token-file for HTTP, --nats-token for NATS, --private for both), or accept it with --insecure", addr, ErrExposed)
 }
 
 // isLoopback does not resolve names: what a resolver says now need not hold

@@ -153,7 +153,7 @@ func (s *Server) streamEvents(w http.ResponseWriter, r *http.Request, from curso
 	_ = stream.control.SetReadDeadline(time.Time{})
 	w.WriteHeader(http.StatusOK)
 	if r.Method == http.MethodHead || stream.send("retry: %d\n\n", reconnect.Milliseconds()) != nil {
-		return nil
+		return nil //nolint:nilerr // the client left
 	}
 	// The status was sent: why it ended is for the log.
 	ended := s.relay(r, stream, &from)

@@ -33,7 +33,8 @@ def token_of(url: str, token: str | None = None) -> str | None:
     return configure(url, token, None, None, 1.0, None, 1, 1, 1).token
 
 
-def test_the_environment_names_the_directory(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("data")
+def test_the_environment_names_the_directory(monkeypatch: pytest.MonkeyPatch) -> None:
     for url in LOCAL:
         assert private_token(url) == "secret"
     assert token_of("http://127.0.0.1:8080") == "secret"
@@ -43,7 +44,8 @@ def test_the_environment_names_the_directory(data: Path, monkeypatch: pytest.Mon
     assert "secret" not in repr(vars(Client()))
 
 
-def test_other_machines_never_see_it(data: Path) -> None:
+@pytest.mark.usefixtures("data")
+def test_other_machines_never_see_it() -> None:
     for url in ELSEWHERE:
         assert private_token(url) is None, url
 
