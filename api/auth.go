@@ -10,11 +10,13 @@ import (
 
 // needs lets e answer callers that may use scope, and no others.
 //
-// A caller shows a token of the token file. Only callers on the same machine
-// need none: their address is a loopback one, no proxy stands in front of them,
-// and they address the service by an IP address or as localhost. The last keeps
-// a web page out that has its own host name resolve to a loopback address (DNS
-// rebinding). Who does show a token is held to it.
+// A caller presents a token of the token file. Without a token file, callers on
+// the same machine need none; with one they do, unless Config.TrustLoopback is
+// set. A caller is on the same machine when its address is a loopback one, no
+// header shows that a proxy forwarded the request, and it addresses the service
+// by an IP address or as localhost. The last keeps out a web page whose own host
+// name resolves to a loopback address (DNS rebinding). A caller that presents a
+// token is always held to it.
 func (s *Server) needs(scope Scope, e endpoint) endpoint {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		name, err := s.authorize(callerOf(r), scope)
@@ -28,54 +30,48 @@ func (s *Server) needs(scope Scope, e endpoint) endpoint {
 	}
 }
 
-// caller is what a request says of who sends it.
+// caller is what a request shows of its sender, over HTTP and gRPC alike.
 type caller struct {
 	remote    string   // address of the connection
 	host      string   // how it names the service
-	proxy     string   // the header that a proxy left, if any
+	forwarded string   // a header that only a proxy adds, if any
 	presented []string // values of Authorization
 }
 
 func callerOf(r *http.Request) caller {
-	return caller{remote: r.RemoteAddr, host: r.Host, proxy: proxyIn(r.Header.Get), presented: r.Header.Values("Authorization")}
+	return caller{remote: r.RemoteAddr, host: r.Host, forwarded: forwardedBy(r.Header), presented: r.Header.Values("Authorization")}
 }
 
-// proxyIn names the header that a proxy left, "" without one.
-func proxyIn(get func(header string) string) string {
-	for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Real-Ip"} {
-		if get(name) != "" {
-			return name
-		}
-	}
-	return ""
-}
-
-// authorize returns the name of the caller, or why it may not.
+// authorize returns the name of the caller, or why it may not use scope. It is
+// the only place that decides so, for HTTP and for gRPC.
 func (s *Server) authorize(c caller, scope Scope) (string, error) {
-	stranger := c.strangeness()
+	why := c.nonLocal()
 	if s.parts.Tokens == nil {
 		switch {
-		case stranger == "":
+		case why == "":
 			return callerLocal, nil
 		case s.cfg.Insecure:
 			return callerAny, nil
 		}
-		return "", errUnauthorized(scope, stranger+", and the service has no tokens that could tell who it is; start it with --token-file FILE, or with --insecure where nobody else reaches it", false)
+		return "", errUnauthorized(scope, why+", and the service has no tokens to identify its sender; start it with --token-file FILE or --private, or with --insecure where nobody else can reach it", false)
 	}
 	if len(c.presented) == 0 {
-		if stranger == "" {
+		switch {
+		case why == "" && s.cfg.TrustLoopback:
 			return callerLocal, nil
+		case why == "":
+			why = "the service has tokens, which callers on the same machine need, too, unless it runs with --trust-loopback"
 		}
-		return "", errUnauthorized(scope, stranger+", so that a token is needed; send Authorization: Bearer TOKEN", false)
+		return "", errUnauthorized(scope, why+"; send Authorization: Bearer TOKEN", false)
 	}
 	token, ok := bearer(c.presented)
 	if !ok {
-		return "", errUnauthorized(scope, "the header is not one bearer token; send Authorization: Bearer TOKEN", true)
+		return "", errUnauthorized(scope, "the header is not a single bearer token; send Authorization: Bearer TOKEN", true)
 	}
 	g, known := s.parts.Tokens.find(token)
 	switch {
 	case !known:
-		return "", errUnauthorized(scope, "the token is not one of the token file; ask whoever runs the service for one", true)
+		return "", errUnauthorized(scope, "the service does not know this token; ask its operator for one", true)
 	case !g.allows(scope):
 		return g.name, errScope(scope)
 	}
@@ -92,15 +88,15 @@ func bearer(values []string) (token string, ok bool) {
 	return token, strings.EqualFold(scheme, "Bearer") && token != ""
 }
 
-// strangeness says why a request may come from another machine, or nothing
-// when it does not.
-func (c caller) strangeness() string {
+// nonLocal returns why a request may come from another machine, or "" when it
+// does not.
+func (c caller) nonLocal() string {
 	peer, err := netip.ParseAddrPort(c.remote)
 	if err != nil || !peer.Addr().Unmap().IsLoopback() {
 		return "the request comes from another machine"
 	}
-	if c.proxy != "" {
-		return "the request comes through a proxy (header " + c.proxy + ")"
+	if c.forwarded != "" {
+		return "the request comes through a proxy (header " + c.forwarded + ")"
 	}
 	if !addressesUs(c.host) {
 		return "the request names the service neither by an IP address nor as localhost"
@@ -108,8 +104,8 @@ func (c caller) strangeness() string {
 	return ""
 }
 
-// addressesUs tells whether a Host header names the machine in a way that no
-// foreign name server can.
+// addressesUs reports whether a Host header names the machine in a way that no
+// foreign DNS server controls.
 func addressesUs(host string) bool {
 	name, _, err := net.SplitHostPort(host)
 	if err != nil {

@@ -33,10 +33,12 @@ func tokens(t *testing.T) *api.Tokens {
 }
 
 // handler is the service without a connection, so that a peer can be made up.
-func handler(t *testing.T, with *api.Tokens, insecure bool) (http.Handler, logBook) {
+func handler(t *testing.T, with *api.Tokens, change ...func(*api.Config)) (http.Handler, logBook) {
 	t.Helper()
 	cfg := api.DefaultConfig()
-	cfg.Insecure = insecure
+	for _, c := range change {
+		c(&cfg)
+	}
 	log := make(logBook, 64)
 	server, err := api.New(cfg, api.Parts{Scorer: scorerOf(t, &model{}, 0), Models: served, Tokens: with}, zerolog.New(log), prometheus.NewRegistry())
 	require.NoError(t, err)
@@ -55,21 +57,25 @@ func TestWhoMayScore(t *testing.T) {
 		headers  []string
 		open     bool // no token file
 		insecure bool
+		trust    bool
 		status   int
 		by       string
 	}{
-		"near":                     {peer: near, status: 200, by: "loopback"},
-		"near, IPv6":               {peer: six, status: 200, by: "loopback"},
-		"near, mapped":             {peer: mapped, status: 200, by: "loopback"},
-		"near, localhost":          {peer: near, headers: []string{"Host", "localhost:8080"}, status: 200, by: "loopback"},
+		"near":                     {peer: near, status: 401},
+		"near, trusted":            {peer: near, trust: true, status: 200, by: "loopback"},
+		"near, trusted, IPv6":      {peer: six, trust: true, status: 200, by: "loopback"},
+		"near, trusted, mapped":    {peer: mapped, trust: true, status: 200, by: "loopback"},
+		"near, trusted, localhost": {peer: near, headers: []string{"Host", "localhost:8080"}, trust: true, status: 200, by: "loopback"},
+		"far, trusted":             {peer: far, trust: true, status: 401},
 		"near, token":              {peer: near, headers: []string{"Authorization", "Bearer " + scoreToken}, status: 200, by: "trainer"},
 		"near, wrong token":        {peer: near, headers: []string{"Authorization", "Bearer wrong-wrong-wrong"}, status: 401},
 		"near, other scheme":       {peer: near, headers: []string{"Authorization", "Basic YTpi"}, status: 401},
 		"near, other scope":        {peer: near, headers: []string{"Authorization", "Bearer " + feedbackToken}, status: 403},
-		"proxy":                    {peer: near, headers: []string{"X-Forwarded-For", "192.0.2.7"}, status: 401},
-		"proxy by the standard":    {peer: near, headers: []string{"Forwarded", "for=192.0.2.7"}, status: 401},
+		"proxy":                    {peer: near, headers: []string{"X-Forwarded-For", "192.0.2.7"}, trust: true, status: 401},
+		"proxy by the standard":    {peer: near, headers: []string{"Forwarded", "for=192.0.2.7"}, trust: true, status: 401},
+		"open, proxy":              {peer: near, headers: []string{"X-Forwarded-For", "192.0.2.7"}, open: true, status: 401},
 		"proxy, token":             {peer: near, headers: []string{"X-Forwarded-For", "192.0.2.7", "Authorization", "Bearer " + scoreToken}, status: 200, by: "trainer"},
-		"rebound name":             {peer: near, headers: []string{"Host", "evil.example:8080"}, status: 401},
+		"rebound name":             {peer: near, headers: []string{"Host", "evil.example:8080"}, trust: true, status: 401},
 		"rebound name, token":      {peer: near, headers: []string{"Host", "assay.example", "Authorization", "Bearer " + scoreToken}, status: 200, by: "trainer"},
 		"far":                      {peer: far, status: 401},
 		"far, insecure":            {peer: far, insecure: true, status: 401},
@@ -88,14 +94,14 @@ func TestWhoMayScore(t *testing.T) {
 		"open, insecure, near":     {peer: near, open: true, insecure: true, status: 200, by: "loopback"},
 		"open, insecure, token":    {peer: far, headers: []string{"Authorization", "Bearer EMPTY"}, open: true, insecure: true, status: 200, by: "anonymous"},
 		"peer that is no address":  {peer: "@", status: 401},
-		"near, no host, as of 1.0": {peer: near, headers: []string{"Host", ""}, status: 200, by: "loopback"},
+		"near, no host, as of 1.0": {peer: near, headers: []string{"Host", ""}, trust: true, status: 200, by: "loopback"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var with *api.Tokens
 			if !c.open {
 				with = tokens(t)
 			}
-			h, log := handler(t, with, c.insecure)
+			h, log := handler(t, with, func(cfg *api.Config) { cfg.Insecure, cfg.TrustLoopback = c.insecure, c.trust })
 			r := httptest.NewRequest(http.MethodPost, "/v1/score", strings.NewReader(one("Fine.")))
 			r.RemoteAddr, r.Host = c.peer, "127.0.0.1:8080"
 			for i := 0; i < len(c.headers); i += 2 {
@@ -148,7 +154,7 @@ func TestScopes(t *testing.T) {
 		"POST /v2/repository/index": "score", "POST /v2/repository/models/{model}/load": "score",
 		"POST /v2/repository/models/{model}/unload": "score",
 	}
-	h, _ := handler(t, tokens(t), false)
+	h, _ := handler(t, tokens(t))
 	got := map[string]string{}
 	require.NoError(t, chi.Walk(h.(chi.Routes), func(method, route string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
 		if method == http.MethodHead {

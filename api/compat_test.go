@@ -108,7 +108,7 @@ func TestCompatFailures(t *testing.T) {
 // What is refused before an adapter sees it is worded as it would word it.
 func TestCompatRefusals(t *testing.T) {
 	s := start(t, scorerOf(t, &model{}, 0), parts(func(p *api.Parts) { p.Tokens = tokens(t) }),
-		config(func(c *api.Config) { c.MaxBody, c.Limits.MaxResponses = 1000, 2 }))
+		config(func(c *api.Config) { c.MaxBody, c.Limits.MaxResponses, c.TrustLoopback = 1000, 2, true }))
 	long := strings.NewReader
 	for _, file := range scoring(t) {
 		project := filepath.Base(filepath.Dir(file))

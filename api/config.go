@@ -35,6 +35,9 @@ type Config struct {
 	Limits rewardmodel.Limits
 	// FeedbackLimits bound one feedback request in the same way.
 	FeedbackLimits feedback.Limits
+	// MaxEventStreams is how many clients may follow GET /v1/events at a time; the
+	// next one is answered 503.
+	MaxEventStreams int
 	// TrustedOrigins lists web origins ("https://host[:port]") whose pages may
 	// post to the service. Pages of any other origin are refused with 403;
 	// clients that are not browsers send no origin and are not concerned.
@@ -42,6 +45,9 @@ type Config struct {
 	// Insecure lets callers of other machines in although there are no
 	// tokens (flag --insecure). With Parts.Tokens it changes nothing.
 	Insecure bool
+	// TrustLoopback lets callers on the same machine in without a token although
+	// there are tokens (flag --trust-loopback).
+	TrustLoopback bool
 }
 
 // DefaultConfig returns the settings that the command line starts from:
@@ -53,6 +59,8 @@ func DefaultConfig() Config {
 		HeaderTimeout:  10 * time.Second,
 		IdleTimeout:    2 * time.Minute,
 		RetryAfter:     time.Second,
+
+		MaxEventStreams: 256,
 	}
 }
 
@@ -73,6 +81,9 @@ func (c Config) validate() error {
 	}
 	if c.MaxBody <= 0 {
 		return fmt.Errorf("api: MaxBody (--max-body) is %d: give a number of bytes above 0", c.MaxBody)
+	}
+	if c.MaxEventStreams <= 0 {
+		return fmt.Errorf("api: MaxEventStreams is %d: give a number above 0", c.MaxEventStreams)
 	}
 	return nil
 }
@@ -103,7 +114,7 @@ func CheckListen(addr string, guarded bool) error {
 	if guarded || isLoopback(host) {
 		return nil
 	}
-	return fmt.Errorf("listen address %q is %w: listen on 127.0.0.1, have tokens checked (--token-file for HTTP, --nats-token for NATS), or accept it with --insecure", addr, ErrExposed)
+	return fmt.Errorf("listen address %q is %w: listen on 127.0.0.1, have tokens checked (--token-file for HTTP, --nats-token for NATS, --private for both), or accept it with --insecure", addr, ErrExposed)
 }
 
 // isLoopback does not resolve names: what a resolver says now need not hold

@@ -84,6 +84,11 @@ func errScope(scope Scope) error {
 		challenge: fmt.Sprintf(`Bearer realm="assay", scope="%s", error="insufficient_scope"`, scope)}
 }
 
+func errTooManyStreams(limit int, retryAfter time.Duration) error {
+	return &refusal{status: http.StatusServiceUnavailable, code: "overloaded", retryAfter: retryAfter,
+		message: fmt.Sprintf("%d clients follow the events of this process, its limit; close streams that nobody reads, or ask for the list (Accept: application/json)", limit)}
+}
+
 func errNotEnabled() error {
 	return &refusal{status: http.StatusNotImplemented, code: "not_enabled",
 		message: "this service keeps no feedback and trains nothing: start without --nats off"}

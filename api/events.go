@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"net/http"
 	"strconv"
 	"strings"
@@ -35,13 +34,19 @@ func (s *Server) showEvents(w http.ResponseWriter, r *http.Request) error {
 	if wantsJSON(r.Header.Values("Accept")) {
 		return s.timely(s.listEvents)(w, r)
 	}
-	after, err := s.startOfEvents(r)
+	from, err := s.startOfEvents(r)
 	if err != nil {
 		return err
 	}
-	return s.streamEvents(w, r, after)
+	if !s.events.join(s.cfg.MaxEventStreams) {
+		return errTooManyStreams(s.cfg.MaxEventStreams, s.cfg.RetryAfter)
+	}
+	defer s.events.leave()
+	return s.streamEvents(w, r, from)
 }
 
+// listEvents answers from memory once that has all that the source has; while
+// NATS is away, as it is.
 func (s *Server) listEvents(w http.ResponseWriter, r *http.Request) error {
 	n, err := count(r, "n", 1, defaultEvents)
 	if err != nil {
@@ -51,52 +56,53 @@ func (s *Server) listEvents(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	events, err := s.parts.Events.RecentEvents(r.Context(), n)
+	_, err = read(r.Context(), func(ctx context.Context) (last uint64, err error) {
+		if last, err = s.events.last(ctx); err == nil {
+			err = s.events.await(ctx, last)
+		}
+		return last, err
+	})
 	if err != nil {
-		return err
+		if !s.events.known() {
+			return err
+		}
+		setAge(w, s.events.age())
 	}
 	body := []eventBody{}
-	for _, e := range events {
-		if e.Sequence > after {
-			body = append(body, eventBody{e.Sequence, e})
+	for _, a := range s.events.recent(n) {
+		if a.err == nil && a.event.Sequence > after {
+			body = append(body, eventBody{a.event.Sequence, a.event})
 		}
 	}
 	return s.writeJSON(w, r, http.StatusOK, body)
 }
 
-// startOfEvents is the sequence after which a stream begins: where the client
-// left off, or before the last n events, or before all that are kept.
-func (s *Server) startOfEvents(r *http.Request) (uint64, error) {
+// startOfEvents is where a stream begins: where the client left off, or before
+// the last n events, or before all that are held.
+func (s *Server) startOfEvents(r *http.Request) (cursor, error) {
 	after, given, err := afterOf(r)
 	if err != nil {
-		return 0, err
+		return cursor{}, err
 	}
 	n, err := count(r, "n", 0, mostListed)
 	if err != nil {
-		return 0, err
+		return cursor{}, err
 	}
-	// Asking for some tells in time whether there is a stream at all.
-	ctx, cancel := context.WithTimeout(r.Context(), s.cfg.RequestTimeout)
+	ctx, cancel := context.WithTimeout(r.Context(), readWithin)
 	defer cancel()
-	recent, err := s.parts.Events.RecentEvents(ctx, max(n, 1))
-	if err != nil {
-		return 0, err
-	}
-	last := uint64(0)
-	if len(recent) > 0 {
-		last = recent[len(recent)-1].Sequence
+	if err := s.events.await(ctx, 0); err != nil {
+		return cursor{}, err
 	}
 	switch {
-	case given && after <= last:
-		return after, nil
-	case given: // of another stream, whose place this one took
-		return 0, nil
-	case !r.URL.Query().Has("n"):
-		return 0, nil
-	case n == 0 || len(recent) == 0:
-		return last, nil
+	case given && after > s.events.newest():
+		// Another replica may have shown an event that is on its way to this one.
+		if last, err := s.events.last(ctx); err == nil && after <= last {
+			_ = s.events.await(ctx, after)
+		}
+	case !given && r.URL.Query().Has("n"):
+		after = s.events.before(n)
 	}
-	return recent[0].Sequence - 1, nil
+	return s.events.after(after), nil
 }
 
 // afterOf is the sequence of the event that the client saw last. A browser says
@@ -132,9 +138,11 @@ func wantsJSON(values []string) bool {
 	return asked
 }
 
-// streamEvents writes events until the client leaves, the service drains, or
-// the source ends. An event that cannot be read is told as one named failed.
-func (s *Server) streamEvents(w http.ResponseWriter, r *http.Request, after uint64) error {
+// streamEvents writes events until the client leaves, the service drains, the
+// source fails, or the token of the client may not see them any more. The reason
+// of the last two comes as an event named failed; so does an event that cannot
+// be read.
+func (s *Server) streamEvents(w http.ResponseWriter, r *http.Request, from cursor) error {
 	stream := eventStream{w: w, control: http.NewResponseController(w)}
 	header := w.Header()
 	header.Set("Content-Type", "text/event-stream")
@@ -145,81 +153,63 @@ func (s *Server) streamEvents(w http.ResponseWriter, r *http.Request, after uint
 	_ = stream.control.SetReadDeadline(time.Time{})
 	w.WriteHeader(http.StatusOK)
 	if r.Method == http.MethodHead || stream.send("retry: %d\n\n", reconnect.Milliseconds()) != nil {
-		return nil
+		return nil //nolint:nilerr // the client left
 	}
+	// The status was sent: why it ended is for the log.
+	ended := s.relay(r, stream, &from)
+	x := exchangeOf(r)
+	x.err = errors.Join(x.err, ended)
+	return nil
+}
 
-	ctx, stop := context.WithCancel(r.Context())
-	events := follow(ctx, s.parts.Events.Events(ctx, after))
-	defer func() {
-		stop()
-		for range events { // until the source has ended
-		}
-	}()
+// relay sends events to one client. Its error is why it ended; nil when the
+// client left, or is asked to go elsewhere.
+func (s *Server) relay(r *http.Request, stream eventStream, at *cursor) error {
 	beat := time.NewTicker(heartbeat)
 	defer beat.Stop()
-	for {
-		var err error
-		select {
-		case e, more := <-events:
-			if !more {
-				return nil
-			}
-			err = s.sendEvent(exchangeOf(r), stream, e)
-		case <-beat.C:
-			err = stream.send(": still here\n\n")
-		case <-s.drained:
-			return nil
-		case <-ctx.Done():
-			return nil
+	for !s.draining() && r.Context().Err() == nil {
+		tokens := s.parts.Tokens.changed()
+		if _, err := s.authorize(callerOf(r), ScopeFeedback); err != nil {
+			return errors.Join(err, s.sendFailure(exchangeOf(r), stream, "", err))
 		}
+		batch, moved, err := s.events.next(at)
 		if err != nil {
-			exchangeOf(r).err = err
-			return nil
+			return errors.Join(err, s.sendFailure(exchangeOf(r), stream, "", err))
 		}
-	}
-}
-
-// arrival is an event, or why there are no more.
-type arrival struct {
-	event retrain.Event
-	err   error
-}
-
-// follow runs the source on a goroutine of its own, which ends with ctx or with
-// the source, and then closes the channel.
-func follow(ctx context.Context, source iter.Seq2[retrain.Event, error]) <-chan arrival {
-	events := make(chan arrival)
-	go func() {
-		defer close(events)
-		for e, err := range source {
-			select {
-			case events <- arrival{e, err}:
-			case <-ctx.Done():
-				return
+		for _, a := range batch {
+			if err := s.sendEvent(exchangeOf(r), stream, a); err != nil {
+				return err
 			}
 		}
-	}()
-	return events
+		if len(batch) > 0 {
+			continue
+		}
+		select {
+		case <-moved:
+		case <-tokens:
+		case <-beat.C:
+			if err := stream.send(": still here\n\n"); err != nil {
+				return err
+			}
+		case <-s.drained:
+		case <-r.Context().Done():
+		}
+	}
+	return nil
 }
 
+// sendEvent sends an event with its sequence for an id.
 func (s *Server) sendEvent(x *exchange, stream eventStream, a arrival) error {
-	kind, body := string(a.event.Kind), any(eventBody{a.event.Sequence, a.event})
-	switch {
-	case errors.Is(a.err, context.Canceled):
-		return nil // our own doing
-	case a.err != nil:
+	id := fmt.Sprintf("id: %d\n", a.event.Sequence)
+	if a.err != nil {
 		x.err = a.err
-		kind, body = "failed", failedBody{s.explain(a.err, x.id).body(x.id)}
+		return s.sendFailure(x, stream, id, a.err)
 	}
-	data, err := encode(body)
-	if err != nil {
-		return err
-	}
-	id := ""
-	if a.event.Sequence > 0 {
-		id = fmt.Sprintf("id: %d\n", a.event.Sequence)
-	}
-	return stream.send("%sevent: %s\ndata: %s\n\n", id, kind, oneLine(data))
+	return stream.sendJSON(id, string(a.event.Kind), eventBody{a.event.Sequence, a.event})
+}
+
+func (s *Server) sendFailure(x *exchange, stream eventStream, id string, err error) error {
+	return stream.sendJSON(id, "failed", failedBody{s.explain(err, x.id).body(x.id)})
 }
 
 // oneLine drops the newline that an encoder ends with; JSON has no other.
@@ -229,6 +219,14 @@ func oneLine(data []byte) string { return strings.TrimSuffix(string(data), "\n")
 type eventStream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
+}
+
+func (s eventStream) sendJSON(id, kind string, body any) error {
+	data, err := encode(body)
+	if err != nil {
+		return err
+	}
+	return s.send("%sevent: %s\ndata: %s\n\n", id, kind, oneLine(data))
 }
 
 // send fails when the client does not take the text within eventPatience.

@@ -29,7 +29,7 @@ type eventLog struct {
 	mu      sync.Mutex
 	events  []retrain.Event
 	more    chan struct{} // closed by add
-	failure error         // ends Events after what is there; RecentEvents', too, without events
+	failure error         // ends Events after what is there; LastEvent's, too, without events
 	damaged uint64        // the sequence of an event that cannot be read
 }
 
@@ -85,12 +85,12 @@ func (l *eventLog) Events(ctx context.Context, after uint64) iter.Seq2[retrain.E
 	}
 }
 
-func (l *eventLog) RecentEvents(_ context.Context, n int) ([]retrain.Event, error) {
+func (l *eventLog) LastEvent(context.Context) (uint64, error) {
 	events, _, failure := l.since(0)
 	if len(events) == 0 {
-		return nil, failure
+		return 0, failure
 	}
-	return events[max(0, len(events)-n):], nil
+	return events[len(events)-1].Sequence, nil
 }
 
 func withEvents(t *testing.T, l *eventLog) *service {
@@ -117,7 +117,9 @@ func follow(t *testing.T, client *http.Client, address string, headers ...string
 	require.Equal(t, 200, response.StatusCode)
 	require.Equal(t, "text/event-stream", response.Header.Get("Content-Type"))
 	t.Cleanup(func() { _ = response.Body.Close() })
-	return &follower{response: response, lines: bufio.NewScanner(response.Body)}
+	lines := bufio.NewScanner(response.Body)
+	lines.Buffer(nil, 4<<20)
+	return &follower{response: response, lines: lines}
 }
 
 // next returns the fields of the next block that has any; false at the end.

@@ -50,7 +50,7 @@ func (s *Server) eraseFeedback(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *Server) showFeedback(w http.ResponseWriter, r *http.Request) error {
-	stats, err := s.parts.FeedbackView.Stats(r.Context())
+	stats, err := readOr(w, r, &s.known.stats, s.parts.FeedbackView.Stats)
 	if err != nil {
 		return err
 	}
@@ -67,6 +67,10 @@ const (
 func (s *Server) listCandidates(w http.ResponseWriter, r *http.Request) error {
 	n, err := count(r, "n", 1, defaultCandidates)
 	if err != nil {
+		return err
+	}
+	// Ranking them takes its time. So what it needs is looked at first.
+	if err := s.checks.get(r.Context(), s.checks.names()...).err; err != nil {
 		return err
 	}
 	candidates, err := s.parts.FeedbackView.Candidates(r.Context(), n)

@@ -384,6 +384,10 @@ func TestGRPCHealth(t *testing.T) {
 	}
 	requireReady(false)
 	missing = nil
+	require.Eventually(t, func() bool {
+		_, _, h := ready()
+		return h == grpc_health_v1.HealthCheckResponse_SERVING
+	}, patience, time.Millisecond)
 	requireReady(true)
 	m, err := call[inference.ModelReadyResponse](t, s, "ModelReady", &inference.ModelReadyRequest{Name: "assay", Version: "v9"})
 	require.NoError(t, err)

@@ -63,8 +63,7 @@ func (s *Server) allow(ctx context.Context, scope Scope) error {
 func callerIn(ctx context.Context) caller {
 	md, _ := metadata.FromIncomingContext(ctx)
 	return caller{
-		remote: remoteOf(ctx), host: first(md, ":authority"), presented: md.Get("authorization"),
-		proxy: proxyIn(func(header string) string { return first(md, header) }),
+		remote: remoteOf(ctx), host: first(md, ":authority"), forwarded: forwardedBy(md), presented: md.Get("authorization"),
 	}
 }
 

@@ -59,6 +59,10 @@ func (s *Server) streamInfer(_ any, stream grpc.ServerStream) error {
 		if err != nil {
 			return err
 		}
+		// The token may have been removed since the stream was opened.
+		if _, err := s.authorize(callerIn(stream.Context()), ScopeScore); err != nil {
+			return err
+		}
 		answer, err := s.inferOnce(stream.Context(), in)
 		if stream.Context().Err() != nil {
 			return stream.Context().Err()

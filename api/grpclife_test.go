@@ -2,6 +2,8 @@ package api_test
 
 import (
 	"context"
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"testing"
@@ -26,6 +28,7 @@ func TestGRPCCallers(t *testing.T) {
 	tokens, err := api.LoadTokens(file, zerolog.Nop())
 	require.NoError(t, err)
 	guarded := parts(func(p *api.Parts) { p.Tokens = tokens })
+	trusted := option(func(s *setup) { s.parts.Tokens, s.cfg.TrustLoopback = tokens, true })
 	unguarded := parts(func(*api.Parts) {})
 	for name, c := range map[string]struct {
 		with      option
@@ -35,15 +38,18 @@ func TestGRPCCallers(t *testing.T) {
 		says      string
 	}{
 		"local":               {unguarded, "", nil, codes.OK, ""},
-		"local, with tokens":  {guarded, "", nil, codes.OK, ""},
+		"local, with tokens":  {guarded, "", nil, codes.Unauthenticated, "--trust-loopback"},
+		"local, trusted":      {trusted, "", nil, codes.OK, ""},
+		"proxy, trusted":      {trusted, "", []string{"via", "1.1 proxy"}, codes.Unauthenticated, "proxy (header via)"},
+		"proxy, empty value":  {trusted, "", []string{"x-forwarded-for", "", "x-forwarded-for", "10.0.0.1"}, codes.Unauthenticated, "proxy (header x-forwarded-for)"},
 		"a token":             {guarded, "assay.example:8001", []string{"authorization", "Bearer secret-of-the-trainer-0001"}, codes.OK, ""},
 		"no token":            {guarded, "assay.example:8001", nil, codes.Unauthenticated, "send Authorization: Bearer TOKEN"},
 		"no tokens at all":    {unguarded, "assay.example:8001", nil, codes.Unauthenticated, "--token-file"},
-		"a wrong token":       {guarded, "", []string{"authorization", "Bearer secret-of-somebody-else"}, codes.Unauthenticated, "not one of the token file"},
-		"no bearer":           {guarded, "", []string{"authorization", "Basic x"}, codes.Unauthenticated, "not one bearer token"},
-		"two tokens":          {guarded, "", []string{"authorization", "Bearer secret-of-the-trainer-0001", "authorization", "Bearer x"}, codes.Unauthenticated, "not one bearer token"},
+		"a wrong token":       {guarded, "", []string{"authorization", "Bearer secret-of-somebody-else"}, codes.Unauthenticated, "does not know this token"},
+		"no bearer":           {guarded, "", []string{"authorization", "Basic x"}, codes.Unauthenticated, "not a single bearer token"},
+		"two tokens":          {guarded, "", []string{"authorization", "Bearer secret-of-the-trainer-0001", "authorization", "Bearer x"}, codes.Unauthenticated, "not a single bearer token"},
 		"of another scope":    {guarded, "", []string{"authorization", "Bearer secret-of-the-labeller-01"}, codes.PermissionDenied, "scope score"},
-		"through a proxy":     {unguarded, "", []string{"x-forwarded-for", "10.0.0.1"}, codes.Unauthenticated, "proxy (header X-Forwarded-For)"},
+		"through a proxy":     {unguarded, "", []string{"x-forwarded-for", "10.0.0.1"}, codes.Unauthenticated, "proxy (header x-forwarded-for)"},
 		"whoever, if allowed": {config(func(c *api.Config) { c.Insecure = true }), "assay.example", nil, codes.OK, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -68,6 +74,35 @@ func TestGRPCCallers(t *testing.T) {
 			require.Equal(t, c.code, rpcstatus.Code(stream.RecvMsg(&inference.ModelStreamInferResponse{})))
 		})
 	}
+}
+
+// A stream ends at its next request once its token was removed.
+func TestGRPCStreamOfARevokedToken(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "tokens")
+	require.NoError(t, os.WriteFile(file, []byte("secret-of-the-trainer-0001 score\n"), 0o600))
+	loaded, err := api.LoadTokens(file, zerolog.Nop())
+	require.NoError(t, err)
+	watching := make(chan struct{})
+	ctx, stop := context.WithCancel(t.Context())
+	go func() { defer close(watching); loaded.Watch(ctx) }()
+	defer func() { stop(); <-watching }()
+	s := startRPC(t, scorerOf(t, &model{}, 0), parts(func(p *api.Parts) { p.Tokens = loaded }))
+	stream, err := s.conn.NewStream(metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer secret-of-the-trainer-0001"),
+		&grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, "/inference.GRPCInferenceService/ModelStreamInfer")
+	require.NoError(t, err)
+	ask := func() error {
+		if err := stream.SendMsg(texts("a")); err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+		return stream.RecvMsg(&inference.ModelStreamInferResponse{})
+	}
+	require.NoError(t, ask())
+	require.NoError(t, os.WriteFile(file, []byte("secret-of-another-one-0002 score\n"), 0o600))
+	require.Eventually(t, func() bool {
+		err = ask()
+		return err != nil
+	}, patience, 10*time.Millisecond)
+	requireStatus(t, err, codes.Unauthenticated, "does not know this token")
 }
 
 // The deadline of a call reaches the scorer; the service's own is the most.

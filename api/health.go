@@ -4,20 +4,22 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"strings"
-	"time"
+	"strconv"
 )
 
-// Check tells whether one part that scoring depends on, such as "model" or
-// "streams", is ready. Ready returns nil or why it is not, and keeps to its
-// context, which allows it a second together with the other checks.
+// Check reports whether one part that the service depends on, such as "model" or
+// "streams", is ready.
 type Check struct {
-	Name  string
+	Name string
+	// Ready returns nil or why the part is not ready, and keeps to its context,
+	// which allows it a second together with the other checks. Its outcome is
+	// kept for up to a second, and shared by all that ask.
 	Ready func(ctx context.Context) error
+	// AtStart is for a part that the service can do without once it was there,
+	// as it scores over HTTP while NATS is away. It counts for /readyz until all
+	// checks have passed together once, and later only for /readyz?NAME=1.
+	AtStart bool
 }
-
-// readyTimeout is the patience of a Kubernetes probe by default.
-const readyTimeout = time.Second
 
 // errDraining is the reason that /readyz gives during a drain.
 var errDraining = fmt.Errorf("%w: shutting down", ErrNotReady)
@@ -36,40 +38,45 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) error {
 	if s.draining() {
 		return s.notReady(w, r, healthBody{Status: "draining"}, errDraining)
 	}
-	checks, err := s.check(r.Context())
+	also, err := s.alsoAsked(r)
 	if err != nil {
-		return s.notReady(w, r, healthBody{Status: "not_ready", Checks: checks}, err)
+		return err
 	}
-	return s.writeJSON(w, r, http.StatusOK, healthBody{Status: "ready", Checks: checks})
+	now := s.checks.get(r.Context(), also...)
+	if now.err != nil {
+		return s.notReady(w, r, healthBody{Status: "not_ready", Checks: now.texts}, now.err)
+	}
+	return s.writeJSON(w, r, http.StatusOK, healthBody{Status: "ready", Checks: now.texts})
 }
 
-// check asks every part whether it is ready. The error wraps [ErrNotReady] and
-// names all that are not.
-func (s *Server) check(ctx context.Context) (map[string]string, error) {
-	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
-	defer cancel()
-	checks := map[string]string{}
-	var missing []string
+// alsoAsked are the checks that a query asks for beyond those that count for
+// every caller: ?streams=1.
+func (s *Server) alsoAsked(r *http.Request) ([]string, error) {
+	var names []string
+	query := r.URL.Query()
 	for _, check := range s.parts.Checks {
-		checks[check.Name] = "ok"
-		if err := check.Ready(ctx); err != nil {
-			checks[check.Name] = err.Error()
-			missing = append(missing, check.Name+" ("+err.Error()+")")
+		given := query.Get(check.Name)
+		if given == "" {
+			continue
+		}
+		asked, err := strconv.ParseBool(given)
+		if err != nil {
+			return nil, errInvalid(check.Name, "%.50q is not a boolean; send 1 or 0", given)
+		}
+		if asked {
+			names = append(names, check.Name)
 		}
 	}
-	if len(missing) > 0 {
-		return checks, fmt.Errorf("%w: %s", ErrNotReady, strings.Join(missing, ", "))
-	}
-	return checks, nil
+	return names, nil
 }
 
-// readiness is why /readyz would not answer 200.
+// readiness is why /readyz would not answer 200. Everything that reports
+// readiness follows it: HTTP, gRPC and the probes of other protocols.
 func (s *Server) readiness(ctx context.Context) error {
 	if s.draining() {
 		return errDraining
 	}
-	_, err := s.check(ctx)
-	return err
+	return s.checks.get(ctx).err
 }
 
 // notReady is an error answer like any other that also lists the checks.

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"time"
@@ -99,34 +100,29 @@ func (c catalog) recorded(m retrain.Model) modelBody {
 
 func seconds(t time.Time) int64 { return max(0, t.Unix()) }
 
-func (s *Server) catalog(ctx context.Context) (catalog, error) {
+// loaded is the catalog without a registry.
+func (s *Server) loaded(ctx context.Context) (catalog, error) {
 	serving, err := s.parts.Models.Models(ctx)
-	if err != nil {
-		return catalog{}, err
-	}
 	c := catalog{serving: serving}
-	if s.parts.Registry == nil {
-		if len(serving) > 0 {
-			c.current = serving[0].Version
-		}
-		return c, nil
+	if s.parts.Registry == nil && len(serving) > 0 {
+		c.current = serving[0].Version
 	}
-	current, err := s.parts.Registry.Current(ctx)
-	c.current = current.Version
 	return c, err
 }
 
 // listModels lists what serves first, and then what else the registry knows.
 func (s *Server) listModels(w http.ResponseWriter, r *http.Request) error {
-	c, err := s.catalog(r.Context())
+	c, err := s.loaded(r.Context())
 	if err != nil {
 		return err
 	}
 	var records []retrain.Model
 	if s.parts.Registry != nil {
-		if records, err = s.parts.Registry.Models(r.Context()); err != nil {
+		all, err := readOr(w, r, &s.known.fleet, s.fleet)
+		if err != nil {
 			return err
 		}
+		c.current, records = all.current.Version, all.records
 	}
 	data := make([]modelBody, 0, len(c.serving)+len(records))
 	for _, m := range c.serving {
@@ -150,17 +146,17 @@ func (s *Server) showModel(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	c, err := s.catalog(r.Context())
+	c, err := s.loaded(r.Context())
 	if err != nil {
 		return err
 	}
-	body, err := s.model(r.Context(), c, wanted)
+	body, err := s.model(w, r, &c, wanted)
 	if errors.Is(err, retrain.ErrNoModel) {
 		i := slices.IndexFunc(c.serving, func(m Model) bool { return m.Name == wanted })
 		if i < 0 {
 			return errNotFound("there is no model %.100q; GET /v1/models lists them", wanted)
 		}
-		body, err = s.model(r.Context(), c, c.serving[i].Version)
+		body, err = s.model(w, r, &c, c.serving[i].Version)
 	}
 	if err != nil {
 		return err
@@ -170,11 +166,11 @@ func (s *Server) showModel(w http.ResponseWriter, r *http.Request) error {
 
 // model is all that is known of a version. The error wraps retrain.ErrNoModel
 // when that is nothing.
-func (s *Server) model(ctx context.Context, c catalog, version string) (modelBody, error) {
+func (s *Server) model(w http.ResponseWriter, r *http.Request, c *catalog, version string) (modelBody, error) {
 	err := retrain.ErrNoModel
 	var record retrain.Model
 	if s.parts.Registry != nil {
-		record, err = s.parts.Registry.Model(ctx, version)
+		record, err = s.record(w, r, c, version)
 	}
 	if err == nil {
 		body := c.recorded(record)
@@ -185,6 +181,30 @@ func (s *Server) model(ctx context.Context, c catalog, version string) (modelBod
 		return c.described(serving), nil
 	}
 	return modelBody{}, err
+}
+
+// record reads one record and the current version, from what is known while NATS
+// is away.
+func (s *Server) record(w http.ResponseWriter, r *http.Request, c *catalog, version string) (retrain.Model, error) {
+	record, err := read(r.Context(), func(ctx context.Context) (record retrain.Model, err error) {
+		current, err := s.parts.Registry.Current(ctx)
+		if err == nil {
+			c.current = current.Version
+			record, err = s.parts.Registry.Model(ctx, version)
+		}
+		return record, err
+	})
+	last, at := s.known.fleet.get()
+	if !errors.Is(err, errUnreachable) || at.IsZero() {
+		return record, err
+	}
+	setAge(w, time.Since(at))
+	c.current = last.current.Version
+	i := slices.IndexFunc(last.records, func(m retrain.Model) bool { return m.Version == version })
+	if i < 0 {
+		return retrain.Model{}, fmt.Errorf("%w: %s", retrain.ErrNoModel, version)
+	}
+	return last.records[i], nil
 }
 
 func (s *Server) promote(w http.ResponseWriter, r *http.Request) error {

@@ -18,7 +18,7 @@ type Parts struct {
 	Scorer Scorer
 	Models Models
 	Checks []Check
-	// Tokens tell who calls. Without them only callers on the same machine
+	// Tokens identify callers. Without them only callers on the same machine
 	// may use the service, or everybody with Config.Insecure.
 	Tokens *Tokens
 
@@ -102,13 +102,15 @@ type Training struct {
 	Disagreement retrain.Disagreement `json:"disagreement"`
 }
 
-// EventSource reads the stream of events.
+// EventSource reads the stream of events. The server reads it once, for all its
+// clients.
 type EventSource interface {
 	// Events yields every event after a sequence, the old ones first and then
 	// each as it happens, until ctx ends or the consumer stops. An error is
 	// that of an event that cannot be read, which then has its sequence at
 	// least, or of the source, which ends it.
 	Events(ctx context.Context, after uint64) iter.Seq2[retrain.Event, error]
-	// RecentEvents returns the last n events that are kept, the oldest first.
-	RecentEvents(ctx context.Context, n int) ([]retrain.Event, error)
+	// LastEvent returns the sequence of the last event that is kept, 0 without
+	// one.
+	LastEvent(ctx context.Context) (uint64, error)
 }

@@ -24,6 +24,9 @@ type Server struct {
 	parts     Parts
 	log       zerolog.Logger
 	metrics   *metrics
+	checks    *readiness
+	events    *eventLog
+	known     lastKnown
 	drained   chan struct{} // closed by Drain
 	drainOnce sync.Once
 
@@ -57,7 +60,11 @@ func New(cfg Config, parts Parts, log zerolog.Logger, registry *prometheus.Regis
 	s := &Server{
 		cfg: cfg, parts: parts, log: log, metrics: metrics,
 		drained: make(chan struct{}), shutdownDone: make(chan struct{}),
-		dialects: map[string]dialect{},
+		dialects: map[string]dialect{}, events: newEventLog(parts.Events),
+	}
+	s.checks = newReadiness(parts.Checks, log)
+	if err := registry.Register(s.checks); err != nil {
+		return nil, fmt.Errorf("api: metrics: %w", err)
 	}
 	s.limits.Store(&limits{cfg.MaxBody, cfg.Limits})
 	s.main = s.router(guard, registry)
@@ -103,8 +110,18 @@ func (s *Server) Handler() http.Handler { return s.main }
 func (s *Server) OpsHandler() http.Handler { return s.ops }
 
 // Serve answers on l until [Server.Shutdown] has finished (it then returns
-// nil), l fails, or ctx ends, which closes every connection at once.
+// nil), l fails, or ctx ends, which closes every connection immediately. While
+// it runs, it follows the events and the checks. Call it once.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	following, stop := context.WithCancel(ctx)
+	var group sync.WaitGroup
+	defer group.Wait()
+	defer stop()
+	group.Go(func() { s.checks.watch(following) })
+	if s.parts.Events != nil {
+		group.Go(func() { s.events.run(following) })
+		group.Go(func() { s.recall(following) })
+	}
 	return s.serve(ctx, s.mainServer, l)
 }
 

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -39,8 +40,10 @@ func TestHealth(t *testing.T) {
 	require.Equal(t, map[string]string{"model": "reading weights", "streams": "ok"}, body.Checks)
 
 	missing = nil
-	got = s.get(t, "/readyz")
-	require.Equal(t, 200, got.StatusCode)
+	require.Eventually(t, func() bool {
+		got = s.get(t, "/readyz")
+		return got.StatusCode == http.StatusOK
+	}, patience, time.Millisecond)
 	requireJSON(t, `{"status":"ready","checks":{"model":"ok","streams":"ok"}}`, string(got.body))
 }
 

@@ -43,6 +43,9 @@ const (
 	tokenPoll = time.Second
 )
 
+// callerOwner is the name of the token of a private service.
+const callerOwner = "owner"
+
 // Names that stand for callers without a token, and for the service itself. No
 // token may claim them.
 const (
@@ -51,7 +54,7 @@ const (
 	callerGate  = "gate"      // promoted or rejected a model
 )
 
-// Tokens are the bearer tokens of a file, one a line:
+// Tokens are the bearer tokens of a file, one per line:
 //
 //	TOKEN SCOPE[,SCOPE...] [NAME]
 //
@@ -64,11 +67,18 @@ const (
 // Only hashes of the tokens are held in memory, and they are compared in
 // constant time.
 type Tokens struct {
-	path    string
+	path    string  // "": no file
+	owner   []grant // that of a private service, which is in no file
 	log     zerolog.Logger
-	grants  atomic.Pointer[[]grant]
+	grants  atomic.Pointer[grants]
 	content [sha256.Size]byte // of the file as last seen, good or bad
 	trouble string            // why it could not be read the last time
+}
+
+// grants are those of the file as it was read last.
+type grants struct {
+	list     []grant
+	replaced chan struct{} // closed when others took their place
 }
 
 // grant is what the file says of one token.
@@ -90,12 +100,30 @@ func LoadTokens(path string, log zerolog.Logger) (*Tokens, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--token-file: %w", err)
 	}
-	grants, err := parseTokens(bytes.NewReader(content))
+	list, err := parseTokens(bytes.NewReader(content))
 	if err != nil {
 		return nil, fmt.Errorf("--token-file %s: %w", path, err)
 	}
-	t.grants.Store(&grants)
+	t.replace(list)
 	t.content = sha256.Sum256(content)
+	return t, nil
+}
+
+// LoadPrivateTokens returns the tokens of a private service: the one of its
+// owner, with the scope admin, and those of a token file, unless path is empty.
+func LoadPrivateTokens(owner, path string, log zerolog.Logger) (*Tokens, error) {
+	g, err := parseGrant([]string{owner, string(ScopeAdmin), callerOwner})
+	if err != nil {
+		return nil, fmt.Errorf("the private token: %w", err)
+	}
+	t := &Tokens{log: log}
+	if path != "" {
+		if t, err = LoadTokens(path, log); err != nil {
+			return nil, err
+		}
+	}
+	t.owner = []grant{g}
+	t.replace(t.list())
 	return t, nil
 }
 
@@ -103,6 +131,9 @@ func LoadTokens(path string, log zerolog.Logger) (*Tokens, error) {
 // file that cannot be read, or has a bad line, leaves the tokens as they were,
 // and the log says why.
 func (t *Tokens) Watch(ctx context.Context) {
+	if t.path == "" {
+		return
+	}
 	tick := time.NewTicker(tokenPoll)
 	defer tick.Stop()
 	for {
@@ -130,20 +161,44 @@ func (t *Tokens) reload() {
 		return
 	}
 	t.content = sum
-	grants, err := parseTokens(bytes.NewReader(content))
+	list, err := parseTokens(bytes.NewReader(content))
 	if err != nil {
 		t.log.Error().Err(err).Str("file", t.path).Msg("the token file has a fault; the tokens stay as they were")
 		return
 	}
-	t.grants.Store(&grants)
-	t.log.Info().Int("tokens", len(grants)).Str("file", t.path).Msg("the tokens changed")
+	t.replace(list)
+	t.log.Info().Int("tokens", len(list)).Str("file", t.path).Msg("the tokens changed")
+}
+
+// replace takes over the tokens of the file.
+func (t *Tokens) replace(list []grant) {
+	before := t.grants.Swap(&grants{slices.Concat(list, t.owner), make(chan struct{})})
+	if before != nil {
+		close(before.replaced)
+	}
+}
+
+func (t *Tokens) list() []grant {
+	if now := t.grants.Load(); now != nil {
+		return now.list
+	}
+	return nil
+}
+
+// changed is closed when the tokens are others than now. Without tokens it never
+// is.
+func (t *Tokens) changed() <-chan struct{} {
+	if t == nil {
+		return nil
+	}
+	return t.grants.Load().replaced
 }
 
 // find returns what the token allows. It takes the same time wherever in the
 // file the token is, or whether it is there at all.
 func (t *Tokens) find(token string) (grant, bool) {
 	sum := sha256.Sum256([]byte(token))
-	grants := *t.grants.Load()
+	grants := t.list()
 	found := -1
 	for i, g := range grants {
 		found = subtle.ConstantTimeSelect(subtle.ConstantTimeCompare(sum[:], g.sum[:]), i, found)

@@ -8,7 +8,7 @@ import (
 )
 
 func (s *Server) showTraining(w http.ResponseWriter, r *http.Request) error {
-	training, err := s.parts.Trainings.Training(r.Context())
+	training, err := readOr(w, r, &s.known.training, s.parts.Trainings.Training)
 	if err != nil {
 		return err
 	}

@@ -71,50 +71,22 @@ func (r *Registry) Events(ctx context.Context, after uint64) iter.Seq2[retrain.E
 	}
 }
 
-var errNoMore = errors.New("there are no more events")
-
-// RecentEvents returns the last n events, the oldest of them first.
-func (r *Registry) RecentEvents(ctx context.Context, n int) ([]retrain.Event, error) {
-	var state jetstream.StreamState
-	err := retry(ctx, func(ctx context.Context) error {
-		stream, err := r.js.Stream(ctx, StreamEvents)
+// LastEvent returns the sequence of the last event that is kept, 0 without one.
+func (r *Registry) LastEvent(ctx context.Context) (sequence uint64, err error) {
+	err = retry(ctx, func(ctx context.Context) error {
+		msg, err := r.events.GetLastMsgForSubject(ctx, SubjectEvents+".>")
+		if errors.Is(err, jetstream.ErrMsgNotFound) {
+			return nil
+		}
 		if err == nil {
-			state = stream.CachedInfo().State
+			sequence = msg.Sequence
 		}
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("recent events: %w", err)
+		return 0, fmt.Errorf("last event: %w", err)
 	}
-	if n <= 0 || state.Msgs == 0 {
-		return nil, nil
-	}
-	events := make([]retrain.Event, 0, min(uint64(n), state.Msgs))
-	f := r.follow(max(state.FirstSeq, state.LastSeq-min(uint64(n), state.LastSeq)+1) - 1)
-	// A server that was away has less than the stream: what comes ends with the
-	// last event, and not where that server has no more.
-	f.idle = func(context.Context, int) error { return errNoMore }
-	for msg, err := range f.messages(ctx) {
-		if errors.Is(err, errNoMore) { // the last one was removed by hand
-			return events, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		e, err := decodeEvent(msg)
-		switch {
-		case errors.Is(err, errForeignEvent):
-			r.log.Warn().Err(err).Msg("a stored event is ignored; check who may publish to this subject")
-		case err != nil:
-			return nil, err
-		default:
-			events = append(events, e)
-		}
-		if e.Sequence >= state.LastSeq {
-			return events, nil
-		}
-	}
-	return nil, fmt.Errorf("recent events: %w", context.Cause(ctx))
+	return sequence, nil
 }
 
 func (r *Registry) follow(after uint64) *follower {

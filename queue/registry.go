@@ -45,6 +45,7 @@ type Registry struct {
 	js      jetstream.JetStream
 	state   *state
 	objects *objects
+	events  jetstream.Stream
 	log     zerolog.Logger
 }
 
@@ -69,13 +70,17 @@ func (q *Queue) OpenRegistry(ctx context.Context) (*Registry, error) {
 	if err != nil {
 		return nil, err
 	}
+	events, err := handle(StreamEvents)
+	if err != nil {
+		return nil, err
+	}
 	chunked, err := q.jetStream(jetstream.WithPublishAsyncTimeout(chunkTimeout))
 	if err != nil {
 		return nil, err
 	}
 	direct := func(subject string) string { return subject }
 	objects := &objects{q.nc, q.js, files, newLastValues(q.js, files, direct, q.log), chunked, q.log}
-	return &Registry{js: q.js, state: newState(q.nc, q.js, kv, q.cfg.Conn.Domain, q.log), objects: objects, log: q.log}, nil
+	return &Registry{js: q.js, state: newState(q.nc, q.js, kv, q.cfg.Conn.Domain, q.log), objects: objects, events: events, log: q.log}, nil
 }
 
 // Model returns the record of a version, or retrain.ErrNoModel.

@@ -322,7 +322,7 @@ func TestAnUnreachableServerEndsWithTheContext(t *testing.T) {
 	_, err = r.SetCurrent(ctx, retrain.Current{})
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.ErrorIs(t, r.Publish(ctx, retrain.Event{Kind: retrain.EventTrained}), context.DeadlineExceeded)
-	_, err = r.RecentEvents(ctx, 1)
+	_, err = r.LastEvent(ctx)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.ErrorIs(t, r.Freeze(ctx, nil, ""), context.DeadlineExceeded)
 	_, open := <-r.WatchCurrent(ctx)

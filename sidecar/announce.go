@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"net"
+	"path/filepath"
 	"strings"
 )
 
@@ -42,14 +43,24 @@ const sample = "Thank you for asking. You are a stupid idiot. I hope that this h
 
 // curl is a line that works when pasted into a shell.
 func (s *service) curl() string {
-	return fmt.Sprintf(`curl -s %s/v1/score -H 'Content-Type: application/json' -d '{"responses":[{"id":"r1","response":"%s"}]}'`,
-		s.httpURL(), sample)
+	token := ""
+	switch {
+	case s.cmd.Private:
+		token = ` -H "Authorization: Bearer $(cat ` + shellWord(filepath.Join(s.cmd.DataDir, privateTokenFile)) + `)"`
+	case s.tokens != nil && !s.cmd.TrustLoopback:
+		token = " -H 'Authorization: Bearer TOKEN'"
+	}
+	return fmt.Sprintf(`curl -s %s/v1/score%s -H 'Content-Type: application/json' -d '{"responses":[{"id":"r1","response":"%s"}]}'`,
+		s.httpURL(), token, sample)
 }
 
 // scoreLine is one that needs no NATS client.
 func (s *service) scoreLine(natsURL string) string {
 	token := ""
-	if s.cmd.NatsToken != "" {
+	switch {
+	case s.natsPrivate:
+		token = " --data-dir " + shellWord(s.cmd.DataDir)
+	case s.cmd.NatsToken != "":
 		token = " --nats-token TOKEN"
 	}
 	return fmt.Sprintf("echo '%s' | %s score --text --nats-url %s%s", sample, shellWord(s.app.program), reachable(natsURL), token)

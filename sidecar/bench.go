@@ -47,7 +47,8 @@ func (*benchServingCmd) Help() string {
     assay bench serving --text responses.txt
 
 Prints one row for each concurrency and size: responses/s, and the latency of a request at the 50th and 99th percentile.
-Run the service without its cache, or each row after the first measures the cache.
+Run the service without its cache, or each row after the first measures the cache. It sends no token: a service that
+has tokens needs --trust-loopback.
 
     assay bench serving --text responses.txt --rate 50 --seconds 30 --size 1,1,8
     assay bench serving --text responses.txt --rate 50 --rounds 5 --beside="--init models/default --bags bags.jsonl"

@@ -19,7 +19,8 @@ import (
 // clientFlags say which running service a command talks to.
 type clientFlags struct {
 	URL     string        `name:"url" default:"http://127.0.0.1:8080" help:"The running service."`
-	Token   string        `help:"Token for it; a service on this machine needs none."`
+	Token   string        `help:"Token for it; without one, that of a private service on this machine (serve --private)."`
+	DataDir string        `default:"${data_dir}" placeholder:"DIR" help:"Data directory of a private service on this machine, where its token is (${default})."`
 	Timeout time.Duration `default:"1m" help:"Longest wait for one answer."`
 	Retries int           `default:"8" help:"Attempts more when the service cannot answer now; nothing is counted twice."`
 }
@@ -46,7 +47,12 @@ func (e *refusedError) Error() string {
 func (f clientFlags) call(ctx context.Context, method, path, contentType string, body []byte) ([]byte, error) {
 	base, err := url.Parse(f.URL)
 	if err != nil || base.Host == "" {
-		return nil, usageError{fmt.Errorf("--url %s is no address; give http://HOST:PORT", f.URL)}
+		return nil, usageError{fmt.Errorf("--url %s is not a URL; give http://HOST:PORT", f.URL)}
+	}
+	if f.Token == "" {
+		if f.Token, err = privateTokenFor(f.DataDir, f.URL); err != nil {
+			return nil, fmt.Errorf("--data-dir: %w", err)
+		}
 	}
 	for attempt := 0; ; attempt++ {
 		answer, err := f.once(ctx, method, strings.TrimSuffix(f.URL, "/")+path, contentType, body)

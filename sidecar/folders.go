@@ -8,7 +8,10 @@ import (
 	"path/filepath"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/assay-ai/assay/queue"
+	"github.com/assay-ai/assay/rewardmodel"
 	"github.com/assay-ai/assay/rewardmodel/checkpoint"
 	"github.com/assay-ai/assay/rewardmodel/retrain"
 )
@@ -20,34 +23,79 @@ type folders struct {
 	model    string // its folder
 	cache    string
 	registry *queue.Registry // nil until the streams are open, and without NATS
+	// fetches bounds what requests that pin a version can have fetched.
+	fetches *rate.Limiter
+	// needed tells which fetched versions must stay; nil: all of them.
+	needed func(ctx context.Context) func(version string) bool
 	// load loads a folder aside, to see that it can; nil in a process that does not serve.
 	load func(ctx context.Context, dir string) error
+}
+
+// Requests that pin a version may have as many versions fetched at first, and one more in each period: enough for the
+// runs that one replica serves, and too little to fill its disk with every version that is kept.
+const (
+	pinnedFetches     = 4
+	pinnedFetchPeriod = 10 * time.Minute
+)
+
+func newFolders(initial, model, cache string) *folders {
+	return &folders{initial: initial, model: model, cache: cache, fetches: rate.NewLimiter(rate.Every(pinnedFetchPeriod), pinnedFetches)}
 }
 
 // Folder implements retrain.Folders. What is in the cache was checked when it was fetched, and is checked again when
 // it is loaded.
 func (f *folders) Folder(ctx context.Context, version string) (string, error) {
-	if version == f.initial {
-		return f.model, nil
+	dir, missing, err := f.find(ctx, version)
+	if err != nil || missing == nil {
+		return dir, err
 	}
-	dir, err := f.cached(version)
-	if err != nil {
-		return "", err
+	return dir, f.registry.Download(ctx, *missing, dir)
+}
+
+// Pinned is Folder for a version that a request names. One that has to be fetched counts, and takes the place of those
+// that nobody needs any more. Beyond what requests may have fetched, the error is a *rewardmodel.OverloadedError.
+func (f *folders) Pinned(ctx context.Context, version string) (string, error) {
+	dir, missing, err := f.find(ctx, version)
+	if err != nil || missing == nil {
+		return dir, err
+	}
+	now := time.Now()
+	reserved := f.fetches.ReserveN(now, 1)
+	if wait := reserved.DelayFrom(now); wait > 0 {
+		reserved.CancelAt(now)
+		return "", &rewardmodel.OverloadedError{RetryAfter: wait, Reason: fmt.Sprintf(
+			"requests have pinned many model versions that this replica had to fetch, and %s is one more", version)}
+	}
+	if f.needed != nil {
+		if err := f.prune(f.needed(ctx)); err != nil {
+			return "", fmt.Errorf("making room for model %s: %w", version, err)
+		}
+	}
+	return dir, f.registry.Download(ctx, *missing, dir)
+}
+
+// find returns the folder of a version, and its record if it has to be fetched there.
+func (f *folders) find(ctx context.Context, version string) (dir string, missing *retrain.Model, err error) {
+	if version == f.initial {
+		return f.model, nil, nil
+	}
+	if dir, err = f.cached(version); err != nil {
+		return "", nil, err
 	}
 	if verify(ctx, dir) == nil {
-		return dir, nil
+		return dir, nil, nil
 	}
 	if f.registry == nil {
-		return "", fmt.Errorf("model %s: %w", version, retrain.ErrNoModel)
+		return "", nil, fmt.Errorf("model %s: %w", version, retrain.ErrNoModel)
 	}
 	m, err := f.registry.Model(ctx, version)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	if len(m.Files) == 0 {
-		return "", fmt.Errorf("model %s (%s): %w", version, m.State, retrain.ErrNoFiles)
+		return "", nil, fmt.Errorf("model %s (%s): %w", version, m.State, retrain.ErrNoFiles)
 	}
-	return dir, f.registry.Download(ctx, m, dir)
+	return dir, &m, nil
 }
 
 // Verify implements retrain.Folders.

@@ -20,6 +20,7 @@ type follower struct {
 	journal  retrain.Journal
 	folders  *folders
 	statuses retrain.Statuses
+	currents retrain.Currents
 	log      zerolog.Logger
 }
 
@@ -56,6 +57,12 @@ func (f *follower) run(ctx context.Context, changes <-chan retrain.Current) {
 func (f *follower) serve(ctx context.Context, wanted retrain.Current) error {
 	before := f.versions.Current().Version
 	if before != wanted.Version {
+		// Fetched here, it does not count among what requests have fetched.
+		if !f.loads(wanted.Version) {
+			if _, err := f.folders.Folder(ctx, wanted.Version); err != nil {
+				return err
+			}
+		}
 		if err := f.versions.Promote(ctx, wanted.Version); err != nil {
 			return err
 		}
@@ -67,6 +74,13 @@ func (f *follower) serve(ctx context.Context, wanted retrain.Current) error {
 		f.log.Warn().Err(err).Msg("cannot remove fetched models that nobody needs")
 	}
 	return nil
+}
+
+// loads tells whether a version is loaded or being loaded.
+func (f *follower) loads(version string) bool {
+	return slices.ContainsFunc(f.versions.Versions(), func(v rewardmodel.VersionStatus) bool {
+		return v.Version == version && v.Error == ""
+	})
 }
 
 // needed tells of which versions the fetched folders stay: those that are loaded, the way back, and the one that a
@@ -81,6 +95,15 @@ func (f *follower) needed(ctx context.Context, current retrain.Current) func(ver
 		keep = append(keep, v.Version)
 	}
 	return func(version string) bool { return slices.Contains(keep, version) }
+}
+
+// neededNow is needed for the version that is current now.
+func (f *follower) neededNow(ctx context.Context) func(version string) bool {
+	current, err := f.currents.Current(ctx)
+	if err != nil {
+		return func(string) bool { return true } // another time
+	}
+	return f.needed(ctx, current)
 }
 
 func (f *follower) complain(ctx context.Context, wanted retrain.Current, err error) {

@@ -123,7 +123,7 @@ func (d *desk) Events(ctx context.Context, after uint64) iter.Seq2[retrain.Event
 	}
 }
 
-// RecentEvents implements api.EventSource.
-func (d *desk) RecentEvents(ctx context.Context, n int) ([]retrain.Event, error) {
-	return ask(d, func(l *learning) ([]retrain.Event, error) { return l.registry.RecentEvents(ctx, n) })
+// LastEvent implements api.EventSource.
+func (d *desk) LastEvent(ctx context.Context) (uint64, error) {
+	return ask(d, func(l *learning) (uint64, error) { return l.registry.LastEvent(ctx) })
 }

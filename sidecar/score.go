@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -24,6 +25,7 @@ type scoreCmd struct {
 	Instances   bool          `default:"true" negatable:"" help:"List the instances in each result."`
 	Reasoning   string        `default:"skip" enum:"skip,score" help:"What happens to <think> blocks (${enum})."`
 	Timeout     time.Duration `default:"5m" help:"Longest wait for one answer of a service."`
+	DataDir     string        `default:"${data_dir}" placeholder:"DIR" help:"Data directory of a private service on this machine, where its token is (${default})."`
 	denseFlags  `group:"Dense rewards:"`
 	natsFlags   `group:"Score through a running service instead of a model of one's own:"`
 	modelFlags  `group:"Model:"`
@@ -116,7 +118,11 @@ func (c *scoreCmd) Run(a *app) (err error) {
 // scorer is a connection to a service, or else the model; stop ends it.
 func (c *scoreCmd) scorer(a *app) (scorer, func() error, error) {
 	if c.NatsURL != "" {
-		nc, err := c.natsFlags.connect(a)
+		nats, err := c.natsFlags.withPrivateToken(c.DataDir)
+		if err != nil {
+			return nil, nil, err
+		}
+		nc, err := nats.connect(a)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -171,6 +177,19 @@ func (f natsFlags) config() queue.ConnConfig {
 		URL: f.NatsURL, Creds: f.NatsCreds, NKey: f.NatsNkey, Token: f.NatsToken,
 		CA: f.NatsCA, Cert: f.NatsCert, Key: f.NatsKey, Domain: f.NatsDomain,
 	}
+}
+
+// withPrivateToken adds the token of a private service on this machine, where no
+// other credentials are given.
+func (f natsFlags) withPrivateToken(dataDir string) (natsFlags, error) {
+	if f.NatsURL == "" || f.NatsToken != "" || f.NatsCreds != "" || f.NatsNkey != "" || f.NatsCert != "" {
+		return f, nil
+	}
+	var err error
+	if f.NatsToken, err = privateTokenFor(dataDir, strings.Split(f.NatsURL, ",")...); err != nil {
+		return f, fmt.Errorf("--data-dir: %w", err)
+	}
+	return f, nil
 }
 
 // connectWithin is how long a command waits for the server; a service waits on.

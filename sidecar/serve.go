@@ -16,7 +16,9 @@ type serveCmd struct {
 	Listen          string        `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Where HTTP is served (${default}); port 0 takes any free one."`
 	OpsListen       string        `placeholder:"HOST:PORT" help:"Serve health and metrics alone there as well."`
 	GRPCListen      string        `name:"grpc-listen" placeholder:"HOST:PORT" help:"Serve the Open Inference Protocol over gRPC there as well (Triton and KServe clients; often port 8001)."`
-	TokenFile       string        `placeholder:"FILE" help:"Tokens of callers of other machines, one a line: TOKEN SCOPE[,SCOPE...] [NAME], of the scopes score, feedback and admin; read again when it changes."`
+	TokenFile       string        `placeholder:"FILE" help:"Tokens of callers, one per line: TOKEN SCOPE[,SCOPE...] [NAME], with the scopes score, feedback and admin; read again when it changes. Callers on this machine need one, too, without --trust-loopback."`
+	TrustLoopback   bool          `help:"Let callers on this machine in without a token although there are tokens (--token-file). Everybody on the machine is admin then."`
+	Private         bool          `help:"Keep the other users of this machine out: generate a token in DATA_DIR/token (mode 0600) and ask every caller of HTTP, gRPC and the embedded NATS server for it, also on loopback. The command line and the clients find it there."`
 	Insecure        bool          `help:"Accept listeners that other machines reach although nothing checks who calls."`
 	MaxBody         byteSize      `default:"32MiB" placeholder:"BYTES" help:"Largest request body, decompressed (${default})."`
 	MaxResponses    int           `default:"8192" help:"Most responses of one request."`
@@ -106,6 +108,7 @@ func (c *serveCmd) validate() error {
 			errs = append(errs, fmt.Errorf(format, args...))
 		}
 	}
+	check(!c.Private || !c.TrustLoopback, "--private and --trust-loopback contradict each other; give one of them")
 	check(c.MaxBody > 0, "--max-body is %d; give a number of bytes above 0", c.MaxBody)
 	check(c.MaxResponses > 0, "--max-responses is %d; give at least 1", c.MaxResponses)
 	check(c.MaxQueueTokens > 0, "--max-queue-tokens is %d; give at least 1", c.MaxQueueTokens)
@@ -119,14 +122,15 @@ func (c *serveCmd) validate() error {
 }
 
 func (c *serveCmd) validateListeners() error {
+	guarded := c.Insecure || c.Private || c.TokenFile != ""
 	listeners := []struct {
 		flag, address string
 		on, guarded   bool
 	}{
-		{"--listen", c.Listen, true, c.Insecure || c.TokenFile != ""},
-		{"--ops-listen", c.OpsListen, c.OpsListen != "", c.Insecure || c.TokenFile != ""},
-		{"--grpc-listen", c.GRPCListen, c.GRPCListen != "", c.Insecure || c.TokenFile != ""},
-		{"--nats-listen", c.NATSListen, c.embedded(), c.Insecure || c.NatsToken != ""},
+		{"--listen", c.Listen, true, guarded},
+		{"--ops-listen", c.OpsListen, c.OpsListen != "", guarded},
+		{"--grpc-listen", c.GRPCListen, c.GRPCListen != "", guarded},
+		{"--nats-listen", c.NATSListen, c.embedded(), c.Insecure || c.Private || c.NatsToken != ""},
 	}
 	for _, l := range listeners {
 		if !l.on {
@@ -177,7 +181,7 @@ func (c *serveCmd) apiConfig() api.Config {
 	cfg := api.DefaultConfig()
 	cfg.MaxBody, cfg.RequestTimeout, cfg.TrustedOrigins = int64(c.MaxBody), c.RequestTimeout, c.TrustedOrigin
 	cfg.Limits = c.limits()
-	cfg.Insecure = c.Insecure
+	cfg.Insecure, cfg.TrustLoopback = c.Insecure, c.TrustLoopback
 	return cfg
 }
 

@@ -32,13 +32,15 @@ type service struct {
 	watchdog stalls
 	calls    encoder.CallWatcher // is told of model calls: the watchdog
 	desk     desk
-	tokens   *api.Tokens // nil without --token-file
-	http     *api.Server
-	listener net.Listener
-	ops      net.Listener  // nil without --ops-listen
-	rpc      net.Listener  // nil without --grpc-listen
-	started  chan struct{} // closed when start has returned
-	unlearn  func() error  // stops learning, and waits for its end
+	tokens   *api.Tokens // nil without --token-file and --private
+	// natsPrivate says that the embedded NATS server asks for the private token.
+	natsPrivate bool
+	http        *api.Server
+	listener    net.Listener
+	ops         net.Listener  // nil without --ops-listen
+	rpc         net.Listener  // nil without --grpc-listen
+	started     chan struct{} // closed when start has returned
+	unlearn     func() error  // stops learning, and waits for its end
 }
 
 // newService checks the model and opens the listeners, so that what is wrong
@@ -51,10 +53,8 @@ func newService(c *serveCmd, a *app) (*service, error) {
 		return nil, err
 	}
 	s.watchdog, s.calls, s.live.watchdog = watchdog, watchdog, watchdog
-	if c.TokenFile != "" {
-		if s.tokens, err = api.LoadTokens(c.TokenFile, a.log); err != nil {
-			return nil, usageError{fmt.Errorf("--token-file: %w", err)}
-		}
+	if err := s.loadTokens(); err != nil {
+		return nil, usageError{err}
 	}
 	if s.policies, err = c.policyFlags.load(); err != nil {
 		return nil, err
@@ -68,10 +68,31 @@ func newService(c *serveCmd, a *app) (*service, error) {
 	return s, nil
 }
 
+// loadTokens reads the token file, and the token of a private service, which
+// then guards the embedded NATS server as well.
+func (s *service) loadTokens() (err error) {
+	c := s.cmd
+	switch {
+	case c.Private:
+		token, err := makePrivateToken(c.DataDir)
+		if err != nil {
+			return err
+		}
+		if c.embedded() && c.NatsToken == "" {
+			c.NatsToken, s.natsPrivate = token, true
+		}
+		s.tokens, err = api.LoadPrivateTokens(token, c.TokenFile, s.app.log)
+		return err
+	case c.TokenFile != "":
+		s.tokens, err = api.LoadTokens(c.TokenFile, s.app.log)
+	}
+	return err
+}
+
 func (s *service) listen() (err error) {
 	parts := api.Parts{Scorer: &s.live, Models: &s.live, Tokens: s.tokens, Checks: []api.Check{{Name: "model", Ready: s.live.modelReady}}}
 	if s.cmd.NATS != "off" {
-		parts.Checks = append(parts.Checks, api.Check{Name: "streams", Ready: s.live.streamsReady})
+		parts.Checks = append(parts.Checks, api.Check{Name: "streams", Ready: s.live.streamsReady, AtStart: true})
 		parts.Feedback, parts.FeedbackView, parts.Registry = &s.desk, &s.desk, &s.desk
 		parts.Promotions, parts.Trainings, parts.Events = &s.desk, &s.desk, &s.desk
 	}
@@ -188,7 +209,7 @@ func (s *service) loadModel(ctx context.Context) (*rewardmodel.Versions, error) 
 	if err != nil {
 		return nil, fmt.Errorf("--model: %w", err)
 	}
-	s.folders = &folders{initial: version, model: s.opened.dir, cache: filepath.Join(s.cmd.DataDir, "models")}
+	s.folders = newFolders(version, s.opened.dir, filepath.Join(s.cmd.DataDir, "models"))
 	runtime, err := s.cmd.runtime()
 	if err != nil {
 		return nil, usageError{err}
@@ -196,7 +217,7 @@ func (s *service) loadModel(ctx context.Context) (*rewardmodel.Versions, error) 
 	runtime.Watch(s.calls)
 	scoring := s.cmd.scorerConfig()
 	scoring.PolicyTokenizers = s.policies
-	s.loader = &loader{flags: s.cmd.modelFlags, scoring: scoring, runtime: runtime, folder: s.folders.Folder, metrics: s.registry}
+	s.loader = &loader{flags: s.cmd.modelFlags, scoring: scoring, runtime: runtime, folder: s.folders.Pinned, metrics: s.registry}
 	s.folders.load = s.loader.try
 	versions, err := rewardmodel.NewVersions(rewardmodel.VersionsConfig{MaxLoaded: s.cmd.ModelsLoaded, MaxBytes: int64(s.cmd.ModelsBytes)}, s.loader, s.registry)
 	if err != nil {
@@ -262,6 +283,8 @@ func (s *service) learn(ctx context.Context, q *queue.Queue, versions *rewardmod
 // be loaded is tried again later, and --model serves meanwhile; one that is
 // pinned must load.
 func (s *service) join(ctx context.Context, l *learning, versions *rewardmodel.Versions) (*follower, error) {
+	follow := &follower{replica: s.replica.id, versions: versions, monitor: l.monitor, journal: l.registry, statuses: l.registry, currents: l.registry, folders: s.folders, log: s.app.log}
+	s.folders.needed = follow.neededNow
 	if pin := s.cmd.Pin; pin != "" {
 		if err := versions.Promote(ctx, pin); err != nil {
 			return nil, fmt.Errorf("--pin %s: %w", pin, err)
@@ -269,7 +292,6 @@ func (s *service) join(ctx context.Context, l *learning, versions *rewardmodel.V
 		l.monitor.watch(pin)
 		return nil, nil
 	}
-	follow := &follower{replica: s.replica.id, versions: versions, monitor: l.monitor, journal: l.registry, statuses: l.registry, folders: s.folders, log: s.app.log}
 	current, err := l.registry.Current(ctx)
 	if err != nil {
 		return nil, err

@@ -69,12 +69,16 @@ func (c *trainerCmd) run(ctx context.Context, a *app) (err error) {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 
-	q, err := queue.Open(ctx, queue.Config{Conn: c.natsFlags.config(), Streams: c.streamFlags.config()}, a.log, registry)
+	nats, err := c.natsFlags.withPrivateToken(c.DataDir)
+	if err != nil {
+		return err
+	}
+	q, err := queue.Open(ctx, queue.Config{Conn: nats.config(), Streams: c.streamFlags.config()}, a.log, registry)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, q.Close(context.WithoutCancel(ctx))) }()
-	found := &folders{initial: version, model: opened.dir, cache: filepath.Join(c.DataDir, "models")}
+	found := newFolders(version, opened.dir, filepath.Join(c.DataDir, "models"))
 	learning, err := newLearning(ctx, learningConfig{
 		flags: c.retrainFlags, compute: c.computeFlags, replica: who, folders: found, trains: true, log: a.log,
 	}, q, nil)
@@ -102,7 +106,7 @@ func (c *trainerCmd) serveOps(ctx context.Context, a *app, q *queue.Queue, regis
 	if err != nil {
 		return fmt.Errorf("--ops-listen: %w; stop what uses the address, or choose another", err)
 	}
-	parts := api.Parts{Scorer: scoresNothing{}, Models: scoresNothing{}, Checks: []api.Check{{Name: "streams", Ready: q.StreamsReady}}}
+	parts := api.Parts{Scorer: scoresNothing{}, Models: scoresNothing{}, Checks: []api.Check{{Name: "streams", Ready: q.StreamsReady, AtStart: true}}}
 	server, err := api.New(api.DefaultConfig(), parts, a.log, registry)
 	if err != nil {
 		return errors.Join(err, listener.Close())

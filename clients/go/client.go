@@ -15,6 +15,8 @@ type Client struct {
 	http        *http.Client
 	own         bool // http is ours
 	token       string
+	private     bool   // take the token of a private service
+	dataDir     string // where it is
 	model       string
 	timeout     time.Duration
 	retry       Retry
@@ -26,9 +28,15 @@ type Client struct {
 // Option changes how a client works.
 type Option func(*Client)
 
-// WithToken sends a token of the service's token file; a service on the same
-// machine needs none.
+// WithToken sends a token of the service's token file; a service without tokens
+// on the same machine needs none.
 func WithToken(token string) Option { return func(c *Client) { c.token = token } }
+
+// WithDataDir sends the token of a private service on this machine (assay serve
+// --private), which is in its data directory. An empty dir stands for
+// $ASSAY_DATA_DIR, and without that for the default of assay serve. A service on
+// another machine never sees the token; without one, none is sent.
+func WithDataDir(dir string) Option { return func(c *Client) { c.private, c.dataDir = true, dir } }
 
 // WithModel pins a model by name or version for scores that name none
 // themselves: another one is an error of kind ErrNotFound.
@@ -81,6 +89,11 @@ func New(address string, options ...Option) (*Client, error) {
 		return nil, &InputError{-1, "WithConcurrency", "give at least 1"}
 	case c.retry.Budget > 0 && (c.retry.First <= 0 || c.retry.Most < c.retry.First):
 		return nil, &InputError{-1, "WithRetry", "give a First above 0 and a Most that is not below it"}
+	}
+	if c.private && c.token == "" {
+		if c.token, err = privateToken(u, c.dataDir); err != nil {
+			return nil, &InputError{-1, "WithDataDir", err.Error()}
+		}
 	}
 	if c.own {
 		c.http = ownHTTP()

@@ -1,5 +1,5 @@
 // Made by generate.mjs from ../../api/openapi.json; change that, and npm run generate.
-// sha256 of the document: c7ed31c624fa34235f54382a01b0db3bb95c53fc39e3efd9d0afe2764a49113a
+// sha256 of the document: e65d7653ffd3d2defc1fc0d8ec3290e00b5ed4b95d0ce9a23b0166e34f527103
 
 export interface paths {
     "/v1/score": {
@@ -199,7 +199,7 @@ export interface paths {
         };
         /**
          * Follow the events
-         * @description What happens to models, trainings and labels, as server-sent events: id is the sequence, event the kind, data an Event as JSON. A comment every 15 seconds keeps the connection open; an event named failed tells why a stream ends early. With Accept: application/json, the last events as a list.
+         * @description What happens to models, trainings and labels, as server-sent events: id is the sequence, event the kind, data an Event as JSON. A comment every 15 seconds keeps the connection open; an event named failed says why a stream ends early: the events cannot be read, the client reads too slowly, or its token was removed or lost the scope. A process holds the last 10,000 events (at most 16 MiB), from which it serves all streams, and answers 503 beyond 256 open ones. With Accept: application/json, the last events as a list.
          */
         get: operations["showEvents"];
         put?: never;
@@ -759,7 +759,7 @@ export interface paths {
         };
         /**
          * Readiness
-         * @description 200 only when the model is loaded and all streams exist; 503 otherwise and during a drain.
+         * @description 200 once the model is loaded and all streams exist; 503 before, and during a drain. Afterwards an outage of NATS leaves it at 200, since scores over HTTP need none; it shows in `checks`, and makes /readyz?streams=1 answer 503. The state is at most about a second old.
          */
         get: operations["readyz"];
         put?: never;
@@ -1915,6 +1915,8 @@ export interface components {
         RequestId: string;
         /** @description Whole seconds to wait before the next try, rounded up. */
         RetryAfter: string;
+        /** @description Only while NATS is unreachable: how many seconds ago what is shown was true. */
+        Age: string;
         /**
          * @description As RFC 6750, section 3, has it.
          * @example Bearer realm="assay", scope="score"
@@ -2012,6 +2014,7 @@ export interface operations {
             /** @description The list. */
             200: {
                 headers: {
+                    Age: components["headers"]["Age"];
                     "X-Request-Id": components["headers"]["RequestId"];
                     [name: string]: unknown;
                 };
@@ -2058,6 +2061,7 @@ export interface operations {
             /** @description The model. */
             200: {
                 headers: {
+                    Age: components["headers"]["Age"];
                     "X-Request-Id": components["headers"]["RequestId"];
                     [name: string]: unknown;
                 };
@@ -2205,6 +2209,7 @@ export interface operations {
             /** @description The counts. */
             200: {
                 headers: {
+                    Age: components["headers"]["Age"];
                     "X-Request-Id": components["headers"]["RequestId"];
                     [name: string]: unknown;
                 };
@@ -2387,6 +2392,7 @@ export interface operations {
             /** @description The training. */
             200: {
                 headers: {
+                    Age: components["headers"]["Age"];
                     "X-Request-Id": components["headers"]["RequestId"];
                     [name: string]: unknown;
                 };
@@ -2459,7 +2465,7 @@ export interface operations {
             query?: {
                 /** @description Only events after this sequence. */
                 after?: number;
-                /** @description Begin with the last n events; 0: with what happens from now on. Without it and without a sequence, the stream begins with the oldest event that is kept. As JSON: how many, from 1, by default 100. */
+                /** @description Begin with the last n events; 0: with what happens from now on. Without it and without a sequence, the stream begins with the oldest event that the process holds. As JSON: how many, from 1, by default 100. */
                 n?: number;
             };
             header?: {
@@ -2479,6 +2485,7 @@ export interface operations {
             /** @description The events. */
             200: {
                 headers: {
+                    Age: components["headers"]["Age"];
                     "X-Request-Id": components["headers"]["RequestId"];
                     [name: string]: unknown;
                 };
@@ -3852,7 +3859,10 @@ export interface operations {
     };
     readyz: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description 1: answer 503 while the streams are not available, also after the start. */
+                streams?: "1" | "0" | "true" | "false";
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -3868,6 +3878,7 @@ export interface operations {
                     "application/json": components["schemas"]["Readiness"];
                 };
             };
+            400: components["responses"]["Invalid"];
             405: components["responses"]["MethodNotAllowed"];
             /** @description Not ready; checks says what is missing. */
             503: {

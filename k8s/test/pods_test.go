@@ -155,6 +155,20 @@ func TestProbesReachHealth(t *testing.T) {
 	})
 }
 
+// An outage of NATS makes no pod unready that also answers HTTP: only those all
+// of whose work comes over NATS wait for the streams.
+func TestOnlyWorkersOfNATSWaitForTheStreams(t *testing.T) {
+	eachPod(t, func(t *testing.T, pod *corev1.PodTemplateSpec) {
+		c, _ := ours(t, pod)
+		want := "/readyz"
+		if c.Args[0] == "trainer" {
+			want = "/readyz?streams=1"
+		}
+		require.Equal(t, want, c.ReadinessProbe.HTTPGet.Path)
+		require.NotContains(t, flags(t, c), "--trust-loopback", "nothing in the pod calls the service, or it has no tokens")
+	})
+}
+
 // A pod is killed only after assay had its time; beside another container it has
 // what that leaves.
 func TestAssayHasItsTimeToStop(t *testing.T) {

@@ -86,11 +86,11 @@ def secret() -> str:
 
 @pytest.fixture(scope="session")
 def guarded(binary: str, secret: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """A service with tokens, for which those who come through a proxy are asked."""
+    """A service with tokens, which only callers that come through a proxy need."""
     tokens = tmp_path_factory.mktemp("tokens") / "tokens"
     tokens.write_text(f"{secret} score trainer\n")
     tokens.chmod(0o600)
-    args = ["--train-auto=false", "--token-file", str(tokens)]
+    args = ["--train-auto=false", "--token-file", str(tokens), "--trust-loopback"]
     running = Service(binary, tmp_path_factory.mktemp("guarded"), args)
     running.start()
     yield running

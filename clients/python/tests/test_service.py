@@ -141,6 +141,8 @@ def test_tokens(binary: str, tmp_path: Path, ask: Both) -> None:
         for method, args in (("score_one", [KIND]), ("rewards", [[KIND]])):
             with pytest.raises(ac.AuthError):
                 ask(running.url, method, *args, settings={"token": "wrong"})
+            with pytest.raises(ac.AuthError):
+                ask(running.url, method, *args)
         with pytest.raises(ac.AuthError) as caught:
             ask(running.url, "feedback_stats", settings=settings)
         assert caught.value.code == "insufficient_scope"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Sequence
 
@@ -16,6 +17,8 @@ from ._version import __version__
 
 def main(argv: Sequence[str] | None = None) -> int:
     args = _parser().parse_args(argv)
+    if args.data_dir:
+        os.environ["ASSAY_DATA_DIR"] = args.data_dir
     try:
         with Client(
             args.url, token=args.token, timeout=args.timeout, retry=args.retry, concurrency=args.concurrency
@@ -127,6 +130,10 @@ def _parser() -> argparse.ArgumentParser:
     common.add_argument("file", nargs="?", help="JSONL file; without one, or with -, standard input")
     common.add_argument("--url", help="the service ($ASSAY_URL, else http://127.0.0.1:8080)")
     common.add_argument("--token", help="token for it ($ASSAY_TOKEN)")
+    common.add_argument(
+        "--data-dir",
+        help="data directory of a private service on this machine, for its token ($ASSAY_DATA_DIR)",
+    )
     common.add_argument("--timeout", type=float, default=60.0, help="seconds that one attempt may take (60)")
     common.add_argument("--retry", type=float, default=300.0, help="seconds to go on trying (300)")
     common.add_argument("--concurrency", type=int, default=4, help="requests under way at once (4)")

@@ -12,6 +12,7 @@ from urllib.request import getproxies
 import httpx
 
 from ._errors import APIError, AssayError, InvalidRequestError, NoAnswerError, ServerError
+from ._private import private_token
 from ._retry import Retry
 from ._types import Asked, Failure, ItemLike, OnError, Options, Priority, substitute
 from ._version import __version__
@@ -91,7 +92,7 @@ def configure(
             raise ValueError(f"{name} is {value!r}; give more than 0")
     if not isinstance(retry, Retry):
         retry = Retry() if retry is None else Retry(budget=retry)
-    token = token or os.environ.get("ASSAY_TOKEN") or None
+    token = token or os.environ.get("ASSAY_TOKEN") or private_token(url)
     return Config(
         url,
         token,

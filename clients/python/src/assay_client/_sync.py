@@ -49,7 +49,8 @@ class Client:
     fork: it connects anew there.
 
     `url` defaults to $ASSAY_URL, then http://127.0.0.1:8080; `token` to
-    $ASSAY_TOKEN. `model` pins a model version, `options` and `priority` are
+    $ASSAY_TOKEN, then to that of a private service on this machine, from its
+    data directory ($ASSAY_DATA_DIR). `model` pins a model version, `options` and `priority` are
     those of every call that names no others. `timeout` is the seconds that one attempt may
     take. `retry` is how long a request that failed is tried again (a `Retry`,
     or seconds; 0: never). Requests hold up to `chunk` items or `chunk_bytes`

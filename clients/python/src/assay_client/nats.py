@@ -38,12 +38,25 @@ from ._errors import (
     NoAnswerError,
     UnavailableError,
 )
+from ._private import private_token
 from ._retry import Attempts, Retry
 from ._types import Item, ItemLike, ModelInfo, Options, Priority, Result
 
 log = logging.getLogger("assay_client")
 
 T = TypeVar("T")
+
+# Arguments of nats.connect that say who connects.
+_CREDENTIALS = {
+    "token",
+    "user",
+    "password",
+    "user_credentials",
+    "nkeys_seed",
+    "nkeys_seed_str",
+    "signature_cb",
+    "tls",
+}
 
 _SUBJECTS = {"/v1/score": "assay.v1.score", "/v1/feedback": "assay.v1.feedback"}
 
@@ -54,8 +67,9 @@ class NatsClient(AsyncClient):
     Chunks, retries, deadlines and errors are the same. What a service
     answers over HTTP alone (models, trainings, health) raises `InputError`.
     `connect` are arguments of `nats.connect`, such as `user_credentials` or
-    `tls`. The address defaults to $ASSAY_NATS_URL. Make it in the event loop
-    that uses it.
+    `tls`; without credentials, the token of a private service on this machine
+    is taken from its data directory ($ASSAY_DATA_DIR). The address defaults to
+    $ASSAY_NATS_URL. Make it in the event loop that uses it.
     """
 
     def __init__(
@@ -78,6 +92,8 @@ class NatsClient(AsyncClient):
         )
         super()._set(dataclasses.replace(cfg, url=url, token=None))
         self._connect = dict(connect or {})
+        if not self._connect.keys() & _CREDENTIALS and (token := private_token(url)):
+            self._connect["token"] = token
         self._nats: Any = None
         self._lost = asyncio.Event()
         self._connecting = asyncio.Lock()

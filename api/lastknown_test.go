@@ -1,0 +1,159 @@
+package api_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/assay-ai/assay/api"
+	"github.com/assay-ai/assay/rewardmodel/feedback"
+	"github.com/assay-ai/assay/rewardmodel/retrain"
+)
+
+// unreachable is a fleet on a NATS server that stops to answer: every question
+// waits until its context ends.
+type unreachable struct {
+	*fleet
+	away atomic.Bool
+}
+
+func (u *unreachable) wait(ctx context.Context) error {
+	if !u.away.Load() {
+		return nil
+	}
+	<-ctx.Done()
+	return fmt.Errorf("reading: %w (last attempt: no servers)", ctx.Err())
+}
+
+func (u *unreachable) Stats(ctx context.Context) (feedback.Stats, error) {
+	if err := u.wait(ctx); err != nil {
+		return feedback.Stats{}, err
+	}
+	return u.fleet.Stats(ctx)
+}
+
+func (u *unreachable) Candidates(ctx context.Context, n int) ([]feedback.Candidate, error) {
+	if err := u.wait(ctx); err != nil {
+		return nil, err
+	}
+	return u.fleet.Candidates(ctx, n)
+}
+
+func (u *unreachable) Current(ctx context.Context) (retrain.Current, error) {
+	if err := u.wait(ctx); err != nil {
+		return retrain.Current{}, err
+	}
+	return u.fleet.Current(ctx)
+}
+
+func (u *unreachable) Model(ctx context.Context, version string) (retrain.Model, error) {
+	if err := u.wait(ctx); err != nil {
+		return retrain.Model{}, err
+	}
+	return u.fleet.Model(ctx, version)
+}
+
+func (u *unreachable) Models(ctx context.Context) ([]retrain.Model, error) {
+	if err := u.wait(ctx); err != nil {
+		return nil, err
+	}
+	return u.fleet.Models(ctx)
+}
+
+func (u *unreachable) Training(ctx context.Context) (api.Training, error) {
+	if err := u.wait(ctx); err != nil {
+		return api.Training{}, err
+	}
+	return u.fleet.Training(ctx)
+}
+
+func (u *unreachable) ready(context.Context) error {
+	if u.away.Load() {
+		return fmt.Errorf("NATS is not ready")
+	}
+	return nil
+}
+
+func withUnreachable(t *testing.T, events api.EventSource) (*unreachable, *service) {
+	t.Helper()
+	f, _ := withFleet(t)
+	u := &unreachable{fleet: f}
+	return u, start(t, scorerOf(t, &model{}, 0), checks(api.Check{Name: "streams", Ready: u.ready, AtStart: true}), parts(func(p *api.Parts) {
+		p.FeedbackView, p.Registry, p.Trainings, p.Events = u, u, u, events
+	}))
+}
+
+// Reads of what the fleet shares are answered from memory in an outage, within a
+// second, and say how old that is.
+func TestReadsInAnOutage(t *testing.T) {
+	u, s := withUnreachable(t, nil)
+	reads := []string{"/v1/models", "/v1/models/v8", "/v1/models/v7", "/v1/models/default", "/v1/feedback", "/v1/training"}
+	healthy := map[string]string{}
+	for _, path := range reads {
+		got := s.get(t, path)
+		require.Equal(t, 200, got.StatusCode, "%s: %s", path, got.body)
+		require.Empty(t, got.Header.Get("Age"), path)
+		healthy[path] = string(got.body)
+	}
+	require.Equal(t, 200, s.get(t, "/readyz").StatusCode)
+	u.away.Store(true)
+	for _, path := range reads {
+		began := time.Now()
+		got := s.get(t, path)
+		require.Equal(t, 200, got.StatusCode, "%s: %s", path, got.body)
+		require.Regexp(t, `^\d+$`, got.Header.Get("Age"), path)
+		require.Equal(t, healthy[path], string(got.body), path)
+		require.Less(t, time.Since(began), 2*time.Second, path)
+	}
+	require.Equal(t, 404, s.get(t, "/v1/models/v99").StatusCode)
+	s.awaitStatus(t, "/readyz?streams=1", 503)
+	began := time.Now()
+	got := s.get(t, "/v1/feedback/candidates")
+	require.Equal(t, 503, got.StatusCode, "%s", got.body)
+	require.NotEmpty(t, got.Header.Get("Retry-After"))
+	require.Less(t, time.Since(began), 2*time.Second)
+	require.Equal(t, 200, s.do(t, "POST", "/v1/score", strings.NewReader(one("Fine."))).StatusCode)
+
+	u.away.Store(false)
+	s.awaitStatus(t, "/readyz?streams=1", 200)
+	require.Empty(t, s.get(t, "/v1/models").Header.Get("Age"))
+}
+
+// Nothing is known yet: that is said at once, and is no failure of the service.
+func TestReadsInAnOutageFromTheStart(t *testing.T) {
+	u, s := withUnreachable(t, nil)
+	u.away.Store(true)
+	for _, path := range []string{"/v1/models", "/v1/models/v8", "/v1/feedback", "/v1/training"} {
+		began := time.Now()
+		got := s.get(t, path)
+		require.Equal(t, 503, got.StatusCode, "%s: %s", path, got.body)
+		code, _, message := got.failure(t)
+		require.Equal(t, "not_ready", code, path)
+		require.Contains(t, message, "NATS cannot be reached")
+		require.NotEmpty(t, got.Header.Get("Retry-After"))
+		require.Less(t, time.Since(began), 2*time.Second, path)
+	}
+}
+
+// A process that nobody has asked yet knows what there is all the same.
+func TestReadsNeedNoReadBefore(t *testing.T) {
+	u, s := withUnreachable(t, newEventLog(1))
+	s.awaitStatus(t, "/readyz", 200)
+	require.Equal(t, "1", follow(t, s.client, "http://"+s.addr+"/v1/events").event(t)["id"])
+	require.Eventually(t, func() bool {
+		u.away.Store(true)
+		defer u.away.Store(false)
+		for _, path := range []string{"/v1/models", "/v1/models/v8", "/v1/feedback", "/v1/training"} {
+			if s.get(t, path).StatusCode != http.StatusOK {
+				return false
+			}
+		}
+		return true
+	}, patience, 10*time.Millisecond)
+}

@@ -1,0 +1,45 @@
+package assay
+
+import (
+	"cmp"
+	"errors"
+	"io/fs"
+	"net/netip"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+)
+
+// privateToken reads the token of a private service, "" when it is on another
+// machine or there is none.
+func privateToken(service *url.URL, dir string) (string, error) {
+	host := service.Hostname()
+	if ip, err := netip.ParseAddr(host); !strings.EqualFold(host, "localhost") && (err != nil || !ip.Unmap().IsLoopback()) {
+		return "", nil
+	}
+	text, err := os.ReadFile(filepath.Join(cmp.Or(dir, os.Getenv("ASSAY_DATA_DIR"), defaultDataDir()), "token"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	return strings.TrimSpace(string(text)), err
+}
+
+// defaultDataDir is where assay serve keeps its data without --data-dir.
+func defaultDataDir() string {
+	under := func(variable string, parts ...string) string {
+		base := os.Getenv(variable)
+		if !filepath.IsAbs(base) || base == "/" {
+			return ""
+		}
+		return filepath.Join(append([]string{base}, parts...)...)
+	}
+	switch runtime.GOOS {
+	case "windows":
+		return cmp.Or(under("LocalAppData", "assay"), "assay-data")
+	case "darwin":
+		return cmp.Or(under("HOME", "Library", "Application Support", "assay"), "assay-data")
+	}
+	return cmp.Or(under("XDG_DATA_HOME", "assay"), under("HOME", ".local", "share", "assay"), "assay-data")
+}

@@ -1,0 +1,45 @@
+"""The token of a private service on this machine (`assay serve --private`)."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import sys
+from pathlib import Path
+from urllib.parse import urlsplit
+
+
+def private_token(url: str, data_dir: str | os.PathLike[str] | None = None) -> str | None:
+    """The token in the data directory of a service at url, None without one.
+
+    The directory is data_dir, else $ASSAY_DATA_DIR, else the default of
+    `assay serve`. Only a service on this machine ever sees the token.
+    """
+    parts = urlsplit(url)
+    if "," in url or parts.username or not _on_this_machine(parts.hostname or ""):
+        return None
+    try:
+        return (Path(data_dir or _data_dir()) / "token").read_text("ascii").strip() or None
+    except (OSError, UnicodeDecodeError):
+        return None  # there is none, or it is another user's: the service says so
+
+
+def _on_this_machine(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _data_dir() -> Path:
+    """Where `assay serve` keeps its data without --data-dir."""
+    if given := os.environ.get("ASSAY_DATA_DIR"):
+        return Path(given)
+    base = os.environ.get("XDG_DATA_HOME", "")
+    if sys.platform != "darwin" and os.path.isabs(base) and base != "/":
+        return Path(base) / "assay"
+    home = os.environ.get("HOME", "")
+    if os.path.isabs(home) and home != "/":
+        below = ("Library", "Application Support") if sys.platform == "darwin" else (".local", "share")
+        return Path(home, *below, "assay")
+    return Path("assay-data")

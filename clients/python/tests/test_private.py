@@ -1,0 +1,61 @@
+"""The token of a private service on this machine is found, and goes nowhere else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from assay_client import Client
+from assay_client._config import configure
+from assay_client._private import private_token
+
+LOCAL = ["http://127.0.0.1:8080", "http://localhost:1", "http://[::1]:8080/", "nats://127.0.0.9:4222"]
+ELSEWHERE = [
+    "http://10.0.0.1:8080",
+    "http://assay:8080",
+    "http://localhost.example",
+    "http://a.localhost",
+    "nats://user:password@127.0.0.1",
+    "nats://127.0.0.1:4222,nats://10.0.0.1:4222",
+]
+
+
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.delenv("ASSAY_TOKEN", raising=False)
+    monkeypatch.setenv("ASSAY_DATA_DIR", str(tmp_path))
+    (tmp_path / "token").write_text("secret\n")
+    return tmp_path
+
+
+def token_of(url: str, token: str | None = None) -> str | None:
+    return configure(url, token, None, None, 1.0, None, 1, 1, 1).token
+
+
+@pytest.mark.usefixtures("data")
+def test_the_environment_names_the_directory(monkeypatch: pytest.MonkeyPatch) -> None:
+    for url in LOCAL:
+        assert private_token(url) == "secret"
+    assert token_of("http://127.0.0.1:8080") == "secret"
+    assert token_of("http://127.0.0.1:8080", "given") == "given"
+    monkeypatch.setenv("ASSAY_TOKEN", "from-the-environment")
+    assert token_of("http://127.0.0.1:8080") == "from-the-environment"
+    assert "secret" not in repr(vars(Client()))
+
+
+@pytest.mark.usefixtures("data")
+def test_other_machines_never_see_it() -> None:
+    for url in ELSEWHERE:
+        assert private_token(url) is None, url
+
+
+def test_without_a_token_none_is_sent(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (data / "token").unlink()
+    assert token_of("http://127.0.0.1:8080") is None
+    monkeypatch.delenv("ASSAY_DATA_DIR")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    (tmp_path / "assay").mkdir()
+    (tmp_path / "assay" / "token").write_text("by default")
+    assert private_token("http://127.0.0.1:8080", None) == "by default"
+    assert private_token("http://127.0.0.1:8080", data) is None
