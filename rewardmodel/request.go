@@ -16,6 +16,9 @@ type Request struct {
 	// Priority is when, not how it is scored, so that it travels beside the body:
 	// as a header of HTTP and NATS.
 	Priority Priority
+	// Memory is charged for what scoring holds, the results included, and
+	// stays so until its owner closes it; nil: nothing is charged.
+	Memory *Reservation
 }
 
 // Priority says who waits for a request.
