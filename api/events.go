@@ -211,7 +211,7 @@ func (s *Server) sendEvent(x *exchange, stream eventStream, a arrival) error {
 		x.err = a.err
 		kind, body = "failed", failedBody{s.explain(a.err, x.id).body(x.id)}
 	}
-	data, err := encode(body)
+	data, err := encode(nil, body)
 	if err != nil {
 		return err
 	}

@@ -1,5 +1,5 @@
 // Made by generate.mjs from ../../api/openapi.json; change that, and npm run generate.
-// sha256 of the document: b4980a3e6efc72a42e17a34df049082600a84c9a684c8463325f94bf841767af
+// sha256 of the document: d9041094b657c605ee7898c6519aeea1281bb78f5f0f79e2770df473f9e37a3c
 
 export interface paths {
     "/v1/score": {
@@ -1760,7 +1760,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description The body is over --max-body, or there are more than --max-responses responses or items. Code `too_large`. */
+        /** @description The body is over --max-body, there are more than --max-responses responses or items, their instances (given ones, messages or found utterances) are more than 524288 in all, the results take more than 64 MiB (send `instances: false` or fewer responses), or the request alone needs more memory than --request-memory allows one request. Code `too_large`. */
         TooLarge: {
             headers: {
                 "X-Request-Id": components["headers"]["RequestId"];
@@ -1958,7 +1958,7 @@ export interface operations {
             path?: never;
             cookie?: never;
         };
-        /** @description At most --max-body bytes after decompression (32 MiB by default). Content-Encoding gzip and zstd (window up to 8 MiB) are understood. */
+        /** @description At most --max-body bytes after decompression (32 MiB by default), and at least 128 KiB/s on average once it has taken 10 s. Content-Encoding gzip and zstd (window up to 8 MiB) are understood. The ids of responses and the names of models and tokenizers have at most 512 bytes. */
         requestBody: {
             content: {
                 "application/json": components["schemas"]["ScoreRequest"];
