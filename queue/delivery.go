@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/assay-ai/assay/rewardmodel"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
@@ -18,6 +19,19 @@ type delivery struct {
 	tail string // of the subject: what follows "assay.v1.responses."
 	key  string // identity of the response, the Nats-Msg-Id of whatever comes of it
 	old  bool   // a reward that it had may be older than the streams remember ids
+
+	memory *rewardmodel.Reservation // what it holds, until it is settled
+}
+
+// charge reserves what the response and its item hold.
+func (d *delivery) charge(memory *rewardmodel.Memory) error {
+	d.memory = memory.Open()
+	data := d.msg.Data()
+	err := d.memory.Grow(int64(len(data)) + rewardmodel.DecodeBytes(data))
+	if err != nil {
+		d.memory.Close()
+	}
+	return err
 }
 
 // newDelivery reads what msg says about itself. Half the duplicate window leaves
@@ -58,7 +72,7 @@ func (d *delivery) id(item string) string {
 	switch {
 	case item != "":
 		return item
-	case d.msgID() != "":
+	case d.msgID() != "" && len(d.msgID()) <= rewardmodel.MaxName:
 		return d.msgID()
 	}
 	return "seq-" + strconv.FormatUint(d.meta.Sequence.Stream, 10)

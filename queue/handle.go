@@ -55,7 +55,7 @@ func (w *worker) handle(ctx context.Context, d *delivery) outcome {
 	if ctx.Err() == nil && waited.Err() != nil {
 		return w.expire(ctx, d, wait)
 	}
-	answer, err := w.scorer.Score(waited, rewardmodel.Request{Responses: []rewardmodel.Item{item}, Priority: rewardmodel.PriorityBulk})
+	answer, err := w.scorer.Score(waited, rewardmodel.Request{Responses: []rewardmodel.Item{item}, Priority: rewardmodel.PriorityBulk, Memory: d.memory})
 	if err != nil && ctx.Err() == nil && waited.Err() != nil {
 		return w.expire(ctx, d, wait)
 	}
