@@ -24,9 +24,10 @@ type service struct {
 	registry *prometheus.Registry
 	opened   *openModel
 	policies map[string]rewardmodel.PolicyTokenizer
-	loader   *loader  // nil until libtorch has started
-	replica  *replica // nil without NATS
-	folders  *folders // nil until the version of --model is known
+	loader   *loader             // nil until libtorch has started
+	replica  *replica            // nil without NATS
+	folders  *folders            // nil until the version of --model is known
+	memory   *rewardmodel.Memory // of all requests, whatever they arrive by
 	live     live
 	desk     desk
 	tokens   *api.Tokens // nil without --token-file
@@ -49,6 +50,9 @@ func newService(c *serveCmd, a *app) (*service, error) {
 			return nil, usageError{fmt.Errorf("--token-file: %w", err)}
 		}
 	}
+	if s.memory, err = rewardmodel.NewMemory(int64(c.RequestMemory), s.registry); err != nil {
+		return nil, usageError{err}
+	}
 	if s.policies, err = c.policyFlags.load(); err != nil {
 		return nil, err
 	}
@@ -62,7 +66,7 @@ func newService(c *serveCmd, a *app) (*service, error) {
 }
 
 func (s *service) listen() (err error) {
-	parts := api.Parts{Scorer: &s.live, Models: &s.live, Tokens: s.tokens, Checks: []api.Check{{Name: "model", Ready: s.live.modelReady}}}
+	parts := api.Parts{Scorer: &s.live, Models: &s.live, Tokens: s.tokens, Memory: s.memory, Checks: []api.Check{{Name: "model", Ready: s.live.modelReady}}}
 	if s.cmd.NATS != "off" {
 		parts.Checks = append(parts.Checks, api.Check{Name: "streams", Ready: s.live.streamsReady})
 		parts.Feedback, parts.FeedbackView, parts.Registry = &s.desk, &s.desk, &s.desk
@@ -193,7 +197,7 @@ func (s *service) loadModel(ctx context.Context) (*rewardmodel.Versions, error) 
 }
 
 func (s *service) openQueue(ctx context.Context) error {
-	cfg := s.cmd.queueConfig()
+	cfg := s.cmd.queueConfig(s.memory)
 	cfg.Service.Labels = &s.desk
 	q, err := queue.Open(ctx, cfg, s.app.log, s.registry)
 	if err != nil {
