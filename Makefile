@@ -20,7 +20,7 @@ ROUND  := --no-pu-loss --loss cross-entropy --no-calibrate
 native = go list -f '{{.ImportPath}} {{join .Deps " "}} {{join .TestImports " "}} {{join .XTestImports " "}}' ./... \
 	| awk '{ for (i = 2; i <= NF; i++) if ($$i ~ /sugarme\/gotch$$|rewardmodel\/encoder$$/) { print $$1; next } if ($$1 ~ /rewardmodel\/encoder$$/) print $$1 }'
 
-.PHONY: help setup build run test test-clients test-all test-k8s bench lint model image image-test clean check-go
+.PHONY: help setup build run test test-clients test-all test-k8s bench lint model image image-test hostile clean check-go
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{ printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -62,6 +62,9 @@ test-k8s: check-go ## render and check what stands in k8s/, and apply it to a ku
 
 bench: setup ## run the benchmarks
 	go test -run '^$$' -bench . -benchmem ./...
+
+hostile: build ## attack the memory of a service in a cgroup of the chart's size, for 5 minutes (root)
+	go run ./bench/hostile
 
 lint: setup ## check the formatting, go vet and golangci-lint
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "gofmt -w: $$unformatted"; exit 1; }

@@ -85,7 +85,7 @@ func TestBadInput(t *testing.T) {
 		"JSON bomb in metadata": {body: `{"responses":[{"response":"a","metadata":` + strings.Repeat(`[`, 200) + strings.Repeat(`]`, 200) + `}]}`,
 			status: 400, code: "invalid", message: "deeper"},
 
-		"40 MB body":           {body: big, status: 413, code: "too_large", message: "33554432 bytes; send fewer responses a request, or raise --max-body"},
+		"40 MB body":           {body: big, status: 413, code: "too_large", message: "33554432 bytes; send fewer responses per request, or raise --max-body"},
 		"40 MB body, chunked":  {body: io.MultiReader(bytes.NewReader(big)), status: 413, code: "too_large", message: "--max-body"},
 		"gzip bomb":            {body: gzipped(t, big), headers: []string{"Content-Encoding", "gzip"}, status: 413, code: "too_large", message: "--max-body"},
 		"zstd bomb":            {body: zstandard(t, big), headers: []string{"Content-Encoding", "zstd"}, status: 413, code: "too_large", message: "--max-body"},

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/assay-ai/assay/rewardmodel"
 )
 
 // drainLimit is how much of an oversized body is read and thrown away, so that
@@ -25,7 +27,8 @@ const drainLimit = 64 << 20
 
 // readBody returns the body of r, decompressed, and its media type, once its
 // headers say that this is among those wanted. It holds at most Config.MaxBody
-// bytes of it, and waits no longer than the deadline of r's context.
+// bytes of it, charged to the exchange before they are read, and waits neither
+// longer than the deadline of r's context nor for a client that is too slow.
 func (s *Server) readBody(w http.ResponseWriter, r *http.Request, wanted ...media) ([]byte, media, error) {
 	kind, err := mediaOf(r.Header.Get("Content-Type"), wanted)
 	if err != nil {
@@ -36,25 +39,21 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request, wanted ...medi
 }
 
 func (s *Server) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	// A body that stalls must not outlive the request. After a failure the
-	// deadline stays for what net/http still reads; a recorder has none.
 	control := http.NewResponseController(w)
-	if deadline, ok := r.Context().Deadline(); ok {
-		_ = control.SetReadDeadline(deadline)
-	}
 	maxBody := s.limits.Load().maxBody
 	if r.ContentLength > maxBody {
 		s.drain(r, maxBody)
 		return nil, errBodyTooLarge(maxBody)
 	}
 
-	wire := &wireReader{body: http.MaxBytesReader(w, r.Body, maxBody)}
-	defer func() { exchangeOf(r).bytesIn = wire.count }()
+	x := exchangeOf(r)
+	wire := s.wire(r, http.MaxBytesReader(w, r.Body, maxBody), control)
+	defer func() { x.bytesIn = wire.count }()
 	plain, err := decompress(wire, r.Header.Get("Content-Encoding"))
 	var body []byte
 	if err == nil {
 		defer plain.Close()
-		body, err = readLimited(plain, maxBody, r.ContentLength)
+		body, err = readAll(plain, maxBody, r.ContentLength, x.memory)
 	}
 	var tooLarge *http.MaxBytesError
 	switch {
@@ -65,7 +64,7 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 		s.drain(r, maxBody)
 		return nil, errBodyTooLarge(maxBody)
 	case wire.err != nil:
-		return nil, wireError(wire.err)
+		return nil, s.wireError(wire.err, wire.count)
 	default:
 		return nil, err
 	}
@@ -155,30 +154,78 @@ func (d *decoder) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// readLimited reads all of r, or fails as soon as there is more than limit.
-// The client's word on the size is believed up to one mebibyte.
-func readLimited(r io.Reader, limit, size int64) ([]byte, error) {
-	var buf bytes.Buffer
-	buf.Grow(int(min(max(size, 0), 1<<20)) + bytes.MinRead)
-	n, err := buf.ReadFrom(io.LimitReader(r, limit+1))
+// readAll reads all of r, or fails as soon as there is more than limit, or more
+// than memory allows. The client's word on the size is believed up to 64 KiB.
+func readAll(r io.Reader, limit, size int64, memory *rewardmodel.Reservation) ([]byte, error) {
+	body, err := regrow(nil, min(max(size, 0), 64<<10)+bytes.MinRead, memory)
 	if err != nil {
 		return nil, err
 	}
-	if n > limit {
-		return nil, errBodyTooLarge(limit)
+	for {
+		if len(body) == cap(body) {
+			more := int64(cap(body)/4 + 64<<10)
+			if body, err = regrow(body, min(int64(cap(body))+more, limit+bytes.MinRead), memory); err != nil {
+				return nil, err
+			}
+		}
+		n, err := r.Read(body[len(body):cap(body)])
+		body = body[:len(body)+n]
+		switch {
+		case int64(len(body)) > limit:
+			return nil, errBodyTooLarge(limit)
+		case err == io.EOF: //nolint:errorlint // a stream ends with io.EOF itself
+			return body, nil
+		case err != nil:
+			return nil, err
+		}
 	}
-	return buf.Bytes(), nil
+}
+
+// regrow moves a body to a buffer of the given size. Both are charged while it
+// copies.
+func regrow(body []byte, size int64, memory *rewardmodel.Reservation) ([]byte, error) {
+	if err := memory.Grow(size); err != nil {
+		return nil, err
+	}
+	larger := append(make([]byte, 0, size), body...)
+	memory.Shrink(int64(cap(body)))
+	return larger, nil
 }
 
 // wireReader tells failures of the connection from those of a decoder above
-// it, and counts what came in.
+// it, and counts what came in. As bytes arrive, it moves the deadline of the
+// connection; the deadline of the request is the last.
 type wireReader struct {
 	body  io.Reader
 	count int64
 	err   error
+
+	due  func(count int64)
+	next int64 // count from which due is called again
+}
+
+// paceEvery is after how many bytes the deadline of a connection moves.
+const paceEvery = 64 << 10
+
+func (s *Server) wire(r *http.Request, body io.Reader, control *http.ResponseController) *wireReader {
+	start := time.Now()
+	end, bounded := r.Context().Deadline()
+	return &wireReader{body: body, due: func(count int64) {
+		due := s.paced(start, count)
+		if bounded && end.Before(due) {
+			due = end
+		}
+		// After a failure the deadline stays for what net/http still reads; a
+		// recorder has none.
+		_ = control.SetReadDeadline(due)
+	}}
 }
 
 func (w *wireReader) Read(p []byte) (int, error) {
+	if w.count >= w.next {
+		w.next = w.count + paceEvery
+		w.due(w.count)
+	}
 	n, err := w.body.Read(p)
 	w.count += int64(n)
 	if err != nil && err != io.EOF {
@@ -189,11 +236,11 @@ func (w *wireReader) Read(p []byte) (int, error) {
 
 // wireError names why a body did not arrive: too slow, cut off, or framed
 // wrongly.
-func wireError(err error) error {
+func (s *Server) wireError(err error, read int64) error {
 	var network net.Error
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return fmt.Errorf("the body did not arrive: %w", context.DeadlineExceeded)
+		return s.errSlow(read)
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.As(err, &network):
 		return fmt.Errorf("reading the body: %w: %w", err, context.Canceled)
 	default:

@@ -4,15 +4,12 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 
 	"github.com/go-chi/chi/v5"
 	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/assay-ai/assay/api/chat"
 	"github.com/assay-ai/assay/rewardmodel"
@@ -77,78 +74,6 @@ func (s *Server) compat(r chi.Router) {
 	s.openInference(a)
 }
 
-// readForeign reads a JSON body of another project into a struct. Members that
-// the struct does not name are ignored: these protocols grow.
-func (s *Server) readForeign(w http.ResponseWriter, r *http.Request, into any) error {
-	body, _, err := s.readBody(w, r, mediaJSON)
-	if err != nil {
-		return err
-	}
-	return decodeForeign(body, into)
-}
-
-func decodeForeign(body []byte, into any) error {
-	err := json.Unmarshal(body, into)
-	var semantic *json.SemanticError
-	var input *rewardmodel.InputError
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &input):
-		if errors.As(err, &semantic) && input.Field == "" {
-			input.Field = rewardmodel.FieldPath(semantic.JSONPointer)
-		}
-		return input
-	case errors.As(err, &semantic):
-		return errInvalid(rewardmodel.FieldPath(semantic.JSONPointer), "has the wrong type (JSON %v)", semantic.JSONKind)
-	default:
-		return rewardmodel.SyntaxError(body, err)
-	}
-}
-
-// oneOrMany is a string or a list of strings.
-type oneOrMany []string
-
-// UnmarshalJSONFrom implements json.UnmarshalerFrom. null is no text at all.
-func (o *oneOrMany) UnmarshalJSONFrom(d *jsontext.Decoder) error {
-	switch d.PeekKind() {
-	case '"':
-		var one string
-		err := json.UnmarshalDecode(d, &one)
-		*o = oneOrMany{one}
-		return err
-	case '[':
-		var many []*string
-		if err := json.UnmarshalDecode(d, &many); err != nil {
-			return err
-		}
-		texts, err := present(many)
-		*o = texts
-		return err
-	}
-	kind := d.PeekKind()
-	if err := d.SkipValue(); err != nil {
-		return err
-	}
-	if kind == 'n' {
-		*o = nil
-		return nil
-	}
-	return &rewardmodel.InputError{Message: "must be a string or a list of strings"}
-}
-
-// present refuses null for a text: it is no empty one, but a mistake.
-func present(list []*string) ([]string, error) {
-	texts := make([]string, len(list))
-	for i, text := range list {
-		if text == nil {
-			return nil, &rewardmodel.InputError{Message: fmt.Sprintf("element %d is null; send a string", i)}
-		}
-		texts[i] = *text
-	}
-	return texts, nil
-}
-
 // rate scores the items of a request of another project.
 func (s *Server) rate(ctx context.Context, request rewardmodel.Request) (rewardmodel.Answer, error) {
 	limit := s.maxResponses()
@@ -157,7 +82,7 @@ func (s *Server) rate(ctx context.Context, request rewardmodel.Request) (rewardm
 			Message: fmt.Sprintf("the request holds %d responses; send at most %d", n, limit)}
 	}
 	x := exchangeIn(ctx)
-	x.responses = len(request.Responses)
+	x.responses, request.Memory = len(request.Responses), x.memory
 	// Behind these protocols stands one caller or many: none of them can tell.
 	request.Priority = cmp.Or(x.priority, rewardmodel.PriorityInteractive)
 	return s.parts.Scorer.Score(ctx, request)
@@ -173,15 +98,15 @@ func (s *Server) maxResponses() int {
 
 // pin is the version that the model of a foreign request means: these protocols
 // want some name there, so that only that of a version that serves is meant.
-func (s *Server) pin(ctx context.Context, model string) string {
+func (s *Server) pin(ctx context.Context, model name) string {
 	if model == "" {
 		return ""
 	}
 	serving, err := s.parts.Models.Models(ctx)
-	if err != nil || !slices.ContainsFunc(serving, func(m Model) bool { return m.Version == model }) {
+	if err != nil || !slices.ContainsFunc(serving, func(m Model) bool { return m.Version == string(model) }) {
 		return ""
 	}
-	return model
+	return string(model)
 }
 
 // response is an item for one text.
@@ -243,51 +168,4 @@ func (d decimal) MarshalJSON() ([]byte, error) {
 		out = append(out, ".0"...)
 	}
 	return out, err
-}
-
-// content is the text of a chat message: a string, null, or a list of parts.
-type content string
-
-// UnmarshalJSONFrom implements json.UnmarshalerFrom.
-func (c *content) UnmarshalJSONFrom(d *jsontext.Decoder) error {
-	switch d.PeekKind() {
-	case '"':
-		return json.UnmarshalDecode(d, (*string)(c))
-	case '[':
-		var parts []textPart
-		if err := json.UnmarshalDecode(d, &parts); err != nil {
-			return err
-		}
-		text, err := joinParts(parts)
-		*c = content(text)
-		return err
-	case 'n':
-		*c = ""
-		return d.SkipValue()
-	}
-	if err := d.SkipValue(); err != nil {
-		return err
-	}
-	return &rewardmodel.InputError{Message: "must be a string or a list of text parts"}
-}
-
-// textPart is one part of a message that OpenAI's multi-modal clients send.
-type textPart struct {
-	Type string  `json:"type"`
-	Text *string `json:"text"`
-}
-
-// joinParts is the text of all parts. Anything but text cannot be scored.
-func joinParts(parts []textPart) (string, error) {
-	texts := make([]string, len(parts))
-	for i, p := range parts {
-		if p.Type != "text" && p.Type != "input_text" {
-			return "", &rewardmodel.InputError{Message: fmt.Sprintf("part %d is of type %.40q; only text can be scored", i, p.Type)}
-		}
-		if p.Text == nil {
-			return "", &rewardmodel.InputError{Message: fmt.Sprintf("part %d has no text; send a string", i)}
-		}
-		texts[i] = *p.Text
-	}
-	return strings.Join(texts, "\n"), nil
 }

@@ -25,6 +25,10 @@ type Config struct {
 	RequestTimeout time.Duration
 	// HeaderTimeout is the longest that the headers of a request may take.
 	HeaderTimeout time.Duration
+	// MinRate is how many bytes per second a body must make on average, either
+	// way, once HeaderTimeout has passed. A client that is slower is cut off:
+	// its request would keep memory from others.
+	MinRate int64
 	// IdleTimeout closes a keep-alive connection that is not used.
 	IdleTimeout time.Duration
 	// RetryAfter is what a client is told to wait when the service is not
@@ -51,12 +55,14 @@ type Config struct {
 }
 
 // DefaultConfig returns the settings that the command line starts from:
-// 32 MiB of body, five minutes a request, ten seconds for its headers.
+// 32 MiB of body, five minutes per request, ten seconds for its headers, and
+// 128 KiB/s (1 Mbit/s) for its body.
 func DefaultConfig() Config {
 	return Config{
 		MaxBody:        32 << 20,
 		RequestTimeout: 5 * time.Minute,
 		HeaderTimeout:  10 * time.Second,
+		MinRate:        128 << 10,
 		IdleTimeout:    2 * time.Minute,
 		RetryAfter:     time.Second,
 
@@ -78,6 +84,9 @@ func (c Config) validate() error {
 		if p.value <= 0 {
 			return fmt.Errorf("api: %s is %v: give a duration above 0", p.name, p.value)
 		}
+	}
+	if c.MinRate <= 0 {
+		return fmt.Errorf("api: MinRate is %d: give a number of bytes per second above 0", c.MinRate)
 	}
 	if c.MaxBody <= 0 {
 		return fmt.Errorf("api: MaxBody (--max-body) is %d: give a number of bytes above 0", c.MaxBody)

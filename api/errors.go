@@ -61,8 +61,16 @@ func errMethod(method, path, allow string) error {
 }
 
 func errBodyTooLarge(limit int64) error {
-	return &refusal{status: http.StatusRequestEntityTooLarge, code: "too_large",
-		message: fmt.Sprintf("the body is larger than %d bytes; send fewer responses a request, or raise --max-body", limit)}
+	return errTooLarge("", "the body is larger than %d bytes; send fewer responses per request, or raise --max-body", limit)
+}
+
+func errTooLarge(field, format string, args ...any) error {
+	return &refusal{status: http.StatusRequestEntityTooLarge, code: "too_large", field: field, message: fmt.Sprintf(format, args...)}
+}
+
+// errReplyTooLarge refuses to render a body of more than maxReply bytes.
+func errReplyTooLarge() error {
+	return errTooLarge("responses", `the results take more than %d bytes; send fewer responses per request, or "options":{"instances":false}`, maxReply)
 }
 
 func errMediaType(field, format string, args ...any) error {
@@ -98,8 +106,14 @@ func errPanic(value any) error { return fmt.Errorf("panic: %v", value) }
 
 // explain maps an error to what the client is told. It is the only place that
 // does, and a 429 is not among its results: trainers that never retry a 4xx
-// would give up on it.
+// would give up on it. What an error quotes of the client's data is cut short.
 func (s *Server) explain(err error, requestID string) failure {
+	f := s.failureOf(err, requestID)
+	f.field, f.message = rewardmodel.Shorten(f.field), rewardmodel.Shorten(f.message)
+	return f
+}
+
+func (s *Server) failureOf(err error, requestID string) failure {
 	var refused *refusal
 	var input *rewardmodel.InputError
 	var overloaded *rewardmodel.OverloadedError
@@ -177,8 +191,9 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if x.dialect != nil {
 		status, body = x.dialect(f)
 	}
-	// Strings and numbers alone always encode.
-	_ = s.writeJSON(w, r, status, body)
+	// Strings and numbers alone always encode, and an error needs no memory.
+	out, _ := encode(nil, body)
+	s.write(w, r, status, out)
 }
 
 // retrySeconds rounds up: a client that comes back early only waits again.

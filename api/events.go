@@ -222,7 +222,7 @@ type eventStream struct {
 }
 
 func (s eventStream) sendJSON(id, kind string, body any) error {
-	data, err := encode(body)
+	data, err := encode(nil, body)
 	if err != nil {
 		return err
 	}

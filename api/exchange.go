@@ -13,16 +13,17 @@ import (
 
 // exchange collects what the access log says about one request.
 type exchange struct {
-	id          string               // request id, the client's or ours
-	traceparent string               // W3C trace context, empty without a valid one
-	route       string               // pattern of the path, when another method was asked of it
-	bytesIn     int64                // body bytes read from the connection
-	by          string               // who calls: the name of a token, or how it came without one
-	responses   int                  // responses that the request asked to score
-	priority    rewardmodel.Priority // that the client asked for
-	items       int                  // labels that the request brought
-	err         error                // why it failed, for the log alone
-	dialect     dialect              // how a failure is worded; nil is assay's own way
+	id          string                   // request id, the client's or ours
+	traceparent string                   // W3C trace context, empty without a valid one
+	route       string                   // pattern of the path, when another method was asked of it
+	bytesIn     int64                    // body bytes read from the connection
+	by          string                   // who calls: the name of a token, or how it came without one
+	responses   int                      // responses that the request asked to score
+	priority    rewardmodel.Priority     // that the client asked for
+	items       int                      // labels that the request brought
+	err         error                    // why it failed, for the log alone
+	memory      *rewardmodel.Reservation // what it holds, until it is answered
+	dialect     dialect                  // how a failure is worded; nil is assay's own way
 }
 
 type exchangeKey struct{}
@@ -57,7 +58,7 @@ func (x *exchange) describe(event *zerolog.Event) {
 		event.Str("traceparent", x.traceparent)
 	}
 	if x.err != nil {
-		event.AnErr("error", x.err)
+		event.Str("error", rewardmodel.Shorten(x.err.Error()))
 	}
 	event.Msg("request")
 }

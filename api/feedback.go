@@ -17,6 +17,10 @@ func (s *Server) addFeedback(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	x := exchangeOf(r)
+	if err := x.memory.Grow(feedback.DecodeBytes(body)); err != nil {
+		return err
+	}
 	decode := feedback.Decode
 	if kind == mediaLines {
 		decode = feedback.DecodeLines
@@ -25,7 +29,6 @@ func (s *Server) addFeedback(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	x := exchangeOf(r)
 	x.items = len(batch.Items) + len(batch.Rejected)
 	receipt, err := s.parts.Feedback.Append(r.Context(), batch, x.by)
 	if err != nil {

@@ -59,6 +59,7 @@ func (s *Server) detect(w http.ResponseWriter, r *http.Request) error {
 
 func detections(text string, result rewardmodel.Result, version string) []detection {
 	out := []detection{}
+	metadata := map[string]any{"model_version": version, "threshold": result.Threshold}
 	var bytes []segmenter.Span
 	for _, instance := range result.Instances {
 		if instance.Violation <= result.Threshold {
@@ -68,7 +69,7 @@ func detections(text string, result rewardmodel.Result, version string) []detect
 		out = append(out, detection{
 			Text: text[instance.Start:instance.End], Score: instance.Violation,
 			Detection: labelViolation, DetectionType: labelViolation, Evidence: []struct{}{},
-			Metadata: map[string]any{"model_version": version, "threshold": result.Threshold},
+			Metadata: metadata,
 		})
 	}
 	for i, span := range rewardmodel.OffsetCodepoint.Convert(text, bytes) {

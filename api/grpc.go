@@ -21,7 +21,7 @@ const inferenceService = "inference.GRPCInferenceService"
 
 // maxCalls is how many calls of one connection are answered at once; more wait
 // at their client.
-const maxCalls = 1000
+const maxCalls = 256
 
 // grpcServer answers the Open Inference Protocol over gRPC, as KServe and
 // Triton speak it: the same calls as openInference over HTTP, for the same
@@ -29,10 +29,12 @@ const maxCalls = 1000
 // reflection are for everybody, as /readyz and /openapi.json are.
 func (s *Server) grpcServer() *grpc.Server {
 	server := grpc.NewServer(
-		grpc.ForceServerCodecV2(newLenientCodec()),
+		grpc.ForceServerCodecV2(newReplyCodec()),
 		grpc.StreamInterceptor(s.observeStream),
 		grpc.UnknownServiceHandler(unknownCall),
-		grpc.MaxRecvMsgSize(int(min(s.cfg.MaxBody, 1<<31-1))),
+		grpc.MaxRecvMsgSize(maxSmallMessage), // of what receive does not read: reflection
+		grpc.InitialWindowSize(streamWindow), // and no larger for a client that is fast
+		grpc.InitialConnWindowSize(1<<20),
 		grpc.MaxHeaderListSize(maxHeader),
 		grpc.MaxConcurrentStreams(maxCalls),
 		grpc.ConnectionTimeout(s.cfg.HeaderTimeout),
@@ -70,7 +72,7 @@ func (s *Server) grpcServer() *grpc.Server {
 func (s *Server) ServeGRPC(ctx context.Context, l net.Listener) error {
 	stop := context.AfterFunc(ctx, s.rpc.Stop)
 	defer stop()
-	if err := s.rpc.Serve(l); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
+	if err := s.rpc.Serve(s.conns.listen(l)); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
 		return fmt.Errorf("serving gRPC on %v: %w", l.Addr(), err)
 	}
 	select {

@@ -224,7 +224,7 @@ func TestGRPCBadRequests(t *testing.T) {
 		"raw UTF-8":         {raw(tensor("\xff")), codes.InvalidArgument, "element 0 is not valid UTF-8"},
 		"raw length":        {raw([]byte{1, 0}), codes.InvalidArgument, "ends within the length"},
 		"raw cut":           {raw([]byte{9, 0, 0, 0, 'a'}), codes.InvalidArgument, "has 9 bytes, and 1 are left"},
-		"raw, two elements": {raw(tensor("a", "b")), codes.InvalidArgument, "says 1 elements, and data has 2"},
+		"raw, two elements": {raw(tensor("a", "b")), codes.InvalidArgument, "has 1 elements, and data has more"},
 		"raw, two entries":  {raw(tensor("a"), tensor("b")), codes.InvalidArgument, "has 2 entries for 1 inputs"},
 		"raw and contents":  {change(func(r *inference.ModelInferRequest) { r.RawInputContents = [][]byte{tensor("a")} }), codes.InvalidArgument, "beside raw_input_contents"},
 		"shared input":      {change(func(r *inference.ModelInferRequest) { r.Inputs[0].Parameters = shared }), codes.InvalidArgument, "inputs[0].parameters.shared_memory_region"},
@@ -233,7 +233,7 @@ func TestGRPCBadRequests(t *testing.T) {
 			r.Outputs[0].Parameters = shared
 		}), codes.InvalidArgument, "outputs[0].parameters.shared_memory_region"},
 		"too many":  {texts("a", "b", "c", "d", "e"), codes.ResourceExhausted, "send at most 4"},
-		"too large": {texts(strings.Repeat("a", 1<<16)), codes.ResourceExhausted, "larger than max"},
+		"too large": {texts(strings.Repeat("a", 1<<16)), codes.ResourceExhausted, "and this call takes 65536"},
 		"version":   {change(func(r *inference.ModelInferRequest) { r.ModelVersion = "v9" }), codes.NotFound, "v9"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -242,7 +242,7 @@ func TestGRPCBadRequests(t *testing.T) {
 		})
 	}
 	_, err := infer(t, s, texts(strings.Repeat("a", 1<<16)), grpc.UseCompressor(gzip.Name))
-	requireStatus(t, err, codes.ResourceExhausted, "larger than")
+	requireStatus(t, err, codes.ResourceExhausted, "and this call takes")
 	_, err = call[inference.ModelInferResponse](t, s, "ModelInfer", &inference.ModelReadyRequest{Name: "x"})
 	requireStatus(t, err, codes.InvalidArgument, "no input")
 	_, err = call[inference.ModelInferResponse](t, s, "ModelStatistics", &inference.ModelReadyRequest{})

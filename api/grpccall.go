@@ -17,6 +17,8 @@ import (
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/assay-ai/assay/api/inference"
 )
 
 // anyone is the scope of calls that need none.
@@ -39,25 +41,37 @@ func unary[In any, Out proto.Message, Message interface {
 			return err
 		}
 		in := Message(new(In))
-		if err := receive(ctx, stream, in, nil); err != nil {
+		if err := s.receive(ctx, stream, in, s.messageLimit(in), nil); err != nil {
 			return err
 		}
 		out, err := answer(ctx, in)
 		if err != nil {
 			return err
 		}
-		return stream.SendMsg(out)
+		return s.reply(ctx, stream, out)
 	})}
 }
 
-// allow lets callers pass that may use scope.
+// messageLimit is how large the message of a call may be, in bytes.
+func (s *Server) messageLimit(in proto.Message) int64 {
+	if _, tensors := in.(*inference.ModelInferRequest); tensors {
+		return s.limits.Load().maxBody
+	}
+	return maxSmallMessage
+}
+
+// allow lets callers pass that may use scope, and charges what they may send
+// before it is read. Probes are not refused for want of memory.
 func (s *Server) allow(ctx context.Context, scope Scope) error {
 	if scope == anyone {
 		return nil
 	}
+	x := exchangeIn(ctx)
 	name, err := s.authorize(callerIn(ctx), scope)
-	exchangeIn(ctx).by = name
-	return err
+	if x.by = name; err != nil {
+		return err
+	}
+	return x.memory.Grow(streamWindow)
 }
 
 func callerIn(ctx context.Context) caller {
@@ -88,51 +102,17 @@ func first(md metadata.MD, header string) string {
 	return ""
 }
 
-// receive reads the next message of a call into in, and waits no longer than
-// ctx, or until stop is closed. It returns io.EOF after the last one.
-func receive(ctx context.Context, stream grpc.ServerStream, in proto.Message, stop <-chan struct{}) error {
-	r := &received{message: in}
-	done := make(chan error, 1)
-	go func() { done <- stream.RecvMsg(r) }() // ends with the call at the latest
-	select {
-	case err := <-done:
-		switch {
-		case err != nil && ctx.Err() != nil:
-			return ctx.Err()
-		case err != nil:
-			return err
-		case r.err != nil:
-			return errInvalid("", "the message cannot be read: %v", r.err)
-		}
-		exchangeIn(ctx).bytesIn += int64(proto.Size(in))
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("the message did not arrive: %w", ctx.Err())
-	case <-stop:
-		return errDraining
+// replyCodec has large replies tell when they are sent.
+type replyCodec struct{ encoding.CodecV2 }
+
+func newReplyCodec() replyCodec { return replyCodec{encoding.GetCodecV2("proto")} }
+
+// Marshal implements encoding.CodecV2.
+func (c replyCodec) Marshal(message any) (mem.BufferSlice, error) {
+	if m, ok := message.(*sending); ok {
+		return m.marshal()
 	}
-}
-
-// received is a message, or why it cannot be read.
-type received struct {
-	message proto.Message
-	err     error
-}
-
-// lenientCodec leaves it to the handler to refuse a message that cannot be
-// read: gRPC itself would say that the service failed.
-type lenientCodec struct{ encoding.CodecV2 }
-
-func newLenientCodec() lenientCodec { return lenientCodec{encoding.GetCodecV2("proto")} }
-
-// Unmarshal implements encoding.CodecV2.
-func (c lenientCodec) Unmarshal(data mem.BufferSlice, into any) error {
-	r, ok := into.(*received)
-	if !ok {
-		return c.CodecV2.Unmarshal(data, into)
-	}
-	r.err = c.CodecV2.Unmarshal(data, r.message)
-	return nil
+	return c.CodecV2.Marshal(message)
 }
 
 func unknownCall(_ any, stream grpc.ServerStream) error {
@@ -156,6 +136,8 @@ func (s *Server) observed(handler grpc.StreamHandler) grpc.StreamHandler {
 		start := time.Now()
 		md, _ := metadata.FromIncomingContext(stream.Context())
 		ctx, x := withExchange(stream.Context(), first(md, "x-request-id"), first(md, "traceparent"))
+		x.memory = s.parts.Memory.Open()
+		defer x.memory.Close()
 		_ = stream.SetHeader(metadata.Pairs("x-request-id", x.id)) // not sent yet
 		s.metrics.calls.inFlight.Inc()
 		defer s.metrics.calls.inFlight.Dec()

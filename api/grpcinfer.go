@@ -15,7 +15,12 @@ import (
 
 // callInfer scores texts. Its answer has raw tensors when the request has.
 func (s *Server) callInfer(ctx context.Context, in *inference.ModelInferRequest) (*inference.ModelInferResponse, error) {
-	inputs, err := textTensors(in)
+	for _, n := range []struct{ field, name string }{{"model_name", in.ModelName}, {"model_version", in.ModelVersion}, {"id", in.Id}} {
+		if err := rewardmodel.CheckName(n.field, n.name); err != nil {
+			return nil, err
+		}
+	}
+	inputs, err := textTensors(in, s.maxResponses())
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +57,9 @@ func (s *Server) streamInfer(_ any, stream grpc.ServerStream) error {
 	}
 	for {
 		in := &inference.ModelInferRequest{}
-		err := receive(stream.Context(), stream, in, s.drained)
+		memory := exchangeIn(stream.Context()).memory
+		memory.ShrinkTo(streamWindow) // of the request before nothing is left
+		err := s.receive(stream.Context(), stream, in, s.messageLimit(in), s.drained)
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
@@ -73,7 +80,7 @@ func (s *Server) streamInfer(_ any, stream grpc.ServerStream) error {
 			out.ErrorMessage = f.text()
 			out.InferResponse = &inference.ModelInferResponse{ModelName: in.ModelName, Id: in.Id}
 		}
-		if err := stream.SendMsg(out); err != nil {
+		if err := s.reply(stream.Context(), stream, out); err != nil {
 			return err
 		}
 	}
@@ -104,9 +111,12 @@ func wantedOutputs(in *inference.ModelInferRequest) ([]string, error) {
 	return wanted, nil
 }
 
-// textTensors are the inputs of a request, whose data is all in their contents
+// textTensors are the inputs of a request, of up to limit texts each, whose data is all in their contents
 // or all in raw_input_contents.
-func textTensors(in *inference.ModelInferRequest) ([]textTensor, error) {
+func textTensors(in *inference.ModelInferRequest, limit int) ([]textTensor, error) {
+	if n := len(in.Inputs); n > maxTensors {
+		return nil, errInvalid("inputs", "has %d tensors; send at most %d", n, maxTensors)
+	}
 	raw := in.RawInputContents
 	if len(raw) > 0 && len(raw) != len(in.Inputs) {
 		return nil, errInvalid("raw_input_contents", "has %d entries for %d inputs; send one for each, or none", len(raw), len(in.Inputs))
@@ -117,7 +127,7 @@ func textTensors(in *inference.ModelInferRequest) ([]textTensor, error) {
 			return nil, errSharedMemory("inputs", i)
 		}
 		inputs[i] = textTensor{name: input.Name, shape: input.Shape}
-		n, err := elements(input.Datatype, input.Shape)
+		n, err := elements(input.Datatype, input.Shape, limit)
 		switch {
 		case err != nil:
 		case len(raw) == 0:
@@ -125,7 +135,7 @@ func textTensors(in *inference.ModelInferRequest) ([]textTensor, error) {
 		case input.Contents != nil:
 			err = errInvalid("contents", "is there beside raw_input_contents; send one of them")
 		default:
-			inputs[i].texts, err = splitBytes(raw[i])
+			inputs[i].texts, err = splitBytes(raw[i], n)
 		}
 		if err == nil {
 			err = fits(n, inputs[i].texts)

@@ -33,7 +33,7 @@ func openAIFailure(f failure) (int, any) {
 }
 
 type moderationQuery struct {
-	Model string           `json:"model"`
+	Model name             `json:"model"`
 	Input moderationInputs `json:"input"`
 }
 
@@ -41,22 +41,47 @@ type moderationQuery struct {
 // multi-modal input.
 type moderationInputs []string
 
-// UnmarshalJSONFrom implements json.UnmarshalerFrom.
-func (m *moderationInputs) UnmarshalJSONFrom(d *jsontext.Decoder) error {
-	value, err := d.ReadValue()
-	if err != nil {
+func (t textReader) moderationInputs(d *jsontext.Decoder, m *moderationInputs) error {
+	switch d.PeekKind() {
+	case '"':
+		var one string
+		err := json.UnmarshalDecode(d, &one)
+		*m = moderationInputs{one}
 		return err
+	case 'n':
+		return d.SkipValue()
+	case '[':
+		return t.moderationList(d, m)
 	}
+	return wrongForm(d, moderationForms)
+}
+
+const moderationForms = "must be a string, a list of strings, or the parts of one input"
+
+func (t textReader) moderationList(d *jsontext.Decoder, m *moderationInputs) error {
+	*m = moderationInputs{}
 	var parts []textPart
-	if json.Unmarshal(value, &parts) == nil && len(parts) > 0 {
-		text, err := joinParts(parts)
-		*m = moderationInputs{text}
+	err := eachOf(d, t.limit, func(int) error {
+		switch kind := d.PeekKind(); {
+		case kind == '"' && parts == nil:
+			var text string
+			err := json.UnmarshalDecode(d, &text)
+			*m = append(*m, text)
+			return err
+		case kind == '{' && len(*m) == 0:
+			var part textPart
+			err := json.UnmarshalDecode(d, &part)
+			parts = append(parts, part)
+			return err
+		}
+		return wrongForm(d, moderationForms)
+	})
+	if err != nil || parts == nil {
 		return err
 	}
-	if err := json.Unmarshal(value, (*oneOrMany)(m)); err != nil {
-		return &rewardmodel.InputError{Message: "must be a string, a list of strings, or the parts of one input"}
-	}
-	return nil
+	text, err := joinParts(parts)
+	*m = moderationInputs{text}
+	return err
 }
 
 type moderation struct {

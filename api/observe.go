@@ -10,6 +10,8 @@ import (
 	"github.com/go-chi/chi/v5"
 	"github.com/go-chi/chi/v5/middleware"
 	"github.com/rs/zerolog"
+
+	"github.com/assay-ai/assay/rewardmodel"
 )
 
 // unmatched is the route label of requests that no pattern took.
@@ -21,6 +23,8 @@ func (s *Server) observe(next http.Handler) http.Handler {
 		start := time.Now()
 		ctx, x := withExchange(r.Context(), r.Header.Get("X-Request-Id"), r.Header.Get("Traceparent"))
 		r = r.WithContext(ctx)
+		x.memory = s.parts.Memory.Open()
+		defer x.memory.Close()
 		w.Header().Set("X-Request-Id", x.id)
 		if s.draining() {
 			w.Header().Set("Connection", "close")
@@ -54,7 +58,7 @@ func (s *Server) access(r *http.Request, x *exchange, route string, status, byte
 		Float64("duration_ms", float64(took.Microseconds())/1000).
 		Str("remote", r.RemoteAddr)
 	if route == unmatched {
-		event.Str("path", r.URL.Path)
+		event.Str("path", rewardmodel.Shorten(r.URL.Path))
 	}
 	x.describe(event)
 }

@@ -107,7 +107,7 @@ func TestOIPBadTensors(t *testing.T) {
 		"cut length":        {head: sized(3), raw: "\x01\x00\x00", says: "ends within the length"},
 		"cut element":       {head: sized(5), raw: "\x02\x00\x00\x00a", says: "has 2 bytes, and 1 are left"},
 		"invalid UTF-8":     {head: sized(5), raw: "\x01\x00\x00\x00\xff", says: "UTF-8"},
-		"two elements":      {head: sized(10), raw: "\x01\x00\x00\x00a\x01\x00\x00\x00b", says: "says 1 elements, and data has 2"},
+		"two elements":      {head: sized(10), raw: "\x01\x00\x00\x00a\x01\x00\x00\x00b", says: "has 1 elements, and data has more"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			length := c.length

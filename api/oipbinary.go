@@ -9,11 +9,14 @@ import (
 // mediaBytes is the media type of JSON with raw tensors behind it.
 const mediaBytes media = "application/octet-stream"
 
-// splitBytes reads a raw BYTES tensor: each element is its length, as 4 bytes
+// splitBytes reads a raw BYTES tensor of n elements: each element is its length, as 4 bytes
 // with the least first, and its text.
-func splitBytes(raw []byte) ([]string, error) {
-	texts := []string{}
+func splitBytes(raw []byte, n int) ([]string, error) {
+	texts := make([]string, 0, n)
 	for len(raw) > 0 {
+		if len(texts) == n {
+			return nil, errMoreElements(n)
+		}
 		if len(raw) < 4 {
 			return nil, errInvalid("data", "ends within the length of element %d", len(texts))
 		}

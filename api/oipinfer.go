@@ -15,7 +15,7 @@ import (
 
 // inferQuery is a request of the Open Inference Protocol.
 type inferQuery struct {
-	ID         string        `json:"id"`
+	ID         name          `json:"id"`
 	Inputs     []inputTensor `json:"inputs"`
 	Outputs    []askedTensor `json:"outputs"`
 	Parameters struct {
@@ -51,7 +51,7 @@ type outputTensor struct {
 type inferAnswer struct {
 	ModelName    string         `json:"model_name"`
 	ModelVersion string         `json:"model_version"`
-	ID           string         `json:"id,omitempty"`
+	ID           name           `json:"id,omitempty"`
 	Outputs      []outputTensor `json:"outputs"`
 }
 
@@ -67,7 +67,7 @@ func (s *Server) infer(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	ask, inputs, err := decodeInfer(body, r.Header.Get(headerLength))
+	ask, inputs, err := s.decodeInfer(exchangeOf(r).memory, body, r.Header.Get(headerLength))
 	if err != nil {
 		return err
 	}
@@ -96,21 +96,23 @@ func (s *Server) infer(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *Server) writeInfer(w http.ResponseWriter, r *http.Request, answer inferAnswer, raw []byte) error {
-	body, err := encode(answer)
+	memory := exchangeOf(r).memory
+	if raw == nil {
+		return s.writeJSON(w, r, http.StatusOK, answer)
+	}
+	head, err := encode(memory, answer)
 	if err != nil {
 		return err
 	}
-	if raw == nil {
-		s.write(w, r, http.StatusOK, body)
-		return nil
+	body := &reply{memory: memory, body: head}
+	if _, err := body.Write(raw); err != nil {
+		return err
 	}
 	header := w.Header()
 	header.Set("Content-Type", string(mediaBytes))
 	header.Set("X-Content-Type-Options", "nosniff")
-	header.Set(headerLength, strconv.Itoa(len(body)))
-	header.Set("Content-Length", strconv.Itoa(len(body)+len(raw)))
-	w.WriteHeader(http.StatusOK)
-	_, _ = w.Write(append(body, raw...)) // a client that left is not ours to report
+	header.Set(headerLength, strconv.Itoa(len(head)))
+	s.send(w, r, http.StatusOK, body.body)
 	return nil
 }
 
@@ -123,7 +125,7 @@ func (q inferQuery) binary(i int) bool {
 }
 
 // decodeInfer reads a request: its JSON and its tensors.
-func decodeInfer(body []byte, header string) (ask inferQuery, inputs []textTensor, err error) {
+func (s *Server) decodeInfer(memory *rewardmodel.Reservation, body []byte, header string) (ask inferQuery, inputs []textTensor, err error) {
 	head, raw := body, []byte(nil)
 	if header != "" {
 		n, err := strconv.Atoi(header)
@@ -132,13 +134,13 @@ func decodeInfer(body []byte, header string) (ask inferQuery, inputs []textTenso
 		}
 		head, raw = body[:n], body[n:]
 	}
-	if err := decodeForeign(head, &ask); err != nil {
+	if err := s.decodeForeign(memory, head, &ask); err != nil {
 		return ask, nil, err
 	}
 	inputs = make([]textTensor, len(ask.Inputs))
 	for i, input := range ask.Inputs {
 		inputs[i] = textTensor{name: input.Name, shape: input.Shape}
-		if inputs[i].texts, raw, err = input.texts(raw); err != nil {
+		if inputs[i].texts, raw, err = input.texts(raw, s.maxResponses()); err != nil {
 			return ask, nil, within(fmt.Sprintf("inputs[%d]", i), err)
 		}
 	}
@@ -148,9 +150,9 @@ func decodeInfer(body []byte, header string) (ask inferQuery, inputs []textTenso
 	return ask, inputs, nil
 }
 
-// texts are the elements of a tensor in row order, and what is left of raw.
-func (t inputTensor) texts(raw []byte) (texts []string, rest []byte, err error) {
-	n, err := elements(t.Datatype, t.Shape)
+// texts are up to limit elements of a tensor in row order, and what is left of raw.
+func (t inputTensor) texts(raw []byte, limit int) (texts []string, rest []byte, err error) {
+	n, err := elements(t.Datatype, t.Shape, limit)
 	if err != nil {
 		return nil, raw, err
 	}
@@ -158,10 +160,10 @@ func (t inputTensor) texts(raw []byte) (texts []string, rest []byte, err error) 
 		if *size < 0 || *size > len(raw) {
 			return nil, raw, errInvalid("parameters.binary_data_size", "is %d, and %d bytes are left", *size, len(raw))
 		}
-		texts, err = splitBytes(raw[:*size])
+		texts, err = splitBytes(raw[:*size], n)
 		raw = raw[*size:]
 	} else {
-		texts, err = flatten(t.Data)
+		texts, err = flatten(t.Data, n)
 	}
 	if err == nil {
 		err = fits(n, texts)
@@ -172,12 +174,12 @@ func (t inputTensor) texts(raw []byte) (texts []string, rest []byte, err error) 
 // deepest is how many lists inside of each other a tensor may have.
 const deepest = 16
 
-// flatten reads strings out of lists inside of lists.
-func flatten(data jsontext.Value) ([]string, error) {
+// flatten reads n strings out of lists inside of lists.
+func flatten(data jsontext.Value, n int) ([]string, error) {
 	if len(data) == 0 {
 		return nil, errInvalid("data", "is missing")
 	}
-	texts := []string{}
+	texts := make([]string, 0, n)
 	for d := jsontext.NewDecoder(bytes.NewBuffer(data)); ; {
 		token, err := d.ReadToken()
 		switch {
@@ -187,6 +189,8 @@ func flatten(data jsontext.Value) ([]string, error) {
 			return nil, rewardmodel.SyntaxError(data, err)
 		case d.StackDepth() > deepest:
 			return nil, errInvalid("data", "has more than %d lists inside of each other", deepest)
+		case token.Kind() == '"' && len(texts) == n:
+			return nil, errMoreElements(n)
 		case token.Kind() == '"':
 			texts = append(texts, token.String())
 		case token.Kind() != '[' && token.Kind() != ']':

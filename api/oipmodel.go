@@ -19,11 +19,11 @@ var configInputs = []string{"text", "sentences", "prompt"}
 
 // oipVersion is the version that a request pins, "" without one. A model's name
 // is any, unless it is that of a version that serves.
-func (s *Server) oipVersion(ctx context.Context, name, version string) string {
+func (s *Server) oipVersion(ctx context.Context, model, version string) string {
 	if version != "" {
 		return version
 	}
-	return s.pin(ctx, name)
+	return s.pin(ctx, name(model))
 }
 
 // serving returns the model of a version, which is the current one for "".

@@ -104,6 +104,9 @@ func outputsOf(wanted []string) ([]oipOutput, error) {
 	if len(wanted) == 0 {
 		return oipOutputs, nil
 	}
+	if len(wanted) > maxTensors {
+		return nil, errInvalid("outputs", "names %d outputs; name at most %d", len(wanted), maxTensors)
+	}
 	known := slices.Concat(oipOutputs, nemoOutputs)
 	outputs := make([]oipOutput, len(wanted))
 	for i, name := range wanted {
@@ -154,8 +157,13 @@ func mainInput(inputs []textTensor) (int, error) {
 	return 0, errInvalid("inputs", `there is no input "text" (or "sentences") of datatype BYTES`)
 }
 
-// elements is how many texts a tensor has by its shape.
-func elements(datatype string, shape []int64) (int64, error) {
+// maxTensors is how many inputs a request may have, and how many outputs it may
+// ask for: each output has a value for each text.
+const maxTensors = 16
+
+// elements is how many texts a tensor has by its shape, at most limit. What
+// reads the data makes room for so many and reads no more.
+func elements(datatype string, shape []int64, limit int) (int, error) {
 	if datatype != typeBytes {
 		return 0, errInvalid("datatype", "must be BYTES, got %.20q", datatype)
 	}
@@ -170,12 +178,21 @@ func elements(datatype string, shape []int64) (int64, error) {
 	if len(shape) == 0 {
 		return 0, errInvalid("shape", "is missing; give the number of texts, such as [1]")
 	}
-	return n, nil
+	if n > int64(limit) {
+		return 0, errTooLarge("shape", "has %d elements; send at most %d texts per request", n, limit)
+	}
+	return int(n), nil
 }
 
-// fits holds the data of a tensor to the number of elements of its shape.
-func fits(n int64, texts []string) error {
-	if int64(len(texts)) != n {
+// errMoreElements refuses data as soon as it has more elements than the shape.
+func errMoreElements(n int) error {
+	return errInvalid("shape", "has %d elements, and data has more", n)
+}
+
+// fits validates the data of a tensor against the number of elements of its
+// shape.
+func fits(n int, texts []string) error {
+	if len(texts) != n {
 		return errInvalid("shape", "says %d elements, and data has %d", n, len(texts))
 	}
 	return nil

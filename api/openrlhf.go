@@ -20,8 +20,8 @@ func (s *Server) openRLHF(a adapters) {
 // and response as the tokenizer decodes them, template and special tokens
 // included; the oldest clients send nothing else. Labels are not looked at.
 type rewardQuery struct {
-	Query   oneOrMany `json:"query"`
-	Prompts []string  `json:"prompts"` // null where there is none
+	Query   oneOrMany   `json:"query"`
+	Prompts sparseTexts `json:"prompts"` // null where there is none
 }
 
 // rewardAnswer has a value for each query. The client makes tensors of what is

@@ -21,6 +21,9 @@ type Parts struct {
 	// Tokens identify callers. Without them only callers on the same machine
 	// may use the service, or everybody with Config.Insecure.
 	Tokens *Tokens
+	// Memory bounds what all requests hold at the same time; share it with
+	// whatever else takes requests. Without it there is no bound.
+	Memory *rewardmodel.Memory
 
 	Feedback     Feedback
 	FeedbackView FeedbackView

@@ -9,6 +9,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/assay-ai/assay/rewardmodel"
 )
 
 // maxReason bounds what is kept of a reason, in code points.
@@ -39,6 +41,9 @@ func (s *Server) readOptional(w http.ResponseWriter, r *http.Request, into any, 
 	}
 	body, _, err := s.readBody(w, r, mediaJSON)
 	if err != nil || len(bytes.TrimSpace(body)) == 0 {
+		return err
+	}
+	if err := exchangeOf(r).memory.Grow(2 * rewardmodel.DecodeBytes(body)); err != nil {
 		return err
 	}
 	if err := json.Unmarshal(body, into, json.RejectUnknownMembers(true)); err != nil {

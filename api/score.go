@@ -14,23 +14,25 @@ func (s *Server) score(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	x := exchangeOf(r)
+	if err := x.memory.Grow(rewardmodel.DecodeBytes(body)); err != nil {
+		return err
+	}
 	request, err := rewardmodel.DecodeRequest(body, s.limits.Load().scoring)
 	if err != nil {
 		return err
 	}
-	exchangeOf(r).responses = len(request.Responses)
-	request.Priority = exchangeOf(r).priority
+	x.responses = len(request.Responses)
+	request.Priority, request.Memory = x.priority, x.memory
 	answer, err := s.parts.Scorer.Score(r.Context(), request)
 	if err != nil {
 		return err
 	}
-	// The whole answer is encoded before its status is sent: a number that is
-	// not finite becomes a 500, not half a body.
-	out, err := answer.AppendJSON(nil)
+	out, err := render(x.memory, answer.WriteJSON)
 	if err != nil {
 		return err
 	}
-	s.write(w, r, http.StatusOK, append(out, '\n'))
+	s.write(w, r, http.StatusOK, out)
 	return nil
 }
 

@@ -37,6 +37,7 @@ type Server struct {
 
 	main, ops    http.Handler
 	rpc          *grpc.Server
+	conns        connections // of rpc
 	mainServer   *http.Server
 	opsServer    *http.Server
 	shutdownDone chan struct{}

@@ -6,8 +6,6 @@ import (
 	"math"
 	"net/http"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/assay-ai/assay/rewardmodel"
 )
 
@@ -26,7 +24,7 @@ func sglangFailure(f failure) (int, any) {
 
 // embeddingQuery is what SGLang and OpenAI take.
 type embeddingQuery struct {
-	Model  string    `json:"model"`
+	Model  name      `json:"model"`
 	Input  oneOrMany `json:"input"`
 	Format string    `json:"encoding_format"` // "float", or "base64", which OpenAI's own client asks for
 }
@@ -95,12 +93,6 @@ func (s *Server) classifyText(w http.ResponseWriter, r *http.Request, ask classi
 type sglangText struct {
 	texts oneOrMany
 	one   bool
-}
-
-// UnmarshalJSONFrom implements json.UnmarshalerFrom.
-func (t *sglangText) UnmarshalJSONFrom(d *jsontext.Decoder) error {
-	t.one = d.PeekKind() == '"'
-	return t.texts.UnmarshalJSONFrom(d)
 }
 
 // packed is a vector as little-endian float32 in base64.

@@ -27,11 +27,11 @@ func (s *Server) slime(a adapters) {
 		if err != nil {
 			return err
 		}
-		body, err := answer.Results[0].AppendJSON(nil)
+		body, err := render(exchangeOf(r).memory, answer.Results[0].WriteJSON)
 		if err != nil {
 			return err
 		}
-		s.write(w, r, http.StatusOK, append(body, '\n'))
+		s.write(w, r, http.StatusOK, body)
 		return nil
 	})
 }

@@ -89,49 +89,63 @@ type predictInputs struct {
 
 const predictForms = `must be "text", ["prompt","response"], or a batch such as [["text"],["prompt","response"]]`
 
-// UnmarshalJSONFrom implements json.UnmarshalerFrom.
-func (p *predictInputs) UnmarshalJSONFrom(d *jsontext.Decoder) error {
-	value, err := d.ReadValue()
-	if err != nil {
+func (t textReader) predictInputs(d *jsontext.Decoder, p *predictInputs) error {
+	switch d.PeekKind() {
+	case '"':
+		var one string
+		err := json.UnmarshalDecode(d, &one)
+		p.items = []rewardmodel.Item{conversation(one)}
 		return err
+	case 'n':
+		return d.SkipValue()
+	case '[':
+		return t.predictList(d, p)
 	}
-	var one oneOrMany
-	if json.Unmarshal(value, &one) == nil {
-		if len(one) == 0 {
-			return nil
-		}
-		p.items, err = sequences([][]string{one})
-		return err
-	}
-	var many [][]*string
-	if json.Unmarshal(value, &many) != nil {
-		return &rewardmodel.InputError{Message: predictForms}
-	}
-	lists := make([][]string, len(many))
-	for i, l := range many {
-		if lists[i], err = present(l); err != nil {
+	return wrongForm(d, predictForms)
+}
+
+// predictList reads a pair, or a batch.
+func (t textReader) predictList(d *jsontext.Decoder, p *predictInputs) error {
+	var pair []string
+	err := eachOf(d, t.limit, func(i int) error {
+		if d.PeekKind() == '[' && len(pair) == 0 {
+			list, err := textReader{limit: 2}.list(d, false)
+			if err != nil {
+				return err
+			}
+			item, err := sequence(list)
+			p.items, p.batch = append(p.items, item), true
 			return err
 		}
+		token, err := d.ReadToken()
+		if err != nil {
+			return err
+		}
+		if token.Kind() != '"' || p.batch || i > 1 {
+			return &rewardmodel.InputError{Message: predictForms}
+		}
+		pair = append(pair, token.String())
+		return nil
+	})
+	if err != nil || len(pair) == 0 {
+		return err
 	}
-	p.batch = true
-	p.items, err = sequences(lists)
+	item, err := sequence(pair)
+	p.items = []rewardmodel.Item{item}
 	return err
 }
 
-func sequences(lists [][]string) ([]rewardmodel.Item, error) {
-	items := make([]rewardmodel.Item, len(lists))
-	for i, l := range lists {
-		switch len(l) {
-		case 1:
-			items[i] = conversation(l[0])
-		case 2:
-			items[i] = response(l[1])
-			items[i].Prompt = l[0]
-		default:
-			return nil, &rewardmodel.InputError{Message: predictForms}
-		}
+// sequence is the item of one text, or of a prompt and its response.
+func sequence(texts []string) (rewardmodel.Item, error) {
+	switch len(texts) {
+	case 1:
+		return conversation(texts[0]), nil
+	case 2:
+		item := response(texts[1])
+		item.Prompt = texts[0]
+		return item, nil
 	}
-	return items, nil
+	return rewardmodel.Item{}, &rewardmodel.InputError{Message: predictForms}
 }
 
 type prediction struct {

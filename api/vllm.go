@@ -76,7 +76,7 @@ func newList[T any](prefix, model string, data []T) list[T] {
 // classifyQuery is what vLLM takes. Truncation is ignored: long texts are scored
 // in windows. So is use_activation: a probability is what the reward is.
 type classifyQuery struct {
-	Model    string       `json:"model"`
+	Model    name         `json:"model"`
 	Input    oneOrMany    `json:"input"`
 	Messages chatMessages `json:"messages"`
 	Text     *sglangText  `json:"text"` // SGLang's, which has another answer
@@ -149,16 +149,16 @@ func inputs(texts []string) ([]rewardmodel.Item, error) {
 }
 
 // servedName echoes the name that a client asked for, as vLLM does.
-func servedName(asked string, answer rewardmodel.Answer) string {
+func servedName(asked name, answer rewardmodel.Answer) string {
 	if asked != "" {
-		return asked
+		return string(asked)
 	}
 	return answer.Model.Version
 }
 
 // pairQuery has the names that vLLM's generations give to the two sides.
 type pairQuery struct {
-	Model string `json:"model"`
+	Model name `json:"model"`
 
 	Text1     oneOrMany `json:"text_1"`
 	Data1     oneOrMany `json:"data_1"`

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/assay-ai/assay/rewardmodel"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
@@ -24,6 +25,19 @@ type delivery struct {
 	created int64      // of the stream, Unix nanoseconds
 	deaths  int        // of processes with the response in flight
 	alone   func(bool) // rewardmodel.Request.Alone; nil unless it is scored alone
+
+	memory *rewardmodel.Reservation // what it holds, until it is settled
+}
+
+// charge reserves what the response and its item hold.
+func (d *delivery) charge(memory *rewardmodel.Memory) error {
+	d.memory = memory.Open()
+	data := d.msg.Data()
+	err := d.memory.Grow(int64(len(data)) + rewardmodel.DecodeBytes(data))
+	if err != nil {
+		d.memory.Close()
+	}
+	return err
 }
 
 // newDelivery reads what msg says about itself. Half the duplicate window leaves
@@ -66,7 +80,7 @@ func (d *delivery) id(item string) string {
 	switch {
 	case item != "":
 		return item
-	case d.msgID() != "":
+	case d.msgID() != "" && len(d.msgID()) <= rewardmodel.MaxName:
 		return d.msgID()
 	}
 	return sequenceID(d.meta.Sequence.Stream)

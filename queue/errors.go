@@ -58,8 +58,14 @@ const (
 
 // describe maps an error of the scorer to what a requester is told. It is the
 // only place of this package that does. What went wrong inside is for our log
-// and not repeated.
+// and not repeated; what an error quotes of the client's data is cut short.
 func describe(err error) *Error {
+	e := *errorOf(err)
+	e.Field, e.Message = rewardmodel.Shorten(e.Field), rewardmodel.Shorten(e.Message)
+	return &e
+}
+
+func errorOf(err error) *Error {
 	var own *Error
 	var input *rewardmodel.InputError
 	var overloaded *rewardmodel.OverloadedError

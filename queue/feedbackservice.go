@@ -5,6 +5,7 @@ import (
 	"context"
 	"strings"
 
+	"github.com/assay-ai/assay/rewardmodel"
 	"github.com/assay-ai/assay/rewardmodel/feedback"
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -23,7 +24,10 @@ type Appender interface {
 
 // feedback answers a batch on assay.v1.feedback with its receipt, once what is
 // accepted is stored: one JSON object, or one item a line.
-func (s *service) feedback(ctx context.Context, req micro.Request) ([]byte, micro.Headers, error) {
+func (s *service) feedback(ctx context.Context, req micro.Request, memory *rewardmodel.Reservation) ([]byte, micro.Headers, error) {
+	if err := memory.Grow(feedback.DecodeBytes(req.Data())); err != nil {
+		return nil, nil, err
+	}
 	decode := feedback.Decode
 	if itemALine(req.Headers().Get(headerContentType), req.Data()) {
 		decode = feedback.DecodeLines

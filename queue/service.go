@@ -31,6 +31,9 @@ type ServiceConfig struct {
 	Limits      rewardmodel.Limits // of one score request
 	Feedback    feedback.Limits    // of one batch of feedback
 	Labels      Appender           // takes the batches; nil: Queue.Feedback
+	// Memory bounds what requests hold, here and wherever else it is shared;
+	// beyond it they are 503. nil: no bound
+	Memory *rewardmodel.Memory
 }
 
 // service answers requests as the NATS micro service "assay". Replicas form a
@@ -98,7 +101,7 @@ func startService(nc *nats.Conn, scorer Scorer, labels Appender, cfg ServiceConf
 // endpoint is what the service answers on one subject.
 type endpoint struct {
 	name, subject string
-	answer        func(context.Context, micro.Request) (body []byte, headers micro.Headers, err error)
+	answer        func(context.Context, micro.Request, *rewardmodel.Reservation) (body []byte, headers micro.Headers, err error)
 	codes         *prometheus.CounterVec
 }
 
@@ -115,9 +118,16 @@ func (s *service) accept(e endpoint) micro.HandlerFunc {
 			s.refuse(e, req, err)
 			return
 		}
+		memory := s.cfg.Memory.Open()
+		if err := memory.Grow(int64(len(req.Data()))); err != nil {
+			s.leave()
+			s.refuse(e, req, err)
+			return
+		}
 		go func() {
 			defer s.leave()
-			s.answer(e, req)
+			defer memory.Close()
+			s.answer(e, req, memory)
 		}()
 	}
 }
@@ -156,7 +166,7 @@ func (s *service) leave() {
 	}
 }
 
-func (s *service) answer(e endpoint, req micro.Request) {
+func (s *service) answer(e endpoint, req micro.Request, memory *rewardmodel.Reservation) {
 	wait, err := timeout(req.Headers().Get(HeaderTimeout), s.cfg.Timeout)
 	if err != nil {
 		s.refuse(e, req, err)
@@ -164,7 +174,7 @@ func (s *service) answer(e endpoint, req micro.Request) {
 	}
 	ctx, cancel := context.WithTimeout(s.working, wait)
 	defer cancel()
-	body, headers, err := s.call(ctx, e, req)
+	body, headers, err := s.call(ctx, e, req, memory)
 	if s.working.Err() != nil && errors.Is(err, context.Canceled) {
 		err = rewardmodel.ErrClosed
 	}
@@ -176,16 +186,19 @@ func (s *service) answer(e endpoint, req micro.Request) {
 }
 
 // call keeps a panic, as in decoding, from the other requests.
-func (s *service) call(ctx context.Context, e endpoint, req micro.Request) (body []byte, headers micro.Headers, err error) {
+func (s *service) call(ctx context.Context, e endpoint, req micro.Request, memory *rewardmodel.Reservation) (body []byte, headers micro.Headers, err error) {
 	defer func() {
 		if value := recover(); value != nil {
 			err = panicked(value, kindRequest, s.metrics, s.log)
 		}
 	}()
-	return e.answer(ctx, req)
+	return e.answer(ctx, req, memory)
 }
 
-func (s *service) score(ctx context.Context, req micro.Request) ([]byte, micro.Headers, error) {
+func (s *service) score(ctx context.Context, req micro.Request, memory *rewardmodel.Reservation) ([]byte, micro.Headers, error) {
+	if err := memory.Grow(rewardmodel.DecodeBytes(req.Data())); err != nil {
+		return nil, nil, err
+	}
 	request, err := rewardmodel.DecodeRequest(req.Data(), *s.limits.Load())
 	if err != nil {
 		return nil, nil, err
@@ -193,15 +206,14 @@ func (s *service) score(ctx context.Context, req micro.Request) ([]byte, micro.H
 	if request.Priority, err = rewardmodel.ParsePriority(HeaderPriority, req.Headers().Get(HeaderPriority)); err != nil {
 		return nil, nil, err
 	}
+	request.Memory = memory
 	answer, err := s.scorer.Score(ctx, request)
 	if err != nil {
 		return nil, nil, err
 	}
-	body, err := answer.AppendJSON(nil)
-	if limit := s.nc.MaxPayload() - deadRoom; err == nil && int64(len(body)) > limit {
-		err = tooLarge("the answer", int64(len(body)), limit, `send fewer responses a request, or "options":{"instances":false}`)
-	}
-	return body, micro.Headers{HeaderModelVersion: {headerValue(answer.Model.Version)}}, err
+	out := &payload{memory: memory, limit: s.nc.MaxPayload() - deadRoom}
+	err = answer.WriteJSON(out)
+	return out.data, micro.Headers{HeaderModelVersion: {headerValue(answer.Model.Version)}}, err
 }
 
 // timeout is how long the client waits, if it says so, and never longer than
@@ -221,9 +233,9 @@ func (s *service) refuse(e endpoint, req micro.Request, err error) {
 	why := describe(err)
 	switch {
 	case why.Code == http.StatusInternalServerError:
-		s.log.Error().Err(err).Str("subject", e.subject).Msg("cannot answer a request")
+		s.log.Error().Str("error", rewardmodel.Shorten(err.Error())).Str("subject", e.subject).Msg("cannot answer a request")
 	case req.Reply() == "": // nobody else would know
-		s.log.Warn().Err(err).Str("subject", e.subject).Msg("a request that asks for no reply is refused")
+		s.log.Warn().Str("error", why.Error()).Str("subject", e.subject).Msg("a request that asks for no reply is refused")
 	}
 	headers := nats.Header{
 		micro.ErrorHeader:     {headerValue(why.Error())},

@@ -84,7 +84,7 @@ func TestRequestErrors(t *testing.T) {
 		{"other", score("other"), "", "500", `"code":"internal"`},
 		{"deadline", score("slow"), "20ms", "504", `"code":"deadline_exceeded"`},
 		{"bad timeout", score("x"), "soon", "400", `"field":"Assay-Timeout"`},
-		{"answer too large", score("x"), "", "413", `the answer is`},
+		{"answer too large", score("x"), "", "413", `the result is`},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {

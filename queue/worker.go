@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/assay-ai/assay/rewardmodel"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/rs/xid"
@@ -23,9 +24,9 @@ type WorkerConfig struct {
 	// batches of them.
 	MaxInFlight int
 
-	// MaxInFlightBytes bounds the memory of those responses; at least four of
-	// the largest messages fit whatever it says. Default 256 MiB.
-	MaxInFlightBytes int64
+	// Memory bounds what those responses hold, together with whatever else
+	// shares it. While it is in use, no more responses are pulled. nil: no bound.
+	Memory *rewardmodel.Memory
 
 	// MaxAckPending is how many responses all processes together may hold.
 	// Default 4096.
@@ -54,7 +55,6 @@ type WorkerConfig struct {
 
 func (c WorkerConfig) withDefaults() (WorkerConfig, error) {
 	c.MaxInFlight = cmp.Or(c.MaxInFlight, 256)
-	c.MaxInFlightBytes = cmp.Or(c.MaxInFlightBytes, 256<<20)
 	c.MaxAckPending = cmp.Or(c.MaxAckPending, max(4096, c.MaxInFlight))
 	c.AckWait = cmp.Or(c.AckWait, 10*time.Second)
 	c.MaxDeliver = cmp.Or(c.MaxDeliver, 5)
@@ -76,6 +76,9 @@ const (
 	// last pull end, so that nothing is lost on the way to us.
 	pullWait = time.Second
 
+	// pullBytes bounds what one pull may bring, unless one message may be larger.
+	pullBytes = 64 << 20
+
 	lagEvery       = 5 * time.Second
 	requestTimeout = 10 * time.Second // of one request to the JetStream API
 )
@@ -96,7 +99,6 @@ type worker struct {
 	alone    chan struct{} // holds a token while a suspect is scored
 
 	slots *semaphore.Weighted // in responses
-	room  *semaphore.Weighted // in bytes
 	chunk int                 // how many responses one pull asks for
 	bytes int64               // and how many bytes those may be
 
@@ -134,17 +136,15 @@ func newWorker(nc *nats.Conn, js jetstream.JetStream, scorer Scorer,
 	if err != nil {
 		return nil, err
 	}
-	room := max(cfg.MaxInFlightBytes, 4*nc.MaxPayload())
 	// A pull is bounded by its count alone. A server whose consumer is replicated
 	// says that a pull with a limit of bytes is complete before it delivers, and
 	// the client would not wait for what comes then.
-	chunk := max(1, min(int64(cfg.MaxInFlight/4), room/2/nc.MaxPayload()))
+	chunk := max(1, min(int64(cfg.MaxInFlight/4), pullBytes/nc.MaxPayload()))
 	w := &worker{nc: nc, js: js, scorer: scorer, cfg: cfg, log: log, metrics: m,
 		ledger:   newLedger(js),
 		id:       xid.New(),
 		alone:    make(chan struct{}, 1),
 		slots:    semaphore.NewWeighted(int64(cfg.MaxInFlight)),
-		room:     semaphore.NewWeighted(room),
 		chunk:    int(chunk),
 		bytes:    chunk * nc.MaxPayload(),
 		inFlight: map[*delivery]struct{}{},
@@ -200,15 +200,16 @@ func (w *worker) pull(src source) {
 
 // pullOnce waits for room, and then for responses, but not for long.
 func (w *worker) pullOnce(src source) error {
-	slots, room := int64(w.chunk), w.bytes // what is left of what was acquired
+	slots := int64(w.chunk) // what is left of what was acquired
 	if w.slots.Acquire(w.pulling, slots) != nil {
 		return nil // draining
 	}
 	defer func() { w.slots.Release(slots) }()
-	if w.room.Acquire(w.pulling, room) != nil {
-		return nil
+	memory := w.cfg.Memory.Open() // for what comes, until each response has its own
+	defer memory.Close()
+	if err := memory.Grow(w.bytes); err != nil {
+		return w.restOverloaded(err)
 	}
-	defer func() { w.room.Release(room) }()
 	batch, err := src.consumer.Fetch(w.chunk, jetstream.FetchMaxWait(pullWait))
 	if err != nil {
 		return err
@@ -218,17 +219,30 @@ func (w *worker) pullOnce(src source) error {
 		if err != nil {
 			return err
 		}
-		size := min(int64(len(msg.Data())), room)
-		slots, room = slots-1, room-size
+		memory.Shrink(int64(len(msg.Data())))
+		if err := d.charge(w.cfg.Memory); err != nil {
+			w.metrics.messages.WithLabelValues(string(w.fail(w.working, d, err))).Inc()
+			continue
+		}
+		slots--
 		w.track(d)
 		w.flight.Go(func() {
 			defer w.slots.Release(1)
-			defer w.room.Release(size)
+			defer d.memory.Close()
 			defer w.untrack(d)
 			w.metrics.messages.WithLabelValues(string(w.deliver(w.working, d))).Inc()
 		})
 	}
 	return batch.Error()
+}
+
+// restOverloaded has pull wait for memory that requests hold.
+func (w *worker) restOverloaded(err error) error {
+	if !errors.Is(err, rewardmodel.ErrOverloaded) {
+		return err
+	}
+	w.restFor(min(describe(err).RetryAfter, w.cfg.RetryMax))
+	return nil
 }
 
 func (w *worker) track(d *delivery) {

@@ -5,14 +5,29 @@ import "fmt"
 // Limits bounds what a request may hold. A field that is zero has its default.
 type Limits struct {
 	MaxResponses int // responses of one request; default 8192
+	MaxInstances int // given instances and messages of all responses of one request; default 524288
 	MaxDepth     int // nesting of JSON, where any nesting is allowed at all; default 100
 }
 
-// The defaults of Limits.
+// The defaults of Limits. The instances of a request cost up to about 700 bytes
+// each, so that the largest request takes less than half of [DefaultMemory].
 const (
 	DefaultMaxResponses = 8192
+	DefaultMaxInstances = 512 << 10
 	DefaultMaxDepth     = 100
 )
+
+// MaxName is the longest that an identifier of a client's choice may be, in
+// bytes: the id of a response, the name of a model, a tokenizer, a rater.
+const MaxName = 512
+
+// CheckName reports a name that is longer than MaxName.
+func CheckName(field, name string) error {
+	if len(name) > MaxName {
+		return invalid(field, "has %d bytes; use at most %d", len(name), MaxName)
+	}
+	return nil
+}
 
 // DecodeRequest parses the body of a scoring request, strictly: it rejects
 // invalid UTF-8, lone surrogates, duplicate names, nulls and wrong types,
@@ -30,7 +45,7 @@ func DecodeRequest(body []byte, limits Limits) (Request, error) {
 			seen = true
 			req.Responses, err = d.items()
 		case "model":
-			req.Model, err = d.text()
+			req.Model, err = d.name()
 		case "options":
 			err = d.options(&req.Options)
 		default:
@@ -90,7 +105,7 @@ func (d *decoder) itemMember(it *Item) func(string) error {
 	return func(name string) (err error) {
 		switch name {
 		case "id":
-			it.ID, err = d.text()
+			it.ID, err = d.name()
 		case "prompt":
 			it.Prompt, err = d.text()
 		case "response":
@@ -100,7 +115,7 @@ func (d *decoder) itemMember(it *Item) func(string) error {
 		case "messages":
 			it.Messages, err = d.messages()
 		case "instances":
-			it.Instances, err = d.texts()
+			it.Instances, err = d.instances()
 		case "metadata":
 			it.Metadata, err = d.raw()
 		case "token_offsets":
@@ -115,6 +130,9 @@ func (d *decoder) itemMember(it *Item) func(string) error {
 func (d *decoder) messages() ([]Message, error) {
 	messages := []Message{}
 	err := d.list(func() error {
+		if err := d.count(); err != nil {
+			return err
+		}
 		var m Message
 		var role, content bool
 		err := d.object(func(name string) (err error) {
@@ -164,7 +182,9 @@ func (d *decoder) options(o *Options) error {
 		case "gamma":
 			o.Gamma, err = d.number()
 		case "tokenizer":
-			err = readText(d, &o.Tokenizer)
+			if err = readText(d, &o.Tokenizer); err == nil {
+				err = CheckName(d.path(), o.Tokenizer)
+			}
 		default:
 			return invalid(d.path(), "is not an option; the options are reward, aggregate, offset_unit, instances, top_k, reasoning, dense, gamma, tokenizer")
 		}

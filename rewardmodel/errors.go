@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 )
 
@@ -57,7 +58,7 @@ type ErrorKind int
 const (
 	KindInvalid       ErrorKind = iota // 400: broken JSON, wrong type, unknown option or value
 	KindNotFound                       // 404: the request pins a model that is not loaded
-	KindTooLarge                       // 413: more responses than a request may hold
+	KindTooLarge                       // 413: more responses, instances or bytes than a request may hold
 	KindUnprocessable                  // 422: well formed, but there is nothing to score
 )
 
@@ -115,6 +116,23 @@ func (e *InputError) within(parent string) *InputError {
 // element is the path of element i of a list.
 func element(list string, i int) string { return fmt.Sprintf("%s[%d]", list, i) }
 
+// tooManyInstances refuses a request whose responses have more instances than
+// all of them together may have.
+func tooManyInstances(field string, limit int) *InputError {
+	return &InputError{Kind: KindTooLarge, Field: field,
+		Message: fmt.Sprintf("brings the instances of the request to more than %d; split the request", limit)}
+}
+
 func invalid(field, format string, args ...any) *InputError {
 	return &InputError{Kind: KindInvalid, Field: field, Message: fmt.Sprintf(format, args...)}
+}
+
+// Shorten cuts what is logged or told to a client to 2,048 bytes: an error may
+// quote what the client sent, and that may be megabytes.
+func Shorten(text string) string {
+	const most = 2048
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "... (shortened)"
 }

@@ -17,11 +17,15 @@ type decoder struct {
 	json   *jsontext.Decoder
 	input  []byte
 	limits Limits
+	parts  int // instances and messages so far, of all responses
 }
 
 func newDecoder(input []byte, limits Limits) *decoder {
 	if limits.MaxResponses <= 0 {
 		limits.MaxResponses = DefaultMaxResponses
+	}
+	if limits.MaxInstances <= 0 {
+		limits.MaxInstances = DefaultMaxInstances
 	}
 	if limits.MaxDepth <= 0 {
 		limits.MaxDepth = DefaultMaxDepth
@@ -46,9 +50,20 @@ func (d *decoder) document(member func(name string) error) error {
 	}
 }
 
-func (d *decoder) texts() ([]string, error) {
+// count counts one more instance or message before it is read.
+func (d *decoder) count() error {
+	if d.parts++; d.parts > d.limits.MaxInstances {
+		return tooManyInstances(d.path(), d.limits.MaxInstances)
+	}
+	return nil
+}
+
+func (d *decoder) instances() ([]string, error) {
 	texts := []string{}
 	err := d.list(func() error {
+		if err := d.count(); err != nil {
+			return err
+		}
 		text, err := d.text()
 		texts = append(texts, text)
 		return err
@@ -62,6 +77,15 @@ func (d *decoder) text() (string, error) {
 		return "", err
 	}
 	return token.String(), nil
+}
+
+// name is a text that identifies something.
+func (d *decoder) name() (string, error) {
+	name, err := d.text()
+	if err != nil {
+		return "", err
+	}
+	return name, CheckName(d.path(), name)
 }
 
 func (d *decoder) boolean() (*bool, error) {

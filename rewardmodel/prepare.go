@@ -38,8 +38,13 @@ func (s *Scorer) prepare(ctx context.Context, req Request) (*job, []bag, error) 
 	p := preparation{Scorer: s, job: newJob(req.class()), seen: make(map[key]int)}
 	p.job.alone = req.Alone
 	bags := make([]bag, len(req.Responses))
+	instances := 0
 	for i, item := range req.Responses {
 		if err := leftEarly(ctx); err != nil {
+			return nil, nil, err
+		}
+		before, work := p.held(), item.work()
+		if err := req.Memory.Grow(work); err != nil {
 			return nil, nil, err
 		}
 		b, err := s.segment(ctx, item, req.Options)
@@ -47,6 +52,9 @@ func (s *Scorer) prepare(ctx context.Context, req Request) (*job, []bag, error) 
 			return nil, nil, cmp.Or(leftEarly(ctx), err)
 		}
 		bags[i] = b
+		if instances += len(bags[i].utterances); instances > s.config.MaxRequestInstances {
+			return nil, nil, tooManyInstances(element("responses", i), s.config.MaxRequestInstances)
+		}
 		if req.Options.Dense != "" {
 			tokens, err := s.policyTokens(item, i, req.Options)
 			if err != nil {
@@ -63,6 +71,10 @@ func (s *Scorer) prepare(ctx context.Context, req Request) (*job, []bag, error) 
 				return nil, nil, cmp.Or(leftEarly(ctx), err)
 			}
 		}
+		if err := req.Memory.Grow(p.held() - before + bags[i].bytes(req.Options)); err != nil {
+			return nil, nil, err
+		}
+		req.Memory.Shrink(work)
 	}
 	s.metrics.instances.Add(float64(p.instances))
 	s.metrics.cacheMisses.Add(float64(p.misses))

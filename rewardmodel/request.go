@@ -21,6 +21,9 @@ type Request struct {
 	// model call for the request and with false after it. It must return quickly
 	// and may be called after Score has returned, if the caller left early.
 	Alone func(computing bool)
+	// Memory is charged for what scoring holds, the results included, and
+	// stays so until its owner closes it; nil: nothing is charged.
+	Memory *Reservation
 }
 
 // Priority says who waits for a request.

@@ -1,6 +1,8 @@
 package rewardmodel
 
 import (
+	"io"
+
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -69,8 +71,19 @@ type Instance struct {
 // fails only on a number that is not finite, which Score never returns.
 func (a Answer) AppendJSON(dst []byte) ([]byte, error) { return appendJSON(dst, a) }
 
+// WriteJSON is like AppendJSON, for a writer that may refuse more. It writes as
+// it encodes, so that only a part of the JSON is held here.
+func (a Answer) WriteJSON(to io.Writer) error {
+	return json.MarshalWrite(to, a, jsontext.AllowInvalidUTF8(true))
+}
+
 // AppendJSON is like Answer.AppendJSON, for one result. It adds no newline.
 func (r Result) AppendJSON(dst []byte) ([]byte, error) { return appendJSON(dst, r) }
+
+// WriteJSON is like Answer.WriteJSON, for one result. It adds no newline.
+func (r Result) WriteJSON(to io.Writer) error {
+	return json.MarshalWrite(to, r, jsontext.AllowInvalidUTF8(true))
+}
 
 func appendJSON(dst []byte, value any) ([]byte, error) {
 	out, err := json.Marshal(value, jsontext.AllowInvalidUTF8(true))

@@ -24,9 +24,12 @@ type ScorerConfig struct {
 	// one. An aggregate without a map keeps its own scale.
 	Calibration Calibration
 
-	MaxLength    int     // tokens of a sequence, special ones included; 512
-	MaxInstances int     // instances of a response that are scored; 4096
-	EmptyReward  float64 // compliance of an empty response, in [0,1]; 0
+	MaxLength    int // tokens of a sequence, special ones included; 512
+	MaxInstances int // instances of a response that are scored; 4096
+	// MaxRequestInstances is how many instances all responses of a request may
+	// have together, beyond which it is refused; DefaultMaxInstances.
+	MaxRequestInstances int
+	EmptyReward         float64 // compliance of an empty response, in [0,1]; 0
 	// PolicyTokenizers are those that Options.Tokenizer can name, beside the
 	// model's own, which goes by the name or the version of the model.
 	PolicyTokenizers map[string]PolicyTokenizer
@@ -43,6 +46,7 @@ func (c ScorerConfig) withDefaults() ScorerConfig {
 	setDefault(&c.Name, "assay")
 	setDefault(&c.MaxLength, 512)
 	setDefault(&c.MaxInstances, 4096)
+	setDefault(&c.MaxRequestInstances, DefaultMaxInstances)
 	setDefault(&c.MaxBatchTokens, 1024)
 	setDefault(&c.MaxQueueTokens, 1<<20)
 	return c
@@ -75,6 +79,7 @@ func (c ScorerConfig) validate(special int) error {
 	check(c.EmptyReward >= 0 && c.EmptyReward <= 1, "EmptyReward is %v; it must lie in [0,1]", c.EmptyReward)
 	check(c.MaxLength > special, "MaxLength is %d; it must be above the %d special tokens", c.MaxLength, special)
 	check(c.MaxInstances > 0, "MaxInstances is %d; it must be positive", c.MaxInstances)
+	check(c.MaxRequestInstances > 0, "MaxRequestInstances is %d; it must be positive", c.MaxRequestInstances)
 	check(c.CacheBytes >= 0, "CacheBytes is %d; use 0 for no cache", c.CacheBytes)
 	check(c.MaxBatchTokens > 0, "MaxBatchTokens is %d; it must be positive", c.MaxBatchTokens)
 	check(c.MaxQueueTokens > 0, "MaxQueueTokens is %d; it must be positive", c.MaxQueueTokens)
@@ -144,7 +149,7 @@ func (s *Scorer) Threshold(a Aggregate) float64 {
 // Score returns the results of req, in its order. The same response gets the
 // same score whatever else is scored at the same time.
 //
-// Errors: *InputError when the request is wrong or pins another model,
+// Errors: *InputError when the request is wrong, has too many instances or pins another model,
 // *OverloadedError (ErrOverloaded) when the queue is full, or so full that ctx
 // would end before there is an answer, ErrClosed after Close, ErrModel when the model failed on it, and ctx's error when the caller
 // left, upon which what is not computed yet leaves the queue.

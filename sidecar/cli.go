@@ -94,7 +94,7 @@ func (c *cli) logger(w io.Writer, level *logLevel) zerolog.Logger {
 	if c.LogFormat == formatConsole || c.LogFormat == formatAuto && isTerminal(w) {
 		w = zerolog.ConsoleWriter{Out: w, TimeFormat: "15:04:05", NoColor: !isTerminal(w) || os.Getenv("NO_COLOR") != ""}
 	}
-	return zerolog.New(w).Sample(level).With().Timestamp().Logger()
+	return zerolog.New(shortLines{w}).Sample(level).With().Timestamp().Logger()
 }
 
 func isTerminal(stream any) bool {

@@ -210,7 +210,7 @@ func TestSyncModes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c, err := parse(t, append([]string{"serve", "--model", "m"}, tc.args...)...)
 			require.NoError(t, err)
-			require.Equal(t, tc.interval, c.Serve.queueConfig().Server.SyncInterval)
+			require.Equal(t, tc.interval, c.Serve.queueConfig(nil).Server.SyncInterval)
 		})
 	}
 }

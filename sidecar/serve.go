@@ -22,6 +22,7 @@ type serveCmd struct {
 	Insecure        bool          `help:"Accept listeners that other machines reach although nothing checks who calls."`
 	MaxBody         byteSize      `default:"32MiB" placeholder:"BYTES" help:"Largest request body, decompressed (${default})."`
 	MaxResponses    int           `default:"8192" help:"Most responses of one request."`
+	RequestMemory   byteSize      `default:"1GiB" placeholder:"BYTES" help:"Memory that all requests together may hold (${default}); beyond it they are answered 503. The process takes up to twice that for requests, and the model on top."`
 	RequestTimeout  time.Duration `default:"5m" help:"Longest time that a request may take."`
 	ShutdownTimeout time.Duration `default:"30s" help:"Time to finish what is in flight after SIGINT or SIGTERM; a second signal ends at once."`
 	DrainDelay      time.Duration `default:"0s" help:"Time to go on serving after a signal while /readyz says 503, so that a balancer can look elsewhere; counts towards --shutdown-timeout."`
@@ -76,6 +77,10 @@ type streamFlags struct {
 	KeepScored            time.Duration `default:"0s" help:"How long scored responses are kept with their text, for labels that name only a response_id and for candidates; 0: not at all."`
 }
 
+// leastRequestMemory leaves room for one pull from JetStream and some requests
+// of the largest body.
+const leastRequestMemory byteSize = 256 << 20
+
 // Help is shown by --help.
 func (*serveCmd) Help() string {
 	return `Example:
@@ -110,6 +115,7 @@ func (c *serveCmd) validate() error {
 	}
 	check(!c.Private || !c.TrustLoopback, "--private and --trust-loopback contradict each other; give one of them")
 	check(c.MaxBody > 0, "--max-body is %d; give a number of bytes above 0", c.MaxBody)
+	check(c.RequestMemory >= leastRequestMemory, "--request-memory is %d; give at least %d", c.RequestMemory, leastRequestMemory)
 	check(c.MaxResponses > 0, "--max-responses is %d; give at least 1", c.MaxResponses)
 	check(c.MaxQueueTokens > 0, "--max-queue-tokens is %d; give at least 1", c.MaxQueueTokens)
 	check(c.RequestTimeout > 0, "--request-timeout is %v; give a duration above 0", c.RequestTimeout)
@@ -205,7 +211,7 @@ func (m syncMode) interval() time.Duration {
 	return 0
 }
 
-func (c *serveCmd) queueConfig() queue.Config {
+func (c *serveCmd) queueConfig(memory *rewardmodel.Memory) queue.Config {
 	version, _ := buildVersion()
 	return queue.Config{
 		Server: queue.ServerConfig{
@@ -216,10 +222,10 @@ func (c *serveCmd) queueConfig() queue.Config {
 		Streams: c.streamFlags.config(),
 		Worker: queue.WorkerConfig{
 			MaxInFlight: c.MaxInFlight, MaxAckPending: c.MaxAckPending,
-			AckWait: c.AckWait, MaxDeliver: c.MaxDeliver,
+			AckWait: c.AckWait, MaxDeliver: c.MaxDeliver, Memory: memory,
 		},
 		Service: queue.ServiceConfig{
-			Version: version, Timeout: c.RequestTimeout, MaxRequests: c.NATSRequests, Limits: c.limits(),
+			Version: version, Timeout: c.RequestTimeout, MaxRequests: c.NATSRequests, Limits: c.limits(), Memory: memory,
 		},
 	}
 }

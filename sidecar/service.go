@@ -25,9 +25,10 @@ type service struct {
 	registry *prometheus.Registry
 	opened   *openModel
 	policies map[string]rewardmodel.PolicyTokenizer
-	loader   *loader  // nil until libtorch has started
-	replica  *replica // nil without NATS
-	folders  *folders // nil until the version of --model is known
+	loader   *loader             // nil until libtorch has started
+	replica  *replica            // nil without NATS
+	folders  *folders            // nil until the version of --model is known
+	memory   *rewardmodel.Memory // of all requests, whatever they arrive by
 	live     live
 	watchdog stalls
 	calls    encoder.CallWatcher // is told of model calls: the watchdog
@@ -54,6 +55,9 @@ func newService(c *serveCmd, a *app) (*service, error) {
 	}
 	s.watchdog, s.calls, s.live.watchdog = watchdog, watchdog, watchdog
 	if err := s.loadTokens(); err != nil {
+		return nil, usageError{err}
+	}
+	if s.memory, err = rewardmodel.NewMemory(int64(c.RequestMemory), s.registry); err != nil {
 		return nil, usageError{err}
 	}
 	if s.policies, err = c.policyFlags.load(); err != nil {
@@ -90,7 +94,7 @@ func (s *service) loadTokens() (err error) {
 }
 
 func (s *service) listen() (err error) {
-	parts := api.Parts{Scorer: &s.live, Models: &s.live, Tokens: s.tokens, Checks: []api.Check{{Name: "model", Ready: s.live.modelReady}}}
+	parts := api.Parts{Scorer: &s.live, Models: &s.live, Tokens: s.tokens, Memory: s.memory, Checks: []api.Check{{Name: "model", Ready: s.live.modelReady}}}
 	if s.cmd.NATS != "off" {
 		parts.Checks = append(parts.Checks, api.Check{Name: "streams", Ready: s.live.streamsReady, AtStart: true})
 		parts.Feedback, parts.FeedbackView, parts.Registry = &s.desk, &s.desk, &s.desk
@@ -233,7 +237,7 @@ func (s *service) loadModel(ctx context.Context) (*rewardmodel.Versions, error) 
 }
 
 func (s *service) openQueue(ctx context.Context) error {
-	cfg := s.cmd.queueConfig()
+	cfg := s.cmd.queueConfig(s.memory)
 	cfg.Service.Labels = &s.desk
 	q, err := queue.Open(ctx, cfg, s.app.log, s.registry)
 	if err != nil {

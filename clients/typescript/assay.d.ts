@@ -1,5 +1,5 @@
 // Made by generate.mjs from ../../api/openapi.json; change that, and npm run generate.
-// sha256 of the document: e65d7653ffd3d2defc1fc0d8ec3290e00b5ed4b95d0ce9a23b0166e34f527103
+// sha256 of the document: 011e0710733d31cae8f43542e93429a6d2f2a09b6add076c7ccec5754bb2ce54
 
 export interface paths {
     "/v1/score": {
@@ -1760,7 +1760,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description The body is over --max-body, or there are more than --max-responses responses or items. Code `too_large`. */
+        /** @description The body is over --max-body, there are more than --max-responses responses or items, their instances (given ones, messages or found utterances) are more than 524288 in all, the results take more than 64 MiB (send `instances: false` or fewer responses), or the request alone needs more memory than --request-memory allows one request. Code `too_large`. */
         TooLarge: {
             headers: {
                 "X-Request-Id": components["headers"]["RequestId"];
@@ -1960,7 +1960,7 @@ export interface operations {
             path?: never;
             cookie?: never;
         };
-        /** @description At most --max-body bytes after decompression (32 MiB by default). Content-Encoding gzip and zstd (window up to 8 MiB) are understood. */
+        /** @description At most --max-body bytes after decompression (32 MiB by default), and at least 128 KiB/s on average once it has taken 10 s. Content-Encoding gzip and zstd (window up to 8 MiB) are understood. The ids of responses and the names of models and tokenizers have at most 512 bytes. */
         requestBody: {
             content: {
                 "application/json": components["schemas"]["ScoreRequest"];

@@ -10,13 +10,22 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
+// maxMembers bounds the members of the object around the items. Two are known;
+// the others are ignored.
+const maxMembers = 1000
+
 // DefaultMaxItems is the default of Limits.
 const DefaultMaxItems = 8192
 
 // Limits bounds what one request may hold. A field that is zero has its default.
 type Limits struct {
-	MaxItems int // default 8192
+	MaxItems     int // default 8192
+	MaxInstances int // given instances and messages of all items; default rewardmodel.DefaultMaxInstances
 }
+
+// DecodeBytes is what decoding a body allocates at most, and the records that
+// are made of it.
+func DecodeBytes(body []byte) int64 { return rewardmodel.DecodeBytes(body) + int64(len(body)) }
 
 // Decode reads a batch of feedback:
 //
@@ -28,7 +37,7 @@ type Limits struct {
 // and the others are kept. The error is an *rewardmodel.InputError, and means
 // that nothing of the body can be used.
 func Decode(body []byte, limits Limits) (Batch, error) {
-	in := &reader{json: lenient(body), body: body, batch: collector{limit: limits.max()}}
+	in := &reader{json: lenient(body), body: body, batch: collector{limits: limits.withDefaults()}}
 	if err := in.document(); err != nil {
 		return Batch{}, err
 	}
@@ -39,7 +48,7 @@ func Decode(body []byte, limits Limits) (Batch, error) {
 // Decode does. Blank lines do not count. A line that is no JSON object is a
 // Rejection.
 func DecodeLines(body []byte, limits Limits) (Batch, error) {
-	c := collector{limit: limits.max()}
+	c := collector{limits: limits.withDefaults()}
 	for line := range bytes.Lines(body) {
 		if line = bytes.TrimSpace(line); len(line) == 0 {
 			continue
@@ -54,11 +63,14 @@ func DecodeLines(body []byte, limits Limits) (Batch, error) {
 	return c.Batch, nil
 }
 
-func (l Limits) max() int {
+func (l Limits) withDefaults() Limits {
 	if l.MaxItems <= 0 {
-		return DefaultMaxItems
+		l.MaxItems = DefaultMaxItems
 	}
-	return l.MaxItems
+	if l.MaxInstances <= 0 {
+		l.MaxInstances = rewardmodel.DefaultMaxInstances
+	}
+	return l
 }
 
 // lenient reads JSON whose grammar is right and whose strings may be anything:
@@ -85,6 +97,9 @@ func (r *reader) document() error {
 			return r.broken(err)
 		}
 		name := token.String()
+		if len(seen) == maxMembers {
+			return invalid(shorten(name), "is one of more than %d members of the object; send the batch without them", maxMembers)
+		}
 		if seen[name] {
 			return invalid(shorten(name), "is given twice in one object (byte %d); give it once", r.json.InputOffset())
 		}
@@ -129,6 +144,9 @@ func (r *reader) member(name string) error {
 	if name == "batch_id" {
 		if value.Kind() != '"' {
 			return wrongType("batch_id", "a string", value.Kind())
+		}
+		if err := rewardmodel.CheckName("batch_id", text); err != nil {
+			return err
 		}
 		r.batch.ID = text
 	}
@@ -184,18 +202,26 @@ func (r *reader) broken(err error) error { return rewardmodel.SyntaxError(r.body
 // collector sorts items into valid and rejected ones.
 type collector struct {
 	Batch
-	limit, count int
+	limits       Limits
+	count, parts int // items, and the instances and messages of all of them
 }
 
 // add fails only when there are too many items.
 func (c *collector) add(value []byte) error {
-	if c.count == c.limit {
+	if c.count == c.limits.MaxItems {
 		return &rewardmodel.InputError{
 			Kind: rewardmodel.KindTooLarge, Field: "items",
-			Message: fmt.Sprintf("holds more than %d items; split the batch", c.limit),
+			Message: fmt.Sprintf("holds more than %d items; split the batch", c.limits.MaxItems),
 		}
 	}
-	item, fault := decodeItem(value)
+	out := sketch(value, c.limits.MaxInstances-c.parts)
+	if c.parts += out.parts; c.parts > c.limits.MaxInstances {
+		return &rewardmodel.InputError{
+			Kind: rewardmodel.KindTooLarge, Field: fmt.Sprintf("items[%d]", c.count),
+			Message: fmt.Sprintf("brings the instances and messages of the batch to more than %d; split the batch", c.limits.MaxInstances),
+		}
+	}
+	item, fault := decodeItem(value, out)
 	if fault == nil {
 		c.Items = append(c.Items, Entry{Index: c.count, Item: item})
 	} else {

@@ -10,9 +10,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// decodeItem returns the item, or why it is rejected, without its index.
-func decodeItem(value []byte) (Item, *Rejection) {
-	out := sketch(value)
+// decodeItem returns the item of a value and its outline, or why it is rejected,
+// without its index.
+func decodeItem(value []byte, out outline) (Item, *Rejection) {
 	reject := func(code Code, field, message string) (Item, *Rejection) {
 		return Item{}, &Rejection{ID: out.name(), Code: code, Message: fieldMessage(field, message)}
 	}
@@ -33,6 +33,11 @@ func decodeItem(value []byte) (Item, *Rejection) {
 		return reject(CodeInvalid, rewardmodel.FieldPath(jsontext.Pointer("/"+bad.Field)), bad.Err.Error())
 	}
 	it := Item{Bag: b, ResponseID: out.responseID}
+	for _, n := range []struct{ field, name string }{{"id", it.ID}, {"response_id", it.ResponseID}, {"rater", it.Rater}} {
+		if err := rewardmodel.CheckName(n.field, n.name); err != nil {
+			return reject(CodeInvalid, "", err.Error())
+		}
+	}
 	switch {
 	case out.wrongResponseID:
 		return reject(CodeInvalid, "response_id", "has the wrong type: give a string")
@@ -55,16 +60,19 @@ type outline struct {
 	id, responseID  string
 	wrongResponseID bool // it is no string
 	text            bool // the item carries a text
+	parts           int  // its instances or messages
 }
 
+// name is echoed, whatever its length was.
 func (o outline) name() string {
 	if o.id == "" {
-		return o.responseID
+		return rewardmodel.Shorten(o.responseID)
 	}
-	return o.id
+	return rewardmodel.Shorten(o.id)
 }
 
-func sketch(value []byte) (o outline) {
+// sketch reads the outline of an item. It stops counting its parts beyond limit.
+func sketch(value []byte, limit int) (o outline) {
 	d := lenient(value)
 	if token, err := d.ReadToken(); err != nil || token.Kind() != '{' {
 		return o
@@ -93,11 +101,35 @@ func sketch(value []byte) (o outline) {
 		case name == "response" || name == "instances" || name == "messages":
 			o.text = true
 		}
+		if kind == '[' && (name == "instances" || name == "messages") {
+			n, err := countElements(d, limit-o.parts)
+			if o.parts += n; err != nil || o.parts > limit {
+				return o
+			}
+			continue
+		}
 		if err := d.SkipValue(); err != nil {
 			return o
 		}
 	}
 	return o
+}
+
+// countElements reads over a list, but no further than limit elements and one.
+func countElements(d *jsontext.Decoder, limit int) (n int, err error) {
+	if _, err = d.ReadToken(); err != nil {
+		return 0, err
+	}
+	for n = 0; d.PeekKind() != ']'; n++ {
+		if n > limit {
+			return n, nil
+		}
+		if err = d.SkipValue(); err != nil {
+			return n, err
+		}
+	}
+	_, err = d.ReadToken()
+	return n, err
 }
 
 // blank tells that no model would see anything of the bag.

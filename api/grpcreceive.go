@@ -1,0 +1,186 @@
+package api
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/mem"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/assay-ai/assay/rewardmodel"
+)
+
+const (
+	// maxSmallMessage bounds the messages of calls that carry no tensors: they
+	// name a model at most. Callers of some of them are not authenticated.
+	maxSmallMessage = 4 << 10
+	// streamWindow is what a client may send of a message before anybody reads
+	// it: it is charged to each call that has to be authorized.
+	streamWindow = 64 << 10
+	// receiveStep is how much of a message is asked for at a time. gRPC itself
+	// would open the window for all of it, and hold what comes before it is
+	// charged.
+	receiveStep = 256 << 10
+)
+
+// messageStream is the transport of a call, as far as messages are read from
+// it: gRPC's own RecvMsg has one limit for all calls, and reads the whole
+// message before anybody can charge for it. Every test of a gRPC call fails if
+// the transport no longer has these methods.
+type messageStream interface {
+	ReadMessageHeader(header []byte) error
+	Read(n int) (mem.BufferSlice, error)
+	RecvCompress() string
+}
+
+// incoming is a message that is on its way.
+type incoming struct {
+	limit  int64
+	memory *rewardmodel.Reservation
+	begun  atomic.Int64 // when, in Unix nanoseconds; 0: not yet
+	count  atomic.Int64 // bytes so far
+}
+
+// receive reads the next message of a call into in, of up to limit bytes. It
+// waits no longer than ctx, or until stop is closed, nor for a client that is
+// too slow. It returns io.EOF after the last message.
+func (s *Server) receive(ctx context.Context, stream grpc.ServerStream, in proto.Message, limit int64, stop <-chan struct{}) error {
+	transport, ok := grpc.ServerTransportStreamFromContext(stream.Context()).(messageStream)
+	if !ok {
+		return errors.New("the transport of gRPC has no message stream")
+	}
+	x := exchangeIn(ctx)
+	m := &incoming{limit: limit, memory: x.memory}
+	if stop == nil { // a unary call sends its message with its headers
+		m.begun.Store(time.Now().UnixNano())
+	}
+	type result struct {
+		data []byte
+		err  error
+	}
+	done := make(chan result, 1)
+	go func() { // ends with the call at the latest
+		data, err := m.read(transport)
+		done <- result{data, err}
+	}()
+	tick := time.NewTicker(min(time.Second, s.cfg.HeaderTimeout))
+	defer tick.Stop()
+	for {
+		select {
+		case r := <-done:
+			switch {
+			case r.err != nil && ctx.Err() != nil:
+				return ctx.Err()
+			case r.err != nil:
+				return r.err
+			}
+			x.bytesIn += int64(len(r.data))
+			return s.unmarshal(r.data, in, x.memory)
+		case <-tick.C:
+			begun := m.begun.Load()
+			if count := m.count.Load(); begun != 0 && time.Now().After(s.paced(time.Unix(0, begun), count)) {
+				return s.errSlow(count)
+			}
+		case <-ctx.Done():
+			return fmt.Errorf("the message did not arrive: %w", ctx.Err())
+		case <-stop:
+			return errDraining
+		}
+	}
+}
+
+// read reads one message, decompressed.
+func (m *incoming) read(from messageStream) ([]byte, error) {
+	var header [5]byte
+	if err := from.ReadMessageHeader(header[:]); err != nil {
+		return nil, err
+	}
+	m.begun.CompareAndSwap(0, time.Now().UnixNano())
+	size := int64(binary.BigEndian.Uint32(header[1:]))
+	if size > m.limit {
+		return nil, errMessageTooLarge(size, m.limit)
+	}
+	data, err := m.readBytes(from, size)
+	if err != nil || header[0] == 0 {
+		return data, err
+	}
+	if name := from.RecvCompress(); name != "gzip" {
+		return nil, status.Errorf(codes.Unimplemented, "a message is compressed with %.40q; use gzip or none", name)
+	}
+	return m.decompress(data)
+}
+
+func (m *incoming) readBytes(from messageStream, size int64) (data []byte, err error) {
+	step := min(size, receiveStep)
+	if err := m.memory.Grow(step); err != nil { // what the transport holds meanwhile
+		return nil, err
+	}
+	defer m.memory.Shrink(step)
+	for left := size; left > 0; {
+		n := min(left, receiveStep)
+		if need := int64(len(data)) + n; need > int64(cap(data)) {
+			if data, err = regrow(data, min(need+need/4, size), m.memory); err != nil {
+				return nil, err
+			}
+		}
+		part, err := from.Read(int(n))
+		if err != nil {
+			return nil, err
+		}
+		for _, b := range part {
+			data = append(data, b.ReadOnlyData()...)
+		}
+		part.Free()
+		left -= n
+		m.count.Add(n)
+	}
+	return data, nil
+}
+
+func (m *incoming) decompress(data []byte) ([]byte, error) {
+	z, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		return nil, errInvalid("", "the message is not gzip: %v", err)
+	}
+	plain, err := readAll(z, m.limit, 0, m.memory)
+	m.memory.Shrink(int64(cap(data)))
+	var refused *refusal
+	var overloaded *rewardmodel.OverloadedError
+	var input *rewardmodel.InputError
+	switch {
+	case err == nil, errors.As(err, &overloaded), errors.As(err, &input):
+		return plain, err
+	case errors.As(err, &refused):
+		return nil, errMessageTooLarge(m.limit+1, m.limit)
+	}
+	return nil, errInvalid("", "the message is not whole gzip: %v", err)
+}
+
+func errMessageTooLarge(size, limit int64) error {
+	return errTooLarge("", "the message has %d bytes or more, and this call takes %d; send fewer texts per call, or raise --max-body", size, limit)
+}
+
+// unmarshal charges what a message holds once it is decoded, and decodes it.
+func (s *Server) unmarshal(data []byte, in proto.Message, memory *rewardmodel.Reservation) error {
+	fields, err := countFields(data, in.ProtoReflect().Descriptor(), s.maxFields())
+	if err != nil {
+		return err
+	}
+	// Its bytes twice, as messages and as texts.
+	if err := memory.Grow(2*int64(len(data)) + fieldBytes*int64(fields)); err != nil {
+		return err
+	}
+	if err := proto.Unmarshal(data, in); err != nil {
+		return errInvalid("", "the message cannot be read: %v", err)
+	}
+	return nil
+}

@@ -1,0 +1,323 @@
+package api_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	rpcstatus "google.golang.org/grpc/status"
+
+	"github.com/assay-ai/assay/api"
+	"github.com/assay-ai/assay/api/inference"
+	"github.com/assay-ai/assay/rewardmodel"
+)
+
+// none is a scorer that must not be reached.
+var none = scorerFunc(func(context.Context, rewardmodel.Request) (rewardmodel.Answer, error) {
+	return rewardmodel.Answer{}, errors.New("the request was scored")
+})
+
+func memory(t *testing.T, limit int64) *rewardmodel.Memory {
+	t.Helper()
+	m, err := rewardmodel.NewMemory(limit, nil)
+	require.NoError(t, err)
+	return m
+}
+
+func within(m *rewardmodel.Memory) option { return parts(func(p *api.Parts) { p.Memory = m }) }
+
+// Millions of empty texts are refused while they are decoded, whatever the
+// protocol: nothing near as many items is built.
+func TestEmptyTextsAreNotBuilt(t *testing.T) {
+	const n = 2 << 20
+	s := start(t, none)
+	empty := strings.Repeat(`"",`, n)
+	binaryHead := fmt.Sprintf(`{"inputs":[{"name":"text","shape":[%d],"datatype":"BYTES","parameters":{"binary_data_size":%d}}]}`, n, 4*n)
+	for name, c := range map[string]struct {
+		path, body string
+		headers    []string
+	}{
+		"embeddings":      {"/v1/embeddings", `{"input":[` + empty + `""]}`, nil},
+		"moderations":     {"/v1/moderations", `{"input":[` + empty + `""]}`, nil},
+		"TEI":             {"/predict", `{"inputs":[` + empty + `""]}`, nil},
+		"TEI, a batch":    {"/predict", `{"inputs":[` + strings.Repeat(`[""],`, n) + `[""]]}`, nil},
+		"vLLM":            {"/classify", `{"input":[` + empty + `""]}`, nil},
+		"SGLang":          {"/classify", `{"text":[` + empty + `""]}`, nil},
+		"vLLM, pairs":     {"/score", `{"text_1":"a","text_2":[` + empty + `""]}`, nil},
+		"OpenRLHF":        {"/get_reward", `{"query":[` + empty + `""]}`, nil},
+		"OpenRLHF, more":  {"/get_reward", `{"query":["a"],"prompts":[` + empty + `""]}`, nil},
+		"FMS":             {"/api/v1/text/contents", `{"contents":[` + empty + `""]}`, nil},
+		"OIP":             {"/v2/models/assay/infer", `{"inputs":[{"name":"text","shape":[1],"datatype":"BYTES","data":[` + empty + `""]}]}`, nil},
+		"OIP, a shape":    {"/v2/models/assay/infer", fmt.Sprintf(`{"inputs":[{"name":"text","shape":[%d],"datatype":"BYTES","data":[`, n+1) + empty + `""]}]}`, nil},
+		"OIP, inputs":     {"/v2/models/assay/infer", `{"inputs":[` + strings.Repeat(`{},`, n) + `{}]}`, nil},
+		"OIP, outputs":    {"/v2/models/assay/infer", `{"inputs":[],"outputs":[` + strings.Repeat(`{},`, n) + `{}]}`, nil},
+		"OIP, binary":     {"/v2/models/assay/infer", binaryHead + strings.Repeat("\x00", 4*n), []string{"Content-Type", "application/octet-stream", "Inference-Header-Content-Length", fmt.Sprint(len(binaryHead))}},
+		"native":          {"/v1/score", `{"responses":[{"instances":[` + empty + `""]}]}`, nil},
+		"native messages": {"/v1/score", `{"responses":[{"messages":[` + strings.Repeat(`{"role":"","content":""},`, n/2) + `{"role":"","content":""}]}]}`, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			a := s.do(t, "POST", c.path, strings.NewReader(c.body), c.headers...)
+			runtime.ReadMemStats(&after)
+			require.Contains(t, []int{400, 413, 422}, a.StatusCode, "%s", a.body)
+			// Reading a body into a growing buffer allocates about six times as much,
+			// and what is refused at its limit comes on top.
+			require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(10*len(c.body)+32<<20), "%s", a.body)
+		})
+	}
+}
+
+func TestGRPCEmptyTextsAreNotBuilt(t *testing.T) {
+	s := startRPC(t, none)
+	in := texts("a")
+	in.RawInputContents = make([][]byte, 2<<20)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := infer(t, s, in)
+	runtime.ReadMemStats(&after)
+	requireStatus(t, err, codes.ResourceExhausted, "send fewer texts per call")
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(64<<20))
+}
+
+// The results of a request have a size limit, which is noticed before the
+// first byte is sent.
+func TestReplyTooLarge(t *testing.T) {
+	instances := make([]rewardmodel.Instance, 100_000)
+	s := start(t, scorerFunc(func(_ context.Context, r rewardmodel.Request) (rewardmodel.Answer, error) {
+		results := make([]rewardmodel.Result, 20)
+		for i := range results {
+			results[i].Instances = instances
+		}
+		return rewardmodel.Answer{Results: results}, nil
+	}))
+	a := s.score(t, `{"responses":[{"response":"a"}]}`)
+	require.Equal(t, 413, a.StatusCode)
+	code, _, message := a.failure(t)
+	require.Equal(t, "too_large", code)
+	require.Contains(t, message, `"options":{"instances":false}`)
+}
+
+// hold begins a large request and never ends it.
+func hold(t *testing.T, addr string, bytes int) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", addr)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	_, err = fmt.Fprintf(conn, "POST /v1/score HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n{\"responses\":[{\"response\":\"%s", bytes+1000, strings.Repeat("a", bytes))
+	require.NoError(t, err)
+	return conn
+}
+
+// Bodies that stall hold memory: what does not fit in addition is 503, and what
+// is small still fits.
+func TestMemoryIsShared(t *testing.T) {
+	m := memory(t, 64<<20)
+	s := start(t, scorerOf(t, &model{}, 0), within(m))
+	large := `{"responses":[{"response":"` + strings.Repeat("a b. ", 200_000) + `"}]}`
+	require.Equal(t, 200, s.score(t, large).StatusCode)
+
+	held := hold(t, s.addr, 12<<20)
+	also := hold(t, s.addr, 12<<20)
+	var a answer
+	require.Eventually(t, func() bool {
+		a = s.score(t, large)
+		return a.StatusCode == http.StatusServiceUnavailable
+	}, patience, 10*time.Millisecond)
+	require.NotEmpty(t, a.Header.Get("Retry-After"))
+	code, _, message := a.failure(t)
+	require.Equal(t, "overloaded", code)
+	require.Contains(t, message, "--request-memory")
+	require.Equal(t, 200, s.score(t, `{"responses":[{"response":"small"}]}`).StatusCode)
+	require.NoError(t, errors.Join(held.Close(), also.Close()))
+	require.Eventually(t, func() bool { return s.score(t, large).StatusCode == http.StatusOK }, patience, 10*time.Millisecond, "what left holds nothing")
+}
+
+// A body that makes no progress is ended long before the request would be.
+func TestSlowBodyIsEnded(t *testing.T) {
+	s := start(t, none, config(func(c *api.Config) {
+		c.HeaderTimeout, c.RequestTimeout, c.MinRate = 500*time.Millisecond, time.Hour, 1<<30
+	}))
+	conn := hold(t, s.addr, 1000)
+	require.NoError(t, conn.SetReadDeadline(time.Now().Add(patience)))
+	reply, err := io.ReadAll(conn)
+	require.NoError(t, err)
+	require.Contains(t, string(reply), " 504 ")
+	require.Contains(t, string(reply), "did not arrive")
+}
+
+// free is whether nothing holds memory any more.
+func free(m *rewardmodel.Memory, limit int64) func() bool {
+	return func() bool {
+		r := m.Open()
+		defer r.Close()
+		return r.Grow(limit*3/4) == nil
+	}
+}
+
+// A reply that its client does not read ends with the connection, and holds no
+// memory from then on.
+func TestUnreadReplyIsEnded(t *testing.T) {
+	m := memory(t, 64<<20)
+	instances := make([]rewardmodel.Instance, 400_000)
+	s := start(t, scorerFunc(func(context.Context, rewardmodel.Request) (rewardmodel.Answer, error) {
+		return rewardmodel.Answer{Results: []rewardmodel.Result{{Instances: instances}}}, nil
+	}), within(m), config(func(c *api.Config) { c.HeaderTimeout, c.MinRate = 500*time.Millisecond, 1<<30 }))
+	conn, err := net.Dial("tcp", s.addr)
+	require.NoError(t, err)
+	defer conn.Close()
+	require.NoError(t, conn.(*net.TCPConn).SetReadBuffer(4096))
+	body := `{"responses":[{"response":"a"}]}`
+	_, err = fmt.Fprintf(conn, "POST /v1/score HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return !free(m, 64<<20)() }, patience, time.Millisecond, "it holds the reply")
+	require.Eventually(t, free(m, 64<<20), patience, 10*time.Millisecond)
+	require.NotNil(t, s.log.request(t))
+}
+
+// Names are echoed and logged, so that their length is bounded, field by field.
+func TestLongNamesAreRefused(t *testing.T) {
+	s := start(t, none)
+	long := strings.Repeat("v", 513)
+	for _, c := range []struct{ path, body, field string }{
+		{"/v1/score", `{"model":"%s","responses":[{"response":"x"}]}`, "model"},
+		{"/v1/score", `{"responses":[{"id":"%s","response":"x"}]}`, "responses[0].id"},
+		{"/v1/embeddings", `{"model":"%s","input":"x"}`, "model"},
+		{"/v1/moderations", `{"model":"%s","input":"x"}`, "model"},
+		{"/classify", `{"model":"%s","input":"x"}`, "model"},
+		{"/score", `{"model":"%s","text_1":"x","text_2":"x"}`, "model"},
+		{"/v2/models/assay/infer", `{"id":"%s","inputs":[]}`, "id"},
+	} {
+		a := s.do(t, "POST", c.path, strings.NewReader(fmt.Sprintf(c.body, long)))
+		require.Equal(t, 400, a.StatusCode, "%s: %s", c.path, a.body)
+		require.Contains(t, string(a.body), c.field)
+		require.Contains(t, string(a.body), "has 513 bytes; use at most 512")
+	}
+}
+
+// Whatever an error quotes, the log and the client see the beginning of it.
+func TestLogLinesAreShort(t *testing.T) {
+	s := start(t, scorerFunc(func(context.Context, rewardmodel.Request) (rewardmodel.Answer, error) {
+		return rewardmodel.Answer{}, &rewardmodel.InputError{Field: strings.Repeat("f", 1<<20), Message: strings.Repeat("m", 1<<20)}
+	}))
+	a := s.score(t, `{"responses":[{"response":"x"}]}`)
+	require.Equal(t, 400, a.StatusCode)
+	require.Less(t, len(a.body), 8<<10)
+	require.Less(t, len(s.log.request(t)["error"].(string)), 4<<10)
+}
+
+// stalled is a gRPC message that announces so many bytes and brings half.
+func stalled(size int, stop <-chan struct{}) io.Reader {
+	return io.MultiReader(bytes.NewReader(binary.BigEndian.AppendUint32([]byte{0}, uint32(size))), bytes.NewReader(make([]byte, size/2)), blocked(stop))
+}
+
+type blocked <-chan struct{}
+
+func (b blocked) Read([]byte) (int, error) {
+	<-b
+	return 0, io.EOF
+}
+
+// grpcStatus sends a message that stalls, and returns how the call ends.
+func grpcStatus(t *testing.T, s *rpc, host, method string) string {
+	t.Helper()
+	protocols := new(http.Protocols)
+	protocols.SetUnencryptedHTTP2(true)
+	transport := &http.Transport{Protocols: protocols, DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, network, s.addr)
+	}}
+	defer transport.CloseIdleConnections()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+host+"/inference.GRPCInferenceService/"+method, stalled(4<<20, ctx.Done()))
+	require.NoError(t, err)
+	r.Header.Set("Content-Type", "application/grpc")
+	r.Header.Set("TE", "trailers")
+	response, err := transport.RoundTrip(r)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	_, _ = io.Copy(io.Discard, response.Body)
+	if code := response.Header.Get("Grpc-Status"); code != "" {
+		return code
+	}
+	return response.Trailer.Get("Grpc-Status")
+}
+
+// A call that needs no token takes no large message, one that does takes none
+// before the caller is known, and one that stalls is ended.
+func TestGRPCStalledMessages(t *testing.T) {
+	m := memory(t, 64<<20)
+	s := startRPC(t, none, within(m), config(func(c *api.Config) {
+		c.HeaderTimeout, c.RequestTimeout, c.MinRate = 500*time.Millisecond, time.Hour, 1<<30
+	}))
+	for _, c := range []struct {
+		host, method string
+		code         codes.Code
+	}{
+		{"evil.example", "ServerLive", codes.ResourceExhausted},
+		{"evil.example", "ModelReady", codes.ResourceExhausted},
+		{"evil.example", "ModelInfer", codes.Unauthenticated},
+		{"localhost", "ModelMetadata", codes.ResourceExhausted},
+	} {
+		require.Equal(t, fmt.Sprint(int(c.code)), grpcStatus(t, s, c.host, c.method), c.method)
+	}
+	require.Equal(t, fmt.Sprint(int(codes.DeadlineExceeded)), grpcStatus(t, s, "localhost", "ModelInfer"))
+	require.Eventually(t, free(m, 64<<20), patience, 10*time.Millisecond)
+}
+
+func TestGRPCMemoryIsShared(t *testing.T) {
+	m := memory(t, 16<<20)
+	s := startRPC(t, scorerOf(t, &model{}, 0), within(m))
+	other := m.Open()
+	require.NoError(t, other.Grow(12<<20))
+	small := m.Open()
+	require.NoError(t, small.Grow(4<<20))
+	_, err := infer(t, s, texts("a"))
+	requireStatus(t, err, codes.Unavailable, "--request-memory")
+	_, err = callWith[inference.ServerLiveResponse](t, t.Context(), s.conn, "ServerLive", &inference.ServerLiveRequest{})
+	require.NoError(t, err, "a probe is not refused")
+	other.Close()
+	small.Close()
+	_, err = infer(t, s, texts("a"))
+	require.NoError(t, err)
+	require.Eventually(t, free(m, 16<<20), patience, 10*time.Millisecond)
+}
+
+var (
+	maxReceive = grpc.MaxCallRecvMsgSize(64 << 20)
+	streamDesc = grpc.StreamDesc{ClientStreams: true, ServerStreams: true}
+)
+
+// A large reply stays charged until its client has read it; a client that never
+// does loses the connection.
+func TestGRPCUnreadReplyIsEnded(t *testing.T) {
+	m := memory(t, 64<<20)
+	text := strings.Repeat("x", 8<<20)
+	s := startRPC(t, scorerFunc(func(context.Context, rewardmodel.Request) (rewardmodel.Answer, error) {
+		return rewardmodel.Answer{Results: []rewardmodel.Result{{Witness: &rewardmodel.Witness{Text: text}}}}, nil
+	}), within(m), config(func(c *api.Config) { c.HeaderTimeout, c.MinRate = 500*time.Millisecond, 1<<30 }))
+	out, err := infer(t, s, texts("a"), maxReceive)
+	require.NoError(t, err)
+	require.Len(t, out.Outputs[5].Contents.BytesContents[0], len(text))
+	require.Eventually(t, free(m, 64<<20), patience, 10*time.Millisecond)
+
+	stream, err := s.conn.NewStream(t.Context(), &streamDesc, "/inference.GRPCInferenceService/ModelStreamInfer", maxReceive)
+	require.NoError(t, err)
+	require.NoError(t, stream.SendMsg(texts("a")))
+	require.Eventually(t, func() bool { return !free(m, 64<<20)() }, patience, time.Millisecond)
+	require.Eventually(t, free(m, 64<<20), patience, 10*time.Millisecond)
+	require.Equal(t, codes.Unavailable, rpcstatus.Code(stream.RecvMsg(&inference.ModelStreamInferResponse{})))
+}

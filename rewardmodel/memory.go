@@ -1,0 +1,211 @@
+package rewardmodel
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/semaphore"
+)
+
+// DefaultMemory is a bound of [Memory] that fits a container limit of 4 GiB
+// with the shipped model.
+const DefaultMemory = 1 << 30
+
+// smallRequest is how many bytes a request may hold and still count as small. A
+// quarter of the memory is for small requests only, so that a few large ones
+// never shut out everybody else.
+const smallRequest = 4 << 20
+
+// Memory bounds what all requests of a process hold at the same time, in
+// bytes, whatever protocol they arrive by: bodies as they are read, what is
+// decoded from them, their instances and tokens, and the rendered results. The
+// garbage collector may let the heap grow to about twice that.
+//
+// Nobody waits for memory: a request that needs more than is free fails with
+// an *OverloadedError, so that requests that hold some of it never wait for
+// each other. A nil *Memory has no bound.
+type Memory struct {
+	limit, largest int64
+	all            *semaphore.Weighted
+	large          *semaphore.Weighted // of requests that are not small
+	held           prometheus.Gauge
+	refused        prometheus.Counter
+}
+
+// NewMemory returns a bound of limit bytes and registers its metrics with reg
+// (nil for none). The limit must be positive.
+func NewMemory(limit int64, reg prometheus.Registerer) (*Memory, error) {
+	if limit <= 0 {
+		return nil, fmt.Errorf("memory of requests: the limit is %d bytes; it must be positive", limit)
+	}
+	m := &Memory{
+		limit: limit, largest: max(limit-limit/4, 1),
+		held: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "assay_request_memory_bytes",
+			Help: "Memory that requests hold now, as it is charged: bodies, instances, tokens, results.",
+		}),
+		refused: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "assay_request_memory_refused_total",
+			Help: "Requests refused because the memory of requests was in use.",
+		}),
+	}
+	m.all, m.large = semaphore.NewWeighted(m.limit), semaphore.NewWeighted(m.largest)
+	bound := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "assay_request_memory_limit_bytes",
+		Help: "Memory that all requests together may hold (--request-memory).",
+	})
+	bound.Set(float64(limit))
+	if reg == nil {
+		return m, nil
+	}
+	for _, c := range []prometheus.Collector{m.held, m.refused, bound} {
+		if err := reg.Register(c); err != nil {
+			return nil, fmt.Errorf("memory of requests: %w", err)
+		}
+	}
+	return m, nil
+}
+
+// Open returns the reservation of a new request, which holds nothing yet. Close
+// it once nothing of the request is needed any more.
+func (m *Memory) Open() *Reservation {
+	if m == nil {
+		return nil
+	}
+	return &Reservation{memory: m}
+}
+
+// Reservation is what one request holds of a [Memory]. It is safe for
+// concurrent use; a nil one holds nothing and refuses nothing.
+type Reservation struct {
+	memory *Memory
+
+	mu     sync.Mutex
+	held   int64
+	large  bool // what it holds counts against memory.large as well
+	closed bool
+}
+
+// Grow reserves n more bytes before they are allocated. The error is an
+// *OverloadedError when other requests hold the memory, and an *InputError of
+// KindTooLarge when the request could not be served even by an idle process.
+func (r *Reservation) Grow(n int64) error {
+	if r == nil || n <= 0 {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.closed:
+		return ErrClosed
+	case r.held+n > r.memory.largest:
+		return &InputError{Kind: KindTooLarge, Message: fmt.Sprintf(
+			"the request needs more than %d bytes of memory, three quarters of --request-memory; send fewer or shorter responses per request", r.memory.largest)}
+	case !r.acquire(n):
+		r.memory.refused.Inc()
+		return &OverloadedError{RetryAfter: time.Second, Reason: "the memory for requests (--request-memory) is in use"}
+	}
+	r.held += n
+	r.memory.held.Add(float64(n))
+	return nil
+}
+
+// acquire takes n bytes of both bounds that concern the request, or nothing.
+func (r *Reservation) acquire(n int64) bool {
+	large := n
+	if !r.large {
+		large += r.held
+	}
+	isLarge := r.held+n > smallRequest
+	if isLarge && !r.memory.large.TryAcquire(large) {
+		return false
+	}
+	if !r.memory.all.TryAcquire(n) {
+		if isLarge {
+			r.memory.large.Release(large)
+		}
+		return false
+	}
+	r.large = isLarge
+	return true
+}
+
+// Shrink gives n bytes back; more than it holds is all of it.
+func (r *Reservation) Shrink(n int64) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.shrink(n)
+}
+
+func (r *Reservation) shrink(n int64) {
+	if n = min(n, r.held); n <= 0 {
+		return
+	}
+	r.memory.all.Release(n)
+	r.memory.held.Sub(float64(n))
+	if r.large {
+		r.memory.large.Release(n)
+	}
+	r.held -= n
+	if r.large && r.held <= smallRequest {
+		r.memory.large.Release(r.held)
+		r.large = false
+	}
+}
+
+// ShrinkTo gives back all but n bytes.
+func (r *Reservation) ShrinkTo(n int64) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.shrink(r.held - n)
+}
+
+// Held is how many bytes are reserved.
+func (r *Reservation) Held() int64 {
+	if r == nil {
+		return 0
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.held
+}
+
+// Close gives everything back. A closed reservation cannot grow again.
+func (r *Reservation) Close() {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.shrink(r.held)
+	r.closed = true
+}
+
+// DecodeBytes is what decoding a JSON body allocates at most: a copy of its
+// texts, and the lists and objects that hold them. It counts the characters
+// that begin or separate values; TestDecodeBytes validates the factor.
+func DecodeBytes(body []byte) int64 {
+	const each = 32 // a string header with the room that a growing list leaves, or half of a name in a table of names
+	values := int64(0)
+	quoted := false
+	for i := 0; i < len(body); i++ {
+		switch c := body[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == ',' || c == ':' || c == '[' || c == '{':
+			values++
+		}
+	}
+	return int64(len(body)) + each*values
+}
