@@ -111,9 +111,11 @@ func TestPanicWhileLabelsAreRead(t *testing.T) {
 	t.Parallel()
 	w := &indexer{Feedback: &Feedback{metrics: newMetrics(prometheus.NewRegistry()), log: zerolog.Nop()}} // without an index
 	hash := feedback.HashOf("a")
-	require.ErrorContains(t, w.tell(subjectTombstones+"."+hash.String(), nats.Header{}, 1), "panic")
+	header := nats.Header{}
+	sign(tombstoneSubject(hash), header)
+	require.ErrorContains(t, w.tell(tombstoneSubject(hash), header, 1), "panic")
 	w.index, w.sweeper = feedback.NewIndex(), newSweeper()
-	require.NoError(t, w.tell(subjectTombstones+"."+hash.String(), nats.Header{}, 2))
+	require.NoError(t, w.tell(tombstoneSubject(hash), header, 2))
 	require.True(t, w.index.Erased(hash))
 	require.Equal(t, 1.0, testutil.ToFloat64(w.metrics.panics.WithLabelValues("label")))
 }

@@ -26,8 +26,8 @@ import (
 // restricted is a server with the users of k8s/nats/values.yaml.
 type restricted struct {
 	url      string
-	seeds    map[string]string // files, by the variable of the public key
-	accounts map[string]*server.Account
+	seeds    map[string]string          // files, by the variable of the public key
+	accounts map[string]*server.Account // of users, by name
 }
 
 // accountAssay is the account of the streams.
@@ -40,7 +40,14 @@ func restrict(t *testing.T) restricted {
 	text, err := os.ReadFile("../k8s/nats/values.yaml")
 	require.NoError(t, err)
 	var values struct {
-		Config struct{ Merge map[string]any }
+		Config struct {
+			Merge     map[string]any
+			Jetstream struct {
+				Merge struct {
+					SyncInterval string `yaml:"sync_interval"`
+				}
+			}
+		}
 	}
 	require.NoError(t, yaml.Unmarshal(text, &values))
 	merged, err := json.Marshal(values.Config.Merge)
@@ -69,10 +76,11 @@ func restrict(t *testing.T) restricted {
 	require.NoError(t, err)
 	require.Len(t, opts.Nkeys, len(r.seeds))
 	require.EqualValues(t, 8<<20, opts.MaxPayload)
+	opts.SyncAlways = values.Config.Jetstream.Merge.SyncInterval == "always"
 	r.accounts = map[string]*server.Account{}
-	for _, account := range opts.Accounts { // an observer without restrictions in each
-		r.accounts[account.Name] = account
-		opts.Users = append(opts.Users, &server.User{Username: observerOf(account.Name), Password: "test", Account: account})
+	for _, user := range opts.Nkeys { // an observer without restrictions in the account of each
+		r.accounts[user.Account.Name] = user.Account
+		opts.Users = append(opts.Users, &server.User{Username: observerOf(user.Account.Name), Password: "test", Account: user.Account})
 	}
 	r.url = external(t, opts).ClientURL()
 	return r
@@ -108,8 +116,11 @@ func (r restricted) assay(t *testing.T) *Queue {
 	cfg.Conn = ConnConfig{URL: r.url, NKey: r.seeds["ASSAY_NKEY"]}
 	cfg.Streams.KeepScored = time.Hour
 	allowed := hook(func(message string) {
-		if message == "NATS" { // an asynchronous error, which a refusal is
+		switch {
+		case message == "NATS": // an asynchronous error, which a refusal is
 			t.Error("assay may not do what it does")
+		case strings.Contains(message, "sync_interval"):
+			t.Error("assay does not see that the servers sync always")
 		}
 	})
 	q, err := Open(t.Context(), cfg, zerolog.New(os.Stderr).Level(zerolog.WarnLevel).Hook(allowed), prometheus.NewRegistry())

@@ -26,19 +26,20 @@ func (c *countdown) Err() error {
 // reaches both.
 func TestPrepareCanceled(t *testing.T) {
 	s := newScorer(t, ScorerConfig{}, modelFunc(hashMargins))
+	options := Options{}.withDefaults()
 	for _, text := range []string{
 		"It is the end." + strings.Repeat(" ", 1<<18) + strings.Repeat("mr. ", 1<<16),
 		strings.Repeat("It was late. ", 1<<15),
 	} {
 		const never = 1 << 30
 		ctx := &countdown{Context: t.Context(), left: never}
-		_, _, err := s.prepare(ctx, Request{Responses: []Item{{Response: &text}}})
+		_, _, err := s.prepare(ctx, Request{Responses: []Item{{Response: &text}}, Options: options})
 		require.NoError(t, err)
 		checks := never - ctx.left
 		require.Greater(t, checks, 10)
 		for _, at := range []int{0, 1, 5, checks / 2, checks - 1} {
 			ctx := &countdown{Context: t.Context(), left: at}
-			_, _, err := s.prepare(ctx, Request{Responses: []Item{{Response: &text}}})
+			_, _, err := s.prepare(ctx, Request{Responses: []Item{{Response: &text}}, Options: options})
 			require.ErrorIs(t, err, context.Canceled)
 			require.ErrorContains(t, err, "the caller left")
 			require.GreaterOrEqual(t, ctx.left, -4, "it goes on after the end")
