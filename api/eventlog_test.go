@@ -93,7 +93,7 @@ func TestSlowFollowerIsToldWhy(t *testing.T) {
 			close(l.more)
 			l.more = make(chan struct{})
 			l.mu.Unlock()
-			synctest.Wait() // the log has read it, and the stream is stuck in its client
+			synctest.Wait() // the log has read it, and the stream is blocked in its client
 		}
 		var kinds []string
 		for {
@@ -104,7 +104,7 @@ func TestSlowFollowerIsToldWhy(t *testing.T) {
 			kinds = append(kinds, fields["event"])
 			if fields["event"] == "failed" {
 				require.Contains(t, fields["data"], "more slowly")
-				require.NotContains(t, fields, "id", "the client goes on after the last event that it saw")
+				require.NotContains(t, fields, "id", "the client resumes after the last event that it saw")
 			}
 		}
 		require.NoError(t, f.lines.Err())
@@ -165,7 +165,7 @@ func (c scripted) Events(ctx context.Context, _ uint64) iter.Seq2[retrain.Event,
 
 func (scripted) LastEvent(context.Context) (uint64, error) { return 0, nil }
 
-// A stream that was removed and created again begins anew for everybody.
+// A stream that was removed and created again starts from the beginning for everybody.
 func TestStreamCreatedAgainBeginsAnew(t *testing.T) {
 	source := make(scripted)
 	s := start(t, scorerOf(t, &model{}, 0), parts(func(p *api.Parts) { p.Events = source }))

@@ -15,7 +15,7 @@ import (
 	"github.com/assay-ai/assay/api"
 )
 
-// part is a part of the service that fails when it is told to.
+// part is a part of the service that fails on request.
 type part struct {
 	down  atomic.Bool
 	asked atomic.Int64
@@ -103,7 +103,7 @@ func TestReadinessIsShared(t *testing.T) {
 	}
 	group.Wait()
 	most := 2 + int64(time.Since(began)/time.Second)
-	require.LessOrEqual(t, streams.asked.Load(), most, "400 requests ask once a second")
+	require.LessOrEqual(t, streams.asked.Load(), most, "400 requests ask once per second")
 }
 
 // A check that hangs holds up neither what does not wait for it, nor the others

@@ -65,7 +65,7 @@ func (m shiftedMsg) Metadata() (*jetstream.MsgMetadata, error) {
 	return meta, err
 }
 
-// How long a response has waited is told by the clock of the server alone.
+// How long a response has waited is measured by the clock of the server only.
 func TestTimeoutByTheClockOfTheServer(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -42,7 +42,7 @@
 // server that syncs later, a power failure undoes what was acknowledged since the
 // last sync, and a response may be gone together with its reward. Open warns of
 // such an external server. Only the stream of kept scored responses is written
-// after its acknowledgement: nobody is told that one is kept.
+// after its acknowledgement: no client learns that one is kept.
 //
 // A response with the header Assay-Timeout that is not scored within that time of
 // its publication, by the clock of the server, becomes a dead letter with the

@@ -87,7 +87,7 @@ func TestTokenOfTheEmbeddedServer(t *testing.T) {
 	require.Contains(t, log.String(), `"server":"in this process"`, "not an address that nobody dialled")
 }
 
-// An embedded server syncs before it acknowledges, unless it is told otherwise.
+// An embedded server syncs before it acknowledges, unless it is configured otherwise.
 func TestTheDefaultIsToSyncAlways(t *testing.T) {
 	t.Parallel()
 	always := startServer(t, ServerConfig{Listen: "127.0.0.1:0", DataDir: t.TempDir()})

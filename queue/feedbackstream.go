@@ -68,7 +68,7 @@ func (c StreamsConfig) feedbackStreams() []jetstream.StreamConfig {
 	}
 	persist := jetstream.DefaultPersistMode
 	if c.apiLevel2 && c.Replicas <= 1 {
-		// Nobody is told that a scored response is kept, and each would cost
+		// No client learns that a scored response is kept, and each would cost
 		// an fsync: so these are written when the server gets to it.
 		persist = jetstream.AsyncPersistMode
 	}

@@ -73,7 +73,7 @@ func TestRequestsShareMemory(t *testing.T) {
 }
 
 // While the shared memory is in use, responses stay in the stream, none is
-// handed back, and all are scored afterwards.
+// negatively acknowledged, and all are scored afterwards.
 func TestPullWaitsForMemory(t *testing.T) {
 	t.Parallel()
 	const limit = 256 << 20

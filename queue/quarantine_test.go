@@ -252,14 +252,14 @@ func TestCrashingKeepsTheJournal(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t)
 	cfg.Worker.Journal = filepath.Join(t.TempDir(), "in-flight")
-	stuck := make(chan struct{}, 10)
+	blocked := make(chan struct{}, 10)
 	q := startQueue(t, cfg, scorerFunc(func(ctx context.Context, _ rewardmodel.Item) (rewardmodel.Result, error) {
-		stuck <- struct{}{}
+		blocked <- struct{}{}
 		<-ctx.Done()
 		return rewardmodel.Result{}, ctx.Err()
 	}))
 	sequence := publish(t, q, "x", "1", item("text")).Sequence
-	<-stuck
+	<-blocked
 	q.Crashing()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -42,7 +42,7 @@ func TestPrepareCanceled(t *testing.T) {
 			_, _, err := s.prepare(ctx, Request{Responses: []Item{{Response: &text}}, Options: options})
 			require.ErrorIs(t, err, context.Canceled)
 			require.ErrorContains(t, err, "the caller left")
-			require.GreaterOrEqual(t, ctx.left, -4, "it goes on after the end")
+			require.GreaterOrEqual(t, ctx.left, -4, "it continues after the end")
 		}
 	}
 }

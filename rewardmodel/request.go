@@ -19,7 +19,7 @@ type Request struct {
 	// Alone, unless it is nil, keeps the request out of batches with others, and
 	// is called on the goroutine of the model with true immediately before each
 	// model call for the request and with false after it. It must return quickly
-	// and may be called after Score has returned, if the caller left early.
+	// and may be called after Score has returned, if the caller canceled it.
 	Alone func(computing bool)
 	// Memory is charged for what scoring holds, the results included, and
 	// stays so until its owner closes it; nil: nothing is charged.

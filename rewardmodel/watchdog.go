@@ -24,8 +24,8 @@ const (
 )
 
 // Watchdog notices a model call, such as a forward pass, that takes far longer
-// than the calls before it. It is passive: whoever makes the calls reports them
-// with Begin and End, one at a time, and whoever has to act asks Stalled. It is
+// than the calls before it. It is passive: the caller of the model reports the
+// calls with Begin and End, one at a time, and asks Stalled whether to act. It is
 // safe for concurrent use.
 type Watchdog struct {
 	mu   sync.Mutex

@@ -28,7 +28,7 @@ type gateCmd struct {
 	Anchor           string `placeholder:"DIR" help:"Checkpoint directory of the best version so far: on the hold-out the candidate may not be worse than this one either."`
 	RegressionAnchor string `placeholder:"DIR" help:"Checkpoint directory of the model that the regression set came with: on that set the candidate may not be worse than this one either."`
 
-	Write bool `help:"Store calibration and figures in the candidate's assay.json when it is promoted."`
+	Write bool `help:"Store calibration and metrics in the candidate's assay.json when it is promoted."`
 
 	Metric           string  `default:"${gate_metric}" enum:"bag_auroc,avg_acc,f1_violation,bag_auprc" help:"What the models are compared by (${enum})."`
 	Margin           float64 `default:"${gate_margin}" help:"By how much the metric may be worse on the hold-out."`

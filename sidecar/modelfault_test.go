@@ -339,7 +339,7 @@ func TestWatchModel(t *testing.T) {
 	}
 }
 
-// The process does not wait for ever for what waits for the model.
+// The process does not wait forever for what waits for the model.
 func TestAwaitLeavesWhatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var parts errgroup.Group

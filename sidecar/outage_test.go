@@ -24,7 +24,7 @@ type listed struct {
 }
 
 // A NATS server that is stopped and started again takes HTTP down at no time:
-// scores go on, reads answer from memory, and whoever asks is told.
+// scoring continues, reads answer from memory, and /readyz?streams=1 shows it.
 func TestOutageOfNATSLeavesHTTPUp(t *testing.T) {
 	dir := t.TempDir()
 	server, err := queue.StartEmbedded(queue.ServerConfig{Listen: "127.0.0.1:0", DataDir: dir}, zerolog.Nop())

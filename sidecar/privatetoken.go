@@ -104,7 +104,7 @@ func readPrivateToken(dataDir string) (string, error) {
 func privateTokenFor(dataDir string, addresses ...string) (string, error) {
 	for _, address := range addresses {
 		if u, err := url.Parse(strings.TrimSpace(address)); err != nil || !onThisMachine(u.Host) || u.User != nil {
-			return "", nil //nolint:nilerr // whoever connects says what is wrong with it
+			return "", nil //nolint:nilerr // connecting reports what is wrong with it
 		}
 	}
 	return readPrivateToken(dataDir)

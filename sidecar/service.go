@@ -31,7 +31,7 @@ type service struct {
 	memory   *rewardmodel.Memory // of all requests, whatever they arrive by
 	live     live
 	watchdog stalls
-	calls    encoder.CallWatcher // is told of model calls: the watchdog
+	calls    encoder.CallWatcher // observes model calls: the watchdog
 	desk     desk
 	tokens   *api.Tokens // nil without --token-file and --private
 	// natsPrivate says that the embedded NATS server asks for the private token.

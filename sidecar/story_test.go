@@ -199,7 +199,7 @@ func servedBy(t *testing.T, url string) string {
 	return post(t, url, `{"responses":[{"response":"Who are you?"}]}`).Model.Version
 }
 
-// requireFairFolders checks the trainings that dead processes left behind: no response twice, and none that one of them
+// requireFairFolders checks the training runs that dead processes left behind: no response twice, and none that one of them
 // judges on among those that any learns from. It returns how many it found.
 func requireFairFolders(t *testing.T, dataDir string) int {
 	t.Helper()

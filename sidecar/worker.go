@@ -23,8 +23,8 @@ type worker struct {
 	child   *child
 	flags   retrainFlags
 	compute computeFlags
-	// base is the folder of --model, where trainings begin with --train-from base, and which the regression set came
-	// with.
+	// base is the directory of --model: training runs with --train-from base fine-tune from it, and the regression set
+	// came with it.
 	base string
 }
 

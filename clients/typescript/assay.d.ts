@@ -1,5 +1,5 @@
 // Made by generate.mjs from ../../api/openapi.json; change that, and npm run generate.
-// sha256 of the document: 011e0710733d31cae8f43542e93429a6d2f2a09b6add076c7ccec5754bb2ce54
+// sha256 of the document: a9bddad808202d80570aabed2da2e4c664d6e704bbcf005583db0b689cba3120
 
 export interface paths {
     "/v1/score": {
@@ -158,7 +158,7 @@ export interface paths {
         post?: never;
         /**
          * Erase a response
-         * @description Removes all that is kept of a response: the labels of every rater, its text, and on NATS its rewards and dead letters. Those streams are read for it; when that takes longer than the request may, send it again to continue. Later trainings do not see it, and later items of this id are rejected. An id that is not known is remembered as erased, too.
+         * @description Removes all that is kept of a response: the labels of every rater, its text, and on NATS its rewards and dead letters. Those streams are read for it; when that takes longer than the request may, send it again to continue. Later training runs do not see it, and later items of this id are rejected. An id that is not known is remembered as erased, too.
          */
         delete: operations["eraseFeedback"];
         options?: never;
@@ -199,7 +199,7 @@ export interface paths {
         };
         /**
          * Follow the events
-         * @description What happens to models, trainings and labels, as server-sent events: id is the sequence, event the kind, data an Event as JSON. A comment every 15 seconds keeps the connection open; an event named failed says why a stream ends early: the events cannot be read, the client reads too slowly, or its token was removed or lost the scope. A process holds the last 10,000 events (at most 16 MiB), from which it serves all streams, and answers 503 beyond 256 open ones. With Accept: application/json, the last events as a list.
+         * @description What happens to models, training runs and labels, as server-sent events: id is the sequence, event the kind, data an Event as JSON. A comment every 15 seconds keeps the connection open; an event named failed says why a stream ends early: the events cannot be read, the client reads too slowly, or its token was removed or lost the scope. A process holds the last 10,000 events (at most 16 MiB), from which it serves all streams, and answers 503 beyond 256 open ones. With Accept: application/json, the last events as a list.
          */
         get: operations["showEvents"];
         put?: never;
@@ -1151,7 +1151,7 @@ export interface components {
                 message: string;
             }[];
         };
-        /** @description Counts of responses that have a label by the majority of their raters. Only the scope admin sees which of them are held out: with the scope feedback, bags and violations count all of them, and held_out, held_out_violations and new are 0. Otherwise the counts would show whoever sends labels which of them judge the next model. */
+        /** @description Counts of responses that have a label by the majority of their raters. Only the scope admin sees which of them are held out: with the scope feedback, bags and violations count all of them, and held_out, held_out_violations and new are 0. Otherwise the counts would show the senders of labels which of them judge the next model. */
         FeedbackStats: {
             /** @description To train on: neither held out nor disputed. */
             bags: number;

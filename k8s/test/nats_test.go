@@ -109,8 +109,8 @@ func TestWhoReachesNATS(t *testing.T) {
 // Every pod that is configured with NATS reaches it.
 func TestAssayReachesNATS(t *testing.T) {
 	policy, pods := natsPolicy(t), 0
-	for _, folder := range []string{"overlays/fleet", "overlays/standalone", "test/testdata/sidecar-nats"} {
-		for _, o := range kustomize(t, folder) {
+	for _, directory := range []string{"overlays/fleet", "overlays/standalone", "test/testdata/sidecar-nats"} {
+		for _, o := range kustomize(t, directory) {
 			pod := podOf(t, o)
 			if pod == nil {
 				continue
@@ -118,7 +118,7 @@ func TestAssayReachesNATS(t *testing.T) {
 			for _, c := range append(pod.Spec.InitContainers, pod.Spec.Containers...) {
 				if strings.Contains(strings.Join(c.Args, " "), "--nats-url=") {
 					pods++
-					require.True(t, admits(t, policy, "", pod.Labels, 4222), "%s of %s", name(o), folder)
+					require.True(t, admits(t, policy, "", pod.Labels, 4222), "%s of %s", name(o), directory)
 				}
 			}
 		}

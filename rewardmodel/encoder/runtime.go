@@ -41,7 +41,7 @@ type Runtime struct {
 	once    sync.Once
 }
 
-// CallWatcher is told of each forward pass that scores, on the goroutine that runs it. Loading and training steps are
+// CallWatcher receives each forward pass that scores, on the goroutine that runs it. Loading and training steps are
 // not reported.
 type CallWatcher interface {
 	Begin(sequences, tokens int)

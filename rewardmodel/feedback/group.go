@@ -70,8 +70,7 @@ func normalized(text string) string {
 
 // Place returns the mark of a record that is about to be stored, with the group
 // that is to be recorded. A response that is known keeps the group that it has,
-// and none if it has none: whoever sends another prompt with a correction moves
-// nothing.
+// and none if it has none: a correction with another prompt moves nothing.
 func (x *Index) Place(r Record) Mark {
 	m := r.Mark(0)
 	prompt := promptGroup(r.Bag)

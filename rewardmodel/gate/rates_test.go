@@ -112,7 +112,7 @@ func TestAnchorStopsTheRatchet(t *testing.T) {
 	if os.Getenv("GATE_RUNS") != "" {
 		runs = max(1, runs/50) // of 200 training runs each
 	}
-	const trainings, best = 200, 0.85
+	const jobs, best = 200, 0.85
 	cfg := DefaultConfig()
 	cfg.AllowShift, cfg.Resamples = true, 200
 	violation := labels(50, 50)
@@ -120,7 +120,7 @@ func TestAnchorStopsTheRatchet(t *testing.T) {
 		for run := range runs {
 			rng := rand.New(rand.NewPCG(6, uint64(run)))
 			current := best
-			for i := range trainings {
+			for i := range jobs {
 				cfg.Seed = uint64(i)
 				margins := scores(rng, violation, best, current, current-cfg.Margin)
 				in := Input{Holdout: Bags{Violation: violation, Current: Margins{topmost: margins[1]}, Candidate: Margins{topmost: margins[2]}}}
@@ -145,7 +145,7 @@ func TestAnchorStopsTheRatchet(t *testing.T) {
 	}
 	without, many := end(false)
 	with, few := end(true)
-	t.Logf("after up to %d training runs, from %.2f: %.3f without an anchor (%d promotions), %.3f with one (%d)", trainings, best, without, many, with, few)
+	t.Logf("after up to %d training runs, from %.2f: %.3f without an anchor (%d promotions), %.3f with one (%d)", jobs, best, without, many, with, few)
 	if without > best-0.15 {
 		t.Errorf("without an anchor %.3f is left of %.2f: this simulates no ratchet", without, best)
 	}

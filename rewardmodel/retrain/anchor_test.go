@@ -11,7 +11,7 @@ import (
 	"github.com/assay-ai/assay/rewardmodel/feedback"
 )
 
-// promotions runs trainings with these verdicts of the gate, all promotions, and
+// promotions makes training runs with these verdicts of the gate, all promotions, and
 // returns the versions, the first of the fleet included.
 func promotions(t *testing.T, f *fleet, better ...bool) []string {
 	t.Helper()
@@ -59,7 +59,7 @@ func TestAnchorIsNotRetired(t *testing.T) {
 }
 
 // A version that a person chooses is the anchor, so that a choice against the
-// figures does not end in rejections only.
+// metrics does not end in rejections only.
 func TestPeopleMoveTheAnchor(t *testing.T) {
 	f := newFleet()
 	v := promotions(t, f, true, true, false)

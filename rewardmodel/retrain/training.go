@@ -164,7 +164,7 @@ func (t *training) judge(ctx context.Context, j *job, base string) (verdict Verd
 	return verdict, writeWhole(file, data)
 }
 
-// anchor is the folder of the best version so far; "" when that is the current
+// anchor is the directory of the best version so far; "" when that is the current
 // version, or when its files are not kept, as after a change of --model.
 func (t *training) anchor(ctx context.Context, j *job) (string, error) {
 	if j.Anchor == "" || j.Anchor == j.Base {

@@ -22,7 +22,7 @@ func (c *countdown) Err() error {
 }
 
 // TestIDsContext cancels the tokenizing of long texts at many places. It asks
-// often enough, never goes on after the end, and leaves nothing behind that
+// often enough, never continues after the end, and leaves nothing behind that
 // changes the tokens of a later text.
 func TestIDsContext(t *testing.T) {
 	const size = 1 << 17
