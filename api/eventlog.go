@@ -148,25 +148,21 @@ func (l *eventLog) newest() uint64 {
 }
 
 // await returns when the log holds what the source had at some time after the
-// start of the process, and at least the event of a sequence. The error wraps
-// ErrNotReady where it never does.
+// start of the process, and at least the event of a sequence. The error is why
+// it does not before ctx ends; a source that fails once may be starting.
 func (l *eventLog) await(ctx context.Context, sequence uint64) error {
 	for {
 		l.mu.Lock()
 		moved, failure, there := l.moved, l.failure, l.caughtUp
 		there = there && (sequence == 0 || len(l.held) > 0 && l.held[len(l.held)-1].event.Sequence >= sequence)
-		empty := len(l.held) == 0
 		l.mu.Unlock()
-		switch {
-		case there:
+		if there {
 			return nil
-		case failure != nil && empty:
-			return failure
 		}
 		select {
-		case <-moved:
+		case <-moved: // also when a source that has failed is asked again
 		case <-ctx.Done():
-			return fmt.Errorf("%w: the events are being read", ErrNotReady)
+			return cmp.Or(failure, fmt.Errorf("%w: the events are being read", ErrNotReady))
 		}
 	}
 }
