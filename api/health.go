@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"strconv"
 )
 
 // Check reports whether one part that the service depends on, such as "model" or
@@ -55,16 +54,15 @@ func (s *Server) alsoAsked(r *http.Request) ([]string, error) {
 	var names []string
 	query := r.URL.Query()
 	for _, check := range s.parts.Checks {
-		given := query.Get(check.Name)
-		if given == "" {
+		if !query.Has(check.Name) {
 			continue
 		}
-		asked, err := strconv.ParseBool(given)
-		if err != nil {
-			return nil, errInvalid(check.Name, "%.50q is not a boolean; send 1 or 0", given)
-		}
-		if asked {
+		switch given := query.Get(check.Name); given {
+		case "1", "true":
 			names = append(names, check.Name)
+		case "0", "false":
+		default:
+			return nil, errInvalid(check.Name, "%.50q is not a boolean; send 1 or 0", given)
 		}
 	}
 	return names, nil

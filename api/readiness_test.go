@@ -73,10 +73,12 @@ func TestStreamsCountAtTheStart(t *testing.T) {
 	streams.down.Store(false)
 	s.awaitStatus(t, "/readyz?streams=true", 200)
 
-	got = s.get(t, "/readyz?streams=perhaps")
-	require.Equal(t, 400, got.StatusCode)
-	_, field, _ := got.failure(t)
-	require.Equal(t, "streams", field)
+	for _, value := range []string{"perhaps", ""} {
+		got = s.get(t, "/readyz?streams="+value)
+		require.Equal(t, 400, got.StatusCode)
+		_, field, _ := got.failure(t)
+		require.Equal(t, "streams", field)
+	}
 	require.Equal(t, 200, s.get(t, "/readyz?streams=0&x=1").StatusCode)
 }
 
