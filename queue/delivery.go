@@ -26,18 +26,16 @@ type delivery struct {
 	deaths  int        // of processes with the response in flight
 	alone   func(bool) // rewardmodel.Request.Alone; nil unless it is scored alone
 
-	memory *rewardmodel.Reservation // what it holds, until it is settled
+	memory  *rewardmodel.Reservation // what it holds, until it is settled
+	refused error                    // why it cannot hold that; nil if it can
 }
 
-// charge reserves what the response and its item hold.
-func (d *delivery) charge(memory *rewardmodel.Memory) error {
+// charge reserves what the response and its item hold. If that is refused, the
+// response fails where it would be decoded.
+func (d *delivery) charge(memory *rewardmodel.Memory) {
 	d.memory = memory.Open()
 	data := d.msg.Data()
-	err := d.memory.Grow(int64(len(data)) + rewardmodel.DecodeBytes(data))
-	if err != nil {
-		d.memory.Close()
-	}
-	return err
+	d.refused = d.memory.Grow(int64(len(data)) + rewardmodel.DecodeBytes(data))
 }
 
 // newDelivery reads what msg says about itself. Half the duplicate window leaves

@@ -205,7 +205,7 @@ func (w *worker) pullOnce(src source) error {
 		return nil // draining
 	}
 	defer func() { w.slots.Release(slots) }()
-	memory := w.cfg.Memory.Open() // for what comes, until each response has its own
+	memory := w.cfg.Memory.OpenBuffer() // for what comes, until each response has its own
 	defer memory.Close()
 	if err := memory.Grow(w.bytes); err != nil {
 		return w.restOverloaded(err)
@@ -220,20 +220,21 @@ func (w *worker) pullOnce(src source) error {
 			return err
 		}
 		memory.Shrink(int64(len(msg.Data())))
-		if err := d.charge(w.cfg.Memory); err != nil {
-			w.metrics.messages.WithLabelValues(string(w.fail(w.working, d, err))).Inc()
-			continue
-		}
+		d.charge(w.cfg.Memory)
 		slots--
 		w.track(d)
-		w.flight.Go(func() {
-			defer w.slots.Release(1)
-			defer d.memory.Close()
-			defer w.untrack(d)
-			w.metrics.messages.WithLabelValues(string(w.deliver(w.working, d))).Inc()
-		})
+		w.flight.Go(func() { w.process(d) })
 	}
 	return batch.Error()
+}
+
+// process delivers a response and releases what it holds.
+func (w *worker) process(d *delivery) {
+	defer w.slots.Release(1)
+	defer d.memory.Close()
+	defer w.untrack(d)
+	o := w.deliver(w.working, d)
+	w.metrics.messages.WithLabelValues(string(o)).Inc()
 }
 
 // restOverloaded has pull wait for memory that requests hold.
