@@ -17,6 +17,7 @@ type source struct {
 	window     time.Duration // shortest duplicate window of rewards and dead letters
 	reconnects uint64        // of the connection, when this was looked up
 	clock      *serverClock
+	quarantine *quarantine
 }
 
 // attach makes the consumer exist and learns what is settled already. It runs
@@ -35,6 +36,9 @@ func (w *worker) attach(ctx context.Context, again bool) (source, error) {
 	}
 	src.created, src.first = info.Created, info.State.FirstSeq
 	if src.window, err = w.shortestWindow(ask); err != nil {
+		return src, err
+	}
+	if src.quarantine, err = w.quarantineOf(ctx, src); err != nil {
 		return src, err
 	}
 	if info.State.Msgs == 0 {

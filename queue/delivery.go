@@ -22,22 +22,20 @@ type delivery struct {
 	// published is when the server stored it, by the clock of this process.
 	published time.Time
 
-	created int64      // of the stream, Unix nanoseconds
-	deaths  int        // of processes with the response in flight
-	alone   func(bool) // rewardmodel.Request.Alone; nil unless it is scored alone
+	quarantine *quarantine // of its stream
+	deaths     int         // of processes with the response in flight
+	alone      func(bool)  // rewardmodel.Request.Alone; nil unless it is scored alone
 
-	memory *rewardmodel.Reservation // what it holds, until it is settled
+	memory  *rewardmodel.Reservation // what it holds, until it is settled
+	refused error                    // why it cannot hold that; nil if it can
 }
 
-// charge reserves what the response and its item hold.
-func (d *delivery) charge(memory *rewardmodel.Memory) error {
+// charge reserves what the response and its item hold. If that is refused, the
+// response fails where it would be decoded.
+func (d *delivery) charge(memory *rewardmodel.Memory) {
 	d.memory = memory.Open()
 	data := d.msg.Data()
-	err := d.memory.Grow(int64(len(data)) + rewardmodel.DecodeBytes(data))
-	if err != nil {
-		d.memory.Close()
-	}
-	return err
+	d.refused = d.memory.Grow(int64(len(data)) + rewardmodel.DecodeBytes(data))
 }
 
 // newDelivery reads what msg says about itself. Half the duplicate window leaves
@@ -49,7 +47,7 @@ func newDelivery(msg jetstream.Msg, src source) (*delivery, error) {
 	}
 	d := &delivery{msg: msg, meta: meta, tail: strings.TrimPrefix(msg.Subject(), SubjectResponses+".")}
 	d.key = responseKey(d.tail, d.msgID(), src.created, meta.Sequence.Stream)
-	d.created = src.created.UnixNano()
+	d.quarantine = src.quarantine
 	d.published = src.clock.local(meta.Timestamp)
 	d.old = time.Since(d.published) > src.window/2
 	return d, nil

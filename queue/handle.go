@@ -49,6 +49,9 @@ func (w *worker) handle(ctx context.Context, d *delivery) (o outcome) {
 		w.acknowledge(d)
 		return outcomeDuplicate
 	}
+	if d.refused != nil {
+		return w.fail(ctx, d, d.refused)
+	}
 	item, err := d.item()
 	if err != nil {
 		return w.fail(ctx, d, err)

@@ -14,6 +14,10 @@ import (
 // ledgerIdle is when the server removes the consumer of a reading that ended.
 const ledgerIdle = 30 * time.Second
 
+// ledgerCheck is after how long without a message the server is asked whether
+// there is still one to wait for.
+const ledgerCheck = 500 * time.Millisecond
+
 // ledger knows which responses were settled before, for the cases that the
 // duplicate window of a stream cannot see: a response that is delivered again
 // when its reward is older than the window. That happens when a process or a
@@ -195,8 +199,8 @@ func (l *ledger) consume(ctx context.Context, s jetstream.Stream, from, last uin
 	}
 	defer iter.Stop()
 	for {
-		msg, err := next(ctx, iter)
-		if err != nil {
+		msg, err := next(ctx, consumer, iter)
+		if msg == nil || err != nil {
 			return read, err
 		}
 		meta, err := msg.Metadata()
@@ -211,8 +215,21 @@ func (l *ledger) consume(ctx context.Context, s jetstream.Stream, from, last uin
 	}
 }
 
-func next(ctx context.Context, iter jetstream.MessagesContext) (jetstream.Msg, error) {
+// next returns the next message, or nil when the server has none left although
+// an earlier one announced it: what is erased meanwhile is never delivered.
+func next(ctx context.Context, consumer jetstream.Consumer, iter jetstream.MessagesContext) (jetstream.Msg, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	return iter.Next(jetstream.NextContext(ctx))
+	for {
+		wait, stop := context.WithTimeout(ctx, ledgerCheck)
+		msg, err := iter.Next(jetstream.NextContext(wait))
+		stop()
+		if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
+			return msg, err
+		}
+		info, err := consumer.Info(ctx)
+		if err != nil || info.NumPending == 0 {
+			return nil, err
+		}
+	}
 }

@@ -97,6 +97,48 @@ func TestPullWaitsForMemory(t *testing.T) {
 	require.Zero(t, testutil.ToFloat64(q.metrics.messages.WithLabelValues(string(outcomeOverloaded))))
 }
 
+// hungry is a scorer that takes memory, as the model's does.
+type hungry struct {
+	scorerFunc
+	bytes int64
+}
+
+func (h hungry) Score(ctx context.Context, req rewardmodel.Request) (rewardmodel.Answer, error) {
+	if err := req.Memory.Grow(h.bytes); err != nil {
+		return rewardmodel.Answer{}, err
+	}
+	return h.scorerFunc.Score(ctx, req)
+}
+
+// The memory that a pull reserves while it waits for responses keeps no response out that an idle process has room
+// for.
+func TestIdlePullLeavesRoomForLargeResponses(t *testing.T) {
+	t.Parallel()
+	const limit = 256 << 20
+	cfg, _ := withMemory(t, limit)
+	q := startQueue(t, cfg, hungry{good, limit/4*3 - 1<<20})
+	publish(t, q, "x", "1", item("Hello."))
+	settled(t, q)
+	require.Equal(t, 1, count(t, q, StreamRewards))
+	require.Zero(t, testutil.ToFloat64(q.metrics.messages.WithLabelValues(string(outcomeOverloaded))))
+}
+
+// A response that has its reward, but is not acknowledged, gets no dead letter from a process that has less memory.
+func TestRewardedResponseThatNoLongerFits(t *testing.T) {
+	t.Parallel()
+	cfg, _ := withMemory(t, 16<<20)
+	cfg.Worker.MaxInFlight = 4 // so that a pull fits
+	cfg.Worker.AckWait = time.Second
+	q := openQueue(t, cfg)
+	q.cfg.Worker.Memory = nil
+	crashWith(t, q, "1", `{"instances":[""`+strings.Repeat(`,""`, 400_000)+`]}`)
+	q.cfg.Worker.Memory = cfg.Worker.Memory
+	require.NoError(t, q.Start(t.Context(), scorerFunc(good)))
+	settled(t, q)
+	require.Equal(t, 1, count(t, q, StreamRewards))
+	require.Zero(t, count(t, q, StreamDead))
+}
+
 // A message id of a client's choice that is too long to echo is not echoed.
 func TestLongMessageID(t *testing.T) {
 	t.Parallel()

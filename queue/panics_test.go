@@ -57,7 +57,6 @@ func TestPanicWhileAResponseIsDecoded(t *testing.T) {
 	publish(t, q, "x", "2", item("text"))
 	src, err := w.attach(t.Context(), false)
 	require.NoError(t, err)
-	require.NoError(t, w.openJournal(t.Context(), src))
 	batch, err := src.consumer.Fetch(2, jetstream.FetchMaxWait(patience))
 	require.NoError(t, err)
 	var outcomes []outcome

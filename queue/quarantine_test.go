@@ -3,8 +3,10 @@ package queue
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -42,9 +44,8 @@ func restart(t *testing.T, q *Queue) {
 	t.Helper()
 	w, err := newWorker(q.nc, q.js, scorerFunc(good), q.cfg.Worker, q.log, q.metrics)
 	require.NoError(t, err)
-	src, err := w.attach(t.Context(), false)
+	_, err = w.attach(t.Context(), false)
 	require.NoError(t, err)
-	require.NoError(t, w.openJournal(t.Context(), src))
 	require.NoError(t, w.drain(t.Context()))
 }
 
@@ -95,12 +96,18 @@ func TestInnocentSuspectsGetTheirRewards(t *testing.T) {
 	require.Empty(t, left.sequences)
 }
 
-// suspectsOf returns the list that the replicas share, once nothing changes it.
-func suspectsOf(t *testing.T, q *Queue) map[uint64]suspect {
+// sharedSuspects is the list as a process that just started sees it.
+func sharedSuspects(t *testing.T, q *Queue) *suspects {
 	t.Helper()
 	s, err := q.js.Stream(t.Context(), streamState)
 	require.NoError(t, err)
-	shared := &suspects{state: newState(q.nc, q.js, s, "", q.log), created: streamCreated(t, q).UnixNano()}
+	return &suspects{state: newState(q.nc, q.js, s, "", q.log), created: streamCreated(t, q).UnixNano()}
+}
+
+// suspectsOf returns the list that the replicas share, once nothing changes it.
+func suspectsOf(t *testing.T, q *Queue) map[uint64]suspect {
+	t.Helper()
+	shared := sharedSuspects(t, q)
 	var list suspectList
 	require.Eventually(t, func() bool { // a response is forgotten after it is settled
 		var err error
@@ -228,11 +235,10 @@ func TestReplicasDoNotDieOfASuspectTogether(t *testing.T) {
 	require.NoError(t, err)
 	src, err := dead.attach(t.Context(), false)
 	require.NoError(t, err)
-	require.NoError(t, dead.openJournal(t.Context(), src))
 	batch, err := src.consumer.Fetch(1, jetstream.FetchMaxWait(patience))
 	require.NoError(t, err)
 	<-batch.Messages()
-	held, err := dead.suspects.hold(t.Context(), poison, dead.id.String(), 1)
+	held, err := src.quarantine.suspects.hold(t.Context(), poison, dead.id.String(), 1)
 	require.NoError(t, err)
 	require.True(t, held)
 	dieWith(t, first, first.cfg.Worker.Journal, dead.id, poison, poison)
@@ -267,4 +273,94 @@ func TestCrashingKeepsTheJournal(t *testing.T) {
 	left, err := readJournal(cfg.Worker.Journal)
 	require.NoError(t, err)
 	require.Equal(t, map[uint64]bool{sequence: false}, left.sequences)
+}
+
+// Suspects that settle while the list is written are removed by the next write, all of them.
+func TestSettledSuspectsShareAWrite(t *testing.T) {
+	t.Parallel()
+	const suspected = 100
+	q := openQueue(t, testConfig(t))
+	shared := sharedSuspects(t, q)
+	left := crashed{owner: xid.New().String(), created: shared.created, sequences: map[uint64]bool{}}
+	for i := range suspected {
+		left.sequences[uint64(i+1)] = false
+	}
+	require.NoError(t, shared.record(t.Context(), left, 1))
+	writes := func() uint64 {
+		s, err := q.js.Stream(t.Context(), streamState)
+		require.NoError(t, err)
+		return s.CachedInfo().State.LastSeq
+	}
+	recorded := writes()
+
+	shared.updating.Lock() // a write is in flight
+	var forgetting sync.WaitGroup
+	for i := range suspected {
+		forgetting.Go(func() {
+			if err := shared.forget(t.Context(), uint64(i+1)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	require.Eventually(t, func() bool {
+		shared.mu.Lock()
+		defer shared.mu.Unlock()
+		return len(shared.settled) == suspected
+	}, patience, time.Millisecond)
+	shared.updating.Unlock()
+	forgetting.Wait()
+	require.Empty(t, suspectsOf(t, q))
+	require.EqualValues(t, 1, writes()-recorded)
+}
+
+// A crash counts once, however often the process starts before it can replace the journal.
+func TestCrashCountsOnce(t *testing.T) {
+	t.Parallel()
+	cfg := testConfig(t)
+	cfg.Worker.Journal = filepath.Join(t.TempDir(), "in-flight")
+	q := openQueue(t, cfg)
+	sequence := publish(t, q, "x", "1", item("text")).Sequence
+	dieWith(t, q, cfg.Worker.Journal, xid.New(), 0, sequence)
+	obstacle := cfg.Worker.Journal + ".new"
+	require.NoError(t, os.Mkdir(obstacle, 0o700))
+	for range condemnAfter {
+		restart(t, q)
+	}
+	deaths := func() int {
+		list, _, err := sharedSuspects(t, q).read(t.Context())
+		require.NoError(t, err)
+		return list.Responses[sequence].Deaths
+	}
+	require.Equal(t, 1, deaths())
+	require.NoError(t, os.Remove(obstacle))
+	dieWith(t, q, cfg.Worker.Journal, xid.New(), 0, sequence)
+	restart(t, q)
+	require.Equal(t, 2, deaths(), "another crash")
+}
+
+// When the stream of responses is created again, the journal records the responses of the new one.
+func TestRecreatedStreamIsJournaled(t *testing.T) {
+	t.Parallel()
+	cfg := testConfig(t)
+	cfg.Worker.Journal = filepath.Join(t.TempDir(), "in-flight")
+	scoring, done := make(chan struct{}), make(chan struct{})
+	q := startQueue(t, cfg, scorerFunc(func(ctx context.Context, it rewardmodel.Item) (rewardmodel.Result, error) {
+		scoring <- struct{}{}
+		<-done
+		return good(ctx, it)
+	}))
+	stream := config(t, q.js, StreamResponses)
+	old := streamCreated(t, q)
+	require.NoError(t, q.js.DeleteStream(t.Context(), StreamResponses))
+	_, err := q.js.CreateStream(t.Context(), stream)
+	require.NoError(t, err)
+	require.NotEqual(t, old, streamCreated(t, q))
+	sequence := publish(t, q, "x", "1", item("text")).Sequence
+	<-scoring
+	left, err := readJournal(cfg.Worker.Journal)
+	require.NoError(t, err)
+	close(done)
+	require.Equal(t, streamCreated(t, q).UnixNano(), left.created)
+	require.Equal(t, map[uint64]bool{sequence: false}, left.sequences)
+	settled(t, q)
 }

@@ -227,7 +227,7 @@ func (q *Queue) Crashing() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.worker != nil {
-		q.worker.journal.freeze()
+		q.worker.freezeJournal()
 	}
 }
 

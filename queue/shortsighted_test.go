@@ -117,6 +117,67 @@ func TestLedgerReadsToTheEnd(t *testing.T) {
 	}
 }
 
+// optimistic is a server whose consumers announce a message that is erased before it is delivered.
+type optimistic struct{ jetstream.JetStream }
+
+func (o optimistic) Stream(ctx context.Context, name string) (jetstream.Stream, error) {
+	stream, err := o.JetStream.Stream(ctx, name)
+	return optimisticStream{stream}, err
+}
+
+type optimisticStream struct{ jetstream.Stream }
+
+func (s optimisticStream) OrderedConsumer(ctx context.Context, cfg jetstream.OrderedConsumerConfig) (jetstream.Consumer, error) {
+	consumer, err := s.Stream.OrderedConsumer(ctx, cfg)
+	return optimisticConsumer{consumer}, err
+}
+
+type optimisticConsumer struct{ jetstream.Consumer }
+
+func (c optimisticConsumer) Messages(opts ...jetstream.PullMessagesOpt) (jetstream.MessagesContext, error) {
+	messages, err := c.Consumer.Messages(opts...)
+	return optimisticMessages{messages}, err
+}
+
+type optimisticMessages struct{ jetstream.MessagesContext }
+
+func (m optimisticMessages) Next(opts ...jetstream.NextOpt) (jetstream.Msg, error) {
+	msg, err := m.MessagesContext.Next(opts...)
+	if err != nil {
+		return nil, err
+	}
+	return optimisticMsg{msg}, nil
+}
+
+type optimisticMsg struct{ jetstream.Msg }
+
+func (m optimisticMsg) Metadata() (*jetstream.MsgMetadata, error) {
+	meta, err := m.Msg.Metadata()
+	if err == nil {
+		meta.NumPending++
+	}
+	return meta, err
+}
+
+// The ledger does not wait for rewards that are erased while it reads.
+func TestLedgerReadsWhileTheLastAreErased(t *testing.T) {
+	t.Parallel()
+	q := openQueue(t, testConfig(t))
+	const rewards = 5
+	for i := range rewards {
+		msg := &nats.Msg{Subject: SubjectRewards + ".x", Data: []byte(`{}`), Header: nats.Header{}}
+		msg.Header.Set(jetstream.MsgIDHeader, fmt.Sprint("x ", i))
+		_, err := q.js.PublishMsg(t.Context(), msg)
+		require.NoError(t, err)
+	}
+	stream, err := q.js.Stream(t.Context(), StreamRewards)
+	require.NoError(t, err)
+	require.NoError(t, stream.DeleteMsg(t.Context(), rewards))
+	l := newLedger(optimistic{q.js})
+	require.NoError(t, l.rebuild(t.Context(), time.Time{}))
+	require.Len(t, l.settled, rewards-1)
+}
+
 // A file is read whole, whatever a consumer says about what is left of it.
 func TestObjectIsReadToTheEnd(t *testing.T) {
 	t.Parallel()

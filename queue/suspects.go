@@ -36,6 +36,7 @@ type suspect struct {
 	Alone    bool   `json:"alone,omitzero"`    // a process died while its model computed nothing else
 	Holder   string `json:"holder,omitzero"`   // the process that scores it alone
 	Delivery uint64 `json:"delivery,omitzero"` // at which the holder began
+	Counted  string `json:"counted,omitzero"`  // the last process whose death counts in Deaths
 }
 
 func (s suspect) isolated() bool { return s.Deaths >= aloneAfter }
@@ -54,17 +55,17 @@ type suspects struct {
 	state   *state
 	created int64
 
-	mu    sync.Mutex
-	known map[uint64]suspect // as last read
+	updating sync.Mutex // held by update, so that this process never competes with itself
+
+	mu      sync.Mutex
+	known   map[uint64]suspect // as last read
+	settled []uint64           // to forget with the next write
 }
 
 // of returns what is known of a response. One that is delivered for the first
 // time is looked up in what was read last: an embedded server may have forgotten
 // a delivery, but then no other process shares it.
 func (s *suspects) of(ctx context.Context, d *delivery) (suspect, error) {
-	if d.created != s.created { // the stream was removed and created again
-		return suspect{}, nil
-	}
 	if d.redelivered() {
 		ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 		defer cancel()
@@ -94,6 +95,13 @@ func (s *suspects) read(ctx context.Context) (suspectList, uint64, error) {
 // update changes the list by compare-and-set. The change returns whether there is
 // anything to write.
 func (s *suspects) update(ctx context.Context, change func(map[uint64]suspect) bool) error {
+	s.updating.Lock()
+	defer s.updating.Unlock()
+	return s.compareAndSet(ctx, change)
+}
+
+// compareAndSet needs updating.
+func (s *suspects) compareAndSet(ctx context.Context, change func(map[uint64]suspect) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	for {
@@ -123,7 +131,8 @@ func (s *suspects) update(ctx context.Context, change func(map[uint64]suspect) b
 }
 
 // record adds the death of a process, and drops the suspects before the given
-// sequence, the first that is not settled.
+// sequence, the first that is not settled. The same death counts once, although
+// it is recorded at each start until a new journal replaces the one that names it.
 func (s *suspects) record(ctx context.Context, left crashed, first uint64) error {
 	err := s.update(ctx, func(all map[uint64]suspect) (changed bool) {
 		for sequence, one := range all {
@@ -140,7 +149,11 @@ func (s *suspects) record(ctx context.Context, left crashed, first uint64) error
 				continue
 			}
 			one := all[sequence]
+			if one.Counted == left.owner {
+				continue
+			}
 			one.Deaths++
+			one.Counted = left.owner
 			one.Alone = one.Alone || alone
 			all[sequence], changed = one, true
 		}
@@ -181,11 +194,29 @@ func (s *suspects) release(ctx context.Context, sequence uint64, holder string) 
 	})
 }
 
-// forget removes a response that is settled.
+// forget removes a response that is settled. All that settle while a write is
+// in flight share the next one: after a process died, each response that it had
+// in flight is a suspect, and they settle at about the same time.
 func (s *suspects) forget(ctx context.Context, sequence uint64) error {
-	return s.update(ctx, func(all map[uint64]suspect) bool {
-		_, ok := all[sequence]
-		delete(all, sequence)
-		return ok
+	s.mu.Lock()
+	s.settled = append(s.settled, sequence)
+	s.mu.Unlock()
+	s.updating.Lock()
+	defer s.updating.Unlock()
+	s.mu.Lock()
+	settled := s.settled
+	s.settled = nil
+	s.mu.Unlock()
+	if len(settled) == 0 {
+		return nil // another call took it along
+	}
+	return s.compareAndSet(ctx, func(all map[uint64]suspect) (changed bool) {
+		for _, sequence := range settled {
+			if _, ok := all[sequence]; ok {
+				delete(all, sequence)
+				changed = true
+			}
+		}
+		return changed
 	})
 }

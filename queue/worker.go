@@ -94,9 +94,7 @@ type worker struct {
 	ledger  *ledger
 	id      xid.ID // of this process, among the holders of suspects
 
-	suspects *suspects
-	journal  *crashJournal // nil without one
-	alone    chan struct{} // holds a token while a suspect is scored
+	alone chan struct{} // holds a token while a suspect is scored
 
 	slots *semaphore.Weighted // in responses
 	chunk int                 // how many responses one pull asks for
@@ -110,10 +108,11 @@ type worker struct {
 	flight  sync.WaitGroup // the deliveries
 	tender  sync.WaitGroup // the loop that looks after them
 
-	clock    serverClock // of the leader of the stream of responses
-	mu       sync.Mutex
-	inFlight map[*delivery]struct{}
-	rest     time.Time // nothing is pulled before: the scorer is full
+	clock      serverClock // of the leader of the stream of responses
+	mu         sync.Mutex
+	inFlight   map[*delivery]struct{}
+	rest       time.Time   // nothing is pulled before: the scorer is full
+	quarantine *quarantine // of the current stream of responses; nil before the first attach
 
 	// Seams for tests: where a crash would hurt most.
 	publish func(context.Context, *nats.Msg, ...jetstream.PublishOpt) (*jetstream.PubAck, error)
@@ -162,13 +161,10 @@ func (w *worker) start(ctx context.Context) error {
 		src, err = w.attach(ctx, false)
 		return err
 	})
-	if err == nil {
-		err = w.openJournal(ctx, src)
-	}
 	if err != nil {
 		w.stop()
 		w.abort()
-		return err
+		return errors.Join(err, w.closeJournal())
 	}
 	w.puller.Go(func() { w.pull(src) })
 	w.tender.Go(w.tend)
@@ -205,7 +201,7 @@ func (w *worker) pullOnce(src source) error {
 		return nil // draining
 	}
 	defer func() { w.slots.Release(slots) }()
-	memory := w.cfg.Memory.Open() // for what comes, until each response has its own
+	memory := w.cfg.Memory.OpenBuffer() // for what comes, until each response has its own
 	defer memory.Close()
 	if err := memory.Grow(w.bytes); err != nil {
 		return w.restOverloaded(err)
@@ -220,20 +216,26 @@ func (w *worker) pullOnce(src source) error {
 			return err
 		}
 		memory.Shrink(int64(len(msg.Data())))
-		if err := d.charge(w.cfg.Memory); err != nil {
-			w.metrics.messages.WithLabelValues(string(w.fail(w.working, d, err))).Inc()
-			continue
-		}
+		d.charge(w.cfg.Memory)
 		slots--
 		w.track(d)
 		w.flight.Go(func() {
-			defer w.slots.Release(1)
-			defer d.memory.Close()
-			defer w.untrack(d)
-			w.metrics.messages.WithLabelValues(string(w.deliver(w.working, d))).Inc()
+			if o := w.process(d); d.deaths > 0 && o.settled() {
+				w.forget(w.working, d)
+			}
 		})
 	}
 	return batch.Error()
+}
+
+// process delivers a response and releases what it holds.
+func (w *worker) process(d *delivery) outcome {
+	defer w.slots.Release(1)
+	defer d.memory.Close()
+	defer w.untrack(d)
+	o := w.deliver(w.working, d)
+	w.metrics.messages.WithLabelValues(string(o)).Inc()
+	return o
 }
 
 // restOverloaded has pull wait for memory that requests hold.
@@ -365,10 +367,10 @@ func (w *worker) drain(ctx context.Context) error {
 	defer w.abort()
 	select {
 	case <-finished:
-		return w.journal.close()
+		return w.closeJournal()
 	case <-ctx.Done():
 		w.abort()
 		<-finished
-		return errors.Join(fmt.Errorf("draining NATS responses: %w", context.Cause(ctx)), w.journal.close())
+		return errors.Join(fmt.Errorf("draining NATS responses: %w", context.Cause(ctx)), w.closeJournal())
 	}
 }

@@ -192,14 +192,17 @@ func TestCrashAndDowntimeBeyondTheDuplicateWindow(t *testing.T) {
 }
 
 // crash rewards one response and dies before it is acknowledged.
-func crash(t *testing.T, q *Queue, id string) {
+func crash(t *testing.T, q *Queue, id string) { crashWith(t, q, id, item("text")) }
+
+func crashWith(t *testing.T, q *Queue, id, body string) {
+	t.Helper()
 	cfg := q.cfg.Worker
 	cfg.AckWait = time.Second
 	w, err := newWorker(q.nc, q.js, scorerFunc(good), cfg, q.log, q.metrics)
 	require.NoError(t, err)
 	w.ack = func(jetstream.Msg) error { return errors.New("dead") }
 	require.NoError(t, w.start(t.Context()))
-	publish(t, q, "x", id, item("text"))
+	publish(t, q, "x", id, body)
 	require.Eventually(t, func() bool { return count(t, q, StreamRewards) == 1 }, patience, time.Millisecond)
 	require.NoError(t, w.drain(t.Context()))
 	require.Equal(t, 1, count(t, q, StreamResponses))

@@ -77,10 +77,23 @@ func (m *Memory) Open() *Reservation {
 	return &Reservation{memory: m}
 }
 
+// OpenBuffer returns the reservation of a buffer in which requests arrive, as
+// from a message stream. It counts against the limit only, not against the part
+// of it that large requests share: a buffer that waits for messages must not
+// keep out a request that fits.
+func (m *Memory) OpenBuffer() *Reservation {
+	r := m.Open()
+	if r != nil {
+		r.buffer = true
+	}
+	return r
+}
+
 // Reservation is what one request holds of a [Memory]. It is safe for
 // concurrent use; a nil one holds nothing and refuses nothing.
 type Reservation struct {
 	memory *Memory
+	buffer bool // never large
 
 	mu     sync.Mutex
 	held   int64
@@ -118,7 +131,7 @@ func (r *Reservation) acquire(n int64) bool {
 	if !r.large {
 		large += r.held
 	}
-	isLarge := r.held+n > smallRequest
+	isLarge := !r.buffer && r.held+n > smallRequest
 	if isLarge && !r.memory.large.TryAcquire(large) {
 		return false
 	}

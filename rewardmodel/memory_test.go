@@ -38,6 +38,22 @@ func TestMemory(t *testing.T) {
 	require.NoError(t, m.Open().Grow(48<<20), "all was given back")
 }
 
+func TestMemoryOfBufferLeavesRoomForLargeRequests(t *testing.T) {
+	m := newTestMemory(t, 64<<20)
+	buffer := m.OpenBuffer()
+	require.NoError(t, buffer.Grow(16<<20))
+	large := m.Open()
+	require.NoError(t, large.Grow(48<<20), "the largest request that an idle process serves")
+	require.ErrorIs(t, buffer.Grow(1), ErrOverloaded, "but the limit holds for all")
+	require.ErrorIs(t, m.Open().Grow(1), ErrOverloaded)
+	buffer.Shrink(15 << 20)
+	require.EqualValues(t, 1<<20, buffer.Held())
+	large.Close()
+	buffer.Close()
+	require.NoError(t, m.Open().Grow(48<<20), "all was given back")
+	require.Nil(t, (*Memory)(nil).OpenBuffer())
+}
+
 func TestMemoryTooLargeAtAnyTime(t *testing.T) {
 	var input *InputError
 	require.ErrorAs(t, newTestMemory(t, 16<<20).Open().Grow(12<<20+1), &input)

@@ -77,8 +77,8 @@ type streamFlags struct {
 	KeepScored            time.Duration `default:"0s" help:"How long scored responses are kept with their text, for labels that name only a response_id and for candidates; 0: not at all."`
 }
 
-// leastRequestMemory leaves room for one pull from JetStream and some requests
-// of the largest body.
+// leastRequestMemory leaves room for one pull from JetStream next to the largest
+// request, which may hold three quarters of it.
 const leastRequestMemory byteSize = 256 << 20
 
 // Help is shown by --help.
