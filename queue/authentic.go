@@ -19,8 +19,11 @@ import (
 //
 // NATS lets a client choose the subject of a reply, of the acknowledgement of a
 // publication, and of the deliveries of a consumer. None of those carries this
-// header for the subject that it reaches, so a client that may not publish to a
-// subject of assay cannot write there through somebody who may.
+// header for the subject that it reaches. This limits what a client can do that
+// shares an account with assay, but is no guarantee, as the header is no
+// signature and authentic accepts the messages of earlier releases: only
+// separate accounts guarantee that a client without permission for a subject
+// cannot write there.
 const HeaderRecord = "Assay-Record"
 
 // sign sets HeaderRecord for the subject that a message will be stored under.
@@ -71,6 +74,9 @@ func newLastValues(js jetstream.JetStream, stream jetstream.Stream, target func(
 func (v *lastValues) read(ctx context.Context, subject string) (*jetstream.RawStreamMsg, error) {
 	for {
 		last, err := v.last(ctx, subject)
+		if errors.Is(err, jetstream.ErrMsgNotFound) {
+			v.forget(subject)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -109,6 +115,14 @@ func (v *lastValues) remember(msg *jetstream.RawStreamMsg) {
 	if known := v.seen[msg.Subject]; known == nil || known.Sequence < msg.Sequence {
 		v.seen[msg.Subject] = msg
 	}
+}
+
+// forget drops what is known of a subject whose messages were removed, so that
+// a message that is not authentic does not bring them back.
+func (v *lastValues) forget(subject string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	delete(v.seen, subject)
 }
 
 // before returns the last authentic message of a subject before one that is

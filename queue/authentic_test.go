@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
+	"strings"
 	"testing"
 	"time"
 
@@ -240,6 +242,57 @@ func TestObjectsAndEventsOfOthersAreIgnored(t *testing.T) {
 		require.Nil(t, info)
 		require.Equal(t, []string{"first"}, reasons(authenticEvents(t, r)))
 	}
+}
+
+// What was removed stays removed, also when somebody writes in its place, and by
+// a replica that knew it.
+func TestRemovedObjectIsNotRestored(t *testing.T) {
+	t.Parallel()
+	ctx := within(t)
+	q := openQueue(t, testConfig(t))
+	remover, reader := openRegistry(t, q).objects, openRegistry(t, q).objects
+	require.NoError(t, remover.put(ctx, "file", bytes.NewReader([]byte("content")), nil))
+	exists := func(o *objects) bool {
+		info, _, err := o.info(ctx, "file")
+		require.NoError(t, err)
+		return info != nil
+	}
+	require.True(t, exists(reader))
+	require.NoError(t, remover.remove(ctx, "file"))
+	require.False(t, exists(reader))
+	_, err := q.js.Publish(ctx, objectSubject+encodeName("file"), []byte("{}"))
+	require.NoError(t, err)
+	require.False(t, exists(remover))
+	require.False(t, exists(reader))
+}
+
+// A copy of a record of another response is in the place of a label, which is
+// stored all the same, as a message of its own and in a batch.
+func TestLabelsInPlaceOfUnrecognizedRecords(t *testing.T) {
+	t.Parallel()
+	ctx := within(t)
+	q := openQueue(t, testConfig(t))
+	f := q.Feedback()
+	accepts(t, f, 1, 0, labelled("copied", bag.Violation))
+	record, err := lastOf(t, q, recordSubject(feedback.HashOf("copied"), feedback.HashOf("")))
+	require.NoError(t, err)
+	require.NotEmpty(t, record.Header.Get(jetstream.SequenceHeader), "as a direct get returns it")
+	for i := range 2 + commitLeast {
+		msg := &nats.Msg{Subject: recordSubject(feedback.HashOf(fmt.Sprint("r", i)), feedback.HashOf("")), Header: maps.Clone(record.Header), Data: record.Data}
+		msg.Header.Set(jetstream.MsgIDHeader, fmt.Sprint("forged ", i))
+		if i%2 == 0 { // the others keep the headers of the direct get
+			maps.DeleteFunc(msg.Header, func(name string, _ []string) bool {
+				return strings.HasPrefix(name, "Nats-") && name != jetstream.MsgIDHeader
+			})
+		}
+		_, err := q.js.PublishMsg(ctx, msg)
+		require.NoError(t, err)
+	}
+	accepts(t, f, 1, 0, some(0, 1)...)
+	accepts(t, f, commitLeast, 0, some(1, commitLeast)...)
+	_, err = f.Erase(ctx, fmt.Sprint("r", 1+commitLeast))
+	require.NoError(t, err)
+	require.Len(t, records(t, f), 2+commitLeast, "the record that was copied is there")
 }
 
 // authenticEvents are the stored events; each other message is an error with its

@@ -49,8 +49,8 @@ func (f *Feedback) inStream(ctx context.Context, name string, do func(jetstream.
 }
 
 // erasedThrough remembers up to which sequence the messages of an id were
-// removed from a stream: an erasure that did not end in time continues there
-// when it is requested again.
+// removed from a stream by an erasure that did not end in time: it continues
+// there when it is requested again.
 type erasedThrough struct {
 	mu    sync.Mutex
 	until map[string]uint64
@@ -68,12 +68,25 @@ func (e *erasedThrough) set(key string, sequence uint64) {
 	e.until[key] = sequence
 }
 
+func (e *erasedThrough) end(key string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.until, key)
+}
+
+func erasureKey(stream *jetstream.StreamInfo, id feedback.Hash) string {
+	return fmt.Sprint(stream.Config.Name, stream.Created.UnixNano(), id)
+}
+
 // removeFrom overwrites all messages of an id in a stream of results.
 func (f *Feedback) removeFrom(ctx context.Context, stream jetstream.Stream, id feedback.Hash) error {
 	info := stream.CachedInfo()
-	key := fmt.Sprint(info.Config.Name, info.Created.UnixNano(), id)
-	last := info.State.LastSeq
-	for msg, err := range f.scan(ctx, stream, ">", f.erased.get(key)+1, last) {
+	key := erasureKey(info, id)
+	last, until := info.State.LastSeq, f.erased.get(key)
+	if until > last { // the stream lost its end, and uses these sequences again
+		until = 0
+	}
+	for msg, err := range f.scan(ctx, stream, ">", until+1, last) {
 		if err != nil {
 			return err
 		}
@@ -84,7 +97,7 @@ func (f *Feedback) removeFrom(ctx context.Context, stream jetstream.Stream, id f
 		}
 		f.erased.set(key, msg.sequence)
 	}
-	f.erased.set(key, last)
+	f.erased.end(key)
 	return nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/assay-ai/assay/rewardmodel"
+	"github.com/assay-ai/assay/rewardmodel/feedback"
 )
 
 // Erasing reaches what else holds text of a response: its rewards, its dead
@@ -54,7 +55,7 @@ func TestEraseReachesResults(t *testing.T) {
 	require.Equal(t, 1, count(t, q, StreamScored))
 	publish(t, q, "run7", "7", `{"id":"x","response":"again"}`)
 	settled(t, q)
-	_, err = q.Feedback().Erase(ctx, "x") // reads on from where it ended
+	_, err = q.Feedback().Erase(ctx, "x")
 	require.NoError(t, err)
 	require.Equal(t, 1, count(t, q, StreamRewards))
 	_, err = q.Feedback().Erase(ctx, "seq-8") // as the result of a response without an id would name it
@@ -100,4 +101,23 @@ func BenchmarkErase(b *testing.B) {
 		require.NoError(b, err)
 	}
 	b.ReportMetric(float64(rewards)*float64(b.N)/b.Elapsed().Seconds(), "rewards/s")
+}
+
+// What is known of an erasure ends with it. A stream that lost its end has new
+// messages under the sequences that an erasure had read.
+func TestErasureForgetsWhereItEnded(t *testing.T) {
+	t.Parallel()
+	ctx := within(t)
+	q := openQueue(t, testConfig(t))
+	f := q.Feedback()
+	caughtUp(t, f)
+	ack, err := q.js.Publish(ctx, SubjectRewards+".run7", []byte(`{"id":"x","reward":0.5}`))
+	require.NoError(t, err)
+	rewards, err := q.js.Stream(ctx, StreamRewards)
+	require.NoError(t, err)
+	f.erased.set(erasureKey(rewards.CachedInfo(), feedback.HashOf("x")), ack.Sequence+3)
+	_, err = f.Erase(ctx, "x")
+	require.NoError(t, err)
+	require.Zero(t, count(t, q, StreamRewards))
+	require.Empty(t, f.erased.until)
 }

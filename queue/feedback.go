@@ -157,7 +157,7 @@ func (f *Feedback) await(ctx context.Context, sequence uint64) error {
 func (f *Feedback) lastThere(ctx context.Context) (uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	msg, err := f.stream.GetLastMsgForSubject(ctx, SubjectFeedback+".>")
+	msg, err := lastMessage(ctx, f.stream, SubjectFeedback+".>")
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return 0, nil
 	}

@@ -191,7 +191,6 @@ func (f *Feedback) store(ctx context.Context, c *candidate) (verdict, error) {
 
 // prepare judges a candidate and returns what to store, or why there is nothing.
 func (f *Feedback) prepare(c *candidate) (*write, verdict) {
-	c.mark = f.Index().Place(c.record)
 	judgement, replaces := f.Index().Judge(c.mark)
 	switch judgement {
 	case feedback.Duplicate:
@@ -202,7 +201,7 @@ func (f *Feedback) prepare(c *candidate) (*write, verdict) {
 		return nil, rejected(c.item, feedback.CodeErased, erasedItem)
 	}
 	if c.found != nil {
-		replaces, c.found = *c.found, nil
+		replaces = *c.found
 	}
 	body, err := c.record.AppendJSON(nil)
 	if err != nil {
@@ -211,6 +210,7 @@ func (f *Feedback) prepare(c *candidate) (*write, verdict) {
 	if limit := f.itemLimit(); int64(len(body)) > limit {
 		return nil, rejected(c.item, feedback.CodeTooLarge, tooLargeItem(len(body), limit))
 	}
+	c.mark = f.Index().Place(c.record) // not before: nothing else uncounts what is never stored
 	msg := &nats.Msg{Subject: recordSubject(c.mark.ID, c.mark.Rater), Data: body, Header: nats.Header{}}
 	setMark(msg.Header, c.mark)
 	sign(msg.Subject, msg.Header)
@@ -243,6 +243,7 @@ func (f *Feedback) refresh(ctx context.Context, c *candidate) (verdict, error) {
 		c.found = &latest.mark.Sequence
 		return verdict{}, nil
 	}
+	c.found = nil
 	f.Index().Apply(latest.mark)
 	if strings.HasPrefix(latest.id, c.token) {
 		return verdict{outcome: itemAccepted}, nil
@@ -254,7 +255,7 @@ func (f *Feedback) refresh(ctx context.Context, c *candidate) (verdict, error) {
 type head struct {
 	mark    feedback.Mark
 	id      string // the Nats-Msg-Id
-	foreign bool   // it is no record, and only its sequence counts
+	foreign bool   // not a record that assay wrote: only its sequence counts
 }
 
 // latest reads the latest record of a subject. No message is a foreign one of
@@ -262,15 +263,16 @@ type head struct {
 func (f *Feedback) latest(ctx context.Context, subject string) (head, error) {
 	ask, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	msg, err := f.stream.GetLastMsgForSubject(ask, subject)
+	msg, err := lastMessage(ask, f.stream, subject)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return head{foreign: true}, nil
 	}
 	if err != nil {
 		return head{}, unavailable(ctx, fmt.Errorf("stream %s: %w", StreamFeedback, explain(err)))
 	}
-	mark, err := readMark(msg.Subject, msg.Header, msg.Sequence)
-	return head{mark, msg.Header.Get(jetstream.MsgIDHeader), err != nil}, nil
+	mark, err := readMark(subject, msg.Header, msg.Sequence)
+	foreign := err != nil || !authentic(subject, msg.Header)
+	return head{mark, msg.Header.Get(jetstream.MsgIDHeader), foreign}, nil
 }
 
 // record completes an item to what is stored of it. A code says why there is

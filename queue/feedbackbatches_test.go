@@ -95,6 +95,13 @@ func TestAsynchronousStreams(t *testing.T) {
 	require.Equal(t, jetstream.AsyncPersistMode, config(t, js, StreamScored).PersistMode)
 	next, _ := enlarge(config(t, js, StreamScored), jetstream.StreamConfig{Replicas: 3})
 	require.Zero(t, next.replicas)
+	cfg.apiLevel2 = false
+	require.NoError(t, ensure(t, nc, js, cfg), "connected to an older server of a cluster")
+	cfg.apiLevel2, cfg.Replicas = true, 3
+	for _, want := range cfg.streams(nc.MaxPayload()) {
+		require.Empty(t, incompatible(config(t, js, want.Name), want), want.Name)
+	}
+	cfg.Replicas = 0
 
 	require.NoError(t, js.DeleteStream(t.Context(), StreamRewards))
 	_, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: StreamRewards, Subjects: []string{SubjectRewards + ".>"},
@@ -103,6 +110,49 @@ func TestAsynchronousStreams(t *testing.T) {
 	err = ensure(t, nc, js, cfg)
 	require.ErrorIs(t, err, ErrIncompatibleStream)
 	require.ErrorContains(t, err, "persist_mode")
+}
+
+// What is stored in the place of a label is not forgotten when the label does not
+// fit into a batch, and is when the index knows it.
+func TestLabelThatDoesNotFitIntoABatch(t *testing.T) {
+	t.Parallel()
+	ctx := within(t)
+	f := openQueue(t, testConfig(t)).Feedback()
+	caughtUp(t, f)
+	verdicts := make([]verdict, atomicMessages+1)
+	candidates, err := f.candidates(ctx, batchOf(some(0, len(verdicts))...).Items, "", verdicts)
+	require.NoError(t, err)
+	found := uint64(7)
+	for _, c := range candidates {
+		c.found = &found
+	}
+	chunk, left := f.chunk(candidates, verdicts)
+	require.Len(t, chunk.writes, atomicMessages)
+	require.Len(t, left, 1)
+	w, _ := f.prepare(left[0])
+	require.Equal(t, "7", w.msg.Header.Get(jetstream.ExpectedLastSubjSeqHeader))
+
+	accepts(t, f, 1, 0, some(0, 1)...)
+	_, err = f.refresh(ctx, candidates[0])
+	require.NoError(t, err)
+	require.Nil(t, candidates[0].found)
+}
+
+// A label that is too large does not count among the responses to its prompt.
+func TestLabelsThatAreTooLargeHaveNoGroup(t *testing.T) {
+	t.Parallel()
+	f := openQueue(t, testConfig(t)).Feedback()
+	b := labelled("", bag.Violation)
+	b.Prompt, b.Response = "Why?", strings.Repeat("x", DefaultMaxPayload)
+	for i := range 20 { // as many as may share a group
+		b.ID = fmt.Sprint("large", i)
+		rejects(t, f, feedback.CodeTooLarge, "--nats-max-payload", b)
+	}
+	b.ID, b.Response = "small", "So."
+	accepts(t, f, 1, 0, b)
+	msg, err := f.stream.GetLastMsgForSubject(within(t), recordSubject(feedback.HashOf(b.ID), feedback.HashOf("")))
+	require.NoError(t, err)
+	require.Equal(t, feedback.Record{Bag: b}.Mark(0).Group.String(), msg.Header.Get(HeaderGroup))
 }
 
 // Items of one request that depend on each other are judged as if they came one
@@ -242,4 +292,41 @@ func TestRequestsThatShareABatch(t *testing.T) {
 	sending.Wait()
 	require.Len(t, records(t, f), 600)
 	require.Greater(t, largest.Load(), int64(20), "they share batches")
+}
+
+// Of a batch of many requests one is refused: the others need few requests to
+// the server, as each of those waits for the disk.
+func TestOneRefusedRequestOfABatch(t *testing.T) {
+	t.Parallel()
+	ctx := within(t)
+	f := openQueue(t, testConfig(t)).Feedback()
+	caughtUp(t, f)
+	var requests atomic.Int64
+	f.publish = func(ctx context.Context, msg *nats.Msg, opts ...jetstream.PublishOpt) (*jetstream.PubAck, error) {
+		requests.Add(1)
+		return f.js.PublishMsg(ctx, msg, opts...)
+	}
+	f.publishBatch = func(ctx context.Context, msgs []*nats.Msg) (uint64, error) {
+		requests.Add(1)
+		return publishAtomic(ctx, f.nc, msgs)
+	}
+	const n, bad = 512, 77
+	candidates, err := f.candidates(ctx, batchOf(some(0, n)...).Items, "", make([]verdict, n))
+	require.NoError(t, err)
+	var group []*commit
+	for i, c := range candidates {
+		if i == bad {
+			c.found = new(uint64)
+			*c.found = 1 << 20 // so that the server refuses it
+		}
+		w, _ := f.prepare(c)
+		group = append(group, &commit{writes: []*write{w}, done: make(chan struct{})})
+	}
+	f.commitGroup(group)
+	for i, c := range group {
+		<-c.done
+		require.Equal(t, i == bad, conflicts(c.writes[0].err), "%d: %v", i, c.writes[0].err)
+	}
+	require.Len(t, records(t, f), n-1)
+	require.Less(t, requests.Load(), int64(64))
 }

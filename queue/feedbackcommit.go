@@ -121,16 +121,18 @@ func (f *Feedback) gather(first *commit) (group []*commit, writes int, next *com
 
 // commitGroup stores the writes of several requests as one batch. A server that
 // refuses it does not say for which write, and one request must not suffer from
-// another: then each is stored by itself.
+// another: then each half of the requests is a batch, and so on. Thus one
+// refused write costs a few batches more, and not an fsync for each request.
 func (f *Feedback) commitGroup(group []*commit) {
 	var writes []*write
 	for _, c := range group {
 		writes = append(writes, c.writes...)
 	}
 	if err := f.storeBatch(writes); len(group) > 1 && refusedBatch(err) {
-		for _, c := range group {
-			_ = f.storeBatch(c.writes) // each write has its error
-		}
+		half := len(group) / 2
+		f.commitGroup(group[:half])
+		f.commitGroup(group[half:])
+		return
 	}
 	for _, c := range group {
 		close(c.done)

@@ -114,7 +114,7 @@ func overwrite(ctx context.Context, stream jetstream.Stream, subject string) err
 	ctx, cancel := context.WithTimeout(ctx, eraseTimeout)
 	defer cancel()
 	name := stream.CachedInfo().Config.Name
-	msg, err := stream.GetLastMsgForSubject(ctx, subject)
+	msg, err := lastMessage(ctx, stream, subject)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return nil
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"strconv"
 
 	"github.com/assay-ai/assay/rewardmodel/feedback"
 	"github.com/nats-io/nats.go"
@@ -43,6 +44,21 @@ func (f *Feedback) Records(ctx context.Context, through uint64) iter.Seq2[feedba
 			}
 		}
 	}
+}
+
+// lastMessage reads the last message of a subject, with the sequence that the
+// server reports. A direct get has that in a header after those of the message,
+// and the client library reads the first: which is another one where a message
+// was stored with the headers of a direct get.
+func lastMessage(ctx context.Context, stream jetstream.Stream, subject string) (*jetstream.RawStreamMsg, error) {
+	msg, err := stream.GetLastMsgForSubject(ctx, subject)
+	if err != nil {
+		return nil, err
+	}
+	if reported := msg.Header.Values(jetstream.SequenceHeader); len(reported) > 1 {
+		msg.Sequence, err = strconv.ParseUint(reported[len(reported)-1], 10, 64)
+	}
+	return msg, err
 }
 
 // scanPatience is for how many times indexIdle a scan waits for the server.

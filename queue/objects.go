@@ -199,9 +199,11 @@ func (o *objects) remove(ctx context.Context, name string) error {
 		})
 	}
 	// Never a name without chunks.
-	if err := purge(objectSubject + encodeName(name)); err != nil {
+	subject := objectSubject + encodeName(name)
+	if err := purge(subject); err != nil {
 		return fmt.Errorf("object %s of %s: %w", name, BucketModels, err)
 	}
+	o.values.forget(subject)
 	if err := purge(chunkSubject + info.NUID); err != nil {
 		return fmt.Errorf("object %s of %s: %w", name, BucketModels, err)
 	}

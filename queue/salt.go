@@ -19,15 +19,16 @@ const saltSize = 32
 
 // HoldoutSalt returns the secret by which feedback.Split divides the responses.
 // The first replica that asks creates it at random; it never changes after that,
-// and all replicas get the same. Nothing else reads it: those who know it can
-// choose which of their labels judge the next candidate.
+// and all replicas get the same. One that was deleted or damaged is an error, and
+// is not replaced. Nothing else reads it: those who know it can choose which of
+// their labels judge the next candidate.
 func (r *Registry) HoldoutSalt(ctx context.Context) ([]byte, error) {
 	for {
 		e, err := r.state.get(ctx, keySalt)
 		if err != nil {
 			return nil, err
 		}
-		if e.value != nil {
+		if e.revision > 0 { // also without a value: then it was deleted
 			return parseSalt(e.value)
 		}
 		salt := make([]byte, saltSize)
@@ -45,7 +46,7 @@ func (r *Registry) HoldoutSalt(ctx context.Context) ([]byte, error) {
 func parseSalt(value []byte) ([]byte, error) {
 	salt, err := hex.DecodeString(string(value))
 	if err != nil || len(salt) != saltSize {
-		return nil, fmt.Errorf("%s of %s: not %d bytes in hexadecimal; restore it from a backup: another value would move responses between training and hold-out",
+		return nil, fmt.Errorf("%s of %s: deleted, or not %d bytes in hexadecimal; restore it from a backup: another value would move responses between training and hold-out",
 			keySalt, BucketState, saltSize)
 	}
 	return salt, nil

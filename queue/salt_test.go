@@ -1,11 +1,13 @@
 package queue
 
 import (
+	"encoding/hex"
 	"fmt"
 	"sync"
 	"testing"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
 	"github.com/assay-ai/assay/rewardmodel/bag"
@@ -50,6 +52,27 @@ func TestHoldoutSaltThatIsDamagedIsNotReplaced(t *testing.T) {
 	require.NoError(t, err)
 	_, err = r.HoldoutSalt(ctx)
 	require.ErrorContains(t, err, keySalt)
+}
+
+func TestDeletedHoldoutSaltIsNotReplaced(t *testing.T) {
+	t.Parallel()
+	ctx := within(t)
+	q := openQueue(t, testConfig(t))
+	want, err := openRegistry(t, q).HoldoutSalt(ctx)
+	require.NoError(t, err)
+	bucket, err := q.js.KeyValue(ctx, BucketState)
+	require.NoError(t, err)
+	require.NoError(t, bucket.Delete(ctx, keySalt))
+	_, err = openRegistry(t, q).HoldoutSalt(ctx)
+	require.ErrorContains(t, err, "restore it")
+
+	// As docs/feedback.md says.
+	subject := stateSubject + keySalt
+	_, err = q.js.PublishMsg(ctx, &nats.Msg{Subject: subject, Header: nats.Header{HeaderRecord: {subject}}, Data: []byte(hex.EncodeToString(want))})
+	require.NoError(t, err)
+	again, err := openRegistry(t, q).HoldoutSalt(ctx)
+	require.NoError(t, err)
+	require.Equal(t, want, again)
 }
 
 // The group of a response is recorded with its first label, survives a restart
@@ -104,6 +127,7 @@ func TestUpgradeMovesNothing(t *testing.T) {
 		mark.Group = feedback.Hash{}
 		msg := &nats.Msg{Subject: recordSubject(mark.ID, mark.Rater), Data: body, Header: nats.Header{}}
 		setMark(msg.Header, mark)
+		msg.Header.Set(jetstream.MsgIDHeader, fmt.Sprint("TOKEN", i, ".0"))
 		require.Empty(t, msg.Header.Get(HeaderGroup))
 		_, err = f.put(ctx, msg)
 		require.NoError(t, err)

@@ -186,7 +186,7 @@ func incompatible(have, want jetstream.StreamConfig) string {
 		return fmt.Sprintf("retention is %v, must be %v", have.Retention, want.Retention)
 	case have.Storage != jetstream.FileStorage:
 		return "storage is memory, must be file"
-	case have.PersistMode == jetstream.AsyncPersistMode && want.PersistMode != have.PersistMode:
+	case have.PersistMode == jetstream.AsyncPersistMode && want.Name != StreamScored: // which keeps the mode it was created with
 		return "it acknowledges before it writes (persist_mode async), must be default"
 	case have.NoAck || have.Sealed || have.Mirror != nil:
 		return "it is a mirror, sealed, or does not acknowledge"

@@ -70,12 +70,16 @@ func normalized(text string) string {
 
 // Place returns the mark of a record that is about to be stored, with the group
 // that is to be recorded. A response that is known keeps the group that it has,
-// and none if it has none: a correction with another prompt moves nothing.
+// and none if it has none: a correction with another prompt moves nothing. One
+// that was erased is not counted in its group, as it is never stored.
 func (x *Index) Place(r Record) Mark {
 	m := r.Mark(0)
 	prompt := promptGroup(r.Bag)
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	if _, gone := x.erased[m.ID]; gone {
+		return m
+	}
 	if first, known := x.first[m.ID]; known {
 		m.Group = newest(first, x.others[m.ID]).group
 		return m
@@ -84,13 +88,23 @@ func (x *Index) Place(r Record) Mark {
 		m.Group = placed
 		return m
 	}
+	if len(x.placed) >= maxPlaced {
+		for id := range x.placed {
+			x.unplace(id)
+		}
+	}
 	if prompt != (Hash{}) && x.prompts[prompt] >= maxPromptGroup {
 		m.Group = textGroup(r.Bag)
-	}
-	if len(x.placed) >= maxPlaced {
-		clear(x.placed)
 	}
 	x.placed[m.ID] = m.Group
 	x.countGroup(m.Group, 1)
 	return m
+}
+
+// unplace takes back that a response was placed, if it was.
+func (x *Index) unplace(id Hash) {
+	if placed, ok := x.placed[id]; ok {
+		delete(x.placed, id)
+		x.countGroup(placed, -1)
+	}
 }

@@ -122,11 +122,7 @@ func (x *Index) Apply(m Mark) {
 
 // arrived counts a response in its group, unless it was when it was placed.
 func (x *Index) arrived(m Mark) {
-	placed, ok := x.placed[m.ID]
-	if ok {
-		delete(x.placed, m.ID)
-		x.countGroup(placed, -1)
-	}
+	x.unplace(m.ID)
 	x.countGroup(m.Group, 1)
 }
 
@@ -146,10 +142,7 @@ func (x *Index) Erase(id Hash, sequence uint64) {
 	defer x.mu.Unlock()
 	x.last = max(x.last, sequence)
 	x.erased[id] = struct{}{}
-	if placed, ok := x.placed[id]; ok {
-		delete(x.placed, id)
-		x.countGroup(placed, -1)
-	}
+	x.unplace(id)
 	if first, known := x.first[id]; known {
 		x.countGroup(newest(first, x.others[id]).group, -1)
 		x.count -= 1 + len(x.others[id].all())

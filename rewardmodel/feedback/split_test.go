@@ -193,3 +193,32 @@ func TestErasedResponsesLeaveTheirGroup(t *testing.T) {
 		}
 	}
 }
+
+// Responses that are placed and never stored leave no trace in the sizes of
+// groups either.
+func TestUnstoredResponsesLeaveTheirGroup(t *testing.T) {
+	const prompt, inOneGroup, remembered = "Why?", 20, 1 << 16
+	place := func(x *feedback.Index, i int) feedback.Mark {
+		return x.Place(feedback.Record{Bag: bag.Bag{ID: fmt.Sprint("r", i), Prompt: prompt, Response: fmt.Sprint("Text ", i)}})
+	}
+	want := groupOf(bag.Bag{Prompt: prompt})
+	for name, leave := range map[string]func(x *feedback.Index){
+		"erased": func(x *feedback.Index) {
+			for i := range inOneGroup {
+				x.Erase(feedback.HashOf(fmt.Sprint("r", i)), uint64(i+1))
+				place(x, i)
+			}
+		},
+		"forgotten": func(x *feedback.Index) {
+			for i := range remembered {
+				place(x, i)
+			}
+		},
+	} {
+		x := feedback.NewIndex()
+		leave(x)
+		if got := place(x, remembered).Group; got != want {
+			t.Errorf("%s: a response is not in the group of its prompt", name)
+		}
+	}
+}
