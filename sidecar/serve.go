@@ -14,7 +14,7 @@ import (
 // serveCmd runs the service until a signal ends it.
 type serveCmd struct {
 	Listen          string        `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Where HTTP is served (${default}); port 0 takes any free one."`
-	OpsListen       string        `placeholder:"HOST:PORT" help:"Serve health and metrics alone there as well."`
+	OpsListen       string        `placeholder:"HOST:PORT" help:"Also serve health and metrics, and nothing else, on this address; they need no token."`
 	GRPCListen      string        `name:"grpc-listen" placeholder:"HOST:PORT" help:"Serve the Open Inference Protocol over gRPC there as well (Triton and KServe clients; often port 8001)."`
 	TokenFile       string        `placeholder:"FILE" help:"Tokens of callers, one per line: TOKEN SCOPE[,SCOPE...] [NAME], with the scopes score, feedback and admin; read again when it changes. Callers on this machine need one, too, without --trust-loopback."`
 	TrustLoopback   bool          `help:"Let callers on this machine in without a token although there are tokens (--token-file). Everybody on the machine is admin then."`
@@ -134,7 +134,7 @@ func (c *serveCmd) validateListeners() error {
 		on, guarded   bool
 	}{
 		{"--listen", c.Listen, true, guarded},
-		{"--ops-listen", c.OpsListen, c.OpsListen != "", guarded},
+		{"--ops-listen", c.OpsListen, c.OpsListen != "", true}, // health and metrics need no token
 		{"--grpc-listen", c.GRPCListen, c.GRPCListen != "", guarded},
 		{"--nats-listen", c.NATSListen, c.embedded(), c.Insecure || c.Private || c.NatsToken != ""},
 	}
