@@ -16,7 +16,7 @@ import (
 // header shows that a proxy forwarded the request, and it addresses the service
 // by an IP address or as localhost. The last keeps out a web page whose own host
 // name resolves to a loopback address (DNS rebinding). A caller that presents a
-// token has only the scopes of that token.
+// token has only the scopes of that token, where there are tokens.
 func (s *Server) needs(scope Scope, e endpoint) endpoint {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		name, err := s.authorize(callerOf(r), scope)

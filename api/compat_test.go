@@ -143,6 +143,11 @@ func TestCompatRefusals(t *testing.T) {
 	} {
 		require.Equal(t, 413, s.do(t, "POST", path, strings.NewReader(body)).StatusCode, path)
 	}
+	for _, texts := range []string{`[]`, `["a","b","c"]`, `["a","b","c","d"]`} { // the wrong form, whatever its size
+		got := s.do(t, "POST", "/predict", strings.NewReader(`{"inputs":[`+texts+`]}`))
+		require.Equal(t, 422, got.StatusCode, "%s: %s", texts, got.body)
+		require.Contains(t, string(got.body), "must be", texts)
+	}
 }
 
 // A response has the same reward wherever it is asked for.

@@ -87,7 +87,7 @@ func (l *eventLog) follow(ctx context.Context) error {
 	if last > heldEvents {
 		after = max(after, last-heldEvents)
 	}
-	l.change(func() { l.caughtUp = l.caughtUp || last <= after })
+	l.change(func() { l.failure, l.caughtUp = nil, l.caughtUp || last <= after })
 	for e, err := range l.source.Events(ctx, after) {
 		if err != nil && e.Sequence == 0 {
 			return err
@@ -97,7 +97,8 @@ func (l *eventLog) follow(ctx context.Context) error {
 	return nil
 }
 
-// last asks the source for the sequence of its last event.
+// last asks the source for the sequence of its last event. It wakes nobody: only
+// follow says that the source works again.
 func (l *eventLog) last(ctx context.Context) (uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, readWithin)
 	defer cancel()
@@ -106,7 +107,9 @@ func (l *eventLog) last(ctx context.Context) (uint64, error) {
 		err = fmt.Errorf("%w: the events cannot be read: %w", ErrNotReady, err)
 	}
 	if err == nil {
-		l.change(func() { l.failure, l.contacted = nil, time.Now() })
+		l.mu.Lock()
+		l.contacted = time.Now()
+		l.mu.Unlock()
 	}
 	return last, err
 }
@@ -153,7 +156,7 @@ func (l *eventLog) newest() uint64 {
 func (l *eventLog) await(ctx context.Context, sequence uint64) error {
 	for {
 		l.mu.Lock()
-		moved, failure, there := l.moved, l.failure, l.caughtUp
+		moved, there := l.moved, l.caughtUp
 		there = there && (sequence == 0 || len(l.held) > 0 && l.held[len(l.held)-1].event.Sequence >= sequence)
 		l.mu.Unlock()
 		if there {
@@ -162,9 +165,19 @@ func (l *eventLog) await(ctx context.Context, sequence uint64) error {
 		select {
 		case <-moved: // also when a source that has failed is asked again
 		case <-ctx.Done():
-			return cmp.Or(failure, fmt.Errorf("%w: the events are being read", ErrNotReady))
+			return cmp.Or(l.unread(), fmt.Errorf("%w: the events are being read", ErrNotReady))
 		}
 	}
+}
+
+// unread is why nothing was read from the source; nil while that may come.
+func (l *eventLog) unread() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.held) > 0 {
+		return nil
+	}
+	return l.failure
 }
 
 // known tells whether the log has held all that the source had.

@@ -231,6 +231,24 @@ func TestEventsFromMemory(t *testing.T) {
 	require.Equal(t, "1", follow(t, s.client, fmt.Sprintf("http://%s/v1/events", s.addr)).event(t)["id"])
 }
 
+// Whether an id beyond the end is of another stream, or of an event that is still
+// to come, only the source knows. While it does not say, nothing is sent again.
+func TestUnknownPlaceInAnOutage(t *testing.T) {
+	l := &hanging{eventLog: newEventLog(3)}
+	s := start(t, scorerOf(t, &model{}, 0), parts(func(p *api.Parts) { p.Events = l }))
+	require.Equal(t, "1", follow(t, s.client, fmt.Sprintf("http://%s/v1/events", s.addr)).event(t)["id"])
+	l.hangs.Store(true)
+	got := s.get(t, "/v1/events", "Last-Event-ID", "9")
+	require.Equal(t, 503, got.StatusCode, "%s", got.body)
+	code, _, _ := got.failure(t)
+	require.Equal(t, "not_ready", code)
+	require.NotEmpty(t, got.Header.Get("Retry-After"))
+
+	l.hangs.Store(false)
+	f := follow(t, s.client, fmt.Sprintf("http://%s/v1/events", s.addr), "Last-Event-ID", "9")
+	require.Equal(t, "1", f.event(t)["id"], "it is of another stream")
+}
+
 // hanging is a source that stops to answer.
 type hanging struct {
 	*eventLog

@@ -95,14 +95,25 @@ func (s *Server) startOfEvents(r *http.Request) (cursor, error) {
 	}
 	switch {
 	case given && after > s.events.newest():
-		// Another replica may have shown an event that is on its way to this one.
-		if last, err := s.events.last(ctx); err == nil && after <= last {
-			_ = s.events.await(ctx, after)
+		if err := s.awaitShown(ctx, after); err != nil {
+			return cursor{}, err
 		}
 	case !given && r.URL.Query().Has("n"):
 		after = s.events.before(n)
 	}
 	return s.events.after(after), nil
+}
+
+// awaitShown waits for an event that another replica has shown and that is on
+// its way to this one. One that the source does not have is of another stream.
+// While the source does not say which it is, the error wraps ErrNotReady: the
+// client would get all events again.
+func (s *Server) awaitShown(ctx context.Context, sequence uint64) error {
+	last, err := s.events.last(ctx)
+	if err != nil || sequence > last {
+		return err
+	}
+	return s.events.await(ctx, sequence)
 }
 
 // afterOf is the sequence of the event that the client saw last. A browser says

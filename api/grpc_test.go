@@ -415,6 +415,23 @@ func TestGRPCReflection(t *testing.T) {
 	requireStatus(t, err, codes.Unavailable, "shutting down")
 }
 
+// New limits hold for the next call, whether they are lower or higher.
+func TestGRPCSizeLimitChanges(t *testing.T) {
+	s := startRPC(t, scorerOf(t, &model{}, 0), config(func(c *api.Config) { c.MaxBody = 1 << 16 }))
+	between := texts(strings.Repeat("a", 1<<14))
+	_, err := infer(t, s, between)
+	require.NoError(t, err)
+	require.NoError(t, s.SetLimits(1<<13, rewardmodel.Limits{}))
+	_, err = infer(t, s, between)
+	requireStatus(t, err, codes.ResourceExhausted, "and this call takes 8192")
+	require.NoError(t, s.SetLimits(1<<20, rewardmodel.Limits{}))
+	_, err = infer(t, s, between)
+	require.NoError(t, err)
+	_, err = infer(t, s, texts(strings.Repeat("a", 1<<18))) // more than at the start
+	require.NoError(t, err)
+	require.Error(t, s.SetLimits(0, rewardmodel.Limits{}))
+}
+
 func TestGRPCStream(t *testing.T) {
 	s := startRPC(t, scorerOf(t, &model{}, 0))
 	open := func() grpc.BidiStreamingClient[inference.ModelInferRequest, inference.ModelStreamInferResponse] {

@@ -20,13 +20,15 @@ import (
 // waits until its context ends.
 type unreachable struct {
 	*fleet
-	away atomic.Bool
+	away   atomic.Bool
+	waited atomic.Int64 // questions without an answer
 }
 
 func (u *unreachable) wait(ctx context.Context) error {
 	if !u.away.Load() {
 		return nil
 	}
+	u.waited.Add(1)
 	<-ctx.Done()
 	return fmt.Errorf("reading: %w (last attempt: no servers)", ctx.Err())
 }
@@ -111,7 +113,13 @@ func TestReadsInAnOutage(t *testing.T) {
 		require.Equal(t, healthy[path], string(got.body), path)
 		require.Less(t, time.Since(began), 2*time.Second, path)
 	}
-	require.Equal(t, 404, s.get(t, "/v1/models/v99").StatusCode)
+	for path, status := range map[string]int{"/v1/models/default": 200, "/v1/models/v99": 404} {
+		before := u.waited.Load()
+		got := s.get(t, path)
+		require.Equal(t, status, got.StatusCode, path)
+		require.EqualValues(t, 1, u.waited.Load()-before, "%s waits for NATS once", path)
+		require.Equal(t, status == 200, got.Header.Get("Age") != "", path)
+	}
 	s.awaitStatus(t, "/readyz?streams=1", 503)
 	began := time.Now()
 	got := s.get(t, "/v1/feedback/candidates")

@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"slices"
 	"time"
@@ -150,13 +149,14 @@ func (s *Server) showModel(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	body, err := s.model(w, r, &c, wanted)
+	versions := []string{wanted}
+	if i := slices.IndexFunc(c.serving, func(m Model) bool { return m.Name == wanted }); i >= 0 {
+		versions = append(versions, c.serving[i].Version)
+	}
+	body, err := s.model(w, r, &c, versions)
 	if errors.Is(err, retrain.ErrNoModel) {
-		i := slices.IndexFunc(c.serving, func(m Model) bool { return m.Name == wanted })
-		if i < 0 {
-			return errNotFound("there is no model %.100q; GET /v1/models lists them", wanted)
-		}
-		body, err = s.model(w, r, &c, c.serving[i].Version)
+		w.Header().Del("Age")
+		return errNotFound("there is no model %.100q; GET /v1/models lists them", wanted)
 	}
 	if err != nil {
 		return err
@@ -164,33 +164,44 @@ func (s *Server) showModel(w http.ResponseWriter, r *http.Request) error {
 	return s.writeJSON(w, r, http.StatusOK, body)
 }
 
-// model is all that is known of a version. The error wraps retrain.ErrNoModel
-// when that is nothing.
-func (s *Server) model(w http.ResponseWriter, r *http.Request, c *catalog, version string) (modelBody, error) {
+// model is all that is known of the first version of which anything is. The error
+// wraps retrain.ErrNoModel when there is none.
+func (s *Server) model(w http.ResponseWriter, r *http.Request, c *catalog, versions []string) (modelBody, error) {
 	err := retrain.ErrNoModel
 	var record retrain.Model
 	if s.parts.Registry != nil {
-		record, err = s.record(w, r, c, version)
+		record, err = s.record(w, r, c, versions)
 	}
 	if err == nil {
 		body := c.recorded(record)
 		body.Data, body.Gate, body.Files = record.Data, record.Gate, record.Files
 		return body, nil
 	}
-	if serving, ok := c.find(version); ok && errors.Is(err, retrain.ErrNoModel) {
-		return c.described(serving), nil
+	if !errors.Is(err, retrain.ErrNoModel) {
+		return modelBody{}, err
+	}
+	for _, version := range versions {
+		if serving, ok := c.find(version); ok {
+			return c.described(serving), nil
+		}
 	}
 	return modelBody{}, err
 }
 
-// record reads one record and the current version, from what is known while NATS
-// is away.
-func (s *Server) record(w http.ResponseWriter, r *http.Request, c *catalog, version string) (retrain.Model, error) {
+// record reads the record of the first version that has one, and the current
+// version, from what is known while NATS is away. That takes one read: each would
+// wait for NATS.
+func (s *Server) record(w http.ResponseWriter, r *http.Request, c *catalog, versions []string) (retrain.Model, error) {
 	record, err := read(r.Context(), func(ctx context.Context) (record retrain.Model, err error) {
 		current, err := s.parts.Registry.Current(ctx)
-		if err == nil {
-			c.current = current.Version
-			record, err = s.parts.Registry.Model(ctx, version)
+		if err != nil {
+			return record, err
+		}
+		c.current = current.Version
+		for _, version := range versions {
+			if record, err = s.parts.Registry.Model(ctx, version); !errors.Is(err, retrain.ErrNoModel) {
+				break
+			}
 		}
 		return record, err
 	})
@@ -200,11 +211,12 @@ func (s *Server) record(w http.ResponseWriter, r *http.Request, c *catalog, vers
 	}
 	setAge(w, time.Since(at))
 	c.current = last.current.Version
-	i := slices.IndexFunc(last.records, func(m retrain.Model) bool { return m.Version == version })
-	if i < 0 {
-		return retrain.Model{}, fmt.Errorf("%w: %s", retrain.ErrNoModel, version)
+	for _, version := range versions {
+		if i := slices.IndexFunc(last.records, func(m retrain.Model) bool { return m.Version == version }); i >= 0 {
+			return last.records[i], nil
+		}
 	}
-	return last.records[i], nil
+	return retrain.Model{}, retrain.ErrNoModel
 }
 
 func (s *Server) promote(w http.ResponseWriter, r *http.Request) error {

@@ -2,6 +2,7 @@ package api
 
 import (
 	"cmp"
+	"errors"
 	"math"
 	"net/http"
 	"slices"
@@ -109,11 +110,7 @@ func (t textReader) predictList(d *jsontext.Decoder, p *predictInputs) error {
 	var pair []string
 	err := eachOf(d, t.limit, func(i int) error {
 		if d.PeekKind() == '[' && len(pair) == 0 {
-			list, err := textReader{limit: 2}.list(d, false)
-			if err != nil {
-				return err
-			}
-			item, err := sequence(list)
+			item, err := readSequence(d)
 			p.items, p.batch = append(p.items, item), true
 			return err
 		}
@@ -133,6 +130,19 @@ func (t textReader) predictList(d *jsontext.Decoder, p *predictInputs) error {
 	item, err := sequence(pair)
 	p.items = []rewardmodel.Item{item}
 	return err
+}
+
+// readSequence reads a list of one text, or of a prompt and its response.
+func readSequence(d *jsontext.Decoder) (rewardmodel.Item, error) {
+	list, err := textReader{limit: 2}.list(d, false)
+	var refused *rewardmodel.InputError
+	switch {
+	case errors.As(err, &refused) && refused.Kind == rewardmodel.KindTooLarge: // the wrong form, whatever its size
+		return rewardmodel.Item{}, &rewardmodel.InputError{Message: predictForms}
+	case err != nil:
+		return rewardmodel.Item{}, err
+	}
+	return sequence(list)
 }
 
 // sequence is the item of one text, or of a prompt and its response.

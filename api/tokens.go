@@ -43,14 +43,12 @@ const (
 	tokenPoll = time.Second
 )
 
-// callerOwner is the name of the token of a private service.
-const callerOwner = "owner"
-
-// Names that stand for callers without a token, and for the service itself. No
-// token may claim them.
+// Names that stand for callers without a token, for the owner of a private
+// service, and for the service itself. No token of a file may claim them.
 const (
 	callerLocal = "loopback"  // a peer on this machine
 	callerAny   = "anonymous" // where nothing checks who calls
+	callerOwner = "owner"     // has the token of a private service
 	callerGate  = "gate"      // promoted or rejected a model
 )
 
@@ -112,10 +110,11 @@ func LoadTokens(path string, log zerolog.Logger) (*Tokens, error) {
 // LoadPrivateTokens returns the tokens of a private service: the one of its
 // owner, with the scope admin, and those of a token file, unless path is empty.
 func LoadPrivateTokens(owner, path string, log zerolog.Logger) (*Tokens, error) {
-	g, err := parseGrant([]string{owner, string(ScopeAdmin), callerOwner})
+	g, err := parseGrant([]string{owner, string(ScopeAdmin)})
 	if err != nil {
 		return nil, fmt.Errorf("the private token: %w", err)
 	}
+	g.name = callerOwner
 	t := &Tokens{log: log}
 	if path != "" {
 		if t, err = LoadTokens(path, log); err != nil {
@@ -287,8 +286,8 @@ func parseGrant(columns []string) (grant, error) {
 	switch {
 	case len(g.name) > maxName || strings.ContainsFunc(g.name, notInID):
 		return grant{}, fmt.Errorf("the name in the third column is not one; use up to %d letters, digits and -_.:/+=@", maxName)
-	case g.name == callerLocal || g.name == callerAny || g.name == callerGate:
-		return grant{}, fmt.Errorf("the name %s stands for callers without a token or for the service itself; choose another", g.name)
+	case slices.Contains([]string{callerLocal, callerAny, callerOwner, callerGate}, g.name):
+		return grant{}, fmt.Errorf("the name %s is reserved for callers without a token, the owner of a private service, or the service itself; choose another", g.name)
 	}
 	return g, nil
 }

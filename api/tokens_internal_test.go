@@ -58,6 +58,7 @@ func TestParseTokensNamesTheLine(t *testing.T) {
 		"bad name":        {secret + " score a;b\n", "line 1: the name"},
 		"long name":       {secret + " score " + strings.Repeat("a", 65) + "\n", "line 1: the name"},
 		"reserved name":   {secret + " score gate\n", "line 1: the name gate"},
+		"owner's name":    {secret + " score owner\n", "line 1: the name owner"},
 		"twice":           {secret + " score\n\n" + secret + " feedback ann\n", "line 3: the token of line 1 again"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -30,9 +30,12 @@ type ConnConfig struct {
 	Creds string // --nats-creds: a JWT credentials file
 	NKey  string // --nats-nkey: a seed file
 	Token string // --nats-token
-	CA    string // --nats-ca: PEM file of the authorities that sign the server's certificate
-	Cert  string // --nats-cert, --nats-key: PEM files of the client's certificate
-	Key   string
+	// ReadToken, if any, returns the token for each connection in its place, "" for
+	// none: one that the server changes.
+	ReadToken func() string
+	CA        string // --nats-ca: PEM file of the authorities that sign the server's certificate
+	Cert      string // --nats-cert, --nats-key: PEM files of the client's certificate
+	Key       string
 	// Domain (--nats-jetstream-domain) is that of the JetStream to use, where the
 	// server has another of its own, as a leaf node may.
 	Domain string
@@ -142,6 +145,9 @@ func (c ConnConfig) options(log zerolog.Logger) ([]nats.Option, error) {
 	}
 	if c.Token != "" {
 		opts = append(opts, nats.Token(c.Token))
+	}
+	if c.ReadToken != nil {
+		opts = append(opts, nats.TokenHandler(c.ReadToken))
 	}
 	if c.CA != "" {
 		opts = append(opts, nats.RootCAs(c.CA))

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -85,6 +86,24 @@ func TestTokenOfTheEmbeddedServer(t *testing.T) {
 	require.NoError(t, err)
 	own.Close()
 	require.Contains(t, log.String(), `"server":"in this process"`, "not an address that nobody dialled")
+}
+
+// A token that the server changes is read for each connection.
+func TestTokenChangesAtARestart(t *testing.T) {
+	t.Parallel()
+	var token atomic.Pointer[string]
+	change := func(to string) { token.Store(&to) }
+	change("first")
+	s, err := StartEmbedded(ServerConfig{Listen: "127.0.0.1:-1", DataDir: t.TempDir(), Token: *token.Load()}, zerolog.Nop())
+	require.NoError(t, err)
+	nc, err := Connect(t.Context(), ConnConfig{URL: s.URL(), ReadToken: func() string { return *token.Load() }}, zerolog.Nop())
+	require.NoError(t, err)
+	defer nc.Close()
+	at := address(s)
+	require.NoError(t, s.Shutdown())
+	change("second")
+	startServer(t, ServerConfig{Listen: at, DataDir: t.TempDir(), Token: *token.Load()})
+	require.Eventually(t, nc.IsConnected, 20*time.Second, 10*time.Millisecond)
 }
 
 // An embedded server syncs before it acknowledges, unless it is configured otherwise.

@@ -51,7 +51,7 @@ func (c *benchFleetLoadCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	nc, err := c.connect(a)
+	nc, err := connect(a, c.natsFlags.config())
 	if err != nil {
 		return err
 	}

@@ -65,7 +65,7 @@ func (c *benchFleetReplicaCmd) Run(a *app) error {
 	}
 	var nc *nats.Conn
 	if c.NatsURL != "" {
-		if nc, err = c.connect(a); err != nil {
+		if nc, err = connect(a, c.natsFlags.config()); err != nil {
 			return err
 		}
 		defer nc.Close()

@@ -49,11 +49,6 @@ func (f clientFlags) call(ctx context.Context, method, path, contentType string,
 	if err != nil || base.Host == "" {
 		return nil, usageError{fmt.Errorf("--url %s is not a URL; give http://HOST:PORT", f.URL)}
 	}
-	if f.Token == "" {
-		if f.Token, err = privateTokenFor(f.DataDir, f.URL); err != nil {
-			return nil, fmt.Errorf("--data-dir: %w", err)
-		}
-	}
 	for attempt := 0; ; attempt++ {
 		answer, err := f.once(ctx, method, strings.TrimSuffix(f.URL, "/")+path, contentType, body)
 		var refused *refusedError
@@ -89,8 +84,8 @@ func (f clientFlags) once(ctx context.Context, method, address, contentType stri
 		req.Header.Set("Content-Type", contentType)
 	}
 	req.Header.Set("Accept", "application/json")
-	if f.Token != "" {
-		req.Header.Set("Authorization", "Bearer "+f.Token)
+	if token := f.bearer(); token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
 	}
 	answer, err := http.DefaultClient.Do(req)
 	if err != nil {
@@ -105,6 +100,15 @@ func (f clientFlags) once(ctx context.Context, method, address, contentType stri
 		return text, nil
 	}
 	return nil, newRefused(answer, text)
+}
+
+// bearer is the token of the next attempt. A private service has another one
+// after a restart.
+func (f clientFlags) bearer() string {
+	if f.Token != "" || !maySeePrivateToken(f.URL) {
+		return f.Token
+	}
+	return readPrivateToken(f.DataDir)
 }
 
 func newRefused(answer *http.Response, text []byte) error {

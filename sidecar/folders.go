@@ -66,12 +66,21 @@ func (f *folders) Pinned(ctx context.Context, version string) (string, error) {
 		return "", &rewardmodel.OverloadedError{RetryAfter: wait, Reason: fmt.Sprintf(
 			"requests have pinned many model versions that this replica had to fetch, and %s is one more", version)}
 	}
+	if err := f.fetch(ctx, *missing, dir); err != nil {
+		reserved.CancelAt(now) // nothing was fetched: it does not count
+		return "", err
+	}
+	return dir, nil
+}
+
+// fetch removes what nobody needs any more, and downloads a model to dir.
+func (f *folders) fetch(ctx context.Context, m retrain.Model, dir string) error {
 	if f.needed != nil {
 		if err := f.prune(f.needed(ctx)); err != nil {
-			return "", fmt.Errorf("making room for model %s: %w", version, err)
+			return fmt.Errorf("making room for model %s: %w", m.Version, err)
 		}
 	}
-	return dir, f.registry.Download(ctx, *missing, dir)
+	return f.registry.Download(ctx, m, dir)
 }
 
 // find returns the folder of a version, and its record if it has to be fetched there.

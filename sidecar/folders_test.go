@@ -55,6 +55,13 @@ func TestPinsFetchWithinABudget(t *testing.T) {
 		_, err := f.Pinned(t.Context(), unknown)
 		require.ErrorIs(t, err, retrain.ErrNoModel)
 	}
+	lost := retrain.Model{Version: "lost", State: retrain.StatePromoted, Files: map[string]retrain.File{"model.safetensors": {Size: 1}}}
+	require.NoError(t, registry.Register(t.Context(), lost))
+	for range 5 {
+		_, err := f.Pinned(t.Context(), "lost")
+		require.ErrorContains(t, err, "fetching model lost")
+		require.NotErrorIs(t, err, rewardmodel.ErrOverloaded, "a failed download does not count")
+	}
 	dirs := map[string]string{}
 	for _, version := range []string{"kept-0", "kept-1", "kept-0", "kept-1", "v1"} {
 		dirs[version], err = f.Pinned(t.Context(), version)

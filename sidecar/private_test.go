@@ -21,8 +21,7 @@ func TestPrivateServiceKeepsOtherUsersOut(t *testing.T) {
 	info, err := os.Stat(filepath.Join(data, "token"))
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
-	token, err := readPrivateToken(data)
-	require.NoError(t, err)
+	token := readPrivateToken(data)
 	require.GreaterOrEqual(t, len(token), 26)
 
 	for _, path := range []string{"/v1/models", "/v1/training", "/v1/feedback", "/v1/events"} {
@@ -56,16 +55,21 @@ func TestPrivateServiceKeepsOtherUsersOut(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "sh", "-c", printed(t, p)).CombinedOutput()
 	require.NoError(t, err)
 	require.Contains(t, string(out), `"results"`)
+	// A start that fails because the service runs leaves it its token.
+	_, _, code := assay(t, "", "serve", "--model", tinyModel(t, nil), "--data-dir", data, "--private", "--nats", "off", "--listen", strings.TrimPrefix(p.ready.HTTP, "http://"))
+	require.Equal(t, exitFailed, code)
+	require.Equal(t, token, readPrivateToken(data))
 	p.signal(t)
 	require.Equal(t, exitDone, p.wait(t))
 	require.NotContains(t, p.output(), token)
 	require.Contains(t, p.output(), "--data-dir "+data)
 
-	// It is the same after a restart, alongside those of a token file.
+	// It is another one after a restart, alongside those of a token file: who
+	// obtained the first has no use for it.
 	file := filepath.Join(t.TempDir(), "tokens")
 	require.NoError(t, os.WriteFile(file, []byte("the-token-of-a-trainer score\n"), 0o600))
 	p = serve(t, tinyModel(t, nil), data, "--private", "--token-file", file, "--nats", "off")
-	for bearer, want := range map[string]int{token: 200, "the-token-of-a-trainer": 200, "some-other-token-some": 401} {
+	for bearer, want := range map[string]int{token: 401, readPrivateToken(data): 200, "the-token-of-a-trainer": 200, "some-other-token-some": 401} {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.ready.HTTP+"/v1/models", nil)
 		require.NoError(t, err)
 		r.Header.Set("Authorization", "Bearer "+bearer)
@@ -76,62 +80,67 @@ func TestPrivateServiceKeepsOtherUsersOut(t *testing.T) {
 	}
 }
 
-// What others could know or replace is refused, with the fix.
-func TestPrivateTokenMustBeASecret(t *testing.T) {
-	for name, c := range map[string]struct {
-		make func(path string) error
-		says string
-	}{
-		"readable":  {func(path string) error { return os.WriteFile(path, []byte(strings.Repeat("a", 26)), 0o644) }, "mode 0644"},
-		"empty":     {func(path string) error { return os.WriteFile(path, nil, 0o600) }, "holds no token"},
-		"directory": {func(path string) error { return os.Mkdir(path, 0o700) }, "not a regular file"},
-		"link":      {func(path string) error { return os.Symlink("/etc/hostname", path) }, "not a regular file"},
+// Each start replaces the token, whatever is there, and nobody else may read it.
+func TestPrivateTokenIsReplaced(t *testing.T) {
+	victim := filepath.Join(t.TempDir(), "victim")
+	require.NoError(t, os.WriteFile(victim, []byte("mine"), 0o600))
+	for name, before := range map[string]func(path string) error{
+		"nothing":  func(string) error { return nil },
+		"readable": func(path string) error { return os.WriteFile(path, []byte(strings.Repeat("a", 26)), 0o644) },
+		"link":     func(path string) error { return os.Symlink(victim, path) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			data := t.TempDir()
-			require.NoError(t, c.make(filepath.Join(data, "token")))
-			_, err := makePrivateToken(data)
-			require.ErrorContains(t, err, c.says)
-			require.ErrorContains(t, err, "remove it")
+			data := filepath.Join(t.TempDir(), "a", "b")
+			path := filepath.Join(data, privateTokenFile)
+			require.NoError(t, os.MkdirAll(data, 0o700))
+			require.NoError(t, before(path))
+			for _, token := range []string{"first", "second"} {
+				require.NoError(t, writePrivateToken(data, token))
+				require.Equal(t, token, readPrivateToken(data))
+				info, err := os.Lstat(path)
+				require.NoError(t, err)
+				require.Equal(t, os.FileMode(0o600), info.Mode(), "a regular file")
+			}
+			entries, err := os.ReadDir(data)
+			require.NoError(t, err)
+			require.Len(t, entries, 1, "nothing else is left")
 		})
 	}
-	data := filepath.Join(t.TempDir(), "a", "b")
-	first, err := makePrivateToken(data)
+	kept, err := os.ReadFile(victim)
 	require.NoError(t, err)
-	second, err := makePrivateToken(data)
-	require.NoError(t, err)
-	require.Equal(t, first, second)
+	require.Equal(t, "mine", string(kept))
+
+	data := t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(data, privateTokenFile), 0o700))
+	require.ErrorContains(t, writePrivateToken(data, "first"), "--private: ")
 	entries, err := os.ReadDir(data)
 	require.NoError(t, err)
-	require.Len(t, entries, 1, "nothing else is left")
+	require.Len(t, entries, 1)
 }
 
 // The token goes to no other machine, and not where other credentials are given.
 func TestPrivateTokenStaysOnThisMachine(t *testing.T) {
 	data := t.TempDir()
-	token, err := makePrivateToken(data)
-	require.NoError(t, err)
+	require.NoError(t, writePrivateToken(data, "its token"))
 	for address, local := range map[string]bool{
 		"http://127.0.0.1:8080": true, "http://localhost:1": true, "http://[::1]:8080/": true, "nats://127.0.0.9:4222": true, "nats://LOCALHOST": true,
 		"http://10.0.0.1:8080": false, "http://assay:8080": false, "http://localhost.example": false, "127.0.0.1:8080": false, "": false,
 		"nats://user:password@127.0.0.1": false, "http://127.0.0.1.example": false, "http://0.0.0.0:8080": false,
 	} {
-		got, err := privateTokenFor(data, address)
-		require.NoError(t, err)
-		require.Equal(t, local, got == token, address)
-		require.Equal(t, !local, got == "", address)
+		require.Equal(t, local, maySeePrivateToken(address), address)
+		want := ""
+		if local {
+			want = "its token"
+		}
+		require.Equal(t, want, clientFlags{URL: address, DataDir: data}.bearer(), address)
 	}
-	got, err := privateTokenFor(data, "nats://127.0.0.1:4222", "nats://10.0.0.1:4222")
-	require.NoError(t, err)
-	require.Empty(t, got)
+	require.False(t, maySeePrivateToken("nats://127.0.0.1:4222", "nats://10.0.0.1:4222"))
 
 	for name, f := range map[string]natsFlags{
 		"token": {NatsToken: "x"}, "creds": {NatsCreds: "x"}, "nkey": {NatsNkey: "x"}, "cert": {NatsCert: "x"},
 	} {
 		f.NatsURL = "nats://127.0.0.1:4222"
-		with, err := f.withPrivateToken(data)
-		require.NoError(t, err)
-		require.Equal(t, f, with, name)
+		require.Nil(t, f.privateConfig(data).ReadToken, name)
 	}
 	var sent string
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -118,11 +118,7 @@ func (c *scoreCmd) Run(a *app) (err error) {
 // scorer is a connection to a service, or else the model; stop ends it.
 func (c *scoreCmd) scorer(a *app) (scorer, func() error, error) {
 	if c.NatsURL != "" {
-		nats, err := c.natsFlags.withPrivateToken(c.DataDir)
-		if err != nil {
-			return nil, nil, err
-		}
-		nc, err := nats.connect(a)
+		nc, err := connect(a, c.natsFlags.privateConfig(c.DataDir))
 		if err != nil {
 			return nil, nil, err
 		}
@@ -179,24 +175,24 @@ func (f natsFlags) config() queue.ConnConfig {
 	}
 }
 
-// withPrivateToken adds the token of a private service on this machine, where no
-// other credentials are given.
-func (f natsFlags) withPrivateToken(dataDir string) (natsFlags, error) {
-	if f.NatsURL == "" || f.NatsToken != "" || f.NatsCreds != "" || f.NatsNkey != "" || f.NatsCert != "" {
-		return f, nil
+// privateConfig is config with the token of a private service on this machine,
+// where no other credentials are given. That is another one after each restart of
+// the service, and is read for each connection.
+func (f natsFlags) privateConfig(dataDir string) queue.ConnConfig {
+	cfg := f.config()
+	others := f.NatsToken != "" || f.NatsCreds != "" || f.NatsNkey != "" || f.NatsCert != ""
+	if f.NatsURL == "" || others || !maySeePrivateToken(strings.Split(f.NatsURL, ",")...) {
+		return cfg
 	}
-	var err error
-	if f.NatsToken, err = privateTokenFor(dataDir, strings.Split(f.NatsURL, ",")...); err != nil {
-		return f, fmt.Errorf("--data-dir: %w", err)
-	}
-	return f, nil
+	cfg.ReadToken = func() string { return readPrivateToken(dataDir) }
+	return cfg
 }
 
 // connectWithin is how long a command waits for the server; a service waits on.
 const connectWithin = 10 * time.Second
 
-func (f natsFlags) connect(a *app) (*nats.Conn, error) {
+func connect(a *app, cfg queue.ConnConfig) (*nats.Conn, error) {
 	ctx, cancel := context.WithTimeout(a.ctx, connectWithin)
 	defer cancel()
-	return queue.Connect(ctx, f.config(), a.log.Level(max(a.log.GetLevel(), zerolog.WarnLevel)))
+	return queue.Connect(ctx, cfg, a.log.Level(max(a.log.GetLevel(), zerolog.WarnLevel)))
 }

@@ -14,11 +14,11 @@ import (
 // serveCmd runs the service until a signal ends it.
 type serveCmd struct {
 	Listen          string        `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Where HTTP is served (${default}); port 0 takes any free one."`
-	OpsListen       string        `placeholder:"HOST:PORT" help:"Serve health and metrics alone there as well."`
+	OpsListen       string        `placeholder:"HOST:PORT" help:"Also serve health and metrics, and nothing else, on this address; they need no token."`
 	GRPCListen      string        `name:"grpc-listen" placeholder:"HOST:PORT" help:"Serve the Open Inference Protocol over gRPC there as well (Triton and KServe clients; often port 8001)."`
 	TokenFile       string        `placeholder:"FILE" help:"Tokens of callers, one per line: TOKEN SCOPE[,SCOPE...] [NAME], with the scopes score, feedback and admin; read again when it changes. Callers on this machine need one, too, without --trust-loopback."`
 	TrustLoopback   bool          `help:"Let callers on this machine in without a token although there are tokens (--token-file). Everybody on the machine is admin then."`
-	Private         bool          `help:"Keep the other users of this machine out: generate a token in DATA_DIR/token (mode 0600) and ask every caller of HTTP, gRPC and the embedded NATS server for it, also on loopback. The command line and the clients find it there."`
+	Private         bool          `help:"Keep the other users of this machine out: generate a token at each start in DATA_DIR/token (mode 0600) and ask every caller of HTTP, gRPC and the embedded NATS server for it, also on loopback. The command line and the clients find it there."`
 	Insecure        bool          `help:"Accept listeners that other machines reach although nothing checks who calls."`
 	MaxBody         byteSize      `default:"32MiB" placeholder:"BYTES" help:"Largest request body, decompressed (${default})."`
 	MaxResponses    int           `default:"8192" help:"Most responses of one request."`
@@ -134,7 +134,7 @@ func (c *serveCmd) validateListeners() error {
 		on, guarded   bool
 	}{
 		{"--listen", c.Listen, true, guarded},
-		{"--ops-listen", c.OpsListen, c.OpsListen != "", guarded},
+		{"--ops-listen", c.OpsListen, c.OpsListen != "", true}, // health and metrics need no token
 		{"--grpc-listen", c.GRPCListen, c.GRPCListen != "", guarded},
 		{"--nats-listen", c.NATSListen, c.embedded(), c.Insecure || c.Private || c.NatsToken != ""},
 	}

@@ -23,7 +23,7 @@ import (
 
 func TestServe(t *testing.T) {
 	model := tinyModel(t, nil)
-	p := serve(t, model, t.TempDir(), "--ops-listen", "127.0.0.1:0", "--grpc-listen", "127.0.0.1:0", "--drain-delay", "2s")
+	p := serve(t, model, t.TempDir(), "--ops-listen", ":0", "--grpc-listen", "127.0.0.1:0", "--drain-delay", "2s")
 	require.Equal(t, "tiny-1", p.ready.Model)
 	nc, js := p.jetStream(t)
 

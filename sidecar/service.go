@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net"
@@ -34,6 +35,7 @@ type service struct {
 	calls    encoder.CallWatcher // observes model calls: the watchdog
 	desk     desk
 	tokens   *api.Tokens // nil without --token-file and --private
+	private  string      // token of its owner, "" without --private
 	// natsPrivate says that the embedded NATS server asks for the private token.
 	natsPrivate bool
 	http        *api.Server
@@ -72,20 +74,17 @@ func newService(c *serveCmd, a *app) (*service, error) {
 	return s, nil
 }
 
-// loadTokens reads the token file, and the token of a private service, which
-// then guards the embedded NATS server as well.
+// loadTokens reads the token file, and generates the token of a private service,
+// which then guards the embedded NATS server as well.
 func (s *service) loadTokens() (err error) {
 	c := s.cmd
 	switch {
 	case c.Private:
-		token, err := makePrivateToken(c.DataDir)
-		if err != nil {
-			return err
-		}
+		s.private = rand.Text()
 		if c.embedded() && c.NatsToken == "" {
-			c.NatsToken, s.natsPrivate = token, true
+			c.NatsToken, s.natsPrivate = s.private, true
 		}
-		s.tokens, err = api.LoadPrivateTokens(token, c.TokenFile, s.app.log)
+		s.tokens, err = api.LoadPrivateTokens(s.private, c.TokenFile, s.app.log)
 		return err
 	case c.TokenFile != "":
 		s.tokens, err = api.LoadTokens(c.TokenFile, s.app.log)
@@ -93,6 +92,8 @@ func (s *service) loadTokens() (err error) {
 	return err
 }
 
+// listen opens the listeners, and then shows the private token to its owner: a
+// start that fails because the service already runs leaves that one its token.
 func (s *service) listen() (err error) {
 	parts := api.Parts{Scorer: &s.live, Models: &s.live, Tokens: s.tokens, Memory: s.memory, Checks: []api.Check{{Name: "model", Ready: s.live.modelReady}}}
 	if s.cmd.NATS != "off" {
@@ -115,15 +116,24 @@ func (s *service) listen() (err error) {
 			continue
 		}
 		if *l.listener, err = config.Listen(s.app.ctx, "tcp", l.address); err != nil {
-			err = fmt.Errorf("%s: %w; stop what uses the address, or choose another", l.flag, err)
-			for _, o := range opened {
-				err = errors.Join(err, o.Close())
-			}
-			return err
+			return closeAll(opened, fmt.Errorf("%s: %w; stop what uses the address, or choose another", l.flag, err))
 		}
 		opened = append(opened, *l.listener)
 	}
+	if s.private != "" {
+		if err := writePrivateToken(s.cmd.DataDir, s.private); err != nil {
+			return closeAll(opened, err)
+		}
+	}
 	return nil
+}
+
+// closeAll closes listeners after a failure, and returns that.
+func closeAll(listeners []net.Listener, err error) error {
+	for _, l := range listeners {
+		err = errors.Join(err, l.Close())
+	}
+	return err
 }
 
 // run serves until ctx ends, or something fails, and then shuts down in order.

@@ -69,11 +69,7 @@ func (c *trainerCmd) run(ctx context.Context, a *app) (err error) {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 
-	nats, err := c.natsFlags.withPrivateToken(c.DataDir)
-	if err != nil {
-		return err
-	}
-	q, err := queue.Open(ctx, queue.Config{Conn: nats.config(), Streams: c.streamFlags.config()}, a.log, registry)
+	q, err := queue.Open(ctx, queue.Config{Conn: c.natsFlags.privateConfig(c.DataDir), Streams: c.streamFlags.config()}, a.log, registry)
 	if err != nil {
 		return err
 	}

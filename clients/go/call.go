@@ -80,8 +80,12 @@ func (c *Client) send(ctx context.Context, k call, accept string) (answer *http.
 		request.Header.Set("Content-Type", k.media)
 	}
 	request.Header.Set("Accept", accept)
-	if c.token != "" {
-		request.Header.Set("Authorization", "Bearer "+c.token)
+	token, err := c.bearer()
+	if err != nil {
+		return nil, false, err
+	}
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
 	}
 	if k.urgent != "" {
 		request.Header.Set("X-Priority", k.urgent)

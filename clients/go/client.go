@@ -35,7 +35,8 @@ func WithToken(token string) Option { return func(c *Client) { c.token = token }
 // WithDataDir sends the token of a private service on this machine (assay serve
 // --private), which is in its data directory. An empty dir stands for
 // $ASSAY_DATA_DIR, and without that for the default of assay serve. A service on
-// another machine never sees the token; without one, none is sent.
+// another machine never sees the token; without one, none is sent. It is read for
+// each request: the service has another one after a restart.
 func WithDataDir(dir string) Option { return func(c *Client) { c.private, c.dataDir = true, dir } }
 
 // WithModel pins a model by name or version for scores that name none
@@ -90,15 +91,26 @@ func New(address string, options ...Option) (*Client, error) {
 	case c.retry.Budget > 0 && (c.retry.First <= 0 || c.retry.Most < c.retry.First):
 		return nil, &InputError{-1, "WithRetry", "give a First above 0 and a Most that is not below it"}
 	}
-	if c.private && c.token == "" {
-		if c.token, err = privateToken(u, c.dataDir); err != nil {
-			return nil, &InputError{-1, "WithDataDir", err.Error()}
-		}
+	c.private = c.private && c.token == "" && onThisMachine(u)
+	if _, err := c.bearer(); err != nil {
+		return nil, err
 	}
 	if c.own {
 		c.http = ownHTTP()
 	}
 	return c, nil
+}
+
+// bearer is the token of the next request, "" for none.
+func (c *Client) bearer() (string, error) {
+	if !c.private {
+		return c.token, nil
+	}
+	token, err := privateToken(c.dataDir)
+	if err != nil {
+		return "", &InputError{-1, "WithDataDir", err.Error()}
+	}
+	return token, nil
 }
 
 // ownHTTP keeps as many connections as goroutines of a trainer may use, and

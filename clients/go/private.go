@@ -12,13 +12,16 @@ import (
 	"strings"
 )
 
-// privateToken reads the token of a private service, "" when it is on another
-// machine or there is none.
-func privateToken(service *url.URL, dir string) (string, error) {
+// onThisMachine reports whether a service is on this machine: no other gets the
+// token of a private service.
+func onThisMachine(service *url.URL) bool {
 	host := service.Hostname()
-	if ip, err := netip.ParseAddr(host); !strings.EqualFold(host, "localhost") && (err != nil || !ip.Unmap().IsLoopback()) {
-		return "", nil
-	}
+	ip, err := netip.ParseAddr(host)
+	return strings.EqualFold(host, "localhost") || err == nil && ip.Unmap().IsLoopback()
+}
+
+// privateToken reads the token of a private service, "" when there is none.
+func privateToken(dir string) (string, error) {
 	text, err := os.ReadFile(filepath.Join(cmp.Or(dir, os.Getenv("ASSAY_DATA_DIR"), defaultDataDir()), "token"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil

@@ -43,6 +43,20 @@ func TestTokenOfAPrivateService(t *testing.T) {
 			}
 		})
 	}
+	t.Run("replaced at a restart", func(t *testing.T) {
+		c := client(t, url, assay.WithDataDir(dir))
+		for _, token := range []string{"secret", "another"} {
+			if err := os.WriteFile(filepath.Join(dir, "token"), []byte(token+"\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := c.ScoreAll(t.Context(), assay.Texts("a"), assay.Options{}); err != nil {
+				t.Fatal(err)
+			}
+			if sent != "Bearer "+token {
+				t.Fatalf("sent %q", sent)
+			}
+		}
+	})
 	proxied := func(r *http.Request) (*http.Response, error) {
 		if r.Header.Get("Authorization") != "" {
 			t.Error("the token went to another machine")

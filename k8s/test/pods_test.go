@@ -132,6 +132,7 @@ func TestSidecarsServeThePodAlone(t *testing.T) {
 		require.Equal(t, corev1.ContainerRestartPolicyAlways, *c.RestartPolicy)
 		require.Equal(t, "127.0.0.1:8080", flags(t, c)["--listen"])
 		require.NotContains(t, flags(t, c), "--nats-listen", "its default is a loopback address")
+		require.NotContains(t, flags(t, c), "--insecure", "health and metrics need no exemption")
 		for _, port := range c.Ports {
 			require.Equal(t, "assay-ops", port.Name, "nothing but health and metrics leaves the pod")
 		}

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
 
 from assay_client import Client
@@ -30,7 +32,17 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def token_of(url: str, token: str | None = None) -> str | None:
-    return configure(url, token, None, None, 1.0, None, 1, 1, 1).token
+    """What the service at url is sent."""
+    sent: list[str | None] = []
+
+    def service(request: httpx.Request) -> httpx.Response:
+        sent.append(request.headers.get("Authorization"))
+        return httpx.Response(200)
+
+    given: Any = configure(url, token, None, None, 1.0, None, 1, 1, 1).http()
+    with httpx.Client(**given, transport=httpx.MockTransport(service)) as client:
+        client.get("/")
+    return sent[0].removeprefix("Bearer ") if sent[0] else None
 
 
 @pytest.mark.usefixtures("data")
@@ -48,6 +60,22 @@ def test_the_environment_names_the_directory(monkeypatch: pytest.MonkeyPatch) ->
 def test_other_machines_never_see_it() -> None:
     for url in ELSEWHERE:
         assert private_token(url) is None, url
+    assert token_of("http://10.0.0.1:8080") is None
+
+
+def test_a_restart_of_the_service_replaces_it(data: Path) -> None:
+    sent: list[str | None] = []
+
+    def service(request: httpx.Request) -> httpx.Response:
+        sent.append(request.headers.get("Authorization"))
+        (data / "token").write_text("another\n")
+        return httpx.Response(200)
+
+    given: Any = configure("http://127.0.0.1:8080", None, None, None, 1.0, None, 1, 1, 1).http()
+    with httpx.Client(**given, transport=httpx.MockTransport(service)) as client:
+        client.get("/")
+        client.get("/")
+    assert sent == ["Bearer secret", "Bearer another"]
 
 
 def test_without_a_token_none_is_sent(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,8 +11,7 @@ restartPolicy: Always # starts before the containers, stops after them
 args:
   - serve
   - --listen=127.0.0.1:8080
-  - --ops-listen=:8081 # health and metrics alone: probes cannot reach loopback
-  - --insecure # for --ops-listen; nobody else reaches --listen
+  - --ops-listen=:8081 # health and metrics only: probes cannot reach loopback
   - --data-dir=/var/lib/assay
   {{- if $v.sidecar.nats }}
   - --nats-url={{ $v.nats.url }}

@@ -12,7 +12,7 @@ from urllib.request import getproxies
 import httpx
 
 from ._errors import APIError, AssayError, InvalidRequestError, NoAnswerError, ServerError
-from ._private import private_token
+from ._private import PrivateToken, may_see_token
 from ._retry import Retry
 from ._types import Asked, Failure, ItemLike, OnError, Options, Priority, substitute
 from ._version import __version__
@@ -53,6 +53,7 @@ class Config:
             ),
             # A proxy of the environment is not asked for this machine.
             "trust_env": not _is_local(self.url),
+            "auth": PrivateToken(self.url) if not self.token and may_see_token(self.url) else None,
         }
 
     def asked(self, options: Options | None, model: str | None, priority: Priority | None) -> Asked:
@@ -92,7 +93,7 @@ def configure(
             raise ValueError(f"{name} is {value!r}; give more than 0")
     if not isinstance(retry, Retry):
         retry = Retry() if retry is None else Retry(budget=retry)
-    token = token or os.environ.get("ASSAY_TOKEN") or private_token(url)
+    token = token or os.environ.get("ASSAY_TOKEN")
     return Config(
         url,
         token,

@@ -5,8 +5,23 @@ from __future__ import annotations
 import ipaddress
 import os
 import sys
+from collections.abc import Generator
 from pathlib import Path
 from urllib.parse import urlsplit
+
+import httpx
+
+
+class PrivateToken(httpx.Auth):
+    """Sends the token, read for each request: a service has another one after a restart."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
+        if token := private_token(self._url):
+            request.headers["Authorization"] = f"Bearer {token}"
+        yield request
 
 
 def private_token(url: str, data_dir: str | os.PathLike[str] | None = None) -> str | None:
@@ -15,13 +30,18 @@ def private_token(url: str, data_dir: str | os.PathLike[str] | None = None) -> s
     The directory is data_dir, else $ASSAY_DATA_DIR, else the default of
     `assay serve`. Only a service on this machine ever sees the token.
     """
-    parts = urlsplit(url)
-    if "," in url or parts.username or not _on_this_machine(parts.hostname or ""):
+    if not may_see_token(url):
         return None
     try:
         return (Path(data_dir or _data_dir()) / "token").read_text("ascii").strip() or None
     except (OSError, UnicodeDecodeError):
         return None  # there is none, or it is another user's: the service says so
+
+
+def may_see_token(url: str) -> bool:
+    """Whether url is a service on this machine, without credentials of its own."""
+    parts = urlsplit(url)
+    return "," not in url and not parts.username and _on_this_machine(parts.hostname or "")
 
 
 def _on_this_machine(host: str) -> bool:

@@ -92,8 +92,6 @@ class NatsClient(AsyncClient):
         )
         super()._set(dataclasses.replace(cfg, url=url, token=None))
         self._connect = dict(connect or {})
-        if not self._connect.keys() & _CREDENTIALS and (token := private_token(url)):
-            self._connect["token"] = token
         self._nats: Any = None
         self._lost = asyncio.Event()
         self._connecting = asyncio.Lock()
@@ -227,9 +225,12 @@ class NatsClient(AsyncClient):
             async def failed(e: Exception) -> None:
                 log.debug("NATS: %s", e)
 
+            # A private service has another token after a restart.
+            private = None if self._connect.keys() & _CREDENTIALS else private_token(self._cfg.url)
             made = nats.connect(
                 self._cfg.url,
                 **{
+                    **({"token": private} if private else {}),
                     **self._connect,
                     "allow_reconnect": False,
                     "max_reconnect_attempts": 1,

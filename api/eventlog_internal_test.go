@@ -1,0 +1,42 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/assay-ai/assay/rewardmodel/retrain"
+)
+
+// quiet is a source without events.
+type quiet struct{}
+
+func (quiet) Events(context.Context, uint64) iter.Seq2[retrain.Event, error] {
+	return func(func(retrain.Event, error) bool) {}
+}
+
+func (quiet) LastEvent(context.Context) (uint64, error) { return 0, nil }
+
+// A list of events asks the source for its end. That wakes no stream, and does
+// not say that the reader of the source works again.
+func TestAskingForTheLastEventChangesNothing(t *testing.T) {
+	l := newEventLog(quiet{})
+	l.failure = errors.New("the reader failed")
+	moved := l.moved
+	_, err := l.last(t.Context())
+	require.NoError(t, err)
+	select {
+	case <-moved:
+		t.Fatal("it woke the streams")
+	default:
+	}
+	require.ErrorContains(t, l.unread(), "the reader failed")
+	require.False(t, l.contacted.IsZero())
+
+	require.NoError(t, l.follow(t.Context()))
+	require.NoError(t, l.unread())
+	<-moved
+}
