@@ -64,7 +64,7 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 		s.drain(r, maxBody)
 		return nil, errBodyTooLarge(maxBody)
 	case wire.err != nil:
-		return nil, s.wireError(wire.err, wire.count)
+		return nil, s.wireError(r.Context(), wire.err, wire.count)
 	default:
 		return nil, err
 	}
@@ -236,10 +236,13 @@ func (w *wireReader) Read(p []byte) (int, error) {
 
 // wireError names why a body did not arrive: too slow, cut off, or framed
 // wrongly.
-func (s *Server) wireError(err error, read int64) error {
+func (s *Server) wireError(ctx context.Context, err error, read int64) error {
 	var network net.Error
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
+		if end, bounded := ctx.Deadline(); bounded && !time.Now().Before(end) {
+			return fmt.Errorf("the body did not arrive: %w", context.DeadlineExceeded)
+		}
 		return s.errSlow(read)
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.As(err, &network):
 		return fmt.Errorf("reading the body: %w: %w", err, context.Canceled)

@@ -68,6 +68,13 @@ func errTooLarge(field, format string, args ...any) error {
 	return &refusal{status: http.StatusRequestEntityTooLarge, code: "too_large", field: field, message: fmt.Sprintf(format, args...)}
 }
 
+// errSlow refuses a body that does not arrive as fast as paced demands. It is
+// late, and more time would not help.
+func (s *Server) errSlow(read int64) error {
+	return &refusal{status: http.StatusGatewayTimeout, code: "deadline_exceeded",
+		message: fmt.Sprintf("the body arrives too slowly: %d bytes came, and it must make %d bytes per second; send fewer responses per request, compress it, or use a faster connection", read, s.cfg.MinRate)}
+}
+
 // errReplyTooLarge refuses to render a body of more than maxReply bytes.
 func errReplyTooLarge() error {
 	return errTooLarge("responses", `the results take more than %d bytes; send fewer responses per request, or "options":{"instances":false}`, maxReply)

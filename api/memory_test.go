@@ -155,7 +155,7 @@ func TestSlowBodyIsEnded(t *testing.T) {
 	reply, err := io.ReadAll(conn)
 	require.NoError(t, err)
 	require.Contains(t, string(reply), " 504 ")
-	require.Contains(t, string(reply), "did not arrive")
+	require.Contains(t, string(reply), "arrives too slowly")
 }
 
 // free is whether nothing holds memory any more.
