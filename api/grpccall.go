@@ -61,12 +61,14 @@ func (s *Server) messageLimit(in proto.Message) int64 {
 }
 
 // allow lets callers pass that may use scope, and charges what they may send
-// before it is read. Probes are not refused for want of memory.
+// before it is read. Probes are small, are not charged, and so are never refused
+// because of overload.
 func (s *Server) allow(ctx context.Context, scope Scope) error {
+	x := exchangeIn(ctx)
 	if scope == anyone {
+		x.memory = nil
 		return nil
 	}
-	x := exchangeIn(ctx)
 	name, err := s.authorize(callerIn(ctx), scope)
 	if x.by = name; err != nil {
 		return err

@@ -32,11 +32,21 @@ func (s *Server) callInfer(ctx context.Context, in *inference.ModelInferRequest)
 	if err != nil {
 		return nil, err
 	}
+	size, values := 0, 0
+	for _, o := range answer.outputs {
+		size, values = size+tensorSize(o.values), values+len(o.values)
+	}
+	if size > maxReply {
+		return nil, errReplyTooLarge()
+	}
+	if err := exchangeIn(ctx).memory.Grow(int64(size + valueBytes*values)); err != nil {
+		return nil, err
+	}
 	out := &inference.ModelInferResponse{ModelName: in.ModelName, ModelVersion: answer.version, Id: in.Id}
 	for _, o := range answer.outputs {
 		tensor := &inference.ModelInferResponse_InferOutputTensor{Name: o.name, Datatype: o.datatype, Shape: answer.shape}
 		if len(in.RawInputContents) > 0 {
-			out.RawOutputContents = append(out.RawOutputContents, appendTensor(nil, o.values))
+			out.RawOutputContents = append(out.RawOutputContents, appendTensor(make([]byte, 0, tensorSize(o.values)), o.values))
 		} else {
 			tensor.Contents = contentsOf(o.values)
 		}

@@ -73,6 +73,10 @@ type inferredOutput struct {
 	values []any // one for each text
 }
 
+// valueBytes is what a value of an output takes next to its text: an interface
+// and what it refers to.
+const valueBytes = 32
+
 // scoreTensors gives the texts of inputs their rewards, by the version of a
 // model ("" is the current one). wanted names outputs; none means all of assay's.
 func (s *Server) scoreTensors(ctx context.Context, version string, inputs []textTensor, wanted []string) (inferred, error) {
@@ -86,6 +90,9 @@ func (s *Server) scoreTensors(ctx context.Context, version string, inputs []text
 	}
 	answer, err := s.rate(ctx, rewardmodel.Request{Responses: items, Model: version})
 	if err != nil {
+		return inferred{}, err
+	}
+	if err := exchangeIn(ctx).memory.Grow(int64(valueBytes * len(outputs) * len(answer.Results))); err != nil {
 		return inferred{}, err
 	}
 	result := inferred{version: answer.Model.Version, shape: shape, outputs: make([]inferredOutput, len(outputs))}
@@ -111,7 +118,10 @@ func outputsOf(wanted []string) ([]oipOutput, error) {
 	outputs := make([]oipOutput, len(wanted))
 	for i, name := range wanted {
 		j := slices.IndexFunc(known, func(o oipOutput) bool { return o.name == name })
-		if j < 0 {
+		switch {
+		case slices.Contains(wanted[:i], name):
+			return nil, errInvalid(fmt.Sprintf("outputs[%d].name", i), "names %.40q again; name each output once", name)
+		case j < 0:
 			return nil, errInvalid(fmt.Sprintf("outputs[%d].name", i), "there is no output %.40q; the metadata of the model (GET /v2/models/%s) lists them", name, ownName)
 		}
 		outputs[i] = known[j]
