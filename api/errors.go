@@ -104,7 +104,7 @@ func errTooManyInferStreams(limit int64, retryAfter time.Duration) error {
 
 func errIdleStream(limit, retryAfter time.Duration) error {
 	return &refusal{status: http.StatusServiceUnavailable, code: "idle", retryAfter: retryAfter,
-		message: fmt.Sprintf("no request arrived within %v (--request-timeout); open the stream again", limit)}
+		message: fmt.Sprintf("the stream ends after %v; open it again for the next request", limit)}
 }
 
 func errNotEnabled() error {

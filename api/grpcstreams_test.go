@@ -56,7 +56,7 @@ func TestIdleStreamsHoldNoMemory(t *testing.T) {
 func TestIdleStreamEnds(t *testing.T) {
 	s := startRPC(t, scorerOf(t, &model{}, 0), config(func(c *api.Config) { c.RequestTimeout = 300 * time.Millisecond }))
 	stream := openStream(t, s)
-	requireStatus(t, stream.RecvMsg(&inference.ModelStreamInferResponse{}), codes.Unavailable, "open the stream again")
+	requireStatus(t, stream.RecvMsg(&inference.ModelStreamInferResponse{}), codes.Unavailable, "open it again for the next request")
 }
 
 func TestTooManyInferStreams(t *testing.T) {
