@@ -80,7 +80,7 @@ const valueBytes = 32
 // scoreTensors gives the texts of inputs their rewards, by the version of a
 // model ("" is the current one). wanted names outputs; none means all of assay's.
 func (s *Server) scoreTensors(ctx context.Context, version string, inputs []textTensor, wanted []string) (inferred, error) {
-	shape, items, err := itemsOf(inputs)
+	shape, items, err := itemsOf(inputs, s.conversations(exchangeIn(ctx).memory))
 	if err != nil {
 		return inferred{}, err
 	}
@@ -130,15 +130,14 @@ func outputsOf(wanted []string) ([]oipOutput, error) {
 }
 
 // itemsOf makes an item of each text to score, and tells their shape.
-func itemsOf(inputs []textTensor) (shape []int64, items []rewardmodel.Item, err error) {
+func itemsOf(inputs []textTensor, talks *conversations) (shape []int64, items []rewardmodel.Item, err error) {
 	main, err := mainInput(inputs)
 	if err != nil {
 		return nil, nil, err
 	}
 	texts := inputs[main].texts
-	items = make([]rewardmodel.Item, len(texts))
-	for i, text := range texts {
-		items[i] = conversation(text)
+	if items, err = talks.items(texts); err != nil {
+		return nil, nil, err
 	}
 	prompts := slices.IndexFunc(inputs, func(t textTensor) bool { return t.name == "prompt" })
 	if prompts >= 0 && prompts != main {

@@ -93,8 +93,11 @@ func (t textReader) predictInputs(d *jsontext.Decoder, p *predictInputs) error {
 	switch d.PeekKind() {
 	case '"':
 		var one string
-		err := json.UnmarshalDecode(d, &one)
-		p.items = []rewardmodel.Item{conversation(one)}
+		if err := json.UnmarshalDecode(d, &one); err != nil {
+			return err
+		}
+		item, err := t.sequence([]string{one})
+		p.items = []rewardmodel.Item{item}
 		return err
 	case 'n':
 		return d.SkipValue()
@@ -113,7 +116,7 @@ func (t textReader) predictList(d *jsontext.Decoder, p *predictInputs) error {
 			if err != nil {
 				return err
 			}
-			item, err := sequence(list)
+			item, err := t.sequence(list)
 			p.items, p.batch = append(p.items, item), true
 			return err
 		}
@@ -130,16 +133,16 @@ func (t textReader) predictList(d *jsontext.Decoder, p *predictInputs) error {
 	if err != nil || len(pair) == 0 {
 		return err
 	}
-	item, err := sequence(pair)
+	item, err := t.sequence(pair)
 	p.items = []rewardmodel.Item{item}
 	return err
 }
 
 // sequence is the item of one text, or of a prompt and its response.
-func sequence(texts []string) (rewardmodel.Item, error) {
+func (t textReader) sequence(texts []string) (rewardmodel.Item, error) {
 	switch len(texts) {
 	case 1:
-		return conversation(texts[0]), nil
+		return t.talks.item(texts[0])
 	case 2:
 		item := response(texts[1])
 		item.Prompt = texts[0]
