@@ -131,15 +131,15 @@ func decompress(r io.Reader, encoding string, memory *rewardmodel.Reservation) (
 		}
 		return &decoder{"gzip", z}, nil
 	case "zstd":
-		return unzstd(r, memory)
+		return newZstdReader(r, memory)
 	default:
 		return nil, errMediaType("Content-Encoding", "%.50q is not supported; send gzip, zstd or no encoding", encoding)
 	}
 }
 
-// unzstd decompresses zstd. The window that the first frame asks for is charged
+// newZstdReader decompresses zstd. The window that the first frame asks for is charged
 // until the reader is closed; a later frame may not ask for a larger one.
-func unzstd(r io.Reader, memory *rewardmodel.Reservation) (io.ReadCloser, error) {
+func newZstdReader(r io.Reader, memory *rewardmodel.Reservation) (io.ReadCloser, error) {
 	buffered := bufio.NewReaderSize(r, 4<<10)
 	window := windowOf(buffered)
 	const blocks = 512 << 10 // of 128 KiB: two next to the window, one compressed, one of literals
@@ -150,7 +150,7 @@ func unzstd(r io.Reader, memory *rewardmodel.Reservation) (io.ReadCloser, error)
 	if err != nil {
 		return nil, errInvalid("Content-Encoding", "the body is not zstd: %v", err)
 	}
-	return &charged{&decoder{"zstd", z.IOReadCloser()}, memory, int64(window) + blocks}, nil
+	return &chargedReader{&decoder{"zstd", z.IOReadCloser()}, memory, int64(window) + blocks}, nil
 }
 
 // windowOf is the window of the frame that r begins with, at least minWindow so
@@ -169,15 +169,15 @@ func windowOf(r *bufio.Reader) uint64 {
 	return min(max(window, minWindow), zstdWindow)
 }
 
-// charged gives memory back when it is closed.
-type charged struct {
+// chargedReader gives memory back when it is closed.
+type chargedReader struct {
 	io.ReadCloser
 	memory *rewardmodel.Reservation
 	bytes  int64
 }
 
 // Close implements io.Closer.
-func (c *charged) Close() error {
+func (c *chargedReader) Close() error {
 	c.memory.Shrink(c.bytes)
 	return c.ReadCloser.Close()
 }

@@ -127,7 +127,7 @@ func unknownCall(_ any, stream grpc.ServerStream) error {
 // of streams see.
 func (s *Server) observeStream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 	if strings.HasPrefix(info.FullMethod, "/grpc.reflection.") {
-		handler = s.brief(handler)
+		handler = s.withStreamDeadline(handler)
 	}
 	return s.observed(handler)(srv, stream)
 }
@@ -187,9 +187,9 @@ func (s *Server) recovered(handler grpc.StreamHandler) grpc.StreamHandler {
 	}
 }
 
-// brief ends a stream that would go on for as long as its client likes. What a
+// withStreamDeadline ends a stream that would go on for as long as its client likes. What a
 // client asks of reflection it asks right away.
-func (s *Server) brief(handler grpc.StreamHandler) grpc.StreamHandler {
+func (s *Server) withStreamDeadline(handler grpc.StreamHandler) grpc.StreamHandler {
 	return func(srv any, stream grpc.ServerStream) error {
 		done := make(chan error, 1)
 		go func() { done <- s.recovered(handler)(srv, stream) }() // ends with the call

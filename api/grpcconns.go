@@ -14,9 +14,9 @@ const maxConnections = 1024
 // connections are those of gRPC clients, by remote address, so that one can be
 // closed: gRPC has no call that ends a stream whose client does not read.
 type connections struct {
-	most int
-	mu   sync.Mutex
-	open map[string]*recordedConn
+	limit int
+	mu    sync.Mutex
+	open  map[string]*recordedConn
 }
 
 // listen has l's connections recorded.
@@ -33,7 +33,7 @@ func (c *connections) of(remote string) *recordedConn {
 func (c *connections) add(conn net.Conn) (*recordedConn, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.open) >= c.most {
+	if len(c.open) >= c.limit {
 		return nil, false
 	}
 	if c.open == nil {
@@ -81,9 +81,9 @@ func (c *recordedConn) begin() (end func()) {
 }
 
 // blocked reports whether the peer has read nothing for so long.
-func (c *recordedConn) blocked(patient time.Duration) bool {
+func (c *recordedConn) blocked(timeout time.Duration) bool {
 	since := c.writing.Load()
-	return since != 0 && time.Since(time.Unix(0, since)) > patient
+	return since != 0 && time.Since(time.Unix(0, since)) > timeout
 }
 
 func (c *recordedConn) cut() {

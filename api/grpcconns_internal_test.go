@@ -14,7 +14,7 @@ import (
 func TestConnectionsAreLimited(t *testing.T) {
 	inner, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	l := (&connections{most: 1}).listen(inner)
+	l := (&connections{limit: 1}).listen(inner)
 	accepted := make(chan net.Conn)
 	done := make(chan struct{})
 	go func() {

@@ -35,7 +35,7 @@ func (s *Server) reply(ctx context.Context, stream grpc.ServerStream, out proto.
 	if err := stream.SendMsg(sent); err != nil {
 		return err
 	}
-	late := s.lateness(ctx, start)
+	late := s.overdue(ctx, start)
 	defer late.end()
 	timer := time.NewTimer(time.Until(s.paced(start, size)))
 	defer timer.Stop()
@@ -55,24 +55,24 @@ func (s *Server) reply(ctx context.Context, stream grpc.ServerStream, out proto.
 	}
 }
 
-// lateness is that of a reply which its client has not read in time.
-type lateness struct {
+// overdueReply is a reply that its client has not read in time.
+type overdueReply struct {
 	conn    *recordedConn
 	start   time.Time
-	patient time.Duration // with a blocked connection
-	most    time.Duration // with a reply
+	stall   time.Duration // how long a write to the connection may block
+	most    time.Duration // how long the reply may take
 	counted bool          // in conn.late
 }
 
-func (s *Server) lateness(ctx context.Context, start time.Time) *lateness {
-	return &lateness{conn: s.conns.of(remoteOf(ctx)), start: start, patient: s.cfg.HeaderTimeout, most: s.cfg.RequestTimeout}
+func (s *Server) overdue(ctx context.Context, start time.Time) *overdueReply {
+	return &overdueReply{conn: s.conns.of(remoteOf(ctx)), start: start, stall: s.cfg.HeaderTimeout, most: s.cfg.RequestTimeout}
 }
 
 // tolerated reports whether the connection is kept although the reply is late:
 // behind a proxy many clients share one, and one of them that does not read must
 // not end the calls of the others. It is kept while other calls run on it and
 // its peer reads at all, for no longer than a request may take.
-func (l *lateness) tolerated() bool {
+func (l *overdueReply) tolerated() bool {
 	if l.conn == nil {
 		return false
 	}
@@ -80,10 +80,10 @@ func (l *lateness) tolerated() bool {
 		l.counted = true
 		l.conn.late.Add(1)
 	}
-	return l.conn.calls.Load() > l.conn.late.Load() && !l.conn.blocked(l.patient) && time.Since(l.start) < l.most
+	return l.conn.calls.Load() > l.conn.late.Load() && !l.conn.blocked(l.stall) && time.Since(l.start) < l.most
 }
 
-func (l *lateness) end() {
+func (l *overdueReply) end() {
 	if l.counted {
 		l.conn.late.Add(-1)
 	}
@@ -92,22 +92,22 @@ func (l *lateness) end() {
 // watch cuts the connection of a small reply, whose call has ended, if the
 // client does not read it.
 func (s *Server) watch(ctx context.Context, m *sending) {
-	late := s.lateness(ctx, time.Now())
+	late := s.overdue(ctx, time.Now())
 	late.counted = true // its call is not among those of the connection
-	var look func()
-	look = func() {
+	var check func()
+	check = func() {
 		select {
 		case <-m.freed:
 			return
 		default:
 		}
 		if late.tolerated() {
-			time.AfterFunc(s.cfg.HeaderTimeout, look)
+			time.AfterFunc(s.cfg.HeaderTimeout, check)
 			return
 		}
 		late.conn.cut()
 	}
-	m.timer = time.AfterFunc(s.cfg.HeaderTimeout, look)
+	m.timer = time.AfterFunc(s.cfg.HeaderTimeout, check)
 }
 
 // SendMsg implements grpc.ServerStream.

@@ -67,14 +67,15 @@ func TestGRPCUnreadProbesAreEnded(t *testing.T) {
 
 // Replies that are read cut nothing.
 func TestGRPCReadRepliesKeepTheConnection(t *testing.T) {
-	s := startRPC(t, scorerOf(t, &model{}, 0), config(func(c *api.Config) { c.HeaderTimeout = 200 * time.Millisecond }))
+	s := startRPC(t, scorerOf(t, &model{}, 0), config(func(c *api.Config) { c.HeaderTimeout = 500 * time.Millisecond }))
 	stream := openStream(t, s)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
 	for ctx.Err() == nil {
 		exchangeOn(t, stream)
 		_, err := callWith[inference.ServerLiveResponse](t, t.Context(), s.conn, "ServerLive", &inference.ServerLiveRequest{})
 		require.NoError(t, err)
+		s.log.request(t) // makes room for the next
 	}
 }
 
@@ -100,7 +101,7 @@ func TestGRPCUnreadReplyEndsNoOtherCall(t *testing.T) {
 			return rewardmodel.Answer{Results: make([]rewardmodel.Result, 1)}, nil
 		}
 		return rewardmodel.Answer{Results: []rewardmodel.Result{{Witness: &rewardmodel.Witness{Text: text}}}}, nil
-	}), within(m), config(func(c *api.Config) { c.HeaderTimeout, c.MinRate = 200*time.Millisecond, 1<<30 }))
+	}), within(m), config(func(c *api.Config) { c.HeaderTimeout, c.MinRate = 500*time.Millisecond, 1<<30 }))
 	answered := make(chan error, 1)
 	go func() {
 		_, err := infer(t, s, texts("other"))
@@ -111,7 +112,7 @@ func TestGRPCUnreadReplyEndsNoOtherCall(t *testing.T) {
 	require.NoError(t, stream.SendMsg(texts("a")))
 	require.Eventually(t, func() bool { return !free(m, 64<<20)() }, patience, time.Millisecond)
 
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second) // five times what the reply has
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // four times what the reply has
 	defer cancel()
 	select {
 	case err := <-answered:

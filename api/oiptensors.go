@@ -130,13 +130,13 @@ func outputsOf(wanted []string) ([]oipOutput, error) {
 }
 
 // itemsOf makes an item of each text to score, and tells their shape.
-func itemsOf(inputs []textTensor, talks *conversations) (shape []int64, items []rewardmodel.Item, err error) {
+func itemsOf(inputs []textTensor, convs *conversations) (shape []int64, items []rewardmodel.Item, err error) {
 	main, err := mainInput(inputs)
 	if err != nil {
 		return nil, nil, err
 	}
 	texts := inputs[main].texts
-	if items, err = talks.items(texts); err != nil {
+	if items, err = convs.items(texts); err != nil {
 		return nil, nil, err
 	}
 	prompts := slices.IndexFunc(inputs, func(t textTensor) bool { return t.name == "prompt" })

@@ -59,13 +59,13 @@ func (s *Server) getReward(w http.ResponseWriter, r *http.Request) error {
 	items := make([]rewardmodel.Item, len(ask.Query))
 	spans := make([][]responseSpan, len(ask.Query))
 	lengths := make([]decimal, len(ask.Query))
-	talks := s.conversations(exchangeOf(r).memory)
+	convs := s.conversations(exchangeOf(r).memory)
 	for i, query := range ask.Query {
 		prompt := ""
 		if len(ask.Prompts) > 0 {
 			prompt = ask.Prompts[i]
 		}
-		turns, err := talks.turns(query, prompt)
+		turns, err := convs.turns(query, prompt)
 		if err != nil {
 			return err
 		}

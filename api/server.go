@@ -71,7 +71,7 @@ func New(cfg Config, parts Parts, log zerolog.Logger, registry *prometheus.Regis
 	s.limits.Store(&limits{cfg.MaxBody, cfg.Limits})
 	s.main = s.router(guard, registry)
 	s.ops = s.opsRouter(guard, registry)
-	s.conns.most = maxConnections
+	s.conns.limit = maxConnections
 	s.rpc = s.grpcServer()
 	s.mainServer = s.httpServer(s.main)
 	s.opsServer = s.httpServer(s.ops)

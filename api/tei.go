@@ -142,7 +142,7 @@ func (t textReader) predictList(d *jsontext.Decoder, p *predictInputs) error {
 func (t textReader) sequence(texts []string) (rewardmodel.Item, error) {
 	switch len(texts) {
 	case 1:
-		return t.talks.item(texts[0])
+		return t.convs.item(texts[0])
 	case 2:
 		item := response(texts[1])
 		item.Prompt = texts[0]

@@ -129,11 +129,11 @@ func (s *Server) classify(w http.ResponseWriter, r *http.Request) error {
 	return s.writeJSON(w, r, http.StatusOK, newList("classify-", servedName(ask.Model, answer), data))
 }
 
-func (q classifyQuery) items(talks *conversations) ([]rewardmodel.Item, error) {
+func (q classifyQuery) items(convs *conversations) ([]rewardmodel.Item, error) {
 	if q.Messages != nil && q.Input == nil {
 		return []rewardmodel.Item{q.Messages.item()}, nil
 	}
-	return talks.inputs(q.Input)
+	return convs.inputs(q.Input)
 }
 
 // inputs are the items of a field "input", of which there has to be one.
