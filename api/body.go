@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bufio"
 	"bytes"
 	"compress/gzip"
 	"context"
@@ -49,7 +50,7 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	x := exchangeOf(r)
 	wire := s.wire(r, http.MaxBytesReader(w, r.Body, maxBody), control)
 	defer func() { x.bytesIn = wire.count }()
-	plain, err := decompress(wire, r.Header.Get("Content-Encoding"))
+	plain, err := decompress(wire, r.Header.Get("Content-Encoding"), x.memory)
 	var body []byte
 	if err == nil {
 		defer plain.Close()
@@ -119,7 +120,7 @@ func mediaOf(value string, wanted []media) (media, error) {
 // zstdWindow is the largest window that RFC 8878 asks every decoder to take.
 const zstdWindow = 8 << 20
 
-func decompress(r io.Reader, encoding string) (io.ReadCloser, error) {
+func decompress(r io.Reader, encoding string, memory *rewardmodel.Reservation) (io.ReadCloser, error) {
 	switch strings.ToLower(strings.TrimSpace(encoding)) {
 	case "", "identity":
 		return io.NopCloser(r), nil
@@ -130,14 +131,55 @@ func decompress(r io.Reader, encoding string) (io.ReadCloser, error) {
 		}
 		return &decoder{"gzip", z}, nil
 	case "zstd":
-		z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(zstdWindow))
-		if err != nil {
-			return nil, errInvalid("Content-Encoding", "the body is not zstd: %v", err)
-		}
-		return &decoder{"zstd", z.IOReadCloser()}, nil
+		return newZstdReader(r, memory)
 	default:
 		return nil, errMediaType("Content-Encoding", "%.50q is not supported; send gzip, zstd or no encoding", encoding)
 	}
+}
+
+// newZstdReader decompresses zstd. The window that the first frame asks for is charged
+// until the reader is closed; a later frame may not ask for a larger one.
+func newZstdReader(r io.Reader, memory *rewardmodel.Reservation) (io.ReadCloser, error) {
+	buffered := bufio.NewReaderSize(r, 4<<10)
+	window := windowOf(buffered)
+	const blocks = 512 << 10 // of 128 KiB: two next to the window, one compressed, one of literals
+	if err := memory.Grow(int64(window) + blocks); err != nil {
+		return nil, err
+	}
+	z, err := zstd.NewReader(buffered, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(window))
+	if err != nil {
+		return nil, errInvalid("Content-Encoding", "the body is not zstd: %v", err)
+	}
+	return &chargedReader{&decoder{"zstd", z.IOReadCloser()}, memory, int64(window) + blocks}, nil
+}
+
+// windowOf is the window of the frame that r begins with, at least minWindow so
+// that the frames behind a small one have room.
+func windowOf(r *bufio.Reader) uint64 {
+	const minWindow = 1 << 20
+	start, _ := r.Peek(zstd.HeaderMaxSize) // the decoder fails in the same way
+	var header zstd.Header
+	if err := header.Decode(start); err != nil || header.Skippable {
+		return zstdWindow
+	}
+	window := header.WindowSize
+	if header.SingleSegment {
+		window = header.FrameContentSize
+	}
+	return min(max(window, minWindow), zstdWindow)
+}
+
+// chargedReader gives memory back when it is closed.
+type chargedReader struct {
+	io.ReadCloser
+	memory *rewardmodel.Reservation
+	bytes  int64
+}
+
+// Close implements io.Closer.
+func (c *chargedReader) Close() error {
+	c.memory.Shrink(c.bytes)
+	return c.ReadCloser.Close()
 }
 
 // decoder says which encoding a broken body was in.

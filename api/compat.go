@@ -11,7 +11,6 @@ import (
 	"github.com/go-chi/chi/v5"
 	"github.com/go-json-experiment/json"
 
-	"github.com/assay-ai/assay/api/chat"
 	"github.com/assay-ai/assay/rewardmodel"
 )
 
@@ -111,19 +110,6 @@ func (s *Server) pin(ctx context.Context, model name) string {
 
 // response is an item for one text.
 func response(text string) rewardmodel.Item { return rewardmodel.Item{Response: &text} }
-
-// conversation is an item for a text that may be a conversation written out
-// with a chat template, of which the last answer is scored then.
-func conversation(text string) rewardmodel.Item {
-	if !chat.Templated(text) {
-		return response(text)
-	}
-	var turns []string
-	for _, span := range chat.Turns(text, "") {
-		turns = append(turns, text[span.Start:span.End])
-	}
-	return spoken(turns)
-}
 
 // spoken is an item for what the assistant said, turn by turn.
 func spoken(turns []string) rewardmodel.Item {

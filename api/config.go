@@ -21,7 +21,8 @@ type Config struct {
 	MaxBody int64
 	// RequestTimeout is the longest that a request may take, from its headers
 	// to its answer (flag --request-timeout). A client may ask for less with
-	// the header X-Request-Timeout, never for more.
+	// the header X-Request-Timeout, never for more. A stream of gRPC that brings no
+	// request for as long ends, too.
 	RequestTimeout time.Duration
 	// HeaderTimeout is the longest that the headers of a request may take.
 	HeaderTimeout time.Duration
@@ -42,6 +43,9 @@ type Config struct {
 	// MaxEventStreams is how many clients may follow GET /v1/events at a time; the
 	// next one is answered 503.
 	MaxEventStreams int
+	// MaxInferStreams is how many ModelStreamInfer calls of gRPC may be open at a
+	// time; the next one fails with Unavailable.
+	MaxInferStreams int
 	// TrustedOrigins lists web origins ("https://host[:port]") whose pages may
 	// post to the service. Pages of any other origin are refused with 403;
 	// clients that are not browsers send no origin and are not concerned.
@@ -67,6 +71,7 @@ func DefaultConfig() Config {
 		RetryAfter:     time.Second,
 
 		MaxEventStreams: 256,
+		MaxInferStreams: 4096,
 	}
 }
 
@@ -93,6 +98,9 @@ func (c Config) validate() error {
 	}
 	if c.MaxEventStreams <= 0 {
 		return fmt.Errorf("api: MaxEventStreams is %d: give a number above 0", c.MaxEventStreams)
+	}
+	if c.MaxInferStreams <= 0 {
+		return fmt.Errorf("api: MaxInferStreams is %d: give a number above 0", c.MaxInferStreams)
 	}
 	return nil
 }

@@ -104,6 +104,16 @@ func errTooManyStreams(limit int, retryAfter time.Duration) error {
 		message: fmt.Sprintf("%d clients follow the events of this process, its limit; close streams that nobody reads, or ask for the list (Accept: application/json)", limit)}
 }
 
+func errTooManyInferStreams(limit int64, retryAfter time.Duration) error {
+	return &refusal{status: http.StatusServiceUnavailable, code: "overloaded", retryAfter: retryAfter,
+		message: fmt.Sprintf("%d inference streams are open, the limit of this process; close unused streams, or call ModelInfer", limit)}
+}
+
+func errIdleStream(limit, retryAfter time.Duration) error {
+	return &refusal{status: http.StatusServiceUnavailable, code: "idle", retryAfter: retryAfter,
+		message: fmt.Sprintf("the stream ends after %v; open it again for the next request", limit)}
+}
+
 func errNotEnabled() error {
 	return &refusal{status: http.StatusNotImplemented, code: "not_enabled",
 		message: "this service keeps no feedback and trains nothing: start without --nats off"}

@@ -29,7 +29,7 @@ func (s *Server) decodeForeign(memory *rewardmodel.Reservation, body []byte, int
 	if err := memory.Grow(rewardmodel.DecodeBytes(body)); err != nil {
 		return err
 	}
-	texts := textReader{limit: s.maxResponses()}
+	texts := textReader{limit: s.maxResponses(), convs: s.conversations(memory)}
 	err := json.Unmarshal(body, into, json.WithUnmarshalers(texts.unmarshalers()))
 	var semantic *json.SemanticError
 	var input *rewardmodel.InputError
@@ -61,7 +61,10 @@ type (
 )
 
 // textReader reads lists of texts, and counts while it reads.
-type textReader struct{ limit int }
+type textReader struct {
+	limit int
+	convs *conversations
+}
 
 func (t textReader) unmarshalers() *json.Unmarshalers {
 	return json.JoinUnmarshalers(

@@ -61,12 +61,14 @@ func (s *Server) messageLimit(in proto.Message) int64 {
 }
 
 // allow lets callers pass that may use scope, and charges what they may send
-// before it is read. Probes are not refused for want of memory.
+// before it is read. Probes are small, are not charged, and so are never refused
+// because of overload.
 func (s *Server) allow(ctx context.Context, scope Scope) error {
+	x := exchangeIn(ctx)
 	if scope == anyone {
+		x.memory = nil
 		return nil
 	}
-	x := exchangeIn(ctx)
 	name, err := s.authorize(callerIn(ctx), scope)
 	if x.by = name; err != nil {
 		return err
@@ -102,7 +104,7 @@ func first(md metadata.MD, header string) string {
 	return ""
 }
 
-// replyCodec has large replies tell when they are sent.
+// replyCodec has replies tell when they are sent.
 type replyCodec struct{ encoding.CodecV2 }
 
 func newReplyCodec() replyCodec { return replyCodec{encoding.GetCodecV2("proto")} }
@@ -125,7 +127,7 @@ func unknownCall(_ any, stream grpc.ServerStream) error {
 // of streams see.
 func (s *Server) observeStream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 	if strings.HasPrefix(info.FullMethod, "/grpc.reflection.") {
-		handler = s.untilDrained(handler)
+		handler = s.withStreamDeadline(handler)
 	}
 	return s.observed(handler)(srv, stream)
 }
@@ -142,7 +144,11 @@ func (s *Server) observed(handler grpc.StreamHandler) grpc.StreamHandler {
 		s.metrics.calls.inFlight.Inc()
 		defer s.metrics.calls.inFlight.Dec()
 
-		x.err = s.recovered(handler)(srv, &observedStream{stream, ctx})
+		defer s.conns.of(remoteOf(ctx)).begin()()
+		// A compressed copy would be held where nobody sees when it is sent.
+		_ = grpc.SetSendCompressor(stream.Context(), encoding.Identity)
+
+		x.err = s.recovered(handler)(srv, &observedStream{stream, ctx, s})
 		answer := s.callStatus(x.err, x.id, stream)
 		if x.route == "" {
 			method, _ := grpc.MethodFromServerStream(stream)
@@ -161,7 +167,8 @@ func (s *Server) observed(handler grpc.StreamHandler) grpc.StreamHandler {
 // observedStream carries the exchange of its call.
 type observedStream struct {
 	grpc.ServerStream
-	ctx context.Context
+	ctx    context.Context
+	server *Server
 }
 
 // Context implements grpc.ServerStream.
@@ -180,14 +187,19 @@ func (s *Server) recovered(handler grpc.StreamHandler) grpc.StreamHandler {
 	}
 }
 
-// untilDrained ends a stream that would go on for as long as its client likes.
-func (s *Server) untilDrained(handler grpc.StreamHandler) grpc.StreamHandler {
+// withStreamDeadline ends a stream that would go on for as long as its client likes. What a
+// client asks of reflection it asks right away.
+func (s *Server) withStreamDeadline(handler grpc.StreamHandler) grpc.StreamHandler {
 	return func(srv any, stream grpc.ServerStream) error {
 		done := make(chan error, 1)
 		go func() { done <- s.recovered(handler)(srv, stream) }() // ends with the call
+		late := time.NewTimer(s.cfg.HeaderTimeout)
+		defer late.Stop()
 		select {
 		case err := <-done:
 			return err
+		case <-late.C:
+			return errIdleStream(s.cfg.HeaderTimeout, s.cfg.RetryAfter)
 		case <-s.drained:
 			return errDraining
 		}

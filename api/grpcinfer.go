@@ -32,11 +32,21 @@ func (s *Server) callInfer(ctx context.Context, in *inference.ModelInferRequest)
 	if err != nil {
 		return nil, err
 	}
+	size, values := 0, 0
+	for _, o := range answer.outputs {
+		size, values = size+tensorSize(o.values), values+len(o.values)
+	}
+	if size > maxReply {
+		return nil, errReplyTooLarge()
+	}
+	if err := exchangeIn(ctx).memory.Grow(int64(size + valueBytes*values)); err != nil {
+		return nil, err
+	}
 	out := &inference.ModelInferResponse{ModelName: in.ModelName, ModelVersion: answer.version, Id: in.Id}
 	for _, o := range answer.outputs {
 		tensor := &inference.ModelInferResponse_InferOutputTensor{Name: o.name, Datatype: o.datatype, Shape: answer.shape}
 		if len(in.RawInputContents) > 0 {
-			out.RawOutputContents = append(out.RawOutputContents, appendTensor(nil, o.values))
+			out.RawOutputContents = append(out.RawOutputContents, appendTensor(make([]byte, 0, tensorSize(o.values)), o.values))
 		} else {
 			tensor.Contents = contentsOf(o.values)
 		}
@@ -46,19 +56,24 @@ func (s *Server) callInfer(ctx context.Context, in *inference.ModelInferRequest)
 }
 
 // streamInfer answers one request after the other. Of one that fails the stream
-// tells, with the id of the request, and goes on.
+// tells, with the id of the request, and goes on. A stream that waits for its
+// next request holds no memory for requests, and ends after Config.RequestTimeout.
 func (s *Server) streamInfer(_ any, stream grpc.ServerStream) error {
 	if err := s.allow(stream.Context(), ScopeScore); err != nil {
 		return err
 	}
+	if most := int64(s.cfg.MaxInferStreams); s.inferStreams.Add(1) > most {
+		s.inferStreams.Add(-1)
+		return errTooManyInferStreams(most, s.cfg.RetryAfter)
+	}
+	defer s.inferStreams.Add(-1)
 	asked := cmp.Or(priorityIn(stream.Context()), string(rewardmodel.PriorityBulk))
 	if err := prioritize(stream.Context(), asked); err != nil {
 		return err
 	}
 	for {
 		in := &inference.ModelInferRequest{}
-		memory := exchangeIn(stream.Context()).memory
-		memory.ShrinkTo(streamWindow) // of the request before nothing is left
+		exchangeIn(stream.Context()).memory.ShrinkTo(0) // of the request before nothing is left
 		err := s.receive(stream.Context(), stream, in, s.messageLimit(in), s.drained)
 		if errors.Is(err, io.EOF) {
 			return nil

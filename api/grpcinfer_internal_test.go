@@ -61,7 +61,7 @@ func FuzzModelInferRequest(f *testing.F) {
 				}
 			}
 		}
-		if _, _, err := itemsOf(inputs); err != nil {
+		if _, _, err := itemsOf(inputs, &conversations{left: 1 << 30}); err != nil {
 			requireRefused(t, err)
 		}
 	})

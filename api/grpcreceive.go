@@ -28,8 +28,11 @@ const (
 	streamWindow = 64 << 10
 	// receiveStep is how much of a message is asked for at a time. gRPC itself
 	// would open the window for all of it, and hold what comes before it is
-	// charged.
-	receiveStep = 256 << 10
+	// charged. It keeps each frame until the step is complete.
+	receiveStep = 4 << 10
+	// frameBytes is what the transport takes for a frame, which may bring a
+	// single byte.
+	frameBytes = 64
 )
 
 // messageStream is the transport of a call, as far as messages are read from
@@ -45,6 +48,7 @@ type messageStream interface {
 // incoming is a message that is on its way.
 type incoming struct {
 	limit  int64
+	window int64 // charged once the message begins
 	memory *rewardmodel.Reservation
 	begun  atomic.Int64 // when, in Unix nanoseconds; 0: not yet
 	count  atomic.Int64 // bytes so far
@@ -60,8 +64,14 @@ func (s *Server) receive(ctx context.Context, stream grpc.ServerStream, in proto
 	}
 	x := exchangeIn(ctx)
 	m := &incoming{limit: limit, memory: x.memory}
+	var idle <-chan time.Time
 	if stop == nil { // a unary call sends its message with its headers
 		m.begun.Store(time.Now().UnixNano())
+	} else {
+		m.window = streamWindow
+		timer := time.NewTimer(s.cfg.RequestTimeout)
+		defer timer.Stop()
+		idle = timer.C
 	}
 	type result struct {
 		data []byte
@@ -90,6 +100,10 @@ func (s *Server) receive(ctx context.Context, stream grpc.ServerStream, in proto
 			if count := m.count.Load(); begun != 0 && time.Now().After(s.paced(time.Unix(0, begun), count)) {
 				return s.errSlow(count)
 			}
+		case <-idle:
+			if m.begun.Load() == 0 {
+				return errIdleStream(s.cfg.RequestTimeout, s.cfg.RetryAfter)
+			}
 		case <-ctx.Done():
 			return fmt.Errorf("the message did not arrive: %w", ctx.Err())
 		case <-stop:
@@ -105,6 +119,9 @@ func (m *incoming) read(from messageStream) ([]byte, error) {
 		return nil, err
 	}
 	m.begun.CompareAndSwap(0, time.Now().UnixNano())
+	if err := m.memory.Grow(m.window); err != nil {
+		return nil, err
+	}
 	size := int64(binary.BigEndian.Uint32(header[1:]))
 	if size > m.limit {
 		return nil, errMessageTooLarge(size, m.limit)
@@ -120,11 +137,11 @@ func (m *incoming) read(from messageStream) ([]byte, error) {
 }
 
 func (m *incoming) readBytes(from messageStream, size int64) (data []byte, err error) {
-	step := min(size, receiveStep)
-	if err := m.memory.Grow(step); err != nil { // what the transport holds meanwhile
+	frames := frameBytes * min(size, receiveStep)
+	if err := m.memory.Grow(frames); err != nil { // what the transport holds meanwhile
 		return nil, err
 	}
-	defer m.memory.Shrink(step)
+	defer m.memory.Shrink(frames)
 	for left := size; left > 0; {
 		n := min(left, receiveStep)
 		if need := int64(len(data)) + n; need > int64(cap(data)) {

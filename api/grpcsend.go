@@ -3,12 +3,10 @@ package api
 import (
 	"context"
 	"fmt"
-	"net"
 	"sync"
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/proto"
 )
@@ -32,24 +30,99 @@ func (s *Server) reply(ctx context.Context, stream grpc.ServerStream, out proto.
 		return err
 	}
 	memory.ShrinkTo(size)
-	// A compressed copy would be held where nobody sees when it is sent.
-	_ = grpc.SetSendCompressor(stream.Context(), encoding.Identity)
-	sent := &sending{message: out, freed: make(chan struct{})}
+	sent := newSending(out)
 	start := time.Now()
 	if err := stream.SendMsg(sent); err != nil {
 		return err
 	}
-	late := time.NewTimer(time.Until(s.paced(start, size)))
-	defer late.Stop()
-	select {
-	case <-sent.freed:
-		return nil
-	case <-stream.Context().Done(): // the client left
-		return stream.Context().Err()
-	case <-late.C:
-		s.conns.cut(remoteOf(ctx))
-		return fmt.Errorf("the client did not read the reply of %d bytes: %w", size, context.DeadlineExceeded)
+	late := s.overdue(ctx, start)
+	defer late.end()
+	timer := time.NewTimer(time.Until(s.paced(start, size)))
+	defer timer.Stop()
+	for {
+		select {
+		case <-sent.freed:
+			return nil
+		case <-stream.Context().Done(): // the client left
+			return stream.Context().Err()
+		case <-timer.C:
+			if !late.tolerated() {
+				late.conn.cut()
+				return fmt.Errorf("the client did not read the reply of %d bytes: %w", size, context.DeadlineExceeded)
+			}
+			timer.Reset(s.cfg.HeaderTimeout)
+		}
 	}
+}
+
+// overdueReply is a reply that its client has not read in time.
+type overdueReply struct {
+	conn    *recordedConn
+	start   time.Time
+	stall   time.Duration // how long a write to the connection may block
+	most    time.Duration // how long the reply may take
+	counted bool          // in conn.late
+}
+
+func (s *Server) overdue(ctx context.Context, start time.Time) *overdueReply {
+	return &overdueReply{conn: s.conns.of(remoteOf(ctx)), start: start, stall: s.cfg.HeaderTimeout, most: s.cfg.RequestTimeout}
+}
+
+// tolerated reports whether the connection is kept although the reply is late:
+// behind a proxy many clients share one, and one of them that does not read must
+// not end the calls of the others. It is kept while other calls run on it and
+// its peer reads at all, for no longer than a request may take.
+func (l *overdueReply) tolerated() bool {
+	if l.conn == nil {
+		return false
+	}
+	if !l.counted {
+		l.counted = true
+		l.conn.late.Add(1)
+	}
+	return l.conn.calls.Load() > l.conn.late.Load() && !l.conn.blocked(l.stall) && time.Since(l.start) < l.most
+}
+
+func (l *overdueReply) end() {
+	if l.counted {
+		l.conn.late.Add(-1)
+	}
+}
+
+// watch cuts the connection of a small reply, whose call has ended, if the
+// client does not read it.
+func (s *Server) watch(ctx context.Context, m *sending) {
+	late := s.overdue(ctx, time.Now())
+	late.counted = true // its call is not among those of the connection
+	var check func()
+	check = func() {
+		select {
+		case <-m.freed:
+			return
+		default:
+		}
+		if late.tolerated() {
+			time.AfterFunc(s.cfg.HeaderTimeout, check)
+			return
+		}
+		late.conn.cut()
+	}
+	m.timer = time.AfterFunc(s.cfg.HeaderTimeout, check)
+}
+
+// SendMsg implements grpc.ServerStream.
+func (o *observedStream) SendMsg(message any) error {
+	out, ok := message.(proto.Message)
+	if !ok { // reply waits for it
+		return o.ServerStream.SendMsg(message)
+	}
+	sent := newSending(out)
+	o.server.watch(o.ctx, sent)
+	err := o.ServerStream.SendMsg(sent)
+	if err != nil || o.ServerStream.Context().Err() != nil { // the transport may drop it without a word
+		sent.Put(nil)
+	}
+	return err
 }
 
 // sending is a message that tells when the transport holds it no longer. It is
@@ -58,13 +131,24 @@ type sending struct {
 	message proto.Message
 	once    sync.Once
 	freed   chan struct{}
+	timer   *time.Timer
 }
 
+func newSending(message proto.Message) *sending {
+	return &sending{message: message, freed: make(chan struct{})}
+}
+
+// pooledFrom is more bytes than gRPC keeps out of pools: of a smaller buffer it
+// does not tell when it is sent.
+const pooledFrom = 2 << 10
+
 func (m *sending) marshal() (mem.BufferSlice, error) {
-	data, err := proto.Marshal(m.message)
+	size := max(proto.Size(m.message), pooledFrom)
+	data, err := proto.MarshalOptions{}.MarshalAppend(make([]byte, 0, size), m.message)
 	if err != nil {
 		return nil, err
 	}
+	m.message = nil // its bytes are what is held
 	return mem.BufferSlice{mem.NewBuffer(&data, m)}, nil
 }
 
@@ -75,59 +159,11 @@ func (m *sending) Get(length int) *[]byte {
 }
 
 // Put implements mem.BufferPool.
-func (m *sending) Put(*[]byte) { m.once.Do(func() { close(m.freed) }) }
-
-// connections are those of gRPC clients, by remote address, so that one can be
-// closed: gRPC has no call that ends a stream whose client does not read.
-type connections struct {
-	mu   sync.Mutex
-	open map[string]net.Conn
-}
-
-// listen has l's connections recorded.
-func (c *connections) listen(l net.Listener) net.Listener { return &recordedListener{l, c} }
-
-func (c *connections) cut(remote string) {
-	c.mu.Lock()
-	conn := c.open[remote]
-	c.mu.Unlock()
-	if conn != nil {
-		_ = conn.Close()
-	}
-}
-
-type recordedListener struct {
-	net.Listener
-	conns *connections
-}
-
-// Accept implements net.Listener.
-func (l *recordedListener) Accept() (net.Conn, error) {
-	conn, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
-	}
-	l.conns.mu.Lock()
-	defer l.conns.mu.Unlock()
-	if l.conns.open == nil {
-		l.conns.open = map[string]net.Conn{}
-	}
-	recorded := &recordedConn{conn, l.conns}
-	l.conns.open[conn.RemoteAddr().String()] = recorded
-	return recorded, nil
-}
-
-type recordedConn struct {
-	net.Conn
-	conns *connections
-}
-
-// Close implements net.Conn.
-func (c *recordedConn) Close() error {
-	c.conns.mu.Lock()
-	if remote := c.RemoteAddr().String(); c.conns.open[remote] == net.Conn(c) {
-		delete(c.conns.open, remote)
-	}
-	c.conns.mu.Unlock()
-	return c.Conn.Close()
+func (m *sending) Put(*[]byte) {
+	m.once.Do(func() {
+		close(m.freed)
+		if m.timer != nil {
+			m.timer.Stop()
+		}
+	})
 }

@@ -30,7 +30,7 @@ type healthBody struct {
 }
 
 func (s *Server) live(w http.ResponseWriter, r *http.Request) error {
-	return s.writeJSON(w, r, http.StatusOK, healthBody{Status: "alive"})
+	return s.writeHealth(w, r, http.StatusOK, healthBody{Status: "alive"})
 }
 
 func (s *Server) ready(w http.ResponseWriter, r *http.Request) error {
@@ -45,7 +45,7 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) error {
 	if now.err != nil {
 		return s.notReady(w, r, healthBody{Status: "not_ready", Checks: now.texts}, now.err)
 	}
-	return s.writeJSON(w, r, http.StatusOK, healthBody{Status: "ready", Checks: now.texts})
+	return s.writeHealth(w, r, http.StatusOK, healthBody{Status: "ready", Checks: now.texts})
 }
 
 // alsoAsked are the checks that a query asks for beyond those that count for
@@ -84,5 +84,16 @@ func (s *Server) notReady(w http.ResponseWriter, r *http.Request, body healthBod
 	f := s.explain(err, x.id)
 	body.Error = new(f.body(x.id))
 	w.Header().Set("Retry-After", retrySeconds(f.retryAfter))
-	return s.writeJSON(w, r, f.status, body)
+	return s.writeHealth(w, r, f.status, body)
+}
+
+// writeHealth answers a probe. The response is small and takes none of the
+// memory for requests: overload must not look like a process that is not alive.
+func (s *Server) writeHealth(w http.ResponseWriter, r *http.Request, status int, value any) error {
+	body, err := encode(nil, value)
+	if err != nil {
+		return err
+	}
+	s.write(w, r, status, body)
+	return nil
 }

@@ -35,14 +35,14 @@ func (s *Server) oipServer(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *Server) oipLive(w http.ResponseWriter, r *http.Request) error {
-	return s.writeJSON(w, r, http.StatusOK, map[string]bool{"live": true})
+	return s.writeHealth(w, r, http.StatusOK, map[string]bool{"live": true})
 }
 
 func (s *Server) oipReady(w http.ResponseWriter, r *http.Request) error {
 	if err := s.readiness(r.Context()); err != nil {
 		return err
 	}
-	return s.writeJSON(w, r, http.StatusOK, map[string]bool{"ready": true})
+	return s.writeHealth(w, r, http.StatusOK, map[string]bool{"ready": true})
 }
 
 // oipPath is the model of a path, and the version that it pins, "" without one.
@@ -73,7 +73,7 @@ func (s *Server) oipModelReady(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.writeJSON(w, r, http.StatusOK, map[string]any{"name": name, "ready": true})
+	return s.writeHealth(w, r, http.StatusOK, map[string]any{"name": name, "ready": true})
 }
 
 func (s *Server) oipModel(w http.ResponseWriter, r *http.Request) error {

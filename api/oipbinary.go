@@ -42,6 +42,22 @@ func textOf(data []byte, i int) (string, error) {
 	return string(data), nil
 }
 
+// tensorSize is how many bytes appendTensor writes.
+func tensorSize(values []any) int {
+	size := 0
+	for _, value := range values {
+		switch v := value.(type) {
+		case bool:
+			size++
+		case string:
+			size += 4 + len(v)
+		default:
+			size += 4
+		}
+	}
+	return size
+}
+
 // appendTensor writes values as a raw tensor, little-endian.
 func appendTensor(raw []byte, values []any) []byte {
 	for _, value := range values {

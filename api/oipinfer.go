@@ -80,13 +80,12 @@ func (s *Server) infer(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	out := inferAnswer{ModelName: name, ModelVersion: answer.version, ID: ask.ID}
-	var raw []byte
+	var raw []inferredOutput
 	for i, o := range answer.outputs {
 		tensor := outputTensor{Name: o.name, Shape: answer.shape, Datatype: o.datatype}
 		if ask.binary(i) {
-			before := len(raw)
-			raw = appendTensor(raw, o.values)
-			tensor.Parameters = map[string]int{"binary_data_size": len(raw) - before}
+			raw = append(raw, o)
+			tensor.Parameters = map[string]int{"binary_data_size": tensorSize(o.values)}
 		} else {
 			tensor.Data = o.values
 		}
@@ -95,7 +94,9 @@ func (s *Server) infer(w http.ResponseWriter, r *http.Request) error {
 	return s.writeInfer(w, r, out, raw)
 }
 
-func (s *Server) writeInfer(w http.ResponseWriter, r *http.Request, answer inferAnswer, raw []byte) error {
+// writeInfer writes the JSON of a response, and behind it the raw tensors, for
+// which it reserves memory before it renders them.
+func (s *Server) writeInfer(w http.ResponseWriter, r *http.Request, answer inferAnswer, raw []inferredOutput) error {
 	memory := exchangeOf(r).memory
 	if raw == nil {
 		return s.writeJSON(w, r, http.StatusOK, answer)
@@ -104,15 +105,25 @@ func (s *Server) writeInfer(w http.ResponseWriter, r *http.Request, answer infer
 	if err != nil {
 		return err
 	}
-	body := &reply{memory: memory, body: head}
-	if _, err := body.Write(raw); err != nil {
+	size := len(head)
+	for _, o := range raw {
+		size += tensorSize(o.values)
+	}
+	if size > maxReply {
+		return errReplyTooLarge()
+	}
+	body, err := regrow(head, int64(size), memory)
+	if err != nil {
 		return err
+	}
+	for _, o := range raw {
+		body = appendTensor(body, o.values)
 	}
 	header := w.Header()
 	header.Set("Content-Type", string(mediaBytes))
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set(headerLength, strconv.Itoa(len(head)))
-	s.send(w, r, http.StatusOK, body.body)
+	s.send(w, r, http.StatusOK, body)
 	return nil
 }
 

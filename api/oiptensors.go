@@ -73,10 +73,14 @@ type inferredOutput struct {
 	values []any // one for each text
 }
 
+// valueBytes is what a value of an output takes next to its text: an interface
+// and what it refers to.
+const valueBytes = 32
+
 // scoreTensors gives the texts of inputs their rewards, by the version of a
 // model ("" is the current one). wanted names outputs; none means all of assay's.
 func (s *Server) scoreTensors(ctx context.Context, version string, inputs []textTensor, wanted []string) (inferred, error) {
-	shape, items, err := itemsOf(inputs)
+	shape, items, err := itemsOf(inputs, s.conversations(exchangeIn(ctx).memory))
 	if err != nil {
 		return inferred{}, err
 	}
@@ -86,6 +90,9 @@ func (s *Server) scoreTensors(ctx context.Context, version string, inputs []text
 	}
 	answer, err := s.rate(ctx, rewardmodel.Request{Responses: items, Model: version})
 	if err != nil {
+		return inferred{}, err
+	}
+	if err := exchangeIn(ctx).memory.Grow(int64(valueBytes * len(outputs) * len(answer.Results))); err != nil {
 		return inferred{}, err
 	}
 	result := inferred{version: answer.Model.Version, shape: shape, outputs: make([]inferredOutput, len(outputs))}
@@ -111,7 +118,10 @@ func outputsOf(wanted []string) ([]oipOutput, error) {
 	outputs := make([]oipOutput, len(wanted))
 	for i, name := range wanted {
 		j := slices.IndexFunc(known, func(o oipOutput) bool { return o.name == name })
-		if j < 0 {
+		switch {
+		case slices.Contains(wanted[:i], name):
+			return nil, errInvalid(fmt.Sprintf("outputs[%d].name", i), "names %.40q again; name each output once", name)
+		case j < 0:
 			return nil, errInvalid(fmt.Sprintf("outputs[%d].name", i), "there is no output %.40q; the metadata of the model (GET /v2/models/%s) lists them", name, ownName)
 		}
 		outputs[i] = known[j]
@@ -120,15 +130,14 @@ func outputsOf(wanted []string) ([]oipOutput, error) {
 }
 
 // itemsOf makes an item of each text to score, and tells their shape.
-func itemsOf(inputs []textTensor) (shape []int64, items []rewardmodel.Item, err error) {
+func itemsOf(inputs []textTensor, convs *conversations) (shape []int64, items []rewardmodel.Item, err error) {
 	main, err := mainInput(inputs)
 	if err != nil {
 		return nil, nil, err
 	}
 	texts := inputs[main].texts
-	items = make([]rewardmodel.Item, len(texts))
-	for i, text := range texts {
-		items[i] = conversation(text)
+	if items, err = convs.items(texts); err != nil {
+		return nil, nil, err
 	}
 	prompts := slices.IndexFunc(inputs, func(t textTensor) bool { return t.name == "prompt" })
 	if prompts >= 0 && prompts != main {

@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"unicode/utf8"
 
-	"github.com/assay-ai/assay/api/chat"
 	"github.com/assay-ai/assay/rewardmodel"
 	"github.com/assay-ai/assay/segmenter"
 )
@@ -60,12 +59,17 @@ func (s *Server) getReward(w http.ResponseWriter, r *http.Request) error {
 	items := make([]rewardmodel.Item, len(ask.Query))
 	spans := make([][]responseSpan, len(ask.Query))
 	lengths := make([]decimal, len(ask.Query))
+	convs := s.conversations(exchangeOf(r).memory)
 	for i, query := range ask.Query {
 		prompt := ""
 		if len(ask.Prompts) > 0 {
 			prompt = ask.Prompts[i]
 		}
-		items[i], spans[i], lengths[i] = answered(query, chat.Turns(query, prompt))
+		turns, err := convs.turns(query, prompt)
+		if err != nil {
+			return err
+		}
+		items[i], spans[i], lengths[i] = answered(query, turns)
 		items[i].Prompt = prompt
 	}
 	var answer rewardmodel.Answer

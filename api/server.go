@@ -19,16 +19,17 @@ import (
 
 // Server answers the HTTP and the gRPC side of assay. Make one with [New].
 type Server struct {
-	cfg       Config
-	limits    atomic.Pointer[limits] // those of cfg, until SetLimits
-	parts     Parts
-	log       zerolog.Logger
-	metrics   *metrics
-	checks    *readiness
-	events    *eventLog
-	known     lastKnown
-	drained   chan struct{} // closed by Drain
-	drainOnce sync.Once
+	cfg          Config
+	limits       atomic.Pointer[limits] // those of cfg, until SetLimits
+	parts        Parts
+	log          zerolog.Logger
+	metrics      *metrics
+	checks       *readiness
+	events       *eventLog
+	known        lastKnown
+	inferStreams atomic.Int64  // ModelStreamInfer calls that are open
+	drained      chan struct{} // closed by Drain
+	drainOnce    sync.Once
 
 	// The routes that are shaped after other projects: by pattern, how they
 	// word failures, and what GET / says of them.
@@ -70,6 +71,7 @@ func New(cfg Config, parts Parts, log zerolog.Logger, registry *prometheus.Regis
 	s.limits.Store(&limits{cfg.MaxBody, cfg.Limits})
 	s.main = s.router(guard, registry)
 	s.ops = s.opsRouter(guard, registry)
+	s.conns.limit = maxConnections
 	s.rpc = s.grpcServer()
 	s.mainServer = s.httpServer(s.main)
 	s.opsServer = s.httpServer(s.ops)

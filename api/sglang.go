@@ -43,7 +43,7 @@ func (s *Server) embeddings(w http.ResponseWriter, r *http.Request) error {
 	if ask.Format != "" && ask.Format != "float" && ask.Format != "base64" {
 		return errInvalid("encoding_format", "unknown value %.40q; use float or base64", ask.Format)
 	}
-	items, err := inputs(ask.Input)
+	items, err := s.conversations(exchangeOf(r).memory).inputs(ask.Input)
 	if err != nil {
 		return err
 	}
@@ -71,9 +71,12 @@ type outcome struct {
 // classifyText answers requests of SGLang's /classify, which has the path of
 // vLLM's and "text" for its "input": an object for a string, a list for a list.
 func (s *Server) classifyText(w http.ResponseWriter, r *http.Request, ask classifyQuery) error {
-	items, err := inputs(ask.Text.texts)
-	if err != nil {
+	if len(ask.Text.texts) == 0 {
 		return errInvalid("text", "is empty; send a string or a list of strings")
+	}
+	items, err := s.conversations(exchangeOf(r).memory).items(ask.Text.texts)
+	if err != nil {
+		return err
 	}
 	answer, err := s.rate(r.Context(), rewardmodel.Request{Responses: items, Model: s.pin(r.Context(), ask.Model)})
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/assay-ai/assay/api/chat"
 	"github.com/assay-ai/assay/rewardmodel"
+	"github.com/assay-ai/assay/segmenter"
 )
 
 // slime adds the remote reward model of slime and miles (--rm-type remote_rm
@@ -82,15 +82,18 @@ func (s *Server) rateSample(w http.ResponseWriter, r *http.Request) (rewardmodel
 	if ask.Response == nil {
 		return rewardmodel.Answer{}, errInvalid("response", `is missing; send {"prompt":"...","response":"..."}`)
 	}
-	item := sampled(*ask.Response)
+	turns, err := s.conversations(exchangeOf(r).memory).continuation(*ask.Response)
+	if err != nil {
+		return rewardmodel.Answer{}, err
+	}
+	item := sampled(*ask.Response, turns)
 	item.Prompt = string(ask.Prompt)
 	return s.rate(r.Context(), rewardmodel.Request{Responses: []rewardmodel.Item{item}})
 }
 
 // sampled keeps the offsets of a response of one turn those of the text that
 // the client knows: only what follows the answer is cut off.
-func sampled(text string) rewardmodel.Item {
-	turns := chat.Continuation(text)
+func sampled(text string, turns []segmenter.Span) rewardmodel.Item {
 	if len(turns) == 1 && strings.TrimSpace(text[:turns[0].Start]) == "" {
 		return response(text[:turns[0].End])
 	}

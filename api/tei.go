@@ -94,8 +94,11 @@ func (t textReader) predictInputs(d *jsontext.Decoder, p *predictInputs) error {
 	switch d.PeekKind() {
 	case '"':
 		var one string
-		err := json.UnmarshalDecode(d, &one)
-		p.items = []rewardmodel.Item{conversation(one)}
+		if err := json.UnmarshalDecode(d, &one); err != nil {
+			return err
+		}
+		item, err := t.sequence([]string{one})
+		p.items = []rewardmodel.Item{item}
 		return err
 	case 'n':
 		return d.SkipValue()
@@ -110,7 +113,7 @@ func (t textReader) predictList(d *jsontext.Decoder, p *predictInputs) error {
 	var pair []string
 	err := eachOf(d, t.limit, func(i int) error {
 		if d.PeekKind() == '[' && len(pair) == 0 {
-			item, err := readSequence(d)
+			item, err := t.readSequence(d)
 			p.items, p.batch = append(p.items, item), true
 			return err
 		}
@@ -127,13 +130,13 @@ func (t textReader) predictList(d *jsontext.Decoder, p *predictInputs) error {
 	if err != nil || len(pair) == 0 {
 		return err
 	}
-	item, err := sequence(pair)
+	item, err := t.sequence(pair)
 	p.items = []rewardmodel.Item{item}
 	return err
 }
 
 // readSequence reads a list of one text, or of a prompt and its response.
-func readSequence(d *jsontext.Decoder) (rewardmodel.Item, error) {
+func (t textReader) readSequence(d *jsontext.Decoder) (rewardmodel.Item, error) {
 	list, err := textReader{limit: 2}.list(d, false)
 	var refused *rewardmodel.InputError
 	switch {
@@ -142,14 +145,14 @@ func readSequence(d *jsontext.Decoder) (rewardmodel.Item, error) {
 	case err != nil:
 		return rewardmodel.Item{}, err
 	}
-	return sequence(list)
+	return t.sequence(list)
 }
 
 // sequence is the item of one text, or of a prompt and its response.
-func sequence(texts []string) (rewardmodel.Item, error) {
+func (t textReader) sequence(texts []string) (rewardmodel.Item, error) {
 	switch len(texts) {
 	case 1:
-		return conversation(texts[0]), nil
+		return t.convs.item(texts[0])
 	case 2:
 		item := response(texts[1])
 		item.Prompt = texts[0]

@@ -114,7 +114,7 @@ func (s *Server) classify(w http.ResponseWriter, r *http.Request) error {
 		}
 		return s.classifyText(w, r, ask)
 	}
-	items, err := ask.items()
+	items, err := ask.items(s.conversations(exchangeOf(r).memory))
 	if err != nil {
 		return err
 	}
@@ -129,23 +129,19 @@ func (s *Server) classify(w http.ResponseWriter, r *http.Request) error {
 	return s.writeJSON(w, r, http.StatusOK, newList("classify-", servedName(ask.Model, answer), data))
 }
 
-func (q classifyQuery) items() ([]rewardmodel.Item, error) {
+func (q classifyQuery) items(convs *conversations) ([]rewardmodel.Item, error) {
 	if q.Messages != nil && q.Input == nil {
 		return []rewardmodel.Item{q.Messages.item()}, nil
 	}
-	return inputs(q.Input)
+	return convs.inputs(q.Input)
 }
 
 // inputs are the items of a field "input", of which there has to be one.
-func inputs(texts []string) ([]rewardmodel.Item, error) {
+func (c *conversations) inputs(texts []string) ([]rewardmodel.Item, error) {
 	if len(texts) == 0 {
 		return nil, errInvalid("input", "is missing or empty; send a string or a list of strings")
 	}
-	items := make([]rewardmodel.Item, len(texts))
-	for i, text := range texts {
-		items[i] = conversation(text)
-	}
-	return items, nil
+	return c.items(texts)
 }
 
 // servedName echoes the name that a client asked for, as vLLM does.

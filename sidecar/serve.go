@@ -23,7 +23,7 @@ type serveCmd struct {
 	MaxBody         byteSize      `default:"32MiB" placeholder:"BYTES" help:"Largest request body, decompressed (${default})."`
 	MaxResponses    int           `default:"8192" help:"Most responses of one request."`
 	RequestMemory   byteSize      `default:"1GiB" placeholder:"BYTES" help:"Memory that all requests together may hold (${default}); beyond it they are answered 503. The process takes up to twice that for requests, and the model on top."`
-	RequestTimeout  time.Duration `default:"5m" help:"Longest time that a request may take."`
+	RequestTimeout  time.Duration `default:"5m" help:"Longest time that a request may take, and that a gRPC stream may wait for its next one."`
 	ShutdownTimeout time.Duration `default:"30s" help:"Time to finish what is in flight after SIGINT or SIGTERM; a second signal ends at once."`
 	DrainDelay      time.Duration `default:"0s" help:"Time to go on serving after a signal while /readyz says 503, so that a balancer can look elsewhere; counts towards --shutdown-timeout."`
 	TrustedOrigin   []string      `placeholder:"ORIGIN" help:"Web origins (https://host) whose pages may post to the service."`

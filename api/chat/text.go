@@ -24,6 +24,9 @@ func locate(query, prompt string) (cut int, found bool) {
 	return 0, false
 }
 
+// SearchBytes is how many bytes Turns takes to find prompt in query, at most.
+func SearchBytes(query, prompt string) int64 { return 8 * int64(min(len(query), len(prompt))) }
+
 // overlap is the length of the longest suffix of prompt that query begins with
 // (Knuth, Morris and Pratt's failure function, in linear time).
 func overlap(query, prompt string) int {

@@ -105,6 +105,19 @@ func headers(text string, t template) []header {
 	})
 }
 
+// Headers is how many headers the other functions find in text at most, for a
+// caller that bounds what they take: each costs some 100 bytes.
+func Headers(text string) int {
+	t, _ := detect(text)
+	n := 0
+	for _, marks := range [][]string{t.assistant, t.other} {
+		for _, mark := range marks {
+			n += strings.Count(text, mark)
+		}
+	}
+	return n
+}
+
 func lastHeader(found []header) (header, bool) {
 	if len(found) == 0 {
 		return header{}, false

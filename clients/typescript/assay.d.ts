@@ -1,5 +1,5 @@
 // Made by generate.mjs from ../../api/openapi.json; change that, and npm run generate.
-// sha256 of the document: a9bddad808202d80570aabed2da2e4c664d6e704bbcf005583db0b689cba3120
+// sha256 of the document: 5398b65c3117bc165707d887b33648df3e0cf054280c6a8c0f9664ab356d7971
 
 export interface paths {
     "/v1/score": {
@@ -1960,7 +1960,7 @@ export interface operations {
             path?: never;
             cookie?: never;
         };
-        /** @description At most --max-body bytes after decompression (32 MiB by default), and at least 128 KiB/s on average once it has taken 10 s. Content-Encoding gzip and zstd (window up to 8 MiB) are understood. The ids of responses and the names of models and tokenizers have at most 512 bytes. */
+        /** @description At most --max-body bytes after decompression (32 MiB by default), and at least 128 KiB/s on average once it has taken 10 s. Content-Encoding gzip and zstd (window up to 8 MiB; frames after the first take up to its window, or 1 MiB) are understood. The ids of responses and the names of models and tokenizers have at most 512 bytes. */
         requestBody: {
             content: {
                 "application/json": components["schemas"]["ScoreRequest"];
