@@ -195,7 +195,7 @@ func TestFullDisk(t *testing.T) {
 	labels.send(batch)
 	labels.patient = false
 	require.Eventually(t, func() bool {
-		status, _ := get(t, p.ready.HTTP+"/readyz")
+		status, _ := get(t, p.ready.HTTP+"/readyz?streams=1")
 		return status == http.StatusOK
 	}, patience, 20*time.Millisecond)
 	labels.send(labels.fresh(50))

@@ -121,7 +121,7 @@ func (r *faultyReplica) heal() {
 	r.cut = false
 }
 
-// watch asks the replica for rewards, and whether it is ready.
+// watch requests rewards from the replica, and its state of readiness with the streams.
 func (r *faultyReplica) watch(c *clients) {
 	n := 0
 	c.every(50*time.Millisecond, func() {
@@ -135,7 +135,7 @@ func (r *faultyReplica) watch(c *clients) {
 		}
 	})
 	c.every(200*time.Millisecond, func() {
-		got, sent := r.at.call(c.http, http.MethodGet, "/readyz", "")
+		got, sent := r.at.call(c.http, http.MethodGet, "/readyz?streams=1", "")
 		ready := sent && got.err == nil && got.code == http.StatusOK
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -192,13 +192,13 @@ func (r *faultyReplica) answered(got reply, began time.Time, version string, sin
 	}
 }
 
-// isReady waits until the replica is connected, or until it says that it is not.
+// isReady waits until the replica says that it has the streams, or that it has not.
 func (r *faultyReplica) isReady(want bool) {
 	r.t.Helper()
 	require.Eventually(r.t, func() bool {
-		status, _ := get(r.t, r.process.ready.HTTP+"/readyz")
+		status, _ := get(r.t, r.process.ready.HTTP+"/readyz?streams=1")
 		return (status == http.StatusOK) == want
-	}, patience, 50*time.Millisecond, "replica %d: ready should be %v", r.n, want)
+	}, patience, 50*time.Millisecond, "replica %d: the streams should be ready: %v", r.n, want)
 }
 
 // count adds the metrics of the replica's process, which is about to end.
