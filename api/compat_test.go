@@ -376,3 +376,12 @@ func TestCompatProbes(t *testing.T) {
 	}
 	require.Equal(t, 200, s.get(t, "/v2/health/live").StatusCode)
 }
+
+// A top_k that JSON Schema calls an integer is one, however it is written.
+func TestPredictTopK(t *testing.T) {
+	s := start(t, scorerOf(t, &model{}, 0))
+	for value, status := range map[string]int{"1": 200, "2.0": 200, "1e1": 200, "0": 422, "1.5": 422, `"1"`: 422} {
+		got := s.do(t, "POST", "/predict", strings.NewReader(`{"inputs":"text","parameters":{"top_k":`+value+`}}`))
+		require.Equal(t, status, got.StatusCode, value)
+	}
+}

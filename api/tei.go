@@ -52,8 +52,8 @@ type predictQuery struct {
 	// What Hugging Face's InferenceClient sends beside its one input, and only
 	// it: it reads the classes of that input from the first element of a list.
 	Parameters *struct {
-		Function string `json:"function_to_apply"` // "none" asks for raw scores
-		TopK     *int   `json:"top_k"`
+		Function string   `json:"function_to_apply"` // "none" asks for raw scores
+		TopK     *float64 `json:"top_k"`             // 2.0 is an integer of JSON Schema, too
 	} `json:"parameters"`
 }
 
@@ -72,10 +72,13 @@ func (q *predictQuery) shape() (classes int, err error) {
 		return 0, errInvalid("parameters.function_to_apply", "unknown value %.40q; use sigmoid, softmax or none", p.Function)
 	}
 	if p.TopK != nil {
+		if *p.TopK != math.Trunc(*p.TopK) {
+			return 0, errInvalid("parameters.top_k", "must be an integer")
+		}
 		if *p.TopK < 1 {
 			return 0, errInvalid("parameters.top_k", "must be at least 1")
 		}
-		classes = min(*p.TopK, classes)
+		classes = int(min(*p.TopK, float64(classes)))
 	}
 	q.Inputs.batch = true
 	return classes, nil
