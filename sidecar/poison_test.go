@@ -42,14 +42,16 @@ func TestPoisonedFeedbackIsRejected(t *testing.T) {
 }
 
 // requirePoisonRejected sends a flood of wrong labels, which is enough for a training, and waits until its candidate
-// is rejected for being worse.
+// is rejected by the gate.
 func requirePoisonRejected(t *testing.T, p *process, happened *events, labels *labeller, serving string, flood []bag.Bag, within time.Duration) {
 	t.Helper()
 	judged := len(happened.of(retrain.EventPromoted, retrain.EventRejected, retrain.EventTrainingFailed))
 	labels.tell(t, flood)
 	verdict := happened.wait(t, within, judged+1, retrain.EventPromoted, retrain.EventRejected, retrain.EventTrainingFailed)
 	require.Equal(t, retrain.EventRejected, verdict.Kind, happened)
-	require.Contains(t, verdict.Reason, "hold-out")
+	// Worse on the hold-out, as a rule. Training starts while the flood arrives, and a candidate of its first labels
+	// may only move the rewards too far.
+	require.Regexp(t, "hold-out|probe set", verdict.Reason)
 	requireServed(t, p, serving)
 
 	show, stderr, code := assay(t, "", "models", "show", verdict.Version, "--url", p.ready.HTTP)
@@ -57,8 +59,6 @@ func requirePoisonRejected(t *testing.T, p *process, happened *events, labels *l
 	require.Equal(t, `"rejected"`, field(t, show, "state"))
 	require.Equal(t, "false", field(t, show, "current"))
 	require.Equal(t, "false", field(t, show, "gate.promote"))
-	require.Equal(t, "false", field(t, show, "gate.holdout.passed"))
-	require.Contains(t, field(t, show, "reason"), "bag_auroc")
 	status, stderr, code := assay(t, "", "training", "status", "--url", p.ready.HTTP)
 	require.Equal(t, exitDone, code, stderr)
 	require.Equal(t, `"rejected"`, field(t, status, "last.result"))
