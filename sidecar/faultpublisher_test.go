@@ -20,7 +20,7 @@ import (
 // Nats-Msg-Id, until it is acknowledged.
 type publisher struct {
 	js       jetstream.JetStream
-	total    int
+	total    int // at least so many
 	subjects int
 	next     atomic.Int64 // the number of the next one
 	acked    atomic.Int64
@@ -36,7 +36,8 @@ type publisher struct {
 // publishers is how many wait for acknowledgements at once.
 const publishers = 8
 
-// startPublisher begins to publish, at a rate a second until hurry is closed.
+// startPublisher publishes, at a rate per second, until hurry is closed, and then as fast as it can until there are as many
+// as in total.
 func startPublisher(t *testing.T, js jetstream.JetStream, total, subjects, rate int) *publisher {
 	p := &publisher{js: js, total: total, subjects: subjects, hurry: make(chan struct{})}
 	for range publishers {
@@ -52,14 +53,13 @@ func (p *publisher) run(ctx context.Context, every time.Duration) {
 		select {
 		case <-tick.C:
 		case <-p.hurry:
+			if int(p.next.Load()) >= p.total {
+				return
+			}
 		case <-ctx.Done():
 			return
 		}
-		i := int(p.next.Add(1)) - 1
-		if i >= p.total {
-			return
-		}
-		p.publish(ctx, i)
+		p.publish(ctx, int(p.next.Add(1))-1)
 	}
 }
 

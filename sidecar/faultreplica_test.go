@@ -37,6 +37,7 @@ type faultyReplica struct {
 	outage    time.Duration
 	connected time.Time // since when it is ready without a break; zero: it is not
 	cut       bool      // it is not connected whatever it says
+	isolated  bool      // it is connected to a server that is cut off from the others
 	stale     time.Duration
 	faults    []string
 }
@@ -140,7 +141,7 @@ func (r *faultyReplica) watch(c *clients) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		switch {
-		case !ready || r.cut || got.excused:
+		case !ready || r.cut || r.isolated || got.excused:
 			r.connected = time.Time{}
 		case r.connected.IsZero():
 			r.connected = time.Now()

@@ -70,6 +70,9 @@ func (g *Gate) URL() string {
 	return strings.Join(urls, ",")
 }
 
+// Connected reports whether the client has a connection to a node.
+func (g *Gate) Connected(node int) bool { return g.proxies[node].connected() }
+
 // Set makes the network to all nodes another one, or to some.
 func (g *Gate) Set(network Network, nodes ...int) {
 	if len(nodes) == 0 {

@@ -64,6 +64,12 @@ func StartProxy(t testing.TB, target string) *Proxy {
 // Addr is where it listens.
 func (p *Proxy) Addr() string { return p.addr }
 
+func (p *Proxy) connected() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.pairs) > 0
+}
+
 // Set makes the network another one. Connections that have lost something end
 // when it passes again, as their ends would find out.
 func (p *Proxy) Set(network Network) {
