@@ -65,7 +65,9 @@ func TestFeedbackTeachesARealModel(t *testing.T) {
 	require.NotEmpty(t, promoted)
 
 	t.Run("poison", func(t *testing.T) {
-		requirePoisonRejected(t, p, happened, labels, promoted[len(promoted)-1].Version, flipped(others), realTime)
+		judged := len(happened.of(retrain.EventPromoted, retrain.EventRejected, retrain.EventTrainingFailed))
+		labels.tell(t, flipped(others))
+		requirePoisonRejected(t, p, happened, judged+1, promoted[len(promoted)-1].Version, realTime)
 		require.Equal(t, after, servedAUROC(t, p, heldOut))
 	})
 	versions := []string{untrained}
