@@ -43,8 +43,6 @@ RUN cd .ci/sbom && GOWORK=off go run . -model /src/models/default -lib /out/lib 
 FROM ${BASE_IMAGE}
 LABEL org.opencontainers.image.title="assay" \
       org.opencontainers.image.description="Compliance rewards and witness spans for the responses of language models" \
-      org.opencontainers.image.source="https://github.com/assay-ai/assay" \
-      org.opencontainers.image.documentation="https://github.com/assay-ai/assay/tree/main/docs" \
       org.opencontainers.image.licenses="Apache-2.0"
 COPY --from=build /out/lib/ /usr/lib/assay/
 COPY models/default/ /usr/share/assay/models/default/

@@ -1,4 +1,4 @@
-module github.com/assay-ai/assay
+module assay
 
 go 1.26.0
 

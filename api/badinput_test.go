@@ -13,7 +13,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/require"
 
-	"github.com/assay-ai/assay/rewardmodel"
+	"assay/rewardmodel"
 )
 
 func gzipped(t testing.TB, plain []byte) []byte {

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/assay-ai/assay/rewardmodel"
-	"github.com/assay-ai/assay/rewardmodel/feedback"
+	"assay/rewardmodel"
+	"assay/rewardmodel/feedback"
 )
 
 // Config holds the settings of the HTTP server. [DefaultConfig] gives every

@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"fmt"
 
-	"github.com/assay-ai/assay/api/chat"
-	"github.com/assay-ai/assay/rewardmodel"
-	"github.com/assay-ai/assay/segmenter"
+	"assay/api/chat"
+	"assay/rewardmodel"
+	"assay/segmenter"
 )
 
 // turnBytes is what a header of a chat template takes while the turns of a

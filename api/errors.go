@@ -9,9 +9,9 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/assay-ai/assay/rewardmodel"
-	"github.com/assay-ai/assay/rewardmodel/feedback"
-	"github.com/assay-ai/assay/rewardmodel/retrain"
+	"assay/rewardmodel"
+	"assay/rewardmodel/feedback"
+	"assay/rewardmodel/retrain"
 )
 
 // ErrNotReady is what a [Scorer] returns while it has no model yet. It is

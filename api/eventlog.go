@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/assay-ai/assay/rewardmodel/retrain"
+	"assay/rewardmodel/retrain"
 )
 
 const (

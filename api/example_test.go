@@ -11,8 +11,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
-	"github.com/assay-ai/assay/api"
-	"github.com/assay-ai/assay/rewardmodel"
+	"assay/api"
+	"assay/rewardmodel"
 )
 
 // constant is the simplest Scorer: everything is fine.

@@ -3,8 +3,8 @@ package api
 import (
 	"net/http"
 
-	"github.com/assay-ai/assay/rewardmodel"
-	"github.com/assay-ai/assay/segmenter"
+	"assay/rewardmodel"
+	"assay/segmenter"
 )
 
 // detector adds the text contents detector of FMS Guardrails. The header

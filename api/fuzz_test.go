@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
-	"github.com/assay-ai/assay/api"
+	"assay/api"
 )
 
 // FuzzScore posts anything: the answer is JSON, and never our own failure.

@@ -15,8 +15,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/assay-ai/assay/api"
-	"github.com/assay-ai/assay/rewardmodel"
+	"assay/api"
+	"assay/rewardmodel"
 )
 
 // dial sends raw bytes, as no well-behaved client would.

@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/reflection"
 
-	"github.com/assay-ai/assay/api/inference"
+	"assay/api/inference"
 )
 
 // inferenceService is the name of the protocol on the wire.

@@ -18,7 +18,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/assay-ai/assay/api/inference"
+	"assay/api/inference"
 )
 
 // anyone is the scope of calls that need none.

@@ -9,8 +9,8 @@ import (
 
 	"google.golang.org/grpc"
 
-	"github.com/assay-ai/assay/api/inference"
-	"github.com/assay-ai/assay/rewardmodel"
+	"assay/api/inference"
+	"assay/rewardmodel"
 )
 
 // callInfer scores texts. Its answer has raw tensors when the request has.

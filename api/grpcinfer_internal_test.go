@@ -6,7 +6,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/assay-ai/assay/api/inference"
+	"assay/api/inference"
 )
 
 // FuzzModelInferRequest reads any message: it is refused as the client's

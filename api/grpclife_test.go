@@ -16,9 +16,9 @@ import (
 	"google.golang.org/grpc/metadata"
 	rpcstatus "google.golang.org/grpc/status"
 
-	"github.com/assay-ai/assay/api"
-	"github.com/assay-ai/assay/api/inference"
-	"github.com/assay-ai/assay/rewardmodel"
+	"assay/api"
+	"assay/api/inference"
+	"assay/rewardmodel"
 )
 
 // Callers are the same as over HTTP.

@@ -9,7 +9,7 @@ import (
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
 
-	"github.com/assay-ai/assay/api/inference"
+	"assay/api/inference"
 )
 
 // The calls about the service and its models. oip.go has the same over HTTP.

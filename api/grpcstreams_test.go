@@ -8,9 +8,9 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 
-	"github.com/assay-ai/assay/api"
-	"github.com/assay-ai/assay/api/inference"
-	"github.com/assay-ai/assay/rewardmodel"
+	"assay/api"
+	"assay/api/inference"
+	"assay/rewardmodel"
 )
 
 const streamInfer = "/inference.GRPCInferenceService/ModelStreamInfer"

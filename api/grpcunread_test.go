@@ -14,9 +14,9 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/reflection/grpc_reflection_v1"
 
-	"github.com/assay-ai/assay/api"
-	"github.com/assay-ai/assay/api/inference"
-	"github.com/assay-ai/assay/rewardmodel"
+	"assay/api"
+	"assay/api/inference"
+	"assay/rewardmodel"
 )
 
 // Types and flags of HTTP/2 frames (RFC 9113, section 6).

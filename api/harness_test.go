@@ -18,8 +18,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/assay-ai/assay/api"
-	"github.com/assay-ai/assay/rewardmodel"
+	"assay/api"
+	"assay/rewardmodel"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

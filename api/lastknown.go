@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/assay-ai/assay/rewardmodel/feedback"
-	"github.com/assay-ai/assay/rewardmodel/retrain"
+	"assay/rewardmodel/feedback"
+	"assay/rewardmodel/retrain"
 )
 
 const (

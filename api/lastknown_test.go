@@ -11,9 +11,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/assay-ai/assay/api"
-	"github.com/assay-ai/assay/rewardmodel/feedback"
-	"github.com/assay-ai/assay/rewardmodel/retrain"
+	"assay/api"
+	"assay/rewardmodel/feedback"
+	"assay/rewardmodel/retrain"
 )
 
 // unreachable is a fleet on a NATS server that stops to answer: every question

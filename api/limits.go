@@ -3,7 +3,7 @@ package api
 import (
 	"fmt"
 
-	"github.com/assay-ai/assay/rewardmodel"
+	"assay/rewardmodel"
 )
 
 // limits are what changes while the server runs.

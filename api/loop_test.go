@@ -12,10 +12,10 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/stretchr/testify/require"
 
-	"github.com/assay-ai/assay/api"
-	"github.com/assay-ai/assay/rewardmodel/bag"
-	"github.com/assay-ai/assay/rewardmodel/feedback"
-	"github.com/assay-ai/assay/rewardmodel/retrain"
+	"assay/api"
+	"assay/rewardmodel/bag"
+	"assay/rewardmodel/feedback"
+	"assay/rewardmodel/retrain"
 )
 
 // fleet is a whole feedback loop in memory. What it was asked to do is in asked.

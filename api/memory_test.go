@@ -19,9 +19,9 @@ import (
 	"google.golang.org/grpc/codes"
 	rpcstatus "google.golang.org/grpc/status"
 
-	"github.com/assay-ai/assay/api"
-	"github.com/assay-ai/assay/api/inference"
-	"github.com/assay-ai/assay/rewardmodel"
+	"assay/api"
+	"assay/api/inference"
+	"assay/rewardmodel"
 )
 
 // none is a scorer that must not be reached.

@@ -16,7 +16,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
-	"github.com/assay-ai/assay/api"
+	"assay/api"
 )
 
 const headerLength = "Inference-Header-Content-Length"

@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/assay-ai/assay/rewardmodel"
+	"assay/rewardmodel"
 )
 
 // What the Open Inference Protocol asks of models, the same over HTTP and gRPC.

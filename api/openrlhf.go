@@ -4,8 +4,8 @@ import (
 	"net/http"
 	"unicode/utf8"
 
-	"github.com/assay-ai/assay/rewardmodel"
-	"github.com/assay-ai/assay/segmenter"
+	"assay/rewardmodel"
+	"assay/segmenter"
 )
 
 // openRLHF adds the reward server of OpenRLHF (--reward.remote_url, formerly

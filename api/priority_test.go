@@ -11,8 +11,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 
-	"github.com/assay-ai/assay/api/inference"
-	"github.com/assay-ai/assay/rewardmodel"
+	"assay/api/inference"
+	"assay/rewardmodel"
 )
 
 // The scorer is told what the client said, and of the protocols of others that

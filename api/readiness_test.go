@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/assay-ai/assay/api"
+	"assay/api"
 )
 
 // part is a part of the service that fails on request.

@@ -13,9 +13,9 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/health/grpc_health_v1"
 
-	"github.com/assay-ai/assay/api"
-	"github.com/assay-ai/assay/api/inference"
-	"github.com/assay-ai/assay/rewardmodel"
+	"assay/api"
+	"assay/api/inference"
+	"assay/rewardmodel"
 )
 
 // witnesses scores every response alike, and finds the same long witness in it.

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/assay-ai/assay/rewardmodel"
+	"assay/rewardmodel"
 )
 
 func (s *Server) score(w http.ResponseWriter, r *http.Request) error {

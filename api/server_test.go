@@ -17,7 +17,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
-	"github.com/assay-ai/assay/api"
+	"assay/api"
 )
 
 func TestHealth(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 	"math"
 	"net/http"
 
-	"github.com/assay-ai/assay/rewardmodel"
+	"assay/rewardmodel"
 )
 
 // sglang adds the embeddings of SGLang, which are the outputs of a reward model

@@ -7,8 +7,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/assay-ai/assay/rewardmodel"
-	"github.com/assay-ai/assay/segmenter"
+	"assay/rewardmodel"
+	"assay/segmenter"
 )
 
 // slime adds the remote reward model of slime and miles (--rm-type remote_rm

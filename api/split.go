@@ -3,7 +3,7 @@ package api
 import (
 	"net/http"
 
-	"github.com/assay-ai/assay/rewardmodel/feedback"
+	"assay/rewardmodel/feedback"
 )
 
 // waitHidden takes the place of what training waits for, which counts held-out

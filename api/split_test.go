@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/assay-ai/assay/api"
+	"assay/api"
 )
 
 // Whoever may send labels and nothing else cannot see from the counts which of

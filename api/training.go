@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/assay-ai/assay/rewardmodel/retrain"
+	"assay/rewardmodel/retrain"
 )
 
 func (s *Server) showTraining(w http.ResponseWriter, r *http.Request) error {

@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/assay-ai/assay/rewardmodel"
+	"assay/rewardmodel"
 )
 
 // vllm adds the classification and scoring endpoints of vLLM. verl's built-in

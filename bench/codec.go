@@ -5,7 +5,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"math"
 
-	"github.com/assay-ai/assay/rewardmodel"
+	"assay/rewardmodel"
 )
 
 // codec is how a protocol asks for scores. Decode gives one number a response that grows with its violation; its scale

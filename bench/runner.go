@@ -12,7 +12,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"github.com/assay-ai/assay/rewardmodel/eval"
+	"assay/rewardmodel/eval"
 )
 
 // Config is what a run of the benchmark is told.

@@ -8,7 +8,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/nats-io/nats.go"
 
-	"github.com/assay-ai/assay/queue"
+	"assay/queue"
 )
 
 // Model is a checkpoint that the servers serve.

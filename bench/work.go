@@ -15,7 +15,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/assay-ai/assay/segmenter"
+	"assay/segmenter"
 )
 
 // Tokenizer counts tokens as the servers do.

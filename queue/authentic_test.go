@@ -14,9 +14,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
 
-	"github.com/assay-ai/assay/rewardmodel/bag"
-	"github.com/assay-ai/assay/rewardmodel/feedback"
-	"github.com/assay-ai/assay/rewardmodel/retrain"
+	"assay/rewardmodel/bag"
+	"assay/rewardmodel/feedback"
+	"assay/rewardmodel/retrain"
 )
 
 func TestAuthenticMessages(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/assay-ai/assay/rewardmodel"
+	"assay/rewardmodel"
 	"github.com/nats-io/nats.go/jetstream"
 )
 

@@ -13,9 +13,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
-	"github.com/assay-ai/assay/queue"
-	"github.com/assay-ai/assay/rewardmodel"
-	"github.com/assay-ai/assay/rewardmodel/retrain"
+	"assay/queue"
+	"assay/rewardmodel"
+	"assay/rewardmodel/retrain"
 )
 
 // polite stands for the model.

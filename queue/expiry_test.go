@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/assay-ai/assay/rewardmodel"
+	"assay/rewardmodel"
 	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
 )

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/assay-ai/assay/rewardmodel/feedback"
+	"assay/rewardmodel/feedback"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/prometheus/client_golang/prometheus"

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/assay-ai/assay/rewardmodel/feedback"
+	"assay/rewardmodel/feedback"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/sync/errgroup"

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/assay-ai/assay/rewardmodel/feedback"
+	"assay/rewardmodel/feedback"
 	"golang.org/x/sync/errgroup"
 )
 

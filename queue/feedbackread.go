@@ -7,7 +7,7 @@ import (
 	"iter"
 	"strconv"
 
-	"github.com/assay-ai/assay/rewardmodel/feedback"
+	"assay/rewardmodel/feedback"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )

@@ -5,8 +5,8 @@ import (
 	"context"
 	"strings"
 
-	"github.com/assay-ai/assay/rewardmodel"
-	"github.com/assay-ai/assay/rewardmodel/feedback"
+	"assay/rewardmodel"
+	"assay/rewardmodel/feedback"
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/nats-io/nats.go/micro"

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/assay-ai/assay/rewardmodel"
-	"github.com/assay-ai/assay/rewardmodel/bag"
-	"github.com/assay-ai/assay/rewardmodel/feedback"
+	"assay/rewardmodel"
+	"assay/rewardmodel/bag"
+	"assay/rewardmodel/feedback"
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/nats-io/nats.go/jetstream"

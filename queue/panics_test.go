@@ -14,8 +14,8 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
-	"github.com/assay-ai/assay/rewardmodel"
-	"github.com/assay-ai/assay/rewardmodel/feedback"
+	"assay/rewardmodel"
+	"assay/rewardmodel/feedback"
 )
 
 // panickyMsg is a message whose handling panics outside the scorer.

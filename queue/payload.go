@@ -1,7 +1,7 @@
 package queue
 
 import (
-	"github.com/assay-ai/assay/rewardmodel"
+	"assay/rewardmodel"
 )
 
 // payload is a message that is being rendered. It is charged as it grows, and

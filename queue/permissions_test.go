@@ -19,8 +19,8 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
-	"github.com/assay-ai/assay/rewardmodel/bag"
-	"github.com/assay-ai/assay/rewardmodel/retrain"
+	"assay/rewardmodel/bag"
+	"assay/rewardmodel/retrain"
 )
 
 // restricted is a server with the users of k8s/nats/values.yaml.

@@ -17,7 +17,7 @@ import (
 	"github.com/rs/xid"
 	"github.com/stretchr/testify/require"
 
-	"github.com/assay-ai/assay/rewardmodel"
+	"assay/rewardmodel"
 )
 
 // dieWith leaves the journal of a process that died with these responses in flight; alone is the one that its model

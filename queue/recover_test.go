@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/assay-ai/assay/rewardmodel/bag"
-	"github.com/assay-ai/assay/rewardmodel/feedback"
+	"assay/rewardmodel/bag"
+	"assay/rewardmodel/feedback"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 )

@@ -15,8 +15,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/rs/zerolog"
 
-	"github.com/assay-ai/assay/rewardmodel/feedback"
-	"github.com/assay-ai/assay/rewardmodel/retrain"
+	"assay/rewardmodel/feedback"
+	"assay/rewardmodel/retrain"
 )
 
 // Keys of the bucket ASSAY_STATE. The last two are prefixes, followed by a

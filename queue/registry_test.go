@@ -15,8 +15,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
-	"github.com/assay-ai/assay/rewardmodel/feedback"
-	"github.com/assay-ai/assay/rewardmodel/retrain"
+	"assay/rewardmodel/feedback"
+	"assay/rewardmodel/retrain"
 )
 
 func openRegistry(t testing.TB, q *Queue) *Registry {

@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/assay-ai/assay/rewardmodel/retrain"
+	"assay/rewardmodel/retrain"
 )
 
 // keySalt is the key of ASSAY_STATE with the secret that decides which responses

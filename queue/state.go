@@ -18,7 +18,7 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/assay-ai/assay/rewardmodel/retrain"
+	"assay/rewardmodel/retrain"
 )
 
 // headerRoom is left for the headers of a message that a server must take.

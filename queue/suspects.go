@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/assay-ai/assay/rewardmodel/retrain"
+	"assay/rewardmodel/retrain"
 )
 
 // keySuspects is the key of ASSAY_STATE with the responses that were in flight

@@ -18,7 +18,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/assay-ai/assay/rewardmodel/retrain"
+	"assay/rewardmodel/retrain"
 )
 
 // leftoverAge is when the folder of a download that was killed is removed. One

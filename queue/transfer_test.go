@@ -15,7 +15,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
-	"github.com/assay-ai/assay/rewardmodel/retrain"
+	"assay/rewardmodel/retrain"
 )
 
 // checkpointFolder writes a folder as a checkpoint has it; the weights do not

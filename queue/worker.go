@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/assay-ai/assay/rewardmodel"
+	"assay/rewardmodel"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/rs/xid"

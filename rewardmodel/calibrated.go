@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/assay-ai/assay/rewardmodel/calibration"
+	"assay/rewardmodel/calibration"
 )
 
 // Calibration keeps the rewards of a model comparable with those of the one

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/assay-ai/assay/rewardmodel/calibration"
+	"assay/rewardmodel/calibration"
 )
 
 // A calibration moves compliance and logit, and nothing else.

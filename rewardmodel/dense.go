@@ -1,6 +1,6 @@
 package rewardmodel
 
-import "github.com/assay-ai/assay/segmenter"
+import "assay/segmenter"
 
 // Dense names how the reward of a response is laid out over its tokens.
 type Dense string

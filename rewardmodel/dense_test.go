@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/assay-ai/assay/segmenter"
+	"assay/segmenter"
 )
 
 func spans(pairs ...[2]int) []segmenter.Span {

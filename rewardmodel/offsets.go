@@ -3,7 +3,7 @@ package rewardmodel
 import (
 	"unicode/utf8"
 
-	"github.com/assay-ai/assay/segmenter"
+	"assay/segmenter"
 )
 
 // Convert turns byte spans of text into spans that count u. It walks the text

@@ -6,7 +6,7 @@ import (
 	"math"
 	"strings"
 
-	"github.com/assay-ai/assay/segmenter"
+	"assay/segmenter"
 )
 
 // windowOverlap is how many tokens two windows of an over-long instance share,

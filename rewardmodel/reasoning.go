@@ -3,7 +3,7 @@ package rewardmodel
 import (
 	"strings"
 
-	"github.com/assay-ai/assay/segmenter"
+	"assay/segmenter"
 )
 
 const (

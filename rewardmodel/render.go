@@ -6,7 +6,7 @@ import (
 
 	"github.com/rs/xid"
 
-	"github.com/assay-ai/assay/segmenter"
+	"assay/segmenter"
 )
 
 // render turns a bag and the margins of its instances into a result.

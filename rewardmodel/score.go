@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/assay-ai/assay/rewardmodel/calibration"
+	"assay/rewardmodel/calibration"
 )
 
 // maxMargin bounds margins before they are summed up: beyond it a violation is

@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/assay-ai/assay/rewardmodel/calibration"
+	"assay/rewardmodel/calibration"
 )
 
 func TestAggregates(t *testing.T) {

@@ -3,7 +3,7 @@ package rewardmodel
 import (
 	"unicode/utf8"
 
-	"github.com/assay-ai/assay/segmenter"
+	"assay/segmenter"
 )
 
 // tokenSpans turns token offsets that count u into spans of bytes of text. It

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/assay-ai/assay/segmenter"
+	"assay/segmenter"
 )
 
 // Offsets come back as they went, in every unit, for every character of a text.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/assay-ai/assay/segmenter"
+	"assay/segmenter"
 )
 
 func ExampleSegment() {

@@ -12,8 +12,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"github.com/assay-ai/assay/rewardmodel/bag"
-	"github.com/assay-ai/assay/rewardmodel/bag/synthetic"
+	"assay/rewardmodel/bag"
+	"assay/rewardmodel/bag/synthetic"
 )
 
 // bagsCmd makes bags of labelled sentences to train and measure on.

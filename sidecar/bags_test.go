@@ -10,8 +10,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/stretchr/testify/require"
 
-	"github.com/assay-ai/assay/rewardmodel"
-	"github.com/assay-ai/assay/rewardmodel/bag"
+	"assay/rewardmodel"
+	"assay/rewardmodel/bag"
 )
 
 // sentenceFile writes n different sentences, one a line.

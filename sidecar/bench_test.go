@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/assay-ai/assay/rewardmodel"
+	"assay/rewardmodel"
 )
 
 // benchAgainst loads a server that hands each request to answer.

@@ -13,12 +13,12 @@ import (
 	"github.com/rs/zerolog"
 	"gonum.org/v1/gonum/stat"
 
-	"github.com/assay-ai/assay/rewardmodel/bag"
-	"github.com/assay-ai/assay/rewardmodel/checkpoint"
-	"github.com/assay-ai/assay/rewardmodel/encoder"
-	"github.com/assay-ai/assay/rewardmodel/feedback"
-	"github.com/assay-ai/assay/rewardmodel/tokenizer"
-	"github.com/assay-ai/assay/rewardmodel/train"
+	"assay/rewardmodel/bag"
+	"assay/rewardmodel/checkpoint"
+	"assay/rewardmodel/encoder"
+	"assay/rewardmodel/feedback"
+	"assay/rewardmodel/tokenizer"
+	"assay/rewardmodel/train"
 )
 
 // benchCandidatesCmd compares what a model learns from the labels of the candidates with what it learns from those of

@@ -13,10 +13,10 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/assay-ai/assay/rewardmodel"
-	"github.com/assay-ai/assay/rewardmodel/tokenizer"
-	"github.com/assay-ai/assay/segmenter"
-	"github.com/assay-ai/assay/sidecar/fleetsim"
+	"assay/rewardmodel"
+	"assay/rewardmodel/tokenizer"
+	"assay/segmenter"
+	"assay/sidecar/fleetsim"
 )
 
 // benchFleetCmd groups what tells how many replicas a training needs.

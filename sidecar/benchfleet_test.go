@@ -13,9 +13,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/assay-ai/assay/queue/queuetest"
-	"github.com/assay-ai/assay/rewardmodel/checkpoint"
-	"github.com/assay-ai/assay/rewardmodel/tokenizer"
+	"assay/queue/queuetest"
+	"assay/rewardmodel/checkpoint"
+	"assay/rewardmodel/tokenizer"
 )
 
 // tableOf runs a command that prints a table, and returns its rows.

@@ -16,8 +16,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
-	"github.com/assay-ai/assay/queue"
-	"github.com/assay-ai/assay/rewardmodel"
+	"assay/queue"
+	"assay/rewardmodel"
 )
 
 // benchFleetBrokerCmd measures the ceiling that NATS sets.

@@ -16,7 +16,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/assay-ai/assay/queue"
+	"assay/queue"
 )
 
 // benchFleetLoadCmd streams responses as a trainer does.

@@ -11,8 +11,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/assay-ai/assay/rewardmodel/tokenizer"
-	"github.com/assay-ai/assay/segmenter"
+	"assay/rewardmodel/tokenizer"
+	"assay/segmenter"
 )
 
 // benchFleetReplicaCmd measures the service curve of one replica.

@@ -7,9 +7,9 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/assay-ai/assay/rewardmodel/checkpoint"
-	"github.com/assay-ai/assay/rewardmodel/tokenizer"
-	"github.com/assay-ai/assay/sidecar/fleetsim"
+	"assay/rewardmodel/checkpoint"
+	"assay/rewardmodel/tokenizer"
+	"assay/sidecar/fleetsim"
 )
 
 // benchFleetSimulateCmd runs package fleetsim.

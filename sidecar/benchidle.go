@@ -7,8 +7,8 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/assay-ai/assay/bench"
-	"github.com/assay-ai/assay/rewardmodel/encoder"
+	"assay/bench"
+	"assay/rewardmodel/encoder"
 )
 
 // bareModel is the model without a service around it.

@@ -10,8 +10,8 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/assay-ai/assay/bench"
-	"github.com/assay-ai/assay/sidecar/fleetsim"
+	"assay/bench"
+	"assay/sidecar/fleetsim"
 )
 
 // benchLatencyCmd measures how long callers wait: for the start, idle, and under load.

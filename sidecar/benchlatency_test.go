@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/assay-ai/assay/bench"
+	"assay/bench"
 )
 
 // filmTexts writes texts that the benchmarks of this service send, as JSON lines.

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/assay-ai/assay/rewardmodel/paper"
+	"assay/rewardmodel/paper"
 )
 
 // benchPaperCmd repeats the experiments of the BFGPU paper.

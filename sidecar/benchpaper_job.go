@@ -10,13 +10,13 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/rs/zerolog"
 
-	"github.com/assay-ai/assay/rewardmodel/bag"
-	"github.com/assay-ai/assay/rewardmodel/checkpoint"
-	"github.com/assay-ai/assay/rewardmodel/encoder"
-	"github.com/assay-ai/assay/rewardmodel/eval"
-	"github.com/assay-ai/assay/rewardmodel/paper"
-	"github.com/assay-ai/assay/rewardmodel/tokenizer"
-	"github.com/assay-ai/assay/rewardmodel/train"
+	"assay/rewardmodel/bag"
+	"assay/rewardmodel/checkpoint"
+	"assay/rewardmodel/encoder"
+	"assay/rewardmodel/eval"
+	"assay/rewardmodel/paper"
+	"assay/rewardmodel/tokenizer"
+	"assay/rewardmodel/train"
 )
 
 // run trains and measures.

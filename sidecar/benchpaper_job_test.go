@@ -13,7 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/assay-ai/assay/rewardmodel/paper"
+	"assay/rewardmodel/paper"
 )
 
 // paperData writes ready-made bags of three short sentences, one of them an insult in each violation.

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/assay-ai/assay/rewardmodel/bag"
-	"github.com/assay-ai/assay/rewardmodel/judge"
-	"github.com/assay-ai/assay/rewardmodel/paper"
+	"assay/rewardmodel/bag"
+	"assay/rewardmodel/judge"
+	"assay/rewardmodel/paper"
 )
 
 // judgeFlags say how the runs whose method is llm:NAME reach the model NAME.

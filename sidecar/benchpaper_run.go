@@ -14,8 +14,8 @@ import (
 	"runtime"
 	"strconv"
 
-	"github.com/assay-ai/assay/rewardmodel/checkpoint"
-	"github.com/assay-ai/assay/rewardmodel/paper"
+	"assay/rewardmodel/checkpoint"
+	"assay/rewardmodel/paper"
 )
 
 // paperJob is one run as a process of its own gets it: libtorch has one random generator and one set of threads a

@@ -12,7 +12,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
-	"github.com/assay-ai/assay/rewardmodel/paper"
+	"assay/rewardmodel/paper"
 )
 
 // benchPaper runs the command with runs that take no time.

@@ -14,9 +14,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/assay-ai/assay/bench"
-	"github.com/assay-ai/assay/rewardmodel/checkpoint"
-	"github.com/assay-ai/assay/rewardmodel/tokenizer"
+	"assay/bench"
+	"assay/rewardmodel/checkpoint"
+	"assay/rewardmodel/tokenizer"
 )
 
 // benchPeersCmd measures this service beside others.

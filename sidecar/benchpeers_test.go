@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/assay-ai/assay/bench"
+	"assay/bench"
 )
 
 // The service itself, asked over all of its protocols: a peer needs packages that a test cannot ask for.

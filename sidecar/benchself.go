@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/assay-ai/assay/bench"
+	"assay/bench"
 )
 
 // selfFlags say which service is started, to be measured.

@@ -13,10 +13,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/assay-ai/assay/bench"
-	"github.com/assay-ai/assay/rewardmodel"
-	"github.com/assay-ai/assay/rewardmodel/encoder"
-	"github.com/assay-ai/assay/segmenter"
+	"assay/bench"
+	"assay/rewardmodel"
+	"assay/rewardmodel/encoder"
+	"assay/segmenter"
 )
 
 // benchSoakCmd watches the memory of a service under load.

@@ -16,10 +16,10 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/assay-ai/assay/rewardmodel/checkpoint"
-	"github.com/assay-ai/assay/rewardmodel/encoder"
-	"github.com/assay-ai/assay/rewardmodel/tokenizer"
-	"github.com/assay-ai/assay/rewardmodel/train"
+	"assay/rewardmodel/checkpoint"
+	"assay/rewardmodel/encoder"
+	"assay/rewardmodel/tokenizer"
+	"assay/rewardmodel/train"
 )
 
 // benchTrainCmd takes the same optimizer steps with the project's learner and with PyTorch.

@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"github.com/assay-ai/assay/api"
-	"github.com/assay-ai/assay/rewardmodel/retrain"
+	"assay/api"
+	"assay/rewardmodel/retrain"
 )
 
 // killTrainer kills the process that trains or judges, once it runs and the training stands where it shall, and

@@ -11,7 +11,7 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/term"
 
-	"github.com/assay-ai/assay/queue"
+	"assay/queue"
 )
 
 // cli is the command line: each field with cmd is a subcommand, each other a

@@ -10,7 +10,7 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/stretchr/testify/require"
 
-	"github.com/assay-ai/assay/queue"
+	"assay/queue"
 )
 
 // parse reads a command line as run does.

@@ -16,10 +16,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/assay-ai/assay/queue"
-	"github.com/assay-ai/assay/rewardmodel"
-	"github.com/assay-ai/assay/rewardmodel/bag"
-	"github.com/assay-ai/assay/rewardmodel/feedback"
+	"assay/queue"
+	"assay/rewardmodel"
+	"assay/rewardmodel/bag"
+	"assay/rewardmodel/feedback"
 )
 
 // place is where a service answers that dies and comes back, each time at another address.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/assay-ai/assay/rewardmodel"
-	"github.com/assay-ai/assay/rewardmodel/tokenizer"
+	"assay/rewardmodel"
+	"assay/rewardmodel/tokenizer"
 )
 
 // denseFlags lay rewards out over tokens.

@@ -6,13 +6,13 @@ import (
 	"io/fs"
 	"syscall"
 
-	"github.com/assay-ai/assay/rewardmodel"
-	"github.com/assay-ai/assay/rewardmodel/bag"
-	"github.com/assay-ai/assay/rewardmodel/checkpoint"
-	"github.com/assay-ai/assay/rewardmodel/eval"
-	"github.com/assay-ai/assay/rewardmodel/gate"
-	"github.com/assay-ai/assay/rewardmodel/tokenizer"
-	"github.com/assay-ai/assay/rewardmodel/train"
+	"assay/rewardmodel"
+	"assay/rewardmodel/bag"
+	"assay/rewardmodel/checkpoint"
+	"assay/rewardmodel/eval"
+	"assay/rewardmodel/gate"
+	"assay/rewardmodel/tokenizer"
+	"assay/rewardmodel/train"
 )
 
 // The exit codes of every command.

@@ -13,7 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
-	"github.com/assay-ai/assay/queue"
+	"assay/queue"
 )
 
 // publisher publishes numbered responses as a program does that must not lose one: each again, with the same

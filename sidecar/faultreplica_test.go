@@ -13,8 +13,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/stretchr/testify/require"
 
-	"github.com/assay-ai/assay/queue/queuetest"
-	"github.com/assay-ai/assay/rewardmodel"
+	"assay/queue/queuetest"
+	"assay/rewardmodel"
 )
 
 // faultyReplica is a replica to which things happen, and what a client sees of it that asks it for rewards over HTTP

@@ -10,10 +10,10 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
-	"github.com/assay-ai/assay/api"
-	"github.com/assay-ai/assay/queue"
-	"github.com/assay-ai/assay/queue/queuetest"
-	"github.com/assay-ai/assay/rewardmodel/retrain"
+	"assay/api"
+	"assay/queue"
+	"assay/queue/queuetest"
+	"assay/rewardmodel/retrain"
 )
 
 // replicaID is the name of the one replica that ever ran on a data folder.

@@ -8,8 +8,8 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/assay-ai/assay/rewardmodel"
-	"github.com/assay-ai/assay/rewardmodel/retrain"
+	"assay/rewardmodel"
+	"assay/rewardmodel/retrain"
 )
 
 // follower keeps this replica on the version that the fleet names as current.

@@ -11,9 +11,9 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/go-json-experiment/json"
 
-	"github.com/assay-ai/assay/rewardmodel/calibration"
-	"github.com/assay-ai/assay/rewardmodel/checkpoint"
-	"github.com/assay-ai/assay/rewardmodel/gate"
+	"assay/rewardmodel/calibration"
+	"assay/rewardmodel/checkpoint"
+	"assay/rewardmodel/gate"
 )
 
 // gateCmd decides whether a candidate may take the place of the current model.

@@ -7,10 +7,10 @@ import (
 	"math"
 	"strings"
 
-	"github.com/assay-ai/assay/rewardmodel"
-	"github.com/assay-ai/assay/rewardmodel/bag"
-	"github.com/assay-ai/assay/rewardmodel/checkpoint"
-	"github.com/assay-ai/assay/rewardmodel/gate"
+	"assay/rewardmodel"
+	"assay/rewardmodel/bag"
+	"assay/rewardmodel/checkpoint"
+	"assay/rewardmodel/gate"
 )
 
 // gateSets are the sets that the gate compares models on.

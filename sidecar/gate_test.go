@@ -9,10 +9,10 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/stretchr/testify/require"
 
-	"github.com/assay-ai/assay/rewardmodel"
-	"github.com/assay-ai/assay/rewardmodel/calibration"
-	"github.com/assay-ai/assay/rewardmodel/checkpoint"
-	"github.com/assay-ai/assay/rewardmodel/gate"
+	"assay/rewardmodel"
+	"assay/rewardmodel/calibration"
+	"assay/rewardmodel/checkpoint"
+	"assay/rewardmodel/gate"
 )
 
 // gateReport runs the gate and returns its report and exit code.

@@ -6,8 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/assay-ai/assay/rewardmodel/gate"
-	"github.com/assay-ai/assay/rewardmodel/retrain"
+	"assay/rewardmodel/gate"
+	"assay/rewardmodel/retrain"
 )
 
 // parsed is the command line without flags that a test does not give.

@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/assay-ai/assay/queue/queuetest"
-	"github.com/assay-ai/assay/rewardmodel/checkpoint"
+	"assay/queue/queuetest"
+	"assay/rewardmodel/checkpoint"
 )
 
 // childVariable makes the test binary be assay itself, and its child processes too: its name is none that a child is

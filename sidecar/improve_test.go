@@ -14,12 +14,12 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
-	"github.com/assay-ai/assay/queue"
-	"github.com/assay-ai/assay/rewardmodel"
-	"github.com/assay-ai/assay/rewardmodel/bag"
-	"github.com/assay-ai/assay/rewardmodel/checkpoint"
-	"github.com/assay-ai/assay/rewardmodel/feedback"
-	"github.com/assay-ai/assay/rewardmodel/retrain"
+	"assay/queue"
+	"assay/rewardmodel"
+	"assay/rewardmodel/bag"
+	"assay/rewardmodel/checkpoint"
+	"assay/rewardmodel/feedback"
+	"assay/rewardmodel/retrain"
 )
 
 // holdoutShare is what these services are started with, and heldEach so many held-out responses of each label that

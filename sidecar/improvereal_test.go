@@ -12,8 +12,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/stretchr/testify/require"
 
-	"github.com/assay-ai/assay/rewardmodel/bag"
-	"github.com/assay-ai/assay/rewardmodel/retrain"
+	"assay/rewardmodel/bag"
+	"assay/rewardmodel/retrain"
 )
 
 // realTime is how long the loop may take to teach a real model, on 2 cores.

@@ -17,9 +17,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
-	"github.com/assay-ai/assay/queue"
-	"github.com/assay-ai/assay/rewardmodel/bag"
-	"github.com/assay-ai/assay/rewardmodel/feedback"
+	"assay/queue"
+	"assay/rewardmodel/bag"
+	"assay/rewardmodel/feedback"
 )
 
 // labeller sends feedback as tools do, with all that goes wrong between them and the service, and remembers what the

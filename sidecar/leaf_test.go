@@ -10,10 +10,10 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
-	"github.com/assay-ai/assay/queue"
-	"github.com/assay-ai/assay/queue/queuetest"
-	"github.com/assay-ai/assay/rewardmodel"
-	"github.com/assay-ai/assay/rewardmodel/checkpoint"
+	"assay/queue"
+	"assay/queue/queuetest"
+	"assay/rewardmodel"
+	"assay/rewardmodel/checkpoint"
 )
 
 // A service whose NATS server is a leaf node, with a JetStream of its own, works for the hub: it takes the hub's

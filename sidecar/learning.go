@@ -7,12 +7,12 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/assay-ai/assay/queue"
-	"github.com/assay-ai/assay/rewardmodel"
-	"github.com/assay-ai/assay/rewardmodel/bag"
-	"github.com/assay-ai/assay/rewardmodel/feedback"
-	"github.com/assay-ai/assay/rewardmodel/gate"
-	"github.com/assay-ai/assay/rewardmodel/retrain"
+	"assay/queue"
+	"assay/rewardmodel"
+	"assay/rewardmodel/bag"
+	"assay/rewardmodel/feedback"
+	"assay/rewardmodel/gate"
+	"assay/rewardmodel/retrain"
 )
 
 // learning is what a process needs to take feedback, to train on it, and to follow the current version.

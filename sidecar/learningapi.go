@@ -7,9 +7,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/assay-ai/assay/api"
-	"github.com/assay-ai/assay/rewardmodel/feedback"
-	"github.com/assay-ai/assay/rewardmodel/retrain"
+	"assay/api"
+	"assay/rewardmodel/feedback"
+	"assay/rewardmodel/retrain"
 )
 
 // desk is what HTTP and NATS ask about feedback, models and trainings, from the first moment on.

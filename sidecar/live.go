@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"sync/atomic"
 
-	"github.com/assay-ai/assay/api"
-	"github.com/assay-ai/assay/queue"
-	"github.com/assay-ai/assay/rewardmodel"
+	"assay/api"
+	"assay/queue"
+	"assay/rewardmodel"
 )
 
 // live is what HTTP and NATS score with from the first moment on, while the

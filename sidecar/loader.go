@@ -8,9 +8,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/assay-ai/assay/rewardmodel"
-	"github.com/assay-ai/assay/rewardmodel/encoder"
-	"github.com/assay-ai/assay/rewardmodel/retrain"
+	"assay/rewardmodel"
+	"assay/rewardmodel/encoder"
+	"assay/rewardmodel/retrain"
 )
 
 // loader makes model versions ready, all on the one thread that owns libtorch. It implements rewardmodel.Loader.

@@ -3,7 +3,7 @@ package main
 import (
 	"fmt"
 
-	"github.com/assay-ai/assay/rewardmodel/train"
+	"assay/rewardmodel/train"
 )
 
 // methodFlags are the choices that the methods of training leave open. Those that a method does not have are ignored.

@@ -21,10 +21,10 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
-	"github.com/assay-ai/assay/queue"
-	"github.com/assay-ai/assay/rewardmodel"
-	"github.com/assay-ai/assay/rewardmodel/encoder"
-	"github.com/assay-ai/assay/rewardmodel/tokenizer"
+	"assay/queue"
+	"assay/rewardmodel"
+	"assay/rewardmodel/encoder"
+	"assay/rewardmodel/tokenizer"
 )
 
 // faultVariable makes a child of the test binary a service whose model has a fault.

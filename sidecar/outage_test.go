@@ -12,7 +12,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
-	"github.com/assay-ai/assay/queue"
+	"assay/queue"
 )
 
 // listed is the answer to a read.

@@ -7,8 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/assay-ai/assay/rewardmodel/bag"
-	"github.com/assay-ai/assay/rewardmodel/retrain"
+	"assay/rewardmodel/bag"
+	"assay/rewardmodel/retrain"
 )
 
 // flipped are bags under the wrong labels.

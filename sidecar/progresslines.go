@@ -6,8 +6,8 @@ import (
 	"math"
 	"time"
 
-	"github.com/assay-ai/assay/rewardmodel/retrain"
-	"github.com/assay-ai/assay/rewardmodel/train"
+	"assay/rewardmodel/retrain"
+	"assay/rewardmodel/train"
 )
 
 // progressLines writes the progress of a training for another program: an object a line, at most one a second, and one

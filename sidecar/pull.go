@@ -13,9 +13,9 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/assay-ai/assay/rewardmodel/checkpoint"
-	"github.com/assay-ai/assay/rewardmodel/hub"
-	"github.com/assay-ai/assay/rewardmodel/tokenizer"
+	"assay/rewardmodel/checkpoint"
+	"assay/rewardmodel/hub"
+	"assay/rewardmodel/tokenizer"
 )
 
 // pullCmd fetches a checkpoint from a hub.

@@ -13,8 +13,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/assay-ai/assay/rewardmodel/hub"
-	"github.com/assay-ai/assay/rewardmodel/hub/hubtest"
+	"assay/rewardmodel/hub"
+	"assay/rewardmodel/hub/hubtest"
 )
 
 // tinyHub serves the tiny model as acme/tiny, and makes the environment and the

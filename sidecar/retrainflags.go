@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/assay-ai/assay/rewardmodel/retrain"
+	"assay/rewardmodel/retrain"
 )
 
 // retrainFlags say when and how feedback is trained on. "assay serve" and "assay trainer" share them.

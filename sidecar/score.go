@@ -10,8 +10,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/rs/zerolog"
 
-	"github.com/assay-ai/assay/queue"
-	"github.com/assay-ai/assay/rewardmodel"
+	"assay/queue"
+	"assay/rewardmodel"
 )
 
 // scoreCmd scores a file of responses, with a model of its own or through a

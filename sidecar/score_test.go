@@ -9,8 +9,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/stretchr/testify/require"
 
-	"github.com/assay-ai/assay/rewardmodel"
-	"github.com/assay-ai/assay/rewardmodel/checkpoint"
+	"assay/rewardmodel"
+	"assay/rewardmodel/checkpoint"
 )
 
 // tolerance is how far scores in fp32 may differ between processors.

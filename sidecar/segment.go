@@ -1,8 +1,8 @@
 package main
 
 import (
-	"github.com/assay-ai/assay/rewardmodel"
-	"github.com/assay-ai/assay/segmenter"
+	"assay/rewardmodel"
+	"assay/segmenter"
 )
 
 // segmentCmd cuts texts into utterances. It needs no model, so that no length

@@ -6,9 +6,9 @@ import (
 	"net"
 	"time"
 
-	"github.com/assay-ai/assay/api"
-	"github.com/assay-ai/assay/queue"
-	"github.com/assay-ai/assay/rewardmodel"
+	"assay/api"
+	"assay/queue"
+	"assay/rewardmodel"
 )
 
 // serveCmd runs the service until a signal ends it.

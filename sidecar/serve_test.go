@@ -16,9 +16,9 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"github.com/assay-ai/assay/api/inference"
-	"github.com/assay-ai/assay/queue"
-	"github.com/assay-ai/assay/rewardmodel"
+	"assay/api/inference"
+	"assay/queue"
+	"assay/rewardmodel"
 )
 
 func TestServe(t *testing.T) {

@@ -12,10 +12,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/assay-ai/assay/api"
-	"github.com/assay-ai/assay/queue"
-	"github.com/assay-ai/assay/rewardmodel"
-	"github.com/assay-ai/assay/rewardmodel/encoder"
+	"assay/api"
+	"assay/queue"
+	"assay/rewardmodel"
+	"assay/rewardmodel/encoder"
 )
 
 // service is everything that "assay serve" runs, from the open listener to the

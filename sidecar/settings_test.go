@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/assay-ai/assay/queue"
+	"assay/queue"
 )
 
 // configMap is a folder as Kubernetes mounts a ConfigMap: what is in it are links

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/assay-ai/assay/rewardmodel"
-	"github.com/assay-ai/assay/rewardmodel/bag"
+	"assay/rewardmodel"
+	"assay/rewardmodel/bag"
 )
 
 // TestShippedModel scores responses with and without one bad sentence, in our own words, with the model that ships: in

@@ -15,10 +15,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/assay-ai/assay/api"
-	"github.com/assay-ai/assay/queue"
-	"github.com/assay-ai/assay/rewardmodel/bag"
-	"github.com/assay-ai/assay/rewardmodel/retrain"
+	"assay/api"
+	"assay/queue"
+	"assay/rewardmodel/bag"
+	"assay/rewardmodel/retrain"
 )
 
 // eagerly are flags with which a service trains on little, soon and often, and takes candidates that do not collapse.

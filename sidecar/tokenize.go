@@ -3,7 +3,7 @@ package main
 import (
 	"slices"
 
-	"github.com/assay-ai/assay/rewardmodel/tokenizer"
+	"assay/rewardmodel/tokenizer"
 )
 
 // tokenizeCmd turns texts into the token ids that a model reads.

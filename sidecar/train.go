@@ -9,11 +9,11 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/assay-ai/assay/rewardmodel"
-	"github.com/assay-ai/assay/rewardmodel/checkpoint"
-	"github.com/assay-ai/assay/rewardmodel/encoder"
-	"github.com/assay-ai/assay/rewardmodel/tokenizer"
-	"github.com/assay-ai/assay/rewardmodel/train"
+	"assay/rewardmodel"
+	"assay/rewardmodel/checkpoint"
+	"assay/rewardmodel/encoder"
+	"assay/rewardmodel/tokenizer"
+	"assay/rewardmodel/train"
 )
 
 // trainCmd trains an instance classifier on bags with coarse labels and writes a checkpoint folder.

@@ -12,10 +12,10 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/assay-ai/assay/rewardmodel/bag"
-	"github.com/assay-ai/assay/rewardmodel/tokenizer"
-	"github.com/assay-ai/assay/rewardmodel/train"
-	"github.com/assay-ai/assay/segmenter"
+	"assay/rewardmodel/bag"
+	"assay/rewardmodel/tokenizer"
+	"assay/rewardmodel/train"
+	"assay/segmenter"
 )
 
 // bagReader turns bags into what a learner sees.

@@ -10,7 +10,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
-	"github.com/assay-ai/assay/rewardmodel/tokenizer"
+	"assay/rewardmodel/tokenizer"
 )
 
 // TestReadBagsCanceled ends a training run while it segments and tokenizes its

@@ -7,7 +7,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/schollz/progressbar/v3"
 
-	"github.com/assay-ai/assay/rewardmodel/train"
+	"assay/rewardmodel/train"
 )
 
 // trainProgress shows a bar on a terminal, and a log line at the end of each stage of an epoch and now and then between.

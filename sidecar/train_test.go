@@ -13,8 +13,8 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
-	"github.com/assay-ai/assay/rewardmodel/checkpoint"
-	"github.com/assay-ai/assay/rewardmodel/train"
+	"assay/rewardmodel/checkpoint"
+	"assay/rewardmodel/train"
 )
 
 // bagFile writes bags of two sentences; every other one holds an insult.

@@ -8,11 +8,11 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/assay-ai/assay/rewardmodel"
-	"github.com/assay-ai/assay/rewardmodel/checkpoint"
-	"github.com/assay-ai/assay/rewardmodel/encoder"
-	"github.com/assay-ai/assay/rewardmodel/train"
-	"github.com/assay-ai/assay/segmenter"
+	"assay/rewardmodel"
+	"assay/rewardmodel/checkpoint"
+	"assay/rewardmodel/encoder"
+	"assay/rewardmodel/train"
+	"assay/segmenter"
 )
 
 // write makes the checkpoint folder. Its version is the model's name and a digest of everything that made it, so that

@@ -11,9 +11,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/assay-ai/assay/api"
-	"github.com/assay-ai/assay/queue"
-	"github.com/assay-ai/assay/rewardmodel"
+	"assay/api"
+	"assay/queue"
+	"assay/rewardmodel"
 )
 
 // trainerCmd trains for services elsewhere, on machines that score nothing.

@@ -9,7 +9,7 @@ import (
 	"runtime/debug"
 	"strings"
 
-	"github.com/assay-ai/assay/rewardmodel/encoder"
+	"assay/rewardmodel/encoder"
 )
 
 // versionCmd shows what the binary is made of and what it can use here.

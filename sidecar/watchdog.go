@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/assay-ai/assay/rewardmodel"
+	"assay/rewardmodel"
 )
 
 const (

@@ -14,8 +14,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/stretchr/testify/require"
 
-	"github.com/assay-ai/assay/rewardmodel/bag"
-	"github.com/assay-ai/assay/rewardmodel/checkpoint"
+	"assay/rewardmodel/bag"
+	"assay/rewardmodel/checkpoint"
 )
 
 // inventedWords are in the vocabulary of tinyBackbone. A sentence with one of the first badWords is a violation.

@@ -13,9 +13,9 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"github.com/assay-ai/assay/rewardmodel/checkpoint"
-	"github.com/assay-ai/assay/rewardmodel/gate"
-	"github.com/assay-ai/assay/rewardmodel/retrain"
+	"assay/rewardmodel/checkpoint"
+	"assay/rewardmodel/gate"
+	"assay/rewardmodel/retrain"
 )
 
 // worker trains and judges in child processes of the least priority.

@@ -1,4 +1,4 @@
-module github.com/assay-ai/assay/.ci/sbom
+module assay/.ci/sbom
 
 go 1.26
 

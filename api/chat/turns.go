@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/assay-ai/assay/segmenter"
+	"assay/segmenter"
 )
 
 // Turns returns what the assistant said in query after prompt, turn by turn, in

@@ -7,8 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/assay-ai/assay/api/chat"
-	"github.com/assay-ai/assay/segmenter"
+	"assay/api/chat"
+	"assay/segmenter"
 )
 
 func texts(s string, spans []segmenter.Span) []string {

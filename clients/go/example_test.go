@@ -9,7 +9,7 @@ import (
 	"net/http/httptest"
 	"time"
 
-	assay "github.com/assay-ai/assay/clients/go"
+	assay "assay/clients/go"
 )
 
 // example stands for a service in the examples.

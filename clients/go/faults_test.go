@@ -14,7 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	assay "github.com/assay-ai/assay/clients/go"
+	assay "assay/clients/go"
 )
 
 // Every fault costs attempts, and none of them a reward: the one that comes is

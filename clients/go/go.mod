@@ -1,3 +1,3 @@
-module github.com/assay-ai/assay/clients/go
+module assay/clients/go
 
 go 1.25.0

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	assay "github.com/assay-ai/assay/clients/go"
+	assay "assay/clients/go"
 )
 
 // TestMain fails when a goroutine of the client outlives the tests.
@@ -31,7 +31,7 @@ func leaked() (stacks string) {
 		stacks = ""
 		all := make([]byte, 1<<20)
 		for stack := range strings.SplitSeq(string(all[:runtime.Stack(all, true)]), "\n\n") {
-			if strings.Contains(stack, "created by github.com/assay-ai/assay/clients/go.") {
+			if strings.Contains(stack, "created by assay/clients/go.") {
 				stacks += stack + "\n\n"
 			}
 		}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	assay "github.com/assay-ai/assay/clients/go"
+	assay "assay/clients/go"
 )
 
 // live is a client of the service at $ASSAY_URL.

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	assay "github.com/assay-ai/assay/clients/go"
+	assay "assay/clients/go"
 )
 
 // schema is as much of a JSON schema as this test reads.

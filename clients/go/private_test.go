@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	assay "github.com/assay-ai/assay/clients/go"
+	assay "assay/clients/go"
 )
 
 // The token of a private service goes to that service, found by a directory or

@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	assay "github.com/assay-ai/assay/clients/go"
+	assay "assay/clients/go"
 )
 
 func TestScore(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	assay "github.com/assay-ai/assay/clients/go"
+	assay "assay/clients/go"
 )
 
 func TestFeedback(t *testing.T) {

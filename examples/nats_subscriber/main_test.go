@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/assay-ai/assay/queue/queuetest"
-	"github.com/assay-ai/assay/rewardmodel"
+	"assay/queue/queuetest"
+	"assay/rewardmodel"
 )
 
 // polite stands for the model.

@@ -20,7 +20,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/assay-ai/assay/rewardmodel/bag"
+	"assay/rewardmodel/bag"
 )
 
 func main() {

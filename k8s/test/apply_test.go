@@ -175,7 +175,7 @@ func (c *cluster) takesPod(t *testing.T, o object, template *corev1.PodTemplateS
 	noToken := template.Spec.AutomountServiceAccountToken != nil && !*template.Spec.AutomountServiceAccountToken
 	before := slices.Concat(template.Spec.InitContainers, template.Spec.Containers)
 	for i, container := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
-		if noToken || strings.HasPrefix(container.Image, "ghcr.io/assay-ai/assay:") {
+		if noToken || strings.HasPrefix(container.Image, "assay:") {
 			require.Equal(t, before[i].VolumeMounts, container.VolumeMounts, "%s: %s gets a token", name(o), container.Name)
 		} else {
 			require.Len(t, container.VolumeMounts, len(before[i].VolumeMounts)+1, "%s: %s loses its token", name(o), container.Name)

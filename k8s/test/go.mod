@@ -1,4 +1,4 @@
-module github.com/assay-ai/assay/k8s/test
+module assay/k8s/test
 
 go 1.26.0
 

@@ -81,8 +81,8 @@ func TestWhoReachesNATS(t *testing.T) {
 	require.True(t, selector.Matches(labels.Set(servers)))
 	require.ElementsMatch(t, []networkingv1.PolicyType{networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress}, policy.Spec.PolicyTypes)
 
-	client := map[string]string{"assay-ai.github.io/nats-client": "true"}
-	other := map[string]string{"app.kubernetes.io/name": "other", "assay-ai.github.io/client": "true"}
+	client := map[string]string{"assay-nats-client": "true"}
+	other := map[string]string{"app.kubernetes.io/name": "other", "assay-client": "true"}
 	for _, c := range []struct {
 		what, namespace string
 		pod             map[string]string

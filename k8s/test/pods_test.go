@@ -55,7 +55,7 @@ func eachPod(t *testing.T, check func(*testing.T, *corev1.PodTemplateSpec)) {
 // ours is the container of assay in a pod, and whether it is a sidecar.
 func ours(t *testing.T, pod *corev1.PodTemplateSpec) (c corev1.Container, sidecar bool) {
 	t.Helper()
-	is := func(c corev1.Container) bool { return strings.HasPrefix(c.Image, "ghcr.io/assay-ai/assay:") }
+	is := func(c corev1.Container) bool { return strings.HasPrefix(c.Image, "assay:") }
 	if i := slices.IndexFunc(pod.Spec.InitContainers, is); i >= 0 {
 		require.Zero(t, i, "another init container would start before it")
 		return pod.Spec.InitContainers[i], true
@@ -138,7 +138,7 @@ func TestSidecarsServeThePodAlone(t *testing.T) {
 		}
 		require.NotNil(t, c.StartupProbe, "the containers would not wait for it")
 		require.Equal(t, "/readyz", c.StartupProbe.HTTPGet.Path)
-		require.Equal(t, "enabled", pod.Labels["assay-ai.github.io/sidecar"])
+		require.Equal(t, "enabled", pod.Labels["assay-sidecar"])
 	})
 }
 

@@ -10,8 +10,8 @@ import (
 	"slices"
 	"text/tabwriter"
 
-	"github.com/assay-ai/assay/rewardmodel/bag"
-	"github.com/assay-ai/assay/rewardmodel/eval"
+	"assay/rewardmodel/bag"
+	"assay/rewardmodel/eval"
 )
 
 // writeBags writes train.jsonl and one eval-SOURCE.jsonl a set to the work

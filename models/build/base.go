@@ -7,8 +7,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/assay-ai/assay/rewardmodel/checkpoint"
-	"github.com/assay-ai/assay/rewardmodel/tokenizer"
+	"assay/rewardmodel/checkpoint"
+	"assay/rewardmodel/tokenizer"
 )
 
 const (

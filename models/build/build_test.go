@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/assay-ai/assay/rewardmodel/bag"
-	"github.com/assay-ai/assay/rewardmodel/tokenizer"
+	"assay/rewardmodel/bag"
+	"assay/rewardmodel/tokenizer"
 )
 
 // dataFolder returns the folder of the data sets, or skips the test.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/assay-ai/assay/rewardmodel/bag"
+	"assay/rewardmodel/bag"
 )
 
 // The recipe. Figures beside a number say what it is a part of.

@@ -7,7 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/assay-ai/assay/rewardmodel/checkpoint"
+	"assay/rewardmodel/checkpoint"
 )
 
 const baseDescription = "all-MiniLM-L6-v2 with the first 32,000 merges of RoBERTa's vocabulary"

@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/assay-ai/assay/rewardmodel/bag"
-	"github.com/assay-ai/assay/rewardmodel/checkpoint"
+	"assay/rewardmodel/bag"
+	"assay/rewardmodel/checkpoint"
 )
 
 // What is written by hand beside the model stays when it is made anew.

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/assay-ai/assay/rewardmodel/bag"
+	"assay/rewardmodel/bag"
 )
 
 // Sources of texts. The data sets' names are those of their folders.

@@ -12,7 +12,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/assay-ai/assay/rewardmodel/tokenizer"
+	"assay/rewardmodel/tokenizer"
 )
 
 // Special tokens of RoBERTa: the first ids, and the last one.

@@ -12,9 +12,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/assay-ai/assay/queue"
-	"github.com/assay-ai/assay/queue/queuetest"
-	"github.com/assay-ai/assay/rewardmodel/retrain"
+	"assay/queue"
+	"assay/queue/queuetest"
+	"assay/rewardmodel/retrain"
 )
 
 // patience is for elections on a machine that is busy with something else.

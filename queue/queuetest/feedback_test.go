@@ -10,10 +10,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/assay-ai/assay/queue"
-	"github.com/assay-ai/assay/queue/queuetest"
-	"github.com/assay-ai/assay/rewardmodel/bag"
-	"github.com/assay-ai/assay/rewardmodel/feedback"
+	"assay/queue"
+	"assay/queue/queuetest"
+	"assay/rewardmodel/bag"
+	"assay/rewardmodel/feedback"
 )
 
 func labels(first, n int, label bag.Label) (batch feedback.Batch) {

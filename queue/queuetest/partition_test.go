@@ -12,9 +12,9 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
-	"github.com/assay-ai/assay/queue"
-	"github.com/assay-ai/assay/queue/queuetest"
-	"github.com/assay-ai/assay/rewardmodel"
+	"assay/queue"
+	"assay/queue/queuetest"
+	"assay/rewardmodel"
 )
 
 // gatedScorer answers once it is open.

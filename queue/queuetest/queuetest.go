@@ -12,7 +12,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
-	"github.com/assay-ai/assay/queue"
+	"assay/queue"
 )
 
 // closeWithin bounds the end of what a test started.

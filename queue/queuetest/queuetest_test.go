@@ -8,9 +8,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
-	"github.com/assay-ai/assay/queue"
-	"github.com/assay-ai/assay/queue/queuetest"
-	"github.com/assay-ai/assay/rewardmodel"
+	"assay/queue"
+	"assay/queue/queuetest"
+	"assay/rewardmodel"
 )
 
 func TestMain(m *testing.M) { queuetest.Main(m) }

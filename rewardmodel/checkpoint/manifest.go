@@ -14,7 +14,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/assay-ai/assay/rewardmodel/calibration"
+	"assay/rewardmodel/calibration"
 )
 
 // manifestFile is the manifest's name in the folder.

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/assay-ai/assay/rewardmodel/calibration"
+	"assay/rewardmodel/calibration"
 )
 
 func TestUpdateManifest(t *testing.T) {

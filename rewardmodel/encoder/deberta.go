@@ -6,7 +6,7 @@ import (
 	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
 
-	"github.com/assay-ai/assay/rewardmodel/checkpoint"
+	"assay/rewardmodel/checkpoint"
 )
 
 // relative is DeBERTa's embedding of relative positions. Without relative attention embedding is nil, without

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/assay-ai/assay/rewardmodel/checkpoint"
+	"assay/rewardmodel/checkpoint"
 )
 
 // The distances that v3 tells apart, as transformers computes them for 256 buckets and up to 512 positions.

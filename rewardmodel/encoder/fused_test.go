@@ -9,7 +9,7 @@ import (
 
 	"github.com/sugarme/gotch"
 
-	"github.com/assay-ai/assay/rewardmodel/checkpoint"
+	"assay/rewardmodel/checkpoint"
 )
 
 // TestFused holds the layers that score on a CPU to those that are trained, over sequences of every length at once, for

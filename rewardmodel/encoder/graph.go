@@ -8,7 +8,7 @@ import (
 	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
 
-	"github.com/assay-ai/assay/rewardmodel/checkpoint"
+	"assay/rewardmodel/checkpoint"
 )
 
 // graph runs tensor operations. It keeps the first error (every later operation is then skipped and returns nil), and

@@ -9,8 +9,8 @@ import (
 	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
 
-	"github.com/assay-ai/assay/rewardmodel/checkpoint"
-	"github.com/assay-ai/assay/rewardmodel/tokenizer"
+	"assay/rewardmodel/checkpoint"
+	"assay/rewardmodel/tokenizer"
 )
 
 // ErrPrecision is returned by Load when a precision would move the scores of a model too far.

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/assay-ai/assay/rewardmodel/checkpoint"
-	"github.com/assay-ai/assay/segmenter"
+	"assay/rewardmodel/checkpoint"
+	"assay/segmenter"
 )
 
 // qualityBags are responses: of the evaluation data where it is, else the built-in texts in threes.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/sugarme/gotch/ts"
 
-	"github.com/assay-ai/assay/rewardmodel/tokenizer"
+	"assay/rewardmodel/tokenizer"
 )
 
 // wideRuntime takes int8 of models of few channels, over which rounding averages out less than in real ones.

@@ -12,7 +12,7 @@ import (
 	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
 
-	"github.com/assay-ai/assay/rewardmodel/checkpoint"
+	"assay/rewardmodel/checkpoint"
 )
 
 // activations are the values of tokens between two operations: [rows, columns] as float32 or bfloat16, or as bytes of which

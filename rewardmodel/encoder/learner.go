@@ -6,8 +6,8 @@ import (
 	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
 
-	"github.com/assay-ai/assay/rewardmodel/checkpoint"
-	"github.com/assay-ai/assay/rewardmodel/train"
+	"assay/rewardmodel/checkpoint"
+	"assay/rewardmodel/train"
 )
 
 // LearnerOptions are the settings of a training run that the encoder itself needs.

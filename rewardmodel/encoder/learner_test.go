@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/assay-ai/assay/rewardmodel/checkpoint"
+	"assay/rewardmodel/checkpoint"
 )
 
 // alternatingLoss is the mean cross-entropy of labels that alternate, violation first.

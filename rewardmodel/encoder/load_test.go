@@ -10,7 +10,7 @@ import (
 	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
 
-	"github.com/assay-ai/assay/rewardmodel/checkpoint"
+	"assay/rewardmodel/checkpoint"
 )
 
 // A model scores the same while others are loaded and freed on its thread.

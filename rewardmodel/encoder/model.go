@@ -9,8 +9,8 @@ import (
 	"github.com/sugarme/gotch/ts"
 	"golang.org/x/sys/cpu"
 
-	"github.com/assay-ai/assay/rewardmodel/checkpoint"
-	"github.com/assay-ai/assay/rewardmodel/train"
+	"assay/rewardmodel/checkpoint"
+	"assay/rewardmodel/train"
 )
 
 // Precision is the number format of a model's layers.

@@ -66,7 +66,7 @@ import (
 	"github.com/sugarme/gotch/ts"
 	"golang.org/x/sys/cpu"
 
-	"github.com/assay-ai/assay/rewardmodel/checkpoint"
+	"assay/rewardmodel/checkpoint"
 )
 
 // hasLinear tells whether this libtorch has linear layers whose weights oneDNN has laid out.

@@ -12,7 +12,7 @@ import (
 	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
 
-	"github.com/assay-ai/assay/rewardmodel/checkpoint"
+	"assay/rewardmodel/checkpoint"
 )
 
 // stateMagic begins a learner's state file. After it come the optimizer's step, the number of parameters, and for each

@@ -12,8 +12,8 @@ import (
 
 	"github.com/sugarme/gotch/ts"
 
-	"github.com/assay-ai/assay/rewardmodel"
-	"github.com/assay-ai/assay/rewardmodel/checkpoint"
+	"assay/rewardmodel"
+	"assay/rewardmodel/checkpoint"
 )
 
 // letters is a tokenizer for tests: one token for each byte.

@@ -16,7 +16,7 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
-	"github.com/assay-ai/assay/rewardmodel/bag"
+	"assay/rewardmodel/bag"
 )
 
 // ErrInput is wrapped by the error of Evaluate for scores that cannot be measured.

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/assay-ai/assay/rewardmodel/bag"
+	"assay/rewardmodel/bag"
 )
 
 type goldenCase struct {

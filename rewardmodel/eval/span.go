@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/assay-ai/assay/rewardmodel/bag"
+	"assay/rewardmodel/bag"
 )
 
 // overlap compares a flagged span with gold ones, by characters (code points).

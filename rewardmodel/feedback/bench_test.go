@@ -5,8 +5,8 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/assay-ai/assay/rewardmodel/bag"
-	"github.com/assay-ai/assay/rewardmodel/feedback"
+	"assay/rewardmodel/bag"
+	"assay/rewardmodel/feedback"
 )
 
 const million = 1_000_000

@@ -6,7 +6,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/assay-ai/assay/rewardmodel/bag"
+	"assay/rewardmodel/bag"
 )
 
 // Scored is a response that a model has scored.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/assay-ai/assay/rewardmodel"
+	"assay/rewardmodel"
 	"github.com/go-json-experiment/json/jsontext"
 )
 

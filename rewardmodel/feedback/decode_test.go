@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/assay-ai/assay/rewardmodel"
-	"github.com/assay-ai/assay/rewardmodel/bag"
-	"github.com/assay-ai/assay/rewardmodel/feedback"
+	"assay/rewardmodel"
+	"assay/rewardmodel/bag"
+	"assay/rewardmodel/feedback"
 )
 
 func TestDecode(t *testing.T) {

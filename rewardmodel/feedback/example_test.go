@@ -3,8 +3,8 @@ package feedback_test
 import (
 	"fmt"
 
-	"github.com/assay-ai/assay/rewardmodel/bag"
-	"github.com/assay-ai/assay/rewardmodel/feedback"
+	"assay/rewardmodel/bag"
+	"assay/rewardmodel/feedback"
 )
 
 func ExampleDecode() {

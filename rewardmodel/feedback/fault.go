@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/assay-ai/assay/rewardmodel"
+	"assay/rewardmodel"
 	"github.com/go-json-experiment/json/jsontext"
 )
 

@@ -11,7 +11,7 @@ import (
 	"encoding/hex"
 	"time"
 
-	"github.com/assay-ai/assay/rewardmodel/bag"
+	"assay/rewardmodel/bag"
 )
 
 // Item is one label of one rater on one response. Its text is in the bag, or

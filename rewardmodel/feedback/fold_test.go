@@ -9,7 +9,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/assay-ai/assay/rewardmodel/feedback"
+	"assay/rewardmodel/feedback"
 )
 
 // step is a record or a tombstone of a stream.

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/assay-ai/assay/rewardmodel"
-	"github.com/assay-ai/assay/rewardmodel/feedback"
+	"assay/rewardmodel"
+	"assay/rewardmodel/feedback"
 )
 
 // Whatever comes, each item is either kept or rejected, and what is kept can be

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/assay-ai/assay/rewardmodel"
-	"github.com/assay-ai/assay/rewardmodel/bag"
+	"assay/rewardmodel"
+	"assay/rewardmodel/bag"
 )
 
 // maxPromptGroup is the number of responses to one prompt that are kept on one

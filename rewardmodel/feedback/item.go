@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/assay-ai/assay/rewardmodel"
-	"github.com/assay-ai/assay/rewardmodel/bag"
+	"assay/rewardmodel"
+	"assay/rewardmodel/bag"
 	"github.com/go-json-experiment/json/jsontext"
 )
 

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/assay-ai/assay/rewardmodel/bag"
-	"github.com/assay-ai/assay/rewardmodel/feedback"
+	"assay/rewardmodel/bag"
+	"assay/rewardmodel/feedback"
 )
 
 func TestRecordRoundTrip(t *testing.T) {

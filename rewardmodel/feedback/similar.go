@@ -7,7 +7,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/assay-ai/assay/rewardmodel/bag"
+	"assay/rewardmodel/bag"
 )
 
 const (

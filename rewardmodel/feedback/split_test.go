@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/assay-ai/assay/rewardmodel/bag"
-	"github.com/assay-ai/assay/rewardmodel/feedback"
+	"assay/rewardmodel/bag"
+	"assay/rewardmodel/feedback"
 )
 
 // groupOf is the group that a store would record for the first label of a

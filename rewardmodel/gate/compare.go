@@ -7,8 +7,8 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
-	"github.com/assay-ai/assay/rewardmodel"
-	"github.com/assay-ai/assay/rewardmodel/eval"
+	"assay/rewardmodel"
+	"assay/rewardmodel/eval"
 )
 
 // value is a metric of scores, in [0,1]; both labels occur in truth.

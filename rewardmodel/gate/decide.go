@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/assay-ai/assay/rewardmodel"
-	"github.com/assay-ai/assay/rewardmodel/calibration"
+	"assay/rewardmodel"
+	"assay/rewardmodel/calibration"
 )
 
 // Bounds of what is degenerate.

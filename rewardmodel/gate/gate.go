@@ -54,7 +54,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/assay-ai/assay/rewardmodel"
+	"assay/rewardmodel"
 )
 
 // ErrInput is wrapped by the error of Decide for settings or scores that do not

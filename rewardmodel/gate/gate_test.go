@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/assay-ai/assay/rewardmodel"
-	"github.com/assay-ai/assay/rewardmodel/calibration"
+	"assay/rewardmodel"
+	"assay/rewardmodel/calibration"
 )
 
 const topmost = rewardmodel.AggregateMax

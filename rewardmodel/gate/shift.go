@@ -6,9 +6,9 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
-	"github.com/assay-ai/assay/rewardmodel"
-	"github.com/assay-ai/assay/rewardmodel/calibration"
-	"github.com/assay-ai/assay/rewardmodel/eval"
+	"assay/rewardmodel"
+	"assay/rewardmodel/calibration"
+	"assay/rewardmodel/eval"
 )
 
 // measureShift compares the compliance rewards of the default aggregate on the

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/assay-ai/assay/rewardmodel/hub/hubtest"
+	"assay/rewardmodel/hub/hubtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/assay-ai/assay/rewardmodel/hub/hubtest"
+	"assay/rewardmodel/hub/hubtest"
 )
 
 func TestPullFetchesDataAloneAtTheCommit(t *testing.T) {

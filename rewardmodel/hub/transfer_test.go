@@ -16,7 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/assay-ai/assay/rewardmodel/hub/hubtest"
+	"assay/rewardmodel/hub/hubtest"
 )
 
 func TestDroppedConnectionsAreContinued(t *testing.T) {

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/assay-ai/assay/rewardmodel/bag"
-	"github.com/assay-ai/assay/rewardmodel/eval"
+	"assay/rewardmodel/bag"
+	"assay/rewardmodel/eval"
 )
 
 // Decision is what a model says of a text.

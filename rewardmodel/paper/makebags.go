@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/assay-ai/assay/rewardmodel/bag"
-	"github.com/assay-ai/assay/rewardmodel/bag/synthetic"
+	"assay/rewardmodel/bag"
+	"assay/rewardmodel/bag/synthetic"
 )
 
 // FilesPrefix begins a data set of ready-made bags: "files:NAME" are the files NAME/sigma<N>/{train,test}.<seed>.jsonl

@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/assay-ai/assay/rewardmodel/bag"
-	"github.com/assay-ai/assay/rewardmodel/eval"
+	"assay/rewardmodel/bag"
+	"assay/rewardmodel/eval"
 )
 
 // HistogramBins is the number of bins of a score histogram.

@@ -6,8 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/assay-ai/assay/rewardmodel/bag"
-	"github.com/assay-ai/assay/rewardmodel/eval"
+	"assay/rewardmodel/bag"
+	"assay/rewardmodel/eval"
 )
 
 func scored(label bag.Label, scores ...float64) eval.BagScores {

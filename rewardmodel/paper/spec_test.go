@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/assay-ai/assay/rewardmodel/train"
+	"assay/rewardmodel/train"
 )
 
 // Keys stand in results files: a key that changes makes done runs look outstanding.

@@ -4,7 +4,7 @@ import (
 	"math"
 	"sync"
 
-	"github.com/assay-ai/assay/rewardmodel/feedback"
+	"assay/rewardmodel/feedback"
 )
 
 // Disagreement counts new labels against the decisions of a model version on

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/assay-ai/assay/rewardmodel/feedback"
+	"assay/rewardmodel/feedback"
 )
 
 func TestWindowComparesWithTheFirstScores(t *testing.T) {

@@ -17,8 +17,8 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
-	"github.com/assay-ai/assay/rewardmodel/bag"
-	"github.com/assay-ai/assay/rewardmodel/feedback"
+	"assay/rewardmodel/bag"
+	"assay/rewardmodel/feedback"
 )
 
 // errDied is what every call returns in a process that has died.

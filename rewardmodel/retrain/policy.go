@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/assay-ai/assay/rewardmodel/feedback"
-	"github.com/assay-ai/assay/rewardmodel/gate"
+	"assay/rewardmodel/feedback"
+	"assay/rewardmodel/gate"
 )
 
 // Policy says when to train. It holds settings alone: what it decides is a

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"unicode/utf8"
 
-	"github.com/assay-ai/assay/segmenter"
+	"assay/segmenter"
 )
 
 // aligned is a text under normalization. spans tells for each byte which bytes

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"unicode/utf8"
 
-	"github.com/assay-ai/assay/segmenter"
+	"assay/segmenter"
 	"golang.org/x/text/unicode/norm"
 )
 

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"unicode/utf8"
 
-	"github.com/assay-ai/assay/segmenter"
+	"assay/segmenter"
 )
 
 // byteLevel is the byte-level BPE of GPT-2 and RoBERTa (Radford et al. 2019,

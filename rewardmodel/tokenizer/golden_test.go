@@ -10,7 +10,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/assay-ai/assay/segmenter"
+	"assay/segmenter"
 	"github.com/stretchr/testify/require"
 )
 

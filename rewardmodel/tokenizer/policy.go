@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/assay-ai/assay/segmenter"
+	"assay/segmenter"
 )
 
 // Policy is the tokenizer of a policy model, such as those of the GPT-2, Llama-3

@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/assay-ai/assay/segmenter"
+	"assay/segmenter"
 )
 
 // policies are the variants of testdata/policy.json, each as a tokenizer.json.

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/assay-ai/assay/segmenter"
+	"assay/segmenter"
 	"github.com/stretchr/testify/require"
 )
 

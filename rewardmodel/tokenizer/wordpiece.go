@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/assay-ai/assay/segmenter"
+	"assay/segmenter"
 )
 
 // wordPiece is BERT's model (Devlin et al. 2019; Schuster and Nakajima 2012): a

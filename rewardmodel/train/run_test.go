@@ -9,7 +9,7 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/assay-ai/assay/rewardmodel"
+	"assay/rewardmodel"
 )
 
 func testConfig(m Method) Config {

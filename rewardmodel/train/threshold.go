@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/assay-ai/assay/rewardmodel"
+	"assay/rewardmodel"
 )
 
 // Threshold is a way to place the decision threshold T; all but Fixed adjust it to the scores of bags whose labels are

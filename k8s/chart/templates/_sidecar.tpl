@@ -72,7 +72,7 @@ volumeMounts:
 {{- end -}}
 {{- $template := $w.spec.template -}}
 {{- $metadata := $template.metadata | default dict -}}
-{{- $_ := set $metadata "labels" (merge (dict "assay-ai.github.io/sidecar" "enabled") ($metadata.labels | default dict)) -}}
+{{- $_ := set $metadata "labels" (merge (dict "assay-sidecar" "enabled") ($metadata.labels | default dict)) -}}
 {{- $_ = set $template "metadata" $metadata -}}
 {{- $pod := $template.spec -}}
 {{- $sidecar := include "assay.sidecar" (dict "root" .root) | fromYaml -}}
