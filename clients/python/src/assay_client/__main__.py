@@ -69,7 +69,7 @@ def _score_parquet(client: Client, args: argparse.Namespace, options: Options) -
     try:
         from .parquet import Columns, score_parquet
     except ModuleNotFoundError as e:
-        raise UsageError(f"{e}; Parquet files need pip install 'assay-client[parquet]'") from e
+        raise UsageError(f"{e}; Parquet files need pyarrow: pip install pyarrow") from e
     if not str(args.output).endswith(".parquet"):
         raise UsageError("-o: a Parquet file becomes a Parquet file; give -o NAME.parquet")
     if args.text or args.no_instances:

@@ -1,4 +1,4 @@
-"""The client over NATS; needs `pip install 'assay-client[nats]'`.
+"""The client over NATS; needs `pip install './clients/python[nats]'`.
 
 from assay_client.nats import NatsClient
 

@@ -4,7 +4,7 @@
 
     score_parquet("data.parquet", "rewards.parquet", columns=Columns(response="answer"))
 
-Needs pyarrow: pip install 'assay-client[parquet]'. The same as
+Needs pyarrow: pip install './clients/python[parquet]'. The same as
 `python -m assay_client score data.parquet -o rewards.parquet`.
 """
 
