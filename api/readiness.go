@@ -12,6 +12,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
+
+	"assay/rewardmodel"
 )
 
 const (
@@ -113,7 +115,7 @@ func (c *checked) fresh(ctx context.Context, deadline time.Time) error {
 // condition is how the checks are, by name.
 type condition struct {
 	texts map[string]string
-	err   error // wraps ErrNotReady and names all that is missing
+	err   error // wraps rewardmodel.ErrNotReady and names all that is missing
 }
 
 // get runs the checks that count for a caller: those that always do, all of
@@ -143,7 +145,7 @@ func (r *readiness) get(ctx context.Context, also ...string) condition {
 		r.started.Store(true)
 	}
 	if len(missing) > 0 {
-		now.err = fmt.Errorf("%w: %s", ErrNotReady, strings.Join(missing, ", "))
+		now.err = fmt.Errorf("%w: %s", rewardmodel.ErrNotReady, strings.Join(missing, ", "))
 	}
 	return now
 }

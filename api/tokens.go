@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+
+	"assay/api/internal/exchange"
 )
 
 // Scope is what a token allows its holder.
@@ -96,11 +98,11 @@ func LoadTokens(path string, log zerolog.Logger) (*Tokens, error) {
 	t := &Tokens{path: path, log: log}
 	content, err := readTokenFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("--token-file: %w", err)
+		return nil, fmt.Errorf("token file: %w", err)
 	}
 	list, err := parseTokens(bytes.NewReader(content))
 	if err != nil {
-		return nil, fmt.Errorf("--token-file %s: %w", path, err)
+		return nil, fmt.Errorf("token file %s: %w", path, err)
 	}
 	t.replace(list)
 	t.content = sha256.Sum256(content)
@@ -284,7 +286,7 @@ func parseGrant(columns []string) (grant, error) {
 		g.name = columns[2]
 	}
 	switch {
-	case len(g.name) > maxName || strings.ContainsFunc(g.name, notInID):
+	case len(g.name) > maxName || !exchange.IsIdentifier(g.name):
 		return grant{}, fmt.Errorf("the name in the third column is not one; use up to %d letters, digits and -_.:/+=@", maxName)
 	case slices.Contains([]string{callerLocal, callerAny, callerOwner, callerGate}, g.name):
 		return grant{}, fmt.Errorf("the name %s is reserved for callers without a token, the owner of a private service, or the service itself; choose another", g.name)

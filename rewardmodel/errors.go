@@ -21,6 +21,10 @@ var ErrClosed = errors.New("the scorer is closed")
 // finite number. The scorer itself goes on.
 var ErrModel = errors.New("the model failed")
 
+// ErrNotReady says that a service, or a part that it depends on, cannot answer
+// yet, or not any more: its clients may retry.
+var ErrNotReady = errors.New("not ready")
+
 // ErrNotLoaded says that there is no model to score with yet.
 var ErrNotLoaded = errors.New("no model is loaded yet")
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"assay/api"
+	"assay/rewardmodel"
 	"assay/rewardmodel/feedback"
 	"assay/rewardmodel/retrain"
 )
@@ -21,7 +22,7 @@ func (d *desk) ready() (*learning, error) {
 	if l := d.learning.Load(); l != nil {
 		return l, nil
 	}
-	return nil, fmt.Errorf("%w: the streams are being opened", api.ErrNotReady)
+	return nil, fmt.Errorf("%w: the streams are being opened", rewardmodel.ErrNotReady)
 }
 
 // ask calls f once the parts are there.

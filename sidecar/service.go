@@ -85,11 +85,13 @@ func (s *service) loadTokens() (err error) {
 			c.NatsToken, s.natsPrivate = s.private, true
 		}
 		s.tokens, err = api.LoadPrivateTokens(s.private, c.TokenFile, s.app.log)
-		return err
 	case c.TokenFile != "":
 		s.tokens, err = api.LoadTokens(c.TokenFile, s.app.log)
 	}
-	return err
+	if err != nil {
+		return fmt.Errorf("--token-file: %w", err)
+	}
+	return nil
 }
 
 // listen opens the listeners, and then shows the private token to its owner: a
