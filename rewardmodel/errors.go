@@ -21,15 +21,6 @@ var ErrClosed = errors.New("the scorer is closed")
 // finite number. The scorer itself goes on.
 var ErrModel = errors.New("the model failed")
 
-// ErrNotLoaded says that there is no model to score with yet.
-var ErrNotLoaded = errors.New("no model is loaded yet")
-
-// ErrUnknownVersion says that nobody knows a model version: a Loader returns it.
-var ErrUnknownVersion = errors.New("unknown model version")
-
-// ErrLoad says that a model version that exists could not be loaded.
-var ErrLoad = errors.New("the model version cannot be loaded")
-
 // OverloadedError is returned when a request finds the queue full, or no room
 // for the model that it pins.
 type OverloadedError struct {
@@ -135,4 +126,14 @@ func Shorten(text string) string {
 		return text
 	}
 	return strings.ToValidUTF8(text[:most], "") + "... (shortened)"
+}
+
+// Quote shows a string of a client in a message, cut to 40 bytes: it may have
+// megabytes.
+func Quote(text string) string {
+	const limit = 40
+	if len(text) <= limit {
+		return fmt.Sprintf("%q", text)
+	}
+	return fmt.Sprintf("%q...", strings.ToValidUTF8(text[:limit], ""))
 }

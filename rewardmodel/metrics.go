@@ -52,7 +52,7 @@ func newMetrics(reg prometheus.Registerer, version string) (*metrics, error) {
 	}
 	m.forget = func() {
 		for _, vec := range r.vecs {
-			vec.DeletePartialMatch(prometheus.Labels{versionLabel: version})
+			vec.DeletePartialMatch(prometheus.Labels{VersionLabel: version})
 		}
 	}
 	return m, nil
@@ -72,10 +72,11 @@ type vec interface {
 	DeletePartialMatch(prometheus.Labels) int
 }
 
-const versionLabel = "model_version"
+// VersionLabel is the label of metrics that names the model version.
+const VersionLabel = "model_version"
 
 func (r *registration) gauge(name, help string) prometheus.Gauge {
-	vec := register(r, prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, []string{versionLabel}))
+	vec := register(r, prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, []string{VersionLabel}))
 	return vec.WithLabelValues(r.version)
 }
 
@@ -84,14 +85,14 @@ func (r *registration) counter(name, help string) prometheus.Counter {
 }
 
 func (r *registration) counters(name, help string, labels ...string) *prometheus.CounterVec {
-	labels = append([]string{versionLabel}, labels...)
+	labels = append([]string{VersionLabel}, labels...)
 	vec := register(r, prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels))
-	return vec.MustCurryWith(prometheus.Labels{versionLabel: r.version})
+	return vec.MustCurryWith(prometheus.Labels{VersionLabel: r.version})
 }
 
 func (r *registration) histogram(name, help string, buckets []float64) prometheus.Observer {
 	opts := prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}
-	return register(r, prometheus.NewHistogramVec(opts, []string{versionLabel})).WithLabelValues(r.version)
+	return register(r, prometheus.NewHistogramVec(opts, []string{VersionLabel})).WithLabelValues(r.version)
 }
 
 // register returns the collector of that name that reg has already, if any.

@@ -168,7 +168,7 @@ func oneOf[T ~string](field string, value T, known ...T) *InputError {
 	if value == "" || slices.Contains(known, value) {
 		return nil
 	}
-	return invalid(field, "unknown value %s; use one of %s", quote(string(value)), join(known))
+	return invalid(field, "unknown value %s; use one of %s", Quote(string(value)), join(known))
 }
 
 func join[T ~string](values []T) string {
@@ -177,15 +177,6 @@ func join[T ~string](values []T) string {
 		words[i] = string(v)
 	}
 	return strings.Join(words, ", ")
-}
-
-// quote shows a client's string in a message without repeating megabytes of it.
-func quote(s string) string {
-	const most = 40
-	if len(s) > most {
-		return fmt.Sprintf("%q...", strings.ToValidUTF8(s[:most], ""))
-	}
-	return fmt.Sprintf("%q", s)
 }
 
 // withDefaults returns o with every field set.

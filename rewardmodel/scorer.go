@@ -201,7 +201,7 @@ func (s *Scorer) accepts(pin string) error {
 		return nil
 	}
 	return &InputError{Kind: KindNotFound, Field: "model", Message: fmt.Sprintf(
-		"%s is not loaded; use %q, its version %q, or leave the field out", quote(pin), s.config.Name, s.config.Version)}
+		"%s is not loaded; use %q, its version %q, or leave the field out", Quote(pin), s.config.Name, s.config.Version)}
 }
 
 // Close stops admission, waits until the requests that were admitted have
@@ -213,3 +213,7 @@ func (s *Scorer) Close() {
 	s.work.Broadcast()
 	<-s.stopped
 }
+
+// DeleteMetrics removes the metrics of the scorer's version from its registerer,
+// once the version has left the process for good.
+func (s *Scorer) DeleteMetrics() { s.metrics.forget() }

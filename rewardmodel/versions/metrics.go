@@ -1,4 +1,4 @@
-package rewardmodel
+package versions
 
 import (
 	"errors"
@@ -6,13 +6,15 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"assay/rewardmodel"
 )
 
-// versionsMetrics are those of Versions: gauges that are read when they are
+// metrics are those of a Set: gauges that are read when they are
 // asked for, so that a version which has left leaves none behind.
-type versionsMetrics struct {
-	versions *Versions
-	reg      prometheus.Registerer
+type metrics struct {
+	set *Set
+	reg prometheus.Registerer
 
 	held, current, bytes *prometheus.Desc
 
@@ -20,10 +22,10 @@ type versionsMetrics struct {
 	failures *prometheus.CounterVec // by reason
 }
 
-func newVersionsMetrics(v *Versions, reg prometheus.Registerer) (*versionsMetrics, error) {
-	label := []string{versionLabel}
-	m := &versionsMetrics{
-		versions: v, reg: reg,
+func newMetrics(v *Set, reg prometheus.Registerer) (*metrics, error) {
+	label := []string{rewardmodel.VersionLabel}
+	m := &metrics{
+		set: v, reg: reg,
 		held:    prometheus.NewDesc("assay_model_loaded", "1 for each model version in memory.", label, nil),
 		current: prometheus.NewDesc("assay_model_current", "1 for the model version that scores what pins none.", label, nil),
 		bytes:   prometheus.NewDesc("assay_model_bytes", "Memory of a model version, by its weights and its cache when full.", label, nil),
@@ -44,30 +46,30 @@ func newVersionsMetrics(v *Versions, reg prometheus.Registerer) (*versionsMetric
 	return m, nil
 }
 
-func (m *versionsMetrics) unregister() {
+func (m *metrics) unregister() {
 	if m.reg != nil {
 		m.reg.Unregister(m)
 	}
 }
 
-func (m *versionsMetrics) loaded(took time.Duration, err error) {
+func (m *metrics) loaded(took time.Duration, err error) {
 	reason := "failed"
 	switch {
 	case err == nil:
 		m.seconds.Observe(took.Seconds())
 		return
-	case errors.Is(err, ErrUnknownVersion):
+	case errors.Is(err, ErrUnknown):
 		reason = "unknown"
-	case errors.Is(err, ErrOverloaded):
+	case errors.Is(err, rewardmodel.ErrOverloaded):
 		reason = "no_room"
-	case m.versions.ctx.Err() != nil:
+	case m.set.ctx.Err() != nil:
 		reason = "closed"
 	}
 	m.failures.WithLabelValues(reason).Inc()
 }
 
 // Describe implements prometheus.Collector.
-func (m *versionsMetrics) Describe(ch chan<- *prometheus.Desc) {
+func (m *metrics) Describe(ch chan<- *prometheus.Desc) {
 	ch <- m.held
 	ch <- m.current
 	ch <- m.bytes
@@ -76,11 +78,11 @@ func (m *versionsMetrics) Describe(ch chan<- *prometheus.Desc) {
 }
 
 // Collect implements prometheus.Collector.
-func (m *versionsMetrics) Collect(ch chan<- prometheus.Metric) {
+func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 	gauge := func(desc *prometheus.Desc, value float64, version string) {
 		ch <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, version)
 	}
-	for _, s := range m.versions.Versions() {
+	for _, s := range m.set.List() {
 		if !s.Loaded {
 			continue
 		}

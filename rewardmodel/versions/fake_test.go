@@ -1,14 +1,20 @@
-package rewardmodel
+package versions
 
 import (
 	"context"
 	"fmt"
+	"hash/fnv"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/goleak"
+
+	"assay/rewardmodel"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // shelf is a Loader for tests. Every version that begins with "v" exists and
 // has a margin of its own.
@@ -56,7 +62,7 @@ func (s *shelf) Load(ctx context.Context, version string, room func(int64) error
 		return Loaded{}, err
 	}
 	if !strings.HasPrefix(version, "v") {
-		return Loaded{}, fmt.Errorf("%w: %s", ErrUnknownVersion, version)
+		return Loaded{}, fmt.Errorf("%w: %s", ErrUnknown, version)
 	}
 	if err := room(s.bytes); err != nil {
 		return Loaded{}, err
@@ -64,8 +70,40 @@ func (s *shelf) Load(ctx context.Context, version string, room func(int64) error
 	return s.make(version), nil
 }
 
-// marginOf tells the versions apart.
-func marginOf(version string) float32 { return hashMargin(words{}.IDs(version)) }
+// marginOf is a margin in [-4,4] that identifies the version.
+func marginOf(version string) float32 {
+	h := fnv.New32a()
+	h.Write([]byte(version))
+	return float32(h.Sum32()%8001)/1000 - 4
+}
+
+// words is a tokenizer that makes one token of each word: its length.
+type words struct{}
+
+func (words) IDsContext(ctx context.Context, text string) ([]int32, error) {
+	var ids []int32
+	for word := range strings.FieldsSeq(text) {
+		ids = append(ids, int32(len(word)))
+	}
+	return ids, ctx.Err()
+}
+
+func (words) Frame(ids []int32) []int32 { return append(append([]int32{0}, ids...), 2) }
+func (words) Special() int              { return 2 }
+
+// modelFunc is a model for tests.
+type modelFunc func(batch [][]int32) ([]float32, error)
+
+func (f modelFunc) Margins(batch [][]int32) ([]float32, error) { return f(batch) }
+
+// responses is a request of one item for each text.
+func responses(texts ...string) rewardmodel.Request {
+	var req rewardmodel.Request
+	for _, text := range texts {
+		req.Responses = append(req.Responses, rewardmodel.Item{Response: &text})
+	}
+	return req
+}
 
 func (s *shelf) make(version string) Loaded {
 	s.mu.Lock()
@@ -80,7 +118,7 @@ func (s *shelf) make(version string) Loaded {
 	s.most = max(s.most, held)
 	s.mu.Unlock()
 	freed := false
-	scorer, err := NewScorer(ScorerConfig{Version: version}, modelFunc(func(batch [][]int32) ([]float32, error) {
+	scorer, err := rewardmodel.NewScorer(rewardmodel.ScorerConfig{Version: version}, modelFunc(func(batch [][]int32) ([]float32, error) {
 		if freed {
 			s.t.Errorf("%s scores after it was freed", version)
 		}

@@ -1,4 +1,4 @@
-package rewardmodel
+package versions
 
 import (
 	"context"
@@ -9,12 +9,14 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"assay/rewardmodel"
 )
 
-// newVersions serves v1 and closes with the test.
-func newVersions(t testing.TB, cfg VersionsConfig, s *shelf) *Versions {
+// newSet serves v1 and closes with the test.
+func newSet(t testing.TB, cfg Config, s *shelf) *Set {
 	t.Helper()
-	v, err := NewVersions(cfg, s, s.reg)
+	v, err := New(cfg, s, s.reg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +31,7 @@ func newVersions(t testing.TB, cfg VersionsConfig, s *shelf) *Versions {
 
 // pin scores with a version and checks that the answer is wholly of the one that
 // it names.
-func pin(ctx context.Context, v *Versions, model string) (string, error) {
+func pin(ctx context.Context, v *Set, model string) (string, error) {
 	req := responses("One. Two.", "Three.")
 	req.Model = model
 	answer, err := v.Score(ctx, req)
@@ -37,14 +39,14 @@ func pin(ctx context.Context, v *Versions, model string) (string, error) {
 		return "", err
 	}
 	for _, r := range answer.Results {
-		if want := Violation(marginOf(answer.Model.Version)); r.Violation != want {
+		if want := rewardmodel.Violation(marginOf(answer.Model.Version)); r.Violation != want {
 			return "", fmt.Errorf("an answer of %s has a violation of %v, not %v", answer.Model.Version, r.Violation, want)
 		}
 	}
 	return answer.Model.Version, nil
 }
 
-func wantPin(t *testing.T, v *Versions, model, want string) {
+func wantPin(t *testing.T, v *Set, model, want string) {
 	t.Helper()
 	if got, err := pin(t.Context(), v, model); err != nil || got != want {
 		t.Errorf("%q is scored by %q (%v), want %s", model, got, err, want)
@@ -52,9 +54,9 @@ func wantPin(t *testing.T, v *Versions, model, want string) {
 }
 
 // listed shows the versions in a line, the current one first and with a star.
-func listed(v *Versions) string {
+func listed(v *Set) string {
 	var parts []string
-	for _, s := range v.Versions() {
+	for _, s := range v.List() {
 		part := s.Version
 		switch {
 		case s.Current:
@@ -69,18 +71,18 @@ func listed(v *Versions) string {
 	return strings.Join(parts, " ")
 }
 
-func wantListed(t *testing.T, v *Versions, want string) {
+func wantListed(t *testing.T, v *Set, want string) {
 	t.Helper()
 	if got := listed(v); got != want {
 		t.Errorf("versions are %q, want %q", got, want)
 	}
 }
 
-func TestVersionsPins(t *testing.T) {
+func TestSetPins(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newShelf(t)
-		v := newVersions(t, VersionsConfig{}, s)
-		if got := v.Current(); got != (ModelInfo{"assay", "v1"}) {
+		v := newSet(t, Config{}, s)
+		if got := v.Current(); got != (rewardmodel.ModelInfo{Name: "assay", Version: "v1"}) {
 			t.Errorf("current is %v", got)
 		}
 		wantPin(t, v, "", "v1")
@@ -96,9 +98,9 @@ func TestVersionsPins(t *testing.T) {
 			t.Errorf("v2 was loaded %d times, %d at once", s.loaded("v2"), s.most)
 		}
 
-		var input *InputError
+		var input *rewardmodel.InputError
 		for range 3 {
-			if _, err := pin(t.Context(), v, "other"); !errors.As(err, &input) || input.Kind != KindNotFound || input.Field != "model" {
+			if _, err := pin(t.Context(), v, "other"); !errors.As(err, &input) || input.Kind != rewardmodel.KindNotFound || input.Field != "model" {
 				t.Errorf("an unknown version: %v", err)
 			}
 		}
@@ -108,18 +110,18 @@ func TestVersionsPins(t *testing.T) {
 		if n := s.loaded("other"); n != 2 {
 			t.Errorf("an unknown version was looked for %d times", n)
 		}
-		if _, err := v.Score(t.Context(), Request{Model: "v9"}); !errors.As(err, &input) || s.loaded("v9") != 0 {
+		if _, err := v.Score(t.Context(), rewardmodel.Request{Model: "v9"}); !errors.As(err, &input) || s.loaded("v9") != 0 {
 			t.Errorf("a bad request loads a model: %v", err)
 		}
 	})
 }
 
-func TestVersionsRememberFailures(t *testing.T) {
+func TestSetRememberFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newShelf(t)
-		v := newVersions(t, VersionsConfig{}, s)
+		v := newSet(t, Config{}, s)
 		s.fail["v2"] = errors.New("damaged")
-		var full *OverloadedError
+		var full *rewardmodel.OverloadedError
 		for range 3 {
 			if _, err := pin(t.Context(), v, "v2"); !errors.Is(err, ErrLoad) || !errors.As(err, &full) || !strings.Contains(err.Error(), "damaged") {
 				t.Errorf("a damaged version: %v", err)
@@ -149,11 +151,11 @@ func TestVersionsRememberFailures(t *testing.T) {
 	})
 }
 
-func TestVersionsLoadOnce(t *testing.T) {
+func TestSetLoadOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newShelf(t)
 		s.gate = make(chan struct{})
-		v := newVersions(t, VersionsConfig{}, s)
+		v := newSet(t, Config{}, s)
 		hurry, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		wg.Go(func() {
@@ -177,17 +179,17 @@ func TestVersionsLoadOnce(t *testing.T) {
 	})
 }
 
-func TestVersionsBoundLoads(t *testing.T) {
+func TestSetBoundLoads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newShelf(t)
 		s.gate = make(chan struct{})
-		v := newVersions(t, VersionsConfig{}, s)
+		v := newSet(t, Config{}, s)
 		var wg sync.WaitGroup
 		for i := range maxLoads {
 			wg.Go(func() { _, _ = pin(t.Context(), v, fmt.Sprint("none", i)) })
 		}
 		synctest.Wait()
-		if _, err := pin(t.Context(), v, "v2"); !errors.Is(err, ErrOverloaded) {
+		if _, err := pin(t.Context(), v, "v2"); !errors.Is(err, rewardmodel.ErrOverloaded) {
 			t.Errorf("one load too many: %v", err)
 		}
 		close(s.gate)
@@ -198,7 +200,7 @@ func TestVersionsBoundLoads(t *testing.T) {
 func TestPromote(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newShelf(t)
-		v := newVersions(t, VersionsConfig{}, s)
+		v := newSet(t, Config{}, s)
 		if err := v.Promote(t.Context(), "v2"); err != nil {
 			t.Fatal(err)
 		}
@@ -206,7 +208,7 @@ func TestPromote(t *testing.T) {
 		wantPin(t, v, "v1", "v1")
 		wantListed(t, v, "v2* v1")
 		s.fail["v3"] = errors.New("damaged")
-		for version, want := range map[string]error{"v3": ErrLoad, "other": ErrUnknownVersion} {
+		for version, want := range map[string]error{"v3": ErrLoad, "other": ErrUnknown} {
 			if err := v.Promote(t.Context(), version); !errors.Is(err, want) {
 				t.Errorf("%s: %v", version, err)
 			}
@@ -230,10 +232,10 @@ func TestPromote(t *testing.T) {
 		if err := v.Close(); err != nil {
 			t.Error(err)
 		}
-		if err := v.Promote(t.Context(), "v5"); !errors.Is(err, ErrClosed) {
+		if err := v.Promote(t.Context(), "v5"); !errors.Is(err, rewardmodel.ErrClosed) {
 			t.Error(err)
 		}
-		if _, err := pin(t.Context(), v, ""); !errors.Is(err, ErrClosed) {
+		if _, err := pin(t.Context(), v, ""); !errors.Is(err, rewardmodel.ErrClosed) {
 			t.Error(err)
 		}
 	})
@@ -261,7 +263,7 @@ func TestPromoteWithinLimits(t *testing.T) {
 						<-hold
 					}
 				}
-				v := newVersions(t, VersionsConfig{MaxBytes: 400}, s)
+				v := newSet(t, Config{MaxBytes: 400}, s)
 				var wg sync.WaitGroup
 				wg.Go(func() { wantPin(t, v, "v0", "v0") })
 				synctest.Wait()
@@ -302,12 +304,12 @@ func TestNoRoomForAPin(t *testing.T) {
 		s := newShelf(t)
 		hold := make(chan struct{})
 		s.model = func(string, [][]int32) { <-hold }
-		v := newVersions(t, VersionsConfig{}, s)
+		v := newSet(t, Config{}, s)
 		var wg sync.WaitGroup
 		wg.Go(func() { wantPin(t, v, "v2", "v2") })
 		synctest.Wait()
 		_, err := pin(t.Context(), v, "v3")
-		var full *OverloadedError
+		var full *rewardmodel.OverloadedError
 		if !errors.As(err, &full) || full.RetryAfter <= 0 || !strings.Contains(err.Error(), "room") {
 			t.Errorf("no room: %v", err)
 		}
@@ -322,18 +324,18 @@ func TestNoRoomForAPin(t *testing.T) {
 	})
 }
 
-func TestVersionsCloseWaits(t *testing.T) {
+func TestSetCloseWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newShelf(t)
 		hold := make(chan struct{})
 		s.model = func(string, [][]int32) { <-hold }
-		v := newVersions(t, VersionsConfig{}, s)
+		v := newSet(t, Config{}, s)
 		var wg sync.WaitGroup
 		wg.Go(func() { wantPin(t, v, "", "v1") })
 		synctest.Wait()
 		s.gate = make(chan struct{})
 		wg.Go(func() {
-			if _, err := pin(t.Context(), v, "v2"); !errors.Is(err, ErrClosed) {
+			if _, err := pin(t.Context(), v, "v2"); !errors.Is(err, rewardmodel.ErrClosed) {
 				t.Errorf("being loaded: %v", err)
 			}
 		})

@@ -1,13 +1,15 @@
-package rewardmodel
+package versions
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"time"
+
+	"assay/rewardmodel"
 )
 
-// What requests can make Versions do and remember at once.
+// What requests can make a Set do and remember at once.
 const (
 	maxLoads    = 16  // pinned versions that are looked for
 	maxFailures = 256 // failed loads that are remembered
@@ -17,7 +19,7 @@ const (
 // promotion it is the current one then: it became that when it was loaded, so
 // that between the two no request finds three versions where there is room for
 // two.
-func (v *Versions) acquire(ctx context.Context, version string, promotion bool) (*entry, error) {
+func (v *Set) acquire(ctx context.Context, version string, promotion bool) (*entry, error) {
 	for {
 		e, wait, err := v.find(version, promotion)
 		if err != nil {
@@ -27,7 +29,7 @@ func (v *Versions) acquire(ctx context.Context, version string, promotion bool) 
 		case <-wait:
 		case <-ctx.Done():
 			if e == nil || !v.abandon(e, promotion) {
-				return nil, leftEarly(ctx)
+				return nil, canceled(ctx)
 			}
 		}
 		switch {
@@ -45,11 +47,11 @@ func (v *Versions) acquire(ctx context.Context, version string, promotion bool) 
 
 // find returns the entry of a version with a use counted, which is loaded or
 // failed once wait is closed. Without an entry wait is when to ask again.
-func (v *Versions) find(version string, promotion bool) (e *entry, wait <-chan struct{}, err error) {
+func (v *Set) find(version string, promotion bool) (e *entry, wait <-chan struct{}, err error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.closed {
-		return nil, nil, ErrClosed
+		return nil, nil, rewardmodel.ErrClosed
 	}
 	for e := range v.leaving {
 		if e.version == version {
@@ -63,7 +65,7 @@ func (v *Versions) find(version string, promotion bool) (e *entry, wait <-chan s
 	}
 	if e == nil {
 		if !promotion && v.loads >= maxLoads {
-			return nil, nil, &OverloadedError{RetryAfter: time.Second, Reason: "many model versions are being loaded"}
+			return nil, nil, &rewardmodel.OverloadedError{RetryAfter: time.Second, Reason: "many model versions are being loaded"}
 		}
 		e = &entry{version: version, promotion: promotion, done: make(chan struct{}), since: time.Now()}
 		v.known[version] = e
@@ -80,7 +82,7 @@ func (v *Versions) find(version string, promotion bool) (e *entry, wait <-chan s
 
 // abandon ends the use of one that waits for e, unless that is a promotion which
 // has just come about.
-func (v *Versions) abandon(e *entry, promotion bool) (promoted bool) {
+func (v *Set) abandon(e *entry, promotion bool) (promoted bool) {
 	v.mu.Lock()
 	promoted = promotion && !e.loading()
 	if promotion && !promoted {
@@ -94,18 +96,18 @@ func (v *Versions) abandon(e *entry, promotion bool) (promoted bool) {
 }
 
 // use counts a use. Call it with mu held.
-func (v *Versions) use(e *entry) {
+func (v *Set) use(e *entry) {
 	e.uses++
 	v.touch(e)
 }
 
-func (v *Versions) touch(e *entry) {
+func (v *Set) touch(e *entry) {
 	v.clock++
 	e.last = v.clock
 }
 
 // release ends a use.
-func (v *Versions) release(e *entry) {
+func (v *Set) release(e *entry) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	e.uses--
@@ -120,7 +122,7 @@ func (v *Versions) release(e *entry) {
 
 // load loads e. It outlives the callers that wait for e, so that those who come
 // again find it.
-func (v *Versions) load(e *entry) {
+func (v *Set) load(e *entry) {
 	start := time.Now()
 	ctx, cancel := context.WithTimeout(v.ctx, v.config.LoadTimeout)
 	defer cancel()
@@ -189,8 +191,8 @@ func check(l Loaded, version string) error {
 func failure(closed bool, err error) error {
 	switch {
 	case closed:
-		return ErrClosed
-	case errors.Is(err, ErrUnknownVersion) || errors.Is(err, ErrOverloaded):
+		return rewardmodel.ErrClosed
+	case errors.Is(err, ErrUnknown) || errors.Is(err, rewardmodel.ErrOverloaded):
 		return err
 	}
 	return fmt.Errorf("%w: %w", ErrLoad, err)
@@ -198,7 +200,7 @@ func failure(closed bool, err error) error {
 
 // remember keeps a failure for a while, unless it is one that may end any
 // moment, or too many are kept.
-func (v *Versions) remember(failed *entry) {
+func (v *Set) remember(failed *entry) {
 	failures := 0
 	for version, e := range v.known {
 		switch {
@@ -209,13 +211,21 @@ func (v *Versions) remember(failed *entry) {
 			failures++
 		}
 	}
-	if failures > maxFailures || errors.Is(failed.err, ErrOverloaded) || errors.Is(failed.err, ErrClosed) {
+	if failures > maxFailures || errors.Is(failed.err, rewardmodel.ErrOverloaded) || errors.Is(failed.err, rewardmodel.ErrClosed) {
 		v.forget(failed)
 	}
 }
 
 // broadcast wakes those that wait for changed.
-func (v *Versions) broadcast() {
+func (v *Set) broadcast() {
 	close(v.changed)
 	v.changed = make(chan struct{})
+}
+
+// canceled is nil while the caller waits.
+func canceled(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("the caller left before the answer: %w", err)
+	}
+	return nil
 }

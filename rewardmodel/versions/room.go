@@ -1,14 +1,16 @@
-package rewardmodel
+package versions
 
 import (
 	"context"
 	"fmt"
 	"time"
+
+	"assay/rewardmodel"
 )
 
-// makeRoom waits until bytes more fit into the limits, as Versions describes.
+// makeRoom waits until bytes more fit into the limits, as Set describes.
 // One load at a time calls it.
-func (v *Versions) makeRoom(ctx context.Context, e *entry, bytes int64) error {
+func (v *Set) makeRoom(ctx context.Context, e *entry, bytes int64) error {
 	for {
 		wait, err := v.tryRoom(e, bytes)
 		if wait == nil || err != nil {
@@ -24,7 +26,7 @@ func (v *Versions) makeRoom(ctx context.Context, e *entry, bytes int64) error {
 
 // tryRoom makes versions leave until bytes more fit. It returns nil when they
 // fit, or else when to try again.
-func (v *Versions) tryRoom(e *entry, bytes int64) (wait <-chan struct{}, err error) {
+func (v *Set) tryRoom(e *entry, bytes int64) (wait <-chan struct{}, err error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	count := v.config.MaxLoaded
@@ -55,16 +57,16 @@ func (v *Versions) tryRoom(e *entry, bytes int64) (wait <-chan struct{}, err err
 	return nil, nil
 }
 
-func (v *Versions) within(bytes int64) bool {
+func (v *Set) within(bytes int64) bool {
 	return v.config.MaxBytes == 0 || bytes <= v.config.MaxBytes
 }
 
 // noRoom says why a pinned version finds no room.
-func (v *Versions) noRoom(bytes int64) error {
+func (v *Set) noRoom(bytes int64) error {
 	if v.current != nil && !v.within(v.current.bytes+bytes) {
 		return fmt.Errorf("it takes %d bytes beside the current model's %d, more than the limit of %d; raise that", bytes, v.current.bytes, v.config.MaxBytes)
 	}
-	return &OverloadedError{RetryAfter: time.Second, Reason: "no room for one more model version, all that are loaded are in use"}
+	return &rewardmodel.OverloadedError{RetryAfter: time.Second, Reason: "no room for one more model version, all that are loaded are in use"}
 }
 
 type held struct {
@@ -82,7 +84,7 @@ const (
 )
 
 // held sums the versions in memory that are in one of the states.
-func (v *Versions) held(states ...state) (sum held) {
+func (v *Set) held(states ...state) (sum held) {
 	add := func(e *entry) {
 		sum.count++
 		sum.bytes += e.bytes
@@ -106,7 +108,7 @@ func (v *Versions) held(states ...state) (sum held) {
 // leastRecent is the version that leaves next: the one that was used the longest
 // ago of those that no request uses, or then, if asked for, of all; never the
 // current one.
-func (v *Versions) leastRecent(used bool) (victim *entry) {
+func (v *Set) leastRecent(used bool) (victim *entry) {
 	before := func(a, b *entry) bool {
 		if (a.uses == 0) != (b.uses == 0) {
 			return a.uses == 0
@@ -125,7 +127,7 @@ func (v *Versions) leastRecent(used bool) (victim *entry) {
 }
 
 // trim lets versions leave that the limits do not allow to stay.
-func (v *Versions) trim() {
+func (v *Set) trim() {
 	for {
 		held := v.held(staying)
 		if held.count <= v.config.MaxLoaded && v.within(held.bytes) {
@@ -140,7 +142,7 @@ func (v *Versions) trim() {
 }
 
 // leave takes a version away from new requests, and frees it after its last.
-func (v *Versions) leave(e *entry) {
+func (v *Set) leave(e *entry) {
 	v.forget(e)
 	v.leaving[e] = true
 	if e.uses == 0 {
@@ -148,7 +150,7 @@ func (v *Versions) leave(e *entry) {
 	}
 }
 
-func (v *Versions) forget(e *entry) {
+func (v *Set) forget(e *entry) {
 	if v.known[e.version] == e {
 		delete(v.known, e.version)
 	}
@@ -156,7 +158,7 @@ func (v *Versions) forget(e *entry) {
 
 // free closes a version that is leaving and that nobody uses, on a goroutine of its own: it may wait
 // for libtorch.
-func (v *Versions) free(e *entry) {
+func (v *Set) free(e *entry) {
 	go func() {
 		err := e.loaded.close()
 		v.mu.Lock()

@@ -1,4 +1,7 @@
-package rewardmodel
+// Package versions holds several versions of a model in one process: it loads
+// them on demand, promotes one to be the current one while requests are scored,
+// and evicts the least recently used ones within bounds of count and memory.
+package versions
 
 import (
 	"cmp"
@@ -10,11 +13,22 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"assay/rewardmodel"
 )
+
+// ErrNotLoaded reports that there is no model to score with yet.
+var ErrNotLoaded = errors.New("no model is loaded yet")
+
+// ErrUnknown reports that a model version does not exist. A Loader returns it.
+var ErrUnknown = errors.New("unknown model version")
+
+// ErrLoad reports that a model version that exists could not be loaded.
+var ErrLoad = errors.New("the model version cannot be loaded")
 
 // Loaded is a model version in memory.
 type Loaded struct {
-	*Scorer
+	*rewardmodel.Scorer
 	Created time.Time    // of the checkpoint; may be zero
 	Labels  []string     // the class names in the order of the checkpoint
 	Bytes   int64        // memory that it takes
@@ -26,7 +40,7 @@ func (l Loaded) close() error {
 		return nil
 	}
 	l.Scorer.Close()
-	l.metrics.forget()
+	l.DeleteMetrics()
 	if l.Free == nil {
 		return nil
 	}
@@ -39,28 +53,28 @@ type Loader interface {
 	// Load returns the version, whose Scorer has it for its name. Once it knows
 	// how much memory it will take, and before it takes that, it calls room,
 	// which waits until other versions have made room, and gives up when room
-	// returns an error. The error wraps ErrUnknownVersion when there is no such
+	// returns an error. The error wraps ErrUnknown when there is no such
 	// version.
 	Load(ctx context.Context, version string, room func(bytes int64) error) (Loaded, error)
 }
 
-// VersionsConfig bounds what Versions holds. A zero field has the default named
+// Config bounds what a Set holds. A zero field has the default named
 // beside it, except where zero has a meaning.
-type VersionsConfig struct {
+type Config struct {
 	MaxLoaded   int           // versions that stay loaded, at least 2; 2
 	MaxBytes    int64         // memory of those that stay loaded; 0: no limit
 	RememberFor time.Duration // how long a failed load is not tried again for a request; 5 s
 	LoadTimeout time.Duration // of one load; 10 min
 }
 
-func (c VersionsConfig) withDefaults() VersionsConfig {
-	setDefault(&c.MaxLoaded, 2)
-	setDefault(&c.RememberFor, 5*time.Second)
-	setDefault(&c.LoadTimeout, 10*time.Minute)
+func (c Config) withDefaults() Config {
+	c.MaxLoaded = cmp.Or(c.MaxLoaded, 2)
+	c.RememberFor = cmp.Or(c.RememberFor, 5*time.Second)
+	c.LoadTimeout = cmp.Or(c.LoadTimeout, 10*time.Minute)
 	return c
 }
 
-func (c VersionsConfig) validate() error {
+func (c Config) validate() error {
 	switch {
 	case c.MaxLoaded < 2:
 		return fmt.Errorf("MaxLoaded is %d; it must be at least 2, or a promotion would leave no room for the model that it replaces", c.MaxLoaded)
@@ -72,7 +86,7 @@ func (c VersionsConfig) validate() error {
 	return nil
 }
 
-// Versions scores with several versions of a model in one process and replaces
+// Set scores with several versions of a model in one process and replaces
 // the current one while requests go on. It is safe for concurrent use.
 //
 // A request is scored wholly by one version, which is freed only after its last
@@ -90,10 +104,10 @@ func (c VersionsConfig) validate() error {
 // them wait to load them again; and if the current and the new version alone
 // exceed MaxBytes, they do so until the current one has had its last request:
 // MaxBytes must leave that much to spare.
-type Versions struct {
-	config  VersionsConfig
+type Set struct {
+	config  Config
 	loader  Loader
-	metrics *versionsMetrics
+	metrics *metrics
 
 	ctx       context.Context // of loads
 	cancel    context.CancelFunc
@@ -111,7 +125,7 @@ type Versions struct {
 	errs    []error // of freeing
 }
 
-// entry is a version. Its fields are guarded by Versions.mu, but for those that
+// entry is a version. Its fields are guarded by Set.mu, but for those that
 // do not change once done is closed.
 type entry struct {
 	version   string
@@ -123,7 +137,7 @@ type entry struct {
 	since     time.Time
 	bytes     int64
 	uses      int    // requests that have it or wait for it
-	last      uint64 // when it was last used, by Versions.clock
+	last      uint64 // when it was last used, by Set.clock
 }
 
 func (e *entry) loading() bool {
@@ -137,21 +151,21 @@ func (e *entry) loading() bool {
 
 func (e *entry) ready() bool { return !e.loading() && e.err == nil }
 
-// NewVersions registers its metrics with reg, which may be nil. It holds no
+// New returns an empty Set and registers its metrics with reg, which may be nil. It holds no
 // model before Use or Promote, and is to be closed.
-func NewVersions(cfg VersionsConfig, loader Loader, reg prometheus.Registerer) (*Versions, error) {
+func New(cfg Config, loader Loader, reg prometheus.Registerer) (*Set, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("versions: %w", err)
 	}
-	v := &Versions{
+	v := &Set{
 		config: cfg, loader: loader,
 		promoting: make(chan struct{}, 1), reading: make(chan struct{}, 1),
 		changed: make(chan struct{}), known: map[string]*entry{}, leaving: map[*entry]bool{},
 	}
 	v.ctx, v.cancel = context.WithCancel(context.Background())
 	var err error
-	if v.metrics, err = newVersionsMetrics(v, reg); err != nil {
+	if v.metrics, err = newMetrics(v, reg); err != nil {
 		return nil, fmt.Errorf("versions: %w", err)
 	}
 	return v, nil
@@ -165,27 +179,27 @@ func NewVersions(cfg VersionsConfig, loader Loader, reg prometheus.Registerer) (
 // ErrNotLoaded before there is a current one, an *OverloadedError when there is
 // no room for the version, and one that wraps ErrLoad besides when loading it
 // has failed.
-func (v *Versions) Score(ctx context.Context, req Request) (Answer, error) {
+func (v *Set) Score(ctx context.Context, req rewardmodel.Request) (rewardmodel.Answer, error) {
 	start := time.Now()
 	e, err := v.pinned(ctx, req)
 	if err != nil {
-		return Answer{}, err
+		return rewardmodel.Answer{}, err
 	}
 	defer v.release(e)
 	waited := time.Since(start)
 	answer, err := e.loaded.Score(ctx, req)
-	answer.TimingMS.Total += milliseconds(waited)
+	answer.TimingMS.Total += waited.Seconds() * 1000
 	return answer, err
 }
 
 // pinned returns the entry that is to score req, with a use counted.
-func (v *Versions) pinned(ctx context.Context, req Request) (*entry, error) {
+func (v *Set) pinned(ctx context.Context, req rewardmodel.Request) (*entry, error) {
 	v.mu.Lock()
 	current := v.current
 	switch {
 	case v.closed:
 		v.mu.Unlock()
-		return nil, ErrClosed
+		return nil, rewardmodel.ErrClosed
 	case current == nil:
 		v.mu.Unlock()
 		return nil, ErrNotLoaded
@@ -211,15 +225,15 @@ func (v *Versions) pinned(ctx context.Context, req Request) (*entry, error) {
 }
 
 // explain makes what a client is told of the failed load of a pinned version.
-func (v *Versions) explain(pin string, current ModelInfo, err error) error {
-	var full *OverloadedError
+func (v *Set) explain(pin string, current rewardmodel.ModelInfo, err error) error {
+	var full *rewardmodel.OverloadedError
 	switch {
-	case errors.Is(err, ErrUnknownVersion):
-		return &InputError{Kind: KindNotFound, Field: "model", Message: fmt.Sprintf(
-			"%s is not a version of this model; use %q, its version %q, or leave the field out", quote(pin), current.Name, current.Version)}
+	case errors.Is(err, ErrUnknown):
+		return &rewardmodel.InputError{Kind: rewardmodel.KindNotFound, Field: "model", Message: fmt.Sprintf(
+			"%s is not a version of this model; use %q, its version %q, or leave the field out", rewardmodel.Quote(pin), current.Name, current.Version)}
 	case errors.Is(err, ErrLoad) && !errors.As(err, &full):
-		return fmt.Errorf("%w: %w", err, &OverloadedError{RetryAfter: v.config.RememberFor, Reason: fmt.Sprintf(
-			"the model version %s could not be loaded; the log of the service says why", quote(pin))})
+		return fmt.Errorf("%w: %w", err, &rewardmodel.OverloadedError{RetryAfter: v.config.RememberFor, Reason: fmt.Sprintf(
+			"the model version %s could not be loaded; the log of the service says why", rewardmodel.Quote(pin))})
 	}
 	return err
 }
@@ -227,25 +241,25 @@ func (v *Versions) explain(pin string, current ModelInfo, err error) error {
 // Promote makes version the current one: it is loaded aside unless it is loaded,
 // and then replaces the current one for all requests that come after. The old
 // one stays as long as the limits allow, since clients may pin it. With an error
-// the old one goes on serving; it wraps ErrUnknownVersion, ErrLoad, ErrClosed or
+// the old one goes on serving; it wraps ErrUnknown, ErrLoad, ErrClosed or
 // ctx's error. One promotion happens at a time, in any order when several wait.
-func (v *Versions) Promote(ctx context.Context, version string) error {
+func (v *Set) Promote(ctx context.Context, version string) error {
 	select {
 	case v.promoting <- struct{}{}:
 		defer func() { <-v.promoting }()
 	case <-ctx.Done():
-		return fmt.Errorf("promotion of %s: %w", quote(version), ctx.Err())
+		return fmt.Errorf("promotion of %s: %w", rewardmodel.Quote(version), ctx.Err())
 	}
 	e, err := v.acquire(ctx, version, true)
 	if err != nil {
-		return fmt.Errorf("promotion of %s: %w", quote(version), err)
+		return fmt.Errorf("promotion of %s: %w", rewardmodel.Quote(version), err)
 	}
 	v.release(e)
 	return nil
 }
 
 // setCurrent swaps. The old one counts as used now.
-func (v *Versions) setCurrent(e *entry) {
+func (v *Set) setCurrent(e *entry) {
 	if v.current == e {
 		return
 	}
@@ -257,8 +271,8 @@ func (v *Versions) setCurrent(e *entry) {
 }
 
 // Use makes a model that was loaded elsewhere the current one: the one that a
-// process starts with. It is Versions' to close from then on.
-func (v *Versions) Use(l Loaded) {
+// process starts with. The Set closes it from then on.
+func (v *Set) Use(l Loaded) {
 	e := &entry{version: l.Info().Version, done: make(chan struct{}), loaded: l, since: time.Now(), bytes: l.Bytes}
 	close(e.done)
 	v.mu.Lock()
@@ -276,17 +290,17 @@ func (v *Versions) Use(l Loaded) {
 }
 
 // Current names the current model; it is zero before there is one.
-func (v *Versions) Current() ModelInfo {
+func (v *Set) Current() rewardmodel.ModelInfo {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.current == nil {
-		return ModelInfo{}
+		return rewardmodel.ModelInfo{}
 	}
 	return v.current.loaded.Info()
 }
 
-// VersionStatus tells how a version is.
-type VersionStatus struct {
+// Status describes the state of a version.
+type Status struct {
 	Version   string
 	Name      string // of the model
 	Current   bool
@@ -300,15 +314,15 @@ type VersionStatus struct {
 	Labels    []string  // the class names in the order of the checkpoint
 }
 
-// Versions lists the versions: the current one, then the others that are loaded,
+// List returns the versions: the current one, then the others that are loaded,
 // the last used first, then those being loaded and those that failed a moment
 // ago.
-func (v *Versions) Versions() []VersionStatus {
+func (v *Set) List() []Status {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	var entries []*entry
 	for _, e := range v.known {
-		if e.ready() || !errors.Is(e.err, ErrUnknownVersion) { // anybody can ask for those
+		if e.ready() || !errors.Is(e.err, ErrUnknown) { // anybody can ask for those
 			entries = append(entries, e)
 		}
 	}
@@ -324,18 +338,18 @@ func (v *Versions) Versions() []VersionStatus {
 	slices.SortFunc(entries, func(a, b *entry) int {
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(b.last, a.last))
 	})
-	list := make([]VersionStatus, len(entries))
+	list := make([]Status, len(entries))
 	for i, e := range entries {
 		list[i] = e.status(e == v.current)
 	}
 	return list
 }
 
-func (e *entry) status(current bool) VersionStatus {
-	s := VersionStatus{Version: e.version, Current: current, Loaded: e.ready(), Since: e.since, Bytes: e.bytes, Uses: e.uses}
+func (e *entry) status(current bool) Status {
+	s := Status{Version: e.version, Current: current, Loaded: e.ready(), Since: e.since, Bytes: e.bytes, Uses: e.uses}
 	switch {
 	case s.Loaded:
-		s.Name, s.Threshold = e.loaded.Info().Name, e.loaded.Threshold(AggregateMax)
+		s.Name, s.Threshold = e.loaded.Info().Name, e.loaded.Threshold(rewardmodel.AggregateMax)
 		s.Created, s.Labels = e.loaded.Created, slices.Clone(e.loaded.Labels)
 	case e.err != nil && !e.loading():
 		s.Error = e.err.Error()
@@ -345,7 +359,7 @@ func (e *entry) status(current bool) VersionStatus {
 
 // Close stops admission and loading, waits for the requests that were admitted,
 // and frees every version. Its error is what freeing them said, now and before.
-func (v *Versions) Close() error {
+func (v *Set) Close() error {
 	v.cancel()
 	v.mu.Lock()
 	if !v.closed {

@@ -1,4 +1,4 @@
-package rewardmodel
+package versions
 
 import (
 	"context"
@@ -10,13 +10,15 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"assay/rewardmodel"
 )
 
 // While versions are promoted one after another, pinned, evicted and loaded
 // again, every request that waits gets its answer from one of them, and the
 // shelf sees each closed once, after its last request.
-func TestVersionsStorm(t *testing.T) {
-	for name, cfg := range map[string]VersionsConfig{
+func TestSetStorm(t *testing.T) {
+	for name, cfg := range map[string]Config{
 		"by count": {MaxLoaded: 3},
 		"by bytes": {MaxLoaded: 4, MaxBytes: 200},
 		"tight":    {MaxBytes: 100},
@@ -25,12 +27,12 @@ func TestVersionsStorm(t *testing.T) {
 	}
 }
 
-func storm(t *testing.T, cfg VersionsConfig) {
+func storm(t *testing.T, cfg Config) {
 	const callers, requests, promotions = 24, 60, 150
 	s := newShelf(t)
 	s.reg = prometheus.NewPedanticRegistry()
 	s.model = func(string, [][]int32) { runtime.Gosched() }
-	v := newVersions(t, cfg, s)
+	v := newSet(t, cfg, s)
 	var mu sync.Mutex
 	seen := map[string]int{}
 	var wg sync.WaitGroup
@@ -58,7 +60,7 @@ func storm(t *testing.T, cfg VersionsConfig) {
 				case err == nil:
 				case leaves && errors.Is(err, context.Canceled):
 					outcome = "left"
-				case model != "" && model != "assay" && (errors.Is(err, ErrOverloaded) || errors.Is(err, ErrLoad) && cfg.MaxBytes == 100):
+				case model != "" && model != "assay" && (errors.Is(err, rewardmodel.ErrOverloaded) || errors.Is(err, ErrLoad) && cfg.MaxBytes == 100):
 					outcome = "no room"
 				default:
 					t.Errorf("%q: %v", model, err)
@@ -84,7 +86,7 @@ func storm(t *testing.T, cfg VersionsConfig) {
 					t.Errorf("promotion: %v", err)
 				}
 				cancel()
-				v.Versions()
+				v.List()
 				if _, err := s.reg.(*prometheus.Registry).Gather(); err != nil {
 					t.Error(err)
 				}

@@ -1,4 +1,4 @@
-package rewardmodel
+package versions
 
 import (
 	"errors"
@@ -7,16 +7,18 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"assay/rewardmodel"
 )
 
-func TestVersionsBeforeAndBadSettings(t *testing.T) {
-	for _, cfg := range []VersionsConfig{{MaxLoaded: 1}, {MaxBytes: -1}, {RememberFor: -1}} {
-		if _, err := NewVersions(cfg, newShelf(t), nil); err == nil {
+func TestSetBeforeAndBadSettings(t *testing.T) {
+	for _, cfg := range []Config{{MaxLoaded: 1}, {MaxBytes: -1}, {RememberFor: -1}} {
+		if _, err := New(cfg, newShelf(t), nil); err == nil {
 			t.Errorf("%+v is accepted", cfg)
 		}
 	}
 	s := newShelf(t)
-	v, err := NewVersions(VersionsConfig{}, s, nil)
+	v, err := New(Config{}, s, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,7 +27,7 @@ func TestVersionsBeforeAndBadSettings(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if v.Current() != (ModelInfo{}) || len(v.Versions()) != 0 {
+	if v.Current() != (rewardmodel.ModelInfo{}) || len(v.List()) != 0 {
 		t.Error("there is a model before there is one")
 	}
 	v.Use(s.make("v1"))
@@ -40,15 +42,15 @@ func TestVersionsBeforeAndBadSettings(t *testing.T) {
 	}
 }
 
-func TestVersionsMetrics(t *testing.T) {
+func TestSetMetrics(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	s := newShelf(t)
 	s.reg = reg
-	v := newVersions(t, VersionsConfig{}, s)
+	v := newSet(t, Config{}, s)
 	for _, version := range []string{"v2", "v3", "v2", "other"} {
 		_, _ = pin(t.Context(), v, version)
 	}
-	if _, err := NewVersions(VersionsConfig{}, s, reg); err == nil {
+	if _, err := New(Config{}, s, reg); err == nil {
 		t.Error("two share a registry")
 	}
 	want := `
