@@ -95,8 +95,8 @@ func (e *InputError) Error() string {
 	return e.Field + ": " + e.Message
 }
 
-// within puts what holds the field before it.
-func (e *InputError) within(parent string) *InputError {
+// Within puts the path of what holds the field before it, in place.
+func (e *InputError) Within(parent string) *InputError {
 	if e.Field != "" {
 		parent += "." + e.Field
 	}
@@ -107,14 +107,15 @@ func (e *InputError) within(parent string) *InputError {
 // element is the path of element i of a list.
 func element(list string, i int) string { return fmt.Sprintf("%s[%d]", list, i) }
 
-// tooManyInstances refuses a request whose responses have more instances than
+// TooManyInstances rejects a request whose responses have more instances than
 // all of them together may have.
-func tooManyInstances(field string, limit int) *InputError {
+func TooManyInstances(field string, limit int) *InputError {
 	return &InputError{Kind: KindTooLarge, Field: field,
 		Message: fmt.Sprintf("brings the instances of the request to more than %d; split the request", limit)}
 }
 
-func invalid(field, format string, args ...any) *InputError {
+// Invalidf returns an *InputError of KindInvalid. The message names the fix.
+func Invalidf(field, format string, args ...any) *InputError {
 	return &InputError{Kind: KindInvalid, Field: field, Message: fmt.Sprintf(format, args...)}
 }
 

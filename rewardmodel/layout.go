@@ -47,7 +47,7 @@ func (s *Scorer) policyTokenizer(name string) (PolicyTokenizer, error) {
 	for i := range known {
 		known[i] = fmt.Sprintf("%q", known[i])
 	}
-	return nil, invalid("options.tokenizer", "unknown tokenizer %s; use one of %s, have the service load it, or give token_offsets", Quote(name), strings.Join(known, ", "))
+	return nil, Invalidf("options.tokenizer", "unknown tokenizer %s; use one of %s, have the service load it, or give token_offsets", Quote(name), strings.Join(known, ", "))
 }
 
 // layOut adds the rewards of the tokens to the result of a bag.

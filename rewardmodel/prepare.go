@@ -53,7 +53,7 @@ func (s *Scorer) prepare(ctx context.Context, req Request) (*job, []bag, error) 
 		}
 		bags[i] = b
 		if instances += len(bags[i].utterances); instances > s.config.MaxRequestInstances {
-			return nil, nil, tooManyInstances(element("responses", i), s.config.MaxRequestInstances)
+			return nil, nil, TooManyInstances(element("responses", i), s.config.MaxRequestInstances)
 		}
 		if req.Options.Dense != "" {
 			tokens, err := s.policyTokens(item, i, req.Options)

@@ -26,6 +26,25 @@ type Request struct {
 	Memory *Reservation
 }
 
+// The default bounds of a request. Its instances cost up to about 700 bytes
+// each, so that the largest request takes less than half of [DefaultMemory].
+const (
+	DefaultMaxResponses = 8192
+	DefaultMaxInstances = 512 << 10
+)
+
+// MaxName is the longest that an identifier of a client's choice may be, in
+// bytes: the id of a response, the name of a model, a tokenizer, a rater.
+const MaxName = 512
+
+// CheckName reports a name that is longer than MaxName.
+func CheckName(field, name string) error {
+	if len(name) > MaxName {
+		return Invalidf(field, "has %d bytes; use at most %d", len(name), MaxName)
+	}
+	return nil
+}
+
 // Priority says who waits for a request.
 type Priority string
 
@@ -152,13 +171,13 @@ func (o Options) Validate() error {
 		}
 	}
 	if o.TopK != nil && *o.TopK < 1 {
-		return invalid("options.top_k", "must be at least 1, got %d", *o.TopK)
+		return Invalidf("options.top_k", "must be at least 1, got %d", *o.TopK)
 	}
 	if o.Gamma != nil && !(*o.Gamma > 0 && *o.Gamma <= 1) {
-		return invalid("options.gamma", "must be above 0 and at most 1, got %v", *o.Gamma)
+		return Invalidf("options.gamma", "must be above 0 and at most 1, got %v", *o.Gamma)
 	}
 	if o.Tokenizer != "" && o.Dense == "" {
-		return invalid("options.tokenizer", "counts for dense rewards alone; set options.dense as well, or leave it out")
+		return Invalidf("options.tokenizer", "counts for dense rewards alone; set options.dense as well, or leave it out")
 	}
 	return nil
 }
@@ -168,7 +187,7 @@ func oneOf[T ~string](field string, value T, known ...T) *InputError {
 	if value == "" || slices.Contains(known, value) {
 		return nil
 	}
-	return invalid(field, "unknown value %s; use one of %s", Quote(string(value)), join(known))
+	return Invalidf(field, "unknown value %s; use one of %s", Quote(string(value)), join(known))
 }
 
 func join[T ~string](values []T) string {
@@ -230,13 +249,13 @@ func (it Item) validate() *InputError {
 	switch len(given) {
 	case 1:
 		if it.TokenOffsets != nil && it.Response == nil {
-			return invalid("token_offsets", "index a response; leave them out with %s", given[0])
+			return Invalidf("token_offsets", "index a response; leave them out with %s", given[0])
 		}
 		return nil
 	case 0:
-		return invalid("", "there is nothing to score; %s", fix)
+		return Invalidf("", "there is nothing to score; %s", fix)
 	default:
-		return invalid("", "%s are given together; %s", strings.Join(given, " and "), fix)
+		return Invalidf("", "%s are given together; %s", strings.Join(given, " and "), fix)
 	}
 }
 
@@ -247,7 +266,7 @@ func (r Request) Validate() error {
 	}
 	for i, it := range r.Responses {
 		if err := it.validate(); err != nil {
-			return err.within(fmt.Sprintf("responses[%d]", i))
+			return err.Within(fmt.Sprintf("responses[%d]", i))
 		}
 	}
 	if err := r.Options.Validate(); err != nil {
@@ -266,12 +285,12 @@ func (r Request) validateDense() error {
 		field := fmt.Sprintf("responses[%d]", i)
 		switch {
 		case r.Options.Dense == "" && it.TokenOffsets != nil:
-			return invalid(field+".token_offsets", `are given without options.dense; set it to last, instance, witness or shaped, or leave them out`)
+			return Invalidf(field+".token_offsets", `are given without options.dense; set it to last, instance, witness or shaped, or leave them out`)
 		case r.Options.Dense == "":
 		case it.Response == nil:
-			return invalid(field, "options.dense lays the reward out over the tokens of a response; give response in place of messages or instances")
+			return Invalidf(field, "options.dense lays the reward out over the tokens of a response; give response in place of messages or instances")
 		case it.TokenOffsets == nil && r.Options.Tokenizer == "":
-			return invalid(field, "options.dense needs the tokens; give token_offsets, or options.tokenizer")
+			return Invalidf(field, "options.dense needs the tokens; give token_offsets, or options.tokenizer")
 		}
 	}
 	return nil

@@ -15,7 +15,7 @@ func (u OffsetUnit) tokenSpans(field string, text string, offsets [][2]int) ([]s
 	latest := 0
 	for i, o := range offsets {
 		wrong := func(format string, args ...any) *InputError {
-			return invalid(element(field, i), "[%d,%d]: "+format, append([]any{o[0], o[1]}, args...)...)
+			return Invalidf(element(field, i), "[%d,%d]: "+format, append([]any{o[0], o[1]}, args...)...)
 		}
 		if o[0] > o[1] {
 			return nil, wrong("the start is beyond the end; give [start,end] with the end exclusive")

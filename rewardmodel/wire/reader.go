@@ -1,4 +1,4 @@
-package rewardmodel
+package wire
 
 import (
 	"bytes"
@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"assay/rewardmodel"
 )
 
 // decoder reads JSON token by token. Its methods return an *InputError whose
@@ -22,10 +24,10 @@ type decoder struct {
 
 func newDecoder(input []byte, limits Limits) *decoder {
 	if limits.MaxResponses <= 0 {
-		limits.MaxResponses = DefaultMaxResponses
+		limits.MaxResponses = rewardmodel.DefaultMaxResponses
 	}
 	if limits.MaxInstances <= 0 {
-		limits.MaxInstances = DefaultMaxInstances
+		limits.MaxInstances = rewardmodel.DefaultMaxInstances
 	}
 	if limits.MaxDepth <= 0 {
 		limits.MaxDepth = DefaultMaxDepth
@@ -46,14 +48,14 @@ func (d *decoder) document(member func(name string) error) error {
 	case err != nil:
 		return d.broken(err)
 	default:
-		return invalid("", "there is more after the JSON object (byte %d); send one object", d.json.InputOffset())
+		return rewardmodel.Invalidf("", "there is more after the JSON object (byte %d); send one object", d.json.InputOffset())
 	}
 }
 
 // count counts one more instance or message before it is read.
 func (d *decoder) count() error {
 	if d.parts++; d.parts > d.limits.MaxInstances {
-		return tooManyInstances(d.path(), d.limits.MaxInstances)
+		return rewardmodel.TooManyInstances(d.path(), d.limits.MaxInstances)
 	}
 	return nil
 }
@@ -85,7 +87,7 @@ func (d *decoder) name() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return name, CheckName(d.path(), name)
+	return name, rewardmodel.CheckName(d.path(), name)
 }
 
 func (d *decoder) boolean() (*bool, error) {
@@ -107,7 +109,7 @@ func (d *decoder) integer() (*int, error) {
 	digits := token.String()
 	n, err := strconv.Atoi(digits)
 	if err != nil {
-		return nil, invalid(d.path(), "must be a whole number, got %.40s", digits)
+		return nil, rewardmodel.Invalidf(d.path(), "must be a whole number, got %.40s", digits)
 	}
 	return &n, nil
 }
@@ -119,7 +121,7 @@ func (d *decoder) number() (*float64, error) {
 	}
 	x, err := token.Float()
 	if err != nil {
-		return nil, invalid(d.path(), "must be a number of a usual size, got %.40s", token.String())
+		return nil, rewardmodel.Invalidf(d.path(), "must be a number of a usual size, got %.40s", token.String())
 	}
 	return &x, nil
 }
@@ -139,7 +141,7 @@ func (d *decoder) pairs() ([][2]int, error) {
 			return err
 		})
 		if err == nil && n != len(pair) {
-			return invalid(d.path(), "has %d numbers; give [start,end]", n)
+			return rewardmodel.Invalidf(d.path(), "has %d numbers; give [start,end]", n)
 		}
 		pairs = append(pairs, pair)
 		return err
@@ -202,7 +204,7 @@ func (d *decoder) skip() error {
 		case now == depth:
 			return nil
 		case now > d.limits.MaxDepth:
-			return invalid(path(d.json.StackPointer(), depth),
+			return rewardmodel.Invalidf(path(d.json.StackPointer(), depth),
 				"is nested deeper than %d levels (byte %d); flatten it", d.limits.MaxDepth, d.json.InputOffset())
 		}
 	}
@@ -221,39 +223,39 @@ func (d *decoder) token(want jsontext.Kind, name string) (jsontext.Token, error)
 
 func (d *decoder) wrong(want string, got jsontext.Kind) error {
 	if got == 'n' {
-		return invalid(d.path(), "must be %s, got null; leave the field out when there is no value", want)
+		return rewardmodel.Invalidf(d.path(), "must be %s, got null; leave the field out when there is no value", want)
 	}
 	names := map[jsontext.Kind]string{'{': "an object", '[': "a list", '"': "a string", '0': "a number", 't': "true", 'f': "false"}
-	return invalid(d.path(), "must be %s, got %s", want, names[got])
+	return rewardmodel.Invalidf(d.path(), "must be %s, got %s", want, names[got])
 }
 
 func (d *decoder) broken(err error) error { return syntaxError(d.input, err, d.limits.MaxDepth) }
 
 // SyntaxError turns an error of package jsontext that reading input met into one
 // that says where the JSON is broken, and why.
-func SyntaxError(input []byte, err error) *InputError {
+func SyntaxError(input []byte, err error) *rewardmodel.InputError {
 	return syntaxError(input, err, DefaultMaxDepth)
 }
 
-func syntaxError(input []byte, err error, levels int) *InputError {
+func syntaxError(input []byte, err error, levels int) *rewardmodel.InputError {
 	var syntax *jsontext.SyntacticError
 	switch {
 	case errors.As(err, &syntax):
 		field := path(syntax.JSONPointer, levels)
 		if errors.Is(err, jsontext.ErrDuplicateName) {
-			return invalid(field, "is given twice in one object (byte %d); give it once", syntax.ByteOffset)
+			return rewardmodel.Invalidf(field, "is given twice in one object (byte %d); give it once", syntax.ByteOffset)
 		}
 		if errors.Is(err, io.ErrUnexpectedEOF) {
-			return invalid(field, "the JSON ends too early, at byte %d; send the whole object", len(input))
+			return rewardmodel.Invalidf(field, "the JSON ends too early, at byte %d; send the whole object", len(input))
 		}
-		return invalid(field, "not valid JSON at byte %d: %s", syntax.ByteOffset, explain(syntax.Err))
+		return rewardmodel.Invalidf(field, "not valid JSON at byte %d: %s", syntax.ByteOffset, explain(syntax.Err))
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		if len(bytes.TrimSpace(input)) == 0 {
-			return invalid("", "is empty; send one JSON object")
+			return rewardmodel.Invalidf("", "is empty; send one JSON object")
 		}
-		return invalid("", "the JSON ends too early, at byte %d; send the whole object", len(input))
+		return rewardmodel.Invalidf("", "the JSON ends too early, at byte %d; send the whole object", len(input))
 	default:
-		return invalid("", "not valid JSON: %v", err)
+		return rewardmodel.Invalidf("", "not valid JSON: %v", err)
 	}
 }
 

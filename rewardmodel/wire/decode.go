@@ -1,6 +1,14 @@
-package rewardmodel
+// Package wire reads and writes the JSON form of requests and results, as it
+// travels over HTTP and NATS and in files. Reading is strict and bounded, and
+// its errors name the field.
+package wire
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+
+	"assay/rewardmodel"
+)
 
 // Limits bounds what a request may hold. A field that is zero has its default.
 type Limits struct {
@@ -9,34 +17,17 @@ type Limits struct {
 	MaxDepth     int // nesting of JSON, where any nesting is allowed at all; default 100
 }
 
-// The defaults of Limits. The instances of a request cost up to about 700 bytes
-// each, so that the largest request takes less than half of [DefaultMemory].
-const (
-	DefaultMaxResponses = 8192
-	DefaultMaxInstances = 512 << 10
-	DefaultMaxDepth     = 100
-)
-
-// MaxName is the longest that an identifier of a client's choice may be, in
-// bytes: the id of a response, the name of a model, a tokenizer, a rater.
-const MaxName = 512
-
-// CheckName reports a name that is longer than MaxName.
-func CheckName(field, name string) error {
-	if len(name) > MaxName {
-		return invalid(field, "has %d bytes; use at most %d", len(name), MaxName)
-	}
-	return nil
-}
+// DefaultMaxDepth is the default of Limits.MaxDepth.
+const DefaultMaxDepth = 100
 
 // DecodeRequest parses the body of a scoring request, strictly: it rejects
 // invalid UTF-8, lone surrogates, duplicate names, nulls and wrong types,
 // unknown values, unknown fields of options, and data after the object.
 // Unknown fields elsewhere are ignored, so that newer clients still work.
 // Every error is an *InputError.
-func DecodeRequest(body []byte, limits Limits) (Request, error) {
+func DecodeRequest(body []byte, limits Limits) (rewardmodel.Request, error) {
 	d := newDecoder(body, limits)
-	var req Request
+	var req rewardmodel.Request
 	seen := false
 	err := d.document(func(name string) error {
 		var err error
@@ -54,46 +45,46 @@ func DecodeRequest(body []byte, limits Limits) (Request, error) {
 		return err
 	})
 	if err != nil {
-		return Request{}, err
+		return rewardmodel.Request{}, err
 	}
 	if !seen {
-		return Request{}, invalid("responses", `is missing; send {"responses":[{"response":"..."}]}`)
+		return rewardmodel.Request{}, rewardmodel.Invalidf("responses", `is missing; send {"responses":[{"response":"..."}]}`)
 	}
 	if err := req.Validate(); err != nil {
-		return Request{}, err
+		return rewardmodel.Request{}, err
 	}
 	return req, nil
 }
 
 // DecodeItem parses one item, such as a line of a JSONL file or a message of a
 // stream, as strictly as DecodeRequest.
-func DecodeItem(line []byte) (Item, error) {
+func DecodeItem(line []byte) (rewardmodel.Item, error) {
 	d := newDecoder(line, Limits{})
-	var it Item
+	var it rewardmodel.Item
 	if err := d.document(d.itemMember(&it)); err != nil {
-		return Item{}, err
+		return rewardmodel.Item{}, err
 	}
 	if err := it.Validate(); err != nil {
-		return Item{}, err
+		return rewardmodel.Item{}, err
 	}
 	return it, nil
 }
 
-func (d *decoder) items() ([]Item, error) {
-	items := []Item{}
+func (d *decoder) items() ([]rewardmodel.Item, error) {
+	items := []rewardmodel.Item{}
 	err := d.list(func() error {
 		if len(items) == d.limits.MaxResponses {
-			return &InputError{
-				Kind: KindTooLarge, Field: "responses",
+			return &rewardmodel.InputError{
+				Kind: rewardmodel.KindTooLarge, Field: "responses",
 				Message: fmt.Sprintf("holds more than %d responses; split the request", d.limits.MaxResponses),
 			}
 		}
-		var it Item
+		var it rewardmodel.Item
 		if err := d.object(d.itemMember(&it)); err != nil {
 			return err
 		}
-		if err := it.validate(); err != nil {
-			return err.within(d.path())
+		if err := it.Validate(); err != nil {
+			return within(d.path(), err)
 		}
 		items = append(items, it)
 		return nil
@@ -101,7 +92,16 @@ func (d *decoder) items() ([]Item, error) {
 	return items, err
 }
 
-func (d *decoder) itemMember(it *Item) func(string) error {
+// within adds the path of the item to what is wrong with a field of it.
+func within(item string, err error) error {
+	var input *rewardmodel.InputError
+	if errors.As(err, &input) {
+		return input.Within(item)
+	}
+	return err
+}
+
+func (d *decoder) itemMember(it *rewardmodel.Item) func(string) error {
 	return func(name string) (err error) {
 		switch name {
 		case "id":
@@ -127,13 +127,13 @@ func (d *decoder) itemMember(it *Item) func(string) error {
 	}
 }
 
-func (d *decoder) messages() ([]Message, error) {
-	messages := []Message{}
+func (d *decoder) messages() ([]rewardmodel.Message, error) {
+	messages := []rewardmodel.Message{}
 	err := d.list(func() error {
 		if err := d.count(); err != nil {
 			return err
 		}
-		var m Message
+		var m rewardmodel.Message
 		var role, content bool
 		err := d.object(func(name string) (err error) {
 			switch name {
@@ -152,9 +152,9 @@ func (d *decoder) messages() ([]Message, error) {
 		case err != nil:
 			return err
 		case !role:
-			return invalid(d.path()+".role", `is missing; name who speaks, such as "assistant"`)
+			return rewardmodel.Invalidf(d.path()+".role", `is missing; name who speaks, such as "assistant"`)
 		case !content:
-			return invalid(d.path()+".content", "is missing; give the text of the message")
+			return rewardmodel.Invalidf(d.path()+".content", "is missing; give the text of the message")
 		}
 		messages = append(messages, m)
 		return nil
@@ -162,7 +162,7 @@ func (d *decoder) messages() ([]Message, error) {
 	return messages, err
 }
 
-func (d *decoder) options(o *Options) error {
+func (d *decoder) options(o *rewardmodel.Options) error {
 	return d.object(func(name string) (err error) {
 		switch name {
 		case "reward":
@@ -183,10 +183,10 @@ func (d *decoder) options(o *Options) error {
 			o.Gamma, err = d.number()
 		case "tokenizer":
 			if err = readText(d, &o.Tokenizer); err == nil {
-				err = CheckName(d.path(), o.Tokenizer)
+				err = rewardmodel.CheckName(d.path(), o.Tokenizer)
 			}
 		default:
-			return invalid(d.path(), "is not an option; the options are reward, aggregate, offset_unit, instances, top_k, reasoning, dense, gamma, tokenizer")
+			return rewardmodel.Invalidf(d.path(), "is not an option; the options are reward, aggregate, offset_unit, instances, top_k, reasoning, dense, gamma, tokenizer")
 		}
 		return err
 	})
@@ -197,7 +197,7 @@ func (d *decoder) options(o *Options) error {
 func readText[T ~string](d *decoder, value *T) error {
 	text, err := d.text()
 	if err == nil && text == "" {
-		return invalid(d.path(), "is empty; leave the option out for its default")
+		return rewardmodel.Invalidf(d.path(), "is empty; leave the option out for its default")
 	}
 	*value = T(text)
 	return err
