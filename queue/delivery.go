@@ -25,7 +25,7 @@ type delivery struct {
 
 	quarantine *quarantine // of its stream
 	deaths     int         // of processes with the response in flight
-	alone      func(bool)  // rewardmodel.Request.Alone; nil unless it is scored alone
+	alone      func(bool)  // rewardmodel.Request.Exclusive; nil unless it is scored alone
 
 	memory  *rewardmodel.Reservation // what it holds, until it is settled
 	refused error                    // why it cannot hold that; nil if it can

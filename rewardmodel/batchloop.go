@@ -1,122 +1,10 @@
 package rewardmodel
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"math"
 	"time"
 )
-
-// worthPreparing refuses work of a class while there is no room for any of it.
-func (s *Scorer) worthPreparing(c class) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch {
-	case s.closed:
-		return ErrClosed
-	case s.backlog.full(c):
-		return s.overloaded(1)
-	}
-	return nil
-}
-
-// admit takes work in, unless the queue is full, or holds so much that work
-// cannot be done before ctx ends.
-func (s *Scorer) admit(ctx context.Context, work *job) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return ErrClosed
-	}
-	now := time.Now()
-	if deadline, ok := ctx.Deadline(); ok {
-		if err := s.inTime(work, deadline.Sub(now)); err != nil {
-			return err
-		}
-	}
-	joined := s.backlog.joined
-	if !s.backlog.admit(work) {
-		return s.overloaded(work.tokens)
-	}
-	work.admitted = now
-	s.metrics.joined.Add(float64(s.backlog.joined - joined))
-	s.metrics.queueTokens.Set(float64(s.backlog.tokens))
-	s.work.Signal()
-	return nil
-}
-
-// inTime refuses work whose caller will have left before the jobs ahead of it
-// and itself are computed: the model would work in vain. Alone it is always
-// tried, since the pace may be that of another kind of work.
-func (s *Scorer) inTime(work *job, patience time.Duration) error {
-	b := &s.backlog
-	if len(b.jobs) == 0 || s.pace.takes(b.tokens+work.tokens) <= patience {
-		return nil
-	}
-	if takes := s.pace.takes(b.least(work)); takes > patience {
-		return &OverloadedError{RetryAfter: retryAfter(takes - patience), Reason: fmt.Sprintf(
-			"with what waits already this request takes %v, and its caller waits %v at most", takes.Round(time.Millisecond), patience.Round(time.Millisecond))}
-	}
-	return nil
-}
-
-// overloaded says when there will be room for as many tokens.
-func (s *Scorer) overloaded(tokens int) error {
-	return &OverloadedError{RetryAfter: retryAfter(s.pace.takes(s.backlog.tokens + tokens - s.backlog.limit))}
-}
-
-func retryAfter(d time.Duration) time.Duration { return min(max(d, time.Second), time.Minute) }
-
-// compute admits work and waits for its margins.
-func (s *Scorer) compute(ctx context.Context, work *job) error {
-	if err := s.admit(ctx, work); err != nil {
-		return err
-	}
-	select {
-	case <-work.done:
-		if work.err != nil {
-			return work.err
-		}
-		for _, w := range work.windowed {
-			s.cache.put(w.key, work.margins[w.unique])
-		}
-		return nil
-	case <-ctx.Done():
-		s.mu.Lock()
-		s.remove(work)
-		s.mu.Unlock()
-		return leftEarly(ctx)
-	}
-}
-
-// leftEarly is nil while the caller waits.
-func leftEarly(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("the caller left before the answer: %w", err)
-	}
-	return nil
-}
-
-func (s *Scorer) remove(work *job) {
-	s.backlog.remove(work)
-	s.metrics.queueTokens.Set(float64(s.backlog.tokens))
-}
-
-// rejected counts a request that ends with err.
-func (s *Scorer) rejected(err error) error {
-	reason := "canceled"
-	switch {
-	case errors.Is(err, ErrOverloaded):
-		reason = "overloaded"
-	case errors.Is(err, ErrClosed):
-		reason = "closed"
-	case errors.Is(err, ErrModel):
-		reason = "model"
-	}
-	s.metrics.rejected.WithLabelValues(reason).Inc()
-	return err
-}
 
 // run computes batch after batch until the scorer is closed and drained.
 func (s *Scorer) run() {
@@ -134,14 +22,14 @@ func (s *Scorer) run() {
 func (s *Scorer) nextBatch() []*sequence {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for len(s.backlog.jobs) == 0 && !s.closed {
+	for len(s.scheduler.jobs) == 0 && !s.closed {
 		s.work.Wait()
 	}
-	batch, reason := s.backlog.next()
+	batch, reason := s.scheduler.nextBatch()
 	if len(batch) == 0 {
 		return nil
 	}
-	s.alone = s.backlog.alone
+	s.exclusive = s.scheduler.exclusive
 	s.metrics.batches.WithLabelValues(reason).Inc()
 	for _, q := range batch {
 		for w := range q.waiters() {
@@ -154,9 +42,9 @@ func (s *Scorer) nextBatch() []*sequence {
 	return batch
 }
 
-// runBatch computes a batch and hands out its margins. When the model fails on
-// a batch of several jobs, each is tried alone, so that only those fail that
-// the model cannot compute.
+// runBatch computes a batch and delivers its margins. When the model fails on a
+// batch of several jobs, it retries each one separately, so that only those fail
+// that the model cannot compute.
 func (s *Scorer) runBatch(batch []*sequence) {
 	margins, err := s.infer(batch)
 	if err == nil {
@@ -164,17 +52,17 @@ func (s *Scorer) runBatch(batch []*sequence) {
 		return
 	}
 	s.metrics.modelErrors.Inc()
-	alone := s.byJob(batch)
-	if len(alone) == 1 {
+	parts := s.byJob(batch)
+	if len(parts) == 1 {
 		s.fail(batch, fmt.Errorf("%w: %w", ErrModel, err))
 		return
 	}
-	for _, part := range alone {
+	for _, part := range parts {
 		s.runBatch(part)
 	}
 }
 
-// byJob parts a batch by the first job that needs each sequence, in the order
+// byJob splits a batch by the first job that needs each sequence, in the order
 // of the batch.
 func (s *Scorer) byJob(batch []*sequence) [][]*sequence {
 	s.mu.Lock()
@@ -193,8 +81,8 @@ func (s *Scorer) byJob(batch []*sequence) [][]*sequence {
 	return parts
 }
 
-// infer returns the margin of each sequence. Those that became known since
-// their requests looked cost nothing.
+// infer returns the margin of each sequence. It takes those that were cached
+// since the sequence was queued from the cache.
 func (s *Scorer) infer(batch []*sequence) ([]float32, error) {
 	margins := make([]float32, len(batch))
 	places := make([]int, 0, len(batch)) // in margins, of what is computed
@@ -214,7 +102,7 @@ func (s *Scorer) infer(batch []*sequence) ([]float32, error) {
 		return margins, nil
 	}
 	start := time.Now()
-	computed, err := s.callAlone(ids)
+	computed, err := s.callExclusive(ids)
 	took := time.Since(start)
 	if err != nil {
 		return nil, err
@@ -226,16 +114,17 @@ func (s *Scorer) infer(batch []*sequence) ([]float32, error) {
 	return margins, nil
 }
 
-// callAlone is callModel, announced to a request that must be alone.
-func (s *Scorer) callAlone(ids [][]int32) ([]float32, error) {
-	if s.alone != nil {
-		s.alone(true)
-		defer s.alone(false)
+// callExclusive is callModel, announced to the request of an exclusive batch.
+func (s *Scorer) callExclusive(ids [][]int32) ([]float32, error) {
+	if s.exclusive != nil {
+		s.exclusive(true)
+		defer s.exclusive(false)
 	}
 	return s.callModel(ids)
 }
 
-// callModel keeps a panic or a short answer of the model from the others.
+// callModel turns a panic of the model, or a wrong number of margins, into an
+// error.
 func (s *Scorer) callModel(ids [][]int32) (margins []float32, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -265,20 +154,20 @@ func (s *Scorer) observe(batch []*sequence, sequences, tokens int, took time.Dur
 			}
 		}
 	}
-	s.pace.observe(tokens, took)
-	s.backlog.limit = s.queueLimit()
+	s.throughput.observe(tokens, took)
+	s.scheduler.limit = s.queueLimit()
 }
 
-// queueLimit is how many tokens may wait: as many as there is memory for, and no
-// more than are computed while somebody may wait for them.
+// queueLimit is how many tokens may wait: at most MaxQueueTokens, and no more
+// than are computed within MaxQueueTime.
 func (s *Scorer) queueLimit() int {
 	if s.config.MaxQueueTime == 0 {
 		return s.config.MaxQueueTokens
 	}
-	return min(s.config.MaxQueueTokens, max(s.pace.within(s.config.MaxQueueTime), s.config.MaxBatchTokens))
+	return min(s.config.MaxQueueTokens, max(s.throughput.capacity(s.config.MaxQueueTime), s.config.MaxBatchTokens))
 }
 
-// deliver hands out margins and ends the jobs that are complete.
+// deliver distributes margins and ends the jobs that are complete.
 func (s *Scorer) deliver(batch []*sequence, margins []float32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -290,32 +179,32 @@ func (s *Scorer) deliver(batch []*sequence, margins []float32) {
 		} else if q.whole {
 			s.cache.put(q.key, m)
 		}
-		s.backlog.settle(q)
+		s.scheduler.complete(q)
 		for w := range q.waiters() {
-			if err != nil || s.backlog.finish(q, w, m) {
+			if err != nil || s.scheduler.setMargin(q, w, m) {
 				s.end(w.job, err)
 			}
 		}
 	}
-	s.metrics.queueTokens.Set(float64(s.backlog.tokens))
+	s.metrics.queueTokens.Set(float64(s.scheduler.tokens))
 	s.metrics.cacheBytes.Set(float64(s.cache.bytes()))
 }
 
-// fail ends the job that a batch is of. What others need of it, they have tried
-// again, since nobody knows which of it the model failed on.
+// fail ends the job of a batch. The sequences that other jobs need are queued
+// again, since it is unknown on which of them the model failed.
 func (s *Scorer) fail(batch []*sequence, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.end(batch[0].first.job, err)
 	for _, q := range batch {
-		s.backlog.retry(q)
+		s.scheduler.retry(q)
 	}
-	s.metrics.queueTokens.Set(float64(s.backlog.tokens))
+	s.metrics.queueTokens.Set(float64(s.scheduler.tokens))
 }
 
 // end gives a job its outcome, once.
 func (s *Scorer) end(j *job, err error) {
-	if j.left {
+	if j.ended {
 		return
 	}
 	s.remove(j)

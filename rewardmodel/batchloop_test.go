@@ -185,8 +185,8 @@ func TestCancel(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 		s.mu.Lock()
-		if s.backlog.tokens != 8 || len(s.backlog.jobs) != 0 {
-			t.Errorf("%d tokens and %d jobs wait, want those in the batch alone", s.backlog.tokens, len(s.backlog.jobs))
+		if s.scheduler.tokens != 8 || len(s.scheduler.jobs) != 0 {
+			t.Errorf("%d tokens and %d jobs wait, want those in the batch alone", s.scheduler.tokens, len(s.scheduler.jobs))
 		}
 		s.mu.Unlock()
 		if err := release(g, first); err != nil {

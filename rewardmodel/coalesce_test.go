@@ -33,21 +33,21 @@ func TestIdenticalWorkIsDoneOnce(t *testing.T) {
 	})
 }
 
-// Whoever came first may leave: the others have it computed, in the same place
-// or from the batch that is under way.
-func TestJoinedWorkOutlivesItsFirst(t *testing.T) {
+// The first caller may cancel: the others get their result, in the same place
+// or from the batch that is in flight.
+func TestCoalescedWorkOutlivesItsFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate()
 		s := newScorer(t, ScorerConfig{MaxBatchTokens: 16}, g)
 		ctx, leave := context.WithCancel(t.Context())
-		underWay := call(ctx, s, distinct("a", 3))
+		inFlight := call(ctx, s, distinct("a", 3))
 		synctest.Wait()
 		waits := call(ctx, s, distinct("b", 4))
 		synctest.Wait()
 		stay := []<-chan error{call(t.Context(), s, distinct("a", 3)), call(t.Context(), s, distinct("b", 3)), call(t.Context(), s, distinct("b", 2))}
 		synctest.Wait()
 		leave()
-		for _, done := range []<-chan error{underWay, waits} {
+		for _, done := range []<-chan error{inFlight, waits} {
 			if err := <-done; !errors.Is(err, context.Canceled) {
 				t.Errorf("got %v", err)
 			}
@@ -66,9 +66,9 @@ func TestJoinedWorkOutlivesItsFirst(t *testing.T) {
 	})
 }
 
-// An interactive request that shares its text with a huge one does not wait for
-// that one's turns.
-func TestJoinedWorkKeepsItsTurn(t *testing.T) {
+// An interactive request that shares its text with a huge one does not wait
+// for that one's slots.
+func TestCoalescedWorkKeepsItsSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate()
 		s := newScorer(t, ScorerConfig{MaxBatchTokens: 40}, g)
@@ -76,7 +76,7 @@ func TestJoinedWorkKeepsItsTurn(t *testing.T) {
 		huge.Priority = PriorityBulk
 		first := call(t.Context(), s, huge)
 		synctest.Wait()
-		small := call(t.Context(), s, responses("Word h490.")) // the last in the line of the other
+		small := call(t.Context(), s, responses("Word h490.")) // the last sequence of the other
 		synctest.Wait()
 		g.answers <- nil
 		g.answers <- nil
@@ -94,7 +94,7 @@ func TestJoinedWorkKeepsItsTurn(t *testing.T) {
 
 // A model that fails on one request's text does not fail those that share the
 // rest of it.
-func TestJoinedWorkSurvivesAFailure(t *testing.T) {
+func TestCoalescedWorkSurvivesAFailure(t *testing.T) {
 	poison := words{}.IDs("poison.")[0]
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate()
@@ -126,8 +126,8 @@ func TestJoinedWorkSurvivesAFailure(t *testing.T) {
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if len(s.backlog.pending) > 0 || s.backlog.tokens > 0 {
-			t.Errorf("left behind: %d sequences, %d tokens", len(s.backlog.pending), s.backlog.tokens)
+		if len(s.scheduler.pending) > 0 || s.scheduler.tokens > 0 {
+			t.Errorf("left behind: %d sequences, %d tokens", len(s.scheduler.pending), s.scheduler.tokens)
 		}
 	})
 }

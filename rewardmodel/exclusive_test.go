@@ -9,21 +9,21 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A request that must be alone shares no batch, in whatever order the others come, and its caller knows when the model
+// An exclusive request shares no batch, in whatever order the others come, and its caller knows when the model
 // has it.
-func TestARequestAloneSharesNoBatch(t *testing.T) {
+func TestExclusiveRequestSharesNoBatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		model := newGate()
 		s := newScorer(t, ScorerConfig{MaxBatchTokens: 100}, model)
 		var calls []bool
-		alone := distinct("alone", 40) // several batches
-		alone.Alone = func(computing bool) { calls = append(calls, computing) }
-		alone.Priority = PriorityBulk
+		exclusive := distinct("alone", 40) // several batches
+		exclusive.Exclusive = func(computing bool) { calls = append(calls, computing) }
+		exclusive.Priority = PriorityBulk
 		first := call(t.Context(), s, distinct("first", 1)) // occupies the model
 		synctest.Wait()
 		require.Equal(t, []int{1}, model.asked())
 		var done []<-chan error
-		for _, req := range []Request{distinct("before", 3), alone, distinct("after", 3)} {
+		for _, req := range []Request{distinct("before", 3), exclusive, distinct("after", 3)} {
 			done = append(done, call(t.Context(), s, req))
 			synctest.Wait()
 		}

@@ -18,7 +18,7 @@ type metrics struct {
 	instances      prometheus.Counter
 	cacheHits      prometheus.Counter
 	cacheMisses    prometheus.Counter
-	joined         prometheus.Counter
+	coalesced      prometheus.Counter
 	cacheBytes     prometheus.Gauge
 	responses      prometheus.Counter
 	rejected       *prometheus.CounterVec // by reason
@@ -41,7 +41,7 @@ func newMetrics(reg prometheus.Registerer, version string) (*metrics, error) {
 		instances:      r.counter("assay_instances_total", "Instances of requests, cached and repeated ones too."),
 		cacheHits:      r.counter("assay_cache_hits_total", "Instances that were scored without the model."),
 		cacheMisses:    r.counter("assay_cache_misses_total", "Instances that the model had to score."),
-		joined:         r.counter("assay_instances_joined_total", "Sequences to score that another request was waiting for already, so that both get one result."),
+		coalesced:      r.counter("assay_instances_joined_total", "Sequences to score that another request was waiting for already, so that both get one result."),
 		cacheBytes:     r.gauge("assay_cache_bytes", "Memory of the instance scores that are remembered; --cache-bytes is its bound."),
 		responses:      r.counter("assay_responses_total", "Responses that got a reward."),
 		rejected:       r.counters("assay_requests_rejected_total", "Requests without an answer: overloaded, closed, canceled or model.", "reason"),

@@ -13,16 +13,16 @@ type Request struct {
 	Responses []Item
 	Model     string // "" for whatever is loaded, else the model's name or version
 	Options   Options
-	// Priority is when, not how it is scored, so that it travels beside the body:
-	// as a header of HTTP and NATS.
+	// Priority affects when it is scored, not how, so it is sent as a header of
+	// HTTP and NATS and not in the body.
 	Priority Priority
-	// Alone, unless it is nil, keeps the request out of batches with others, and
-	// is called on the goroutine of the model with true immediately before each
-	// model call for the request and with false after it. It must return quickly
-	// and may be called after Score has returned, if the caller canceled it.
-	Alone func(computing bool)
-	// Memory is charged for what scoring holds, the results included, and
-	// stays so until its owner closes it; nil: nothing is charged.
+	// Exclusive, unless it is nil, keeps the request out of batches with others. It
+	// is called on the goroutine of the model, with true immediately before each
+	// model call for the request and with false after it. It must return quickly,
+	// and may be called after Score has returned if the caller canceled it.
+	Exclusive func(computing bool)
+	// Memory is charged for what scoring allocates, including the results, until
+	// its owner closes it; nil: nothing is charged.
 	Memory *Reservation
 }
 
@@ -45,14 +45,14 @@ func CheckName(field, name string) error {
 	return nil
 }
 
-// Priority says who waits for a request.
+// Priority decides which requests are scored first.
 type Priority string
 
 // The priorities. A request that names none is interactive when it holds one
 // response, else bulk.
 const (
-	PriorityInteractive Priority = "interactive" // somebody waits: it goes before bulk
-	PriorityBulk        Priority = "bulk"        // it fills the machine, and is never starved
+	PriorityInteractive Priority = "interactive" // a user waits: it is scheduled before bulk
+	PriorityBulk        Priority = "bulk"        // throughput matters, not latency; it is never starved
 )
 
 // ParsePriority reads a header of the given name; "" is one that is not there.
@@ -65,7 +65,7 @@ func ParsePriority(header, value string) (Priority, error) {
 	return p, nil
 }
 
-func (r Request) class() class {
+func (r Request) priority() priority {
 	if r.Priority == PriorityInteractive || r.Priority == "" && len(r.Responses) <= 1 {
 		return interactive
 	}

@@ -1,67 +1,35 @@
 package rewardmodel
 
 import (
-	"math"
+	"fmt"
+	"maps"
 	"slices"
 
 	"assay/rewardmodel/calibration"
 )
 
-// maxMargin bounds margins before they are summed up: beyond it a violation is
-// 0 or 1 to every digit that a reward keeps, and exp would leave float64.
-const maxMargin = 80
-
 // maxLogit bounds the reward `logit`.
 const maxLogit = 20
 
-// Violation is g_-1 of an instance with the given margin: its sigmoid, the
-// softmax probability of the anomalous class, in [0,1].
-func Violation(margin float32) float64 { return sigmoid(bound(margin)) }
+// Calibration keeps the rewards of a model comparable with those of the one
+// before: for each aggregate, a map of the compliance log-odds logit(T) - m,
+// which takes 0 to 0. `compliance` and `logit` pass through it; `raw`, the
+// violation and the decision do not change. An aggregate that is absent keeps
+// its own scale. Package gate fits it.
+type Calibration map[Aggregate]calibration.Map
 
-func bound(margin float32) float64 { return min(max(float64(margin), -maxMargin), maxMargin) }
-
-func sigmoid(x float64) float64 {
-	if x >= 0 {
-		return 1 / (1 + math.Exp(-x))
-	}
-	e := math.Exp(x)
-	return e / (1 + e)
-}
-
-// logit is the inverse of sigmoid: -Inf at 0 and +Inf at 1.
-func logit(p float64) float64 { return math.Log(p) - math.Log1p(-p) }
-
-// softplus is log(1 + exp(x)), the -log of 1 - sigmoid(x).
-func softplus(x float64) float64 { return max(x, 0) + math.Log1p(math.Exp(-math.Abs(x))) }
-
-// bagScore is the violation of a bag. The margin is its logit, computed on its
-// own so that it keeps its digits where the violation is next to 0 or 1.
-type bagScore struct{ violation, margin float64 }
-
-// aggregate joins the margins of a bag's instances, of which there is at least
-// one. Every aggregate of a single instance is that instance's violation.
-func aggregate(kind Aggregate, k int, margins []float32) bagScore {
-	switch {
-	case kind == AggregateMax || len(margins) == 1:
-		m := bound(slices.Max(margins))
-		return bagScore{sigmoid(m), m}
-	case kind == AggregateNoisyOr:
-		normal := 0.0 // log of the product of 1 - v
-		for _, m := range margins {
-			normal -= softplus(bound(m))
+// Validate reports an unknown aggregate or a map that is none. The error names
+// the aggregate.
+func (c Calibration) Validate() error {
+	for _, aggregate := range slices.Sorted(maps.Keys(c)) {
+		if !slices.Contains(Aggregates(), aggregate) {
+			return fmt.Errorf("%s: unknown aggregate; use one of %s", aggregate, join(Aggregates()))
 		}
-		violation := -math.Expm1(normal)
-		return bagScore{violation, math.Log(violation) - normal}
-	case kind == AggregateTopK:
-		margins = slices.Sorted(slices.Values(margins))
-		margins = margins[max(0, len(margins)-k):]
+		if err := c[aggregate].Validate(); err != nil {
+			return fmt.Errorf("%s: %w", aggregate, err)
+		}
 	}
-	var violation, normal float64
-	for _, m := range margins {
-		violation += sigmoid(bound(m))
-		normal += sigmoid(-bound(m))
-	}
-	return bagScore{violation / float64(len(margins)), math.Log(violation) - math.Log(normal)}
+	return nil
 }
 
 // scale is what turns the score of a bag into a reward: the threshold of its

@@ -2,103 +2,103 @@ package rewardmodel
 
 import "slices"
 
-// class is a priority by number.
-type class int
+// starvationLimit is how many slots in a row bulk jobs wait for interactive
+// ones.
+const starvationLimit = 3
 
+// Why a batch was closed.
 const (
-	interactive class = iota
-	bulk
-	classes
+	reasonBudget  = "budget"  // the next sequences would exceed the token budget, or the share of their priority
+	reasonDrained = "drained" // nothing else waits
 )
 
-// patience is how many turns in a row bulk jobs wait for interactive ones.
-const patience = 3
-
-// next cuts a batch. It is empty when nothing waits.
+// nextBatch forms a batch. It is empty when nothing waits.
 //
-// Batches are cut in turns. The job whose turn it is gives a sequence, however
-// long; then all jobs, that one first, give one after the other, each until its
-// next does not fit. So a small job waits for at most one batch of each other
-// job, however large those are.
+// Jobs are scheduled round-robin. Each batch is the slot of one job, which puts
+// in its next sequence, whatever its length; then all jobs, that one first, put
+// in one sequence after the other, each until its next one does not fit. So a
+// small job waits for at most one batch of each other job, whatever their size.
 //
-// Interactive jobs have their turns before bulk jobs and fill the batch before
+// Interactive jobs get their slots before bulk jobs and fill the batch before
 // them. To keep such a batch short, bulk jobs only fill it up to a quarter of
-// the budget; but as much is theirs before all others once they have waited for
-// a few turns, so that they never stand still.
+// the budget; but once they have waited for starvationLimit slots, they fill as
+// much before all others, so that they never stop.
 //
-// A job that must be alone has batches of its own: none is filled up with
-// sequences of others, and it fills up no other job's.
-func (b *backlog) next() (batch []*sequence, reason string) {
-	if len(b.jobs) == 0 {
+// An exclusive job has batches of its own: sequences of other jobs never fill
+// them up, and its sequences never fill up another job's batch.
+func (s *scheduler) nextBatch() (batch []*sequence, reason string) {
+	if len(s.jobs) == 0 {
 		return nil, reasonDrained
 	}
-	turn := b.turn()
-	first := b.jobs[turn]
-	b.jobs = slices.Insert(slices.Delete(b.jobs, turn, turn+1), 0, first)
-	var giving [classes][]*job
-	for _, j := range b.jobs {
-		if j.alone == nil {
-			giving[j.class] = append(giving[j.class], j)
+	slot := s.nextSlot()
+	first := s.jobs[slot]
+	s.jobs = slices.Insert(slices.Delete(s.jobs, slot, slot+1), 0, first)
+	var shared [priorities][]*job
+	for _, j := range s.jobs {
+		if j.exclusive == nil {
+			shared[j.priority] = append(shared[j.priority], j)
 		}
 	}
-	b.alone = first.alone
-	var c cut
+	s.exclusive = first.exclusive
+	var b batchBuilder
 	switch {
-	case first.alone != nil:
-		c.fill([]*job{first}, b.budget)
-	case len(giving[interactive]) == 0:
-		c.fill(giving[bulk], b.budget)
-	case first.class == bulk:
-		c.fill(giving[bulk], b.budget/4)
-		c.fill(giving[interactive], b.budget)
+	case first.exclusive != nil:
+		b.fill([]*job{first}, s.budget)
+	case len(shared[interactive]) == 0:
+		b.fill(shared[bulk], s.budget)
+	case first.priority == bulk:
+		b.fill(shared[bulk], s.budget/4)
+		b.fill(shared[interactive], s.budget)
 	default:
-		c.fill(giving[interactive], b.budget)
-		c.fill(giving[bulk], b.budget/4)
+		b.fill(shared[interactive], s.budget)
+		b.fill(shared[bulk], s.budget/4)
 	}
-	b.jobs = append(b.jobs[1:], first)
-	b.jobs = slices.DeleteFunc(b.jobs, func(j *job) bool { return j.next() == nil })
-	if len(b.jobs) > 0 {
-		return c.batch, reasonBudget
+	s.jobs = append(s.jobs[1:], first)
+	s.jobs = slices.DeleteFunc(s.jobs, func(j *job) bool { return j.next() == nil })
+	if len(s.jobs) > 0 {
+		return b.batch, reasonBudget
 	}
-	return c.batch, reasonDrained
+	return b.batch, reasonDrained
 }
 
-// turn is the index of the job whose turn it is.
-func (b *backlog) turn() int {
-	of := func(c class) int { return slices.IndexFunc(b.jobs, func(j *job) bool { return j.class == c }) }
-	urgent, patient := of(interactive), of(bulk)
-	if patient >= 0 && (urgent < 0 || b.passed == patience) {
-		b.passed = 0
+// nextSlot returns the index of the job that gets the next slot.
+func (s *scheduler) nextSlot() int {
+	first := func(p priority) int {
+		return slices.IndexFunc(s.jobs, func(j *job) bool { return j.priority == p })
+	}
+	urgent, patient := first(interactive), first(bulk)
+	if patient >= 0 && (urgent < 0 || s.bulkWaited == starvationLimit) {
+		s.bulkWaited = 0
 		return patient
 	}
-	b.passed++
+	s.bulkWaited++
 	if patient < 0 {
-		b.passed = 0
+		s.bulkWaited = 0
 	}
 	return urgent
 }
 
-// cut is a batch that is being filled.
-type cut struct {
+// batchBuilder is a batch that is being filled.
+type batchBuilder struct {
 	batch  []*sequence
 	tokens int
 }
 
-// fill takes sequences from the jobs in turn until none has one that keeps the
-// batch within limit tokens. Into an empty batch any fits.
-func (c *cut) fill(giving []*job, limit int) {
-	for len(giving) > 0 {
-		round := giving
-		giving = giving[:0]
+// fill takes one sequence of each job in rounds, until no job has one that keeps
+// the batch within limit tokens. An empty batch takes a sequence of any length.
+func (b *batchBuilder) fill(jobs []*job, limit int) {
+	for len(jobs) > 0 {
+		round := jobs
+		jobs = jobs[:0]
 		for _, j := range round {
 			q := j.next()
-			if q == nil || len(c.batch) > 0 && c.tokens+len(q.ids) > limit {
+			if q == nil || len(b.batch) > 0 && b.tokens+len(q.ids) > limit {
 				continue
 			}
 			q.taken = true
-			c.batch = append(c.batch, q)
-			c.tokens += len(q.ids)
-			giving = append(giving, j)
+			b.batch = append(b.batch, q)
+			b.tokens += len(q.ids)
+			jobs = append(jobs, j)
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// timed is a model that computes so many tokens a second of the bubble's clock.
+// timed is a model that computes so many tokens per second of the bubble's clock.
 type timed struct {
 	perSecond int
 	batches   []int // tokens of each; read it when nothing is computed
@@ -36,9 +36,9 @@ func lot(name string, n int) Request {
 	return responses(texts...)
 }
 
-// Small requests beside one of 8,192 responses wait for the batch that is under
-// way, and at most for one more of the large one, whether they go first or not.
-func TestSmallBesideHuge(t *testing.T) {
+// Small requests alongside one of 8,192 responses wait for the batch that is in
+// flight, and at most for one more of the large one, whether they go first or not.
+func TestSmallAlongsideHuge(t *testing.T) {
 	for _, priority := range []Priority{PriorityInteractive, PriorityBulk} {
 		t.Run(string(priority), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -96,21 +96,21 @@ func TestSmallBesideHuge(t *testing.T) {
 // bulkOf is a bulk job.
 func bulkOf(lengths ...int) *job {
 	j := jobOf(lengths...)
-	j.class = bulk
+	j.priority = bulk
 	return j
 }
 
 func TestInteractiveGoesFirst(t *testing.T) {
-	b := backlog{budget: 400, limit: 1 << 20}
-	b.admit(bulkOf(slices.Repeat([]int{10}, 1000)...))
-	b.next()
+	s := scheduler{budget: 400, limit: 1 << 20}
+	s.admit(bulkOf(slices.Repeat([]int{10}, 1000)...))
+	s.nextBatch()
 	for range 2 {
-		b.admit(jobOf(12, 10, 10))
+		s.admit(jobOf(12, 10, 10))
 	}
-	batch, _ := b.next()
+	batch, _ := s.nextBatch()
 	urgent := 0
 	for _, q := range batch {
-		if q.first.job.class == interactive {
+		if q.first.job.priority == interactive {
 			urgent++
 		}
 	}
@@ -120,57 +120,57 @@ func TestInteractiveGoesFirst(t *testing.T) {
 	if tokens := tokensOf(batch); tokens > 100 || tokens < 91 {
 		t.Errorf("%d tokens: want what bulk work of 10 each can fill of 100", tokens)
 	}
-	if batch, reason := b.next(); len(batch) != 40 || reason != reasonBudget {
-		t.Errorf("then bulk work alone: %d sequences, %s", len(batch), reason)
+	if batch, reason := s.nextBatch(); len(batch) != 40 || reason != reasonBudget {
+		t.Errorf("then only bulk work: %d sequences, %s", len(batch), reason)
 	}
 }
 
-// However much interactive work comes, bulk work goes on, and the reverse.
+// However much interactive work comes, bulk work continues, and the reverse.
 func TestBulkIsNeverStarved(t *testing.T) {
 	for _, length := range []int{5, 10, 40, 150} {
-		b := backlog{budget: 400, limit: 1 << 20}
+		s := scheduler{budget: 400, limit: 1 << 20}
 		late := bulkOf(slices.Repeat([]int{length}, 100)...)
-		b.admit(late)
+		s.admit(late)
 		batches := 0
-		for ; late.unread > 0; batches++ {
+		for ; late.remaining > 0; batches++ {
 			for range 21 {
-				b.admit(jobOf(10, 10))
+				s.admit(jobOf(10, 10))
 			}
-			batch, _ := b.next()
-			computed(&b, batch, 0)
+			batch, _ := s.nextBatch()
+			computed(&s, batch, 0)
 			if batches > 100*length {
-				t.Fatalf("%d of 100 sequences of %d tokens wait after %d batches", late.unread, length, batches)
+				t.Fatalf("%d of 100 sequences of %d tokens wait after %d batches", late.remaining, length, batches)
 			}
 		}
-		atOnce := max(1, 100/length) // in a quarter of the budget, at every fourth turn
+		atOnce := max(1, 100/length) // in a quarter of the budget, at every fourth slot
 		if most := 4 * (100 + atOnce - 1) / atOnce; batches > most {
 			t.Errorf("100 sequences of %d tokens took %d batches, want at most %d", length, batches, most)
 		}
 	}
 }
 
-// Neither class can shut the other out.
-func TestClassesAreAdmittedApart(t *testing.T) {
-	for _, first := range []class{interactive, bulk} {
-		b := backlog{budget: 100, limit: 100}
-		of := func(c class, lengths ...int) *job {
+// Neither priority can shut the other out.
+func TestPrioritiesAreAdmittedSeparately(t *testing.T) {
+	for _, first := range []priority{interactive, bulk} {
+		s := scheduler{budget: 100, limit: 100}
+		of := func(p priority, lengths ...int) *job {
 			j := jobOf(lengths...)
-			j.class = c
+			j.priority = p
 			return j
 		}
 		for range 4 {
-			if !b.admit(of(first, 25)) {
+			if !s.admit(of(first, 25)) {
 				t.Fatal("there was room")
 			}
 		}
-		if other := 1 - first; !b.full(first) || b.admit(of(first, 1)) || b.full(other) || !b.admit(of(other, 25)) || !b.full(other) || b.admit(of(other, 1)) {
-			t.Errorf("with the queue full of class %d: held %v", first, b.charged)
+		if other := 1 - first; !s.full(first) || s.admit(of(first, 1)) || s.full(other) || !s.admit(of(other, 25)) || !s.full(other) || s.admit(of(other, 1)) {
+			t.Errorf("with the queue full of priority %d: held %v", first, s.charged)
 		}
 	}
 }
 
-// What cannot be done in time, or not before anybody would still wait, is
-// refused before it costs anything.
+// A request that cannot finish before its timeout, or within the queue time, is
+// rejected before it costs anything.
 func TestAdmissionByTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScorer(t, ScorerConfig{MaxQueueTime: 8 * time.Second, MaxBatchTokens: 100}, &timed{perSecond: 100})
@@ -213,30 +213,30 @@ func TestAdmissionByTime(t *testing.T) {
 	})
 }
 
-func TestPace(t *testing.T) {
-	var p pace
-	if p.takes(100) != 0 || p.within(time.Second) < 1<<30 {
-		t.Error("a pace that was never measured limits something")
+func TestThroughput(t *testing.T) {
+	var tp throughput
+	if tp.timeFor(100) != 0 || tp.capacity(time.Second) < 1<<30 {
+		t.Error("a throughput without a measurement limits something")
 	}
-	p.observe(100, 0)
-	if p.takes(100) != 0 {
-		t.Errorf("nothing took %v", p.takes(100))
+	tp.observe(100, 0)
+	if tp.timeFor(100) != 0 {
+		t.Errorf("nothing took %v", tp.timeFor(100))
 	}
-	p = pace{}
+	tp = throughput{}
 	for range 100 {
-		p.observe(10, 10*time.Millisecond) // one by one, while idle
+		tp.observe(10, 10*time.Millisecond) // one by one, while idle
 	}
 	for range 60 {
-		p.observe(10_000, time.Second) // full batches
+		tp.observe(10_000, time.Second) // full batches
 	}
-	if got := p.takes(20_000); got < 1990*time.Millisecond || got > 2100*time.Millisecond {
+	if got := tp.timeFor(20_000); got < 1990*time.Millisecond || got > 2100*time.Millisecond {
 		t.Errorf("20,000 tokens take %v", got)
 	}
-	if got := p.within(time.Minute); got < 590_000 || got > 600_000 {
+	if got := tp.capacity(time.Minute); got < 590_000 || got > 600_000 {
 		t.Errorf("%d tokens in a minute", got)
 	}
-	p.observe(1, 10_000*time.Hour)
-	if got := p.takes(1 << 40); got <= 0 {
+	tp.observe(1, 10_000*time.Hour)
+	if got := tp.timeFor(1 << 40); got <= 0 {
 		t.Errorf("an overflow: %v", got)
 	}
 }

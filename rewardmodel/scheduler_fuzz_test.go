@@ -5,27 +5,27 @@ import (
 	"testing"
 )
 
-// Whatever jobs come, share, leave and fail, in whatever order: batches keep to
+// Whatever jobs are admitted, coalesced, canceled and fail, in whatever order: batches keep to
 // the rules, the counts are right, no batch holds a text twice, and in the end
-// each job that stayed has all its margins and nothing is left.
-func FuzzBacklog(f *testing.F) {
+// each remaining job has all its margins and nothing is left.
+func FuzzScheduler(f *testing.F) {
 	f.Add([]byte{0, 10, 1, 20, 2, 3, 1, 30, 2, 2, 2})
-	f.Add([]byte{0, 48, 5, 25, 2, 0, 4, 0})                          // what fails still stands in the line of another
-	f.Add([]byte{0, 5, 30, 20, 1, 7, 31, 3, 2, 2, 4, 0, 2, 2, 2, 2}) // some must be alone
-	f.Add([]byte("admit, cut, leave, fail and settle in some order"))
+	f.Add([]byte{0, 48, 5, 25, 2, 0, 4, 0})                          // what fails is still queued in another job
+	f.Add([]byte{0, 5, 30, 20, 1, 7, 31, 3, 2, 2, 4, 0, 2, 2, 2, 2}) // some are exclusive
+	f.Add([]byte("admit, batch, cancel, fail and complete in some order"))
 	f.Fuzz(func(t *testing.T, program []byte) {
-		b := &backlog{budget: 64, limit: 200}
+		s := &scheduler{budget: 64, limit: 200}
 		var alive []*job
 		var inFlight []*sequence
 		end := func(j *job) {
-			b.remove(j)
+			s.remove(j)
 			alive = slices.DeleteFunc(alive, func(other *job) bool { return other == j })
 		}
-		settle := func(margin float32) {
+		complete := func(margin float32) {
 			for _, q := range inFlight {
-				b.settle(q)
+				s.complete(q)
 				for w := range q.waiters() {
-					if b.finish(q, w, margin) {
+					if s.setMargin(q, w, margin) {
 						end(w.job)
 					}
 				}
@@ -37,21 +37,21 @@ func FuzzBacklog(f *testing.F) {
 			program = program[2:]
 			switch op % 5 {
 			case 0, 1: // a job of texts that others may hold, too
-				j := newJob(class(op / 5 % 2))
+				j := newJob(priority(op / 5 % 2))
 				if op/10%4 == 3 {
-					j.alone = func(bool) {}
+					j.exclusive = func(bool) {}
 				}
 				for i := range 1 + arg%12 {
 					k := (arg*7 + i) % 40
 					j.margins = append(j.margins, 0)
 					j.add(make([]int32, 1+k), key{lo: uint64(k)}, true, i)
 				}
-				if b.admit(j) {
+				if s.admit(j) {
 					alive = append(alive, j)
 				}
 			case 2:
-				settle(1)
-				inFlight = cutOne(t, b)
+				complete(1)
+				inFlight = nextChecked(t, s)
 				if len(inFlight) == 0 && len(alive) > 0 {
 					t.Fatalf("%d jobs wait and there is no batch", len(alive))
 				}
@@ -61,67 +61,67 @@ func FuzzBacklog(f *testing.F) {
 				}
 			case 4:
 				if len(inFlight) > 0 { // fails on the first job
-					if j := inFlight[0].first.job; !j.left {
+					if j := inFlight[0].first.job; !j.ended {
 						end(j)
 					}
 					for _, q := range inFlight {
-						b.retry(q)
+						s.retry(q)
 					}
 					inFlight = nil
 				}
 			}
-			consistent(t, b, inFlight)
+			consistent(t, s, inFlight)
 		}
 		for range 10_000 {
-			settle(1)
-			if inFlight = cutOne(t, b); len(inFlight) == 0 {
+			complete(1)
+			if inFlight = nextChecked(t, s); len(inFlight) == 0 {
 				break
 			}
-			consistent(t, b, inFlight)
+			consistent(t, s, inFlight)
 		}
-		if len(alive) > 0 || len(b.jobs) > 0 || len(b.pending) > 0 || b.tokens != 0 || b.held() != 0 {
-			t.Errorf("left behind: %d jobs, %d of them in line, %d sequences, %d tokens, a charge of %d",
-				len(alive), len(b.jobs), len(b.pending), b.tokens, b.held())
+		if len(alive) > 0 || len(s.jobs) > 0 || len(s.pending) > 0 || s.tokens != 0 || s.held() != 0 {
+			t.Errorf("left behind: %d jobs, %d of them queued, %d sequences, %d tokens, a charge of %d",
+				len(alive), len(s.jobs), len(s.pending), s.tokens, s.held())
 		}
 	})
 }
 
-// cutOne has the next batch cut and checks it: who began it, that it keeps to
+// nextChecked forms the next batch and checks it: whose slot it is, that it keeps to
 // its budget, that nothing more would have fitted, and why it was closed.
-func cutOne(t *testing.T, b *backlog) []*sequence {
+func nextChecked(t *testing.T, s *scheduler) []*sequence {
 	t.Helper()
-	var front [classes]*sequence // of the job of each class whose turn is next
-	for _, j := range slices.Backward(b.jobs) {
-		front[j.class] = j.sequences[0]
+	var front [priorities]*sequence // of the job of each priority that gets the next slot
+	for _, j := range slices.Backward(s.jobs) {
+		front[j.priority] = j.sequences[0]
 	}
-	batch, reason := b.next()
-	if want := map[bool]string{true: reasonBudget, false: reasonDrained}[len(b.jobs) > 0]; reason != want {
-		t.Fatalf("%d jobs are left in line and the reason is %s", len(b.jobs), reason)
+	batch, reason := s.nextBatch()
+	if want := map[bool]string{true: reasonBudget, false: reasonDrained}[len(s.jobs) > 0]; reason != want {
+		t.Fatalf("%d jobs are queued and the reason is %s", len(s.jobs), reason)
 	}
 	if len(batch) == 0 {
 		return nil
 	}
 	if !slices.Contains(front[:], batch[0]) {
-		t.Fatal("a batch begins with a job whose turn it is not")
+		t.Fatal("a batch begins with a job that does not have the slot")
 	}
-	limits := [classes]int{interactive: b.budget, bulk: b.budget}
+	limits := [priorities]int{interactive: s.budget, bulk: s.budget}
 	if front[interactive] != nil {
 		limits[bulk] /= 4
 	}
 	tokens := tokensOf(batch)
-	if tokens > b.budget && len(batch) > 1 {
-		t.Fatalf("%d tokens in a batch of at most %d", tokens, b.budget)
+	if tokens > s.budget && len(batch) > 1 {
+		t.Fatalf("%d tokens in a batch of at most %d", tokens, s.budget)
 	}
-	if b.alone != nil {
+	if s.exclusive != nil {
 		requireOneJob(t, batch)
 		return batch
 	}
-	for _, j := range b.jobs {
-		if j.alone != nil {
+	for _, j := range s.jobs {
+		if j.exclusive != nil {
 			continue
 		}
-		if next := len(j.sequences[0].ids); tokens+next <= limits[j.class] {
-			t.Fatalf("a batch of %d tokens was closed while %d of class %d would have fitted", tokens, next, j.class)
+		if next := len(j.sequences[0].ids); tokens+next <= limits[j.priority] {
+			t.Fatalf("a batch of %d tokens was closed while %d of priority %d would have fitted", tokens, next, j.priority)
 		}
 	}
 	return batch
@@ -133,7 +133,7 @@ func requireOneJob(t *testing.T, batch []*sequence) {
 	common := map[*job]int{}
 	for _, q := range batch {
 		for w := range q.waiters() {
-			if w.job.alone != nil {
+			if w.job.exclusive != nil {
 				common[w.job]++
 			}
 		}
@@ -143,48 +143,48 @@ func requireOneJob(t *testing.T, batch []*sequence) {
 			return
 		}
 	}
-	t.Fatal("a batch of a job that must be alone holds what it does not need")
+	t.Fatal("a batch of an exclusive job holds what it does not need")
 }
 
-func consistent(t *testing.T, b *backlog, batch []*sequence) {
+func consistent(t *testing.T, s *scheduler, batch []*sequence) {
 	t.Helper()
 	tokens := 0
-	for k, q := range b.pending {
+	for k, q := range s.pending {
 		tokens += len(q.ids)
 		if q.key != k {
 			t.Fatal("a sequence is pending under another key")
 		}
 	}
-	if tokens != b.tokens {
-		t.Fatalf("%d tokens are pending, and counted as %d", tokens, b.tokens)
+	if tokens != s.tokens {
+		t.Fatalf("%d tokens are pending, and counted as %d", tokens, s.tokens)
 	}
 	seen := map[*sequence]bool{}
 	for _, q := range batch {
-		if seen[q] || !q.taken || b.pending[q.key] != q {
+		if seen[q] || !q.taken || s.pending[q.key] != q {
 			t.Fatal("a batch holds a text twice, or one that is not pending")
 		}
 		seen[q] = true
 	}
-	var charged [classes]int
-	for _, j := range b.jobs {
-		charged[j.class] += j.charge
-		if len(j.sequences) == 0 || j.sequences[0].taken || j.left {
-			t.Fatal("a job is in line without a sequence, or after it left")
+	var charged [priorities]int
+	for _, j := range s.jobs {
+		charged[j.priority] += j.charge
+		if len(j.sequences) == 0 || j.sequences[0].taken || j.ended {
+			t.Fatal("a job is queued without a sequence, or after it left")
 		}
-		inLine := map[*sequence]bool{}
+		queued := map[*sequence]bool{}
 		for _, q := range j.sequences {
-			if !q.taken && b.pending[q.key] != q {
-				t.Fatal("a sequence in line is not pending")
+			if !q.taken && s.pending[q.key] != q {
+				t.Fatal("a queued sequence is not pending")
 			}
-			if inLine[q] {
-				t.Fatal("a sequence stands in one line twice")
+			if queued[q] {
+				t.Fatal("a sequence is queued twice in one job")
 			}
-			inLine[q] = true
+			queued[q] = true
 		}
 	}
 	for c := range charged { // those whose last sequences are in a batch are charged, too
-		if charged[c] > b.charged[c] || b.charged[c] < 0 {
-			t.Fatalf("class %d is charged %d, and its jobs in line %d", c, b.charged[c], charged[c])
+		if charged[c] > s.charged[c] || s.charged[c] < 0 {
+			t.Fatalf("priority %d is charged %d, and its queued jobs %d", c, s.charged[c], charged[c])
 		}
 	}
 }

@@ -5,41 +5,41 @@ import (
 	"time"
 )
 
-// pace is how fast the model computes: tokens and the time they took, of which
-// what happened within the last paceMemory of computing counts most. Long
-// batches count for more than short ones, so that a full queue is judged by full
-// batches as soon as there are some.
-type pace struct {
+// throughput estimates how fast the model computes, from tokens and the time
+// they took; the last throughputWindow of computing counts most. Long batches
+// count more than short ones, so that a full queue is judged by full batches as
+// soon as there are some. The zero value has no measurement.
+type throughput struct {
 	tokens  float64
 	seconds float64
 }
 
-const paceMemory = 10 * time.Second
+const throughputWindow = 10 * time.Second
 
-func (p *pace) observe(tokens int, took time.Duration) {
-	keep := math.Exp(-took.Seconds() / paceMemory.Seconds())
-	p.tokens = p.tokens*keep + float64(tokens)
-	p.seconds = p.seconds*keep + took.Seconds()
+func (t *throughput) observe(tokens int, took time.Duration) {
+	keep := math.Exp(-took.Seconds() / throughputWindow.Seconds())
+	t.tokens = t.tokens*keep + float64(tokens)
+	t.seconds = t.seconds*keep + took.Seconds()
 }
 
-// takes is the time that tokens need; 0 when nothing was measured yet.
-func (p *pace) takes(tokens int) time.Duration {
-	if p.tokens == 0 {
+// timeFor is the time that tokens take; 0 without a measurement.
+func (t *throughput) timeFor(tokens int) time.Duration {
+	if t.tokens == 0 {
 		return 0
 	}
-	return seconds(float64(tokens) * p.seconds / p.tokens)
+	return seconds(float64(tokens) * t.seconds / t.tokens)
 }
 
-// within is how many tokens are computed in d; very many when nothing was
-// measured yet.
-func (p *pace) within(d time.Duration) int {
-	if p.seconds == 0 {
+// capacity is how many tokens are computed within d; math.MaxInt32 without a
+// measurement.
+func (t *throughput) capacity(d time.Duration) int {
+	if t.seconds == 0 {
 		return math.MaxInt32
 	}
-	return int(min(p.tokens*d.Seconds()/p.seconds, math.MaxInt32))
+	return int(min(t.tokens*d.Seconds()/t.seconds, math.MaxInt32))
 }
 
-// seconds is n seconds, or the longest duration that there is.
+// seconds returns n seconds, without overflow.
 func seconds(n float64) time.Duration {
 	return time.Duration(min(n*float64(time.Second), math.MaxInt64/2))
 }

@@ -29,7 +29,7 @@ func TestRulerIsTheInverseOfConvert(t *testing.T) {
 			for _, s := range unit.Convert(text, bounds) {
 				offsets = append(offsets, [2]int{s.Start, s.End})
 			}
-			got, err := unit.tokenSpans("x", text, offsets)
+			got, err := unit.byteSpans("x", text, offsets)
 			if err != nil || !slices.Equal(got, bounds) {
 				t.Fatalf("%s of %q: got %v and %v, want %v", unit, text, got, err, bounds)
 			}
@@ -64,12 +64,12 @@ func TestTokenSpansRefuse(t *testing.T) {
 		{OffsetCodepoint, [][2]int{{2, 1}}, "the start is beyond the end"},
 		{OffsetCodepoint, [][2]int{{1, 2}, {0, 0}, {0, 1}}, "x[2]: [0,1]: it begins before a token ahead of it"},
 	} {
-		_, err := test.unit.tokenSpans("x", text, test.offsets)
+		_, err := test.unit.byteSpans("x", text, test.offsets)
 		if err == nil || err.Kind != KindInvalid || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%v %s: got %v, want %q", test.offsets, test.unit, err, test.want)
 		}
 	}
-	if got, err := OffsetUTF16.tokenSpans("x", text, [][2]int{{5, 5}, {0, 1}, {0, 0}, {1, 3}, {1, 3}, {3, 5}}); err != nil || got[3] != (segmenter.Span{Start: 1, End: 5}) {
+	if got, err := OffsetUTF16.byteSpans("x", text, [][2]int{{5, 5}, {0, 1}, {0, 0}, {1, 3}, {1, 3}, {3, 5}}); err != nil || got[3] != (segmenter.Span{Start: 1, End: 5}) {
 		t.Errorf("got %v, %v", got, err)
 	}
 }

@@ -21,7 +21,7 @@ func spans(pairs ...[2]int) []segmenter.Span {
 
 // Two instances, [0,10) and [11,20): compliant at first, and then not.
 func TestDense(t *testing.T) {
-	a := account{reward: 0.25, clean: 1, instances: spans([2]int{0, 10}, [2]int{11, 20}), prefixes: []float64{0.75, 0.25}, witness: 1}
+	a := scoredResponse{reward: 0.25, clean: 1, instances: spans([2]int{0, 10}, [2]int{11, 20}), prefixes: []float64{0.75, 0.25}, witness: 1}
 	whole := spans([2]int{0, 5}, [2]int{5, 10}, [2]int{10, 15}, [2]int{15, 20}, [2]int{0, 0})
 	for _, test := range []struct {
 		name   string
@@ -46,7 +46,7 @@ func TestDense(t *testing.T) {
 		{"one token", DenseShaped, 0.9, spans([2]int{0, 20}), []float64{0.25}},
 		{"tokens that share a character", DenseInstance, 1, spans([2]int{0, 9}, [2]int{9, 10}, [2]int{9, 10}, [2]int{9, 10}, [2]int{10, 20}), []float64{0, 0, 0, 0.75, -0.5}},
 	} {
-		got := a.dense(test.mode, test.gamma, test.tokens)
+		got := a.tokenRewards(test.mode, test.gamma, test.tokens)
 		if len(got) != len(test.want) {
 			t.Errorf("%s: got %v, want %v", test.name, got, test.want)
 			continue
@@ -58,9 +58,9 @@ func TestDense(t *testing.T) {
 			}
 		}
 	}
-	empty := account{reward: 0.5, clean: 1, witness: -1}
+	empty := scoredResponse{reward: 0.5, clean: 1, witness: -1}
 	for _, mode := range []Dense{DenseLast, DenseInstance, DenseWitness, DenseShaped} {
-		if got := empty.dense(mode, 0.5, whole); !slices.Equal(got, []float64{0, 0, 0, 0.5, 0}) {
+		if got := empty.tokenRewards(mode, 0.5, whole); !slices.Equal(got, []float64{0, 0, 0, 0.5, 0}) {
 			t.Errorf("%s of an empty response: got %v", mode, got)
 		}
 	}
@@ -264,7 +264,7 @@ func BenchmarkDense(b *testing.B) {
 	random := rand.New(rand.NewPCG(7, 8))
 	const instances, tokens = 4096, 32768
 	margins := make([]float32, instances)
-	a := account{witness: 7, instances: make([]segmenter.Span, instances)}
+	a := scoredResponse{witness: 7, instances: make([]segmenter.Span, instances)}
 	for i := range margins {
 		margins[i] = float32(random.NormFloat64())
 		a.instances[i] = segmenter.Span{Start: 32 * i, End: 32*i + 31}
@@ -282,7 +282,7 @@ func BenchmarkDense(b *testing.B) {
 			b.Run(fmt.Sprintf("%s/k=%d", kind, k), func(b *testing.B) {
 				for b.Loop() {
 					a.prefixes = on.prefixRewards(RewardCompliance, prefixScores(kind, k, margins), 0.5)
-					a.dense(DenseShaped, 0.99, offsets)
+					a.tokenRewards(DenseShaped, 0.99, offsets)
 				}
 			})
 		}

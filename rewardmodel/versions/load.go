@@ -222,10 +222,10 @@ func (v *Set) broadcast() {
 	v.changed = make(chan struct{})
 }
 
-// canceled is nil while the caller waits.
+// canceled returns nil while the caller waits.
 func canceled(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("the caller left before the answer: %w", err)
+		return fmt.Errorf("the caller canceled the request: %w", err)
 	}
 	return nil
 }
