@@ -3,23 +3,26 @@ package rewardmodel
 import (
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 	"time"
 )
 
-// ErrOverloaded says that the queue of instances is full. The error that Score
-// returns is an *OverloadedError, which wraps it and says when to come back.
+// ErrOverloaded reports that the queue of instances is full. Score returns an
+// *OverloadedError, which wraps it and says when to retry.
 var ErrOverloaded = errors.New("the scoring queue is full")
 
-// ErrClosed says that the scorer no longer admits requests. Requests that were
-// admitted before Close still get their answer.
+// ErrClosed reports that the scorer no longer admits requests. Requests that were
+// admitted before Close are still scored.
 var ErrClosed = errors.New("the scorer is closed")
 
-// ErrModel says that the model failed on a batch that held an instance of the
-// request: an error, a wrong number of margins, or a margin that is not a
-// finite number. The scorer itself goes on.
+// ErrModel reports that the model failed on a batch with an instance of the
+// request: an error, a wrong number of margins, or a non-finite margin. The
+// scorer itself continues.
 var ErrModel = errors.New("the model failed")
+
+// ErrNotReady says that a service, or a part that it depends on, cannot answer
+// yet, or not any more: its clients may retry.
+var ErrNotReady = errors.New("not ready")
 
 // OverloadedError is returned when a request finds the queue full, or no room
 // for the model that it pins.
@@ -45,12 +48,12 @@ func (e *OverloadedError) Unwrap() error { return ErrOverloaded }
 // ErrorKind classifies what is wrong with a request.
 type ErrorKind int
 
-// The kinds of an InputError, with the HTTP status of each.
+// The kinds of an InputError.
 const (
-	KindInvalid       ErrorKind = iota // 400: broken JSON, wrong type, unknown option or value
-	KindNotFound                       // 404: the request pins a model that is not loaded
-	KindTooLarge                       // 413: more responses, instances or bytes than a request may hold
-	KindUnprocessable                  // 422: well formed, but there is nothing to score
+	KindInvalid       ErrorKind = iota // malformed JSON, wrong type, unknown option or value
+	KindNotFound                       // the request pins a model that is not loaded
+	KindTooLarge                       // more responses, instances or bytes than a request may hold
+	KindUnprocessable                  // well formed, but there is nothing to score
 )
 
 // String returns the machine-readable code of k, such as "too_large".
@@ -67,21 +70,7 @@ func (k ErrorKind) String() string {
 	}
 }
 
-// Status returns the HTTP status of k, which answers over NATS carry as well.
-func (k ErrorKind) Status() int {
-	switch k {
-	case KindNotFound:
-		return http.StatusNotFound
-	case KindTooLarge:
-		return http.StatusRequestEntityTooLarge
-	case KindUnprocessable:
-		return http.StatusUnprocessableEntity
-	default:
-		return http.StatusBadRequest
-	}
-}
-
-// InputError says what is wrong with a request and how to mend it.
+// InputError says what is wrong with a request and how to fix it.
 type InputError struct {
 	Kind    ErrorKind
 	Field   string // path such as "responses[3].instances[0]"; "" for the whole body
