@@ -54,7 +54,7 @@ func NewMemory(limit int64, reg prometheus.Registerer) (*Memory, error) {
 	m.all, m.large = semaphore.NewWeighted(m.limit), semaphore.NewWeighted(m.largest)
 	bound := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "assay_request_memory_limit_bytes",
-		Help: "Memory that all requests together may hold (--request-memory).",
+		Help: "Memory that all requests together may hold.",
 	})
 	bound.Set(float64(limit))
 	if reg == nil {
@@ -115,10 +115,10 @@ func (r *Reservation) Grow(n int64) error {
 		return ErrClosed
 	case r.held+n > r.memory.largest:
 		return &InputError{Kind: KindTooLarge, Message: fmt.Sprintf(
-			"the request needs more than %d bytes of memory, three quarters of --request-memory; send fewer or shorter responses per request", r.memory.largest)}
+			"the request needs more than %d bytes of memory, three quarters of the request memory; send fewer or shorter responses per request", r.memory.largest)}
 	case !r.acquire(n):
 		r.memory.refused.Inc()
-		return &OverloadedError{RetryAfter: time.Second, Reason: "the memory for requests (--request-memory) is in use"}
+		return &OverloadedError{RetryAfter: time.Second, Reason: "the request memory is in use"}
 	}
 	r.held += n
 	r.memory.held.Add(float64(n))

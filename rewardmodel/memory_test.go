@@ -55,7 +55,7 @@ func TestMemoryTooLargeAtAnyTime(t *testing.T) {
 	var input *InputError
 	require.ErrorAs(t, newTestMemory(t, 16<<20).Open().Grow(12<<20+1), &input)
 	require.Equal(t, KindTooLarge, input.Kind)
-	require.Contains(t, input.Message, "--request-memory")
+	require.Contains(t, input.Message, "request memory")
 }
 
 func TestMemoryWithoutBound(t *testing.T) {

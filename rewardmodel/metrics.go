@@ -42,7 +42,7 @@ func newMetrics(reg prometheus.Registerer, version string) (*metrics, error) {
 		cacheHits:      r.counter("assay_cache_hits_total", "Instances that were scored without the model."),
 		cacheMisses:    r.counter("assay_cache_misses_total", "Instances that the model had to score."),
 		coalesced:      r.counter("assay_instances_joined_total", "Sequences to score that another request was waiting for already, so that both get one result."),
-		cacheBytes:     r.gauge("assay_cache_bytes", "Memory of the instance scores that are remembered; --cache-bytes is its bound."),
+		cacheBytes:     r.gauge("assay_cache_bytes", "Memory of the instance scores in the cache."),
 		responses:      r.counter("assay_responses_total", "Responses that got a reward."),
 		rejected:       r.counters("assay_requests_rejected_total", "Requests without an answer: overloaded, closed, canceled or model.", "reason"),
 		modelErrors:    r.counter("assay_model_errors_total", "Batches on which the model failed."),
