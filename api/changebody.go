@@ -13,7 +13,7 @@ import (
 	"assay/api/internal/exchange"
 	"assay/api/internal/failure"
 	"assay/api/internal/httpjson"
-	"assay/rewardmodel"
+	"assay/rewardmodel/wire"
 )
 
 // maxReason is the maximum length of a reason in code points.
@@ -46,7 +46,7 @@ func readOptional(w http.ResponseWriter, r *http.Request, into any, form string)
 	if err != nil || len(bytes.TrimSpace(body)) == 0 {
 		return err
 	}
-	if err := exchange.Of(r).Memory.Grow(2 * rewardmodel.DecodeBytes(body)); err != nil {
+	if err := exchange.Of(r).Memory.Grow(2 * wire.DecodeBytes(body)); err != nil {
 		return err
 	}
 	if err := json.Unmarshal(body, into, json.RejectUnknownMembers(true)); err != nil {

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"assay/rewardmodel"
 	"assay/rewardmodel/feedback"
+	"assay/rewardmodel/wire"
 )
 
 // Config holds the settings of the HTTP server. [DefaultConfig] gives every
@@ -35,7 +35,7 @@ type Config struct {
 	// ready; an overloaded scorer sets its own.
 	RetryAfter time.Duration
 	// Limits bound one scoring request; a field that is zero has its default.
-	Limits rewardmodel.Limits
+	Limits wire.Limits
 	// FeedbackLimits bound one feedback request in the same way.
 	FeedbackLimits feedback.Limits
 	// MaxEventStreams is the maximum number of clients of GET /v1/events; the next

@@ -91,5 +91,5 @@ func notReady(w http.ResponseWriter, r *http.Request, body healthBody, err error
 	f := x.Failure(err)
 	body.Error = new(f.Body(x.ID))
 	w.Header().Set("Retry-After", httpjson.RetrySeconds(f.RetryAfter))
-	return httpjson.WriteProbe(w, r, f.Status, body)
+	return httpjson.WriteProbe(w, r, f.Status(), body)
 }

@@ -1,11 +1,12 @@
 package api
 
 import (
+	"io"
 	"net/http"
 
 	"assay/api/internal/exchange"
 	"assay/api/internal/httpjson"
-	"assay/rewardmodel"
+	"assay/rewardmodel/wire"
 )
 
 // score serves POST /v1/score.
@@ -16,10 +17,10 @@ func score(scorer Scorer) httpjson.Handler {
 			return err
 		}
 		x := exchange.Of(r)
-		if err := x.Memory.Grow(rewardmodel.DecodeBytes(body)); err != nil {
+		if err := x.Memory.Grow(wire.DecodeBytes(body)); err != nil {
 			return err
 		}
-		request, err := rewardmodel.DecodeRequest(body, x.Limits().Scoring)
+		request, err := wire.DecodeRequest(body, x.Limits().Scoring)
 		if err != nil {
 			return err
 		}
@@ -29,7 +30,7 @@ func score(scorer Scorer) httpjson.Handler {
 		if err != nil {
 			return err
 		}
-		out, err := httpjson.Render(x.Memory, answer.WriteJSON)
+		out, err := httpjson.Render(x.Memory, func(to io.Writer) error { return wire.WriteAnswer(to, answer) })
 		if err != nil {
 			return err
 		}

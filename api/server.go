@@ -17,7 +17,7 @@ import (
 
 	"assay/api/internal/exchange"
 	"assay/api/oip"
-	"assay/rewardmodel"
+	"assay/rewardmodel/wire"
 )
 
 // Server serves assay over HTTP and gRPC. Make one with [New].
@@ -115,7 +115,7 @@ func (l connectionLog) Write(line []byte) (int, error) {
 
 // SetLimits replaces Config.MaxBody, in bytes, and Config.Limits for requests
 // that arrive from now on.
-func (s *Server) SetLimits(maxBody int64, scoring rewardmodel.Limits) error {
+func (s *Server) SetLimits(maxBody int64, scoring wire.Limits) error {
 	if err := validateMaxBody(maxBody); err != nil {
 		return err
 	}

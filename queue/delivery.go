@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"assay/rewardmodel"
+	"assay/rewardmodel/wire"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
@@ -24,7 +25,7 @@ type delivery struct {
 
 	quarantine *quarantine // of its stream
 	deaths     int         // of processes with the response in flight
-	alone      func(bool)  // rewardmodel.Request.Alone; nil unless it is scored alone
+	alone      func(bool)  // rewardmodel.Request.Exclusive; nil unless it is scored alone
 
 	memory  *rewardmodel.Reservation // what it holds, until it is settled
 	refused error                    // why it cannot hold that; nil if it can
@@ -35,7 +36,7 @@ type delivery struct {
 func (d *delivery) charge(memory *rewardmodel.Memory) {
 	d.memory = memory.Open()
 	data := d.msg.Data()
-	d.refused = d.memory.Grow(int64(len(data)) + rewardmodel.DecodeBytes(data))
+	d.refused = d.memory.Grow(int64(len(data)) + wire.DecodeBytes(data))
 }
 
 // newDelivery reads what msg says about itself. Half the duplicate window leaves

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"assay/internal/errorcode"
 	"assay/rewardmodel"
 	"assay/rewardmodel/feedback"
 	"github.com/go-json-experiment/json"
@@ -73,7 +74,7 @@ func errorOf(err error) *Error {
 	case errors.As(err, &own):
 		return own
 	case errors.As(err, &input):
-		return &Error{Code: input.Kind.Status(), Name: input.Kind.String(), Message: input.Message, Field: input.Field}
+		return &Error{Code: errorcode.Of(err).HTTP(), Name: input.Kind.String(), Message: input.Message, Field: input.Field}
 	case errors.As(err, &overloaded):
 		return &Error{Code: http.StatusServiceUnavailable, Name: nameOverloaded, Message: overloaded.Error(),
 			RetryAfter: max(overloaded.RetryAfter, retryWhenFull)}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"assay/rewardmodel"
+	"assay/rewardmodel/wire"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
@@ -65,7 +66,7 @@ func (w *worker) handle(ctx context.Context, d *delivery) (o outcome) {
 	if ctx.Err() == nil && waited.Err() != nil {
 		return w.expire(ctx, d, wait)
 	}
-	answer, err := w.scorer.Score(waited, rewardmodel.Request{Responses: []rewardmodel.Item{item}, Priority: rewardmodel.PriorityBulk, Alone: d.alone, Memory: d.memory})
+	answer, err := w.scorer.Score(waited, rewardmodel.Request{Responses: []rewardmodel.Item{item}, Priority: rewardmodel.PriorityBulk, Exclusive: d.alone, Memory: d.memory})
 	if err != nil && ctx.Err() == nil && waited.Err() != nil {
 		return w.expire(ctx, d, wait)
 	}
@@ -96,7 +97,7 @@ func (d *delivery) item() (rewardmodel.Item, error) {
 		return rewardmodel.Item{}, &rewardmodel.InputError{Kind: rewardmodel.KindInvalid, Field: "subject",
 			Message: fmt.Sprintf("%q holds a wildcard or white space, so no reward can have it; publish on another", d.msg.Subject())}
 	}
-	item, err := rewardmodel.DecodeItem(d.msg.Data())
+	item, err := wire.DecodeItem(d.msg.Data())
 	item.ID = d.id(item.ID)
 	if err == nil && item.TokenOffsets != nil {
 		err = &rewardmodel.InputError{Kind: rewardmodel.KindInvalid, Field: "token_offsets",
@@ -107,7 +108,7 @@ func (d *delivery) item() (rewardmodel.Item, error) {
 
 // reward stores the result and acknowledges the response.
 func (w *worker) reward(ctx context.Context, d *delivery, answer rewardmodel.Answer) outcome {
-	body, err := answer.Results[0].AppendJSON(nil)
+	body, err := wire.AppendResult(nil, answer.Results[0])
 	if err != nil {
 		return w.fail(ctx, d, fmt.Errorf("%w: %w", rewardmodel.ErrModel, err))
 	}

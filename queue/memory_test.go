@@ -65,7 +65,7 @@ func TestRequestsShareMemory(t *testing.T) {
 	labels := `{"items":[{"id":"a","label":"violation","response":"x"}]}`
 	for _, reply := range []string{ask(SubjectScore, score), ask(SubjectFeedback, labels)} {
 		require.Contains(t, reply, "503")
-		require.Contains(t, reply, "--request-memory")
+		require.Contains(t, reply, "request memory")
 	}
 	release()
 	require.Equal(t, "200", ask(SubjectScore, score))

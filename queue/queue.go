@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"assay/rewardmodel"
+	"assay/rewardmodel/wire"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/prometheus/client_golang/prometheus"
@@ -168,7 +169,7 @@ func (q *Queue) Start(ctx context.Context, scorer Scorer) error {
 
 // SetLimits replaces ServiceConfig.Limits for score requests that come from now
 // on. Call it after Start.
-func (q *Queue) SetLimits(limits rewardmodel.Limits) {
+func (q *Queue) SetLimits(limits wire.Limits) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.service != nil {

@@ -16,6 +16,7 @@ import (
 
 	"assay/rewardmodel"
 	"assay/rewardmodel/feedback"
+	"assay/rewardmodel/wire"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
 	"github.com/prometheus/client_golang/prometheus"
@@ -25,12 +26,12 @@ import (
 // ServiceConfig sets how requests on assay.v1.score and assay.v1.feedback are
 // answered. Zero values mean the defaults.
 type ServiceConfig struct {
-	Version     string             // of assay, shown to service discovery
-	Timeout     time.Duration      // of one request, default 60 s; its header Assay-Timeout may shorten it
-	MaxRequests int                // answered at once; more are 503. Default 256
-	Limits      rewardmodel.Limits // of one score request
-	Feedback    feedback.Limits    // of one batch of feedback
-	Labels      Appender           // takes the batches; nil: Queue.Feedback
+	Version     string          // of assay, shown to service discovery
+	Timeout     time.Duration   // of one request, default 60 s; its header Assay-Timeout may shorten it
+	MaxRequests int             // answered at once; more are 503. Default 256
+	Limits      wire.Limits     // of one score request
+	Feedback    feedback.Limits // of one batch of feedback
+	Labels      Appender        // takes the batches; nil: Queue.Feedback
 	// Memory bounds what requests hold, here and wherever else it is shared;
 	// beyond it they are 503. nil: no bound
 	Memory *rewardmodel.Memory
@@ -43,7 +44,7 @@ type service struct {
 	scorer  Scorer
 	labels  Appender
 	cfg     ServiceConfig
-	limits  atomic.Pointer[rewardmodel.Limits] // of cfg, until Queue.SetLimits
+	limits  atomic.Pointer[wire.Limits] // of cfg, until Queue.SetLimits
 	log     zerolog.Logger
 	metrics *metrics
 	micro   micro.Service
@@ -196,10 +197,10 @@ func (s *service) call(ctx context.Context, e endpoint, req micro.Request, memor
 }
 
 func (s *service) score(ctx context.Context, req micro.Request, memory *rewardmodel.Reservation) ([]byte, micro.Headers, error) {
-	if err := memory.Grow(rewardmodel.DecodeBytes(req.Data())); err != nil {
+	if err := memory.Grow(wire.DecodeBytes(req.Data())); err != nil {
 		return nil, nil, err
 	}
-	request, err := rewardmodel.DecodeRequest(req.Data(), *s.limits.Load())
+	request, err := wire.DecodeRequest(req.Data(), *s.limits.Load())
 	if err != nil {
 		return nil, nil, err
 	}
@@ -212,7 +213,7 @@ func (s *service) score(ctx context.Context, req micro.Request, memory *rewardmo
 		return nil, nil, err
 	}
 	out := &payload{memory: memory, limit: s.nc.MaxPayload() - deadRoom}
-	err = answer.WriteJSON(out)
+	err = wire.WriteAnswer(out, answer)
 	return out.data, micro.Headers{HeaderModelVersion: {headerValue(answer.Model.Version)}}, err
 }
 

@@ -41,7 +41,7 @@ func TestPrepareCanceled(t *testing.T) {
 			ctx := &countdown{Context: t.Context(), left: at}
 			_, _, err := s.prepare(ctx, Request{Responses: []Item{{Response: &text}}, Options: options})
 			require.ErrorIs(t, err, context.Canceled)
-			require.ErrorContains(t, err, "the caller left")
+			require.ErrorContains(t, err, "the caller canceled")
 			require.GreaterOrEqual(t, ctx.left, -4, "it continues after the end")
 		}
 	}

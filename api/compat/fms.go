@@ -23,7 +23,7 @@ func (p fms) routes() []httpjson.Route {
 
 // fmsFailure is {"code","message"}.
 func fmsFailure(f failure.Failure) (int, any) {
-	return f.Status, map[string]any{"code": f.Status, "message": f.Text()}
+	return f.Status(), map[string]any{"code": f.Status(), "message": f.Text()}
 }
 
 // detection is an instance over the threshold. Its offsets count the code points

@@ -33,10 +33,10 @@ func openAIFailure(f failure.Failure) (int, any) {
 		Code    string  `json:"code"`
 	}
 	kind := "invalid_request_error"
-	if f.Status >= http.StatusInternalServerError {
+	if f.Status() >= http.StatusInternalServerError {
 		kind = "server_error"
 	}
-	return f.Status, map[string]detail{"error": {f.Text(), kind, f.Param(), f.Code}}
+	return f.Status(), map[string]detail{"error": {f.Text(), kind, f.Param(), string(f.Code)}}
 }
 
 type moderationQuery struct {

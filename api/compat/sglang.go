@@ -29,8 +29,8 @@ func (p sglang) routes() []httpjson.Route {
 // sglangFailure is vLLM's without the enclosing object; OpenAI's clients read
 // both.
 func sglangFailure(f failure.Failure) (int, any) {
-	return f.Status, map[string]any{
-		"object": "error", "message": f.Text(), "type": failureType(f.Status), "param": f.Param(), "code": f.Status,
+	return f.Status(), map[string]any{
+		"object": "error", "message": f.Text(), "type": failureType(f.Status()), "param": f.Param(), "code": f.Status(),
 	}
 }
 

@@ -1,6 +1,7 @@
 package compat
 
 import (
+	"io"
 	"net/http"
 	"strings"
 
@@ -12,6 +13,7 @@ import (
 	"assay/api/internal/failure"
 	"assay/api/internal/httpjson"
 	"assay/rewardmodel"
+	"assay/rewardmodel/wire"
 	"assay/segmenter"
 )
 
@@ -40,7 +42,7 @@ func (p slime) result(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	body, err := httpjson.Render(exchange.Of(r).Memory, answer.Results[0].WriteJSON)
+	body, err := httpjson.Render(exchange.Of(r).Memory, func(to io.Writer) error { return wire.WriteResult(to, answer.Results[0]) })
 	if err != nil {
 		return err
 	}

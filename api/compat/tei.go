@@ -37,11 +37,11 @@ func (p tei) routes() []httpjson.Route {
 
 // teiFailure is {"error","error_type"}. Overload is 503, not TEI's 429.
 func teiFailure(f failure.Failure) (int, any) {
-	status, kind := f.Status, "Validation"
+	status, kind := f.Status(), "Validation"
 	switch {
 	case f.Code == "overloaded":
 		kind = "Overloaded"
-	case f.Status == http.StatusServiceUnavailable:
+	case f.Status() == http.StatusServiceUnavailable:
 		kind = "Unhealthy"
 	case f.Code == "unprocessable":
 		status, kind = http.StatusBadRequest, "Empty"
@@ -49,7 +49,7 @@ func teiFailure(f failure.Failure) (int, any) {
 		status = http.StatusUnprocessableEntity
 	case f.Code == "model_failed":
 		status, kind = http.StatusFailedDependency, "Backend"
-	case f.Status >= http.StatusInternalServerError:
+	case f.Status() >= http.StatusInternalServerError:
 		kind = "Backend"
 	}
 	return status, map[string]string{"error": f.Text(), "error_type": kind}

@@ -32,7 +32,7 @@ func vllmFailure(f failure.Failure) (int, any) {
 		Param   *string `json:"param"`
 		Code    int     `json:"code"`
 	}
-	return f.Status, map[string]detail{"error": {f.Text(), failureType(f.Status), f.Param(), f.Status}}
+	return f.Status(), map[string]detail{"error": {f.Text(), failureType(f.Status()), f.Param(), f.Status()}}
 }
 
 // failureType returns the error type that vLLM and SGLang use for a status.

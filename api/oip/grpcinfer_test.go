@@ -10,7 +10,7 @@ import (
 	"assay/api/internal/exchange"
 	"assay/api/internal/failure"
 	"assay/api/oip/inference"
-	"assay/rewardmodel"
+	"assay/rewardmodel/wire"
 )
 
 // FuzzModelInferRequest reads any message: it is refused as the client's
@@ -36,7 +36,7 @@ func FuzzModelInferRequest(f *testing.F) {
 		f.Add(message)
 	}
 	unlimited := &exchange.Exchange{Settings: &exchange.Settings{}}
-	unlimited.SetLimits(exchange.Limits{Scoring: rewardmodel.Limits{MaxInstances: 1 << 30}})
+	unlimited.SetLimits(exchange.Limits{Scoring: wire.Limits{MaxInstances: 1 << 30}})
 	f.Fuzz(func(t *testing.T, message []byte) {
 		var in inference.ModelInferRequest
 		if _, err := countFields(message, in.ProtoReflect().Descriptor(), 1000); err != nil {
@@ -75,7 +75,7 @@ func FuzzModelInferRequest(f *testing.F) {
 
 func requireRefused(t *testing.T, err error) {
 	t.Helper()
-	if refused, ok := err.(*failure.Error); !ok || refused.Status != 400 && refused.Status != 413 || refused.Message == "" { //nolint:errorlint // made by this package
+	if refused, ok := err.(*failure.Error); !ok || refused.Code.HTTP() != 400 && refused.Code.HTTP() != 413 || refused.Message == "" { //nolint:errorlint // made by this package
 		t.Fatalf("%T: %v", err, err)
 	}
 }

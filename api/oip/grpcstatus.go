@@ -21,7 +21,7 @@ func callStatus(err error, x *exchange.Exchange, stream grpc.ServerStream) *stat
 		return known // nil, or gRPC's own about a message that it rejected
 	}
 	f := x.Failure(err)
-	code := f.GRPCCode()
+	code := f.Code.GRPC()
 	if code == codes.DeadlineExceeded {
 		f.Message = fmt.Sprintf("the call was not done in time (%v); give it a later deadline (at most --request-timeout, %v), or send fewer texts a call", err, x.RequestTimeout)
 	}

@@ -47,7 +47,7 @@ func post(pattern, summary string, h httpjson.Handler) httpjson.Route {
 
 // encodeFailure is {"error"}.
 func encodeFailure(f failure.Failure) (int, any) {
-	return f.Status, map[string]string{"error": f.Text()}
+	return f.Status(), map[string]string{"error": f.Text()}
 }
 
 // handlers serve the protocol over HTTP.

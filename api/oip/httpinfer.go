@@ -16,7 +16,7 @@ import (
 	"assay/api/internal/failure"
 	"assay/api/internal/httpjson"
 	"assay/api/internal/payload"
-	"assay/rewardmodel"
+	"assay/rewardmodel/wire"
 )
 
 // inferQuery is a request for inference.
@@ -214,7 +214,7 @@ func flatten(data jsontext.Value, n int) ([]string, error) {
 		case errors.Is(err, io.EOF):
 			return texts, nil
 		case err != nil:
-			return nil, rewardmodel.SyntaxError(data, err)
+			return nil, wire.SyntaxError(data, err)
 		case d.StackDepth() > maxDepth:
 			return nil, failure.Invalid("data", "has more than %d lists inside of each other", maxDepth)
 		case token.Kind() == '"' && len(texts) == n:

@@ -23,11 +23,11 @@ const defaultPrecisionLimit = 0.01
 // loadInt8 loads a model with integers in its layers, checked with the probe texts.
 func (r *Runtime) loadInt8(ckpt *checkpoint.Checkpoint) (*Model, error) {
 	if err := r.hasInt8(); err != nil {
-		return nil, fmt.Errorf("encoder: --precision int8: %w", err)
+		return nil, fmt.Errorf("encoder: precision int8: %w", err)
 	}
 	tok, err := tokenizer.Load(ckpt.Dir)
 	if err != nil {
-		return nil, fmt.Errorf("encoder: --precision int8 needs the model's tokenizer for its built-in texts: %w", err)
+		return nil, fmt.Errorf("encoder: precision int8 needs the model's tokenizer for its built-in texts: %w", err)
 	}
 	var probes [][]int32
 	for _, text := range probeTexts {
@@ -39,7 +39,7 @@ func (r *Runtime) loadInt8(ckpt *checkpoint.Checkpoint) (*Model, error) {
 // loadInt8With checks the scores of the probes.
 func (r *Runtime) loadInt8With(ckpt *checkpoint.Checkpoint, probes [][]int32) (*Model, error) {
 	if cfg := ckpt.Config; cfg.Disentangled.Relative {
-		return nil, fmt.Errorf("encoder: --precision int8 is not for %s; use bf16 or fp32", cfg.ModelType)
+		return nil, fmt.Errorf("encoder: precision int8 does not support %s; use bf16 or fp32", cfg.ModelType)
 	}
 	m, err := r.loadPlain(ckpt, FP32)
 	if err != nil {
@@ -119,8 +119,8 @@ func checkPrecision(p Precision, limit float64, exact, got []float32) error {
 	}
 	mean := sum / float64(max(len(exact), 1))
 	if !(mean <= limit && worst <= 10*limit) {
-		return fmt.Errorf("%w: --precision %s moves the violation of %d built-in texts by %.3f on average (--precision-limit %g) and %.3f at most (ten times that); use bf16 or fp32",
-			ErrPrecision, p, len(exact), mean, limit, worst)
+		return fmt.Errorf("%w: precision %s moves the violation of %d built-in texts by %.3f on average (limit %g) and by %.3f at most (limit %g); use bf16 or fp32",
+			ErrPrecision, p, len(exact), mean, limit, worst, 10*limit)
 	}
 	return nil
 }

@@ -165,7 +165,7 @@ func (t *training) judge(ctx context.Context, j *job, base string) (verdict Verd
 }
 
 // anchor is the directory of the best version so far; "" when that is the current
-// version, or when its files are not kept, as after a change of --model.
+// version, or when its files are not kept, as after a change of the base model.
 func (t *training) anchor(ctx context.Context, j *job) (string, error) {
 	if j.Anchor == "" || j.Anchor == j.Base {
 		return "", nil
@@ -215,7 +215,7 @@ func noSpace(err error) bool {
 // explain adds the fix to an error that an operator can correct.
 func (t *training) explain(err error) error {
 	if noSpace(err) {
-		return fmt.Errorf("no space left on the disk of %s: free some, or move --data-dir to a larger disk: %w", t.cfg.Dir, err)
+		return fmt.Errorf("no space left on the disk of %s: free some, or move the data directory to a larger disk: %w", t.cfg.Dir, err)
 	}
 	return err
 }

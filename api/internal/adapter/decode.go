@@ -12,6 +12,7 @@ import (
 	"assay/api/internal/failure"
 	"assay/api/internal/httpjson"
 	"assay/rewardmodel"
+	"assay/rewardmodel/wire"
 )
 
 // Read reads a JSON body of another project into a struct; see [Decode].
@@ -28,7 +29,7 @@ func Read(w http.ResponseWriter, r *http.Request, into any, types ...*json.Unmar
 // than the responses that a request may hold: elements are counted as they are
 // read. types decode further types of the protocol.
 func Decode(x *exchange.Exchange, body []byte, into any, types ...*json.Unmarshalers) error {
-	if err := x.Memory.Grow(rewardmodel.DecodeBytes(body)); err != nil {
+	if err := x.Memory.Grow(wire.DecodeBytes(body)); err != nil {
 		return err
 	}
 	lists := Lists{Limit: x.Limits().MaxResponses()}
@@ -42,13 +43,13 @@ func Decode(x *exchange.Exchange, body []byte, into any, types ...*json.Unmarsha
 		return nil
 	case errors.As(err, &input):
 		if errors.As(err, &semantic) && input.Field == "" {
-			input.Field = rewardmodel.FieldPath(semantic.JSONPointer)
+			input.Field = wire.FieldPath(semantic.JSONPointer)
 		}
 		return input
 	case errors.As(err, &semantic):
-		return failure.Invalid(rewardmodel.FieldPath(semantic.JSONPointer), "has the wrong type (JSON %v)", semantic.JSONKind)
+		return failure.Invalid(wire.FieldPath(semantic.JSONPointer), "has the wrong type (JSON %v)", semantic.JSONKind)
 	default:
-		return rewardmodel.SyntaxError(body, err)
+		return wire.SyntaxError(body, err)
 	}
 }
 
@@ -66,7 +67,7 @@ func readName(d *jsontext.Decoder, n *Name) error {
 	if err := json.UnmarshalDecode(d, (*string)(n)); err != nil {
 		return err
 	}
-	return rewardmodel.CheckName(rewardmodel.FieldPath(d.StackPointer()), string(*n))
+	return rewardmodel.CheckName(wire.FieldPath(d.StackPointer()), string(*n))
 }
 
 // Lists decodes lists of texts of up to Limit elements.
@@ -103,7 +104,7 @@ func (l Lists) Strings(d *jsontext.Decoder) ([]string, error) { return l.strings
 
 // strings decodes a list of strings, where null may stand for an empty text.
 func (l Lists) strings(d *jsontext.Decoder, sparse bool) ([]string, error) {
-	field := rewardmodel.FieldPath(d.StackPointer())
+	field := wire.FieldPath(d.StackPointer())
 	texts := []string{}
 	err := l.Each(d, func(i int) error {
 		token, err := d.ReadToken()
@@ -127,7 +128,7 @@ func (l Lists) strings(d *jsontext.Decoder, sparse bool) ([]string, error) {
 
 // Each decodes a list; read decodes one of its elements.
 func (l Lists) Each(d *jsontext.Decoder, read func(i int) error) error {
-	field := rewardmodel.FieldPath(d.StackPointer())
+	field := wire.FieldPath(d.StackPointer())
 	if _, err := d.ReadToken(); err != nil {
 		return err
 	}
@@ -163,7 +164,7 @@ func AtMost[T any](limit int) *json.Unmarshalers {
 // WrongType skips a value of a type that the protocol does not allow there. The
 // message of its error says what is allowed.
 func WrongType(d *jsontext.Decoder, message string) error {
-	field := rewardmodel.FieldPath(d.StackPointer())
+	field := wire.FieldPath(d.StackPointer())
 	if err := d.SkipValue(); err != nil {
 		return err
 	}

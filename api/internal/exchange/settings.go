@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"assay/rewardmodel"
+	"assay/rewardmodel/wire"
 )
 
 // Settings apply to every exchange of a server.
@@ -20,7 +21,7 @@ type Settings struct {
 // Limits bound one request. They may change while the server runs.
 type Limits struct {
 	MaxBody int64 // bytes, after decompression
-	Scoring rewardmodel.Limits
+	Scoring wire.Limits
 }
 
 // SetLimits replaces the limits for requests that arrive from now on.

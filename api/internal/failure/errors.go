@@ -3,9 +3,9 @@ package failure
 import (
 	"errors"
 	"fmt"
-	"net/http"
 	"time"
 
+	"assay/internal/errorcode"
 	"assay/rewardmodel"
 )
 
@@ -24,7 +24,7 @@ func (e *Error) Error() string { return e.Message }
 
 // Invalid reports a malformed request: 400.
 func Invalid(field, format string, args ...any) error {
-	return &Error{Status: http.StatusBadRequest, Code: "invalid", Field: field, Message: fmt.Sprintf(format, args...)}
+	return &Error{Code: errorcode.Invalid, Field: field, Message: fmt.Sprintf(format, args...)}
 }
 
 // Within prefixes the field of err, an Error, with the path of what contains it.
@@ -38,24 +38,24 @@ func Within(path string, err error) error {
 
 // ForbiddenOrigin rejects a request of a web page of another origin: 403.
 func ForbiddenOrigin(err error) error {
-	return &Error{Status: http.StatusForbidden, Code: "forbidden_origin", Field: "Origin",
+	return &Error{Code: errorcode.ForbiddenOrigin, Field: "Origin",
 		Message: fmt.Sprintf("%v: pages of another origin may not post here unless the service trusts it", err)}
 }
 
 // NotFound reports a missing resource: 404.
 func NotFound(format string, args ...any) error {
-	return &Error{Status: http.StatusNotFound, Code: "not_found", Message: fmt.Sprintf(format, args...)}
+	return &Error{Code: errorcode.NotFound, Message: fmt.Sprintf(format, args...)}
 }
 
 // MethodNotAllowed reports a path that has no such method: 405.
 func MethodNotAllowed(method, path, allow string) error {
-	return &Error{Status: http.StatusMethodNotAllowed, Code: "method_not_allowed",
+	return &Error{Code: errorcode.MethodNotAllowed,
 		Message: fmt.Sprintf("%.20q is not allowed on %.200s; use %s", method, path, allow)}
 }
 
 // TooLarge reports a request over a limit: 413.
 func TooLarge(field, format string, args ...any) error {
-	return &Error{Status: http.StatusRequestEntityTooLarge, Code: "too_large", Field: field, Message: fmt.Sprintf(format, args...)}
+	return &Error{Code: errorcode.TooLarge, Field: field, Message: fmt.Sprintf(format, args...)}
 }
 
 // BodyTooLarge reports a request body over the limit in bytes: 413.
@@ -71,14 +71,14 @@ func ReplyTooLarge() error {
 // TooSlow reports a body that arrives below the minimum rate, in bytes per
 // second: 504. A longer timeout would not help.
 func TooSlow(received, minRate int64) error {
-	return &Error{Status: http.StatusGatewayTimeout, Code: "deadline_exceeded",
+	return &Error{Code: errorcode.DeadlineExceeded,
 		Message: fmt.Sprintf("the body arrives too slowly: %d bytes came, and it must make %d bytes per second; send fewer responses per request, compress it, or use a faster connection", received, minRate)}
 }
 
 // UnsupportedMediaType reports a body in a format or encoding that the endpoint
 // does not accept: 415.
 func UnsupportedMediaType(field, format string, args ...any) error {
-	return &Error{Status: http.StatusUnsupportedMediaType, Code: "unsupported_media_type", Field: field, Message: fmt.Sprintf(format, args...)}
+	return &Error{Code: errorcode.UnsupportedMediaType, Field: field, Message: fmt.Sprintf(format, args...)}
 }
 
 // Unauthorized asks for a token with a scope, as RFC 6750, section 3 defines:
@@ -88,38 +88,38 @@ func Unauthorized(scope, message string, presented bool) error {
 	if presented {
 		challenge += `, error="invalid_token"`
 	}
-	return &Error{Status: http.StatusUnauthorized, Code: "unauthorized", Field: "Authorization", Message: message, Challenge: challenge}
+	return &Error{Code: errorcode.Unauthorized, Field: "Authorization", Message: message, Challenge: challenge}
 }
 
 // InsufficientScope rejects a token without the scope that the endpoint needs:
 // 403.
 func InsufficientScope(scope string) error {
-	return &Error{Status: http.StatusForbidden, Code: "insufficient_scope", Field: "Authorization",
+	return &Error{Code: errorcode.InsufficientScope, Field: "Authorization",
 		Message:   fmt.Sprintf("the token does not have the scope %s; use one that has it or admin", scope),
 		Challenge: fmt.Sprintf(`Bearer realm="assay", scope="%s", error="insufficient_scope"`, scope)}
 }
 
 // TooManyEventStreams rejects another client of the event stream: 503.
 func TooManyEventStreams(limit int, retryAfter time.Duration) error {
-	return &Error{Status: http.StatusServiceUnavailable, Code: "overloaded", RetryAfter: retryAfter,
+	return &Error{Code: errorcode.Overloaded, RetryAfter: retryAfter,
 		Message: fmt.Sprintf("%d clients follow the events of this process, its limit; close streams that nobody reads, or ask for the list (Accept: application/json)", limit)}
 }
 
 // TooManyInferStreams rejects another inference stream of gRPC: 503.
 func TooManyInferStreams(limit int64, retryAfter time.Duration) error {
-	return &Error{Status: http.StatusServiceUnavailable, Code: "overloaded", RetryAfter: retryAfter,
+	return &Error{Code: errorcode.Overloaded, RetryAfter: retryAfter,
 		Message: fmt.Sprintf("%d inference streams are open, the limit of this process; close unused streams, or call ModelInfer", limit)}
 }
 
 // IdleStream ends a gRPC stream that brings no request within the limit: 503.
 func IdleStream(limit, retryAfter time.Duration) error {
-	return &Error{Status: http.StatusServiceUnavailable, Code: "idle", RetryAfter: retryAfter,
+	return &Error{Code: errorcode.Idle, RetryAfter: retryAfter,
 		Message: fmt.Sprintf("the stream ends after %v; open it again for the next request", limit)}
 }
 
 // NotEnabled reports an endpoint whose backend the service runs without: 501.
 func NotEnabled() error {
-	return &Error{Status: http.StatusNotImplemented, Code: "not_enabled",
+	return &Error{Code: errorcode.NotEnabled,
 		Message: "this service keeps no feedback and trains nothing: start without --nats off"}
 }
 

@@ -1,17 +1,17 @@
-// Package failure decides what a client is told about an error: the HTTP status,
-// the gRPC code, the machine-readable code, the message and when to retry. It is
-// the only place that maps errors; table.go holds the mapping.
-//
-// The status 429 is never used: trainers that do not retry a 4xx would end their
-// run on it. Overload is 503 with Retry-After.
+// Package failure decides what a client is told about an error: the code, the
+// message, the wrong field and when to retry. Package errorcode has the table from
+// errors to codes, and from codes to the statuses of HTTP and gRPC.
 package failure
 
-import "time"
+import (
+	"time"
+
+	"assay/internal/errorcode"
+)
 
 // Failure is what a client is told about an error.
 type Failure struct {
-	Status     int    // HTTP status
-	Code       string // machine-readable, such as "too_large"
+	Code       errorcode.Code
 	Field      string // path of the wrong field or name of the header; "" for the whole request
 	Message    string
 	RetryAfter time.Duration // 0: the client is not asked to retry
@@ -22,6 +22,9 @@ type Failure struct {
 // the HTTP status and the JSON value of the body. Every protocol uses 503 for
 // overload.
 type Encoder func(f Failure) (status int, body any)
+
+// Status returns the HTTP status.
+func (f Failure) Status() int { return f.Code.HTTP() }
 
 // Text returns the field and the message, for protocols without a place for the
 // field.
@@ -43,10 +46,10 @@ func (f Failure) Param() *string {
 // Body is the JSON of a failure on assay's own endpoints, without the enclosing
 // object.
 type Body struct {
-	Code      string `json:"code"`
-	Message   string `json:"message"`
-	Field     string `json:"field,omitempty"`
-	RequestID string `json:"request_id"`
+	Code      errorcode.Code `json:"code"`
+	Message   string         `json:"message"`
+	Field     string         `json:"field,omitempty"`
+	RequestID string         `json:"request_id"`
 }
 
 // Response is the JSON body of a failed request on assay's own endpoints.

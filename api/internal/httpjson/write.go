@@ -94,7 +94,7 @@ func Fail(w http.ResponseWriter, r *http.Request, err error) {
 	if f.RetryAfter > 0 {
 		w.Header().Set("Retry-After", RetrySeconds(f.RetryAfter))
 	}
-	status, body := f.Status, any(failure.Response{Error: f.Body(x.ID)})
+	status, body := f.Status(), any(failure.Response{Error: f.Body(x.ID)})
 	if x.EncodeFailure != nil {
 		status, body = x.EncodeFailure(f)
 	}
