@@ -31,10 +31,10 @@ var errUnreachable = errors.New("NATS cannot be reached")
 // fleetCache holds the state that the fleet shares as this process last read it:
 // reads return it while NATS is unreachable. Any backend may be nil.
 type fleetCache struct {
-	registry  Registry
-	trainings Trainings
-	feedback  FeedbackView
-	events    *eventLog
+	registry Registry
+	trainer  Trainer
+	feedback FeedbackView
+	events   *eventLog
 
 	models   cached[fleetModels]
 	training cached[Training]
@@ -128,8 +128,8 @@ func (c *fleetCache) refresh(ctx context.Context) error {
 	if c.registry != nil {
 		errs = append(errs, refreshValue(ctx, &c.models, c.fetchModels))
 	}
-	if c.trainings != nil {
-		errs = append(errs, refreshValue(ctx, &c.training, c.trainings.Training))
+	if c.trainer != nil {
+		errs = append(errs, refreshValue(ctx, &c.training, c.trainer.Training))
 	}
 	if c.feedback != nil {
 		errs = append(errs, refreshValue(ctx, &c.stats, c.feedback.Stats))

@@ -93,7 +93,7 @@ func (f *fleet) Start(_ context.Context, ask retrain.Ask) (retrain.Status, error
 }
 
 func (f *fleet) all(p *api.Parts) {
-	p.Feedback, p.FeedbackView, p.Registry, p.Promotions, p.Trainings = f, f, f, f, f
+	p.Feedback, p.FeedbackView, p.Registry, p.Promotions, p.Trainer = f, f, f, f, f
 }
 
 func withFleet(t *testing.T, options ...option) (*fleet, *service) {

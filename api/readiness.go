@@ -17,22 +17,22 @@ import (
 )
 
 const (
-	// readyTimeout is the patience of a Kubernetes probe by default.
+	// readyTimeout is the default timeout of a Kubernetes probe.
 	readyTimeout = time.Second
-	// readyFor and unreadyFor are how long the outcome of a check is kept. So
-	// what anybody may ask without a token costs NATS next to nothing, and the
-	// end of a start is seen soon.
+	// readyFor and unreadyFor are how long the result of a check is cached: a
+	// request that needs no token costs NATS next to nothing, and the end of a start
+	// shows soon.
 	readyFor   = time.Second
 	unreadyFor = 100 * time.Millisecond
-	// recheckEvery is how often a running service looks at what /readyz does
+	// recheckEvery is how often a running service runs the checks that /readyz does
 	// not wait for.
 	recheckEvery = 5 * time.Second
 )
 
-// errChecking is the outcome of a check that has never ended.
+// errChecking is the result of a check that has not completed yet.
 var errChecking = errors.New("the check is still running")
 
-// readiness runs the checks for all that ask. It is also the collector of
+// readiness runs the checks for all callers. It is also the collector of
 // assay_check_ready.
 type readiness struct {
 	checks  []*checked
@@ -40,8 +40,8 @@ type readiness struct {
 	gauge   *prometheus.Desc
 }
 
-// checked is a check and its last outcome. It runs once at a time, and not again
-// while the outcome is fresh.
+// checked is a check and its last result. Only one run is in progress at a time, and
+// none starts while the result is fresh.
 type checked struct {
 	Check
 	log     zerolog.Logger
@@ -54,7 +54,7 @@ type checked struct {
 
 func newReadiness(checks []Check, log zerolog.Logger) *readiness {
 	r := &readiness{gauge: prometheus.NewDesc("assay_check_ready",
-		"1 when a part that the service depends on is ready, else 0.", []string{"check"}, nil)}
+		"1 if a dependency of the service is ready, otherwise 0.", []string{"check"}, nil)}
 	for _, c := range checks {
 		r.checks = append(r.checks, &checked{
 			Check: c, running: make(chan struct{}, 1), err: errChecking,
@@ -64,7 +64,7 @@ func newReadiness(checks []Check, log zerolog.Logger) *readiness {
 	return r
 }
 
-// known is the last outcome.
+// known returns the last result.
 func (c *checked) known() (err error, fresh bool) { //nolint:revive,staticcheck // the error is the value
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -75,8 +75,8 @@ func (c *checked) known() (err error, fresh bool) { //nolint:revive,staticcheck 
 	return c.err, !c.at.IsZero() && time.Since(c.at) < keep
 }
 
-// fresh is a fresh outcome, or the last one when there is none until the
-// deadline or the end of ctx.
+// fresh returns a fresh result, or the last one if there is none before the deadline
+// or the end of ctx.
 func (c *checked) fresh(ctx context.Context, deadline time.Time) error {
 	waiting, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
@@ -92,10 +92,10 @@ func (c *checked) fresh(ctx context.Context, deadline time.Time) error {
 		return last
 	}
 	before, ok := c.known()
-	if ok { // another caller ran it meanwhile
+	if ok { // another caller has run it
 		return before
 	}
-	// Others wait for the outcome, too, so that it does not end with one caller.
+	// Others wait for the result as well, so that it does not end with one caller.
 	bounded, cancel := context.WithDeadline(context.WithoutCancel(ctx), deadline)
 	defer cancel()
 	err := c.Ready(bounded)
@@ -105,22 +105,22 @@ func (c *checked) fresh(ctx context.Context, deadline time.Time) error {
 	c.err, c.at = err, time.Now()
 	switch {
 	case !first && err != nil && before == nil:
-		c.log.Warn().Err(err).Msg("a part of the service is not ready any more")
+		c.log.Warn().Err(err).Msg("a dependency of the service is no longer ready")
 	case !first && err == nil && before != nil:
-		c.log.Info().Msg("a part of the service is ready")
+		c.log.Info().Msg("a dependency of the service is ready")
 	}
 	return err
 }
 
-// condition is how the checks are, by name.
+// condition is the state of the checks, by name.
 type condition struct {
 	texts map[string]string
-	err   error // wraps rewardmodel.ErrNotReady and names all that is missing
+	err   error // wraps rewardmodel.ErrNotReady and names all failed checks
 }
 
-// get runs the checks that count for a caller: those that always do, all of
-// them until the service has started, and those in also. Of the others it shows
-// the last outcome.
+// get runs the checks that count for a caller: those that always do, all of them
+// until the service has started, and those in also. For the others it returns the
+// last result.
 func (r *readiness) get(ctx context.Context, also ...string) condition {
 	deadline := time.Now().Add(readyTimeout)
 	started, all := r.started.Load(), true
@@ -150,7 +150,7 @@ func (r *readiness) get(ctx context.Context, also ...string) condition {
 	return now
 }
 
-// names of all checks.
+// names returns the names of all checks.
 func (r *readiness) names() []string {
 	names := make([]string, len(r.checks))
 	for i, c := range r.checks {
@@ -159,7 +159,7 @@ func (r *readiness) names() []string {
 	return names
 }
 
-// watch keeps what /readyz shows and does not wait for up to date, until ctx
+// watch keeps the checks that /readyz shows but does not wait for current, until ctx
 // ends.
 func (r *readiness) watch(ctx context.Context) {
 	tick := time.NewTicker(recheckEvery)
@@ -172,7 +172,7 @@ func (r *readiness) watch(ctx context.Context) {
 		}
 		for _, c := range r.checks {
 			if c.AtStart && r.started.Load() {
-				_ = c.fresh(ctx, time.Now().Add(readyTimeout)) // it is kept
+				_ = c.fresh(ctx, time.Now().Add(readyTimeout)) // cached
 			}
 		}
 	}

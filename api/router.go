@@ -72,7 +72,7 @@ func (rt routes) mountLearning(r chi.Router, models modelEndpoints) {
 		return rt.access.require(ScopeAdmin, withTimeout(orNotEnabled(enabled, h))).ServeHTTP
 	}
 	labels := feedbackEndpoints{feedback: p.Feedback, view: p.FeedbackView, limits: rt.cfg.FeedbackLimits, access: rt.access, checks: rt.health.checks, cache: rt.cache}
-	training := trainingEndpoints{trainings: p.Trainings, access: rt.access, cache: rt.cache}
+	training := trainingEndpoints{trainer: p.Trainer, access: rt.access, cache: rt.cache}
 	events := eventEndpoints{log: rt.events, access: rt.access, drained: rt.drained, maxStreams: rt.cfg.MaxEventStreams}
 	r.Post("/v1/feedback", feedback(p.Feedback != nil, labels.add).ServeHTTP)
 	get(r, "/v1/feedback", feedback(p.FeedbackView != nil, labels.stats))
@@ -80,8 +80,8 @@ func (rt routes) mountLearning(r chi.Router, models modelEndpoints) {
 	r.Delete("/v1/feedback/{id}", admin(p.Feedback != nil, labels.erase))
 	r.Post("/v1/models/{version}/promote", admin(p.Promotions != nil, models.promote))
 	r.Post("/v1/models/rollback", admin(p.Promotions != nil, models.rollBack))
-	get(r, "/v1/training", feedback(p.Trainings != nil, training.show))
-	r.Post("/v1/training", admin(p.Trainings != nil, training.start))
+	get(r, "/v1/training", feedback(p.Trainer != nil, training.show))
+	r.Post("/v1/training", admin(p.Trainer != nil, training.start))
 	// An event stream has no timeout.
 	get(r, "/v1/events", rt.access.require(ScopeFeedback, orNotEnabled(p.Events != nil, events.serve)))
 }

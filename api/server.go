@@ -60,7 +60,7 @@ func New(cfg Config, parts Parts, log zerolog.Logger, registry *prometheus.Regis
 		drained:  make(chan struct{}), shutdownDone: make(chan struct{}),
 	}
 	s.settings.SetLimits(exchange.Limits{MaxBody: cfg.MaxBody, Scoring: cfg.Limits})
-	s.cache = &fleetCache{registry: parts.Registry, trainings: parts.Trainings, feedback: parts.FeedbackView, events: s.events}
+	s.cache = &fleetCache{registry: parts.Registry, trainer: parts.Trainer, feedback: parts.FeedbackView, events: s.events}
 	if err := registry.Register(s.checks); err != nil {
 		return nil, fmt.Errorf("api: metrics: %w", err)
 	}

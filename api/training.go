@@ -11,13 +11,13 @@ import (
 
 // trainingEndpoints serve /v1/training.
 type trainingEndpoints struct {
-	trainings Trainings
-	access    access
-	cache     *fleetCache
+	trainer Trainer
+	access  access
+	cache   *fleetCache
 }
 
 func (e trainingEndpoints) show(w http.ResponseWriter, r *http.Request) error {
-	training, err := readCached(w, r, &e.cache.training, e.trainings.Training)
+	training, err := readCached(w, r, &e.cache.training, e.trainer.Training)
 	if err != nil {
 		return err
 	}
@@ -41,8 +41,8 @@ func (e trainingEndpoints) start(w http.ResponseWriter, r *http.Request) error {
 	if err := checkReason(body.Reason); err != nil {
 		return err
 	}
-	ask := retrain.Ask{By: exchange.Of(r).Caller, Reason: body.Reason, Refreeze: body.Refreeze, Time: time.Now().UTC()}
-	status, err := e.trainings.Start(r.Context(), ask)
+	request := retrain.Ask{By: exchange.Of(r).Caller, Reason: body.Reason, Refreeze: body.Refreeze, Time: time.Now().UTC()}
+	status, err := e.trainer.Start(r.Context(), request)
 	if err != nil {
 		return err
 	}

@@ -98,7 +98,7 @@ func (d *desk) Rollback(ctx context.Context, by, reason string) (retrain.Current
 	return ask(d, func(l *learning) (retrain.Current, error) { return l.operator.Rollback(ctx, by, reason) })
 }
 
-// Training implements api.Trainings.
+// Training implements api.Trainer.
 func (d *desk) Training(ctx context.Context) (api.Training, error) {
 	return ask(d, func(l *learning) (api.Training, error) {
 		s, decision, err := l.loop.Outlook(ctx)
@@ -107,7 +107,7 @@ func (d *desk) Training(ctx context.Context) (api.Training, error) {
 	})
 }
 
-// Start implements api.Trainings.
+// Start implements api.Trainer.
 func (d *desk) Start(ctx context.Context, by retrain.Ask) (retrain.Status, error) {
 	return ask(d, func(l *learning) (retrain.Status, error) { return l.operator.Start(ctx, by) })
 }

@@ -102,7 +102,7 @@ func (s *service) listen() (err error) {
 	if s.cmd.NATS != "off" {
 		parts.Checks = append(parts.Checks, api.Check{Name: "streams", Ready: s.live.streamsReady, AtStart: true})
 		parts.Feedback, parts.FeedbackView, parts.Registry = &s.desk, &s.desk, &s.desk
-		parts.Promotions, parts.Trainings, parts.Events = &s.desk, &s.desk, &s.desk
+		parts.Promotions, parts.Trainer, parts.Events = &s.desk, &s.desk, &s.desk
 	}
 	if s.http, err = api.New(s.cmd.apiConfig(), parts, s.app.log, s.registry); err != nil {
 		return usageError{err}
