@@ -6,6 +6,8 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
 GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
+PREFIX   ?= /usr/local
 DATA     ?= $(or $(ASSAY_DATA),../shared/data)
 
 # The recipe of the model that ships: an epoch of BFGPU, then rounds of pseudo
@@ -20,7 +22,7 @@ ROUND  := --no-pu-loss --loss cross-entropy --no-calibrate
 native = go list -f '{{.ImportPath}} {{join .Deps " "}} {{join .TestImports " "}} {{join .XTestImports " "}}' ./... \
 	| awk '{ for (i = 2; i <= NF; i++) if ($$i ~ /sugarme\/gotch$$|rewardmodel\/encoder$$/) { print $$1; next } if ($$1 ~ /rewardmodel\/encoder$$/) print $$1 }'
 
-.PHONY: help setup build run test test-clients test-all test-k8s bench lint model image image-test hostile clean check-go
+.PHONY: help setup build run install test test-clients test-all test-k8s bench lint model image image-test hostile clean check-go
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{ printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -66,10 +68,17 @@ bench: setup ## run the benchmarks
 hostile: build ## attack the memory of a service in a cgroup of the chart's size, for 5 minutes (root)
 	go run ./bench/hostile
 
-lint: setup ## check the formatting, go vet and golangci-lint
+lint: setup ## check the formatting, go vet, golangci-lint and the GitHub workflows
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "gofmt -w: $$unformatted"; exit 1; }
 	go vet ./...
 	go run $(GOLANGCI) run ./...
+	go run $(ACTIONLINT)
+
+install: build ## install under PREFIX (/usr/local): the binary, the libraries that it loads, the shipped model
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/assay $(DESTDIR)$(PREFIX)/share/assay/models
+	go build -buildvcs=auto -ldflags "-r $(PREFIX)/lib/assay" -o $(DESTDIR)$(PREFIX)/bin/assay ./sidecar
+	ldd bin/assay | awk '$$3 ~ /\/(torch|nvidia)\// { print $$3 }' | xargs install -t $(DESTDIR)$(PREFIX)/lib/assay
+	cp -r models/default $(DESTDIR)$(PREFIX)/share/assay/models/
 
 model: build ## rebuild models/default from DATA (default: ASSAY_DATA, else ../shared/data)
 	go run ./models/build --data '$(DATA)' --work $(WORK) all
