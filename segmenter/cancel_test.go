@@ -42,6 +42,7 @@ func TestSegmentCanceled(t *testing.T) {
 func TestSegmentChecksOften(t *testing.T) {
 	for _, text := range []string{
 		strings.Repeat("a", 1<<20),
+		strings.Repeat("\n", 1<<20),
 		strings.Repeat("It was late. ", 1<<20/13),
 		"It is the end." + strings.Repeat("\u3000", 1<<18) + strings.Repeat("mr. ", 1<<16),
 		"```\n" + strings.Repeat("x\n", 1<<19),
