@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"strconv"
@@ -23,7 +24,6 @@ import (
 
 	"github.com/assay-ai/assay/queue"
 	"github.com/assay-ai/assay/rewardmodel"
-	"github.com/assay-ai/assay/rewardmodel/encoder"
 	"github.com/assay-ai/assay/rewardmodel/tokenizer"
 )
 
@@ -55,8 +55,7 @@ func serveFaulty(fault string) int {
 	if err != nil {
 		return fail(os.Stderr, err)
 	}
-	model := &faultyModel{CallWatcher: s.calls, fault: fault}
-	s.calls, s.watchdog, s.live.watchdog = model, model, model
+	s.live.watchdog = &faultyModel{watchdog: s.live.watchdog, fault: fault}
 	if err := s.run(ctx); err != nil {
 		return fail(os.Stderr, err)
 	}
@@ -65,13 +64,13 @@ func serveFaulty(fault string) int {
 
 // faultyModel goes wrong in the thread of libtorch, when a batch holds a poisonous text.
 type faultyModel struct {
-	encoder.CallWatcher
+	watchdog
 	fault string
 	hung  atomic.Pointer[time.Time]
 }
 
 func (m *faultyModel) Begin(sequences, tokens int) {
-	m.CallWatcher.Begin(sequences, tokens)
+	m.watchdog.Begin(sequences, tokens)
 	if tokens%innocentTokens != 1 {
 		return
 	}
@@ -250,9 +249,7 @@ func TestPoisonousResponseEnds(t *testing.T) {
 				innocents["innocent-"+strconv.Itoa(i)] = text
 			}
 			all := map[string]string{"poison": textsOfTokens(t, model, innocentTokens+1, 1)[0]}
-			for id, text := range innocents {
-				all[id] = text
-			}
+			maps.Copy(all, innocents)
 			first := s.now
 			s.publishAll(all)
 			s.settle()
@@ -295,6 +292,7 @@ func TestHungModelIsNotReady(t *testing.T) {
 
 // stallAt is a model that stalls after a time, and recovers after another.
 type stallAt struct {
+	watchdog
 	from, to time.Time
 	limit    time.Duration
 }
@@ -325,7 +323,7 @@ func TestWatchModel(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Hour)
 				defer cancel()
 				logs := 0
-				err := watchModel(ctx, stallAt{began, began.Add(tc.hang), time.Minute}, func(error) { logs++ })
+				err := watchModel(ctx, stallAt{from: began, to: began.Add(tc.hang), limit: time.Minute}, func(error) { logs++ })
 				require.Equal(t, tc.logs, logs)
 				if !tc.ends {
 					require.NoError(t, err)
