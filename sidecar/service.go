@@ -33,14 +33,12 @@ type service struct {
 	desk     desk
 	tokens   *api.Tokens // nil without --token-file and --private
 	private  string      // token of its owner, "" without --private
-	// natsPrivate says that the embedded NATS server asks for the private token.
-	natsPrivate bool
-	http        *api.Server
-	listener    net.Listener
-	ops         net.Listener  // nil without --ops-listen
-	rpc         net.Listener  // nil without --grpc-listen
-	started     chan struct{} // closed when start has returned
-	unlearn     func() error  // stops learning, and waits for its end
+	http     *api.Server
+	listener net.Listener
+	ops      net.Listener  // nil without --ops-listen
+	rpc      net.Listener  // nil without --grpc-listen
+	started  chan struct{} // closed when start has returned
+	unlearn  func() error  // stops learning, and waits for its end
 }
 
 // newService checks the model and opens the listeners, so that what is wrong
@@ -78,7 +76,7 @@ func (s *service) loadTokens() (err error) {
 	case c.Private:
 		s.private = rand.Text()
 		if c.embedded() && c.NatsToken == "" {
-			c.NatsToken, s.natsPrivate = s.private, true
+			c.NatsToken = s.private
 		}
 		s.tokens, err = api.LoadPrivateTokens(s.private, c.TokenFile, s.app.log)
 		return err
