@@ -33,6 +33,7 @@ const faultVariable = "TEST_BINARY_MODEL_FAULT"
 const (
 	faultCrash = "crash"
 	faultHang  = "hang"
+	faultStop  = "stop" // stops the service, and hangs before the watchdog notices
 
 	// A text of innocentTokens, the special ones included, is harmless, and one of a token more is not.
 	innocentTokens = 10
@@ -74,8 +75,12 @@ func (m *faultyModel) Begin(sequences, tokens int) {
 	if tokens%innocentTokens != 1 {
 		return
 	}
-	if m.fault == faultHang {
+	switch m.fault {
+	case faultHang:
 		m.hung.Store(new(time.Now()))
+		select {}
+	case faultStop:
+		_ = unix.Kill(os.Getpid(), unix.SIGTERM)
 		select {}
 	}
 	page, err := unix.Mmap(-1, 0, unix.Getpagesize(), unix.PROT_NONE, unix.MAP_ANON|unix.MAP_PRIVATE)
@@ -269,15 +274,7 @@ func TestHungModelIsNotReady(t *testing.T) {
 	p := serve(t, model, t.TempDir(), "--nats", "off")
 	status, body := get(t, p.ready.HTTP+"/readyz")
 	require.Equal(t, http.StatusOK, status, body)
-	text := textsOfTokens(t, model, innocentTokens+1, 1)[0]
-	asked := make(chan struct{})
-	go func() {
-		defer close(asked)
-		response, err := http.Post(p.ready.HTTP+"/v1/score", "application/json", strings.NewReader(fmt.Sprintf(`{"responses":[{"response":%q}]}`, text)))
-		if err == nil {
-			response.Body.Close()
-		}
-	}()
+	asked := askFaulty(t, p, model)
 	require.Eventually(t, func() bool {
 		status, body = get(t, p.ready.HTTP+"/readyz")
 		return status == http.StatusServiceUnavailable
@@ -287,6 +284,31 @@ func TestHungModelIsNotReady(t *testing.T) {
 	require.Equal(t, http.StatusOK, status)
 	require.Equal(t, exitFailed, p.wait(t))
 	require.Contains(t, p.output(), "not ready: the model does not respond")
+	<-asked
+}
+
+// askFaulty has the model score a poisonous text. The channel is closed when the request has ended.
+func askFaulty(t *testing.T, p *process, model string) (ended <-chan struct{}) {
+	t.Helper()
+	text := textsOfTokens(t, model, innocentTokens+1, 1)[0]
+	asked := make(chan struct{})
+	go func() {
+		defer close(asked)
+		response, err := http.Post(p.ready.HTTP+"/v1/score", "application/json", strings.NewReader(fmt.Sprintf(`{"responses":[{"response":%q}]}`, text)))
+		if err == nil {
+			response.Body.Close()
+		}
+	}()
+	return asked
+}
+
+// A service that is stopped while its model hangs, before the watchdog notices, ends within its timeout.
+func TestStopWhileTheModelHangs(t *testing.T) {
+	t.Setenv(faultVariable, faultStop)
+	model := tinyModel(t, nil)
+	p := serve(t, model, t.TempDir(), "--nats", "off", "--shutdown-timeout", "500ms")
+	asked := askFaulty(t, p, model)
+	require.Equal(t, exitFailed, p.wait(t))
 	<-asked
 }
 

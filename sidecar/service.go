@@ -337,7 +337,7 @@ func (s *service) shutdown() error {
 		errs = append(errs, q.Drain(ctx))
 	}
 	errs = append(errs, s.unlearn())
-	if !stalled { // it would wait for the model call
+	if !stalled && ctx.Err() == nil { // else it could wait forever for a model call
 		errs = append(errs, s.closeModels())
 	}
 	if q != nil {
