@@ -87,7 +87,9 @@ func TestIDOfResults(t *testing.T) {
 // Reports how long an erasure reads, by the number of rewards.
 func BenchmarkErase(b *testing.B) {
 	const rewards = 100_000
-	q := openQueue(b, testConfig(b))
+	cfg := testConfig(b)
+	cfg.Server.SyncInterval = RelaxedSync // or the rewards take minutes to store
+	q := openQueue(b, cfg)
 	body := []byte(`{"id":"r1","reward":0.75,"witness":{"text":"` + strings.Repeat("x", 400) + `"}}`)
 	js, err := jetstream.New(q.nc, jetstream.WithPublishAsyncMaxPending(1000))
 	require.NoError(b, err)
