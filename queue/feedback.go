@@ -55,7 +55,7 @@ type Feedback struct {
 	changed  chan struct{}
 
 	sweeper sweeper
-	erased  erasedThrough
+	erased  sync.Map     // of erasures that did not end: the sequence up to which each is done, by its erasure
 	commits chan *commit // of atomic batches; nil: each label is a message of its own
 	closing context.Context
 	stop    context.CancelFunc // of closing
@@ -76,7 +76,6 @@ func openFeedback(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, st
 		moved:        make(chan struct{}),
 		changed:      make(chan struct{}, 1),
 		sweeper:      newSweeper(),
-		erased:       erasedThrough{until: map[string]uint64{}},
 		publish:      js.PublishMsg,
 		publishBatch: func(ctx context.Context, msgs []*nats.Msg) (uint64, error) { return publishAtomic(ctx, nc, msgs) },
 		maxAge:       streams.FeedbackMaxAge,
