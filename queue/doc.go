@@ -80,10 +80,12 @@
 // is in ASSAY_STATE (Registry.HoldoutSalt).
 //
 // Erasing an id stores a tombstone, and then overwrites and removes every message
-// of the id, also its rewards and dead letters. An id with a tombstone is gone in whatever order the two are read,
-// and each process that reads a tombstone removes what it finds of the id: so an
-// erasure ends although a process dies in the middle of it, or another one stores
-// a label at the same moment.
+// of the id. An id with a tombstone is gone in whatever order the two are read,
+// and each process that reads a tombstone removes the labels and the kept response
+// that it finds of the id: so their erasure ends although a process dies in the
+// middle of it, or another one stores a label at the same moment. Rewards and dead
+// letters are removed by the process that was asked: if it dies, the erasure must
+// be requested again.
 //
 // # Permissions
 //

@@ -67,7 +67,7 @@ type Feedback struct {
 }
 
 // openFeedback begins to follow the stream of feedback, which exists. Batches
-// tells whether labels are stored in atomic batches where the stream allows it.
+// is whether labels are stored in atomic batches where the stream allows it.
 func openFeedback(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, streams StreamsConfig, batches bool,
 	healthy func() error, log zerolog.Logger, m *metrics) (*Feedback, error) {
 	f := &Feedback{nc: nc, js: js, log: log, healthy: healthy, items: m.feedback, metrics: m,
