@@ -111,7 +111,7 @@ func (f *Feedback) commitAll() {
 // gather returns first and what else waits and fits into one batch with it, the
 // writes of all of these, and the one that no longer fits.
 func (f *Feedback) gather(first *commit) (group []*commit, writes []*write, next *commit) {
-	group, writes = []*commit{first}, first.writes
+	group, writes = []*commit{first}, slices.Clone(first.writes)
 	for bytes := first.bytes; ; {
 		select {
 		case c := <-f.commits:
@@ -119,7 +119,7 @@ func (f *Feedback) gather(first *commit) (group []*commit, writes []*write, next
 				return group, writes, c
 			}
 			group = append(group, c)
-			writes = slices.Concat(writes, c.writes)
+			writes = append(writes, c.writes...)
 			bytes += c.bytes
 		default:
 			return group, writes, nil
