@@ -10,7 +10,6 @@ import (
 	"github.com/assay-ai/assay/rewardmodel/feedback"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 	"golang.org/x/sync/semaphore"
 )
@@ -43,7 +42,6 @@ type Feedback struct {
 	kept    jetstream.Stream // of scored responses; nil: none are kept
 	maxAge  time.Duration    // of records; 0: for ever
 	healthy func() error     // says why the embedded server cannot store anything
-	items   *prometheus.CounterVec
 	metrics *metrics
 	slots   *semaphore.Weighted
 
@@ -70,7 +68,7 @@ type Feedback struct {
 // is whether labels are stored in atomic batches where the stream allows it.
 func openFeedback(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, streams StreamsConfig, batches bool,
 	healthy func() error, log zerolog.Logger, m *metrics) (*Feedback, error) {
-	f := &Feedback{nc: nc, js: js, log: log, healthy: healthy, items: m.feedback, metrics: m,
+	f := &Feedback{nc: nc, js: js, log: log, healthy: healthy, metrics: m,
 		slots:        semaphore.NewWeighted(feedbackWindow),
 		index:        feedback.NewIndex(),
 		moved:        make(chan struct{}),

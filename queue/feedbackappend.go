@@ -121,9 +121,9 @@ func (f *Feedback) receipt(batch feedback.Batch, verdicts []verdict) feedback.Re
 		}
 	}
 	slices.SortFunc(receipt.Rejected, func(a, b feedback.Rejection) int { return cmp.Compare(a.Index, b.Index) })
-	f.items.WithLabelValues(itemAccepted).Add(float64(receipt.Accepted))
-	f.items.WithLabelValues(itemDuplicate).Add(float64(receipt.Duplicates))
-	f.items.WithLabelValues(itemRejected).Add(float64(len(receipt.Rejected)))
+	f.metrics.feedback.WithLabelValues(itemAccepted).Add(float64(receipt.Accepted))
+	f.metrics.feedback.WithLabelValues(itemDuplicate).Add(float64(receipt.Duplicates))
+	f.metrics.feedback.WithLabelValues(itemRejected).Add(float64(len(receipt.Rejected)))
 	return receipt
 }
 
