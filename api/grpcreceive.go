@@ -102,7 +102,7 @@ func (s *Server) receive(ctx context.Context, stream grpc.ServerStream, in proto
 			}
 		case <-idle:
 			if m.begun.Load() == 0 {
-				return errIdleStream(s.cfg.RequestTimeout, s.cfg.RetryAfter)
+				return s.errIdleStream(s.cfg.RequestTimeout)
 			}
 		case <-ctx.Done():
 			return fmt.Errorf("the message did not arrive: %w", ctx.Err())
