@@ -74,7 +74,7 @@ func TestStreamsShareOneReader(t *testing.T) {
 		require.NoError(t, err)
 		defer response.Body.Close()
 		return response.StatusCode == http.StatusOK
-	}, patience, 5*time.Millisecond, "a place that became free is given away")
+	}, timeout, 5*time.Millisecond, "a place that became free is given away")
 }
 
 // What is in memory is bounded. A client that reads more slowly than it goes is

@@ -101,7 +101,7 @@ func TestGRPCStreamOfARevokedToken(t *testing.T) {
 	require.Eventually(t, func() bool {
 		err = ask()
 		return err != nil
-	}, patience, 10*time.Millisecond)
+	}, timeout, 10*time.Millisecond)
 	requireStatus(t, err, codes.Unauthenticated, "does not know this token")
 }
 
@@ -151,7 +151,7 @@ func TestGRPCShutdown(t *testing.T) {
 	require.Eventually(t, func() bool {
 		_, err := callWith[inference.ServerLiveResponse](t, t.Context(), dial(t, s.addr), "ServerLive", &inference.ServerLiveRequest{})
 		return rpcstatus.Code(err) == codes.Unavailable
-	}, patience, 10*time.Millisecond)
+	}, timeout, 10*time.Millisecond)
 	select {
 	case err := <-down:
 		t.Fatalf("the shutdown did not wait: %v", err)

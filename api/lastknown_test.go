@@ -163,5 +163,5 @@ func TestReadsNeedNoReadBefore(t *testing.T) {
 			}
 		}
 		return true
-	}, patience, 10*time.Millisecond)
+	}, timeout, 10*time.Millisecond)
 }

@@ -135,14 +135,14 @@ func TestMemoryIsShared(t *testing.T) {
 	require.Eventually(t, func() bool {
 		a = s.score(t, large)
 		return a.StatusCode == http.StatusServiceUnavailable
-	}, patience, 10*time.Millisecond)
+	}, timeout, 10*time.Millisecond)
 	require.NotEmpty(t, a.Header.Get("Retry-After"))
 	code, _, message := a.failure(t)
 	require.Equal(t, "overloaded", code)
 	require.Contains(t, message, "--request-memory")
 	require.Equal(t, 200, s.score(t, `{"responses":[{"response":"small"}]}`).StatusCode)
 	require.NoError(t, errors.Join(held.Close(), also.Close()))
-	require.Eventually(t, func() bool { return s.score(t, large).StatusCode == http.StatusOK }, patience, 10*time.Millisecond, "what left holds nothing")
+	require.Eventually(t, func() bool { return s.score(t, large).StatusCode == http.StatusOK }, timeout, 10*time.Millisecond, "what left holds nothing")
 }
 
 // A body that makes no progress is ended long before the request would be.
@@ -151,7 +151,7 @@ func TestSlowBodyIsEnded(t *testing.T) {
 		c.HeaderTimeout, c.RequestTimeout, c.MinRate = 500*time.Millisecond, time.Hour, 1<<30
 	}))
 	conn := hold(t, s.addr, 1000)
-	require.NoError(t, conn.SetReadDeadline(time.Now().Add(patience)))
+	require.NoError(t, conn.SetReadDeadline(time.Now().Add(timeout)))
 	reply, err := io.ReadAll(conn)
 	require.NoError(t, err)
 	require.Contains(t, string(reply), " 504 ")
@@ -182,8 +182,8 @@ func TestUnreadReplyIsEnded(t *testing.T) {
 	body := `{"responses":[{"response":"a"}]}`
 	_, err = fmt.Fprintf(conn, "POST /v1/score HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return !free(m, 64<<20)() }, patience, time.Millisecond, "it holds the reply")
-	require.Eventually(t, free(m, 64<<20), patience, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return !free(m, 64<<20)() }, timeout, time.Millisecond, "it holds the reply")
+	require.Eventually(t, free(m, 64<<20), timeout, 10*time.Millisecond)
 	require.NotNil(t, s.log.request(t))
 }
 
@@ -240,7 +240,7 @@ func grpcStatus(t *testing.T, s *rpc, host, method string) string {
 		return d.DialContext(ctx, network, s.addr)
 	}}
 	defer transport.CloseIdleConnections()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+host+"/inference.GRPCInferenceService/"+method, stalled(4<<20, ctx.Done()))
 	require.NoError(t, err)
@@ -275,7 +275,7 @@ func TestGRPCStalledMessages(t *testing.T) {
 		require.Equal(t, fmt.Sprint(int(c.code)), grpcStatus(t, s, c.host, c.method), c.method)
 	}
 	require.Equal(t, fmt.Sprint(int(codes.DeadlineExceeded)), grpcStatus(t, s, "localhost", "ModelInfer"))
-	require.Eventually(t, free(m, 64<<20), patience, 10*time.Millisecond)
+	require.Eventually(t, free(m, 64<<20), timeout, 10*time.Millisecond)
 }
 
 func TestGRPCMemoryIsShared(t *testing.T) {
@@ -293,7 +293,7 @@ func TestGRPCMemoryIsShared(t *testing.T) {
 	small.Close()
 	_, err = infer(t, s, texts("a"))
 	require.NoError(t, err)
-	require.Eventually(t, free(m, 16<<20), patience, 10*time.Millisecond)
+	require.Eventually(t, free(m, 16<<20), timeout, 10*time.Millisecond)
 }
 
 var (
@@ -312,12 +312,12 @@ func TestGRPCUnreadReplyIsEnded(t *testing.T) {
 	out, err := infer(t, s, texts("a"), maxReceive)
 	require.NoError(t, err)
 	require.Len(t, out.Outputs[5].Contents.BytesContents[0], len(text))
-	require.Eventually(t, free(m, 64<<20), patience, 10*time.Millisecond)
+	require.Eventually(t, free(m, 64<<20), timeout, 10*time.Millisecond)
 
 	stream, err := s.conn.NewStream(t.Context(), &streamDesc, "/inference.GRPCInferenceService/ModelStreamInfer", maxReceive)
 	require.NoError(t, err)
 	require.NoError(t, stream.SendMsg(texts("a")))
-	require.Eventually(t, func() bool { return !free(m, 64<<20)() }, patience, time.Millisecond)
-	require.Eventually(t, free(m, 64<<20), patience, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return !free(m, 64<<20)() }, timeout, time.Millisecond)
+	require.Eventually(t, free(m, 64<<20), timeout, 10*time.Millisecond)
 	require.Equal(t, codes.Unavailable, rpcstatus.Code(stream.RecvMsg(&inference.ModelStreamInferResponse{})))
 }
