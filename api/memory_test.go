@@ -147,15 +147,26 @@ func TestMemoryIsShared(t *testing.T) {
 
 // A body that makes no progress is ended long before the request would be.
 func TestSlowBodyIsEnded(t *testing.T) {
-	s := start(t, none, config(func(c *api.Config) {
-		c.HeaderTimeout, c.RequestTimeout, c.MinRate = 500*time.Millisecond, time.Hour, 1<<30
-	}))
-	conn := hold(t, s.addr, 1000)
-	require.NoError(t, conn.SetReadDeadline(time.Now().Add(timeout)))
-	reply, err := io.ReadAll(conn)
-	require.NoError(t, err)
-	require.Contains(t, string(reply), " 504 ")
-	require.Contains(t, string(reply), "arrives too slowly")
+	for name, c := range map[string]struct {
+		maxBody int64
+		want    []string
+	}{
+		"slow":      {1 << 20, []string{" 504 ", "arrives too slowly"}},
+		"too large": {100, []string{" 413 ", "larger than 100 bytes"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := start(t, none, config(func(cfg *api.Config) {
+				cfg.HeaderTimeout, cfg.RequestTimeout, cfg.MinRate, cfg.MaxBody = 500*time.Millisecond, time.Hour, 1<<30, c.maxBody
+			}))
+			conn := hold(t, s.addr, 1000)
+			require.NoError(t, conn.SetReadDeadline(time.Now().Add(timeout)))
+			reply, err := io.ReadAll(conn)
+			require.NoError(t, err)
+			for _, part := range c.want {
+				require.Contains(t, string(reply), part)
+			}
+		})
+	}
 }
 
 // free is whether nothing holds memory any more.
