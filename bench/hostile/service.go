@@ -120,7 +120,7 @@ func startService(ctx context.Context, s settings) (*service, error) {
 		return nil, err
 	}
 	go func() { p.exited <- p.cmd.Wait() }()
-	return p, p.ready(ctx)
+	return p, nil
 }
 
 func freePorts(ctx context.Context, n int) (ports []string, err error) {
@@ -149,6 +149,9 @@ func (p *service) ready(ctx context.Context) error {
 			if response.StatusCode == http.StatusOK {
 				return nil
 			}
+		}
+		if err := p.alive(); err != nil {
+			return err
 		}
 		pause(ctx, 200*time.Millisecond)
 	}
@@ -198,14 +201,14 @@ func (p *service) alive() error {
 	}
 }
 
-func (p *service) stop() {
-	died := p.alive() != nil
+// stop ends the service and removes its data, unless the log is to be read.
+func (p *service) stop(keep bool) {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
 	_ = <-p.exited
 	if p.group.dir != "" {
 		_ = os.Remove(p.group.dir)
 	}
-	if !died {
+	if !keep {
 		_ = os.RemoveAll(p.dir)
 	}
 }
