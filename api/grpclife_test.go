@@ -88,7 +88,7 @@ func TestGRPCStreamOfARevokedToken(t *testing.T) {
 	defer func() { stop(); <-watching }()
 	s := startRPC(t, scorerOf(t, &model{}, 0), parts(func(p *api.Parts) { p.Tokens = loaded }))
 	stream, err := s.conn.NewStream(metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer secret-of-the-trainer-0001"),
-		&grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, "/inference.GRPCInferenceService/ModelStreamInfer")
+		&streamDesc, streamInfer)
 	require.NoError(t, err)
 	ask := func() error {
 		if err := stream.SendMsg(texts("a")); err != nil && !errors.Is(err, io.EOF) {

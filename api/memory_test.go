@@ -9,7 +9,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -68,14 +67,12 @@ func TestEmptyTextsAreNotBuilt(t *testing.T) {
 		"native messages": {"/v1/score", `{"responses":[{"messages":[` + strings.Repeat(`{"role":"","content":""},`, n/2) + `{"role":"","content":""}]}]}`, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var before, after runtime.MemStats
-			runtime.ReadMemStats(&before)
-			a := s.do(t, "POST", c.path, strings.NewReader(c.body), c.headers...)
-			runtime.ReadMemStats(&after)
+			var a answer
+			bytes := allocated(func() { a = s.do(t, "POST", c.path, strings.NewReader(c.body), c.headers...) })
 			require.Contains(t, []int{400, 413, 422}, a.StatusCode, "%s", a.body)
 			// Reading a body into a growing buffer allocates about six times as much,
 			// and what is refused at its limit comes on top.
-			require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(10*len(c.body)+32<<20), "%s", a.body)
+			require.Less(t, bytes, uint64(10*len(c.body)+32<<20), "%s", a.body)
 		})
 	}
 }
@@ -84,12 +81,9 @@ func TestGRPCEmptyTextsAreNotBuilt(t *testing.T) {
 	s := startRPC(t, none)
 	in := texts("a")
 	in.RawInputContents = make([][]byte, 2<<20)
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	_, err := infer(t, s, in)
-	runtime.ReadMemStats(&after)
+	var err error
+	require.Less(t, allocated(func() { _, err = infer(t, s, in) }), uint64(64<<20))
 	requireStatus(t, err, codes.ResourceExhausted, "send fewer texts per call")
-	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(64<<20))
 }
 
 // The results of a request have a size limit, which is noticed before the
@@ -325,7 +319,7 @@ func TestGRPCUnreadReplyIsEnded(t *testing.T) {
 	require.Len(t, out.Outputs[5].Contents.BytesContents[0], len(text))
 	require.Eventually(t, free(m, 64<<20), timeout, 10*time.Millisecond)
 
-	stream, err := s.conn.NewStream(t.Context(), &streamDesc, "/inference.GRPCInferenceService/ModelStreamInfer", maxReceive)
+	stream, err := s.conn.NewStream(t.Context(), &streamDesc, streamInfer, maxReceive)
 	require.NoError(t, err)
 	require.NoError(t, stream.SendMsg(texts("a")))
 	require.Eventually(t, func() bool { return !free(m, 64<<20)() }, timeout, time.Millisecond)
