@@ -204,7 +204,7 @@ func (p *service) alive() error {
 // stop ends the service and removes its data, unless the log is to be read.
 func (p *service) stop(keep bool) {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
-	_ = <-p.exited
+	<-p.exited
 	if p.group.dir != "" {
 		_ = os.Remove(p.group.dir)
 	}
