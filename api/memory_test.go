@@ -238,6 +238,12 @@ func (b blocked) Read([]byte) (int, error) {
 // grpcStatus sends a message that stalls, and returns how the call ends.
 func grpcStatus(t *testing.T, s *rpc, host, method string) string {
 	t.Helper()
+	return grpcStatusOf(t, s, host, method, func(stop <-chan struct{}) io.Reader { return stalled(4<<20, stop) })
+}
+
+// grpcStatusOf sends a body, and returns how the call ends.
+func grpcStatusOf(t *testing.T, s *rpc, host, method string, body func(stop <-chan struct{}) io.Reader) string {
+	t.Helper()
 	protocols := new(http.Protocols)
 	protocols.SetUnencryptedHTTP2(true)
 	transport := &http.Transport{Protocols: protocols, DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
@@ -247,7 +253,7 @@ func grpcStatus(t *testing.T, s *rpc, host, method string) string {
 	defer transport.CloseIdleConnections()
 	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+host+"/inference.GRPCInferenceService/"+method, stalled(4<<20, ctx.Done()))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+host+"/inference.GRPCInferenceService/"+method, body(ctx.Done()))
 	require.NoError(t, err)
 	r.Header.Set("Content-Type", "application/grpc")
 	r.Header.Set("TE", "trailers")
@@ -281,6 +287,18 @@ func TestGRPCStalledMessages(t *testing.T) {
 	}
 	require.Equal(t, fmt.Sprint(int(codes.DeadlineExceeded)), grpcStatus(t, s, "localhost", "ModelInfer"))
 	require.Eventually(t, free(m, 64<<20), timeout, 10*time.Millisecond)
+}
+
+// A call that ends before its message does is a mistake of the client.
+func TestGRPCMissingMessage(t *testing.T) {
+	s := startRPC(t, none)
+	for name, body := range map[string]string{"none": "", "header cut": "\x00\x00", "message cut": "\x00\x00\x00\x00\x09abc"} {
+		for _, method := range []string{"ServerLive", "ModelInfer"} {
+			code := grpcStatusOf(t, s, "localhost", method, func(<-chan struct{}) io.Reader { return strings.NewReader(body) })
+			require.Equal(t, fmt.Sprint(int(codes.InvalidArgument)), code, "%s: %s", method, name)
+			s.log.request(t)
+		}
+	}
 }
 
 func TestGRPCMemoryIsShared(t *testing.T) {
