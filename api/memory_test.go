@@ -260,6 +260,7 @@ func grpcStatusOf(t *testing.T, s *rpc, host, method string, body func(stop <-ch
 	response, err := transport.RoundTrip(r)
 	require.NoError(t, err)
 	defer response.Body.Close()
+	defer cancel() // ends the request body, which Close waits for
 	_, _ = io.Copy(io.Discard, response.Body)
 	if code := response.Header.Get("Grpc-Status"); code != "" {
 		return code
