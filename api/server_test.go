@@ -283,6 +283,9 @@ func TestNewChecksItsConfig(t *testing.T) {
 		"HeaderTimeout":     func(c *api.Config) { c.HeaderTimeout = 0 },
 		"IdleTimeout":       func(c *api.Config) { c.IdleTimeout = 0 },
 		"RetryAfter":        func(c *api.Config) { c.RetryAfter = 0 },
+		"MinRate":           func(c *api.Config) { c.MinRate = 0 },
+		"MaxEventStreams":   func(c *api.Config) { c.MaxEventStreams = 0 },
+		"MaxInferStreams":   func(c *api.Config) { c.MaxInferStreams = -1 },
 		"TrustedOrigins":    func(c *api.Config) { c.TrustedOrigins = []string{"console.example"} },
 	} {
 		cfg := api.DefaultConfig()
