@@ -236,13 +236,13 @@ func (b blocked) Read([]byte) (int, error) {
 }
 
 // grpcStatus sends a message that stalls, and returns how the call ends.
-func grpcStatus(t *testing.T, s *rpc, host, method string) string {
+func grpcStatus(t *testing.T, s *rpc, host, method string) (code, message string) {
 	t.Helper()
 	return grpcStatusOf(t, s, host, method, func(stop <-chan struct{}) io.Reader { return stalled(4<<20, stop) })
 }
 
 // grpcStatusOf sends a body, and returns how the call ends.
-func grpcStatusOf(t *testing.T, s *rpc, host, method string, body func(stop <-chan struct{}) io.Reader) string {
+func grpcStatusOf(t *testing.T, s *rpc, host, method string, body func(stop <-chan struct{}) io.Reader) (code, message string) {
 	t.Helper()
 	protocols := new(http.Protocols)
 	protocols.SetUnencryptedHTTP2(true)
@@ -262,10 +262,11 @@ func grpcStatusOf(t *testing.T, s *rpc, host, method string, body func(stop <-ch
 	defer response.Body.Close()
 	defer cancel() // ends the request body, which Close waits for
 	_, _ = io.Copy(io.Discard, response.Body)
-	if code := response.Header.Get("Grpc-Status"); code != "" {
-		return code
+	end := response.Trailer
+	if response.Header.Get("Grpc-Status") != "" {
+		end = response.Header
 	}
-	return response.Trailer.Get("Grpc-Status")
+	return end.Get("Grpc-Status"), end.Get("Grpc-Message")
 }
 
 // A call that needs no token takes no large message, one that does takes none
@@ -284,9 +285,13 @@ func TestGRPCStalledMessages(t *testing.T) {
 		{"evil.example", "ModelInfer", codes.Unauthenticated},
 		{"localhost", "ModelMetadata", codes.ResourceExhausted},
 	} {
-		require.Equal(t, fmt.Sprint(int(c.code)), grpcStatus(t, s, c.host, c.method), c.method)
+		code, _ := grpcStatus(t, s, c.host, c.method)
+		require.Equal(t, fmt.Sprint(int(c.code)), code, c.method)
 	}
-	require.Equal(t, fmt.Sprint(int(codes.DeadlineExceeded)), grpcStatus(t, s, "localhost", "ModelInfer"))
+	code, message := grpcStatus(t, s, "localhost", "ModelInfer")
+	require.Equal(t, fmt.Sprint(int(codes.DeadlineExceeded)), code)
+	require.Contains(t, message, "arrives too slowly")
+	require.NotContains(t, message, "deadline", "a later one would not help")
 	require.Eventually(t, free(m, 64<<20), timeout, 10*time.Millisecond)
 }
 
@@ -295,7 +300,7 @@ func TestGRPCMissingMessage(t *testing.T) {
 	s := startRPC(t, none)
 	for name, body := range map[string]string{"none": "", "header cut": "\x00\x00", "message cut": "\x00\x00\x00\x00\x09abc"} {
 		for _, method := range []string{"ServerLive", "ModelInfer"} {
-			code := grpcStatusOf(t, s, "localhost", method, func(<-chan struct{}) io.Reader { return strings.NewReader(body) })
+			code, _ := grpcStatusOf(t, s, "localhost", method, func(<-chan struct{}) io.Reader { return strings.NewReader(body) })
 			require.Equal(t, fmt.Sprint(int(codes.InvalidArgument)), code, "%s: %s", method, name)
 			s.log.request(t)
 		}
