@@ -137,7 +137,7 @@ func (c scripted) Events(ctx context.Context, _ uint64) iter.Seq2[retrain.Event,
 func (scripted) LastEvent(context.Context) (uint64, error) { return 0, nil }
 
 // A stream that was removed and created again starts from the beginning for everybody.
-func TestStreamCreatedAgainBeginsAnew(t *testing.T) {
+func TestRecreatedStreamStartsOver(t *testing.T) {
 	source := make(scripted)
 	s := start(t, scorerOf(t, &model{}, 0), parts(func(p *api.Parts) { p.Events = source }))
 	f := follow(t, s.client, "http://"+s.addr+"/v1/events")

@@ -104,7 +104,7 @@ func first(md metadata.MD, header string) string {
 	return ""
 }
 
-// replyCodec has replies tell when they are sent.
+// replyCodec has replies report when they are sent.
 type replyCodec struct{ encoding.CodecV2 }
 
 func newReplyCodec() replyCodec { return replyCodec{encoding.GetCodecV2("proto")} }

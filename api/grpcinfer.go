@@ -55,8 +55,8 @@ func (s *Server) callInfer(ctx context.Context, in *inference.ModelInferRequest)
 	return out, nil
 }
 
-// streamInfer answers one request after the other. Of one that fails the stream
-// tells, with the id of the request, and continues. A stream that waits for its
+// streamInfer answers one request after the other. It reports one that fails with
+// the id of the request, and continues. A stream that waits for its
 // next request holds no memory for requests, and ends after Config.RequestTimeout.
 func (s *Server) streamInfer(_ any, stream grpc.ServerStream) error {
 	if err := s.allow(stream.Context(), ScopeScore); err != nil {
@@ -125,8 +125,8 @@ func wantedOutputs(in *inference.ModelInferRequest) ([]string, error) {
 	return wanted, nil
 }
 
-// textTensors are the inputs of a request, of up to limit texts each, whose data is all in their contents
-// or all in raw_input_contents.
+// textTensors are the inputs of a request, of up to limit texts each. Their data
+// is either all in their contents or all in raw_input_contents.
 func textTensors(in *inference.ModelInferRequest, limit int) ([]textTensor, error) {
 	if n := len(in.Inputs); n > maxTensors {
 		return nil, errInvalid("inputs", "has %d tensors; send at most %d", n, maxTensors)
