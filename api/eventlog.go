@@ -40,7 +40,6 @@ type eventLog struct {
 	err       error  // why the source failed last; nil once it works again
 	contacted time.Time
 	changed   chan struct{} // closed and replaced when one of these changes
-	streams   int           // clients that follow the events
 }
 
 // entry is an event, or why it cannot be read.
@@ -249,23 +248,6 @@ func (l *eventLog) next(c *cursor) (batch []entry, changed <-chan struct{}, err 
 	}
 	c.sequence = batch[len(batch)-1].event.Sequence
 	return batch, nil, nil
-}
-
-// join counts a client that follows the events, unless limit clients do already.
-func (l *eventLog) join(limit int) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.streams >= limit {
-		return false
-	}
-	l.streams++
-	return true
-}
-
-func (l *eventLog) leave() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.streams--
 }
 
 // age returns the time since the source last responded.

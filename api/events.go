@@ -9,9 +9,12 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"assay/api/internal/exchange"
 	"assay/api/internal/failure"
 	"assay/api/internal/httpjson"
+	"assay/internal/errorcode"
 	"assay/rewardmodel/retrain"
 )
 
@@ -36,6 +39,7 @@ type eventEndpoints struct {
 	access     access
 	drained    <-chan struct{}
 	maxStreams int
+	streams    *semaphore.Weighted // open streams, up to maxStreams
 }
 
 // serve responds with the stream of events (server-sent events, WHATWG HTML,
@@ -48,10 +52,10 @@ func (e eventEndpoints) serve(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if !e.log.join(e.maxStreams) {
-		return failure.TooManyEventStreams(e.maxStreams, exchange.Of(r).RetryAfter)
+	if !e.streams.TryAcquire(1) {
+		return exchange.Of(r).Unavailable(errorcode.Overloaded, "%d clients follow the events of this process, its limit; close streams that nobody reads, or ask for the list (Accept: application/json)", e.maxStreams)
 	}
-	defer e.log.leave()
+	defer e.streams.Release(1)
 	return e.stream(w, r, from)
 }
 

@@ -77,7 +77,7 @@ func (e feedbackEndpoints) candidates(w http.ResponseWriter, r *http.Request) er
 		return err
 	}
 	// Ranking takes long, so what it depends on is checked first.
-	if err := e.checks.get(r.Context(), e.checks.names()...).err; err != nil {
+	if err := e.checks.get(e.checks.names()...).err; err != nil {
 		return err
 	}
 	candidates, err := e.view.Candidates(r.Context(), n)

@@ -14,8 +14,8 @@ import (
 type Check struct {
 	Name string
 	// Ready returns nil, or why the dependency is not ready. It respects its
-	// context, which allows a second for all checks together. Its result is cached
-	// for up to a second, and shared by all callers.
+	// context, which allows a second. Its result is cached for up to a second, and
+	// shared by all callers.
 	Ready func(ctx context.Context) error
 	// AtStart marks a dependency that the service can do without once it was
 	// ready: it scores over HTTP while NATS is unreachable. The check counts for
@@ -48,7 +48,7 @@ func (h health) ready(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	now := h.checks.get(r.Context(), also...)
+	now := h.checks.get(also...)
 	if now.err != nil {
 		return notReady(w, r, healthBody{Status: "not_ready", Checks: now.texts}, now.err)
 	}
@@ -77,11 +77,11 @@ func (h health) requested(r *http.Request) ([]string, error) {
 
 // readiness returns why /readyz would not respond 200. Everything that reports
 // readiness uses it: HTTP, gRPC and the probes of other protocols.
-func (h health) readiness(ctx context.Context) error {
+func (h health) readiness() error {
 	if isClosed(h.drained) {
 		return failure.ErrDraining
 	}
-	return h.checks.get(ctx).err
+	return h.checks.get().err
 }
 
 // notReady responds with an error that also lists the checks.

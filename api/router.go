@@ -9,6 +9,7 @@ import (
 	"github.com/go-chi/chi/v5"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"golang.org/x/sync/semaphore"
 
 	"assay/api/compat"
 	"assay/api/internal/exchange"
@@ -73,7 +74,7 @@ func (rt routes) mountLearning(r chi.Router, models modelEndpoints) {
 	}
 	labels := feedbackEndpoints{feedback: p.Feedback, view: p.FeedbackView, limits: rt.cfg.FeedbackLimits, access: rt.access, checks: rt.health.checks, cache: rt.cache}
 	training := trainingEndpoints{trainer: p.Trainer, access: rt.access, cache: rt.cache}
-	events := eventEndpoints{log: rt.events, access: rt.access, drained: rt.drained, maxStreams: rt.cfg.MaxEventStreams}
+	events := eventEndpoints{log: rt.events, access: rt.access, drained: rt.drained, maxStreams: rt.cfg.MaxEventStreams, streams: semaphore.NewWeighted(int64(rt.cfg.MaxEventStreams))}
 	r.Post("/v1/feedback", feedback(p.Feedback != nil, labels.add).ServeHTTP)
 	get(r, "/v1/feedback", feedback(p.FeedbackView != nil, labels.stats))
 	get(r, "/v1/feedback/candidates", feedback(p.FeedbackView != nil, labels.candidates))

@@ -17,7 +17,7 @@ type live struct {
 	versions atomic.Pointer[versions.Set]
 	queue    atomic.Pointer[queue.Queue]
 	learning atomic.Pointer[learning]
-	watchdog stalls
+	watchdog watchdog
 }
 
 // Score is the models', or says that there is none yet.

@@ -6,7 +6,6 @@ package compat
 
 import (
 	"bytes"
-	"context"
 	"net/http"
 	"slices"
 
@@ -20,7 +19,7 @@ import (
 
 // Routes returns the endpoints of all protocols. ready returns why the service
 // cannot score now, nil if it can.
-func Routes(backend adapter.Backend, ready func(ctx context.Context) error) []httpjson.Route {
+func Routes(backend adapter.Backend, ready func() error) []httpjson.Route {
 	return slices.Concat(
 		openRLHF{backend}.routes(),
 		slime{backend}.routes(),

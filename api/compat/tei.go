@@ -2,7 +2,6 @@ package compat
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"math"
 	"net/http"
@@ -23,7 +22,7 @@ import (
 // probe that it shares with vLLM and SGLang.
 type tei struct {
 	backend adapter.Backend
-	ready   func(ctx context.Context) error
+	ready   func() error
 }
 
 func (p tei) routes() []httpjson.Route {
@@ -270,7 +269,7 @@ func (p tei) info(w http.ResponseWriter, r *http.Request) error {
 
 // health is /readyz without a body while the service can score.
 func (p tei) health(w http.ResponseWriter, r *http.Request) error {
-	if err := p.ready(r.Context()); err != nil {
+	if err := p.ready(); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusOK)

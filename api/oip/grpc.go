@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
+	"golang.org/x/sync/semaphore"
 	"google.golang.org/grpc"
 	_ "google.golang.org/grpc/encoding/gzip" // clients may compress
 	"google.golang.org/grpc/health/grpc_health_v1"
@@ -38,7 +38,7 @@ const (
 type GRPCConfig struct {
 	Backend adapter.Backend
 	// Ready returns why the service cannot score now, nil if it can.
-	Ready func(ctx context.Context) error
+	Ready func() error
 	// Authorize returns the name of a caller, and why it may not score.
 	Authorize func(exchange.Caller) (string, error)
 	Settings  *exchange.Settings
@@ -64,7 +64,7 @@ type GRPC struct {
 	metrics     *grpcMetrics
 	server      *grpc.Server
 	connections connections
-	streams     atomic.Int64 // open ModelStreamInfer calls
+	streams     *semaphore.Weighted // open ModelStreamInfer calls
 }
 
 // NewGRPC registers the metrics and returns a server that does not listen yet.
@@ -73,7 +73,8 @@ func NewGRPC(cfg GRPCConfig) (*GRPC, error) {
 	if err != nil {
 		return nil, fmt.Errorf("gRPC metrics: %w", err)
 	}
-	s := &GRPC{service: service{cfg.Backend, cfg.Ready}, cfg: cfg, metrics: metrics, connections: connections{limit: maxConnections}}
+	s := &GRPC{service: service{cfg.Backend, cfg.Ready}, cfg: cfg, metrics: metrics, connections: connections{limit: maxConnections},
+		streams: semaphore.NewWeighted(int64(cfg.MaxStreams))}
 	s.server = grpc.NewServer(
 		grpc.ForceServerCodecV2(newReplyCodec()),
 		grpc.StreamInterceptor(s.observeStream),

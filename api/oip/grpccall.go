@@ -21,6 +21,7 @@ import (
 	"assay/api/internal/exchange"
 	"assay/api/internal/failure"
 	"assay/api/oip/inference"
+	"assay/internal/errorcode"
 )
 
 // access says who may make a call.
@@ -205,11 +206,16 @@ func (s *GRPC) withStreamDeadline(handler grpc.StreamHandler) grpc.StreamHandler
 		case err := <-done:
 			return err
 		case <-late.C:
-			return failure.IdleStream(s.cfg.Settings.HeaderTimeout, s.cfg.Settings.RetryAfter)
+			return s.idleStream(s.cfg.Settings.HeaderTimeout)
 		case <-s.cfg.Draining:
 			return failure.ErrDraining
 		}
 	}
+}
+
+// idleStream ends a stream without a request within the limit.
+func (s *GRPC) idleStream(limit time.Duration) error {
+	return s.cfg.Settings.Unavailable(errorcode.Idle, "the stream ends after %v; open it again for the next request", limit)
 }
 
 // callLevel returns debug for probes, and warning or error for failures of the

@@ -12,6 +12,7 @@ import (
 	"assay/api/internal/exchange"
 	"assay/api/internal/failure"
 	"assay/api/oip/inference"
+	"assay/internal/errorcode"
 	"assay/rewardmodel"
 )
 
@@ -64,11 +65,10 @@ func (s *GRPC) streamInfer(_ any, stream grpc.ServerStream) error {
 	if err := s.allow(stream.Context(), authorized); err != nil {
 		return err
 	}
-	if limit := int64(s.cfg.MaxStreams); s.streams.Add(1) > limit {
-		s.streams.Add(-1)
-		return failure.TooManyInferStreams(limit, s.cfg.Settings.RetryAfter)
+	if !s.streams.TryAcquire(1) {
+		return s.cfg.Settings.Unavailable(errorcode.Overloaded, "%d inference streams are open, the limit of this process; close unused streams, or call ModelInfer", s.cfg.MaxStreams)
 	}
-	defer s.streams.Add(-1)
+	defer s.streams.Release(1)
 	priority := cmp.Or(priorityIn(stream.Context()), string(rewardmodel.PriorityBulk))
 	if err := exchange.From(stream.Context()).Prioritize(priority); err != nil {
 		return err

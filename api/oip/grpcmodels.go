@@ -20,13 +20,13 @@ func (s *GRPC) callLive(context.Context, *inference.ServerLiveRequest) (*inferen
 	return &inference.ServerLiveResponse{Live: true}, nil
 }
 
-func (s *GRPC) callReady(ctx context.Context, _ *inference.ServerReadyRequest) (*inference.ServerReadyResponse, error) {
-	return &inference.ServerReadyResponse{Ready: s.ready(ctx) == nil}, nil
+func (s *GRPC) callReady(_ context.Context, _ *inference.ServerReadyRequest) (*inference.ServerReadyResponse, error) {
+	return &inference.ServerReadyResponse{Ready: s.ready() == nil}, nil
 }
 
 // callModelReady reports false, and no error, for an unknown model.
 func (s *GRPC) callModelReady(ctx context.Context, in *inference.ModelReadyRequest) (*inference.ModelReadyResponse, error) {
-	err := s.ready(ctx)
+	err := s.ready()
 	if err == nil {
 		_, err = s.serving(ctx, in.Name, s.pin(ctx, in.Name, in.Version))
 	}
@@ -95,12 +95,12 @@ func (s *GRPC) callUnload(ctx context.Context, in *inference.RepositoryModelUnlo
 
 // callHealth reports the health of the server as a whole, or of its inference
 // service.
-func (s *GRPC) callHealth(ctx context.Context, in *grpc_health_v1.HealthCheckRequest) (*grpc_health_v1.HealthCheckResponse, error) {
+func (s *GRPC) callHealth(_ context.Context, in *grpc_health_v1.HealthCheckRequest) (*grpc_health_v1.HealthCheckResponse, error) {
 	if in.Service != "" && in.Service != serviceName {
 		return nil, status.Errorf(codes.NotFound, "there is no service %.100q; ask for %q, or for none", in.Service, serviceName)
 	}
 	health := grpc_health_v1.HealthCheckResponse_SERVING
-	if s.ready(ctx) != nil {
+	if s.ready() != nil {
 		health = grpc_health_v1.HealthCheckResponse_NOT_SERVING
 	}
 	return &grpc_health_v1.HealthCheckResponse{Status: health}, nil

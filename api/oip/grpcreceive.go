@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"sync/atomic"
 	"time"
 
@@ -59,7 +60,7 @@ type incoming struct {
 
 // receive reads the next message of a call, of up to limit bytes, into in. It waits
 // until ctx ends, stop is closed, or the client is too slow. It returns io.EOF after
-// the last message.
+// the last message of a stream.
 func (s *GRPC) receive(ctx context.Context, stream grpc.ServerStream, in proto.Message, limit int64, stop <-chan struct{}) error {
 	transport, ok := grpc.ServerTransportStreamFromContext(stream.Context()).(messageStream)
 	if !ok {
@@ -93,6 +94,8 @@ func (s *GRPC) receive(ctx context.Context, stream grpc.ServerStream, in proto.M
 			switch {
 			case r.err != nil && ctx.Err() != nil:
 				return ctx.Err()
+			case errors.Is(r.err, io.ErrUnexpectedEOF), stop == nil && errors.Is(r.err, io.EOF):
+				return failure.Invalid("", "the call ends before its message does; send a whole message")
 			case r.err != nil:
 				return r.err
 			}
@@ -105,7 +108,7 @@ func (s *GRPC) receive(ctx context.Context, stream grpc.ServerStream, in proto.M
 			}
 		case <-idle:
 			if m.begun.Load() == 0 {
-				return failure.IdleStream(s.cfg.Settings.RequestTimeout, s.cfg.Settings.RetryAfter)
+				return s.idleStream(s.cfg.Settings.RequestTimeout)
 			}
 		case <-ctx.Done():
 			return fmt.Errorf("the message did not arrive: %w", ctx.Err())

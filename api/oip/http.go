@@ -15,7 +15,7 @@ import (
 // Routes returns the endpoints of the protocol over HTTP, including the
 // repository calls and the binary tensors of Triton. ready returns why the
 // service cannot score now, nil if it can.
-func Routes(backend adapter.Backend, ready func(ctx context.Context) error) []httpjson.Route {
+func Routes(backend adapter.Backend, ready func() error) []httpjson.Route {
 	h := handlers{service{backend, ready}}
 	routes := []httpjson.Route{
 		get("/v2", "Open Inference Protocol: the server", httpjson.Public, h.server),
@@ -64,7 +64,7 @@ func (h handlers) live(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (h handlers) serverReady(w http.ResponseWriter, r *http.Request) error {
-	if err := h.ready(r.Context()); err != nil {
+	if err := h.ready(); err != nil {
 		return err
 	}
 	return httpjson.WriteProbe(w, r, http.StatusOK, map[string]bool{"ready": true})
@@ -92,7 +92,7 @@ func (h handlers) find(r *http.Request) (name string, serving rewardmodel.ModelI
 }
 
 func (h handlers) modelReady(w http.ResponseWriter, r *http.Request) error {
-	if err := h.ready(r.Context()); err != nil {
+	if err := h.ready(); err != nil {
 		return err
 	}
 	name, _, err := h.find(r)

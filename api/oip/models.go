@@ -12,7 +12,7 @@ import (
 // service is what HTTP and gRPC share.
 type service struct {
 	backend adapter.Backend
-	ready   func(ctx context.Context) error
+	ready   func() error
 }
 
 const (

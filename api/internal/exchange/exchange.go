@@ -11,6 +11,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"assay/api/internal/failure"
+	"assay/internal/errorcode"
 	"assay/rewardmodel"
 )
 
@@ -53,6 +54,12 @@ func Begin(ctx context.Context, requestID, trace string, memory *rewardmodel.Res
 // Failure maps an error of this exchange to what its client is told.
 func (x *Exchange) Failure(err error) failure.Failure {
 	return failure.Of(err, failure.Details{RequestID: x.ID, RetryAfter: x.RetryAfter, RequestTimeout: x.RequestTimeout})
+}
+
+// Unavailable asks the client to retry after Settings.RetryAfter, for one of the
+// codes of 503.
+func (s *Settings) Unavailable(code errorcode.Code, format string, args ...any) error {
+	return failure.Unavailable(code, s.RetryAfter, format, args...)
 }
 
 // Prioritize keeps the priority that the client asked for in the header

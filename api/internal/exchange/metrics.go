@@ -1,6 +1,8 @@
 package exchange
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+)
 
 // UnmatchedRoute is the metric and log label of requests that match no route.
 const UnmatchedRoute = "unmatched"

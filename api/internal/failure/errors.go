@@ -99,22 +99,9 @@ func InsufficientScope(scope string) error {
 		Challenge: fmt.Sprintf(`Bearer realm="assay", scope="%s", error="insufficient_scope"`, scope)}
 }
 
-// TooManyEventStreams rejects another client of the event stream: 503.
-func TooManyEventStreams(limit int, retryAfter time.Duration) error {
-	return &Error{Code: errorcode.Overloaded, RetryAfter: retryAfter,
-		Message: fmt.Sprintf("%d clients follow the events of this process, its limit; close streams that nobody reads, or ask for the list (Accept: application/json)", limit)}
-}
-
-// TooManyInferStreams rejects another inference stream of gRPC: 503.
-func TooManyInferStreams(limit int64, retryAfter time.Duration) error {
-	return &Error{Code: errorcode.Overloaded, RetryAfter: retryAfter,
-		Message: fmt.Sprintf("%d inference streams are open, the limit of this process; close unused streams, or call ModelInfer", limit)}
-}
-
-// IdleStream ends a gRPC stream that brings no request within the limit: 503.
-func IdleStream(limit, retryAfter time.Duration) error {
-	return &Error{Code: errorcode.Idle, RetryAfter: retryAfter,
-		Message: fmt.Sprintf("the stream ends after %v; open it again for the next request", limit)}
+// Unavailable asks a client to retry later, for one of the codes of 503.
+func Unavailable(code errorcode.Code, retryAfter time.Duration, format string, args ...any) error {
+	return &Error{Code: code, RetryAfter: retryAfter, Message: fmt.Sprintf(format, args...)}
 }
 
 // NotEnabled reports an endpoint whose backend the service runs without: 501.

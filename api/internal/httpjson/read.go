@@ -41,7 +41,7 @@ func read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	x := exchange.Of(r)
 	maxBody := x.Limits().MaxBody
 	if r.ContentLength > maxBody {
-		discard(r, maxBody)
+		discard(r, control, maxBody)
 		return nil, failure.BodyTooLarge(maxBody)
 	}
 	wire := newWireReader(r, http.MaxBytesReader(w, r.Body, maxBody), control, x.Settings)
@@ -58,7 +58,7 @@ func read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 		_ = control.SetReadDeadline(time.Time{})
 		return body, nil
 	case errors.As(wire.err, &tooLarge):
-		discard(r, maxBody)
+		discard(r, control, maxBody)
 		return nil, failure.BodyTooLarge(maxBody)
 	case wire.err != nil:
 		return nil, wireError(r.Context(), wire.err, wire.count, x.MinRate)
@@ -69,9 +69,9 @@ func read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 
 // discard reads on after a body turned out too large, unless the client waits
 // for a "100 Continue" or has far too much left to send.
-func discard(r *http.Request, maxBody int64) {
+func discard(r *http.Request, control *http.ResponseController, maxBody int64) {
 	if r.Header.Get("Expect") == "" && r.ContentLength <= maxBody+discardLimit {
-		_, _ = io.CopyN(io.Discard, r.Body, discardLimit)
+		_, _ = io.CopyN(io.Discard, newWireReader(r, r.Body, control, exchange.Of(r).Settings), discardLimit)
 	}
 }
 

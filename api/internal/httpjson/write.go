@@ -38,27 +38,10 @@ func Encode(memory *rewardmodel.Reservation, value any) ([]byte, error) {
 func Render(memory *rewardmodel.Reservation, write func(io.Writer) error) ([]byte, error) {
 	out := payload.NewBuffer(memory)
 	if err := write(out); err != nil {
-		return nil, unwrapWriteError(err)
+		return nil, err
 	}
 	_, err := out.Write([]byte{'\n'})
 	return out.Bytes(), err
-}
-
-// unwrapWriteError returns the error of the writer without the text that the
-// encoder adds.
-func unwrapWriteError(err error) error {
-	var known *failure.Error
-	var overloaded *rewardmodel.OverloadedError
-	var input *rewardmodel.InputError
-	switch {
-	case errors.As(err, &known):
-		return known
-	case errors.As(err, &overloaded):
-		return overloaded
-	case errors.As(err, &input):
-		return input
-	}
-	return err
 }
 
 // WriteJSON responds with value as JSON.
