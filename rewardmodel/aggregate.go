@@ -3,6 +3,8 @@ package rewardmodel
 import (
 	"math"
 	"slices"
+
+	"assay/rewardmodel/logistic"
 )
 
 // maxMargin bounds margins before they are summed up: beyond it a violation is
@@ -11,23 +13,9 @@ const maxMargin = 80
 
 // Violation is g_-1 of an instance with the given margin: its sigmoid, the
 // softmax probability of the anomalous class, in [0,1].
-func Violation(margin float32) float64 { return sigmoid(bound(margin)) }
+func Violation(margin float32) float64 { return logistic.Sigmoid(bound(margin)) }
 
 func bound(margin float32) float64 { return min(max(float64(margin), -maxMargin), maxMargin) }
-
-func sigmoid(x float64) float64 {
-	if x >= 0 {
-		return 1 / (1 + math.Exp(-x))
-	}
-	e := math.Exp(x)
-	return e / (1 + e)
-}
-
-// logit is the inverse of sigmoid: -Inf at 0 and +Inf at 1.
-func logit(p float64) float64 { return math.Log(p) - math.Log1p(-p) }
-
-// softplus is log(1 + exp(x)), the -log of 1 - sigmoid(x).
-func softplus(x float64) float64 { return max(x, 0) + math.Log1p(math.Exp(-math.Abs(x))) }
 
 // bagScore is the violation of a bag. The margin is its logit, computed on its
 // own so that it keeps its digits where the violation is close to 0 or 1.
@@ -39,11 +27,11 @@ func aggregate(kind Aggregate, k int, margins []float32) bagScore {
 	switch {
 	case kind == AggregateMax || len(margins) == 1:
 		m := bound(slices.Max(margins))
-		return bagScore{sigmoid(m), m}
+		return bagScore{logistic.Sigmoid(m), m}
 	case kind == AggregateNoisyOr:
 		normal := 0.0 // log of the product of 1 - v
 		for _, m := range margins {
-			normal -= softplus(bound(m))
+			normal -= logistic.Softplus(bound(m))
 		}
 		violation := -math.Expm1(normal)
 		return bagScore{violation, math.Log(violation) - normal}
@@ -53,8 +41,8 @@ func aggregate(kind Aggregate, k int, margins []float32) bagScore {
 	}
 	var violation, normal float64
 	for _, m := range margins {
-		violation += sigmoid(bound(m))
-		normal += sigmoid(-bound(m))
+		violation += logistic.Sigmoid(bound(m))
+		normal += logistic.Sigmoid(-bound(m))
 	}
 	return bagScore{violation / float64(len(margins)), math.Log(violation) - math.Log(normal)}
 }

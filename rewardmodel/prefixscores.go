@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"math"
 	"slices"
+
+	"assay/rewardmodel/logistic"
 )
 
 // prefixScores gives the scores of the bags of the first instance, of the first
@@ -40,16 +42,16 @@ func newPrefix(kind Aggregate, k int, margins []float32) *prefix {
 func (p *prefix) add(i int, margin float64) bagScore {
 	p.count++
 	p.highest = max(p.highest, margin)
-	p.normal -= softplus(margin)
-	p.violation += sigmoid(margin)
-	p.compliant += sigmoid(-margin)
+	p.normal -= logistic.Softplus(margin)
+	p.violation += logistic.Sigmoid(margin)
+	p.compliant += logistic.Sigmoid(-margin)
 	violation, compliant, count := p.violation, p.compliant, p.count
 	if p.kind == AggregateTopK {
 		violation, compliant, count = p.largest.add(i, margin)
 	}
 	switch {
 	case p.kind == AggregateMax || p.count == 1:
-		return bagScore{sigmoid(p.highest), p.highest}
+		return bagScore{logistic.Sigmoid(p.highest), p.highest}
 	case p.kind == AggregateNoisyOr:
 		v := -math.Expm1(p.normal)
 		return bagScore{v, math.Log(v) - p.normal}
@@ -92,7 +94,7 @@ func newTopSums(k int, margins []float32) topSums {
 // add adds instance i and returns the sums of the k largest, and how many they are.
 func (t topSums) add(i int, margin float64) (violation, compliant float64, count int) {
 	at := t.leaves + t.ranks[i]
-	t.nodes[at] = topNode{sigmoid(margin), sigmoid(-margin), 1}
+	t.nodes[at] = topNode{logistic.Sigmoid(margin), logistic.Sigmoid(-margin), 1}
 	for at /= 2; at > 0; at /= 2 {
 		left, right := t.nodes[2*at], t.nodes[2*at+1]
 		t.nodes[at] = topNode{left.violation + right.violation, left.compliant + right.compliant, left.count + right.count}

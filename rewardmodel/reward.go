@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"assay/rewardmodel/calibration"
+	"assay/rewardmodel/logistic"
 )
 
 // maxLogit bounds the reward `logit`.
@@ -47,10 +48,10 @@ func (c scale) emptyScore(compliance float64) bagScore {
 	case 1:
 		return bagScore{0, -maxMargin}
 	case 0.5:
-		return bagScore{c.threshold, logit(c.threshold)}
+		return bagScore{c.threshold, logistic.Logit(c.threshold)}
 	}
-	margin := logit(c.threshold) - c.calibration.Inverse().At(logit(compliance))
-	return bagScore{sigmoid(margin), margin}
+	margin := logistic.Logit(c.threshold) - c.calibration.Inverse().At(logistic.Logit(compliance))
+	return bagScore{logistic.Sigmoid(margin), margin}
 }
 
 // complianceLogit is the log-odds of compliance: the distance from the margin
@@ -59,7 +60,7 @@ func (c scale) emptyScore(compliance float64) bagScore {
 // they are equal.
 func (c scale) complianceLogit(s bagScore) float64 {
 	const least = 1e-15 // the sigmoid of -least is below one half
-	switch x := c.calibration.At(logit(c.threshold) - s.margin); {
+	switch x := c.calibration.At(logistic.Logit(c.threshold) - s.margin); {
 	case s.violation == c.threshold:
 		return 0
 	case s.violation < c.threshold:
@@ -77,7 +78,7 @@ func (c scale) reward(kind Reward, s bagScore) float64 {
 	case RewardLogit:
 		return min(max(c.complianceLogit(s), -maxLogit), maxLogit)
 	default:
-		return sigmoid(c.complianceLogit(s))
+		return logistic.Sigmoid(c.complianceLogit(s))
 	}
 }
 
@@ -88,7 +89,7 @@ func (c scale) emptyReward(kind Reward, compliance float64) float64 {
 	case RewardRaw:
 		return 1 - c.emptyScore(compliance).violation
 	case RewardLogit:
-		return min(max(logit(compliance), -maxLogit), maxLogit)
+		return min(max(logistic.Logit(compliance), -maxLogit), maxLogit)
 	default:
 		return compliance
 	}

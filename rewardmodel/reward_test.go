@@ -6,10 +6,11 @@ import (
 	"testing"
 
 	"assay/rewardmodel/calibration"
+	"assay/rewardmodel/logistic"
 )
 
 func TestAggregates(t *testing.T) {
-	at := func(v float64) float32 { return float32(logit(v)) }
+	at := func(v float64) float32 { return float32(logistic.Logit(v)) }
 	margins := []float32{at(0.1), at(0.9), at(0.5), at(0.2)}
 	for kind, want := range map[Aggregate]float64{
 		AggregateMax:     0.9,
@@ -21,8 +22,8 @@ func TestAggregates(t *testing.T) {
 		if math.Abs(got.violation-want) > 1e-6 {
 			t.Errorf("%s: got %v, want %v", kind, got.violation, want)
 		}
-		if math.Abs(got.margin-logit(want)) > 1e-5 {
-			t.Errorf("%s: got margin %v, want %v", kind, got.margin, logit(want))
+		if math.Abs(got.margin-logistic.Logit(want)) > 1e-5 {
+			t.Errorf("%s: got margin %v, want %v", kind, got.margin, logistic.Logit(want))
 		}
 	}
 	if few := aggregate(AggregateTopK, 9, margins); math.Abs(few.violation-1.7/4) > 1e-6 {
@@ -46,7 +47,7 @@ func TestAggregatesKeepPrecision(t *testing.T) {
 
 func TestSingleInstanceIsTheBag(t *testing.T) {
 	for _, kind := range Aggregates() {
-		if got := aggregate(kind, 3, []float32{1.25}); got != (bagScore{sigmoid(1.25), 1.25}) {
+		if got := aggregate(kind, 3, []float32{1.25}); got != (bagScore{logistic.Sigmoid(1.25), 1.25}) {
 			t.Errorf("%s: got %+v", kind, got)
 		}
 	}
@@ -143,7 +144,7 @@ func TestEmptyReward(t *testing.T) {
 			if c := on.emptyReward(RewardCompliance, compliance); c != compliance {
 				t.Errorf("compliance %v became %v", compliance, c)
 			}
-			want := min(max(logit(compliance), -maxLogit), maxLogit)
+			want := min(max(logistic.Logit(compliance), -maxLogit), maxLogit)
 			if l := on.emptyReward(RewardLogit, compliance); l != want {
 				t.Errorf("logit of compliance %v is %v, want %v", compliance, l, want)
 			}

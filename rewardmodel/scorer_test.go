@@ -11,6 +11,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"assay/rewardmodel/logistic"
 )
 
 // newScorer starts a scorer of the test tokenizer and closes it with the test.
@@ -82,9 +84,9 @@ func TestScore(t *testing.T) {
 	}
 	bad := answer.Results[0]
 	want := Result{
-		ID: "a", Reward: sigmoid(logit(0.6) - 3), Violation: sigmoid(3), Threshold: 0.6,
-		Witness:   &Witness{Index: 1, Start: 16, End: 26, Text: "You stink.", Violation: sigmoid(3)},
-		Instances: []Instance{{Start: 0, End: 15, Violation: sigmoid(-5)}, {Start: 16, End: 26, Violation: sigmoid(3)}, {Start: 27, End: 35, Violation: sigmoid(-5)}},
+		ID: "a", Reward: logistic.Sigmoid(logistic.Logit(0.6) - 3), Violation: logistic.Sigmoid(3), Threshold: 0.6,
+		Witness:   &Witness{Index: 1, Start: 16, End: 26, Text: "You stink.", Violation: logistic.Sigmoid(3)},
+		Instances: []Instance{{Start: 0, End: 15, Violation: logistic.Sigmoid(-5)}, {Start: 16, End: 26, Violation: logistic.Sigmoid(3)}, {Start: 27, End: 35, Violation: logistic.Sigmoid(-5)}},
 	}
 	if !reflect.DeepEqual(bad, want) {
 		t.Errorf("got  %+v %+v\nwant %+v %+v", bad, bad.Witness, want, want.Witness)
@@ -125,7 +127,7 @@ func TestScoreInstances(t *testing.T) {
 	if result.Instances[1].Violation != 0 {
 		t.Errorf("a blank instance has violation %v", result.Instances[1].Violation)
 	}
-	if result.Witness.Index != 2 || result.Witness.Text != long || result.Violation != sigmoid(3) {
+	if result.Witness.Index != 2 || result.Witness.Text != long || result.Violation != logistic.Sigmoid(3) {
 		t.Errorf("the violation in the middle of a long instance was missed: %+v", result)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/sugarme/gotch/ts"
 
 	"assay/rewardmodel/checkpoint"
+	"assay/rewardmodel/logistic"
 	"assay/rewardmodel/tokenizer"
 )
 
@@ -114,7 +115,7 @@ func (g *graph) zeroInt32s(n int64) *ts.Tensor {
 func checkPrecision(p Precision, limit float64, exact, got []float32) error {
 	var sum, worst float64
 	for i := range exact {
-		moved := math.Abs(sigmoid(exact[i]) - sigmoid(got[i]))
+		moved := math.Abs(logistic.Sigmoid(float64(exact[i])) - logistic.Sigmoid(float64(got[i])))
 		sum, worst = sum+moved, max(worst, moved)
 	}
 	mean := sum / float64(max(len(exact), 1))
@@ -124,5 +125,3 @@ func checkPrecision(p Precision, limit float64, exact, got []float32) error {
 	}
 	return nil
 }
-
-func sigmoid(x float32) float64 { return 1 / (1 + math.Exp(-float64(x))) }

@@ -3,6 +3,7 @@ package feedback
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"assay/rewardmodel"
@@ -133,20 +134,9 @@ func countElements(d *jsontext.Decoder, limit int) (n int, err error) {
 	return n, err
 }
 
-// blank tells that no model would see anything of the bag.
+// blank reports whether the bag has no text to score.
 func blank(b bag.Bag) bool {
-	texts := append([]string{b.Response}, b.Instances...)
-	for _, m := range b.Messages {
-		if m.Role == rewardmodel.RoleAssistant {
-			texts = append(texts, m.Content)
-		}
-	}
-	for _, text := range texts {
-		if strings.TrimSpace(text) != "" {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(b.Texts(), func(text string) bool { return strings.TrimSpace(text) != "" })
 }
 
 // tooDeep tells whether JSON nests deeper than so many levels.

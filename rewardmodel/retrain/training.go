@@ -11,6 +11,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/rs/zerolog"
+
+	"assay/internal/durable"
 )
 
 // maxTakeUps is the number of attempts after which a training run is given up,
@@ -161,7 +163,7 @@ func (t *training) judge(ctx context.Context, j *job, base string) (verdict Verd
 	if err != nil {
 		return verdict, err
 	}
-	return verdict, writeWhole(file, data)
+	return verdict, durable.WriteFile(file, data, 0o600)
 }
 
 // anchor is the directory of the best version so far; "" when that is the current
@@ -255,18 +257,4 @@ func (t *training) tell(ctx context.Context, e Event) error {
 func exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
-}
-
-// writeWhole writes a file that is either whole or not there.
-func writeWhole(path string, data []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name()) // once renamed, it is not there
-	_, err = f.Write(data)
-	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
 }

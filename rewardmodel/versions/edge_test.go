@@ -30,13 +30,15 @@ func TestSetBeforeAndBadSettings(t *testing.T) {
 	if v.Current() != (rewardmodel.ModelInfo{}) || len(v.List()) != 0 {
 		t.Error("there is a model before there is one")
 	}
-	v.Use(s.make("v1"))
-	v.Use(s.make("v2"))
+	for _, version := range []string{"v1", "v2"} {
+		if err := v.Promote(t.Context(), version); err != nil {
+			t.Fatal(err)
+		}
+	}
 	wantListed(t, v, "v2* v1")
 	if err := v.Close(); err != nil {
 		t.Error(err)
 	}
-	v.Use(s.make("v1")) // freed
 	if err := v.Close(); err != nil {
 		t.Error(err)
 	}

@@ -166,7 +166,7 @@ func (v *Set) load(e *entry) {
 	switch {
 	case err != nil:
 		v.remember(e)
-	case v.closed || v.known[e.version] != e: // Use came before
+	case v.closed:
 		v.leave(e)
 	case e.wanted:
 		v.setCurrent(e)

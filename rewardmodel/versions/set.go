@@ -152,7 +152,7 @@ func (e *entry) loading() bool {
 func (e *entry) ready() bool { return !e.loading() && e.err == nil }
 
 // New returns an empty Set and registers its metrics with reg, which may be nil. It holds no
-// model before Use or Promote, and is to be closed.
+// model before Promote, and must be closed.
 func New(cfg Config, loader Loader, reg prometheus.Registerer) (*Set, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {
@@ -268,25 +268,6 @@ func (v *Set) setCurrent(e *entry) {
 	}
 	v.current, e.since = e, time.Now()
 	v.touch(e)
-}
-
-// Use makes a model that was loaded elsewhere the current one: the one that a
-// process starts with. The Set closes it from then on.
-func (v *Set) Use(l Loaded) {
-	e := &entry{version: l.Info().Version, done: make(chan struct{}), loaded: l, since: time.Now(), bytes: l.Bytes}
-	close(e.done)
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.closed {
-		v.leave(e)
-		return
-	}
-	if old := v.known[e.version]; old != nil && old.ready() {
-		v.leave(old)
-	}
-	v.known[e.version] = e
-	v.setCurrent(e)
-	v.trim()
 }
 
 // Current names the current model; it is zero before there is one.

@@ -25,7 +25,12 @@ func newSet(t testing.TB, cfg Config, s *shelf) *Set {
 			t.Error(err)
 		}
 	})
-	v.Use(s.make("v1"))
+	gate := s.gate
+	s.gate = nil
+	if err := v.Promote(t.Context(), "v1"); err != nil {
+		t.Fatal(err)
+	}
+	s.gate, s.loads = gate, nil
 	return v
 }
 

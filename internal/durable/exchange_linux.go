@@ -1,4 +1,4 @@
-package checkpoint
+package durable
 
 import (
 	"errors"
@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// exchange swaps two folders in one step. It is ErrUnsupported where the
+// exchange swaps two directories in one step. It is ErrUnsupported where the
 // kernel or the file system cannot.
 func exchange(a, b string) error {
 	err := unix.Renameat2(unix.AT_FDCWD, a, unix.AT_FDCWD, b, unix.RENAME_EXCHANGE)
