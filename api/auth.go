@@ -70,7 +70,7 @@ func (a access) authorize(c exchange.Caller, scope Scope) (string, error) {
 		case why == "" && a.trustLoopback:
 			return callerLocal, nil
 		case why == "":
-			why = "the service has tokens, which callers on the same machine need, too, unless it runs with --trust-loopback"
+			why = "the service has tokens, which callers on the same machine need as well, unless it runs with --trust-loopback"
 		}
 		return "", failure.Unauthorized(string(scope), why+"; send Authorization: Bearer TOKEN", false)
 	}
@@ -81,7 +81,7 @@ func (a access) authorize(c exchange.Caller, scope Scope) (string, error) {
 	g, known := a.tokens.find(token)
 	switch {
 	case !known:
-		return "", failure.Unauthorized(string(scope), "the service does not know this token; ask its operator for one", true)
+		return "", failure.Unauthorized(string(scope), "the token is unknown; ask the operator of the service for one", true)
 	case !g.allows(scope):
 		return g.name, failure.InsufficientScope(string(scope))
 	}

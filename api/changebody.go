@@ -55,7 +55,7 @@ func readOptional(w http.ResponseWriter, r *http.Request, into any, form string)
 		case !errors.As(err, &semantic):
 			return failure.Invalid("", "not valid JSON: %s; send %s or no body", strings.TrimPrefix(err.Error(), "jsontext: "), form)
 		case errors.Is(err, json.ErrUnknownName):
-			return failure.Invalid(fieldOf(semantic), "is not known here; send %s or no body", form)
+			return failure.Invalid(fieldOf(semantic), "is unknown; send %s or no body", form)
 		default:
 			return failure.Invalid(fieldOf(semantic), "has the wrong type; send %s or no body", form)
 		}
@@ -72,7 +72,7 @@ func rejectNull(body []byte, form string) error {
 	}
 	for name, value := range members {
 		if value.Kind() == 'n' {
-			return failure.Invalid(name, "is null; leave it out, or send %s", form)
+			return failure.Invalid(name, "is null; omit it, or send %s", form)
 		}
 	}
 	return nil

@@ -58,7 +58,7 @@ type cursor struct {
 }
 
 // errTooSlow ends a stream whose client reads more slowly than events are evicted.
-var errTooSlow = fmt.Errorf("%w: the client reads more slowly than events are dropped from memory; connect again with the id of the last event", rewardmodel.ErrNotReady)
+var errTooSlow = fmt.Errorf("%w: the client reads more slowly than events are evicted from memory; reconnect with the id of the last event", rewardmodel.ErrNotReady)
 
 func newEventLog(source EventSource) *eventLog {
 	return &eventLog{source: source, changed: make(chan struct{})}

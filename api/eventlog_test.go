@@ -63,7 +63,7 @@ func TestStreamsShareOneReader(t *testing.T) {
 	require.Equal(t, 503, got.StatusCode)
 	code, _, message := got.failure(t)
 	require.Equal(t, "overloaded", code)
-	require.Contains(t, message, "20 clients")
+	require.Contains(t, message, "20 event streams")
 	require.NotEmpty(t, got.Header.Get("Retry-After"))
 	require.NoError(t, followers[0].response.Body.Close())
 	require.Eventually(t, func() bool {

@@ -53,7 +53,7 @@ func (e eventEndpoints) serve(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if !e.streams.TryAcquire(1) {
-		return exchange.Of(r).Unavailable(errorcode.Overloaded, "%d clients follow the events of this process, its limit; close streams that nobody reads, or ask for the list (Accept: application/json)", e.maxStreams)
+		return exchange.Of(r).Unavailable(errorcode.Overloaded, "%d event streams are open, the limit of this process; close unused streams, or request the list (Accept: application/json)", e.maxStreams)
 	}
 	defer e.streams.Release(1)
 	return e.stream(w, r, from)
@@ -141,7 +141,7 @@ func afterOf(r *http.Request) (after uint64, given bool, err error) {
 			continue
 		}
 		if after, err = strconv.ParseUint(param.value, 10, 64); err != nil {
-			return 0, false, failure.Invalid(param.field, "%.50q is not the sequence of an event; send the id of the last one that was seen, or 0", param.value)
+			return 0, false, failure.Invalid(param.field, "%.50q is not the sequence of an event; send the id of the last event that you received, or 0", param.value)
 		}
 		given = true
 	}

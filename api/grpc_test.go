@@ -219,7 +219,7 @@ func TestGRPCBadRequests(t *testing.T) {
 		"shape":             {shape(2), codes.InvalidArgument, "inputs[0].shape: says 2 elements, and data has 1"},
 		"none":              {texts(), codes.InvalidArgument, "is empty"},
 		"datatype":          {change(func(r *inference.ModelInferRequest) { r.Inputs[0].Datatype = "INT64" }), codes.InvalidArgument, "inputs[0].datatype: must be BYTES"},
-		"output":            {change(func(r *inference.ModelInferRequest) { r.Outputs = asked("x") }), codes.InvalidArgument, "outputs[0].name: there is no output"},
+		"output":            {change(func(r *inference.ModelInferRequest) { r.Outputs = asked("x") }), codes.InvalidArgument, "outputs[0].name: unknown output"},
 		"prompts":           {change(func(r *inference.ModelInferRequest) { r.Inputs = append(r.Inputs, input("prompt", "a", "b")) }), codes.InvalidArgument, "2 prompts for 1 texts"},
 		"UTF-8":             {texts("\xff"), codes.InvalidArgument, "inputs[0].data: element 0 is not valid UTF-8"},
 		"raw UTF-8":         {raw(tensor("\xff")), codes.InvalidArgument, "element 0 is not valid UTF-8"},
@@ -227,14 +227,14 @@ func TestGRPCBadRequests(t *testing.T) {
 		"raw cut":           {raw([]byte{9, 0, 0, 0, 'a'}), codes.InvalidArgument, "has 9 bytes, and 1 are left"},
 		"raw, two elements": {raw(tensor("a", "b")), codes.InvalidArgument, "has 1 elements, and data has more"},
 		"raw, two entries":  {raw(tensor("a"), tensor("b")), codes.InvalidArgument, "has 2 entries for 1 inputs"},
-		"raw and contents":  {change(func(r *inference.ModelInferRequest) { r.RawInputContents = [][]byte{tensor("a")} }), codes.InvalidArgument, "beside raw_input_contents"},
+		"raw and contents":  {change(func(r *inference.ModelInferRequest) { r.RawInputContents = [][]byte{tensor("a")} }), codes.InvalidArgument, "cannot be combined with raw_input_contents"},
 		"shared input":      {change(func(r *inference.ModelInferRequest) { r.Inputs[0].Parameters = shared }), codes.InvalidArgument, "inputs[0].parameters.shared_memory_region"},
 		"shared output": {change(func(r *inference.ModelInferRequest) {
 			r.Outputs = asked("reward")
 			r.Outputs[0].Parameters = shared
 		}), codes.InvalidArgument, "outputs[0].parameters.shared_memory_region"},
 		"too many":  {texts("a", "b", "c", "d", "e"), codes.ResourceExhausted, "send at most 4"},
-		"too large": {texts(strings.Repeat("a", 1<<16)), codes.ResourceExhausted, "and this call takes 65536"},
+		"too large": {texts(strings.Repeat("a", 1<<16)), codes.ResourceExhausted, "and the limit of this call is 65536"},
 		"version":   {change(func(r *inference.ModelInferRequest) { r.ModelVersion = "v9" }), codes.NotFound, "v9"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -243,11 +243,11 @@ func TestGRPCBadRequests(t *testing.T) {
 		})
 	}
 	_, err := infer(t, s, texts(strings.Repeat("a", 1<<16)), grpc.UseCompressor(gzip.Name))
-	requireStatus(t, err, codes.ResourceExhausted, "and this call takes")
+	requireStatus(t, err, codes.ResourceExhausted, "and the limit of this call is")
 	_, err = call[inference.ModelInferResponse](t, s, "ModelInfer", &inference.ModelReadyRequest{Name: "x"})
 	requireStatus(t, err, codes.InvalidArgument, "no input")
 	_, err = call[inference.ModelInferResponse](t, s, "ModelStatistics", &inference.ModelReadyRequest{})
-	requireStatus(t, err, codes.Unimplemented, "there is no call")
+	requireStatus(t, err, codes.Unimplemented, "unknown method")
 	out := &inference.ModelReadyResponse{}
 	requireStatus(t, s.conn.Invoke(t.Context(), "/x.Y/Z", &inference.ModelReadyRequest{}, out), codes.Unimplemented, "/x.Y/Z")
 }
@@ -394,7 +394,7 @@ func TestGRPCHealth(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, m.Ready)
 	_, err = health.Check(t.Context(), &grpc_health_v1.HealthCheckRequest{Service: "x"})
-	requireStatus(t, err, codes.NotFound, "there is no service")
+	requireStatus(t, err, codes.NotFound, "unknown service")
 	s.Drain()
 	requireReady(false)
 	_, err = infer(t, s, texts("a")) // still served
@@ -424,7 +424,7 @@ func TestGRPCSizeLimitChanges(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, s.SetLimits(1<<13, wire.Limits{}))
 	_, err = infer(t, s, between)
-	requireStatus(t, err, codes.ResourceExhausted, "and this call takes 8192")
+	requireStatus(t, err, codes.ResourceExhausted, "and the limit of this call is 8192")
 	require.NoError(t, s.SetLimits(1<<20, wire.Limits{}))
 	_, err = infer(t, s, between)
 	require.NoError(t, err)

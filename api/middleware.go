@@ -164,7 +164,7 @@ func parseTimeout(value string, limit time.Duration) (time.Duration, error) {
 		}
 	}
 	if err != nil || timeout <= 0 {
-		return 0, failure.Invalid(timeoutHeader, "%.50q is not a time to wait; send seconds, such as 30 or 0.5, or a duration such as 1m30s", value)
+		return 0, failure.Invalid(timeoutHeader, "%.50q is not a timeout; send seconds, such as 30 or 0.5, or a duration such as 1m30s", value)
 	}
 	return min(timeout, limit), nil
 }

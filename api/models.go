@@ -168,7 +168,7 @@ func (e modelEndpoints) show(w http.ResponseWriter, r *http.Request) error {
 	body, err := e.find(w, r, &c, versions)
 	if errors.Is(err, retrain.ErrNoModel) {
 		w.Header().Del("Age")
-		return failure.NotFound("there is no model %.100q; GET /v1/models lists them", wanted)
+		return failure.NotFound("unknown model %.100q; GET /v1/models lists the models", wanted)
 	}
 	if err != nil {
 		return err

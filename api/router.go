@@ -169,7 +169,7 @@ func get(r chi.Router, pattern string, h httpjson.Handler) {
 }
 
 func notFound(_ http.ResponseWriter, r *http.Request) error {
-	return failure.NotFound("there is nothing at %.200q; GET / lists the endpoints", r.URL.Path)
+	return failure.NotFound("no endpoint at %.200q; GET / lists the endpoints", r.URL.Path)
 }
 
 // methodNotAllowed also serves OPTIONS: 204 with the methods of the path. Without

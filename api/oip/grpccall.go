@@ -126,7 +126,7 @@ func (c replyCodec) Marshal(message any) (mem.BufferSlice, error) {
 func unknownCall(_ any, stream grpc.ServerStream) error {
 	method, _ := grpc.MethodFromServerStream(stream)
 	exchange.From(stream.Context()).Route = exchange.UnmatchedRoute
-	return status.Errorf(codes.Unimplemented, "there is no call %.200q; reflection lists those that there are", method)
+	return status.Errorf(codes.Unimplemented, "unknown method %.200q; reflection lists the methods", method)
 }
 
 // observeStream intercepts all but the unary calls, which no interceptor of

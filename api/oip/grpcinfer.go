@@ -113,7 +113,7 @@ func (s *GRPC) inferOnce(ctx context.Context, in *inference.ModelInferRequest) (
 const sharedMemory = "shared_memory_region"
 
 func errSharedMemory(path string, i int) error {
-	return failure.Invalid(fmt.Sprintf("%s[%d].parameters.%s", path, i, sharedMemory), "is not supported; have the tensor within the message")
+	return failure.Invalid(fmt.Sprintf("%s[%d].parameters.%s", path, i, sharedMemory), "is not supported; send the tensor in the message")
 }
 
 func wantedOutputs(in *inference.ModelInferRequest) ([]string, error) {
@@ -149,7 +149,7 @@ func textTensors(in *inference.ModelInferRequest, limit int) ([]textTensor, erro
 		case len(raw) == 0:
 			inputs[i].texts, err = contentTexts(input.Contents.GetBytesContents())
 		case input.Contents != nil:
-			err = failure.Invalid("contents", "is there beside raw_input_contents; send one of them")
+			err = failure.Invalid("contents", "cannot be combined with raw_input_contents; send one of them")
 		default:
 			inputs[i].texts, err = splitBytes(raw[i], n)
 		}

@@ -97,7 +97,7 @@ func (s *GRPC) callUnload(ctx context.Context, in *inference.RepositoryModelUnlo
 // service.
 func (s *GRPC) callHealth(_ context.Context, in *grpc_health_v1.HealthCheckRequest) (*grpc_health_v1.HealthCheckResponse, error) {
 	if in.Service != "" && in.Service != serviceName {
-		return nil, status.Errorf(codes.NotFound, "there is no service %.100q; ask for %q, or for none", in.Service, serviceName)
+		return nil, status.Errorf(codes.NotFound, "unknown service %.100q; use %q, or none", in.Service, serviceName)
 	}
 	health := grpc_health_v1.HealthCheckResponse_SERVING
 	if s.ready() != nil {

@@ -95,7 +95,7 @@ func (s *GRPC) receive(ctx context.Context, stream grpc.ServerStream, in proto.M
 			case r.err != nil && ctx.Err() != nil:
 				return ctx.Err()
 			case errors.Is(r.err, io.ErrUnexpectedEOF), stop == nil && errors.Is(r.err, io.EOF):
-				return failure.Invalid("", "the call ends before its message does; send a whole message")
+				return failure.Invalid("", "the call ends before its message does; send a complete message")
 			case r.err != nil:
 				return r.err
 			}
@@ -185,11 +185,11 @@ func (m *incoming) decompress(data []byte) ([]byte, error) {
 	case errors.As(err, &known):
 		return nil, errMessageTooLarge(m.limit+1, m.limit)
 	}
-	return nil, failure.Invalid("", "the message is not whole gzip: %v", err)
+	return nil, failure.Invalid("", "the message is truncated or corrupt gzip: %v", err)
 }
 
 func errMessageTooLarge(size, limit int64) error {
-	return failure.TooLarge("", "the message has %d bytes or more, and this call takes %d; send fewer texts per call, or raise --max-body", size, limit)
+	return failure.TooLarge("", "the message has %d bytes or more, and the limit of this call is %d; send fewer texts per call, or raise --max-body", size, limit)
 }
 
 // unmarshal charges the memory of a decoded message, and decodes it.

@@ -25,7 +25,7 @@ func callStatus(err error, x *exchange.Exchange, stream grpc.ServerStream) *stat
 	f := x.Failure(err)
 	code := f.Code.GRPC()
 	if code == codes.DeadlineExceeded && errors.Is(err, context.DeadlineExceeded) {
-		f.Message = fmt.Sprintf("the call was not done in time (%v); give it a later deadline (at most --request-timeout, %v), or send fewer texts a call", err, x.RequestTimeout)
+		f.Message = fmt.Sprintf("the call timed out (%v); set a later deadline (at most --request-timeout, %v), or send fewer texts per call", err, x.RequestTimeout)
 	}
 	if f.RetryAfter > 0 {
 		stream.SetTrailer(metadata.Pairs("retry-after", httpjson.RetrySeconds(f.RetryAfter),

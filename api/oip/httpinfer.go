@@ -216,7 +216,7 @@ func flatten(data jsontext.Value, n int) ([]string, error) {
 		case err != nil:
 			return nil, wire.SyntaxError(data, err)
 		case d.StackDepth() > maxDepth:
-			return nil, failure.Invalid("data", "has more than %d lists inside of each other", maxDepth)
+			return nil, failure.Invalid("data", "has more than %d nested lists", maxDepth)
 		case token.Kind() == '"' && len(texts) == n:
 			return nil, errMoreElements(n)
 		case token.Kind() == '"':

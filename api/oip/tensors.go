@@ -124,7 +124,7 @@ func outputsOf(wanted []string) ([]output, error) {
 		case slices.Contains(wanted[:i], name):
 			return nil, failure.Invalid(fmt.Sprintf("outputs[%d].name", i), "names %.40q again; name each output once", name)
 		case j < 0:
-			return nil, failure.Invalid(fmt.Sprintf("outputs[%d].name", i), "there is no output %.40q; the metadata of the model (GET /v2/models/%s) lists them", name, platform)
+			return nil, failure.Invalid(fmt.Sprintf("outputs[%d].name", i), "unknown output %.40q; the metadata of the model (GET /v2/models/%s) lists the outputs", name, platform)
 		}
 		outputs[i] = known[j]
 	}

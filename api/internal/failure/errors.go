@@ -72,7 +72,7 @@ func ReplyTooLarge() error {
 // second: 504. A longer timeout would not help.
 func TooSlow(received, minRate int64) error {
 	return &Error{Code: errorcode.DeadlineExceeded,
-		Message: fmt.Sprintf("the body arrives too slowly: %d bytes came, and it must make %d bytes per second; send fewer responses per request, compress it, or use a faster connection", received, minRate)}
+		Message: fmt.Sprintf("the body arrives too slowly: %d bytes arrived, and the minimum is %d bytes per second; send fewer responses per request, compress it, or use a faster connection", received, minRate)}
 }
 
 // UnsupportedMediaType reports a body in a format or encoding that the endpoint

@@ -57,9 +57,9 @@ func of(err error, d Details) Failure {
 func message(code errorcode.Code, err error, d Details) string {
 	switch code {
 	case errorcode.DeadlineExceeded:
-		return fmt.Sprintf("the request was not done in time (%v); allow more with the header X-Request-Timeout (at most --request-timeout, %v), or send fewer responses a request", err, d.RequestTimeout)
+		return fmt.Sprintf("the request timed out (%v); set a longer timeout with the header X-Request-Timeout (at most --request-timeout, %v), or send fewer responses per request", err, d.RequestTimeout)
 	case errorcode.ClientGone:
-		return "the client closed the connection before its answer"
+		return "the client closed the connection before the response"
 	case errorcode.NotFound:
 		return err.Error() + "; GET /v1/models lists them"
 	case errorcode.NoPrevious:
@@ -69,11 +69,11 @@ func message(code errorcode.Code, err error, d Details) string {
 	case errorcode.Damaged:
 		return err.Error() + "; choose another version"
 	case errorcode.Changed:
-		return err.Error() + "; look at what holds now, and ask again if that is still right"
+		return err.Error() + "; check the current state, and retry if the change is still right"
 	case errorcode.ModelFailed:
-		return "the model failed on this request; the log of the service says why, under request id " + d.RequestID
+		return "the model failed on this request; the log of the service has the reason under request id " + d.RequestID
 	case errorcode.Internal:
-		return "the service failed on this request; its log says why, under request id " + d.RequestID
+		return "the service failed on this request; its log has the reason under request id " + d.RequestID
 	}
 	return err.Error()
 }

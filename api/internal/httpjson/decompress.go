@@ -88,7 +88,7 @@ type decoder struct {
 func (d *decoder) Read(p []byte) (int, error) {
 	n, err := d.ReadCloser.Read(p)
 	if err != nil && err != io.EOF { //nolint:errorlint // a stream ends with io.EOF itself; a wrapped one is a failure
-		err = failure.Invalid("Content-Encoding", "the body is not whole %s: %v", d.name, err)
+		err = failure.Invalid("Content-Encoding", "the body is truncated or corrupt %s: %v", d.name, err)
 	}
 	return n, err
 }

@@ -246,7 +246,7 @@ func TestPromote(t *testing.T) {
 	}
 	require.Len(t, f.asked, 6)
 	for body, want := range map[string]string{
-		`{"reason":1}`: "reason: has the wrong type", `{"why":"x"}`: "why: is not known here", `[]`: ": has the wrong type",
+		`{"reason":1}`: "reason: has the wrong type", `{"why":"x"}`: "why: is unknown", `[]`: ": has the wrong type",
 		`null`: ": has the wrong type", `{"reason":null}`: "reason: is null",
 		`{"reason":"` + strings.Repeat("é", 1001) + `"}`: "reason: has 1001 characters", `{`: ": not valid JSON: unexpected EOF",
 	} {

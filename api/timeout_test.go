@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What the document takes for a time to wait is one for the service.
+// The service accepts the timeouts that the document allows.
 func TestTimeoutsOfTheDocument(t *testing.T) {
 	pattern := document(t).Components.Parameters["RequestTimeout"].Value.Schema.Value.Pattern
 	allowed := regexp.MustCompile(pattern)

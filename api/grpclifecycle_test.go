@@ -45,7 +45,7 @@ func TestGRPCCallers(t *testing.T) {
 		"a token":             {guarded, "assay.example:8001", []string{"authorization", "Bearer secret-of-the-trainer-0001"}, codes.OK, ""},
 		"no token":            {guarded, "assay.example:8001", nil, codes.Unauthenticated, "send Authorization: Bearer TOKEN"},
 		"no tokens at all":    {unguarded, "assay.example:8001", nil, codes.Unauthenticated, "--token-file"},
-		"a wrong token":       {guarded, "", []string{"authorization", "Bearer secret-of-somebody-else"}, codes.Unauthenticated, "does not know this token"},
+		"a wrong token":       {guarded, "", []string{"authorization", "Bearer secret-of-somebody-else"}, codes.Unauthenticated, "the token is unknown"},
 		"no bearer":           {guarded, "", []string{"authorization", "Basic x"}, codes.Unauthenticated, "not a single bearer token"},
 		"two tokens":          {guarded, "", []string{"authorization", "Bearer secret-of-the-trainer-0001", "authorization", "Bearer x"}, codes.Unauthenticated, "not a single bearer token"},
 		"of another scope":    {guarded, "", []string{"authorization", "Bearer secret-of-the-labeller-01"}, codes.PermissionDenied, "scope score"},
@@ -102,7 +102,7 @@ func TestGRPCStreamOfARevokedToken(t *testing.T) {
 		err = ask()
 		return err != nil
 	}, timeout, 10*time.Millisecond)
-	requireStatus(t, err, codes.Unauthenticated, "does not know this token")
+	requireStatus(t, err, codes.Unauthenticated, "the token is unknown")
 }
 
 // The deadline of a call reaches the scorer; the service's own is the most.
