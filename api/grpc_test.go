@@ -25,7 +25,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"assay/api"
-	"assay/api/inference"
+	"assay/api/oip/inference"
 	"assay/rewardmodel"
 	"assay/rewardmodel/wire"
 )
@@ -56,7 +56,7 @@ func startRPC(t *testing.T, scorer api.Scorer, options ...option) *rpc {
 	go func() { s.done <- s.ServeGRPC(context.Background(), l) }()
 	s.conn = dial(t, s.addr)
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ctx, cancel := context.WithTimeout(context.Background(), timeout)
 		defer cancel()
 		require.NoError(t, s.Shutdown(ctx))
 		require.NoError(t, await(t, s.done, "the end of ServeGRPC"))
@@ -86,7 +86,7 @@ func callWith[Out any, Message interface {
 	proto.Message
 }](t *testing.T, ctx context.Context, conn *grpc.ClientConn, method string, in proto.Message, options ...grpc.CallOption) (Message, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	out := Message(new(Out))
 	return out, conn.Invoke(ctx, "/inference.GRPCInferenceService/"+method, in, out, options...)
@@ -285,7 +285,7 @@ func TestGRPCFailures(t *testing.T) {
 	}{
 		"overloaded": {&rewardmodel.OverloadedError{RetryAfter: 2500 * time.Millisecond}, codes.Unavailable, "", "3", "2500"},
 		"closed":     {rewardmodel.ErrClosed, codes.Unavailable, "", "1", "1000"},
-		"not ready":  {fmt.Errorf("%w: the model is being loaded", api.ErrNotReady), codes.Unavailable, "being loaded", "1", "1000"},
+		"not ready":  {fmt.Errorf("%w: the model is being loaded", rewardmodel.ErrNotReady), codes.Unavailable, "being loaded", "1", "1000"},
 		"invalid":    {&rewardmodel.InputError{Field: "responses[0]", Message: "is wrong"}, codes.InvalidArgument, "responses[0]: is wrong", "", ""},
 		"too long":   {&rewardmodel.InputError{Kind: rewardmodel.KindTooLarge, Message: "is much"}, codes.ResourceExhausted, "is much", "", ""},
 		"unfit":      {&rewardmodel.InputError{Kind: rewardmodel.KindUnprocessable, Message: "is odd"}, codes.InvalidArgument, "is odd", "", ""},
@@ -388,7 +388,7 @@ func TestGRPCHealth(t *testing.T) {
 	require.Eventually(t, func() bool {
 		_, _, h := ready()
 		return h == grpc_health_v1.HealthCheckResponse_SERVING
-	}, patience, time.Millisecond)
+	}, timeout, time.Millisecond)
 	requireReady(true)
 	m, err := call[inference.ModelReadyResponse](t, s, "ModelReady", &inference.ModelReadyRequest{Name: "assay", Version: "v9"})
 	require.NoError(t, err)

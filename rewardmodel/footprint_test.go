@@ -40,8 +40,8 @@ func TestFootprint(t *testing.T) {
 				require.NoError(t, err)
 				return prepared{j, bags}
 			})
-			require.LessOrEqual(t, kept, req.Memory.Held())
-			require.LessOrEqual(t, req.Memory.Held(), 6*kept, "or too much is refused")
+			require.LessOrEqual(t, kept, req.Memory.held)
+			require.LessOrEqual(t, req.Memory.held, 6*kept, "or too much is refused")
 		})
 	}
 }
