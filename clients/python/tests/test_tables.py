@@ -15,7 +15,7 @@ import assay_client as ac
 from assay_client.integrations import _base
 from assay_client.integrations.datasets import AssayColumns, Columns
 
-KIND = "Drink some water and rest."
+POLITE = "Drink some water and rest."
 RUDE = "You are a stupid idiot and I hate you."
 
 
@@ -52,7 +52,7 @@ def test_columns_of_a_batch(faulty: Faulty) -> None:
         assert json.loads(faulty.requests[-1][2])["responses"] == [{"response": "x #25", "prompt": "p"}]
         assert json.loads(faulty.requests[-1][2])["model"] == "v1"
         faulty.default = error(503, "overloaded")
-        with pytest.raises(ac.UnavailableError):
+        with pytest.raises(ac.ServiceUnavailableError):
             AssayColumns(client)
 
 
@@ -78,7 +78,7 @@ def test_datasets(faulty: Faulty) -> None:
 def test_datasets_of_chat_messages_in_processes(live: Service) -> None:
     datasets = pytest.importorskip("datasets")
     assert live.url
-    chat = [[{"role": "user", "content": "q"}, {"role": "assistant", "content": c}] for c in (KIND, RUDE)]
+    chat = [[{"role": "user", "content": "q"}, {"role": "assistant", "content": c}] for c in (POLITE, RUDE)]
     data = datasets.Dataset.from_dict({"messages": chat * 20})
     scored = data.map(AssayColumns(), batched=True, batch_size=8, num_proc=2)
     assert scored["compliant"][:] == [True, False] * 20
@@ -109,7 +109,7 @@ def test_ray_data(live: Service, ray: Any) -> None:
 
     assert ray.is_initialized()
     with ac.Client(live.url) as client:
-        data = rd.from_items([{"response": RUDE if k % 3 == 0 else KIND, "k": k} for k in range(300)])
+        data = rd.from_items([{"response": RUDE if k % 3 == 0 else POLITE, "k": k} for k in range(300)])
         scored = data.map_batches(
             AssayBatches,
             fn_constructor_kwargs={"client": client, "model": serving_version(client)},
@@ -122,7 +122,7 @@ def test_ray_data(live: Service, ray: Any) -> None:
         assert rows[0]["witness_text"] == RUDE
         assert {r["model_version"] for r in rows} == {serving_version(client)}
         with pytest.raises(ac.InputError, match="batch_format"):
-            AssayBatches(client)({"response": [KIND]})
+            AssayBatches(client)({"response": [POLITE]})
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -164,7 +164,7 @@ def _talk(gym: Any) -> Any:
             seen = np.zeros(1, np.float32)
             if action == 2:
                 return seen, 1.0, True, False, {}
-            return seen, 1.0, False, False, {"said": (KIND, RUDE)[int(action)]}
+            return seen, 1.0, False, False, {"said": (POLITE, RUDE)[int(action)]}
 
     return Talk()
 
@@ -234,11 +234,11 @@ def nemo(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 LOGS = [
-    [{"role": "user", "content": "You idiot!"}, {"role": "assistant", "content": KIND + "<|im_end|>"}],
+    [{"role": "user", "content": "You idiot!"}, {"role": "assistant", "content": POLITE + "<|im_end|>"}],
     [
         {"role": "system", "content": "s"},
         {"role": "user", "content": "q"},
-        {"role": "assistant", "content": KIND},
+        {"role": "assistant", "content": POLITE},
         {"role": "user", "content": "and?"},
         {"role": "assistant", "content": RUDE + "</s>"},
     ],
@@ -335,7 +335,7 @@ def test_roll(live: Service, roll: Any) -> None:
     import torch
 
     assert live.url
-    texts = [KIND, RUDE]
+    texts = [POLITE, RUDE]
     ids = torch.zeros((2, 60), dtype=torch.long)
     for row, text in zip(ids, texts):
         row[: len(text)] = torch.tensor([ord(c) for c in text])

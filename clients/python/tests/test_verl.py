@@ -175,9 +175,9 @@ def test_no_reward_is_made_up(server: Faulty, monkeypatch: pytest.MonkeyPatch) -
         h.send(200, answer)
 
     server.script = [without, error(400, "invalid", "options.dense")]
-    with pytest.raises(ac.BadAnswerError, match="no token rewards to"):
+    with pytest.raises(ac.InvalidResponseError, match="no token rewards for"):
         AssayBatchRewardManager(t)(data)
-    with pytest.raises(ac.InvalidRequestError):
+    with pytest.raises(ac.BadRequestError):
         AssayBatchRewardManager(t)(data)
     assert monkeypatch
 

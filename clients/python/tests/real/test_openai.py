@@ -24,14 +24,14 @@ def client(openai: Any, service: Service) -> Any:
 
 def test_moderations(client: Any, service: Service, texts: Texts) -> None:
     kind, rude = client.moderations.create(
-        input=[texts.kind, texts.rude], model="omni-moderation-latest"
+        input=[texts.polite, texts.rude], model="omni-moderation-latest"
     ).results
     want = texts.rewards(service)
     assert (kind.flagged, rude.flagged) == (False, True)
     assert rude.categories.to_dict()["violation"] is True
     assert rude.category_scores.to_dict()["violation"] == pytest.approx(1 - want[1], abs=5e-3)
     witness = rude.to_dict()["witness"]
-    assert texts.rude[witness["start"] : witness["end"]] == witness["text"] == texts.insult
+    assert texts.rude[witness["start"] : witness["end"]] == witness["text"] == texts.violation
     part = [{"type": "text", "text": texts.rude}]
     assert client.moderations.create(input=part).results[0].flagged
 
@@ -39,7 +39,7 @@ def test_moderations(client: Any, service: Service, texts: Texts) -> None:
 def test_embeddings(client: Any, service: Service, texts: Texts) -> None:
     # Without encoding_format the package asks for base64 and unpacks it.
     for form in ({}, {"encoding_format": "float"}):
-        found = client.embeddings.create(model="assay", input=[texts.kind, texts.rude], **form).data
+        found = client.embeddings.create(model="assay", input=[texts.polite, texts.rude], **form).data
         assert [d.index for d in found] == [0, 1]
         assert [d.embedding[-1] for d in found] == pytest.approx(texts.rewards(service), abs=5e-3)
         assert all(sum(d.embedding) == pytest.approx(1, abs=1e-5) for d in found)

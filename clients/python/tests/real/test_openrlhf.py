@@ -117,7 +117,7 @@ def where(request: pytest.FixtureRequest, service: Service, monkeypatch: pytest.
 def test_rewards_reach_advantages(openrlhf: Any, where: Any, service: Service, texts: Texts) -> None:
     import torch
 
-    experiences = rollout(openrlhf, where, [texts.kind, texts.rude])
+    experiences = rollout(openrlhf, where, [texts.polite, texts.rude])
     want = texts.rewards(service)
     # A list of one element becomes [1,1], as that of OpenRLHF's own reward server does; a tensor of one [1].
     assert {tuple(e.rewards.shape) for e in experiences} in ({(1, 1)}, {(1,)})
@@ -125,7 +125,7 @@ def test_rewards_reach_advantages(openrlhf: Any, where: Any, service: Service, t
     assert [e.scores[0].item() for e in experiences] == pytest.approx(want, abs=5e-3)
     info = experiences[1].info
     start, end = int(info["witness_start"]), int(info["witness_end"])
-    assert texts.rude[start:end] == texts.insult
+    assert texts.rude[start:end] == texts.violation
     assert all(v.dtype.is_floating_point for k, v in info.items() if k != "response_clip_ratio")
 
     # Evaluation, batches, splits and advantages.

@@ -158,7 +158,7 @@ class Death(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         said = record.getMessage()
-        if record.name == "assay_client" and "trying again" in said:
+        if record.name == "assay_client" and "retrying" in said:
             self.attempts += 1
             if self.attempts == 3:
                 self._failed.set()

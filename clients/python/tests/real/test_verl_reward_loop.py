@@ -95,7 +95,7 @@ def worker(verl: Any, engine: str, address: str) -> Any:
 @pytest.mark.parametrize("engine", ["vllm", "sglang"])
 def test_reward_model(verl: Any, service: Service, texts: Texts, engine: str) -> None:
     asked = worker(verl, engine, service.url.split("//")[1])
-    found = asyncio.run(asked.compute_score_batch(sample(texts.kind, texts.rude)))
+    found = asyncio.run(asked.compute_score_batch(sample(texts.polite, texts.rude)))
     assert [f["reward_score"] for f in found] == pytest.approx(texts.rewards(service), abs=5e-3)
 
 
@@ -125,7 +125,7 @@ def router(verl: Any, service: Service) -> Iterator[str]:  # noqa: ARG001
 
 def test_router(verl: Any, router: str, service: Service, texts: Texts) -> None:
     found = asyncio.run(
-        worker(verl, "vllm", router).compute_score_batch(sample(*[texts.kind, texts.rude] * 8))
+        worker(verl, "vllm", router).compute_score_batch(sample(*[texts.polite, texts.rude] * 8))
     )
     assert [f["reward_score"] for f in found] == pytest.approx(texts.rewards(service) * 8, abs=5e-3)
 
@@ -151,7 +151,7 @@ def test_example(verl: Any, service: Service, texts: Texts, monkeypatch: pytest.
     monkeypatch.setenv("ASSAY_URL", service.url)
     _base.shared_async_client.cache_clear()
     migrated = verl.migrate_legacy_reward_impl(config())
-    batch = sample(texts.kind, texts.rude)
+    batch = sample(texts.polite, texts.rude)
 
     async def run() -> Any:
         manager = load_reward_manager(migrated, Tokenizer())
@@ -162,7 +162,7 @@ def test_example(verl: Any, service: Service, texts: Texts, monkeypatch: pytest.
     want = texts.rewards(service)
     assert [f["reward_score"] for f in found] == pytest.approx(want, abs=5e-3)
     info = found[1]["reward_extra_info"]
-    assert texts.rude[int(info["witness_start"]) : int(info["witness_end"])] == texts.insult
+    assert texts.rude[int(info["witness_start"]) : int(info["witness_end"])] == texts.violation
     tensor = manager.assemble_rm_scores(batch, [f["reward_score"] for f in found])
     assert tensor.sum(-1).tolist() == pytest.approx(want, abs=5e-3)
     assert tensor[1, len(texts.rude)] == pytest.approx(want[1], abs=5e-3)
