@@ -45,8 +45,8 @@ def policy(example: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a model that speaks, half of it rude."""
     torch.set_num_threads(1)
     out = tmp_path_factory.mktemp("policy")
-    example.taught(out, steps=120, rude=0.5, seed=0)
-    return out / "taught"
+    example.train_sft(out, steps=120, rude=0.5, seed=0)
+    return out / "sft"
 
 
 @pytest.fixture
