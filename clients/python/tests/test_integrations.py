@@ -1,4 +1,4 @@
-"""The reward functions of trainers, called as these call them."""
+"""The reward functions, called as the trainers call them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SPAN = "You are a stupid idiot and I hate you."
 
 @pytest.fixture
 def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
-    """No client of an earlier test is kept."""
+    """Discards the shared clients of earlier tests."""
     yield monkeypatch
     if _base.shared_client.cache_info().currsize:
         _base.shared_client().close()
@@ -38,7 +38,7 @@ def live(service: Service, fresh: pytest.MonkeyPatch) -> Service:
     return service
 
 
-def test_completions_of_every_kind() -> None:
+def test_to_item() -> None:
     chat: list[dict[str, Any]] = [
         {"role": "assistant", "content": [{"type": "text", "text": "a"}, {"type": "image"}]},
         {"role": "tool", "content": "t"},
@@ -139,7 +139,7 @@ def test_areal(live: Service) -> None:
     assert areal.reward_fn("p", POLITE, [1], [2]) == areal.reward_fn("p", POLITE + "<|im_end|>", [1], [2])
 
 
-def test_areal_fails_before_areal_makes_it_a_zero(faulty: Faulty, fresh: pytest.MonkeyPatch) -> None:
+def test_areal_fails_before_its_timeout(faulty: Faulty, fresh: pytest.MonkeyPatch) -> None:
     fresh.setenv("ASSAY_URL", faulty.url)
     fresh.setattr(areal, "DEADLINE", 0.5)
     faulty.default = error(503, "not_ready")
@@ -186,7 +186,7 @@ def test_skyrl(live: Service) -> None:
 
 
 def test_ms_swift(live: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By its shape, where ms-swift is not installed: a base class and the registry."""
+    """With fakes of its base class and registry if ms-swift is not installed."""
     assert live.url
     try:
         from swift.rewards import orms

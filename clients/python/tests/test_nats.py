@@ -1,4 +1,4 @@
-"""Over NATS, against a real service with its own server."""
+"""The NATS client, against a real service with its embedded server."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ POLITE = "Drink some water and rest."
 RUDE = "You are a stupid idiot and I hate you."
 
 
-def test_the_same_as_over_http(service: Service) -> None:
+def test_equals_http(service: Service) -> None:
     items: list[Any] = [
         ac.Item(response=f"{POLITE} {k}. {RUDE if k % 2 else ''}", id=f"n{k}") for k in range(100)
     ]
@@ -73,7 +73,9 @@ def test_streams(service: Service) -> None:
             await found.aclose()  # type: ignore[attr-defined]
             assert {r.id for r in first} == set(ids)
             again = client.results("run7", durable="d")
-            assert (await again.__anext__()).id == first[1].id, "it was not taken"
+            assert (await again.__anext__()).id == first[1].id, (
+                "it must be redelivered: it was not acknowledged"
+            )
             await again.aclose()  # type: ignore[attr-defined]
             ordered = client.results("run7")
             assert [await ordered.__anext__(), await ordered.__anext__()] == first
@@ -83,7 +85,7 @@ def test_streams(service: Service) -> None:
     asyncio.run(run())
 
 
-def test_nobody_there() -> None:
+def test_no_server() -> None:
     async def run() -> None:
         async with NatsClient("nats://127.0.0.1:9", retry=0) as client:
             with pytest.raises(ac.APIConnectionError) as caught:
@@ -97,7 +99,7 @@ def test_nobody_there() -> None:
     asyncio.run(run())
 
 
-def test_a_server_that_dies_and_comes_back(binary: str, tmp_path: Path) -> None:
+def test_a_restart_of_the_server(binary: str, tmp_path: Path) -> None:
     running = Service(binary, tmp_path, ["--train-auto=false", "--cache-bytes", "0"])
     running.start()
     port = running.nats.rsplit(":", 1)[1]

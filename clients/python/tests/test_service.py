@@ -1,4 +1,4 @@
-"""Against a real service."""
+"""The HTTP clients, against a real service."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ def test_command_score(service: Service, tmp_path: Path) -> None:
     assert [r["id"] for r in found] == [f"s{k}" for k in range(200)]
     assert list(tmp_path.iterdir()).__len__() == 2
 
-    # A run that broke off in the middle of a line is gone on with.
+    # A run that was killed in the middle of a line is resumed.
     with ac.Client(service.url) as client:
         version = client.models()[0].version
     part, notes = tmp_path / "out.jsonl.part", tmp_path / "out.jsonl.part.json"

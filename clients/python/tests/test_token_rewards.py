@@ -1,4 +1,4 @@
-"""A reward for each token, against a stand-in and a real service."""
+"""Token-level rewards, against a fake and a real service."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from assay_client.integrations.skyrl_dense import token_rewards
 
 
 class Letters:
-    """A tokenizer with a token for each character; 0 is special."""
+    """A tokenizer with one token per character; 0 is a special token."""
 
     all_special_ids = [0]  # noqa: RUF012
 
@@ -34,7 +34,7 @@ def letters(text: str) -> ac.Item:
     return ac.dense.item(Letters(), [*Letters().encode(text), 0])
 
 
-def test_what_is_sent_and_read(faulty: Faulty, call: Caller) -> None:
+def test_request_and_response(faulty: Faulty, call: Caller) -> None:
     faulty.default = lambda h: h.send(200, dense_results(h.body))
     options = ac.Options(dense="shaped", gamma=0.99)
     found = call(
@@ -54,11 +54,11 @@ def test_what_is_sent_and_read(faulty: Faulty, call: Caller) -> None:
 @pytest.mark.parametrize(
     ("name", "value"), [("token_rewards", [None]), ("token_rewards", 1), ("token_offsets", [[1]])]
 )
-def test_a_wrong_answer(faulty: Faulty, call: Caller, name: str, value: Any) -> None:
+def test_invalid_responses(faulty: Faulty, call: Caller, name: str, value: Any) -> None:
     def reply(h: Any) -> None:
-        answer = dense_results(h.body)
-        answer["results"][0][name] = value
-        h.send(200, answer)
+        body = dense_results(h.body)
+        body["results"][0][name] = value
+        h.send(200, body)
 
     faulty.default = reply
     with pytest.raises(ac.InvalidResponseError, match=name):
@@ -87,7 +87,7 @@ def test_the_sum_is_the_reward(service: Service, call: Caller, kind: Any, reward
         assert falls == [len(RUDE) - 1]
 
 
-def test_tokens_of_the_service(service: Service, call: Caller) -> None:
+def test_service_tokenizer(service: Service, call: Caller) -> None:
     name = call(service.url, "models")[0].name
     r = call(service.url, "score_one", RUDE, options=ac.Options(dense="last", tokenizer=name))
     assert len(r.token_offsets) == len(r.token_rewards) > 5
@@ -95,13 +95,13 @@ def test_tokens_of_the_service(service: Service, call: Caller) -> None:
     assert all(RUDE[a:b] for a, b in r.token_offsets)
 
 
-def test_refusals(service: Service, call: Caller) -> None:
+def test_invalid_requests(service: Service, call: Caller) -> None:
     wrong: list[tuple[Any, Any]] = [
         (POLITE, ac.Options(dense="last")),
         (ac.Item(response=POLITE, token_offsets=[(0, 1)]), None),
         (ac.Item(response=POLITE, token_offsets=[(0, 999)]), ac.Options(dense="last")),
         (ac.Item(instances=[POLITE], token_offsets=[(0, 1)]), ac.Options(dense="last")),
-        (POLITE, ac.Options(dense="last", tokenizer="unheard of")),
+        (POLITE, ac.Options(dense="last", tokenizer="unknown")),
     ]
     for item, options in wrong:
         with pytest.raises((ac.BadRequestError, ac.NotFoundError)):

@@ -1,4 +1,4 @@
-"""The `huggingface_hub` package: InferenceClient at the endpoint of Text Embeddings Inference."""
+"""The `huggingface_hub` package: InferenceClient with the endpoint of Text Embeddings Inference."""
 
 from __future__ import annotations
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from conftest import Service, Texts
 
-# A host name that is not the loopback's is a caller from elsewhere, who needs a token.
-ELSEWHERE = {"X-Forwarded-For": "10.1.2.3"}
+# A forwarded request from another machine requires a token.
+FORWARDED = {"X-Forwarded-For": "10.1.2.3"}
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def test_moderations(client: Any, service: Service, texts: Texts) -> None:
 
 
 def test_embeddings(client: Any, service: Service, texts: Texts) -> None:
-    # Without encoding_format the package asks for base64 and unpacks it.
+    # Without encoding_format, the package requests base64 and decodes it.
     for form in ({}, {"encoding_format": "float"}):
         found = client.embeddings.create(model="assay", input=[texts.polite, texts.rude], **form).data
         assert [d.index for d in found] == [0, 1]
@@ -62,7 +62,7 @@ def test_failures(openai: Any, client: Any) -> None:
 def test_tokens(openai: Any, guarded: Service, secret: str, texts: Texts) -> None:
     def ask(key: str) -> Any:
         with openai.OpenAI(
-            base_url=f"{guarded.url}/v1", api_key=key, max_retries=0, default_headers=ELSEWHERE
+            base_url=f"{guarded.url}/v1", api_key=key, max_retries=0, default_headers=FORWARDED
         ) as client:
             return client.moderations.create(input=texts.rude).results[0].flagged
 

@@ -1,4 +1,4 @@
-"""`nvidia-pytriton`: ModelClient, as NeMo-Aligner uses it."""
+"""The `nvidia-pytriton` package: ModelClient, as NeMo-Aligner uses it."""
 
 from __future__ import annotations
 

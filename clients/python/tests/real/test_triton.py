@@ -1,4 +1,4 @@
-"""`tritonclient` over HTTP, with JSON and binary tensors, and over gRPC."""
+"""The `tritonclient` package over HTTP, with JSON and binary tensors, and over gRPC."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def texts_input(library: Any, name: str, values: list[str], as_bytes: bool | Non
     import numpy as np
 
     tensor = library.InferInput(name, [len(values)], "BYTES")
-    form = {} if as_bytes is None else {"binary_data": as_bytes}  # gRPC knows of one form alone
+    form = {} if as_bytes is None else {"binary_data": as_bytes}  # gRPC has only one form
     tensor.set_data_from_numpy(np.array([v.encode() for v in values], dtype=object), **form)
     return tensor
 

@@ -1,4 +1,4 @@
-"""verl's own reward loop: its client of a reward model, its router, and its reward manager."""
+"""verl's own reward loop: its reward model client, its router and its reward manager."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def verl() -> Any:
 
 
 class Tokenizer:
-    """One token a character, and a template as of ChatML."""
+    """A tokenizer with one token per character and the ChatML template."""
 
     bos_token = None
     eos_token = "\x03"
@@ -38,7 +38,7 @@ class Tokenizer:
 
 
 def sample(*responses: str) -> Any:
-    """A batch as verl's rollouts make them."""
+    """A batch of the form that verl's rollouts produce."""
     import numpy as np
     import torch
     from verl import DataProto
@@ -71,7 +71,7 @@ def sample(*responses: str) -> Any:
 
 
 def worker(verl: Any, engine: str, address: str) -> Any:
-    """A reward loop worker; that it loads tokenizers from a hub is all that is left out."""
+    """A reward loop worker that does not load tokenizers from a hub."""
     from omegaconf import OmegaConf
 
     made = verl.RewardLoopWorker.__new__(verl.RewardLoopWorker)
@@ -101,7 +101,7 @@ def test_reward_model(verl: Any, service: Service, texts: Texts, engine: str) ->
 
 @pytest.fixture
 def router(verl: Any, service: Service) -> Iterator[str]:  # noqa: ARG001
-    """verl's own router before two workers, which are one service here."""
+    """verl's own router in front of two workers, both of which are the same service."""
     import uvicorn
     from verl.experimental.reward_loop.router.naive_router import NaiveRouter
 
@@ -131,7 +131,7 @@ def test_router(verl: Any, router: str, service: Service, texts: Texts) -> None:
 
 
 def config() -> Any:
-    """The configuration of the example's script, as hydra makes it of verl's own files."""
+    """The configuration of the example, composed by hydra with verl's own files."""
     import verl.trainer
     from hydra import compose, initialize_config_dir
 
@@ -143,7 +143,7 @@ def config() -> Any:
 
 
 def test_example(verl: Any, service: Service, texts: Texts, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The example's reward file, loaded and awaited by the manager that its script names."""
+    """The reward file of the example, called by the reward manager that it configures."""
     from verl.trainer.ppo.reward import load_reward_manager
 
     from assay_client.integrations import _base
