@@ -141,10 +141,10 @@ def measure(server: Server, kind: str, binary: str, lines: str, values: str, n: 
         run = [sys.executable, __file__, "--child", kind, server.url, values]
         seconds, loader = json.loads(subprocess.run(run, check=True, capture_output=True).stdout)
         return Load(seconds, loader, server.cpu() - before)
-    used, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    used, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     run = [binary, "bench", "serving", "--text", "--url", server.url, "--concurrency", str(IN_FLIGHT)]
     subprocess.run([*run, "--size", "1", "--most", str(n), lines], check=True, capture_output=True)
-    seconds, now = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
+    seconds, now = time.perf_counter() - started, resource.getrusage(resource.RUSAGE_CHILDREN)
     loader = now.ru_utime + now.ru_stime - used.ru_utime - used.ru_stime
     return Load(seconds, loader, server.cpu() - before)
 
@@ -176,10 +176,10 @@ def main() -> None:
                 server, "Go", args.assay, str(lines), str(values), IN_FLIGHT
             )  # the first batches of a process are slow
             for _ in range(args.rounds):
-                for kind, found in loads.items():
+                for kind, measured in loads.items():
                     load = measure(server, kind, args.assay, str(lines), str(values), args.requests)
                     print(f"# {kind} {load}", file=sys.stderr)
-                    found.append(load)
+                    measured.append(load)
     finally:
         server.close()
 
@@ -189,12 +189,12 @@ def main() -> None:
     n = args.requests
     print(f"{IN_FLIGHT} single responses in flight, {n} requests per round, medians of {args.rounds} rounds")
     print("loader  requests/s  of Go's  loader CPU ms  server CPU ms  loader/server")
-    for kind, found in loads.items():
-        rate = median([n / load.seconds for load in found])
-        ratio = median([go.seconds / load.seconds for go, load in zip(loads["Go"], found)])
-        loader = median([load.loader / n for load in found]) * 1000
-        service = median([load.server / n for load in found]) * 1000
-        share = median([load.loader / load.server for load in found])
+    for kind, measured in loads.items():
+        rate = median([n / load.seconds for load in measured])
+        ratio = median([go.seconds / load.seconds for go, load in zip(loads["Go"], measured)])
+        loader = median([load.loader / n for load in measured]) * 1000
+        service = median([load.server / n for load in measured]) * 1000
+        share = median([load.loader / load.server for load in measured])
         print(f"{kind:6} {rate:11.1f} {ratio:8.3f} {loader:14.2f} {service:14.2f} {share:14.3f}")
 
 

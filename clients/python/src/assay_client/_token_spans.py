@@ -28,9 +28,9 @@ def spans(names: Sequence[Name], text: str) -> list[Span] | None:
     for decode in (_byte_level, _sentence_pieces, _sentence_pieces_byte_runs, _word_pieces, _plain_bytes):
         pieces = decode(names)
         for characters in _decode(b"".join(pieces)):
-            found = align(pieces, characters, text)
-            if found is not None:
-                return found
+            result = align(pieces, characters, text)
+            if result is not None:
+                return result
     return None
 
 
@@ -52,15 +52,15 @@ def align(pieces: Sequence[bytes], characters: Sequence[tuple[str, int]], text: 
         at += 1
     if text[at:].strip():
         return None
-    found: list[Span] = []
+    result: list[Span] = []
     first = end = 0
     for piece in pieces:
         covered = [s for s in byte_spans[first : first + len(piece)] if s is not None]
         first += len(piece)
         span = (covered[0][0], covered[-1][1]) if covered else (end, end)
         end = span[1]
-        found.append(span)
-    return found
+        result.append(span)
+    return result
 
 
 def _decode(data: bytes) -> Iterator[list[tuple[str, int]]]:
@@ -79,15 +79,15 @@ def _decode(data: bytes) -> Iterator[list[tuple[str, int]]]:
             data = data[e.end :]
     valid = all(text for text, length in parts if length)
     for per_byte in (False,) if valid else (False, True):
-        found: list[tuple[str, int]] = []
+        characters: list[tuple[str, int]] = []
         for text, length in parts:
             if text:
-                found += [(c, len(c.encode())) for c in text]
+                characters += [(c, len(c.encode())) for c in text]
             elif per_byte:
-                found += [("\ufffd", 1)] * length
+                characters += [("\ufffd", 1)] * length
             elif length:
-                found.append(("\ufffd", length))
-        yield found
+                characters.append(("\ufffd", length))
+        yield characters
 
 
 def _each(read: Callable[[str], bytes], names: Sequence[Name]) -> list[bytes]:

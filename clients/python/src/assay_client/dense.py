@@ -53,15 +53,15 @@ def token_offsets(tokenizer: Any, ids: Iterable[int], text: str | None = None) -
     ids = _to_list(ids)
     if text is None:
         text = decode(tokenizer, ids)
-    found = spans(_names(tokenizer, ids), text)
-    if found is None:
-        found = _by_prefixes(tokenizer, ids, text)
-    if found is None:
+    offsets = spans(_names(tokenizer, ids), text)
+    if offsets is None:
+        offsets = _by_prefixes(tokenizer, ids, text)
+    if offsets is None:
         raise InputError(
             "the text does not match the token ids; pass the result of"
             " tokenizer.decode(ids, skip_special_tokens=True), or no text"
         )
-    return found
+    return offsets
 
 
 def _to_list(ids: Any) -> list[int]:
@@ -91,20 +91,20 @@ def _by_prefixes(tokenizer: Any, ids: list[int], text: str) -> list[Span] | None
     incomplete character at its end decodes to U+FFFD.
     """
     whole = decode(tokenizer, ids)
-    found: list[Span] = []
+    offsets: list[Span] = []
     done = 0
     for n in range(1, len(ids) + 1):
         prefix = decode(tokenizer, ids[:n])
         common = _common_prefix(prefix, whole, done)
         incomplete = common < len(whole) and prefix[common : common + 1] == "\ufffd"
-        found.append((done, max(done, common + incomplete)))
+        offsets.append((done, max(done, common + incomplete)))
         done = max(done, common)
     if text == whole:
-        return found
+        return offsets
     bounds = align([c.encode() for c in whole], [(c, len(c.encode())) for c in whole], text)
     if bounds is None:
         return None
-    return [(bounds[a][0], bounds[b - 1][1]) if a < b else _empty(bounds, a) for a, b in found]
+    return [(bounds[a][0], bounds[b - 1][1]) if a < b else _empty(bounds, a) for a, b in offsets]
 
 
 def _empty(bounds: list[Span], at: int) -> Span:

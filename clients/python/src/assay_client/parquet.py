@@ -142,8 +142,8 @@ class _Table:
         meta = self._file.metadata
         if meta.num_row_groups == 0 or meta.num_columns == 0:
             return "snappy"
-        found = str(meta.row_group(0).column(0).compression).lower()
-        return "none" if found == "uncompressed" else found
+        codec = str(meta.row_group(0).column(0).compression).lower()
+        return "none" if codec == "uncompressed" else codec
 
     def batches(self, columns: list[str] | None, first: int = 0) -> Iterator[pa.RecordBatch]:
         """Yields batches of rows, each within a row group, starting at row group first."""
