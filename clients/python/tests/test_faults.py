@@ -67,7 +67,7 @@ def test_retry_after_beyond_the_budget_fails_immediately(faulty: Faulty, call: C
     ],
 )
 def test_permanent_failures_are_not_retried(faulty: Faulty, call: Caller, status: int, kind: Any) -> None:
-    faulty.default = error(status, "told")
+    faulty.default = error(status, "scripted")
     with pytest.raises(kind) as caught:
         call(faulty.url, "rewards", numbered(3), settings={"retry": FAST})
     assert len(faulty.requests) == 1
@@ -184,7 +184,7 @@ def test_an_invalid_item_does_not_affect_the_others(faulty: Faulty, call: Caller
         items = json.loads(h.body)["responses"]
         bad = [k for k, item in enumerate(items) if "#0006" in item["response"]]
         if bad:
-            error(status, "told", f"responses[{bad[0]}].response" if status == 400 else "")(h)
+            error(status, "scripted", f"responses[{bad[0]}].response" if status == 400 else "")(h)
         else:
             good(h)
 
@@ -221,7 +221,7 @@ def test_a_request_that_is_too_large_is_split(faulty: Faulty, call: Caller) -> N
 
 @pytest.mark.parametrize("status", [401, 403, 404])
 def test_on_error_does_not_hide_an_invalid_token_or_model(faulty: Faulty, call: Caller, status: int) -> None:
-    faulty.default = error(status, "told")
+    faulty.default = error(status, "scripted")
     with pytest.raises(ac.APIStatusError):
         call(faulty.url, "rewards", numbered(3), on_error="nan")
 

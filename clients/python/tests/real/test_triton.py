@@ -110,9 +110,9 @@ def test_grpc(binary: str, texts: Texts, tmp_path: Path) -> None:
         assert found.get_response().id == "r-9"
         want = texts.rewards(running)
         assert found.as_numpy("reward").ravel().tolist() == pytest.approx(want, abs=5e-3)
-        told: queue.Queue[Any] = queue.Queue()
-        client.async_infer("assay", inputs, callback=lambda result, error: told.put((result, error)))
-        result, error = told.get(timeout=30)
+        results: queue.Queue[Any] = queue.Queue()
+        client.async_infer("assay", inputs, callback=lambda result, error: results.put((result, error)))
+        result, error = results.get(timeout=30)
         assert error is None
         assert result.as_numpy("reward").ravel().tolist() == pytest.approx(want, abs=5e-3)
         with pytest.raises(InferenceServerException):

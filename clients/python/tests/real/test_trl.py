@@ -34,10 +34,10 @@ Scored = list[tuple[str, float]]
 
 @pytest.fixture(scope="module")
 def example() -> Iterator[Any]:
-    folder = str(ROOT / "examples" / "trl_grpo")
-    sys.path.insert(0, folder)
+    directory = str(ROOT / "examples" / "trl_grpo")
+    sys.path.insert(0, directory)
     yield importlib.import_module("train")
-    sys.path.remove(folder)
+    sys.path.remove(directory)
 
 
 @pytest.fixture(scope="module")

@@ -137,8 +137,8 @@ def config() -> Any:
 
     script = (EXAMPLE / "train.sh").read_text().split("verl.trainer.main_ppo", 1)[1]
     overrides = shlex.split(script.replace("\\\n", " ").replace("$here", str(EXAMPLE)))
-    folder = Path(str(verl.trainer.__file__)).parent / "config"
-    with initialize_config_dir(config_dir=str(folder), version_base=None):
+    directory = Path(str(verl.trainer.__file__)).parent / "config"
+    with initialize_config_dir(config_dir=str(directory), version_base=None):
         return compose(config_name="ppo_trainer", overrides=overrides)
 
 
