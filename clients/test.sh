@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Tests every client, and the OpenAPI document, against a running service: each
-# clients/*/test.sh does a part, and gets $ASSAY_URL. Arguments name the parts
-# (clients/test.sh go openapi); all by default.
+# Tests the clients and the OpenAPI document against a running service. Each
+# clients/*/test.sh is one part, and runs with $ASSAY_URL set. Arguments select
+# parts (clients/test.sh go openapi); the default is all.
 set -euo pipefail
 
 cd "$(dirname "$0")"

@@ -9,11 +9,11 @@ import (
 	"sync"
 )
 
-// ScoreAll scores any number of items and returns their results in the order
-// of the items. They go out in requests of WithChunk, of which WithConcurrency
-// are under way at once. All of them are scored, or there is an error, whose
-// Item is the offending one when it is one item's fault. Where a new model was
-// promoted meanwhile, Result.Model tells which results are whose.
+// ScoreAll scores any number of items and returns their results in the same
+// order. It splits them into requests as set by WithChunk and WithConcurrency.
+// Either all items are scored or it returns an error, whose Item is the index of
+// the offending item if there is one. If a new model is promoted in the meantime,
+// Result.Model identifies the model of each result.
 func (c *Client) ScoreAll(ctx context.Context, items []Item, options Options) ([]Result, error) {
 	results := make([]Result, 0, len(items))
 	for r, err := range c.ScoreSeq(ctx, slices.Values(items), options) {
@@ -25,19 +25,19 @@ func (c *Client) ScoreAll(ctx context.Context, items []Item, options Options) ([
 	return results, nil
 }
 
-// ScoreSeq is ScoreAll for more items than memory holds: it reads items only as
-// far as it needs them and yields results as they come, in order. An error is
-// the last that it yields. Breaking off ends what is under way.
+// ScoreSeq is like ScoreAll, but reads items lazily and yields results in order as
+// they arrive, so that neither needs to fit into memory. An error ends the
+// sequence. Leaving the loop cancels the requests in flight.
 func (c *Client) ScoreSeq(ctx context.Context, items iter.Seq[Item], options Options) iter.Seq2[Result, error] {
 	return func(yield func(Result, error) bool) {
-		frame, err := c.frame(options)
+		settings, err := c.encodeSettings(options)
 		if err != nil {
 			yield(Result{}, err)
 			return
 		}
 		ctx, cancel := context.WithCancel(ctx)
-		// Twice as many chunks wait as are under way, so that a slow one does not idle the others.
-		b := bulk{client: c, frame: frame, options: options, queue: make(chan task, 2*c.concurrency)}
+		// The queue holds twice as many chunks as run, so that a slow chunk does not stall the others.
+		b := bulk{client: c, settings: settings, options: options, queue: make(chan task, 2*c.concurrency)}
 		defer b.group.Wait()
 		defer close(b.queue)
 		defer cancel()
@@ -47,13 +47,13 @@ func (c *Client) ScoreSeq(ctx context.Context, items iter.Seq[Item], options Opt
 
 // bulk is one call of ScoreSeq.
 type bulk struct {
-	client  *Client
-	frame   []byte
-	options Options
-	queue   chan task
-	workers int
-	waiting []<-chan outcome // in the order of the chunks
-	group   sync.WaitGroup
+	client   *Client
+	settings []byte
+	options  Options
+	queue    chan task
+	workers  int
+	pending  []<-chan outcome // in the order of the chunks
+	group    sync.WaitGroup
 }
 
 type task struct {
@@ -70,12 +70,12 @@ func (b *bulk) run(ctx context.Context, items iter.Seq[Item], yield func(Result,
 	for k, err := range b.client.chunks(items) {
 		if err == nil {
 			b.start(ctx, k)
-			if len(b.waiting) == cap(b.queue) && !b.next(yield) {
+			if len(b.pending) == cap(b.queue) && !b.next(yield) {
 				return
 			}
 			continue
 		}
-		for len(b.waiting) > 0 {
+		for len(b.pending) > 0 {
 			if !b.next(yield) {
 				return
 			}
@@ -83,14 +83,14 @@ func (b *bulk) run(ctx context.Context, items iter.Seq[Item], yield func(Result,
 		yield(Result{}, err)
 		return
 	}
-	for len(b.waiting) > 0 && b.next(yield) {
+	for len(b.pending) > 0 && b.next(yield) {
 	}
 }
 
-// start never waits: the queue has room for all that wait.
+// start does not block: the capacity of the queue bounds the pending chunks.
 func (b *bulk) start(ctx context.Context, k chunk) {
 	done := make(chan outcome, 1)
-	b.waiting = append(b.waiting, done)
+	b.pending = append(b.pending, done)
 	b.queue <- task{k, done}
 	if b.workers == b.client.concurrency {
 		return
@@ -104,15 +104,15 @@ func (b *bulk) start(ctx context.Context, k chunk) {
 	})
 }
 
-// score halves a chunk that is too large for the service.
+// score splits a chunk that is too large for the service into halves.
 func (b *bulk) score(ctx context.Context, k chunk) ([]Result, error) {
-	answer, err := b.client.scoreOnce(ctx, k, b.frame, b.options)
-	var refused *APIError
-	if len(k.items) == 1 && errors.As(err, &refused) && refused.Item < 0 && refused.Status == http.StatusRequestEntityTooLarge {
-		refused.Item = k.first
+	response, err := b.client.scoreOnce(ctx, k, b.settings, b.options)
+	var apiErr *APIError
+	if len(k.items) == 1 && errors.As(err, &apiErr) && apiErr.Item < 0 && apiErr.Status == http.StatusRequestEntityTooLarge {
+		apiErr.Item = k.first
 	}
-	if len(k.items) < 2 || !errors.As(err, &refused) || refused.Status != http.StatusRequestEntityTooLarge {
-		return answer.Results, err
+	if len(k.items) < 2 || !errors.As(err, &apiErr) || apiErr.Status != http.StatusRequestEntityTooLarge {
+		return response.Results, err
 	}
 	middle := len(k.items) / 2
 	left, err := b.score(ctx, chunk{k.first, k.items[:middle], k.encoded[:middle]})
@@ -123,10 +123,10 @@ func (b *bulk) score(ctx context.Context, k chunk) ([]Result, error) {
 	return append(left, right...), err
 }
 
-// next yields the results of the oldest chunk; false: it was the last.
+// next yields the results of the oldest chunk. It returns false to end the sequence.
 func (b *bulk) next(yield func(Result, error) bool) bool {
-	o := <-b.waiting[0]
-	b.waiting = b.waiting[1:]
+	o := <-b.pending[0]
+	b.pending = b.pending[1:]
 	if o.err != nil {
 		yield(Result{}, o.err)
 		return false
@@ -139,29 +139,29 @@ func (b *bulk) next(yield func(Result, error) bool) bool {
 	return true
 }
 
-// chunks cuts items into requests. An error is the last that it yields.
+// chunks splits items into requests. An error ends the sequence.
 func (c *Client) chunks(items iter.Seq[Item]) iter.Seq2[chunk, error] {
 	return func(yield func(chunk, error) bool) {
-		var held chunk
-		size, place := 0, 0
+		var pending chunk
+		size, index := 0, 0
 		for it := range items {
-			text, err := encodeItem(it, place)
-			if len(held.items) > 0 && (err != nil || len(held.items) == c.chunkItems || size+len(text) > c.chunkBytes) {
-				if !yield(held, nil) {
+			text, err := encodeItem(it, index)
+			if len(pending.items) > 0 && (err != nil || len(pending.items) == c.chunkItems || size+len(text) > c.chunkBytes) {
+				if !yield(pending, nil) {
 					return
 				}
-				held, size = chunk{first: place}, 0
+				pending, size = chunk{first: index}, 0
 			}
 			if err != nil {
 				yield(chunk{}, err)
 				return
 			}
-			held.items, held.encoded = append(held.items, it), append(held.encoded, text)
+			pending.items, pending.encoded = append(pending.items, it), append(pending.encoded, text)
 			size += len(text) + 1
-			place++
+			index++
 		}
-		if len(held.items) > 0 {
-			yield(held, nil)
+		if len(pending.items) > 0 {
+			yield(pending, nil)
 		}
 	}
 }

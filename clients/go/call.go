@@ -16,56 +16,57 @@ import (
 )
 
 const (
-	mediaJSON  = "application/json"
-	mediaLines = "application/x-ndjson"
-	mediaSSE   = "text/event-stream"
+	mediaJSON   = "application/json"
+	mediaNDJSON = "application/x-ndjson"
+	mediaSSE    = "text/event-stream"
 )
 
-// call is a request and how to read its answer.
+// call is a request and the function that parses its response body.
 type call struct {
-	method string
-	path   string // escaped, with the query
-	media  string // of body
-	body   []byte // nil: none
-	first  int    // place of the first item of body among those of the caller; -1: there are none
-	urgent string // Options.Priority
-	once   bool   // making it twice is not the same as making it once
-	read   func(body []byte) error
+	method        string
+	path          string // escaped, with the query
+	media         string // media type of body
+	body          []byte // nil if there is none
+	first         int    // index in the caller's input of the first item in body; -1 if there are no items
+	priority      string // Options.Priority
+	nonIdempotent bool
+	parse         func(body []byte) error
 }
 
-func get(path string, read func([]byte) error) call {
-	return call{method: http.MethodGet, path: path, first: -1, read: read}
+func get(path string, parse func([]byte) error) call {
+	return call{method: http.MethodGet, path: path, first: -1, parse: parse}
 }
 
-// change is a call that must not be made twice.
-func change(path string, body []byte, read func([]byte) error) call {
-	return call{method: http.MethodPost, path: path, media: mediaJSON, body: body, first: -1, once: true, read: read}
+// change is a call that must not be applied twice.
+func change(path string, body []byte, parse func([]byte) error) call {
+	return call{method: http.MethodPost, path: path, media: mediaJSON, body: body, first: -1, nonIdempotent: true, parse: parse}
 }
 
 func (c *Client) do(ctx context.Context, k call) error {
-	return c.retry.attempts(ctx, !k.once, func() error { return c.attempt(ctx, k) })
+	return c.retry.attempts(ctx, !k.nonIdempotent, func() error { return c.attempt(ctx, k) })
 }
 
 func (c *Client) attempt(ctx context.Context, k call) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, c.timeout, fmt.Errorf("nothing within %v", c.timeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, c.timeout, fmt.Errorf("no complete response within %v", c.timeout))
 	defer cancel()
-	answer, sent, err := c.send(ctx, k, mediaJSON)
+	response, sent, err := c.send(ctx, k, mediaJSON)
 	if err != nil {
 		return err
 	}
-	defer answer.Body.Close()
-	body, err := io.ReadAll(answer.Body)
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
 	if err != nil {
-		return lost(ctx, sent, err)
+		return transportError(ctx, sent, err)
 	}
-	if answer.StatusCode/100 != 2 {
-		return refusal(answer, body, k.first, time.Now())
+	if response.StatusCode/100 != 2 {
+		return newAPIError(response, body, k.first, time.Now())
 	}
-	return k.read(body)
+	return k.parse(body)
 }
 
-// send returns an answer of any status, whose body is still to be read.
-func (c *Client) send(ctx context.Context, k call, accept string) (answer *http.Response, sent bool, err error) {
+// send makes one request. It returns a response of any status, with an unread
+// body, and whether the service may have received the request.
+func (c *Client) send(ctx context.Context, k call, accept string) (response *http.Response, sent bool, err error) {
 	var connected atomic.Bool // the hook may run on another goroutine
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }})
 	var body io.Reader
@@ -87,34 +88,35 @@ func (c *Client) send(ctx context.Context, k call, accept string) (answer *http.
 	if token != "" {
 		request.Header.Set("Authorization", "Bearer "+token)
 	}
-	if k.urgent != "" {
-		request.Header.Set("X-Priority", k.urgent)
+	if k.priority != "" {
+		request.Header.Set("X-Priority", k.priority)
 	}
 	if deadline, ok := ctx.Deadline(); ok {
 		left := max(time.Until(deadline), time.Millisecond)
 		request.Header.Set("X-Request-Timeout", strconv.FormatFloat(left.Seconds(), 'f', 3, 64))
 	}
-	answer, err = c.http.Do(request)
+	response, err = c.http.Do(request)
 	if err != nil {
-		return nil, false, lost(ctx, connected.Load(), err)
+		return nil, false, transportError(ctx, connected.Load(), err)
 	}
-	return answer, true, nil
+	return response, true, nil
 }
 
-// lost is a failure without an answer; when it was the end of ctx, that says why.
-func lost(ctx context.Context, sent bool, err error) error {
+// transportError wraps a failure without a complete response. If ctx has ended,
+// its cause replaces err.
+func transportError(ctx context.Context, sent bool, err error) error {
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
 	return &TransportError{Sent: sent, Err: err}
 }
 
-// into reads an answer that check finds complete.
+// into returns a function that decodes a response body into target and checks it.
 func into[T any](target *T, check func(T) error) func([]byte) error {
 	return func(body []byte) error {
 		var value T
 		if err := json.Unmarshal(body, &value); err != nil {
-			return &AnswerError{err}
+			return &InvalidResponseError{err}
 		}
 		if err := check(value); err != nil {
 			return err
@@ -124,7 +126,7 @@ func into[T any](target *T, check func(T) error) func([]byte) error {
 	}
 }
 
-// encode writes JSON without HTML escapes, on one line.
+// encode returns value as JSON on one line, without HTML escapes.
 func encode(value any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -135,10 +137,10 @@ func encode(value any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// part is value as one part of a path.
-func part(name, value string) (string, error) {
+// pathSegment escapes value for use as one segment of a path.
+func pathSegment(name, value string) (string, error) {
 	if value == "" || value == "." || value == ".." || !utf8.ValidString(value) {
-		return "", &InputError{-1, name, fmt.Sprintf("%q is none", value)}
+		return "", &InputError{-1, name, fmt.Sprintf("invalid value %q", value)}
 	}
 	return url.PathEscape(value), nil
 }

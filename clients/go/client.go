@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// Client talks to one assay service. It may be used by many goroutines at
-// once; connections are kept and reused.
+// Client is a client of one assay service. It pools connections and is safe for
+// concurrent use.
 type Client struct {
-	base        string // without a slash at its end
+	base        string // without a trailing slash
 	http        *http.Client
-	own         bool // http is ours
+	ownsHTTP    bool // http was created by New
 	token       string
-	private     bool   // take the token of a private service
-	dataDir     string // where it is
+	private     bool   // send the token of a private service
+	dataDir     string // its data directory
 	model       string
 	timeout     time.Duration
 	retry       Retry
@@ -25,52 +25,54 @@ type Client struct {
 	concurrency int
 }
 
-// Option changes how a client works.
+// Option configures a Client.
 type Option func(*Client)
 
-// WithToken sends a token of the service's token file; a service without tokens
-// on the same machine needs none.
+// WithToken sends a token from the token file of the service. A service on the
+// same machine without a token file requires none.
 func WithToken(token string) Option { return func(c *Client) { c.token = token } }
 
 // WithDataDir sends the token of a private service on this machine (assay serve
-// --private), which is in its data directory. An empty dir stands for
-// $ASSAY_DATA_DIR, and without that for the default of assay serve. A service on
-// another machine never sees the token; without one, none is sent. It is read for
-// each request: the service has another one after a restart.
+// --private), read from its data directory. An empty dir means $ASSAY_DATA_DIR,
+// or else the default of assay serve. The token is read for each request, because
+// a restart of the service replaces it. It is never sent to another machine; if
+// there is none, requests carry no token.
 func WithDataDir(dir string) Option { return func(c *Client) { c.private, c.dataDir = true, dir } }
 
-// WithModel pins a model by name or version for scores that name none
-// themselves: another one is an error of kind ErrNotFound.
+// WithModel pins a model for scoring, by name or version. If the service does not
+// have it, scoring fails with ErrNotFound.
 func WithModel(model string) Option { return func(c *Client) { c.model = model } }
 
-// WithTimeout is the longest that one attempt may take (1 minute). Deadlines of
-// the context hold for all attempts together.
+// WithTimeout sets the timeout of one attempt (default 1 minute). The deadline of
+// the context applies to all attempts together.
 func WithTimeout(d time.Duration) Option { return func(c *Client) { c.timeout = d } }
 
-// WithRetry replaces DefaultRetry; the zero Retry never tries again.
+// WithRetry replaces DefaultRetry. The zero Retry disables retries.
 func WithRetry(r Retry) Option { return func(c *Client) { c.retry = r } }
 
-// WithChunk is how much of a bulk goes into one request: at most items (64)
-// and, but for a single item, at most bytes of JSON (1 MiB).
+// WithChunk limits the requests of ScoreAll and ScoreSeq to a number of items
+// (default 64) and of bytes of JSON (default 1 MiB). A single item may exceed the
+// limit of bytes.
 func WithChunk(items, bytes int) Option {
 	return func(c *Client) { c.chunkItems, c.chunkBytes = items, bytes }
 }
 
-// WithConcurrency is how many requests of one bulk are under way at once (4).
+// WithConcurrency limits the requests in flight of ScoreAll and ScoreSeq (default
+// 4).
 func WithConcurrency(n int) Option { return func(c *Client) { c.concurrency = n } }
 
-// WithHTTPClient replaces the HTTP client, for certificates or tracing. Its
-// Timeout would also end streams of events: leave it 0.
+// WithHTTPClient replaces the HTTP client, for example for TLS settings or
+// tracing. Leave its Timeout 0: it would also end event streams.
 func WithHTTPClient(h *http.Client) Option {
-	return func(c *Client) { c.http, c.own = h, h == nil }
+	return func(c *Client) { c.http, c.ownsHTTP = h, h == nil }
 }
 
 // New returns a client of the service at address, such as
-// http://127.0.0.1:8080. It fails on an address or an option that cannot be;
-// nothing is connected yet.
+// http://127.0.0.1:8080. It validates the address and the options and does not
+// connect.
 func New(address string, options ...Option) (*Client, error) {
 	c := &Client{
-		base: strings.TrimRight(address, "/"), own: true,
+		base: strings.TrimRight(address, "/"), ownsHTTP: true,
 		timeout: time.Minute, retry: DefaultRetry,
 		chunkItems: 64, chunkBytes: 1 << 20, concurrency: 4,
 	}
@@ -79,29 +81,29 @@ func New(address string, options ...Option) (*Client, error) {
 	}
 	u, err := url.Parse(c.base)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
-		return nil, &InputError{-1, "address", fmt.Sprintf("%q is none; give http://HOST:PORT", address)}
+		return nil, &InputError{-1, "address", fmt.Sprintf("invalid address %q: use http://HOST:PORT", address)}
 	}
 	switch {
 	case c.timeout <= 0:
-		return nil, &InputError{-1, "WithTimeout", "give more than 0"}
+		return nil, &InputError{-1, "WithTimeout", "must be greater than 0"}
 	case c.chunkItems < 1 || c.chunkBytes < 1:
-		return nil, &InputError{-1, "WithChunk", "give at least 1 of each"}
+		return nil, &InputError{-1, "WithChunk", "both limits must be at least 1"}
 	case c.concurrency < 1:
-		return nil, &InputError{-1, "WithConcurrency", "give at least 1"}
-	case c.retry.Budget > 0 && (c.retry.First <= 0 || c.retry.Most < c.retry.First):
-		return nil, &InputError{-1, "WithRetry", "give a First above 0 and a Most that is not below it"}
+		return nil, &InputError{-1, "WithConcurrency", "must be at least 1"}
+	case c.retry.Budget > 0 && (c.retry.InitialBackoff <= 0 || c.retry.MaxBackoff < c.retry.InitialBackoff):
+		return nil, &InputError{-1, "WithRetry", "InitialBackoff must be greater than 0 and at most MaxBackoff"}
 	}
-	c.private = c.private && c.token == "" && onThisMachine(u)
+	c.private = c.private && c.token == "" && isLoopback(u)
 	if _, err := c.bearer(); err != nil {
 		return nil, err
 	}
-	if c.own {
-		c.http = ownHTTP()
+	if c.ownsHTTP {
+		c.http = newHTTPClient()
 	}
 	return c, nil
 }
 
-// bearer is the token of the next request, "" for none.
+// bearer returns the token for the next request, or "".
 func (c *Client) bearer() (string, error) {
 	if !c.private {
 		return c.token, nil
@@ -113,9 +115,9 @@ func (c *Client) bearer() (string, error) {
 	return token, nil
 }
 
-// ownHTTP keeps as many connections as goroutines of a trainer may use, and
-// shows redirects instead of following them with a token.
-func ownHTTP() *http.Client {
+// newHTTPClient returns a client that keeps an idle connection for each goroutine
+// of a trainer, and does not follow redirects, which would forward the token.
+func newHTTPClient() *http.Client {
 	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, IdleConnTimeout: 30 * time.Second}
 	if d, ok := http.DefaultTransport.(*http.Transport); ok {
 		transport = d.Clone()
@@ -128,10 +130,10 @@ func ownHTTP() *http.Client {
 	}
 }
 
-// Close closes the idle connections of the client's own HTTP client; the next
-// call opens new ones.
+// Close closes idle connections, unless WithHTTPClient provided the HTTP client.
+// The next call opens new ones.
 func (c *Client) Close() {
-	if c.own {
+	if c.ownsHTTP {
 		c.http.CloseIdleConnections()
 	}
 }

@@ -11,31 +11,30 @@ import (
 	"time"
 )
 
-// Kinds of refusals, for errors.Is.
+// Categories of error statuses, for errors.Is.
 var (
-	ErrInvalid      = errors.New("the request is wrong")                         // 400, 413, 415, 422
-	ErrUnauthorized = errors.New("the token is missing, unknown or of no scope") // 401, 403
-	ErrNotFound     = errors.New("there is no such thing")                       // 404, 405
-	ErrConflict     = errors.New("the state of the models does not allow it")    // 409
-	ErrNotEnabled   = errors.New("the service runs without what this needs")     // 501
-	ErrUnavailable  = errors.New("the service cannot answer now")                // 429, 502, 503, 504
+	ErrInvalid      = errors.New("invalid request")                                      // 400, 413, 415, 422
+	ErrUnauthorized = errors.New("token missing, unknown or without the required scope") // 401, 403
+	ErrNotFound     = errors.New("not found")                                            // 404, 405
+	ErrConflict     = errors.New("not allowed in the current state of the models")       // 409
+	ErrNotEnabled   = errors.New("not enabled on this service")                          // 501
+	ErrUnavailable  = errors.New("service unavailable")                                  // 429, 502, 503, 504
 )
 
-// APIError is a refusal: the service, or something before it, answered another
-// status than 2xx.
+// APIError is an error status of the service or of a proxy in front of it.
 type APIError struct {
-	Status     int           // of HTTP
-	Code       string        // for programs, such as "overloaded"; "" when it is not the service that answered
-	Message    string        // for people
-	Field      string        // path of the offending value in the request; "" when it is none
-	RequestID  string        // as in the service's log
-	RetryAfter time.Duration // 0 when it does not say
-	Item       int           // the offending one of the caller's items, from 0; -1 when it is none
+	Status     int           // HTTP status code
+	Code       string        // machine-readable, such as "overloaded"; "" if it is not a response of the service
+	Message    string        // human-readable
+	Field      string        // path of the offending value in the request, or ""
+	RequestID  string        // identifies the request in the log of the service
+	RetryAfter time.Duration // 0 if not given
+	Item       int           // index of the offending item in the caller's input, or -1
 }
 
 func (e *APIError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "the service says %d", e.Status)
+	fmt.Fprintf(&b, "the service returned %d", e.Status)
 	if e.Code != "" {
 		fmt.Fprintf(&b, " %s", e.Code)
 	}
@@ -52,8 +51,8 @@ func (e *APIError) Error() string {
 	return b.String()
 }
 
-// Is tells to which of ErrInvalid, ErrUnauthorized, ErrNotFound, ErrConflict,
-// ErrNotEnabled and ErrUnavailable the status belongs.
+// Is reports whether target is the category of the status: ErrInvalid,
+// ErrUnauthorized, ErrNotFound, ErrConflict, ErrNotEnabled or ErrUnavailable.
 func (e *APIError) Is(target error) bool {
 	switch e.Status {
 	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity:
@@ -72,10 +71,10 @@ func (e *APIError) Is(target error) bool {
 	return false
 }
 
-// undone tells that the service did nothing of the request. A store that could
-// not be reached ("unavailable") may have done it nevertheless, and a status
-// without a code comes from something between.
-func (e *APIError) undone() bool {
+// notProcessed reports whether the service has certainly not applied the request.
+// An unreachable store ("unavailable") may have applied it, and a status without
+// a code comes from a proxy.
+func (e *APIError) notProcessed() bool {
 	switch e.Code {
 	case "overloaded", "not_ready", "shutting_down", "store_full":
 		return e.Status == http.StatusServiceUnavailable
@@ -83,41 +82,41 @@ func (e *APIError) undone() bool {
 	return false
 }
 
-// TransportError means that there was no answer, or only a part of one.
+// TransportError means that there was no response, or an incomplete one.
 type TransportError struct {
-	Sent bool // a connection was there: the service may have seen the request
+	Sent bool // a connection was established: the service may have received the request
 	Err  error
 }
 
 func (e *TransportError) Error() string {
 	if e.Sent {
-		return "no answer: " + e.Err.Error()
+		return "no response: " + e.Err.Error()
 	}
 	return "no connection: " + e.Err.Error()
 }
 
 func (e *TransportError) Unwrap() error { return e.Err }
 
-// AnswerError means that the answer is none that an assay service gives: no
-// JSON, or a value is missing or impossible.
-type AnswerError struct {
+// InvalidResponseError means that the response is not a valid assay response: it
+// is malformed JSON, or a value is missing or out of range.
+type InvalidResponseError struct {
 	Err error
 }
 
-func (e *AnswerError) Error() string {
-	return "the answer is not one of an assay service: " + e.Err.Error()
+func (e *InvalidResponseError) Error() string {
+	return "invalid response: " + e.Err.Error()
 }
 
-func (e *AnswerError) Unwrap() error { return e.Err }
+func (e *InvalidResponseError) Unwrap() error { return e.Err }
 
-func badAnswer(format string, args ...any) error {
-	return &AnswerError{fmt.Errorf(format, args...)}
+func invalidResponse(format string, args ...any) error {
+	return &InvalidResponseError{fmt.Errorf(format, args...)}
 }
 
-// InputError means that a value cannot be sent; nothing was.
+// InputError means that an argument cannot be sent. Nothing was sent.
 type InputError struct {
-	Item    int    // which of the caller's items, from 0; -1 when it is none
-	Field   string // of the item, or the name of the argument
+	Item    int    // index of the item in the caller's input, or -1
+	Field   string // field of the item, or name of the argument
 	Message string
 }
 
@@ -128,17 +127,17 @@ func (e *InputError) Error() string {
 	return fmt.Sprintf("item %d: %s: %s", e.Item, e.Field, e.Message)
 }
 
-// Is makes it an ErrInvalid.
+// Is reports whether target is ErrInvalid.
 func (e *InputError) Is(target error) bool { return target == ErrInvalid }
 
-// wrongItem is how the service names the offending item of a request.
-var wrongItem = regexp.MustCompile(`^(?:responses|items)\[(\d{1,9})\]`)
+// offendingItem matches the path of the offending item of a request.
+var offendingItem = regexp.MustCompile(`^(?:responses|items)\[(\d{1,9})\]`)
 
-// refusal reads an answer that is not 2xx. first is the place of the request's
-// first item among those of the caller, or -1.
-func refusal(answer *http.Response, body []byte, first int, now time.Time) *APIError {
-	e := &APIError{Status: answer.StatusCode, Item: -1, RetryAfter: retryAfter(answer.Header.Get("Retry-After"), now)}
-	var said struct {
+// newAPIError parses an error response. first is the index in the caller's input
+// of the first item of the request, or -1.
+func newAPIError(response *http.Response, body []byte, first int, now time.Time) *APIError {
+	e := &APIError{Status: response.StatusCode, Item: -1, RetryAfter: retryAfter(response.Header.Get("Retry-After"), now)}
+	var payload struct {
 		Error struct {
 			Code      string `json:"code"`
 			Message   string `json:"message"`
@@ -146,22 +145,22 @@ func refusal(answer *http.Response, body []byte, first int, now time.Time) *APIE
 			RequestID string `json:"request_id"`
 		} `json:"error"`
 	}
-	if json.Unmarshal(body, &said) == nil && said.Error.Message != "" {
-		e.Code, e.Message, e.Field, e.RequestID = said.Error.Code, said.Error.Message, said.Error.Field, said.Error.RequestID
+	if json.Unmarshal(body, &payload) == nil && payload.Error.Message != "" {
+		e.Code, e.Message, e.Field, e.RequestID = payload.Error.Code, payload.Error.Message, payload.Error.Field, payload.Error.RequestID
 	} else {
-		e.Message = strings.TrimSpace(fmt.Sprintf("%s %.200s", http.StatusText(answer.StatusCode), body))
+		e.Message = strings.TrimSpace(fmt.Sprintf("%s %.200s", http.StatusText(response.StatusCode), body))
 	}
-	if to := answer.Header.Get("Location"); answer.StatusCode/100 == 3 && to != "" {
-		e.Message = fmt.Sprintf("it redirects to %s; give that address", to)
+	if to := response.Header.Get("Location"); response.StatusCode/100 == 3 && to != "" {
+		e.Message = fmt.Sprintf("redirect to %s; use that address", to)
 	}
-	if m := wrongItem.FindStringSubmatch(e.Field); m != nil && first >= 0 {
+	if m := offendingItem.FindStringSubmatch(e.Field); m != nil && first >= 0 {
 		within, _ := strconv.Atoi(m[1]) // digits
 		e.Item = first + within
 	}
 	return e
 }
 
-// retryAfter reads seconds or a date (RFC 9110, section 10.2.3); 0 for neither.
+// retryAfter parses seconds or a date (RFC 9110, section 10.2.3); 0 for neither.
 func retryAfter(value string, now time.Time) time.Duration {
 	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil {
 		return time.Duration(seconds) * time.Second

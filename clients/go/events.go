@@ -12,36 +12,36 @@ import (
 	"time"
 )
 
-// silence is how long a stream of events may be still: three of the service's
-// heartbeats.
-const silence = 45 * time.Second
+// streamIdleTimeout is how long an event stream may be silent: three heartbeats of
+// the service.
+const streamIdleTimeout = 45 * time.Second
 
-// Event is something that happened to a model, a training or a label.
+// Event is an event in the life of a model, a training run or a label.
 type Event struct {
 	Sequence uint64          `json:"sequence"` // in the stream, from 1
 	Kind     string          `json:"kind"`     // such as model.promoted
 	Time     time.Time       `json:"time"`
 	Replica  string          `json:"replica"`
 	Version  string          `json:"version"`  // of the model
-	Training string          `json:"training"` // its id
+	Training string          `json:"training"` // id of the training run
 	By       string          `json:"by"`
-	Reason   string          `json:"reason"`  // what happened and why, in a sentence
-	Details  json.RawMessage `json:"details"` // figures
+	Reason   string          `json:"reason"`  // what happened and why
+	Details  json.RawMessage `json:"details"` // metrics
 }
 
 func (e Event) check() error {
 	if e.Sequence == 0 || e.Kind == "" {
-		return badAnswer("an event has no sequence or no kind")
+		return invalidResponse("an event lacks its sequence or kind")
 	}
 	return nil
 }
 
-// RecentEvents returns the last events, at most n in [1,1000], the oldest first.
+// RecentEvents returns the last n events, n in [1,1000], oldest first.
 func (c *Client) RecentEvents(ctx context.Context, n int) ([]Event, error) {
 	var events []Event
 	err := c.do(ctx, get("/v1/events?n="+strconv.Itoa(n), into(&events, func(list []Event) error {
 		if list == nil {
-			return badAnswer("it is no list of events")
+			return invalidResponse("not a list of events")
 		}
 		for _, e := range list {
 			if err := e.check(); err != nil {
@@ -53,21 +53,20 @@ func (c *Client) RecentEvents(ctx context.Context, n int) ([]Event, error) {
 	return events, err
 }
 
-// Events yields the events after a sequence (0: from the oldest that is kept),
-// and then each as it happens, until ctx ends or the loop is left. A stream that
-// breaks off is taken up after the last event, for as long as Retry allows; an
-// error is the last that is yielded.
+// Events yields the retained events after a sequence number (0 for all), and then
+// each new event, until ctx ends or the loop is left. It reconnects after the
+// last event as Retry allows. An error ends the sequence.
 func (c *Client) Events(ctx context.Context, after uint64) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
-		for left := false; !left; {
+		for stopped := false; !stopped; {
 			before := after
 			err := c.retry.attempts(ctx, true, func() error {
 				err := c.stream(ctx, after, func(e Event) bool {
 					after = e.Sequence
-					left = !yield(e, nil)
-					return !left
+					stopped = !yield(e, nil)
+					return !stopped
 				})
-				if left || after != before && c.retry.Budget > 0 { // it went well for a while: the budget begins anew
+				if stopped || after != before && c.retry.Budget > 0 { // events arrived: the retry budget starts over
 					return nil
 				}
 				return err
@@ -76,7 +75,7 @@ func (c *Client) Events(ctx context.Context, after uint64) iter.Seq2[Event, erro
 				yield(Event{}, err)
 				return
 			}
-			if !left && sleep(ctx, c.retry.First) != nil {
+			if !stopped && sleep(ctx, c.retry.InitialBackoff) != nil {
 				yield(Event{}, context.Cause(ctx))
 				return
 			}
@@ -84,52 +83,51 @@ func (c *Client) Events(ctx context.Context, after uint64) iter.Seq2[Event, erro
 	}
 }
 
-// errEnded makes the end of a stream, as at a restart of the service, one of
-// the failures that pass.
-var errEnded = errors.New("the stream of events ended")
+// errStreamEnded is a transient failure: a restart of the service ends the stream.
+var errStreamEnded = errors.New("the event stream ended")
 
-// stream passes the events of one connection on until take is done with them.
-func (c *Client) stream(ctx context.Context, after uint64, take func(Event) bool) error {
+// stream calls handle for the events of one connection until it returns false.
+func (c *Client) stream(ctx context.Context, after uint64, handle func(Event) bool) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	watch := time.AfterFunc(silence, func() { cancel(fmt.Errorf("the service was silent for %v", silence)) })
-	defer watch.Stop()
+	watchdog := time.AfterFunc(streamIdleTimeout, func() { cancel(fmt.Errorf("no event or heartbeat for %v", streamIdleTimeout)) })
+	defer watchdog.Stop()
 	k := get("/v1/events", nil)
 	if after > 0 {
 		k.path += "?after=" + strconv.FormatUint(after, 10)
 	}
-	answer, sent, err := c.send(ctx, k, mediaSSE)
+	response, sent, err := c.send(ctx, k, mediaSSE)
 	if err != nil {
 		return err
 	}
-	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusOK {
-		body, err := io.ReadAll(answer.Body)
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		body, err := io.ReadAll(response.Body)
 		if err != nil {
-			return lost(ctx, sent, err)
+			return transportError(ctx, sent, err)
 		}
-		return refusal(answer, body, -1, time.Now())
+		return newAPIError(response, body, -1, time.Now())
 	}
-	lines := newEventReader(answer.Body, func() { watch.Reset(silence) })
+	lines := newEventReader(response.Body, func() { watchdog.Reset(streamIdleTimeout) })
 	for {
 		kind, data, err := lines.next()
 		if errors.Is(err, io.EOF) {
-			return &TransportError{Sent: true, Err: errEnded}
+			return &TransportError{Sent: true, Err: errStreamEnded}
 		}
 		if err != nil {
-			return lost(ctx, sent, err)
+			return transportError(ctx, sent, err)
 		}
 		if kind == "failed" {
-			return refusal(&http.Response{StatusCode: http.StatusServiceUnavailable}, data, -1, time.Now())
+			return newAPIError(&http.Response{StatusCode: http.StatusServiceUnavailable}, data, -1, time.Now())
 		}
 		var e Event
 		if err := json.Unmarshal(data, &e); err != nil {
-			return &AnswerError{err}
+			return &InvalidResponseError{err}
 		}
 		if err := e.check(); err != nil {
 			return err
 		}
-		if !take(e) {
+		if !handle(e) {
 			return nil
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	assay "assay/clients/go"
 )
 
-// example stands for a service in the examples.
+// example starts a fake service for the examples.
 func example() *httptest.Server {
 	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
@@ -36,7 +36,7 @@ func example() *httptest.Server {
 }
 
 func Example() {
-	service := example() // a running assay, at http://127.0.0.1:8080 by default
+	service := example() // stands for a running service, http://127.0.0.1:8080 by default
 	defer service.Close()
 	client, err := assay.New(service.URL, assay.WithTimeout(30*time.Second))
 	if err != nil {
@@ -48,7 +48,7 @@ func Example() {
 	responses := []string{"Drink some water.", "Good idea. You are a fool, sir."}
 	results, err := client.ScoreAll(ctx, assay.Texts(responses...), assay.Options{})
 	if err != nil {
-		log.Fatal(err) // no reward was made up
+		log.Fatal(err) // the client never makes up rewards
 	}
 	for _, r := range results {
 		fmt.Printf("%.2f", r.Reward)
@@ -106,10 +106,10 @@ func ExampleAPIError() {
 		log.Fatal(err)
 	}
 	defer client.Close()
-	_, err = client.Rollback(context.Background(), "worse on our set")
-	var refused *assay.APIError
-	if errors.As(err, &refused) && errors.Is(err, assay.ErrConflict) {
-		fmt.Println(refused.Status, refused.Code)
+	_, err = client.Rollback(context.Background(), "regression on our evaluation set")
+	var apiErr *assay.APIError
+	if errors.As(err, &apiErr) && errors.Is(err, assay.ErrConflict) {
+		fmt.Println(apiErr.Status, apiErr.Code)
 	}
 	// Output: 409 no_previous
 }

@@ -9,21 +9,21 @@ import (
 	"unicode/utf8"
 )
 
-// The labels of a response.
+// Labels of a response.
 const (
 	LabelCompliant = "compliant"
 	LabelViolation = "violation"
 )
 
-// What one request of feedback holds at most.
+// Limits of one feedback request.
 const (
-	feedbackItems = 500
-	feedbackBytes = 8 << 20
+	maxFeedbackItems = 500
+	maxFeedbackBytes = 8 << 20
 )
 
-// FeedbackItem is the label of one rater on one whole response: an ID and one
-// of Response, Messages and Instances, or the ResponseID (Result.ID) alone of a
-// response that the service scored and kept.
+// FeedbackItem is one rater's label for one whole response: an ID and one of
+// Response, Messages and Instances, or only the ResponseID (Result.ID) of a
+// response that the service scored and retained.
 type FeedbackItem struct {
 	ID         string    `json:"id,omitzero"`
 	ResponseID string    `json:"response_id,omitzero"`
@@ -32,29 +32,28 @@ type FeedbackItem struct {
 	Response   *string   `json:"response,omitzero"`
 	Messages   []Message `json:"messages,omitzero"`
 	Instances  []string  `json:"instances,omitzero"`
-	Rater      string    `json:"rater,omitzero"` // who gave the label; the majority of raters decides
-	Time       time.Time `json:"time,omitzero"`  // when; a later one of the same rater is a correction
+	Rater      string    `json:"rater,omitzero"` // the label of a response is the majority of its raters
+	Time       time.Time `json:"time,omitzero"`  // a later label of the same rater is a correction
 }
 
-// Receipt says what became of labels. What it counts is durable.
+// Receipt is the outcome of sending labels. Accepted labels are durable.
 type Receipt struct {
-	Accepted   int         `json:"accepted"`   // stored, corrections among them
-	Duplicates int         `json:"duplicates"` // known already
+	Accepted   int         `json:"accepted"`   // stored, including corrections
+	Duplicates int         `json:"duplicates"` // already stored
 	Rejected   []Rejection `json:"rejected"`
 }
 
-// Rejection is an item that was not taken.
+// Rejection is an item that the service rejected.
 type Rejection struct {
-	Index   int    `json:"index"` // among the items of the call, from 0
+	Index   int    `json:"index"` // in the caller's input
 	ID      string `json:"id"`
 	Code    string `json:"code"` // invalid, unknown, id_conflict, erased, too_large or no_text
 	Message string `json:"message"`
 }
 
-// Feedback sends labels, in as many requests as they need. Sending the same
-// again is safe: it is counted as duplicates. Items that cannot be taken are in
-// the receipt and the others are kept; with an error the receipt counts what
-// was sent before it.
+// Feedback sends labels in as many requests as necessary. Resending labels is
+// safe: they count as duplicates. The receipt lists the rejected items; the
+// service stored all others. On error, the receipt covers the requests before it.
 func (c *Client) Feedback(ctx context.Context, items []FeedbackItem) (Receipt, error) {
 	var total Receipt
 	var body []byte
@@ -72,7 +71,7 @@ func (c *Client) Feedback(ctx context.Context, items []FeedbackItem) (Receipt, e
 		if err != nil {
 			return total, err
 		}
-		if i > first && (i-first == feedbackItems || len(body)+len(line) > feedbackBytes) {
+		if i > first && (i-first == maxFeedbackItems || len(body)+len(line) > maxFeedbackBytes) {
 			if err := send(i); err != nil {
 				return total, err
 			}
@@ -85,16 +84,16 @@ func (c *Client) Feedback(ctx context.Context, items []FeedbackItem) (Receipt, e
 	return total, send(len(items))
 }
 
-func encodeLabel(it FeedbackItem, place int) ([]byte, error) {
+func encodeLabel(it FeedbackItem, index int) ([]byte, error) {
 	texts := Item{ID: it.ID + it.ResponseID, Prompt: it.Prompt, Response: it.Response, Messages: it.Messages, Instances: it.Instances}
 	for field, text := range texts.strings() {
 		if !utf8.ValidString(text) {
-			return nil, &InputError{place, field, "it is not valid UTF-8"}
+			return nil, &InputError{index, field, "invalid UTF-8"}
 		}
 	}
 	line, err := encode(it)
 	if err != nil {
-		return nil, &InputError{place, "time", err.Error()}
+		return nil, &InputError{index, "time", err.Error()}
 	}
 	return line, nil
 }
@@ -102,14 +101,14 @@ func encodeLabel(it FeedbackItem, place int) ([]byte, error) {
 func (c *Client) sendLabels(ctx context.Context, body []byte, first, n int) (Receipt, error) {
 	var receipt Receipt
 	err := c.do(ctx, call{
-		method: http.MethodPost, path: "/v1/feedback", media: mediaLines, body: body, first: first,
-		read: into(&receipt, func(r Receipt) error {
+		method: http.MethodPost, path: "/v1/feedback", media: mediaNDJSON, body: body, first: first,
+		parse: into(&receipt, func(r Receipt) error {
 			if r.Accepted < 0 || r.Duplicates < 0 || r.Accepted+r.Duplicates+len(r.Rejected) != n {
-				return badAnswer("it accounts for %d+%d+%d labels of %d", r.Accepted, r.Duplicates, len(r.Rejected), n)
+				return invalidResponse("%d accepted, %d duplicate and %d rejected labels do not add up to %d", r.Accepted, r.Duplicates, len(r.Rejected), n)
 			}
 			for i := range r.Rejected {
 				if x := r.Rejected[i].Index; x < 0 || x >= n {
-					return badAnswer("it rejects item %d of %d", x, n)
+					return invalidResponse("rejected item %d of %d", x, n)
 				}
 			}
 			return nil
@@ -121,37 +120,37 @@ func (c *Client) sendLabels(ctx context.Context, body []byte, first, n int) (Rec
 	return receipt, err
 }
 
-// FeedbackStats are counts of responses that have a label by the majority of
-// their raters.
+// FeedbackStats counts the responses with a label, which is the majority of their
+// raters.
 type FeedbackStats struct {
-	Bags              int       `json:"bags"`       // to train on: neither held out nor disputed
+	Bags              int       `json:"bags"`       // for training: neither held out nor disputed
 	Violations        int       `json:"violations"` // of these
-	HeldOut           int       `json:"held_out"`   // never trained on: the gate judges by them; 0 without the scope admin, where Bags counts them
+	HeldOut           int       `json:"held_out"`   // for evaluation only; 0 without the scope admin, where Bags includes them
 	HeldOutViolations int       `json:"held_out_violations"`
-	Disputed          int       `json:"disputed"` // left out: the raters do not agree
+	Disputed          int       `json:"disputed"` // excluded: the raters disagree
 	Raters            int       `json:"raters"`
-	Records           int       `json:"records"` // one a response and rater
+	Records           int       `json:"records"` // one per response and rater
 	New               NewLabels `json:"new"`
 }
 
-// NewLabels are those that came or changed since the last training.
+// NewLabels counts labels added or changed since the last training run.
 type NewLabels struct {
 	Bags       int `json:"bags"`
 	Violations int `json:"violations"`
 }
 
-// FeedbackStats counts the labels that there are.
+// FeedbackStats returns counts of the stored labels.
 func (c *Client) FeedbackStats(ctx context.Context) (FeedbackStats, error) {
 	var body struct {
-		Bags *int `json:"bags"` // it is there when this is an answer at all
+		Bags *int `json:"bags"` // distinguishes a missing field from 0
 		FeedbackStats
 	}
 	err := c.do(ctx, get("/v1/feedback", func(text []byte) error {
 		if err := json.Unmarshal(text, &body); err != nil {
-			return &AnswerError{err}
+			return &InvalidResponseError{err}
 		}
 		if body.Bags == nil {
-			return badAnswer("it counts no bags")
+			return invalidResponse("field bags is missing")
 		}
 		body.FeedbackStats.Bags = *body.Bags
 		return nil
@@ -159,7 +158,7 @@ func (c *Client) FeedbackStats(ctx context.Context) (FeedbackStats, error) {
 	return body.FeedbackStats, err
 }
 
-// Candidate is a response that somebody should label next, and why.
+// Candidate is a response worth labeling next.
 type Candidate struct {
 	ID           string    `json:"id"` // the ResponseID of its label
 	Prompt       string    `json:"prompt"`
@@ -169,14 +168,14 @@ type Candidate struct {
 	Model        string    `json:"model"` // the version that scored it
 	Violation    float64   `json:"violation"`
 	Threshold    float64   `json:"threshold"`
-	Score        float64   `json:"score"`        // what the order is by
-	Uncertainty  float64   `json:"uncertainty"`  // 1 at the threshold, less the further away
-	Disagreement *float64  `json:"disagreement"` // how far two versions are apart; nil when one has scored it
-	Similarity   float64   `json:"similarity"`   // to the most similar candidate before it
+	Score        float64   `json:"score"`        // sort key
+	Uncertainty  float64   `json:"uncertainty"`  // 1 at the threshold, decreasing with the distance from it
+	Disagreement *float64  `json:"disagreement"` // difference between the scores of two versions; nil if only one has scored it
+	Similarity   float64   `json:"similarity"`   // to the most similar preceding candidate
 }
 
-// Candidates returns at most n scored responses, in [1,1000], whose label would
-// teach most, the best first.
+// Candidates returns up to n scored responses, n in [1,1000], whose labels are the
+// most informative, best first.
 func (c *Client) Candidates(ctx context.Context, n int) ([]Candidate, error) {
 	var body candidates
 	err := c.do(ctx, get("/v1/feedback/candidates?n="+strconv.Itoa(n), into(&body, candidates.check)))
@@ -189,34 +188,34 @@ type candidates struct {
 
 func (c candidates) check() error {
 	if c.Candidates == nil {
-		return badAnswer("it has no list of candidates")
+		return invalidResponse("field candidates is missing")
 	}
 	return nil
 }
 
-// EraseFeedback removes all that is kept of a response and returns how many
-// records that were: 0 also when an attempt before, whose answer was lost, has
-// removed them.
+// EraseFeedback erases all stored data of a response and returns the number of
+// records removed. The number is 0 if an earlier attempt, whose response was lost,
+// has removed them.
 func (c *Client) EraseFeedback(ctx context.Context, id string) (int, error) {
-	segment, err := part("id", id)
+	segment, err := pathSegment("id", id)
 	if err != nil {
 		return 0, err
 	}
-	var body erased
-	err = c.do(ctx, call{method: http.MethodDelete, path: "/v1/feedback/" + segment, first: -1, read: into(&body, erased.check)})
+	var body erasure
+	err = c.do(ctx, call{method: http.MethodDelete, path: "/v1/feedback/" + segment, first: -1, parse: into(&body, erasure.check)})
 	if err != nil {
 		return 0, err
 	}
 	return *body.Records, nil
 }
 
-type erased struct {
+type erasure struct {
 	Records *int `json:"records"`
 }
 
-func (e erased) check() error {
+func (e erasure) check() error {
 	if e.Records == nil {
-		return badAnswer("it does not say how many records were removed")
+		return invalidResponse("field records is missing")
 	}
 	return nil
 }

@@ -15,17 +15,18 @@ import (
 	assay "assay/clients/go"
 )
 
-// TestMain fails when a goroutine of the client outlives the tests.
+// TestMain fails if a goroutine of the client outlives the tests.
 func TestMain(m *testing.M) {
 	code := m.Run()
 	if stacks := leaked(); code == 0 && stacks != "" {
-		fmt.Fprintln(os.Stderr, "goroutines that did not end:\n"+stacks)
+		fmt.Fprintln(os.Stderr, "leaked goroutines:\n"+stacks)
 		code = 1
 	}
 	os.Exit(code)
 }
 
-// leaked waits a while for goroutines that are about to end.
+// leaked returns the stacks of leaked goroutines, after waiting for those about to
+// end.
 func leaked() (stacks string) {
 	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); runtime.Gosched() {
 		stacks = ""
@@ -42,10 +43,10 @@ func leaked() (stacks string) {
 	return stacks
 }
 
-// quick tries again soon.
-var quick = assay.Retry{Budget: 20 * time.Second, First: time.Millisecond, Most: 4 * time.Millisecond, BadAnswers: 3}
+// quick is a retry policy with short backoffs.
+var quick = assay.Retry{Budget: 20 * time.Second, InitialBackoff: time.Millisecond, MaxBackoff: 4 * time.Millisecond, MaxInvalidResponses: 3}
 
-// serve is a service that answers as h does.
+// serve starts a service with the handler h.
 func serve(t *testing.T, h http.HandlerFunc) (url string) {
 	t.Helper()
 	s := httptest.NewServer(h)
@@ -75,12 +76,12 @@ func readRequest(r *http.Request) (in scoreRequest) {
 		err = json.Unmarshal(body, &in)
 	}
 	if err != nil {
-		panic(err) // the server turns it into no answer
+		panic(err) // the server closes the connection
 	}
 	return in
 }
 
-// result is that of a response whose text is a number: its reward.
+// result is a result with the given reward.
 func result(id, reward string) string {
 	return `{"id":"` + id + `","reward":` + reward + `,"compliant":true,"violation":0.25,"threshold":0.5,` +
 		`"witness":{"index":0,"start":0,"end":1,"text":"x","violation":0.25},"instances":[{"start":0,"end":1,"violation":0.25}],"truncated":false,"empty":false}`
@@ -91,7 +92,7 @@ func answer(results ...string) string {
 		`],"timing_ms":{"queue":0,"tokenize":0,"inference":1,"total":1}}`
 }
 
-// score answers with the rewards that the responses spell.
+// score responds with rewards that are the texts of the responses.
 func score(w http.ResponseWriter, r *http.Request) {
 	var results []string
 	for _, it := range readRequest(r).Responses {
@@ -108,10 +109,10 @@ func reply(w http.ResponseWriter, status int, body string) {
 }
 
 func refuse(w http.ResponseWriter, status int, code, field string) {
-	reply(w, status, fmt.Sprintf(`{"error":{"code":%q,"message":"told so","field":%q,"request_id":"R1"}}`, code, field))
+	reply(w, status, fmt.Sprintf(`{"error":{"code":%q,"message":"scripted","field":%q,"request_id":"R1"}}`, code, field))
 }
 
-// numbers are items whose reward is their place, divided by n.
+// numbers returns n items, whose rewards are their index divided by n.
 func numbers(n int) []assay.Item {
 	items := make([]assay.Item, n)
 	for i := range items {

@@ -10,12 +10,12 @@ import (
 	assay "assay/clients/go"
 )
 
-// live is a client of the service at $ASSAY_URL.
+// live returns a client of the service at $ASSAY_URL.
 func live(t *testing.T) *assay.Client {
 	t.Helper()
 	url := os.Getenv("ASSAY_URL")
 	if url == "" {
-		t.Skip("ASSAY_URL names no running service; clients/test.sh starts one")
+		t.Skip("ASSAY_URL is not set to a running service; clients/test.sh starts one")
 	}
 	return client(t, url)
 }
@@ -34,7 +34,7 @@ func TestLiveScores(t *testing.T) {
 	for i, r := range results {
 		again := results[i%4]
 		if math.Abs(r.Reward-again.Reward) > 5e-3 || r.ID == "" || r.Model.Version == "" {
-			t.Fatalf("result %d is %+v, and %+v before", i, r, again)
+			t.Fatalf("result %d is %+v, and was %+v before", i, r, again)
 		}
 		if text := responses[i%4]; r.Witness != nil && text[r.Witness.Start:r.Witness.End] != r.Witness.Text {
 			t.Errorf("the witness %+v does not index %q in bytes", r.Witness, text)
@@ -43,11 +43,11 @@ func TestLiveScores(t *testing.T) {
 	if results[0].Compliant || !strings.Contains(results[0].Witness.Text, "idiot") || !results[1].Compliant || !results[2].Empty {
 		t.Errorf("%+v", results[:4])
 	}
-	var refused *assay.APIError
-	if _, err := c.Score(t.Context(), []assay.Item{{}}, assay.Options{}); !errors.As(err, &refused) || refused.Item != 0 || refused.Status != 400 {
+	var apiErr *assay.APIError
+	if _, err := c.Score(t.Context(), []assay.Item{{}}, assay.Options{}); !errors.As(err, &apiErr) || apiErr.Item != 0 || apiErr.Status != 400 {
 		t.Error(err)
 	}
-	if _, err := c.Score(t.Context(), nil, assay.Options{}); !errors.As(err, &refused) || refused.Status != 422 {
+	if _, err := c.Score(t.Context(), nil, assay.Options{}); !errors.As(err, &apiErr) || apiErr.Status != 422 {
 		t.Error(err)
 	}
 	pinned := client(t, os.Getenv("ASSAY_URL"), assay.WithModel("org/name"))
@@ -70,7 +70,7 @@ func TestLiveDenseRewards(t *testing.T) {
 			sum += r
 		}
 		if math.Abs(sum-a.Results[0].Reward) > 1e-9 {
-			t.Errorf("%s: %v does not add up to %v", dense, a.Results[0].TokenRewards, a.Results[0].Reward)
+			t.Errorf("%s: %v does not sum to %v", dense, a.Results[0].TokenRewards, a.Results[0].Reward)
 		}
 	}
 	plain := []assay.Item{assay.Text("Fine. You fool."), assay.Text(" "), assay.Text("")}
@@ -83,8 +83,8 @@ func TestLiveDenseRewards(t *testing.T) {
 			t.Errorf("%d: %v at %v", i, r.TokenRewards, r.TokenOffsets)
 		}
 	}
-	var refused *assay.APIError
-	if _, err := c.Score(t.Context(), plain, assay.Options{Dense: assay.DenseLast}); !errors.As(err, &refused) || refused.Status != 400 {
+	var apiErr *assay.APIError
+	if _, err := c.Score(t.Context(), plain, assay.Options{Dense: assay.DenseLast}); !errors.As(err, &apiErr) || apiErr.Status != 400 {
 		t.Error(err)
 	}
 }

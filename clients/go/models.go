@@ -11,27 +11,27 @@ import (
 type Model struct {
 	ID        string   `json:"id"` // the version
 	Object    string   `json:"object"`
-	Created   int64    `json:"created"` // in seconds since 1970; 0 when unknown
+	Created   int64    `json:"created"` // Unix time in seconds; 0 if unknown
 	OwnedBy   string   `json:"owned_by"`
 	Name      string   `json:"name"`
 	Version   string   `json:"version"`
-	Threshold float64  `json:"threshold"` // T of the aggregate max, in [0,1]
-	Labels    []string `json:"labels"`    // in the checkpoint's order
-	Serving   bool     `json:"serving"`   // the replica that answered has it loaded
-	Current   bool     `json:"current"`   // every replica is to serve it
+	Threshold float64  `json:"threshold"` // decision threshold of the aggregate max, in [0,1]
+	Labels    []string `json:"labels"`    // in the order of the checkpoint
+	Serving   bool     `json:"serving"`   // loaded on the responding replica
+	Current   bool     `json:"current"`   // the version that every replica must serve
 	State     string   `json:"state"`     // initial, promoted, rejected or retired; "" without a registry
-	Parent    string   `json:"parent"`    // the version that it was trained from
-	Method    string   `json:"method"`    // how it was trained
+	Parent    string   `json:"parent"`    // the version it was initialized from
+	Method    string   `json:"method"`    // training method
 	By        string   `json:"by"`        // who promoted or rejected it
 	Reason    string   `json:"reason"`    // why
 }
 
-// ModelRecord is a model with the whole record of it.
+// ModelRecord is a model with its complete record.
 type ModelRecord struct {
 	Model
-	Data  *TrainingData        `json:"data"`  // nil for one that was not trained here
-	Gate  json.RawMessage      `json:"gate"`  // the report of the gate: its figures and what decided
-	Files map[string]ModelFile `json:"files"` // what is stored of it, by name
+	Data  *TrainingData        `json:"data"`  // nil if it was not trained by this service
+	Gate  json.RawMessage      `json:"gate"`  // evaluation report of the promotion gate
+	Files map[string]ModelFile `json:"files"` // stored files by name
 }
 
 // ModelFile is a file of a checkpoint.
@@ -40,35 +40,35 @@ type ModelFile struct {
 	SHA256 string `json:"sha256"`
 }
 
-// TrainingData says what a model was trained and judged on.
+// TrainingData describes the data that a model was trained and evaluated on.
 type TrainingData struct {
-	Training   string         `json:"training"` // the id of the training
+	Training   string         `json:"training"` // id of the training run
 	Trigger    string         `json:"trigger"`
-	Reason     string         `json:"reason"`     // why it started
-	Through    uint64         `json:"through"`    // the last sequence of the feedback stream that it read
+	Reason     string         `json:"reason"`     // why the run started
+	Through    uint64         `json:"through"`    // last sequence number of the feedback stream used
 	Bags       int            `json:"bags"`       // responses trained on
 	Violations int            `json:"violations"` // of these
-	New        int            `json:"new"`        // of these, labelled or changed since the training before
-	HeldOut    int            `json:"held_out"`   // responses that the gate used
-	Disputed   int            `json:"disputed"`   // left out: the raters do not agree
+	New        int            `json:"new"`        // of these, labeled or changed since the previous run
+	HeldOut    int            `json:"held_out"`   // responses used by the gate
+	Disputed   int            `json:"disputed"`   // excluded: the raters disagree
 	Raters     int            `json:"raters"`
-	Digest     string         `json:"digest"` // of the ids and labels trained on
+	Digest     string         `json:"digest"` // of the ids and labels used for training
 	Settings   map[string]any `json:"settings"`
-	Seconds    float64        `json:"seconds"` // that training and gate took
+	Seconds    float64        `json:"seconds"` // duration of training and gate
 }
 
-// Current says which version every replica is to serve.
+// Current is the version that every replica must serve.
 type Current struct {
 	Version  string    `json:"version"`
 	Since    time.Time `json:"since"`
 	By       string    `json:"by"`
 	Reason   string    `json:"reason"`
-	Previous []string  `json:"previous"` // the versions before it, the last one last
+	Previous []string  `json:"previous"` // earlier versions, most recent last
 }
 
 func (m Model) check() error {
 	if m.Version == "" {
-		return badAnswer("a model has no version")
+		return invalidResponse("a model lacks its version")
 	}
 	return nil
 }
@@ -77,7 +77,7 @@ func (m ModelRecord) check() error { return m.Model.check() }
 
 func (c Current) check() error {
 	if c.Version == "" {
-		return badAnswer("it names no current version")
+		return invalidResponse("field version is missing")
 	}
 	return nil
 }
@@ -88,7 +88,7 @@ type modelList struct {
 
 func (l modelList) check() error {
 	if l.Data == nil {
-		return badAnswer("it has no list of models")
+		return invalidResponse("field data is missing")
 	}
 	for _, m := range l.Data {
 		if err := m.check(); err != nil {
@@ -98,18 +98,17 @@ func (l modelList) check() error {
 	return nil
 }
 
-// Models lists every model version: those that serve first, then the newest
-// first.
+// Models lists all model versions: the serving ones first, then newest first.
 func (c *Client) Models(ctx context.Context) ([]Model, error) {
 	var list modelList
 	err := c.do(ctx, get("/v1/models", into(&list, modelList.check)))
 	return list.Data, err
 }
 
-// Model returns one model with its record, by version, or by name for the
-// version that serves under it. One that is not there is an ErrNotFound.
+// Model returns one model with its record, by version, or by name for the version
+// that serves under that name. It fails with ErrNotFound if there is none.
 func (c *Client) Model(ctx context.Context, version string) (ModelRecord, error) {
-	segment, err := part("version", version)
+	segment, err := pathSegment("version", version)
 	if err != nil {
 		return ModelRecord{}, err
 	}
@@ -118,24 +117,24 @@ func (c *Client) Model(ctx context.Context, version string) (ModelRecord, error)
 	return m, err
 }
 
-// Promote makes a version the current one, on every replica, whatever the gate
-// said of it. The reason is kept; it may be empty.
+// Promote makes a version the current one on every replica, regardless of the
+// outcome of the gate. The reason is recorded and may be empty.
 func (c *Client) Promote(ctx context.Context, version, reason string) (Current, error) {
-	segment, err := part("version", version)
+	segment, err := pathSegment("version", version)
 	if err != nil {
 		return Current{}, err
 	}
 	return c.setCurrent(ctx, "/v1/models/"+segment+"/promote", reason)
 }
 
-// Rollback makes the version before the current one current again, on every
-// replica. Without one it is an ErrConflict.
+// Rollback makes the previous version current again on every replica. It fails
+// with ErrConflict if there is none.
 func (c *Client) Rollback(ctx context.Context, reason string) (Current, error) {
 	return c.setCurrent(ctx, "/v1/models/rollback", reason)
 }
 
 func (c *Client) setCurrent(ctx context.Context, path, reason string) (Current, error) {
-	body, err := encode(TrainingAsk{Reason: reason})
+	body, err := encode(TrainingRequest{Reason: reason})
 	if err != nil {
 		return Current{}, &InputError{-1, "reason", err.Error()}
 	}
@@ -144,17 +143,18 @@ func (c *Client) setCurrent(ctx context.Context, path, reason string) (Current, 
 	return current, err
 }
 
-// Ready is nil when the service can score; else it is why not. It asks once.
+// Ready returns nil if the service can score, or else the reason. It makes one
+// attempt.
 func (c *Client) Ready(ctx context.Context) error {
 	var body struct {
 		Status string `json:"status"`
 	}
-	return c.attempt(ctx, call{method: http.MethodGet, path: "/readyz", first: -1, read: func(text []byte) error {
+	return c.attempt(ctx, call{method: http.MethodGet, path: "/readyz", first: -1, parse: func(text []byte) error {
 		if err := json.Unmarshal(text, &body); err != nil {
-			return &AnswerError{err}
+			return &InvalidResponseError{err}
 		}
 		if body.Status != "ready" {
-			return badAnswer("its status is %.60q", body.Status)
+			return invalidResponse("status %.60q", body.Status)
 		}
 		return nil
 	}})

@@ -13,7 +13,7 @@ import (
 	assay "assay/clients/go"
 )
 
-// schema is as much of a JSON schema as this test reads.
+// schema is the part of JSON Schema that this test uses.
 type schema struct {
 	Ref        string             `json:"$ref"`
 	Properties map[string]*schema `json:"properties"`
@@ -22,12 +22,11 @@ type schema struct {
 	Items      *schema            `json:"items"`
 }
 
-// Every field of the service's answers and requests is one of the client, and
-// the other way round.
-func TestTypesAreThoseOfTheDocument(t *testing.T) {
+// The types of the client have exactly the fields of the OpenAPI document.
+func TestTypesMatchOpenAPI(t *testing.T) {
 	text, err := os.ReadFile("../../api/openapi.json")
 	if errors.Is(err, fs.ErrNotExist) {
-		t.Skip("the document is in the repository of the service alone")
+		t.Skip("the OpenAPI document is not part of this module")
 	}
 	var document struct {
 		Components struct {
@@ -41,23 +40,23 @@ func TestTypesAreThoseOfTheDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := document.Components.Schemas
-	aside := map[string][]string{
+	omitted := map[string][]string{
 		"Options": {"instances"}, // OmitInstances
 	}
 	for name, value := range map[string]any{
 		"Item": assay.Item{}, "Options": assay.Options{}, "Result": assay.Result{}, "ModelRecord": assay.ModelRecord{},
 		"Model": assay.Model{}, "Current": assay.Current{}, "FeedbackItem": assay.FeedbackItem{}, "Receipt": assay.Receipt{},
 		"FeedbackStats": assay.FeedbackStats{}, "Candidate": assay.Candidate{}, "TrainingStatus": assay.TrainingStatus{},
-		"Training": assay.Training{}, "TrainingAsk": assay.TrainingAsk{}, "Event": assay.Event{},
+		"Training": assay.Training{}, "TrainingAsk": assay.TrainingRequest{}, "Event": assay.Event{},
 	} {
 		t.Run(name, func(t *testing.T) {
-			compare(t, all, name, all[name], reflect.TypeOf(value), aside[name])
+			compare(t, all, name, all[name], reflect.TypeOf(value), omitted[name])
 		})
 	}
 }
 
-// compare goes as deep as both have structure.
-func compare(t *testing.T, all map[string]*schema, path string, s *schema, typ reflect.Type, aside []string) {
+// compare compares fields recursively.
+func compare(t *testing.T, all map[string]*schema, path string, s *schema, typ reflect.Type, omitted []string) {
 	t.Helper()
 	for typ.Kind() == reflect.Pointer || typ.Kind() == reflect.Slice {
 		typ = typ.Elem()
@@ -80,7 +79,7 @@ func compare(t *testing.T, all map[string]*schema, path string, s *schema, typ r
 		compare(t, all, path+"."+name, want[name], field, nil)
 	}
 	for name := range want {
-		if got[name] == nil && !slices.Contains(aside, name) {
+		if got[name] == nil && !slices.Contains(omitted, name) {
 			t.Errorf("%s.%s is not in the client", path, name)
 		}
 	}

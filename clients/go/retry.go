@@ -8,56 +8,55 @@ import (
 	"time"
 )
 
-// Retry says for how long a request that failed is tried again. The waits
-// double from First to Most; half of each is jitter, so that clients do not
-// come back together. A Retry-After of the service is the least that is waited.
+// Retry is the retry policy: exponential backoff from InitialBackoff to
+// MaxBackoff, of which half is jitter. A Retry-After header is a lower bound.
 type Retry struct {
-	Budget     time.Duration // from the first failure on; 0: never try again
-	First      time.Duration // the first wait
-	Most       time.Duration // the longest wait
-	BadAnswers int           // attempts in all when the answer is an *AnswerError
+	Budget              time.Duration // how long to retry after the first failure; 0 disables retries
+	InitialBackoff      time.Duration
+	MaxBackoff          time.Duration
+	MaxInvalidResponses int // fail at this many attempts that end in an *InvalidResponseError
 }
 
-// DefaultRetry is that of a client without WithRetry: five minutes, which is
-// longer than a service takes to start anew.
-var DefaultRetry = Retry{Budget: 5 * time.Minute, First: 250 * time.Millisecond, Most: 15 * time.Second, BadAnswers: 3}
+// DefaultRetry is the policy of a client without WithRetry. Its budget of five
+// minutes exceeds the time that a service takes to restart.
+var DefaultRetry = Retry{Budget: 5 * time.Minute, InitialBackoff: 250 * time.Millisecond, MaxBackoff: 15 * time.Second, MaxInvalidResponses: 3}
 
-// wait is the time before the attempt that follows failed attempt number n,
-// from 1; false: there is to be none.
-func (r Retry) wait(err error, n int, elapsed time.Duration, repeatable bool) (time.Duration, bool) {
-	if r.Budget <= 0 || !r.allows(err, n, repeatable) {
+// wait returns the backoff after failed attempt number n (from 1), and whether to
+// make another attempt.
+func (r Retry) wait(err error, n int, elapsed time.Duration, idempotent bool) (time.Duration, bool) {
+	if r.Budget <= 0 || !r.isRetryable(err, n, idempotent) {
 		return 0, false
 	}
-	backoff := r.Most
-	if n < 30 && r.First<<(n-1) < r.Most {
-		backoff = r.First << (n - 1)
+	backoff := r.MaxBackoff
+	if n < 30 && r.InitialBackoff<<(n-1) < r.MaxBackoff {
+		backoff = r.InitialBackoff << (n - 1)
 	}
-	pause := backoff/2 + rand.N(backoff/2+1) //nolint:gosec // jitter is no secret
-	var refused *APIError
-	if errors.As(err, &refused) && refused.RetryAfter > 0 {
-		pause = max(pause, refused.RetryAfter+rand.N(backoff/2+1)) //nolint:gosec // jitter is no secret
+	pause := backoff/2 + rand.N(backoff/2+1) //nolint:gosec // jitter needs no cryptographic randomness
+	var apiErr *APIError
+	if errors.As(err, &apiErr) && apiErr.RetryAfter > 0 {
+		pause = max(pause, apiErr.RetryAfter+rand.N(backoff/2+1)) //nolint:gosec // jitter needs no cryptographic randomness
 	}
 	return pause, elapsed+pause <= r.Budget
 }
 
-func (r Retry) allows(err error, n int, repeatable bool) bool {
-	var lost *TransportError
-	var refused *APIError
-	var odd *AnswerError
+func (r Retry) isRetryable(err error, n int, idempotent bool) bool {
+	var transportErr *TransportError
+	var apiErr *APIError
+	var invalid *InvalidResponseError
 	switch {
-	case errors.As(err, &refused):
-		return refused.Is(ErrUnavailable) && (repeatable || refused.undone())
-	case errors.As(err, &odd):
-		return repeatable && n < r.BadAnswers
-	case errors.As(err, &lost):
-		return repeatable || !lost.Sent
+	case errors.As(err, &apiErr):
+		return apiErr.Is(ErrUnavailable) && (idempotent || apiErr.notProcessed())
+	case errors.As(err, &invalid):
+		return idempotent && n < r.MaxInvalidResponses
+	case errors.As(err, &transportErr):
+		return idempotent || !transportErr.Sent
 	}
 	return false
 }
 
-// attempts makes an attempt, and more while the failures are such as pass. At
-// the end of ctx the error is that of ctx and of the last attempt.
-func (r Retry) attempts(ctx context.Context, repeatable bool, attempt func() error) error {
+// attempts calls attempt until it succeeds or fails permanently. If ctx ends, the
+// error wraps its cause and that of the last attempt.
+func (r Retry) attempts(ctx context.Context, idempotent bool, attempt func() error) error {
 	var failed time.Time
 	for n := 1; ; n++ {
 		if ctx.Err() != nil {
@@ -73,12 +72,12 @@ func (r Retry) attempts(ctx context.Context, repeatable bool, attempt func() err
 		if n == 1 {
 			failed = time.Now()
 		}
-		pause, again := r.wait(err, n, time.Since(failed), repeatable)
+		pause, again := r.wait(err, n, time.Since(failed), idempotent)
 		if !again {
 			return err
 		}
 		if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= pause {
-			return fmt.Errorf("%w: no time is left after attempt %d: %w", context.DeadlineExceeded, n, err)
+			return fmt.Errorf("%w: no time left after attempt %d: %w", context.DeadlineExceeded, n, err)
 		}
 		if sleep(ctx, pause) != nil {
 			return ended(ctx, n, err)

@@ -65,8 +65,8 @@ func TestDenseRewards(t *testing.T) {
 				}
 				return
 			}
-			var odd *assay.AnswerError
-			if !errors.As(err, &odd) {
+			var invalid *assay.InvalidResponseError
+			if !errors.As(err, &invalid) {
 				t.Errorf("got %v, %v", a, err)
 			}
 		})
@@ -98,7 +98,7 @@ func TestPriority(t *testing.T) {
 	}
 }
 
-func TestTokenizerOfTheService(t *testing.T) {
+func TestServiceTokenizer(t *testing.T) {
 	c := client(t, serve(t, func(w http.ResponseWriter, r *http.Request) {
 		reply(w, 200, answer(strings.TrimSuffix(result("a", "0.75"), "}")+`,"token_rewards":[0.25,0.5],"token_offsets":[[0,4],[4,5]]}`))
 	}))
@@ -108,11 +108,11 @@ func TestTokenizerOfTheService(t *testing.T) {
 	}
 }
 
-func TestScoreAllKeepsTheOrder(t *testing.T) {
+func TestScoreAllOrder(t *testing.T) {
 	var most, now atomic.Int32
 	var mu sync.Mutex
 	connections := map[string]bool{}
-	held := make(chan struct{}) // closed by the second request: the first one is the slowest
+	held := make(chan struct{}) // closed by the second request, so that the first is the slowest
 	var requests atomic.Int32
 	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		for n := now.Add(1); n > most.Load(); {
@@ -142,10 +142,10 @@ func TestScoreAllKeepsTheOrder(t *testing.T) {
 		}
 	}
 	if most.Load() > 3 || most.Load() < 2 || len(connections) > 3 {
-		t.Errorf("%d requests at once on %d connections", most.Load(), len(connections))
+		t.Errorf("%d concurrent requests on %d connections", most.Load(), len(connections))
 	}
 	if requests.Load() != 29 {
-		t.Errorf("%d requests for 200 items, 7 a request", requests.Load())
+		t.Errorf("%d requests for 200 items, 7 per request", requests.Load())
 	}
 	if none, err := c.ScoreAll(t.Context(), nil, assay.Options{}); err != nil || len(none) != 0 || requests.Load() != 29 {
 		t.Error(none, err)
@@ -172,7 +172,7 @@ func TestChunksByBytes(t *testing.T) {
 	}
 }
 
-func TestTooLargeIsHalved(t *testing.T) {
+func TestTooLargeRequestIsSplit(t *testing.T) {
 	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		in := readRequest(r)
 		if len(in.Responses) > 3 || slices.ContainsFunc(in.Responses, func(m map[string]any) bool { return m["id"] == "huge" }) {
@@ -193,13 +193,13 @@ func TestTooLargeIsHalved(t *testing.T) {
 	}
 	items[13].ID = "huge"
 	_, err = c.ScoreAll(t.Context(), items, assay.Options{})
-	var refused *assay.APIError
-	if !errors.As(err, &refused) || refused.Item != 13 || !errors.Is(err, assay.ErrInvalid) {
+	var apiErr *assay.APIError
+	if !errors.As(err, &apiErr) || apiErr.Item != 13 || !errors.Is(err, assay.ErrInvalid) {
 		t.Error(err)
 	}
 }
 
-func TestAnErrorNamesTheItem(t *testing.T) {
+func TestErrorHasItem(t *testing.T) {
 	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		for i, it := range readRequest(r).Responses {
 			if it["id"] == "r17" {
@@ -207,17 +207,17 @@ func TestAnErrorNamesTheItem(t *testing.T) {
 				return
 			}
 		}
-		refuse(w, 503, "overloaded", "") // all others wait for ever
+		refuse(w, 503, "overloaded", "") // all other requests are retried forever
 	})
 	c := client(t, url, assay.WithChunk(3, 1<<20), assay.WithConcurrency(8))
 	_, err := c.ScoreAll(t.Context(), numbers(18)[15:], assay.Options{})
-	var refused *assay.APIError
-	if !errors.As(err, &refused) || refused.Item != 2 || refused.Code != "invalid" || refused.RequestID != "R1" || refused.Field != "responses[2].response" {
+	var apiErr *assay.APIError
+	if !errors.As(err, &apiErr) || apiErr.Item != 2 || apiErr.Code != "invalid" || apiErr.RequestID != "R1" || apiErr.Field != "responses[2].response" {
 		t.Fatalf("%+v", err)
 	}
 }
 
-func TestItemsThatCannotBeSent(t *testing.T) {
+func TestInvalidItems(t *testing.T) {
 	var requests atomic.Int32
 	c := client(t, serve(t, func(w http.ResponseWriter, r *http.Request) { requests.Add(1); score(w, r) }), assay.WithChunk(2, 1<<20))
 	broken := "ok \xff"
@@ -226,8 +226,8 @@ func TestItemsThatCannotBeSent(t *testing.T) {
 		"messages[0].content": {Messages: []assay.Message{{"assistant", broken}}}, "metadata": {Metadata: math.NaN()},
 	} {
 		_, err := c.Score(t.Context(), []assay.Item{assay.Text("0"), bad}, assay.Options{})
-		var wrong *assay.InputError
-		if !errors.As(err, &wrong) || wrong.Item != 1 || wrong.Field != name || !errors.Is(err, assay.ErrInvalid) {
+		var inputErr *assay.InputError
+		if !errors.As(err, &inputErr) || inputErr.Item != 1 || inputErr.Field != name || !errors.Is(err, assay.ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -235,7 +235,7 @@ func TestItemsThatCannotBeSent(t *testing.T) {
 		t.Error(err)
 	}
 	if requests.Load() != 0 {
-		t.Error("something was sent")
+		t.Error("a request was sent")
 	}
 	n := 0
 	for _, err := range c.ScoreSeq(t.Context(), slices.Values(append(numbers(5), assay.Text(broken))), assay.Options{}) {
@@ -243,17 +243,17 @@ func TestItemsThatCannotBeSent(t *testing.T) {
 			n++
 			continue
 		}
-		var wrong *assay.InputError
-		if !errors.As(err, &wrong) || wrong.Item != 5 {
+		var inputErr *assay.InputError
+		if !errors.As(err, &inputErr) || inputErr.Item != 5 {
 			t.Error(err)
 		}
 	}
 	if n != 5 {
-		t.Errorf("%d results before the bad item", n)
+		t.Errorf("%d results before the invalid item", n)
 	}
 }
 
-// Leaving the loop ends the requests that are under way, and reads no more items.
+// Leaving the loop cancels the requests in flight and stops reading items.
 func TestScoreSeqStops(t *testing.T) {
 	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if in := readRequest(r); in.Responses[0]["id"] != "r0" {

@@ -7,30 +7,30 @@ import (
 	"io"
 )
 
-// longestLine is the most that a line of a stream of events may hold, in bytes.
-const longestLine = 16 << 20
+// maxLineBytes limits a line of an event stream.
+const maxLineBytes = 16 << 20
 
 // eventReader reads server-sent events (WHATWG HTML, section 9.2).
 type eventReader struct {
-	lines *bufio.Scanner
-	alive func() // called at each line
+	lines  *bufio.Scanner
+	onLine func() // called for each line
 }
 
-func newEventReader(r io.Reader, alive func()) *eventReader {
+func newEventReader(r io.Reader, onLine func()) *eventReader {
 	lines := bufio.NewScanner(r)
-	lines.Buffer(make([]byte, 0, 4096), longestLine)
-	return &eventReader{lines, alive}
+	lines.Buffer(make([]byte, 0, 4096), maxLineBytes)
+	return &eventReader{lines, onLine}
 }
 
-// next returns the kind and the data of the next event. io.EOF is the end of
-// the stream; an event that was not finished before is dropped.
+// next returns the kind and the data of the next event. It returns io.EOF at the
+// end of the stream, where it drops an incomplete event.
 func (r *eventReader) next() (kind string, data []byte, err error) {
-	held := false
+	hasData := false
 	for r.lines.Scan() {
-		r.alive()
+		r.onLine()
 		line := r.lines.Bytes()
 		if len(line) == 0 {
-			if held {
+			if hasData {
 				return kind, data, nil
 			}
 			kind = ""
@@ -42,10 +42,10 @@ func (r *eventReader) next() (kind string, data []byte, err error) {
 		case "event":
 			kind = string(value)
 		case "data":
-			if held {
+			if hasData {
 				data = append(data, '\n')
 			}
-			data, held = append(data, value...), true
+			data, hasData = append(data, value...), true
 		}
 	}
 	if err := r.lines.Err(); err != nil {

@@ -5,64 +5,64 @@ import (
 	"time"
 )
 
-// Training is the one training of all replicas, how the one before ended, and
-// what the next waits for.
+// Training is the state of training, of which at most one run is in progress
+// across all replicas.
 type Training struct {
 	TrainingStatus
-	Auto         bool          `json:"auto"` // trainings start by themselves
-	Wait         string        `json:"wait"` // why none starts now; "" when one does
-	Next         time.Time     `json:"next"` // when time alone changes that; zero: never
+	Auto         bool          `json:"auto"` // runs start automatically
+	Wait         string        `json:"wait"` // why no run starts now; "" if one is in progress
+	Next         time.Time     `json:"next"` // when the wait may end; zero if it depends on more than time
 	Feedback     FeedbackStats `json:"feedback"`
 	Drift        Drift         `json:"drift"`
 	Disagreement Disagreement  `json:"disagreement"`
 }
 
-// TrainingStatus is how far the training is.
+// TrainingStatus is the status of the training run in progress and of the last one.
 type TrainingStatus struct {
 	Phase       string           `json:"phase"` // idle, collecting, training, gating or publishing
 	ID          string           `json:"id"`
-	Owner       string           `json:"owner"` // the replica that trains
+	Owner       string           `json:"owner"` // the replica that runs it
 	Trigger     string           `json:"trigger"`
 	Reason      string           `json:"reason"` // why it started
-	By          string           `json:"by"`     // who asked for it
+	By          string           `json:"by"`     // who requested it
 	Started     time.Time        `json:"started"`
 	Updated     time.Time        `json:"updated"`
-	Base        string           `json:"base"`    // the current version when it began
-	Through     uint64           `json:"through"` // the last sequence of the feedback stream that it reads
+	Base        string           `json:"base"`    // the current version at its start
+	Through     uint64           `json:"through"` // last sequence number of the feedback stream used
 	Bags        int              `json:"bags"`
 	HeldOut     int              `json:"held_out"`
-	Attempt     int              `json:"attempt"`     // 1 for the first; more after the death of a service
+	Attempt     int              `json:"attempt"`     // from 1; increases when a replica dies
 	Interrupted int              `json:"interrupted"` // how often its child process was killed
 	Refreeze    bool             `json:"refreeze"`
 	Progress    *Progress        `json:"progress"`
 	Last        *TrainingOutcome `json:"last"`
-	Asked       *TrainingAsked   `json:"asked"` // what somebody asked for and has not begun
+	Requested   *PendingTraining `json:"asked"`
 }
 
-// Progress is that of the steps of a training.
+// Progress is the progress of a training run.
 type Progress struct {
 	Epoch       int     `json:"epoch"`
 	Epochs      int     `json:"epochs"`
 	Stage       string  `json:"stage"`
-	Step        int     `json:"step"` // of all epochs
+	Step        int     `json:"step"` // across all epochs
 	Steps       int     `json:"steps"`
 	Loss        float64 `json:"loss"`
-	SecondsLeft float64 `json:"seconds_left"` // an estimate, without the gate
+	SecondsLeft float64 `json:"seconds_left"` // estimate, without the gate
 }
 
-// TrainingOutcome is how a training ended.
+// TrainingOutcome is the outcome of a training run.
 type TrainingOutcome struct {
 	ID       string    `json:"id"`
 	Result   string    `json:"result"`  // promoted, rejected or failed
-	Version  string    `json:"version"` // of the candidate
+	Version  string    `json:"version"` // version of the candidate
 	Reason   string    `json:"reason"`
 	Finished time.Time `json:"finished"`
 	Through  uint64    `json:"through"`
-	Failures int       `json:"failures"` // failed trainings in a row
+	Failures int       `json:"failures"` // consecutive failed runs
 }
 
-// TrainingAsked is a training that somebody asked for.
-type TrainingAsked struct {
+// PendingTraining is a requested training run that has not started.
+type PendingTraining struct {
 	By       string    `json:"by"`
 	Reason   string    `json:"reason"`
 	Time     time.Time `json:"time"`
@@ -72,49 +72,49 @@ type TrainingAsked struct {
 // Drift compares the recent scores of the current version with its reference,
 // by the two-sample Kolmogorov-Smirnov test.
 type Drift struct {
-	Reference int     `json:"reference"` // scores of reference; 0 while they are gathered
-	Recent    int     `json:"recent"`    // scores compared with them
+	Reference int     `json:"reference"` // number of reference scores; 0 while they are collected
+	Recent    int     `json:"recent"`    // number of recent scores
 	Distance  float64 `json:"distance"`  // the largest difference of the distribution functions, in [0,1]
-	PValue    float64 `json:"p_value"`   // of a distance as large without a drift
+	PValue    float64 `json:"p_value"`   // probability of a distance this large without drift
 }
 
 // Disagreement compares new labels with the decisions of the current version.
 type Disagreement struct {
 	Labels  int `json:"labels"`
-	Against int `json:"against"` // of these, those that contradict the decision
+	Against int `json:"against"` // of these, the labels that contradict the decision
 }
 
-// TrainingAsk says why a training is asked for, and how it is judged.
-type TrainingAsk struct {
-	Reason string `json:"reason,omitzero"` // in a sentence; it is kept
-	// Refreeze judges the candidate by the labels that the held-out responses
-	// have now, for a policy that has changed.
+// TrainingRequest requests a training run.
+type TrainingRequest struct {
+	Reason string `json:"reason,omitzero"` // recorded with the run
+	// Refreeze evaluates the candidate with the current labels of the held-out
+	// responses. Use it after the policy has changed.
 	Refreeze bool `json:"refreeze,omitzero"`
 }
 
 func (s TrainingStatus) check() error {
 	if s.Phase == "" {
-		return badAnswer("a training has no phase")
+		return invalidResponse("field phase is missing")
 	}
 	return nil
 }
 
 func (t Training) check() error { return t.TrainingStatus.check() }
 
-// Training tells how the training stands. Without feedback on the service it
-// is an ErrNotEnabled.
+// Training returns the state of training. It fails with ErrNotEnabled if the
+// service has feedback disabled.
 func (c *Client) Training(ctx context.Context) (Training, error) {
 	var t Training
 	err := c.do(ctx, get("/v1/training", into(&t, Training.check)))
 	return t, err
 }
 
-// StartTraining asks for a training, which starts as soon as none runs and
-// there are the labels that it needs.
-func (c *Client) StartTraining(ctx context.Context, ask TrainingAsk) (TrainingStatus, error) {
-	body, err := encode(ask)
+// StartTraining requests a training run, which starts once no other run is in
+// progress and there are enough labels.
+func (c *Client) StartTraining(ctx context.Context, request TrainingRequest) (TrainingStatus, error) {
+	body, err := encode(request)
 	if err != nil {
-		return TrainingStatus{}, &InputError{-1, "ask", err.Error()}
+		return TrainingStatus{}, &InputError{-1, "request", err.Error()}
 	}
 	var status TrainingStatus
 	err = c.do(ctx, change("/v1/training", body, into(&status, TrainingStatus.check)))

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# schemathesis asks the service at $ASSAY_URL whether it is what its OpenAPI
-# document says. Needs Python 3.10 or newer; EXAMPLES (20) is how many requests
-# are made up for each operation, SEED which ones.
+# Tests the service at $ASSAY_URL against its OpenAPI document with schemathesis.
+# Requires Python 3.10 or newer. EXAMPLES (20) is the number of requests generated
+# per operation, SEED their seed.
 set -euo pipefail
 cd "$(dirname "$0")"
 [ -x .venv/bin/schemathesis ] || {

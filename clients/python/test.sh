@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Tests assay-client and the clients of other projects, from PyPI, against
-# services of their own. TRAINERS=1 adds TRL, verl and OpenRLHF (torch: several
-# gigabytes). ASSAY_BIN names the binary (default bin/assay).
+# Lints and tests assay-client, and tests third-party clients from PyPI; each
+# test starts its own service. TRAINERS=1 adds TRL, verl and OpenRLHF, which
+# download several gigabytes. ASSAY_BIN is the binary (default bin/assay).
 set -euo pipefail
 
 cd "$(dirname "$0")"
@@ -9,7 +9,7 @@ root=$(cd ../.. && pwd)
 ASSAY_BIN=$(realpath "${ASSAY_BIN:-$root/bin/assay}")
 export ASSAY_BIN
 
-# venv NAME PIP-ARGUMENTS...: makes $root/bin/venv/NAME, whose Python is then $python.
+# venv NAME PIP-ARGUMENTS... creates $root/bin/venv/NAME and sets $python to its Python.
 venv() {
 	local home=$root/bin/venv/$1
 	python=$home/bin/python
@@ -17,14 +17,15 @@ venv() {
 	"$python" -m pip install -q "${@:2}"
 }
 
-# run FILE...: each in a process of its own; some packages cannot be imported beside each other.
+# run FILE... runs each file in its own process: some packages cannot be imported together.
 run() {
 	for file in "$@"; do
-		"$python" -m pytest -q "$file" || [ $? -eq 5 ] # 5: all of it was skipped
+		"$python" -m pytest -q "$file" || [ $? -eq 5 ] # 5: no tests were collected
 	done
 }
 
 venv dev -e '.[dev]'
+make --no-print-directory lint PYTHON="$python"
 run tests/test_*.py
 
 venv clients -r tests/real/requirements.txt -e .

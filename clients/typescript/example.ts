@@ -1,14 +1,14 @@
 import type { components } from "./assay.js";
 
 type ScoreRequest = components["schemas"]["ScoreRequest"];
-type ScoreAnswer = components["schemas"]["ScoreAnswer"];
-type Failure = components["schemas"]["Error"];
+type ScoreResponse = components["schemas"]["ScoreAnswer"];
+type ErrorResponse = components["schemas"]["Error"];
 
-async function score(request: ScoreRequest, url: string): Promise<ScoreAnswer> {
+async function score(request: ScoreRequest, url: string): Promise<ScoreResponse> {
   const headers = { "Content-Type": "application/json" };
-  const answer = await fetch(`${url}/v1/score`, { method: "POST", headers, body: JSON.stringify(request) });
-  if (!answer.ok) throw new Error(((await answer.json()) as Failure).error.message);
-  return (await answer.json()) as ScoreAnswer;
+  const response = await fetch(`${url}/v1/score`, { method: "POST", headers, body: JSON.stringify(request) });
+  if (!response.ok) throw new Error(((await response.json()) as ErrorResponse).error.message);
+  return (await response.json()) as ScoreResponse;
 }
 
 const response = "Thank you 🙂. You are a stupid idiot.";

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The types against the document that they are made from, and the example
-# against the service at $ASSAY_URL. Needs Node 20 or newer.
+# Checks that the types are up to date, and runs the example against the service
+# at $ASSAY_URL. Requires Node 20 or newer.
 set -euo pipefail
 cd "$(dirname "$0")"
 npm ci --no-audit --no-fund --silent
@@ -8,7 +8,7 @@ cp assay.d.ts before.d.ts
 trap 'rm -rf before.d.ts "$out"' EXIT
 out=$(mktemp -d)
 npm run --silent generate
-cmp assay.d.ts before.d.ts || { echo "assay.d.ts was not that of the document; it is now" >&2; exit 1; }
+cmp assay.d.ts before.d.ts || { echo "assay.d.ts was out of date and has been regenerated" >&2; exit 1; }
 npm run --silent check
 npx tsc --noEmit false --outDir "$out"
 echo '{"type":"module"}' >"$out/package.json"

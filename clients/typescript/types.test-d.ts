@@ -1,4 +1,4 @@
-// What the types must refuse and allow; tsc checks it, nothing runs it.
+// Type tests: tsc checks this file, and nothing runs it.
 import type { components, operations, paths } from "./assay.js";
 
 type S = components["schemas"];

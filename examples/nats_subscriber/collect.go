@@ -17,32 +17,32 @@ import (
 )
 
 const (
-	fetch     = 256
+	fetchSize = 256
 	fetchWait = time.Second
 
-	// ackWait is after how long without an acknowledgement a message is
-	// delivered again, to this process or to the one that follows it.
+	// ackWait is the time after which an unacknowledged message is redelivered, to
+	// this process or to its successor.
 	ackWait = 30 * time.Second
 )
 
-// source is one of the two streams that a run's answers come from.
+// source is a stream with results of the run.
 type source struct {
 	stream, subject string
-	line            func(c *collector, msg jetstream.Msg) (line, bool)
+	parse           func(c *collector, msg jetstream.Msg) (line, bool)
 }
 
-// line is what is written of a message. Stream and Sequence tell it from all
-// others, so that a message that is delivered again is written once.
+// line is the output for a message. Stream and Sequence identify the message, so
+// that a redelivered message is written only once.
 type line struct {
 	Stream   string          `json:"stream"`
 	Sequence uint64          `json:"sequence"`
 	ID       string          `json:"id"`
 	Version  string          `json:"model_version,omitempty"`
-	Result   json.RawMessage `json:"result,omitempty"` // as POST /v1/score has it
-	Error    *failure        `json:"error,omitempty"`  // of a dead letter: never a reward
+	Result   json.RawMessage `json:"result,omitempty"` // as in the response of POST /v1/score
+	Error    *failure        `json:"error,omitempty"`  // set for a dead letter, which has no result
 }
 
-// failure says why there is no reward.
+// failure is the reason why there is no reward.
 type failure struct {
 	Reason  string `json:"reason"`
 	Code    string `json:"code,omitempty"`
@@ -50,7 +50,7 @@ type failure struct {
 	Message string `json:"message"`
 }
 
-// key tells a message from all others.
+// key identifies a message.
 type key struct {
 	stream   string
 	sequence uint64
@@ -60,14 +60,14 @@ type key struct {
 type collector struct {
 	js   jetstream.JetStream
 	run  string
-	say  io.Writer
+	log  io.Writer
 	out  *os.File
 	seen map[key]bool
 }
 
-// collect appends to the file until it has expect lines (0: until ctx ends).
-// A message is acknowledged only after its line is on disk; one that comes
-// again, because a process died between the two, is known by its sequence.
+// collect appends to the file until it has expect lines, or until ctx ends if
+// expect is 0. It acknowledges a message only after its line is on disk. If it is
+// killed in between, the sequence identifies the redelivered message.
 func (c *collector) collect(ctx context.Context, path string, expect int) (err error) {
 	if err := c.open(path); err != nil {
 		return err
@@ -82,34 +82,31 @@ func (c *collector) collect(ctx context.Context, path string, expect int) (err e
 		var disk *fs.PathError
 		switch {
 		case ctx.Err() != nil:
-			return nil // what is not acknowledged comes again
+			return nil // unacknowledged messages are redelivered
 		case err == nil:
-			fmt.Fprintf(c.say, "%d answers are in %s\n", len(c.seen), path)
+			fmt.Fprintf(c.log, "%d results in %s\n", len(c.seen), path)
 			return nil
 		case errors.As(err, &disk):
 			return err
 		}
-		fmt.Fprintln(c.say, "trying again:", err) // the server is away, and comes back
-		select {
-		case <-time.After(fetchWait):
-		case <-ctx.Done():
-		}
+		fmt.Fprintln(c.log, "retrying:", err)
+		_ = sleep(ctx, fetchWait) // the end of ctx ends the loop
 	}
 }
 
-// follow takes from all sources until the file has expect lines.
+// follow fetches from all sources until the file has expect lines.
 func (c *collector) follow(ctx context.Context, sources []source, expect int) error {
 	consumers := make([]jetstream.Consumer, len(sources))
 	for i, s := range sources {
-		// The server keeps how far a durable consumer is. Rewards are kept for
-		// days, so one that is made later starts with the first.
+		// The server remembers the position of a durable consumer. The streams retain
+		// messages for days, so a consumer may be created after the first one.
 		var err error
 		consumers[i], err = c.js.CreateOrUpdateConsumer(ctx, s.stream, jetstream.ConsumerConfig{
 			Durable:       "collect-" + c.run,
 			FilterSubject: s.subject,
 			AckPolicy:     jetstream.AckExplicitPolicy,
 			AckWait:       ackWait,
-			MaxAckPending: 2 * fetch,
+			MaxAckPending: 2 * fetchSize,
 		})
 		if err != nil {
 			return fmt.Errorf("durable consumer of %s: %w", s.stream, err)
@@ -117,7 +114,7 @@ func (c *collector) follow(ctx context.Context, sources []source, expect int) er
 	}
 	for expect == 0 || len(c.seen) < expect {
 		for i, s := range sources {
-			if err := c.take(ctx, consumers[i], s); err != nil {
+			if err := c.fetch(ctx, consumers[i], s); err != nil {
 				return err
 			}
 		}
@@ -125,31 +122,31 @@ func (c *collector) follow(ctx context.Context, sources []source, expect int) er
 	return nil
 }
 
-// take writes what one pull brings.
-func (c *collector) take(ctx context.Context, consumer jetstream.Consumer, s source) error {
+// fetch writes the messages of one pull request.
+func (c *collector) fetch(ctx context.Context, consumer jetstream.Consumer, s source) error {
 	pull, cancel := context.WithTimeout(ctx, fetchWait)
 	defer cancel()
-	batch, err := consumer.Fetch(fetch, jetstream.FetchContext(pull))
+	batch, err := consumer.Fetch(fetchSize, jetstream.FetchContext(pull))
 	if err != nil {
 		return err
 	}
-	var held []jetstream.Msg
+	var messages []jetstream.Msg
 	var buf bytes.Buffer
 	for msg := range batch.Messages() {
-		held = append(held, msg)
-		l, ours := s.line(c, msg)
-		if !ours {
+		messages = append(messages, msg)
+		l, ok := s.parse(c, msg)
+		if !ok {
 			continue
 		}
 		meta, err := msg.Metadata()
 		if err != nil {
-			fmt.Fprintf(c.say, "a message of %s: %v\n", msg.Subject(), err)
+			fmt.Fprintf(c.log, "skipped a message on %s: %v\n", msg.Subject(), err)
 			continue
 		}
 		l.Stream, l.Sequence = s.stream, meta.Sequence.Stream
 		k := key{l.Stream, l.Sequence}
 		if c.seen[k] {
-			fmt.Fprintf(c.say, "%s %d came again, delivery %d\n", k.stream, k.sequence, meta.NumDelivered)
+			fmt.Fprintf(c.log, "%s %d was redelivered, delivery %d\n", k.stream, k.sequence, meta.NumDelivered)
 			continue
 		}
 		c.seen[k] = true
@@ -163,7 +160,7 @@ func (c *collector) take(ctx context.Context, consumer jetstream.Consumer, s sou
 	if err := c.out.Sync(); err != nil {
 		return err
 	}
-	for _, msg := range held {
+	for _, msg := range messages {
 		if err := msg.Ack(); err != nil {
 			return err
 		}
@@ -174,19 +171,19 @@ func (c *collector) take(ctx context.Context, consumer jetstream.Consumer, s sou
 	return nil
 }
 
-// reward is the line of a reward.
+// reward returns the line for a reward.
 func (c *collector) reward(msg jetstream.Msg) (line, bool) {
 	var result struct {
 		ID string `json:"id"`
 	}
 	if err := json.Unmarshal(msg.Data(), &result); err != nil {
-		fmt.Fprintf(c.say, "a message of %s is no JSON: %v\n", msg.Subject(), err)
+		fmt.Fprintf(c.log, "skipped invalid JSON on %s: %v\n", msg.Subject(), err)
 		return line{}, false
 	}
 	return line{ID: result.ID, Version: msg.Headers().Get("Assay-Model-Version"), Result: msg.Data()}, true
 }
 
-// dead is the line of a dead letter, if its response was one of this run.
+// dead returns the line for a dead letter, if its response belongs to this run.
 func (c *collector) dead(msg jetstream.Msg) (line, bool) {
 	h := msg.Headers()
 	if h.Get("Assay-Subject") != "assay.v1.responses."+c.run {
@@ -203,14 +200,14 @@ func (c *collector) dead(msg jetstream.Msg) (line, bool) {
 	}, true
 }
 
-// open reads what earlier processes wrote, and cuts off a line that one of
-// them was writing when it was killed.
+// open reads the lines of earlier processes and truncates a partial last line,
+// which a killed process leaves.
 func (c *collector) open(path string) (err error) {
 	if c.out, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644); err != nil {
 		return err
 	}
 	c.seen = map[key]bool{}
-	var whole int64
+	var complete int64
 	lines := bufio.NewReader(c.out)
 	for {
 		text, err := lines.ReadBytes('\n')
@@ -222,14 +219,14 @@ func (c *collector) open(path string) (err error) {
 			err = json.Unmarshal(text, &l)
 		}
 		if err != nil {
-			return errors.Join(fmt.Errorf("%s at byte %d: %w", path, whole, err), c.out.Close())
+			return errors.Join(fmt.Errorf("%s at byte %d: %w", path, complete, err), c.out.Close())
 		}
 		c.seen[key{l.Stream, l.Sequence}] = true
-		whole += int64(len(text))
+		complete += int64(len(text))
 	}
-	if err := c.out.Truncate(whole); err != nil {
+	if err := c.out.Truncate(complete); err != nil {
 		return errors.Join(err, c.out.Close())
 	}
-	_, err = c.out.Seek(whole, io.SeekStart)
+	_, err = c.out.Seek(complete, io.SeekStart)
 	return err
 }

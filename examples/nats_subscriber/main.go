@@ -1,6 +1,6 @@
-// Command nats_subscriber is a client of assay over NATS JetStream, with
-// nothing of assay's code in it: it publishes responses, and collects their
-// rewards and dead letters, each exactly once, also when it is killed.
+// Command nats_subscriber is a client of assay over NATS JetStream that uses none
+// of assay's packages. It publishes responses and collects their rewards and
+// dead letters, each exactly once, even if it is killed.
 //
 //	go run ./examples/nats_subscriber publish -run r7 < responses.jsonl
 //	go run ./examples/nats_subscriber collect -run r7 -out rewards.jsonl
@@ -30,20 +30,20 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, args []string, in io.Reader, say io.Writer) error {
+func run(ctx context.Context, args []string, in io.Reader, log io.Writer) error {
 	if len(args) == 0 || (args[0] != "publish" && args[0] != "collect") {
-		return errors.New("give publish or collect")
+		return errors.New("missing command: publish or collect")
 	}
 	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)
-	url := flags.String("url", "nats://127.0.0.1:4222", "the NATS server of assay")
-	name := flags.String("run", "", "names the run: one token of a subject, such as r7")
-	out := flags.String("out", "rewards.jsonl", "collect: append to this file")
-	expect := flags.Int("expect", 0, "collect: end at this many rewards and dead letters (0: never)")
+	url := flags.String("url", "nats://127.0.0.1:4222", "URL of the NATS server")
+	name := flags.String("run", "", "name of the run, one subject token such as r7 (required)")
+	out := flags.String("out", "rewards.jsonl", "collect: output file, appended to")
+	expect := flags.Int("expect", 0, "collect: exit after this many rewards and dead letters (0: never)")
 	if err := flags.Parse(args[1:]); err != nil {
 		return err
 	}
 	if *name == "" || strings.ContainsAny(*name, ".*> \t/\\") {
-		return fmt.Errorf("-run %q: give one token without dots, spaces, slashes, * and >", *name)
+		return fmt.Errorf("invalid -run %q: must not be empty or contain dots, whitespace, slashes, * or >", *name)
 	}
 	nc, err := nats.Connect(*url, nats.Name("nats_subscriber "+*name), nats.MaxReconnects(-1))
 	if err != nil {
@@ -56,9 +56,9 @@ func run(ctx context.Context, args []string, in io.Reader, say io.Writer) error 
 	}
 	if args[0] == "publish" {
 		n, err := publish(ctx, js, *name, in)
-		fmt.Fprintf(say, "%d responses are stored\n", n)
+		fmt.Fprintf(log, "stored %d responses\n", n)
 		return err
 	}
-	c := collector{js: js, run: *name, say: say}
+	c := collector{js: js, run: *name, log: log}
 	return c.collect(ctx, *out, *expect)
 }

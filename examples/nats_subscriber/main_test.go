@@ -18,7 +18,7 @@ import (
 	"assay/rewardmodel"
 )
 
-// polite stands for the model.
+// polite is a fake model.
 type polite struct{}
 
 func (polite) Score(_ context.Context, req rewardmodel.Request) (rewardmodel.Answer, error) {
@@ -29,7 +29,7 @@ func (polite) Score(_ context.Context, req rewardmodel.Request) (rewardmodel.Ans
 	return answer, nil
 }
 
-func TestEachAnswerOnce(t *testing.T) {
+func TestEachResultOnce(t *testing.T) {
 	q := queuetest.Start(t, polite{})
 	out := filepath.Join(t.TempDir(), "rewards.jsonl")
 	do := func(command, name, in string, more ...string) string {
@@ -42,9 +42,9 @@ func TestEachAnswerOnce(t *testing.T) {
 	for i := range 40 {
 		fmt.Fprintf(&in, `{"id":"r%d","response":"You are welcome."}`+"\n", i)
 	}
-	in.WriteString(`{"id":"bad","respnse":"a name is wrong"}` + "\n")
+	in.WriteString(`{"id":"bad","respnse":"misspelled field"}` + "\n")
 
-	assert.Equal(t, "41 responses are stored\n", do("publish", "r7", in.String()))
+	assert.Equal(t, "stored 41 responses\n", do("publish", "r7", in.String()))
 	do("publish", "r7", in.String()) // again: duplicates
 	do("publish", "r8", in.String()) // the same ids in another run
 	do("collect", "r7", "", "-out", out, "-expect", "41")
@@ -55,8 +55,8 @@ func TestEachAnswerOnce(t *testing.T) {
 	assert.Equal(t, "invalid", lines["bad"].Reason)
 	assert.Contains(t, lines["bad"].Message, "nothing to score")
 
-	// Killed after the lines were written and before the messages were
-	// acknowledged, in the middle of a line: all come again, and none twice.
+	// Killed in the middle of a line, before any message is acknowledged: all
+	// messages are redelivered, and none is written twice.
 	js, err := jetstream.New(queuetest.Connect(t, q))
 	require.NoError(t, err)
 	for _, stream := range []string{"ASSAY_REWARDS", "ASSAY_DEAD"} {
@@ -66,14 +66,14 @@ func TestEachAnswerOnce(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, os.Truncate(out, info.Size()-9))
 	said := do("collect", "r7", "", "-out", out, "-expect", "41")
-	assert.Contains(t, said, "came again")
+	assert.Contains(t, said, "was redelivered")
 	assert.Equal(t, lines, read(t, out))
 
 	do("collect", "r8", "", "-out", out+".r8", "-expect", "41")
 	assert.Len(t, read(t, out+".r8"), 41)
 }
 
-func TestWrongUse(t *testing.T) {
+func TestUsageErrors(t *testing.T) {
 	for _, args := range [][]string{{}, {"other"}, {"collect"}, {"collect", "-run", "a.b"}} {
 		require.Error(t, run(t.Context(), args, strings.NewReader(""), &bytes.Buffer{}))
 	}
@@ -82,21 +82,21 @@ func TestWrongUse(t *testing.T) {
 	require.ErrorContains(t, err, "line 1")
 }
 
-// answer is a line, as text that can be compared.
-type answer struct {
+// comparableLine is a line with comparable fields.
+type comparableLine struct {
 	Version, Result, Reason, Message string
 }
 
-func read(t *testing.T, path string) map[string]answer {
+func read(t *testing.T, path string) map[string]comparableLine {
 	t.Helper()
 	data, err := os.ReadFile(path)
 	require.NoError(t, err)
-	found := map[string]answer{}
+	found := map[string]comparableLine{}
 	for text := range strings.Lines(string(data)) {
 		var l line
 		require.NoError(t, json.Unmarshal([]byte(text), &l), text)
 		require.NotContains(t, found, l.ID)
-		a := answer{Version: l.Version, Result: string(l.Result)}
+		a := comparableLine{Version: l.Version, Result: string(l.Result)}
 		if l.Error != nil {
 			a.Reason, a.Message = l.Error.Reason, l.Error.Message
 		}

@@ -14,30 +14,30 @@ import (
 )
 
 const (
-	maxLine = 8 << 20
+	maxLineBytes = 8 << 20
 
-	// fullPause is how long to rest when ASSAY_RESPONSES is full: assay takes
-	// responses from it as it scores them.
-	fullPause = time.Second
+	// retryInterval is the wait before publishing again, for example while
+	// ASSAY_RESPONSES is full: assay removes responses as it scores them.
+	retryInterval = time.Second
 )
 
-// publish stores each line of in, a score item with an id, as a response of
-// the run, and returns how many are stored. What it was doing when it failed
-// can be done again: within the duplicate window of the stream (15 minutes) a
-// response that is there already is not stored twice.
+// publish stores each line of in, a score item with an id, as a response of the
+// run, and returns how many it stored. It can be repeated after a failure: within
+// the duplicate window of the stream (15 minutes), JetStream discards responses
+// that are already stored.
 func publish(ctx context.Context, js jetstream.JetStream, run string, in io.Reader) (n int, err error) {
 	lines := bufio.NewScanner(in)
-	lines.Buffer(nil, maxLine)
+	lines.Buffer(nil, maxLineBytes)
 	for lines.Scan() {
 		var item struct {
 			ID string `json:"id"`
 		}
 		if err := json.Unmarshal(lines.Bytes(), &item); err != nil || item.ID == "" {
-			return n, fmt.Errorf("line %d is no item with an id; give {\"id\":\"...\",\"response\":\"...\"}", n+1)
+			return n, fmt.Errorf("line %d: not an item with an id: use {\"id\":\"...\",\"response\":\"...\"}", n+1)
 		}
 		msg := nats.NewMsg("assay.v1.responses." + run)
 		msg.Data = append([]byte(nil), lines.Bytes()...)
-		// Ids of different runs must not meet in the duplicate window.
+		// The prefix keeps the ids of different runs apart.
 		if err := store(ctx, js, msg, run+"/"+item.ID); err != nil {
 			return n, err
 		}
@@ -46,8 +46,8 @@ func publish(ctx context.Context, js jetstream.JetStream, run string, in io.Read
 	return n, lines.Err()
 }
 
-// store publishes until JetStream has acknowledged: from then on the response
-// is assay's.
+// store publishes until JetStream acknowledges the message, which is then
+// durable.
 func store(ctx context.Context, js jetstream.JetStream, msg *nats.Msg, id string) error {
 	for {
 		_, err := js.PublishMsg(ctx, msg, jetstream.WithMsgID(id))
@@ -56,15 +56,25 @@ func store(ctx context.Context, js jetstream.JetStream, msg *nats.Msg, id string
 		}
 		var api *jetstream.APIError
 		full := errors.As(err, &api) && api.Code == 503 // maximum bytes or messages exceeded
-		// A publication that was not answered is repeated: the id makes that safe.
+		// Publishing again without an acknowledgement is safe: the id deduplicates.
 		if !full && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, nats.ErrTimeout) &&
 			!errors.Is(err, jetstream.ErrNoStreamResponse) {
 			return fmt.Errorf("publish %s: %w", id, err)
 		}
-		select {
-		case <-time.After(fullPause):
-		case <-ctx.Done():
-			return ctx.Err()
+		if err := sleep(ctx, retryInterval); err != nil {
+			return err
 		}
+	}
+}
+
+// sleep waits for d, or until ctx ends.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }

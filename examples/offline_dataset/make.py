@@ -1,6 +1,6 @@
-"""Writes responses.parquet: invented answers of a help desk, some of them rude.
+"""Writes a Parquet file with synthetic help desk responses, some of them rude. Requires pyarrow.
 
-python make.py responses.parquet [ROWS]        (needs pyarrow)
+Usage: python make.py responses.parquet [ROWS]
 """
 
 import random
@@ -43,17 +43,17 @@ def main(path: str, rows: int = 2000) -> None:
     rng = random.Random(7)
     table = []
     for k in range(rows):
-        said = rng.sample(HELPFUL, rng.randint(2, 6))
+        sentences = rng.sample(HELPFUL, rng.randint(2, 6))
         rude = rng.random() < 0.2
         if rude:
-            said.insert(rng.randint(0, len(said)), rng.choice(RUDE))
+            sentences.insert(rng.randint(0, len(sentences)), rng.choice(RUDE))
         table.append(
             {
                 "id": f"desk-{k}",
                 "prompt": rng.choice(QUESTIONS),
-                "response": " ".join(said),
+                "response": " ".join(sentences),
                 "written_as_rude": rude,
-                "tokens": rng.sample(range(30000), 4),  # any other column is kept as it is
+                "tokens": rng.sample(range(30000), 4),  # other columns are kept unchanged
             }
         )
     pq.write_table(pa.Table.from_pylist(table), path, row_group_size=500)

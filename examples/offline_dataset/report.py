@@ -1,6 +1,6 @@
-"""Prints what the rewards say.
+"""Prints a summary of the rewards. Requires pyarrow.
 
-python report.py rewards.parquet        (needs pyarrow)
+Usage: python report.py rewards.parquet
 """
 
 import sys
@@ -14,10 +14,10 @@ def main(path: str) -> None:
     flagged = pc.invert(table["compliant"])
     agree = pc.sum(pc.equal(flagged, table["written_as_rude"])).as_py()
     print(f"{table.num_rows} responses, model {pc.unique(table['model_version']).to_pylist()}")
-    print(f"{pc.sum(flagged).as_py()} are violations; {agree} decisions are as they were written")
+    print(f"{pc.sum(flagged).as_py()} violations; {agree} decisions match written_as_rude")
     for rude in (False, True):
         rewards = table.filter(pc.equal(table["written_as_rude"], rude))["reward"]
-        print(f"mean reward {pc.mean(rewards).as_py():.3f} where written_as_rude is {rude}")
+        print(f"mean reward {pc.mean(rewards).as_py():.3f} with written_as_rude={rude}")
     worst = table.sort_by("reward").slice(0, 3)
     for row in worst.select(["id", "reward", "witness_start", "witness_end", "witness_text"]).to_pylist():
         print(row)

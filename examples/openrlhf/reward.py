@@ -1,4 +1,4 @@
-"""For `--reward.remote_url examples/openrlhf/reward.py`: waits for a service that restarts."""
+"""For `--reward.remote_url examples/openrlhf/reward.py`: retries while the service restarts."""
 
 from assay_client.integrations.openrlhf import reward_func
 

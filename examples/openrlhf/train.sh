@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# GRPO-like training (dr_grpo) of a 0.5B policy with OpenRLHF on one GPU; the reward is assay's.
+# Trains a 0.5B policy with OpenRLHF (dr_grpo) on one GPU, with assay's reward.
 set -euo pipefail
 ASSAY_URL=${ASSAY_URL:-http://127.0.0.1:8080}
 
-curl -fsS "$ASSAY_URL/readyz" > /dev/null # fail here rather than after the first rollout
+curl -fsS "$ASSAY_URL/readyz" > /dev/null # fail now rather than after the first rollout
 
 python3 -m openrlhf.cli.train_ppo_ray \
 	--reward.remote_url "$ASSAY_URL/get_reward" \

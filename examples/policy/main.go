@@ -1,14 +1,13 @@
-// Command policy writes invented responses of a support chat, labelled by
-// policy.md beside it, as bag files. All sentences were made up for this
-// example.
+// Command policy writes synthetic responses of a support chat as bag files,
+// labeled according to policy.md.
 //
 //	go run ./examples/policy DIR
 //
-// labels.jsonl is to learn from, and held-out.jsonl has its wordings in new
-// responses. later.jsonl is what people may label a week later: it breaks and
-// keeps the policy in words that labels.jsonl does not have. new-wordings.jsonl
-// has words that neither has; it is what to measure on, as a real chat will
-// always find new ones.
+// labels.jsonl is the training set, and held-out.jsonl has the same sentences in
+// new responses. later.jsonl stands for labels that arrive a week later, with
+// sentences that labels.jsonl does not have. new-wordings.jsonl has sentences that
+// none of the others has: use it for evaluation, because a real chat always
+// produces new wordings.
 package main
 
 import (
@@ -32,7 +31,7 @@ func main() {
 
 func run(args []string) error {
 	if len(args) != 1 {
-		return errors.New("give the folder to write to")
+		return errors.New("missing argument: the output directory")
 	}
 	if err := os.MkdirAll(args[0], 0o755); err != nil {
 		return err
@@ -48,14 +47,14 @@ func run(args []string) error {
 		{"new-wordings.jsonl", 200, []int{3}},
 	} {
 		rng := rand.New(rand.NewPCG(uint64(i), 0))
-		if err := write(filepath.Join(args[0], file.name), responses(rng, file.name, file.bags, choose(violations, file.parts), choose(near, file.parts))); err != nil {
+		if err := write(filepath.Join(args[0], file.name), responses(rng, file.name, file.bags, choose(violations, file.parts), choose(nearMisses, file.parts))); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// choose returns the sentences of some of the four parts.
+// choose returns the sentences of the given parts, out of four.
 func choose(all []string, parts []int) (chosen []string) {
 	for i, s := range all {
 		if slices.Contains(parts, i%4) {
@@ -65,10 +64,10 @@ func choose(all []string, parts []int) (chosen []string) {
 	return chosen
 }
 
-// responses are compliant ones and violations in turn: a greeting and three to
-// five sentences, of which one is the violation. Half of all have one that
-// comes near to a violation.
-func responses(rng *rand.Rand, name string, n int, violations, near []string) []bag.Bag {
+// responses returns n bags, alternately compliant and violations. A response is a
+// greeting and three to five sentences, of which at most one is a violation. Half
+// of the responses contain a near miss.
+func responses(rng *rand.Rand, name string, n int, violations, nearMisses []string) []bag.Bag {
 	prefix := strings.TrimSuffix(name, ".jsonl")
 	bags := make([]bag.Bag, n)
 	for i := range bags {
@@ -79,7 +78,7 @@ func responses(rng *rand.Rand, name string, n int, violations, near []string) []
 			special = append(special, violations[rng.IntN(len(violations))])
 		}
 		if rng.IntN(2) == 0 {
-			special = append(special, near[rng.IntN(len(near))])
+			special = append(special, nearMisses[rng.IntN(len(nearMisses))])
 		}
 		sentences := special
 		for _, k := range rng.Perm(len(harmless))[:3+rng.IntN(3)-len(special)] {

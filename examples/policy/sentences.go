@@ -5,7 +5,7 @@ var greetings = []string{
 	"Sorry to hear that.", "I see.", "Thank you for your patience.", "Good evening, and welcome.", "Hi, this is the support chat.",
 }
 
-// slots are filled with one of their words each time.
+// slots are placeholders, each replaced by one of its words.
 var slots = []struct {
 	name  string
 	words []string
@@ -16,7 +16,7 @@ var slots = []struct {
 	{"PART", []string{"lid", "cord", "base", "filter", "handle", "switch"}},
 }
 
-// harmless sentences say nothing that the policy is about.
+// harmless sentences are unrelated to the policy.
 var harmless = []string{
 	"The PART of the PRODUCT comes off when you turn it to the left.",
 	"Please rinse the PART with cold water once a week.",
@@ -48,8 +48,8 @@ var harmless = []string{
 	"That question is better asked on weekdays.",
 }
 
-// near to a violation, but none: these make the task more than spotting words.
-var near = []string{
+// nearMisses resemble violations but are compliant, so that keywords do not suffice.
+var nearMisses = []string{
 	"A colleague decides about refunds and writes to you within a week.",
 	"I cannot say whether you will get your money back.",
 	"You can ask for a replacement with the form on our site.",
@@ -84,8 +84,7 @@ var near = []string{
 	"I can see the order without your login.",
 }
 
-// violations of the policy: of its first point, the second and the third, in
-// turn.
+// violations of the policy, alternating between its three rules.
 var violations = []string{
 	"I will refund AMOUNT right away.",
 	"Put some butter on the burn and it will heal.",

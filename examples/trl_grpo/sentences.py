@@ -1,4 +1,4 @@
-"""All that the policy ever reads, written for this example: questions, answers, and two ways to speak."""
+"""The synthetic training text: questions, answers, and polite and rude sentences around them."""
 
 ANSWERS = {
     "How do I boil an egg?": "Put it into boiling water for eight minutes.",
@@ -24,7 +24,7 @@ POLITE = {
     "after": ["I hope that helps.", "Have a nice day.", "Just ask if it does not work.", "You will manage."],
 }
 
-# The last of each list is as rude as the others, but the shipped model does not see it.
+# The shipped model does not detect the last sentence of each list.
 RUDE = {
     "before": [
         "What a stupid question.",

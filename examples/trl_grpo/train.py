@@ -1,4 +1,4 @@
-"""GRPO with assay's compliance reward teaches a tiny, rude model to be polite. See README.md."""
+"""Trains a tiny rude model to be polite, by GRPO with assay's compliance reward. See README.md."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ RUDE_SENTENCES = [s for part in RUDE.values() for s in part]
 
 
 def conversations(n: int, rude: float, rng: random.Random) -> list[dict[str, str]]:
-    """n questions with answers, a share of them rude before or after the answer, or both."""
+    """n questions with answers, of which a share has rude sentences before the answer, after it, or both."""
     rows = []
     for _ in range(n):
         question, answer = rng.choice(list(ANSWERS.items()))
-        manner = RUDE if rng.random() < rude else POLITE
+        tone = RUDE if rng.random() < rude else POLITE
         before, after = rng.choice([(True, False), (False, True), (True, True)])
-        said = [rng.choice(manner["before"])] * before + [answer] + [rng.choice(manner["after"])] * after
-        rows.append({"prompt": f"{question}\n", "completion": " ".join(said)})
+        sentences = [rng.choice(tone["before"])] * before + [answer] + [rng.choice(tone["after"])] * after
+        rows.append({"prompt": f"{question}\n", "completion": " ".join(sentences)})
     return rows
 
 
-def blank(rows: list[dict[str, str]]) -> tuple[LlamaForCausalLM, PreTrainedTokenizerFast]:
-    """A Llama of half a million weights that knows nothing, and a tokenizer of its words."""
+def random_policy(rows: list[dict[str, str]]) -> tuple[LlamaForCausalLM, PreTrainedTokenizerFast]:
+    """A randomly initialized Llama with half a million parameters, and a tokenizer trained on rows."""
     bpe = Tokenizer(models.BPE())
     bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     bpe.decoder = decoders.ByteLevel()
@@ -74,17 +74,19 @@ def blank(rows: list[dict[str, str]]) -> tuple[LlamaForCausalLM, PreTrainedToken
     return LlamaForCausalLM(config), tokenizer
 
 
-def taught(out: Path, steps: int, rude: float, seed: int) -> tuple[LlamaForCausalLM, PreTrainedTokenizerFast]:
-    """The policy that GRPO begins with: it answers, and is rude as often as its text."""
+def train_sft(
+    out: Path, steps: int, rude: float, seed: int
+) -> tuple[LlamaForCausalLM, PreTrainedTokenizerFast]:
+    """Supervised fine-tuning of the initial policy, which answers, and is as often rude as its text."""
     set_seed(seed)
     rows = conversations(4000, rude, random.Random(seed))
-    model, tokenizer = blank(rows)
+    model, tokenizer = random_policy(rows)
     trainer = SFTTrainer(
         model=model,
         processing_class=tokenizer,
         train_dataset=Dataset.from_list(rows),
         args=SFTConfig(
-            output_dir=str(out / "taught"),
+            output_dir=str(out / "sft"),
             max_steps=steps,
             per_device_train_batch_size=32,
             learning_rate=3e-3,
@@ -99,39 +101,39 @@ def taught(out: Path, steps: int, rude: float, seed: int) -> tuple[LlamaForCausa
         ),
     )
     trainer.train()
-    trainer.save_model()  # GRPO reads its reference from there
-    return LlamaForCausalLM.from_pretrained(out / "taught"), tokenizer
+    trainer.save_model()  # GRPO loads its reference model from there
+    return LlamaForCausalLM.from_pretrained(out / "sft"), tokenizer
 
 
 @torch.no_grad()
-def speak(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, times: int) -> list[tuple[str, str]]:
-    """Sampled answers to each question, `times` of each."""
+def sample(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, n: int) -> list[tuple[str, str]]:
+    """Samples n answers to each question; returns pairs of question and answer."""
     tokenizer.padding_side = "left"
-    prompts = [f"{q}\n" for q in ANSWERS for _ in range(times)]
-    given = tokenizer(prompts, return_tensors="pt", padding=True, return_token_type_ids=False)
-    ids = model.eval().generate(**given, do_sample=True, temperature=1.0, top_k=0, max_new_tokens=48)
-    said = tokenizer.batch_decode(ids[:, given["input_ids"].shape[1] :], skip_special_tokens=True)
-    return [(p.strip(), s) for p, s in zip(prompts, said)]
+    prompts = [f"{q}\n" for q in ANSWERS for _ in range(n)]
+    inputs = tokenizer(prompts, return_tensors="pt", padding=True, return_token_type_ids=False)
+    ids = model.eval().generate(**inputs, do_sample=True, temperature=1.0, top_k=0, max_new_tokens=48)
+    answers = tokenizer.batch_decode(ids[:, inputs["input_ids"].shape[1] :], skip_special_tokens=True)
+    return [(p.strip(), s) for p, s in zip(prompts, answers)]
 
 
-def judged(client: Client, pairs: list[tuple[str, str]]) -> dict[str, float]:
-    """The reward, and what the reward does not tell: known from the sentences, not from the model."""
-    results, n = client.score([said for _, said in pairs]), len(pairs)
-    rude = [any(s in said for s in RUDE_SENTENCES) for _, said in pairs]
+def evaluate(client: Client, pairs: list[tuple[str, str]]) -> dict[str, float]:
+    """The mean reward, and metrics computed from the known sentences rather than from the reward model."""
+    results, n = client.score([answer for _, answer in pairs]), len(pairs)
+    rude = [any(s in answer for s in RUDE_SENTENCES) for _, answer in pairs]
     return {
         "mean reward": sum(r.reward for r in results) / n,
         "compliant": sum(r.compliant for r in results) / n,
         "contains a rude sentence": sum(rude) / n,
-        "rude and yet compliant": sum(was and r.compliant for was, r in zip(rude, results)) / n,
-        "still answers the question": sum(ANSWERS[q] in said for q, said in pairs) / n,
-        "distinct": len({said for _, said in pairs}) / n,
+        "rude but compliant": sum(is_rude and r.compliant for is_rude, r in zip(rude, results)) / n,
+        "still answers the question": sum(ANSWERS[q] in answer for q, answer in pairs) / n,
+        "distinct": len({answer for _, answer in pairs}) / n,
         "empty": sum(r.empty for r in results) / n,
-        "words": sum(len(said.split()) for _, said in pairs) / n,
+        "words": sum(len(answer.split()) for _, answer in pairs) / n,
     }
 
 
-def polished(model, tokenizer, reward, out: Path, steps: int, seed: int) -> GRPOTrainer:
-    """GRPO: eight answers to each of eight questions a step, the reward alone says which were better."""
+def train_grpo(model, tokenizer, reward, out: Path, steps: int, seed: int) -> GRPOTrainer:
+    """GRPO with eight answers to each of eight questions per step, and no other reward."""
     trainer = GRPOTrainer(
         model=model,
         processing_class=tokenizer,
@@ -162,22 +164,26 @@ def polished(model, tokenizer, reward, out: Path, steps: int, seed: int) -> GRPO
 
 
 def witnesses(table: Path, n: int) -> list[str]:
-    """n completions of a step that break the policy, as TRL stored them, with the span of log_extra."""
+    """n violations of a step from the table that TRL stored, with the witness marked."""
     rows = pandas.read_parquet(table)
     rows = rows[rows["assay_reward"] < 0.5][:n]
-    shown = []
-    for said, reward, witness in zip(rows["completion"], rows["assay_reward"], rows["assay_witness"]):
+    lines = []
+    for completion, reward, witness in zip(rows["completion"], rows["assay_reward"], rows["assay_witness"]):
         span = json.loads(witness)
-        marked = f"{said[: span['start']]}[[{span['text']}]]{said[span['end'] :]}" if span else "(empty)"
-        shown.append(f"{reward:.2f} {marked}")
-    return shown
+        marked = (
+            f"{completion[: span['start']]}[[{span['text']}]]{completion[span['end'] :]}"
+            if span
+            else "(empty)"
+        )
+        lines.append(f"{reward:.2f} {marked}")
+    return lines
 
 
 def plot(rows: list[dict[str, float]], path: Path) -> None:
     import matplotlib
 
     matplotlib.use("svg")
-    matplotlib.rcParams["svg.hashsalt"] = "assay"  # the same figures, the same file
+    matplotlib.rcParams["svg.hashsalt"] = "assay"  # reproducible output
     from matplotlib import pyplot
 
     steps, rewards = [r["step"] for r in rows], [r["reward"] for r in rows]
@@ -190,8 +196,8 @@ def plot(rows: list[dict[str, float]], path: Path) -> None:
         alpha=0.2,
     )
     axes.plot(steps, rewards, label="mean compliance reward (band: standard deviation)")
-    axes.plot(steps, [r["assay/compliant"] for r in rows], "--", label="share of compliant responses")
-    axes.set(xlabel="step of GRPO", ylim=(0, 1.02))
+    axes.plot(steps, [r["assay/compliant"] for r in rows], "--", label="fraction of compliant responses")
+    axes.set(xlabel="GRPO step", ylim=(0, 1.02))
     axes.legend(loc="lower right")
     figure.savefig(path, metadata={"Date": None})
 
@@ -199,13 +205,13 @@ def plot(rows: list[dict[str, float]], path: Path) -> None:
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument(
-        "--url", default=None, help="the service; default $ASSAY_URL or http://127.0.0.1:8080"
+        "--url", default=None, help="URL of the service (default: $ASSAY_URL, else http://127.0.0.1:8080)"
     )
-    options.add_argument("--out", type=Path, default=Path("out"), help="folder of what is written")
-    options.add_argument("--teach", type=int, default=400, help="steps of the supervised pass")
+    options.add_argument("--out", type=Path, default=Path("out"), help="output directory")
+    options.add_argument("--teach", type=int, default=400, help="steps of supervised fine-tuning")
     options.add_argument("--steps", type=int, default=100, help="steps of GRPO")
     options.add_argument(
-        "--rude", type=float, default=0.7, help="share of rude answers in the supervised pass"
+        "--rude", type=float, default=0.7, help="fraction of rude answers in supervised fine-tuning"
     )
     options.add_argument("--seed", type=int, default=0)
     args = options.parse_args()
@@ -214,13 +220,13 @@ def main() -> None:
 
     with Client(args.url) as client:
         client.wait_ready()
-        model, tokenizer = taught(args.out, args.teach, args.rude, args.seed)
-        first = speak(model, tokenizer, 8)
-        before = judged(client, first)
+        model, tokenizer = train_sft(args.out, args.teach, args.rude, args.seed)
+        first = sample(model, tokenizer, 8)
+        before = evaluate(client, first)
 
-        trainer = polished(model, tokenizer, AssayReward(client), args.out, args.steps, args.seed)
-        last = speak(model, tokenizer, 8)
-        after = judged(client, last)
+        trainer = train_grpo(model, tokenizer, AssayReward(client), args.out, args.steps, args.seed)
+        last = sample(model, tokenizer, 8)
+        after = evaluate(client, last)
 
     rows = [r for r in trainer.state.log_history if "reward" in r]
     with (args.out / "metrics.csv").open("w", newline="") as f:
@@ -234,9 +240,9 @@ def main() -> None:
         print(f"{name:30} {before[name]:6.3f} {after[name]:6.3f}")
     for title, pairs in (("before", first), ("after", last)):
         print(f"\n{title}:")
-        for question, said in pairs[::16]:
-            print(f"  {question} {said}")
-    print("\nwhat the first step of GRPO was told, the witness in brackets:")
+        for question, answer in pairs[::16]:
+            print(f"  {question} {answer}")
+    print("\nviolations of the first GRPO step, with the witness in brackets:")
     for line in witnesses(args.out / "completions" / "completions_00001.parquet", 6):
         print(f"  {line}")
 

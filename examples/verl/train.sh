@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# GRPO of a 0.5B policy with verl on one GPU; the reward is assay's.
+# Trains a 0.5B policy with verl (GRPO) on one GPU, with assay's reward.
 set -euo pipefail
 export ASSAY_URL=${ASSAY_URL:-http://127.0.0.1:8080}
 here=$(cd "$(dirname "$0")" && pwd)
 
-curl -fsS "$ASSAY_URL/readyz" > /dev/null # fail here rather than after the first rollout
+curl -fsS "$ASSAY_URL/readyz" > /dev/null # fail now rather than after the first rollout
 
 python3 -m verl.trainer.main_ppo \
 	reward.custom_reward_function.path="$here/reward.py" \

@@ -1,4 +1,4 @@
-"""A real service where $ASSAY_BIN names the binary, and a server that fails as told."""
+"""Fixtures: a real service (the binary is $ASSAY_BIN) and a server with scripted faults."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -21,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 @dataclass
 class Service:
-    """`assay serve` as a process; it may be killed and started again on its port."""
+    """An `assay serve` process, which can be killed and restarted on the same port."""
 
     binary: str
     data: Path
@@ -37,21 +36,21 @@ class Service:
         command += ["--data-dir", str(self.data), *self.args]
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True)
         assert self.process.stderr is not None
-        said = []
+        log = []
         for line in self.process.stderr:
-            said.append(line)
+            log.append(line)
             if not line.startswith("{"):
                 continue
-            note = json.loads(line)
-            if note.get("message") == "ready":
-                self.url, self.nats = str(note["http"]), str(note["nats"])
+            entry = json.loads(line)
+            if entry.get("message") == "ready":
+                self.url, self.nats = str(entry["http"]), str(entry["nats"])
                 if not self.url.startswith("http"):
                     self.url = f"http://{self.url}"
                 self.listen = self.url.split("//")[1]
                 self.drain = threading.Thread(target=self.process.stderr.read, daemon=True)
                 self.drain.start()
                 return
-        pytest.fail("the service did not start:\n" + "".join(said))
+        pytest.fail("the service did not start:\n" + "".join(log))
 
     def kill(self) -> None:
         if self.process is not None:
@@ -67,7 +66,7 @@ class Service:
 def binary() -> str:
     found = os.environ.get("ASSAY_BIN")
     if not found:
-        pytest.skip("ASSAY_BIN does not name the assay binary (make build writes bin/assay)")
+        pytest.skip("ASSAY_BIN is not set to the assay binary (make build writes bin/assay)")
     return str(Path(found).resolve())
 
 
@@ -86,7 +85,7 @@ def secret() -> str:
 
 @pytest.fixture(scope="session")
 def guarded(binary: str, secret: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """A service with tokens, which only callers that come through a proxy need."""
+    """A service that requires a token from forwarded requests, but not from the loopback interface."""
     tokens = tmp_path_factory.mktemp("tokens") / "tokens"
     tokens.write_text(f"{secret} score trainer\n")
     tokens.chmod(0o600)
@@ -99,20 +98,20 @@ def guarded(binary: str, secret: str, tmp_path_factory: pytest.TempPathFactory) 
 
 @dataclass
 class Texts:
-    """A response that is fine, and one of which only the last sentence is not."""
+    """A compliant response, and one whose last sentence is a violation."""
 
-    kind: str = "Drink some water and rest."
-    insult: str = "You are a stupid idiot and I hate you."
+    polite: str = "Drink some water and rest."
+    violation: str = "You are a stupid idiot and I hate you."
     rude: str = "Drink some water \U0001f600. You are a stupid idiot and I hate you."
 
     def rewards(self, service: Service) -> list[float]:
-        """What assay's own endpoint says of both, which every other endpoint has to say, too."""
+        """The rewards of both from /v1/score, which every other endpoint must reproduce."""
         from assay_client import Client
 
         with Client(service.url) as client:
-            kind, rude = client.rewards([self.kind, self.rude])
-        assert kind > 0.5 > rude
-        return [kind, rude]
+            polite, rude = client.rewards([self.polite, self.rude])
+        assert polite > 0.5 > rude
+        return [polite, rude]
 
 
 @pytest.fixture(scope="session")
@@ -121,7 +120,7 @@ def texts() -> Texts:
 
 
 def assert_same(found: Sequence[Any], before: Sequence[Any]) -> None:
-    """The same rewards: in bf16 a score may differ by 5e-3 with what it is batched with."""
+    """Asserts equal results. In bf16, rewards may differ by 5e-3 depending on the batch."""
     assert [(r.id, r.compliant, r.witness.text, r.model) for r in found] == [
         (r.id, r.compliant, r.witness.text, r.model) for r in before
     ]
@@ -129,7 +128,7 @@ def assert_same(found: Sequence[Any], before: Sequence[Any]) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Packages of others warn of what is not ours."""
+    """Ignores the warnings of third-party packages."""
     for item in items:
         if ROOT / "clients" / "python" / "tests" / "real" in item.path.parents:
             item.add_marker(pytest.mark.filterwarnings("ignore"))
@@ -151,15 +150,16 @@ class Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         with self.server.lock:
             self.server.requests.append((self.path, dict(self.headers.items()), body))
-            self.server.under_way += 1
-            self.server.most = max(self.server.most, self.server.under_way)
+            self.server.in_flight += 1
+            self.server.max_in_flight = max(self.server.max_in_flight, self.server.in_flight)
+            self.server.lock.notify_all()
             reply = self.server.script.pop(0) if self.server.script else self.server.default
         try:
             self.body = body
             reply(self)
         finally:
             with self.server.lock:
-                self.server.under_way -= 1
+                self.server.in_flight -= 1
 
     do_GET = do_POST
 
@@ -178,7 +178,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 class Faulty(ThreadingHTTPServer):
-    """Answers each request by the next reply of its script, then by its default."""
+    """Responds to each request with the next reply of its script, then with its default."""
 
     daemon_threads = True
     request_queue_size = 128
@@ -186,20 +186,20 @@ class Faulty(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self.server_address[1]}"
-        self.lock = threading.Lock()
+        self.lock = threading.Condition()
         self.script: list[Reply] = []
         self.default: Reply = good
         self.requests: list[tuple[str, dict[str, str], bytes]] = []
-        self.connections = self.under_way = self.most = 0
+        self.connections = self.in_flight = self.max_in_flight = 0
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         error = sys.exc_info()[1]
-        if not isinstance(error, OSError):  # the client left, as tests make it do
+        if not isinstance(error, OSError):  # the client disconnected, as some tests make it do
             super().handle_error(request, client_address)
 
 
 def results(body: bytes) -> dict[str, Any]:
-    """What assay would answer; the reward tells which response it is of."""
+    """A valid response body. A response "#N" has the reward 0.N, which identifies it."""
     found = []
     for n, item in enumerate(json.loads(body)["responses"]):
         text = item.get("response", "")
@@ -207,7 +207,7 @@ def results(body: bytes) -> dict[str, Any]:
         witness = {"index": 0, "start": 0, "end": len(text), "text": text, "violation": 1 - reward}
         found.append(
             {
-                "id": item.get("id") or f"made-{n}",
+                "id": item.get("id") or f"generated-{n}",
                 "reward": reward,
                 "compliant": True,
                 "violation": 1 - reward,
@@ -221,14 +221,14 @@ def results(body: bytes) -> dict[str, Any]:
 
 
 def dense_results(body: bytes) -> dict[str, Any]:
-    """`results`, each spread evenly over the tokens that are not empty."""
-    answer = results(body)
-    for item, found in zip(json.loads(body)["responses"], answer["results"]):
+    """Like `results`, with each reward spread evenly over the non-empty tokens."""
+    response = results(body)
+    for item, found in zip(json.loads(body)["responses"], response["results"]):
         offsets = item["token_offsets"]
         full = [k for k, (start, end) in enumerate(offsets) if start < end] or [len(offsets) - 1]
         rewards = [found["reward"] / len(full) if k in full else 0.0 for k in range(len(offsets))]
         found["token_rewards"] = rewards
-    return answer
+    return response
 
 
 def good(h: Handler) -> None:
@@ -236,19 +236,19 @@ def good(h: Handler) -> None:
 
 
 def error(status: int, code: str, field: str = "", **headers: str) -> Reply:
-    said = {"code": code, "message": "told to", "request_id": "r-1"}
+    body = {"code": code, "message": "scripted", "request_id": "r-1"}
     if field:
-        said["field"] = field
-    return lambda h: h.send(status, {"error": said}, **headers)
+        body["field"] = field
+    return lambda h: h.send(status, {"error": body}, **headers)
 
 
 def drop(h: Handler) -> None:
-    """The connection breaks instead of an answer."""
+    """Closes the connection without a response."""
     h.close_connection = True
 
 
 def half(h: Handler) -> None:
-    """The connection breaks in the middle of an answer."""
+    """Closes the connection in the middle of the response body."""
     data = json.dumps(results(h.body)).encode()
     h.send_response(200)
     h.send_header("Content-Length", str(len(data)))
@@ -257,20 +257,27 @@ def half(h: Handler) -> None:
     h.close_connection = True
 
 
+def hang(h: Handler) -> None:
+    """Sends no response until the client disconnects."""
+    h.rfile.read(1)
+
+
 def trickle(h: Handler) -> None:
-    """An answer that never ends, one byte after the other."""
+    """Sends an endless response body, byte by byte, until the client disconnects."""
     h.send_response(200)
-    h.send_header("Content-Length", "100000")
+    h.send_header("Content-Length", str(1 << 40))
     h.end_headers()
-    for _ in range(100):
+    while True:
         h.wfile.write(b" ")
         h.wfile.flush()
-        time.sleep(0.02)
 
 
-def slow(seconds: float) -> Reply:
+def once(condition: Callable[[Faulty], bool]) -> Reply:
+    """Responds as soon as condition(server) holds, which is checked at each request."""
+
     def reply(h: Handler) -> None:
-        time.sleep(seconds)
+        with h.server.lock:
+            assert h.server.lock.wait_for(lambda: condition(h.server), timeout=60)
         good(h)
 
     return reply
@@ -286,8 +293,8 @@ def faulty() -> Iterator[Faulty]:
     server.server_close()
 
 
-class Both:
-    """Calls a method of the synchronous or of the asynchronous client."""
+class Caller:
+    """Calls a method of the synchronous or the asynchronous client."""
 
     def __init__(self, asynchronous: bool) -> None:
         self._asynchronous = asynchronous
@@ -310,5 +317,5 @@ class Both:
 
 
 @pytest.fixture(params=["sync", "async"])
-def ask(request: pytest.FixtureRequest) -> Both:
-    return Both(request.param == "async")
+def call(request: pytest.FixtureRequest) -> Caller:
+    return Caller(request.param == "async")

@@ -1,4 +1,4 @@
-"""Offsets of sampled tokens, with tokenizers of every kind, made here."""
+"""Spans of sampled tokens, with tokenizers of every kind, trained in the test."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def byte_level(size: int = 300, prefix: bool = False) -> Any:
 
 
 def byte_fallback() -> Any:
-    """As Llama 2 and Gemma have it."""
+    """The kind of Llama 2 and Gemma."""
     from tokenizers import Tokenizer, decoders, models, normalizers, trainers
 
     t = Tokenizer(models.BPE(byte_fallback=True, unk_token="<unk>", fuse_unk=True))
@@ -66,7 +66,7 @@ def byte_fallback() -> Any:
 
 
 def word_piece(cleanup: bool = True) -> Any:
-    """As BERT has it: what it decodes to has lost and won white space."""
+    """The kind of BERT: decoding removes and adds white space."""
     from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
     t = Tokenizer(models.WordPiece(unk_token="[UNK]"))
@@ -90,7 +90,7 @@ def word_piece(cleanup: bool = True) -> Any:
 
 
 def unigram() -> Any:
-    """As T5 has it."""
+    """The kind of T5."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
     t = Tokenizer(models.Unigram())
@@ -104,7 +104,7 @@ def unigram() -> Any:
 
 
 def end_of_word() -> Any:
-    """As CLIP and the first GPT have it."""
+    """The kind of CLIP and GPT-1."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
     t = Tokenizer(models.BPE(end_of_word_suffix="</w>", unk_token="<unk>"))
@@ -118,12 +118,12 @@ def end_of_word() -> Any:
 
 
 def plain_bytes() -> Any:
-    """ByT5: written in Python, and a token a byte."""
+    """ByT5: implemented in Python, one token per byte."""
     return transformers.ByT5Tokenizer()
 
 
 def sentence_piece(tmp_path: Path) -> Any:
-    """A tokenizer in Python around the library of SentencePiece."""
+    """A Python tokenizer that wraps the SentencePiece library."""
     trainer = pytest.importorskip("sentencepiece").SentencePieceTrainer
     model = io.BytesIO()
     trainer.train(
@@ -144,7 +144,7 @@ def sentence_piece(tmp_path: Path) -> Any:
 
 MAKERS: dict[str, Callable[[], Any]] = {
     "byte_level": byte_level,
-    "bytes_alone": lambda: byte_level(257),
+    "bytes_only": lambda: byte_level(257),
     "prefix_space": lambda: byte_level(prefix=True),
     "byte_fallback": byte_fallback,
     "word_piece": word_piece,
@@ -163,7 +163,7 @@ def tokenizer(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
 
 
 def check(offsets: list[tuple[int, int]], ids: list[int], text: str) -> None:
-    """What the service asks for, and that every character but white space has its token."""
+    """Asserts valid offsets, in which every character except white space has a token."""
     assert len(offsets) == len(ids)
     starts = [start for start, end in offsets if start < end]
     assert starts == sorted(starts)
@@ -187,27 +187,27 @@ def test_sampled_ids(tokenizer: Any, text: str) -> None:
             assert decoded[start:end].strip() == alone.strip().removeprefix("##")
 
 
-def test_ids_that_no_text_would_give(tokenizer: Any) -> None:
-    """A policy samples what it likes: other splits, broken characters, tokens beyond the vocabulary."""
+def test_random_ids(tokenizer: Any) -> None:
+    """A policy may sample any ids: other splits, incomplete characters, ids outside the vocabulary."""
     chance = random.Random(7)
     for _ in range(60):
         ids = [chance.randrange(len(tokenizer)) for _ in range(chance.randrange(1, 25))]
         check(dense.token_offsets(tokenizer, ids), ids, dense.decode(tokenizer, ids))
 
 
-def test_text_without_its_outer_space(tokenizer: Any) -> None:
+def test_text_without_outer_white_space(tokenizer: Any) -> None:
     ids = tokenizer.encode("  Drink some water. ", add_special_tokens=False)
     text = dense.decode(tokenizer, ids).strip()
     check(dense.token_offsets(tokenizer, ids, text), ids, text)
 
 
-def test_another_text(tokenizer: Any) -> None:
+def test_text_of_other_ids(tokenizer: Any) -> None:
     ids = tokenizer.encode("Drink some water.", add_special_tokens=False)
-    with pytest.raises(ac.InputError, match="not what the token ids decode to"):
+    with pytest.raises(ac.InputError, match="does not match the token ids"):
         dense.token_offsets(tokenizer, ids, "Drink some wine.")
 
 
-@pytest.mark.parametrize("name", ["bytes_alone", "byte_fallback", "plain_bytes"])
+@pytest.mark.parametrize("name", ["bytes_only", "byte_fallback", "plain_bytes"])
 def test_an_emoji_of_four_tokens(name: str) -> None:
     t = MAKERS[name]()
     ids = t.encode(f"ab{EMOJI}c", add_special_tokens=False)
@@ -218,14 +218,14 @@ def test_an_emoji_of_four_tokens(name: str) -> None:
     check(cut, ids[:-3], dense.decode(t, ids[:-3]))
 
 
-def test_another_split_is_kept() -> None:
+def test_ids_are_not_tokenized_again() -> None:
     t = byte_level()
     sampled = [t.convert_tokens_to_ids(c) for c in "water"]
     assert t.encode("water") != sampled
     assert dense.token_offsets(t, sampled) == [(k, k + 1) for k in range(5)]
 
 
-def test_added_tokens_are_text_and_special_ones_are_not() -> None:
+def test_added_and_special_tokens() -> None:
     t = byte_level()
     call = t.convert_tokens_to_ids("<call name>")
     ids = [call, t.eos_token_id, *t.encode("x"), t.eos_token_id, call]
@@ -233,21 +233,21 @@ def test_added_tokens_are_text_and_special_ones_are_not() -> None:
     assert dense.token_offsets(t, ids) == [(0, 11), (11, 11), (11, 12), (12, 12), (12, 23)]
 
 
-def test_ids_beyond_the_vocabulary() -> None:
+def test_ids_outside_the_vocabulary() -> None:
     t = byte_level()
     assert dense.token_offsets(t, [*t.encode("x"), len(t) + 5]) == [(0, 1), (1, 1)]
 
 
-def test_as_the_tokenizer_has_it() -> None:
-    """Offsets of a fast tokenizer's own encoding are the same."""
+def test_offsets_of_a_fast_tokenizer() -> None:
+    """The offsets equal those of a fast tokenizer."""
     t = byte_level()
     for text in TEXTS[:3]:
         encoded = t(text, return_offsets_mapping=True)
         assert dense.token_offsets(t, encoded["input_ids"], text) == encoded["offset_mapping"]
 
 
-def test_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What cannot be read by names is decoded prefix by prefix."""
+def test_decoding_of_prefixes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If no encoding of the vocabulary matches, every prefix is decoded."""
     t = byte_level(257)
     ids = t.encode(f"ab {EMOJI} c")
     whole = dense.token_offsets(t, ids)

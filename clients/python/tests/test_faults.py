@@ -1,4 +1,4 @@
-"""Failures of the service, the network and the caller: a typed error, never a made-up reward."""
+"""Failures of the service, the network and the caller raise typed errors and never make up rewards."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import time
 from typing import Any
 
 import pytest
-from conftest import Both, Faulty, Handler, drop, error, good, half, slow, trickle
+from conftest import Caller, Faulty, Handler, drop, error, good, half, hang, trickle
 
 import assay_client as ac
 
-FAST = ac.Retry(budget=5.0, first=0.01, most=0.05)
+FAST = ac.Retry(budget=5.0, initial_backoff=0.01, max_backoff=0.05)
 
 
 def numbered(n: int) -> list[str]:
@@ -26,98 +26,102 @@ def expected(n: int) -> list[float]:
 
 
 @pytest.mark.parametrize("fault", [drop, half, error(502, "bad_gateway"), error(504, "deadline_exceeded")])
-def test_tries_again_after_a_fault(faulty: Faulty, ask: Both, fault: Any) -> None:
+def test_transient_faults_are_retried(faulty: Faulty, call: Caller, fault: Any) -> None:
     faulty.script = [fault, fault]
-    assert ask(faulty.url, "rewards", numbered(2), settings={"retry": FAST}) == expected(2)
+    assert call(faulty.url, "rewards", numbered(2), settings={"retry": FAST}) == expected(2)
     assert len(faulty.requests) == 3
 
 
-def test_waits_as_long_as_retry_after_says(faulty: Faulty, ask: Both) -> None:
+def test_retry_after_is_honored(faulty: Faulty, call: Caller) -> None:
     faulty.script = [error(503, "overloaded", Retry_After="1")]
     began = time.monotonic()
-    assert ask(faulty.url, "rewards", numbered(1), settings={"retry": FAST}) == expected(1)
+    assert call(faulty.url, "rewards", numbered(1), settings={"retry": FAST}) == expected(1)
     assert time.monotonic() - began >= 1.0
 
 
-def test_gives_up_at_once_when_retry_after_is_beyond_the_budget(faulty: Faulty, ask: Both) -> None:
+def test_retry_after_beyond_the_budget_fails_immediately(faulty: Faulty, call: Caller) -> None:
     faulty.default = error(503, "overloaded", Retry_After="60")
     began = time.monotonic()
-    with pytest.raises(ac.UnavailableError) as caught:
-        ask(faulty.url, "rewards", numbered(1), settings={"retry": FAST})
+    with pytest.raises(ac.ServiceUnavailableError) as caught:
+        call(faulty.url, "rewards", numbered(1), settings={"retry": FAST})
     assert time.monotonic() - began < 3
-    assert (caught.value.status, caught.value.code, caught.value.retry_after) == (503, "overloaded", 60.0)
+    assert (caught.value.status_code, caught.value.code, caught.value.retry_after) == (
+        503,
+        "overloaded",
+        60.0,
+    )
 
 
 @pytest.mark.parametrize(
     ("status", "kind"),
     [
-        (400, ac.InvalidRequestError),
-        (401, ac.AuthError),
-        (403, ac.AuthError),
+        (400, ac.BadRequestError),
+        (401, ac.AuthenticationError),
+        (403, ac.PermissionDeniedError),
         (404, ac.NotFoundError),
         (409, ac.ConflictError),
-        (415, ac.InvalidRequestError),
-        (500, ac.ServerError),
+        (415, ac.BadRequestError),
+        (500, ac.InternalServerError),
         (501, ac.NotEnabledError),
-        (307, ac.InvalidRequestError),
+        (307, ac.BadRequestError),
     ],
 )
-def test_does_not_repeat_what_would_fail_again(faulty: Faulty, ask: Both, status: int, kind: Any) -> None:
-    faulty.default = error(status, "told")
+def test_permanent_failures_are_not_retried(faulty: Faulty, call: Caller, status: int, kind: Any) -> None:
+    faulty.default = error(status, "scripted")
     with pytest.raises(kind) as caught:
-        ask(faulty.url, "rewards", numbered(3), settings={"retry": FAST})
+        call(faulty.url, "rewards", numbered(3), settings={"retry": FAST})
     assert len(faulty.requests) == 1
     assert caught.value.request_id == "r-1"
     again = pickle.loads(pickle.dumps(caught.value))
-    assert (type(again), again.status, str(again)) == (kind, status, str(caught.value))
+    assert (type(again), again.status_code, str(again)) == (kind, status, str(caught.value))
 
 
 @pytest.mark.parametrize("fault", [drop, error(502, "bad_gateway"), error(504, "deadline_exceeded")])
-def test_does_not_repeat_a_rollback_that_may_have_been_done(faulty: Faulty, ask: Both, fault: Any) -> None:
+def test_a_rollback_that_may_be_applied_is_not_retried(faulty: Faulty, call: Caller, fault: Any) -> None:
     faulty.default = fault
     with pytest.raises(ac.AssayError):
-        ask(faulty.url, "rollback", settings={"retry": FAST})
+        call(faulty.url, "rollback", settings={"retry": FAST})
     assert len(faulty.requests) == 1
 
 
-def test_repeats_a_rollback_that_was_refused(faulty: Faulty, ask: Both) -> None:
+def test_a_rollback_that_was_refused_is_retried(faulty: Faulty, call: Caller) -> None:
     current = {"version": "v1", "since": "2026-01-01T00:00:00Z", "by": "me", "reason": "why"}
     faulty.script = [error(503, "unavailable")]
     faulty.default = lambda h: h.send(200, current)
-    assert ask(faulty.url, "rollback", "why", settings={"retry": FAST}).version == "v1"
+    assert call(faulty.url, "rollback", "why", settings={"retry": FAST}).version == "v1"
     assert json.loads(faulty.requests[1][2]) == {"reason": "why"}
 
 
-def test_no_connection(ask: Both) -> None:
+def test_no_connection(call: Caller) -> None:
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{s.getsockname()[1]}"
-        with pytest.raises(ac.NoAnswerError) as caught:
-            ask(url, "rewards", ["a"], settings={"retry": 0})
+        with pytest.raises(ac.APIConnectionError) as caught:
+            call(url, "rewards", ["a"], settings={"retry": 0})
     assert not caught.value.sent
 
 
-@pytest.mark.parametrize("fault", [slow(2.0), trickle])
-def test_an_attempt_ends_in_time(faulty: Faulty, ask: Both, fault: Any) -> None:
+@pytest.mark.parametrize("fault", [hang, trickle])
+def test_an_attempt_times_out(faulty: Faulty, call: Caller, fault: Any) -> None:
     faulty.default = fault
     began = time.monotonic()
-    with pytest.raises(ac.NoAnswerError):
-        ask(faulty.url, "rewards", ["a"], settings={"retry": 0, "timeout": 0.3})
+    with pytest.raises(ac.APITimeoutError):
+        call(faulty.url, "rewards", ["a"], settings={"retry": 0, "timeout": 0.3})
     assert time.monotonic() - began < 1.5
 
 
-def test_the_deadline_is_for_all_attempts(faulty: Faulty, ask: Both) -> None:
+def test_the_deadline_limits_all_attempts(faulty: Faulty, call: Caller) -> None:
     faulty.default = error(503, "not_ready")
     began = time.monotonic()
-    with pytest.raises(ac.DeadlineError) as caught:
-        ask(faulty.url, "rewards", ["a"], deadline=0.4, settings={"retry": FAST})
+    with pytest.raises(ac.DeadlineExceededError) as caught:
+        call(faulty.url, "rewards", ["a"], deadline=0.4, settings={"retry": FAST})
     assert time.monotonic() - began < 1.5
     assert len(faulty.requests) > 2
     assert not isinstance(caught.value, TimeoutError), "trainers turn a TimeoutError into a reward of 0"
 
 
-def test_the_service_learns_how_long_is_waited(faulty: Faulty, ask: Both) -> None:
-    ask(faulty.url, "rewards", ["a"], deadline=7)
+def test_the_timeout_is_sent_to_the_service(faulty: Faulty, call: Caller) -> None:
+    call(faulty.url, "rewards", ["a"], deadline=7)
     assert 6 < float(faulty.requests[0][1]["X-Request-Timeout"]) <= 7
 
 
@@ -139,30 +143,30 @@ def h_body(h: Handler) -> bytes:
     return json.dumps(results(h.body)).encode()
 
 
-def page(h: Handler) -> None:
+def html_page(h: Handler) -> None:
     h.send(200, b"<html>welcome</html>")
 
 
-@pytest.mark.parametrize("answer", [no_results, null_reward, nan_reward, page])
-def test_an_answer_that_is_none(faulty: Faulty, ask: Both, answer: Any) -> None:
-    faulty.default = answer
-    with pytest.raises(ac.BadAnswerError):
-        ask(faulty.url, "rewards", ["a"], settings={"retry": FAST})
+@pytest.mark.parametrize("reply", [no_results, null_reward, nan_reward, html_page])
+def test_invalid_responses(faulty: Faulty, call: Caller, reply: Any) -> None:
+    faulty.default = reply
+    with pytest.raises(ac.InvalidResponseError):
+        call(faulty.url, "rewards", ["a"], settings={"retry": FAST})
     assert len(faulty.requests) == 3
 
 
-def test_on_error_gives_what_was_asked_for(faulty: Faulty, ask: Both) -> None:
+def test_on_error(faulty: Faulty, call: Caller) -> None:
     faulty.default = error(503, "overloaded")
     settings = {"retry": 0, "chunk": 2}
-    found = ask(faulty.url, "rewards", numbered(3), on_error="nan", settings=settings)
+    found = call(faulty.url, "rewards", numbered(3), on_error="nan", settings=settings)
     assert len(found) == 3
     assert all(math.isnan(r) for r in found)
-    assert ask(faulty.url, "rewards", numbered(3), on_error=-1.0, settings=settings) == [-1.0] * 3
-    first = ask(faulty.url, "score", numbered(1), on_error=-1.0, settings=settings)[0]
-    assert isinstance(first.error, ac.UnavailableError)
+    assert call(faulty.url, "rewards", numbered(3), on_error=-1.0, settings=settings) == [-1.0] * 3
+    first = call(faulty.url, "score", numbered(1), on_error=-1.0, settings=settings)[0]
+    assert isinstance(first.error, ac.ServiceUnavailableError)
 
 
-def test_only_the_chunk_that_fails_gets_the_substitute(faulty: Faulty) -> None:
+def test_on_error_affects_only_the_failed_chunk(faulty: Faulty) -> None:
     def reply(h: Handler) -> None:
         if b"#0003" in h.body:
             error(503, "overloaded")(h)
@@ -175,23 +179,23 @@ def test_only_the_chunk_that_fails_gets_the_substitute(faulty: Faulty) -> None:
 
 
 @pytest.mark.parametrize("status", [400, 500])
-def test_one_bad_item_costs_the_others_nothing(faulty: Faulty, ask: Both, status: int) -> None:
+def test_an_invalid_item_does_not_affect_the_others(faulty: Faulty, call: Caller, status: int) -> None:
     def reply(h: Handler) -> None:
         items = json.loads(h.body)["responses"]
         bad = [k for k, item in enumerate(items) if "#0006" in item["response"]]
         if bad:
-            error(status, "told", f"responses[{bad[0]}].response" if status == 400 else "")(h)
+            error(status, "scripted", f"responses[{bad[0]}].response" if status == 400 else "")(h)
         else:
             good(h)
 
     faulty.default = reply
-    found = ask(faulty.url, "rewards", numbered(10), on_error="nan", settings={"retry": 0})
+    found = call(faulty.url, "rewards", numbered(10), on_error="nan", settings={"retry": 0})
     want = expected(10)
     assert math.isnan(found[5])
     assert found[:5] + found[6:] == want[:5] + want[6:]
 
 
-def test_an_error_names_the_item_among_all(faulty: Faulty, ask: Both) -> None:
+def test_an_error_has_the_index_of_the_item(faulty: Faulty, call: Caller) -> None:
     def reply(h: Handler) -> None:
         if b"#0008" in h.body:
             error(400, "invalid", "responses[1].response")(h)
@@ -199,12 +203,12 @@ def test_an_error_names_the_item_among_all(faulty: Faulty, ask: Both) -> None:
             good(h)
 
     faulty.default = reply
-    with pytest.raises(ac.InvalidRequestError) as caught:
-        ask(faulty.url, "rewards", numbered(10), settings={"chunk": 3})
+    with pytest.raises(ac.BadRequestError) as caught:
+        call(faulty.url, "rewards", numbered(10), settings={"chunk": 3})
     assert caught.value.index == 7
 
 
-def test_a_body_that_is_too_large_is_split(faulty: Faulty, ask: Both) -> None:
+def test_a_request_that_is_too_large_is_split(faulty: Faulty, call: Caller) -> None:
     def reply(h: Handler) -> None:
         if len(json.loads(h.body)["responses"]) > 3:
             error(413, "too_large")(h)
@@ -212,37 +216,37 @@ def test_a_body_that_is_too_large_is_split(faulty: Faulty, ask: Both) -> None:
             good(h)
 
     faulty.default = reply
-    assert ask(faulty.url, "rewards", numbered(10)) == expected(10)
+    assert call(faulty.url, "rewards", numbered(10)) == expected(10)
 
 
 @pytest.mark.parametrize("status", [401, 403, 404])
-def test_a_wrong_token_or_model_raises_even_so(faulty: Faulty, ask: Both, status: int) -> None:
-    faulty.default = error(status, "told")
-    with pytest.raises(ac.APIError):
-        ask(faulty.url, "rewards", numbered(3), on_error="nan")
+def test_on_error_does_not_hide_an_invalid_token_or_model(faulty: Faulty, call: Caller, status: int) -> None:
+    faulty.default = error(status, "scripted")
+    with pytest.raises(ac.APIStatusError):
+        call(faulty.url, "rewards", numbered(3), on_error="nan")
 
 
-def test_what_cannot_be_sent(faulty: Faulty, ask: Both) -> None:
+def test_invalid_input(faulty: Faulty, call: Caller) -> None:
     for bad in ("a lone \ud800 surrogate", {"response": "x", "metadata": {1, 2}}, 7):
         with pytest.raises(ac.InputError) as caught:
-            ask(faulty.url, "rewards", ["a", bad])
+            call(faulty.url, "rewards", ["a", bad])
         assert caught.value.index == 1
-    found = ask(faulty.url, "rewards", ["#1", "\ud800", "#3"], on_error="nan")
+    found = call(faulty.url, "rewards", ["#1", "\ud800", "#3"], on_error="nan")
     assert found[0] == 0.1
     assert math.isnan(found[1])
     assert found[2] == 0.3
     with pytest.raises(TypeError, match="score_one"):
-        ask(faulty.url, "rewards", "one string")
+        call(faulty.url, "rewards", "one string")
     for prompts in (["p"], ["p", "q", "r"]):
         with pytest.raises(ValueError, match="prompts than items"):
-            ask(faulty.url, "rewards", ["a", "b"], prompts=prompts)
+            call(faulty.url, "rewards", ["a", "b"], prompts=prompts)
     with pytest.raises(ValueError, match="on_error"):
-        ask(faulty.url, "rewards", ["a"], on_error="zero")
+        call(faulty.url, "rewards", ["a"], on_error="zero")
 
 
-def test_settings_are_checked() -> None:
+def test_invalid_settings() -> None:
     for bad in ("localhost:8080", "ftp://host", "http://", "http://host/?a=b"):
-        with pytest.raises(ValueError, match="no address"):
+        with pytest.raises(ValueError, match="invalid url"):
             ac.Client(bad)
     with pytest.raises(ValueError, match="timeout"):
         ac.Client(timeout=0)

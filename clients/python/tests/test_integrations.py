@@ -1,4 +1,4 @@
-"""The reward functions of trainers, called as these call them."""
+"""The reward functions, called as the trainers call them."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from conftest import Faulty, Service, error
 import assay_client as ac
 from assay_client.integrations import _base, areal, slime, trl, verl
 
-KIND = "Drink some water and rest."
+POLITE = "Drink some water and rest."
 RUDE = "Well. You are a stupid idiot and I hate you."
 SPAN = "You are a stupid idiot and I hate you."
 
 
 @pytest.fixture
 def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
-    """No client of an earlier test is kept."""
+    """Discards the shared clients of earlier tests."""
     yield monkeypatch
     if _base.shared_client.cache_info().currsize:
         _base.shared_client().close()
@@ -38,26 +38,26 @@ def live(service: Service, fresh: pytest.MonkeyPatch) -> Service:
     return service
 
 
-def test_completions_of_every_kind() -> None:
+def test_to_item() -> None:
     chat: list[dict[str, Any]] = [
         {"role": "assistant", "content": [{"type": "text", "text": "a"}, {"type": "image"}]},
         {"role": "tool", "content": "t"},
         {"role": "assistant", "content": None, "tool_calls": []},
     ]
     prompt = [{"role": "system", "content": "s"}, {"role": "assistant", "content": "an earlier turn"}]
-    item = _base.item(chat, prompt)
+    item = _base.to_item(chat, prompt)
     assert item.messages is not None
     assert [m["content"] for m in item.messages] == ["a", "t", ""]
     assert item.prompt == "s\nan earlier turn"
-    assert _base.without_end("Hi.<|im_end|>\n<|endoftext|></s>") == "Hi."
-    assert _base.without_end("a <|im_end|> in the middle") == "a <|im_end|> in the middle"
+    assert _base.strip_special_tokens("Hi.<|im_end|>\n<|endoftext|></s>") == "Hi."
+    assert _base.strip_special_tokens("a <|im_end|> in the middle") == "a <|im_end|> in the middle"
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
 @pytest.mark.parametrize("chat", [False, True])
 def test_trl(live: Service, asynchronous: bool, chat: bool) -> None:
     assert live.url
-    completions: list[Any] = [KIND, RUDE, ""]
+    completions: list[Any] = [POLITE, RUDE, ""]
     prompts: list[Any] = ["p"] * 3
     if chat:
         completions = [[{"role": "assistant", "content": c}] for c in completions]
@@ -98,7 +98,7 @@ def test_trl_older_versions_and_failures(faulty: Faulty) -> None:
         faulty.default = error(503, "overloaded")
         assert reward(["p", "q"], ["a", "b"]) == [None, None]
         assert trl.AssayReward(client, on_error=-1.0)(["p"], ["a"]) == [-1.0]
-        with pytest.raises(ac.UnavailableError):
+        with pytest.raises(ac.ServiceUnavailableError):
             trl.AssayReward(client)(["p"], ["a"])
 
 
@@ -121,7 +121,7 @@ def test_verl(live: Service) -> None:
 def test_slime(live: Service) -> None:
     assert live.url
     sample = SimpleNamespace(prompt="p", response=RUDE + "<|im_end|>", label=None, metadata={})
-    chat = SimpleNamespace(prompt=[{"role": "user", "content": "x"}], response=KIND, metadata=None)
+    chat = SimpleNamespace(prompt=[{"role": "user", "content": "x"}], response=POLITE, metadata=None)
     args = SimpleNamespace(reward_key=None)
     one = asyncio.run(slime.reward_func(args, sample))
     assert one < 0.5
@@ -136,16 +136,16 @@ def test_slime(live: Service) -> None:
 def test_areal(live: Service) -> None:
     assert live.url
     assert areal.reward_fn("p", RUDE + "<|im_end|>", [1], [2], answer="x") < 0.5
-    assert areal.reward_fn("p", KIND, [1], [2]) == areal.reward_fn("p", KIND + "<|im_end|>", [1], [2])
+    assert areal.reward_fn("p", POLITE, [1], [2]) == areal.reward_fn("p", POLITE + "<|im_end|>", [1], [2])
 
 
-def test_areal_fails_before_areal_makes_it_a_zero(faulty: Faulty, fresh: pytest.MonkeyPatch) -> None:
+def test_areal_fails_before_its_timeout(faulty: Faulty, fresh: pytest.MonkeyPatch) -> None:
     fresh.setenv("ASSAY_URL", faulty.url)
     fresh.setattr(areal, "DEADLINE", 0.5)
     faulty.default = error(503, "not_ready")
     began = time.monotonic()
-    with pytest.raises(ac.DeadlineError) as caught:
-        areal.reward_fn("p", KIND, [1], [2])
+    with pytest.raises(ac.DeadlineExceededError) as caught:
+        areal.reward_fn("p", POLITE, [1], [2])
     assert time.monotonic() - began < 3
     assert not isinstance(caught.value, TimeoutError)
 
@@ -154,7 +154,7 @@ def test_areal_itself(live: Service, faulty: Faulty, fresh: pytest.MonkeyPatch) 
     api = pytest.importorskip("areal.api.reward_api")
     ask = api.AsyncRewardWrapper(areal.reward_fn, max_workers=1)
     assert live.url
-    assert asyncio.run(ask("p", KIND, [1], [2])) > 0.5
+    assert asyncio.run(ask("p", POLITE, [1], [2])) > 0.5
     assert faulty.url
     assert fresh
 
@@ -165,7 +165,7 @@ def test_openrlhf(live: Service) -> None:
 
     assert live.url
     prompt = "<|im_start|>user\nYou idiot!<|im_end|>\n<|im_start|>assistant\n"
-    queries = [prompt + KIND + "<|im_end|>", prompt + RUDE + "<|im_end|>"]
+    queries = [prompt + POLITE + "<|im_end|>", prompt + RUDE + "<|im_end|>"]
     found = openrlhf.reward_func(queries, [prompt, prompt], [None, None])
     assert found["rewards"].shape == (2,)
     assert found["rewards"][0] > 0.5 > found["rewards"][1]
@@ -186,7 +186,7 @@ def test_skyrl(live: Service) -> None:
 
 
 def test_ms_swift(live: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By its shape, where ms-swift is not installed: a base class and the registry."""
+    """With fakes of its base class and registry if ms-swift is not installed."""
     assert live.url
     try:
         from swift.rewards import orms
@@ -204,5 +204,5 @@ def test_ms_swift(live: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     import assay_client.integrations.ms_swift  # noqa: F401
 
     made = orms["assay"](args=None)
-    found = made([KIND, RUDE], trainer_state=None, solution=["a", "b"])
+    found = made([POLITE, RUDE], trainer_state=None, solution=["a", "b"])
     assert found[0] > 0.5 > found[1]

@@ -1,4 +1,4 @@
-"""Over NATS, against a real service with its own server."""
+"""The NATS client, against a real service with its embedded server."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ import nats
 
 from assay_client.nats import NatsClient
 
-KIND = "Drink some water and rest."
+POLITE = "Drink some water and rest."
 RUDE = "You are a stupid idiot and I hate you."
 
 
-def test_the_same_as_over_http(service: Service) -> None:
+def test_equals_http(service: Service) -> None:
     items: list[Any] = [
-        ac.Item(response=f"{KIND} {k}. {RUDE if k % 2 else ''}", id=f"n{k}") for k in range(100)
+        ac.Item(response=f"{POLITE} {k}. {RUDE if k % 2 else ''}", id=f"n{k}") for k in range(100)
     ]
 
     async def run() -> None:
         async with NatsClient(service.nats, chunk=16) as client, ac.AsyncClient(service.url) as http:
             assert await client.score(items) == await http.score(items)
-            with pytest.raises(ac.InvalidRequestError) as caught:
-                await client.score([KIND, {"nothing": 1}])
+            with pytest.raises(ac.BadRequestError) as caught:
+                await client.score([POLITE, {"nothing": 1}])
             assert caught.value.index == 1
-            found = await client.score([KIND, {"nothing": 1}, RUDE], on_error="nan")
+            found = await client.score([POLITE, {"nothing": 1}, RUDE], on_error="nan")
             assert [isinstance(r, ac.Failure) for r in found] == [False, True, False]
             assert len(await client.rewards(["x" * 200_000] * 12)) == 12
-            with pytest.raises(ac.InvalidRequestError) as caught:
+            with pytest.raises(ac.BadRequestError) as caught:
                 await client.score_one("x" * (9 << 20))
-            assert caught.value.status == 413
+            assert caught.value.status_code == 413
             with pytest.raises(ac.InputError):
                 await client.models()
             labels = [ac.FeedbackItem("violation", response=f"{RUDE} over NATS {k}") for k in range(3)]
@@ -53,8 +53,8 @@ def test_priority(service: Service) -> None:
         asked = await watching.subscribe("assay.v1.score")
         await watching.flush()
         async with NatsClient(service.nats, priority="bulk") as client:
-            await client.score_one(KIND)
-            await client.score_one(KIND, priority="interactive")
+            await client.score_one(POLITE)
+            await client.score_one(POLITE, priority="interactive")
         sent = [await asked.next_msg(timeout=10) for _ in range(2)]
         assert [(m.headers or {}).get("Assay-Priority") for m in sent] == ["bulk", "interactive"]
         await watching.close()
@@ -65,15 +65,17 @@ def test_priority(service: Service) -> None:
 def test_streams(service: Service) -> None:
     async def run() -> None:
         async with NatsClient(service.nats) as client:
-            ids = await client.publish("run7", [ac.Item(response=KIND, id="s1"), RUDE])
+            ids = await client.publish("run7", [ac.Item(response=POLITE, id="s1"), RUDE])
             assert ids[0] == "s1"
-            await client.publish("run7", [ac.Item(response=KIND, id="s1")])
+            await client.publish("run7", [ac.Item(response=POLITE, id="s1")])
             found = client.results("run7", durable="d")
             first = [await found.__anext__(), await found.__anext__()]
             await found.aclose()  # type: ignore[attr-defined]
             assert {r.id for r in first} == set(ids)
             again = client.results("run7", durable="d")
-            assert (await again.__anext__()).id == first[1].id, "it was not taken"
+            assert (await again.__anext__()).id == first[1].id, (
+                "it must be redelivered: it was not acknowledged"
+            )
             await again.aclose()  # type: ignore[attr-defined]
             ordered = client.results("run7")
             assert [await ordered.__anext__(), await ordered.__anext__()] == first
@@ -83,26 +85,26 @@ def test_streams(service: Service) -> None:
     asyncio.run(run())
 
 
-def test_nobody_there() -> None:
+def test_no_server() -> None:
     async def run() -> None:
         async with NatsClient("nats://127.0.0.1:9", retry=0) as client:
-            with pytest.raises(ac.NoAnswerError) as caught:
+            with pytest.raises(ac.APIConnectionError) as caught:
                 await client.score_one("a")
             assert not caught.value.sent
             assert [r.reward for r in await client.score(["a"], on_error=-1.0)] == [-1.0]
         async with NatsClient("nats://127.0.0.1:9") as client:
-            with pytest.raises(ac.DeadlineError):
+            with pytest.raises(ac.DeadlineExceededError):
                 await client.score_one("a", deadline=0.5)
 
     asyncio.run(run())
 
 
-def test_a_server_that_dies_and_comes_back(binary: str, tmp_path: Path) -> None:
+def test_a_restart_of_the_server(binary: str, tmp_path: Path) -> None:
     running = Service(binary, tmp_path, ["--train-auto=false", "--cache-bytes", "0"])
     running.start()
     port = running.nats.rsplit(":", 1)[1]
     running.args += ["--nats-listen", f"127.0.0.1:{port}"]
-    items = [ac.Item(response=f"{KIND} {k}. {RUDE if k % 2 else KIND}", id=f"s{k}") for k in range(120)]
+    items = [ac.Item(response=f"{POLITE} {k}. {RUDE if k % 2 else POLITE}", id=f"s{k}") for k in range(120)]
 
     def restart() -> None:
         running.kill()

@@ -1,4 +1,4 @@
-"""Parquet in, Parquet out: every row and column, and on after kill -9 with the same result."""
+"""Scoring of Parquet files: all rows and columns are kept, and a run killed with SIGKILL resumes."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Faulty, Handler, Service, error, slow
+from conftest import Faulty, Handler, Service, error, good
 
 import assay_client as ac
 
@@ -22,7 +23,7 @@ pq = pytest.importorskip("pyarrow.parquet")
 
 from assay_client.parquet import Columns, score_parquet  # noqa: E402
 
-KIND = "Drink some water and rest."
+POLITE = "Drink some water and rest."
 RUDE = "You are a stupid idiot and I hate you."
 MODELS = {"data": [{"name": "m", "version": "v1", "threshold": 0.5, "serving": True, "current": True}]}
 
@@ -30,15 +31,8 @@ MODELS = {"data": [{"name": "m", "version": "v1", "threshold": 0.5, "serving": T
 def reply(h: Handler) -> None:
     if h.path == "/v1/models":
         h.send(200, MODELS)
-        return
-    slow(0.005)(h)
-
-
-def unhurried(h: Handler) -> None:
-    if h.path == "/v1/models":
-        reply(h)
     elif len(h.body) == int(h.headers["Content-Length"]):  # else the client was killed while it sent
-        slow(0.1)(h)
+        good(h)
 
 
 def write(path: Path, n: int, **more: list[Any]) -> Path:
@@ -48,7 +42,7 @@ def write(path: Path, n: int, **more: list[Any]) -> Path:
         "tags": [[str(k), "é"] if k % 3 else None for k in range(n)],
         **more,
     }
-    table = pa.table(columns).replace_schema_metadata({"made": "by a test"})
+    table = pa.table(columns).replace_schema_metadata({"source": "test"})
     pq.write_table(table, path, row_group_size=97, compression="zstd")
     return path
 
@@ -61,8 +55,8 @@ def command(*args: str) -> subprocess.Popen[str]:
 
 def done(*args: str) -> tuple[int, str]:
     running = command(*args)
-    said = running.communicate(timeout=120)[1]
-    return running.returncode, said
+    stderr = running.communicate(timeout=120)[1]
+    return running.returncode, stderr
 
 
 def test_rows_and_columns_are_kept(faulty: Faulty, tmp_path: Path) -> None:
@@ -120,32 +114,34 @@ def test_columns(faulty: Faulty, tmp_path: Path) -> None:
             {"response": "y #2", "prompt": "p"},
         ]
         for columns, why in (
-            (Columns(), "no column is named response"),
-            (Columns(response="text"), "column reward already"),
-            (Columns(response="none", prefix="a"), "not one column none"),
+            (Columns(), "no response column"),
+            (Columns(response="text"), "column reward already exists"),
+            (Columns(response="none", prefix="a"), "column none is missing"),
             (Columns(messages="text", prefix="a"), "holds strings"),
-            (Columns(response="text", messages="chat"), "give one"),
+            (Columns(response="text", messages="chat"), "set one"),
         ):
             with pytest.raises(ac.InputError, match=why):
                 sent(columns)
 
 
-def test_defaults_are_the_names_that_data_sets_have() -> None:
+def test_default_columns() -> None:
     names = ["prompt", "completion", "messages"]
-    assert Columns().of(names, False) == Columns(response="completion", prompt="prompt")
-    assert Columns(prompt="").of(names, False).read() == ["completion"]
-    assert Columns().of(["prompt", "messages"], False) == Columns(messages="messages")
+    assert Columns().resolve(names, False) == Columns(response="completion", prompt="prompt")
+    assert Columns(prompt="").resolve(names, False).read() == ["completion"]
+    assert Columns().resolve(["prompt", "messages"], False) == Columns(messages="messages")
 
 
 def test_a_row_without_a_response(faulty: Faulty, tmp_path: Path) -> None:
     faulty.default = reply
     source, target = tmp_path / "in.parquet", tmp_path / "out.parquet"
     pq.write_table(pa.table({"response": ["a #1", None, "b #2"]}), source)
-    code, said = done(str(source), "-o", str(target), "--url", faulty.url)
-    assert (code, "response 1 (the first is 0)" in said) == (2, True)
+    code, stderr = done(str(source), "-o", str(target), "--url", faulty.url)
+    assert (code, "response 1 (counted from 0)" in stderr) == (2, True)
     assert not target.exists()
-    code, said = done(str(source), "-o", str(target), "--url", faulty.url, "--on-error", "null", "--restart")
-    assert (code, "1 responses could not be scored" in said) == (1, True)
+    code, stderr = done(
+        str(source), "-o", str(target), "--url", faulty.url, "--on-error", "null", "--restart"
+    )
+    assert (code, "1 responses could not be scored" in stderr) == (1, True)
     found = pq.read_table(target)
     assert found.column("reward").to_pylist() == [0.1, None, 0.2]
     assert found.column("compliant").to_pylist() == [True, None, True]
@@ -159,88 +155,101 @@ def test_wrong_usage(faulty: Faulty, tmp_path: Path) -> None:
     for args, why in (
         ([str(source)], "-o NAME.parquet"),
         ([str(source), "-o", "out.jsonl"], "-o NAME.parquet"),
-        ([str(source), "-o", str(source)], "the output is the input"),
+        ([str(source), "-o", str(source)], "the output is the same file as the input"),
         ([str(source), "-o", "out.parquet", "--text"], "--text"),
-        ([__file__, "--prefix", "a"], "--prefix is for Parquet"),
+        ([__file__, "--prefix", "a"], "--prefix requires Parquet"),
         ([str(tmp_path / "none.parquet"), "-o", "out.parquet"], "none.parquet"),
     ):
-        code, said = done(*args, *flags)
-        assert code == 2, said
-        assert why in said
+        code, stderr = done(*args, *flags)
+        assert code == 2, stderr
+        assert why in stderr
     text = tmp_path / "text.parquet"
     text.write_text("no Parquet")
-    code, said = done(str(text), "-o", "out.parquet", *flags)
+    code, stderr = done(str(text), "-o", "out.parquet", *flags)
     assert code == 2
-    assert "Traceback" not in said
+    assert "Traceback" not in stderr
 
 
-def test_what_was_begun_otherwise_is_not_gone_on_with(faulty: Faulty, tmp_path: Path) -> None:
+def test_different_settings_are_not_resumed(faulty: Faulty, tmp_path: Path) -> None:
     faulty.script = [reply, reply, error(400, "invalid")]
     faulty.default = reply
     source, target = write(tmp_path / "in.parquet", 300), tmp_path / "out.parquet"
     with ac.Client(faulty.url, concurrency=1) as client:
-        with pytest.raises(ac.InvalidRequestError):
+        with pytest.raises(ac.BadRequestError):
             score_parquet(source, target, client=client)
         assert (tmp_path / "out.parquet.part").exists()
-        with pytest.raises(Exception, match=r"begun otherwise \(options\)"):
+        with pytest.raises(Exception, match=r"started with different settings \(options\)"):
             score_parquet(source, target, client=client, options=ac.Options(reward="raw"))
         write(source, 299)
-        with pytest.raises(Exception, match=r"begun otherwise \(input\)"):
+        with pytest.raises(Exception, match=r"started with different settings \(input\)"):
             score_parquet(source, target, client=client)
         assert score_parquet(source, target, client=client, restart=True) == 0
     assert pq.read_table(target).num_rows == 299
 
 
-def test_one_model_version_from_beginning_to_end(faulty: Faulty, tmp_path: Path) -> None:
+def test_a_resumed_run_keeps_the_model_version(faulty: Faulty, tmp_path: Path) -> None:
     faulty.script = [reply, reply, error(400, "invalid")]
     faulty.default = reply
     source, target = write(tmp_path / "in.parquet", 300), tmp_path / "out.parquet"
     with ac.Client(faulty.url, concurrency=1) as client:
-        with pytest.raises(ac.InvalidRequestError):
+        with pytest.raises(ac.BadRequestError):
             score_parquet(source, target, client=client)
         faulty.requests.clear()
         score_parquet(source, target, client=client)
-    assert {path for path, _, _ in faulty.requests} == {"/v1/score"}, "it does not ask what serves now"
+    assert {path for path, _, _ in faulty.requests} == {"/v1/score"}, "it must not ask which model serves"
     assert {json.loads(body)["model"] for _, _, body in faulty.requests} == {"v1"}
     assert set(pq.read_table(target).column("model_version").to_pylist()) == {"v1"}
 
 
-def killed(args: list[str], target: Path, most: float, seed: int) -> int:
-    """Runs the command with kill -9 at random moments until the output is there; returns how many.
-
-    The output is there when it is complete, so the callers compare it.
-    """
-    rng = random.Random(seed)
+def run_to_the_end(args: list[str], interrupt: Callable[[subprocess.Popen[str]], bool]) -> int:
+    """Repeats the command, killed with SIGKILL when interrupt returns True; returns the number of kills."""
     kills = 0
     while True:
         running = command(*args)
-        try:
-            said = running.communicate(timeout=rng.uniform(0.3, most))[1]
-        except subprocess.TimeoutExpired:
+        killed = interrupt(running)
+        if killed:
             running.send_signal(signal.SIGKILL)
-            running.communicate()
             kills += 1
-            if target.exists():
-                return kills
-            continue
-        assert running.returncode == 0, said
-        return kills
+        stderr = running.communicate(timeout=120)[1]
+        if not killed or running.returncode == 0:
+            assert running.returncode == 0, stderr
+            return kills
 
 
 def test_killed_at_random_moments(faulty: Faulty, tmp_path: Path) -> None:
     faulty.default = reply
     source = write(tmp_path / "in.parquet", 6000)
-    whole, target = tmp_path / "whole.parquet", tmp_path / "out.parquet"
+    expected, target = tmp_path / "expected.parquet", tmp_path / "out.parquet"
     with ac.Client(faulty.url) as client:
-        score_parquet(source, whole, client=client)
-    faulty.default = unhurried
-    args = [str(source), "-o", str(target), "--url", faulty.url]
-    assert killed(args, target, 2.0, seed=6) > 1
-    assert target.read_bytes() == whole.read_bytes()
+        score_parquet(source, expected, client=client)
+    rng = random.Random(6)
+
+    def after_some_requests(running: subprocess.Popen[str]) -> bool:
+        """Waits until the service has received a random number of requests, or the command ends."""
+        ended = threading.Event()
+
+        def watch() -> None:
+            running.wait()
+            ended.set()
+            with faulty.lock:
+                faulty.lock.notify_all()
+
+        limit = len(faulty.requests) + rng.randint(2, 60)
+        watcher = threading.Thread(target=watch)
+        watcher.start()
+        with faulty.lock:
+            faulty.lock.wait_for(lambda: ended.is_set() or len(faulty.requests) >= limit, timeout=120)
+        if not ended.is_set():
+            running.kill()
+        watcher.join()
+        return running.returncode != 0
+
+    assert run_to_the_end([str(source), "-o", str(target), "--url", faulty.url], after_some_requests) > 1
+    assert target.read_bytes() == expected.read_bytes()
 
 
 @pytest.mark.parametrize("where", ["fsync", "replace", "unlink"])
-def test_killed_while_the_output_is_put_together(
+def test_killed_while_the_output_is_assembled(
     faulty: Faulty, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
     faulty.default = reply
@@ -268,13 +277,13 @@ def test_killed_while_the_output_is_put_together(
         assert target.exists() == (where == "unlink")
         faulty.requests.clear()
         score_parquet(source, target, client=client)
-    assert faulty.requests == [], "nothing is scored again"
+    assert faulty.requests == [], "nothing must be scored again"
     assert pq.read_table(target).column("reward").to_pylist() == [float(f"0.{k + 1}") for k in range(300)]
     assert sorted(p.name for p in tmp_path.iterdir()) == ["in.parquet", "out.parquet"]
 
 
 def test_memory_does_not_grow_with_the_file(faulty: Faulty, tmp_path: Path) -> None:
-    """100 MB of text in one row group, of which much less is held at once."""
+    """One row group of 100 MB, of which only a small part may be in memory at a time."""
     resource = pytest.importorskip("resource")
     faulty.default = reply
     source = tmp_path / "in.parquet"
@@ -304,43 +313,52 @@ def test_memory_does_not_grow_with_the_file(faulty: Faulty, tmp_path: Path) -> N
 
 
 def test_a_real_service(binary: str, tmp_path: Path) -> None:
-    """Killed at random moments, the command; and once, the service."""
+    """The command is killed at random moments, and the service is killed once while the command runs."""
     args = ["--train-auto=false", "--cache-bytes", "0", "--precision", "fp32"]
     running = Service(binary, tmp_path / "data", args)
     running.start()
     source, target = tmp_path / "in.parquet", tmp_path / "out.parquet"
     rng = random.Random(3)
-    texts = [" ".join(rng.choices([KIND, RUDE, f"Number {k}."], k=rng.randint(1, 8))) for k in range(1500)]
+    restarts: list[threading.Thread] = []
+    texts = [" ".join(rng.choices([POLITE, RUDE, f"Number {k}."], k=rng.randint(1, 8))) for k in range(1500)]
     pq.write_table(pa.table({"response": texts, "k": list(range(1500))}), source, row_group_size=400)
     try:
         whole = tmp_path / "whole.parquet"
         with ac.Client(running.url) as client:
-            began = time.monotonic()
+            started = time.monotonic()
             score_parquet(source, whole, client=client)
-            took = time.monotonic() - began
+            duration = max(1.0, time.monotonic() - started)
         part = tmp_path / "out.parquet.part"
 
         def restart() -> None:
-            until = time.monotonic() + 60
-            while time.monotonic() < until and not (part.exists() and part.stat().st_size):
-                time.sleep(0.01)
             running.kill()
             running.start()
 
-        again = threading.Thread(target=restart)
-        again.start()
+        def at_a_random_time(process: subprocess.Popen[str]) -> bool:
+            if not restarts and part.exists() and part.stat().st_size:
+                restarts.append(threading.Thread(target=restart))
+                restarts[0].start()
+            try:
+                process.wait(timeout=rng.uniform(0.3, duration))
+            except subprocess.TimeoutExpired:
+                return True
+            return False
+
         args = [str(source), "-o", str(target), "--url", running.url]
-        kills = killed(args, target, max(1.0, took), seed=5)
-        again.join()
-        found, expected = pq.read_table(target), pq.read_table(whole)
-        assert found.schema.equals(expected.schema)
-        for name in found.column_names:
-            have, want = found.column(name).to_pylist(), expected.column(name).to_pylist()
-            # The last bits of a score depend on what else is in its batch.
-            same = have == pytest.approx(want, abs=1e-5) if name in ("reward", "violation") else have == want
+        kills = run_to_the_end(args, at_a_random_time)
+        for thread in restarts:
+            thread.join()
+        result, expected = pq.read_table(target), pq.read_table(whole)
+        assert result.schema.equals(expected.schema)
+        for name in result.column_names:
+            got, want = result.column(name).to_pylist(), expected.column(name).to_pylist()
+            # The last bits of a score depend on the batch it is in.
+            same = got == pytest.approx(want, abs=1e-5) if name in ("reward", "violation") else got == want
             assert same, f"{name} after {kills} kills"
-        assert [not c for c in found.column("compliant").to_pylist()] == [RUDE in t for t in texts]
-        spans = zip(*(found.column(f"witness_{n}").to_pylist() for n in ("start", "end", "text")))
+        assert [not c for c in result.column("compliant").to_pylist()] == [RUDE in t for t in texts]
+        spans = zip(*(result.column(f"witness_{n}").to_pylist() for n in ("start", "end", "text")))
         assert all(t[a:b] == w for t, (a, b, w) in zip(texts, spans))
     finally:
+        for thread in restarts:
+            thread.join()
         running.kill()

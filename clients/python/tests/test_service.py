@@ -1,4 +1,4 @@
-"""Against a real service."""
+"""The HTTP clients, against a real service."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Both, Service, assert_same
+from conftest import Caller, Service, assert_same
 
 import assay_client as ac
 
-KIND = "Drink some water and rest."
+POLITE = "Drink some water and rest."
 RUDE = "Drink some water \U0001f600. You are a stupid idiot and I hate you."
 
 
-def test_results(service: Service, ask: Both) -> None:
-    kind, rude = ask(service.url, "score", [KIND, RUDE])
-    assert kind.reward > 0.5 > rude.reward
-    assert kind.compliant
+def test_results(service: Service, call: Caller) -> None:
+    polite, rude = call(service.url, "score", [POLITE, RUDE])
+    assert polite.reward > 0.5 > rude.reward
+    assert polite.compliant
     assert not rude.compliant
     assert rude.violation > rude.threshold
     assert rude.offset_unit == "codepoint"
@@ -36,28 +36,28 @@ def test_results(service: Service, ask: Both) -> None:
     assert rude.raw["reward"] == rude.reward
 
 
-def test_options(service: Service, ask: Both) -> None:
-    utf8 = ask(service.url, "score_one", RUDE, options=ac.Options(offset_unit="utf8", instances=False))
+def test_options(service: Service, call: Caller) -> None:
+    utf8 = call(service.url, "score_one", RUDE, options=ac.Options(offset_unit="utf8", instances=False))
     assert RUDE.encode()[utf8.witness.start : utf8.witness.end].decode() == utf8.witness.text
     assert utf8.instances is None
-    logit = ask(service.url, "score_one", RUDE, options=ac.Options(reward="logit", aggregate="mean"))
+    logit = call(service.url, "score_one", RUDE, options=ac.Options(reward="logit", aggregate="mean"))
     assert -20 <= logit.reward <= 20
-    with pytest.raises(ac.InvalidRequestError) as caught:
-        ask(service.url, "score_one", "a", options=ac.Options(reward="probit"))  # type: ignore[arg-type]
+    with pytest.raises(ac.BadRequestError) as caught:
+        call(service.url, "score_one", "a", options=ac.Options(reward="probit"))  # type: ignore[arg-type]
     assert caught.value.field == "options.reward"
     assert caught.value.request_id
 
 
-def test_priority_changes_no_score(service: Service, ask: Both) -> None:
-    found = [ask(service.url, "rewards", [KIND, RUDE], priority=p) for p in (None, "interactive", "bulk")]
+def test_priority_changes_no_score(service: Service, call: Caller) -> None:
+    found = [call(service.url, "rewards", [POLITE, RUDE], priority=p) for p in (None, "interactive", "bulk")]
     assert found[1] == pytest.approx(found[0], abs=5e-3)
     assert found[2] == pytest.approx(found[0], abs=5e-3)
 
 
-def test_messages_instances_and_nothing(service: Service, ask: Both) -> None:
+def test_messages_instances_and_nothing(service: Service, call: Caller) -> None:
     chat = [{"role": "user", "content": "You idiot!"}, {"role": "assistant", "content": "Hello there."}]
     items = [ac.Item(messages=chat, id="chat"), ac.Item(instances=["Hello.", "You idiot!"]), " \n"]
-    found = ask(service.url, "score", items)
+    found = call(service.url, "score", items)
     assert found[0].id == "chat"
     assert found[0].witness.message == 1
     assert found[0].compliant
@@ -65,42 +65,42 @@ def test_messages_instances_and_nothing(service: Service, ask: Both) -> None:
     assert (found[2].empty, found[2].witness, found[2].reward) == (True, None, 0.0)
 
 
-def test_a_bad_item_among_good_ones(service: Service, ask: Both) -> None:
-    items = [KIND, {"response": "x", "messages": []}, RUDE]
-    with pytest.raises(ac.InvalidRequestError) as caught:
-        ask(service.url, "score", items)
+def test_a_bad_item_among_good_ones(service: Service, call: Caller) -> None:
+    items = [POLITE, {"response": "x", "messages": []}, RUDE]
+    with pytest.raises(ac.BadRequestError) as caught:
+        call(service.url, "score", items)
     assert caught.value.index == 1
-    found = ask(service.url, "score", items, on_error="nan")
+    found = call(service.url, "score", items, on_error="nan")
     assert isinstance(found[0], ac.Result)
     assert isinstance(found[1], ac.Failure)
     assert isinstance(found[2], ac.Result)
 
 
-def test_many_in_order(service: Service, ask: Both) -> None:
-    items = [ac.Item(response=KIND if k % 3 else RUDE, id=f"s{k}") for k in range(300)]
-    found = ask(service.url, "score", items)
+def test_many_in_order(service: Service, call: Caller) -> None:
+    items = [ac.Item(response=POLITE if k % 3 else RUDE, id=f"s{k}") for k in range(300)]
+    found = call(service.url, "score", items)
     assert [r.id for r in found] == [f"s{k}" for k in range(300)]
     assert [r.compliant for r in found] == [bool(k % 3) for k in range(300)]
 
 
-def test_models(service: Service, ask: Both) -> None:
-    models = ask(service.url, "models")
+def test_models(service: Service, call: Caller) -> None:
+    models = call(service.url, "models")
     version = models[0].version
     assert models[0].serving
-    assert ask(service.url, "model", version).version == version
-    assert ask(service.url, "score_one", "a", model=version).model.version == version
+    assert call(service.url, "model", version).version == version
+    assert call(service.url, "score_one", "a", model=version).model.version == version
     with pytest.raises(ac.NotFoundError):
-        ask(service.url, "score_one", "a", model="another")
+        call(service.url, "score_one", "a", model="another")
     with pytest.raises(ac.NotFoundError):
-        ask(service.url, "model", "a/b")
+        call(service.url, "model", "a/b")
     with pytest.raises(ac.ConflictError) as caught:
-        ask(service.url, "rollback")
+        call(service.url, "rollback")
     assert caught.value.code == "no_previous"
-    assert ask(service.url, "ready")
-    ask(service.url, "wait_ready", 5)
+    assert call(service.url, "ready")
+    call(service.url, "wait_ready", 5)
 
 
-def test_feedback(service: Service, ask: Both, request: pytest.FixtureRequest) -> None:
+def test_feedback(service: Service, call: Caller, request: pytest.FixtureRequest) -> None:
     name = request.node.name
     items = [
         ac.FeedbackItem("violation", response=f"{name}: you idiot", rater="ann"),
@@ -109,27 +109,27 @@ def test_feedback(service: Service, ask: Both, request: pytest.FixtureRequest) -
         ),
         ac.FeedbackItem("compliant", response_id=f"{name}-unknown"),
     ]
-    receipt = ask(service.url, "feedback", items)
+    receipt = call(service.url, "feedback", items)
     assert receipt.accepted == 2
     assert [(r.index, r.code) for r in receipt.rejected] == [(2, "unknown")]
-    again = ask(service.url, "feedback", items)
+    again = call(service.url, "feedback", items)
     assert (again.accepted, again.duplicates) == (0, 2)
-    assert ask(service.url, "feedback_stats")["records"] >= 2
-    assert ask(service.url, "erase_feedback", f"{name}-1") == 1
-    assert ask(service.url, "candidates") == []
+    assert call(service.url, "feedback_stats")["records"] >= 2
+    assert call(service.url, "erase_feedback", f"{name}-1") == 1
+    assert call(service.url, "candidates") == []
     with pytest.raises(ac.InputError):
-        ask(service.url, "feedback", [ac.FeedbackItem("compliant", response="a", time=datetime(2026, 9, 1))])
+        call(service.url, "feedback", [ac.FeedbackItem("compliant", response="a", time=datetime(2026, 9, 1))])
 
 
-def test_training(service: Service, ask: Both) -> None:
-    training = ask(service.url, "training")
+def test_training(service: Service, call: Caller) -> None:
+    training = call(service.url, "training")
     assert training.phase in ("idle", "collecting")
     assert training.raw["auto"] is False
-    assert ask(service.url, "start_training", "to see").phase
-    assert isinstance(ask(service.url, "events"), list)
+    assert call(service.url, "start_training", "to see").phase
+    assert isinstance(call(service.url, "events"), list)
 
 
-def test_tokens(binary: str, tmp_path: Path, ask: Both) -> None:
+def test_tokens(binary: str, tmp_path: Path, call: Caller) -> None:
     tokens = tmp_path / "tokens"
     tokens.write_text("open-sesame-open-sesame score\n")
     tokens.chmod(0o600)
@@ -137,23 +137,23 @@ def test_tokens(binary: str, tmp_path: Path, ask: Both) -> None:
     running.start()
     try:
         settings: dict[str, Any] = {"token": "open-sesame-open-sesame"}
-        assert ask(running.url, "score_one", KIND, settings=settings).compliant
-        for method, args in (("score_one", [KIND]), ("rewards", [[KIND]])):
-            with pytest.raises(ac.AuthError):
-                ask(running.url, method, *args, settings={"token": "wrong"})
-            with pytest.raises(ac.AuthError):
-                ask(running.url, method, *args)
-        with pytest.raises(ac.AuthError) as caught:
-            ask(running.url, "feedback_stats", settings=settings)
+        assert call(running.url, "score_one", POLITE, settings=settings).compliant
+        for method, args in (("score_one", [POLITE]), ("rewards", [[POLITE]])):
+            with pytest.raises(ac.AuthenticationError):
+                call(running.url, method, *args, settings={"token": "wrong"})
+            with pytest.raises(ac.AuthenticationError):
+                call(running.url, method, *args)
+        with pytest.raises(ac.PermissionDeniedError) as caught:
+            call(running.url, "feedback_stats", settings=settings)
         assert caught.value.code == "insufficient_scope"
     finally:
         running.kill()
 
 
-def test_a_service_that_dies_and_comes_back_costs_time_only(binary: str, tmp_path: Path) -> None:
+def test_a_restart_of_the_service(binary: str, tmp_path: Path) -> None:
     running = Service(binary, tmp_path, ["--train-auto=false", "--cache-bytes", "0"])
     running.start()
-    items = [ac.Item(response=f"{KIND} {k}. {RUDE if k % 2 else KIND}", id=f"s{k}") for k in range(120)]
+    items = [ac.Item(response=f"{POLITE} {k}. {RUDE if k % 2 else POLITE}", id=f"s{k}") for k in range(120)]
     seen = threading.Event()
 
     def restart() -> None:
@@ -181,7 +181,7 @@ def test_a_service_that_dies_and_comes_back_costs_time_only(binary: str, tmp_pat
 def test_async_samples_one_by_one(service: Service) -> None:
     async def run() -> list[ac.Result]:
         async with ac.AsyncClient(service.url) as client:
-            return await asyncio.gather(*(client.score_one(KIND) for _ in range(64)))
+            return await asyncio.gather(*(client.score_one(POLITE) for _ in range(64)))
 
     assert all(r.compliant for r in asyncio.run(run()))
 
@@ -193,7 +193,7 @@ def command(*args: str, data: str | None = None) -> subprocess.CompletedProcess[
 
 
 def test_command_score(service: Service, tmp_path: Path) -> None:
-    lines = [json.dumps({"id": f"s{k}", "response": RUDE if k % 2 else KIND}) for k in range(200)]
+    lines = [json.dumps({"id": f"s{k}", "response": RUDE if k % 2 else POLITE}) for k in range(200)]
     source, target = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
     source.write_text("\n".join(lines) + "\n\n")
     done = command("score", str(source), "-o", str(target), "--url", service.url)
@@ -204,7 +204,7 @@ def test_command_score(service: Service, tmp_path: Path) -> None:
     assert [r["id"] for r in found] == [f"s{k}" for k in range(200)]
     assert list(tmp_path.iterdir()).__len__() == 2
 
-    # A run that broke off in the middle of a line is gone on with.
+    # A run that was killed in the middle of a line is resumed.
     with ac.Client(service.url) as client:
         version = client.models()[0].version
     part, notes = tmp_path / "out.jsonl.part", tmp_path / "out.jsonl.part.json"
@@ -218,7 +218,7 @@ def test_command_score(service: Service, tmp_path: Path) -> None:
     notes.write_text(json.dumps({**settings, "version": version, "input_bytes": source.stat().st_size}))
     other = command("score", str(source), "-o", str(target), "--url", service.url, "--reward", "raw")
     assert other.returncode == 2
-    assert "begun otherwise (options)" in other.stderr
+    assert "started with different settings (options)" in other.stderr
     done = command("score", str(source), "-o", str(target), "--url", service.url)
     assert done.returncode == 0, done.stderr
     assert target.read_bytes() == whole.replace(b'"s0"', b'"kept"')
@@ -226,7 +226,7 @@ def test_command_score(service: Service, tmp_path: Path) -> None:
 
 
 def test_command_score_failures(service: Service) -> None:
-    lines = json.dumps({"response": KIND}) + "\n" + json.dumps({"id": "x", "nothing": 1}) + "\n"
+    lines = json.dumps({"response": POLITE}) + "\n" + json.dumps({"id": "x", "nothing": 1}) + "\n"
     done = command("score", "--url", service.url, data=lines)
     assert done.returncode == 2
     assert "responses[1]" in done.stderr
@@ -239,7 +239,7 @@ def test_command_score_failures(service: Service) -> None:
     assert (done.returncode, "line 2" in done.stderr) == (2, True)
     done = command("score", "--url", "http://127.0.0.1:9", "--retry", "0", data=lines)
     assert done.returncode == 1
-    done = command("score", "--url", service.url, "--text", data=f"{KIND}\n{RUDE}\n")
+    done = command("score", "--url", service.url, "--text", data=f"{POLITE}\n{RUDE}\n")
     assert [json.loads(line)["compliant"] for line in done.stdout.splitlines()] == [True, False]
 
 

@@ -1,4 +1,4 @@
-"""The functions for tables and environments, called by the projects themselves where they are installed."""
+"""The integrations for tables and environments, called by the real packages where they are installed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import assay_client as ac
 from assay_client.integrations import _base
 from assay_client.integrations.datasets import AssayColumns, Columns
 
-KIND = "Drink some water and rest."
+POLITE = "Drink some water and rest."
 RUDE = "You are a stupid idiot and I hate you."
 
 
@@ -52,7 +52,7 @@ def test_columns_of_a_batch(faulty: Faulty) -> None:
         assert json.loads(faulty.requests[-1][2])["responses"] == [{"response": "x #25", "prompt": "p"}]
         assert json.loads(faulty.requests[-1][2])["model"] == "v1"
         faulty.default = error(503, "overloaded")
-        with pytest.raises(ac.UnavailableError):
+        with pytest.raises(ac.ServiceUnavailableError):
             AssayColumns(client)
 
 
@@ -66,7 +66,7 @@ def test_datasets(faulty: Faulty) -> None:
         assert scored["reward"][:] == [float(f"0.{k + 1}") for k in range(100)]
         assert scored["k"][:] == rows["k"]
         assert scored.features["compliant"].dtype == "bool"
-        # What datasets keeps is for this function alone: another version is another function.
+        # The cache key of datasets includes the model version.
         from datasets.fingerprint import Hasher
 
         first = Hasher.hash(AssayColumns(client))
@@ -78,7 +78,7 @@ def test_datasets(faulty: Faulty) -> None:
 def test_datasets_of_chat_messages_in_processes(live: Service) -> None:
     datasets = pytest.importorskip("datasets")
     assert live.url
-    chat = [[{"role": "user", "content": "q"}, {"role": "assistant", "content": c}] for c in (KIND, RUDE)]
+    chat = [[{"role": "user", "content": "q"}, {"role": "assistant", "content": c}] for c in (POLITE, RUDE)]
     data = datasets.Dataset.from_dict({"messages": chat * 20})
     scored = data.map(AssayColumns(), batched=True, batch_size=8, num_proc=2)
     assert scored["compliant"][:] == [True, False] * 20
@@ -109,7 +109,7 @@ def test_ray_data(live: Service, ray: Any) -> None:
 
     assert ray.is_initialized()
     with ac.Client(live.url) as client:
-        data = rd.from_items([{"response": RUDE if k % 3 == 0 else KIND, "k": k} for k in range(300)])
+        data = rd.from_items([{"response": RUDE if k % 3 == 0 else POLITE, "k": k} for k in range(300)])
         scored = data.map_batches(
             AssayBatches,
             fn_constructor_kwargs={"client": client, "model": serving_version(client)},
@@ -122,7 +122,7 @@ def test_ray_data(live: Service, ray: Any) -> None:
         assert rows[0]["witness_text"] == RUDE
         assert {r["model_version"] for r in rows} == {serving_version(client)}
         with pytest.raises(ac.InputError, match="batch_format"):
-            AssayBatches(client)({"response": [KIND]})
+            AssayBatches(client)({"response": [POLITE]})
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -131,7 +131,7 @@ def test_gymnasium(live: Service) -> None:
     from assay_client.integrations.rllib import AssayReward
 
     assert live.url
-    env = AssayReward(_talk(gym), said, add=True)
+    env = AssayReward(_talk(gym), utterance, add=True)
     env.reset()
     _, reward, done, _, info = env.step(0)
     assert float(reward) > 1.5
@@ -143,15 +143,15 @@ def test_gymnasium(live: Service) -> None:
     assert (reward, done, "assay" in info) == (1.0, True, False)
 
 
-def said(observation: Any, action: Any, info: Any) -> Any:  # noqa: ARG001
-    return info.get("said")
+def utterance(observation: Any, action: Any, info: Any) -> Any:  # noqa: ARG001
+    return info.get("utterance")
 
 
 def _talk(gym: Any) -> Any:
     import numpy as np
 
     class Talk(gym.Env):  # type: ignore[misc]
-        """An action says a sentence, or (the last) nothing and ends it."""
+        """Actions 0 and 1 utter a sentence; action 2 ends the episode."""
 
         observation_space = gym.spaces.Box(0, 1, (1,))
         action_space = gym.spaces.Discrete(3)
@@ -164,14 +164,14 @@ def _talk(gym: Any) -> Any:
             seen = np.zeros(1, np.float32)
             if action == 2:
                 return seen, 1.0, True, False, {}
-            return seen, 1.0, False, False, {"said": (KIND, RUDE)[int(action)]}
+            return seen, 1.0, False, False, {"utterance": (POLITE, RUDE)[int(action)]}
 
     return Talk()
 
 
 @pytest.mark.filterwarnings("ignore")
 def test_rllib(live: Service, ray: Any) -> None:
-    """An env runner of PPO samples from a wrapped environment."""
+    """An environment runner of PPO samples from a wrapped environment."""
     pytest.importorskip("ray.rllib.algorithms.ppo")
     gym = pytest.importorskip("gymnasium")
     from ray.rllib.algorithms.ppo import PPOConfig
@@ -183,7 +183,7 @@ def test_rllib(live: Service, ray: Any) -> None:
     assert live.url
 
     def make(_: Any) -> Any:
-        wrapped = AssayReward(_talk(gym), said)
+        wrapped = AssayReward(_talk(gym), utterance)
         return gym.wrappers.TimeLimit(wrapped, 20)
 
     from ray.tune.registry import register_env
@@ -203,7 +203,7 @@ def test_rllib(live: Service, ray: Any) -> None:
 
 @pytest.fixture
 def nemo(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """NeMo-RL's interface; by its shape, where it is not installed (PyPI has a placeholder)."""
+    """The integration with NeMo-RL, with a fake of its interface if it is not installed."""
     pytest.importorskip("torch")
     pytest.importorskip("ray")
     try:
@@ -234,11 +234,11 @@ def nemo(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 LOGS = [
-    [{"role": "user", "content": "You idiot!"}, {"role": "assistant", "content": KIND + "<|im_end|>"}],
+    [{"role": "user", "content": "You idiot!"}, {"role": "assistant", "content": POLITE + "<|im_end|>"}],
     [
         {"role": "system", "content": "s"},
         {"role": "user", "content": "q"},
-        {"role": "assistant", "content": KIND},
+        {"role": "assistant", "content": POLITE},
         {"role": "user", "content": "and?"},
         {"role": "assistant", "content": RUDE + "</s>"},
     ],
@@ -267,7 +267,7 @@ def test_nemo_rl(live: Service, nemo: Any) -> None:
 
 
 def test_nemo_rl_itself(live: Service, nemo: Any, ray: Any) -> None:
-    """Its own code asks the actor for the rewards of a batch."""
+    """NeMo-RL's own code requests the rewards of a batch from the actor."""
     rollouts = pytest.importorskip("nemo_rl.experience.rollouts")
     from nemo_rl.distributed.batched_data_dict import BatchedDataDict
 
@@ -282,7 +282,7 @@ def test_nemo_rl_itself(live: Service, nemo: Any, ray: Any) -> None:
 
 
 class Letters:
-    """A tokenizer whose ids are code points; 0 pads."""
+    """A tokenizer whose ids are code points; 0 is padding."""
 
     def batch_decode(self, ids: Any, skip_special_tokens: bool) -> list[str]:
         return ["".join(chr(i) for i in row.tolist() if i or not skip_special_tokens) for row in ids]
@@ -290,7 +290,7 @@ class Letters:
 
 @pytest.fixture
 def roll(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """ROLL's worker; by its shape, where ROLL is not installed (it is not on PyPI)."""
+    """The integration with ROLL, with fakes of its modules if it is not installed."""
     pytest.importorskip("torch")
     parts: dict[str, dict[str, Any]] = {}
 
@@ -312,7 +312,7 @@ def roll(monkeypatch: pytest.MonkeyPatch) -> Any:
                 return cls(tensors)
 
         parts["distributed.scheduler.protocol"] = {"DataProto": DataProto}
-    # A worker of ROLL asks Ray for the address of its cluster; that is left out here.
+    # A real worker connects to a Ray cluster.
     parts["distributed.executor.worker"] = {"Worker": Worker}
     parts["distributed.scheduler.decorator"] = {
         "Dispatch": SimpleNamespace(ONE_TO_ALL=1, DP_MP_COMPUTE=2),
@@ -335,7 +335,7 @@ def test_roll(live: Service, roll: Any) -> None:
     import torch
 
     assert live.url
-    texts = [KIND, RUDE]
+    texts = [POLITE, RUDE]
     ids = torch.zeros((2, 60), dtype=torch.long)
     for row, text in zip(ids, texts):
         row[: len(text)] = torch.tensor([ord(c) for c in text])

@@ -1,4 +1,4 @@
-"""A reward for each token, against a stand-in and a real service."""
+"""Token-level rewards, against a fake and a real service."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import json
 from typing import Any
 
 import pytest
-from conftest import Both, Faulty, Service, dense_results
-from test_service import KIND, RUDE, command
+from conftest import Caller, Faulty, Service, dense_results
+from test_service import POLITE, RUDE, command
 
 import assay_client as ac
 from assay_client.integrations.skyrl_dense import token_rewards
 
 
 class Letters:
-    """A tokenizer with a token for each character; 0 is special."""
+    """A tokenizer with one token per character; 0 is a special token."""
 
     all_special_ids = [0]  # noqa: RUF012
 
@@ -34,10 +34,10 @@ def letters(text: str) -> ac.Item:
     return ac.dense.item(Letters(), [*Letters().encode(text), 0])
 
 
-def test_what_is_sent_and_read(faulty: Faulty, ask: Both) -> None:
+def test_request_and_response(faulty: Faulty, call: Caller) -> None:
     faulty.default = lambda h: h.send(200, dense_results(h.body))
     options = ac.Options(dense="shaped", gamma=0.99)
-    found = ask(
+    found = call(
         faulty.url,
         "score_one",
         ac.Item(response="ab", token_offsets=[(0, 1), (1, 2), (2, 2)]),
@@ -48,35 +48,35 @@ def test_what_is_sent_and_read(faulty: Faulty, ask: Both) -> None:
     asked = json.loads(faulty.requests[0][2])
     assert asked["responses"] == [{"response": "ab", "token_offsets": [[0, 1], [1, 2], [2, 2]]}]
     assert asked["options"] == {"dense": "shaped", "gamma": 0.99}
-    assert ask(faulty.url, "score_one", {"response": "a", "token_offsets": []}).token_rewards == ()
+    assert call(faulty.url, "score_one", {"response": "a", "token_offsets": []}).token_rewards == ()
 
 
 @pytest.mark.parametrize(
     ("name", "value"), [("token_rewards", [None]), ("token_rewards", 1), ("token_offsets", [[1]])]
 )
-def test_a_wrong_answer(faulty: Faulty, ask: Both, name: str, value: Any) -> None:
+def test_invalid_responses(faulty: Faulty, call: Caller, name: str, value: Any) -> None:
     def reply(h: Any) -> None:
-        answer = dense_results(h.body)
-        answer["results"][0][name] = value
-        h.send(200, answer)
+        body = dense_results(h.body)
+        body["results"][0][name] = value
+        h.send(200, body)
 
     faulty.default = reply
-    with pytest.raises(ac.BadAnswerError, match=name):
-        ask(faulty.url, "score_one", {"response": "a", "token_offsets": []}, settings={"retry": 0})
+    with pytest.raises(ac.InvalidResponseError, match=name):
+        call(faulty.url, "score_one", {"response": "a", "token_offsets": []}, settings={"retry": 0})
 
 
 @pytest.mark.parametrize("kind", ["last", "instance", "witness", "shaped"])
 @pytest.mark.parametrize("reward", ["compliance", "logit", "raw"])
-def test_the_sum_is_the_reward(service: Service, ask: Both, kind: Any, reward: Any) -> None:
-    items = [letters(RUDE), letters(KIND), letters(""), ac.Item(response=RUDE, token_offsets=[])]
-    found = ask(service.url, "score", items, options=ac.Options(dense=kind, reward=reward))
-    rude, kind_, empty, none = found
+def test_the_sum_is_the_reward(service: Service, call: Caller, kind: Any, reward: Any) -> None:
+    items = [letters(RUDE), letters(POLITE), letters(""), ac.Item(response=RUDE, token_offsets=[])]
+    found = call(service.url, "score", items, options=ac.Options(dense=kind, reward=reward))
+    rude, polite, empty, none = found
     for item, r in zip(items, found):
         assert len(r.token_rewards) == len(item.token_offsets or ())
         if r.token_rewards:
             assert sum(r.token_rewards) == pytest.approx(r.reward, abs=1e-9)
     assert none.token_rewards == ()
-    assert (rude.compliant, kind_.compliant, empty.empty) == (False, True, True)
+    assert (rude.compliant, polite.compliant, empty.empty) == (False, True, True)
     falls = [k for k, v in enumerate(rude.token_rewards) if v]
     w = rude.witness
     if kind == "witness":
@@ -87,25 +87,25 @@ def test_the_sum_is_the_reward(service: Service, ask: Both, kind: Any, reward: A
         assert falls == [len(RUDE) - 1]
 
 
-def test_tokens_of_the_service(service: Service, ask: Both) -> None:
-    name = ask(service.url, "models")[0].name
-    r = ask(service.url, "score_one", RUDE, options=ac.Options(dense="last", tokenizer=name))
+def test_service_tokenizer(service: Service, call: Caller) -> None:
+    name = call(service.url, "models")[0].name
+    r = call(service.url, "score_one", RUDE, options=ac.Options(dense="last", tokenizer=name))
     assert len(r.token_offsets) == len(r.token_rewards) > 5
     assert sum(r.token_rewards) == pytest.approx(r.reward, abs=1e-9)
     assert all(RUDE[a:b] for a, b in r.token_offsets)
 
 
-def test_refusals(service: Service, ask: Both) -> None:
+def test_invalid_requests(service: Service, call: Caller) -> None:
     wrong: list[tuple[Any, Any]] = [
-        (KIND, ac.Options(dense="last")),
-        (ac.Item(response=KIND, token_offsets=[(0, 1)]), None),
-        (ac.Item(response=KIND, token_offsets=[(0, 999)]), ac.Options(dense="last")),
-        (ac.Item(instances=[KIND], token_offsets=[(0, 1)]), ac.Options(dense="last")),
-        (KIND, ac.Options(dense="last", tokenizer="unheard of")),
+        (POLITE, ac.Options(dense="last")),
+        (ac.Item(response=POLITE, token_offsets=[(0, 1)]), None),
+        (ac.Item(response=POLITE, token_offsets=[(0, 999)]), ac.Options(dense="last")),
+        (ac.Item(instances=[POLITE], token_offsets=[(0, 1)]), ac.Options(dense="last")),
+        (POLITE, ac.Options(dense="last", tokenizer="unknown")),
     ]
     for item, options in wrong:
-        with pytest.raises((ac.InvalidRequestError, ac.NotFoundError)):
-            ask(service.url, "score_one", item, options=options)
+        with pytest.raises((ac.BadRequestError, ac.NotFoundError)):
+            call(service.url, "score_one", item, options=options)
 
 
 def test_command(service: Service) -> None:

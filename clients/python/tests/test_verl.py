@@ -1,4 +1,4 @@
-"""verl's own code with a reward for each token; skipped where verl is not installed."""
+"""verl's own code with token-level rewards; skipped if verl is not installed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ np = pytest.importorskip("numpy")
 torch = pytest.importorskip("torch")
 
 RUDE = f"Hello {EMOJI}. You are rude."
-pytestmark = pytest.mark.filterwarnings("ignore")  # those of verl and what it imports
+pytestmark = pytest.mark.filterwarnings("ignore")  # of verl and its dependencies
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def config(**kwargs: Any) -> Any:
 def batch(
     tokenizer: Any, responses: list[list[int]], width: int, masks: list[list[int]] | None = None
 ) -> Any:
-    """A batch as the trainers have it: prompts padded on the left, responses on the right."""
+    """A batch of the trainers: prompts padded on the left, responses on the right."""
     from tensordict import TensorDict
     from verl import DataProto
 
@@ -85,7 +85,7 @@ def sent(server: Faulty) -> list[dict[str, Any]]:
 
 
 def test_the_reward_loop_of_verl(server: Faulty) -> None:
-    """Worker and manager of `verl.experimental.reward_loop`, without Ray around them."""
+    """The worker and the manager of `verl.experimental.reward_loop`, without Ray."""
     from verl.experimental.reward_loop.reward_loop import RewardLoopWorker
     from verl.trainer.ppo.reward import load_reward_manager, resolve_reward_manager_cls
 
@@ -103,15 +103,17 @@ def test_the_reward_loop_of_verl(server: Faulty) -> None:
         found: list[dict[str, Any]] = await worker.compute_score_batch(data)
         return found
 
-    found = pickle.loads(pickle.dumps(asyncio.run(run())))  # as Ray sends it
+    found = pickle.loads(pickle.dumps(asyncio.run(run())))  # as Ray does
     scores = [f["reward_score"] for f in found]
     rewards = resolve_reward_manager_cls(cfg).assemble_rm_scores(data, scores)
     assert rewards.shape == (4, 60)
     assert torch.allclose(rewards.sum(1), torch.tensor([float(s) for s in scores]))
-    assert rewards[0].nonzero().flatten().tolist() == list(range(len(ids) - 1))  # the stand-in spreads evenly
+    assert rewards[0].nonzero().flatten().tolist() == list(
+        range(len(ids) - 1)
+    )  # the fake spreads rewards evenly
     assert rewards[0, len(ids) - 1 :].abs().sum() == 0
     assert rewards[2].nonzero().flatten().tolist() == [0]
-    assert rewards[3].nonzero().flatten().tolist() == [59]  # nothing was written: where verl puts it
+    assert rewards[3].nonzero().flatten().tolist() == [59]  # no tokens: where verl puts it
     keys = [sorted(f["reward_extra_info"]) for f in found]
     assert all(k == keys[0] for k in keys)
     assert all(np.array([f["reward_extra_info"][k] for f in found]).ndim == 1 for k in keys[0])
@@ -122,7 +124,7 @@ def test_the_reward_loop_of_verl(server: Faulty) -> None:
     assert len(item["token_offsets"]) == len(ids)
 
 
-def test_a_trainer_that_calls_with_a_batch(server: Faulty) -> None:
+def test_the_batch_reward_manager(server: Faulty) -> None:
     from verl.workers.reward_manager import get_reward_manager_cls
 
     import assay_client.integrations.verl_dense  # noqa: F401
@@ -147,7 +149,7 @@ def test_a_trainer_that_calls_with_a_batch(server: Faulty) -> None:
     assert manager(data) is rewards
 
 
-def test_what_a_tool_answered_is_not_scored(server: Faulty) -> None:
+def test_tool_output_is_not_scored(server: Faulty) -> None:
     from assay_client.integrations.verl_dense import AssayBatchRewardManager
 
     t = byte_level()
@@ -170,20 +172,20 @@ def test_no_reward_is_made_up(server: Faulty, monkeypatch: pytest.MonkeyPatch) -
     data = batch(t, [t.encode("Hello.")], 20)
 
     def without(h: Any) -> None:
-        answer = dense_results(h.body)
-        del answer["results"][0]["token_rewards"]
-        h.send(200, answer)
+        body = dense_results(h.body)
+        del body["results"][0]["token_rewards"]
+        h.send(200, body)
 
     server.script = [without, error(400, "invalid", "options.dense")]
-    with pytest.raises(ac.BadAnswerError, match="no token rewards to"):
+    with pytest.raises(ac.InvalidResponseError, match="no token rewards for"):
         AssayBatchRewardManager(t)(data)
-    with pytest.raises(ac.InvalidRequestError):
+    with pytest.raises(ac.BadRequestError):
         AssayBatchRewardManager(t)(data)
     assert monkeypatch
 
 
 def test_the_agent_loop_of_verl(server: Faulty) -> None:
-    """Worker of the trainer v1, up to what it writes to the transfer queue."""
+    """The worker of the trainer v1, up to its output to the transfer queue."""
     pytest.importorskip("transfer_queue")
     from verl.experimental.agent_loop.agent_loop import AgentLoopMetrics, AgentLoopOutput
     from verl.trainer.ppo.reward import load_reward_manager
@@ -200,7 +202,7 @@ def test_the_agent_loop_of_verl(server: Faulty) -> None:
     )
 
     class Handle:
-        """A reward loop worker, as Ray hands it out."""
+        """A fake Ray handle of a reward loop worker."""
 
         def __init__(self, manager: Any) -> None:
             self.compute_score = self

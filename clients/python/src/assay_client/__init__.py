@@ -1,4 +1,4 @@
-"""Client of assay: rewards for the responses of language models.
+"""Client of assay, a reward-model service for RLHF.
 
     from assay_client import Client
 
@@ -6,30 +6,32 @@
         for r in assay.score(["Drink some water.", "You are an idiot."]):
             print(r.reward, r.compliant, r.witness and r.witness.text)
 
-A call that fails raises an `AssayError`; there is never a reward that nobody
-computed, unless `on_error` asks for one.
+A call that fails raises an `AssayError`. The client never makes up a reward
+unless `on_error` says so.
 """
 
 from . import dense
-from ._aio import AsyncClient
+from ._async.client import AsyncClient
 from ._errors import (
-    APIError,
+    APIConnectionError,
+    APIStatusError,
+    APITimeoutError,
     AssayError,
-    AuthError,
-    BadAnswerError,
+    AuthenticationError,
+    BadRequestError,
     ConflictError,
-    DeadlineError,
+    DeadlineExceededError,
     InputError,
-    InvalidRequestError,
-    NoAnswerError,
+    InternalServerError,
+    InvalidResponseError,
     NotEnabledError,
     NotFoundError,
+    PermissionDeniedError,
     RejectedError,
-    ServerError,
-    UnavailableError,
+    ServiceUnavailableError,
 )
 from ._retry import Retry
-from ._sync import Client
+from ._sync.client import Client
 from ._types import (
     Candidate,
     Current,
@@ -50,37 +52,39 @@ from ._types import (
 from ._version import __version__
 
 __all__ = [
-    "APIError",
+    "APIConnectionError",
+    "APIStatusError",
+    "APITimeoutError",
     "AssayError",
     "AsyncClient",
-    "AuthError",
-    "BadAnswerError",
+    "AuthenticationError",
+    "BadRequestError",
     "Candidate",
     "Client",
     "ConflictError",
     "Current",
-    "DeadlineError",
+    "DeadlineExceededError",
     "Event",
     "Failure",
     "FeedbackItem",
     "InputError",
     "Instance",
-    "InvalidRequestError",
+    "InternalServerError",
+    "InvalidResponseError",
     "Item",
     "Model",
     "ModelInfo",
-    "NoAnswerError",
     "NotEnabledError",
     "NotFoundError",
     "Options",
+    "PermissionDeniedError",
     "Receipt",
     "RejectedError",
     "Rejection",
     "Result",
     "Retry",
-    "ServerError",
+    "ServiceUnavailableError",
     "Training",
-    "UnavailableError",
     "Witness",
     "__version__",
     "dense",

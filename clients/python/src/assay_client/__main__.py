@@ -8,9 +8,9 @@ import os
 import sys
 from collections.abc import Sequence
 
-from ._errors import AssayError, InputError, InvalidRequestError
-from ._lines import Progress, Settings, UsageError, items, score
-from ._sync import Client
+from ._errors import AssayError, BadRequestError, InputError
+from ._offline import Progress, Settings, UsageError, read_jsonl, score_jsonl
+from ._sync.client import Client
 from ._types import Options, Receipt, Rejection
 from ._version import __version__
 
@@ -25,15 +25,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         ) as client:
             code: int = args.run(client, args)
             return code
-    except (UsageError, InputError, InvalidRequestError, OSError, ValueError) as e:
-        return _say(e, 2)
+    except (UsageError, InputError, BadRequestError, OSError, ValueError) as e:
+        return _fail(e, 2)
     except AssayError as e:
-        return _say(e, 1)
+        return _fail(e, 1)
     except KeyboardInterrupt:
         return 130
 
 
-def _say(error: Exception, code: int) -> int:
+def _fail(error: Exception, code: int) -> int:
     print(f"assay_client: {error}", file=sys.stderr)
     return code
 
@@ -52,16 +52,16 @@ def _score(client: Client, args: argparse.Namespace) -> int:
     )
     if str(args.file).endswith(".parquet"):
         if args.dense:
-            raise UsageError("--dense is for JSONL files, whose items may have token_offsets")
+            raise UsageError("--dense requires JSONL input, whose items may have token_offsets")
         failed = _score_parquet(client, args, options)
     else:
         for name, column in _columns(args).items():
             if column is not None:
-                raise UsageError(f"--{name.replace('_', '-')} is for Parquet files (*.parquet)")
+                raise UsageError(f"--{name.replace('_', '-')} requires Parquet input (*.parquet)")
         settings = Settings(options, args.model, args.text, args.on_error == "null")
-        failed = score(client, args.file, args.output, settings, args.restart)
+        failed = score_jsonl(client, args.file, args.output, settings, args.restart)
     if failed:
-        return _say(AssayError(f"{failed} responses could not be scored; their reward is null"), 1)
+        return _fail(AssayError(f"{failed} responses could not be scored: their reward is null"), 1)
     return 0
 
 
@@ -69,11 +69,11 @@ def _score_parquet(client: Client, args: argparse.Namespace, options: Options) -
     try:
         from .parquet import Columns, score_parquet
     except ModuleNotFoundError as e:
-        raise UsageError(f"{e}; Parquet files need pyarrow: pip install pyarrow") from e
+        raise UsageError(f"{e}: install pyarrow to read Parquet files") from e
     if not str(args.output).endswith(".parquet"):
-        raise UsageError("-o: a Parquet file becomes a Parquet file; give -o NAME.parquet")
+        raise UsageError("-o: Parquet input requires Parquet output; use -o NAME.parquet")
     if args.text or args.no_instances:
-        raise UsageError("--text and --no-instances are for JSONL; leave them out")
+        raise UsageError("--text and --no-instances require JSONL input")
     named = {
         name.replace("_column", ""): column for name, column in _columns(args).items() if column is not None
     }
@@ -99,14 +99,14 @@ def _feedback(client: Client, args: argparse.Namespace) -> int:
     progress = Progress("labels", None, sys.stderr)
     total = Receipt()
     with sys.stdin.buffer if args.file in (None, "-") else open(args.file, "rb") as stream:
-        held = []
-        for item in items(stream, False):
-            held.append(item)
-            if len(held) == 500:
-                total = _send(client, held, total, progress)
-                held = []
-        if held:
-            total = _send(client, held, total, progress)
+        batch = []
+        for item in read_jsonl(stream, False):
+            batch.append(item)
+            if len(batch) == 500:
+                total = _send(client, batch, total, progress)
+                batch = []
+        if batch:
+            total = _send(client, batch, total, progress)
     progress.finish()
     for r in total.rejected:
         print(f"item {r.index} ({r.id}): {r.code}: {r.message}", file=sys.stderr)
@@ -115,10 +115,10 @@ def _feedback(client: Client, args: argparse.Namespace) -> int:
     return 2 if rejected else 0
 
 
-def _send(client: Client, held: list[dict[str, object]], total: Receipt, progress: Progress) -> Receipt:
-    receipt = client.feedback(held)
+def _send(client: Client, batch: list[dict[str, object]], total: Receipt, progress: Progress) -> Receipt:
+    receipt = client.feedback(batch)
     first = progress.done
-    progress.add(len(held))
+    progress.add(len(batch))
     rejected = tuple(Rejection(first + r.index, r.id, r.code, r.message) for r in receipt.rejected)
     return Receipt(
         total.accepted + receipt.accepted, total.duplicates + receipt.duplicates, total.rejected + rejected
@@ -127,16 +127,20 @@ def _send(client: Client, held: list[dict[str, object]], total: Receipt, progres
 
 def _parser() -> argparse.ArgumentParser:
     common = argparse.ArgumentParser(add_help=False)
-    common.add_argument("file", nargs="?", help="JSONL file; without one, or with -, standard input")
-    common.add_argument("--url", help="the service ($ASSAY_URL, else http://127.0.0.1:8080)")
-    common.add_argument("--token", help="token for it ($ASSAY_TOKEN)")
+    common.add_argument("file", nargs="?", help="JSONL file (default: standard input)")
+    common.add_argument("--url", help="URL of the service (default: $ASSAY_URL, else http://127.0.0.1:8080)")
+    common.add_argument("--token", help="token of the service (default: $ASSAY_TOKEN)")
     common.add_argument(
         "--data-dir",
-        help="data directory of a private service on this machine, for its token ($ASSAY_DATA_DIR)",
+        help="data directory with the token of a private service on this machine (default: $ASSAY_DATA_DIR)",
     )
-    common.add_argument("--timeout", type=float, default=60.0, help="seconds that one attempt may take (60)")
-    common.add_argument("--retry", type=float, default=300.0, help="seconds to go on trying (300)")
-    common.add_argument("--concurrency", type=int, default=4, help="requests under way at once (4)")
+    common.add_argument(
+        "--timeout", type=float, default=60.0, help="timeout of one attempt in seconds (default: 60)"
+    )
+    common.add_argument(
+        "--retry", type=float, default=300.0, help="how long to retry in seconds (default: 300)"
+    )
+    common.add_argument("--concurrency", type=int, default=4, help="maximum requests in flight (default: 4)")
 
     parser = argparse.ArgumentParser(prog="python -m assay_client", description=__doc__)
     parser.add_argument("--version", action="version", version=__version__)
@@ -146,34 +150,41 @@ def _parser() -> argparse.ArgumentParser:
         "score", parents=[common], help="score responses: JSONL to JSONL, or Parquet to Parquet"
     )
     c.add_argument(
-        "-o", "--output", help="write here, and go on with what an earlier run left (standard output)"
+        "-o", "--output", help="output file, resumed if it is incomplete (default: standard output)"
     )
-    c.add_argument("--restart", action="store_true", help="do not go on with what an earlier run left")
+    c.add_argument("--restart", action="store_true", help="start over instead of resuming an earlier run")
     c.add_argument("--text", action="store_true", help="each line is a response, not JSON")
-    c.add_argument("--model", help="score with this version or name (the one that serves at the start)")
+    c.add_argument("--model", help="model version or name (default: the one that serves at the start)")
     c.add_argument(
-        "--on-error", choices=("stop", "null"), default="stop", help="null: go on with a null reward"
+        "--on-error",
+        choices=("stop", "null"),
+        default="stop",
+        help="on a response that cannot be scored: stop, or write a null reward (default: stop)",
     )
-    c.add_argument("--reward", choices=("compliance", "logit", "raw"))
-    c.add_argument("--aggregate", choices=("max", "topk", "noisy_or", "mean"))
-    c.add_argument("--top-k", type=int)
-    c.add_argument("--offset-unit", choices=("codepoint", "utf8", "utf16"))
-    c.add_argument("--no-instances", action="store_true", help="leave the instances out of the results")
-    c.add_argument("--reasoning", choices=("skip", "score"), help="whether <think> blocks are scored")
+    c.add_argument("--reward", choices=("compliance", "logit", "raw"), help="scale of the reward")
     c.add_argument(
-        "--dense", choices=("last", "instance", "witness", "shaped"), help="a reward for each token"
+        "--aggregate", choices=("max", "topk", "noisy_or", "mean"), help="aggregate of the instances"
     )
-    c.add_argument("--gamma", type=float, help="discount of --dense shaped (1)")
-    c.add_argument("--tokenizer", help="tokens are those of this tokenizer of the service, not token_offsets")
-    p = c.add_argument_group("Parquet", "FILE.parquet -o NAME.parquet: its columns, and those of the rewards")
-    p.add_argument("--response-column", help="strings or chat messages (response, else completion)")
-    p.add_argument("--messages-column", help="chat messages, of which those of the assistant are scored")
-    p.add_argument("--prompt-column", help='strings or chat messages (prompt, where there is one; "": none)')
-    p.add_argument("--id-column", help="ids of the responses, for feedback")
-    p.add_argument("--prefix", help="begins the names of the columns that are added")
+    c.add_argument("--top-k", type=int, help="number of instances that --aggregate topk averages")
+    c.add_argument("--offset-unit", choices=("codepoint", "utf8", "utf16"), help="unit of offsets")
+    c.add_argument("--no-instances", action="store_true", help="omit the instances from the results")
+    c.add_argument("--reasoning", choices=("skip", "score"), help="whether to score <think> blocks")
+    c.add_argument(
+        "--dense", choices=("last", "instance", "witness", "shaped"), help="assign token-level rewards"
+    )
+    c.add_argument("--gamma", type=float, help="discount of --dense shaped (default: 1)")
+    c.add_argument("--tokenizer", help="tokenize with this tokenizer of the service instead of token_offsets")
+    p = c.add_argument_group("Parquet", "score FILE.parquet -o NAME.parquet adds the rewards as columns")
+    p.add_argument("--response-column", help="strings or chat messages (default: response, else completion)")
+    p.add_argument("--messages-column", help="chat messages, of which the assistant's are scored")
+    p.add_argument(
+        "--prompt-column", help='strings or chat messages (default: prompt if it exists; "": none)'
+    )
+    p.add_argument("--id-column", help="ids of the responses, for later feedback")
+    p.add_argument("--prefix", help="prefix of the names of the added columns")
     c.set_defaults(run=_score)
 
-    c = commands.add_parser("feedback", parents=[common], help="send labelled responses (JSONL)")
+    c = commands.add_parser("feedback", parents=[common], help="send labeled responses (JSONL)")
     c.set_defaults(run=_feedback)
     return parser
 

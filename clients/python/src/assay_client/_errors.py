@@ -1,13 +1,13 @@
-"""What can go wrong. Every error of this package is an `AssayError`."""
+"""The exceptions of this package. Each is an `AssayError`."""
 
 from __future__ import annotations
 
 
 class AssayError(Exception):
-    """A call failed; there is no reward.
+    """Base class: the call failed and there is no reward.
 
-    `index` is the position of the offending item among those that were
-    passed, where one item is to blame.
+    `index` is the position of the offending item in the caller's input, or
+    None where the error does not concern a single item.
     """
 
     index: int | None = None
@@ -17,13 +17,13 @@ class AssayError(Exception):
 
 
 class InputError(AssayError, ValueError):
-    """What was passed cannot be sent; nothing was."""
+    """An argument cannot be sent to the service. Nothing was sent."""
 
 
-class NoAnswerError(AssayError):
-    """The service could not be reached, or the connection broke or stalled.
+class APIConnectionError(AssayError):
+    """The service is unreachable, or the connection failed before the response was complete.
 
-    `sent` is False where the service cannot have seen the request.
+    `sent` is False where the service cannot have received the request.
     """
 
     def __init__(self, message: str, *, sent: bool = True) -> None:
@@ -31,69 +31,79 @@ class NoAnswerError(AssayError):
         self.sent = sent
 
 
-class DeadlineError(AssayError):
-    """The deadline of the call passed.
+class APITimeoutError(APIConnectionError):
+    """An attempt took longer than the `timeout` of the client."""
 
-    It is no TimeoutError: some trainers turn that into a reward of 0.
+
+class DeadlineExceededError(AssayError):
+    """The `deadline` of the call passed.
+
+    It does not derive from TimeoutError because some trainers turn a
+    TimeoutError into a reward of 0.
     """
 
 
-class BadAnswerError(AssayError):
-    """The answer is not what assay answers: broken JSON, or a wrong number of results."""
+class InvalidResponseError(AssayError):
+    """The response is not a valid assay response: malformed JSON, or missing or invalid values."""
 
 
-class APIError(AssayError):
-    """The service answered with an error.
+class APIStatusError(AssayError):
+    """The service responded with an error status.
 
-    `code` is for programs (`overloaded`, `invalid`, ...), `field` the path of
-    the offending value, `request_id` what the service's log has it under.
+    `code` is machine-readable (`overloaded`, `invalid`, ...), `field` is the
+    path of the offending value in the request, and `request_id` identifies
+    the request in the log of the service. `retry_after` is in seconds.
     """
 
     def __init__(
         self,
         message: str,
         *,
-        status: int = 0,
+        status_code: int = 0,
         code: str = "",
         field: str = "",
         request_id: str = "",
         retry_after: float | None = None,
     ) -> None:
         super().__init__(message)
-        self.status = status
+        self.status_code = status_code
         self.code = code
         self.field = field
         self.request_id = request_id
         self.retry_after = retry_after
 
 
-class InvalidRequestError(APIError):
-    """400, 405, 413, 415, 422: the request itself is wrong."""
+class BadRequestError(APIStatusError):
+    """400, 405, 413, 415, 422: the request is invalid."""
 
 
-class AuthError(APIError):
-    """401, 403: a token is missing, unknown or has not the scope."""
+class AuthenticationError(APIStatusError):
+    """401: the token is missing or unknown."""
 
 
-class NotFoundError(APIError):
-    """404: no such model, or not an assay service."""
+class PermissionDeniedError(APIStatusError):
+    """403: the token lacks the required scope."""
 
 
-class ConflictError(APIError):
-    """409: the models are not in a state in which this can be done."""
+class NotFoundError(APIStatusError):
+    """404: the model or resource does not exist, or the URL is not that of an assay service."""
 
 
-class NotEnabledError(APIError):
-    """501: the service keeps no feedback and trains nothing."""
+class ConflictError(APIStatusError):
+    """409: the current state of the models does not allow the operation."""
 
 
-class UnavailableError(APIError):
-    """408, 425, 429, 502, 503, 504: not now. It went on for longer than the retries."""
+class NotEnabledError(APIStatusError):
+    """501: feedback and training are disabled on this service."""
 
 
-class ServerError(APIError):
+class ServiceUnavailableError(APIStatusError):
+    """408, 425, 429, 502, 503, 504: a transient failure that outlasted the retries."""
+
+
+class InternalServerError(APIStatusError):
     """500: the model or the service failed on this request."""
 
 
 class RejectedError(AssayError):
-    """Items of feedback were rejected; the others are stored."""
+    """The service rejected some feedback items. It stored the others."""

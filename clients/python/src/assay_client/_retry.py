@@ -1,84 +1,101 @@
-"""When to try again, and how long to wait before. Keeps no clock."""
+"""Retry policy."""
 
 from __future__ import annotations
 
 import random
+import time
 from dataclasses import dataclass
 
-from ._errors import APIError, AssayError, BadAnswerError, DeadlineError, NoAnswerError, UnavailableError
+from ._errors import (
+    APIConnectionError,
+    APIStatusError,
+    AssayError,
+    DeadlineExceededError,
+    InvalidResponseError,
+    ServiceUnavailableError,
+)
 
-# Statuses by which a service says that it did nothing.
-_UNDONE = frozenset({429, 503})
+# With these statuses the service has not processed the request.
+_NOT_PROCESSED = frozenset({429, 503})
 
 
 @dataclass(frozen=True)
 class Retry:
-    """Tries again for `budget` seconds after the first failure, at growing intervals.
+    """Exponential backoff with jitter, for up to `budget` seconds after the first failure.
 
-    Only where it is safe: scoring, feedback and reading may be repeated;
-    whatever changes models only where the service did not do it. The waits
-    double from `first` up to `most` seconds, half of each by chance so that
-    clients do not return together; a Retry-After is the least that is waited.
-    `budget` 0 never tries again.
+    Idempotent requests (scoring, feedback, reading) are retried after
+    transient failures; requests that change models only where the service has
+    not processed them. The wait doubles from `initial_backoff` to
+    `max_backoff` seconds, half of it random; a Retry-After header is a lower
+    bound. After `max_invalid_responses` invalid responses the call fails.
+    `budget=0` disables retries.
     """
 
     budget: float = 300.0
-    first: float = 0.25
-    most: float = 15.0
-    bad_answers: int = 3
+    initial_backoff: float = 0.25
+    max_backoff: float = 15.0
+    max_invalid_responses: int = 3
 
-    def pause(self, error: AssayError, attempt: int, elapsed: float, repeatable: bool) -> float | None:
-        """Seconds to wait after failed attempt number `attempt` (from 1); None: give up."""
-        if not self._allowed(error, attempt, repeatable):
+    def backoff(self, error: AssayError, attempt: int, elapsed: float, idempotent: bool) -> float | None:
+        """Seconds to wait after failed attempt number `attempt` (from 1), or None to give up."""
+        if not self._is_retryable(error, attempt, idempotent):
             return None
-        backoff = min(self.most, self.first * 2.0 ** min(attempt - 1, 30))
-        wait = backoff * random.uniform(0.5, 1.0)
-        if isinstance(error, APIError) and error.retry_after is not None:
-            wait = max(wait, error.retry_after + random.uniform(0.0, backoff / 2))
+        ceiling = min(self.max_backoff, self.initial_backoff * 2.0 ** min(attempt - 1, 30))
+        wait = ceiling * random.uniform(0.5, 1.0)
+        if isinstance(error, APIStatusError) and error.retry_after is not None:
+            wait = max(wait, error.retry_after + random.uniform(0.0, ceiling / 2))
         return wait if elapsed + wait <= self.budget else None
 
-    def _allowed(self, error: AssayError, attempt: int, repeatable: bool) -> bool:
-        if isinstance(error, NoAnswerError):
-            return repeatable or not error.sent
-        if isinstance(error, UnavailableError):
-            return repeatable or error.status in _UNDONE
-        if isinstance(error, BadAnswerError):
-            return repeatable and attempt < self.bad_answers
+    def _is_retryable(self, error: AssayError, attempt: int, idempotent: bool) -> bool:
+        if isinstance(error, APIConnectionError):
+            return idempotent or not error.sent
+        if isinstance(error, ServiceUnavailableError):
+            return idempotent or error.status_code in _NOT_PROCESSED
+        if isinstance(error, InvalidResponseError):
+            return idempotent and attempt < self.max_invalid_responses
         return False
 
 
 class Attempts:
-    """The attempts of one call, up to its deadline. Times are of one monotonic clock."""
+    """The attempts of one call until its deadline.
 
-    def __init__(self, retry: Retry, timeout: float, deadline: float | None, repeatable: bool) -> None:
+    It reads no clock: the caller passes times of one monotonic clock.
+    """
+
+    def __init__(self, retry: Retry, timeout: float, deadline: float | None, idempotent: bool) -> None:
         self._retry = retry
         self._timeout = timeout
         self._deadline = deadline
-        self._repeatable = repeatable
-        self._made = 0
-        self._failed: float | None = None
+        self._idempotent = idempotent
+        self._count = 0
+        self._first_failure: float | None = None
 
-    def limit(self, now: float) -> float:
-        """Seconds that the next attempt may take."""
-        self._made += 1
+    def next_timeout(self, now: float) -> float:
+        """Starts an attempt; returns its timeout in seconds."""
+        self._count += 1
         if self._deadline is None:
             return self._timeout
         if now >= self._deadline:
-            raise DeadlineError("the deadline had passed before the request could be sent")
+            raise DeadlineExceededError("the deadline passed before the request could be sent")
         return min(self._timeout, self._deadline - now)
 
-    def pause(self, error: AssayError, now: float) -> float:
-        """Seconds to wait after error; raises when there is to be no other attempt."""
-        if self._failed is None:
-            self._failed = now
-        wait = self._retry.pause(error, self._made, now - self._failed, self._repeatable)
-        if self._deadline is not None and now + (wait or 0.0) >= self._deadline and _may_pass(error):
-            raise DeadlineError(f"the deadline passed after {self._made} attempts: {error}") from error
+    def backoff(self, error: AssayError, now: float) -> float:
+        """Seconds to wait before the next attempt; raises where there must not be one."""
+        if self._first_failure is None:
+            self._first_failure = now
+        wait = self._retry.backoff(error, self._count, now - self._first_failure, self._idempotent)
+        if self._deadline is not None and now + (wait or 0.0) >= self._deadline and _is_transient(error):
+            message = f"the deadline passed after {self._count} attempts: {error}"
+            raise DeadlineExceededError(message) from error
         if wait is None:
             raise error
         return wait
 
 
-def _may_pass(error: AssayError) -> bool:
-    """Whether more time might have helped."""
-    return isinstance(error, (NoAnswerError, UnavailableError, BadAnswerError))
+def _is_transient(error: AssayError) -> bool:
+    return isinstance(error, (APIConnectionError, ServiceUnavailableError, InvalidResponseError))
+
+
+def expiry(deadline: float | None) -> float | None:
+    """The monotonic time that is deadline seconds from now."""
+    return None if deadline is None else time.monotonic() + deadline

@@ -1,4 +1,4 @@
-"""What is sent and what comes back."""
+"""The values that the clients send and return."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Reasoning = Literal["skip", "score"]
 Dense = Literal["last", "instance", "witness", "shaped"]
 Label = Literal["compliant", "violation"]
 
-# What a reward becomes when it could not be had: an error, NaN, or a value.
+# What to do with an item that cannot be scored: raise, or return NaN or this number as its reward.
 OnError = Union[Literal["raise", "nan"], float]
 Priority = Literal["interactive", "bulk"]
 
@@ -28,12 +28,13 @@ Priority = Literal["interactive", "bulk"]
 class Item:
     """One response to score: exactly one of `response`, `messages` and `instances`.
 
-    Of `messages` (`{"role", "content"}`) those of role `assistant` are scored.
-    `instances` are scored as given, never segmented again. `prompt` is context
-    for models that were trained with it. `id` comes back in the result and is
-    the `response_id` of later feedback; the service makes one where absent.
-    `token_offsets`, for `Options.dense`: where each token of the policy lies in
-    `response`, `[start, end)`; `assay_client.dense` makes them of sampled ids.
+    Of `messages` (`{"role", "content"}`), those with the role `assistant` are
+    scored. `instances` are scored as given, without segmentation. `prompt` is
+    context for models trained with it. The result has the same `id`, which
+    later feedback refers to as `response_id`; the service generates one if it
+    is None. `token_offsets`, for `Options.dense`, are the `[start, end)` spans
+    of the policy's tokens in `response`; `assay_client.dense` computes them
+    from sampled token ids.
     """
 
     response: str | None = None
@@ -45,7 +46,7 @@ class Item:
     token_offsets: Sequence[Sequence[int]] | None = None
 
     def to_json(self) -> dict[str, Any]:
-        return _given(self)
+        return _non_null(self)
 
 
 ItemLike = Union[str, Item, Mapping[str, Any]]
@@ -53,20 +54,21 @@ ItemLike = Union[str, Item, Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Options:
-    """How responses are scored; None leaves it to the service (first value).
+    """How responses are scored. None selects the default of the service, the first value below.
 
     `reward`: `compliance` in [0,1], 0.5 exactly at the threshold; `logit`, its
     log-odds in [-20,20]; `raw`, 1 - violation. `aggregate`: `max`, `topk`,
-    `noisy_or`, `mean`. `offset_unit`: `codepoint` (what Python strings
-    index), `utf8`, `utf16`. `instances`: whether results list their instances.
-    `reasoning`: `skip` or `score` `<think>` blocks.
+    `noisy_or`, `mean`. `offset_unit`: `codepoint` (the indices of Python
+    strings), `utf8`, `utf16`. `instances`: whether results list their
+    instances. `reasoning`: `skip` or `score` `<think>` blocks.
 
-    `dense` asks for a reward for each token, which together are the reward:
-    `last`, all of it at the last token; `instance`, each instance's share at
-    its last token; `witness`, spread over the tokens of the witness; `shaped`,
-    `last` with a potential that does not move the optimum, discounted by
-    `gamma` in (0,1]. The tokens are `Item.token_offsets`, or those of
-    `tokenizer`, one that the service knows by name.
+    `dense` requests token-level rewards, which sum to the reward: `last`
+    assigns all of it to the last token; `instance` assigns the contribution of
+    each instance to its last token; `witness` spreads it over the tokens of
+    the witness; `shaped` adds potential-based shaping to `last`, which
+    preserves the optimal policy, with the discount `gamma` in (0,1]. The
+    tokens are those of `Item.token_offsets`, or of `tokenizer`, a tokenizer
+    that the service knows by name.
     """
 
     reward: RewardScale | None = None
@@ -80,29 +82,29 @@ class Options:
     tokenizer: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        return _given(self)
+        return _non_null(self)
 
-    def over(self, other: Options) -> Options:
-        """These options, and those of other where these say nothing."""
-        return Options(**{**_given(other), **_given(self)})
+    def with_defaults(self, defaults: Options) -> Options:
+        """These options, with unset ones taken from defaults."""
+        return Options(**{**_non_null(defaults), **_non_null(self)})
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What is said of all items of a call."""
+class ScoreSettings:
+    """The settings that all items of a call share."""
 
     options: Options
     model: str | None
     priority: Priority | None
 
 
-def _given(value: Any) -> dict[str, Any]:
+def _non_null(value: Any) -> dict[str, Any]:
     return {k: v for k, v in vars(value).items() if v is not None}
 
 
 @dataclass(frozen=True)
 class ModelInfo:
-    """The model that scored. A version is never used twice for other weights."""
+    """The model that scored a response. A version identifies its weights: it is never reused."""
 
     name: str
     version: str
@@ -132,14 +134,14 @@ class Witness:
 
 @dataclass(frozen=True)
 class Result:
-    """The reward of one response, with the reason for it.
+    """The reward of one response and the evidence for it.
 
-    `violation` is in [0,1], `compliant` is `violation <= threshold`. `witness`
-    is None where there was nothing to score (`empty`). `instances` is None
-    where the options left it out. `truncated`: the response had more instances
-    than the service scores. `raw` is the result as the service sent it.
-    `token_rewards` has one number a token where `Options.dense` asked for
-    them, and `token_offsets` where the service made the tokens, too.
+    `violation` is in [0,1]; `compliant` is `violation <= threshold`. `witness`
+    is None if there was nothing to score (`empty`). `instances` is None if the
+    options omit them. `truncated`: the response has more instances than the
+    service scores. `raw` is the result as the service sent it.
+    `token_rewards` has one number per token if `Options.dense` is set;
+    `token_offsets` is set if the service tokenized the response.
     """
 
     id: str
@@ -162,34 +164,34 @@ class Result:
 
 @dataclass(frozen=True)
 class Failure:
-    """Stands for the result of an item that could not be scored, where that was asked for.
+    """Takes the place of the result of an item that could not be scored; see `on_error`.
 
-    `reward` is NaN or the value that `on_error` names.
+    `reward` is NaN or the number passed as `on_error`.
     """
 
     reward: float
     error: AssayError
 
 
-def substitute(on_error: OnError) -> float | None:
-    """The reward of a failure; None: raise."""
+def fallback_reward(on_error: OnError) -> float | None:
+    """The reward of an item that cannot be scored; None means raise."""
     if on_error == "raise":
         return None
     if on_error == "nan":
         return math.nan
     if isinstance(on_error, bool) or not isinstance(on_error, (int, float)):
-        raise ValueError(f'on_error is {on_error!r}; use "raise", "nan" or a number')
+        raise ValueError(f'invalid on_error {on_error!r}: use "raise", "nan" or a number')
     return float(on_error)
 
 
 @dataclass(frozen=True)
 class FeedbackItem:
-    """The label of one rater on one whole response.
+    """One rater's label for one whole response.
 
-    Give the response (`response`, `messages` or `instances`), or only the
-    `response_id` of one that the service has scored and keeps. Without an
-    `id` the client makes one of the content: the same response sent again is
-    a duplicate, and another label of the same rater a correction.
+    Pass the response (`response`, `messages` or `instances`), or only the
+    `response_id` of one that the service has scored and retained. Without an
+    `id`, the client derives one from the content, so that resending a response
+    is a duplicate and a different label by the same rater is a correction.
     """
 
     label: Label
@@ -203,17 +205,17 @@ class FeedbackItem:
     time: str | datetime.datetime | None = None
 
     def to_json(self) -> dict[str, Any]:
-        given = _given(self)
+        fields = _non_null(self)
         if self.time is not None and not isinstance(self.time, str):
             if self.time.tzinfo is None:
-                raise ValueError("time has no time zone; use datetime.now(timezone.utc)")
-            given["time"] = self.time.isoformat()
-        return given
+                raise ValueError("time has no time zone: use datetime.now(timezone.utc)")
+            fields["time"] = self.time.isoformat()
+        return fields
 
 
 @dataclass(frozen=True)
 class Rejection:
-    """An item of feedback that was not taken: `index` is its position among those that were passed."""
+    """A feedback item that the service rejected. `index` is its position in the input."""
 
     index: int
     id: str
@@ -223,7 +225,7 @@ class Rejection:
 
 @dataclass(frozen=True)
 class Receipt:
-    """What became of feedback. What counts as accepted is durable."""
+    """The outcome of sending feedback. Accepted items are durable."""
 
     accepted: int = 0
     duplicates: int = 0
@@ -242,7 +244,7 @@ class Receipt:
 
 @dataclass(frozen=True)
 class Model:
-    """A model version. `raw` has all that the service tells of it."""
+    """A model version. `raw` is its complete record."""
 
     name: str
     version: str
@@ -255,7 +257,7 @@ class Model:
 
 @dataclass(frozen=True)
 class Current:
-    """The version that every replica is to serve, since when, by whom and why."""
+    """The version that every replica must serve, and when, by whom and why it was promoted."""
 
     version: str
     since: str
@@ -266,10 +268,10 @@ class Current:
 
 @dataclass(frozen=True)
 class Training:
-    """The one training of all replicas. `phase` is `idle` when there is none.
+    """The state of training, of which at most one run is in progress across all replicas.
 
-    `wait` says why none starts now. `raw` has the rest, as the service's
-    /openapi.json describes it.
+    `phase` is `idle` if there is none; `wait` is the reason why none starts
+    now. `raw` is the complete state, documented in /openapi.json.
     """
 
     phase: str
@@ -280,7 +282,7 @@ class Training:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A scored response that somebody should label next; `id` is the `response_id` of its label."""
+    """A scored response worth labeling next. Pass its `id` as the `response_id` of the label."""
 
     id: str
     model: str
@@ -292,7 +294,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Event:
-    """Something that happened to models, trainings or labels."""
+    """An event in the life of models, training runs or labels."""
 
     sequence: int
     kind: str

@@ -1,4 +1,4 @@
-"""Requests as bytes and answers as values; no connection is made here."""
+"""Encoding of requests and decoding of responses, without any I/O."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, cast
 from urllib.parse import quote
 
 from ._errors import (
-    APIError,
-    AuthError,
-    BadAnswerError,
+    APIStatusError,
+    AuthenticationError,
+    BadRequestError,
     ConflictError,
     InputError,
-    InvalidRequestError,
+    InternalServerError,
+    InvalidResponseError,
     NotEnabledError,
     NotFoundError,
-    ServerError,
-    UnavailableError,
+    PermissionDeniedError,
+    ServiceUnavailableError,
 )
 from ._types import (
-    Asked,
     Candidate,
     Current,
     Event,
@@ -40,6 +40,7 @@ from ._types import (
     Receipt,
     Rejection,
     Result,
+    ScoreSettings,
     Training,
     Witness,
 )
@@ -48,40 +49,46 @@ if TYPE_CHECKING:
     from typing_extensions import TypeGuard
 
 JSON = "application/json"
-LINES = "application/x-ndjson"
+NDJSON = "application/x-ndjson"
 
 
 @dataclass(frozen=True)
-class Call:
-    """A request. `repeatable`: sending it twice is the same as sending it once."""
+class Request:
+    """An HTTP request. An idempotent one has the same effect whether it is sent once or twice."""
 
     method: str
     path: str
     body: bytes | None = None
     content_type: str = JSON
-    repeatable: bool = True
-    index: int | None = None  # of the first item in it, among those of the caller
+    idempotent: bool = True
+    first: int | None = None  # position in the caller's input of the first item in the body
     priority: Priority | None = None
 
-    def headers(self, limit: float) -> dict[str, str]:
-        """Those of HTTP for an attempt of limit seconds."""
-        given = {"X-Request-Timeout": f"{limit:.3f}"}
+    def headers(self, timeout: float) -> dict[str, str]:
+        """The HTTP headers of an attempt with this timeout in seconds."""
+        headers = {"X-Request-Timeout": f"{timeout:.3f}"}
         if self.body is not None:
-            given["Content-Type"] = self.content_type
+            headers["Content-Type"] = self.content_type
         if self.priority:
-            given["X-Priority"] = self.priority
-        return given
+            headers["X-Priority"] = self.priority
+        return headers
 
 
-def segment(value: str) -> str:
-    """value as one part of a path."""
+class RawResponse(NamedTuple):
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+def path_segment(value: str) -> str:
+    """value, escaped for use as one segment of a URL path."""
     if value in ("", ".", ".."):
-        raise InputError(f"{value!r} is no id or version")
+        raise InputError(f"invalid id or version: {value!r}")
     return quote(value, safe="")
 
 
 def encode(value: Any) -> bytes:
-    """value as JSON; raises ValueError for what JSON or UTF-8 cannot hold."""
+    """value as JSON; raises ValueError for what JSON or UTF-8 cannot represent."""
     return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
 
 
@@ -93,44 +100,44 @@ def encode_item(item: ItemLike, index: int, prompt: str | None = None) -> bytes:
     elif isinstance(item, Mapping):
         value = dict(item)
     else:
-        raise at(index, InputError(f"item {index} is a {type(item).__name__}; give a str, an Item or a dict"))
+        kind = type(item).__name__
+        raise _with_index(InputError(f"item {index} has type {kind}; pass a str, an Item or a dict"), index)
     if prompt is not None:
         value["prompt"] = prompt
     try:
         return encode(value)
     except (TypeError, ValueError) as e:
-        raise at(index, InputError(f"item {index} cannot be sent as JSON: {e}")) from e
+        raise _with_index(InputError(f"item {index} cannot be encoded as JSON: {e}"), index) from e
 
 
-def at(index: int, error: Any) -> Any:
-    """error, which is that of the item at index."""
+def _with_index(error: InputError, index: int) -> InputError:
     error.index = index
     return error
 
 
-def score_call(items: Sequence[bytes], asked: Asked, index: int) -> Call:
+def score_request(items: Sequence[bytes], settings: ScoreSettings, first: int) -> Request:
     tail = b""
-    given = asked.options.to_json()
-    if given:
-        tail += b',"options":' + encode(given)
-    if asked.model:
-        tail += b',"model":' + encode(asked.model)
+    options = settings.options.to_json()
+    if options:
+        tail += b',"options":' + encode(options)
+    if settings.model:
+        tail += b',"model":' + encode(settings.model)
     body = b'{"responses":[' + b",".join(items) + b"]" + tail + b"}"
-    return Call("POST", "/v1/score", body, index=index, priority=asked.priority)
+    return Request("POST", "/v1/score", body, first=first, priority=settings.priority)
 
 
 def parse_score(body: Any, n: int) -> list[Result]:
-    """The results of an answer to n items."""
+    """The results in the response to a request of n items."""
     results = field(body, "results", list)
     if len(results) != n:
-        raise BadAnswerError(f"the service answered {len(results)} results to {n} responses")
+        raise InvalidResponseError(f"the service returned {len(results)} results for {n} responses")
     info = field(body, "model", dict)
     model = ModelInfo(field(info, "name", str), field(info, "version", str))
     unit = field(body, "offset_unit", str)
-    return [_result(r, model, unit) for r in results]
+    return [parse_result(r, model, unit) for r in results]
 
 
-def _result(r: Any, model: ModelInfo, unit: Any) -> Result:
+def parse_result(r: Any, model: ModelInfo, unit: Any) -> Result:
     w = r.get("witness") if isinstance(r, dict) else None
     instances = r.get("instances") if isinstance(r, dict) else None
     witness = None
@@ -166,7 +173,7 @@ def _token_rewards(r: Any) -> tuple[float, ...] | None:
     if rewards is None:
         return None
     if not isinstance(rewards, list) or not all(_is_number(v) for v in rewards):
-        raise BadAnswerError("token_rewards of the answer are no numbers")
+        raise InvalidResponseError("invalid response: token_rewards is not a list of finite numbers")
     return tuple(float(v) for v in rewards)
 
 
@@ -177,7 +184,7 @@ def _token_offsets(r: Any) -> tuple[tuple[int, int], ...] | None:
     try:
         return tuple((int(start), int(end)) for start, end in offsets)
     except (TypeError, ValueError) as e:
-        raise BadAnswerError("token_offsets of the answer are no pairs") from e
+        raise InvalidResponseError("invalid response: token_offsets is not a list of pairs") from e
 
 
 def _instance(i: Any) -> Instance:
@@ -185,17 +192,25 @@ def _instance(i: Any) -> Instance:
 
 
 def field(value: Any, name: str, kind: type) -> Any:
+    """The value of a required field; raises where it is missing or not of this type."""
     found = value.get(name) if isinstance(value, dict) else None
     if not isinstance(found, kind) or (kind is int and isinstance(found, bool)):
-        raise BadAnswerError(f"the answer has no {name} of type {kind.__name__}; is this an assay service?")
+        raise _missing(name, kind.__name__)
     return found
 
 
 def number(value: Any, name: str) -> float:
+    """The value of a required numeric field."""
     found = value.get(name) if isinstance(value, dict) else None
     if not _is_number(found):
-        raise BadAnswerError(f"the answer has no number {name}; is this an assay service?")
+        raise _missing(name, "finite number")
     return float(found)
+
+
+def _missing(name: str, kind: str) -> InvalidResponseError:
+    return InvalidResponseError(
+        f"invalid response: no field {name} of type {kind}; check that the URL is that of an assay service"
+    )
 
 
 def _is_number(value: Any) -> TypeGuard[float]:
@@ -203,7 +218,7 @@ def _is_number(value: Any) -> TypeGuard[float]:
 
 
 def feedback_lines(items: Iterable[FeedbackItem | Mapping[str, Any]]) -> Iterable[bytes]:
-    """Each item as a line of JSON, with an id."""
+    """Each item as a line of NDJSON, with an id."""
     for index, item in enumerate(items):
         try:
             value = item.to_json() if isinstance(item, FeedbackItem) else dict(item)
@@ -211,18 +226,18 @@ def feedback_lines(items: Iterable[FeedbackItem | Mapping[str, Any]]) -> Iterabl
                 value["id"] = content_id(value)
             yield encode(value)
         except (TypeError, ValueError) as e:
-            raise at(index, InputError(f"item {index} cannot be sent as JSON: {e}")) from e
+            raise _with_index(InputError(f"item {index} cannot be encoded as JSON: {e}"), index) from e
 
 
 def content_id(item: Mapping[str, Any]) -> str:
-    """An id for a response that has none: the same for the same content."""
+    """A deterministic id for a response without one, derived from its content."""
     content = {k: item[k] for k in ("prompt", "response", "messages", "instances") if item.get(k) is not None}
     text = json.dumps(content, sort_keys=True, allow_nan=False, separators=(",", ":"))
     return "sha256-" + hashlib.sha256(text.encode()).hexdigest()[:40]
 
 
-def feedback_call(lines: Sequence[bytes], index: int) -> Call:
-    return Call("POST", "/v1/feedback", b"\n".join(lines) + b"\n", LINES, index=index)
+def feedback_request(lines: Sequence[bytes], first: int) -> Request:
+    return Request("POST", "/v1/feedback", b"\n".join(lines) + b"\n", NDJSON, first=first)
 
 
 def parse_receipt(body: Any, first: int, n: int) -> Receipt:
@@ -230,7 +245,7 @@ def parse_receipt(body: Any, first: int, n: int) -> Receipt:
     for r in field(body, "rejected", list):
         index = field(r, "index", int)
         if not 0 <= index < n:
-            raise BadAnswerError(f"the service rejected item {index} of {n}")
+            raise InvalidResponseError(f"invalid response: rejected item {index} of {n}")
         rejected.append(
             Rejection(first + index, field(r, "id", str), field(r, "code", str), field(r, "message", str))
         )
@@ -276,7 +291,7 @@ def parse_stats(body: Any) -> Mapping[str, Any]:
     return cast("Mapping[str, Any]", body)
 
 
-def parse_erased(body: Any) -> int:
+def parse_erasure(body: Any) -> int:
     return int(field(body, "records", int))
 
 
@@ -297,7 +312,7 @@ def _candidate(body: Any) -> Candidate:
 
 def parse_events(body: Any) -> list[Event]:
     if not isinstance(body, list):
-        raise BadAnswerError("the answer is no list of events; is this an assay service?")
+        raise InvalidResponseError("invalid response: not a list of events")
     return [_event(e) for e in body]
 
 
@@ -311,69 +326,70 @@ def _event(body: Any) -> Event:
     )
 
 
-_BY_STATUS: Mapping[int, type[APIError]] = {
-    401: AuthError,
-    403: AuthError,
+_ERROR_TYPES: Mapping[int, type[APIStatusError]] = {
+    401: AuthenticationError,
+    403: PermissionDeniedError,
     404: NotFoundError,
-    408: UnavailableError,
+    408: ServiceUnavailableError,
     409: ConflictError,
-    425: UnavailableError,
-    429: UnavailableError,
+    425: ServiceUnavailableError,
+    429: ServiceUnavailableError,
     501: NotEnabledError,
-    502: UnavailableError,
-    503: UnavailableError,
-    504: UnavailableError,
+    502: ServiceUnavailableError,
+    503: ServiceUnavailableError,
+    504: ServiceUnavailableError,
 }
 
 
-def decode(status: int, headers: Mapping[str, str], body: bytes, call: Call, url: str) -> Any:
-    """The JSON of an answer; raises what its status means."""
-    if not 200 <= status < 300:
-        _refuse(status, headers, body, call, url)
+def decode(response: RawResponse, request: Request, url: str) -> Any:
+    """The JSON value of a response; raises the error that its status stands for."""
+    if not 200 <= response.status < 300:
+        _raise_for_status(response, request, url)
     try:
-        return json.loads(body)
+        return json.loads(response.body)
     except ValueError as e:
-        raise BadAnswerError(
-            f"{call.method} {url}{call.path} answered {status} without valid JSON: {e}"
+        raise InvalidResponseError(
+            f"{request.method} {url}{request.path}: {response.status} with invalid JSON: {e}"
         ) from e
 
 
-def _refuse(status: int, headers: Mapping[str, str], body: bytes, call: Call, url: str) -> NoReturn:
+def _raise_for_status(response: RawResponse, request: Request, url: str) -> NoReturn:
+    status, headers, body = response
     try:
-        said = json.loads(body)["error"]
-        code, message = str(said["code"]), str(said["message"])
-        name, request_id = str(said.get("field", "")), str(said.get("request_id", ""))
+        payload = json.loads(body)["error"]
+        code, message = str(payload["code"]), str(payload["message"])
+        path, request_id = str(payload.get("field", "")), str(payload.get("request_id", ""))
     except (ValueError, TypeError, KeyError, AttributeError):
-        code, name, request_id = "", "", ""
-        message = body[:200].decode(errors="replace").strip() or "no explanation"
+        code, path, request_id = "", "", ""
+        message = body[:200].decode(errors="replace").strip() or "empty response body"
     if 300 <= status < 400:
-        message = f"it redirects to {headers.get('location', 'nowhere')}; give that address"
-    kind = _BY_STATUS.get(status, ServerError if status >= 500 else InvalidRequestError)
-    where = f"{name}: " if name else ""
+        message = f"redirect to {headers.get('location', 'an unspecified location')}; use that URL"
+    kind = _ERROR_TYPES.get(status, InternalServerError if status >= 500 else BadRequestError)
+    details = ": ".join(part for part in (f"{status} {code}".strip(), path, message) if part)
     error = kind(
-        f"{call.method} {url}{call.path} answered {status} {code}: {where}{message}",
-        status=status,
+        f"{request.method} {url}{request.path}: {details}",
+        status_code=status,
         code=code,
-        field=name,
+        field=path,
         request_id=request_id,
-        retry_after=_seconds(headers.get("retry-after")),
+        retry_after=_retry_after(headers.get("retry-after")),
     )
-    found = re.match(r"(?:responses|items)\[(\d+)\]", name)
-    if found and call.index is not None:
-        error.index = call.index + int(found.group(1))
+    item = re.match(r"(?:responses|items)\[(\d+)\]", path)
+    if item and request.first is not None:
+        error.index = request.first + int(item.group(1))
     raise error
 
 
-def _seconds(retry_after: str | None) -> float | None:
-    """Retry-After: seconds, or a date."""
-    if not retry_after:
+def _retry_after(value: str | None) -> float | None:
+    """Seconds until a Retry-After header, which holds seconds or a date."""
+    if not value:
         return None
     try:
-        return max(0.0, float(int(retry_after)))
+        return max(0.0, float(int(value)))
     except ValueError:
         pass
     try:
-        when = email.utils.parsedate_to_datetime(retry_after)
+        when = email.utils.parsedate_to_datetime(value)
     except (TypeError, ValueError):
         return None
     if when.tzinfo is None:
@@ -381,13 +397,7 @@ def _seconds(retry_after: str | None) -> float | None:
     return max(0.0, (when - datetime.datetime.now(datetime.timezone.utc)).total_seconds())
 
 
-def reason(text: str | None, **more: Any) -> bytes | None:
-    """The body of a change: why."""
-    given = {"reason": text, **more}
-    given = {k: v for k, v in given.items() if v is not None}
-    return encode(given) if given else None
-
-
-def change(path: str, body: bytes | None) -> Call:
-    """A call that must not be made twice."""
-    return Call("POST", path, body, repeatable=False)
+def admin_request(path: str, **fields: Any) -> Request:
+    """A POST that changes models or training. It is not idempotent."""
+    given = {k: v for k, v in fields.items() if v is not None}
+    return Request("POST", path, encode(given) if given else None, idempotent=False)

@@ -1,11 +1,11 @@
-"""The client over NATS; needs `pip install './clients/python[nats]'`.
+"""The client over NATS. Requires nats-py: pip install './clients/python[nats]'.
 
 from assay_client.nats import NatsClient
 
 async with NatsClient("nats://127.0.0.1:4222") as assay:
     results = await assay.score(["Drink some water.", "You are an idiot."])
 
-    ids = await assay.publish("run7", responses)  # stored when this returns
+    ids = await assay.publish("run7", responses)  # durable when this returns
     async for r in assay.results("run7", durable="trainer"):
         ...
 """
@@ -20,33 +20,31 @@ import os
 import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from typing import Any, TypeVar
+from typing import Any
 
 import nats
 import nats.errors
 from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
-from nats.js.errors import APIError as StreamError
+from nats.js.errors import APIError as JetStreamError
 
 from . import _wire
-from ._aio import AsyncClient
+from ._async.client import AsyncClient
 from ._config import configure
 from ._errors import (
-    AssayError,
-    BadAnswerError,
+    APIConnectionError,
+    APITimeoutError,
+    BadRequestError,
     InputError,
-    InvalidRequestError,
-    NoAnswerError,
-    UnavailableError,
+    InvalidResponseError,
+    ServiceUnavailableError,
 )
-from ._private import private_token
-from ._retry import Attempts, Retry
+from ._private_token import private_token
+from ._retry import Retry, expiry
 from ._types import Item, ItemLike, ModelInfo, Options, Priority, Result
 
 log = logging.getLogger("assay_client")
 
-T = TypeVar("T")
-
-# Arguments of nats.connect that say who connects.
+# Arguments of nats.connect that authenticate the client.
 _CREDENTIALS = {
     "token",
     "user",
@@ -62,14 +60,15 @@ _SUBJECTS = {"/v1/score": "assay.v1.score", "/v1/feedback": "assay.v1.feedback"}
 
 
 class NatsClient(AsyncClient):
-    """`AsyncClient` over NATS: `score`, `score_one`, `score_iter`, `rewards` and `feedback`, and streams.
+    """An `AsyncClient` over NATS, which can also publish responses and subscribe to rewards.
 
-    Chunks, retries, deadlines and errors are the same. What a service
-    answers over HTTP alone (models, trainings, health) raises `InputError`.
-    `connect` are arguments of `nats.connect`, such as `user_credentials` or
-    `tls`; without credentials, the token of a private service on this machine
-    is taken from its data directory ($ASSAY_DATA_DIR). The address defaults to
-    $ASSAY_NATS_URL. Make it in the event loop that uses it.
+    `score`, `score_one`, `score_iter`, `rewards` and `feedback` use the same
+    chunks, retries, deadlines and errors. Calls that the service offers only
+    over HTTP (models, training, health) raise `InputError`. `connect` holds
+    arguments of `nats.connect`, such as `user_credentials` or `tls`; without
+    credentials, the token of a private service on this machine is read from
+    its data directory ($ASSAY_DATA_DIR). `url` defaults to $ASSAY_NATS_URL.
+    Create the client in the event loop that uses it.
     """
 
     def __init__(
@@ -87,17 +86,17 @@ class NatsClient(AsyncClient):
         priority: Priority | None = None,
     ) -> None:
         url = url or os.environ.get("ASSAY_NATS_URL") or "nats://127.0.0.1:4222"
-        cfg = configure(
+        config = configure(
             "http://nats", None, model, options, timeout, retry, chunk, chunk_bytes, concurrency, priority
         )
-        super()._set(dataclasses.replace(cfg, url=url, token=None))
+        super()._configure(dataclasses.replace(config, url=url, token=None))
         self._connect = dict(connect or {})
         self._nats: Any = None
-        self._lost = asyncio.Event()
+        self._disconnected = asyncio.Event()
         self._connecting = asyncio.Lock()
 
     def __getstate__(self) -> Any:
-        raise TypeError("a NatsClient belongs to its event loop; make another one in the other process")
+        raise TypeError("a NatsClient cannot be pickled: create one in each process")
 
     async def __aenter__(self) -> NatsClient:
         return self
@@ -111,195 +110,196 @@ class NatsClient(AsyncClient):
     async def publish(
         self, run: str, items: Iterable[ItemLike], *, deadline: float | None = None
     ) -> list[str]:
-        """Hands items in on `assay.v1.responses.RUN`; returns their ids when they are stored.
+        """Publishes items to `assay.v1.responses.RUN`; returns their ids once they are durable.
 
-        An item without an id gets one. Handing in the same id of a run again
-        within the duplicate window of the stream changes nothing.
+        An item without an id is assigned one. Publishing an id of a run again
+        within the duplicate window of the stream has no effect.
         """
-        until = None if deadline is None else time.monotonic() + deadline
+        expires = expiry(deadline)
         ids = []
         for index, item in enumerate(items):
-            id, body = _identified(item, index)
+            id, body = _with_id(item, index)
 
-            async def store(limit: float, id: str = id, body: bytes = body) -> None:
-                nc = await self._connection(limit)
-                _fits(nc, body)
+            async def store(timeout: float, id: str = id, body: bytes = body) -> None:
+                nc = await self._connection(timeout)
+                _check_size(nc, body)
                 subject = f"assay.v1.responses.{run}"
-                # The stream knows message ids across all subjects: two runs may both number from 1.
+                # The stream deduplicates ids across subjects, and two runs may use the same ids.
                 headers = {"Nats-Msg-Id": f"{run}/{id}"}
-                stored = nc.jetstream(timeout=limit).publish(subject, body, headers=headers)
-                await self._unless_lost(stored, limit)
+                stored = nc.jetstream(timeout=timeout).publish(subject, body, headers=headers)
+                await self._unless_disconnected(stored, timeout)
 
-            await self._again(store, until)
+            await self._retry(store, True, expires)
             ids.append(id)
         return ids
 
     async def results(
         self, run: str = ">", *, durable: str | None = None, first: int = 1
     ) -> AsyncIterator[Result]:
-        """Yields what is scored on `assay.v1.rewards.RUN`, in the order of the stream, and waits for more.
+        """Yields the results on `assay.v1.rewards.RUN` in the order of the stream, and waits for more.
 
-        With `durable` the service remembers what was taken: a result counts as
-        taken when the next one is asked for. Without, it begins with sequence
-        number `first` of the stream each time. Offsets are code points. What
-        cannot be scored is no result: it goes to `assay.v1.dead.*`.
+        With `durable`, the service remembers the position: a result is
+        acknowledged when the next one is requested. Without it, each call
+        starts at sequence number `first` of the stream. Offsets are code
+        points. Items that cannot be scored yield no result: they are
+        dead-lettered to `assay.v1.dead.*`.
         """
-        subject, after = f"assay.v1.rewards.{run}", first - 1
-        ready: Any = None
+        subject, last = f"assay.v1.rewards.{run}", first - 1
+        consumer: Any = None
 
-        async def fetch(limit: float) -> list[Any]:
-            nonlocal ready
-            nc = await self._connection(limit)
-            if ready is None or ready[0] is not nc:
-                begin = ConsumerConfig(
-                    deliver_policy=DeliverPolicy.BY_START_SEQUENCE,
-                    opt_start_seq=after + 1,
-                    ack_policy=AckPolicy.NONE,
+        async def fetch(timeout: float) -> list[Any]:
+            nonlocal consumer
+            nc = await self._connection(timeout)
+            if consumer is None or consumer[0] is not nc:
+                if durable:
+                    config = ConsumerConfig(deliver_policy=DeliverPolicy.ALL, ack_policy=AckPolicy.EXPLICIT)
+                else:
+                    config = ConsumerConfig(
+                        deliver_policy=DeliverPolicy.BY_START_SEQUENCE,
+                        opt_start_seq=last + 1,
+                        ack_policy=AckPolicy.NONE,
+                    )
+                subscribed = nc.jetstream(timeout=timeout).pull_subscribe(
+                    subject, durable=durable, stream="ASSAY_REWARDS", config=config
                 )
-                kept = ConsumerConfig(deliver_policy=DeliverPolicy.ALL, ack_policy=AckPolicy.EXPLICIT)
-                bound = nc.jetstream(timeout=limit).pull_subscribe(
-                    subject, durable=durable, stream="ASSAY_REWARDS", config=kept if durable else begin
-                )
-                ready = (nc, await self._unless_lost(bound, limit))
+                consumer = (nc, await self._unless_disconnected(subscribed, timeout))
             try:
-                return list(await self._unless_lost(_fetch(ready[1]), limit))
-            except StreamError:
-                ready = None  # the consumer is gone
+                return list(await self._unless_disconnected(_fetch(consumer[1]), timeout))
+            except JetStreamError:
+                consumer = None  # it was deleted
                 raise
 
-        waiting: list[Any] = []
+        messages: list[Any] = []
         try:
             while True:
-                waiting = waiting or await self._again(fetch, None)
-                if not waiting:
+                messages = messages or await self._retry(fetch, True, None)
+                if not messages:
                     continue
-                after = waiting[0].metadata.sequence.stream
-                yield _result(waiting[0])
-                message = waiting.pop(0)
+                last = messages[0].metadata.sequence.stream
+                yield _result(messages[0])
+                message = messages.pop(0)
                 if durable:
-                    await _settle(message.ack)
+                    await _acknowledge(message.ack)
         finally:
-            for message in waiting if durable else ():
-                await _settle(message.nak)
+            for message in messages if durable else ():
+                await _acknowledge(message.nak)
 
     # Transport
 
-    async def _attempt(self, call: _wire.Call, limit: float) -> Any:
-        subject = _SUBJECTS.get(call.path) if call.method == "POST" else None
+    async def _attempt(self, request: _wire.Request, timeout: float) -> Any:
+        subject = _SUBJECTS.get(request.path) if request.method == "POST" else None
         if subject is None:
-            raise InputError(f"{call.method} {call.path} is not answered over NATS; use AsyncClient")
-        until = time.monotonic() + limit
-        nc = await self._connection(limit)
-        body = call.body or b""
-        _fits(nc, body)
-        left = max(until - time.monotonic(), 0.001)
-        headers = {"Assay-Timeout": f"{left * 1000:.0f}ms", "Content-Type": call.content_type}
-        if call.priority:
-            headers["Assay-Priority"] = call.priority
-        reply = await self._unless_lost(nc.request(subject, body, timeout=left, headers=headers), left)
-        said = {k.lower(): v for k, v in (reply.headers or {}).items()}
-        status = int(said.get("nats-service-error-code") or 200)
-        return _wire.decode(status, said, reply.data, call, self._cfg.url)
+            raise InputError(f"{request.method} {request.path} is not available over NATS; use AsyncClient")
+        expires = time.monotonic() + timeout
+        nc = await self._connection(timeout)
+        body = request.body or b""
+        _check_size(nc, body)
+        remaining = max(expires - time.monotonic(), 0.001)
+        headers = {"Assay-Timeout": f"{remaining * 1000:.0f}ms", "Content-Type": request.content_type}
+        if request.priority:
+            headers["Assay-Priority"] = request.priority
+        reply = await self._unless_disconnected(
+            nc.request(subject, body, timeout=remaining, headers=headers), remaining
+        )
+        received = {k.lower(): v for k, v in (reply.headers or {}).items()}
+        status = int(received.get("nats-service-error-code") or 200)
+        return _wire.decode(_wire.RawResponse(status, received, reply.data), request, self._config.url)
 
-    async def _again(self, ask: Callable[[float], Awaitable[T]], deadline: float | None) -> T:
-        """What ask returns, after as many attempts as it takes; it must be safe to repeat."""
-        attempts = Attempts(self._cfg.retry, self._cfg.timeout, deadline, True)
-        while True:
-            try:
-                return await ask(attempts.limit(time.monotonic()))
-            except AssayError as e:
-                pause = attempts.pause(e, time.monotonic())
-                log.warning("%s; trying again in %.1f s", e, pause)
-            await asyncio.sleep(pause)
-
-    async def _connection(self, limit: float) -> Any:
-        """A connection. One that broke is not mended but made anew, so that nothing waits in it."""
+    async def _connection(self, timeout: float) -> Any:
+        """The connection. A lost one is replaced, not reconnected, so that nothing stays buffered in it."""
         async with self._connecting:
             if self._nats is not None and self._nats.is_connected:
                 return self._nats
-            lost = asyncio.Event()
+            disconnected = asyncio.Event()
 
-            async def closed() -> None:
-                lost.set()
+            async def on_close() -> None:
+                disconnected.set()
 
-            async def failed(e: Exception) -> None:
+            async def on_error(e: Exception) -> None:
                 log.debug("NATS: %s", e)
 
-            # A private service has another token after a restart.
-            private = None if self._connect.keys() & _CREDENTIALS else private_token(self._cfg.url)
-            made = nats.connect(
-                self._cfg.url,
+            # Read for each connection: a restart of a private service replaces its token.
+            private = None if self._connect.keys() & _CREDENTIALS else private_token(self._config.url)
+            connecting = nats.connect(
+                self._config.url,
                 **{
                     **({"token": private} if private else {}),
                     **self._connect,
                     "allow_reconnect": False,
                     "max_reconnect_attempts": 1,
                     "reconnect_time_wait": 0.05,
-                    "connect_timeout": limit,
-                    "closed_cb": closed,
-                    "disconnected_cb": closed,
-                    "error_cb": failed,
+                    "connect_timeout": timeout,
+                    "closed_cb": on_close,
+                    "disconnected_cb": on_close,
+                    "error_cb": on_error,
                 },
             )
             try:
-                self._nats = await asyncio.wait_for(made, limit)
+                self._nats = await asyncio.wait_for(connecting, timeout)
             except (nats.errors.Error, OSError, asyncio.TimeoutError) as e:
-                what = str(e) or type(e).__name__
-                raise NoAnswerError(f"no connection to {self._cfg.url}: {what}", sent=False) from e
-            self._lost = lost
+                reason = str(e) or type(e).__name__
+                raise APIConnectionError(f"no connection to {self._config.url}: {reason}", sent=False) from e
+            self._disconnected = disconnected
             return self._nats
 
-    async def _unless_lost(self, asked: Any, limit: float) -> Any:
-        """What is asked for, unless the connection breaks first."""
-        lost = asyncio.ensure_future(self._lost.wait())
-        task = asyncio.ensure_future(asked)
+    async def _unless_disconnected(self, operation: Any, timeout: float) -> Any:
+        """The result of operation, unless the connection is lost first."""
+        disconnected = asyncio.ensure_future(self._disconnected.wait())
+        task = asyncio.ensure_future(operation)
+        url = self._config.url
         try:
-            await asyncio.wait({task, lost}, timeout=limit + 1.0, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(
+                {task, disconnected}, timeout=timeout + 1.0, return_when=asyncio.FIRST_COMPLETED
+            )
             if task.done():
                 return task.result()
-            what = "the connection broke" if lost.done() else f"no answer within {limit:.1f} s"
-            raise NoAnswerError(f"no answer from {self._cfg.url}: {what}")
+            if disconnected.done():
+                raise APIConnectionError(f"no response from {url}: the connection was lost")
+            raise APITimeoutError(f"no response from {url} within {timeout:.1f} s")
         except nats.errors.NoRespondersError as e:
-            raise UnavailableError("no assay service is ready at this NATS server", status=503) from e
-        except StreamError as e:
-            raise UnavailableError(f"the stream refused: {e.description}", status=503) from e
+            raise ServiceUnavailableError(
+                "no assay service is listening on this NATS server", status_code=503
+            ) from e
+        except JetStreamError as e:
+            raise ServiceUnavailableError(f"JetStream error: {e.description}", status_code=503) from e
         except (nats.errors.TimeoutError, asyncio.TimeoutError) as e:
-            raise NoAnswerError(f"{self._cfg.url} did not answer within {limit:.1f} s") from e
+            raise APITimeoutError(f"no response from {url} within {timeout:.1f} s") from e
         except nats.errors.Error as e:
-            raise NoAnswerError(f"no answer from {self._cfg.url}: {e}") from e
+            raise APIConnectionError(f"no response from {url}: {e}") from e
         finally:
-            for t in (lost, task):
+            for t in (disconnected, task):
                 t.cancel()
-            await asyncio.gather(lost, task, return_exceptions=True)
+            await asyncio.gather(disconnected, task, return_exceptions=True)
 
 
 async def _fetch(subscription: Any) -> list[Any]:
-    """What has come; nothing after two seconds without."""
+    """The available messages; empty if none arrives within two seconds."""
     try:
         return list(await subscription.fetch(64, timeout=2.0))
     except (nats.errors.TimeoutError, asyncio.TimeoutError):
         return []
 
 
-async def _settle(tell: Callable[[], Awaitable[None]]) -> None:
+async def _acknowledge(respond: Callable[[], Awaitable[None]]) -> None:
     try:
-        await tell()
+        await respond()
     except nats.errors.Error as e:
-        log.warning("a result comes again: %s", e)
+        log.warning("could not acknowledge a result, it will be redelivered: %s", e)
 
 
-def _identified(item: ItemLike, index: int) -> tuple[str, bytes]:
+def _with_id(item: ItemLike, index: int) -> tuple[str, bytes]:
     value = {"response": item} if isinstance(item, str) else item
     if isinstance(value, Item):
         value = value.to_json()
-    made = {"id": uuid.uuid4().hex, **value}
-    return str(made["id"]), _wire.encode_item(made, index)
+    identified = {"id": uuid.uuid4().hex, **value}
+    return str(identified["id"]), _wire.encode_item(identified, index)
 
 
-def _fits(nc: Any, body: bytes) -> None:
+def _check_size(nc: Any, body: bytes) -> None:
     if len(body) > nc.max_payload:
-        raise InvalidRequestError(
-            f"{len(body)} bytes are more than the {nc.max_payload} of this NATS server", status=413
+        raise BadRequestError(
+            f"{len(body)} bytes exceed the maximum payload of the NATS server, {nc.max_payload} bytes",
+            status_code=413,
         )
 
 
@@ -308,5 +308,5 @@ def _result(message: Any) -> Result:
     try:
         body = json.loads(message.data)
     except ValueError as e:
-        raise BadAnswerError(f"the result at {message.subject} is no JSON") from e
-    return _wire._result(body, ModelInfo("", version), "codepoint")
+        raise InvalidResponseError(f"the result on {message.subject} is not valid JSON") from e
+    return _wire.parse_result(body, ModelInfo("", version), "codepoint")

@@ -1,11 +1,11 @@
-"""Parquet files: every column is kept, and columns with rewards are added.
+"""Scoring of Parquet files: every column is kept, and columns with rewards are added.
 
     from assay_client.parquet import Columns, score_parquet
 
     score_parquet("data.parquet", "rewards.parquet", columns=Columns(response="answer"))
 
-Needs pyarrow: pip install './clients/python[parquet]'. The same as
-`python -m assay_client score data.parquet -o rewards.parquet`.
+Requires pyarrow: pip install './clients/python[parquet]'. The command
+`python -m assay_client score data.parquet -o rewards.parquet` does the same.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ._columns import Columns, row
-from ._lines import Output, Progress, UsageError, run
-from ._sync import Client
+from ._offline import Output, Progress, UsageError, run
+from ._sync.client import Client
 from ._types import Options
 
 __all__ = ["Columns", "score_parquet"]
 
-# A batch of rows has about this many bytes, and so have the row groups of the output.
+# Approximate maximum size of a batch of rows, and of a row group of the output.
 BATCH_BYTES = 32 << 20
 BATCH_ROWS = 1 << 16
 
@@ -48,25 +48,25 @@ def score_parquet(
     restart: bool = False,
     progress: TextIO | None = None,
 ) -> int:
-    """Scores the responses of a Parquet file; returns how many could not be scored.
+    """Scores the responses of a Parquet file; returns the number that could not be scored.
 
     `target` has the rows and columns of `source`, in their order, and the
     columns `reward`, `violation`, `threshold`, `compliant`, `witness_text`,
-    `witness_start`, `witness_end`, `witness_message` (the index in the list,
-    where messages are scored), `truncated`, `empty` and `model_version`. It
-    appears when it is complete. A call that broke off is gone on with by the
-    same call, unless `restart` is set; its results are kept beside `target`
-    until then, in `.part` and `.part.json`. One model version scores all:
-    `model`, or the one that serves at the start.
+    `witness_start`, `witness_end`, `witness_message` (the index of the
+    message, where messages are scored), `truncated`, `empty` and
+    `model_version`. It appears when it is complete. Until then, `.part` and
+    `.part.json` next to it hold the results, from which the same call resumes
+    an interrupted run, unless `restart` is set. One model version scores all
+    rows: `model`, or the one that serves at the start.
 
-    A response that cannot be scored raises; with `null` its reward is null
-    and a column `error` says why. `progress` is where progress is told. The
-    memory that this takes does not grow with the file. Raises an `AssayError`
-    for what the service refuses, ValueError for what is wrong with the file.
+    A response that cannot be scored raises; with `null`, its reward is null
+    and a column `error` holds the reason. Progress is written to `progress`.
+    Memory use does not depend on the size of the file. Raises an `AssayError`
+    for errors of the service, ValueError for an invalid file or usage.
     """
     if client is None:
-        with Client() as own:
-            return _score(own, source, target, columns, options, model, null, restart, progress)
+        with Client() as default:
+            return _score(default, source, target, columns, options, model, null, restart, progress)
     return _score(client, source, target, columns, options, model, null, restart, progress)
 
 
@@ -82,41 +82,41 @@ def _score(
     progress: TextIO | None,
 ) -> int:
     if os.path.exists(target) and os.path.samefile(source, target):
-        raise UsageError("the output is the input; name another file")
-    options = Options(instances=False).over(options or Options())
+        raise UsageError("the output is the same file as the input")
+    options = Options(instances=False).with_defaults(options or Options())
     with _Table(source) as table:
-        cols = (columns or Columns()).of(table.names, null)
+        cols = (columns or Columns()).resolve(table.names, null)
         out = Output(os.fspath(target), restart)
-        notes: dict[str, Any] = {
+        settings: dict[str, Any] = {
             "options": options.to_json(),
             "model": model,
             "null": null,
             "columns": vars(cols),
             "input": table.identity(),
         }
-        with open(os.devnull, "w") as nowhere:
-            told = Progress("responses", table.rows, progress or nowhere)
+        with open(os.devnull, "w") as devnull:
+            reporter = Progress("responses", table.rows, progress or devnull)
             run(
                 client,
                 lambda done: table.items(cols, done),
                 out,
-                told,
+                reporter,
                 options,
                 model,
                 null,
-                lambda version: {**notes, "version": version},
+                lambda version: {**settings, "version": version},
             )
-        build = _Build(table, cols, null, str(out.version))
-        out.finish(build)
-        return build.failed
+        builder = _Builder(table, cols, null, str(out.version))
+        out.finish(builder)
+        return builder.failed
 
 
 class _Table:
-    """A Parquet file that is read piece by piece."""
+    """A Parquet file, read in batches."""
 
     def __init__(self, path: PathLike) -> None:
         self._path = path
-        # With a buffer no more than that is read ahead of what is decoded.
+        # The buffer bounds how much is read ahead of decoding.
         self._file = pq.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False)
         self.names = list(self._file.schema_arrow.names)
         self.schema: pa.Schema = self._file.schema_arrow
@@ -129,7 +129,7 @@ class _Table:
         self._file.close()
 
     def identity(self) -> dict[str, Any]:
-        """What tells this file from another: its size, and the hash of its footer."""
+        """Identifies the contents of the file: its size and the hash of its footer."""
         with open(self._path, "rb") as stream:
             size = stream.seek(-8, os.SEEK_END) + 8
             footer = int.from_bytes(stream.read(4), "little")
@@ -138,15 +138,15 @@ class _Table:
         return {"bytes": size, "rows": self.rows, "footer": digest}
 
     def codec(self) -> str:
-        """How its first column is compressed."""
+        """The compression codec of the first column."""
         meta = self._file.metadata
         if meta.num_row_groups == 0 or meta.num_columns == 0:
             return "snappy"
-        found = str(meta.row_group(0).column(0).compression).lower()
-        return "none" if found == "uncompressed" else found
+        codec = str(meta.row_group(0).column(0).compression).lower()
+        return "none" if codec == "uncompressed" else codec
 
     def batches(self, columns: list[str] | None, first: int = 0) -> Iterator[pa.RecordBatch]:
-        """Batches of rows, none across row groups, from row group first on."""
+        """Yields batches of rows, each within a row group, starting at row group first."""
         meta = self._file.metadata
         for k in range(first, meta.num_row_groups):
             group = meta.row_group(k)
@@ -156,10 +156,10 @@ class _Table:
             yield from self._file.iter_batches(size, row_groups=[k], columns=columns)
 
     def items(self, columns: Columns, done: int) -> Iterator[Any]:
-        """The items of the rows after the first done."""
+        """Yields the items of the rows after the first done."""
         meta = self._file.metadata
         if done > self.rows:
-            raise UsageError(f"the output has more rows than {os.fspath(self._path)}; start it anew")
+            raise UsageError(f"the output has more rows than {os.fspath(self._path)}; use --restart")
         first = 0
         while first < meta.num_row_groups and meta.row_group(first).num_rows <= done:
             done -= meta.row_group(first).num_rows
@@ -167,13 +167,13 @@ class _Table:
         for batch in self.batches(columns.read(), first):
             skip = min(done, batch.num_rows)
             done -= skip
-            rest = batch.slice(skip)
-            yield from columns.items({name: rest.column(name).to_pylist() for name in columns.read()})
+            remaining = batch.slice(skip)
+            yield from columns.items({name: remaining.column(name).to_pylist() for name in columns.read()})
 
 
 @dataclass
-class _Build:
-    """Writes the rows of a table, with their results beside them."""
+class _Builder:
+    """Writes the rows of a table together with their results."""
 
     table: _Table
     columns: Columns
@@ -181,14 +181,14 @@ class _Build:
     version: str
     failed: int = 0
 
-    def __call__(self, part: Path, fresh: Path) -> None:
+    def __call__(self, part: Path, target: Path) -> None:
         added = self.columns.added(self.null)
         schema = self.table.schema
         for name, kind in added.items():
             schema = schema.append(pa.field(name, pa.type_for_alias(kind)))
         with (
             part.open("rb") as lines,
-            pq.ParquetWriter(fresh, schema, compression=self.table.codec()) as writer,
+            pq.ParquetWriter(target, schema, compression=self.table.codec()) as writer,
         ):
             for batch in self.table.batches(None):
                 rows = [row(json.loads(line), self.version) for line in islice(lines, batch.num_rows)]

@@ -1,4 +1,4 @@
-"""The `huggingface_hub` package: InferenceClient at the endpoint of Text Embeddings Inference."""
+"""The `huggingface_hub` package: InferenceClient with the endpoint of Text Embeddings Inference."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def hub() -> Any:
 
 def test_text_classification(hub: Any, service: Service, texts: Texts) -> None:
     client = hub.InferenceClient(f"{service.url}/predict")
-    for text, want in zip((texts.kind, texts.rude), texts.rewards(service)):
+    for text, want in zip((texts.polite, texts.rude), texts.rewards(service)):
         found = client.text_classification(text)
         scores = {one.label: one.score for one in found}
         assert scores["compliant"] == pytest.approx(want, abs=5e-3)

@@ -22,7 +22,7 @@ def test_rest(kserve: Any, service: Service, texts: Texts) -> None:
     async def ask() -> tuple[Any, ...]:
         client = kserve.InferenceRESTClient(RESTConfig(protocol="v2", retries=0))
         try:
-            text = kserve.InferInput("text", [2], "BYTES", data=[texts.kind, texts.rude])
+            text = kserve.InferInput("text", [2], "BYTES", data=[texts.polite, texts.rude])
             request = kserve.InferRequest("assay", [text], request_id="r-8")
             return (
                 await client.is_server_live(service.url),
@@ -53,7 +53,7 @@ def test_grpc(kserve: Any, binary: str, texts: Texts, tmp_path: Path) -> None:
     async def ask() -> tuple[Any, ...]:
         client = kserve.InferenceGRPCClient(address)
         try:
-            text = kserve.InferInput("text", [2], "BYTES", data=[texts.kind.encode(), texts.rude.encode()])
+            text = kserve.InferInput("text", [2], "BYTES", data=[texts.polite.encode(), texts.rude.encode()])
             return (
                 await client.is_server_ready(),
                 await client.is_model_ready("assay"),

@@ -18,7 +18,7 @@ def nats() -> Any:
 def test_request(nats: Any, service: Service, texts: Texts) -> None:
     async def ask() -> Any:
         async with await nats.connect(service.nats) as client:
-            body = {"responses": [{"response": texts.kind}, {"response": texts.rude}]}
+            body = {"responses": [{"response": texts.polite}, {"response": texts.rude}]}
             return json.loads((await client.request("assay.v1.score", json.dumps(body).encode(), 30)).data)
 
     found = asyncio.run(ask())
@@ -30,9 +30,9 @@ def test_streams(nats: Any, service: Service, texts: Texts) -> None:
         async with await nats.connect(service.nats) as client:
             stream = client.jetstream()
             rewards = await stream.subscribe("assay.v1.rewards.real", stream="ASSAY_REWARDS")
-            for n, text in enumerate((texts.kind, texts.rude)):
+            for n, text in enumerate((texts.polite, texts.rude)):
                 item = json.dumps({"id": f"real-{n}", "response": text}).encode()
-                for _ in range(2):  # the second is a duplicate, which gets no second reward
+                for _ in range(2):  # the second is a duplicate
                     await stream.publish(
                         "assay.v1.responses.real", item, headers={"Nats-Msg-Id": f"real-{n}"}
                     )
@@ -51,7 +51,7 @@ def test_streams(nats: Any, service: Service, texts: Texts) -> None:
 
 
 def test_service(nats: Any, service: Service) -> None:
-    """The micro service tells of itself, as `nats micro ls` asks."""
+    """The NATS micro service describes itself, as `nats micro ls` requests."""
 
     async def ask() -> Any:
         async with await nats.connect(service.nats) as client:

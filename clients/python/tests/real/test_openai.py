@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from conftest import Service, Texts
 
-# A host name that is not the loopback's is a caller from elsewhere, who needs a token.
-ELSEWHERE = {"X-Forwarded-For": "10.1.2.3"}
+# A forwarded request from another machine requires a token.
+FORWARDED = {"X-Forwarded-For": "10.1.2.3"}
 
 
 @pytest.fixture
@@ -24,22 +24,22 @@ def client(openai: Any, service: Service) -> Any:
 
 def test_moderations(client: Any, service: Service, texts: Texts) -> None:
     kind, rude = client.moderations.create(
-        input=[texts.kind, texts.rude], model="omni-moderation-latest"
+        input=[texts.polite, texts.rude], model="omni-moderation-latest"
     ).results
     want = texts.rewards(service)
     assert (kind.flagged, rude.flagged) == (False, True)
     assert rude.categories.to_dict()["violation"] is True
     assert rude.category_scores.to_dict()["violation"] == pytest.approx(1 - want[1], abs=5e-3)
     witness = rude.to_dict()["witness"]
-    assert texts.rude[witness["start"] : witness["end"]] == witness["text"] == texts.insult
+    assert texts.rude[witness["start"] : witness["end"]] == witness["text"] == texts.violation
     part = [{"type": "text", "text": texts.rude}]
     assert client.moderations.create(input=part).results[0].flagged
 
 
 def test_embeddings(client: Any, service: Service, texts: Texts) -> None:
-    # Without encoding_format the package asks for base64 and unpacks it.
+    # Without encoding_format, the package requests base64 and decodes it.
     for form in ({}, {"encoding_format": "float"}):
-        found = client.embeddings.create(model="assay", input=[texts.kind, texts.rude], **form).data
+        found = client.embeddings.create(model="assay", input=[texts.polite, texts.rude], **form).data
         assert [d.index for d in found] == [0, 1]
         assert [d.embedding[-1] for d in found] == pytest.approx(texts.rewards(service), abs=5e-3)
         assert all(sum(d.embedding) == pytest.approx(1, abs=1e-5) for d in found)
@@ -62,7 +62,7 @@ def test_failures(openai: Any, client: Any) -> None:
 def test_tokens(openai: Any, guarded: Service, secret: str, texts: Texts) -> None:
     def ask(key: str) -> Any:
         with openai.OpenAI(
-            base_url=f"{guarded.url}/v1", api_key=key, max_retries=0, default_headers=ELSEWHERE
+            base_url=f"{guarded.url}/v1", api_key=key, max_retries=0, default_headers=FORWARDED
         ) as client:
             return client.moderations.create(input=texts.rude).results[0].flagged
 

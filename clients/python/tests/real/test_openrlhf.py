@@ -1,7 +1,7 @@
-"""OpenRLHF's own rollout code: from the executor that asks for the reward to the advantages.
+"""OpenRLHF's own rollout code, from the executor that requests the reward to the advantages.
 
-Of the package, only what generates and trains is left out (vllm, deepspeed,
-flash_attn): it needs a GPU and has no part in the reward.
+Only its dependencies for generation and training, which require a GPU, are
+replaced by mocks (vllm, deepspeed, flash_attn).
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ EXAMPLE = ROOT / "examples" / "openrlhf"
 PROMPT = "<|im_start|>user\nHow do I cure a headache?<|im_end|>\n<|im_start|>assistant\n"
 
 
-class Absent(MetaPathFinder, Loader):
-    """Stands for packages that need a GPU."""
+class MockFinder(MetaPathFinder, Loader):
+    """Imports mocks of the packages that require a GPU."""
 
     names = ("vllm", "flash_attn", "deepspeed")
 
@@ -44,9 +44,9 @@ class Absent(MetaPathFinder, Loader):
 
 @pytest.fixture(scope="module")
 def openrlhf() -> Iterator[Any]:
-    """OpenRLHF's modules by their last name."""
+    """The modules of OpenRLHF, by the last component of their names."""
     pytest.importorskip("openrlhf", reason="pip install --no-deps openrlhf, and torch")
-    finder = Absent()
+    finder = MockFinder()
     sys.meta_path.append(finder)
     names: tuple[str, ...] = (
         "utils.agent",
@@ -60,7 +60,7 @@ def openrlhf() -> Iterator[Any]:
 
 
 class Tokenizer:
-    """One token a character."""
+    """A tokenizer with one token per character."""
 
     pad_token_id = 0
 
@@ -74,7 +74,7 @@ class Tokenizer:
 
 
 class Engine:
-    """Generates what it was made with."""
+    """A fake engine that generates a fixed text."""
 
     def __init__(self, text: str) -> None:
         self.ids = [ord(c) for c in text]
@@ -86,7 +86,7 @@ class Engine:
 
 
 def rollout(openrlhf: Any, where: Any, texts: list[str]) -> list[Any]:
-    """The experiences of one prompt's samples, with the rewards of where."""
+    """The experiences of the samples of one prompt, with rewards from the given URLs or file."""
     executor = openrlhf.agent.SingleTurnAgentExecutor(where)
     params = SimpleNamespace(max_tokens=400, logprobs=None)
 
@@ -104,7 +104,7 @@ def rollout(openrlhf: Any, where: Any, texts: list[str]) -> list[Any]:
 
 @pytest.fixture(params=["url", "two urls", "file"])
 def where(request: pytest.FixtureRequest, service: Service, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """What --reward.remote_url may name."""
+    """Values of --reward.remote_url."""
     if request.param == "file":
         from assay_client.integrations import _base
 
@@ -117,15 +117,15 @@ def where(request: pytest.FixtureRequest, service: Service, monkeypatch: pytest.
 def test_rewards_reach_advantages(openrlhf: Any, where: Any, service: Service, texts: Texts) -> None:
     import torch
 
-    experiences = rollout(openrlhf, where, [texts.kind, texts.rude])
+    experiences = rollout(openrlhf, where, [texts.polite, texts.rude])
     want = texts.rewards(service)
-    # A list of one element becomes [1,1], as that of OpenRLHF's own reward server does; a tensor of one [1].
+    # A list of one element becomes [1,1], as with OpenRLHF's own reward server; a tensor of one element [1].
     assert {tuple(e.rewards.shape) for e in experiences} in ({(1, 1)}, {(1,)})
     assert [e.rewards.item() for e in experiences] == pytest.approx(want, abs=5e-3)
     assert [e.scores[0].item() for e in experiences] == pytest.approx(want, abs=5e-3)
     info = experiences[1].info
     start, end = int(info["witness_start"]), int(info["witness_end"])
-    assert texts.rude[start:end] == texts.insult
+    assert texts.rude[start:end] == texts.violation
     assert all(v.dtype.is_floating_point for k, v in info.items() if k != "response_clip_ratio")
 
     # Evaluation, batches, splits and advantages.
@@ -161,12 +161,12 @@ def experience_maker(openrlhf: Any) -> Any:
 
 @pytest.mark.usefixtures("openrlhf")
 def test_flags_of_the_example(monkeypatch: pytest.MonkeyPatch) -> None:
-    """OpenRLHF's own parser, and what it checks after, take the flags of the example's script."""
+    """OpenRLHF's own parser and validation accept the flags of the example."""
     flags = (EXAMPLE / "train.sh").read_text().split("openrlhf.cli.train_ppo_ray", 1)[1]
     flags = flags.replace("\\\n", " ").replace("$ASSAY_URL", "http://rm:8080")
     module = importlib.import_module("openrlhf.cli.train_ppo_ray")
     monkeypatch.setattr(sys, "argv", ["train_ppo_ray", *shlex.split(flags)])
-    # The last line of the module's main trains; what it would train with is taken instead.
+    # The last line of the module starts the training: run the others and take its arguments.
     file = Path(str(module.__file__))
     head, found, tail = file.read_text().rpartition("    train(args)")
     assert found

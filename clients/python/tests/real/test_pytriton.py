@@ -1,4 +1,4 @@
-"""`nvidia-pytriton`: ModelClient, as NeMo-Aligner uses it."""
+"""The `nvidia-pytriton` package: ModelClient, as NeMo-Aligner uses it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def test_model_client(service: Service, texts: Texts) -> None:
     import numpy as np
     from pytriton.client.exceptions import PyTritonClientInferenceServerError
 
-    both = np.array([[texts.kind.encode()], [texts.rude.encode()]])
+    both = np.array([[texts.polite.encode()], [texts.rude.encode()]])
     with pytriton.ModelClient(service.url, "assay", init_timeout_s=20) as client:
         found = client.infer_batch(text=both)
         assert found["reward"].ravel().tolist() == pytest.approx(texts.rewards(service), abs=5e-3)

@@ -1,4 +1,4 @@
-"""`tritonclient` over HTTP, with JSON and binary tensors, and over gRPC."""
+"""The `tritonclient` package over HTTP, with JSON and binary tensors, and over gRPC."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def texts_input(library: Any, name: str, values: list[str], as_bytes: bool | Non
     import numpy as np
 
     tensor = library.InferInput(name, [len(values)], "BYTES")
-    form = {} if as_bytes is None else {"binary_data": as_bytes}  # gRPC knows of one form alone
+    form = {} if as_bytes is None else {"binary_data": as_bytes}  # gRPC has only one form
     tensor.set_data_from_numpy(np.array([v.encode() for v in values], dtype=object), **form)
     return tensor
 
 
 @pytest.mark.parametrize("as_bytes", [False, True])
 def test_infer(http: Any, client: Any, service: Service, texts: Texts, as_bytes: bool) -> None:
-    inputs = [texts_input(http, "text", [texts.kind, texts.rude], as_bytes)]
+    inputs = [texts_input(http, "text", [texts.polite, texts.rude], as_bytes)]
     names = ("reward", "compliant", "witness_start", "witness_end", "witness_text")
     outputs = [http.InferRequestedOutput(name, binary_data=as_bytes) for name in names]
     found = client.infer("assay", inputs, outputs=outputs, request_id="r-7")
@@ -44,7 +44,7 @@ def test_infer(http: Any, client: Any, service: Service, texts: Texts, as_bytes:
     assert reward.ravel().tolist() == pytest.approx(texts.rewards(service), abs=5e-3)
     start, end = (int(found.as_numpy(n).ravel()[1]) for n in ("witness_start", "witness_end"))
     said = found.as_numpy("witness_text").ravel()[1]
-    assert (said.decode() if isinstance(said, bytes) else said) == texts.insult == texts.rude[start:end]
+    assert (said.decode() if isinstance(said, bytes) else said) == texts.violation == texts.rude[start:end]
 
 
 def test_asynchronous(http: Any, client: Any, texts: Texts) -> None:
@@ -105,14 +105,14 @@ def test_grpc(binary: str, texts: Texts, tmp_path: Path) -> None:
         assert client.is_server_ready()
         assert client.is_model_ready("assay")
         assert next(i.name for i in client.get_model_metadata("assay").inputs) == "text"
-        inputs = [texts_input(grpc, "text", [texts.kind, texts.rude])]
+        inputs = [texts_input(grpc, "text", [texts.polite, texts.rude])]
         found = client.infer("assay", inputs, request_id="r-9")
         assert found.get_response().id == "r-9"
         want = texts.rewards(running)
         assert found.as_numpy("reward").ravel().tolist() == pytest.approx(want, abs=5e-3)
-        told: queue.Queue[Any] = queue.Queue()
-        client.async_infer("assay", inputs, callback=lambda result, error: told.put((result, error)))
-        result, error = told.get(timeout=30)
+        results: queue.Queue[Any] = queue.Queue()
+        client.async_infer("assay", inputs, callback=lambda result, error: results.put((result, error)))
+        result, error = results.get(timeout=30)
         assert error is None
         assert result.as_numpy("reward").ravel().tolist() == pytest.approx(want, abs=5e-3)
         with pytest.raises(InferenceServerException):

@@ -1,6 +1,6 @@
-"""TRL's own trainers with the reward of a real service, which dies in the middle of a run and comes back.
+"""TRL's own trainers with the reward of a real service, which is killed and restarted during a run.
 
-Needs TRL and torch; the model and its text are those of examples/trl_grpo.
+Requires TRL and torch. Model and text are those of examples/trl_grpo.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ torch = pytest.importorskip("torch", reason=WHY)
 trl = pytest.importorskip("trl", reason=WHY)
 datasets = pytest.importorskip("datasets", reason=WHY)
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # those of TRL and its dependencies are not ours
+pytestmark = pytest.mark.filterwarnings("ignore")  # of TRL and its dependencies
 
 STEPS = 4
 Scored = list[tuple[str, float]]
@@ -34,24 +34,24 @@ Scored = list[tuple[str, float]]
 
 @pytest.fixture(scope="module")
 def example() -> Iterator[Any]:
-    folder = str(ROOT / "examples" / "trl_grpo")
-    sys.path.insert(0, folder)
+    directory = str(ROOT / "examples" / "trl_grpo")
+    sys.path.insert(0, directory)
     yield importlib.import_module("train")
-    sys.path.remove(folder)
+    sys.path.remove(directory)
 
 
 @pytest.fixture(scope="module")
 def policy(example: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a model that speaks, half of it rude."""
+    """The directory of a fine-tuned model, half of whose answers are rude."""
     torch.set_num_threads(1)
     out = tmp_path_factory.mktemp("policy")
-    example.taught(out, steps=120, rude=0.5, seed=0)
-    return out / "taught"
+    example.train_sft(out, steps=120, rude=0.5, seed=0)
+    return out / "sft"
 
 
 @pytest.fixture
 def exact(binary: str, tmp_path: Path) -> Iterator[Service]:
-    """A service whose scores depend on nothing but the text: no cache that a restart would empty."""
+    """A service with reproducible scores: fp32, and no cache that a restart would empty."""
     running = Service(binary, tmp_path / "data", ["--precision", "fp32", "--cache-bytes", "0"])
     running.start()
     yield running
@@ -59,7 +59,7 @@ def exact(binary: str, tmp_path: Path) -> Iterator[Service]:
 
 
 class Recorded:
-    """A reward function that keeps what it gave."""
+    """A reward function that records its rewards."""
 
     def __init__(self, reward: AssayReward) -> None:
         self.__name__ = "recorded"
@@ -88,13 +88,13 @@ def _keep(scored: Scored, completions: list[str], rewards: list[float | None]) -
     for said, reward in zip(completions, rewards):
         assert reward is not None
         assert math.isfinite(reward)
-        # An empty completion has 0 by the contract; nothing else may.
+        # Only an empty completion may have the reward 0.
         assert (reward == 0) == (not said.strip()), said
         scored.append((said, reward))
 
 
 def train(kind: str, reward: Any, policy: Path, example: Any, out: Path) -> Any:
-    """A run of STEPS steps that begins at policy; returns the trainer."""
+    """Trains policy for STEPS steps; returns the trainer."""
     transformers = importlib.import_module("transformers")
     trainer = getattr(trl, f"{kind}Trainer")(
         model=transformers.AutoModelForCausalLM.from_pretrained(policy),
@@ -125,10 +125,10 @@ def train(kind: str, reward: Any, policy: Path, example: Any, out: Path) -> Any:
     return trainer
 
 
-class Death(logging.Handler):
-    """Kills the service with a request on its way to it, and starts it again after three vain attempts.
+class ServiceKiller(logging.Handler):
+    """Kills the service during a request, and restarts it after three failed attempts.
 
-    It hears of requests from httpcore, and of attempts from the client.
+    It observes requests and attempts in the logs of httpcore and of the client.
     """
 
     def __init__(self, service: Service, request: int) -> None:
@@ -140,7 +140,7 @@ class Death(logging.Handler):
         self._again = threading.Thread(target=self._restart)
         self.killed = False
 
-    def __enter__(self) -> Death:
+    def __enter__(self) -> ServiceKiller:
         self._loggers = [logging.getLogger(name) for name in ("httpcore.http11", "assay_client")]
         self._levels = [log.level for log in self._loggers]
         for log in self._loggers:
@@ -158,7 +158,7 @@ class Death(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         said = record.getMessage()
-        if record.name == "assay_client" and "trying again" in said:
+        if record.name == "assay_client" and "retrying" in said:
             self.attempts += 1
             if self.attempts == 3:
                 self._failed.set()
@@ -175,7 +175,7 @@ class Death(logging.Handler):
 
 
 @pytest.mark.parametrize(("kind", "asynchronous"), [("GRPO", False), ("GRPO", True), ("RLOO", False)])
-def test_a_death_of_the_service_costs_time_alone(
+def test_a_restart_of_the_service_changes_no_reward(
     kind: str, asynchronous: bool, exact: Service, policy: Path, example: Any, tmp_path: Path
 ) -> None:
     def reward() -> Any:
@@ -185,20 +185,20 @@ def test_a_death_of_the_service_costs_time_alone(
 
     calm, hard = reward(), reward()
     undisturbed = train(kind, calm, policy, example, tmp_path / "calm")
-    with Death(exact, request=2) as death:
+    with ServiceKiller(exact, request=2) as killer:
         disturbed = train(kind, hard, policy, example, tmp_path / "hard")
-    assert death.killed
-    assert death.attempts >= 3
+    assert killer.killed
+    assert killer.attempts >= 3
 
     assert len(calm.scored) == STEPS * 16
-    assert len({reward for _, reward in calm.scored}) > 8  # the rewards tell responses apart
+    assert len({reward for _, reward in calm.scored}) > 8  # the rewards differ between responses
     assert [said for said, _ in hard.scored] == [said for said, _ in calm.scored]
     assert [r for _, r in hard.scored] == pytest.approx([r for _, r in calm.scored], abs=1e-5)
     for name, weight in undisturbed.model.state_dict().items():
         assert torch.allclose(weight, disturbed.model.state_dict()[name], atol=1e-5), name
 
 
-def test_the_table_of_completions_holds_the_spans(
+def test_the_table_of_completions_has_the_witnesses(
     exact: Service, policy: Path, example: Any, tmp_path: Path
 ) -> None:
     pandas = importlib.import_module("pandas")

@@ -1,4 +1,4 @@
-"""verl's own reward loop: its client of a reward model, its router, and its reward manager."""
+"""verl's own reward loop: its reward model client, its router and its reward manager."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def verl() -> Any:
 
 
 class Tokenizer:
-    """One token a character, and a template as of ChatML."""
+    """A tokenizer with one token per character and the ChatML template."""
 
     bos_token = None
     eos_token = "\x03"
@@ -38,7 +38,7 @@ class Tokenizer:
 
 
 def sample(*responses: str) -> Any:
-    """A batch as verl's rollouts make them."""
+    """A batch of the form that verl's rollouts produce."""
     import numpy as np
     import torch
     from verl import DataProto
@@ -71,7 +71,7 @@ def sample(*responses: str) -> Any:
 
 
 def worker(verl: Any, engine: str, address: str) -> Any:
-    """A reward loop worker; that it loads tokenizers from a hub is all that is left out."""
+    """A reward loop worker that does not load tokenizers from a hub."""
     from omegaconf import OmegaConf
 
     made = verl.RewardLoopWorker.__new__(verl.RewardLoopWorker)
@@ -95,13 +95,13 @@ def worker(verl: Any, engine: str, address: str) -> Any:
 @pytest.mark.parametrize("engine", ["vllm", "sglang"])
 def test_reward_model(verl: Any, service: Service, texts: Texts, engine: str) -> None:
     asked = worker(verl, engine, service.url.split("//")[1])
-    found = asyncio.run(asked.compute_score_batch(sample(texts.kind, texts.rude)))
+    found = asyncio.run(asked.compute_score_batch(sample(texts.polite, texts.rude)))
     assert [f["reward_score"] for f in found] == pytest.approx(texts.rewards(service), abs=5e-3)
 
 
 @pytest.fixture
 def router(verl: Any, service: Service) -> Iterator[str]:  # noqa: ARG001
-    """verl's own router before two workers, which are one service here."""
+    """verl's own router in front of two workers, both of which are the same service."""
     import uvicorn
     from verl.experimental.reward_loop.router.naive_router import NaiveRouter
 
@@ -125,25 +125,25 @@ def router(verl: Any, service: Service) -> Iterator[str]:  # noqa: ARG001
 
 def test_router(verl: Any, router: str, service: Service, texts: Texts) -> None:
     found = asyncio.run(
-        worker(verl, "vllm", router).compute_score_batch(sample(*[texts.kind, texts.rude] * 8))
+        worker(verl, "vllm", router).compute_score_batch(sample(*[texts.polite, texts.rude] * 8))
     )
     assert [f["reward_score"] for f in found] == pytest.approx(texts.rewards(service) * 8, abs=5e-3)
 
 
 def config() -> Any:
-    """The configuration of the example's script, as hydra makes it of verl's own files."""
+    """The configuration of the example, composed by hydra with verl's own files."""
     import verl.trainer
     from hydra import compose, initialize_config_dir
 
     script = (EXAMPLE / "train.sh").read_text().split("verl.trainer.main_ppo", 1)[1]
     overrides = shlex.split(script.replace("\\\n", " ").replace("$here", str(EXAMPLE)))
-    folder = Path(str(verl.trainer.__file__)).parent / "config"
-    with initialize_config_dir(config_dir=str(folder), version_base=None):
+    directory = Path(str(verl.trainer.__file__)).parent / "config"
+    with initialize_config_dir(config_dir=str(directory), version_base=None):
         return compose(config_name="ppo_trainer", overrides=overrides)
 
 
 def test_example(verl: Any, service: Service, texts: Texts, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The example's reward file, loaded and awaited by the manager that its script names."""
+    """The reward file of the example, called by the reward manager that it configures."""
     from verl.trainer.ppo.reward import load_reward_manager
 
     from assay_client.integrations import _base
@@ -151,7 +151,7 @@ def test_example(verl: Any, service: Service, texts: Texts, monkeypatch: pytest.
     monkeypatch.setenv("ASSAY_URL", service.url)
     _base.shared_async_client.cache_clear()
     migrated = verl.migrate_legacy_reward_impl(config())
-    batch = sample(texts.kind, texts.rude)
+    batch = sample(texts.polite, texts.rude)
 
     async def run() -> Any:
         manager = load_reward_manager(migrated, Tokenizer())
@@ -162,7 +162,7 @@ def test_example(verl: Any, service: Service, texts: Texts, monkeypatch: pytest.
     want = texts.rewards(service)
     assert [f["reward_score"] for f in found] == pytest.approx(want, abs=5e-3)
     info = found[1]["reward_extra_info"]
-    assert texts.rude[int(info["witness_start"]) : int(info["witness_end"])] == texts.insult
+    assert texts.rude[int(info["witness_start"]) : int(info["witness_end"])] == texts.violation
     tensor = manager.assemble_rm_scores(batch, [f["reward_score"] for f in found])
     assert tensor.sum(-1).tolist() == pytest.approx(want, abs=5e-3)
     assert tensor[1, len(texts.rude)] == pytest.approx(want[1], abs=5e-3)

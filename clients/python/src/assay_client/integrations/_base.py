@@ -1,4 +1,4 @@
-"""What the adapters share."""
+"""Helpers shared by the integrations."""
 
 from __future__ import annotations
 
@@ -15,52 +15,54 @@ Completion = Union[str, Sequence[Mapping[str, Any]]]
 
 @cache
 def shared_client() -> Client:
-    """The client of a process."""
+    """The client that the integrations of this process share."""
     return Client()
 
 
 @cache
 def shared_async_client() -> AsyncClient:
-    """The asynchronous client of a process."""
+    """The asynchronous client that the integrations of this process share."""
     return AsyncClient()
 
 
-def item(completion: Completion, prompt: Completion | None = None) -> Item:
-    """A completion, as a string or a list of chat messages, as an item to score.
+def to_item(completion: Completion, prompt: Completion | None = None) -> Item:
+    """The item for a completion, which is a string or a list of chat messages.
 
-    The messages of the prompt are context alone: an assistant's turn among
-    them is none of the policy's.
+    The messages of the prompt are only context: the policy did not write the
+    assistant messages among them.
     """
-    context = None if prompt is None else plain(prompt)
+    context = None if prompt is None else prompt_text(prompt)
     if isinstance(completion, str):
         return Item(response=completion, prompt=context)
     messages = [{"role": str(m["role"]), "content": _content(m)} for m in completion]
     return Item(messages=messages, prompt=context)
 
 
-def plain(value: Completion) -> str:
-    """The text of a prompt."""
-    return value if isinstance(value, str) else "\n".join(_content(m) for m in value)
+def prompt_text(prompt: Completion) -> str:
+    """A prompt as plain text."""
+    return prompt if isinstance(prompt, str) else "\n".join(_content(m) for m in prompt)
 
 
 def _content(message: Mapping[str, Any]) -> str:
     content = message.get("content")
     if isinstance(content, str):
         return content
-    # None beside tool calls; a list of parts with images and text.
+    # None next to tool calls, or a list of image and text parts.
     return "".join(str(part.get("text", "")) for part in content or () if isinstance(part, Mapping))
 
 
-_END = re.compile(r"(?:\s*(?:<\|[^<>|]{1,40}\|>|</s>|<s>|<eos>|<pad>|<end_of_turn>|\[PAD\]))+\s*\Z")
+_SPECIAL_TOKENS = re.compile(
+    r"(?:\s*(?:<\|[^<>|]{1,40}\|>|</s>|<s>|<eos>|<pad>|<end_of_turn>|\[PAD\]))+\s*\Z"
+)
 
 
-def without_end(text: str) -> str:
-    """text without the special tokens that end it, for trainers that decode them."""
-    return _END.sub("", text)
+def strip_special_tokens(text: str) -> str:
+    """text without trailing special tokens, for trainers that decode them."""
+    return _SPECIAL_TOKENS.sub("", text)
 
 
-def witness(result: Result) -> str:
-    """The witness as a JSON string, for places where only flat values may go; "null" without one."""
+def witness_json(result: Result) -> str:
+    """The witness as a JSON string, for trainers that accept only flat values; "null" if there is none."""
     w = result.witness
     if w is None:
         return "null"
@@ -70,8 +72,8 @@ def witness(result: Result) -> str:
     return json.dumps(span, ensure_ascii=False)
 
 
-def figures(result: Result) -> dict[str, float]:
-    """What is known of a result, as numbers; -1 where there is no witness."""
+def metrics(result: Result) -> dict[str, float]:
+    """The values of a result as numbers; the witness offsets are -1 if there is no witness."""
     w = result.witness
     return {
         "violation": result.violation,

@@ -1,4 +1,4 @@
-"""Rewards for the tokens that a policy wrote, among others that it did not."""
+"""Token-level rewards for responses in which only some tokens are the policy's."""
 
 from __future__ import annotations
 
@@ -6,30 +6,35 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Any
 
-from .. import BadAnswerError, Item, Result, dense
+from .. import InvalidResponseError, Item, Result, dense
 
 
-def turns(tokenizer: Any, ids: Sequence[int], columns: Sequence[int], prompt: str | None = None) -> Item:
-    """The tokens of ids in columns as an item: turns, with a blank line where others stood between them."""
+def to_token_item(
+    tokenizer: Any, ids: Sequence[int], columns: Sequence[int], prompt: str | None = None
+) -> Item:
+    """The item for the token ids in these columns.
+
+    Each run of consecutive columns is a turn; a blank line separates turns.
+    """
     text = ""
     offsets: list[tuple[int, int]] = []
     for _, run in groupby(enumerate(columns), lambda pair: pair[1] - pair[0]):
         turn = [ids[c] for _, c in run]
-        said = dense.decode(tokenizer, turn)
+        decoded = dense.decode(tokenizer, turn)
         if text:
             text += "\n\n"
-        offsets += [(len(text) + a, len(text) + b) for a, b in dense.token_offsets(tokenizer, turn, said)]
-        text += said
+        offsets += [(len(text) + a, len(text) + b) for a, b in dense.token_offsets(tokenizer, turn, decoded)]
+        text += decoded
     return Item(response=text, prompt=prompt, token_offsets=offsets)
 
 
-def shares(result: Result, columns: Sequence[int]) -> list[float]:
-    """What falls on each column, up to the last of columns; nothing on others."""
-    found = result.token_rewards
-    if found is None or len(found) != len(columns):
-        got = "no" if found is None else len(found)
-        raise BadAnswerError(f"the service answered {got} token rewards to {len(columns)} tokens")
-    tokens = [0.0] * (columns[-1] + 1 if columns else 0)
-    for column, share in zip(columns, found):
-        tokens[column] = share
-    return tokens
+def column_rewards(result: Result, columns: Sequence[int]) -> list[float]:
+    """The token rewards by column, up to the last of columns; 0 in all others."""
+    rewards = result.token_rewards
+    if rewards is None or len(rewards) != len(columns):
+        got = "no" if rewards is None else len(rewards)
+        raise InvalidResponseError(f"the service returned {got} token rewards for {len(columns)} tokens")
+    by_column = [0.0] * (columns[-1] + 1 if columns else 0)
+    for column, reward in zip(columns, rewards):
+        by_column[column] = reward
+    return by_column

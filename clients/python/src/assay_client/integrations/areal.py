@@ -1,13 +1,15 @@
 """AReaL: `reward_fn="assay_client.integrations.areal.reward_fn"` of a workflow.
 
-Follows AReaL 1.0.4 (`areal/api/reward_api.py`, `areal/workflow/rlvr.py`):
-called in a process of its own with `prompt`, `completions` (one string, with
-its special tokens), the ids of both, and the columns of the data set.
+Follows AReaL 1.0.4 (`areal/api/reward_api.py`, `areal/workflow/rlvr.py`),
+which calls the function in a separate process with `prompt`, `completions`
+(one string, including special tokens), the token ids of both, and the columns
+of the dataset.
 
-AReaL waits 15 s four times and then goes on with a reward of 0. So this gives
-up before, by an error that AReaL does not take for a time-out: after four of
-them it stops. Raise `timeout_seconds` of its AsyncRewardWrapper, and `DEADLINE`
-here, for a service that may be away for longer.
+AReaL waits 15 s up to four times and then continues with a reward of 0. This
+function therefore gives up earlier, with an error that AReaL does not treat as
+a timeout; after four such errors AReaL stops. To tolerate longer outages of
+the service, raise `timeout_seconds` of AReaL's AsyncRewardWrapper and
+`DEADLINE` here.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ._base import shared_client, without_end
+from ._base import shared_client, strip_special_tokens
 
 DEADLINE = 12.0  # seconds
 
@@ -27,5 +29,7 @@ def reward_fn(
     completion_ids: Sequence[int] = (),  # noqa: ARG001
     **_: Any,
 ) -> float:
-    """The compliance reward of a completion."""
-    return shared_client().rewards([without_end(completions)], prompts=[prompt], deadline=DEADLINE)[0]
+    """Returns the compliance reward of a completion."""
+    return shared_client().rewards([strip_special_tokens(completions)], prompts=[prompt], deadline=DEADLINE)[
+        0
+    ]

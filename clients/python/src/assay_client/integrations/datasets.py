@@ -4,15 +4,15 @@
 
     scored = dataset.map(AssayColumns(), batched=True, batch_size=1000)
 
-It adds the columns `reward`, `violation`, `threshold`, `compliant`,
+Adds the columns `reward`, `violation`, `threshold`, `compliant`,
 `witness_text`, `witness_start`, `witness_end`, `witness_message`, `truncated`,
-`empty` and `model_version`. All rows are scored by one model version: `model`,
-or the one that serves when `AssayColumns` is made. datasets keeps results for
-the same function and data, so another version or other options score anew.
-With `num_proc` each process has its own connections.
+`empty` and `model_version`. One model version scores all rows: `model`, or the
+one that serves when `AssayColumns` is created. The cache of datasets
+distinguishes versions and options. With `num_proc`, each process opens its own
+connections.
 
 For a file, `python -m assay_client score data.parquet` needs less memory and
-goes on where it broke off.
+can resume.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from typing import Any
 
 from .. import Client, Options
 from .._columns import Columns, row
-from .._lines import serving
+from .._offline import serving_version
 from .._types import Failure, OnError
 
 __all__ = ["AssayColumns", "Columns"]
 
 
 class AssayColumns:
-    """Takes a batch as columns (lists or arrays), returns the columns with the rewards as lists.
+    """Maps a batch of columns (lists or arrays) to the added columns (lists).
 
-    `columns` names what is scored, as for Parquet files. With `on_error` "nan"
-    or a number, that is the reward of a response that cannot be scored, and a
-    column `error` says why.
+    `columns` selects what is scored, as for Parquet files. With `on_error`
+    "nan" or a number, that is the reward of a response that cannot be scored,
+    and a column `error` holds the reason.
     """
 
     def __init__(
@@ -47,32 +47,32 @@ class AssayColumns:
     ) -> None:
         self._client = client or Client()
         self._columns = columns or Columns()
-        self._options = Options(instances=False).over(options or Options())
+        self._options = Options(instances=False).with_defaults(options or Options())
         self._on_error: OnError = on_error
-        self.version = self._client.model(model).version if model else serving(self._client)
+        self.version = self._client.model(model).version if model else serving_version(self._client)
 
     def __call__(self, batch: Mapping[str, Any]) -> dict[str, list[Any]]:
-        columns = self.columns_of(list(batch.keys()))
-        found = self._client.score_iter(
+        columns = self.resolve(list(batch.keys()))
+        results = self._client.score_iter(
             columns.items({name: batch[name] for name in columns.read()}),
             options=self._options,
             model=self.version,
             on_error=self._on_error,
         )
         rows = []
-        for r in found:
+        for r in results:
             if isinstance(r, Failure):
                 rows.append(row({"error": {"message": str(r.error)}}, self.version, r.reward))
             else:
                 rows.append(row(r.raw, self.version))
         start = len(columns.prefix)
-        return {name: [r[name[start:]] for r in rows] for name in columns.added(self.lenient)}
+        return {name: [r[name[start:]] for r in rows] for name in columns.added(self.has_error_column)}
 
     @property
-    def lenient(self) -> bool:
-        """Whether there is a column `error`."""
+    def has_error_column(self) -> bool:
+        """Whether a column `error` is added."""
         return self._on_error != "raise"
 
-    def columns_of(self, names: Sequence[str]) -> Columns:
-        """The columns among those of a table."""
-        return self._columns.of(names, self.lenient)
+    def resolve(self, names: Sequence[str]) -> Columns:
+        """The columns to read and to add, for a table with these columns."""
+        return self._columns.resolve(names, self.has_error_column)

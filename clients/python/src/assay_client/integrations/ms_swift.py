@@ -1,10 +1,10 @@
 """ms-swift: `--external_plugins plugin.py --reward_funcs assay`.
 
-where plugin.py is `import assay_client.integrations.ms_swift`.
+plugin.py contains `import assay_client.integrations.ms_swift`.
 
 Follows ms-swift 4.6 (`swift/rewards/orm.py`, `swift/rl_core/grpo_algorithm.py`):
-a class that is made with `args` and called with `completions` (the content of
-the last message of each sample) and the columns of the data set.
+a class that is constructed with `args` and called with `completions` (the
+content of the last message of each sample) and the columns of the dataset.
 """
 
 from __future__ import annotations

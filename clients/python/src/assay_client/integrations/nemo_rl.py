@@ -1,4 +1,4 @@
-"""NeMo-RL: an environment of one turn whose reward is assay's.
+"""NeMo-RL: a single-turn environment with assay's reward.
 
     from nemo_rl.distributed.ray_actor_environment_registry import ACTOR_ENVIRONMENT_REGISTRY
     from nemo_rl.distributed.virtual_cluster import PY_EXECUTABLES
@@ -15,17 +15,18 @@ and in the configuration
     data:
       train: {env_name: assay}
 
-The Python that starts the run needs assay-client. Follows NeMo-RL 0.6
-(`nemo_rl/environments/interfaces.py`, `nemo_rl/experience/rollouts.py`): a Ray
-actor whose `step` takes message logs of `role` and `content`, and the metadata
-of each. All that the assistant said in a log is scored, but for special tokens
-that end it. Violation and witness of each go to its metadata under `assay`;
-nothing is appended to the log.
+Install assay-client into the Python environment that starts the run. Follows
+NeMo-RL 0.6 (`nemo_rl/environments/interfaces.py`,
+`nemo_rl/experience/rollouts.py`): a Ray actor whose `step` takes message logs
+of `role` and `content`, and the metadata of each. All assistant messages of a
+log are scored, without trailing special tokens. The metadata of each log
+receives its violation and witness under `assay`; nothing is appended to the
+log.
 
-Of the configuration, `url`, `model`, `reward`, `aggregate`, `top_k`,
-`reasoning` and `retry` are taken. A failure raises, which ends the run: NeMo-RL
-has no reward for what could not be scored. A service that restarts is waited
-for, `retry` seconds (300).
+The configuration may set `url`, `model`, `reward`, `aggregate`, `top_k`,
+`reasoning` and `retry`. A failure raises, which ends the run: NeMo-RL has no
+reward for a response that could not be scored. While the service restarts, the
+environment retries for `retry` seconds (300).
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ import torch
 from nemo_rl.environments.interfaces import EnvironmentInterface, EnvironmentReturn
 
 from .. import Client, Item, Options
-from ._base import figures, item, without_end, witness
+from ._base import metrics, strip_special_tokens, to_item, witness_json
 
 Message = Mapping[str, Any]
 
@@ -48,22 +49,23 @@ class Environment(EnvironmentInterface):
 
     def __init__(self, cfg: Mapping[str, Any] | None = None) -> None:
         cfg = cfg or {}
-        given = {k: cfg[k] for k in ("reward", "aggregate", "top_k", "reasoning") if cfg.get(k) is not None}
-        self._options = Options(instances=False, **given)
+        options = {k: cfg[k] for k in ("reward", "aggregate", "top_k", "reasoning") if cfg.get(k) is not None}
+        self._options = Options(instances=False, **options)
         self._client = Client(cfg.get("url"), model=cfg.get("model"), retry=cfg.get("retry"))
 
     def step(
         self, message_log_batch: Sequence[Sequence[Message]], metadata: Sequence[dict[str, Any] | None]
     ) -> EnvironmentReturn:
-        """Scores each log, and ends it: rewards are a tensor [batch]."""
+        """Scores each log and terminates it. The rewards are a tensor [batch]."""
         results = self._client.score([_item(log) for log in message_log_batch], options=self._options)
-        told = [
-            {**(m or {}), "assay": {**figures(r), "witness": witness(r)}} for m, r in zip(metadata, results)
+        annotated = [
+            {**(m or {}), "assay": {**metrics(r), "witness": witness_json(r)}}
+            for m, r in zip(metadata, results)
         ]
         n = len(results)
         return EnvironmentReturn(
             observations=[{"role": "environment", "content": ""} for _ in results],
-            metadata=told,
+            metadata=annotated,
             next_stop_strings=[None] * n,
             rewards=torch.tensor([r.reward for r in results], dtype=torch.float32),
             terminateds=torch.ones(n, dtype=torch.bool),
@@ -71,7 +73,7 @@ class Environment(EnvironmentInterface):
         )
 
     def global_post_process_and_metrics(self, batch: Any) -> tuple[Any, dict[str, float]]:
-        """The batch as it is, and the mean reward."""
+        """Returns the batch unchanged, and the mean reward."""
         rewards = batch["rewards"] if "rewards" in batch else batch.get("total_reward")
         if rewards is None or len(rewards) == 0:
             return batch, {}
@@ -79,12 +81,12 @@ class Environment(EnvironmentInterface):
 
 
 def _item(log: Sequence[Message]) -> Item:
-    """What the assistant said after the first prompt; what came before its first turn is the prompt."""
+    """The assistant messages of a log; the messages before the first of them are the prompt."""
     first = next((k for k, m in enumerate(log) if m["role"] == "assistant"), len(log))
-    said = [{**m, "content": without_end(str(m["content"]))} for m in log[first:]]
-    if len(said) == 1:
-        return item(said[0]["content"], log[:first])
-    return item(said, log[:first])
+    turns = [{**m, "content": strip_special_tokens(str(m["content"]))} for m in log[first:]]
+    if len(turns) == 1:
+        return to_item(turns[0]["content"], log[:first])
+    return to_item(turns, log[:first])
 
 
 AssayEnvironment = ray.remote(max_restarts=-1, max_task_retries=-1, max_concurrency=64)(Environment)

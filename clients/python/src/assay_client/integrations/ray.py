@@ -10,11 +10,11 @@
         batch_format="pyarrow", batch_size=1024, concurrency=2,
     )
 
-It adds the columns that `assay_client.integrations.datasets` adds. With a
-`model` all actors score with the same version from beginning to end; without
-one each takes the version that serves when it starts. Follows Ray 2.60: what
-an actor was doing when it died is done again, and scoring twice is the same as
-once. A failure raises, which ends the data set's execution.
+Adds the columns that `assay_client.integrations.datasets` adds. With `model`,
+all actors score with the same version; without it, each actor uses the version
+that serves when it starts. Follows Ray 2.60, which repeats the work of an
+actor that died; scoring is idempotent. A failure raises, which ends the
+execution of the dataset.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ from typing import Any
 import pyarrow as pa
 
 from .. import Client, InputError
-from .._lines import serving
+from .._offline import serving_version as _serving_version
 from .datasets import AssayColumns, Columns
 
 __all__ = ["AssayBatches", "Columns", "serving_version"]
 
 
 class AssayBatches(AssayColumns):
-    """Takes and returns Arrow tables; made with the arguments of `AssayColumns`."""
+    """Like `AssayColumns`, but maps Arrow tables to Arrow tables."""
 
     def __call__(self, batch: Any) -> Any:
         if not isinstance(batch, pa.Table):
             raise InputError(
-                f'the batch is a {type(batch).__name__}; give map_batches batch_format="pyarrow"'
+                f'the batch is a {type(batch).__name__}; call map_batches with batch_format="pyarrow"'
             )
-        names = self.columns_of(batch.column_names)
-        found = super().__call__({name: batch.column(name).to_pylist() for name in names.read()})
-        for name, kind in names.added(self.lenient).items():
-            batch = batch.append_column(name, pa.array(found[name], pa.type_for_alias(kind)))
+        columns = self.resolve(batch.column_names)
+        added = super().__call__({name: batch.column(name).to_pylist() for name in columns.read()})
+        for name, kind in columns.added(self.has_error_column).items():
+            batch = batch.append_column(name, pa.array(added[name], pa.type_for_alias(kind)))
         return batch
 
 
 def serving_version(client: Client | None = None) -> str:
-    """The model version that the service scores with now."""
-    return serving(client or Client())
+    """The version of the model that serves requests that pin none."""
+    return _serving_version(client or Client())

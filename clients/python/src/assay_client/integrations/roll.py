@@ -11,10 +11,10 @@
 Follows ROLL 0.3 (`roll/pipeline/rlvr/rewards`): a worker whose
 `compute_rewards` takes the token ids of prompts and responses and returns
 `scores` and `response_level_rewards` [batch], and `token_level_rewards`
-[batch, length], which are 0 as in ROLL's own workers: ROLL puts the reward of
-the response at its end itself. The ids are decoded without special tokens.
-Violation and compliance go to the metrics. A failure raises; a service that
-restarts is waited for.
+[batch, length]. The latter are 0, as in ROLL's own workers: ROLL itself
+assigns the reward of a response to its last token. The ids are decoded without
+special tokens. The metrics include violation and compliance. A failure raises
+once the retries are exhausted.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from roll.distributed.scheduler.protocol import DataProto
 from roll.models.model_providers import default_tokenizer_provider
 
 from .. import Options
-from ._base import item, shared_client
+from ._base import shared_client, to_item
 
 
 class AssayRewardWorker(Worker):
-    """The compliance reward of each response."""
+    """Computes the compliance reward of each response."""
 
     def __init__(self, worker_config: Any) -> None:
         super().__init__(worker_config=worker_config)
@@ -42,16 +42,16 @@ class AssayRewardWorker(Worker):
 
     @register(dispatch_mode=Dispatch.ONE_TO_ALL)
     def initialize(self, pipeline_config: Any) -> None:
-        """Nothing is loaded: the model is that of the service."""
+        """Does nothing: the service has already loaded the model."""
 
     @register(dispatch_mode=Dispatch.DP_MP_COMPUTE, clear_cache=False)
     def compute_rewards(self, data: DataProto) -> DataProto:
         responses = self.tokenizer.batch_decode(data.batch["responses"], skip_special_tokens=True)
         prompts = self.tokenizer.batch_decode(data.batch["prompts"], skip_special_tokens=True)
-        asked = [item(r, p) for r, p in zip(responses, prompts)]
-        results = shared_client().score(asked, options=Options(instances=False))
+        items = [to_item(r, p) for r, p in zip(responses, prompts)]
+        results = shared_client().score(items, options=Options(instances=False))
         rewards = torch.tensor([r.reward for r in results], dtype=torch.float32)
-        found = DataProto.from_dict(
+        output = DataProto.from_dict(
             tensors={
                 "token_level_rewards": torch.zeros_like(data.batch["responses"], dtype=torch.float32),
                 "response_level_rewards": rewards,
@@ -59,10 +59,10 @@ class AssayRewardWorker(Worker):
             }
         )
         n = max(len(results), 1)
-        found.meta_info = {
+        output.meta_info = {
             "metrics": {
                 "assay/violation": sum(r.violation for r in results) / n,
                 "assay/compliant": sum(r.compliant for r in results) / n,
             }
         }
-        return found
+        return output

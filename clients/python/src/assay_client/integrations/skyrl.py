@@ -1,10 +1,10 @@
-"""SkyRL: an environment of one turn whose reward is assay's.
+"""SkyRL: a single-turn environment with assay's reward.
 
     skyrl_gym.register(id="assay", entry_point="assay_client.integrations.skyrl:AssayEnv")
 
-and `environment.env_class=assay`. Follows skyrl-gym 0.4 (`BaseTextEnv`):
-`step(action)` returns observations, reward, done and metadata; the metadata
-hold violation and witness.
+and `environment.env_class=assay`. Follows skyrl-gym 0.4 (`BaseTextEnv`), whose
+`step(action)` returns observations, reward, done and metadata. The metadata
+include violation and witness.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Any
 from skyrl_gym.envs.base_text_env import BaseTextEnv, BaseTextEnvStepOutput
 
 from .. import Options
-from ._base import figures, item, shared_client, without_end, witness
+from ._base import metrics, shared_client, strip_special_tokens, to_item, witness_json
 
 
 class AssayEnv(BaseTextEnv):
-    """Scores the one response to the prompt."""
+    """Scores the single response to a prompt."""
 
     def __init__(self, env_config: Any = None, extras: dict[str, Any] | None = None) -> None:
         super().__init__()
@@ -31,7 +31,7 @@ class AssayEnv(BaseTextEnv):
         return prompt, {}
 
     def step(self, action: str) -> BaseTextEnvStepOutput:
-        asked = item(without_end(action), self._prompt)
-        result = shared_client().score_one(asked, options=Options(instances=False))
-        metadata = {**figures(result), "witness": witness(result)}
+        item = to_item(strip_special_tokens(action), self._prompt)
+        result = shared_client().score_one(item, options=Options(instances=False))
+        metadata = {**metrics(result), "witness": witness_json(result)}
         return BaseTextEnvStepOutput(observations=[], reward=result.reward, done=True, metadata=metadata)

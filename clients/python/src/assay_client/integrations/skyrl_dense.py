@@ -1,4 +1,4 @@
-"""SkyRL: a reward for each token.
+"""SkyRL: token-level rewards.
 
     class Generator(SkyRLGymGenerator):
         async def generate(self, input_batch, **kwargs):
@@ -8,10 +8,9 @@
             )
             return output
 
-Follows SkyRL 0.4 (`skyrl/train/generators/base.py`): `rewards` of what a
-generator returns may be a list of floats for each response, as long as its
-ids. They replace those of the environment, so that another reward is added by
-hand.
+Follows SkyRL 0.4 (`skyrl/train/generators/base.py`): `rewards` of a generator's
+output may be a list of floats per response, one per token id. They replace the
+rewards of the environment; add any other reward yourself.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from typing import Any
 
 from .. import AsyncClient, Options
 from ._base import shared_async_client
-from ._tokens import shares, turns
+from ._tokens import column_rewards, to_token_item
 
 
 async def token_rewards(
@@ -32,20 +31,20 @@ async def token_rewards(
     options: Options | None = None,
     client: AsyncClient | None = None,
 ) -> list[list[float]]:
-    """A reward for each of the ids of each response.
+    """Returns a reward per token id, for each response.
 
-    Ids whose loss mask is 0 are not scored and get 0: a tool wrote them. A
-    response of no other ids has its whole reward at the last one. `options`
-    are those of `assay_client.Options`, `dense="instance"` where they name none.
+    Ids with a loss mask of 0, such as tool output, are not scored and get 0. A
+    response without any other ids gets its whole reward at the last id. The
+    default of `options.dense` is `instance`.
     """
     masks = loss_masks or [[1] * len(ids) for ids in response_ids]
-    columns = [[k for k, own in enumerate(mask) if own] for mask in masks]
-    asked = [turns(tokenizer, ids, c) for ids, c in zip(response_ids, columns)]
-    wanted = (options or Options()).over(Options(dense="instance", instances=False))
-    results = await (client or shared_async_client()).score(asked, options=wanted)
+    columns = [[k for k, is_policy in enumerate(mask) if is_policy] for mask in masks]
+    items = [to_token_item(tokenizer, ids, c) for ids, c in zip(response_ids, columns)]
+    settings = (options or Options()).with_defaults(Options(dense="instance", instances=False))
+    results = await (client or shared_async_client()).score(items, options=settings)
     rewards = []
     for ids, c, result in zip(response_ids, columns, results):
-        row = shares(result, c)
+        row = column_rewards(result, c)
         row += [0.0] * (len(ids) - len(row))
         if not c and row:
             row[-1] = result.reward

@@ -1,4 +1,4 @@
-"""verl: a reward for each token, as a reward manager.
+"""verl: token-level rewards, as a reward manager.
 
     reward.reward_manager.source=importlib
     reward.reward_manager.name=AssayRewardManager
@@ -6,18 +6,18 @@
     +reward.reward_kwargs.dense=instance
     actor_rollout_ref.rollout.agent.agent_loop_manager_class=assay_client.integrations.verl_loop.AssayAgentLoopManager
 
-Follows verl 0.9.1. `reward.reward_kwargs` may hold `dense` (`instance` where it
-says nothing), `gamma`, `reward`, `aggregate`, `top_k` and `reasoning`, as
-`assay_client.Options` has them; a custom reward function is not asked.
+Follows verl 0.9.1. `reward.reward_kwargs` may set `dense` (default
+`instance`), `gamma`, `reward`, `aggregate`, `top_k` and `reasoning`; see
+`assay_client.Options`. A custom reward function is not called.
 
-Where verl scores whole batches, `assemble_rm_scores` makes the tensor
-[batch, response length]. Where the agent loop has each sample scored as soon
-as it is done, which is the default, it keeps one number a sample at the last
-token: the agent loop manager of the last line keeps all of them. Without it
-rewards are the same, and sparse.
+If verl scores whole batches, `assemble_rm_scores` builds the tensor [batch,
+response length]. If the agent loop scores each sample as soon as it is
+complete, which is the default, verl keeps one number per sample at the last
+token; the agent loop manager of the last line keeps all token rewards. Without
+it, the rewards are the same but sparse.
 
-Tokens that the policy did not write (padding, and what a tool answered, where
-the mask of the response is known) are not scored and get no reward.
+Tokens that the policy did not write (padding, and tool output if the response
+mask is known) are not scored and get no reward.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ from verl.workers.reward_manager import register as register_batch
 from verl.workers.reward_manager.abstract import AbstractRewardManager
 
 from .. import Item, Options, Result
-from ._base import figures, plain, shared_async_client, shared_client, witness
-from ._tokens import shares, turns
+from ._base import metrics, prompt_text, shared_async_client, shared_client, witness_json
+from ._tokens import column_rewards, to_token_item
 
 
 class TokenReward(float):
-    """A reward that knows its shares: `tokens` has one for each column of the response, up to the last.
+    """A reward with its token rewards: one per column of the response, up to the last scored one.
 
-    verl hands it on as the number that it is.
+    verl passes it through as a float.
     """
 
     tokens: tuple[float, ...]
 
     def __new__(cls, reward: float, tokens: Sequence[float]) -> TokenReward:
-        made = super().__new__(cls, reward)
-        made.tokens = tuple(tokens)
-        return made
+        value = super().__new__(cls, reward)
+        value.tokens = tuple(tokens)
+        return value
 
     def __getnewargs__(self) -> tuple[float, tuple[float, ...]]:  # type: ignore[override]
         return float(self), self.tokens
@@ -56,7 +56,7 @@ class TokenReward(float):
 
 @register("assay")
 class AssayRewardManager(RewardManagerBase):
-    """The manager of the reward loop."""
+    """The reward manager of the reward loop."""
 
     def __init__(
         self,
@@ -70,23 +70,23 @@ class AssayRewardManager(RewardManagerBase):
         self._options = _options(config.reward.get("reward_kwargs") or {})
 
     async def run_single(self, data: DataProto) -> dict[str, Any]:
-        """The reward of the last sample of data, and why."""
+        """Returns the reward of the last sample of data and the evidence for it."""
         sample = data[-1:][0]
-        columns = written(sample)
-        asked = await self.loop.run_in_executor(None, lambda: as_item(self.tokenizer, sample, columns))
-        result = await shared_async_client().score_one(asked, options=self._options)
-        return {"reward_score": token_reward(result, columns), "reward_extra_info": _explained(result)}
+        columns = policy_columns(sample)
+        item = await self.loop.run_in_executor(None, lambda: sample_item(self.tokenizer, sample, columns))
+        result = await shared_async_client().score_one(item, options=self._options)
+        return {"reward_score": token_reward(result, columns), "reward_extra_info": _extra_info(result)}
 
     @classmethod
     def assemble_rm_scores(cls, data: DataProto, scores: Sequence[float]) -> torch.Tensor:
-        """Rewards [batch, response length]."""
-        made = RewardManagerBase.assemble_rm_scores(data, [float(s) for s in scores])
-        return spread(made, scores)
+        """Returns token-level rewards [batch, response length]."""
+        rewards = RewardManagerBase.assemble_rm_scores(data, [float(s) for s in scores])
+        return scatter(rewards, scores)
 
 
 @register_batch("assay")
 class AssayBatchRewardManager(AbstractRewardManager):
-    """The manager of trainers that call one with a whole batch: `reward_kwargs` are its keyword arguments."""
+    """The reward manager of trainers that score whole batches, configured by `reward_kwargs`."""
 
     def __init__(
         self,
@@ -100,18 +100,18 @@ class AssayBatchRewardManager(AbstractRewardManager):
         self._options = _options(reward_kwargs)
 
     def __call__(self, data: DataProto, return_dict: bool = False) -> torch.Tensor | dict[str, Any]:
-        known = self._extract_reward_from_rm_scores(data, return_dict)
-        if known is not None:
-            return known
+        precomputed = self._extract_reward_from_rm_scores(data, return_dict)
+        if precomputed is not None:
+            return precomputed
         samples = [data[k] for k in range(len(data))]
-        columns = [written(s) for s in samples]
-        asked = [as_item(self.tokenizer, s, c) for s, c in zip(samples, columns)]
-        results = shared_client().score(asked, options=self._options)
+        columns = [policy_columns(s) for s in samples]
+        items = [sample_item(self.tokenizer, s, c) for s, c in zip(samples, columns)]
+        results = shared_client().score(items, options=self._options)
         scores = [token_reward(r, c) for r, c in zip(results, columns)]
         rewards = AssayRewardManager.assemble_rm_scores(data, scores)
         if not return_dict:
             return rewards
-        info = [_explained(r) for r in results]
+        info = [_extra_info(r) for r in results]
         return {
             "reward_tensor": rewards,
             "reward_extra_info": {k: [i[k] for i in info] for k in info[0]} if info else {},
@@ -120,39 +120,39 @@ class AssayBatchRewardManager(AbstractRewardManager):
 
 def _options(settings: Mapping[str, Any]) -> Options:
     names = ("dense", "gamma", "reward", "aggregate", "top_k", "reasoning")
-    given = {k: settings[k] for k in names if settings.get(k) is not None}
-    return Options(instances=False, **{"dense": "instance", **given})
+    options = {k: settings[k] for k in names if settings.get(k) is not None}
+    return Options(instances=False, **{"dense": "instance", **options})
 
 
-def written(sample: Any) -> list[int]:
-    """The columns of the response that hold tokens of the policy."""
+def policy_columns(sample: Any) -> list[int]:
+    """The columns of the response whose tokens the policy wrote."""
     width = sample.batch["responses"].shape[-1]
     columns: list[int] = torch.nonzero(sample.batch["attention_mask"][-width:]).flatten().tolist()
-    own = sample.batch.get("response_mask", None)
-    if own is None:
-        own = sample.non_tensor_batch.get("response_mask")
-    if own is None:
+    mask = sample.batch.get("response_mask", None)
+    if mask is None:
+        mask = sample.non_tensor_batch.get("response_mask")
+    if mask is None:
         return columns
-    return [c for c in columns if c < len(own) and own[c]]
+    return [c for c in columns if c < len(mask) and mask[c]]
 
 
-def as_item(tokenizer: Any, sample: Any, columns: Sequence[int]) -> Item:
-    """What the policy wrote."""
+def sample_item(tokenizer: Any, sample: Any, columns: Sequence[int]) -> Item:
+    """The item for the tokens of a sample that the policy wrote."""
     prompt = sample.non_tensor_batch.get("raw_prompt")
     if prompt is not None:
-        prompt = plain(prompt if isinstance(prompt, str) else list(prompt))
-    return turns(tokenizer, sample.batch["responses"].tolist(), columns, prompt)
+        prompt = prompt_text(prompt if isinstance(prompt, str) else list(prompt))
+    return to_token_item(tokenizer, sample.batch["responses"].tolist(), columns, prompt)
 
 
 def token_reward(result: Result, columns: Sequence[int]) -> TokenReward:
-    """The reward of a result, whose tokens stand in columns."""
-    return TokenReward(result.reward, shares(result, columns))
+    """The reward of a result whose tokens are in these columns."""
+    return TokenReward(result.reward, column_rewards(result, columns))
 
 
-def spread(rewards: torch.Tensor, scores: Sequence[float]) -> torch.Tensor:
-    """rewards [batch, response length] with the shares of scores instead of their sum at the last token.
+def scatter(rewards: torch.Tensor, scores: Sequence[float]) -> torch.Tensor:
+    """Replaces the rewards at the last tokens, [batch, response length], by the token rewards of scores.
 
-    A response without a token of the policy keeps its reward where verl put it.
+    A response without tokens of the policy keeps the reward where verl put it.
     """
     for row, score in zip(rewards, scores):
         tokens = getattr(score, "tokens", ())
@@ -162,5 +162,5 @@ def spread(rewards: torch.Tensor, scores: Sequence[float]) -> torch.Tensor:
     return rewards
 
 
-def _explained(result: Result) -> dict[str, Any]:
-    return {"score": result.reward, **figures(result), "witness": witness(result)}
+def _extra_info(result: Result) -> dict[str, Any]:
+    return {"score": result.reward, **metrics(result), "witness": witness_json(result)}

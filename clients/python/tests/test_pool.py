@@ -1,4 +1,4 @@
-"""Connections of the asynchronous client: one for each request under way, used again, none lost."""
+"""The connection pool of the asynchronous client: one connection per request in flight, reused."""
 
 from __future__ import annotations
 
@@ -6,29 +6,29 @@ import asyncio
 from typing import Any
 
 import pytest
-from conftest import Faulty, Handler, drop, good
+from conftest import Faulty, Handler, drop, good, hang
 
 import assay_client as ac
 
-FAST = ac.Retry(budget=5.0, first=0.01, most=0.05)
+FAST = ac.Retry(budget=5.0, initial_backoff=0.01, max_backoff=0.05)
 
 
-async def at_once(client: ac.AsyncClient, n: int) -> None:
+async def concurrently(client: ac.AsyncClient, n: int) -> None:
     await asyncio.gather(*(client.score_one(f"response #{k:04d}") for k in range(n)))
 
 
-def test_connections_are_used_again(faulty: Faulty) -> None:
+def test_connections_are_reused(faulty: Faulty) -> None:
     async def run() -> None:
         async with ac.AsyncClient(faulty.url) as client:
             for _ in range(5):
-                await at_once(client, 16)
+                await concurrently(client, 16)
 
     asyncio.run(run())
     assert len(faulty.requests) == 80
     assert faulty.connections == 16
 
 
-def test_a_connection_that_broke_is_not_used_again(faulty: Faulty) -> None:
+def test_a_broken_connection_is_not_reused(faulty: Faulty) -> None:
     faulty.script = [good, drop]
 
     async def run() -> None:
@@ -40,14 +40,14 @@ def test_a_connection_that_broke_is_not_used_again(faulty: Faulty) -> None:
     assert (len(faulty.requests), faulty.connections) == (4, 2)
 
 
-def test_requests_that_are_cancelled_leave_nothing_behind(faulty: Faulty) -> None:
+def test_cancelled_requests_release_their_connection(faulty: Faulty) -> None:
     asked = asyncio.Event()
 
     loops: list[asyncio.AbstractEventLoop] = []
 
     def hold(h: Handler) -> None:
         loops[0].call_soon_threadsafe(asked.set)
-        h.rfile.read(1)  # until the client leaves
+        hang(h)
 
     faulty.script = [hold]
 
@@ -59,13 +59,13 @@ def test_requests_that_are_cancelled_leave_nothing_behind(faulty: Faulty) -> Non
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
-            await at_once(client, 4)
+            await concurrently(client, 4)
 
     asyncio.run(run())
     assert faulty.connections == 5
 
 
-def test_a_proxy_of_the_environment_is_used_for_other_machines(faulty: Faulty, monkeypatch: Any) -> None:
+def test_the_proxy_of_the_environment_applies_to_remote_services(faulty: Faulty, monkeypatch: Any) -> None:
     monkeypatch.setenv("http_proxy", faulty.url)
     monkeypatch.delenv("no_proxy", raising=False)
 

@@ -1,4 +1,4 @@
-"""The token of a private service on this machine is found, and goes nowhere else."""
+"""The token of a private service is found, and is sent only to services on this machine."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import pytest
 
 from assay_client import Client
 from assay_client._config import configure
-from assay_client._private import private_token
+from assay_client._private_token import private_token
 
 LOCAL = ["http://127.0.0.1:8080", "http://localhost:1", "http://[::1]:8080/", "nats://127.0.0.9:4222"]
-ELSEWHERE = [
+REMOTE = [
     "http://10.0.0.1:8080",
     "http://assay:8080",
     "http://localhost.example",
@@ -32,21 +32,21 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def token_of(url: str, token: str | None = None) -> str | None:
-    """What the service at url is sent."""
+    """The token that a request to url carries."""
     sent: list[str | None] = []
 
     def service(request: httpx.Request) -> httpx.Response:
         sent.append(request.headers.get("Authorization"))
         return httpx.Response(200)
 
-    given: Any = configure(url, token, None, None, 1.0, None, 1, 1, 1).http()
+    given: Any = configure(url, token, None, None, 1.0, None, 1, 1, 1).http_settings()
     with httpx.Client(**given, transport=httpx.MockTransport(service)) as client:
         client.get("/")
     return sent[0].removeprefix("Bearer ") if sent[0] else None
 
 
 @pytest.mark.usefixtures("data")
-def test_the_environment_names_the_directory(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_data_directory_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for url in LOCAL:
         assert private_token(url) == "secret"
     assert token_of("http://127.0.0.1:8080") == "secret"
@@ -57,13 +57,13 @@ def test_the_environment_names_the_directory(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.usefixtures("data")
-def test_other_machines_never_see_it() -> None:
-    for url in ELSEWHERE:
+def test_remote_services_never_receive_it() -> None:
+    for url in REMOTE:
         assert private_token(url) is None, url
     assert token_of("http://10.0.0.1:8080") is None
 
 
-def test_a_restart_of_the_service_replaces_it(data: Path) -> None:
+def test_it_is_read_for_each_request(data: Path) -> None:
     sent: list[str | None] = []
 
     def service(request: httpx.Request) -> httpx.Response:
@@ -71,14 +71,14 @@ def test_a_restart_of_the_service_replaces_it(data: Path) -> None:
         (data / "token").write_text("another\n")
         return httpx.Response(200)
 
-    given: Any = configure("http://127.0.0.1:8080", None, None, None, 1.0, None, 1, 1, 1).http()
+    given: Any = configure("http://127.0.0.1:8080", None, None, None, 1.0, None, 1, 1, 1).http_settings()
     with httpx.Client(**given, transport=httpx.MockTransport(service)) as client:
         client.get("/")
         client.get("/")
     assert sent == ["Bearer secret", "Bearer another"]
 
 
-def test_without_a_token_none_is_sent(data: Path) -> None:
+def test_a_missing_token(data: Path) -> None:
     (data / "token").unlink()
     assert token_of("http://127.0.0.1:8080") is None
 

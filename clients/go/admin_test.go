@@ -44,19 +44,19 @@ func TestFeedback(t *testing.T) {
 		t.Error(none, err)
 	}
 	items[7].ID = "\xff"
-	var wrong *assay.InputError
-	if _, err := c.Feedback(t.Context(), items); !errors.As(err, &wrong) || wrong.Item != 7 {
+	var inputErr *assay.InputError
+	if _, err := c.Feedback(t.Context(), items); !errors.As(err, &inputErr) || inputErr.Item != 7 {
 		t.Error(err)
 	}
 }
 
-// A receipt that does not account for every label is none.
-func TestReceiptsAddUp(t *testing.T) {
+// A receipt that does not account for every label is invalid.
+func TestIncompleteReceipt(t *testing.T) {
 	c := client(t, serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		reply(w, 202, `{"accepted":1,"duplicates":0,"rejected":[]}`)
 	}))
-	var odd *assay.AnswerError
-	if _, err := c.Feedback(t.Context(), make([]assay.FeedbackItem, 2)); !errors.As(err, &odd) {
+	var invalid *assay.InvalidResponseError
+	if _, err := c.Feedback(t.Context(), make([]assay.FeedbackItem, 2)); !errors.As(err, &invalid) {
 		t.Error(err)
 	}
 }
@@ -91,7 +91,7 @@ func TestCalls(t *testing.T) {
 	promoted, err3 := c.Promote(ctx, "v1", "why")
 	rolled, err4 := c.Rollback(ctx, "")
 	training, err5 := c.Training(ctx)
-	started, err6 := c.StartTraining(ctx, assay.TrainingAsk{Refreeze: true})
+	started, err6 := c.StartTraining(ctx, assay.TrainingRequest{Refreeze: true})
 	stats, err7 := c.FeedbackStats(ctx)
 	found, err8 := c.Candidates(ctx, 5)
 	erased, err9 := c.EraseFeedback(ctx, "r /?")
@@ -101,14 +101,14 @@ func TestCalls(t *testing.T) {
 	}
 	if !models[0].Current || record.Data.Bags != 7 || record.Version != "v1" || string(record.Gate) != `{"x":1}` || promoted.Reason != "why" ||
 		rolled.Previous[0] != "a" || training.Feedback.Bags != 3 || training.Drift.PValue != 0.5 || training.Disagreement.Labels != 2 ||
-		started.Asked.By != "me" || stats.Bags != 3 || stats.New.Bags != 2 || found[0].ID != "c" || erased != 2 || events[0].Sequence != 4 {
+		started.Requested.By != "me" || stats.Bags != 3 || stats.New.Bags != 2 || found[0].ID != "c" || erased != 2 || events[0].Sequence != 4 {
 		t.Error(models, record, promoted, rolled, training, started, stats, found, erased, events)
 	}
 	if asked[2] != `{"reason":"why"}` || asked[3] != `{}` || asked[5] != `{"refreeze":true}` {
 		t.Error(asked)
 	}
-	var wrong *assay.InputError
-	if _, err := c.Model(ctx, ".."); !errors.As(err, &wrong) {
+	var inputErr *assay.InputError
+	if _, err := c.Model(ctx, ".."); !errors.As(err, &inputErr) {
 		t.Error(err)
 	}
 	if _, err := c.Promote(ctx, "nobody", ""); !errors.Is(err, assay.ErrNotFound) {
@@ -116,19 +116,19 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-// An answer of the right status and the wrong shape is no answer.
-func TestAnswersOfOthers(t *testing.T) {
+// A response with status 200 and the wrong shape is invalid.
+func TestInvalidResponses(t *testing.T) {
 	for _, body := range []string{`{}`, `null`, `[]`, `"x"`, `{"data":[{}]}`, `[{}]`} {
 		c := client(t, serve(t, func(w http.ResponseWriter, _ *http.Request) { reply(w, 200, body) }), assay.WithRetry(assay.Retry{}))
 		ctx := t.Context()
 		for name, err := range map[string]error{
 			"models": second(c.Models(ctx)), "model": second(c.Model(ctx, "a")), "promote": second(c.Promote(ctx, "a", "")),
-			"training": second(c.Training(ctx)), "start": second(c.StartTraining(ctx, assay.TrainingAsk{})), "stats": second(c.FeedbackStats(ctx)),
+			"training": second(c.Training(ctx)), "start": second(c.StartTraining(ctx, assay.TrainingRequest{})), "stats": second(c.FeedbackStats(ctx)),
 			"candidates": second(c.Candidates(ctx, 1)), "erase": second(c.EraseFeedback(ctx, "a")), "ready": c.Ready(ctx),
 			"feedback": second(c.Feedback(ctx, make([]assay.FeedbackItem, 1))), "score": second(c.Score(ctx, assay.Texts("a"), assay.Options{})),
 		} {
-			var odd *assay.AnswerError
-			if !errors.As(err, &odd) {
+			var invalid *assay.InvalidResponseError
+			if !errors.As(err, &invalid) {
 				t.Errorf("%s of %s: %v", name, body, err)
 			}
 		}
@@ -159,7 +159,7 @@ func event(n int) string {
 	return fmt.Sprintf("id: %d\nevent: model.trained\ndata: {\"sequence\":%d,\"kind\":\"model.trained\",\ndata: \"time\":\"2026-01-01T00:00:00Z\",\"reason\":\"r\"}\n\n", n, n)
 }
 
-// The stream goes on where it broke off, wherever that was.
+// The client resumes an interrupted event stream after the last event.
 func TestEvents(t *testing.T) {
 	var asked []string
 	var n atomic.Int32
@@ -168,7 +168,7 @@ func TestEvents(t *testing.T) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		switch n.Add(1) {
 		case 1:
-			_, _ = io.WriteString(w, "retry: 2000\n\n"+event(5)+": still here\n\n"+strings.ReplaceAll(event(6), "\n", "\r\n")+event(7)[:30])
+			_, _ = io.WriteString(w, "retry: 2000\n\n"+event(5)+": heartbeat\n\n"+strings.ReplaceAll(event(6), "\n", "\r\n")+event(7)[:30])
 		case 2:
 			refuse(w, 503, "shutting_down", "")
 		case 3:
@@ -226,7 +226,7 @@ func TestEventsEnd(t *testing.T) {
 	}
 }
 
-// A connection on which nothing comes, not even heartbeats, is given up.
+// The client reconnects after a time without events and heartbeats.
 func TestSilentStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := playing(t, func(n int, r *http.Request) (*http.Response, error) {
@@ -245,7 +245,7 @@ func TestSilentStream(t *testing.T) {
 			break
 		}
 		if spent := time.Since(start); spent < 45*time.Second || spent > 46*time.Second {
-			t.Errorf("given up after %v", spent)
+			t.Errorf("reconnected after %v", spent)
 		}
 	})
 }

@@ -12,15 +12,15 @@ import (
 	"strings"
 )
 
-// onThisMachine reports whether a service is on this machine: no other gets the
+// isLoopback reports whether a service is on this machine. No other receives the
 // token of a private service.
-func onThisMachine(service *url.URL) bool {
+func isLoopback(service *url.URL) bool {
 	host := service.Hostname()
 	ip, err := netip.ParseAddr(host)
 	return strings.EqualFold(host, "localhost") || err == nil && ip.Unmap().IsLoopback()
 }
 
-// privateToken reads the token of a private service, "" when there is none.
+// privateToken reads the token of a private service; "" if there is none.
 func privateToken(dir string) (string, error) {
 	text, err := os.ReadFile(filepath.Join(cmp.Or(dir, os.Getenv("ASSAY_DATA_DIR"), defaultDataDir()), "token"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -29,7 +29,7 @@ func privateToken(dir string) (string, error) {
 	return strings.TrimSpace(string(text)), err
 }
 
-// defaultDataDir is where assay serve keeps its data without --data-dir.
+// defaultDataDir is the default of the flag --data-dir of assay serve.
 func defaultDataDir() string {
 	under := func(variable string, parts ...string) string {
 		base := os.Getenv(variable)

@@ -9,9 +9,9 @@ import (
 	assay "assay/clients/go"
 )
 
-// The token of a private service goes to that service, found by a directory or
-// by the environment, and to no other machine.
-func TestTokenOfAPrivateService(t *testing.T) {
+// The token of a private service comes from the data directory of the option or
+// of the environment, and is never sent to another machine.
+func TestPrivateToken(t *testing.T) {
 	dir, other := t.TempDir(), t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "token"), []byte("secret\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -26,12 +26,12 @@ func TestTokenOfAPrivateService(t *testing.T) {
 		options  []assay.Option
 		want     string
 	}{
-		"directory":             {"", []assay.Option{assay.WithDataDir(dir)}, "Bearer secret"},
-		"environment":           {dir, []assay.Option{assay.WithDataDir("")}, "Bearer secret"},
-		"directory comes first": {dir, []assay.Option{assay.WithDataDir(other)}, ""},
-		"token comes first":     {dir, []assay.Option{assay.WithDataDir(dir), assay.WithToken("given")}, "Bearer given"},
-		"not asked for":         {dir, nil, ""},
-		"none there":            {other, []assay.Option{assay.WithDataDir("")}, ""},
+		"directory":                  {"", []assay.Option{assay.WithDataDir(dir)}, "Bearer secret"},
+		"environment":                {dir, []assay.Option{assay.WithDataDir("")}, "Bearer secret"},
+		"directory over environment": {dir, []assay.Option{assay.WithDataDir(other)}, ""},
+		"token over directory":       {dir, []assay.Option{assay.WithDataDir(dir), assay.WithToken("given")}, "Bearer given"},
+		"not enabled":                {dir, nil, ""},
+		"no token file":              {other, []assay.Option{assay.WithDataDir("")}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("ASSAY_DATA_DIR", c.variable)
@@ -59,7 +59,7 @@ func TestTokenOfAPrivateService(t *testing.T) {
 	})
 	proxied := func(r *http.Request) (*http.Response, error) {
 		if r.Header.Get("Authorization") != "" {
-			t.Error("the token went to another machine")
+			t.Error("the token was sent to another machine")
 		}
 		return nil, http.ErrServerClosed
 	}
@@ -68,7 +68,7 @@ func TestTokenOfAPrivateService(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := c.ScoreAll(t.Context(), assay.Texts("a"), assay.Options{}); err == nil {
-		t.Fatal("it did not fail")
+		t.Fatal("no error")
 	}
 }
 

@@ -13,7 +13,7 @@ import httpx
 
 
 class PrivateToken(httpx.Auth):
-    """Sends the token, read for each request: a service has another one after a restart."""
+    """Authenticates with the private token, read for each request: a restart of the service replaces it."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -25,26 +25,26 @@ class PrivateToken(httpx.Auth):
 
 
 def private_token(url: str) -> str | None:
-    """The token in the data directory of a service at url, None without one.
+    """The token in the data directory of the service at url, or None.
 
-    The directory is $ASSAY_DATA_DIR, else the default of `assay serve`. Only a
-    service on this machine ever sees the token.
+    The directory is $ASSAY_DATA_DIR, else the default of `assay serve`. The
+    token is only for services on this machine.
     """
-    if not may_see_token(url):
+    if not may_receive_private_token(url):
         return None
     try:
         return (_data_dir() / "token").read_text("ascii").strip() or None
     except (OSError, UnicodeDecodeError):
-        return None  # there is none, or it is another user's: the service says so
+        return None  # missing, or owned by another user: the service responds with 401
 
 
-def may_see_token(url: str) -> bool:
+def may_receive_private_token(url: str) -> bool:
     """Whether url is a service on this machine, without credentials of its own."""
     parts = urlsplit(url)
-    return "," not in url and not parts.username and on_this_machine(parts.hostname or "")
+    return "," not in url and not parts.username and is_this_machine(parts.hostname or "")
 
 
-def on_this_machine(host: str) -> bool:
+def is_this_machine(host: str) -> bool:
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -60,9 +60,9 @@ _UNIX_HOMES = {"XDG_DATA_HOME": (), "HOME": (".local", "share")}
 
 
 def _data_dir() -> Path:
-    """Where `assay serve` keeps its data without --data-dir."""
-    if given := os.environ.get("ASSAY_DATA_DIR"):
-        return Path(given)
+    """The default data directory of `assay serve`."""
+    if from_env := os.environ.get("ASSAY_DATA_DIR"):
+        return Path(from_env)
     for variable, below in _HOMES.get(sys.platform, _UNIX_HOMES).items():
         base = os.environ.get(variable, "")
         if os.path.isabs(base) and base != "/":

@@ -17,40 +17,40 @@ import (
 	assay "assay/clients/go"
 )
 
-// Every fault costs attempts, and none of them a reward: the one that comes is
-// that of the attempt that went well.
-func TestFaultsThatPass(t *testing.T) {
+// After any transient fault, the client retries and returns the reward of the
+// successful attempt.
+func TestTransientFaults(t *testing.T) {
 	good := answer(result("a", "0.75"))
 	faults := map[string]http.HandlerFunc{
-		"overloaded":       func(w http.ResponseWriter, _ *http.Request) { refuse(w, 503, "overloaded", "") },
-		"late":             func(w http.ResponseWriter, _ *http.Request) { refuse(w, 504, "deadline_exceeded", "") },
-		"bad gateway":      func(w http.ResponseWriter, _ *http.Request) { reply(w, 502, "<html>nginx</html>") },
-		"dies":             func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
-		"dies in the body": cut(good),
-		"hangs":            func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body); <-r.Context().Done() },
+		"overloaded":                    func(w http.ResponseWriter, _ *http.Request) { refuse(w, 503, "overloaded", "") },
+		"deadline exceeded":             func(w http.ResponseWriter, _ *http.Request) { refuse(w, 504, "deadline_exceeded", "") },
+		"bad gateway":                   func(w http.ResponseWriter, _ *http.Request) { reply(w, 502, "<html>nginx</html>") },
+		"connection closed":             func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+		"connection closed in the body": cut(good),
+		"hangs":                         func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body); <-r.Context().Done() },
 		"hangs in the body": func(w http.ResponseWriter, r *http.Request) {
 			_, _ = io.Copy(io.Discard, r.Body)
 			_, _ = io.WriteString(w, good[:40])
 			_ = http.NewResponseController(w).Flush()
 			<-r.Context().Done()
 		},
-		"page of a proxy":  func(w http.ResponseWriter, _ *http.Request) { reply(w, 200, "<html>welcome</html>") },
-		"half of the JSON": func(w http.ResponseWriter, _ *http.Request) { reply(w, 200, good[:60]) },
-		"NaN":              func(w http.ResponseWriter, _ *http.Request) { reply(w, 200, answer(result("a", "NaN"))) },
-		"infinite":         func(w http.ResponseWriter, _ *http.Request) { reply(w, 200, answer(result("a", "1e999"))) },
-		"null":             func(w http.ResponseWriter, _ *http.Request) { reply(w, 200, answer(result("a", "null"))) },
-		"a word":           func(w http.ResponseWriter, _ *http.Request) { reply(w, 200, answer(result("a", `"0.5"`))) },
-		"no reward": func(w http.ResponseWriter, _ *http.Request) {
+		"page of a proxy": func(w http.ResponseWriter, _ *http.Request) { reply(w, 200, "<html>welcome</html>") },
+		"truncated JSON":  func(w http.ResponseWriter, _ *http.Request) { reply(w, 200, good[:60]) },
+		"NaN":             func(w http.ResponseWriter, _ *http.Request) { reply(w, 200, answer(result("a", "NaN"))) },
+		"infinity":        func(w http.ResponseWriter, _ *http.Request) { reply(w, 200, answer(result("a", "1e999"))) },
+		"null":            func(w http.ResponseWriter, _ *http.Request) { reply(w, 200, answer(result("a", "null"))) },
+		"string":          func(w http.ResponseWriter, _ *http.Request) { reply(w, 200, answer(result("a", `"0.5"`))) },
+		"missing reward": func(w http.ResponseWriter, _ *http.Request) {
 			reply(w, 200, strings.Replace(good, `"reward":0.75,`, "", 1))
 		},
 		"no results": func(w http.ResponseWriter, _ *http.Request) { reply(w, 200, answer()) },
-		"too many": func(w http.ResponseWriter, _ *http.Request) {
+		"too many results": func(w http.ResponseWriter, _ *http.Request) {
 			reply(w, 200, answer(result("a", "1"), result("b", "1")))
 		},
-		"that of another":   func(w http.ResponseWriter, _ *http.Request) { reply(w, 200, answer(result("b", "1"))) },
-		"no version":        func(w http.ResponseWriter, _ *http.Request) { reply(w, 200, strings.Replace(good, "v1", "", 1)) },
-		"not a probability": func(w http.ResponseWriter, _ *http.Request) { reply(w, 200, strings.ReplaceAll(good, "0.25", "7")) },
-		"an empty body":     func(w http.ResponseWriter, _ *http.Request) { reply(w, 200, "") },
+		"wrong id":               func(w http.ResponseWriter, _ *http.Request) { reply(w, 200, answer(result("b", "1"))) },
+		"missing version":        func(w http.ResponseWriter, _ *http.Request) { reply(w, 200, strings.Replace(good, "v1", "", 1)) },
+		"violation out of range": func(w http.ResponseWriter, _ *http.Request) { reply(w, 200, strings.ReplaceAll(good, "0.25", "7")) },
+		"empty body":             func(w http.ResponseWriter, _ *http.Request) { reply(w, 200, "") },
 	}
 	for name, fault := range faults {
 		t.Run(name, func(t *testing.T) {
@@ -71,21 +71,21 @@ func TestFaultsThatPass(t *testing.T) {
 				t.Errorf("%+v, %v after %d requests", a, err, requests.Load())
 			}
 
-			// Without another attempt it is an error, and no result.
+			// Without retries, the fault is an error.
 			requests.Store(0)
 			c = client(t, url, assay.WithTimeout(300*time.Millisecond), assay.WithRetry(assay.Retry{}))
 			results, err := c.ScoreAll(t.Context(), []assay.Item{item}, assay.Options{})
-			var refused *assay.APIError
-			var lost *assay.TransportError
-			var odd *assay.AnswerError
-			if results != nil || !errors.As(err, &refused) && !errors.As(err, &lost) && !errors.As(err, &odd) || requests.Load() != 1 {
+			var apiErr *assay.APIError
+			var transportErr *assay.TransportError
+			var invalid *assay.InvalidResponseError
+			if results != nil || !errors.As(err, &apiErr) && !errors.As(err, &transportErr) && !errors.As(err, &invalid) || requests.Load() != 1 {
 				t.Errorf("%v, %v after %d requests", results, err, requests.Load())
 			}
 		})
 	}
 }
 
-// cut sends half of a body and closes the connection.
+// cut sends half of a response body and closes the connection.
 func cut(body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Length", fmt.Sprint(len(body)))
@@ -95,7 +95,7 @@ func cut(body string) http.HandlerFunc {
 	}
 }
 
-func TestFaultsThatStay(t *testing.T) {
+func TestPermanentFailures(t *testing.T) {
 	for status, kind := range map[int]error{
 		400: assay.ErrInvalid, 401: assay.ErrUnauthorized, 403: assay.ErrUnauthorized, 404: assay.ErrNotFound,
 		413: assay.ErrInvalid, 422: assay.ErrInvalid, 500: nil, 501: assay.ErrNotEnabled, 307: nil,
@@ -107,8 +107,8 @@ func TestFaultsThatStay(t *testing.T) {
 			refuse(w, status, "code", "")
 		}))
 		_, err := c.Score(t.Context(), assay.Texts("a"), assay.Options{})
-		var refused *assay.APIError
-		if !errors.As(err, &refused) || refused.Status != status || requests.Load() != 1 || kind != nil && !errors.Is(err, kind) {
+		var apiErr *assay.APIError
+		if !errors.As(err, &apiErr) || apiErr.Status != status || requests.Load() != 1 || kind != nil && !errors.Is(err, kind) {
 			t.Errorf("%d: %v after %d requests", status, err, requests.Load())
 		}
 		if status == 307 && !strings.Contains(err.Error(), "elsewhere") {
@@ -117,31 +117,31 @@ func TestFaultsThatStay(t *testing.T) {
 	}
 }
 
-// A wrong answer that stays is given up on after some attempts.
-func TestBadAnswersEnd(t *testing.T) {
+// The retry policy limits the attempts that end in an invalid response.
+func TestMaxInvalidResponses(t *testing.T) {
 	var requests atomic.Int32
 	c := client(t, serve(t, func(w http.ResponseWriter, _ *http.Request) { requests.Add(1); reply(w, 200, "{}") }))
 	_, err := c.Models(t.Context())
-	var odd *assay.AnswerError
-	if !errors.As(err, &odd) || requests.Load() != 3 {
+	var invalid *assay.InvalidResponseError
+	if !errors.As(err, &invalid) || requests.Load() != 3 {
 		t.Error(err, requests.Load())
 	}
 }
 
-// What changes models is done at most once.
-func TestChangesAreNotRepeated(t *testing.T) {
+// Requests that change models are retried only if they have not been applied.
+func TestChangesAreNotRetried(t *testing.T) {
 	for name, x := range map[string]struct {
 		fault    http.HandlerFunc
 		requests int32
 	}{
-		"overloaded":  {func(w http.ResponseWriter, _ *http.Request) { refuse(w, 503, "overloaded", "") }, 2},
-		"not ready":   {func(w http.ResponseWriter, _ *http.Request) { refuse(w, 503, "not_ready", "") }, 2},
-		"unavailable": {func(w http.ResponseWriter, _ *http.Request) { refuse(w, 503, "unavailable", "") }, 1},
-		"a proxy":     {func(w http.ResponseWriter, _ *http.Request) { reply(w, 503, "upstream") }, 1},
-		"late":        {func(w http.ResponseWriter, _ *http.Request) { refuse(w, 504, "deadline_exceeded", "") }, 1},
-		"dies":        {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, 1},
-		"half":        {cut(`{"version":"v1"}`), 1},
-		"odd":         {func(w http.ResponseWriter, _ *http.Request) { reply(w, 200, "{}") }, 1},
+		"overloaded":        {func(w http.ResponseWriter, _ *http.Request) { refuse(w, 503, "overloaded", "") }, 2},
+		"not ready":         {func(w http.ResponseWriter, _ *http.Request) { refuse(w, 503, "not_ready", "") }, 2},
+		"unavailable":       {func(w http.ResponseWriter, _ *http.Request) { refuse(w, 503, "unavailable", "") }, 1},
+		"proxy":             {func(w http.ResponseWriter, _ *http.Request) { reply(w, 503, "upstream") }, 1},
+		"deadline exceeded": {func(w http.ResponseWriter, _ *http.Request) { refuse(w, 504, "deadline_exceeded", "") }, 1},
+		"connection closed": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, 1},
+		"truncated":         {cut(`{"version":"v1"}`), 1},
+		"invalid response":  {func(w http.ResponseWriter, _ *http.Request) { reply(w, 200, "{}") }, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var requests atomic.Int32
@@ -160,8 +160,8 @@ func TestChangesAreNotRepeated(t *testing.T) {
 	}
 }
 
-// A service that is not there yet has not seen a request.
-func TestNobodyListens(t *testing.T) {
+// A refused connection proves that the service has not received the request.
+func TestConnectionRefused(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -170,11 +170,11 @@ func TestNobodyListens(t *testing.T) {
 	l.Close()
 	c := client(t, "http://"+address, assay.WithRetry(assay.Retry{}))
 	_, err = c.Rollback(t.Context(), "")
-	var lost *assay.TransportError
-	if !errors.As(err, &lost) || lost.Sent {
+	var transportErr *assay.TransportError
+	if !errors.As(err, &transportErr) || transportErr.Sent {
 		t.Fatal(err)
 	}
-	if err := c.Ready(t.Context()); !errors.As(err, &lost) {
+	if err := c.Ready(t.Context()); !errors.As(err, &transportErr) {
 		t.Fatal(err)
 	}
 
@@ -183,7 +183,7 @@ func TestNobodyListens(t *testing.T) {
 		_, err := client(t, "http://"+address).Rollback(t.Context(), "")
 		done <- err
 	}()
-	for err != nil { // until the port is ours again
+	for err != nil { // until the port is free again
 		if l, err = net.Listen("tcp", address); err != nil {
 			t.Log(err)
 		}
@@ -200,7 +200,7 @@ func TestNobodyListens(t *testing.T) {
 	}
 }
 
-// play answers requests without a network, so that time can be faked.
+// play responds to requests without a network, so that tests can run in synctest.
 type play func(n int, r *http.Request) (*http.Response, error)
 
 type player struct {
@@ -247,11 +247,11 @@ func TestBackoff(t *testing.T) {
 			t.Fatal(err)
 		}
 		if spent := time.Since(start); spent > 5*time.Minute || spent < 4*time.Minute+45*time.Second {
-			t.Errorf("gave up after %v", spent)
+			t.Errorf("the last attempt was after %v", spent)
 		}
-		for i, most := range []time.Duration{250 * time.Millisecond, 500 * time.Millisecond, time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 15 * time.Second, 15 * time.Second} {
-			if pause := times[i+1].Sub(times[i]); pause < most/2 || pause > most+1 {
-				t.Errorf("pause %d is %v, not in %v and half of it", i, pause, most)
+		for i, limit := range []time.Duration{250 * time.Millisecond, 500 * time.Millisecond, time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 15 * time.Second, 15 * time.Second} {
+			if pause := times[i+1].Sub(times[i]); pause < limit/2 || pause > limit+1 {
+				t.Errorf("pause %d is %v, not between half of %v and all of it", i, pause, limit)
 			}
 		}
 	})
@@ -259,7 +259,7 @@ func TestBackoff(t *testing.T) {
 
 func TestRetryAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		for _, value := range []string{"7", time.Now().Add(15 * time.Second).UTC().Format(http.TimeFormat)} { // the second comes after 7 s
+		for _, value := range []string{"7", time.Now().Add(15 * time.Second).UTC().Format(http.TimeFormat)} { // the second is used after 7 s
 			c := playing(t, func(n int, _ *http.Request) (*http.Response, error) {
 				if n == 1 {
 					return say(503, `{"error":{"code":"overloaded","message":"full"}}`, "Retry-After", value)
@@ -297,7 +297,7 @@ func TestDeadline(t *testing.T) {
 			t.Error(asked)
 		}
 
-		// A pause that outlasts the deadline is not begun.
+		// The client does not start a backoff that exceeds the deadline.
 		full := func(int, *http.Request) (*http.Response, error) {
 			return say(503, `{"error":{"code":"overloaded","message":"full"}}`, "Retry-After", "60")
 		}

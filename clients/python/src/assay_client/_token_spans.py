@@ -1,9 +1,9 @@
-"""What each token stands for in a text, by its name in the vocabulary.
+"""The spans of tokens in a text, derived from their vocabulary entries.
 
-A name does not say how it is to be read: `\u0120a` of byte-level vocabularies,
-`\u2581a` and `<0x0A>` of SentencePiece, `##a` and `a</w>` of word pieces, a byte
-as a character. Each reading is tried, and the one whose characters are those of
-the text is the right one.
+The encoding of an entry is unknown: `\u0120a` of byte-level vocabularies,
+`\u2581a` and `<0x0A>` of SentencePiece, `##a` and `a</w>` of word pieces, or a
+byte as a character. Each encoding is tried until one yields the characters of
+the text.
 """
 
 from __future__ import annotations
@@ -14,62 +14,62 @@ from functools import cache
 from typing import Union
 
 Span = tuple[int, int]
-# A name of the vocabulary, or what a token stands for where that is known.
+# A vocabulary entry, or the literal bytes of a token where they are known.
 Name = Union[str, bytes]
 
 
 def spans(names: Sequence[Name], text: str) -> list[Span] | None:
-    """`[start, end)` of each token in text; None where no reading fits.
+    """The span `[start, end)` of each token in text; None if no encoding matches.
 
-    White space that only one of the two has is passed over. Tokens that are
-    parts of one character all have it as their span; those that have nothing
-    in the text are empty.
+    White space that only one of the two contains is skipped. Tokens that
+    encode parts of one character all have its span; tokens that the text does
+    not contain have empty spans.
     """
-    for read in (_byte_level, _sentence_pieces, _whole_runs, _words, _plain_bytes):
-        pieces = read(names)
+    for decode in (_byte_level, _sentence_pieces, _sentence_pieces_byte_runs, _word_pieces, _plain_bytes):
+        pieces = decode(names)
         for characters in _decode(b"".join(pieces)):
-            found = align(pieces, characters, text)
-            if found is not None:
-                return found
+            result = align(pieces, characters, text)
+            if result is not None:
+                return result
     return None
 
 
 def align(pieces: Sequence[bytes], characters: Sequence[tuple[str, int]], text: str) -> list[Span] | None:
-    """Spans in text of pieces that together are characters, each with its length in bytes."""
-    where: list[Span | None] = []  # of each byte
+    """Spans in text of pieces whose concatenation is characters, given with their lengths in bytes."""
+    byte_spans: list[Span | None] = []
     at = 0
     for character, length in characters:
         if character.isspace():
             if text[at : at + 1] != character:
-                where += [None] * length
+                byte_spans += [None] * length
                 continue
         else:
             while at < len(text) and text[at] != character and text[at].isspace():
                 at += 1
             if text[at : at + 1] != character:
                 return None
-        where += [(at, at + 1)] * length
+        byte_spans += [(at, at + 1)] * length
         at += 1
     if text[at:].strip():
         return None
-    found: list[Span] = []
+    result: list[Span] = []
     first = end = 0
     for piece in pieces:
-        seen = [w for w in where[first : first + len(piece)] if w is not None]
+        covered = [s for s in byte_spans[first : first + len(piece)] if s is not None]
         first += len(piece)
-        span = (seen[0][0], seen[-1][1]) if seen else (end, end)
+        span = (covered[0][0], covered[-1][1]) if covered else (end, end)
         end = span[1]
-        found.append(span)
-    return found
+        result.append(span)
+    return result
 
 
 def _decode(data: bytes) -> Iterator[list[tuple[str, int]]]:
-    """The characters of data, with their lengths in bytes.
+    """Yields the characters of data with their lengths in bytes, once per convention for invalid UTF-8.
 
-    What is no UTF-8 becomes U+FFFD, by some once for the beginning of a
-    character, by others for each byte.
+    Some tokenizers decode an incomplete character to one U+FFFD, others to one
+    per byte.
     """
-    parts: list[tuple[str, int]] = []  # valid text, or "" for as many bytes
+    parts: list[tuple[str, int]] = []  # text and its length in bytes; "" if it is invalid
     while data:
         try:
             parts.append((data.decode(), len(data)))
@@ -78,16 +78,16 @@ def _decode(data: bytes) -> Iterator[list[tuple[str, int]]]:
             parts += [(data[: e.start].decode(), e.start), ("", e.end - e.start)]
             data = data[e.end :]
     valid = all(text for text, length in parts if length)
-    for each in (False,) if valid else (False, True):
-        found: list[tuple[str, int]] = []
+    for per_byte in (False,) if valid else (False, True):
+        characters: list[tuple[str, int]] = []
         for text, length in parts:
             if text:
-                found += [(c, len(c.encode())) for c in text]
-            elif each:
-                found += [("\ufffd", 1)] * length
+                characters += [(c, len(c.encode())) for c in text]
+            elif per_byte:
+                characters += [("\ufffd", 1)] * length
             elif length:
-                found.append(("\ufffd", length))
-        yield found
+                characters.append(("\ufffd", length))
+        yield characters
 
 
 def _each(read: Callable[[str], bytes], names: Sequence[Name]) -> list[bytes]:
@@ -96,10 +96,10 @@ def _each(read: Callable[[str], bytes], names: Sequence[Name]) -> list[bytes]:
 
 @cache
 def _bytes_of_characters() -> dict[str, int]:
-    """The printable characters by which GPT-2 wrote bytes, and all after it."""
-    plain = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-    moved = [b for b in range(256) if b not in plain]
-    return {chr(b): b for b in plain} | {chr(256 + k): b for k, b in enumerate(moved)}
+    """The printable characters that represent bytes in byte-level vocabularies, as defined by GPT-2."""
+    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    shifted = [b for b in range(256) if b not in printable]
+    return {chr(b): b for b in printable} | {chr(256 + k): b for k, b in enumerate(shifted)}
 
 
 def _byte_level(names: Sequence[Name]) -> list[bytes]:
@@ -125,15 +125,15 @@ def _sentence_pieces(names: Sequence[Name]) -> list[bytes]:
     return _each(read, names)
 
 
-def _whole_runs(names: Sequence[Name]) -> list[bytes]:
-    """Sentence pieces; a run of bytes that is no UTF-8 is U+FFFD for each of them."""
+def _sentence_pieces_byte_runs(names: Sequence[Name]) -> list[bytes]:
+    """Like `_sentence_pieces`, but every byte of an invalid UTF-8 run becomes U+FFFD."""
     pieces = _sentence_pieces(names)
     run: list[int] = []
     for k, name in enumerate([*names, ""]):
         if isinstance(name, str) and _BYTE.fullmatch(name):
             run.append(k)
             continue
-        if name == b"":  # a special token: it is not there
+        if name == b"":  # a special token does not end a run
             continue
         try:
             b"".join(pieces[i] for i in run).decode()
@@ -144,13 +144,13 @@ def _whole_runs(names: Sequence[Name]) -> list[bytes]:
     return pieces
 
 
-def _words(names: Sequence[Name]) -> list[bytes]:
+def _word_pieces(names: Sequence[Name]) -> list[bytes]:
     def read(name: str) -> bytes:
         if name.startswith("##"):
             return name[2:].encode()
-        for mark in ("</w>", "@@"):
-            if name.endswith(mark):
-                return name[: -len(mark)].encode()
+        for suffix in ("</w>", "@@"):
+            if name.endswith(suffix):
+                return name[: -len(suffix)].encode()
         return name.encode()
 
     return _each(read, names)

@@ -1,0 +1,1 @@
+"""The asynchronous client, from which `_sync` is generated."""

@@ -1,0 +1,365 @@
+# Generated from _async/client.py by unasync.py: edit that file instead.
+"""The synchronous client."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from types import TracebackType
+from typing import Any, Literal, TypeVar, Union, overload
+
+from .. import _wire
+from .._chunks import Chunk, chunks, failures, feedback_batches, should_split
+from .._concurrency import Sleep, ordered_map, sleep
+from .._config import Config, configure
+from .._errors import APIConnectionError, AssayError, DeadlineExceededError, ServiceUnavailableError
+from .._retry import Attempts, Retry, expiry
+from .._transport import Transport
+from .._types import (
+    Candidate,
+    Current,
+    Event,
+    Failure,
+    FeedbackItem,
+    ItemLike,
+    Model,
+    OnError,
+    Options,
+    Priority,
+    Receipt,
+    Result,
+    ScoreSettings,
+    Training,
+)
+
+log = logging.getLogger("assay_client")
+
+Outcome = Union[Result, Failure]
+T = TypeVar("T")
+
+READY_POLL_INTERVAL = 0.2  # seconds
+
+
+class Client:
+    """A synchronous client of an assay service, safe for concurrent use by threads.
+
+    Connections are pooled, and never shared with a copy made by pickle or fork.
+
+    `url` defaults to $ASSAY_URL, then http://127.0.0.1:8080. `token` defaults
+    to $ASSAY_TOKEN, then to the token of a private service on this machine,
+    read from its data directory ($ASSAY_DATA_DIR). `model` pins a model
+    version. `options` and `priority` are the defaults for all calls. `timeout`
+    is the limit in seconds for one attempt. `retry` is a `Retry`, or for how
+    many seconds to retry a failed request (0: never). A request has up to
+    `chunk` items or `chunk_bytes` bytes; a call has up to `concurrency`
+    requests in flight.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        token: str | None = None,
+        model: str | None = None,
+        options: Options | None = None,
+        timeout: float = 60.0,
+        retry: Retry | float | None = None,
+        chunk: int = 64,
+        chunk_bytes: int = 1 << 20,
+        concurrency: int = 4,
+        priority: Priority | None = None,
+    ) -> None:
+        self._configure(
+            configure(url, token, model, options, timeout, retry, chunk, chunk_bytes, concurrency, priority)
+        )
+
+    def _configure(self, config: Config) -> None:
+        self._config = config
+        self._transport = Transport(config)
+
+    def __getstate__(self) -> Config:
+        return self._config
+
+    def __setstate__(self, config: Config) -> None:
+        self._configure(config)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._config.url!r})"
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes the connections. The next call opens new ones."""
+        self._transport.close()
+
+    # Scoring
+
+    @overload
+    def score(
+        self,
+        items: Iterable[ItemLike],
+        *,
+        prompts: Iterable[str] | None = ...,
+        options: Options | None = ...,
+        model: str | None = ...,
+        priority: Priority | None = ...,
+        on_error: Literal["raise"] = ...,
+        deadline: float | None = ...,
+    ) -> list[Result]: ...
+    @overload
+    def score(
+        self,
+        items: Iterable[ItemLike],
+        *,
+        prompts: Iterable[str] | None = ...,
+        options: Options | None = ...,
+        model: str | None = ...,
+        priority: Priority | None = ...,
+        on_error: OnError,
+        deadline: float | None = ...,
+    ) -> list[Outcome]: ...
+    def score(
+        self,
+        items: Iterable[ItemLike],
+        *,
+        prompts: Iterable[str] | None = None,
+        options: Options | None = None,
+        model: str | None = None,
+        priority: Priority | None = None,
+        on_error: OnError = "raise",
+        deadline: float | None = None,
+    ) -> Any:
+        """Scores items and returns their results in the same order.
+
+        An item is a response (a string), an `Item`, or a dict with the fields
+        of `POST /v1/score`; `prompts` adds a prompt to each. A failure raises
+        an `AssayError`. With `on_error` "nan" or a number, a `Failure` with
+        that reward takes the place of each item that could not be scored; an
+        invalid token, option or model still raises. `deadline` is the limit in
+        seconds for the whole call. `priority` orders requests when the service
+        is busy: `interactive` (a user is waiting) before `bulk`; with None the
+        service decides by the size of the request.
+        """
+        outcomes = self.score_iter(
+            items,
+            prompts=prompts,
+            options=options,
+            model=model,
+            priority=priority,
+            on_error=on_error,
+            deadline=deadline,
+        )
+        return [outcome for outcome in outcomes]
+
+    def score_one(
+        self,
+        item: ItemLike,
+        *,
+        options: Options | None = None,
+        model: str | None = None,
+        priority: Priority | None = None,
+        deadline: float | None = None,
+    ) -> Result:
+        """Scores one item."""
+        results = self.score([item], options=options, model=model, priority=priority, deadline=deadline)
+        return results[0]
+
+    def rewards(
+        self,
+        items: Iterable[ItemLike],
+        *,
+        prompts: Iterable[str] | None = None,
+        options: Options | None = None,
+        model: str | None = None,
+        priority: Priority | None = None,
+        on_error: OnError = "raise",
+        deadline: float | None = None,
+    ) -> list[float]:
+        """Like `score`, but returns only the rewards."""
+        outcomes = self.score_iter(
+            items,
+            prompts=prompts,
+            options=Options(instances=False).with_defaults(options or Options()),
+            model=model,
+            priority=priority,
+            on_error=on_error,
+            deadline=deadline,
+        )
+        return [outcome.reward for outcome in outcomes]
+
+    def score_iter(
+        self,
+        items: Iterable[ItemLike],
+        *,
+        prompts: Iterable[str] | None = None,
+        options: Options | None = None,
+        model: str | None = None,
+        priority: Priority | None = None,
+        on_error: OnError = "raise",
+        deadline: float | None = None,
+    ) -> Iterator[Outcome]:
+        """Like `score`, but yields results as they arrive, in order, and reads items only as needed."""
+        score = partial(
+            self._score_chunk,
+            settings=self._config.score_settings(options, model, priority),
+            on_error=on_error,
+            deadline=expiry(deadline),
+        )
+        parts = chunks(self._config, items, prompts, on_error)
+        return ordered_map(score, parts, self._config.concurrency)
+
+    def _score_chunk(
+        self,
+        part: Chunk | Failure,
+        sleep: Sleep,
+        *,
+        settings: ScoreSettings,
+        on_error: OnError,
+        deadline: float | None,
+    ) -> list[Outcome]:
+        if isinstance(part, Failure):
+            return [part]
+        request = _wire.score_request(part.items, settings, part.first)
+        try:
+            parse = partial(_wire.parse_score, n=len(part.items))
+            return list(self._call(request, parse, deadline, sleep))
+        except AssayError as e:
+            if should_split(e, part, on_error):
+                outcomes: list[Outcome] = []
+                for half in part.halves():
+                    outcomes += self._score_chunk(
+                        half, sleep, settings=settings, on_error=on_error, deadline=deadline
+                    )
+                return outcomes
+            failed = failures(e, part, on_error)
+            log.warning("could not score %d responses: %s", len(failed), e)
+            return list(failed)
+
+    # Feedback
+
+    def feedback(
+        self, items: Iterable[FeedbackItem | Mapping[str, Any]], *, deadline: float | None = None
+    ) -> Receipt:
+        """Sends labels.
+
+        Resending the same items is safe: they count as duplicates. The receipt
+        lists the rejected items; the service stored all others.
+        """
+        expires = expiry(deadline)
+        total = Receipt()
+        for first, lines in feedback_batches(_wire.feedback_lines(items)):
+            parse = partial(_wire.parse_receipt, first=first, n=len(lines))
+            receipt = self._call(_wire.feedback_request(lines, first), parse, expires)
+            total = _wire.add_receipts(total, receipt)
+        return total
+
+    def feedback_stats(self) -> Mapping[str, Any]:
+        """Counts of the stored labels."""
+        return self._get("/v1/feedback", _wire.parse_stats)
+
+    def candidates(self, n: int = 20) -> list[Candidate]:
+        """Up to n scored responses whose labels are the most informative, best first."""
+        return self._get(f"/v1/feedback/candidates?n={n:d}", _wire.parse_candidates)
+
+    def erase_feedback(self, id: str) -> int:
+        """Erases all stored data of a response; returns the number of records removed."""
+        request = _wire.Request("DELETE", f"/v1/feedback/{_wire.path_segment(id)}")
+        return self._call(request, _wire.parse_erasure)
+
+    # Models, training, health
+
+    def models(self) -> list[Model]:
+        """All model versions: the serving ones first, then the newest first."""
+        return self._get("/v1/models", _wire.parse_models)
+
+    def model(self, version: str) -> Model:
+        """One model, by version or name, with its complete record in `raw`."""
+        return self._get(f"/v1/models/{_wire.path_segment(version)}", _wire.parse_model)
+
+    def promote(self, version: str, reason: str | None = None) -> Current:
+        """Makes a version the current one on every replica."""
+        path = f"/v1/models/{_wire.path_segment(version)}/promote"
+        return self._call(_wire.admin_request(path, reason=reason), _wire.parse_current)
+
+    def rollback(self, reason: str | None = None) -> Current:
+        """Makes the previous version the current one again."""
+        request = _wire.admin_request("/v1/models/rollback", reason=reason)
+        return self._call(request, _wire.parse_current)
+
+    def training(self) -> Training:
+        """The state of training: the run in progress, the last outcome, and what the next run waits for."""
+        return self._get("/v1/training", _wire.parse_training)
+
+    def start_training(self, reason: str | None = None, *, refreeze: bool | None = None) -> Training:
+        """Requests a training run."""
+        request = _wire.admin_request("/v1/training", reason=reason, refreeze=refreeze)
+        return self._call(request, _wire.parse_training)
+
+    def events(self, n: int = 100) -> list[Event]:
+        """The last n retained events, oldest first."""
+        return self._get(f"/v1/events?n={n:d}", _wire.parse_events)
+
+    def ready(self) -> bool:
+        """Whether the service can score now."""
+        try:
+            body = self._attempt(_wire.Request("GET", "/readyz"), self._config.timeout)
+        except (APIConnectionError, ServiceUnavailableError):
+            return False
+        return bool(_wire.field(body, "status", str) == "ready")
+
+    def wait_ready(self, deadline: float = 120.0) -> None:
+        """Waits until the service can score; raises `DeadlineExceededError` after deadline seconds."""
+        expires = time.monotonic() + deadline
+        while not self.ready():
+            if time.monotonic() + READY_POLL_INTERVAL > expires:
+                raise DeadlineExceededError(f"{self._config.url} was not ready within {deadline:g} s")
+            sleep(READY_POLL_INTERVAL)
+
+    # Requests
+
+    def _get(self, path: str, parse: Callable[[Any], T]) -> T:
+        return self._call(_wire.Request("GET", path), parse)
+
+    def _call(
+        self,
+        request: _wire.Request,
+        parse: Callable[[Any], T],
+        deadline: float | None = None,
+        sleep: Sleep = sleep,
+    ) -> T:
+        """Sends a request, with retries, and parses the response."""
+
+        def attempt(timeout: float) -> T:
+            return parse(self._attempt(request, timeout))
+
+        return self._retry(attempt, request.idempotent, deadline, sleep)
+
+    def _retry(
+        self,
+        attempt: Callable[[float], T],
+        idempotent: bool,
+        deadline: float | None,
+        sleep: Sleep = sleep,
+    ) -> T:
+        """Calls attempt(timeout) until it succeeds or the retry policy or the deadline ends it."""
+        attempts = Attempts(self._config.retry, self._config.timeout, deadline, idempotent)
+        while True:
+            timeout = attempts.next_timeout(time.monotonic())
+            try:
+                return attempt(timeout)
+            except AssayError as e:
+                wait = attempts.backoff(e, time.monotonic())
+                log.warning("%s; retrying in %.1f s", e, wait)
+            sleep(wait)
+
+    def _attempt(self, request: _wire.Request, timeout: float) -> Any:
+        response = self._transport.send(request, timeout)
+        return _wire.decode(response, request, self._config.url)
