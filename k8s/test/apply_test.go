@@ -19,9 +19,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// A server takes all that stands here as it is: nothing is refused, dropped,
-// changed or warned of, in a namespace that enforces restricted pods.
-func TestTheServerTakesEverything(t *testing.T) {
+// A server accepts all manifests as they are: it refuses, drops and changes
+// nothing, and has no warnings, in a namespace that enforces restricted pods.
+func TestTheServerAcceptsEverything(t *testing.T) {
 	c := startCluster(t)
 	c.prepare(t, namespace, "restricted")
 	t.Run("refuses what is wrong", c.refusesFaults)
@@ -31,7 +31,13 @@ func TestTheServerTakesEverything(t *testing.T) {
 			t.Run(overlay+" by "+by, func(t *testing.T) { c.takes(t, objects) })
 		}
 	}
-	t.Run("sidecars on NATS", func(t *testing.T) { c.takes(t, kustomize(t, "test/testdata/sidecar-nats")) })
+	for directory, values := range variants(t) {
+		t.Run(directory+" by Kustomize", func(t *testing.T) { c.takes(t, kustomize(t, directory)) })
+		t.Run(directory+" by Helm", func(t *testing.T) { c.takes(t, helm(t, values)) })
+	}
+	for file, values := range valueFiles(t) {
+		t.Run(file, func(t *testing.T) { c.takes(t, helm(t, values)) })
+	}
 	t.Run("NATS", c.takesNATS)
 	t.Run("by kubectl", c.takesByKubectl)
 	t.Run("by Helm", c.takesByHelm)
@@ -45,13 +51,13 @@ func TestTheServerTakesEverything(t *testing.T) {
 	})
 }
 
-// takesNATS renders the official chart of NATS, which no module has, with the
-// values that stand here. Its pods are confined too, and are those that assay
-// looks for.
+// takesNATS renders the official chart of NATS, which is not a Go module, with the
+// values of this repository. Its pods are confined too, and have the labels and
+// names that assay uses.
 func (c *cluster) takesNATS(t *testing.T) {
 	chart := os.Getenv("NATS_CHART")
 	if chart == "" {
-		t.Skip("NATS_CHART names no folder or archive of the chart (helm pull nats --repo https://nats-io.github.io/k8s/helm/charts/)")
+		t.Skip("NATS_CHART does not name a directory or archive of the chart (helm pull nats --repo https://nats-io.github.io/k8s/helm/charts/)")
 	}
 	objects := release(t, "nats", chart, read(t, filepath.Join(root, "nats/values.yaml"))[0].Object)
 	for _, o := range objects {
@@ -65,8 +71,8 @@ func (c *cluster) takesNATS(t *testing.T) {
 	named(t, objects, "Service/nats-headless") // of the trigger of KEDA
 }
 
-// prepare makes a namespace as docs/kubernetes.md does, and the account that a
-// controller would put into it.
+// prepare makes a namespace as docs/kubernetes.md does, and the service account
+// that a controller would add.
 func (c *cluster) prepare(t *testing.T, name, level string) {
 	t.Helper()
 	space := object{Object: map[string]any{
@@ -175,7 +181,7 @@ func (c *cluster) takesPod(t *testing.T, o object, template *corev1.PodTemplateS
 	noToken := template.Spec.AutomountServiceAccountToken != nil && !*template.Spec.AutomountServiceAccountToken
 	before := slices.Concat(template.Spec.InitContainers, template.Spec.Containers)
 	for i, container := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
-		if noToken || strings.HasPrefix(container.Image, "assay:") {
+		if noToken || strings.HasPrefix(container.Image, image) {
 			require.Equal(t, before[i].VolumeMounts, container.VolumeMounts, "%s: %s gets a token", name(o), container.Name)
 		} else {
 			require.Len(t, container.VolumeMounts, len(before[i].VolumeMounts)+1, "%s: %s loses its token", name(o), container.Name)

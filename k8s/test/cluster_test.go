@@ -28,8 +28,8 @@ import (
 	"k8s.io/client-go/restmapper"
 )
 
-// cluster is a kube-apiserver over an etcd of its own, without controllers and
-// nodes: what is written stays as admission made it.
+// cluster is a kube-apiserver with its own etcd, without controllers and nodes:
+// objects stay as admission left them.
 type cluster struct {
 	kubeconfig string
 	client     dynamic.Interface
@@ -37,7 +37,7 @@ type cluster struct {
 	warned     *warnings
 }
 
-// warnings are what the server answered beside its results.
+// warnings are those that the server returned with its results.
 type warnings struct {
 	mu   sync.Mutex
 	text []string
@@ -193,7 +193,7 @@ func start(t *testing.T, program string, args ...string) {
 	})
 }
 
-// memory is a folder for etcd, which waits for the disk at each write: in memory,
+// memory is a directory for etcd, which syncs each write: in memory,
 // where there is room for its first segments.
 func memory(t *testing.T) string {
 	t.Helper()

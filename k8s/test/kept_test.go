@@ -11,9 +11,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// requireKept holds what the server stores to what was applied: it has every
-// field as written and, beside them, the defaults of testdata/defaults.yaml
-// alone.
+// requireKept compares what the server stores with what was applied: it has every
+// field as written, and no others than the defaults of testdata/defaults.yaml.
 func requireKept(t *testing.T, want object, have *object) {
 	t.Helper()
 	text, err := os.ReadFile("testdata/defaults.yaml")

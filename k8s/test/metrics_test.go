@@ -26,8 +26,8 @@ func exported(t *testing.T) map[string]bool {
 	t.Helper()
 	names := map[string]bool{"process_resident_memory_bytes": true, "process_cpu_seconds_total": true}
 	whole := regexp.MustCompile(`^assay_[a-z]+(_[a-z]+)+$`)
-	for _, folder := range []string{"api", "queue", "rewardmodel", "sidecar"} {
-		err := filepath.WalkDir(filepath.Join("../..", folder), func(path string, _ fs.DirEntry, err error) error {
+	for _, directory := range []string{"api", "queue", "rewardmodel", "sidecar"} {
+		err := filepath.WalkDir(filepath.Join("../..", directory), func(path string, _ fs.DirEntry, err error) error {
 			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 				return err
 			}

@@ -25,7 +25,7 @@ var clients = map[string]string{
 	"1.34": "v0.34.13", "1.35": "v0.35.10", "1.36": "v0.36.6", "1.37": "v0.37.2",
 }
 
-// module is the folder of a module, from the cache of modules or the proxy.
+// module is the directory of a module, from the module cache or the proxy.
 func module(t *testing.T, path, version string) string {
 	t.Helper()
 	cmd := exec.Command("go", "mod", "download", "-json", path+"@"+version)
@@ -33,7 +33,7 @@ func module(t *testing.T, path, version string) string {
 	out, err := cmd.Output()
 	var module struct{ Dir, Error string }
 	if json.Unmarshal(out, &module) != nil || err != nil {
-		t.Skipf("%s %s is neither cached nor to be fetched: %v %s", path, version, err, module.Error)
+		t.Skipf("%s %s is neither cached nor available from the proxy: %v %s", path, version, err, module.Error)
 	}
 	return module.Dir
 }
@@ -74,6 +74,13 @@ func typeName(o object) string {
 
 func everything(t *testing.T) (objects []object) {
 	t.Helper()
+	for directory, values := range variants(t) {
+		objects = append(objects, kustomize(t, directory)...)
+		objects = append(objects, helm(t, values)...)
+	}
+	for _, values := range valueFiles(t) {
+		objects = append(objects, helm(t, values)...)
+	}
 	for overlay, values := range overlays(t) {
 		objects = append(objects, kustomize(t, "overlays/"+overlay)...)
 		objects = append(objects, helm(t, values)...)
