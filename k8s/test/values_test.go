@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -209,6 +210,47 @@ func TestEgressToDNS(t *testing.T) {
 		}
 		require.Equal(t, outside, open, directory)
 	}
+}
+
+// The YAML of docs/kubernetes.md renders as a user would use it: values with the
+// chart, a kustomization as an overlay.
+func TestDocumentedYAMLRenders(t *testing.T) {
+	text, err := os.ReadFile("../../docs/kubernetes.md")
+	require.NoError(t, err)
+	blocks := regexp.MustCompile("(?ms)^( *)```yaml\n(.*?)^ *```$").FindAllStringSubmatch(string(text), -1)
+	rendered := map[string]int{}
+	for _, block := range blocks {
+		indent, content := block[1], block[2]
+		content = strings.ReplaceAll("\n"+content, "\n"+indent, "\n")[1:]
+		what, _, _ := strings.Cut(content, "\n")
+		rendered[what]++
+		switch what {
+		case "# values.yaml":
+			var values map[string]any
+			require.NoError(t, yaml.UnmarshalStrict([]byte(content), &values))
+			require.NotEmpty(t, helm(t, values))
+		case "# kustomization.yaml":
+			directory, err := os.MkdirTemp(filepath.Join(root, "overlays"), "documented")
+			require.NoError(t, err)
+			t.Cleanup(func() { os.RemoveAll(directory) })
+			workload, err := os.ReadFile(filepath.Join(root, "overlays/sidecar-trainer/workload.yaml"))
+			require.NoError(t, err)
+			require.NoError(t, os.WriteFile(filepath.Join(directory, "job.yaml"), workload, 0o600))
+			require.NoError(t, os.WriteFile(filepath.Join(directory, "kustomization.yaml"), []byte(content), 0o600))
+			objects := kustomize(t, "overlays/"+filepath.Base(directory))
+			pods := 0
+			for _, o := range objects {
+				if pod := podOf(t, o); pod != nil {
+					ours(t, pod)
+					pods++
+				}
+			}
+			require.Equal(t, 1, pods)
+		default:
+			t.Errorf("%q: name the file in the first line", what)
+		}
+	}
+	require.Equal(t, map[string]int{"# values.yaml": 3, "# kustomization.yaml": 3}, rendered)
 }
 
 // The README has a row for each value, made of the schema and values.yaml: run
