@@ -88,22 +88,22 @@ func (c *cluster) prepare(t *testing.T, name, level string) {
 	require.NoError(t, c.apply(t, account, ""))
 }
 
-// refusesFaults shows that the other tests could fail.
+// refusesFaults shows that the other tests can fail.
 func (c *cluster) refusesFaults(t *testing.T) {
 	for _, o := range kustomize(t, "overlays/fleet") {
 		require.NoError(t, unstructured.SetNestedField(o.Object, "1", "spec", "replicaz"))
-		require.Error(t, c.apply(t, o, metav1.DryRunAll), "%s has a field that nobody knows", name(o))
+		require.Error(t, c.apply(t, o, metav1.DryRunAll), "%s has an unknown field", name(o))
 	}
 	deployment := named(t, kustomize(t, "overlays/standalone"), "Deployment/assay")
 	pod := podOf(t, deployment)
 	pod.Spec.Containers[0].SecurityContext = nil
 	_, err := c.createPod(t, deployment, pod)
-	require.True(t, apierrors.IsForbidden(err), "PodSecurity lets an unconfined container in: %v", err)
+	require.True(t, apierrors.IsForbidden(err), "PodSecurity admits an unconfined container: %v", err)
 	c.warned.take()
 }
 
 // takes applies objects as a dry run, for real, twice and with a new image, and
-// makes a pod of each template.
+// creates a pod from each template.
 func (c *cluster) takes(t *testing.T, objects []object) {
 	t.Cleanup(func() { c.remove(t, objects) })
 	for _, o := range objects {
@@ -133,7 +133,7 @@ func (c *cluster) takes(t *testing.T, objects []object) {
 	require.Empty(t, c.warned.take())
 }
 
-// upgrades applies a workload with a new image, after something has scaled it.
+// upgrades applies a workload with a new image, after an autoscaler has scaled it.
 func (c *cluster) upgrades(t *testing.T, o object) {
 	t.Helper()
 	text, err := yaml.Marshal(o.Object)
@@ -170,7 +170,7 @@ func (c *cluster) upgrades(t *testing.T, o object) {
 	require.NoError(t, c.apply(t, o, ""), "back")
 }
 
-// takesPod makes the pod that a controller would make of a template.
+// takesPod creates the pod that a controller would create from a template.
 func (c *cluster) takesPod(t *testing.T, o object, template *corev1.PodTemplateSpec) {
 	t.Helper()
 	pod, err := c.createPod(t, o, template)
@@ -218,7 +218,7 @@ func (c *cluster) createPod(t *testing.T, o object, template *corev1.PodTemplate
 	return stored, runtime.DefaultUnstructuredConverter.FromUnstructured(made.Object, stored)
 }
 
-// remove deletes objects, which nothing may hold.
+// remove deletes objects; no finalizer may block it.
 func (c *cluster) remove(t *testing.T, objects []object) {
 	for _, o := range objects {
 		background := metav1.DeletePropagationBackground

@@ -61,7 +61,7 @@ func TestTheChartRendersWhatComponentsDo(t *testing.T) {
 // kubectl contains another version of Kustomize.
 func TestKubectlRendersTheSame(t *testing.T) {
 	if _, err := exec.LookPath("kubectl"); err != nil {
-		t.Skip("there is no kubectl on the PATH")
+		t.Skip("kubectl is not on the PATH")
 	}
 	for overlay := range overlays(t) {
 		out, err := exec.Command("kubectl", "kustomize", filepath.Join(root, "overlays", overlay)).Output()

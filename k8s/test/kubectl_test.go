@@ -10,10 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// takesByKubectl does as docs/kubernetes.md says.
+// takesByKubectl runs the commands of docs/kubernetes.md.
 func (c *cluster) takesByKubectl(t *testing.T) {
 	if _, err := exec.LookPath("kubectl"); err != nil {
-		t.Skip("there is no kubectl on the PATH")
+		t.Skip("kubectl is not on the PATH")
 	}
 	kubectl := func(t *testing.T, args ...string) string {
 		t.Helper()

@@ -17,11 +17,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// metricName also matches what a histogram adds to its name.
+// metricName also matches the suffixes of a histogram.
 var metricName = regexp.MustCompile(`\b(assay|process)_[a-z_]+`)
 
-// exported are the metrics that the code of assay registers, and those of the
-// process collector that are used here.
+// exported are the metrics that the code of assay registers, and the ones of the
+// process collector that the dashboard uses.
 func exported(t *testing.T) map[string]bool {
 	t.Helper()
 	names := map[string]bool{"process_resident_memory_bytes": true, "process_cpu_seconds_total": true}
@@ -93,7 +93,7 @@ func TestAlertsWatchMetricsThatExist(t *testing.T) {
 		for _, rule := range group.(map[string]any)["rules"].([]any) {
 			rule := rule.(map[string]any)
 			name := rule["alert"].(string)
-			require.False(t, seen[name], "%s is there twice", name)
+			require.False(t, seen[name], "%s is defined twice", name)
 			seen[name] = true
 			requireExported(t, name, rule["expr"].(string))
 		}

@@ -140,7 +140,7 @@ func parse(t *testing.T, text []byte) (objects []object) {
 	}
 }
 
-// name tells objects apart.
+// name identifies an object.
 func name(o object) string { return o.GetKind() + "/" + o.GetName() }
 
 // named is the object of that name, such as Deployment/assay.
@@ -151,6 +151,6 @@ func named(t *testing.T, objects []object, want string) object {
 			return o
 		}
 	}
-	t.Fatalf("there is no %s", want)
+	t.Fatalf("no %s", want)
 	return object{}
 }

@@ -98,6 +98,7 @@ func TestEveryValueHasAnEffect(t *testing.T) {
 		if err != nil {
 			return err.Error()
 		}
+		delete(files, "assay/templates/NOTES.txt")
 		return fmt.Sprint(files)
 	}
 	for file, values := range files {
@@ -210,6 +211,48 @@ func TestEgressToDNS(t *testing.T) {
 		}
 		require.Equal(t, outside, open, directory)
 	}
+}
+
+// Another chart adds the sidecar to its own workload, as the README shows.
+func TestAnotherChartAddsTheSidecar(t *testing.T) {
+	dir := t.TempDir()
+	ours, err := filepath.Abs(filepath.Join(root, "chart"))
+	require.NoError(t, err)
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "charts"), 0o700))
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "templates"), 0o700))
+	require.NoError(t, os.Symlink(ours, filepath.Join(dir, "charts/assay")))
+	readme, err := os.ReadFile(filepath.Join(ours, "README.md"))
+	require.NoError(t, err)
+	_, template, found := strings.Cut(string(readme), "{{- $workload")
+	require.True(t, found)
+	template, _, _ = strings.Cut("{{- $workload"+template, "```")
+	for file, text := range map[string]string{
+		"Chart.yaml":  "{apiVersion: v2, name: my, version: 0.1.0, dependencies: [{name: assay, version: 0.1.0}]}",
+		"values.yaml": "assay: {service: {enabled: false}}",
+		"templates/_workload.tpl": `{{ define "my.deployment" }}{apiVersion: apps/v1, kind: Deployment, metadata: {name: my},
+			spec: {selector: {matchLabels: {app: my}}, template: {metadata: {labels: {app: my}}, spec: {containers: [{name: my, image: my}]}}}}{{ end }}`,
+		"templates/workload.yaml": template,
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600))
+	}
+	objects := release(t, "my", dir, nil)
+	require.Len(t, objects, 1)
+	pod := podOf(t, objects[0])
+	require.Equal(t, "assay", pod.Spec.InitContainers[0].Name)
+	require.Equal(t, "enabled", pod.Labels["assay-sidecar"])
+}
+
+func TestNotesNameWhatIsMissing(t *testing.T) {
+	notes := func(values map[string]any) string {
+		files, err := renderChart(t, "assay", filepath.Join(root, "chart"), values)
+		require.NoError(t, err)
+		return files["assay/templates/NOTES.txt"]
+	}
+	require.Contains(t, notes(nil), "WARNING: image.repository is the placeholder")
+	require.Contains(t, notes(nil), "the Secret assay-tokens and the Secret assay-nats exist.")
+	mine := notes(map[string]any{"image": map[string]any{"repository": "registry.acme.test/assay"}, "nats": map[string]any{"enabled": false}})
+	require.NotContains(t, mine, "WARNING")
+	require.Contains(t, mine, "the Secret assay-tokens exists.")
 }
 
 // The YAML of docs/kubernetes.md renders as a user would use it: values with the
