@@ -227,6 +227,7 @@ func TestPermissionsOfAssayOnKubernetes(t *testing.T) {
 	r := restrict(t)
 	accepts(t, r.assay(t).Feedback(), 1, 0, labelled("r1", bag.Violation))
 	nc, refused := r.connect(t, "ASSAY_NKEY", "_INBOX")
+	require.NoError(t, nc.Publish("$JS.SNAPSHOT.RESTORE."+StreamFeedback+".id", nil)) // of an operator who restores a backup
 	require.NoError(t, nc.Publish("$JS.API.STREAM.DELETE."+StreamFeedback, nil))
 	forbidden(t, refused, "$JS.API.STREAM.DELETE."+StreamFeedback)
 }

@@ -51,7 +51,7 @@ func TestAssayTakesTheCommandLinesOfTheManifests(t *testing.T) {
 			return nil
 		}))
 	}
-	require.Equal(t, map[string]int{"serve": 4, "trainer": 1}, commands)
+	require.Equal(t, map[string]int{"serve": 5, "trainer": 1}, commands)
 }
 
 // commandLines finds the arguments of each container called assay.

@@ -20,13 +20,14 @@ import (
 )
 
 type settings struct {
-	assay    string
-	hostile  int
-	baseline time.Duration
-	attack   time.Duration
-	memory   int64
-	goMemory string
-	cgroup   string
+	assay         string
+	hostile       int
+	baseline      time.Duration
+	attack        time.Duration
+	memory        int64
+	goMemory      string
+	requestMemory string
+	cgroup        string
 }
 
 func main() {
@@ -35,8 +36,9 @@ func main() {
 	flag.IntVar(&s.hostile, "clients", 64, "hostile clients")
 	flag.DurationVar(&s.baseline, "baseline", time.Minute, "time without the attack")
 	flag.DurationVar(&s.attack, "for", 5*time.Minute, "time of the attack")
-	flag.Int64Var(&s.memory, "memory", 4<<30, "memory limit in bytes; the chart's")
-	flag.StringVar(&s.goMemory, "gomemlimit", "2GiB", "GOMEMLIMIT of the service; the chart's")
+	flag.Int64Var(&s.memory, "memory", 2<<30, "memory limit in bytes; the chart's")
+	flag.StringVar(&s.goMemory, "gomemlimit", "1GiB", "GOMEMLIMIT of the service; the chart's")
+	flag.StringVar(&s.requestMemory, "request-memory", "512MiB", "--request-memory of the service; the chart's")
 	flag.StringVar(&s.cgroup, "cgroup", ownCgroup(), "memory cgroup in which one is made for the service")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)

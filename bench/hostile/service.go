@@ -112,7 +112,7 @@ func startService(ctx context.Context, s settings) (*service, error) {
 	}
 	defer log.Close()
 	args := []string{"-c", join + `exec "$0" "$@"`, s.assay, "serve", "--listen", p.http, "--grpc-listen", p.rpc,
-		"--nats-listen", ports[2], "--data-dir", dir, "--no-train", "--log-format", "json"}
+		"--nats-listen", ports[2], "--data-dir", dir, "--no-train", "--log-format", "json", "--request-memory", s.requestMemory}
 	p.cmd = exec.Command("sh", args...) //nolint:gosec,noctx // stopped by stop
 	p.cmd.Stderr, p.cmd.Stdout = log, log
 	p.cmd.Env = append(os.Environ(), "GOMEMLIMIT="+s.goMemory)

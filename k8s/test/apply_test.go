@@ -19,9 +19,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// A server takes all that stands here as it is: nothing is refused, dropped,
-// changed or warned of, in a namespace that enforces restricted pods.
-func TestTheServerTakesEverything(t *testing.T) {
+// A server accepts all manifests as they are: it refuses, drops and changes
+// nothing, and has no warnings, in a namespace that enforces restricted pods.
+func TestTheServerAcceptsEverything(t *testing.T) {
 	c := startCluster(t)
 	c.prepare(t, namespace, "restricted")
 	t.Run("refuses what is wrong", c.refusesFaults)
@@ -31,7 +31,13 @@ func TestTheServerTakesEverything(t *testing.T) {
 			t.Run(overlay+" by "+by, func(t *testing.T) { c.takes(t, objects) })
 		}
 	}
-	t.Run("sidecars on NATS", func(t *testing.T) { c.takes(t, kustomize(t, "test/testdata/sidecar-nats")) })
+	for directory, values := range variants(t) {
+		t.Run(directory+" by Kustomize", func(t *testing.T) { c.takes(t, kustomize(t, directory)) })
+		t.Run(directory+" by Helm", func(t *testing.T) { c.takes(t, helm(t, values)) })
+	}
+	for file, values := range valueFiles(t) {
+		t.Run(file, func(t *testing.T) { c.takes(t, helm(t, values)) })
+	}
 	t.Run("NATS", c.takesNATS)
 	t.Run("by kubectl", c.takesByKubectl)
 	t.Run("by Helm", c.takesByHelm)
@@ -45,13 +51,13 @@ func TestTheServerTakesEverything(t *testing.T) {
 	})
 }
 
-// takesNATS renders the official chart of NATS, which no module has, with the
-// values that stand here. Its pods are confined too, and are those that assay
-// looks for.
+// takesNATS renders the official chart of NATS, which is not a Go module, with the
+// values of this repository. Its pods are confined too, and have the labels and
+// names that assay uses.
 func (c *cluster) takesNATS(t *testing.T) {
 	chart := os.Getenv("NATS_CHART")
 	if chart == "" {
-		t.Skip("NATS_CHART names no folder or archive of the chart (helm pull nats --repo https://nats-io.github.io/k8s/helm/charts/)")
+		t.Skip("NATS_CHART does not name a directory or archive of the chart (helm pull nats --repo https://nats-io.github.io/k8s/helm/charts/)")
 	}
 	objects := release(t, "nats", chart, read(t, filepath.Join(root, "nats/values.yaml"))[0].Object)
 	for _, o := range objects {
@@ -65,8 +71,8 @@ func (c *cluster) takesNATS(t *testing.T) {
 	named(t, objects, "Service/nats-headless") // of the trigger of KEDA
 }
 
-// prepare makes a namespace as docs/kubernetes.md does, and the account that a
-// controller would put into it.
+// prepare makes a namespace as docs/kubernetes.md does, and the service account
+// that a controller would add.
 func (c *cluster) prepare(t *testing.T, name, level string) {
 	t.Helper()
 	space := object{Object: map[string]any{
@@ -82,22 +88,22 @@ func (c *cluster) prepare(t *testing.T, name, level string) {
 	require.NoError(t, c.apply(t, account, ""))
 }
 
-// refusesFaults shows that the other tests could fail.
+// refusesFaults shows that the other tests can fail.
 func (c *cluster) refusesFaults(t *testing.T) {
 	for _, o := range kustomize(t, "overlays/fleet") {
 		require.NoError(t, unstructured.SetNestedField(o.Object, "1", "spec", "replicaz"))
-		require.Error(t, c.apply(t, o, metav1.DryRunAll), "%s has a field that nobody knows", name(o))
+		require.Error(t, c.apply(t, o, metav1.DryRunAll), "%s has an unknown field", name(o))
 	}
 	deployment := named(t, kustomize(t, "overlays/standalone"), "Deployment/assay")
 	pod := podOf(t, deployment)
 	pod.Spec.Containers[0].SecurityContext = nil
 	_, err := c.createPod(t, deployment, pod)
-	require.True(t, apierrors.IsForbidden(err), "PodSecurity lets an unconfined container in: %v", err)
+	require.True(t, apierrors.IsForbidden(err), "PodSecurity admits an unconfined container: %v", err)
 	c.warned.take()
 }
 
 // takes applies objects as a dry run, for real, twice and with a new image, and
-// makes a pod of each template.
+// creates a pod from each template.
 func (c *cluster) takes(t *testing.T, objects []object) {
 	t.Cleanup(func() { c.remove(t, objects) })
 	for _, o := range objects {
@@ -127,7 +133,7 @@ func (c *cluster) takes(t *testing.T, objects []object) {
 	require.Empty(t, c.warned.take())
 }
 
-// upgrades applies a workload with a new image, after something has scaled it.
+// upgrades applies a workload with a new image, after an autoscaler has scaled it.
 func (c *cluster) upgrades(t *testing.T, o object) {
 	t.Helper()
 	text, err := yaml.Marshal(o.Object)
@@ -164,7 +170,7 @@ func (c *cluster) upgrades(t *testing.T, o object) {
 	require.NoError(t, c.apply(t, o, ""), "back")
 }
 
-// takesPod makes the pod that a controller would make of a template.
+// takesPod creates the pod that a controller would create from a template.
 func (c *cluster) takesPod(t *testing.T, o object, template *corev1.PodTemplateSpec) {
 	t.Helper()
 	pod, err := c.createPod(t, o, template)
@@ -175,7 +181,7 @@ func (c *cluster) takesPod(t *testing.T, o object, template *corev1.PodTemplateS
 	noToken := template.Spec.AutomountServiceAccountToken != nil && !*template.Spec.AutomountServiceAccountToken
 	before := slices.Concat(template.Spec.InitContainers, template.Spec.Containers)
 	for i, container := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
-		if noToken || strings.HasPrefix(container.Image, "assay:") {
+		if noToken || strings.HasPrefix(container.Image, image) {
 			require.Equal(t, before[i].VolumeMounts, container.VolumeMounts, "%s: %s gets a token", name(o), container.Name)
 		} else {
 			require.Len(t, container.VolumeMounts, len(before[i].VolumeMounts)+1, "%s: %s loses its token", name(o), container.Name)
@@ -212,7 +218,7 @@ func (c *cluster) createPod(t *testing.T, o object, template *corev1.PodTemplate
 	return stored, runtime.DefaultUnstructuredConverter.FromUnstructured(made.Object, stored)
 }
 
-// remove deletes objects, which nothing may hold.
+// remove deletes objects; no finalizer may block it.
 func (c *cluster) remove(t *testing.T, objects []object) {
 	for _, o := range objects {
 		background := metav1.DeletePropagationBackground

@@ -28,8 +28,8 @@ import (
 	"k8s.io/client-go/restmapper"
 )
 
-// cluster is a kube-apiserver over an etcd of its own, without controllers and
-// nodes: what is written stays as admission made it.
+// cluster is a kube-apiserver with its own etcd, without controllers and nodes:
+// objects stay as admission left them.
 type cluster struct {
 	kubeconfig string
 	client     dynamic.Interface
@@ -37,7 +37,7 @@ type cluster struct {
 	warned     *warnings
 }
 
-// warnings are what the server answered beside its results.
+// warnings are those that the server returned with its results.
 type warnings struct {
 	mu   sync.Mutex
 	text []string
@@ -49,7 +49,7 @@ func (w *warnings) HandleWarningHeader(_ int, _, text string) {
 	w.text = append(w.text, text)
 }
 
-// take returns what has come since the last call.
+// take returns the warnings since the last call.
 func (w *warnings) take() (text []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -63,11 +63,11 @@ func startCluster(t *testing.T) *cluster {
 	t.Helper()
 	apiserver := os.Getenv("KUBE_APISERVER")
 	if apiserver == "" {
-		t.Skip("KUBE_APISERVER names no kube-apiserver: make test-k8s builds one where it can, so does k8s/test/kube-apiserver.sh")
+		t.Skip("KUBE_APISERVER does not name a kube-apiserver: make test-k8s and k8s/test/kube-apiserver.sh build one")
 	}
 	etcd, err := exec.LookPath("etcd")
 	if err != nil {
-		t.Skip("there is no etcd on the PATH (Debian and Ubuntu: apt-get install etcd-server)")
+		t.Skip("etcd is not on the PATH (Debian and Ubuntu: apt-get install etcd-server)")
 	}
 	dir := t.TempDir()
 	key, token := filepath.Join(dir, "accounts.pem"), rand.Text()
@@ -112,7 +112,7 @@ clusters: [{name: test, cluster: {certificate-authority: %s, server: "https://%s
 users: [{name: admin, user: {token: %s}}]
 `
 
-// refresh asks the server which kinds it has.
+// refresh reads the kinds that the server has.
 func (c *cluster) refresh(t *testing.T, found discovery.DiscoveryInterface) {
 	t.Helper()
 	groups, err := restmapper.GetAPIGroupResources(found)
@@ -120,8 +120,8 @@ func (c *cluster) refresh(t *testing.T, found discovery.DiscoveryInterface) {
 	c.mapper = restmapper.NewDiscoveryRESTMapper(groups)
 }
 
-// define adds the kinds of KEDA and of the Prometheus operator, by the schemas
-// that these publish.
+// define adds the published custom resource definitions of KEDA and of the
+// Prometheus operator.
 func (c *cluster) define(t *testing.T, found discovery.DiscoveryInterface) {
 	t.Helper()
 	keda := filepath.Join(module(t, "github.com/kedacore/keda/v2", "v2.21.0"), "config/crd/bases/keda.sh_")
@@ -138,7 +138,7 @@ func (c *cluster) define(t *testing.T, found discovery.DiscoveryInterface) {
 			return err != nil
 		})
 	}, time.Minute, 100*time.Millisecond, "the kinds of KEDA and Prometheus do not appear")
-	c.warned.take() // of the definitions, which are others'
+	c.warned.take() // about these definitions
 }
 
 // resource is where objects of this kind are.
@@ -173,7 +173,7 @@ func (c *cluster) get(t *testing.T, o object) (*object, error) {
 	return c.resource(t, o).Get(t.Context(), o.GetName(), metav1.GetOptions{})
 }
 
-// start runs a program until the test ends, and shows its log if that fails.
+// start runs a program until the test ends, and shows its log if the test fails.
 func start(t *testing.T, program string, args ...string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "log")
@@ -193,7 +193,7 @@ func start(t *testing.T, program string, args ...string) {
 	})
 }
 
-// memory is a folder for etcd, which waits for the disk at each write: in memory,
+// memory is a directory for etcd, which syncs each write: in memory,
 // where there is room for its first segments.
 func memory(t *testing.T) string {
 	t.Helper()
@@ -207,7 +207,7 @@ func memory(t *testing.T) string {
 	return dir
 }
 
-// freeAddress is one on loopback that nobody listens on.
+// freeAddress is an unused loopback address.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -216,7 +216,7 @@ func freeAddress(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// writeKey makes the key by which the server signs tokens of service accounts.
+// writeKey generates the key that signs service account tokens.
 func writeKey(t *testing.T, path string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -1,4 +1,4 @@
-// Package k8s holds no code: its tests render what stands in this repository
-// for Kubernetes and check it. They are a module of their own, so that assay
-// does not depend on Kustomize and Helm.
+// Package k8s has no code. Its tests render the manifests and the chart of this
+// repository and check them. They are a separate module, so that assay does not
+// depend on Kustomize and Helm.
 package k8s

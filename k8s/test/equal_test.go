@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// byName indexes objects. The settings in a ConfigMap are compared as what they
-// mean.
+// byName indexes objects. The settings in a ConfigMap are parsed, so that their
+// format does not matter.
 func byName(t *testing.T, objects []object) map[string]map[string]any {
 	t.Helper()
 	index := map[string]map[string]any{}
@@ -32,8 +32,7 @@ func byName(t *testing.T, objects []object) map[string]map[string]any {
 	return index
 }
 
-// The chart and the overlays say the same. What an overlay has for the workload
-// of its example alone is no matter of the chart.
+// The chart does not render what an overlay has only for its example workload.
 func TestTheChartRendersWhatTheOverlaysDo(t *testing.T) {
 	for overlay, values := range overlays(t) {
 		t.Run(overlay, func(t *testing.T) {
@@ -49,17 +48,20 @@ func TestTheChartRendersWhatTheOverlaysDo(t *testing.T) {
 	}
 }
 
-func TestSidecarsJoinNATSInBothWays(t *testing.T) {
-	values := overlays(t)["sidecar-trainer"]
-	values["sidecar"].(map[string]any)["nats"] = true
-	have := named(t, helm(t, values), "Job/rlhf")
-	require.Equal(t, named(t, kustomize(t, "test/testdata/sidecar-nats"), "Job/rlhf").Object, have.Object)
+func TestTheChartRendersWhatComponentsDo(t *testing.T) {
+	for directory, values := range variants(t) {
+		t.Run(directory, func(t *testing.T) {
+			want := byName(t, kustomize(t, directory))
+			delete(want, "NetworkPolicy/rlhf")
+			require.Equal(t, want, byName(t, helm(t, values)))
+		})
+	}
 }
 
-// kubectl has a Kustomize of its own, of another version.
+// kubectl contains another version of Kustomize.
 func TestKubectlRendersTheSame(t *testing.T) {
 	if _, err := exec.LookPath("kubectl"); err != nil {
-		t.Skip("there is no kubectl on the PATH")
+		t.Skip("kubectl is not on the PATH")
 	}
 	for overlay := range overlays(t) {
 		out, err := exec.Command("kubectl", "kustomize", filepath.Join(root, "overlays", overlay)).Output()
@@ -69,14 +71,14 @@ func TestKubectlRendersTheSame(t *testing.T) {
 }
 
 func TestEveryOverlayIsTested(t *testing.T) {
-	folders, err := os.ReadDir(filepath.Join(root, "overlays"))
+	directories, err := os.ReadDir(filepath.Join(root, "overlays"))
 	require.NoError(t, err)
-	for _, folder := range folders {
-		require.Contains(t, overlays(t), folder.Name())
+	for _, directory := range directories {
+		require.Contains(t, overlays(t), directory.Name())
 	}
 }
 
-func TestOneVersion(t *testing.T) {
+func TestOneImageAndVersion(t *testing.T) {
 	chart, err := loader.LoadDir(filepath.Join(root, "chart"))
 	require.NoError(t, err)
 	var image struct {
@@ -88,6 +90,7 @@ func TestOneVersion(t *testing.T) {
 	require.Len(t, image.Images, 1)
 	require.Equal(t, chart.AppVersion(), image.Images[0].NewTag)
 	require.Equal(t, chart.Metadata.Version, image.Images[0].NewTag)
+	require.Equal(t, chart.Values["image"].(map[string]any)["repository"], image.Images[0].NewName)
 }
 
 func TestTheChartLints(t *testing.T) {

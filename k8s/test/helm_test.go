@@ -11,10 +11,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// helmProgram is of the version that renders the chart elsewhere here.
+// helmProgram has the version of the library that renders the chart in the other tests.
 const helmProgram = "helm.sh/helm/v4/cmd/helm@v4.2.4"
 
-// findHelm is the helm on the PATH, or one that is built.
+// findHelm returns the helm on the PATH, or builds one.
 func findHelm(t *testing.T) string {
 	t.Helper()
 	if path, err := exec.LookPath("helm"); err == nil {
@@ -25,7 +25,7 @@ func findHelm(t *testing.T) string {
 	install.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=", "GOBIN="+dir)
 	install.Dir = dir
 	if out, err := install.CombinedOutput(); err != nil {
-		t.Skipf("helm is neither on the PATH nor to be built: %v\n%s", err, out)
+		t.Skipf("helm is not on the PATH and cannot be built: %v\n%s", err, out)
 	}
 	return filepath.Join(dir, "helm")
 }
@@ -72,8 +72,8 @@ func (c *cluster) takesByHelm(t *testing.T) {
 	}
 }
 
-// hasImages looks at the containers of assay that the server has: they are of
-// this tag or, where that is empty, of the overlay's.
+// hasImages checks the containers of assay that the server has: their image has
+// this tag or, if that is empty, the tag of the overlay.
 func (c *cluster) hasImages(t *testing.T, overlay, tag string) {
 	t.Helper()
 	for _, o := range kustomize(t, "overlays/"+overlay) {

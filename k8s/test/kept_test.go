@@ -11,9 +11,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// requireKept holds what the server stores to what was applied: it has every
-// field as written and, beside them, the defaults of testdata/defaults.yaml
-// alone.
+// requireKept compares what the server stores with what was applied: it has every
+// field as written, and no others than the defaults of testdata/defaults.yaml.
 func requireKept(t *testing.T, want object, have *object) {
 	t.Helper()
 	text, err := os.ReadFile("testdata/defaults.yaml")
@@ -37,13 +36,13 @@ func requireKept(t *testing.T, want object, have *object) {
 	}
 }
 
-// kept is what an object has lost, and what has been added to it, by path.
+// kept lists the paths that an object lost, and the values that were added.
 type kept struct {
 	lost  []string
 	added map[string][]any
 }
 
-// shorter names what pods and containers have alike in one way.
+// shorter gives the same path to what all pods and containers have.
 var shorter = strings.NewReplacer(
 	".spec.jobTemplate.spec.template.spec", "pod", ".spec.template.spec", "pod", ".initContainers", ".containers",
 	".livenessProbe", ".probe", ".readinessProbe", ".probe", ".startupProbe", ".probe",

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Builds kube-apiserver from Go modules, once, into the user's cache folder
+# Builds kube-apiserver from Go modules, once, into the user's cache directory
 # (ASSAY_CACHE names another), and prints where it is. KUBERNETES names another
 # version than the newest whose code the Go proxy serves; GOFLAGS=-p=2 spares the
 # other cores.
@@ -24,7 +24,7 @@ trap 'rm -rf "$work"' EXIT
 cd "$work"
 export GOWORK=off GOFLAGS="${GOFLAGS:-} -mod=mod" CGO_ENABLED=0
 
-# Within its repository Kubernetes replaces its staging modules by folders; their
+# Within its repository Kubernetes replaces its staging modules by directories; their
 # published versions count from v0 where its own count from v1.
 (cd / && go mod download "k8s.io/kubernetes@$version")
 module=$(go env GOMODCACHE)/cache/download/k8s.io/kubernetes/@v/$version.mod

@@ -10,10 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// takesByKubectl does as docs/kubernetes.md says.
+// takesByKubectl runs the commands of docs/kubernetes.md.
 func (c *cluster) takesByKubectl(t *testing.T) {
 	if _, err := exec.LookPath("kubectl"); err != nil {
-		t.Skip("there is no kubectl on the PATH")
+		t.Skip("kubectl is not on the PATH")
 	}
 	kubectl := func(t *testing.T, args ...string) string {
 		t.Helper()
@@ -25,12 +25,12 @@ func (c *cluster) takesByKubectl(t *testing.T) {
 	}
 	for overlay := range overlays(t) {
 		t.Run(overlay, func(t *testing.T) {
-			folder := filepath.Join(root, "overlays", overlay)
-			t.Cleanup(func() { kubectl(t, "delete", "-k", folder, "--wait=false") })
-			kubectl(t, "apply", "-k", folder, "--server-side", "--dry-run=server")
-			kubectl(t, "apply", "-k", folder)
-			kubectl(t, "diff", "-k", folder) // fails on any difference
-			for line := range strings.Lines(kubectl(t, "apply", "-k", folder)) {
+			directory := filepath.Join(root, "overlays", overlay)
+			t.Cleanup(func() { kubectl(t, "delete", "-k", directory, "--wait=false") })
+			kubectl(t, "apply", "-k", directory, "--server-side", "--dry-run=server")
+			kubectl(t, "apply", "-k", directory)
+			kubectl(t, "diff", "-k", directory) // fails on any difference
+			for line := range strings.Lines(kubectl(t, "apply", "-k", directory)) {
 				if !strings.HasPrefix(line, "poddisruptionbudget") { // whose selector kubectl sends each time
 					require.Contains(t, line, " unchanged")
 				}

@@ -17,17 +17,17 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// metricName also matches what a histogram adds to its name.
+// metricName also matches the suffixes of a histogram.
 var metricName = regexp.MustCompile(`\b(assay|process)_[a-z_]+`)
 
-// exported are the metrics that the code of assay registers, and those of the
-// process collector that are used here.
+// exported are the metrics that the code of assay registers, and the ones of the
+// process collector that the dashboard uses.
 func exported(t *testing.T) map[string]bool {
 	t.Helper()
 	names := map[string]bool{"process_resident_memory_bytes": true, "process_cpu_seconds_total": true}
 	whole := regexp.MustCompile(`^assay_[a-z]+(_[a-z]+)+$`)
-	for _, folder := range []string{"api", "queue", "rewardmodel", "sidecar"} {
-		err := filepath.WalkDir(filepath.Join("../..", folder), func(path string, _ fs.DirEntry, err error) error {
+	for _, directory := range []string{"api", "queue", "rewardmodel", "sidecar"} {
+		err := filepath.WalkDir(filepath.Join("../..", directory), func(path string, _ fs.DirEntry, err error) error {
 			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 				return err
 			}
@@ -93,7 +93,7 @@ func TestAlertsWatchMetricsThatExist(t *testing.T) {
 		for _, rule := range group.(map[string]any)["rules"].([]any) {
 			rule := rule.(map[string]any)
 			name := rule["alert"].(string)
-			require.False(t, seen[name], "%s is there twice", name)
+			require.False(t, seen[name], "%s is defined twice", name)
 			seen[name] = true
 			requireExported(t, name, rule["expr"].(string))
 		}

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// natsValues are those of the official chart of NATS.
+// natsValues are the values for the official chart of NATS.
 func natsValues(t *testing.T) map[string]any {
 	t.Helper()
 	return read(t, filepath.Join(root, "nats/values.yaml"))[0].Object

@@ -1,6 +1,7 @@
 package k8s
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -8,8 +9,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
 )
 
 const uid = 65532
@@ -33,29 +36,30 @@ func podOf(t *testing.T, o object) *corev1.PodTemplateSpec {
 	return &pod
 }
 
-// eachPod calls check with every pod of every overlay.
+// eachPod calls check with every pod of every overlay and variant.
 func eachPod(t *testing.T, check func(*testing.T, *corev1.PodTemplateSpec)) {
 	t.Helper()
-	folders := []string{"test/testdata/sidecar-nats", "test/testdata/kinds"}
+	directories := slices.AppendSeq([]string{"test/testdata/kinds"}, maps.Keys(variants(t)))
 	for overlay := range overlays(t) {
-		folders = append(folders, "overlays/"+overlay)
+		directories = append(directories, "overlays/"+overlay)
 	}
-	for _, folder := range folders {
+	for _, directory := range directories {
 		pods := 0
-		for _, o := range kustomize(t, folder) {
+		for _, o := range kustomize(t, directory) {
 			if pod := podOf(t, o); pod != nil {
 				pods++
-				t.Run(folder+"/"+name(o), func(t *testing.T) { check(t, pod) })
+				t.Run(directory+"/"+name(o), func(t *testing.T) { check(t, pod) })
 			}
 		}
-		require.NotZero(t, pods, folder)
+		require.NotZero(t, pods, directory)
 	}
 }
 
-// ours is the container of assay in a pod, and whether it is a sidecar.
+// ours is the container that serves or trains in a pod, and whether it is a
+// sidecar.
 func ours(t *testing.T, pod *corev1.PodTemplateSpec) (c corev1.Container, sidecar bool) {
 	t.Helper()
-	is := func(c corev1.Container) bool { return strings.HasPrefix(c.Image, "assay:") }
+	is := func(c corev1.Container) bool { return c.Name == "assay" && strings.HasPrefix(c.Image, image) }
 	if i := slices.IndexFunc(pod.Spec.InitContainers, is); i >= 0 {
 		require.Zero(t, i, "another init container would start before it")
 		return pod.Spec.InitContainers[i], true
@@ -96,7 +100,7 @@ func TestContainersAreConfined(t *testing.T) {
 
 		mounts := map[string]corev1.VolumeMount{}
 		for _, m := range c.VolumeMounts {
-			require.Empty(t, m.SubPath, "what is mounted by subPath never changes")
+			require.Empty(t, m.SubPath, "files mounted by subPath are never updated")
 			mounts[m.MountPath] = m
 		}
 		empty := func(path string) {
@@ -109,9 +113,9 @@ func TestContainersAreConfined(t *testing.T) {
 		empty("/tmp")
 		for _, flag := range []string{"--config", "--token-file", "--nats-nkey"} {
 			if path := flags(t, c)[flag]; path != "" {
-				folder := path[:strings.LastIndex(path, "/")]
-				require.Contains(t, mounts, folder, flag)
-				require.True(t, mounts[folder].ReadOnly, flag)
+				directory := path[:strings.LastIndex(path, "/")]
+				require.Contains(t, mounts, directory, flag)
+				require.True(t, mounts[directory].ReadOnly, flag)
 			}
 		}
 		if sidecar { // the workload may need its token, the sidecar does not
@@ -156,8 +160,8 @@ func TestProbesReachHealth(t *testing.T) {
 	})
 }
 
-// An outage of NATS makes no pod unready that also answers HTTP: only those all
-// of whose work comes over NATS wait for the streams.
+// An outage of NATS does not make a pod unready that also serves HTTP: only pods
+// whose work all comes over NATS wait for the streams.
 func TestOnlyWorkersOfNATSWaitForTheStreams(t *testing.T) {
 	eachPod(t, func(t *testing.T, pod *corev1.PodTemplateSpec) {
 		c, _ := ours(t, pod)
@@ -170,8 +174,8 @@ func TestOnlyWorkersOfNATSWaitForTheStreams(t *testing.T) {
 	})
 }
 
-// A pod is killed only after assay had its time; beside another container it has
-// what that leaves.
+// A pod is killed only after assay had its time to stop. A sidecar has the time
+// that the other containers leave.
 func TestAssayHasItsTimeToStop(t *testing.T) {
 	eachPod(t, func(t *testing.T, pod *corev1.PodTemplateSpec) {
 		c, _ := ours(t, pod)
@@ -207,14 +211,35 @@ func TestResourcesBoundAssay(t *testing.T) {
 		from := c.Env[i].ValueFrom.ResourceFieldRef
 		require.Equal(t, c.Name, from.ContainerName)
 		require.Equal(t, "requests.memory", from.Resource)
+		if limit := flags(t, c)["--request-memory"]; limit != "" { // of the service: TestRequestMemoryIsHalf
+			requireHalf(t, limit, c.Resources.Requests.Memory())
+		}
 		if threads := flags(t, c)["--train-threads"]; threads != "" {
 			require.Equal(t, c.Resources.Limits.Cpu().String(), threads)
 		}
 	})
 }
 
-// The component takes every kind of workload, keeps what it has, and leaves
-// those without the label alone.
+// Go's heap can grow to twice what requests hold; GOMEMLIMIT is the memory request.
+func TestRequestMemoryIsHalf(t *testing.T) {
+	objects := kustomize(t, "overlays/standalone")
+	text, _, err := unstructured.NestedString(named(t, objects, "ConfigMap/assay").Object, "data", "assay.yaml")
+	require.NoError(t, err)
+	var settings map[string]any
+	require.NoError(t, yaml.Unmarshal([]byte(text), &settings))
+	c, _ := ours(t, podOf(t, named(t, objects, "Deployment/assay")))
+	requireHalf(t, settings["request-memory"].(string), c.Resources.Requests.Memory())
+}
+
+func requireHalf(t *testing.T, limit string, request *resource.Quantity) {
+	t.Helper()
+	half, err := resource.ParseQuantity(strings.TrimSuffix(limit, "B")) // 512MiB
+	require.NoError(t, err)
+	require.LessOrEqual(t, 2*half.Value(), request.Value())
+}
+
+// The component patches every kind of workload, keeps what they have, and ignores
+// those without the label.
 func TestTheSidecarGoesIntoEveryKind(t *testing.T) {
 	plain := read(t, root+"/test/testdata/kinds/workloads.yaml")
 	patched := kustomize(t, "test/testdata/kinds")

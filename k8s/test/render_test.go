@@ -19,23 +19,24 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
 
-// TestMain keeps Helm from logging each link that it follows.
+// TestMain keeps Helm from logging each symbolic link that it follows.
 func TestMain(m *testing.M) {
 	log.SetOutput(io.Discard)
 	m.Run()
 }
 
 const (
-	root      = ".." // the folder k8s
+	root      = ".." // the directory k8s
 	namespace = "assay"
+	image     = "registry.example.com/assay:" // without its tag
 )
 
 type object = unstructured.Unstructured
 
-// overlays are those of k8s/overlays, and the values that make the chart
-// render the same.
+// overlays are those of k8s/overlays, with the values for which the chart renders
+// the same objects.
 func overlays(t *testing.T) map[string]map[string]any {
-	beside := func(overlay string) map[string]any {
+	withSidecar := func(overlay string) map[string]any {
 		workload := read(t, filepath.Join(root, "overlays", overlay, "workload.yaml"))[0]
 		return map[string]any{
 			"service": map[string]any{"enabled": false},
@@ -45,19 +46,38 @@ func overlays(t *testing.T) map[string]map[string]any {
 	lag := map[string]any{"autoscaling": map[string]any{"by": "lag"}}
 	return map[string]map[string]any{
 		"standalone": {},
+		"http-only":  {"nats": map[string]any{"enabled": false}},
 		"keda":       {"service": lag},
 		"fleet": {
 			"service": lag, "trainer": map[string]any{"enabled": true}, "monitoring": map[string]any{"enabled": true},
 		},
-		"sidecar-trainer":   beside("sidecar-trainer"),
-		"sidecar-inference": beside("sidecar-inference"),
+		"sidecar-trainer":   withSidecar("sidecar-trainer"),
+		"sidecar-inference": withSidecar("sidecar-inference"),
 	}
 }
 
-// kustomize renders a folder below k8s.
-func kustomize(t *testing.T, folder string) []object {
+// variants are overlays that combine more components, by directory below k8s, with
+// the values for which the chart renders the same objects.
+func variants(t *testing.T) map[string]map[string]any {
+	onVolume := overlays(t)["fleet"]
+	onVolume["model"] = map[string]any{
+		"volume": map[string]any{"persistentVolumeClaim": map[string]any{"claimName": "assay-model", "readOnly": true}}, "path": "judge",
+	}
+	fromHub := overlays(t)["http-only"]
+	fromHub["model"] = map[string]any{"hub": map[string]any{"repository": "your-org/judge@v2"}}
+	joined := overlays(t)["sidecar-trainer"]
+	joined["sidecar"].(map[string]any)["nats"] = true
+	return map[string]map[string]any{
+		"test/testdata/model-volume": onVolume,
+		"test/testdata/model-hub":    fromHub,
+		"test/testdata/sidecar-nats": joined,
+	}
+}
+
+// kustomize renders a directory below k8s.
+func kustomize(t *testing.T, directory string) []object {
 	t.Helper()
-	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), filepath.Join(root, folder))
+	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), filepath.Join(root, directory))
 	require.NoError(t, err)
 	text, err := built.AsYaml()
 	require.NoError(t, err)
@@ -70,15 +90,10 @@ func helm(t *testing.T, values map[string]any) []object {
 	return release(t, "assay", filepath.Join(root, "chart"), values)
 }
 
-// release renders the chart in a folder or archive.
+// release renders the chart in a directory or archive.
 func release(t *testing.T, name, path string, values map[string]any) []object {
 	t.Helper()
-	chart, err := loader.Load(path)
-	require.NoError(t, err)
-	options := common.ReleaseOptions{Name: name, Namespace: namespace, Revision: 1, IsInstall: true}
-	all, err := chartutil.ToRenderValues(chart, values, options, common.DefaultCapabilities)
-	require.NoError(t, err)
-	files, err := engine.Render(chart, all)
+	files, err := renderChart(t, name, path, values)
 	require.NoError(t, err)
 	var objects []object
 	for file, text := range files {
@@ -87,6 +102,19 @@ func release(t *testing.T, name, path string, values map[string]any) []object {
 		}
 	}
 	return objects
+}
+
+// renderChart returns the rendered files, or why Helm refuses the values.
+func renderChart(t *testing.T, name, path string, values map[string]any) (map[string]string, error) {
+	t.Helper()
+	chart, err := loader.Load(path)
+	require.NoError(t, err)
+	options := common.ReleaseOptions{Name: name, Namespace: namespace, Revision: 1, IsInstall: true}
+	all, err := chartutil.ToRenderValues(chart, values, options, common.DefaultCapabilities)
+	if err != nil {
+		return nil, err
+	}
+	return engine.Render(chart, all)
 }
 
 func read(t *testing.T, path string) []object {
@@ -112,7 +140,7 @@ func parse(t *testing.T, text []byte) (objects []object) {
 	}
 }
 
-// name tells objects apart.
+// name identifies an object.
 func name(o object) string { return o.GetKind() + "/" + o.GetName() }
 
 // named is the object of that name, such as Deployment/assay.
@@ -123,6 +151,6 @@ func named(t *testing.T, objects []object, want string) object {
 			return o
 		}
 	}
-	t.Fatalf("there is no %s", want)
+	t.Fatalf("no %s", want)
 	return object{}
 }

@@ -30,7 +30,7 @@ type scaledObject struct {
 	} `json:"spec"`
 }
 
-// check decodes o and compares it with what assay calls its stream.
+// check decodes o and compares it with the names of the stream and its consumer.
 func (s *scaledObject) check(t *testing.T, o object) {
 	t.Helper()
 	text, err := json.Marshal(o.Object)
@@ -47,10 +47,20 @@ func (s *scaledObject) check(t *testing.T, o object) {
 	m := s.Spec.Triggers[0].Metadata
 	require.Equal(t, names["StreamResponses"], m["stream"])
 	require.Equal(t, names["ConsumerScorer"], m["consumer"])
-	require.Contains(t, natsAccounts(t), m["account"])
 	_, err = strconv.Atoi(m["lagThreshold"])
 	require.NoError(t, err)
-	require.Equal(t, "nats-headless."+namespace+".svc.cluster.local:8222", m["natsServerMonitoringEndpoint"])
+}
+
+// KEDA queries the servers of k8s/nats/values.yaml for the account of assay.
+func TestKEDAQueriesTheServers(t *testing.T) {
+	for _, overlay := range []string{"keda", "fleet"} {
+		var s scaledObject
+		s.check(t, named(t, kustomize(t, "overlays/"+overlay), "ScaledObject/assay"))
+		m := s.Spec.Triggers[0].Metadata
+		require.Equal(t, "ASSAY", m["account"])
+		require.Contains(t, natsAccounts(t), m["account"])
+		require.Equal(t, "nats-headless."+namespace+".svc.cluster.local:8222", m["natsServerMonitoringEndpoint"])
+	}
 }
 
 // constants are the text constants of a Go file.

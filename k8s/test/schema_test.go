@@ -18,14 +18,14 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 )
 
-// clients are the releases of client-go whose schemas are those of a Kubernetes
-// version: the ones by which server-side apply merges, and so knows each field.
+// clients are the releases of client-go with the schemas of a Kubernetes version:
+// server-side apply merges by them, so they have every field.
 var clients = map[string]string{
 	"1.29": "v0.29.15", "1.30": "v0.30.14", "1.31": "v0.31.14", "1.32": "v0.32.13", "1.33": "v0.33.13",
 	"1.34": "v0.34.13", "1.35": "v0.35.10", "1.36": "v0.36.6", "1.37": "v0.37.2",
 }
 
-// module is the folder of a module, from the cache of modules or the proxy.
+// module is the directory of a module, from the module cache or the proxy.
 func module(t *testing.T, path, version string) string {
 	t.Helper()
 	cmd := exec.Command("go", "mod", "download", "-json", path+"@"+version)
@@ -33,7 +33,7 @@ func module(t *testing.T, path, version string) string {
 	out, err := cmd.Output()
 	var module struct{ Dir, Error string }
 	if json.Unmarshal(out, &module) != nil || err != nil {
-		t.Skipf("%s %s is neither cached nor to be fetched: %v %s", path, version, err, module.Error)
+		t.Skipf("%s %s is neither cached nor available from the proxy: %v %s", path, version, err, module.Error)
 	}
 	return module.Dir
 }
@@ -59,7 +59,7 @@ func schema(t *testing.T, release string) *typed.Parser {
 	return p
 }
 
-// typeName is what the schemas call a built-in kind, or "" for others.
+// typeName is the name of a built-in kind in the schemas, or "" for other kinds.
 func typeName(o object) string {
 	group, version := "core", o.GetAPIVersion()
 	if g, v, ok := strings.Cut(version, "/"); ok {
@@ -74,6 +74,13 @@ func typeName(o object) string {
 
 func everything(t *testing.T) (objects []object) {
 	t.Helper()
+	for directory, values := range variants(t) {
+		objects = append(objects, kustomize(t, directory)...)
+		objects = append(objects, helm(t, values)...)
+	}
+	for _, values := range valueFiles(t) {
+		objects = append(objects, helm(t, values)...)
+	}
 	for overlay, values := range overlays(t) {
 		objects = append(objects, kustomize(t, "overlays/"+overlay)...)
 		objects = append(objects, helm(t, values)...)
@@ -117,7 +124,7 @@ func TestCustomResourcesHaveKnownFields(t *testing.T) {
 		case "ScaledObject":
 			into = &scaledObject{}
 		default:
-			t.Errorf("%s is of no kind that is checked", name(o))
+			t.Errorf("no check for the kind of %s", name(o))
 			continue
 		}
 		seen[o.GetKind()] = true

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// kubeScore is run as its own program: it needs older modules than Helm.
+// kubeScore runs as a separate program, because it needs older modules than Helm.
 const kubeScore = "github.com/zegl/kube-score/cmd/kube-score@v1.20.0"
 
 func TestKubeScoreFindsNothingCritical(t *testing.T) {

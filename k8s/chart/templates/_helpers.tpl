@@ -17,6 +17,36 @@ app.kubernetes.io/component: trainer
 {{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
 {{- end }}
 
+{{- /* assay.podMetadata is the metadata of a pod: give it values (of the component) and labels (which win). */ -}}
+{{- define "assay.podMetadata" -}}
+labels: {{- merge (fromYaml .labels) .values.podLabels | toYaml | nindent 2 }}
+{{- with .values.podAnnotations }}
+annotations: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{- /* assay.scheduling is where and how the pods of a component run: give it values and root. */ -}}
+{{- define "assay.scheduling" -}}
+{{- with .root.Values.imagePullSecrets }}
+imagePullSecrets: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .values.nodeSelector }}
+nodeSelector: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .values.tolerations }}
+tolerations: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .values.affinity }}
+affinity: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .values.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- with .values.runtimeClassName }}
+runtimeClassName: {{ . }}
+{{- end }}
+{{- end }}
+
 {{- define "assay.podSecurity" -}}
 runAsNonRoot: true
 runAsUser: 65532
@@ -39,16 +69,26 @@ seccompProfile:
   type: RuntimeDefault
 {{- end }}
 
-{{- /* libtorch takes its threads from limits.cpu by itself. Its memory is not Go's: Go keeps to the request. */ -}}
+{{- /*
+assay.env is the environment of assay: give it values and root. Go's heap stays
+below the memory request; libtorch uses the rest up to the limit.
+*/ -}}
 {{- define "assay.env" -}}
+{{- with include "assay.modelDirectory" .root }}
+- name: ASSAY_MODEL
+  value: {{ . }}
+{{ end -}}
 - name: GOMEMLIMIT
   valueFrom:
     resourceFieldRef:
       containerName: assay
       resource: requests.memory
+{{- with .values.extraEnv }}
+{{ toYaml . }}
+{{- end }}
 {{- end }}
 
-{{- /* A probe of health: list of path, period, timeout and failures. */ -}}
+{{- /* A health probe: list of path, period, timeout and failures. */ -}}
 {{- define "assay.probe" -}}
 httpGet:
   path: {{ index . 0 }}
@@ -58,16 +98,21 @@ timeoutSeconds: {{ index . 2 }}
 failureThreshold: {{ index . 3 }}
 {{- end }}
 
-{{- /* The volumes of services and trainers. */ -}}
+{{- /* The volumes of the service and the trainer: give it values and root. */ -}}
 {{- define "assay.volumes" -}}
+{{- if .root.Values.nats.enabled -}}
 - name: nats
   secret:
-    secretName: {{ .Values.nats.secretName }}
+    secretName: {{ .root.Values.nats.secretName }}
     defaultMode: 0440
+{{ end -}}
 - name: data
   emptyDir:
     sizeLimit: 6Gi
 - name: tmp
   emptyDir:
     sizeLimit: 1Gi
+{{- with .values.extraVolumes }}
+{{ toYaml . }}
+{{- end }}
 {{- end }}

@@ -1,17 +1,17 @@
 {{- /*
-assay.sidecar is the init container. Give it a dictionary of root, the chart's
-scope, here and in the other templates of this file.
+assay.sidecar is the native sidecar. Give it a dictionary with root, the chart's
+scope; the other templates of this file take the same.
 */ -}}
 {{- define "assay.sidecar" -}}
 {{- $v := .root.Values -}}
 name: assay
 image: {{ include "assay.image" .root }}
 imagePullPolicy: {{ $v.image.pullPolicy }}
-restartPolicy: Always # starts before the containers, stops after them
+restartPolicy: Always # starts before the other containers and stops after them
 args:
   - serve
   - --listen=127.0.0.1:8080
-  - --ops-listen=:8081 # health and metrics only: probes cannot reach loopback
+  - --ops-listen=:8081 # only health and metrics: probes cannot reach loopback
   - --data-dir=/var/lib/assay
   {{- if $v.sidecar.nats }}
   - --nats-url={{ $v.nats.url }}
@@ -20,9 +20,13 @@ args:
   {{- else }}
   - --nats=off
   {{- end }}
+  - --request-memory={{ $v.sidecar.requestMemory }}
   - --shutdown-timeout={{ $v.sidecar.shutdownTimeoutSeconds }}s
   - --log-format=json
-env: {{- include "assay.env" .root | nindent 2 }}
+  {{- with $v.sidecar.extraArgs }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+env: {{- include "assay.env" (dict "root" .root "values" $v.sidecar) | nindent 2 }}
 ports:
   - name: assay-ops
     containerPort: 8081
@@ -41,10 +45,16 @@ volumeMounts:
     mountPath: /var/lib/assay
   - name: assay-tmp
     mountPath: /tmp
-  # Where the token of the workload's service account would be.
+  # Hides the token of the workload's service account.
   - name: assay-no-token
     mountPath: /var/run/secrets/kubernetes.io/serviceaccount
     readOnly: true
+  {{- with include "assay.modelMount" (dict "root" .root "name" "assay-model") }}
+  {{- . | nindent 2 }}
+  {{- end }}
+  {{- with $v.sidecar.extraVolumeMounts }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
 {{- end }}
 
 {{- define "assay.sidecarVolumes" -}}
@@ -62,23 +72,28 @@ volumeMounts:
 - name: assay-no-token
   emptyDir:
     sizeLimit: 1Mi
+{{- with include "assay.modelVolume" (dict "root" .root "name" "assay-model") }}
+{{ . }}
+{{- end }}
 {{- end }}
 
-{{- /* assay.withSidecar is a workload with assay beside it, as YAML: give it workload and root. */ -}}
+{{- /* assay.withSidecar is a workload with the sidecar, as YAML: give it workload and root. */ -}}
 {{- define "assay.withSidecar" -}}
 {{- $w := deepCopy .workload -}}
-{{- if not (has $w.kind (list "Deployment" "StatefulSet" "DaemonSet" "ReplicaSet" "Job")) -}}
-{{- fail (printf "sidecar.workloads has a %s; give a Deployment, StatefulSet, DaemonSet, ReplicaSet or Job" $w.kind) -}}
-{{- end -}}
+{{- $values := .root.Values -}}
 {{- $template := $w.spec.template -}}
 {{- $metadata := $template.metadata | default dict -}}
 {{- $_ := set $metadata "labels" (merge (dict "assay-sidecar" "enabled") ($metadata.labels | default dict)) -}}
 {{- $_ = set $template "metadata" $metadata -}}
 {{- $pod := $template.spec -}}
+{{- $pull := include "assay.pullModel" (dict "root" .root "values" $values.sidecar "model" "assay-model" "tmp" "assay-tmp") | fromYamlArray -}}
 {{- $sidecar := include "assay.sidecar" (dict "root" .root) | fromYaml -}}
 {{- $volumes := include "assay.sidecarVolumes" (dict "root" .root) | fromYamlArray -}}
-{{- $_ = set $pod "initContainers" (concat (list $sidecar) ($pod.initContainers | default list)) -}}
+{{- $_ = set $pod "initContainers" (concat $pull (list $sidecar) ($pod.initContainers | default list)) -}}
 {{- $_ = set $pod "volumes" (concat $volumes ($pod.volumes | default list)) -}}
+{{- with $values.imagePullSecrets -}}
+{{- $_ = set $pod "imagePullSecrets" (concat . ($pod.imagePullSecrets | default list) | uniq) -}}
+{{- end -}}
 {{- $_ = set $w.metadata "namespace" .root.Release.Namespace -}}
 {{- toYaml $w -}}
 {{- end }}
