@@ -70,7 +70,7 @@
 // take the same item at once, one accepts it and the other finds a duplicate.
 // Labels of one request, and of several that arrive at the same time, are stored
 // in atomic batches, so that one sync covers up to 1,000 of them: of a batch all
-// is stored or nothing, and one that is refused is judged and stored again. The
+// is stored or nothing, and one that is refused is stored in halves. The
 // Nats-Msg-Id is random and the same at each attempt: so a process recognises
 // what it stored when the acknowledgement was lost. Each process follows the
 // headers of the stream and has all labels, without texts, in an index.
