@@ -1,6 +1,9 @@
 package queue
 
 import (
+	"assay/queue/internal/jstest"
+	"assay/queue/labels"
+	"assay/queue/registry"
 	"bytes"
 	"context"
 	"os"
@@ -120,11 +123,11 @@ func TestTheDefaultIsToSyncAlways(t *testing.T) {
 	q := openQueue(t, cfg)
 	for stream, mode := range map[string]jetstream.PersistModeType{
 		StreamResponses: jetstream.DefaultPersistMode, StreamRewards: jetstream.DefaultPersistMode, StreamDead: jetstream.DefaultPersistMode,
-		StreamFeedback: jetstream.DefaultPersistMode, StreamEvents: jetstream.DefaultPersistMode,
-		streamState: jetstream.DefaultPersistMode, streamModels: jetstream.DefaultPersistMode,
-		StreamScored: jetstream.AsyncPersistMode,
+		labels.StreamFeedback: jetstream.DefaultPersistMode, registry.StreamEvents: jetstream.DefaultPersistMode,
+		registry.StreamState: jetstream.DefaultPersistMode, registry.StreamModels: jetstream.DefaultPersistMode,
+		labels.StreamScored: jetstream.AsyncPersistMode,
 	} {
-		require.Equal(t, mode, config(t, q.js, stream).PersistMode, stream)
+		require.Equal(t, mode, jstest.StreamConfig(t, q.js, stream).PersistMode, stream)
 	}
 }
 

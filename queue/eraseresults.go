@@ -8,116 +8,107 @@ import (
 	"strconv"
 	"sync"
 
+	"assay/queue/internal/js"
 	"assay/rewardmodel/feedback"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// removeResults overwrites the rewards and the dead letters of an id, which hold
-// a sentence of the response or all of it, and the kept response that another
-// process may have stored. It reads both streams: their subjects do not name ids.
-// A dead letter that is cut off before its id, or is not JSON, is only found by
-// its Nats-Msg-Id, and otherwise goes by age.
-func (f *Feedback) removeResults(ctx context.Context, id feedback.Hash) error {
-	if f.kept == nil {
-		if err := f.inStream(ctx, StreamScored, func(s jetstream.Stream) error {
-			return overwrite(ctx, s, scoredSubject(id))
-		}); err != nil {
-			return err
-		}
-	}
+// resultEraser erases the rewards and the dead letters of a response.
+type resultEraser struct {
+	js       jetstream.JetStream
+	maxBytes int // of the messages that wait in memory
+
+	mu sync.Mutex
+	// erased is up to which sequence an erasure that was interrupted has read a
+	// stream: it continues there when it is requested again.
+	erased map[string]uint64
+}
+
+func newResultEraser(jet jetstream.JetStream, maxPayload int64) *resultEraser {
+	return &resultEraser{js: jet, maxBytes: int(4 * maxPayload), erased: map[string]uint64{}}
+}
+
+// erase overwrites the rewards and the dead letters of an id, which contain a sentence
+// of the response or all of it. It reads both streams: their subjects do not contain
+// ids. A dead letter that is truncated before its id, or is not JSON, is found only by
+// its Nats-Msg-Id, and otherwise stays until it expires.
+func (e *resultEraser) erase(ctx context.Context, id feedback.Hash) error {
 	for _, name := range []string{StreamRewards, StreamDead} {
-		if err := f.inStream(ctx, name, func(s jetstream.Stream) error { return f.removeFrom(ctx, s, id) }); err != nil {
+		ask, cancel := context.WithTimeout(ctx, js.RequestTimeout)
+		stream, err := e.js.Stream(ask, name)
+		cancel()
+		if errors.Is(err, jetstream.ErrStreamNotFound) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("stream %s: %w", name, js.Explain(err))
+		}
+		if err := e.eraseFrom(ctx, stream, id); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// inStream runs do with a stream, if it exists.
-func (f *Feedback) inStream(ctx context.Context, name string, do func(jetstream.Stream) error) error {
-	ask, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	stream, err := f.js.Stream(ask, name)
-	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		return nil
+// eraseFrom overwrites all messages of an id in a stream of results.
+func (e *resultEraser) eraseFrom(ctx context.Context, stream jetstream.Stream, id feedback.Hash) error {
+	info := stream.CachedInfo()
+	key := erasureKey(info, id)
+	last, until := info.State.LastSeq, e.progress(key)
+	if until > last { // the stream lost its end, and uses these sequences again
+		until = 0
 	}
-	if err != nil {
-		return fmt.Errorf("stream %s: %w", name, explain(err))
+	for msg, err := range js.Scan(ctx, stream, js.Range{Subject: ">", First: until + 1, Last: last, MaxBytes: e.maxBytes}) {
+		if err != nil {
+			return fmt.Errorf("reading stream %s: %w", info.Config.Name, js.Explain(err))
+		}
+		if feedback.HashOf(responseID(msg)) == id {
+			if err := js.Erase(ctx, stream, msg.Sequence); err != nil {
+				return err
+			}
+		}
+		e.setProgress(key, msg.Sequence)
 	}
-	return do(stream)
-}
-
-// erasedThrough remembers up to which sequence the messages of an id were
-// removed from a stream by an erasure that did not end in time: it continues
-// there when it is requested again.
-type erasedThrough struct {
-	mu    sync.Mutex
-	until map[string]uint64
-}
-
-func (e *erasedThrough) get(key string) uint64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.until[key]
-}
-
-func (e *erasedThrough) set(key string, sequence uint64) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.until[key] = sequence
-}
-
-func (e *erasedThrough) end(key string) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	delete(e.until, key)
+	delete(e.erased, key)
+	return nil
 }
 
 func erasureKey(stream *jetstream.StreamInfo, id feedback.Hash) string {
 	return fmt.Sprint(stream.Config.Name, stream.Created.UnixNano(), id)
 }
 
-// removeFrom overwrites all messages of an id in a stream of results.
-func (f *Feedback) removeFrom(ctx context.Context, stream jetstream.Stream, id feedback.Hash) error {
-	info := stream.CachedInfo()
-	key := erasureKey(info, id)
-	last, until := info.State.LastSeq, f.erased.get(key)
-	if until > last { // the stream lost its end, and uses these sequences again
-		until = 0
-	}
-	for msg, err := range f.scan(ctx, stream, ">", until+1, last) {
-		if err != nil {
-			return err
-		}
-		if feedback.HashOf(msg.responseID()) == id {
-			if err := overwriteMessage(ctx, stream, msg.sequence); err != nil {
-				return err
-			}
-		}
-		f.erased.set(key, msg.sequence)
-	}
-	f.erased.end(key)
-	return nil
+func (e *resultEraser) progress(key string) uint64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.erased[key]
 }
 
-// responseID is the id of the response of a reward or dead letter, as its result
-// has it or would have.
-func (m message) responseID() string {
-	if id := fieldID(m.data); id != "" {
+func (e *resultEraser) setProgress(key string, sequence uint64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.erased[key] = sequence
+}
+
+// responseID returns the id of the response of a reward or dead letter, as its result has
+// it or would have.
+func responseID(m js.Message) string {
+	if id := fieldID(m.Data); id != "" {
 		return id
 	}
-	if id := m.header.Get(HeaderMsgID); id != "" {
+	if id := m.Header.Get(HeaderMsgID); id != "" {
 		return id
 	}
-	if sequence, err := strconv.ParseUint(m.header.Get(HeaderSequence), 10, 64); err == nil {
+	if sequence, err := strconv.ParseUint(m.Header.Get(HeaderSequence), 10, 64); err == nil {
 		return sequenceID(sequence)
 	}
 	return ""
 }
 
-// fieldID is the text of the field "id" of a JSON object, or "". The object may
-// be cut off after it.
+// fieldID returns the string in the field "id" of a JSON object, or "". The object may be
+// truncated after it.
 func fieldID(data []byte) string {
 	d := jsontext.NewDecoder(bytes.NewReader(data), jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
 	if token, err := d.ReadToken(); err != nil || token.Kind() != '{' {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 	"time"
 
 	"assay/rewardmodel"
@@ -14,13 +13,12 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Error is what the service answered instead of results. Code is the number
-// that HTTP would give.
+// Error is an error of the service. Code is the HTTP status code.
 type Error struct {
 	Code       int
 	Name       string // machine-readable, such as "overloaded"
-	Message    string // what was wrong, and the fix
-	Field      string // path of the value at fault, or ""
+	Message    string // the error, and the fix
+	Field      string // path of the invalid value, or ""
 	RetryAfter time.Duration
 
 	is error // the sentinel that errors.Is finds, or nil
@@ -33,17 +31,17 @@ func (e *Error) Error() string {
 	return e.Message
 }
 
-// Unwrap lets a client of the service test for the errors of a local scorer.
+// Unwrap returns the error that a local scorer would return, or nil.
 func (e *Error) Unwrap() error { return e.is }
 
-// retryWhenFull is advised when the scorer does not say when to come back.
+// retryWhenFull is the Retry-After if the scorer does not suggest one.
 const retryWhenFull = time.Second
 
-// retryWhenStoreFull is advised when feedback cannot be stored: that takes
-// somebody to erase something or to raise a limit.
+// retryWhenStoreFull is the Retry-After if feedback cannot be stored, until an operator
+// erases something or raises a limit.
 const retryWhenStoreFull = time.Minute
 
-// The names of errors that are not about the input, as over HTTP.
+// The codes of errors that are not about the input, as over HTTP.
 const (
 	nameOverloaded = "overloaded"
 	nameClosed     = "shutting_down"
@@ -56,9 +54,9 @@ const (
 	nameUnavailable = "unavailable"
 )
 
-// describe maps an error of the scorer to what a requester is told. It is the
-// only place of this package that does. What went wrong inside is for our log
-// and not repeated; what an error quotes of the client's data is cut short.
+// describe maps an error to the error of the service. It is the only place of this
+// package that does. It hides internal errors, which are logged, and shortens what an
+// error quotes of the client's data.
 func describe(err error) *Error {
 	e := *errorOf(err)
 	e.Field, e.Message = rewardmodel.Shorten(e.Field), rewardmodel.Shorten(e.Message)
@@ -87,24 +85,24 @@ func errorOf(err error) *Error {
 		return &Error{Code: http.StatusServiceUnavailable, Name: nameUnavailable, Message: err.Error(), RetryAfter: retryWhenFull}
 	case errors.Is(err, context.DeadlineExceeded):
 		return &Error{Code: http.StatusGatewayTimeout, Name: nameDeadline,
-			Message: "the request was not done in time; wait longer, or send fewer responses a request"}
+			Message: "the request timed out; raise the timeout, or send fewer responses per request"}
 	case errors.Is(err, context.Canceled):
-		return &Error{Code: 499, Name: nameCanceled, Message: "the request was cancelled"}
+		return &Error{Code: 499, Name: nameCanceled, Message: "the request was canceled"}
 	case errors.Is(err, rewardmodel.ErrModel):
 		return &Error{Code: http.StatusInternalServerError, Name: nameModel,
-			Message: "the model failed on this request; the log of the service says why"}
+			Message: "the model failed on this request; see the log of the service"}
 	}
 	return &Error{Code: http.StatusInternalServerError, Name: nameInternal,
-		Message: "the service failed on this request; its log says why"}
+		Message: "the service failed on this request; see its log"}
 }
 
-// tooLarge says that a message of size bytes does not fit.
+// tooLarge returns the error of a message that is too large.
 func tooLarge(what string, size, limit int64, fix string) *rewardmodel.InputError {
 	return &rewardmodel.InputError{Kind: rewardmodel.KindTooLarge,
-		Message: fmt.Sprintf("%s is %d bytes, more than the %d of a NATS message; %s", what, size, limit, fix)}
+		Message: fmt.Sprintf("%s is %d bytes, above the limit of %d of a NATS message; %s", what, size, limit, fix)}
 }
 
-// errorBody is the JSON of an error answer, as over HTTP.
+// errorBody is the JSON of an error, as over HTTP.
 type errorBody struct {
 	Error struct {
 		Code    string `json:"code"`
@@ -154,19 +152,4 @@ func sentinel(e *Error) error {
 		return feedback.ErrUnavailable
 	}
 	return nil
-}
-
-// headerValue makes text fit for a header: one line, valid, not long.
-func headerValue(text string) string {
-	const most = 1 << 10
-	if len(text) > most {
-		text = text[:most]
-	}
-	clean := func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return ' '
-		}
-		return r
-	}
-	return strings.TrimSpace(strings.Map(clean, strings.ToValidUTF8(text, "?")))
 }

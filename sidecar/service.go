@@ -247,9 +247,7 @@ func (s *service) loadModel(ctx context.Context) (*rewardmodel.Versions, error) 
 }
 
 func (s *service) openQueue(ctx context.Context) error {
-	cfg := s.cmd.queueConfig(s.memory)
-	cfg.Service.Labels = &s.desk
-	q, err := queue.Open(ctx, cfg, s.app.log, s.registry)
+	q, err := queue.Open(ctx, s.cmd.queueConfig(s.memory), s.app.log, s.registry)
 	if err != nil {
 		return err
 	}
