@@ -75,11 +75,12 @@
 // are held out together: see feedback.Split. The salt of that split is in ASSAY_STATE
 // (registry.Registry.HoldoutSalt).
 //
-// Erasing an id stores a tombstone, and then overwrites and removes every message of the id,
-// also its rewards and dead letters. An id with a tombstone is gone in whatever order the two
-// are read, and each process that reads a tombstone removes what it finds of the id: so an
-// erasure completes even if a process dies during it, or another one stores a label at the
-// same moment.
+// Erasing an id stores a tombstone, and then overwrites and removes every message of the id.
+// An id with a tombstone is gone in whatever order the two are read, and each process that
+// reads a tombstone removes the labels and the scored response that it finds of the id: so
+// their erasure completes even if a process dies during it, or another one stores a label at
+// the same moment. The process that was asked removes rewards and dead letters: if it dies,
+// the erasure must be requested again.
 //
 // # Permissions
 //

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"sync"
 
 	"assay/queue/internal/js"
@@ -17,16 +16,20 @@ import (
 // resultEraser erases the rewards and the dead letters of a response.
 type resultEraser struct {
 	js       jetstream.JetStream
-	maxBytes int // of the messages that wait in memory
+	maxBytes int      // of the messages that wait in memory
+	erased   sync.Map // of interrupted erasures: the sequence up to which each is done, by its erasure
+}
 
-	mu sync.Mutex
-	// erased is up to which sequence an erasure that was interrupted has read a
-	// stream: it continues there when it is requested again.
-	erased map[string]uint64
+// erasure is the erasure of an id in a stream, which its name and time of creation
+// identify.
+type erasure struct {
+	stream  string
+	created int64
+	id      feedback.Hash
 }
 
 func newResultEraser(jet jetstream.JetStream, maxPayload int64) *resultEraser {
-	return &resultEraser{js: jet, maxBytes: int(4 * maxPayload), erased: map[string]uint64{}}
+	return &resultEraser{js: jet, maxBytes: int(4 * maxPayload)}
 }
 
 // erase overwrites the rewards and the dead letters of an id, which contain a sentence
@@ -51,11 +54,15 @@ func (e *resultEraser) erase(ctx context.Context, id feedback.Hash) error {
 	return nil
 }
 
-// eraseFrom overwrites all messages of an id in a stream of results.
+// eraseFrom overwrites all messages of an id in a stream of results. An interrupted
+// erasure continues where it was when it is requested again.
 func (e *resultEraser) eraseFrom(ctx context.Context, stream jetstream.Stream, id feedback.Hash) error {
 	info := stream.CachedInfo()
-	key := erasureKey(info, id)
-	last, until := info.State.LastSeq, e.progress(key)
+	key := erasure{info.Config.Name, info.Created.UnixNano(), id}
+	last, until := info.State.LastSeq, uint64(0)
+	if reached, ok := e.erased.Load(key); ok {
+		until = reached.(uint64)
+	}
 	if until > last { // the stream lost its end, and uses these sequences again
 		until = 0
 	}
@@ -68,43 +75,16 @@ func (e *resultEraser) eraseFrom(ctx context.Context, stream jetstream.Stream, i
 				return err
 			}
 		}
-		e.setProgress(key, msg.Sequence)
+		e.erased.Store(key, msg.Sequence)
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	delete(e.erased, key)
+	e.erased.Delete(key)
 	return nil
-}
-
-func erasureKey(stream *jetstream.StreamInfo, id feedback.Hash) string {
-	return fmt.Sprint(stream.Config.Name, stream.Created.UnixNano(), id)
-}
-
-func (e *resultEraser) progress(key string) uint64 {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.erased[key]
-}
-
-func (e *resultEraser) setProgress(key string, sequence uint64) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.erased[key] = sequence
 }
 
 // responseID returns the id of the response of a reward or dead letter, as its result has
 // it or would have.
 func responseID(m js.Message) string {
-	if id := fieldID(m.Data); id != "" {
-		return id
-	}
-	if id := m.Header.Get(HeaderMsgID); id != "" {
-		return id
-	}
-	if sequence, err := strconv.ParseUint(m.Header.Get(HeaderSequence), 10, 64); err == nil {
-		return sequenceID(sequence)
-	}
-	return ""
+	return resultID(fieldID(m.Data), m.Header.Get(HeaderMsgID), m.Header.Get(HeaderSequence))
 }
 
 // fieldID returns the string in the field "id" of a JSON object, or "". The object may be

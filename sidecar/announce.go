@@ -57,10 +57,11 @@ func (s *service) curl() string {
 // scoreLine is one that needs no NATS client.
 func (s *service) scoreLine(natsURL string) string {
 	token := ""
-	switch {
-	case s.natsPrivate:
+	switch s.cmd.NatsToken {
+	case "":
+	case s.private:
 		token = " --data-dir " + shellWord(s.cmd.DataDir)
-	case s.cmd.NatsToken != "":
+	default:
 		token = " --nats-token TOKEN"
 	}
 	return fmt.Sprintf("echo '%s' | %s score --text --nats-url %s%s", sample, shellWord(s.app.program), reachable(natsURL), token)

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"assay/rewardmodel/retrain"
-	"golang.org/x/sys/unix"
 )
 
 // parentVariable makes TestChildParent a process that runs a child until it is killed.

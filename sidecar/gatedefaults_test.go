@@ -1,7 +1,6 @@
 package main
 
 import (
-	"io"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -10,26 +9,20 @@ import (
 	"assay/rewardmodel/retrain"
 )
 
-// parsed is the command line without flags that a test does not give.
-func parsed(t *testing.T, args ...string) *cli {
-	t.Helper()
-	var c cli
-	parser, err := newParser(&c, io.Discard, io.Discard)
-	require.NoError(t, err)
-	_, err = parser.Parse(args)
-	require.NoError(t, err)
-	return &c
-}
-
 // The gate of the service, of the trainer and of "assay gate" have one set of
 // defaults, that of the library.
 func TestGateDefaultsAreOne(t *testing.T) {
+	parsed := func(args ...string) *cli {
+		c, err := parse(t, args...)
+		require.NoError(t, err)
+		return c
+	}
 	want := gate.DefaultConfig()
-	require.Equal(t, want, parsed(t, "gate", "--current", "a", "--candidate", "b", "--holdout", "c").Gate.config())
+	require.Equal(t, want, parsed("gate", "--current", "a", "--candidate", "b", "--holdout", "c").Gate.config())
 
 	for name, flags := range map[string]retrainFlags{
-		"serve":   parsed(t, "serve").Serve.retrainFlags,
-		"trainer": parsed(t, "trainer", "--nats-url", "nats://127.0.0.1:4222").Trainer.retrainFlags,
+		"serve":   parsed("serve").Serve.retrainFlags,
+		"trainer": parsed("trainer", "--nats-url", "nats://127.0.0.1:4222").Trainer.retrainFlags,
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := want

@@ -84,8 +84,8 @@ func newLearning(ctx context.Context, cfg learningConfig, q *queue.Queue, versio
 			Labels: l.labels, Folders: cfg.folders, Signals: signals, Recent: recent,
 			Worker: &worker{child: child, flags: cfg.flags, compute: cfg.compute, base: cfg.folders.model},
 		}, cfg.log)
-	if least := gate.MinBags; cfg.flags.HoldoutMin < least {
-		cfg.log.Warn().Int("holdout_min", cfg.flags.HoldoutMin).Int("recommended", least).
+	if cfg.flags.HoldoutMin < gate.MinBags {
+		cfg.log.Warn().Int("holdout_min", cfg.flags.HoldoutMin).Int("recommended", gate.MinBags).
 			Msg("--holdout-min is so low that the gate promotes models that are worse; docs/feedback.md has the error rates")
 	}
 	if versions != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"strconv"
@@ -23,7 +24,6 @@ import (
 
 	"assay/queue"
 	"assay/rewardmodel"
-	"assay/rewardmodel/encoder"
 	"assay/rewardmodel/tokenizer"
 )
 
@@ -33,6 +33,7 @@ const faultVariable = "TEST_BINARY_MODEL_FAULT"
 const (
 	faultCrash = "crash"
 	faultHang  = "hang"
+	faultStop  = "stop" // stops the service, and hangs before the watchdog notices
 
 	// A text of innocentTokens, the special ones included, is harmless, and one of a token more is not.
 	innocentTokens = 10
@@ -55,8 +56,7 @@ func serveFaulty(fault string) int {
 	if err != nil {
 		return fail(os.Stderr, err)
 	}
-	model := &faultyModel{CallWatcher: s.calls, fault: fault}
-	s.calls, s.watchdog, s.live.watchdog = model, model, model
+	s.live.watchdog = &faultyModel{watchdog: s.live.watchdog, fault: fault}
 	if err := s.run(ctx); err != nil {
 		return fail(os.Stderr, err)
 	}
@@ -65,18 +65,22 @@ func serveFaulty(fault string) int {
 
 // faultyModel goes wrong in the thread of libtorch, when a batch holds a poisonous text.
 type faultyModel struct {
-	encoder.CallWatcher
+	watchdog
 	fault string
 	hung  atomic.Pointer[time.Time]
 }
 
 func (m *faultyModel) Begin(sequences, tokens int) {
-	m.CallWatcher.Begin(sequences, tokens)
+	m.watchdog.Begin(sequences, tokens)
 	if tokens%innocentTokens != 1 {
 		return
 	}
-	if m.fault == faultHang {
+	switch m.fault {
+	case faultHang:
 		m.hung.Store(new(time.Now()))
+		select {}
+	case faultStop:
+		_ = unix.Kill(os.Getpid(), unix.SIGTERM)
 		select {}
 	}
 	page, err := unix.Mmap(-1, 0, unix.Getpagesize(), unix.PROT_NONE, unix.MAP_ANON|unix.MAP_PRIVATE)
@@ -250,9 +254,7 @@ func TestPoisonousResponseEnds(t *testing.T) {
 				innocents["innocent-"+strconv.Itoa(i)] = text
 			}
 			all := map[string]string{"poison": textsOfTokens(t, model, innocentTokens+1, 1)[0]}
-			for id, text := range innocents {
-				all[id] = text
-			}
+			maps.Copy(all, innocents)
 			first := s.now
 			s.publishAll(all)
 			s.settle()
@@ -272,15 +274,7 @@ func TestHungModelIsNotReady(t *testing.T) {
 	p := serve(t, model, t.TempDir(), "--nats", "off")
 	status, body := get(t, p.ready.HTTP+"/readyz")
 	require.Equal(t, http.StatusOK, status, body)
-	text := textsOfTokens(t, model, innocentTokens+1, 1)[0]
-	asked := make(chan struct{})
-	go func() {
-		defer close(asked)
-		response, err := http.Post(p.ready.HTTP+"/v1/score", "application/json", strings.NewReader(fmt.Sprintf(`{"responses":[{"response":%q}]}`, text)))
-		if err == nil {
-			response.Body.Close()
-		}
-	}()
+	asked := askFaulty(t, p, model)
 	require.Eventually(t, func() bool {
 		status, body = get(t, p.ready.HTTP+"/readyz")
 		return status == http.StatusServiceUnavailable
@@ -293,8 +287,34 @@ func TestHungModelIsNotReady(t *testing.T) {
 	<-asked
 }
 
+// askFaulty has the model score a poisonous text. The channel is closed when the request has ended.
+func askFaulty(t *testing.T, p *process, model string) (ended <-chan struct{}) {
+	t.Helper()
+	text := textsOfTokens(t, model, innocentTokens+1, 1)[0]
+	asked := make(chan struct{})
+	go func() {
+		defer close(asked)
+		response, err := http.Post(p.ready.HTTP+"/v1/score", "application/json", strings.NewReader(fmt.Sprintf(`{"responses":[{"response":%q}]}`, text)))
+		if err == nil {
+			response.Body.Close()
+		}
+	}()
+	return asked
+}
+
+// A service that is stopped while its model hangs, before the watchdog notices, ends within its timeout.
+func TestStopWhileTheModelHangs(t *testing.T) {
+	t.Setenv(faultVariable, faultStop)
+	model := tinyModel(t, nil)
+	p := serve(t, model, t.TempDir(), "--nats", "off", "--shutdown-timeout", "500ms")
+	asked := askFaulty(t, p, model)
+	require.Equal(t, exitFailed, p.wait(t))
+	<-asked
+}
+
 // stallAt is a model that stalls after a time, and recovers after another.
 type stallAt struct {
+	watchdog
 	from, to time.Time
 	limit    time.Duration
 }
@@ -325,7 +345,7 @@ func TestWatchModel(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Hour)
 				defer cancel()
 				logs := 0
-				err := watchModel(ctx, stallAt{began, began.Add(tc.hang), time.Minute}, func(error) { logs++ })
+				err := watchModel(ctx, stallAt{from: began, to: began.Add(tc.hang), limit: time.Minute}, func(error) { logs++ })
 				require.Equal(t, tc.logs, logs)
 				if !tc.ends {
 					require.NoError(t, err)

@@ -15,7 +15,6 @@ import (
 	"assay/api"
 	"assay/queue"
 	"assay/rewardmodel"
-	"assay/rewardmodel/encoder"
 )
 
 // service is everything that "assay serve" runs, from the open listener to the
@@ -31,19 +30,15 @@ type service struct {
 	folders  *folders            // nil until the version of --model is known
 	memory   *rewardmodel.Memory // of all requests, whatever they arrive by
 	live     live
-	watchdog stalls
-	calls    encoder.CallWatcher // observes model calls: the watchdog
 	desk     desk
 	tokens   *api.Tokens // nil without --token-file and --private
 	private  string      // token of its owner, "" without --private
-	// natsPrivate says that the embedded NATS server asks for the private token.
-	natsPrivate bool
-	http        *api.Server
-	listener    net.Listener
-	ops         net.Listener  // nil without --ops-listen
-	rpc         net.Listener  // nil without --grpc-listen
-	started     chan struct{} // closed when start has returned
-	unlearn     func() error  // stops learning, and waits for its end
+	http     *api.Server
+	listener net.Listener
+	ops      net.Listener  // nil without --ops-listen
+	rpc      net.Listener  // nil without --grpc-listen
+	started  chan struct{} // closed when start has returned
+	unlearn  func() error  // stops learning, and waits for its end
 }
 
 // newService checks the model and opens the listeners, so that what is wrong
@@ -51,11 +46,10 @@ type service struct {
 func newService(c *serveCmd, a *app) (*service, error) {
 	s := &service{cmd: c, app: a, registry: prometheus.NewRegistry(), started: make(chan struct{}), unlearn: func() error { return nil }}
 	s.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	watchdog, err := rewardmodel.NewWatchdog(s.registry)
-	if err != nil {
+	var err error
+	if s.live.watchdog, err = rewardmodel.NewWatchdog(s.registry); err != nil {
 		return nil, err
 	}
-	s.watchdog, s.calls, s.live.watchdog = watchdog, watchdog, watchdog
 	if err := s.loadTokens(); err != nil {
 		return nil, usageError{err}
 	}
@@ -82,7 +76,7 @@ func (s *service) loadTokens() (err error) {
 	case c.Private:
 		s.private = rand.Text()
 		if c.embedded() && c.NatsToken == "" {
-			c.NatsToken, s.natsPrivate = s.private, true
+			c.NatsToken = s.private
 		}
 		s.tokens, err = api.LoadPrivateTokens(s.private, c.TokenFile, s.app.log)
 		return err
@@ -170,7 +164,7 @@ func (s *service) run(ctx context.Context) error {
 	})
 	hopeless := make(chan error, 1)
 	group.Go(func() error {
-		err := watchModel(ctx, s.watchdog, s.logStall)
+		err := watchModel(ctx, s.live.watchdog, s.logStall)
 		if err != nil {
 			hopeless <- err
 			if q := s.live.queue.Load(); q != nil {
@@ -228,7 +222,7 @@ func (s *service) loadModel(ctx context.Context) (*rewardmodel.Versions, error) 
 	if err != nil {
 		return nil, usageError{err}
 	}
-	runtime.Watch(s.calls)
+	runtime.Watch(s.live.watchdog)
 	scoring := s.cmd.scorerConfig()
 	scoring.PolicyTokenizers = s.policies
 	s.loader = &loader{flags: s.cmd.modelFlags, scoring: scoring, runtime: runtime, folder: s.folders.Pinned, metrics: s.registry}
@@ -323,7 +317,7 @@ var errShutdownTimeout = errors.New("not all was finished within --shutdown-time
 func (s *service) shutdown() error {
 	s.http.Drain()
 	s.app.log.Info().Stringer("within", s.cmd.ShutdownTimeout).Msg("shutting down; a second signal ends at once")
-	stalled := s.watchdog.Stalled() != nil
+	stalled := s.live.watchdog.Stalled() != nil
 	timeout := s.cmd.ShutdownTimeout
 	if stalled {
 		timeout = min(timeout, stallGrace)
@@ -341,7 +335,7 @@ func (s *service) shutdown() error {
 		errs = append(errs, q.Drain(ctx))
 	}
 	errs = append(errs, s.unlearn())
-	if !stalled { // it would wait for the model call
+	if !stalled && ctx.Err() == nil { // else it could wait forever for a model call
 		errs = append(errs, s.closeModels())
 	}
 	if q != nil {

@@ -16,8 +16,8 @@ import (
 // Erase removes all that is stored of a response: the records of all raters, the
 // scored response, and what Config.EraseResults finds. All of it is overwritten on
 // disk. It returns the number of records. From then on items of that id are
-// rejected, new ones too; if another process stores one at the same moment, the
-// process that reads both removes it. Its error wraps feedback.ErrUnavailable, or is
+// rejected, new ones too; a label that another process stores at the same moment is
+// removed by each process that reads both. Its error wraps feedback.ErrUnavailable, or is
 // that of ctx; erasing again is safe and finishes an interrupted erasure.
 //
 // Records that a correction replaced earlier are gone as well, but not overwritten:

@@ -19,6 +19,7 @@ type (
 const (
 	SubjectRecords = subjectRecords
 	MinBatch       = minBatch
+	MaxAttempts    = maxAttempts
 )
 
 // DisableBatches stores each label as a message of its own.

@@ -113,7 +113,7 @@ func (l *Log) commitLoop() {
 // gather returns first and the waiting commits that fit into one batch with it, the
 // writes of all of these, and the commit that no longer fits.
 func (l *Log) gather(first *commit) (group []*commit, writes []*write, next *commit) {
-	group, writes = []*commit{first}, first.writes
+	group, writes = []*commit{first}, slices.Clone(first.writes)
 	for bytes := first.bytes; ; {
 		select {
 		case c := <-l.commits:
@@ -121,7 +121,7 @@ func (l *Log) gather(first *commit) (group []*commit, writes []*write, next *com
 				return group, writes, c
 			}
 			group = append(group, c)
-			writes = slices.Concat(writes, c.writes)
+			writes = append(writes, c.writes...)
 			bytes += c.bytes
 		default:
 			return group, writes, nil

@@ -174,14 +174,15 @@ func TestBatchesAcrossLostAcknowledgements(t *testing.T) {
 			return nats.ErrTimeout
 		},
 	} {
-		var lost atomic.Bool
+		var attempts atomic.Int64
 		f.SetPublishBatch(func(ctx context.Context, msgs []*nats.Msg) (uint64, error) {
-			if lost.CompareAndSwap(false, true) {
+			if attempts.Add(1) == 1 {
 				return 0, lose(ctx, msgs)
 			}
 			return store(ctx, msgs)
 		})
 		labelstest.Accepts(t, f, 300, 0, labelstest.Some(round*300, 300)...)
+		require.LessOrEqual(t, attempts.Load(), int64(labels.MaxAttempts), "a batch that was stored is not divided")
 		labelstest.Accepts(t, f, 0, 300, labelstest.Some(round*300, 300)...)
 	}
 	require.Len(t, labelstest.Records(t, f), 900)
