@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"assay/rewardmodel"
 	"assay/rewardmodel/feedback"
+	"assay/rewardmodel/wire"
 )
 
 // Config holds the settings of the HTTP server. [DefaultConfig] gives every
@@ -37,7 +37,7 @@ type Config struct {
 	RetryAfter time.Duration
 	// Limits bound what one scoring request may hold (flag --max-responses); a
 	// field that is zero has its default.
-	Limits rewardmodel.Limits
+	Limits wire.Limits
 	// FeedbackLimits bound one feedback request in the same way.
 	FeedbackLimits feedback.Limits
 	// MaxEventStreams is how many clients may follow GET /v1/events at a time; the

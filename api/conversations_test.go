@@ -51,7 +51,7 @@ func TestTurnsAreCharged(t *testing.T) {
 	for name, c := range templated {
 		a := s.do(t, "POST", c.path, strings.NewReader(strings.Replace(c.body, "TEXT", text, 1)))
 		require.Contains(t, []int{413, 422}, a.StatusCode, "%s: %.500s", name, a.body)
-		require.Contains(t, string(a.body), "--request-memory", name)
+		require.Contains(t, string(a.body), "request memory", name)
 	}
 }
 
@@ -61,5 +61,5 @@ func TestPromptSearchIsCharged(t *testing.T) {
 	long := strings.Repeat("a", 4<<20)
 	a := s.do(t, "POST", "/get_reward", strings.NewReader(`{"query":["`+long+`"],"prompts":["b`+long+`"]}`))
 	require.Equal(t, 413, a.StatusCode, "%.500s", a.body)
-	require.Contains(t, string(a.body), "--request-memory")
+	require.Contains(t, string(a.body), "request memory")
 }

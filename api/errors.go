@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"assay/internal/errorcode"
 	"assay/rewardmodel"
 	"assay/rewardmodel/feedback"
 	"assay/rewardmodel/retrain"
@@ -132,7 +133,7 @@ func (s *Server) failureOf(err error, requestID string) failure {
 	case errors.As(err, &refused):
 		return failure(*refused)
 	case errors.As(err, &input):
-		return failure{status: input.Kind.Status(), code: input.Kind.String(), field: input.Field, message: input.Message}
+		return failure{status: errorcode.Of(err).HTTP(), code: input.Kind.String(), field: input.Field, message: input.Message}
 	case errors.As(err, &overloaded):
 		return failure{status: http.StatusServiceUnavailable, code: "overloaded", message: overloaded.Error(), retryAfter: overloaded.RetryAfter}
 	case errors.Is(err, rewardmodel.ErrOverloaded):

@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"assay/rewardmodel"
+	"assay/rewardmodel/wire"
 )
 
 // readForeign reads a JSON body of another project into a struct. Members that
@@ -26,7 +27,7 @@ func (s *Server) readForeign(w http.ResponseWriter, r *http.Request, into any) e
 // it becomes longer than a request may have responses: its elements are counted
 // as they are read.
 func (s *Server) decodeForeign(memory *rewardmodel.Reservation, body []byte, into any) error {
-	if err := memory.Grow(rewardmodel.DecodeBytes(body)); err != nil {
+	if err := memory.Grow(wire.DecodeBytes(body)); err != nil {
 		return err
 	}
 	texts := textReader{limit: s.maxResponses(), convs: s.conversations(memory)}
@@ -38,13 +39,13 @@ func (s *Server) decodeForeign(memory *rewardmodel.Reservation, body []byte, int
 		return nil
 	case errors.As(err, &input):
 		if errors.As(err, &semantic) && input.Field == "" {
-			input.Field = rewardmodel.FieldPath(semantic.JSONPointer)
+			input.Field = wire.FieldPath(semantic.JSONPointer)
 		}
 		return input
 	case errors.As(err, &semantic):
-		return errInvalid(rewardmodel.FieldPath(semantic.JSONPointer), "has the wrong type (JSON %v)", semantic.JSONKind)
+		return errInvalid(wire.FieldPath(semantic.JSONPointer), "has the wrong type (JSON %v)", semantic.JSONKind)
 	default:
-		return rewardmodel.SyntaxError(body, err)
+		return wire.SyntaxError(body, err)
 	}
 }
 
@@ -84,7 +85,7 @@ func readName(d *jsontext.Decoder, n *name) error {
 	if err := json.UnmarshalDecode(d, (*string)(n)); err != nil {
 		return err
 	}
-	return rewardmodel.CheckName(rewardmodel.FieldPath(d.StackPointer()), string(*n))
+	return rewardmodel.CheckName(wire.FieldPath(d.StackPointer()), string(*n))
 }
 
 // atMost reads a list of up to limit elements.
@@ -105,7 +106,7 @@ func atMost[T any](limit int) *json.Unmarshalers {
 
 // eachOf reads a list of up to limit elements; read reads one of them.
 func eachOf(d *jsontext.Decoder, limit int, read func(i int) error) error {
-	field := rewardmodel.FieldPath(d.StackPointer())
+	field := wire.FieldPath(d.StackPointer())
 	if _, err := d.ReadToken(); err != nil {
 		return err
 	}
@@ -125,7 +126,7 @@ func eachOf(d *jsontext.Decoder, limit int, read func(i int) error) error {
 // list reads a list of strings. Null is refused unless it may stand for an empty
 // text: usually it is a mistake.
 func (t textReader) list(d *jsontext.Decoder, sparse bool) ([]string, error) {
-	field := rewardmodel.FieldPath(d.StackPointer())
+	field := wire.FieldPath(d.StackPointer())
 	texts := []string{}
 	err := eachOf(d, t.limit, func(i int) error {
 		token, err := d.ReadToken()
@@ -179,7 +180,7 @@ func (t textReader) sglangText(d *jsontext.Decoder, s *sglangText) error {
 
 // wrongForm reads over a value that has none of the forms that a message names.
 func wrongForm(d *jsontext.Decoder, message string) error {
-	field := rewardmodel.FieldPath(d.StackPointer())
+	field := wire.FieldPath(d.StackPointer())
 	if err := d.SkipValue(); err != nil {
 		return err
 	}

@@ -27,6 +27,7 @@ import (
 	"assay/api"
 	"assay/api/inference"
 	"assay/rewardmodel"
+	"assay/rewardmodel/wire"
 )
 
 // rpc is a gRPC server that listens on a port of its own, and a client of it.
@@ -421,15 +422,15 @@ func TestGRPCSizeLimitChanges(t *testing.T) {
 	between := texts(strings.Repeat("a", 1<<14))
 	_, err := infer(t, s, between)
 	require.NoError(t, err)
-	require.NoError(t, s.SetLimits(1<<13, rewardmodel.Limits{}))
+	require.NoError(t, s.SetLimits(1<<13, wire.Limits{}))
 	_, err = infer(t, s, between)
 	requireStatus(t, err, codes.ResourceExhausted, "and this call takes 8192")
-	require.NoError(t, s.SetLimits(1<<20, rewardmodel.Limits{}))
+	require.NoError(t, s.SetLimits(1<<20, wire.Limits{}))
 	_, err = infer(t, s, between)
 	require.NoError(t, err)
 	_, err = infer(t, s, texts(strings.Repeat("a", 1<<18))) // more than at the start
 	require.NoError(t, err)
-	require.Error(t, s.SetLimits(0, rewardmodel.Limits{}))
+	require.Error(t, s.SetLimits(0, wire.Limits{}))
 }
 
 func TestGRPCStream(t *testing.T) {

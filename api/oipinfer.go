@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"assay/rewardmodel"
+	"assay/rewardmodel/wire"
 )
 
 // inferQuery is a request of the Open Inference Protocol.
@@ -197,7 +198,7 @@ func flatten(data jsontext.Value, n int) ([]string, error) {
 		case errors.Is(err, io.EOF):
 			return texts, nil
 		case err != nil:
-			return nil, rewardmodel.SyntaxError(data, err)
+			return nil, wire.SyntaxError(data, err)
 		case d.StackDepth() > deepest:
 			return nil, errInvalid("data", "has more than %d lists inside of each other", deepest)
 		case token.Kind() == '"' && len(texts) == n:

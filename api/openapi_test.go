@@ -18,7 +18,7 @@ import (
 	"github.com/go-chi/chi/v5"
 	"github.com/stretchr/testify/require"
 
-	"assay/rewardmodel"
+	"assay/rewardmodel/wire"
 )
 
 // parsed is read once: that takes longer than most tests.
@@ -150,7 +150,7 @@ func TestOpenAPIRefusesWhatTheServiceRefuses(t *testing.T) {
 		"tokens of others": `{"responses":[{"instances":["a"],"token_offsets":[[0,1]]}],"options":{"dense":"last"}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := rewardmodel.DecodeRequest([]byte(body), rewardmodel.Limits{})
+			_, err := wire.DecodeRequest([]byte(body), wire.Limits{})
 			require.Error(t, err)
 			r, err := http.NewRequest(http.MethodPost, "http://localhost/v1/score", bytes.NewReader([]byte(body)))
 			require.NoError(t, err)

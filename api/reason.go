@@ -10,7 +10,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"assay/rewardmodel"
+	"assay/rewardmodel/wire"
 )
 
 // maxReason bounds what is kept of a reason, in code points.
@@ -43,7 +43,7 @@ func (s *Server) readOptional(w http.ResponseWriter, r *http.Request, into any, 
 	if err != nil || len(bytes.TrimSpace(body)) == 0 {
 		return err
 	}
-	if err := exchangeOf(r).memory.Grow(2 * rewardmodel.DecodeBytes(body)); err != nil {
+	if err := exchangeOf(r).memory.Grow(2 * wire.DecodeBytes(body)); err != nil {
 		return err
 	}
 	if err := json.Unmarshal(body, into, json.RejectUnknownMembers(true)); err != nil {

@@ -70,7 +70,7 @@ func TestTensorsAreCharged(t *testing.T) {
 	rpc := startRPC(t, witnesses(1<<20), within(m))
 	var err error
 	require.Less(t, allocated(func() { _, err = infer(t, rpc, texts(strings.Split(strings.Repeat("a", 30), "")...)) }), uint64(16<<20))
-	requireStatus(t, err, codes.ResourceExhausted, "--request-memory")
+	requireStatus(t, err, codes.ResourceExhausted, "request memory")
 }
 
 func TestOutputsAreNamedOnce(t *testing.T) {
@@ -100,7 +100,7 @@ func TestProbesWithoutMemory(t *testing.T) {
 
 	rpc := startRPC(t, none, within(m))
 	_, err := infer(t, rpc, texts("a"))
-	requireStatus(t, err, codes.Unavailable, "--request-memory")
+	requireStatus(t, err, codes.Unavailable, "request memory")
 	ctx := t.Context()
 	_, err = callWith[inference.ServerLiveResponse](t, ctx, rpc.conn, "ServerLive", &inference.ServerLiveRequest{})
 	require.NoError(t, err)

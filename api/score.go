@@ -2,11 +2,13 @@ package api
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"strconv"
 	"time"
 
 	"assay/rewardmodel"
+	"assay/rewardmodel/wire"
 )
 
 func (s *Server) score(w http.ResponseWriter, r *http.Request) error {
@@ -15,10 +17,10 @@ func (s *Server) score(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	x := exchangeOf(r)
-	if err := x.memory.Grow(rewardmodel.DecodeBytes(body)); err != nil {
+	if err := x.memory.Grow(wire.DecodeBytes(body)); err != nil {
 		return err
 	}
-	request, err := rewardmodel.DecodeRequest(body, s.limits.Load().scoring)
+	request, err := wire.DecodeRequest(body, s.limits.Load().scoring)
 	if err != nil {
 		return err
 	}
@@ -28,7 +30,7 @@ func (s *Server) score(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	out, err := render(x.memory, answer.WriteJSON)
+	out, err := render(x.memory, func(to io.Writer) error { return wire.WriteAnswer(to, answer) })
 	if err != nil {
 		return err
 	}

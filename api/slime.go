@@ -1,6 +1,7 @@
 package api
 
 import (
+	"io"
 	"net/http"
 	"strings"
 
@@ -8,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"assay/rewardmodel"
+	"assay/rewardmodel/wire"
 	"assay/segmenter"
 )
 
@@ -27,7 +29,7 @@ func (s *Server) slime(a adapters) {
 		if err != nil {
 			return err
 		}
-		body, err := render(exchangeOf(r).memory, answer.Results[0].WriteJSON)
+		body, err := render(exchangeOf(r).memory, func(to io.Writer) error { return wire.WriteResult(to, answer.Results[0]) })
 		if err != nil {
 			return err
 		}

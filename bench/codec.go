@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"assay/rewardmodel"
+	"assay/rewardmodel/wire"
 )
 
 // codec is how a protocol asks for scores. Decode gives one number a response that grows with its violation; its scale
@@ -23,7 +24,7 @@ func (assayCodec) Encode(batch []Response) ([]byte, error) {
 	for i := range batch {
 		items[i].Response = &batch[i].Text
 	}
-	return rewardmodel.Request{Responses: items}.AppendJSON(nil)
+	return wire.AppendRequest(nil, rewardmodel.Request{Responses: items})
 }
 
 func (assayCodec) Decode(answer []byte, batch []Response) ([]float64, error) {

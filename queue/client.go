@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"assay/rewardmodel"
+	"assay/rewardmodel/wire"
+
 	"github.com/go-json-experiment/json"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
@@ -34,7 +36,7 @@ func (c *Client) Score(ctx context.Context, req rewardmodel.Request) (rewardmode
 		defer cancel()
 	}
 	deadline, _ := ctx.Deadline()
-	body, err := req.AppendJSON(nil)
+	body, err := wire.AppendRequest(nil, req)
 	if err != nil {
 		return rewardmodel.Answer{}, err
 	}

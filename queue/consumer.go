@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"assay/queue/internal/js"
+
 	"github.com/nats-io/nats.go/jetstream"
 )
 

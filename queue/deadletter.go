@@ -9,6 +9,7 @@ import (
 
 	"assay/queue/internal/js"
 	"assay/rewardmodel"
+
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )

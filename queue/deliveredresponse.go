@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"assay/rewardmodel"
+	"assay/rewardmodel/wire"
+
 	"github.com/nats-io/nats.go/jetstream"
 )
 
@@ -23,7 +25,7 @@ type delivery struct {
 
 	quarantine *quarantine // of its stream
 	deaths     int         // of processes with the response in flight
-	alone      func(bool)  // rewardmodel.Request.Alone; nil unless it is scored in isolation
+	alone      func(bool)  // rewardmodel.Request.Exclusive; nil unless it is scored in isolation
 
 	memory  *rewardmodel.Reservation // until it is completed
 	refused error                    // why the memory was refused, or nil
@@ -34,7 +36,7 @@ type delivery struct {
 func (d *delivery) charge(memory *rewardmodel.Memory) {
 	d.memory = memory.Open()
 	data := d.msg.Data()
-	d.refused = d.memory.Grow(int64(len(data)) + rewardmodel.DecodeBytes(data))
+	d.refused = d.memory.Grow(int64(len(data)) + wire.DecodeBytes(data))
 }
 
 // newDelivery reads the metadata of msg. Half the duplicate window leaves room for

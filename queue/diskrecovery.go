@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"assay/queue/internal/js"
+
 	"github.com/nats-io/nats-server/v2/server"
 )
 

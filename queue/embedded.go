@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"assay/internal/durable"
 	"cmp"
 	"context"
 	"errors"
@@ -62,7 +63,7 @@ type ServerConfig struct {
 // Server is a NATS server with JetStream in this process. When its disk is full it stops
 // the streams, and starts again when there is space.
 type Server struct {
-	lock *lockFile
+	lock *durable.Lock
 	cfg  ServerConfig
 	log  zerolog.Logger
 
@@ -83,13 +84,13 @@ func StartEmbedded(cfg ServerConfig, log zerolog.Logger) (*Server, error) {
 	if err := os.MkdirAll(cfg.DataDir, 0o700); err != nil {
 		return nil, fmt.Errorf("--data-dir: %w", err)
 	}
-	lock, err := lockDir(cfg.DataDir)
+	lock, err := lockDataDir(cfg.DataDir)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("--data-dir: %w", err)
 	}
 	s := &Server{lock: lock, cfg: cfg, log: log.With().Str("component", "nats-server").Logger()}
 	if err := s.start(opts); err != nil {
-		return nil, errors.Join(err, lock.release())
+		return nil, errors.Join(err, lock.Unlock())
 	}
 	// A free port that was selected is used again after a recovery.
 	s.cfg.Listen = s.running.Load().Addr().String()
@@ -193,5 +194,5 @@ func (s *Server) Shutdown() error {
 	s.stop()
 	s.guarded.Wait()
 	shutdown(s.running.Load())
-	return s.lock.release()
+	return s.lock.Unlock()
 }

@@ -9,6 +9,7 @@ import (
 
 	"assay/queue/internal/js"
 	"assay/rewardmodel/feedback"
+
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/nats-io/nats.go/jetstream"
 )

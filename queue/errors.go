@@ -1,19 +1,20 @@
 package queue
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"time"
 
+	"assay/internal/errorcode"
 	"assay/rewardmodel"
-	"assay/rewardmodel/feedback"
+
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Error is an error of the service. Code is the HTTP status code.
+// Error is an error of the service. Code is the HTTP status code, Name the code of
+// package errorcode.
 type Error struct {
 	Code       int
 	Name       string // machine-readable, such as "overloaded"
@@ -41,21 +42,8 @@ const retryWhenFull = time.Second
 // erases something or raises a limit.
 const retryWhenStoreFull = time.Minute
 
-// The codes of errors that are not about the input, as over HTTP.
-const (
-	nameOverloaded = "overloaded"
-	nameClosed     = "shutting_down"
-	nameDeadline   = "deadline_exceeded"
-	nameCanceled   = "client_gone"
-	nameModel      = "model_failed"
-	nameInternal   = "internal"
-
-	nameStoreFull   = "store_full"
-	nameUnavailable = "unavailable"
-)
-
-// describe maps an error to the error of the service. It is the only place of this
-// package that does. It hides internal errors, which are logged, and shortens what an
+// describe maps an error to the error of the service by the table of package errorcode. It
+// is the only place of this package that does. It hides internal errors, which are logged, and shortens what an
 // error quotes of the client's data.
 func describe(err error) *Error {
 	e := *errorOf(err)
@@ -65,35 +53,32 @@ func describe(err error) *Error {
 
 func errorOf(err error) *Error {
 	var own *Error
+	if errors.As(err, &own) {
+		return own
+	}
+	code := errorcode.Of(err)
+	e := &Error{Code: code.HTTP(), Name: string(code), Message: err.Error()}
 	var input *rewardmodel.InputError
 	var overloaded *rewardmodel.OverloadedError
 	switch {
-	case errors.As(err, &own):
-		return own
 	case errors.As(err, &input):
-		return &Error{Code: input.Kind.Status(), Name: input.Kind.String(), Message: input.Message, Field: input.Field}
+		e.Message, e.Field = input.Message, input.Field
 	case errors.As(err, &overloaded):
-		return &Error{Code: http.StatusServiceUnavailable, Name: nameOverloaded, Message: overloaded.Error(),
-			RetryAfter: max(overloaded.RetryAfter, retryWhenFull)}
-	case errors.Is(err, rewardmodel.ErrOverloaded):
-		return &Error{Code: http.StatusServiceUnavailable, Name: nameOverloaded, Message: err.Error(), RetryAfter: retryWhenFull}
-	case errors.Is(err, rewardmodel.ErrClosed):
-		return &Error{Code: http.StatusServiceUnavailable, Name: nameClosed, Message: err.Error(), RetryAfter: retryWhenFull}
-	case errors.Is(err, feedback.ErrStoreFull):
-		return &Error{Code: http.StatusServiceUnavailable, Name: nameStoreFull, Message: err.Error(), RetryAfter: retryWhenStoreFull}
-	case errors.Is(err, feedback.ErrUnavailable):
-		return &Error{Code: http.StatusServiceUnavailable, Name: nameUnavailable, Message: err.Error(), RetryAfter: retryWhenFull}
-	case errors.Is(err, context.DeadlineExceeded):
-		return &Error{Code: http.StatusGatewayTimeout, Name: nameDeadline,
-			Message: "the request timed out; raise the timeout, or send fewer responses per request"}
-	case errors.Is(err, context.Canceled):
-		return &Error{Code: 499, Name: nameCanceled, Message: "the request was canceled"}
-	case errors.Is(err, rewardmodel.ErrModel):
-		return &Error{Code: http.StatusInternalServerError, Name: nameModel,
-			Message: "the model failed on this request; see the log of the service"}
+		e.RetryAfter = max(overloaded.RetryAfter, retryWhenFull)
+	case code == errorcode.StoreFull:
+		e.RetryAfter = retryWhenStoreFull
+	case e.Code == http.StatusServiceUnavailable:
+		e.RetryAfter = retryWhenFull
+	case code == errorcode.DeadlineExceeded:
+		e.Message = "the request timed out; raise the timeout, or send fewer responses per request"
+	case code == errorcode.ClientGone:
+		e.Message = "the request was canceled"
+	case code == errorcode.ModelFailed:
+		e.Message = "the model failed on this request; see the log of the service"
+	default:
+		e.Message = "the service failed on this request; see its log"
 	}
-	return &Error{Code: http.StatusInternalServerError, Name: nameInternal,
-		Message: "the service failed on this request; see its log"}
+	return e
 }
 
 // tooLarge returns the error of a message that is too large.
@@ -135,21 +120,9 @@ func sentinel(e *Error) error {
 			return &rewardmodel.InputError{Kind: kind, Field: e.Field, Message: e.Message}
 		}
 	}
-	switch e.Name {
-	case nameOverloaded:
+	code := errorcode.Code(e.Name)
+	if code == errorcode.Overloaded {
 		return &rewardmodel.OverloadedError{RetryAfter: e.RetryAfter}
-	case nameClosed:
-		return rewardmodel.ErrClosed
-	case nameDeadline:
-		return context.DeadlineExceeded
-	case nameCanceled:
-		return context.Canceled
-	case nameModel:
-		return rewardmodel.ErrModel
-	case nameStoreFull:
-		return feedback.ErrStoreFull
-	case nameUnavailable:
-		return feedback.ErrUnavailable
 	}
-	return nil
+	return code.Err()
 }

@@ -7,6 +7,7 @@ import (
 
 	"assay/rewardmodel"
 	"assay/rewardmodel/feedback"
+
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/nats-io/nats.go/micro"

@@ -68,7 +68,7 @@ func TestRequestsShareMemory(t *testing.T) {
 	batch := `{"items":[{"id":"a","label":"violation","response":"x"}]}`
 	for _, reply := range []string{ask(SubjectScore, score), ask(labels.SubjectFeedback, batch)} {
 		require.Contains(t, reply, "503")
-		require.Contains(t, reply, "--request-memory")
+		require.Contains(t, reply, "request memory")
 	}
 	release()
 	require.Equal(t, "200", ask(SubjectScore, score))

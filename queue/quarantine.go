@@ -3,8 +3,8 @@ package queue
 import (
 	"context"
 	"fmt"
-	"net/http"
 
+	"assay/internal/errorcode"
 	"assay/queue/internal/js"
 	"assay/queue/internal/poison"
 	"assay/queue/registry"
@@ -159,6 +159,6 @@ func (w *worker) giveUp(ctx context.Context, d *delivery) outcome {
 		w.acknowledge(d)
 		return outcomeDuplicate
 	}
-	return w.deadLetter(ctx, d, ReasonCrash, &Error{Code: http.StatusInternalServerError, Name: nameInternal,
+	return w.deadLetter(ctx, d, ReasonCrash, &Error{Code: errorcode.Internal.HTTP(), Name: string(errorcode.Internal),
 		Message: fmt.Sprintf("processes died %d times with it in flight, the last time while it was scored in isolation", d.deaths)})
 }

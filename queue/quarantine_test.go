@@ -59,12 +59,12 @@ type watched struct {
 }
 
 func (w *watched) Score(ctx context.Context, req rewardmodel.Request) (rewardmodel.Answer, error) {
-	if req.Alone != nil {
+	if req.Exclusive != nil {
 		w.alone.Add(1)
 		w.most.Store(max(w.most.Load(), w.now.Add(1)))
 		defer w.now.Add(-1)
-		req.Alone(true)
-		defer req.Alone(false)
+		req.Exclusive(true)
+		defer req.Exclusive(false)
 	}
 	return w.scorerFunc.Score(ctx, req)
 }

@@ -11,6 +11,8 @@ import (
 	"assay/queue/labels"
 	"assay/queue/registry"
 	"assay/rewardmodel"
+	"assay/rewardmodel/wire"
+
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/prometheus/client_golang/prometheus"
@@ -164,7 +166,7 @@ func (q *Queue) Start(ctx context.Context, scorer Scorer) error {
 
 // SetLimits replaces ServiceConfig.Limits for score requests from now on. Call it after
 // Start.
-func (q *Queue) SetLimits(limits rewardmodel.Limits) {
+func (q *Queue) SetLimits(limits wire.Limits) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.service != nil {

@@ -7,8 +7,11 @@ import (
 	"strings"
 	"time"
 
+	"assay/internal/errorcode"
 	"assay/queue/internal/js"
 	"assay/rewardmodel"
+	"assay/rewardmodel/wire"
+
 	"github.com/nats-io/nats.go"
 )
 
@@ -52,7 +55,7 @@ func (w *worker) handle(ctx context.Context, d *delivery) (o outcome) {
 	if ctx.Err() == nil && waited.Err() != nil {
 		return w.expire(ctx, d, wait)
 	}
-	answer, err := w.scorer.Score(waited, rewardmodel.Request{Responses: []rewardmodel.Item{item}, Priority: rewardmodel.PriorityBulk, Alone: d.alone, Memory: d.memory})
+	answer, err := w.scorer.Score(waited, rewardmodel.Request{Responses: []rewardmodel.Item{item}, Priority: rewardmodel.PriorityBulk, Exclusive: d.alone, Memory: d.memory})
 	if err != nil && ctx.Err() == nil && waited.Err() != nil {
 		return w.expire(ctx, d, wait)
 	}
@@ -67,7 +70,7 @@ func (w *worker) handle(ctx context.Context, d *delivery) (o outcome) {
 
 // expire gives up a response whose publisher no longer waits.
 func (w *worker) expire(ctx context.Context, d *delivery, wait time.Duration) outcome {
-	return w.deadLetter(ctx, d, ReasonExpired, &Error{Code: http.StatusGatewayTimeout, Name: nameDeadline, Field: HeaderTimeout,
+	return w.deadLetter(ctx, d, ReasonExpired, &Error{Code: errorcode.DeadlineExceeded.HTTP(), Name: string(errorcode.DeadlineExceeded), Field: HeaderTimeout,
 		Message: fmt.Sprintf("it was not scored within %v of its publication; raise the timeout, or omit the header", wait)})
 }
 
@@ -83,7 +86,7 @@ func (d *delivery) item() (rewardmodel.Item, error) {
 		return rewardmodel.Item{}, &rewardmodel.InputError{Kind: rewardmodel.KindInvalid, Field: "subject",
 			Message: fmt.Sprintf("%q contains a wildcard or white space, which the subject of a reward cannot; publish on another", d.msg.Subject())}
 	}
-	item, err := rewardmodel.DecodeItem(d.msg.Data())
+	item, err := wire.DecodeItem(d.msg.Data())
 	item.ID = d.id(item.ID)
 	if err == nil && item.TokenOffsets != nil {
 		err = &rewardmodel.InputError{Kind: rewardmodel.KindInvalid, Field: "token_offsets",
@@ -94,7 +97,7 @@ func (d *delivery) item() (rewardmodel.Item, error) {
 
 // reward stores the result and acknowledges the response.
 func (w *worker) reward(ctx context.Context, d *delivery, answer rewardmodel.Answer) outcome {
-	body, err := answer.Results[0].AppendJSON(nil)
+	body, err := wire.AppendResult(nil, answer.Results[0])
 	if err != nil {
 		return w.fail(ctx, d, fmt.Errorf("%w: %w", rewardmodel.ErrModel, err))
 	}

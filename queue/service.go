@@ -18,6 +18,8 @@ import (
 	"assay/queue/labels"
 	"assay/rewardmodel"
 	"assay/rewardmodel/feedback"
+	"assay/rewardmodel/wire"
+
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
 	"github.com/prometheus/client_golang/prometheus"
@@ -27,11 +29,11 @@ import (
 // ServiceConfig configures the service on assay.v1.score and assay.v1.feedback. Zero
 // values mean the defaults.
 type ServiceConfig struct {
-	Version     string             // of assay, for service discovery
-	Timeout     time.Duration      // of one request, default 60 s; the header Assay-Timeout may shorten it
-	MaxRequests int                // concurrent requests; more are rejected with 503. Default 256
-	Limits      rewardmodel.Limits // of one score request
-	Feedback    feedback.Limits    // of one batch of feedback
+	Version     string          // of assay, for service discovery
+	Timeout     time.Duration   // of one request, default 60 s; the header Assay-Timeout may shorten it
+	MaxRequests int             // concurrent requests; more are rejected with 503. Default 256
+	Limits      wire.Limits     // of one score request
+	Feedback    feedback.Limits // of one batch of feedback
 	// Memory limits the memory of requests, together with whatever else shares it;
 	// beyond it requests are rejected with 503. nil: no limit
 	Memory *rewardmodel.Memory
@@ -51,7 +53,7 @@ type service struct {
 	scorer  Scorer
 	labels  appender
 	cfg     ServiceConfig
-	limits  atomic.Pointer[rewardmodel.Limits] // of cfg, until Queue.SetLimits
+	limits  atomic.Pointer[wire.Limits] // of cfg, until Queue.SetLimits
 	log     zerolog.Logger
 	metrics *metrics
 	micro   micro.Service
@@ -206,10 +208,10 @@ func (s *service) call(ctx context.Context, e endpoint, req micro.Request, memor
 }
 
 func (s *service) score(ctx context.Context, req micro.Request, memory *rewardmodel.Reservation) ([]byte, micro.Headers, error) {
-	if err := memory.Grow(rewardmodel.DecodeBytes(req.Data())); err != nil {
+	if err := memory.Grow(wire.DecodeBytes(req.Data())); err != nil {
 		return nil, nil, err
 	}
-	request, err := rewardmodel.DecodeRequest(req.Data(), *s.limits.Load())
+	request, err := wire.DecodeRequest(req.Data(), *s.limits.Load())
 	if err != nil {
 		return nil, nil, err
 	}
@@ -222,7 +224,7 @@ func (s *service) score(ctx context.Context, req micro.Request, memory *rewardmo
 		return nil, nil, err
 	}
 	out := &payload{memory: memory, limit: s.nc.MaxPayload() - deadRoom}
-	err = answer.WriteJSON(out)
+	err = wire.WriteAnswer(out, answer)
 	return out.data, micro.Headers{HeaderModelVersion: {js.HeaderValue(answer.Model.Version)}}, err
 }
 

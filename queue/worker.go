@@ -11,6 +11,7 @@ import (
 	"assay/queue/internal/dedup"
 	"assay/queue/internal/js"
 	"assay/rewardmodel"
+
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/rs/xid"

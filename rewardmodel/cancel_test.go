@@ -30,7 +30,7 @@ func TestPrepareCanceled(t *testing.T) {
 			ctx := &ctxtest.Countdown{Context: t.Context(), Left: at}
 			_, _, err := s.prepare(ctx, Request{Responses: []Item{{Response: &text}}, Options: options})
 			require.ErrorIs(t, err, context.Canceled)
-			require.ErrorContains(t, err, "the caller left")
+			require.ErrorContains(t, err, "the caller canceled")
 			require.GreaterOrEqual(t, ctx.Left, -4, "it continues after the end")
 		}
 	}

@@ -102,8 +102,8 @@ func chaos(t *testing.T, cacheBytes int64) {
 	t.Logf("outcomes: %v", seen)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.backlog.tokens != 0 || s.backlog.held() != 0 || len(s.backlog.jobs) != 0 || len(s.backlog.pending) != 0 {
-		t.Errorf("left behind: %d tokens, a charge of %d, %d jobs, %d sequences", s.backlog.tokens, s.backlog.held(), len(s.backlog.jobs), len(s.backlog.pending))
+	if s.scheduler.tokens != 0 || s.scheduler.held() != 0 || len(s.scheduler.jobs) != 0 || len(s.scheduler.pending) != 0 {
+		t.Errorf("left behind: %d tokens, a charge of %d, %d jobs, %d sequences", s.scheduler.tokens, s.scheduler.held(), len(s.scheduler.jobs), len(s.scheduler.pending))
 	}
 }
 

@@ -7,7 +7,7 @@
 //	scorer, err := rewardmodel.NewScorer(rewardmodel.ScorerConfig{Version: "v1"}, model, tokenizer, registry)
 //	...
 //	defer scorer.Close()
-//	request, err := rewardmodel.DecodeRequest(body, rewardmodel.Limits{})
+//	request, err := wire.DecodeRequest(body, wire.Limits{})
 //	...
 //	answer, err := scorer.Score(ctx, request)
 //

@@ -3,32 +3,26 @@ package rewardmodel
 import (
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 	"time"
 )
 
-// ErrOverloaded says that the queue of instances is full. The error that Score
-// returns is an *OverloadedError, which wraps it and says when to come back.
+// ErrOverloaded reports that the queue of instances is full. Score returns an
+// *OverloadedError, which wraps it and says when to retry.
 var ErrOverloaded = errors.New("the scoring queue is full")
 
-// ErrClosed says that the scorer no longer admits requests. Requests that were
-// admitted before Close still get their answer.
+// ErrClosed reports that the scorer no longer admits requests. Requests that were
+// admitted before Close are still scored.
 var ErrClosed = errors.New("the scorer is closed")
 
-// ErrModel says that the model failed on a batch that held an instance of the
-// request: an error, a wrong number of margins, or a margin that is not a
-// finite number. The scorer itself goes on.
+// ErrModel reports that the model failed on a batch with an instance of the
+// request: an error, a wrong number of margins, or a non-finite margin. The
+// scorer itself continues.
 var ErrModel = errors.New("the model failed")
 
-// ErrNotLoaded says that there is no model to score with yet.
-var ErrNotLoaded = errors.New("no model is loaded yet")
-
-// ErrUnknownVersion says that nobody knows a model version: a Loader returns it.
-var ErrUnknownVersion = errors.New("unknown model version")
-
-// ErrLoad says that a model version that exists could not be loaded.
-var ErrLoad = errors.New("the model version cannot be loaded")
+// ErrNotReady says that a service, or a part that it depends on, cannot answer
+// yet, or not any more: its clients may retry.
+var ErrNotReady = errors.New("not ready")
 
 // OverloadedError is returned when a request finds the queue full, or no room
 // for the model that it pins.
@@ -54,12 +48,12 @@ func (e *OverloadedError) Unwrap() error { return ErrOverloaded }
 // ErrorKind classifies what is wrong with a request.
 type ErrorKind int
 
-// The kinds of an InputError, with the HTTP status of each.
+// The kinds of an InputError.
 const (
-	KindInvalid       ErrorKind = iota // 400: broken JSON, wrong type, unknown option or value
-	KindNotFound                       // 404: the request pins a model that is not loaded
-	KindTooLarge                       // 413: more responses, instances or bytes than a request may hold
-	KindUnprocessable                  // 422: well formed, but there is nothing to score
+	KindInvalid       ErrorKind = iota // malformed JSON, wrong type, unknown option or value
+	KindNotFound                       // the request pins a model that is not loaded
+	KindTooLarge                       // more responses, instances or bytes than a request may hold
+	KindUnprocessable                  // well formed, but there is nothing to score
 )
 
 // String returns the machine-readable code of k, such as "too_large".
@@ -76,21 +70,7 @@ func (k ErrorKind) String() string {
 	}
 }
 
-// Status returns the HTTP status of k, which answers over NATS carry as well.
-func (k ErrorKind) Status() int {
-	switch k {
-	case KindNotFound:
-		return http.StatusNotFound
-	case KindTooLarge:
-		return http.StatusRequestEntityTooLarge
-	case KindUnprocessable:
-		return http.StatusUnprocessableEntity
-	default:
-		return http.StatusBadRequest
-	}
-}
-
-// InputError says what is wrong with a request and how to mend it.
+// InputError says what is wrong with a request and how to fix it.
 type InputError struct {
 	Kind    ErrorKind
 	Field   string // path such as "responses[3].instances[0]"; "" for the whole body
@@ -104,8 +84,8 @@ func (e *InputError) Error() string {
 	return e.Field + ": " + e.Message
 }
 
-// within puts what holds the field before it.
-func (e *InputError) within(parent string) *InputError {
+// Within puts the path of what holds the field before it, in place.
+func (e *InputError) Within(parent string) *InputError {
 	if e.Field != "" {
 		parent += "." + e.Field
 	}
@@ -116,14 +96,15 @@ func (e *InputError) within(parent string) *InputError {
 // element is the path of element i of a list.
 func element(list string, i int) string { return fmt.Sprintf("%s[%d]", list, i) }
 
-// tooManyInstances refuses a request whose responses have more instances than
+// TooManyInstances rejects a request whose responses have more instances than
 // all of them together may have.
-func tooManyInstances(field string, limit int) *InputError {
+func TooManyInstances(field string, limit int) *InputError {
 	return &InputError{Kind: KindTooLarge, Field: field,
 		Message: fmt.Sprintf("brings the instances of the request to more than %d; split the request", limit)}
 }
 
-func invalid(field, format string, args ...any) *InputError {
+// Invalidf returns an *InputError of KindInvalid. The message names the fix.
+func Invalidf(field, format string, args ...any) *InputError {
 	return &InputError{Kind: KindInvalid, Field: field, Message: fmt.Sprintf(format, args...)}
 }
 
@@ -135,4 +116,14 @@ func Shorten(text string) string {
 		return text
 	}
 	return strings.ToValidUTF8(text[:most], "") + "... (shortened)"
+}
+
+// Quote shows a string of a client in a message, cut to 40 bytes: it may have
+// megabytes.
+func Quote(text string) string {
+	const limit = 40
+	if len(text) <= limit {
+		return fmt.Sprintf("%q", text)
+	}
+	return fmt.Sprintf("%q...", strings.ToValidUTF8(text[:limit], ""))
 }

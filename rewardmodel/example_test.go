@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"assay/rewardmodel"
+	"assay/rewardmodel/wire"
 )
 
 // spaces is a tokenizer of one token for each word: its length.
@@ -41,9 +42,9 @@ func ExampleScorer() {
 	}
 	defer scorer.Close()
 
-	request, err := rewardmodel.DecodeRequest([]byte(`{"responses":[
+	request, err := wire.DecodeRequest([]byte(`{"responses":[
 		{"id":"polite","response":"I would be glad to help you with that. Where shall we begin?"},
-		{"id":"curt","response":"That can be done in three ways, I think. No."}]}`), rewardmodel.Limits{})
+		{"id":"curt","response":"That can be done in three ways, I think. No."}]}`), wire.Limits{})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -59,16 +60,4 @@ func ExampleScorer() {
 	// Output:
 	// polite: 0.73 true "Where shall we begin?"
 	// curt: 0.12 false "No."
-}
-
-func ExampleDecodeRequest() {
-	_, err := rewardmodel.DecodeRequest([]byte(`{"responses":[{"response":"Hi."},{"response":null}]}`), rewardmodel.Limits{})
-	fmt.Println(err)
-	// Output: responses[1].response: must be a string, got null; leave the field out when there is no value
-}
-
-func ExampleResult_AppendJSON() {
-	line, err := rewardmodel.Result{ID: "a", Reward: 0.5, Compliant: true, Violation: 0.5, Threshold: 0.5}.AppendJSON(nil)
-	fmt.Println(string(line), err)
-	// Output: {"id":"a","reward":0.5,"compliant":true,"violation":0.5,"threshold":0.5,"witness":null,"truncated":false,"empty":false} <nil>
 }

@@ -58,27 +58,6 @@ func TestScoreLimitsInstances(t *testing.T) {
 	require.Contains(t, input.Message, "more than 5; split the request")
 }
 
-// The largest request of a trainer that is expected fits the default memory:
-// 8,192 responses of 40 utterances, 327,680 instances.
-func TestLargeRequestFits(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes seconds")
-	}
-	s := newScorer(t, ScorerConfig{}, modelFunc(hashMargins))
-	responses := make([]string, DefaultMaxResponses)
-	for i := range responses {
-		responses[i] = strings.Repeat(fmt.Sprintf("Utterance of response %d, which is as long as many are. ", i), 40)
-	}
-	req := bounded(t, newTestMemory(t, DefaultMemory), responses...)
-	body, err := req.AppendJSON(nil)
-	require.NoError(t, err)
-	require.NoError(t, req.Memory.Grow(int64(len(body))+DecodeBytes(body)))
-	answer, err := s.Score(t.Context(), req)
-	require.NoError(t, err)
-	require.Len(t, answer.Results[0].Instances, 40)
-	t.Logf("a body of %d bytes holds %d", len(body), req.Memory.held)
-}
-
 // A response is refused before it is segmented when there is no memory for it.
 func TestScoreIsCharged(t *testing.T) {
 	m := newTestMemory(t, 64<<20)

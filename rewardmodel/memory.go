@@ -54,7 +54,7 @@ func NewMemory(limit int64, reg prometheus.Registerer) (*Memory, error) {
 	m.all, m.large = semaphore.NewWeighted(m.limit), semaphore.NewWeighted(m.largest)
 	bound := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "assay_request_memory_limit_bytes",
-		Help: "Memory that all requests together may hold (--request-memory).",
+		Help: "Memory that all requests together may hold.",
 	})
 	bound.Set(float64(limit))
 	if reg == nil {
@@ -115,10 +115,10 @@ func (r *Reservation) Grow(n int64) error {
 		return ErrClosed
 	case r.held+n > r.memory.largest:
 		return &InputError{Kind: KindTooLarge, Message: fmt.Sprintf(
-			"the request needs more than %d bytes of memory, three quarters of --request-memory; send fewer or shorter responses per request", r.memory.largest)}
+			"the request needs more than %d bytes of memory, three quarters of the request memory; send fewer or shorter responses per request", r.memory.largest)}
 	case !r.acquire(n):
 		r.memory.refused.Inc()
-		return &OverloadedError{RetryAfter: time.Second, Reason: "the memory for requests (--request-memory) is in use"}
+		return &OverloadedError{RetryAfter: time.Second, Reason: "the request memory is in use"}
 	}
 	r.held += n
 	r.memory.held.Add(float64(n))
@@ -190,25 +190,4 @@ func (r *Reservation) Close() {
 	defer r.mu.Unlock()
 	r.shrink(r.held)
 	r.closed = true
-}
-
-// DecodeBytes is what decoding a JSON body allocates at most: a copy of its
-// texts, and the lists and objects that hold them. It counts the characters
-// that begin or separate values; TestDecodeBytes validates the factor.
-func DecodeBytes(body []byte) int64 {
-	const each = 32 // a string header with the room that a growing list leaves, or half of a name in a table of names
-	values := int64(0)
-	quoted := false
-	for i := 0; i < len(body); i++ {
-		switch c := body[i]; {
-		case quoted && c == '\\':
-			i++
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == ',' || c == ':' || c == '[' || c == '{':
-			values++
-		}
-	}
-	return int64(len(body)) + each*values
 }

@@ -18,7 +18,7 @@ type metrics struct {
 	instances      prometheus.Counter
 	cacheHits      prometheus.Counter
 	cacheMisses    prometheus.Counter
-	joined         prometheus.Counter
+	coalesced      prometheus.Counter
 	cacheBytes     prometheus.Gauge
 	responses      prometheus.Counter
 	rejected       *prometheus.CounterVec // by reason
@@ -41,8 +41,8 @@ func newMetrics(reg prometheus.Registerer, version string) (*metrics, error) {
 		instances:      r.counter("assay_instances_total", "Instances of requests, cached and repeated ones too."),
 		cacheHits:      r.counter("assay_cache_hits_total", "Instances that were scored without the model."),
 		cacheMisses:    r.counter("assay_cache_misses_total", "Instances that the model had to score."),
-		joined:         r.counter("assay_instances_joined_total", "Sequences to score that another request was waiting for already, so that both get one result."),
-		cacheBytes:     r.gauge("assay_cache_bytes", "Memory of the instance scores that are remembered; --cache-bytes is its bound."),
+		coalesced:      r.counter("assay_instances_joined_total", "Sequences to score that another request was waiting for already, so that both get one result."),
+		cacheBytes:     r.gauge("assay_cache_bytes", "Memory of the instance scores in the cache."),
 		responses:      r.counter("assay_responses_total", "Responses that got a reward."),
 		rejected:       r.counters("assay_requests_rejected_total", "Requests without an answer: overloaded, closed, canceled or model.", "reason"),
 		modelErrors:    r.counter("assay_model_errors_total", "Batches on which the model failed."),
@@ -52,7 +52,7 @@ func newMetrics(reg prometheus.Registerer, version string) (*metrics, error) {
 	}
 	m.forget = func() {
 		for _, vec := range r.vecs {
-			vec.DeletePartialMatch(prometheus.Labels{versionLabel: version})
+			vec.DeletePartialMatch(prometheus.Labels{VersionLabel: version})
 		}
 	}
 	return m, nil
@@ -72,10 +72,11 @@ type vec interface {
 	DeletePartialMatch(prometheus.Labels) int
 }
 
-const versionLabel = "model_version"
+// VersionLabel is the label of metrics that names the model version.
+const VersionLabel = "model_version"
 
 func (r *registration) gauge(name, help string) prometheus.Gauge {
-	vec := register(r, prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, []string{versionLabel}))
+	vec := register(r, prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, []string{VersionLabel}))
 	return vec.WithLabelValues(r.version)
 }
 
@@ -84,14 +85,14 @@ func (r *registration) counter(name, help string) prometheus.Counter {
 }
 
 func (r *registration) counters(name, help string, labels ...string) *prometheus.CounterVec {
-	labels = append([]string{versionLabel}, labels...)
+	labels = append([]string{VersionLabel}, labels...)
 	vec := register(r, prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels))
-	return vec.MustCurryWith(prometheus.Labels{versionLabel: r.version})
+	return vec.MustCurryWith(prometheus.Labels{VersionLabel: r.version})
 }
 
 func (r *registration) histogram(name, help string, buckets []float64) prometheus.Observer {
 	opts := prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}
-	return register(r, prometheus.NewHistogramVec(opts, []string{versionLabel})).WithLabelValues(r.version)
+	return register(r, prometheus.NewHistogramVec(opts, []string{VersionLabel})).WithLabelValues(r.version)
 }
 
 // register returns the collector of that name that reg has already, if any.

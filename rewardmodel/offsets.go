@@ -33,7 +33,7 @@ func (u OffsetUnit) Convert(text string, spans []segmenter.Span) []segmenter.Spa
 	return out
 }
 
-// cursor knows how many units lie before one byte of a text.
+// cursor counts the units before one byte of a text.
 type cursor struct {
 	text  string
 	unit  OffsetUnit
@@ -41,7 +41,7 @@ type cursor struct {
 	count int
 }
 
-// at moves to a byte offset, from the beginning again when it lies behind.
+// at moves to a byte offset, and starts from the beginning again to move back.
 func (c *cursor) at(offset int) int {
 	offset = clamp(offset, c.text)
 	if offset < c.byte {
@@ -66,6 +66,122 @@ func clamp(offset int, text string) int { return min(max(offset, 0), len(text)) 
 func isASCII(text string) bool {
 	for i := range len(text) {
 		if text[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}
+
+// byteSpans converts token offsets in unit u to spans of bytes of text. It
+// rejects offsets that are out of order, outside of the text or in the middle of
+// a character; field is the path of offsets in the request.
+func (u OffsetUnit) byteSpans(field string, text string, offsets [][2]int) ([]segmenter.Span, *InputError) {
+	ruler := newRuler(text, u)
+	spans := make([]segmenter.Span, len(offsets))
+	latest := 0
+	for i, o := range offsets {
+		wrong := func(format string, args ...any) *InputError {
+			return Invalidf(element(field, i), "[%d,%d]: "+format, append([]any{o[0], o[1]}, args...)...)
+		}
+		if o[0] > o[1] {
+			return nil, wrong("the start is beyond the end; give [start,end] with the end exclusive")
+		}
+		for k, offset := range o {
+			at, ok := ruler.byteAt(offset)
+			switch {
+			case offset < 0 || offset > ruler.length:
+				return nil, wrong("%d is outside of the response, which has %d %s units; see options.offset_unit", offset, ruler.length, u)
+			case !ok:
+				return nil, wrong("%d is in the middle of a character; round to whole characters, or set options.offset_unit to what you count", offset)
+			case k == 0:
+				spans[i].Start = at
+			default:
+				spans[i].End = at
+			}
+		}
+		if o[0] == o[1] {
+			continue
+		}
+		if spans[i].Start < latest {
+			return nil, wrong("it begins before a token ahead of it; give the tokens in the order of the text")
+		}
+		latest = spans[i].Start
+	}
+	return spans, nil
+}
+
+// markEvery is how many units are between two marks of a ruler.
+const markEvery = 64
+
+// ruler converts offsets to bytes in any order, each in constant time.
+type ruler struct {
+	text   string
+	unit   OffsetUnit
+	length int        // of the text, in units
+	marks  []position // the last character that begins at or before each multiple of markEvery
+}
+
+type position struct{ byte, count int }
+
+func newRuler(text string, unit OffsetUnit) ruler {
+	r := ruler{text: text, unit: unit}
+	if isASCII(text) {
+		r.unit, r.length = OffsetUTF8, len(text)
+	}
+	if r.plain() {
+		r.length = len(text)
+		return r
+	}
+	var at position
+	for at.byte < len(text) {
+		next := r.after(at)
+		for len(r.marks)*markEvery < next.count {
+			r.marks = append(r.marks, at)
+		}
+		at = next
+	}
+	r.length = at.count
+	r.marks = append(r.marks, at)
+	return r
+}
+
+// plain reports whether offsets are bytes.
+func (r ruler) plain() bool { return r.unit == OffsetUTF8 }
+
+// after returns the position after the character at p.
+func (r ruler) after(p position) position {
+	c, size := utf8.DecodeRuneInString(r.text[p.byte:])
+	p.byte += size
+	p.count++
+	if r.unit == OffsetUTF16 && c > 0xFFFF {
+		p.count++
+	}
+	return p
+}
+
+// byteAt returns the byte at which the character at offset begins; false when
+// none begins there.
+func (r ruler) byteAt(offset int) (at int, ok bool) {
+	switch {
+	case offset < 0 || offset > r.length:
+		return 0, false
+	case r.plain():
+		return offset, r.boundary(offset)
+	case offset == r.length:
+		return len(r.text), true
+	}
+	p := r.marks[offset/markEvery]
+	for p.count < offset {
+		p = r.after(p)
+	}
+	return p.byte, p.count == offset
+}
+
+// boundary reports whether a character begins at a byte, or the text ends there.
+// A byte that is not valid UTF-8 is a character of its own.
+func (r ruler) boundary(at int) bool {
+	for start := max(0, at-utf8.UTFMax+1); start < at; start++ {
+		if _, size := utf8.DecodeRuneInString(r.text[start:]); size > at-start {
 			return false
 		}
 	}

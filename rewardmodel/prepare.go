@@ -35,12 +35,12 @@ type bag struct {
 // What the cache knows is filled in; what is left to compute is in
 // job.sequences.
 func (s *Scorer) prepare(ctx context.Context, req Request) (*job, []bag, error) {
-	p := preparation{Scorer: s, job: newJob(req.class()), seen: make(map[key]int)}
-	p.job.alone = req.Alone
+	p := preparation{Scorer: s, job: newJob(req.priority()), seen: make(map[key]int)}
+	p.job.exclusive = req.Exclusive
 	bags := make([]bag, len(req.Responses))
 	instances := 0
 	for i, item := range req.Responses {
-		if err := leftEarly(ctx); err != nil {
+		if err := canceled(ctx); err != nil {
 			return nil, nil, err
 		}
 		before, work := p.held(), item.work()
@@ -49,11 +49,11 @@ func (s *Scorer) prepare(ctx context.Context, req Request) (*job, []bag, error) 
 		}
 		b, err := s.segment(ctx, item, req.Options)
 		if err != nil {
-			return nil, nil, cmp.Or(leftEarly(ctx), err)
+			return nil, nil, cmp.Or(canceled(ctx), err)
 		}
 		bags[i] = b
 		if instances += len(bags[i].utterances); instances > s.config.MaxRequestInstances {
-			return nil, nil, tooManyInstances(element("responses", i), s.config.MaxRequestInstances)
+			return nil, nil, TooManyInstances(element("responses", i), s.config.MaxRequestInstances)
 		}
 		if req.Options.Dense != "" {
 			tokens, err := s.policyTokens(item, i, req.Options)
@@ -63,12 +63,12 @@ func (s *Scorer) prepare(ctx context.Context, req Request) (*job, []bag, error) 
 			bags[i].tokens = tokens
 		}
 		for k := range bags[i].utterances {
-			if err := leftEarly(ctx); err != nil {
+			if err := canceled(ctx); err != nil {
 				return nil, nil, err
 			}
 			u := &bags[i].utterances[k]
 			if u.unique, err = p.add(ctx, u.String()); err != nil {
-				return nil, nil, cmp.Or(leftEarly(ctx), err)
+				return nil, nil, cmp.Or(canceled(ctx), err)
 			}
 		}
 		if err := req.Memory.Grow(p.held() - before + bags[i].bytes(req.Options)); err != nil {

@@ -52,7 +52,7 @@ func answerParts(text string) []segmenter.Span {
 
 // mostTicks is the longest run of backticks or tildes that opens code. The
 // bound keeps the search for closing runs linear.
-const mostTicks = 8
+const maxTicks = 8
 
 // tagScanner finds tags outside of code. It reads the text once, from front to
 // back, apart from searches that fail, of which there are at most a few for
@@ -116,12 +116,12 @@ func fence(line string) (mark byte, count int, bare bool) {
 	if count < 3 || mark == '`' && strings.Contains(rest, "`") { // ```code``` on one line
 		return 0, 0, false
 	}
-	return mark, min(count, mostTicks), strings.TrimLeft(rest, " \t\r\n") == ""
+	return mark, min(count, maxTicks), strings.TrimLeft(rest, " \t\r\n") == ""
 }
 
 // tagInLine returns the first tag of a line that does not stand in code, or -1.
 func tagInLine(line string) (tag int, opens bool) {
-	var unclosed [mostTicks + 1]bool
+	var unclosed [maxTicks + 1]bool
 	for i := 0; i < len(line); {
 		rest := line[i:]
 		switch {
@@ -132,7 +132,7 @@ func tagInLine(line string) (tag int, opens bool) {
 		case rest[0] == '`':
 			ticks := len(rest) - len(strings.TrimLeft(rest, "`"))
 			i += ticks
-			if ticks > mostTicks || unclosed[ticks] {
+			if ticks > maxTicks || unclosed[ticks] {
 				continue
 			}
 			if length := closingTicks(line[i:], ticks); length > 0 {

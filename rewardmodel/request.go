@@ -13,27 +13,46 @@ type Request struct {
 	Responses []Item
 	Model     string // "" for whatever is loaded, else the model's name or version
 	Options   Options
-	// Priority is when, not how it is scored, so that it travels beside the body:
-	// as a header of HTTP and NATS.
+	// Priority affects when it is scored, not how, so it is sent as a header of
+	// HTTP and NATS and not in the body.
 	Priority Priority
-	// Alone, unless it is nil, keeps the request out of batches with others, and
-	// is called on the goroutine of the model with true immediately before each
-	// model call for the request and with false after it. It must return quickly
-	// and may be called after Score has returned, if the caller canceled it.
-	Alone func(computing bool)
-	// Memory is charged for what scoring holds, the results included, and
-	// stays so until its owner closes it; nil: nothing is charged.
+	// Exclusive, unless it is nil, keeps the request out of batches with others. It
+	// is called on the goroutine of the model, with true immediately before each
+	// model call for the request and with false after it. It must return quickly,
+	// and may be called after Score has returned if the caller canceled it.
+	Exclusive func(computing bool)
+	// Memory is charged for what scoring allocates, including the results, until
+	// its owner closes it; nil: nothing is charged.
 	Memory *Reservation
 }
 
-// Priority says who waits for a request.
+// The default bounds of a request. Its instances cost up to about 700 bytes
+// each, so that the largest request takes less than half of [DefaultMemory].
+const (
+	DefaultMaxResponses = 8192
+	DefaultMaxInstances = 512 << 10
+)
+
+// MaxName is the longest that an identifier of a client's choice may be, in
+// bytes: the id of a response, the name of a model, a tokenizer, a rater.
+const MaxName = 512
+
+// CheckName reports a name that is longer than MaxName.
+func CheckName(field, name string) error {
+	if len(name) > MaxName {
+		return Invalidf(field, "has %d bytes; use at most %d", len(name), MaxName)
+	}
+	return nil
+}
+
+// Priority decides which requests are scored first.
 type Priority string
 
 // The priorities. A request that names none is interactive when it holds one
 // response, else bulk.
 const (
-	PriorityInteractive Priority = "interactive" // somebody waits: it goes before bulk
-	PriorityBulk        Priority = "bulk"        // it fills the machine, and is never starved
+	PriorityInteractive Priority = "interactive" // a user waits: it is scheduled before bulk
+	PriorityBulk        Priority = "bulk"        // throughput matters, not latency; it is never starved
 )
 
 // ParsePriority reads a header of the given name; "" is one that is not there.
@@ -46,7 +65,7 @@ func ParsePriority(header, value string) (Priority, error) {
 	return p, nil
 }
 
-func (r Request) class() class {
+func (r Request) priority() priority {
 	if r.Priority == PriorityInteractive || r.Priority == "" && len(r.Responses) <= 1 {
 		return interactive
 	}
@@ -152,13 +171,13 @@ func (o Options) Validate() error {
 		}
 	}
 	if o.TopK != nil && *o.TopK < 1 {
-		return invalid("options.top_k", "must be at least 1, got %d", *o.TopK)
+		return Invalidf("options.top_k", "must be at least 1, got %d", *o.TopK)
 	}
 	if o.Gamma != nil && !(*o.Gamma > 0 && *o.Gamma <= 1) {
-		return invalid("options.gamma", "must be above 0 and at most 1, got %v", *o.Gamma)
+		return Invalidf("options.gamma", "must be above 0 and at most 1, got %v", *o.Gamma)
 	}
 	if o.Tokenizer != "" && o.Dense == "" {
-		return invalid("options.tokenizer", "counts for dense rewards alone; set options.dense as well, or leave it out")
+		return Invalidf("options.tokenizer", "counts for dense rewards alone; set options.dense as well, or leave it out")
 	}
 	return nil
 }
@@ -168,7 +187,7 @@ func oneOf[T ~string](field string, value T, known ...T) *InputError {
 	if value == "" || slices.Contains(known, value) {
 		return nil
 	}
-	return invalid(field, "unknown value %s; use one of %s", quote(string(value)), join(known))
+	return Invalidf(field, "unknown value %s; use one of %s", Quote(string(value)), join(known))
 }
 
 func join[T ~string](values []T) string {
@@ -177,15 +196,6 @@ func join[T ~string](values []T) string {
 		words[i] = string(v)
 	}
 	return strings.Join(words, ", ")
-}
-
-// quote shows a client's string in a message without repeating megabytes of it.
-func quote(s string) string {
-	const most = 40
-	if len(s) > most {
-		return fmt.Sprintf("%q...", strings.ToValidUTF8(s[:most], ""))
-	}
-	return fmt.Sprintf("%q", s)
 }
 
 // withDefaults returns o with every field set.
@@ -239,13 +249,13 @@ func (it Item) validate() *InputError {
 	switch len(given) {
 	case 1:
 		if it.TokenOffsets != nil && it.Response == nil {
-			return invalid("token_offsets", "index a response; leave them out with %s", given[0])
+			return Invalidf("token_offsets", "index a response; leave them out with %s", given[0])
 		}
 		return nil
 	case 0:
-		return invalid("", "there is nothing to score; %s", fix)
+		return Invalidf("", "there is nothing to score; %s", fix)
 	default:
-		return invalid("", "%s are given together; %s", strings.Join(given, " and "), fix)
+		return Invalidf("", "%s are given together; %s", strings.Join(given, " and "), fix)
 	}
 }
 
@@ -256,7 +266,7 @@ func (r Request) Validate() error {
 	}
 	for i, it := range r.Responses {
 		if err := it.validate(); err != nil {
-			return err.within(fmt.Sprintf("responses[%d]", i))
+			return err.Within(fmt.Sprintf("responses[%d]", i))
 		}
 	}
 	if err := r.Options.Validate(); err != nil {
@@ -275,12 +285,12 @@ func (r Request) validateDense() error {
 		field := fmt.Sprintf("responses[%d]", i)
 		switch {
 		case r.Options.Dense == "" && it.TokenOffsets != nil:
-			return invalid(field+".token_offsets", `are given without options.dense; set it to last, instance, witness or shaped, or leave them out`)
+			return Invalidf(field+".token_offsets", `are given without options.dense; set it to last, instance, witness or shaped, or leave them out`)
 		case r.Options.Dense == "":
 		case it.Response == nil:
-			return invalid(field, "options.dense lays the reward out over the tokens of a response; give response in place of messages or instances")
+			return Invalidf(field, "options.dense lays the reward out over the tokens of a response; give response in place of messages or instances")
 		case it.TokenOffsets == nil && r.Options.Tokenizer == "":
-			return invalid(field, "options.dense needs the tokens; give token_offsets, or options.tokenizer")
+			return Invalidf(field, "options.dense needs the tokens; give token_offsets, or options.tokenizer")
 		}
 	}
 	return nil

@@ -1,12 +1,5 @@
 package rewardmodel
 
-import (
-	"io"
-
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
-)
-
 // Answer holds the results of a request, in its order.
 type Answer struct {
 	Model      ModelInfo  `json:"model"`
@@ -64,31 +57,4 @@ type Instance struct {
 	Start     int     `json:"start"`
 	End       int     `json:"end"`
 	Violation float64 `json:"violation"` // g_-1(x), in [0,1]
-}
-
-// AppendJSON appends a as JSON to dst. Text that is not valid UTF-8, which can
-// come from a file, is written with U+FFFD in place of each broken byte. It
-// fails only on a number that is not finite, which Score never returns.
-func (a Answer) AppendJSON(dst []byte) ([]byte, error) { return appendJSON(dst, a) }
-
-// WriteJSON is like AppendJSON, for a writer that may refuse more. It writes as
-// it encodes, so that only a part of the JSON is held here.
-func (a Answer) WriteJSON(to io.Writer) error {
-	return json.MarshalWrite(to, a, jsontext.AllowInvalidUTF8(true))
-}
-
-// AppendJSON is like Answer.AppendJSON, for one result. It adds no newline.
-func (r Result) AppendJSON(dst []byte) ([]byte, error) { return appendJSON(dst, r) }
-
-// WriteJSON is like Answer.WriteJSON, for one result. It adds no newline.
-func (r Result) WriteJSON(to io.Writer) error {
-	return json.MarshalWrite(to, r, jsontext.AllowInvalidUTF8(true))
-}
-
-func appendJSON(dst []byte, value any) ([]byte, error) {
-	out, err := json.Marshal(value, jsontext.AllowInvalidUTF8(true))
-	if err != nil {
-		return dst, err
-	}
-	return append(dst, out...), nil
 }

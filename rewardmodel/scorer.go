@@ -11,8 +11,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// ScorerConfig says what a Scorer serves and within which bounds. A zero field
-// has the default named beside it, except where zero has a meaning.
+// ScorerConfig configures a Scorer. A zero field has the default stated in its
+// comment, except where zero has a meaning.
 type ScorerConfig struct {
 	Name    string // of the model, in answers; "assay"
 	Version string // of the checkpoint, in answers and metrics; required
@@ -30,15 +30,16 @@ type ScorerConfig struct {
 	// have together, beyond which it is refused; DefaultMaxInstances.
 	MaxRequestInstances int
 	EmptyReward         float64 // compliance of an empty response, in [0,1]; 0
-	// PolicyTokenizers are those that Options.Tokenizer can name, beside the
-	// model's own, which goes by the name or the version of the model.
+	// PolicyTokenizers are those that Options.Tokenizer can select, in addition
+	// to the model's own, which has the name or the version of the model.
 	PolicyTokenizers map[string]PolicyTokenizer
 	CacheBytes       int64 // bound of the instance cache; 0: no cache
 
 	MaxBatchTokens int // tokens of a batch, unless one sequence is longer; 1024
 	MaxQueueTokens int // tokens that may wait for the model; 1 Mi
-	// MaxQueueTime is the most that the tokens which wait may take to compute, as
-	// measured. Give the longest that a caller waits; 0: no such limit.
+	// MaxQueueTime is the maximum time that the queued tokens may take to compute
+	// at the measured throughput. Set it to the longest timeout of a caller;
+	// 0: no such limit.
 	MaxQueueTime time.Duration
 }
 
@@ -87,9 +88,9 @@ func (c ScorerConfig) validate(special int) error {
 	return errors.Join(errs...)
 }
 
-// Scorer turns requests into rewards with one model. It is safe for concurrent
-// use: callers segment and tokenize on their own goroutine, and one goroutine
-// runs the model on batches that mix the instances of all of them.
+// Scorer scores requests with one model. It is safe for concurrent use: callers
+// segment and tokenize on their own goroutine, and one goroutine runs the model
+// on batches that mix the instances of all callers.
 type Scorer struct {
 	config    ScorerConfig
 	model     Model
@@ -97,14 +98,14 @@ type Scorer struct {
 	cache     *cache
 	metrics   *metrics
 	room      int        // tokens of a sequence, special ones excluded
-	alone     func(bool) // Request.Alone of the batch that is computed, or nil; of the goroutine that runs the model
+	exclusive func(bool) // Request.Exclusive of the batch that is computed, or nil; of the goroutine that runs the model
 
-	mu      sync.Mutex
-	work    sync.Cond // signals new work, and closing
-	backlog backlog
-	pace    pace
-	closed  bool
-	stopped chan struct{}
+	mu         sync.Mutex
+	work       sync.Cond // signals new work, and closing
+	scheduler  scheduler
+	throughput throughput
+	closed     bool
+	stopped    chan struct{}
 }
 
 // NewScorer checks the configuration, registers its metrics with reg (nil for
@@ -124,9 +125,9 @@ func NewScorer(cfg ScorerConfig, model Model, tok Tokenizer, reg prometheus.Regi
 	}
 	s := &Scorer{
 		config: cfg, model: model, tokenizer: tok, cache: cache, metrics: metrics,
-		room:    cfg.MaxLength - tok.Special(),
-		backlog: backlog{budget: cfg.MaxBatchTokens, limit: cfg.MaxQueueTokens},
-		stopped: make(chan struct{}),
+		room:      cfg.MaxLength - tok.Special(),
+		scheduler: scheduler{budget: cfg.MaxBatchTokens, limit: cfg.MaxQueueTokens},
+		stopped:   make(chan struct{}),
 	}
 	s.work.L = &s.mu
 	go s.run()
@@ -149,10 +150,11 @@ func (s *Scorer) Threshold(a Aggregate) float64 {
 // Score returns the results of req, in its order. The same response gets the
 // same score whatever else is scored at the same time.
 //
-// Errors: *InputError when the request is wrong, has too many instances or pins another model,
-// *OverloadedError (ErrOverloaded) when the queue is full, or so full that ctx
-// would end before there is an answer, ErrClosed after Close, ErrModel when the model failed on it, and ctx's error when the caller
-// left, upon which what is not computed yet leaves the queue.
+// Errors: *InputError when the request is invalid, has too many instances or pins
+// another model; *OverloadedError (ErrOverloaded) when the queue is full, or so
+// full that ctx would end before the result is ready; ErrClosed after Close;
+// ErrModel when the model failed on it; and ctx's error when the caller canceled
+// it, which also removes its queued work.
 func (s *Scorer) Score(ctx context.Context, req Request) (Answer, error) {
 	start := time.Now()
 	if err := req.Validate(); err != nil {
@@ -162,7 +164,7 @@ func (s *Scorer) Score(ctx context.Context, req Request) (Answer, error) {
 		return Answer{}, err
 	}
 	req.Options = req.Options.withDefaults()
-	if err := s.worthPreparing(req.class()); err != nil {
+	if err := s.checkAdmission(req.priority()); err != nil {
 		return Answer{}, s.rejected(err)
 	}
 	work, bags, err := s.prepare(ctx, req)
@@ -180,7 +182,7 @@ func (s *Scorer) Score(ctx context.Context, req Request) (Answer, error) {
 	for i, b := range bags {
 		answer.Results[i] = s.render(req.Responses[i], b, work.margins, req.Options)
 		if req.Options.Dense != "" {
-			s.layOut(&answer.Results[i], req.Responses[i], b, work.margins, req.Options)
+			s.assignTokenRewards(&answer.Results[i], req.Responses[i], b, work.margins, req.Options)
 		}
 	}
 	s.metrics.responses.Add(float64(len(bags)))
@@ -201,11 +203,11 @@ func (s *Scorer) accepts(pin string) error {
 		return nil
 	}
 	return &InputError{Kind: KindNotFound, Field: "model", Message: fmt.Sprintf(
-		"%s is not loaded; use %q, its version %q, or leave the field out", quote(pin), s.config.Name, s.config.Version)}
+		"%s is not loaded; use %q, its version %q, or leave the field out", Quote(pin), s.config.Name, s.config.Version)}
 }
 
-// Close stops admission, waits until the requests that were admitted have
-// their answer, and stops the goroutine. It may be called more than once.
+// Close stops admission, waits for the admitted requests, and stops the
+// goroutine. It may be called more than once.
 func (s *Scorer) Close() {
 	s.mu.Lock()
 	s.closed = true
@@ -213,3 +215,7 @@ func (s *Scorer) Close() {
 	s.work.Broadcast()
 	<-s.stopped
 }
+
+// DeleteMetrics removes the metrics of the scorer's version from its registerer.
+// Call it after Close, when the version is unloaded.
+func (s *Scorer) DeleteMetrics() { s.metrics.forget() }

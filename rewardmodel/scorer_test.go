@@ -11,6 +11,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"assay/rewardmodel/logistic"
 )
 
 // newScorer starts a scorer of the test tokenizer and closes it with the test.
@@ -82,9 +84,9 @@ func TestScore(t *testing.T) {
 	}
 	bad := answer.Results[0]
 	want := Result{
-		ID: "a", Reward: sigmoid(logit(0.6) - 3), Violation: sigmoid(3), Threshold: 0.6,
-		Witness:   &Witness{Index: 1, Start: 16, End: 26, Text: "You stink.", Violation: sigmoid(3)},
-		Instances: []Instance{{Start: 0, End: 15, Violation: sigmoid(-5)}, {Start: 16, End: 26, Violation: sigmoid(3)}, {Start: 27, End: 35, Violation: sigmoid(-5)}},
+		ID: "a", Reward: logistic.Sigmoid(logistic.Logit(0.6) - 3), Violation: logistic.Sigmoid(3), Threshold: 0.6,
+		Witness:   &Witness{Index: 1, Start: 16, End: 26, Text: "You stink.", Violation: logistic.Sigmoid(3)},
+		Instances: []Instance{{Start: 0, End: 15, Violation: logistic.Sigmoid(-5)}, {Start: 16, End: 26, Violation: logistic.Sigmoid(3)}, {Start: 27, End: 35, Violation: logistic.Sigmoid(-5)}},
 	}
 	if !reflect.DeepEqual(bad, want) {
 		t.Errorf("got  %+v %+v\nwant %+v %+v", bad, bad.Witness, want, want.Witness)
@@ -125,7 +127,7 @@ func TestScoreInstances(t *testing.T) {
 	if result.Instances[1].Violation != 0 {
 		t.Errorf("a blank instance has violation %v", result.Instances[1].Violation)
 	}
-	if result.Witness.Index != 2 || result.Witness.Text != long || result.Violation != sigmoid(3) {
+	if result.Witness.Index != 2 || result.Witness.Text != long || result.Violation != logistic.Sigmoid(3) {
 		t.Errorf("the violation in the middle of a long instance was missed: %+v", result)
 	}
 }
@@ -185,9 +187,8 @@ func TestScoreWithoutInstances(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := answer.AppendJSON(nil)
-	if err != nil || strings.Contains(string(out), `"instances"`) || !strings.Contains(string(out), `"witness":{"index"`) {
-		t.Errorf("got %s, %v", out, err)
+	if r := answer.Results[0]; r.Instances != nil || r.Witness == nil {
+		t.Errorf("got %+v", r)
 	}
 }
 
@@ -234,25 +235,6 @@ func TestNewScorerRejects(t *testing.T) {
 	}
 }
 
-// Text from a file may be anything; each result is still a line of JSON.
-func TestOddTextIsStillJSON(t *testing.T) {
-	s := newScorer(t, ScorerConfig{}, modelFunc(hashMargins))
-	for _, unit := range []OffsetUnit{OffsetCodepoint, OffsetUTF8, OffsetUTF16} {
-		req := responses("caf\xe9 \x00 \u2028 <b>&\U000e0001", "\xff\xfe", "a\xed\xa0\x80b")
-		req.Responses[0].ID = "id\xff"
-		req.Options.OffsetUnit = unit
-		for i, r := range score(t, s, req) {
-			line, err := r.AppendJSON(nil)
-			if err != nil || !json.Valid(line) || strings.ContainsRune(string(line), '\n') {
-				t.Errorf("result %d: %q, %v", i, line, err)
-			}
-			if text := []rune(r.Witness.Text); unit == OffsetCodepoint && len(text) != r.Witness.End-r.Witness.Start {
-				t.Errorf("result %d: %d code points of text for [%d,%d)", i, len(text), r.Witness.Start, r.Witness.End)
-			}
-		}
-	}
-}
-
 // A zero threshold, or one of 1, gives finite numbers too.
 func TestAnswersAreFinite(t *testing.T) {
 	extreme := modelFunc(func(batch [][]int32) ([]float32, error) {
@@ -269,7 +251,7 @@ func TestAnswersAreFinite(t *testing.T) {
 				req := responses("", "a", "a b", "a b c", "a b c d", "a b c d e", "a. b c. d e f. g h i j.")
 				req.Options = Options{Reward: scale, Aggregate: kind}
 				for i, r := range score(t, s, req) {
-					if _, err := r.AppendJSON(nil); err != nil {
+					if _, err := json.Marshal(r); err != nil {
 						t.Errorf("%s, %s, T %v, result %d: %v in %+v", kind, scale, threshold, i, err, r)
 					}
 				}

@@ -28,9 +28,9 @@ const (
 // calls with Begin and End, one at a time, and asks Stalled whether to act. It is
 // safe for concurrent use.
 type Watchdog struct {
-	mu   sync.Mutex
-	pace pace
-	call *modelCall // nil while none is running
+	mu         sync.Mutex
+	throughput throughput
+	call       *modelCall // nil while none is running
 }
 
 // modelCall is a running model call.
@@ -64,7 +64,7 @@ func NewWatchdog(reg prometheus.Registerer) (*Watchdog, error) {
 func (w *Watchdog) Begin(sequences, tokens int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	limit := min(max(min(w.pace.takes(tokens), maximumLimit)*stallFactor, minimumLimit), maximumLimit)
+	limit := min(max(min(w.throughput.timeFor(tokens), maximumLimit)*stallFactor, minimumLimit), maximumLimit)
 	w.call = &modelCall{sequences: sequences, tokens: tokens, began: time.Now(), limit: limit}
 }
 
@@ -72,7 +72,7 @@ func (w *Watchdog) Begin(sequences, tokens int) {
 func (w *Watchdog) End() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.pace.observe(w.call.tokens, time.Since(w.call.began))
+	w.throughput.observe(w.call.tokens, time.Since(w.call.began))
 	w.call = nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"assay/rewardmodel"
+	"assay/rewardmodel/wire"
 )
 
 // benchCmd groups the benchmarks.
@@ -121,7 +122,7 @@ func (c *benchServingCmd) items(a *app) ([]rewardmodel.Item, error) {
 func requests(items []rewardmodel.Item, size int) ([][]byte, error) {
 	var bodies [][]byte
 	for part := range slices.Chunk(items, size) {
-		body, err := rewardmodel.Request{Responses: part}.AppendJSON(nil)
+		body, err := wire.AppendRequest(nil, rewardmodel.Request{Responses: part})
 		if err != nil {
 			return nil, err
 		}

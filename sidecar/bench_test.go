@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"assay/rewardmodel"
+	"assay/rewardmodel/wire"
 )
 
 // benchAgainst loads a server that hands each request to answer.
@@ -27,7 +27,7 @@ func TestBenchServing(t *testing.T) {
 	bodies := make(chan int, 10) // responses of each request
 	stdout, stderr, code := benchAgainst(t, func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
-		req, bad := rewardmodel.DecodeRequest(body, rewardmodel.Limits{})
+		req, bad := wire.DecodeRequest(body, wire.Limits{})
 		if err != nil || bad != nil || r.URL.Path != "/v1/score" {
 			w.WriteHeader(http.StatusBadRequest)
 		}

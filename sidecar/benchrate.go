@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"assay/rewardmodel"
+	"assay/rewardmodel/wire"
 )
 
 // rateFlags load a service as users do who do not wait for each other.
@@ -87,7 +88,7 @@ func mixedRequests(items []rewardmodel.Item, sizes []int, n int) ([][]byte, erro
 		if next+size > len(items) {
 			next = 0
 		}
-		body, err := rewardmodel.Request{Responses: items[next : next+size]}.AppendJSON(nil)
+		body, err := wire.AppendRequest(nil, rewardmodel.Request{Responses: items[next : next+size]})
 		if err != nil {
 			return nil, err
 		}

@@ -16,6 +16,7 @@ import (
 	"assay/bench"
 	"assay/rewardmodel"
 	"assay/rewardmodel/encoder"
+	"assay/rewardmodel/wire"
 	"assay/segmenter"
 )
 
@@ -231,7 +232,7 @@ func (s *soaking) one(ctx context.Context, client *http.Client, i int) error {
 	if err != nil {
 		return err
 	}
-	body, err := rewardmodel.Request{Responses: []rewardmodel.Item{{Response: &text}}}.AppendJSON(nil)
+	body, err := wire.AppendRequest(nil, rewardmodel.Request{Responses: []rewardmodel.Item{{Response: &text}}})
 	if err != nil {
 		return err
 	}

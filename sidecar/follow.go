@@ -8,14 +8,14 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"assay/rewardmodel"
 	"assay/rewardmodel/retrain"
+	"assay/rewardmodel/versions"
 )
 
 // follower keeps this replica on the version that the fleet names as current.
 type follower struct {
 	replica  string
-	versions *rewardmodel.Versions
+	versions *versions.Set
 	monitor  *monitor
 	journal  retrain.Journal
 	folders  *folders
@@ -78,7 +78,7 @@ func (f *follower) serve(ctx context.Context, wanted retrain.Current) error {
 
 // loads reports whether a version is loaded or being loaded.
 func (f *follower) loads(version string) bool {
-	return slices.ContainsFunc(f.versions.Versions(), func(v rewardmodel.VersionStatus) bool {
+	return slices.ContainsFunc(f.versions.List(), func(v versions.Status) bool {
 		return v.Version == version && v.Error == ""
 	})
 }
@@ -91,7 +91,7 @@ func (f *follower) needed(ctx context.Context, current retrain.Current) func(ver
 		return func(string) bool { return true } // another time
 	}
 	keep := append([]string{current.Version, status.Base}, current.Previous...)
-	for _, v := range f.versions.Versions() {
+	for _, v := range f.versions.List() {
 		keep = append(keep, v.Version)
 	}
 	return func(version string) bool { return slices.Contains(keep, version) }

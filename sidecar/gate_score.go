@@ -11,6 +11,7 @@ import (
 	"assay/rewardmodel/bag"
 	"assay/rewardmodel/checkpoint"
 	"assay/rewardmodel/gate"
+	"assay/rewardmodel/logistic"
 )
 
 // gateSets are the sets that the gate compares models on.
@@ -211,7 +212,7 @@ func instanceMargins(it rewardmodel.Item, r rewardmodel.Result) []float32 {
 		if it.Instances != nil && strings.TrimSpace(it.Instances[i]) == "" {
 			continue
 		}
-		out = append(out, float32(math.Log(instance.Violation)-math.Log1p(-instance.Violation)))
+		out = append(out, float32(logistic.Logit(instance.Violation)))
 	}
 	return out
 }

@@ -15,6 +15,7 @@ import (
 	"assay/rewardmodel/feedback"
 	"assay/rewardmodel/gate"
 	"assay/rewardmodel/retrain"
+	"assay/rewardmodel/versions"
 )
 
 // learning is what a process needs to take feedback, to train on it, and to follow the current version.
@@ -29,7 +30,7 @@ type learning struct {
 	log      zerolog.Logger
 
 	// Those of a process that serves; nil in one that only trains.
-	versions *rewardmodel.Versions
+	versions *versions.Set
 	monitor  *monitor
 }
 
@@ -51,7 +52,7 @@ func (noSignals) Drift() retrain.Drift               { return retrain.Drift{PVal
 func (noSignals) Disagreement() retrain.Disagreement { return retrain.Disagreement{} }
 
 // newLearning puts the parts together; versions is nil in a process that only trains.
-func newLearning(ctx context.Context, cfg learningConfig, q *queue.Queue, versions *rewardmodel.Versions) (*learning, error) {
+func newLearning(ctx context.Context, cfg learningConfig, q *queue.Queue, versions *versions.Set) (*learning, error) {
 	registry, err := q.OpenRegistry(ctx)
 	if err != nil {
 		return nil, err
@@ -218,7 +219,7 @@ func (l *learning) candidates(ctx context.Context, n int) ([]feedback.Candidate,
 // can come out first.
 func (l *learning) secondOpinion(ctx context.Context, pool []feedback.Scored) []feedback.Scored {
 	var other string
-	for _, v := range l.versions.Versions() {
+	for _, v := range l.versions.List() {
 		if v.Loaded && !v.Current {
 			other = v.Version
 			break

@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"assay/rewardmodel"
+	"assay/rewardmodel/wire"
 )
 
 // inputFlags are those of every command that reads lines.
@@ -68,7 +69,7 @@ func (f inputFlags) item(line []byte) (rewardmodel.Item, error) {
 	if f.Text {
 		return rewardmodel.Item{Response: new(string(line))}, nil
 	}
-	return rewardmodel.DecodeItem(line)
+	return wire.DecodeItem(line)
 }
 
 // idle tells that the next line may be long in coming.

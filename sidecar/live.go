@@ -8,12 +8,13 @@ import (
 	"assay/api"
 	"assay/queue"
 	"assay/rewardmodel"
+	"assay/rewardmodel/versions"
 )
 
 // live is what HTTP and NATS score with from the first moment on, while the
 // model and the streams are still on their way.
 type live struct {
-	versions atomic.Pointer[rewardmodel.Versions]
+	versions atomic.Pointer[versions.Set]
 	queue    atomic.Pointer[queue.Queue]
 	learning atomic.Pointer[learning]
 	watchdog watchdog
@@ -39,7 +40,7 @@ func (l *live) Models(context.Context) ([]api.Model, error) {
 		return nil, nil
 	}
 	var models []api.Model
-	for _, v := range versions.Versions() {
+	for _, v := range versions.List() {
 		if v.Loaded {
 			models = append(models, api.Model{Name: v.Name, Version: v.Version, Created: v.Created, Threshold: v.Threshold, Labels: v.Labels})
 		}

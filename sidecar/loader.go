@@ -11,9 +11,10 @@ import (
 	"assay/rewardmodel"
 	"assay/rewardmodel/encoder"
 	"assay/rewardmodel/retrain"
+	"assay/rewardmodel/versions"
 )
 
-// loader makes model versions ready, all on the one thread that owns libtorch. It implements rewardmodel.Loader.
+// loader makes model versions ready, all on the one thread that owns libtorch. It implements versions.Loader.
 type loader struct {
 	flags   modelFlags
 	scoring rewardmodel.ScorerConfig
@@ -30,39 +31,39 @@ func (l *loader) computes() (precision encoder.Precision, device string) {
 	return precision, l.runtime.Device()
 }
 
-// Load implements rewardmodel.Loader.
-func (l *loader) Load(ctx context.Context, version string, room func(bytes int64) error) (rewardmodel.Loaded, error) {
+// Load implements versions.Loader.
+func (l *loader) Load(ctx context.Context, version string, room func(bytes int64) error) (versions.Loaded, error) {
 	dir, err := l.folder(ctx, version)
 	if errors.Is(err, retrain.ErrNoModel) || errors.Is(err, retrain.ErrNoFiles) {
-		err = fmt.Errorf("%w: %w", rewardmodel.ErrUnknownVersion, err)
+		err = fmt.Errorf("%w: %w", versions.ErrUnknown, err)
 	}
 	if err != nil {
-		return rewardmodel.Loaded{}, err
+		return versions.Loaded{}, err
 	}
 	return l.load(ctx, dir, room, l.metrics)
 }
 
 // load makes the checkpoint in a folder ready.
-func (l *loader) load(ctx context.Context, dir string, room func(bytes int64) error, metrics prometheus.Registerer) (rewardmodel.Loaded, error) {
+func (l *loader) load(ctx context.Context, dir string, room func(bytes int64) error, metrics prometheus.Registerer) (versions.Loaded, error) {
 	opened, err := l.flags.openFolder(dir)
 	if err != nil {
-		return rewardmodel.Loaded{}, fmt.Errorf("model %s: %w", dir, err)
+		return versions.Loaded{}, fmt.Errorf("model %s: %w", dir, err)
 	}
 	defer opened.close()
 	bytes, err := l.runtime.Bytes(opened.checkpoint, encoder.Precision(l.flags.Precision))
 	if err != nil {
-		return rewardmodel.Loaded{}, err
+		return versions.Loaded{}, err
 	}
 	bytes += l.scoring.CacheBytes
 	if err := room(bytes); err != nil {
-		return rewardmodel.Loaded{}, err
+		return versions.Loaded{}, err
 	}
 	m, err := opened.start(ctx, l.runtime, l.scoring, metrics)
 	if err != nil {
-		return rewardmodel.Loaded{}, fmt.Errorf("model %s: %w", dir, err)
+		return versions.Loaded{}, fmt.Errorf("model %s: %w", dir, err)
 	}
 	l.precision.Store(m.encoder.Precision())
-	return rewardmodel.Loaded{
+	return versions.Loaded{
 		Scorer: m.Scorer, Created: opened.checkpoint.Manifest.Created, Labels: opened.checkpoint.Config.Labels,
 		Bytes: bytes, Free: m.encoder.Close,
 	}, nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"strconv"
+	"strings"
 	"time"
 
 	"assay/rewardmodel/retrain"
@@ -52,7 +53,7 @@ func (f retrainFlags) policy() retrain.Policy {
 }
 
 func (f retrainFlags) validate() error {
-	errs := []error{f.policy().Validate()}
+	errs := []error{nameFlag(f.policy().Validate())}
 	check := func(ok bool, format string, args ...any) {
 		if !ok {
 			errs = append(errs, fmt.Errorf(format, args...))
@@ -70,6 +71,21 @@ func (f retrainFlags) validate() error {
 	check(f.GateMaxShift > 0 && f.GateMaxShift <= 1, "--gate-max-shift is %v; it must lie in (0,1]", f.GateMaxShift)
 	check(f.ModelsKeep >= 1, "--models-keep is %d; give at least 1", f.ModelsKeep)
 	return errors.Join(errs...)
+}
+
+// nameFlag adds the flag to an error about a setting of the policy.
+func nameFlag(err error) error {
+	var setting *retrain.SettingError
+	if !errors.As(err, &setting) {
+		return err
+	}
+	flag := map[string]string{
+		"MinBags": "--train-min-bags", "MinEach": "--train-min-each", "Cooldown": "--train-cooldown", "Every": "--train-every",
+		"Drift": "--train-drift", "DriftMin": "--train-drift-min",
+		"Disagreement": "--train-disagreement", "DisagreementMin": "--train-disagreement-min",
+		"HoldoutShare": "--holdout-share", "MinHeldOut": "--holdout-min",
+	}[setting.Field]
+	return fmt.Errorf("%s %s", flag, strings.ReplaceAll(setting.Problem, "MinEach", "--train-min-each"))
 }
 
 // recipe is what measured best (docs/benchmarks.md): a fresh classifier needs a number of steps before it learns

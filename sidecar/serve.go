@@ -9,6 +9,7 @@ import (
 	"assay/api"
 	"assay/queue"
 	"assay/rewardmodel"
+	"assay/rewardmodel/wire"
 )
 
 // serveCmd runs the service until a signal ends it.
@@ -191,8 +192,8 @@ func (c *serveCmd) apiConfig() api.Config {
 	return cfg
 }
 
-func (c *serveCmd) limits() rewardmodel.Limits {
-	return rewardmodel.Limits{MaxResponses: c.MaxResponses}
+func (c *serveCmd) limits() wire.Limits {
+	return wire.Limits{MaxResponses: c.MaxResponses}
 }
 
 func (c *serveCmd) scorerConfig() rewardmodel.ScorerConfig {

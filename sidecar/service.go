@@ -15,6 +15,7 @@ import (
 	"assay/api"
 	"assay/queue"
 	"assay/rewardmodel"
+	"assay/rewardmodel/versions"
 )
 
 // service is everything that "assay serve" runs, from the open listener to the
@@ -184,7 +185,7 @@ func (s *service) run(ctx context.Context) error {
 func (s *service) start(ctx context.Context) error {
 	s.app.log.Info().Str("http", s.httpURL()).Str("model", s.opened.dir).Msg("starting")
 	group, starting := errgroup.WithContext(ctx)
-	var versions *rewardmodel.Versions
+	var versions *versions.Set
 	group.Go(func() (err error) {
 		versions, err = s.loadModel(starting)
 		return err
@@ -212,7 +213,7 @@ func (s *service) start(ctx context.Context) error {
 }
 
 // loadModel starts libtorch and loads the model of --model.
-func (s *service) loadModel(ctx context.Context) (*rewardmodel.Versions, error) {
+func (s *service) loadModel(ctx context.Context) (*versions.Set, error) {
 	version, err := s.opened.version(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("--model: %w", err)
@@ -227,7 +228,7 @@ func (s *service) loadModel(ctx context.Context) (*rewardmodel.Versions, error) 
 	scoring.PolicyTokenizers = s.policies
 	s.loader = &loader{flags: s.cmd.modelFlags, scoring: scoring, runtime: runtime, folder: s.folders.Pinned, metrics: s.registry}
 	s.folders.load = s.loader.try
-	versions, err := rewardmodel.NewVersions(rewardmodel.VersionsConfig{MaxLoaded: s.cmd.ModelsLoaded, MaxBytes: int64(s.cmd.ModelsBytes)}, s.loader, s.registry)
+	versions, err := versions.New(versions.Config{MaxLoaded: s.cmd.ModelsLoaded, MaxBytes: int64(s.cmd.ModelsBytes)}, s.loader, s.registry)
 	if err != nil {
 		return nil, err
 	}
@@ -251,7 +252,7 @@ func (s *service) openQueue(ctx context.Context) error {
 
 // learn joins the fleet: from here on this process takes feedback, follows the
 // current version or keeps to the pinned one, and trains if it shall.
-func (s *service) learn(ctx context.Context, q *queue.Queue, versions *rewardmodel.Versions) (err error) {
+func (s *service) learn(ctx context.Context, q *queue.Queue, versions *versions.Set) (err error) {
 	if s.replica, err = claimReplica(s.cmd.DataDir); err != nil {
 		return err
 	}
@@ -288,7 +289,7 @@ func (s *service) learn(ctx context.Context, q *queue.Queue, versions *rewardmod
 // join brings this process to the version that it is to serve. One that cannot
 // be loaded is tried again later, and --model serves meanwhile; one that is
 // pinned must load.
-func (s *service) join(ctx context.Context, l *learning, versions *rewardmodel.Versions) (*follower, error) {
+func (s *service) join(ctx context.Context, l *learning, versions *versions.Set) (*follower, error) {
 	follow := &follower{replica: s.replica.id, versions: versions, monitor: l.monitor, journal: l.registry, statuses: l.registry, currents: l.registry, folders: s.folders, log: s.app.log}
 	s.folders.needed = follow.neededNow
 	if pin := s.cmd.Pin; pin != "" {

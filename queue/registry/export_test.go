@@ -13,10 +13,9 @@ import (
 
 // What the tests of package registry_test reach into.
 const (
-	ChunkBytes  = chunkBytes
-	LeftoverAge = leftoverAge
-	KeySalt     = keySalt
-	SaltSize    = saltSize
+	ChunkBytes = chunkBytes
+	KeySalt    = keySalt
+	SaltSize   = saltSize
 )
 
 func Token(version string) string { return token(version) }

@@ -276,9 +276,8 @@ func TestProcessesDownloadToOneFolder(t *testing.T) {
 	to := filepath.Join(t.TempDir(), "v1")
 	require.NoError(t, os.Mkdir(to, 0o755))
 	require.NoError(t, os.WriteFile(filepath.Join(to, "rest"), nil, 0o600))
-	old := filepath.Join(filepath.Dir(to), ".v1.download-killed")
+	old := filepath.Join(filepath.Dir(to), ".v1.new-killed")
 	require.NoError(t, os.Mkdir(old, 0o755))
-	require.NoError(t, os.Chtimes(old, time.Time{}, time.Now().Add(-2*registry.LeftoverAge)))
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {

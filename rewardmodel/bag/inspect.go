@@ -1,7 +1,6 @@
 package bag
 
 import (
-	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -90,23 +89,9 @@ func (f Findings) Err() error {
 	return nil
 }
 
-// Inspect looks for what makes bags unlearnable or suspicious. Its limit and
-// length are those of Bag.Segments, as is the error. It returns nil when all is
-// well.
-func Inspect(ctx context.Context, bags []Bag, limit int, length func(string) (int, error)) (Findings, error) {
-	var i Inspector
-	for _, b := range bags {
-		segments, err := b.Segments(ctx, limit, length)
-		if err != nil {
-			return nil, err
-		}
-		i.Add(b, segments)
-	}
-	return i.Findings(), nil
-}
-
-// Inspector is Inspect for bags that come one at a time. Its zero value is
-// ready. It keeps a digest of each text, not the text. Not safe for concurrent use.
+// Inspector looks for what makes bags unlearnable or suspicious, one bag at a
+// time. Its zero value is ready. It keeps a digest of each text, not the text. It
+// is not safe for concurrent use.
 type Inspector struct {
 	bags  []inspected
 	texts map[digest]*textSeen

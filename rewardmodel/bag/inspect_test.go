@@ -19,11 +19,15 @@ func healthy() []Bag {
 
 func inspect(t *testing.T, bags []Bag, limit int, length func(string) (int, error)) Findings {
 	t.Helper()
-	findings, err := Inspect(t.Context(), bags, limit, length)
-	if err != nil {
-		t.Fatal(err)
+	var inspector Inspector
+	for _, b := range bags {
+		segments, err := b.Segments(t.Context(), limit, length)
+		if err != nil {
+			t.Fatal(err)
+		}
+		inspector.Add(b, segments)
 	}
-	return findings
+	return inspector.Findings()
 }
 
 func TestInspect(t *testing.T) {
@@ -143,15 +147,20 @@ func TestInspectUsesTheLimitOfSegments(t *testing.T) {
 	}
 }
 
-func ExampleInspect() {
-	findings, err := Inspect(context.Background(), []Bag{
+func ExampleInspector() {
+	var inspector Inspector
+	for _, b := range []Bag{
 		{ID: "r1", Label: Violation, Response: "Of course. You fool."},
 		{ID: "r2", Label: Violation, Response: "  "},
-	}, 0, nil)
-	if err != nil {
-		fmt.Println(err)
-		return
+	} {
+		segments, err := b.Segments(context.Background(), 0, nil)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		inspector.Add(b, segments)
 	}
+	findings := inspector.Findings()
 	for _, f := range findings {
 		fmt.Println(f.Message())
 	}

@@ -16,6 +16,24 @@ type Segment struct {
 	Span    [2]int // [start, end) in code points of that message, instance or response
 }
 
+// Texts returns the texts of the bag that are scored: Instances, or the contents
+// of the assistant's messages, or the response.
+func (b Bag) Texts() []string {
+	switch {
+	case b.Messages != nil:
+		var texts []string
+		for _, m := range b.Messages {
+			if m.Role == roleAssistant {
+				texts = append(texts, m.Content)
+			}
+		}
+		return texts
+	case b.Instances != nil:
+		return b.Instances
+	}
+	return []string{b.Response}
+}
+
 // Segments returns the instances of the bag in document order: Instances as
 // they are given, else the utterances of the assistant's messages or of the
 // response. An utterance with length(text) > limit is split, never cut; a limit

@@ -21,9 +21,10 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
+
+	"assay/internal/durable"
 )
 
 // maxConfig bounds config.json and assay.json, in bytes.
@@ -78,13 +79,13 @@ func Open(dir string) (*Checkpoint, error) {
 	// A writer may replace the folder and remove the old one while its
 	// files are being opened; then the new one is tried.
 	for attempt := 1; ; attempt++ {
-		before, _ := os.Stat(survivor(dir))
-		c, err := open(survivor(dir))
+		before, _ := os.Stat(durable.Survivor(dir))
+		c, err := open(durable.Survivor(dir))
 		if err == nil {
 			c.Dir = dir
 			return c, nil
 		}
-		after, _ := os.Stat(survivor(dir))
+		after, _ := os.Stat(durable.Survivor(dir))
 		if attempt == maxAttempts || os.SameFile(before, after) {
 			return nil, fmt.Errorf("checkpoint %s: %w", dir, err)
 		}
@@ -257,18 +258,3 @@ func (t stored) info() TensorInfo {
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
-
-// survivor is dir, or where Write has set it aside when a crash between its
-// two renames left no dir.
-func survivor(dir string) string {
-	if exists(dir) || !exists(asideName(dir)) {
-		return dir
-	}
-	return asideName(dir)
-}
-
-// asideName is beside dir, hidden.
-func asideName(dir string) string {
-	dir = filepath.Clean(dir)
-	return filepath.Join(filepath.Dir(dir), "."+filepath.Base(dir)+".old")
-}

@@ -119,35 +119,13 @@ func TestFailedWriteKeepsTheOld(t *testing.T) {
 	}
 }
 
-// What killed writers left behind is cleared, what living ones build is not.
-func TestWriteSweeps(t *testing.T) {
-	parent := t.TempDir()
-	dir := filepath.Join(parent, "model")
-	if err := os.Mkdir(filepath.Join(parent, ".model.new-123"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	writeAll(t, []byte("half"), parent, ".model.new-123", weightsFile)
-	tmp, held, err := begin(parent, filepath.Join(parent, "model"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	writeCopy(t, dir, "bert-two")
-	if got := left(t, parent); got != filepath.Base(tmp)+" model" {
-		t.Errorf("left %s", got)
-	}
-	held.Close()
-	writeCopy(t, dir, "bert-two")
-	if got := left(t, parent); got != "model" {
-		t.Errorf("left %s", got)
-	}
-}
-
 // Without an exchange in one step a crash may leave the old folder aside only.
 func TestRecoverFromCrashBetweenRenames(t *testing.T) {
 	parent := t.TempDir()
 	dir := filepath.Join(parent, "model")
 	writeCopy(t, dir, "bert-two")
-	if err := os.Rename(dir, asideName(dir)); err != nil {
+	aside := filepath.Join(parent, ".model.old")
+	if err := os.Rename(dir, aside); err != nil {
 		t.Fatal(err)
 	}
 	if c := mustOpen(t, dir); c.Manifest.Version != "v1" || c.Dir != dir {
@@ -161,31 +139,12 @@ func TestRecoverFromCrashBetweenRenames(t *testing.T) {
 	if got := left(t, parent); got != "model" {
 		t.Errorf("left %s", got)
 	}
-	if err := os.CopyFS(asideName(dir), os.DirFS(dir)); err != nil {
+	if err := os.CopyFS(aside, os.DirFS(dir)); err != nil {
 		t.Fatal(err)
 	}
 	writeCopy(t, dir, "roberta-two")
 	if got := left(t, parent); got != "model" {
 		t.Errorf("left %s", got)
-	}
-}
-
-func TestRenameAside(t *testing.T) {
-	parent := t.TempDir()
-	dir, tmp := filepath.Join(parent, "model"), filepath.Join(parent, "tmp")
-	writeCopy(t, dir, "bert-two")
-	writeCopy(t, tmp, "roberta-two")
-	if err := renameAside(tmp, dir, asideName(dir)); err != nil {
-		t.Fatal(err)
-	}
-	if got := left(t, parent); got != ".model.old model" {
-		t.Errorf("left %s", got)
-	}
-	if err := renameAside(tmp, dir, asideName(dir)); err == nil {
-		t.Error("replaced by nothing")
-	}
-	if c := mustOpen(t, dir); c.Config.ModelType != Roberta {
-		t.Errorf("the folder is not put back: %s", c.Config.ModelType)
 	}
 }
 

@@ -1,10 +1,12 @@
 package checkpoint
 
 import (
+	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
+
+	"assay/internal/durable"
 )
 
 // UpdateManifest lets edit change the assay.json of the checkpoint in dir, and
@@ -23,11 +25,11 @@ func updateManifest(dir string, edit func(*Manifest)) error {
 	if err != nil {
 		return err
 	}
-	unlock, err := lockFolder(dir)
-	if err != nil {
+	lock, err := durable.WaitLock(dir)
+	if err != nil && !errors.Is(err, durable.ErrNoLocks) {
 		return err
 	}
-	defer unlock()
+	defer lock.Unlock()
 	c, err := open(dir)
 	if err != nil {
 		return err
@@ -44,17 +46,5 @@ func updateManifest(dir string, edit func(*Manifest)) error {
 	if err != nil {
 		return err
 	}
-	// A hidden name: a kill in between leaves a file that no reader looks at,
-	// and the next update takes away.
-	partial := filepath.Join(dir, "."+manifestFile+".partial")
-	if err := os.RemoveAll(partial); err != nil {
-		return err
-	}
-	if _, err := writeFile(partial, func(w io.Writer) error { _, err := w.Write(data); return err }); err != nil {
-		return err
-	}
-	if err := os.Rename(partial, filepath.Join(dir, manifestFile)); err != nil {
-		return err
-	}
-	return syncFolder(dir)
+	return durable.WriteFile(filepath.Join(dir, manifestFile), data, 0o644)
 }

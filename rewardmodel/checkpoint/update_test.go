@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"testing"
+	"time"
 
 	"assay/rewardmodel/calibration"
 )
@@ -14,7 +15,12 @@ import (
 func TestUpdateManifest(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "m")
 	writeCopy(t, dir, "bert-two")
-	writeAll(t, []byte("left by a killed update"), dir, "."+manifestFile+".partial")
+	leftover := "." + manifestFile + ".tmp-1"
+	writeAll(t, []byte("left by a killed update"), dir, leftover)
+	hoursAgo := time.Now().Add(-2 * time.Hour)
+	if err := os.Chtimes(filepath.Join(dir, leftover), hoursAgo, hoursAgo); err != nil {
+		t.Fatal(err)
+	}
 	before := mustOpen(t, dir).Manifest
 	want := calibration.Map{From: []float64{-1, 0, 2}, To: []float64{-2, 0, 1}}
 	if err := UpdateManifest(dir, func(m *Manifest) { m.Calibration = map[string]calibration.Map{"max": want} }); err != nil {
@@ -31,7 +37,7 @@ func TestUpdateManifest(t *testing.T) {
 	if !reflect.DeepEqual(c.Manifest, before) {
 		t.Errorf("got %+v, was %+v", c.Manifest, before)
 	}
-	if names, err := c.folder.names(); err != nil || slices.Contains(names, "."+manifestFile+".partial") {
+	if names, err := c.folder.names(); err != nil || slices.Contains(names, leftover) {
 		t.Errorf("the folder holds %v, %v", names, err)
 	}
 }

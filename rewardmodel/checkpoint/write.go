@@ -1,7 +1,6 @@
 package checkpoint
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"crypto/sha256"
@@ -13,6 +12,8 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"assay/internal/durable"
 )
 
 // tokenizerNames are the files of a tokenizer in a Hugging Face folder.
@@ -59,7 +60,7 @@ func TokenizerFiles(dir string) ([]string, error) {
 // renamed. A checkpoint folder that is there already is replaced, with every
 // file in it; a folder of anything else is refused.
 func Write(dir string, cfg Config, man Manifest, tensors []Tensor, files ...string) error {
-	err := replaceFolder(dir, func(tmp string) error {
+	err := replaceDir(dir, func(tmp string) error {
 		return fillFolder(tmp, cfg, man, tensors, files)
 	})
 	if err != nil {
@@ -225,23 +226,9 @@ func writeTensors(w io.Writer, cfg Config, tensors []Tensor) error {
 
 // writeFile creates a file, flushes it to the disk and returns its SHA-256.
 func writeFile(path string, body func(io.Writer) error) (sum string, err error) {
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	if err != nil {
-		return "", err
-	}
-	defer file.Close()
 	digest := sha256.New()
-	buffered := bufio.NewWriterSize(io.MultiWriter(file, digest), chunk)
-	if err := body(buffered); err != nil {
-		return "", err
-	}
-	if err := buffered.Flush(); err != nil {
-		return "", err
-	}
-	if err := file.Sync(); err != nil {
-		return "", err
-	}
-	return hex.EncodeToString(digest.Sum(nil)), file.Close()
+	err = durable.CreateFile(path, 0o644, func(w io.Writer) error { return body(io.MultiWriter(w, digest)) })
+	return hex.EncodeToString(digest.Sum(nil)), err
 }
 
 func copyFile(w io.Writer, path string) error {

@@ -10,6 +10,7 @@ import (
 	"github.com/sugarme/gotch/ts"
 
 	"assay/rewardmodel/checkpoint"
+	"assay/rewardmodel/logistic"
 	"assay/rewardmodel/tokenizer"
 )
 
@@ -23,11 +24,11 @@ const defaultPrecisionLimit = 0.01
 // loadInt8 loads a model with integers in its layers, checked with the probe texts.
 func (r *Runtime) loadInt8(ckpt *checkpoint.Checkpoint) (*Model, error) {
 	if err := r.hasInt8(); err != nil {
-		return nil, fmt.Errorf("encoder: --precision int8: %w", err)
+		return nil, fmt.Errorf("encoder: precision int8: %w", err)
 	}
 	tok, err := tokenizer.Load(ckpt.Dir)
 	if err != nil {
-		return nil, fmt.Errorf("encoder: --precision int8 needs the model's tokenizer for its built-in texts: %w", err)
+		return nil, fmt.Errorf("encoder: precision int8 needs the model's tokenizer for its built-in texts: %w", err)
 	}
 	var probes [][]int32
 	for _, text := range probeTexts {
@@ -39,7 +40,7 @@ func (r *Runtime) loadInt8(ckpt *checkpoint.Checkpoint) (*Model, error) {
 // loadInt8With checks the scores of the probes.
 func (r *Runtime) loadInt8With(ckpt *checkpoint.Checkpoint, probes [][]int32) (*Model, error) {
 	if cfg := ckpt.Config; cfg.Disentangled.Relative {
-		return nil, fmt.Errorf("encoder: --precision int8 is not for %s; use bf16 or fp32", cfg.ModelType)
+		return nil, fmt.Errorf("encoder: precision int8 does not support %s; use bf16 or fp32", cfg.ModelType)
 	}
 	m, err := r.loadPlain(ckpt, FP32)
 	if err != nil {
@@ -114,15 +115,13 @@ func (g *graph) zeroInt32s(n int64) *ts.Tensor {
 func checkPrecision(p Precision, limit float64, exact, got []float32) error {
 	var sum, worst float64
 	for i := range exact {
-		moved := math.Abs(sigmoid(exact[i]) - sigmoid(got[i]))
+		moved := math.Abs(logistic.Sigmoid(float64(exact[i])) - logistic.Sigmoid(float64(got[i])))
 		sum, worst = sum+moved, max(worst, moved)
 	}
 	mean := sum / float64(max(len(exact), 1))
 	if !(mean <= limit && worst <= 10*limit) {
-		return fmt.Errorf("%w: --precision %s moves the violation of %d built-in texts by %.3f on average (--precision-limit %g) and %.3f at most (ten times that); use bf16 or fp32",
-			ErrPrecision, p, len(exact), mean, limit, worst)
+		return fmt.Errorf("%w: precision %s moves the violation of %d built-in texts by %.3f on average (limit %g) and by %.3f at most (limit %g); use bf16 or fp32",
+			ErrPrecision, p, len(exact), mean, limit, worst, 10*limit)
 	}
 	return nil
 }
-
-func sigmoid(x float32) float64 { return 1 / (1 + math.Exp(-float64(x))) }

@@ -62,7 +62,7 @@ func TestInt8Golden(t *testing.T) {
 		t.Run(filepath.Base(dir), func(t *testing.T) {
 			batch := readGolden(t, dir).sequences()
 			if openCheckpoint(t, dir).Config.Disentangled.Relative {
-				if _, err := r.loadInt8With(openCheckpoint(t, dir), batch); err == nil || !strings.Contains(err.Error(), "--precision int8 is not for deberta") {
+				if _, err := r.loadInt8With(openCheckpoint(t, dir), batch); err == nil || !strings.Contains(err.Error(), "precision int8 does not support deberta") {
 					t.Error(err)
 				}
 				return
@@ -127,7 +127,7 @@ func TestInt8Refused(t *testing.T) {
 	}
 	needInt8(t, r)
 	before := ts.LiveTensors.Load()
-	if _, err := r.Load(ckpt, Int8); err == nil || !strings.Contains(err.Error(), "--precision int8") {
+	if _, err := r.Load(ckpt, Int8); err == nil || !strings.Contains(err.Error(), "precision int8") {
 		t.Errorf("no tokenizer: %v", err)
 	}
 	if now := ts.LiveTensors.Load(); now > before {
@@ -152,7 +152,7 @@ func TestCheckPrecision(t *testing.T) {
 		"not a number": {0, 1, -2, float32(math.NaN())},
 	} {
 		err := checkPrecision(Int8, defaultPrecisionLimit, exact, got)
-		if !errors.Is(err, ErrPrecision) || !strings.Contains(err.Error(), "--precision int8") {
+		if !errors.Is(err, ErrPrecision) || !strings.Contains(err.Error(), "precision int8") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

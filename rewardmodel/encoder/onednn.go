@@ -76,11 +76,11 @@ func hasLinear() bool { return C.has_linear() != 0 }
 func (r *Runtime) hasInt8() error {
 	switch {
 	case r.device.IsCuda():
-		return errors.New("it runs on a CPU alone; use --device cpu, or --precision bf16")
+		return errors.New("it only runs on a CPU; use the device cpu, or precision bf16")
 	case !cpu.X86.HasAVX512VNNI && !cpu.X86.HasAVXVNNI:
-		return errors.New("the processor has no VNNI instructions; use --precision bf16 or fp32")
+		return errors.New("the processor has no VNNI instructions; use precision bf16 or fp32")
 	case C.has_qlinear() == 0:
-		return errors.New("this libtorch has no oneDNN for it; use the pinned one, or --precision bf16")
+		return errors.New("this libtorch has no oneDNN for it; use the pinned one, or precision bf16")
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
 
+	"assay/internal/durable"
 	"assay/rewardmodel/checkpoint"
 )
 
@@ -21,29 +22,16 @@ const stateMagic = "assay learner state 1\n"
 
 var errState = errors.New("not a whole learner state of this model; remove the state folder to start anew")
 
-// SaveState writes weights, moments and step to a new file and flushes it to disk.
+// SaveState writes weights, moments and step to file and flushes it to the disk. A file that exists is replaced when
+// the new one is complete.
 func (l *Learner) SaveState(file string) error {
-	f, err := os.Create(file)
-	if err != nil {
-		return fmt.Errorf("encoder: %w", err)
-	}
-	defer f.Close()
-	buffered := bufio.NewWriterSize(f, 1<<20)
-	sum := crc32.NewIEEE()
-	w := io.MultiWriter(buffered, sum)
-	err = l.runtime.do(func() error { return l.writeState(w) })
-	if err == nil {
-		err = binary.Write(buffered, binary.LittleEndian, sum.Sum32())
-	}
-	if err == nil {
-		err = buffered.Flush()
-	}
-	if err == nil {
-		err = f.Sync()
-	}
-	if err == nil {
-		err = f.Close()
-	}
+	err := durable.WriteTo(file, 0o644, func(w io.Writer) error {
+		sum := crc32.NewIEEE()
+		if err := l.runtime.do(func() error { return l.writeState(io.MultiWriter(w, sum)) }); err != nil {
+			return err
+		}
+		return binary.Write(w, binary.LittleEndian, sum.Sum32())
+	})
 	if err != nil {
 		return fmt.Errorf("encoder: save state: %w", err)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"assay/rewardmodel"
 	"assay/rewardmodel/checkpoint"
+	"assay/rewardmodel/versions"
 )
 
 // letters is a tokenizer for tests: one token for each byte.
@@ -36,21 +37,21 @@ type shelf struct {
 	checkpoints map[string]*checkpoint.Checkpoint
 }
 
-func (d shelf) Load(_ context.Context, version string, room func(int64) error) (rewardmodel.Loaded, error) {
+func (d shelf) Load(_ context.Context, version string, room func(int64) error) (versions.Loaded, error) {
 	ckpt := d.checkpoints[version]
 	bytes, err := d.runtime.Bytes(ckpt, FP32)
 	if err != nil {
-		return rewardmodel.Loaded{}, err
+		return versions.Loaded{}, err
 	}
 	if err := room(bytes); err != nil {
-		return rewardmodel.Loaded{}, err
+		return versions.Loaded{}, err
 	}
 	m, err := d.runtime.Load(ckpt, FP32)
 	if err != nil {
-		return rewardmodel.Loaded{}, err
+		return versions.Loaded{}, err
 	}
 	scorer, err := rewardmodel.NewScorer(rewardmodel.ScorerConfig{Version: version, MaxLength: m.MaxLength()}, m, letters{}, nil)
-	return rewardmodel.Loaded{Scorer: scorer, Bytes: bytes, Free: m.Close}, err
+	return versions.Loaded{Scorer: scorer, Bytes: bytes, Free: m.Close}, err
 }
 
 // With libtorch behind them, versions are swapped, pinned and freed on one thread: every answer is that of the version
@@ -63,7 +64,7 @@ func TestSwap(t *testing.T) {
 		checkpoints[name] = openCheckpoint(t, filepath.Join("../checkpoint/testdata", name))
 	}
 	before := ts.LiveTensors.Load()
-	versions, err := rewardmodel.NewVersions(rewardmodel.VersionsConfig{}, shelf{r, checkpoints}, nil)
+	versions, err := versions.New(versions.Config{}, shelf{r, checkpoints}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

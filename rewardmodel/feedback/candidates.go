@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"assay/rewardmodel/bag"
+	"assay/rewardmodel/logistic"
 )
 
 // Scored is a response that a model has scored.
@@ -203,7 +204,7 @@ func appraise(pool []Scored) []Candidate {
 		}
 		c.Score = c.Uncertainty
 		if s.Other != nil {
-			apart := math.Abs(sigmoid(odds[i]/scale) - sigmoid(others[i]/otherScale))
+			apart := math.Abs(logistic.Sigmoid(odds[i]/scale) - logistic.Sigmoid(others[i]/otherScale))
 			c.Disagreement = &apart
 			c.Score = (c.Uncertainty + apart) / 2
 			if (odds[i] < 0) != (others[i] < 0) {
@@ -217,15 +218,12 @@ func appraise(pool []Scored) []Candidate {
 
 // logOdds is that of compliance, 0 at the threshold, within ±20 as in rewards.
 func (s Score) logOdds() float64 {
-	odds := logit(s.Threshold) - logit(s.Violation)
+	odds := logistic.Logit(s.Threshold) - logistic.Logit(s.Violation)
 	if math.IsNaN(odds) { // T and violation at the same end
 		return 0
 	}
 	return min(max(odds, -20), 20)
 }
-
-func logit(p float64) float64   { return math.Log(p) - math.Log1p(-p) }
-func sigmoid(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
 
 // medianDistance is the median distance from 0; 1 where that is 0.
 func medianDistance(odds []float64) float64 {

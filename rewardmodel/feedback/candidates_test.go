@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"assay/rewardmodel/bag"
+	"assay/rewardmodel/logistic"
 )
 
 func scored(id, response string, violation float64) Scored {
@@ -49,8 +50,8 @@ func TestRankDoesNotDependOnHowSureAModelSounds(t *testing.T) {
 	for i := range 20 {
 		odds := float64(i) - 7.3
 		text := fmt.Sprint("word", i)
-		quiet = append(quiet, scored(text, text, sigmoid(logit(0.3)+odds/100)))
-		loud = append(loud, scored(text, text, sigmoid(logit(0.3)+odds)))
+		quiet = append(quiet, scored(text, text, logistic.Sigmoid(logistic.Logit(0.3)+odds/100)))
+		loud = append(loud, scored(text, text, logistic.Sigmoid(logistic.Logit(0.3)+odds)))
 	}
 	assert.Equal(t, ids(Rank(quiet, 20, RankOptions{})), ids(Rank(loud, 20, RankOptions{})))
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"assay/rewardmodel"
+	"assay/rewardmodel/wire"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
@@ -25,7 +26,7 @@ type Limits struct {
 
 // DecodeBytes is what decoding a body allocates at most, and the records that
 // are made of it.
-func DecodeBytes(body []byte) int64 { return rewardmodel.DecodeBytes(body) + int64(len(body)) }
+func DecodeBytes(body []byte) int64 { return wire.DecodeBytes(body) + int64(len(body)) }
 
 // Decode reads a batch of feedback:
 //
@@ -132,13 +133,13 @@ func (r *reader) member(name string) error {
 	if err != nil {
 		return r.broken(err)
 	}
-	if tooDeep(value, rewardmodel.DefaultMaxDepth-1) {
-		return invalid(shorten(name), "is nested deeper than %d levels; flatten it", rewardmodel.DefaultMaxDepth)
+	if tooDeep(value, wire.DefaultMaxDepth-1) {
+		return invalid(shorten(name), "is nested deeper than %d levels; flatten it", wire.DefaultMaxDepth)
 	}
 	// Nobody reads an unknown field, but who sends broken text should know.
 	var text string
 	if err := strict(value, &text); err != nil {
-		fault := rewardmodel.SyntaxError(value, err)
+		fault := wire.SyntaxError(value, err)
 		return invalid(joinPath(shorten(name), fault.Field), "%s", fault.Message)
 	}
 	if name == "batch_id" {
@@ -197,7 +198,7 @@ func (r *reader) open(kind jsontext.Kind, field, want string) error {
 	return nil
 }
 
-func (r *reader) broken(err error) error { return rewardmodel.SyntaxError(r.body, err) }
+func (r *reader) broken(err error) error { return wire.SyntaxError(r.body, err) }
 
 // collector sorts items into valid and rejected ones.
 type collector struct {

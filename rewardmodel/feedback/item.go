@@ -3,10 +3,12 @@ package feedback
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"assay/rewardmodel"
 	"assay/rewardmodel/bag"
+	"assay/rewardmodel/wire"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
@@ -16,8 +18,8 @@ func decodeItem(value []byte, out outline) (Item, *Rejection) {
 	reject := func(code Code, field, message string) (Item, *Rejection) {
 		return Item{}, &Rejection{ID: out.name(), Code: code, Message: fieldMessage(field, message)}
 	}
-	if tooDeep(value, rewardmodel.DefaultMaxDepth) {
-		return reject(CodeInvalid, "", fmt.Sprintf("is nested deeper than %d levels; flatten it", rewardmodel.DefaultMaxDepth))
+	if tooDeep(value, wire.DefaultMaxDepth) {
+		return reject(CodeInvalid, "", fmt.Sprintf("is nested deeper than %d levels; flatten it", wire.DefaultMaxDepth))
 	}
 	b, err := bag.DecodeLabel(value)
 	var bad *bag.FieldError
@@ -27,10 +29,10 @@ func decodeItem(value []byte, out outline) (Item, *Rejection) {
 		return reject(CodeInvalid, "", err.Error())
 	default:
 		if syntax, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
-			fault := rewardmodel.SyntaxError(value, syntax)
+			fault := wire.SyntaxError(value, syntax)
 			return reject(CodeInvalid, fault.Field, fault.Message)
 		}
-		return reject(CodeInvalid, rewardmodel.FieldPath(jsontext.Pointer("/"+bad.Field)), bad.Err.Error())
+		return reject(CodeInvalid, wire.FieldPath(jsontext.Pointer("/"+bad.Field)), bad.Err.Error())
 	}
 	it := Item{Bag: b, ResponseID: out.responseID}
 	for _, n := range []struct{ field, name string }{{"id", it.ID}, {"response_id", it.ResponseID}, {"rater", it.Rater}} {
@@ -132,20 +134,9 @@ func countElements(d *jsontext.Decoder, limit int) (n int, err error) {
 	return n, err
 }
 
-// blank tells that no model would see anything of the bag.
+// blank reports whether the bag has no text to score.
 func blank(b bag.Bag) bool {
-	texts := append([]string{b.Response}, b.Instances...)
-	for _, m := range b.Messages {
-		if m.Role == rewardmodel.RoleAssistant {
-			texts = append(texts, m.Content)
-		}
-	}
-	for _, text := range texts {
-		if strings.TrimSpace(text) != "" {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(b.Texts(), func(text string) bool { return strings.TrimSpace(text) != "" })
 }
 
 // tooDeep tells whether JSON nests deeper than so many levels.

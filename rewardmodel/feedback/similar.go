@@ -101,18 +101,4 @@ func mix(h uint64) uint64 {
 }
 
 // scoredText is the text of a bag that is scored.
-func scoredText(b bag.Bag) string {
-	switch {
-	case b.Messages != nil:
-		var parts []string
-		for _, m := range b.Messages {
-			if m.Role == "assistant" {
-				parts = append(parts, m.Content)
-			}
-		}
-		return strings.Join(parts, "\n")
-	case b.Instances != nil:
-		return strings.Join(b.Instances, "\n")
-	}
-	return b.Response
-}
+func scoredText(b bag.Bag) string { return strings.Join(b.Texts(), "\n") }

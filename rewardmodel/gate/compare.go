@@ -9,15 +9,16 @@ import (
 
 	"assay/rewardmodel"
 	"assay/rewardmodel/eval"
+	"assay/rewardmodel/logistic"
 )
 
 // value is a metric of scores, in [0,1]; both labels occur in truth.
 func (m Metric) value(margins []float64, truth []bool, threshold float64) float64 {
 	switch m {
 	case AvgAcc:
-		return eval.Decide(margins, truth, logit(threshold)).AvgAcc()
+		return eval.Decide(margins, truth, logistic.Logit(threshold)).AvgAcc()
 	case F1Violation:
-		f1, _ := eval.Decide(margins, truth, logit(threshold)).F1()
+		f1, _ := eval.Decide(margins, truth, logistic.Logit(threshold)).F1()
 		return f1
 	case BagAUPRC:
 		return eval.AUPRC(margins, truth)

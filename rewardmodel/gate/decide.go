@@ -6,6 +6,7 @@ import (
 
 	"assay/rewardmodel"
 	"assay/rewardmodel/calibration"
+	"assay/rewardmodel/logistic"
 )
 
 // Bounds of what is degenerate.
@@ -133,7 +134,7 @@ func (d *decision) spread() {
 			d.reject("The candidate's scores are constant on the %s: the margins of %d bags lie within %.2g.", set.name, len(margins), largest-least)
 		}
 	}
-	set, t := d.in.Holdout, logit(d.in.Candidate.threshold(rewardmodel.AggregateMax))
+	set, t := d.in.Holdout, logistic.Logit(d.in.Candidate.threshold(rewardmodel.AggregateMax))
 	violations := count(set.Violation)
 	if violations == 0 || violations == len(set.Violation) {
 		return

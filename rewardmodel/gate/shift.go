@@ -9,6 +9,7 @@ import (
 	"assay/rewardmodel"
 	"assay/rewardmodel/calibration"
 	"assay/rewardmodel/eval"
+	"assay/rewardmodel/logistic"
 )
 
 // measureShift compares the compliance rewards of the default aggregate on the
@@ -53,7 +54,7 @@ func distance(was, is []float64) Distance {
 func logOdds(margins []float64, threshold float64, m calibration.Map) []float64 {
 	out := make([]float64, len(margins))
 	for i, margin := range margins {
-		out[i] = m.At(logit(threshold) - margin)
+		out[i] = m.At(logistic.Logit(threshold) - margin)
 	}
 	return out
 }
@@ -61,9 +62,7 @@ func logOdds(margins []float64, threshold float64, m calibration.Map) []float64 
 func compliance(logOdds []float64) []float64 {
 	out := make([]float64, len(logOdds))
 	for i, z := range logOdds {
-		out[i] = 1 / (1 + math.Exp(-z))
+		out[i] = logistic.Sigmoid(z)
 	}
 	return out
 }
-
-func logit(p float64) float64 { return math.Log(p) - math.Log1p(-p) }

@@ -250,7 +250,7 @@ func TestACrashBetweenTheRenamesIsUndone(t *testing.T) {
 	p := newPuller(t, h, nil)
 	_, _, err := p.pull(t)
 	require.NoError(t, err)
-	require.NoError(t, os.Rename(p.Dir, asideName(p.Dir)))
+	require.NoError(t, os.Rename(p.Dir, filepath.Join(filepath.Dir(p.Dir), "."+filepath.Base(p.Dir)+".old")))
 	h.Seen()
 	_, changed, err := p.pull(t)
 	require.NoError(t, err)

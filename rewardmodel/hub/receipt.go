@@ -10,6 +10,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"assay/internal/durable"
 )
 
 // ReceiptFile is the name of the receipt in a pulled folder.
@@ -65,22 +67,12 @@ func (r Receipt) write(dir string) error {
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(dir, ReceiptFile)
-	file, err := os.OpenFile(path+".part", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(append(data, '\n'))
-	err = errors.Join(err, file.Sync(), file.Close())
-	if err != nil {
-		return err
-	}
-	return os.Rename(path+".part", path)
+	return durable.WriteFile(filepath.Join(dir, ReceiptFile), append(data, '\n'), 0o644)
 }
 
 // strangers lists what lies in the folder that the receipt does not name.
 func (r Receipt) strangers(dir string) ([]string, error) {
-	ours := map[string]bool{ReceiptFile: true, ReceiptFile + ".part": true}
+	ours := map[string]bool{ReceiptFile: true}
 	for _, f := range r.Files {
 		ours[f.Name] = true
 	}
@@ -90,7 +82,7 @@ func (r Receipt) strangers(dir string) ([]string, error) {
 	}
 	var strange []string
 	for _, e := range entries {
-		if !ours[e.Name()] {
+		if !ours[e.Name()] && !durable.IsTemp(e.Name()) {
 			strange = append(strange, e.Name())
 		}
 	}

@@ -115,7 +115,7 @@ func failed(ctx context.Context, u *url.URL, err error) error {
 	case errors.Is(err, ErrUnsafe), errors.Is(err, ErrUnavailable), errors.Is(err, context.Canceled):
 		return err
 	case errors.As(err, &dns) && dns.IsNotFound:
-		return fmt.Errorf("%w; is this machine online? another hub can be named with --endpoint or HF_ENDPOINT: %w", err, ErrUnavailable)
+		return fmt.Errorf("%w; is this machine online? another hub can be set as the endpoint (HF_ENDPOINT): %w", err, ErrUnavailable)
 	case errors.As(err, &certificate):
 		return fmt.Errorf("%w: %w", err, ErrUnsafe)
 	}

@@ -54,21 +54,13 @@ func Read(answer string) Verdict {
 }
 
 // Text is what a judge reads of a bag: the response, its instances with a space
-// between, or the assistant's turns with a line between.
+// between, or the assistant's messages with a line break between.
 func Text(b bag.Bag) string {
-	switch {
-	case b.Messages != nil:
-		var turns []string
-		for _, m := range b.Messages {
-			if m.Role == "assistant" {
-				turns = append(turns, m.Content)
-			}
-		}
-		return strings.Join(turns, "\n")
-	case b.Instances != nil:
-		return strings.Join(b.Instances, " ")
+	between := "\n"
+	if b.Messages == nil {
+		between = " "
 	}
-	return b.Response
+	return strings.Join(b.Texts(), between)
 }
 
 // Predictions turns verdicts into scores to evaluate at a threshold of 0.5: a

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"assay/internal/durable"
 )
 
 // skeleton is the report before anything was run: the prose, and where results go.
@@ -151,14 +153,10 @@ func fill(text []byte, parts map[string]string) ([]byte, error) {
 	return append(out, text...), nil
 }
 
-// replace writes a file through a temporary one, unless it holds these bytes already.
+// replace writes a file, unless it holds these bytes already.
 func replace(path string, data []byte) (changed bool, err error) {
 	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, data) {
 		return false, nil
 	}
-	temp := path + ".tmp"
-	if err := os.WriteFile(temp, data, 0o644); err != nil {
-		return false, err
-	}
-	return true, os.Rename(temp, path)
+	return true, durable.WriteFile(path, data, 0o644)
 }

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+
+	"assay/internal/durable"
 )
 
 // ErrDuplicate says that the store holds a record of the same run; the first one counts.
@@ -146,11 +148,11 @@ func (s *Store) Append(r Record) error {
 
 // write appends a line while no other process does.
 func (s *Store) write(f *os.File, key string, line []byte) error {
-	unlock, err := lock(f)
+	lock, err := durable.WaitLock(s.path)
 	if err != nil {
-		return fmt.Errorf("paper: results: %s: cannot be locked: %w", s.path, err)
+		return fmt.Errorf("paper: results: %w", err)
 	}
-	defer unlock()
+	defer lock.Unlock()
 	tail, err := s.read(f)
 	if err != nil {
 		return err

@@ -16,6 +16,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"assay/internal/durable"
 	"assay/rewardmodel/bag"
 	"assay/rewardmodel/feedback"
 )
@@ -44,20 +45,20 @@ func (t *training) collect(ctx context.Context) (*job, error) {
 	if err := t.phase(ctx, PhaseCollecting); err != nil {
 		return nil, err
 	}
-	tmp := t.dir + ".new"
-	if err := errors.Join(os.RemoveAll(tmp), os.MkdirAll(tmp, 0o700)); err != nil {
+	if err := os.MkdirAll(filepath.Dir(t.dir), 0o700); err != nil {
 		return nil, err
 	}
-	if err := t.write(ctx, tmp, &j); err != nil {
-		return nil, err
-	}
-	if data, err = json.Marshal(j, json.Deterministic(true)); err != nil {
-		return nil, err
-	}
-	if err := writeWhole(filepath.Join(tmp, "job.json"), data); err != nil {
-		return nil, err
-	}
-	if err := errors.Join(os.RemoveAll(t.dir), os.Rename(tmp, t.dir)); err != nil {
+	err = durable.BuildDir(t.dir, 0o700, func(tmp string) error {
+		if err := t.write(ctx, tmp, &j); err != nil {
+			return err
+		}
+		data, err := json.Marshal(j, json.Deterministic(true))
+		if err != nil {
+			return err
+		}
+		return durable.WriteFile(filepath.Join(tmp, "job.json"), data, 0o600)
+	})
+	if err != nil {
 		return nil, err
 	}
 	if n := j.Data.Disputed; n > 0 {

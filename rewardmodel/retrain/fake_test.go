@@ -17,6 +17,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
+	"assay/internal/durable"
 	"assay/rewardmodel/bag"
 	"assay/rewardmodel/feedback"
 )
@@ -271,7 +272,7 @@ func (p *process) Train(ctx context.Context, _, bags, out string, report func(Pr
 	report(Progress{Epoch: 1, Epochs: 1, Stage: "bfgpu"}) // which publishes
 	_, err := do(p, func() (int, error) {
 		require.NoError(p.t, os.MkdirAll(out, 0o700))
-		return 0, writeWhole(filepath.Join(out, "assay.json"), []byte(filepath.Base(filepath.Dir(bags))))
+		return 0, durable.WriteFile(filepath.Join(out, "assay.json"), []byte(filepath.Base(filepath.Dir(bags))), 0o600)
 	})
 	return err
 }
@@ -283,7 +284,7 @@ func (p *process) Gate(_ context.Context, files GateFiles) (Verdict, error) {
 		if len(p.verdicts) > 1 {
 			p.verdicts = p.verdicts[1:]
 		}
-		return v, writeWhole(files.Report, []byte("{}"))
+		return v, durable.WriteFile(files.Report, []byte("{}"), 0o600)
 	})
 }
 

@@ -18,38 +18,34 @@ import (
 // bags, disagreement, drift and the schedule, in this order. Each waits for the
 // cool-down and for data that both training and the gate can work with.
 type Policy struct {
-	// Auto lets trainings start by themselves (--train-auto).
+	// Auto lets trainings start by themselves.
 	Auto bool
-	// MinBags new bags start a training when MinEach of them have each
-	// label (--train-min-bags, --train-min-each). With 0 no number of bags
-	// does. MinEach bags of each label is also the least that anything is
-	// trained on.
+	// MinBags new bags start a training run when MinEach of them have each
+	// label; with 0 no number of bags does. MinEach bags of each label is also
+	// the minimum for any training run.
 	MinBags, MinEach int
 	// Cooldown is the time between the end of a training and the start of the
-	// next (--train-cooldown). Each failure in a row doubles it, up to a day.
+	// next. Each failure in a row doubles it, up to a day.
 	Cooldown time.Duration
 	// Drift is the Kolmogorov-Smirnov distance in (0,1) above which the
-	// distribution of the scores has drifted; 0: off (--train-drift). It
-	// takes DriftMin recent scores (--train-drift-min).
+	// distribution of the scores has drifted; 0: off. It takes DriftMin recent
+	// scores.
 	Drift    float64
 	DriftMin int
 	// Disagreement is the share in (0,1) of new labels that contradict the
-	// model's decision, above which it is wrong too often; 0: off
-	// (--train-disagreement). It takes DisagreementMin labels
-	// (--train-disagreement-min).
+	// model's decision, above which it is wrong too often; 0: off.
+	// It takes DisagreementMin labels.
 	Disagreement    float64
 	DisagreementMin int
-	// Every is the time from one training to the next; 0: none by schedule
-	// (--train-every).
+	// Every is the time from one training to the next; 0: none by schedule.
 	Every time.Duration
-	// HoldoutShare is the share of bags in (0,0.5] that is never trained on
-	// (--holdout-share), and MinHeldOut how many of each label the gate needs
-	// of them (--holdout-min).
+	// HoldoutShare is the share of bags in (0,0.5] that is never trained on,
+	// and MinHeldOut how many of each label the gate needs of them.
 	HoldoutShare float64
 	MinHeldOut   int
 }
 
-// DefaultPolicy returns the settings that the service has without flags.
+// DefaultPolicy returns the default settings of the service.
 func DefaultPolicy() Policy {
 	return Policy{
 		Auto: true, MinBags: 200, MinEach: 20, Cooldown: 10 * time.Minute,
@@ -58,31 +54,43 @@ func DefaultPolicy() Policy {
 	}
 }
 
-// Validate names the setting that is out of range, by its flag, and the range.
+// SettingError reports a field of a Policy that is out of range.
+type SettingError struct {
+	Field   string // name of the field, such as "MinBags"
+	Problem string // its value and the range
+}
+
+func (e *SettingError) Error() string { return e.Field + " " + e.Problem }
+
+func outOfRange(field string, value any, format string, args ...any) error {
+	return &SettingError{Field: field, Problem: fmt.Sprintf("is %v; %s", value, fmt.Sprintf(format, args...))}
+}
+
+// Validate returns a *SettingError for the first field that is out of range.
 func (p Policy) Validate() error {
 	switch {
 	case p.MinBags < 0:
-		return fmt.Errorf("--train-min-bags is %d; use 0 (off) or more", p.MinBags)
+		return outOfRange("MinBags", p.MinBags, "use 0 (off) or more")
 	case p.MinEach < 1:
-		return fmt.Errorf("--train-min-each is %d; use at least 1", p.MinEach)
+		return outOfRange("MinEach", p.MinEach, "use at least 1")
 	case p.MinBags > 0 && p.MinBags < 2*p.MinEach:
-		return fmt.Errorf("--train-min-bags is %d; use at least %d, --train-min-each of both labels, or 0 (off)", p.MinBags, 2*p.MinEach)
+		return outOfRange("MinBags", p.MinBags, "use at least %d, MinEach of both labels, or 0 (off)", 2*p.MinEach)
 	case p.Cooldown < 0:
-		return fmt.Errorf("--train-cooldown is %v; use 0 or more", p.Cooldown)
+		return outOfRange("Cooldown", p.Cooldown, "use 0 or more")
 	case !(p.Drift >= 0 && p.Drift < 1):
-		return fmt.Errorf("--train-drift is %v; use a distance in (0,1), or 0 (off)", p.Drift)
+		return outOfRange("Drift", p.Drift, "use a distance in (0,1), or 0 (off)")
 	case p.Drift > 0 && (p.DriftMin < 10 || p.DriftMin > WindowSize):
-		return fmt.Errorf("--train-drift-min is %d; use 10 to %d", p.DriftMin, WindowSize)
+		return outOfRange("DriftMin", p.DriftMin, "use 10 to %d", WindowSize)
 	case !(p.Disagreement >= 0 && p.Disagreement < 1):
-		return fmt.Errorf("--train-disagreement is %v; use a share in (0,1), or 0 (off)", p.Disagreement)
+		return outOfRange("Disagreement", p.Disagreement, "use a share in (0,1), or 0 (off)")
 	case p.Disagreement > 0 && (p.DisagreementMin < 1 || p.DisagreementMin > TallySize):
-		return fmt.Errorf("--train-disagreement-min is %d; use 1 to %d", p.DisagreementMin, TallySize)
+		return outOfRange("DisagreementMin", p.DisagreementMin, "use 1 to %d", TallySize)
 	case p.Every < 0:
-		return fmt.Errorf("--train-every is %v; use 0 (off) or more", p.Every)
+		return outOfRange("Every", p.Every, "use 0 (off) or more")
 	case !(p.HoldoutShare > 0 && p.HoldoutShare <= 0.5):
-		return fmt.Errorf("--holdout-share is %v; use a share in (0,0.5]", p.HoldoutShare)
+		return outOfRange("HoldoutShare", p.HoldoutShare, "use a share in (0,0.5]")
 	case p.MinHeldOut < 1:
-		return fmt.Errorf("--holdout-min is %d; use at least 1: without held-out bags nothing shows that a candidate is no worse", p.MinHeldOut)
+		return outOfRange("MinHeldOut", p.MinHeldOut, "use at least 1: without held-out bags nothing shows that a candidate is no worse")
 	}
 	return nil
 }
@@ -136,7 +144,7 @@ func (p Policy) now(s Situation) Decision {
 	}
 	asked := s.Status.Asked
 	if asked == nil && !p.Auto {
-		return Decision{Wait: "training by itself is off (--train-auto=false); start one by hand"}
+		return Decision{Wait: "automatic training is off; start a training run by hand"}
 	}
 	if missing := p.missing(s.Stats); missing != "" {
 		if asked != nil {
@@ -225,7 +233,7 @@ func (p Policy) missingHeldOut(violations, compliant int) string {
 				label.have, p.MinHeldOut, label.name, math.Ceil(float64(missing)/p.HoldoutShare)))
 		}
 	}
-	return fmt.Sprintf("waiting for held-out responses: %s; a share of %g of all is held out (--holdout-share, --holdout-min)",
+	return fmt.Sprintf("waiting for held-out responses: %s; a share of %g of all is held out",
 		strings.Join(waiting, ", "), p.HoldoutShare)
 }
 
@@ -235,7 +243,7 @@ func (p Policy) enoughNew(st feedback.Stats) bool {
 
 func (p Policy) missingNew(st feedback.Stats) string {
 	if p.MinBags == 0 {
-		return fmt.Sprintf("%d new bags; waiting for another trigger, as --train-min-bags is 0", st.New.Bags)
+		return fmt.Sprintf("%d new bags; their number starts no training run, waiting for another trigger", st.New.Bags)
 	}
 	return fmt.Sprintf("%d of %d new bags (%d violating, %d compliant; at least %d of each)", st.New.Bags, p.MinBags,
 		st.New.Violations, st.New.Bags-st.New.Violations, p.MinEach)

@@ -43,8 +43,8 @@ func TestPolicyDecides(t *testing.T) {
 		{"one label alone", nil, Situation{Stats: feedback.Stats{Bags: 500}}, TriggerNone, "0 violating and 500 compliant bags", time.Time{}},
 		{"nothing held out", nil, Situation{Stats: stats(400, 39, 300, 100)}, TriggerNone, "waiting for held-out responses: 19 of 20 violations (about 5 more labels of that kind); a share of 0.2", time.Time{}},
 		{"off", func(p *Policy) { p.Auto = false }, Situation{Stats: stats(400, 40, 300, 100), Drift: drifted, Disagreement: wrong},
-			TriggerNone, "--train-auto=false", time.Time{}},
-		{"no number of bags", func(p *Policy) { p.MinBags = 0 }, Situation{Stats: stats(400, 40, 300, 100)}, TriggerNone, "--train-min-bags is 0", time.Time{}},
+			TriggerNone, "automatic training is off", time.Time{}},
+		{"no number of bags", func(p *Policy) { p.MinBags = 0 }, Situation{Stats: stats(400, 40, 300, 100)}, TriggerNone, "their number starts no training run", time.Time{}},
 		{"running", nil, Situation{Stats: stats(400, 40, 300, 100), Status: Status{Phase: PhaseGating, ID: "t9", Asked: ask}},
 			TriggerNone, "training t9 is running (gating)", time.Time{}},
 
@@ -120,23 +120,23 @@ func TestPolicyDecides(t *testing.T) {
 
 func TestPolicyNamesTheBadSetting(t *testing.T) {
 	require.NoError(t, DefaultPolicy().Validate())
-	for flag, change := range map[string]func(*Policy){
-		"--train-min-bags is -1":         func(p *Policy) { p.MinBags = -1 },
-		"--train-min-bags is 39":         func(p *Policy) { p.MinBags = 39 },
-		"--train-min-each is 0":          func(p *Policy) { p.MinEach = 0 },
-		"--train-cooldown is -1s":        func(p *Policy) { p.Cooldown = -time.Second },
-		"--train-drift is 1":             func(p *Policy) { p.Drift = 1 },
-		"--train-drift-min is 9":         func(p *Policy) { p.DriftMin = 9 },
-		"--train-drift-min is 1001":      func(p *Policy) { p.DriftMin = 1001 },
-		"--train-disagreement is 1":      func(p *Policy) { p.Disagreement = 1 },
-		"--train-disagreement-min is 0":  func(p *Policy) { p.DisagreementMin = 0 },
-		"--train-every is -1ns":          func(p *Policy) { p.Every = -1 },
-		"--holdout-share is 0.6":         func(p *Policy) { p.HoldoutShare = 0.6 },
-		"--holdout-share is 0":           func(p *Policy) { p.HoldoutShare = 0 },
-		"--holdout-min is 0; use at lea": func(p *Policy) { p.MinHeldOut = 0 },
+	for message, change := range map[string]func(*Policy){
+		"MinBags is -1":               func(p *Policy) { p.MinBags = -1 },
+		"MinBags is 39":               func(p *Policy) { p.MinBags = 39 },
+		"MinEach is 0":                func(p *Policy) { p.MinEach = 0 },
+		"Cooldown is -1s":             func(p *Policy) { p.Cooldown = -time.Second },
+		"Drift is 1":                  func(p *Policy) { p.Drift = 1 },
+		"DriftMin is 9":               func(p *Policy) { p.DriftMin = 9 },
+		"DriftMin is 1001":            func(p *Policy) { p.DriftMin = 1001 },
+		"Disagreement is 1":           func(p *Policy) { p.Disagreement = 1 },
+		"DisagreementMin is 0":        func(p *Policy) { p.DisagreementMin = 0 },
+		"Every is -1ns":               func(p *Policy) { p.Every = -1 },
+		"HoldoutShare is 0.6":         func(p *Policy) { p.HoldoutShare = 0.6 },
+		"HoldoutShare is 0":           func(p *Policy) { p.HoldoutShare = 0 },
+		"MinHeldOut is 0; use at lea": func(p *Policy) { p.MinHeldOut = 0 },
 	} {
 		p := DefaultPolicy()
 		change(&p)
-		require.ErrorContains(t, p.Validate(), flag)
+		require.ErrorContains(t, p.Validate(), message)
 	}
 }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/rs/zerolog"
+
+	"assay/internal/durable"
 )
 
 // maxTakeUps is the number of attempts after which a training run is given up,
@@ -161,11 +163,11 @@ func (t *training) judge(ctx context.Context, j *job, base string) (verdict Verd
 	if err != nil {
 		return verdict, err
 	}
-	return verdict, writeWhole(file, data)
+	return verdict, durable.WriteFile(file, data, 0o600)
 }
 
 // anchor is the directory of the best version so far; "" when that is the current
-// version, or when its files are not kept, as after a change of --model.
+// version, or when its files are not kept, as after a change of the base model.
 func (t *training) anchor(ctx context.Context, j *job) (string, error) {
 	if j.Anchor == "" || j.Anchor == j.Base {
 		return "", nil
@@ -215,7 +217,7 @@ func noSpace(err error) bool {
 // explain adds the fix to an error that an operator can correct.
 func (t *training) explain(err error) error {
 	if noSpace(err) {
-		return fmt.Errorf("no space left on the disk of %s: free some, or move --data-dir to a larger disk: %w", t.cfg.Dir, err)
+		return fmt.Errorf("no space left on the disk of %s: free some, or move the data directory to a larger disk: %w", t.cfg.Dir, err)
 	}
 	return err
 }
@@ -255,18 +257,4 @@ func (t *training) tell(ctx context.Context, e Event) error {
 func exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
-}
-
-// writeWhole writes a file that is either whole or not there.
-func writeWhole(path string, data []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name()) // once renamed, it is not there
-	_, err = f.Write(data)
-	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
 }

@@ -13,7 +13,6 @@ import (
 type Tokenizer struct {
 	model  model
 	tokens []string // by id; "" where the vocabulary has a gap
-	merges []string
 	raw    func(id int32) string
 	before []int32
 	after  []int32
@@ -107,10 +106,6 @@ func (t *Tokenizer) DecodeToken(id int32) []byte {
 // Vocab returns all tokens by id, as Token spells them.
 func (t *Tokenizer) Vocab() []string { return slices.Clone(t.tokens) }
 
-// Merges returns the merges of a byte-level BPE in order of rank, each as a line
-// of merges.txt ("Ġ t"); it is empty for the others.
-func (t *Tokenizer) Merges() []string { return slices.Clone(t.merges) }
-
 // parts is what each of the three layouts of files yields.
 type parts struct {
 	vocab  *vocabulary
@@ -134,7 +129,7 @@ func build(p parts) (*Tokenizer, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Tokenizer{tokens: p.vocab.tokens, merges: p.merges, before: p.before, after: p.after, pad: p.pad}
+	t := &Tokenizer{tokens: p.vocab.tokens, before: p.before, after: p.after, pad: p.pad}
 	for _, id := range slices.Concat(p.before, p.after, []int32{p.pad}) {
 		if id < 0 || int(id) >= len(t.tokens) {
 			return nil, fmt.Errorf("special token id %d is outside of the vocabulary of %d", id, len(t.tokens))

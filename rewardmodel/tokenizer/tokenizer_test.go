@@ -65,8 +65,6 @@ func TestAccessors(t *testing.T) {
 	require.Equal(t, int32(1), bpe.PadID())
 	require.Equal(t, int32(0), wordpiece.PadID())
 	require.Len(t, bpe.Vocab(), bpe.VocabSize())
-	require.Len(t, bpe.Merges(), bpe.VocabSize()-256-5)
-	require.Empty(t, wordpiece.Merges())
 	require.Equal(t, "", bpe.Token(-1))
 	require.Nil(t, bpe.DecodeToken(int32(bpe.VocabSize())))
 	require.Equal(t, " the", string(bpe.DecodeToken(bpe.IDs(" the")[0])))
@@ -89,7 +87,10 @@ func TestDecode(t *testing.T) {
 // TestTruncatedVocabulary writes the first merges alone, which is a vocabulary of its own.
 func TestTruncatedVocabulary(t *testing.T) {
 	full := load(t, "bpe")
-	merges := full.Merges()[:100]
+	trained, err := readByteLevel(filepath.Join("testdata", "bpe"))
+	require.NoError(t, err)
+	require.Len(t, trained.merges, full.VocabSize()-256-5)
+	merges := trained.merges[:100]
 	var vocab []string
 	for id, token := range full.Vocab()[:5+256+100] {
 		vocab = append(vocab, fmt.Sprintf("%q:%d", token, id))

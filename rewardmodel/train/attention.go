@@ -3,6 +3,8 @@ package train
 import (
 	"math"
 	"math/rand/v2"
+
+	"assay/rewardmodel/logistic"
 )
 
 // attentionUnits is the height of V, that of Ilse et al.'s experiments and public code.
@@ -123,7 +125,7 @@ func (m *Attention) judge(features [][]float64) Score {
 // crossEntropy is the cross-entropy of a margin against the label, and its derivative with respect to the margin.
 func crossEntropy(margin float64, violation bool) (value, slope float64) {
 	if violation {
-		return softplus(-margin), -sigmoid(-margin)
+		return logistic.Softplus(-margin), -logistic.Sigmoid(-margin)
 	}
-	return softplus(margin), sigmoid(margin)
+	return logistic.Softplus(margin), logistic.Sigmoid(margin)
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+
+	"assay/rewardmodel/logistic"
 )
 
 // Weights says over which instances the weight p(x) of the BFGPU loss is a softmax.
@@ -167,7 +169,7 @@ func (m BFGPU) loss(e *Epoch, batch []ref) Loss {
 		for _, g := range groups {
 			softmaxOver(weight, g, func(i int) float64 {
 				if m.Weights == WeightsPaper {
-					return sigmoid(margin(logits[i]))
+					return logistic.Sigmoid(margin(logits[i]))
 				}
 				return float64(logits[i][0])
 			})

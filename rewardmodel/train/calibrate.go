@@ -4,6 +4,8 @@ import (
 	"errors"
 	"math"
 	"slices"
+
+	"assay/rewardmodel/logistic"
 )
 
 // errCalibrate says that the scores do not separate the labels at all.
@@ -50,7 +52,7 @@ func platt(margins []float64, labels []bool) (scale, shift float64, err error) {
 	loss := func(scale, shift float64) (sum float64) {
 		for i, m := range margins {
 			z := scale*m + shift
-			sum += softplus(z) - target(i)*z
+			sum += logistic.Softplus(z) - target(i)*z
 		}
 		return sum
 	}
@@ -59,7 +61,7 @@ func platt(margins []float64, labels []bool) (scale, shift float64, err error) {
 	for range 100 {
 		var g0, g1, h00, h01, h11 float64
 		for i, m := range margins {
-			p := sigmoid(scale*m + shift)
+			p := logistic.Sigmoid(scale*m + shift)
 			d, w := p-target(i), p*(1-p)
 			g0, g1 = g0+d*m, g1+d
 			h00, h01, h11 = h00+w*m*m, h01+w*m, h11+w

@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"assay/rewardmodel/logistic"
 )
 
 // TestPlattRecoversTheCurve draws labels from a known curve and asks for it back.
@@ -12,7 +14,7 @@ func TestPlattRecoversTheCurve(t *testing.T) {
 	margins, labels := make([]float64, 20000), make([]bool, 20000)
 	for i := range margins {
 		margins[i] = 30 * rng.NormFloat64()
-		labels[i] = rng.Float64() < sigmoid(0.1*margins[i]-1.5)
+		labels[i] = rng.Float64() < logistic.Sigmoid(0.1*margins[i]-1.5)
 	}
 	scale, shift, err := platt(margins, labels)
 	if err != nil || math.Abs(scale-0.1) > 0.005 || math.Abs(shift+1.5) > 0.1 {
@@ -57,7 +59,7 @@ func TestCalibrationMovesTheThresholdAlong(t *testing.T) {
 		logits, _ := l.Logits(b.Instances)
 		for _, z := range logits {
 			m := margin(z)
-			if (sigmoid(m) > plain.Thresholds["max"]) != (sigmoid(scale*m+shift) > calibrated.Thresholds["max"]) {
+			if (logistic.Sigmoid(m) > plain.Thresholds["max"]) != (logistic.Sigmoid(scale*m+shift) > calibrated.Thresholds["max"]) {
 				t.Fatalf("margin %v is decided otherwise after calibration by %v, %v", m, scale, shift)
 			}
 		}

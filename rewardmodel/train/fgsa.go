@@ -5,6 +5,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+
+	"assay/rewardmodel/logistic"
 )
 
 // The sizes of Angelidis and Lapata's experiments.
@@ -147,7 +149,7 @@ func (m *FGSA) judge(features [][]float64) Score {
 		}
 		own := math.Log(p.attention[k])
 		score.Instances = append(score.Instances,
-			logSum(math.Log(others), own-softplus(-margin))-logSum(math.Log(others), own-softplus(margin)))
+			logSum(math.Log(others), own-logistic.Softplus(-margin))-logSum(math.Log(others), own-logistic.Softplus(margin)))
 	}
 	return score
 }

@@ -3,6 +3,8 @@ package train
 import (
 	"math"
 	"slices"
+
+	"assay/rewardmodel/logistic"
 )
 
 // gru is a gated recurrent unit in PyTorch's convention: with gates stacked as reset r, update z and candidate n,
@@ -33,8 +35,8 @@ func (g *gru) forward(xs [][]float64) (states [][]float64, tape []gruStep) {
 		step := gruStep{before: h, r: make([]float64, size), z: make([]float64, size), n: make([]float64, size), candidate: rec[2*size:]}
 		h = make([]float64, size)
 		for j := range size {
-			step.r[j] = sigmoid(in[j] + rec[j])
-			step.z[j] = sigmoid(in[size+j] + rec[size+j])
+			step.r[j] = logistic.Sigmoid(in[j] + rec[j])
+			step.z[j] = logistic.Sigmoid(in[size+j] + rec[size+j])
 			step.n[j] = math.Tanh(in[2*size+j] + step.r[j]*rec[2*size+j])
 			h[j] = (1-step.z[j])*step.n[j] + step.z[j]*step.before[j]
 		}

@@ -1,6 +1,10 @@
 package train
 
-import "math"
+import (
+	"math"
+
+	"assay/rewardmodel/logistic"
+)
 
 // LossKind is the loss L(g(x), y) of one instance.
 type LossKind string
@@ -18,13 +22,13 @@ func (k LossKind) of(z [2]float32, violation bool) (value float64, grad [2]float
 	if !violation {
 		m = -m // now the margin towards the label
 	}
-	wrong := sigmoid(-m) // probability of the other label
-	var d float64        // derivative with respect to the margin towards the label
+	wrong := logistic.Sigmoid(-m) // probability of the other label
+	var d float64                 // derivative with respect to the margin towards the label
 	switch k {
 	case Sigmoid:
 		value, d = wrong, -wrong*(1-wrong)
 	default:
-		value, d = softplus(-m), -wrong
+		value, d = logistic.Softplus(-m), -wrong
 	}
 	if !violation {
 		d = -d
@@ -88,14 +92,3 @@ func softmaxOver(out []float64, members []int, score func(i int) float64) {
 }
 
 func margin(z [2]float32) float64 { return float64(z[0]) - float64(z[1]) }
-
-func sigmoid(x float64) float64 {
-	if x >= 0 {
-		return 1 / (1 + math.Exp(-x))
-	}
-	e := math.Exp(x)
-	return e / (1 + e)
-}
-
-// softplus is log(1 + exp(x)) without overflow.
-func softplus(x float64) float64 { return max(x, 0) + math.Log1p(math.Exp(-math.Abs(x))) }

@@ -1,6 +1,10 @@
 package train
 
-import "math"
+import (
+	"math"
+
+	"assay/rewardmodel/logistic"
+)
 
 // RobustPU is self-paced PU learning (Zhu et al., 2023): before each epoch every instance is weighted by how easy it
 // is under the label it is taken for (unlabelled as anomalous), with the Welsch function exp(-loss/h^2) of a threshold
@@ -40,7 +44,7 @@ func (m RobustPU) Epoch(e *Epoch) error {
 			if !violation[i] {
 				g = -g
 			}
-			weight[i] = math.Exp(-softplus(-g)/(h*h)) / float64(len(batch))
+			weight[i] = math.Exp(-logistic.Softplus(-g)/(h*h)) / float64(len(batch))
 		}
 		loss := func(logits [][2]float32) (float64, [][2]float32) {
 			return weighted(CrossEntropy, logits, violation, weight)

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 
 	"assay/rewardmodel"
+	"assay/rewardmodel/logistic"
 )
 
 // ErrData says that the bags cannot be learned from.
@@ -119,7 +120,7 @@ func Run(ctx context.Context, learner Learner, data *Data, cfg Config) (Result, 
 	}
 	if instances {
 		result.Thresholds = cfg.Threshold.aggregateThresholds(judged, result.Scores)
-		result.Thresholds[rewardmodel.AggregateMax] = sigmoid(result.Threshold)
+		result.Thresholds[rewardmodel.AggregateMax] = logistic.Sigmoid(result.Threshold)
 	}
 	return result, nil
 }

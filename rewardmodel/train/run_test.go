@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"assay/rewardmodel"
+	"assay/rewardmodel/logistic"
 )
 
 func testConfig(m Method) Config {
@@ -40,7 +41,7 @@ func TestRunFindsThePlantedInstance(t *testing.T) {
 					if witness == planted[i] {
 						hits++
 					}
-					if sigmoid(margin(logits[witness])) > result.Thresholds[rewardmodel.AggregateMax] {
+					if logistic.Sigmoid(margin(logits[witness])) > result.Thresholds[rewardmodel.AggregateMax] {
 						flagged++
 					}
 				}
@@ -72,7 +73,7 @@ func TestThresholdsFlagTheirNumber(t *testing.T) {
 			logits, _ := l.Logits(b.Instances)
 			flagged := false
 			for _, z := range logits {
-				if sigmoid(margin(z)) > result.Thresholds[rewardmodel.AggregateMax] {
+				if logistic.Sigmoid(margin(z)) > result.Thresholds[rewardmodel.AggregateMax] {
 					instances++
 					flagged = true
 					if b.Violation {

@@ -3,6 +3,8 @@ package train
 import (
 	"math"
 	"testing"
+
+	"assay/rewardmodel/logistic"
 )
 
 // TestOneClassMethodsGatherTheNormal asks of a few epochs what these methods promise: the normal units end nearer to
@@ -52,7 +54,7 @@ func TestMarginsOfDistancesKeepTheirOrder(t *testing.T) {
 	last := math.Inf(-1)
 	for _, h := range []float32{1, 1.01, 2, 30, 1e4, 1e30} {
 		m := s.margin([]float32{h}, 2)
-		if p := sigmoid(m); !(m > last) || !(p > 0) || math.IsInf(m, 0) {
+		if p := logistic.Sigmoid(m); !(m > last) || !(p > 0) || math.IsInf(m, 0) {
 			t.Errorf("margin %v (%v) of a feature at %v, after %v", m, p, h, last)
 		}
 		last = m

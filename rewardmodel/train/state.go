@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"assay/internal/durable"
 )
 
 // runState is what a run keeps in Config.State: state.json names the last whole epoch and the file of its weights.
@@ -88,11 +90,7 @@ func (s *runState) save(learner Learner, m Method, epochs int) error {
 	if err != nil {
 		return err
 	}
-	temp := filepath.Join(s.dir, "state.json.tmp")
-	if err := os.WriteFile(temp, data, 0o644); err != nil {
-		return fmt.Errorf("train: state: %w", err)
-	}
-	if err := os.Rename(temp, filepath.Join(s.dir, "state.json")); err != nil {
+	if err := durable.WriteFile(filepath.Join(s.dir, "state.json"), data, 0o644); err != nil {
 		return fmt.Errorf("train: state: %w", err)
 	}
 	if err := os.Remove(previous); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -83,7 +83,7 @@ func (p Protocol) validate() error {
 		return fmt.Errorf("%w: sigma_macro is %d; give 1 or more", ErrProtocol, p.SigmaMacro)
 	case p.SigmaMax < p.SigmaMicro:
 		return fmt.Errorf("%w: sigma_micro is %d, above the %d of the sweep that fixes the number of bags; "+
-			"take a smaller one, or a SigmaMax of 0 (--bags max)", ErrProtocol, p.SigmaMicro, p.SigmaMax)
+			"take a smaller one, or a SigmaMax of 0", ErrProtocol, p.SigmaMicro, p.SigmaMax)
 	case p.MaxBags < 0 || p.MaxTestBags < 0:
 		return fmt.Errorf("%w: at most %d training and %d test bags; give 0 (no cap) or more",
 			ErrProtocol, p.MaxBags, p.MaxTestBags)
@@ -106,7 +106,7 @@ func (p Protocol) draw(name string, s Split, share, limit, macro int, stream uin
 		return nil, fmt.Errorf("%w: the %s split has no anomalous one", ErrTooFew, name)
 	case n > len(s.Anomalous):
 		return nil, fmt.Errorf("%w: the %s split has %d anomalous ones for %d violating bags; "+
-			"give more, or take no more bags than that (--bags max)", ErrTooFew, name, len(s.Anomalous), n)
+			"give more, or limit the bags to that number", ErrTooFew, name, len(s.Anomalous), n)
 	}
 	rng := rand.New(rand.NewPCG(p.Seed, stream))
 	normal := drawer{rng.Perm(len(s.Normal)), s.Normal}

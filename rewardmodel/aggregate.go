@@ -1,0 +1,73 @@
+package rewardmodel
+
+import (
+	"math"
+	"slices"
+
+	"assay/rewardmodel/logistic"
+)
+
+// maxMargin bounds margins before they are summed up: beyond it a violation is
+// 0 or 1 to every digit that a reward keeps, and exp would leave float64.
+const maxMargin = 80
+
+// Violation is g_-1 of an instance with the given margin: its sigmoid, the
+// softmax probability of the anomalous class, in [0,1].
+func Violation(margin float32) float64 { return logistic.Sigmoid(bound(margin)) }
+
+func bound(margin float32) float64 { return min(max(float64(margin), -maxMargin), maxMargin) }
+
+// bagScore is the violation of a bag. The margin is its logit, computed on its
+// own so that it keeps its digits where the violation is close to 0 or 1.
+type bagScore struct{ violation, margin float64 }
+
+// aggregate combines the margins of a bag's instances, of which there is at least
+// one. Every aggregate of a single instance is that instance's violation.
+func aggregate(kind Aggregate, k int, margins []float32) bagScore {
+	switch {
+	case kind == AggregateMax || len(margins) == 1:
+		m := bound(slices.Max(margins))
+		return bagScore{logistic.Sigmoid(m), m}
+	case kind == AggregateNoisyOr:
+		normal := 0.0 // log of the product of 1 - v
+		for _, m := range margins {
+			normal -= logistic.Softplus(bound(m))
+		}
+		violation := -math.Expm1(normal)
+		return bagScore{violation, math.Log(violation) - normal}
+	case kind == AggregateTopK:
+		margins = slices.Sorted(slices.Values(margins))
+		margins = margins[max(0, len(margins)-k):]
+	}
+	var violation, normal float64
+	for _, m := range margins {
+		violation += logistic.Sigmoid(bound(m))
+		normal += logistic.Sigmoid(-bound(m))
+	}
+	return bagScore{violation / float64(len(margins)), math.Log(violation) - math.Log(normal)}
+}
+
+// Aggregates lists every way to turn the violations of instances into that of
+// their bag. Training fits a threshold for each.
+func Aggregates() []Aggregate {
+	return []Aggregate{AggregateMax, AggregateTopK, AggregateNoisyOr, AggregateMean}
+}
+
+// Violation is g_-1 of a bag in [0,1]: the aggregate of its instances' margins.
+// Only AggregateTopK uses k. A bag without instances has violation 0.
+func (a Aggregate) Violation(margins []float32, k int) float64 {
+	if len(margins) == 0 {
+		return 0
+	}
+	return aggregate(a, k, margins).violation
+}
+
+// Margin is the logit of Violation, which keeps its digits where the violation
+// is close to 0 or 1. It is always finite; a bag without instances has the lowest
+// possible margin.
+func (a Aggregate) Margin(margins []float32, k int) float64 {
+	if len(margins) == 0 {
+		return -maxMargin
+	}
+	return aggregate(a, k, margins).margin
+}

@@ -1,0 +1,213 @@
+package rewardmodel
+
+import (
+	"fmt"
+	"math"
+	"time"
+)
+
+// run computes batch after batch until the scorer is closed and drained.
+func (s *Scorer) run() {
+	defer close(s.stopped)
+	for {
+		batch := s.nextBatch()
+		if len(batch) == 0 {
+			return
+		}
+		s.runBatch(batch)
+	}
+}
+
+// nextBatch waits for work; it returns nothing once the scorer has closed.
+func (s *Scorer) nextBatch() []*sequence {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for len(s.scheduler.jobs) == 0 && !s.closed {
+		s.work.Wait()
+	}
+	batch, reason := s.scheduler.nextBatch()
+	if len(batch) == 0 {
+		return nil
+	}
+	s.exclusive = s.scheduler.exclusive
+	s.metrics.batches.WithLabelValues(reason).Inc()
+	for _, q := range batch {
+		for w := range q.waiters() {
+			if !w.job.started {
+				w.job.started = true
+				s.metrics.wait.Observe(time.Since(w.job.admitted).Seconds())
+			}
+		}
+	}
+	return batch
+}
+
+// runBatch computes a batch and delivers its margins. When the model fails on a
+// batch of several jobs, it retries each one separately, so that only those fail
+// that the model cannot compute.
+func (s *Scorer) runBatch(batch []*sequence) {
+	margins, err := s.infer(batch)
+	if err == nil {
+		s.deliver(batch, margins)
+		return
+	}
+	s.metrics.modelErrors.Inc()
+	parts := s.byJob(batch)
+	if len(parts) == 1 {
+		s.fail(batch, fmt.Errorf("%w: %w", ErrModel, err))
+		return
+	}
+	for _, part := range parts {
+		s.runBatch(part)
+	}
+}
+
+// byJob splits a batch by the first job that needs each sequence, in the order
+// of the batch.
+func (s *Scorer) byJob(batch []*sequence) [][]*sequence {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	index := make(map[*job]int)
+	var parts [][]*sequence
+	for _, q := range batch {
+		i, ok := index[q.first.job]
+		if !ok {
+			i = len(parts)
+			index[q.first.job] = i
+			parts = append(parts, nil)
+		}
+		parts[i] = append(parts[i], q)
+	}
+	return parts
+}
+
+// infer returns the margin of each sequence. It takes those that were cached
+// since the sequence was queued from the cache.
+func (s *Scorer) infer(batch []*sequence) ([]float32, error) {
+	margins := make([]float32, len(batch))
+	places := make([]int, 0, len(batch)) // in margins, of what is computed
+	ids := make([][]int32, 0, len(batch))
+	tokens := 0
+	for i, q := range batch {
+		if q.whole {
+			if margin, ok := s.cache.get(q.key); ok {
+				margins[i] = margin
+				continue
+			}
+		}
+		places, ids = append(places, i), append(ids, q.ids)
+		tokens += len(q.ids)
+	}
+	if len(ids) == 0 {
+		return margins, nil
+	}
+	start := time.Now()
+	computed, err := s.callExclusive(ids)
+	took := time.Since(start)
+	if err != nil {
+		return nil, err
+	}
+	s.observe(batch, len(ids), tokens, took)
+	for i, at := range places {
+		margins[at] = computed[i]
+	}
+	return margins, nil
+}
+
+// callExclusive is callModel, announced to the request of an exclusive batch.
+func (s *Scorer) callExclusive(ids [][]int32) ([]float32, error) {
+	if s.exclusive != nil {
+		s.exclusive(true)
+		defer s.exclusive(false)
+	}
+	return s.callModel(ids)
+}
+
+// callModel turns a panic of the model, or a wrong number of margins, into an
+// error.
+func (s *Scorer) callModel(ids [][]int32) (margins []float32, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			margins, err = nil, fmt.Errorf("it panicked: %v", r)
+		}
+	}()
+	margins, err = s.model.Margins(ids)
+	if err == nil && len(margins) != len(ids) {
+		err = fmt.Errorf("it returned %d margins for %d sequences", len(margins), len(ids))
+	}
+	return margins, err
+}
+
+// observe records one call of the model.
+func (s *Scorer) observe(batch []*sequence, sequences, tokens int, took time.Duration) {
+	s.metrics.batchSequences.Observe(float64(sequences))
+	s.metrics.batchTokens.Observe(float64(tokens))
+	s.metrics.inference.Observe(took.Seconds())
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	counted := make(map[*job]bool)
+	for _, q := range batch {
+		for w := range q.waiters() {
+			if !counted[w.job] {
+				counted[w.job] = true
+				w.job.inference += took
+			}
+		}
+	}
+	s.throughput.observe(tokens, took)
+	s.scheduler.limit = s.queueLimit()
+}
+
+// queueLimit is how many tokens may wait: at most MaxQueueTokens, and no more
+// than are computed within MaxQueueTime.
+func (s *Scorer) queueLimit() int {
+	if s.config.MaxQueueTime == 0 {
+		return s.config.MaxQueueTokens
+	}
+	return min(s.config.MaxQueueTokens, max(s.throughput.capacity(s.config.MaxQueueTime), s.config.MaxBatchTokens))
+}
+
+// deliver distributes margins and ends the jobs that are complete.
+func (s *Scorer) deliver(batch []*sequence, margins []float32) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, q := range batch {
+		m := margins[i]
+		var err error
+		if math.IsNaN(float64(m)) || math.IsInf(float64(m), 0) {
+			err = fmt.Errorf("%w: its margin of a sequence of %d tokens is %v", ErrModel, len(q.ids), m)
+		} else if q.whole {
+			s.cache.put(q.key, m)
+		}
+		s.scheduler.complete(q)
+		for w := range q.waiters() {
+			if err != nil || s.scheduler.setMargin(q, w, m) {
+				s.end(w.job, err)
+			}
+		}
+	}
+	s.metrics.queueTokens.Set(float64(s.scheduler.tokens))
+	s.metrics.cacheBytes.Set(float64(s.cache.bytes()))
+}
+
+// fail ends the job of a batch. The sequences that other jobs need are queued
+// again, since it is unknown on which of them the model failed.
+func (s *Scorer) fail(batch []*sequence, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.end(batch[0].first.job, err)
+	for _, q := range batch {
+		s.scheduler.retry(q)
+	}
+	s.metrics.queueTokens.Set(float64(s.scheduler.tokens))
+}
+
+// end gives a job its outcome, once.
+func (s *Scorer) end(j *job, err error) {
+	if j.ended {
+		return
+	}
+	s.remove(j)
+	j.err = err
+	close(j.done)
+}

@@ -1,0 +1,101 @@
+package rewardmodel
+
+import (
+	"iter"
+	"slices"
+	"time"
+)
+
+// priority is the numeric form of Priority: lower values go first.
+type priority int
+
+const (
+	interactive priority = iota
+	bulk
+	priorities // how many there are
+)
+
+// waiter is a job that needs a sequence, and the instance that it is needed for.
+type waiter struct {
+	job    *job
+	unique int // index into job.margins
+}
+
+// sequence is the input of the model for an instance: the whole of it, or one
+// window. Jobs that hold the same text at the same time share a sequence: it is
+// queued in each of them, and the first one that is scheduled has it computed
+// for all.
+type sequence struct {
+	ids   []int32
+	key   key
+	whole bool     // the only window: its margin is the instance's
+	first waiter   // the job that brought it
+	also  []waiter // other jobs that need it
+	taken bool     // in a batch, or computed
+}
+
+func (q *sequence) waiters() iter.Seq[waiter] {
+	return func(yield func(waiter) bool) {
+		if !yield(q.first) {
+			return
+		}
+		for _, w := range q.also {
+			if !yield(w) {
+				return
+			}
+		}
+	}
+}
+
+// windowed identifies an instance of several windows.
+type windowed struct {
+	key    key
+	unique int
+}
+
+// job is the part of a request that the model has to compute.
+type job struct {
+	priority  priority
+	exclusive func(bool)  // Request.Exclusive: it shares no batch; nil: it may
+	margins   []float32   // by distinct instance; the maximum of its windows so far
+	sequences []*sequence // queued, in the order of the request; another job's slot may have taken some
+	windowed  []windowed  // instances to cache when the job is done
+	remaining int         // sequences without a margin yet, including those in a batch
+	tokens    int         // of the remaining sequences
+	charge    int         // of these, how many count against the limit
+	ended     bool        // completed, failed or canceled
+	err       error       // why it failed; read it after done
+	done      chan struct{}
+
+	admitted  time.Time
+	started   bool          // a batch has held one of its sequences
+	inference time.Duration // of the batches that held its sequences
+}
+
+func newJob(p priority) *job { return &job{priority: p, done: make(chan struct{})} }
+
+func (j *job) add(ids []int32, k key, whole bool, unique int) {
+	j.sequences = append(j.sequences, &sequence{ids: ids, key: k, whole: whole, first: waiter{j, unique}})
+	j.remaining++
+	j.tokens += len(ids)
+}
+
+// next returns the first queued sequence of j; nil when there is none. It drops
+// those that another job's slot has taken.
+func (j *job) next() *sequence {
+	for len(j.sequences) > 0 && j.sequences[0].taken {
+		j.sequences[0] = nil // the slice keeps its array
+		j.sequences = j.sequences[1:]
+	}
+	if len(j.sequences) == 0 {
+		return nil
+	}
+	return j.sequences[0]
+}
+
+// requeue appends q to the queue of j, unless it is still there.
+func (j *job) requeue(q *sequence) {
+	if !slices.Contains(j.sequences, q) {
+		j.sequences = append(j.sequences, q)
+	}
+}

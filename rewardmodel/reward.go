@@ -1,0 +1,96 @@
+package rewardmodel
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"assay/rewardmodel/calibration"
+	"assay/rewardmodel/logistic"
+)
+
+// maxLogit bounds the reward `logit`.
+const maxLogit = 20
+
+// Calibration keeps the rewards of a model comparable with those of the one
+// before: for each aggregate, a map of the compliance log-odds logit(T) - m,
+// which takes 0 to 0. `compliance` and `logit` pass through it; `raw`, the
+// violation and the decision do not change. An aggregate that is absent keeps
+// its own scale. Package gate fits it.
+type Calibration map[Aggregate]calibration.Map
+
+// Validate reports an unknown aggregate or a map that is none. The error names
+// the aggregate.
+func (c Calibration) Validate() error {
+	for _, aggregate := range slices.Sorted(maps.Keys(c)) {
+		if !slices.Contains(Aggregates(), aggregate) {
+			return fmt.Errorf("%s: unknown aggregate; use one of %s", aggregate, join(Aggregates()))
+		}
+		if err := c[aggregate].Validate(); err != nil {
+			return fmt.Errorf("%s: %w", aggregate, err)
+		}
+	}
+	return nil
+}
+
+// scale is what turns the score of a bag into a reward: the threshold of its
+// aggregate, and the map to the rewards of an earlier model.
+type scale struct {
+	threshold   float64
+	calibration calibration.Map
+}
+
+// emptyScore is the violation whose compliance is the given one.
+func (c scale) emptyScore(compliance float64) bagScore {
+	switch compliance {
+	case 0:
+		return bagScore{1, maxMargin}
+	case 1:
+		return bagScore{0, -maxMargin}
+	case 0.5:
+		return bagScore{c.threshold, logistic.Logit(c.threshold)}
+	}
+	margin := logistic.Logit(c.threshold) - c.calibration.Inverse().At(logistic.Logit(compliance))
+	return bagScore{logistic.Sigmoid(margin), margin}
+}
+
+// complianceLogit is the log-odds of compliance: the distance from the margin
+// to that of the threshold, calibrated. It agrees in sign with the comparison
+// of violation and threshold, whatever the rounding, and is 0 exactly where
+// they are equal.
+func (c scale) complianceLogit(s bagScore) float64 {
+	const least = 1e-15 // the sigmoid of -least is below one half
+	switch x := c.calibration.At(logistic.Logit(c.threshold) - s.margin); {
+	case s.violation == c.threshold:
+		return 0
+	case s.violation < c.threshold:
+		return max(x, 0)
+	default:
+		return min(x, -least)
+	}
+}
+
+// reward puts a bag's score on the scale that was asked for.
+func (c scale) reward(kind Reward, s bagScore) float64 {
+	switch kind {
+	case RewardRaw:
+		return 1 - s.violation
+	case RewardLogit:
+		return min(max(c.complianceLogit(s), -maxLogit), maxLogit)
+	default:
+		return logistic.Sigmoid(c.complianceLogit(s))
+	}
+}
+
+// emptyReward maps the configured compliance of an empty response. It is a
+// reward already, so that no calibration moves it.
+func (c scale) emptyReward(kind Reward, compliance float64) float64 {
+	switch kind {
+	case RewardRaw:
+		return 1 - c.emptyScore(compliance).violation
+	case RewardLogit:
+		return min(max(logistic.Logit(compliance), -maxLogit), maxLogit)
+	default:
+		return compliance
+	}
+}

@@ -1,0 +1,104 @@
+package rewardmodel
+
+import "slices"
+
+// starvationLimit is how many slots in a row bulk jobs wait for interactive
+// ones.
+const starvationLimit = 3
+
+// Why a batch was closed.
+const (
+	reasonBudget  = "budget"  // the next sequences would exceed the token budget, or the share of their priority
+	reasonDrained = "drained" // nothing else waits
+)
+
+// nextBatch forms a batch. It is empty when nothing waits.
+//
+// Jobs are scheduled round-robin. Each batch is the slot of one job, which puts
+// in its next sequence, whatever its length; then all jobs, that one first, put
+// in one sequence after the other, each until its next one does not fit. So a
+// small job waits for at most one batch of each other job, whatever their size.
+//
+// Interactive jobs get their slots before bulk jobs and fill the batch before
+// them. To keep such a batch short, bulk jobs only fill it up to a quarter of
+// the budget; but once they have waited for starvationLimit slots, they fill as
+// much before all others, so that they never stop.
+//
+// An exclusive job has batches of its own: sequences of other jobs never fill
+// them up, and its sequences never fill up another job's batch.
+func (s *scheduler) nextBatch() (batch []*sequence, reason string) {
+	if len(s.jobs) == 0 {
+		return nil, reasonDrained
+	}
+	slot := s.nextSlot()
+	first := s.jobs[slot]
+	s.jobs = slices.Insert(slices.Delete(s.jobs, slot, slot+1), 0, first)
+	var shared [priorities][]*job
+	for _, j := range s.jobs {
+		if j.exclusive == nil {
+			shared[j.priority] = append(shared[j.priority], j)
+		}
+	}
+	s.exclusive = first.exclusive
+	var b batchBuilder
+	switch {
+	case first.exclusive != nil:
+		b.fill([]*job{first}, s.budget)
+	case len(shared[interactive]) == 0:
+		b.fill(shared[bulk], s.budget)
+	case first.priority == bulk:
+		b.fill(shared[bulk], s.budget/4)
+		b.fill(shared[interactive], s.budget)
+	default:
+		b.fill(shared[interactive], s.budget)
+		b.fill(shared[bulk], s.budget/4)
+	}
+	s.jobs = append(s.jobs[1:], first)
+	s.jobs = slices.DeleteFunc(s.jobs, func(j *job) bool { return j.next() == nil })
+	if len(s.jobs) > 0 {
+		return b.batch, reasonBudget
+	}
+	return b.batch, reasonDrained
+}
+
+// nextSlot returns the index of the job that gets the next slot.
+func (s *scheduler) nextSlot() int {
+	first := func(p priority) int {
+		return slices.IndexFunc(s.jobs, func(j *job) bool { return j.priority == p })
+	}
+	urgent, patient := first(interactive), first(bulk)
+	if patient >= 0 && (urgent < 0 || s.bulkWaited == starvationLimit) {
+		s.bulkWaited = 0
+		return patient
+	}
+	s.bulkWaited++
+	if patient < 0 {
+		s.bulkWaited = 0
+	}
+	return urgent
+}
+
+// batchBuilder is a batch that is being filled.
+type batchBuilder struct {
+	batch  []*sequence
+	tokens int
+}
+
+// fill takes one sequence of each job in rounds, until no job has one that keeps
+// the batch within limit tokens. An empty batch takes a sequence of any length.
+func (b *batchBuilder) fill(jobs []*job, limit int) {
+	for len(jobs) > 0 {
+		round := jobs
+		jobs = jobs[:0]
+		for _, j := range round {
+			q := j.next()
+			if q == nil || len(b.batch) > 0 && b.tokens+len(q.ids) > limit {
+				continue
+			}
+			q.taken = true
+			b.batch = append(b.batch, q)
+			b.tokens += len(q.ids)
+			jobs = append(jobs, j)
+		}
+	}
+}

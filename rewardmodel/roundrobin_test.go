@@ -1,0 +1,242 @@
+package rewardmodel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// timed is a model that computes so many tokens per second of the bubble's clock.
+type timed struct {
+	perSecond int
+	batches   []int // tokens of each; read it when nothing is computed
+}
+
+func (m *timed) Margins(batch [][]int32) ([]float32, error) {
+	tokens := 0
+	for _, ids := range batch {
+		tokens += len(ids)
+	}
+	m.batches = append(m.batches, tokens)
+	<-time.After(time.Duration(tokens) * time.Second / time.Duration(m.perSecond))
+	return hashMargins(batch)
+}
+
+// lot is a request of n responses of three sentences each.
+func lot(name string, n int) Request {
+	var texts []string
+	for i := range n {
+		texts = append(texts, fmt.Sprintf("Of %s this is the %dth. It goes on about %[2]d %[1]s for some more words. So %[1]s%[2]d ends.", name, i))
+	}
+	return responses(texts...)
+}
+
+// Small requests alongside one of 8,192 responses wait for the batch that is in
+// flight, and at most for one more of the large one, whether they go first or not.
+func TestSmallAlongsideHuge(t *testing.T) {
+	for _, priority := range []Priority{PriorityInteractive, PriorityBulk} {
+		t.Run(string(priority), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := &timed{perSecond: 8192}
+				s := newScorer(t, ScorerConfig{MaxBatchTokens: 1024}, m)
+				start := time.Now()
+				huge := call(t.Context(), s, lot("huge", 8192))
+				synctest.Wait()
+				latencies := make([]time.Duration, 200)
+				var wg sync.WaitGroup
+				for i := range latencies {
+					wg.Go(func() {
+						<-time.After(time.Duration(i) * 100 * time.Millisecond)
+						start := time.Now()
+						req := lot(fmt.Sprint("small", i), 1)
+						req.Priority = priority
+						if _, err := s.Score(t.Context(), req); err != nil {
+							t.Error(err)
+						}
+						latencies[i] = time.Since(start)
+					})
+				}
+				wg.Wait()
+				select {
+				case <-huge:
+					t.Fatal("the huge request was done before the small ones")
+				default:
+				}
+				if err := <-huge; err != nil {
+					t.Error(err)
+				}
+				slices.Sort(latencies)
+				batch := 1024 * time.Second / 8192
+				p50, p99 := latencies[100], latencies[197]
+				t.Logf("%v a batch: p50 %v, p99 %v, the huge one %v", batch, p50, p99, time.Since(start))
+				if p99 > 3*batch {
+					t.Errorf("p99 %v, want at most three batches of %v", p99, batch)
+				}
+				total, full := 0, 0
+				for _, tokens := range m.batches {
+					total += tokens
+					full += min(tokens/922, 1) // nine tenths of the budget
+				}
+				if took := time.Since(start); took > time.Duration(total+total/10)*time.Second/8192 {
+					t.Errorf("the model stood still: %d tokens took %v", total, took)
+				}
+				if full < len(m.batches)/2 {
+					t.Errorf("%d of %d batches are full", full, len(m.batches))
+				}
+			})
+		})
+	}
+}
+
+// bulkOf is a bulk job.
+func bulkOf(lengths ...int) *job {
+	j := jobOf(lengths...)
+	j.priority = bulk
+	return j
+}
+
+func TestInteractiveGoesFirst(t *testing.T) {
+	s := scheduler{budget: 400, limit: 1 << 20}
+	s.admit(bulkOf(slices.Repeat([]int{10}, 1000)...))
+	s.nextBatch()
+	for range 2 {
+		s.admit(jobOf(12, 10, 10))
+	}
+	batch, _ := s.nextBatch()
+	urgent := 0
+	for _, q := range batch {
+		if q.first.job.priority == interactive {
+			urgent++
+		}
+	}
+	if urgent != 6 {
+		t.Errorf("%d of 6 interactive sequences are in the next batch", urgent)
+	}
+	if tokens := tokensOf(batch); tokens > 100 || tokens < 91 {
+		t.Errorf("%d tokens: want what bulk work of 10 each can fill of 100", tokens)
+	}
+	if batch, reason := s.nextBatch(); len(batch) != 40 || reason != reasonBudget {
+		t.Errorf("then only bulk work: %d sequences, %s", len(batch), reason)
+	}
+}
+
+// However much interactive work comes, bulk work continues, and the reverse.
+func TestBulkIsNeverStarved(t *testing.T) {
+	for _, length := range []int{5, 10, 40, 150} {
+		s := scheduler{budget: 400, limit: 1 << 20}
+		late := bulkOf(slices.Repeat([]int{length}, 100)...)
+		s.admit(late)
+		batches := 0
+		for ; late.remaining > 0; batches++ {
+			for range 21 {
+				s.admit(jobOf(10, 10))
+			}
+			batch, _ := s.nextBatch()
+			computed(&s, batch, 0)
+			if batches > 100*length {
+				t.Fatalf("%d of 100 sequences of %d tokens wait after %d batches", late.remaining, length, batches)
+			}
+		}
+		atOnce := max(1, 100/length) // in a quarter of the budget, at every fourth slot
+		if most := 4 * (100 + atOnce - 1) / atOnce; batches > most {
+			t.Errorf("100 sequences of %d tokens took %d batches, want at most %d", length, batches, most)
+		}
+	}
+}
+
+// Neither priority can shut the other out.
+func TestPrioritiesAreAdmittedSeparately(t *testing.T) {
+	for _, first := range []priority{interactive, bulk} {
+		s := scheduler{budget: 100, limit: 100}
+		of := func(p priority, lengths ...int) *job {
+			j := jobOf(lengths...)
+			j.priority = p
+			return j
+		}
+		for range 4 {
+			if !s.admit(of(first, 25)) {
+				t.Fatal("there was room")
+			}
+		}
+		if other := 1 - first; !s.full(first) || s.admit(of(first, 1)) || s.full(other) || !s.admit(of(other, 25)) || !s.full(other) || s.admit(of(other, 1)) {
+			t.Errorf("with the queue full of priority %d: held %v", first, s.charged)
+		}
+	}
+}
+
+// A request that cannot finish before its timeout, or within the queue time, is
+// rejected before it costs anything.
+func TestAdmissionByTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScorer(t, ScorerConfig{MaxQueueTime: 8 * time.Second, MaxBatchTokens: 100}, &timed{perSecond: 100})
+		if err := <-call(t.Context(), s, distinct("measured", 25)); err != nil { // 100 tokens, one second
+			t.Fatal(err)
+		}
+		var admitted []<-chan error
+		for i := range 4 { // 200 tokens each
+			admitted = append(admitted, call(t.Context(), s, distinct(fmt.Sprint("a", i), 50)))
+		}
+		synctest.Wait()
+		refused := func(ctx context.Context, req Request) time.Duration {
+			t.Helper()
+			_, err := s.Score(ctx, req)
+			var overloaded *OverloadedError
+			if !errors.As(err, &overloaded) {
+				t.Fatalf("got %v", err)
+			}
+			return overloaded.RetryAfter
+		}
+		if wait := refused(t.Context(), distinct("late", 50)); wait < time.Second || wait > 3*time.Second {
+			t.Errorf("800 tokens wait: retry after %v, want the two seconds that make room for 200", wait)
+		}
+		<-time.After(5 * time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		if wait := refused(ctx, distinct("hasty", 30)); wait < time.Second || wait > 5*time.Second {
+			t.Errorf("retry after %v", wait)
+		}
+		longer, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		if err := <-call(longer, s, distinct("quick", 1)); err != nil {
+			t.Errorf("a small request with three seconds to wait: %v", err)
+		}
+		for _, done := range admitted {
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+func TestThroughput(t *testing.T) {
+	var tp throughput
+	if tp.timeFor(100) != 0 || tp.capacity(time.Second) < 1<<30 {
+		t.Error("a throughput without a measurement limits something")
+	}
+	tp.observe(100, 0)
+	if tp.timeFor(100) != 0 {
+		t.Errorf("nothing took %v", tp.timeFor(100))
+	}
+	tp = throughput{}
+	for range 100 {
+		tp.observe(10, 10*time.Millisecond) // one by one, while idle
+	}
+	for range 60 {
+		tp.observe(10_000, time.Second) // full batches
+	}
+	if got := tp.timeFor(20_000); got < 1990*time.Millisecond || got > 2100*time.Millisecond {
+		t.Errorf("20,000 tokens take %v", got)
+	}
+	if got := tp.capacity(time.Minute); got < 590_000 || got > 600_000 {
+		t.Errorf("%d tokens in a minute", got)
+	}
+	tp.observe(1, 10_000*time.Hour)
+	if got := tp.timeFor(1 << 40); got <= 0 {
+		t.Errorf("an overflow: %v", got)
+	}
+}

@@ -1,0 +1,162 @@
+package rewardmodel
+
+import "slices"
+
+// scheduler queues the admitted jobs and forms batches from them; see nextBatch
+// for the order. It is passive: no clock, no lock, no goroutine; its owner
+// serializes the calls.
+//
+// A job counts against the limit with its tokens, but at most with a quarter
+// of the limit: a job larger than the whole queue is fed in pieces as it is
+// computed, and no job is so large that small ones keep it out forever. A
+// priority that holds less than a quarter is admitted whatever the other holds,
+// so that neither can shut the other out.
+type scheduler struct {
+	budget int // tokens of a batch
+	limit  int // tokens that may wait
+
+	exclusive  func(bool) // Request.Exclusive of the latest batch, or nil
+	jobs       []*job     // with queued sequences; those at the front get the next slot
+	bulkWaited int        // slots in a row that went to interactive jobs while bulk jobs waited
+	pending    map[key]*sequence
+	charged    [priorities]int // sums of the jobs' charges
+	tokens     int             // of the pending sequences
+	coalesced  int             // sequences that were already pending when a job needed them, since the start
+}
+
+// full reports whether no job of priority p would be admitted.
+func (s *scheduler) full(p priority) bool {
+	return s.held() >= s.limit && s.charged[p] >= max(s.limit/4, 1)
+}
+
+// held is what counts against the limit.
+func (s *scheduler) held() (sum int) {
+	for _, n := range s.charged {
+		sum += n
+	}
+	return sum
+}
+
+// admit queues j, or returns false when there is no room for it. Sequences that
+// are already pending are coalesced: they are computed once.
+func (s *scheduler) admit(j *job) bool {
+	charge := s.charge(j)
+	if held := s.held(); held > 0 && held+charge > s.limit && s.charged[j.priority]+charge > s.limit/4 {
+		return false
+	}
+	j.charge = charge
+	s.charged[j.priority] += charge
+	if s.pending == nil {
+		s.pending = make(map[key]*sequence, len(j.sequences))
+	}
+	queued := j.sequences[:0]
+	for _, q := range j.sequences {
+		if same, ok := s.pending[q.key]; ok {
+			s.coalesced++
+			same.also = append(same.also, q.first)
+			if q = same; q.taken {
+				continue
+			}
+		} else {
+			s.pending[q.key] = q
+			s.tokens += len(q.ids)
+		}
+		queued = append(queued, q)
+	}
+	clear(j.sequences[len(queued):])
+	j.sequences = queued
+	if len(queued) > 0 {
+		s.jobs = append(s.jobs, j)
+	}
+	return true
+}
+
+func (s *scheduler) charge(j *job) int { return min(j.tokens, max(s.limit/4, 1)) }
+
+// complete removes q from the pending sequences.
+func (s *scheduler) complete(q *sequence) {
+	delete(s.pending, q.key)
+	s.tokens -= len(q.ids)
+}
+
+// setMargin gives a waiter of q its margin, and reports whether its job is
+// complete.
+func (s *scheduler) setMargin(q *sequence, w waiter, margin float32) bool {
+	j := w.job
+	if j.ended {
+		return false
+	}
+	j.margins[w.unique] = max(j.margins[w.unique], margin)
+	j.remaining--
+	j.tokens -= len(q.ids)
+	s.charged[j.priority] -= j.charge
+	j.charge = s.charge(j)
+	s.charged[j.priority] += j.charge
+	return j.remaining == 0
+}
+
+// remove ends a job that completed, failed or was canceled. Sequences that other
+// jobs need stay queued; those in a batch are ignored when they come back.
+func (s *scheduler) remove(j *job) {
+	if j.ended {
+		return
+	}
+	j.ended = true
+	s.charged[j.priority] -= j.charge
+	for _, q := range j.sequences {
+		if !q.taken {
+			s.dropEnded(q)
+		}
+	}
+	j.sequences = nil
+	s.jobs = slices.DeleteFunc(s.jobs, func(other *job) bool { return other == j })
+}
+
+// dropEnded drops the waiters of q whose job has ended, and q with the last of
+// them.
+func (s *scheduler) dropEnded(q *sequence) {
+	q.also = slices.DeleteFunc(q.also, func(w waiter) bool { return w.job.ended })
+	if !q.first.job.ended {
+		return
+	}
+	if len(q.also) == 0 {
+		s.complete(q)
+		q.taken = true
+		return
+	}
+	q.first, q.also = q.also[0], q.also[1:]
+}
+
+// retry queues a sequence of a failed batch again, for the jobs that still wait
+// for it.
+func (s *scheduler) retry(q *sequence) {
+	q.taken = false
+	s.dropEnded(q)
+	if q.taken {
+		return
+	}
+	for w := range q.waiters() {
+		w.job.requeue(q)
+		if !slices.Contains(s.jobs, w.job) {
+			s.jobs = append(s.jobs, w.job)
+		}
+	}
+}
+
+// minTokens is the minimum number of tokens that are computed before j is done,
+// its own included: the jobs of a priority get equal shares, and interactive
+// ones go first.
+func (s *scheduler) minTokens(j *job) int {
+	own, others := 0, 0
+	for _, q := range j.sequences {
+		if s.pending[q.key] == nil {
+			own += len(q.ids)
+		}
+	}
+	for _, other := range s.jobs {
+		if other.priority <= j.priority {
+			others += min(other.tokens, own)
+		}
+	}
+	return own + min(others, s.tokens) // what others share is computed once
+}

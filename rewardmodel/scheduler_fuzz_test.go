@@ -1,0 +1,190 @@
+package rewardmodel
+
+import (
+	"slices"
+	"testing"
+)
+
+// Whatever jobs are admitted, coalesced, canceled and fail, in whatever order: batches keep to
+// the rules, the counts are right, no batch holds a text twice, and in the end
+// each remaining job has all its margins and nothing is left.
+func FuzzScheduler(f *testing.F) {
+	f.Add([]byte{0, 10, 1, 20, 2, 3, 1, 30, 2, 2, 2})
+	f.Add([]byte{0, 48, 5, 25, 2, 0, 4, 0})                          // what fails is still queued in another job
+	f.Add([]byte{0, 5, 30, 20, 1, 7, 31, 3, 2, 2, 4, 0, 2, 2, 2, 2}) // some are exclusive
+	f.Add([]byte("admit, batch, cancel, fail and complete in some order"))
+	f.Fuzz(func(t *testing.T, program []byte) {
+		s := &scheduler{budget: 64, limit: 200}
+		var alive []*job
+		var inFlight []*sequence
+		end := func(j *job) {
+			s.remove(j)
+			alive = slices.DeleteFunc(alive, func(other *job) bool { return other == j })
+		}
+		complete := func(margin float32) {
+			for _, q := range inFlight {
+				s.complete(q)
+				for w := range q.waiters() {
+					if s.setMargin(q, w, margin) {
+						end(w.job)
+					}
+				}
+			}
+			inFlight = nil
+		}
+		for len(program) > 1 {
+			op, arg := program[0], int(program[1])
+			program = program[2:]
+			switch op % 5 {
+			case 0, 1: // a job of texts that others may hold, too
+				j := newJob(priority(op / 5 % 2))
+				if op/10%4 == 3 {
+					j.exclusive = func(bool) {}
+				}
+				for i := range 1 + arg%12 {
+					k := (arg*7 + i) % 40
+					j.margins = append(j.margins, 0)
+					j.add(make([]int32, 1+k), key{lo: uint64(k)}, true, i)
+				}
+				if s.admit(j) {
+					alive = append(alive, j)
+				}
+			case 2:
+				complete(1)
+				inFlight = nextChecked(t, s)
+				if len(inFlight) == 0 && len(alive) > 0 {
+					t.Fatalf("%d jobs wait and there is no batch", len(alive))
+				}
+			case 3:
+				if len(alive) > 0 {
+					end(alive[arg%len(alive)])
+				}
+			case 4:
+				if len(inFlight) > 0 { // fails on the first job
+					if j := inFlight[0].first.job; !j.ended {
+						end(j)
+					}
+					for _, q := range inFlight {
+						s.retry(q)
+					}
+					inFlight = nil
+				}
+			}
+			consistent(t, s, inFlight)
+		}
+		for range 10_000 {
+			complete(1)
+			if inFlight = nextChecked(t, s); len(inFlight) == 0 {
+				break
+			}
+			consistent(t, s, inFlight)
+		}
+		if len(alive) > 0 || len(s.jobs) > 0 || len(s.pending) > 0 || s.tokens != 0 || s.held() != 0 {
+			t.Errorf("left behind: %d jobs, %d of them queued, %d sequences, %d tokens, a charge of %d",
+				len(alive), len(s.jobs), len(s.pending), s.tokens, s.held())
+		}
+	})
+}
+
+// nextChecked forms the next batch and checks it: whose slot it is, that it keeps to
+// its budget, that nothing more would have fitted, and why it was closed.
+func nextChecked(t *testing.T, s *scheduler) []*sequence {
+	t.Helper()
+	var front [priorities]*sequence // of the job of each priority that gets the next slot
+	for _, j := range slices.Backward(s.jobs) {
+		front[j.priority] = j.sequences[0]
+	}
+	batch, reason := s.nextBatch()
+	if want := map[bool]string{true: reasonBudget, false: reasonDrained}[len(s.jobs) > 0]; reason != want {
+		t.Fatalf("%d jobs are queued and the reason is %s", len(s.jobs), reason)
+	}
+	if len(batch) == 0 {
+		return nil
+	}
+	if !slices.Contains(front[:], batch[0]) {
+		t.Fatal("a batch begins with a job that does not have the slot")
+	}
+	limits := [priorities]int{interactive: s.budget, bulk: s.budget}
+	if front[interactive] != nil {
+		limits[bulk] /= 4
+	}
+	tokens := tokensOf(batch)
+	if tokens > s.budget && len(batch) > 1 {
+		t.Fatalf("%d tokens in a batch of at most %d", tokens, s.budget)
+	}
+	if s.exclusive != nil {
+		requireOneJob(t, batch)
+		return batch
+	}
+	for _, j := range s.jobs {
+		if j.exclusive != nil {
+			continue
+		}
+		if next := len(j.sequences[0].ids); tokens+next <= limits[j.priority] {
+			t.Fatalf("a batch of %d tokens was closed while %d of priority %d would have fitted", tokens, next, j.priority)
+		}
+	}
+	return batch
+}
+
+// requireOneJob checks that one job needs all that is in a batch.
+func requireOneJob(t *testing.T, batch []*sequence) {
+	t.Helper()
+	common := map[*job]int{}
+	for _, q := range batch {
+		for w := range q.waiters() {
+			if w.job.exclusive != nil {
+				common[w.job]++
+			}
+		}
+	}
+	for _, n := range common {
+		if n >= len(batch) {
+			return
+		}
+	}
+	t.Fatal("a batch of an exclusive job holds what it does not need")
+}
+
+func consistent(t *testing.T, s *scheduler, batch []*sequence) {
+	t.Helper()
+	tokens := 0
+	for k, q := range s.pending {
+		tokens += len(q.ids)
+		if q.key != k {
+			t.Fatal("a sequence is pending under another key")
+		}
+	}
+	if tokens != s.tokens {
+		t.Fatalf("%d tokens are pending, and counted as %d", tokens, s.tokens)
+	}
+	seen := map[*sequence]bool{}
+	for _, q := range batch {
+		if seen[q] || !q.taken || s.pending[q.key] != q {
+			t.Fatal("a batch holds a text twice, or one that is not pending")
+		}
+		seen[q] = true
+	}
+	var charged [priorities]int
+	for _, j := range s.jobs {
+		charged[j.priority] += j.charge
+		if len(j.sequences) == 0 || j.sequences[0].taken || j.ended {
+			t.Fatal("a job is queued without a sequence, or after it left")
+		}
+		queued := map[*sequence]bool{}
+		for _, q := range j.sequences {
+			if !q.taken && s.pending[q.key] != q {
+				t.Fatal("a queued sequence is not pending")
+			}
+			if queued[q] {
+				t.Fatal("a sequence is queued twice in one job")
+			}
+			queued[q] = true
+		}
+	}
+	for c := range charged { // those whose last sequences are in a batch are charged, too
+		if charged[c] > s.charged[c] || s.charged[c] < 0 {
+			t.Fatalf("priority %d is charged %d, and its queued jobs %d", c, s.charged[c], charged[c])
+		}
+	}
+}

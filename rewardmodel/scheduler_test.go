@@ -1,0 +1,208 @@
+package rewardmodel
+
+import (
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+)
+
+var keys atomic.Uint64 // no two instances of these jobs have the same text
+
+// computed gives the waiters of a batch their margins, and returns how many jobs
+// that completes.
+func computed(s *scheduler, batch []*sequence, margin float32) (complete int) {
+	for _, q := range batch {
+		s.complete(q)
+		for w := range q.waiters() {
+			if s.setMargin(q, w, margin) {
+				s.remove(w.job)
+				complete++
+			}
+		}
+	}
+	return complete
+}
+
+// jobOf returns an interactive job with sequences of the given lengths.
+func jobOf(lengths ...int) *job {
+	j := newJob(interactive)
+	for i, n := range lengths {
+		j.margins = append(j.margins, 0)
+		j.add(make([]int32, n), key{lo: keys.Add(1)}, true, i)
+	}
+	return j
+}
+
+func tokensOf(batch []*sequence) (sum int) {
+	for _, q := range batch {
+		sum += len(q.ids)
+	}
+	return sum
+}
+
+func lengths(batch []*sequence) []int {
+	out := make([]int, len(batch))
+	for i, q := range batch {
+		out[i] = len(q.ids)
+	}
+	return out
+}
+
+// Batches are formed by their tokens, round-robin, each job in its order, and none is
+// closed while anything that waits would fit.
+func TestSchedulerBatchesByTokens(t *testing.T) {
+	tests := []struct {
+		name   string
+		jobs   [][]int
+		budget int
+		want   []string // batch and reason
+	}{
+		{"one", [][]int{{5}}, 100, []string{"[5] drained"}},
+		{"in its order", [][]int{{5, 7, 6}}, 100, []string{"[5 7 6] drained"}},
+		{"budget counts the tokens", [][]int{{10, 2, 8, 7, 3}}, 27, []string{"[10 2 8 7] budget", "[3] drained"}},
+		{"budget is met exactly", [][]int{{10, 9, 11}}, 30, []string{"[10 9 11] drained"}},
+		{"one more than the budget", [][]int{{10, 9, 12}}, 30, []string{"[10 9] budget", "[12] drained"}},
+		{"longer than the budget", [][]int{{50, 3}}, 30, []string{"[50] budget", "[3] drained"}},
+		{"longer than the budget, last", [][]int{{3, 50}}, 30, []string{"[3] budget", "[50] drained"}},
+		{"of any lengths", [][]int{{100, 98, 2, 1}}, 201, []string{"[100 98 2 1] drained"}},
+		{"across jobs", [][]int{{8}, {6, 7}, {9}}, 100, []string{"[8 6 9 7] drained"}},
+		{"round-robin", [][]int{{9, 9, 9, 9}, {7, 8}}, 36, []string{"[9 7 9 8] budget", "[9 9] drained"}},
+		{"one slot after the other", [][]int{{9, 9, 9, 9}, {7, 7, 7, 7}}, 18, []string{"[9 7] budget", "[7 9] budget", "[9 7] budget", "[7 9] drained"}},
+		{"others fill what is too little for one", [][]int{{20, 20}, {5, 5, 5}}, 36, []string{"[20 5 5 5] budget", "[20] drained"}},
+		{"the next job has a longer sequence", [][]int{{6, 6}, {20}}, 24, []string{"[6 6] budget", "[20] drained"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			s := scheduler{budget: test.budget, limit: 1 << 20}
+			for _, lengths := range test.jobs {
+				if !s.admit(jobOf(lengths...)) {
+					t.Fatal("not admitted")
+				}
+			}
+			var got []string
+			for {
+				batch, reason := s.nextBatch()
+				if len(batch) == 0 {
+					break
+				}
+				got = append(got, fmt.Sprint(lengths(batch), " ", reason))
+				computed(&s, batch, 0)
+			}
+			if !slices.Equal(got, test.want) {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+			if s.tokens != 0 || s.held() != 0 {
+				t.Errorf("%d tokens and a charge of %d are left", s.tokens, s.held())
+			}
+		})
+	}
+}
+
+// A small job that comes after a huge one is in the next batch or the one
+// after it, whatever its lengths.
+func TestSchedulerIsFair(t *testing.T) {
+	for _, small := range []int{2, 10, 60} {
+		s := scheduler{budget: 256, limit: 1 << 20}
+		s.admit(jobOf(slices.Repeat([]int{10}, 10_000)...))
+		s.nextBatch()
+		late := jobOf(small, small)
+		s.admit(late)
+		s.nextBatch()
+		s.nextBatch()
+		if len(late.sequences) > 0 {
+			t.Errorf("sequences of %d tokens still wait after two batches", small)
+		}
+	}
+}
+
+// With many jobs, each gets its slot within as many batches.
+func TestSchedulerGivesEachJobASlot(t *testing.T) {
+	s := scheduler{budget: 64, limit: 1 << 20}
+	var jobs []*job
+	for i := range 20 {
+		j := jobOf(slices.Repeat([]int{2 + 3*i}, 50)...)
+		jobs = append(jobs, j)
+		s.admit(j)
+	}
+	for range jobs {
+		s.nextBatch()
+	}
+	for i, j := range jobs {
+		if len(j.sequences) == 50 {
+			t.Errorf("job %d has not been in any of %d batches", i, len(jobs))
+		}
+	}
+}
+
+func TestSchedulerAdmission(t *testing.T) {
+	s := scheduler{budget: 100, limit: 100}
+	huge := jobOf(slices.Repeat([]int{10}, 1000)...)
+	if !s.admit(huge) {
+		t.Fatal("a job larger than the queue is kept out of an idle one")
+	}
+	if huge.charge != 25 {
+		t.Errorf("it counts %d tokens, want a quarter of the limit", huge.charge)
+	}
+	for i := range 3 {
+		if !s.admit(jobOf(25)) {
+			t.Fatalf("job %d does not fit alongside a huge one", i)
+		}
+	}
+	if !s.full(interactive) || s.admit(jobOf(1)) {
+		t.Error("a full queue admits")
+	}
+	s.remove(huge)
+	if s.full(interactive) || s.tokens != 75 || s.held() != 75 {
+		t.Errorf("after it was removed: %d tokens, charge %d", s.tokens, s.held())
+	}
+	if !s.admit(jobOf(slices.Repeat([]int{10}, 1000)...)) {
+		t.Error("a huge job is kept out of a queue with a quarter free")
+	}
+}
+
+// A job's charge falls only when less of it is left than its share.
+func TestSchedulerChargeFollowsTheRest(t *testing.T) {
+	s := scheduler{budget: 10, limit: 80}
+	j := jobOf(slices.Repeat([]int{10}, 4)...)
+	s.admit(j)
+	for _, want := range []int{20, 20, 10, 0} {
+		batch, _ := s.nextBatch()
+		computed(&s, batch, 1)
+		if s.held() != want {
+			t.Errorf("charge %d, want %d", s.held(), want)
+		}
+	}
+	if j.remaining != 0 {
+		t.Errorf("%d sequences left", j.remaining)
+	}
+}
+
+// The margins of a canceled job that was in a batch have no effect.
+func TestSchedulerForgetsCanceledJobs(t *testing.T) {
+	s := scheduler{budget: 20, limit: 100}
+	j := jobOf(10, 10, 10)
+	s.admit(j)
+	batch, _ := s.nextBatch()
+	s.remove(j)
+	s.remove(j)
+	if computed(&s, batch, 1) > 0 {
+		t.Error("a canceled job was completed")
+	}
+	if rest, _ := s.nextBatch(); len(rest) != 0 || s.tokens != 0 || s.held() != 0 {
+		t.Errorf("left behind: %v, %d tokens, charge %d", lengths(rest), s.tokens, s.held())
+	}
+}
+
+func BenchmarkSchedulerNext(b *testing.B) {
+	q := scheduler{budget: 8192, limit: 1 << 40}
+	for b.Loop() {
+		if len(q.jobs) < 100 {
+			for range 1000 {
+				q.admit(jobOf(30, 20, 12, 40, 25))
+			}
+		}
+		batch, _ := q.nextBatch()
+		computed(&q, batch, 0)
+	}
+}

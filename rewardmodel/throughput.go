@@ -1,0 +1,45 @@
+package rewardmodel
+
+import (
+	"math"
+	"time"
+)
+
+// throughput estimates how fast the model computes, from tokens and the time
+// they took; the last throughputWindow of computing counts most. Long batches
+// count more than short ones, so that a full queue is judged by full batches as
+// soon as there are some. The zero value has no measurement.
+type throughput struct {
+	tokens  float64
+	seconds float64
+}
+
+const throughputWindow = 10 * time.Second
+
+func (t *throughput) observe(tokens int, took time.Duration) {
+	keep := math.Exp(-took.Seconds() / throughputWindow.Seconds())
+	t.tokens = t.tokens*keep + float64(tokens)
+	t.seconds = t.seconds*keep + took.Seconds()
+}
+
+// timeFor is the time that tokens take; 0 without a measurement.
+func (t *throughput) timeFor(tokens int) time.Duration {
+	if t.tokens == 0 {
+		return 0
+	}
+	return seconds(float64(tokens) * t.seconds / t.tokens)
+}
+
+// capacity is how many tokens are computed within d; math.MaxInt32 without a
+// measurement.
+func (t *throughput) capacity(d time.Duration) int {
+	if t.seconds == 0 {
+		return math.MaxInt32
+	}
+	return int(min(t.tokens*d.Seconds()/t.seconds, math.MaxInt32))
+}
+
+// seconds returns n seconds, without overflow.
+func seconds(n float64) time.Duration {
+	return time.Duration(min(n*float64(time.Second), math.MaxInt64/2))
+}

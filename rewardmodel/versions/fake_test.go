@@ -1,0 +1,159 @@
+package versions
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/goleak"
+
+	"assay/rewardmodel"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// shelf is a Loader for tests. Every version that begins with "v" exists and
+// has a margin of its own.
+type shelf struct {
+	t     testing.TB
+	bytes int64
+	reg   prometheus.Registerer
+	gate  chan struct{} // nil, or what every load waits for
+	model func(version string, batch [][]int32)
+
+	mu     sync.Mutex
+	fail   map[string]error
+	loads  []string
+	inside map[string]int // versions in memory
+	most   int            // of these, at once
+}
+
+func newShelf(t testing.TB) *shelf {
+	s := &shelf{t: t, bytes: 100, fail: map[string]error{}, inside: map[string]int{}}
+	t.Cleanup(func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for version, n := range s.inside {
+			if n != 0 {
+				t.Errorf("%d of %s left in memory", n, version)
+			}
+		}
+	})
+	return s
+}
+
+func (s *shelf) Load(ctx context.Context, version string, room func(int64) error) (Loaded, error) {
+	s.mu.Lock()
+	s.loads = append(s.loads, version)
+	err := s.fail[version]
+	s.mu.Unlock()
+	if s.gate != nil {
+		select {
+		case <-s.gate:
+		case <-ctx.Done():
+			return Loaded{}, ctx.Err()
+		}
+	}
+	if err != nil {
+		return Loaded{}, err
+	}
+	if !strings.HasPrefix(version, "v") {
+		return Loaded{}, fmt.Errorf("%w: %s", ErrUnknown, version)
+	}
+	if err := room(s.bytes); err != nil {
+		return Loaded{}, err
+	}
+	return s.make(version), nil
+}
+
+// marginOf is a margin in [-4,4] that identifies the version.
+func marginOf(version string) float32 {
+	h := fnv.New32a()
+	h.Write([]byte(version))
+	return float32(h.Sum32()%8001)/1000 - 4
+}
+
+// words is a tokenizer that makes one token of each word: its length.
+type words struct{}
+
+func (words) IDsContext(ctx context.Context, text string) ([]int32, error) {
+	var ids []int32
+	for word := range strings.FieldsSeq(text) {
+		ids = append(ids, int32(len(word)))
+	}
+	return ids, ctx.Err()
+}
+
+func (words) Frame(ids []int32) []int32 { return append(append([]int32{0}, ids...), 2) }
+func (words) Special() int              { return 2 }
+
+// modelFunc is a model for tests.
+type modelFunc func(batch [][]int32) ([]float32, error)
+
+func (f modelFunc) Margins(batch [][]int32) ([]float32, error) { return f(batch) }
+
+// responses is a request of one item for each text.
+func responses(texts ...string) rewardmodel.Request {
+	var req rewardmodel.Request
+	for _, text := range texts {
+		req.Responses = append(req.Responses, rewardmodel.Item{Response: &text})
+	}
+	return req
+}
+
+func (s *shelf) make(version string) Loaded {
+	s.mu.Lock()
+	s.inside[version]++
+	if s.inside[version] > 1 {
+		s.t.Errorf("%s is in memory twice", version)
+	}
+	held := 0
+	for _, n := range s.inside {
+		held += n
+	}
+	s.most = max(s.most, held)
+	s.mu.Unlock()
+	freed := false
+	scorer, err := rewardmodel.NewScorer(rewardmodel.ScorerConfig{Version: version}, modelFunc(func(batch [][]int32) ([]float32, error) {
+		if freed {
+			s.t.Errorf("%s scores after it was freed", version)
+		}
+		if s.model != nil {
+			s.model(version, batch)
+		}
+		margins := make([]float32, len(batch))
+		for i := range margins {
+			margins[i] = marginOf(version)
+		}
+		return margins, nil
+	}), words{}, s.reg)
+	if err != nil {
+		s.t.Error(err)
+	}
+	return Loaded{Scorer: scorer, Labels: []string{"a", "b"}, Bytes: s.bytes, Free: func() error {
+		if freed {
+			s.t.Errorf("%s is freed twice", version)
+		}
+		freed = true
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.inside[version]--
+		return nil
+	}}
+}
+
+func (s *shelf) loaded(version string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for _, l := range s.loads {
+		if l == version {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,172 @@
+package versions
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"assay/rewardmodel"
+)
+
+// makeRoom waits until bytes more fit into the limits, as Set describes.
+// One load at a time calls it.
+func (v *Set) makeRoom(ctx context.Context, e *entry, bytes int64) error {
+	for {
+		wait, err := v.tryRoom(e, bytes)
+		if wait == nil || err != nil {
+			return err
+		}
+		select {
+		case <-wait:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// tryRoom makes versions leave until bytes more fit. It returns nil when they
+// fit, or else when to try again.
+func (v *Set) tryRoom(e *entry, bytes int64) (wait <-chan struct{}, err error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	count := v.config.MaxLoaded
+	if e.promotion {
+		count++
+	}
+	fits := func(held held) bool { return held.count < count && v.within(held.bytes+bytes) }
+	if fits(v.held(staying, leaving)) {
+		e.bytes = bytes
+		return nil, nil
+	}
+	if !e.promotion {
+		if !fits(v.held(busy)) {
+			return nil, v.noRoom(bytes)
+		}
+	}
+	for !fits(v.held(staying)) {
+		victim := v.leastRecent(e.promotion)
+		if victim == nil {
+			break // the current one alone is left
+		}
+		v.leave(victim)
+	}
+	if len(v.leaving) > 0 {
+		return v.changed, nil
+	}
+	e.bytes = bytes
+	return nil, nil
+}
+
+func (v *Set) within(bytes int64) bool {
+	return v.config.MaxBytes == 0 || bytes <= v.config.MaxBytes
+}
+
+// noRoom says why a pinned version finds no room.
+func (v *Set) noRoom(bytes int64) error {
+	if v.current != nil && !v.within(v.current.bytes+bytes) {
+		return fmt.Errorf("it takes %d bytes beside the current model's %d, more than the limit of %d; raise that", bytes, v.current.bytes, v.config.MaxBytes)
+	}
+	return &rewardmodel.OverloadedError{RetryAfter: time.Second, Reason: "no room for one more model version, all that are loaded are in use"}
+}
+
+type held struct {
+	count int
+	bytes int64
+}
+
+// state is how a version in memory is; busy ones are staying as well.
+type state int
+
+const (
+	staying state = iota
+	leaving
+	busy // staying, and current or in use
+)
+
+// held sums the versions in memory that are in one of the states.
+func (v *Set) held(states ...state) (sum held) {
+	add := func(e *entry) {
+		sum.count++
+		sum.bytes += e.bytes
+	}
+	for _, s := range states {
+		if s == leaving {
+			for e := range v.leaving {
+				add(e)
+			}
+			continue
+		}
+		for _, e := range v.known {
+			if e.ready() && (s == staying || e == v.current || e.uses > 0) {
+				add(e)
+			}
+		}
+	}
+	return sum
+}
+
+// leastRecent is the version that leaves next: the one that was used the longest
+// ago of those that no request uses, or then, if asked for, of all; never the
+// current one.
+func (v *Set) leastRecent(used bool) (victim *entry) {
+	before := func(a, b *entry) bool {
+		if (a.uses == 0) != (b.uses == 0) {
+			return a.uses == 0
+		}
+		return a.last < b.last
+	}
+	for _, e := range v.known {
+		if !e.ready() || e == v.current || e.uses > 0 && !used {
+			continue
+		}
+		if victim == nil || before(e, victim) {
+			victim = e
+		}
+	}
+	return victim
+}
+
+// trim lets versions leave that the limits do not allow to stay.
+func (v *Set) trim() {
+	for {
+		held := v.held(staying)
+		if held.count <= v.config.MaxLoaded && v.within(held.bytes) {
+			return
+		}
+		victim := v.leastRecent(false)
+		if victim == nil {
+			return // the next release tries again
+		}
+		v.leave(victim)
+	}
+}
+
+// leave takes a version away from new requests, and frees it after its last.
+func (v *Set) leave(e *entry) {
+	v.forget(e)
+	v.leaving[e] = true
+	if e.uses == 0 {
+		v.free(e)
+	}
+}
+
+func (v *Set) forget(e *entry) {
+	if v.known[e.version] == e {
+		delete(v.known, e.version)
+	}
+}
+
+// free closes a version that is leaving and that nobody uses, on a goroutine of its own: it may wait
+// for libtorch.
+func (v *Set) free(e *entry) {
+	go func() {
+		err := e.loaded.close()
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		delete(v.leaving, e)
+		if err != nil {
+			v.errs = append(v.errs, fmt.Errorf("freeing model version %s: %w", e.version, err))
+		}
+		v.broadcast()
+	}()
+}
