@@ -48,7 +48,7 @@ func (c *Client) Score(ctx context.Context, req rewardmodel.Request) (rewardmode
 	reply, err := c.nc.RequestMsgWithContext(ctx, msg)
 	switch {
 	case errors.Is(err, nats.ErrNoResponders):
-		return rewardmodel.Answer{}, fmt.Errorf("no service on %s: %w; check --nats-url, and that assay serve runs there and is ready", SubjectScore, err)
+		return rewardmodel.Answer{}, fmt.Errorf("no service on %s: %w; check the address of the NATS server, and that the service runs there and is ready", SubjectScore, err)
 	case errors.Is(err, nats.ErrMaxPayload):
 		return rewardmodel.Answer{}, tooLarge("the request", int64(len(body)), c.nc.MaxPayload(), "send fewer responses per request, or use HTTP")
 	case err != nil:

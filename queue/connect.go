@@ -27,16 +27,16 @@ const (
 // required; the files must exist.
 type ConnConfig struct {
 	URL   string // nats:// or tls:// (comma-separated for a cluster), optionally with user:password@
-	Creds string // --nats-creds: a JWT credentials file
-	NKey  string // --nats-nkey: a seed file
-	Token string // --nats-token
+	Creds string // a JWT credentials file
+	NKey  string // a seed file
+	Token string
 	// ReadToken, if set, returns the token of each connection instead of Token, "" for
 	// none: for a token that the server changes.
 	ReadToken func() string
-	CA        string // --nats-ca: PEM file of the certificate authorities of the server
-	Cert      string // --nats-cert, --nats-key: PEM files of the client's certificate
+	CA        string // PEM file of the certificate authorities of the server
+	Cert      string // PEM files of the client's certificate
 	Key       string
-	// Domain (--nats-jetstream-domain) is the JetStream domain to use, if it is not that
+	// Domain is the JetStream domain to use, if it is not that
 	// of the server, which may be a leaf node.
 	Domain string
 	Name   string // of the connection, as the server lists it; "assay" when empty
@@ -50,10 +50,10 @@ type ConnConfig struct {
 // what is in flight is delivered or published again.
 func Connect(ctx context.Context, cfg ConnConfig, log zerolog.Logger) (*nats.Conn, error) {
 	if cfg.URL == "" {
-		return nil, errors.New("--nats-url is empty; set nats://HOST:4222, or omit it for the embedded server")
+		return nil, &SettingError{"URL", errors.New("it is empty; set nats://HOST:4222, or omit it for the embedded server")}
 	}
 	if (cfg.Cert == "") != (cfg.Key == "") {
-		return nil, errors.New("--nats-cert and --nats-key: set both or none")
+		return nil, &SettingError{"Cert", errors.New("set both the certificate and its key, or none")}
 	}
 	return cfg.dial(ctx, log)
 }
@@ -70,12 +70,12 @@ func (c ConnConfig) dial(ctx context.Context, log zerolog.Logger) (*nats.Conn, e
 			return nc, nil
 		}
 		if !transient(err) {
-			return nil, fmt.Errorf("--nats-url: %w", err)
+			return nil, &SettingError{"URL", err}
 		}
 		log.Warn().Err(err).Dur("retry_in", dialWait).Msg("cannot reach NATS")
 		select {
 		case <-ctx.Done():
-			return nil, fmt.Errorf("--nats-url: %w (last attempt: %w)", context.Cause(ctx), err)
+			return nil, &SettingError{"URL", fmt.Errorf("%w (last attempt: %w)", context.Cause(ctx), err)}
 		case <-time.After(dialWait):
 		}
 	}
@@ -139,7 +139,7 @@ func (c ConnConfig) options(log zerolog.Logger) ([]nats.Option, error) {
 	if c.NKey != "" {
 		nkey, err := nats.NkeyOptionFromSeed(c.NKey)
 		if err != nil {
-			return nil, fmt.Errorf("--nats-nkey %s: %w", c.NKey, err)
+			return nil, &SettingError{"NKey", fmt.Errorf("%s: %w", c.NKey, err)}
 		}
 		opts = append(opts, nkey)
 	}

@@ -88,11 +88,11 @@ func TestExternalServerWithPasswordAndTLS(t *testing.T) {
 		"no authority":   {ConnConfig{URL: "tls://assay:p%40ss@" + address, Cert: cert, Key: key}, &unknown},
 		"no certificate": {ConnConfig{URL: "tls://assay:p%40ss@" + address, CA: ca}, "tls"},
 		"CA missing":     {ConnConfig{URL: "tls://x@" + address, CA: "nowhere.pem"}, "nowhere.pem"},
-		"key missing":    {ConnConfig{URL: "tls://x@" + address, Cert: cert}, "--nats-key"},
+		"key missing":    {ConnConfig{URL: "tls://x@" + address, Cert: cert}, "NATS setting Cert"},
 		"creds missing":  {ConnConfig{URL: "nats://" + address, Creds: "nowhere.creds"}, "nowhere.creds"},
 		"nkey missing":   {ConnConfig{URL: "nats://" + address, NKey: "nowhere.nk"}, "nowhere.nk"},
-		"URL empty":      {ConnConfig{}, "--nats-url"},
-		"URL malformed":  {ConnConfig{URL: "nats://%zz"}, "--nats-url"},
+		"URL empty":      {ConnConfig{}, "NATS setting URL"},
+		"URL malformed":  {ConnConfig{URL: "nats://%zz"}, "NATS setting URL"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), jstest.Timeout)
@@ -122,7 +122,7 @@ func TestServerThatIsNotThereIsTriedUntilTheDeadline(t *testing.T) {
 	})
 	_, err := Connect(ctx, ConnConfig{URL: "nats://127.0.0.1:1"}, zerolog.New(os.Stderr).Level(zerolog.WarnLevel).Hook(attempts))
 	require.ErrorIs(t, err, late)
-	require.ErrorContains(t, err, "--nats-url")
+	require.ErrorContains(t, err, "NATS setting URL")
 }
 
 // hook sees the log.

@@ -57,8 +57,8 @@ func (s *Server) guard(ctx context.Context) {
 			}
 			continue
 		}
-		s.report(fmt.Errorf("%w: %w; free space on the disk of --data-dir", ErrStoreFailed, why))
-		s.log.Error().Err(why).Str("data_dir", s.cfg.DataDir).Msg("the streams cannot be written: feedback and streamed responses are rejected until the disk of --data-dir accepts data again")
+		s.report(fmt.Errorf("%w: %w; free space on the disk of the data directory", ErrStoreFailed, why))
+		s.log.Error().Err(why).Str("data_dir", s.cfg.DataDir).Msg("the streams cannot be written: feedback and streamed responses are rejected until the disk accepts data again")
 		for ctx.Err() == nil {
 			err := s.reopen()
 			if err == nil {

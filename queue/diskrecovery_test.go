@@ -90,7 +90,7 @@ func TestFullDisk(t *testing.T) {
 			require.ErrorIs(t, err, feedback.ErrUnavailable)
 			return q.Ready(t.Context()) != nil
 		}, jstest.Timeout, time.Millisecond)
-		require.ErrorContains(t, q.Ready(t.Context()), "--data-dir")
+		require.ErrorContains(t, q.Ready(t.Context()), "data directory")
 
 		// Scoring needs no disk, and what is streamed is refused.
 		answer, err := NewClient(q.nc).Score(t.Context(), request("x"))

@@ -82,11 +82,11 @@ func StartEmbedded(cfg ServerConfig, log zerolog.Logger) (*Server, error) {
 		return nil, err
 	}
 	if err := os.MkdirAll(cfg.DataDir, 0o700); err != nil {
-		return nil, fmt.Errorf("--data-dir: %w", err)
+		return nil, &SettingError{"DataDir", err}
 	}
 	lock, err := lockDataDir(cfg.DataDir)
 	if err != nil {
-		return nil, fmt.Errorf("--data-dir: %w", err)
+		return nil, &SettingError{"DataDir", err}
 	}
 	s := &Server{lock: lock, cfg: cfg, log: log.With().Str("component", "nats-server").Logger()}
 	if err := s.start(opts); err != nil {
@@ -124,23 +124,23 @@ func shutdown(srv *server.Server) {
 
 func (c ServerConfig) options() (*server.Options, error) {
 	if c.DataDir == "" {
-		return nil, errors.New("--data-dir is empty: the embedded NATS server needs a directory for its streams")
+		return nil, &SettingError{"DataDir", errors.New("it is empty: the embedded NATS server needs a directory for its streams")}
 	}
 	listen := cmp.Or(c.Listen, DefaultListen)
 	host, portText, err := net.SplitHostPort(listen)
 	if err != nil {
-		return nil, fmt.Errorf("--nats-listen %s: %w; set HOST:PORT, such as %s", listen, err, DefaultListen)
+		return nil, &SettingError{"Listen", fmt.Errorf("%s: %w; set HOST:PORT, such as %s", listen, err, DefaultListen)}
 	}
 	port, err := strconv.Atoi(portText)
 	if err != nil || port < -1 || port > 65535 {
-		return nil, fmt.Errorf("--nats-listen %s: the port must be between 0 and 65535", listen)
+		return nil, &SettingError{"Listen", fmt.Errorf("%s: the port must be between 0 and 65535", listen)}
 	}
 	if port == 0 {
 		port = server.RANDOM_PORT // 0 is the default port of the server
 	}
 	maxPayload := cmp.Or(c.MaxPayload, DefaultMaxPayload)
 	if maxPayload < 64<<10 || maxPayload > 64<<20 {
-		return nil, fmt.Errorf("maximum payload of %d bytes: must be between 64 KiB and 64 MiB", maxPayload)
+		return nil, &SettingError{"MaxPayload", fmt.Errorf("%d bytes: must be between 64 KiB and 64 MiB", maxPayload)}
 	}
 	return &server.Options{
 		ServerName:             "assay",
@@ -165,8 +165,8 @@ func (s *Server) ready(srv *server.Server, fatal <-chan string) error {
 	select {
 	case why := <-fatal:
 		if strings.HasPrefix(why, "Error listening") {
-			return fmt.Errorf("--nats-listen %s: %w: %s; stop what uses the port, choose another one, or set --nats off",
-				cmp.Or(s.cfg.Listen, DefaultListen), ErrListen, why)
+			return &SettingError{"Listen", fmt.Errorf("%s: %w: %s; stop what uses the port, choose another one, or turn NATS off",
+				cmp.Or(s.cfg.Listen, DefaultListen), ErrListen, why)}
 		}
 		return fmt.Errorf("embedded NATS server: %s", why)
 	default:

@@ -36,7 +36,7 @@ func TestTakenPort(t *testing.T) {
 	dir := t.TempDir()
 	_, err := StartEmbedded(ServerConfig{Listen: address(first), DataDir: dir}, zerolog.Nop())
 	require.ErrorIs(t, err, ErrListen)
-	require.ErrorContains(t, err, "--nats-listen "+address(first))
+	require.ErrorContains(t, err, "Listen: "+address(first))
 	startServer(t, ServerConfig{Listen: "127.0.0.1:0", DataDir: dir}) // the folder is free again
 }
 
@@ -59,9 +59,9 @@ func TestBadServerSettings(t *testing.T) {
 		cfg  ServerConfig
 		says string
 	}{
-		"no folder":      {ServerConfig{}, "--data-dir"},
-		"a file":         {ServerConfig{DataDir: file}, "--data-dir"},
-		"no port":        {ServerConfig{DataDir: t.TempDir(), Listen: "127.0.0.1"}, "--nats-listen 127.0.0.1"},
+		"no folder":      {ServerConfig{}, "DataDir"},
+		"a file":         {ServerConfig{DataDir: file}, "DataDir"},
+		"no port":        {ServerConfig{DataDir: t.TempDir(), Listen: "127.0.0.1"}, "Listen: 127.0.0.1"},
 		"port a word":    {ServerConfig{DataDir: t.TempDir(), Listen: "127.0.0.1:http"}, "between 0 and 65535"},
 		"port too large": {ServerConfig{DataDir: t.TempDir(), Listen: "127.0.0.1:70000"}, "between 0 and 65535"},
 		"foreign host":   {ServerConfig{DataDir: t.TempDir(), Listen: "192.0.2.1:0"}, "cannot listen"},

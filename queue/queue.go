@@ -30,6 +30,17 @@ type Scorer interface {
 // ErrNotReady says that the NATS side cannot serve now.
 var ErrNotReady = errors.New("NATS is not ready")
 
+// SettingError says that a field of ConnConfig or ServerConfig is invalid, or cannot be used.
+type SettingError struct {
+	Field string // such as "URL" or "DataDir"
+	Err   error
+}
+
+func (e *SettingError) Error() string { return "NATS setting " + e.Field + ": " + e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *SettingError) Unwrap() error { return e.Err }
+
 // Config configures the NATS side of assay: an embedded server, or with Conn.URL a
 // connection to an external one.
 type Config struct {

@@ -161,7 +161,7 @@ func TestNobodyAnswers(t *testing.T) {
 	q := openQueue(t, testConfig(t))
 	_, err := NewClient(q.nc).Score(t.Context(), request("x"))
 	require.ErrorIs(t, err, nats.ErrNoResponders)
-	require.ErrorContains(t, err, "--nats-url")
+	require.ErrorContains(t, err, "check the address")
 }
 
 func TestMoreRequestsThanAllowed(t *testing.T) {

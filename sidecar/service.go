@@ -244,7 +244,7 @@ func (s *service) loadModel(ctx context.Context) (*versions.Set, error) {
 func (s *service) openQueue(ctx context.Context) error {
 	q, err := queue.Open(ctx, s.cmd.queueConfig(s.memory), s.app.log, s.registry)
 	if err != nil {
-		return err
+		return natsError(err)
 	}
 	s.live.queue.Store(q)
 	return nil

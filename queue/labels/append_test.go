@@ -55,7 +55,7 @@ func TestFeedbackOfOneRater(t *testing.T) {
 	labelstest.Rejects(t, f, feedback.CodeConflict, "id of its own", other)
 	large := labelstest.Labelled("large", bag.Violation)
 	large.Response = strings.Repeat("x", queue.DefaultMaxPayload)
-	labelstest.Rejects(t, f, feedback.CodeTooLarge, "--nats-max-payload", large)
+	labelstest.Rejects(t, f, feedback.CodeTooLarge, "maximum payload", large)
 
 	all := labelstest.Records(t, f)
 	require.Len(t, all, 152)
@@ -77,7 +77,7 @@ func TestFeedbackKeepsRejectionsInOrder(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, receipt.Rejected, 3)
 	require.Equal(t, feedback.CodeUnknown, receipt.Rejected[1].Code)
-	require.Contains(t, receipt.Rejected[1].Message, "--keep-scored")
+	require.Contains(t, receipt.Rejected[1].Message, "keep-scored")
 	empty, err := f.Append(t.Context(), feedback.Batch{}, "")
 	require.NoError(t, err)
 	require.NotNil(t, empty.Rejected)

@@ -87,9 +87,9 @@ func (l *Log) record(ctx context.Context, item feedback.Item, by string) (r feed
 			return r, feedback.CodeUnlabelled, "the scored response has no utterance to learn from; omit the item", nil
 		}
 	case !item.HasText() && l.scored == nil:
-		return r, feedback.CodeUnknown, "scored responses are not kept: send the text of the response, or start the service with --keep-scored", nil
+		return r, feedback.CodeUnknown, "scored responses are not kept: send the text of the response, or let the service keep scored responses (keep-scored)", nil
 	case !item.HasText():
-		return r, feedback.CodeUnknown, "no scored response of this response_id is kept, or it has expired: send the text of the response, or keep scored responses for longer with --keep-scored", nil
+		return r, feedback.CodeUnknown, "no scored response of this response_id is kept, or it has expired: send the text of the response, or let the service keep scored responses for longer (keep-scored)", nil
 	}
 	if found {
 		r.Model, r.Violation = scored.Model, &scored.Violation
@@ -191,5 +191,5 @@ func rejected(item feedback.Entry, code feedback.Code, message string) verdict {
 
 func (l *Log) tooLarge(c *candidate, body []byte) verdict {
 	return rejected(c.item, feedback.CodeTooLarge,
-		fmt.Sprintf("the item is %d bytes, above the limit of %d of the store; shorten it, or raise --nats-max-payload", len(body), l.maxRecord()))
+		fmt.Sprintf("the item is %d bytes, above the limit of %d of the store; shorten it, or raise the maximum payload of the NATS server", len(body), l.maxRecord()))
 }

@@ -104,7 +104,7 @@ func TestLabelsThatAreTooLargeHaveNoGroup(t *testing.T) {
 	b.Prompt, b.Response = "Why?", strings.Repeat("x", queue.DefaultMaxPayload)
 	for i := range 20 { // as many as may share a group
 		b.ID = fmt.Sprint("large", i)
-		labelstest.Rejects(t, f, feedback.CodeTooLarge, "--nats-max-payload", b)
+		labelstest.Rejects(t, f, feedback.CodeTooLarge, "maximum payload", b)
 	}
 	b.ID, b.Response = "small", "So."
 	labelstest.Accepts(t, f, 1, 0, b)

@@ -101,7 +101,7 @@ func InsufficientStorage(err error) bool {
 func Explain(err error) error {
 	switch {
 	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount):
-		return fmt.Errorf("JetStream does not reply: %w; start the server with -js, or enable JetStream for this account; behind a leaf node, name its domain with --nats-jetstream-domain", err)
+		return fmt.Errorf("JetStream does not reply: %w; start the server with -js, or enable JetStream for this account; behind a leaf node, set the JetStream domain", err)
 	case InsufficientStorage(err):
 		return fmt.Errorf("%w; give JetStream more storage or lower the streams' maximum bytes", err)
 	}
