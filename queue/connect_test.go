@@ -78,7 +78,7 @@ func TestExternalServerWithPasswordAndTLS(t *testing.T) {
 	require.NotContains(t, q.URL(), "p@ss")
 	require.NotContains(t, q.URL(), "p%40ss")
 
-	// What is wrong is an error at once.
+	// A refused connection is an error immediately.
 	var unknown x509.UnknownAuthorityError
 	for name, tc := range map[string]struct {
 		cfg  ConnConfig

@@ -25,7 +25,7 @@ type delivery struct {
 
 	quarantine *quarantine // of its stream
 	deaths     int         // of processes with the response in flight
-	alone      func(bool)  // rewardmodel.Request.Exclusive; nil unless it is scored in isolation
+	exclusive  func(bool)  // rewardmodel.Request.Exclusive; nil unless it is scored in isolation
 
 	memory  *rewardmodel.Reservation // until it is completed
 	refused error                    // why the memory was refused, or nil

@@ -50,8 +50,8 @@ func fill(t *testing.T, path string) {
 }
 
 // The disk fills up while feedback and responses come. Nothing that was
-// acknowledged is lost, scoring goes on, what cannot be stored is refused with
-// the reason, and with space all goes on by itself.
+// acknowledged is lost, scoring continues, what cannot be stored is rejected with
+// the reason, and with space everything recovers by itself.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	disk := smallDisk(t)

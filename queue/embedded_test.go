@@ -37,7 +37,7 @@ func TestTakenPort(t *testing.T) {
 	_, err := StartEmbedded(ServerConfig{Listen: address(first), DataDir: dir}, zerolog.Nop())
 	require.ErrorIs(t, err, ErrListen)
 	require.ErrorContains(t, err, "Listen: "+address(first))
-	startServer(t, ServerConfig{Listen: "127.0.0.1:0", DataDir: dir}) // the folder is free again
+	startServer(t, ServerConfig{Listen: "127.0.0.1:0", DataDir: dir}) // the directory is unlocked
 }
 
 func TestLockedDataDir(t *testing.T) {
@@ -64,7 +64,7 @@ func TestBadServerSettings(t *testing.T) {
 		"no port":        {ServerConfig{DataDir: t.TempDir(), Listen: "127.0.0.1"}, "Listen: 127.0.0.1"},
 		"port a word":    {ServerConfig{DataDir: t.TempDir(), Listen: "127.0.0.1:http"}, "between 0 and 65535"},
 		"port too large": {ServerConfig{DataDir: t.TempDir(), Listen: "127.0.0.1:70000"}, "between 0 and 65535"},
-		"foreign host":   {ServerConfig{DataDir: t.TempDir(), Listen: "192.0.2.1:0"}, "cannot listen"},
+		"remote host":    {ServerConfig{DataDir: t.TempDir(), Listen: "192.0.2.1:0"}, "cannot listen"},
 		"payload":        {ServerConfig{DataDir: t.TempDir(), MaxPayload: 1 << 30}, "64 MiB"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -80,7 +80,7 @@ func TestTokenOfTheEmbeddedServer(t *testing.T) {
 	_, err := nats.Connect(s.URL())
 	require.ErrorIs(t, err, nats.ErrAuthorization)
 	_, err = Connect(t.Context(), ConnConfig{URL: s.URL(), Token: "wrong"}, zerolog.Nop())
-	require.ErrorIs(t, err, nats.ErrAuthorization, "at once, not tried for ever")
+	require.ErrorIs(t, err, nats.ErrAuthorization, "immediately, without retries")
 	nc, err := Connect(t.Context(), ConnConfig{URL: s.URL(), Token: "secret"}, zerolog.Nop())
 	require.NoError(t, err)
 	nc.Close()
@@ -88,7 +88,7 @@ func TestTokenOfTheEmbeddedServer(t *testing.T) {
 	own, err := s.Connect(t.Context(), zerolog.New(&log))
 	require.NoError(t, err)
 	own.Close()
-	require.Contains(t, log.String(), `"server":"in this process"`, "not an address that nobody dialled")
+	require.Contains(t, log.String(), `"server":"in this process"`, "not an address that was not dialed")
 }
 
 // A token that the server changes is read for each connection.

@@ -162,7 +162,7 @@ func TestStreamsOfFeedbackThatDoNotFit(t *testing.T) {
 }
 
 // Every process is killed at random moments while feedback comes over NATS. What
-// a receipt counted is there, and sending all again tells what is not.
+// a receipt counted is stored, and sending all again stores the rest.
 func TestKillNineWhileFeedbackComes(t *testing.T) {
 	t.Parallel()
 	const kills, size = 5, 40

@@ -281,13 +281,13 @@ func (m *matrix) fate(t *testing.T, target string, try func() error) fate {
 		case <-inside:
 			m.flush(t)
 			for len(assay) > 0 {
-				if foreign(<-assay) {
+				if fromOthers(<-assay) {
 					return written
 				}
 			}
 			return contained
 		case msg := <-assay:
-			if foreign(msg) {
+			if fromOthers(msg) {
 				return written
 			}
 		case <-timeout:
@@ -316,9 +316,9 @@ func (m *matrix) nothingCameLate(t *testing.T, all *nats.Subscription) {
 		if err != nil {
 			return
 		}
-		require.False(t, m.tried[msg.Subject] && foreign(msg), msg.Subject)
+		require.False(t, m.tried[msg.Subject] && fromOthers(msg), msg.Subject)
 	}
 }
 
-// foreign reports whether a message is none that assay itself requests.
-func foreign(msg *nats.Msg) bool { return !strings.HasPrefix(msg.Reply, "_INBOX.") }
+// fromOthers reports whether a message is not one that assay itself requests.
+func fromOthers(msg *nats.Msg) bool { return !strings.HasPrefix(msg.Reply, "_INBOX.") }

@@ -134,7 +134,7 @@ func (w *worker) handleIsolated(ctx context.Context, d *delivery) outcome {
 	w.log.Warn().Str("subject", d.msg.Subject()).Uint64("sequence", sequence).Int("deaths", d.deaths).
 		Msg("scoring a response in isolation that was in flight when processes died")
 	slot := d.quarantine.journal.Begin(sequence)
-	d.alone = slot.Computing
+	d.exclusive = slot.Computing
 	o := w.handle(ctx, d)
 	slot.End()
 	if o.completed() {

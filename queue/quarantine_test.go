@@ -121,7 +121,7 @@ func TestResponseThatKillsItsProcessIsADeadLetter(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name   string
-		shared int // deaths of which nobody knows the cause
+		shared int // deaths of unknown cause
 		alone  bool
 		dead   bool
 	}{
@@ -171,7 +171,7 @@ func TestResponseThatKillsItsProcessIsADeadLetter(t *testing.T) {
 
 // A process that dies between storing a reward and acknowledging its response, again and again, leaves one reward and
 // no dead letter.
-func TestRewardedResponseIsNotCondemned(t *testing.T) {
+func TestRewardedResponseIsNotGivenUp(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t)
 	cfg.Worker.Journal = filepath.Join(t.TempDir(), "in-flight")

@@ -55,7 +55,7 @@ func (w *worker) handle(ctx context.Context, d *delivery) (o outcome) {
 	if ctx.Err() == nil && waited.Err() != nil {
 		return w.expire(ctx, d, wait)
 	}
-	answer, err := w.scorer.Score(waited, rewardmodel.Request{Responses: []rewardmodel.Item{item}, Priority: rewardmodel.PriorityBulk, Exclusive: d.alone, Memory: d.memory})
+	answer, err := w.scorer.Score(waited, rewardmodel.Request{Responses: []rewardmodel.Item{item}, Priority: rewardmodel.PriorityBulk, Exclusive: d.exclusive, Memory: d.memory})
 	if err != nil && ctx.Err() == nil && waited.Err() != nil {
 		return w.expire(ctx, d, wait)
 	}

@@ -104,7 +104,7 @@ func TestServersWithoutWhatStreamsNeed(t *testing.T) {
 	require.ErrorContains(t, err, "-jet")
 }
 
-// A small server takes what it can; the head of a response tells what it was.
+// A small server accepts what it can; a dead letter has the start of a larger response.
 func TestDeadLettersOfASmallServer(t *testing.T) {
 	t.Parallel()
 	nc, jet := jstest.Connect(t, &server.Options{MaxPayload: 32 << 10})

@@ -148,7 +148,7 @@ func TestPublishedTwiceIsRewardedOnce(t *testing.T) {
 	settled(t, q)
 	require.Equal(t, 1, jstest.Count(q.js, StreamRewards))
 
-	// The server may forget the ids of responses that are settled, as it does
+	// The server may forget the ids of completed responses, as it does
 	// when it restarts: the reward still knows.
 	closeQueue(t, q)
 	again := startQueue(t, q.cfg, scorerFunc(good))
@@ -320,7 +320,7 @@ func TestLargeResponses(t *testing.T) {
 	require.Len(t, letters[0].Data, len(large)+len(`{"response":"`), "whole")
 
 	_, err := q.js.Publish(t.Context(), SubjectResponses+".x", []byte(item(large+strings.Repeat("x", 2048))))
-	require.ErrorIs(t, err, jetstream.ErrStreamMessageExceedsMaximum, "the publisher is told")
+	require.ErrorIs(t, err, jetstream.ErrStreamMessageExceedsMaximum, "the publisher gets an error")
 	_, err = q.js.Publish(t.Context(), SubjectResponses+".x", make([]byte, 9<<20))
 	require.ErrorIs(t, err, nats.ErrMaxPayload)
 }

@@ -83,7 +83,7 @@ func TestFeedbackKeepsRejectionsInOrder(t *testing.T) {
 	require.NotNil(t, empty.Rejected)
 }
 
-// Two processes take overlapping batches of the same raters at once: each item
+// Two processes receive overlapping batches of the same raters concurrently: each item
 // is accepted by exactly one of them.
 func TestFeedbackOfReplicas(t *testing.T) {
 	t.Parallel()
@@ -118,7 +118,7 @@ func TestFeedbackOfReplicas(t *testing.T) {
 	require.Equal(t, labelstest.Contents(replicas[0].Index()), labelstest.Contents(replicas[1].Index()))
 }
 
-// Raters change their minds at two processes at once. Whatever order that has,
+// Raters correct labels at two processes concurrently. In whatever order,
 // every change that was accepted took the place of the one before.
 func TestCorrectionsAtTwoReplicas(t *testing.T) {
 	t.Parallel()

@@ -59,7 +59,7 @@ func TestErase(t *testing.T) {
 	require.NoError(t, f.KeepScored(t.Context(), []labels.ScoredResponse{labelstest.Scored("x", secret)}), "left out")
 	require.Equal(t, 1, jstest.Count(jstest.JetStream(t, q.Conn()), labels.StreamScored))
 
-	// Again, and of what nobody knows.
+	// Again, and of unknown ids.
 	for _, id := range []string{"x", "unknown", "unknown"} {
 		n, err = f.Erase(t.Context(), id)
 		require.NoError(t, err)

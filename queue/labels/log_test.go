@@ -153,8 +153,8 @@ func TestOnAppend(t *testing.T) {
 	require.Len(t, got, 2, "it is not called without an accepted item")
 }
 
-// The stream is made anew under a running process: what it knew is void.
-func TestStreamMadeAnew(t *testing.T) {
+// The stream is created again under a running process, whose index starts again.
+func TestRecreatedStream(t *testing.T) {
 	t.Parallel()
 	cfg := queuetest.Config(t)
 	q := queuetest.Open(t, cfg)

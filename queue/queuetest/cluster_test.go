@@ -88,7 +88,7 @@ func tail(ctx context.Context, r *registry.Registry) (n int, err error) {
 	return n, ctx.Err()
 }
 
-// The registry goes on when nodes die, loses nothing and does nothing twice.
+// The registry continues to work when nodes die, loses nothing and does nothing twice.
 func TestRegistryOfAClusterSurvivesItsLeaders(t *testing.T) {
 	if testing.Short() {
 		t.Skip("kills nodes of a cluster, which takes half a minute")

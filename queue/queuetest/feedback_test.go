@@ -26,8 +26,7 @@ func someLabels(first, n int, label bag.Label) (batch feedback.Batch) {
 	return batch
 }
 
-// send sends a batch until the store takes it, as a client does that is told to
-// come again.
+// send sends a batch until the store accepts it, as a client that gets a Retry-After.
 func send(ctx context.Context, f *labels.Log, batch feedback.Batch) (feedback.Receipt, error) {
 	for {
 		receipt, err := f.Append(ctx, batch, "")

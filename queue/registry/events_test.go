@@ -69,7 +69,7 @@ func TestEvents(t *testing.T) {
 	require.Equal(t, []string{"3", "3"}, reasons(take(t, r, events[6].Sequence, 2)), "after a sequence")
 	require.EqualValues(t, 9, last())
 
-	// Who was away for longer than events are kept goes on from the oldest,
+	// A reader that was away for longer than events are kept continues with the oldest,
 	// and so does who knew a stream that is no more.
 	s, err := jstest.JetStream(t, q.Conn()).Stream(ctx, registry.StreamEvents)
 	require.NoError(t, err)
@@ -81,7 +81,7 @@ func TestEvents(t *testing.T) {
 	require.EqualValues(t, 5, take(t, r, 1000, 1)[0].Sequence)
 	require.EqualValues(t, 8, last(), "the last one was deleted by hand")
 
-	// What is no event is told, and does not end the rest.
+	// An invalid event is an error, and does not end the iteration.
 	_, err = jstest.JetStream(t, q.Conn()).Publish(ctx, registry.SubjectEvents+".other", []byte("no JSON"))
 	require.NoError(t, err)
 	require.NoError(t, r.Publish(ctx, full), "dropped")

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A value that somebody overwrites is read as it was, and is stored again, also
+// A value that another client overwrites is read as it was, and is restored, also
 // when nothing of it is left in the stream.
 func TestStateOfOthersIsIgnored(t *testing.T) {
 	t.Parallel()
@@ -114,7 +114,7 @@ func TestObjectsAndEventsOfOthersAreIgnored(t *testing.T) {
 	}
 }
 
-// What was removed stays removed, also when somebody writes in its place, and by
+// What was removed stays removed, also when another client writes in its place, and by
 // a replica that knew it.
 func TestRemovedObjectIsNotRestored(t *testing.T) {
 	t.Parallel()

@@ -102,7 +102,7 @@ func TestCurrentAndStatusChangeByRevision(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, one, current)
 	_, err = r.SetCurrent(ctx, retrain.Current{Version: "v2"})
-	require.ErrorIs(t, err, retrain.ErrChanged, "somebody was first")
+	require.ErrorIs(t, err, retrain.ErrChanged, "another writer was first")
 	next := one
 	next.Version, next.Previous = "v2", []string{"v1"}
 	two, err := r.SetCurrent(ctx, next)
@@ -211,7 +211,7 @@ func TestLostAcknowledgements(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, one.Revision+1, two.Revision, "stored once")
 
-	// Without the server's memory of ids, the value itself tells.
+	// Without the server's duplicate window, the value itself shows it.
 	lossy.lose, lossy.forget = 1, true
 	three, err := r.SetStatus(ctx, two)
 	require.NoError(t, err)
