@@ -101,7 +101,7 @@ func TestServersWithoutWhatStreamsNeed(t *testing.T) {
 	cfg.Conn.URL = plain.ClientURL()
 	_, err = Open(t.Context(), cfg, zerolog.Nop(), prometheus.NewRegistry())
 	require.ErrorContains(t, err, "JetStream")
-	require.ErrorContains(t, err, "-jet")
+	require.ErrorContains(t, err, "-js")
 }
 
 // A small server accepts what it can; a dead letter has the start of a larger response.
