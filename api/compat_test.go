@@ -77,7 +77,7 @@ func TestCompatFailures(t *testing.T) {
 		retry  string
 	}{
 		"overloaded": {err: &rewardmodel.OverloadedError{RetryAfter: 3 * time.Second}, status: 503, kind: "Overloaded", retry: "3"},
-		"not ready":  {err: api.ErrNotReady, status: 503, kind: "Unhealthy", retry: "1"},
+		"not ready":  {err: rewardmodel.ErrNotReady, status: 503, kind: "Unhealthy", retry: "1"},
 		"closed":     {err: rewardmodel.ErrClosed, status: 503, kind: "Unhealthy", retry: "1"},
 		"late":       {err: context.DeadlineExceeded, status: 504, kind: "Backend"},
 		"NaN":        {err: fmt.Errorf("%w: NaN", rewardmodel.ErrModel), status: 500, tei: 424, kind: "Backend"},
@@ -301,7 +301,7 @@ func waiting(t *testing.T, s *service) int {
 // cannot score.
 func TestOpenRLHFFansOut(t *testing.T) {
 	s := start(t, scorerFunc(func(context.Context, rewardmodel.Request) (rewardmodel.Answer, error) {
-		return rewardmodel.Answer{}, api.ErrNotReady
+		return rewardmodel.Answer{}, rewardmodel.ErrNotReady
 	}))
 	a := s.do(t, "POST", "/get_reward", strings.NewReader(`{"query":[],"prompts":[],"labels":[]}`))
 	require.Equal(t, 200, a.StatusCode)

@@ -16,51 +16,48 @@ import (
 // Config holds the settings of the HTTP server. [DefaultConfig] gives every
 // field a working value.
 type Config struct {
-	// MaxBody limits the body of a request in bytes, after decompression
-	// (flag --max-body), and a message of gRPC. Larger ones answer 413.
+	// MaxBody limits the body of a request, and a gRPC message, in bytes after
+	// decompression. Larger ones fail with 413.
 	MaxBody int64
-	// RequestTimeout is the longest that a request may take, from its headers
-	// to its answer (flag --request-timeout). A client may ask for less with
-	// the header X-Request-Timeout, never for more. A stream of gRPC that brings no
-	// request for as long ends, too.
+	// RequestTimeout is the maximum time of a request, from its headers to its
+	// response. A client may request less with the header X-Request-Timeout, never
+	// more. A gRPC stream without a request for that long ends as well.
 	RequestTimeout time.Duration
-	// HeaderTimeout is the longest that the headers of a request may take.
+	// HeaderTimeout is the maximum time to receive the headers of a request.
 	HeaderTimeout time.Duration
-	// MinRate is how many bytes per second a body must make on average, either
-	// way, once HeaderTimeout has passed. A client that is slower is cut off:
+	// MinRate is the minimum average rate of a body in either direction, in bytes
+	// per second, once HeaderTimeout has passed. A slower client is disconnected:
 	// its request would keep memory from others.
 	MinRate int64
-	// IdleTimeout closes a keep-alive connection that is not used.
+	// IdleTimeout closes an idle keep-alive connection.
 	IdleTimeout time.Duration
-	// RetryAfter is what a client is told to wait when the service is not
-	// ready; an overloaded scorer says itself how long.
+	// RetryAfter is the value of the header Retry-After while the service is not
+	// ready; an overloaded scorer sets its own.
 	RetryAfter time.Duration
-	// Limits bound what one scoring request may hold (flag --max-responses); a
-	// field that is zero has its default.
+	// Limits bound one scoring request; a field that is zero has its default.
 	Limits wire.Limits
 	// FeedbackLimits bound one feedback request in the same way.
 	FeedbackLimits feedback.Limits
-	// MaxEventStreams is how many clients may follow GET /v1/events at a time; the
-	// next one is answered 503.
+	// MaxEventStreams is the maximum number of clients of GET /v1/events; the next
+	// one gets 503.
 	MaxEventStreams int
-	// MaxInferStreams is how many ModelStreamInfer calls of gRPC may be open at a
-	// time; the next one fails with Unavailable.
+	// MaxInferStreams is the maximum number of open ModelStreamInfer calls of gRPC;
+	// the next one fails with Unavailable.
 	MaxInferStreams int
 	// TrustedOrigins lists web origins ("https://host[:port]") whose pages may
-	// post to the service. Pages of any other origin are refused with 403;
-	// clients that are not browsers send no origin and are not concerned.
+	// post to the service. Pages of any other origin get 403; clients other than
+	// browsers send no origin and are not affected.
 	TrustedOrigins []string
-	// Insecure lets callers of other machines in although there are no
-	// tokens (flag --insecure). With Parts.Tokens it changes nothing.
+	// Insecure admits callers on other machines without tokens. It has no effect
+	// with Parts.Tokens.
 	Insecure bool
-	// TrustLoopback lets callers on the same machine in without a token although
-	// there are tokens (flag --trust-loopback).
+	// TrustLoopback admits callers on the same machine without a token although
+	// there are tokens.
 	TrustLoopback bool
 }
 
-// DefaultConfig returns the settings that the command line starts from:
-// 32 MiB of body, five minutes per request, ten seconds for its headers, and
-// 128 KiB/s (1 Mbit/s) for its body.
+// DefaultConfig returns the default settings: 32 MiB per body, five minutes per
+// request, ten seconds for its headers, and 128 KiB/s (1 Mbit/s) for its body.
 func DefaultConfig() Config {
 	return Config{
 		MaxBody:        32 << 20,
@@ -80,7 +77,7 @@ func (c Config) validate() error {
 		name  string
 		value time.Duration
 	}{
-		{"RequestTimeout (--request-timeout)", c.RequestTimeout},
+		{"RequestTimeout", c.RequestTimeout},
 		{"HeaderTimeout", c.HeaderTimeout},
 		{"IdleTimeout", c.IdleTimeout},
 		{"RetryAfter", c.RetryAfter},
@@ -91,12 +88,18 @@ func (c Config) validate() error {
 		}
 	}
 	for name, value := range map[string]int64{
-		"MinRate": c.MinRate, "MaxBody (--max-body)": c.MaxBody,
-		"MaxEventStreams": int64(c.MaxEventStreams), "MaxInferStreams": int64(c.MaxInferStreams),
+		"MinRate": c.MinRate, "MaxEventStreams": int64(c.MaxEventStreams), "MaxInferStreams": int64(c.MaxInferStreams),
 	} {
 		if value <= 0 {
 			return fmt.Errorf("api: %s is %d: give a number above 0", name, value)
 		}
+	}
+	return validateMaxBody(c.MaxBody)
+}
+
+func validateMaxBody(bytes int64) error {
+	if bytes <= 0 {
+		return fmt.Errorf("api: MaxBody is %d: give a number of bytes above 0", bytes)
 	}
 	return nil
 }
@@ -111,14 +114,13 @@ func (c Config) crossOrigin() (*http.CrossOriginProtection, error) {
 	return guard, nil
 }
 
-// ErrExposed tells that an address would be reachable from other machines
-// while nothing checks who calls.
+// ErrExposed says that an address would be reachable from other machines without
+// authentication.
 var ErrExposed = errors.New("reachable from other machines without a token")
 
-// CheckListen tells whether the service may listen on addr ("host:port").
-// Loopback addresses are always fine; any other, including an empty host
-// (every interface) and a host name, needs to be guarded by tokens or to be
-// accepted as it is, else the error wraps [ErrExposed] and names the flags.
+// CheckListen validates an address to listen on ("host:port"). Loopback addresses
+// are always allowed; any other, including an empty host (every interface) and a
+// host name, must be guarded, otherwise the error wraps [ErrExposed].
 func CheckListen(addr string, guarded bool) error {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -127,11 +129,11 @@ func CheckListen(addr string, guarded bool) error {
 	if guarded || isLoopback(host) {
 		return nil
 	}
-	return fmt.Errorf("listen address %q is %w: listen on 127.0.0.1, have tokens checked (--token-file for HTTP, --nats-token for NATS, --private for both), or accept it with --insecure", addr, ErrExposed)
+	return fmt.Errorf("listen address %q is %w", addr, ErrExposed)
 }
 
-// isLoopback does not resolve names: what a resolver says now need not hold
-// when the listener opens.
+// isLoopback does not resolve names: what a resolver returns now may differ when
+// the listener opens.
 func isLoopback(host string) bool {
 	if strings.EqualFold(host, "localhost") {
 		return true

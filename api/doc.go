@@ -1,30 +1,31 @@
-// Package api serves assay over HTTP: scoring, feedback, models, trainings and
-// their events, health, metrics and the description of all of it as OpenAPI 3.1.
-// Inference is there over gRPC as well.
+// Package api serves assay over HTTP: scoring, feedback, models, training, events,
+// health, metrics and the OpenAPI 3.1 document of all of them. Inference is also
+// available over gRPC.
 //
-// The package knows neither tensors nor messaging. It declares what it needs
-// as small interfaces, and whoever wires the service supplies them in [Parts]:
+// The package has neither tensors nor messaging. It declares what it needs as
+// small interfaces, which the program that assembles the service supplies in
+// [Parts]:
 //
 //	server, err := api.New(api.DefaultConfig(), api.Parts{Scorer: scorer, Models: models}, log, registry)
 //	...
 //	go server.Serve(ctx, listener) // until Shutdown
 //	...
-//	server.Drain()                 // readiness answers 503, requests are still served
-//	server.Shutdown(deadline)      // finishes what runs, then closes
+//	server.Drain()                 // /readyz responds 503, requests are still served
+//	server.Shutdown(deadline)      // completes the requests in flight, then closes
 //
-// Who may do what is in a file of [Tokens], each with its scopes. Callers on the
-// same machine need none: auth.go says whom that means.
+// A file of [Tokens] with scopes decides who may call what. Callers on the same
+// machine need no token: auth.go defines which callers these are.
 //
-// Beside its own endpoints it has those of trainers and inference servers that
-// users already call, each in a file of its own (openrlhf.go, vllm.go, ...) over
-// the same Scorer; compat.go has what they share.
+// Package compat has the endpoints of trainers and inference servers that users
+// already call, one file per protocol, and package oip the Open Inference Protocol
+// over HTTP and gRPC. Both know the service only as a backend of two methods;
+// router.go mounts their routes with the same authentication and timeouts as
+// those of this package. What all three share is under internal: exchange (the
+// state of a request), httpjson (bodies and responses), failure (what a client is
+// told about an error), payload (buffers with charged memory) and adapter (texts
+// of other protocols).
 //
-// The Open Inference Protocol is there over gRPC, too (grpc.go), from the same
-// tables as over HTTP (oipmodel.go, oiptensors.go).
-//
-// Every failure is JSON, {"error":{"code","message","field"?,"request_id"}} (or
-// what the other project has for it),
-// and errors.go is the one place where errors become a status. A full queue is
-// 503 with Retry-After; 429 is never sent, because trainers that do not retry
-// a 4xx would end their run on it. grpcerrors.go has the codes of gRPC.
+// Every failure is JSON, {"error":{"code","message","field"?,"request_id"}} or the
+// format of the other project. A full queue is 503 with Retry-After; 429 is never
+// sent, because trainers that do not retry a 4xx would end their run on it.
 package api

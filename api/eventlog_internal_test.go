@@ -24,8 +24,8 @@ func (quiet) LastEvent(context.Context) (uint64, error) { return 0, nil }
 // not say that the reader of the source works again.
 func TestAskingForTheLastEventChangesNothing(t *testing.T) {
 	l := newEventLog(quiet{})
-	l.failure = errors.New("the reader failed")
-	moved := l.moved
+	l.err = errors.New("the reader failed")
+	moved := l.changed
 	_, err := l.last(t.Context())
 	require.NoError(t, err)
 	select {

@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"assay/api"
+	"assay/rewardmodel"
 	"assay/rewardmodel/retrain"
 )
 
@@ -232,7 +233,7 @@ func TestBadEventRequests(t *testing.T) {
 
 func TestEventsBeforeTheyAreThere(t *testing.T) {
 	l := newEventLog(0)
-	l.failure = api.ErrNotReady
+	l.failure = rewardmodel.ErrNotReady
 	s := withEvents(t, l)
 	got := s.get(t, "/v1/events")
 	require.Equal(t, 503, got.StatusCode)

@@ -159,7 +159,7 @@ func TestErrorsOfTheScorer(t *testing.T) {
 		"overloaded":      {&rewardmodel.OverloadedError{RetryAfter: 2100 * time.Millisecond}, 503, "overloaded", "3"},
 		"overloaded bare": {fmt.Errorf("busy: %w", rewardmodel.ErrOverloaded), 503, "overloaded", "2"},
 		"closed":          {rewardmodel.ErrClosed, 503, "shutting_down", "2"},
-		"not ready":       {fmt.Errorf("loading: %w", api.ErrNotReady), 503, "not_ready", "2"},
+		"not ready":       {fmt.Errorf("loading: %w", rewardmodel.ErrNotReady), 503, "not_ready", "2"},
 		"model":           {fmt.Errorf("%w: secret detail", rewardmodel.ErrModel), 500, "model_failed", ""},
 		"late":            {fmt.Errorf("queue: %w", context.DeadlineExceeded), 504, "deadline_exceeded", ""},
 		"anything":        {errors.New("secret detail"), 500, "internal", ""},

@@ -25,7 +25,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"assay/api"
-	"assay/api/inference"
+	"assay/api/oip/inference"
 	"assay/rewardmodel"
 	"assay/rewardmodel/wire"
 )
@@ -285,7 +285,7 @@ func TestGRPCFailures(t *testing.T) {
 	}{
 		"overloaded": {&rewardmodel.OverloadedError{RetryAfter: 2500 * time.Millisecond}, codes.Unavailable, "", "3", "2500"},
 		"closed":     {rewardmodel.ErrClosed, codes.Unavailable, "", "1", "1000"},
-		"not ready":  {fmt.Errorf("%w: the model is being loaded", api.ErrNotReady), codes.Unavailable, "being loaded", "1", "1000"},
+		"not ready":  {fmt.Errorf("%w: the model is being loaded", rewardmodel.ErrNotReady), codes.Unavailable, "being loaded", "1", "1000"},
 		"invalid":    {&rewardmodel.InputError{Field: "responses[0]", Message: "is wrong"}, codes.InvalidArgument, "responses[0]: is wrong", "", ""},
 		"too long":   {&rewardmodel.InputError{Kind: rewardmodel.KindTooLarge, Message: "is much"}, codes.ResourceExhausted, "is much", "", ""},
 		"unfit":      {&rewardmodel.InputError{Kind: rewardmodel.KindUnprocessable, Message: "is odd"}, codes.InvalidArgument, "is odd", "", ""},

@@ -9,7 +9,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"assay/api"
-	"assay/api/inference"
+	"assay/api/oip/inference"
 	"assay/rewardmodel"
 )
 

@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc/reflection/grpc_reflection_v1"
 
 	"assay/api"
-	"assay/api/inference"
+	"assay/api/oip/inference"
 	"assay/rewardmodel"
 )
 

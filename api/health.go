@@ -2,58 +2,65 @@ package api
 
 import (
 	"context"
-	"fmt"
 	"net/http"
+
+	"assay/api/internal/exchange"
+	"assay/api/internal/failure"
+	"assay/api/internal/httpjson"
 )
 
-// Check reports whether one part that the service depends on, such as "model" or
+// Check reports whether one dependency of the service, such as "model" or
 // "streams", is ready.
 type Check struct {
 	Name string
-	// Ready returns nil or why the part is not ready, and keeps to its context,
-	// which allows it a second. Its outcome is kept for up to a second, and
-	// shared by all that ask.
+	// Ready returns nil, or why the dependency is not ready. It respects its
+	// context, which allows a second. Its result is cached for up to a second, and
+	// shared by all callers.
 	Ready func(ctx context.Context) error
-	// AtStart is for a part that the service can do without once it was there,
-	// as it scores over HTTP while NATS is away. It counts for /readyz until all
-	// checks have passed together once, and later only for /readyz?NAME=1.
+	// AtStart marks a dependency that the service can do without once it was
+	// ready: it scores over HTTP while NATS is unreachable. The check counts for
+	// /readyz until all checks have passed together once, and later only for
+	// /readyz?NAME=1.
 	AtStart bool
 }
 
-// errDraining is the reason that /readyz gives during a drain.
-var errDraining = fmt.Errorf("%w: shutting down", ErrNotReady)
+// health serves /livez and /readyz.
+type health struct {
+	checks  *readiness
+	drained <-chan struct{}
+}
 
 type healthBody struct {
 	Status string            `json:"status"`
 	Checks map[string]string `json:"checks,omitempty"`
-	Error  *errorBody        `json:"error,omitempty"`
+	Error  *failure.Body     `json:"error,omitempty"`
 }
 
-func (s *Server) live(w http.ResponseWriter, r *http.Request) error {
-	return s.writeHealth(w, r, http.StatusOK, healthBody{Status: "alive"})
+func (h health) live(w http.ResponseWriter, r *http.Request) error {
+	return httpjson.WriteProbe(w, r, http.StatusOK, healthBody{Status: "alive"})
 }
 
-func (s *Server) ready(w http.ResponseWriter, r *http.Request) error {
-	if s.draining() {
-		return s.notReady(w, r, healthBody{Status: "draining"}, errDraining)
+func (h health) ready(w http.ResponseWriter, r *http.Request) error {
+	if isClosed(h.drained) {
+		return notReady(w, r, healthBody{Status: "draining"}, failure.ErrDraining)
 	}
-	also, err := s.alsoAsked(r)
+	also, err := h.requested(r)
 	if err != nil {
 		return err
 	}
-	now := s.checks.get(also...)
+	now := h.checks.get(also...)
 	if now.err != nil {
-		return s.notReady(w, r, healthBody{Status: "not_ready", Checks: now.texts}, now.err)
+		return notReady(w, r, healthBody{Status: "not_ready", Checks: now.texts}, now.err)
 	}
-	return s.writeHealth(w, r, http.StatusOK, healthBody{Status: "ready", Checks: now.texts})
+	return httpjson.WriteProbe(w, r, http.StatusOK, healthBody{Status: "ready", Checks: now.texts})
 }
 
-// alsoAsked are the checks that a query asks for beyond those that count for
-// every caller: ?streams=1.
-func (s *Server) alsoAsked(r *http.Request) ([]string, error) {
+// requested returns the checks that a query names in addition to those that always
+// count: ?streams=1.
+func (h health) requested(r *http.Request) ([]string, error) {
 	var names []string
 	query := r.URL.Query()
-	for _, check := range s.parts.Checks {
+	for _, check := range h.checks.checks {
 		if !query.Has(check.Name) {
 			continue
 		}
@@ -62,38 +69,27 @@ func (s *Server) alsoAsked(r *http.Request) ([]string, error) {
 			names = append(names, check.Name)
 		case "0", "false":
 		default:
-			return nil, errInvalid(check.Name, "%.50q is not a boolean; send 1 or 0", given)
+			return nil, failure.Invalid(check.Name, "%.50q is not a boolean; send 1 or 0", given)
 		}
 	}
 	return names, nil
 }
 
-// readiness is why /readyz would not answer 200. Everything that reports
-// readiness follows it: HTTP, gRPC and the probes of other protocols.
-func (s *Server) readiness() error {
-	if s.draining() {
-		return errDraining
+// readiness returns why /readyz would not respond 200. Everything that reports
+// readiness uses it: HTTP, gRPC and the probes of other protocols.
+func (h health) readiness() error {
+	if isClosed(h.drained) {
+		return failure.ErrDraining
 	}
-	return s.checks.get().err
+	return h.checks.get().err
 }
 
-// notReady is an error answer like any other that also lists the checks.
-func (s *Server) notReady(w http.ResponseWriter, r *http.Request, body healthBody, err error) error {
-	x := exchangeOf(r)
-	x.err = err
-	f := s.explain(err, x.id)
-	body.Error = new(f.body(x.id))
-	w.Header().Set("Retry-After", retrySeconds(f.retryAfter))
-	return s.writeHealth(w, r, f.status, body)
-}
-
-// writeHealth answers a probe. The response is small and takes none of the
-// memory for requests: overload must not look like a process that is not alive.
-func (s *Server) writeHealth(w http.ResponseWriter, r *http.Request, status int, value any) error {
-	body, err := encode(nil, value)
-	if err != nil {
-		return err
-	}
-	s.write(w, r, status, body)
-	return nil
+// notReady responds with an error that also lists the checks.
+func notReady(w http.ResponseWriter, r *http.Request, body healthBody, err error) error {
+	x := exchange.Of(r)
+	x.Err = err
+	f := x.Failure(err)
+	body.Error = new(f.Body(x.ID))
+	w.Header().Set("Retry-After", httpjson.RetrySeconds(f.RetryAfter))
+	return httpjson.WriteProbe(w, r, f.Status(), body)
 }

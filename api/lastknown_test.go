@@ -87,7 +87,7 @@ func withUnreachable(t *testing.T, events api.EventSource) (*unreachable, *servi
 	f, _ := withFleet(t)
 	u := &unreachable{fleet: f}
 	return u, start(t, scorerOf(t, &model{}, 0), checks(api.Check{Name: "streams", Ready: u.ready, AtStart: true}), parts(func(p *api.Parts) {
-		p.FeedbackView, p.Registry, p.Trainings, p.Events = u, u, u, events
+		p.FeedbackView, p.Registry, p.Trainer, p.Events = u, u, u, events
 	}))
 }
 

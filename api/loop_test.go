@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"assay/api"
+	"assay/rewardmodel"
 	"assay/rewardmodel/bag"
 	"assay/rewardmodel/feedback"
 	"assay/rewardmodel/retrain"
@@ -92,7 +93,7 @@ func (f *fleet) Start(_ context.Context, ask retrain.Ask) (retrain.Status, error
 }
 
 func (f *fleet) all(p *api.Parts) {
-	p.Feedback, p.FeedbackView, p.Registry, p.Promotions, p.Trainings = f, f, f, f, f
+	p.Feedback, p.FeedbackView, p.Registry, p.Promotions, p.Trainer = f, f, f, f, f
 }
 
 func withFleet(t *testing.T, options ...option) (*fleet, *service) {
@@ -293,7 +294,7 @@ func TestErrorsOfTheLoop(t *testing.T) {
 		{retrain.ErrExists, 409, "exists", ""},
 		{feedback.ErrStoreFull, 503, "store_full", "60"},
 		{feedback.ErrUnavailable, 503, "unavailable", "1"},
-		{api.ErrNotReady, 503, "not_ready", "1"},
+		{rewardmodel.ErrNotReady, 503, "not_ready", "1"},
 		{context.DeadlineExceeded, 504, "deadline_exceeded", ""},
 		{errors.New("secret detail"), 500, "internal", ""},
 	} {

@@ -19,7 +19,7 @@ import (
 	rpcstatus "google.golang.org/grpc/status"
 
 	"assay/api"
-	"assay/api/inference"
+	"assay/api/oip/inference"
 	"assay/rewardmodel"
 )
 

@@ -9,13 +9,16 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"assay/api/internal/exchange"
+	"assay/api/internal/failure"
+	"assay/api/internal/httpjson"
 	"assay/rewardmodel/retrain"
 )
 
-// Model describes one model version that serves.
+// Model describes a model version that serves.
 type Model struct {
 	Name    string
-	Version string // never used twice for other weights
+	Version string // unique: never reused for other weights
 	Created time.Time
 	// Threshold is the adjusted decision threshold T of the default aggregate
 	// (max), in [0,1]: a response is compliant up to it.
@@ -24,8 +27,8 @@ type Model struct {
 	Labels []string
 }
 
-// modelBody is an OpenAI model object with assay's fields beside. Those from
-// State on come from the registry.
+// modelBody is an OpenAI model object with additional fields. Those from State on
+// come from the registry.
 type modelBody struct {
 	ID        string        `json:"id"`
 	Object    string        `json:"object"`
@@ -43,24 +46,24 @@ type modelBody struct {
 	By        string        `json:"by,omitzero"`
 	Reason    string        `json:"reason,omitzero"`
 
-	// Not in the list.
+	// Omitted from the list.
 	Data  *retrain.Data           `json:"data,omitzero"`
 	Gate  jsontext.Value          `json:"gate,omitzero"`
 	Files map[string]retrain.File `json:"files,omitzero"`
 }
 
-// catalog is what is known of all models.
+// catalog is what is known about all models.
 type catalog struct {
 	serving []Model
-	current string // the version that is to serve; "" when nobody knows
+	current string // the version that serves by default; "" if unknown
 }
 
-// ownName is what a version is called that does not serve while none does.
-const ownName = "assay"
+// defaultName is the name of the versions on record while no model serves.
+const defaultName = "assay"
 
 func (c catalog) name() string {
 	if len(c.serving) == 0 {
-		return ownName
+		return defaultName
 	}
 	return c.serving[0].Name
 }
@@ -74,8 +77,8 @@ func (c catalog) find(version string) (Model, bool) {
 	return c.serving[i], true
 }
 
-// described is a serving model, as far as it is known without a registry.
-func (c catalog) described(m Model) modelBody {
+// describe returns the body of a serving model without what the registry has.
+func (c catalog) describe(m Model) modelBody {
 	return modelBody{
 		ID: m.Version, Object: "model", Created: seconds(m.Created), OwnedBy: "assay",
 		Name: m.Name, Version: m.Version, Threshold: m.Threshold, Labels: append([]string{}, m.Labels...),
@@ -83,41 +86,50 @@ func (c catalog) described(m Model) modelBody {
 	}
 }
 
-// recorded is a model as the registry knows it. What serves knows its own name.
-func (c catalog) recorded(m retrain.Model) modelBody {
+// describeRecord returns the body of a model on record. A serving model has its
+// own name.
+func (c catalog) describeRecord(m retrain.Model) modelBody {
 	body := modelBody{
 		ID: m.Version, Object: "model", Created: seconds(m.Created), OwnedBy: "assay",
 		Name: c.name(), Version: m.Version, Threshold: m.Threshold, Labels: append([]string{}, m.Labels...),
 		Current: m.Version == c.current,
 	}
 	if serving, ok := c.find(m.Version); ok {
-		body = c.described(serving)
+		body = c.describe(serving)
 	}
 	body.State, body.Parent, body.Method, body.By, body.Reason = m.State, m.Parent, m.Method, m.By, m.Reason
 	return body
 }
 
+// modelEndpoints serve /v1/models.
+type modelEndpoints struct {
+	models     Models
+	registry   Registry // may be nil
+	promotions Promotions
+	cache      *fleetCache
+}
+
 func seconds(t time.Time) int64 { return max(0, t.Unix()) }
 
-// loaded is the catalog without a registry.
-func (s *Server) loaded(ctx context.Context) (catalog, error) {
-	serving, err := s.parts.Models.Models(ctx)
+// loaded returns the catalog of the serving models.
+func (e modelEndpoints) loaded(ctx context.Context) (catalog, error) {
+	serving, err := e.models.Models(ctx)
 	c := catalog{serving: serving}
-	if s.parts.Registry == nil && len(serving) > 0 {
+	if e.registry == nil && len(serving) > 0 {
 		c.current = serving[0].Version
 	}
 	return c, err
 }
 
-// listModels lists what serves first, and then what else the registry knows.
-func (s *Server) listModels(w http.ResponseWriter, r *http.Request) error {
-	c, err := s.loaded(r.Context())
+// list lists the serving models first, and then the others on record.
+func (e modelEndpoints) list(w http.ResponseWriter, r *http.Request) error {
+	c, err := e.loaded(r.Context())
 	if err != nil {
 		return err
 	}
 	var records []retrain.Model
-	if s.parts.Registry != nil {
-		all, err := readOr(w, r, &s.known.fleet, s.fleet)
+	if e.registry != nil {
+		all, err := readCached(w, r, &e.cache.models, e.cache.fetchModels)
 		if err != nil {
 			return err
 		}
@@ -125,27 +137,27 @@ func (s *Server) listModels(w http.ResponseWriter, r *http.Request) error {
 	}
 	data := make([]modelBody, 0, len(c.serving)+len(records))
 	for _, m := range c.serving {
-		data = append(data, c.described(m))
+		data = append(data, c.describe(m))
 	}
 	for _, m := range records {
-		body := c.recorded(m)
+		body := c.describeRecord(m)
 		if i := slices.IndexFunc(data, func(b modelBody) bool { return b.Version == m.Version }); i >= 0 {
 			data[i] = body
 			continue
 		}
 		data = append(data, body)
 	}
-	return s.writeJSON(w, r, http.StatusOK, map[string]any{"object": "list", "data": data})
+	return httpjson.WriteJSON(w, r, http.StatusOK, map[string]any{"object": "list", "data": data})
 }
 
-// showModel finds a model by its version, or by its name, which stands for the
-// version that serves under it.
-func (s *Server) showModel(w http.ResponseWriter, r *http.Request) error {
-	wanted, err := pathValue(r, "version")
+// show finds a model by its version, or by its name, which means the version that
+// serves under it.
+func (e modelEndpoints) show(w http.ResponseWriter, r *http.Request) error {
+	wanted, err := httpjson.PathValue(r, "version")
 	if err != nil {
 		return err
 	}
-	c, err := s.loaded(r.Context())
+	c, err := e.loaded(r.Context())
 	if err != nil {
 		return err
 	}
@@ -153,27 +165,27 @@ func (s *Server) showModel(w http.ResponseWriter, r *http.Request) error {
 	if i := slices.IndexFunc(c.serving, func(m Model) bool { return m.Name == wanted }); i >= 0 {
 		versions = append(versions, c.serving[i].Version)
 	}
-	body, err := s.model(w, r, &c, versions)
+	body, err := e.find(w, r, &c, versions)
 	if errors.Is(err, retrain.ErrNoModel) {
 		w.Header().Del("Age")
-		return errNotFound("there is no model %.100q; GET /v1/models lists them", wanted)
+		return failure.NotFound("there is no model %.100q; GET /v1/models lists them", wanted)
 	}
 	if err != nil {
 		return err
 	}
-	return s.writeJSON(w, r, http.StatusOK, body)
+	return httpjson.WriteJSON(w, r, http.StatusOK, body)
 }
 
-// model is all that is known of the first version of which anything is. The error
-// wraps retrain.ErrNoModel when there is none.
-func (s *Server) model(w http.ResponseWriter, r *http.Request, c *catalog, versions []string) (modelBody, error) {
+// find returns the first of the versions that is known. The error wraps
+// retrain.ErrNoModel if none is.
+func (e modelEndpoints) find(w http.ResponseWriter, r *http.Request, c *catalog, versions []string) (modelBody, error) {
 	err := retrain.ErrNoModel
 	var record retrain.Model
-	if s.parts.Registry != nil {
-		record, err = s.record(w, r, c, versions)
+	if e.registry != nil {
+		record, err = e.record(w, r, c, versions)
 	}
 	if err == nil {
-		body := c.recorded(record)
+		body := c.describeRecord(record)
 		body.Data, body.Gate, body.Files = record.Data, record.Gate, record.Files
 		return body, nil
 	}
@@ -182,30 +194,30 @@ func (s *Server) model(w http.ResponseWriter, r *http.Request, c *catalog, versi
 	}
 	for _, version := range versions {
 		if serving, ok := c.find(version); ok {
-			return c.described(serving), nil
+			return c.describe(serving), nil
 		}
 	}
 	return modelBody{}, err
 }
 
-// record reads the record of the first version that has one, and the current
-// version, from what is known while NATS is away. That takes one read: each would
-// wait for NATS.
-func (s *Server) record(w http.ResponseWriter, r *http.Request, c *catalog, versions []string) (retrain.Model, error) {
-	record, err := read(r.Context(), func(ctx context.Context) (record retrain.Model, err error) {
-		current, err := s.parts.Registry.Current(ctx)
+// record returns the record of the first version that has one, and sets the
+// current version; both come from the cache while NATS is unreachable. It reads
+// once, since each read would wait for NATS.
+func (e modelEndpoints) record(w http.ResponseWriter, r *http.Request, c *catalog, versions []string) (retrain.Model, error) {
+	record, err := readFleet(r.Context(), func(ctx context.Context) (record retrain.Model, err error) {
+		current, err := e.registry.Current(ctx)
 		if err != nil {
 			return record, err
 		}
 		c.current = current.Version
 		for _, version := range versions {
-			if record, err = s.parts.Registry.Model(ctx, version); !errors.Is(err, retrain.ErrNoModel) {
+			if record, err = e.registry.Model(ctx, version); !errors.Is(err, retrain.ErrNoModel) {
 				break
 			}
 		}
 		return record, err
 	})
-	last, at := s.known.fleet.get()
+	last, at := e.cache.models.get()
 	if !errors.Is(err, errUnreachable) || at.IsZero() {
 		return record, err
 	}
@@ -219,31 +231,31 @@ func (s *Server) record(w http.ResponseWriter, r *http.Request, c *catalog, vers
 	return retrain.Model{}, retrain.ErrNoModel
 }
 
-func (s *Server) promote(w http.ResponseWriter, r *http.Request) error {
-	version, err := pathValue(r, "version")
+func (e modelEndpoints) promote(w http.ResponseWriter, r *http.Request) error {
+	version, err := httpjson.PathValue(r, "version")
 	if err != nil {
 		return err
 	}
-	reason, err := s.readReason(w, r)
+	reason, err := readReason(w, r)
 	if err != nil {
 		return err
 	}
-	by := exchangeOf(r).by
-	current, err := s.parts.Promotions.Promote(r.Context(), version, by, reason)
+	by := exchange.Of(r).Caller
+	current, err := e.promotions.Promote(r.Context(), version, by, reason)
 	if err != nil {
 		return err
 	}
-	return s.writeJSON(w, r, http.StatusOK, current)
+	return httpjson.WriteJSON(w, r, http.StatusOK, current)
 }
 
-func (s *Server) rollBack(w http.ResponseWriter, r *http.Request) error {
-	reason, err := s.readReason(w, r)
+func (e modelEndpoints) rollBack(w http.ResponseWriter, r *http.Request) error {
+	reason, err := readReason(w, r)
 	if err != nil {
 		return err
 	}
-	current, err := s.parts.Promotions.Rollback(r.Context(), exchangeOf(r).by, reason)
+	current, err := e.promotions.Rollback(r.Context(), exchange.Of(r).Caller, reason)
 	if err != nil {
 		return err
 	}
-	return s.writeJSON(w, r, http.StatusOK, current)
+	return httpjson.WriteJSON(w, r, http.StatusOK, current)
 }

@@ -3,12 +3,14 @@ package api
 import (
 	_ "embed"
 	"net/http"
+
+	"assay/api/internal/httpjson"
 )
 
 //go:embed openapi.json
 var openAPIDocument []byte
 
-func (s *Server) openAPI(w http.ResponseWriter, r *http.Request) error {
-	s.write(w, r, http.StatusOK, openAPIDocument)
+func openAPI(w http.ResponseWriter, r *http.Request) error {
+	httpjson.Write(w, r, http.StatusOK, openAPIDocument)
 	return nil
 }

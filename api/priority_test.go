@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 
-	"assay/api/inference"
+	"assay/api/oip/inference"
 	"assay/rewardmodel"
 )
 

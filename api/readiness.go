@@ -11,22 +11,24 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
+
+	"assay/rewardmodel"
 )
 
 const (
 	// readyTimeout is the default timeout of a Kubernetes probe.
 	readyTimeout = time.Second
-	// readyFor and unreadyFor are how long the outcome of a check is kept. So
-	// what anybody may ask without a token costs NATS next to nothing, and the
-	// end of a start is seen soon.
+	// readyFor and unreadyFor are how long the result of a check is cached: a
+	// request that needs no token costs NATS next to nothing, and the end of a start
+	// shows soon.
 	readyFor   = time.Second
 	unreadyFor = 100 * time.Millisecond
-	// recheckEvery is how often a running service looks at what /readyz does
+	// recheckEvery is how often a running service runs the checks that /readyz does
 	// not wait for.
 	recheckEvery = 5 * time.Second
 )
 
-// readiness runs the checks for all that ask. It is also the collector of
+// readiness runs the checks for all callers. It is also the collector of
 // assay_check_ready.
 type readiness struct {
 	checks  []*checked
@@ -34,15 +36,15 @@ type readiness struct {
 	gauge   *prometheus.Desc
 }
 
-// checked is a check and its last outcome.
+// checked is a check and its last result.
 type checked struct {
 	Check
 	log     zerolog.Logger
-	running sync.Mutex // held by the caller that runs it; the others wait for its outcome
+	running sync.Mutex // held by the caller that runs it; the others wait for its result
 	last    atomic.Pointer[checkResult]
 }
 
-// checkResult is how a check ended, and when.
+// checkResult is the result of a check, and its time.
 type checkResult struct {
 	err error
 	at  time.Time // zero: never
@@ -58,7 +60,7 @@ func (r *checkResult) fresh() bool {
 
 func newReadiness(checks []Check, log zerolog.Logger) *readiness {
 	r := &readiness{gauge: prometheus.NewDesc("assay_check_ready",
-		"1 when a part that the service depends on is ready, else 0.", []string{"check"}, nil)}
+		"1 if a dependency of the service is ready, otherwise 0.", []string{"check"}, nil)}
 	for _, check := range checks {
 		c := &checked{Check: check, log: log.With().Str("check", check.Name).Logger()}
 		c.last.Store(&checkResult{})
@@ -67,8 +69,8 @@ func newReadiness(checks []Check, log zerolog.Logger) *readiness {
 	return r
 }
 
-// run runs the check, unless its last outcome is fresh. The outcome is shared, so
-// that no caller's context bounds it.
+// run runs the check, unless its last result is fresh. The result is shared, so that
+// no caller's context bounds it.
 func (c *checked) run() error {
 	c.running.Lock()
 	defer c.running.Unlock()
@@ -83,22 +85,22 @@ func (c *checked) run() error {
 	switch {
 	case last.at.IsZero():
 	case err != nil && last.err == nil:
-		c.log.Warn().Err(err).Msg("a part of the service is not ready any more")
+		c.log.Warn().Err(err).Msg("a dependency of the service is no longer ready")
 	case err == nil && last.err != nil:
-		c.log.Info().Msg("a part of the service is ready")
+		c.log.Info().Msg("a dependency of the service is ready")
 	}
 	return err
 }
 
-// condition is how the checks are, by name.
+// condition is the state of the checks, by name.
 type condition struct {
 	texts map[string]string
-	err   error // wraps ErrNotReady and names all that is missing
+	err   error // wraps rewardmodel.ErrNotReady and names all failed checks
 }
 
-// get runs the checks that count for a caller: those that always do, all of
-// them until the service has started, and those in also. Of the others it shows
-// the last outcome.
+// get runs the checks that count for a caller: those that always do, all of them
+// until the service has started, and those in also. For the others it returns the
+// last result.
 func (r *readiness) get(also ...string) condition {
 	started := r.started.Load()
 	now := condition{texts: make(map[string]string, len(r.checks))}
@@ -119,14 +121,14 @@ func (r *readiness) get(also ...string) condition {
 		}
 	}
 	if len(missing) > 0 {
-		now.err = fmt.Errorf("%w: %s", ErrNotReady, strings.Join(missing, ", "))
+		now.err = fmt.Errorf("%w: %s", rewardmodel.ErrNotReady, strings.Join(missing, ", "))
 		return now
 	}
 	r.started.Store(true)
 	return now
 }
 
-// names of all checks.
+// names returns the names of all checks.
 func (r *readiness) names() []string {
 	names := make([]string, len(r.checks))
 	for i, c := range r.checks {
@@ -135,7 +137,7 @@ func (r *readiness) names() []string {
 	return names
 }
 
-// watch keeps what /readyz shows and does not wait for up to date, until ctx
+// watch keeps the checks that /readyz shows but does not wait for current, until ctx
 // ends.
 func (r *readiness) watch(ctx context.Context) {
 	tick := time.NewTicker(recheckEvery)
@@ -148,7 +150,7 @@ func (r *readiness) watch(ctx context.Context) {
 		}
 		for _, c := range r.checks {
 			if c.AtStart && r.started.Load() {
-				_ = c.run() // its outcome is kept
+				_ = c.run() // its result is cached
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"net/http"
 	"slices"
 	"strings"
@@ -8,119 +9,190 @@ import (
 	"github.com/go-chi/chi/v5"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"golang.org/x/sync/semaphore"
+
+	"assay/api/compat"
+	"assay/api/internal/exchange"
+	"assay/api/internal/failure"
+	"assay/api/internal/httpjson"
+	"assay/api/oip"
+	"assay/rewardmodel"
 )
 
-// endpoint is a handler that leaves its errors to the one place that maps them
-// to a status.
-type endpoint func(w http.ResponseWriter, r *http.Request) error
+// routes builds the HTTP routers of a server.
+type routes struct {
+	cfg      Config
+	parts    Parts
+	registry *prometheus.Registry
+	events   *eventLog
+	cache    *fleetCache
+	drained  <-chan struct{}
+	access   access
+	health   health
+	observer observer
+	guard    *http.CrossOriginProtection
+}
 
-func (s *Server) router(guard *http.CrossOriginProtection, registry *prometheus.Registry) http.Handler {
-	r := s.base(guard)
-	s.get(r, "/", s.index)
-	s.get(r, "/openapi.json", s.openAPI)
-	s.health(r, registry)
-	r.Post("/v1/score", s.endpoint(s.needs(ScopeScore, s.timely(prioritized(s.score)))))
-	s.get(r, "/v1/models", s.needs(ScopeScore, s.timely(s.listModels)))
-	s.get(r, "/v1/models/{version}", s.needs(ScopeScore, s.timely(s.showModel)))
-	s.loop(r)
-	s.compat(r)
+// main returns the whole service.
+func (rt routes) main() http.Handler {
+	protocols := slices.Concat(compat.Routes(rt.backend(), rt.health.readiness), oip.Routes(rt.backend(), rt.health.readiness))
+	encoders := map[string]failure.Encoder{}
+	for _, p := range protocols {
+		encoders[p.Pattern] = p.EncodeFailure
+	}
+	r := rt.base(encoders)
+	get(r, "/", index(protocols))
+	get(r, "/openapi.json", openAPI)
+	rt.mountHealth(r)
+	r.Post("/v1/score", rt.scoring(score(rt.parts.Scorer)).ServeHTTP)
+	models := modelEndpoints{models: rt.parts.Models, registry: rt.parts.Registry, promotions: rt.parts.Promotions, cache: rt.cache}
+	get(r, "/v1/models", rt.reading(models.list))
+	get(r, "/v1/models/{version}", rt.reading(models.show))
+	rt.mountLearning(r, models)
+	for _, p := range protocols {
+		rt.mountProtocol(r, p)
+	}
 	return r
 }
 
-// loop adds what turns labels into models. A part that is missing is told to
-// those alone who might use it.
-func (s *Server) loop(r chi.Router) {
-	p := s.parts
-	feedback := func(there bool, e endpoint) endpoint {
-		return s.needs(ScopeFeedback, s.timely(enabled(there, e)))
-	}
-	admin := func(there bool, e endpoint) http.HandlerFunc {
-		return s.endpoint(s.needs(ScopeAdmin, s.timely(enabled(there, e))))
-	}
-	r.Post("/v1/feedback", s.endpoint(feedback(p.Feedback != nil, s.addFeedback)))
-	s.get(r, "/v1/feedback", feedback(p.FeedbackView != nil, s.showFeedback))
-	s.get(r, "/v1/feedback/candidates", feedback(p.FeedbackView != nil, s.listCandidates))
-	r.Delete("/v1/feedback/{id}", admin(p.Feedback != nil, s.eraseFeedback))
-	r.Post("/v1/models/{version}/promote", admin(p.Promotions != nil, s.promote))
-	r.Post("/v1/models/rollback", admin(p.Promotions != nil, s.rollBack))
-	s.get(r, "/v1/training", feedback(p.Trainings != nil, s.showTraining))
-	r.Post("/v1/training", admin(p.Trainings != nil, s.startTraining))
-	// A stream of events is as long as its client likes.
-	s.get(r, "/v1/events", s.needs(ScopeFeedback, enabled(p.Events != nil, s.showEvents)))
-}
-
-func enabled(there bool, e endpoint) endpoint {
-	if there {
-		return e
-	}
-	return func(http.ResponseWriter, *http.Request) error { return errNotEnabled() }
-}
-
-func (s *Server) opsRouter(guard *http.CrossOriginProtection, registry *prometheus.Registry) http.Handler {
-	r := s.base(guard)
-	s.health(r, registry)
+// ops returns health and metrics only.
+func (rt routes) ops() http.Handler {
+	r := rt.base(nil)
+	rt.mountHealth(r)
 	return r
 }
 
-// base is what every router begins with. The order matters: what observes
-// stands outside of what recovers, so that a panic is logged as the 500 that
+// mountLearning adds the endpoints that turn labels into models. Only callers
+// that may use an endpoint learn that its backend is missing.
+func (rt routes) mountLearning(r chi.Router, models modelEndpoints) {
+	p := rt.parts
+	feedback := func(enabled bool, h httpjson.Handler) httpjson.Handler {
+		return rt.access.require(ScopeFeedback, withTimeout(orNotEnabled(enabled, h)))
+	}
+	admin := func(enabled bool, h httpjson.Handler) http.HandlerFunc {
+		return rt.access.require(ScopeAdmin, withTimeout(orNotEnabled(enabled, h))).ServeHTTP
+	}
+	labels := feedbackEndpoints{feedback: p.Feedback, view: p.FeedbackView, limits: rt.cfg.FeedbackLimits, access: rt.access, checks: rt.health.checks, cache: rt.cache}
+	training := trainingEndpoints{trainer: p.Trainer, access: rt.access, cache: rt.cache}
+	events := eventEndpoints{log: rt.events, access: rt.access, drained: rt.drained, maxStreams: rt.cfg.MaxEventStreams, streams: semaphore.NewWeighted(int64(rt.cfg.MaxEventStreams))}
+	r.Post("/v1/feedback", feedback(p.Feedback != nil, labels.add).ServeHTTP)
+	get(r, "/v1/feedback", feedback(p.FeedbackView != nil, labels.stats))
+	get(r, "/v1/feedback/candidates", feedback(p.FeedbackView != nil, labels.candidates))
+	r.Delete("/v1/feedback/{id}", admin(p.Feedback != nil, labels.erase))
+	r.Post("/v1/models/{version}/promote", admin(p.Promotions != nil, models.promote))
+	r.Post("/v1/models/rollback", admin(p.Promotions != nil, models.rollBack))
+	get(r, "/v1/training", feedback(p.Trainer != nil, training.show))
+	r.Post("/v1/training", admin(p.Trainer != nil, training.start))
+	// An event stream has no timeout.
+	get(r, "/v1/events", rt.access.require(ScopeFeedback, orNotEnabled(p.Events != nil, events.serve)))
+}
+
+// mountProtocol adds an endpoint of another project.
+func (rt routes) mountProtocol(r chi.Router, p httpjson.Route) {
+	h := p.Handler
+	switch p.Access {
+	case httpjson.Score:
+		h = rt.scoring(h)
+	case httpjson.Read:
+		h = rt.reading(h)
+	case httpjson.Public:
+	}
+	h = h.WithFailures(p.EncodeFailure)
+	if p.Method == http.MethodGet {
+		get(r, p.Pattern, h)
+		return
+	}
+	r.Method(p.Method, p.Pattern, h)
+}
+
+// scoring wraps an endpoint that scores.
+func (rt routes) scoring(h httpjson.Handler) httpjson.Handler {
+	return rt.access.require(ScopeScore, withTimeout(withPriority(h)))
+}
+
+// reading wraps an endpoint that describes models.
+func (rt routes) reading(h httpjson.Handler) httpjson.Handler {
+	return rt.access.require(ScopeScore, withTimeout(h))
+}
+
+// base returns a router with the middleware of every router. The order matters:
+// observe is outside of recoverPanics, so that a panic is logged as the 500 that
 // it becomes.
-func (s *Server) base(guard *http.CrossOriginProtection) chi.Router {
+func (rt routes) base(encoders map[string]failure.Encoder) chi.Router {
 	r := chi.NewRouter()
-	r.Use(s.observe, s.recoverPanics, s.refuseForeignOrigin(guard))
-	r.NotFound(s.endpoint(notFound))
-	r.MethodNotAllowed(s.endpoint(s.methodNotAllowed))
+	r.Use(rt.observer.observe, recoverPanics(rt.observer.log), rejectForeignOrigins(rt.guard))
+	r.NotFound(httpjson.Handler(notFound).ServeHTTP)
+	r.MethodNotAllowed(methodNotAllowed(encoders).ServeHTTP)
 	return r
 }
 
-func (s *Server) health(r chi.Router, registry *prometheus.Registry) {
-	s.get(r, "/livez", s.live)
-	s.get(r, "/readyz", s.ready)
-	exposition := promhttp.HandlerFor(registry, promhttp.HandlerOpts{
+func (rt routes) mountHealth(r chi.Router) {
+	get(r, "/livez", rt.health.live)
+	get(r, "/readyz", rt.health.ready)
+	exposition := promhttp.HandlerFor(rt.registry, promhttp.HandlerOpts{
 		ErrorHandling:     promhttp.ContinueOnError,
 		EnableOpenMetrics: true,
 	})
-	s.get(r, "/metrics", func(w http.ResponseWriter, r *http.Request) error {
+	get(r, "/metrics", func(w http.ResponseWriter, r *http.Request) error {
 		exposition.ServeHTTP(w, r)
 		return nil
 	})
 }
 
-// get serves HEAD wherever it serves GET; net/http leaves the body out.
-func (s *Server) get(r chi.Router, pattern string, e endpoint) {
-	r.Get(pattern, s.endpoint(e))
-	r.Head(pattern, s.endpoint(e))
+func (rt routes) backend() backend { return backend{rt.parts.Scorer, rt.parts.Models} }
+
+// backend is what the protocols of other projects need of the service.
+type backend struct {
+	scorer Scorer
+	models Models
 }
 
-func (s *Server) endpoint(e endpoint) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		if err := e(w, r); err != nil {
-			s.fail(w, r, err)
-		}
+// Score implements adapter.Backend.
+func (b backend) Score(ctx context.Context, request rewardmodel.Request) (rewardmodel.Answer, error) {
+	return b.scorer.Score(ctx, request)
+}
+
+// Models implements adapter.Backend.
+func (b backend) Models(ctx context.Context) ([]rewardmodel.ModelInfo, error) {
+	serving, err := b.models.Models(ctx)
+	infos := make([]rewardmodel.ModelInfo, len(serving))
+	for i, m := range serving {
+		infos[i] = rewardmodel.ModelInfo{Name: m.Name, Version: m.Version}
 	}
+	return infos, err
+}
+
+// get serves HEAD wherever it serves GET; net/http omits the body.
+func get(r chi.Router, pattern string, h httpjson.Handler) {
+	r.Get(pattern, h.ServeHTTP)
+	r.Head(pattern, h.ServeHTTP)
 }
 
 func notFound(_ http.ResponseWriter, r *http.Request) error {
-	return errNotFound("there is nothing at %.200q; GET / lists the endpoints", r.URL.Path)
+	return failure.NotFound("there is nothing at %.200q; GET / lists the endpoints", r.URL.Path)
 }
 
-// methodNotAllowed also answers OPTIONS: 204 with the methods that the path
-// has. Without CORS headers a browser takes that as a no.
-func (s *Server) methodNotAllowed(w http.ResponseWriter, r *http.Request) error {
-	methods, pattern := allowed(r)
-	x := exchangeOf(r)
-	x.route, x.dialect = pattern, s.dialects[pattern]
-	allow := strings.Join(append(methods, http.MethodOptions), ", ")
-	w.Header().Set("Allow", allow)
-	if r.Method == http.MethodOptions {
-		w.WriteHeader(http.StatusNoContent)
-		return nil
+// methodNotAllowed also serves OPTIONS: 204 with the methods of the path. Without
+// CORS headers, browsers take that as a refusal. Failures are encoded as the
+// other methods of the pattern encode them.
+func methodNotAllowed(encoders map[string]failure.Encoder) httpjson.Handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		methods, pattern := allowedMethods(r)
+		x := exchange.Of(r)
+		x.Route, x.EncodeFailure = pattern, encoders[pattern]
+		allow := strings.Join(append(methods, http.MethodOptions), ", ")
+		w.Header().Set("Allow", allow)
+		if r.Method == http.MethodOptions {
+			w.WriteHeader(http.StatusNoContent)
+			return nil
+		}
+		return failure.MethodNotAllowed(r.Method, r.URL.Path, allow)
 	}
-	return errMethod(r.Method, r.URL.Path, allow)
 }
 
-// allowed returns the methods of a path that some route has, and its pattern.
-func allowed(r *http.Request) (methods []string, pattern string) {
+// allowedMethods returns the methods of a path that some route has, and its
+// pattern.
+func allowedMethods(r *http.Request) (methods []string, pattern string) {
 	routes := chi.RouteContext(r.Context()).Routes
 	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
 		if found := routes.Find(chi.NewRouteContext(), method, r.URL.Path); found != "" {
@@ -128,35 +200,4 @@ func allowed(r *http.Request) (methods []string, pattern string) {
 		}
 	}
 	return methods, pattern
-}
-
-// operation is an entry of what GET / lists.
-type operation struct {
-	Method string `json:"method"`
-	Path   string `json:"path"`
-	Does   string `json:"does"`
-}
-
-// endpoints are assay's own, as GET / lists them.
-var endpoints = []operation{
-	{"POST", "/v1/score", "rewards and the most anomalous span of each response"},
-	{"GET", "/v1/models", "the models that serve, and all that there were"},
-	{"GET", "/v1/models/{version}", "one of them: from what data, with which figures, why promoted or rejected"},
-	{"POST", "/v1/models/{version}/promote", "let it serve"},
-	{"POST", "/v1/models/rollback", "let the version before serve again"},
-	{"POST", "/v1/feedback", "labels of whole responses, to learn from"},
-	{"GET", "/v1/feedback", "what the labels add up to"},
-	{"GET", "/v1/feedback/candidates", "the responses whose label would teach most"},
-	{"DELETE", "/v1/feedback/{id}", "erase all that is kept of a response"},
-	{"GET", "/v1/training", "the training that runs, or what it waits for"},
-	{"POST", "/v1/training", "start one by hand"},
-	{"GET", "/v1/events", "what happens to models and trainings, as server-sent events"},
-	{"GET", "/livez", "the process answers"},
-	{"GET", "/readyz", "it can score: 200, else 503 with what is missing"},
-	{"GET", "/metrics", "Prometheus metrics"},
-	{"GET", "/openapi.json", "this interface as OpenAPI 3.1"},
-}
-
-func (s *Server) index(w http.ResponseWriter, r *http.Request) error {
-	return s.writeJSON(w, r, http.StatusOK, map[string]any{"name": "assay", "endpoints": slices.Concat(endpoints, s.foreign)})
 }

@@ -14,41 +14,32 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 	"golang.org/x/sync/errgroup"
-	"golang.org/x/sync/semaphore"
-	"google.golang.org/grpc"
+
+	"assay/api/internal/exchange"
+	"assay/api/oip"
+	"assay/rewardmodel/wire"
 )
 
-// Server answers the HTTP and the gRPC side of assay. Make one with [New].
+// Server serves assay over HTTP and gRPC. Make one with [New].
 type Server struct {
-	cfg          Config
-	limits       atomic.Pointer[limits] // those of cfg, until SetLimits
-	parts        Parts
-	log          zerolog.Logger
-	metrics      *metrics
-	checks       *readiness
-	events       *eventLog
-	known        lastKnown
-	eventStreams *semaphore.Weighted // open streams of GET /v1/events
-	inferStreams *semaphore.Weighted // open calls of ModelStreamInfer
-	drained      chan struct{}       // closed by Drain
-	drainOnce    sync.Once
+	settings  *exchange.Settings
+	log       zerolog.Logger
+	checks    *readiness
+	events    *eventLog
+	cache     *fleetCache
+	drained   chan struct{} // closed by Drain
+	drainOnce sync.Once
 
-	// The routes that are shaped after other projects: by pattern, how they
-	// word failures, and what GET / says of them.
-	dialects map[string]dialect
-	foreign  []operation
-
-	main, ops    http.Handler
-	rpc          *grpc.Server
-	conns        connections // of rpc
+	main         http.Handler
+	rpc          *oip.GRPC
 	mainServer   *http.Server
-	opsServer    *http.Server
+	opsServer    *http.Server // health and metrics only
 	shutdownDone chan struct{}
 	shutdownOnce atomic.Bool
 }
 
-// New checks the settings, registers the metrics with registry, which
-// /metrics then shows, and returns a server that does not listen yet.
+// New validates the settings, registers the metrics with registry, which
+// /metrics exposes, and returns a server that does not listen yet.
 func New(cfg Config, parts Parts, log zerolog.Logger, registry *prometheus.Registry) (*Server, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -62,88 +53,123 @@ func New(cfg Config, parts Parts, log zerolog.Logger, registry *prometheus.Regis
 		return nil, fmt.Errorf("api: metrics: %w", err)
 	}
 	s := &Server{
-		cfg: cfg, parts: parts, log: log, metrics: metrics,
-		drained: make(chan struct{}), shutdownDone: make(chan struct{}),
-		dialects: map[string]dialect{}, events: newEventLog(parts.Events),
+		settings: &exchange.Settings{RequestTimeout: cfg.RequestTimeout, HeaderTimeout: cfg.HeaderTimeout, RetryAfter: cfg.RetryAfter, MinRate: cfg.MinRate},
+		log:      log,
+		checks:   newReadiness(parts.Checks, log),
+		events:   newEventLog(parts.Events),
+		drained:  make(chan struct{}), shutdownDone: make(chan struct{}),
 	}
-	s.checks = newReadiness(parts.Checks, log)
+	s.settings.SetLimits(exchange.Limits{MaxBody: cfg.MaxBody, Scoring: cfg.Limits})
+	s.cache = &fleetCache{registry: parts.Registry, trainer: parts.Trainer, feedback: parts.FeedbackView, events: s.events}
 	if err := registry.Register(s.checks); err != nil {
 		return nil, fmt.Errorf("api: metrics: %w", err)
 	}
-	s.eventStreams, s.inferStreams = semaphore.NewWeighted(int64(cfg.MaxEventStreams)), semaphore.NewWeighted(int64(cfg.MaxInferStreams))
-	s.limits.Store(&limits{cfg.MaxBody, cfg.Limits})
-	s.main = s.router(guard, registry)
-	s.ops = s.opsRouter(guard, registry)
-	s.conns.limit = maxConnections
-	s.rpc = s.grpcServer()
-	s.mainServer = s.httpServer(s.main)
-	s.opsServer = s.httpServer(s.ops)
+	r := routes{
+		cfg: cfg, parts: parts, registry: registry, events: s.events, cache: s.cache, drained: s.drained,
+		access:   access{tokens: parts.Tokens, insecure: cfg.Insecure, trustLoopback: cfg.TrustLoopback},
+		health:   health{checks: s.checks, drained: s.drained},
+		observer: observer{metrics: metrics, log: log, memory: parts.Memory, settings: s.settings, drained: s.drained},
+		guard:    guard,
+	}
+	s.main = r.main()
+	s.mainServer, s.opsServer = s.httpServer(cfg, s.main), s.httpServer(cfg, r.ops())
+	s.rpc, err = oip.NewGRPC(oip.GRPCConfig{
+		Backend: backend{parts.Scorer, parts.Models}, Ready: r.health.readiness,
+		Authorize: func(c exchange.Caller) (string, error) { return r.access.authorize(c, ScopeScore) },
+		Settings:  s.settings, Memory: parts.Memory, IdleTimeout: cfg.IdleTimeout, MaxHeader: maxHeader, MaxStreams: cfg.MaxInferStreams,
+		Draining: s.drained, Log: log, Registry: registry,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("api: %w", err)
+	}
 	return s, nil
 }
 
 // maxHeader bounds the headers of a request, in bytes.
 const maxHeader = 64 << 10
 
-// httpServer bounds every phase of a connection, so that a client that stalls
-// holds nothing for ever. The read and write limits lie beyond the request
-// timeout: until then the handler answers itself, with a reason.
-func (s *Server) httpServer(handler http.Handler) *http.Server {
+// httpServer bounds every phase of a connection, so that a stalled client holds
+// nothing forever. The read and write timeouts exceed the request timeout: until
+// then the handler responds itself, with a reason.
+func (s *Server) httpServer(cfg Config, handler http.Handler) *http.Server {
 	const grace = 30 * time.Second
 	return &http.Server{
 		Handler:           handler,
-		ReadHeaderTimeout: s.cfg.HeaderTimeout,
-		ReadTimeout:       s.cfg.RequestTimeout + grace,
-		WriteTimeout:      s.cfg.RequestTimeout + 2*grace,
-		IdleTimeout:       s.cfg.IdleTimeout,
+		ReadHeaderTimeout: cfg.HeaderTimeout,
+		ReadTimeout:       cfg.RequestTimeout + grace,
+		WriteTimeout:      cfg.RequestTimeout + 2*grace,
+		IdleTimeout:       cfg.IdleTimeout,
 		MaxHeaderBytes:    maxHeader,
-		ErrorLog:          stdlog.New(serverLog{s.log}, "", 0),
+		ErrorLog:          stdlog.New(connectionLog{s.log}, "", 0),
 	}
 }
 
-// serverLog takes what net/http reports about connections, mostly clients
-// that break them.
-type serverLog struct{ log zerolog.Logger }
+// connectionLog receives what net/http reports about connections, mostly broken
+// ones.
+type connectionLog struct{ log zerolog.Logger }
 
-func (l serverLog) Write(line []byte) (int, error) {
+func (l connectionLog) Write(line []byte) (int, error) {
 	l.log.Debug().Bytes("detail", line).Msg("http connection")
 	return len(line), nil
 }
 
-// Handler returns the whole service, for tests and other servers.
+// SetLimits replaces Config.MaxBody, in bytes, and Config.Limits for requests
+// that arrive from now on.
+func (s *Server) SetLimits(maxBody int64, scoring wire.Limits) error {
+	if err := validateMaxBody(maxBody); err != nil {
+		return err
+	}
+	s.settings.SetLimits(exchange.Limits{MaxBody: maxBody, Scoring: scoring})
+	return nil
+}
+
+// Handler returns the whole HTTP service, to embed it in another server.
 func (s *Server) Handler() http.Handler { return s.main }
 
-// OpsHandler returns health and metrics alone, for a listener of their own.
-func (s *Server) OpsHandler() http.Handler { return s.ops }
-
-// Serve answers on l until [Server.Shutdown] has finished (it then returns
-// nil), l fails, or ctx ends, which closes every connection immediately. While
-// it runs, it follows the events and the checks. Call it once.
+// Serve serves HTTP on l until [Server.Shutdown] has finished, for which it
+// returns nil, l fails, or ctx ends, which closes every connection immediately.
+// While it runs, it follows the events and the checks. Call it once.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	following, stop := context.WithCancel(ctx)
 	var group sync.WaitGroup
 	defer group.Wait()
 	defer stop()
 	group.Go(func() { s.checks.watch(following) })
-	if s.parts.Events != nil {
+	if s.events.source != nil {
 		group.Go(func() { s.events.run(following) })
-		group.Go(func() { s.recall(following) })
+		group.Go(func() { s.cache.run(following) })
 	}
-	return s.serve(ctx, s.mainServer, l)
+	return s.serveHTTP(ctx, s.mainServer, l)
 }
 
-// ServeOps is like [Server.Serve], for [Server.OpsHandler]. It goes on until
-// the other has shut down, so that probes see the drain.
+// ServeOps is like [Server.Serve], for health and metrics only, on a listener of
+// their own. It continues until the other listeners have shut down, so that
+// probes see the drain.
 func (s *Server) ServeOps(ctx context.Context, l net.Listener) error {
-	return s.serve(ctx, s.opsServer, l)
+	return s.serveHTTP(ctx, s.opsServer, l)
 }
 
-func (s *Server) serve(ctx context.Context, server *http.Server, l net.Listener) error {
+func (s *Server) serveHTTP(ctx context.Context, server *http.Server, l net.Listener) error {
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
 	defer stop()
 	err := server.Serve(l)
 	if !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serving HTTP on %v: %w", l.Addr(), err)
 	}
+	return s.awaitShutdown(ctx)
+}
+
+// ServeGRPC is like [Server.Serve], for the Open Inference Protocol over gRPC.
+func (s *Server) ServeGRPC(ctx context.Context, l net.Listener) error {
+	stop := context.AfterFunc(ctx, s.rpc.Stop)
+	defer stop()
+	if err := s.rpc.Serve(l); err != nil {
+		return err
+	}
+	return s.awaitShutdown(ctx)
+}
+
+func (s *Server) awaitShutdown(ctx context.Context) error {
 	select {
 	case <-s.shutdownDone:
 		return nil
@@ -152,25 +178,16 @@ func (s *Server) serve(ctx context.Context, server *http.Server, l net.Listener)
 	}
 }
 
-// Drain makes /readyz answer 503 and asks clients to close their connections.
-// Requests are still served, so that those on their way find an answer; only
-// streams of events end, for their clients to go on elsewhere.
+// Drain makes /readyz respond 503 and asks clients to close their connections.
+// Requests are still served, so that those in flight complete; only event streams
+// end, so that their clients connect elsewhere.
 func (s *Server) Drain() {
 	s.drainOnce.Do(func() { close(s.drained) })
 }
 
-func (s *Server) draining() bool {
-	select {
-	case <-s.drained:
-		return true
-	default:
-		return false
-	}
-}
-
-// Shutdown drains, stops listening, and waits until the requests that run are
-// answered. When ctx ends first it cuts them off and returns ctx's error.
-// Only the first call does anything; the others wait for it.
+// Shutdown drains, stops listening, and waits for the requests in flight. If ctx
+// ends first, it cancels them and returns ctx's error. Only the first call does
+// anything; the others wait for it.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.Drain()
 	if !s.shutdownOnce.CompareAndSwap(false, true) {
@@ -184,7 +201,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	defer close(s.shutdownDone)
 	var fronts errgroup.Group
 	fronts.Go(func() error { return shutdown(ctx, s.mainServer) })
-	fronts.Go(func() error { return s.shutdownGRPC(ctx) })
+	fronts.Go(func() error { return s.rpc.Shutdown(ctx) })
 	return errors.Join(fronts.Wait(), shutdown(ctx, s.opsServer))
 }
 
@@ -194,4 +211,14 @@ func shutdown(ctx context.Context, server *http.Server) error {
 		_ = server.Close()
 	}
 	return err
+}
+
+// isClosed reports whether a channel that only signals is closed.
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }

@@ -277,21 +277,21 @@ func TestServeReportsItsListener(t *testing.T) {
 }
 
 func TestNewChecksItsConfig(t *testing.T) {
-	for flag, change := range map[string]func(*api.Config){
-		"--max-body":        func(c *api.Config) { c.MaxBody = 0 },
-		"--request-timeout": func(c *api.Config) { c.RequestTimeout = -time.Second },
-		"HeaderTimeout":     func(c *api.Config) { c.HeaderTimeout = 0 },
-		"IdleTimeout":       func(c *api.Config) { c.IdleTimeout = 0 },
-		"RetryAfter":        func(c *api.Config) { c.RetryAfter = 0 },
-		"MinRate":           func(c *api.Config) { c.MinRate = 0 },
-		"MaxEventStreams":   func(c *api.Config) { c.MaxEventStreams = 0 },
-		"MaxInferStreams":   func(c *api.Config) { c.MaxInferStreams = -1 },
-		"TrustedOrigins":    func(c *api.Config) { c.TrustedOrigins = []string{"console.example"} },
+	for setting, change := range map[string]func(*api.Config){
+		"MaxBody":         func(c *api.Config) { c.MaxBody = 0 },
+		"RequestTimeout":  func(c *api.Config) { c.RequestTimeout = -time.Second },
+		"HeaderTimeout":   func(c *api.Config) { c.HeaderTimeout = 0 },
+		"IdleTimeout":     func(c *api.Config) { c.IdleTimeout = 0 },
+		"RetryAfter":      func(c *api.Config) { c.RetryAfter = 0 },
+		"MinRate":         func(c *api.Config) { c.MinRate = 0 },
+		"MaxEventStreams": func(c *api.Config) { c.MaxEventStreams = 0 },
+		"MaxInferStreams": func(c *api.Config) { c.MaxInferStreams = -1 },
+		"TrustedOrigins":  func(c *api.Config) { c.TrustedOrigins = []string{"console.example"} },
 	} {
 		cfg := api.DefaultConfig()
 		change(&cfg)
 		_, err := api.New(cfg, api.Parts{}, zerolog.Nop(), prometheus.NewRegistry())
-		require.ErrorContains(t, err, flag)
+		require.ErrorContains(t, err, setting)
 	}
 	reg := prometheus.NewRegistry()
 	_, err := api.New(api.DefaultConfig(), api.Parts{}, zerolog.Nop(), reg)
@@ -308,8 +308,7 @@ func TestCheckListen(t *testing.T) {
 		err := api.CheckListen(addr, false)
 		require.Equal(t, exposed, errors.Is(err, api.ErrExposed), addr)
 		if exposed {
-			require.ErrorContains(t, err, "--insecure")
-			require.ErrorContains(t, err, "--token-file")
+			require.ErrorContains(t, err, addr)
 		} else {
 			require.NoError(t, err)
 		}

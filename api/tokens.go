@@ -17,37 +17,39 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+
+	"assay/api/internal/exchange"
 )
 
-// Scope is what a token allows its holder.
+// Scope is a permission of a token.
 type Scope string
 
-// The scopes. They do not hold each other, except that admin holds all.
+// The scopes. Only admin includes the others.
 const (
-	ScopeScore    Scope = "score"    // score, and see the models
-	ScopeFeedback Scope = "feedback" // send labels, and see what became of them
-	ScopeAdmin    Scope = "admin"    // erase labels, train, promote, roll back, and all the above
+	ScopeScore    Scope = "score"    // score, and list models
+	ScopeFeedback Scope = "feedback" // send labels, and see training and events
+	ScopeAdmin    Scope = "admin"    // erase labels, start training, promote, roll back, and all of the above
 )
 
 const (
-	// minToken keeps tokens from being guessed: 16 characters of base 64 are
+	// minToken is the minimum length against guessing: 16 characters of base64 are
 	// 96 bits.
 	minToken = 16
 	maxToken = 4096
 	maxName  = 64
-	// maxTokenFile keeps a wrong path from being read into memory.
+	// maxTokenFile bounds what a wrong path reads into memory, in bytes.
 	maxTokenFile = 1 << 20
-	// tokenPoll is how often the file is looked at. Its content is compared,
-	// so that it does not matter how it is replaced: written in place, renamed
-	// over, or by the symbolic links of a mounted Kubernetes secret.
+	// tokenPoll is how often the file is read. Its content is compared, so that any
+	// way to replace it works: writing in place, renaming, or the symbolic links of
+	// a mounted Kubernetes secret.
 	tokenPoll = time.Second
 )
 
-// Names that stand for callers without a token, for the owner of a private
-// service, and for the service itself. No token of a file may claim them.
+// Names of callers without a token, of the owner of a private service, and of the
+// service itself. No token of a file may have them.
 const (
-	callerLocal = "loopback"  // a peer on this machine
-	callerAny   = "anonymous" // where nothing checks who calls
+	callerLocal = "loopback"  // a caller on the same machine
+	callerAny   = "anonymous" // any caller, with Config.Insecure
 	callerOwner = "owner"     // has the token of a private service
 	callerGate  = "gate"      // promoted or rejected a model
 )
@@ -56,30 +58,29 @@ const (
 //
 //	TOKEN SCOPE[,SCOPE...] [NAME]
 //
-// The scopes are score, feedback and admin. NAME says who it is in logs and in
-// the record of a model; without one it is the first eight hexadecimal digits of
-// the token's SHA-256. What follows a # is a comment. A token has at least 16 of
-// the characters that a bearer token may have (RFC 6750: letters, digits and
-// -._~+/, then =).
+// The scopes are score, feedback and admin. NAME identifies the caller in logs and
+// in the record of a model; the default is the first eight hexadecimal digits of the
+// token's SHA-256. Text after a # is a comment. A token has at least 16 of the
+// characters of a bearer token (RFC 6750: letters, digits and -._~+/, then =).
 //
 // Only hashes of the tokens are held in memory, and they are compared in
 // constant time.
 type Tokens struct {
 	path    string  // "": no file
-	owner   []grant // that of a private service, which is in no file
+	owner   []grant // of a private service; not in a file
 	log     zerolog.Logger
 	grants  atomic.Pointer[grants]
-	content [sha256.Size]byte // of the file as last seen, good or bad
-	trouble string            // why it could not be read the last time
+	content [sha256.Size]byte // of the file as last read, valid or not
+	readErr string            // why the file could not be read last
 }
 
-// grants are those of the file as it was read last.
+// grants are the grants of the file as last read.
 type grants struct {
 	list     []grant
-	replaced chan struct{} // closed when others took their place
+	replaced chan struct{} // closed when they are replaced
 }
 
-// grant is what the file says of one token.
+// grant is what a token allows.
 type grant struct {
 	sum    [sha256.Size]byte
 	scopes []Scope
@@ -90,25 +91,25 @@ func (g grant) allows(scope Scope) bool {
 	return slices.Contains(g.scopes, scope) || slices.Contains(g.scopes, ScopeAdmin)
 }
 
-// LoadTokens reads a token file. The error names the line at fault, and never
-// what stands in it.
+// LoadTokens reads a token file. The error names the invalid line, and never quotes
+// it.
 func LoadTokens(path string, log zerolog.Logger) (*Tokens, error) {
 	t := &Tokens{path: path, log: log}
 	content, err := readTokenFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("--token-file: %w", err)
+		return nil, fmt.Errorf("token file: %w", err)
 	}
 	list, err := parseTokens(bytes.NewReader(content))
 	if err != nil {
-		return nil, fmt.Errorf("--token-file %s: %w", path, err)
+		return nil, fmt.Errorf("token file %s: %w", path, err)
 	}
 	t.replace(list)
 	t.content = sha256.Sum256(content)
 	return t, nil
 }
 
-// LoadPrivateTokens returns the tokens of a private service: the one of its
-// owner, with the scope admin, and those of a token file, unless path is empty.
+// LoadPrivateTokens returns the tokens of a private service: that of its owner, with
+// the scope admin, and those of a token file, unless path is empty.
 func LoadPrivateTokens(owner, path string, log zerolog.Logger) (*Tokens, error) {
 	g, err := parseGrant([]string{owner, string(ScopeAdmin)})
 	if err != nil {
@@ -126,9 +127,9 @@ func LoadPrivateTokens(owner, path string, log zerolog.Logger) (*Tokens, error) 
 	return t, nil
 }
 
-// Watch takes over changes of the file within a second or so, until ctx ends. A
-// file that cannot be read, or has a bad line, leaves the tokens as they were,
-// and the log says why.
+// Watch applies changes of the file within about a second, until ctx ends. A file
+// that cannot be read or has an invalid line leaves the tokens unchanged, and the
+// log says why.
 func (t *Tokens) Watch(ctx context.Context) {
 	if t.path == "" {
 		return
@@ -148,13 +149,13 @@ func (t *Tokens) Watch(ctx context.Context) {
 func (t *Tokens) reload() {
 	content, err := readTokenFile(t.path)
 	if err != nil {
-		if t.trouble != err.Error() {
-			t.log.Error().Err(err).Msg("the token file cannot be read; the tokens stay as they were")
+		if t.readErr != err.Error() {
+			t.log.Error().Err(err).Msg("the token file cannot be read; the tokens are unchanged")
 		}
-		t.trouble = err.Error()
+		t.readErr = err.Error()
 		return
 	}
-	t.trouble = ""
+	t.readErr = ""
 	sum := sha256.Sum256(content)
 	if sum == t.content {
 		return
@@ -162,14 +163,14 @@ func (t *Tokens) reload() {
 	t.content = sum
 	list, err := parseTokens(bytes.NewReader(content))
 	if err != nil {
-		t.log.Error().Err(err).Str("file", t.path).Msg("the token file has a fault; the tokens stay as they were")
+		t.log.Error().Err(err).Str("file", t.path).Msg("the token file is invalid; the tokens are unchanged")
 		return
 	}
 	t.replace(list)
 	t.log.Info().Int("tokens", len(list)).Str("file", t.path).Msg("the tokens changed")
 }
 
-// replace takes over the tokens of the file.
+// replace applies the tokens of the file.
 func (t *Tokens) replace(list []grant) {
 	before := t.grants.Swap(&grants{slices.Concat(list, t.owner), make(chan struct{})})
 	if before != nil {
@@ -184,8 +185,8 @@ func (t *Tokens) list() []grant {
 	return nil
 }
 
-// changed is closed when the tokens are others than now. Without tokens it never
-// is.
+// changed returns a channel that is closed when the tokens change. Without tokens it
+// never is.
 func (t *Tokens) changed() <-chan struct{} {
 	if t == nil {
 		return nil
@@ -193,8 +194,8 @@ func (t *Tokens) changed() <-chan struct{} {
 	return t.grants.Load().replaced
 }
 
-// find returns what the token allows. It takes the same time wherever in the
-// file the token is, or whether it is there at all.
+// find returns the grant of a token. It takes the same time for every token of the
+// file, and for an unknown one.
 func (t *Tokens) find(token string) (grant, bool) {
 	sum := sha256.Sum256([]byte(token))
 	grants := t.list()
@@ -224,8 +225,8 @@ func readTokenFile(path string) ([]byte, error) {
 	return content, nil
 }
 
-// parseTokens reads a token file. Its errors name lines and columns but never
-// quote one: who mixes the columns up must not find a secret in the log.
+// parseTokens parses a token file. Its errors name lines and columns but never quote
+// them: no secret may get into the log if somebody swaps the columns.
 func parseTokens(r io.Reader) ([]grant, error) {
 	var grants []grant
 	lines := map[[sha256.Size]byte]int{}
@@ -264,7 +265,7 @@ func parseGrant(columns []string) (grant, error) {
 	case len(columns) > 3:
 		return grant{}, errors.New("there are more than three columns; write TOKEN SCOPE[,SCOPE...] [NAME], without spaces inside")
 	case strings.ContainsFunc(strings.TrimRight(token, "="), notInToken):
-		return grant{}, errors.New("the token has a character that no bearer token has; use letters, digits and -._~+/")
+		return grant{}, errors.New("the token has a character that is not allowed in a bearer token; use letters, digits and -._~+/")
 	case len(token) < minToken:
 		return grant{}, fmt.Errorf("the token has %d characters; use at least %d, for example the output of: openssl rand -hex 24", len(token), minToken)
 	case len(token) > maxToken:
@@ -284,8 +285,8 @@ func parseGrant(columns []string) (grant, error) {
 		g.name = columns[2]
 	}
 	switch {
-	case len(g.name) > maxName || strings.ContainsFunc(g.name, notInID):
-		return grant{}, fmt.Errorf("the name in the third column is not one; use up to %d letters, digits and -_.:/+=@", maxName)
+	case len(g.name) > maxName || !exchange.IsIdentifier(g.name):
+		return grant{}, fmt.Errorf("the name in the third column is invalid; use up to %d letters, digits and -_.:/+=@", maxName)
 	case slices.Contains([]string{callerLocal, callerAny, callerOwner, callerGate}, g.name):
 		return grant{}, fmt.Errorf("the name %s is reserved for callers without a token, the owner of a private service, or the service itself; choose another", g.name)
 	}

@@ -97,7 +97,7 @@ func TestLoadTokens(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens")
 	_, err := LoadTokens(path, zerolog.Nop())
 	require.ErrorIs(t, err, os.ErrNotExist)
-	require.ErrorContains(t, err, "--token-file")
+	require.ErrorContains(t, err, "token file")
 	require.NoError(t, os.WriteFile(path, []byte("short score\n"), 0o600))
 	_, err = LoadTokens(path, zerolog.Nop())
 	require.ErrorContains(t, err, path+": line 1")
@@ -105,7 +105,7 @@ func TestLoadTokens(t *testing.T) {
 	_, err = LoadTokens(path, zerolog.Nop())
 	require.ErrorContains(t, err, "larger than")
 	_, err = LoadTokens(t.TempDir(), zerolog.Nop())
-	require.ErrorContains(t, err, "--token-file")
+	require.ErrorContains(t, err, "token file")
 }
 
 // notes is a log that is read while it is written.

@@ -4,35 +4,47 @@ import (
 	"net/http"
 	"time"
 
+	"assay/api/internal/exchange"
+	"assay/api/internal/httpjson"
 	"assay/rewardmodel/retrain"
 )
 
-func (s *Server) showTraining(w http.ResponseWriter, r *http.Request) error {
-	training, err := readOr(w, r, &s.known.training, s.parts.Trainings.Training)
+// trainingEndpoints serve /v1/training.
+type trainingEndpoints struct {
+	trainer Trainer
+	access  access
+	cache   *fleetCache
+}
+
+func (e trainingEndpoints) show(w http.ResponseWriter, r *http.Request) error {
+	training, err := readCached(w, r, &e.cache.training, e.trainer.Training)
 	if err != nil {
 		return err
 	}
 	if training.Phase == "" {
 		training.Phase = retrain.PhaseIdle
 	}
-	return s.writeJSON(w, r, http.StatusOK, s.visibleTraining(r, training))
+	if !e.access.isAdmin(r) {
+		training = trainingWithoutSplit(training)
+	}
+	return httpjson.WriteJSON(w, r, http.StatusOK, training)
 }
 
-func (s *Server) startTraining(w http.ResponseWriter, r *http.Request) error {
+func (e trainingEndpoints) start(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
 		Reason   string `json:"reason"`
 		Refreeze bool   `json:"refreeze"`
 	}
-	if err := s.readOptional(w, r, &body, `{"reason":"...","refreeze":false}`); err != nil {
+	if err := readOptional(w, r, &body, `{"reason":"...","refreeze":false}`); err != nil {
 		return err
 	}
 	if err := checkReason(body.Reason); err != nil {
 		return err
 	}
-	ask := retrain.Ask{By: exchangeOf(r).by, Reason: body.Reason, Refreeze: body.Refreeze, Time: time.Now().UTC()}
-	status, err := s.parts.Trainings.Start(r.Context(), ask)
+	request := retrain.Ask{By: exchange.Of(r).Caller, Reason: body.Reason, Refreeze: body.Refreeze, Time: time.Now().UTC()}
+	status, err := e.trainer.Start(r.Context(), request)
 	if err != nil {
 		return err
 	}
-	return s.writeJSON(w, r, http.StatusAccepted, status)
+	return httpjson.WriteJSON(w, r, http.StatusAccepted, status)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"assay/api"
+	"assay/rewardmodel"
 	"assay/rewardmodel/feedback"
 	"assay/rewardmodel/retrain"
 )
@@ -21,7 +22,7 @@ func (d *desk) ready() (*learning, error) {
 	if l := d.learning.Load(); l != nil {
 		return l, nil
 	}
-	return nil, fmt.Errorf("%w: the streams are being opened", api.ErrNotReady)
+	return nil, fmt.Errorf("%w: the streams are being opened", rewardmodel.ErrNotReady)
 }
 
 // ask calls f once the parts are there.
@@ -91,7 +92,7 @@ func (d *desk) Rollback(ctx context.Context, by, reason string) (retrain.Current
 	return ask(d, func(l *learning) (retrain.Current, error) { return l.operator.Rollback(ctx, by, reason) })
 }
 
-// Training implements api.Trainings.
+// Training implements api.Trainer.
 func (d *desk) Training(ctx context.Context) (api.Training, error) {
 	return ask(d, func(l *learning) (api.Training, error) {
 		s, decision, err := l.loop.Outlook(ctx)
@@ -100,7 +101,7 @@ func (d *desk) Training(ctx context.Context) (api.Training, error) {
 	})
 }
 
-// Start implements api.Trainings.
+// Start implements api.Trainer.
 func (d *desk) Start(ctx context.Context, by retrain.Ask) (retrain.Status, error) {
 	return ask(d, func(l *learning) (retrain.Status, error) { return l.operator.Start(ctx, by) })
 }

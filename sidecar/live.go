@@ -50,10 +50,10 @@ func (l *live) Models(context.Context) ([]api.Model, error) {
 
 func (l *live) modelReady(context.Context) error {
 	if l.versions.Load() == nil {
-		return fmt.Errorf("%w: the model is being loaded", api.ErrNotReady)
+		return fmt.Errorf("%w: the model is being loaded", rewardmodel.ErrNotReady)
 	}
 	if err := l.watchdog.Stalled(); err != nil {
-		return fmt.Errorf("%w: %w", api.ErrNotReady, err)
+		return fmt.Errorf("%w: %w", rewardmodel.ErrNotReady, err)
 	}
 	return nil
 }
@@ -61,7 +61,7 @@ func (l *live) modelReady(context.Context) error {
 func (l *live) streamsReady(ctx context.Context) error {
 	q := l.queue.Load()
 	if q == nil {
-		return fmt.Errorf("%w: the streams are being opened", api.ErrNotReady)
+		return fmt.Errorf("%w: the streams are being opened", rewardmodel.ErrNotReady)
 	}
 	return q.Ready(ctx)
 }

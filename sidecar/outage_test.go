@@ -104,6 +104,6 @@ func TestOutageOfNATSLeavesHTTPUp(t *testing.T) {
 	}, patience, 100*time.Millisecond)
 	p.signal(t)
 	require.Equal(t, exitDone, p.wait(t))
-	require.Contains(t, p.output(), "a part of the service is not ready any more")
-	require.Contains(t, p.output(), `"message":"a part of the service is ready"`)
+	require.Contains(t, p.output(), "a dependency of the service is no longer ready")
+	require.Contains(t, p.output(), `"message":"a dependency of the service is ready"`)
 }

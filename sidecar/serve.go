@@ -143,7 +143,11 @@ func (c *serveCmd) validateListeners() error {
 		if !l.on {
 			continue
 		}
-		if err := api.CheckListen(l.address, l.guarded); err != nil {
+		err := api.CheckListen(l.address, l.guarded)
+		if errors.Is(err, api.ErrExposed) {
+			return fmt.Errorf("%s: %w: listen on 127.0.0.1, require tokens (--token-file for HTTP, --nats-token for NATS, --private for both), or accept it with --insecure", l.flag, err)
+		}
+		if err != nil {
 			return fmt.Errorf("%s: %w", l.flag, err)
 		}
 		if _, err := net.ResolveTCPAddr("tcp", l.address); err != nil {

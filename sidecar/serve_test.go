@@ -16,7 +16,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"assay/api/inference"
+	"assay/api/oip/inference"
 	"assay/queue"
 	"assay/rewardmodel"
 )

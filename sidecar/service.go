@@ -80,11 +80,13 @@ func (s *service) loadTokens() (err error) {
 			c.NatsToken = s.private
 		}
 		s.tokens, err = api.LoadPrivateTokens(s.private, c.TokenFile, s.app.log)
-		return err
 	case c.TokenFile != "":
 		s.tokens, err = api.LoadTokens(c.TokenFile, s.app.log)
 	}
-	return err
+	if err != nil {
+		return fmt.Errorf("--token-file: %w", err)
+	}
+	return nil
 }
 
 // listen opens the listeners, and then shows the private token to its owner: a
@@ -94,7 +96,7 @@ func (s *service) listen() (err error) {
 	if s.cmd.NATS != "off" {
 		parts.Checks = append(parts.Checks, api.Check{Name: "streams", Ready: s.live.streamsReady, AtStart: true})
 		parts.Feedback, parts.FeedbackView, parts.Registry = &s.desk, &s.desk, &s.desk
-		parts.Promotions, parts.Trainings, parts.Events = &s.desk, &s.desk, &s.desk
+		parts.Promotions, parts.Trainer, parts.Events = &s.desk, &s.desk, &s.desk
 	}
 	if s.http, err = api.New(s.cmd.apiConfig(), parts, s.app.log, s.registry); err != nil {
 		return usageError{err}

@@ -115,7 +115,7 @@ func (c *trainerCmd) serveOps(ctx context.Context, a *app, q *queue.Queue, regis
 type scoresNothing struct{}
 
 func (scoresNothing) Score(context.Context, rewardmodel.Request) (rewardmodel.Answer, error) {
-	return rewardmodel.Answer{}, fmt.Errorf("%w: a trainer scores nothing", api.ErrNotReady)
+	return rewardmodel.Answer{}, fmt.Errorf("%w: a trainer scores nothing", rewardmodel.ErrNotReady)
 }
 
 func (scoresNothing) Models(context.Context) ([]api.Model, error) { return nil, nil }

@@ -1,14 +1,14 @@
 package chat
 
-// template is how one family of models writes whose turn it is. A turn reaches
-// from its header to the next one. Where two headers begin at the same byte,
-// the longer one counts.
+// template is how one family of models marks turns. A turn extends from its header
+// to the next one. Where two headers begin at the same byte, the longer one counts.
 type template struct {
-	assistant []string // headers of what the model says and shows
-	other     []string // headers of everybody else, and of what the model hides
+	assistant []string // headers of what the model shows to the user
+	other     []string // headers of other roles, and of what the model hides
 }
 
-// templates are known by special tokens, each by the first of its headers.
+// templates have special tokens. The first header in a text identifies its
+// template.
 var templates = []template{
 	{ // ChatML: Qwen, Yi, SmolLM, Phi 4 and many others
 		assistant: []string{"<|im_start|>assistant"},
@@ -56,14 +56,14 @@ var templates = []template{
 	},
 }
 
-// plainAssistant are headers of templates without special tokens, at the start
-// of a line or after a space.
+// plainAssistant are headers of the assistant in templates without special tokens,
+// at the start of a line or after a space.
 var plainAssistant = []string{"Assistant:", "ASSISTANT:", "### Response:", "### Assistant:"}
 
-// plainUser are the headers that stand before one of plainAssistant.
+// plainUser are headers of the user, which precede one of plainAssistant.
 var plainUser = []string{"Human:", "User:", "USER:", "### Instruction:", "### Human:", "### User:"}
 
-// specials are special tokens that are not of the form <|...|>.
+// specials are special tokens without the form <|...|>.
 var specials = []string{
 	"<s>", "</s>", "<pad>", "<unk>", "<bos>", "<eos>", "<mask>", "<end_of_turn>",
 	"[BOS]", "[EOS]", "[PAD]", "[CLS]", "[SEP]", "[UNK]", "[/SYSTEM_PROMPT]", "<extra_id_1>",

@@ -17,18 +17,19 @@ func locate(query, prompt string) (cut int, found bool) {
 	if i := strings.Index(query, prompt); i >= 0 {
 		return i + len(prompt), true
 	}
-	// A prompt that was too long has lost its beginning.
-	if n := overlap(query, prompt); n >= longestHeader {
+	// The start of an over-long prompt was cut off.
+	if n := overlap(query, prompt); n >= maxHeader {
 		return n, true
 	}
 	return 0, false
 }
 
-// SearchBytes is how many bytes Turns takes to find prompt in query, at most.
+// SearchBytes returns the maximum memory in bytes that Turns needs to find prompt in
+// query.
 func SearchBytes(query, prompt string) int64 { return 8 * int64(min(len(query), len(prompt))) }
 
-// overlap is the length of the longest suffix of prompt that query begins with
-// (Knuth, Morris and Pratt's failure function, in linear time).
+// overlap returns the length of the longest suffix of prompt that is a prefix of
+// query (failure function of Knuth, Morris and Pratt, in linear time).
 func overlap(query, prompt string) int {
 	query = query[:min(len(query), len(prompt))]
 	fail := make([]int, len(query)+1)
@@ -54,8 +55,7 @@ func overlap(query, prompt string) int {
 }
 
 // plainStart returns where the answer begins in a conversation without special
-// tokens: behind the assistant's first header, when one of the user's stands
-// before it.
+// tokens: after the first header of the assistant that follows one of the user.
 func plainStart(text string) int {
 	user := firstPlain(text, plainUser)
 	if user.End == 0 {
@@ -64,8 +64,8 @@ func plainStart(text string) int {
 	return user.End + firstPlain(text[user.End:], plainAssistant).End
 }
 
-// skipPlain steps over the header of the assistant that may follow a prompt as
-// the user wrote it.
+// skipPlain skips the header of the assistant that may follow a prompt without
+// template.
 func skipPlain(text string, from int) int {
 	rest := strings.TrimLeft(text[from:], " \t\r\n")
 	for _, mark := range plainAssistant {
@@ -76,8 +76,8 @@ func skipPlain(text string, from int) int {
 	return from
 }
 
-// firstPlain finds the first of some headers of a plain template. Its End is 0
-// when there is none.
+// firstPlain returns the first of the headers marks of a plain template. Its End is 0
+// if there is none.
 func firstPlain(text string, marks []string) segmenter.Span {
 	var first segmenter.Span
 	for _, mark := range marks {
@@ -100,12 +100,12 @@ func firstPlain(text string, marks []string) segmenter.Span {
 	return first
 }
 
-// trimmed is [start,end) of text without the white space and special tokens at
-// its ends.
+// trimmed returns [start,end) of text without leading and trailing white space and
+// special tokens.
 func trimmed(text string, start, end int) segmenter.Span {
 	for start < end {
-		// No step looks at more than it takes off, so that a text of nothing but
-		// special tokens costs no more than any other.
+		// No step reads more than it removes, so that a text of special tokens only
+		// costs no more than any other.
 		inner := strings.TrimLeftFunc(text[start:end], unicode.IsSpace)
 		start = end - len(inner)
 		inner = strings.TrimRightFunc(inner, unicode.IsSpace)
@@ -120,13 +120,13 @@ func trimmed(text string, start, end int) segmenter.Span {
 	return segmenter.Span{Start: start, End: end}
 }
 
-// longestSpecial bounds a token of the form <|...|>, in bytes.
-const longestSpecial = 64
+// maxSpecial is the maximum length of a token of the form <|...|> in bytes.
+const maxSpecial = 64
 
 // brackets enclose the special tokens of most models.
 var brackets = [][2]string{{"<|", "|>"}, {"<｜", "｜>"}}
 
-// specialPrefix is the length of the special token that text begins with, or 0.
+// specialPrefix returns the length of the special token at the start of text, or 0.
 func specialPrefix(text string) int {
 	for _, token := range specials {
 		if strings.HasPrefix(text, token) {
@@ -138,7 +138,7 @@ func specialPrefix(text string) int {
 		if !ok {
 			continue
 		}
-		i := strings.Index(inner[:min(len(inner), longestSpecial)], b[1])
+		i := strings.Index(inner[:min(len(inner), maxSpecial)], b[1])
 		if i > 0 && isName(inner[:i]) {
 			return len(b[0]) + i + len(b[1])
 		}
@@ -146,7 +146,7 @@ func specialPrefix(text string) int {
 	return 0
 }
 
-// specialSuffix is the length of the special token that text ends with, or 0.
+// specialSuffix returns the length of the special token at the end of text, or 0.
 func specialSuffix(text string) int {
 	for _, token := range specials {
 		if strings.HasSuffix(text, token) {
@@ -158,7 +158,7 @@ func specialSuffix(text string) int {
 		if !ok {
 			continue
 		}
-		near := max(0, len(inner)-longestSpecial)
+		near := max(0, len(inner)-maxSpecial)
 		i := strings.LastIndex(inner[near:], b[0])
 		if i >= 0 && near+i+len(b[0]) < len(inner) && isName(inner[near+i+len(b[0]):]) {
 			return len(text) - near - i
@@ -167,7 +167,7 @@ func specialSuffix(text string) int {
 	return 0
 }
 
-// isName tells whether the inside of a special token is one: letters, digits and
+// isName reports whether s can be the name of a special token: letters, digits and
 // few other characters, no space.
 func isName(s string) bool {
 	if !utf8.ValidString(s) {

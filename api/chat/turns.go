@@ -8,21 +8,21 @@ import (
 )
 
 // Turns returns what the assistant said in query after prompt, turn by turn, in
-// order, without the template, special tokens and white space around it. A turn
+// order, without the surrounding template, special tokens and white space. A turn
 // may be empty; there is at least one.
 //
-// The prompt may be as the template wrote it or as the user did, and is found
-// although a special token stands before it or its beginning was cut off. When
-// it is "" or not to be found, the answer begins behind the last turn of
-// anybody else. Without special tokens ("User: ... Assistant: ...") there is no
-// telling who forged a header, so that all behind the first one counts.
+// The prompt may include the template or not, and is found even if a special token
+// precedes it or its start was cut off. If it is "" or not found, the answer begins
+// after the last turn of another role. Without special tokens ("User: ...
+// Assistant: ...") a header may be forged, so that all text after the first one
+// counts.
 func Turns(query, prompt string) []segmenter.Span {
 	t, special := detect(query)
 	cut, found := locate(query, prompt)
 	switch {
 	case found && special:
 		last, any := lastHeader(headers(query[:cut], t))
-		return spoken(query, cut, t, any && last.assistant)
+		return assistantTurns(query, cut, t, any && last.assistant)
 	case found:
 		return []segmenter.Span{trimmed(query, skipPlain(query, cut), len(query))}
 	case special:
@@ -32,15 +32,15 @@ func Turns(query, prompt string) []segmenter.Span {
 	}
 }
 
-// Continuation is like Turns for what follows a prompt that ends with the
-// header of the assistant: text begins with what the assistant says.
+// Continuation is like Turns for the text after a prompt that ends with the header
+// of the assistant: text begins within a turn of the assistant.
 func Continuation(text string) []segmenter.Span {
 	t, _ := detect(text)
-	return spoken(text, 0, t, true)
+	return assistantTurns(text, 0, t, true)
 }
 
-// Templated tells whether text begins with a turn of a template that is known by
-// special tokens, as a whole conversation does.
+// Templated reports whether text begins with a turn of a template with special
+// tokens, as a whole conversation does.
 func Templated(text string) bool {
 	t, special := detect(text)
 	if !special {
@@ -50,7 +50,7 @@ func Templated(text string) bool {
 	for {
 		rest := strings.TrimLeft(text[start:], " \t\r\n")
 		start = len(text) - len(rest)
-		if found := headers(rest[:min(len(rest), longestHeader)], t); len(found) > 0 && found[0].Start == 0 {
+		if found := headers(rest[:min(len(rest), maxHeader)], t); len(found) > 0 && found[0].Start == 0 {
 			return true
 		}
 		n := specialPrefix(rest)
@@ -61,17 +61,16 @@ func Templated(text string) bool {
 	}
 }
 
-// longestHeader is more bytes than any header has.
-const longestHeader = 64
+// maxHeader exceeds the length of every header in bytes.
+const maxHeader = 64
 
-// header is where a turn begins.
+// header marks the start of a turn.
 type header struct {
 	segmenter.Span
 	assistant bool
 }
 
-// headers returns the headers of a template in text, in order, none inside of
-// another.
+// headers returns the headers of a template in text, in order and without overlaps.
 func headers(text string, t template) []header {
 	var found []header
 	add := func(marks []string, assistant bool) {
@@ -105,8 +104,8 @@ func headers(text string, t template) []header {
 	})
 }
 
-// Headers is how many headers the other functions find in text at most, for a
-// caller that bounds what they take: each costs some 100 bytes.
+// Headers returns the maximum number of headers that the other functions find in
+// text, for callers that bound their memory: each takes about 100 bytes.
 func Headers(text string) int {
 	t, _ := detect(text)
 	n := 0
@@ -131,7 +130,7 @@ func detect(text string) (template, bool) {
 	for _, t := range templates {
 		for _, marks := range [][]string{t.assistant, t.other} {
 			for _, mark := range marks {
-				// Only what lies before the best so far can be better.
+				// Only a header before the best one so far can be better.
 				if i := strings.Index(text[:min(len(text), first+len(mark))], mark); i >= 0 && i < first {
 					best, first = t, i
 				}
@@ -141,9 +140,9 @@ func detect(text string) (template, bool) {
 	return best, first < len(text)
 }
 
-// spoken returns the assistant's turns of text from a byte on. speaking says
-// whether it is the assistant's turn there.
-func spoken(text string, from int, t template, speaking bool) []segmenter.Span {
+// assistantTurns returns the turns of the assistant in text from a byte on.
+// speaking says whether that byte is in a turn of the assistant.
+func assistantTurns(text string, from int, t template, speaking bool) []segmenter.Span {
 	var turns []segmenter.Span
 	keep := func(start, end int) {
 		if span := trimmed(text, start, end); span.Start < span.End {
@@ -166,15 +165,15 @@ func spoken(text string, from int, t template, speaking bool) []segmenter.Span {
 	return turns
 }
 
-// lastBlock returns the assistant's turns that nobody else's follow. An answer
-// that the template announces and that did not come is one, and empty.
+// lastBlock returns the turns of the assistant that no turn of another role follows.
+// If text ends with a header of the assistant, that turn is empty.
 func lastBlock(text string, t template) []segmenter.Span {
 	found := headers(text, t)
 	first := len(found)
 	for first > 0 && found[first-1].assistant {
 		first--
 	}
-	if first == len(found) { // somebody else speaks last: what did the assistant say before?
+	if first == len(found) { // another role has the last turn: use the assistant's turns before it
 		for first > 0 && !found[first-1].assistant {
 			first--
 		}
@@ -185,5 +184,5 @@ func lastBlock(text string, t template) []segmenter.Span {
 	if first == len(found) || !found[first].assistant {
 		return []segmenter.Span{trimmed(text, 0, len(text))}
 	}
-	return spoken(text, found[first].Start, t, false)
+	return assistantTurns(text, found[first].Start, t, false)
 }

@@ -1,5 +1,5 @@
 // Made by generate.mjs from ../../api/openapi.json; change that, and npm run generate.
-// sha256 of the document: 5398b65c3117bc165707d887b33648df3e0cf054280c6a8c0f9664ab356d7971
+// sha256 of the document: da36aed1128a0d7a5d0d32aeb3c87b1ddd882515f0586ab6c9761dab71be9a41
 
 export interface paths {
     "/v1/score": {
@@ -13,7 +13,7 @@ export interface paths {
         put?: never;
         /**
          * Score responses
-         * @description Gives each response a reward, its decision, its witness span and the violation of every instance. Results keep the order of the request. The same response gets the same score whatever it is sent with.
+         * @description Returns the reward, the decision, the witness span and the violation of every instance for each response. Results keep the order of the request. The score of a response does not depend on the other responses of the request.
          */
         post: operations["score"];
         delete?: never;
@@ -31,7 +31,7 @@ export interface paths {
         };
         /**
          * List models
-         * @description Every model version: those that serve first, and of these the one that answers a request that pins none; then all that there were, the newest first. Empty while none is loaded. The object also satisfies OpenAI clients.
+         * @description Lists every model version. Those that serve come first, beginning with the one that scores requests that pin none. The others on record follow, the newest first. The list is empty while no model is loaded. The object is compatible with OpenAI clients.
          */
         get: operations["listModels"];
         put?: never;
@@ -51,7 +51,7 @@ export interface paths {
         };
         /**
          * Show a model
-         * @description One model, by its version, or by its name for the version that serves under it: where it comes from, what it was trained and judged on, and who let it serve or not, and why.
+         * @description Returns one model by its version, or by the name under which a version serves: its origin, the data that it was trained and evaluated on, and who promoted or rejected it, and why.
          */
         get: operations["showModel"];
         put?: never;
@@ -73,7 +73,7 @@ export interface paths {
         put?: never;
         /**
          * Promote a model
-         * @description Makes a version that is kept the current one, on every replica, whatever the gate said of it. The answer is the new current version; replicas load it aside and swap a moment later.
+         * @description Promotes a stored version on every replica, regardless of the decision of the gate. The response is the new current version; replicas load it in the background and then switch to it.
          */
         post: operations["promote"];
         delete?: never;
@@ -93,7 +93,7 @@ export interface paths {
         put?: never;
         /**
          * Roll back
-         * @description Makes the version before the current one current again, on every replica.
+         * @description Promotes the previous version again on every replica.
          */
         post: operations["rollback"];
         delete?: never;
@@ -111,13 +111,13 @@ export interface paths {
         };
         /**
          * Count the labels
-         * @description What the labels of all raters add up to.
+         * @description Counts the labels of all raters.
          */
         get: operations["showFeedback"];
         put?: never;
         /**
          * Send labels
-         * @description Each item is the label of one rater on one whole response. The response comes once everything that it counts as accepted is on disk: synced by the embedded server with its default --sync always, or acknowledged by an external server as that is configured to sync. The same item again is a duplicate; another label or a later time of the same id and rater is a correction and counts as accepted. An item that cannot be taken is listed, and the others are kept: 202 also when none is.
+         * @description Each item is the label of one rater for one whole response. The service responds once all accepted items are durable: the embedded server syncs them to disk with its default --sync always, and an external server syncs as it is configured. An item that is sent again is a duplicate. Another label or a later time for the same id and rater is a correction and counts as accepted. Rejected items are listed, and the others are stored; the status is 202 even if all items are rejected.
          */
         post: operations["addFeedback"];
         delete?: never;
@@ -135,7 +135,7 @@ export interface paths {
         };
         /**
          * Ask for labels
-         * @description The scored responses whose label would teach most, the best first: near the threshold, judged differently by two versions, unlike each other. Needs scored responses to be kept.
+         * @description Returns the scored responses whose labels would be the most informative, the best first: close to the threshold, scored differently by two versions, and dissimilar to each other. It requires that scored responses are stored.
          */
         get: operations["listCandidates"];
         put?: never;
@@ -158,7 +158,7 @@ export interface paths {
         post?: never;
         /**
          * Erase a response
-         * @description Removes all that is kept of a response: the labels of every rater, its text, and on NATS its rewards and dead letters. Those streams are read for it; when that takes longer than the request may, send it again to continue. Later training runs do not see it, and later items of this id are rejected. An id that is not known is remembered as erased, too.
+         * @description Deletes everything stored about a response: the labels of every rater, its text, and its rewards and dead letters on NATS. The service searches those streams; if that exceeds the timeout, repeat the request to continue. Later training runs do not use the response, and later items with this id are rejected. An unknown id is recorded as erased as well.
          */
         delete: operations["eraseFeedback"];
         options?: never;
@@ -174,14 +174,14 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Show the training
-         * @description The one training of all replicas and how far it is, how the one before ended, what the next waits for, and the labels that there are.
+         * Show the training status
+         * @description Returns the training run of the fleet and its progress, the outcome of the previous run, what the next run waits for, and the counts of labels.
          */
         get: operations["showTraining"];
         put?: never;
         /**
-         * Start a training
-         * @description Asks for a training by hand. It starts as soon as none runs and there are the labels that it needs; the cool-down does not hold it up.
+         * Start a training run
+         * @description Requests a training run manually. It starts as soon as no other run is in progress and there are enough labels. The cooldown does not delay it.
          */
         post: operations["startTraining"];
         delete?: never;
@@ -199,7 +199,7 @@ export interface paths {
         };
         /**
          * Follow the events
-         * @description What happens to models, training runs and labels, as server-sent events: id is the sequence, event the kind, data an Event as JSON. A comment every 15 seconds keeps the connection open; an event named failed says why a stream ends early: the events cannot be read, the client reads too slowly, or its token was removed or lost the scope. A process holds the last 10,000 events (at most 16 MiB), from which it serves all streams, and answers 503 beyond 256 open ones. With Accept: application/json, the last events as a list.
+         * @description Streams the events of models, training runs and labels as server-sent events: id is the sequence, event the kind, and data an Event as JSON. A comment every 15 seconds keeps the connection open. An event named failed reports why a stream ends early: the events cannot be read, the client reads too slowly, or its token was revoked or lost the scope. A process serves all streams from the last 10,000 events in memory (at most 16 MiB), and responds 503 to more than 256 concurrent streams. With Accept: application/json, the response is a list of the last events.
          */
         get: operations["showEvents"];
         put?: never;
@@ -220,8 +220,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Rewards as OpenRLHF asks for them
-         * @description The shape of OpenRLHF's reward server (--reward.remote_url, --remote_rm_url), for all generations of its clients. Template and special tokens are stripped; the spans index the response alone.
+         * Return rewards to OpenRLHF
+         * @description Implements the reward server of OpenRLHF (--reward.remote_url, --remote_rm_url) for all versions of its clients. The template and special tokens are removed; spans index only the response.
          */
         post: operations["openrlhfReward"];
         delete?: never;
@@ -240,8 +240,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * The reward of a sample, for slime and miles
-         * @description The shape of slime's and miles' remote reward model (--rm-url): the whole body of the answer is the reward.
+         * Return the reward of a sample to slime and miles
+         * @description Implements the remote reward model of slime and miles (--rm-url): the whole response body is the reward.
          */
         post: operations["slimeReward"];
         delete?: never;
@@ -260,8 +260,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * The result of a sample, for slime and miles
-         * @description As /slime, for --reward-key reward: the answer is a whole result.
+         * Return the result of a sample to slime and miles
+         * @description Like /slime, for --reward-key reward: the response body is a complete result.
          */
         post: operations["slimeResult"];
         delete?: never;
@@ -280,8 +280,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Class probabilities as vLLM gives them
-         * @description The shape of vLLM's classification, as verl reads it: compliant is the last class. Of a conversation that is written out with a chat template, the last answer is scored. use_activation and truncate_prompt_tokens are ignored.
+         * Return class probabilities as vLLM does
+         * @description Implements the classification of vLLM, as verl reads it: compliant is the last class. In a conversation that is rendered with a chat template, the last answer of the assistant is scored. use_activation and truncate_prompt_tokens are ignored.
          */
         post: operations["vllmClassify"];
         delete?: never;
@@ -300,8 +300,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Rewards of pairs as vLLM gives them
-         * @description The shape of vLLM's scoring of pairs, which here are prompts and responses. Its other path, /v1/score, is assay's own.
+         * Return the rewards of pairs as vLLM does
+         * @description Implements the scoring of pairs of vLLM, where a pair is a prompt and a response. vLLM's other path, /v1/score, is assay's native endpoint.
          */
         post: operations["vllmScore"];
         delete?: never;
@@ -320,8 +320,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Class probabilities as SGLang gives them
-         * @description The shape of SGLang's embeddings of a reward model, as verl reads it: the last element is the reward.
+         * Return class probabilities as SGLang does
+         * @description Implements the embeddings of a reward model in SGLang, as verl reads them: the last element is the reward.
          */
         post: operations["sglangEmbeddings"];
         delete?: never;
@@ -341,7 +341,7 @@ export interface paths {
         put?: never;
         /**
          * Moderate as OpenAI does
-         * @description The shape of OpenAI's moderation. The only category is violation; its score is 1 - reward.
+         * @description Implements the moderation endpoint of OpenAI. The only category is violation; its score is 1 - reward.
          */
         post: operations["moderate"];
         delete?: never;
@@ -361,7 +361,7 @@ export interface paths {
         put?: never;
         /**
          * Classify as Text Embeddings Inference does
-         * @description The shape of Text Embeddings Inference. A flat list of two texts is a pair of prompt and response; a batch is a list of lists.
+         * @description Implements the classification of Text Embeddings Inference. A flat list of two texts is a pair of prompt and response; a batch is a list of lists.
          */
         post: operations["teiPredict"];
         delete?: never;
@@ -378,8 +378,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The model, as Text Embeddings Inference tells it
-         * @description The shape of Text Embeddings Inference.
+         * Show the model as Text Embeddings Inference does
+         * @description Describes the serving model in the format of Text Embeddings Inference.
          */
         get: operations["teiInfo"];
         put?: never;
@@ -398,8 +398,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Whether it can score
-         * @description For clients of Text Embeddings Inference, vLLM and SGLang: as /readyz, without a body.
+         * Readiness
+         * @description Readiness for clients of Text Embeddings Inference, vLLM and SGLang: like /readyz, without a body.
          */
         get: operations["health"];
         put?: never;
@@ -418,8 +418,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Whether it can score
-         * @description As /health.
+         * Readiness
+         * @description This path is equivalent to /health.
          */
         get: operations["ping"];
         put?: never;
@@ -441,7 +441,7 @@ export interface paths {
         put?: never;
         /**
          * Detect as FMS Guardrails does
-         * @description The shape of an FMS Guardrails detector of text contents: the instances over the threshold, in code points.
+         * @description Implements a text contents detector of FMS Guardrails: it returns the instances over the threshold, with offsets in code points.
          */
         post: operations["fmsContents"];
         delete?: never;
@@ -458,8 +458,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The server, in the Open Inference Protocol
-         * @description The shape of the Open Inference Protocol, version 2.
+         * Show the server
+         * @description Describes the server, as the Open Inference Protocol, version 2, defines.
          */
         get: operations["oipServer"];
         put?: never;
@@ -478,8 +478,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Whether the process answers
-         * @description The shape of the Open Inference Protocol.
+         * Liveness
+         * @description Liveness, as the Open Inference Protocol defines.
          */
         get: operations["oipLive"];
         put?: never;
@@ -498,8 +498,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Whether it can score
-         * @description The shape of the Open Inference Protocol.
+         * Readiness
+         * @description Readiness, as the Open Inference Protocol defines.
          */
         get: operations["oipReady"];
         put?: never;
@@ -518,8 +518,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Inputs and outputs of a model
-         * @description The shape of the Open Inference Protocol.
+         * Show the inputs and outputs of a model
+         * @description Describes the inputs and outputs of a model, as the Open Inference Protocol defines.
          */
         get: operations["oipModel"];
         put?: never;
@@ -538,8 +538,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The configuration of a model
-         * @description The shape of Triton's model configuration, which PyTriton's clients read.
+         * Show the configuration of a model
+         * @description Returns the model configuration of Triton, which the clients of PyTriton read.
          */
         get: operations["oipConfig"];
         put?: never;
@@ -558,8 +558,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Whether a model can score
-         * @description The shape of the Open Inference Protocol.
+         * Readiness of a model
+         * @description Readiness of a model, as the Open Inference Protocol defines.
          */
         get: operations["oipModelReady"];
         put?: never;
@@ -580,8 +580,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Rewards as tensors
-         * @description The shape of the Open Inference Protocol, version 2, with the binary tensors of Triton. NeMo-Aligner's names (sentences, rewards, exceeded) are understood.
+         * Return rewards as tensors
+         * @description Scores texts, as the Open Inference Protocol, version 2, defines, with the binary tensors of Triton. The names of NeMo-Aligner (sentences, rewards, exceeded) are supported.
          */
         post: operations["oipInfer"];
         delete?: never;
@@ -598,8 +598,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Inputs and outputs of a model
-         * @description The shape of the Open Inference Protocol.
+         * Show the inputs and outputs of a model
+         * @description Describes the inputs and outputs of a version, as the Open Inference Protocol defines.
          */
         get: operations["oipModelVersion"];
         put?: never;
@@ -618,8 +618,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The configuration of a model
-         * @description The shape of Triton's model configuration, which PyTriton's clients read.
+         * Show the configuration of a model
+         * @description Returns the model configuration of Triton, which the clients of PyTriton read.
          */
         get: operations["oipConfigVersion"];
         put?: never;
@@ -638,8 +638,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Whether a model can score
-         * @description The shape of the Open Inference Protocol.
+         * Readiness of a model
+         * @description Readiness of a version, as the Open Inference Protocol defines.
          */
         get: operations["oipModelReadyVersion"];
         put?: never;
@@ -660,8 +660,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Rewards as tensors
-         * @description The shape of the Open Inference Protocol, version 2, with the binary tensors of Triton. NeMo-Aligner's names (sentences, rewards, exceeded) are understood.
+         * Return rewards as tensors
+         * @description Scores texts, as the Open Inference Protocol, version 2, defines, with the binary tensors of Triton. The names of NeMo-Aligner (sentences, rewards, exceeded) are supported.
          */
         post: operations["oipInferVersion"];
         delete?: never;
@@ -680,8 +680,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * The models that serve
-         * @description The shape of Triton's model repository.
+         * List the models that serve
+         * @description Lists the models that serve, in the format of Triton's model repository.
          */
         post: operations["oipIndex"];
         delete?: never;
@@ -701,7 +701,7 @@ export interface paths {
         put?: never;
         /**
          * Make a model ready
-         * @description The shape of Triton's model repository: assay, or the version of another model, which is loaded beside the current one.
+         * @description Loads a model, as in Triton's model repository. The model is assay or another version, which is loaded in addition to the current one.
          */
         post: operations["oipLoad"];
         delete?: never;
@@ -721,7 +721,7 @@ export interface paths {
         put?: never;
         /**
          * Unload a model
-         * @description The shape of Triton's model repository. What serves is not unloaded: 400.
+         * @description Unloads a model, as in Triton's model repository. A request to unload a model that serves fails with 400.
          */
         post: operations["oipUnload"];
         delete?: never;
@@ -739,7 +739,7 @@ export interface paths {
         };
         /**
          * Liveness
-         * @description 200 as long as the process answers, also during a drain.
+         * @description Responds 200 as long as the process is alive, including during a drain.
          */
         get: operations["livez"];
         put?: never;
@@ -759,7 +759,7 @@ export interface paths {
         };
         /**
          * Readiness
-         * @description 200 once the model is loaded and all streams exist; 503 before, and during a drain. Afterwards an outage of NATS leaves it at 200, since scores over HTTP need none; it shows in `checks`, and makes /readyz?streams=1 answer 503. The state is at most about a second old.
+         * @description Responds 200 once the model is loaded and all streams exist, and 503 before that and during a drain. A later outage of NATS does not change the status, since scoring over HTTP does not need NATS; it shows in `checks`, and /readyz?streams=1 then responds 503. The state is at most about a second old.
          */
         get: operations["readyz"];
         put?: never;
@@ -779,7 +779,7 @@ export interface paths {
         };
         /**
          * Prometheus metrics
-         * @description In the Prometheus text format, or OpenMetrics when the Accept header asks for it.
+         * @description Returns the metrics in the Prometheus text format, or as OpenMetrics if the Accept header requests it.
          */
         get: operations["metrics"];
         put?: never;
@@ -829,59 +829,59 @@ export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
         ScoreRequest: {
-            /** @description What to score. The upper limit is --max-responses (8,192 by default). */
+            /** @description The responses to score, at most --max-responses (8,192 by default). */
             responses: components["schemas"]["Item"][];
             /**
-             * @description Pins a model by name or version: another one is a 404. Absent or empty: whichever serves.
+             * @description Pins a model by name or version; an unknown one is a 404. By default, the current model scores.
              * @example 2026.1
              */
             model?: string;
             options?: components["schemas"]["Options"];
         };
-        /** @description One response: exactly one of response, messages and instances. */
+        /** @description A response. It has exactly one of response, messages and instances. */
         Item: {
-            /** @description Comes back in the result, and is the response_id of later feedback. Generated when absent or empty. */
+            /** @description The id of the result, and the response_id of later feedback. By default, the service generates one. */
             id?: string;
-            /** @description What the response answers. Context for checkpoints trained with it, ignored by others; offsets never index it. */
+            /** @description The prompt of the response. It is context for checkpoints that were trained with prompts, and ignored by others. Offsets never index it. */
             prompt?: string;
-            /** @description The text to segment and score. Without any non-space character the result is empty. */
+            /** @description The text to segment and score. The result of a text without a non-space character is empty. */
             response?: string;
-            /** @description A conversation. The messages of role assistant are scored, the others are context. */
+            /** @description A conversation. The messages with the role assistant are scored; the others are context. */
             messages?: components["schemas"]["Message"][];
-            /** @description Scored as given, never segmented again. */
+            /** @description The instances to score as they are, without segmentation. */
             instances?: string[];
-            /** @description Any JSON; not interpreted. */
+            /** @description Any JSON value. It is ignored. */
             metadata?: unknown;
-            /** @description The policy's tokens, for options.dense, which it needs: where each begins and ends in the response, in offset_unit, the end exclusive; in the order of the text. An empty one, such as a special token, is [n,n] with any n. With response only. */
+            /** @description The tokens of the policy for options.dense, which is required with it: the start and the exclusive end of each token in the response, in offset_unit and in the order of the text. An empty token, such as a special token, is [n,n] with any n. It is allowed only with response. */
             token_offsets?: components["schemas"]["TokenOffset"][];
         };
-        /** @description Start and end. */
+        /** @description The start and the exclusive end. */
         TokenOffset: number[];
         Message: {
             /**
-             * @description Who speaks; assistant is scored.
+             * @description The role of the message; assistant is scored.
              * @example user
              * @example assistant
              */
             role: string;
-            /** @description What is said. */
+            /** @description The text of the message. */
             content: string;
         };
         Options: {
             /**
-             * @description compliance: in [0,1], 0.5 exactly at the threshold. logit: its log-odds, in [-20,20]. raw: 1 - violation.
+             * @description The scale of the reward. compliance is in [0,1] and 0.5 exactly at the threshold; logit is its log-odds, in [-20,20]; raw is 1 - violation.
              * @default compliance
              * @enum {string}
              */
             reward?: "compliance" | "logit" | "raw";
             /**
-             * @description How the violations of the instances become the bag's. Each has a threshold of its own. max and noisy_or can only rise with more instances.
+             * @description How the violations of the instances are aggregated to the violation of the bag. Each aggregate has its own threshold. max and noisy_or never decrease with more instances.
              * @default max
              * @enum {string}
              */
             aggregate?: "max" | "topk" | "noisy_or" | "mean";
             /**
-             * @description What start and end count: code points (Python), bytes (Go, Rust) or UTF-16 code units (JavaScript, Java).
+             * @description The unit of start and end: code points (Python), bytes (Go, Rust) or UTF-16 code units (JavaScript, Java).
              * @default codepoint
              * @enum {string}
              */
@@ -892,7 +892,7 @@ export interface components {
              */
             instances?: boolean;
             /**
-             * @description How many of the largest violations topk averages; the other aggregates ignore it.
+             * @description The number of the largest violations that topk averages. Other aggregates ignore it.
              * @default 3
              */
             top_k?: number;
@@ -903,90 +903,90 @@ export interface components {
              */
             reasoning?: "skip" | "score";
             /**
-             * @description Adds token_rewards to each result: the reward laid out over the tokens of the response, so that they sum up to it. last: all on the last token. instance: what each instance changes, on its last token. witness: spread evenly over the witness. shaped: last, and potential-based shaping by the reward of the instances so far, which leaves what is optimal as it is. Absent: no token_rewards. Every item then needs response, and token_offsets unless tokenizer is given.
+             * @description Adds token_rewards to each result: token-level rewards that sum to the reward. last assigns the reward to the last token; instance assigns the change by each instance to its last token; witness distributes the reward evenly over the witness; shaped is last with potential-based shaping by the reward of the instances so far, which preserves the optimal policy. Without it, there are no token_rewards. Every item then needs response, and token_offsets unless tokenizer is set.
              * @enum {string}
              */
             dense?: "last" | "instance" | "witness" | "shaped";
             /**
-             * @description The discount of shaped, that of the learner; the others ignore it. The shaped rewards' discounted sum is that of last; their plain sum is the reward with 1 alone.
+             * @description The discount factor for shaped, which must be that of the learner. Other values of dense ignore it. The discounted sum of the shaped rewards equals that of last; their plain sum equals the reward only with 1.
              * @default 1
              */
             gamma?: number;
-            /** @description Tokenizes the responses that come without token_offsets, without special tokens: the model's name or version, for its own, or a name of --policy-tokenizer. Needs dense. */
+            /** @description The tokenizer for responses without token_offsets: the name or version of the model for the tokenizer of the model, or a name of --policy-tokenizer. It adds no special tokens. It requires dense. */
             tokenizer?: string;
         };
         ScoreAnswer: {
             /** @description The model that scored. */
             model: {
                 name: string;
-                /** @description Never used twice for other weights. */
+                /** @description The version, which is never reused for other weights. */
                 version: string;
             };
             /**
-             * @description What start and end count.
+             * @description The unit of start and end.
              * @enum {string}
              */
             offset_unit: "codepoint" | "utf8" | "utf16";
-            /** @description One for each response, in the order of the request. */
+            /** @description The results, one for each response, in the order of the request. */
             results: components["schemas"]["Result"][];
-            /** @description Where the time went, in milliseconds. */
+            /** @description The time of each phase in milliseconds. */
             timing_ms: {
-                /** @description Waiting while the model worked on others. */
+                /** @description The time in the queue while the model ran other requests. */
                 queue: number;
-                /** @description Segmenting and tokenizing. */
+                /** @description The time to segment and tokenize. */
                 tokenize: number;
-                /** @description In batches on the model. */
+                /** @description The time to run the model. */
                 inference: number;
-                /** @description All of it. */
+                /** @description The total time. */
                 total: number;
             };
         };
         Result: {
-            /** @description The request's, or generated. */
+            /** @description The id of the request item, or a generated one. */
             id: string;
-            /** @description On the scale that the options name; [0,1] unless that is logit. Higher is better. */
+            /** @description The reward on the scale of options.reward: in [0,1], except for logit. Higher is better. */
             reward: number;
-            /** @description violation <= threshold. */
+            /** @description Whether violation <= threshold. */
             compliant: boolean;
-            /** @description Of the response: the aggregate of its instances. */
+            /** @description The violation of the response: the aggregate of its instances. */
             violation: number;
             /** @description The adjusted decision threshold T of that aggregate. */
             threshold: number;
-            /** @description The instance with the largest violation; null when empty. */
+            /** @description The instance with the largest violation; null if the response is empty. */
             witness: components["schemas"]["Witness"] | null;
-            /** @description Every scored instance, in document order; absent when the options say so. */
+            /** @description Every scored instance in document order; absent with options.instances false. */
             instances?: components["schemas"]["Instance"][];
-            /** @description There were more instances than --max-instances (4,096 by default); the rest was left out. */
+            /** @description Whether there were more instances than --max-instances (4,096 by default); the rest was not scored. */
             truncated: boolean;
-            /** @description There was nothing to score; the reward is --empty-reward. */
+            /** @description Whether there was nothing to score. The reward is then --empty-reward. */
             empty: boolean;
-            /** @description One for each token of a dense reward. */
+            /** @description The token-level rewards, one for each token. */
             token_rewards?: number[];
-            /** @description The tokens, where options.tokenizer made them. */
+            /** @description The tokens, if options.tokenizer is set. */
             token_offsets?: components["schemas"]["TokenOffset"][];
         };
         Witness: {
-            /** @description Which instance. */
+            /** @description The index of the instance. */
             index: number;
-            /** @description Which message start and end index; only when messages were sent. */
+            /** @description The index of the message that start and end refer to; only with messages. */
             message?: number;
-            /** @description Where the span begins in the response, the message or the given instance, in offset_unit. */
+            /** @description The start of the span in the response, the message or the given instance, in offset_unit. */
             start: number;
-            /** @description Where it ends; the end is not part of it. */
+            /** @description The exclusive end of the span. */
             end: number;
-            /** @description The span itself. */
+            /** @description The text of the span. */
             text: string;
-            /** @description g_-1(x) of the instance. */
+            /** @description The violation g_-1(x) of the instance. */
             violation: number;
         };
         Instance: {
-            /** @description As in a witness. */
+            /** @description The index of the message that start and end refer to; only with messages. */
             message?: number;
-            /** @description As in a witness. */
+            /** @description The index of the message that start and end refer to; only with messages. */
             start: number;
-            /** @description As in a witness. */
+            /** @description The index of the message that start and end refer to; only with messages. */
             end: number;
-            /** @description g_-1(x): how likely the utterance is a violation. */
+            /** @description The violation g_-1(x): the probability that the utterance is a violation. */
             violation: number;
         };
         ModelList: {
@@ -995,128 +995,128 @@ export interface components {
             data: components["schemas"]["Model"][];
         };
         Model: {
-            /** @description The version. */
+            /** @description The version of the model. */
             id: string;
             /** @constant */
             object: "model";
-            /** @description When it was made, in seconds since 1970; 0 when unknown. */
+            /** @description The time of creation in seconds since 1970; 0 if unknown. */
             created: number;
             /** @constant */
             owned_by: "assay";
             name: string;
             version: string;
-            /** @description The adjusted decision threshold T of aggregate max. */
+            /** @description The adjusted decision threshold T of the aggregate max. */
             threshold: number;
             /**
-             * @description The class names, in the checkpoint's order.
+             * @description The class names in the order of the checkpoint.
              * @example [
              *       "violation",
              *       "compliant"
              *     ]
              */
             labels: string[];
-            /** @description This replica has it loaded. */
+            /** @description Whether this replica has loaded the model. */
             serving: boolean;
-            /** @description Every replica is to serve it; a request that pins no model gets it. */
+            /** @description Whether this is the version that every replica must serve. It scores requests that pin no model. */
             current: boolean;
             /**
-             * @description initial: the service was started with it. promoted: it passed the gate or was put in by hand. rejected: it did not pass. retired: it was promoted once, and its files are gone.
+             * @description The state of the version. initial: the service was started with it. promoted: it passed the gate or was promoted manually. rejected: it failed the gate. retired: it was promoted once, and its files are deleted.
              * @enum {string}
              */
             state?: "initial" | "promoted" | "rejected" | "retired";
-            /** @description The version that it was trained from. */
+            /** @description The version that it was initialized from. */
             parent?: string;
-            /** @description How it was trained. */
+            /** @description The training method. */
             method?: string;
-            /** @description Who promoted or rejected it: gate, or the name of a token. */
+            /** @description Who promoted or rejected the version: gate, or the name of a token. */
             by?: string;
-            /** @description Why, in a sentence. */
+            /** @description The reason of the decision in one sentence. */
             reason?: string;
         };
-        /** @description A model with the whole record of it. */
+        /** @description A model with its complete record. */
         ModelRecord: {
             data?: components["schemas"]["TrainingData"];
-            /** @description The report of the gate: its figures and what decided. */
+            /** @description The report of the gate: its metrics and the reason of the decision. */
             gate?: Record<string, never>;
-            /** @description What is stored of it, by name. */
+            /** @description The stored files by name. */
             files?: {
                 [key: string]: {
-                    /** @description In bytes. */
+                    /** @description The size in bytes. */
                     size: number;
-                    /** @description In hexadecimal. */
+                    /** @description The SHA-256 in hexadecimal. */
                     sha256: string;
                 };
             };
         } & components["schemas"]["Model"];
-        /** @description What a model was trained and judged on. */
+        /** @description The data that a model was trained and evaluated on. */
         TrainingData: {
-            /** @description The id of the training. */
+            /** @description The id of the training run. */
             training: string;
             trigger: components["schemas"]["Trigger"];
-            /** @description Why it started. */
+            /** @description The trigger of the training run. */
             reason: string;
-            /** @description The last sequence of the feedback stream that it read. */
+            /** @description The last sequence of the feedback stream that the run read. */
             through: number;
-            /** @description Responses trained on. */
+            /** @description The number of responses in the training data. */
             bags: number;
-            /** @description Of these. */
+            /** @description The number of violations among these responses. */
             violations: number;
-            /** @description Of these, labelled or changed since the training before. */
+            /** @description The number of these responses that were labeled or relabeled since the previous run. */
             new: number;
-            /** @description Responses that the gate used. */
+            /** @description The number of responses that the gate used. */
             held_out: number;
-            /** @description Left out, because the raters do not agree. */
+            /** @description The number of responses that are omitted because their raters disagree. */
             disputed: number;
             raters: number;
-            /** @description Of the ids and labels trained on. */
+            /** @description A digest of the ids and labels in the training data. */
             digest: string;
             settings?: {
                 [key: string]: unknown;
             };
-            /** @description That training and gate took. */
+            /** @description The time of training and gate in seconds. */
             seconds: number;
         };
         /**
-         * @description Why a training starts: enough new labels of both kinds; scores that are distributed otherwise than after the promotion; labels that contradict the model; the schedule; by hand.
+         * @description The trigger of a training run: enough new labels of both kinds, a drift of the scores since the promotion, labels that contradict the model, the schedule, or a manual request.
          * @enum {string}
          */
         Trigger: "" | "bags" | "drift" | "disagreement" | "schedule" | "manual";
         Current: {
-            /** @description What every replica is to serve. */
+            /** @description The version that every replica must serve. */
             version: string;
             /** Format: date-time */
             since: string;
-            /** @description Who made it so. */
+            /** @description Who promoted the version. */
             by: string;
-            /** @description Why. */
+            /** @description The reason of the promotion. */
             reason: string;
-            /** @description The versions before it, the last one last: the way back. */
+            /** @description The previous versions for a rollback, the most recent one last. */
             previous?: string[];
         };
         Reason: {
-            /** @description Why, in a sentence; it is kept. */
+            /** @description The reason in one sentence, for the record. */
             reason?: string;
         };
         TrainingAsk: {
-            /** @description Why, in a sentence; it is kept. */
+            /** @description The reason in one sentence, for the record. */
             reason?: string;
             /**
-             * @description Judge the candidate by the labels that the held-out responses have now, instead of those that they had at the last promotion: for a policy that has changed.
+             * @description Evaluates the candidate with the current labels of the held-out responses instead of those at the last promotion. Use it after a change of the labeling policy.
              * @default false
              */
             refreeze?: boolean;
         };
         FeedbackBatch: {
-            /** @description The client's name for it, for the log. */
+            /** @description The name of the batch in the log. */
             batch_id?: string;
-            /** @description Judged one by one. */
+            /** @description The items. Each one is accepted or rejected on its own. */
             items: components["schemas"]["FeedbackItem"][];
         };
-        /** @description The label of one rater on one whole response: its id and exactly one of response, messages and instances; or only the response_id of a response that was scored here. */
+        /** @description The label of one rater for one whole response. It has an id and exactly one of response, messages and instances, or only the response_id of a response that this service scored. */
         FeedbackItem: {
-            /** @description Of the response; the response_id where absent. */
+            /** @description The id of the response. The default is response_id. */
             id?: string;
-            /** @description The id of the result when assay scored the response. */
+            /** @description The id in the result of the response. */
             response_id?: string;
             /** @enum {string} */
             label: "compliant" | "violation";
@@ -1124,49 +1124,49 @@ export interface components {
             response?: string;
             messages?: components["schemas"]["Message"][];
             instances?: string[];
-            /** @description Who gave the label, as the client says: it is not checked against the token. The majority of raters decides. */
+            /** @description The rater, as the client names it; it is not verified against the token. The majority of the raters decides. */
             rater?: string;
             /**
              * Format: date-time
-             * @description When; a later one of the same rater is a correction.
+             * @description The time of the label. A label of the same rater with a later time is a correction.
              */
             time?: string;
         };
         Receipt: {
-            /** @description Stored, corrections among them. */
+            /** @description The number of stored items, including corrections. */
             accepted: number;
-            /** @description Known already, or older than what is known. */
+            /** @description The number of items that are already stored, or older than the stored ones. */
             duplicates: number;
             rejected: {
-                /** @description Which item of the request. */
+                /** @description The index of the item in the request. */
                 index: number;
-                /** @description Its id; empty when it has none. */
+                /** @description The id of the item; empty if it has none. */
                 id: string;
                 /**
-                 * @description invalid: a field is missing or wrong. unknown: its response_id names nothing that is kept. id_conflict: its id stands for another text already. erased: its id was erased. too_large: the store takes no item of this size. no_text: there is no utterance to learn from.
+                 * @description The reason of the rejection. invalid: a field is missing or wrong. unknown: no response is stored under its response_id. id_conflict: another text has the same id. erased: its id was erased. too_large: the item exceeds the maximum size of the store. no_text: the text has no utterance to train on.
                  * @enum {string}
                  */
                 code: "invalid" | "unknown" | "id_conflict" | "erased" | "too_large" | "no_text";
-                /** @description What is wrong, and how to mend it. */
+                /** @description What is wrong, and how to fix it. */
                 message: string;
             }[];
         };
-        /** @description Counts of responses that have a label by the majority of their raters. Only the scope admin sees which of them are held out: with the scope feedback, bags and violations count all of them, and held_out, held_out_violations and new are 0. Otherwise the counts would show the senders of labels which of them judge the next model. */
+        /** @description The counts of responses with a label by the majority of their raters. Only callers with the scope admin see how many are held out: with the scope feedback, bags and violations count all of them, and held_out, held_out_violations and new are 0. Otherwise the counts would reveal to the senders of labels which labels evaluate the next model. */
         FeedbackStats: {
-            /** @description To train on: neither held out nor disputed. */
+            /** @description The number of responses to train on, which are neither held out nor disputed. */
             bags: number;
-            /** @description Of these. */
+            /** @description The number of violations among these responses. */
             violations: number;
-            /** @description Never trained on: the gate judges by them. */
+            /** @description The number of responses that are held out for the gate and never trained on. */
             held_out: number;
-            /** @description Of these. */
+            /** @description The number of violations among the held-out responses. */
             held_out_violations: number;
-            /** @description Left out, because the raters do not agree. */
+            /** @description The number of responses that are omitted because their raters disagree. */
             disputed: number;
             raters: number;
-            /** @description Labels that are kept, one a response and rater. */
+            /** @description The number of stored labels, one per response and rater. */
             records: number;
-            /** @description Of bags, those labelled or changed since the last training that was promoted or rejected. */
+            /** @description The part of bags that was labeled or relabeled since the last run whose candidate was promoted or rejected. */
             new: {
                 bags: number;
                 violations: number;
@@ -1175,87 +1175,87 @@ export interface components {
         Candidates: {
             candidates: components["schemas"]["Candidate"][];
         };
-        /** @description A response that somebody should label next, and why. Its text is in one of response, messages and instances. */
+        /** @description A response to label next, and why. Its text is in one of response, messages and instances. */
         Candidate: {
-            /** @description The response_id of its label. */
+            /** @description The response_id for its label. */
             id: string;
             prompt?: string;
             response?: string;
             messages?: components["schemas"]["Message"][];
             instances?: string[];
-            /** @description The version that scored it. */
+            /** @description The version that scored the response. */
             model: string;
             violation: number;
             threshold: number;
-            /** @description What the order is by. */
+            /** @description The score that determines the order. */
             score: number;
-            /** @description 1 at the threshold, less the further away. */
+            /** @description The uncertainty: 1 at the threshold, and lower with the distance from it. */
             uncertainty: number;
-            /** @description How far two versions are apart; absent when only one has scored it. */
+            /** @description The difference between the scores of two versions; absent if only one version scored the response. */
             disagreement?: number;
-            /** @description To the most similar candidate before it. */
+            /** @description The similarity to the most similar candidate before it. */
             similarity: number;
         };
         Erased: {
             id: string;
-            /** @description How many were removed. */
+            /** @description The number of deleted records. */
             records: number;
         };
-        /** @description The one training of all replicas, or that there is none. */
+        /** @description The state of the training run of the fleet. */
         TrainingStatus: {
             /** @enum {string} */
             phase: "idle" | "collecting" | "training" | "gating" | "publishing";
             id?: string;
-            /** @description The replica that trains. */
+            /** @description The replica that runs the training. */
             owner?: string;
             trigger?: components["schemas"]["Trigger"];
-            /** @description Why it started. */
+            /** @description The trigger of the training run. */
             reason?: string;
-            /** @description Who asked for it. */
+            /** @description Who requested the training run. */
             by?: string;
             /** Format: date-time */
             started?: string;
             /** Format: date-time */
             updated?: string;
-            /** @description The current version when it began. */
+            /** @description The current version at the start of the run. */
             base?: string;
-            /** @description The last sequence of the feedback stream that it reads. */
+            /** @description The last sequence of the feedback stream that the run reads. */
             through?: number;
             bags?: number;
             held_out?: number;
-            /** @description 1 for the first; more after the death of a service. */
+            /** @description The attempt: 1 for the first one, more after a service that ran it failed. */
             attempt?: number;
-            /** @description How often its child process was killed. */
+            /** @description How often the child process was killed. */
             interrupted?: number;
-            /** @description As it was asked for. */
+            /** @description The value in the request. */
             refreeze?: boolean;
             progress?: {
                 epoch: number;
                 epochs: number;
                 stage: string;
-                /** @description Of all epochs. */
+                /** @description The number of completed steps of all epochs. */
                 step: number;
                 steps: number;
                 loss: number;
-                /** @description An estimate, without the gate. */
+                /** @description The estimated remaining time in seconds, without the gate. */
                 seconds_left: number;
             };
-            /** @description How the training before ended. */
+            /** @description The outcome of the previous training run. */
             last?: {
                 id: string;
                 /** @enum {string} */
                 result: "promoted" | "rejected" | "failed";
-                /** @description Of the candidate. */
+                /** @description The version of the candidate. */
                 version?: string;
                 reason: string;
                 /** Format: date-time */
                 finished: string;
-                /** @description The last sequence of the feedback stream that it read. */
+                /** @description The last sequence of the feedback stream that the run read. */
                 through: number;
-                /** @description Failed trainings in a row. */
+                /** @description The number of consecutive failed training runs. */
                 failures?: number;
             };
-            /** @description A training that somebody asked for and that has not begun. */
+            /** @description A requested training run that has not started yet. */
             asked?: {
                 by: string;
                 reason?: string;
@@ -1265,50 +1265,50 @@ export interface components {
             };
         };
         Training: {
-            /** @description Trainings start by themselves. */
+            /** @description Whether training runs start automatically. */
             auto: boolean;
-            /** @description Why none starts now: what is missing, for the scope admin with counts. Empty when one does. */
+            /** @description Why no training run starts now, with counts for the scope admin. It is empty if one starts. */
             wait: string;
             /**
              * Format: date-time
-             * @description When time alone changes that.
+             * @description The time when that changes without new labels or requests.
              */
             next?: string;
             feedback: components["schemas"]["FeedbackStats"];
-            /** @description The recent scores of the current version against its reference, by the two-sample Kolmogorov-Smirnov test. */
+            /** @description The drift of the recent scores of the current version from its reference scores, by the two-sample Kolmogorov-Smirnov test. */
             drift: {
-                /** @description Scores of reference; 0 while they are gathered. */
+                /** @description The number of reference scores; 0 while they are collected. */
                 reference: number;
-                /** @description Scores compared with them. */
+                /** @description The number of recent scores. */
                 recent: number;
-                /** @description The largest difference of the distribution functions. */
+                /** @description The maximum difference of the distribution functions. */
                 distance: number;
-                /** @description Of a distance as large without a drift. */
+                /** @description The probability of such a distance without a drift. */
                 p_value: number;
             };
-            /** @description New labels against the decisions of the current version on the same responses. */
+            /** @description The new labels compared with the decisions of the current version on the same responses. */
             disagreement: {
                 labels: number;
-                /** @description Of these, those that contradict the decision. */
+                /** @description The number of labels that contradict the decision. */
                 against: number;
             };
         } & components["schemas"]["TrainingStatus"];
         Event: {
-            /** @description In the stream; what ?after= and Last-Event-ID go on from. */
+            /** @description The sequence in the stream, for ?after= and Last-Event-ID. */
             sequence: number;
-            /** @description model.trained, model.promoted, model.rejected, model.rolledback, model.load_failed, training.started, training.progress, training.resumed, training.failed, feedback.erased, feedback.disputed; there may be more. */
+            /** @description The kind of event: model.trained, model.promoted, model.rejected, model.rolledback, model.load_failed, training.started, training.progress, training.resumed, training.failed, feedback.erased, feedback.disputed. Later versions may add kinds. */
             kind: string;
             /** Format: date-time */
             time: string;
             replica?: string;
-            /** @description Of the model. */
+            /** @description The version of the model. */
             version?: string;
-            /** @description Its id. */
+            /** @description The id of the training run. */
             training?: string;
             by?: string;
-            /** @description What happened and why, in a sentence. */
+            /** @description What happened and why, in one sentence. */
             reason: string;
-            /** @description Figures. */
+            /** @description Metrics of the event. */
             details?: unknown;
         };
         Liveness: {
@@ -1327,7 +1327,7 @@ export interface components {
             error: components["schemas"]["ErrorDetail"];
         };
         /**
-         * @description Each part by name: ok, or why it is not ready.
+         * @description The state of each dependency by name: ok, or why it is not ready.
          * @example {
          *       "model": "ok",
          *       "streams": "connecting"
@@ -1350,20 +1350,20 @@ export interface components {
         };
         ErrorDetail: {
             /**
-             * @description For programs.
+             * @description The machine-readable code.
              * @enum {string}
              */
             code: "invalid" | "unauthorized" | "insufficient_scope" | "not_enabled" | "no_previous" | "no_files" | "damaged" | "changed" | "exists" | "store_full" | "unavailable" | "forbidden_origin" | "not_found" | "method_not_allowed" | "too_large" | "unsupported_media_type" | "unprocessable" | "client_gone" | "internal" | "model_failed" | "overloaded" | "not_ready" | "shutting_down" | "deadline_exceeded";
-            /** @description For people: what was wrong, and how to mend it. */
+            /** @description What is wrong and how to fix it, for people. */
             message: string;
-            /** @description Path of the offending value, such as responses[3].instances[0], or the name of a header. */
+            /** @description The path of the invalid value, such as responses[3].instances[0], or the name of a header. */
             field?: string;
-            /** @description As in the header X-Request-Id and in the log. */
+            /** @description The id of the request, as in the header X-Request-Id and in the log. */
             request_id: string;
         };
-        /** @description A text, or a list of them. */
+        /** @description A text or a list of texts. */
         OneOrManyTexts: string | string[];
-        /** @description The content of a chat message: only text can be scored. */
+        /** @description The content of a chat message. Only text can be scored. */
         ChatContent: (string | null) | components["schemas"]["TextPart"][];
         TextPart: {
             /** @enum {unknown} */
@@ -1371,17 +1371,17 @@ export interface components {
             text: string;
         };
         OpenRLHFRequest: {
-            /** @description Prompt and response of each sample, with template and special tokens. Empty: an empty answer. */
+            /** @description The prompt and response of each sample, with template and special tokens. The response to an empty list has empty lists. */
             query: string | string[];
-            /** @description The prompt of each query, to find the response behind it. */
+            /** @description The prompt of each query, to locate the response after it. */
             prompts?: (string | null)[] | null;
         };
         OpenRLHFAnswer: {
-            /** @description Compliance. */
+            /** @description The rewards (compliance), one for each query. */
             rewards: number[];
-            /** @description The same, for dynamic filtering. */
+            /** @description The same values for dynamic filtering. */
             scores: number[];
-            /** @description Numbers alone: violation, threshold, compliant, empty, truncated, instances, response_length (code points), witness_index, witness_start, witness_end (-1 for an empty response). */
+            /** @description Numeric lists: violation, threshold, compliant, empty, truncated, instances, response_length (code points), witness_index, witness_start, witness_end (-1 for an empty response). */
             extra_logs: {
                 [key: string]: number[];
             };
@@ -1392,12 +1392,12 @@ export interface components {
             /** @constant */
             offset_unit: "codepoint";
             /**
-             * @description What the offsets of witnesses index: the response alone, never the query.
+             * @description What the offsets of witnesses index: the response, never the query.
              * @constant
              */
             indexes: "response";
             witnesses: (components["schemas"]["Witness"] | null)[];
-            /** @description Where each query holds its response, turn by turn. */
+            /** @description The spans of the response in each query, turn by turn. */
             responses: {
                 start: number;
                 end: number;
@@ -1411,33 +1411,33 @@ export interface components {
             response: string;
         };
         ClassifyRequest: {
-            /** @description Any; the version of a model that serves pins it. */
+            /** @description Any name is accepted; the version of a model that serves pins it. */
             model?: string | null;
             input?: components["schemas"]["OneOrManyTexts"] | null;
-            /** @description Instead of input: what the assistant said is scored. */
+            /** @description A conversation instead of input. The messages of the assistant are scored. */
             messages?: ({
                 role?: string | null;
                 content?: components["schemas"]["ChatContent"];
             } | null)[] | null;
-            /** @description Instead of input, as SGLang's clients send it; 400 beside input or messages. */
+            /** @description The input of SGLang's clients. It must not be combined with input or messages. */
             text?: components["schemas"]["OneOrManyTexts"] | null;
         };
-        /** @description [1-reward, reward]: violation, compliant. */
+        /** @description The probabilities of violation and compliant: [1-reward, reward]. */
         ClassProbabilities: number[];
-        /** @description Tokens are not counted here: 0. */
+        /** @description The usage is always 0, since tokens are not counted here. */
         Usage: {
             prompt_tokens: number;
             total_tokens: number;
         };
         SGLangOutcome: {
-            /** @description The reward. */
+            /** @description The reward, as the only element. */
             embedding: number[];
             meta_info: {
                 id?: string;
                 prompt_tokens?: number;
             };
         };
-        /** @description As vLLM answers; an object or list as SGLang answers where text was sent. */
+        /** @description The response of vLLM, or an object or list as SGLang returns for text. */
         ClassifyAnswer: components["schemas"]["Classes"] | components["schemas"]["SGLangOutcome"] | components["schemas"]["SGLangOutcome"][];
         Classes: {
             id: string;
@@ -1455,22 +1455,22 @@ export interface components {
             }[];
             usage: components["schemas"]["Usage"];
         };
-        /** @description One of the first three and one of the other four. */
+        /** @description The request has one of text_1, data_1 and queries, and one of text_2, data_2, documents and items. */
         PairsRequest: {
             model?: string | null;
-            /** @description The prompt, or one for each response. */
+            /** @description The prompt for all responses, or one prompt for each. */
             text_1?: (string | null) | string[];
-            /** @description The prompt, or one for each response. */
+            /** @description The prompt for all responses, or one prompt for each. */
             data_1?: (string | null) | string[];
-            /** @description The prompt, or one for each response. */
+            /** @description The prompt for all responses, or one prompt for each. */
             queries?: (string | null) | string[];
-            /** @description The responses. */
+            /** @description The responses to score. */
             text_2?: (string | null) | string[];
-            /** @description The responses. */
+            /** @description The responses to score. */
             data_2?: (string | null) | string[];
-            /** @description The responses. */
+            /** @description The responses to score. */
             documents?: (string | null) | string[];
-            /** @description The responses. */
+            /** @description The responses to score. */
             items?: (string | null) | string[];
         };
         PairsAnswer: {
@@ -1507,7 +1507,7 @@ export interface components {
         };
         ModerationRequest: {
             model?: string | null;
-            /** @description A text, a list of texts, or the parts of one input. */
+            /** @description A text, a list of texts, or the parts of one multimodal input. */
             input: string | string[] | components["schemas"]["TextPart"][];
         };
         ModerationAnswer: {
@@ -1528,35 +1528,35 @@ export interface components {
             }[];
         };
         PredictRequest: {
-            /** @description A text; a pair of prompt and response; or a batch of lists of one text or such a pair. */
+            /** @description A text, a pair of prompt and response, or a batch: a list of lists of one text or a pair. */
             inputs: string | string[] | string[][];
-            /** @description Log-odds instead of probabilities. */
+            /** @description Whether to return log-odds instead of probabilities. */
             raw_scores?: boolean | null;
-            /** @description Ignored: long texts are scored in windows. */
+            /** @description This field is ignored: long texts are scored in windows. */
             truncate?: unknown;
-            /** @description Ignored. */
+            /** @description This field is ignored. */
             truncation_direction?: unknown;
-            /** @description What huggingface_hub's InferenceClient sends: the answer is a list of lists then. */
+            /** @description The parameters of huggingface_hub's InferenceClient. With them, the response is a list of lists. */
             parameters?: {
                 /**
-                 * @description none: log-odds.
+                 * @description The activation; none returns log-odds.
                  * @enum {unknown}
                  */
                 function_to_apply?: "sigmoid" | "softmax" | "none" | null;
                 top_k?: number | null;
             } | null;
         };
-        /** @description The larger score first. */
+        /** @description The class with the larger score comes first. */
         Prediction: {
             score: number;
             /** @enum {unknown} */
             label: "violation" | "compliant";
         }[];
-        /** @description A list for a text or a pair, a list of lists for a batch or with parameters. */
+        /** @description A list for a text or a pair; a list of lists for a batch or with parameters. */
         PredictAnswer: components["schemas"]["Prediction"] | components["schemas"]["Prediction"][];
         TEIInfo: {
             model_id: string;
-            /** @description The version that serves. */
+            /** @description The version of the serving model. */
             model_sha: string;
             model_type: Record<string, never>;
             max_client_batch_size: number;
@@ -1565,12 +1565,12 @@ export interface components {
         };
         ContentsRequest: {
             contents: components["schemas"]["OneOrManyTexts"];
-            /** @description Ignored. */
+            /** @description This field is ignored. */
             detector_params?: unknown;
         };
-        /** @description For each content, its instances over the threshold. */
+        /** @description The instances over the threshold for each content. */
         ContentsAnswer: {
-            /** @description Code points. */
+            /** @description The start in code points. */
             start: number;
             end: number;
             text: string;
@@ -1593,22 +1593,22 @@ export interface components {
             };
         };
         InputTensor: {
-            /** @description text, sentences or prompt; any where it is the only one. */
+            /** @description The name of the input: text, sentences or prompt; any name is accepted for a single input. */
             name: string;
-            /** @description Its product is the number of texts. */
+            /** @description The shape; the product of its dimensions is the number of texts. */
             shape: number[];
             /** @constant */
             datatype: "BYTES";
-            /** @description The texts, flat or nested as the shape is. */
+            /** @description The texts, flat or nested according to the shape. */
             data?: unknown[];
             parameters?: {
-                /** @description Instead of data: how many bytes after the JSON are this tensor's. */
+                /** @description The length of the raw tensor after the JSON in bytes, instead of data. */
                 binary_data_size?: number | null;
             } | null;
         };
         InferRequest: {
             id?: string | null;
-            /** @description text (or sentences); prompt, one for each text, optional. */
+            /** @description The inputs: text (or sentences), and optionally prompt with one prompt for each text. */
             inputs: components["schemas"]["InputTensor"][];
             outputs?: {
                 /** @enum {unknown} */
@@ -1678,7 +1678,7 @@ export interface components {
         };
     };
     responses: {
-        /** @description Broken JSON, a wrong or null type, an unknown option or value, invalid UTF-8, a lone surrogate, nesting too deep, or a bad header. Code `invalid`. */
+        /** @description The request has malformed JSON, a wrong or null type, an unknown option or value, invalid UTF-8, a lone surrogate, too deep nesting, or an invalid header. Code `invalid`. */
         Invalid: {
             headers: {
                 "X-Request-Id": components["headers"]["RequestId"];
@@ -1698,7 +1698,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description A token is needed, or the one that was sent is not known. Code `unauthorized`. */
+        /** @description The request needs a token, or its token is unknown. Code `unauthorized`. */
         Unauthorized: {
             headers: {
                 "WWW-Authenticate": components["headers"]["Challenge"];
@@ -1709,7 +1709,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description The models are not in a state in which this can be done. Codes `no_previous` (nothing to roll back to), `no_files` (the version was rejected or retired, and its files are gone), `damaged` (its files are not what was stored), `changed` (somebody else did something meanwhile), `exists`. */
+        /** @description The state of the models does not allow the operation. Codes `no_previous` (there is no version to roll back to), `no_files` (the version was rejected or retired, and its files are deleted), `damaged` (its files are corrupt), `changed` (another client changed the state concurrently), `exists`. */
         Conflict: {
             headers: {
                 "X-Request-Id": components["headers"]["RequestId"];
@@ -1719,7 +1719,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description The service was started without the streams that this needs. Code `not_enabled`. */
+        /** @description The service runs without the streams that the operation needs. Code `not_enabled`. */
         NotEnabled: {
             headers: {
                 "X-Request-Id": components["headers"]["RequestId"];
@@ -1729,7 +1729,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description The token does not have the scope (code `insufficient_scope`), or a web page of an origin that the service does not trust asks (code `forbidden_origin`). */
+        /** @description The token does not have the scope (code `insufficient_scope`), or the request comes from a web page of an origin that the service does not trust (code `forbidden_origin`). */
         Forbidden: {
             headers: {
                 "X-Request-Id": components["headers"]["RequestId"];
@@ -1739,7 +1739,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description No such path or model version, or the model that the request pins is not loaded. Code `not_found`. */
+        /** @description The path or the model version does not exist, or the model that the request pins is not loaded. Code `not_found`. */
         NotFound: {
             headers: {
                 "X-Request-Id": components["headers"]["RequestId"];
@@ -1749,7 +1749,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description The path has other methods; Allow lists them. Code `method_not_allowed`. */
+        /** @description The path does not have this method; Allow lists its methods. Code `method_not_allowed`. */
         MethodNotAllowed: {
             headers: {
                 Allow: components["headers"]["Allow"];
@@ -1760,7 +1760,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description The body is over --max-body, there are more than --max-responses responses or items, their instances (given ones, messages or found utterances) are more than 524288 in all, the results take more than 64 MiB (send `instances: false` or fewer responses), or the request alone needs more memory than --request-memory allows one request. Code `too_large`. */
+        /** @description The body exceeds --max-body, there are more than --max-responses responses or items, they have more than 524288 instances in total (given instances, messages or segmented utterances), the results exceed 64 MiB (send `instances: false` or fewer responses), or the request needs more memory than --request-memory allows for one request. Code `too_large`. */
         TooLarge: {
             headers: {
                 "X-Request-Id": components["headers"]["RequestId"];
@@ -1770,7 +1770,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description The body is not declared as JSON (or, where that is taken, as application/x-ndjson) in UTF-8, or has another encoding than gzip or zstd. Code `unsupported_media_type`. */
+        /** @description The Content-Type of the body is not JSON (or application/x-ndjson, where that is supported) in UTF-8, or its Content-Encoding is neither gzip nor zstd. Code `unsupported_media_type`. */
         UnsupportedMediaType: {
             headers: {
                 "X-Request-Id": components["headers"]["RequestId"];
@@ -1790,7 +1790,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description The client closed the connection before its answer. Code `client_gone`; usually only the log shows it. */
+        /** @description The client closed the connection before the response. Code `client_gone`; usually only the log shows it. */
         ClientGone: {
             headers: {
                 "X-Request-Id": components["headers"]["RequestId"];
@@ -1800,7 +1800,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description The model or the service failed; the log says why under the request id. Codes `model_failed`, `internal`. */
+        /** @description The model or the service failed; the log has the reason under the request id. Codes `model_failed`, `internal`. */
         Internal: {
             headers: {
                 "X-Request-Id": components["headers"]["RequestId"];
@@ -1810,7 +1810,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description The queue is full, or so long that the request could not be done in the time that its client waits; the feedback store is full or cannot be reached, no model or stream is there yet, or the service shuts down. Nothing of a batch of labels was taken: send it again. Codes `overloaded`, `store_full`, `unavailable`, `not_ready`, `shutting_down`. */
+        /** @description The queue is full, or too long for the timeout of the request; the feedback store is full or unreachable; a model or a stream is not available yet; or the service shuts down. No label of a batch was stored: retry the whole batch. Codes `overloaded`, `store_full`, `unavailable`, `not_ready`, `shutting_down`. */
         Unavailable: {
             headers: {
                 "Retry-After": components["headers"]["RetryAfter"];
@@ -1821,7 +1821,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description The answer was not there within X-Request-Timeout or --request-timeout. Code `deadline_exceeded`. */
+        /** @description The request exceeded X-Request-Timeout or --request-timeout. Code `deadline_exceeded`. */
         DeadlineExceeded: {
             headers: {
                 "X-Request-Id": components["headers"]["RequestId"];
@@ -1831,7 +1831,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description A failure in vLLM's and OpenAI's shape, with the status that it has elsewhere in this document. Overload is 503 with Retry-After, never 429. */
+        /** @description An error in the format of vLLM and OpenAI, with the same status as on the native endpoints. Overload is 503 with Retry-After, never 429. */
         OpenAIFailed: {
             headers: {
                 "Retry-After": components["headers"]["RetryAfter"];
@@ -1842,7 +1842,7 @@ export interface components {
                 "application/json": components["schemas"]["OpenAIFailure"];
             };
         };
-        /** @description A failure in SGLang's shape, with the status that it has elsewhere in this document. Overload is 503 with Retry-After, never 429. */
+        /** @description An error in the format of SGLang, with the same status as on the native endpoints. Overload is 503 with Retry-After, never 429. */
         SGLangFailed: {
             headers: {
                 "Retry-After": components["headers"]["RetryAfter"];
@@ -1853,7 +1853,7 @@ export interface components {
                 "application/json": components["schemas"]["SGLangFailure"];
             };
         };
-        /** @description A failure in Text Embeddings Inference's shape, with the status that it has elsewhere in this document. Overload is 503 with Retry-After, never 429. */
+        /** @description An error in the format of Text Embeddings Inference and with its status. Overload is 503 with Retry-After, never 429. */
         TEIFailed: {
             headers: {
                 "Retry-After": components["headers"]["RetryAfter"];
@@ -1864,7 +1864,7 @@ export interface components {
                 "application/json": components["schemas"]["TEIFailure"];
             };
         };
-        /** @description A failure in FMS Guardrails' shape, with the status that it has elsewhere in this document. Overload is 503 with Retry-After, never 429. */
+        /** @description An error in the format of FMS Guardrails, with the same status as on the native endpoints. Overload is 503 with Retry-After, never 429. */
         FMSFailed: {
             headers: {
                 "Retry-After": components["headers"]["RetryAfter"];
@@ -1875,7 +1875,7 @@ export interface components {
                 "application/json": components["schemas"]["FMSFailure"];
             };
         };
-        /** @description A failure in the Open Inference Protocol's shape, with the status that it has elsewhere in this document. Overload is 503 with Retry-After, never 429. */
+        /** @description An error in the format of the Open Inference Protocol, with the same status as on the native endpoints. Overload is 503 with Retry-After, never 429. */
         OIPFailed: {
             headers: {
                 "Retry-After": components["headers"]["RetryAfter"];
@@ -1889,41 +1889,41 @@ export interface components {
     };
     parameters: {
         /**
-         * @description Names the request in the answer and in the log: up to 128 letters, digits and -_.:/+=@. Anything else is replaced by a generated id.
+         * @description Identifies the request in the response and in the log. It has up to 128 letters, digits and -_.:/+=@; any other value is replaced by a generated id.
          * @example step-12/sample-3
          */
         RequestId: string;
         /**
-         * @description How long the client waits: seconds, or a duration such as 1m30s; more than 0. The request ends with 504 after it. The service's own limit (--request-timeout) is the most it can be, and holds when this is absent or empty.
+         * @description The timeout of the request, in seconds or as a duration such as 1m30s, above 0. The request fails with 504 after it. The maximum and the default is the timeout of the service (--request-timeout).
          * @example 30
          */
         RequestTimeout: string;
         /**
-         * @description Who waits. Requests that are interactive go before those that are bulk, which fill the machine and are never starved. Absent or empty: POST /v1/score is interactive with one response and bulk with more; the endpoints of other projects are interactive.
+         * @description The priority of the request. Interactive requests are scheduled before bulk requests, which use the remaining capacity and are never starved. By default, POST /v1/score is interactive with one response and bulk with more, and the endpoints of other projects are interactive.
          * @example bulk
          */
         Priority: "interactive" | "bulk" | "";
         /**
-         * @description W3C trace context; it is written to the log.
+         * @description The W3C trace context, which is written to the log.
          * @example 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01
          */
         Traceparent: string;
     };
     requestBodies: never;
     headers: {
-        /** @description The id of the request, as in the log: the client's own, or a generated one. */
+        /** @description The id of the request, as in the log: that of the client, or a generated one. */
         RequestId: string;
-        /** @description Whole seconds to wait before the next try, rounded up. */
+        /** @description The delay before the next attempt in whole seconds, rounded up. */
         RetryAfter: string;
-        /** @description Only while NATS is unreachable: how many seconds ago what is shown was true. */
+        /** @description The age of the content in seconds. It is set only while NATS is unreachable. */
         Age: string;
         /**
-         * @description As RFC 6750, section 3, has it.
+         * @description The challenge, as RFC 6750, section 3, defines.
          * @example Bearer realm="assay", scope="score"
          */
         Challenge: string;
         /**
-         * @description The methods that the path has.
+         * @description The methods of the path.
          * @example POST, OPTIONS
          */
         Allow: string;
@@ -1937,22 +1937,22 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Names the request in the answer and in the log: up to 128 letters, digits and -_.:/+=@. Anything else is replaced by a generated id.
+                 * @description Identifies the request in the response and in the log. It has up to 128 letters, digits and -_.:/+=@; any other value is replaced by a generated id.
                  * @example step-12/sample-3
                  */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
                 /**
-                 * @description How long the client waits: seconds, or a duration such as 1m30s; more than 0. The request ends with 504 after it. The service's own limit (--request-timeout) is the most it can be, and holds when this is absent or empty.
+                 * @description The timeout of the request, in seconds or as a duration such as 1m30s, above 0. The request fails with 504 after it. The maximum and the default is the timeout of the service (--request-timeout).
                  * @example 30
                  */
                 "X-Request-Timeout"?: components["parameters"]["RequestTimeout"];
                 /**
-                 * @description Who waits. Requests that are interactive go before those that are bulk, which fill the machine and are never starved. Absent or empty: POST /v1/score is interactive with one response and bulk with more; the endpoints of other projects are interactive.
+                 * @description The priority of the request. Interactive requests are scheduled before bulk requests, which use the remaining capacity and are never starved. By default, POST /v1/score is interactive with one response and bulk with more, and the endpoints of other projects are interactive.
                  * @example bulk
                  */
                 "X-Priority"?: components["parameters"]["Priority"];
                 /**
-                 * @description W3C trace context; it is written to the log.
+                 * @description The W3C trace context, which is written to the log.
                  * @example 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01
                  */
                 traceparent?: components["parameters"]["Traceparent"];
@@ -1960,14 +1960,14 @@ export interface operations {
             path?: never;
             cookie?: never;
         };
-        /** @description At most --max-body bytes after decompression (32 MiB by default), and at least 128 KiB/s on average once it has taken 10 s. Content-Encoding gzip and zstd (window up to 8 MiB; frames after the first take up to its window, or 1 MiB) are understood. The ids of responses and the names of models and tokenizers have at most 512 bytes. */
+        /** @description The body has at most --max-body bytes after decompression (32 MiB by default), and must arrive at 128 KiB/s or more on average after the first 10 s. Content-Encoding gzip and zstd are supported (window up to 8 MiB; later frames may use the window of the first one, or 1 MiB). The ids of responses and the names of models and tokenizers have at most 512 bytes. */
         requestBody: {
             content: {
                 "application/json": components["schemas"]["ScoreRequest"];
             };
         };
         responses: {
-            /** @description One result for each response, in order. */
+            /** @description The results, one for each response, in order. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -1996,12 +1996,12 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Names the request in the answer and in the log: up to 128 letters, digits and -_.:/+=@. Anything else is replaced by a generated id.
+                 * @description Identifies the request in the response and in the log. It has up to 128 letters, digits and -_.:/+=@; any other value is replaced by a generated id.
                  * @example step-12/sample-3
                  */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
                 /**
-                 * @description How long the client waits: seconds, or a duration such as 1m30s; more than 0. The request ends with 504 after it. The service's own limit (--request-timeout) is the most it can be, and holds when this is absent or empty.
+                 * @description The timeout of the request, in seconds or as a duration such as 1m30s, above 0. The request fails with 504 after it. The maximum and the default is the timeout of the service (--request-timeout).
                  * @example 30
                  */
                 "X-Request-Timeout"?: components["parameters"]["RequestTimeout"];
@@ -2011,7 +2011,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The list. */
+            /** @description The list of models. */
             200: {
                 headers: {
                     Age: components["headers"]["Age"];
@@ -2037,19 +2037,19 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Names the request in the answer and in the log: up to 128 letters, digits and -_.:/+=@. Anything else is replaced by a generated id.
+                 * @description Identifies the request in the response and in the log. It has up to 128 letters, digits and -_.:/+=@; any other value is replaced by a generated id.
                  * @example step-12/sample-3
                  */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
                 /**
-                 * @description How long the client waits: seconds, or a duration such as 1m30s; more than 0. The request ends with 504 after it. The service's own limit (--request-timeout) is the most it can be, and holds when this is absent or empty.
+                 * @description The timeout of the request, in seconds or as a duration such as 1m30s, above 0. The request fails with 504 after it. The maximum and the default is the timeout of the service (--request-timeout).
                  * @example 30
                  */
                 "X-Request-Timeout"?: components["parameters"]["RequestTimeout"];
             };
             path: {
                 /**
-                 * @description A version, as data[].id of the list names it, or a name.
+                 * @description The version, as in data[].id of the list, or a name.
                  * @example 2026.1
                  */
                 version: string;
@@ -2085,33 +2085,33 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Names the request in the answer and in the log: up to 128 letters, digits and -_.:/+=@. Anything else is replaced by a generated id.
+                 * @description Identifies the request in the response and in the log. It has up to 128 letters, digits and -_.:/+=@; any other value is replaced by a generated id.
                  * @example step-12/sample-3
                  */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
                 /**
-                 * @description How long the client waits: seconds, or a duration such as 1m30s; more than 0. The request ends with 504 after it. The service's own limit (--request-timeout) is the most it can be, and holds when this is absent or empty.
+                 * @description The timeout of the request, in seconds or as a duration such as 1m30s, above 0. The request fails with 504 after it. The maximum and the default is the timeout of the service (--request-timeout).
                  * @example 30
                  */
                 "X-Request-Timeout"?: components["parameters"]["RequestTimeout"];
             };
             path: {
                 /**
-                 * @description A version, as data[].id of the list names it.
+                 * @description The version, as in data[].id of the list.
                  * @example 2026.1
                  */
                 version: string;
             };
             cookie?: never;
         };
-        /** @description Optional: why, for the record. */
+        /** @description The reason for the record. The body is optional. */
         requestBody?: {
             content: {
                 "application/json": components["schemas"]["Reason"];
             };
         };
         responses: {
-            /** @description It is current. */
+            /** @description The version is current. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -2141,12 +2141,12 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Names the request in the answer and in the log: up to 128 letters, digits and -_.:/+=@. Anything else is replaced by a generated id.
+                 * @description Identifies the request in the response and in the log. It has up to 128 letters, digits and -_.:/+=@; any other value is replaced by a generated id.
                  * @example step-12/sample-3
                  */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
                 /**
-                 * @description How long the client waits: seconds, or a duration such as 1m30s; more than 0. The request ends with 504 after it. The service's own limit (--request-timeout) is the most it can be, and holds when this is absent or empty.
+                 * @description The timeout of the request, in seconds or as a duration such as 1m30s, above 0. The request fails with 504 after it. The maximum and the default is the timeout of the service (--request-timeout).
                  * @example 30
                  */
                 "X-Request-Timeout"?: components["parameters"]["RequestTimeout"];
@@ -2154,14 +2154,14 @@ export interface operations {
             path?: never;
             cookie?: never;
         };
-        /** @description Optional: why, for the record. */
+        /** @description The reason for the record. The body is optional. */
         requestBody?: {
             content: {
                 "application/json": components["schemas"]["Reason"];
             };
         };
         responses: {
-            /** @description The version that is current again. */
+            /** @description The version is current again. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -2191,12 +2191,12 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Names the request in the answer and in the log: up to 128 letters, digits and -_.:/+=@. Anything else is replaced by a generated id.
+                 * @description Identifies the request in the response and in the log. It has up to 128 letters, digits and -_.:/+=@; any other value is replaced by a generated id.
                  * @example step-12/sample-3
                  */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
                 /**
-                 * @description How long the client waits: seconds, or a duration such as 1m30s; more than 0. The request ends with 504 after it. The service's own limit (--request-timeout) is the most it can be, and holds when this is absent or empty.
+                 * @description The timeout of the request, in seconds or as a duration such as 1m30s, above 0. The request fails with 504 after it. The maximum and the default is the timeout of the service (--request-timeout).
                  * @example 30
                  */
                 "X-Request-Timeout"?: components["parameters"]["RequestTimeout"];
@@ -2206,7 +2206,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The counts. */
+            /** @description The counts of labels. */
             200: {
                 headers: {
                     Age: components["headers"]["Age"];
@@ -2233,12 +2233,12 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Names the request in the answer and in the log: up to 128 letters, digits and -_.:/+=@. Anything else is replaced by a generated id.
+                 * @description Identifies the request in the response and in the log. It has up to 128 letters, digits and -_.:/+=@; any other value is replaced by a generated id.
                  * @example step-12/sample-3
                  */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
                 /**
-                 * @description How long the client waits: seconds, or a duration such as 1m30s; more than 0. The request ends with 504 after it. The service's own limit (--request-timeout) is the most it can be, and holds when this is absent or empty.
+                 * @description The timeout of the request, in seconds or as a duration such as 1m30s, above 0. The request fails with 504 after it. The maximum and the default is the timeout of the service (--request-timeout).
                  * @example 30
                  */
                 "X-Request-Timeout"?: components["parameters"]["RequestTimeout"];
@@ -2246,7 +2246,7 @@ export interface operations {
             path?: never;
             cookie?: never;
         };
-        /** @description At most --max-body bytes after decompression. As application/x-ndjson, each line is one item. Content-Encoding as for scoring. */
+        /** @description The body has at most --max-body bytes after decompression. With application/x-ndjson, each line is one item. The same values of Content-Encoding are supported as for scoring. */
         requestBody: {
             content: {
                 "application/json": components["schemas"]["FeedbackBatch"];
@@ -2254,7 +2254,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description What became of each item. */
+            /** @description The receipt, which counts the items and lists the rejected ones. */
             202: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -2281,17 +2281,17 @@ export interface operations {
     listCandidates: {
         parameters: {
             query?: {
-                /** @description How many. */
+                /** @description The number of candidates. */
                 n?: number;
             };
             header?: {
                 /**
-                 * @description Names the request in the answer and in the log: up to 128 letters, digits and -_.:/+=@. Anything else is replaced by a generated id.
+                 * @description Identifies the request in the response and in the log. It has up to 128 letters, digits and -_.:/+=@; any other value is replaced by a generated id.
                  * @example step-12/sample-3
                  */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
                 /**
-                 * @description How long the client waits: seconds, or a duration such as 1m30s; more than 0. The request ends with 504 after it. The service's own limit (--request-timeout) is the most it can be, and holds when this is absent or empty.
+                 * @description The timeout of the request, in seconds or as a duration such as 1m30s, above 0. The request fails with 504 after it. The maximum and the default is the timeout of the service (--request-timeout).
                  * @example 30
                  */
                 "X-Request-Timeout"?: components["parameters"]["RequestTimeout"];
@@ -2301,7 +2301,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description At most n responses. */
+            /** @description The candidates, at most n. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -2327,19 +2327,19 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Names the request in the answer and in the log: up to 128 letters, digits and -_.:/+=@. Anything else is replaced by a generated id.
+                 * @description Identifies the request in the response and in the log. It has up to 128 letters, digits and -_.:/+=@; any other value is replaced by a generated id.
                  * @example step-12/sample-3
                  */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
                 /**
-                 * @description How long the client waits: seconds, or a duration such as 1m30s; more than 0. The request ends with 504 after it. The service's own limit (--request-timeout) is the most it can be, and holds when this is absent or empty.
+                 * @description The timeout of the request, in seconds or as a duration such as 1m30s, above 0. The request fails with 504 after it. The maximum and the default is the timeout of the service (--request-timeout).
                  * @example 30
                  */
                 "X-Request-Timeout"?: components["parameters"]["RequestTimeout"];
             };
             path: {
                 /**
-                 * @description The id of the response, escaped as one part of a path.
+                 * @description The id of the response, escaped as one path segment.
                  * @example r1
                  */
                 id: string;
@@ -2348,7 +2348,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It is erased. */
+            /** @description The response is erased. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -2374,12 +2374,12 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Names the request in the answer and in the log: up to 128 letters, digits and -_.:/+=@. Anything else is replaced by a generated id.
+                 * @description Identifies the request in the response and in the log. It has up to 128 letters, digits and -_.:/+=@; any other value is replaced by a generated id.
                  * @example step-12/sample-3
                  */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
                 /**
-                 * @description How long the client waits: seconds, or a duration such as 1m30s; more than 0. The request ends with 504 after it. The service's own limit (--request-timeout) is the most it can be, and holds when this is absent or empty.
+                 * @description The timeout of the request, in seconds or as a duration such as 1m30s, above 0. The request fails with 504 after it. The maximum and the default is the timeout of the service (--request-timeout).
                  * @example 30
                  */
                 "X-Request-Timeout"?: components["parameters"]["RequestTimeout"];
@@ -2389,7 +2389,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The training. */
+            /** @description The training status. */
             200: {
                 headers: {
                     Age: components["headers"]["Age"];
@@ -2416,12 +2416,12 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Names the request in the answer and in the log: up to 128 letters, digits and -_.:/+=@. Anything else is replaced by a generated id.
+                 * @description Identifies the request in the response and in the log. It has up to 128 letters, digits and -_.:/+=@; any other value is replaced by a generated id.
                  * @example step-12/sample-3
                  */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
                 /**
-                 * @description How long the client waits: seconds, or a duration such as 1m30s; more than 0. The request ends with 504 after it. The service's own limit (--request-timeout) is the most it can be, and holds when this is absent or empty.
+                 * @description The timeout of the request, in seconds or as a duration such as 1m30s, above 0. The request fails with 504 after it. The maximum and the default is the timeout of the service (--request-timeout).
                  * @example 30
                  */
                 "X-Request-Timeout"?: components["parameters"]["RequestTimeout"];
@@ -2429,14 +2429,14 @@ export interface operations {
             path?: never;
             cookie?: never;
         };
-        /** @description Optional: why, for the record. */
+        /** @description The reason for the record. The body is optional. */
         requestBody?: {
             content: {
                 "application/json": components["schemas"]["TrainingAsk"];
             };
         };
         responses: {
-            /** @description It is asked for. */
+            /** @description The training run is requested. */
             202: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -2463,16 +2463,16 @@ export interface operations {
     showEvents: {
         parameters: {
             query?: {
-                /** @description Only events after this sequence. */
+                /** @description Returns only events after this sequence. */
                 after?: number;
-                /** @description Begin with the last n events; 0: with what happens from now on. Without it and without a sequence, the stream begins with the oldest event that the process holds. As JSON: how many, from 1, by default 100. */
+                /** @description The stream begins with the last n events; with 0, it has only new events. Without this parameter and without a sequence, it begins with the oldest event in memory. For JSON, this is the length of the list, at least 1 and 100 by default. */
                 n?: number;
             };
             header?: {
-                /** @description The id of the last event that was seen: the stream goes on after it. Comes before the query. */
+                /** @description The id of the last event that the client received: the stream resumes after it. It takes precedence over the query. */
                 "Last-Event-ID"?: string;
                 /**
-                 * @description Names the request in the answer and in the log: up to 128 letters, digits and -_.:/+=@. Anything else is replaced by a generated id.
+                 * @description Identifies the request in the response and in the log. It has up to 128 letters, digits and -_.:/+=@; any other value is replaced by a generated id.
                  * @example step-12/sample-3
                  */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
@@ -2482,7 +2482,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The events. */
+            /** @description The events, as a stream or as a list. */
             200: {
                 headers: {
                     Age: components["headers"]["Age"];
@@ -2510,22 +2510,22 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Names the request in the answer and in the log: up to 128 letters, digits and -_.:/+=@. Anything else is replaced by a generated id.
+                 * @description Identifies the request in the response and in the log. It has up to 128 letters, digits and -_.:/+=@; any other value is replaced by a generated id.
                  * @example step-12/sample-3
                  */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
                 /**
-                 * @description How long the client waits: seconds, or a duration such as 1m30s; more than 0. The request ends with 504 after it. The service's own limit (--request-timeout) is the most it can be, and holds when this is absent or empty.
+                 * @description The timeout of the request, in seconds or as a duration such as 1m30s, above 0. The request fails with 504 after it. The maximum and the default is the timeout of the service (--request-timeout).
                  * @example 30
                  */
                 "X-Request-Timeout"?: components["parameters"]["RequestTimeout"];
                 /**
-                 * @description Who waits. Requests that are interactive go before those that are bulk, which fill the machine and are never starved. Absent or empty: POST /v1/score is interactive with one response and bulk with more; the endpoints of other projects are interactive.
+                 * @description The priority of the request. Interactive requests are scheduled before bulk requests, which use the remaining capacity and are never starved. By default, POST /v1/score is interactive with one response and bulk with more, and the endpoints of other projects are interactive.
                  * @example bulk
                  */
                 "X-Priority"?: components["parameters"]["Priority"];
                 /**
-                 * @description W3C trace context; it is written to the log.
+                 * @description The W3C trace context, which is written to the log.
                  * @example 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01
                  */
                 traceparent?: components["parameters"]["Traceparent"];
@@ -2539,7 +2539,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description A value for each query. */
+            /** @description The response has a value for each query. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -2567,22 +2567,22 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Names the request in the answer and in the log: up to 128 letters, digits and -_.:/+=@. Anything else is replaced by a generated id.
+                 * @description Identifies the request in the response and in the log. It has up to 128 letters, digits and -_.:/+=@; any other value is replaced by a generated id.
                  * @example step-12/sample-3
                  */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
                 /**
-                 * @description How long the client waits: seconds, or a duration such as 1m30s; more than 0. The request ends with 504 after it. The service's own limit (--request-timeout) is the most it can be, and holds when this is absent or empty.
+                 * @description The timeout of the request, in seconds or as a duration such as 1m30s, above 0. The request fails with 504 after it. The maximum and the default is the timeout of the service (--request-timeout).
                  * @example 30
                  */
                 "X-Request-Timeout"?: components["parameters"]["RequestTimeout"];
                 /**
-                 * @description Who waits. Requests that are interactive go before those that are bulk, which fill the machine and are never starved. Absent or empty: POST /v1/score is interactive with one response and bulk with more; the endpoints of other projects are interactive.
+                 * @description The priority of the request. Interactive requests are scheduled before bulk requests, which use the remaining capacity and are never starved. By default, POST /v1/score is interactive with one response and bulk with more, and the endpoints of other projects are interactive.
                  * @example bulk
                  */
                 "X-Priority"?: components["parameters"]["Priority"];
                 /**
-                 * @description W3C trace context; it is written to the log.
+                 * @description The W3C trace context, which is written to the log.
                  * @example 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01
                  */
                 traceparent?: components["parameters"]["Traceparent"];
@@ -2596,7 +2596,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The compliance of the sample. */
+            /** @description The reward (compliance) of the sample. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -2624,22 +2624,22 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Names the request in the answer and in the log: up to 128 letters, digits and -_.:/+=@. Anything else is replaced by a generated id.
+                 * @description Identifies the request in the response and in the log. It has up to 128 letters, digits and -_.:/+=@; any other value is replaced by a generated id.
                  * @example step-12/sample-3
                  */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
                 /**
-                 * @description How long the client waits: seconds, or a duration such as 1m30s; more than 0. The request ends with 504 after it. The service's own limit (--request-timeout) is the most it can be, and holds when this is absent or empty.
+                 * @description The timeout of the request, in seconds or as a duration such as 1m30s, above 0. The request fails with 504 after it. The maximum and the default is the timeout of the service (--request-timeout).
                  * @example 30
                  */
                 "X-Request-Timeout"?: components["parameters"]["RequestTimeout"];
                 /**
-                 * @description Who waits. Requests that are interactive go before those that are bulk, which fill the machine and are never starved. Absent or empty: POST /v1/score is interactive with one response and bulk with more; the endpoints of other projects are interactive.
+                 * @description The priority of the request. Interactive requests are scheduled before bulk requests, which use the remaining capacity and are never starved. By default, POST /v1/score is interactive with one response and bulk with more, and the endpoints of other projects are interactive.
                  * @example bulk
                  */
                 "X-Priority"?: components["parameters"]["Priority"];
                 /**
-                 * @description W3C trace context; it is written to the log.
+                 * @description The W3C trace context, which is written to the log.
                  * @example 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01
                  */
                 traceparent?: components["parameters"]["Traceparent"];
@@ -2653,7 +2653,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The result of the sample; its offsets index the response. */
+            /** @description The result of the sample. Its offsets index the response. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -2681,22 +2681,22 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Names the request in the answer and in the log: up to 128 letters, digits and -_.:/+=@. Anything else is replaced by a generated id.
+                 * @description Identifies the request in the response and in the log. It has up to 128 letters, digits and -_.:/+=@; any other value is replaced by a generated id.
                  * @example step-12/sample-3
                  */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
                 /**
-                 * @description How long the client waits: seconds, or a duration such as 1m30s; more than 0. The request ends with 504 after it. The service's own limit (--request-timeout) is the most it can be, and holds when this is absent or empty.
+                 * @description The timeout of the request, in seconds or as a duration such as 1m30s, above 0. The request fails with 504 after it. The maximum and the default is the timeout of the service (--request-timeout).
                  * @example 30
                  */
                 "X-Request-Timeout"?: components["parameters"]["RequestTimeout"];
                 /**
-                 * @description Who waits. Requests that are interactive go before those that are bulk, which fill the machine and are never starved. Absent or empty: POST /v1/score is interactive with one response and bulk with more; the endpoints of other projects are interactive.
+                 * @description The priority of the request. Interactive requests are scheduled before bulk requests, which use the remaining capacity and are never starved. By default, POST /v1/score is interactive with one response and bulk with more, and the endpoints of other projects are interactive.
                  * @example bulk
                  */
                 "X-Priority"?: components["parameters"]["Priority"];
                 /**
-                 * @description W3C trace context; it is written to the log.
+                 * @description The W3C trace context, which is written to the log.
                  * @example 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01
                  */
                 traceparent?: components["parameters"]["Traceparent"];
@@ -2710,7 +2710,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The classes of each input. */
+            /** @description The class probabilities of each input. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -2739,22 +2739,22 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Names the request in the answer and in the log: up to 128 letters, digits and -_.:/+=@. Anything else is replaced by a generated id.
+                 * @description Identifies the request in the response and in the log. It has up to 128 letters, digits and -_.:/+=@; any other value is replaced by a generated id.
                  * @example step-12/sample-3
                  */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
                 /**
-                 * @description How long the client waits: seconds, or a duration such as 1m30s; more than 0. The request ends with 504 after it. The service's own limit (--request-timeout) is the most it can be, and holds when this is absent or empty.
+                 * @description The timeout of the request, in seconds or as a duration such as 1m30s, above 0. The request fails with 504 after it. The maximum and the default is the timeout of the service (--request-timeout).
                  * @example 30
                  */
                 "X-Request-Timeout"?: components["parameters"]["RequestTimeout"];
                 /**
-                 * @description Who waits. Requests that are interactive go before those that are bulk, which fill the machine and are never starved. Absent or empty: POST /v1/score is interactive with one response and bulk with more; the endpoints of other projects are interactive.
+                 * @description The priority of the request. Interactive requests are scheduled before bulk requests, which use the remaining capacity and are never starved. By default, POST /v1/score is interactive with one response and bulk with more, and the endpoints of other projects are interactive.
                  * @example bulk
                  */
                 "X-Priority"?: components["parameters"]["Priority"];
                 /**
-                 * @description W3C trace context; it is written to the log.
+                 * @description The W3C trace context, which is written to the log.
                  * @example 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01
                  */
                 traceparent?: components["parameters"]["Traceparent"];
@@ -2768,7 +2768,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The reward of each pair. */
+            /** @description The rewards, one for each pair. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -2797,22 +2797,22 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Names the request in the answer and in the log: up to 128 letters, digits and -_.:/+=@. Anything else is replaced by a generated id.
+                 * @description Identifies the request in the response and in the log. It has up to 128 letters, digits and -_.:/+=@; any other value is replaced by a generated id.
                  * @example step-12/sample-3
                  */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
                 /**
-                 * @description How long the client waits: seconds, or a duration such as 1m30s; more than 0. The request ends with 504 after it. The service's own limit (--request-timeout) is the most it can be, and holds when this is absent or empty.
+                 * @description The timeout of the request, in seconds or as a duration such as 1m30s, above 0. The request fails with 504 after it. The maximum and the default is the timeout of the service (--request-timeout).
                  * @example 30
                  */
                 "X-Request-Timeout"?: components["parameters"]["RequestTimeout"];
                 /**
-                 * @description Who waits. Requests that are interactive go before those that are bulk, which fill the machine and are never starved. Absent or empty: POST /v1/score is interactive with one response and bulk with more; the endpoints of other projects are interactive.
+                 * @description The priority of the request. Interactive requests are scheduled before bulk requests, which use the remaining capacity and are never starved. By default, POST /v1/score is interactive with one response and bulk with more, and the endpoints of other projects are interactive.
                  * @example bulk
                  */
                 "X-Priority"?: components["parameters"]["Priority"];
                 /**
-                 * @description W3C trace context; it is written to the log.
+                 * @description The W3C trace context, which is written to the log.
                  * @example 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01
                  */
                 traceparent?: components["parameters"]["Traceparent"];
@@ -2826,7 +2826,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The classes of each input. */
+            /** @description The class probabilities of each input. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -2855,22 +2855,22 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Names the request in the answer and in the log: up to 128 letters, digits and -_.:/+=@. Anything else is replaced by a generated id.
+                 * @description Identifies the request in the response and in the log. It has up to 128 letters, digits and -_.:/+=@; any other value is replaced by a generated id.
                  * @example step-12/sample-3
                  */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
                 /**
-                 * @description How long the client waits: seconds, or a duration such as 1m30s; more than 0. The request ends with 504 after it. The service's own limit (--request-timeout) is the most it can be, and holds when this is absent or empty.
+                 * @description The timeout of the request, in seconds or as a duration such as 1m30s, above 0. The request fails with 504 after it. The maximum and the default is the timeout of the service (--request-timeout).
                  * @example 30
                  */
                 "X-Request-Timeout"?: components["parameters"]["RequestTimeout"];
                 /**
-                 * @description Who waits. Requests that are interactive go before those that are bulk, which fill the machine and are never starved. Absent or empty: POST /v1/score is interactive with one response and bulk with more; the endpoints of other projects are interactive.
+                 * @description The priority of the request. Interactive requests are scheduled before bulk requests, which use the remaining capacity and are never starved. By default, POST /v1/score is interactive with one response and bulk with more, and the endpoints of other projects are interactive.
                  * @example bulk
                  */
                 "X-Priority"?: components["parameters"]["Priority"];
                 /**
-                 * @description W3C trace context; it is written to the log.
+                 * @description The W3C trace context, which is written to the log.
                  * @example 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01
                  */
                 traceparent?: components["parameters"]["Traceparent"];
@@ -2884,7 +2884,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description A result for each input. */
+            /** @description The results, one for each input. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -2913,22 +2913,22 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Names the request in the answer and in the log: up to 128 letters, digits and -_.:/+=@. Anything else is replaced by a generated id.
+                 * @description Identifies the request in the response and in the log. It has up to 128 letters, digits and -_.:/+=@; any other value is replaced by a generated id.
                  * @example step-12/sample-3
                  */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
                 /**
-                 * @description How long the client waits: seconds, or a duration such as 1m30s; more than 0. The request ends with 504 after it. The service's own limit (--request-timeout) is the most it can be, and holds when this is absent or empty.
+                 * @description The timeout of the request, in seconds or as a duration such as 1m30s, above 0. The request fails with 504 after it. The maximum and the default is the timeout of the service (--request-timeout).
                  * @example 30
                  */
                 "X-Request-Timeout"?: components["parameters"]["RequestTimeout"];
                 /**
-                 * @description Who waits. Requests that are interactive go before those that are bulk, which fill the machine and are never starved. Absent or empty: POST /v1/score is interactive with one response and bulk with more; the endpoints of other projects are interactive.
+                 * @description The priority of the request. Interactive requests are scheduled before bulk requests, which use the remaining capacity and are never starved. By default, POST /v1/score is interactive with one response and bulk with more, and the endpoints of other projects are interactive.
                  * @example bulk
                  */
                 "X-Priority"?: components["parameters"]["Priority"];
                 /**
-                 * @description W3C trace context; it is written to the log.
+                 * @description The W3C trace context, which is written to the log.
                  * @example 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01
                  */
                 traceparent?: components["parameters"]["Traceparent"];
@@ -2942,19 +2942,19 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The classes of each input. */
+            /** @description The class probabilities of each input. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
-                    /** @description Milliseconds. */
+                    /** @description The time to tokenize and to run the model, in milliseconds. */
                     "X-Compute-Time"?: string;
-                    /** @description Milliseconds. */
+                    /** @description The total time in milliseconds. */
                     "X-Total-Time"?: string;
-                    /** @description Milliseconds. */
+                    /** @description The time to segment and tokenize, in milliseconds. */
                     "X-Tokenization-Time"?: string;
-                    /** @description Milliseconds. */
+                    /** @description The time in the queue, in milliseconds. */
                     "X-Queue-Time"?: string;
-                    /** @description Milliseconds. */
+                    /** @description The time to run the model, in milliseconds. */
                     "X-Inference-Time"?: string;
                     [name: string]: unknown;
                 };
@@ -2982,7 +2982,7 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Names the request in the answer and in the log: up to 128 letters, digits and -_.:/+=@. Anything else is replaced by a generated id.
+                 * @description Identifies the request in the response and in the log. It has up to 128 letters, digits and -_.:/+=@; any other value is replaced by a generated id.
                  * @example step-12/sample-3
                  */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
@@ -2992,7 +2992,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What serves. */
+            /** @description The serving model. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -3018,7 +3018,7 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Names the request in the answer and in the log: up to 128 letters, digits and -_.:/+=@. Anything else is replaced by a generated id.
+                 * @description Identifies the request in the response and in the log. It has up to 128 letters, digits and -_.:/+=@; any other value is replaced by a generated id.
                  * @example step-12/sample-3
                  */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
@@ -3028,7 +3028,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It can score. */
+            /** @description The service can score. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3047,7 +3047,7 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Names the request in the answer and in the log: up to 128 letters, digits and -_.:/+=@. Anything else is replaced by a generated id.
+                 * @description Identifies the request in the response and in the log. It has up to 128 letters, digits and -_.:/+=@; any other value is replaced by a generated id.
                  * @example step-12/sample-3
                  */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
@@ -3057,7 +3057,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It can score. */
+            /** @description The service can score. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3076,27 +3076,27 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Any: there is one detector, assay.
+                 * @description Any value is accepted: there is only one detector, assay.
                  * @example assay
                  */
                 "detector-id"?: string;
                 /**
-                 * @description Names the request in the answer and in the log: up to 128 letters, digits and -_.:/+=@. Anything else is replaced by a generated id.
+                 * @description Identifies the request in the response and in the log. It has up to 128 letters, digits and -_.:/+=@; any other value is replaced by a generated id.
                  * @example step-12/sample-3
                  */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
                 /**
-                 * @description How long the client waits: seconds, or a duration such as 1m30s; more than 0. The request ends with 504 after it. The service's own limit (--request-timeout) is the most it can be, and holds when this is absent or empty.
+                 * @description The timeout of the request, in seconds or as a duration such as 1m30s, above 0. The request fails with 504 after it. The maximum and the default is the timeout of the service (--request-timeout).
                  * @example 30
                  */
                 "X-Request-Timeout"?: components["parameters"]["RequestTimeout"];
                 /**
-                 * @description Who waits. Requests that are interactive go before those that are bulk, which fill the machine and are never starved. Absent or empty: POST /v1/score is interactive with one response and bulk with more; the endpoints of other projects are interactive.
+                 * @description The priority of the request. Interactive requests are scheduled before bulk requests, which use the remaining capacity and are never starved. By default, POST /v1/score is interactive with one response and bulk with more, and the endpoints of other projects are interactive.
                  * @example bulk
                  */
                 "X-Priority"?: components["parameters"]["Priority"];
                 /**
-                 * @description W3C trace context; it is written to the log.
+                 * @description The W3C trace context, which is written to the log.
                  * @example 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01
                  */
                 traceparent?: components["parameters"]["Traceparent"];
@@ -3110,7 +3110,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description A list for each content. */
+            /** @description The detections, one list for each content. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -3139,7 +3139,7 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Names the request in the answer and in the log: up to 128 letters, digits and -_.:/+=@. Anything else is replaced by a generated id.
+                 * @description Identifies the request in the response and in the log. It has up to 128 letters, digits and -_.:/+=@; any other value is replaced by a generated id.
                  * @example step-12/sample-3
                  */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
@@ -3149,7 +3149,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The server. */
+            /** @description The name, version and extensions of the server. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -3175,7 +3175,7 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Names the request in the answer and in the log: up to 128 letters, digits and -_.:/+=@. Anything else is replaced by a generated id.
+                 * @description Identifies the request in the response and in the log. It has up to 128 letters, digits and -_.:/+=@; any other value is replaced by a generated id.
                  * @example step-12/sample-3
                  */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
@@ -3185,7 +3185,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It does. */
+            /** @description The process is alive. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -3209,7 +3209,7 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Names the request in the answer and in the log: up to 128 letters, digits and -_.:/+=@. Anything else is replaced by a generated id.
+                 * @description Identifies the request in the response and in the log. It has up to 128 letters, digits and -_.:/+=@; any other value is replaced by a generated id.
                  * @example step-12/sample-3
                  */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
@@ -3219,7 +3219,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It can. */
+            /** @description The service can score. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -3243,14 +3243,14 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Names the request in the answer and in the log: up to 128 letters, digits and -_.:/+=@. Anything else is replaced by a generated id.
+                 * @description Identifies the request in the response and in the log. It has up to 128 letters, digits and -_.:/+=@; any other value is replaced by a generated id.
                  * @example step-12/sample-3
                  */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
             path: {
                 /**
-                 * @description Any name; that of a version that serves pins it.
+                 * @description Any name is accepted; the name of a version that serves pins it.
                  * @example assay
                  */
                 model: string;
@@ -3285,14 +3285,14 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Names the request in the answer and in the log: up to 128 letters, digits and -_.:/+=@. Anything else is replaced by a generated id.
+                 * @description Identifies the request in the response and in the log. It has up to 128 letters, digits and -_.:/+=@; any other value is replaced by a generated id.
                  * @example step-12/sample-3
                  */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
             path: {
                 /**
-                 * @description Any name; that of a version that serves pins it.
+                 * @description Any name is accepted; the name of a version that serves pins it.
                  * @example assay
                  */
                 model: string;
@@ -3301,7 +3301,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The configuration. */
+            /** @description The configuration of the model. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -3334,14 +3334,14 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Names the request in the answer and in the log: up to 128 letters, digits and -_.:/+=@. Anything else is replaced by a generated id.
+                 * @description Identifies the request in the response and in the log. It has up to 128 letters, digits and -_.:/+=@; any other value is replaced by a generated id.
                  * @example step-12/sample-3
                  */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
             path: {
                 /**
-                 * @description Any name; that of a version that serves pins it.
+                 * @description Any name is accepted; the name of a version that serves pins it.
                  * @example assay
                  */
                 model: string;
@@ -3350,7 +3350,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It can. */
+            /** @description The model can score. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -3374,32 +3374,32 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description How many bytes of the body are JSON; raw tensors follow. */
+                /** @description The length of the JSON in the body, in bytes; raw tensors follow. */
                 "Inference-Header-Content-Length"?: string;
                 /**
-                 * @description Names the request in the answer and in the log: up to 128 letters, digits and -_.:/+=@. Anything else is replaced by a generated id.
+                 * @description Identifies the request in the response and in the log. It has up to 128 letters, digits and -_.:/+=@; any other value is replaced by a generated id.
                  * @example step-12/sample-3
                  */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
                 /**
-                 * @description How long the client waits: seconds, or a duration such as 1m30s; more than 0. The request ends with 504 after it. The service's own limit (--request-timeout) is the most it can be, and holds when this is absent or empty.
+                 * @description The timeout of the request, in seconds or as a duration such as 1m30s, above 0. The request fails with 504 after it. The maximum and the default is the timeout of the service (--request-timeout).
                  * @example 30
                  */
                 "X-Request-Timeout"?: components["parameters"]["RequestTimeout"];
                 /**
-                 * @description Who waits. Requests that are interactive go before those that are bulk, which fill the machine and are never starved. Absent or empty: POST /v1/score is interactive with one response and bulk with more; the endpoints of other projects are interactive.
+                 * @description The priority of the request. Interactive requests are scheduled before bulk requests, which use the remaining capacity and are never starved. By default, POST /v1/score is interactive with one response and bulk with more, and the endpoints of other projects are interactive.
                  * @example bulk
                  */
                 "X-Priority"?: components["parameters"]["Priority"];
                 /**
-                 * @description W3C trace context; it is written to the log.
+                 * @description The W3C trace context, which is written to the log.
                  * @example 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01
                  */
                 traceparent?: components["parameters"]["Traceparent"];
             };
             path: {
                 /**
-                 * @description Any name; that of a version that serves pins it.
+                 * @description Any name is accepted; the name of a version that serves pins it.
                  * @example assay
                  */
                 model: string;
@@ -3413,11 +3413,11 @@ export interface operations {
             };
         };
         responses: {
-            /** @description A tensor for each output. */
+            /** @description The response has a tensor for each output. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
-                    /** @description How many bytes of the body are JSON; raw tensors follow. */
+                    /** @description The length of the JSON in the body, in bytes; raw tensors follow. */
                     "Inference-Header-Content-Length"?: string;
                     [name: string]: unknown;
                 };
@@ -3445,19 +3445,19 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Names the request in the answer and in the log: up to 128 letters, digits and -_.:/+=@. Anything else is replaced by a generated id.
+                 * @description Identifies the request in the response and in the log. It has up to 128 letters, digits and -_.:/+=@; any other value is replaced by a generated id.
                  * @example step-12/sample-3
                  */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
             path: {
                 /**
-                 * @description Any name; that of a version that serves pins it.
+                 * @description Any name is accepted; the name of a version that serves pins it.
                  * @example assay
                  */
                 model: string;
                 /**
-                 * @description The version that is to answer.
+                 * @description The version that scores.
                  * @example 2026.1
                  */
                 version: string;
@@ -3492,19 +3492,19 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Names the request in the answer and in the log: up to 128 letters, digits and -_.:/+=@. Anything else is replaced by a generated id.
+                 * @description Identifies the request in the response and in the log. It has up to 128 letters, digits and -_.:/+=@; any other value is replaced by a generated id.
                  * @example step-12/sample-3
                  */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
             path: {
                 /**
-                 * @description Any name; that of a version that serves pins it.
+                 * @description Any name is accepted; the name of a version that serves pins it.
                  * @example assay
                  */
                 model: string;
                 /**
-                 * @description The version that is to answer.
+                 * @description The version that scores.
                  * @example 2026.1
                  */
                 version: string;
@@ -3513,7 +3513,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The configuration. */
+            /** @description The configuration of the model. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -3546,19 +3546,19 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Names the request in the answer and in the log: up to 128 letters, digits and -_.:/+=@. Anything else is replaced by a generated id.
+                 * @description Identifies the request in the response and in the log. It has up to 128 letters, digits and -_.:/+=@; any other value is replaced by a generated id.
                  * @example step-12/sample-3
                  */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
             path: {
                 /**
-                 * @description Any name; that of a version that serves pins it.
+                 * @description Any name is accepted; the name of a version that serves pins it.
                  * @example assay
                  */
                 model: string;
                 /**
-                 * @description The version that is to answer.
+                 * @description The version that scores.
                  * @example 2026.1
                  */
                 version: string;
@@ -3567,7 +3567,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It can. */
+            /** @description The version can score. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -3591,37 +3591,37 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description How many bytes of the body are JSON; raw tensors follow. */
+                /** @description The length of the JSON in the body, in bytes; raw tensors follow. */
                 "Inference-Header-Content-Length"?: string;
                 /**
-                 * @description Names the request in the answer and in the log: up to 128 letters, digits and -_.:/+=@. Anything else is replaced by a generated id.
+                 * @description Identifies the request in the response and in the log. It has up to 128 letters, digits and -_.:/+=@; any other value is replaced by a generated id.
                  * @example step-12/sample-3
                  */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
                 /**
-                 * @description How long the client waits: seconds, or a duration such as 1m30s; more than 0. The request ends with 504 after it. The service's own limit (--request-timeout) is the most it can be, and holds when this is absent or empty.
+                 * @description The timeout of the request, in seconds or as a duration such as 1m30s, above 0. The request fails with 504 after it. The maximum and the default is the timeout of the service (--request-timeout).
                  * @example 30
                  */
                 "X-Request-Timeout"?: components["parameters"]["RequestTimeout"];
                 /**
-                 * @description Who waits. Requests that are interactive go before those that are bulk, which fill the machine and are never starved. Absent or empty: POST /v1/score is interactive with one response and bulk with more; the endpoints of other projects are interactive.
+                 * @description The priority of the request. Interactive requests are scheduled before bulk requests, which use the remaining capacity and are never starved. By default, POST /v1/score is interactive with one response and bulk with more, and the endpoints of other projects are interactive.
                  * @example bulk
                  */
                 "X-Priority"?: components["parameters"]["Priority"];
                 /**
-                 * @description W3C trace context; it is written to the log.
+                 * @description The W3C trace context, which is written to the log.
                  * @example 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01
                  */
                 traceparent?: components["parameters"]["Traceparent"];
             };
             path: {
                 /**
-                 * @description Any name; that of a version that serves pins it.
+                 * @description Any name is accepted; the name of a version that serves pins it.
                  * @example assay
                  */
                 model: string;
                 /**
-                 * @description The version that is to answer.
+                 * @description The version that scores.
                  * @example 2026.1
                  */
                 version: string;
@@ -3635,11 +3635,11 @@ export interface operations {
             };
         };
         responses: {
-            /** @description A tensor for each output. */
+            /** @description The response has a tensor for each output. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
-                    /** @description How many bytes of the body are JSON; raw tensors follow. */
+                    /** @description The length of the JSON in the body, in bytes; raw tensors follow. */
                     "Inference-Header-Content-Length"?: string;
                     [name: string]: unknown;
                 };
@@ -3667,17 +3667,17 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Names the request in the answer and in the log: up to 128 letters, digits and -_.:/+=@. Anything else is replaced by a generated id.
+                 * @description Identifies the request in the response and in the log. It has up to 128 letters, digits and -_.:/+=@; any other value is replaced by a generated id.
                  * @example step-12/sample-3
                  */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
                 /**
-                 * @description How long the client waits: seconds, or a duration such as 1m30s; more than 0. The request ends with 504 after it. The service's own limit (--request-timeout) is the most it can be, and holds when this is absent or empty.
+                 * @description The timeout of the request, in seconds or as a duration such as 1m30s, above 0. The request fails with 504 after it. The maximum and the default is the timeout of the service (--request-timeout).
                  * @example 30
                  */
                 "X-Request-Timeout"?: components["parameters"]["RequestTimeout"];
                 /**
-                 * @description W3C trace context; it is written to the log.
+                 * @description The W3C trace context, which is written to the log.
                  * @example 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01
                  */
                 traceparent?: components["parameters"]["Traceparent"];
@@ -3685,14 +3685,14 @@ export interface operations {
             path?: never;
             cookie?: never;
         };
-        /** @description Ignored. */
+        /** @description The body is ignored. */
         requestBody?: {
             content: {
                 "application/json": unknown;
             };
         };
         responses: {
-            /** @description The models. */
+            /** @description The models that serve. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -3721,38 +3721,38 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Names the request in the answer and in the log: up to 128 letters, digits and -_.:/+=@. Anything else is replaced by a generated id.
+                 * @description Identifies the request in the response and in the log. It has up to 128 letters, digits and -_.:/+=@; any other value is replaced by a generated id.
                  * @example step-12/sample-3
                  */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
                 /**
-                 * @description How long the client waits: seconds, or a duration such as 1m30s; more than 0. The request ends with 504 after it. The service's own limit (--request-timeout) is the most it can be, and holds when this is absent or empty.
+                 * @description The timeout of the request, in seconds or as a duration such as 1m30s, above 0. The request fails with 504 after it. The maximum and the default is the timeout of the service (--request-timeout).
                  * @example 30
                  */
                 "X-Request-Timeout"?: components["parameters"]["RequestTimeout"];
                 /**
-                 * @description W3C trace context; it is written to the log.
+                 * @description The W3C trace context, which is written to the log.
                  * @example 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01
                  */
                 traceparent?: components["parameters"]["Traceparent"];
             };
             path: {
                 /**
-                 * @description Any name; that of a version that serves pins it.
+                 * @description Any name is accepted; the name of a version that serves pins it.
                  * @example assay
                  */
                 model: string;
             };
             cookie?: never;
         };
-        /** @description Ignored. */
+        /** @description The body is ignored. */
         requestBody?: {
             content: {
                 "application/json": unknown;
             };
         };
         responses: {
-            /** @description It is ready. */
+            /** @description The model is ready. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -3781,38 +3781,38 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Names the request in the answer and in the log: up to 128 letters, digits and -_.:/+=@. Anything else is replaced by a generated id.
+                 * @description Identifies the request in the response and in the log. It has up to 128 letters, digits and -_.:/+=@; any other value is replaced by a generated id.
                  * @example step-12/sample-3
                  */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
                 /**
-                 * @description How long the client waits: seconds, or a duration such as 1m30s; more than 0. The request ends with 504 after it. The service's own limit (--request-timeout) is the most it can be, and holds when this is absent or empty.
+                 * @description The timeout of the request, in seconds or as a duration such as 1m30s, above 0. The request fails with 504 after it. The maximum and the default is the timeout of the service (--request-timeout).
                  * @example 30
                  */
                 "X-Request-Timeout"?: components["parameters"]["RequestTimeout"];
                 /**
-                 * @description W3C trace context; it is written to the log.
+                 * @description The W3C trace context, which is written to the log.
                  * @example 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01
                  */
                 traceparent?: components["parameters"]["Traceparent"];
             };
             path: {
                 /**
-                 * @description Any name; that of a version that serves pins it.
+                 * @description Any name is accepted; the name of a version that serves pins it.
                  * @example assay
                  */
                 model: string;
             };
             cookie?: never;
         };
-        /** @description Ignored. */
+        /** @description The body is ignored. */
         requestBody?: {
             content: {
                 "application/json": unknown;
             };
         };
         responses: {
-            /** @description There is no such model in memory. */
+            /** @description The model is not in memory. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -3845,7 +3845,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Alive. */
+            /** @description The process is alive. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3860,7 +3860,7 @@ export interface operations {
     readyz: {
         parameters: {
             query?: {
-                /** @description 1: answer 503 while the streams are not available, also after the start. */
+                /** @description With 1, the response is 503 while the streams are unavailable, including after the start. */
                 streams?: "1" | "0" | "true" | "false";
             };
             header?: never;
@@ -3869,7 +3869,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Ready. */
+            /** @description The service is ready. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3880,7 +3880,7 @@ export interface operations {
             };
             400: components["responses"]["Invalid"];
             405: components["responses"]["MethodNotAllowed"];
-            /** @description Not ready; checks says what is missing. */
+            /** @description The service is not ready; checks lists the reasons. */
             503: {
                 headers: {
                     "Retry-After": components["headers"]["RetryAfter"];
@@ -3924,7 +3924,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description OpenAPI 3.1. */
+            /** @description This document, in OpenAPI 3.1. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3945,7 +3945,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The endpoints. */
+            /** @description The list of endpoints. */
             200: {
                 headers: {
                     [name: string]: unknown;

@@ -100,6 +100,7 @@ func TestLargeRequestFits(t *testing.T) {
 	answer, err := s.Score(t.Context(), req)
 	require.NoError(t, err)
 	require.Len(t, answer.Results[0].Instances, 40)
+	t.Logf("the body has %d bytes", len(body))
 }
 
 func TestResultWithoutInstances(t *testing.T) {

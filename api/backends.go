@@ -1,0 +1,116 @@
+package api
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"assay/rewardmodel"
+	"assay/rewardmodel/feedback"
+	"assay/rewardmodel/retrain"
+)
+
+// Parts are the backends of a server. Scorer and Models are required. Any other may
+// be nil: its endpoints then respond 501 with the code not_enabled, as in a service
+// without NATS. A part that is not ready yet returns an error that wraps
+// [rewardmodel.ErrNotReady].
+type Parts struct {
+	Scorer Scorer
+	Models Models
+	Checks []Check
+	// Tokens identify callers. Without them only callers on the same machine may
+	// use the service, or everybody with Config.Insecure.
+	Tokens *Tokens
+	// Memory bounds what all concurrent requests hold; share it with everything
+	// else that accepts requests. Without it there is no bound.
+	Memory *rewardmodel.Memory
+
+	Feedback     Feedback
+	FeedbackView FeedbackView
+	Registry     Registry
+	Promotions   Promotions
+	Trainer      Trainer
+	Events       EventSource
+}
+
+// Scorer scores responses. The error of Score is a *rewardmodel.InputError, wraps
+// one of rewardmodel's sentinels, or is the context's; any other becomes a 500.
+// Score returns soon after its context ends.
+type Scorer interface {
+	Score(ctx context.Context, request rewardmodel.Request) (rewardmodel.Answer, error)
+}
+
+// Models lists the models that serve. The first one scores requests that pin no
+// version. The list is empty while none is loaded.
+type Models interface {
+	Models(ctx context.Context) ([]Model, error)
+}
+
+// Feedback stores labels. Its errors wrap feedback.ErrStoreFull or
+// feedback.ErrUnavailable if the client should retry.
+type Feedback interface {
+	// Append returns once everything that its receipt counts as accepted is
+	// durable. by is the caller that sent the batch.
+	Append(ctx context.Context, batch feedback.Batch, by string) (feedback.Receipt, error)
+	// Erase deletes everything stored about a response, and returns the number of
+	// deleted records. Later items with that id are rejected.
+	Erase(ctx context.Context, id, by string) (records int, err error)
+}
+
+// FeedbackView summarizes the stored labels.
+type FeedbackView interface {
+	Stats(ctx context.Context) (feedback.Stats, error)
+	// Candidates returns up to n scored responses whose labels would be the most
+	// informative, the best first.
+	Candidates(ctx context.Context, n int) ([]feedback.Candidate, error)
+}
+
+// Registry keeps a record of every model version.
+type Registry interface {
+	// Current returns the version that every replica must serve. Its Version is ""
+	// before the first promotion.
+	Current(ctx context.Context) (retrain.Current, error)
+	// Model returns one record; its error wraps retrain.ErrNoModel.
+	Model(ctx context.Context, version string) (retrain.Model, error)
+	// Models returns all records, the newest first.
+	Models(ctx context.Context) ([]retrain.Model, error)
+}
+
+// Promotions choose the version that serves. Their errors wrap
+// retrain.ErrNoModel, ErrNoFiles, ErrDamaged, ErrChanged or ErrNoPrevious.
+type Promotions interface {
+	Promote(ctx context.Context, version, by, reason string) (retrain.Current, error)
+	Rollback(ctx context.Context, by, reason string) (retrain.Current, error)
+}
+
+// Trainer shows the training of the fleet, and starts training runs.
+type Trainer interface {
+	Training(ctx context.Context) (Training, error)
+	// Start requests a training run and returns the status with that request. The
+	// run begins once no other is in progress and there is enough data.
+	Start(ctx context.Context, ask retrain.Ask) (retrain.Status, error)
+}
+
+// Training is the training status of the fleet, what the policy waits for, and the
+// statistics that it considers.
+type Training struct {
+	retrain.Status
+	Auto bool      `json:"auto"`          // training runs start automatically
+	Wait string    `json:"wait"`          // why no run starts now; "" if one does
+	Next time.Time `json:"next,omitzero"` // when that changes by time only
+
+	Feedback     feedback.Stats       `json:"feedback"`
+	Drift        retrain.Drift        `json:"drift"`
+	Disagreement retrain.Disagreement `json:"disagreement"`
+}
+
+// EventSource reads the event stream. The server reads it once for all its clients.
+type EventSource interface {
+	// Events yields every event after a sequence, the stored ones first and then
+	// each as it happens, until ctx ends or the consumer stops. With an error, an
+	// event with a sequence cannot be read; without a sequence, the source failed,
+	// which ends the iteration.
+	Events(ctx context.Context, after uint64) iter.Seq2[retrain.Event, error]
+	// LastEvent returns the sequence of the last stored event, 0 if there is none.
+	LastEvent(ctx context.Context) (uint64, error)
+}

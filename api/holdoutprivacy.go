@@ -1,0 +1,27 @@
+package api
+
+import "assay/rewardmodel/feedback"
+
+// Only callers with the scope admin see how many labels are held out. Others
+// would learn the side of each of their labels from the count after it, which the
+// salt of the hold-out keeps secret.
+
+// waitHidden replaces what training waits for, which counts held-out responses.
+const waitHidden = "waiting for labels or the cooldown; a token with the scope admin shows the counts"
+
+// withoutSplit counts responses regardless of their side.
+func withoutSplit(st feedback.Stats) feedback.Stats {
+	st.Bags, st.Violations = st.Bags+st.HeldOut, st.Violations+st.HeldOutViolations
+	st.HeldOut, st.HeldOutViolations = 0, 0
+	st.New.Bags, st.New.Violations = 0, 0
+	return st
+}
+
+// trainingWithoutSplit hides the counts of held-out responses.
+func trainingWithoutSplit(t Training) Training {
+	t.Feedback = withoutSplit(t.Feedback)
+	if t.Wait != "" {
+		t.Wait = waitHidden
+	}
+	return t
+}

@@ -1,0 +1,45 @@
+package api
+
+import (
+	"net/http"
+
+	"assay/api/internal/httpjson"
+)
+
+// operation is an entry of the list at GET /.
+type operation struct {
+	Method string `json:"method"`
+	Path   string `json:"path"`
+	Does   string `json:"does"`
+}
+
+// nativeOperations are assay's own endpoints.
+var nativeOperations = []operation{
+	{"POST", "/v1/score", "rewards and the most anomalous span of each response"},
+	{"GET", "/v1/models", "the models that serve, and all others on record"},
+	{"GET", "/v1/models/{version}", "one model: its data, its metrics, and why it was promoted or rejected"},
+	{"POST", "/v1/models/{version}/promote", "promote a version"},
+	{"POST", "/v1/models/rollback", "promote the version that served before"},
+	{"POST", "/v1/feedback", "labels of whole responses, to train on"},
+	{"GET", "/v1/feedback", "counts of the labels"},
+	{"GET", "/v1/feedback/candidates", "the responses whose labels are the most informative"},
+	{"DELETE", "/v1/feedback/{id}", "erase everything stored about a response"},
+	{"GET", "/v1/training", "the training run in progress, or what training waits for"},
+	{"POST", "/v1/training", "start a training run"},
+	{"GET", "/v1/events", "events of models and training runs, as server-sent events"},
+	{"GET", "/livez", "the process is alive"},
+	{"GET", "/readyz", "the service can score: 200, otherwise 503 with what is missing"},
+	{"GET", "/metrics", "Prometheus metrics"},
+	{"GET", "/openapi.json", "this API as OpenAPI 3.1"},
+}
+
+// index lists the endpoints.
+func index(protocols []httpjson.Route) httpjson.Handler {
+	operations := append([]operation{}, nativeOperations...)
+	for _, p := range protocols {
+		operations = append(operations, operation{p.Method, p.Pattern, p.Summary})
+	}
+	return func(w http.ResponseWriter, r *http.Request) error {
+		return httpjson.WriteJSON(w, r, http.StatusOK, map[string]any{"name": "assay", "endpoints": operations})
+	}
+}

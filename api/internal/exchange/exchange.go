@@ -1,0 +1,94 @@
+// Package exchange holds the state of one HTTP request or gRPC call: its
+// identity, what it holds in memory, the limits that apply to it, and what the
+// access log reports about it. The state travels in the context, so that
+// handlers are plain functions.
+package exchange
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/rs/zerolog"
+
+	"assay/api/internal/failure"
+	"assay/internal/errorcode"
+	"assay/rewardmodel"
+)
+
+// Exchange is the state of one request or call. One goroutine uses it.
+type Exchange struct {
+	ID            string                   // request id: the client's, or generated
+	Traceparent   string                   // W3C trace context; empty without a valid one
+	Route         string                   // overrides the matched route in logs and metrics
+	BytesIn       int64                    // body bytes read from the connection
+	Caller        string                   // name of the token, or how the caller came without one
+	Responses     int                      // responses that the request asks to score
+	Priority      rewardmodel.Priority     // that the client asked for
+	Items         int                      // labels that the request holds
+	Err           error                    // why the request failed, for the log only
+	Memory        *rewardmodel.Reservation // what the request holds until its response is sent
+	EncodeFailure failure.Encoder          // nil: assay's own error format
+	*Settings
+}
+
+type contextKey struct{}
+
+// Of returns the exchange of a request.
+func Of(r *http.Request) *Exchange { return From(r.Context()) }
+
+// From returns the exchange of a context, an empty one if the context has none.
+func From(ctx context.Context) *Exchange {
+	if x, ok := ctx.Value(contextKey{}).(*Exchange); ok {
+		return x
+	}
+	return &Exchange{Settings: &Settings{}}
+}
+
+// Begin starts an exchange and adds it to the context. requestID and trace are
+// what the client sent, if anything.
+func Begin(ctx context.Context, requestID, trace string, memory *rewardmodel.Reservation, settings *Settings) (context.Context, *Exchange) {
+	x := &Exchange{ID: validRequestID(requestID), Traceparent: validTraceparent(trace), Memory: memory, Settings: settings}
+	return context.WithValue(ctx, contextKey{}, x), x
+}
+
+// Failure maps an error of this exchange to what its client is told.
+func (x *Exchange) Failure(err error) failure.Failure {
+	return failure.Of(err, failure.Details{RequestID: x.ID, RetryAfter: x.RetryAfter, RequestTimeout: x.RequestTimeout})
+}
+
+// Unavailable asks the client to retry after Settings.RetryAfter, for one of the
+// codes of 503.
+func (s *Settings) Unavailable(code errorcode.Code, format string, args ...any) error {
+	return failure.Unavailable(code, s.RetryAfter, format, args...)
+}
+
+// Prioritize keeps the priority that the client asked for in the header
+// [PriorityHeader], if any.
+func (x *Exchange) Prioritize(value string) (err error) {
+	x.Priority, err = rewardmodel.ParsePriority(PriorityHeader, value)
+	return err
+}
+
+// PriorityHeader is the header, or the gRPC metadata, that says how urgent a
+// scoring request is.
+const PriorityHeader = "X-Priority"
+
+// Log completes an entry of the access log and writes it.
+func (x *Exchange) Log(entry *zerolog.Event) {
+	if x.Caller != "" {
+		entry.Str("by", x.Caller)
+	}
+	if x.Responses > 0 {
+		entry.Int("responses", x.Responses)
+	}
+	if x.Items > 0 {
+		entry.Int("items", x.Items)
+	}
+	if x.Traceparent != "" {
+		entry.Str("traceparent", x.Traceparent)
+	}
+	if x.Err != nil {
+		entry.Str("error", rewardmodel.Shorten(x.Err.Error()))
+	}
+	entry.Msg("request")
+}

@@ -1,0 +1,87 @@
+package oip
+
+import (
+	"encoding/binary"
+	"math"
+	"unicode/utf8"
+
+	"assay/api/internal/failure"
+	"assay/api/internal/httpjson"
+)
+
+// mediaBytes is the media type of JSON that raw tensors follow.
+const mediaBytes httpjson.MediaType = "application/octet-stream"
+
+// splitBytes decodes a raw BYTES tensor of n elements: each element is its length,
+// as 4 bytes in little-endian order, and its text.
+func splitBytes(raw []byte, n int) ([]string, error) {
+	texts := make([]string, 0, n)
+	for len(raw) > 0 {
+		if len(texts) == n {
+			return nil, errMoreElements(n)
+		}
+		if len(raw) < 4 {
+			return nil, failure.Invalid("data", "ends within the length of element %d", len(texts))
+		}
+		size := uint64(binary.LittleEndian.Uint32(raw))
+		if raw = raw[4:]; size > uint64(len(raw)) {
+			return nil, failure.Invalid("data", "element %d has %d bytes, and %d are left", len(texts), size, len(raw))
+		}
+		text, err := textOf(raw[:size], len(texts))
+		if err != nil {
+			return nil, err
+		}
+		texts = append(texts, text)
+		raw = raw[size:]
+	}
+	return texts, nil
+}
+
+// textOf decodes element i of a BYTES tensor.
+func textOf(data []byte, i int) (string, error) {
+	if !utf8.Valid(data) {
+		return "", failure.Invalid("data", "element %d is not valid UTF-8; encode it as UTF-8", i)
+	}
+	return string(data), nil
+}
+
+// tensorSize returns how many bytes appendTensor writes.
+func tensorSize(values []any) int {
+	size := 0
+	for _, value := range values {
+		switch v := value.(type) {
+		case bool:
+			size++
+		case string:
+			size += 4 + len(v)
+		default:
+			size += 4
+		}
+	}
+	return size
+}
+
+// appendTensor encodes values as a raw tensor, little-endian.
+func appendTensor(raw []byte, values []any) []byte {
+	for _, value := range values {
+		switch v := value.(type) {
+		case float32:
+			raw = binary.LittleEndian.AppendUint32(raw, math.Float32bits(v))
+		case int32:
+			raw = binary.LittleEndian.AppendUint32(raw, uint32(v)) //nolint:gosec // the same bits
+		case bool:
+			raw = append(raw, boolByte(v))
+		case string:
+			raw = binary.LittleEndian.AppendUint32(raw, uint32(len(v))) //nolint:gosec // a body is below 4 GiB
+			raw = append(raw, v...)
+		}
+	}
+	return raw
+}
+
+func boolByte(b bool) byte {
+	if b {
+		return 1
+	}
+	return 0
+}
