@@ -10,6 +10,7 @@ import (
 
 	"assay/rewardmodel"
 	"assay/rewardmodel/wire"
+
 	"github.com/go-json-experiment/json"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
@@ -18,17 +19,16 @@ import (
 // DefaultClientTimeout bounds a request whose context has no deadline.
 const DefaultClientTimeout = time.Minute
 
-// Client scores over NATS, with any replica of the micro service. It can stand
-// where a local scorer stands.
+// Client scores over NATS, with any replica of the micro service. It implements the same
+// interface as a local scorer.
 type Client struct{ nc *nats.Conn }
 
-// NewClient returns a client on nc, which stays the caller's to close.
+// NewClient returns a client on nc, which the caller closes.
 func NewClient(nc *nats.Conn) *Client { return &Client{nc} }
 
-// Score sends one request and waits for its answer, until ctx ends or for
-// DefaultClientTimeout. What the service refuses is an *Error, which wraps the
-// error that a local scorer would return; that nobody answers is
-// nats.ErrNoResponders.
+// Score sends one request and waits for the reply, until ctx ends or for
+// DefaultClientTimeout. An error of the service is an *Error, which wraps the error that a
+// local scorer would return. If no service runs, the error wraps nats.ErrNoResponders.
 func (c *Client) Score(ctx context.Context, req rewardmodel.Request) (rewardmodel.Answer, error) {
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
@@ -48,21 +48,21 @@ func (c *Client) Score(ctx context.Context, req rewardmodel.Request) (rewardmode
 	reply, err := c.nc.RequestMsgWithContext(ctx, msg)
 	switch {
 	case errors.Is(err, nats.ErrNoResponders):
-		return rewardmodel.Answer{}, fmt.Errorf("nobody answers on %s: %w; check --nats-url, and that assay serve runs there and is ready", SubjectScore, err)
+		return rewardmodel.Answer{}, fmt.Errorf("no service on %s: %w; check the address of the NATS server, and that the service runs there and is ready", SubjectScore, err)
 	case errors.Is(err, nats.ErrMaxPayload):
-		return rewardmodel.Answer{}, tooLarge("the request", int64(len(body)), c.nc.MaxPayload(), "send fewer responses a request, or use HTTP")
+		return rewardmodel.Answer{}, tooLarge("the request", int64(len(body)), c.nc.MaxPayload(), "send fewer responses per request, or use HTTP")
 	case err != nil:
-		return rewardmodel.Answer{}, fmt.Errorf("asking %s: %w", SubjectScore, err)
+		return rewardmodel.Answer{}, fmt.Errorf("request on %s: %w", SubjectScore, err)
 	}
 	if code := reply.Header.Get(micro.ErrorCodeHeader); code != "" {
-		n, _ := strconv.Atoi(code)                                     // 0 stands for a number that is none
+		n, _ := strconv.Atoi(code)                                     // 0 if it is not a number
 		seconds, _ := strconv.Atoi(reply.Header.Get(HeaderRetryAfter)) // likewise
 		return rewardmodel.Answer{}, parseError(n, reply.Header.Get(micro.ErrorHeader), reply.Data,
 			time.Duration(min(seconds, math.MaxInt32))*time.Second)
 	}
 	var answer rewardmodel.Answer
 	if err := json.Unmarshal(reply.Data, &answer); err != nil {
-		return rewardmodel.Answer{}, fmt.Errorf("the answer on %s: %w", SubjectScore, err)
+		return rewardmodel.Answer{}, fmt.Errorf("invalid reply on %s: %w", SubjectScore, err)
 	}
 	return answer, nil
 }

@@ -16,44 +16,44 @@ const (
 	dialWait    = 2 * time.Second // between attempts, and between reconnects
 	dialTimeout = 5 * time.Second // of one attempt
 
-	// A network that swallows what is sent closes no connection. One whose
-	// server leaves pingsOut pings without an answer is taken for dead: after
-	// 4 to 6 seconds, where the library's defaults take as many minutes.
-	pingEvery = 2 * time.Second
-	pingsOut  = 2
+	// A network that drops packets closes no connection. One whose server leaves
+	// maxPings pings without a reply counts as lost: after 4 to 6 seconds, where the
+	// defaults of the library take as many minutes.
+	pingInterval = 2 * time.Second
+	maxPings     = 2
 )
 
-// ConnConfig describes a connection to an external NATS server or cluster.
-// URL is required; files that are named must exist.
+// ConnConfig configures the connection to an external NATS server or cluster. URL is
+// required; the files must exist.
 type ConnConfig struct {
-	URL   string // nats:// or tls:// (comma-separated for a cluster), with user:password@ if need be
-	Creds string // --nats-creds: a JWT credentials file
-	NKey  string // --nats-nkey: a seed file
-	Token string // --nats-token
-	// ReadToken, if any, returns the token for each connection in its place, "" for
-	// none: one that the server changes.
+	URL   string // nats:// or tls:// (comma-separated for a cluster), optionally with user:password@
+	Creds string // a JWT credentials file
+	NKey  string // a seed file
+	Token string
+	// ReadToken, if set, returns the token of each connection instead of Token, "" for
+	// none: for a token that the server changes.
 	ReadToken func() string
-	CA        string // --nats-ca: PEM file of the authorities that sign the server's certificate
-	Cert      string // --nats-cert, --nats-key: PEM files of the client's certificate
+	CA        string // PEM file of the certificate authorities of the server
+	Cert      string // PEM files of the client's certificate
 	Key       string
-	// Domain (--nats-jetstream-domain) is that of the JetStream to use, where the
-	// server has another of its own, as a leaf node may.
+	// Domain is the JetStream domain to use, if it is not that
+	// of the server, which may be a leaf node.
 	Domain string
 	Name   string // of the connection, as the server lists it; "assay" when empty
 
 	inProcess nats.InProcessConnProvider
 }
 
-// Connect connects to an external server. A server that cannot be reached is
-// tried again until ctx ends; one that refuses us is an error at once. Once
-// connected, a lost connection is taken up again for ever, with a log line at
-// each turn, and whatever is in flight is redelivered or published again.
+// Connect connects to an external server. It retries until ctx ends if the server cannot
+// be reached, and returns an error immediately if the server refuses the connection. Later
+// the client reconnects after each loss of the connection, without a limit, and logs it;
+// what is in flight is delivered or published again.
 func Connect(ctx context.Context, cfg ConnConfig, log zerolog.Logger) (*nats.Conn, error) {
 	if cfg.URL == "" {
-		return nil, errors.New("--nats-url is empty; write nats://HOST:4222, or leave it out for the embedded server")
+		return nil, &SettingError{"URL", errors.New("it is empty; set nats://HOST:4222, or omit it for the embedded server")}
 	}
 	if (cfg.Cert == "") != (cfg.Key == "") {
-		return nil, errors.New("--nats-cert and --nats-key: give both or none")
+		return nil, &SettingError{"Cert", errors.New("set both the certificate and its key, or none")}
 	}
 	return cfg.dial(ctx, log)
 }
@@ -70,19 +70,19 @@ func (c ConnConfig) dial(ctx context.Context, log zerolog.Logger) (*nats.Conn, e
 			return nc, nil
 		}
 		if !transient(err) {
-			return nil, fmt.Errorf("--nats-url: %w", err)
+			return nil, &SettingError{"URL", err}
 		}
 		log.Warn().Err(err).Dur("retry_in", dialWait).Msg("cannot reach NATS")
 		select {
 		case <-ctx.Done():
-			return nil, fmt.Errorf("--nats-url: %w (last attempt: %w)", context.Cause(ctx), err)
+			return nil, &SettingError{"URL", fmt.Errorf("%w (last attempt: %w)", context.Cause(ctx), err)}
 		case <-time.After(dialWait):
 		}
 	}
 }
 
-// server is where nc leads. The client knows no address of a server that it
-// reaches without a socket and would name its default one.
+// server returns the server of nc. The client does not know the address of a server that
+// it reaches without a socket, and would return the default address.
 func (c ConnConfig) server(nc *nats.Conn) string {
 	if c.inProcess != nil {
 		return "in this process"
@@ -90,12 +90,12 @@ func (c ConnConfig) server(nc *nats.Conn) string {
 	return nc.ConnectedUrlRedacted()
 }
 
-// transient reports whether err may go away by itself: the server is not there
-// yet, as when pods start in any order.
+// transient reports whether err may go away by itself: the server has not started yet, as
+// when pods start in any order.
 func transient(err error) bool {
 	var network *net.OpError
 	if errors.As(err, &network) && network.Op == "remote error" || errors.Is(err, nats.ErrTLS) {
-		return false // a TLS alert: we are there, and not wanted
+		return false // a TLS alert: the server was reached, and refused
 	}
 	return errors.Is(err, nats.ErrNoServers) || errors.Is(err, nats.ErrTimeout) || network != nil
 }
@@ -105,17 +105,17 @@ func (c ConnConfig) options(log zerolog.Logger) ([]nats.Option, error) {
 		nats.Name(cmp.Or(c.Name, "assay")),
 		nats.Timeout(dialTimeout),
 		nats.MaxReconnects(-1),
-		nats.IgnoreAuthErrorAbort(), // credentials are rotated while we run
-		nats.PingInterval(pingEvery),
-		nats.MaxPingsOutstanding(pingsOut),
-		// What cannot be sent now fails now. A buffer would be sent whenever the
-		// connection is back: a reward, after its duplicate window has gone by,
-		// that another process gave meanwhile.
+		nats.IgnoreAuthErrorAbort(), // credentials may be rotated
+		nats.PingInterval(pingInterval),
+		nats.MaxPingsOutstanding(maxPings),
+		// What cannot be sent now fails now. A buffer would be sent when the
+		// connection is back: possibly a reward, after its duplicate window, that
+		// another process has stored in the meantime.
 		nats.ReconnectBufSize(-1),
 		nats.ReconnectWait(dialWait),
 		nats.ReconnectJitter(dialWait/4, dialWait/4),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
-			if err != nil { // nil when we close
+			if err != nil { // nil after Close
 				log.Warn().Err(err).Msg("lost the connection to NATS; reconnecting")
 			}
 		}),
@@ -127,7 +127,7 @@ func (c ConnConfig) options(log zerolog.Logger) ([]nats.Option, error) {
 			if sub != nil {
 				event = event.Str("subject", sub.Subject)
 			}
-			event.Msg("NATS")
+			event.Msg("NATS error")
 		}),
 	}
 	if c.inProcess != nil {
@@ -139,7 +139,7 @@ func (c ConnConfig) options(log zerolog.Logger) ([]nats.Option, error) {
 	if c.NKey != "" {
 		nkey, err := nats.NkeyOptionFromSeed(c.NKey)
 		if err != nil {
-			return nil, fmt.Errorf("--nats-nkey %s: %w", c.NKey, err)
+			return nil, &SettingError{"NKey", fmt.Errorf("%s: %w", c.NKey, err)}
 		}
 		opts = append(opts, nkey)
 	}
@@ -158,12 +158,12 @@ func (c ConnConfig) options(log zerolog.Logger) ([]nats.Option, error) {
 	return opts, nil
 }
 
-// drain closes nc after what it holds is written, or when ctx ends.
+// drain closes nc after it is flushed, or when ctx ends.
 func drain(ctx context.Context, nc *nats.Conn) error {
 	closed := nc.StatusChanged(nats.CLOSED)
-	if nc.Drain() != nil { // closed or reconnecting: there is nobody to write to
+	if nc.Drain() != nil { // closed or reconnecting: there is no server to flush to
 		nc.Close()
-		return nil //nolint:nilerr // what was not acknowledged comes again
+		return nil //nolint:nilerr // what was not acknowledged is delivered again
 	}
 	select {
 	case <-closed:

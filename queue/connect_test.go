@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"assay/queue/internal/jstest"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -22,31 +23,6 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 )
-
-// external starts a server as an operator would run one.
-func external(t *testing.T, opts *server.Options) *server.Server {
-	t.Helper()
-	opts.Host, opts.NoSigs, opts.NoLog = "127.0.0.1", true, true
-	if opts.Port == 0 {
-		opts.Port = -1
-	}
-	opts.JetStream = true
-	if opts.JetStreamMaxStore == 0 { // else it depends on the disk's free space what may be reserved
-		opts.JetStreamMaxStore = DefaultMaxStore
-	}
-	if opts.StoreDir == "" {
-		opts.StoreDir = t.TempDir()
-	}
-	srv, err := server.NewServer(opts)
-	require.NoError(t, err)
-	srv.Start()
-	t.Cleanup(func() {
-		srv.Shutdown()
-		srv.WaitForShutdown()
-	})
-	require.True(t, srv.ReadyForConnections(patience))
-	return srv
-}
 
 // certificates writes a CA and a certificate of it for 127.0.0.1, good for
 // servers and clients.
@@ -90,7 +66,7 @@ func TestExternalServerWithPasswordAndTLS(t *testing.T) {
 	ca, cert, key := certificates(t)
 	tlsConfig, err := server.GenTLSConfig(&server.TLSConfigOpts{CertFile: cert, KeyFile: key, CaFile: ca, Verify: true})
 	require.NoError(t, err)
-	srv := external(t, &server.Options{Username: "assay", Password: "p@ss", TLSConfig: tlsConfig})
+	srv := jstest.Server(t, &server.Options{Username: "assay", Password: "p@ss", TLSConfig: tlsConfig})
 	address := strings.TrimPrefix(strings.TrimPrefix(srv.ClientURL(), "nats://"), "tls://")
 
 	cfg := testConfig(t)
@@ -98,11 +74,11 @@ func TestExternalServerWithPasswordAndTLS(t *testing.T) {
 	q := startQueue(t, cfg, scorerFunc(good))
 	publish(t, q, "x", "1", item("text"))
 	settled(t, q)
-	require.Equal(t, 1, count(t, q, StreamRewards))
+	require.Equal(t, 1, jstest.Count(q.js, StreamRewards))
 	require.NotContains(t, q.URL(), "p@ss")
 	require.NotContains(t, q.URL(), "p%40ss")
 
-	// What is wrong is an error at once.
+	// A refused connection is an error immediately.
 	var unknown x509.UnknownAuthorityError
 	for name, tc := range map[string]struct {
 		cfg  ConnConfig
@@ -112,14 +88,14 @@ func TestExternalServerWithPasswordAndTLS(t *testing.T) {
 		"no authority":   {ConnConfig{URL: "tls://assay:p%40ss@" + address, Cert: cert, Key: key}, &unknown},
 		"no certificate": {ConnConfig{URL: "tls://assay:p%40ss@" + address, CA: ca}, "tls"},
 		"CA missing":     {ConnConfig{URL: "tls://x@" + address, CA: "nowhere.pem"}, "nowhere.pem"},
-		"key missing":    {ConnConfig{URL: "tls://x@" + address, Cert: cert}, "--nats-key"},
+		"key missing":    {ConnConfig{URL: "tls://x@" + address, Cert: cert}, "NATS setting Cert"},
 		"creds missing":  {ConnConfig{URL: "nats://" + address, Creds: "nowhere.creds"}, "nowhere.creds"},
 		"nkey missing":   {ConnConfig{URL: "nats://" + address, NKey: "nowhere.nk"}, "nowhere.nk"},
-		"URL empty":      {ConnConfig{}, "--nats-url"},
-		"URL malformed":  {ConnConfig{URL: "nats://%zz"}, "--nats-url"},
+		"URL empty":      {ConnConfig{}, "NATS setting URL"},
+		"URL malformed":  {ConnConfig{URL: "nats://%zz"}, "NATS setting URL"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			ctx, cancel := context.WithTimeout(t.Context(), jstest.Timeout)
 			defer cancel()
 			_, err := Connect(ctx, tc.cfg, zerolog.Nop())
 			require.NoError(t, ctx.Err(), "%v", err)
@@ -146,7 +122,7 @@ func TestServerThatIsNotThereIsTriedUntilTheDeadline(t *testing.T) {
 	})
 	_, err := Connect(ctx, ConnConfig{URL: "nats://127.0.0.1:1"}, zerolog.New(os.Stderr).Level(zerolog.WarnLevel).Hook(attempts))
 	require.ErrorIs(t, err, late)
-	require.ErrorContains(t, err, "--nats-url")
+	require.ErrorContains(t, err, "NATS setting URL")
 }
 
 // hook sees the log.
@@ -157,7 +133,7 @@ func (h hook) Run(_ *zerolog.Event, _ zerolog.Level, message string) { h(message
 func TestRestartOfTheServer(t *testing.T) {
 	t.Parallel()
 	opts := &server.Options{StoreDir: t.TempDir()}
-	srv := external(t, opts)
+	srv := jstest.Server(t, opts)
 	cfg := testConfig(t)
 	cfg.Conn.URL = srv.ClientURL()
 	q := startQueue(t, cfg, scorerFunc(good))
@@ -167,14 +143,14 @@ func TestRestartOfTheServer(t *testing.T) {
 	port := srv.Addr().(*net.TCPAddr).Port
 	srv.Shutdown()
 	srv.WaitForShutdown()
-	require.Eventually(t, func() bool { return q.Ready(t.Context()) != nil }, patience, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return q.Ready(t.Context()) != nil }, jstest.Timeout, 5*time.Millisecond)
 	require.ErrorIs(t, q.Ready(t.Context()), ErrNotReady)
 
-	external(t, &server.Options{StoreDir: opts.StoreDir, Port: port})
-	require.Eventually(t, func() bool { return q.Ready(t.Context()) == nil }, patience, 5*time.Millisecond)
+	jstest.Server(t, &server.Options{StoreDir: opts.StoreDir, Port: port})
+	require.Eventually(t, func() bool { return q.Ready(t.Context()) == nil }, jstest.Timeout, 5*time.Millisecond)
 	publish(t, q, "x", "2", item("text"))
 	settled(t, q)
-	require.Equal(t, 2, count(t, q, StreamRewards))
+	require.Equal(t, 2, jstest.Count(q.js, StreamRewards))
 	answer, err := NewClient(q.nc).Score(t.Context(), request("hello"))
 	require.NoError(t, err)
 	require.Len(t, answer.Results, 1)

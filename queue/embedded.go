@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"assay/internal/durable"
 	"cmp"
 	"context"
 	"errors"
@@ -23,19 +24,19 @@ const (
 	// DefaultListen is where the embedded server listens.
 	DefaultListen = "127.0.0.1:4222"
 
-	// DefaultMaxPayload is the largest message of the embedded server, in
-	// bytes. NATS advises against more than 8 MiB. A streamed response may
-	// have 16 KiB less, which its dead letter would need to say why; a score
-	// request that is larger goes over HTTP.
+	// DefaultMaxPayload is the largest message of the embedded server, in bytes. NATS
+	// advises against more than 8 MiB. A streamed response may be up to 16 KiB
+	// smaller, which is left for the reason in its dead letter; a larger score request
+	// can use HTTP.
 	DefaultMaxPayload = 8 << 20
 
-	// DefaultMaxStore bounds what all streams of the embedded server may
-	// reserve on disk. A fixed bound, since one that follows the free space
-	// can keep streams that exist from being recovered.
+	// DefaultMaxStore limits what all streams of the embedded server may reserve on
+	// disk. It is fixed, since a limit that depends on the free space can prevent the
+	// recovery of existing streams.
 	DefaultMaxStore = 64 << 30
 
-	// RelaxedSync is the ServerConfig.SyncInterval of a server that is to be
-	// fast rather than durable. That of nats-server is 2 minutes.
+	// RelaxedSync is the ServerConfig.SyncInterval of a server that trades durability
+	// for speed. The default of nats-server is 2 minutes.
 	RelaxedSync = 10 * time.Second
 
 	startTimeout = 30 * time.Second
@@ -44,25 +45,25 @@ const (
 // ErrListen says that the embedded server could not listen.
 var ErrListen = errors.New("cannot listen")
 
-// ServerConfig describes the embedded NATS server. Zero values mean the
-// defaults; DataDir is required.
+// ServerConfig configures the embedded NATS server. Zero values mean the defaults;
+// DataDir is required.
 type ServerConfig struct {
-	Listen     string // HOST:PORT; port 0 or -1 takes any free one
-	DataDir    string // created when missing; the store is below it, in nats/
+	Listen     string // HOST:PORT; port 0 or -1 selects a free port
+	DataDir    string // created if missing; the store is below it, in nats/
 	Token      string // that clients must present; "": none
 	MaxPayload int    // bytes of one message, at most 64 MiB
 	MaxStore   int64  // bytes on disk that the streams may reserve
-	// SyncInterval is 0 for an fsync before every acknowledgement, so that what
-	// is acknowledged survives a power failure. Otherwise an acknowledgement
-	// comes before the fsync, which follows within this time: a power failure
-	// undoes what was acknowledged since, and a killed process nothing.
+	// SyncInterval 0 means an fsync before every acknowledgement, so that what is
+	// acknowledged survives a power failure. Otherwise an acknowledgement comes before
+	// the fsync, which follows within this time: a power failure loses what was
+	// acknowledged since, and a killed process nothing.
 	SyncInterval time.Duration
 }
 
-// Server is a NATS server with JetStream inside this process. When its disk is
-// full it stops the streams, and starts again when there is space.
+// Server is a NATS server with JetStream in this process. When its disk is full it stops
+// the streams, and starts again when there is space.
 type Server struct {
-	lock *lockFile
+	lock *durable.Lock
 	cfg  ServerConfig
 	log  zerolog.Logger
 
@@ -72,25 +73,26 @@ type Server struct {
 	guarded sync.WaitGroup
 }
 
-// StartEmbedded starts a server and returns when clients can connect. A folder
-// that another process uses is ErrDataDirLocked, a taken address ErrListen.
+// StartEmbedded starts a server and returns when clients can connect. Its error wraps
+// ErrDataDirLocked if another process uses the directory, and ErrListen if the address is
+// in use.
 func StartEmbedded(cfg ServerConfig, log zerolog.Logger) (*Server, error) {
 	opts, err := cfg.options()
 	if err != nil {
 		return nil, err
 	}
 	if err := os.MkdirAll(cfg.DataDir, 0o700); err != nil {
-		return nil, fmt.Errorf("--data-dir: %w", err)
+		return nil, &SettingError{"DataDir", err}
 	}
-	lock, err := lockDir(cfg.DataDir)
+	lock, err := lockDataDir(cfg.DataDir)
 	if err != nil {
-		return nil, err
+		return nil, &SettingError{"DataDir", err}
 	}
 	s := &Server{lock: lock, cfg: cfg, log: log.With().Str("component", "nats-server").Logger()}
 	if err := s.start(opts); err != nil {
-		return nil, errors.Join(err, lock.release())
+		return nil, errors.Join(err, lock.Unlock())
 	}
-	// Any free port, when that was asked for, is this one from now on.
+	// A free port that was selected is used again after a recovery.
 	s.cfg.Listen = s.running.Load().Addr().String()
 	watching, stop := context.WithCancel(context.Background())
 	s.stop = stop
@@ -98,7 +100,7 @@ func StartEmbedded(cfg ServerConfig, log zerolog.Logger) (*Server, error) {
 	return s, nil
 }
 
-// start starts a server, or leaves none.
+// start starts a server. After an error none runs.
 func (s *Server) start(opts *server.Options) error {
 	srv, err := server.NewServer(opts)
 	if err != nil {
@@ -122,23 +124,23 @@ func shutdown(srv *server.Server) {
 
 func (c ServerConfig) options() (*server.Options, error) {
 	if c.DataDir == "" {
-		return nil, errors.New("--data-dir is empty: the embedded NATS server needs a folder for its streams")
+		return nil, &SettingError{"DataDir", errors.New("it is empty: the embedded NATS server needs a directory for its streams")}
 	}
 	listen := cmp.Or(c.Listen, DefaultListen)
 	host, portText, err := net.SplitHostPort(listen)
 	if err != nil {
-		return nil, fmt.Errorf("--nats-listen %s: %w; write HOST:PORT, such as %s", listen, err, DefaultListen)
+		return nil, &SettingError{"Listen", fmt.Errorf("%s: %w; set HOST:PORT, such as %s", listen, err, DefaultListen)}
 	}
 	port, err := strconv.Atoi(portText)
 	if err != nil || port < -1 || port > 65535 {
-		return nil, fmt.Errorf("--nats-listen %s: the port must be between 0 and 65535", listen)
+		return nil, &SettingError{"Listen", fmt.Errorf("%s: the port must be between 0 and 65535", listen)}
 	}
 	if port == 0 {
-		port = server.RANDOM_PORT // the server takes 0 for its default
+		port = server.RANDOM_PORT // 0 is the default port of the server
 	}
 	maxPayload := cmp.Or(c.MaxPayload, DefaultMaxPayload)
 	if maxPayload < 64<<10 || maxPayload > 64<<20 {
-		return nil, fmt.Errorf("maximum payload of %d bytes: must be between 64 KiB and 64 MiB", maxPayload)
+		return nil, &SettingError{"MaxPayload", fmt.Errorf("%d bytes: must be between 64 KiB and 64 MiB", maxPayload)}
 	}
 	return &server.Options{
 		ServerName:             "assay",
@@ -157,14 +159,14 @@ func (c ServerConfig) options() (*server.Options, error) {
 	}, nil
 }
 
-// ready returns nil when clients can connect. Start has done all its work, and
-// what went wrong is a line in its log.
+// ready returns nil if clients can connect. Start has returned, and reports errors only in
+// its log.
 func (s *Server) ready(srv *server.Server, fatal <-chan string) error {
 	select {
 	case why := <-fatal:
 		if strings.HasPrefix(why, "Error listening") {
-			return fmt.Errorf("--nats-listen %s: %w: %s; stop what uses the port, choose another, or say --nats off",
-				cmp.Or(s.cfg.Listen, DefaultListen), ErrListen, why)
+			return &SettingError{"Listen", fmt.Errorf("%s: %w: %s; stop what uses the port, choose another one, or turn NATS off",
+				cmp.Or(s.cfg.Listen, DefaultListen), ErrListen, why)}
 		}
 		return fmt.Errorf("embedded NATS server: %s", why)
 	default:
@@ -175,22 +177,22 @@ func (s *Server) ready(srv *server.Server, fatal <-chan string) error {
 	return nil
 }
 
-// URL is where clients of other processes connect.
+// URL returns the address for clients in other processes.
 func (s *Server) URL() string { return s.running.Load().ClientURL() }
 
-// Connect returns a connection that does not pass through a socket.
+// Connect returns a connection that does not use a socket.
 func (s *Server) Connect(ctx context.Context, log zerolog.Logger) (*nats.Conn, error) {
 	return ConnConfig{Token: s.cfg.Token, inProcess: s}.dial(ctx, log)
 }
 
-// InProcessConn connects to the server as it runs now.
+// InProcessConn connects to the server that is running now.
 func (s *Server) InProcessConn() (net.Conn, error) { return s.running.Load().InProcessConn() }
 
-// Shutdown stops the server, waits until its files are closed and frees the
-// data folder.
+// Shutdown stops the server, waits until its files are closed, and unlocks the data
+// directory.
 func (s *Server) Shutdown() error {
 	s.stop()
 	s.guarded.Wait()
 	shutdown(s.running.Load())
-	return s.lock.release()
+	return s.lock.Unlock()
 }

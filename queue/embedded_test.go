@@ -1,6 +1,9 @@
 package queue
 
 import (
+	"assay/queue/internal/jstest"
+	"assay/queue/labels"
+	"assay/queue/registry"
 	"bytes"
 	"context"
 	"os"
@@ -33,8 +36,8 @@ func TestTakenPort(t *testing.T) {
 	dir := t.TempDir()
 	_, err := StartEmbedded(ServerConfig{Listen: address(first), DataDir: dir}, zerolog.Nop())
 	require.ErrorIs(t, err, ErrListen)
-	require.ErrorContains(t, err, "--nats-listen "+address(first))
-	startServer(t, ServerConfig{Listen: "127.0.0.1:0", DataDir: dir}) // the folder is free again
+	require.ErrorContains(t, err, "Listen: "+address(first))
+	startServer(t, ServerConfig{Listen: "127.0.0.1:0", DataDir: dir}) // the directory is unlocked
 }
 
 func TestLockedDataDir(t *testing.T) {
@@ -56,12 +59,12 @@ func TestBadServerSettings(t *testing.T) {
 		cfg  ServerConfig
 		says string
 	}{
-		"no folder":      {ServerConfig{}, "--data-dir"},
-		"a file":         {ServerConfig{DataDir: file}, "--data-dir"},
-		"no port":        {ServerConfig{DataDir: t.TempDir(), Listen: "127.0.0.1"}, "--nats-listen 127.0.0.1"},
+		"no folder":      {ServerConfig{}, "DataDir"},
+		"a file":         {ServerConfig{DataDir: file}, "DataDir"},
+		"no port":        {ServerConfig{DataDir: t.TempDir(), Listen: "127.0.0.1"}, "Listen: 127.0.0.1"},
 		"port a word":    {ServerConfig{DataDir: t.TempDir(), Listen: "127.0.0.1:http"}, "between 0 and 65535"},
 		"port too large": {ServerConfig{DataDir: t.TempDir(), Listen: "127.0.0.1:70000"}, "between 0 and 65535"},
-		"foreign host":   {ServerConfig{DataDir: t.TempDir(), Listen: "192.0.2.1:0"}, "cannot listen"},
+		"remote host":    {ServerConfig{DataDir: t.TempDir(), Listen: "192.0.2.1:0"}, "cannot listen"},
 		"payload":        {ServerConfig{DataDir: t.TempDir(), MaxPayload: 1 << 30}, "64 MiB"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -77,7 +80,7 @@ func TestTokenOfTheEmbeddedServer(t *testing.T) {
 	_, err := nats.Connect(s.URL())
 	require.ErrorIs(t, err, nats.ErrAuthorization)
 	_, err = Connect(t.Context(), ConnConfig{URL: s.URL(), Token: "wrong"}, zerolog.Nop())
-	require.ErrorIs(t, err, nats.ErrAuthorization, "at once, not tried for ever")
+	require.ErrorIs(t, err, nats.ErrAuthorization, "immediately, without retries")
 	nc, err := Connect(t.Context(), ConnConfig{URL: s.URL(), Token: "secret"}, zerolog.Nop())
 	require.NoError(t, err)
 	nc.Close()
@@ -85,7 +88,7 @@ func TestTokenOfTheEmbeddedServer(t *testing.T) {
 	own, err := s.Connect(t.Context(), zerolog.New(&log))
 	require.NoError(t, err)
 	own.Close()
-	require.Contains(t, log.String(), `"server":"in this process"`, "not an address that nobody dialled")
+	require.Contains(t, log.String(), `"server":"in this process"`, "not an address that was not dialed")
 }
 
 // A token that the server changes is read for each connection.
@@ -120,11 +123,11 @@ func TestTheDefaultIsToSyncAlways(t *testing.T) {
 	q := openQueue(t, cfg)
 	for stream, mode := range map[string]jetstream.PersistModeType{
 		StreamResponses: jetstream.DefaultPersistMode, StreamRewards: jetstream.DefaultPersistMode, StreamDead: jetstream.DefaultPersistMode,
-		StreamFeedback: jetstream.DefaultPersistMode, StreamEvents: jetstream.DefaultPersistMode,
-		streamState: jetstream.DefaultPersistMode, streamModels: jetstream.DefaultPersistMode,
-		StreamScored: jetstream.AsyncPersistMode,
+		labels.StreamFeedback: jetstream.DefaultPersistMode, registry.StreamEvents: jetstream.DefaultPersistMode,
+		registry.StreamState: jetstream.DefaultPersistMode, registry.StreamModels: jetstream.DefaultPersistMode,
+		labels.StreamScored: jetstream.AsyncPersistMode,
 	} {
-		require.Equal(t, mode, config(t, q.js, stream).PersistMode, stream)
+		require.Equal(t, mode, jstest.StreamConfig(t, q.js, stream).PersistMode, stream)
 	}
 }
 

@@ -5,90 +5,91 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
+	"assay/queue/internal/js"
 	"assay/rewardmodel/feedback"
+
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// removeResults overwrites the rewards and the dead letters of an id, which hold
-// a sentence of the response or all of it, and the kept response that another
-// process may have stored. It reads both streams: their subjects do not name ids.
-// A dead letter that is cut off before its id, or is not JSON, is only found by
-// its Nats-Msg-Id, and otherwise goes by age.
-func (f *Feedback) removeResults(ctx context.Context, id feedback.Hash) error {
-	if f.kept == nil {
-		if err := f.inStream(ctx, StreamScored, func(s jetstream.Stream) error {
-			return overwrite(ctx, s, scoredSubject(id))
-		}); err != nil {
-			return err
-		}
-	}
-	for _, name := range []string{StreamRewards, StreamDead} {
-		if err := f.inStream(ctx, name, func(s jetstream.Stream) error { return f.removeFrom(ctx, s, id) }); err != nil {
-			return err
-		}
-	}
-	return nil
+// resultEraser erases the rewards and the dead letters of a response.
+type resultEraser struct {
+	js       jetstream.JetStream
+	maxBytes int      // of the messages that wait in memory
+	erased   sync.Map // of interrupted erasures: the sequence up to which each is done, by its erasure
 }
 
-// inStream runs do with a stream, if it exists.
-func (f *Feedback) inStream(ctx context.Context, name string, do func(jetstream.Stream) error) error {
-	ask, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	stream, err := f.js.Stream(ask, name)
-	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("stream %s: %w", name, explain(err))
-	}
-	return do(stream)
-}
-
-// erasure is what removeFrom does to a stream, which its name and time of
-// creation identify.
+// erasure is the erasure of an id in a stream, which its name and time of creation
+// identify.
 type erasure struct {
 	stream  string
 	created int64
 	id      feedback.Hash
 }
 
-// removeFrom overwrites all messages of an id in a stream of results. One that
-// does not end in time continues where it was when it is requested again.
-func (f *Feedback) removeFrom(ctx context.Context, stream jetstream.Stream, id feedback.Hash) error {
+func newResultEraser(jet jetstream.JetStream, maxPayload int64) *resultEraser {
+	return &resultEraser{js: jet, maxBytes: int(4 * maxPayload)}
+}
+
+// erase overwrites the rewards and the dead letters of an id, which contain a sentence
+// of the response or all of it. It reads both streams: their subjects do not contain
+// ids. A dead letter that is truncated before its id, or is not JSON, is found only by
+// its Nats-Msg-Id, and otherwise stays until it expires.
+func (e *resultEraser) erase(ctx context.Context, id feedback.Hash) error {
+	for _, name := range []string{StreamRewards, StreamDead} {
+		ask, cancel := context.WithTimeout(ctx, js.RequestTimeout)
+		stream, err := e.js.Stream(ask, name)
+		cancel()
+		if errors.Is(err, jetstream.ErrStreamNotFound) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("stream %s: %w", name, js.Explain(err))
+		}
+		if err := e.eraseFrom(ctx, stream, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// eraseFrom overwrites all messages of an id in a stream of results. An interrupted
+// erasure continues where it was when it is requested again.
+func (e *resultEraser) eraseFrom(ctx context.Context, stream jetstream.Stream, id feedback.Hash) error {
 	info := stream.CachedInfo()
 	key := erasure{info.Config.Name, info.Created.UnixNano(), id}
 	last, until := info.State.LastSeq, uint64(0)
-	if reached, ok := f.erased.Load(key); ok {
+	if reached, ok := e.erased.Load(key); ok {
 		until = reached.(uint64)
 	}
 	if until > last { // the stream lost its end, and uses these sequences again
 		until = 0
 	}
-	for msg, err := range f.scan(ctx, stream, ">", until+1, last) {
+	for msg, err := range js.Scan(ctx, stream, js.Range{Subject: ">", First: until + 1, Last: last, MaxBytes: e.maxBytes}) {
 		if err != nil {
-			return err
+			return fmt.Errorf("reading stream %s: %w", info.Config.Name, js.Explain(err))
 		}
-		if feedback.HashOf(msg.responseID()) == id {
-			if err := overwriteMessage(ctx, stream, msg.sequence); err != nil {
+		if feedback.HashOf(responseID(msg)) == id {
+			if err := js.Erase(ctx, stream, msg.Sequence); err != nil {
 				return err
 			}
 		}
-		f.erased.Store(key, msg.sequence)
+		e.erased.Store(key, msg.Sequence)
 	}
-	f.erased.Delete(key)
+	e.erased.Delete(key)
 	return nil
 }
 
-// responseID is the id of the response of a reward or dead letter, as its result
-// has it or would have.
-func (m message) responseID() string {
-	return resultID(fieldID(m.data), m.header.Get(HeaderMsgID), m.header.Get(HeaderSequence))
+// responseID returns the id of the response of a reward or dead letter, as its result has
+// it or would have.
+func responseID(m js.Message) string {
+	return resultID(fieldID(m.Data), m.Header.Get(HeaderMsgID), m.Header.Get(HeaderSequence))
 }
 
-// fieldID is the text of the field "id" of a JSON object, or "". The object may
-// be cut off after it.
+// fieldID returns the string in the field "id" of a JSON object, or "". The object may be
+// truncated after it.
 func fieldID(data []byte) string {
 	d := jsontext.NewDecoder(bytes.NewReader(data), jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
 	if token, err := d.ReadToken(); err != nil || token.Kind() != '{' {

@@ -11,6 +11,10 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
+	"assay/queue/internal/js"
+	"assay/queue/internal/jstest"
+	"assay/queue/labels"
+	"assay/queue/labels/labelstest"
 	"assay/rewardmodel"
 	"assay/rewardmodel/feedback"
 )
@@ -20,13 +24,13 @@ import (
 func TestEraseReachesResults(t *testing.T) {
 	t.Parallel()
 	const secret = "a sentence that nobody may find on the disk"
-	ctx := within(t)
+	ctx := jstest.Context(t)
 	cfg := testConfig(t)
 	keeps := cfg
 	keeps.Streams.KeepScored = time.Hour
 	q := openQueue(t, cfg)
 	other := replica(t, q, keeps)
-	require.NoError(t, other.Feedback().Keep(ctx, []KeptResponse{kept("x", secret), kept("y", "another")}))
+	require.NoError(t, other.Labels().KeepScored(ctx, []labels.ScoredResponse{labelstest.Scored("x", secret), labelstest.Scored("y", "another")}))
 	require.NoError(t, q.Start(ctx, scorerFunc(func(ctx context.Context, item rewardmodel.Item) (rewardmodel.Result, error) {
 		result, err := good(ctx, item)
 		result.Witness = &rewardmodel.Witness{Text: *item.Response}
@@ -45,28 +49,28 @@ func TestEraseReachesResults(t *testing.T) {
 		publish(t, q, "run7", c.id, c.body)
 	}
 	settled(t, q)
-	require.Equal(t, 4, count(t, q, StreamRewards))
-	require.Equal(t, 4, count(t, q, StreamDead))
+	require.Equal(t, 4, jstest.Count(q.js, StreamRewards))
+	require.Equal(t, 4, jstest.Count(q.js, StreamDead))
 
-	_, err := q.Feedback().Erase(ctx, "x")
+	_, err := q.Labels().Erase(ctx, "x")
 	require.NoError(t, err)
-	require.Equal(t, 1, count(t, q, StreamRewards))
-	require.Equal(t, 2, count(t, q, StreamDead))
-	require.Equal(t, 1, count(t, q, StreamScored))
+	require.Equal(t, 1, jstest.Count(q.js, StreamRewards))
+	require.Equal(t, 2, jstest.Count(q.js, StreamDead))
+	require.Equal(t, 1, jstest.Count(q.js, labels.StreamScored))
 	publish(t, q, "run7", "7", `{"id":"x","response":"again"}`)
 	settled(t, q)
-	_, err = q.Feedback().Erase(ctx, "x")
+	_, err = q.Labels().Erase(ctx, "x")
 	require.NoError(t, err)
-	require.Equal(t, 1, count(t, q, StreamRewards))
-	_, err = q.Feedback().Erase(ctx, "seq-8") // as the result of a response without an id would name it
+	require.Equal(t, 1, jstest.Count(q.js, StreamRewards))
+	_, err = q.Labels().Erase(ctx, "seq-8") // as the result of a response without an id would name it
 	require.NoError(t, err)
-	require.Equal(t, 1, count(t, q, StreamDead))
+	require.Equal(t, 1, jstest.Count(q.js, StreamDead))
 	closeQueue(t, other)
 	closeQueue(t, q)
-	for _, stream := range []string{StreamRewards, StreamDead, StreamScored} {
+	for _, stream := range []string{StreamRewards, StreamDead, labels.StreamScored} {
 		part := cfg
 		part.Server.DataDir = filepath.Join(cfg.Server.DataDir, "nats", "jetstream", "$G", "streams", stream)
-		require.False(t, onDisk(t, part, secret), "overwritten in %s", stream)
+		require.False(t, jstest.OnDisk(t, part.Server.DataDir, secret), "overwritten in %s", stream)
 	}
 }
 
@@ -78,12 +82,12 @@ func TestIDOfResults(t *testing.T) {
 	} {
 		require.Equal(t, want, fieldID([]byte(body)), body)
 	}
-	dead := message{header: nats.Header{HeaderSequence: {"12"}}, data: []byte("no JSON")}
-	require.Equal(t, "seq-12", dead.responseID())
-	dead.header.Set(HeaderMsgID, "run7/1")
-	require.Equal(t, "run7/1", dead.responseID())
-	dead.header.Set(HeaderMsgID, strings.Repeat("i", rewardmodel.MaxName+1))
-	require.Equal(t, "seq-12", dead.responseID(), "as its result would have it")
+	dead := js.Message{Header: nats.Header{HeaderSequence: {"12"}}, Data: []byte("no JSON")}
+	require.Equal(t, "seq-12", responseID(dead))
+	dead.Header.Set(HeaderMsgID, "run7/1")
+	require.Equal(t, "run7/1", responseID(dead))
+	dead.Header.Set(HeaderMsgID, strings.Repeat("i", rewardmodel.MaxName+1))
+	require.Equal(t, "seq-12", responseID(dead), "as its result would have it")
 }
 
 // Reports how long an erasure reads, by the number of rewards.
@@ -93,37 +97,42 @@ func BenchmarkErase(b *testing.B) {
 	cfg.Server.SyncInterval = RelaxedSync // or the rewards take minutes to store
 	q := openQueue(b, cfg)
 	body := []byte(`{"id":"r1","reward":0.75,"witness":{"text":"` + strings.Repeat("x", 400) + `"}}`)
-	js, err := jetstream.New(q.nc, jetstream.WithPublishAsyncMaxPending(1000))
+	jet, err := jetstream.New(q.nc, jetstream.WithPublishAsyncMaxPending(1000))
 	require.NoError(b, err)
 	for range rewards {
-		_, err := js.PublishAsync(SubjectRewards+".run7", body)
+		_, err := jet.PublishAsync(SubjectRewards+".run7", body)
 		require.NoError(b, err)
 	}
-	<-js.PublishAsyncComplete()
+	<-jet.PublishAsyncComplete()
 	for b.Loop() {
-		_, err := q.Feedback().Erase(context.Background(), "unknown")
+		_, err := q.Labels().Erase(context.Background(), "unknown")
 		require.NoError(b, err)
 	}
 	b.ReportMetric(float64(rewards)*float64(b.N)/b.Elapsed().Seconds(), "rewards/s")
 }
 
-// What is known of an erasure ends with it. A stream that lost its end has new
-// messages under the sequences that an erasure had read.
-func TestErasureForgetsWhereItEnded(t *testing.T) {
+// An erasure that was interrupted continues where it ended, unless the stream lost that
+// part, and then forgets where that was.
+func TestErasureContinues(t *testing.T) {
 	t.Parallel()
-	ctx := within(t)
+	ctx := jstest.Context(t)
 	q := openQueue(t, testConfig(t))
-	f := q.Feedback()
-	caughtUp(t, f)
 	ack, err := q.js.Publish(ctx, SubjectRewards+".run7", []byte(`{"id":"x","reward":0.5}`))
 	require.NoError(t, err)
 	rewards, err := q.js.Stream(ctx, StreamRewards)
 	require.NoError(t, err)
-	key := erasure{StreamRewards, rewards.CachedInfo().Created.UnixNano(), feedback.HashOf("x")}
-	f.erased.Store(key, ack.Sequence+3)
-	_, err = f.Erase(ctx, "x")
-	require.NoError(t, err)
-	require.Zero(t, count(t, q, StreamRewards))
-	_, known := f.erased.Load(key)
-	require.False(t, known)
+	e, id := newResultEraser(q.js, q.nc.MaxPayload()), feedback.HashOf("x")
+	key := erasure{StreamRewards, rewards.CachedInfo().Created.UnixNano(), id}
+	requireDone := func() {
+		_, known := e.erased.Load(key)
+		require.False(t, known)
+	}
+	e.erased.Store(key, ack.Sequence)
+	require.NoError(t, e.erase(ctx, id))
+	require.Equal(t, 1, jstest.Count(q.js, StreamRewards), "it was read before")
+	requireDone()
+	e.erased.Store(key, ack.Sequence+3)
+	require.NoError(t, e.erase(ctx, id))
+	require.Zero(t, jstest.Count(q.js, StreamRewards))
+	requireDone()
 }

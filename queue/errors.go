@@ -1,27 +1,25 @@
 package queue
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 	"time"
 
 	"assay/internal/errorcode"
 	"assay/rewardmodel"
-	"assay/rewardmodel/feedback"
+
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Error is what the service answered instead of results. Code is the number
-// that HTTP would give.
+// Error is an error of the service. Code is the HTTP status code, Name the code of
+// package errorcode.
 type Error struct {
 	Code       int
 	Name       string // machine-readable, such as "overloaded"
-	Message    string // what was wrong, and the fix
-	Field      string // path of the value at fault, or ""
+	Message    string // the error, and the fix
+	Field      string // path of the invalid value, or ""
 	RetryAfter time.Duration
 
 	is error // the sentinel that errors.Is finds, or nil
@@ -34,32 +32,19 @@ func (e *Error) Error() string {
 	return e.Message
 }
 
-// Unwrap lets a client of the service test for the errors of a local scorer.
+// Unwrap returns the error that a local scorer would return, or nil.
 func (e *Error) Unwrap() error { return e.is }
 
-// retryWhenFull is advised when the scorer does not say when to come back.
+// retryWhenFull is the Retry-After if the scorer does not suggest one.
 const retryWhenFull = time.Second
 
-// retryWhenStoreFull is advised when feedback cannot be stored: that takes
-// somebody to erase something or to raise a limit.
+// retryWhenStoreFull is the Retry-After if feedback cannot be stored, until an operator
+// erases something or raises a limit.
 const retryWhenStoreFull = time.Minute
 
-// The names of errors that are not about the input, as over HTTP.
-const (
-	nameOverloaded = "overloaded"
-	nameClosed     = "shutting_down"
-	nameDeadline   = "deadline_exceeded"
-	nameCanceled   = "client_gone"
-	nameModel      = "model_failed"
-	nameInternal   = "internal"
-
-	nameStoreFull   = "store_full"
-	nameUnavailable = "unavailable"
-)
-
-// describe maps an error of the scorer to what a requester is told. It is the
-// only place of this package that does. What went wrong inside is for our log
-// and not repeated; what an error quotes of the client's data is cut short.
+// describe maps an error to the error of the service by the table of package errorcode. It
+// is the only place of this package that does. It hides internal errors, which are logged, and shortens what an
+// error quotes of the client's data.
 func describe(err error) *Error {
 	e := *errorOf(err)
 	e.Field, e.Message = rewardmodel.Shorten(e.Field), rewardmodel.Shorten(e.Message)
@@ -68,44 +53,41 @@ func describe(err error) *Error {
 
 func errorOf(err error) *Error {
 	var own *Error
+	if errors.As(err, &own) {
+		return own
+	}
+	code := errorcode.Of(err)
+	e := &Error{Code: code.HTTP(), Name: string(code), Message: err.Error()}
 	var input *rewardmodel.InputError
 	var overloaded *rewardmodel.OverloadedError
 	switch {
-	case errors.As(err, &own):
-		return own
 	case errors.As(err, &input):
-		return &Error{Code: errorcode.Of(err).HTTP(), Name: input.Kind.String(), Message: input.Message, Field: input.Field}
+		e.Message, e.Field = input.Message, input.Field
 	case errors.As(err, &overloaded):
-		return &Error{Code: http.StatusServiceUnavailable, Name: nameOverloaded, Message: overloaded.Error(),
-			RetryAfter: max(overloaded.RetryAfter, retryWhenFull)}
-	case errors.Is(err, rewardmodel.ErrOverloaded):
-		return &Error{Code: http.StatusServiceUnavailable, Name: nameOverloaded, Message: err.Error(), RetryAfter: retryWhenFull}
-	case errors.Is(err, rewardmodel.ErrClosed):
-		return &Error{Code: http.StatusServiceUnavailable, Name: nameClosed, Message: err.Error(), RetryAfter: retryWhenFull}
-	case errors.Is(err, feedback.ErrStoreFull):
-		return &Error{Code: http.StatusServiceUnavailable, Name: nameStoreFull, Message: err.Error(), RetryAfter: retryWhenStoreFull}
-	case errors.Is(err, feedback.ErrUnavailable):
-		return &Error{Code: http.StatusServiceUnavailable, Name: nameUnavailable, Message: err.Error(), RetryAfter: retryWhenFull}
-	case errors.Is(err, context.DeadlineExceeded):
-		return &Error{Code: http.StatusGatewayTimeout, Name: nameDeadline,
-			Message: "the request was not done in time; wait longer, or send fewer responses a request"}
-	case errors.Is(err, context.Canceled):
-		return &Error{Code: 499, Name: nameCanceled, Message: "the request was cancelled"}
-	case errors.Is(err, rewardmodel.ErrModel):
-		return &Error{Code: http.StatusInternalServerError, Name: nameModel,
-			Message: "the model failed on this request; the log of the service says why"}
+		e.RetryAfter = max(overloaded.RetryAfter, retryWhenFull)
+	case code == errorcode.StoreFull:
+		e.RetryAfter = retryWhenStoreFull
+	case e.Code == http.StatusServiceUnavailable:
+		e.RetryAfter = retryWhenFull
+	case code == errorcode.DeadlineExceeded:
+		e.Message = "the request timed out; raise the timeout, or send fewer responses per request"
+	case code == errorcode.ClientGone:
+		e.Message = "the request was canceled"
+	case code == errorcode.ModelFailed:
+		e.Message = "the model failed on this request; see the log of the service"
+	default:
+		e.Message = "the service failed on this request; see its log"
 	}
-	return &Error{Code: http.StatusInternalServerError, Name: nameInternal,
-		Message: "the service failed on this request; its log says why"}
+	return e
 }
 
-// tooLarge says that a message of size bytes does not fit.
+// tooLarge returns the error of a message that is too large.
 func tooLarge(what string, size, limit int64, fix string) *rewardmodel.InputError {
 	return &rewardmodel.InputError{Kind: rewardmodel.KindTooLarge,
-		Message: fmt.Sprintf("%s is %d bytes, more than the %d of a NATS message; %s", what, size, limit, fix)}
+		Message: fmt.Sprintf("%s is %d bytes, above the limit of %d of a NATS message; %s", what, size, limit, fix)}
 }
 
-// errorBody is the JSON of an error answer, as over HTTP.
+// errorBody is the JSON of an error, as over HTTP.
 type errorBody struct {
 	Error struct {
 		Code    string `json:"code"`
@@ -138,36 +120,9 @@ func sentinel(e *Error) error {
 			return &rewardmodel.InputError{Kind: kind, Field: e.Field, Message: e.Message}
 		}
 	}
-	switch e.Name {
-	case nameOverloaded:
+	code := errorcode.Code(e.Name)
+	if code == errorcode.Overloaded {
 		return &rewardmodel.OverloadedError{RetryAfter: e.RetryAfter}
-	case nameClosed:
-		return rewardmodel.ErrClosed
-	case nameDeadline:
-		return context.DeadlineExceeded
-	case nameCanceled:
-		return context.Canceled
-	case nameModel:
-		return rewardmodel.ErrModel
-	case nameStoreFull:
-		return feedback.ErrStoreFull
-	case nameUnavailable:
-		return feedback.ErrUnavailable
 	}
-	return nil
-}
-
-// headerValue makes text fit for a header: one line, valid, not long.
-func headerValue(text string) string {
-	const most = 1 << 10
-	if len(text) > most {
-		text = text[:most]
-	}
-	clean := func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return ' '
-		}
-		return r
-	}
-	return strings.TrimSpace(strings.Map(clean, strings.ToValidUTF8(text, "?")))
+	return code.Err()
 }

@@ -5,7 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"assay/queue/internal/jstest"
 	"assay/rewardmodel"
+
 	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
 )
@@ -52,9 +54,9 @@ func TestExpiredResponses(t *testing.T) {
 		texts = append(texts, text)
 	}
 	require.ElementsMatch(t, []string{"slow", "fine"}, texts)
-	require.Len(t, stored(t, q, StreamRewards), 1)
+	require.Len(t, jstest.Messages(t, q.js, StreamRewards), 1)
 	reasons := map[string]int{}
-	for _, msg := range stored(t, q, StreamDead) {
+	for _, msg := range jstest.Messages(t, q.js, StreamDead) {
 		reasons[msg.Subject+" "+msg.Header.Get(HeaderCode)]++
 		require.Equal(t, HeaderTimeout, msg.Header.Get(HeaderField))
 	}

@@ -8,7 +8,12 @@ import (
 	"testing"
 	"time"
 
+	"assay/queue/internal/jstest"
+	"assay/queue/labels"
+	"assay/queue/registry"
 	"assay/rewardmodel"
+	"assay/rewardmodel/feedback"
+
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/prometheus/client_golang/prometheus"
@@ -23,9 +28,6 @@ func TestMain(m *testing.M) {
 	}
 	goleak.VerifyTestMain(m)
 }
-
-// patience is for a machine that is busy with something else.
-const patience = time.Minute
 
 // scorerFunc scores one item; it stands for the model in all tests.
 type scorerFunc func(context.Context, rewardmodel.Item) (rewardmodel.Result, error)
@@ -79,7 +81,7 @@ func openQueue(t testing.TB, cfg Config) *Queue {
 }
 
 func closeQueue(t testing.TB, q *Queue) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), jstest.Timeout)
 	defer cancel()
 	require.NoError(t, q.Close(ctx))
 }
@@ -98,7 +100,7 @@ func publish(t testing.TB, q *Queue, tail, id, body string) *jetstream.PubAck {
 	if id != "" {
 		msg.Header.Set(jetstream.MsgIDHeader, id)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), jstest.Timeout)
 	defer cancel()
 	ack, err := q.js.PublishMsg(ctx, msg)
 	require.NoError(t, err)
@@ -110,36 +112,32 @@ func item(text string) string { return fmt.Sprintf(`{"response":%q}`, text) }
 // settled waits until no response is left.
 func settled(t testing.TB, q *Queue) {
 	t.Helper()
-	require.Eventually(t, func() bool { return count(t, q, StreamResponses) == 0 }, patience, 5*time.Millisecond)
-}
-
-func count(t testing.TB, q *Queue, stream string) int {
-	s, err := q.js.Stream(context.Background(), stream)
-	if err != nil {
-		return -1
-	}
-	return int(s.CachedInfo().State.Msgs)
-}
-
-// stored returns all messages of a stream, in order.
-func stored(t testing.TB, q *Queue, stream string) []*jetstream.RawStreamMsg {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	s, err := q.js.Stream(ctx, stream)
-	require.NoError(t, err)
-	var msgs []*jetstream.RawStreamMsg
-	state := s.CachedInfo().State
-	for seq := state.FirstSeq; seq <= state.LastSeq; seq++ {
-		msg, err := s.GetMsg(ctx, seq)
-		require.NoError(t, err)
-		msgs = append(msgs, msg)
-	}
-	return msgs
+	require.Eventually(t, func() bool { return jstest.Count(q.js, StreamResponses) == 0 }, jstest.Timeout, 5*time.Millisecond)
 }
 
 // since waits until d has gone by since start.
 func since(t testing.TB, start time.Time, d time.Duration) {
 	t.Helper()
-	require.Eventually(t, func() bool { return time.Since(start) > d }, d+patience, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return time.Since(start) > d }, d+jstest.Timeout, 5*time.Millisecond)
+}
+
+// replica opens another process on the server of q.
+func replica(t testing.TB, q *Queue, cfg Config) *Queue {
+	cfg.Conn.URL = q.URL()
+	return openQueue(t, cfg)
+}
+
+func openRegistry(t testing.TB, q *Queue) *registry.Registry {
+	t.Helper()
+	r, err := q.OpenRegistry(t.Context())
+	require.NoError(t, err)
+	return r
+}
+
+func recordSubject(id, rater feedback.Hash) string {
+	return labels.SubjectFeedback + ".item." + id.String() + "." + rater.String()
+}
+
+func tombstoneSubject(id feedback.Hash) string {
+	return labels.SubjectFeedback + ".erased." + id.String()
 }

@@ -16,7 +16,9 @@ import (
 	"testing"
 	"time"
 
+	"assay/queue/internal/jstest"
 	"assay/rewardmodel"
+
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/prometheus/client_golang/prometheus"
@@ -126,7 +128,7 @@ func TestKillNineWhileResponsesAreInFlight(t *testing.T) {
 		accepted += batch
 		// At a random moment before all are done.
 		enough := uint64(accepted - batch + rand.IntN(batch*3/4))
-		require.Eventually(t, func() bool { return rewards(p) >= enough }, patience, time.Millisecond)
+		require.Eventually(t, func() bool { return rewards(p) >= enough }, jstest.Timeout, time.Millisecond)
 		p.kill(t)
 	}
 
@@ -135,7 +137,7 @@ func TestKillNineWhileResponsesAreInFlight(t *testing.T) {
 	require.Eventually(t, func() bool {
 		s, err := p.js.Stream(context.Background(), StreamResponses)
 		return err == nil && s.CachedInfo().State.Msgs == 0
-	}, patience, 10*time.Millisecond)
+	}, jstest.Timeout, 10*time.Millisecond)
 	require.Equal(t, uint64(accepted), rewards(p))
 	ids := map[string]int{}
 	s, err := p.js.Stream(t.Context(), StreamRewards)
@@ -219,6 +221,6 @@ func TestChaos(t *testing.T) {
 	}
 	q := startQueue(t, cfg, scorerFunc(good))
 	settled(t, q)
-	require.Equal(t, rounds*batch, count(t, q, StreamRewards))
-	require.Equal(t, rounds*batch/40, count(t, q, StreamDead))
+	require.Equal(t, rounds*batch, jstest.Count(q.js, StreamRewards))
+	require.Equal(t, rounds*batch/40, jstest.Count(q.js, StreamDead))
 }

@@ -13,6 +13,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
+	"assay/queue/internal/jstest"
+	"assay/queue/labels"
+	"assay/queue/registry"
 	"assay/rewardmodel/feedback"
 )
 
@@ -25,7 +28,7 @@ var (
 			"$JS.API.STREAM.INFO." + StreamRewards, "$JS.API.STREAM.MSG.GET." + StreamRewards,
 			"$JS.API.CONSUMER.INFO." + StreamRewards + ".*", "$JS.API.CONSUMER.MSG.NEXT." + StreamRewards + ".*",
 			"$JS.ACK." + StreamRewards + ".>"},
-		"LABELS": {SubjectFeedback},
+		"LABELS": {labels.SubjectFeedback},
 	}
 	reads = map[string][]string{"APP": {SubjectRewards + ".>"}}
 )
@@ -96,10 +99,10 @@ func TestUsersHaveNoMoreThanTheirGrants(t *testing.T) {
 func storeRewards(t *testing.T, q *Queue, n int) {
 	t.Helper()
 	for i := range n {
-		_, err := q.js.Publish(within(t), SubjectRewards+".run", fmt.Appendf(nil, `{"id":"r%d"}`, i))
+		_, err := q.js.Publish(jstest.Context(t), SubjectRewards+".run", fmt.Appendf(nil, `{"id":"r%d"}`, i))
 		require.NoError(t, err)
 	}
-	_, err := q.js.CreateConsumer(within(t), StreamRewards, jetstream.ConsumerConfig{Durable: "c", AckPolicy: jetstream.AckExplicitPolicy, MaxAckPending: -1})
+	_, err := q.js.CreateConsumer(jstest.Context(t), StreamRewards, jetstream.ConsumerConfig{Durable: "c", AckPolicy: jetstream.AckExplicitPolicy, MaxAckPending: -1})
 	require.NoError(t, err)
 }
 
@@ -110,8 +113,8 @@ func targets(q *Queue) []func(string) string {
 	below := func(subject string) {
 		kinds = append(kinds, func(token string) string { return strings.Replace(subject, ">", token, 1) })
 	}
-	for _, subject := range []string{recordSubject(feedback.HashOf("r"), feedback.HashOf("")), subjectTombstones + ".>",
-		stateSubject + keyCurrent, stateSubject + keyTraining, stateSubject + keyModel + ">", stateSubject + keyReference + ">",
+	for _, subject := range []string{recordSubject(feedback.HashOf("r"), feedback.HashOf("")), labels.SubjectFeedback + ".erased.>",
+		registry.SubjectState + "current", registry.SubjectState + "training", registry.SubjectState + "model.>", registry.SubjectState + "reference.>",
 		"_INBOX.>", "$JS.API.INFO", "$JS.API.STREAM.NAMES", "$JS.API.STREAM.LIST", "$SYS.REQ.SERVER.PING"} {
 		below(subject)
 	}
@@ -171,7 +174,7 @@ func (m *matrix) request(t *testing.T, subject string) string {
 	if !strings.HasPrefix(subject, "$JS.ACK.") {
 		return subject
 	}
-	msg, err := m.nc.RequestWithContext(within(t), "$JS.API.CONSUMER.MSG.NEXT."+StreamRewards+".c", []byte(`{"batch":1,"no_wait":true}`))
+	msg, err := m.nc.RequestWithContext(jstest.Context(t), "$JS.API.CONSUMER.MSG.NEXT."+StreamRewards+".c", []byte(`{"batch":1,"no_wait":true}`))
 	require.NoError(t, err)
 	require.Contains(t, msg.Reply, "$JS.ACK.")
 	return msg.Reply
@@ -182,7 +185,7 @@ func body(subject string) []byte {
 	switch {
 	case subject == SubjectScore:
 		return []byte(`{"responses":[{"response":"x"}]}`)
-	case subject == SubjectFeedback:
+	case subject == labels.SubjectFeedback:
 		return []byte(`{"items":[]}`)
 	case strings.HasPrefix(subject, SubjectResponses):
 		return []byte(item("x"))
@@ -233,7 +236,7 @@ func (m *matrix) subscribe(t *testing.T) {
 			case err := <-m.refusals:
 				require.ErrorIs(t, err, nats.ErrPermissionViolation)
 				denied = strings.Contains(err.Error(), `"`+subject+`"`)
-			case <-time.After(patience):
+			case <-time.After(jstest.Timeout):
 				t.Fatalf("nothing forbids to subscribe to %s", subject)
 			}
 		}
@@ -270,7 +273,7 @@ func (m *matrix) fate(t *testing.T, target string, try func() error) fate {
 		require.NoError(t, nc.Flush())
 	}
 	require.NoError(t, try())
-	for timeout := time.After(patience); ; {
+	for timeout := time.After(jstest.Timeout); ; {
 		select {
 		case err := <-m.refusals:
 			require.ErrorIs(t, err, nats.ErrPermissionViolation)
@@ -278,13 +281,13 @@ func (m *matrix) fate(t *testing.T, target string, try func() error) fate {
 		case <-inside:
 			m.flush(t)
 			for len(assay) > 0 {
-				if foreign(<-assay) {
+				if fromOthers(<-assay) {
 					return written
 				}
 			}
 			return contained
 		case msg := <-assay:
-			if foreign(msg) {
+			if fromOthers(msg) {
 				return written
 			}
 		case <-timeout:
@@ -313,9 +316,9 @@ func (m *matrix) nothingCameLate(t *testing.T, all *nats.Subscription) {
 		if err != nil {
 			return
 		}
-		require.False(t, m.tried[msg.Subject] && foreign(msg), msg.Subject)
+		require.False(t, m.tried[msg.Subject] && fromOthers(msg), msg.Subject)
 	}
 }
 
-// foreign reports whether a message is none that assay itself requests.
-func foreign(msg *nats.Msg) bool { return !strings.HasPrefix(msg.Reply, "_INBOX.") }
+// fromOthers reports whether a message is not one that assay itself requests.
+func fromOthers(msg *nats.Msg) bool { return !strings.HasPrefix(msg.Reply, "_INBOX.") }

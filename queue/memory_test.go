@@ -8,7 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"assay/queue/internal/jstest"
+	"assay/queue/labels"
 	"assay/rewardmodel"
+
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -48,12 +51,12 @@ func TestRequestsShareMemory(t *testing.T) {
 	const limit = 256 << 20
 	cfg, m := withMemory(t, limit)
 	q := openQueue(t, cfg)
-	service, err := startService(q.nc, scorerFunc(good), q.Feedback(), cfg.Service, q.log, q.metrics)
+	service, err := startService(q.nc, scorerFunc(good), q.Labels(), cfg.Service, q.log, q.metrics)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, service.drain(context.Background())) })
 	release := occupy(t, m, limit)
 	ask := func(subject, body string) string {
-		reply, err := q.nc.RequestMsg(&nats.Msg{Subject: subject, Data: []byte(body), Header: nats.Header{}}, patience)
+		reply, err := q.nc.RequestMsg(&nats.Msg{Subject: subject, Data: []byte(body), Header: nats.Header{}}, jstest.Timeout)
 		require.NoError(t, err)
 		if code := reply.Header.Get("Nats-Service-Error-Code"); code != "" {
 			require.NotEmpty(t, reply.Header.Get("Retry-After"))
@@ -62,14 +65,14 @@ func TestRequestsShareMemory(t *testing.T) {
 		return "200"
 	}
 	score := fmt.Sprintf(`{"responses":[%s]}`, item("x"))
-	labels := `{"items":[{"id":"a","label":"violation","response":"x"}]}`
-	for _, reply := range []string{ask(SubjectScore, score), ask(SubjectFeedback, labels)} {
+	batch := `{"items":[{"id":"a","label":"violation","response":"x"}]}`
+	for _, reply := range []string{ask(SubjectScore, score), ask(labels.SubjectFeedback, batch)} {
 		require.Contains(t, reply, "503")
 		require.Contains(t, reply, "request memory")
 	}
 	release()
 	require.Equal(t, "200", ask(SubjectScore, score))
-	require.Equal(t, "200", ask(SubjectFeedback, labels))
+	require.Equal(t, "200", ask(labels.SubjectFeedback, batch))
 }
 
 // While the shared memory is in use, responses stay in the stream, none is
@@ -87,9 +90,9 @@ func TestPullWaitsForMemory(t *testing.T) {
 	for i := range 20 {
 		publish(t, q, "x", fmt.Sprint(i), item("Hello."))
 	}
-	require.Eventually(t, func() bool { return q.worker.untilRested() > 0 }, patience, time.Millisecond, "a pull was refused")
+	require.Eventually(t, func() bool { return q.worker.untilResume() > 0 }, jstest.Timeout, time.Millisecond, "a pull was refused")
 	require.Zero(t, scored.Load())
-	require.Equal(t, 20, count(t, q, StreamResponses))
+	require.Equal(t, 20, jstest.Count(q.js, StreamResponses))
 	release()
 	settled(t, q)
 	require.EqualValues(t, 20, scored.Load())
@@ -118,7 +121,7 @@ func TestIdlePullLeavesRoomForLargeResponses(t *testing.T) {
 	q := startQueue(t, cfg, hungry{good, limit/4*3 - 1<<20})
 	publish(t, q, "x", "1", item("Hello."))
 	settled(t, q)
-	require.Equal(t, 1, count(t, q, StreamRewards))
+	require.Equal(t, 1, jstest.Count(q.js, StreamRewards))
 	require.Zero(t, testutil.ToFloat64(q.metrics.messages.WithLabelValues(string(outcomeOverloaded))))
 }
 
@@ -134,8 +137,8 @@ func TestRewardedResponseThatNoLongerFits(t *testing.T) {
 	q.cfg.Worker.Memory = cfg.Worker.Memory
 	require.NoError(t, q.Start(t.Context(), scorerFunc(good)))
 	settled(t, q)
-	require.Equal(t, 1, count(t, q, StreamRewards))
-	require.Zero(t, count(t, q, StreamDead))
+	require.Equal(t, 1, jstest.Count(q.js, StreamRewards))
+	require.Zero(t, jstest.Count(q.js, StreamDead))
 }
 
 // A message id of a client's choice that is too long to echo is not echoed.

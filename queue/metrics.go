@@ -9,19 +9,19 @@ import (
 type outcome string
 
 const (
-	outcomeRewarded   outcome = "rewarded"   // its reward is stored, it is acknowledged
-	outcomeDuplicate  outcome = "duplicate"  // it had its reward already, it is acknowledged
-	outcomeDead       outcome = "dead"       // its dead letter is stored, it is terminated
-	outcomeOverloaded outcome = "overloaded" // handed back: the scorer is full
-	outcomeClosed     outcome = "closed"     // handed back: this process is stopping
-	outcomeRetry      outcome = "retry"      // handed back: the model failed
-	outcomeUnstored   outcome = "unstored"   // handed back: its reward or dead letter could not be stored
-	outcomeHeld       outcome = "held"       // negatively acknowledged: another process scores it alone
+	outcomeRewarded     outcome = "rewarded"      // acknowledged: its reward is stored
+	outcomeDuplicate    outcome = "duplicate"     // acknowledged: it has its reward or dead letter already
+	outcomeDeadLettered outcome = "dead_lettered" // terminated: its dead letter is stored
+	outcomeOverloaded   outcome = "overloaded"    // negatively acknowledged: the scorer is overloaded
+	outcomeShuttingDown outcome = "shutting_down" // negatively acknowledged: this process is stopping
+	outcomeRetry        outcome = "retry"         // negatively acknowledged: the model failed
+	outcomeStoreFailed  outcome = "store_failed"  // negatively acknowledged: JetStream failed
+	outcomeDeferred     outcome = "deferred"      // negatively acknowledged: another process scores it in isolation
 )
 
-// settled reports whether the response is done.
-func (o outcome) settled() bool {
-	return o == outcomeRewarded || o == outcomeDuplicate || o == outcomeDead
+// completed reports whether the response is done.
+func (o outcome) completed() bool {
+	return o == outcomeRewarded || o == outcomeDuplicate || o == outcomeDeadLettered
 }
 
 // The kinds of messages whose handling may panic, in metrics and logs.
@@ -55,34 +55,34 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	f := promauto.With(reg)
 	return &metrics{
 		messages: f.NewCounterVec(prometheus.CounterOpts{Name: "assay_nats_messages_total",
-			Help: "Deliveries of JetStream responses, by how they ended."}, []string{"outcome"}),
+			Help: "Deliveries of streamed responses, by outcome."}, []string{"outcome"}),
 		dead: f.NewCounterVec(prometheus.CounterOpts{Name: "assay_nats_dead_letters_total",
-			Help: "Responses that could not be scored, by reason."}, []string{"reason"}),
+			Help: "Responses that became dead letters, by reason."}, []string{"reason"}),
 		requests: f.NewCounterVec(prometheus.CounterOpts{Name: "assay_nats_requests_total",
-			Help: "Score requests of the micro service, by code (as over HTTP)."}, []string{"code"}),
+			Help: "Score requests over NATS, by HTTP status code."}, []string{"code"}),
 		inFlight: f.NewGauge(prometheus.GaugeOpts{Name: "assay_nats_in_flight",
-			Help: "JetStream responses that this process holds."}),
+			Help: "Streamed responses that this process is working on."}),
 		redeliveries: f.NewCounter(prometheus.CounterOpts{Name: "assay_nats_redeliveries_total",
-			Help: "Deliveries of responses that had been delivered before."}),
+			Help: "Deliveries of streamed responses that had been delivered before."}),
 		publishErrs: f.NewCounter(prometheus.CounterOpts{Name: "assay_nats_publish_errors_total",
 			Help: "Failed attempts to store a reward or a dead letter."}),
 		pending: f.NewGauge(prometheus.GaugeOpts{Name: "assay_nats_consumer_pending",
-			Help: "Responses that wait for delivery to any replica."}),
+			Help: "Streamed responses that wait for delivery to any replica."}),
 		ackPending: f.NewGauge(prometheus.GaugeOpts{Name: "assay_nats_consumer_ack_pending",
-			Help: "Responses that are delivered to some replica and not yet settled."}),
+			Help: "Streamed responses that are delivered to a replica and not yet acknowledged."}),
 		feedback: f.NewCounterVec(prometheus.CounterOpts{Name: "assay_feedback_items_total",
-			Help: "Items of feedback that this process took, by outcome."}, []string{"outcome"}),
+			Help: "Feedback items that this process received, by outcome."}, []string{"outcome"}),
 		batches: f.NewCounterVec(prometheus.CounterOpts{Name: "assay_nats_feedback_requests_total",
-			Help: "Feedback requests of the micro service, by code (as over HTTP)."}, []string{"code"}),
+			Help: "Feedback requests over NATS, by HTTP status code."}, []string{"code"}),
 		panics: f.NewCounterVec(prometheus.CounterOpts{Name: "assay_nats_panics_total",
-			Help: "Panics while a message was handled, by its kind: response, request or label. Each one is a bug."}, []string{"kind"}),
+			Help: "Panics while a message was handled, by kind of message: response, request or label. Each one is a bug."}, []string{"kind"}),
 		responses: f.NewGauge(prometheus.GaugeOpts{Name: "assay_nats_responses_messages",
-			Help: "Responses in ASSAY_RESPONSES: those that wait, and those that are delivered and not settled."}),
+			Help: "Messages in the stream ASSAY_RESPONSES: responses that wait for delivery or acknowledgement."}),
 		responseBytes: f.NewGauge(prometheus.GaugeOpts{Name: "assay_nats_responses_bytes",
-			Help: "Size of ASSAY_RESPONSES."}),
+			Help: "Size of the stream ASSAY_RESPONSES."}),
 		responseLimit: f.NewGauge(prometheus.GaugeOpts{Name: "assay_nats_responses_max_bytes",
-			Help: "Size of ASSAY_RESPONSES at which publishers are refused; 0: no limit."}),
+			Help: "Maximum size of the stream ASSAY_RESPONSES, at which publishing fails; 0: no limit."}),
 		oldest: f.NewGauge(prometheus.GaugeOpts{Name: "assay_nats_responses_oldest_seconds",
-			Help: "Age of the oldest response in ASSAY_RESPONSES."}),
+			Help: "Age of the oldest message in the stream ASSAY_RESPONSES."}),
 	}
 }

@@ -1,31 +1,27 @@
 package queue
 
-// Subjects. They are public: clients build on them.
+import "assay/queue/internal/js"
+
+// Subjects, which clients use. Packages labels and registry have more.
 const (
 	SubjectScore     = "assay.v1.score"     // request-reply
-	SubjectResponses = "assay.v1.responses" // in: one score item a message, below this
-	SubjectRewards   = "assay.v1.rewards"   // out: one result a message, same tail as its response
-	SubjectFeedback  = "assay.v1.feedback"
-	SubjectDead      = "assay.v1.dead"   // followed by the reason
-	SubjectEvents    = "assay.v1.events" // followed by what happened
+	SubjectResponses = "assay.v1.responses" // in: one score item per message, below this
+	SubjectRewards   = "assay.v1.rewards"   // out: one result per message, with the tail of its response
+	SubjectDead      = "assay.v1.dead"      // followed by the reason
 )
 
-// Streams, buckets and the consumer that the replicas of assay share.
+// Streams, and the consumer that the replicas of assay share.
 const (
 	StreamResponses = "ASSAY_RESPONSES"
 	StreamRewards   = "ASSAY_REWARDS"
 	StreamDead      = "ASSAY_DEAD"
-	StreamFeedback  = "ASSAY_FEEDBACK"
-	StreamEvents    = "ASSAY_EVENTS"
-	BucketState     = "ASSAY_STATE"
-	BucketModels    = "ASSAY_MODELS"
 	ConsumerScorer  = "assay-scorer"
 	ServiceName     = "assay" // of the micro service and its queue group
 )
 
 // Headers of responses, rewards, dead letters and score requests.
 const (
-	HeaderModelVersion = "Assay-Model-Version" // of the model that gave the reward
+	HeaderModelVersion = js.HeaderModelVersion // of the model that computed the reward
 	HeaderTraceparent  = "traceparent"         // W3C Trace Context, copied from the response
 	HeaderTracestate   = "tracestate"
 	HeaderTimeout      = "Assay-Timeout"     // how long the requester or publisher waits, as a Go duration such as "2s"
@@ -33,12 +29,12 @@ const (
 	HeaderRetryAfter   = "Retry-After"       // whole seconds, with code 503
 	HeaderSubject      = "Assay-Subject"     // dead letter: the subject of the original
 	HeaderSequence     = "Assay-Sequence"    // dead letter: its sequence in ASSAY_RESPONSES
-	HeaderMsgID        = "Assay-Msg-Id"      // dead letter: its Nats-Msg-Id, when it had one
-	HeaderDeliveries   = "Assay-Deliveries"  // dead letter: how often it was tried
-	HeaderCode         = "Assay-Error-Code"  // dead letter: as over HTTP, such as 400
-	HeaderField        = "Assay-Error-Field" // dead letter: the field at fault, when one is
-	HeaderMessage      = "Assay-Error"       // dead letter: what was wrong, and the fix
-	HeaderTruncated    = "Assay-Truncated"   // dead letter: the size of the original when only its head fits
+	HeaderMsgID        = "Assay-Msg-Id"      // dead letter: its Nats-Msg-Id, if any
+	HeaderDeliveries   = "Assay-Deliveries"  // dead letter: how often it was delivered
+	HeaderCode         = "Assay-Error-Code"  // dead letter: HTTP status code, such as 400
+	HeaderField        = "Assay-Error-Field" // dead letter: the invalid field, if any
+	HeaderMessage      = "Assay-Error"       // dead letter: the error, and the fix
+	HeaderTruncated    = "Assay-Truncated"   // dead letter: the size of the original, if only its start fits
 )
 
 // Reason is the last token of a dead letter's subject.
@@ -46,9 +42,9 @@ type Reason string
 
 // Why a response could not be rewarded.
 const (
-	ReasonInvalid  Reason = "invalid"   // not a score item, or a subject that no reward can have
-	ReasonTooLarge Reason = "too_large" // the response, or its result, passes a size limit
+	ReasonInvalid  Reason = "invalid"   // not a score item, or a subject that a reward cannot have
+	ReasonTooLarge Reason = "too_large" // the response, or its result, exceeds a size limit
 	ReasonModel    Reason = "model"     // the model failed on it, or its handling panicked, at every attempt
-	ReasonExpired  Reason = "expired"   // its publisher waits no longer
+	ReasonExpired  Reason = "expired"   // its publisher no longer waits
 	ReasonCrash    Reason = "crash"     // processes died of it
 )

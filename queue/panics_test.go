@@ -7,13 +7,13 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
+	"assay/queue/internal/jstest"
+	"assay/queue/labels"
 	"assay/rewardmodel"
 	"assay/rewardmodel/feedback"
 )
@@ -57,7 +57,7 @@ func TestPanicWhileAResponseIsDecoded(t *testing.T) {
 	publish(t, q, "x", "2", item("text"))
 	src, err := w.attach(t.Context(), false)
 	require.NoError(t, err)
-	batch, err := src.consumer.Fetch(2, jetstream.FetchMaxWait(patience))
+	batch, err := src.consumer.Fetch(2, jetstream.FetchMaxWait(jstest.Timeout))
 	require.NoError(t, err)
 	var outcomes []outcome
 	for msg := range batch.Messages() {
@@ -89,32 +89,19 @@ func (panickyLabels) Append(context.Context, feedback.Batch, string) (feedback.R
 // A request that provokes a panic is answered with an error, and the ones after it with their results.
 func TestPanicWhileARequestIsAnswered(t *testing.T) {
 	t.Parallel()
-	cfg := testConfig(t)
-	cfg.Service.Labels = panickyLabels{}
-	q := startQueue(t, cfg, scorerFunc(panicky))
+	q := openQueue(t, testConfig(t))
+	s, err := startService(q.nc, scorerFunc(panicky), panickyLabels{}, ServiceConfig{}, zerolog.Nop(), q.metrics)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, s.drain(t.Context())) }()
 	for _, tc := range []struct{ subject, body, code string }{
 		{SubjectScore, `{"responses":[{"response":"poison"}]}`, "500"},
-		{SubjectFeedback, `{"items":[{"id":"a","response":"text","label":"violation"}]}`, "500"},
+		{labels.SubjectFeedback, `{"items":[{"id":"a","response":"text","label":"violation"}]}`, "500"},
 		{SubjectScore, `{"responses":[{"response":"text"}]}`, ""},
 	} {
-		reply, err := q.nc.Request(tc.subject, []byte(tc.body), patience)
+		reply, err := q.nc.Request(tc.subject, []byte(tc.body), jstest.Timeout)
 		require.NoError(t, err)
 		require.Equal(t, tc.code, reply.Header.Get("Nats-Service-Error-Code"), string(reply.Data))
 		require.NotContains(t, string(reply.Data), "boom", "it is for the log")
 	}
 	require.Equal(t, 2.0, testutil.ToFloat64(q.metrics.panics.WithLabelValues("request")))
-}
-
-// A message among the labels whose reading panics is skipped, and the ones after it count.
-func TestPanicWhileLabelsAreRead(t *testing.T) {
-	t.Parallel()
-	w := &indexer{Feedback: &Feedback{metrics: newMetrics(prometheus.NewRegistry()), log: zerolog.Nop()}} // without an index
-	hash := feedback.HashOf("a")
-	header := nats.Header{}
-	sign(tombstoneSubject(hash), header)
-	require.ErrorContains(t, w.tell(tombstoneSubject(hash), header, 1), "panic")
-	w.index, w.sweeper = feedback.NewIndex(), newSweeper()
-	require.NoError(t, w.tell(tombstoneSubject(hash), header, 2))
-	require.True(t, w.index.Erased(hash))
-	require.Equal(t, 1.0, testutil.ToFloat64(w.metrics.panics.WithLabelValues("label")))
 }

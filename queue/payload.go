@@ -2,8 +2,8 @@ package queue
 
 import "assay/rewardmodel"
 
-// payload is a message that is being rendered. It is charged as it grows, and
-// fails before it is larger than the limit.
+// payload is a message that is being encoded. It reserves memory as it grows, and fails
+// before it exceeds the limit.
 type payload struct {
 	memory *rewardmodel.Reservation
 	limit  int64

@@ -19,6 +19,9 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
+	"assay/queue/internal/jstest"
+	"assay/queue/labels"
+	"assay/queue/labels/labelstest"
 	"assay/rewardmodel/bag"
 	"assay/rewardmodel/retrain"
 )
@@ -82,7 +85,7 @@ func restrict(t *testing.T) restricted {
 		r.accounts[user.Account.Name] = user.Account
 		opts.Users = append(opts.Users, &server.User{Username: observerOf(user.Account.Name), Password: "test", Account: user.Account})
 	}
-	r.url = external(t, opts).ClientURL()
+	r.url = jstest.Server(t, opts).ClientURL()
 	return r
 }
 
@@ -134,7 +137,7 @@ func (r restricted) assay(t *testing.T) *Queue {
 // can do, and the application gets its rewards.
 func TestPermissionsOnKubernetesAreEnough(t *testing.T) {
 	t.Parallel()
-	ctx := within(t)
+	ctx := jstest.Context(t)
 	r := restrict(t)
 	q := r.assay(t)
 	require.NoError(t, q.Ready(ctx))
@@ -166,20 +169,20 @@ func TestPermissionsOnKubernetesAreEnough(t *testing.T) {
 	require.Len(t, answer.Results, 1)
 	require.Empty(t, refused)
 
-	labels, refused := r.connect(t, "LABELS_NKEY", "_INBOX_labels")
-	receipt, err := labels.RequestWithContext(ctx, SubjectFeedback, []byte(`{"items":[{"id":"r1","label":"compliant","response":"Thanks."}]}`))
+	rater, refused := r.connect(t, "LABELS_NKEY", "_INBOX_labels")
+	receipt, err := rater.RequestWithContext(ctx, labels.SubjectFeedback, []byte(`{"items":[{"id":"r1","label":"compliant","response":"Thanks."}]}`))
 	require.NoError(t, err)
 	require.Contains(t, string(receipt.Data), `"accepted":1`)
 	require.Empty(t, refused)
 
-	f := q.Feedback()
-	accepts(t, f, 2, 0, some(10, 2)...)
-	caughtUp(t, f)
-	require.NoError(t, f.Keep(ctx, []KeptResponse{kept("k1", "kept text")}))
-	_, found, err := f.Kept(ctx, "k1")
+	f := q.Labels()
+	labelstest.Accepts(t, f, 2, 0, labelstest.Some(10, 2)...)
+	labelstest.CaughtUp(t, f)
+	require.NoError(t, f.KeepScored(ctx, []labels.ScoredResponse{labelstest.Scored("k1", "kept text")}))
+	_, found, err := f.Scored(ctx, "k1")
 	require.NoError(t, err)
 	require.True(t, found)
-	_, err = f.RecentKept(ctx, 10)
+	_, err = f.RecentScored(ctx, 10)
 	require.NoError(t, err)
 	_, err = f.Erase(ctx, "r10")
 	require.NoError(t, err)
@@ -188,13 +191,13 @@ func TestPermissionsOnKubernetesAreEnough(t *testing.T) {
 	_, err = js.Publish(ctx, SubjectResponses+".run7", []byte(`{"response":7}`)) // ends as a dead letter
 	require.NoError(t, err)
 	settled(t, q)
-	require.Equal(t, 1, count(t, q, StreamDead))
+	require.Equal(t, 1, jstest.Count(q.js, StreamDead))
 }
 
 // registryWorks does with models and events what replicas and trainers do.
 func registryWorks(t *testing.T, q *Queue) {
 	t.Helper()
-	ctx := within(t)
+	ctx := jstest.Context(t)
 	registry := openRegistry(t, q)
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "model.safetensors"), make([]byte, 1<<20), 0o600))
@@ -225,11 +228,11 @@ func registryWorks(t *testing.T, q *Queue) {
 func TestPermissionsOfAssayOnKubernetes(t *testing.T) {
 	t.Parallel()
 	r := restrict(t)
-	accepts(t, r.assay(t).Feedback(), 1, 0, labelled("r1", bag.Violation))
+	labelstest.Accepts(t, r.assay(t).Labels(), 1, 0, labelstest.Labelled("r1", bag.Violation))
 	nc, refused := r.connect(t, "ASSAY_NKEY", "_INBOX")
-	require.NoError(t, nc.Publish("$JS.SNAPSHOT.RESTORE."+StreamFeedback+".id", nil)) // of an operator who restores a backup
-	require.NoError(t, nc.Publish("$JS.API.STREAM.DELETE."+StreamFeedback, nil))
-	forbidden(t, refused, "$JS.API.STREAM.DELETE."+StreamFeedback)
+	require.NoError(t, nc.Publish("$JS.SNAPSHOT.RESTORE."+labels.StreamFeedback+".id", nil)) // of an operator who restores a backup
+	require.NoError(t, nc.Publish("$JS.API.STREAM.DELETE."+labels.StreamFeedback, nil))
+	forbidden(t, refused, "$JS.API.STREAM.DELETE."+labels.StreamFeedback)
 }
 
 // forbidden waits until the server has refused what was done on a subject.
@@ -239,7 +242,7 @@ func forbidden(t *testing.T, refused <-chan error, subject string) {
 	case err := <-refused:
 		require.ErrorIs(t, err, nats.ErrPermissionViolation)
 		require.ErrorContains(t, err, `"`+subject+`"`)
-	case <-time.After(patience):
+	case <-time.After(jstest.Timeout):
 		t.Fatalf("nothing forbids %s", subject)
 	}
 }

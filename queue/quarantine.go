@@ -3,69 +3,74 @@ package queue
 import (
 	"context"
 	"fmt"
-	"net/http"
+
+	"assay/internal/errorcode"
+	"assay/queue/internal/js"
+	"assay/queue/internal/poison"
+	"assay/queue/registry"
 )
 
-// quarantine protects against responses of one stream that kill processes.
+// quarantine protects against poison messages: responses of one stream that kill
+// processes.
 type quarantine struct {
-	suspects *suspects
-	journal  *crashJournal // nil without one
+	suspects *poison.Suspects
+	journal  *poison.Journal // nil without one
 }
 
-// quarantineOf returns the quarantine of the stream of a source. It is a new one
-// at the start, and when the stream was created again: its sequences name other
+// quarantineOf returns the quarantine of the stream of a source. It is a new one at the
+// start, and when the stream was created again, since its sequences are of other
 // responses then.
 func (w *worker) quarantineOf(ctx context.Context, src source) (*quarantine, error) {
 	w.mu.Lock()
 	last := w.quarantine
 	w.mu.Unlock()
-	if last != nil && last.suspects.created == src.created.UnixNano() {
+	if last != nil && last.suspects.Covers(src.created) {
 		return last, nil
 	}
 	next, err := w.openQuarantine(ctx, src, last == nil)
 	if err != nil {
 		return nil, err
 	}
-	err = w.closeJournal() // of the stream that is gone
+	err = w.closeJournal() // of the previous stream
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.quarantine = next
 	return next, err
 }
 
-// openQuarantine begins a journal for the stream of a source. At the start of
-// the process it first tells the other replicas what the last process of the
-// journal died with. A disk that cannot hold a journal is no reason not to work.
+// openQuarantine starts a journal for the stream of a source. At the start of the process
+// it first adds to the shared list what the last process of the journal died with. The
+// worker also runs if the disk cannot store a journal.
 func (w *worker) openQuarantine(ctx context.Context, src source, starting bool) (*quarantine, error) {
-	stream, err := w.js.Stream(ctx, streamState)
+	stream, err := w.js.Stream(ctx, registry.StreamState)
 	if err != nil {
-		return nil, fmt.Errorf("stream %s: %w", streamState, explain(err))
+		return nil, fmt.Errorf("stream %s: %w", registry.StreamState, js.Explain(err))
 	}
-	shared := newState(w.nc, w.js, stream, w.cfg.domain, w.log)
-	q := &quarantine{suspects: &suspects{state: shared, created: src.created.UnixNano()}}
-	var left crashed
+	kv := js.NewKeyValue(w.nc, w.js, stream, w.cfg.domain, w.log)
+	q := &quarantine{suspects: poison.NewSuspects(kv, src.created)}
+	var left poison.Crash
 	if starting && w.cfg.Journal != "" {
-		if left, err = readJournal(w.cfg.Journal); err != nil {
-			w.log.Error().Err(err).Msg("cannot read what the last process died with")
+		if left, err = poison.ReadJournal(w.cfg.Journal); err != nil {
+			w.log.Error().Err(err).Msg("cannot read the crash journal of the last process")
 		}
 	}
-	if len(left.sequences) > 0 {
-		w.log.Warn().Int("responses", len(left.sequences)).Msg("the last process died with streamed responses in flight")
+	if len(left.Sequences) > 0 {
+		w.log.Warn().Int("responses", len(left.Sequences)).Msg("the last process died with streamed responses in flight")
 	}
-	if err := q.suspects.record(ctx, left, src.first); err != nil || w.cfg.Journal == "" {
+	if err := q.suspects.Record(ctx, left, src.first); err != nil || w.cfg.Journal == "" {
 		return q, err
 	}
-	if q.journal, err = newJournal(w.cfg.Journal, w.id, src.created, w.cfg.MaxInFlight); err != nil {
-		w.log.Error().Err(err).Msg("a response that kills this process will not be recognized")
+	if q.journal, err = poison.NewJournal(w.cfg.Journal, w.id, src.created, w.cfg.MaxInFlight); err != nil {
+		w.log.Error().Err(err).Msg("cannot write the crash journal; a response that kills this process will not be recognized")
 	}
 	return q, nil
 }
 
-// freezeJournal keeps what is in flight recorded, see crashJournal.freeze.
+// freezeJournal keeps what is in flight recorded, see poison.Journal.Freeze.
 func (w *worker) freezeJournal() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.quarantine.journal.freeze()
+	w.quarantine.journal.Freeze()
 }
 
 // closeJournal closes the journal, if there is one.
@@ -75,85 +80,85 @@ func (w *worker) closeJournal() error {
 	if w.quarantine == nil {
 		return nil
 	}
-	return w.quarantine.journal.close()
+	return w.quarantine.journal.Close()
 }
 
-// deliver handles one delivery with regard to what its response did before. A
-// response that was in flight when processes died is handled alone, and given up
-// when that kills a process, too.
+// deliver handles one delivery by the history of its response. A response that was in
+// flight when processes died is handled in isolation, and given up if that kills a
+// process, too.
 func (w *worker) deliver(ctx context.Context, d *delivery) outcome {
-	s, err := d.quarantine.suspects.of(ctx, d)
+	s, err := d.quarantine.suspects.Of(ctx, d.meta.Sequence.Stream, d.redelivered())
 	if err != nil {
-		return w.unstored(d, err)
+		return w.storeFailed(d, err)
 	}
 	d.deaths = s.Deaths
 	switch {
-	case s.fatal():
-		return w.condemn(ctx, d)
-	case s.isolated():
-		return w.handleAlone(ctx, d)
+	case s.Fatal():
+		return w.giveUp(ctx, d)
+	case s.Isolated():
+		return w.handleIsolated(ctx, d)
 	default:
-		slot := d.quarantine.journal.begin(d.meta.Sequence.Stream)
-		defer slot.end()
+		slot := d.quarantine.journal.Begin(d.meta.Sequence.Stream)
+		defer slot.End()
 		return w.handle(ctx, d)
 	}
 }
 
-// forget removes a settled response from the suspects. It holds nothing that
-// other responses could use.
+// forget removes a completed response from the suspects, after its slot and memory were
+// released.
 func (w *worker) forget(ctx context.Context, d *delivery) {
 	sequence := d.meta.Sequence.Stream
-	if err := d.quarantine.suspects.forget(ctx, sequence); err != nil {
-		w.log.Debug().Err(err).Uint64("sequence", sequence).Msg("settled responses stay among the suspects")
+	if err := d.quarantine.suspects.Forget(ctx, sequence); err != nil {
+		w.log.Debug().Err(err).Uint64("sequence", sequence).Msg("cannot remove completed responses from the list of suspects")
 	}
 }
 
-// handleAlone handles a suspect while no other one is handled in this process,
-// and in batches of its own.
-func (w *worker) handleAlone(ctx context.Context, d *delivery) outcome {
+// handleIsolated handles a suspect while this process handles no other suspect, and in
+// batches of its own.
+func (w *worker) handleIsolated(ctx context.Context, d *delivery) outcome {
 	select {
-	case w.alone <- struct{}{}:
-		defer func() { <-w.alone }()
+	case w.isolated <- struct{}{}:
+		defer func() { <-w.isolated }()
 	case <-ctx.Done():
 		return w.fail(ctx, d, ctx.Err())
 	}
 	sequence := d.meta.Sequence.Stream
-	held, err := d.quarantine.suspects.hold(ctx, sequence, w.id.String(), d.meta.NumDelivered)
+	held, err := d.quarantine.suspects.Hold(ctx, sequence, w.id.String(), d.meta.NumDelivered)
 	switch {
 	case err != nil:
-		return w.unstored(d, err)
-	case !held: // another process works on it, or has died of it and will say so when it is back
-		w.handBack(d, w.cfg.RetryMax)
-		return outcomeHeld
+		return w.storeFailed(d, err)
+	case !held: // another process scores it, or died of it and will record that when it restarts
+		w.nak(d, w.cfg.RetryMax)
+		return outcomeDeferred
 	}
 	w.log.Warn().Str("subject", d.msg.Subject()).Uint64("sequence", sequence).Int("deaths", d.deaths).
-		Msg("a response that was in flight when processes died is scored alone")
-	slot := d.quarantine.journal.begin(sequence)
-	d.alone = slot.computing
+		Msg("scoring a response in isolation that was in flight when processes died")
+	slot := d.quarantine.journal.Begin(sequence)
+	d.exclusive = slot.Computing
 	o := w.handle(ctx, d)
-	slot.end()
-	if o.settled() {
-		return o // and is forgotten
+	slot.End()
+	if o.completed() {
+		return o // process forgets it
 	}
-	ask, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
+	ask, cancel := context.WithTimeout(context.WithoutCancel(ctx), js.RequestTimeout)
 	defer cancel()
-	if err := d.quarantine.suspects.release(ask, sequence, w.id.String()); err != nil {
-		w.log.Warn().Err(err).Uint64("sequence", sequence).Msg("a response stays reserved for this process")
+	if err := d.quarantine.suspects.Release(ask, sequence, w.id.String()); err != nil {
+		w.log.Warn().Err(err).Uint64("sequence", sequence).Msg("cannot release a response that is reserved for this process")
 	}
 	return o
 }
 
-// condemn gives up a response that kills processes, unless it has its reward: a
-// process may have died between storing that and acknowledging the response.
-func (w *worker) condemn(ctx context.Context, d *delivery) outcome {
-	settled, err := w.ledger.seen(ctx, d.key, d.meta.Timestamp, true)
+// giveUp stores the dead letter of a response that kills processes, unless it has its
+// reward: a process may have died between storing that and acknowledging the response.
+func (w *worker) giveUp(ctx context.Context, d *delivery) outcome {
+	completed, err := w.results.Seen(ctx, d.key, d.meta.Timestamp, true)
 	if err != nil {
-		return w.unstored(d, err)
+		return w.storeFailed(d, err)
 	}
-	if settled {
+	if completed {
 		w.acknowledge(d)
 		return outcomeDuplicate
 	}
-	return w.bury(ctx, d, ReasonCrash, &Error{Code: http.StatusInternalServerError, Name: nameInternal,
-		Message: fmt.Sprintf("processes died %d times with it in flight, the last time while it was scored alone", d.deaths)})
+	return w.deadLetter(ctx, d, ReasonCrash, &Error{Code: errorcode.Internal.HTTP(), Name: string(errorcode.Internal),
+		Message: fmt.Sprintf("processes died %d times with it in flight, the last time while it was scored in isolation", d.deaths)})
 }

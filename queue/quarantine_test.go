@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -17,6 +16,10 @@ import (
 	"github.com/rs/xid"
 	"github.com/stretchr/testify/require"
 
+	"assay/queue/internal/js"
+	"assay/queue/internal/jstest"
+	"assay/queue/internal/poison"
+	"assay/queue/registry"
 	"assay/rewardmodel"
 )
 
@@ -24,12 +27,12 @@ import (
 // computed alone, 0 for none.
 func dieWith(t *testing.T, q *Queue, path string, owner xid.ID, alone uint64, sequences ...uint64) {
 	t.Helper()
-	j, err := newJournal(path, owner, streamCreated(t, q), max(len(sequences), 256))
+	j, err := poison.NewJournal(path, owner, streamCreated(t, q), max(len(sequences), 256))
 	require.NoError(t, err)
 	for _, sequence := range sequences {
-		j.begin(sequence).computing(sequence == alone)
+		j.Begin(sequence).Computing(sequence == alone)
 	}
-	require.NoError(t, j.close())
+	require.NoError(t, j.Close())
 }
 
 func streamCreated(t *testing.T, q *Queue) time.Time {
@@ -78,7 +81,7 @@ func TestInnocentSuspectsGetTheirRewards(t *testing.T) {
 	for i := range responses {
 		all = append(all, publish(t, q, "x", fmt.Sprint(i), item("text")).Sequence)
 	}
-	for range aloneAfter {
+	for range poison.IsolateAfter {
 		dieWith(t, q, cfg.Worker.Journal, xid.New(), 0, all...)
 		restart(t, q)
 	}
@@ -86,75 +89,72 @@ func TestInnocentSuspectsGetTheirRewards(t *testing.T) {
 	scorer := &watched{scorerFunc: good}
 	require.NoError(t, q.Start(t.Context(), scorer))
 	settled(t, q)
-	require.Equal(t, responses+1, count(t, q, StreamRewards))
-	require.Zero(t, count(t, q, StreamDead))
+	require.Equal(t, responses+1, jstest.Count(q.js, StreamRewards))
+	require.Zero(t, jstest.Count(q.js, StreamDead))
 	require.EqualValues(t, responses, scorer.alone.Load(), "each suspect, and no other")
 	require.EqualValues(t, 1, scorer.most.Load(), "one suspect at a time")
-	require.Empty(t, suspectsOf(t, q))
-	left, err := readJournal(cfg.Worker.Journal)
+	requireNoSuspects(t, q)
+	left, err := poison.ReadJournal(cfg.Worker.Journal)
 	require.NoError(t, err)
-	require.Empty(t, left.sequences)
+	require.Empty(t, left.Sequences)
 }
 
-// sharedSuspects is the list as a process that just started sees it.
-func sharedSuspects(t *testing.T, q *Queue) *suspects {
+// suspectsOf returns the list that the replicas share.
+func suspectsOf(t *testing.T, q *Queue) map[uint64]poison.Suspect {
 	t.Helper()
-	s, err := q.js.Stream(t.Context(), streamState)
+	stream, err := q.js.Stream(t.Context(), registry.StreamState)
 	require.NoError(t, err)
-	return &suspects{state: newState(q.nc, q.js, s, "", q.log), created: streamCreated(t, q).UnixNano()}
-}
-
-// suspectsOf returns the list that the replicas share, once nothing changes it.
-func suspectsOf(t *testing.T, q *Queue) map[uint64]suspect {
-	t.Helper()
-	shared := sharedSuspects(t, q)
-	var list suspectList
-	require.Eventually(t, func() bool { // a response is forgotten after it is settled
-		var err error
-		list, _, err = shared.read(t.Context())
-		return err == nil && len(list.Responses) == 0
-	}, patience, 5*time.Millisecond)
+	list, _, err := js.Load[struct {
+		Responses map[uint64]poison.Suspect `json:"responses"`
+	}](t.Context(), js.NewKeyValue(q.nc, q.js, stream, "", q.log), "suspects")
+	require.NoError(t, err)
 	return list.Responses
+}
+
+// requireNoSuspects waits until the list is empty: a response is removed after it completes.
+func requireNoSuspects(t *testing.T, q *Queue) {
+	t.Helper()
+	require.Eventually(t, func() bool { return len(suspectsOf(t, q)) == 0 }, jstest.Timeout, 5*time.Millisecond)
 }
 
 func TestResponseThatKillsItsProcessIsADeadLetter(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name   string
-		shared int // deaths of which nobody knows the cause
+		shared int // deaths of unknown cause
 		alone  bool
 		dead   bool
 	}{
-		{"in flight with others", aloneAfter - 1, false, false},
-		{"its turn to be alone", aloneAfter, false, false},
-		{"a process died of it alone", aloneAfter, true, true},
-		{"processes died before its model call", condemnAfter, false, true},
+		{"in flight with others", poison.IsolateAfter - 1, false, false},
+		{"its turn to be alone", poison.IsolateAfter, false, false},
+		{"a process died of it alone", poison.IsolateAfter, true, true},
+		{"processes died before its model call", poison.FatalAfter, false, true},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
 			cfg := testConfig(t)
 			cfg.Worker.Journal = filepath.Join(t.TempDir(), "in-flight")
 			q := openQueue(t, cfg)
-			poison := publish(t, q, "job.7", "poison", item("poison")).Sequence
+			deadly := publish(t, q, "job.7", "poison", item("poison")).Sequence
 			innocent := publish(t, q, "job.7", "innocent", item("text")).Sequence
 			for range tc.shared {
-				dieWith(t, q, cfg.Worker.Journal, xid.New(), 0, poison)
+				dieWith(t, q, cfg.Worker.Journal, xid.New(), 0, deadly)
 				restart(t, q)
 			}
 			deaths := tc.shared
 			if tc.alone {
-				dieWith(t, q, cfg.Worker.Journal, xid.New(), poison, poison, innocent)
+				dieWith(t, q, cfg.Worker.Journal, xid.New(), deadly, deadly, innocent)
 				deaths++
 			}
 			require.NoError(t, q.Start(t.Context(), scorerFunc(good)))
 			settled(t, q)
 			if !tc.dead {
-				require.Zero(t, count(t, q, StreamDead))
-				require.Equal(t, 2, count(t, q, StreamRewards))
+				require.Zero(t, jstest.Count(q.js, StreamDead))
+				require.Equal(t, 2, jstest.Count(q.js, StreamRewards))
 				return
 			}
-			require.Equal(t, 1, count(t, q, StreamRewards), "the innocent one's")
-			letters := stored(t, q, StreamDead)
+			require.Equal(t, 1, jstest.Count(q.js, StreamRewards), "the innocent one's")
+			letters := jstest.Messages(t, q.js, StreamDead)
 			require.Len(t, letters, 1)
 			require.Equal(t, "assay.v1.dead.crash", letters[0].Subject)
 			require.Equal(t, item("poison"), string(letters[0].Data))
@@ -164,28 +164,28 @@ func TestResponseThatKillsItsProcessIsADeadLetter(t *testing.T) {
 			require.Equal(t, "500", letters[0].Header.Get(HeaderCode))
 			require.Contains(t, letters[0].Header.Get(HeaderMessage), fmt.Sprintf("died %d times", deaths))
 			require.Equal(t, 1.0, testutil.ToFloat64(q.metrics.dead.WithLabelValues("crash")))
-			require.Empty(t, suspectsOf(t, q))
+			requireNoSuspects(t, q)
 		})
 	}
 }
 
 // A process that dies between storing a reward and acknowledging its response, again and again, leaves one reward and
 // no dead letter.
-func TestRewardedResponseIsNotCondemned(t *testing.T) {
+func TestRewardedResponseIsNotGivenUp(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t)
 	cfg.Worker.Journal = filepath.Join(t.TempDir(), "in-flight")
 	cfg.Worker.AckWait = time.Second
 	q := openQueue(t, cfg)
 	crash(t, q, "mine")
-	for range condemnAfter {
+	for range poison.FatalAfter {
 		dieWith(t, q, cfg.Worker.Journal, xid.New(), 0, 1)
 		restart(t, q)
 	}
 	require.NoError(t, q.Start(t.Context(), scorerFunc(good)))
 	settled(t, q)
-	require.Equal(t, 1, count(t, q, StreamRewards))
-	require.Zero(t, count(t, q, StreamDead))
+	require.Equal(t, 1, jstest.Count(q.js, StreamRewards))
+	require.Zero(t, jstest.Count(q.js, StreamDead))
 }
 
 // Negative acknowledgements, however many, and deliveries that take long or whose acknowledgement is lost make no
@@ -197,7 +197,7 @@ func TestTroubleMakesNoSuspect(t *testing.T) {
 	cfg.Worker.AckWait = time.Second
 	var calls atomic.Int32
 	scorer := &watched{scorerFunc: func(ctx context.Context, it rewardmodel.Item) (rewardmodel.Result, error) {
-		if calls.Add(1) <= 2*condemnAfter {
+		if calls.Add(1) <= 2*poison.FatalAfter {
 			return rewardmodel.Result{}, rewardmodel.ErrOverloaded
 		}
 		since(t, time.Now(), 3*cfg.Worker.AckWait/2)
@@ -206,15 +206,15 @@ func TestTroubleMakesNoSuspect(t *testing.T) {
 	q := startQueue(t, cfg, scorer)
 	publish(t, q, "x", "1", item("text"))
 	settled(t, q)
-	require.Equal(t, 1, count(t, q, StreamRewards))
-	require.Zero(t, count(t, q, StreamDead))
+	require.Equal(t, 1, jstest.Count(q.js, StreamRewards))
+	require.Zero(t, jstest.Count(q.js, StreamDead))
 	require.Zero(t, scorer.alone.Load())
 }
 
 // A suspect that another process scores alone waits for that one, or for its successor, which says what became of it.
 func TestReplicasDoNotDieOfASuspectTogether(t *testing.T) {
 	t.Parallel()
-	srv := external(t, &server.Options{})
+	srv := jstest.Server(t, &server.Options{})
 	var queues [2]*Queue
 	for i := range queues {
 		cfg := testConfig(t)
@@ -225,9 +225,9 @@ func TestReplicasDoNotDieOfASuspectTogether(t *testing.T) {
 		queues[i] = openQueue(t, cfg)
 	}
 	first, second := queues[0], queues[1]
-	poison := publish(t, first, "x", "poison", item("poison")).Sequence
-	for range aloneAfter {
-		dieWith(t, first, first.cfg.Worker.Journal, xid.New(), 0, poison)
+	deadly := publish(t, first, "x", "poison", item("poison")).Sequence
+	for range poison.IsolateAfter {
+		dieWith(t, first, first.cfg.Worker.Journal, xid.New(), 0, deadly)
 		restart(t, first)
 	}
 	// The first one takes it, and dies without a word.
@@ -235,22 +235,22 @@ func TestReplicasDoNotDieOfASuspectTogether(t *testing.T) {
 	require.NoError(t, err)
 	src, err := dead.attach(t.Context(), false)
 	require.NoError(t, err)
-	batch, err := src.consumer.Fetch(1, jetstream.FetchMaxWait(patience))
+	batch, err := src.consumer.Fetch(1, jetstream.FetchMaxWait(jstest.Timeout))
 	require.NoError(t, err)
 	<-batch.Messages()
-	held, err := src.quarantine.suspects.hold(t.Context(), poison, dead.id.String(), 1)
+	held, err := src.quarantine.suspects.Hold(t.Context(), deadly, dead.id.String(), 1)
 	require.NoError(t, err)
 	require.True(t, held)
-	dieWith(t, first, first.cfg.Worker.Journal, dead.id, poison, poison)
+	dieWith(t, first, first.cfg.Worker.Journal, dead.id, deadly, deadly)
 
 	scorer := &watched{scorerFunc: good}
 	require.NoError(t, second.Start(t.Context(), scorer))
-	require.Eventually(t, func() bool { return testutil.ToFloat64(second.metrics.messages.WithLabelValues("held")) > 0 }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return testutil.ToFloat64(second.metrics.messages.WithLabelValues("deferred")) > 0 }, jstest.Timeout, time.Millisecond)
 	require.NoError(t, first.Start(t.Context(), scorerFunc(good)), "its successor")
 	settled(t, first)
 	require.Zero(t, scorer.alone.Load())
-	require.Zero(t, count(t, first, StreamRewards))
-	require.Equal(t, "assay.v1.dead.crash", stored(t, first, StreamDead)[0].Subject)
+	require.Zero(t, jstest.Count(first.js, StreamRewards))
+	require.Equal(t, "assay.v1.dead.crash", jstest.Messages(t, first.js, StreamDead)[0].Subject)
 }
 
 // What ends because the model has stalled stays in the journal, although it is handed to another process.
@@ -270,47 +270,9 @@ func TestCrashingKeepsTheJournal(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	require.ErrorIs(t, q.Drain(ctx), context.Canceled)
-	left, err := readJournal(cfg.Worker.Journal)
+	left, err := poison.ReadJournal(cfg.Worker.Journal)
 	require.NoError(t, err)
-	require.Equal(t, map[uint64]bool{sequence: false}, left.sequences)
-}
-
-// Suspects that settle while the list is written are removed by the next write, all of them.
-func TestSettledSuspectsShareAWrite(t *testing.T) {
-	t.Parallel()
-	const suspected = 100
-	q := openQueue(t, testConfig(t))
-	shared := sharedSuspects(t, q)
-	left := crashed{owner: xid.New().String(), created: shared.created, sequences: map[uint64]bool{}}
-	for i := range suspected {
-		left.sequences[uint64(i+1)] = false
-	}
-	require.NoError(t, shared.record(t.Context(), left, 1))
-	writes := func() uint64 {
-		s, err := q.js.Stream(t.Context(), streamState)
-		require.NoError(t, err)
-		return s.CachedInfo().State.LastSeq
-	}
-	recorded := writes()
-
-	shared.updating.Lock() // a write is in flight
-	var forgetting sync.WaitGroup
-	for i := range suspected {
-		forgetting.Go(func() {
-			if err := shared.forget(t.Context(), uint64(i+1)); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	require.Eventually(t, func() bool {
-		shared.mu.Lock()
-		defer shared.mu.Unlock()
-		return len(shared.settled) == suspected
-	}, patience, time.Millisecond)
-	shared.updating.Unlock()
-	forgetting.Wait()
-	require.Empty(t, suspectsOf(t, q))
-	require.EqualValues(t, 1, writes()-recorded)
+	require.Equal(t, map[uint64]bool{sequence: false}, left.Sequences)
 }
 
 // A crash counts once, however often the process starts before it can replace the journal.
@@ -323,13 +285,11 @@ func TestCrashCountsOnce(t *testing.T) {
 	dieWith(t, q, cfg.Worker.Journal, xid.New(), 0, sequence)
 	obstacle := cfg.Worker.Journal + ".new"
 	require.NoError(t, os.Mkdir(obstacle, 0o700))
-	for range condemnAfter {
+	for range poison.FatalAfter {
 		restart(t, q)
 	}
 	deaths := func() int {
-		list, _, err := sharedSuspects(t, q).read(t.Context())
-		require.NoError(t, err)
-		return list.Responses[sequence].Deaths
+		return suspectsOf(t, q)[sequence].Deaths
 	}
 	require.Equal(t, 1, deaths())
 	require.NoError(t, os.Remove(obstacle))
@@ -349,7 +309,7 @@ func TestRecreatedStreamIsJournaled(t *testing.T) {
 		<-done
 		return good(ctx, it)
 	}))
-	stream := config(t, q.js, StreamResponses)
+	stream := jstest.StreamConfig(t, q.js, StreamResponses)
 	old := streamCreated(t, q)
 	require.NoError(t, q.js.DeleteStream(t.Context(), StreamResponses))
 	_, err := q.js.CreateStream(t.Context(), stream)
@@ -357,10 +317,10 @@ func TestRecreatedStreamIsJournaled(t *testing.T) {
 	require.NotEqual(t, old, streamCreated(t, q))
 	sequence := publish(t, q, "x", "1", item("text")).Sequence
 	<-scoring
-	left, err := readJournal(cfg.Worker.Journal)
+	left, err := poison.ReadJournal(cfg.Worker.Journal)
 	require.NoError(t, err)
 	close(done)
-	require.Equal(t, streamCreated(t, q).UnixNano(), left.created)
-	require.Equal(t, map[uint64]bool{sequence: false}, left.sequences)
+	require.Equal(t, streamCreated(t, q).UnixNano(), left.Created)
+	require.Equal(t, map[uint64]bool{sequence: false}, left.Sequences)
 	settled(t, q)
 }

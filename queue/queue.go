@@ -7,28 +7,42 @@ import (
 	"sync"
 	"time"
 
+	"assay/queue/internal/js"
+	"assay/queue/labels"
+	"assay/queue/registry"
 	"assay/rewardmodel"
 	"assay/rewardmodel/wire"
+
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 )
 
-// Scorer gives rewards. It is called by many goroutines at once, and is
-// expected to return rewardmodel.ErrOverloaded instead of queueing without
-// bound, and rewardmodel.ErrClosed or a cancelled context's error when it
-// stops; any other error that is no *rewardmodel.InputError counts as a failure
-// of the model on this response.
+// Scorer computes rewards. Score is called concurrently. It must return
+// rewardmodel.ErrOverloaded instead of queueing without bound, and rewardmodel.ErrClosed
+// or the error of a canceled context when it stops; any other error that is not a
+// *rewardmodel.InputError counts as a failure of the model on this response.
 type Scorer interface {
 	Score(context.Context, rewardmodel.Request) (rewardmodel.Answer, error)
 }
 
-// ErrNotReady says why the NATS side cannot serve now.
+// ErrNotReady says that the NATS side cannot serve now.
 var ErrNotReady = errors.New("NATS is not ready")
 
-// Config describes the NATS side of assay: an embedded server, or with Conn.URL
-// an external one.
+// SettingError says that a field of ConnConfig or ServerConfig is invalid, or cannot be used.
+type SettingError struct {
+	Field string // such as "URL" or "DataDir"
+	Err   error
+}
+
+func (e *SettingError) Error() string { return "NATS setting " + e.Field + ": " + e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *SettingError) Unwrap() error { return e.Err }
+
+// Config configures the NATS side of assay: an embedded server, or with Conn.URL a
+// connection to an external one.
 type Config struct {
 	Server  ServerConfig // embedded; not used with Conn.URL
 	Conn    ConnConfig
@@ -46,7 +60,7 @@ type Queue struct {
 	server  *Server // nil with an external one
 	nc      *nats.Conn
 	js      jetstream.JetStream
-	labels  *Feedback
+	labels  *labels.Log
 
 	mu      sync.Mutex
 	service *service
@@ -54,8 +68,8 @@ type Queue struct {
 	drained bool
 }
 
-// Open starts the embedded server, or connects to the external one, and makes
-// the streams exist. ctx bounds that alone. It needs no model yet.
+// Open starts the embedded server, or connects to the external one, and creates the
+// streams. ctx applies only to Open. It needs no model yet.
 func Open(ctx context.Context, cfg Config, log zerolog.Logger, reg prometheus.Registerer) (*Queue, error) {
 	if _, err := cfg.Worker.withDefaults(); err != nil {
 		return nil, err
@@ -67,9 +81,9 @@ func Open(ctx context.Context, cfg Config, log zerolog.Logger, reg prometheus.Re
 	return q, nil
 }
 
-// leafPatience is how long JetStream may be nowhere: a leaf node that has just
-// started does not know its hub yet.
-const leafPatience = 5 * time.Second
+// leafTimeout is how long JetStream may be missing: a leaf node that has just started
+// does not know its hub yet.
+const leafTimeout = 5 * time.Second
 
 func (q *Queue) open(ctx context.Context) (err error) {
 	if q.cfg.Conn.URL != "" {
@@ -83,20 +97,20 @@ func (q *Queue) open(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if q.js, err = q.jetStream(); err != nil {
+	if q.js, err = js.New(q.nc, q.cfg.Conn.Domain); err != nil {
 		return err
 	}
 	streams := q.cfg.Streams
 	streams.apiLevel2 = hasAPILevel2(q.nc.ConnectedServerVersion())
-	began := time.Now()
+	start := time.Now()
 	again := func(err error) bool {
-		absent := errors.Is(err, nats.ErrNoResponders) && q.cfg.Conn.URL != "" && time.Since(began) < leafPatience
-		return absent || electing(err)
+		absent := errors.Is(err, nats.ErrNoResponders) && q.cfg.Conn.URL != "" && time.Since(start) < leafTimeout
+		return absent || js.Leaderless(err)
 	}
-	err = repeat(ctx, again, func() error {
+	err = js.RetryWhile(ctx, again, func() error {
 		err := ensureStreams(ctx, q.js, streams, q.nc.MaxPayload(), q.log)
 		if err != nil && again(err) {
-			q.log.Warn().Err(err).Msg("JetStream is not ready; trying again")
+			q.log.Warn().Err(err).Msg("JetStream is not ready; retrying")
 		}
 		return err
 	})
@@ -106,34 +120,33 @@ func (q *Queue) open(ctx context.Context) (err error) {
 	if q.server == nil {
 		checkSync(ctx, q.cfg.Conn, q.log)
 	}
-	// To a server that does not sync before it acknowledges, a batch is more
-	// work than its messages: it stages batches on disk, and syncs those.
-	batches := q.server == nil || q.cfg.Server.SyncInterval == 0
-	q.labels, err = openFeedback(ctx, q.nc, q.js, q.cfg.Streams, batches, q.server.Healthy, q.log, q.metrics)
+	q.labels, err = labels.Open(ctx, q.nc, q.js, labels.Config{
+		MaxAge:     q.cfg.Streams.FeedbackMaxAge,
+		KeepScored: q.cfg.Streams.KeepScored > 0,
+		// For a server that does not sync before it acknowledges, a batch is more
+		// work than its messages: it stages batches on disk, and syncs those.
+		Batches:      q.server == nil || q.cfg.Server.SyncInterval == 0,
+		Healthy:      q.server.Healthy,
+		EraseResults: newResultEraser(q.js, q.nc.MaxPayload()).erase,
+		Items:        q.metrics.feedback,
+		Panics:       q.metrics.panics.WithLabelValues(kindLabel),
+		Log:          q.log,
+	})
 	return err
 }
 
-// jetStream returns what asks the JetStream of our domain.
-func (q *Queue) jetStream(opts ...jetstream.JetStreamOpt) (js jetstream.JetStream, err error) {
-	if domain := q.cfg.Conn.Domain; domain != "" {
-		js, err = jetstream.NewWithDomain(q.nc, domain, opts...)
-	} else {
-		js, err = jetstream.New(q.nc, opts...)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("JetStream: %w", err)
-	}
-	return js, nil
+// Labels returns the durable log of labels. It works from Open to Close, even before Start.
+func (q *Queue) Labels() *labels.Log { return q.labels }
+
+// OpenRegistry opens the registry of models.
+func (q *Queue) OpenRegistry(ctx context.Context) (*registry.Registry, error) {
+	return registry.Open(ctx, q.nc, q.cfg.Conn.Domain, q.log)
 }
 
-// Feedback is the durable log of labels. It works from Open to Close, also while
-// there is no model.
-func (q *Queue) Feedback() *Feedback { return q.labels }
-
-// Conn is the connection, for what else speaks NATS in this process.
+// Conn returns the connection, for other uses of NATS in this process.
 func (q *Queue) Conn() *nats.Conn { return q.nc }
 
-// URL is where clients connect.
+// URL returns the address for clients.
 func (q *Queue) URL() string {
 	if q.server != nil {
 		return q.server.URL()
@@ -141,19 +154,14 @@ func (q *Queue) URL() string {
 	return q.nc.ConnectedUrlRedacted()
 }
 
-// Start begins to answer requests and to take responses. Call it once, when
-// the scorer has its model.
+// Start starts the service and the worker. Call it once, when the scorer has its model.
 func (q *Queue) Start(ctx context.Context, scorer Scorer) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.worker != nil || q.drained {
 		return errors.New("the queue was started or drained before")
 	}
-	labels := q.cfg.Service.Labels
-	if labels == nil {
-		labels = q.labels
-	}
-	service, err := startService(q.nc, scorer, labels, q.cfg.Service, q.log, q.metrics)
+	service, err := startService(q.nc, scorer, q.labels, q.cfg.Service, q.log, q.metrics)
 	if err != nil {
 		return err
 	}
@@ -167,8 +175,8 @@ func (q *Queue) Start(ctx context.Context, scorer Scorer) error {
 	return nil
 }
 
-// SetLimits replaces ServiceConfig.Limits for score requests that come from now
-// on. Call it after Start.
+// SetLimits replaces ServiceConfig.Limits for score requests from now on. Call it after
+// Start.
 func (q *Queue) SetLimits(limits wire.Limits) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -177,9 +185,8 @@ func (q *Queue) SetLimits(limits wire.Limits) {
 	}
 }
 
-// Ready returns nil when requests are answered and responses are taken: it is
-// connected, all streams and the consumer exist, and it is not draining. Other
-// errors wrap ErrNotReady.
+// Ready returns nil if the service and the worker run: it is connected, all streams and
+// the consumer exist, and it is not draining. Other errors wrap ErrNotReady.
 func (q *Queue) Ready(ctx context.Context) error {
 	q.mu.Lock()
 	running := q.worker != nil && !q.drained
@@ -196,8 +203,8 @@ func (q *Queue) Ready(ctx context.Context) error {
 	return nil
 }
 
-// StreamsReady is Ready without the work: it is connected and all streams
-// exist. A process that does not score has no more.
+// StreamsReady is Ready for a process that does not score: it is connected and all
+// streams exist.
 func (q *Queue) StreamsReady(ctx context.Context) error {
 	if err := q.server.Healthy(); err != nil {
 		return fmt.Errorf("%w: %w", ErrNotReady, err)
@@ -205,12 +212,15 @@ func (q *Queue) StreamsReady(ctx context.Context) error {
 	if status := q.nc.Status(); status != nats.CONNECTED {
 		return fmt.Errorf("%w: the connection is %v", ErrNotReady, status)
 	}
-	for _, name := range []string{StreamResponses, StreamRewards, StreamDead, StreamEvents, streamState, streamModels} {
+	for _, name := range []string{StreamResponses, StreamRewards, StreamDead, registry.StreamEvents, registry.StreamState, registry.StreamModels} {
 		if _, err := q.js.Stream(ctx, name); err != nil {
 			return fmt.Errorf("%w: stream %s: %w", ErrNotReady, name, err)
 		}
 	}
-	return q.labels.ready(ctx)
+	if err := q.labels.Ready(ctx); err != nil {
+		return fmt.Errorf("%w: %w", ErrNotReady, err)
+	}
+	return nil
 }
 
 // SetJournal sets WorkerConfig.Journal, for a process that knows its file only
@@ -221,9 +231,9 @@ func (q *Queue) SetJournal(path string) {
 	q.cfg.Worker.Journal = path
 }
 
-// Crashing says that this process is about to end because of something that it
-// works on: the responses in flight stay in WorkerConfig.Journal, although Drain
-// hands them to other processes.
+// Crashing records that this process is about to end because of something that it works
+// on: the responses in flight stay in WorkerConfig.Journal, although Drain negatively
+// acknowledges them.
 func (q *Queue) Crashing() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -232,9 +242,9 @@ func (q *Queue) Crashing() {
 	}
 }
 
-// Drain stops taking requests and responses and finishes what is in flight.
-// What is not done when ctx ends is answered 503, or handed back for another
-// process. Close the scorer after it, and then the queue.
+// Drain stops accepting requests and responses and finishes those in flight. When ctx
+// ends, the rest is rejected with 503, or negatively acknowledged so that another process
+// gets it. Close the scorer after it, and then the queue.
 func (q *Queue) Drain(ctx context.Context) error {
 	q.mu.Lock()
 	service, worker := q.service, q.worker
@@ -250,13 +260,12 @@ func (q *Queue) Drain(ctx context.Context) error {
 	return errors.Join(err, <-served)
 }
 
-// Close drains, closes the connection after all is written, and stops the
-// embedded server, which it waits for even after ctx ended. Closing again does
-// nothing.
+// Close drains, flushes and closes the connection, and stops the embedded server, for
+// which it waits even after ctx ended. A second call does nothing.
 func (q *Queue) Close(ctx context.Context) error {
 	err := q.Drain(ctx)
 	if q.labels != nil {
-		q.labels.close()
+		q.labels.Close()
 	}
 	if q.nc != nil {
 		err = errors.Join(err, drain(ctx, q.nc))

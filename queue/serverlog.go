@@ -10,8 +10,8 @@ import (
 
 var _ server.Logger = (*serverLog)(nil)
 
-// serverLog brings the server's log lines into ours. The server reports that
-// it cannot start only as a fatal log line, so the first one is kept.
+// serverLog forwards the log of the server. The server reports that it cannot start only
+// as a fatal log line, so serverLog keeps the first one.
 type serverLog struct {
 	log   zerolog.Logger
 	once  sync.Once
@@ -26,7 +26,7 @@ func (l *serverLog) Fatalf(format string, v ...any) {
 	l.once.Do(func() { l.fatal <- fmt.Sprintf(format, v...) })
 }
 
-// Notices are the server's start-up chatter: of use only when debugging.
+// Noticef logs at debug level: the notices are about each start of the server.
 func (l *serverLog) Noticef(format string, v ...any) { l.log.Debug().Msgf(format, v...) }
 func (l *serverLog) Warnf(format string, v ...any)   { l.log.Warn().Msgf(format, v...) }
 func (l *serverLog) Errorf(format string, v ...any)  { l.log.Error().Msgf(format, v...) }

@@ -14,35 +14,44 @@ import (
 	"sync/atomic"
 	"time"
 
+	"assay/queue/internal/js"
+	"assay/queue/labels"
 	"assay/rewardmodel"
 	"assay/rewardmodel/feedback"
 	"assay/rewardmodel/wire"
+
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 )
 
-// ServiceConfig sets how requests on assay.v1.score and assay.v1.feedback are
-// answered. Zero values mean the defaults.
+// ServiceConfig configures the service on assay.v1.score and assay.v1.feedback. Zero
+// values mean the defaults.
 type ServiceConfig struct {
-	Version     string          // of assay, shown to service discovery
-	Timeout     time.Duration   // of one request, default 60 s; its header Assay-Timeout may shorten it
-	MaxRequests int             // answered at once; more are 503. Default 256
+	Version     string          // of assay, for service discovery
+	Timeout     time.Duration   // of one request, default 60 s; the header Assay-Timeout may shorten it
+	MaxRequests int             // concurrent requests; more are rejected with 503. Default 256
 	Limits      wire.Limits     // of one score request
 	Feedback    feedback.Limits // of one batch of feedback
-	Labels      Appender        // takes the batches; nil: Queue.Feedback
-	// Memory bounds what requests hold, here and wherever else it is shared;
-	// beyond it they are 503. nil: no bound
+	// Memory limits the memory of requests, together with whatever else shares it;
+	// beyond it requests are rejected with 503. nil: no limit
 	Memory *rewardmodel.Memory
 }
 
-// service answers requests as the NATS micro service "assay". Replicas form a
-// queue group, so that one of them gets a request.
+// appender stores feedback; see labels.Log.Append.
+type appender interface {
+	Append(ctx context.Context, batch feedback.Batch, by string) (feedback.Receipt, error)
+}
+
+var _ appender = (*labels.Log)(nil)
+
+// service is the NATS micro service "assay". Replicas form a queue group, so that one of
+// them gets a request.
 type service struct {
 	nc      *nats.Conn
 	scorer  Scorer
-	labels  Appender
+	labels  appender
 	cfg     ServiceConfig
 	limits  atomic.Pointer[wire.Limits] // of cfg, until Queue.SetLimits
 	log     zerolog.Logger
@@ -58,16 +67,16 @@ type service struct {
 	idle     chan struct{} // closed when closed and nothing is in flight
 }
 
-// semver is what the micro service protocol asks of a version.
+// semver is the format of a version in the micro service protocol.
 const semver = `^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?(\+[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?$`
 
-func startService(nc *nats.Conn, scorer Scorer, labels Appender, cfg ServiceConfig, log zerolog.Logger, m *metrics) (*service, error) {
+func startService(nc *nats.Conn, scorer Scorer, store appender, cfg ServiceConfig, log zerolog.Logger, m *metrics) (*service, error) {
 	cfg.Timeout = cmp.Or(cfg.Timeout, time.Minute)
 	cfg.MaxRequests = cmp.Or(cfg.MaxRequests, 256)
 	if cfg.Timeout < 0 || cfg.MaxRequests < 0 {
 		return nil, errors.New("NATS service: the timeout and the maximum of requests must be positive")
 	}
-	s := &service{nc: nc, scorer: scorer, labels: labels, cfg: cfg, log: log, metrics: m, idle: make(chan struct{})}
+	s := &service{nc: nc, scorer: scorer, labels: store, cfg: cfg, log: log, metrics: m, idle: make(chan struct{})}
 	s.limits.Store(&cfg.Limits)
 	s.working, s.abort = context.WithCancel(context.Background())
 	version := strings.TrimPrefix(cfg.Version, "v")
@@ -90,7 +99,7 @@ func startService(nc *nats.Conn, scorer Scorer, labels Appender, cfg ServiceConf
 	s.micro = svc
 	for _, e := range []endpoint{
 		{"score", SubjectScore, s.score, m.requests},
-		{"feedback", SubjectFeedback, s.feedback, m.batches},
+		{"feedback", labels.SubjectFeedback, s.feedback, m.batches},
 	} {
 		if err := svc.AddEndpoint(e.name, s.accept(e), micro.WithEndpointSubject(e.subject)); err != nil {
 			return nil, errors.Join(fmt.Errorf("NATS service: %w", err), svc.Stop())
@@ -99,30 +108,31 @@ func startService(nc *nats.Conn, scorer Scorer, labels Appender, cfg ServiceConf
 	return s, nil
 }
 
-// endpoint is what the service answers on one subject.
+// endpoint is the handler of one subject.
 type endpoint struct {
 	name, subject string
 	answer        func(context.Context, micro.Request, *rewardmodel.Reservation) (body []byte, headers micro.Headers, err error)
 	codes         *prometheus.CounterVec
 }
 
-// accept returns what runs on the goroutine of the subscription: it only admits.
+// accept returns the handler that runs on the goroutine of the subscription: it only
+// admits requests.
 func (s *service) accept(e endpoint) micro.HandlerFunc {
 	return func(req micro.Request) {
 		if !repliable(req.Reply()) {
 			e.codes.WithLabelValues(strconv.Itoa(http.StatusBadRequest)).Inc()
 			s.log.Warn().Str("subject", e.subject).Str("reply", fmt.Sprintf("%.80s", req.Reply())).
-				Msg("a request whose reply subject is not an inbox is ignored; reply subjects begin with _INBOX")
+				Msg("ignored a request whose reply subject is not an inbox; reply subjects start with _INBOX")
 			return
 		}
 		if err := s.enter(); err != nil {
-			s.refuse(e, req, err)
+			s.reject(e, req, err)
 			return
 		}
 		memory := s.cfg.Memory.Open()
 		if err := memory.Grow(int64(len(req.Data()))); err != nil {
 			s.leave()
-			s.refuse(e, req, err)
+			s.reject(e, req, err)
 			return
 		}
 		go func() {
@@ -133,9 +143,9 @@ func (s *service) accept(e endpoint) micro.HandlerFunc {
 	}
 }
 
-// repliable reports whether a reply may be sent to a subject: an inbox, or what
-// a server puts in its place for a request from another account or cluster. A
-// reply to any other subject would be written with the permissions of assay.
+// repliable reports whether a reply may be sent to a subject: an inbox, or the subject
+// that replaces it in a request from another account or cluster. A reply to any other
+// subject would be a write with the permissions of assay.
 func repliable(subject string) bool {
 	for _, prefix := range []string{"_INBOX", "_R_.", "_GR_."} {
 		if strings.HasPrefix(subject, prefix) {
@@ -152,7 +162,7 @@ func (s *service) enter() error {
 	case s.closed:
 		return rewardmodel.ErrClosed
 	case s.inFlight >= s.cfg.MaxRequests:
-		return fmt.Errorf("%d requests are being answered: %w", s.inFlight, rewardmodel.ErrOverloaded)
+		return fmt.Errorf("%d requests are in flight: %w", s.inFlight, rewardmodel.ErrOverloaded)
 	}
 	s.inFlight++
 	return nil
@@ -170,7 +180,7 @@ func (s *service) leave() {
 func (s *service) answer(e endpoint, req micro.Request, memory *rewardmodel.Reservation) {
 	wait, err := timeout(req.Headers().Get(HeaderTimeout), s.cfg.Timeout)
 	if err != nil {
-		s.refuse(e, req, err)
+		s.reject(e, req, err)
 		return
 	}
 	ctx, cancel := context.WithTimeout(s.working, wait)
@@ -180,17 +190,18 @@ func (s *service) answer(e endpoint, req micro.Request, memory *rewardmodel.Rese
 		err = rewardmodel.ErrClosed
 	}
 	if err != nil {
-		s.refuse(e, req, err)
+		s.reject(e, req, err)
 		return
 	}
 	s.reply(e, http.StatusOK, req, nats.Header(headers), body)
 }
 
-// call keeps a panic, as in decoding, from the other requests.
+// call turns a panic, for example in decoding, into an error of this request only.
 func (s *service) call(ctx context.Context, e endpoint, req micro.Request, memory *rewardmodel.Reservation) (body []byte, headers micro.Headers, err error) {
 	defer func() {
 		if value := recover(); value != nil {
-			err = panicked(value, kindRequest, s.metrics, s.log)
+			s.metrics.panics.WithLabelValues(kindRequest).Inc()
+			err = js.Recovered(value, kindRequest, s.log)
 		}
 	}()
 	return e.answer(ctx, req, memory)
@@ -214,32 +225,31 @@ func (s *service) score(ctx context.Context, req micro.Request, memory *rewardmo
 	}
 	out := &payload{memory: memory, limit: s.nc.MaxPayload() - deadRoom}
 	err = wire.WriteAnswer(out, answer)
-	return out.data, micro.Headers{HeaderModelVersion: {headerValue(answer.Model.Version)}}, err
+	return out.data, micro.Headers{HeaderModelVersion: {js.HeaderValue(answer.Model.Version)}}, err
 }
 
-// timeout is how long the client waits, if it says so, and never longer than
-// most.
-func timeout(header string, most time.Duration) (time.Duration, error) {
+// timeout returns the timeout that the client requests, at most limit.
+func timeout(header string, limit time.Duration) (time.Duration, error) {
 	if header == "" {
-		return most, nil
+		return limit, nil
 	}
 	asked, err := time.ParseDuration(header)
 	if err != nil || asked <= 0 {
 		return 0, &rewardmodel.InputError{Field: HeaderTimeout, Message: fmt.Sprintf("%.40q is not a positive duration such as 2s or 500ms", header)}
 	}
-	return min(asked, most), nil
+	return min(asked, limit), nil
 }
 
-func (s *service) refuse(e endpoint, req micro.Request, err error) {
+func (s *service) reject(e endpoint, req micro.Request, err error) {
 	why := describe(err)
 	switch {
 	case why.Code == http.StatusInternalServerError:
-		s.log.Error().Str("error", rewardmodel.Shorten(err.Error())).Str("subject", e.subject).Msg("cannot answer a request")
-	case req.Reply() == "": // nobody else would know
-		s.log.Warn().Str("error", why.Error()).Str("subject", e.subject).Msg("a request that asks for no reply is refused")
+		s.log.Error().Str("error", rewardmodel.Shorten(err.Error())).Str("subject", e.subject).Msg("a request failed")
+	case req.Reply() == "": // nobody else gets the error
+		s.log.Warn().Str("error", why.Error()).Str("subject", e.subject).Msg("rejected a request without a reply subject")
 	}
 	headers := nats.Header{
-		micro.ErrorHeader:     {headerValue(why.Error())},
+		micro.ErrorHeader:     {js.HeaderValue(why.Error())},
 		micro.ErrorCodeHeader: {strconv.Itoa(why.Code)},
 	}
 	if why.RetryAfter > 0 {
@@ -247,14 +257,14 @@ func (s *service) refuse(e endpoint, req micro.Request, err error) {
 	}
 	body, err := why.body()
 	if err != nil {
-		s.log.Error().Err(err).Msg("cannot write an error")
+		s.log.Error().Err(err).Msg("cannot encode an error")
 	}
 	s.reply(e, why.Code, req, headers, body)
 }
 
-// reply answers, if anybody waits for it. It does so past micro.Request, whose
-// own ways to answer are for handlers that have not returned yet: micro looks at
-// the error of a request once its handler has.
+// reply replies, if the request has a reply subject. It bypasses the methods of
+// micro.Request, which are for handlers that have not returned: micro checks the error
+// of a request when its handler returns.
 func (s *service) reply(e endpoint, code int, req micro.Request, headers nats.Header, body []byte) {
 	e.codes.WithLabelValues(strconv.Itoa(code)).Inc()
 	if req.Reply() == "" {
@@ -265,18 +275,18 @@ func (s *service) reply(e endpoint, code int, req micro.Request, headers nats.He
 	}
 }
 
-// drain leaves the queue group, so that other replicas get what comes, and
-// answers what came; what is not done when ctx ends is answered 503.
+// drain leaves the queue group, so that other replicas get new requests, and finishes
+// those in flight; it rejects with 503 what is not done when ctx ends.
 func (s *service) drain(ctx context.Context) error {
 	defer s.abort()
 	err := s.micro.Stop()
 	if errors.Is(err, nats.ErrConnectionClosed) {
-		err = nil // nobody to tell
+		err = nil // it left the group already
 	}
 	if s.nc.Status() == nats.CONNECTED {
-		// Once the server has answered a ping, every request that it gave us
-		// is on its way to accept. If it does not, nothing comes either.
-		ping, cancel := context.WithTimeout(ctx, requestTimeout)
+		// After the reply to a ping, every request that the server sent is queued
+		// for accept. Without a reply no request comes either.
+		ping, cancel := context.WithTimeout(ctx, js.RequestTimeout)
 		defer cancel()
 		_ = s.nc.FlushWithContext(ping)
 	}

@@ -11,7 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"assay/queue/internal/jstest"
 	"assay/rewardmodel"
+
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
 	"github.com/prometheus/client_golang/prometheus"
@@ -33,7 +35,7 @@ func TestRequestReply(t *testing.T) {
 	nc, err := nats.Connect(q.URL()) // as any client, over a socket
 	require.NoError(t, err)
 	defer nc.Close()
-	reply, err := nc.Request(SubjectScore, []byte(`{"responses":[{"id":"a","response":"x"},{"id":"b","messages":[]}]}`), patience)
+	reply, err := nc.Request(SubjectScore, []byte(`{"responses":[{"id":"a","response":"x"},{"id":"b","messages":[]}]}`), jstest.Timeout)
 	require.NoError(t, err)
 	require.Empty(t, reply.Header.Get(micro.ErrorHeader))
 	require.Equal(t, "v7", reply.Header.Get("Assay-Model-Version"))
@@ -44,7 +46,7 @@ func TestRequestReply(t *testing.T) {
 	require.Equal(t, "b", answer.Results[1].ID)
 
 	// Service discovery finds it.
-	info, err := nc.Request("$SRV.INFO.assay", nil, patience)
+	info, err := nc.Request("$SRV.INFO.assay", nil, jstest.Timeout)
 	require.NoError(t, err)
 	require.Contains(t, string(info.Data), SubjectScore)
 	require.Contains(t, string(info.Data), `"queue_group":"assay"`)
@@ -92,7 +94,7 @@ func TestRequestErrors(t *testing.T) {
 			if tc.timeout != "" {
 				msg.Header.Set(HeaderTimeout, tc.timeout)
 			}
-			reply, err := q.nc.RequestMsg(msg, patience)
+			reply, err := q.nc.RequestMsg(msg, jstest.Timeout)
 			require.NoError(t, err)
 			require.Equal(t, tc.code, reply.Header.Get("Nats-Service-Error-Code"))
 			require.NotEmpty(t, reply.Header.Get("Nats-Service-Error"))
@@ -159,7 +161,7 @@ func TestNobodyAnswers(t *testing.T) {
 	q := openQueue(t, testConfig(t))
 	_, err := NewClient(q.nc).Score(t.Context(), request("x"))
 	require.ErrorIs(t, err, nats.ErrNoResponders)
-	require.ErrorContains(t, err, "--nats-url")
+	require.ErrorContains(t, err, "check the address")
 }
 
 func TestMoreRequestsThanAllowed(t *testing.T) {
@@ -181,7 +183,7 @@ func TestMoreRequestsThanAllowed(t *testing.T) {
 			require.NoError(t, err)
 		})
 	}
-	require.Eventually(t, func() bool { return scoring.Load() == 3 }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return scoring.Load() == 3 }, jstest.Timeout, time.Millisecond)
 	_, err := client.Score(t.Context(), request("x"))
 	require.ErrorIs(t, err, rewardmodel.ErrOverloaded)
 	close(release)
@@ -212,7 +214,7 @@ func TestDrainAnswersWhatCame(t *testing.T) {
 			defer cancel()
 			drained := make(chan error, 1)
 			go func() { drained <- q.Drain(ctx) }()
-			require.Eventually(t, func() bool { return q.service.micro.Stopped() }, patience, time.Millisecond)
+			require.Eventually(t, func() bool { return q.service.micro.Stopped() }, jstest.Timeout, time.Millisecond)
 			require.ErrorIs(t, q.Ready(t.Context()), ErrNotReady)
 			if patient {
 				close(release)

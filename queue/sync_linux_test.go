@@ -1,6 +1,8 @@
 package queue
 
 import (
+	"assay/queue/internal/jstest"
+	"assay/queue/labels"
 	"context"
 	"fmt"
 	"os"
@@ -36,10 +38,10 @@ func TestAnFsyncComesBeforeEachAcknowledgement(t *testing.T) {
 	require.Eventually(t, func() bool {
 		_, err := p.nc.Request("$SRV.PING.assay", nil, time.Second)
 		return err == nil
-	}, patience, 5*time.Millisecond)
+	}, jstest.Timeout, 5*time.Millisecond)
 
 	label := func(id, text string) {
-		reply, err := p.nc.Request(SubjectFeedback, fmt.Appendf(nil, `{"id":%q,"label":"violation","response":%q}`, id, text), patience)
+		reply, err := p.nc.Request(labels.SubjectFeedback, fmt.Appendf(nil, `{"id":%q,"label":"violation","response":%q}`, id, text), jstest.Timeout)
 		require.NoError(t, err)
 		require.Contains(t, string(reply.Data), `"accepted":1`)
 	}
@@ -48,10 +50,10 @@ func TestAnFsyncComesBeforeEachAcknowledgement(t *testing.T) {
 	for i := range 100 {
 		items = append(items, fmt.Sprintf(`{"id":"b%d","label":"violation","response":"a-batch-of-labels"}`, i))
 	}
-	reply, err := p.nc.Request(SubjectFeedback, []byte(`{"items":[`+strings.Join(items, ",")+`]}`), patience)
+	reply, err := p.nc.Request(labels.SubjectFeedback, []byte(`{"items":[`+strings.Join(items, ",")+`]}`), jstest.Timeout)
 	require.NoError(t, err)
 	require.Contains(t, string(reply.Data), `"accepted":100`)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), jstest.Timeout)
 	defer cancel()
 	_, err = p.js.Publish(ctx, SubjectResponses+".x", []byte(item("a-streamed-response")), jetstream.WithMsgID("1"))
 	require.NoError(t, err)
@@ -63,8 +65,8 @@ func TestAnFsyncComesBeforeEachAcknowledgement(t *testing.T) {
 	require.NoError(t, err)
 	lines := strings.Split(string(data), "\n")
 	for _, tc := range []struct{ text, stream, ack string }{
-		{"a-single-label", StreamFeedback, `\"accepted\":1,`},
-		{"a-batch-of-labels", StreamFeedback, `\"accepted\":100,`},
+		{"a-single-label", labels.StreamFeedback, `\"accepted\":1,`},
+		{"a-batch-of-labels", labels.StreamFeedback, `\"accepted\":100,`},
 		{"a-streamed-response", StreamResponses, `{\"stream\":\"` + StreamResponses + `\"`},
 	} {
 		file := "/streams/" + tc.stream + "/msgs/"

@@ -8,7 +8,10 @@ import (
 	"sync"
 	"time"
 
+	"assay/queue/internal/dedup"
+	"assay/queue/internal/js"
 	"assay/rewardmodel"
+
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/rs/xid"
@@ -19,38 +22,37 @@ import (
 // WorkerConfig sets how responses are taken from JetStream. Zero values mean
 // the defaults.
 type WorkerConfig struct {
-	// MaxInFlight is how many responses this process holds at once: what it
-	// scores, waits to score, or stores. Default 256. The scorer makes its
-	// batches of them.
+	// MaxInFlight is how many responses this process works on at the same time: it
+	// scores them, waits to score them, or stores their results. Default 256. The
+	// scorer forms its batches from them.
 	MaxInFlight int
 
-	// Memory bounds what those responses hold, together with whatever else
-	// shares it. While it is in use, no more responses are pulled. nil: no bound.
+	// Memory limits the memory of those responses, together with whatever else
+	// shares it. When it is exhausted, no more responses are pulled. nil: no limit.
 	Memory *rewardmodel.Memory
 
-	// MaxAckPending is how many responses all processes together may hold.
-	// Default 4096.
+	// MaxAckPending is how many responses all processes together may have in
+	// flight. Default 4096.
 	MaxAckPending int
 
-	// AckWait is after how long without a sign of life another process takes
-	// a response over. Signs are given three times as often. Default 10 s.
+	// AckWait is the time without a heartbeat after which another process takes over
+	// a response. Heartbeats are sent three times as often. Default 10 s.
 	AckWait time.Duration
 
-	// MaxDeliver is at which delivery a response on which the model fails is
-	// given up and becomes a dead letter. Default 5.
+	// MaxDeliver is the number of deliveries after which a response on which the
+	// model fails becomes a dead letter. Default 5.
 	MaxDeliver int
 
-	// RetryBase and RetryMax bound how long a response rests before it is
-	// delivered again: it doubles from the first to the second. Defaults
-	// 500 ms and 30 s.
+	// RetryBase and RetryMax bound the delay before a response is delivered again:
+	// it doubles from RetryBase up to RetryMax. Defaults 500 ms and 30 s.
 	RetryBase, RetryMax time.Duration
 
-	// Journal is a file of this process that names the responses in flight. The
-	// next process that uses it learns which ones this one died with. Default
+	// Journal is a file of this process that names the responses in flight. The next
+	// process that uses the file learns which responses this one died with. Default
 	// none: then a response that kills processes is delivered forever.
 	Journal string
 
-	domain string // of JetStream; "" for that of the server
+	domain string // of JetStream; "" for the domain of the server
 }
 
 func (c WorkerConfig) withDefaults() (WorkerConfig, error) {
@@ -64,7 +66,7 @@ func (c WorkerConfig) withDefaults() (WorkerConfig, error) {
 	case c.MaxInFlight < 1 || c.MaxAckPending < 1 || c.MaxDeliver < 1:
 		return c, errors.New("NATS worker: the maximum in flight, of pending acknowledgements and of deliveries must be at least 1")
 	case c.AckWait < time.Second:
-		return c, fmt.Errorf("NATS worker: an acknowledgement wait of %v is too short for signs of life; use 1s or more", c.AckWait)
+		return c, fmt.Errorf("NATS worker: an acknowledgement wait of %v is too short for heartbeats; use 1s or more", c.AckWait)
 	case c.RetryBase < time.Millisecond || c.RetryMax < c.RetryBase:
 		return c, fmt.Errorf("NATS worker: retry delays from %v to %v: the first must be at least 1ms and not above the second", c.RetryBase, c.RetryMax)
 	}
@@ -72,18 +74,17 @@ func (c WorkerConfig) withDefaults() (WorkerConfig, error) {
 }
 
 const (
-	// pullWait is how long one pull waits for messages. A drain lets the
-	// last pull end, so that nothing is lost on the way to us.
+	// pullWait is how long one pull waits for messages. A drain lets the last pull
+	// end, so that no message in transit is lost.
 	pullWait = time.Second
 
-	// pullBytes bounds what one pull may bring, unless one message may be larger.
+	// pullBytes limits the size of one pull, unless a single message may be larger.
 	pullBytes = 64 << 20
 
-	lagEvery       = 5 * time.Second
-	requestTimeout = 10 * time.Second // of one request to the JetStream API
+	lagInterval = 5 * time.Second // between measurements of the consumer lag
 )
 
-// worker turns responses into rewards, at the pace of the scorer.
+// worker turns responses into rewards, as fast as the scorer.
 type worker struct {
 	nc      *nats.Conn
 	js      jetstream.JetStream
@@ -91,63 +92,65 @@ type worker struct {
 	cfg     WorkerConfig
 	log     zerolog.Logger
 	metrics *metrics
-	ledger  *ledger
-	id      xid.ID // of this process, among the holders of suspects
+	results *dedup.Index // rewards and dead letters
+	retry   js.Backoff   // of responses and results
+	id      xid.ID       // of this process, among the holders of suspects
 
-	alone chan struct{} // holds a token while a suspect is scored
+	isolated chan struct{} // has an element while a suspect is scored
 
 	slots *semaphore.Weighted // in responses
 	chunk int                 // how many responses one pull asks for
-	bytes int64               // and how many bytes those may be
+	bytes int64               // and the maximum size of those
 
-	pulling context.Context // ends when no more responses are taken
+	pulling context.Context // ends when no more responses are pulled
 	stop    context.CancelFunc
-	working context.Context // ends when responses in flight are to be handed back
+	working context.Context // ends when responses in flight must be negatively acknowledged
 	abort   context.CancelFunc
 	puller  sync.WaitGroup // the loop that starts deliveries
 	flight  sync.WaitGroup // the deliveries
-	tender  sync.WaitGroup // the loop that looks after them
+	monitor sync.WaitGroup // the loop that sends heartbeats and measures
 
-	clock      serverClock // of the leader of the stream of responses
+	clock      js.Clock // of the leader of the stream of responses
 	mu         sync.Mutex
 	inFlight   map[*delivery]struct{}
-	rest       time.Time   // nothing is pulled before: the scorer is full
+	resumeAt   time.Time   // nothing is pulled before: the scorer is overloaded
 	quarantine *quarantine // of the current stream of responses; nil before the first attach
 
-	// Seams for tests: where a crash would hurt most.
+	// Seams for tests: where a crash does the most harm.
 	publish func(context.Context, *nats.Msg, ...jetstream.PublishOpt) (*jetstream.PubAck, error)
 	ack     func(jetstream.Msg) error
 }
 
-// startWorker attaches to the stream of responses and begins to take them.
-func startWorker(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, scorer Scorer,
+// startWorker attaches to the stream of responses and starts to pull them.
+func startWorker(ctx context.Context, nc *nats.Conn, jet jetstream.JetStream, scorer Scorer,
 	cfg WorkerConfig, log zerolog.Logger, m *metrics) (*worker, error) {
-	w, err := newWorker(nc, js, scorer, cfg, log, m)
+	w, err := newWorker(nc, jet, scorer, cfg, log, m)
 	if err != nil {
 		return nil, err
 	}
 	return w, w.start(ctx)
 }
 
-func newWorker(nc *nats.Conn, js jetstream.JetStream, scorer Scorer,
+func newWorker(nc *nats.Conn, jet jetstream.JetStream, scorer Scorer,
 	cfg WorkerConfig, log zerolog.Logger, m *metrics) (*worker, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	// A pull is bounded by its count alone. A server whose consumer is replicated
-	// says that a pull with a limit of bytes is complete before it delivers, and
-	// the client would not wait for what comes then.
+	// A pull is limited only by its count. A server whose consumer is replicated
+	// reports that a pull with a limit of bytes is complete before it delivers, and
+	// the client would not wait for what follows.
 	chunk := max(1, min(int64(cfg.MaxInFlight/4), pullBytes/nc.MaxPayload()))
-	w := &worker{nc: nc, js: js, scorer: scorer, cfg: cfg, log: log, metrics: m,
-		ledger:   newLedger(js),
+	w := &worker{nc: nc, js: jet, scorer: scorer, cfg: cfg, log: log, metrics: m,
+		results:  dedup.New(jet, StreamRewards, StreamDead),
+		retry:    js.Backoff{Base: cfg.RetryBase, Max: cfg.RetryMax},
 		id:       xid.New(),
-		alone:    make(chan struct{}, 1),
+		isolated: make(chan struct{}, 1),
 		slots:    semaphore.NewWeighted(int64(cfg.MaxInFlight)),
 		chunk:    int(chunk),
 		bytes:    chunk * nc.MaxPayload(),
 		inFlight: map[*delivery]struct{}{},
-		publish:  js.PublishMsg,
+		publish:  jet.PublishMsg,
 		ack:      jetstream.Msg.Ack,
 	}
 	w.pulling, w.stop = context.WithCancel(context.Background())
@@ -157,7 +160,7 @@ func newWorker(nc *nats.Conn, js jetstream.JetStream, scorer Scorer,
 
 func (w *worker) start(ctx context.Context) error {
 	var src source
-	err := repeat(ctx, passing, func() (err error) { // a replica may come while a leader goes
+	err := js.RetryWhile(ctx, js.Retryable, func() (err error) { // a replica may start while there is no leader
 		src, err = w.attach(ctx, false)
 		return err
 	})
@@ -167,11 +170,11 @@ func (w *worker) start(ctx context.Context) error {
 		return errors.Join(err, w.closeJournal())
 	}
 	w.puller.Go(func() { w.pull(src) })
-	w.tender.Go(w.tend)
+	w.monitor.Go(w.watchInFlight)
 	return nil
 }
 
-// pull takes responses while there is room for them.
+// pull pulls responses while there is room for them.
 func (w *worker) pull(src source) {
 	for failures := uint64(0); w.pulling.Err() == nil; {
 		var err error
@@ -183,28 +186,28 @@ func (w *worker) pull(src source) {
 		}
 		if err == nil {
 			failures = 0
-			w.wait(w.untilRested())
+			w.wait(w.untilResume())
 			continue
 		}
 		failures++
 		if w.pulling.Err() == nil {
-			w.log.Warn().Err(err).Msg("cannot take responses from JetStream; trying again")
-			w.wait(retryDelay(failures, w.cfg.RetryBase, w.cfg.RetryMax))
+			w.log.Warn().Err(err).Msg("cannot pull responses from JetStream; retrying")
+			w.wait(w.retry.Delay(failures))
 		}
 	}
 }
 
-// pullOnce waits for room, and then for responses, but not for long.
+// pullOnce waits for room, and then up to pullWait for responses.
 func (w *worker) pullOnce(src source) error {
 	slots := int64(w.chunk) // what is left of what was acquired
 	if w.slots.Acquire(w.pulling, slots) != nil {
 		return nil // draining
 	}
 	defer func() { w.slots.Release(slots) }()
-	memory := w.cfg.Memory.OpenBuffer() // for what comes, until each response has its own
+	memory := w.cfg.Memory.OpenBuffer() // for the pull, until each response has its own reservation
 	defer memory.Close()
 	if err := memory.Grow(w.bytes); err != nil {
-		return w.restOverloaded(err)
+		return w.cooldownOverloaded(err)
 	}
 	batch, err := src.consumer.Fetch(w.chunk, jetstream.FetchMaxWait(pullWait))
 	if err != nil {
@@ -220,7 +223,7 @@ func (w *worker) pullOnce(src source) error {
 		slots--
 		w.track(d)
 		w.flight.Go(func() {
-			if o := w.process(d); d.deaths > 0 && o.settled() {
+			if o := w.process(d); d.deaths > 0 && o.completed() {
 				w.forget(w.working, d)
 			}
 		})
@@ -228,7 +231,7 @@ func (w *worker) pullOnce(src source) error {
 	return batch.Error()
 }
 
-// process delivers a response and releases what it holds.
+// process handles a response and releases its slot and memory.
 func (w *worker) process(d *delivery) outcome {
 	defer w.slots.Release(1)
 	defer d.memory.Close()
@@ -238,12 +241,12 @@ func (w *worker) process(d *delivery) outcome {
 	return o
 }
 
-// restOverloaded has pull wait for memory that requests hold.
-func (w *worker) restOverloaded(err error) error {
+// cooldownOverloaded makes pull wait for memory that requests hold.
+func (w *worker) cooldownOverloaded(err error) error {
 	if !errors.Is(err, rewardmodel.ErrOverloaded) {
 		return err
 	}
-	w.restFor(min(describe(err).RetryAfter, w.cfg.RetryMax))
+	w.cooldown(min(describe(err).RetryAfter, w.cfg.RetryMax))
 	return nil
 }
 
@@ -264,81 +267,78 @@ func (w *worker) untrack(d *delivery) {
 	w.metrics.inFlight.Set(float64(len(w.inFlight)))
 }
 
-// wait returns after d, or at once when draining.
+// wait returns after d, or immediately when draining.
 func (w *worker) wait(d time.Duration) {
 	if d <= 0 {
 		return
 	}
-	select {
-	case <-time.After(d):
-	case <-w.pulling.Done():
+	js.Sleep(w.pulling, d)
+}
+
+// cooldown keeps pull from pulling more: the scorer is overloaded.
+func (w *worker) cooldown(d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if until := time.Now().Add(d); until.After(w.resumeAt) {
+		w.resumeAt = until
 	}
 }
 
-// restFor keeps pull from taking more: the scorer could not take what it has.
-func (w *worker) restFor(d time.Duration) {
+func (w *worker) untilResume() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if until := time.Now().Add(d); until.After(w.rest) {
-		w.rest = until
-	}
+	return time.Until(w.resumeAt)
 }
 
-func (w *worker) untilRested() time.Duration {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return time.Until(w.rest)
-}
-
-// tend tells the server that the responses in flight are being worked on, and
-// the metrics how many wait.
-func (w *worker) tend() {
-	beat := time.NewTicker(w.cfg.AckWait / 3)
-	defer beat.Stop()
-	lag := time.NewTicker(lagEvery)
+// watchInFlight sends the server heartbeats for the responses in flight, and measures
+// how many wait.
+func (w *worker) watchInFlight() {
+	heartbeat := time.NewTicker(w.cfg.AckWait / 3)
+	defer heartbeat.Stop()
+	lag := time.NewTicker(lagInterval)
 	defer lag.Stop()
 	for {
 		select {
 		case <-w.working.Done():
 			return
-		case <-beat.C:
-			w.beat()
+		case <-heartbeat.C:
+			w.heartbeat()
 		case <-lag.C:
 			w.measure()
 		}
 	}
 }
 
-func (w *worker) beat() {
+func (w *worker) heartbeat() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for d := range w.inFlight {
-		// What fails here is settled at this moment, or written again when
-		// the connection is back.
+		// If this fails, the response completes at this moment, or the next
+		// heartbeat is sent when the connection is back.
 		_ = d.msg.InProgress()
 	}
 }
 
 func (w *worker) measure() {
-	ctx, cancel := context.WithTimeout(w.working, lagEvery)
+	ctx, cancel := context.WithTimeout(w.working, lagInterval)
 	defer cancel()
 	consumer, err := w.js.Consumer(ctx, StreamResponses, ConsumerScorer)
 	if err != nil {
-		return // pull says so already
+		return // pull logs it
 	}
 	info := consumer.CachedInfo()
 	w.metrics.pending.Set(float64(info.NumPending))
 	w.metrics.ackPending.Set(float64(info.NumAckPending))
 	w.measureStream(ctx)
 	if info.NumPending == 0 && info.NumAckPending == 0 {
-		w.ledger.forget()
+		w.results.Clear()
 	}
 }
 
-// measureStream tells how full the stream of responses is, beyond which
-// publishers are refused, and how long its oldest one waits.
+// measureStream measures how full the stream of responses is, and how long the oldest
+// response has been waiting. A full stream rejects publishers.
 func (w *worker) measureStream(ctx context.Context) {
-	info, err := w.responses(ctx)
+	info, err := w.responsesInfo(ctx)
 	if err != nil {
 		return
 	}
@@ -352,18 +352,18 @@ func (w *worker) measureStream(ctx context.Context) {
 	w.metrics.oldest.Set(max(oldest, 0).Seconds())
 }
 
-// drain takes no more responses, lets those in flight finish, and hands back
-// the ones that are not done when ctx ends, so that another process takes them
-// at once.
+// drain pulls no more responses, waits for those in flight, and negatively acknowledges
+// those that are not done when ctx ends, so that another process gets them
+// immediately.
 func (w *worker) drain(ctx context.Context) error {
 	w.stop()
 	finished := make(chan struct{})
 	go func() {
 		defer close(finished)
-		w.puller.Wait() // the last pull may still bring responses
+		w.puller.Wait() // the last pull may still deliver responses
 		w.flight.Wait()
 	}()
-	defer w.tender.Wait()
+	defer w.monitor.Wait()
 	defer w.abort()
 	select {
 	case <-finished:

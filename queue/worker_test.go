@@ -10,7 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"assay/queue/internal/jstest"
 	"assay/rewardmodel"
+
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -30,7 +32,7 @@ func TestResponseBecomesRewardOnTheSameTail(t *testing.T) {
 	settled(t, q)
 
 	byID := map[string]*jetstream.RawStreamMsg{}
-	for _, reward := range stored(t, q, StreamRewards) {
+	for _, reward := range jstest.Messages(t, q.js, StreamRewards) {
 		var result rewardmodel.Result
 		require.NoError(t, json.Unmarshal(reward.Data, &result))
 		require.Equal(t, 0.75, result.Reward)
@@ -84,10 +86,10 @@ func TestDeadLettersOnceEachWithWhy(t *testing.T) {
 	settled(t, q)
 
 	letters := map[string]*jetstream.RawStreamMsg{}
-	for _, letter := range stored(t, q, StreamDead) {
+	for _, letter := range jstest.Messages(t, q.js, StreamDead) {
 		letters[letter.Header.Get("Assay-Msg-Id")] = letter
 	}
-	require.Equal(t, len(tests), count(t, q, StreamDead), "once each")
+	require.Equal(t, len(tests), jstest.Count(q.js, StreamDead), "once each")
 	for i, tc := range tests {
 		letter := letters[tc.name]
 		require.NotNil(t, letter, tc.name)
@@ -100,7 +102,7 @@ func TestDeadLettersOnceEachWithWhy(t *testing.T) {
 		require.Contains(t, letter.Header.Get("Assay-Error"), tc.why, tc.name)
 	}
 	require.Equal(t, "5", letters["model fails"].Header.Get("Assay-Deliveries"))
-	require.Equal(t, len(tests), count(t, q, StreamRewards), "the neighbours'")
+	require.Equal(t, len(tests), jstest.Count(q.js, StreamRewards), "the neighbours'")
 }
 
 func TestTroubleThatPassesNeverKills(t *testing.T) {
@@ -117,8 +119,8 @@ func TestTroubleThatPassesNeverKills(t *testing.T) {
 				publish(t, q, "x", fmt.Sprint(i), item("text"))
 			}
 			settled(t, q)
-			require.Equal(t, 50, count(t, q, StreamRewards))
-			require.Zero(t, count(t, q, StreamDead))
+			require.Equal(t, 50, jstest.Count(q.js, StreamRewards))
+			require.Zero(t, jstest.Count(q.js, StreamDead))
 		})
 	}
 }
@@ -134,7 +136,7 @@ func TestOverloadIsNotCountedAsFailure(t *testing.T) {
 	}))
 	publish(t, q, "x", "1", item("text"))
 	settled(t, q)
-	require.Equal(t, 1, count(t, q, StreamRewards))
+	require.Equal(t, 1, jstest.Count(q.js, StreamRewards))
 	require.Equal(t, 12.0, testutil.ToFloat64(q.metrics.messages.WithLabelValues("overloaded")))
 }
 
@@ -144,15 +146,15 @@ func TestPublishedTwiceIsRewardedOnce(t *testing.T) {
 	require.False(t, publish(t, q, "x", "same", item("text")).Duplicate)
 	require.True(t, publish(t, q, "x", "same", item("text")).Duplicate)
 	settled(t, q)
-	require.Equal(t, 1, count(t, q, StreamRewards))
+	require.Equal(t, 1, jstest.Count(q.js, StreamRewards))
 
-	// The server may forget the ids of responses that are settled, as it does
+	// The server may forget the ids of completed responses, as it does
 	// when it restarts: the reward still knows.
 	closeQueue(t, q)
 	again := startQueue(t, q.cfg, scorerFunc(good))
 	publish(t, again, "x", "same", item("text"))
 	settled(t, again)
-	require.Equal(t, 1, count(t, again, StreamRewards))
+	require.Equal(t, 1, jstest.Count(again.js, StreamRewards))
 }
 
 // A crash after the reward is stored and before the response is acknowledged is
@@ -167,7 +169,7 @@ func TestCrashBetweenRewardAndAcknowledgement(t *testing.T) {
 			crash(t, q, id)
 			require.NoError(t, q.Start(t.Context(), scorerFunc(good)))
 			settled(t, q)
-			require.Equal(t, 1, count(t, q, StreamRewards))
+			require.Equal(t, 1, jstest.Count(q.js, StreamRewards))
 		})
 	}
 }
@@ -186,7 +188,7 @@ func TestCrashAndDowntimeBeyondTheDuplicateWindow(t *testing.T) {
 			since(t, rewarded, 3*cfg.Streams.DuplicateWindow)
 			again := startQueue(t, cfg, scorerFunc(good))
 			settled(t, again)
-			require.Equal(t, 1, count(t, again, StreamRewards))
+			require.Equal(t, 1, jstest.Count(again.js, StreamRewards))
 		})
 	}
 }
@@ -203,9 +205,9 @@ func crashWith(t *testing.T, q *Queue, id, body string) {
 	w.ack = func(jetstream.Msg) error { return errors.New("dead") }
 	require.NoError(t, w.start(t.Context()))
 	publish(t, q, "x", id, body)
-	require.Eventually(t, func() bool { return count(t, q, StreamRewards) == 1 }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return jstest.Count(q.js, StreamRewards) == 1 }, jstest.Timeout, time.Millisecond)
 	require.NoError(t, w.drain(t.Context()))
-	require.Equal(t, 1, count(t, q, StreamResponses))
+	require.Equal(t, 1, jstest.Count(q.js, StreamResponses))
 }
 
 func TestRedeliveredBeyondTheWindowWithoutRestart(t *testing.T) {
@@ -227,7 +229,7 @@ func TestRedeliveredBeyondTheWindowWithoutRestart(t *testing.T) {
 	publish(t, q, "x", "1", item("text"))
 	settled(t, q)
 	require.NoError(t, w.drain(t.Context()))
-	require.Equal(t, 1, count(t, q, StreamRewards))
+	require.Equal(t, 1, jstest.Count(q.js, StreamRewards))
 	require.EqualValues(t, 2, acks.Load())
 }
 
@@ -248,7 +250,7 @@ func TestFailedPublishIsTriedAgain(t *testing.T) {
 	publish(t, q, "x", "1", item("text"))
 	settled(t, q)
 	require.NoError(t, w.drain(t.Context()))
-	require.Equal(t, 1, count(t, q, StreamRewards))
+	require.Equal(t, 1, jstest.Count(q.js, StreamRewards))
 }
 
 func TestBackpressureAndSignsOfLife(t *testing.T) {
@@ -268,7 +270,7 @@ func TestBackpressureAndSignsOfLife(t *testing.T) {
 	for i := range 20 {
 		publish(t, q, "x", fmt.Sprint(i), item("text"))
 	}
-	require.Eventually(t, func() bool { return scoring.Load() == 4 }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return scoring.Load() == 4 }, jstest.Timeout, time.Millisecond)
 	since(t, time.Now(), 3*cfg.Worker.AckWait/2) // long enough to be given to another without signs of life
 	require.EqualValues(t, 4, calls.Load(), "no more than MaxInFlight, and none twice")
 	consumer, err := q.js.Consumer(t.Context(), StreamResponses, ConsumerScorer)
@@ -277,7 +279,7 @@ func TestBackpressureAndSignsOfLife(t *testing.T) {
 	require.Zero(t, consumer.CachedInfo().NumRedelivered)
 	close(release)
 	settled(t, q)
-	require.Equal(t, 20, count(t, q, StreamRewards))
+	require.Equal(t, 20, jstest.Count(q.js, StreamRewards))
 }
 
 func TestDrainHandsBackWhatIsNotDone(t *testing.T) {
@@ -301,7 +303,7 @@ func TestDrainHandsBackWhatIsNotDone(t *testing.T) {
 	require.NoError(t, q.Start(t.Context(), scorerFunc(good)))
 	settled(t, q)
 	require.Less(t, time.Since(begin), 10*time.Second, "well before AckWait")
-	require.Equal(t, 1, count(t, q, StreamRewards))
+	require.Equal(t, 1, jstest.Count(q.js, StreamRewards))
 }
 
 func TestLargeResponses(t *testing.T) {
@@ -312,13 +314,13 @@ func TestLargeResponses(t *testing.T) {
 	publish(t, q, "x", "large", item(large))
 	publish(t, q, "x", "large and broken", `{"response":"`+large)
 	settled(t, q)
-	require.Equal(t, 1, count(t, q, StreamRewards))
-	letters := stored(t, q, StreamDead)
+	require.Equal(t, 1, jstest.Count(q.js, StreamRewards))
+	letters := jstest.Messages(t, q.js, StreamDead)
 	require.Len(t, letters, 1)
 	require.Len(t, letters[0].Data, len(large)+len(`{"response":"`), "whole")
 
 	_, err := q.js.Publish(t.Context(), SubjectResponses+".x", []byte(item(large+strings.Repeat("x", 2048))))
-	require.ErrorIs(t, err, jetstream.ErrStreamMessageExceedsMaximum, "the publisher is told")
+	require.ErrorIs(t, err, jetstream.ErrStreamMessageExceedsMaximum, "the publisher gets an error")
 	_, err = q.js.Publish(t.Context(), SubjectResponses+".x", make([]byte, 9<<20))
 	require.ErrorIs(t, err, nats.ErrMaxPayload)
 }
@@ -336,12 +338,12 @@ func TestFullStreamTellsThePublisher(t *testing.T) {
 	require.ErrorContains(t, err, "maximum bytes exceeded")
 	require.NoError(t, q.Start(t.Context(), scorerFunc(good)))
 	settled(t, q)
-	require.Equal(t, n-1, count(t, q, StreamRewards), "none of those that were accepted is lost")
+	require.Equal(t, n-1, jstest.Count(q.js, StreamRewards), "none of those that were accepted is lost")
 }
 
 func TestReplicasShareTheWork(t *testing.T) {
 	t.Parallel()
-	srv := external(t, &server.Options{})
+	srv := jstest.Server(t, &server.Options{})
 	const responses = 400
 	var worked [2]atomic.Int32
 	var queues [2]*Queue
@@ -361,7 +363,7 @@ func TestReplicasShareTheWork(t *testing.T) {
 	cancel()
 	_ = queues[0].Drain(ctx) // leaves in the middle, with or without something to hand back
 	settled(t, queues[1])
-	require.Equal(t, responses, count(t, queues[1], StreamRewards))
+	require.Equal(t, responses, jstest.Count(queues[1].js, StreamRewards))
 	require.NotZero(t, worked[0].Load())
 	require.NotZero(t, worked[1].Load())
 }

@@ -180,13 +180,13 @@ func TestFullDisk(t *testing.T) {
 	// What refuses first is the server itself, and then, in the words of the fix, who watches it.
 	require.Eventually(t, func() bool {
 		_, ready := get(t, p.ready.HTTP+"/readyz")
-		return strings.Contains(ready, "--data-dir")
+		return strings.Contains(ready, "data directory")
 	}, patience, 20*time.Millisecond)
 	body, err := json.Marshal(map[string]any{"items": batch})
 	require.NoError(t, err)
 	got, _ := at.call(c.http, http.MethodPost, "/v1/feedback", string(body))
 	require.Equal(t, http.StatusServiceUnavailable, got.code, string(got.body))
-	require.Contains(t, string(got.body), "--data-dir")
+	require.Contains(t, string(got.body), "data directory")
 	scored := rewards.answered()
 	require.Eventually(t, func() bool { return rewards.answered() > scored+20 }, patience, 10*time.Millisecond)
 

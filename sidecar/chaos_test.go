@@ -11,7 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
-	"assay/queue"
+	"assay/queue/registry"
 	"assay/rewardmodel/retrain"
 )
 
@@ -41,7 +41,7 @@ const momentTime = 30 * time.Second
 // watchTraining follows the status of the training.
 func watchTraining(t *testing.T, js jetstream.JetStream) jetstream.KeyWatcher {
 	t.Helper()
-	bucket, err := js.KeyValue(t.Context(), queue.BucketState)
+	bucket, err := js.KeyValue(t.Context(), registry.BucketState)
 	require.NoError(t, err)
 	watcher, err := bucket.Watch(t.Context(), "training")
 	require.NoError(t, err)

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"assay/queue"
+	"assay/queue/labels"
 	"assay/rewardmodel"
 	"assay/rewardmodel/bag"
 	"assay/rewardmodel/feedback"
@@ -311,8 +311,8 @@ func (r *rater) requireKept(t *testing.T, at *place, js jetstream.JetStream) {
 		var stats feedback.Stats
 		return got.code == http.StatusOK && json.Unmarshal(got.body, &stats) == nil && stats.Records == r.known()
 	}, patience, 50*time.Millisecond, "labels that the service counts")
-	consumer, err := js.OrderedConsumer(t.Context(), queue.StreamFeedback, jetstream.OrderedConsumerConfig{
-		FilterSubjects: []string{queue.SubjectFeedback + ".item.>"},
+	consumer, err := js.OrderedConsumer(t.Context(), labels.StreamFeedback, jetstream.OrderedConsumerConfig{
+		FilterSubjects: []string{labels.SubjectFeedback + ".item.>"},
 	})
 	require.NoError(t, err)
 	messages, err := consumer.Messages()

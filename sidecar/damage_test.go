@@ -8,7 +8,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
-	"assay/queue"
+	"assay/queue/registry"
 	"assay/rewardmodel/retrain"
 )
 
@@ -38,12 +38,12 @@ func promote(t *testing.T, labels *rater, url string) string {
 // chunks returns what the object store holds of a file, and the subject and the sequences of it.
 func chunks(t *testing.T, js jetstream.JetStream, name string) (subject string, data [][]byte, sequences []uint64) {
 	t.Helper()
-	store, err := js.ObjectStore(t.Context(), queue.BucketModels)
+	store, err := js.ObjectStore(t.Context(), registry.BucketModels)
 	require.NoError(t, err)
 	info, err := store.GetInfo(t.Context(), name)
 	require.NoError(t, err)
-	subject = "$O." + queue.BucketModels + ".C." + info.NUID
-	consumer, err := js.OrderedConsumer(t.Context(), "OBJ_"+queue.BucketModels, jetstream.OrderedConsumerConfig{FilterSubjects: []string{subject}})
+	subject = "$O." + registry.BucketModels + ".C." + info.NUID
+	consumer, err := js.OrderedConsumer(t.Context(), "OBJ_"+registry.BucketModels, jetstream.OrderedConsumerConfig{FilterSubjects: []string{subject}})
 	require.NoError(t, err)
 	messages, err := consumer.Messages()
 	require.NoError(t, err)
@@ -61,7 +61,7 @@ func chunks(t *testing.T, js jetstream.JetStream, name string) (subject string, 
 // rewrite puts other chunks in the place of those of a file.
 func rewrite(t *testing.T, js jetstream.JetStream, name string, change func([][]byte) [][]byte) {
 	t.Helper()
-	stream, err := js.Stream(t.Context(), "OBJ_"+queue.BucketModels)
+	stream, err := js.Stream(t.Context(), "OBJ_"+registry.BucketModels)
 	require.NoError(t, err)
 	subject, data, sequences := chunks(t, js, name)
 	for _, sequence := range sequences {
@@ -97,7 +97,7 @@ func TestDamagedModelInTheStore(t *testing.T) {
 	one, two := c.score(first), c.score(second)
 
 	weights, config := version+"/model.safetensors", version+"/config.json"
-	store, err := js.ObjectStore(t.Context(), queue.BucketModels)
+	store, err := js.ObjectStore(t.Context(), registry.BucketModels)
 	require.NoError(t, err)
 	whole, err := store.GetBytes(t.Context(), config)
 	require.NoError(t, err)

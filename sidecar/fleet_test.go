@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"assay/api"
-	"assay/queue"
 	"assay/queue/queuetest"
+	"assay/queue/registry"
 	"assay/rewardmodel/retrain"
 )
 
@@ -72,7 +72,7 @@ func TestFleetLosesAServerAndAReplica(t *testing.T) {
 		}
 	}
 	require.GreaterOrEqual(t, dead, 0)
-	node := cluster.Leader("KV_" + queue.BucketState)
+	node := cluster.Leader("KV_" + registry.BucketState)
 	cluster.Kill(node)
 	places[dead].down()
 	replicas[dead].kill()

@@ -14,6 +14,7 @@ import (
 
 	"assay/queue"
 	"assay/queue/queuetest"
+	"assay/queue/registry"
 )
 
 const (
@@ -41,8 +42,8 @@ type faults struct {
 }
 
 // streams that must be whole again before the next node goes.
-var faultStreams = []string{queue.StreamResponses, queue.StreamRewards, queue.StreamEvents,
-	"KV_" + queue.BucketState, "OBJ_" + queue.BucketModels}
+var faultStreams = []string{queue.StreamResponses, queue.StreamRewards, registry.StreamEvents,
+	"KV_" + registry.BucketState, "OBJ_" + registry.BucketModels}
 
 // A cluster of three NATS servers, four replicas and a publisher of 20,000 responses. Servers and replicas are killed,
 // cut off in both ways and come back, a version is promoted, another is rolled back, and the replicas are replaced by
@@ -320,8 +321,8 @@ func (f *faults) verify() {
 	t.Logf("done to them: %v", f.killed)
 	t.Logf("publisher: %d attempts failed, %d were stored before, the slowest took %v", f.pub.again.Load(), f.pub.known.Load(), f.pub.slowest.Round(10*time.Millisecond))
 	t.Logf("rewards: %d of %d responses, %d twice, %d out of the order of their subject; by version %v", len(got.times), published, got.extra, got.inversions, got.versions)
-	for _, name := range []string{`assay_nats_messages_total{outcome="duplicate"}`, `assay_nats_messages_total{outcome="unstored"}`,
-		`assay_nats_messages_total{outcome="closed"}`, "assay_nats_redeliveries_total", "assay_nats_publish_errors_total"} {
+	for _, name := range []string{`assay_nats_messages_total{outcome="duplicate"}`, `assay_nats_messages_total{outcome="store_failed"}`,
+		`assay_nats_messages_total{outcome="shutting_down"}`, "assay_nats_redeliveries_total", "assay_nats_publish_errors_total"} {
 		t.Logf("%s %v", name, sum[name])
 	}
 	t.Logf("drains %v, at most %v; what waited was settled after at most %v", rounded(f.drains), slices.Max(f.drains).Round(time.Millisecond), slices.Max(f.settles).Round(time.Millisecond))

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"assay/queue"
+	"assay/queue/registry"
 	"assay/rewardmodel"
 	"assay/rewardmodel/checkpoint"
 	"assay/rewardmodel/retrain"
@@ -22,7 +22,7 @@ type folders struct {
 	initial  string // version of --model
 	model    string // its directory
 	cache    string
-	registry *queue.Registry // nil until the streams are open, and without NATS
+	registry *registry.Registry // nil until the streams are open, and without NATS
 	// fetches bounds what requests that pin a version can have fetched.
 	fetches *rate.Limiter
 	// needed reports which fetched versions must stay; nil: all of them.

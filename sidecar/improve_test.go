@@ -14,7 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
-	"assay/queue"
+	"assay/queue/labels"
 	"assay/rewardmodel"
 	"assay/rewardmodel/bag"
 	"assay/rewardmodel/checkpoint"
@@ -202,9 +202,9 @@ func requireErased(t *testing.T, p *process, js jetstream.JetStream, id string, 
 	stdout, stderr, code := assay(t, "", "feedback", "erase", id, "--url", p.ready.HTTP)
 	require.Equal(t, exitDone, code, stderr)
 	require.Equal(t, fmt.Sprint(records), field(t, stdout, "records"))
-	stream, err := js.Stream(t.Context(), queue.StreamFeedback)
+	stream, err := js.Stream(t.Context(), labels.StreamFeedback)
 	require.NoError(t, err)
-	_, err = stream.GetLastMsgForSubject(t.Context(), queue.SubjectFeedback+".item."+feedback.HashOf(id).String()+".>")
+	_, err = stream.GetLastMsgForSubject(t.Context(), labels.SubjectFeedback+".item."+feedback.HashOf(id).String()+".>")
 	require.ErrorIs(t, err, jetstream.ErrMsgNotFound)
 	require.False(t, onDisk(t, p, text))
 }

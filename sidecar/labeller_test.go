@@ -17,7 +17,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
-	"assay/queue"
+	"assay/queue/labels"
+	"assay/queue/registry"
 	"assay/rewardmodel/bag"
 	"assay/rewardmodel/feedback"
 )
@@ -51,7 +52,7 @@ func (l *labeller) send(t *testing.T, items ...string) feedback.Receipt {
 	var out []byte
 	switch l.sent++; l.sent % 3 {
 	case 0:
-		reply, err := l.nc.Request(queue.SubjectFeedback, []byte(object), patience)
+		reply, err := l.nc.Request(labels.SubjectFeedback, []byte(object), patience)
 		require.NoError(t, err)
 		require.Empty(t, reply.Header.Get("Nats-Service-Error"), string(reply.Data))
 		out = reply.Data
@@ -149,8 +150,8 @@ func codesOf(r feedback.Receipt) []feedback.Code {
 // requireKept compares the stream with what the service has accepted.
 func (l *labeller) requireKept(t *testing.T, js jetstream.JetStream) {
 	t.Helper()
-	consumer, err := js.OrderedConsumer(t.Context(), queue.StreamFeedback, jetstream.OrderedConsumerConfig{
-		FilterSubjects: []string{queue.SubjectFeedback + ".item.>"},
+	consumer, err := js.OrderedConsumer(t.Context(), labels.StreamFeedback, jetstream.OrderedConsumerConfig{
+		FilterSubjects: []string{labels.SubjectFeedback + ".item.>"},
 	})
 	require.NoError(t, err)
 	info, err := consumer.Info(t.Context())
@@ -193,7 +194,7 @@ func divided(t *testing.T, js jetstream.JetStream, bags []bag.Bag, trained, held
 // holdoutSalt is the secret of a service.
 func holdoutSalt(t *testing.T, js jetstream.JetStream) (salt []byte) {
 	t.Helper()
-	bucket, err := js.KeyValue(t.Context(), queue.BucketState)
+	bucket, err := js.KeyValue(t.Context(), registry.BucketState)
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
 		e, err := bucket.Get(t.Context(), "holdout.salt")

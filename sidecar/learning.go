@@ -8,6 +8,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"assay/queue"
+	"assay/queue/labels"
+	"assay/queue/registry"
 	"assay/rewardmodel"
 	"assay/rewardmodel/bag"
 	"assay/rewardmodel/feedback"
@@ -18,8 +20,8 @@ import (
 
 // learning is what a process needs to take feedback, to train on it, and to follow the current version.
 type learning struct {
-	labels   *queue.Feedback
-	registry *queue.Registry
+	labels   *labels.Log
+	registry *registry.Registry
 	operator retrain.Operator
 	loop     *retrain.Loop
 	trains   bool // this process runs the loop
@@ -60,7 +62,7 @@ func newLearning(ctx context.Context, cfg learningConfig, q *queue.Queue, versio
 		return nil, err
 	}
 	l := &learning{
-		labels: q.Feedback(), registry: registry, folders: cfg.folders, trains: cfg.trains, auto: cfg.flags.TrainAuto,
+		labels: q.Labels(), registry: registry, folders: cfg.folders, trains: cfg.trains, auto: cfg.flags.TrainAuto,
 		versions: versions, log: cfg.log,
 		operator: retrain.Operator{Models: registry, Currents: registry, Statuses: registry, Journal: registry, Replica: cfg.replica.id},
 	}
@@ -68,9 +70,10 @@ func newLearning(ctx context.Context, cfg learningConfig, q *queue.Queue, versio
 	if versions != nil {
 		l.monitor = newMonitor(registry, versions, cfg.log)
 		signals = l.monitor
+		l.labels.OnAppend(l.monitor.told)
 	}
 	var recent retrain.Recent
-	if l.labels.Keeps() {
+	if l.labels.KeepsScored() {
 		recent = l.recent
 	}
 	l.loop = retrain.NewLoop(
@@ -130,7 +133,7 @@ func (l *learning) train(ctx context.Context) error {
 
 // recent are texts that were scored lately, for the probe set.
 func (l *learning) recent(ctx context.Context, n int) ([]bag.Bag, error) {
-	kept, err := l.labels.RecentKept(ctx, n)
+	kept, err := l.labels.RecentScored(ctx, n)
 	if err != nil {
 		return nil, err
 	}
@@ -157,10 +160,10 @@ func bagOf(it rewardmodel.Item) bag.Bag {
 // the same.
 func (l *learning) scored(ctx context.Context, req rewardmodel.Request, answer rewardmodel.Answer) {
 	l.monitor.scored(req, answer)
-	if !l.labels.Keeps() {
+	if !l.labels.KeepsScored() {
 		return
 	}
-	kept := make([]queue.KeptResponse, 0, len(answer.Results))
+	kept := make([]labels.ScoredResponse, 0, len(answer.Results))
 	now := time.Now().UTC()
 	for i, r := range answer.Results {
 		if r.Empty {
@@ -168,7 +171,7 @@ func (l *learning) scored(ctx context.Context, req rewardmodel.Request, answer r
 		}
 		item := req.Responses[i]
 		item.ID, item.Metadata = r.ID, nil
-		k := queue.KeptResponse{Item: item, Model: answer.Model.Version, Time: now, Violation: r.Violation,
+		k := labels.ScoredResponse{Item: item, Model: answer.Model.Version, Time: now, Violation: r.Violation,
 			Threshold: r.Threshold, Reward: r.Reward, Compliant: r.Compliant}
 		for _, instance := range r.Instances {
 			k.Instances = append(k.Instances, instance.Violation)
@@ -177,7 +180,7 @@ func (l *learning) scored(ctx context.Context, req rewardmodel.Request, answer r
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepTime)
 	defer cancel()
-	if err := l.labels.Keep(ctx, kept); err != nil {
+	if err := l.labels.KeepScored(ctx, kept); err != nil {
 		l.log.Warn().Err(err).Int("responses", len(kept)).Msg("cannot keep scored responses; feedback by response_id will not find them")
 	}
 }
@@ -193,7 +196,7 @@ const candidatePool = 5000
 
 // candidates ranks what was scored lately.
 func (l *learning) candidates(ctx context.Context, n int) ([]feedback.Candidate, error) {
-	kept, err := l.labels.RecentKept(ctx, candidatePool)
+	kept, err := l.labels.RecentScored(ctx, candidatePool)
 	if err != nil {
 		return nil, err
 	}

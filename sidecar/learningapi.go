@@ -13,7 +13,7 @@ import (
 	"assay/rewardmodel/retrain"
 )
 
-// desk is what HTTP and NATS ask about feedback, models and trainings, from the first moment on.
+// desk is what HTTP asks about feedback, models and trainings, from the first moment on.
 type desk struct {
 	learning atomic.Pointer[learning]
 }
@@ -35,15 +35,9 @@ func ask[T any](d *desk, f func(*learning) (T, error)) (T, error) {
 	return f(l)
 }
 
-// Append implements api.Feedback and queue's.
+// Append implements api.Feedback.
 func (d *desk) Append(ctx context.Context, batch feedback.Batch, by string) (feedback.Receipt, error) {
-	return ask(d, func(l *learning) (feedback.Receipt, error) {
-		receipt, err := l.labels.Append(ctx, batch, by)
-		if err == nil && receipt.Accepted > 0 && l.monitor != nil {
-			l.monitor.told(batch.Items)
-		}
-		return receipt, err
-	})
+	return ask(d, func(l *learning) (feedback.Receipt, error) { return l.labels.Append(ctx, batch, by) })
 }
 
 // Erase implements api.Feedback.

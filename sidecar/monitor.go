@@ -78,7 +78,7 @@ func (m *monitor) scored(req rewardmodel.Request, answer rewardmodel.Answer) {
 	}
 }
 
-// told takes items of feedback that carry their text.
+// told takes accepted items of feedback that carry their text. It never blocks.
 func (m *monitor) told(items []feedback.Entry) {
 	for _, it := range items {
 		if !it.HasText() {

@@ -194,5 +194,6 @@ const connectWithin = 10 * time.Second
 func connect(a *app, cfg queue.ConnConfig) (*nats.Conn, error) {
 	ctx, cancel := context.WithTimeout(a.ctx, connectWithin)
 	defer cancel()
-	return queue.Connect(ctx, cfg, a.log.Level(max(a.log.GetLevel(), zerolog.WarnLevel)))
+	nc, err := queue.Connect(ctx, cfg, a.log.Level(max(a.log.GetLevel(), zerolog.WarnLevel)))
+	return nc, natsError(err)
 }

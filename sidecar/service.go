@@ -244,11 +244,9 @@ func (s *service) loadModel(ctx context.Context) (*versions.Set, error) {
 }
 
 func (s *service) openQueue(ctx context.Context) error {
-	cfg := s.cmd.queueConfig(s.memory)
-	cfg.Service.Labels = &s.desk
-	q, err := queue.Open(ctx, cfg, s.app.log, s.registry)
+	q, err := queue.Open(ctx, s.cmd.queueConfig(s.memory), s.app.log, s.registry)
 	if err != nil {
-		return err
+		return natsError(err)
 	}
 	s.live.queue.Store(q)
 	return nil

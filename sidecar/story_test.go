@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"assay/api"
-	"assay/queue"
+	"assay/queue/registry"
 	"assay/rewardmodel/bag"
 	"assay/rewardmodel/retrain"
 )
@@ -56,7 +56,7 @@ func tell(t *testing.T, url string, js jetstream.JetStream) story {
 	for _, m := range models.Data {
 		s.states[m.Version] = m.State
 	}
-	bucket, err := js.KeyValue(t.Context(), queue.BucketState)
+	bucket, err := js.KeyValue(t.Context(), registry.BucketState)
 	require.NoError(t, err)
 	entry, err := bucket.Get(t.Context(), "current")
 	require.NoError(t, err)
@@ -128,7 +128,7 @@ func (s story) requireSound(t *testing.T, initial string) {
 func (s story) requireVerified(t *testing.T, served map[string]int, initial, dataDir string, p *process) {
 	t.Helper()
 	_, js := p.jetStream(t)
-	store, err := js.ObjectStore(t.Context(), queue.BucketModels)
+	store, err := js.ObjectStore(t.Context(), registry.BucketModels)
 	require.NoError(t, err)
 	require.Contains(t, served, s.current.Version)
 	for version := range served {

@@ -71,7 +71,7 @@ func (c *trainerCmd) run(ctx context.Context, a *app) (err error) {
 
 	q, err := queue.Open(ctx, queue.Config{Conn: c.natsFlags.privateConfig(c.DataDir), Streams: c.streamFlags.config()}, a.log, registry)
 	if err != nil {
-		return err
+		return natsError(err)
 	}
 	defer func() { err = errors.Join(err, q.Close(context.WithoutCancel(ctx))) }()
 	found := newFolders(version, opened.dir, filepath.Join(c.DataDir, "models"))

@@ -26,16 +26,14 @@ import (
 // nodeEnv makes a test binary be a node of a cluster: the JSON of nodeConfig.
 const nodeEnv = "ASSAY_QUEUETEST_NODE"
 
-// clusterPatience bounds the election of leaders on a machine that is busy
-// with something else.
-const clusterPatience = 2 * time.Minute
+// electionTimeout bounds the election of leaders on a busy machine.
+const electionTimeout = 2 * time.Minute
 
 // startAttempts is how often a cluster is started, since another process may
 // take a port that was found free.
 const startAttempts = 3
 
-// nodePing is how often a node asks its clients and the other nodes for a sign
-// of life.
+// nodePing is the interval of pings to clients and to the other nodes.
 const nodePing = 2 * time.Second
 
 type nodeConfig struct {
@@ -59,8 +57,8 @@ func Main(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// Node serves as a node of a cluster if this process was started as one, until
-// its parent is gone. It tells whether it was; TestMain returns then.
+// Node runs a node of a cluster if this process was started as one, until its parent is
+// gone, and reports whether it was; TestMain returns then.
 func Node() bool {
 	text := os.Getenv(nodeEnv)
 	if text == "" {
@@ -90,7 +88,7 @@ func runNode(text string) error {
 		return err
 	}
 	srv.Start()
-	if !srv.ReadyForConnections(clusterPatience) {
+	if !srv.ReadyForConnections(electionTimeout) {
 		return errors.New("not ready for connections")
 	}
 	fmt.Println("ready")
@@ -105,7 +103,7 @@ func (c nodeConfig) options() *server.Options {
 	return &server.Options{
 		ServerName: c.Name, Host: "127.0.0.1", Port: c.Port, NoSigs: true, NoLog: true,
 		JetStream: true, StoreDir: c.Dir, JetStreamMaxMemory: 256 << 20, JetStreamMaxStore: 64 << 30, JetStreamDomain: c.Domain, MaxPayload: 8 << 20,
-		// A network that swallows what is sent is found out within seconds.
+		// So that a network that drops packets is noticed within seconds.
 		PingInterval: nodePing, MaxPingsOut: 2,
 		Cluster: server.ClusterOpts{Name: "assay", Host: "127.0.0.1", Port: c.ClusterPort,
 			Advertise: c.Advertise, NoAdvertise: c.Advertise != ""},
@@ -114,8 +112,8 @@ func (c nodeConfig) options() *server.Options {
 	}
 }
 
-// Cluster is a cluster of NATS servers with JetStream on loopback. Each is a
-// process of its own, with data that survives its death.
+// Cluster is a cluster of NATS servers with JetStream on loopback. Each is a separate
+// process, whose data survives its death.
 type Cluster struct {
 	t      testing.TB
 	nodes  []*node
@@ -128,8 +126,8 @@ type node struct {
 	in  io.Closer
 }
 
-// StartCluster starts n nodes and returns when they have a leader and can keep
-// n copies of a stream. They die with the test. The TestMain of the package
+// StartCluster starts n nodes and returns when they have a leader and can store n copies
+// of a stream. They end with the test. The TestMain of the package
 // must be Main, or call Node first.
 func StartCluster(t testing.TB, n int) *Cluster {
 	t.Helper()
@@ -181,7 +179,7 @@ func (c *Cluster) start(n int, partitionable bool) error {
 	return nil
 }
 
-// freePorts finds ports that nobody listens on.
+// freePorts returns ports that are not in use.
 func freePorts(n int) (ports []int, err error) {
 	for range n {
 		l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // for a moment
@@ -221,7 +219,7 @@ func (n *node) start() error {
 	return nil
 }
 
-// kill ends the process at once and waits until it is gone.
+// kill kills the process and waits until it is gone.
 func (n *node) kill() error {
 	if n.cmd == nil {
 		return nil
@@ -253,7 +251,7 @@ func (c *Cluster) Kill(i int) {
 }
 
 // Restart starts a node that was killed, with its data and its addresses, and
-// returns when it takes clients and the cluster has a leader.
+// returns when it accepts clients and the cluster has a leader.
 func (c *Cluster) Restart(i int) {
 	c.t.Helper()
 	require.Nil(c.t, c.nodes[i].cmd, "node %d is alive", i)
@@ -264,7 +262,7 @@ func (c *Cluster) Restart(i int) {
 	})
 }
 
-// URL names all nodes, dead or alive, separated by commas.
+// URL returns the addresses of all nodes, dead or alive, separated by commas.
 func (c *Cluster) URL() string {
 	urls := make([]string, len(c.nodes))
 	for i, node := range c.nodes {
@@ -331,7 +329,7 @@ func (c *Cluster) waitFor(what string, op func(context.Context, jetstream.JetStr
 		return last == nil
 	}
 	for start := time.Now(); !ok(); {
-		require.Less(c.t, time.Since(start), clusterPatience, "waiting for %s: %v", what, last)
+		require.Less(c.t, time.Since(start), electionTimeout, "waiting for %s: %v", what, last)
 		<-time.After(50 * time.Millisecond)
 	}
 }

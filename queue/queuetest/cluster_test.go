@@ -14,6 +14,7 @@ import (
 
 	"assay/queue"
 	"assay/queue/queuetest"
+	"assay/queue/registry"
 	"assay/rewardmodel/retrain"
 )
 
@@ -21,12 +22,12 @@ import (
 const patience = 2 * time.Minute
 
 const (
-	stateStream  = "KV_" + queue.BucketState
-	modelsStream = "OBJ_" + queue.BucketModels
+	stateStream  = "KV_" + registry.BucketState
+	modelsStream = "OBJ_" + registry.BucketModels
 )
 
 // replica opens what one replica of assay has of a cluster.
-func replica(t *testing.T, c *queuetest.Cluster) *queue.Registry {
+func replica(t *testing.T, c *queuetest.Cluster) *registry.Registry {
 	t.Helper()
 	q := queuetest.Open(t, queue.Config{Conn: queue.ConnConfig{URL: c.URL()}, Streams: queue.StreamsConfig{Replicas: 3}})
 	r, err := q.OpenRegistry(t.Context())
@@ -36,7 +37,7 @@ func replica(t *testing.T, c *queuetest.Cluster) *queue.Registry {
 
 // count adds one to the number of attempts in the status, again and again until
 // stop is closed, and returns how often it has done so.
-func count(ctx context.Context, r *queue.Registry, stop <-chan struct{}) (n int, err error) {
+func count(ctx context.Context, r *registry.Registry, stop <-chan struct{}) (n int, err error) {
 	for {
 		select {
 		case <-stop:
@@ -58,7 +59,7 @@ func count(ctx context.Context, r *queue.Registry, stop <-chan struct{}) (n int,
 }
 
 // publish publishes numbered events until stop is closed, and returns how many.
-func publish(ctx context.Context, r *queue.Registry, stop <-chan struct{}) (n int, err error) {
+func publish(ctx context.Context, r *registry.Registry, stop <-chan struct{}) (n int, err error) {
 	for ; ; n++ {
 		if err := r.Publish(ctx, retrain.Event{Kind: retrain.EventTrained, Reason: fmt.Sprint(n)}); err != nil {
 			return n, err
@@ -72,7 +73,7 @@ func publish(ctx context.Context, r *queue.Registry, stop <-chan struct{}) (n in
 }
 
 // tail reads what publish publishes.
-func tail(ctx context.Context, r *queue.Registry) (n int, err error) {
+func tail(ctx context.Context, r *registry.Registry) (n int, err error) {
 	for e, err := range r.Events(ctx, 0) {
 		switch {
 		case err != nil:
@@ -87,7 +88,7 @@ func tail(ctx context.Context, r *queue.Registry) (n int, err error) {
 	return n, ctx.Err()
 }
 
-// The registry goes on when nodes die, loses nothing and does nothing twice.
+// The registry continues to work when nodes die, loses nothing and does nothing twice.
 func TestRegistryOfAClusterSurvivesItsLeaders(t *testing.T) {
 	if testing.Short() {
 		t.Skip("kills nodes of a cluster, which takes half a minute")
@@ -135,7 +136,7 @@ func TestRegistryOfAClusterSurvivesItsLeaders(t *testing.T) {
 	to := filepath.Join(t.TempDir(), "v0")
 	require.NoError(t, two.Download(ctx, m, to))
 	c.Restart(killed)
-	for _, stream := range []string{stateStream, modelsStream, queue.StreamEvents} {
+	for _, stream := range []string{stateStream, modelsStream, registry.StreamEvents} {
 		c.Healthy(stream)
 	}
 

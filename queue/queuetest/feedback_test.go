@@ -11,12 +11,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"assay/queue"
+	"assay/queue/labels"
 	"assay/queue/queuetest"
 	"assay/rewardmodel/bag"
 	"assay/rewardmodel/feedback"
 )
 
-func labels(first, n int, label bag.Label) (batch feedback.Batch) {
+func someLabels(first, n int, label bag.Label) (batch feedback.Batch) {
 	for i := range n {
 		id := fmt.Sprint("r", first+i)
 		batch.Items = append(batch.Items, feedback.Entry{Index: i,
@@ -25,9 +26,8 @@ func labels(first, n int, label bag.Label) (batch feedback.Batch) {
 	return batch
 }
 
-// send sends a batch until the store takes it, as a client does that is told to
-// come again.
-func send(ctx context.Context, f *queue.Feedback, batch feedback.Batch) (feedback.Receipt, error) {
+// send sends a batch until the store accepts it, as a client that gets a Retry-After.
+func send(ctx context.Context, f *labels.Log, batch feedback.Batch) (feedback.Receipt, error) {
 	for {
 		receipt, err := f.Append(ctx, batch, "")
 		if !errors.Is(err, feedback.ErrUnavailable) || ctx.Err() != nil {
@@ -48,10 +48,10 @@ func TestFeedbackOfAClusterSurvivesItsLeaders(t *testing.T) {
 	}
 	const ids, size = 400, 20
 	c := queuetest.StartCluster(t, 3)
-	var replicas [2]*queue.Feedback
+	var replicas [2]*labels.Log
 	for i := range replicas {
 		replicas[i] = queuetest.Open(t, queue.Config{Conn: queue.ConnConfig{URL: c.URL()},
-			Streams: queue.StreamsConfig{Replicas: 3, KeepScored: time.Hour}}).Feedback()
+			Streams: queue.StreamsConfig{Replicas: 3, KeepScored: time.Hour}}).Labels()
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -66,7 +66,7 @@ func TestFeedbackOfAClusterSurvivesItsLeaders(t *testing.T) {
 					if i == 1 { // from the other end, so that they meet
 						start = ids - size - first
 					}
-					receipt, err := send(ctx, f, labels(start, size, label))
+					receipt, err := send(ctx, f, someLabels(start, size, label))
 					if err != nil || receipt.Accepted+receipt.Duplicates != size {
 						t.Errorf("round %d: %+v, %v", round, receipt, err)
 						once.Do(func() { close(half) })
@@ -79,11 +79,11 @@ func TestFeedbackOfAClusterSurvivesItsLeaders(t *testing.T) {
 			})
 		}
 		<-half
-		killed := c.Leader(queue.StreamFeedback)
+		killed := c.Leader(labels.StreamFeedback)
 		c.Kill(killed)
 		wg.Wait()
 		c.Restart(killed)
-		c.Healthy(queue.StreamFeedback)
+		c.Healthy(labels.StreamFeedback)
 	}
 	for i := range 5 {
 		_, err := replicas[i%2].Erase(ctx, fmt.Sprint("r", i))

@@ -15,15 +15,14 @@ import (
 const HubDomain = "hub"
 
 // Leaf is a NATS server far from a cluster, connected to it as a leaf node. It
-// is a process of its own.
+// is a separate process.
 type Leaf struct {
 	t    testing.TB
 	node *node
 }
 
-// StartLeaf starts a leaf node of the cluster. Without a domain, it has no
-// JetStream of its own; it is connected to the hub within seconds. It dies with
-// the test.
+// StartLeaf starts a leaf node of the cluster. Without a domain, it has no JetStream; it is
+// connected to the hub within seconds. It ends with the test.
 func (c *Cluster) StartLeaf(t testing.TB, domain string) *Leaf {
 	t.Helper()
 	var hub []string
@@ -46,7 +45,7 @@ func (c *Cluster) StartLeaf(t testing.TB, domain string) *Leaf {
 	return nil
 }
 
-// URL is where clients of the leaf connect.
+// URL returns the address for clients of the leaf.
 func (l *Leaf) URL() string { return fmt.Sprintf("nats://127.0.0.1:%d", l.node.cfg.Port) }
 
 // leafOptions are those of a leaf node.

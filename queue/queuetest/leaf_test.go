@@ -62,10 +62,10 @@ func TestReplicaOnALeafNode(t *testing.T) {
 			answer, err := queue.NewClient(hub).Score(t.Context(), rewardmodel.Request{Responses: []rewardmodel.Item{{ID: "b", Response: &text}}})
 			require.NoError(t, err)
 			require.Equal(t, "b", answer.Results[0].ID)
-			receipt, err := q.Feedback().Append(t.Context(), labels(0, 1, bag.Violation), "")
+			receipt, err := q.Labels().Append(t.Context(), someLabels(0, 1, bag.Violation), "")
 			require.NoError(t, err)
 			require.Equal(t, 1, receipt.Accepted+receipt.Duplicates)
-			require.NoError(t, q.Feedback().CaughtUp(t.Context()))
+			require.NoError(t, q.Labels().CaughtUp(t.Context()))
 
 			r, err := q.OpenRegistry(t.Context())
 			require.NoError(t, err)

@@ -7,12 +7,12 @@ import (
 	"testing"
 )
 
-// nowhere is what nodes tell others to be reached at, where they shall use the
-// proxies that are configured: nobody listens there.
+// nowhere is the address that nodes advertise to others, which must use the configured
+// proxies instead: nothing listens there.
 const nowhere = "127.0.0.1:1"
 
-// StartPartitionable is StartCluster with a proxy on each way from one node to
-// another. Clients that are to be cut off use a Gate.
+// StartPartitionable is StartCluster with a proxy on each path from one node to another.
+// A client that a test cuts off uses a Gate.
 func StartPartitionable(t testing.TB, n int) *Cluster {
 	t.Helper()
 	return startCluster(t, n, true)
@@ -35,8 +35,7 @@ func (c *Cluster) proxied() {
 	}
 }
 
-// Isolate makes the network between a node and all others another one. Its
-// clients still reach it.
+// Isolate sets the network between a node and all others. Its clients still reach it.
 func (c *Cluster) Isolate(i int, network Network) {
 	c.t.Helper()
 	for j := range c.nodes {
@@ -50,8 +49,7 @@ func (c *Cluster) Isolate(i int, network Network) {
 // Gate is the network between one client and the nodes of a cluster.
 type Gate struct{ proxies []*Proxy }
 
-// Gate returns one more network to the nodes of a partitionable cluster, which
-// passes.
+// Gate returns another network to the nodes of a partitionable cluster, which forwards.
 func (c *Cluster) Gate() *Gate {
 	c.t.Helper()
 	g := &Gate{}
@@ -61,7 +59,7 @@ func (c *Cluster) Gate() *Gate {
 	return g
 }
 
-// URL names all nodes, through the gate.
+// URL returns the addresses of all nodes, through the gate.
 func (g *Gate) URL() string {
 	urls := make([]string, len(g.proxies))
 	for i, p := range g.proxies {
@@ -73,7 +71,7 @@ func (g *Gate) URL() string {
 // Connected reports whether the client has a connection to a node.
 func (g *Gate) Connected(node int) bool { return g.proxies[node].connected() }
 
-// Set makes the network to all nodes another one, or to some.
+// Set sets the network to all nodes, or to some.
 func (g *Gate) Set(network Network, nodes ...int) {
 	if len(nodes) == 0 {
 		for _, p := range g.proxies {

@@ -66,8 +66,8 @@ func TestConnectionThroughANetworkThatSwallows(t *testing.T) {
 	require.EqualValues(t, 1, s.CachedInfo().State.Msgs)
 }
 
-// A node that is cut off from the others serves no stream, and whoever is
-// connected to another goes on; later it is one of them again.
+// A node that is cut off from the others serves no stream, and clients that are
+// connected to another continue; later it rejoins.
 func TestPartitionOfACluster(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits for elections, which takes half a minute")

@@ -15,12 +15,12 @@ type Network int
 
 // What a network may do.
 const (
-	// Passing passes all on.
+	// Passing forwards everything.
 	Passing Network = iota
-	// Refusing ends the connections that there are, and refuses new ones.
+	// Refusing closes all connections, and refuses new ones.
 	Refusing
-	// Swallowing leaves connections as they are, takes new ones, and lets
-	// nothing through, in neither direction: half-open connections.
+	// Swallowing keeps connections open, accepts new ones, and drops everything, in
+	// both directions: half-open connections.
 	Swallowing
 )
 
@@ -36,8 +36,8 @@ type Proxy struct {
 	pairs    map[*pair]struct{}
 }
 
-// pair is a connection and its continuation, which is nil for one that came
-// while the network swallowed.
+// pair is a connection and its continuation, which is nil for one that was accepted while
+// the network dropped everything.
 type pair struct{ from, to net.Conn }
 
 func (p *pair) close() {
@@ -47,8 +47,8 @@ func (p *pair) close() {
 	}
 }
 
-// StartProxy starts a proxy before an address that need not listen yet. It ends
-// with the test.
+// StartProxy starts a proxy for an address, which need not listen yet. It ends with the
+// test.
 func StartProxy(t testing.TB, target string) *Proxy {
 	t.Helper()
 	p := &Proxy{t: t, target: target, pairs: map[*pair]struct{}{}, addr: "127.0.0.1:0"}
@@ -61,7 +61,7 @@ func StartProxy(t testing.TB, target string) *Proxy {
 	return p
 }
 
-// Addr is where it listens.
+// Addr returns the address of the proxy.
 func (p *Proxy) Addr() string { return p.addr }
 
 func (p *Proxy) connected() bool {
@@ -70,8 +70,8 @@ func (p *Proxy) connected() bool {
 	return len(p.pairs) > 0
 }
 
-// Set makes the network another one. Connections that have lost something end
-// when it passes again, as their ends would find out.
+// Set sets the network. Connections that lost data are closed when it forwards again, as
+// their ends would notice.
 func (p *Proxy) Set(network Network) {
 	p.t.Helper()
 	p.mu.Lock()
@@ -95,12 +95,12 @@ func (p *Proxy) Set(network Network) {
 	}
 }
 
-// listen takes connections; the lock is held, or nobody knows p yet. Its port
-// may still be in use for a moment by a connection of somebody else.
+// listen accepts connections; the lock is held, or p is not shared yet. Its port may still
+// be in use for a moment by a connection of another process.
 func (p *Proxy) listen() (err error) {
 	for range 100 {
 		var l net.Listener
-		if l, err = net.Listen("tcp", p.addr); err == nil { //nolint:noctx // at once
+		if l, err = net.Listen("tcp", p.addr); err == nil { //nolint:noctx // immediate
 			p.listener = l
 			p.done.Go(func() { p.accept(l) })
 			return nil
@@ -134,7 +134,7 @@ func (p *Proxy) serve(from net.Conn) {
 		c.to = to
 	}
 	p.mu.Lock()
-	if p.network != network { // it changed meanwhile
+	if p.network != network { // it changed in the meantime
 		p.mu.Unlock()
 		c.close()
 		return
@@ -157,8 +157,8 @@ func (p *Proxy) serve(from net.Conn) {
 	back.Wait()
 }
 
-// copy passes on what from sends, or swallows it. While the network swallows,
-// not even the end of a connection reaches its other end.
+// copy forwards what from sends, or drops it. While the network drops everything, not even
+// the end of a connection reaches its other end.
 func (p *Proxy) copy(to, from net.Conn) {
 	buffer := make([]byte, 64<<10)
 	for {

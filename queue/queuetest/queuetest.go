@@ -1,5 +1,5 @@
 // Package queuetest starts the NATS side of assay for the tests of other
-// packages: a real server with its data in a temporary folder.
+// packages: a real server with its data in a temporary directory.
 package queuetest
 
 import (
@@ -15,12 +15,20 @@ import (
 	"assay/queue"
 )
 
-// closeWithin bounds the end of what a test started.
-const closeWithin = 20 * time.Second
+// closeTimeout bounds the shutdown of what a test started.
+const closeTimeout = time.Minute
 
-// Open opens a queue on a free port and closes it with the test. A server or
-// connection that cfg describes is used as it is, but for an empty data folder
-// or address.
+// Config returns the configuration of a queue on a free port with a data directory of the
+// test, whose worker retries quickly.
+func Config(t testing.TB) queue.Config {
+	return queue.Config{
+		Server: queue.ServerConfig{Listen: "127.0.0.1:0", DataDir: t.TempDir()},
+		Worker: queue.WorkerConfig{RetryBase: 5 * time.Millisecond, RetryMax: 100 * time.Millisecond},
+	}
+}
+
+// Open opens a queue and closes it with the test. An empty data directory or address in
+// cfg becomes a temporary directory and a free port.
 func Open(t testing.TB, cfg queue.Config) *queue.Queue {
 	t.Helper()
 	if cfg.Server.DataDir == "" {
@@ -31,12 +39,21 @@ func Open(t testing.TB, cfg queue.Config) *queue.Queue {
 	}
 	q, err := queue.Open(t.Context(), cfg, zerolog.Nop(), prometheus.NewRegistry())
 	require.NoError(t, err)
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), closeWithin)
-		defer cancel()
-		require.NoError(t, q.Close(ctx))
-	})
+	t.Cleanup(func() { Close(t, q) })
 	return q
+}
+
+// Close closes a queue before the end of the test.
+func Close(t testing.TB, q *queue.Queue) {
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	require.NoError(t, q.Close(ctx))
+}
+
+// Replica opens the queue of another process on the server of q.
+func Replica(t testing.TB, q *queue.Queue, cfg queue.Config) *queue.Queue {
+	cfg.Conn.URL = q.URL()
+	return Open(t, cfg)
 }
 
 // Start opens a queue that scores with scorer.

@@ -1,0 +1,99 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"assay/queue/internal/js"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// source is the consumer that responses are pulled from, and what is known of its
+// stream.
+type source struct {
+	consumer   jetstream.Consumer
+	created    time.Time     // of the stream of responses
+	first      uint64        // sequence of its oldest response
+	window     time.Duration // shortest duplicate window of rewards and dead letters
+	reconnects uint64        // of the connection, when this was read
+	clock      *js.Clock
+	quarantine *quarantine
+}
+
+// attach creates the consumer if it is missing, and reads which responses are complete.
+// It runs at the start and whenever the server may have forgotten something.
+func (w *worker) attach(ctx context.Context, again bool) (source, error) {
+	src := source{reconnects: w.nc.Stats().Reconnects, clock: &w.clock}
+	ask, cancel := context.WithTimeout(ctx, js.RequestTimeout)
+	defer cancel()
+	var err error
+	if src.consumer, err = w.consumer(ask, again); err != nil {
+		return src, fmt.Errorf("consumer %s: %w", ConsumerScorer, js.Explain(err))
+	}
+	info, err := w.responsesInfo(ask)
+	if err != nil {
+		return src, fmt.Errorf("stream %s: %w", StreamResponses, err)
+	}
+	src.created, src.first = info.Created, info.State.FirstSeq
+	if src.window, err = w.shortestWindow(ask); err != nil {
+		return src, err
+	}
+	if src.quarantine, err = w.quarantineOf(ctx, src); err != nil {
+		return src, err
+	}
+	if info.State.Msgs == 0 {
+		return src, nil
+	}
+	return src, w.results.Rebuild(ctx, info.State.FirstTime)
+}
+
+// consumer creates or updates the consumer. When attaching again it is enough that the
+// consumer exists, which a cluster without a leader can report.
+func (w *worker) consumer(ctx context.Context, again bool) (jetstream.Consumer, error) {
+	if again {
+		consumer, err := w.js.Consumer(ctx, StreamResponses, ConsumerScorer)
+		if !errors.Is(err, jetstream.ErrConsumerNotFound) {
+			return consumer, err
+		}
+	}
+	return w.js.CreateOrUpdateConsumer(ctx, StreamResponses, jetstream.ConsumerConfig{
+		Durable:       ConsumerScorer,
+		Description:   "scores responses; shared by all replicas of assay",
+		AckPolicy:     jetstream.AckExplicitPolicy,
+		AckWait:       w.cfg.AckWait,
+		MaxAckPending: w.cfg.MaxAckPending,
+		// The server also counts deliveries that a crash interrupted, and would
+		// drop a response without notice. The worker counts instead, see fail.
+		MaxDeliver: -1,
+	})
+}
+
+// responsesInfo returns the state of the stream of responses, and sets the clock of the
+// server.
+func (w *worker) responsesInfo(ctx context.Context) (*jetstream.StreamInfo, error) {
+	requested := time.Now()
+	stream, err := w.js.Stream(ctx, StreamResponses)
+	if err != nil {
+		return nil, err
+	}
+	info := stream.CachedInfo()
+	w.clock.Observe(info.TimeStamp, requested, time.Now())
+	return info, nil
+}
+
+func (w *worker) shortestWindow(ctx context.Context) (time.Duration, error) {
+	window := time.Duration(0)
+	for _, name := range []string{StreamRewards, StreamDead} {
+		stream, err := w.js.Stream(ctx, name)
+		if err != nil {
+			return 0, fmt.Errorf("stream %s: %w", name, err)
+		}
+		if d := stream.CachedInfo().Config.Duplicates; window == 0 || d < window {
+			window = d
+		}
+	}
+	return window, nil
+}

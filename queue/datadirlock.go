@@ -1,0 +1,33 @@
+package queue
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"assay/internal/durable"
+)
+
+// ErrDataDirLocked says that another process uses the same data directory. Two servers on
+// one store would corrupt it.
+var ErrDataDirLocked = errors.New("the data directory is in use by another assay process")
+
+// lockDataDir locks a data directory until its Unlock or the end of the process.
+func lockDataDir(dir string) (*durable.Lock, error) {
+	path := filepath.Join(dir, "lock")
+	lock, err := durable.TryLock(path)
+	if errors.Is(err, durable.ErrLocked) {
+		holder, _ := os.ReadFile(path)
+		return nil, fmt.Errorf("%s: %w (process %s); stop it or choose another directory", dir, ErrDataDirLocked, strings.TrimSpace(string(holder)))
+	}
+	if err != nil {
+		return nil, err
+	}
+	// The process id is only for the message above.
+	if err := os.WriteFile(path, fmt.Appendln(nil, os.Getpid()), 0o600); err != nil {
+		return nil, errors.Join(err, lock.Unlock())
+	}
+	return lock, nil
+}

@@ -1,0 +1,122 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"assay/queue/internal/js"
+
+	"github.com/nats-io/nats-server/v2/server"
+)
+
+const (
+	checkInterval      = time.Second
+	maxRecoveryDelay   = 30 * time.Second // between attempts to recover
+	recoveryResetAfter = time.Minute      // without failures, after which the delay starts again at checkInterval
+
+	// probeBytes must fit on the disk before the streams are opened again.
+	probeBytes = 4 << 20
+)
+
+// ErrStoreFailed says that the embedded server cannot write to its disk. The server
+// recovers by itself when it can write again.
+var ErrStoreFailed = errors.New("the streams cannot be written")
+
+// Healthy returns nil while the streams can be written. Its error wraps ErrStoreFailed, and
+// passes when the disk has space again. For an external server, with s nil, it returns
+// nil.
+func (s *Server) Healthy() error {
+	if s == nil {
+		return nil
+	}
+	if err := s.failed.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+func (s *Server) report(err error) { s.failed.Store(&err) }
+
+// guard watches the streams until ctx ends. A stream that failed to write, as on a full
+// disk, accepts nothing more until it is opened again, and does not reply. So the guard
+// closes all streams immediately: then publishers get an error instead of no reply, and
+// score requests still work. When the disk accepts data again, a new server replaces the
+// old one; clients reconnect. What the old server acknowledged is on disk.
+func (s *Server) guard(ctx context.Context) {
+	delay, recovered := checkInterval, time.Time{}
+	for js.Sleep(ctx, checkInterval); ctx.Err() == nil; js.Sleep(ctx, checkInterval) {
+		why := s.writeError()
+		if why == nil {
+			if time.Since(recovered) > recoveryResetAfter {
+				delay = checkInterval
+			}
+			continue
+		}
+		s.report(fmt.Errorf("%w: %w; free space on the disk of the data directory", ErrStoreFailed, why))
+		s.log.Error().Err(why).Str("data_dir", s.cfg.DataDir).Msg("the streams cannot be written: feedback and streamed responses are rejected until the disk accepts data again")
+		for ctx.Err() == nil {
+			err := s.reopen()
+			if err == nil {
+				s.report(nil)
+				s.log.Info().Msg("the streams can be written again")
+				break
+			}
+			s.log.Warn().Err(err).Dur("retry_in", delay).Msg("the streams still cannot be written")
+			js.Sleep(ctx, delay)
+			delay = min(2*delay, maxRecoveryDelay)
+		}
+		recovered = time.Now()
+	}
+}
+
+// writeError returns why a stream, or all of them, cannot be written, or nil.
+func (s *Server) writeError() error {
+	srv := s.running.Load()
+	if !srv.JetStreamEnabled() {
+		return errors.New("JetStream is off")
+	}
+	for _, e := range srv.Healthz(&server.HealthzOptions{Details: true}).Errors {
+		if strings.Contains(e.Error, "write error") {
+			return errors.New(e.Error)
+		}
+	}
+	return nil
+}
+
+// reopen closes all streams and, if the disk accepts data, starts a new server on the
+// same address. (JetStream can be started again inside a server, but that
+// server would then serve each of its requests twice.)
+func (s *Server) reopen() error {
+	srv := s.running.Load()
+	if err := srv.ShutdownJetStream(); err != nil {
+		return err
+	}
+	if err := s.probe(); err != nil {
+		return err
+	}
+	opts, err := s.cfg.options()
+	if err != nil {
+		return err
+	}
+	shutdown(srv)
+	return s.start(opts)
+}
+
+// probe checks that a file can be written.
+func (s *Server) probe() error {
+	path := filepath.Join(s.cfg.DataDir, "probe")
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(make([]byte, probeBytes))
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close(), os.Remove(path))
+}

@@ -1,0 +1,36 @@
+package dedup
+
+import (
+	"assay/queue/internal/jstest"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+)
+
+// BenchmarkRebuild measures the look-up that a long downtime costs.
+func BenchmarkRebuild(b *testing.B) {
+	nc, jet := jstest.Connect(b, &server.Options{})
+	_, err := jet.CreateStream(b.Context(), jetstream.StreamConfig{Name: "REWARDS", Subjects: []string{"rewards.>"}})
+	require.NoError(b, err)
+	const rewards = 50_000
+	async, err := jetstream.New(nc, jetstream.WithPublishAsyncMaxPending(1000))
+	require.NoError(b, err)
+	start := time.Now().Add(-time.Minute)
+	for i := range rewards {
+		_, err := async.PublishAsync("rewards.bench", []byte("{}"), jetstream.WithMsgID(fmt.Sprint("bench ", i)), jetstream.WithStallWait(time.Minute))
+		require.NoError(b, err)
+	}
+	<-async.PublishAsyncComplete()
+	b.ResetTimer()
+	for range b.N {
+		x := New(jet, "REWARDS")
+		require.NoError(b, x.Rebuild(b.Context(), start))
+		require.Len(b, x.completed, rewards)
+	}
+	b.ReportMetric(float64(rewards)*float64(b.N)/b.Elapsed().Seconds(), "rewards/s")
+	b.StopTimer()
+}

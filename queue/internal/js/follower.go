@@ -1,0 +1,137 @@
+package js
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/rs/zerolog"
+)
+
+const (
+	followHeartbeat = 2 * time.Second // a server that misses two heartbeats is gone
+	followExpiry    = 30 * time.Second
+	followIdle      = 10 * time.Second
+)
+
+// Follower reads a stream in order and each message once, the stored messages and
+// then new ones, through restarts of servers and lost connections.
+type Follower struct {
+	JetStream jetstream.JetStream
+	Stream    string
+	Filter    string                  // of subjects
+	Start     jetstream.DeliverPolicy // where to start without a cursor
+	Cursor    uint64                  // the last sequence that was read
+	Ahead     int                     // messages that may wait in memory
+	// OnIdle, if set, is called when no message came for 10 s: times counts the
+	// calls since the last message. An error ends Messages.
+	OnIdle func(ctx context.Context, times int) error
+	Log    zerolog.Logger
+
+	idle int // times of OnIdle
+}
+
+// Streamed is a message and where it was stored.
+type Streamed struct {
+	jetstream.Msg
+	*jetstream.MsgMetadata
+}
+
+// errStopped says that the consumer of an iterator stopped it.
+var errStopped = errors.New("the iteration was stopped")
+
+// Messages yields the messages until ctx ends, or until OnIdle returns an error,
+// which it yields last.
+func (f *Follower) Messages(ctx context.Context) iter.Seq2[Streamed, error] {
+	return func(yield func(Streamed, error) bool) {
+		for failures := uint64(1); ctx.Err() == nil; failures++ {
+			before := f.Cursor
+			err := f.read(ctx, yield)
+			var idle *idleError
+			switch {
+			case errors.Is(err, errStopped):
+				return
+			case errors.As(err, &idle):
+				yield(Streamed{}, idle.error)
+				return
+			case f.Cursor != before:
+				failures = 1
+			}
+			if ctx.Err() == nil {
+				f.Log.Debug().Err(err).Str("stream", f.Stream).Msg("reopening a stream")
+			}
+			Sleep(ctx, standard().Delay(failures))
+		}
+	}
+}
+
+// idleError is an error of OnIdle.
+type idleError struct{ error }
+
+// read reads until something fails.
+func (f *Follower) read(ctx context.Context, yield func(Streamed, error) bool) error {
+	var consumer jetstream.Consumer
+	err := attempt(ctx, func(ctx context.Context) error {
+		s, err := f.JetStream.Stream(ctx, f.Stream)
+		if err != nil {
+			return err
+		}
+		consumer, err = OrderedConsumer(ctx, s, f.config(s.CachedInfo().State))
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	messages, err := consumer.Messages(jetstream.PullMaxMessages(f.Ahead), jetstream.PullExpiry(followExpiry), jetstream.PullHeartbeat(followHeartbeat))
+	if err != nil {
+		return err
+	}
+	defer messages.Stop()
+	for {
+		msg, err := f.next(ctx, messages)
+		if err != nil {
+			return err
+		}
+		meta, err := msg.Metadata()
+		if err != nil {
+			return fmt.Errorf("a message of %s: %w", f.Stream, err)
+		}
+		f.Cursor = meta.Sequence.Stream
+		if !yield(Streamed{msg, meta}, nil) {
+			return errStopped
+		}
+	}
+}
+
+func (f *Follower) config(state jetstream.StreamState) jetstream.OrderedConsumerConfig {
+	cfg := jetstream.OrderedConsumerConfig{FilterSubjects: []string{f.Filter}, DeliverPolicy: f.Start}
+	if f.Cursor > state.LastSeq {
+		f.Cursor = 0 // the stream was deleted and created again
+	}
+	if f.Cursor > 0 {
+		cfg.DeliverPolicy, cfg.OptStartSeq = jetstream.DeliverByStartSequencePolicy, f.Cursor+1
+	}
+	return cfg
+}
+
+func (f *Follower) next(ctx context.Context, messages jetstream.MessagesContext) (jetstream.Msg, error) {
+	if f.OnIdle == nil {
+		return messages.Next(jetstream.NextContext(ctx))
+	}
+	wait, cancel := context.WithTimeout(ctx, followIdle)
+	defer cancel()
+	msg, err := messages.Next(jetstream.NextContext(wait))
+	switch {
+	case err == nil:
+		f.idle = 0
+	case wait.Err() != nil && ctx.Err() == nil:
+		f.idle++
+		if why := f.OnIdle(ctx, f.idle); why != nil {
+			return nil, &idleError{why}
+		}
+	}
+	return msg, err
+}

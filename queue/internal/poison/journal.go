@@ -1,0 +1,183 @@
+// Package poison finds the responses that kill processes: a journal file names the
+// responses in flight when a process died, and the replicas share a list of suspects.
+package poison
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/rs/xid"
+)
+
+// A journal file is a header and one slot for each delivery in flight:
+//
+//	magic    8 bytes
+//	created  8 bytes, when the stream of responses was created, Unix nanoseconds
+//	owner   20 bytes, the process that wrote the file
+//	slots    8 bytes each: the sequence of the response, 0 for none; the highest
+//	         bit is set while the model computes only this response
+const (
+	journalMagic  = "assayj1\n"
+	journalHeader = 8 + 8 + ownerSize
+	ownerSize     = 20
+	slotSize      = 8
+	slotIsolated  = uint64(1) << 63
+)
+
+// Journal records the responses in flight of a process in a file, so that the next
+// process that uses the file knows what was in flight when this one died: the server
+// cannot tell a crash from a negative acknowledgement, and an embedded server dies
+// before it has written what it delivered. Writes are not flushed to the disk. They
+// survive the death of the process, and a response does not cause a power failure.
+//
+// A nil journal records nothing.
+type Journal struct {
+	file *os.File
+
+	mu     sync.Mutex
+	free   []int
+	frozen bool // what is in flight stays recorded
+}
+
+// Crash is what a process left in its journal.
+type Crash struct {
+	Owner     string          // id of the process
+	Created   int64           // when the stream of responses was created, in Unix nanoseconds
+	Sequences map[uint64]bool // of responses in flight; true: the model was computing only this one
+}
+
+// ReadJournal returns what the last process left in flight. A missing or truncated
+// file counts as empty.
+func ReadJournal(path string) (left Crash, err error) {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return left, nil
+	}
+	if err != nil {
+		return left, fmt.Errorf("crash journal: %w", err)
+	}
+	if len(data) < journalHeader || string(data[:8]) != journalMagic {
+		return left, nil
+	}
+	left.Created = int64(binary.LittleEndian.Uint64(data[8:]))
+	left.Owner = string(data[16:journalHeader])
+	left.Sequences = map[uint64]bool{}
+	for slots := data[journalHeader:]; len(slots) >= slotSize; slots = slots[slotSize:] {
+		if value := binary.LittleEndian.Uint64(slots); value != 0 {
+			left.Sequences[value&^slotIsolated] = value&slotIsolated != 0
+		}
+	}
+	return left, nil
+}
+
+// NewJournal replaces the file at path by an empty journal of a new owner. slots is
+// the maximum number of deliveries in flight.
+func NewJournal(path string, owner xid.ID, created time.Time, slots int) (*Journal, error) {
+	data := make([]byte, journalHeader+slots*slotSize) // reserves the space on the disk
+	copy(data, journalMagic)
+	binary.LittleEndian.PutUint64(data[8:], uint64(created.UnixNano()))
+	copy(data[16:], owner.String())
+	next := path + ".new"
+	if err := os.WriteFile(next, data, 0o600); err != nil {
+		return nil, fmt.Errorf("crash journal: %w", err)
+	}
+	file, err := os.OpenFile(next, os.O_RDWR, 0)
+	if err != nil {
+		return nil, fmt.Errorf("crash journal: %w", err)
+	}
+	if err := os.Rename(next, path); err != nil {
+		return nil, errors.Join(fmt.Errorf("crash journal: %w", err), file.Close())
+	}
+	j := &Journal{file: file}
+	for i := range slots {
+		j.free = append(j.free, i)
+	}
+	return j, nil
+}
+
+// Freeze keeps what is in flight recorded even if it ends: the process is about to
+// die of it.
+func (j *Journal) Freeze() {
+	if j == nil {
+		return
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.frozen = true
+}
+
+// Close closes the file, which stays.
+func (j *Journal) Close() error {
+	if j == nil {
+		return nil
+	}
+	return j.file.Close()
+}
+
+// Begin records a response until Slot.End.
+func (j *Journal) Begin(sequence uint64) *Slot {
+	if j == nil {
+		return nil
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if len(j.free) == 0 { // never: the caller bounds what is in flight
+		return nil
+	}
+	last := len(j.free) - 1
+	s := &Slot{journal: j, index: j.free[last], sequence: sequence}
+	j.free = j.free[:last]
+	s.write(sequence)
+	return s
+}
+
+// Slot is the record of one delivery. A nil slot records nothing.
+type Slot struct {
+	journal  *Journal
+	index    int
+	sequence uint64
+	ended    bool
+}
+
+// End removes the record.
+func (s *Slot) End() {
+	if s == nil {
+		return
+	}
+	s.journal.mu.Lock()
+	defer s.journal.mu.Unlock()
+	s.ended = true
+	if !s.journal.frozen {
+		s.write(0)
+		s.journal.free = append(s.journal.free, s.index)
+	}
+}
+
+// Computing records whether the model computes only this response. It may be called
+// after End, if the delivery ended before its model call.
+func (s *Slot) Computing(isolated bool) {
+	if s == nil {
+		return
+	}
+	s.journal.mu.Lock()
+	defer s.journal.mu.Unlock()
+	switch {
+	case s.ended || s.journal.frozen:
+	case isolated:
+		s.write(s.sequence | slotIsolated)
+	default:
+		s.write(s.sequence)
+	}
+}
+
+// write needs the lock of the journal. The file has its final size, so that a write of
+// a few bytes fails only if the device does; then a crash goes unrecorded.
+func (s *Slot) write(value uint64) {
+	var data [slotSize]byte
+	binary.LittleEndian.PutUint64(data[:], value)
+	_, _ = s.journal.file.WriteAt(data[:], journalHeader+int64(s.index)*slotSize)
+}

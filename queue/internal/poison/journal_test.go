@@ -1,0 +1,87 @@
+package poison
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/rs/xid"
+	"github.com/stretchr/testify/require"
+)
+
+func TestJournalTellsWhatWasInFlight(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "in-flight")
+	left, err := ReadJournal(path)
+	require.NoError(t, err, "the first start")
+	require.Empty(t, left.Sequences)
+
+	owner, created := xid.New(), time.Unix(1, 2)
+	j, err := NewJournal(path, owner, created, 3)
+	require.NoError(t, err)
+	read := func() map[uint64]bool {
+		left, err := ReadJournal(path)
+		require.NoError(t, err)
+		require.Equal(t, owner.String(), left.Owner)
+		require.Equal(t, created.UnixNano(), left.Created)
+		return left.Sequences
+	}
+	require.Empty(t, read())
+	seven, eight := j.Begin(7), j.Begin(8)
+	require.Equal(t, map[uint64]bool{7: false, 8: false}, read())
+	seven.Computing(true)
+	require.Equal(t, map[uint64]bool{7: true, 8: false}, read())
+	seven.Computing(false)
+	seven.End()
+	seven.Computing(true) // its model call outlived the delivery
+	nine := j.Begin(9)
+	require.Equal(t, map[uint64]bool{8: false, 9: false}, read())
+	require.NotNil(t, j.Begin(10))
+	require.Nil(t, j.Begin(11), "no slot is left")
+	nine.Computing(true)
+	j.Freeze()
+	nine.Computing(false)
+	nine.End()
+	eight.End()
+	require.Equal(t, map[uint64]bool{8: false, 9: true, 10: false}, read())
+	require.NoError(t, j.Close())
+
+	j, err = NewJournal(path, xid.New(), created, 3)
+	require.NoError(t, err)
+	defer j.Close()
+	left, err = ReadJournal(path)
+	require.NoError(t, err)
+	require.Empty(t, left.Sequences, "the next process begins with an empty one")
+}
+
+func TestDamagedJournalIsEmpty(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "in-flight")
+	j, err := NewJournal(path, xid.New(), time.Now(), 4)
+	require.NoError(t, err)
+	j.Begin(7)
+	require.NoError(t, j.Close())
+	whole, err := os.ReadFile(path)
+	require.NoError(t, err)
+	for size := range whole {
+		require.NoError(t, os.WriteFile(path, whole[:size], 0o600))
+		left, err := ReadJournal(path)
+		require.NoError(t, err)
+		require.LessOrEqual(t, len(left.Sequences), 1)
+	}
+	require.NoError(t, os.WriteFile(path, make([]byte, len(whole)), 0o600))
+	left, err := ReadJournal(path)
+	require.NoError(t, err)
+	require.Empty(t, left.Sequences)
+}
+
+func TestWithoutJournal(t *testing.T) {
+	t.Parallel()
+	var j *Journal
+	slot := j.Begin(7)
+	slot.Computing(true)
+	slot.End()
+	j.Freeze()
+	require.NoError(t, j.Close())
+}

@@ -1,0 +1,259 @@
+package labels
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"assay/queue/internal/js"
+	"assay/rewardmodel/feedback"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+const (
+	// indexIdle is after how long without a message the indexer checks whether the
+	// stream is still the same.
+	indexIdle = 2 * time.Second
+
+	// stallCooldown is after how long a consumer that delivers nothing more may
+	// count as stalled again.
+	stallCooldown = time.Minute
+
+	indexAhead = 2000 // messages without their bodies that wait in memory
+)
+
+// indexer reads everything in the stream into an index, in order.
+type indexer struct {
+	*Log
+	index   *feedback.Index
+	next    uint64    // sequence to read from
+	created time.Time // of the stream
+	started time.Time // when the index was started
+
+	stalledAt   uint64 // last sequence of the stream when the consumer was stalled
+	stalledTime time.Time
+}
+
+// follow keeps the index up to date until ctx ends.
+func (l *Log) follow(ctx context.Context) {
+	w := &indexer{Log: l}
+	for failures := uint64(0); ctx.Err() == nil; {
+		switch err := w.run(ctx); {
+		case err == nil:
+			failures = 0
+		case ctx.Err() == nil:
+			failures++
+			l.log.Warn().Err(js.Explain(err)).Msg("cannot follow the feedback stream; retrying")
+			js.Sleep(ctx, backoff().Delay(failures))
+		}
+	}
+}
+
+// run follows the stream until the connection was replaced, the index is too old, or
+// something fails.
+func (w *indexer) run(ctx context.Context) error {
+	reconnects := w.nc.Stats().Reconnects
+	ask, cancel := context.WithTimeout(ctx, js.RequestTimeout)
+	defer cancel()
+	info, err := w.stream.Info(ask)
+	if err != nil {
+		return err
+	}
+	if w.resume(info) && w.cfg.MaxAge > 0 {
+		if err := w.expire(ask, info); err != nil {
+			return err
+		}
+	}
+	consumer, err := js.OrderedConsumer(ask, w.stream, jetstream.OrderedConsumerConfig{HeadersOnly: true,
+		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: w.next})
+	if err != nil {
+		return err
+	}
+	state, err := consumer.Info(ask)
+	if err != nil {
+		return err
+	}
+	iter, err := consumer.Messages(jetstream.PullMaxMessages(indexAhead))
+	if err != nil {
+		return err
+	}
+	defer iter.Stop()
+	if state.NumPending == 0 {
+		w.reached(info.State.LastSeq)
+	}
+	for ctx.Err() == nil && w.nc.Stats().Reconnects == reconnects && !w.outdated() {
+		err := w.take(ctx, iter, info.State.LastSeq)
+		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+			var info *jetstream.StreamInfo
+			if info, err = w.streamInfo(ctx); err == nil && (w.replaced(info) || w.stalled(info)) {
+				return nil
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *indexer) streamInfo(ctx context.Context) (*jetstream.StreamInfo, error) {
+	ctx, cancel := context.WithTimeout(ctx, js.RequestTimeout)
+	defer cancel()
+	return w.stream.Info(ctx)
+}
+
+// replaced reports whether the stream was created again, or lost its end because the
+// machine did.
+func (w *indexer) replaced(info *jetstream.StreamInfo) bool {
+	return !w.created.Equal(info.Created) || info.State.LastSeq+1 < w.next
+}
+
+// stalled reports whether the stream has more than was read, and yet nothing comes:
+// the consumer died with its server, without notice, or the rest was erased. A new
+// consumer shows which, and does not count as stalled again for a while.
+func (w *indexer) stalled(info *jetstream.StreamInfo) bool {
+	last := info.State.LastSeq
+	if last < w.next || last == w.stalledAt && time.Since(w.stalledTime) < stallCooldown {
+		return false
+	}
+	w.stalledAt, w.stalledTime = last, time.Now()
+	return true
+}
+
+// resume decides where to continue, and reports whether that is the start of the
+// stream. A stream that was replaced needs a new index, and so do records that
+// expire.
+func (w *indexer) resume(info *jetstream.StreamInfo) bool {
+	switch {
+	case w.index == nil, w.replaced(info):
+		w.mu.Lock()
+		w.current = false
+		w.mu.Unlock()
+	case !w.outdated():
+		return false
+	}
+	w.index, w.next, w.created, w.started = feedback.NewIndex(), 1, info.Created, time.Now()
+	return true
+}
+
+// expire removes the records that are older than MaxAge. The tombstones stay.
+func (w *indexer) expire(ctx context.Context, info *jetstream.StreamInfo) error {
+	oldest := info.TimeStamp.Add(-w.cfg.MaxAge) // by the clock of the server, like the times of the records
+	keep := info.State.LastSeq + 1              // the first record that has not expired
+	if info.State.LastTime.After(oldest) {
+		consumer, err := js.OrderedConsumer(ctx, w.stream, jetstream.OrderedConsumerConfig{HeadersOnly: true,
+			DeliverPolicy: jetstream.DeliverByStartTimePolicy, OptStartTime: &oldest})
+		if err != nil {
+			return err
+		}
+		state, err := consumer.Info(ctx)
+		if err != nil {
+			return err
+		}
+		if state.NumPending > 0 { // or the last ones were erased
+			msg, err := consumer.Next(jetstream.FetchContext(ctx))
+			if err != nil {
+				return err
+			}
+			meta, err := msg.Metadata()
+			if err != nil {
+				return err
+			}
+			keep = meta.Sequence.Stream
+		}
+	}
+	if keep <= 1 {
+		return nil
+	}
+	return w.stream.Purge(ctx, jetstream.WithPurgeSubject(subjectRecords+".>"), jetstream.WithPurgeSequence(keep))
+}
+
+// outdated reports whether the index may hold many records that have expired. It
+// stays in use until its replacement is read.
+func (w *indexer) outdated() bool {
+	return w.cfg.MaxAge > 0 && time.Since(w.started) > min(w.cfg.MaxAge, time.Hour)
+}
+
+// take reads one message into the index.
+func (w *indexer) take(ctx context.Context, iter jetstream.MessagesContext, known uint64) error {
+	ctx, cancel := context.WithTimeout(ctx, indexIdle)
+	defer cancel()
+	msg, err := iter.Next(jetstream.NextContext(ctx))
+	if err != nil {
+		return err
+	}
+	meta, err := msg.Metadata()
+	if err != nil {
+		return err
+	}
+	sequence := meta.Sequence.Stream
+	if err := w.apply(msg.Subject(), msg.Headers(), sequence); err != nil {
+		w.log.Warn().Err(err).Str("subject", msg.Subject()).Uint64("sequence", sequence).
+			Msg("ignored an unrecognized message in the feedback stream")
+	}
+	w.next = sequence + 1
+	if meta.NumPending == 0 {
+		w.reached(max(sequence, known))
+	} else {
+		w.advance(sequence)
+	}
+	return nil
+}
+
+// apply adds one message to the index. If that panics, it returns the panic as an
+// error, so that the indexer skips the message.
+func (w *indexer) apply(subject string, header nats.Header, sequence uint64) (err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			w.cfg.Panics.Inc()
+			err = js.Recovered(value, "label", w.log)
+		}
+	}()
+	unrecognized := !js.Authentic(subject, header)
+	if id, ok := strings.CutPrefix(subject, subjectTombstones+"."); ok {
+		hash, err := feedback.ParseHash(id)
+		switch {
+		case err != nil:
+			return err
+		case !unrecognized:
+			w.index.Erase(hash, sequence)
+			w.erasures.add(hash, false)
+			return nil
+		case w.index.Erased(hash) || w.Index().Erased(hash):
+			w.erasures.add(hash, true) // it replaced the tombstone
+		}
+	}
+	if unrecognized {
+		return errors.New("assay did not write it; check who may publish to this subject")
+	}
+	mark, err := readMark(subject, header, sequence)
+	if err != nil {
+		return err
+	}
+	w.index.Apply(mark)
+	if w.index.Erased(mark.ID) { // stored by a process that did not know the tombstone yet
+		w.erasures.add(mark.ID, false)
+	}
+	return nil
+}
+
+// advance records the progress of an index that is in use.
+func (w *indexer) advance(sequence uint64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.Log.index == w.index && w.current {
+		w.position = sequence
+		w.notify()
+	}
+}
+
+// reached records that there is no more to read for now: the index is in use.
+func (w *indexer) reached(sequence uint64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.Log.index, w.current, w.position = w.index, true, sequence
+	w.notify()
+}

@@ -1,0 +1,225 @@
+package labels
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"assay/queue/internal/js"
+	"assay/rewardmodel"
+	"assay/rewardmodel/bag"
+	"assay/rewardmodel/feedback"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/sync/errgroup"
+)
+
+// maxScoredWrites is how many scored responses are stored at the same time.
+const maxScoredWrites = 32
+
+// ScoredResponse is a response that was scored and is kept for a time, for labels
+// that name only its id and to find responses that are worth a label.
+type ScoredResponse struct {
+	Item      rewardmodel.Item // without its metadata
+	Model     string           // the version that scored it
+	Time      time.Time
+	Violation float64   // of the bag, in [0,1]
+	Threshold float64   // of the decision
+	Reward    float64   // as returned to the client
+	Compliant bool      // the decision
+	Instances []float64 // violation of each instance, in order
+}
+
+// scoredJSON is a scored response as it is stored.
+type scoredJSON struct {
+	Item      itemJSON  `json:"item"`
+	Model     string    `json:"model"`
+	Time      time.Time `json:"time"`
+	Violation float64   `json:"violation"`
+	Threshold float64   `json:"threshold"`
+	Reward    float64   `json:"reward"`
+	Compliant bool      `json:"compliant"`
+	Instances []float64 `json:"instances,omitzero"`
+}
+
+// itemJSON is a rewardmodel.Item with the field names of the API.
+type itemJSON struct {
+	ID        string                `json:"id"`
+	Prompt    string                `json:"prompt,omitzero"`
+	Response  *string               `json:"response,omitzero"`
+	Messages  []rewardmodel.Message `json:"messages,omitzero"`
+	Instances []string              `json:"instances,omitzero"`
+	Metadata  jsontext.Value        `json:"-"`
+
+	TokenOffsets [][2]int `json:"-"`
+}
+
+// KeepsScored reports whether scored responses are kept.
+func (l *Log) KeepsScored() bool { return l.scored != nil }
+
+// KeepScored stores scored responses for as long as their stream keeps them. A
+// response that is scored again replaces the earlier one. It skips a response without
+// id, or whose id was erased, or that is too large for a message, and does nothing if
+// scored responses are not kept. Its error is that of the first response that could
+// not be stored; the others are stored.
+func (l *Log) KeepScored(ctx context.Context, responses []ScoredResponse) error {
+	if l.scored == nil {
+		return nil
+	}
+	if err := l.await(ctx, 0); err != nil {
+		return err
+	}
+	var group errgroup.Group
+	group.SetLimit(maxScoredWrites)
+	for _, r := range responses {
+		group.Go(func() error { return l.putScored(ctx, r) })
+	}
+	return group.Wait()
+}
+
+func (l *Log) putScored(ctx context.Context, r ScoredResponse) error {
+	id := feedback.HashOf(r.Item.ID)
+	if r.Item.ID == "" || l.Index().Erased(id) {
+		return nil
+	}
+	stored := scoredJSON{Item: itemJSON(r.Item), Model: r.Model, Time: r.Time, Violation: r.Violation,
+		Threshold: r.Threshold, Reward: r.Reward, Compliant: r.Compliant, Instances: r.Instances}
+	body, err := json.Marshal(stored)
+	if err != nil {
+		return fmt.Errorf("scored response %.80q: %w", r.Item.ID, err)
+	}
+	if int64(len(body)) > l.nc.MaxPayload()-recordRoom {
+		return nil
+	}
+	if err := l.cfg.Healthy(); err != nil {
+		return unavailable(ctx, err)
+	}
+	try, cancel := context.WithTimeout(ctx, js.RequestTimeout)
+	defer cancel()
+	if _, err := l.js.Publish(try, scoredSubject(id), body, jetstream.WithExpectStream(StreamScored)); err != nil {
+		return unavailable(ctx, fmt.Errorf("stream %s: %w", StreamScored, js.Explain(err)))
+	}
+	if l.Index().Erased(id) { // in the meantime: the erasure may have missed it
+		return js.EraseLast(ctx, l.scored, scoredSubject(id))
+	}
+	return nil
+}
+
+// Scored returns the scored response of an id, and whether there is one. Its error
+// wraps feedback.ErrUnavailable, or is that of ctx.
+func (l *Log) Scored(ctx context.Context, id string) (ScoredResponse, bool, error) {
+	hash := feedback.HashOf(id)
+	if l.scored == nil || l.Index().Erased(hash) {
+		return ScoredResponse{}, false, nil
+	}
+	ask, cancel := context.WithTimeout(ctx, js.RequestTimeout)
+	defer cancel()
+	msg, err := l.scored.GetLastMsgForSubject(ask, scoredSubject(hash))
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return ScoredResponse{}, false, nil
+	}
+	if err != nil {
+		return ScoredResponse{}, false, unavailable(ctx, fmt.Errorf("stream %s: %w", StreamScored, js.Explain(err)))
+	}
+	r, err := parseScored(msg.Data)
+	if err != nil || feedback.HashOf(r.Item.ID) != hash {
+		l.log.Warn().Err(err).Uint64("sequence", msg.Sequence).Msg("ignored an unrecognized message among the scored responses")
+		return ScoredResponse{}, false, nil
+	}
+	return r, true, nil
+}
+
+// RecentScored returns the n responses that were scored last, the newest first. Its
+// error wraps feedback.ErrUnavailable, or is that of ctx.
+func (l *Log) RecentScored(ctx context.Context, n int) ([]ScoredResponse, error) {
+	if l.scored == nil || n <= 0 {
+		return nil, nil
+	}
+	ask, cancel := context.WithTimeout(ctx, js.RequestTimeout)
+	defer cancel()
+	info, err := l.scored.Info(ask)
+	if err != nil {
+		return nil, unavailable(ctx, fmt.Errorf("stream %s: %w", StreamScored, js.Explain(err)))
+	}
+	var newest []ScoredResponse
+	first, last := info.State.FirstSeq, info.State.LastSeq
+	// Responses that were scored again or erased leave gaps in the sequences.
+	for step := uint64(2 * n); len(newest) < n && last >= first && last > 0; step *= 2 {
+		from := first
+		if last-first >= step {
+			from = last - step + 1
+		}
+		part, err := l.scoredBetween(ctx, from, last)
+		if err != nil {
+			return nil, err
+		}
+		slices.Reverse(part)
+		newest = append(newest, part...)
+		last = from - 1
+	}
+	return newest[:min(n, len(newest))], nil
+}
+
+// scoredBetween returns the scored responses of the sequences from first to last.
+func (l *Log) scoredBetween(ctx context.Context, first, last uint64) (out []ScoredResponse, err error) {
+	for msg, err := range l.scan(ctx, l.scored, SubjectScored+".>", first, last) {
+		if err != nil {
+			return nil, err
+		}
+		r, err := parseScored(msg.Data)
+		if err != nil {
+			l.log.Warn().Err(err).Uint64("sequence", msg.Sequence).Msg("ignored an invalid scored response")
+			continue
+		}
+		if !l.Index().Erased(feedback.HashOf(r.Item.ID)) {
+			out = append(out, r)
+		}
+	}
+	return out, nil
+}
+
+func parseScored(data []byte) (ScoredResponse, error) {
+	var stored scoredJSON
+	if err := json.Unmarshal(data, &stored); err != nil {
+		return ScoredResponse{}, err
+	}
+	if stored.Item.ID == "" {
+		return ScoredResponse{}, errors.New("a scored response needs an id")
+	}
+	return ScoredResponse{Item: rewardmodel.Item(stored.Item), Model: stored.Model, Time: stored.Time, Violation: stored.Violation,
+		Threshold: stored.Threshold, Reward: stored.Reward, Compliant: stored.Compliant, Instances: stored.Instances}, nil
+}
+
+// removeScored erases the scored response of an id. Another process may keep scored
+// responses if this one does not.
+func (l *Log) removeScored(ctx context.Context, id feedback.Hash) error {
+	stream := l.scored
+	if stream == nil {
+		ask, cancel := context.WithTimeout(ctx, js.RequestTimeout)
+		defer cancel()
+		var err error
+		stream, err = l.js.Stream(ask, StreamScored)
+		if errors.Is(err, jetstream.ErrStreamNotFound) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("stream %s: %w", StreamScored, js.Explain(err))
+		}
+	}
+	return js.EraseLast(ctx, stream, scoredSubject(id))
+}
+
+// fill sets the text of a bag.
+func (r ScoredResponse) fill(b *bag.Bag) {
+	b.Instances = r.Item.Instances
+	if r.Item.Response != nil {
+		b.Response = *r.Item.Response
+	}
+	for _, m := range r.Item.Messages {
+		b.Messages = append(b.Messages, bag.Message(m))
+	}
+}

@@ -1,0 +1,132 @@
+package queue
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"assay/internal/errorcode"
+	"assay/queue/internal/js"
+	"assay/rewardmodel"
+	"assay/rewardmodel/wire"
+
+	"github.com/nats-io/nats.go"
+)
+
+// noTimeout is the timeout of a response whose publisher sets none.
+const noTimeout = 100 * 365 * 24 * time.Hour
+
+// handle completes one delivery, or negatively acknowledges it. A response is complete
+// when its reward or dead letter is stored, and acknowledged only then: if the process
+// dies at any point in between, the response is delivered again, and a second reward is
+// recognized by its key.
+//
+// A panic, for example in decoding, fails only this response.
+func (w *worker) handle(ctx context.Context, d *delivery) (o outcome) {
+	defer func() {
+		if value := recover(); value != nil {
+			w.metrics.panics.WithLabelValues(kindResponse).Inc()
+			o = w.fail(ctx, d, js.Recovered(value, kindResponse, w.log))
+		}
+	}()
+	completed, err := w.completedBefore(ctx, d)
+	if err != nil {
+		return w.storeFailed(d, err)
+	}
+	if completed {
+		w.acknowledge(d)
+		return outcomeDuplicate
+	}
+	if d.refused != nil {
+		return w.fail(ctx, d, d.refused)
+	}
+	item, err := d.item()
+	if err != nil {
+		return w.fail(ctx, d, err)
+	}
+	wait, err := timeout(d.msg.Headers().Get(HeaderTimeout), noTimeout)
+	if err != nil {
+		return w.fail(ctx, d, err)
+	}
+	waited, cancel := context.WithDeadline(ctx, d.published.Add(wait))
+	defer cancel()
+	if ctx.Err() == nil && waited.Err() != nil {
+		return w.expire(ctx, d, wait)
+	}
+	answer, err := w.scorer.Score(waited, rewardmodel.Request{Responses: []rewardmodel.Item{item}, Priority: rewardmodel.PriorityBulk, Exclusive: d.exclusive, Memory: d.memory})
+	if err != nil && ctx.Err() == nil && waited.Err() != nil {
+		return w.expire(ctx, d, wait)
+	}
+	if err == nil && len(answer.Results) != 1 {
+		err = fmt.Errorf("%w: %d results for one response", rewardmodel.ErrModel, len(answer.Results))
+	}
+	if err != nil {
+		return w.fail(ctx, d, err)
+	}
+	return w.reward(ctx, d, answer)
+}
+
+// expire gives up a response whose publisher no longer waits.
+func (w *worker) expire(ctx context.Context, d *delivery, wait time.Duration) outcome {
+	return w.deadLetter(ctx, d, ReasonExpired, &Error{Code: errorcode.DeadlineExceeded.HTTP(), Name: string(errorcode.DeadlineExceeded), Field: HeaderTimeout,
+		Message: fmt.Sprintf("it was not scored within %v of its publication; raise the timeout, or omit the header", wait)})
+}
+
+// completedBefore reports whether the response has its result. It reads new results only
+// for a response that was delivered before and is older than the duplicate windows.
+func (w *worker) completedBefore(ctx context.Context, d *delivery) (bool, error) {
+	return w.results.Seen(ctx, d.key, d.meta.Timestamp, d.redelivered() && d.old)
+}
+
+// item decodes the response and sets its id.
+func (d *delivery) item() (rewardmodel.Item, error) {
+	if strings.ContainsAny(d.tail, "*> \t\r\n") {
+		return rewardmodel.Item{}, &rewardmodel.InputError{Kind: rewardmodel.KindInvalid, Field: "subject",
+			Message: fmt.Sprintf("%q contains a wildcard or white space, which the subject of a reward cannot; publish on another", d.msg.Subject())}
+	}
+	item, err := wire.DecodeItem(d.msg.Data())
+	item.ID = d.id(item.ID)
+	if err == nil && item.TokenOffsets != nil {
+		err = &rewardmodel.InputError{Kind: rewardmodel.KindInvalid, Field: "token_offsets",
+			Message: "a streamed response has no options, and so no dense reward; omit token_offsets, or send a request on " + SubjectScore}
+	}
+	return item, err
+}
+
+// reward stores the result and acknowledges the response.
+func (w *worker) reward(ctx context.Context, d *delivery, answer rewardmodel.Answer) outcome {
+	body, err := wire.AppendResult(nil, answer.Results[0])
+	if err != nil {
+		return w.fail(ctx, d, fmt.Errorf("%w: %w", rewardmodel.ErrModel, err))
+	}
+	msg := &nats.Msg{Subject: SubjectRewards + "." + d.tail, Data: body, Header: nats.Header{}}
+	msg.Header.Set(HeaderModelVersion, js.HeaderValue(answer.Model.Version))
+	d.copyTrace(msg.Header)
+	stored, err := w.store(ctx, d, msg, StreamRewards)
+	switch {
+	case js.TooLarge(err):
+		return w.fail(ctx, d, tooLarge("the result", int64(len(body)), w.nc.MaxPayload(), "send shorter responses, or raise the server's max_payload"))
+	case err != nil:
+		return w.storeFailed(d, err)
+	}
+	w.acknowledge(d)
+	if stored.Duplicate {
+		return outcomeDuplicate
+	}
+	return outcomeRewarded
+}
+
+// copyTrace copies the W3C trace context.
+func (d *delivery) copyTrace(to nats.Header) {
+	for _, name := range []string{HeaderTraceparent, HeaderTracestate} {
+		value := d.msg.Headers().Get(name)
+		if value == "" { // NATS headers are case-sensitive, and HTTP gateways write the canonical form
+			value = d.msg.Headers().Get(http.CanonicalHeaderKey(name))
+		}
+		if value = js.HeaderValue(value); value != "" {
+			to.Set(name, value)
+		}
+	}
+}
