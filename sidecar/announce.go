@@ -5,6 +5,8 @@ import (
 	"net"
 	"path/filepath"
 	"strings"
+
+	"assay/sidecar/cli"
 )
 
 // announce says that the service is ready and how to try it.
@@ -15,9 +17,9 @@ func (s *service) announce() error {
 		natsURL = q.URL()
 	}
 	precision, device := s.loader.computes()
-	s.app.log.Info().Str("http", s.httpURL()).Str("grpc", s.grpcAddress()).Str("nats", natsURL).Str("model", m.Version).
+	s.app.Log.Info().Str("http", s.httpURL()).Str("grpc", s.grpcAddress()).Str("nats", natsURL).Str("model", m.Version).
 		Str("precision", string(precision)).Str("device", device).Msg("ready")
-	if s.app.json {
+	if s.app.JSONLogs {
 		return nil
 	}
 	var b strings.Builder
@@ -34,7 +36,7 @@ func (s *service) announce() error {
 		fmt.Fprintf(&b, "\nor over NATS:\n\n  %s\n", s.scoreLine(natsURL))
 	}
 	b.WriteString("\n")
-	_, err := fmt.Fprint(s.app.stderr, b.String())
+	_, err := fmt.Fprint(s.app.Stderr, b.String())
 	return err
 }
 
@@ -46,7 +48,7 @@ func (s *service) curl() string {
 	token := ""
 	switch {
 	case s.cmd.Private:
-		token = ` -H "Authorization: Bearer $(cat ` + shellWord(filepath.Join(s.cmd.DataDir, privateTokenFile)) + `)"`
+		token = ` -H "Authorization: Bearer $(cat ` + shellWord(filepath.Join(s.cmd.DataDir, cli.PrivateTokenFile)) + `)"`
 	case s.tokens != nil && !s.cmd.TrustLoopback:
 		token = " -H 'Authorization: Bearer TOKEN'"
 	}
@@ -63,7 +65,7 @@ func (s *service) scoreLine(natsURL string) string {
 	case s.cmd.NatsToken != "":
 		token = " --nats-token TOKEN"
 	}
-	return fmt.Sprintf("echo '%s' | %s score --text --nats-url %s%s", sample, shellWord(s.app.program), reachable(natsURL), token)
+	return fmt.Sprintf("echo '%s' | %s score --text --nats-url %s%s", sample, shellWord(s.app.Program), reachable(natsURL), token)
 }
 
 func (s *service) httpURL() string { return reachable("http://" + s.listener.Addr().String()) }

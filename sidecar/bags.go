@@ -14,6 +14,7 @@ import (
 
 	"assay/rewardmodel/bag"
 	"assay/rewardmodel/bag/synthetic"
+	"assay/sidecar/cli"
 )
 
 // bagsCmd makes bags of labelled sentences to train and measure on.
@@ -56,16 +57,16 @@ type maker interface {
 }
 
 // Run is called by kong.
-func (c *bagsCmd) Run(a *app) error {
+func (c *bagsCmd) Run(a *cli.App) error {
 	number := 0
 	if c.Bags != bagsPaper && c.Bags != bagsMax {
 		var err error
 		if number, err = strconv.Atoi(c.Bags); err != nil || number < 1 {
-			return usageError{fmt.Errorf("--bags is %q; give paper, max or a number of at least 1", c.Bags)}
+			return cli.Usage(fmt.Errorf("--bags is %q; give paper, max or a number of at least 1", c.Bags))
 		}
 	}
 	if len(c.SigmaMicro) == 0 || len(c.Seed) == 0 {
-		return usageError{errors.New("--sigma-micro and --seed need at least one number each")}
+		return cli.Usage(errors.New("--sigma-micro and --seed need at least one number each"))
 	}
 	sentences, whole, err := c.sentences()
 	if err != nil {
@@ -99,22 +100,22 @@ func (c *bagsCmd) Run(a *app) error {
 // of its own.
 func (c *bagsCmd) sentences() (s synthetic.Sentences, whole bool, err error) {
 	if own := c.Normal != "" || c.Anomalous != ""; own == (c.Dataset != "") || (c.Normal == "") != (c.Anomalous == "") {
-		return s, false, usageError{errors.New("give either --dataset, or --normal and --anomalous")}
+		return s, false, cli.Usage(errors.New("give either --dataset, or --normal and --anomalous"))
 	}
 	if c.Dataset != "" {
 		name, whole := strings.CutSuffix(c.Dataset, "-sentences")
 		if whole && name != synthetic.IMDB && name != synthetic.Amazon {
-			return s, false, usageError{fmt.Errorf("--dataset is %q; only imdb and amazon hold texts of several sentences", c.Dataset)}
+			return s, false, cli.Usage(fmt.Errorf("--dataset is %q; only imdb and amazon hold texts of several sentences", c.Dataset))
 		}
 		if s, err = synthetic.Load(name, c.Data); err != nil {
-			return s, false, usageError{fmt.Errorf("--dataset: %w", err)}
+			return s, false, cli.Usage(fmt.Errorf("--dataset: %w", err))
 		}
 		return s, whole, nil
 	}
 	var texts [2][]string
 	for i, flag := range []struct{ name, file string }{{"--normal", c.Normal}, {"--anomalous", c.Anomalous}} {
 		if texts[i], err = readSentences(flag.file); err != nil {
-			return s, false, usageError{fmt.Errorf("%s: %w", flag.name, err)}
+			return s, false, cli.Usage(fmt.Errorf("%s: %w", flag.name, err))
 		}
 	}
 	s = synthetic.Pair(texts[0], texts[1])
@@ -137,13 +138,13 @@ func readSentences(name string) ([]string, error) {
 
 // make writes the two files of one draw, whose training file holds number
 // violations unless that is 0.
-func (c *bagsCmd) make(a *app, how maker, s synthetic.Sentences, seed uint64, dir string, number int) error {
+func (c *bagsCmd) make(a *cli.App, how maker, s synthetic.Sentences, seed uint64, dir string, number int) error {
 	train, test, err := how.Make(s)
 	if err != nil {
-		return usageError{err}
+		return cli.Usage(err)
 	}
 	if got := newBagCounts(train).Violations; number > 0 && got < number {
-		return usageError{fmt.Errorf("--bags is %d, and the sentences allow %d; give at most that, or max", number, got)}
+		return cli.Usage(fmt.Errorf("--bags is %d, and the sentences allow %d; give at most that, or max", number, got))
 	}
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
@@ -162,7 +163,7 @@ func (c *bagsCmd) make(a *app, how maker, s synthetic.Sentences, seed uint64, di
 		if err != nil {
 			return err
 		}
-		if _, err := a.stdout.Write(append(line, '\n')); err != nil {
+		if _, err := a.Stdout.Write(append(line, '\n')); err != nil {
 			return err
 		}
 	}

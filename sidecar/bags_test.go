@@ -12,6 +12,7 @@ import (
 
 	"assay/rewardmodel"
 	"assay/rewardmodel/bag"
+	"assay/sidecar/cli"
 )
 
 // sentenceFile writes n different sentences, one a line.
@@ -44,7 +45,7 @@ func TestBagsOfOnesOwnSentences(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "bags")
 	args := []string{"bags", "--normal", good, "--anomalous", bad, "--out", out, "--sigma-micro", "2,4", "--seed", "5,6"}
 	stdout, stderr, code := assay(t, "", args...)
-	require.Equal(t, exitDone, code, stderr)
+	require.Equal(t, cli.ExitDone, code, stderr)
 
 	lines := strings.Split(strings.TrimSpace(stdout), "\n")
 	require.Len(t, lines, 8)
@@ -68,14 +69,14 @@ func TestBagsOfOnesOwnSentences(t *testing.T) {
 	first, err := os.ReadFile(filepath.Join(out, "sigma2", "train.5.jsonl"))
 	require.NoError(t, err)
 	_, stderr, code = assay(t, "", args...)
-	require.Equal(t, exitDone, code, stderr)
+	require.Equal(t, cli.ExitDone, code, stderr)
 	again, err := os.ReadFile(filepath.Join(out, "sigma2", "train.5.jsonl"))
 	require.NoError(t, err)
 	require.Equal(t, first, again)
 
 	for _, number := range []string{"3", "max"} {
 		stdout, stderr, code = assay(t, "", append(args, "--bags", number, "--test-bags", "4", "--sigma-micro", "2", "--seed", "0")...)
-		require.Equal(t, exitDone, code, stderr)
+		require.Equal(t, cli.ExitDone, code, stderr)
 		got := newBagCounts(loadBags(t, filepath.Join(out, "sigma2", "train.0.jsonl")))
 		if number == "max" {
 			require.GreaterOrEqual(t, got.Violations, 50, stdout)
@@ -101,7 +102,7 @@ func TestBagsOfReviews(t *testing.T) {
 	}
 	out := t.TempDir()
 	_, stderr, code := assay(t, "", "bags", "--dataset", "amazon-sentences", "--data", data, "--out", out, "--bags", "7", "--seed", "1")
-	require.Equal(t, exitDone, code, stderr)
+	require.Equal(t, cli.ExitDone, code, stderr)
 	bags := loadBags(t, filepath.Join(out, "train.1.jsonl"))
 	require.Len(t, bags, 14)
 	require.Equal(t, bag.Violation, bags[0].Label)
@@ -133,7 +134,7 @@ func TestBagsRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			out := filepath.Join(t.TempDir(), "out")
 			stdout, stderr, code := assay(t, "", append([]string{"bags", "--out", out}, c.args...)...)
-			require.Equal(t, exitUsage, code, stderr)
+			require.Equal(t, cli.ExitUsage, code, stderr)
 			require.Empty(t, stdout)
 			require.NoDirExists(t, out)
 			for _, part := range c.says {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"assay/rewardmodel"
+	"assay/sidecar/cli"
 )
 
 // benchCmd groups the benchmarks.
@@ -31,7 +32,7 @@ type benchCmd struct {
 
 // benchServingCmd posts the same responses in requests of several sizes and at several concurrencies.
 type benchServingCmd struct {
-	inputFlags
+	cli.InputFlags
 	URL         string `name:"url" default:"http://127.0.0.1:8080" help:"The service."`
 	Concurrency []int  `default:"1,8,64" help:"Requests in flight."`
 	Size        []int  `default:"1,64,512" help:"Responses of a request."`
@@ -59,12 +60,12 @@ ratio of the latencies with and without.`
 }
 
 // Run is called by kong.
-func (c *benchServingCmd) Run(a *app) error {
+func (c *benchServingCmd) Run(a *cli.App) error {
 	if slices.Min(append(slices.Concat(c.Concurrency, c.Size), c.Most)) < 1 {
-		return usageError{errors.New("--concurrency, --size and --most take positive numbers")}
+		return cli.Usage(errors.New("--concurrency, --size and --most take positive numbers"))
 	}
 	if err := c.rateFlags.validate(); err != nil {
-		return usageError{err}
+		return cli.Usage(err)
 	}
 	items, err := c.items(a)
 	if err != nil {
@@ -73,7 +74,7 @@ func (c *benchServingCmd) Run(a *app) error {
 	if c.Rate > 0 {
 		return c.runRate(a, items)
 	}
-	table := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+	table := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "concurrency\tsize\trequests\tresponses/s\tp50 ms\tp99 ms\tfailed\t")
 	for _, size := range c.Size {
 		bodies, err := requests(items, size)
@@ -84,7 +85,7 @@ func (c *benchServingCmd) Run(a *app) error {
 			if concurrency > len(bodies) {
 				continue // the row before has the same load
 			}
-			row, err := sendAll(a.ctx, c.URL, bodies, concurrency, nil)
+			row, err := sendAll(a.Context, c.URL, bodies, concurrency, nil)
 			if err != nil {
 				return err
 			}
@@ -96,23 +97,23 @@ func (c *benchServingCmd) Run(a *app) error {
 }
 
 // items reads at most c.Most responses.
-func (c *benchServingCmd) items(a *app) ([]rewardmodel.Item, error) {
-	in, err := c.open(a)
+func (c *benchServingCmd) items(a *cli.App) ([]rewardmodel.Item, error) {
+	in, err := c.Open(a)
 	if err != nil {
 		return nil, err
 	}
 	defer in.Close()
 	var items []rewardmodel.Item
-	for r, err := range records(a, c.inputFlags, in, c.item) {
+	for r, err := range cli.Records(a, c.InputFlags, in, c.Item) {
 		if err != nil {
 			return nil, err
 		}
-		if items = append(items, r.value); len(items) == c.Most {
+		if items = append(items, r.Value); len(items) == c.Most {
 			break
 		}
 	}
 	if len(items) == 0 {
-		return nil, usageError{errors.New("the input holds no response")}
+		return nil, cli.Usage(errors.New("the input holds no response"))
 	}
 	return items, nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"assay/rewardmodel"
+	"assay/sidecar/cli"
 )
 
 // benchAgainst loads a server that hands each request to answer.
@@ -33,7 +34,7 @@ func TestBenchServing(t *testing.T) {
 		}
 		bodies <- len(req.Responses)
 	}, "--most", "5")
-	require.Equal(t, exitDone, code, stderr)
+	require.Equal(t, cli.ExitDone, code, stderr)
 	require.Equal(t, 5, <-bodies+<-bodies, "no more than --most")
 	require.Empty(t, bodies)
 	lines := strings.Split(strings.TrimSpace(stdout), "\n")
@@ -49,11 +50,11 @@ func TestBenchServingOfAFailingService(t *testing.T) {
 	_, stderr, code := benchAgainst(t, func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "no model", http.StatusServiceUnavailable)
 	})
-	require.Equal(t, exitFailed, code)
+	require.Equal(t, cli.ExitFailed, code)
 	require.Contains(t, stderr, "every request failed: 503 Service Unavailable: no model")
 
 	_, stderr, code = benchAgainst(t, http.NotFound, "--size", "0")
-	require.Equal(t, exitUsage, code)
+	require.Equal(t, cli.ExitUsage, code)
 	require.Contains(t, stderr, "--size")
 }
 
@@ -66,7 +67,7 @@ func TestBenchServingAtARate(t *testing.T) {
 		waiting.Done()
 		waiting.Wait() // all are in flight at once, or this never ends
 	}, "--rate", "200", "--seconds", "0.04", "--size", "1,2")
-	require.Equal(t, exitDone, code, stderr)
+	require.Equal(t, cli.ExitDone, code, stderr)
 	lines := strings.Split(strings.TrimSpace(stdout), "\n")
 	require.Len(t, lines, 2)
 	row := strings.Fields(lines[1])
@@ -76,6 +77,6 @@ func TestBenchServingAtARate(t *testing.T) {
 	require.GreaterOrEqual(t, longest, 35.0, "the first waited for the last, which left 35 ms later")
 
 	_, stderr, code = benchAgainst(t, http.NotFound, "--beside=--epochs 1")
-	require.Equal(t, exitUsage, code)
+	require.Equal(t, cli.ExitUsage, code)
 	require.Contains(t, stderr, "--beside needs --rate")
 }

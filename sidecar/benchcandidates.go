@@ -19,6 +19,8 @@ import (
 	"assay/rewardmodel/feedback"
 	"assay/rewardmodel/tokenizer"
 	"assay/rewardmodel/train"
+	"assay/sidecar/cli"
+	"assay/sidecar/localmodel"
 )
 
 // benchCandidatesCmd compares what a model learns from the labels of the candidates with what it learns from those of
@@ -36,7 +38,7 @@ type benchCandidatesCmd struct {
 	Epochs int      `default:"5" help:"Passes of a training over the bags."`
 	LR     float64  `default:"1e-5" name:"lr" help:"Peak learning rate of a training."`
 	Batch  int      `default:"16" help:"Instances in a mini-batch."`
-	computeFlags
+	localmodel.ComputeFlags
 }
 
 // Help is shown by --help.
@@ -50,27 +52,27 @@ what GET /v1/feedback/candidates answers; "uncertain" goes by the uncertainty al
 }
 
 // Run is called by kong.
-func (c *benchCandidatesCmd) Run(a *app) (err error) {
+func (c *benchCandidatesCmd) Run(a *cli.App) (err error) {
 	if min(c.Start, c.Step, c.Rounds, c.Epochs, c.Batch) < 1 || len(c.Seeds) == 0 {
-		return usageError{errors.New("--start, --step, --rounds, --epochs and --batch take positive numbers, --seeds at least one")}
+		return cli.Usage(errors.New("--start, --step, --rounds, --epochs and --batch take positive numbers, --seeds at least one"))
 	}
 	if !(c.Share >= 0 && c.Share < 1) {
-		return usageError{fmt.Errorf("--violations is %v; use a share in (0,1), or 0 (as it is)", c.Share)}
+		return cli.Usage(fmt.Errorf("--violations is %v; use a share in (0,1), or 0 (as it is)", c.Share))
 	}
-	ctx, stop := a.untilSignal()
+	ctx, stop := a.UntilSignal()
 	defer stop()
-	dir, err := findModel("--init", c.Init)
+	dir, err := localmodel.Find("--init", c.Init)
 	if err != nil {
 		return err
 	}
 	base, err := checkpoint.Open(dir)
 	if err != nil {
-		return usageError{fmt.Errorf("--init: %w", err)}
+		return cli.Usage(fmt.Errorf("--init: %w", err))
 	}
 	defer base.Close()
 	tok, err := tokenizer.Load(dir)
 	if err != nil {
-		return usageError{fmt.Errorf("--init: %w", err)}
+		return cli.Usage(fmt.Errorf("--init: %w", err))
 	}
 	pool, err := readBagFiles("--bags", c.Bags)
 	if err != nil {
@@ -80,12 +82,12 @@ func (c *benchCandidatesCmd) Run(a *app) (err error) {
 	if err != nil {
 		return err
 	}
-	device, err := c.runtime()
+	device, err := c.Runtime()
 	if err != nil {
 		return err
 	}
 	defer device.Close()
-	b := &askBench{benchCandidatesCmd: c, base: base, device: device, pool: pool, log: a.log}
+	b := &askBench{benchCandidatesCmd: c, base: base, device: device, pool: pool, log: a.Log}
 	if b.data, _, err = tokenizedBags(ctx, pool, tok, base.MaxLength()); err != nil {
 		return err
 	}
@@ -93,7 +95,7 @@ func (c *benchCandidatesCmd) Run(a *app) (err error) {
 		return err
 	}
 	if len(b.data.Bags) != len(pool) {
-		return usageError{errors.New("--bags holds responses without an utterance")}
+		return cli.Usage(errors.New("--bags holds responses without an utterance"))
 	}
 	var rows []askRow
 	for _, seed := range c.Seeds {
@@ -111,12 +113,12 @@ func readBagFiles(flag string, files []string) (bags []bag.Bag, err error) {
 	for i, name := range files {
 		f, err := os.Open(name)
 		if err != nil {
-			return nil, usageError{fmt.Errorf("%s: %w", flag, err)}
+			return nil, cli.Usage(fmt.Errorf("%s: %w", flag, err))
 		}
 		defer f.Close()
 		for b, err := range bag.Read(f) {
 			if err != nil {
-				return nil, usageError{fmt.Errorf("%s: %s: %w", flag, name, err)}
+				return nil, cli.Usage(fmt.Errorf("%s: %s: %w", flag, name, err))
 			}
 			b.ID = fmt.Sprintf("%d/%s", i, b.ID)
 			bags = append(bags, b)
@@ -150,7 +152,7 @@ type askRow struct {
 func (b *askBench) seed(ctx context.Context, seed uint64) (rows []askRow, err error) {
 	order := b.order(seed)
 	if need := b.Start + b.Step*b.Rounds; need > len(order) {
-		return nil, usageError{fmt.Errorf("--bags holds %d bags; --start and --rounds of --step take %d", len(order), need)}
+		return nil, cli.Usage(fmt.Errorf("--bags holds %d bags; --start and --rounds of --step take %d", len(order), need))
 	}
 	first := askRow{seed: seed}
 	start, err := b.learn(ctx, &first, order[:b.Start], true)
@@ -281,8 +283,8 @@ func (b *askBench) learn(ctx context.Context, row *askRow, labelled []int, score
 }
 
 // print writes one line a round and way of asking, with the differences from the first way, paired by seed.
-func (c *benchCandidatesCmd) print(a *app, rows []askRow) error {
-	table := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+func (c *benchCandidatesCmd) print(a *cli.App, rows []askRow) error {
+	table := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "labelled\tviolations\task\tAUROC of each seed\tmean\tdifference\tAvgAcc mean\tdifference\t")
 	for round := 0; round <= c.Rounds; round++ {
 		asks := c.Ask

@@ -5,13 +5,15 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"assay/sidecar/cli"
 )
 
 func TestBenchCandidates(t *testing.T) {
 	bags := bagFile(t, 20)
 	args := []string{"bench", "candidates", "--bags", bags, "--test", bags, "--init", tinyModel(t, nil), "--threads", "1", "--epochs", "1"}
 	stdout, stderr, code := assay(t, "", append(args, "--start", "10", "--step", "2", "--rounds", "2", "--seeds", "0,1", "--ask", "random,candidates,diverse")...)
-	require.Equal(t, exitDone, code, stderr)
+	require.Equal(t, cli.ExitDone, code, stderr)
 	lines := strings.Split(strings.TrimSpace(stdout), "\n")
 	require.Len(t, lines, 1+1+2*3+2, stdout)
 	require.Equal(t, []string{"10", "random"}, []string{strings.Fields(lines[1])[0], strings.Fields(lines[1])[2]})
@@ -25,7 +27,7 @@ func TestBenchCandidates(t *testing.T) {
 		"--ask":                     {"--ask", "nothing"},
 	} {
 		_, stderr, code := assay(t, "", append(args, more...)...)
-		require.Equal(t, exitUsage, code, says)
+		require.Equal(t, cli.ExitUsage, code, says)
 		require.Contains(t, stderr, says)
 	}
 }

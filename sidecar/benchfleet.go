@@ -16,6 +16,7 @@ import (
 	"assay/rewardmodel"
 	"assay/rewardmodel/tokenizer"
 	"assay/segmenter"
+	"assay/sidecar/cli"
 	"assay/sidecar/fleetsim"
 )
 
@@ -38,7 +39,7 @@ type arrivalFlags struct {
 
 func (f arrivalFlags) validate() error {
 	if f.Count < 1 || f.Rate < 0 || f.Burst < 0 || f.Every < 0 {
-		return usageError{errors.New("--count takes a positive number, --rate, --burst and --every 0 or more")}
+		return cli.Usage(errors.New("--count takes a positive number, --rate, --burst and --every 0 or more"))
 	}
 	return nil
 }
@@ -55,27 +56,27 @@ func (f arrivalFlags) times() []time.Duration {
 	return fleetsim.Bursts(f.Count, size, f.Every)
 }
 
-// texts reads at most most responses; those without a text of their own do not count.
-func (f inputFlags) texts(a *app, most int) ([]string, error) {
-	in, err := f.open(a)
+// readTexts reads at most most responses; those without a text of their own do not count.
+func readTexts(a *cli.App, f cli.InputFlags, most int) ([]string, error) {
+	in, err := f.Open(a)
 	if err != nil {
 		return nil, err
 	}
 	defer in.Close()
 	var texts []string
-	for r, err := range records(a, f, in, f.item) {
+	for r, err := range cli.Records(a, f, in, f.Item) {
 		if err != nil {
 			return nil, err
 		}
-		if r.value.Response == nil {
+		if r.Value.Response == nil {
 			continue
 		}
-		if texts = append(texts, *r.value.Response); len(texts) == most {
+		if texts = append(texts, *r.Value.Response); len(texts) == most {
 			break
 		}
 	}
 	if len(texts) == 0 {
-		return nil, usageError{errors.New("the input holds no response")}
+		return nil, cli.Usage(errors.New("the input holds no response"))
 	}
 	return texts, nil
 }

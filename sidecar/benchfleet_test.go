@@ -16,13 +16,14 @@ import (
 	"assay/queue/queuetest"
 	"assay/rewardmodel/checkpoint"
 	"assay/rewardmodel/tokenizer"
+	"assay/sidecar/cli"
 )
 
 // tableOf runs a command that prints a table, and returns its rows.
 func tableOf(t *testing.T, stdin string, args ...string) (head []string, rows [][]string) {
 	t.Helper()
 	stdout, stderr, code := assay(t, stdin, args...)
-	require.Equal(t, exitDone, code, stderr)
+	require.Equal(t, cli.ExitDone, code, stderr)
 	for line := range strings.Lines(stdout) {
 		if head == nil {
 			head = strings.Fields(line)
@@ -52,7 +53,7 @@ func TestBenchFleetRefuses(t *testing.T) {
 		"--tokens":              {"replica", "--tokens", "0"},
 	} {
 		_, stderr, code := assay(t, "Hello.\n", append([]string{"bench", "fleet"}, args...)...)
-		require.Equal(t, exitUsage, code, want)
+		require.Equal(t, cli.ExitUsage, code, want)
 		require.Contains(t, stderr, want)
 	}
 }
@@ -121,7 +122,7 @@ func TestBenchFleetReplica(t *testing.T) {
 		require.Positive(t, number(t, row[3]))
 	}
 	p.signal(t)
-	require.Equal(t, exitDone, p.wait(t))
+	require.Equal(t, cli.ExitDone, p.wait(t))
 }
 
 func TestMetricSums(t *testing.T) {

@@ -18,17 +18,18 @@ import (
 
 	"assay/queue"
 	"assay/rewardmodel"
+	"assay/sidecar/cli"
 )
 
 // benchFleetBrokerCmd measures the ceiling that NATS sets.
 type benchFleetBrokerCmd struct {
-	Count     int      `default:"20000" help:"Responses of a row."`
-	Bytes     []int    `default:"1000,4000" help:"Lengths of responses."`
-	Instances int      `default:"20" help:"Instances that each result lists."`
-	Window    []int    `default:"1,1000" help:"Publications that wait for their acknowledgement at once."`
-	Copies    int      `default:"1" help:"Copies of each stream, in a cluster."`
-	Sync      syncMode `default:"always" enum:"always,interval" help:"When the embedded server flushes to disk (${enum})."`
-	natsFlags `group:"NATS; without --nats-url, an embedded server in a temporary folder:"`
+	Count         int      `default:"20000" help:"Responses of a row."`
+	Bytes         []int    `default:"1000,4000" help:"Lengths of responses."`
+	Instances     int      `default:"20" help:"Instances that each result lists."`
+	Window        []int    `default:"1,1000" help:"Publications that wait for their acknowledgement at once."`
+	Copies        int      `default:"1" help:"Copies of each stream, in a cluster."`
+	Sync          syncMode `default:"always" enum:"always,interval" help:"When the embedded server flushes to disk (${enum})."`
+	cli.NATSFlags `group:"NATS; without --nats-url, an embedded server in a temporary folder:"`
 }
 
 // Help is shown by --help.
@@ -46,13 +47,13 @@ what was published stays in ASSAY_REWARDS.`
 }
 
 // Run is called by kong.
-func (c *benchFleetBrokerCmd) Run(a *app) error {
+func (c *benchFleetBrokerCmd) Run(a *cli.App) error {
 	for _, n := range append(append([]int{c.Count, c.Copies, len(c.Bytes), len(c.Window)}, c.Bytes...), c.Window...) {
 		if n < 1 {
-			return usageError{errors.New("--count, --bytes, --window and --copies take positive numbers")}
+			return cli.Usage(errors.New("--count, --bytes, --window and --copies take positive numbers"))
 		}
 	}
-	table := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+	table := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "bytes\twindow\tpublished/s\tMB/s\trewards/s\tboth/s\tCPU µs\tstored response\tstored reward\t")
 	for _, bytes := range c.Bytes {
 		for _, window := range c.Window {
@@ -71,59 +72,59 @@ func (c *benchFleetBrokerCmd) Run(a *app) error {
 type brokerRow struct{ published, rewarded, both, cpu, response, reward float64 }
 
 // row opens the NATS side twice: once to fill the stream, once to work on it.
-func (c *benchFleetBrokerCmd) row(a *app, bytes, window int) (row brokerRow, err error) {
+func (c *benchFleetBrokerCmd) row(a *cli.App, bytes, window int) (row brokerRow, err error) {
 	dir, err := os.MkdirTemp("", "assay-bench-*")
 	if err != nil {
 		return row, err
 	}
 	defer os.RemoveAll(dir)
-	q, err := queue.Open(a.ctx, queue.Config{
+	q, err := queue.Open(a.Context, queue.Config{
 		Server:  queue.ServerConfig{Listen: "127.0.0.1:0", DataDir: dir, SyncInterval: c.Sync.interval()},
-		Conn:    c.natsFlags.config(),
+		Conn:    c.NATSFlags.Config(),
 		Streams: queue.StreamsConfig{Replicas: c.Copies},
-	}, a.log.Level(zerolog.ErrorLevel), prometheus.NewRegistry())
+	}, a.Log.Level(zerolog.ErrorLevel), prometheus.NewRegistry())
 	if err != nil {
 		return row, err
 	}
-	defer func() { err = errors.Join(err, q.Close(context.WithoutCancel(a.ctx))) }()
+	defer func() { err = errors.Join(err, q.Close(context.WithoutCancel(a.Context))) }()
 	b := &brokerBench{queue: q, count: c.Count, body: strings.Repeat("A sentence. ", bytes/12+1)[:bytes]}
 	if b.js, err = jetstream.New(q.Conn(), jetstream.WithPublishAsyncMaxPending(window)); err != nil {
 		return row, err
 	}
-	before, err := b.state(a.ctx, queue.StreamResponses)
+	before, err := b.state(a.Context, queue.StreamResponses)
 	if err != nil {
 		return row, err
 	}
 	if before.Msgs > 0 {
-		return row, usageError{fmt.Errorf("%d responses wait in %s; measure a server that nobody uses", before.Msgs, queue.StreamResponses)}
+		return row, cli.Usage(fmt.Errorf("%d responses wait in %s; measure a server that nobody uses", before.Msgs, queue.StreamResponses))
 	}
-	if row.published, err = b.rate(func() error { return b.publish(a.ctx) }); err != nil {
+	if row.published, err = b.rate(func() error { return b.publish(a.Context) }); err != nil {
 		return row, err
 	}
-	full, err := b.state(a.ctx, queue.StreamResponses)
+	full, err := b.state(a.Context, queue.StreamResponses)
 	if err != nil {
 		return row, err
 	}
 	row.response = float64(full.Bytes) / float64(full.Msgs)
-	rewards, err := b.state(a.ctx, queue.StreamRewards)
+	rewards, err := b.state(a.Context, queue.StreamRewards)
 	if err != nil {
 		return row, err
 	}
 	if row.rewarded, err = b.rate(func() error {
-		if err := q.Start(a.ctx, emptyScorer{c.Instances}); err != nil {
+		if err := q.Start(a.Context, emptyScorer{c.Instances}); err != nil {
 			return err
 		}
-		return b.empty(a.ctx)
+		return b.empty(a.Context)
 	}); err != nil {
 		return row, err
 	}
-	after, err := b.state(a.ctx, queue.StreamRewards)
+	after, err := b.state(a.Context, queue.StreamRewards)
 	if err != nil {
 		return row, err
 	}
 	row.reward = float64(after.Bytes-rewards.Bytes) / float64(after.Msgs-rewards.Msgs)
 	spent := cpuTime()
-	if row.both, err = b.rate(func() error { return errors.Join(b.publish(a.ctx), b.empty(a.ctx)) }); err != nil {
+	if row.both, err = b.rate(func() error { return errors.Join(b.publish(a.Context), b.empty(a.Context)) }); err != nil {
 		return row, err
 	}
 	row.cpu = (cpuTime() - spent).Seconds() / float64(b.count)

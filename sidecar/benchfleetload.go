@@ -17,14 +17,15 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"assay/queue"
+	"assay/sidecar/cli"
 )
 
 // benchFleetLoadCmd streams responses as a trainer does.
 type benchFleetLoadCmd struct {
-	inputFlags
+	cli.InputFlags
 	arrivalFlags
-	natsFlags `group:"NATS:"`
-	Timeout   time.Duration `default:"10m" help:"Longest wait for the last reward."`
+	cli.NATSFlags `group:"NATS:"`
+	Timeout       time.Duration `default:"10m" help:"Longest wait for the last reward."`
 }
 
 // Help is shown by --help.
@@ -40,29 +41,29 @@ tells what was to be expected.`
 }
 
 // Run is called by kong.
-func (c *benchFleetLoadCmd) Run(a *app) error {
+func (c *benchFleetLoadCmd) Run(a *cli.App) error {
 	if err := c.validate(); err != nil {
 		return err
 	}
 	if c.NatsURL == "" {
-		return usageError{errors.New("--nats-url is missing: where the replicas take their responses")}
+		return cli.Usage(errors.New("--nats-url is missing: where the replicas take their responses"))
 	}
-	texts, err := c.texts(a, c.Count)
+	texts, err := readTexts(a, c.InputFlags, c.Count)
 	if err != nil {
 		return err
 	}
-	nc, err := connect(a, c.natsFlags.config())
+	nc, err := cli.Connect(a, c.NATSFlags.Config())
 	if err != nil {
 		return err
 	}
 	defer nc.Close()
-	ctx, cancel := context.WithTimeout(a.ctx, c.Timeout)
+	ctx, cancel := context.WithTimeout(a.Context, c.Timeout)
 	defer cancel()
 	l, err := stream(ctx, nc, texts, c.times())
 	if err != nil {
 		return err
 	}
-	table := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+	table := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "responses\tseconds\trewards/s\tp50 s\tp99 s\tfailed\t")
 	fmt.Fprintf(table, "%d\t%.1f\t%.1f\t%.2f\t%.2f\t%d\t\n", len(l.latencies), l.total.Seconds(),
 		float64(len(l.latencies))/l.total.Seconds(), l.percentile(50)/1000, l.percentile(99)/1000, l.failed)
@@ -137,7 +138,7 @@ func stream(ctx context.Context, nc *nats.Conn, texts []string, times []time.Dur
 			return load{}, err
 		}
 	}
-	if err := nc.FlushTimeout(connectWithin); err != nil {
+	if err := nc.FlushTimeout(cli.ConnectTimeout); err != nil {
 		return load{}, err
 	}
 	refused := make(chan error, 1)

@@ -13,18 +13,20 @@ import (
 
 	"assay/rewardmodel/tokenizer"
 	"assay/segmenter"
+	"assay/sidecar/cli"
+	"assay/sidecar/localmodel"
 )
 
 // benchFleetReplicaCmd measures the service curve of one replica.
 type benchFleetReplicaCmd struct {
-	inputFlags
-	URL         string `name:"url" default:"http://127.0.0.1:8080" help:"The service; its /metrics tell the CPU time."`
-	Model       string `default:"models/default" placeholder:"DIR" help:"Folder with its tokenizer, or its name below models/ (${default})."`
-	Tokens      []int  `default:"50,200,800,2000" help:"Lengths of responses; sentences of the input are joined until they are that long."`
-	Work        int    `default:"100000" help:"Tokens of a row of the table."`
-	Concurrency int    `default:"8" help:"Requests in flight over HTTP, of --size responses."`
-	Size        int    `default:"16" help:"Responses of a request over HTTP."`
-	natsFlags   `group:"NATS; without --nats-url, over HTTP alone:"`
+	cli.InputFlags
+	URL           string `name:"url" default:"http://127.0.0.1:8080" help:"The service; its /metrics tell the CPU time."`
+	Model         string `default:"models/default" placeholder:"DIR" help:"Folder with its tokenizer, or its name below models/ (${default})."`
+	Tokens        []int  `default:"50,200,800,2000" help:"Lengths of responses; sentences of the input are joined until they are that long."`
+	Work          int    `default:"100000" help:"Tokens of a row of the table."`
+	Concurrency   int    `default:"8" help:"Requests in flight over HTTP, of --size responses."`
+	Size          int    `default:"16" help:"Responses of a request over HTTP."`
+	cli.NATSFlags `group:"NATS; without --nats-url, over HTTP alone:"`
 }
 
 // Help is shown by --help.
@@ -47,38 +49,38 @@ const (
 )
 
 // Run is called by kong.
-func (c *benchFleetReplicaCmd) Run(a *app) error {
+func (c *benchFleetReplicaCmd) Run(a *cli.App) error {
 	if min(c.Work, c.Concurrency, c.Size) < 1 || len(c.Tokens) == 0 || slices.Min(c.Tokens) < 1 {
-		return usageError{errors.New("--tokens, --work, --concurrency and --size take positive numbers")}
+		return cli.Usage(errors.New("--tokens, --work, --concurrency and --size take positive numbers"))
 	}
-	dir, err := findModel("--model", c.Model)
+	dir, err := localmodel.Find("--model", c.Model)
 	if err != nil {
 		return err
 	}
 	tok, err := tokenizer.Load(dir)
 	if err != nil {
-		return usageError{err}
+		return cli.Usage(err)
 	}
-	texts, err := c.texts(a, 0)
+	texts, err := readTexts(a, c.InputFlags, 0)
 	if err != nil {
 		return err
 	}
 	var nc *nats.Conn
 	if c.NatsURL != "" {
-		if nc, err = connect(a, c.natsFlags.config()); err != nil {
+		if nc, err = cli.Connect(a, c.NATSFlags.Config()); err != nil {
 			return err
 		}
 		defer nc.Close()
 	}
-	table := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+	table := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "over\ttokens\tresponses\trewards/s\ttokens/s\tCPU ms/reward\tCPU µs/token\tmodel µs/token\tfailed\t")
 	for _, tokens := range c.Tokens {
-		work, err := joined(a.ctx, tok, texts, tokens, c.Work)
+		work, err := joined(a.Context, tok, texts, tokens, c.Work)
 		if err != nil {
 			return err
 		}
 		row := func(over string, run func() (load, error)) error {
-			before, err := metricSums(a.ctx, c.URL, metricCPU, metricInference, metricTokens)
+			before, err := metricSums(a.Context, c.URL, metricCPU, metricInference, metricTokens)
 			if err != nil {
 				return err
 			}
@@ -86,7 +88,7 @@ func (c *benchFleetReplicaCmd) Run(a *app) error {
 			if err != nil {
 				return err
 			}
-			after, err := metricSums(a.ctx, c.URL, metricCPU, metricInference, metricTokens)
+			after, err := metricSums(a.Context, c.URL, metricCPU, metricInference, metricTokens)
 			if err != nil {
 				return err
 			}
@@ -101,14 +103,14 @@ func (c *benchFleetReplicaCmd) Run(a *app) error {
 			if err != nil {
 				return load{}, err
 			}
-			return sendAll(a.ctx, strings.TrimSuffix(c.URL, "/"), bodies, c.Concurrency, nil)
+			return sendAll(a.Context, strings.TrimSuffix(c.URL, "/"), bodies, c.Concurrency, nil)
 		}); err != nil {
 			return err
 		}
 		if nc == nil {
 			continue
 		}
-		if err := row("NATS", func() (load, error) { return stream(a.ctx, nc, work, make([]time.Duration, len(work))) }); err != nil {
+		if err := row("NATS", func() (load, error) { return stream(a.Context, nc, work, make([]time.Duration, len(work))) }); err != nil {
 			return err
 		}
 	}

@@ -9,12 +9,14 @@ import (
 
 	"assay/rewardmodel/checkpoint"
 	"assay/rewardmodel/tokenizer"
+	"assay/sidecar/cli"
 	"assay/sidecar/fleetsim"
+	"assay/sidecar/localmodel"
 )
 
 // benchFleetSimulateCmd runs package fleetsim.
 type benchFleetSimulateCmd struct {
-	inputFlags
+	cli.InputFlags
 	arrivalFlags
 	Model string `default:"models/default" placeholder:"DIR" help:"Folder with the tokenizer for the input, or its name below models/ (${default})."`
 
@@ -52,23 +54,23 @@ in which --max-ack-pending kept responses from replicas that had room.`
 }
 
 // Run is called by kong.
-func (c *benchFleetSimulateCmd) Run(a *app) error {
+func (c *benchFleetSimulateCmd) Run(a *cli.App) error {
 	if err := c.validate(); err != nil {
 		return err
 	}
 	if min(c.Tokens, c.Sentence) < 1 || min(c.TokensCV, c.SentenceCV) < 0 {
-		return usageError{errors.New("--tokens and --sentence take 1 or more, --tokens-cv and --sentence-cv 0 or more")}
+		return cli.Usage(errors.New("--tokens and --sentence take 1 or more, --tokens-cv and --sentence-cv 0 or more"))
 	}
 	work, err := c.work(a)
 	if err != nil {
 		return err
 	}
-	table := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+	table := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "replicas\tseconds\trewards/s\ttokens/s\tp50 s\tp99 s\tmodels\tbroker\tack limit\tagain\t")
 	for _, n := range c.Replicas {
 		r, err := fleetsim.Run(c.fleet(n, work[len(work)-1].At), work)
 		if err != nil {
-			return usageError{err}
+			return cli.Usage(err)
 		}
 		fmt.Fprintf(table, "%d\t%.1f\t%.1f\t%.0f\t%.2f\t%.2f\t%.0f%%\t%.0f%%\t%.0f%%\t%d\t\n", n, r.Makespan.Seconds(), r.Throughput(),
 			float64(r.Tokens)/r.Makespan.Seconds(), r.Percentile(50).Seconds(), r.Percentile(99).Seconds(),
@@ -78,7 +80,7 @@ func (c *benchFleetSimulateCmd) Run(a *app) error {
 }
 
 // work draws the responses, or takes their lengths from the input in turn.
-func (c *benchFleetSimulateCmd) work(a *app) ([]fleetsim.Response, error) {
+func (c *benchFleetSimulateCmd) work(a *cli.App) ([]fleetsim.Response, error) {
 	times := c.times()
 	work := make([]fleetsim.Response, len(times))
 	if c.File == "" {
@@ -89,26 +91,26 @@ func (c *benchFleetSimulateCmd) work(a *app) ([]fleetsim.Response, error) {
 		}
 		return work, nil
 	}
-	dir, err := findModel("--model", c.Model)
+	dir, err := localmodel.Find("--model", c.Model)
 	if err != nil {
 		return nil, err
 	}
 	ckpt, err := checkpoint.Open(dir)
 	if err != nil {
-		return nil, usageError{err}
+		return nil, cli.Usage(err)
 	}
 	defer ckpt.Close()
 	tok, err := tokenizer.Load(dir)
 	if err != nil {
-		return nil, usageError{err}
+		return nil, cli.Usage(err)
 	}
-	texts, err := c.texts(a, c.Count)
+	texts, err := readTexts(a, c.InputFlags, c.Count)
 	if err != nil {
 		return nil, err
 	}
 	lengths := make([][]int, 0, len(texts))
 	for _, text := range texts {
-		of, err := sequenceLengths(a.ctx, tok, text, ckpt.MaxLength())
+		of, err := sequenceLengths(a.Context, tok, text, ckpt.MaxLength())
 		if err != nil {
 			return nil, err
 		}
@@ -117,7 +119,7 @@ func (c *benchFleetSimulateCmd) work(a *app) ([]fleetsim.Response, error) {
 		}
 	}
 	if len(lengths) == 0 {
-		return nil, usageError{errors.New("the input holds no text")}
+		return nil, cli.Usage(errors.New("the input holds no text"))
 	}
 	for i, at := range times {
 		work[i] = fleetsim.Response{At: at, Sequences: lengths[i%len(lengths)]}

@@ -9,26 +9,28 @@ import (
 
 	"assay/bench"
 	"assay/rewardmodel/encoder"
+	"assay/sidecar/cli"
+	"assay/sidecar/localmodel"
 )
 
 // bareModel is the model without a service around it.
 type bareModel struct {
-	*openModel
+	*localmodel.Opened
 	runtime *encoder.Runtime
 	encoder *encoder.Model
 }
 
-func (f modelFlags) bare() (*bareModel, error) {
-	opened, err := f.open()
+func openBare(f localmodel.Flags) (*bareModel, error) {
+	opened, err := f.Open()
 	if err != nil {
 		return nil, err
 	}
-	m := &bareModel{openModel: opened}
-	if m.runtime, err = f.runtime(); err != nil {
-		return nil, errors.Join(usageError{err}, m.close())
+	m := &bareModel{Opened: opened}
+	if m.runtime, err = f.Runtime(); err != nil {
+		return nil, errors.Join(cli.Usage(err), m.close())
 	}
-	if m.encoder, err = m.runtime.Load(opened.checkpoint, encoder.Precision(f.Precision)); err != nil {
-		return nil, errors.Join(fmt.Errorf("--model %s: %w", opened.dir, err), m.close())
+	if m.encoder, err = m.runtime.Load(opened.Checkpoint, encoder.Precision(f.Precision)); err != nil {
+		return nil, errors.Join(fmt.Errorf("--model %s: %w", opened.Dir, err), m.close())
 	}
 	return m, nil
 }
@@ -41,7 +43,7 @@ func (m *bareModel) close() error {
 	if m.runtime != nil {
 		m.runtime.Close()
 	}
-	return errors.Join(err, m.openModel.close())
+	return errors.Join(err, m.Opened.Close())
 }
 
 // warmUps are the responses of a round that are not counted.
@@ -74,7 +76,7 @@ func (c *benchLatencyCmd) idle(ctx context.Context, r *latencyRound, service *be
 		if err != nil {
 			return fmt.Errorf("idle service: %w", err)
 		}
-		ids := bare.tokenizer.Frame(bare.tokenizer.IDs(responses[i].Utterances[0]))
+		ids := bare.Tokenizer.Frame(bare.Tokenizer.IDs(responses[i].Utterances[0]))
 		computed, err := took(func() error {
 			_, err := bare.encoder.Margins([][]int32{ids})
 			return err

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"assay/bench"
+	"assay/sidecar/cli"
 	"assay/sidecar/fleetsim"
 )
 
@@ -114,19 +115,19 @@ func medianOf(values []float64) float64 {
 
 func (c *benchLatencyCmd) validate() error {
 	if min(c.Starts, c.Rounds, c.Idle, c.Tokens, c.Sentences, c.Concurrency) < 1 || c.Seconds <= 0 || c.Load <= 0 || c.Pause < 0 {
-		return usageError{errors.New("--starts, --rounds, --idle, --tokens, --sentences, --concurrency, --seconds and --load take positive numbers, --pause 0 or more")}
+		return cli.Usage(errors.New("--starts, --rounds, --idle, --tokens, --sentences, --concurrency, --seconds and --load take positive numbers, --pause 0 or more"))
 	}
 	return nil
 }
 
 // Run is called by kong.
-func (c *benchLatencyCmd) Run(a *app) (err error) {
+func (c *benchLatencyCmd) Run(a *cli.App) (err error) {
 	if err := c.validate(); err != nil {
 		return err
 	}
-	ctx, stop := a.untilSignal()
+	ctx, stop := a.UntilSignal()
 	defer stop()
-	bare, err := c.bare()
+	bare, err := openBare(c.Flags)
 	if err != nil {
 		return err
 	}
@@ -135,9 +136,9 @@ func (c *benchLatencyCmd) Run(a *app) (err error) {
 	if err != nil {
 		return err
 	}
-	work, err := bench.NewUniform(ctx, texts, c.Tokens, sentencePool, bare.tokenizer, bare.checkpoint.MaxLength())
+	work, err := bench.NewUniform(ctx, texts, c.Tokens, sentencePool, bare.Tokenizer, bare.Checkpoint.MaxLength())
 	if err != nil {
-		return usageError{fmt.Errorf("--tokens %d: %w", c.Tokens, err)}
+		return cli.Usage(fmt.Errorf("--tokens %d: %w", c.Tokens, err))
 	}
 	service, err := c.started(ctx, a)
 	if err != nil {
@@ -148,7 +149,7 @@ func (c *benchLatencyCmd) Run(a *app) (err error) {
 	if err != nil {
 		return err
 	}
-	table := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+	table := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, latencyHeading)
 	for i, r := range rounds {
 		fmt.Fprint(table, latencyRow(i+1, r.cells()))
@@ -160,7 +161,7 @@ func (c *benchLatencyCmd) Run(a *app) (err error) {
 }
 
 // started starts the service a few times and leaves the last one running.
-func (c *benchLatencyCmd) started(ctx context.Context, a *app) (service *bench.Service, err error) {
+func (c *benchLatencyCmd) started(ctx context.Context, a *cli.App) (service *bench.Service, err error) {
 	starts := make([]float64, c.Starts)
 	for i := range starts {
 		if service != nil {
@@ -172,17 +173,17 @@ func (c *benchLatencyCmd) started(ctx context.Context, a *app) (service *bench.S
 			return nil, err
 		}
 		starts[i] = service.Start.Seconds()
-		a.log.Info().Int("start", i+1).Float64("seconds", starts[i]).Msg("ready")
+		a.Log.Info().Int("start", i+1).Float64("seconds", starts[i]).Msg("ready")
 	}
 	median := medianOf(starts) // and sorts
-	_, err = fmt.Fprintf(a.stdout, "/readyz: 200 after %.2f s (median of %d starts, %.2f to %.2f)\n", median, len(starts), starts[0], starts[len(starts)-1])
+	_, err = fmt.Fprintf(a.Stdout, "/readyz: 200 after %.2f s (median of %d starts, %.2f to %.2f)\n", median, len(starts), starts[0], starts[len(starts)-1])
 	if err != nil {
 		return nil, errors.Join(err, service.Close())
 	}
 	return service, nil
 }
 
-func (c *benchLatencyCmd) measure(ctx context.Context, a *app, service *bench.Service, bare *bareModel, work *bench.Uniform) ([]latencyRound, error) {
+func (c *benchLatencyCmd) measure(ctx context.Context, a *cli.App, service *bench.Service, bare *bareModel, work *bench.Uniform) ([]latencyRound, error) {
 	rounds := make([]latencyRound, c.Rounds)
 	for i := range rounds {
 		r := &rounds[i]
@@ -192,7 +193,7 @@ func (c *benchLatencyCmd) measure(ctx context.Context, a *app, service *bench.Se
 		if err := c.loaded(ctx, r, service, work, rand.New(rand.NewPCG(c.Seed, uint64(i)))); err != nil {
 			return nil, err
 		}
-		a.log.Info().Int("round", i+1).Float64("idle_ms", r.idle).Float64("forward_ms", r.forward).
+		a.Log.Info().Int("round", i+1).Float64("idle_ms", r.idle).Float64("forward_ms", r.forward).
 			Float64("capacity", r.capacity).Float64("p50_ms", r.p50).Float64("p99_ms", r.p99).Msg("measured")
 	}
 	return rounds, nil
@@ -203,7 +204,7 @@ func (c *benchLatencyCmd) loaded(ctx context.Context, r *latencyRound, service *
 	run := func(n, concurrency int, times []time.Duration) (load, error) {
 		responses, err := work.Take(ctx, n, c.Sentences)
 		if err != nil {
-			return load{}, usageError{fmt.Errorf("--sentences %d: %w", c.Sentences, err)}
+			return load{}, cli.Usage(fmt.Errorf("--sentences %d: %w", c.Sentences, err))
 		}
 		bodies, err := requests(items(textsOf(responses)), 1)
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"assay/bench"
+	"assay/sidecar/cli"
 )
 
 // filmTexts writes texts that the benchmarks of this service send, as JSON lines.
@@ -34,7 +35,7 @@ func TestBenchLatency(t *testing.T) {
 	t.Setenv(childVariable, "1") // the test binary is assay
 	stdout, stderr, code := assay(t, "", "bench", "latency", "--work", filmTexts(t), "--model", tinyModel(t, nil), "--precision", "fp32", "--threads", "1",
 		"--starts", "2", "--rounds", "2", "--idle", "5", "--pause", "0s", "--tokens", "11", "--sentences", "2", "--concurrency", "4", "--seconds", "0.2")
-	require.Equal(t, exitDone, code, stderr)
+	require.Equal(t, cli.ExitDone, code, stderr)
 	lines := strings.Split(strings.TrimSpace(stdout), "\n")
 	require.Len(t, lines, 5, stdout)
 	require.Regexp(t, `^/readyz: 200 after \d+\.\d\d s \(median of 2 starts, \d+\.\d\d to \d+\.\d\d\)$`, lines[0])
@@ -60,7 +61,7 @@ func TestBenchLatencyRefuses(t *testing.T) {
 		"nowhere":      {"--model", "nowhere"},
 	} {
 		_, stderr, code := assay(t, "", append([]string{"bench", "latency", "--model", tinyModel(t, nil)}, args...)...)
-		require.Equal(t, exitUsage, code, says)
+		require.Equal(t, cli.ExitUsage, code, says)
 		require.Contains(t, stderr, says)
 	}
 }
@@ -89,7 +90,7 @@ func TestBenchSoak(t *testing.T) {
 	t.Setenv(childVariable, "1")
 	stdout, stderr, code := assay(t, "", "bench", "soak", "--work", filmTexts(t), "--model", tinyModel(t, nil), "--precision", "fp32", "--threads", "1",
 		"--requests", "100", "--minutes", "0.01", "--concurrency", "3", "--every", "200ms", "--sentences", "2")
-	require.Equal(t, exitDone, code, stderr)
+	require.Equal(t, cli.ExitDone, code, stderr)
 	lines := strings.Split(strings.TrimSpace(stdout), "\n")
 	require.GreaterOrEqual(t, len(lines), 5, stdout)
 	require.Equal(t, strings.Fields(soakHeading), strings.Fields(lines[0]))
@@ -102,7 +103,7 @@ func TestBenchSoak(t *testing.T) {
 	require.Regexp(t, `^Weights \(fp32\): 0\.6 MB\. Anonymous memory: .* since minute \d`, lines[len(lines)-1])
 
 	_, stderr, code = assay(t, "", "bench", "soak", "--requests", "0")
-	require.Equal(t, exitUsage, code)
+	require.Equal(t, cli.ExitUsage, code)
 	require.Contains(t, stderr, "--requests")
 }
 

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/term"
 
 	"assay/rewardmodel/paper"
+	"assay/sidecar/cli"
 )
 
 // benchPaperCmd repeats the experiments of the BFGPU paper.
@@ -47,7 +48,7 @@ type benchPaperCmd struct {
 }
 
 // paperStarter prepares what all runs share. stop frees it.
-type paperStarter func(ctx context.Context, a *app, c *benchPaperCmd) (run paper.RunFunc, stop func(), err error)
+type paperStarter func(ctx context.Context, a *cli.App, c *benchPaperCmd) (run paper.RunFunc, stop func(), err error)
 
 // Help is shown by --help.
 func (*benchPaperCmd) Help() string {
@@ -65,14 +66,14 @@ A plan of one's own is a YAML file:
 }
 
 // Run is called by kong.
-func (c *benchPaperCmd) Run(a *app) error {
+func (c *benchPaperCmd) Run(a *cli.App) error {
 	c.places()
 	store, err := paper.OpenStore(c.Results)
 	if err != nil {
-		return usageError{fmt.Errorf("--results: %w", err)}
+		return cli.Usage(fmt.Errorf("--results: %w", err))
 	}
 	for _, p := range store.Problems() {
-		a.log.Warn().Int("line", p.Line).Err(p.Err).Str("file", c.Results).Msg("this line does not count")
+		a.Log.Warn().Int("line", p.Line).Err(p.Err).Str("file", c.Results).Msg("this line does not count")
 	}
 	if !c.OnlyReport {
 		plan, err := c.plan(store)
@@ -106,24 +107,24 @@ const rivals = 2
 func (c *benchPaperCmd) plan(store *paper.Store) ([]paper.Spec, error) {
 	backbone := c.backboneName()
 	if backbone == "" {
-		return nil, usageError{errors.New("--backbone is missing; give the checkpoint folder to begin from")}
+		return nil, cli.Usage(errors.New("--backbone is missing; give the checkpoint folder to begin from"))
 	}
 	blocks, err := paper.Preset(c.Preset, paper.BestRivals(store.Records(), paper.SST2, backbone, rivals))
 	if c.Plan != "" {
 		blocks, err = paper.ReadBlocks(c.Plan)
 	}
 	if err != nil {
-		return nil, usageError{fmt.Errorf("--plan: %w", err)}
+		return nil, cli.Usage(fmt.Errorf("--plan: %w", err))
 	}
 	plan, err := paper.Plan(blocks, paper.Options{
 		Backbone: backbone, Rate: c.LR, Epochs: c.Epochs, Batch: c.Batch,
 		Datasets: c.Datasets, Methods: c.Methods, SigmaMicro: c.Sigmas, SigmaMacro: c.SigmaMacro, Seeds: c.Seeds,
 	})
 	if err != nil {
-		return nil, usageError{err}
+		return nil, cli.Usage(err)
 	}
 	if len(plan) == 0 {
-		return nil, usageError{errors.New("no run of the plan is left; loosen --methods, --datasets, --sigmas, --sigma-macro or --seeds")}
+		return nil, cli.Usage(errors.New("no run of the plan is left; loosen --methods, --datasets, --sigmas, --sigma-macro or --seeds"))
 	}
 	return plan, nil
 }
@@ -137,7 +138,7 @@ func (c *benchPaperCmd) backboneName() string {
 }
 
 // list prints the plan, a run a line.
-func (c *benchPaperCmd) list(a *app, store *paper.Store, plan []paper.Spec) error {
+func (c *benchPaperCmd) list(a *cli.App, store *paper.Store, plan []paper.Spec) error {
 	done := 0
 	for _, s := range plan {
 		state := "      "
@@ -145,26 +146,26 @@ func (c *benchPaperCmd) list(a *app, store *paper.Store, plan []paper.Spec) erro
 			state = "done  "
 			done++
 		}
-		if _, err := fmt.Fprintln(a.stdout, state+s.Key()); err != nil {
+		if _, err := fmt.Fprintln(a.Stdout, state+s.Key()); err != nil {
 			return err
 		}
 	}
-	a.log.Info().Int("runs", len(plan)).Int("done", done).Msg("plan")
+	a.Log.Info().Int("runs", len(plan)).Int("done", done).Msg("plan")
 	return nil
 }
 
 // runs does what the plan leaves to do. The small preset knows its rivals only after its first runs, so that the plan
 // is drawn up twice.
-func (c *benchPaperCmd) runs(a *app, store *paper.Store, plan []paper.Spec) error {
+func (c *benchPaperCmd) runs(a *cli.App, store *paper.Store, plan []paper.Spec) error {
 	if len(store.Outstanding(plan)) == 0 {
-		a.log.Info().Int("runs", len(plan)).Str("results", c.Results).Msg("all runs are done already")
+		a.Log.Info().Int("runs", len(plan)).Str("results", c.Results).Msg("all runs are done already")
 		return nil
 	}
 	start := c.Start
 	if start == nil {
 		start = startPaper
 	}
-	ctx, stop := a.untilSignal()
+	ctx, stop := a.UntilSignal()
 	defer stop()
 	run, free, err := start(ctx, a, c)
 	if err != nil {
@@ -196,13 +197,13 @@ func withoutFailed(plan []paper.Spec, failed []paper.Failure) []paper.Spec {
 }
 
 // do runs a plan and shows how it goes.
-func (c *benchPaperCmd) do(ctx context.Context, a *app, store *paper.Store, run paper.RunFunc, plan []paper.Spec) (paper.Outcome, error) {
+func (c *benchPaperCmd) do(ctx context.Context, a *cli.App, store *paper.Store, run paper.RunFunc, plan []paper.Spec) (paper.Outcome, error) {
 	todo := len(store.Outstanding(plan))
 	if todo == 0 {
 		return paper.Outcome{}, nil
 	}
 	board := paper.NewBoard(c.Jobs, todo)
-	version, commit := buildVersion()
+	version, commit := cli.BuildVersion()
 	if version == "devel" {
 		version = commit
 	}
@@ -214,7 +215,7 @@ func (c *benchPaperCmd) do(ctx context.Context, a *app, store *paper.Store, run 
 	shown := make(chan struct{})
 	go func() {
 		defer close(shown)
-		a.showBoard(board, ended)
+		showBoard(a, board, ended)
 	}()
 	outcome, err := runner.Do(ctx, plan)
 	close(ended)
@@ -223,13 +224,13 @@ func (c *benchPaperCmd) do(ctx context.Context, a *app, store *paper.Store, run 
 }
 
 // showBoard draws the board on a terminal; elsewhere it logs how each run ended, and now and then how far the others are.
-func (a *app) showBoard(board *paper.Board, ended <-chan struct{}) {
-	live := isTerminal(a.stderr) && !a.json
-	every, began := tellEvery, time.Now()
-	screen := paper.Screen{W: a.stderr}
+func showBoard(a *cli.App, board *paper.Board, ended <-chan struct{}) {
+	live := cli.IsTerminal(a.Stderr) && !a.JSONLogs
+	every, began := cli.LogEvery, time.Now()
+	screen := paper.Screen{W: a.Stderr}
 	if live {
 		every = 500 * time.Millisecond
-		if f, ok := a.stderr.(*os.File); ok {
+		if f, ok := a.Stderr.(*os.File); ok {
 			screen.Width, _, _ = term.GetSize(int(f.Fd())) // 0, no limit, when the terminal does not tell
 		}
 	}
@@ -250,22 +251,22 @@ func (a *app) showBoard(board *paper.Board, ended <-chan struct{}) {
 			continue
 		}
 		for _, line := range endings {
-			a.log.Info().Msg(line)
+			a.Log.Info().Msg(line)
 		}
 		if open {
-			a.log.Info().Strs("active", lines[2:]).Msg(lines[0])
+			a.Log.Info().Strs("active", lines[2:]).Msg(lines[0])
 		} else {
-			a.log.Info().Msg(lines[0])
+			a.Log.Info().Msg(lines[0])
 		}
 	}
 }
 
 // report writes tables and plots of all that is recorded.
-func (c *benchPaperCmd) report(a *app, store *paper.Store) error {
+func (c *benchPaperCmd) report(a *cli.App, store *paper.Store) error {
 	changed, err := paper.WriteReport(c.Report, store.Records())
 	if err != nil {
 		return err
 	}
-	a.log.Info().Str("report", filepath.Join(c.Report, "README.md")).Int("runs", len(store.Records())).Int("changed_files", len(changed)).Msg("report written")
+	a.Log.Info().Str("report", filepath.Join(c.Report, "README.md")).Int("runs", len(store.Records())).Int("changed_files", len(changed)).Msg("report written")
 	return nil
 }

@@ -17,6 +17,7 @@ import (
 	"assay/rewardmodel/paper"
 	"assay/rewardmodel/tokenizer"
 	"assay/rewardmodel/train"
+	"assay/sidecar/cli"
 )
 
 // run trains and measures.
@@ -51,7 +52,7 @@ func (j paperJob) run(ctx context.Context, log zerolog.Logger, tell func(paperEv
 		return paper.Record{}, err
 	}
 
-	device, err := j.Compute.runtime()
+	device, err := j.Compute.Runtime()
 	if err != nil {
 		return paper.Record{}, err
 	}
@@ -125,7 +126,7 @@ func (j paperJob) settings() (method string, flags methodFlags, err error) {
 		return "", flags, err
 	}
 	if _, err := parser.Parse(args); err != nil {
-		return "", flags, usageError{fmt.Errorf("settings of %s: %w", j.Spec.Key(), err)}
+		return "", flags, cli.Usage(fmt.Errorf("settings of %s: %w", j.Spec.Key(), err))
 	}
 	return method, flags, nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"assay/rewardmodel/paper"
+	"assay/sidecar/cli"
 )
 
 // paperData writes ready-made bags of three short sentences, one of them an insult in each violation.
@@ -54,7 +55,7 @@ func paperRuns(t *testing.T, model, data string, methods []string, args ...strin
 		require.NoError(t, err)
 		records[r.Spec.Method] = r
 	}
-	if code == exitDone {
+	if code == cli.ExitDone {
 		require.FileExists(t, filepath.Join(dir, "README.md"))
 	}
 	return records, stderr, code
@@ -65,7 +66,7 @@ func TestBenchPaperTrainsEveryKindOfMethod(t *testing.T) {
 	model, data := tinyModel(t, nil), paperData(t)
 	methods := []string{"bfgpu", "macro", "sad-macro", "svdd", "mil-topk", "mil-fgsa", "nnpu+pl+adt", "oracle"}
 	first, stderr, code := paperRuns(t, model, data, methods)
-	require.Equal(t, exitDone, code, stderr)
+	require.Equal(t, cli.ExitDone, code, stderr)
 	require.Len(t, first, len(methods))
 	for _, r := range first {
 		require.Equal(t, paper.Counts{TrainViolation: 6, TrainCompliant: 6, TrainInstances: 36, TestViolation: 6, TestCompliant: 6, TestInstances: 36}, r.Counts)
@@ -80,7 +81,7 @@ func TestBenchPaperTrainsEveryKindOfMethod(t *testing.T) {
 	require.NotContains(t, first["macro"].Metrics, "witness_hit1")
 
 	again, stderr, code := paperRuns(t, model, data, []string{"bfgpu", "mil-fgsa"})
-	require.Equal(t, exitDone, code, stderr)
+	require.Equal(t, cli.ExitDone, code, stderr)
 	for method, r := range again {
 		require.Equal(t, first[method].Metrics, r.Metrics)
 		require.Equal(t, first[method].Loss, r.Loss)
@@ -104,7 +105,7 @@ func TestBenchPaperAsksAJudge(t *testing.T) {
 	}))
 	defer server.Close()
 	records, stderr, code := paperRuns(t, tinyModel(t, nil), paperData(t), []string{"llm:stub"}, "--judge-url", server.URL+"/v1")
-	require.Equal(t, exitDone, code, stderr)
+	require.Equal(t, cli.ExitDone, code, stderr)
 	r := records["llm:stub"]
 	require.InDelta(t, (1+5.0/6)/2, r.Metrics["avg_acc"], 1e-9)
 	require.Contains(t, r.Note, "1 of 12 answers")
@@ -115,7 +116,7 @@ func TestBenchPaperAsksAJudge(t *testing.T) {
 func TestBenchPaperSaysWhyARunFailed(t *testing.T) {
 	data := paperData(t)
 	_, stderr, code := paperRuns(t, tinyModel(t, nil), data, []string{"llm:stub", "macro"})
-	require.NotEqual(t, exitDone, code)
+	require.NotEqual(t, cli.ExitDone, code)
 	require.Contains(t, stderr, "--judge-url is missing")
 	require.Contains(t, stderr, "1 of 2 runs done")
 }

@@ -11,6 +11,7 @@ import (
 	"assay/rewardmodel/bag"
 	"assay/rewardmodel/judge"
 	"assay/rewardmodel/paper"
+	"assay/sidecar/cli"
 )
 
 // judgeFlags say how the runs whose method is llm:NAME reach the model NAME.
@@ -23,7 +24,7 @@ type judgeFlags struct {
 // judge asks a language model about the test bags; nothing is trained.
 func (f judgeFlags) judge(ctx context.Context, s paper.Spec, data string, progress func(done, total int, stage string, loss float64)) (paper.Record, error) {
 	if f.JudgeURL == "" {
-		return paper.Record{}, usageError{errors.New("--judge-url is missing; the methods llm:NAME need a server to ask")}
+		return paper.Record{}, cli.Usage(errors.New("--judge-url is missing; the methods llm:NAME need a server to ask"))
 	}
 	j, err := judge.New(judge.Config{
 		BaseURL: f.JudgeURL, APIKey: os.Getenv("OPENAI_API_KEY"), Model: strings.TrimPrefix(s.Method, paper.JudgePrefix),
@@ -31,7 +32,7 @@ func (f judgeFlags) judge(ctx context.Context, s paper.Spec, data string, progre
 		Report: func(done, total int) { progress(done, total, "answers", 0) },
 	})
 	if err != nil {
-		return paper.Record{}, usageError{err}
+		return paper.Record{}, cli.Usage(err)
 	}
 	_, bags, err := s.MakeBags(data)
 	if err != nil {

@@ -16,15 +16,17 @@ import (
 
 	"assay/rewardmodel/checkpoint"
 	"assay/rewardmodel/paper"
+	"assay/sidecar/cli"
+	"assay/sidecar/localmodel"
 )
 
 // paperJob is one run as a process of its own gets it: libtorch has one random generator and one set of threads a
 // process, and a crash inside it must not take the other runs along.
 type paperJob struct {
-	Spec     paper.Spec   `json:"spec"`
-	Backbone string       `json:"backbone"` // checkpoint folder
-	Data     string       `json:"data"`     // folder of the data sets
-	Compute  computeFlags `json:"compute"`
+	Spec     paper.Spec              `json:"spec"`
+	Backbone string                  `json:"backbone"` // checkpoint folder
+	Data     string                  `json:"data"`     // folder of the data sets
+	Compute  localmodel.ComputeFlags `json:"compute"`
 }
 
 // paperEvent is one line that such a process writes: progress, or at the end the record.
@@ -37,14 +39,14 @@ type paperEvent struct {
 }
 
 // startPaper checks what all runs share and returns the function that does one.
-func startPaper(_ context.Context, _ *app, c *benchPaperCmd) (paper.RunFunc, func(), error) {
-	dir, err := findModel("--backbone", c.Backbone)
+func startPaper(_ context.Context, _ *cli.App, c *benchPaperCmd) (paper.RunFunc, func(), error) {
+	dir, err := localmodel.Find("--backbone", c.Backbone)
 	if err != nil {
 		return nil, nil, err
 	}
 	base, err := checkpoint.Open(dir)
 	if err != nil {
-		return nil, nil, usageError{fmt.Errorf("--backbone: %w", err)}
+		return nil, nil, cli.Usage(fmt.Errorf("--backbone: %w", err))
 	}
 	if err := base.Close(); err != nil {
 		return nil, nil, err
@@ -65,7 +67,7 @@ func startPaper(_ context.Context, _ *app, c *benchPaperCmd) (paper.RunFunc, fun
 		if s.Judge() {
 			return c.judge(ctx, s, data, progress)
 		}
-		job := paperJob{Spec: s, Backbone: dir, Data: data, Compute: computeFlags{
+		job := paperJob{Spec: s, Backbone: dir, Data: data, Compute: localmodel.ComputeFlags{
 			Precision: c.Precision, Device: c.Device, Threads: threads,
 		}}
 		return runChild(ctx, program, job, progress)
@@ -130,15 +132,15 @@ func lastLine(text []byte) []byte {
 type benchPaperRunCmd struct{}
 
 // Run is called by kong.
-func (*benchPaperRunCmd) Run(a *app) error {
+func (*benchPaperRunCmd) Run(a *cli.App) error {
 	var job paperJob
 	if err := json.NewDecoder(os.Stdin).Decode(&job); err != nil {
-		return usageError{fmt.Errorf("standard input: %w", err)}
+		return cli.Usage(fmt.Errorf("standard input: %w", err))
 	}
-	ctx, stop := a.untilSignal()
+	ctx, stop := a.UntilSignal()
 	defer stop()
-	out := json.NewEncoder(a.stdout)
-	record, err := job.run(ctx, a.log, func(e paperEvent) { _ = out.Encode(e) }) // nobody may be listening any more
+	out := json.NewEncoder(a.Stdout)
+	record, err := job.run(ctx, a.Log, func(e paperEvent) { _ = out.Encode(e) }) // nobody may be listening any more
 	if err != nil {
 		return err
 	}

@@ -13,13 +13,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"assay/rewardmodel/paper"
+	"assay/sidecar/cli"
 )
 
 // benchPaper runs the command with runs that take no time.
 func benchPaper(t *testing.T, c *benchPaperCmd) (stdout, logged string, err error) {
 	t.Helper()
 	c.Preset, c.Jobs = paper.Small, 2
-	c.Start = func(context.Context, *app, *benchPaperCmd) (paper.RunFunc, func(), error) {
+	c.Start = func(context.Context, *cli.App, *benchPaperCmd) (paper.RunFunc, func(), error) {
 		return func(_ context.Context, s paper.Spec, progress func(int, int, string, float64)) (paper.Record, error) {
 			progress(1, 1, "stage", 0.1)
 			if s.Method == paper.SVDD {
@@ -29,7 +30,7 @@ func benchPaper(t *testing.T, c *benchPaperCmd) (stdout, logged string, err erro
 		}, func() {}, nil
 	}
 	var out, log bytes.Buffer
-	err = c.Run(&app{ctx: t.Context(), stdout: &out, stderr: &log, log: zerolog.New(&log), json: true})
+	err = c.Run(&cli.App{Context: t.Context(), Stdout: &out, Stderr: &log, Log: zerolog.New(&log), JSONLogs: true})
 	return out.String(), log.String(), err
 }
 
@@ -81,6 +82,6 @@ func TestBenchPaperNamesWhatIsWrong(t *testing.T) {
 		c.Report = t.TempDir()
 		_, _, err := benchPaper(t, &c)
 		require.ErrorContains(t, err, want)
-		require.Equal(t, exitUsage, exitCode(err))
+		require.Equal(t, cli.ExitUsage, cli.ExitCode(err))
 	}
 }

@@ -17,6 +17,8 @@ import (
 	"assay/bench"
 	"assay/rewardmodel/checkpoint"
 	"assay/rewardmodel/tokenizer"
+	"assay/sidecar/cli"
+	"assay/sidecar/localmodel"
 )
 
 // benchPeersCmd measures this service beside others.
@@ -72,31 +74,31 @@ machine that is not quiet, trust the CPU seconds alone. It needs Linux.`
 const randomModel = "random-roberta-base"
 
 // Run is called by kong.
-func (c *benchPeersCmd) Run(a *app) error {
+func (c *benchPeersCmd) Run(a *cli.App) error {
 	servers, err := c.servers()
 	if err != nil {
-		return usageError{err}
+		return cli.Usage(err)
 	}
 	if c.List {
 		for _, s := range servers {
-			fmt.Fprintln(a.stdout, s.Name)
+			fmt.Fprintln(a.Stdout, s.Name)
 		}
 		return nil
 	}
 	if slices.Min(append(slices.Clone(c.Concurrency), c.Responses, c.Repetitions)) < 1 || c.Bulk < 0 {
-		return usageError{errors.New("--concurrency, --responses and --repetitions take positive numbers, --bulk 0 or more")}
+		return cli.Usage(errors.New("--concurrency, --responses and --repetitions take positive numbers, --bulk 0 or more"))
 	}
 	if err := os.MkdirAll(c.Dir, 0o755); err != nil {
-		return usageError{fmt.Errorf("--dir: %w", err)}
+		return cli.Usage(fmt.Errorf("--dir: %w", err))
 	}
 	records, err := bench.OpenRecords(filepath.Join(c.Dir, "results.jsonl"))
 	if err != nil {
-		return usageError{fmt.Errorf("--dir: %w", err)}
+		return cli.Usage(fmt.Errorf("--dir: %w", err))
 	}
 	if !c.Report {
 		err = c.measure(a, servers, records)
 	}
-	return errors.Join(err, bench.WriteTable(a.stdout, records.All()))
+	return errors.Join(err, bench.WriteTable(a.Stdout, records.All()))
 }
 
 // servers are those of --only.
@@ -120,19 +122,19 @@ func (c *benchPeersCmd) servers() ([]bench.Server, error) {
 	return slices.DeleteFunc(all, func(s bench.Server) bool { return !wanted[s.Name] }), nil
 }
 
-func (c *benchPeersCmd) measure(a *app, servers []bench.Server, records *bench.Records) error {
-	ctx, stop := a.untilSignal()
+func (c *benchPeersCmd) measure(a *cli.App, servers []bench.Server, records *bench.Records) error {
+	ctx, stop := a.UntilSignal()
 	defer stop()
 	dir, err := filepath.Abs(c.Dir)
 	if err != nil {
 		return err
 	}
 	cfg := bench.Config{
-		Lab:     bench.Lab{Dir: dir, Python: c.Python, Say: func(message string) { a.log.Info().Msg(message) }},
+		Lab:     bench.Lab{Dir: dir, Python: c.Python, Say: func(message string) { a.Log.Info().Msg(message) }},
 		Servers: servers, Fronts: c.Protocols, Repetitions: c.Repetitions, Limit: c.Limit, StartLimit: 5 * time.Minute,
 		Threads: c.Threads, Cores: runtime.NumCPU(), Assay: c.Assay,
 		Progress: func(r bench.Record) {
-			a.log.Info().Str("model", r.Model).Str("server", r.Server).Str("protocol", r.Front).Str("case", r.Case).Int("repetition", r.Repetition).
+			a.Log.Info().Str("model", r.Model).Str("server", r.Server).Str("protocol", r.Front).Str("case", r.Case).Int("repetition", r.Repetition).
 				Int("responses", r.Responses).Int("failed", r.Failed).Float64("seconds", r.Seconds).Float64("cpu_seconds", r.CPU).Str("error", r.Error).Msg("measured")
 		},
 	}
@@ -149,7 +151,7 @@ func (c *benchPeersCmd) measure(a *app, servers []bench.Server, records *bench.R
 		return err
 	}
 	if cfg.Versions, err = versionsOf(ctx, cfg.Assay); err != nil {
-		return usageError{fmt.Errorf("--assay: %w", err)}
+		return cli.Usage(fmt.Errorf("--assay: %w", err))
 	}
 	models, err := c.models(ctx, cfg.Lab)
 	if err != nil {
@@ -171,7 +173,7 @@ func (f workFlag) sample(ctx context.Context, n int) ([]string, error) {
 	}
 	texts, err := bench.Sample(ctx, path, n, 1)
 	if err != nil {
-		return nil, usageError{fmt.Errorf("--work: %w", err)}
+		return nil, cli.Usage(fmt.Errorf("--work: %w", err))
 	}
 	return texts, nil
 }
@@ -193,10 +195,10 @@ func (c *benchPeersCmd) cases(ctx context.Context, m bench.Model, texts []string
 func (c *benchPeersCmd) models(ctx context.Context, lab bench.Lab) ([]bench.Model, error) {
 	models := make([]bench.Model, len(c.Models))
 	for i, name := range c.Models {
-		dir, err := findModel("--models", name)
+		dir, err := localmodel.Find("--models", name)
 		if name == randomModel {
 			var vocabulary string
-			if vocabulary, err = findModel("--models", "models/default"); err == nil {
+			if vocabulary, err = localmodel.Find("--models", "models/default"); err == nil {
 				dir, err = lab.RandomModel(ctx, vocabulary)
 			}
 		}

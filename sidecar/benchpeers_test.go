@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"assay/bench"
+	"assay/sidecar/cli"
 )
 
 // The service itself, asked over all of its protocols: a peer needs packages that a test cannot ask for.
@@ -30,7 +31,7 @@ func TestBenchPeers(t *testing.T) {
 		"--concurrency", "2", "--bulk", "8", "--repetitions", "1", "--threads", "1",
 	}
 	stdout, stderr, code := assay(t, "", args...)
-	require.Equal(t, exitDone, code, stderr)
+	require.Equal(t, cli.ExitDone, code, stderr)
 	require.Equal(t, 2, strings.Count(stdout, "### tiny, "), stdout)
 	records, err := bench.OpenRecords(filepath.Join(dir, "results.jsonl"))
 	require.NoError(t, err)
@@ -44,11 +45,11 @@ func TestBenchPeers(t *testing.T) {
 	}
 
 	again, stderr, code := assay(t, "", args...)
-	require.Equal(t, exitDone, code, stderr)
+	require.Equal(t, cli.ExitDone, code, stderr)
 	require.Equal(t, stdout, again, "nothing was left to measure")
 
 	grown, stderr, code := assay(t, "", append(args, "--grow", "--most", "10", "--sentences", "10", "--queue", "4", "--protocols", "NATS")...)
-	require.Equal(t, exitDone, code, stderr)
+	require.Equal(t, cli.ExitDone, code, stderr)
 	for _, c := range []string{"responses 1", "responses 10", "sentences 1", "sentences 10", "queue 1", "queue 4"} {
 		require.Contains(t, grown, "### tiny, "+c+"\n")
 	}
@@ -58,7 +59,7 @@ func TestBenchPeers(t *testing.T) {
 func TestBenchPeersSelects(t *testing.T) {
 	t.Setenv(childVariable, "1")
 	stdout, stderr, code := assay(t, "", "bench", "peers", "--list", "--only", "infinity,assay-bf16,transformers-bf16")
-	require.Equal(t, exitDone, code, stderr)
+	require.Equal(t, cli.ExitDone, code, stderr)
 	require.Equal(t, "transformers-bf16\ntransformers-bf16-sorted\ninfinity-fp32\ninfinity-bf16\nassay-bf16\n", stdout)
 
 	for says, args := range map[string][]string{
@@ -67,7 +68,7 @@ func TestBenchPeersSelects(t *testing.T) {
 		"--work":                        {"--work", "nowhere.jsonl"},
 	} {
 		_, stderr, code := assay(t, "", append([]string{"bench", "peers", "--dir", t.TempDir()}, args...)...)
-		require.Equal(t, exitUsage, code, says)
+		require.Equal(t, cli.ExitUsage, code, says)
 		require.Contains(t, stderr, says)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"assay/rewardmodel"
+	"assay/sidecar/cli"
 )
 
 // rateFlags load a service as users do who do not wait for each other.
@@ -38,19 +39,19 @@ func (f rateFlags) validate() error {
 }
 
 // runRate prints a row for each round, and with --beside how much worse the rounds beside a training are.
-func (c *benchServingCmd) runRate(a *app, items []rewardmodel.Item) error {
+func (c *benchServingCmd) runRate(a *cli.App, items []rewardmodel.Item) error {
 	bodies, err := mixedRequests(items, c.Size, int(math.Ceil(c.Rate*c.Seconds)))
 	if err != nil {
 		return err
 	}
-	table := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+	table := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "round\ttraining\trequests\tp50 ms\tp90 ms\tp99 ms\tlongest ms\tfailed\t")
 	var alone, beside []load
 	times := make([]time.Duration, len(bodies))
 	for i := range times {
 		times[i] = time.Duration(float64(i) / c.Rate * float64(time.Second))
 	}
-	atRate := func() (load, error) { return sendAll(a.ctx, c.URL, bodies, rateConcurrency, times) }
+	atRate := func() (load, error) { return sendAll(a.Context, c.URL, bodies, rateConcurrency, times) }
 	row := func(round int, training string, l load) {
 		fmt.Fprintf(table, "%d\t%s\t%d\t%.1f\t%.1f\t%.1f\t%.1f\t%d\t\n", round, training, len(l.latencies),
 			l.percentile(50), l.percentile(90), l.percentile(99), l.percentile(100), l.failed)
@@ -74,7 +75,7 @@ func (c *benchServingCmd) runRate(a *app, items []rewardmodel.Item) error {
 	if err := table.Flush(); err != nil || c.Beside == "" {
 		return err
 	}
-	_, err = fmt.Fprintf(a.stdout, "Median ratio of the rounds: p50 %.2f, p90 %.2f, p99 %.2f\n",
+	_, err = fmt.Fprintf(a.Stdout, "Median ratio of the rounds: p50 %.2f, p90 %.2f, p99 %.2f\n",
 		ratio(alone, beside, 50), ratio(alone, beside, 90), ratio(alone, beside, 99))
 	return err
 }
@@ -97,17 +98,17 @@ func mixedRequests(items []rewardmodel.Item, sizes []int, n int) ([][]byte, erro
 }
 
 // besideTraining measures from the first step of a training on, and stops that afterwards.
-func (c *benchServingCmd) besideTraining(a *app, measure func() (load, error)) (load, error) {
+func (c *benchServingCmd) besideTraining(a *cli.App, measure func() (load, error)) (load, error) {
 	dir, err := os.MkdirTemp("", "assay-bench-*")
 	if err != nil {
 		return load{}, err
 	}
 	defer os.RemoveAll(dir)
-	child, err := newChild(a.log)
+	child, err := newChild(a.Log)
 	if err != nil {
 		return load{}, err
 	}
-	ctx, cancel := context.WithCancel(a.ctx)
+	ctx, cancel := context.WithCancel(a.Context)
 	args := slices.Concat([]string{"train", "--out", filepath.Join(dir, "out"), "--progress", "json"}, strings.Fields(c.Beside))
 	begun, ended := make(chan struct{}, 1), make(chan error, 1)
 	go func() {

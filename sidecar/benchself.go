@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"assay/bench"
+	"assay/sidecar/localmodel"
 )
 
 // selfFlags say which service is started, to be measured.
 type selfFlags struct {
 	Assay string `placeholder:"FILE" help:"Binary of assay to measure. Default: this one."`
 	workFlag
-	modelFlags `group:"Model:"`
+	localmodel.Flags `group:"Model:"`
 }
 
 // startWithin is the longest wait for a service.
@@ -22,7 +23,7 @@ const startWithin = 5 * time.Minute
 
 // start runs the service with the flags beside those of the model. The caller closes it.
 func (f selfFlags) start(ctx context.Context, flags ...string) (*bench.Service, error) {
-	dir, err := findModel("--model", f.Model)
+	dir, err := localmodel.Find("--model", f.Model)
 	if err != nil {
 		return nil, err
 	}

@@ -17,6 +17,7 @@ import (
 	"assay/rewardmodel"
 	"assay/rewardmodel/encoder"
 	"assay/segmenter"
+	"assay/sidecar/cli"
 )
 
 // benchSoakCmd watches the memory of a service under load.
@@ -26,7 +27,7 @@ type benchSoakCmd struct {
 	Concurrency int           `default:"16" help:"Requests in flight."`
 	Sentences   int           `default:"0" help:"Cut the texts to 1 to so many sentences, in turn, so that there is time for more requests; 0: leave them as they are."`
 	Every       time.Duration `default:"1m" help:"Time from one row of the table to the next."`
-	CacheBytes  byteSize      `default:"64MiB" placeholder:"BYTES" help:"The service's --cache-bytes (${default}), which it fills."`
+	CacheBytes  cli.ByteSize  `default:"64MiB" placeholder:"BYTES" help:"The service's --cache-bytes (${default}), which it fills."`
 	selfFlags
 }
 
@@ -45,11 +46,11 @@ start, and failed requests; at last what is above the weights, and how much was 
 }
 
 // Run is called by kong.
-func (c *benchSoakCmd) Run(a *app) (err error) {
+func (c *benchSoakCmd) Run(a *cli.App) (err error) {
 	if min(c.Requests, int64(c.Concurrency)) < 1 || c.Minutes < 0 || c.Every <= 0 || c.Sentences < 0 {
-		return usageError{errors.New("--requests, --concurrency and --every take positive numbers, --minutes and --sentences 0 or more")}
+		return cli.Usage(errors.New("--requests, --concurrency and --every take positive numbers, --minutes and --sentences 0 or more"))
 	}
-	ctx, stop := a.untilSignal()
+	ctx, stop := a.UntilSignal()
 	defer stop()
 	weights, err := c.weights()
 	if err != nil {
@@ -64,9 +65,9 @@ func (c *benchSoakCmd) Run(a *app) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, service.Close()) }()
-	rows, err := c.soak(ctx, a.stdout, service, texts)
+	rows, err := c.soak(ctx, a.Stdout, service, texts)
 	if len(rows) > 0 {
-		_, failed := io.WriteString(a.stdout, soakSummary(rows, weights, c.Precision))
+		_, failed := io.WriteString(a.Stdout, soakSummary(rows, weights, c.Precision))
 		err = errors.Join(err, failed)
 	}
 	return err
@@ -74,17 +75,17 @@ func (c *benchSoakCmd) Run(a *app) (err error) {
 
 // weights is the size of the weights in the chosen precision.
 func (c *benchSoakCmd) weights() (int64, error) {
-	opened, err := c.open()
+	opened, err := c.Open()
 	if err != nil {
 		return 0, err
 	}
-	defer opened.close()
-	runtime, err := c.runtime()
+	defer opened.Close()
+	runtime, err := c.Runtime()
 	if err != nil {
-		return 0, usageError{err}
+		return 0, cli.Usage(err)
 	}
 	defer runtime.Close()
-	return runtime.Bytes(opened.checkpoint, encoder.Precision(c.Precision))
+	return runtime.Bytes(opened.Checkpoint, encoder.Precision(c.Precision))
 }
 
 // soakRow is what was so at a moment.

@@ -20,6 +20,8 @@ import (
 	"assay/rewardmodel/encoder"
 	"assay/rewardmodel/tokenizer"
 	"assay/rewardmodel/train"
+	"assay/sidecar/cli"
+	"assay/sidecar/localmodel"
 )
 
 // benchTrainCmd takes the same optimizer steps with the project's learner and with PyTorch.
@@ -69,11 +71,11 @@ type trainRun struct {
 }
 
 // Run is called by kong.
-func (c *benchTrainCmd) Run(a *app) error {
+func (c *benchTrainCmd) Run(a *cli.App) error {
 	if min(c.Steps, c.Rounds, c.Batch) < 1 || c.Warmup < 0 {
-		return usageError{errors.New("--steps, --rounds and --batch take positive numbers, --warmup 0 or more")}
+		return cli.Usage(errors.New("--steps, --rounds and --batch take positive numbers, --warmup 0 or more"))
 	}
-	work, err := c.work(a.ctx, a.log)
+	work, err := c.work(a.Context, a.Log)
 	if err != nil {
 		return err
 	}
@@ -88,7 +90,7 @@ func (c *benchTrainCmd) Run(a *app) error {
 	}
 	if c.Python != "" {
 		rows = slices.Insert(rows, 0, rows[0])
-		rows[0].name, rows[0].run = "PyTorch fp32", func() (trainRun, error) { return c.peer(a.ctx, work) }
+		rows[0].name, rows[0].run = "PyTorch fp32", func() (trainRun, error) { return c.peer(a.Context, work) }
 	}
 	runs := map[string][]trainRun{}
 	for range c.Rounds { // in turn, so that a slow moment of the machine is shared
@@ -98,7 +100,7 @@ func (c *benchTrainCmd) Run(a *app) error {
 				return fmt.Errorf("%s: %w", row.name, err)
 			}
 			runs[row.name] = append(runs[row.name], run)
-			fmt.Fprintf(a.stderr, "%s: %.2f s\n", row.name, run.Seconds)
+			fmt.Fprintf(a.Stderr, "%s: %.2f s\n", row.name, run.Seconds)
 		}
 	}
 	if c.Losses != "" {
@@ -110,7 +112,7 @@ func (c *benchTrainCmd) Run(a *app) error {
 			return err
 		}
 	}
-	table := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+	table := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "trainer\tsteps/s\ttokens/s\tratio\tloss at the end\tlargest difference\t")
 	first := runs[rows[0].name]
 	for _, row := range rows {
@@ -125,18 +127,18 @@ func (c *benchTrainCmd) Run(a *app) error {
 
 // work plans the steps: random mini-batches of single instances, as BFGPU takes them with the weights of a batch.
 func (c *benchTrainCmd) work(ctx context.Context, log zerolog.Logger) (*trainWork, error) {
-	dir, err := findModel("--init", c.Init)
+	dir, err := localmodel.Find("--init", c.Init)
 	if err != nil {
 		return nil, err
 	}
 	base, err := checkpoint.Open(dir)
 	if err != nil {
-		return nil, usageError{fmt.Errorf("--init: %w", err)}
+		return nil, cli.Usage(fmt.Errorf("--init: %w", err))
 	}
 	defer base.Close()
 	tok, err := tokenizer.Load(dir)
 	if err != nil {
-		return nil, usageError{fmt.Errorf("--init: %w", err)}
+		return nil, cli.Usage(fmt.Errorf("--init: %w", err))
 	}
 	data, _, err := readBags(ctx, c.Bags, tok, base.MaxLength(), log)
 	if err != nil {

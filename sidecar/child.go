@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+
+	"assay/sidecar/cli"
 )
 
 // child runs this same binary with other arguments: a crash inside libtorch, a full memory or a kill takes that
@@ -55,7 +57,7 @@ func newChild(log zerolog.Logger) (*child, error) {
 // sleep while they wait: one that spins takes a core from the service for nothing.
 func childEnvironment(own []string) []string {
 	env := slices.DeleteFunc(slices.Clone(own), func(variable string) bool {
-		return strings.HasPrefix(variable, environmentName("")) || strings.HasPrefix(variable, "OMP_WAIT_POLICY=") ||
+		return strings.HasPrefix(variable, cli.EnvironmentPrefix) || strings.HasPrefix(variable, "OMP_WAIT_POLICY=") ||
 			strings.HasPrefix(variable, "GOMP_SPINCOUNT=") || strings.HasPrefix(variable, "KMP_BLOCKTIME=")
 	})
 	return append(env, passiveWait, "GOMP_SPINCOUNT=0", "KMP_BLOCKTIME=0")
@@ -87,8 +89,8 @@ func (c *child) here(ctx context.Context, args []string, l limits, onLine func(l
 	relog := relogger{log: c.log.With().Str("component", args[0]).Logger()}
 	output, logs := &lineCutter{each: onLine}, &lineCutter{each: relog.line}
 
-	level := levelOf(c.log)
-	cmd := exec.CommandContext(ctx, c.program, slices.Concat(args, []string{"--log-format", formatJSON, "--log-level", level.String()})...)
+	level := cli.LevelOf(c.log)
+	cmd := exec.CommandContext(ctx, c.program, slices.Concat(args, []string{"--log-format", cli.FormatJSON, "--log-level", level.String()})...)
 	cmd.Env, cmd.Stderr, cmd.SysProcAttr = c.env, logs, childAttributes()
 	if onLine != nil {
 		cmd.Stdout = output

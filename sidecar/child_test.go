@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"assay/rewardmodel/retrain"
+	"assay/sidecar/cli"
 )
 
 // testChild runs the test binary as assay; what it logs comes back.
@@ -72,7 +73,7 @@ func TestChildThatFailsSaysWhy(t *testing.T) {
 	err := c.run(t.Context(), trainArgs(tinyModel(t, nil), "nowhere.jsonl", filepath.Join(t.TempDir(), "mine"), 1), limits{}, nil)
 	var exit *exec.ExitError
 	require.ErrorAs(t, err, &exit)
-	require.Equal(t, exitUsage, exit.ExitCode())
+	require.Equal(t, cli.ExitUsage, exit.ExitCode())
 	require.ErrorContains(t, err, "assay train: exit status 2: ")
 	require.ErrorContains(t, err, "--bags: nowhere.jsonl")
 	require.Contains(t, logs.String(), `"level":"error","component":"train"`)

@@ -11,13 +11,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"assay/queue"
+	"assay/sidecar/cli"
 )
 
 // parse reads a command line as run does.
-func parse(t *testing.T, args ...string) (*cli, error) {
+func parse(t *testing.T, args ...string) (*commandLine, error) {
 	t.Helper()
-	c := &cli{}
-	parser, err := newParser(c, os.Stdout, os.Stderr)
+	c := &commandLine{}
+	parser, err := assayProgram().Parser(c, os.Stdout, os.Stderr)
 	require.NoError(t, err)
 	_, err = parser.Parse(args)
 	return c, err
@@ -112,7 +113,7 @@ func TestBadSettingsStopTheStartAndAreNamed(t *testing.T) {
 				t.Setenv(c.variable, c.value)
 			}
 			stdout, stderr, code := assay(t, "", args...)
-			require.Equal(t, exitUsage, code, stderr)
+			require.Equal(t, cli.ExitUsage, code, stderr)
 			require.Empty(t, stdout)
 			for _, part := range c.says {
 				require.Contains(t, stderr, part)
@@ -122,8 +123,8 @@ func TestBadSettingsStopTheStartAndAreNamed(t *testing.T) {
 }
 
 func TestEveryFlagIsDocumentedAndHasItsVariable(t *testing.T) {
-	c := &cli{}
-	parser, err := newParser(c, os.Stdout, os.Stderr)
+	c := &commandLine{}
+	parser, err := assayProgram().Parser(c, os.Stdout, os.Stderr)
 	require.NoError(t, err)
 	require.NoError(t, kong.Visit(parser.Model, func(node kong.Visitable, next kong.Next) error {
 		if flag, ok := node.(*kong.Flag); ok && flag.Name != "help" {
@@ -135,7 +136,7 @@ func TestEveryFlagIsDocumentedAndHasItsVariable(t *testing.T) {
 	for _, command := range parser.Model.Leaves(true) {
 		t.Run(command.Path(), func(t *testing.T) {
 			stdout, stderr, code := assay(t, "", append(strings.Fields(command.Path()), "--help")...)
-			require.Equal(t, exitDone, code)
+			require.Equal(t, cli.ExitDone, code)
 			require.Empty(t, stderr)
 			require.Contains(t, stdout, "Example")
 			require.Contains(t, stdout, "assay "+command.Path())
@@ -145,41 +146,13 @@ func TestEveryFlagIsDocumentedAndHasItsVariable(t *testing.T) {
 
 func TestUsage(t *testing.T) {
 	stdout, _, code := assay(t, "", "--help")
-	require.Equal(t, exitDone, code)
+	require.Equal(t, cli.ExitDone, code)
 	require.Contains(t, stdout, "tokenize")
 	for _, args := range [][]string{nil, {"scores"}, {"segment", "a", "b"}, {"eval"}} {
 		stdout, stderr, code := assay(t, "", args...)
-		require.Equal(t, exitUsage, code, args)
+		require.Equal(t, cli.ExitUsage, code, args)
 		require.Empty(t, stdout)
 		require.Contains(t, stderr, "--help")
-	}
-}
-
-func TestByteSize(t *testing.T) {
-	for text, want := range map[string]byteSize{
-		"0": 0, "17": 17, "64MiB": 64 << 20, "1 GiB": 1 << 30, "2kB": 2000, "3B": 3, " 5MB ": 5e6, "8TiB": 8 << 40,
-	} {
-		var b byteSize
-		require.NoError(t, b.UnmarshalText([]byte(text)), text)
-		require.Equal(t, want, b, text)
-	}
-	for _, text := range []string{"", "MiB", "-1", "1.5GiB", "9999999999GiB", "1XB", "0x10"} {
-		require.Error(t, new(byteSize).UnmarshalText([]byte(text)), text)
-	}
-}
-
-func TestDefaultDataDir(t *testing.T) {
-	for _, c := range []struct {
-		goos, want  string
-		environment map[string]string
-	}{
-		{"linux", "/x/assay", map[string]string{"XDG_DATA_HOME": "/x", "HOME": "/h"}},
-		{"linux", "/h/.local/share/assay", map[string]string{"XDG_DATA_HOME": "relative", "HOME": "/h"}},
-		{"linux", "assay-data", map[string]string{"HOME": "/"}},
-		{"linux", "assay-data", nil},
-		{"darwin", "/h/Library/Application Support/assay", map[string]string{"HOME": "/h"}},
-	} {
-		require.Equal(t, c.want, defaultDataDir(func(name string) string { return c.environment[name] }, c.goos))
 	}
 }
 

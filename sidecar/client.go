@@ -14,6 +14,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"assay/sidecar/cli"
 )
 
 // clientFlags say which running service a command talks to.
@@ -47,7 +49,7 @@ func (e *refusedError) Error() string {
 func (f clientFlags) call(ctx context.Context, method, path, contentType string, body []byte) ([]byte, error) {
 	base, err := url.Parse(f.URL)
 	if err != nil || base.Host == "" {
-		return nil, usageError{fmt.Errorf("--url %s is not a URL; give http://HOST:PORT", f.URL)}
+		return nil, cli.Usage(fmt.Errorf("--url %s is not a URL; give http://HOST:PORT", f.URL))
 	}
 	for attempt := 0; ; attempt++ {
 		answer, err := f.once(ctx, method, strings.TrimSuffix(f.URL, "/")+path, contentType, body)
@@ -58,7 +60,7 @@ func (f clientFlags) call(ctx context.Context, method, path, contentType string,
 			return answer, nil
 		case errors.As(err, &refused) && refused.status != http.StatusServiceUnavailable && refused.status != http.StatusGatewayTimeout:
 			if refused.status < http.StatusInternalServerError {
-				return nil, usageError{err}
+				return nil, cli.Usage(err)
 			}
 			return nil, err
 		case refused != nil && refused.after > 0:
@@ -67,7 +69,7 @@ func (f clientFlags) call(ctx context.Context, method, path, contentType string,
 		if attempt >= f.Retries {
 			return nil, err
 		}
-		if wait(ctx, pause) != nil {
+		if cli.Wait(ctx, pause) != nil {
 			return nil, err
 		}
 	}
@@ -78,7 +80,7 @@ func (f clientFlags) once(ctx context.Context, method, address, contentType stri
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(body))
 	if err != nil {
-		return nil, usageError{err}
+		return nil, cli.Usage(err)
 	}
 	if contentType != "" {
 		req.Header.Set("Content-Type", contentType)
@@ -105,10 +107,10 @@ func (f clientFlags) once(ctx context.Context, method, address, contentType stri
 // bearer is the token of the next attempt. A private service has another one
 // after a restart.
 func (f clientFlags) bearer() string {
-	if f.Token != "" || !maySeePrivateToken(f.URL) {
+	if f.Token != "" || !cli.MaySeePrivateToken(f.URL) {
 		return f.Token
 	}
-	return readPrivateToken(f.DataDir)
+	return cli.ReadPrivateToken(f.DataDir)
 }
 
 func newRefused(answer *http.Response, text []byte) error {
@@ -127,7 +129,7 @@ func newRefused(answer *http.Response, text []byte) error {
 }
 
 // show asks and prints the answer, indented.
-func (f clientFlags) show(a *app, method, path string, body any) error {
+func (f clientFlags) show(a *cli.App, method, path string, body any) error {
 	var data []byte
 	if body != nil {
 		var err error
@@ -135,7 +137,7 @@ func (f clientFlags) show(a *app, method, path string, body any) error {
 			return err
 		}
 	}
-	ctx, stop := a.untilSignal()
+	ctx, stop := a.UntilSignal()
 	defer stop()
 	answer, err := f.call(ctx, method, path, "application/json", data)
 	if err != nil {
@@ -145,6 +147,6 @@ func (f clientFlags) show(a *app, method, path string, body any) error {
 	if err := pretty.Indent(); err != nil {
 		return fmt.Errorf("the service answered no JSON: %w", err)
 	}
-	_, err = a.stdout.Write(append(pretty, '\n'))
+	_, err = a.Stdout.Write(append(pretty, '\n'))
 	return err
 }

@@ -2,10 +2,9 @@ package main
 
 import (
 	"fmt"
-	"strings"
 
 	"assay/rewardmodel"
-	"assay/rewardmodel/tokenizer"
+	"assay/sidecar/cli"
 )
 
 // denseFlags lay rewards out over tokens.
@@ -18,35 +17,11 @@ type denseFlags struct {
 func (f denseFlags) set(o *rewardmodel.Options) error {
 	switch {
 	case !(f.Gamma > 0 && f.Gamma <= 1):
-		return usageError{fmt.Errorf("--gamma is %v; give a number above 0 and at most 1", f.Gamma)}
+		return cli.Usage(fmt.Errorf("--gamma is %v; give a number above 0 and at most 1", f.Gamma))
 	case f.Tokenizer != "" && f.Dense == "":
-		return usageError{fmt.Errorf("--tokenizer %s counts for dense rewards alone; give --dense as well", f.Tokenizer)}
+		return cli.Usage(fmt.Errorf("--tokenizer %s counts for dense rewards alone; give --dense as well", f.Tokenizer))
 	case f.Dense != "":
 		o.Dense, o.Gamma, o.Tokenizer = rewardmodel.Dense(f.Dense), &f.Gamma, f.Tokenizer
 	}
 	return nil
-}
-
-// policyFlags name the tokenizers of policy models.
-type policyFlags struct {
-	PolicyTokenizer []string `placeholder:"NAME=FOLDER" help:"Tokenizer of a policy model, for dense rewards (options.tokenizer): a name, and the folder with its tokenizer.json. Repeatable."`
-}
-
-func (f policyFlags) load() (map[string]rewardmodel.PolicyTokenizer, error) {
-	loaded := map[string]rewardmodel.PolicyTokenizer{}
-	for _, setting := range f.PolicyTokenizer {
-		name, dir, ok := strings.Cut(setting, "=")
-		if !ok || name == "" || dir == "" {
-			return nil, usageError{fmt.Errorf("--policy-tokenizer %s: give NAME=FOLDER", setting)}
-		}
-		if loaded[name] != nil {
-			return nil, usageError{fmt.Errorf("--policy-tokenizer %s: the name %s is given twice", setting, name)}
-		}
-		t, err := tokenizer.LoadPolicy(dir)
-		if err != nil {
-			return nil, usageError{fmt.Errorf("--policy-tokenizer %s: %w", setting, err)}
-		}
-		loaded[name] = t
-	}
-	return loaded, nil
 }

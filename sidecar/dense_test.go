@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"assay/sidecar/cli"
 )
 
 // Token rewards come with the offsets of a line, with the tokenizer of the
@@ -22,7 +24,7 @@ func TestScoreDense(t *testing.T) {
 		{"--dense", "shaped", "--tokenizer", "p", "--policy-tokenizer", "p=" + bpeFolder, "--offset-unit", "utf16"},
 	} {
 		stdout, stderr, code := score(lines, args...)
-		require.Equal(t, exitDone, code, stderr)
+		require.Equal(t, cli.ExitDone, code, stderr)
 		got := results(t, stdout)
 		require.Len(t, got, 2)
 		for i, r := range got {
@@ -48,7 +50,7 @@ func TestScoreDense(t *testing.T) {
 		"--policy-tokenizer p=nowhere":       {"--policy-tokenizer", "p=nowhere"},
 	} {
 		_, stderr, code := score(lines, args...)
-		require.Equal(t, exitUsage, code, "%v: %s", args, stderr)
+		require.Equal(t, cli.ExitUsage, code, "%v: %s", args, stderr)
 		require.Contains(t, stderr, want)
 	}
 }

@@ -14,6 +14,8 @@ import (
 	"assay/rewardmodel"
 	"assay/rewardmodel/bag"
 	"assay/rewardmodel/eval"
+	"assay/sidecar/cli"
+	"assay/sidecar/localmodel"
 )
 
 // evalCmd measures a model on bags.
@@ -23,7 +25,7 @@ type evalCmd struct {
 	Threshold *float64 `help:"Decision threshold T in [0,1], instead of the checkpoint's."`
 	Resamples int      `default:"1000" help:"Bootstrap resamples of the bags for the 95 % intervals; 0: no intervals."`
 	Seed      uint64   `default:"0" help:"Seed of the bootstrap."`
-	modelFlags
+	localmodel.Flags
 }
 
 // Help is shown by --help.
@@ -37,40 +39,40 @@ instances and witnesses need bags with "witness" or "spans", those of spans need
 }
 
 // Run is called by kong.
-func (c *evalCmd) Run(a *app) (err error) {
+func (c *evalCmd) Run(a *cli.App) (err error) {
 	if t := c.Threshold; t != nil && !(*t >= 0 && *t <= 1) {
-		return usageError{fmt.Errorf("--threshold is %v; it must lie in [0,1]", *t)}
+		return cli.Usage(fmt.Errorf("--threshold is %v; it must lie in [0,1]", *t))
 	}
 	if c.Resamples < 0 {
-		return usageError{fmt.Errorf("--resamples is %d; give 0 or more", c.Resamples)}
+		return cli.Usage(fmt.Errorf("--resamples is %d; give 0 or more", c.Resamples))
 	}
-	m, err := c.modelFlags.open()
+	m, err := c.Flags.Open()
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, m.close()) }()
-	model, err := m.load(a.ctx, rewardmodel.ScorerConfig{MaxInstances: math.MaxInt32, MaxQueueTokens: unbounded}, nil)
+	defer func() { err = errors.Join(err, m.Close()) }()
+	model, err := m.Load(a.Context, rewardmodel.ScorerConfig{MaxInstances: math.MaxInt32, MaxQueueTokens: localmodel.UnboundedQueue}, nil)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, model.close()) }()
+	defer func() { err = errors.Join(err, model.Close()) }()
 
-	room := m.checkpoint.MaxLength() - m.tokenizer.Special()
-	length := tokenCount(a.ctx, m.tokenizer)
-	shown := a.progress("bags", -1)
+	room := m.Checkpoint.MaxLength() - m.Tokenizer.Special()
+	length := tokenCount(a.Context, m.Tokenizer)
+	shown := a.NewProgress("bags", -1)
 	var scores []eval.BagScores
 	for batch, err := range batches(c.read(a), evalBatch) {
 		if err != nil {
 			return fmt.Errorf("--bags: %w", err)
 		}
-		scored, err := scoreBags(a.ctx, model, batch, room, length)
+		scored, err := scoreBags(a.Context, model, batch, room, length)
 		if err != nil {
 			return err
 		}
 		scores = append(scores, scored...)
-		shown.add(len(batch), len(batch))
+		shown.Add(len(batch), len(batch))
 	}
-	shown.finish()
+	shown.Finish()
 	threshold := model.Threshold(rewardmodel.AggregateMax)
 	if c.Threshold != nil {
 		threshold = *c.Threshold
@@ -83,12 +85,12 @@ func (c *evalCmd) Run(a *app) (err error) {
 	if err != nil {
 		return err
 	}
-	_, err = a.stdout.Write(append(line, '\n'))
+	_, err = a.Stdout.Write(append(line, '\n'))
 	return err
 }
 
 // read yields the bags of all files.
-func (c *evalCmd) read(a *app) iter.Seq2[bag.Bag, error] {
+func (c *evalCmd) read(a *cli.App) iter.Seq2[bag.Bag, error] {
 	return func(yield func(bag.Bag, error) bool) {
 		for _, name := range c.Bags {
 			file, err := os.Open(name)
@@ -99,7 +101,7 @@ func (c *evalCmd) read(a *app) iter.Seq2[bag.Bag, error] {
 			for b, err := range bag.Read(bufio.NewReader(file)) {
 				var bad *bag.LineError
 				if c.SkipBad && errors.As(err, &bad) {
-					a.skipped(fmt.Errorf("%s: %w", name, err))
+					a.ReportSkipped(fmt.Errorf("%s: %w", name, err))
 					continue
 				}
 				if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"assay/rewardmodel/feedback"
+	"assay/sidecar/cli"
 )
 
 // feedbackCmd groups what people say about responses.
@@ -40,25 +41,25 @@ broke off is simply repeated. Exit code 2 when items were rejected; the others a
 }
 
 // Run is called by kong.
-func (c *feedbackSendCmd) Run(a *app) error {
+func (c *feedbackSendCmd) Run(a *cli.App) error {
 	if c.Batch < 1 {
-		return usageError{fmt.Errorf("--batch is %d; give at least 1", c.Batch)}
+		return cli.Usage(fmt.Errorf("--batch is %d; give at least 1", c.Batch))
 	}
-	in, err := inputFlags{File: c.File}.open(a)
+	in, err := cli.InputFlags{File: c.File}.Open(a)
 	if err != nil {
 		return err
 	}
 	defer in.Close()
-	ctx, stop := a.untilSignal()
+	ctx, stop := a.UntilSignal()
 	defer stop()
 	total := feedback.Receipt{Rejected: []feedback.Rejection{}}
-	shown := a.progress("items", in.size)
+	shown := a.NewProgress("items", in.Size)
 	line := 0
 	for end := false; !end; {
 		var body bytes.Buffer
 		var at []int // the line of each item
 		for len(at) < c.Batch && body.Len() < 8<<20 && !end {
-			text, err := in.reader.ReadBytes('\n')
+			text, err := in.Reader.ReadBytes('\n')
 			line++
 			if end = errors.Is(err, io.EOF); err != nil && !end {
 				return err
@@ -85,22 +86,22 @@ func (c *feedbackSendCmd) Run(a *app) error {
 			if r.Index < 0 || r.Index >= len(at) {
 				return fmt.Errorf("the service rejected item %d of %d", r.Index, len(at))
 			}
-			a.log.Warn().Int("line", at[r.Index]).Str("id", r.ID).Str("code", string(r.Code)).Msg(r.Message)
+			a.Log.Warn().Int("line", at[r.Index]).Str("id", r.ID).Str("code", string(r.Code)).Msg(r.Message)
 			r.Index = at[r.Index] - 1
 			total.Rejected = append(total.Rejected, r)
 		}
-		shown.add(len(at), body.Len())
+		shown.Add(len(at), body.Len())
 	}
-	shown.finish()
+	shown.Finish()
 	out, err := json.Marshal(total)
 	if err != nil {
 		return err
 	}
-	if _, err := a.stdout.Write(append(out, '\n')); err != nil {
+	if _, err := a.Stdout.Write(append(out, '\n')); err != nil {
 		return err
 	}
 	if len(total.Rejected) > 0 && !c.SkipBad {
-		return usageError{fmt.Errorf("%d items were rejected; mend them and send them again", len(total.Rejected))}
+		return cli.Usage(fmt.Errorf("%d items were rejected; mend them and send them again", len(total.Rejected)))
 	}
 	return nil
 }
@@ -121,7 +122,7 @@ judged differently by two versions, unlike each other.`
 }
 
 // Run is called by kong.
-func (c *feedbackCandidatesCmd) Run(a *app) error {
+func (c *feedbackCandidatesCmd) Run(a *cli.App) error {
 	return c.show(a, http.MethodGet, fmt.Sprintf("/v1/feedback/candidates?n=%d", c.N), nil)
 }
 
@@ -137,7 +138,9 @@ Responses by label, those that are held out, those whose raters do not agree, an
 }
 
 // Run is called by kong.
-func (c *feedbackShowCmd) Run(a *app) error { return c.show(a, http.MethodGet, "/v1/feedback", nil) }
+func (c *feedbackShowCmd) Run(a *cli.App) error {
+	return c.show(a, http.MethodGet, "/v1/feedback", nil)
+}
 
 type feedbackEraseCmd struct {
 	ID string `arg:"" help:"Id of the response."`
@@ -155,6 +158,6 @@ tokens are needed.`
 }
 
 // Run is called by kong.
-func (c *feedbackEraseCmd) Run(a *app) error {
+func (c *feedbackEraseCmd) Run(a *cli.App) error {
 	return c.show(a, http.MethodDelete, "/v1/feedback/"+url.PathEscape(c.ID), nil)
 }

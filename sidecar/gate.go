@@ -14,6 +14,8 @@ import (
 	"assay/rewardmodel/calibration"
 	"assay/rewardmodel/checkpoint"
 	"assay/rewardmodel/gate"
+	"assay/sidecar/cli"
+	"assay/sidecar/localmodel"
 )
 
 // gateCmd decides whether a candidate may take the place of the current model.
@@ -41,7 +43,7 @@ type gateCmd struct {
 	Seed             uint64  `default:"0" help:"Seed of the bootstrap."`
 
 	AllowUntrained bool `help:"Accept a base model as the current one; its fresh head gives scores without meaning."`
-	computeFlags
+	localmodel.ComputeFlags
 }
 
 // Help is shown by --help.
@@ -75,18 +77,18 @@ func (c *gateCmd) config() gate.Config {
 }
 
 // Run is called by kong.
-func (c *gateCmd) Run(a *app) error {
-	ctx, stop := a.untilSignal()
+func (c *gateCmd) Run(a *cli.App) error {
+	ctx, stop := a.UntilSignal()
 	defer stop()
 	cfg := c.config()
 	if err := cfg.Validate(); err != nil {
-		return usageError{err}
+		return cli.Usage(err)
 	}
-	current, err := findModel("--current", c.Current)
+	current, err := localmodel.Find("--current", c.Current)
 	if err != nil {
 		return err
 	}
-	dir, err := findModel("--candidate", c.Candidate)
+	dir, err := localmodel.Find("--candidate", c.Candidate)
 	if err != nil {
 		return err
 	}
@@ -98,7 +100,7 @@ func (c *gateCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	s := gateScorer{app: a, compute: c.computeFlags, sets: sets}
+	s := gateScorer{app: a, compute: c.ComputeFlags, sets: sets}
 	var in gate.Input
 	if in.Current, err = s.current(ctx, current, c.AllowUntrained); err != nil {
 		return err
@@ -139,7 +141,7 @@ func (c *gateCmd) anchors(current string) (out anchorFolders, err error) {
 		if name == "" {
 			return "", nil
 		}
-		dir, err := findModel(flag, name)
+		dir, err := localmodel.Find(flag, name)
 		if err != nil || sameFolder(dir, current) {
 			return "", err
 		}
@@ -162,7 +164,7 @@ func sameFolder(a, b string) bool {
 }
 
 // print writes the report to the standard output and to --out, there whole or not at all.
-func (c *gateCmd) print(a *app, report gate.Report) error {
+func (c *gateCmd) print(a *cli.App, report gate.Report) error {
 	line, err := json.Marshal(report, json.Deterministic(true))
 	if err != nil {
 		return err
@@ -177,7 +179,7 @@ func (c *gateCmd) print(a *app, report gate.Report) error {
 			return fmt.Errorf("--out: %w", err)
 		}
 	}
-	_, err = a.stdout.Write(line)
+	_, err = a.Stdout.Write(line)
 	return err
 }
 
@@ -206,7 +208,7 @@ func store(dir string, report gate.Report) error {
 }
 
 // read reads all sets.
-func (c *gateCmd) read(a *app, candidate string) (*gateSets, error) {
+func (c *gateCmd) read(a *cli.App, candidate string) (*gateSets, error) {
 	var sets gateSets
 	var err error
 	if sets.holdout, err = readLabelled(a, "--holdout", c.Holdout); err != nil {

@@ -11,6 +11,8 @@ import (
 	"assay/rewardmodel/bag"
 	"assay/rewardmodel/checkpoint"
 	"assay/rewardmodel/gate"
+	"assay/sidecar/cli"
+	"assay/sidecar/localmodel"
 )
 
 // gateSets are the sets that the gate compares models on.
@@ -30,57 +32,45 @@ func (s gateSet) bags() gate.Bags {
 }
 
 // readLabelled reads a bag file, without the responses that are empty.
-func readLabelled(a *app, flag, name string) (gateSet, error) {
+func readLabelled(a *cli.App, flag, name string) (gateSet, error) {
 	var set gateSet
 	for b, err := range (&evalCmd{Bags: []string{name}}).read(a) {
 		if err != nil {
-			return set, usageError{fmt.Errorf("%s: %w", flag, err)}
+			return set, cli.Usage(fmt.Errorf("%s: %w", flag, err))
 		}
-		if it := itemOf(b); hasText(it) {
+		if it := localmodel.ItemOf(b); hasText(it) {
 			set.items = append(set.items, it)
 			set.violation = append(set.violation, b.Label == bag.Violation)
 		}
 	}
 	if len(set.items) == 0 {
-		return set, usageError{fmt.Errorf("%s: %s holds no bags", flag, name)}
+		return set, cli.Usage(fmt.Errorf("%s: %s holds no bags", flag, name))
 	}
 	return set, nil
 }
 
 // readProbe reads responses in the form of score or of a bag file.
-func readProbe(a *app, name string) (gateSet, error) {
+func readProbe(a *cli.App, name string) (gateSet, error) {
 	var set gateSet
-	from := inputFlags{File: name}
-	in, err := from.open(a)
+	from := cli.InputFlags{File: name}
+	in, err := from.Open(a)
 	if err != nil {
 		return set, fmt.Errorf("--probe: %w", err)
 	}
 	defer in.Close()
-	for r, err := range records(a, from, in, from.item) {
+	for r, err := range cli.Records(a, from, in, from.Item) {
 		if err != nil {
 			return set, fmt.Errorf("--probe: %w", err)
 		}
-		r.value.TokenOffsets = nil // of a file of rollouts: the gate looks at whole responses
-		if hasText(r.value) {
-			set.items = append(set.items, r.value)
+		r.Value.TokenOffsets = nil // of a file of rollouts: the gate looks at whole responses
+		if hasText(r.Value) {
+			set.items = append(set.items, r.Value)
 		}
 	}
 	if len(set.items) == 0 {
-		return set, usageError{fmt.Errorf("--probe: %s holds no responses", name)}
+		return set, cli.Usage(fmt.Errorf("--probe: %s holds no responses", name))
 	}
 	return set, nil
-}
-
-// itemOf is the response of a bag as it would be scored.
-func itemOf(b bag.Bag) rewardmodel.Item {
-	it := rewardmodel.Item{ID: b.ID, Prompt: b.Prompt, Instances: b.Instances}
-	for _, m := range b.Messages {
-		it.Messages = append(it.Messages, rewardmodel.Message(m))
-	}
-	if b.Messages == nil && b.Instances == nil {
-		it.Response = &b.Response
-	}
-	return it
 }
 
 // hasText tells that there is something to score: an empty response has a fixed reward, by which no model is told from
@@ -100,8 +90,8 @@ func hasText(it rewardmodel.Item) bool {
 
 // gateScorer scores the sets with one model after the other, so that one is in memory at a time.
 type gateScorer struct {
-	app     *app
-	compute computeFlags
+	app     *cli.App
+	compute localmodel.ComputeFlags
 	sets    *gateSets
 }
 
@@ -135,7 +125,7 @@ func (s gateScorer) reference(ctx context.Context, flag, dir string, set gateSet
 func (s gateScorer) candidate(ctx context.Context, dir string) (gate.Model, error) {
 	model, margins, err := s.score(ctx, dir, false)
 	if errors.Is(err, rewardmodel.ErrModel) || errors.Is(err, checkpoint.ErrNotFinite) {
-		s.app.log.Warn().Err(err).Msg("the candidate cannot score")
+		s.app.Log.Warn().Err(err).Msg("the candidate cannot score")
 		margins, err = nil, nil
 		for _, set := range s.sets.all() {
 			margins = append(margins, noMargins(len(set.items)))
@@ -152,23 +142,23 @@ func (s gateScorer) candidate(ctx context.Context, dir string) (gate.Model, erro
 
 // score returns the margins of each set. When it fails after the model was opened, what is known of it is returned.
 func (s gateScorer) score(ctx context.Context, dir string, allowUntrained bool) (out gate.Model, all []gate.Margins, err error) {
-	m, err := modelFlags{Model: dir, AllowUntrained: allowUntrained, computeFlags: s.compute}.open()
+	m, err := localmodel.Flags{Model: dir, AllowUntrained: allowUntrained, ComputeFlags: s.compute}.Open()
 	if err != nil {
 		return out, nil, err
 	}
-	defer func() { err = errors.Join(err, m.close()) }()
-	if out.Version, err = m.version(ctx); err != nil {
+	defer func() { err = errors.Join(err, m.Close()) }()
+	if out.Version, err = m.Version(ctx); err != nil {
 		return out, nil, err
 	}
-	out.Thresholds, out.Calibration, out.Untrained = m.thresholds(), m.calibration(), !m.checkpoint.HasClassifier()
-	model, err := m.load(ctx, rewardmodel.ScorerConfig{
-		MaxInstances: math.MaxInt32, MaxQueueTokens: unbounded,
+	out.Thresholds, out.Calibration, out.Untrained = m.Thresholds(), m.Calibration(), !m.Checkpoint.HasClassifier()
+	model, err := m.Load(ctx, rewardmodel.ScorerConfig{
+		MaxInstances: math.MaxInt32, MaxQueueTokens: localmodel.UnboundedQueue,
 		CacheBytes: 64 << 20, // the same responses may be in several sets
 	}, nil)
 	if err != nil {
 		return out, nil, err
 	}
-	defer func() { err = errors.Join(err, model.close()) }()
+	defer func() { err = errors.Join(err, model.Close()) }()
 	for _, set := range s.sets.all() {
 		margins, err := s.margins(ctx, model, set.items)
 		if err != nil {
@@ -185,8 +175,8 @@ func (s gateScorer) margins(ctx context.Context, model scorer, items []rewardmod
 	if len(items) == 0 {
 		return out, nil
 	}
-	shown := s.app.progress("responses", -1)
-	defer shown.finish()
+	shown := s.app.NewProgress("responses", -1)
+	defer shown.Finish()
 	for at := 0; at < len(items); at += evalBatch {
 		batch := items[at:min(at+evalBatch, len(items))]
 		answer, err := model.Score(ctx, rewardmodel.Request{Responses: batch})
@@ -199,7 +189,7 @@ func (s gateScorer) margins(ctx context.Context, model scorer, items []rewardmod
 				out[a] = append(out[a], a.Margin(instances, rewardmodel.DefaultTopK))
 			}
 		}
-		shown.add(len(batch), len(batch))
+		shown.Add(len(batch), len(batch))
 	}
 	return out, nil
 }

@@ -13,6 +13,7 @@ import (
 	"assay/rewardmodel/calibration"
 	"assay/rewardmodel/checkpoint"
 	"assay/rewardmodel/gate"
+	"assay/sidecar/cli"
 )
 
 // gateReport runs the gate and returns its report and exit code.
@@ -39,7 +40,7 @@ func TestGatePromotesAndCalibrates(t *testing.T) {
 	args := []string{"--current", current, "--candidate", candidate, "--holdout", bags, "--probe", bags, "--out", out}
 
 	report, code := gateReport(t, args...)
-	require.Equal(t, exitDone, code, report.Reasons)
+	require.Equal(t, cli.ExitDone, code, report.Reasons)
 	require.True(t, report.Promote)
 	require.Equal(t, 80, report.Holdout.Bags)
 	require.Equal(t, 40, report.Holdout.Violations)
@@ -54,16 +55,16 @@ func TestGatePromotesAndCalibrates(t *testing.T) {
 	require.Equal(t, report, same)
 
 	_, code = gateReport(t, append(args, "--write")...)
-	require.Equal(t, exitDone, code)
+	require.Equal(t, cli.ExitDone, code)
 	man := manifest(t, candidate)
 	require.Len(t, man.Calibration, len(report.Calibration))
 	require.Equal(t, report.Calibration[rewardmodel.AggregateMax], man.Calibration["max"])
 	require.Equal(t, report.Holdout.Candidate, man.Metrics["holdout.bag_auroc"])
 
 	stdout, stderr, code := assay(t, "", "score", "--model", candidate, "--reward", "logit", "--threads", "1", "--precision", "fp32", bags)
-	require.Equal(t, exitDone, code, stderr)
+	require.Equal(t, cli.ExitDone, code, stderr)
 	plain, stderr, code := assay(t, "", "score", "--model", tinyModel(t, settle), "--reward", "logit", "--threads", "1", "--precision", "fp32", bags)
-	require.Equal(t, exitDone, code, stderr)
+	require.Equal(t, cli.ExitDone, code, stderr)
 	before := results(t, plain)
 	for i, r := range results(t, stdout) {
 		require.InDelta(t, man.Calibration["max"].At(before[i].Reward), r.Reward, 1e-6)
@@ -75,7 +76,7 @@ func TestGatePromotesAndCalibrates(t *testing.T) {
 func medianViolation(t *testing.T, model, bags string) float64 {
 	t.Helper()
 	stdout, stderr, code := assay(t, "", "score", "--model", model, "--threads", "1", "--precision", "fp32", bags)
-	require.Equal(t, exitDone, code, stderr)
+	require.Equal(t, cli.ExitDone, code, stderr)
 	sum, n := 0., 0.
 	for _, r := range results(t, stdout) {
 		sum, n = sum+r.Violation, n+1
@@ -89,14 +90,14 @@ func TestGateRejects(t *testing.T) {
 	atEnd := tinyModel(t, func(_ *checkpoint.Config, m *checkpoint.Manifest) { m.Threshold, m.Thresholds = 1, nil })
 
 	report, code := gateReport(t, "--current", model, "--candidate", atEnd, "--holdout", bags, "--write")
-	require.Equal(t, exitFailed, code)
+	require.Equal(t, cli.ExitFailed, code)
 	require.False(t, report.Promote)
 	require.Contains(t, report.Reasons[0], "threshold is 1")
 	require.Nil(t, manifest(t, atEnd).Calibration)
 	require.Empty(t, manifest(t, atEnd).Metrics)
 
 	_, code = gateReport(t, "--current", model, "--candidate", model, "--holdout", bagFile(t, 4))
-	require.Equal(t, exitFailed, code)
+	require.Equal(t, cli.ExitFailed, code)
 }
 
 // The regression set that lies in the candidate's folder counts by itself.
@@ -130,7 +131,7 @@ func TestGateRefusals(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			stdout, stderr, code := assay(t, "", append([]string{"gate"}, c.args...)...)
-			require.Equal(t, exitUsage, code, stderr)
+			require.Equal(t, cli.ExitUsage, code, stderr)
 			require.Contains(t, stderr, c.says)
 			require.Empty(t, stdout)
 		})
@@ -147,7 +148,7 @@ func TestGateRejectsWeightsThatAreNoNumbers(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(broken, "assay.json"), []byte(`{"version":"broken","threshold":0.6}`), 0o600))
 
 	report, code := gateReport(t, "--current", model, "--candidate", broken, "--holdout", bags)
-	require.Equal(t, exitFailed, code)
+	require.Equal(t, cli.ExitFailed, code)
 	require.Equal(t, "broken", report.Candidate)
 	require.Len(t, report.Reasons, 1)
 	require.Contains(t, report.Reasons[0], "not finite")
@@ -163,7 +164,7 @@ func TestGateAfterAnUntrainedModel(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, config, 0o600))
 	require.NoError(t, os.Remove(filepath.Join(base, "assay.json")))
 	stdout, stderr, code := assay(t, "", "gate", "--current", base, "--candidate", candidate, "--holdout", bags)
-	require.Equal(t, exitUsage, code)
+	require.Equal(t, cli.ExitUsage, code)
 	require.Contains(t, stderr, "--allow-untrained")
 	require.Empty(t, stdout)
 

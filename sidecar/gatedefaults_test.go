@@ -8,13 +8,14 @@ import (
 
 	"assay/rewardmodel/gate"
 	"assay/rewardmodel/retrain"
+	"assay/sidecar/cli"
 )
 
 // parsed is the command line without flags that a test does not give.
-func parsed(t *testing.T, args ...string) *cli {
+func parsed(t *testing.T, args ...string) *commandLine {
 	t.Helper()
-	var c cli
-	parser, err := newParser(&c, io.Discard, io.Discard)
+	var c commandLine
+	parser, err := assayProgram().Parser(&c, io.Discard, io.Discard)
 	require.NoError(t, err)
 	_, err = parser.Parse(args)
 	require.NoError(t, err)
@@ -58,7 +59,7 @@ func TestGateHasAnchors(t *testing.T) {
 	require.Nil(t, report.HoldoutAnchor, "the current model is not compared with twice")
 
 	_, stderr, code := assay(t, "", "gate", "--current", current, "--candidate", candidate, "--holdout", bags, "--anchor", "nowhere")
-	require.NotEqual(t, exitDone, code)
+	require.NotEqual(t, cli.ExitDone, code)
 	require.Contains(t, stderr, "--anchor nowhere")
 }
 
@@ -66,7 +67,7 @@ func TestGateHasAnchors(t *testing.T) {
 func TestGateNeedsTwentyOfEachLabel(t *testing.T) {
 	model := tinyModel(t, nil)
 	report, code := gateReport(t, "--current", model, "--candidate", model, "--holdout", bagFile(t, 38))
-	require.Equal(t, exitFailed, code)
+	require.Equal(t, cli.ExitFailed, code)
 	require.Contains(t, report.Summary(), "The hold-out has 19 violations and 19 compliant bags, but 20 of each are needed")
 	require.Nil(t, report.Holdout)
 }

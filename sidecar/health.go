@@ -7,6 +7,8 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"assay/sidecar/cli"
 )
 
 // healthCmd is the probe of an image that has no other program to ask with.
@@ -28,11 +30,11 @@ name its address here as they do for serve.`
 }
 
 // Run is called by kong.
-func (c *healthCmd) Run(a *app) error {
+func (c *healthCmd) Run(a *cli.App) error {
 	address := cmp.Or(c.OpsListen, c.Listen)
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
-		return usageError{fmt.Errorf("%s is no address; give HOST:PORT: %w", address, err)}
+		return cli.Usage(fmt.Errorf("%s is no address; give HOST:PORT: %w", address, err))
 	}
 	// Whoever listens on every address is reached on the loopback one.
 	if ip := net.ParseIP(host); host == "" || ip.IsUnspecified() {
@@ -42,13 +44,13 @@ func (c *healthCmd) Run(a *app) error {
 	if c.Live {
 		path = "/livez"
 	}
-	ctx, stop := a.untilSignal()
+	ctx, stop := a.UntilSignal()
 	defer stop()
 	body, err := c.get(ctx, "http://"+net.JoinHostPort(host, port)+path)
 	if err != nil {
 		return err
 	}
-	_, err = a.stdout.Write(body)
+	_, err = a.Stdout.Write(body)
 	return err
 }
 

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"assay/sidecar/cli"
 )
 
 func TestHealthTellsWhatTheServiceSays(t *testing.T) {
@@ -27,22 +29,22 @@ func TestHealthTellsWhatTheServiceSays(t *testing.T) {
 	require.NoError(t, err)
 
 	_, logs, code := assay(t, "", "health", "--listen", at.Host)
-	require.Equal(t, exitFailed, code)
+	require.Equal(t, cli.ExitFailed, code)
 	require.Contains(t, logs, "the model is being loaded")
 
 	out, _, code := assay(t, "", "health", "--live", "--listen", at.Host)
-	require.Equal(t, exitDone, code)
+	require.Equal(t, cli.ExitDone, code)
 	require.Contains(t, out, "ready")
 
 	ready = true
 	_, _, code = assay(t, "", "health", "--listen", "127.0.0.1:1", "--ops-listen", "0.0.0.0:"+at.Port())
-	require.Equal(t, exitDone, code)
+	require.Equal(t, cli.ExitDone, code)
 
 	service.Close()
 	_, _, code = assay(t, "", "health", "--listen", at.Host)
-	require.Equal(t, exitFailed, code)
+	require.Equal(t, cli.ExitFailed, code)
 
 	_, logs, code = assay(t, "", "health", "--listen", "8080")
-	require.Equal(t, exitUsage, code)
+	require.Equal(t, cli.ExitUsage, code)
 	require.Contains(t, logs, "HOST:PORT")
 }

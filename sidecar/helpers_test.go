@@ -87,7 +87,7 @@ func assay(t testing.TB, stdin string, args ...string) (stdout, stderr string, c
 func assayFrom(t testing.TB, stdin io.Reader, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	var out, log bytes.Buffer
-	code = run(context.Background(), append([]string{"assay"}, args...), stdin, &out, &log)
+	code = assayProgram().Run(context.Background(), append([]string{"assay"}, args...), stdin, &out, &log)
 	return out.String(), log.String(), code
 }
 

@@ -20,6 +20,8 @@ import (
 	"assay/rewardmodel/checkpoint"
 	"assay/rewardmodel/feedback"
 	"assay/rewardmodel/retrain"
+	"assay/sidecar/cli"
+	"assay/sidecar/localmodel"
 )
 
 // holdoutShare is what these services are started with, and heldEach so many held-out responses of each label that
@@ -49,7 +51,7 @@ func TestFeedbackImprovesTheModelThatServes(t *testing.T) {
 	p := serveTiny(t, minBags, "--keep-scored", "1h")
 	nc, js := p.jetStream(t)
 	heldOut := wordBags("test", 300, 9)
-	require.Equal(t, untrained, score(t, p, "", heldOut[:1]).Model.Version)
+	require.Equal(t, localmodel.Untrained, score(t, p, "", heldOut[:1]).Model.Version)
 	before := servedAUROC(t, p, heldOut)
 	require.Less(t, before, 0.75, "it knows nothing")
 
@@ -85,7 +87,7 @@ func TestFeedbackImprovesTheModelThatServes(t *testing.T) {
 	t.Run("a request pins a version", func(t *testing.T) {
 		require.Equal(t, v1, score(t, p, v1, heldOut[:2]).Model.Version)
 		require.Equal(t, v2, score(t, p, "", heldOut[:2]).Model.Version)
-		body, err := requestBody("nobody-knows-it", []rewardmodel.Item{itemOf(heldOut[0])})
+		body, err := requestBody("nobody-knows-it", []rewardmodel.Item{localmodel.ItemOf(heldOut[0])})
 		require.NoError(t, err)
 		answer, err := http.Post(p.ready.HTTP+"/v1/score", "application/json", strings.NewReader(string(body)))
 		require.NoError(t, err)
@@ -94,7 +96,7 @@ func TestFeedbackImprovesTheModelThatServes(t *testing.T) {
 	})
 	t.Run("back and forth", func(t *testing.T) {
 		stdout, stderr, code := assay(t, "", "models", "rollback", "--url", p.ready.HTTP, "--reason", "to see the first again")
-		require.Equal(t, exitDone, code, stderr)
+		require.Equal(t, cli.ExitDone, code, stderr)
 		require.Contains(t, stdout, v1)
 		requireServed(t, p, v1)
 		client.sees(t, v1)
@@ -102,15 +104,15 @@ func TestFeedbackImprovesTheModelThatServes(t *testing.T) {
 		require.Equal(t, v1, back.Version)
 		require.Contains(t, back.Reason, "to see the first again")
 		_, stderr, code = assay(t, "", "models", "promote", v2, "--url", p.ready.HTTP)
-		require.Equal(t, exitDone, code, stderr)
+		require.Equal(t, cli.ExitDone, code, stderr)
 		requireServed(t, p, v2)
 		client.sees(t, v2)
 	})
-	client.require(t, untrained, v1, v2, v1, v2)
+	client.require(t, localmodel.Untrained, v1, v2, v1, v2)
 
 	t.Run("what to label next", func(t *testing.T) {
 		stdout, stderr, code := assay(t, "", "feedback", "candidates", "-n", "5", "--url", p.ready.HTTP)
-		require.Equal(t, exitDone, code, stderr)
+		require.Equal(t, cli.ExitDone, code, stderr)
 		var answer struct {
 			Candidates []feedback.Candidate `json:"candidates"`
 		}
@@ -127,7 +129,7 @@ func TestFeedbackImprovesTheModelThatServes(t *testing.T) {
 		require.Equal(t, []feedback.Code{feedback.CodeUnknown}, codesOf(receipt))
 		labels.kept[id] = bag.Compliant
 		stdout, stderr, code = assay(t, "", "feedback", "candidates", "-n", "1000", "--url", p.ready.HTTP)
-		require.Equal(t, exitDone, code, stderr)
+		require.Equal(t, cli.ExitDone, code, stderr)
 		require.NotContains(t, stdout, fmt.Sprintf(`"id": %q`, id))
 	})
 	t.Run("raters who do not agree", func(t *testing.T) {
@@ -137,7 +139,7 @@ func TestFeedbackImprovesTheModelThatServes(t *testing.T) {
 		b.Rater, b.Label = "bert", bag.Violation
 		require.Equal(t, 2, labels.send(t, one, line(t, b)).Accepted)
 		stdout, stderr, code := assay(t, "", "feedback", "show", "--url", p.ready.HTTP)
-		require.Equal(t, exitDone, code, stderr)
+		require.Equal(t, cli.ExitDone, code, stderr)
 		require.Equal(t, "1", field(t, stdout, "disputed"))
 		requireErased(t, p, js, b.ID, 2, b.Response)
 	})
@@ -151,7 +153,7 @@ func TestFeedbackImprovesTheModelThatServes(t *testing.T) {
 
 	// All of it is there after a restart.
 	p.signal(t)
-	require.Equal(t, exitDone, p.wait(t), p.output())
+	require.Equal(t, cli.ExitDone, p.wait(t), p.output())
 	p = launch(t, p.cmd.Args[2:]...)
 	require.Equal(t, v2, p.ready.Model, p.log)
 	_, js = p.jetStream(t)
@@ -173,9 +175,9 @@ func requireServed(t *testing.T, p *process, version string) {
 // requireAudit looks at what is told of two versions, of which the second follows the first.
 func requireAudit(t *testing.T, p *process, v1, v2 string) {
 	t.Helper()
-	for version, parent := range map[string]string{v1: untrained, v2: v1} {
+	for version, parent := range map[string]string{v1: localmodel.Untrained, v2: v1} {
 		show, stderr, code := assay(t, "", "models", "show", version, "--url", p.ready.HTTP)
-		require.Equal(t, exitDone, code, stderr)
+		require.Equal(t, cli.ExitDone, code, stderr)
 		require.Equal(t, `"`+parent+`"`, field(t, show, "parent"))
 		require.Equal(t, `"promoted"`, field(t, show, "state"))
 		require.Equal(t, `"gate"`, field(t, show, "by"))
@@ -200,7 +202,7 @@ func requireErased(t *testing.T, p *process, js jetstream.JetStream, id string, 
 	t.Helper()
 	require.Eventually(t, func() bool { return onDisk(t, p, text) }, patience, 50*time.Millisecond, "the text was never there")
 	stdout, stderr, code := assay(t, "", "feedback", "erase", id, "--url", p.ready.HTTP)
-	require.Equal(t, exitDone, code, stderr)
+	require.Equal(t, cli.ExitDone, code, stderr)
 	require.Equal(t, fmt.Sprint(records), field(t, stdout, "records"))
 	stream, err := js.Stream(t.Context(), queue.StreamFeedback)
 	require.NoError(t, err)

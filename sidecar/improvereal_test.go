@@ -14,6 +14,7 @@ import (
 
 	"assay/rewardmodel/bag"
 	"assay/rewardmodel/retrain"
+	"assay/sidecar/localmodel"
 )
 
 // realTime is how long the loop may take to teach a real model, on 2 cores.
@@ -70,7 +71,7 @@ func TestFeedbackTeachesARealModel(t *testing.T) {
 		requirePoisonRejected(t, p, happened, judged+1, promoted[len(promoted)-1].Version, realTime)
 		require.Equal(t, after, servedAUROC(t, p, heldOut))
 	})
-	versions := []string{untrained}
+	versions := []string{localmodel.Untrained}
 	for _, e := range promoted {
 		versions = append(versions, e.Version)
 	}

@@ -43,7 +43,7 @@ func TestAssayTakesTheCommandLinesOfTheManifests(t *testing.T) {
 				require.NoError(t, err, path)
 				commands[args[0]]++
 				if args[0] == "serve" {
-					require.NoError(t, c.Serve.validate(), path)
+					require.NoError(t, c.Serve.CheckSettings(), path)
 				} else {
 					require.NoError(t, c.Trainer.retrainFlags.validate(), path)
 				}

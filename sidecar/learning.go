@@ -13,6 +13,8 @@ import (
 	"assay/rewardmodel/feedback"
 	"assay/rewardmodel/gate"
 	"assay/rewardmodel/retrain"
+	"assay/sidecar/cli"
+	"assay/sidecar/localmodel"
 )
 
 // learning is what a process needs to take feedback, to train on it, and to follow the current version.
@@ -34,7 +36,7 @@ type learning struct {
 // learningConfig is what learning is made of.
 type learningConfig struct {
 	flags   retrainFlags
-	compute computeFlags
+	compute localmodel.ComputeFlags
 	replica *replica
 	folders *folders
 	initial retrain.Model // of --model
@@ -122,7 +124,7 @@ func (l *learning) train(ctx context.Context) error {
 			return l.loop.Run(ctx)
 		}
 		l.log.Warn().Err(err).Msg("the feedback cannot be read; trying again")
-		_ = wait(ctx, 5*time.Second) // the loop looks at its end
+		_ = cli.Wait(ctx, 5*time.Second) // the loop looks at its end
 	}
 	return nil
 }
@@ -135,21 +137,9 @@ func (l *learning) recent(ctx context.Context, n int) ([]bag.Bag, error) {
 	}
 	bags := make([]bag.Bag, len(kept))
 	for i, k := range kept {
-		bags[i] = bagOf(k.Item)
+		bags[i] = localmodel.BagOf(k.Item)
 	}
 	return bags, nil
-}
-
-// bagOf is the inverse of itemOf; its label means nothing.
-func bagOf(it rewardmodel.Item) bag.Bag {
-	b := bag.Bag{ID: it.ID, Label: bag.Compliant, Prompt: it.Prompt, Instances: it.Instances}
-	if it.Response != nil {
-		b.Response = *it.Response
-	}
-	for _, m := range it.Messages {
-		b.Messages = append(b.Messages, bag.Message(m))
-	}
-	return b
 }
 
 // scored is told of every answer, and keeps the responses if it shall. A response that cannot be kept was scored all
@@ -204,7 +194,7 @@ func (l *learning) candidates(ctx context.Context, n int) ([]feedback.Candidate,
 	pool := make([]feedback.Scored, 0, len(kept))
 	for _, k := range kept {
 		if !labelled[feedback.HashOf(k.Item.ID)] {
-			pool = append(pool, feedback.Scored{Bag: bagOf(k.Item), Score: feedback.Score{Model: k.Model, Violation: k.Violation, Threshold: k.Threshold}})
+			pool = append(pool, feedback.Scored{Bag: localmodel.BagOf(k.Item), Score: feedback.Score{Model: k.Model, Violation: k.Violation, Threshold: k.Threshold}})
 		}
 	}
 	pool = l.secondOpinion(ctx, pool)
@@ -230,7 +220,7 @@ func (l *learning) secondOpinion(ctx context.Context, pool []feedback.Scored) []
 	}
 	req := rewardmodel.Request{Model: other, Options: rewardmodel.Options{Instances: new(false)}}
 	for _, c := range feedback.Rank(pool, secondOpinions, feedback.RankOptions{}) {
-		req.Responses = append(req.Responses, itemOf(pool[first[c.ID]].Bag))
+		req.Responses = append(req.Responses, localmodel.ItemOf(pool[first[c.ID]].Bag))
 	}
 	if len(req.Responses) == 0 {
 		return pool

@@ -9,13 +9,15 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/stretchr/testify/require"
+
+	"assay/sidecar/cli"
 )
 
 func TestSegmentGolden(t *testing.T) {
 	in := golden(t, "texts.jsonl")
 	for unit, name := range map[string]string{"codepoint": "segment.jsonl", "utf8": "segment.utf8.jsonl", "utf16": "segment.utf16.jsonl"} {
 		stdout, stderr, code := assay(t, in, "segment", "--offset-unit", unit)
-		require.Equal(t, exitDone, code, stderr)
+		require.Equal(t, cli.ExitDone, code, stderr)
 		update(t, name, stdout)
 		require.Equal(t, golden(t, name), stdout, name)
 	}
@@ -23,14 +25,14 @@ func TestSegmentGolden(t *testing.T) {
 
 func TestTokenizeGolden(t *testing.T) {
 	stdout, stderr, code := assay(t, golden(t, "texts.jsonl"), "tokenize", "--model", bpeFolder)
-	require.Equal(t, exitDone, code, stderr)
+	require.Equal(t, cli.ExitDone, code, stderr)
 	update(t, "tokenize.jsonl", stdout)
 	require.Equal(t, golden(t, "tokenize.jsonl"), stdout)
 }
 
 func TestTokenizeFramesTheText(t *testing.T) {
 	stdout, _, code := assay(t, `{"text":"é </s>"}`, "tokenize", "--model", bpeFolder)
-	require.Equal(t, exitDone, code)
+	require.Equal(t, cli.ExitDone, code)
 	var got tokenized
 	require.NoError(t, json.Unmarshal([]byte(stdout), &got))
 	require.Equal(t, "1", got.ID)
@@ -71,9 +73,9 @@ func TestBadLines(t *testing.T) {
 			stdout, stderr, code := assay(t, c.in, append([]string{"segment"}, c.args...)...)
 			require.Equal(t, c.lines, strings.Count(stdout, "\n"))
 			require.Contains(t, stderr, c.says)
-			want := exitUsage
+			want := cli.ExitUsage
 			if c.says == "" || len(c.args) > 0 {
-				want = exitDone
+				want = cli.ExitDone
 			}
 			require.Equal(t, want, code, stderr)
 		})
@@ -84,10 +86,10 @@ func TestBadLineOfAFileNamesTheFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "in.jsonl")
 	require.NoError(t, os.WriteFile(path, []byte("{}\n"), 0o600))
 	_, stderr, code := assay(t, "", "segment", path)
-	require.Equal(t, exitUsage, code)
+	require.Equal(t, cli.ExitUsage, code)
 	require.Contains(t, stderr, "in.jsonl: line 1")
 	_, stderr, code = assay(t, "", "segment", path+".missing")
-	require.Equal(t, exitUsage, code)
+	require.Equal(t, cli.ExitUsage, code)
 	require.Contains(t, stderr, "in.jsonl.missing")
 }
 
@@ -99,7 +101,7 @@ func (closedPipe) Write([]byte) (int, error) { return 0, syscall.EPIPE }
 func TestClosedOutputEndsQuietly(t *testing.T) {
 	var stderr strings.Builder
 	in := strings.NewReader(strings.Repeat("{\"text\":\"Some words.\"}\n", 10_000))
-	code := run(t.Context(), []string{"assay", "segment"}, in, closedPipe{}, &stderr)
-	require.Equal(t, exitDone, code)
+	code := assayProgram().Run(t.Context(), []string{"assay", "segment"}, in, closedPipe{}, &stderr)
+	require.Equal(t, cli.ExitDone, code)
 	require.Empty(t, stderr.String())
 }

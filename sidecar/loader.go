@@ -11,11 +11,12 @@ import (
 	"assay/rewardmodel"
 	"assay/rewardmodel/encoder"
 	"assay/rewardmodel/retrain"
+	"assay/sidecar/localmodel"
 )
 
 // loader makes model versions ready, all on the one thread that owns libtorch. It implements rewardmodel.Loader.
 type loader struct {
-	flags   modelFlags
+	flags   localmodel.Flags
 	scoring rewardmodel.ScorerConfig
 	runtime *encoder.Runtime
 	folder  func(ctx context.Context, version string) (dir string, err error)
@@ -44,12 +45,12 @@ func (l *loader) Load(ctx context.Context, version string, room func(bytes int64
 
 // load makes the checkpoint in a folder ready.
 func (l *loader) load(ctx context.Context, dir string, room func(bytes int64) error, metrics prometheus.Registerer) (rewardmodel.Loaded, error) {
-	opened, err := l.flags.openFolder(dir)
+	opened, err := l.flags.OpenDir(dir)
 	if err != nil {
 		return rewardmodel.Loaded{}, fmt.Errorf("model %s: %w", dir, err)
 	}
-	defer opened.close()
-	bytes, err := l.runtime.Bytes(opened.checkpoint, encoder.Precision(l.flags.Precision))
+	defer opened.Close()
+	bytes, err := l.runtime.Bytes(opened.Checkpoint, encoder.Precision(l.flags.Precision))
 	if err != nil {
 		return rewardmodel.Loaded{}, err
 	}
@@ -57,14 +58,14 @@ func (l *loader) load(ctx context.Context, dir string, room func(bytes int64) er
 	if err := room(bytes); err != nil {
 		return rewardmodel.Loaded{}, err
 	}
-	m, err := opened.start(ctx, l.runtime, l.scoring, metrics)
+	m, err := opened.Start(ctx, l.runtime, l.scoring, metrics)
 	if err != nil {
 		return rewardmodel.Loaded{}, fmt.Errorf("model %s: %w", dir, err)
 	}
-	l.precision.Store(m.encoder.Precision())
+	l.precision.Store(m.Encoder.Precision())
 	return rewardmodel.Loaded{
-		Scorer: m.Scorer, Created: opened.checkpoint.Manifest.Created, Labels: opened.checkpoint.Config.Labels,
-		Bytes: bytes, Free: m.encoder.Close,
+		Scorer: m.Scorer, Created: opened.Checkpoint.Manifest.Created, Labels: opened.Checkpoint.Config.Labels,
+		Bytes: bytes, Free: m.Encoder.Close,
 	}, nil
 }
 

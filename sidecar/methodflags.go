@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"assay/rewardmodel/train"
+	"assay/sidecar/cli"
 )
 
 // methodFlags are the choices that the methods of training leave open. Those that a method does not have are ignored.
@@ -54,6 +55,6 @@ func servable(m train.Method) error {
 			able = append(able, name)
 		}
 	}
-	return usageError{fmt.Errorf("--method: %s judges whole responses or with parameters that a checkpoint does not hold, "+
-		"so there would be nothing to serve; use one of %v, or compare methods with assay bench paper", m.Name(), able)}
+	return cli.Usage(fmt.Errorf("--method: %s judges whole responses or with parameters that a checkpoint does not hold, "+
+		"so there would be nothing to serve; use one of %v, or compare methods with assay bench paper", m.Name(), able))
 }

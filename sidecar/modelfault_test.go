@@ -25,6 +25,7 @@ import (
 	"assay/rewardmodel"
 	"assay/rewardmodel/encoder"
 	"assay/rewardmodel/tokenizer"
+	"assay/sidecar/cli"
 )
 
 // faultVariable makes a child of the test binary a service whose model has a fault.
@@ -40,27 +41,27 @@ const (
 
 // serveFaulty is "assay serve" with a fault in the thread of libtorch.
 func serveFaulty(fault string) int {
-	c := &cli{}
-	parser, err := newParser(c, os.Stdout, os.Stderr)
+	c := &commandLine{}
+	parser, err := assayProgram().Parser(c, os.Stdout, os.Stderr)
 	if err != nil {
-		return fail(os.Stderr, err)
+		return assayProgram().Fail(os.Stderr, err)
 	}
 	if _, err := parser.Parse(os.Args[1:]); err != nil {
-		return fail(os.Stderr, err)
+		return assayProgram().Fail(os.Stderr, err)
 	}
-	a := &app{ctx: context.Background(), program: os.Args[0], stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, log: c.logger(os.Stderr, &logLevel{})}
-	ctx, stop := a.untilSignal()
+	a := &cli.App{Context: context.Background(), Program: os.Args[0], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Log: c.Logger(os.Stderr, &cli.LogLevel{})}
+	ctx, stop := a.UntilSignal()
 	defer stop()
 	s, err := newService(&c.Serve, a)
 	if err != nil {
-		return fail(os.Stderr, err)
+		return assayProgram().Fail(os.Stderr, err)
 	}
 	model := &faultyModel{CallWatcher: s.calls, fault: fault}
 	s.calls, s.watchdog, s.live.watchdog = model, model, model
 	if err := s.run(ctx); err != nil {
-		return fail(os.Stderr, err)
+		return assayProgram().Fail(os.Stderr, err)
 	}
-	return exitDone
+	return cli.ExitDone
 }
 
 // faultyModel goes wrong in the thread of libtorch, when a batch holds a poisonous text.
@@ -288,7 +289,7 @@ func TestHungModelIsNotReady(t *testing.T) {
 	require.Contains(t, body, "the model call has stalled: a batch of 1 sequences and 11 tokens")
 	status, _ = get(t, p.ready.HTTP+"/livez")
 	require.Equal(t, http.StatusOK, status)
-	require.Equal(t, exitFailed, p.wait(t))
+	require.Equal(t, cli.ExitFailed, p.wait(t))
 	require.Contains(t, p.output(), "not ready: the model does not respond")
 	<-asked
 }
@@ -333,7 +334,7 @@ func TestWatchModel(t *testing.T) {
 				}
 				require.ErrorIs(t, err, rewardmodel.ErrStalled)
 				require.InDelta(t, 2*time.Minute, time.Since(began), float64(2*time.Second))
-				require.Equal(t, exitFailed, exitCode(err))
+				require.Equal(t, cli.ExitFailed, cli.ExitCode(err))
 			})
 		})
 	}

@@ -3,6 +3,8 @@ package main
 import (
 	"net/http"
 	"net/url"
+
+	"assay/sidecar/cli"
 )
 
 // modelsCmd groups what is done with the model versions of a running service.
@@ -23,7 +25,7 @@ func (*modelsListCmd) Help() string {
 }
 
 // Run is called by kong.
-func (c *modelsListCmd) Run(a *app) error { return c.show(a, http.MethodGet, "/v1/models", nil) }
+func (c *modelsListCmd) Run(a *cli.App) error { return c.show(a, http.MethodGet, "/v1/models", nil) }
 
 type modelsShowCmd struct {
 	Version string `arg:"" help:"Version, as models list shows it."`
@@ -40,7 +42,7 @@ The version before it, the labels that it was trained on, the figures of the gat
 }
 
 // Run is called by kong.
-func (c *modelsShowCmd) Run(a *app) error {
+func (c *modelsShowCmd) Run(a *cli.App) error {
 	return c.show(a, http.MethodGet, "/v1/models/"+url.PathEscape(c.Version), nil)
 }
 
@@ -71,7 +73,7 @@ Every replica loads the version and serves it from then on.`
 }
 
 // Run is called by kong.
-func (c *modelsPromoteCmd) Run(a *app) error {
+func (c *modelsPromoteCmd) Run(a *cli.App) error {
 	return c.show(a, http.MethodPost, "/v1/models/"+url.PathEscape(c.Version)+"/promote", c.body())
 }
 
@@ -90,7 +92,7 @@ Feedback stays. Again, it goes one version further back.`
 }
 
 // Run is called by kong.
-func (c *modelsRollbackCmd) Run(a *app) error {
+func (c *modelsRollbackCmd) Run(a *cli.App) error {
 	// Not repeated by itself: a second one would go back one step more.
 	c.Retries = 0
 	return c.show(a, http.MethodPost, "/v1/models/rollback", c.body())

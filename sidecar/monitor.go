@@ -13,6 +13,7 @@ import (
 	"assay/rewardmodel/bag"
 	"assay/rewardmodel/feedback"
 	"assay/rewardmodel/retrain"
+	"assay/sidecar/localmodel"
 )
 
 // monitor watches the scores that this replica gives and the labels that it is told, for the triggers that depend on
@@ -85,7 +86,7 @@ func (m *monitor) told(items []feedback.Entry) {
 			continue
 		}
 		select {
-		case m.labels <- labelled{feedback.HashOf(it.ID), itemOf(it.Bag), it.Label == bag.Violation}:
+		case m.labels <- labelled{feedback.HashOf(it.ID), localmodel.ItemOf(it.Bag), it.Label == bag.Violation}:
 		default:
 			return
 		}

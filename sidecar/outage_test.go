@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"assay/queue"
+	"assay/sidecar/cli"
 )
 
 // listed is the answer to a read.
@@ -103,7 +104,7 @@ func TestOutageOfNATSLeavesHTTPUp(t *testing.T) {
 		return got.code == http.StatusOK && got.age == "" && got.body == healthy["/v1/models"]
 	}, patience, 100*time.Millisecond)
 	p.signal(t)
-	require.Equal(t, exitDone, p.wait(t))
+	require.Equal(t, cli.ExitDone, p.wait(t))
 	require.Contains(t, p.output(), "a part of the service is not ready any more")
 	require.Contains(t, p.output(), `"message":"a part of the service is ready"`)
 }

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"iter"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"assay/rewardmodel"
+	"assay/sidecar/cli"
 )
 
 // scorer gives rewards: the model in this process, or a service.
@@ -24,8 +24,8 @@ type pipeline struct {
 	options  rewardmodel.Options
 	idle     func() bool // tells that the next item may be long in coming
 	skip     func(error) // what becomes of a bad item; nil: it ends the run
-	out      lineWriter
-	progress *progress
+	out      cli.LineWriter
+	progress *cli.Progress
 }
 
 // The bounds of what a pipeline holds.
@@ -47,7 +47,7 @@ type chunk struct {
 	done    chan struct{} // closed when results or err are set
 }
 
-func (p *pipeline) run(ctx context.Context, items iter.Seq2[record[rewardmodel.Item], error], name string) error {
+func (p *pipeline) run(ctx context.Context, items iter.Seq2[cli.Record[rewardmodel.Item], error], name string) error {
 	group, ctx := errgroup.WithContext(ctx)
 	chunks := make(chan *chunk, chunksAtOnce)
 	group.Go(func() error {
@@ -72,7 +72,7 @@ func (p *pipeline) run(ctx context.Context, items iter.Seq2[record[rewardmodel.I
 
 // chunks cuts the items into chunks. One ends early when the input pauses, so
 // that a stream gets its results at once.
-func (p *pipeline) chunks(items iter.Seq2[record[rewardmodel.Item], error], name string) iter.Seq[*chunk] {
+func (p *pipeline) chunks(items iter.Seq2[cli.Record[rewardmodel.Item], error], name string) iter.Seq[*chunk] {
 	return func(yield func(*chunk) bool) {
 		c := &chunk{name: name, done: make(chan struct{})}
 		for item, err := range items {
@@ -80,9 +80,9 @@ func (p *pipeline) chunks(items iter.Seq2[record[rewardmodel.Item], error], name
 				c.failed = err
 				break
 			}
-			c.lines = append(c.lines, item.line)
-			c.items = append(c.items, item.value)
-			c.bytes += item.bytes
+			c.lines = append(c.lines, item.Line)
+			c.items = append(c.items, item.Value)
+			c.bytes += item.Bytes
 			if len(c.items) < chunkItems && c.bytes < chunkBytes && !p.idle() {
 				continue
 			}
@@ -102,11 +102,11 @@ func (p *pipeline) write(chunks <-chan *chunk) error {
 	for c := range chunks {
 		<-c.done
 		for _, result := range c.results {
-			if err := p.out.write(result); err != nil {
+			if err := p.out.Write(result); err != nil {
 				return err
 			}
 		}
-		if err := p.out.buffer.Flush(); err != nil {
+		if err := p.out.Flush(); err != nil {
 			return err
 		}
 		if c.err != nil {
@@ -115,7 +115,7 @@ func (p *pipeline) write(chunks <-chan *chunk) error {
 		if c.failed != nil {
 			return c.failed
 		}
-		p.progress.add(len(c.items), c.bytes)
+		p.progress.Add(len(c.items), c.bytes)
 	}
 	return nil
 }
@@ -135,7 +135,7 @@ func (p *pipeline) score(ctx context.Context, name string, lines []int, items []
 		case err == nil:
 			return answer.Results, nil
 		case errors.As(err, &full):
-			if err := wait(ctx, full.RetryAfter); err != nil {
+			if err := cli.Wait(ctx, full.RetryAfter); err != nil {
 				return nil, err
 			}
 		case !errors.As(err, &input):
@@ -149,23 +149,12 @@ func (p *pipeline) score(ctx context.Context, name string, lines []int, items []
 			second, err := p.score(ctx, name, lines[half:], items[half:])
 			return append(first, second...), err
 		default:
-			err = &lineError{Name: name, Line: lines[0], Err: err}
+			err = &cli.LineError{Name: name, Line: lines[0], Err: err}
 			if p.skip == nil {
 				return nil, err
 			}
 			p.skip(err)
 			return nil, nil
 		}
-	}
-}
-
-func wait(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(max(d, 50*time.Millisecond))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"assay/rewardmodel"
+	"assay/sidecar/cli"
 )
 
 // scorerFunc is a model for tests.
@@ -33,22 +34,22 @@ func (f scorerFunc) Score(_ context.Context, req rewardmodel.Request) (rewardmod
 	return answer, nil
 }
 
-func numbered(n int, failed error) iter.Seq2[record[rewardmodel.Item], error] {
-	return func(yield func(record[rewardmodel.Item], error) bool) {
+func numbered(n int, failed error) iter.Seq2[cli.Record[rewardmodel.Item], error] {
+	return func(yield func(cli.Record[rewardmodel.Item], error) bool) {
 		for i := 1; i <= n; i++ {
-			if !yield(record[rewardmodel.Item]{line: i, bytes: 100, value: rewardmodel.Item{ID: fmt.Sprint(i)}}, nil) {
+			if !yield(cli.Record[rewardmodel.Item]{Line: i, Bytes: 100, Value: rewardmodel.Item{ID: fmt.Sprint(i)}}, nil) {
 				return
 			}
 		}
 		if failed != nil {
-			yield(record[rewardmodel.Item]{}, failed)
+			yield(cli.Record[rewardmodel.Item]{}, failed)
 		}
 	}
 }
 
 func pipe(s scorer, out *bytes.Buffer) *pipeline {
-	a := &app{log: zerolog.Nop(), stdout: out, stderr: out}
-	return &pipeline{scorer: s, idle: func() bool { return false }, out: newLineWriter(out), progress: a.progress("responses", -1)}
+	a := &cli.App{Log: zerolog.Nop(), Stdout: out, Stderr: out}
+	return &pipeline{scorer: s, idle: func() bool { return false }, out: cli.NewLineWriter(out), progress: a.NewProgress("responses", -1)}
 }
 
 // ids are those of the results, in order.
@@ -116,7 +117,7 @@ func TestPipelineCutsWhatIsTooLarge(t *testing.T) {
 	out.Reset()
 	err := pipe(small("50"), &out).run(t.Context(), numbered(100, nil), "in")
 	require.ErrorContains(t, err, "in: line 50: too large")
-	require.Equal(t, exitUsage, exitCode(err))
+	require.Equal(t, cli.ExitUsage, cli.ExitCode(err))
 	require.Equal(t, upTo(49), ids(out.String()), "the results before it are written")
 
 	out.Reset()
@@ -139,7 +140,7 @@ func TestPipelineEndsWithAFailingModel(t *testing.T) {
 	var out bytes.Buffer
 	err := pipe(failing, &out).run(t.Context(), numbered(10_000, nil), "")
 	require.ErrorIs(t, err, rewardmodel.ErrModel)
-	require.Equal(t, exitFailed, exitCode(err))
+	require.Equal(t, cli.ExitFailed, cli.ExitCode(err))
 }
 
 func TestPipelineGivesAPausingStreamItsResults(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 
 	"assay/rewardmodel/bag"
 	"assay/rewardmodel/retrain"
+	"assay/sidecar/cli"
 )
 
 // flipped are bags under the wrong labels.
@@ -54,7 +55,7 @@ func startTraining(t *testing.T, p *process, labels *labeller) {
 		return field(t, body, "feedback.records") == strconv.Itoa(len(labels.kept))
 	}, patience, 20*time.Millisecond)
 	_, stderr, code := assay(t, "", "training", "start", "--url", p.ready.HTTP)
-	require.Equal(t, exitDone, code, stderr)
+	require.Equal(t, cli.ExitDone, code, stderr)
 }
 
 // requirePoisonRejected waits until the candidate of a flood of wrong labels, the judged-th of the service, is rejected
@@ -67,16 +68,16 @@ func requirePoisonRejected(t *testing.T, p *process, happened *events, judged in
 	requireServed(t, p, serving)
 
 	show, stderr, code := assay(t, "", "models", "show", verdict.Version, "--url", p.ready.HTTP)
-	require.Equal(t, exitDone, code, stderr)
+	require.Equal(t, cli.ExitDone, code, stderr)
 	require.Equal(t, `"rejected"`, field(t, show, "state"))
 	require.Equal(t, "false", field(t, show, "current"))
 	require.Equal(t, "false", field(t, show, "gate.promote"))
 	require.Equal(t, "false", field(t, show, "gate.holdout.passed"))
 	require.Contains(t, field(t, show, "reason"), "bag_auroc")
 	status, stderr, code := assay(t, "", "training", "status", "--url", p.ready.HTTP)
-	require.Equal(t, exitDone, code, stderr)
+	require.Equal(t, cli.ExitDone, code, stderr)
 	require.Equal(t, `"rejected"`, field(t, status, "last.result"))
 	_, stderr, code = assay(t, "", "models", "promote", verdict.Version, "--url", p.ready.HTTP)
-	require.NotEqual(t, exitDone, code, "its files are not kept")
+	require.NotEqual(t, cli.ExitDone, code, "its files are not kept")
 	require.NotEmpty(t, stderr)
 }

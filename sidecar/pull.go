@@ -16,6 +16,7 @@ import (
 	"assay/rewardmodel/checkpoint"
 	"assay/rewardmodel/hub"
 	"assay/rewardmodel/tokenizer"
+	"assay/sidecar/cli"
 )
 
 // pullCmd fetches a checkpoint from a hub.
@@ -41,34 +42,34 @@ private and gated repositories; files that the cache in HF_HOME has are not down
 }
 
 // Run is called by kong.
-func (c *pullCmd) Run(a *app) error {
-	ctx, stop := a.untilSignal()
+func (c *pullCmd) Run(a *cli.App) error {
+	ctx, stop := a.UntilSignal()
 	defer stop()
 	quiet := *a
-	quiet.stdout = io.Discard // it gets its line at the end, so that the bar is in nobody's way
+	quiet.Stdout = io.Discard // it gets its line at the end, so that the bar is in nobody's way
 	var (
-		bar  *progress
+		bar  *cli.Progress
 		seen int64
 	)
-	dir, err := c.run(ctx, a.log, func(now hub.Progress) {
+	dir, err := c.run(ctx, a.Log, func(now hub.Progress) {
 		if bar == nil {
-			bar = quiet.progress("bytes", now.Total)
+			bar = quiet.NewProgress("bytes", now.Total)
 		}
 		if now.Done > seen {
-			bar.add(int(now.Done-seen), int(now.Done-seen))
+			bar.Add(int(now.Done-seen), int(now.Done-seen))
 			seen = now.Done
 		}
 	})
 	switch {
 	case bar != nil && err == nil:
-		bar.finish()
-	case bar != nil && bar.bar != nil:
-		_ = bar.bar.Clear()
+		bar.Finish()
+	case bar != nil:
+		bar.Clear()
 	}
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(a.stdout, dir)
+	_, err = fmt.Fprintln(a.Stdout, dir)
 	return err
 }
 
@@ -76,19 +77,19 @@ func (c *pullCmd) Run(a *app) error {
 func (c *pullCmd) run(ctx context.Context, log zerolog.Logger, report func(hub.Progress)) (string, error) {
 	req, err := c.request()
 	if err != nil {
-		return "", usageError{err}
+		return "", cli.Usage(err)
 	}
 	home := hubHome(os.Getenv)
 	token, err := hubToken(os.Getenv, home)
 	if err != nil {
-		return "", usageError{err}
+		return "", cli.Usage(err)
 	}
-	version, _ := buildVersion()
+	version, _ := cli.BuildVersion()
 	client, err := hub.New(hub.Config{
 		Endpoint: cmp.Or(c.Endpoint, os.Getenv("HF_ENDPOINT")), Token: token, Agent: "assay/" + version, Cache: filepath.Join(home, "hub"),
 	})
 	if err != nil {
-		return "", usageError{err}
+		return "", cli.Usage(err)
 	}
 	defer client.Close()
 	req.Report = report
@@ -96,7 +97,7 @@ func (c *pullCmd) run(ctx context.Context, log zerolog.Logger, report func(hub.P
 	if err != nil {
 		for _, theirs := range []error{hub.ErrInvalid, hub.ErrNotFound, hub.ErrDenied, hub.ErrUnsuitable, hub.ErrOccupied} {
 			if errors.Is(err, theirs) {
-				return "", usageError{err}
+				return "", cli.Usage(err)
 			}
 		}
 		return "", err
@@ -168,10 +169,4 @@ func hubToken(getenv func(string) string, home string) (string, error) {
 		return "", fmt.Errorf("HF_HOME: %w; set HF_TOKEN instead", err)
 	}
 	return strings.TrimSpace(string(data)), nil
-}
-
-// pulledAs tells whether dir was pulled from the repository.
-func pulledAs(dir, repo string) bool {
-	receipt, err := hub.ReadReceipt(dir)
-	return err == nil && strings.EqualFold(receipt.Repo, repo)
 }

@@ -15,6 +15,7 @@ import (
 
 	"assay/rewardmodel/hub"
 	"assay/rewardmodel/hub/hubtest"
+	"assay/sidecar/cli"
 )
 
 // tinyHub serves the tiny model as acme/tiny, and makes the environment and the
@@ -40,7 +41,7 @@ func tinyHub(t *testing.T) *hubtest.Hub {
 func TestPullThenScore(t *testing.T) {
 	h := tinyHub(t)
 	stdout, stderr, code := assay(t, "", "pull", "acme/tiny")
-	require.Equal(t, exitDone, code, stderr)
+	require.Equal(t, cli.ExitDone, code, stderr)
 	require.Equal(t, filepath.Join("models", "tiny")+"\n", stdout)
 	require.Contains(t, stderr, hubtest.Commit)
 	require.Contains(t, stderr, `"license":"mit"`)
@@ -50,15 +51,15 @@ func TestPullThenScore(t *testing.T) {
 
 	for _, name := range []string{"models/tiny", "tiny", "acme/tiny"} {
 		stdout, stderr, code = assay(t, "One.\n", "score", "--text", "--threads", "1", "--model", name)
-		require.Equal(t, exitDone, code, stderr)
+		require.Equal(t, cli.ExitDone, code, stderr)
 		require.Len(t, results(t, stdout), 1)
 	}
 	_, _, code = assay(t, "One.\n", "score", "--text", "--model", "other/tiny")
-	require.Equal(t, exitUsage, code, "a repository of the same last name")
+	require.Equal(t, cli.ExitUsage, code, "a repository of the same last name")
 
 	h.Seen()
 	_, stderr, code = assay(t, "", "pull", "acme/tiny@"+hubtest.Commit)
-	require.Equal(t, exitDone, code)
+	require.Equal(t, cli.ExitDone, code)
 	require.Contains(t, stderr, "already there")
 	require.Empty(t, h.Seen())
 }
@@ -95,7 +96,7 @@ func TestAKilledPullGoesOn(t *testing.T) {
 			h.Seen()
 
 			_, stderr, code := assay(t, "", "pull", "acme/tiny")
-			require.Equal(t, exitDone, code, stderr)
+			require.Equal(t, cli.ExitDone, code, stderr)
 			pulled, err := os.ReadFile("models/tiny/model.safetensors")
 			require.NoError(t, err)
 			require.True(t, bytes.Equal(weights, pulled))
@@ -111,18 +112,18 @@ func TestPullReadsTheTokenOfALogin(t *testing.T) {
 	h := tinyHub(t)
 	h.Token = "hf_login"
 	_, stderr, code := assay(t, "", "pull", "acme/tiny")
-	require.Equal(t, exitUsage, code)
+	require.Equal(t, cli.ExitUsage, code)
 	require.Contains(t, stderr, "HF_TOKEN")
 
 	require.NoError(t, os.WriteFile(filepath.Join(os.Getenv("HF_HOME"), "token"), []byte("hf_login\n"), 0o600))
 	_, stderr, code = assay(t, "", "--log-level", "trace", "pull", "acme/tiny", "--out", "mine")
-	require.Equal(t, exitDone, code, stderr)
+	require.Equal(t, cli.ExitDone, code, stderr)
 	require.NotContains(t, stderr, "hf_login")
 	require.FileExists(t, "mine/"+hub.ReceiptFile)
 
 	t.Setenv("HF_TOKEN", "hf_wrong")
 	_, stderr, code = assay(t, "", "pull", "acme/tiny", "--out", "other")
-	require.Equal(t, exitUsage, code, "HF_TOKEN comes first")
+	require.Equal(t, cli.ExitUsage, code, "HF_TOKEN comes first")
 	require.NotContains(t, stderr, "hf_wrong")
 }
 
@@ -133,7 +134,7 @@ func TestPullWarnsOfWhatCannotBeUsed(t *testing.T) {
 		delete(h.Files, name)
 	}
 	stdout, stderr, code := assay(t, "", "pull", "acme/tiny")
-	require.Equal(t, exitDone, code, stderr)
+	require.Equal(t, cli.ExitDone, code, stderr)
 	require.NotEmpty(t, stdout)
 	require.Contains(t, stderr, "cannot use the checkpoint")
 	require.Contains(t, stderr, "t5")
@@ -152,13 +153,13 @@ func TestPullRefuses(t *testing.T) {
 		code int
 		says string
 	}{
-		{[]string{"../x"}, exitUsage, "ORG/NAME"},
-		{[]string{"acme/tiny@"}, exitUsage, "no revision after the @"},
-		{[]string{"acme/tiny@a", "--revision", "b"}, exitUsage, "contradicts"},
-		{[]string{"acme/tiny", "--endpoint", "nowhere"}, exitUsage, "nowhere"},
-		{[]string{"acme/tiny", "--include", "*.bin"}, exitUsage, "pickles"},
-		{[]string{"acme/tiny"}, exitFailed, "418"},
-		{[]string{}, exitUsage, "repo"},
+		{[]string{"../x"}, cli.ExitUsage, "ORG/NAME"},
+		{[]string{"acme/tiny@"}, cli.ExitUsage, "no revision after the @"},
+		{[]string{"acme/tiny@a", "--revision", "b"}, cli.ExitUsage, "contradicts"},
+		{[]string{"acme/tiny", "--endpoint", "nowhere"}, cli.ExitUsage, "nowhere"},
+		{[]string{"acme/tiny", "--include", "*.bin"}, cli.ExitUsage, "pickles"},
+		{[]string{"acme/tiny"}, cli.ExitFailed, "418"},
+		{[]string{}, cli.ExitUsage, "repo"},
 	} {
 		stdout, stderr, code := assay(t, "", append([]string{"pull"}, c.args...)...)
 		require.Equal(t, c.code, code, stderr)

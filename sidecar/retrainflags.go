@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"assay/rewardmodel/retrain"
+	"assay/sidecar/cli"
 )
 
 // retrainFlags say when and how feedback is trained on. "assay serve" and "assay trainer" share them.
@@ -30,7 +31,7 @@ type retrainFlags struct {
 	TrainEpochs  int           `default:"0" help:"Passes over them; 0: 3, or 5 over up to 300 from a base model without a classifier."`
 	TrainLR      float64       `default:"0" name:"train-lr" help:"Peak learning rate; 0: 2e-5, or 5e-5 where there are 5 passes."`
 	TrainThreads int           `default:"0" help:"CPU threads of a training; 0: half of those that the process may use."`
-	TrainMemory  byteSize      `default:"0" placeholder:"BYTES" help:"Memory that a training may hold; 0: no limit."`
+	TrainMemory  cli.ByteSize  `default:"0" placeholder:"BYTES" help:"Memory that a training may hold; 0: no limit."`
 	TrainTimeout time.Duration `default:"6h" help:"Longest time of a training."`
 
 	GateMetric     string  `default:"${gate_metric}" enum:"bag_auroc,bag_auprc,avg_acc,f1_violation" help:"Figure in which a candidate may not be worse (${enum})."`

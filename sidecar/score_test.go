@@ -11,6 +11,8 @@ import (
 
 	"assay/rewardmodel"
 	"assay/rewardmodel/checkpoint"
+	"assay/sidecar/cli"
+	"assay/sidecar/localmodel"
 )
 
 // tolerance is how far scores in fp32 may differ between processors.
@@ -58,7 +60,7 @@ func TestScoreGolden(t *testing.T) {
 	} {
 		args = append([]string{"score", "--model", model, "--precision", "fp32", "--threads", "1"}, args...)
 		stdout, stderr, code := assay(t, golden(t, "responses.jsonl"), args...)
-		require.Equal(t, exitDone, code, stderr)
+		require.Equal(t, cli.ExitDone, code, stderr)
 		update(t, name, stdout)
 		requireClose(t, golden(t, name), stdout)
 	}
@@ -67,7 +69,7 @@ func TestScoreGolden(t *testing.T) {
 func TestScoreTextsAndBadLines(t *testing.T) {
 	model := tinyModel(t, nil)
 	stdout, stderr, code := assay(t, "One. Two.\n\n\xffodd\n", "score", "--model", model, "--text", "--threads", "1")
-	require.Equal(t, exitDone, code, stderr)
+	require.Equal(t, cli.ExitDone, code, stderr)
 	got := results(t, stdout)
 	require.Len(t, got, 3)
 	require.Len(t, got[0].Instances, 2)
@@ -77,11 +79,11 @@ func TestScoreTextsAndBadLines(t *testing.T) {
 
 	in := "{\"response\":\"a\"}\n{\"response\":1}\n{\"response\":\"b\"}\n"
 	stdout, stderr, code = assay(t, in, "score", "--model", model, "--threads", "1")
-	require.Equal(t, exitUsage, code)
+	require.Equal(t, cli.ExitUsage, code)
 	require.Len(t, results(t, stdout), 1)
 	require.Contains(t, stderr, "line 2: response")
 	stdout, stderr, code = assay(t, in, "score", "--model", model, "--threads", "1", "--skip-bad")
-	require.Equal(t, exitDone, code)
+	require.Equal(t, cli.ExitDone, code)
 	require.Len(t, results(t, stdout), 2)
 	require.Contains(t, stderr, "line 2: response")
 }
@@ -107,7 +109,7 @@ func TestModelsThatAreRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			stdout, stderr, code := assay(t, "", "score", "--model", c.dir, "--threads", "1")
-			require.Equal(t, exitUsage, code, stderr)
+			require.Equal(t, cli.ExitUsage, code, stderr)
 			require.Empty(t, stdout)
 			for _, part := range c.says {
 				require.Contains(t, strings.ToLower(strings.ReplaceAll(stderr, `\"`, `"`)), strings.ToLower(part))
@@ -120,19 +122,19 @@ func TestVersionOfAModel(t *testing.T) {
 	// Without assay.json, the weights name themselves.
 	plain := tinyModel(t, nil)
 	require.NoError(t, os.Remove(filepath.Join(plain, "assay.json")))
-	m, err := modelFlags{Model: plain}.open()
+	m, err := localmodel.Flags{Model: plain}.Open()
 	require.NoError(t, err)
-	defer m.close()
-	version, err := m.version(t.Context())
+	defer m.Close()
+	version, err := m.Version(t.Context())
 	require.NoError(t, err)
 	require.Regexp(t, `^tiny-[0-9a-f]{8}$`, version)
-	require.Equal(t, map[rewardmodel.Aggregate]float64{rewardmodel.AggregateMax: 0.5}, m.thresholds())
+	require.Equal(t, map[rewardmodel.Aggregate]float64{rewardmodel.AggregateMax: 0.5}, m.Thresholds())
 }
 
 func TestEval(t *testing.T) {
 	model := tinyModel(t, nil)
 	stdout, stderr, code := assay(t, "", "eval", "--bags", "testdata/bags.jsonl", "--model", model, "--threads", "1", "--resamples", "20")
-	require.Equal(t, exitDone, code, stderr)
+	require.Equal(t, cli.ExitDone, code, stderr)
 	var report map[string]any
 	require.NoError(t, json.Unmarshal([]byte(stdout), &report))
 	intervals := report["intervals"]
@@ -151,7 +153,7 @@ func TestEval(t *testing.T) {
 	// Every bag is called a violation below 0, and none above 1.
 	for threshold, recall := range map[string]float64{"0": 1, "1": 0} {
 		stdout, stderr, code = assay(t, "", "eval", "--bags", "testdata/bags.jsonl", "--model", model, "--threshold", threshold, "--resamples", "0")
-		require.Equal(t, exitDone, code, stderr)
+		require.Equal(t, cli.ExitDone, code, stderr)
 		var report map[string]any
 		require.NoError(t, json.Unmarshal([]byte(stdout), &report))
 		require.Equal(t, recall, report["recall_violation"])
@@ -159,14 +161,14 @@ func TestEval(t *testing.T) {
 	}
 	for _, args := range [][]string{{"--threshold", "2"}, {"--resamples", "-1"}, {"--bags", "nowhere.jsonl"}, {"--bags", "testdata/texts.jsonl"}} {
 		_, stderr, code = assay(t, "", append([]string{"eval", "--bags", "testdata/bags.jsonl", "--model", model}, args...)...)
-		require.Equal(t, exitUsage, code, stderr)
+		require.Equal(t, cli.ExitUsage, code, stderr)
 		require.Contains(t, stderr, args[0])
 	}
 }
 
 func TestVersionCommand(t *testing.T) {
 	stdout, stderr, code := assay(t, "", "version")
-	require.Equal(t, exitDone, code, stderr)
+	require.Equal(t, cli.ExitDone, code, stderr)
 	for _, name := range []string{"version", "commit", "go1.", "libtorch", "fp32, bf16", "cpu"} {
 		require.Contains(t, stdout, name)
 	}

@@ -3,12 +3,13 @@ package main
 import (
 	"assay/rewardmodel"
 	"assay/segmenter"
+	"assay/sidecar/cli"
 )
 
 // segmentCmd cuts texts into utterances. It needs no model, so that no length
 // limit applies.
 type segmentCmd struct {
-	inputFlags
+	cli.InputFlags
 	offsetFlag
 }
 
@@ -41,9 +42,9 @@ type segmentedPortion struct {
 }
 
 // Run is called by kong.
-func (c *segmentCmd) Run(a *app) error {
-	return eachText(a, c.inputFlags, func(id, text string) (any, error) {
-		spans, err := segmenter.Segment(a.ctx, text)
+func (c *segmentCmd) Run(a *cli.App) error {
+	return cli.EachText(a, c.InputFlags, func(id, text string) (any, error) {
+		spans, err := segmenter.Segment(a.Context, text)
 		if err != nil {
 			return nil, err
 		}

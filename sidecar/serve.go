@@ -9,6 +9,8 @@ import (
 	"assay/api"
 	"assay/queue"
 	"assay/rewardmodel"
+	"assay/sidecar/cli"
+	"assay/sidecar/localmodel"
 )
 
 // serveCmd runs the service until a signal ends it.
@@ -20,27 +22,27 @@ type serveCmd struct {
 	TrustLoopback   bool          `help:"Let callers on this machine in without a token although there are tokens (--token-file). Everybody on the machine is admin then."`
 	Private         bool          `help:"Keep the other users of this machine out: generate a token at each start in DATA_DIR/token (mode 0600) and ask every caller of HTTP, gRPC and the embedded NATS server for it, also on loopback. The command line and the clients find it there."`
 	Insecure        bool          `help:"Accept listeners that other machines reach although nothing checks who calls."`
-	MaxBody         byteSize      `default:"32MiB" placeholder:"BYTES" help:"Largest request body, decompressed (${default})."`
+	MaxBody         cli.ByteSize  `default:"32MiB" placeholder:"BYTES" help:"Largest request body, decompressed (${default})."`
 	MaxResponses    int           `default:"8192" help:"Most responses of one request."`
-	RequestMemory   byteSize      `default:"1GiB" placeholder:"BYTES" help:"Memory that all requests together may hold (${default}); beyond it they are answered 503. The process takes up to twice that for requests, and the model on top."`
+	RequestMemory   cli.ByteSize  `default:"1GiB" placeholder:"BYTES" help:"Memory that all requests together may hold (${default}); beyond it they are answered 503. The process takes up to twice that for requests, and the model on top."`
 	RequestTimeout  time.Duration `default:"5m" help:"Longest time that a request may take, and that a gRPC stream may wait for its next one."`
 	ShutdownTimeout time.Duration `default:"30s" help:"Time to finish what is in flight after SIGINT or SIGTERM; a second signal ends at once."`
 	DrainDelay      time.Duration `default:"0s" help:"Time to go on serving after a signal while /readyz says 503, so that a balancer can look elsewhere; counts towards --shutdown-timeout."`
 	TrustedOrigin   []string      `placeholder:"ORIGIN" help:"Web origins (https://host) whose pages may post to the service."`
 
-	modelFlags     `group:"Model:"`
-	scorerFlags    `group:"Model:"`
-	policyFlags    `group:"Model:"`
-	MaxQueueTokens int      `default:"1048576" group:"Model:" help:"Tokens that may wait for the model, and no more than it computes within --request-timeout; a request beyond is answered 503."`
-	Pin            string   `placeholder:"VERSION" group:"Model:" help:"Serve this version whatever is promoted; that of --model counts, too."`
-	ModelsLoaded   int      `default:"2" group:"Model:" help:"Versions that stay loaded: the current one, and those that requests pin."`
-	ModelsBytes    byteSize `default:"0" placeholder:"BYTES" group:"Model:" help:"Memory that their weights may take; 0: no limit."`
+	localmodel.Flags       `group:"Model:"`
+	localmodel.ScorerFlags `group:"Model:"`
+	localmodel.PolicyFlags `group:"Model:"`
+	MaxQueueTokens         int          `default:"1048576" group:"Model:" help:"Tokens that may wait for the model, and no more than it computes within --request-timeout; a request beyond is answered 503."`
+	Pin                    string       `placeholder:"VERSION" group:"Model:" help:"Serve this version whatever is promoted; that of --model counts, too."`
+	ModelsLoaded           int          `default:"2" group:"Model:" help:"Versions that stay loaded: the current one, and those that requests pin."`
+	ModelsBytes            cli.ByteSize `default:"0" placeholder:"BYTES" group:"Model:" help:"Memory that their weights may take; 0: no limit."`
 
 	Train        bool `default:"true" negatable:"" group:"Feedback and training:" help:"Run trainings beside this service; without it another replica does, or assay trainer."`
 	retrainFlags `group:"Feedback and training:"`
 
 	serveNATSFlags `group:"NATS:"`
-	natsFlags      `group:"NATS:"`
+	cli.NATSFlags  `group:"NATS:"`
 	streamFlags    `group:"NATS streams (0: as it is, or the default of a new stream):"`
 }
 
@@ -50,8 +52,8 @@ type serveNATSFlags struct {
 	NATSListen     string        `name:"nats-listen" default:"127.0.0.1:4222" placeholder:"HOST:PORT" help:"Where the embedded server listens (${default}); port 0 takes any free one."`
 	DataDir        string        `default:"${data_dir}" placeholder:"DIR" help:"Folder for what is kept: the streams of the embedded server (${default})."`
 	Sync           syncMode      `default:"always" enum:"always,interval" help:"When the embedded server flushes to disk (${enum}): always, before each acknowledgement; interval, every ${sync_interval} in the background, which is faster, and a power failure undoes what was acknowledged since."`
-	NATSMaxPayload byteSize      `name:"nats-max-payload" default:"8MiB" placeholder:"BYTES" help:"Largest message of the embedded server (${default}), at most 64MiB."`
-	NATSMaxStore   byteSize      `name:"nats-max-store" default:"64GiB" placeholder:"BYTES" help:"Disk that all streams of the embedded server may reserve (${default})."`
+	NATSMaxPayload cli.ByteSize  `name:"nats-max-payload" default:"8MiB" placeholder:"BYTES" help:"Largest message of the embedded server (${default}), at most 64MiB."`
+	NATSMaxStore   cli.ByteSize  `name:"nats-max-store" default:"64GiB" placeholder:"BYTES" help:"Disk that all streams of the embedded server may reserve (${default})."`
 	NATSRequests   int           `name:"nats-max-requests" default:"256" help:"Requests on assay.v1.score that are answered at once; more are refused as 503."`
 	MaxInFlight    int           `default:"256" help:"Streamed responses that this process holds at once."`
 	MaxAckPending  int           `default:"4096" help:"Streamed responses that all replicas together may hold."`
@@ -63,23 +65,23 @@ type serveNATSFlags struct {
 type streamFlags struct {
 	StreamReplicas        int           `help:"Copies of each stream in a cluster (1)."`
 	StreamDuplicateWindow time.Duration `help:"How long a Nats-Msg-Id is remembered (15m)."`
-	StreamResponsesBytes  byteSize      `placeholder:"BYTES" help:"Responses that wait; when full, publishing fails (1GiB)."`
-	StreamRewardsBytes    byteSize      `placeholder:"BYTES" help:"Rewards that are kept; the oldest go first (1GiB)."`
+	StreamResponsesBytes  cli.ByteSize  `placeholder:"BYTES" help:"Responses that wait; when full, publishing fails (1GiB)."`
+	StreamRewardsBytes    cli.ByteSize  `placeholder:"BYTES" help:"Rewards that are kept; the oldest go first (1GiB)."`
 	StreamRewardsAge      time.Duration `help:"How long rewards are kept (168h)."`
-	StreamDeadBytes       byteSize      `placeholder:"BYTES" help:"Dead letters that are kept (256MiB)."`
+	StreamDeadBytes       cli.ByteSize  `placeholder:"BYTES" help:"Dead letters that are kept (256MiB)."`
 	StreamDeadAge         time.Duration `help:"How long dead letters are kept (720h)."`
-	StreamFeedbackBytes   byteSize      `placeholder:"BYTES" help:"Labels with their texts; when full, feedback is refused (1GiB)."`
+	StreamFeedbackBytes   cli.ByteSize  `placeholder:"BYTES" help:"Labels with their texts; when full, feedback is refused (1GiB)."`
 	StreamFeedbackAge     time.Duration `help:"How long labels are kept (for ever)."`
-	StreamScoredBytes     byteSize      `placeholder:"BYTES" help:"Scored responses that --keep-scored keeps; the oldest go first (1GiB)."`
-	StreamModelsBytes     byteSize      `placeholder:"BYTES" help:"Files of models; when full, no candidate is promoted (16GiB)."`
-	StreamEventsBytes     byteSize      `placeholder:"BYTES" help:"Events that are kept (64MiB)."`
+	StreamScoredBytes     cli.ByteSize  `placeholder:"BYTES" help:"Scored responses that --keep-scored keeps; the oldest go first (1GiB)."`
+	StreamModelsBytes     cli.ByteSize  `placeholder:"BYTES" help:"Files of models; when full, no candidate is promoted (16GiB)."`
+	StreamEventsBytes     cli.ByteSize  `placeholder:"BYTES" help:"Events that are kept (64MiB)."`
 	StreamEventsAge       time.Duration `help:"How long events are kept (2160h)."`
 	KeepScored            time.Duration `default:"0s" help:"How long scored responses are kept with their text, for labels that name only a response_id and for candidates; 0: not at all."`
 }
 
 // leastRequestMemory leaves room for one pull from JetStream next to the largest
 // request, which may hold three quarters of it.
-const leastRequestMemory byteSize = 256 << 20
+const leastRequestMemory cli.ByteSize = 256 << 20
 
 // Help is shown by --help.
 func (*serveCmd) Help() string {
@@ -92,11 +94,11 @@ assay.v1.responses.> into rewards on assay.v1.rewards.>. Once ready, it prints a
 }
 
 // Run is called by kong.
-func (c *serveCmd) Run(a *app) error {
-	if err := c.validate(); err != nil {
-		return usageError{err}
+func (c *serveCmd) Run(a *cli.App) error {
+	if err := c.CheckSettings(); err != nil {
+		return cli.Usage(err)
 	}
-	ctx, stop := a.untilSignal()
+	ctx, stop := a.UntilSignal()
 	defer stop()
 	s, err := newService(c, a)
 	if err != nil {
@@ -105,9 +107,9 @@ func (c *serveCmd) Run(a *app) error {
 	return s.run(ctx)
 }
 
-// validate finds settings that cannot work, before anything is started.
-func (c *serveCmd) validate() error {
-	errs := []error{c.scorerFlags.validate(), c.retrainFlags.validate(), c.validateListeners(), c.validateNATS()}
+// CheckSettings finds settings that cannot work, before anything is started.
+func (c *serveCmd) CheckSettings() error {
+	errs := []error{c.ScorerFlags.Check(), c.retrainFlags.validate(), c.validateListeners(), c.validateNATS()}
 	check := func(ok bool, format string, args ...any) {
 		if !ok {
 			errs = append(errs, fmt.Errorf(format, args...))
@@ -196,7 +198,7 @@ func (c *serveCmd) limits() rewardmodel.Limits {
 }
 
 func (c *serveCmd) scorerConfig() rewardmodel.ScorerConfig {
-	cfg := c.scorerFlags.config()
+	cfg := c.ScorerFlags.Config()
 	cfg.MaxQueueTokens, cfg.MaxQueueTime = c.MaxQueueTokens, c.RequestTimeout
 	return cfg
 }
@@ -212,13 +214,13 @@ func (m syncMode) interval() time.Duration {
 }
 
 func (c *serveCmd) queueConfig(memory *rewardmodel.Memory) queue.Config {
-	version, _ := buildVersion()
+	version, _ := cli.BuildVersion()
 	return queue.Config{
 		Server: queue.ServerConfig{
 			Listen: c.NATSListen, DataDir: c.DataDir, Token: c.NatsToken, SyncInterval: c.Sync.interval(),
 			MaxPayload: int(c.NATSMaxPayload), MaxStore: int64(c.NATSMaxStore),
 		},
-		Conn:    c.natsFlags.config(),
+		Conn:    c.NATSFlags.Config(),
 		Streams: c.streamFlags.config(),
 		Worker: queue.WorkerConfig{
 			MaxInFlight: c.MaxInFlight, MaxAckPending: c.MaxAckPending,

@@ -19,6 +19,7 @@ import (
 	"assay/api/inference"
 	"assay/queue"
 	"assay/rewardmodel"
+	"assay/sidecar/cli"
 )
 
 func TestServe(t *testing.T) {
@@ -73,9 +74,9 @@ func TestServe(t *testing.T) {
 	})
 	t.Run("score through the service", func(t *testing.T) {
 		local, _, code := assay(t, golden(t, "responses.jsonl"), "score", "--model", model, "--precision", "fp32", "--threads", "1")
-		require.Equal(t, exitDone, code)
+		require.Equal(t, cli.ExitDone, code)
 		remote, stderr, code := assay(t, golden(t, "responses.jsonl"), "score", "--nats-url", p.ready.NATS, "--model", "nowhere")
-		require.Equal(t, exitDone, code, stderr)
+		require.Equal(t, cli.ExitDone, code, stderr)
 		requireClose(t, local, remote)
 	})
 	t.Run("a stream", func(t *testing.T) {
@@ -88,12 +89,12 @@ func TestServe(t *testing.T) {
 	})
 	t.Run("a second service on the same data", func(t *testing.T) {
 		other := launch(t, "--model", model, "--data-dir", dataDir(p))
-		require.Equal(t, exitFailed, other.wait(t))
+		require.Equal(t, cli.ExitFailed, other.wait(t))
 		require.Contains(t, other.output(), "in use")
 	})
 	t.Run("a taken address", func(t *testing.T) {
 		other := launch(t, "--model", model, "--nats", "off", "--listen", strings.TrimPrefix(p.ready.HTTP, "http://"))
-		require.Equal(t, exitFailed, other.wait(t))
+		require.Equal(t, cli.ExitFailed, other.wait(t))
 		require.Contains(t, other.output(), "--listen")
 	})
 	p.signal(t)
@@ -102,7 +103,7 @@ func TestServe(t *testing.T) {
 		return status == http.StatusServiceUnavailable
 	}, patience, time.Millisecond)
 	post(t, p.ready.HTTP, `{"responses":[{"response":"Still served."}]}`)
-	require.Equal(t, exitDone, p.wait(t), p.output())
+	require.Equal(t, cli.ExitDone, p.wait(t), p.output())
 	require.Contains(t, p.output(), `"stopped"`)
 }
 
@@ -137,7 +138,7 @@ func TestSIGTERMAnswersWhatIsInFlight(t *testing.T) {
 	}, patience, time.Millisecond)
 	p.signal(t)
 	require.NoError(t, <-answered)
-	require.Equal(t, exitDone, p.wait(t), p.output())
+	require.Equal(t, cli.ExitDone, p.wait(t), p.output())
 
 	// What was not done is done by the next one, once.
 	p = serve(t, tinyModel(t, nil), dataDir(p))

@@ -16,15 +16,17 @@ import (
 	"assay/queue"
 	"assay/rewardmodel"
 	"assay/rewardmodel/encoder"
+	"assay/sidecar/cli"
+	"assay/sidecar/localmodel"
 )
 
 // service is everything that "assay serve" runs, from the open listener to the
 // closed NATS server.
 type service struct {
 	cmd      *serveCmd
-	app      *app
+	app      *cli.App
 	registry *prometheus.Registry
-	opened   *openModel
+	opened   *localmodel.Opened
 	policies map[string]rewardmodel.PolicyTokenizer
 	loader   *loader             // nil until libtorch has started
 	replica  *replica            // nil without NATS
@@ -48,7 +50,7 @@ type service struct {
 
 // newService checks the model and opens the listeners, so that what is wrong
 // stops the start. It starts nothing yet.
-func newService(c *serveCmd, a *app) (*service, error) {
+func newService(c *serveCmd, a *cli.App) (*service, error) {
 	s := &service{cmd: c, app: a, registry: prometheus.NewRegistry(), started: make(chan struct{}), unlearn: func() error { return nil }}
 	s.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	watchdog, err := rewardmodel.NewWatchdog(s.registry)
@@ -57,19 +59,19 @@ func newService(c *serveCmd, a *app) (*service, error) {
 	}
 	s.watchdog, s.calls, s.live.watchdog = watchdog, watchdog, watchdog
 	if err := s.loadTokens(); err != nil {
-		return nil, usageError{err}
+		return nil, cli.Usage(err)
 	}
 	if s.memory, err = rewardmodel.NewMemory(int64(c.RequestMemory), s.registry); err != nil {
-		return nil, usageError{err}
+		return nil, cli.Usage(err)
 	}
-	if s.policies, err = c.policyFlags.load(); err != nil {
+	if s.policies, err = c.PolicyFlags.Load(); err != nil {
 		return nil, err
 	}
-	if s.opened, err = c.modelFlags.open(); err != nil {
+	if s.opened, err = c.Flags.Open(); err != nil {
 		return nil, err
 	}
 	if err := s.listen(); err != nil {
-		return nil, errors.Join(err, s.opened.close())
+		return nil, errors.Join(err, s.opened.Close())
 	}
 	return s, nil
 }
@@ -84,10 +86,10 @@ func (s *service) loadTokens() (err error) {
 		if c.embedded() && c.NatsToken == "" {
 			c.NatsToken, s.natsPrivate = s.private, true
 		}
-		s.tokens, err = api.LoadPrivateTokens(s.private, c.TokenFile, s.app.log)
+		s.tokens, err = api.LoadPrivateTokens(s.private, c.TokenFile, s.app.Log)
 		return err
 	case c.TokenFile != "":
-		s.tokens, err = api.LoadTokens(c.TokenFile, s.app.log)
+		s.tokens, err = api.LoadTokens(c.TokenFile, s.app.Log)
 	}
 	return err
 }
@@ -101,8 +103,8 @@ func (s *service) listen() (err error) {
 		parts.Feedback, parts.FeedbackView, parts.Registry = &s.desk, &s.desk, &s.desk
 		parts.Promotions, parts.Trainings, parts.Events = &s.desk, &s.desk, &s.desk
 	}
-	if s.http, err = api.New(s.cmd.apiConfig(), parts, s.app.log, s.registry); err != nil {
-		return usageError{err}
+	if s.http, err = api.New(s.cmd.apiConfig(), parts, s.app.Log, s.registry); err != nil {
+		return cli.Usage(err)
 	}
 	var config net.ListenConfig
 	var opened []net.Listener
@@ -115,13 +117,13 @@ func (s *service) listen() (err error) {
 		if l.address == "" {
 			continue
 		}
-		if *l.listener, err = config.Listen(s.app.ctx, "tcp", l.address); err != nil {
+		if *l.listener, err = config.Listen(s.app.Context, "tcp", l.address); err != nil {
 			return closeAll(opened, fmt.Errorf("%s: %w; stop what uses the address, or choose another", l.flag, err))
 		}
 		opened = append(opened, *l.listener)
 	}
 	if s.private != "" {
-		if err := writePrivateToken(s.cmd.DataDir, s.private); err != nil {
+		if err := cli.WritePrivateToken(s.cmd.DataDir, s.private); err != nil {
 			return closeAll(opened, err)
 		}
 	}
@@ -151,7 +153,7 @@ func (s *service) run(ctx context.Context) error {
 	}
 	group.Go(func() error {
 		<-s.started // what is changed is there
-		s.app.settings.watch(ctx, s.settings())
+		s.app.Settings.Watch(ctx, s.settings())
 		return nil
 	})
 	if s.ops != nil {
@@ -188,7 +190,7 @@ func (s *service) run(ctx context.Context) error {
 
 // start loads the model while the streams open, and then takes work.
 func (s *service) start(ctx context.Context) error {
-	s.app.log.Info().Str("http", s.httpURL()).Str("model", s.opened.dir).Msg("starting")
+	s.app.Log.Info().Str("http", s.httpURL()).Str("model", s.opened.Dir).Msg("starting")
 	group, starting := errgroup.WithContext(ctx)
 	var versions *rewardmodel.Versions
 	group.Go(func() (err error) {
@@ -219,19 +221,19 @@ func (s *service) start(ctx context.Context) error {
 
 // loadModel starts libtorch and loads the model of --model.
 func (s *service) loadModel(ctx context.Context) (*rewardmodel.Versions, error) {
-	version, err := s.opened.version(ctx)
+	version, err := s.opened.Version(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("--model: %w", err)
 	}
-	s.folders = newFolders(version, s.opened.dir, filepath.Join(s.cmd.DataDir, "models"))
-	runtime, err := s.cmd.runtime()
+	s.folders = newFolders(version, s.opened.Dir, filepath.Join(s.cmd.DataDir, "models"))
+	runtime, err := s.cmd.Runtime()
 	if err != nil {
-		return nil, usageError{err}
+		return nil, cli.Usage(err)
 	}
 	runtime.Watch(s.calls)
 	scoring := s.cmd.scorerConfig()
 	scoring.PolicyTokenizers = s.policies
-	s.loader = &loader{flags: s.cmd.modelFlags, scoring: scoring, runtime: runtime, folder: s.folders.Pinned, metrics: s.registry}
+	s.loader = &loader{flags: s.cmd.Flags, scoring: scoring, runtime: runtime, folder: s.folders.Pinned, metrics: s.registry}
 	s.folders.load = s.loader.try
 	versions, err := rewardmodel.NewVersions(rewardmodel.VersionsConfig{MaxLoaded: s.cmd.ModelsLoaded, MaxBytes: int64(s.cmd.ModelsBytes)}, s.loader, s.registry)
 	if err != nil {
@@ -241,7 +243,7 @@ func (s *service) loadModel(ctx context.Context) (*rewardmodel.Versions, error) 
 		return nil, errors.Join(fmt.Errorf("--model: %w", err), versions.Close())
 	}
 	if pin := s.cmd.Pin; pin != "" && pin != version && s.cmd.NATS == "off" {
-		return nil, errors.Join(usageError{fmt.Errorf("--pin %s: --model is version %s, and without NATS there is no other", pin, version)}, versions.Close())
+		return nil, errors.Join(cli.Usage(fmt.Errorf("--pin %s: --model is version %s, and without NATS there is no other", pin, version)), versions.Close())
 	}
 	return versions, nil
 }
@@ -249,7 +251,7 @@ func (s *service) loadModel(ctx context.Context) (*rewardmodel.Versions, error) 
 func (s *service) openQueue(ctx context.Context) error {
 	cfg := s.cmd.queueConfig(s.memory)
 	cfg.Service.Labels = &s.desk
-	q, err := queue.Open(ctx, cfg, s.app.log, s.registry)
+	q, err := queue.Open(ctx, cfg, s.app.Log, s.registry)
 	if err != nil {
 		return err
 	}
@@ -264,14 +266,14 @@ func (s *service) learn(ctx context.Context, q *queue.Queue, versions *rewardmod
 		return err
 	}
 	q.SetJournal(s.replica.journal())
-	initial, err := describe(s.opened.dir)
+	initial, err := describe(s.opened.Dir)
 	if err != nil {
 		return err
 	}
 	initial.Version = s.folders.initial
 	learning, err := newLearning(ctx, learningConfig{
-		flags: s.cmd.retrainFlags, compute: s.cmd.computeFlags, replica: s.replica, folders: s.folders,
-		initial: initial, trains: s.cmd.Train, log: s.app.log,
+		flags: s.cmd.retrainFlags, compute: s.cmd.ComputeFlags, replica: s.replica, folders: s.folders,
+		initial: initial, trains: s.cmd.Train, log: s.app.Log,
 	}, q, versions)
 	if err != nil {
 		return err
@@ -297,7 +299,7 @@ func (s *service) learn(ctx context.Context, q *queue.Queue, versions *rewardmod
 // be loaded is tried again later, and --model serves meanwhile; one that is
 // pinned must load.
 func (s *service) join(ctx context.Context, l *learning, versions *rewardmodel.Versions) (*follower, error) {
-	follow := &follower{replica: s.replica.id, versions: versions, monitor: l.monitor, journal: l.registry, statuses: l.registry, currents: l.registry, folders: s.folders, log: s.app.log}
+	follow := &follower{replica: s.replica.id, versions: versions, monitor: l.monitor, journal: l.registry, statuses: l.registry, currents: l.registry, folders: s.folders, log: s.app.Log}
 	s.folders.needed = follow.neededNow
 	if pin := s.cmd.Pin; pin != "" {
 		if err := versions.Promote(ctx, pin); err != nil {
@@ -324,7 +326,7 @@ var errShutdownTimeout = errors.New("not all was finished within --shutdown-time
 // for the next process, the models stopped, NATS drained and stopped.
 func (s *service) shutdown() error {
 	s.http.Drain()
-	s.app.log.Info().Stringer("within", s.cmd.ShutdownTimeout).Msg("shutting down; a second signal ends at once")
+	s.app.Log.Info().Stringer("within", s.cmd.ShutdownTimeout).Msg("shutting down; a second signal ends at once")
 	stalled := s.watchdog.Stalled() != nil
 	timeout := s.cmd.ShutdownTimeout
 	if stalled {
@@ -333,7 +335,7 @@ func (s *service) shutdown() error {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), timeout, errShutdownTimeout)
 	defer cancel()
 	if s.cmd.DrainDelay > 0 && !stalled {
-		_ = wait(ctx, s.cmd.DrainDelay) // shorter than the deadline
+		_ = cli.Wait(ctx, s.cmd.DrainDelay) // shorter than the deadline
 	}
 	<-s.started // it sees the end of its context
 
@@ -352,9 +354,9 @@ func (s *service) shutdown() error {
 	if s.replica != nil {
 		errs = append(errs, s.replica.release())
 	}
-	err := errors.Join(append(errs, s.opened.close())...)
+	err := errors.Join(append(errs, s.opened.Close())...)
 	if err == nil {
-		s.app.log.Info().Msg("stopped")
+		s.app.Log.Info().Msg("stopped")
 	}
 	return err
 }
@@ -367,4 +369,19 @@ func (s *service) closeModels() (err error) {
 		s.loader.runtime.Close()
 	}
 	return err
+}
+
+// settings that take effect at once are the limits of requests over HTTP and NATS.
+func (s *service) settings() cli.LiveSettings {
+	limits := func(command any) error {
+		c := command.(*serveCmd)
+		if err := s.http.SetLimits(int64(c.MaxBody), c.limits()); err != nil {
+			return err
+		}
+		if q := s.live.queue.Load(); q != nil {
+			q.SetLimits(c.limits())
+		}
+		return nil
+	}
+	return cli.LiveSettings{"max-body": limits, "max-responses": limits}
 }

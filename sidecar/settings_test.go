@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"assay/queue"
+	"assay/sidecar/cli"
 )
 
 // configMap is a folder as Kubernetes mounts a ConfigMap: what is in it are links
@@ -45,22 +46,22 @@ func (m *configMap) swap(content string) {
 
 // followed reads a command line, and returns what follows its settings and what
 // that logs.
-func followed(t *testing.T, args ...string) (*settings, *bytes.Buffer) {
+func followed(t *testing.T, args ...string) (*cli.Settings, *bytes.Buffer) {
 	t.Helper()
-	c, log, level := &cli{}, &bytes.Buffer{}, &logLevel{}
-	parser, err := newParser(c, log, log)
+	c, log, level := &commandLine{}, &bytes.Buffer{}, &cli.LogLevel{}
+	parser, err := assayProgram().Parser(c, log, log)
 	require.NoError(t, err)
 	parsed, err := parser.Parse(args)
 	require.NoError(t, err)
-	return newSettings(string(c.Config), args, parsed, level, c.logger(log, level)), log
+	return cli.NewSettings(assayProgram(), args, parsed, string(c.Config), level, c.Logger(log, level)), log
 }
 
 func TestSettingsTakeEffectOrAreNamed(t *testing.T) {
 	m := mountConfigMap(t, "log-level: info\nmax-responses: 2\nthreads: 1\nnats-token: first-secret\n")
 	s, log := followed(t, "serve", "--config", m.path(), "--max-in-flight", "7", "--log-format", "json")
 	var most []int
-	live := liveSettings{"max-responses": func(c *cli) error {
-		most = append(most, c.Serve.MaxResponses)
+	live := cli.LiveSettings{"max-responses": func(command any) error {
+		most = append(most, command.(*serveCmd).MaxResponses)
 		return nil
 	}}
 	logged := func(says ...string) {
@@ -73,39 +74,39 @@ func TestSettingsTakeEffectOrAreNamed(t *testing.T) {
 		}
 		log.Reset()
 	}
-	s.reload(live)
+	s.Reload(live)
 	logged()
 
 	m.swap("log-level: debug\nmax-responses: 3\nthreads: 2\nmax-in-flight: 8\nnats-token: second-secret\n")
-	s.log.Debug().Msg("hidden")
-	s.reload(live)
+	s.Log.Debug().Msg("hidden")
+	s.Reload(live)
 	require.NotContains(t, log.String(), "hidden")
 	require.NotContains(t, log.String(), "secret", "no values: some are secrets")
 	require.NotContains(t, log.String(), "max-in-flight", "a flag wins over the file, before and after")
 	logged(`"info","setting":"log-level"`, `"info","setting":"max-responses"`, `"warn","setting":"threads"`, `"warn","setting":"nats-token"`,
 		"takes effect at the next start")
 	require.Equal(t, []int{3}, most)
-	s.log.Debug().Msg("shown")
+	s.Log.Debug().Msg("shown")
 	logged("shown")
-	s.reload(live)
+	s.Reload(live)
 	logged()
 
 	m.swap("log-level: info\nmax-responses: 0\n")
-	s.reload(live)
+	s.Reload(live)
 	logged("fault", "--max-responses is 0")
 	m.swap("max-response: 4\n")
-	s.reload(live)
+	s.Reload(live)
 	logged("fault", "max-response")
-	s.log.Debug().Msg("still shown")
+	s.Log.Debug().Msg("still shown")
 	logged("still shown")
 
 	require.NoError(t, os.Remove(filepath.Join(m.dir, "..data")))
-	s.reload(live)
+	s.Reload(live)
 	logged("cannot be read")
-	s.reload(live)
+	s.Reload(live)
 	logged() // once
 	m.swap("log-level: debug\nmax-responses: 5\nthreads: 2\nnats-token: second-secret\n")
-	s.reload(live)
+	s.Reload(live)
 	logged("max-responses")
 	require.Equal(t, []int{3, 5}, most)
 }
@@ -132,7 +133,7 @@ func TestLimitsChangeUnderARunningService(t *testing.T) {
 	require.Eventually(t, func() bool { return status() == http.StatusOK }, patience, 20*time.Millisecond)
 	require.Eventually(t, func() bool { return overNATS() == "" }, patience, 20*time.Millisecond)
 	p.signal(t)
-	require.Equal(t, exitDone, p.wait(t), p.output())
+	require.Equal(t, cli.ExitDone, p.wait(t), p.output())
 	require.Contains(t, p.output(), `"warn","setting":"max-in-flight"`)
 	require.Contains(t, p.output(), `"level":"debug"`)
 }

@@ -9,6 +9,7 @@ import (
 
 	"assay/rewardmodel"
 	"assay/rewardmodel/bag"
+	"assay/sidecar/cli"
 )
 
 // TestShippedModel scores responses with and without one bad sentence, in our own words, with the model that ships: in
@@ -29,7 +30,7 @@ func TestShippedModel(t *testing.T) {
 	}
 
 	var out, logs bytes.Buffer
-	if code := run(t.Context(), []string{"assay", "score", "--model", "../models/default", smoke}, nil, &out, &logs); code != exitDone {
+	if code := assayProgram().Run(t.Context(), []string{"assay", "score", "--model", "../models/default", smoke}, nil, &out, &logs); code != cli.ExitDone {
 		t.Fatalf("exit code %d: %s", code, logs.String())
 	}
 	results := map[string]rewardmodel.Result{}

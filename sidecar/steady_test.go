@@ -23,6 +23,7 @@ import (
 	"assay/rewardmodel/bag"
 	"assay/rewardmodel/eval"
 	"assay/rewardmodel/retrain"
+	"assay/sidecar/localmodel"
 )
 
 // steady scores all the while over HTTP and NATS, as an RLHF run does. Every request must be answered, by one version,
@@ -195,7 +196,7 @@ func score(t *testing.T, p *process, model string, bags []bag.Bag) rewardmodel.A
 	t.Helper()
 	var items []rewardmodel.Item
 	for _, b := range bags {
-		items = append(items, itemOf(b))
+		items = append(items, localmodel.ItemOf(b))
 	}
 	body, err := requestBody(model, items)
 	require.NoError(t, err)

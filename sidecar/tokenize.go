@@ -4,11 +4,13 @@ import (
 	"slices"
 
 	"assay/rewardmodel/tokenizer"
+	"assay/sidecar/cli"
+	"assay/sidecar/localmodel"
 )
 
 // tokenizeCmd turns texts into the token ids that a model reads.
 type tokenizeCmd struct {
-	inputFlags
+	cli.InputFlags
 	offsetFlag
 	Model string `default:"models/default" placeholder:"DIR" help:"Folder with the tokenizer's files, or its name below models/ (${default})."`
 }
@@ -30,18 +32,18 @@ type tokenized struct {
 }
 
 // Run is called by kong.
-func (c *tokenizeCmd) Run(a *app) error {
-	dir, err := findModel("--model", c.Model)
+func (c *tokenizeCmd) Run(a *cli.App) error {
+	dir, err := localmodel.Find("--model", c.Model)
 	if err != nil {
 		return err
 	}
 	tok, err := tokenizer.Load(dir)
 	if err != nil {
-		return usageError{err}
+		return cli.Usage(err)
 	}
 	// Where the text's own tokens begin among the special ones.
 	lead := slices.Index(tok.Frame([]int32{-1}), -1)
-	return eachText(a, c.inputFlags, func(id, text string) (any, error) {
+	return cli.EachText(a, c.InputFlags, func(id, text string) (any, error) {
 		encoding := tok.Encode(text)
 		out := tokenized{ID: id, IDs: tok.Frame(encoding.IDs)}
 		out.Offsets = make([][2]int, len(out.IDs))

@@ -14,6 +14,8 @@ import (
 	"assay/rewardmodel/encoder"
 	"assay/rewardmodel/tokenizer"
 	"assay/rewardmodel/train"
+	"assay/sidecar/cli"
+	"assay/sidecar/localmodel"
 )
 
 // trainCmd trains an instance classifier on bags with coarse labels and writes a checkpoint folder.
@@ -41,19 +43,7 @@ type trainCmd struct {
 	ModelName string   `help:"Name of the model in its version; default: the name of the output folder."`
 	DataName  []string `help:"Names of the data sets for the checkpoint's assay.json."`
 	Progress  string   `default:"auto" enum:"auto,json" help:"How progress is told (${enum}): auto, a bar on a terminal or log lines; json, also an object a line on standard output, at most one a second and one at the end of each stage."`
-	computeFlags
-}
-
-// computeFlags say where libtorch computes.
-type computeFlags struct {
-	Precision string  `default:"auto" enum:"auto,fp32,bf16,int8" help:"Number format of the computation (${enum}); auto is bf16 where the processor has it. int8 is for scoring alone: faster, checked against fp32 when the model is loaded."`
-	Limit     float64 `name:"precision-limit" default:"0.01" help:"How far int8 may move the violation of built-in texts from fp32, on average, before a model is refused; one of them may move ten times as far."`
-	Device    string  `default:"auto" help:"auto, cpu or cuda:N."`
-	Threads   int     `default:"0" help:"CPU threads of libtorch; 0 is all that the process may use."`
-}
-
-func (f computeFlags) runtime() (*encoder.Runtime, error) {
-	return encoder.NewRuntime(encoder.RuntimeOptions{Threads: f.Threads, Device: f.Device, PrecisionLimit: f.Limit})
+	localmodel.ComputeFlags
 }
 
 // Help is shown by --help.
@@ -68,40 +58,40 @@ last whole epoch when it is started again with the same settings. With --progres
 }
 
 // Run is called by kong.
-func (c *trainCmd) Run(a *app) error {
+func (c *trainCmd) Run(a *cli.App) error {
 	if c.Precision == string(encoder.Int8) {
-		return usageError{errors.New("--precision int8 has no gradients; train with auto, bf16 or fp32, and score with int8")}
+		return cli.Usage(errors.New("--precision int8 has no gradients; train with auto, bf16 or fp32, and score with int8"))
 	}
-	ctx, stop := a.untilSignal()
+	ctx, stop := a.UntilSignal()
 	defer stop()
-	report := a.trainProgress()
+	report := newTrainProgress(a)
 	defer report.close()
 	tell := report.tell
 	if c.Progress == "json" {
-		lines := &progressLines{out: a.stdout}
+		lines := &progressLines{out: a.Stdout}
 		defer lines.close()
 		tell = func(now train.Progress) {
 			report.tell(now)
 			lines.tell(now)
 		}
 	}
-	return c.run(ctx, a.log, tell)
+	return c.run(ctx, a.Log, tell)
 }
 
 // run trains and writes the checkpoint; progress goes to report.
 func (c *trainCmd) run(ctx context.Context, log zerolog.Logger, report func(train.Progress)) error {
-	dir, err := findModel("--init", c.Init)
+	dir, err := localmodel.Find("--init", c.Init)
 	if err != nil {
 		return err
 	}
 	base, err := checkpoint.Open(dir)
 	if err != nil {
-		return usageError{fmt.Errorf("--init: %w", err)}
+		return cli.Usage(fmt.Errorf("--init: %w", err))
 	}
 	defer base.Close()
 	tok, err := tokenizer.Load(dir)
 	if err != nil {
-		return usageError{fmt.Errorf("--init: %w", err)}
+		return cli.Usage(fmt.Errorf("--init: %w", err))
 	}
 	maxLength := base.MaxLength()
 	if c.MaxLength > 0 {
@@ -109,7 +99,7 @@ func (c *trainCmd) run(ctx context.Context, log zerolog.Logger, report func(trai
 	}
 	method, err := c.method(c.Method)
 	if err != nil {
-		return usageError{fmt.Errorf("--method: %w", err)}
+		return cli.Usage(fmt.Errorf("--method: %w", err))
 	}
 	if err := servable(method); err != nil {
 		return err
@@ -122,7 +112,7 @@ func (c *trainCmd) run(ctx context.Context, log zerolog.Logger, report func(trai
 	log.Info().Int("violating_bags", violating).Int("compliant_bags", compliant).
 		Int("instances", unlabelled+normal).Str("init", dir).Msg("training")
 
-	runtime, err := c.runtime()
+	runtime, err := c.Runtime()
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 	"assay/rewardmodel/tokenizer"
 	"assay/rewardmodel/train"
 	"assay/segmenter"
+	"assay/sidecar/cli"
 )
 
 // bagReader turns bags into what a learner sees.
@@ -42,12 +43,12 @@ func readBags(ctx context.Context, files []string, tok *tokenizer.Tokenizer, max
 			if ctx.Err() != nil {
 				return nil, "", err
 			}
-			return nil, "", usageError{fmt.Errorf("--bags: %s: %w", name, err)}
+			return nil, "", cli.Usage(fmt.Errorf("--bags: %s: %w", name, err))
 		}
 	}
 	findings := r.inspect.Findings()
 	if err := findings.Err(); err != nil {
-		return nil, "", usageError{fmt.Errorf("--bags: %w", err)}
+		return nil, "", cli.Usage(fmt.Errorf("--bags: %w", err))
 	}
 	for _, f := range findings {
 		log.Warn().Strs("ids", f.IDs).Int("bags", f.Count).Msg(f.Message())

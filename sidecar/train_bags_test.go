@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"assay/rewardmodel/tokenizer"
+	"assay/sidecar/cli"
 )
 
 // TestReadBagsCanceled ends a training run while it segments and tokenizes its
@@ -31,7 +32,6 @@ func TestReadBagsCanceled(t *testing.T) {
 		cancel()
 		_, _, err = readBags(ctx, []string{file}, tok, 128, zerolog.Nop())
 		require.ErrorIs(t, err, context.Canceled, kind)
-		var usage usageError
-		require.NotErrorAs(t, err, &usage, kind)
+		require.Equal(t, cli.ExitFailed, cli.ExitCode(err), kind)
 	}
 }

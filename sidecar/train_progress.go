@@ -8,24 +8,25 @@ import (
 	"github.com/schollz/progressbar/v3"
 
 	"assay/rewardmodel/train"
+	"assay/sidecar/cli"
 )
 
 // trainProgress shows a bar on a terminal, and a log line at the end of each stage of an epoch and now and then between.
 type trainProgress struct {
-	app  *app
+	app  *cli.App
 	log  zerolog.Logger
 	bar  *progressbar.ProgressBar // nil before the first step and without a terminal
 	last train.Progress
 	told time.Time
 }
 
-func (a *app) trainProgress() *trainProgress {
-	return &trainProgress{app: a, log: a.log, told: time.Now()}
+func newTrainProgress(a *cli.App) *trainProgress {
+	return &trainProgress{app: a, log: a.Log, told: time.Now()}
 }
 
 func (p *trainProgress) tell(now train.Progress) {
-	if p.bar == nil && isTerminal(p.app.stderr) && !p.app.json {
-		p.bar = progressbar.NewOptions(now.Steps, progressbar.OptionSetWriter(p.app.stderr),
+	if p.bar == nil && cli.IsTerminal(p.app.Stderr) && !p.app.JSONLogs {
+		p.bar = progressbar.NewOptions(now.Steps, progressbar.OptionSetWriter(p.app.Stderr),
 			progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish(), progressbar.OptionSetWidth(30),
 			progressbar.OptionSetPredictTime(true))
 	}
@@ -36,7 +37,7 @@ func (p *trainProgress) tell(now train.Progress) {
 	if p.bar != nil {
 		p.bar.Describe(fmt.Sprintf("epoch %d/%d %s, loss %.4f", now.Epoch, now.Epochs, now.Stage, now.Loss))
 		_ = p.bar.Set(now.Step) // a bar that cannot be drawn is no failure
-	} else if time.Since(p.told) >= tellEvery {
+	} else if time.Since(p.told) >= cli.LogEvery {
 		p.line(now, "training")
 	}
 }

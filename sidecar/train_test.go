@@ -15,6 +15,7 @@ import (
 
 	"assay/rewardmodel/checkpoint"
 	"assay/rewardmodel/train"
+	"assay/sidecar/cli"
 )
 
 // bagFile writes bags of two sentences; every other one holds an insult.
@@ -43,7 +44,7 @@ func TestTrainWritesAModelThatScores(t *testing.T) {
 	out, model := filepath.Join(t.TempDir(), "mine"), tinyModel(t, nil)
 	require.NoError(t, os.WriteFile(filepath.Join(model, regressionFile), []byte("{}\n"), 0o600))
 	_, stderr, code := assay(t, "", trainArgs(model, bagFile(t, 20), out, 1)...)
-	require.Equal(t, exitDone, code, stderr)
+	require.Equal(t, cli.ExitDone, code, stderr)
 	require.NoDirExists(t, out+".training")
 	require.FileExists(t, filepath.Join(out, regressionFile), "it goes to the descendants")
 
@@ -58,7 +59,7 @@ func TestTrainWritesAModelThatScores(t *testing.T) {
 	require.Less(t, trained.Manifest.Threshold, 1.0)
 
 	stdout, stderr, code := assay(t, "One. Two.\n", "score", "--text", "--model", out, "--threads", "1")
-	require.Equal(t, exitDone, code, stderr)
+	require.Equal(t, cli.ExitDone, code, stderr)
 	got := results(t, stdout)
 	require.Len(t, got, 1)
 	require.Len(t, got[0].Instances, 2)
@@ -70,8 +71,8 @@ func TestTrainResumesAfterItsLastWholeEpoch(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "resumed")
 	args := trainArgs(model, bags, out, 2)
 
-	var c cli
-	parser, err := newParser(&c, nil, nil)
+	var c commandLine
+	parser, err := assayProgram().Parser(&c, nil, nil)
 	require.NoError(t, err)
 	_, err = parser.Parse(args)
 	require.NoError(t, err)
@@ -87,14 +88,14 @@ func TestTrainResumesAfterItsLastWholeEpoch(t *testing.T) {
 	require.FileExists(t, filepath.Join(out+".training", "state.json"))
 
 	_, stderr, code := assay(t, "", args...)
-	require.Equal(t, exitDone, code, stderr)
+	require.Equal(t, cli.ExitDone, code, stderr)
 	require.NotContains(t, stderr, `"epoch":1,`)
 	require.Contains(t, stderr, `"epoch":2,`)
 	require.NoDirExists(t, out+".training")
 
 	unbroken := filepath.Join(t.TempDir(), "unbroken")
 	_, stderr, code = assay(t, "", trainArgs(model, bags, unbroken, 2)...)
-	require.Equal(t, exitDone, code, stderr)
+	require.Equal(t, cli.ExitDone, code, stderr)
 	require.Equal(t, weights(t, unbroken), weights(t, out))
 }
 
@@ -115,11 +116,11 @@ func TestTrainSurvivesKillNine(t *testing.T) {
 		_ = cmd.Wait() // killed, or done before it could be
 	}
 	_, stderr, code := assay(t, "", args...)
-	require.Equal(t, exitDone, code, stderr)
+	require.Equal(t, cli.ExitDone, code, stderr)
 
 	unbroken := filepath.Join(t.TempDir(), "unbroken")
 	_, stderr, code = assay(t, "", trainArgs(model, bags, unbroken, 4)...)
-	require.Equal(t, exitDone, code, stderr)
+	require.Equal(t, cli.ExitDone, code, stderr)
 	require.Equal(t, weights(t, unbroken), weights(t, out))
 	require.Equal(t, manifest(t, unbroken).Thresholds, manifest(t, out).Thresholds)
 }
@@ -162,7 +163,7 @@ func TestTrainRefusals(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			out := filepath.Join(t.TempDir(), "out")
 			_, stderr, code := assay(t, "", trainArgs(c.model, c.bags, out, 1)...)
-			require.Equal(t, exitUsage, code, stderr)
+			require.Equal(t, cli.ExitUsage, code, stderr)
 			for _, part := range c.says {
 				require.Contains(t, stderr, part)
 			}
@@ -181,7 +182,7 @@ func TestTrainReportsOddBags(t *testing.T) {
 	require.NoError(t, os.WriteFile(bags, append(text, odd...), 0o600))
 	out := filepath.Join(t.TempDir(), "mine")
 	_, stderr, code := assay(t, "", trainArgs(tinyModel(t, nil), bags, out, 1)...)
-	require.Equal(t, exitDone, code, stderr)
+	require.Equal(t, cli.ExitDone, code, stderr)
 	for _, part := range []string{`"b0","c1"`, "other label", `"e1"`, `"s1"`} {
 		require.Contains(t, stderr, part)
 	}
@@ -192,7 +193,7 @@ func TestTrainStopsWhenTheLossDiverges(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "mine")
 	args := append(trainArgs(tinyModel(t, nil), bagFile(t, 20), out, 3), "--lr", "1e30")
 	_, stderr, code := assay(t, "", args...)
-	require.Equal(t, exitFailed, code, stderr)
+	require.Equal(t, cli.ExitFailed, code, stderr)
 	require.Contains(t, stderr, "lower the learning rate")
 	require.NoDirExists(t, out)
 }
@@ -208,7 +209,7 @@ func TestTrainIsRepeatable(t *testing.T) {
 		for range 2 {
 			out := filepath.Join(t.TempDir(), "mine")
 			_, stderr, code := assay(t, "", append(trainArgs(model, bags, out, 1), more...)...)
-			require.Equal(t, exitDone, code, stderr)
+			require.Equal(t, cli.ExitDone, code, stderr)
 			if first == nil {
 				first = weights(t, out)
 				continue

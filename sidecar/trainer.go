@@ -14,6 +14,8 @@ import (
 	"assay/api"
 	"assay/queue"
 	"assay/rewardmodel"
+	"assay/sidecar/cli"
+	"assay/sidecar/localmodel"
 )
 
 // trainerCmd trains for services elsewhere, on machines that score nothing.
@@ -21,10 +23,10 @@ type trainerCmd struct {
 	DataDir   string `default:"${data_dir}" placeholder:"DIR" help:"Folder for trainings in hand and fetched models (${default})."`
 	OpsListen string `placeholder:"HOST:PORT" help:"Serve health and metrics there."`
 
-	modelFlags   `group:"Model:"`
-	natsFlags    `group:"NATS:"`
-	streamFlags  `group:"NATS streams (0: as it is, or the default of a new stream):"`
-	retrainFlags `group:"Training:"`
+	localmodel.Flags `group:"Model:"`
+	cli.NATSFlags    `group:"NATS:"`
+	streamFlags      `group:"NATS streams (0: as it is, or the default of a new stream):"`
+	retrainFlags     `group:"Training:"`
 }
 
 // Help is shown by --help.
@@ -39,25 +41,25 @@ Of several trainers one works at a time, and another takes over when it falls si
 }
 
 // Run is called by kong.
-func (c *trainerCmd) Run(a *app) error {
+func (c *trainerCmd) Run(a *cli.App) error {
 	if c.NatsURL == "" {
-		return usageError{errors.New("--nats-url is missing; give that of the services, such as nats://nats:4222")}
+		return cli.Usage(errors.New("--nats-url is missing; give that of the services, such as nats://nats:4222"))
 	}
 	if err := c.retrainFlags.validate(); err != nil {
-		return usageError{err}
+		return cli.Usage(err)
 	}
-	ctx, stop := a.untilSignal()
+	ctx, stop := a.UntilSignal()
 	defer stop()
 	return c.run(ctx, a)
 }
 
-func (c *trainerCmd) run(ctx context.Context, a *app) (err error) {
-	opened, err := c.modelFlags.open()
+func (c *trainerCmd) run(ctx context.Context, a *cli.App) (err error) {
+	opened, err := c.Flags.Open()
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, opened.close()) }()
-	version, err := opened.version(ctx)
+	defer func() { err = errors.Join(err, opened.Close()) }()
+	version, err := opened.Version(ctx)
 	if err != nil {
 		return err
 	}
@@ -69,14 +71,14 @@ func (c *trainerCmd) run(ctx context.Context, a *app) (err error) {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 
-	q, err := queue.Open(ctx, queue.Config{Conn: c.natsFlags.privateConfig(c.DataDir), Streams: c.streamFlags.config()}, a.log, registry)
+	q, err := queue.Open(ctx, queue.Config{Conn: c.NATSFlags.PrivateConfig(c.DataDir), Streams: c.streamFlags.config()}, a.Log, registry)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, q.Close(context.WithoutCancel(ctx))) }()
-	found := newFolders(version, opened.dir, filepath.Join(c.DataDir, "models"))
+	found := newFolders(version, opened.Dir, filepath.Join(c.DataDir, "models"))
 	learning, err := newLearning(ctx, learningConfig{
-		flags: c.retrainFlags, compute: c.computeFlags, replica: who, folders: found, trains: true, log: a.log,
+		flags: c.retrainFlags, compute: c.ComputeFlags, replica: who, folders: found, trains: true, log: a.Log,
 	}, q, nil)
 	if err != nil {
 		return err
@@ -87,23 +89,23 @@ func (c *trainerCmd) run(ctx context.Context, a *app) (err error) {
 		group.Go(func() error { return c.serveOps(ctx, a, q, registry) })
 	}
 	group.Go(func() error {
-		a.settings.watch(ctx, nil)
+		a.Settings.Watch(ctx, nil)
 		return nil
 	})
-	a.log.Info().Str("nats", q.URL()).Str("model", version).Msg("training for others")
+	a.Log.Info().Str("nats", q.URL()).Str("model", version).Msg("training for others")
 	group.Go(func() error { return learning.run(ctx, nil) })
 	return group.Wait()
 }
 
 // serveOps serves health and metrics until ctx ends.
-func (c *trainerCmd) serveOps(ctx context.Context, a *app, q *queue.Queue, registry *prometheus.Registry) error {
+func (c *trainerCmd) serveOps(ctx context.Context, a *cli.App, q *queue.Queue, registry *prometheus.Registry) error {
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", c.OpsListen)
 	if err != nil {
 		return fmt.Errorf("--ops-listen: %w; stop what uses the address, or choose another", err)
 	}
 	parts := api.Parts{Scorer: scoresNothing{}, Models: scoresNothing{}, Checks: []api.Check{{Name: "streams", Ready: q.StreamsReady, AtStart: true}}}
-	server, err := api.New(api.DefaultConfig(), parts, a.log, registry)
+	server, err := api.New(api.DefaultConfig(), parts, a.Log, registry)
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}

@@ -2,6 +2,8 @@ package main
 
 import (
 	"net/http"
+
+	"assay/sidecar/cli"
 )
 
 // trainingCmd groups what is done with the trainings of a running service.
@@ -26,7 +28,7 @@ It begins as soon as no other runs and there are labels enough to judge it by; t
 }
 
 // Run is called by kong.
-func (c *trainingStartCmd) Run(a *app) error {
+func (c *trainingStartCmd) Run(a *cli.App) error {
 	return c.show(a, http.MethodPost, "/v1/training", struct {
 		Reason   string `json:"reason,omitzero"`
 		Refreeze bool   `json:"refreeze,omitzero"`
@@ -43,4 +45,6 @@ func (*trainingStatusCmd) Help() string {
 }
 
 // Run is called by kong.
-func (c *trainingStatusCmd) Run(a *app) error { return c.show(a, http.MethodGet, "/v1/training", nil) }
+func (c *trainingStatusCmd) Run(a *cli.App) error {
+	return c.show(a, http.MethodGet, "/v1/training", nil)
+}

@@ -2,14 +2,13 @@ package main
 
 import (
 	"bufio"
-	"cmp"
 	"fmt"
 	"os"
 	"runtime"
-	"runtime/debug"
 	"strings"
 
 	"assay/rewardmodel/encoder"
+	"assay/sidecar/cli"
 )
 
 // versionCmd shows what the binary is made of and what it can use here.
@@ -19,8 +18,8 @@ type versionCmd struct{}
 func (*versionCmd) Help() string { return "Example:\n\n    assay version" }
 
 // Run is called by kong.
-func (*versionCmd) Run(a *app) error {
-	version, commit := buildVersion()
+func (*versionCmd) Run(a *cli.App) error {
+	version, commit := cli.BuildVersion()
 	var device string
 	var precisions []string
 	if rt, err := encoder.NewRuntime(encoder.RuntimeOptions{}); err != nil {
@@ -32,33 +31,9 @@ func (*versionCmd) Run(a *app) error {
 		}
 		rt.Close()
 	}
-	_, err := fmt.Fprintf(a.stdout, "version    %s\ncommit     %s\ngo         %s %s/%s\nlibtorch   %s\nprecision  %s\ndevice     %s\n",
+	_, err := fmt.Fprintf(a.Stdout, "version    %s\ncommit     %s\ngo         %s %s/%s\nlibtorch   %s\nprecision  %s\ndevice     %s\n",
 		version, commit, runtime.Version(), runtime.GOOS, runtime.GOARCH, libtorchFile(), strings.Join(precisions, ", "), device)
 	return err
-}
-
-// buildVersion is what the Go tool wrote into the binary about its source.
-func buildVersion() (version, commit string) {
-	version, commit = "devel", "unknown"
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return version, commit
-	}
-	if v := info.Main.Version; v != "" && v != "(devel)" {
-		version = v
-	}
-	dirty := ""
-	for _, s := range info.Settings {
-		switch s.Key {
-		case "vcs.revision":
-			commit = cmp.Or(s.Value, commit)
-		case "vcs.modified":
-			if s.Value == "true" {
-				dirty = " with changes"
-			}
-		}
-	}
-	return version, commit + dirty
 }
 
 // libtorchFile is the library that this process runs with, as the operating

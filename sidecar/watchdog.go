@@ -49,10 +49,10 @@ func watchModel(ctx context.Context, model stalls, log func(error)) error {
 
 func (s *service) logStall(err error) {
 	if err != nil {
-		s.app.log.Error().Err(err).Msg("not ready: the model does not respond")
+		s.app.Log.Error().Err(err).Msg("not ready: the model does not respond")
 		return
 	}
-	s.app.log.Warn().Msg("the model responds again")
+	s.app.Log.Warn().Msg("the model responds again")
 }
 
 // await waits for all parts, but not for those that wait for a stalled model: then the process ends with them.

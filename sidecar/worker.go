@@ -16,13 +16,14 @@ import (
 	"assay/rewardmodel/checkpoint"
 	"assay/rewardmodel/gate"
 	"assay/rewardmodel/retrain"
+	"assay/sidecar/localmodel"
 )
 
 // worker trains and judges in child processes of the least priority.
 type worker struct {
 	child   *child
 	flags   retrainFlags
-	compute computeFlags
+	compute localmodel.ComputeFlags
 	// base is the directory of --model: training runs with --train-from base fine-tune from it, and the regression set
 	// came with it.
 	base string

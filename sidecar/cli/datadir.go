@@ -1,10 +1,10 @@
-package main
+package cli
 
 import "path/filepath"
 
-// defaultDataDir is where the operating system wants the data of a program of
+// DefaultDataDir is where the operating system wants the data of a program of
 // this user, or ./assay-data for a user without a home, as in some containers.
-func defaultDataDir(getenv func(string) string, goos string) string {
+func DefaultDataDir(getenv func(string) string, goos string) string {
 	under := func(variable string, parts ...string) string {
 		base := getenv(variable)
 		if !filepath.IsAbs(base) || base == "/" {

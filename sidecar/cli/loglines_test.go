@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"bytes"
@@ -12,8 +12,8 @@ import (
 
 func TestLogLinesAreShort(t *testing.T) {
 	var out bytes.Buffer
-	c := &cli{LogLevel: "info", LogFormat: formatJSON}
-	log := c.logger(&out, &logLevel{})
+	c := GlobalFlags{LogLevel: "info", LogFormat: FormatJSON}
+	log := c.Logger(&out, &LogLevel{})
 	log.Info().Str("model", strings.Repeat("v", 16<<20)).Int("n", 7).Msg("kept")
 	log.Info().Dict("inner", zerolog.Dict().Str("deep", strings.Repeat("v", 1<<20))).Msg("lost")
 	log.Info().Msg("short")

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"errors"
@@ -17,9 +17,9 @@ import (
 
 // The exit codes of every command.
 const (
-	exitDone   = 0
-	exitFailed = 1
-	exitUsage  = 2 // wrong usage or bad input
+	ExitDone   = 0
+	ExitFailed = 1 // the command failed
+	ExitUsage  = 2 // wrong usage or bad input
 )
 
 // usageError says that a flag, a setting or what it names is wrong.
@@ -27,31 +27,35 @@ type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
 
+// Usage marks an error as wrong usage, for which ExitCode is ExitUsage. The message names the flag and the fix.
+func Usage(err error) error { return usageError{err} }
+
 // errOutputClosed says that whoever read our output, such as head, left.
 var errOutputClosed = errors.New("the standard output is closed")
 
-func exitCode(err error) int {
+// ExitCode is the exit code of a command that returned err.
+func ExitCode(err error) int {
 	var (
 		usage usageError
-		line  *lineError
+		line  *LineError
 		bad   *bag.LineError
 		input *rewardmodel.InputError
 	)
 	switch {
 	case err == nil, errors.Is(err, errOutputClosed):
-		return exitDone
+		return ExitDone
 	case errors.As(err, &usage), errors.As(err, &line), errors.As(err, &bad), errors.As(err, &input):
-		return exitUsage
+		return ExitUsage
 	}
 	for _, wrong := range []error{
 		fs.ErrNotExist, checkpoint.ErrDamaged, checkpoint.ErrUnsupported, checkpoint.ErrNotFinite,
 		tokenizer.ErrFormat, train.ErrData, eval.ErrInput, gate.ErrInput,
 	} {
 		if errors.Is(err, wrong) {
-			return exitUsage
+			return ExitUsage
 		}
 	}
-	return exitFailed
+	return ExitFailed
 }
 
 // output tells a closed pipe from other failures.

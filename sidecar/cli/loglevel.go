@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"sync/atomic"
@@ -6,11 +6,11 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// logLevel is the least severe level that a logger and all that are made from it
+// LogLevel is the least severe level that a logger and all that are made from it
 // write. It may change at any time.
-type logLevel struct{ least atomic.Int32 }
+type LogLevel struct{ least atomic.Int32 }
 
-func (l *logLevel) set(name string) {
+func (l *LogLevel) set(name string) {
 	level, err := zerolog.ParseLevel(name)
 	if err != nil {
 		level = zerolog.InfoLevel // not reached: the parser knows the levels
@@ -19,10 +19,10 @@ func (l *logLevel) set(name string) {
 }
 
 // Sample is called by zerolog before it makes an event.
-func (l *logLevel) Sample(level zerolog.Level) bool { return int32(level) >= l.least.Load() }
+func (l *LogLevel) Sample(level zerolog.Level) bool { return int32(level) >= l.least.Load() }
 
-// levelOf is the least severe level that log writes now.
-func levelOf(log zerolog.Logger) zerolog.Level {
+// LevelOf is the least severe level that log writes now.
+func LevelOf(log zerolog.Logger) zerolog.Level {
 	for level := zerolog.TraceLevel; level < zerolog.ErrorLevel; level++ {
 		if event := log.WithLevel(level); event.Enabled() {
 			event.Discard().Send()

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"errors"
@@ -11,15 +11,15 @@ import (
 	"strings"
 )
 
-// privateTokenFile is where a private service keeps the token of its owner, in
+// PrivateTokenFile is where a private service keeps the token of its owner, in
 // its data directory. Whoever can read it may do everything.
-const privateTokenFile = "token"
+const PrivateTokenFile = "token"
 
-// writePrivateToken replaces the token in a data directory, whole or not at all.
+// WritePrivateToken replaces the token in a data directory, whole or not at all.
 // Only this user may read it. Every start of a service writes another one, so
 // that a token which somebody obtained while the service was down, by listening
 // on its address, is worth nothing.
-func writePrivateToken(dataDir, token string) (err error) {
+func WritePrivateToken(dataDir, token string) (err error) {
 	if err := os.MkdirAll(dataDir, 0o700); err != nil {
 		return fmt.Errorf("--data-dir: %w", err)
 	}
@@ -30,7 +30,7 @@ func writePrivateToken(dataDir, token string) (err error) {
 	_, err = temporary.WriteString(token + "\n")
 	err = errors.Join(err, temporary.Sync(), temporary.Close())
 	if err == nil {
-		err = os.Rename(temporary.Name(), filepath.Join(dataDir, privateTokenFile))
+		err = os.Rename(temporary.Name(), filepath.Join(dataDir, PrivateTokenFile))
 	}
 	if err != nil {
 		return errors.Join(fmt.Errorf("--private: %w", err), os.Remove(temporary.Name()))
@@ -38,22 +38,22 @@ func writePrivateToken(dataDir, token string) (err error) {
 	return nil
 }
 
-// readPrivateToken returns the token in a data directory, "" when there is none
+// ReadPrivateToken returns the token in a data directory, "" when there is none
 // or this user may not read it: the service then says that it needs one.
-func readPrivateToken(dataDir string) string {
+func ReadPrivateToken(dataDir string) string {
 	if dataDir == "" {
 		return ""
 	}
-	text, err := os.ReadFile(filepath.Join(dataDir, privateTokenFile))
+	text, err := os.ReadFile(filepath.Join(dataDir, PrivateTokenFile))
 	if err != nil {
 		return ""
 	}
 	return strings.TrimSpace(string(text))
 }
 
-// maySeePrivateToken reports whether the addresses of a service are all on this
+// MaySeePrivateToken reports whether the addresses of a service are all on this
 // machine, and without credentials of their own. No other service gets the token.
-func maySeePrivateToken(addresses ...string) bool {
+func MaySeePrivateToken(addresses ...string) bool {
 	for _, address := range addresses {
 		if u, err := url.Parse(strings.TrimSpace(address)); err != nil || !onThisMachine(u.Host) || u.User != nil {
 			return false

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"fmt"
@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// byteSize is a number of bytes on the command line: 1048576, 1MiB or 1MB.
-type byteSize int64
+// ByteSize is a number of bytes on the command line: 1048576, 1MiB or 1MB.
+type ByteSize int64
 
 // UnmarshalText reads a whole number with an optional unit.
-func (b *byteSize) UnmarshalText(text []byte) error {
+func (b *ByteSize) UnmarshalText(text []byte) error {
 	s := strings.TrimSpace(string(text))
 	number, scale := s, int64(1)
 	for _, unit := range []struct {
@@ -30,6 +30,6 @@ func (b *byteSize) UnmarshalText(text []byte) error {
 	if err != nil || n < 0 || n > math.MaxInt64/scale {
 		return fmt.Errorf("%q is not a number of bytes such as 1048576 or 64MiB", s)
 	}
-	*b = byteSize(n * scale)
+	*b = ByteSize(n * scale)
 	return nil
 }

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"errors"
@@ -22,7 +22,7 @@ func (configFlag) BeforeResolve(ctx *kong.Context, trace *kong.Path) error {
 	}
 	values, err := readConfig(string(path))
 	if err != nil {
-		return usageError{fmt.Errorf("--config %s: %w", path, err)}
+		return Usage(fmt.Errorf("--config %s: %w", path, err))
 	}
 	ctx.AddResolver(&config{path: string(path), values: values})
 	return nil
