@@ -86,7 +86,7 @@ func sequenceLengths(ctx context.Context, tok *tokenizer.Tokenizer, text string,
 	room := most - tok.Special()
 	spans, err := segmenter.Segment(ctx, text)
 	if err == nil {
-		spans, err = segmenter.Limit(ctx, text, spans, room, tokenCount(ctx, tok))
+		spans, err = segmenter.Limit(ctx, text, spans, room, tok.Counter(ctx))
 	}
 	var lengths []int
 	for _, span := range spans {

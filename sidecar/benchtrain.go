@@ -140,7 +140,7 @@ func (c *benchTrainCmd) work(ctx context.Context, log zerolog.Logger) (*trainWor
 	if err != nil {
 		return nil, cli.Usage(fmt.Errorf("--init: %w", err))
 	}
-	data, _, err := readBags(ctx, c.Bags, tok, base.MaxLength(), log)
+	data, _, err := localmodel.ReadBags(ctx, c.Bags, tok, base.MaxLength(), log)
 	if err != nil {
 		return nil, err
 	}

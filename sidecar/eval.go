@@ -58,7 +58,7 @@ func (c *evalCmd) Run(a *cli.App) (err error) {
 	defer func() { err = errors.Join(err, model.Close()) }()
 
 	room := m.Checkpoint.MaxLength() - m.Tokenizer.Special()
-	length := tokenCount(a.Context, m.Tokenizer)
+	length := m.Tokenizer.Counter(a.Context)
 	shown := a.NewProgress("bags", -1)
 	var scores []eval.BagScores
 	for batch, err := range batches(c.read(a), evalBatch) {

@@ -35,7 +35,7 @@ type trainCmd struct {
 	MaxLength   int     `default:"0" help:"Longest instance in tokens, special tokens included; longer ones are split. 0: as the model allows."`
 	MaxTokens   int     `default:"8192" help:"Tokens whose activations are held at once; a larger mini-batch is accumulated."`
 
-	methodFlags
+	localmodel.MethodFlags
 	Calibrate  bool   `default:"true" negatable:"" help:"Rescale the scores to probabilities of the bags' labels after the last epoch (Platt); their order stays."`
 	Embeddings string `default:"dense" enum:"dense,touched" help:"Rows of the word embeddings that a step updates: all, as Adam does, or those of the mini-batch (${enum})."`
 
@@ -97,14 +97,14 @@ func (c *trainCmd) run(ctx context.Context, log zerolog.Logger, report func(trai
 	if c.MaxLength > 0 {
 		maxLength = min(maxLength, c.MaxLength)
 	}
-	method, err := c.method(c.Method)
+	method, err := c.MethodFlags.Method(c.Method)
 	if err != nil {
 		return cli.Usage(fmt.Errorf("--method: %w", err))
 	}
-	if err := servable(method); err != nil {
+	if err := localmodel.CheckServable(method); err != nil {
 		return err
 	}
-	data, digest, err := readBags(ctx, c.Bags, tok, maxLength, log)
+	data, digest, err := localmodel.ReadBags(ctx, c.Bags, tok, maxLength, log)
 	if err != nil {
 		return err
 	}
@@ -129,7 +129,7 @@ func (c *trainCmd) run(ctx context.Context, log zerolog.Logger, report func(trai
 	result, err := train.Run(ctx, learner, data, train.Config{
 		Method: method,
 		Epochs: c.Epochs, Batch: c.Batch, Rate: c.LR, RateMin: c.LRMin, Seed: c.Seed,
-		Threshold: c.threshold(method), Fold: c.Fold, SigmaMicro: c.SigmaMicro, SigmaMacro: c.SigmaMacro,
+		Threshold: c.ThresholdOf(method), Fold: c.Fold, SigmaMicro: c.SigmaMicro, SigmaMacro: c.SigmaMacro,
 		State: state, Identity: fmt.Sprintf("init=%s bags=%s dropout=%g decay=%g embeddings=%s", dir, digest, c.Dropout, c.WeightDecay, c.Embeddings),
 		Rescale: rescale, Report: report,
 	})

@@ -1,4 +1,4 @@
-package main
+package localmodel
 
 import (
 	"fmt"
@@ -7,8 +7,8 @@ import (
 	"assay/sidecar/cli"
 )
 
-// methodFlags are the choices that the methods of training leave open. Those that a method does not have are ignored.
-type methodFlags struct {
+// MethodFlags are the choices that the methods of training leave open. Those that a method does not have are ignored.
+type MethodFlags struct {
 	Weights      string  `default:"batch" enum:"batch,paper" help:"BFGPU's weights: softmax over the mini-batch, or within the bag (${enum})."`
 	Normaliser   string  `default:"sum" enum:"sum,count" help:"BFGPU's weights of a class sum to 1 in a mini-batch, or are divided by twice its instances (${enum})."`
 	Loss         string  `default:"sigmoid" enum:"cross-entropy,sigmoid" help:"BFGPU's loss of an instance; sigmoid is symmetric, as the theory asks (${enum})."`
@@ -24,8 +24,8 @@ type methodFlags struct {
 	Fold         float64 `default:"0" help:"Share of the bags to place the threshold by instead of training on them; 0: place it by the training scores."`
 }
 
-// method builds the named method.
-func (f methodFlags) method(name string) (train.Method, error) {
+// Method builds the named method.
+func (f MethodFlags) Method(name string) (train.Method, error) {
 	return train.NewMethod(name, train.Settings{
 		BFGPU: train.BFGPU{
 			Weights: train.Weights(f.Weights), Loss: train.LossKind(f.Loss), Normaliser: train.Normaliser(f.Normaliser),
@@ -36,16 +36,16 @@ func (f methodFlags) method(name string) (train.Method, error) {
 	})
 }
 
-// threshold is the given kind, or the method's.
-func (f methodFlags) threshold(m train.Method) train.Threshold {
+// ThresholdOf is the kind of threshold that --threshold names, or the method's own with auto.
+func (f MethodFlags) ThresholdOf(m train.Method) train.Threshold {
 	if f.Threshold == "auto" {
 		return m.Threshold()
 	}
 	return train.Threshold(f.Threshold)
 }
 
-// servable says why a checkpoint of the method could not serve.
-func servable(m train.Method) error {
+// CheckServable returns an error that names --method where a checkpoint of the method could not serve.
+func CheckServable(m train.Method) error {
 	if train.Servable(m) {
 		return nil
 	}
@@ -56,5 +56,5 @@ func servable(m train.Method) error {
 		}
 	}
 	return cli.Usage(fmt.Errorf("--method: %s judges whole responses or with parameters that a checkpoint does not hold, "+
-		"so there would be nothing to serve; use one of %v, or compare methods with assay bench paper", m.Name(), able))
+		"so there would be nothing to serve; use one of %v, or compare methods with assay-lab bench paper", m.Name(), able))
 }

@@ -1,4 +1,4 @@
-package main
+package localmodel
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 // TestReadBagsCanceled ends a training run while it segments and tokenizes its
 // labels: the error is that of the context, not a fault of the file.
 func TestReadBagsCanceled(t *testing.T) {
-	tok, err := tokenizer.Load("../models/default")
+	tok, err := tokenizer.Load("../../models/default")
 	require.NoError(t, err)
 	for kind, text := range map[string]string{
 		"spaces and titles": "It is the end." + strings.Repeat(" ", 1<<17) + strings.Repeat("mr. ", 1<<15),
@@ -26,11 +26,11 @@ func TestReadBagsCanceled(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "bags.jsonl")
 		require.NoError(t, os.WriteFile(file, []byte(`{"id":"a","label":"violation","response":"`+text+`"}`+"\n"+
 			`{"id":"b","label":"compliant","response":"Fine."}`+"\n"), 0o600))
-		_, _, err = readBags(t.Context(), []string{file}, tok, 128, zerolog.Nop())
+		_, _, err = ReadBags(t.Context(), []string{file}, tok, 128, zerolog.Nop())
 		require.NoError(t, err, kind)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		_, _, err = readBags(ctx, []string{file}, tok, 128, zerolog.Nop())
+		_, _, err = ReadBags(ctx, []string{file}, tok, 128, zerolog.Nop())
 		require.ErrorIs(t, err, context.Canceled, kind)
 		require.Equal(t, cli.ExitFailed, cli.ExitCode(err), kind)
 	}

@@ -1,4 +1,4 @@
-package main
+package localmodel
 
 import (
 	"context"
@@ -21,22 +21,22 @@ import (
 
 // bagReader turns bags into what a learner sees.
 type bagReader struct {
-	tok     *tokenizer.Tokenizer
-	room    int // tokens of a sequence, without special tokens
-	inspect bag.Inspector
-	data    train.Data
-	cut     int       // responses that are longer than the model as one sequence
-	sum     hash.Hash // of the files
+	tok       *tokenizer.Tokenizer
+	room      int // tokens of a sequence, without special tokens
+	inspect   bag.Inspector
+	data      train.Data
+	truncated int       // responses that are longer than the model as one sequence
+	sum       hash.Hash // of the files
 }
 
 func newBagReader(tok *tokenizer.Tokenizer, maxLength int) *bagReader {
 	return &bagReader{tok: tok, room: maxLength - tok.Special(), sum: sha256.New()}
 }
 
-// readBags reads and tokenizes the bag files; digest identifies their content. A response without an utterance is
-// left out: there is nothing to learn from it. What is odd about the bags is logged; bags that cannot be learned from
-// are an error.
-func readBags(ctx context.Context, files []string, tok *tokenizer.Tokenizer, maxLength int, log zerolog.Logger) (data *train.Data, digest string, err error) {
+// ReadBags reads and tokenizes bag files for a model whose sequences have at most maxLength tokens; digest identifies
+// their content. It skips responses without an utterance, logs what is odd about the bags, and returns an error that
+// names --bags where nothing can be learned from them.
+func ReadBags(ctx context.Context, files []string, tok *tokenizer.Tokenizer, maxLength int, log zerolog.Logger) (data *train.Data, digest string, err error) {
 	r := newBagReader(tok, maxLength)
 	for _, name := range files {
 		if err := r.read(ctx, name); err != nil {
@@ -56,6 +56,18 @@ func readBags(ctx context.Context, files []string, tok *tokenizer.Tokenizer, max
 	return &r.data, hex.EncodeToString(r.sum.Sum(nil))[:16], nil
 }
 
+// TokenizeBags turns bags into what a learner sees, for a model whose sequences have at most maxLength tokens.
+// truncated counts the responses that are longer than that when they are read as one sequence.
+func TokenizeBags(ctx context.Context, bags []bag.Bag, tok *tokenizer.Tokenizer, maxLength int) (data *train.Data, truncated int, err error) {
+	r := newBagReader(tok, maxLength)
+	for _, b := range bags {
+		if err := r.add(ctx, b); err != nil {
+			return nil, 0, err
+		}
+	}
+	return &r.data, r.truncated, nil
+}
+
 func (r *bagReader) read(ctx context.Context, name string) error {
 	f, err := os.Open(name)
 	if err != nil {
@@ -73,10 +85,10 @@ func (r *bagReader) read(ctx context.Context, name string) error {
 	return nil
 }
 
-// add tokenizes a bag. An utterance that was given as it is may be too long for the model; its parts are instances of
-// their own here, and bear its gold mark.
+// add tokenizes a bag. An utterance that was given as it is may be too long for the model; its parts become separate
+// instances, each with its gold label.
 func (r *bagReader) add(ctx context.Context, b bag.Bag) error {
-	length := tokenCount(ctx, r.tok)
+	length := r.tok.Counter(ctx)
 	segments, err := b.Segments(ctx, r.room, length)
 	if err != nil {
 		return err
@@ -107,17 +119,9 @@ func (r *bagReader) add(ctx context.Context, b bag.Bag) error {
 	}
 	if len(whole) > r.room {
 		whole = whole[:r.room]
-		r.cut++
+		r.truncated++
 	}
 	out.Whole = r.tok.Frame(whole)
 	r.data.Bags = append(r.data.Bags, out)
 	return nil
-}
-
-// tokenCount is the length that utterances are limited by.
-func tokenCount(ctx context.Context, tok *tokenizer.Tokenizer) func(string) (int, error) {
-	return func(text string) (int, error) {
-		ids, err := tok.IDsContext(ctx, text)
-		return len(ids), err
-	}
 }
