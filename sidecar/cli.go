@@ -28,7 +28,6 @@ type commandLine struct {
 	Feedback feedbackCmd `cmd:"" help:"Send labels of responses to a running service, and more."`
 	Models   modelsCmd   `cmd:"" help:"List, show, promote or roll back the models of a running service."`
 	Training trainingCmd `cmd:"" help:"Start a training of a running service, or show it."`
-	Bench    benchCmd    `cmd:"" help:"Measure a running service, or it and others."`
 	Health   healthCmd   `cmd:"" help:"Ask the service on this machine whether it is ready: the probe of an image without a shell."`
 	Version  versionCmd  `cmd:"" help:"Show what this binary is made of."`
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"io"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,6 +15,7 @@ import (
 
 	"assay/queue/queuetest"
 	"assay/rewardmodel/checkpoint"
+	"assay/rewardmodel/checkpoint/checkpointtest"
 )
 
 // childVariable makes the test binary be assay itself, and its child processes too: its name is none that a child is
@@ -45,37 +45,7 @@ const bpeFolder = "../rewardmodel/tokenizer/testdata/bpe"
 // but are the same everywhere and differ from text to text.
 func tinyModel(t testing.TB, edit func(*checkpoint.Config, *checkpoint.Manifest)) string {
 	t.Helper()
-	cfg := checkpoint.Config{
-		ModelType: checkpoint.Roberta, HiddenSize: 16, Layers: 2, Heads: 2, Intermediate: 32, Vocab: 8300,
-		MaxPositions: 66, TypeVocab: 1, PadID: 1, LayerNormEps: 1e-5, HiddenAct: checkpoint.GELU, NumLabels: 2,
-	}
-	man := checkpoint.Manifest{
-		Version: "tiny-1", Method: "none", Threshold: 0.6, Thresholds: map[string]float64{"max": 0.6, "mean": 0.4},
-	}
-	if edit != nil {
-		edit(&cfg, &man)
-	}
-	rng := rand.New(rand.NewPCG(1, 2))
-	var tensors []checkpoint.Tensor
-	for _, spec := range checkpoint.Specs(cfg, true) {
-		n := 1
-		for _, d := range spec.Shape {
-			n *= d
-		}
-		values := make([]float32, n)
-		for i := range values {
-			values[i] = float32(rng.NormFloat64()) * 0.4
-			if strings.HasSuffix(spec.Name, "LayerNorm.weight") {
-				values[i]++
-			}
-		}
-		tensors = append(tensors, checkpoint.FromFloat32(spec.Name, checkpoint.F32, spec.Shape, values))
-	}
-	dir := filepath.Join(t.TempDir(), "tiny")
-	files, err := checkpoint.TokenizerFiles(bpeFolder)
-	require.NoError(t, err)
-	require.NoError(t, checkpoint.Write(dir, cfg, man, tensors, files...))
-	return dir
+	return checkpointtest.Tiny(t, bpeFolder, edit)
 }
 
 // assay runs a command in this process.
