@@ -53,7 +53,7 @@ func (c *servingCmd) alongsideTraining(a *cli.App, measure func() (load.Result, 
 	default:
 	}
 	cancel()
-	<-exited
+	_ = <-exited // it was stopped
 	return r, err
 }
 

@@ -1,6 +1,6 @@
-"""The peer of `assay bench train`: the same optimizer steps in PyTorch.
+"""The same optimizer steps as `assay-lab bench train`, in PyTorch.
 
-Reads the work that `assay bench train` wrote ({"model", "lr", "lambda", "threads", "warmup", "steps": [{"sequences":
+Reads the work that `assay-lab bench train` wrote ({"model", "lr", "lambda", "threads", "warmup", "steps": [{"sequences":
 [[ids]], "violation": [bool]}]}), takes each step on a transformers model as one would: a padded mini-batch, the BFGPU
 loss with the weights of the authors' code, torch.optim.Adam. Prints one JSON line: the loss of each step and the seconds
 that the steps after the warm-up took.

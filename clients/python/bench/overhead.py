@@ -2,7 +2,7 @@
 
     python bench/overhead.py --assay ../../bin/assay --model models/NAME --rounds 5
 
-Starts the service, then in turn loads it with `assay bench serving` (Go) and
+Starts the service, then in turn loads it with `assay-lab bench serving` (Go) and
 with child processes of the synchronous and the asynchronous client. All share
 the processors, so that the wall clock tells little on a busy machine; the CPU
 seconds of each process (user and system) tell what a request takes of it.
@@ -135,14 +135,14 @@ class Server:
         self._folder.cleanup()
 
 
-def measure(server: Server, kind: str, binary: str, lines: str, said: str, n: int) -> Load:
+def measure(server: Server, kind: str, lab: str, lines: str, said: str, n: int) -> Load:
     before = server.cpu()
     if kind != "Go":
         run = [sys.executable, __file__, "--child", kind, server.url, said]
         seconds, loader = json.loads(subprocess.run(run, check=True, capture_output=True).stdout)
         return Load(seconds, loader, server.cpu() - before)
     used, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    run = [binary, "bench", "serving", "--text", "--url", server.url, "--concurrency", str(WAY)]
+    run = [lab, "bench", "serving", "--text", "--url", server.url, "--concurrency", str(WAY)]
     subprocess.run([*run, "--size", "1", "--most", str(n), lines], check=True, capture_output=True)
     seconds, now = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
     loader = now.ru_utime + now.ru_stime - used.ru_utime - used.ru_stime
@@ -151,7 +151,7 @@ def measure(server: Server, kind: str, binary: str, lines: str, said: str, n: in
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    options.add_argument("--assay", default="assay", help="the binary")
+    options.add_argument("--assay", required=True, help="the binary, with assay-lab in the same directory")
     options.add_argument("--model", required=True, help="folder of a checkpoint")
     options.add_argument("--requests", type=int, default=256)
     options.add_argument("--words", type=int, default=32, help="words of a response")
@@ -164,6 +164,7 @@ def main() -> None:
         child(*sys.argv[2:])
         return
     args = options.parse_args()
+    lab = str(Path(args.assay).with_name("assay-lab"))
     said = texts(args.requests, args.words)
     server = Server(args.assay, args.model, args.serve.split())
     loads: dict[str, list[Load]] = {"Go": [], "sync": [], "async": []}
@@ -173,11 +174,11 @@ def main() -> None:
             lines.write_text("\n".join(said) + "\n")
             values.write_text(json.dumps(said))
             measure(
-                server, "Go", args.assay, str(lines), str(values), WAY
+                server, "Go", lab, str(lines), str(values), WAY
             )  # the first batches of a process are slow
             for _ in range(args.rounds):
                 for kind, found in loads.items():
-                    load = measure(server, kind, args.assay, str(lines), str(values), args.requests)
+                    load = measure(server, kind, lab, str(lines), str(values), args.requests)
                     print(f"# {kind} {load}", file=sys.stderr)
                     found.append(load)
     finally:
