@@ -2,31 +2,32 @@ package main
 
 import (
 	"fmt"
-	"net"
 	"path/filepath"
 	"strings"
 
 	"assay/sidecar/cli"
 )
 
-// announce says that the service is ready and how to try it.
-func (s *service) announce() error {
-	m := s.live.versions.Load().Current()
-	natsURL := ""
-	if q := s.live.queue.Load(); q != nil {
-		natsURL = q.URL()
-	}
-	precision, device := s.loader.computes()
-	s.app.Log.Info().Str("http", s.httpURL()).Str("grpc", s.grpcAddress()).Str("nats", natsURL).Str("model", m.Version).
+// announcement tells that a service is ready and how to try it.
+type announcement struct {
+	flags   *serveCmd
+	app     *cli.App
+	service *Service
+}
+
+func (s announcement) write() error {
+	version, precision, device := s.service.Model()
+	natsURL := s.service.NATSURL()
+	s.app.Log.Info().Str("http", s.service.URL()).Str("grpc", s.service.GRPCAddress()).Str("nats", natsURL).Str("model", version).
 		Str("precision", string(precision)).Str("device", device).Msg("ready")
 	if s.app.JSONLogs {
 		return nil
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "\nassay is ready.\n  model  %s (%s on %s)\n  HTTP   %s\n", m.Version,
-		precision, device, s.httpURL())
-	if s.rpc != nil {
-		fmt.Fprintf(&b, "  gRPC   %s\n", s.grpcAddress())
+	fmt.Fprintf(&b, "\nassay is ready.\n  model  %s (%s on %s)\n  HTTP   %s\n", version,
+		precision, device, s.service.URL())
+	if s.service.GRPCAddress() != "" {
+		fmt.Fprintf(&b, "  gRPC   %s\n", s.service.GRPCAddress())
 	}
 	if natsURL != "" {
 		fmt.Fprintf(&b, "  NATS   %s\n", natsURL)
@@ -44,53 +45,28 @@ func (s *service) announce() error {
 const sample = "Thank you for asking. You are a stupid idiot. I hope that this helps."
 
 // curl is a line that works when pasted into a shell.
-func (s *service) curl() string {
+func (s announcement) curl() string {
 	token := ""
 	switch {
-	case s.cmd.Private:
-		token = ` -H "Authorization: Bearer $(cat ` + shellWord(filepath.Join(s.cmd.DataDir, cli.PrivateTokenFile)) + `)"`
-	case s.tokens != nil && !s.cmd.TrustLoopback:
+	case s.flags.Private:
+		token = ` -H "Authorization: Bearer $(cat ` + shellWord(filepath.Join(s.flags.DataDir, cli.PrivateTokenFile)) + `)"`
+	case s.flags.TokenFile != "" && !s.flags.TrustLoopback:
 		token = " -H 'Authorization: Bearer TOKEN'"
 	}
 	return fmt.Sprintf(`curl -s %s/v1/score%s -H 'Content-Type: application/json' -d '{"responses":[{"id":"r1","response":"%s"}]}'`,
-		s.httpURL(), token, sample)
+		s.service.URL(), token, sample)
 }
 
 // scoreLine is one that needs no NATS client.
-func (s *service) scoreLine(natsURL string) string {
+func (s announcement) scoreLine(natsURL string) string {
 	token := ""
 	switch {
-	case s.natsPrivate:
-		token = " --data-dir " + shellWord(s.cmd.DataDir)
-	case s.cmd.NatsToken != "":
+	case s.flags.Private && s.flags.embedded() && s.flags.NatsToken == "":
+		token = " --data-dir " + shellWord(s.flags.DataDir)
+	case s.flags.NatsToken != "":
 		token = " --nats-token TOKEN"
 	}
 	return fmt.Sprintf("echo '%s' | %s score --text --nats-url %s%s", sample, shellWord(s.app.Program), reachable(natsURL), token)
-}
-
-func (s *service) httpURL() string { return reachable("http://" + s.listener.Addr().String()) }
-
-// grpcAddress is what gRPC clients call a target, "" without --grpc-listen.
-func (s *service) grpcAddress() string {
-	if s.rpc == nil {
-		return ""
-	}
-	_, address, _ := strings.Cut(reachable("grpc://"+s.rpc.Addr().String()), "://")
-	return address
-}
-
-// reachable replaces an address that stands for every interface by one that a
-// client on this machine can use.
-func reachable(url string) string {
-	scheme, address, _ := strings.Cut(url, "://")
-	host, port, err := net.SplitHostPort(address)
-	if err != nil {
-		return url
-	}
-	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
-		host = "127.0.0.1"
-	}
-	return scheme + "://" + net.JoinHostPort(host, port)
 }
 
 // shellWord quotes a word for a shell where that is needed.

@@ -10,7 +10,6 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/stretchr/testify/require"
 
-	"assay/rewardmodel"
 	"assay/rewardmodel/bag"
 	"assay/sidecar/cli"
 )
@@ -27,19 +26,6 @@ func sentenceFile(t *testing.T, words string, n int) string {
 	return path
 }
 
-func loadBags(t *testing.T, name string) []bag.Bag {
-	t.Helper()
-	file, err := os.Open(name)
-	require.NoError(t, err)
-	defer file.Close()
-	var bags []bag.Bag
-	for b, err := range bag.Read(file) {
-		require.NoError(t, err)
-		bags = append(bags, b)
-	}
-	return bags
-}
-
 func TestBagsOfOnesOwnSentences(t *testing.T) {
 	good, bad := sentenceFile(t, "Have a good trip", 400), sentenceFile(t, "You fool", 80)
 	out := filepath.Join(t.TempDir(), "bags")
@@ -51,9 +37,9 @@ func TestBagsOfOnesOwnSentences(t *testing.T) {
 	require.Len(t, lines, 8)
 	sizes := map[string]int{}
 	for _, line := range lines {
-		var told bagCounts
+		var told countedBags
 		require.NoError(t, json.Unmarshal([]byte(line), &told))
-		counted := newBagCounts(loadBags(t, told.File))
+		counted := countBags(loadBags(t, told.File))
 		counted.File = told.File
 		require.Equal(t, counted, told)
 		name, err := filepath.Rel(out, told.File)
@@ -77,13 +63,13 @@ func TestBagsOfOnesOwnSentences(t *testing.T) {
 	for _, number := range []string{"3", "max"} {
 		stdout, stderr, code = assay(t, "", append(args, "--bags", number, "--test-bags", "4", "--sigma-micro", "2", "--seed", "0")...)
 		require.Equal(t, cli.ExitDone, code, stderr)
-		got := newBagCounts(loadBags(t, filepath.Join(out, "sigma2", "train.0.jsonl")))
+		got := countBags(loadBags(t, filepath.Join(out, "sigma2", "train.0.jsonl")))
 		if number == "max" {
 			require.GreaterOrEqual(t, got.Violations, 50, stdout)
 		} else {
 			require.Equal(t, 3, got.Violations)
 		}
-		require.Equal(t, 4, newBagCounts(loadBags(t, filepath.Join(out, "sigma2", "test.0.jsonl"))).Compliant)
+		require.Equal(t, 4, countBags(loadBags(t, filepath.Join(out, "sigma2", "test.0.jsonl"))).Compliant)
 	}
 }
 
@@ -144,17 +130,22 @@ func TestBagsRefuses(t *testing.T) {
 	}
 }
 
-func TestScoreBagsPlacesInstances(t *testing.T) {
-	asked := scorerFunc(func([]rewardmodel.Item) error { return nil })
-	words := func(s string) (int, error) { return len(strings.Fields(s)), nil }
-	scores, err := scoreBags(t.Context(), asked, []bag.Bag{
-		{ID: "a", Label: bag.Violation, Response: "Grüße!  You fool.", Spans: [][2]int{{12, 16}}},
-		{ID: "b", Label: bag.Violation, Response: "You fool."},
-		{ID: "c", Label: bag.Compliant, Instances: []string{""}, Spans: [][2]int{}},
-	}, 100, words)
-	require.NoError(t, err)
-	require.Equal(t, [][2]int{{0, 6}, {8, 17}}, scores[0].Spans)
-	require.Equal(t, [][2]int{{12, 16}}, scores[0].GoldSpans)
-	require.Nil(t, scores[1].Spans)
-	require.Nil(t, scores[2].Spans)
+// countedBags is what assay bags prints of a file.
+type countedBags struct {
+	File       string `json:"file"`
+	Violations int    `json:"violations"`
+	Compliant  int    `json:"compliant"`
+	Instances  int    `json:"instances,omitzero"`
+}
+
+func countBags(bags []bag.Bag) (n countedBags) {
+	for _, b := range bags {
+		if b.Label == bag.Violation {
+			n.Violations++
+		} else {
+			n.Compliant++
+		}
+		n.Instances += len(b.Instances)
+	}
+	return n
 }

@@ -52,7 +52,7 @@ func (j paperJob) run(ctx context.Context, log zerolog.Logger, tell func(paperEv
 		return paper.Record{}, err
 	}
 
-	device, err := j.Compute.Runtime()
+	device, err := j.Compute.Compute().Runtime()
 	if err != nil {
 		return paper.Record{}, err
 	}

@@ -104,7 +104,7 @@ func (c *benchServingCmd) besideTraining(a *cli.App, measure func() (load, error
 		return load{}, err
 	}
 	defer os.RemoveAll(dir)
-	child, err := newChild(a.Log)
+	child, err := newChild("", a.Log)
 	if err != nil {
 		return load{}, err
 	}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sys/unix"
 
 	"assay/api"
 	"assay/rewardmodel/retrain"
@@ -113,31 +112,6 @@ func TestKillNineOfTheTrainer(t *testing.T) {
 	c.end()
 	past.requireVerified(t, rewards.served(), "tiny-1", dataDir(p), p)
 	t.Logf("%d rewards of %d versions meanwhile; the first training ended %s: %s", rewards.answered(), len(rewards.served()), one.Result, one.Reason)
-}
-
-// smallDisk mounts a file system of its own, and skips the test where that is not permitted.
-func smallDisk(t *testing.T, megabytes int) string {
-	t.Helper()
-	dir := t.TempDir()
-	if err := unix.Mount("assay-test", dir, "tmpfs", 0, fmt.Sprintf("size=%dm", megabytes)); err != nil {
-		t.Skipf("a file system that can be filled cannot be mounted here: %v", err)
-	}
-	t.Cleanup(func() { require.NoError(t, unix.Unmount(dir, unix.MNT_DETACH)) })
-	return dir
-}
-
-// fill writes a file until the disk is full.
-func fill(t *testing.T, path string) {
-	t.Helper()
-	file, err := os.Create(path)
-	require.NoError(t, err)
-	for size := 1 << 20; size > 0; { // in ever smaller pieces
-		if _, err := file.Write(make([]byte, size)); err != nil {
-			require.ErrorIs(t, err, syscall.ENOSPC)
-			size /= 2
-		}
-	}
-	_ = file.Close() // it may say once more that the disk is full
 }
 
 // The disk is full: labels are refused with a reason, and nothing that was acknowledged is lost; scoring goes on. Once

@@ -45,10 +45,13 @@ const (
 	passiveWait = "OMP_WAIT_POLICY=PASSIVE"
 )
 
-func newChild(log zerolog.Logger) (*child, error) {
-	program, err := ownProgram()
-	if err != nil {
-		return nil, fmt.Errorf("where is this program: %w", err)
+// newChild returns a runner of program, or of the binary that runs when that is "".
+func newChild(program string, log zerolog.Logger) (*child, error) {
+	if program == "" {
+		var err error
+		if program, err = ownProgram(); err != nil {
+			return nil, fmt.Errorf("path of this program: %w", err)
+		}
 	}
 	return &child{program: program, log: log, env: childEnvironment(os.Environ())}, nil
 }

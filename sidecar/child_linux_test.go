@@ -5,14 +5,12 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"assay/rewardmodel/retrain"
 	"golang.org/x/sys/unix"
 )
 
@@ -29,29 +27,6 @@ func TestChildParent(t *testing.T) {
 	require.NoError(t, c.run(t.Context(), strings.Split(args, "\n"), limits{}, func(line []byte) {
 		fmt.Fprintf(os.Stdout, "%s\n", line)
 	}))
-}
-
-// childrenOf lists the processes that a process started.
-func childrenOf(t *testing.T, pid int) (children []int) {
-	t.Helper()
-	files, err := filepath.Glob("/proc/[0-9]*/stat")
-	require.NoError(t, err)
-	for _, file := range files {
-		stat, err := os.ReadFile(file)
-		if err != nil {
-			continue // it has ended
-		}
-		var child, parent int
-		_, after, _ := strings.Cut(string(stat), ") ")
-		var state string
-		if _, err := fmt.Sscan(after, &state, &parent); err != nil || parent != pid || state == "Z" {
-			continue
-		}
-		if _, err := fmt.Sscan(string(stat), &child); err == nil {
-			children = append(children, child)
-		}
-	}
-	return children
 }
 
 // Every thread of the child has the lowest priority, and kill -9 of the process that started it kills it.
@@ -94,15 +69,4 @@ func TestChildYieldsAndDiesWithItsParent(t *testing.T) {
 		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 		return err != nil || strings.Contains(string(stat), ") Z ")
 	}, patience, 10*time.Millisecond)
-}
-
-// A training run on a full disk fails with that as its reason.
-func TestChildOnAFullDisk(t *testing.T) {
-	disk := smallDisk(t, 1)
-	fill(t, filepath.Join(disk, "filler"))
-	c, _ := testChild(t)
-	w := &worker{child: c}
-	err := w.run(t.Context(), trainArgs(tinyModel(t, nil), bagFile(t, 20), filepath.Join(disk, "mine"), 1), nil)
-	require.ErrorIs(t, err, unix.ENOSPC)
-	require.NotErrorIs(t, err, retrain.ErrInterrupted)
 }

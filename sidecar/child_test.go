@@ -22,10 +22,10 @@ import (
 // testChild runs the test binary as assay; what it logs comes back.
 func testChild(t *testing.T) (*child, *syncBuffer) {
 	t.Helper()
+	t.Setenv(childVariable, "1")
 	logs := &syncBuffer{}
-	c, err := newChild(zerolog.New(logs))
+	c, err := newChild("", zerolog.New(logs))
 	require.NoError(t, err)
-	c.env = append(c.env, childVariable+"=1")
 	return c, logs
 }
 

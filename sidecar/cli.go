@@ -7,6 +7,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"assay/queue"
+	"assay/sidecar/admin"
 	"assay/sidecar/cli"
 )
 
@@ -15,22 +16,21 @@ import (
 type commandLine struct {
 	cli.GlobalFlags
 
-	Serve    serveCmd    `cmd:"" help:"Run the service: scores over HTTP and NATS."`
-	Score    scoreCmd    `cmd:"" help:"Score responses (JSONL in, JSONL out)."`
-	Segment  segmentCmd  `cmd:"" help:"Cut texts into utterances (JSONL in, JSONL out)."`
-	Tokenize tokenizeCmd `cmd:"" help:"Turn texts into token ids (JSONL in, JSONL out)."`
-	Bags     bagsCmd     `cmd:"" help:"Make bags to train and measure on, as the BFGPU paper does."`
-	Pull     pullCmd     `cmd:"" help:"Fetch a checkpoint from a Hugging Face hub, verified and resumable."`
-	Train    trainCmd    `cmd:"" help:"Train a model on responses with coarse labels."`
-	Eval     evalCmd     `cmd:"" help:"Measure a model on labelled bags."`
-	Gate     gateCmd     `cmd:"" help:"Decide whether a trained model may take the place of the one that serves."`
-	Trainer  trainerCmd  `cmd:"" help:"Train on the feedback of services elsewhere, and score nothing."`
-	Feedback feedbackCmd `cmd:"" help:"Send labels of responses to a running service, and more."`
-	Models   modelsCmd   `cmd:"" help:"List, show, promote or roll back the models of a running service."`
-	Training trainingCmd `cmd:"" help:"Start a training of a running service, or show it."`
-	Bench    benchCmd    `cmd:"" help:"Measure a running service, or it and others."`
-	Health   healthCmd   `cmd:"" help:"Ask the service on this machine whether it is ready: the probe of an image without a shell."`
-	Version  versionCmd  `cmd:"" help:"Show what this binary is made of."`
+	Serve    serveCmd       `cmd:"" help:"Run the service: scores over HTTP and NATS."`
+	Score    scoreCmd       `cmd:"" help:"Score responses (JSONL in, JSONL out)."`
+	Segment  segmentCmd     `cmd:"" help:"Cut texts into utterances (JSONL in, JSONL out)."`
+	Tokenize tokenizeCmd    `cmd:"" help:"Turn texts into token ids (JSONL in, JSONL out)."`
+	Bags     bagsCmd        `cmd:"" help:"Make bags to train and measure on, as the BFGPU paper does."`
+	Pull     pullCmd        `cmd:"" help:"Fetch a checkpoint from a Hugging Face hub, verified and resumable."`
+	Train    trainCmd       `cmd:"" help:"Train a model on responses with coarse labels."`
+	Eval     evalCmd        `cmd:"" help:"Measure a model on labelled bags."`
+	Gate     gateCmd        `cmd:"" help:"Decide whether a trained model may take the place of the one that serves."`
+	Trainer  trainerCmd     `cmd:"" help:"Train on the feedback of services elsewhere, and score nothing."`
+	Feedback admin.Feedback `cmd:"" help:"Send labels of responses to a running service, and more."`
+	Models   admin.Models   `cmd:"" help:"List, show, promote or roll back the models of a running service."`
+	Training admin.Training `cmd:"" help:"Start a training of a running service, or show it."`
+	Health   healthCmd      `cmd:"" help:"Ask the service on this machine whether it is ready: the probe of an image without a shell."`
+	Version  versionCmd     `cmd:"" help:"Show what this binary is made of."`
 }
 
 // assay is the program of this binary.

@@ -156,21 +156,6 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-func TestAnnouncedLinesSurviveAShell(t *testing.T) {
-	for word, want := range map[string]string{
-		"bin/assay": "bin/assay", "/my dir/assay": "'/my dir/assay'", "it's": `'it'\''s'`, "": "''",
-	} {
-		require.Equal(t, want, shellWord(word))
-	}
-	for url, want := range map[string]string{
-		"http://127.0.0.1:80": "http://127.0.0.1:80", "http://[::]:80": "http://127.0.0.1:80",
-		"nats://0.0.0.0:4222": "nats://127.0.0.1:4222", "http://[::1]:80": "http://[::1]:80",
-		"nats://a:1,b:2": "nats://a:1,b:2",
-	} {
-		require.Equal(t, want, reachable(url))
-	}
-}
-
 // Without a flag, the embedded server syncs before it acknowledges.
 func TestSyncModes(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -184,7 +169,9 @@ func TestSyncModes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c, err := parse(t, append([]string{"serve", "--model", "m"}, tc.args...)...)
 			require.NoError(t, err)
-			require.Equal(t, tc.interval, c.Serve.queueConfig(nil).Server.SyncInterval)
+			cfg, err := c.Serve.config()
+			require.NoError(t, err)
+			require.Equal(t, tc.interval, cfg.Queue.Server.SyncInterval)
 		})
 	}
 }

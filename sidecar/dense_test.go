@@ -20,8 +20,8 @@ func TestScoreDense(t *testing.T) {
 	for _, args := range [][]string{
 		{"--dense", "last", "--tokenizer", "assay"},
 		{"--dense", "instance", "--tokenizer", "tiny-1", "--reward", "logit"},
-		{"--dense", "witness", "--tokenizer", "p", "--policy-tokenizer", "p=" + bpeFolder, "--aggregate", "mean"},
-		{"--dense", "shaped", "--tokenizer", "p", "--policy-tokenizer", "p=" + bpeFolder, "--offset-unit", "utf16"},
+		{"--dense", "witness", "--tokenizer", "p", "--policy-tokenizer", "p=" + bpeDir(t), "--aggregate", "mean"},
+		{"--dense", "shaped", "--tokenizer", "p", "--policy-tokenizer", "p=" + bpeDir(t), "--offset-unit", "utf16"},
 	} {
 		stdout, stderr, code := score(lines, args...)
 		require.Equal(t, cli.ExitDone, code, stderr)
@@ -46,7 +46,7 @@ func TestScoreDense(t *testing.T) {
 		"--tokenizer p":                      {"--tokenizer", "p"},
 		"options.tokenizer: unknown":         {"--dense", "last", "--tokenizer", "p"},
 		"give NAME=FOLDER":                   {"--policy-tokenizer", "p"},
-		"is given twice":                     {"--policy-tokenizer", "p=" + bpeFolder, "--policy-tokenizer", "p=" + bpeFolder},
+		"is given twice":                     {"--policy-tokenizer", "p=" + bpeDir(t), "--policy-tokenizer", "p=" + bpeDir(t)},
 		"--policy-tokenizer p=nowhere":       {"--policy-tokenizer", "p=nowhere"},
 	} {
 		_, stderr, code := score(lines, args...)

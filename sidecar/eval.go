@@ -46,7 +46,7 @@ func (c *evalCmd) Run(a *cli.App) (err error) {
 	if c.Resamples < 0 {
 		return cli.Usage(fmt.Errorf("--resamples is %d; give 0 or more", c.Resamples))
 	}
-	m, err := c.Flags.Open()
+	m, err := c.Flags.Config().Open()
 	if err != nil {
 		return err
 	}

@@ -60,8 +60,8 @@ Prints a report as JSON and exits with 0 when the candidate may be promoted and 
 func gateDefaults() kong.Vars {
 	cfg := gate.DefaultConfig()
 	return kong.Vars{
-		"gate_metric": string(cfg.Metric), "gate_margin": decimal(cfg.Margin), "gate_regression_margin": decimal(cfg.RegressionMargin),
-		"gate_confidence": decimal(cfg.Confidence), "gate_min_bags": strconv.Itoa(cfg.MinBags), "gate_max_shift": decimal(cfg.MaxShift),
+		"gate_metric": string(cfg.Metric), "gate_margin": fmt.Sprint(cfg.Margin), "gate_regression_margin": fmt.Sprint(cfg.RegressionMargin),
+		"gate_confidence": fmt.Sprint(cfg.Confidence), "gate_min_bags": strconv.Itoa(cfg.MinBags), "gate_max_shift": fmt.Sprint(cfg.MaxShift),
 		"gate_resamples": strconv.Itoa(cfg.Resamples),
 	}
 }
@@ -100,7 +100,7 @@ func (c *gateCmd) Run(a *cli.App) error {
 	if err != nil {
 		return err
 	}
-	s := gateScorer{app: a, compute: c.ComputeFlags, sets: sets}
+	s := gateScorer{app: a, compute: c.Compute(), sets: sets}
 	var in gate.Input
 	if in.Current, err = s.current(ctx, current, c.AllowUntrained); err != nil {
 		return err

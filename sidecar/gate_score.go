@@ -91,7 +91,7 @@ func hasText(it rewardmodel.Item) bool {
 // gateScorer scores the sets with one model after the other, so that one is in memory at a time.
 type gateScorer struct {
 	app     *cli.App
-	compute localmodel.ComputeFlags
+	compute localmodel.Compute
 	sets    *gateSets
 }
 
@@ -142,7 +142,7 @@ func (s gateScorer) candidate(ctx context.Context, dir string) (gate.Model, erro
 
 // score returns the margins of each set. When it fails after the model was opened, what is known of it is returned.
 func (s gateScorer) score(ctx context.Context, dir string, allowUntrained bool) (out gate.Model, all []gate.Margins, err error) {
-	m, err := localmodel.Flags{Model: dir, AllowUntrained: allowUntrained, ComputeFlags: s.compute}.Open()
+	m, err := localmodel.Config{Model: dir, AllowUntrained: allowUntrained, Compute: s.compute}.Open()
 	if err != nil {
 		return out, nil, err
 	}

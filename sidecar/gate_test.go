@@ -106,7 +106,7 @@ func TestGateFindsTheRegressionSet(t *testing.T) {
 	model := tinyModel(t, nil)
 	data, err := os.ReadFile(bagFile(t, 44))
 	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(filepath.Join(model, regressionFile), data, 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(model, "regression.jsonl"), data, 0o600))
 	report, _ := gateReport(t, "--current", model, "--candidate", model, "--holdout", bags)
 	require.Equal(t, 44, report.Regression.Bags)
 	require.Equal(t, 40, report.Shift.Bags, "without --probe the hold-out is the probe set")

@@ -2,12 +2,11 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"net"
-	"net/http"
 	"time"
 
+	client "assay/clients/go"
 	"assay/sidecar/cli"
 )
 
@@ -46,15 +45,15 @@ func (c *healthCmd) Run(a *cli.App) error {
 	}
 	ctx, stop := a.UntilSignal()
 	defer stop()
-	body, err := c.get(ctx, "http://"+net.JoinHostPort(host, port)+path)
+	service, err := client.New("http://"+net.JoinHostPort(host, port), client.WithTimeout(c.Timeout), client.WithRetry(client.Retry{}))
+	if err != nil {
+		return cli.Usage(err)
+	}
+	defer service.Close()
+	body, err := service.Call(ctx, client.Request{Path: path})
 	if err != nil {
 		return err
 	}
 	_, err = a.Stdout.Write(body)
 	return err
-}
-
-func (c *healthCmd) get(ctx context.Context, address string) ([]byte, error) {
-	client := clientFlags{Timeout: c.Timeout}
-	return client.once(ctx, http.MethodGet, address, "", nil)
 }

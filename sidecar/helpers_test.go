@@ -1,9 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"context"
-	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -12,34 +9,31 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
-	"assay/queue/queuetest"
 	"assay/rewardmodel/checkpoint"
 )
-
-// childVariable makes the test binary be assay itself, and its child processes too: its name is none that a child is
-// kept from.
-const childVariable = "TEST_BINARY_IS_ASSAY"
-
-func TestMain(m *testing.M) {
-	if queuetest.Node() {
-		return
-	}
-	if os.Getenv(childVariable) != "" {
-		if fault := os.Getenv(faultVariable); fault != "" {
-			os.Exit(serveFaulty(fault))
-		}
-		main()
-	}
-	goleak.VerifyTestMain(m)
-}
 
 // patience bounds every wait of a test.
 const patience = time.Minute
 
-// bpeFolder holds a small vocabulary in RoBERTa's form.
-const bpeFolder = "../rewardmodel/tokenizer/testdata/bpe"
+// bpeDir holds a small vocabulary in RoBERTa's form.
+func bpeDir(t testing.TB) string { return filepath.Join(root(t), "rewardmodel/tokenizer/testdata/bpe") }
+
+// root is the directory of the checkout.
+func root(t testing.TB) string {
+	t.Helper()
+	dir, err := filepath.Abs(".")
+	require.NoError(t, err)
+	for {
+		text, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+		if err == nil && strings.HasPrefix(string(text), "module assay\n") {
+			return dir
+		}
+		parent := filepath.Dir(dir)
+		require.NotEqual(t, dir, parent, "the tests do not run in a checkout")
+		dir = parent
+	}
+}
 
 // tinyModel writes a checkpoint with random weights. Its scores mean nothing,
 // but are the same everywhere and differ from text to text.
@@ -72,37 +66,8 @@ func tinyModel(t testing.TB, edit func(*checkpoint.Config, *checkpoint.Manifest)
 		tensors = append(tensors, checkpoint.FromFloat32(spec.Name, checkpoint.F32, spec.Shape, values))
 	}
 	dir := filepath.Join(t.TempDir(), "tiny")
-	files, err := checkpoint.TokenizerFiles(bpeFolder)
+	files, err := checkpoint.TokenizerFiles(bpeDir(t))
 	require.NoError(t, err)
 	require.NoError(t, checkpoint.Write(dir, cfg, man, tensors, files...))
 	return dir
-}
-
-// assay runs a command in this process.
-func assay(t testing.TB, stdin string, args ...string) (stdout, stderr string, code int) {
-	t.Helper()
-	return assayFrom(t, strings.NewReader(stdin), args...)
-}
-
-func assayFrom(t testing.TB, stdin io.Reader, args ...string) (stdout, stderr string, code int) {
-	t.Helper()
-	var out, log bytes.Buffer
-	code = assayProgram().Run(context.Background(), append([]string{"assay"}, args...), stdin, &out, &log)
-	return out.String(), log.String(), code
-}
-
-// golden reads a file of testdata.
-func golden(t testing.TB, name string) string {
-	t.Helper()
-	data, err := os.ReadFile(filepath.Join("testdata", name))
-	require.NoError(t, err)
-	return string(data)
-}
-
-// update writes a golden file when UPDATE_GOLDEN is set.
-func update(t testing.TB, name, content string) {
-	t.Helper()
-	if os.Getenv("UPDATE_GOLDEN") != "" {
-		require.NoError(t, os.WriteFile(filepath.Join("testdata", name), []byte(content), 0o644))
-	}
 }

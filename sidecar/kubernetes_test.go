@@ -45,7 +45,7 @@ func TestAssayTakesTheCommandLinesOfTheManifests(t *testing.T) {
 				if args[0] == "serve" {
 					require.NoError(t, c.Serve.CheckSettings(), path)
 				} else {
-					require.NoError(t, c.Trainer.retrainFlags.validate(), path)
+					require.NoError(t, c.Trainer.retrainFlags.check(), path)
 				}
 			}
 			return nil

@@ -1,10 +1,7 @@
 package main
 
 import (
-	"net/http"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -13,7 +10,6 @@ import (
 	"assay/queue"
 	"assay/queue/queuetest"
 	"assay/rewardmodel"
-	"assay/rewardmodel/checkpoint"
 )
 
 // A service whose NATS server is a leaf node, with a JetStream of its own, works for the hub: it takes the hub's
@@ -46,34 +42,4 @@ func TestServiceOnALeafNode(t *testing.T) {
 	awaitVersion(t, far.ready.HTTP, "tiny-2")
 	far.signal(t)
 	require.Zero(t, far.wait(t), far.output())
-}
-
-// register stores another version, of which the fleet may make use.
-func register(t *testing.T, cluster *queuetest.Cluster, version string) {
-	t.Helper()
-	dir := tinyModel(t, func(_ *checkpoint.Config, m *checkpoint.Manifest) { m.Version = version })
-	q := queuetest.Open(t, queue.Config{Conn: queue.ConnConfig{URL: cluster.URL()}, Streams: queue.StreamsConfig{Replicas: 3}})
-	registry, err := q.OpenRegistry(t.Context())
-	require.NoError(t, err)
-	m, err := describe(dir)
-	require.NoError(t, err)
-	m.Files, err = registry.Upload(t.Context(), version, dir)
-	require.NoError(t, err)
-	require.NoError(t, registry.Register(t.Context(), m))
-}
-
-// askFor posts to a service until it can do what it is asked for.
-func askFor(t *testing.T, p *process, path string) {
-	t.Helper()
-	for began := time.Now(); ; <-time.After(100 * time.Millisecond) {
-		response, err := http.Post(p.ready.HTTP+path, "application/json", strings.NewReader("{}"))
-		require.NoError(t, err)
-		response.Body.Close()
-		if response.StatusCode == http.StatusOK {
-			return
-		}
-		// A stream may have no leader right now.
-		require.Contains(t, []int{http.StatusServiceUnavailable, http.StatusGatewayTimeout}, response.StatusCode)
-		require.Less(t, time.Since(began), patience)
-	}
 }

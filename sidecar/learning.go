@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -31,15 +32,15 @@ type learning struct {
 	// Those of a process that serves; nil in one that only trains.
 	versions *rewardmodel.Versions
 	monitor  *monitor
+	follow   *follower // nil in one that keeps to a pinned version, too
 }
 
 // learningConfig is what learning is made of.
 type learningConfig struct {
-	flags   retrainFlags
-	compute localmodel.ComputeFlags
+	fleetConfig
+	compute localmodel.Compute
 	replica *replica
 	folders *folders
-	initial retrain.Model // of --model
 	trains  bool
 	log     zerolog.Logger
 }
@@ -56,12 +57,13 @@ func newLearning(ctx context.Context, cfg learningConfig, q *queue.Queue, versio
 	if err != nil {
 		return nil, err
 	}
-	child, err := newChild(cfg.log)
+	child, err := newChild(cfg.Program, cfg.log)
 	if err != nil {
 		return nil, err
 	}
+	cfg.folders.registry = registry
 	l := &learning{
-		labels: q.Feedback(), registry: registry, folders: cfg.folders, trains: cfg.trains, auto: cfg.flags.TrainAuto,
+		labels: q.Feedback(), registry: registry, folders: cfg.folders, trains: cfg.trains, auto: cfg.Policy.Auto,
 		versions: versions, log: cfg.log,
 		operator: retrain.Operator{Models: registry, Currents: registry, Statuses: registry, Journal: registry, Replica: cfg.replica.id},
 	}
@@ -75,32 +77,63 @@ func newLearning(ctx context.Context, cfg learningConfig, q *queue.Queue, versio
 		recent = l.recent
 	}
 	l.loop = retrain.NewLoop(
-		retrain.Config{Replica: cfg.replica.id, Dir: cfg.replica.trainings(), MaxBags: cfg.flags.TrainMaxBags,
-			Keep: cfg.flags.ModelsKeep, Settings: cfg.flags.settings()},
-		cfg.flags.policy(),
+		retrain.Config{Replica: cfg.replica.id, Dir: cfg.replica.trainings(), MaxBags: cfg.MaxBags,
+			Keep: cfg.ModelsKeep, Settings: cfg.settings()},
+		cfg.Policy,
 		retrain.Parts{
 			Statuses: registry, Models: registry, Currents: registry, Holdout: registry, Journal: registry,
 			Labels: l.labels, Folders: cfg.folders, Signals: signals, Recent: recent,
-			Worker: &worker{child: child, flags: cfg.flags, compute: cfg.compute, base: cfg.folders.model},
+			Worker: &worker{child: child, config: cfg.fleetConfig, compute: cfg.compute, base: cfg.folders.model},
 		}, cfg.log)
-	if least := gate.MinBags; cfg.flags.HoldoutMin < least {
-		cfg.log.Warn().Int("holdout_min", cfg.flags.HoldoutMin).Int("recommended", least).
+	if least := gate.MinBags; cfg.Policy.MinHeldOut < least {
+		cfg.log.Warn().Int("holdout_min", cfg.Policy.MinHeldOut).Int("recommended", least).
 			Msg("--holdout-min is so low that the gate promotes models that are worse; docs/feedback.md has the error rates")
 	}
 	if versions != nil {
-		if _, err := l.operator.Begin(ctx, cfg.initial); err != nil {
+		initial, err := describe(cfg.folders.model)
+		if err != nil {
+			return nil, err
+		}
+		initial.Version = cfg.folders.initial
+		if _, err := l.operator.Begin(ctx, initial); err != nil {
 			return nil, err
 		}
 	}
 	return l, nil
 }
 
+// join brings this process to the version that it is to serve: the pinned one, which must load, or the current one. A
+// current version that cannot be loaded is tried again later, and the model of the start serves meanwhile.
+func (l *learning) join(ctx context.Context, pin string) error {
+	follow := &follower{
+		replica: l.operator.Replica, versions: l.versions, monitor: l.monitor, journal: l.registry, statuses: l.registry,
+		currents: l.registry, folders: l.folders, log: l.log,
+	}
+	l.folders.needed = follow.neededNow
+	if pin != "" {
+		if err := l.versions.Promote(ctx, pin); err != nil {
+			return fmt.Errorf("--pin %s: %w", pin, err)
+		}
+		l.monitor.watch(pin)
+		return nil
+	}
+	current, err := l.registry.Current(ctx)
+	if err != nil {
+		return err
+	}
+	if err := follow.serve(ctx, current); err != nil {
+		follow.complain(ctx, current, err)
+	}
+	l.follow = follow
+	return nil
+}
+
 // run follows the current version, watches and trains until ctx ends. It returns once all of it has stopped.
-func (l *learning) run(ctx context.Context, follow *follower) error {
+func (l *learning) run(ctx context.Context) error {
 	var group errgroup.Group
-	if follow != nil {
+	if l.follow != nil {
 		group.Go(func() error {
-			follow.run(ctx, l.registry.WatchCurrent(ctx))
+			l.follow.run(ctx, l.registry.WatchCurrent(ctx))
 			return nil
 		})
 	}

@@ -24,16 +24,20 @@ func TestSegmentGolden(t *testing.T) {
 }
 
 func TestTokenizeGolden(t *testing.T) {
-	stdout, stderr, code := assay(t, golden(t, "texts.jsonl"), "tokenize", "--model", bpeFolder)
+	stdout, stderr, code := assay(t, golden(t, "texts.jsonl"), "tokenize", "--model", bpeDir(t))
 	require.Equal(t, cli.ExitDone, code, stderr)
 	update(t, "tokenize.jsonl", stdout)
 	require.Equal(t, golden(t, "tokenize.jsonl"), stdout)
 }
 
 func TestTokenizeFramesTheText(t *testing.T) {
-	stdout, _, code := assay(t, `{"text":"é </s>"}`, "tokenize", "--model", bpeFolder)
+	stdout, _, code := assay(t, `{"text":"é </s>"}`, "tokenize", "--model", bpeDir(t))
 	require.Equal(t, cli.ExitDone, code)
-	var got tokenized
+	var got struct {
+		ID      string   `json:"id"`
+		IDs     []int32  `json:"ids"`
+		Offsets [][2]int `json:"offsets"`
+	}
 	require.NoError(t, json.Unmarshal([]byte(stdout), &got))
 	require.Equal(t, "1", got.ID)
 	require.Len(t, got.Offsets, len(got.IDs))

@@ -16,7 +16,7 @@ import (
 
 // loader makes model versions ready, all on the one thread that owns libtorch. It implements rewardmodel.Loader.
 type loader struct {
-	flags   localmodel.Flags
+	model   localmodel.Config
 	scoring rewardmodel.ScorerConfig
 	runtime *encoder.Runtime
 	folder  func(ctx context.Context, version string) (dir string, err error)
@@ -45,12 +45,12 @@ func (l *loader) Load(ctx context.Context, version string, room func(bytes int64
 
 // load makes the checkpoint in a folder ready.
 func (l *loader) load(ctx context.Context, dir string, room func(bytes int64) error, metrics prometheus.Registerer) (rewardmodel.Loaded, error) {
-	opened, err := l.flags.OpenDir(dir)
+	opened, err := l.model.OpenDir(dir)
 	if err != nil {
 		return rewardmodel.Loaded{}, fmt.Errorf("model %s: %w", dir, err)
 	}
 	defer opened.Close()
-	bytes, err := l.runtime.Bytes(opened.Checkpoint, encoder.Precision(l.flags.Precision))
+	bytes, err := l.runtime.Bytes(opened.Checkpoint, l.model.Precision)
 	if err != nil {
 		return rewardmodel.Loaded{}, err
 	}

@@ -16,5 +16,5 @@ import (
 func main() {
 	// A closed standard output is then an error of the write, not our death.
 	signal.Ignore(syscall.SIGPIPE)
-	os.Exit(assayProgram().Run(context.Background(), os.Args, os.Stdin, os.Stdout, os.Stderr))
+	os.Exit(binaryProgram().Run(context.Background(), os.Args, os.Stdin, os.Stdout, os.Stderr))
 }

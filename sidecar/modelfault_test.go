@@ -2,23 +2,21 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"os"
+	"os/signal"
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
 	"assay/queue"
@@ -41,25 +39,34 @@ const (
 
 // serveFaulty is "assay serve" with a fault in the thread of libtorch.
 func serveFaulty(fault string) int {
-	c := &commandLine{}
-	parser, err := assayProgram().Parser(c, os.Stdout, os.Stderr)
+	p := assayProgram()
+	commands, shared := p.New()
+	parser, err := p.Parser(commands, os.Stdout, os.Stderr)
 	if err != nil {
-		return assayProgram().Fail(os.Stderr, err)
+		return p.Fail(os.Stderr, err)
 	}
 	if _, err := parser.Parse(os.Args[1:]); err != nil {
-		return assayProgram().Fail(os.Stderr, err)
+		return p.Fail(os.Stderr, err)
 	}
-	a := &cli.App{Context: context.Background(), Program: os.Args[0], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Log: c.Logger(os.Stderr, &cli.LogLevel{})}
-	ctx, stop := a.UntilSignal()
-	defer stop()
-	s, err := newService(&c.Serve, a)
+	cfg, err := commands.(*commandLine).Serve.config()
 	if err != nil {
-		return assayProgram().Fail(os.Stderr, err)
+		return p.Fail(os.Stderr, err)
 	}
-	model := &faultyModel{CallWatcher: s.calls, fault: fault}
-	s.calls, s.watchdog, s.live.watchdog = model, model, model
-	if err := s.run(ctx); err != nil {
-		return assayProgram().Fail(os.Stderr, err)
+	log := shared.Logger(os.Stderr, &cli.LogLevel{})
+	s, err := New(cfg, log)
+	if err != nil {
+		return p.Fail(os.Stderr, err)
+	}
+	s.breakModel(func(calls encoder.CallWatcher) stallingWatcher { return &faultyModel{CallWatcher: calls, fault: fault} })
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	s.Start()
+	context.AfterFunc(ctx, func() { _ = s.Shutdown() })
+	if s.Ready(ctx) == nil {
+		log.Info().Str("http", s.URL()).Str("nats", s.NATSURL()).Msg("ready")
+	}
+	if err := s.Wait(); err != nil {
+		return p.Fail(os.Stderr, err)
 	}
 	return cli.ExitDone
 }
@@ -292,78 +299,4 @@ func TestHungModelIsNotReady(t *testing.T) {
 	require.Equal(t, cli.ExitFailed, p.wait(t))
 	require.Contains(t, p.output(), "not ready: the model does not respond")
 	<-asked
-}
-
-// stallAt is a model that stalls after a time, and recovers after another.
-type stallAt struct {
-	from, to time.Time
-	limit    time.Duration
-}
-
-func (s stallAt) Stalled() error {
-	now := time.Now()
-	if now.Before(s.from.Add(s.limit)) || now.After(s.to) {
-		return nil
-	}
-	return &rewardmodel.StalledError{Took: now.Sub(s.from), Limit: s.limit}
-}
-
-func TestWatchModel(t *testing.T) {
-	tests := []struct {
-		name string
-		hang time.Duration
-		logs int
-		ends bool
-	}{
-		{"a slow call", 50 * time.Second, 0, false},
-		{"a call that ends after all", 90 * time.Second, 2, false},
-		{"a call that never ends", time.Hour, 1, true},
-	}
-	for _, tc := range tests {
-		t.Run(tc.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				began := time.Now()
-				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Hour)
-				defer cancel()
-				logs := 0
-				err := watchModel(ctx, stallAt{began, began.Add(tc.hang), time.Minute}, func(error) { logs++ })
-				require.Equal(t, tc.logs, logs)
-				if !tc.ends {
-					require.NoError(t, err)
-					return
-				}
-				require.ErrorIs(t, err, rewardmodel.ErrStalled)
-				require.InDelta(t, 2*time.Minute, time.Since(began), float64(2*time.Second))
-				require.Equal(t, cli.ExitFailed, cli.ExitCode(err))
-			})
-		})
-	}
-}
-
-// The process does not wait forever for what waits for the model.
-func TestAwaitLeavesWhatHangs(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var parts errgroup.Group
-		release := make(chan struct{})
-		parts.Go(func() error { <-release; return nil })
-		hopeless := make(chan error, 1)
-		why := errors.New("hung")
-		hopeless <- why
-		began := time.Now()
-		require.ErrorIs(t, await(&parts, hopeless), why)
-		require.Equal(t, 2*stallGrace, time.Since(began))
-		close(release)
-	})
-}
-
-// A text of feedback whose scoring panics does not end the process.
-func TestMonitorSurvivesAPanic(t *testing.T) {
-	m := newMonitor(nil, panickyScorer{}, zerolog.Nop())
-	require.ErrorContains(t, m.compare(t.Context(), labelled{}), "panic: boom")
-}
-
-type panickyScorer struct{}
-
-func (panickyScorer) Score(context.Context, rewardmodel.Request) (rewardmodel.Answer, error) {
-	panic("boom")
 }

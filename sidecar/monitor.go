@@ -24,7 +24,7 @@ type monitor struct {
 	log    zerolog.Logger
 
 	references references
-	scorer     scorer
+	scorer     rescorer
 	labels     chan labelled // to be compared with what the model says
 
 	mu      sync.Mutex
@@ -36,6 +36,11 @@ type monitor struct {
 type references interface {
 	Reference(ctx context.Context, version string) ([]float64, error)
 	SetReference(ctx context.Context, version string, scores []float64) error
+}
+
+// rescorer scores responses again that somebody has labelled.
+type rescorer interface {
+	Score(ctx context.Context, request rewardmodel.Request) (rewardmodel.Answer, error)
 }
 
 // labelled is a response with the label that somebody gave it.
@@ -51,7 +56,7 @@ const maxLabels = 4096
 // shareEvery is how often a monitor looks for the fleet's reference.
 const shareEvery = 10 * time.Second
 
-func newMonitor(r references, s scorer, log zerolog.Logger) *monitor {
+func newMonitor(r references, s rescorer, log zerolog.Logger) *monitor {
 	return &monitor{window: retrain.NewWindow(""), tally: retrain.NewTally(""), references: r, scorer: s,
 		labels: make(chan labelled, maxLabels), log: log}
 }

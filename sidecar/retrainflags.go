@@ -1,13 +1,11 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-	"runtime"
-	"strconv"
 	"time"
 
+	"assay/rewardmodel/gate"
 	"assay/rewardmodel/retrain"
 	"assay/sidecar/cli"
 )
@@ -44,16 +42,26 @@ type retrainFlags struct {
 	ModelsKeep int `default:"10" help:"Promoted versions whose files are kept in the object store."`
 }
 
-func (f retrainFlags) policy() retrain.Policy {
-	return retrain.Policy{
-		Auto: f.TrainAuto, MinBags: f.TrainMinBags, MinEach: f.TrainMinEach, Cooldown: f.TrainCooldown, Every: f.TrainEvery,
-		Drift: f.TrainDrift, DriftMin: f.TrainDriftMin, Disagreement: f.TrainDisagreement, DisagreementMin: f.TrainDisagreementMin,
-		HoldoutShare: f.HoldoutShare, MinHeldOut: f.HoldoutMin,
+// config is the training that the flags describe.
+func (f retrainFlags) config() fleetConfig {
+	return fleetConfig{
+		Policy: retrain.Policy{
+			Auto: f.TrainAuto, MinBags: f.TrainMinBags, MinEach: f.TrainMinEach, Cooldown: f.TrainCooldown, Every: f.TrainEvery,
+			Drift: f.TrainDrift, DriftMin: f.TrainDriftMin, Disagreement: f.TrainDisagreement, DisagreementMin: f.TrainDisagreementMin,
+			HoldoutShare: f.HoldoutShare, MinHeldOut: f.HoldoutMin,
+		},
+		From: f.TrainFrom, MaxBags: f.TrainMaxBags, Epochs: f.TrainEpochs, LearningRate: f.TrainLR, Threads: f.TrainThreads,
+		Memory: int64(f.TrainMemory), Timeout: f.TrainTimeout,
+		Gate: gate.Config{
+			Metric: gate.Metric(f.GateMetric), Margin: f.GateMargin, RegressionMargin: f.GateRegression, Confidence: f.GateConfidence,
+			MinBags: f.HoldoutMin, MaxShift: f.GateMaxShift, AllowShift: f.GateAllowShift, Resamples: gate.DefaultConfig().Resamples,
+		},
+		ModelsKeep: f.ModelsKeep,
 	}
 }
 
-func (f retrainFlags) validate() error {
-	errs := []error{f.policy().Validate()}
+func (f retrainFlags) check() error {
+	errs := []error{f.config().Policy.Validate()}
 	check := func(ok bool, format string, args ...any) {
 		if !ok {
 			errs = append(errs, fmt.Errorf(format, args...))
@@ -72,28 +80,3 @@ func (f retrainFlags) validate() error {
 	check(f.ModelsKeep >= 1, "--models-keep is %d; give at least 1", f.ModelsKeep)
 	return errors.Join(errs...)
 }
-
-// recipe is what measured best (docs/benchmarks.md): a fresh classifier needs a number of steps before it learns
-// anything, which few bags do not give at the usual rate.
-func (f retrainFlags) recipe(fresh bool, bags int) (epochs int, rate float64) {
-	epochs, rate = 3, 2e-5
-	if fresh && bags <= 300 {
-		epochs, rate = 5, 5e-5
-	}
-	return cmp.Or(f.TrainEpochs, epochs), cmp.Or(f.TrainLR, rate)
-}
-
-// threads leaves room for scoring.
-func (f retrainFlags) threads() int {
-	if f.TrainThreads > 0 {
-		return f.TrainThreads
-	}
-	return max(1, runtime.GOMAXPROCS(0)/2)
-}
-
-// settings are the recipe as the record of a model tells it.
-func (f retrainFlags) settings() map[string]any {
-	return map[string]any{"from": f.TrainFrom, "epochs": f.TrainEpochs, "lr": f.TrainLR, "holdout_share": f.HoldoutShare}
-}
-
-func decimal(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }

@@ -101,7 +101,7 @@ func (c *scoreCmd) scorer(a *cli.App) (scorer, func() error, error) {
 	if cfg.PolicyTokenizers, err = c.PolicyFlags.Load(); err != nil {
 		return nil, nil, err
 	}
-	m, err := c.Flags.Open()
+	m, err := c.Flags.Config().Open()
 	if err != nil {
 		return nil, nil, err
 	}

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
+	"sync"
 	"time"
 
 	"assay/api"
@@ -98,18 +100,44 @@ func (c *serveCmd) Run(a *cli.App) error {
 	if err := c.CheckSettings(); err != nil {
 		return cli.Usage(err)
 	}
-	ctx, stop := a.UntilSignal()
-	defer stop()
-	s, err := newService(c, a)
+	cfg, err := c.config()
 	if err != nil {
 		return err
 	}
-	return s.run(ctx)
+	ctx, stop := a.UntilSignal()
+	defer stop()
+	s, err := New(cfg, a.Log)
+	if err != nil {
+		return err
+	}
+	s.Start()
+	context.AfterFunc(ctx, func() { _ = s.Shutdown() }) // Wait returns its error
+	if s.Ready(ctx) == nil {
+		if err := (announcement{flags: c, app: a, service: s}).write(); err != nil {
+			return errors.Join(err, s.Shutdown())
+		}
+	}
+	watching, unwatch := context.WithCancel(ctx)
+	var watched sync.WaitGroup
+	watched.Go(func() { a.Settings.Watch(watching, liveSettings(s)) })
+	err = s.Wait()
+	unwatch()
+	watched.Wait()
+	return err
+}
+
+// liveSettings are those that a service takes over while it runs: the limits of requests.
+func liveSettings(s *Service) cli.LiveSettings {
+	limits := func(command any) error {
+		c := command.(*serveCmd)
+		return s.SetLimits(int64(c.MaxBody), c.limits())
+	}
+	return cli.LiveSettings{"max-body": limits, "max-responses": limits}
 }
 
 // CheckSettings finds settings that cannot work, before anything is started.
 func (c *serveCmd) CheckSettings() error {
-	errs := []error{c.ScorerFlags.Check(), c.retrainFlags.validate(), c.validateListeners(), c.validateNATS()}
+	errs := []error{c.ScorerFlags.Check(), c.retrainFlags.check(), c.validateListeners(), c.validateNATS()}
 	check := func(ok bool, format string, args ...any) {
 		if !ok {
 			errs = append(errs, fmt.Errorf(format, args...))
@@ -185,49 +213,46 @@ func (c *serveCmd) validateNATS() error {
 // embedded tells whether the NATS server runs in this process.
 func (c *serveCmd) embedded() bool { return c.NATS != "off" && c.NatsURL == "" }
 
-func (c *serveCmd) apiConfig() api.Config {
-	cfg := api.DefaultConfig()
-	cfg.MaxBody, cfg.RequestTimeout, cfg.TrustedOrigins = int64(c.MaxBody), c.RequestTimeout, c.TrustedOrigin
-	cfg.Limits = c.limits()
-	cfg.Insecure, cfg.TrustLoopback = c.Insecure, c.TrustLoopback
-	return cfg
+// config is the service that the flags describe.
+func (c *serveCmd) config() (cfg serveConfig, err error) {
+	cfg = defaultServeConfig()
+	cfg.Listen, cfg.OpsListen, cfg.GRPCListen = c.Listen, c.OpsListen, c.GRPCListen
+	cfg.TokenFile, cfg.Private = c.TokenFile, c.Private
+	cfg.API.MaxBody, cfg.API.RequestTimeout, cfg.API.TrustedOrigins = int64(c.MaxBody), c.RequestTimeout, c.TrustedOrigin
+	cfg.API.Limits = c.limits()
+	cfg.API.Insecure, cfg.API.TrustLoopback = c.Insecure, c.TrustLoopback
+	cfg.RequestMemory = int64(c.RequestMemory)
+	cfg.ShutdownTimeout, cfg.DrainDelay = c.ShutdownTimeout, c.DrainDelay
+	cfg.Model, cfg.Scorer = c.Flags.Config(), c.ScorerFlags.Config()
+	cfg.Scorer.MaxQueueTokens, cfg.Scorer.MaxQueueTime = c.MaxQueueTokens, c.RequestTimeout
+	if cfg.Scorer.PolicyTokenizers, err = c.PolicyFlags.Load(); err != nil {
+		return cfg, err
+	}
+	cfg.Pin, cfg.ModelsLoaded, cfg.ModelsBytes = c.Pin, c.ModelsLoaded, int64(c.ModelsBytes)
+	cfg.NATS, cfg.Queue, cfg.DataDir = c.NATS != "off", c.queueConfig(), c.DataDir
+	cfg.Train, cfg.Training = c.Train, c.retrainFlags.config()
+	return cfg, nil
 }
 
 func (c *serveCmd) limits() rewardmodel.Limits {
 	return rewardmodel.Limits{MaxResponses: c.MaxResponses}
 }
 
-func (c *serveCmd) scorerConfig() rewardmodel.ScorerConfig {
-	cfg := c.ScorerFlags.Config()
-	cfg.MaxQueueTokens, cfg.MaxQueueTime = c.MaxQueueTokens, c.RequestTimeout
-	return cfg
-}
-
-// syncMode is when an embedded server flushes to disk: always or interval.
-type syncMode string
-
-func (m syncMode) interval() time.Duration {
-	if m == "interval" {
-		return queue.RelaxedSync
-	}
-	return 0
-}
-
-func (c *serveCmd) queueConfig(memory *rewardmodel.Memory) queue.Config {
+func (c *serveCmd) queueConfig() queue.Config {
 	version, _ := cli.BuildVersion()
 	return queue.Config{
 		Server: queue.ServerConfig{
-			Listen: c.NATSListen, DataDir: c.DataDir, Token: c.NatsToken, SyncInterval: c.Sync.interval(),
+			Listen: c.NATSListen, Token: c.NatsToken, SyncInterval: c.Sync.interval(),
 			MaxPayload: int(c.NATSMaxPayload), MaxStore: int64(c.NATSMaxStore),
 		},
 		Conn:    c.NATSFlags.Config(),
 		Streams: c.streamFlags.config(),
 		Worker: queue.WorkerConfig{
 			MaxInFlight: c.MaxInFlight, MaxAckPending: c.MaxAckPending,
-			AckWait: c.AckWait, MaxDeliver: c.MaxDeliver, Memory: memory,
+			AckWait: c.AckWait, MaxDeliver: c.MaxDeliver,
 		},
 		Service: queue.ServiceConfig{
-			Version: version, Timeout: c.RequestTimeout, MaxRequests: c.NATSRequests, Limits: c.limits(), Memory: memory,
+			Version: version, Timeout: c.RequestTimeout, MaxRequests: c.NATSRequests, Limits: c.limits(),
 		},
 	}
 }

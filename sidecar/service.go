@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/rs/zerolog"
 	"golang.org/x/sync/errgroup"
 
 	"assay/api"
@@ -20,39 +22,46 @@ import (
 	"assay/sidecar/localmodel"
 )
 
-// service is everything that "assay serve" runs, from the open listener to the
-// closed NATS server.
-type service struct {
-	cmd      *serveCmd
-	app      *cli.App
+// Service is an assembled service, from the listeners to the NATS server: New, Start, Ready, and at the end Shutdown.
+type Service struct {
+	config   serveConfig
+	log      zerolog.Logger
 	registry *prometheus.Registry
 	opened   *localmodel.Opened
-	policies map[string]rewardmodel.PolicyTokenizer
 	loader   *loader             // nil until libtorch has started
 	replica  *replica            // nil without NATS
-	folders  *folders            // nil until the version of --model is known
+	folders  *folders            // nil until the version of the model is known
 	memory   *rewardmodel.Memory // of all requests, whatever they arrive by
 	live     live
 	watchdog stalls
 	calls    encoder.CallWatcher // observes model calls: the watchdog
 	desk     desk
-	tokens   *api.Tokens // nil without --token-file and --private
-	private  string      // token of its owner, "" without --private
-	// natsPrivate says that the embedded NATS server asks for the private token.
-	natsPrivate bool
-	http        *api.Server
-	listener    net.Listener
-	ops         net.Listener  // nil without --ops-listen
-	rpc         net.Listener  // nil without --grpc-listen
-	started     chan struct{} // closed when start has returned
-	unlearn     func() error  // stops learning, and waits for its end
+	tokens   *api.Tokens // nil without a token file and a private token
+	private  string      // token of its owner, "" when the service is not private
+	http     *api.Server
+	listener net.Listener
+	ops      net.Listener // nil without Config.OpsListen
+	rpc      net.Listener // nil without Config.GRPCListen
+	unlearn  func() error // stops learning, and waits for its end
+
+	stop    context.CancelFunc // nil before Start
+	started chan struct{}      // closed when the start has ended, in whichever way
+	ready   bool               // the start has succeeded; read it once started is closed
+	ended   chan struct{}      // closed when the service has ended
+	err     error              // why it ended; read it once ended is closed
 }
 
-// newService checks the model and opens the listeners, so that what is wrong
-// stops the start. It starts nothing yet.
-func newService(c *serveCmd, a *cli.App) (*service, error) {
-	s := &service{cmd: c, app: a, registry: prometheus.NewRegistry(), started: make(chan struct{}), unlearn: func() error { return nil }}
-	s.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+// New checks the model and opens the listeners, so that what is wrong stops the start. It serves nothing yet; Shutdown
+// closes what it opened.
+func New(cfg serveConfig, log zerolog.Logger) (*Service, error) {
+	s := &Service{
+		config: cfg, log: log, registry: cfg.Registry,
+		started: make(chan struct{}), ended: make(chan struct{}), unlearn: func() error { return nil },
+	}
+	if s.registry == nil {
+		s.registry = prometheus.NewRegistry()
+		s.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	}
 	watchdog, err := rewardmodel.NewWatchdog(s.registry)
 	if err != nil {
 		return nil, err
@@ -61,13 +70,10 @@ func newService(c *serveCmd, a *cli.App) (*service, error) {
 	if err := s.loadTokens(); err != nil {
 		return nil, cli.Usage(err)
 	}
-	if s.memory, err = rewardmodel.NewMemory(int64(c.RequestMemory), s.registry); err != nil {
+	if s.memory, err = rewardmodel.NewMemory(cmp.Or(cfg.RequestMemory, rewardmodel.DefaultMemory), s.registry); err != nil {
 		return nil, cli.Usage(err)
 	}
-	if s.policies, err = c.PolicyFlags.Load(); err != nil {
-		return nil, err
-	}
-	if s.opened, err = c.Flags.Open(); err != nil {
+	if s.opened, err = cfg.Model.Open(); err != nil {
 		return nil, err
 	}
 	if err := s.listen(); err != nil {
@@ -78,32 +84,32 @@ func newService(c *serveCmd, a *cli.App) (*service, error) {
 
 // loadTokens reads the token file, and generates the token of a private service,
 // which then guards the embedded NATS server as well.
-func (s *service) loadTokens() (err error) {
-	c := s.cmd
+func (s *Service) loadTokens() (err error) {
+	c := s.config
 	switch {
 	case c.Private:
 		s.private = rand.Text()
-		if c.embedded() && c.NatsToken == "" {
-			c.NatsToken, s.natsPrivate = s.private, true
+		if server := &s.config.Queue.Server; c.embedded() && server.Token == "" {
+			server.Token, s.config.Queue.Conn.Token = s.private, s.private
 		}
-		s.tokens, err = api.LoadPrivateTokens(s.private, c.TokenFile, s.app.Log)
+		s.tokens, err = api.LoadPrivateTokens(s.private, c.TokenFile, s.log)
 		return err
 	case c.TokenFile != "":
-		s.tokens, err = api.LoadTokens(c.TokenFile, s.app.Log)
+		s.tokens, err = api.LoadTokens(c.TokenFile, s.log)
 	}
 	return err
 }
 
 // listen opens the listeners, and then shows the private token to its owner: a
 // start that fails because the service already runs leaves that one its token.
-func (s *service) listen() (err error) {
+func (s *Service) listen() (err error) {
 	parts := api.Parts{Scorer: &s.live, Models: &s.live, Tokens: s.tokens, Memory: s.memory, Checks: []api.Check{{Name: "model", Ready: s.live.modelReady}}}
-	if s.cmd.NATS != "off" {
+	if s.config.NATS {
 		parts.Checks = append(parts.Checks, api.Check{Name: "streams", Ready: s.live.streamsReady, AtStart: true})
 		parts.Feedback, parts.FeedbackView, parts.Registry = &s.desk, &s.desk, &s.desk
 		parts.Promotions, parts.Trainings, parts.Events = &s.desk, &s.desk, &s.desk
 	}
-	if s.http, err = api.New(s.cmd.apiConfig(), parts, s.app.Log, s.registry); err != nil {
+	if s.http, err = api.New(s.config.API, parts, s.log, s.registry); err != nil {
 		return cli.Usage(err)
 	}
 	var config net.ListenConfig
@@ -112,22 +118,32 @@ func (s *service) listen() (err error) {
 		flag, address string
 		listener      *net.Listener
 	}{
-		{"--listen", s.cmd.Listen, &s.listener}, {"--ops-listen", s.cmd.OpsListen, &s.ops}, {"--grpc-listen", s.cmd.GRPCListen, &s.rpc},
+		{"--listen", s.config.Listen, &s.listener}, {"--ops-listen", s.config.OpsListen, &s.ops}, {"--grpc-listen", s.config.GRPCListen, &s.rpc},
 	} {
 		if l.address == "" {
 			continue
 		}
-		if *l.listener, err = config.Listen(s.app.Context, "tcp", l.address); err != nil {
+		if *l.listener, err = config.Listen(context.Background(), "tcp", l.address); err != nil {
 			return closeAll(opened, fmt.Errorf("%s: %w; stop what uses the address, or choose another", l.flag, err))
 		}
 		opened = append(opened, *l.listener)
 	}
 	if s.private != "" {
-		if err := cli.WritePrivateToken(s.cmd.DataDir, s.private); err != nil {
+		if err := cli.WritePrivateToken(s.config.DataDir, s.private); err != nil {
 			return closeAll(opened, err)
 		}
 	}
 	return nil
+}
+
+// listeners are those that are open.
+func (s *Service) listeners() (open []net.Listener) {
+	for _, l := range []net.Listener{s.listener, s.ops, s.rpc} {
+		if l != nil {
+			open = append(open, l)
+		}
+	}
+	return open
 }
 
 // closeAll closes listeners after a failure, and returns that.
@@ -138,9 +154,58 @@ func closeAll(listeners []net.Listener, err error) error {
 	return err
 }
 
+// Start begins to serve: HTTP immediately, scores once the model is loaded and the streams are open. Call it once.
+func (s *Service) Start() {
+	ctx, stop := context.WithCancel(context.Background())
+	s.stop = stop
+	go func() {
+		defer close(s.ended)
+		defer stop()
+		s.err = s.run(ctx)
+	}()
+}
+
+// Ready waits until the service takes work. Its error is that of ctx, or why the service ended before.
+func (s *Service) Ready(ctx context.Context) error {
+	select {
+	case <-s.started:
+		if s.ready {
+			return nil
+		}
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	select {
+	case <-s.ended:
+		return cmp.Or(s.err, errEnded)
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// errEnded is the error of Ready after a Shutdown.
+var errEnded = errors.New("the service was shut down before it was ready")
+
+// Wait waits until the service has ended, and returns why: nil after a Shutdown in which everything was finished.
+func (s *Service) Wait() error {
+	<-s.ended
+	return s.err
+}
+
+// Shutdown ends the parts in the order in which they feed each other, within Config.ShutdownTimeout, and waits for it:
+// not ready any more, HTTP and gRPC drained, streamed responses finished or handed to other replicas, a training run in
+// flight left for the next process, the model and NATS stopped.
+func (s *Service) Shutdown() error {
+	if s.stop == nil {
+		return errors.Join(s.opened.Close(), closeAll(s.listeners(), nil))
+	}
+	s.stop()
+	return s.Wait()
+}
+
 // run serves until ctx ends, or something fails, and then shuts down in order.
-func (s *service) run(ctx context.Context) error {
-	// HTTP goes on while the shutdown drains it.
+func (s *Service) run(ctx context.Context) error {
+	// HTTP continues while the shutdown drains it.
 	serving, cut := context.WithCancel(context.WithoutCancel(ctx))
 	defer cut()
 	group, ctx := errgroup.WithContext(ctx)
@@ -151,11 +216,6 @@ func (s *service) run(ctx context.Context) error {
 			return nil
 		})
 	}
-	group.Go(func() error {
-		<-s.started // what is changed is there
-		s.app.Settings.Watch(ctx, s.settings())
-		return nil
-	})
 	if s.ops != nil {
 		group.Go(func() error { return s.http.ServeOps(serving, s.ops) })
 	}
@@ -166,8 +226,9 @@ func (s *service) run(ctx context.Context) error {
 		defer close(s.started)
 		err := s.start(ctx)
 		if ctx.Err() != nil {
-			return nil // we were asked to stop, or the failure is another's
+			return nil // the service was asked to stop, or the failure is another's
 		}
+		s.ready = err == nil
 		return err
 	})
 	hopeless := make(chan error, 1)
@@ -189,15 +250,15 @@ func (s *service) run(ctx context.Context) error {
 }
 
 // start loads the model while the streams open, and then takes work.
-func (s *service) start(ctx context.Context) error {
-	s.app.Log.Info().Str("http", s.httpURL()).Str("model", s.opened.Dir).Msg("starting")
+func (s *Service) start(ctx context.Context) error {
+	s.log.Info().Str("http", s.URL()).Str("model", s.opened.Dir).Msg("starting")
 	group, starting := errgroup.WithContext(ctx)
 	var versions *rewardmodel.Versions
 	group.Go(func() (err error) {
 		versions, err = s.loadModel(starting)
 		return err
 	})
-	if s.cmd.NATS != "off" {
+	if s.config.NATS {
 		group.Go(func() error { return s.openQueue(starting) })
 	}
 	err := group.Wait()
@@ -216,42 +277,41 @@ func (s *service) start(ctx context.Context) error {
 			return err
 		}
 	}
-	return s.announce()
+	return nil
 }
 
 // loadModel starts libtorch and loads the model of --model.
-func (s *service) loadModel(ctx context.Context) (*rewardmodel.Versions, error) {
+func (s *Service) loadModel(ctx context.Context) (*rewardmodel.Versions, error) {
 	version, err := s.opened.Version(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("--model: %w", err)
 	}
-	s.folders = newFolders(version, s.opened.Dir, filepath.Join(s.cmd.DataDir, "models"))
-	runtime, err := s.cmd.Runtime()
+	s.folders = newFolders(version, s.opened.Dir, filepath.Join(s.config.DataDir, "models"))
+	runtime, err := s.config.Model.Runtime()
 	if err != nil {
 		return nil, cli.Usage(err)
 	}
 	runtime.Watch(s.calls)
-	scoring := s.cmd.scorerConfig()
-	scoring.PolicyTokenizers = s.policies
-	s.loader = &loader{flags: s.cmd.Flags, scoring: scoring, runtime: runtime, folder: s.folders.Pinned, metrics: s.registry}
+	s.loader = &loader{model: s.config.Model, scoring: s.config.Scorer, runtime: runtime, folder: s.folders.Pinned, metrics: s.registry}
 	s.folders.load = s.loader.try
-	versions, err := rewardmodel.NewVersions(rewardmodel.VersionsConfig{MaxLoaded: s.cmd.ModelsLoaded, MaxBytes: int64(s.cmd.ModelsBytes)}, s.loader, s.registry)
+	versions, err := rewardmodel.NewVersions(rewardmodel.VersionsConfig{MaxLoaded: s.config.ModelsLoaded, MaxBytes: s.config.ModelsBytes}, s.loader, s.registry)
 	if err != nil {
 		return nil, err
 	}
 	if err := versions.Promote(ctx, version); err != nil {
 		return nil, errors.Join(fmt.Errorf("--model: %w", err), versions.Close())
 	}
-	if pin := s.cmd.Pin; pin != "" && pin != version && s.cmd.NATS == "off" {
+	if pin := s.config.Pin; pin != "" && pin != version && !s.config.NATS {
 		return nil, errors.Join(cli.Usage(fmt.Errorf("--pin %s: --model is version %s, and without NATS there is no other", pin, version)), versions.Close())
 	}
 	return versions, nil
 }
 
-func (s *service) openQueue(ctx context.Context) error {
-	cfg := s.cmd.queueConfig(s.memory)
-	cfg.Service.Labels = &s.desk
-	q, err := queue.Open(ctx, cfg, s.app.Log, s.registry)
+func (s *Service) openQueue(ctx context.Context) error {
+	cfg := s.config.Queue
+	cfg.Server.DataDir = s.config.DataDir
+	cfg.Worker.Memory, cfg.Service.Memory, cfg.Service.Labels = s.memory, s.memory, &s.desk
+	q, err := queue.Open(ctx, cfg, s.log, s.registry)
 	if err != nil {
 		return err
 	}
@@ -261,61 +321,31 @@ func (s *service) openQueue(ctx context.Context) error {
 
 // learn joins the fleet: from here on this process takes feedback, follows the
 // current version or keeps to the pinned one, and trains if it shall.
-func (s *service) learn(ctx context.Context, q *queue.Queue, versions *rewardmodel.Versions) (err error) {
-	if s.replica, err = claimReplica(s.cmd.DataDir); err != nil {
+func (s *Service) learn(ctx context.Context, q *queue.Queue, versions *rewardmodel.Versions) (err error) {
+	if s.replica, err = claimReplica(s.config.DataDir); err != nil {
 		return err
 	}
 	q.SetJournal(s.replica.journal())
-	initial, err := describe(s.opened.Dir)
-	if err != nil {
-		return err
-	}
-	initial.Version = s.folders.initial
 	learning, err := newLearning(ctx, learningConfig{
-		flags: s.cmd.retrainFlags, compute: s.cmd.ComputeFlags, replica: s.replica, folders: s.folders,
-		initial: initial, trains: s.cmd.Train, log: s.app.Log,
+		fleetConfig: s.config.Training, compute: s.config.Model.Compute, replica: s.replica, folders: s.folders,
+		trains: s.config.Train, log: s.log,
 	}, q, versions)
 	if err != nil {
 		return err
 	}
-	s.folders.registry = learning.registry
-	follow, err := s.join(ctx, learning, versions)
-	if err != nil {
+	if err := learning.join(ctx, s.config.Pin); err != nil {
 		return err
 	}
 	working, stop := context.WithCancel(context.WithoutCancel(ctx))
 	ended := make(chan error, 1)
-	go func() { ended <- learning.run(working, follow) }()
+	go func() { ended <- learning.run(working) }()
 	s.unlearn = func() error {
 		stop()
 		return <-ended
 	}
 	s.live.learning.Store(learning)
-	s.desk.learning.Store(learning)
+	s.desk.connect(learning)
 	return nil
-}
-
-// join brings this process to the version that it is to serve. One that cannot
-// be loaded is tried again later, and --model serves meanwhile; one that is
-// pinned must load.
-func (s *service) join(ctx context.Context, l *learning, versions *rewardmodel.Versions) (*follower, error) {
-	follow := &follower{replica: s.replica.id, versions: versions, monitor: l.monitor, journal: l.registry, statuses: l.registry, currents: l.registry, folders: s.folders, log: s.app.Log}
-	s.folders.needed = follow.neededNow
-	if pin := s.cmd.Pin; pin != "" {
-		if err := versions.Promote(ctx, pin); err != nil {
-			return nil, fmt.Errorf("--pin %s: %w", pin, err)
-		}
-		l.monitor.watch(pin)
-		return nil, nil
-	}
-	current, err := l.registry.Current(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if err := follow.serve(ctx, current); err != nil {
-		follow.complain(ctx, current, err)
-	}
-	return follow, nil
 }
 
 var errShutdownTimeout = errors.New("not all was finished within --shutdown-timeout")
@@ -324,18 +354,18 @@ var errShutdownTimeout = errors.New("not all was finished within --shutdown-time
 // before one deadline: not ready any more, HTTP and gRPC drained, no more responses
 // taken and those in flight finished or handed back, a training in hand left
 // for the next process, the models stopped, NATS drained and stopped.
-func (s *service) shutdown() error {
+func (s *Service) shutdown() error {
 	s.http.Drain()
-	s.app.Log.Info().Stringer("within", s.cmd.ShutdownTimeout).Msg("shutting down; a second signal ends at once")
+	s.log.Info().Stringer("within", s.config.ShutdownTimeout).Msg("shutting down; a second signal ends at once")
 	stalled := s.watchdog.Stalled() != nil
-	timeout := s.cmd.ShutdownTimeout
+	timeout := s.config.ShutdownTimeout
 	if stalled {
 		timeout = min(timeout, stallGrace)
 	}
 	ctx, cancel := context.WithTimeoutCause(context.Background(), timeout, errShutdownTimeout)
 	defer cancel()
-	if s.cmd.DrainDelay > 0 && !stalled {
-		_ = cli.Wait(ctx, s.cmd.DrainDelay) // shorter than the deadline
+	if s.config.DrainDelay > 0 && !stalled {
+		_ = cli.Wait(ctx, s.config.DrainDelay) // shorter than the deadline
 	}
 	<-s.started // it sees the end of its context
 
@@ -356,12 +386,12 @@ func (s *service) shutdown() error {
 	}
 	err := errors.Join(append(errs, s.opened.Close())...)
 	if err == nil {
-		s.app.Log.Info().Msg("stopped")
+		s.log.Info().Msg("stopped")
 	}
 	return err
 }
 
-func (s *service) closeModels() (err error) {
+func (s *Service) closeModels() (err error) {
 	if versions := s.live.versions.Load(); versions != nil {
 		err = versions.Close()
 	}
@@ -371,17 +401,13 @@ func (s *service) closeModels() (err error) {
 	return err
 }
 
-// settings that take effect at once are the limits of requests over HTTP and NATS.
-func (s *service) settings() cli.LiveSettings {
-	limits := func(command any) error {
-		c := command.(*serveCmd)
-		if err := s.http.SetLimits(int64(c.MaxBody), c.limits()); err != nil {
-			return err
-		}
-		if q := s.live.queue.Load(); q != nil {
-			q.SetLimits(c.limits())
-		}
-		return nil
+// SetLimits bounds requests over HTTP, gRPC and NATS from now on: maxBody in bytes, and what one request holds.
+func (s *Service) SetLimits(maxBody int64, limits rewardmodel.Limits) error {
+	if err := s.http.SetLimits(maxBody, limits); err != nil {
+		return err
 	}
-	return cli.LiveSettings{"max-body": limits, "max-responses": limits}
+	if q := s.live.queue.Load(); q != nil {
+		q.SetLimits(limits)
+	}
+	return nil
 }

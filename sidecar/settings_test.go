@@ -2,47 +2,14 @@ package main
 
 import (
 	"bytes"
-	"net/http"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"assay/queue"
 	"assay/sidecar/cli"
 )
-
-// configMap is a folder as Kubernetes mounts a ConfigMap: what is in it are links
-// through ..data, which is replaced as a whole.
-type configMap struct {
-	t       *testing.T
-	dir     string
-	version int
-}
-
-func mountConfigMap(t *testing.T, content string) *configMap {
-	t.Helper()
-	m := &configMap{t: t, dir: t.TempDir()}
-	m.swap(content)
-	require.NoError(t, os.Symlink("..data/assay.yaml", m.path()))
-	return m
-}
-
-func (m *configMap) path() string { return filepath.Join(m.dir, "assay.yaml") }
-
-func (m *configMap) swap(content string) {
-	m.t.Helper()
-	m.version++
-	folder := "..2026_" + strings.Repeat("1", m.version)
-	require.NoError(m.t, os.Mkdir(filepath.Join(m.dir, folder), 0o755))
-	require.NoError(m.t, os.WriteFile(filepath.Join(m.dir, folder, "assay.yaml"), []byte(content), 0o600))
-	next := filepath.Join(m.dir, "..data_tmp")
-	require.NoError(m.t, os.Symlink(folder, next))
-	require.NoError(m.t, os.Rename(next, filepath.Join(m.dir, "..data")))
-}
 
 // followed reads a command line, and returns what follows its settings and what
 // that logs.
@@ -109,31 +76,4 @@ func TestSettingsTakeEffectOrAreNamed(t *testing.T) {
 	s.Reload(live)
 	logged("max-responses")
 	require.Equal(t, []int{3, 5}, most)
-}
-
-func TestLimitsChangeUnderARunningService(t *testing.T) {
-	m := mountConfigMap(t, "max-responses: 1\nlog-level: info\n")
-	p := serve(t, tinyModel(t, nil), t.TempDir(), "--config", m.path(), "--log-format", "json")
-	nc, _ := p.jetStream(t)
-	const two = `{"responses":[{"response":"One."},{"response":"Two."}]}`
-	status := func() int {
-		resp, err := http.Post(p.ready.HTTP+"/v1/score", "application/json", strings.NewReader(two))
-		require.NoError(t, err)
-		defer resp.Body.Close()
-		return resp.StatusCode
-	}
-	overNATS := func() string {
-		reply, err := nc.Request(queue.SubjectScore, []byte(two), patience)
-		require.NoError(t, err)
-		return reply.Header.Get("Nats-Service-Error-Code")
-	}
-	require.Equal(t, http.StatusRequestEntityTooLarge, status())
-	require.Equal(t, "413", overNATS())
-	m.swap("max-responses: 2\nlog-level: debug\nthreads: 5\nmax-in-flight: 9\n")
-	require.Eventually(t, func() bool { return status() == http.StatusOK }, patience, 20*time.Millisecond)
-	require.Eventually(t, func() bool { return overNATS() == "" }, patience, 20*time.Millisecond)
-	p.signal(t)
-	require.Equal(t, cli.ExitDone, p.wait(t), p.output())
-	require.Contains(t, p.output(), `"warn","setting":"max-in-flight"`)
-	require.Contains(t, p.output(), `"level":"debug"`)
 }

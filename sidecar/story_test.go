@@ -2,9 +2,9 @@ package main
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"maps"
-	"net/http"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -18,6 +18,7 @@ import (
 	"assay/api"
 	"assay/queue"
 	"assay/rewardmodel/bag"
+	"assay/rewardmodel/checkpoint"
 	"assay/rewardmodel/retrain"
 )
 
@@ -62,19 +63,6 @@ func tell(t *testing.T, url string, js jetstream.JetStream) story {
 	require.NoError(t, err)
 	require.NoError(t, json.Unmarshal(entry.Value(), &s.current))
 	return s
-}
-
-// fetch reads a JSON answer.
-func fetch(t *testing.T, url string, into any) {
-	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-	require.NoError(t, err)
-	request.Header.Set("Accept", "application/json")
-	response, err := http.DefaultClient.Do(request)
-	require.NoError(t, err)
-	defer response.Body.Close()
-	require.Equal(t, http.StatusOK, response.StatusCode, url)
-	require.NoError(t, json.UnmarshalRead(response.Body, into))
 }
 
 // of lists the versions that events of a kind name, in their order.
@@ -138,7 +126,9 @@ func (s story) requireVerified(t *testing.T, served map[string]int, initial, dat
 		require.Contains(t, s.of(retrain.EventPromoted), version)
 		dir := filepath.Join(dataDir, "models", version)
 		if version == s.current.Version || pathExists(dir) {
-			require.NoError(t, verify(t.Context(), dir))
+			c, err := checkpoint.Open(dir)
+			require.NoError(t, err)
+			require.NoError(t, errors.Join(c.VerifySHA256(t.Context()), c.Close()))
 		}
 		var m struct {
 			State retrain.State           `json:"state"`
@@ -185,18 +175,6 @@ func awaitRest(t *testing.T, url string) retrain.Outcome {
 		return got.Phase == retrain.PhaseIdle && got.Wait != "" && got.Last != nil
 	}, 3*patience, 50*time.Millisecond)
 	return *got.Last
-}
-
-// awaitVersion waits until a service scores with a version.
-func awaitVersion(t *testing.T, url, version string) {
-	t.Helper()
-	require.Eventually(t, func() bool { return servedBy(t, url) == version }, patience, 50*time.Millisecond)
-}
-
-// servedBy is the version that scores now.
-func servedBy(t *testing.T, url string) string {
-	t.Helper()
-	return post(t, url, `{"responses":[{"response":"Who are you?"}]}`).Model.Version
 }
 
 // requireFairFolders checks the training runs that dead processes left behind: no response twice, and none that one of them

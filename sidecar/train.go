@@ -112,7 +112,7 @@ func (c *trainCmd) run(ctx context.Context, log zerolog.Logger, report func(trai
 	log.Info().Int("violating_bags", violating).Int("compliant_bags", compliant).
 		Int("instances", unlabelled+normal).Str("init", dir).Msg("training")
 
-	runtime, err := c.Runtime()
+	runtime, err := c.Compute().Runtime()
 	if err != nil {
 		return err
 	}

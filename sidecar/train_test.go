@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,35 +17,13 @@ import (
 	"assay/sidecar/cli"
 )
 
-// bagFile writes bags of two sentences; every other one holds an insult.
-func bagFile(t *testing.T, bags int) string {
-	t.Helper()
-	var b strings.Builder
-	for i := range bags {
-		label, second := "compliant", "Have a good trip."
-		if i%2 == 1 {
-			label, second = "violation", "You fool."
-		}
-		fmt.Fprintf(&b, `{"id":"b%d","label":"%s","response":"Train %d leaves at noon. %s"}`+"\n", i, label, i, second)
-	}
-	path := filepath.Join(t.TempDir(), "bags.jsonl")
-	require.NoError(t, os.WriteFile(path, []byte(b.String()), 0o600))
-	return path
-}
-
-// trainArgs train the model on the bags for some epochs.
-func trainArgs(model, bags, out string, epochs int) []string {
-	return []string{"train", "--init", model, "--bags", bags, "--out", out, "--epochs", fmt.Sprint(epochs),
-		"--lr", "1e-3", "--precision", "fp32", "--threads", "1"}
-}
-
 func TestTrainWritesAModelThatScores(t *testing.T) {
 	out, model := filepath.Join(t.TempDir(), "mine"), tinyModel(t, nil)
-	require.NoError(t, os.WriteFile(filepath.Join(model, regressionFile), []byte("{}\n"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(model, "regression.jsonl"), []byte("{}\n"), 0o600))
 	_, stderr, code := assay(t, "", trainArgs(model, bagFile(t, 20), out, 1)...)
 	require.Equal(t, cli.ExitDone, code, stderr)
 	require.NoDirExists(t, out+".training")
-	require.FileExists(t, filepath.Join(out, regressionFile), "it goes to the descendants")
+	require.FileExists(t, filepath.Join(out, "regression.jsonl"), "it goes to the descendants")
 
 	trained, err := checkpoint.Open(out)
 	require.NoError(t, err)
@@ -123,27 +100,6 @@ func TestTrainSurvivesKillNine(t *testing.T) {
 	require.Equal(t, cli.ExitDone, code, stderr)
 	require.Equal(t, weights(t, unbroken), weights(t, out))
 	require.Equal(t, manifest(t, unbroken).Thresholds, manifest(t, out).Thresholds)
-}
-
-func pathExists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
-}
-
-func manifest(t *testing.T, dir string) *checkpoint.Manifest {
-	t.Helper()
-	c, err := checkpoint.Open(dir)
-	require.NoError(t, err)
-	defer c.Close()
-	return c.Manifest
-}
-
-// weights are the bytes of a model's only weights file.
-func weights(t *testing.T, dir string) []byte {
-	t.Helper()
-	data, err := os.ReadFile(filepath.Join(dir, "model.safetensors"))
-	require.NoError(t, err)
-	return data
 }
 
 func TestTrainRefusals(t *testing.T) {

@@ -47,12 +47,12 @@ func watchModel(ctx context.Context, model stalls, log func(error)) error {
 	}
 }
 
-func (s *service) logStall(err error) {
+func (s *Service) logStall(err error) {
 	if err != nil {
-		s.app.Log.Error().Err(err).Msg("not ready: the model does not respond")
+		s.log.Error().Err(err).Msg("not ready: the model does not respond")
 		return
 	}
-	s.app.Log.Warn().Msg("the model responds again")
+	s.log.Warn().Msg("the model responds again")
 }
 
 // await waits for all parts, but not for those that wait for a stalled model: then the process ends with them.

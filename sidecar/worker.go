@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"assay/rewardmodel/checkpoint"
+	"assay/rewardmodel/encoder"
 	"assay/rewardmodel/gate"
 	"assay/rewardmodel/retrain"
 	"assay/sidecar/localmodel"
@@ -22,8 +24,8 @@ import (
 // worker trains and judges in child processes of the least priority.
 type worker struct {
 	child   *child
-	flags   retrainFlags
-	compute localmodel.ComputeFlags
+	config  fleetConfig
+	compute localmodel.Compute
 	// base is the directory of --model: training runs with --train-from base fine-tune from it, and the regression set
 	// came with it.
 	base string
@@ -31,7 +33,7 @@ type worker struct {
 
 // Train implements retrain.Worker. Started again after a kill, the child goes on after its last whole epoch.
 func (w *worker) Train(ctx context.Context, init, bags, out string, report func(retrain.Progress)) error {
-	if w.flags.TrainFrom == "base" {
+	if w.config.From == FromBase {
 		init = w.base
 	}
 	epochs, rate, err := w.recipe(init, bags)
@@ -40,7 +42,7 @@ func (w *worker) Train(ctx context.Context, init, bags, out string, report func(
 	}
 	args := []string{
 		"train", "--bags", bags, "--init", init, "--out", out, "--epochs", strconv.Itoa(epochs),
-		"--lr", decimal(rate), "--data-name", "feedback", "--progress", "json",
+		"--lr", fmt.Sprint(rate), "--data-name", "feedback", "--progress", "json",
 	}
 	return w.run(ctx, append(args, w.computeArgs()...), func(line []byte) {
 		var p retrain.Progress
@@ -61,7 +63,7 @@ func (w *worker) recipe(init, bags string) (epochs int, rate float64, err error)
 	if err != nil {
 		return 0, 0, err
 	}
-	epochs, rate = w.flags.recipe(!base.HasClassifier(), bytes.Count(data, []byte{'\n'}))
+	epochs, rate = w.config.recipe(!base.HasClassifier(), bytes.Count(data, []byte{'\n'}))
 	return epochs, rate, nil
 }
 
@@ -70,15 +72,15 @@ func (w *worker) Gate(ctx context.Context, files retrain.GateFiles) (verdict ret
 	args := []string{
 		"gate", "--current", files.Current, "--candidate", files.Candidate, "--holdout", files.Holdout, "--probe", files.Probe,
 		"--out", files.Report, "--write", "--allow-untrained",
-		"--metric", w.flags.GateMetric, "--margin", decimal(w.flags.GateMargin),
-		"--regression-margin", decimal(w.flags.GateRegression), "--confidence", decimal(w.flags.GateConfidence),
-		"--max-shift", decimal(w.flags.GateMaxShift), "--min-bags", strconv.Itoa(w.flags.HoldoutMin),
+		"--metric", string(w.config.Gate.Metric), "--margin", fmt.Sprint(w.config.Gate.Margin),
+		"--regression-margin", fmt.Sprint(w.config.Gate.RegressionMargin), "--confidence", fmt.Sprint(w.config.Gate.Confidence),
+		"--max-shift", fmt.Sprint(w.config.Gate.MaxShift), "--min-bags", strconv.Itoa(w.config.Policy.MinHeldOut),
 	}
 	if files.Anchor != "" {
 		args = append(args, "--anchor", files.Anchor)
 	}
 	args = append(args, "--regression-anchor", w.base)
-	if w.flags.GateAllowShift {
+	if w.config.Gate.AllowShift {
 		args = append(args, "--allow-shift")
 	}
 	if err := os.Remove(files.Report); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -114,20 +116,20 @@ func describe(dir string) (retrain.Model, error) {
 }
 
 func (w *worker) computeArgs() []string {
-	return []string{"--precision", w.precision(), "--device", w.compute.Device, "--threads", strconv.Itoa(w.flags.threads())}
+	return []string{"--precision", w.precision(), "--device", cmp.Or(w.compute.Device, "auto"), "--threads", strconv.Itoa(w.config.threads())}
 }
 
 // precision of a training: never int8, which has no gradients.
 func (w *worker) precision() string {
-	if w.compute.Precision == "int8" {
-		return "auto"
+	if w.compute.Precision == encoder.Int8 {
+		return string(encoder.Auto)
 	}
-	return w.compute.Precision
+	return cmp.Or(string(w.compute.Precision), string(encoder.Auto))
 }
 
 // run tells a death from outside, which is worth another attempt, from a failure that would come again.
 func (w *worker) run(ctx context.Context, args []string, onLine func([]byte)) error {
-	err := w.child.run(ctx, args, limits{Memory: int64(w.flags.TrainMemory), Time: w.flags.TrainTimeout}, onLine)
+	err := w.child.run(ctx, args, limits{Memory: w.config.Memory, Time: w.config.Timeout}, onLine)
 	switch {
 	case killed(err) && ctx.Err() == nil:
 		return fmt.Errorf("%w: %w", retrain.ErrInterrupted, err)

@@ -1,4 +1,4 @@
-package main
+package admin
 
 import (
 	"net/http"
@@ -7,8 +7,8 @@ import (
 	"assay/sidecar/cli"
 )
 
-// modelsCmd groups what is done with the model versions of a running service.
-type modelsCmd struct {
+// Models is the command "assay models": the model versions of a running service.
+type Models struct {
 	List     modelsListCmd     `cmd:"" help:"List the versions, the current one first."`
 	Show     modelsShowCmd     `cmd:"" help:"Show where a version comes from, and why it was promoted or rejected."`
 	Promote  modelsPromoteCmd  `cmd:"" help:"Make a version current without asking the gate."`
@@ -38,7 +38,7 @@ func (*modelsShowCmd) Help() string {
 
     assay models show assay-20261121-fc92af3b
 
-The version before it, the labels that it was trained on, the figures of the gate, and who decided.`
+The version before it, the labels that it was trained on, the metrics of the gate, and who decided.`
 }
 
 // Run is called by kong.
@@ -93,7 +93,6 @@ Feedback stays. Again, it goes one version further back.`
 
 // Run is called by kong.
 func (c *modelsRollbackCmd) Run(a *cli.App) error {
-	// Not repeated by itself: a second one would go back one step more.
-	c.Retries = 0
+	// Repeating it would go back one step more, which the client does not do.
 	return c.show(a, http.MethodPost, "/v1/models/rollback", c.body())
 }

@@ -1,4 +1,4 @@
-package main
+package admin
 
 import (
 	"bytes"
@@ -10,12 +10,13 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	client "assay/clients/go"
 	"assay/rewardmodel/feedback"
 	"assay/sidecar/cli"
 )
 
-// feedbackCmd groups what people say about responses.
-type feedbackCmd struct {
+// Feedback is the command "assay feedback": labels of responses.
+type Feedback struct {
 	Send       feedbackSendCmd       `cmd:"" help:"Send labelled responses (JSONL) to a running service."`
 	Candidates feedbackCandidatesCmd `cmd:"" help:"Show the scored responses whose label would teach most."`
 	Show       feedbackShowCmd       `cmd:"" help:"Count what the service has."`
@@ -36,8 +37,8 @@ func (*feedbackSendCmd) Help() string {
     assay feedback send labels.jsonl --url http://127.0.0.1:8080
 
 Each line is {"id","label":"violation"|"compliant","response"}, or {"response_id","label"} for a response that the
-service has scored and keeps. Prints one receipt for all; an item that was sent before is a duplicate, so a run that
-broke off is simply repeated. Exit code 2 when items were rejected; the others are stored.`
+service has scored and keeps. Prints one receipt for all; an item that was sent before is a duplicate, so repeat a run that
+stopped early. Exit code 2 when items were rejected; the others are stored.`
 }
 
 // Run is called by kong.
@@ -50,6 +51,11 @@ func (c *feedbackSendCmd) Run(a *cli.App) error {
 		return err
 	}
 	defer in.Close()
+	service, err := c.client()
+	if err != nil {
+		return err
+	}
+	defer service.Close()
 	ctx, stop := a.UntilSignal()
 	defer stop()
 	total := feedback.Receipt{Rejected: []feedback.Rejection{}}
@@ -72,13 +78,16 @@ func (c *feedbackSendCmd) Run(a *cli.App) error {
 		if len(at) == 0 {
 			continue
 		}
-		answer, err := c.call(ctx, http.MethodPost, "/v1/feedback", "application/x-ndjson", body.Bytes())
+		answer, err := call(ctx, service, client.Request{
+			Method: http.MethodPost, Path: "/v1/feedback", MediaType: "application/x-ndjson", Body: body.Bytes(),
+			Repeatable: true, // what was sent before is a duplicate
+		})
 		if err != nil {
 			return fmt.Errorf("from line %d on: %w", at[0], err)
 		}
 		var receipt feedback.Receipt
 		if err := json.Unmarshal(answer, &receipt); err != nil {
-			return fmt.Errorf("the service answered no receipt: %w", err)
+			return fmt.Errorf("the response is not a receipt: %w", err)
 		}
 		total.Accepted += receipt.Accepted
 		total.Duplicates += receipt.Duplicates
@@ -101,7 +110,7 @@ func (c *feedbackSendCmd) Run(a *cli.App) error {
 		return err
 	}
 	if len(total.Rejected) > 0 && !c.SkipBad {
-		return cli.Usage(fmt.Errorf("%d items were rejected; mend them and send them again", len(total.Rejected)))
+		return cli.Usage(fmt.Errorf("%d items were rejected; fix them and send them again", len(total.Rejected)))
 	}
 	return nil
 }

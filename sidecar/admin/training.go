@@ -1,4 +1,4 @@
-package main
+package admin
 
 import (
 	"net/http"
@@ -6,8 +6,8 @@ import (
 	"assay/sidecar/cli"
 )
 
-// trainingCmd groups what is done with the trainings of a running service.
-type trainingCmd struct {
+// Training is the command "assay training": the training runs of a running service.
+type Training struct {
 	Start  trainingStartCmd  `cmd:"" help:"Ask for a training now."`
 	Status trainingStatusCmd `cmd:"" help:"Show the training that runs, how the last one ended, and what the next one waits for."`
 }
