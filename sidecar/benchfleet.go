@@ -18,6 +18,7 @@ import (
 	"assay/segmenter"
 	"assay/sidecar/cli"
 	"assay/sidecar/fleetsim"
+	"assay/sidecar/training"
 )
 
 // benchFleetCmd groups what tells how many replicas a training needs.
@@ -86,7 +87,7 @@ func sequenceLengths(ctx context.Context, tok *tokenizer.Tokenizer, text string,
 	room := most - tok.Special()
 	spans, err := segmenter.Segment(ctx, text)
 	if err == nil {
-		spans, err = segmenter.Limit(ctx, text, spans, room, tokenCount(ctx, tok))
+		spans, err = segmenter.Limit(ctx, text, spans, room, training.TokenCount(ctx, tok))
 	}
 	var lengths []int
 	for _, span := range spans {

@@ -17,6 +17,7 @@ import (
 	"assay/rewardmodel/checkpoint"
 	"assay/rewardmodel/tokenizer"
 	"assay/sidecar/cli"
+	"assay/sidecar/processtest"
 )
 
 // tableOf runs a command that prints a table, and returns its rows.
@@ -74,7 +75,7 @@ func TestBenchFleetSimulate(t *testing.T) {
 
 // With an input, the tokens are those that the model would read.
 func TestBenchFleetSimulateReadsTexts(t *testing.T) {
-	model := tinyModel(t, nil)
+	model := processtest.TinyModel(t, nil)
 	file := filepath.Join(t.TempDir(), "texts")
 	require.NoError(t, os.WriteFile(file, []byte("Thank you for asking. It is fine.\n\nYes.\n"), 0o600))
 	_, rows := tableOf(t, "", "bench", "fleet", "simulate", file, "--text", "--model", model, "--token", "1ms", "--batch", "0s", "--count", "4",
@@ -110,10 +111,10 @@ func TestBenchFleetBroker(t *testing.T) {
 
 // A replica that serves is measured over both transports.
 func TestBenchFleetReplica(t *testing.T) {
-	model := tinyModel(t, func(_ *checkpoint.Config, m *checkpoint.Manifest) { m.Version = "bench" })
-	p := serve(t, model, t.TempDir(), "--cache-bytes", "0")
+	model := processtest.TinyModel(t, func(_ *checkpoint.Config, m *checkpoint.Manifest) { m.Version = "bench" })
+	p := processtest.Serve(t, model, t.TempDir(), "--cache-bytes", "0")
 	head, rows := tableOf(t, "Thank you for asking. It is fine.\nWhat a day!\n", "bench", "fleet", "replica", "--text", "--model", model,
-		"--url", p.ready.HTTP, "--nats-url", p.ready.NATS, "--tokens", "5,20", "--work", "200", "--size", "4")
+		"--url", p.Ready.HTTP, "--nats-url", p.Ready.NATS, "--tokens", "5,20", "--work", "200", "--size", "4")
 	require.Equal(t, "over", head[0])
 	require.Len(t, rows, 4)
 	for i, row := range rows {
@@ -121,8 +122,8 @@ func TestBenchFleetReplica(t *testing.T) {
 		require.Equal(t, "0", row[8])
 		require.Positive(t, number(t, row[3]))
 	}
-	p.signal(t)
-	require.Equal(t, cli.ExitDone, p.wait(t))
+	p.Signal(t)
+	require.Equal(t, cli.ExitDone, p.Wait(t))
 }
 
 func TestMetricSums(t *testing.T) {

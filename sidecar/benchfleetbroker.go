@@ -23,12 +23,12 @@ import (
 
 // benchFleetBrokerCmd measures the ceiling that NATS sets.
 type benchFleetBrokerCmd struct {
-	Count         int      `default:"20000" help:"Responses of a row."`
-	Bytes         []int    `default:"1000,4000" help:"Lengths of responses."`
-	Instances     int      `default:"20" help:"Instances that each result lists."`
-	Window        []int    `default:"1,1000" help:"Publications that wait for their acknowledgement at once."`
-	Copies        int      `default:"1" help:"Copies of each stream, in a cluster."`
-	Sync          syncMode `default:"always" enum:"always,interval" help:"When the embedded server flushes to disk (${enum})."`
+	Count         int          `default:"20000" help:"Responses of a row."`
+	Bytes         []int        `default:"1000,4000" help:"Lengths of responses."`
+	Instances     int          `default:"20" help:"Instances that each result lists."`
+	Window        []int        `default:"1,1000" help:"Publications that wait for their acknowledgement at once."`
+	Copies        int          `default:"1" help:"Copies of each stream, in a cluster."`
+	Sync          cli.SyncMode `default:"always" enum:"always,interval" help:"When the embedded server flushes to disk (${enum})."`
 	cli.NATSFlags `group:"NATS; without --nats-url, an embedded server in a temporary folder:"`
 }
 
@@ -79,7 +79,7 @@ func (c *benchFleetBrokerCmd) row(a *cli.App, bytes, window int) (row brokerRow,
 	}
 	defer os.RemoveAll(dir)
 	q, err := queue.Open(a.Context, queue.Config{
-		Server:  queue.ServerConfig{Listen: "127.0.0.1:0", DataDir: dir, SyncInterval: c.Sync.interval()},
+		Server:  queue.ServerConfig{Listen: "127.0.0.1:0", DataDir: dir, SyncInterval: c.Sync.Interval()},
 		Conn:    c.NATSFlags.Config(),
 		Streams: queue.StreamsConfig{Replicas: c.Copies},
 	}, a.Log.Level(zerolog.ErrorLevel), prometheus.NewRegistry())

@@ -13,6 +13,7 @@ import (
 
 	"assay/bench"
 	"assay/sidecar/cli"
+	"assay/sidecar/processtest"
 )
 
 // filmTexts writes texts that the benchmarks of this service send, as JSON lines.
@@ -32,8 +33,8 @@ func TestBenchLatency(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("it needs /proc")
 	}
-	t.Setenv(childVariable, "1") // the test binary is assay
-	stdout, stderr, code := assay(t, "", "bench", "latency", "--work", filmTexts(t), "--model", tinyModel(t, nil), "--precision", "fp32", "--threads", "1",
+	t.Setenv(processtest.ChildVariable, "1") // the test binary is assay
+	stdout, stderr, code := assay(t, "", "bench", "latency", "--work", filmTexts(t), "--model", processtest.TinyModel(t, nil), "--precision", "fp32", "--threads", "1",
 		"--starts", "2", "--rounds", "2", "--idle", "5", "--pause", "0s", "--tokens", "11", "--sentences", "2", "--concurrency", "4", "--seconds", "0.2")
 	require.Equal(t, cli.ExitDone, code, stderr)
 	lines := strings.Split(strings.TrimSpace(stdout), "\n")
@@ -60,7 +61,7 @@ func TestBenchLatencyRefuses(t *testing.T) {
 		"--tokens 200": {"--tokens", "200", "--work", filmTexts(t)},
 		"nowhere":      {"--model", "nowhere"},
 	} {
-		_, stderr, code := assay(t, "", append([]string{"bench", "latency", "--model", tinyModel(t, nil)}, args...)...)
+		_, stderr, code := assay(t, "", append([]string{"bench", "latency", "--model", processtest.TinyModel(t, nil)}, args...)...)
 		require.Equal(t, cli.ExitUsage, code, says)
 		require.Contains(t, stderr, says)
 	}
@@ -87,8 +88,8 @@ func TestBenchSoak(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("it needs /proc")
 	}
-	t.Setenv(childVariable, "1")
-	stdout, stderr, code := assay(t, "", "bench", "soak", "--work", filmTexts(t), "--model", tinyModel(t, nil), "--precision", "fp32", "--threads", "1",
+	t.Setenv(processtest.ChildVariable, "1")
+	stdout, stderr, code := assay(t, "", "bench", "soak", "--work", filmTexts(t), "--model", processtest.TinyModel(t, nil), "--precision", "fp32", "--threads", "1",
 		"--requests", "100", "--minutes", "0.01", "--concurrency", "3", "--every", "200ms", "--sentences", "2")
 	require.Equal(t, cli.ExitDone, code, stderr)
 	lines := strings.Split(strings.TrimSpace(stdout), "\n")

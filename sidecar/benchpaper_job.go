@@ -18,6 +18,7 @@ import (
 	"assay/rewardmodel/tokenizer"
 	"assay/rewardmodel/train"
 	"assay/sidecar/cli"
+	"assay/sidecar/training"
 )
 
 // run trains and measures.
@@ -26,7 +27,7 @@ func (j paperJob) run(ctx context.Context, log zerolog.Logger, tell func(paperEv
 	if err != nil {
 		return paper.Record{}, err
 	}
-	method, err := flags.method(name)
+	method, err := flags.NewMethod(name)
 	if err != nil {
 		return paper.Record{}, err
 	}
@@ -66,7 +67,7 @@ func (j paperJob) run(ctx context.Context, log zerolog.Logger, tell func(paperEv
 	began := time.Now()
 	result, err := train.Run(ctx, timed, data, train.Config{
 		Method: method, Epochs: j.Spec.Epochs, Batch: j.Spec.Batch, Rate: j.Spec.Rate, Seed: j.Spec.Seed,
-		Threshold: flags.threshold(method), Fold: flags.Fold, SigmaMicro: flags.SigmaMicro, SigmaMacro: flags.SigmaMacro,
+		Threshold: flags.ThresholdOf(method), Fold: flags.Fold, SigmaMicro: flags.SigmaMicro, SigmaMacro: flags.SigmaMacro,
 		Report: func(p train.Progress) {
 			curve.Add(p.Step, p.Stage, p.Loss)
 			tell(paperEvent{Done: p.Step, Total: p.Steps, Stage: p.Stage, Loss: p.Loss})
@@ -112,7 +113,7 @@ func (j paperJob) run(ctx context.Context, log zerolog.Logger, tell func(paperEv
 }
 
 // settings turns the settings of a spec into the flags of the same names.
-func (j paperJob) settings() (method string, flags methodFlags, err error) {
+func (j paperJob) settings() (method string, flags training.MethodFlags, err error) {
 	method, pladt := strings.CutSuffix(j.Spec.Method, paper.PLADT)
 	args := []string{}
 	if pladt {
@@ -133,13 +134,13 @@ func (j paperJob) settings() (method string, flags methodFlags, err error) {
 
 // tokenizedBags gives bags as a learner sees them, and how many are longer than the model as one sequence.
 func tokenizedBags(ctx context.Context, bags []bag.Bag, tok *tokenizer.Tokenizer, maxLength int) (*train.Data, int, error) {
-	r := newBagReader(tok, maxLength)
+	r := training.NewBagReader(tok, maxLength)
 	for _, b := range bags {
-		if err := r.add(ctx, b); err != nil {
+		if err := r.Add(ctx, b); err != nil {
 			return nil, 0, err
 		}
 	}
-	return &r.data, r.cut, nil
+	return &r.Data, r.Cut, nil
 }
 
 // measure gives the metrics of bags by the score that the method gives the bag, and those of instances by theirs.

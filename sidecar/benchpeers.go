@@ -17,6 +17,7 @@ import (
 	"assay/bench"
 	"assay/rewardmodel/checkpoint"
 	"assay/rewardmodel/tokenizer"
+	"assay/sidecar/childproc"
 	"assay/sidecar/cli"
 	"assay/sidecar/localmodel"
 )
@@ -142,7 +143,7 @@ func (c *benchPeersCmd) measure(a *cli.App, servers []bench.Server, records *ben
 		cfg.Threads = runtime.GOMAXPROCS(0) // which follows the container's limit
 	}
 	if cfg.Assay == "" {
-		if cfg.Assay, err = ownProgram(); err != nil {
+		if cfg.Assay, err = childproc.OwnProgram(); err != nil {
 			return err
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"assay/bench"
 	"assay/sidecar/cli"
+	"assay/sidecar/processtest"
 )
 
 // The service itself, asked over all of its protocols: a peer needs packages that a test cannot ask for.
@@ -18,7 +19,7 @@ func TestBenchPeers(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("it needs /proc")
 	}
-	t.Setenv(childVariable, "1") // the test binary is assay
+	t.Setenv(processtest.ChildVariable, "1") // the test binary is assay
 	dir := t.TempDir()
 	texts := filepath.Join(dir, "texts.jsonl")
 	var lines strings.Builder
@@ -27,7 +28,7 @@ func TestBenchPeers(t *testing.T) {
 	}
 	require.NoError(t, os.WriteFile(texts, []byte(lines.String()), 0o600))
 	args := []string{
-		"bench", "peers", "--dir", dir, "--work", texts, "--responses", "8", "--models", tinyModel(t, nil), "--only", "assay-fp32",
+		"bench", "peers", "--dir", dir, "--work", texts, "--responses", "8", "--models", processtest.TinyModel(t, nil), "--only", "assay-fp32",
 		"--concurrency", "2", "--bulk", "8", "--repetitions", "1", "--threads", "1",
 	}
 	stdout, stderr, code := assay(t, "", args...)
@@ -57,7 +58,7 @@ func TestBenchPeers(t *testing.T) {
 }
 
 func TestBenchPeersSelects(t *testing.T) {
-	t.Setenv(childVariable, "1")
+	t.Setenv(processtest.ChildVariable, "1")
 	stdout, stderr, code := assay(t, "", "bench", "peers", "--list", "--only", "infinity,assay-bf16,transformers-bf16")
 	require.Equal(t, cli.ExitDone, code, stderr)
 	require.Equal(t, "transformers-bf16\ntransformers-bf16-sorted\ninfinity-fp32\ninfinity-bf16\nassay-bf16\n", stdout)

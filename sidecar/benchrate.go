@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"assay/rewardmodel"
+	"assay/sidecar/childproc"
 	"assay/sidecar/cli"
 )
 
@@ -104,7 +105,7 @@ func (c *benchServingCmd) besideTraining(a *cli.App, measure func() (load, error
 		return load{}, err
 	}
 	defer os.RemoveAll(dir)
-	child, err := newChild("", a.Log)
+	child, err := childproc.New("", a.Log)
 	if err != nil {
 		return load{}, err
 	}
@@ -112,7 +113,7 @@ func (c *benchServingCmd) besideTraining(a *cli.App, measure func() (load, error
 	args := slices.Concat([]string{"train", "--out", filepath.Join(dir, "out"), "--progress", "json"}, strings.Fields(c.Beside))
 	begun, ended := make(chan struct{}, 1), make(chan error, 1)
 	go func() {
-		ended <- child.run(ctx, args, limits{}, func([]byte) {
+		ended <- child.Run(ctx, args, childproc.Limits{}, func([]byte) {
 			select {
 			case begun <- struct{}{}:
 			default:

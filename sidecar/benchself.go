@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"assay/bench"
+	"assay/sidecar/childproc"
 	"assay/sidecar/localmodel"
 )
 
@@ -32,7 +33,7 @@ func (f selfFlags) start(ctx context.Context, flags ...string) (*bench.Service, 
 	}
 	binary := f.Assay
 	if binary == "" {
-		if binary, err = ownProgram(); err != nil {
+		if binary, err = childproc.OwnProgram(); err != nil {
 			return nil, err
 		}
 	}
