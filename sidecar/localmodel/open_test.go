@@ -32,7 +32,7 @@ func TestModelsThatAreRefused(t *testing.T) {
 		"base":       {"../../rewardmodel/checkpoint/testdata/roberta-model", []string{"--allow-untrained"}},
 		"tokenizer":  {"../../rewardmodel/checkpoint/testdata/roberta-two", []string{"tokenizer.json"}},
 		"nothing":    {"nowhere", []string{"--model nowhere", filepath.Join("models", "nowhere")}},
-		"no model":   {"testdata", []string{"config.json"}},
+		"no model":   {t.TempDir(), []string{"config.json"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			stdout, stderr, code := assay(t, "", "score", "--model", c.dir, "--threads", "1")
