@@ -88,10 +88,10 @@ func (c *benchCandidatesCmd) Run(a *cli.App) (err error) {
 	}
 	defer device.Close()
 	b := &askBench{benchCandidatesCmd: c, base: base, device: device, pool: pool, log: a.Log}
-	if b.data, _, err = tokenizedBags(ctx, pool, tok, base.MaxLength()); err != nil {
+	if b.data, _, err = localmodel.TokenizeBags(ctx, pool, tok, base.MaxLength()); err != nil {
 		return err
 	}
-	if b.test, _, err = tokenizedBags(ctx, test, tok, base.MaxLength()); err != nil {
+	if b.test, _, err = localmodel.TokenizeBags(ctx, test, tok, base.MaxLength()); err != nil {
 		return err
 	}
 	if len(b.data.Bags) != len(pool) {

@@ -18,7 +18,6 @@ import (
 	"assay/segmenter"
 	"assay/sidecar/cli"
 	"assay/sidecar/fleetsim"
-	"assay/sidecar/training"
 )
 
 // benchFleetCmd groups what tells how many replicas a training needs.
@@ -87,7 +86,7 @@ func sequenceLengths(ctx context.Context, tok *tokenizer.Tokenizer, text string,
 	room := most - tok.Special()
 	spans, err := segmenter.Segment(ctx, text)
 	if err == nil {
-		spans, err = segmenter.Limit(ctx, text, spans, room, training.TokenCount(ctx, tok))
+		spans, err = segmenter.Limit(ctx, text, spans, room, tok.Counter(ctx))
 	}
 	var lengths []int
 	for _, span := range spans {

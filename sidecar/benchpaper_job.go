@@ -18,7 +18,7 @@ import (
 	"assay/rewardmodel/tokenizer"
 	"assay/rewardmodel/train"
 	"assay/sidecar/cli"
-	"assay/sidecar/training"
+	"assay/sidecar/localmodel"
 )
 
 // run trains and measures.
@@ -27,7 +27,7 @@ func (j paperJob) run(ctx context.Context, log zerolog.Logger, tell func(paperEv
 	if err != nil {
 		return paper.Record{}, err
 	}
-	method, err := flags.NewMethod(name)
+	method, err := flags.Method(name)
 	if err != nil {
 		return paper.Record{}, err
 	}
@@ -44,11 +44,11 @@ func (j paperJob) run(ctx context.Context, log zerolog.Logger, tell func(paperEv
 	if err != nil {
 		return paper.Record{}, err
 	}
-	data, cut, err := tokenizedBags(ctx, trainBags, tok, base.MaxLength())
+	data, cut, err := localmodel.TokenizeBags(ctx, trainBags, tok, base.MaxLength())
 	if err != nil {
 		return paper.Record{}, err
 	}
-	test, cutTest, err := tokenizedBags(ctx, testBags, tok, base.MaxLength())
+	test, cutTest, err := localmodel.TokenizeBags(ctx, testBags, tok, base.MaxLength())
 	if err != nil {
 		return paper.Record{}, err
 	}
@@ -113,7 +113,7 @@ func (j paperJob) run(ctx context.Context, log zerolog.Logger, tell func(paperEv
 }
 
 // settings turns the settings of a spec into the flags of the same names.
-func (j paperJob) settings() (method string, flags training.MethodFlags, err error) {
+func (j paperJob) settings() (method string, flags localmodel.MethodFlags, err error) {
 	method, pladt := strings.CutSuffix(j.Spec.Method, paper.PLADT)
 	args := []string{}
 	if pladt {
@@ -130,17 +130,6 @@ func (j paperJob) settings() (method string, flags training.MethodFlags, err err
 		return "", flags, cli.Usage(fmt.Errorf("settings of %s: %w", j.Spec.Key(), err))
 	}
 	return method, flags, nil
-}
-
-// tokenizedBags gives bags as a learner sees them, and how many are longer than the model as one sequence.
-func tokenizedBags(ctx context.Context, bags []bag.Bag, tok *tokenizer.Tokenizer, maxLength int) (*train.Data, int, error) {
-	r := training.NewBagReader(tok, maxLength)
-	for _, b := range bags {
-		if err := r.Add(ctx, b); err != nil {
-			return nil, 0, err
-		}
-	}
-	return &r.Data, r.Cut, nil
 }
 
 // measure gives the metrics of bags by the score that the method gives the bag, and those of instances by theirs.

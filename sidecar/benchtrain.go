@@ -22,7 +22,6 @@ import (
 	"assay/rewardmodel/train"
 	"assay/sidecar/cli"
 	"assay/sidecar/localmodel"
-	"assay/sidecar/training"
 )
 
 // benchTrainCmd takes the same optimizer steps with the project's learner and with PyTorch.
@@ -141,7 +140,7 @@ func (c *benchTrainCmd) work(ctx context.Context, log zerolog.Logger) (*trainWor
 	if err != nil {
 		return nil, cli.Usage(fmt.Errorf("--init: %w", err))
 	}
-	data, _, err := training.ReadBags(ctx, c.Bags, tok, base.MaxLength(), log)
+	data, _, err := localmodel.ReadBags(ctx, c.Bags, tok, base.MaxLength(), log)
 	if err != nil {
 		return nil, err
 	}

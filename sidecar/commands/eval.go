@@ -16,7 +16,6 @@ import (
 	"assay/rewardmodel/eval"
 	"assay/sidecar/cli"
 	"assay/sidecar/localmodel"
-	"assay/sidecar/training"
 )
 
 // Eval measures a model on bags.
@@ -59,7 +58,7 @@ func (c *Eval) Run(a *cli.App) (err error) {
 	defer func() { err = errors.Join(err, model.Close()) }()
 
 	room := m.Checkpoint.MaxLength() - m.Tokenizer.Special()
-	length := training.TokenCount(a.Context, m.Tokenizer)
+	length := m.Tokenizer.Counter(a.Context)
 	shown := a.NewProgress("bags", -1)
 	var scores []eval.BagScores
 	for batch, err := range batches(c.read(a), evalBatch) {

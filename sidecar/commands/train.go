@@ -16,7 +16,6 @@ import (
 	"assay/rewardmodel/train"
 	"assay/sidecar/cli"
 	"assay/sidecar/localmodel"
-	"assay/sidecar/training"
 )
 
 // Train trains an instance classifier on bags with coarse labels and writes a checkpoint folder.
@@ -36,7 +35,7 @@ type Train struct {
 	MaxLength   int     `default:"0" help:"Longest instance in tokens, special tokens included; longer ones are split. 0: as the model allows."`
 	MaxTokens   int     `default:"8192" help:"Tokens whose activations are held at once; a larger mini-batch is accumulated."`
 
-	training.MethodFlags
+	localmodel.MethodFlags
 	Calibrate  bool   `default:"true" negatable:"" help:"Rescale the scores to probabilities of the bags' labels after the last epoch (Platt); their order stays."`
 	Embeddings string `default:"dense" enum:"dense,touched" help:"Rows of the word embeddings that a step updates: all, as Adam does, or those of the mini-batch (${enum})."`
 
@@ -98,14 +97,14 @@ func (c *Train) Train(ctx context.Context, log zerolog.Logger, report func(train
 	if c.MaxLength > 0 {
 		maxLength = min(maxLength, c.MaxLength)
 	}
-	method, err := c.NewMethod(c.Method)
+	method, err := c.MethodFlags.Method(c.Method)
 	if err != nil {
 		return cli.Usage(fmt.Errorf("--method: %w", err))
 	}
-	if err := training.Servable(method); err != nil {
+	if err := localmodel.CheckServable(method); err != nil {
 		return err
 	}
-	data, digest, err := training.ReadBags(ctx, c.Bags, tok, maxLength, log)
+	data, digest, err := localmodel.ReadBags(ctx, c.Bags, tok, maxLength, log)
 	if err != nil {
 		return err
 	}

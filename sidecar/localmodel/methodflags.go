@@ -1,4 +1,4 @@
-package training
+package localmodel
 
 import (
 	"fmt"
@@ -24,8 +24,8 @@ type MethodFlags struct {
 	Fold         float64 `default:"0" help:"Share of the bags to place the threshold by instead of training on them; 0: place it by the training scores."`
 }
 
-// NewMethod builds the named method.
-func (f MethodFlags) NewMethod(name string) (train.Method, error) {
+// Method builds the named method.
+func (f MethodFlags) Method(name string) (train.Method, error) {
 	return train.NewMethod(name, train.Settings{
 		BFGPU: train.BFGPU{
 			Weights: train.Weights(f.Weights), Loss: train.LossKind(f.Loss), Normaliser: train.Normaliser(f.Normaliser),
@@ -36,7 +36,7 @@ func (f MethodFlags) NewMethod(name string) (train.Method, error) {
 	})
 }
 
-// ThresholdOf is the given kind, or the method's.
+// ThresholdOf is the kind of threshold that --threshold names, or the method's own with auto.
 func (f MethodFlags) ThresholdOf(m train.Method) train.Threshold {
 	if f.Threshold == "auto" {
 		return m.Threshold()
@@ -44,8 +44,8 @@ func (f MethodFlags) ThresholdOf(m train.Method) train.Threshold {
 	return train.Threshold(f.Threshold)
 }
 
-// Servable says why a checkpoint of the method could not serve.
-func Servable(m train.Method) error {
+// CheckServable returns an error that names --method where a checkpoint of the method could not serve.
+func CheckServable(m train.Method) error {
 	if train.Servable(m) {
 		return nil
 	}
@@ -56,5 +56,5 @@ func Servable(m train.Method) error {
 		}
 	}
 	return cli.Usage(fmt.Errorf("--method: %s judges whole responses or with parameters that a checkpoint does not hold, "+
-		"so there would be nothing to serve; use one of %v, or compare methods with assay bench paper", m.Name(), able))
+		"so there would be nothing to serve; use one of %v, or compare methods with assay-lab bench paper", m.Name(), able))
 }

@@ -1,4 +1,4 @@
-package training
+package localmodel
 
 import (
 	"context"
@@ -21,23 +21,23 @@ import (
 
 // bagReader turns bags into what a learner sees.
 type bagReader struct {
-	tok     *tokenizer.Tokenizer
-	room    int // tokens of a sequence, without special tokens
-	inspect bag.Inspector
-	Data    train.Data
-	Cut     int       // responses that are longer than the model as one sequence
-	sum     hash.Hash // of the files
+	tok       *tokenizer.Tokenizer
+	room      int // tokens of a sequence, without special tokens
+	inspect   bag.Inspector
+	data      train.Data
+	truncated int       // responses that are longer than the model as one sequence
+	sum       hash.Hash // of the files
 }
 
-func NewBagReader(tok *tokenizer.Tokenizer, maxLength int) *bagReader {
+func newBagReader(tok *tokenizer.Tokenizer, maxLength int) *bagReader {
 	return &bagReader{tok: tok, room: maxLength - tok.Special(), sum: sha256.New()}
 }
 
-// ReadBags reads and tokenizes the bag files; digest identifies their content. A response without an utterance is
-// left out: there is nothing to learn from it. What is odd about the bags is logged; bags that cannot be learned from
-// are an error.
+// ReadBags reads and tokenizes bag files for a model whose sequences have at most maxLength tokens; digest identifies
+// their content. It skips responses without an utterance, logs what is odd about the bags, and returns an error that
+// names --bags where nothing can be learned from them.
 func ReadBags(ctx context.Context, files []string, tok *tokenizer.Tokenizer, maxLength int, log zerolog.Logger) (data *train.Data, digest string, err error) {
-	r := NewBagReader(tok, maxLength)
+	r := newBagReader(tok, maxLength)
 	for _, name := range files {
 		if err := r.read(ctx, name); err != nil {
 			if ctx.Err() != nil {
@@ -53,7 +53,19 @@ func ReadBags(ctx context.Context, files []string, tok *tokenizer.Tokenizer, max
 	for _, f := range findings {
 		log.Warn().Strs("ids", f.IDs).Int("bags", f.Count).Msg(f.Message())
 	}
-	return &r.Data, hex.EncodeToString(r.sum.Sum(nil))[:16], nil
+	return &r.data, hex.EncodeToString(r.sum.Sum(nil))[:16], nil
+}
+
+// TokenizeBags turns bags into what a learner sees, for a model whose sequences have at most maxLength tokens.
+// truncated counts the responses that are longer than that when they are read as one sequence.
+func TokenizeBags(ctx context.Context, bags []bag.Bag, tok *tokenizer.Tokenizer, maxLength int) (data *train.Data, truncated int, err error) {
+	r := newBagReader(tok, maxLength)
+	for _, b := range bags {
+		if err := r.add(ctx, b); err != nil {
+			return nil, 0, err
+		}
+	}
+	return &r.data, r.truncated, nil
 }
 
 func (r *bagReader) read(ctx context.Context, name string) error {
@@ -66,17 +78,17 @@ func (r *bagReader) read(ctx context.Context, name string) error {
 		if err != nil {
 			return err
 		}
-		if err := r.Add(ctx, b); err != nil {
+		if err := r.add(ctx, b); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// Add tokenizes a bag. An utterance that was given as it is may be too long for the model; its parts are instances of
-// their own here, and bear its gold mark.
-func (r *bagReader) Add(ctx context.Context, b bag.Bag) error {
-	length := TokenCount(ctx, r.tok)
+// add tokenizes a bag. An utterance that was given as it is may be too long for the model; its parts become separate
+// instances, each with its gold label.
+func (r *bagReader) add(ctx context.Context, b bag.Bag) error {
+	length := r.tok.Counter(ctx)
 	segments, err := b.Segments(ctx, r.room, length)
 	if err != nil {
 		return err
@@ -107,17 +119,9 @@ func (r *bagReader) Add(ctx context.Context, b bag.Bag) error {
 	}
 	if len(whole) > r.room {
 		whole = whole[:r.room]
-		r.Cut++
+		r.truncated++
 	}
 	out.Whole = r.tok.Frame(whole)
-	r.Data.Bags = append(r.Data.Bags, out)
+	r.data.Bags = append(r.data.Bags, out)
 	return nil
-}
-
-// TokenCount is the length that utterances are limited by.
-func TokenCount(ctx context.Context, tok *tokenizer.Tokenizer) func(string) (int, error) {
-	return func(text string) (int, error) {
-		ids, err := tok.IDsContext(ctx, text)
-		return len(ids), err
-	}
 }
