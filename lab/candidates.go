@@ -82,7 +82,7 @@ func (c *candidatesCmd) Run(a *cli.App) (err error) {
 	if err != nil {
 		return err
 	}
-	device, err := c.Runtime()
+	device, err := c.Compute().Runtime()
 	if err != nil {
 		return err
 	}

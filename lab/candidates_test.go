@@ -7,11 +7,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"assay/sidecar/cli"
+	"assay/sidecar/processtest"
 )
 
 func TestBenchCandidates(t *testing.T) {
-	bags := bagFile(t, 20)
-	args := []string{"candidates", "--bags", bags, "--test", bags, "--init", tinyModel(t, nil), "--threads", "1", "--epochs", "1"}
+	bags := processtest.BagFile(t, 20)
+	args := []string{"candidates", "--bags", bags, "--test", bags, "--init", processtest.TinyModel(t, nil), "--threads", "1", "--epochs", "1"}
 	stdout, stderr, code := lab(t, "", append(args, "--start", "10", "--step", "2", "--rounds", "2", "--seeds", "0,1", "--ask", "random,candidates,diverse")...)
 	require.Equal(t, cli.ExitDone, code, stderr)
 	lines := strings.Split(strings.TrimSpace(stdout), "\n")

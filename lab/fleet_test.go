@@ -13,11 +13,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"assay/lab/bench"
 	"assay/queue/queuetest"
 	"assay/rewardmodel/checkpoint"
 	"assay/rewardmodel/tokenizer"
 	"assay/sidecar/cli"
+	"assay/sidecar/processtest"
 )
 
 // tableOf runs a command that prints a table, and returns its rows.
@@ -75,7 +75,7 @@ func TestBenchFleetSimulate(t *testing.T) {
 
 // With an input, the tokens are those that the model would read.
 func TestBenchFleetSimulateReadsTexts(t *testing.T) {
-	model := tinyModel(t, nil)
+	model := processtest.TinyModel(t, nil)
 	file := filepath.Join(t.TempDir(), "texts")
 	require.NoError(t, os.WriteFile(file, []byte("Thank you for asking. It is fine.\n\nYes.\n"), 0o600))
 	_, rows := tableOf(t, "", "fleet", "simulate", file, "--text", "--model", model, "--token", "1ms", "--batch", "0s", "--count", "4",
@@ -111,13 +111,10 @@ func TestBenchFleetBroker(t *testing.T) {
 
 // A replica that serves is measured over both transports.
 func TestBenchFleetReplica(t *testing.T) {
-	model := tinyModel(t, func(_ *checkpoint.Config, m *checkpoint.Manifest) { m.Version = "bench" })
-	p, err := bench.StartService(t.Context(), bench.ServiceOptions{Binary: assayBinary(t), Timeout: time.Minute,
-		Flags: []string{"--model", model, "--threads", "1", "--precision", "fp32", "--cache-bytes", "0"}})
-	require.NoError(t, err)
-	defer func() { require.NoError(t, p.Close()) }()
+	model := processtest.TinyModel(t, func(_ *checkpoint.Config, m *checkpoint.Manifest) { m.Version = "bench" })
+	p := processtest.Serve(t, model, t.TempDir(), "--cache-bytes", "0")
 	head, rows := tableOf(t, "Thank you for asking. It is fine.\nWhat a day!\n", "fleet", "replica", "--text", "--model", model,
-		"--url", p.URL, "--nats-url", p.NATS, "--tokens", "5,20", "--work", "200", "--size", "4")
+		"--url", p.Ready.HTTP, "--nats-url", p.Ready.NATS, "--tokens", "5,20", "--work", "200", "--size", "4")
 	require.Equal(t, "over", head[0])
 	require.Len(t, rows, 4)
 	for i, row := range rows {

@@ -25,12 +25,12 @@ import (
 
 // fleetBrokerCmd measures the maximum throughput of NATS.
 type fleetBrokerCmd struct {
-	Count         int    `default:"20000" help:"Responses of a row (${default})."`
-	Bytes         []int  `default:"1000,4000" help:"Lengths of responses in bytes (${default})."`
-	Instances     int    `default:"20" help:"Instances of each result (${default})."`
-	Window        []int  `default:"1,1000" help:"Maximum publications without an acknowledgement (${default})."`
-	Copies        int    `default:"1" help:"Replicas of each stream, in a cluster (${default})."`
-	Sync          string `default:"always" enum:"always,interval" help:"When the embedded server flushes to disk (${enum})."`
+	Count         int          `default:"20000" help:"Responses of a row (${default})."`
+	Bytes         []int        `default:"1000,4000" help:"Lengths of responses in bytes (${default})."`
+	Instances     int          `default:"20" help:"Instances of each result (${default})."`
+	Window        []int        `default:"1,1000" help:"Maximum publications without an acknowledgement (${default})."`
+	Copies        int          `default:"1" help:"Replicas of each stream, in a cluster (${default})."`
+	Sync          cli.SyncMode `default:"always" enum:"always,interval" help:"When the embedded server flushes to disk (${enum})."`
 	cli.NATSFlags `group:"NATS; without --nats-url, an embedded server in a temporary directory:"`
 }
 
@@ -70,13 +70,6 @@ func (c *fleetBrokerCmd) Run(a *cli.App) error {
 	return table.Flush()
 }
 
-func (c *fleetBrokerCmd) syncInterval() time.Duration {
-	if c.Sync == "interval" {
-		return queue.RelaxedSync
-	}
-	return 0
-}
-
 // brokerRow holds rates per second, CPU seconds, and bytes.
 type brokerRow struct{ published, rewarded, both, cpu, response, reward float64 }
 
@@ -88,7 +81,7 @@ func (c *fleetBrokerCmd) row(a *cli.App, bytes, window int) (row brokerRow, err 
 	}
 	defer os.RemoveAll(dir)
 	q, err := queue.Open(a.Context, queue.Config{
-		Server:  queue.ServerConfig{Listen: "127.0.0.1:0", DataDir: dir, SyncInterval: c.syncInterval()},
+		Server:  queue.ServerConfig{Listen: "127.0.0.1:0", DataDir: dir, SyncInterval: c.Sync.Interval()},
 		Conn:    c.NATSFlags.Config(),
 		Streams: queue.StreamsConfig{Replicas: c.Copies},
 	}, a.Log.Level(zerolog.ErrorLevel), prometheus.NewRegistry())

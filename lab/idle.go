@@ -22,12 +22,12 @@ type bareModel struct {
 }
 
 func openBare(f localmodel.Flags) (*bareModel, error) {
-	opened, err := f.Open()
+	opened, err := f.Config().Open()
 	if err != nil {
 		return nil, err
 	}
 	m := &bareModel{Opened: opened}
-	if m.runtime, err = f.Runtime(); err != nil {
+	if m.runtime, err = f.Compute().Runtime(); err != nil {
 		return nil, errors.Join(cli.Usage(err), m.close())
 	}
 	if m.encoder, err = m.runtime.Load(opened.Checkpoint, encoder.Precision(f.Precision)); err != nil {

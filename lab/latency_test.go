@@ -13,6 +13,7 @@ import (
 
 	"assay/lab/bench"
 	"assay/sidecar/cli"
+	"assay/sidecar/processtest"
 )
 
 // filmTexts writes texts for the benchmarks that start the service, as JSONL.
@@ -32,7 +33,7 @@ func TestBenchLatency(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("it needs /proc")
 	}
-	stdout, stderr, code := lab(t, "", "latency", "--assay", assayBinary(t), "--work", filmTexts(t), "--model", tinyModel(t, nil), "--precision", "fp32", "--threads", "1",
+	stdout, stderr, code := lab(t, "", "latency", "--work", filmTexts(t), "--model", processtest.TinyModel(t, nil), "--precision", "fp32", "--threads", "1",
 		"--starts", "2", "--rounds", "2", "--idle", "5", "--pause", "0s", "--tokens", "11", "--sentences", "2", "--concurrency", "4", "--seconds", "0.2")
 	require.Equal(t, cli.ExitDone, code, stderr)
 	lines := strings.Split(strings.TrimSpace(stdout), "\n")
@@ -59,7 +60,7 @@ func TestBenchLatencyRefuses(t *testing.T) {
 		"--tokens 200": {"--tokens", "200", "--work", filmTexts(t)},
 		"nowhere":      {"--model", "nowhere"},
 	} {
-		_, stderr, code := lab(t, "", append([]string{"latency", "--model", tinyModel(t, nil)}, args...)...)
+		_, stderr, code := lab(t, "", append([]string{"latency", "--model", processtest.TinyModel(t, nil)}, args...)...)
 		require.Equal(t, cli.ExitUsage, code, says)
 		require.Contains(t, stderr, says)
 	}
@@ -79,7 +80,7 @@ func TestBenchSoak(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("it needs /proc")
 	}
-	stdout, stderr, code := lab(t, "", "soak", "--assay", assayBinary(t), "--work", filmTexts(t), "--model", tinyModel(t, nil), "--precision", "fp32", "--threads", "1",
+	stdout, stderr, code := lab(t, "", "soak", "--work", filmTexts(t), "--model", processtest.TinyModel(t, nil), "--precision", "fp32", "--threads", "1",
 		"--requests", "100", "--minutes", "0.01", "--concurrency", "3", "--every", "200ms", "--sentences", "2")
 	require.Equal(t, cli.ExitDone, code, stderr)
 	lines := strings.Split(strings.TrimSpace(stdout), "\n")

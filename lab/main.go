@@ -17,7 +17,7 @@ import (
 func main() {
 	// A closed standard output is then an error of the write and does not kill the process.
 	signal.Ignore(syscall.SIGPIPE)
-	os.Exit(program().Run(context.Background(), os.Args, os.Stdin, os.Stdout, os.Stderr))
+	os.Exit(labProgram().Run(context.Background(), os.Args, os.Stdin, os.Stdout, os.Stderr))
 }
 
 // commandLine is the command line: each field with cmd is a subcommand.
@@ -41,8 +41,8 @@ type benchCmd struct {
 	PaperRun   paperRunCmd   `cmd:"" hidden:""`
 }
 
-// program is the program of this binary.
-func program() cli.Program {
+// labProgram is the program of this binary.
+func labProgram() cli.Program {
 	return cli.Program{
 		Name:        "assay-lab",
 		Description: "Benchmarks of assay, and the experiments of the BFGPU paper.",

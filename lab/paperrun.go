@@ -56,7 +56,7 @@ func (j paperJob) run(ctx context.Context, log zerolog.Logger, report func(paper
 		return paper.Record{}, err
 	}
 
-	device, err := j.Compute.Runtime()
+	device, err := j.Compute.Compute().Runtime()
 	if err != nil {
 		return paper.Record{}, err
 	}

@@ -15,6 +15,7 @@ import (
 
 	"assay/lab/paper"
 	"assay/sidecar/cli"
+	"assay/sidecar/processtest"
 )
 
 // paperData writes ready-made bags of three short sentences, one of them an insult in each violation.
@@ -44,7 +45,6 @@ func paperRuns(t *testing.T, model, data string, methods []string, args ...strin
 	plan := filepath.Join(dir, "plan.yaml")
 	text := fmt.Sprintf("runs:\n  - {datasets: [\"files:own\"], sigma-micro: [2], methods: [%s], rate: 1e-3, epochs: 2, batch: 6}\n", `"`+strings.Join(methods, `","`)+`"`)
 	require.NoError(t, os.WriteFile(plan, []byte(text), 0o600))
-	t.Setenv(childVariable, "1") // for the processes of the runs
 	_, stderr, code := lab(t, "", append([]string{"paper", "--plan", plan, "--backbone", model, "--data", data,
 		"--report", dir, "--jobs", "2", "--threads", "1", "--precision", "fp32"}, args...)...)
 	records := map[string]paper.Record{}
@@ -63,7 +63,7 @@ func paperRuns(t *testing.T, model, data string, methods []string, args ...strin
 
 // Every kind of method trains and is measured, and the same run finds the same again.
 func TestBenchPaperTrainsEveryKindOfMethod(t *testing.T) {
-	model, data := tinyModel(t, nil), paperData(t)
+	model, data := processtest.TinyModel(t, nil), paperData(t)
 	methods := []string{"bfgpu", "macro", "sad-macro", "svdd", "mil-topk", "mil-fgsa", "nnpu+pl+adt", "oracle"}
 	first, stderr, code := paperRuns(t, model, data, methods)
 	require.Equal(t, cli.ExitDone, code, stderr)
@@ -104,7 +104,7 @@ func TestBenchPaperAsksAJudge(t *testing.T) {
 			"finish_reason": "stop", "message": map[string]any{"role": "assistant", "content": answer}}}})
 	}))
 	defer server.Close()
-	records, stderr, code := paperRuns(t, tinyModel(t, nil), paperData(t), []string{"llm:stub"}, "--judge-url", server.URL+"/v1")
+	records, stderr, code := paperRuns(t, processtest.TinyModel(t, nil), paperData(t), []string{"llm:stub"}, "--judge-url", server.URL+"/v1")
 	require.Equal(t, cli.ExitDone, code, stderr)
 	r := records["llm:stub"]
 	require.InDelta(t, (1+5.0/6)/2, r.Metrics["avg_acc"], 1e-9)
@@ -115,7 +115,7 @@ func TestBenchPaperAsksAJudge(t *testing.T) {
 // What is wrong with a run is said, and the others are done.
 func TestBenchPaperSaysWhyARunFailed(t *testing.T) {
 	data := paperData(t)
-	_, stderr, code := paperRuns(t, tinyModel(t, nil), data, []string{"llm:stub", "macro"})
+	_, stderr, code := paperRuns(t, processtest.TinyModel(t, nil), data, []string{"llm:stub", "macro"})
 	require.NotEqual(t, cli.ExitDone, code)
 	require.Contains(t, stderr, "--judge-url is missing")
 	require.Contains(t, stderr, "1 of 2 runs done")

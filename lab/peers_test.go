@@ -11,6 +11,7 @@ import (
 
 	"assay/lab/bench"
 	"assay/sidecar/cli"
+	"assay/sidecar/processtest"
 )
 
 // The service over all of its protocols: other servers need packages that a test cannot install.
@@ -26,7 +27,7 @@ func TestBenchPeers(t *testing.T) {
 	}
 	require.NoError(t, os.WriteFile(texts, []byte(lines.String()), 0o600))
 	args := []string{
-		"peers", "--assay", assayBinary(t), "--dir", dir, "--work", texts, "--responses", "8", "--models", tinyModel(t, nil), "--only", "assay-fp32",
+		"peers", "--dir", dir, "--work", texts, "--responses", "8", "--models", processtest.TinyModel(t, nil), "--only", "assay-fp32",
 		"--concurrency", "2", "--bulk", "8", "--repetitions", "1", "--threads", "1",
 	}
 	stdout, stderr, code := lab(t, "", args...)

@@ -75,12 +75,12 @@ func (c *soakCmd) Run(a *cli.App) (err error) {
 
 // weights is the size of the weights in the chosen precision.
 func (c *soakCmd) weights() (int64, error) {
-	opened, err := c.Open()
+	opened, err := c.Config().Open()
 	if err != nil {
 		return 0, err
 	}
 	defer opened.Close()
-	runtime, err := c.Runtime()
+	runtime, err := c.Compute().Runtime()
 	if err != nil {
 		return 0, cli.Usage(err)
 	}

@@ -2,6 +2,7 @@ package assay
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -141,4 +142,31 @@ func part(name, value string) (string, error) {
 		return "", &InputError{-1, name, fmt.Sprintf("%q is none", value)}
 	}
 	return url.PathEscape(value), nil
+}
+
+// Request is one for Client.Call.
+type Request struct {
+	Method    string // of HTTP; GET
+	Path      string // escaped, with the query, such as "/v1/models"
+	MediaType string // of Body; JSON
+	Body      []byte // nil: none
+	// Repeatable says that making the request twice is the same as making it once. Without it, a request other than
+	// GET and DELETE is tried again only when the service has certainly done nothing.
+	Repeatable bool
+}
+
+// Call makes a request to an endpoint, with the token, the timeout and the retries of the other methods, and returns
+// the body of the response as it is: for endpoints and formats that no other method covers.
+func (c *Client) Call(ctx context.Context, r Request) ([]byte, error) {
+	method := cmp.Or(r.Method, http.MethodGet)
+	var answer []byte
+	err := c.do(ctx, call{
+		method: method, path: r.Path, media: cmp.Or(r.MediaType, mediaJSON), body: r.Body, first: -1,
+		once: !r.Repeatable && method != http.MethodGet && method != http.MethodDelete,
+		read: func(body []byte) error {
+			answer = body
+			return nil
+		},
+	})
+	return answer, err
 }

@@ -16,6 +16,7 @@ type Retry struct {
 	First      time.Duration // the first wait
 	Most       time.Duration // the longest wait
 	BadAnswers int           // attempts in all when the answer is an *AnswerError
+	Attempts   int           // attempts in all; 0: as many as the budget allows
 }
 
 // DefaultRetry is that of a client without WithRetry: five minutes, which is
@@ -25,7 +26,7 @@ var DefaultRetry = Retry{Budget: 5 * time.Minute, First: 250 * time.Millisecond,
 // wait is the time before the attempt that follows failed attempt number n,
 // from 1; false: there is to be none.
 func (r Retry) wait(err error, n int, elapsed time.Duration, repeatable bool) (time.Duration, bool) {
-	if r.Budget <= 0 || !r.allows(err, n, repeatable) {
+	if r.Budget <= 0 || r.Attempts > 0 && n >= r.Attempts || !r.allows(err, n, repeatable) {
 		return 0, false
 	}
 	backoff := r.Most

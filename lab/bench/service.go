@@ -14,7 +14,6 @@ import (
 // Service is a running "assay serve" on free ports, whose data is removed when it is closed.
 type Service struct {
 	URL   string        // of its HTTP API
-	NATS  string        // URL of its NATS server
 	Start time.Duration // from the start of the process to its first 200 of /readyz
 
 	process *process
@@ -58,7 +57,7 @@ func (s *Service) start(ctx context.Context, o ServiceOptions) (err error) {
 			return err
 		}
 	}
-	s.URL, s.NATS = fmt.Sprintf("http://127.0.0.1:%d", at.port), fmt.Sprintf("nats://127.0.0.1:%d", at.nats)
+	s.URL = fmt.Sprintf("http://127.0.0.1:%d", at.port)
 	args := append(at.serve(), o.Flags...)
 	if o.Cgroup != "" {
 		join := fmt.Sprintf(`echo $$ > %q && exec "$0" "$@"`, filepath.Join(o.Cgroup, "cgroup.procs"))

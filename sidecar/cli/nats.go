@@ -37,10 +37,10 @@ func (f NATSFlags) Config() queue.ConnConfig {
 func (f NATSFlags) PrivateConfig(dataDir string) queue.ConnConfig {
 	cfg := f.Config()
 	others := f.NatsToken != "" || f.NatsCreds != "" || f.NatsNkey != "" || f.NatsCert != ""
-	if f.NatsURL == "" || others || !MaySeePrivateToken(strings.Split(f.NatsURL, ",")...) {
+	if f.NatsURL == "" || others || !maySeePrivateToken(strings.Split(f.NatsURL, ",")...) {
 		return cfg
 	}
-	cfg.ReadToken = func() string { return ReadPrivateToken(dataDir) }
+	cfg.ReadToken = func() string { return readPrivateToken(dataDir) }
 	return cfg
 }
 

@@ -38,9 +38,9 @@ func WritePrivateToken(dataDir, token string) (err error) {
 	return nil
 }
 
-// ReadPrivateToken returns the token in a data directory, "" when there is none
+// readPrivateToken returns the token in a data directory, "" when there is none
 // or this user may not read it: the service then says that it needs one.
-func ReadPrivateToken(dataDir string) string {
+func readPrivateToken(dataDir string) string {
 	if dataDir == "" {
 		return ""
 	}
@@ -51,9 +51,9 @@ func ReadPrivateToken(dataDir string) string {
 	return strings.TrimSpace(string(text))
 }
 
-// MaySeePrivateToken reports whether the addresses of a service are all on this
+// maySeePrivateToken reports whether the addresses of a service are all on this
 // machine, and without credentials of their own. No other service gets the token.
-func MaySeePrivateToken(addresses ...string) bool {
+func maySeePrivateToken(addresses ...string) bool {
 	for _, address := range addresses {
 		if u, err := url.Parse(strings.TrimSpace(address)); err != nil || !onThisMachine(u.Host) || u.User != nil {
 			return false

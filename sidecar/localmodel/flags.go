@@ -23,9 +23,14 @@ type ComputeFlags struct {
 	Threads   int     `default:"0" help:"CPU threads of libtorch; 0 is all that the process may use."`
 }
 
-// Runtime starts libtorch. The caller closes it.
-func (f ComputeFlags) Runtime() (*encoder.Runtime, error) {
-	return encoder.NewRuntime(encoder.RuntimeOptions{Threads: f.Threads, Device: f.Device, PrecisionLimit: f.Limit})
+// Config is the model that the flags describe.
+func (f Flags) Config() Config {
+	return Config{Model: f.Model, AllowUntrained: f.AllowUntrained, Compute: f.ComputeFlags.Compute()}
+}
+
+// Compute is the computation that the flags describe.
+func (f ComputeFlags) Compute() Compute {
+	return Compute{Precision: encoder.Precision(f.Precision), PrecisionLimit: f.Limit, Device: f.Device, Threads: f.Threads}
 }
 
 // ScorerFlags bound what a scorer does and keeps.

@@ -21,7 +21,7 @@ type Loaded struct {
 
 // Load is start on a libtorch of its own.
 func (m *Opened) Load(ctx context.Context, cfg rewardmodel.ScorerConfig, reg prometheus.Registerer) (*Loaded, error) {
-	runtime, err := m.flags.Runtime()
+	runtime, err := m.config.Runtime()
 	if err != nil {
 		return nil, cli.Usage(err)
 	}
@@ -47,7 +47,7 @@ func (m *Opened) Start(ctx context.Context, runtime *encoder.Runtime, cfg reward
 	cfg.Version, cfg.Thresholds, cfg.MaxLength = version, m.Thresholds(), m.Checkpoint.MaxLength()
 	cfg.Calibration = m.Calibration()
 	s := &Loaded{}
-	if s.Encoder, err = runtime.Load(m.Checkpoint, encoder.Precision(m.flags.Precision)); err != nil {
+	if s.Encoder, err = runtime.Load(m.Checkpoint, m.config.Precision); err != nil {
 		return nil, err
 	}
 	if _, err := s.Encoder.Margins([][]int32{m.Tokenizer.Frame(m.Tokenizer.IDs("Ready?"))}); err != nil {

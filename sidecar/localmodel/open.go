@@ -20,7 +20,7 @@ import (
 // Opened is a checkpoint that was found fit to score with, before its
 // weights are read.
 type Opened struct {
-	flags      Flags
+	config     Config
 	Dir        string
 	Checkpoint *checkpoint.Checkpoint
 	Tokenizer  *tokenizer.Tokenizer
@@ -28,12 +28,12 @@ type Opened struct {
 
 // Open checks all that can be checked quickly, so that a wrong setting stops
 // the start. The caller closes the model.
-func (f Flags) Open() (*Opened, error) {
-	dir, err := Find("--model", f.Model)
+func (c Config) Open() (*Opened, error) {
+	dir, err := Find("--model", c.Model)
 	if err != nil {
 		return nil, err
 	}
-	m, err := f.OpenDir(dir)
+	m, err := c.OpenDir(dir)
 	if err != nil {
 		return nil, cli.Usage(fmt.Errorf("--model %s: %w", dir, err))
 	}
@@ -41,12 +41,12 @@ func (f Flags) Open() (*Opened, error) {
 }
 
 // OpenDir is Open for a checkpoint directory that was found already.
-func (f Flags) OpenDir(dir string) (*Opened, error) {
+func (c Config) OpenDir(dir string) (*Opened, error) {
 	ckpt, err := checkpoint.Open(dir)
 	if err != nil {
 		return nil, err
 	}
-	m := &Opened{flags: f, Dir: dir, Checkpoint: ckpt}
+	m := &Opened{config: c, Dir: dir, Checkpoint: ckpt}
 	if err := m.check(); err != nil {
 		return nil, errors.Join(err, ckpt.Close())
 	}
@@ -58,7 +58,7 @@ func (m *Opened) check() error {
 		return errors.New(`assay.json has "context": true: a model that reads the prompt as well cannot be run by this version; use one trained without`)
 	}
 	if !m.Checkpoint.HasClassifier() {
-		if !m.flags.AllowUntrained {
+		if !m.config.AllowUntrained {
 			return errors.New("is a base model without a classifier; train it with assay train --init, or accept scores without meaning with --allow-untrained")
 		}
 	} else if _, _, _, err := m.Checkpoint.Labels(); err != nil {

@@ -1,0 +1,270 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/rs/zerolog"
+	"golang.org/x/sync/errgroup"
+
+	"assay/queue"
+	"assay/rewardmodel"
+	"assay/rewardmodel/bag"
+	"assay/rewardmodel/feedback"
+	"assay/rewardmodel/gate"
+	"assay/rewardmodel/retrain"
+	"assay/sidecar/childproc"
+	"assay/sidecar/cli"
+	"assay/sidecar/localmodel"
+)
+
+// Learning is what a process needs to take feedback, to train on it, and to follow the current version.
+type Learning struct {
+	labels   *queue.Feedback
+	registry *queue.Registry
+	operator retrain.Operator
+	loop     *retrain.Loop
+	trains   bool // this process runs the loop
+	auto     bool
+	folders  *CheckpointDirs
+	log      zerolog.Logger
+
+	// Those of a process that serves; nil in one that only trains.
+	versions *rewardmodel.Versions
+	monitor  *monitor
+	follow   *follower // nil in one that keeps to a pinned version, too
+}
+
+// LearningConfig is what learning is made of.
+type LearningConfig struct {
+	Config
+	Compute localmodel.Compute
+	Replica *Replica
+	Folders *CheckpointDirs
+	Trains  bool
+	Log     zerolog.Logger
+}
+
+// noSignals are those of a process that scores nothing.
+type noSignals struct{}
+
+func (noSignals) Drift() retrain.Drift               { return retrain.Drift{PValue: 1} }
+func (noSignals) Disagreement() retrain.Disagreement { return retrain.Disagreement{} }
+
+// NewLearning puts the parts together; versions is nil in a process that only trains.
+func NewLearning(ctx context.Context, cfg LearningConfig, q *queue.Queue, versions *rewardmodel.Versions) (*Learning, error) {
+	registry, err := q.OpenRegistry(ctx)
+	if err != nil {
+		return nil, err
+	}
+	child, err := childproc.New(cfg.Program, cfg.Log)
+	if err != nil {
+		return nil, err
+	}
+	cfg.Folders.registry = registry
+	l := &Learning{
+		labels: q.Feedback(), registry: registry, folders: cfg.Folders, trains: cfg.Trains, auto: cfg.Policy.Auto,
+		versions: versions, log: cfg.Log,
+		operator: retrain.Operator{Models: registry, Currents: registry, Statuses: registry, Journal: registry, Replica: cfg.Replica.ID},
+	}
+	var signals retrain.Signals = noSignals{}
+	if versions != nil {
+		l.monitor = newMonitor(registry, versions, cfg.Log)
+		signals = l.monitor
+	}
+	var recent retrain.Recent
+	if l.labels.Keeps() {
+		recent = l.recent
+	}
+	l.loop = retrain.NewLoop(
+		retrain.Config{Replica: cfg.Replica.ID, Dir: cfg.Replica.trainings(), MaxBags: cfg.MaxBags,
+			Keep: cfg.ModelsKeep, Settings: cfg.settings()},
+		cfg.Policy,
+		retrain.Parts{
+			Statuses: registry, Models: registry, Currents: registry, Holdout: registry, Journal: registry,
+			Labels: l.labels, Folders: cfg.Folders, Signals: signals, Recent: recent,
+			Worker: &worker{child: child, config: cfg.Config, compute: cfg.Compute, base: cfg.Folders.model},
+		}, cfg.Log)
+	if least := gate.MinBags; cfg.Policy.MinHeldOut < least {
+		cfg.Log.Warn().Int("holdout_min", cfg.Policy.MinHeldOut).Int("recommended", least).
+			Msg("--holdout-min is so low that the gate promotes models that are worse; docs/feedback.md has the error rates")
+	}
+	if versions != nil {
+		initial, err := describe(cfg.Folders.model)
+		if err != nil {
+			return nil, err
+		}
+		initial.Version = cfg.Folders.initial
+		if _, err := l.operator.Begin(ctx, initial); err != nil {
+			return nil, err
+		}
+	}
+	return l, nil
+}
+
+// Join brings this process to the version that it is to serve: the pinned one, which must load, or the current one. A
+// current version that cannot be loaded is tried again later, and the model of the start serves meanwhile.
+func (l *Learning) Join(ctx context.Context, pin string) error {
+	follow := &follower{
+		replica: l.operator.Replica, versions: l.versions, monitor: l.monitor, journal: l.registry, statuses: l.registry,
+		currents: l.registry, folders: l.folders, log: l.log,
+	}
+	l.folders.needed = follow.neededNow
+	if pin != "" {
+		if err := l.versions.Promote(ctx, pin); err != nil {
+			return fmt.Errorf("--pin %s: %w", pin, err)
+		}
+		l.monitor.watch(pin)
+		return nil
+	}
+	current, err := l.registry.Current(ctx)
+	if err != nil {
+		return err
+	}
+	if err := follow.serve(ctx, current); err != nil {
+		follow.complain(ctx, current, err)
+	}
+	l.follow = follow
+	return nil
+}
+
+// Run follows the current version, watches and trains until ctx ends. It returns once all of it has stopped.
+func (l *Learning) Run(ctx context.Context) error {
+	var group errgroup.Group
+	if l.follow != nil {
+		group.Go(func() error {
+			l.follow.run(ctx, l.registry.WatchCurrent(ctx))
+			return nil
+		})
+	}
+	if l.monitor != nil {
+		group.Go(func() error {
+			l.monitor.run(ctx)
+			return nil
+		})
+	}
+	if l.trains {
+		group.Go(func() error { return l.train(ctx) })
+	}
+	return group.Wait()
+}
+
+// train waits until the labels that are stored are known, for a trigger that counts half of them is a wrong one.
+func (l *Learning) train(ctx context.Context) error {
+	for ctx.Err() == nil {
+		err := l.labels.CaughtUp(ctx)
+		if err == nil {
+			return l.loop.Run(ctx)
+		}
+		l.log.Warn().Err(err).Msg("the feedback cannot be read; trying again")
+		_ = cli.Wait(ctx, 5*time.Second) // the loop looks at its end
+	}
+	return nil
+}
+
+// recent are texts that were scored lately, for the probe set.
+func (l *Learning) recent(ctx context.Context, n int) ([]bag.Bag, error) {
+	kept, err := l.labels.RecentKept(ctx, n)
+	if err != nil {
+		return nil, err
+	}
+	bags := make([]bag.Bag, len(kept))
+	for i, k := range kept {
+		bags[i] = localmodel.BagOf(k.Item)
+	}
+	return bags, nil
+}
+
+// Scored is told of every answer, and keeps the responses if it shall. A response that cannot be kept was scored all
+// the same.
+func (l *Learning) Scored(ctx context.Context, req rewardmodel.Request, answer rewardmodel.Answer) {
+	l.monitor.scored(req, answer)
+	if !l.labels.Keeps() {
+		return
+	}
+	kept := make([]queue.KeptResponse, 0, len(answer.Results))
+	now := time.Now().UTC()
+	for i, r := range answer.Results {
+		if r.Empty {
+			continue
+		}
+		item := req.Responses[i]
+		item.ID, item.Metadata = r.ID, nil
+		k := queue.KeptResponse{Item: item, Model: answer.Model.Version, Time: now, Violation: r.Violation,
+			Threshold: r.Threshold, Reward: r.Reward, Compliant: r.Compliant}
+		for _, instance := range r.Instances {
+			k.Instances = append(k.Instances, instance.Violation)
+		}
+		kept = append(kept, k)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepTime)
+	defer cancel()
+	if err := l.labels.Keep(ctx, kept); err != nil {
+		l.log.Warn().Err(err).Int("responses", len(kept)).Msg("cannot keep scored responses; feedback by response_id will not find them")
+	}
+}
+
+// keepTime bounds how long an answer waits until its responses are kept.
+const keepTime = 2 * time.Second
+
+// candidates of which the second opinion of another loaded version is asked.
+const secondOpinions = 256
+
+// candidatePool is how many kept responses are ranked.
+const candidatePool = 5000
+
+// candidates ranks what was scored lately.
+func (l *Learning) candidates(ctx context.Context, n int) ([]feedback.Candidate, error) {
+	kept, err := l.labels.RecentKept(ctx, candidatePool)
+	if err != nil {
+		return nil, err
+	}
+	index := l.labels.Index()
+	labelled := map[feedback.Hash]bool{}
+	for b := range index.Bags(feedback.Split{}) {
+		labelled[b.ID] = true
+	}
+	pool := make([]feedback.Scored, 0, len(kept))
+	for _, k := range kept {
+		if !labelled[feedback.HashOf(k.Item.ID)] {
+			pool = append(pool, feedback.Scored{Bag: localmodel.BagOf(k.Item), Score: feedback.Score{Model: k.Model, Violation: k.Violation, Threshold: k.Threshold}})
+		}
+	}
+	pool = l.secondOpinion(ctx, pool)
+	return feedback.Rank(pool, n, feedback.RankOptions{}), nil
+}
+
+// secondOpinion asks another loaded version about those that the current one is least sure about, the only ones that
+// can come out first.
+func (l *Learning) secondOpinion(ctx context.Context, pool []feedback.Scored) []feedback.Scored {
+	var other string
+	for _, v := range l.versions.Versions() {
+		if v.Loaded && !v.Current {
+			other = v.Version
+			break
+		}
+	}
+	if other == "" {
+		return pool
+	}
+	first := map[string]int{}
+	for i, s := range pool {
+		first[s.Bag.ID] = i
+	}
+	req := rewardmodel.Request{Model: other, Options: rewardmodel.Options{Instances: new(false)}}
+	for _, c := range feedback.Rank(pool, secondOpinions, feedback.RankOptions{}) {
+		req.Responses = append(req.Responses, localmodel.ItemOf(pool[first[c.ID]].Bag))
+	}
+	if len(req.Responses) == 0 {
+		return pool
+	}
+	answer, err := l.versions.Score(ctx, req)
+	if err != nil { // it left meanwhile, or there is no time: one opinion will do
+		return pool
+	}
+	for _, r := range answer.Results {
+		pool[first[r.ID]].Other = &feedback.Score{Model: other, Violation: r.Violation, Threshold: r.Threshold}
+	}
+	return pool
+}
