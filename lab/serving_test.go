@@ -13,6 +13,7 @@ import (
 
 	"assay/rewardmodel"
 	"assay/sidecar/cli"
+	"assay/sidecar/processtest"
 )
 
 // benchAgainst loads a server with the given handler.
@@ -65,7 +66,7 @@ func TestBenchServingAtARate(t *testing.T) {
 	waiting.Add(requests)
 	stdout, stderr, code := benchAgainst(t, func(http.ResponseWriter, *http.Request) {
 		waiting.Done()
-		waiting.Wait() // all are in flight at once, or this never ends
+		waiting.Wait() // until all are in flight
 	}, "--rate", "200", "--seconds", "0.04", "--size", "1,2")
 	require.Equal(t, cli.ExitDone, code, stderr)
 	lines := strings.Split(strings.TrimSpace(stdout), "\n")
@@ -79,4 +80,20 @@ func TestBenchServingAtARate(t *testing.T) {
 	_, stderr, code = benchAgainst(t, http.NotFound, "--alongside=--epochs 1")
 	require.Equal(t, cli.ExitUsage, code)
 	require.Contains(t, stderr, "--alongside needs --rate")
+}
+
+// Every other round runs alongside a training job, which is stopped afterwards.
+func TestBenchServingAlongsideTraining(t *testing.T) {
+	train := "--alongside=--init " + processtest.TinyModel(t, nil) + " --bags " + processtest.BagFile(t, 20) + " --threads 1 --precision fp32 --epochs "
+	stdout, stderr, code := benchAgainst(t, func(http.ResponseWriter, *http.Request) {}, "--rate", "100", "--seconds", "0.05", "--size", "1", train+"100000")
+	require.Equal(t, cli.ExitDone, code, stderr)
+	lines := strings.Split(strings.TrimSpace(stdout), "\n")
+	require.Len(t, lines, 4)
+	require.Equal(t, []string{"1", "no", "5"}, strings.Fields(lines[1])[:3])
+	require.Equal(t, []string{"1", "yes", "5"}, strings.Fields(lines[2])[:3])
+	require.Contains(t, lines[3], "Median ratio of the rounds: p50 ")
+
+	_, stderr, code = benchAgainst(t, func(http.ResponseWriter, *http.Request) {}, "--rate", "100", "--alongside=--init nowhere --bags none")
+	require.Equal(t, cli.ExitFailed, code)
+	require.Contains(t, stderr, "--alongside: ")
 }

@@ -18,7 +18,7 @@ func TestUniform(t *testing.T) {
 	require.Equal(t, []int{5, 5}, work[1].Tokens)
 	work, err = u.Take(t.Context(), 1, 1)
 	require.NoError(t, err)
-	require.Equal(t, "He was here.", work[0].Text, "it goes on where it was")
+	require.Equal(t, "He was here.", work[0].Text, "it continues")
 
 	u, err = NewUniform(t.Context(), texts, 5, 2, words{}, 100)
 	require.NoError(t, err)

@@ -94,7 +94,7 @@ func TestAckPendingBoundsTheFleet(t *testing.T) {
 	require.InDelta(t, 0.16, result.Busy, 0.01)
 }
 
-// The broker is a queue of its own: a burst leaves it one after the other.
+// The broker is a queue: a burst leaves it one after another.
 func TestBrokerBounds(t *testing.T) {
 	f := Default()
 	f.Replicas, f.Broker = 4, Broker{Publish: 10 * time.Microsecond, Deliver: 20 * time.Microsecond, Settle: 30 * time.Microsecond}
@@ -137,7 +137,7 @@ func TestBurstTakesItsTokens(t *testing.T) {
 }
 
 // Each response gets its reward though replicas die, what they held comes again,
-// and the same seed tells the same story.
+// and the same seed gives the same result.
 func TestKills(t *testing.T) {
 	f := Default()
 	f.Replicas, f.Replica.Token, f.Seed = 3, 100*time.Microsecond, 5

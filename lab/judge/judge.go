@@ -6,9 +6,9 @@
 //	verdicts, err := j.Judge(ctx, texts)
 //	scores, unreadable, err := judge.Predictions(verdicts, labels)
 //
-// The model is asked once for each text, with the paper's prompt and at
-// temperature 0, and must answer with one word. An answer that is no verdict is
-// reported as that and never taken for one.
+// The model gets one request per text, with the paper's prompt and at
+// temperature 0, and must reply with one word. Any other reply is reported as
+// unreadable.
 package judge
 
 import (
@@ -36,10 +36,10 @@ const DefaultPrompt = "You are a sentiment classification model; output 'positiv
 // ErrInvalid is wrapped by errors about a setting.
 var ErrInvalid = errors.New("judge: invalid setting")
 
-// ErrAPI is wrapped by errors about what a server answers, or that it does not.
+// ErrAPI is wrapped by errors of a server, and where there is no reply.
 var ErrAPI = errors.New("judge: no verdict from the server")
 
-// Config says whom to ask and how. Zero values are defaults where one is given.
+// Config specifies the server, the model and the requests. Zero values mean the defaults below.
 type Config struct {
 	// BaseURL is the address up to and without /chat/completions, such as
 	// https://api.openai.com/v1. Required.
@@ -52,21 +52,21 @@ type Config struct {
 	// Prompt is the system prompt; "" is DefaultPrompt. It must ask for
 	// "positive" where a response is compliant and else "negative".
 	Prompt string
-	// Reasoning is for models that think before they answer: the limit of
-	// tokens leaves room for that and is sent as max_completion_tokens, and
-	// no temperature is sent, as such models refuse one.
+	// Reasoning is for reasoning models: the limit of tokens is larger and is
+	// sent as max_completion_tokens, and no temperature is sent, since such
+	// models reject it.
 	Reasoning bool
-	// MaxTokens limits the answer; 0 is 16, or 4096 with Reasoning.
+	// MaxTokens limits the reply; 0 is 16, or 4096 with Reasoning.
 	MaxTokens int
-	// Concurrency is how many requests are under way at once; 0 is 8.
+	// Concurrency is the number of requests in flight; 0 is 8.
 	Concurrency int
 	// Timeout bounds each attempt; 0 is one minute.
 	Timeout time.Duration
-	// Retries is how often a request is sent again after a 408, 409, 429 or
+	// Retries is how often a request is retried after a 408, 409, 429 or
 	// 5xx, a timeout or a lost connection; 0 is 5, negative is never. A
 	// Retry-After is honoured up to two minutes.
 	Retries int
-	// Report is told after each verdict how many there are; calls do not
+	// Report gets the number of verdicts after each of them; calls do not
 	// overlap. nil is allowed.
 	Report func(done, total int)
 }
@@ -79,12 +79,12 @@ type Judge struct {
 	server openai.ChatCompletionService
 }
 
-// New returns a judge. It asks nothing yet. The error wraps ErrInvalid and
+// New returns a judge and sends no request. The error wraps ErrInvalid and
 // names the setting.
 func New(cfg Config) (*Judge, error) {
 	base, err := url.Parse(cfg.BaseURL)
 	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" {
-		return nil, fmt.Errorf("%w: base URL %.200q is no URL such as http://localhost:8000/v1", ErrInvalid, cfg.BaseURL)
+		return nil, fmt.Errorf("%w: base URL %.200q is not a URL such as http://localhost:8000/v1", ErrInvalid, cfg.BaseURL)
 	}
 	if base.User != nil {
 		return nil, fmt.Errorf("%w: the base URL at %s holds a user; give the key as the API key", ErrInvalid, base.Host)
@@ -107,12 +107,12 @@ func New(cfg Config) (*Judge, error) {
 	}
 	transport := http.DefaultTransport
 	if t, ok := transport.(*http.Transport); ok {
-		t = t.Clone() // so that Close ends our connections alone
+		t = t.Clone() // so that Close closes only the connections of the judge
 		t.MaxIdleConnsPerHost = cfg.Concurrency
 		transport = t
 	}
-	// A timeout of the client is a lost connection, which the library tries
-	// again; one of its own would end the request.
+	// The library retries after a timeout of the client, as after a lost
+	// connection; its own timeout would end the request.
 	client := &http.Client{Transport: transport, Timeout: cfg.Timeout}
 	options := []option.RequestOption{option.WithBaseURL(cfg.BaseURL), option.WithHTTPClient(client), option.WithMaxRetries(cfg.Retries)}
 	if cfg.APIKey != "" {
@@ -121,13 +121,12 @@ func New(cfg Config) (*Judge, error) {
 	return &Judge{cfg: cfg, host: base.Host, http: client, server: openai.NewChatCompletionService(options...)}, nil
 }
 
-// Close ends idle connections.
+// Close closes idle connections.
 func (j *Judge) Close() { j.http.CloseIdleConnections() }
 
 // Judge asks about each text and returns the verdicts in their order. At the
-// first failure it stops asking: the error then wraps ErrAPI, or is the
-// context's, and those verdicts that have come are returned all the same, the
-// others with Decision "".
+// first failure it stops: the error then wraps ErrAPI, or is that of ctx, and
+// the verdicts so far are returned, the others with Decision "".
 func (j *Judge) Judge(ctx context.Context, texts []string) ([]Verdict, error) {
 	verdicts := make([]Verdict, len(texts))
 	var (
@@ -177,10 +176,10 @@ func (j *Judge) ask(ctx context.Context, text string) (Verdict, error) {
 		params.MaxTokens = openai.Int(int64(j.cfg.MaxTokens))
 		params.Temperature = openai.Float(0)
 	}
-	var answer *http.Response
-	completion, err := j.server.New(ctx, params, option.WithResponseInto(&answer))
+	var response *http.Response
+	completion, err := j.server.New(ctx, params, option.WithResponseInto(&response))
 	if err != nil {
-		return j.failed(ctx, answer, err)
+		return j.failed(ctx, response, err)
 	}
 	if len(completion.Choices) == 0 {
 		return Verdict{}, fmt.Errorf("%w: %s answered without a choice; is it a chat completions server? model %q", ErrAPI, j.host, j.cfg.Model)
@@ -194,13 +193,13 @@ func (j *Judge) ask(ctx context.Context, text string) (Verdict, error) {
 	return verdict, nil
 }
 
-// contentFilter is the code with which some servers refuse to read a text, and
-// the reason with which others break off an answer.
+// contentFilter is the error code of servers that reject a text, and the finish
+// reason of servers that truncate a reply.
 const contentFilter = "content_filter"
 
-// failed explains a request that gave no completion. A text that the server's
-// filter does not let through is a verdict: an unreadable one.
-func (j *Judge) failed(ctx context.Context, answer *http.Response, err error) (Verdict, error) {
+// failed explains a request without a completion. A text that the server's
+// filter rejects is an unreadable verdict.
+func (j *Judge) failed(ctx context.Context, response *http.Response, err error) (Verdict, error) {
 	if ctx.Err() != nil {
 		return Verdict{}, context.Cause(ctx)
 	}
@@ -210,27 +209,27 @@ func (j *Judge) failed(ctx context.Context, answer *http.Response, err error) (V
 	}
 	hint := ""
 	switch {
-	case answer == nil:
+	case response == nil:
 		var of *url.Error
 		if errors.As(err, &of) {
 			err = of.Err // without the URL, which may hold a key
 		}
 		return Verdict{}, fmt.Errorf("%w: %s (model %q, %d attempts): %w", ErrAPI, j.host, j.cfg.Model, j.cfg.Retries+1, err)
-	case answer.StatusCode == http.StatusNotFound && !strings.HasSuffix(strings.TrimRight(j.cfg.BaseURL, "/"), "/v1"):
+	case response.StatusCode == http.StatusNotFound && !strings.HasSuffix(strings.TrimRight(j.cfg.BaseURL, "/"), "/v1"):
 		hint = "; does the base URL lack /v1?"
-	case answer.StatusCode == http.StatusUnauthorized || answer.StatusCode == http.StatusForbidden:
+	case response.StatusCode == http.StatusUnauthorized || response.StatusCode == http.StatusForbidden:
 		hint = "; check the API key"
-	case answer.StatusCode == http.StatusBadRequest && !j.cfg.Reasoning:
+	case response.StatusCode == http.StatusBadRequest && !j.cfg.Reasoning:
 		hint = "; a model that reasons may refuse a temperature or max_tokens: set Reasoning"
 	}
-	what := "an answer that cannot be read"
+	what := "an unreadable reply"
 	if api != nil {
 		what = cmp.Or(strings.TrimSpace(api.Code+" "+api.Message), "no reason")
-	} else if answer.StatusCode < http.StatusBadRequest {
+	} else if response.StatusCode < http.StatusBadRequest {
 		what = fmt.Sprintf("%s (%v)", what, err)
 	}
 	if j.cfg.APIKey != "" {
 		what = strings.ReplaceAll(what, j.cfg.APIKey, "<key>")
 	}
-	return Verdict{}, fmt.Errorf("%w: %s answered %s for model %q: %.300s%s", ErrAPI, j.host, answer.Status, j.cfg.Model, what, hint)
+	return Verdict{}, fmt.Errorf("%w: %s answered %s for model %q: %.300s%s", ErrAPI, j.host, response.Status, j.cfg.Model, what, hint)
 }

@@ -184,8 +184,8 @@ func TestFailuresNameTheServerAndItsStatus(t *testing.T) {
 		"malformed": {func(w http.ResponseWriter) {
 			w.Header().Set("Content-Type", "application/json")
 			fmt.Fprint(w, `{"choices":[{`)
-		}, []string{"200 OK", "cannot be read"}},
-		"text": {func(w http.ResponseWriter) { fmt.Fprint(w, "hello") }, []string{"200 OK", "cannot be read"}},
+		}, []string{"200 OK", "an unreadable reply"}},
+		"text": {func(w http.ResponseWriter) { fmt.Fprint(w, "hello") }, []string{"200 OK", "an unreadable reply"}},
 		"no choice": {func(w http.ResponseWriter) {
 			w.Header().Set("Content-Type", "application/json")
 			fmt.Fprint(w, `{"choices":[]}`)

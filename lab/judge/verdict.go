@@ -9,7 +9,7 @@ import (
 	"assay/rewardmodel/eval"
 )
 
-// Decision is what a model says of a text.
+// Decision is the label that a model gives a text.
 type Decision string
 
 // The decisions. The paper's words for the first two are "negative" and
@@ -20,25 +20,25 @@ const (
 	Unreadable Decision = "unreadable" // neither of the two words, or both
 )
 
-// Verdict is a model's answer about a text. Its zero value means that it was
-// not asked.
+// Verdict is a model's reply about a text. The zero value means that there was
+// no request.
 type Verdict struct {
 	Decision Decision
-	// Answer is the model's, as it came: with Unreadable, also its refusal
-	// or the words of the server's filter.
+	// Answer is the reply of the model as received: with Unreadable, also its
+	// refusal or the message of the server's filter.
 	Answer string
-	// Finish is why the model stopped, as the server says ("stop", "length",
+	// Finish is the finish reason of the server ("stop", "length",
 	// "content_filter"), or "refusal".
 	Finish string
 }
 
-// Read takes the verdict from an answer. The answer must be one of the two
-// words and nothing else, but for case, white space, punctuation around it and
-// a reasoning block that ends with </think> before it.
+// Read parses the verdict from a reply. The reply must be one of the two words
+// and nothing else, except for case, white space, punctuation around it and a
+// reasoning block that ends with </think> before it.
 func Read(answer string) Verdict {
 	v := Verdict{Decision: Unreadable, Answer: answer}
-	// Some servers drop the tag that opens the block; one that does not end
-	// was cut off, and what is in it is no answer.
+	// Some servers drop the opening tag of the block; a block that does not
+	// end was truncated and contains no verdict.
 	word := answer
 	if end := strings.LastIndex(word, "</think>"); end >= 0 {
 		word = word[end+len("</think>"):]
@@ -53,8 +53,8 @@ func Read(answer string) Verdict {
 	return v
 }
 
-// Text is what a judge reads of a bag: the response, its instances with a space
-// between, or the assistant's turns with a line between.
+// Text is the text of a bag: the response, its instances joined by spaces, or the
+// assistant's turns joined by newlines.
 func Text(b bag.Bag) string {
 	switch {
 	case b.Messages != nil:
@@ -71,12 +71,12 @@ func Text(b bag.Bag) string {
 	return b.Response
 }
 
-// Predictions turns verdicts into scores to evaluate at a threshold of 0.5: a
-// bag of one instance, whose violation is 1 or 0. An unreadable answer counts
-// as wrong: it gets the score of the label that the bag does not have, so that
-// a model gains nothing by not answering. unreadable is how many there are.
+// Predictions converts verdicts to scores to evaluate at a threshold of 0.5: a
+// bag of one instance, whose violation is 1 or 0. An unreadable reply counts as
+// wrong: it gets the score of the other label, so that a model gains nothing by
+// not replying. unreadable counts them.
 //
-// Only decisions can be measured so (accuracies, F1): a ranking or a calibration
+// Only decisions can be evaluated this way (accuracies, F1): a ranking or a calibration
 // of scores that are 0 or 1 says little. The error wraps eval.ErrInput.
 func Predictions(verdicts []Verdict, labels []bag.Label) (scores []eval.BagScores, unreadable int, err error) {
 	if len(verdicts) != len(labels) {

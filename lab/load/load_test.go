@@ -42,7 +42,7 @@ func TestClosedLoop(t *testing.T) {
 		s := &server{refuse: 1}
 		r, err := Run(t.Context(), Schedule{Concurrency: 3, More: First(4)}, s.send, func(i int, reply []byte) error {
 			require.Equal(t, []byte{byte(i)}, reply)
-			<-time.After(time.Second) // is no latency
+			<-time.After(time.Second) // does not count as latency
 			return nil
 		})
 		require.NoError(t, err)

@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// Board is an Observer that keeps what a person at a terminal wants to see. It has no clock: every call of Lines says
-// how long the work has gone on.
+// Board is an Observer that shows progress on a terminal. It has no clock: every call of Lines passes the elapsed time.
 type Board struct {
 	mu      sync.Mutex
 	total   int // outstanding runs at the beginning
@@ -61,7 +60,7 @@ func (b *Board) Ended(worker int, s Spec, r Record, err error) {
 	b.endings = append(b.endings, Ending(s, r, err))
 }
 
-// Ending says in a line how a run ended.
+// Ending describes in one line how a run ended.
 func Ending(s Spec, r Record, err error) string {
 	if err != nil {
 		return fmt.Sprintf("%s: %v", s.Key(), err)
@@ -87,7 +86,7 @@ func (b *Board) Endings() []string {
 	return out
 }
 
-// Lines draws the board.
+// Lines returns the lines of the board.
 func (b *Board) Lines(elapsed time.Duration) []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -148,7 +147,7 @@ func clock(d time.Duration) string {
 // Screen draws lines over those that it drew before, on a terminal that knows ANSI sequences.
 type Screen struct {
 	W     io.Writer
-	Width int // columns; longer lines are cut, as a line that wraps could not be drawn over. 0: no limit
+	Width int // columns; longer lines are truncated, since a line that wraps could not be overwritten. 0: no limit
 
 	drawn int
 }

@@ -174,7 +174,7 @@ func sst2Cells(all []Published) iter.Seq2[Published, int] {
 	}
 }
 
-// grim counts the AvgAcc cells of SST-2, those that are possible, and those that numbers drawn at random would have
+// grim counts the AvgAcc cells of SST-2, those that are possible, and those that random numbers would have
 // possible: the share of all two-digit percentages.
 func grim(all []Published) (cells, fitting int, chance float64) {
 	bags := sst2TestBags()

@@ -2,9 +2,9 @@ package paper
 
 import "maps"
 
-// derive makes the record of a run from that of one that differs in the way to place T alone: T changes no weights, and
-// AtThreshold holds what each way decides. Metrics of decisions that AtThreshold does not hold are left out. ok is false
-// when there is no such record.
+// derive makes the record of a run from that of a run that differs only in how T is placed: T does not change the
+// weights, and AtThreshold has the decisions of each way. It omits metrics of decisions that AtThreshold does not have.
+// ok is false when there is no such record.
 func (s *Store) derive(spec Spec) (r Record, ok bool) {
 	kind := spec.Settings["threshold"]
 	for _, sibling := range s.Records() {
@@ -24,7 +24,7 @@ func (s *Store) derive(spec Spec) (r Record, ok bool) {
 	return Record{}, false
 }
 
-// withoutThreshold is the key of a run but for the way to place T.
+// withoutThreshold is the key of a run without the way to place T.
 func withoutThreshold(s Spec) string {
 	s.Settings = maps.Clone(s.Settings)
 	delete(s.Settings, "threshold")

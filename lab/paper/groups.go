@@ -95,7 +95,7 @@ type group struct {
 	sigmas []int    // ascending
 }
 
-// groups sorts records into tables. Those with a random backbone say nothing of a method and are left out.
+// groups sorts records into tables. It omits those with a random backbone, which measure no method.
 func groups(records []Record) []group {
 	type line struct{ method, settings string }
 	byRecipe := map[recipe]map[line]*series{}

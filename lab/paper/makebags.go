@@ -12,10 +12,10 @@ import (
 )
 
 // FilesPrefix begins a data set of ready-made bags: "files:NAME" are the files NAME/sigma<N>/{train,test}.<seed>.jsonl
-// in the folder of the data sets, as assay bags writes them.
+// in the directory of the data sets, as assay bags writes them.
 const FilesPrefix = "files:"
 
-// MakeBags draws the bags of a run from the data sets in dir. The error wraps fs.ErrNotExist when they are not there.
+// MakeBags samples the bags of a run from the data sets in dir. The error wraps fs.ErrNotExist when they are not there.
 func (s Spec) MakeBags(dir string) (training, test []bag.Bag, err error) {
 	if name, ok := strings.CutPrefix(s.Dataset, FilesPrefix); ok {
 		at := filepath.Join(dir, name, fmt.Sprintf("sigma%d", s.SigmaMicro))

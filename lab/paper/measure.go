@@ -64,10 +64,10 @@ func bestAvgAcc(bags []eval.BagScores) float64 {
 // LossCurve gathers losses and keeps at most 100 points of them, evenly spread over the steps. Its zero value is ready.
 type LossCurve struct {
 	points []LossPoint
-	every  int // steps between kept points
+	every  int // steps between retained points
 }
 
-// maxLossPoints is the most points of a curve that Points returns.
+// maxLossPoints is the maximum number of points that Points returns.
 const maxLossPoints = 100
 
 // Add appends the loss of a step; steps ascend.

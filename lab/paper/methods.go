@@ -9,7 +9,7 @@ import (
 const (
 	BFGPU        = "bfgpu"
 	Macro        = "macro"       // supervised on whole bags
-	MacroOver    = "macro-over"  // with the rarer class drawn more often
+	MacroOver    = "macro-over"  // with the rarer class sampled more often
 	MacroUnder   = "macro-under" // with the more frequent class cut
 	SADMacro     = "sad-macro"   // DeepSAD
 	SADMicro     = "sad-micro"
@@ -29,7 +29,7 @@ const (
 // PLADT is the ending of a PU method that adds the paper's pseudo labels and adjusted decision threshold.
 const PLADT = "+pl+adt"
 
-// JudgePrefix begins the method of a run that asks a language model.
+// JudgePrefix is the prefix of the methods that ask a language model.
 const JudgePrefix = "llm:"
 
 // PUMethods lists the four that PLADT can follow.
@@ -52,7 +52,7 @@ func knownMethod(name string) bool {
 	return slices.Contains(Methods(), name) || ok && oneWord(judge)
 }
 
-// Judge says that the run trains nothing and asks a language model instead.
+// Judge reports whether the run asks a language model instead of training.
 func (s Spec) Judge() bool { return strings.HasPrefix(s.Method, JudgePrefix) }
 
 // title is how the report calls a method.

@@ -15,7 +15,7 @@ type training struct {
 }
 
 // overview compares all methods over all data sets that were trained in the same way: the mean of its last column is
-// over every column, so that it stands only in rows without holes.
+// over every column, so that only complete rows have it.
 func overview(all []group) string {
 	var order []training
 	members := map[training][]group{}
@@ -133,7 +133,7 @@ func emphasise(v float64, bold bool) string {
 	return fmt.Sprintf("%.2f", v)
 }
 
-// runsTable says how many runs there are, where they were done and how long they took.
+// runsTable counts the runs, with their machines and durations.
 func runsTable(records []Record) string {
 	if len(records) == 0 {
 		return ""

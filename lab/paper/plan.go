@@ -20,12 +20,12 @@ type Block struct {
 	SigmaMicro []int    `yaml:"sigma-micro"` // ignored for data sets of real bags
 	SigmaMacro []int    `yaml:"sigma-macro"` // likewise; none: 1
 	Methods    []string `yaml:"methods"`
-	Settings   []string `yaml:"settings"` // each "name=value ..." on top of the method's own; none: as they are
+	Settings   []string `yaml:"settings"` // each "name=value ..." in addition to the method's; none: the method's
 	Seeds      []uint64 `yaml:"seeds"`    // none: 0
 	Rate       float64  `yaml:"rate"`     // 0: the paper's 1e-5
 	Epochs     int      `yaml:"epochs"`   // 0: the paper's 5
 	Batch      int      `yaml:"batch"`    // 0: the paper's 16
-	Bags       int      `yaml:"bags"`     // most training bags of the anomalous class; 0: as many as the protocol gives
+	Bags       int      `yaml:"bags"`     // maximum training bags of the anomalous class; 0: that of the protocol
 }
 
 // Options turn blocks into runs.

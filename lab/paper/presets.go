@@ -17,8 +17,8 @@ const (
 // Presets lists their names.
 func Presets() []string { return []string{Smoke, Small, PaperGrid} }
 
-// DefaultSettings are the choices that a method is run with unless a plan says otherwise. They stand in every spec, so
-// that a run keeps its meaning when the defaults change.
+// DefaultSettings are the settings of a method unless a plan overrides them. Every spec contains them, so that a run
+// keeps its meaning when the defaults change.
 func DefaultSettings(method string) Settings {
 	switch {
 	case method == BFGPU:
@@ -33,7 +33,7 @@ func DefaultSettings(method string) Settings {
 }
 
 // variants are the settings of BFGPU that are compared: the flavours of the authors' code and of the paper's text, each
-// choice by itself, and the ablations. Other ways to place the threshold need no run of their own: see
+// choice by itself, and the ablations. Other ways to place the threshold need no separate run: see
 // Record.AtThreshold.
 func variants() []string {
 	return []string{
@@ -51,7 +51,7 @@ const (
 	withoutPseudoLabels = "pseudo-labels=false"
 )
 
-// without returns the methods but those named.
+// without returns the methods except those named.
 func without(methods []string, names ...string) []string {
 	return slices.DeleteFunc(slices.Clone(methods), func(m string) bool { return slices.Contains(names, m) })
 }
@@ -70,7 +70,7 @@ func Preset(name string, baselines []string) ([]Block, error) {
 	return nil, fmt.Errorf("%w: preset is %q; use one of %s", ErrSpec, name, strings.Join(Presets(), ", "))
 }
 
-// everyMethod leaves out over- and under-sampling, which change nothing at sigma_macro 1.
+// everyMethod omits over- and under-sampling, which change nothing at sigma_macro 1.
 func everyMethod() []string { return without(Methods(), MacroOver, MacroUnder) }
 
 func smoke() []Block {

@@ -33,7 +33,7 @@ type Published struct {
 	Settings   Settings // what an ablation changes; nil for the method itself
 	Column     string   // sigma_micro, "auc" for the mean over the sweep, "all" where there is none
 	Mean       float64
-	SD         float64 // over three seeds; 0 where the paper gives none, see HasSD
+	SD         float64 // over three seeds; 0 where the paper has none, see HasSD
 	HasSD      bool
 	Bold       bool // printed as the best
 }
@@ -78,7 +78,7 @@ func parsePublished(row []string) (Published, error) {
 	return p, err
 }
 
-// published answers what the paper reports for a run like ours.
+// published looks up what the paper reports for a run.
 type published map[string]Published
 
 func newPublished() (published, error) {
@@ -89,7 +89,7 @@ func newPublished() (published, error) {
 	index := published{}
 	for _, p := range all {
 		key := publishedKey(p.Dataset, p.SigmaMacro, p.Backbone, p.Metric, p.Method, p.Settings, p.Column)
-		if _, twice := index[key]; !twice { // a table of its own goes before one that repeats its numbers
+		if _, twice := index[key]; !twice { // the table of the number, not one that repeats it
 			index[key] = p
 		}
 	}

@@ -18,9 +18,9 @@ const (
 const BestAvgAcc = "best_avg_acc"
 
 // RunFunc does one run and returns its record; the runner fills in the spec, the key, the time, the machine and the
-// version, and the wall seconds where they are 0. progress tells how many of the total steps are done, the stage and
+// version, and the wall seconds where they are 0. progress reports how many of the total steps are done, the stage and
 // its mean loss so far; it may be called often and from one goroutine at a time. RunFunc is called from several
-// goroutines at once when the runner has several workers.
+// goroutines concurrently when the runner has several workers.
 type RunFunc func(ctx context.Context, s Spec, progress func(done, total int, stage string, loss float64)) (Record, error)
 
 // Record is what one run found: one line of the results file.
@@ -31,7 +31,7 @@ type Record struct {
 
 	Threshold float64 `json:"threshold"` // T in [0,1]: a test bag that scores above is called anomalous
 	// AtThreshold holds what the same trained model reaches with other ways to place T, by their names ("fixed",
-	// "one-per-bag", ...): they need no training of their own.
+	// "one-per-bag", ...): they need no separate training run.
 	AtThreshold    map[string]Decision `json:"at_threshold,omitzero"`
 	Loss           []LossPoint         `json:"loss,omitzero"`
 	Train          Histograms          `json:"train_scores,omitzero"` // of the training bags, after training
@@ -39,10 +39,10 @@ type Record struct {
 	Counts         Counts              `json:"counts"`
 	RandomBackbone bool                `json:"random_backbone,omitzero"` // the backbone was not pre-trained: the run shows that the code works
 	Note           string              `json:"note,omitzero"`            // whatever a reader must know of the run
-	WeightsOf      string              `json:"weights_of,omitzero"`      // key of the run that trained the weights; empty for a run of its own
+	WeightsOf      string              `json:"weights_of,omitzero"`      // key of the run that trained the weights; empty: the run itself
 
 	WallSeconds   float64   `json:"wall_seconds"`   // training and measuring
-	InstanceSpeed float64   `json:"instance_speed"` // training instances a second, forward and backward; 0 unknown
+	InstanceSpeed float64   `json:"instance_speed"` // training instances per second, forward and backward; 0 unknown
 	Date          time.Time `json:"date"`           // of the end of the run, UTC
 	Machine       Machine   `json:"machine"`
 	Version       string    `json:"version"` // of the program: git describe or the commit
@@ -68,7 +68,7 @@ type Histograms struct {
 	Compliant []int `json:"compliant"`
 }
 
-// IsZero says that nothing was counted, which keeps it out of the file.
+// IsZero reports whether nothing was counted; the file omits it then.
 func (h Histograms) IsZero() bool { return h.Violation == nil && h.Compliant == nil }
 
 // Counts is the size of a run's data.
@@ -86,5 +86,5 @@ type Machine struct {
 	CPU       string `json:"cpu"`
 	Device    string `json:"device,omitzero"` // "cpu" or empty for the CPU, else what computed
 	Threads   int    `json:"threads,omitzero"`
-	Precision string `json:"precision,omitzero"` // number format of the computation: fp32 or bf16
+	Precision string `json:"precision,omitzero"` // dtype of the computation: fp32 or bf16
 }

@@ -72,5 +72,5 @@ func (r Record) validate() error {
 	return nil
 }
 
-// share says that v is in [0,1], which NaN is not.
+// share reports whether v is in [0,1] and not NaN.
 func share(v float64) bool { return v >= 0 && v <= 1 }

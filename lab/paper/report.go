@@ -16,12 +16,12 @@ import (
 //go:embed skeleton.md
 var skeleton string
 
-// ErrMarkers says that the marks of the generated parts in README.md do not fit together.
+// ErrMarkers reports that the marks of the generated parts in README.md do not match.
 var ErrMarkers = errors.New("paper: the marks of generated parts are damaged")
 
-// WriteReport writes README.md and its plots into dir and returns the names of the files that changed. What stands
+// WriteReport writes README.md and its plots into dir and returns the names of the files that changed. The text
 // between <!-- results:begin NAME --> and <!-- results:end NAME --> is generated, all other text of an existing
-// README.md stays; without one the report begins as a skeleton. Equal records give equal bytes.
+// README.md stays; without one the report starts from a skeleton. Equal records give equal bytes.
 func WriteReport(dir string, records []Record) ([]string, error) {
 	all, err := PublishedResults()
 	if err != nil {
@@ -121,7 +121,7 @@ const (
 	markEnd   = " -->"
 )
 
-// fill replaces what stands between the marks of each part. A part whose marks the author took out is left out.
+// fill replaces the text between the marks of each part. It omits parts whose marks the author removed.
 func fill(text []byte, parts map[string]string) ([]byte, error) {
 	var out []byte
 	for {
@@ -142,7 +142,7 @@ func fill(text []byte, parts map[string]string) ([]byte, error) {
 		end := []byte(endMark + name + markEnd)
 		stop := bytes.Index(rest, end)
 		if stop < 0 || bytes.Contains(rest[:stop], []byte(beginMark)) {
-			return nil, fmt.Errorf("%w: %q has no %q of its own", ErrMarkers, beginMark+name+markEnd, end)
+			return nil, fmt.Errorf("%w: %q has no matching %q", ErrMarkers, beginMark+name+markEnd, end)
 		}
 		out = append(out, text[:at]...)
 		out = fmt.Appendf(out, "%s%s%s\n\n%s\n%s", beginMark, name, markEnd, strings.TrimRight(part, "\n")+"\n", end)

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Observer hears how runs go. Its methods are called from several goroutines at once; workers count from 0.
+// Observer is notified of the progress of runs. Its methods are called from several goroutines; workers count from 0.
 type Observer interface {
 	Started(worker int, s Spec)
 	Progressed(worker, done, total int, stage string, loss float64)
@@ -21,21 +21,21 @@ type Observer interface {
 type Runner struct {
 	Store    *Store
 	Run      RunFunc
-	Workers  int // runs at a time; at least 1
+	Workers  int // concurrent runs; at least 1
 	Observer Observer
 	Version  string  // of the program, for the records
 	Machine  Machine // for what a record leaves open
 }
 
-// Failure is a run that found nothing.
+// Failure is a failed run.
 type Failure struct {
 	Spec Spec
 	Err  error
 }
 
-// Outcome is what became of a plan.
+// Outcome is the outcome of a plan.
 type Outcome struct {
-	Recorded int // were in the store before, or came there by another process
+	Recorded int // in the store before, or added by another process
 	Done     int
 	Failed   []Failure // in the order of the plan
 }
@@ -46,7 +46,7 @@ func (s *Store) Outstanding(plan []Spec) []Spec {
 }
 
 // Do takes the outstanding runs in their order. A failed run does not stop the others; the error is that of a cancelled
-// context, or of a results file that cannot be written. Runs that were cut short leave no record.
+// context, or of a results file that cannot be written. Interrupted runs leave no record.
 func (r Runner) Do(ctx context.Context, plan []Spec) (Outcome, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -90,10 +90,10 @@ feed:
 	return outcome, context.Cause(ctx)
 }
 
-// errStore says that a record could not be kept.
+// errStore reports that a record could not be stored.
 var errStore = errors.New("paper: the record is lost")
 
-// one does a run, unless another process has, and keeps its record.
+// one does a run, unless another process has, and stores its record.
 func (r Runner) one(ctx context.Context, worker int, spec Spec) error {
 	if err := r.Store.Refresh(); err != nil {
 		return fmt.Errorf("%w: %w", errStore, err)

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// ErrSpec is wrapped by the errors that say why a Spec, or a plan of them, makes no sense.
+// ErrSpec is wrapped by the errors of an invalid Spec or plan.
 var ErrSpec = errors.New("paper: bad run")
 
 // The data sets, by the names that a Spec takes.
@@ -41,12 +41,12 @@ type Spec struct {
 	SigmaMacro int      `json:"sigma_macro"`       // normal bags for each anomalous one in training; 0 for real bags
 	Method     string   `json:"method"`            // one of Methods, perhaps with "+pl+adt", or "llm:NAME"
 	Settings   Settings `json:"settings,omitzero"` // what the method leaves open; nil for none
-	Backbone   string   `json:"backbone"`          // name of the checkpoint that training begins from
+	Backbone   string   `json:"backbone"`          // name of the checkpoint that training initializes from
 	Rate       float64  `json:"rate"`              // peak learning rate
 	Epochs     int      `json:"epochs"`            //
 	Batch      int      `json:"batch"`             // instances (for the macro methods: bags) of a mini-batch
 	Seed       uint64   `json:"seed"`              // of the bags, of shuffling and of a fresh classifier
-	Bags       int      `json:"bags,omitzero"`     // most training bags of the anomalous class; 0: as many as the protocol gives
+	Bags       int      `json:"bags,omitzero"`     // maximum training bags of the anomalous class; 0: that of the protocol
 }
 
 // Settings are the choices that a method leaves open, by the names of the flags of assay train without dashes in

@@ -11,10 +11,10 @@ import (
 	"sync"
 )
 
-// ErrDuplicate says that the store holds a record of the same run; the first one counts.
+// ErrDuplicate reports that the store has a record of the same run; the first one counts.
 var ErrDuplicate = errors.New("paper: this run is recorded already")
 
-// Store is a file of records, one JSON object a line, that only grows. Several processes may append to the same file.
+// Store is an append-only file of records, one JSON object per line. Several processes may append to the same file.
 // It is safe for concurrent use.
 type Store struct {
 	path string
@@ -25,17 +25,17 @@ type Store struct {
 	problems []Problem
 	offset   int64 // of the first byte that was not read yet
 	line     int   // lines before it
-	torn     bool  // the last problem tells of the bytes behind offset
-	unended  bool  // offset is behind a record whose line has no end yet
+	torn     bool  // the last problem is about the bytes after offset
+	unended  bool  // offset is after a record whose line has no end yet
 }
 
-// Problem is a line of the file that does not count, and why.
+// Problem is an ignored line of the file.
 type Problem struct {
 	Line int // counted from 1
 	Err  error
 }
 
-// OpenStore reads the file, which need not exist yet. Lines that are no records are skipped and told by Problems.
+// OpenStore reads the file, which need not exist yet. It ignores lines that are not records; Problems lists them.
 func OpenStore(path string) (*Store, error) {
 	s := &Store{path: path, known: map[string]bool{}}
 	if err := s.Refresh(); err != nil {
@@ -176,7 +176,7 @@ func (s *Store) write(f *os.File, key string, line []byte) error {
 	return err
 }
 
-// Has says whether the run is recorded, as far as the file was read.
+// Has reports whether the run is recorded in the part of the file that was read.
 func (s *Store) Has(spec Spec) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -190,7 +190,7 @@ func (s *Store) Records() []Record {
 	return slices.Clone(s.records)
 }
 
-// Problems lists the lines that do not count.
+// Problems lists the ignored lines.
 func (s *Store) Problems() []Problem {
 	s.mu.Lock()
 	defer s.mu.Unlock()

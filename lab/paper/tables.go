@@ -55,7 +55,7 @@ func (s series) ablation() (Settings, bool) {
 	return changes, true
 }
 
-// sweepTable compares methods over sigma_micro by one metric, with the paper's numbers beside ours.
+// sweepTable compares methods over sigma_micro by one metric, alongside the paper's numbers.
 func (g group) sweepTable(index published, metric string) string {
 	rows := g.defaults()
 	top := best{}

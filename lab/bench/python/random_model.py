@@ -17,7 +17,7 @@ VOCABULARY = 50265  # of RoBERTa; a smaller tokenizer leaves the last rows unuse
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    options.add_argument("--tokenizer", required=True, type=Path, help="folder with vocab.json and merges.txt")
+    options.add_argument("--tokenizer", required=True, type=Path, help="directory with vocab.json and merges.txt")
     options.add_argument("--out", required=True, type=Path)
     options.add_argument("--layers", type=int, default=12)
     options.add_argument("--hidden", type=int, default=768)
@@ -32,7 +32,7 @@ def main() -> None:
         hidden_size=args.hidden,
         intermediate_size=4 * args.hidden,
         num_attention_heads=args.hidden // 64,
-        initializer_range=0.05,  # wider than for training, so that texts are told apart
+        initializer_range=0.05,  # wider than for training, so that scores differ between texts
         id2label={0: "violation", 1: "compliant"},
         label2id={"violation": 0, "compliant": 1},
     )

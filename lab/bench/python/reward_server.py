@@ -6,7 +6,7 @@ POST /get_reward {"query":[utterance]} -> {"rewards":[margin]}: one margin,
 logit(violation) - logit(compliant), for each utterance. One request is computed
 at a time, as in OpenRLHF's reward server: FastAPI and uvicorn, an asynchronous
 handler that calls the model itself, mini-batches padded to their longest
-utterance. --sort is that server at its best: a request is tokenized at once
+utterance. --sort is that server at its best: a request is tokenized as a whole
 and sorted by length before it is cut into mini-batches.
 """
 
@@ -67,7 +67,7 @@ def versions(backend: str) -> dict[str, str]:
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    options.add_argument("--model", required=True, help="folder of the checkpoint")
+    options.add_argument("--model", required=True, help="directory of the checkpoint")
     options.add_argument("--onnx", help="file of the exported model, for --backend onnx")
     options.add_argument("--backend", choices=["torch", "onnx"], required=True)
     options.add_argument("--precision", choices=["fp32", "bf16"], default="fp32")
