@@ -42,9 +42,8 @@ var attacks = []struct {
 
 // tally counts how the attacks were answered.
 type tally struct {
-	mu    sync.Mutex
-	seen  map[string]map[string]int
-	order []string
+	mu   sync.Mutex
+	seen map[string]map[string]int
 }
 
 func newTally() *tally { return &tally{seen: map[string]map[string]int{}} }
@@ -54,15 +53,13 @@ func (t *tally) add(name, outcome string) {
 	defer t.mu.Unlock()
 	if t.seen[name] == nil {
 		t.seen[name] = map[string]int{}
-		t.order = append(t.order, name)
 	}
 	t.seen[name][outcome]++
 }
 
 func (t *tally) print() {
 	fmt.Println("| attack | outcomes |\n|---|---|")
-	slices.Sort(t.order)
-	for _, name := range t.order {
+	for _, name := range slices.Sorted(maps.Keys(t.seen)) {
 		var parts []string
 		for _, outcome := range slices.Sorted(maps.Keys(t.seen[name])) {
 			parts = append(parts, fmt.Sprintf("%s: %d", outcome, t.seen[name][outcome]))
@@ -222,20 +219,16 @@ func longWord(ctx context.Context, p *service, _ int) string {
 }
 
 func manyNames(ctx context.Context, p *service, turn int) string {
-	path, head := "/v1/score", `{"responses":[{"response":"x","metadata":{`
+	path, head, tail := "/v1/score", `{"responses":[{"response":"x","metadata":{`, `"z":0}}]}`
 	if turn%2 == 1 {
-		path, head = "/v1/embeddings", `{"input":"x","more":{`
+		path, head, tail = "/v1/embeddings", `{"input":"x","more":{`, `"z":0}}`
 	}
 	return send(ctx, p, path, p.body("names "+path, func() []byte {
 		body := bytes.NewBufferString(head)
 		for i := 0; body.Len() < large-64; i++ {
 			fmt.Fprintf(body, `"%x":0,`, i)
 		}
-		body.WriteString(`"z":0}}`)
-		if turn%2 == 0 {
-			body.Truncate(body.Len() - 2)
-			body.WriteString(`}}]}`)
-		}
+		body.WriteString(tail)
 		return zipped(body.Bytes())
 	}))
 }

@@ -47,12 +47,15 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, s settings) error {
+func run(ctx context.Context, s settings) (err error) {
 	service, err := startService(ctx, s)
 	if err != nil {
 		return err
 	}
-	defer service.stop()
+	defer func() { service.stop(err != nil) }()
+	if err := service.ready(ctx); err != nil {
+		return err
+	}
 	fmt.Fprintf(os.Stderr, "ready: %v\n", service.usage())
 
 	before := honest(ctx, service, s.baseline)

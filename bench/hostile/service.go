@@ -19,7 +19,7 @@ import (
 // service is the process under attack.
 type service struct {
 	cmd       *exec.Cmd
-	exited    chan error
+	exited    chan struct{} // closed when it has
 	dir       string
 	group     cgroup
 	http, rpc string
@@ -93,7 +93,7 @@ func startService(ctx context.Context, s settings) (*service, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &service{dir: dir, exited: make(chan error, 1), bodies: map[string][]byte{}}
+	p := &service{dir: dir, exited: make(chan struct{}), bodies: map[string][]byte{}}
 	join := ""
 	if p.group, err = newCgroup(s.cgroup, s.memory); err != nil {
 		fmt.Fprintf(os.Stderr, "no memory cgroup, so that nothing limits the service: %v\n", err)
@@ -119,8 +119,11 @@ func startService(ctx context.Context, s settings) (*service, error) {
 	if err := p.cmd.Start(); err != nil {
 		return nil, err
 	}
-	go func() { p.exited <- p.cmd.Wait() }()
-	return p, p.ready(ctx)
+	go func() {
+		defer close(p.exited)
+		_ = p.cmd.Wait() // its state says how it ended
+	}()
+	return p, nil
 }
 
 func freePorts(ctx context.Context, n int) (ports []string, err error) {
@@ -149,6 +152,9 @@ func (p *service) ready(ctx context.Context) error {
 			if response.StatusCode == http.StatusOK {
 				return nil
 			}
+		}
+		if err := p.alive(); err != nil {
+			return err
 		}
 		pause(ctx, 200*time.Millisecond)
 	}
@@ -190,22 +196,21 @@ func (p *service) usage() string {
 
 func (p *service) alive() error {
 	select {
-	case err := <-p.exited:
-		p.exited <- err
-		return fmt.Errorf("the service died: %w; its log is in %s", err, p.dir)
+	case <-p.exited:
+		return fmt.Errorf("the service died (%v); its log is in %s", p.cmd.ProcessState, p.dir)
 	default:
 		return nil
 	}
 }
 
-func (p *service) stop() {
-	died := p.alive() != nil
+// stop ends the service and removes its data, unless the log is to be read.
+func (p *service) stop(keep bool) {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
-	_ = <-p.exited
+	<-p.exited
 	if p.group.dir != "" {
 		_ = os.Remove(p.group.dir)
 	}
-	if !died {
+	if !keep {
 		_ = os.RemoveAll(p.dir)
 	}
 }

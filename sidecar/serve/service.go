@@ -17,7 +17,6 @@ import (
 	"assay/api"
 	"assay/queue"
 	"assay/rewardmodel"
-	"assay/rewardmodel/encoder"
 	"assay/sidecar/cli"
 	"assay/sidecar/fleet"
 	"assay/sidecar/localmodel"
@@ -34,8 +33,6 @@ type Service struct {
 	folders  *fleet.CheckpointDirs // nil until the version of the model is known
 	memory   *rewardmodel.Memory   // of all requests, whatever they arrive by
 	live     live
-	watchdog stalls
-	calls    encoder.CallWatcher // observes model calls: the watchdog
 	desk     fleet.ControlPlane
 	tokens   *api.Tokens // nil without a token file and a private token
 	private  string      // token of its owner, "" when the service is not private
@@ -63,11 +60,10 @@ func New(cfg Config, log zerolog.Logger) (*Service, error) {
 		s.registry = prometheus.NewRegistry()
 		s.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	}
-	watchdog, err := rewardmodel.NewWatchdog(s.registry)
-	if err != nil {
+	var err error
+	if s.live.watchdog, err = rewardmodel.NewWatchdog(s.registry); err != nil {
 		return nil, err
 	}
-	s.watchdog, s.calls, s.live.watchdog = watchdog, watchdog, watchdog
 	if err := s.loadTokens(); err != nil {
 		return nil, cli.Usage(err)
 	}
@@ -234,7 +230,7 @@ func (s *Service) run(ctx context.Context) error {
 	})
 	hopeless := make(chan error, 1)
 	group.Go(func() error {
-		err := watchModel(ctx, s.watchdog, s.logStall)
+		err := watchModel(ctx, s.live.watchdog, s.logStall)
 		if err != nil {
 			hopeless <- err
 			if q := s.live.queue.Load(); q != nil {
@@ -292,7 +288,7 @@ func (s *Service) loadModel(ctx context.Context) (*rewardmodel.Versions, error) 
 	if err != nil {
 		return nil, cli.Usage(err)
 	}
-	runtime.Watch(s.calls)
+	runtime.Watch(s.live.watchdog)
 	s.loader = &loader{model: s.config.Model, scoring: s.config.Scorer, runtime: runtime, folder: s.folders.Pinned, metrics: s.registry}
 	s.folders.Load = s.loader.try
 	versions, err := rewardmodel.NewVersions(rewardmodel.VersionsConfig{MaxLoaded: s.config.ModelsLoaded, MaxBytes: s.config.ModelsBytes}, s.loader, s.registry)
@@ -358,7 +354,7 @@ var errShutdownTimeout = errors.New("not all was finished within --shutdown-time
 func (s *Service) shutdown() error {
 	s.http.Drain()
 	s.log.Info().Stringer("within", s.config.ShutdownTimeout).Msg("shutting down; a second signal ends at once")
-	stalled := s.watchdog.Stalled() != nil
+	stalled := s.live.watchdog.Stalled() != nil
 	timeout := s.config.ShutdownTimeout
 	if stalled {
 		timeout = min(timeout, stallGrace)
@@ -376,7 +372,7 @@ func (s *Service) shutdown() error {
 		errs = append(errs, q.Drain(ctx))
 	}
 	errs = append(errs, s.unlearn())
-	if !stalled { // it would wait for the model call
+	if !stalled && ctx.Err() == nil { // else it could wait forever for a model call
 		errs = append(errs, s.closeModels())
 	}
 	if q != nil {
