@@ -6,6 +6,8 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
 GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
+PREFIX   ?= /usr/local
 DATA     ?= $(or $(ASSAY_DATA),../shared/data)
 
 # The recipe of the model that ships: an epoch of BFGPU, then rounds of pseudo
@@ -15,12 +17,14 @@ RECIPE := --bags $(WORK)/train.jsonl --epochs 1 --batch 64 --max-length 128 \
 	--pseudo-from after --threshold per-bag --dtype bf16
 ROUND  := --no-pu-loss --loss cross-entropy --no-calibrate
 
-# Packages that reach libtorch: the race detector cannot see into it, and
-# would compile its wrappers a second time.
-native = go list -f '{{.ImportPath}} {{join .Deps " "}} {{join .TestImports " "}} {{join .XTestImports " "}}' ./... \
-	| awk '{ for (i = 2; i <= NF; i++) if ($$i ~ /sugarme\/gotch$$|rewardmodel\/encoder$$/) { print $$1; next } if ($$1 ~ /rewardmodel\/encoder$$/) print $$1 }'
+# Packages tested without the race detector. It cannot see into libtorch, and
+# would compile its wrappers a second time. The segmenter starts no goroutine, and
+# its search for costly texts takes four times as long with it; packages that call
+# the segmenter concurrently compile it with the detector.
+unraced = go list -f '{{.ImportPath}} {{join .Deps " "}} {{join .TestImports " "}} {{join .XTestImports " "}}' ./... \
+	| awk '{ for (i = 2; i <= NF; i++) if ($$i ~ /sugarme\/gotch$$|rewardmodel\/encoder$$/) { print $$1; next } if ($$1 ~ /(rewardmodel\/encoder|\/segmenter)$$/) print $$1 }'
 
-.PHONY: help setup build run test test-clients test-all test-k8s lab bench hostile lint model image image-test clean check-go
+.PHONY: help setup build run install test test-clients test-all test-k8s lab bench hostile lint model image image-test clean check-go
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{ printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -42,11 +46,11 @@ lab: build ## compile bin/assay-lab, which measures bin/assay and reproduces the
 run: build ## build, then serve on this machine
 	bin/assay serve
 
-test: setup ## vet and test all packages, but for long tests; the pure Go ones under the race detector
+test: setup ## vet and test all packages, but for long tests; most under the race detector
 	go vet ./...
-	native=$$($(native)); \
-	go test -short -race $$(go list ./... | grep -vxF "$$native"); \
-	go test -short $$native
+	unraced=$$($(unraced)); \
+	go test -short -race $$(go list ./... | grep -vxF "$$unraced"); \
+	go test -short $$unraced
 	cd clients/go && GOWORK=off go vet ./... && GOWORK=off go test -race ./...
 
 test-clients: build ## test the clients, ours and others from PyPI, on running services (TRAINERS=1: TRL, verl, OpenRLHF too)
@@ -54,9 +58,9 @@ test-clients: build ## test the clients, ours and others from PyPI, on running s
 
 test-all: setup ## test with the long tests, shuffled, with no cached result
 	go vet ./...
-	native=$$($(native)); \
-	go test -count=1 -shuffle=on -race -timeout 30m $$(go list ./... | grep -vxF "$$native"); \
-	go test -count=1 -shuffle=on -timeout 30m $$native
+	unraced=$$($(unraced)); \
+	go test -count=1 -shuffle=on -race -timeout 30m $$(go list ./... | grep -vxF "$$unraced"); \
+	go test -count=1 -shuffle=on -timeout 30m $$unraced
 	cd clients/go && GOWORK=off go test -count=1 -shuffle=on -race ./...
 
 test-k8s: check-go ## render and check what stands in k8s/, and apply it to a kube-apiserver (built once, in minutes)
@@ -69,10 +73,17 @@ bench: setup ## run the Go benchmarks (bin/assay-lab bench measures the service)
 hostile: lab ## attack the memory of a service in a cgroup of the chart's size, for 5 minutes (root)
 	bin/assay-lab bench hostile
 
-lint: setup ## check the formatting, go vet and golangci-lint
+lint: setup ## check the formatting, go vet, golangci-lint and the GitHub workflows
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "gofmt -w: $$unformatted"; exit 1; }
 	go vet ./...
 	go run $(GOLANGCI) run ./...
+	go run $(ACTIONLINT)
+
+install: build ## install under PREFIX (/usr/local): the binary, the libraries that it loads, the shipped model
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/assay $(DESTDIR)$(PREFIX)/share/assay/models
+	go build -buildvcs=auto -ldflags "-r $(PREFIX)/lib/assay" -o $(DESTDIR)$(PREFIX)/bin/assay ./sidecar
+	ldd bin/assay | awk '$$3 ~ /\/(torch|nvidia)\// { print $$3 }' | xargs install -t $(DESTDIR)$(PREFIX)/lib/assay
+	cp -r models/default $(DESTDIR)$(PREFIX)/share/assay/models/
 
 model: build ## rebuild models/default from DATA (default: ASSAY_DATA, else ../shared/data)
 	go run ./models/build --data '$(DATA)' --work $(WORK) all

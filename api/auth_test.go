@@ -202,7 +202,7 @@ func scopeInDocument(t *testing.T, method, route string) string {
 // A body that a stranger announces and does not send holds nothing for long.
 func TestStrangersBodyIsNotWaitedFor(t *testing.T) {
 	s := start(t, scorerOf(t, &model{}, 0), parts(func(p *api.Parts) { p.Tokens = tokens(t) }),
-		config(func(c *api.Config) { c.HeaderTimeout = patience / 200 }))
+		config(func(c *api.Config) { c.HeaderTimeout = timeout / 200 }))
 	conn := s.dial(t, rawPost(1000, "{", "X-Forwarded-For: 192.0.2.7\r\n"))
 	require.Equal(t, 401, status(t, conn))
 }

@@ -43,7 +43,7 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	control := http.NewResponseController(w)
 	maxBody := s.limits.Load().maxBody
 	if r.ContentLength > maxBody {
-		s.drain(r, maxBody)
+		s.drain(r, control, maxBody)
 		return nil, errBodyTooLarge(maxBody)
 	}
 
@@ -62,7 +62,7 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 		_ = control.SetReadDeadline(time.Time{})
 		return body, nil
 	case errors.As(wire.err, &tooLarge):
-		s.drain(r, maxBody)
+		s.drain(r, control, maxBody)
 		return nil, errBodyTooLarge(maxBody)
 	case wire.err != nil:
 		return nil, s.wireError(r.Context(), wire.err, wire.count)
@@ -73,9 +73,9 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 
 // drain reads on after a body turned out too large, unless the client waits
 // for a "100 Continue" or has far too much left.
-func (s *Server) drain(r *http.Request, maxBody int64) {
+func (s *Server) drain(r *http.Request, control *http.ResponseController, maxBody int64) {
 	if r.Header.Get("Expect") == "" && r.ContentLength <= maxBody+drainLimit {
-		_, _ = io.CopyN(io.Discard, r.Body, drainLimit)
+		_, _ = io.CopyN(io.Discard, s.wire(r, r.Body, control), drainLimit)
 	}
 }
 

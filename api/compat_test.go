@@ -268,7 +268,7 @@ func TestOpenRLHFBatchesAcrossRequests(t *testing.T) {
 	for i := 1; i < clients; i++ {
 		ask(i)
 	}
-	require.Eventually(t, func() bool { return waiting(t, s) >= clients }, patience, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return waiting(t, s) >= clients }, timeout, 10*time.Millisecond)
 	m.release <- struct{}{}
 	batches := 1
 	answered := make(chan struct{})

@@ -90,17 +90,13 @@ func (c Config) validate() error {
 			return fmt.Errorf("api: %s is %v: give a duration above 0", p.name, p.value)
 		}
 	}
-	if c.MinRate <= 0 {
-		return fmt.Errorf("api: MinRate is %d: give a number of bytes per second above 0", c.MinRate)
-	}
-	if c.MaxBody <= 0 {
-		return fmt.Errorf("api: MaxBody (--max-body) is %d: give a number of bytes above 0", c.MaxBody)
-	}
-	if c.MaxEventStreams <= 0 {
-		return fmt.Errorf("api: MaxEventStreams is %d: give a number above 0", c.MaxEventStreams)
-	}
-	if c.MaxInferStreams <= 0 {
-		return fmt.Errorf("api: MaxInferStreams is %d: give a number above 0", c.MaxInferStreams)
+	for name, value := range map[string]int64{
+		"MinRate": c.MinRate, "MaxBody (--max-body)": c.MaxBody,
+		"MaxEventStreams": int64(c.MaxEventStreams), "MaxInferStreams": int64(c.MaxInferStreams),
+	} {
+		if value <= 0 {
+			return fmt.Errorf("api: %s is %d: give a number above 0", name, value)
+		}
 	}
 	return nil
 }

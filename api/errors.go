@@ -99,19 +99,13 @@ func errScope(scope Scope) error {
 		challenge: fmt.Sprintf(`Bearer realm="assay", scope="%s", error="insufficient_scope"`, scope)}
 }
 
-func errTooManyStreams(limit int, retryAfter time.Duration) error {
-	return &refusal{status: http.StatusServiceUnavailable, code: "overloaded", retryAfter: retryAfter,
-		message: fmt.Sprintf("%d clients follow the events of this process, its limit; close streams that nobody reads, or ask for the list (Accept: application/json)", limit)}
+// errUnavailable asks a client to come back after Config.RetryAfter.
+func (s *Server) errUnavailable(code, format string, args ...any) error {
+	return &refusal{status: http.StatusServiceUnavailable, code: code, retryAfter: s.cfg.RetryAfter, message: fmt.Sprintf(format, args...)}
 }
 
-func errTooManyInferStreams(limit int64, retryAfter time.Duration) error {
-	return &refusal{status: http.StatusServiceUnavailable, code: "overloaded", retryAfter: retryAfter,
-		message: fmt.Sprintf("%d inference streams are open, the limit of this process; close unused streams, or call ModelInfer", limit)}
-}
-
-func errIdleStream(limit, retryAfter time.Duration) error {
-	return &refusal{status: http.StatusServiceUnavailable, code: "idle", retryAfter: retryAfter,
-		message: fmt.Sprintf("the stream ends after %v; open it again for the next request", limit)}
+func (s *Server) errIdleStream(limit time.Duration) error {
+	return s.errUnavailable("idle", "the stream ends after %v; open it again for the next request", limit)
 }
 
 func errNotEnabled() error {

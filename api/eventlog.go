@@ -39,7 +39,6 @@ type eventLog struct {
 	failure   error  // why the source failed the last time; nil once it works again
 	contacted time.Time
 	moved     chan struct{} // closed and replaced when one of these changes
-	streams   int           // clients that follow
 }
 
 // arrival is an event, or why it cannot be read.
@@ -241,23 +240,6 @@ func (l *eventLog) next(c *cursor) (batch []arrival, moved <-chan struct{}, err 
 	}
 	c.sequence = batch[len(batch)-1].event.Sequence
 	return batch, nil, nil
-}
-
-// join counts a client that follows, unless most do already.
-func (l *eventLog) join(most int) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.streams >= most {
-		return false
-	}
-	l.streams++
-	return true
-}
-
-func (l *eventLog) leave() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.streams--
 }
 
 // age is for how long nothing was heard of the source.

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
@@ -74,7 +73,7 @@ func TestStreamsShareOneReader(t *testing.T) {
 		require.NoError(t, err)
 		defer response.Body.Close()
 		return response.StatusCode == http.StatusOK
-	}, patience, 5*time.Millisecond, "a place that became free is given away")
+	}, timeout, 5*time.Millisecond, "a place that became free is given away")
 }
 
 // What is in memory is bounded. A client that reads more slowly than it goes is
@@ -82,7 +81,7 @@ func TestStreamsShareOneReader(t *testing.T) {
 func TestSlowFollowerIsToldWhy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newEventLog(0)
-		server := eventServer(t, l)
+		server := startInMemory(t, l, api.DefaultConfig())
 		f := follow(t, server.client, "http://assay/v1/events")
 		_, ok := f.next()
 		require.True(t, ok)
@@ -117,34 +116,6 @@ func TestSlowFollowerIsToldWhy(t *testing.T) {
 	})
 }
 
-// eventServer is a server of events whose connections are in memory.
-type memoryServer struct {
-	*api.Server
-	client   *http.Client
-	listener pipes
-	done     chan error
-}
-
-func eventServer(t *testing.T, l api.EventSource) *memoryServer {
-	t.Helper()
-	cfg := api.DefaultConfig()
-	cfg.Insecure = true
-	server, err := api.New(cfg, api.Parts{Events: l}, zerolog.Nop(), prometheus.NewRegistry())
-	require.NoError(t, err)
-	s := &memoryServer{Server: server, listener: make(pipes), done: make(chan error)}
-	s.client = &http.Client{Transport: &http.Transport{DialContext: s.listener.dial}}
-	go func() { s.done <- server.Serve(context.Background(), s.listener) }()
-	return s
-}
-
-func (s *memoryServer) stop(t *testing.T) {
-	t.Helper()
-	s.client.CloseIdleConnections()
-	close(s.listener)
-	require.Error(t, <-s.done)
-	require.NoError(t, s.Shutdown(t.Context()))
-}
-
 // scripted is a source that yields what it is given.
 type scripted chan retrain.Event
 
@@ -166,7 +137,7 @@ func (c scripted) Events(ctx context.Context, _ uint64) iter.Seq2[retrain.Event,
 func (scripted) LastEvent(context.Context) (uint64, error) { return 0, nil }
 
 // A stream that was removed and created again starts from the beginning for everybody.
-func TestStreamCreatedAgainBeginsAnew(t *testing.T) {
+func TestRecreatedStreamStartsOver(t *testing.T) {
 	source := make(scripted)
 	s := start(t, scorerOf(t, &model{}, 0), parts(func(p *api.Parts) { p.Events = source }))
 	f := follow(t, s.client, "http://"+s.addr+"/v1/events")
@@ -177,7 +148,7 @@ func TestStreamCreatedAgainBeginsAnew(t *testing.T) {
 	require.Equal(t, "2", follow(t, s.client, "http://"+s.addr+"/v1/events").event(t)["id"])
 }
 
-// Who has lost a token loses the stream that it opened.
+// A stream ends when its token is removed or loses the scope.
 func TestRevokedTokenEndsTheStream(t *testing.T) {
 	const kept = "kept-kept-kept-kept-1"
 	path := filepath.Join(t.TempDir(), "tokens")

@@ -38,10 +38,10 @@ func (s *Server) showEvents(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if !s.events.join(s.cfg.MaxEventStreams) {
-		return errTooManyStreams(s.cfg.MaxEventStreams, s.cfg.RetryAfter)
+	if !s.eventStreams.TryAcquire(1) {
+		return s.errUnavailable("overloaded", "%d clients follow the events of this process, its limit; close streams that nobody reads, or ask for the list (Accept: application/json)", s.cfg.MaxEventStreams)
 	}
-	defer s.events.leave()
+	defer s.eventStreams.Release(1)
 	return s.streamEvents(w, r, from)
 }
 

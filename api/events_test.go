@@ -302,20 +302,42 @@ func (p pipes) dial(context.Context, string, string) (net.Conn, error) {
 	return client, nil
 }
 
+// memoryServer is a server of events whose connections are in memory.
+type memoryServer struct {
+	*api.Server
+	client   *http.Client
+	listener pipes
+	done     chan error
+}
+
+func startInMemory(t *testing.T, l api.EventSource, cfg api.Config) *memoryServer {
+	t.Helper()
+	cfg.Insecure = true
+	server, err := api.New(cfg, api.Parts{Events: l}, zerolog.Nop(), prometheus.NewRegistry())
+	require.NoError(t, err)
+	s := &memoryServer{Server: server, listener: make(pipes), done: make(chan error)}
+	s.client = &http.Client{Transport: &http.Transport{DialContext: s.listener.dial}}
+	go func() { s.done <- server.Serve(context.Background(), s.listener) }()
+	return s
+}
+
+func (s *memoryServer) stop(t *testing.T) {
+	t.Helper()
+	s.client.CloseIdleConnections()
+	close(s.listener)
+	require.ErrorIs(t, <-s.done, net.ErrClosed)
+	require.NoError(t, s.Shutdown(t.Context()))
+}
+
 // A stream outlives every deadline of its connection, and is never silent for
 // long.
 func TestEventsOutliveDeadlines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newEventLog(0)
 		cfg := api.DefaultConfig()
-		cfg.RequestTimeout, cfg.IdleTimeout, cfg.Insecure = time.Second, time.Second, true
-		server, err := api.New(cfg, api.Parts{Events: l}, zerolog.Nop(), prometheus.NewRegistry())
-		require.NoError(t, err)
-		listener := make(pipes)
-		done := make(chan error)
-		go func() { done <- server.Serve(context.Background(), listener) }()
-		transport := &http.Transport{DialContext: listener.dial}
-		f := follow(t, &http.Client{Transport: transport}, "http://assay/v1/events")
+		cfg.RequestTimeout, cfg.IdleTimeout = time.Second, time.Second
+		server := startInMemory(t, l, cfg)
+		f := follow(t, server.client, "http://assay/v1/events")
 
 		began := time.Now()
 		_, ok := f.next() // retry
@@ -329,25 +351,15 @@ func TestEventsOutliveDeadlines(t *testing.T) {
 		l.add()
 		require.Equal(t, "1", f.event(t)["id"])
 		require.NoError(t, f.response.Body.Close())
-		transport.CloseIdleConnections()
-		close(listener)
-		require.ErrorIs(t, <-done, net.ErrClosed)
-		require.NoError(t, server.Shutdown(t.Context()))
+		server.stop(t)
 	})
 }
 
 // A client that does not read holds neither the stream nor its source.
 func TestStuckFollowerIsCutOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newEventLog(0)
-		cfg := api.DefaultConfig()
-		cfg.Insecure = true
-		server, err := api.New(cfg, api.Parts{Events: l}, zerolog.Nop(), prometheus.NewRegistry())
-		require.NoError(t, err)
-		listener := make(pipes)
-		done := make(chan error)
-		go func() { done <- server.Serve(context.Background(), listener) }()
-		conn, err := listener.dial(t.Context(), "", "")
+		server := startInMemory(t, newEventLog(0), api.DefaultConfig())
+		conn, err := server.listener.dial(t.Context(), "", "")
 		require.NoError(t, err)
 		_, err = io.WriteString(conn, "GET /v1/events HTTP/1.1\r\nHost: assay\r\n\r\n")
 		require.NoError(t, err)
@@ -355,8 +367,6 @@ func TestStuckFollowerIsCutOff(t *testing.T) {
 		synctest.Wait()
 		_, err = conn.Read(make([]byte, 1))
 		require.Error(t, err)
-		close(listener)
-		require.ErrorIs(t, <-done, net.ErrClosed)
-		require.NoError(t, server.Shutdown(t.Context()))
+		server.stop(t)
 	})
 }

@@ -73,7 +73,7 @@ func (s *Server) listCandidates(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	// Ranking them takes its time. So what it needs is looked at first.
-	if err := s.checks.get(r.Context(), s.checks.names()...).err; err != nil {
+	if err := s.checks.get(s.checks.names()...).err; err != nil {
 		return err
 	}
 	candidates, err := s.parts.FeedbackView.Candidates(r.Context(), n)

@@ -25,7 +25,7 @@ func (s *service) dial(t *testing.T, request string) *net.TCPConn {
 	conn, err := net.Dial("tcp", s.addr)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
-	require.NoError(t, conn.SetDeadline(time.Now().Add(patience)))
+	require.NoError(t, conn.SetDeadline(time.Now().Add(timeout)))
 	_, err = io.WriteString(conn, request)
 	require.NoError(t, err)
 	return conn.(*net.TCPConn)

@@ -55,7 +55,7 @@ func startRPC(t *testing.T, scorer api.Scorer, options ...option) *rpc {
 	go func() { s.done <- s.ServeGRPC(context.Background(), l) }()
 	s.conn = dial(t, s.addr)
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ctx, cancel := context.WithTimeout(context.Background(), timeout)
 		defer cancel()
 		require.NoError(t, s.Shutdown(ctx))
 		require.NoError(t, await(t, s.done, "the end of ServeGRPC"))
@@ -85,7 +85,7 @@ func callWith[Out any, Message interface {
 	proto.Message
 }](t *testing.T, ctx context.Context, conn *grpc.ClientConn, method string, in proto.Message, options ...grpc.CallOption) (Message, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	out := Message(new(Out))
 	return out, conn.Invoke(ctx, "/inference.GRPCInferenceService/"+method, in, out, options...)
@@ -387,7 +387,7 @@ func TestGRPCHealth(t *testing.T) {
 	require.Eventually(t, func() bool {
 		_, _, h := ready()
 		return h == grpc_health_v1.HealthCheckResponse_SERVING
-	}, patience, time.Millisecond)
+	}, timeout, time.Millisecond)
 	requireReady(true)
 	m, err := call[inference.ModelReadyResponse](t, s, "ModelReady", &inference.ModelReadyRequest{Name: "assay", Version: "v9"})
 	require.NoError(t, err)

@@ -104,7 +104,7 @@ func first(md metadata.MD, header string) string {
 	return ""
 }
 
-// replyCodec has replies tell when they are sent.
+// replyCodec has replies report when they are sent.
 type replyCodec struct{ encoding.CodecV2 }
 
 func newReplyCodec() replyCodec { return replyCodec{encoding.GetCodecV2("proto")} }
@@ -187,8 +187,8 @@ func (s *Server) recovered(handler grpc.StreamHandler) grpc.StreamHandler {
 	}
 }
 
-// withStreamDeadline ends a stream that would go on for as long as its client likes. What a
-// client asks of reflection it asks right away.
+// withStreamDeadline ends a stream that would stay open for as long as its client
+// likes. What a client asks of reflection it asks right away.
 func (s *Server) withStreamDeadline(handler grpc.StreamHandler) grpc.StreamHandler {
 	return func(srv any, stream grpc.ServerStream) error {
 		done := make(chan error, 1)
@@ -199,7 +199,7 @@ func (s *Server) withStreamDeadline(handler grpc.StreamHandler) grpc.StreamHandl
 		case err := <-done:
 			return err
 		case <-late.C:
-			return errIdleStream(s.cfg.HeaderTimeout, s.cfg.RetryAfter)
+			return s.errIdleStream(s.cfg.HeaderTimeout)
 		case <-s.drained:
 			return errDraining
 		}

@@ -1,6 +1,8 @@
 package api
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -42,7 +44,7 @@ func (s *Server) callStatus(err error, requestID string, stream grpc.ServerStrea
 	if !ok {
 		code = codes.Unknown
 	}
-	if code == codes.DeadlineExceeded {
+	if code == codes.DeadlineExceeded && errors.Is(err, context.DeadlineExceeded) {
 		f.message = fmt.Sprintf("the call was not done in time (%v); give it a later deadline (at most --request-timeout, %v), or send fewer texts a call", err, s.cfg.RequestTimeout)
 	}
 	if f.retryAfter > 0 {

@@ -55,18 +55,17 @@ func (s *Server) callInfer(ctx context.Context, in *inference.ModelInferRequest)
 	return out, nil
 }
 
-// streamInfer answers one request after the other. Of one that fails the stream
-// tells, with the id of the request, and goes on. A stream that waits for its
+// streamInfer answers one request after the other. It reports one that fails with
+// the id of the request, and continues. A stream that waits for its
 // next request holds no memory for requests, and ends after Config.RequestTimeout.
 func (s *Server) streamInfer(_ any, stream grpc.ServerStream) error {
 	if err := s.allow(stream.Context(), ScopeScore); err != nil {
 		return err
 	}
-	if most := int64(s.cfg.MaxInferStreams); s.inferStreams.Add(1) > most {
-		s.inferStreams.Add(-1)
-		return errTooManyInferStreams(most, s.cfg.RetryAfter)
+	if !s.inferStreams.TryAcquire(1) {
+		return s.errUnavailable("overloaded", "%d inference streams are open, the limit of this process; close unused streams, or call ModelInfer", s.cfg.MaxInferStreams)
 	}
-	defer s.inferStreams.Add(-1)
+	defer s.inferStreams.Release(1)
 	asked := cmp.Or(priorityIn(stream.Context()), string(rewardmodel.PriorityBulk))
 	if err := prioritize(stream.Context(), asked); err != nil {
 		return err
@@ -126,8 +125,8 @@ func wantedOutputs(in *inference.ModelInferRequest) ([]string, error) {
 	return wanted, nil
 }
 
-// textTensors are the inputs of a request, of up to limit texts each, whose data is all in their contents
-// or all in raw_input_contents.
+// textTensors are the inputs of a request, of up to limit texts each. Their data
+// is either all in their contents or all in raw_input_contents.
 func textTensors(in *inference.ModelInferRequest, limit int) ([]textTensor, error) {
 	if n := len(in.Inputs); n > maxTensors {
 		return nil, errInvalid("inputs", "has %d tensors; send at most %d", n, maxTensors)

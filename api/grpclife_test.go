@@ -88,7 +88,7 @@ func TestGRPCStreamOfARevokedToken(t *testing.T) {
 	defer func() { stop(); <-watching }()
 	s := startRPC(t, scorerOf(t, &model{}, 0), parts(func(p *api.Parts) { p.Tokens = loaded }))
 	stream, err := s.conn.NewStream(metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer secret-of-the-trainer-0001"),
-		&grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, "/inference.GRPCInferenceService/ModelStreamInfer")
+		&streamDesc, streamInfer)
 	require.NoError(t, err)
 	ask := func() error {
 		if err := stream.SendMsg(texts("a")); err != nil && !errors.Is(err, io.EOF) {
@@ -101,7 +101,7 @@ func TestGRPCStreamOfARevokedToken(t *testing.T) {
 	require.Eventually(t, func() bool {
 		err = ask()
 		return err != nil
-	}, patience, 10*time.Millisecond)
+	}, timeout, 10*time.Millisecond)
 	requireStatus(t, err, codes.Unauthenticated, "does not know this token")
 }
 
@@ -151,7 +151,7 @@ func TestGRPCShutdown(t *testing.T) {
 	require.Eventually(t, func() bool {
 		_, err := callWith[inference.ServerLiveResponse](t, t.Context(), dial(t, s.addr), "ServerLive", &inference.ServerLiveRequest{})
 		return rpcstatus.Code(err) == codes.Unavailable
-	}, patience, 10*time.Millisecond)
+	}, timeout, 10*time.Millisecond)
 	select {
 	case err := <-down:
 		t.Fatalf("the shutdown did not wait: %v", err)

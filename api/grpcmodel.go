@@ -18,13 +18,13 @@ func (s *Server) callLive(context.Context, *inference.ServerLiveRequest) (*infer
 	return &inference.ServerLiveResponse{Live: true}, nil
 }
 
-func (s *Server) callReady(ctx context.Context, _ *inference.ServerReadyRequest) (*inference.ServerReadyResponse, error) {
-	return &inference.ServerReadyResponse{Ready: s.readiness(ctx) == nil}, nil
+func (s *Server) callReady(context.Context, *inference.ServerReadyRequest) (*inference.ServerReadyResponse, error) {
+	return &inference.ServerReadyResponse{Ready: s.readiness() == nil}, nil
 }
 
 // callModelReady is false, and no failure, for a model that is not there.
 func (s *Server) callModelReady(ctx context.Context, in *inference.ModelReadyRequest) (*inference.ModelReadyResponse, error) {
-	err := s.readiness(ctx)
+	err := s.readiness()
 	if err == nil {
 		_, err = s.serving(ctx, in.Name, s.oipVersion(ctx, in.Name, in.Version))
 	}
@@ -92,12 +92,12 @@ func (s *Server) callUnload(ctx context.Context, in *inference.RepositoryModelUn
 }
 
 // callHealth answers for the service as a whole, and for its inference.
-func (s *Server) callHealth(ctx context.Context, in *grpc_health_v1.HealthCheckRequest) (*grpc_health_v1.HealthCheckResponse, error) {
+func (s *Server) callHealth(_ context.Context, in *grpc_health_v1.HealthCheckRequest) (*grpc_health_v1.HealthCheckResponse, error) {
 	if in.Service != "" && in.Service != inferenceService {
 		return nil, status.Errorf(codes.NotFound, "there is no service %.100q; ask for %q, or for none", in.Service, inferenceService)
 	}
 	health := grpc_health_v1.HealthCheckResponse_SERVING
-	if s.readiness(ctx) != nil {
+	if s.readiness() != nil {
 		health = grpc_health_v1.HealthCheckResponse_NOT_SERVING
 	}
 	return &grpc_health_v1.HealthCheckResponse{Status: health}, nil

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"sync/atomic"
 	"time"
 
@@ -56,7 +57,7 @@ type incoming struct {
 
 // receive reads the next message of a call into in, of up to limit bytes. It
 // waits no longer than ctx, or until stop is closed, nor for a client that is
-// too slow. It returns io.EOF after the last message.
+// too slow. It returns io.EOF after the last message of a stream.
 func (s *Server) receive(ctx context.Context, stream grpc.ServerStream, in proto.Message, limit int64, stop <-chan struct{}) error {
 	transport, ok := grpc.ServerTransportStreamFromContext(stream.Context()).(messageStream)
 	if !ok {
@@ -90,6 +91,8 @@ func (s *Server) receive(ctx context.Context, stream grpc.ServerStream, in proto
 			switch {
 			case r.err != nil && ctx.Err() != nil:
 				return ctx.Err()
+			case errors.Is(r.err, io.ErrUnexpectedEOF), stop == nil && errors.Is(r.err, io.EOF):
+				return errInvalid("", "the call ends before its message does; send a whole message")
 			case r.err != nil:
 				return r.err
 			}
@@ -102,7 +105,7 @@ func (s *Server) receive(ctx context.Context, stream grpc.ServerStream, in proto
 			}
 		case <-idle:
 			if m.begun.Load() == 0 {
-				return errIdleStream(s.cfg.RequestTimeout, s.cfg.RetryAfter)
+				return s.errIdleStream(s.cfg.RequestTimeout)
 			}
 		case <-ctx.Done():
 			return fmt.Errorf("the message did not arrive: %w", ctx.Err())

@@ -60,12 +60,12 @@ type overdueReply struct {
 	conn    *recordedConn
 	start   time.Time
 	stall   time.Duration // how long a write to the connection may block
-	most    time.Duration // how long the reply may take
+	timeout time.Duration // of the reply
 	counted bool          // in conn.late
 }
 
 func (s *Server) overdue(ctx context.Context, start time.Time) *overdueReply {
-	return &overdueReply{conn: s.conns.of(remoteOf(ctx)), start: start, stall: s.cfg.HeaderTimeout, most: s.cfg.RequestTimeout}
+	return &overdueReply{conn: s.conns.of(remoteOf(ctx)), start: start, stall: s.cfg.HeaderTimeout, timeout: s.cfg.RequestTimeout}
 }
 
 // tolerated reports whether the connection is kept although the reply is late:
@@ -80,7 +80,7 @@ func (l *overdueReply) tolerated() bool {
 		l.counted = true
 		l.conn.late.Add(1)
 	}
-	return l.conn.calls.Load() > l.conn.late.Load() && !l.conn.blocked(l.stall) && time.Since(l.start) < l.most
+	return l.conn.calls.Load() > l.conn.late.Load() && !l.conn.blocked(l.stall) && time.Since(l.start) < l.timeout
 }
 
 func (l *overdueReply) end() {
@@ -119,13 +119,13 @@ func (o *observedStream) SendMsg(message any) error {
 	sent := newSending(out)
 	o.server.watch(o.ctx, sent)
 	err := o.ServerStream.SendMsg(sent)
-	if err != nil || o.ServerStream.Context().Err() != nil { // the transport may drop it without a word
+	if err != nil || o.ServerStream.Context().Err() != nil { // the transport may drop it silently
 		sent.Put(nil)
 	}
 	return err
 }
 
-// sending is a message that tells when the transport holds it no longer. It is
+// sending is a message that reports when the transport has released it. It is
 // the buffer pool of its own bytes, which the transport gives back.
 type sending struct {
 	message proto.Message
@@ -139,7 +139,7 @@ func newSending(message proto.Message) *sending {
 }
 
 // pooledFrom is more bytes than gRPC keeps out of pools: of a smaller buffer it
-// does not tell when it is sent.
+// does not report when it is sent.
 const pooledFrom = 2 << 10
 
 func (m *sending) marshal() (mem.BufferSlice, error) {

@@ -47,7 +47,7 @@ func TestIdleStreamsHoldNoMemory(t *testing.T) {
 		streams[i] = openStream(t, s)
 		exchangeOn(t, streams[i])
 	}
-	require.Eventually(t, idle(m, 4<<20), patience, 10*time.Millisecond)
+	require.Eventually(t, idle(m, 4<<20), timeout, 10*time.Millisecond)
 	for _, stream := range streams {
 		exchangeOn(t, stream)
 	}
@@ -70,5 +70,5 @@ func TestTooManyInferStreams(t *testing.T) {
 	require.Eventually(t, func() bool {
 		stream := openStream(t, s)
 		return stream.SendMsg(texts("a")) == nil && stream.RecvMsg(&inference.ModelStreamInferResponse{}) == nil && stream.CloseSend() == nil
-	}, patience, 10*time.Millisecond)
+	}, timeout, 10*time.Millisecond)
 }

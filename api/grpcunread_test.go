@@ -60,7 +60,7 @@ func TestGRPCUnreadProbesAreEnded(t *testing.T) {
 	s := startRPC(t, none, config(func(c *api.Config) { c.HeaderTimeout = 300 * time.Millisecond }))
 	live := "/inference.GRPCInferenceService/ServerLive"
 	conn := unread(t, s.addr, live, live, "/grpc.health.v1.Health/Check", live)
-	require.NoError(t, conn.SetReadDeadline(time.Now().Add(patience)))
+	require.NoError(t, conn.SetReadDeadline(time.Now().Add(timeout)))
 	_, err := io.Copy(io.Discard, conn)
 	require.NotErrorIs(t, err, os.ErrDeadlineExceeded)
 }
@@ -110,7 +110,7 @@ func TestGRPCUnreadReplyEndsNoOtherCall(t *testing.T) {
 	await(t, entered, "the other call")
 	stream := openStream(t, s)
 	require.NoError(t, stream.SendMsg(texts("a")))
-	require.Eventually(t, func() bool { return !free(m, 64<<20)() }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return !free(m, 64<<20)() }, timeout, time.Millisecond)
 
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // four times what the reply has
 	defer cancel()
@@ -122,7 +122,7 @@ func TestGRPCUnreadReplyEndsNoOtherCall(t *testing.T) {
 	require.False(t, free(m, 64<<20)(), "the reply is still charged")
 	close(release)
 	require.NoError(t, await(t, answered, "the other answer"))
-	require.Eventually(t, free(m, 64<<20), patience, 10*time.Millisecond, "alone it is cut off")
+	require.Eventually(t, free(m, 64<<20), timeout, 10*time.Millisecond, "alone it is cut off")
 }
 
 // Nothing keeps an unread reply longer than a request may take.
@@ -136,8 +136,8 @@ func TestGRPCUnreadReplyEndsAfterAll(t *testing.T) {
 	}))
 	stream := openStream(t, s)
 	require.NoError(t, stream.SendMsg(texts("a")))
-	require.Eventually(t, func() bool { return !free(m, 64<<20)() }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return !free(m, 64<<20)() }, timeout, time.Millisecond)
 	other := openStream(t, s) // a call that runs all the time
 	require.NoError(t, other.SendMsg(texts("a")))
-	require.Eventually(t, free(m, 64<<20), patience, 10*time.Millisecond)
+	require.Eventually(t, free(m, 64<<20), timeout, 10*time.Millisecond)
 }

@@ -24,8 +24,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience bounds every wait of a test for something that does happen.
-const patience = 20 * time.Second
+// timeout bounds every wait of a test for something that does happen.
+const timeout = 20 * time.Second
 
 // runes is a tokenizer whose ids are the code points of the text.
 type runes struct{}
@@ -123,7 +123,7 @@ func start(t *testing.T, scorer api.Scorer, options ...option) *service {
 	go func() { s.done <- server.Serve(context.Background(), l) }()
 	t.Cleanup(func() {
 		s.client.CloseIdleConnections()
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ctx, cancel := context.WithTimeout(context.Background(), timeout)
 		defer cancel()
 		require.NoError(t, server.Shutdown(ctx))
 	})
@@ -221,7 +221,7 @@ func (l logBook) Write(line []byte) (int, error) {
 // request waits for the next line of the access log.
 func (l logBook) request(t *testing.T) map[string]any {
 	t.Helper()
-	late := time.After(patience)
+	late := time.After(timeout)
 	for {
 		select {
 		case entry := <-l:
@@ -239,7 +239,7 @@ func await[T any](t *testing.T, c <-chan T, what string) T {
 	select {
 	case v := <-c:
 		return v
-	case <-time.After(patience):
+	case <-time.After(timeout):
 		t.Fatalf("%s did not happen", what)
 		panic("unreachable")
 	}

@@ -11,8 +11,8 @@ import (
 type Check struct {
 	Name string
 	// Ready returns nil or why the part is not ready, and keeps to its context,
-	// which allows it a second together with the other checks. Its outcome is
-	// kept for up to a second, and shared by all that ask.
+	// which allows it a second. Its outcome is kept for up to a second, and
+	// shared by all that ask.
 	Ready func(ctx context.Context) error
 	// AtStart is for a part that the service can do without once it was there,
 	// as it scores over HTTP while NATS is away. It counts for /readyz until all
@@ -41,7 +41,7 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	now := s.checks.get(r.Context(), also...)
+	now := s.checks.get(also...)
 	if now.err != nil {
 		return s.notReady(w, r, healthBody{Status: "not_ready", Checks: now.texts}, now.err)
 	}
@@ -70,11 +70,11 @@ func (s *Server) alsoAsked(r *http.Request) ([]string, error) {
 
 // readiness is why /readyz would not answer 200. Everything that reports
 // readiness follows it: HTTP, gRPC and the probes of other protocols.
-func (s *Server) readiness(ctx context.Context) error {
+func (s *Server) readiness() error {
 	if s.draining() {
 		return errDraining
 	}
-	return s.checks.get(ctx).err
+	return s.checks.get().err
 }
 
 // notReady is an error answer like any other that also lists the checks.

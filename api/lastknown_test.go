@@ -133,7 +133,7 @@ func TestReadsInAnOutage(t *testing.T) {
 	require.Empty(t, s.get(t, "/v1/models").Header.Get("Age"))
 }
 
-// Nothing is known yet: that is said at once, and is no failure of the service.
+// Nothing is known yet: the reply says so immediately, and it is no failure of the service.
 func TestReadsInAnOutageFromTheStart(t *testing.T) {
 	u, s := withUnreachable(t, nil)
 	u.away.Store(true)
@@ -163,5 +163,5 @@ func TestReadsNeedNoReadBefore(t *testing.T) {
 			}
 		}
 		return true
-	}, patience, 10*time.Millisecond)
+	}, timeout, 10*time.Millisecond)
 }

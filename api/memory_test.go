@@ -9,7 +9,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -68,14 +67,12 @@ func TestEmptyTextsAreNotBuilt(t *testing.T) {
 		"native messages": {"/v1/score", `{"responses":[{"messages":[` + strings.Repeat(`{"role":"","content":""},`, n/2) + `{"role":"","content":""}]}]}`, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var before, after runtime.MemStats
-			runtime.ReadMemStats(&before)
-			a := s.do(t, "POST", c.path, strings.NewReader(c.body), c.headers...)
-			runtime.ReadMemStats(&after)
+			var a answer
+			bytes := allocated(func() { a = s.do(t, "POST", c.path, strings.NewReader(c.body), c.headers...) })
 			require.Contains(t, []int{400, 413, 422}, a.StatusCode, "%s", a.body)
 			// Reading a body into a growing buffer allocates about six times as much,
 			// and what is refused at its limit comes on top.
-			require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(10*len(c.body)+32<<20), "%s", a.body)
+			require.Less(t, bytes, uint64(10*len(c.body)+32<<20), "%s", a.body)
 		})
 	}
 }
@@ -84,12 +81,9 @@ func TestGRPCEmptyTextsAreNotBuilt(t *testing.T) {
 	s := startRPC(t, none)
 	in := texts("a")
 	in.RawInputContents = make([][]byte, 2<<20)
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	_, err := infer(t, s, in)
-	runtime.ReadMemStats(&after)
+	var err error
+	require.Less(t, allocated(func() { _, err = infer(t, s, in) }), uint64(64<<20))
 	requireStatus(t, err, codes.ResourceExhausted, "send fewer texts per call")
-	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(64<<20))
 }
 
 // The results of a request have a size limit, which is noticed before the
@@ -135,27 +129,38 @@ func TestMemoryIsShared(t *testing.T) {
 	require.Eventually(t, func() bool {
 		a = s.score(t, large)
 		return a.StatusCode == http.StatusServiceUnavailable
-	}, patience, 10*time.Millisecond)
+	}, timeout, 10*time.Millisecond)
 	require.NotEmpty(t, a.Header.Get("Retry-After"))
 	code, _, message := a.failure(t)
 	require.Equal(t, "overloaded", code)
 	require.Contains(t, message, "--request-memory")
 	require.Equal(t, 200, s.score(t, `{"responses":[{"response":"small"}]}`).StatusCode)
 	require.NoError(t, errors.Join(held.Close(), also.Close()))
-	require.Eventually(t, func() bool { return s.score(t, large).StatusCode == http.StatusOK }, patience, 10*time.Millisecond, "what left holds nothing")
+	require.Eventually(t, func() bool { return s.score(t, large).StatusCode == http.StatusOK }, timeout, 10*time.Millisecond, "what left holds nothing")
 }
 
 // A body that makes no progress is ended long before the request would be.
 func TestSlowBodyIsEnded(t *testing.T) {
-	s := start(t, none, config(func(c *api.Config) {
-		c.HeaderTimeout, c.RequestTimeout, c.MinRate = 500*time.Millisecond, time.Hour, 1<<30
-	}))
-	conn := hold(t, s.addr, 1000)
-	require.NoError(t, conn.SetReadDeadline(time.Now().Add(patience)))
-	reply, err := io.ReadAll(conn)
-	require.NoError(t, err)
-	require.Contains(t, string(reply), " 504 ")
-	require.Contains(t, string(reply), "arrives too slowly")
+	for name, c := range map[string]struct {
+		maxBody int64
+		want    []string
+	}{
+		"slow":      {1 << 20, []string{" 504 ", "arrives too slowly"}},
+		"too large": {100, []string{" 413 ", "larger than 100 bytes"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := start(t, none, config(func(cfg *api.Config) {
+				cfg.HeaderTimeout, cfg.RequestTimeout, cfg.MinRate, cfg.MaxBody = 500*time.Millisecond, time.Hour, 1<<30, c.maxBody
+			}))
+			conn := hold(t, s.addr, 1000)
+			require.NoError(t, conn.SetReadDeadline(time.Now().Add(timeout)))
+			reply, err := io.ReadAll(conn)
+			require.NoError(t, err)
+			for _, part := range c.want {
+				require.Contains(t, string(reply), part)
+			}
+		})
+	}
 }
 
 // free is whether nothing holds memory any more.
@@ -182,8 +187,8 @@ func TestUnreadReplyIsEnded(t *testing.T) {
 	body := `{"responses":[{"response":"a"}]}`
 	_, err = fmt.Fprintf(conn, "POST /v1/score HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return !free(m, 64<<20)() }, patience, time.Millisecond, "it holds the reply")
-	require.Eventually(t, free(m, 64<<20), patience, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return !free(m, 64<<20)() }, timeout, time.Millisecond, "it holds the reply")
+	require.Eventually(t, free(m, 64<<20), timeout, 10*time.Millisecond)
 	require.NotNil(t, s.log.request(t))
 }
 
@@ -231,7 +236,13 @@ func (b blocked) Read([]byte) (int, error) {
 }
 
 // grpcStatus sends a message that stalls, and returns how the call ends.
-func grpcStatus(t *testing.T, s *rpc, host, method string) string {
+func grpcStatus(t *testing.T, s *rpc, host, method string) (code, message string) {
+	t.Helper()
+	return grpcStatusOf(t, s, host, method, func(stop <-chan struct{}) io.Reader { return stalled(4<<20, stop) })
+}
+
+// grpcStatusOf sends a body, and returns how the call ends.
+func grpcStatusOf(t *testing.T, s *rpc, host, method string, body func(stop <-chan struct{}) io.Reader) (code, message string) {
 	t.Helper()
 	protocols := new(http.Protocols)
 	protocols.SetUnencryptedHTTP2(true)
@@ -240,20 +251,22 @@ func grpcStatus(t *testing.T, s *rpc, host, method string) string {
 		return d.DialContext(ctx, network, s.addr)
 	}}
 	defer transport.CloseIdleConnections()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+host+"/inference.GRPCInferenceService/"+method, stalled(4<<20, ctx.Done()))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+host+"/inference.GRPCInferenceService/"+method, body(ctx.Done()))
 	require.NoError(t, err)
 	r.Header.Set("Content-Type", "application/grpc")
 	r.Header.Set("TE", "trailers")
 	response, err := transport.RoundTrip(r)
 	require.NoError(t, err)
 	defer response.Body.Close()
+	defer cancel() // ends the request body, which Close waits for
 	_, _ = io.Copy(io.Discard, response.Body)
-	if code := response.Header.Get("Grpc-Status"); code != "" {
-		return code
+	end := response.Trailer
+	if response.Header.Get("Grpc-Status") != "" {
+		end = response.Header
 	}
-	return response.Trailer.Get("Grpc-Status")
+	return end.Get("Grpc-Status"), end.Get("Grpc-Message")
 }
 
 // A call that needs no token takes no large message, one that does takes none
@@ -272,10 +285,26 @@ func TestGRPCStalledMessages(t *testing.T) {
 		{"evil.example", "ModelInfer", codes.Unauthenticated},
 		{"localhost", "ModelMetadata", codes.ResourceExhausted},
 	} {
-		require.Equal(t, fmt.Sprint(int(c.code)), grpcStatus(t, s, c.host, c.method), c.method)
+		code, _ := grpcStatus(t, s, c.host, c.method)
+		require.Equal(t, fmt.Sprint(int(c.code)), code, c.method)
 	}
-	require.Equal(t, fmt.Sprint(int(codes.DeadlineExceeded)), grpcStatus(t, s, "localhost", "ModelInfer"))
-	require.Eventually(t, free(m, 64<<20), patience, 10*time.Millisecond)
+	code, message := grpcStatus(t, s, "localhost", "ModelInfer")
+	require.Equal(t, fmt.Sprint(int(codes.DeadlineExceeded)), code)
+	require.Contains(t, message, "arrives too slowly")
+	require.NotContains(t, message, "deadline", "a later one would not help")
+	require.Eventually(t, free(m, 64<<20), timeout, 10*time.Millisecond)
+}
+
+// A call that ends before its message does is a mistake of the client.
+func TestGRPCMissingMessage(t *testing.T) {
+	s := startRPC(t, none)
+	for name, body := range map[string]string{"none": "", "header cut": "\x00\x00", "message cut": "\x00\x00\x00\x00\x09abc"} {
+		for _, method := range []string{"ServerLive", "ModelInfer"} {
+			code, _ := grpcStatusOf(t, s, "localhost", method, func(<-chan struct{}) io.Reader { return strings.NewReader(body) })
+			require.Equal(t, fmt.Sprint(int(codes.InvalidArgument)), code, "%s: %s", method, name)
+			s.log.request(t)
+		}
+	}
 }
 
 func TestGRPCMemoryIsShared(t *testing.T) {
@@ -293,7 +322,7 @@ func TestGRPCMemoryIsShared(t *testing.T) {
 	small.Close()
 	_, err = infer(t, s, texts("a"))
 	require.NoError(t, err)
-	require.Eventually(t, free(m, 16<<20), patience, 10*time.Millisecond)
+	require.Eventually(t, free(m, 16<<20), timeout, 10*time.Millisecond)
 }
 
 var (
@@ -312,12 +341,12 @@ func TestGRPCUnreadReplyIsEnded(t *testing.T) {
 	out, err := infer(t, s, texts("a"), maxReceive)
 	require.NoError(t, err)
 	require.Len(t, out.Outputs[5].Contents.BytesContents[0], len(text))
-	require.Eventually(t, free(m, 64<<20), patience, 10*time.Millisecond)
+	require.Eventually(t, free(m, 64<<20), timeout, 10*time.Millisecond)
 
-	stream, err := s.conn.NewStream(t.Context(), &streamDesc, "/inference.GRPCInferenceService/ModelStreamInfer", maxReceive)
+	stream, err := s.conn.NewStream(t.Context(), &streamDesc, streamInfer, maxReceive)
 	require.NoError(t, err)
 	require.NoError(t, stream.SendMsg(texts("a")))
-	require.Eventually(t, func() bool { return !free(m, 64<<20)() }, patience, time.Millisecond)
-	require.Eventually(t, free(m, 64<<20), patience, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return !free(m, 64<<20)() }, timeout, time.Millisecond)
+	require.Eventually(t, free(m, 64<<20), timeout, 10*time.Millisecond)
 	require.Equal(t, codes.Unavailable, rpcstatus.Code(stream.RecvMsg(&inference.ModelStreamInferResponse{})))
 }

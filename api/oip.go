@@ -39,7 +39,7 @@ func (s *Server) oipLive(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *Server) oipReady(w http.ResponseWriter, r *http.Request) error {
-	if err := s.readiness(r.Context()); err != nil {
+	if err := s.readiness(); err != nil {
 		return err
 	}
 	return s.writeHealth(w, r, http.StatusOK, map[string]bool{"ready": true})
@@ -66,7 +66,7 @@ func (s *Server) oipFind(r *http.Request) (name string, serving Model, err error
 }
 
 func (s *Server) oipModelReady(w http.ResponseWriter, r *http.Request) error {
-	if err := s.readiness(r.Context()); err != nil {
+	if err := s.readiness(); err != nil {
 		return err
 	}
 	name, _, err := s.oipFind(r)

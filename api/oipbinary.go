@@ -9,8 +9,8 @@ import (
 // mediaBytes is the media type of JSON with raw tensors behind it.
 const mediaBytes media = "application/octet-stream"
 
-// splitBytes reads a raw BYTES tensor of n elements: each element is its length, as 4 bytes
-// with the least first, and its text.
+// splitBytes reads a raw BYTES tensor of n elements: each element is its length, as
+// 4 bytes in little-endian order, and its text.
 func splitBytes(raw []byte, n int) ([]string, error) {
 	texts := make([]string, 0, n)
 	for len(raw) > 0 {

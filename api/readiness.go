@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,7 +14,7 @@ import (
 )
 
 const (
-	// readyTimeout is the patience of a Kubernetes probe by default.
+	// readyTimeout is the default timeout of a Kubernetes probe.
 	readyTimeout = time.Second
 	// readyFor and unreadyFor are how long the outcome of a check is kept. So
 	// what anybody may ask without a token costs NATS next to nothing, and the
@@ -27,9 +26,6 @@ const (
 	recheckEvery = 5 * time.Second
 )
 
-// errChecking is the outcome of a check that has never ended.
-var errChecking = errors.New("the check is still running")
-
 // readiness runs the checks for all that ask. It is also the collector of
 // assay_check_ready.
 type readiness struct {
@@ -38,73 +34,57 @@ type readiness struct {
 	gauge   *prometheus.Desc
 }
 
-// checked is a check and its last outcome. It runs once at a time, and not again
-// while the outcome is fresh.
+// checked is a check and its last outcome.
 type checked struct {
 	Check
 	log     zerolog.Logger
-	running chan struct{} // holds a token while it runs
+	running sync.Mutex // held by the caller that runs it; the others wait for its outcome
+	last    atomic.Pointer[checkResult]
+}
 
-	mu  sync.Mutex
+// checkResult is how a check ended, and when.
+type checkResult struct {
 	err error
-	at  time.Time
+	at  time.Time // zero: never
+}
+
+func (r *checkResult) fresh() bool {
+	keep := readyFor
+	if r.err != nil {
+		keep = unreadyFor
+	}
+	return time.Since(r.at) < keep
 }
 
 func newReadiness(checks []Check, log zerolog.Logger) *readiness {
 	r := &readiness{gauge: prometheus.NewDesc("assay_check_ready",
 		"1 when a part that the service depends on is ready, else 0.", []string{"check"}, nil)}
-	for _, c := range checks {
-		r.checks = append(r.checks, &checked{
-			Check: c, running: make(chan struct{}, 1), err: errChecking,
-			log: log.With().Str("check", c.Name).Logger(),
-		})
+	for _, check := range checks {
+		c := &checked{Check: check, log: log.With().Str("check", check.Name).Logger()}
+		c.last.Store(&checkResult{})
+		r.checks = append(r.checks, c)
 	}
 	return r
 }
 
-// known is the last outcome.
-func (c *checked) known() (err error, fresh bool) { //nolint:revive,staticcheck // the error is the value
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	keep := readyFor
-	if c.err != nil {
-		keep = unreadyFor
+// run runs the check, unless its last outcome is fresh. The outcome is shared, so
+// that no caller's context bounds it.
+func (c *checked) run() error {
+	c.running.Lock()
+	defer c.running.Unlock()
+	last := c.last.Load()
+	if last.fresh() {
+		return last.err
 	}
-	return c.err, !c.at.IsZero() && time.Since(c.at) < keep
-}
-
-// fresh is a fresh outcome, or the last one when there is none until the
-// deadline or the end of ctx.
-func (c *checked) fresh(ctx context.Context, deadline time.Time) error {
-	waiting, cancel := context.WithDeadline(ctx, deadline)
+	ctx, cancel := context.WithTimeout(context.Background(), readyTimeout)
 	defer cancel()
-	last, ok := c.known()
-	if ok || waiting.Err() != nil {
-		return last
-	}
-	select {
-	case c.running <- struct{}{}:
-		defer func() { <-c.running }()
-	case <-waiting.Done():
-		last, _ = c.known()
-		return last
-	}
-	before, ok := c.known()
-	if ok { // another caller ran it meanwhile
-		return before
-	}
-	// Others wait for the outcome, too, so that it does not end with one caller.
-	bounded, cancel := context.WithDeadline(context.WithoutCancel(ctx), deadline)
-	defer cancel()
-	err := c.Ready(bounded)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	first := c.at.IsZero()
-	c.err, c.at = err, time.Now()
+	err := c.Ready(ctx)
+	c.last.Store(&checkResult{err, time.Now()})
 	switch {
-	case !first && err != nil && before == nil:
+	case last.at.IsZero():
+	case err != nil && last.err == nil:
 		c.log.Warn().Err(err).Msg("a part of the service is not ready any more")
-	case !first && err == nil && before != nil:
+	case err == nil && last.err != nil:
 		c.log.Info().Msg("a part of the service is ready")
 	}
 	return err
@@ -119,32 +99,30 @@ type condition struct {
 // get runs the checks that count for a caller: those that always do, all of
 // them until the service has started, and those in also. Of the others it shows
 // the last outcome.
-func (r *readiness) get(ctx context.Context, also ...string) condition {
-	deadline := time.Now().Add(readyTimeout)
-	started, all := r.started.Load(), true
+func (r *readiness) get(also ...string) condition {
+	started := r.started.Load()
 	now := condition{texts: make(map[string]string, len(r.checks))}
 	var missing []string
 	for _, c := range r.checks {
 		counts := !started || !c.AtStart || slices.Contains(also, c.Name)
-		err, _ := c.known()
+		err := c.last.Load().err
 		if counts {
-			err = c.fresh(ctx, deadline)
+			err = c.run()
 		}
 		now.texts[c.Name] = "ok"
 		if err == nil {
 			continue
 		}
-		now.texts[c.Name], all = err.Error(), false
+		now.texts[c.Name] = err.Error()
 		if counts {
 			missing = append(missing, c.Name+" ("+err.Error()+")")
 		}
 	}
-	if all {
-		r.started.Store(true)
-	}
 	if len(missing) > 0 {
 		now.err = fmt.Errorf("%w: %s", ErrNotReady, strings.Join(missing, ", "))
+		return now
 	}
+	r.started.Store(true)
 	return now
 }
 
@@ -170,7 +148,7 @@ func (r *readiness) watch(ctx context.Context) {
 		}
 		for _, c := range r.checks {
 			if c.AtStart && r.started.Load() {
-				_ = c.fresh(ctx, time.Now().Add(readyTimeout)) // it is kept
+				_ = c.run() // its outcome is kept
 			}
 		}
 	}
@@ -181,10 +159,9 @@ func (r *readiness) Describe(to chan<- *prometheus.Desc) { to <- r.gauge }
 
 // Collect implements prometheus.Collector.
 func (r *readiness) Collect(to chan<- prometheus.Metric) {
-	deadline := time.Now().Add(readyTimeout)
 	for _, c := range r.checks {
 		value := 1.0
-		if c.fresh(context.Background(), deadline) != nil {
+		if c.run() != nil {
 			value = 0
 		}
 		to <- prometheus.MustNewConstMetric(r.gauge, prometheus.GaugeValue, value, c.Name)

@@ -35,7 +35,7 @@ func (s *service) awaitStatus(t *testing.T, path string, status int) answer {
 	require.Eventually(t, func() bool {
 		got = s.get(t, path)
 		return got.StatusCode == status
-	}, patience, 5*time.Millisecond, "%s never answered %d", path, status)
+	}, timeout, 5*time.Millisecond, "%s never answered %d", path, status)
 	return got
 }
 

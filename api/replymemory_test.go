@@ -137,5 +137,5 @@ func TestZstdWindowsAreCharged(t *testing.T) {
 	require.Equal(t, 200, score(compressed(1<<20, long)).StatusCode)
 	require.Equal(t, 200, score(compressed(1<<20, long[:100], long[100:])).StatusCode, "frame by frame")
 	require.Equal(t, 400, score(compressed(1<<20, long[:100])+compressed(8<<20, long[100:])).StatusCode, "a window beyond what was charged")
-	require.Eventually(t, free(m, 8<<20), patience, 10*time.Millisecond)
+	require.Eventually(t, free(m, 8<<20), timeout, 10*time.Millisecond)
 }

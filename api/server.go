@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/semaphore"
 	"google.golang.org/grpc"
 )
 
@@ -27,8 +28,9 @@ type Server struct {
 	checks       *readiness
 	events       *eventLog
 	known        lastKnown
-	inferStreams atomic.Int64  // ModelStreamInfer calls that are open
-	drained      chan struct{} // closed by Drain
+	eventStreams *semaphore.Weighted // open streams of GET /v1/events
+	inferStreams *semaphore.Weighted // open calls of ModelStreamInfer
+	drained      chan struct{}       // closed by Drain
 	drainOnce    sync.Once
 
 	// The routes that are shaped after other projects: by pattern, how they
@@ -68,6 +70,7 @@ func New(cfg Config, parts Parts, log zerolog.Logger, registry *prometheus.Regis
 	if err := registry.Register(s.checks); err != nil {
 		return nil, fmt.Errorf("api: metrics: %w", err)
 	}
+	s.eventStreams, s.inferStreams = semaphore.NewWeighted(int64(cfg.MaxEventStreams)), semaphore.NewWeighted(int64(cfg.MaxInferStreams))
 	s.limits.Store(&limits{cfg.MaxBody, cfg.Limits})
 	s.main = s.router(guard, registry)
 	s.ops = s.opsRouter(guard, registry)

@@ -43,7 +43,7 @@ func TestHealth(t *testing.T) {
 	require.Eventually(t, func() bool {
 		got = s.get(t, "/readyz")
 		return got.StatusCode == http.StatusOK
-	}, patience, time.Millisecond)
+	}, timeout, time.Millisecond)
 	requireJSON(t, `{"status":"ready","checks":{"model":"ok","streams":"ok"}}`, string(got.body))
 }
 
@@ -203,7 +203,7 @@ func TestOpsHandlerServesHealthAlone(t *testing.T) {
 		require.Equal(t, status, r.StatusCode, path)
 	}
 	s.client.CloseIdleConnections()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	require.NoError(t, s.Shutdown(ctx))
 	require.NoError(t, await(t, done, "the end of ServeOps"))
@@ -229,7 +229,7 @@ func TestDrainAndShutdown(t *testing.T) {
 	require.Equal(t, 200, await(t, answers, "the first answer").StatusCode)
 	await(t, m.entered, "the second batch")
 
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	stopped := make(chan error, 1)
 	go func() { stopped <- s.Shutdown(ctx) }()
@@ -283,6 +283,9 @@ func TestNewChecksItsConfig(t *testing.T) {
 		"HeaderTimeout":     func(c *api.Config) { c.HeaderTimeout = 0 },
 		"IdleTimeout":       func(c *api.Config) { c.IdleTimeout = 0 },
 		"RetryAfter":        func(c *api.Config) { c.RetryAfter = 0 },
+		"MinRate":           func(c *api.Config) { c.MinRate = 0 },
+		"MaxEventStreams":   func(c *api.Config) { c.MaxEventStreams = 0 },
+		"MaxInferStreams":   func(c *api.Config) { c.MaxInferStreams = -1 },
 		"TrustedOrigins":    func(c *api.Config) { c.TrustedOrigins = []string{"console.example"} },
 	} {
 		cfg := api.DefaultConfig()

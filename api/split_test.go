@@ -8,8 +8,8 @@ import (
 	"assay/api"
 )
 
-// Whoever may send labels and nothing else cannot see from the counts which of
-// them are held out; operators can.
+// Callers that may only send labels cannot see from the counts which of them are
+// held out; operators can.
 func TestOnlyOperatorsSeeTheSplit(t *testing.T) {
 	_, s := withFleet(t, parts(func(p *api.Parts) { p.Tokens = tokens(t) }))
 	for name, c := range map[string]struct {

@@ -247,7 +247,7 @@ func (s *Server) teiInfo(w http.ResponseWriter, r *http.Request) error {
 
 // healthy is /readyz without a body while the service can score.
 func (s *Server) healthy(w http.ResponseWriter, r *http.Request) error {
-	if err := s.readiness(r.Context()); err != nil {
+	if err := s.readiness(); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusOK)

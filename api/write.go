@@ -60,26 +60,10 @@ func encode(memory *rewardmodel.Reservation, value any) ([]byte, error) {
 func render(memory *rewardmodel.Reservation, write func(io.Writer) error) ([]byte, error) {
 	out := &reply{memory: memory}
 	if err := write(out); err != nil {
-		return nil, cause(err)
+		return nil, err
 	}
 	_, err := out.Write([]byte{'\n'})
 	return out.body, err
-}
-
-// cause is the error that a writer failed with, without the encoder's words.
-func cause(err error) error {
-	var refused *refusal
-	var overloaded *rewardmodel.OverloadedError
-	var input *rewardmodel.InputError
-	switch {
-	case errors.As(err, &refused):
-		return refused
-	case errors.As(err, &overloaded):
-		return overloaded
-	case errors.As(err, &input):
-		return input
-	}
-	return err
 }
 
 // writeJSON answers with value as JSON.

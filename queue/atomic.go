@@ -28,8 +28,8 @@ const (
 // publishAtomic stores messages in one stream as one batch, and returns the
 // sequence of the first. Each carries its own conditions in its headers. An
 // error of the server (jetstream.APIError) means that none is stored by this
-// attempt. After any other error the batch may be stored, now or later, so its messages need
-// conditions that refuse a second copy.
+// attempt. After any other error the batch may be stored, now or later, so its
+// messages need conditions that refuse a second copy.
 func publishAtomic(ctx context.Context, nc *nats.Conn, msgs []*nats.Msg) (first uint64, err error) {
 	id := rand.Text() // a new one for each attempt: the server may still hold a part of the last
 	last := len(msgs) - 1

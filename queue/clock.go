@@ -14,7 +14,7 @@ type serverClock struct{ ahead atomic.Int64 } // of the server, in nanoseconds
 // the given times of this process. An estimate that agrees with it is kept, as
 // a slow reply says little.
 func (c *serverClock) observe(server, requested, received time.Time) {
-	if server.IsZero() { // a server that does not say
+	if server.IsZero() { // a server that does not report it
 		return
 	}
 	least, most := server.Sub(received), server.Sub(requested)

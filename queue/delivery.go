@@ -72,20 +72,21 @@ func responseKey(tail, id string, created time.Time, sequence uint64) string {
 
 func (d *delivery) msgID() string { return d.msg.Headers().Get(jetstream.MsgIDHeader) }
 
-// id is the result's: the item's own, else that of the message, else one that
-// is the same at every delivery.
 func (d *delivery) id(item string) string {
+	return resultID(item, d.msgID(), strconv.FormatUint(d.meta.Sequence.Stream, 10))
+}
+
+// resultID is the id of the result of a response: the item's own, else that of
+// the message, else one that is the same at every delivery.
+func resultID(item, msgID, sequence string) string {
 	switch {
 	case item != "":
 		return item
-	case d.msgID() != "" && len(d.msgID()) <= rewardmodel.MaxName:
-		return d.msgID()
+	case msgID != "" && len(msgID) <= rewardmodel.MaxName:
+		return msgID
 	}
-	return sequenceID(d.meta.Sequence.Stream)
+	return "seq-" + sequence
 }
-
-// sequenceID is the id of a response that nobody gave one.
-func sequenceID(sequence uint64) string { return "seq-" + strconv.FormatUint(sequence, 10) }
 
 func (d *delivery) redelivered() bool { return d.meta.NumDelivered > 1 }
 

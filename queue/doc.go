@@ -70,7 +70,7 @@
 // take the same item at once, one accepts it and the other finds a duplicate.
 // Labels of one request, and of several that arrive at the same time, are stored
 // in atomic batches, so that one sync covers up to 1,000 of them: of a batch all
-// is stored or nothing, and one that is refused is judged and stored again. The
+// is stored or nothing, and one that is refused is stored in halves. The
 // Nats-Msg-Id is random and the same at each attempt: so a process recognises
 // what it stored when the acknowledgement was lost. Each process follows the
 // headers of the stream and has all labels, without texts, in an index.
@@ -80,10 +80,12 @@
 // is in ASSAY_STATE (Registry.HoldoutSalt).
 //
 // Erasing an id stores a tombstone, and then overwrites and removes every message
-// of the id, also its rewards and dead letters. An id with a tombstone is gone in whatever order the two are read,
-// and each process that reads a tombstone removes what it finds of the id: so an
-// erasure ends although a process dies in the middle of it, or another one stores
-// a label at the same moment.
+// of the id. An id with a tombstone is gone in whatever order the two are read,
+// and each process that reads a tombstone removes the labels and the kept response
+// that it finds of the id: so their erasure ends although a process dies in the
+// middle of it, or another one stores a label at the same moment. Rewards and dead
+// letters are removed by the process that was asked: if it dies, the erasure must
+// be requested again.
 //
 // # Permissions
 //

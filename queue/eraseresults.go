@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
-	"sync"
 
 	"assay/rewardmodel/feedback"
 	"github.com/go-json-experiment/json/jsontext"
@@ -48,41 +46,23 @@ func (f *Feedback) inStream(ctx context.Context, name string, do func(jetstream.
 	return do(stream)
 }
 
-// erasedThrough remembers up to which sequence the messages of an id were
-// removed from a stream by an erasure that did not end in time: it continues
-// there when it is requested again.
-type erasedThrough struct {
-	mu    sync.Mutex
-	until map[string]uint64
+// erasure is what removeFrom does to a stream, which its name and time of
+// creation identify.
+type erasure struct {
+	stream  string
+	created int64
+	id      feedback.Hash
 }
 
-func (e *erasedThrough) get(key string) uint64 {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.until[key]
-}
-
-func (e *erasedThrough) set(key string, sequence uint64) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.until[key] = sequence
-}
-
-func (e *erasedThrough) end(key string) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	delete(e.until, key)
-}
-
-func erasureKey(stream *jetstream.StreamInfo, id feedback.Hash) string {
-	return fmt.Sprint(stream.Config.Name, stream.Created.UnixNano(), id)
-}
-
-// removeFrom overwrites all messages of an id in a stream of results.
+// removeFrom overwrites all messages of an id in a stream of results. One that
+// does not end in time continues where it was when it is requested again.
 func (f *Feedback) removeFrom(ctx context.Context, stream jetstream.Stream, id feedback.Hash) error {
 	info := stream.CachedInfo()
-	key := erasureKey(info, id)
-	last, until := info.State.LastSeq, f.erased.get(key)
+	key := erasure{info.Config.Name, info.Created.UnixNano(), id}
+	last, until := info.State.LastSeq, uint64(0)
+	if reached, ok := f.erased.Load(key); ok {
+		until = reached.(uint64)
+	}
 	if until > last { // the stream lost its end, and uses these sequences again
 		until = 0
 	}
@@ -95,25 +75,16 @@ func (f *Feedback) removeFrom(ctx context.Context, stream jetstream.Stream, id f
 				return err
 			}
 		}
-		f.erased.set(key, msg.sequence)
+		f.erased.Store(key, msg.sequence)
 	}
-	f.erased.end(key)
+	f.erased.Delete(key)
 	return nil
 }
 
 // responseID is the id of the response of a reward or dead letter, as its result
 // has it or would have.
 func (m message) responseID() string {
-	if id := fieldID(m.data); id != "" {
-		return id
-	}
-	if id := m.header.Get(HeaderMsgID); id != "" {
-		return id
-	}
-	if sequence, err := strconv.ParseUint(m.header.Get(HeaderSequence), 10, 64); err == nil {
-		return sequenceID(sequence)
-	}
-	return ""
+	return resultID(fieldID(m.data), m.header.Get(HeaderMsgID), m.header.Get(HeaderSequence))
 }
 
 // fieldID is the text of the field "id" of a JSON object, or "". The object may

@@ -10,7 +10,6 @@ import (
 	"assay/rewardmodel/feedback"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 	"golang.org/x/sync/semaphore"
 )
@@ -43,7 +42,6 @@ type Feedback struct {
 	kept    jetstream.Stream // of scored responses; nil: none are kept
 	maxAge  time.Duration    // of records; 0: for ever
 	healthy func() error     // says why the embedded server cannot store anything
-	items   *prometheus.CounterVec
 	metrics *metrics
 	slots   *semaphore.Weighted
 
@@ -55,7 +53,7 @@ type Feedback struct {
 	changed  chan struct{}
 
 	sweeper sweeper
-	erased  erasedThrough
+	erased  sync.Map     // of erasures that did not end: the sequence up to which each is done, by its erasure
 	commits chan *commit // of atomic batches; nil: each label is a message of its own
 	closing context.Context
 	stop    context.CancelFunc // of closing
@@ -67,16 +65,15 @@ type Feedback struct {
 }
 
 // openFeedback begins to follow the stream of feedback, which exists. Batches
-// tells whether labels are stored in atomic batches where the stream allows it.
+// is whether labels are stored in atomic batches where the stream allows it.
 func openFeedback(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, streams StreamsConfig, batches bool,
 	healthy func() error, log zerolog.Logger, m *metrics) (*Feedback, error) {
-	f := &Feedback{nc: nc, js: js, log: log, healthy: healthy, items: m.feedback, metrics: m,
+	f := &Feedback{nc: nc, js: js, log: log, healthy: healthy, metrics: m,
 		slots:        semaphore.NewWeighted(feedbackWindow),
 		index:        feedback.NewIndex(),
 		moved:        make(chan struct{}),
 		changed:      make(chan struct{}, 1),
 		sweeper:      newSweeper(),
-		erased:       erasedThrough{until: map[string]uint64{}},
 		publish:      js.PublishMsg,
 		publishBatch: func(ctx context.Context, msgs []*nats.Msg) (uint64, error) { return publishAtomic(ctx, nc, msgs) },
 		maxAge:       streams.FeedbackMaxAge,

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -19,15 +18,14 @@ import (
 )
 
 const (
-	// feedbackLanes is how many items of one batch are read or stored at once,
-	// where each is a request of its own.
-	feedbackLanes = 128
+	// feedbackReads is how many items of one request are read concurrently.
+	feedbackReads = 128
 
 	// feedbackRoom is left in a message for subject and headers.
 	feedbackRoom = 2 << 10
 
-	// feedbackRounds bounds how often an item is judged again because others
-	// store labels of the same response and rater at the same time.
+	// feedbackRounds bounds how often in a row items are judged again because
+	// others store labels of the same responses and raters at the same time.
 	feedbackRounds = 50
 )
 
@@ -52,9 +50,9 @@ type verdict struct {
 // or may yet be, and sending the same batch again counts those as duplicates.
 //
 // Items are stored in atomic batches, also with those of other calls, so that
-// an fsync covers as many as possible; a batch that the server refuses, because
-// another process stored one of its items meanwhile, is judged again, and at
-// last stored item by item. An item counts as accepted in at most one receipt.
+// an fsync covers as many as possible. An item in whose place another process
+// stored a label meanwhile is judged again. An item counts as accepted in at
+// most one receipt.
 //
 // One race is left: of two texts under one id that different raters send to two
 // processes at the same moment, both are stored, and the later one counts.
@@ -63,12 +61,9 @@ func (f *Feedback) Append(ctx context.Context, batch feedback.Batch, by string) 
 		return feedback.Receipt{}, err
 	}
 	verdicts := make([]verdict, len(batch.Items))
-	rest, err := f.candidates(ctx, batch.Items, by, verdicts)
-	if err == nil && f.commits != nil {
-		rest, err = f.appendBatches(ctx, rest, verdicts)
-	}
+	candidates, err := f.candidates(ctx, batch.Items, by, verdicts)
 	if err == nil {
-		err = f.appendEach(ctx, rest, verdicts)
+		err = f.appendAll(ctx, candidates, verdicts)
 	}
 	receipt := f.receipt(batch, verdicts)
 	if err != nil {
@@ -92,7 +87,7 @@ type candidate struct {
 func (f *Feedback) candidates(ctx context.Context, items []feedback.Entry, by string, verdicts []verdict) ([]*candidate, error) {
 	all := make([]*candidate, len(items))
 	group, completing := errgroup.WithContext(ctx)
-	group.SetLimit(feedbackLanes)
+	group.SetLimit(feedbackReads)
 	complete := func(i int) error {
 		record, code, message, err := f.record(completing, items[i].Item, by)
 		if code != "" {
@@ -112,32 +107,6 @@ func (f *Feedback) candidates(ctx context.Context, items []feedback.Entry, by st
 	return undecided(all, verdicts), err
 }
 
-// appendEach stores candidates by a message each.
-func (f *Feedback) appendEach(ctx context.Context, candidates []*candidate, verdicts []verdict) error {
-	group, storing := errgroup.WithContext(ctx)
-	for _, lane := range lanes(candidates) {
-		group.Go(func() (err error) {
-			for _, c := range lane {
-				if verdicts[c.position], err = f.store(storing, c); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-	}
-	return group.Wait()
-}
-
-// lanes divides candidates so that those of one id are in one lane, in order.
-func lanes(candidates []*candidate) [][]*candidate {
-	lanes := make([][]*candidate, min(len(candidates), feedbackLanes))
-	for _, c := range candidates {
-		lane := binary.BigEndian.Uint64(c.mark.ID[:]) % uint64(len(lanes))
-		lanes[lane] = append(lanes[lane], c)
-	}
-	return lanes
-}
-
 // receipt counts what became of a batch, of which not all needs to be done.
 func (f *Feedback) receipt(batch feedback.Batch, verdicts []verdict) feedback.Receipt {
 	receipt := feedback.Receipt{Rejected: append([]feedback.Rejection{}, batch.Rejected...)}
@@ -152,41 +121,10 @@ func (f *Feedback) receipt(batch feedback.Batch, verdicts []verdict) feedback.Re
 		}
 	}
 	slices.SortFunc(receipt.Rejected, func(a, b feedback.Rejection) int { return cmp.Compare(a.Index, b.Index) })
-	f.items.WithLabelValues(itemAccepted).Add(float64(receipt.Accepted))
-	f.items.WithLabelValues(itemDuplicate).Add(float64(receipt.Duplicates))
-	f.items.WithLabelValues(itemRejected).Add(float64(len(receipt.Rejected)))
+	f.metrics.feedback.WithLabelValues(itemAccepted).Add(float64(receipt.Accepted))
+	f.metrics.feedback.WithLabelValues(itemDuplicate).Add(float64(receipt.Duplicates))
+	f.metrics.feedback.WithLabelValues(itemRejected).Add(float64(len(receipt.Rejected)))
 	return receipt
-}
-
-// store publishes a record under the condition that nobody else stored one of
-// the same response and rater since it was judged.
-func (f *Feedback) store(ctx context.Context, c *candidate) (verdict, error) {
-	for round := uint64(1); round <= feedbackRounds; round++ {
-		if ctx.Err() != nil {
-			return verdict{}, ctx.Err()
-		}
-		w, verdict := f.prepare(c)
-		if w == nil {
-			return verdict, nil
-		}
-		sequence, err := f.put(ctx, w.msg)
-		switch {
-		case err == nil:
-			return f.stored(c, sequence), nil
-		case exceeds(err):
-			return rejected(c.item, feedback.CodeTooLarge, tooLargeItem(len(w.msg.Data), f.itemLimit())), nil
-		case !conflicts(err):
-			return verdict, err
-		}
-		verdict, err = f.refresh(ctx, c)
-		if err != nil || verdict.outcome != "" {
-			return verdict, err
-		}
-		if round > 1 { // a replica of the stream may be behind what its leader knows
-			pause(ctx, retryDelay(round-1, feedbackRetryBase/10, feedbackRetryMax))
-		}
-	}
-	return verdict{}, unavailable(ctx, fmt.Errorf("item %.80q: others store labels of this response and rater all the time", c.item.ID))
 }
 
 // prepare judges a candidate and returns what to store, or why there is nothing.
@@ -207,8 +145,8 @@ func (f *Feedback) prepare(c *candidate) (*write, verdict) {
 	if err != nil {
 		return nil, rejected(c.item, feedback.CodeInvalid, err.Error())
 	}
-	if limit := f.itemLimit(); int64(len(body)) > limit {
-		return nil, rejected(c.item, feedback.CodeTooLarge, tooLargeItem(len(body), limit))
+	if int64(len(body)) > f.itemLimit() {
+		return nil, f.tooLarge(c, body)
 	}
 	c.mark = f.Index().Place(c.record) // not before: nothing else uncounts what is never stored
 	msg := &nats.Msg{Subject: recordSubject(c.mark.ID, c.mark.Rater), Data: body, Header: nats.Header{}}
@@ -317,6 +255,7 @@ func rejected(item feedback.Entry, code feedback.Code, message string) verdict {
 	return verdict{itemRejected, &feedback.Rejection{Index: item.Index, ID: item.ID, Code: code, Message: message}}
 }
 
-func tooLargeItem(size int, limit int64) string {
-	return fmt.Sprintf("the item is %d bytes, more than the %d that the store takes; shorten it, or raise --nats-max-payload", size, limit)
+func (f *Feedback) tooLarge(c *candidate, body []byte) verdict {
+	return rejected(c.item, feedback.CodeTooLarge,
+		fmt.Sprintf("the item is %d bytes, more than the %d that the store takes; shorten it, or raise --nats-max-payload", len(body), f.itemLimit()))
 }

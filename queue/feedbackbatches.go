@@ -2,40 +2,35 @@ package queue
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"slices"
 
 	"assay/rewardmodel/feedback"
 	"golang.org/x/sync/errgroup"
 )
 
-// batchRounds bounds how often candidates are stored as a batch again after the
-// server refused one that they were in.
-const batchRounds = 3
-
-// appendBatches stores candidates in atomic batches. It returns those that are
-// to be stored one by one, since the server refused a batch for another reason
-// than a conflict, or for conflicts too often.
-func (f *Feedback) appendBatches(ctx context.Context, rest []*candidate, verdicts []verdict) ([]*candidate, error) {
-	for refusals := 0; len(rest) > 0 && refusals < batchRounds; {
+// appendAll stores candidates, as many at a time as a batch holds.
+func (f *Feedback) appendAll(ctx context.Context, rest []*candidate, verdicts []verdict) error {
+	for rounds := uint64(0); len(rest) > 0; {
 		if ctx.Err() != nil {
-			return nil, ctx.Err()
+			return ctx.Err()
 		}
 		chunk, left := f.chunk(rest, verdicts)
-		refused, why, err := f.appendChunk(ctx, chunk, verdicts)
+		again, err := f.appendChunk(ctx, chunk, verdicts)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		rest = slices.Concat(refused, left) // of one id, what is left comes after what is refused
-		switch {
-		case why == nil:
-		case conflicts(why):
-			refusals++
-		default:
-			return rest, nil
+		rest = slices.Concat(again, left) // of one id, what is left comes after what is judged again
+		switch rounds++; {
+		case len(again) == 0:
+			rounds = 0
+		case rounds == feedbackRounds:
+			return unavailable(ctx, fmt.Errorf("item %.80q: others store labels of this response and rater all the time", again[0].item.ID))
+		case rounds > 1: // a replica of the stream may be behind what its leader knows
+			pause(ctx, retryDelay(rounds-1, feedbackRetryBase/10, feedbackRetryMax))
 		}
 	}
-	return rest, nil
+	return nil
 }
 
 // chunk is a part of a request that fits into a batch.
@@ -75,38 +70,38 @@ func (f *Feedback) chunk(from []*candidate, verdicts []verdict) (c chunk, left [
 	return c, left
 }
 
-// appendChunk stores the candidates of a chunk. Of those that the server refused
-// it reads what is stored in their place, and returns those that may still be
-// new, and why they were refused.
-func (f *Feedback) appendChunk(ctx context.Context, c chunk, verdicts []verdict) (refused []*candidate, why, err error) {
+// appendChunk stores the candidates of a chunk. Of those in whose place others
+// stored a label meanwhile it reads that, and returns those that may still be
+// new.
+func (f *Feedback) appendChunk(ctx context.Context, c chunk, verdicts []verdict) (again []*candidate, err error) {
 	if len(c.writes) == 0 {
-		return nil, nil, nil
+		return nil, nil
 	}
 	if err := f.commit(ctx, &c.commit); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	for i, it := range c.candidates {
 		switch w := c.writes[i]; {
 		case w.err == nil:
 			verdicts[it.position] = f.stored(it, w.sequence)
-		case errors.Is(w.err, feedback.ErrStoreFull), errors.Is(w.err, feedback.ErrUnavailable), !refusedBatch(w.err):
-			return nil, nil, w.err
+		case exceeds(w.err):
+			verdicts[it.position] = f.tooLarge(it, w.msg.Data)
+		case wrongSequence(w.err):
+			again = append(again, it)
 		default:
-			refused, why = append(refused, it), w.err
+			return nil, w.err
 		}
 	}
 	group, reading := errgroup.WithContext(ctx)
-	group.SetLimit(feedbackLanes)
-	for _, it := range refused {
+	group.SetLimit(feedbackReads)
+	for _, it := range again {
 		group.Go(func() (err error) {
 			verdicts[it.position], err = f.refresh(reading, it)
 			return err
 		})
 	}
-	if err := group.Wait(); err != nil {
-		return nil, nil, err
-	}
-	return undecided(refused, verdicts), why, nil
+	err = group.Wait()
+	return undecided(again, verdicts), err
 }
 
 // undecided are the candidates that have no verdict yet.

@@ -216,14 +216,15 @@ func TestBatchesAcrossLostAcknowledgements(t *testing.T) {
 			return nats.ErrTimeout
 		},
 	} {
-		var lost atomic.Bool
+		var attempts atomic.Int64
 		f.publishBatch = func(ctx context.Context, msgs []*nats.Msg) (uint64, error) {
-			if lost.CompareAndSwap(false, true) {
+			if attempts.Add(1) == 1 {
 				return 0, lose(ctx, msgs)
 			}
 			return store(ctx, msgs)
 		}
 		accepts(t, f, 300, 0, some(round*300, 300)...)
+		require.LessOrEqual(t, attempts.Load(), int64(feedbackAttempts), "a batch that was stored is not divided")
 		accepts(t, f, 0, 300, some(round*300, 300)...)
 	}
 	require.Len(t, records(t, f), 900)
@@ -294,9 +295,9 @@ func TestRequestsThatShareABatch(t *testing.T) {
 	require.Greater(t, largest.Load(), int64(20), "they share batches")
 }
 
-// Of a batch of many requests one is refused: the others need few requests to
-// the server, as each of those waits for the disk.
-func TestOneRefusedRequestOfABatch(t *testing.T) {
+// Of a batch one label is refused: the others need few requests to the server, as
+// each of those waits for the disk.
+func TestOneRefusedLabelOfABatch(t *testing.T) {
 	t.Parallel()
 	ctx := within(t)
 	f := openQueue(t, testConfig(t)).Feedback()
@@ -313,19 +314,18 @@ func TestOneRefusedRequestOfABatch(t *testing.T) {
 	const n, bad = 512, 77
 	candidates, err := f.candidates(ctx, batchOf(some(0, n)...).Items, "", make([]verdict, n))
 	require.NoError(t, err)
-	var group []*commit
+	var writes []*write
 	for i, c := range candidates {
 		if i == bad {
 			c.found = new(uint64)
 			*c.found = 1 << 20 // so that the server refuses it
 		}
 		w, _ := f.prepare(c)
-		group = append(group, &commit{writes: []*write{w}, done: make(chan struct{})})
+		writes = append(writes, w)
 	}
-	f.commitGroup(group)
-	for i, c := range group {
-		<-c.done
-		require.Equal(t, i == bad, conflicts(c.writes[0].err), "%d: %v", i, c.writes[0].err)
+	f.storeBatch(writes)
+	for i, w := range writes {
+		require.Equal(t, i == bad, wrongSequence(w.err), "%d: %v", i, w.err)
 	}
 	require.Len(t, records(t, f), n-1)
 	require.Less(t, requests.Load(), int64(64))

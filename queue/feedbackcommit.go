@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 
 	"github.com/nats-io/nats.go"
@@ -43,6 +44,10 @@ func (c *commit) fits(messages, bytes int) bool {
 // sequence or error. Its own error says that they have none: it is that of ctx,
 // or wraps feedback.ErrUnavailable.
 func (f *Feedback) commit(ctx context.Context, c *commit) error {
+	if f.commits == nil {
+		f.storeEach(ctx, c.writes)
+		return nil
+	}
 	if err := f.writable(); err != nil { // others may wait for their attempts to end
 		return unavailable(ctx, err)
 	}
@@ -89,29 +94,32 @@ func (f *Feedback) commitAll() {
 		}
 		group, writes, rest := f.gather(next)
 		next = rest
-		weight := int64(min(writes, commitLeast))
+		weight := int64(min(len(writes), commitLeast))
 		if running.Acquire(f.closing, weight-1) != nil {
 			return
 		}
 		storing.Go(func() {
 			defer running.Release(weight)
-			f.commitGroup(group)
+			f.storeBatch(writes)
+			for _, c := range group {
+				close(c.done)
+			}
 		})
 	}
 }
 
-// gather returns first and what else waits and fits into one batch with it, and
-// the one that no longer fits.
-func (f *Feedback) gather(first *commit) (group []*commit, writes int, next *commit) {
-	group, writes = []*commit{first}, len(first.writes)
+// gather returns first and what else waits and fits into one batch with it, the
+// writes of all of these, and the one that no longer fits.
+func (f *Feedback) gather(first *commit) (group []*commit, writes []*write, next *commit) {
+	group, writes = []*commit{first}, slices.Clone(first.writes)
 	for bytes := first.bytes; ; {
 		select {
 		case c := <-f.commits:
-			if !c.fits(writes, bytes) {
+			if !c.fits(len(writes), bytes) {
 				return group, writes, c
 			}
 			group = append(group, c)
-			writes += len(c.writes)
+			writes = append(writes, c.writes...)
 			bytes += c.bytes
 		default:
 			return group, writes, nil
@@ -119,32 +127,14 @@ func (f *Feedback) gather(first *commit) (group []*commit, writes int, next *com
 	}
 }
 
-// commitGroup stores the writes of several requests as one batch. A server that
-// refuses it does not say for which write, and one request must not suffer from
-// another: then each half of the requests is a batch, and so on. Thus one
-// refused write costs a few batches more, and not an fsync for each request.
-func (f *Feedback) commitGroup(group []*commit) {
-	var writes []*write
-	for _, c := range group {
-		writes = append(writes, c.writes...)
-	}
-	if err := f.storeBatch(writes); len(group) > 1 && refusedBatch(err) {
-		half := len(group) / 2
-		f.commitGroup(group[:half])
-		f.commitGroup(group[half:])
-		return
-	}
-	for _, c := range group {
-		close(c.done)
-	}
-}
-
-// storeBatch stores writes together, or a few of them one by one. An error that
-// is refusedBatch concerns all of them.
-func (f *Feedback) storeBatch(writes []*write) error {
+// storeBatch stores writes as one batch, or a few of them one by one. A server
+// that refuses a batch does not say for which write: then each half is a batch,
+// and so on. Thus one refused write costs a few batches more, and not an fsync
+// for each of the others.
+func (f *Feedback) storeBatch(writes []*write) {
 	if len(writes) < commitLeast {
-		f.storeEach(writes)
-		return nil
+		f.storeEach(f.closing, writes)
+		return
 	}
 	msgs := make([]*nats.Msg, len(writes))
 	for i, w := range writes {
@@ -155,17 +145,25 @@ func (f *Feedback) storeBatch(writes []*write) error {
 		first, err = f.publishBatch(ctx, msgs)
 		return err
 	})
-	for i, w := range writes {
-		w.sequence, w.err = first+uint64(i), err
+	switch {
+	case wrongSequence(err), exceeds(err), full(err): // one of them, or more
+		half := len(writes) / 2
+		f.storeBatch(writes[:half])
+		f.storeBatch(writes[half:])
+	case refusedBatch(err): // also where an earlier attempt stored all of them: the server recognizes each
+		f.storeEach(f.closing, writes)
+	default:
+		for i, w := range writes {
+			w.sequence, w.err = first+uint64(i), err
+		}
 	}
-	return err
 }
 
-// storeEach stores writes by as many messages.
-func (f *Feedback) storeEach(writes []*write) {
+// storeEach stores writes by a message each.
+func (f *Feedback) storeEach(ctx context.Context, writes []*write) {
 	var storing sync.WaitGroup
 	for _, w := range writes {
-		storing.Go(func() { w.sequence, w.err = f.put(f.closing, w.msg) })
+		storing.Go(func() { w.sequence, w.err = f.put(ctx, w.msg) })
 	}
 	storing.Wait()
 }

@@ -20,10 +20,11 @@ const eraseTimeout = time.Minute
 
 // Erase removes all that is kept of a response: the records of all raters, the
 // scored response itself, its rewards and its dead letters, which are
-// overwritten on disk. It returns how many records that were. From then on items of that id are rejected, also such as
-// were not known before; what another process stores at this very moment is
-// removed by whoever reads of both. Its error wraps feedback.ErrUnavailable, or
-// is that of ctx; erasing again is safe and ends what was begun.
+// overwritten on disk. It returns how many records that were. From then on items
+// of that id are rejected, also such as were not known before; a label that
+// another process stores at this very moment is removed by each process that
+// reads of both. Its error wraps feedback.ErrUnavailable, or is that of ctx;
+// erasing again is safe and ends what was begun.
 //
 // What a correction replaced before is gone as well, but not overwritten: the
 // server frees its bytes when it compacts the file that they are in. The same is

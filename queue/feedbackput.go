@@ -22,20 +22,18 @@ const (
 	codeServerFull   jetstream.ErrorCode = 10023
 	codeStorageFull  jetstream.ErrorCode = 10047
 	codeStoreRefused jetstream.ErrorCode = 10077 // with why, in words
-
-	codeBatchDuplicate jetstream.ErrorCode = 10201
 )
 
 // put stores msg and returns its sequence, and repeats it when no answer comes.
 // Errors wrap feedback.ErrStoreFull or feedback.ErrUnavailable, or are that of
-// ctx; that somebody else was first (see conflicts) and that msg is too large
+// ctx; that somebody else was first (see wrongSequence) and that msg is too large
 // (see exceeds) are errors as they are.
 func (f *Feedback) put(ctx context.Context, msg *nats.Msg) (sequence uint64, err error) {
 	if err := f.slots.Acquire(ctx, 1); err != nil {
 		return 0, unavailable(ctx, err)
 	}
 	defer f.slots.Release(1)
-	final := func(err error) bool { return conflicts(err) || exceeds(err) }
+	final := func(err error) bool { return wrongSequence(err) || exceeds(err) }
 	err = f.persist(ctx, final, func(ctx context.Context) error {
 		ack, err := f.publish(ctx, msg, jetstream.WithExpectStream(StreamFeedback))
 		if err == nil {
@@ -78,14 +76,6 @@ func (f *Feedback) writable() error {
 		return fmt.Errorf("the connection to NATS is %v", status)
 	}
 	return nil
-}
-
-// conflicts tells that the message that was to be replaced is not the latest, or
-// that a batch holds a message that is stored already.
-func conflicts(err error) bool {
-	var api *jetstream.APIError
-	return errors.As(err, &api) && (api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence ||
-		api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant || api.ErrorCode == codeBatchDuplicate)
 }
 
 // exceeds tells that a message is larger than the server or the stream takes.

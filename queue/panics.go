@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"errors"
 	"fmt"
 	"runtime/debug"
 
@@ -13,18 +14,12 @@ const (
 	panicStackSize = 8 << 10
 )
 
-// panicError is a panic of what handles a message, as an error of that message
-// alone.
-type panicError struct{ value string }
-
-func (e *panicError) Error() string { return "panic: " + e.value }
-
 // panicked counts and logs what recover returned while a message of that kind was
-// handled.
+// handled, and returns it as an error of that message only.
 func panicked(value any, kind string, m *metrics, log zerolog.Logger) error {
 	m.panics.WithLabelValues(kind).Inc()
 	text, stack := fmt.Sprint(value), debug.Stack()
 	text = text[:min(len(text), panicValueSize)]
 	log.Error().Str("panic", text).Bytes("stack", stack[:min(len(stack), panicStackSize)]).Str("kind", kind).Msg("handling a message panicked")
-	return &panicError{text}
+	return errors.New("panic: " + text)
 }

@@ -1,8 +1,6 @@
 package queue
 
-import (
-	"assay/rewardmodel"
-)
+import "assay/rewardmodel"
 
 // payload is a message that is being rendered. It is charged as it grows, and
 // fails before it is larger than the limit.

@@ -44,8 +44,8 @@ func (w *worker) openQuarantine(ctx context.Context, src source, starting bool) 
 	shared := newState(w.nc, w.js, stream, w.cfg.domain, w.log)
 	q := &quarantine{suspects: &suspects{state: shared, created: src.created.UnixNano()}}
 	var left crashed
-	if starting {
-		if left, err = w.cfg.leftInFlight(); err != nil {
+	if starting && w.cfg.Journal != "" {
+		if left, err = readJournal(w.cfg.Journal); err != nil {
 			w.log.Error().Err(err).Msg("cannot read what the last process died with")
 		}
 	}
@@ -76,13 +76,6 @@ func (w *worker) closeJournal() error {
 		return nil
 	}
 	return w.quarantine.journal.close()
-}
-
-func (c WorkerConfig) leftInFlight() (crashed, error) {
-	if c.Journal == "" {
-		return crashed{}, nil
-	}
-	return readJournal(c.Journal)
 }
 
 // deliver handles one delivery with regard to what its response did before. A

@@ -155,7 +155,7 @@ func createStream(ctx context.Context, js jetstream.JetStream, cfg jetstream.Str
 	return stream, err
 }
 
-// hasAPILevel2 tells whether a server of a version such as "2.12.1" has atomic
+// hasAPILevel2 reports whether a server of a version such as "2.12.1" has atomic
 // batches and persist modes.
 func hasAPILevel2(version string) bool {
 	var major, minor int

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 
 	"assay/rewardmodel/retrain"
@@ -109,10 +110,7 @@ func (s *suspects) compareAndSet(ctx context.Context, change func(map[uint64]sus
 		if err != nil {
 			return err
 		}
-		next := suspectList{Created: s.created, Responses: make(map[uint64]suspect, len(list.Responses))}
-		for sequence, one := range list.Responses {
-			next.Responses[sequence] = one
-		}
+		next := suspectList{Created: s.created, Responses: maps.Clone(list.Responses)}
 		if !change(next.Responses) {
 			return nil
 		}

@@ -31,7 +31,7 @@ type serverSync struct {
 	} `json:"data"`
 }
 
-// checkSync warns unless each server of JetStream says that it syncs before it
+// checkSync warns unless each server of JetStream reports that it syncs before it
 // acknowledges. It asks by a connection of its own, since a server reports a
 // missing permission as an error of the connection.
 func checkSync(ctx context.Context, cfg ConnConfig, log zerolog.Logger) {
@@ -50,7 +50,7 @@ func checkSync(ctx context.Context, cfg ConnConfig, log zerolog.Logger) {
 	}
 }
 
-// askSync returns what the servers say whose streams are those of assay: none
+// askSync returns the reports of the servers whose streams are those of assay: none
 // where their answer is not exported to its account.
 func askSync(ctx context.Context, cfg ConnConfig) ([]serverSync, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/goccy/go-yaml"
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
@@ -70,18 +69,4 @@ func TestTheSyncOfAnExternalServerIsNamed(t *testing.T) {
 			}
 		})
 	}
-}
-
-// The values of the chart make the servers sync before they acknowledge.
-func TestTheServersOnKubernetesSync(t *testing.T) {
-	t.Parallel()
-	text, err := os.ReadFile("../k8s/nats/values.yaml")
-	require.NoError(t, err)
-	var values struct {
-		Config struct {
-			JetStream struct{ Merge map[string]any } `yaml:"jetstream"`
-		}
-	}
-	require.NoError(t, yaml.Unmarshal(text, &values))
-	require.Equal(t, "always", values.Config.JetStream.Merge["sync_interval"])
 }

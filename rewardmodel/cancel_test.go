@@ -6,20 +6,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"assay/internal/ctxtest"
 )
-
-// countdown is a context that is done after it was asked so many times.
-type countdown struct {
-	context.Context
-	left int
-}
-
-func (c *countdown) Err() error {
-	if c.left--; c.left >= 0 {
-		return nil
-	}
-	return context.Canceled
-}
 
 // TestPrepareCanceled cancels the preparation of one large response in the
 // middle of its segmentation and of its tokenizing: the caller's context
@@ -32,17 +21,17 @@ func TestPrepareCanceled(t *testing.T) {
 		strings.Repeat("It was late. ", 1<<15),
 	} {
 		const never = 1 << 30
-		ctx := &countdown{Context: t.Context(), left: never}
+		ctx := &ctxtest.Countdown{Context: t.Context(), Left: never}
 		_, _, err := s.prepare(ctx, Request{Responses: []Item{{Response: &text}}, Options: options})
 		require.NoError(t, err)
-		checks := never - ctx.left
+		checks := never - ctx.Left
 		require.Greater(t, checks, 10)
 		for _, at := range []int{0, 1, 5, checks / 2, checks - 1} {
-			ctx := &countdown{Context: t.Context(), left: at}
+			ctx := &ctxtest.Countdown{Context: t.Context(), Left: at}
 			_, _, err := s.prepare(ctx, Request{Responses: []Item{{Response: &text}}, Options: options})
 			require.ErrorIs(t, err, context.Canceled)
 			require.ErrorContains(t, err, "the caller left")
-			require.GreaterOrEqual(t, ctx.left, -4, "it continues after the end")
+			require.GreaterOrEqual(t, ctx.Left, -4, "it continues after the end")
 		}
 	}
 }

@@ -127,7 +127,7 @@ func invalid(field, format string, args ...any) *InputError {
 	return &InputError{Kind: KindInvalid, Field: field, Message: fmt.Sprintf(format, args...)}
 }
 
-// Shorten cuts what is logged or told to a client to 2,048 bytes: an error may
+// Shorten cuts what is logged or sent to a client to 2,048 bytes: an error may
 // quote what the client sent, and that may be megabytes.
 func Shorten(text string) string {
 	const most = 2048

@@ -40,8 +40,8 @@ func TestFootprint(t *testing.T) {
 				require.NoError(t, err)
 				return prepared{j, bags}
 			})
-			require.LessOrEqual(t, kept, req.Memory.Held())
-			require.LessOrEqual(t, req.Memory.Held(), 6*kept, "or too much is refused")
+			require.LessOrEqual(t, kept, req.Memory.held)
+			require.LessOrEqual(t, req.Memory.held, 6*kept, "or too much is refused")
 		})
 	}
 }
@@ -76,7 +76,7 @@ func TestLargeRequestFits(t *testing.T) {
 	answer, err := s.Score(t.Context(), req)
 	require.NoError(t, err)
 	require.Len(t, answer.Results[0].Instances, 40)
-	t.Logf("a body of %d bytes holds %d", len(body), req.Memory.Held())
+	t.Logf("a body of %d bytes holds %d", len(body), req.Memory.held)
 }
 
 // A response is refused before it is segmented when there is no memory for it.

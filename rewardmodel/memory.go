@@ -181,16 +181,6 @@ func (r *Reservation) ShrinkTo(n int64) {
 	r.shrink(r.held - n)
 }
 
-// Held is how many bytes are reserved.
-func (r *Reservation) Held() int64 {
-	if r == nil {
-		return 0
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.held
-}
-
 // Close gives everything back. A closed reservation cannot grow again.
 func (r *Reservation) Close() {
 	if r == nil {

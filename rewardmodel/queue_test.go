@@ -32,14 +32,10 @@ func (g *gate) Margins(batch [][]int32) ([]float32, error) {
 // asked returns the sizes of the batches so far.
 func (g *gate) asked() []int {
 	var sizes []int
-	for {
-		select {
-		case batch := <-g.batches:
-			sizes = append(sizes, len(batch))
-		default:
-			return sizes
-		}
+	for _, batch := range g.batchesSoFar() {
+		sizes = append(sizes, len(batch))
 	}
+	return sizes
 }
 
 // computed is how many sequences the model was asked for since asked was called.

@@ -23,6 +23,7 @@ func (s *scanner) blocks() {
 	quote, prose := 0, 0 // prose: where indented lines are known to be no code
 	for at := 0; at < len(s.text) && s.err == nil; {
 		if s.text[at] == '\n' && quote == 0 {
+			s.look(1)
 			s.flush()
 			at, inTable, afterBlank = at+1, false, true
 			continue

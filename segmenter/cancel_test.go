@@ -5,25 +5,9 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"assay/internal/ctxtest"
 )
-
-// countdown is a context that is done after it was asked so many times. It needs
-// no clock, so that a test sees exactly what happens after its end.
-type countdown struct {
-	context.Context
-	left  int
-	ended func() // at the first time that it says so
-}
-
-func (c *countdown) Err() error {
-	if c.left--; c.left >= 0 {
-		return nil
-	}
-	if c.left == -1 && c.ended != nil {
-		c.ended()
-	}
-	return context.Canceled
-}
 
 // TestSegmentCanceled ends the context at several places of texts of blocks and
 // of one huge block: next to nothing is looked at after it.
@@ -36,9 +20,9 @@ func TestSegmentCanceled(t *testing.T) {
 	for _, text := range texts {
 		for _, asked := range []int{0, 1, 2, 7} {
 			at := 0
-			ctx := &countdown{Context: t.Context(), left: asked}
+			ctx := &ctxtest.Countdown{Context: t.Context(), Left: asked}
 			s := newScanner(ctx, text)
-			ctx.ended = func() { at = s.looked }
+			ctx.Ended = func() { at = s.looked }
 			s.blocks()
 			spans, err := s.result()
 			if err == nil {
@@ -58,17 +42,18 @@ func TestSegmentCanceled(t *testing.T) {
 func TestSegmentChecksOften(t *testing.T) {
 	for _, text := range []string{
 		strings.Repeat("a", 1<<20),
+		strings.Repeat("\n", 1<<20),
 		strings.Repeat("It was late. ", 1<<20/13),
 		"It is the end." + strings.Repeat("\u3000", 1<<18) + strings.Repeat("mr. ", 1<<16),
 		"```\n" + strings.Repeat("x\n", 1<<19),
 		strings.Repeat("    a\n", 1<<20/6),
 	} {
 		asked := 1 << 30
-		ctx := &countdown{Context: t.Context(), left: asked}
+		ctx := &ctxtest.Countdown{Context: t.Context(), Left: asked}
 		if _, err := Segment(ctx, text); err != nil {
 			t.Fatal(err)
 		}
-		if checks := asked - ctx.left; checks < len(text)/checkEvery/2 {
+		if checks := asked - ctx.Left; checks < len(text)/checkEvery/2 {
 			t.Errorf("%.20q...: only %d checks in %d bytes", text, checks, len(text))
 		}
 	}

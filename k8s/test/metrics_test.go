@@ -88,10 +88,14 @@ func TestAlertsWatchMetricsThatExist(t *testing.T) {
 	rules := read(t, filepath.Join(root, "components/monitoring/rules.yaml"))[0]
 	groups, _, err := unstructured.NestedSlice(rules.Object, "spec", "groups")
 	require.NoError(t, err)
+	seen := map[string]bool{}
 	for _, group := range groups {
 		for _, rule := range group.(map[string]any)["rules"].([]any) {
 			rule := rule.(map[string]any)
-			requireExported(t, rule["alert"].(string), rule["expr"].(string))
+			name := rule["alert"].(string)
+			require.False(t, seen[name], "%s is there twice", name)
+			seen[name] = true
+			requireExported(t, name, rule["expr"].(string))
 		}
 	}
 }

@@ -3,6 +3,7 @@ package k8s
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -97,11 +98,7 @@ func TestWhoReachesNATS(t *testing.T) {
 		{"another namespace", "default", other, nil},
 	} {
 		for _, port := range []int{4222, 6222, 7422, 7777, 8222} {
-			want := false
-			for _, p := range c.ports {
-				want = want || p == port
-			}
-			require.Equal(t, want, admits(t, policy, c.namespace, c.pod, port), "%s to %d", c.what, port)
+			require.Equal(t, slices.Contains(c.ports, port), admits(t, policy, c.namespace, c.pod, port), "%s to %d", c.what, port)
 		}
 	}
 }

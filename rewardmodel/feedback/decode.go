@@ -206,7 +206,7 @@ type collector struct {
 	count, parts int // items, and the instances and messages of all of them
 }
 
-// add fails only when there are too many items.
+// add fails only when there are too many items, or instances and messages.
 func (c *collector) add(value []byte) error {
 	if c.count == c.limits.MaxItems {
 		return &rewardmodel.InputError{

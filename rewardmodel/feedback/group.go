@@ -17,15 +17,18 @@ const maxPromptGroup = 20
 // where there is no prompt. A model that was trained on one response of a group
 // has an advantage on the others, which the gate must not measure.
 func group(b bag.Bag) Hash {
-	if prompt := promptGroup(b); prompt != (Hash{}) {
-		return prompt
+	prompt := normalized(prompt(b))
+	if prompt == "" {
+		return textGroup(b)
 	}
-	return textGroup(b)
+	g := HashOf("prompt\x00" + prompt)
+	g[0] |= promptBit
+	return g
 }
 
-// promptGroup is zero for a response without a prompt. The prompt of a dialogue
-// is what precedes the first message of the assistant.
-func promptGroup(b bag.Bag) Hash {
+// prompt is what a response answers: in a dialogue, also what precedes the first
+// message of the assistant.
+func prompt(b bag.Bag) string {
 	parts := []string{b.Prompt}
 	for _, m := range b.Messages {
 		if m.Role == rewardmodel.RoleAssistant {
@@ -33,13 +36,7 @@ func promptGroup(b bag.Bag) Hash {
 		}
 		parts = append(parts, m.Content)
 	}
-	prompt := normalized(strings.Join(parts, " "))
-	if prompt == "" {
-		return Hash{}
-	}
-	g := HashOf("prompt\x00" + prompt)
-	g[0] |= promptBit
-	return g
+	return strings.Join(parts, " ")
 }
 
 func textGroup(b bag.Bag) Hash {
@@ -52,10 +49,9 @@ func textGroup(b bag.Bag) Hash {
 	return g
 }
 
-// promptBit of the first byte tells the groups of prompts from those of texts.
+// promptBit of the first byte distinguishes the groups of prompts from those of
+// texts.
 const promptBit = 0x80
-
-func isPromptGroup(group Hash) bool { return group[0]&promptBit != 0 }
 
 // normalized reduces a text to its letters and numbers in lowercase, so that
 // texts that differ in case, spacing or punctuation are equal.
@@ -74,7 +70,6 @@ func normalized(text string) string {
 // that was erased is not counted in its group, as it is never stored.
 func (x *Index) Place(r Record) Mark {
 	m := r.Mark(0)
-	prompt := promptGroup(r.Bag)
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if _, gone := x.erased[m.ID]; gone {
@@ -93,7 +88,7 @@ func (x *Index) Place(r Record) Mark {
 			x.unplace(id)
 		}
 	}
-	if prompt != (Hash{}) && x.prompts[prompt] >= maxPromptGroup {
+	if x.prompts[m.Group] >= maxPromptGroup {
 		m.Group = textGroup(r.Bag)
 	}
 	x.placed[m.ID] = m.Group
@@ -106,5 +101,15 @@ func (x *Index) unplace(id Hash) {
 	if placed, ok := x.placed[id]; ok {
 		delete(x.placed, id)
 		x.countGroup(placed, -1)
+	}
+}
+
+// countGroup counts the responses of a prompt; other groups are not limited.
+func (x *Index) countGroup(group Hash, n int) {
+	if group[0]&promptBit == 0 {
+		return
+	}
+	if x.prompts[group] += n; x.prompts[group] <= 0 {
+		delete(x.prompts, group)
 	}
 }

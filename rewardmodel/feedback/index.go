@@ -101,7 +101,8 @@ func (x *Index) Apply(m Mark) {
 	if !known {
 		x.count++
 		x.first[m.ID] = r
-		x.arrived(m)
+		x.unplace(m.ID) // which had counted it
+		x.countGroup(m.Group, 1)
 		return
 	}
 	if first.rater == r.rater {
@@ -117,22 +118,6 @@ func (x *Index) Apply(m Mark) {
 	}
 	if others.put(r) {
 		x.count++
-	}
-}
-
-// arrived counts a response in its group, unless it was when it was placed.
-func (x *Index) arrived(m Mark) {
-	x.unplace(m.ID)
-	x.countGroup(m.Group, 1)
-}
-
-// countGroup counts the responses of a prompt; other groups are not limited.
-func (x *Index) countGroup(group Hash, n int) {
-	if !isPromptGroup(group) {
-		return
-	}
-	if x.prompts[group] += n; x.prompts[group] <= 0 {
-		delete(x.prompts, group)
 	}
 }
 

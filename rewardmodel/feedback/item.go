@@ -10,8 +10,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// decodeItem returns the item of a value and its outline, or why it is rejected,
-// without its index.
+// decodeItem returns the item of a value, whose outline is given, or why it is
+// rejected, without its index.
 func decodeItem(value []byte, out outline) (Item, *Rejection) {
 	reject := func(code Code, field, message string) (Item, *Rejection) {
 		return Item{}, &Rejection{ID: out.name(), Code: code, Message: fieldMessage(field, message)}

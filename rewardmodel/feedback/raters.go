@@ -6,7 +6,7 @@ const fewRaters = 8
 
 // raters holds the records of one response beyond its first, one per rater.
 // Finding a rater and the newest record take constant time, however many raters
-// there are: labels under many names slow nobody down.
+// there are, so that labels under many names do not slow down others.
 type raters struct {
 	records []record
 	at      map[Hash]int // index in records by rater; nil up to fewRaters

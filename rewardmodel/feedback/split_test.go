@@ -114,7 +114,7 @@ func TestGroups(t *testing.T) {
 	}
 }
 
-// Whoever corrects a label with another prompt moves nothing.
+// A corrected label with another prompt does not move the response.
 func TestPlaceKeepsTheGroup(t *testing.T) {
 	x := feedback.NewIndex()
 	first := feedback.Record{Bag: bag.Bag{ID: "r", Rater: "anna", Response: "So.", Prompt: "Why?"}}

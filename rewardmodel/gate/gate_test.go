@@ -44,9 +44,9 @@ func labels(violations, compliant int) []bool {
 	return out
 }
 
-// twoModels draws a set of which every other bag is a violation.
-func twoModels(rng *rand.Rand, bags int, current, candidate float64) Bags {
-	violation := labels(bags/2, bags-bags/2)
+// twoModels draws a set.
+func twoModels(rng *rand.Rand, violations, compliant int, current, candidate float64) Bags {
+	violation := labels(violations, compliant)
 	drawn := scores(rng, violation, current, candidate)
 	return Bags{Violation: violation, Current: Margins{topmost: drawn[0]}, Candidate: Margins{topmost: drawn[1]}}
 }
@@ -54,11 +54,11 @@ func twoModels(rng *rand.Rand, bags int, current, candidate float64) Bags {
 // input is a candidate that is better, with all three sets.
 func input() Input {
 	rng := rand.New(rand.NewPCG(8, 9))
-	probe := twoModels(rng, 300, 0.8, 0.9)
+	probe := twoModels(rng, 150, 150, 0.8, 0.9)
 	probe.Violation = nil
 	return Input{
 		Current: Model{Version: "v1"}, Candidate: Model{Version: "v2"},
-		Holdout: twoModels(rng, 200, 0.8, 0.9), Regression: twoModels(rng, 120, 0.9, 0.95), Probe: probe,
+		Holdout: twoModels(rng, 100, 100, 0.8, 0.9), Regression: twoModels(rng, 60, 60, 0.9, 0.95), Probe: probe,
 	}
 }
 
@@ -118,7 +118,7 @@ func TestDecide(t *testing.T) {
 		}, nil},
 		"another order than chance, on few bags": {func(_ *Config, in *Input) {
 			in.Probe.Candidate[topmost] = shuffled(in.Probe.Candidate[topmost])
-			in.Holdout = twoModels(rand.New(rand.NewPCG(1, 2)), 40, 0.6, 0.95) // in this sample 0.565
+			in.Holdout = twoModels(rand.New(rand.NewPCG(1, 2)), 20, 20, 0.6, 0.95) // in this sample 0.565
 		}, []string{"move by"}},
 		"a small probe set": {func(_ *Config, in *Input) {
 			in.Probe.Current, in.Probe.Candidate = Margins{topmost: in.Probe.Current[topmost][:19]}, Margins{topmost: in.Probe.Candidate[topmost][:19]}
@@ -132,7 +132,7 @@ func TestDecide(t *testing.T) {
 			in.HoldoutAnchor = anchor(in.Holdout, 0.97)
 		}, []string{"On the hold-out (200 bags, 100 violations) the candidate's bag_auroc is 0.8"}},
 		"worse than the original model": {func(_ *Config, in *Input) {
-			in.Regression = twoModels(rand.New(rand.NewPCG(1, 4)), 120, 0.7, 0.7)
+			in.Regression = twoModels(rand.New(rand.NewPCG(1, 4)), 60, 60, 0.7, 0.7)
 			in.RegressionAnchor = anchor(in.Regression, 0.95)
 		}, []string{"the original model v0's 0.9"}},
 		"not worse than the anchors": {func(_ *Config, in *Input) {
@@ -194,7 +194,7 @@ func TestBetter(t *testing.T) {
 		"better than the current model and than the anchor": {0.7, 0.95, new(0.8), true},
 	} {
 		in := input()
-		in.Holdout = twoModels(rand.New(rand.NewPCG(1, 6)), 400, c.current, c.candidate)
+		in.Holdout = twoModels(rand.New(rand.NewPCG(1, 6)), 200, 200, c.current, c.candidate)
 		if c.anchor != nil {
 			in.HoldoutAnchor = anchor(in.Holdout, *c.anchor)
 		}
@@ -275,7 +275,10 @@ func TestCalibratesEveryAggregate(t *testing.T) {
 func TestDegenerateIsNeverPromoted(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for range 200 {
-		in := Input{Holdout: twoModels(rng, 10+rng.IntN(60), 0.5+rng.Float64()*0.4, 0.99), Probe: twoModels(rng, 1+rng.IntN(60), 0.5, 0.9)}
+		in := Input{
+			Holdout: twoModels(rng, MinBags+rng.IntN(30), MinBags+rng.IntN(30), 0.5+rng.Float64()*0.4, 0.99), // large enough
+			Probe:   twoModels(rng, 1+rng.IntN(30), rng.IntN(30), 0.5, 0.9),
+		}
 		in.Current.Untrained = rng.IntN(2) == 0
 		in.Candidate.Thresholds = map[rewardmodel.Aggregate]float64{topmost: 0.3 + 0.4*rng.Float64()}
 		margins := in.Holdout.Candidate[topmost]

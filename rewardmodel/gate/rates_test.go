@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// simulations is the number of runs of each figure. GATE_RUNS sets it; the
+// simulations is the number of runs of each rate. GATE_RUNS sets it; the
 // recorded tables took 1000.
 func simulations(t *testing.T, usual int) int {
 	if testing.Short() {
@@ -30,14 +30,6 @@ func sizes() []size {
 	return []size{{5, 5}, {5, 45}, {10, 40}, {20, 20}, {20, 80}, {50, 50}, {20, 200}, {200, 200}}
 }
 
-// drawn is a set of two models.
-func drawn(rng *rand.Rand, violations, compliant int, current, candidate float64) Bags {
-	set := Bags{Violation: labels(violations, compliant)}
-	margins := scores(rng, set.Violation, current, candidate)
-	set.Current, set.Candidate = Margins{topmost: margins[0]}, Margins{topmost: margins[1]}
-	return set
-}
-
 // TestErrorRates makes the table of the package comment: how often a candidate
 // is promoted, by its true difference from the current model.
 func TestErrorRates(t *testing.T) {
@@ -50,7 +42,7 @@ func TestErrorRates(t *testing.T) {
 			promoted := 0.
 			for run := range runs {
 				cfg.Seed = uint64(run)
-				report, err := Decide(cfg, Input{Holdout: drawn(rng, size.violations, size.compliant, 0.8, candidate)})
+				report, err := Decide(cfg, Input{Holdout: twoModels(rng, size.violations, size.compliant, 0.8, candidate)})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -88,7 +80,7 @@ func TestChanceRates(t *testing.T) {
 			lifted := 0.
 			for run := range runs {
 				cfg.Seed = uint64(run)
-				set := drawn(rng, size.violations, size.compliant, auroc, auroc)
+				set := twoModels(rng, size.violations, size.compliant, auroc, auroc)
 				if chance(cfg, set, set.Current[topmost]) {
 					lifted++
 				}

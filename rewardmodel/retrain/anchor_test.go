@@ -40,7 +40,7 @@ func TestAnchorMovesOnlyToWhatIsBetter(t *testing.T) {
 		anchors = append(anchors, filepath.Base(files.Anchor))
 	}
 	none := "." // the current version is the anchor
-	require.Equal(t, []string{none, none, "folder of " + v[1], "folder of " + v[1], none}, anchors)
+	require.Equal(t, []string{none, none, "directory of " + v[1], "directory of " + v[1], none}, anchors)
 }
 
 // The files of the anchor are kept when those of later versions are not.
@@ -81,8 +81,8 @@ func TestAnchorOfAnOlderRelease(t *testing.T) {
 	require.Equal(t, "base-1", f.current.Anchor)
 }
 
-// Without the files of the anchor, as after a change of --model, training goes
-// on.
+// Without the files of the anchor, as after a change of --model, training
+// continues.
 func TestAnchorThatIsLost(t *testing.T) {
 	f := newFleet()
 	f.current.Anchor, f.lost = "gone", "gone"

@@ -170,7 +170,7 @@ func newness(b feedback.Bag, since uint64) int {
 
 // topUp adds to a frozen hold-out that is too small, as after an erasure or when
 // the minimum was raised, bags of the label that it lacks, the oldest first: those
-// that are least likely to be of a flood that is going on. What is frozen stays.
+// that are least likely to be of a current flood. What is frozen stays.
 func topUp(holdout map[feedback.Hash]bool, oldest []feedback.Bag, each int) {
 	have := map[bool]int{}
 	for _, violation := range holdout {

@@ -60,7 +60,7 @@ func fullDisk(t *testing.T) string {
 		_, err = filler.Write(make([]byte, 512))
 	}
 	require.ErrorIs(t, err, syscall.ENOSPC)
-	dir := filepath.Join(disk, "trainings") // other files of its parent stay
+	dir := filepath.Join(disk, "runs") // other files of its parent stay
 	require.NoError(t, os.Mkdir(dir, 0o700))
 	return dir
 }

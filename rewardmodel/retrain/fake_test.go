@@ -253,7 +253,7 @@ func (p *process) Folder(_ context.Context, version string) (string, error) {
 		if version == p.lost {
 			return "", ErrNoFiles
 		}
-		return "folder of " + version, nil
+		return "directory of " + version, nil
 	})
 }
 

@@ -6,20 +6,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"assay/internal/ctxtest"
 )
-
-// countdown is a context that is done after it was asked so many times.
-type countdown struct {
-	context.Context
-	left int
-}
-
-func (c *countdown) Err() error {
-	if c.left--; c.left >= 0 {
-		return nil
-	}
-	return context.Canceled
-}
 
 // TestIDsContext cancels the tokenizing of long texts at many places. It asks
 // often enough, never continues after the end, and leaves nothing behind that
@@ -35,20 +24,20 @@ func TestIDsContext(t *testing.T) {
 			text := strings.Repeat(unit, size/len(unit))
 			want := tok.IDs(text)
 			const never = 1 << 30
-			whole := &countdown{Context: t.Context(), left: never}
+			whole := &ctxtest.Countdown{Context: t.Context(), Left: never}
 			got, err := tok.IDsContext(whole, text)
 			require.NoError(t, err)
 			require.Equal(t, want, got)
-			checks := never - whole.left
+			checks := never - whole.Left
 			if name != "wordpiece" || strings.Contains(unit, " ") { // a word of more than 100 characters is one step
 				require.Greater(t, checks, size/checkEvery/4, "%s %q", name, unit)
 			}
 			for at := range min(checks, 24) {
-				ctx := &countdown{Context: t.Context(), left: at}
+				ctx := &ctxtest.Countdown{Context: t.Context(), Left: at}
 				ids, err := tok.IDsContext(ctx, text)
 				require.ErrorIs(t, err, context.Canceled, "%s %q at check %d of %d", name, unit, at, checks)
 				require.Nil(t, ids)
-				require.GreaterOrEqual(t, ctx.left, -4, "it asks again and again")
+				require.GreaterOrEqual(t, ctx.Left, -4, "it asks again and again")
 			}
 			require.Equal(t, want, tok.IDs(text), "%s %q", name, unit)
 		}

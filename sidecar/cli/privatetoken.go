@@ -12,13 +12,13 @@ import (
 )
 
 // PrivateTokenFile is where a private service keeps the token of its owner, in
-// its data directory. Whoever can read it may do everything.
+// its data directory. Any process that can read it has the scope admin.
 const PrivateTokenFile = "token"
 
 // WritePrivateToken replaces the token in a data directory, whole or not at all.
 // Only this user may read it. Every start of a service writes another one, so
-// that a token which somebody obtained while the service was down, by listening
-// on its address, is worth nothing.
+// that a token which another user obtained while the service was down, by
+// listening on its address, is invalid.
 func WritePrivateToken(dataDir, token string) (err error) {
 	if err := os.MkdirAll(dataDir, 0o700); err != nil {
 		return fmt.Errorf("--data-dir: %w", err)

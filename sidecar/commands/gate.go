@@ -92,7 +92,11 @@ func (c *Gate) Run(a *cli.App) error {
 	if err != nil {
 		return err
 	}
-	anchors, err := c.anchors(current)
+	anchor, err := findAnchor("--anchor", c.Anchor, current)
+	if err != nil {
+		return err
+	}
+	regressionAnchor, err := findAnchor("--regression-anchor", c.RegressionAnchor, current)
 	if err != nil {
 		return err
 	}
@@ -108,10 +112,10 @@ func (c *Gate) Run(a *cli.App) error {
 	if in.Candidate, err = s.candidate(ctx, dir); err != nil {
 		return err
 	}
-	if in.HoldoutAnchor, err = s.reference(ctx, "--anchor", anchors.holdout, sets.holdout); err != nil {
+	if in.HoldoutAnchor, err = s.reference(ctx, "--anchor", anchor, sets.holdout); err != nil {
 		return err
 	}
-	if in.RegressionAnchor, err = s.reference(ctx, "--regression-anchor", anchors.regression, sets.regression); err != nil {
+	if in.RegressionAnchor, err = s.reference(ctx, "--regression-anchor", regressionAnchor, sets.regression); err != nil {
 		return err
 	}
 	in.Holdout, in.Regression, in.Probe = sets.holdout.bags(), sets.regression.bags(), sets.probe.bags()
@@ -133,28 +137,19 @@ func (c *Gate) Run(a *cli.App) error {
 	return nil
 }
 
-// anchorFolders are those of the anchors; "" for one that there is not, or that is the current model.
-type anchorFolders struct{ holdout, regression string }
-
-func (c *Gate) anchors(current string) (out anchorFolders, err error) {
-	find := func(flag, name string) (string, error) {
-		if name == "" {
-			return "", nil
-		}
-		dir, err := localmodel.Find(flag, name)
-		if err != nil || sameFolder(dir, current) {
-			return "", err
-		}
-		return dir, nil
+// findAnchor returns the directory of an anchor; "" without a name, or when it is the current model.
+func findAnchor(flag, name, current string) (string, error) {
+	if name == "" {
+		return "", nil
 	}
-	if out.holdout, err = find("--anchor", c.Anchor); err != nil {
-		return out, err
+	dir, err := localmodel.Find(flag, name)
+	if err != nil || sameDirectory(dir, current) {
+		return "", err
 	}
-	out.regression, err = find("--regression-anchor", c.RegressionAnchor)
-	return out, err
+	return dir, nil
 }
 
-func sameFolder(a, b string) bool {
+func sameDirectory(a, b string) bool {
 	first, err := os.Stat(a)
 	if err != nil {
 		return false

@@ -22,12 +22,12 @@ type Serve struct {
 	OpsListen       string        `placeholder:"HOST:PORT" help:"Also serve health and metrics, and nothing else, on this address; they need no token."`
 	GRPCListen      string        `name:"grpc-listen" placeholder:"HOST:PORT" help:"Serve the Open Inference Protocol over gRPC there as well (Triton and KServe clients; often port 8001)."`
 	TokenFile       string        `placeholder:"FILE" help:"Tokens of callers, one per line: TOKEN SCOPE[,SCOPE...] [NAME], with the scopes score, feedback and admin; read again when it changes. Callers on this machine need one, too, without --trust-loopback."`
-	TrustLoopback   bool          `help:"Let callers on this machine in without a token although there are tokens (--token-file). Everybody on the machine is admin then."`
-	Private         bool          `help:"Keep the other users of this machine out: generate a token at each start in DATA_DIR/token (mode 0600) and ask every caller of HTTP, gRPC and the embedded NATS server for it, also on loopback. The command line and the clients find it there."`
+	TrustLoopback   bool          `help:"Admit callers on this machine without a token although there are tokens (--token-file). Every user of the machine then has the scope admin."`
+	Private         bool          `help:"Keep the other users of this machine out: generate a token at each start in DATA_DIR/token (mode 0600) and require it from every caller of HTTP, gRPC and the embedded NATS server, on loopback too. The command line and the clients find it there."`
 	Insecure        bool          `help:"Accept listeners that other machines reach although nothing checks who calls."`
 	MaxBody         cli.ByteSize  `default:"32MiB" placeholder:"BYTES" help:"Largest request body, decompressed (${default})."`
 	MaxResponses    int           `default:"8192" help:"Most responses of one request."`
-	RequestMemory   cli.ByteSize  `default:"1GiB" placeholder:"BYTES" help:"Memory that all requests together may hold (${default}); beyond it they are answered 503. The process takes up to twice that for requests, and the model on top."`
+	RequestMemory   cli.ByteSize  `default:"1GiB" placeholder:"BYTES" help:"Memory that all requests together may hold (${default}); beyond it they get 503. The process takes up to twice that for requests, and the model on top."`
 	RequestTimeout  time.Duration `default:"5m" help:"Longest time that a request may take, and that a gRPC stream may wait for its next one."`
 	ShutdownTimeout time.Duration `default:"30s" help:"Time to finish what is in flight after SIGINT or SIGTERM; a second signal ends at once."`
 	DrainDelay      time.Duration `default:"0s" help:"Time to go on serving after a signal while /readyz says 503, so that a balancer can look elsewhere; counts towards --shutdown-timeout."`
@@ -82,9 +82,9 @@ type streamFlags struct {
 	KeepScored            time.Duration `default:"0s" help:"How long scored responses are kept with their text, for labels that name only a response_id and for candidates; 0: not at all."`
 }
 
-// leastRequestMemory leaves room for one pull from JetStream next to the largest
+// minRequestMemory leaves room for one pull from JetStream next to the largest
 // request, which may hold three quarters of it.
-const leastRequestMemory cli.ByteSize = 256 << 20
+const minRequestMemory cli.ByteSize = 256 << 20
 
 // Help is shown by --help.
 func (*Serve) Help() string {
@@ -146,7 +146,7 @@ func (c *Serve) CheckSettings() error {
 	}
 	check(!c.Private || !c.TrustLoopback, "--private and --trust-loopback contradict each other; give one of them")
 	check(c.MaxBody > 0, "--max-body is %d; give a number of bytes above 0", c.MaxBody)
-	check(c.RequestMemory >= leastRequestMemory, "--request-memory is %d; give at least %d", c.RequestMemory, leastRequestMemory)
+	check(c.RequestMemory >= minRequestMemory, "--request-memory is %d; give at least %d", c.RequestMemory, minRequestMemory)
 	check(c.MaxResponses > 0, "--max-responses is %d; give at least 1", c.MaxResponses)
 	check(c.MaxQueueTokens > 0, "--max-queue-tokens is %d; give at least 1", c.MaxQueueTokens)
 	check(c.RequestTimeout > 0, "--request-timeout is %v; give a duration above 0", c.RequestTimeout)

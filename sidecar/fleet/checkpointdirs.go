@@ -16,18 +16,18 @@ import (
 	"assay/rewardmodel/retrain"
 )
 
-// CheckpointDirs finds the checkpoint folder of a version: that of --model, or one that was fetched from the object store to
+// CheckpointDirs finds the checkpoint directory of a version: that of --model, or one that was fetched from the object store to
 // cache/VERSION.
 type CheckpointDirs struct {
 	initial  string // version of --model
-	model    string // its folder
+	model    string // its directory
 	cache    string
 	registry *queue.Registry // nil until the streams are open, and without NATS
 	// fetches bounds what requests that pin a version can have fetched.
 	fetches *rate.Limiter
-	// needed tells which fetched versions must stay; nil: all of them.
+	// needed reports which fetched versions must stay; nil: all of them.
 	needed func(ctx context.Context) func(version string) bool
-	// load loads a folder aside, to see that it can; nil in a process that does not serve.
+	// Load loads a directory in the background, to see that it can; nil in a process that does not serve.
 	Load func(ctx context.Context, dir string) error
 }
 
@@ -53,7 +53,7 @@ func (f *CheckpointDirs) Folder(ctx context.Context, version string) (string, er
 }
 
 // Pinned is Folder for a version that a request names. One that has to be fetched counts, and takes the place of those
-// that nobody needs any more. Beyond what requests may have fetched, the error is a *rewardmodel.OverloadedError.
+// that are not needed. Beyond what requests may have fetched, the error is a *rewardmodel.OverloadedError.
 func (f *CheckpointDirs) Pinned(ctx context.Context, version string) (string, error) {
 	dir, missing, err := f.find(ctx, version)
 	if err != nil || missing == nil {
@@ -73,7 +73,7 @@ func (f *CheckpointDirs) Pinned(ctx context.Context, version string) (string, er
 	return dir, nil
 }
 
-// fetch removes what nobody needs any more, and downloads a model to dir.
+// fetch removes the versions that are not needed, and downloads a model to dir.
 func (f *CheckpointDirs) fetch(ctx context.Context, m retrain.Model, dir string) error {
 	if f.needed != nil {
 		if err := f.prune(f.needed(ctx)); err != nil {
@@ -83,7 +83,7 @@ func (f *CheckpointDirs) fetch(ctx context.Context, m retrain.Model, dir string)
 	return f.registry.Download(ctx, m, dir)
 }
 
-// find returns the folder of a version, and its record if it has to be fetched there.
+// find returns the directory of a version, and its record if it has to be fetched there.
 func (f *CheckpointDirs) find(ctx context.Context, version string) (dir string, missing *retrain.Model, err error) {
 	if version == f.initial {
 		return f.model, nil, nil

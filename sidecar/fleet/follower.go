@@ -76,7 +76,7 @@ func (f *follower) serve(ctx context.Context, wanted retrain.Current) error {
 	return nil
 }
 
-// loads tells whether a version is loaded or being loaded.
+// loads reports whether a version is loaded or being loaded.
 func (f *follower) loads(version string) bool {
 	return slices.ContainsFunc(f.versions.Versions(), func(v rewardmodel.VersionStatus) bool {
 		return v.Version == version && v.Error == ""

@@ -86,8 +86,8 @@ func NewLearning(ctx context.Context, cfg LearningConfig, q *queue.Queue, versio
 			Labels: l.labels, Folders: cfg.Folders, Signals: signals, Recent: recent,
 			Worker: &worker{child: child, config: cfg.Config, compute: cfg.Compute, base: cfg.Folders.model},
 		}, cfg.Log)
-	if least := gate.MinBags; cfg.Policy.MinHeldOut < least {
-		cfg.Log.Warn().Int("holdout_min", cfg.Policy.MinHeldOut).Int("recommended", least).
+	if cfg.Policy.MinHeldOut < gate.MinBags {
+		cfg.Log.Warn().Int("holdout_min", cfg.Policy.MinHeldOut).Int("recommended", gate.MinBags).
 			Msg("--holdout-min is so low that the gate promotes models that are worse; docs/feedback.md has the error rates")
 	}
 	if versions != nil {

@@ -125,8 +125,7 @@ const compareAtOnce = 16
 func (m *monitor) compare(ctx context.Context, first labelled) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
-			stack := debug.Stack()
-			m.log.Error().Str("panic", fmt.Sprintf("%.1000v", value)).Bytes("stack", stack[:min(len(stack), 8<<10)]).Msg("comparing labels with the model's decisions panicked")
+			m.log.Error().Str("panic", fmt.Sprint(value)).Bytes("stack", debug.Stack()).Msg("comparing labels with the model's decisions panicked")
 			err = fmt.Errorf("panic: %v", value)
 		}
 	}()

@@ -1,6 +1,7 @@
 package processtest
 
 import (
+	"errors"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -17,28 +18,42 @@ import (
 const Patience = time.Minute
 
 // BPEDir holds a small vocabulary in RoBERTa's form.
-func BPEDir(t testing.TB) string { return filepath.Join(Root(t), "rewardmodel/tokenizer/testdata/bpe") }
-
-// Root is the directory of the checkout.
-func Root(t testing.TB) string {
+func BPEDir(t testing.TB) string {
 	t.Helper()
-	dir, err := filepath.Abs(".")
+	dir, err := bpeDir()
 	require.NoError(t, err)
-	for {
-		text, err := os.ReadFile(filepath.Join(dir, "go.mod"))
-		if err == nil && strings.HasPrefix(string(text), "module assay\n") {
-			return dir
-		}
-		parent := filepath.Dir(dir)
-		require.NotEqual(t, dir, parent, "the tests do not run in a checkout")
-		dir = parent
-	}
+	return dir
 }
 
-// TinyModel writes a checkpoint with random weights. Its scores mean nothing,
-// but are the same everywhere and differ from text to text.
+// bpeDir finds the directory in the checkout, which the tests run in.
+func bpeDir() (string, error) {
+	dir, err := filepath.Abs(".")
+	for err == nil {
+		text, failed := os.ReadFile(filepath.Join(dir, "go.mod"))
+		if failed == nil && strings.HasPrefix(string(text), "module assay\n") {
+			return filepath.Join(dir, "rewardmodel/tokenizer/testdata/bpe"), nil
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return "", errors.New("the working directory is not in a checkout")
+		}
+		dir = parent
+	}
+	return "", err
+}
+
+// TinyModel writes a checkpoint with random weights to a temporary directory, which it returns; edit, if not nil, changes
+// its configuration. See WriteTinyModel.
 func TinyModel(t testing.TB, edit func(*checkpoint.Config, *checkpoint.Manifest)) string {
 	t.Helper()
+	dir := filepath.Join(t.TempDir(), "tiny")
+	require.NoError(t, WriteTinyModel(dir, edit))
+	return dir
+}
+
+// WriteTinyModel writes a checkpoint with random weights to dir, which must not exist yet. Its scores mean nothing, but
+// are the same everywhere and differ from text to text.
+func WriteTinyModel(dir string, edit func(*checkpoint.Config, *checkpoint.Manifest)) error {
 	cfg := checkpoint.Config{
 		ModelType: checkpoint.Roberta, HiddenSize: 16, Layers: 2, Heads: 2, Intermediate: 32, Vocab: 8300,
 		MaxPositions: 66, TypeVocab: 1, PadID: 1, LayerNormEps: 1e-5, HiddenAct: checkpoint.GELU, NumLabels: 2,
@@ -65,9 +80,13 @@ func TinyModel(t testing.TB, edit func(*checkpoint.Config, *checkpoint.Manifest)
 		}
 		tensors = append(tensors, checkpoint.FromFloat32(spec.Name, checkpoint.F32, spec.Shape, values))
 	}
-	dir := filepath.Join(t.TempDir(), "tiny")
-	files, err := checkpoint.TokenizerFiles(BPEDir(t))
-	require.NoError(t, err)
-	require.NoError(t, checkpoint.Write(dir, cfg, man, tensors, files...))
-	return dir
+	vocabulary, err := bpeDir()
+	if err != nil {
+		return err
+	}
+	files, err := checkpoint.TokenizerFiles(vocabulary)
+	if err != nil {
+		return err
+	}
+	return checkpoint.Write(dir, cfg, man, tensors, files...)
 }

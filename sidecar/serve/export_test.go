@@ -1,15 +1,9 @@
 package serve
 
-import "assay/rewardmodel/encoder"
+// Watchdog is the watchdog of a service.
+type Watchdog = watchdog
 
-// StallingWatcher observes model calls, and says when one stalls.
-type StallingWatcher interface {
-	encoder.CallWatcher
-	stalls
-}
-
-// BreakModel has model calls observed by what wrap returns. Call it before Start.
-func (s *Service) BreakModel(wrap func(encoder.CallWatcher) StallingWatcher) {
-	w := wrap(s.calls)
-	s.calls, s.watchdog, s.live.watchdog = w, w, w
+// ReplaceWatchdog has model calls observed by what replace returns. Call it before Start.
+func (s *Service) ReplaceWatchdog(replace func(Watchdog) Watchdog) {
+	s.live.watchdog = replace(s.live.watchdog)
 }

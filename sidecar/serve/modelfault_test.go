@@ -3,6 +3,7 @@ package serve_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"os/signal"
@@ -21,7 +22,6 @@ import (
 
 	"assay/queue"
 	"assay/rewardmodel"
-	"assay/rewardmodel/encoder"
 	"assay/rewardmodel/tokenizer"
 	"assay/sidecar/cli"
 	"assay/sidecar/processtest"
@@ -35,6 +35,7 @@ const faultVariable = "TEST_BINARY_MODEL_FAULT"
 const (
 	faultCrash = "crash"
 	faultHang  = "hang"
+	faultStop  = "stop" // stops the service, and hangs before the watchdog notices
 
 	// A text of innocentTokens, the special ones included, is harmless, and one of a token more is not.
 	innocentTokens = 10
@@ -60,9 +61,7 @@ func serveFaulty(fault string) int {
 	if err != nil {
 		return p.Fail(os.Stderr, err)
 	}
-	s.BreakModel(func(calls encoder.CallWatcher) serve.StallingWatcher {
-		return &faultyModel{CallWatcher: calls, fault: fault}
-	})
+	s.ReplaceWatchdog(func(w serve.Watchdog) serve.Watchdog { return &faultyModel{Watchdog: w, fault: fault} })
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	s.Start()
@@ -78,18 +77,22 @@ func serveFaulty(fault string) int {
 
 // faultyModel goes wrong in the thread of libtorch, when a batch holds a poisonous text.
 type faultyModel struct {
-	encoder.CallWatcher
+	serve.Watchdog
 	fault string
 	hung  atomic.Pointer[time.Time]
 }
 
 func (m *faultyModel) Begin(sequences, tokens int) {
-	m.CallWatcher.Begin(sequences, tokens)
+	m.Watchdog.Begin(sequences, tokens)
 	if tokens%innocentTokens != 1 {
 		return
 	}
-	if m.fault == faultHang {
+	switch m.fault {
+	case faultHang:
 		m.hung.Store(new(time.Now()))
+		select {}
+	case faultStop:
+		_ = unix.Kill(os.Getpid(), unix.SIGTERM)
 		select {}
 	}
 	page, err := unix.Mmap(-1, 0, unix.Getpagesize(), unix.PROT_NONE, unix.MAP_ANON|unix.MAP_PRIVATE)
@@ -263,9 +266,7 @@ func TestPoisonousResponseEnds(t *testing.T) {
 				innocents["innocent-"+strconv.Itoa(i)] = text
 			}
 			all := map[string]string{"poison": textsOfTokens(t, model, innocentTokens+1, 1)[0]}
-			for id, text := range innocents {
-				all[id] = text
-			}
+			maps.Copy(all, innocents)
 			first := s.now
 			s.publishAll(all)
 			s.settle()
@@ -285,15 +286,7 @@ func TestHungModelIsNotReady(t *testing.T) {
 	p := processtest.Serve(t, model, t.TempDir(), "--nats", "off")
 	status, body := processtest.Get(t, p.Ready.HTTP+"/readyz")
 	require.Equal(t, http.StatusOK, status, body)
-	text := textsOfTokens(t, model, innocentTokens+1, 1)[0]
-	asked := make(chan struct{})
-	go func() {
-		defer close(asked)
-		response, err := http.Post(p.Ready.HTTP+"/v1/score", "application/json", strings.NewReader(fmt.Sprintf(`{"responses":[{"response":%q}]}`, text)))
-		if err == nil {
-			response.Body.Close()
-		}
-	}()
+	asked := askFaulty(t, p, model)
 	require.Eventually(t, func() bool {
 		status, body = processtest.Get(t, p.Ready.HTTP+"/readyz")
 		return status == http.StatusServiceUnavailable
@@ -303,5 +296,30 @@ func TestHungModelIsNotReady(t *testing.T) {
 	require.Equal(t, http.StatusOK, status)
 	require.Equal(t, cli.ExitFailed, p.Wait(t))
 	require.Contains(t, p.Output(), "not ready: the model does not respond")
+	<-asked
+}
+
+// askFaulty has the model score a poisonous text. The channel is closed when the request has ended.
+func askFaulty(t *testing.T, p *processtest.Process, model string) (ended <-chan struct{}) {
+	t.Helper()
+	text := textsOfTokens(t, model, innocentTokens+1, 1)[0]
+	asked := make(chan struct{})
+	go func() {
+		defer close(asked)
+		response, err := http.Post(p.Ready.HTTP+"/v1/score", "application/json", strings.NewReader(fmt.Sprintf(`{"responses":[{"response":%q}]}`, text)))
+		if err == nil {
+			response.Body.Close()
+		}
+	}()
+	return asked
+}
+
+// A service that is stopped while its model hangs, before the watchdog notices, ends within its timeout.
+func TestStopWhileTheModelHangs(t *testing.T) {
+	t.Setenv(faultVariable, faultStop)
+	model := processtest.TinyModel(t, nil)
+	p := processtest.Serve(t, model, t.TempDir(), "--nats", "off", "--shutdown-timeout", "500ms")
+	asked := askFaulty(t, p, model)
+	require.Equal(t, cli.ExitFailed, p.Wait(t))
 	<-asked
 }

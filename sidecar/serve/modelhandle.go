@@ -17,7 +17,7 @@ type live struct {
 	versions atomic.Pointer[rewardmodel.Versions]
 	queue    atomic.Pointer[queue.Queue]
 	learning atomic.Pointer[fleet.Learning]
-	watchdog stalls
+	watchdog watchdog
 }
 
 // Score is the models', or says that there is none yet.

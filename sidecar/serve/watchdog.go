@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"assay/rewardmodel"
+	"assay/rewardmodel/encoder"
 )
 
 const (
@@ -20,12 +21,15 @@ const (
 	stallGrace = 2 * time.Second
 )
 
-// stalls is what a service asks about its model; see rewardmodel.Watchdog.
-type stalls interface{ Stalled() error }
+// watchdog observes the calls of the model, as rewardmodel.Watchdog does.
+type watchdog interface {
+	encoder.CallWatcher
+	Stalled() error
+}
 
 // watchModel logs when a model call stalls, and returns an error when the process should be replaced: no call into
 // libtorch can be interrupted. Until then the service is not ready, in case the call ends after all.
-func watchModel(ctx context.Context, model stalls, log func(error)) error {
+func watchModel(ctx context.Context, model watchdog, log func(error)) error {
 	tick := time.NewTicker(watchdogPoll)
 	defer tick.Stop()
 	stalled := false

@@ -16,6 +16,7 @@ import (
 
 // stallAt is a model that stalls after a time, and recovers after another.
 type stallAt struct {
+	watchdog
 	from, to time.Time
 	limit    time.Duration
 }
@@ -46,7 +47,7 @@ func TestWatchModel(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Hour)
 				defer cancel()
 				logs := 0
-				err := watchModel(ctx, stallAt{began, began.Add(tc.hang), time.Minute}, func(error) { logs++ })
+				err := watchModel(ctx, stallAt{from: began, to: began.Add(tc.hang), limit: time.Minute}, func(error) { logs++ })
 				require.Equal(t, tc.logs, logs)
 				if !tc.ends {
 					require.NoError(t, err)

@@ -78,12 +78,28 @@ def test_a_restart_of_the_service_replaces_it(data: Path) -> None:
     assert sent == ["Bearer secret", "Bearer another"]
 
 
-def test_without_a_token_none_is_sent(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_token_none_is_sent(data: Path) -> None:
     (data / "token").unlink()
     assert token_of("http://127.0.0.1:8080") is None
-    monkeypatch.delenv("ASSAY_DATA_DIR")
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    (tmp_path / "assay").mkdir()
-    (tmp_path / "assay" / "token").write_text("by default")
-    assert private_token("http://127.0.0.1:8080", None) == "by default"
-    assert private_token("http://127.0.0.1:8080", data) is None
+
+
+@pytest.mark.parametrize(
+    ("system", "variable", "below"),
+    [
+        ("linux", "XDG_DATA_HOME", ""),
+        ("linux", "HOME", ".local/share"),
+        ("darwin", "HOME", "Library/Application Support"),
+        ("win32", "LOCALAPPDATA", ""),
+    ],
+)
+def test_default_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, system: str, variable: str, below: str
+) -> None:
+    for name in ("ASSAY_DATA_DIR", "XDG_DATA_HOME", "HOME", "LOCALAPPDATA"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("sys.platform", system)
+    monkeypatch.setenv(variable, str(tmp_path))
+    directory = tmp_path / below / "assay"
+    directory.mkdir(parents=True)
+    (directory / "token").write_text("by default")
+    assert private_token("http://127.0.0.1:8080") == "by default"

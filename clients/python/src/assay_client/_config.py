@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +11,7 @@ from urllib.request import getproxies
 import httpx
 
 from ._errors import APIError, AssayError, InvalidRequestError, NoAnswerError, ServerError
-from ._private import PrivateToken, may_see_token
+from ._private import PrivateToken, may_see_token, on_this_machine
 from ._retry import Retry
 from ._types import Asked, Failure, ItemLike, OnError, Options, Priority, substitute
 from ._version import __version__
@@ -116,10 +115,7 @@ def _known(priority: Priority | None) -> Priority | None:
 
 def _is_local(url: str) -> bool:
     host = urlsplit(url).hostname or ""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
+    return on_this_machine(host) or host.endswith(".localhost")
 
 
 @dataclass(frozen=True)

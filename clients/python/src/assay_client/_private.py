@@ -24,16 +24,16 @@ class PrivateToken(httpx.Auth):
         yield request
 
 
-def private_token(url: str, data_dir: str | os.PathLike[str] | None = None) -> str | None:
+def private_token(url: str) -> str | None:
     """The token in the data directory of a service at url, None without one.
 
-    The directory is data_dir, else $ASSAY_DATA_DIR, else the default of
-    `assay serve`. Only a service on this machine ever sees the token.
+    The directory is $ASSAY_DATA_DIR, else the default of `assay serve`. Only a
+    service on this machine ever sees the token.
     """
     if not may_see_token(url):
         return None
     try:
-        return (Path(data_dir or _data_dir()) / "token").read_text("ascii").strip() or None
+        return (_data_dir() / "token").read_text("ascii").strip() or None
     except (OSError, UnicodeDecodeError):
         return None  # there is none, or it is another user's: the service says so
 
@@ -41,25 +41,30 @@ def private_token(url: str, data_dir: str | os.PathLike[str] | None = None) -> s
 def may_see_token(url: str) -> bool:
     """Whether url is a service on this machine, without credentials of its own."""
     parts = urlsplit(url)
-    return "," not in url and not parts.username and _on_this_machine(parts.hostname or "")
+    return "," not in url and not parts.username and on_this_machine(parts.hostname or "")
 
 
-def _on_this_machine(host: str) -> bool:
+def on_this_machine(host: str) -> bool:
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
 
 
+# Variables that name a directory for data, and what is below it, by system.
+_HOMES: dict[str, dict[str, tuple[str, ...]]] = {
+    "win32": {"LOCALAPPDATA": ()},
+    "darwin": {"HOME": ("Library", "Application Support")},
+}
+_UNIX_HOMES = {"XDG_DATA_HOME": (), "HOME": (".local", "share")}
+
+
 def _data_dir() -> Path:
     """Where `assay serve` keeps its data without --data-dir."""
     if given := os.environ.get("ASSAY_DATA_DIR"):
         return Path(given)
-    base = os.environ.get("XDG_DATA_HOME", "")
-    if sys.platform != "darwin" and os.path.isabs(base) and base != "/":
-        return Path(base) / "assay"
-    home = os.environ.get("HOME", "")
-    if os.path.isabs(home) and home != "/":
-        below = ("Library", "Application Support") if sys.platform == "darwin" else (".local", "share")
-        return Path(home, *below, "assay")
+    for variable, below in _HOMES.get(sys.platform, _UNIX_HOMES).items():
+        base = os.environ.get(variable, "")
+        if os.path.isabs(base) and base != "/":
+            return Path(base, *below, "assay")
     return Path("assay-data")
