@@ -48,13 +48,10 @@ func (c *servingCmd) alongsideTraining(a *cli.App, measure func() (load.Result, 
 		return load.Result{}, alongsideError(err)
 	}
 	r, err := measure()
-	select {
-	case trained := <-exited:
-		return r, errors.Join(err, alongsideError(trained))
-	default:
-	}
 	cancel()
-	_ = <-exited // it was stopped
+	if trained := <-exited; err == nil && !errors.Is(trained, context.Canceled) {
+		err = alongsideError(trained)
+	}
 	return r, err
 }
 
