@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -56,14 +55,13 @@ Prints a report as JSON and exits with 0 when the candidate may be promoted and 
 "promote" is false and "reasons" says why). A failure exits with 1 as well, but without a report.`
 }
 
-// GateDefaults are the defaults of the flags of "assay gate", and of those of the service that mean the same.
-func GateDefaults() kong.Vars {
+// Defaults are those of the flags in this package, and of those of the service that mean the same.
+func Defaults() kong.Vars {
 	cfg := gate.DefaultConfig()
-	return kong.Vars{
-		"gate_metric": string(cfg.Metric), "gate_margin": fmt.Sprint(cfg.Margin), "gate_regression_margin": fmt.Sprint(cfg.RegressionMargin),
-		"gate_confidence": fmt.Sprint(cfg.Confidence), "gate_min_bags": strconv.Itoa(cfg.MinBags), "gate_max_shift": fmt.Sprint(cfg.MaxShift),
-		"gate_resamples": strconv.Itoa(cfg.Resamples),
-	}
+	return cli.Defaults(map[string]any{
+		"gate_metric": cfg.Metric, "gate_margin": cfg.Margin, "gate_regression_margin": cfg.RegressionMargin,
+		"gate_confidence": cfg.Confidence, "gate_min_bags": cfg.MinBags, "gate_max_shift": cfg.MaxShift, "gate_resamples": cfg.Resamples,
+	})
 }
 
 // errRejected says that the gate has kept a candidate out.
