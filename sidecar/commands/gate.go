@@ -19,10 +19,10 @@ import (
 
 // Gate decides whether a candidate may take the place of the current model.
 type Gate struct {
-	Current    string `required:"" placeholder:"DIR" help:"Checkpoint folder of the model that serves, or its name below models/."`
-	Candidate  string `required:"" placeholder:"DIR" help:"Checkpoint folder of the model that is to take its place."`
+	Current    string `required:"" placeholder:"DIR" help:"Checkpoint directory of the model that serves, or its name below models/."`
+	Candidate  string `required:"" placeholder:"DIR" help:"Checkpoint directory of the model that is to take its place."`
 	Holdout    string `required:"" placeholder:"FILE" help:"Bag file (JSONL) with labelled responses that the candidate was not trained on."`
-	Regression string `placeholder:"FILE" help:"Bag file on which no model may become worse; default: regression.jsonl in the candidate's folder, if there is one."`
+	Regression string `placeholder:"FILE" help:"Bag file on which no model may become worse; default: regression.jsonl in the candidate's directory, if there is one."`
 	Probe      string `placeholder:"FILE" help:"Responses (JSONL; labels are not looked at) by which rewards are compared; default: the hold-out's."`
 	Out        string `placeholder:"FILE" help:"Write the report to this file, too."`
 
@@ -67,6 +67,7 @@ func Defaults() kong.Vars {
 // errRejected says that the gate has kept a candidate out.
 var errRejected = errors.New("the candidate is rejected")
 
+// Config is the gate that the flags describe.
 func (c *Gate) Config() gate.Config {
 	return gate.Config{
 		Metric: gate.Metric(c.Metric), Margin: c.Margin, RegressionMargin: c.RegressionMargin, Confidence: c.Confidence,

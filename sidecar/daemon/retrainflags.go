@@ -61,6 +61,7 @@ func (f RetrainFlags) Config() fleet.Config {
 	}
 }
 
+// Check finds values that cannot work.
 func (f RetrainFlags) Check() error {
 	errs := []error{f.Config().Policy.Validate()}
 	check := func(ok bool, format string, args ...any) {

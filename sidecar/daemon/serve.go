@@ -41,7 +41,7 @@ type Serve struct {
 	ModelsLoaded           int          `default:"${models_loaded}" group:"Model:" help:"Versions that stay loaded: the current one, and those that requests pin."`
 	ModelsBytes            cli.ByteSize `default:"0" placeholder:"BYTES" group:"Model:" help:"Memory that their weights may take; 0: no limit."`
 
-	Train        bool `default:"true" negatable:"" group:"Feedback and training:" help:"Run trainings beside this service; without it another replica does, or assay trainer."`
+	Train        bool `default:"true" negatable:"" group:"Feedback and training:" help:"Run training jobs alongside this service; without it another replica does, or assay trainer."`
 	RetrainFlags `group:"Feedback and training:"`
 
 	serveNATSFlags `group:"NATS:"`
@@ -74,7 +74,7 @@ type streamFlags struct {
 	StreamDeadBytes       cli.ByteSize  `placeholder:"BYTES" help:"Dead letters that are kept (256MiB)."`
 	StreamDeadAge         time.Duration `help:"How long dead letters are kept (720h)."`
 	StreamFeedbackBytes   cli.ByteSize  `placeholder:"BYTES" help:"Labels with their texts; when full, feedback is refused (1GiB)."`
-	StreamFeedbackAge     time.Duration `help:"How long labels are kept (for ever)."`
+	StreamFeedbackAge     time.Duration `help:"How long labels are kept (forever)."`
 	StreamScoredBytes     cli.ByteSize  `placeholder:"BYTES" help:"Scored responses that --keep-scored keeps; the oldest go first (1GiB)."`
 	StreamModelsBytes     cli.ByteSize  `placeholder:"BYTES" help:"Files of models; when full, no candidate is promoted (16GiB)."`
 	StreamEventsBytes     cli.ByteSize  `placeholder:"BYTES" help:"Events that are kept (64MiB)."`

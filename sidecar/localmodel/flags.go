@@ -10,8 +10,8 @@ import (
 
 // Flags say which model scores and how it is run.
 type Flags struct {
-	Model          string `default:"${model}" placeholder:"DIR" help:"Checkpoint folder, or its name below models/ (${default}); looked for in the working directory, then beside the binary."`
-	AllowUntrained bool   `help:"Accept a base model, whose fresh head gives scores without meaning."`
+	Model          string `default:"${model}" placeholder:"DIR" help:"Checkpoint directory, or its name below models/ (${default}); looked for in the working directory, then next to the binary."`
+	AllowUntrained bool   `help:"Accept a base model, whose randomly initialized head gives scores without meaning."`
 	ComputeFlags
 }
 
@@ -36,7 +36,7 @@ func (f ComputeFlags) Compute() Compute {
 // ScorerFlags bound what a scorer does and keeps.
 type ScorerFlags struct {
 	CacheBytes     cli.ByteSize `default:"${cache_bytes}" placeholder:"BYTES" help:"Memory for the scores of instances that come again (${default}); 0: no cache."`
-	MaxInstances   int          `default:"${max_instances}" help:"Instances of a response that are scored; the rest is left out and told by \"truncated\"."`
+	MaxInstances   int          `default:"${max_instances}" help:"Instances of a response that are scored; the rest is skipped and reported by \"truncated\"."`
 	EmptyReward    float64      `default:"0" help:"Compliance in [0,1] of a response without any text."`
 	MaxBatchTokens int          `default:"${max_batch_tokens}" help:"Tokens of one batch; a GPU takes more at once, such as 16384."`
 }

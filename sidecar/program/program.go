@@ -1,3 +1,4 @@
+// Package program is the command tree of assay.
 package program
 
 import (
