@@ -57,12 +57,15 @@ type service struct {
 	idle     chan struct{} // closed when closed and nothing is in flight
 }
 
+// DefaultMaxRequests is how many requests a service without ServiceConfig.MaxRequests answers concurrently.
+const DefaultMaxRequests = 256
+
 // semver is what the micro service protocol asks of a version.
 const semver = `^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?(\+[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?$`
 
 func startService(nc *nats.Conn, scorer Scorer, labels Appender, cfg ServiceConfig, log zerolog.Logger, m *metrics) (*service, error) {
 	cfg.Timeout = cmp.Or(cfg.Timeout, time.Minute)
-	cfg.MaxRequests = cmp.Or(cfg.MaxRequests, 256)
+	cfg.MaxRequests = cmp.Or(cfg.MaxRequests, DefaultMaxRequests)
 	if cfg.Timeout < 0 || cfg.MaxRequests < 0 {
 		return nil, errors.New("NATS service: the timeout and the maximum of requests must be positive")
 	}

@@ -38,11 +38,11 @@ var (
 )
 
 const (
-	stopTime    = 10 * time.Second // from SIGTERM to SIGKILL
-	watchEvery  = time.Second
-	lineMost    = 64 << 10 // bytes of a line of the child's that are kept
-	errorLines  = 5        // of standard error that an error repeats
-	passiveWait = "OMP_WAIT_POLICY=PASSIVE"
+	killDelay     = 10 * time.Second // from SIGTERM to SIGKILL
+	memoryPoll    = time.Second
+	maxLine       = 64 << 10 // bytes of a line of the child's that are kept
+	maxErrorLines = 5        // of standard error that an error repeats
+	passiveWait   = "OMP_WAIT_POLICY=PASSIVE"
 )
 
 // New returns a runner of program, or of the binary that runs when that is "".
@@ -98,7 +98,7 @@ func (c *Child) here(ctx context.Context, args []string, l Limits, onLine func(l
 	if onLine != nil {
 		cmd.Stdout = output
 	}
-	cmd.WaitDelay = stopTime
+	cmd.WaitDelay = killDelay
 	cmd.Cancel = func() error {
 		if errors.Is(context.Cause(ctx), ErrMemory) {
 			return cmd.Process.Kill() // it has no time to lose
@@ -133,7 +133,7 @@ func (c *Child) watch(ctx context.Context, pid int, most int64, stop context.Can
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		tick := time.NewTicker(watchEvery)
+		tick := time.NewTicker(memoryPoll)
 		defer tick.Stop()
 		for most > 0 {
 			held, peak, err := memoryOf(pid)

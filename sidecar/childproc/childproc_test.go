@@ -126,14 +126,14 @@ func TestChildIsStoppedByItsContext(t *testing.T) {
 func TestLineCutter(t *testing.T) {
 	var lines []string
 	w := &lineCutter{each: func(line []byte) { lines = append(lines, string(line)) }}
-	long := strings.Repeat("x", lineMost+5)
+	long := strings.Repeat("x", maxLine+5)
 	for _, part := range []string{"a", "b\n\nc\n", long + "\nd", "e"} {
 		n, err := w.Write([]byte(part))
 		require.NoError(t, err)
 		require.Equal(t, len(part), n)
 	}
 	w.flush()
-	require.Equal(t, []string{"ab", "c", long[:lineMost], "de"}, lines)
+	require.Equal(t, []string{"ab", "c", long[:maxLine], "de"}, lines)
 }
 
 func TestChildEnvironment(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 
 // lineCutter cuts what is written into lines. What a line has beyond lineMost bytes is dropped.
 type lineCutter struct {
-	each func(line []byte) // nil: nobody listens
+	each func(line []byte) // nil: the lines are dropped
 	line []byte
 }
 
@@ -18,7 +18,7 @@ type lineCutter struct {
 func (w *lineCutter) Write(p []byte) (int, error) {
 	for rest := p; len(rest) > 0; {
 		part, after, whole := bytes.Cut(rest, []byte("\n"))
-		w.line = append(w.line, part[:min(len(part), lineMost-len(w.line))]...)
+		w.line = append(w.line, part[:min(len(part), maxLine-len(w.line))]...)
 		if rest = after; whole {
 			w.flush()
 		}
@@ -56,7 +56,7 @@ func (r *relogger) line(text []byte) {
 		fields = nil // what was read of it
 	}
 	r.log.WithLevel(level).Fields(fields).Msg(message)
-	if r.tail = append(r.tail, message); len(r.tail) > errorLines {
+	if r.tail = append(r.tail, message); len(r.tail) > maxErrorLines {
 		r.tail = r.tail[1:]
 	}
 }

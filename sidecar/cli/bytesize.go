@@ -33,3 +33,16 @@ func (b *ByteSize) UnmarshalText(text []byte) error {
 	*b = ByteSize(n * scale)
 	return nil
 }
+
+// String writes the number with the largest binary unit that divides it, as UnmarshalText reads it.
+func (b ByteSize) String() string {
+	for _, unit := range []struct {
+		suffix string
+		scale  ByteSize
+	}{{"TiB", 1 << 40}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}} {
+		if b != 0 && b%unit.scale == 0 {
+			return strconv.FormatInt(int64(b/unit.scale), 10) + unit.suffix
+		}
+	}
+	return strconv.FormatInt(int64(b), 10)
+}

@@ -16,16 +16,16 @@ type Progress struct {
 	what    string
 	done    int
 	started time.Time
-	told    time.Time
+	logged  time.Time
 }
 
-// LogEvery is how often the log hears of progress.
+// LogEvery is the interval of log lines about progress.
 const LogEvery = 15 * time.Second
 
 // NewProgress begins to show work on total bytes of input, -1 when unknown. what
 // names the things that are counted, in the plural.
 func (a *App) NewProgress(what string, total int64) *Progress {
-	p := &Progress{log: a.Log, what: what, started: time.Now(), told: time.Now()}
+	p := &Progress{log: a.Log, what: what, started: time.Now(), logged: time.Now()}
 	// Results on the same terminal would tear the bar apart.
 	if IsTerminal(a.Stderr) && !IsTerminal(a.Stdout) && !a.JSONLogs {
 		p.bar = progressbar.NewOptions64(total,
@@ -44,8 +44,8 @@ func (p *Progress) Add(n, bytes int) {
 		_ = p.bar.Add(bytes) // a bar that cannot be drawn is no failure
 		return
 	}
-	if time.Since(p.told) >= LogEvery {
-		p.told = time.Now()
+	if time.Since(p.logged) >= LogEvery {
+		p.logged = time.Now()
 		p.line("in progress")
 	}
 }

@@ -20,7 +20,7 @@ import (
 // Bags makes bags of labelled sentences to train and measure on.
 type Bags struct {
 	Dataset   string `placeholder:"NAME" help:"sst2, sentiment140, imdb or amazon: sentences (or whole reviews) drawn into bags; imdb-sentences or amazon-sentences: each review a real bag of its sentences."`
-	Data      string `default:"../shared/data" placeholder:"DIR" help:"Folder that holds the data sets, each in a folder of its own (${default})."`
+	Data      string `default:"../shared/data" placeholder:"DIR" help:"Directory that holds the data sets, each in a directory of its own (${default})."`
 	Normal    string `placeholder:"FILE" help:"Instead of a data set: compliant sentences, one a line; a fifth is held out for the test bags."`
 	Anomalous string `placeholder:"FILE" help:"Violating sentences, one a line, to go with --normal."`
 

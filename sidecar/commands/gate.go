@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -20,10 +19,10 @@ import (
 
 // Gate decides whether a candidate may take the place of the current model.
 type Gate struct {
-	Current    string `required:"" placeholder:"DIR" help:"Checkpoint folder of the model that serves, or its name below models/."`
-	Candidate  string `required:"" placeholder:"DIR" help:"Checkpoint folder of the model that is to take its place."`
+	Current    string `required:"" placeholder:"DIR" help:"Checkpoint directory of the model that serves, or its name below models/."`
+	Candidate  string `required:"" placeholder:"DIR" help:"Checkpoint directory of the model that is to take its place."`
 	Holdout    string `required:"" placeholder:"FILE" help:"Bag file (JSONL) with labelled responses that the candidate was not trained on."`
-	Regression string `placeholder:"FILE" help:"Bag file on which no model may become worse; default: regression.jsonl in the candidate's folder, if there is one."`
+	Regression string `placeholder:"FILE" help:"Bag file on which no model may become worse; default: regression.jsonl in the candidate's directory, if there is one."`
 	Probe      string `placeholder:"FILE" help:"Responses (JSONL; labels are not looked at) by which rewards are compared; default: the hold-out's."`
 	Out        string `placeholder:"FILE" help:"Write the report to this file, too."`
 
@@ -56,19 +55,19 @@ Prints a report as JSON and exits with 0 when the candidate may be promoted and 
 "promote" is false and "reasons" says why). A failure exits with 1 as well, but without a report.`
 }
 
-// GateDefaults are the defaults of the flags of "assay gate", and of those of the service that mean the same.
-func GateDefaults() kong.Vars {
+// Defaults are those of the flags in this package, and of those of the service that mean the same.
+func Defaults() kong.Vars {
 	cfg := gate.DefaultConfig()
-	return kong.Vars{
-		"gate_metric": string(cfg.Metric), "gate_margin": fmt.Sprint(cfg.Margin), "gate_regression_margin": fmt.Sprint(cfg.RegressionMargin),
-		"gate_confidence": fmt.Sprint(cfg.Confidence), "gate_min_bags": strconv.Itoa(cfg.MinBags), "gate_max_shift": fmt.Sprint(cfg.MaxShift),
-		"gate_resamples": strconv.Itoa(cfg.Resamples),
-	}
+	return cli.Defaults(map[string]any{
+		"gate_metric": cfg.Metric, "gate_margin": cfg.Margin, "gate_regression_margin": cfg.RegressionMargin,
+		"gate_confidence": cfg.Confidence, "gate_min_bags": cfg.MinBags, "gate_max_shift": cfg.MaxShift, "gate_resamples": cfg.Resamples,
+	})
 }
 
 // errRejected says that the gate has kept a candidate out.
 var errRejected = errors.New("the candidate is rejected")
 
+// Config is the gate that the flags describe.
 func (c *Gate) Config() gate.Config {
 	return gate.Config{
 		Metric: gate.Metric(c.Metric), Margin: c.Margin, RegressionMargin: c.RegressionMargin, Confidence: c.Confidence,

@@ -73,7 +73,7 @@ func (c *Pull) Run(a *cli.App) error {
 	return err
 }
 
-// run pulls and returns the folder.
+// run pulls and returns the directory.
 func (c *Pull) run(ctx context.Context, log zerolog.Logger, report func(hub.Progress)) (string, error) {
 	req, err := c.request()
 	if err != nil {
@@ -128,7 +128,7 @@ func (c *Pull) request() (hub.Request, error) {
 	}, nil
 }
 
-// unusable says what keeps assay from using a checkpoint folder; nothing when
+// unusable says what keeps assay from using a checkpoint directory; nothing when
 // it can.
 func unusable(dir string) []error {
 	var problems []error

@@ -19,7 +19,7 @@ type Score struct {
 	offsetFlag
 	Reward                 string        `default:"compliance" enum:"compliance,logit,raw" help:"Scale of the reward (${enum})."`
 	Aggregate              string        `default:"max" enum:"max,topk,noisy_or,mean" help:"How the violations of the instances become that of the response (${enum})."`
-	TopK                   int           `default:"3" help:"The k of --aggregate topk."`
+	TopK                   int           `default:"${top_k}" help:"The k of --aggregate topk."`
 	Instances              bool          `default:"true" negatable:"" help:"List the instances in each result."`
 	Reasoning              string        `default:"skip" enum:"skip,score" help:"What happens to <think> blocks (${enum})."`
 	Timeout                time.Duration `default:"5m" help:"Longest wait for one answer of a service."`

@@ -12,7 +12,7 @@ import (
 type Tokenize struct {
 	cli.InputFlags
 	offsetFlag
-	Model string `default:"models/default" placeholder:"DIR" help:"Folder with the tokenizer's files, or its name below models/ (${default})."`
+	Model string `default:"${model}" placeholder:"DIR" help:"Folder with the tokenizer's files, or its name below models/ (${default})."`
 }
 
 // Help is shown by --help.

@@ -18,17 +18,17 @@ import (
 	"assay/sidecar/localmodel"
 )
 
-// Train trains an instance classifier on bags with coarse labels and writes a checkpoint folder.
+// Train trains an instance classifier on bags with coarse labels and writes a checkpoint directory.
 type Train struct {
 	Bags   []string `required:"" help:"Bag files (JSONL) to train on." placeholder:"FILE"`
-	Init   string   `required:"" help:"Checkpoint folder to begin from, or its name below models/; a base model gets a fresh classifier." placeholder:"DIR"`
-	Out    string   `required:"" help:"Checkpoint folder to write." placeholder:"DIR"`
+	Init   string   `required:"" help:"Checkpoint directory to initialize from, or its name below models/; a base model gets a randomly initialized classifier." placeholder:"DIR"`
+	Out    string   `required:"" help:"Checkpoint directory to write." placeholder:"DIR"`
 	Method string   `default:"bfgpu" help:"Training method: bfgpu, or for comparison mil-max, mil-topk, upu, nnpu, balancedpu, robustpu, oracle."`
 
 	Seed        uint64  `default:"0" help:"Seed of shuffling, dropout and a fresh classifier."`
 	LR          float64 `default:"1e-5" name:"lr" help:"Peak learning rate of the cosine schedule."`
 	LRMin       float64 `default:"0" name:"lr-min" help:"Learning rate at the end of the schedule."`
-	Epochs      int     `default:"5" help:"Passes over the bags; 0 only places the threshold anew."`
+	Epochs      int     `default:"5" help:"Passes over the bags; 0 only places the threshold again."`
 	Batch       int     `default:"16" help:"Instances in a mini-batch."`
 	WeightDecay float64 `default:"0" help:"Decoupled weight decay; 0 is plain Adam."`
 	Dropout     float64 `default:"-1" help:"Dropout probability; -1 takes those of config.json."`
@@ -40,7 +40,7 @@ type Train struct {
 	Embeddings string `default:"dense" enum:"dense,touched" help:"Rows of the word embeddings that a step updates: all, as Adam does, or those of the mini-batch (${enum})."`
 
 	DType     string   `default:"fp32" name:"dtype" enum:"fp32,bf16" help:"Number format of the written weights (${enum})."`
-	ModelName string   `help:"Name of the model in its version; default: the name of the output folder."`
+	ModelName string   `help:"Name of the model in its version; default: the name of the output directory."`
 	DataName  []string `help:"Names of the data sets for the checkpoint's assay.json."`
 	Progress  string   `default:"auto" enum:"auto,json" help:"How progress is told (${enum}): auto, a bar on a terminal or log lines; json, also an object a line on standard output, at most one a second and one at the end of each stage."`
 	localmodel.ComputeFlags

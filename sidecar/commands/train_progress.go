@@ -13,15 +13,15 @@ import (
 
 // trainProgress shows a bar on a terminal, and a log line at the end of each stage of an epoch and now and then between.
 type trainProgress struct {
-	app  *cli.App
-	log  zerolog.Logger
-	bar  *progressbar.ProgressBar // nil before the first step and without a terminal
-	last train.Progress
-	told time.Time
+	app    *cli.App
+	log    zerolog.Logger
+	bar    *progressbar.ProgressBar // nil before the first step and without a terminal
+	last   train.Progress
+	logged time.Time
 }
 
 func newTrainProgress(a *cli.App) *trainProgress {
-	return &trainProgress{app: a, log: a.Log, told: time.Now()}
+	return &trainProgress{app: a, log: a.Log, logged: time.Now()}
 }
 
 func (p *trainProgress) tell(now train.Progress) {
@@ -37,13 +37,13 @@ func (p *trainProgress) tell(now train.Progress) {
 	if p.bar != nil {
 		p.bar.Describe(fmt.Sprintf("epoch %d/%d %s, loss %.4f", now.Epoch, now.Epochs, now.Stage, now.Loss))
 		_ = p.bar.Set(now.Step) // a bar that cannot be drawn is no failure
-	} else if time.Since(p.told) >= cli.LogEvery {
+	} else if time.Since(p.logged) >= cli.LogEvery {
 		p.line(now, "training")
 	}
 }
 
 func (p *trainProgress) line(at train.Progress, message string) {
-	p.told = time.Now()
+	p.logged = time.Now()
 	p.log.Info().Int("epoch", at.Epoch).Int("epochs", at.Epochs).Str("stage", at.Stage).Int("step", at.Step).
 		Int("steps", at.Steps).Float64("loss", at.Loss).Float64("lr", at.LearningRate).Msg(message)
 }

@@ -13,12 +13,12 @@ import (
 // progressLines writes the progress of a training for another program: an object a line, at most one a second, and one
 // at the end of each stage.
 type progressLines struct {
-	out     io.Writer
-	began   time.Time // when the first step of this process ended
-	first   int       // that step
-	last    train.Progress
-	written train.Progress
-	told    time.Time
+	out      io.Writer
+	began    time.Time // when the first step of this process ended
+	first    int       // that step
+	last     train.Progress
+	written  train.Progress
+	reported time.Time
 }
 
 func (p *progressLines) tell(now train.Progress) {
@@ -30,7 +30,7 @@ func (p *progressLines) tell(now train.Progress) {
 		p.write(at)
 	}
 	p.last = now
-	if at.Sub(p.told) >= time.Second {
+	if at.Sub(p.reported) >= time.Second {
 		p.write(at)
 	}
 }
@@ -42,7 +42,7 @@ func (p *progressLines) write(at time.Time) {
 	if p.last == p.written {
 		return
 	}
-	p.written, p.told = p.last, at
+	p.written, p.reported = p.last, at
 	line := retrain.Progress{
 		Epoch: p.last.Epoch, Epochs: p.last.Epochs, Stage: p.last.Stage, Step: p.last.Step, Steps: p.last.Steps, Loss: p.last.Loss,
 	}
@@ -51,5 +51,5 @@ func (p *progressLines) write(at time.Time) {
 		left := at.Sub(p.began).Seconds() / float64(done) * float64(p.last.Steps-p.last.Step)
 		line.SecondsLeft = math.Round(left*10) / 10
 	}
-	_ = json.NewEncoder(p.out).Encode(line) // nobody may be listening any more: the training goes on
+	_ = json.NewEncoder(p.out).Encode(line) // the reader may have left: the training run continues
 }

@@ -15,7 +15,7 @@ import (
 	"assay/segmenter"
 )
 
-// write makes the checkpoint folder. Its version is the model's name and a digest of everything that made it, so that
+// write makes the checkpoint directory. Its version is the model's name and a digest of everything that made it, so that
 // a version never names two different models.
 func (c *Train) write(base *checkpoint.Checkpoint, learner *encoder.Learner, result train.Result, digest string, maxLength int) error {
 	dtype := checkpoint.F32
@@ -64,7 +64,7 @@ func isFile(path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// baseName is the version of the checkpoint that training began from, or its folder's name.
+// baseName is the version of the checkpoint that training initialized from, or its directory's name.
 func baseName(base *checkpoint.Checkpoint) string {
 	if v := base.Manifest.Version; v != "" {
 		return v

@@ -13,25 +13,25 @@ import (
 
 // RetrainFlags say when and how feedback is trained on. "assay serve" and "assay trainer" share them.
 type RetrainFlags struct {
-	TrainAuto            bool          `default:"true" negatable:"" help:"Train by itself; without it only when asked."`
-	TrainMinBags         int           `default:"200" help:"New labelled responses that start a training; 0: any number does not."`
-	TrainMinEach         int           `default:"20" help:"Responses of each label among them, and the least that is trained on."`
-	TrainCooldown        time.Duration `default:"10m" help:"Rest after a training; doubled for each failure in a row."`
-	TrainEvery           time.Duration `default:"0s" help:"Train at this interval when there is anything new; 0: no schedule."`
-	TrainDrift           float64       `default:"0.2" help:"Kolmogorov-Smirnov distance of the scores from those after the promotion that starts a training; 0: none does."`
-	TrainDriftMin        int           `default:"500" help:"Scores that such a distance takes."`
-	TrainDisagreement    float64       `default:"0.3" help:"Share of new labels against the model's decision that starts a training; 0: none does."`
-	TrainDisagreementMin int           `default:"100" help:"Labels that such a share takes."`
-	HoldoutShare         float64       `default:"0.2" help:"Share of the labelled responses that is never trained on and judges candidates; responses to one prompt are on the same side."`
-	HoldoutMin           int           `default:"${gate_min_bags}" help:"Held-out responses of each label without which nothing is trained or promoted. Fewer than ${default} promote models that are worse."`
+	TrainAuto            bool          `default:"${train_auto}" negatable:"" help:"Train by itself; without it only when asked."`
+	TrainMinBags         int           `default:"${train_min_bags}" help:"New labelled responses that start a training; 0: any number does not."`
+	TrainMinEach         int           `default:"${train_min_each}" help:"Responses of each label among them, and the least that is trained on."`
+	TrainCooldown        time.Duration `default:"${train_cooldown}" help:"Rest after a training; doubled for each failure in a row."`
+	TrainEvery           time.Duration `default:"${train_every}" help:"Train at this interval when there is anything new; 0: no schedule."`
+	TrainDrift           float64       `default:"${train_drift}" help:"Kolmogorov-Smirnov distance of the scores from those after the promotion that starts a training; 0: none does."`
+	TrainDriftMin        int           `default:"${train_drift_min}" help:"Scores that such a distance takes."`
+	TrainDisagreement    float64       `default:"${train_disagreement}" help:"Share of new labels against the model's decision that starts a training; 0: none does."`
+	TrainDisagreementMin int           `default:"${train_disagreement_min}" help:"Labels that such a share takes."`
+	HoldoutShare         float64       `default:"${holdout_share}" help:"Share of the labelled responses that is never trained on and judges candidates; responses to one prompt are on the same side."`
+	HoldoutMin           int           `default:"${holdout_min}" help:"Held-out responses of each label without which nothing is trained or promoted. Fewer than ${default} promote models that are worse."`
 
-	TrainFrom    string        `default:"base" enum:"base,current" help:"Where a training begins (${enum}): at --model every time, or at the model that serves."`
-	TrainMaxBags int           `default:"20000" help:"Labelled responses of one training, the new ones first."`
+	TrainFrom    string        `default:"${train_from}" enum:"base,current" help:"Where a training begins (${enum}): at --model every time, or at the model that serves."`
+	TrainMaxBags int           `default:"${train_max_bags}" help:"Labelled responses of one training, the new ones first."`
 	TrainEpochs  int           `default:"0" help:"Passes over them; 0: 3, or 5 over up to 300 from a base model without a classifier."`
 	TrainLR      float64       `default:"0" name:"train-lr" help:"Peak learning rate; 0: 2e-5, or 5e-5 where there are 5 passes."`
 	TrainThreads int           `default:"0" help:"CPU threads of a training; 0: half of those that the process may use."`
 	TrainMemory  cli.ByteSize  `default:"0" placeholder:"BYTES" help:"Memory that a training may hold; 0: no limit."`
-	TrainTimeout time.Duration `default:"6h" help:"Longest time of a training."`
+	TrainTimeout time.Duration `default:"${train_timeout}" help:"Longest time of a training."`
 
 	GateMetric     string  `default:"${gate_metric}" enum:"bag_auroc,bag_auprc,avg_acc,f1_violation" help:"Figure in which a candidate may not be worse (${enum})."`
 	GateMargin     float64 `default:"${gate_margin}" help:"How much worse it may be."`
@@ -40,7 +40,7 @@ type RetrainFlags struct {
 	GateMaxShift   float64 `default:"${gate_max_shift}" help:"Mean change of the reward on the probe set above which a candidate is rejected."`
 	GateAllowShift bool    `help:"Let rewards change as much as they do."`
 
-	ModelsKeep int `default:"10" help:"Promoted versions whose files are kept in the object store."`
+	ModelsKeep int `default:"${models_keep}" help:"Promoted versions whose files are kept in the object store."`
 }
 
 // Config is the training that the flags describe.
@@ -61,6 +61,7 @@ func (f RetrainFlags) Config() fleet.Config {
 	}
 }
 
+// Check finds values that cannot work.
 func (f RetrainFlags) Check() error {
 	errs := []error{f.Config().Policy.Validate()}
 	check := func(ok bool, format string, args ...any) {

@@ -18,30 +18,30 @@ import (
 
 // Serve runs the service until a signal ends it.
 type Serve struct {
-	Listen          string        `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Where HTTP is served (${default}); port 0 takes any free one."`
+	Listen          string        `default:"${listen}" placeholder:"HOST:PORT" help:"Where HTTP is served (${default}); port 0 takes any free one."`
 	OpsListen       string        `placeholder:"HOST:PORT" help:"Also serve health and metrics, and nothing else, on this address; they need no token."`
 	GRPCListen      string        `name:"grpc-listen" placeholder:"HOST:PORT" help:"Serve the Open Inference Protocol over gRPC there as well (Triton and KServe clients; often port 8001)."`
 	TokenFile       string        `placeholder:"FILE" help:"Tokens of callers, one per line: TOKEN SCOPE[,SCOPE...] [NAME], with the scopes score, feedback and admin; read again when it changes. Callers on this machine need one, too, without --trust-loopback."`
 	TrustLoopback   bool          `help:"Admit callers on this machine without a token although there are tokens (--token-file). Every user of the machine then has the scope admin."`
 	Private         bool          `help:"Keep the other users of this machine out: generate a token at each start in DATA_DIR/token (mode 0600) and require it from every caller of HTTP, gRPC and the embedded NATS server, on loopback too. The command line and the clients find it there."`
 	Insecure        bool          `help:"Accept listeners that other machines reach although nothing checks who calls."`
-	MaxBody         cli.ByteSize  `default:"32MiB" placeholder:"BYTES" help:"Largest request body, decompressed (${default})."`
-	MaxResponses    int           `default:"8192" help:"Most responses of one request."`
-	RequestMemory   cli.ByteSize  `default:"1GiB" placeholder:"BYTES" help:"Memory that all requests together may hold (${default}); beyond it they get 503. The process takes up to twice that for requests, and the model on top."`
-	RequestTimeout  time.Duration `default:"5m" help:"Longest time that a request may take, and that a gRPC stream may wait for its next one."`
-	ShutdownTimeout time.Duration `default:"30s" help:"Time to finish what is in flight after SIGINT or SIGTERM; a second signal ends at once."`
+	MaxBody         cli.ByteSize  `default:"${max_body}" placeholder:"BYTES" help:"Largest request body, decompressed (${default})."`
+	MaxResponses    int           `default:"${max_responses}" help:"Most responses of one request."`
+	RequestMemory   cli.ByteSize  `default:"${request_memory}" placeholder:"BYTES" help:"Memory that all requests together may hold (${default}); beyond it they get 503. The process takes up to twice that for requests, and the model on top."`
+	RequestTimeout  time.Duration `default:"${request_timeout}" help:"Longest time that a request may take, and that a gRPC stream may wait for its next one."`
+	ShutdownTimeout time.Duration `default:"${shutdown_timeout}" help:"Time to finish what is in flight after SIGINT or SIGTERM; a second signal ends at once."`
 	DrainDelay      time.Duration `default:"0s" help:"Time to go on serving after a signal while /readyz says 503, so that a balancer can look elsewhere; counts towards --shutdown-timeout."`
 	TrustedOrigin   []string      `placeholder:"ORIGIN" help:"Web origins (https://host) whose pages may post to the service."`
 
 	localmodel.Flags       `group:"Model:"`
 	localmodel.ScorerFlags `group:"Model:"`
 	localmodel.PolicyFlags `group:"Model:"`
-	MaxQueueTokens         int          `default:"1048576" group:"Model:" help:"Tokens that may wait for the model, and no more than it computes within --request-timeout; a request beyond is answered 503."`
+	MaxQueueTokens         int          `default:"${max_queue_tokens}" group:"Model:" help:"Tokens that may wait for the model, and no more than it computes within --request-timeout; a request beyond is answered 503."`
 	Pin                    string       `placeholder:"VERSION" group:"Model:" help:"Serve this version whatever is promoted; that of --model counts, too."`
-	ModelsLoaded           int          `default:"2" group:"Model:" help:"Versions that stay loaded: the current one, and those that requests pin."`
+	ModelsLoaded           int          `default:"${models_loaded}" group:"Model:" help:"Versions that stay loaded: the current one, and those that requests pin."`
 	ModelsBytes            cli.ByteSize `default:"0" placeholder:"BYTES" group:"Model:" help:"Memory that their weights may take; 0: no limit."`
 
-	Train        bool `default:"true" negatable:"" group:"Feedback and training:" help:"Run trainings beside this service; without it another replica does, or assay trainer."`
+	Train        bool `default:"true" negatable:"" group:"Feedback and training:" help:"Run training jobs alongside this service; without it another replica does, or assay trainer."`
 	RetrainFlags `group:"Feedback and training:"`
 
 	serveNATSFlags `group:"NATS:"`
@@ -52,16 +52,16 @@ type Serve struct {
 // serveNATSFlags are those of a service's own NATS side.
 type serveNATSFlags struct {
 	NATS           string        `name:"nats" default:"embedded" enum:"embedded,off" help:"The NATS side (${enum}); --nats-url makes it an external one."`
-	NATSListen     string        `name:"nats-listen" default:"127.0.0.1:4222" placeholder:"HOST:PORT" help:"Where the embedded server listens (${default}); port 0 takes any free one."`
+	NATSListen     string        `name:"nats-listen" default:"${nats_listen}" placeholder:"HOST:PORT" help:"Where the embedded server listens (${default}); port 0 takes any free one."`
 	DataDir        string        `default:"${data_dir}" placeholder:"DIR" help:"Folder for what is kept: the streams of the embedded server (${default})."`
 	Sync           cli.SyncMode  `default:"always" enum:"always,interval" help:"When the embedded server flushes to disk (${enum}): always, before each acknowledgement; interval, every ${sync_interval} in the background, which is faster, and a power failure undoes what was acknowledged since."`
-	NATSMaxPayload cli.ByteSize  `name:"nats-max-payload" default:"8MiB" placeholder:"BYTES" help:"Largest message of the embedded server (${default}), at most 64MiB."`
-	NATSMaxStore   cli.ByteSize  `name:"nats-max-store" default:"64GiB" placeholder:"BYTES" help:"Disk that all streams of the embedded server may reserve (${default})."`
-	NATSRequests   int           `name:"nats-max-requests" default:"256" help:"Requests on assay.v1.score that are answered at once; more are refused as 503."`
-	MaxInFlight    int           `default:"256" help:"Streamed responses that this process holds at once."`
-	MaxAckPending  int           `default:"4096" help:"Streamed responses that all replicas together may hold."`
-	AckWait        time.Duration `default:"10s" help:"Time without a sign of life after which another replica takes a response over."`
-	MaxDeliver     int           `default:"5" help:"Attempts before a response on which the model fails is a dead letter."`
+	NATSMaxPayload cli.ByteSize  `name:"nats-max-payload" default:"${nats_max_payload}" placeholder:"BYTES" help:"Largest message of the embedded server (${default}), at most 64MiB."`
+	NATSMaxStore   cli.ByteSize  `name:"nats-max-store" default:"${nats_max_store}" placeholder:"BYTES" help:"Disk that all streams of the embedded server may reserve (${default})."`
+	NATSRequests   int           `name:"nats-max-requests" default:"${nats_max_requests}" help:"Requests on assay.v1.score that are answered at once; more are refused as 503."`
+	MaxInFlight    int           `default:"${max_in_flight}" help:"Streamed responses that this process holds at once."`
+	MaxAckPending  int           `default:"${max_ack_pending}" help:"Streamed responses that all replicas together may hold."`
+	AckWait        time.Duration `default:"${ack_wait}" help:"Time without a sign of life after which another replica takes a response over."`
+	MaxDeliver     int           `default:"${max_deliver}" help:"Attempts before a response on which the model fails is a dead letter."`
 }
 
 // streamFlags limit the streams.
@@ -74,7 +74,7 @@ type streamFlags struct {
 	StreamDeadBytes       cli.ByteSize  `placeholder:"BYTES" help:"Dead letters that are kept (256MiB)."`
 	StreamDeadAge         time.Duration `help:"How long dead letters are kept (720h)."`
 	StreamFeedbackBytes   cli.ByteSize  `placeholder:"BYTES" help:"Labels with their texts; when full, feedback is refused (1GiB)."`
-	StreamFeedbackAge     time.Duration `help:"How long labels are kept (for ever)."`
+	StreamFeedbackAge     time.Duration `help:"How long labels are kept (forever)."`
 	StreamScoredBytes     cli.ByteSize  `placeholder:"BYTES" help:"Scored responses that --keep-scored keeps; the oldest go first (1GiB)."`
 	StreamModelsBytes     cli.ByteSize  `placeholder:"BYTES" help:"Files of models; when full, no candidate is promoted (16GiB)."`
 	StreamEventsBytes     cli.ByteSize  `placeholder:"BYTES" help:"Events that are kept (64MiB)."`

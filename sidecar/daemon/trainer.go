@@ -13,7 +13,7 @@ import (
 
 // Trainer trains for services elsewhere, on machines that score nothing.
 type Trainer struct {
-	DataDir   string `default:"${data_dir}" placeholder:"DIR" help:"Folder for trainings in hand and fetched models (${default})."`
+	DataDir   string `default:"${data_dir}" placeholder:"DIR" help:"Directory for training runs and fetched models (${default})."`
 	OpsListen string `placeholder:"HOST:PORT" help:"Serve health and metrics there."`
 
 	localmodel.Flags `group:"Model:"`

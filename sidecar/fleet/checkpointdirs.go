@@ -38,6 +38,7 @@ const (
 	pinnedFetchPeriod = 10 * time.Minute
 )
 
+// NewCheckpointDirs finds version initial in directory model, and others below cache, to which they are fetched.
 func NewCheckpointDirs(initial, model, cache string) *CheckpointDirs {
 	return &CheckpointDirs{initial: initial, model: model, cache: cache, fetches: rate.NewLimiter(rate.Every(pinnedFetchPeriod), pinnedFetches)}
 }
@@ -126,7 +127,7 @@ func (f *CheckpointDirs) Verify(ctx context.Context, m retrain.Model) error {
 }
 
 func (f *CheckpointDirs) cached(version string) (string, error) {
-	name, err := folderName(version)
+	name, err := dirName(version)
 	return filepath.Join(f.cache, name), err
 }
 
@@ -139,10 +140,10 @@ func verify(ctx context.Context, dir string) error {
 	return errors.Join(c.VerifySHA256(ctx), c.Close())
 }
 
-// justFetched is how long a fetched version stays although nobody names it: it may be about to become current.
-const justFetched = 10 * time.Minute
+// minCacheAge is how long a fetched version stays although nothing names it: it may be about to become current.
+const minCacheAge = 10 * time.Minute
 
-// prune removes fetched versions that nobody needs any more.
+// prune removes fetched versions that nothing needs any more.
 func (f *CheckpointDirs) prune(keep func(version string) bool) error {
 	entries, err := os.ReadDir(f.cache)
 	if errors.Is(err, os.ErrNotExist) {
@@ -150,7 +151,7 @@ func (f *CheckpointDirs) prune(keep func(version string) bool) error {
 	}
 	for _, e := range entries {
 		info, gone := e.Info()
-		if gone != nil || !e.IsDir() || e.Name()[0] == '.' || keep(e.Name()) || time.Since(info.ModTime()) < justFetched {
+		if gone != nil || !e.IsDir() || e.Name()[0] == '.' || keep(e.Name()) || time.Since(info.ModTime()) < minCacheAge {
 			continue // with a dot: being fetched
 		}
 		err = errors.Join(err, os.RemoveAll(filepath.Join(f.cache, e.Name())))

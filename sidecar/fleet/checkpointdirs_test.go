@@ -68,7 +68,7 @@ func TestPinsFetchWithinABudget(t *testing.T) {
 		dirs[version], err = f.Pinned(t.Context(), version)
 		require.NoError(t, err, version)
 	}
-	long := time.Now().Add(-2 * justFetched)
+	long := time.Now().Add(-2 * minCacheAge)
 	for _, version := range []string{"kept-0", "kept-1"} {
 		require.NoError(t, os.Chtimes(dirs[version], long, long))
 	}

@@ -12,7 +12,7 @@ import (
 	"assay/rewardmodel/retrain"
 )
 
-// ControlPlane is what HTTP and NATS ask about feedback, models and trainings, from the first moment on.
+// ControlPlane is what HTTP and NATS ask about feedback, models and training runs. Before Connect it answers that it is not ready.
 type ControlPlane struct {
 	learning atomic.Pointer[Learning]
 }
@@ -42,7 +42,7 @@ func (d *ControlPlane) Append(ctx context.Context, batch feedback.Batch, by stri
 	return ask(d, func(l *Learning) (feedback.Receipt, error) {
 		receipt, err := l.labels.Append(ctx, batch, by)
 		if err == nil && receipt.Accepted > 0 && l.monitor != nil {
-			l.monitor.told(batch.Items)
+			l.monitor.addLabels(batch.Items)
 		}
 		return receipt, err
 	})

@@ -18,7 +18,7 @@ type follower struct {
 	versions *rewardmodel.Versions
 	monitor  *monitor
 	journal  retrain.Journal
-	folders  *CheckpointDirs
+	dirs     *CheckpointDirs
 	statuses retrain.Statuses
 	currents retrain.Currents
 	log      zerolog.Logger
@@ -48,7 +48,7 @@ func (f *follower) run(ctx context.Context, changes <-chan retrain.Current) {
 		if err == nil || ctx.Err() != nil {
 			continue
 		}
-		f.complain(ctx, wanted, err)
+		f.reportFailure(ctx, wanted, err)
 		again = time.After(pause)
 		pause = min(2*pause, time.Minute)
 	}
@@ -59,7 +59,7 @@ func (f *follower) serve(ctx context.Context, wanted retrain.Current) error {
 	if before != wanted.Version {
 		// Fetched here, it does not count among what requests have fetched.
 		if !f.loads(wanted.Version) {
-			if _, err := f.folders.Folder(ctx, wanted.Version); err != nil {
+			if _, err := f.dirs.Folder(ctx, wanted.Version); err != nil {
 				return err
 			}
 		}
@@ -70,7 +70,7 @@ func (f *follower) serve(ctx context.Context, wanted retrain.Current) error {
 			Msg("serving another model version")
 	}
 	f.monitor.watch(wanted.Version)
-	if err := f.folders.prune(f.needed(ctx, wanted)); err != nil {
+	if err := f.dirs.prune(f.needed(ctx, wanted)); err != nil {
 		f.log.Warn().Err(err).Msg("cannot remove fetched models that nobody needs")
 	}
 	return nil
@@ -83,7 +83,7 @@ func (f *follower) loads(version string) bool {
 	})
 }
 
-// needed tells of which versions the fetched folders stay: those that are loaded, the way back, and the one that a
+// needed reports the versions whose fetched directories stay: those that are loaded, the way back, and the one that a
 // training is judged against.
 func (f *follower) needed(ctx context.Context, current retrain.Current) func(version string) bool {
 	status, err := f.statuses.Status(ctx)
@@ -106,7 +106,7 @@ func (f *follower) neededNow(ctx context.Context) func(version string) bool {
 	return f.needed(ctx, current)
 }
 
-func (f *follower) complain(ctx context.Context, wanted retrain.Current, err error) {
+func (f *follower) reportFailure(ctx context.Context, wanted retrain.Current, err error) {
 	serving := f.versions.Current().Version
 	f.log.Error().Err(err).Str("version", wanted.Version).Str("serving", serving).Msg("cannot load the current model version; trying again")
 	_ = f.journal.Publish(ctx, retrain.Event{ // it was logged

@@ -27,7 +27,7 @@ type Learning struct {
 	loop     *retrain.Loop
 	trains   bool // this process runs the loop
 	auto     bool
-	folders  *CheckpointDirs
+	dirs     *CheckpointDirs
 	log      zerolog.Logger
 
 	// Those of a process that serves; nil in one that only trains.
@@ -41,7 +41,7 @@ type LearningConfig struct {
 	Config
 	Compute localmodel.Compute
 	Replica *Replica
-	Folders *CheckpointDirs
+	Dirs    *CheckpointDirs
 	Trains  bool
 	Log     zerolog.Logger
 }
@@ -62,9 +62,9 @@ func NewLearning(ctx context.Context, cfg LearningConfig, q *queue.Queue, versio
 	if err != nil {
 		return nil, err
 	}
-	cfg.Folders.registry = registry
+	cfg.Dirs.registry = registry
 	l := &Learning{
-		labels: q.Feedback(), registry: registry, folders: cfg.Folders, trains: cfg.Trains, auto: cfg.Policy.Auto,
+		labels: q.Feedback(), registry: registry, dirs: cfg.Dirs, trains: cfg.Trains, auto: cfg.Policy.Auto,
 		versions: versions, log: cfg.Log,
 		operator: retrain.Operator{Models: registry, Currents: registry, Statuses: registry, Journal: registry, Replica: cfg.Replica.ID},
 	}
@@ -83,19 +83,19 @@ func NewLearning(ctx context.Context, cfg LearningConfig, q *queue.Queue, versio
 		cfg.Policy,
 		retrain.Parts{
 			Statuses: registry, Models: registry, Currents: registry, Holdout: registry, Journal: registry,
-			Labels: l.labels, Folders: cfg.Folders, Signals: signals, Recent: recent,
-			Worker: &worker{child: child, config: cfg.Config, compute: cfg.Compute, base: cfg.Folders.model},
+			Labels: l.labels, Folders: cfg.Dirs, Signals: signals, Recent: recent,
+			Worker: &worker{child: child, config: cfg.Config, compute: cfg.Compute, base: cfg.Dirs.model},
 		}, cfg.Log)
 	if cfg.Policy.MinHeldOut < gate.MinBags {
 		cfg.Log.Warn().Int("holdout_min", cfg.Policy.MinHeldOut).Int("recommended", gate.MinBags).
 			Msg("--holdout-min is so low that the gate promotes models that are worse; docs/feedback.md has the error rates")
 	}
 	if versions != nil {
-		initial, err := describe(cfg.Folders.model)
+		initial, err := describe(cfg.Dirs.model)
 		if err != nil {
 			return nil, err
 		}
-		initial.Version = cfg.Folders.initial
+		initial.Version = cfg.Dirs.initial
 		if _, err := l.operator.Begin(ctx, initial); err != nil {
 			return nil, err
 		}
@@ -108,9 +108,9 @@ func NewLearning(ctx context.Context, cfg LearningConfig, q *queue.Queue, versio
 func (l *Learning) Join(ctx context.Context, pin string) error {
 	follow := &follower{
 		replica: l.operator.Replica, versions: l.versions, monitor: l.monitor, journal: l.registry, statuses: l.registry,
-		currents: l.registry, folders: l.folders, log: l.log,
+		currents: l.registry, dirs: l.dirs, log: l.log,
 	}
-	l.folders.needed = follow.neededNow
+	l.dirs.needed = follow.neededNow
 	if pin != "" {
 		if err := l.versions.Promote(ctx, pin); err != nil {
 			return fmt.Errorf("--pin %s: %w", pin, err)
@@ -123,7 +123,7 @@ func (l *Learning) Join(ctx context.Context, pin string) error {
 		return err
 	}
 	if err := follow.serve(ctx, current); err != nil {
-		follow.complain(ctx, current, err)
+		follow.reportFailure(ctx, current, err)
 	}
 	l.follow = follow
 	return nil
@@ -176,7 +176,7 @@ func (l *Learning) recent(ctx context.Context, n int) ([]bag.Bag, error) {
 	return bags, nil
 }
 
-// Scored is told of every answer, and keeps the responses if it shall. A response that cannot be kept was scored all
+// Scored takes every scored request, and keeps the responses if the service is configured to. A response that cannot be kept was scored all
 // the same.
 func (l *Learning) Scored(ctx context.Context, req rewardmodel.Request, answer rewardmodel.Answer) {
 	l.monitor.scored(req, answer)
@@ -198,18 +198,18 @@ func (l *Learning) Scored(ctx context.Context, req rewardmodel.Request, answer r
 		}
 		kept = append(kept, k)
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepTimeout)
 	defer cancel()
 	if err := l.labels.Keep(ctx, kept); err != nil {
 		l.log.Warn().Err(err).Int("responses", len(kept)).Msg("cannot keep scored responses; feedback by response_id will not find them")
 	}
 }
 
-// keepTime bounds how long an answer waits until its responses are kept.
-const keepTime = 2 * time.Second
+// keepTimeout bounds how long an answer waits until its responses are kept.
+const keepTimeout = 2 * time.Second
 
 // candidates of which the second opinion of another loaded version is asked.
-const secondOpinions = 256
+const maxSecondOpinions = 256
 
 // candidatePool is how many kept responses are ranked.
 const candidatePool = 5000
@@ -253,7 +253,7 @@ func (l *Learning) secondOpinion(ctx context.Context, pool []feedback.Scored) []
 		first[s.Bag.ID] = i
 	}
 	req := rewardmodel.Request{Model: other, Options: rewardmodel.Options{Instances: new(false)}}
-	for _, c := range feedback.Rank(pool, secondOpinions, feedback.RankOptions{}) {
+	for _, c := range feedback.Rank(pool, maxSecondOpinions, feedback.RankOptions{}) {
 		req.Responses = append(req.Responses, localmodel.ItemOf(pool[first[c.ID]].Bag))
 	}
 	if len(req.Responses) == 0 {

@@ -16,7 +16,7 @@ import (
 	"assay/sidecar/localmodel"
 )
 
-// monitor watches the scores that this replica gives and the labels that it is told, for the triggers that depend on
+// monitor watches the scores that this replica gives and the labels that callers send, for the triggers that depend on
 // them. It never holds up a request.
 type monitor struct {
 	window *retrain.Window
@@ -53,15 +53,15 @@ type labelled struct {
 // maxLabels bounds the labels that wait to be compared; more are passed over, for a rate needs no more.
 const maxLabels = 4096
 
-// shareEvery is how often a monitor looks for the fleet's reference.
-const shareEvery = 10 * time.Second
+// shareInterval is how often a monitor looks for the fleet's reference.
+const shareInterval = 10 * time.Second
 
 func newMonitor(r references, s rescorer, log zerolog.Logger) *monitor {
 	return &monitor{window: retrain.NewWindow(""), tally: retrain.NewTally(""), references: r, scorer: s,
 		labels: make(chan labelled, maxLabels), log: log}
 }
 
-// watch begins anew for a version that was promoted.
+// watch starts from scratch for a version that was promoted.
 func (m *monitor) watch(version string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -84,8 +84,8 @@ func (m *monitor) scored(req rewardmodel.Request, answer rewardmodel.Answer) {
 	}
 }
 
-// told takes items of feedback that carry their text.
-func (m *monitor) told(items []feedback.Entry) {
+// addLabels takes items of feedback that carry their text.
+func (m *monitor) addLabels(items []feedback.Entry) {
 	for _, it := range items {
 		if !it.HasText() {
 			continue
@@ -100,7 +100,7 @@ func (m *monitor) told(items []feedback.Entry) {
 
 // run compares labels with decisions and shares references until ctx ends.
 func (m *monitor) run(ctx context.Context) {
-	tick := time.NewTicker(shareEvery)
+	tick := time.NewTicker(shareInterval)
 	defer tick.Stop()
 	for {
 		select {
@@ -118,8 +118,8 @@ func (m *monitor) run(ctx context.Context) {
 	}
 }
 
-// compareAtOnce keeps such a request small beside those that somebody waits for.
-const compareAtOnce = 16
+// maxCompared keeps such a request small beside those that somebody waits for.
+const maxCompared = 16
 
 // compare skips labels whose text makes the scorer panic.
 func (m *monitor) compare(ctx context.Context, first labelled) (err error) {
@@ -130,7 +130,7 @@ func (m *monitor) compare(ctx context.Context, first labelled) (err error) {
 		}
 	}()
 	batch := []labelled{first}
-	for len(batch) < compareAtOnce && len(m.labels) > 0 {
+	for len(batch) < maxCompared && len(m.labels) > 0 {
 		batch = append(batch, <-m.labels)
 	}
 	req := rewardmodel.Request{Options: rewardmodel.Options{Instances: new(false)}}

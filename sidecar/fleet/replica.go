@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Replica is who this process is among those that share a NATS server: a folder of its own, whose name is its id. It
+// Replica is who this process is among those that share a NATS server: a directory of its own, whose name is its id. It
 // is the same after a restart, so that a training goes on where its process died.
 type Replica struct {
 	ID   string
@@ -18,7 +18,7 @@ type Replica struct {
 	lock *os.File
 }
 
-// ClaimReplica takes the first folder below dataDir/replicas that no living process holds, or makes one.
+// ClaimReplica takes the first directory below dataDir/replicas that no living process holds, or makes one.
 func ClaimReplica(dataDir string) (*Replica, error) {
 	parent := filepath.Join(dataDir, "replicas")
 	if err := os.MkdirAll(parent, 0o700); err != nil {
@@ -57,10 +57,11 @@ func (r *Replica) claim() (err error) {
 	return nil
 }
 
-// trainings is where trainings live.
+// trainings is the directory of training runs.
 func (r *Replica) trainings() string { return filepath.Join(r.dir, "training") }
 
 // Journal names the streamed responses in flight.
 func (r *Replica) Journal() string { return filepath.Join(r.dir, "in-flight") }
 
+// Release leaves the directory to another process.
 func (r *Replica) Release() error { return r.lock.Close() }

@@ -53,7 +53,7 @@ func RunTrainer(ctx context.Context, cfg TrainerConfig, log zerolog.Logger) (err
 	defer func() { err = errors.Join(err, q.Close(context.WithoutCancel(ctx))) }()
 	found := NewCheckpointDirs(version, opened.Dir, filepath.Join(cfg.DataDir, "models"))
 	learning, err := NewLearning(ctx, LearningConfig{
-		Config: cfg.Training, Compute: cfg.Model.Compute, Replica: who, Folders: found, Trains: true, Log: log,
+		Config: cfg.Training, Compute: cfg.Model.Compute, Replica: who, Dirs: found, Trains: true, Log: log,
 	}, q, nil)
 	if err != nil {
 		return err

@@ -105,7 +105,7 @@ func (w *worker) Gate(ctx context.Context, files retrain.GateFiles) (verdict ret
 // Describe implements retrain.Worker.
 func (*worker) Describe(dir string) (retrain.Model, error) { return describe(dir) }
 
-// describe reads what a checkpoint folder says of itself.
+// describe reads the manifest of a checkpoint directory.
 func describe(dir string) (retrain.Model, error) {
 	c, err := checkpoint.Open(dir)
 	if err != nil {
@@ -156,9 +156,8 @@ func killed(err error) bool {
 	return ok && status.Signaled()
 }
 
-// folderName turns a version into the name of a folder; versions are made of letters, digits and "-._", so that
-// another one is nobody's.
-func folderName(version string) (string, error) {
+// dirName turns a version into the name of a directory. Versions consist of letters, digits and "-._"; any other is unknown.
+func dirName(version string) (string, error) {
 	if version == "" || strings.ContainsAny(version, "/\\\x00") || version[0] == '.' {
 		return "", fmt.Errorf("%w: version %.60q cannot be the name of a folder", retrain.ErrNoModel, version)
 	}

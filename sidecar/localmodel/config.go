@@ -19,6 +19,12 @@ type Compute struct {
 	Threads        int    // of the CPU; 0: all that the process may use
 }
 
+// What the flags default to.
+const (
+	DefaultModel      = "models/default"
+	DefaultCacheBytes = 64 << 20 // of a scorer
+)
+
 // Runtime starts libtorch. The caller closes it.
 func (c Compute) Runtime() (*encoder.Runtime, error) {
 	return encoder.NewRuntime(encoder.RuntimeOptions{Threads: c.Threads, Device: c.Device, PrecisionLimit: c.PrecisionLimit})

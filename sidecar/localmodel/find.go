@@ -10,9 +10,9 @@ import (
 	"assay/sidecar/cli"
 )
 
-// Find returns the folder that name, the value of flag, stands for: itself,
+// Find returns the directory that name, the value of flag, stands for: itself,
 // below models/, or what was pulled to there from a repository of that name; in
-// the working directory, beside the binary, or beside the binary's folder (as
+// the working directory, next to the binary, or next to the binary's directory (as
 // with bin/assay).
 func Find(flag, name string) (string, error) {
 	bases := []string{""}

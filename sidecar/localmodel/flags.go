@@ -10,15 +10,15 @@ import (
 
 // Flags say which model scores and how it is run.
 type Flags struct {
-	Model          string `default:"models/default" placeholder:"DIR" help:"Checkpoint folder, or its name below models/ (${default}); looked for in the working directory, then beside the binary."`
-	AllowUntrained bool   `help:"Accept a base model, whose fresh head gives scores without meaning."`
+	Model          string `default:"${model}" placeholder:"DIR" help:"Checkpoint directory, or its name below models/ (${default}); looked for in the working directory, then next to the binary."`
+	AllowUntrained bool   `help:"Accept a base model, whose randomly initialized head gives scores without meaning."`
 	ComputeFlags
 }
 
 // ComputeFlags say where libtorch computes.
 type ComputeFlags struct {
 	Precision string  `default:"auto" enum:"auto,fp32,bf16,int8" help:"Number format of the computation (${enum}); auto is bf16 where the processor has it. int8 is for scoring alone: faster, checked against fp32 when the model is loaded."`
-	Limit     float64 `name:"precision-limit" default:"0.01" help:"How far int8 may move the violation of built-in texts from fp32, on average, before a model is refused; one of them may move ten times as far."`
+	Limit     float64 `name:"precision-limit" default:"${precision_limit}" help:"How far int8 may move the violation of built-in texts from fp32, on average, before a model is refused; one of them may move ten times as far."`
 	Device    string  `default:"auto" help:"auto, cpu or cuda:N."`
 	Threads   int     `default:"0" help:"CPU threads of libtorch; 0 is all that the process may use."`
 }
@@ -35,10 +35,10 @@ func (f ComputeFlags) Compute() Compute {
 
 // ScorerFlags bound what a scorer does and keeps.
 type ScorerFlags struct {
-	CacheBytes     cli.ByteSize `default:"64MiB" placeholder:"BYTES" help:"Memory for the scores of instances that come again (${default}); 0: no cache."`
-	MaxInstances   int          `default:"4096" help:"Instances of a response that are scored; the rest is left out and told by \"truncated\"."`
+	CacheBytes     cli.ByteSize `default:"${cache_bytes}" placeholder:"BYTES" help:"Memory for the scores of instances that come again (${default}); 0: no cache."`
+	MaxInstances   int          `default:"${max_instances}" help:"Instances of a response that are scored; the rest is skipped and reported by \"truncated\"."`
 	EmptyReward    float64      `default:"0" help:"Compliance in [0,1] of a response without any text."`
-	MaxBatchTokens int          `default:"1024" help:"Tokens of one batch; a GPU takes more at once, such as 16384."`
+	MaxBatchTokens int          `default:"${max_batch_tokens}" help:"Tokens of one batch; a GPU takes more at once, such as 16384."`
 }
 
 // Check finds values that cannot work.

@@ -9,10 +9,10 @@ import (
 
 // MethodFlags are the choices that the methods of training leave open. Those that a method does not have are ignored.
 type MethodFlags struct {
-	Weights      string  `default:"batch" enum:"batch,paper" help:"BFGPU's weights: softmax over the mini-batch, or within the bag (${enum})."`
-	Normaliser   string  `default:"sum" enum:"sum,count" help:"BFGPU's weights of a class sum to 1 in a mini-batch, or are divided by twice its instances (${enum})."`
-	Loss         string  `default:"sigmoid" enum:"cross-entropy,sigmoid" help:"BFGPU's loss of an instance; sigmoid is symmetric, as the theory asks (${enum})."`
-	PULoss       bool    `default:"true" name:"pu-loss" negatable:"" help:"First stage of each epoch of BFGPU: the weighted loss over all instances."`
+	Weights      string  `default:"${bfgpu_weights}" enum:"batch,paper" help:"BFGPU's weights: softmax over the mini-batch, or within the bag (${enum})."`
+	Normaliser   string  `default:"${bfgpu_normaliser}" enum:"sum,count" help:"BFGPU's weights of a class sum to 1 in a mini-batch, or are divided by twice its instances (${enum})."`
+	Loss         string  `default:"${bfgpu_loss}" enum:"cross-entropy,sigmoid" help:"BFGPU's loss of an instance; sigmoid is symmetric, as the theory asks (${enum})."`
+	PULoss       bool    `default:"${bfgpu_pu_loss}" name:"pu-loss" negatable:"" help:"First stage of each epoch of BFGPU: the weighted loss over all instances."`
 	PseudoLabels string  `default:"auto" enum:"auto,true,false" help:"Second stage of each epoch: train on the witnesses found (${enum}); auto: for BFGPU, not for the PU methods."`
 	PseudoFrom   string  `default:"after" enum:"during,after" help:"Scores that choose the pseudo labels of BFGPU: recorded during the epoch, or after it (${enum})."`
 	LambdaPU     float64 `default:"0" name:"lambda-pu" help:"Factor of BFGPU's weighted loss; 0: 1/pi_micro."`

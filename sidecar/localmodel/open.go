@@ -78,7 +78,7 @@ func (m *Opened) check() error {
 // Untrained is the version of every model with a fresh head.
 const Untrained = "untrained"
 
-// Version names the weights: as assay.json does, or by the folder's name and
+// Version names the weights: as assay.json does, or by the directory's name and
 // the checksum of what is in it.
 func (m *Opened) Version(ctx context.Context) (string, error) {
 	if !m.Checkpoint.HasClassifier() {
@@ -130,7 +130,7 @@ func (m *Opened) Thresholds() map[rewardmodel.Aggregate]float64 {
 }
 
 // Calibration is the scale of rewards that the checkpoint comes with. A map of an aggregate that this version does not
-// know is left aside.
+// know is ignored.
 func (m *Opened) Calibration() rewardmodel.Calibration {
 	out := rewardmodel.Calibration{}
 	for name, curve := range m.Checkpoint.Manifest.Calibration {

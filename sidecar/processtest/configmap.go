@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// configMap is a folder as Kubernetes mounts a ConfigMap: what is in it are links
+// configMap is a directory as Kubernetes mounts a ConfigMap: what is in it are links
 // through ..data, which is replaced as a whole.
 type configMap struct {
 	t       *testing.T
@@ -17,6 +17,7 @@ type configMap struct {
 	version int
 }
 
+// MountConfigMap returns a directory with the configuration file content.
 func MountConfigMap(t *testing.T, content string) *configMap {
 	t.Helper()
 	m := &configMap{t: t, Dir: t.TempDir()}
@@ -25,15 +26,17 @@ func MountConfigMap(t *testing.T, content string) *configMap {
 	return m
 }
 
+// Path is that of the configuration file.
 func (m *configMap) Path() string { return filepath.Join(m.Dir, "assay.yaml") }
 
+// Swap replaces the configuration file.
 func (m *configMap) Swap(content string) {
 	m.t.Helper()
 	m.version++
-	folder := "..2026_" + strings.Repeat("1", m.version)
-	require.NoError(m.t, os.Mkdir(filepath.Join(m.Dir, folder), 0o755))
-	require.NoError(m.t, os.WriteFile(filepath.Join(m.Dir, folder, "assay.yaml"), []byte(content), 0o600))
+	data := "..2026_" + strings.Repeat("1", m.version)
+	require.NoError(m.t, os.Mkdir(filepath.Join(m.Dir, data), 0o755))
+	require.NoError(m.t, os.WriteFile(filepath.Join(m.Dir, data, "assay.yaml"), []byte(content), 0o600))
 	next := filepath.Join(m.Dir, "..data_tmp")
-	require.NoError(m.t, os.Symlink(folder, next))
+	require.NoError(m.t, os.Symlink(data, next))
 	require.NoError(m.t, os.Rename(next, filepath.Join(m.Dir, "..data")))
 }

@@ -38,7 +38,7 @@ func RequireOneRewardEach(t *testing.T, p *Process, responses int, prefix string
 	}
 }
 
-// LongText is different for every i, so that no cache knows it.
+// LongText is different for every i, so that no cache has it.
 func LongText(i int) string {
 	var b strings.Builder
 	for k := range 40 {
@@ -69,6 +69,7 @@ func Printed(t *testing.T, p *Process) string {
 	}
 }
 
+// Get returns the status and the body of a response.
 func Get(t *testing.T, url string) (int, string) {
 	t.Helper()
 	response, err := http.Get(url)
@@ -79,6 +80,7 @@ func Get(t *testing.T, url string) (int, string) {
 	return response.StatusCode, string(body)
 }
 
+// Post scores over HTTP.
 func Post(t *testing.T, url, body string) rewardmodel.Answer {
 	t.Helper()
 	response, err := http.Post(url+"/v1/score", "application/json", strings.NewReader(body))
@@ -90,12 +92,14 @@ func Post(t *testing.T, url, body string) rewardmodel.Answer {
 	return answer
 }
 
+// Publish publishes a response to score on assay.v1.responses.<tail>.
 func Publish(t *testing.T, js jetstream.JetStream, tail, id, item string) {
 	t.Helper()
 	_, err := js.Publish(t.Context(), queue.SubjectResponses+"."+tail, []byte(item), jetstream.WithMsgID(id))
 	require.NoError(t, err)
 }
 
+// NextReward is the first reward on assay.v1.rewards.<tail>.
 func NextReward(t *testing.T, js jetstream.JetStream, tail string) jetstream.Msg {
 	t.Helper()
 	consumer, err := js.OrderedConsumer(t.Context(), queue.StreamRewards, jetstream.OrderedConsumerConfig{

@@ -119,6 +119,7 @@ func (p *Process) Kill() {
 	}
 }
 
+// Signal sends SIGTERM.
 func (p *Process) Signal(t *testing.T) {
 	t.Helper()
 	require.NoError(t, p.Cmd.Process.Signal(syscall.SIGTERM))
@@ -137,6 +138,7 @@ func (p *Process) Wait(t *testing.T) int {
 	return p.Cmd.ProcessState.ExitCode()
 }
 
+// JetStream connects to the embedded NATS server of the process until the test ends.
 func (p *Process) JetStream(t *testing.T) (*nats.Conn, jetstream.JetStream) {
 	t.Helper()
 	nc, err := nats.Connect(p.Ready.NATS, nats.NoReconnect())

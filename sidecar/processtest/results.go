@@ -10,6 +10,7 @@ import (
 	"assay/rewardmodel"
 )
 
+// Results decodes what assay score prints.
 func Results(t *testing.T, lines string) []rewardmodel.Result {
 	t.Helper()
 	var out []rewardmodel.Result

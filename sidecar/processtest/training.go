@@ -35,11 +35,13 @@ func TrainArgs(model, bags, out string, epochs int) []string {
 		"--lr", "1e-3", "--precision", "fp32", "--threads", "1"}
 }
 
+// PathExists reports whether there is such a file or directory.
 func PathExists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
 }
 
+// Manifest reads assay.json in a checkpoint directory.
 func Manifest(t *testing.T, dir string) *checkpoint.Manifest {
 	t.Helper()
 	c, err := checkpoint.Open(dir)
@@ -56,6 +58,7 @@ func Weights(t *testing.T, dir string) []byte {
 	return data
 }
 
+// LoadBags reads a bag file.
 func LoadBags(t *testing.T, name string) []bag.Bag {
 	t.Helper()
 	file, err := os.Open(name)

@@ -1,3 +1,4 @@
+// Package program is the command tree of assay.
 package program
 
 import (
@@ -6,11 +7,11 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"assay/queue"
 	"assay/sidecar/admin"
 	"assay/sidecar/cli"
 	"assay/sidecar/commands"
 	"assay/sidecar/daemon"
+	"assay/sidecar/localmodel"
 )
 
 // Commands is the command line: each field with cmd is a subcommand, each other a
@@ -35,7 +36,7 @@ type Commands struct {
 	Version  commands.Version  `cmd:"" help:"Show what this binary is made of."`
 }
 
-// assay is the program of this binary.
+// Assay is the program of this binary.
 func Assay() cli.Program {
 	return cli.Program{
 		Name:        "assay",
@@ -45,8 +46,8 @@ func Assay() cli.Program {
 			return c, &c.GlobalFlags
 		},
 		Options: []kong.Option{
-			kong.Vars{"data_dir": cli.DefaultDataDir(os.Getenv, runtime.GOOS), "sync_interval": queue.RelaxedSync.String()},
-			commands.GateDefaults(),
+			kong.Vars{"data_dir": cli.DefaultDataDir(os.Getenv, runtime.GOOS)},
+			localmodel.Defaults(), commands.Defaults(), daemon.Defaults(),
 		},
 	}
 }

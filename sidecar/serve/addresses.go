@@ -12,16 +12,16 @@ func (s *Service) URL() string { return Reachable("http://" + s.listener.Addr().
 
 // GRPCAddress is the target for gRPC clients, "" without Config.GRPCListen.
 func (s *Service) GRPCAddress() string {
-	if s.rpc == nil {
+	if s.grpc == nil {
 		return ""
 	}
-	_, address, _ := strings.Cut(Reachable("grpc://"+s.rpc.Addr().String()), "://")
+	_, address, _ := strings.Cut(Reachable("grpc://"+s.grpc.Addr().String()), "://")
 	return address
 }
 
 // NATSURL is that of the NATS server, embedded or not; "" before Ready, and without NATS.
 func (s *Service) NATSURL() string {
-	if q := s.live.queue.Load(); q != nil {
+	if q := s.handle.queue.Load(); q != nil {
 		return q.URL()
 	}
 	return ""
@@ -29,8 +29,8 @@ func (s *Service) NATSURL() string {
 
 // Model is the version that scores, and how it computes. Call it after Ready.
 func (s *Service) Model() (version string, precision encoder.Precision, device string) {
-	precision, device = s.loader.computes()
-	return s.live.versions.Load().Current().Version, precision, device
+	precision, device = s.loader.precisionAndDevice()
+	return s.handle.versions.Load().Current().Version, precision, device
 }
 
 // Reachable replaces an address that stands for every interface by one that a

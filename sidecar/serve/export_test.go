@@ -5,5 +5,5 @@ type Watchdog = watchdog
 
 // ReplaceWatchdog has model calls observed by what replace returns. Call it before Start.
 func (s *Service) ReplaceWatchdog(replace func(Watchdog) Watchdog) {
-	s.live.watchdog = replace(s.live.watchdog)
+	s.handle.watchdog = replace(s.handle.watchdog)
 }

@@ -13,11 +13,11 @@ import (
 // listen opens the listeners, and then shows the private token to its owner: a
 // start that fails because the service already runs leaves that one its token.
 func (s *Service) listen() (err error) {
-	parts := api.Parts{Scorer: &s.live, Models: &s.live, Tokens: s.tokens, Memory: s.memory, Checks: []api.Check{{Name: "model", Ready: s.live.modelReady}}}
+	parts := api.Parts{Scorer: &s.handle, Models: &s.handle, Tokens: s.tokens, Memory: s.memory, Checks: []api.Check{{Name: "model", Ready: s.handle.modelReady}}}
 	if s.config.NATS {
-		parts.Checks = append(parts.Checks, api.Check{Name: "streams", Ready: s.live.streamsReady, AtStart: true})
-		parts.Feedback, parts.FeedbackView, parts.Registry = &s.desk, &s.desk, &s.desk
-		parts.Promotions, parts.Trainings, parts.Events = &s.desk, &s.desk, &s.desk
+		parts.Checks = append(parts.Checks, api.Check{Name: "streams", Ready: s.handle.streamsReady, AtStart: true})
+		parts.Feedback, parts.FeedbackView, parts.Registry = &s.control, &s.control, &s.control
+		parts.Promotions, parts.Trainings, parts.Events = &s.control, &s.control, &s.control
 	}
 	if s.http, err = api.New(s.config.API, parts, s.log, s.registry); err != nil {
 		return cli.Usage(err)
@@ -28,7 +28,7 @@ func (s *Service) listen() (err error) {
 		flag, address string
 		listener      *net.Listener
 	}{
-		{"--listen", s.config.Listen, &s.listener}, {"--ops-listen", s.config.OpsListen, &s.ops}, {"--grpc-listen", s.config.GRPCListen, &s.rpc},
+		{"--listen", s.config.Listen, &s.listener}, {"--ops-listen", s.config.OpsListen, &s.ops}, {"--grpc-listen", s.config.GRPCListen, &s.grpc},
 	} {
 		if l.address == "" {
 			continue
@@ -48,7 +48,7 @@ func (s *Service) listen() (err error) {
 
 // listeners are those that are open.
 func (s *Service) listeners() (open []net.Listener) {
-	for _, l := range []net.Listener{s.listener, s.ops, s.rpc} {
+	for _, l := range []net.Listener{s.listener, s.ops, s.grpc} {
 		if l != nil {
 			open = append(open, l)
 		}

@@ -19,21 +19,21 @@ type loader struct {
 	model   localmodel.Config
 	scoring rewardmodel.ScorerConfig
 	runtime *encoder.Runtime
-	folder  func(ctx context.Context, version string) (dir string, err error)
+	find    func(ctx context.Context, version string) (dir string, err error)
 	metrics prometheus.Registerer
 
 	precision atomic.Value // encoder.Precision of the model loaded last
 }
 
-// computes tells with what numbers and where models run.
-func (l *loader) computes() (precision encoder.Precision, device string) {
+// precisionAndDevice tells with what numbers and where models run.
+func (l *loader) precisionAndDevice() (precision encoder.Precision, device string) {
 	precision, _ = l.precision.Load().(encoder.Precision)
 	return precision, l.runtime.Device()
 }
 
 // Load implements rewardmodel.Loader.
 func (l *loader) Load(ctx context.Context, version string, room func(bytes int64) error) (rewardmodel.Loaded, error) {
-	dir, err := l.folder(ctx, version)
+	dir, err := l.find(ctx, version)
 	if errors.Is(err, retrain.ErrNoModel) || errors.Is(err, retrain.ErrNoFiles) {
 		err = fmt.Errorf("%w: %w", rewardmodel.ErrUnknownVersion, err)
 	}
@@ -43,7 +43,7 @@ func (l *loader) Load(ctx context.Context, version string, room func(bytes int64
 	return l.load(ctx, dir, room, l.metrics)
 }
 
-// load makes the checkpoint in a folder ready.
+// load makes the checkpoint in a directory ready.
 func (l *loader) load(ctx context.Context, dir string, room func(bytes int64) error, metrics prometheus.Registerer) (rewardmodel.Loaded, error) {
 	opened, err := l.model.OpenDir(dir)
 	if err != nil {
@@ -69,7 +69,7 @@ func (l *loader) load(ctx context.Context, dir string, room func(bytes int64) er
 	}, nil
 }
 
-// try loads a folder aside, only to see that it can be served.
+// try loads a directory in the background, only to see that it can be served.
 func (l *loader) try(ctx context.Context, dir string) error {
 	// Without metrics: the version may be loaded for good meanwhile, and has its series then.
 	loaded, err := l.load(ctx, dir, func(int64) error { return nil }, nil)

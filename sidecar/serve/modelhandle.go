@@ -11,9 +11,9 @@ import (
 	"assay/sidecar/fleet"
 )
 
-// live is what HTTP and NATS score with from the first moment on, while the
+// modelHandle is what HTTP and NATS score with from the first moment on, while the
 // model and the streams are still on their way.
-type live struct {
+type modelHandle struct {
 	versions atomic.Pointer[rewardmodel.Versions]
 	queue    atomic.Pointer[queue.Queue]
 	learning atomic.Pointer[fleet.Learning]
@@ -21,7 +21,7 @@ type live struct {
 }
 
 // Score is the models', or says that there is none yet.
-func (l *live) Score(ctx context.Context, req rewardmodel.Request) (rewardmodel.Answer, error) {
+func (l *modelHandle) Score(ctx context.Context, req rewardmodel.Request) (rewardmodel.Answer, error) {
 	versions := l.versions.Load()
 	if versions == nil {
 		return rewardmodel.Answer{}, l.modelReady(ctx)
@@ -34,7 +34,7 @@ func (l *live) Score(ctx context.Context, req rewardmodel.Request) (rewardmodel.
 }
 
 // Models lists the versions that are loaded, the current one first.
-func (l *live) Models(context.Context) ([]api.Model, error) {
+func (l *modelHandle) Models(context.Context) ([]api.Model, error) {
 	versions := l.versions.Load()
 	if versions == nil {
 		return nil, nil
@@ -48,7 +48,7 @@ func (l *live) Models(context.Context) ([]api.Model, error) {
 	return models, nil
 }
 
-func (l *live) modelReady(context.Context) error {
+func (l *modelHandle) modelReady(context.Context) error {
 	if l.versions.Load() == nil {
 		return fmt.Errorf("%w: the model is being loaded", api.ErrNotReady)
 	}
@@ -58,7 +58,7 @@ func (l *live) modelReady(context.Context) error {
 	return nil
 }
 
-func (l *live) streamsReady(ctx context.Context) error {
+func (l *modelHandle) streamsReady(ctx context.Context) error {
 	q := l.queue.Load()
 	if q == nil {
 		return fmt.Errorf("%w: the streams are being opened", api.ErrNotReady)

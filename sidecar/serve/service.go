@@ -21,23 +21,23 @@ import (
 
 // Service is an assembled service, from the listeners to the NATS server: New, Start, Ready, and at the end Shutdown.
 type Service struct {
-	config   Config
-	log      zerolog.Logger
-	registry *prometheus.Registry
-	opened   *localmodel.Opened
-	loader   *loader               // nil until libtorch has started
-	replica  *fleet.Replica        // nil without NATS
-	folders  *fleet.CheckpointDirs // nil until the version of the model is known
-	memory   *rewardmodel.Memory   // of all requests, whatever they arrive by
-	live     live
-	desk     fleet.ControlPlane
-	tokens   *api.Tokens // nil without a token file and a private token
-	private  string      // token of its owner, "" when the service is not private
-	http     *api.Server
-	listener net.Listener
-	ops      net.Listener // nil without Config.OpsListen
-	rpc      net.Listener // nil without Config.GRPCListen
-	unlearn  func() error // stops learning, and waits for its end
+	config       Config
+	log          zerolog.Logger
+	registry     *prometheus.Registry
+	opened       *localmodel.Opened
+	loader       *loader               // nil until libtorch has started
+	replica      *fleet.Replica        // nil without NATS
+	dirs         *fleet.CheckpointDirs // nil until the version of the model is known
+	memory       *rewardmodel.Memory   // of all requests, whatever they arrive by
+	handle       modelHandle
+	control      fleet.ControlPlane
+	tokens       *api.Tokens // nil without a token file and a private token
+	private      string      // token of its owner, "" when the service is not private
+	http         *api.Server
+	listener     net.Listener
+	ops          net.Listener // nil without Config.OpsListen
+	grpc         net.Listener // nil without Config.GRPCListen
+	stopLearning func() error // stops learning, and waits for its end
 
 	stop    context.CancelFunc // nil before Start
 	started chan struct{}      // closed when the start has ended, in whichever way
@@ -51,14 +51,14 @@ type Service struct {
 func New(cfg Config, log zerolog.Logger) (*Service, error) {
 	s := &Service{
 		config: cfg, log: log, registry: cfg.Registry,
-		started: make(chan struct{}), ended: make(chan struct{}), unlearn: func() error { return nil },
+		started: make(chan struct{}), ended: make(chan struct{}), stopLearning: func() error { return nil },
 	}
 	if s.registry == nil {
 		s.registry = prometheus.NewRegistry()
 		s.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	}
 	var err error
-	if s.live.watchdog, err = rewardmodel.NewWatchdog(s.registry); err != nil {
+	if s.handle.watchdog, err = rewardmodel.NewWatchdog(s.registry); err != nil {
 		return nil, err
 	}
 	if err := s.loadTokens(); err != nil {
@@ -120,14 +120,14 @@ func (s *Service) Ready(ctx context.Context) error {
 		if s.err != nil {
 			return s.err
 		}
-		return errEnded
+		return errShutdown
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 }
 
-// errEnded is the error of Ready after a Shutdown.
-var errEnded = errors.New("the service was shut down before it was ready")
+// errShutdown is the error of Ready after a Shutdown.
+var errShutdown = errors.New("the service was shut down before it was ready")
 
 // Wait waits until the service has ended, and returns why: nil after a Shutdown in which everything was finished.
 func (s *Service) Wait() error {
@@ -162,8 +162,8 @@ func (s *Service) run(ctx context.Context) error {
 	if s.ops != nil {
 		group.Go(func() error { return s.http.ServeOps(serving, s.ops) })
 	}
-	if s.rpc != nil {
-		group.Go(func() error { return s.http.ServeGRPC(serving, s.rpc) })
+	if s.grpc != nil {
+		group.Go(func() error { return s.http.ServeGRPC(serving, s.grpc) })
 	}
 	group.Go(func() error {
 		defer close(s.started)
@@ -176,10 +176,10 @@ func (s *Service) run(ctx context.Context) error {
 	})
 	hopeless := make(chan error, 1)
 	group.Go(func() error {
-		err := watchModel(ctx, s.live.watchdog, s.logStall)
+		err := watchModel(ctx, s.handle.watchdog, s.logStall)
 		if err != nil {
 			hopeless <- err
-			if q := s.live.queue.Load(); q != nil {
+			if q := s.handle.queue.Load(); q != nil {
 				q.Crashing()
 			}
 		}
@@ -197,7 +197,7 @@ func (s *Service) SetLimits(maxBody int64, limits rewardmodel.Limits) error {
 	if err := s.http.SetLimits(maxBody, limits); err != nil {
 		return err
 	}
-	if q := s.live.queue.Load(); q != nil {
+	if q := s.handle.queue.Load(); q != nil {
 		q.SetLimits(limits)
 	}
 	return nil

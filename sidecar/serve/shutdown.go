@@ -11,12 +11,12 @@ var errShutdownTimeout = errors.New("not all was finished within --shutdown-time
 
 // shutdown ends the parts in the order in which they feed each other, all
 // before one deadline: not ready any more, HTTP and gRPC drained, no more responses
-// taken and those in flight finished or handed back, a training in hand left
+// taken and those in flight finished or negatively acknowledged, a training run in flight left
 // for the next process, the models stopped, NATS drained and stopped.
 func (s *Service) shutdown() error {
 	s.http.Drain()
 	s.log.Info().Stringer("within", s.config.ShutdownTimeout).Msg("shutting down; a second signal ends at once")
-	stalled := s.live.watchdog.Stalled() != nil
+	stalled := s.handle.watchdog.Stalled() != nil
 	timeout := s.config.ShutdownTimeout
 	if stalled {
 		timeout = min(timeout, stallGrace)
@@ -29,11 +29,11 @@ func (s *Service) shutdown() error {
 	<-s.started // it sees the end of its context
 
 	errs := []error{s.http.Shutdown(ctx)}
-	q := s.live.queue.Load()
+	q := s.handle.queue.Load()
 	if q != nil {
 		errs = append(errs, q.Drain(ctx))
 	}
-	errs = append(errs, s.unlearn())
+	errs = append(errs, s.stopLearning())
 	if !stalled && ctx.Err() == nil { // else it could wait forever for a model call
 		errs = append(errs, s.closeModels())
 	}
@@ -51,7 +51,7 @@ func (s *Service) shutdown() error {
 }
 
 func (s *Service) closeModels() (err error) {
-	if versions := s.live.versions.Load(); versions != nil {
+	if versions := s.handle.versions.Load(); versions != nil {
 		err = versions.Close()
 	}
 	if s.loader != nil {

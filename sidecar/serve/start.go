@@ -27,18 +27,18 @@ func (s *Service) start(ctx context.Context) error {
 		group.Go(func() error { return s.openQueue(starting) })
 	}
 	err := group.Wait()
-	if q := s.live.queue.Load(); err == nil && q != nil {
+	if q := s.handle.queue.Load(); err == nil && q != nil {
 		err = s.learn(ctx, q, versions)
 	}
 	if err != nil {
-		if versions != nil && s.live.versions.Load() == nil {
+		if versions != nil && s.handle.versions.Load() == nil {
 			err = errors.Join(err, versions.Close())
 		}
 		return err
 	}
-	s.live.versions.Store(versions)
-	if q := s.live.queue.Load(); q != nil {
-		if err := q.Start(ctx, &s.live); err != nil {
+	s.handle.versions.Store(versions)
+	if q := s.handle.queue.Load(); q != nil {
+		if err := q.Start(ctx, &s.handle); err != nil {
 			return err
 		}
 	}
@@ -51,14 +51,14 @@ func (s *Service) loadModel(ctx context.Context) (*rewardmodel.Versions, error) 
 	if err != nil {
 		return nil, fmt.Errorf("--model: %w", err)
 	}
-	s.folders = fleet.NewCheckpointDirs(version, s.opened.Dir, filepath.Join(s.config.DataDir, "models"))
+	s.dirs = fleet.NewCheckpointDirs(version, s.opened.Dir, filepath.Join(s.config.DataDir, "models"))
 	runtime, err := s.config.Model.Runtime()
 	if err != nil {
 		return nil, cli.Usage(err)
 	}
-	runtime.Watch(s.live.watchdog)
-	s.loader = &loader{model: s.config.Model, scoring: s.config.Scorer, runtime: runtime, folder: s.folders.Pinned, metrics: s.registry}
-	s.folders.Load = s.loader.try
+	runtime.Watch(s.handle.watchdog)
+	s.loader = &loader{model: s.config.Model, scoring: s.config.Scorer, runtime: runtime, find: s.dirs.Pinned, metrics: s.registry}
+	s.dirs.Load = s.loader.try
 	versions, err := rewardmodel.NewVersions(rewardmodel.VersionsConfig{MaxLoaded: s.config.ModelsLoaded, MaxBytes: s.config.ModelsBytes}, s.loader, s.registry)
 	if err != nil {
 		return nil, err
@@ -75,24 +75,24 @@ func (s *Service) loadModel(ctx context.Context) (*rewardmodel.Versions, error) 
 func (s *Service) openQueue(ctx context.Context) error {
 	cfg := s.config.Queue
 	cfg.Server.DataDir = s.config.DataDir
-	cfg.Worker.Memory, cfg.Service.Memory, cfg.Service.Labels = s.memory, s.memory, &s.desk
+	cfg.Worker.Memory, cfg.Service.Memory, cfg.Service.Labels = s.memory, s.memory, &s.control
 	q, err := queue.Open(ctx, cfg, s.log, s.registry)
 	if err != nil {
 		return err
 	}
-	s.live.queue.Store(q)
+	s.handle.queue.Store(q)
 	return nil
 }
 
 // learn joins the fleet: from here on this process takes feedback, follows the
-// current version or keeps to the pinned one, and trains if it shall.
+// current version or keeps to the pinned one, and trains if it is configured to.
 func (s *Service) learn(ctx context.Context, q *queue.Queue, versions *rewardmodel.Versions) (err error) {
 	if s.replica, err = fleet.ClaimReplica(s.config.DataDir); err != nil {
 		return err
 	}
 	q.SetJournal(s.replica.Journal())
 	learning, err := fleet.NewLearning(ctx, fleet.LearningConfig{
-		Config: s.config.Training, Compute: s.config.Model.Compute, Replica: s.replica, Folders: s.folders,
+		Config: s.config.Training, Compute: s.config.Model.Compute, Replica: s.replica, Dirs: s.dirs,
 		Trains: s.config.Train, Log: s.log,
 	}, q, versions)
 	if err != nil {
@@ -104,11 +104,11 @@ func (s *Service) learn(ctx context.Context, q *queue.Queue, versions *rewardmod
 	working, stop := context.WithCancel(context.WithoutCancel(ctx))
 	ended := make(chan error, 1)
 	go func() { ended <- learning.Run(working) }()
-	s.unlearn = func() error {
+	s.stopLearning = func() error {
 		stop()
 		return <-ended
 	}
-	s.live.learning.Store(learning)
-	s.desk.Connect(learning)
+	s.handle.learning.Store(learning)
+	s.control.Connect(learning)
 	return nil
 }
