@@ -24,6 +24,7 @@ WORKDIR /src
 # libtorch, each wheel verified against its pinned SHA-256, and gotch fitted to
 # it: repeated only when the set-up changes.
 COPY go.mod go.sum ./
+COPY clients/go/go.mod clients/go/
 COPY rewardmodel/encoder/setup rewardmodel/encoder/setup
 ARG DEVICE=cpu
 RUN GOWORK=off go run ./rewardmodel/encoder/setup -device "$DEVICE"

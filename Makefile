@@ -24,7 +24,7 @@ ROUND  := --no-pu-loss --loss cross-entropy --no-calibrate
 unraced = go list -f '{{.ImportPath}} {{join .Deps " "}} {{join .TestImports " "}} {{join .XTestImports " "}}' ./... \
 	| awk '{ for (i = 2; i <= NF; i++) if ($$i ~ /sugarme\/gotch$$|rewardmodel\/encoder$$/) { print $$1; next } if ($$1 ~ /(rewardmodel\/encoder|\/segmenter)$$/) print $$1 }'
 
-.PHONY: help setup build run install test test-clients test-all test-k8s bench lint model image image-test hostile clean check-go
+.PHONY: help setup build run install test test-clients test-all test-k8s lab bench hostile lint model image image-test clean check-go
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{ printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -39,6 +39,9 @@ setup: check-go ## install and prepare all that a build needs (DEVICE=cuda: with
 
 build: setup ## compile bin/assay
 	go build -buildvcs=auto -o bin/assay ./sidecar
+
+lab: build ## compile bin/assay-lab, which measures bin/assay and reproduces the paper's experiments
+	go build -buildvcs=auto -o bin/assay-lab ./lab
 
 run: build ## build, then serve on this machine
 	bin/assay serve
@@ -64,11 +67,11 @@ test-k8s: check-go ## render and check what stands in k8s/, and apply it to a ku
 	cd k8s/test && export GOWORK=off && go vet ./... && \
 	KUBE_APISERVER=$${KUBE_APISERVER-$$(./kube-apiserver.sh)} go test ./...
 
-bench: setup ## run the benchmarks
+bench: setup ## run the Go benchmarks (bin/assay-lab bench measures the service)
 	go test -run '^$$' -bench . -benchmem ./...
 
-hostile: build ## attack the memory of a service in a cgroup of the chart's size, for 5 minutes (root)
-	go run ./bench/hostile
+hostile: lab ## attack the memory of a service in a cgroup of the chart's size, for 5 minutes (root)
+	bin/assay-lab bench hostile
 
 lint: setup ## check the formatting, go vet, golangci-lint and the GitHub workflows
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "gofmt -w: $$unformatted"; exit 1; }

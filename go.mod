@@ -3,6 +3,7 @@ module assay
 go 1.26.0
 
 require (
+	assay/clients/go v0.0.0
 	github.com/alecthomas/kong v1.17.0
 	github.com/getkin/kin-openapi v0.152.0
 	github.com/go-chi/chi/v5 v5.5.0
@@ -75,3 +76,6 @@ require (
 	golang.org/x/net v0.60.0 // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20260817212433-ac3dfec99bb1 // indirect
 )
+
+// The client of this repository, in the same checkout.
+replace assay/clients/go => ./clients/go

@@ -67,12 +67,16 @@ type service struct {
 	idle     chan struct{} // closed when closed and nothing is in flight
 }
 
+// DefaultMaxRequests is the number of requests that a service without
+// ServiceConfig.MaxRequests processes concurrently.
+const DefaultMaxRequests = 256
+
 // semver is the format of a version in the micro service protocol.
 const semver = `^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?(\+[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?$`
 
 func startService(nc *nats.Conn, scorer Scorer, store appender, cfg ServiceConfig, log zerolog.Logger, m *metrics) (*service, error) {
 	cfg.Timeout = cmp.Or(cfg.Timeout, time.Minute)
-	cfg.MaxRequests = cmp.Or(cfg.MaxRequests, 256)
+	cfg.MaxRequests = cmp.Or(cfg.MaxRequests, DefaultMaxRequests)
 	if cfg.Timeout < 0 || cfg.MaxRequests < 0 {
 		return nil, errors.New("NATS service: the timeout and the maximum of requests must be positive")
 	}

@@ -55,11 +55,19 @@ type WorkerConfig struct {
 	domain string // of JetStream; "" for the domain of the server
 }
 
+// What a WorkerConfig stands for that does not say.
+const (
+	DefaultMaxInFlight   = 256
+	DefaultMaxAckPending = 4096
+	DefaultAckWait       = 10 * time.Second
+	DefaultMaxDeliver    = 5
+)
+
 func (c WorkerConfig) withDefaults() (WorkerConfig, error) {
-	c.MaxInFlight = cmp.Or(c.MaxInFlight, 256)
-	c.MaxAckPending = cmp.Or(c.MaxAckPending, max(4096, c.MaxInFlight))
-	c.AckWait = cmp.Or(c.AckWait, 10*time.Second)
-	c.MaxDeliver = cmp.Or(c.MaxDeliver, 5)
+	c.MaxInFlight = cmp.Or(c.MaxInFlight, DefaultMaxInFlight)
+	c.MaxAckPending = cmp.Or(c.MaxAckPending, max(DefaultMaxAckPending, c.MaxInFlight))
+	c.AckWait = cmp.Or(c.AckWait, DefaultAckWait)
+	c.MaxDeliver = cmp.Or(c.MaxDeliver, DefaultMaxDeliver)
 	c.RetryBase = cmp.Or(c.RetryBase, 500*time.Millisecond)
 	c.RetryMax = cmp.Or(c.RetryMax, 30*time.Second)
 	switch {

@@ -43,13 +43,20 @@ type ScorerConfig struct {
 	MaxQueueTime time.Duration
 }
 
+// What a ScorerConfig stands for that does not say.
+const (
+	DefaultScoredInstances = 4096
+	DefaultMaxBatchTokens  = 1024
+	DefaultMaxQueueTokens  = 1 << 20
+)
+
 func (c ScorerConfig) withDefaults() ScorerConfig {
 	setDefault(&c.Name, "assay")
 	setDefault(&c.MaxLength, 512)
-	setDefault(&c.MaxInstances, 4096)
+	setDefault(&c.MaxInstances, DefaultScoredInstances)
 	setDefault(&c.MaxRequestInstances, DefaultMaxInstances)
-	setDefault(&c.MaxBatchTokens, 1024)
-	setDefault(&c.MaxQueueTokens, 1<<20)
+	setDefault(&c.MaxBatchTokens, DefaultMaxBatchTokens)
+	setDefault(&c.MaxQueueTokens, DefaultMaxQueueTokens)
 	return c
 }
 

@@ -11,10 +11,12 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"assay/sidecar/program"
 )
 
 func main() {
 	// A closed standard output is then an error of the write, not our death.
 	signal.Ignore(syscall.SIGPIPE)
-	os.Exit(run(context.Background(), os.Args, os.Stdin, os.Stdout, os.Stderr))
+	os.Exit(program.Assay().Run(context.Background(), os.Args, os.Stdin, os.Stdout, os.Stderr))
 }

@@ -2,6 +2,7 @@ package assay
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -143,4 +144,31 @@ func pathSegment(name, value string) (string, error) {
 		return "", &InputError{-1, name, fmt.Sprintf("invalid value %q", value)}
 	}
 	return url.PathEscape(value), nil
+}
+
+// Request is a request for Client.Call.
+type Request struct {
+	Method    string // HTTP method; "" is GET
+	Path      string // escaped, with the query, such as "/v1/models"
+	MediaType string // of Body; "" is application/json
+	Body      []byte // nil if there is none
+	// Idempotent reports that sending the request twice has the effect of sending it once. Other requests than GET and
+	// DELETE without it are retried only if the service has not processed them.
+	Idempotent bool
+}
+
+// Call sends a request to an endpoint, with the token, the timeout and the retries of the other methods, and returns
+// the body of the response: for endpoints and formats that no other method covers.
+func (c *Client) Call(ctx context.Context, r Request) ([]byte, error) {
+	method := cmp.Or(r.Method, http.MethodGet)
+	var response []byte
+	err := c.do(ctx, call{
+		method: method, path: r.Path, media: cmp.Or(r.MediaType, mediaJSON), body: r.Body, first: -1,
+		nonIdempotent: !r.Idempotent && method != http.MethodGet && method != http.MethodDelete,
+		parse: func(body []byte) error {
+			response = body
+			return nil
+		},
+	})
+	return response, err
 }

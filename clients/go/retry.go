@@ -15,6 +15,7 @@ type Retry struct {
 	InitialBackoff      time.Duration
 	MaxBackoff          time.Duration
 	MaxInvalidResponses int // fail at this many attempts that end in an *InvalidResponseError
+	MaxAttempts         int // attempts in total; 0: limited by Budget only
 }
 
 // DefaultRetry is the policy of a client without WithRetry. Its budget of five
@@ -24,7 +25,7 @@ var DefaultRetry = Retry{Budget: 5 * time.Minute, InitialBackoff: 250 * time.Mil
 // wait returns the backoff after failed attempt number n (from 1), and whether to
 // make another attempt.
 func (r Retry) wait(err error, n int, elapsed time.Duration, idempotent bool) (time.Duration, bool) {
-	if r.Budget <= 0 || !r.isRetryable(err, n, idempotent) {
+	if r.Budget <= 0 || r.MaxAttempts > 0 && n >= r.MaxAttempts || !r.isRetryable(err, n, idempotent) {
 		return 0, false
 	}
 	backoff := r.MaxBackoff

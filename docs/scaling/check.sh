@@ -1,14 +1,16 @@
 #!/bin/sh
 # Streams the same responses to 1, 2 and 4 real replicas, each with the same share of a core, and prints what
-# "assay bench fleet simulate" is compared with in ../scaling.md.
+# "assay-lab bench fleet simulate" is compared with in ../scaling.md.
 #
 #   sh check.sh ASSAY NATS-SERVER MODEL RESPONSES.jsonl
+#
+# with assay-lab in the directory of ASSAY,
 #
 # as root on Linux with cgroup v1. SHARE is the share of a core in percent (20), RATE the responses/s of a replica
 # (Poisson), COUNT the responses of a replica then, BURST those of a replica in a burst, ROUNDS how often all of it is
 # done. The last column is the share of a core that a replica really got.
 set -eu
-assay=$1 nats=$2 model=$3 texts=$4
+assay=$1 lab=${1%/*}/assay-lab nats=$2 model=$3 texts=$4
 share=${SHARE:-20} rate=${RATE:-12} count=${COUNT:-300} burst=${BURST:-400} rounds=${ROUNDS:-2}
 groups=/sys/fs/cgroup/cpu/assay-check
 dir=$(mktemp -d)
@@ -39,7 +41,7 @@ load() { # TITLE FLAGS...
     title=$1
     shift
     before=$(spent)
-    row=$(in_group load "$assay" bench fleet load "$texts" --nats-url nats://127.0.0.1:4333 "$@" | tail -n 1)
+    row=$(in_group load "$lab" bench fleet load "$texts" --nats-url nats://127.0.0.1:4333 "$@" | tail -n 1)
     echo "$title $row" "$(spent)" "$before" "$replicas" |
         awk '{ cpu = ($(NF-2) - $(NF-1)) / 100; $(NF-2) = "CPU"; $(NF-1) = cpu " s ="; $NF = int(100 * cpu / $NF / seconds($0) + 0.5) "%"; print }
              function seconds(line) { split(line, parts, "|"); split(parts[2], cells, " "); return cells[2] }'
@@ -62,7 +64,7 @@ for round in $(seq "$rounds"); do
             echo $((share * 1000)) >"$groups/r$i/cpu.cfs_quota_us"
         done
         if [ "$replicas" = 1 ]; then
-            echo "one at a time: $(in_group load "$assay" bench serving "$texts" --url http://127.0.0.1:18081 --concurrency 1 --size 1 --most 100 | tail -n 1)"
+            echo "one at a time: $(in_group load "$lab" bench serving "$texts" --url http://127.0.0.1:18081 --concurrency 1 --size 1 --most 100 | tail -n 1)"
         fi
         load "$round: $replicas, burst |" --count $((burst * replicas))
         load "$round: $replicas, $((rate * replicas))/s |" --count $((count * replicas)) --rate $((rate * replicas))

@@ -17,9 +17,9 @@ import (
 // ErrPrecision is returned by Load when a precision would move the scores of a model too far.
 var ErrPrecision = errors.New("encoder: the precision moves the scores of this model too far")
 
-// defaultPrecisionLimit is the most that int8 may move the violation of the probe texts on average, and a tenth of what
+// DefaultPrecisionLimit is the most that int8 may move the violation of the probe texts on average, and a tenth of what
 // it may move one of them.
-const defaultPrecisionLimit = 0.01
+const DefaultPrecisionLimit = 0.01
 
 // loadInt8 loads a model with integers in its layers, checked with the probe texts.
 func (r *Runtime) loadInt8(ckpt *checkpoint.Checkpoint) (*Model, error) {

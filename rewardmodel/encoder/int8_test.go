@@ -143,7 +143,7 @@ func TestInt8Refused(t *testing.T) {
 
 func TestCheckPrecision(t *testing.T) {
 	exact := []float32{0, 1, -2, 3}
-	if err := checkPrecision(Int8, defaultPrecisionLimit, exact, []float32{0.01, 1.01, -2, 3}); err != nil {
+	if err := checkPrecision(Int8, DefaultPrecisionLimit, exact, []float32{0.01, 1.01, -2, 3}); err != nil {
 		t.Error(err)
 	}
 	for name, got := range map[string][]float32{
@@ -151,7 +151,7 @@ func TestCheckPrecision(t *testing.T) {
 		"one far":      {0, 1, -2, -3},
 		"not a number": {0, 1, -2, float32(math.NaN())},
 	} {
-		err := checkPrecision(Int8, defaultPrecisionLimit, exact, got)
+		err := checkPrecision(Int8, DefaultPrecisionLimit, exact, got)
 		if !errors.Is(err, ErrPrecision) || !strings.Contains(err.Error(), "precision int8") {
 			t.Errorf("%s: %v", name, err)
 		}

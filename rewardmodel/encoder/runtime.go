@@ -68,11 +68,11 @@ func NewRuntime(opts RuntimeOptions) (*Runtime, error) {
 		return nil, fmt.Errorf("encoder: threads is %d; use 0 for all cores or a positive number", opts.Threads)
 	}
 	if !(opts.PrecisionLimit >= 0) {
-		return nil, fmt.Errorf("encoder: precision limit is %v; use a positive number, such as %v", opts.PrecisionLimit, defaultPrecisionLimit)
+		return nil, fmt.Errorf("encoder: precision limit is %v; use a positive number, such as %v", opts.PrecisionLimit, DefaultPrecisionLimit)
 	}
 	r := &Runtime{work: make(chan func()), stop: make(chan struct{}), done: make(chan struct{})}
 	if r.limit = opts.PrecisionLimit; r.limit == 0 {
-		r.limit = defaultPrecisionLimit
+		r.limit = DefaultPrecisionLimit
 	}
 	if r.threads = opts.Threads; r.threads == 0 {
 		r.threads = runtime.GOMAXPROCS(0)

@@ -58,6 +58,15 @@ func (t *Tokenizer) IDs(text string) []int32 {
 	return ids
 }
 
+// Counter returns a function that counts the tokens of a text, special tokens excluded: the length by which utterances
+// are limited. The function returns the error of ctx soon after ctx is done.
+func (t *Tokenizer) Counter(ctx context.Context) func(text string) (int, error) {
+	return func(text string) (int, error) {
+		ids, err := t.IDsContext(ctx, text)
+		return len(ids), err
+	}
+}
+
 // IDsContext is IDs for a text of any size: it returns the error of ctx soon
 // after ctx is done.
 func (t *Tokenizer) IDsContext(ctx context.Context, text string) ([]int32, error) {

@@ -1,0 +1,135 @@
+package bench
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+//go:embed python/*.py python/*.txt
+var pythonFiles embed.FS
+
+// Dir is the directory that a benchmark works in: Python environments, exported models, logs, and the Python files that
+// this binary embeds.
+type Dir struct {
+	Path   string
+	Python string               // interpreter that creates the environments
+	Notify func(message string) // reports steps that take long
+}
+
+func (d Dir) path(parts ...string) string {
+	return filepath.Join(append([]string{d.Path}, parts...)...)
+}
+
+// scripts writes the embedded Python files to the directory and returns where.
+func (d Dir) scripts() (string, error) {
+	if err := os.MkdirAll(d.Path, 0o755); err != nil {
+		return "", err
+	}
+	return d.path("python"), fs.WalkDir(pythonFiles, "python", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return errors.Join(err, os.MkdirAll(d.path("python"), 0o755))
+		}
+		text, err := pythonFiles.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(d.path(name), text, 0o644)
+	})
+}
+
+// environment returns the interpreter of a virtual environment with python/requirements-NAME.txt. It creates the
+// environment where it is missing, and installs again where the requirements have changed.
+func (d Dir) environment(ctx context.Context, name string) (string, error) {
+	requirements := "requirements-" + name + ".txt"
+	wanted, err := pythonFiles.ReadFile("python/" + requirements)
+	if err != nil {
+		return "", err
+	}
+	dir := d.path("env-" + name)
+	python, mark := filepath.Join(dir, "bin", "python"), filepath.Join(dir, requirements)
+	if got, err := os.ReadFile(mark); err == nil && string(got) == string(wanted) {
+		return python, nil
+	}
+	d.Notify("installing " + requirements)
+	if _, err := os.Stat(python); err != nil {
+		if err := d.tool(ctx, name, d.Python, "-m", "venv", dir); err != nil {
+			return "", err
+		}
+	}
+	if err := d.tool(ctx, name, python, "-m", "pip", "install", "--disable-pip-version-check", "-r", d.path("python", requirements)); err != nil {
+		return "", err
+	}
+	return python, os.WriteFile(mark, wanted, 0o644)
+}
+
+// exported returns the directory of the model in ONNX, and exports the model where that is missing.
+func (d Dir) exported(ctx context.Context, python string, m Model) (string, error) {
+	dir := d.path("onnx-" + m.Name)
+	if _, err := os.Stat(filepath.Join(dir, "int8.onnx")); err == nil {
+		return dir, nil
+	}
+	d.Notify("exporting " + m.Name + " to ONNX")
+	return dir, d.tool(ctx, "export", python, d.path("python", "export_onnx.py"), "--model", m.Dir, "--out", dir)
+}
+
+// RandomModel returns the directory of a checkpoint of RoBERTa-base's shape with random weights and the given
+// directory's tokenizer. It creates the checkpoint where it is missing.
+func (d Dir) RandomModel(ctx context.Context, tokenizer string) (string, error) {
+	dir := d.path("random-roberta-base")
+	if _, err := os.Stat(filepath.Join(dir, "vocab.json")); err == nil {
+		return dir, nil
+	}
+	if _, err := d.scripts(); err != nil {
+		return "", err
+	}
+	python, err := d.environment(ctx, "torch")
+	if err != nil {
+		return "", err
+	}
+	d.Notify("creating a random model")
+	return dir, d.tool(ctx, "random", python, d.path("python", "random_model.py"), "--tokenizer", tokenizer, "--out", dir)
+}
+
+// tool runs a program to its end with its output in a log.
+func (d Dir) tool(ctx context.Context, name string, args ...string) error {
+	if err := os.MkdirAll(d.path("logs"), 0o755); err != nil {
+		return err
+	}
+	log, err := os.Create(d.path("logs", name+".log"))
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = 10 * time.Second
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("%s: %w; see %s", filepath.Base(args[0]), errors.Join(ctx.Err(), err), log.Name())
+	}
+	return nil
+}
+
+// pinned is the version of a package in the requirements of an environment.
+func pinned(environment, name string) string {
+	text, err := pythonFiles.ReadFile("python/requirements-" + environment + ".txt")
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(string(text)) {
+		what, version, ok := strings.Cut(strings.TrimSpace(line), "==")
+		if what, _, _ = strings.Cut(what, "["); ok && what == name {
+			return version
+		}
+	}
+	return ""
+}

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"errors"
+	"time"
+
+	"assay/lab/bench/hostile"
+	"assay/sidecar/cli"
+)
+
+// hostileCmd attacks the memory of a service.
+type hostileCmd struct {
+	Clients    int           `default:"64" help:"Hostile clients (${default})."`
+	Baseline   time.Duration `default:"1m" help:"Time without the attack (${default})."`
+	For        time.Duration `default:"5m" help:"Time of the attack (${default})."`
+	Memory     cli.ByteSize  `default:"4GiB" placeholder:"BYTES" help:"Memory limit of the service, as in the chart (${default})."`
+	GoMemLimit string        `name:"gomemlimit" default:"2GiB" help:"GOMEMLIMIT of the service, as in the chart (${default})."`
+	Cgroup     string        `placeholder:"DIR" help:"Memory cgroup in which one is created for the service. Default: that of this process."`
+	assayFlag
+}
+
+// Help is shown by --help.
+func (*hostileCmd) Help() string {
+	return `Example:
+
+    assay-lab bench hostile --for 5m
+
+Prints success rate and latency of honest clients without and with the attack, the outcomes of the attacks, and the peak
+memory of the service. It fails if the service exits. The cgroup needs root; without it only the resident memory is
+reported. It needs Linux.`
+}
+
+// Run is called by kong.
+func (c *hostileCmd) Run(a *cli.App) error {
+	if c.Clients < 1 || min(c.Baseline, c.For) <= 0 {
+		return cli.Usage(errors.New("--clients, --baseline and --for take positive values"))
+	}
+	ctx, stop := a.UntilSignal()
+	defer stop()
+	binary, err := c.binary()
+	if err != nil {
+		return err
+	}
+	s := hostile.Settings{
+		Assay: binary, Clients: c.Clients, Baseline: c.Baseline, Attack: c.For, Memory: int64(c.Memory), GoMemory: c.GoMemLimit,
+		Cgroup: c.Cgroup, Notify: func(message string) { a.Log.Info().Msg(message) },
+	}
+	if s.Cgroup == "" {
+		s.Cgroup = hostile.OwnCgroup()
+	}
+	return hostile.Run(ctx, a.Stdout, s)
+}

@@ -1,0 +1,235 @@
+// Package judge asks a chat model whether responses are compliant: the rows of
+// language models in the BFGPU paper (section "Compared with LLMs"). Any server
+// that speaks OpenAI's chat completions will do:
+//
+//	j, err := judge.New(judge.Config{BaseURL: "http://localhost:11434/v1", Model: "qwen3"})
+//	verdicts, err := j.Judge(ctx, texts)
+//	scores, unreadable, err := judge.Predictions(verdicts, labels)
+//
+// The model gets one request per text, with the paper's prompt and at
+// temperature 0, and must reply with one word. Any other reply is reported as
+// unreadable.
+package judge
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/option"
+	"golang.org/x/sync/errgroup"
+)
+
+// DefaultPrompt is the system prompt of the paper, in its words. It asks for
+// the sentiment, as the paper's bags are of reviews.
+const DefaultPrompt = "You are a sentiment classification model; output 'positive' if there is no negative sentiment in the paragraph, " +
+	"and 'negative' if negative sentiment exists. You must only output 'positive' or 'negative' without any additional content."
+
+// ErrInvalid is wrapped by errors about a setting.
+var ErrInvalid = errors.New("judge: invalid setting")
+
+// ErrAPI is wrapped by errors of a server, and where there is no reply.
+var ErrAPI = errors.New("judge: no verdict from the server")
+
+// Config specifies the server, the model and the requests. Zero values mean the defaults below.
+type Config struct {
+	// BaseURL is the address up to and without /chat/completions, such as
+	// https://api.openai.com/v1. Required.
+	BaseURL string
+	// APIKey is sent as a bearer token; "" sends none, as local servers want
+	// none. The environment is never looked at.
+	APIKey string
+	// Model is the server's name of the model. Required.
+	Model string
+	// Prompt is the system prompt; "" is DefaultPrompt. It must ask for
+	// "positive" where a response is compliant and else "negative".
+	Prompt string
+	// Reasoning is for reasoning models: the limit of tokens is larger and is
+	// sent as max_completion_tokens, and no temperature is sent, since such
+	// models reject it.
+	Reasoning bool
+	// MaxTokens limits the reply; 0 is 16, or 4096 with Reasoning.
+	MaxTokens int
+	// Concurrency is the number of requests in flight; 0 is 8.
+	Concurrency int
+	// Timeout bounds each attempt; 0 is one minute.
+	Timeout time.Duration
+	// Retries is how often a request is retried after a 408, 409, 429 or
+	// 5xx, a timeout or a lost connection; 0 is 5, negative is never. A
+	// Retry-After is honoured up to two minutes.
+	Retries int
+	// Report gets the number of verdicts after each of them; calls do not
+	// overlap. nil is allowed.
+	Report func(done, total int)
+}
+
+// Judge asks one model. It is safe for concurrent use.
+type Judge struct {
+	cfg    Config
+	host   string
+	http   *http.Client
+	server openai.ChatCompletionService
+}
+
+// New returns a judge and sends no request. The error wraps ErrInvalid and
+// names the setting.
+func New(cfg Config) (*Judge, error) {
+	base, err := url.Parse(cfg.BaseURL)
+	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" {
+		return nil, fmt.Errorf("%w: base URL %.200q is not a URL such as http://localhost:8000/v1", ErrInvalid, cfg.BaseURL)
+	}
+	if base.User != nil {
+		return nil, fmt.Errorf("%w: the base URL at %s holds a user; give the key as the API key", ErrInvalid, base.Host)
+	}
+	if cfg.Model == "" {
+		return nil, fmt.Errorf("%w: model is empty; name one that %s serves", ErrInvalid, base.Host)
+	}
+	if cfg.Concurrency < 0 || cfg.Timeout < 0 || cfg.MaxTokens < 0 {
+		return nil, fmt.Errorf("%w: concurrency %d, timeout %s and max tokens %d must not be negative", ErrInvalid, cfg.Concurrency, cfg.Timeout, cfg.MaxTokens)
+	}
+	cfg.Prompt = cmp.Or(cfg.Prompt, DefaultPrompt)
+	cfg.Concurrency = cmp.Or(cfg.Concurrency, 8)
+	cfg.Timeout = cmp.Or(cfg.Timeout, time.Minute)
+	cfg.Retries = max(cmp.Or(cfg.Retries, 5), 0)
+	if cfg.MaxTokens == 0 {
+		cfg.MaxTokens = 16
+		if cfg.Reasoning {
+			cfg.MaxTokens = 4096
+		}
+	}
+	transport := http.DefaultTransport
+	if t, ok := transport.(*http.Transport); ok {
+		t = t.Clone() // so that Close closes only the connections of the judge
+		t.MaxIdleConnsPerHost = cfg.Concurrency
+		transport = t
+	}
+	// The library retries after a timeout of the client, as after a lost
+	// connection; its own timeout would end the request.
+	client := &http.Client{Transport: transport, Timeout: cfg.Timeout}
+	options := []option.RequestOption{option.WithBaseURL(cfg.BaseURL), option.WithHTTPClient(client), option.WithMaxRetries(cfg.Retries)}
+	if cfg.APIKey != "" {
+		options = append(options, option.WithAPIKey(cfg.APIKey))
+	}
+	return &Judge{cfg: cfg, host: base.Host, http: client, server: openai.NewChatCompletionService(options...)}, nil
+}
+
+// Close closes idle connections.
+func (j *Judge) Close() { j.http.CloseIdleConnections() }
+
+// Judge asks about each text and returns the verdicts in their order. At the
+// first failure it stops: the error then wraps ErrAPI, or is that of ctx, and
+// the verdicts so far are returned, the others with Decision "".
+func (j *Judge) Judge(ctx context.Context, texts []string) ([]Verdict, error) {
+	verdicts := make([]Verdict, len(texts))
+	var (
+		mu   sync.Mutex
+		done int
+	)
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(j.cfg.Concurrency)
+	for i, text := range texts {
+		if ctx.Err() != nil {
+			break
+		}
+		group.Go(func() error {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			verdict, err := j.ask(ctx, text)
+			if err != nil {
+				return fmt.Errorf("text %d of %d: %w", i+1, len(texts), err)
+			}
+			verdicts[i] = verdict
+			if j.cfg.Report != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				done++
+				j.cfg.Report(done, len(texts))
+			}
+			return nil
+		})
+	}
+	err := group.Wait()
+	if err == nil && slices.ContainsFunc(verdicts, func(v Verdict) bool { return v.Decision == "" }) {
+		err = context.Cause(ctx) // before the first request
+	}
+	return verdicts, err
+}
+
+// ask sends one request.
+func (j *Judge) ask(ctx context.Context, text string) (Verdict, error) {
+	params := openai.ChatCompletionNewParams{
+		Model:    j.cfg.Model,
+		Messages: []openai.ChatCompletionMessageParamUnion{openai.SystemMessage(j.cfg.Prompt), openai.UserMessage(text)},
+	}
+	if j.cfg.Reasoning {
+		params.MaxCompletionTokens = openai.Int(int64(j.cfg.MaxTokens))
+	} else {
+		params.MaxTokens = openai.Int(int64(j.cfg.MaxTokens))
+		params.Temperature = openai.Float(0)
+	}
+	var response *http.Response
+	completion, err := j.server.New(ctx, params, option.WithResponseInto(&response))
+	if err != nil {
+		return j.failed(ctx, response, err)
+	}
+	if len(completion.Choices) == 0 {
+		return Verdict{}, fmt.Errorf("%w: %s answered without a choice; is it a chat completions server? model %q", ErrAPI, j.host, j.cfg.Model)
+	}
+	choice := completion.Choices[0]
+	verdict := Read(choice.Message.Content)
+	verdict.Finish = choice.FinishReason
+	if verdict.Decision == Unreadable && choice.Message.Refusal != "" {
+		verdict.Answer, verdict.Finish = choice.Message.Refusal, "refusal"
+	}
+	return verdict, nil
+}
+
+// contentFilter is the error code of servers that reject a text, and the finish
+// reason of servers that truncate a reply.
+const contentFilter = "content_filter"
+
+// failed explains a request without a completion. A text that the server's
+// filter rejects is an unreadable verdict.
+func (j *Judge) failed(ctx context.Context, response *http.Response, err error) (Verdict, error) {
+	if ctx.Err() != nil {
+		return Verdict{}, context.Cause(ctx)
+	}
+	var api *openai.Error
+	if errors.As(err, &api) && api.Code == contentFilter {
+		return Verdict{Decision: Unreadable, Answer: api.Message, Finish: contentFilter}, nil
+	}
+	hint := ""
+	switch {
+	case response == nil:
+		var of *url.Error
+		if errors.As(err, &of) {
+			err = of.Err // without the URL, which may hold a key
+		}
+		return Verdict{}, fmt.Errorf("%w: %s (model %q, %d attempts): %w", ErrAPI, j.host, j.cfg.Model, j.cfg.Retries+1, err)
+	case response.StatusCode == http.StatusNotFound && !strings.HasSuffix(strings.TrimRight(j.cfg.BaseURL, "/"), "/v1"):
+		hint = "; does the base URL lack /v1?"
+	case response.StatusCode == http.StatusUnauthorized || response.StatusCode == http.StatusForbidden:
+		hint = "; check the API key"
+	case response.StatusCode == http.StatusBadRequest && !j.cfg.Reasoning:
+		hint = "; a model that reasons may refuse a temperature or max_tokens: set Reasoning"
+	}
+	what := "an unreadable reply"
+	if api != nil {
+		what = cmp.Or(strings.TrimSpace(api.Code+" "+api.Message), "no reason")
+	} else if response.StatusCode < http.StatusBadRequest {
+		what = fmt.Sprintf("%s (%v)", what, err)
+	}
+	if j.cfg.APIKey != "" {
+		what = strings.ReplaceAll(what, j.cfg.APIKey, "<key>")
+	}
+	return Verdict{}, fmt.Errorf("%w: %s answered %s for model %q: %.300s%s", ErrAPI, j.host, response.Status, j.cfg.Model, what, hint)
+}

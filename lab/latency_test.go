@@ -1,0 +1,128 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"assay/lab/bench"
+	"assay/sidecar/cli"
+	"assay/sidecar/processtest"
+)
+
+// filmTexts writes texts for the benchmarks that start the service, as JSONL.
+func filmTexts(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "texts.jsonl")
+	var lines strings.Builder
+	for i := range 40 {
+		lines.WriteString(`{"text":"The film ` + strconv.Itoa(i) + ` was long. I liked it! It ended after ` + strconv.Itoa(i) + ` hours."}` + "\n")
+	}
+	require.NoError(t, os.WriteFile(path, []byte(lines.String()), 0o600))
+	return path
+}
+
+// The service is a child process, the model is in this one.
+func TestBenchLatency(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("it needs /proc")
+	}
+	stdout, stderr, code := lab(t, "", "latency", "--work", filmTexts(t), "--model", processtest.TinyModel(t, nil), "--precision", "fp32", "--threads", "1",
+		"--starts", "2", "--rounds", "2", "--idle", "5", "--pause", "0s", "--tokens", "11", "--sentences", "2", "--concurrency", "4", "--seconds", "0.2")
+	require.Equal(t, cli.ExitDone, code, stderr)
+	lines := strings.Split(strings.TrimSpace(stdout), "\n")
+	require.Len(t, lines, 5, stdout)
+	require.Regexp(t, `^/readyz: 200 after \d+\.\d\d s \(median of 2 starts, \d+\.\d\d to \d+\.\d\d\)$`, lines[0])
+	columns := len(strings.Split(strings.Trim(latencyHeading, "\t"), "\t"))
+	for i, name := range []string{"1", "2", "median"} {
+		row := strings.Fields(lines[2+i])
+		require.Len(t, row, columns)
+		require.Equal(t, name, row[0])
+		require.Equal(t, "0", row[columns-1], "none failed")
+		for _, cell := range row[1:7] {
+			value, err := strconv.ParseFloat(cell, 64)
+			require.NoError(t, err)
+			require.Positive(t, value)
+		}
+	}
+}
+
+func TestBenchLatencyRefuses(t *testing.T) {
+	for says, args := range map[string][]string{
+		"positive":     {"--load", "0"},
+		"--work":       {"--work", "nowhere.jsonl"},
+		"--tokens 200": {"--tokens", "200", "--work", filmTexts(t)},
+		"nowhere":      {"--model", "nowhere"},
+	} {
+		_, stderr, code := lab(t, "", append([]string{"latency", "--model", processtest.TinyModel(t, nil)}, args...)...)
+		require.Equal(t, cli.ExitUsage, code, says)
+		require.Contains(t, stderr, says)
+	}
+}
+
+func TestLatencyRows(t *testing.T) {
+	rounds := []latencyRound{
+		{idle: 3, forward: 2, capacity: 100, rate: 80, requests: 800, p50: 10, p90: 15, p99: 20, failed: 1},
+		{idle: 4, forward: 4, capacity: 300, rate: 240, requests: 2400, p50: 20, p90: 25, p99: 80, late: 2},
+	}
+	require.Equal(t, "1\t3.00\t2.00\t1.50\t100.0\t80.0\t800\t10.0\t15.0\t20.0\t2.00\t0.0\t1\t\n", latencyRow(1, rounds[0].cells()))
+	medians := medianRow(rounds)
+	require.Equal(t, []float64{3.5, 3, 1.25, 200, 160, 1600, 15, 20, 50, 3, 1, 0.5}, medians, "the ratios are medians of ratios")
+}
+
+func TestBenchSoak(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("it needs /proc")
+	}
+	stdout, stderr, code := lab(t, "", "soak", "--work", filmTexts(t), "--model", processtest.TinyModel(t, nil), "--precision", "fp32", "--threads", "1",
+		"--requests", "100", "--minutes", "0.01", "--concurrency", "3", "--every", "200ms", "--sentences", "2")
+	require.Equal(t, cli.ExitDone, code, stderr)
+	lines := strings.Split(strings.TrimSpace(stdout), "\n")
+	require.GreaterOrEqual(t, len(lines), 5, stdout)
+	require.Equal(t, strings.Fields(soakHeading), strings.Fields(lines[0]))
+	first, last := strings.Fields(lines[1]), strings.Fields(lines[len(lines)-2])
+	require.Equal(t, "0", first[1], "the first row is before the load")
+	requests, err := strconv.Atoi(last[1])
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, requests, 100)
+	require.Equal(t, "0", last[7], "none failed")
+	require.Regexp(t, `^Weights \(fp32\): 0\.6 MB\. Anonymous memory: .* since minute \d`, lines[len(lines)-1])
+
+	_, stderr, code = lab(t, "", "soak", "--requests", "0")
+	require.Equal(t, cli.ExitUsage, code)
+	require.Contains(t, stderr, "--requests")
+}
+
+func TestSoakRows(t *testing.T) {
+	row := func(minute int, anonymous int64) soakRow {
+		return soakRow{
+			after: time.Duration(minute) * time.Minute, requests: int64(minute) * 1000, failed: 2, cpu: 90 * time.Second, golang: 40e6,
+			memory: bench.Memory{Anonymous: anonymous, File: 20e6, Peak: 500e6},
+		}
+	}
+	require.Equal(t, "    2.0        2000         150.0     40.0     20.0    500.0      90.0       2\n", row(2, 150e6).String())
+	require.Len(t, row(2, 150e6).String(), len(soakHeading))
+	rows := []soakRow{row(0, 100e6), row(1, 160e6), row(2, 150e6), row(3, 152e6)}
+	require.Equal(t, "Weights (bf16): 30.0 MB. Anonymous memory: 122.0 MB above them at the end, 130.0 MB at most; +2.0 MB since minute 2.0.\n",
+		soakSummary(rows, 30e6, "bf16"))
+}
+
+func TestUnseen(t *testing.T) {
+	const text = "It was long. I liked it! No."
+	made := func(pass, most int) string {
+		made, err := unseen(t.Context(), text, pass, most)
+		require.NoError(t, err)
+		return made
+	}
+	require.Equal(t, text, made(0, 0))
+	require.Equal(t, text, made(0, 9))
+	require.Equal(t, "It was long. I liked it!", made(0, 2))
+	require.Equal(t, "Take 3 of It was long. Take 3 of I liked it! ", made(3, 2))
+	require.Equal(t, "Take 1 of It was long. Take 1 of I liked it! Take 1 of No. ", made(1, 0))
+}

@@ -1,0 +1,162 @@
+package paper
+
+import (
+	"bytes"
+	_ "embed"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"assay/internal/durable"
+)
+
+// skeleton is the report before anything was run: the prose, and where results go.
+//
+//go:embed skeleton.md
+var skeleton string
+
+// ErrMarkers reports that the marks of the generated parts in README.md do not match.
+var ErrMarkers = errors.New("paper: the marks of generated parts are damaged")
+
+// WriteReport writes README.md and its plots into dir and returns the names of the files that changed. The text
+// between <!-- results:begin NAME --> and <!-- results:end NAME --> is generated, all other text of an existing
+// README.md stays; without one the report starts from a skeleton. Equal records give equal bytes.
+func WriteReport(dir string, records []Record) ([]string, error) {
+	all, err := PublishedResults()
+	if err != nil {
+		return nil, err
+	}
+	index, err := newPublished()
+	if err != nil {
+		return nil, err
+	}
+	gs := groups(records)
+	plots, err := pictures(gs, index)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(filepath.Join(dir, "plots"), 0o755); err != nil {
+		return nil, fmt.Errorf("paper: report: %w", err)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "README.md"))
+	if errors.Is(err, os.ErrNotExist) {
+		text, err = []byte(skeleton), nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("paper: report: %w", err)
+	}
+	if text, err = fill(text, parts(gs, records, all, index, plots)); err != nil {
+		return nil, fmt.Errorf("%w: %s", err, filepath.Join(dir, "README.md"))
+	}
+	files := map[string][]byte{"README.md": text}
+	for _, p := range plots {
+		files[p.file] = p.svg
+	}
+	var changed []string
+	for _, name := range sortedKeys(files) {
+		fresh, err := replace(filepath.Join(dir, filepath.FromSlash(name)), files[name])
+		if err != nil {
+			return nil, fmt.Errorf("paper: report: %w", err)
+		}
+		if fresh {
+			changed = append(changed, name)
+		}
+	}
+	return changed, nil
+}
+
+// parts returns the generated parts by name.
+func parts(gs []group, records []Record, all []Published, index published, plots []picture) map[string]string {
+	var results, settings, thresholds []string
+	for _, g := range gs {
+		results = append(results, g.results(index, plots))
+		settings = append(settings, section("### "+g.title(), g.settingsTable(index), images(plots, g.recipe, kindAblation)))
+		thresholds = append(thresholds, section("### "+g.title(), g.thresholdTable(index), images(plots, g.recipe, kindScores)))
+	}
+	return map[string]string{
+		"runs":           orNothing(runsTable(records)),
+		"overview":       orNothing(overview(gs)),
+		"results":        orNothing(strings.Join(results, "")),
+		"settings":       orNothing(strings.Join(settings, "")),
+		"thresholds":     orNothing(strings.Join(thresholds, "")),
+		"marked":         markedTable(records),
+		"contradictions": contradictionsTable(all),
+	}
+}
+
+func orNothing(text string) string {
+	if text == "" {
+		return "Nothing was run yet.\n"
+	}
+	return text
+}
+
+// results holds the tables of a recipe and its plots.
+func (g group) results(index published, plots []picture) string {
+	if len(g.defaults()) == 0 {
+		return ""
+	}
+	return section("### "+g.title(),
+		"AvgAcc, %:\n", g.sweepTable(index, avgAcc),
+		"F1 of the anomalous class, %:\n", g.sweepTable(index, f1Violation),
+		"Ranking, %:\n", g.rankingTable(),
+		images(plots, g.recipe, kindSweep, kindLoss))
+}
+
+// images shows the plots of a recipe.
+func images(plots []picture, at recipe, kinds ...kind) string {
+	var b strings.Builder
+	for _, p := range plots {
+		if p.recipe == at && slices.Contains(kinds, p.kind) {
+			fmt.Fprintf(&b, "![%s](%s)\n", p.title, p.file)
+		}
+	}
+	return b.String()
+}
+
+const (
+	beginMark = "<!-- results:begin "
+	endMark   = "<!-- results:end "
+	markEnd   = " -->"
+)
+
+// fill replaces the text between the marks of each part. It omits parts whose marks the author removed.
+func fill(text []byte, parts map[string]string) ([]byte, error) {
+	var out []byte
+	for {
+		at := bytes.Index(text, []byte(beginMark))
+		if at < 0 {
+			break
+		}
+		rest := text[at+len(beginMark):]
+		length := bytes.Index(rest, []byte(markEnd))
+		if length < 0 {
+			return nil, fmt.Errorf("%w: %q has no %q", ErrMarkers, beginMark, markEnd)
+		}
+		name := string(rest[:length])
+		part, ok := parts[name]
+		if !ok {
+			return nil, fmt.Errorf("%w: no part is called %q; use one of %s", ErrMarkers, name, strings.Join(sortedKeys(parts), ", "))
+		}
+		end := []byte(endMark + name + markEnd)
+		stop := bytes.Index(rest, end)
+		if stop < 0 || bytes.Contains(rest[:stop], []byte(beginMark)) {
+			return nil, fmt.Errorf("%w: %q has no matching %q", ErrMarkers, beginMark+name+markEnd, end)
+		}
+		out = append(out, text[:at]...)
+		out = fmt.Appendf(out, "%s%s%s\n\n%s\n%s", beginMark, name, markEnd, strings.TrimRight(part, "\n")+"\n", end)
+		text = rest[stop+len(end):]
+	}
+	return append(out, text...), nil
+}
+
+// replace writes a file, unless it holds these bytes already.
+func replace(path string, data []byte) (changed bool, err error) {
+	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, data) {
+		return false, nil
+	}
+	return true, durable.WriteFile(path, data, 0o644)
+}

@@ -1,0 +1,222 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/alecthomas/kong"
+	"github.com/rs/zerolog"
+
+	"assay/lab/bench"
+	"assay/lab/paper"
+	"assay/rewardmodel/bag"
+	"assay/rewardmodel/checkpoint"
+	"assay/rewardmodel/encoder"
+	"assay/rewardmodel/eval"
+	"assay/rewardmodel/tokenizer"
+	"assay/rewardmodel/train"
+	"assay/sidecar/cli"
+	"assay/sidecar/localmodel"
+)
+
+// run trains and measures, and reports progress to report.
+func (j paperJob) run(ctx context.Context, log zerolog.Logger, report func(paperEvent)) (paper.Record, error) {
+	name, flags, err := j.settings()
+	if err != nil {
+		return paper.Record{}, err
+	}
+	method, err := flags.Method(name)
+	if err != nil {
+		return paper.Record{}, err
+	}
+	trainBags, testBags, err := j.Spec.MakeBags(j.Data)
+	if err != nil {
+		return paper.Record{}, err
+	}
+	base, err := checkpoint.Open(j.Backbone)
+	if err != nil {
+		return paper.Record{}, err
+	}
+	defer base.Close()
+	tok, err := tokenizer.Load(j.Backbone)
+	if err != nil {
+		return paper.Record{}, err
+	}
+	data, truncated, err := localmodel.TokenizeBags(ctx, trainBags, tok, base.MaxLength())
+	if err != nil {
+		return paper.Record{}, err
+	}
+	test, truncatedTest, err := localmodel.TokenizeBags(ctx, testBags, tok, base.MaxLength())
+	if err != nil {
+		return paper.Record{}, err
+	}
+
+	device, err := j.Compute.Compute().Runtime()
+	if err != nil {
+		return paper.Record{}, err
+	}
+	defer device.Close()
+	learner, err := device.NewLearner(base, encoder.LearnerOptions{Precision: encoder.Precision(j.Compute.Precision), Seed: j.Spec.Seed})
+	if err != nil {
+		return paper.Record{}, err
+	}
+	timed := &timedLearner{Learner: learner}
+	var curve paper.LossCurve
+	began := time.Now()
+	result, err := train.Run(ctx, timed, data, train.Config{
+		Method: method, Epochs: j.Spec.Epochs, Batch: j.Spec.Batch, Rate: j.Spec.Rate, Seed: j.Spec.Seed,
+		Threshold: flags.ThresholdOf(method), Fold: flags.Fold, SigmaMicro: flags.SigmaMicro, SigmaMacro: flags.SigmaMacro,
+		Report: func(p train.Progress) {
+			curve.Add(p.Step, p.Stage, p.Loss)
+			report(paperEvent{Done: p.Step, Total: p.Steps, Stage: p.Stage, Loss: p.Loss})
+		},
+	})
+	if err != nil {
+		return paper.Record{}, err
+	}
+	scores, err := train.Judge(ctx, learner, test, method)
+	if err != nil {
+		return paper.Record{}, err
+	}
+	record := paper.Record{
+		Threshold: probability(result.Threshold), Loss: curve.Points(), InstanceSpeed: timed.speed(),
+		Train: paper.NewHistograms(bagScores(result.Judged, result.Scores)), Test: paper.NewHistograms(bagScores(test, scores)),
+		RandomBackbone: strings.HasPrefix(j.Spec.Backbone, "random"), WallSeconds: time.Since(began).Seconds(),
+		Machine: paper.Machine{CPU: cpuModel(), Threads: j.Compute.Threads, Precision: string(learner.Precision()), Device: device.Device()},
+	}
+	if scores[0].Instances == nil && truncated+truncatedTest > 0 { // the method reads bags as one sequence
+		record.Note = fmt.Sprintf("%d training and %d test bags were longer than the model and truncated", truncated, truncatedTest)
+	}
+	if record.Metrics, err = measure(test, scores, record.Threshold); err != nil {
+		return paper.Record{}, err
+	}
+	c := &record.Counts
+	c.TrainViolation, c.TrainCompliant, c.TrainInstances = count(data)
+	c.TestViolation, c.TestCompliant, c.TestInstances = count(test)
+	record.AtThreshold = map[string]paper.Decision{}
+	for _, kind := range train.ThresholdKinds() {
+		at, err := kind.Place(result.Judged, result.Scores, result.SigmaMicro, result.SigmaMacro)
+		if err != nil {
+			return paper.Record{}, err
+		}
+		metrics, err := measure(test, scores, probability(at))
+		if err != nil {
+			return paper.Record{}, err
+		}
+		record.AtThreshold[string(kind)] = paper.Decision{
+			Threshold: probability(at), AvgAcc: metrics["avg_acc"], F1Violation: metrics["f1_violation"],
+		}
+	}
+	return record, nil
+}
+
+// settings parses the settings of a spec as the flags of the same names.
+func (j paperJob) settings() (method string, flags localmodel.MethodFlags, err error) {
+	method, pladt := strings.CutSuffix(j.Spec.Method, paper.PLADT)
+	args := []string{}
+	if pladt {
+		args = append(args, "--pseudo-labels=true")
+	}
+	for name, value := range j.Spec.Settings {
+		args = append(args, "--"+name+"="+value)
+	}
+	parser, err := kong.New(&flags, kong.Name("settings"), kong.NoDefaultHelp(), kong.Exit(func(int) {}))
+	if err != nil {
+		return "", flags, err
+	}
+	if _, err := parser.Parse(args); err != nil {
+		return "", flags, cli.Usage(fmt.Errorf("settings of %s: %w", j.Spec.Key(), err))
+	}
+	return method, flags, nil
+}
+
+// measure returns the metrics of bags by their scores, and those of instances where the method scores instances.
+func measure(d *train.Data, scores []train.Score, threshold float64) (map[string]float64, error) {
+	metrics, err := paper.Measure(bagScores(d, scores), threshold)
+	if err != nil {
+		return nil, err
+	}
+	byInstance := make([]eval.BagScores, len(scores))
+	for i, b := range d.Bags {
+		if scores[i].Instances == nil {
+			return metrics, nil
+		}
+		byInstance[i] = eval.BagScores{Label: label(b), Gold: b.Gold}
+		for _, m := range scores[i].Instances {
+			byInstance[i].Violations = append(byInstance[i].Violations, probability(m))
+		}
+	}
+	more, err := eval.Evaluate(byInstance, threshold, eval.Bootstrap{})
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range []string{"witness_hit1", "instance_auroc", "instance_auroc_mixed"} {
+		if value, ok := more.Metrics[name]; ok {
+			metrics[name] = value
+		}
+	}
+	return metrics, nil
+}
+
+func bagScores(d *train.Data, scores []train.Score) []eval.BagScores {
+	out := make([]eval.BagScores, len(scores))
+	for i, b := range d.Bags {
+		out[i] = eval.BagScores{Label: label(b), Violations: []float64{probability(scores[i].Bag)}}
+	}
+	return out
+}
+
+func label(b train.Bag) bag.Label {
+	if b.Violation {
+		return bag.Violation
+	}
+	return bag.Compliant
+}
+
+func count(d *train.Data) (violation, compliant, instances int) {
+	violation, compliant, unlabelled, normal := d.Counts()
+	return violation, compliant, unlabelled + normal
+}
+
+// cpuModel is the processor as the operating system calls it, else its architecture.
+func cpuModel() string { return cmp.Or(bench.Processor(), runtime.GOARCH) }
+
+// probability is the sigmoid of a margin.
+func probability(margin float64) float64 { return 1 / (1 + math.Exp(-margin)) }
+
+// timedLearner measures the speed of a learner.
+type timedLearner struct {
+	train.Learner
+	sequences int
+	spent     time.Duration
+}
+
+// Step implements train.Learner.
+func (t *timedLearner) Step(batch [][]int32, lr float64, loss train.Loss) (float64, error) {
+	defer t.count(len(batch), time.Now())
+	return t.Learner.Step(batch, lr, loss)
+}
+
+// StepFeatures implements train.Learner.
+func (t *timedLearner) StepFeatures(batch [][]int32, lr float64, loss train.FeatureLoss) (float64, error) {
+	defer t.count(len(batch), time.Now())
+	return t.Learner.StepFeatures(batch, lr, loss)
+}
+
+func (t *timedLearner) count(sequences int, began time.Time) {
+	t.sequences += sequences
+	t.spent += time.Since(began)
+}
+
+// speed is trained sequences per second.
+func (t *timedLearner) speed() float64 {
+	if t.spent == 0 {
+		return 0
+	}
+	return float64(t.sequences) / t.spent.Seconds()
+}

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"text/tabwriter"
+
+	"assay/lab/load"
+	"assay/lab/stats"
+	"assay/rewardmodel"
+	"assay/rewardmodel/wire"
+	"assay/sidecar/cli"
+)
+
+// servingCmd posts the same responses in requests of several sizes and with several concurrencies.
+type servingCmd struct {
+	cli.InputFlags
+	URL         string `name:"url" default:"http://127.0.0.1:8080" help:"The service (${default})."`
+	Concurrency []int  `default:"1,8,64" help:"Requests in flight (${default})."`
+	Size        []int  `default:"1,64,512" help:"Responses per request (${default})."`
+	Most        int    `default:"2000" help:"Maximum responses of each row of the table, from the beginning of the input (${default})."`
+	rateFlags
+	assayFlag
+}
+
+// Help is shown by --help.
+func (*servingCmd) Help() string {
+	return `Example:
+
+    assay serve --cache-bytes 0 &
+    assay-lab bench serving --text responses.txt
+
+Prints one row for each concurrency and size: responses/s, and the latency of a request at the 50th and 99th percentile.
+Run the service without its cache, or each row after the first measures the cache. It sends no token: a service that
+has tokens needs --trust-loopback.
+
+    assay-lab bench serving --text responses.txt --rate 50 --seconds 30 --size 1,1,8
+    assay-lab bench serving --text responses.txt --rate 50 --rounds 5 --alongside="--init models/default --bags bags.jsonl"
+
+With --rate, requests of alternating sizes arrive at fixed times whether or not earlier ones are answered, and latency
+counts from when a request is due. --alongside trains in every other round as the service does, and prints the ratio of
+the latencies with and without.`
+}
+
+// Run is called by kong.
+func (c *servingCmd) Run(a *cli.App) error {
+	if slices.Min(append(slices.Concat(c.Concurrency, c.Size), c.Most)) < 1 {
+		return cli.Usage(errors.New("--concurrency, --size and --most take positive numbers"))
+	}
+	if err := c.rateFlags.validate(); err != nil {
+		return cli.Usage(err)
+	}
+	items, err := c.items(a)
+	if err != nil {
+		return err
+	}
+	if c.Rate > 0 {
+		return c.runRate(a, items)
+	}
+	table := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(table, "concurrency\tsize\trequests\tresponses/s\tp50 ms\tp99 ms\tfailed\t")
+	for _, size := range c.Size {
+		bodies, err := requests(items, size)
+		if err != nil {
+			return err
+		}
+		for _, concurrency := range c.Concurrency {
+			if concurrency > len(bodies) {
+				continue // the row before has the same load
+			}
+			r, err := score(a.Context, c.URL, bodies, load.Schedule{Concurrency: concurrency})
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(table, "%d\t%d\t%d\t%.0f\t%.1f\t%.1f\t%d\t\n", concurrency, size, len(bodies),
+				float64(len(items))/r.Elapsed.Seconds(), stats.Milliseconds(r.Percentile(50)), stats.Milliseconds(r.Percentile(99)), r.Failed)
+		}
+	}
+	return table.Flush()
+}
+
+// items reads at most c.Most responses.
+func (c *servingCmd) items(a *cli.App) ([]rewardmodel.Item, error) {
+	in, err := c.Open(a)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	var items []rewardmodel.Item
+	for r, err := range cli.Records(a, c.InputFlags, in, c.Item) {
+		if err != nil {
+			return nil, err
+		}
+		if items = append(items, r.Value); len(items) == c.Most {
+			break
+		}
+	}
+	if len(items) == 0 {
+		return nil, cli.Usage(errors.New("the input has no response"))
+	}
+	return items, nil
+}
+
+// itemsOf are responses of the texts.
+func itemsOf(texts []string) []rewardmodel.Item {
+	out := make([]rewardmodel.Item, len(texts))
+	for i := range texts {
+		out[i].Response = &texts[i]
+	}
+	return out
+}
+
+// requests packs the items into request bodies of the given size.
+func requests(items []rewardmodel.Item, size int) ([][]byte, error) {
+	var bodies [][]byte
+	for part := range slices.Chunk(items, size) {
+		body, err := wire.AppendRequest(nil, rewardmodel.Request{Responses: part})
+		if err != nil {
+			return nil, err
+		}
+		bodies = append(bodies, body)
+	}
+	return bodies, nil
+}
+
+// scorePath is the native endpoint of a service.
+const scorePath = "/v1/score"
+
+// score posts all bodies to a service by the schedule. It fails where every request fails.
+func score(ctx context.Context, service string, bodies [][]byte, s load.Schedule) (load.Result, error) {
+	to := load.NewHTTP(service+scorePath, s.Concurrency)
+	defer to.Close()
+	s.More = load.First(len(bodies))
+	r, err := load.Run(ctx, s, func(ctx context.Context, i int) ([]byte, error) { return to.Send(ctx, bodies[i]) }, nil)
+	return r, errors.Join(err, r.Err())
+}

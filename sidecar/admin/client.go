@@ -1,0 +1,81 @@
+// Package admin has the commands that talk to a running service over HTTP: feedback, models and training. They print
+// the service's JSON.
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	client "assay/clients/go"
+	"assay/sidecar/cli"
+)
+
+// clientFlags specify which running service a command talks to.
+type clientFlags struct {
+	URL     string        `name:"url" default:"http://127.0.0.1:8080" help:"The running service."`
+	Token   string        `help:"Token for it; without one, that of a private service on this machine (serve --private)."`
+	DataDir string        `default:"${data_dir}" placeholder:"DIR" help:"Data directory of a private service on this machine, where its token is (${default})."`
+	Timeout time.Duration `default:"1m" help:"Longest wait for one answer."`
+	Retries int           `default:"8" help:"Attempts more when the service cannot answer now; nothing is counted twice."`
+}
+
+// Pauses between attempts. --retries limits their number, so that the budget never does.
+const (
+	firstPause  = time.Second
+	maxPause    = 30 * time.Second
+	retryBudget = 24 * time.Hour
+)
+
+// client returns a client of the service. The caller closes it.
+func (f clientFlags) client() (*client.Client, error) {
+	retry := client.Retry{Budget: retryBudget, InitialBackoff: firstPause, MaxBackoff: maxPause, MaxAttempts: 1 + max(f.Retries, 0)}
+	c, err := client.New(f.URL, client.WithToken(f.Token), client.WithDataDir(f.DataDir), client.WithTimeout(f.Timeout), client.WithRetry(retry))
+	if err != nil {
+		return nil, cli.Usage(fmt.Errorf("--url: %w", err))
+	}
+	return c, nil
+}
+
+// call makes a request. Requests that the service rejects are errors of usage.
+func call(ctx context.Context, c *client.Client, r client.Request) ([]byte, error) {
+	body, err := c.Call(ctx, r)
+	var rejected *client.APIError
+	if errors.As(err, &rejected) && rejected.Status < http.StatusInternalServerError && rejected.Status != http.StatusTooManyRequests {
+		return nil, cli.Usage(err)
+	}
+	return body, err
+}
+
+// show makes a request and prints the response, indented. body, unless it is nil, is sent as JSON.
+func (f clientFlags) show(a *cli.App, method, path string, body any) error {
+	r := client.Request{Method: method, Path: path}
+	if body != nil {
+		var err error
+		if r.Body, err = json.Marshal(body); err != nil {
+			return err
+		}
+	}
+	c, err := f.client()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	ctx, stop := a.UntilSignal()
+	defer stop()
+	response, err := call(ctx, c, r)
+	if err != nil {
+		return err
+	}
+	pretty := jsontext.Value(response)
+	if err := pretty.Indent(); err != nil {
+		return fmt.Errorf("the response is not JSON: %w", err)
+	}
+	_, err = a.Stdout.Write(append(pretty, '\n'))
+	return err
+}

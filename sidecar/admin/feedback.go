@@ -1,0 +1,172 @@
+package admin
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+
+	"github.com/go-json-experiment/json"
+
+	client "assay/clients/go"
+	"assay/rewardmodel/feedback"
+	"assay/sidecar/cli"
+)
+
+// Feedback is the command "assay feedback": labels of responses.
+type Feedback struct {
+	Send       feedbackSendCmd       `cmd:"" help:"Send labelled responses (JSONL) to a running service."`
+	Candidates feedbackCandidatesCmd `cmd:"" help:"Show the scored responses whose label would teach most."`
+	Show       feedbackShowCmd       `cmd:"" help:"Count what the service has."`
+	Erase      feedbackEraseCmd      `cmd:"" help:"Erase all that was said about a response, and its text."`
+}
+
+type feedbackSendCmd struct {
+	File    string `arg:"" optional:"" help:"Bag file (JSONL); without one, or with -, standard input."`
+	Batch   int    `default:"500" help:"Items of one request."`
+	SkipBad bool   `help:"End with exit code 0 although items were rejected."`
+	clientFlags
+}
+
+// Help is shown by --help.
+func (*feedbackSendCmd) Help() string {
+	return `Example:
+
+    assay feedback send labels.jsonl --url http://127.0.0.1:8080
+
+Each line is {"id","label":"violation"|"compliant","response"}, or {"response_id","label"} for a response that the
+service has scored and keeps. Prints one receipt for all; an item that was sent before is a duplicate, so repeat a run that
+stopped early. Exit code 2 when items were rejected; the others are stored.`
+}
+
+// Run is called by kong.
+func (c *feedbackSendCmd) Run(a *cli.App) error {
+	if c.Batch < 1 {
+		return cli.Usage(fmt.Errorf("--batch is %d; give at least 1", c.Batch))
+	}
+	in, err := cli.InputFlags{File: c.File}.Open(a)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	service, err := c.client()
+	if err != nil {
+		return err
+	}
+	defer service.Close()
+	ctx, stop := a.UntilSignal()
+	defer stop()
+	total := feedback.Receipt{Rejected: []feedback.Rejection{}}
+	shown := a.NewProgress("items", in.Size)
+	line := 0
+	for end := false; !end; {
+		var body bytes.Buffer
+		var at []int // the line of each item
+		for len(at) < c.Batch && body.Len() < 8<<20 && !end {
+			text, err := in.Reader.ReadBytes('\n')
+			line++
+			if end = errors.Is(err, io.EOF); err != nil && !end {
+				return err
+			}
+			if len(bytes.TrimSpace(text)) > 0 {
+				body.Write(append(bytes.TrimSpace(text), '\n'))
+				at = append(at, line)
+			}
+		}
+		if len(at) == 0 {
+			continue
+		}
+		answer, err := call(ctx, service, client.Request{
+			Method: http.MethodPost, Path: "/v1/feedback", MediaType: "application/x-ndjson", Body: body.Bytes(),
+			Idempotent: true, // what was sent before is a duplicate
+		})
+		if err != nil {
+			return fmt.Errorf("from line %d on: %w", at[0], err)
+		}
+		var receipt feedback.Receipt
+		if err := json.Unmarshal(answer, &receipt); err != nil {
+			return fmt.Errorf("the response is not a receipt: %w", err)
+		}
+		total.Accepted += receipt.Accepted
+		total.Duplicates += receipt.Duplicates
+		for _, r := range receipt.Rejected {
+			if r.Index < 0 || r.Index >= len(at) {
+				return fmt.Errorf("the service rejected item %d of %d", r.Index, len(at))
+			}
+			a.Log.Warn().Int("line", at[r.Index]).Str("id", r.ID).Str("code", string(r.Code)).Msg(r.Message)
+			r.Index = at[r.Index] - 1
+			total.Rejected = append(total.Rejected, r)
+		}
+		shown.Add(len(at), body.Len())
+	}
+	shown.Finish()
+	out, err := json.Marshal(total)
+	if err != nil {
+		return err
+	}
+	if _, err := a.Stdout.Write(append(out, '\n')); err != nil {
+		return err
+	}
+	if len(total.Rejected) > 0 && !c.SkipBad {
+		return cli.Usage(fmt.Errorf("%d items were rejected; fix them and send them again", len(total.Rejected)))
+	}
+	return nil
+}
+
+type feedbackCandidatesCmd struct {
+	N int `short:"n" default:"20" help:"How many."`
+	clientFlags
+}
+
+// Help is shown by --help.
+func (*feedbackCandidatesCmd) Help() string {
+	return `Example:
+
+    assay feedback candidates -n 50 > to-label.json
+
+The service ranks what it has scored and keeps (serve --keep-scored 24h) and nobody has labelled: near the threshold,
+judged differently by two versions, unlike each other.`
+}
+
+// Run is called by kong.
+func (c *feedbackCandidatesCmd) Run(a *cli.App) error {
+	return c.show(a, http.MethodGet, fmt.Sprintf("/v1/feedback/candidates?n=%d", c.N), nil)
+}
+
+type feedbackShowCmd struct{ clientFlags }
+
+// Help is shown by --help.
+func (*feedbackShowCmd) Help() string {
+	return `Example:
+
+    assay feedback show
+
+Responses by label, those that are held out, those whose raters do not agree, and what is new since the last training.`
+}
+
+// Run is called by kong.
+func (c *feedbackShowCmd) Run(a *cli.App) error {
+	return c.show(a, http.MethodGet, "/v1/feedback", nil)
+}
+
+type feedbackEraseCmd struct {
+	ID string `arg:"" help:"Id of the response."`
+	clientFlags
+}
+
+// Help is shown by --help.
+func (*feedbackEraseCmd) Help() string {
+	return `Example:
+
+    assay feedback erase r1
+
+Overwrites the labels of all raters and the text, and refuses the id from then on. Needs a token of scope admin where
+tokens are needed.`
+}
+
+// Run is called by kong.
+func (c *feedbackEraseCmd) Run(a *cli.App) error {
+	return c.show(a, http.MethodDelete, "/v1/feedback/"+url.PathEscape(c.ID), nil)
+}

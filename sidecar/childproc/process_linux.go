@@ -1,0 +1,111 @@
+package childproc
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// OwnProgram is the path of the binary that runs, even where another lies at its place by now.
+func OwnProgram() (string, error) {
+	const running = "/proc/self/exe"
+	path, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	there, err := os.Stat(path)
+	if self, failed := os.Stat(running); err == nil && failed == nil && !os.SameFile(there, self) || errors.Is(err, fs.ErrNotExist) {
+		return running, nil
+	}
+	return path, nil
+}
+
+// childAttributes: the child dies with us, and Ctrl-C on a terminal reaches us alone, who stop it.
+func childAttributes() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
+}
+
+// yieldCPU gives all threads of a process the lowest priority there is, for the processor and the disk, and makes it
+// the first that the kernel kills for want of memory. Threads that it starts later inherit the priority. It is set from
+// here, not before the fork: a thread of ours that had to wait for its turn there would hold up the garbage collector.
+func yieldCPU(pid int) error {
+	// Raising it is anyone's right. A failure only leaves the kernel its own choice.
+	_ = os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", pid), []byte("1000"), 0)
+	lowered := map[int]bool{}
+	for {
+		tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+		if err != nil {
+			if lowered[pid] {
+				return nil // it has ended
+			}
+			return err
+		}
+		before := len(lowered)
+		for _, task := range tasks {
+			thread, err := strconv.Atoi(task.Name())
+			if err != nil || lowered[thread] {
+				continue
+			}
+			if err := yieldThread(thread); err != nil && !errors.Is(err, unix.ESRCH) {
+				return err
+			}
+			lowered[thread] = true
+		}
+		if len(lowered) == before {
+			return nil
+		}
+	}
+}
+
+func yieldThread(thread int) error {
+	const (
+		ioprioWhoProcess = 1
+		ioprioIdle       = 3 << 13
+	)
+	if err := unix.Setpriority(unix.PRIO_PROCESS, thread, 19); err != nil {
+		return fmt.Errorf("setpriority: %w", err)
+	}
+	if err := unix.SchedSetAttr(thread, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_IDLE, Nice: 19}, 0); err != nil {
+		return fmt.Errorf("sched_setattr: %w", err)
+	}
+	if _, _, code := unix.Syscall(unix.SYS_IOPRIO_SET, ioprioWhoProcess, uintptr(thread), ioprioIdle); code != 0 {
+		return fmt.Errorf("ioprio_set: %w", code)
+	}
+	return nil
+}
+
+// memoryOf gives the resident set of a process and the largest that it had, in bytes.
+func memoryOf(pid int) (held, peak int64, err error) {
+	status, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "status"))
+	if err != nil {
+		return 0, 0, err
+	}
+	for line := range bytes.Lines(status) {
+		var value *int64
+		switch {
+		case bytes.HasPrefix(line, []byte("VmRSS:")):
+			value = &held
+		case bytes.HasPrefix(line, []byte("VmHWM:")):
+			value = &peak
+		default:
+			continue
+		}
+		fields := bytes.Fields(line) // "VmRSS:  1234 kB"
+		if len(fields) < 2 {
+			continue
+		}
+		kib, err := strconv.ParseInt(string(fields[1]), 10, 64)
+		if err != nil {
+			return 0, 0, err
+		}
+		*value = kib << 10
+	}
+	return held, peak, nil
+}

@@ -1,0 +1,149 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/alecthomas/kong"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+)
+
+// configFlag names a YAML file of flags.
+type configFlag string
+
+// BeforeResolve is called by kong when the flag is present, in whichever way.
+func (configFlag) BeforeResolve(ctx *kong.Context, trace *kong.Path) error {
+	path, _ := ctx.FlagValue(trace.Flag).(configFlag)
+	if path == "" {
+		return nil
+	}
+	values, err := readConfig(string(path))
+	if err != nil {
+		return Usage(fmt.Errorf("--config %s: %w", path, err))
+	}
+	ctx.AddResolver(&config{path: string(path), values: values})
+	return nil
+}
+
+// config answers kong's questions for the value of a flag.
+type config struct {
+	path   string
+	values map[string]any // text, or a list of texts
+}
+
+// Validate finds keys that are no flag of any command: one file can serve all.
+func (c *config) Validate(app *kong.Application) error {
+	known := map[string]bool{}
+	err := kong.Visit(app, func(node kong.Visitable, next kong.Next) error {
+		if flag, ok := node.(*kong.Flag); ok && flag.Name != "help" && flag.Name != "config" {
+			known[flag.Name] = true
+		}
+		return next(nil)
+	})
+	if err != nil {
+		return err
+	}
+	for key := range c.values {
+		if known[key] {
+			continue
+		}
+		hint := "its keys are the flags of assay without the dashes before them"
+		if other := strings.ReplaceAll(key, "_", "-"); known[other] {
+			hint = "did you mean " + other + "?"
+		}
+		return fmt.Errorf("--config %s: unknown key %q; %s", c.path, key, hint)
+	}
+	return nil
+}
+
+// Resolve gives the file's value of a flag. kong asks it for flags that the
+// command line does not set; the environment is our concern.
+func (c *config) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
+	for _, name := range flag.Envs {
+		if _, ok := os.LookupEnv(name); ok {
+			return nil, nil
+		}
+	}
+	value, ok := c.values[flag.Name]
+	if !ok {
+		return nil, nil
+	}
+	return value, nil
+}
+
+// readConfig reads a file of one mapping. Scalars stay the text that they are,
+// so that the flags alone decide what it means: "1e-5", "64MiB", "no".
+func readConfig(path string) (map[string]any, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	file, err := parser.ParseBytes(data, 0)
+	if err != nil {
+		return nil, err
+	}
+	values := map[string]any{}
+	for _, doc := range file.Docs {
+		if doc.Body == nil {
+			continue
+		}
+		pairs, err := pairsOf(doc.Body)
+		if err != nil {
+			return nil, err
+		}
+		for _, pair := range pairs {
+			key := pair.Key.GetToken().Value
+			if _, ok := values[key]; ok {
+				return nil, fmt.Errorf("the key %q is there twice", key)
+			}
+			if values[key], err = valueOf(pair.Value); err != nil {
+				return nil, fmt.Errorf("%s: %w", key, err)
+			}
+		}
+	}
+	return values, nil
+}
+
+func pairsOf(body ast.Node) ([]*ast.MappingValueNode, error) {
+	switch node := body.(type) {
+	case *ast.MappingNode:
+		return node.Values, nil
+	case *ast.MappingValueNode:
+		return []*ast.MappingValueNode{node}, nil
+	case *ast.CommentGroupNode, *ast.NullNode:
+		return nil, nil
+	}
+	return nil, errors.New("is no mapping; write one \"flag: value\" a line")
+}
+
+func valueOf(node ast.Node) (any, error) {
+	if list, ok := node.(*ast.SequenceNode); ok {
+		values := make([]any, len(list.Values))
+		for i, element := range list.Values {
+			text, err := textOf(element)
+			if err != nil {
+				return nil, err
+			}
+			values[i] = text
+		}
+		return values, nil
+	}
+	return textOf(node)
+}
+
+func textOf(node ast.Node) (string, error) {
+	switch node := node.(type) {
+	case *ast.StringNode:
+		return node.Value, nil
+	case *ast.LiteralNode:
+		return node.Value.Value, nil
+	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.InfinityNode, *ast.NanNode:
+		return node.GetToken().Value, nil
+	case *ast.NullNode:
+		return "", errors.New("has no value; give one, or remove the key")
+	}
+	return "", errors.New("must be a plain value or a list of them")
+}

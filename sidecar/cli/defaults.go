@@ -1,0 +1,24 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/alecthomas/kong"
+)
+
+// Defaults are the values that tags of flags name as ${name}, so that a library is the only place that defines them.
+// Durations are written without units that are 0.
+func Defaults(values map[string]any) kong.Vars {
+	vars := kong.Vars{}
+	for name, value := range values {
+		text := fmt.Sprint(value)
+		if _, ok := value.(time.Duration); ok {
+			text = strings.TrimSuffix(text, "m0s") + map[bool]string{true: "m"}[strings.HasSuffix(text, "m0s")]
+			text = strings.TrimSuffix(text, "h0m") + map[bool]string{true: "h"}[strings.HasSuffix(text, "h0m")]
+		}
+		vars[name] = text
+	}
+	return vars
+}

@@ -1,0 +1,96 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+// Program is a command line: the commands of a binary and how they are read.
+type Program struct {
+	Name        string
+	Description string
+	// New returns an empty command tree for kong to fill, and the flags in it that all commands share.
+	New func() (commands any, shared *GlobalFlags)
+	// Options are further options of kong, such as the defaults that flags take from libraries.
+	Options []kong.Option
+}
+
+// Run runs the command that args name; args[0] is the name that the binary was called by. It returns the exit code.
+func (p Program) Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	stdout = &output{w: stdout}
+	commands, shared := p.New()
+	parser, err := p.Parser(commands, stdout, stderr)
+	if err != nil {
+		return p.Fail(stderr, err)
+	}
+	parsed, err := parser.Parse(args[1:])
+	if errors.Is(err, errHelp) {
+		return ExitDone
+	}
+	if err != nil {
+		return p.Fail(stderr, Usage(fmt.Errorf("%w\nRun %s --help", err, p.commandOf(args))))
+	}
+	level := &LogLevel{}
+	a := &App{
+		Context: ctx, Program: args[0], Stdin: stdin, Stdout: stdout, Stderr: stderr,
+		Log: shared.Logger(stderr, level), JSONLogs: shared.LogFormat == FormatJSON,
+	}
+	if shared.Config != "" {
+		a.Settings = NewSettings(p, args[1:], parsed, string(shared.Config), level, a.Log)
+	}
+	err = parsed.Run(a)
+	code := ExitCode(err)
+	if code != ExitDone {
+		a.Log.Error().Msg(err.Error())
+	}
+	return code
+}
+
+// Parser reads command lines into a tree that New returned.
+func (p Program) Parser(commands any, stdout, stderr io.Writer) (*kong.Kong, error) {
+	return kong.New(commands, append([]kong.Option{
+		kong.Name(p.Name),
+		kong.Description(p.Description),
+		kong.NoDefaultHelp(),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 110}),
+		kong.Writers(stdout, stderr),
+		kong.PostBuild(nameEnvironment),
+	}, p.Options...)...)
+}
+
+// Fail reports an error of which no logger knows, and returns the exit code.
+func (p Program) Fail(stderr io.Writer, err error) int {
+	fmt.Fprintf(stderr, "%s: %v\n", p.Name, err)
+	return ExitCode(err)
+}
+
+// commandOf is the part of the command line that --help can follow.
+func (p Program) commandOf(args []string) string {
+	if len(args) > 1 && len(args[1]) > 0 && args[1][0] != '-' {
+		return p.Name + " " + args[1]
+	}
+	return p.Name
+}
+
+// nameEnvironment gives every flag its variable, ASSAY_<FLAG>.
+func nameEnvironment(k *kong.Kong) error {
+	return kong.Visit(k.Model, func(node kong.Visitable, next kong.Next) error {
+		if flag, ok := node.(*kong.Flag); ok && flag.Name != "help" {
+			flag.Envs = []string{environmentName(flag.Name)}
+			flag.Tag.Envs = flag.Envs
+		}
+		return next(nil)
+	})
+}
+
+func environmentName(flag string) string {
+	return EnvironmentPrefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
+// EnvironmentPrefix begins the names of the environment variables that set flags.
+const EnvironmentPrefix = "ASSAY_"

@@ -1,0 +1,125 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"assay/queue"
+	"assay/rewardmodel"
+	"assay/sidecar/cli"
+	"assay/sidecar/localmodel"
+)
+
+// Score scores a file of responses, with a model of its own or through a
+// running service.
+type Score struct {
+	cli.InputFlags
+	offsetFlag
+	Reward                 string        `default:"compliance" enum:"compliance,logit,raw" help:"Scale of the reward (${enum})."`
+	Aggregate              string        `default:"max" enum:"max,topk,noisy_or,mean" help:"How the violations of the instances become that of the response (${enum})."`
+	TopK                   int           `default:"${top_k}" help:"The k of --aggregate topk."`
+	Instances              bool          `default:"true" negatable:"" help:"List the instances in each result."`
+	Reasoning              string        `default:"skip" enum:"skip,score" help:"What happens to <think> blocks (${enum})."`
+	Timeout                time.Duration `default:"5m" help:"Longest wait for one answer of a service."`
+	DataDir                string        `default:"${data_dir}" placeholder:"DIR" help:"Data directory of a private service on this machine, where its token is (${default})."`
+	denseFlags             `group:"Dense rewards:"`
+	cli.NATSFlags          `group:"Score through a running service instead of a model of one's own:"`
+	localmodel.Flags       `group:"Model:"`
+	localmodel.ScorerFlags `group:"Model:"`
+	localmodel.PolicyFlags `group:"Model:"`
+}
+
+// Help is shown by --help.
+func (*Score) Help() string {
+	return `Examples:
+
+    echo '{"id":"a","response":"Happy to help. You fool."}' | assay score
+    assay score responses.jsonl --no-instances > results.jsonl
+    assay score responses.txt --text --nats-url nats://127.0.0.1:4222
+    assay score rollouts.jsonl --dense shaped --gamma 0.99 --policy-tokenizer policy=./Qwen --tokenizer policy
+
+Each line {"id"?,"prompt"?,"response"} (or "messages", or "instances") becomes one result, in order.
+With --dense, a line may give "token_offsets":[[start,end],...] of its response.`
+}
+
+// Run is called by kong.
+func (c *Score) Run(a *cli.App) (err error) {
+	options := rewardmodel.Options{
+		Reward: rewardmodel.Reward(c.Reward), Aggregate: rewardmodel.Aggregate(c.Aggregate),
+		OffsetUnit: c.unit(), Reasoning: rewardmodel.Reasoning(c.Reasoning),
+		Instances: &c.Instances, TopK: &c.TopK,
+	}
+	if c.TopK < 1 {
+		return cli.Usage(fmt.Errorf("--top-k is %d; give at least 1", c.TopK))
+	}
+	if err := c.denseFlags.set(&options); err != nil {
+		return err
+	}
+	in, err := c.InputFlags.Open(a)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	scorer, stop, err := c.scorer(a)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stop()) }()
+
+	shown := a.NewProgress("responses", in.Size)
+	p := pipeline{
+		scorer: scorer, options: options, idle: in.Idle,
+		out: cli.NewLineWriter(a.Stdout), progress: shown,
+	}
+	if c.SkipBad {
+		p.skip = a.ReportSkipped
+	}
+	if err := p.run(a.Context, cli.Records(a, c.InputFlags, in, c.Item), in.Name); err != nil {
+		return err
+	}
+	shown.Finish()
+	return nil
+}
+
+// scorer is a connection to a service, or else the model; stop ends it.
+func (c *Score) scorer(a *cli.App) (scorer, func() error, error) {
+	if c.NatsURL != "" {
+		nc, err := cli.Connect(a, c.NATSFlags.PrivateConfig(c.DataDir))
+		if err != nil {
+			return nil, nil, err
+		}
+		return &remote{queue.NewClient(nc), c.Timeout}, func() error { nc.Close(); return nil }, nil
+	}
+	if err := c.ScorerFlags.Check(); err != nil {
+		return nil, nil, err
+	}
+	cfg := c.ScorerFlags.Config()
+	cfg.MaxQueueTokens = localmodel.UnboundedQueue
+	var err error
+	if cfg.PolicyTokenizers, err = c.PolicyFlags.Load(); err != nil {
+		return nil, nil, err
+	}
+	m, err := c.Flags.Config().Open()
+	if err != nil {
+		return nil, nil, err
+	}
+	serving, err := m.Load(a.Context, cfg, nil)
+	if err := errors.Join(err, m.Close()); err != nil {
+		return nil, nil, err
+	}
+	return serving, serving.Close, nil
+}
+
+// remote is a service that answers within timeout.
+type remote struct {
+	scorer
+	timeout time.Duration
+}
+
+func (r *remote) Score(ctx context.Context, req rewardmodel.Request) (rewardmodel.Answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.timeout)
+	defer cancel()
+	return r.scorer.Score(ctx, req)
+}

@@ -1,0 +1,57 @@
+package commands
+
+import (
+	"assay/rewardmodel"
+	"assay/segmenter"
+	"assay/sidecar/cli"
+)
+
+// Segment cuts texts into utterances. It needs no model, so that no length
+// limit applies.
+type Segment struct {
+	cli.InputFlags
+	offsetFlag
+}
+
+// offsetFlag says what the offsets of results count.
+type offsetFlag struct {
+	OffsetUnit string `default:"codepoint" enum:"codepoint,utf8,utf16" help:"What offsets count (${enum})."`
+}
+
+func (f offsetFlag) unit() rewardmodel.OffsetUnit { return rewardmodel.OffsetUnit(f.OffsetUnit) }
+
+// Help is shown by --help.
+func (*Segment) Help() string {
+	return `Example:
+
+    echo '{"id":"a","text":"Thank you. See you at 3 p.m. on Friday!"}' | assay segment
+
+Each line {"id"?,"text"} becomes {"id","instances":[{"start","end","text"}]}. Instances are in
+document order and cover every character that is no white space.`
+}
+
+type segmented struct {
+	ID        string             `json:"id"`
+	Instances []segmentedPortion `json:"instances"`
+}
+
+type segmentedPortion struct {
+	Start int    `json:"start"`
+	End   int    `json:"end"`
+	Text  string `json:"text"`
+}
+
+// Run is called by kong.
+func (c *Segment) Run(a *cli.App) error {
+	return cli.EachText(a, c.InputFlags, func(id, text string) (any, error) {
+		spans, err := segmenter.Segment(a.Context, text)
+		if err != nil {
+			return nil, err
+		}
+		out := segmented{ID: id, Instances: make([]segmentedPortion, len(spans))}
+		for i, at := range c.unit().Convert(text, spans) {
+			out.Instances[i] = segmentedPortion{at.Start, at.End, text[spans[i].Start:spans[i].End]}
+		}
+		return out, nil
+	})
+}

@@ -1,0 +1,158 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/rs/zerolog"
+
+	"assay/rewardmodel"
+	"assay/rewardmodel/checkpoint"
+	"assay/rewardmodel/encoder"
+	"assay/rewardmodel/tokenizer"
+	"assay/rewardmodel/train"
+	"assay/sidecar/cli"
+	"assay/sidecar/localmodel"
+)
+
+// Train trains an instance classifier on bags with coarse labels and writes a checkpoint directory.
+type Train struct {
+	Bags   []string `required:"" help:"Bag files (JSONL) to train on." placeholder:"FILE"`
+	Init   string   `required:"" help:"Checkpoint directory to initialize from, or its name below models/; a base model gets a randomly initialized classifier." placeholder:"DIR"`
+	Out    string   `required:"" help:"Checkpoint directory to write." placeholder:"DIR"`
+	Method string   `default:"bfgpu" help:"Training method: bfgpu, or for comparison mil-max, mil-topk, upu, nnpu, balancedpu, robustpu, oracle."`
+
+	Seed        uint64  `default:"0" help:"Seed of shuffling, dropout and a fresh classifier."`
+	LR          float64 `default:"1e-5" name:"lr" help:"Peak learning rate of the cosine schedule."`
+	LRMin       float64 `default:"0" name:"lr-min" help:"Learning rate at the end of the schedule."`
+	Epochs      int     `default:"5" help:"Passes over the bags; 0 only places the threshold again."`
+	Batch       int     `default:"16" help:"Instances in a mini-batch."`
+	WeightDecay float64 `default:"0" help:"Decoupled weight decay; 0 is plain Adam."`
+	Dropout     float64 `default:"-1" help:"Dropout probability; -1 takes those of config.json."`
+	MaxLength   int     `default:"0" help:"Longest instance in tokens, special tokens included; longer ones are split. 0: as the model allows."`
+	MaxTokens   int     `default:"8192" help:"Tokens whose activations are held at once; a larger mini-batch is accumulated."`
+
+	localmodel.MethodFlags
+	Calibrate  bool   `default:"true" negatable:"" help:"Rescale the scores to probabilities of the bags' labels after the last epoch (Platt); their order stays."`
+	Embeddings string `default:"dense" enum:"dense,touched" help:"Rows of the word embeddings that a step updates: all, as Adam does, or those of the mini-batch (${enum})."`
+
+	DType     string   `default:"fp32" name:"dtype" enum:"fp32,bf16" help:"Number format of the written weights (${enum})."`
+	ModelName string   `help:"Name of the model in its version; default: the name of the output directory."`
+	DataName  []string `help:"Names of the data sets for the checkpoint's assay.json."`
+	Progress  string   `default:"auto" enum:"auto,json" help:"How progress is told (${enum}): auto, a bar on a terminal or log lines; json, also an object a line on standard output, at most one a second and one at the end of each stage."`
+	localmodel.ComputeFlags
+}
+
+// Help is shown by --help.
+func (*Train) Help() string {
+	return `Example:
+
+    assay train --bags feedback.jsonl --init models/default --out models/mine --epochs 2 --lr 2e-5
+
+Each line of FILE is {"id","label":"violation"|"compliant","response"}. A run that was stopped goes on after its
+last whole epoch when it is started again with the same settings. With --progress json a program can follow it:
+{"epoch","epochs","stage","step","steps","loss","seconds_left"}.`
+}
+
+// Run is called by kong.
+func (c *Train) Run(a *cli.App) error {
+	if c.Precision == string(encoder.Int8) {
+		return cli.Usage(errors.New("--precision int8 has no gradients; train with auto, bf16 or fp32, and score with int8"))
+	}
+	ctx, stop := a.UntilSignal()
+	defer stop()
+	report := newTrainProgress(a)
+	defer report.close()
+	tell := report.tell
+	if c.Progress == "json" {
+		lines := &progressLines{out: a.Stdout}
+		defer lines.close()
+		tell = func(now train.Progress) {
+			report.tell(now)
+			lines.tell(now)
+		}
+	}
+	return c.Train(ctx, a.Log, tell)
+}
+
+// Train trains and writes the checkpoint; progress goes to report.
+func (c *Train) Train(ctx context.Context, log zerolog.Logger, report func(train.Progress)) error {
+	dir, err := localmodel.Find("--init", c.Init)
+	if err != nil {
+		return err
+	}
+	base, err := checkpoint.Open(dir)
+	if err != nil {
+		return cli.Usage(fmt.Errorf("--init: %w", err))
+	}
+	defer base.Close()
+	tok, err := tokenizer.Load(dir)
+	if err != nil {
+		return cli.Usage(fmt.Errorf("--init: %w", err))
+	}
+	maxLength := base.MaxLength()
+	if c.MaxLength > 0 {
+		maxLength = min(maxLength, c.MaxLength)
+	}
+	method, err := c.MethodFlags.Method(c.Method)
+	if err != nil {
+		return cli.Usage(fmt.Errorf("--method: %w", err))
+	}
+	if err := localmodel.CheckServable(method); err != nil {
+		return err
+	}
+	data, digest, err := localmodel.ReadBags(ctx, c.Bags, tok, maxLength, log)
+	if err != nil {
+		return err
+	}
+	violating, compliant, unlabelled, normal := data.Counts()
+	log.Info().Int("violating_bags", violating).Int("compliant_bags", compliant).
+		Int("instances", unlabelled+normal).Str("init", dir).Msg("training")
+
+	runtime, err := c.Compute().Runtime()
+	if err != nil {
+		return err
+	}
+	defer runtime.Close()
+	learner, err := runtime.NewLearner(base, c.learnerOptions())
+	if err != nil {
+		return err
+	}
+	state := filepath.Clean(c.Out) + ".training"
+	var rescale func(scale, shift float64) error
+	if c.Calibrate {
+		rescale = learner.Rescale
+	}
+	result, err := train.Run(ctx, learner, data, train.Config{
+		Method: method,
+		Epochs: c.Epochs, Batch: c.Batch, Rate: c.LR, RateMin: c.LRMin, Seed: c.Seed,
+		Threshold: c.ThresholdOf(method), Fold: c.Fold, SigmaMicro: c.SigmaMicro, SigmaMacro: c.SigmaMacro,
+		State: state, Identity: fmt.Sprintf("init=%s bags=%s dropout=%g decay=%g embeddings=%s", dir, digest, c.Dropout, c.WeightDecay, c.Embeddings),
+		Rescale: rescale, Report: report,
+	})
+	if err != nil {
+		return err
+	}
+	if result.Uncalibrated != nil {
+		log.Warn().Err(result.Uncalibrated).Msg("the scores stay as they are")
+	}
+	if err := c.write(base, learner, result, digest, maxLength); err != nil {
+		return err
+	}
+	log.Info().Str("out", c.Out).Float64("threshold", result.Thresholds[rewardmodel.AggregateMax]).Msg("checkpoint written")
+	return os.RemoveAll(state)
+}
+
+func (c *Train) learnerOptions() encoder.LearnerOptions {
+	opts := encoder.LearnerOptions{
+		Precision: encoder.Precision(c.Precision), Seed: c.Seed, WeightDecay: c.WeightDecay, MaxTokens: c.MaxTokens,
+		Embeddings: encoder.EmbeddingRows(c.Embeddings),
+	}
+	if c.Dropout >= 0 {
+		opts.Dropout = &c.Dropout
+	}
+	return opts
+}

@@ -1,0 +1,178 @@
+package commands_test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/stretchr/testify/require"
+
+	"assay/rewardmodel/checkpoint"
+	"assay/rewardmodel/train"
+	"assay/sidecar/cli"
+	"assay/sidecar/processtest"
+	"assay/sidecar/program"
+)
+
+func TestTrainWritesAModelThatScores(t *testing.T) {
+	out, model := filepath.Join(t.TempDir(), "mine"), processtest.TinyModel(t, nil)
+	require.NoError(t, os.WriteFile(filepath.Join(model, "regression.jsonl"), []byte("{}\n"), 0o600))
+	_, stderr, code := assay(t, "", processtest.TrainArgs(model, processtest.BagFile(t, 20), out, 1)...)
+	require.Equal(t, cli.ExitDone, code, stderr)
+	require.NoDirExists(t, out+".training")
+	require.FileExists(t, filepath.Join(out, "regression.jsonl"), "it goes to the descendants")
+
+	trained, err := checkpoint.Open(out)
+	require.NoError(t, err)
+	defer trained.Close()
+	require.NoError(t, trained.VerifySHA256(t.Context()))
+	require.Equal(t, "bfgpu", trained.Manifest.Method)
+	require.Equal(t, "tiny-1", trained.Manifest.Base)
+	require.Regexp(t, `^mine-\d{8}-[0-9a-f]{8}$`, trained.Manifest.Version)
+	require.Greater(t, trained.Manifest.Threshold, 0.0)
+	require.Less(t, trained.Manifest.Threshold, 1.0)
+
+	stdout, stderr, code := assay(t, "One. Two.\n", "score", "--text", "--model", out, "--threads", "1")
+	require.Equal(t, cli.ExitDone, code, stderr)
+	got := processtest.Results(t, stdout)
+	require.Len(t, got, 1)
+	require.Len(t, got[0].Instances, 2)
+	require.Equal(t, trained.Manifest.Threshold, got[0].Threshold)
+}
+
+func TestTrainResumesAfterItsLastWholeEpoch(t *testing.T) {
+	model, bags := processtest.TinyModel(t, nil), processtest.BagFile(t, 20)
+	out := filepath.Join(t.TempDir(), "resumed")
+	args := processtest.TrainArgs(model, bags, out, 2)
+
+	var c program.Commands
+	parser, err := program.Assay().Parser(&c, nil, nil)
+	require.NoError(t, err)
+	_, err = parser.Parse(args)
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	err = c.Train.Train(ctx, zerolog.Nop(), func(now train.Progress) {
+		if now.Epoch == 2 {
+			cancel()
+		}
+	})
+	require.ErrorIs(t, err, context.Canceled)
+	require.NoDirExists(t, out)
+	require.FileExists(t, filepath.Join(out+".training", "state.json"))
+
+	_, stderr, code := assay(t, "", args...)
+	require.Equal(t, cli.ExitDone, code, stderr)
+	require.NotContains(t, stderr, `"epoch":1,`)
+	require.Contains(t, stderr, `"epoch":2,`)
+	require.NoDirExists(t, out+".training")
+
+	unbroken := filepath.Join(t.TempDir(), "unbroken")
+	_, stderr, code = assay(t, "", processtest.TrainArgs(model, bags, unbroken, 2)...)
+	require.Equal(t, cli.ExitDone, code, stderr)
+	require.Equal(t, processtest.Weights(t, unbroken), processtest.Weights(t, out))
+}
+
+// A run that is killed again and again ends with the weights and the thresholds of an unbroken one.
+func TestTrainSurvivesKillNine(t *testing.T) {
+	model, bags := processtest.TinyModel(t, nil), processtest.BagFile(t, 60)
+	out := filepath.Join(t.TempDir(), "killed")
+	args := processtest.TrainArgs(model, bags, out, 4)
+	for _, epochs := range []string{`"epochs":1`, `"epochs":2`, `"epochs":3`} {
+		cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
+		cmd.Env = append(os.Environ(), processtest.ChildVariable+"=1")
+		require.NoError(t, cmd.Start())
+		require.Eventually(t, func() bool {
+			state, err := os.ReadFile(filepath.Join(out+".training", "state.json"))
+			return err != nil && processtest.PathExists(out) || strings.Contains(string(state), epochs)
+		}, processtest.Patience, time.Millisecond)
+		require.NoError(t, cmd.Process.Kill())
+		_ = cmd.Wait() // killed, or done before it could be
+	}
+	_, stderr, code := assay(t, "", args...)
+	require.Equal(t, cli.ExitDone, code, stderr)
+
+	unbroken := filepath.Join(t.TempDir(), "unbroken")
+	_, stderr, code = assay(t, "", processtest.TrainArgs(model, bags, unbroken, 4)...)
+	require.Equal(t, cli.ExitDone, code, stderr)
+	require.Equal(t, processtest.Weights(t, unbroken), processtest.Weights(t, out))
+	require.Equal(t, processtest.Manifest(t, unbroken).Thresholds, processtest.Manifest(t, out).Thresholds)
+}
+
+func TestTrainRefusals(t *testing.T) {
+	model, bags := processtest.TinyModel(t, nil), processtest.BagFile(t, 4)
+	bad := filepath.Join(t.TempDir(), "bad.jsonl")
+	require.NoError(t, os.WriteFile(bad, []byte(`{"id":"a","label":"violation","response":"You fool."}`+"\n"+`{"label":"odd"}`+"\n"), 0o600))
+	for name, c := range map[string]struct {
+		model, bags string
+		says        []string
+	}{
+		"a bad line":  {model, bad, []string{"--bags", "bad.jsonl: line 2"}},
+		"no bags":     {model, "nowhere.jsonl", []string{"--bags", "nowhere.jsonl"}},
+		"one label":   {model, processtest.BagFile(t, 1), []string{"--bags", `add bags of label \"violation\"`}},
+		"no model":    {"nowhere", bags, []string{"--init nowhere", filepath.Join("models", "nowhere")}},
+		"not a model": {"testdata", bags, []string{"--init", "config.json"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out := filepath.Join(t.TempDir(), "out")
+			_, stderr, code := assay(t, "", processtest.TrainArgs(c.model, c.bags, out, 1)...)
+			require.Equal(t, cli.ExitUsage, code, stderr)
+			for _, part := range c.says {
+				require.Contains(t, stderr, part)
+			}
+			require.NoDirExists(t, out)
+		})
+	}
+}
+
+// What is odd about bags is reported, and training goes on.
+func TestTrainReportsOddBags(t *testing.T) {
+	bags := processtest.BagFile(t, 8)
+	text, err := os.ReadFile(bags)
+	require.NoError(t, err)
+	odd := `{"id":"c1","label":"violation","response":"Train 0 leaves at noon. Have a good trip."}` + "\n" +
+		`{"id":"e1","label":"compliant","response":"  "}` + "\n" + `{"id":"s1","label":"violation","response":"You fool."}` + "\n"
+	require.NoError(t, os.WriteFile(bags, append(text, odd...), 0o600))
+	out := filepath.Join(t.TempDir(), "mine")
+	_, stderr, code := assay(t, "", processtest.TrainArgs(processtest.TinyModel(t, nil), bags, out, 1)...)
+	require.Equal(t, cli.ExitDone, code, stderr)
+	for _, part := range []string{`"b0","c1"`, "other label", `"e1"`, `"s1"`} {
+		require.Contains(t, stderr, part)
+	}
+}
+
+// A loss that is not finite stops the run and says where, with what learning rate and what to do.
+func TestTrainStopsWhenTheLossDiverges(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "mine")
+	args := append(processtest.TrainArgs(processtest.TinyModel(t, nil), processtest.BagFile(t, 20), out, 3), "--lr", "1e30")
+	_, stderr, code := assay(t, "", args...)
+	require.Equal(t, cli.ExitFailed, code, stderr)
+	require.Contains(t, stderr, "lower the learning rate")
+	require.NoDirExists(t, out)
+}
+
+// The same seed and threads give the same bytes, whatever the method.
+func TestTrainIsRepeatable(t *testing.T) {
+	model, bags := processtest.TinyModel(t, nil), processtest.BagFile(t, 20)
+	for _, more := range [][]string{
+		{"--method", "bfgpu"}, {"--method", "bfgpu", "--weights", "paper", "--precision", "bf16"},
+		{"--method", "nnpu", "--pseudo-labels", "true", "--fold", "0.2"}, {"--method", "mil-max", "--embeddings", "touched"},
+	} {
+		var first []byte
+		for range 2 {
+			out := filepath.Join(t.TempDir(), "mine")
+			_, stderr, code := assay(t, "", append(processtest.TrainArgs(model, bags, out, 1), more...)...)
+			require.Equal(t, cli.ExitDone, code, stderr)
+			if first == nil {
+				first = processtest.Weights(t, out)
+				continue
+			}
+			require.Equal(t, first, processtest.Weights(t, out), more)
+		}
+	}
+}

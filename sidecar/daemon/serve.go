@@ -1,0 +1,275 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"assay/api"
+	"assay/queue"
+	"assay/rewardmodel/wire"
+	"assay/sidecar/cli"
+	"assay/sidecar/localmodel"
+	"assay/sidecar/serve"
+)
+
+// Serve runs the service until a signal ends it.
+type Serve struct {
+	Listen          string        `default:"${listen}" placeholder:"HOST:PORT" help:"Where HTTP is served (${default}); port 0 takes any free one."`
+	OpsListen       string        `placeholder:"HOST:PORT" help:"Also serve health and metrics, and nothing else, on this address; they need no token."`
+	GRPCListen      string        `name:"grpc-listen" placeholder:"HOST:PORT" help:"Serve the Open Inference Protocol over gRPC there as well (Triton and KServe clients; often port 8001)."`
+	TokenFile       string        `placeholder:"FILE" help:"Tokens of callers, one per line: TOKEN SCOPE[,SCOPE...] [NAME], with the scopes score, feedback and admin; read again when it changes. Callers on this machine need one, too, without --trust-loopback."`
+	TrustLoopback   bool          `help:"Admit callers on this machine without a token although there are tokens (--token-file). Every user of the machine then has the scope admin."`
+	Private         bool          `help:"Keep the other users of this machine out: generate a token at each start in DATA_DIR/token (mode 0600) and require it from every caller of HTTP, gRPC and the embedded NATS server, on loopback too. The command line and the clients find it there."`
+	Insecure        bool          `help:"Accept listeners that other machines reach although nothing checks who calls."`
+	MaxBody         cli.ByteSize  `default:"${max_body}" placeholder:"BYTES" help:"Largest request body, decompressed (${default})."`
+	MaxResponses    int           `default:"${max_responses}" help:"Most responses of one request."`
+	RequestMemory   cli.ByteSize  `default:"${request_memory}" placeholder:"BYTES" help:"Memory that all requests together may hold (${default}); beyond it they get 503. The process takes up to twice that for requests, and the model on top."`
+	RequestTimeout  time.Duration `default:"${request_timeout}" help:"Longest time that a request may take, and that a gRPC stream may wait for its next one."`
+	ShutdownTimeout time.Duration `default:"${shutdown_timeout}" help:"Time to finish what is in flight after SIGINT or SIGTERM; a second signal ends at once."`
+	DrainDelay      time.Duration `default:"0s" help:"Time to go on serving after a signal while /readyz says 503, so that a balancer can look elsewhere; counts towards --shutdown-timeout."`
+	TrustedOrigin   []string      `placeholder:"ORIGIN" help:"Web origins (https://host) whose pages may post to the service."`
+
+	localmodel.Flags       `group:"Model:"`
+	localmodel.ScorerFlags `group:"Model:"`
+	localmodel.PolicyFlags `group:"Model:"`
+	MaxQueueTokens         int          `default:"${max_queue_tokens}" group:"Model:" help:"Tokens that may wait for the model, and no more than it computes within --request-timeout; a request beyond is answered 503."`
+	Pin                    string       `placeholder:"VERSION" group:"Model:" help:"Serve this version whatever is promoted; that of --model counts, too."`
+	ModelsLoaded           int          `default:"${models_loaded}" group:"Model:" help:"Versions that stay loaded: the current one, and those that requests pin."`
+	ModelsBytes            cli.ByteSize `default:"0" placeholder:"BYTES" group:"Model:" help:"Memory that their weights may take; 0: no limit."`
+
+	Train        bool `default:"true" negatable:"" group:"Feedback and training:" help:"Run training jobs alongside this service; without it another replica does, or assay trainer."`
+	RetrainFlags `group:"Feedback and training:"`
+
+	serveNATSFlags `group:"NATS:"`
+	cli.NATSFlags  `group:"NATS:"`
+	streamFlags    `group:"NATS streams (0: as it is, or the default of a new stream):"`
+}
+
+// serveNATSFlags are those of a service's own NATS side.
+type serveNATSFlags struct {
+	NATS           string        `name:"nats" default:"embedded" enum:"embedded,off" help:"The NATS side (${enum}); --nats-url makes it an external one."`
+	NATSListen     string        `name:"nats-listen" default:"${nats_listen}" placeholder:"HOST:PORT" help:"Where the embedded server listens (${default}); port 0 takes any free one."`
+	DataDir        string        `default:"${data_dir}" placeholder:"DIR" help:"Folder for what is kept: the streams of the embedded server (${default})."`
+	Sync           cli.SyncMode  `default:"always" enum:"always,interval" help:"When the embedded server flushes to disk (${enum}): always, before each acknowledgement; interval, every ${sync_interval} in the background, which is faster, and a power failure undoes what was acknowledged since."`
+	NATSMaxPayload cli.ByteSize  `name:"nats-max-payload" default:"${nats_max_payload}" placeholder:"BYTES" help:"Largest message of the embedded server (${default}), at most 64MiB."`
+	NATSMaxStore   cli.ByteSize  `name:"nats-max-store" default:"${nats_max_store}" placeholder:"BYTES" help:"Disk that all streams of the embedded server may reserve (${default})."`
+	NATSRequests   int           `name:"nats-max-requests" default:"${nats_max_requests}" help:"Requests on assay.v1.score that are answered at once; more are refused as 503."`
+	MaxInFlight    int           `default:"${max_in_flight}" help:"Streamed responses that this process holds at once."`
+	MaxAckPending  int           `default:"${max_ack_pending}" help:"Streamed responses that all replicas together may hold."`
+	AckWait        time.Duration `default:"${ack_wait}" help:"Time without a sign of life after which another replica takes a response over."`
+	MaxDeliver     int           `default:"${max_deliver}" help:"Attempts before a response on which the model fails is a dead letter."`
+}
+
+// streamFlags limit the streams.
+type streamFlags struct {
+	StreamReplicas        int           `help:"Copies of each stream in a cluster (1)."`
+	StreamDuplicateWindow time.Duration `help:"How long a Nats-Msg-Id is remembered (15m)."`
+	StreamResponsesBytes  cli.ByteSize  `placeholder:"BYTES" help:"Responses that wait; when full, publishing fails (1GiB)."`
+	StreamRewardsBytes    cli.ByteSize  `placeholder:"BYTES" help:"Rewards that are kept; the oldest go first (1GiB)."`
+	StreamRewardsAge      time.Duration `help:"How long rewards are kept (168h)."`
+	StreamDeadBytes       cli.ByteSize  `placeholder:"BYTES" help:"Dead letters that are kept (256MiB)."`
+	StreamDeadAge         time.Duration `help:"How long dead letters are kept (720h)."`
+	StreamFeedbackBytes   cli.ByteSize  `placeholder:"BYTES" help:"Labels with their texts; when full, feedback is refused (1GiB)."`
+	StreamFeedbackAge     time.Duration `help:"How long labels are kept (forever)."`
+	StreamScoredBytes     cli.ByteSize  `placeholder:"BYTES" help:"Scored responses that --keep-scored keeps; the oldest go first (1GiB)."`
+	StreamModelsBytes     cli.ByteSize  `placeholder:"BYTES" help:"Files of models; when full, no candidate is promoted (16GiB)."`
+	StreamEventsBytes     cli.ByteSize  `placeholder:"BYTES" help:"Events that are kept (64MiB)."`
+	StreamEventsAge       time.Duration `help:"How long events are kept (2160h)."`
+	KeepScored            time.Duration `default:"0s" help:"How long scored responses are kept with their text, for labels that name only a response_id and for candidates; 0: not at all."`
+}
+
+// minRequestMemory leaves room for one pull from JetStream next to the largest
+// request, which may hold three quarters of it.
+const minRequestMemory cli.ByteSize = 256 << 20
+
+// Help is shown by --help.
+func (*Serve) Help() string {
+	return `Example:
+
+    assay serve --listen 127.0.0.1:8080 --data-dir ./data
+
+Answers POST /v1/score and the NATS subject assay.v1.score, and turns messages on
+assay.v1.responses.> into rewards on assay.v1.rewards.>. Once ready, it prints a curl line to try.`
+}
+
+// Run is called by kong.
+func (c *Serve) Run(a *cli.App) error {
+	if err := c.CheckSettings(); err != nil {
+		return cli.Usage(err)
+	}
+	cfg, err := c.Config()
+	if err != nil {
+		return err
+	}
+	ctx, stop := a.UntilSignal()
+	defer stop()
+	s, err := serve.New(cfg, a.Log)
+	if err != nil {
+		return err
+	}
+	s.Start()
+	context.AfterFunc(ctx, func() { _ = s.Shutdown() }) // Wait returns its error
+	if s.Ready(ctx) == nil {
+		if err := (announcement{flags: c, app: a, service: s}).write(); err != nil {
+			return errors.Join(err, s.Shutdown())
+		}
+	}
+	watching, unwatch := context.WithCancel(ctx)
+	var watched sync.WaitGroup
+	watched.Go(func() { a.Settings.Watch(watching, liveSettings(s)) })
+	err = cli.NameNATSFlags(s.Wait())
+	unwatch()
+	watched.Wait()
+	return err
+}
+
+// liveSettings are those that a service takes over while it runs: the limits of requests.
+func liveSettings(s *serve.Service) cli.LiveSettings {
+	limits := func(command any) error {
+		c := command.(*Serve)
+		return s.SetLimits(int64(c.MaxBody), c.limits())
+	}
+	return cli.LiveSettings{"max-body": limits, "max-responses": limits}
+}
+
+// CheckSettings finds settings that cannot work, before anything is started.
+func (c *Serve) CheckSettings() error {
+	errs := []error{c.ScorerFlags.Check(), c.RetrainFlags.Check(), c.validateListeners(), c.validateNATS()}
+	check := func(ok bool, format string, args ...any) {
+		if !ok {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	check(!c.Private || !c.TrustLoopback, "--private and --trust-loopback contradict each other; give one of them")
+	check(c.MaxBody > 0, "--max-body is %d; give a number of bytes above 0", c.MaxBody)
+	check(c.RequestMemory >= minRequestMemory, "--request-memory is %d; give at least %d", c.RequestMemory, minRequestMemory)
+	check(c.MaxResponses > 0, "--max-responses is %d; give at least 1", c.MaxResponses)
+	check(c.MaxQueueTokens > 0, "--max-queue-tokens is %d; give at least 1", c.MaxQueueTokens)
+	check(c.RequestTimeout > 0, "--request-timeout is %v; give a duration above 0", c.RequestTimeout)
+	check(c.DrainDelay >= 0 && (c.DrainDelay == 0 || c.DrainDelay < c.ShutdownTimeout), "--drain-delay is %v; give less than --shutdown-timeout, %v", c.DrainDelay, c.ShutdownTimeout)
+	check(c.ModelsLoaded >= 2, "--models-loaded is %d; give at least 2: while one is promoted the one before still answers", c.ModelsLoaded)
+	check(c.ModelsBytes >= 0, "--models-bytes is %d; give 0 or more", c.ModelsBytes)
+	check(c.KeepScored >= 0, "--keep-scored is %v; give 0 or more", c.KeepScored)
+	check(c.ShutdownTimeout > 0, "--shutdown-timeout is %v; give a duration above 0", c.ShutdownTimeout)
+	return errors.Join(errs...)
+}
+
+func (c *Serve) validateListeners() error {
+	guarded := c.Insecure || c.Private || c.TokenFile != ""
+	listeners := []struct {
+		flag, address string
+		on, guarded   bool
+	}{
+		{"--listen", c.Listen, true, guarded},
+		{"--ops-listen", c.OpsListen, c.OpsListen != "", true}, // health and metrics need no token
+		{"--grpc-listen", c.GRPCListen, c.GRPCListen != "", guarded},
+		{"--nats-listen", c.NATSListen, c.embedded(), c.Insecure || c.Private || c.NatsToken != ""},
+	}
+	for _, l := range listeners {
+		if !l.on {
+			continue
+		}
+		err := api.CheckListen(l.address, l.guarded)
+		if errors.Is(err, api.ErrExposed) {
+			return fmt.Errorf("%s: %w: listen on 127.0.0.1, require tokens (--token-file for HTTP, --nats-token for NATS, --private for both), or accept it with --insecure", l.flag, err)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", l.flag, err)
+		}
+		if _, err := net.ResolveTCPAddr("tcp", l.address); err != nil {
+			return fmt.Errorf("%s %s: %w", l.flag, l.address, err)
+		}
+	}
+	return nil
+}
+
+func (c *Serve) validateNATS() error {
+	if c.NATS == "off" && c.NatsURL != "" {
+		return errors.New("--nats off and --nats-url contradict each other; leave one out")
+	}
+	for _, f := range []struct {
+		flag  string
+		value int
+	}{
+		{"--nats-max-requests", c.NATSRequests}, {"--max-in-flight", c.MaxInFlight},
+		{"--max-ack-pending", c.MaxAckPending}, {"--max-deliver", c.MaxDeliver},
+	} {
+		if f.value < 1 {
+			return fmt.Errorf("%s is %d; give at least 1", f.flag, f.value)
+		}
+	}
+	if c.NatsDomain != "" && c.NatsURL == "" {
+		return errors.New("--nats-jetstream-domain needs --nats-url; the embedded server has no domain")
+	}
+	if c.NATSMaxPayload < 64<<10 || c.NATSMaxPayload > 64<<20 {
+		return fmt.Errorf("--nats-max-payload is %d; give 64KiB to 64MiB", c.NATSMaxPayload)
+	}
+	if c.AckWait <= 0 || c.StreamReplicas < 0 || c.StreamDuplicateWindow < 0 || c.StreamRewardsAge < 0 || c.StreamDeadAge < 0 ||
+		c.StreamFeedbackAge < 0 || c.StreamEventsAge < 0 {
+		return errors.New("--ack-wait must be above 0, and --stream-replicas, --stream-duplicate-window and the ages of streams not below")
+	}
+	return nil
+}
+
+// embedded tells whether the NATS server runs in this process.
+func (c *Serve) embedded() bool { return c.NATS != "off" && c.NatsURL == "" }
+
+// Config is the service that the flags describe.
+func (c *Serve) Config() (cfg serve.Config, err error) {
+	cfg = serve.DefaultConfig()
+	cfg.Listen, cfg.OpsListen, cfg.GRPCListen = c.Listen, c.OpsListen, c.GRPCListen
+	cfg.TokenFile, cfg.Private = c.TokenFile, c.Private
+	cfg.API.MaxBody, cfg.API.RequestTimeout, cfg.API.TrustedOrigins = int64(c.MaxBody), c.RequestTimeout, c.TrustedOrigin
+	cfg.API.Limits = c.limits()
+	cfg.API.Insecure, cfg.API.TrustLoopback = c.Insecure, c.TrustLoopback
+	cfg.RequestMemory = int64(c.RequestMemory)
+	cfg.ShutdownTimeout, cfg.DrainDelay = c.ShutdownTimeout, c.DrainDelay
+	cfg.Model, cfg.Scorer = c.Flags.Config(), c.ScorerFlags.Config()
+	cfg.Scorer.MaxQueueTokens, cfg.Scorer.MaxQueueTime = c.MaxQueueTokens, c.RequestTimeout
+	if cfg.Scorer.PolicyTokenizers, err = c.PolicyFlags.Load(); err != nil {
+		return cfg, err
+	}
+	cfg.Pin, cfg.ModelsLoaded, cfg.ModelsBytes = c.Pin, c.ModelsLoaded, int64(c.ModelsBytes)
+	cfg.NATS, cfg.Queue, cfg.DataDir = c.NATS != "off", c.queueConfig(), c.DataDir
+	cfg.Train, cfg.Training = c.Train, c.RetrainFlags.Config()
+	return cfg, nil
+}
+
+func (c *Serve) limits() wire.Limits {
+	return wire.Limits{MaxResponses: c.MaxResponses}
+}
+
+func (c *Serve) queueConfig() queue.Config {
+	version, _ := cli.BuildVersion()
+	return queue.Config{
+		Server: queue.ServerConfig{
+			Listen: c.NATSListen, Token: c.NatsToken, SyncInterval: c.Sync.Interval(),
+			MaxPayload: int(c.NATSMaxPayload), MaxStore: int64(c.NATSMaxStore),
+		},
+		Conn:    c.NATSFlags.Config(),
+		Streams: c.streamFlags.config(),
+		Worker: queue.WorkerConfig{
+			MaxInFlight: c.MaxInFlight, MaxAckPending: c.MaxAckPending,
+			AckWait: c.AckWait, MaxDeliver: c.MaxDeliver,
+		},
+		Service: queue.ServiceConfig{
+			Version: version, Timeout: c.RequestTimeout, MaxRequests: c.NATSRequests, Limits: c.limits(),
+		},
+	}
+}
+
+func (c streamFlags) config() queue.StreamsConfig {
+	return queue.StreamsConfig{
+		Replicas: c.StreamReplicas, DuplicateWindow: c.StreamDuplicateWindow,
+		ResponsesMaxBytes: int64(c.StreamResponsesBytes),
+		RewardsMaxBytes:   int64(c.StreamRewardsBytes), RewardsMaxAge: c.StreamRewardsAge,
+		DeadMaxBytes: int64(c.StreamDeadBytes), DeadMaxAge: c.StreamDeadAge,
+		FeedbackMaxBytes: int64(c.StreamFeedbackBytes), FeedbackMaxAge: c.StreamFeedbackAge,
+		KeepScored: c.KeepScored, ScoredMaxBytes: int64(c.StreamScoredBytes),
+		ModelsMaxBytes: int64(c.StreamModelsBytes), EventsMaxBytes: int64(c.StreamEventsBytes), EventsMaxAge: c.StreamEventsAge,
+	}
+}

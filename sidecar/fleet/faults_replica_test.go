@@ -1,0 +1,228 @@
+package fleet_test
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/stretchr/testify/require"
+
+	"assay/queue/queuetest"
+	"assay/rewardmodel"
+	"assay/sidecar/processtest"
+)
+
+// faultyReplica is a replica to which things happen, and what a client sees of it that asks it for rewards over HTTP
+// all the while.
+type faultyReplica struct {
+	t       *testing.T
+	n       int
+	fleet   *promotions
+	gate    *queuetest.Gate
+	at      place
+	process *processtest.Process
+	data    string
+	model   string
+	flags   []string
+	counted map[string]float64 // metrics of its processes that have ended
+
+	mu        sync.Mutex
+	answers   map[int]int // by status
+	last      time.Time   // of the last reward, or of the first start
+	outage    time.Duration
+	connected time.Time // since when it is ready without a break; zero: it is not
+	cut       bool      // it is not connected whatever it says
+	isolated  bool      // it is connected to a server that is cut off from the others
+	stale     time.Duration
+	faults    []string
+}
+
+// promotions is which version is the current one, and since when.
+type promotions struct {
+	mu      sync.Mutex
+	version string
+	since   time.Time
+}
+
+func (p *promotions) now() (string, time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.version, p.since
+}
+
+func (p *promotions) set(version string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.version, p.since = version, time.Now()
+}
+
+// staleLimit is how long a connected replica may answer with a version that is not current any more.
+const staleLimit = 5 * time.Second
+
+// up starts the replica and waits until it is ready.
+func (r *faultyReplica) up(binary string) {
+	r.t.Helper()
+	args := append([]string{"--nats-url", r.gate.URL(), "--log-format", "json"}, r.flags...)
+	r.process = processtest.StartBinary(r.t, binary, processtest.Serving(r.model, r.data, args...)...).Await(r.t)
+	if r.process.Ready.HTTP == "" {
+		r.t.Fatalf("replica %d did not become ready:\n%s", r.n, r.process.Output())
+	}
+	r.at.up(r.process.Ready.HTTP)
+}
+
+// kill is kill -9.
+func (r *faultyReplica) kill() {
+	r.t.Helper()
+	r.count()
+	r.down()
+	r.process.Kill()
+}
+
+func (r *faultyReplica) down() {
+	r.at.down()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.connected = time.Time{}
+}
+
+// drain ends the replica as a roll-out does, and returns how long that took. Requests go on until it refuses them.
+func (r *faultyReplica) drain() time.Duration {
+	r.t.Helper()
+	r.count()
+	r.mu.Lock()
+	r.cut = true
+	r.mu.Unlock()
+	began := time.Now()
+	r.process.Signal(r.t)
+	code := r.process.Wait(r.t)
+	took := time.Since(began)
+	r.down()
+	require.Zero(r.t, code, "replica %d:\n%s", r.n, r.process.Output())
+	r.heal()
+	return took
+}
+
+// part makes the network between the replica and NATS another one; heal mends it.
+func (r *faultyReplica) part(network queuetest.Network) {
+	r.mu.Lock()
+	r.cut, r.connected = true, time.Time{}
+	r.mu.Unlock()
+	r.gate.Set(network)
+}
+
+func (r *faultyReplica) heal() {
+	r.gate.Set(queuetest.Passing)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.cut = false
+}
+
+// watch requests rewards from the replica, and its state of readiness with the streams.
+func (r *faultyReplica) watch(c *clients) {
+	n := 0
+	c.every(50*time.Millisecond, func() {
+		n++
+		_, life := r.at.now()
+		version, since := r.fleet.now()
+		began := time.Now()
+		got, sent := r.at.call(c.http, http.MethodPost, "/v1/score", fmt.Sprintf(`{"responses":[{"id":"a","response":"Replica %d, request %d."}]}`, r.n, n))
+		if sent {
+			r.answered(got, began, version, since, life)
+		}
+	})
+	c.every(200*time.Millisecond, func() {
+		got, sent := r.at.call(c.http, http.MethodGet, "/readyz?streams=1", "")
+		ready := sent && got.err == nil && got.code == http.StatusOK
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		switch {
+		case !ready || r.cut || r.isolated || got.excused:
+			r.connected = time.Time{}
+		case r.connected.IsZero():
+			r.connected = time.Now()
+		}
+	})
+}
+
+func (r *faultyReplica) answered(got reply, began time.Time, version string, since time.Time, life int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if got.err != nil {
+		if !got.excused && !r.cut { // it did not go away, and yet did not answer
+			r.faults = append(r.faults, got.err.Error())
+		}
+		return
+	}
+	r.answers[got.code]++
+	switch got.code {
+	case http.StatusOK:
+	case http.StatusServiceUnavailable: // only while it comes or goes
+		if !r.cut && !got.excused {
+			r.faults = append(r.faults, fmt.Sprintf("503 in life %d: %s", life, got.body))
+		}
+		return
+	default:
+		r.faults = append(r.faults, fmt.Sprintf("%d: %s", got.code, got.body))
+		return
+	}
+	var answer rewardmodel.Answer
+	if err := json.Unmarshal(got.body, &answer); err != nil || len(answer.Results) != 1 || answer.Results[0].ID != "a" {
+		r.faults = append(r.faults, fmt.Sprintf("%s: %v", got.body, err))
+		return
+	}
+	now := time.Now()
+	if !r.last.IsZero() {
+		r.outage = max(r.outage, now.Sub(r.last))
+	}
+	r.last = now
+	if answer.Model.Version == version || r.connected.IsZero() {
+		return
+	}
+	if r.connected.After(since) {
+		since = r.connected
+	}
+	if age := began.Sub(since); age > 0 {
+		if r.stale = max(r.stale, age); age > staleLimit {
+			r.faults = append(r.faults, fmt.Sprintf("%s %v after %s became current", answer.Model.Version, age, version))
+		}
+	}
+}
+
+// isReady waits until the replica says that it has the streams, or that it has not.
+func (r *faultyReplica) isReady(want bool) {
+	r.t.Helper()
+	require.Eventually(r.t, func() bool {
+		status, _ := processtest.Get(r.t, r.process.Ready.HTTP+"/readyz?streams=1")
+		return (status == http.StatusOK) == want
+	}, processtest.Patience, 50*time.Millisecond, "replica %d: the streams should be ready: %v", r.n, want)
+}
+
+// count adds the metrics of the replica's process, which is about to end.
+func (r *faultyReplica) count() {
+	r.t.Helper()
+	_, text := processtest.Get(r.t, r.process.Ready.HTTP+"/metrics")
+	for line := range strings.Lines(text) {
+		name, value, ok := strings.Cut(strings.TrimSpace(line), " ")
+		if !ok || !strings.HasPrefix(name, "assay_nats_") {
+			continue
+		}
+		if f, err := strconv.ParseFloat(value, 64); err == nil {
+			r.counted[name] += f
+		}
+	}
+}
+
+// anotherBuild is a binary of another build than this one: that of ASSAY_OLD_BIN, or else a copy of this one, which
+// shows the roll-out though not the skew.
+func anotherBuild() (path string, real bool) {
+	if path := os.Getenv("ASSAY_OLD_BIN"); path != "" {
+		return path, true
+	}
+	return os.Args[0], false
+}

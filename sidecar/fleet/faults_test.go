@@ -1,0 +1,344 @@
+package fleet_test
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
+	"assay/queue"
+	"assay/queue/queuetest"
+	"assay/queue/registry"
+	"assay/sidecar/processtest"
+)
+
+const (
+	faultResponses = 20000 // at least
+	faultSubjects  = 50
+	faultReplicas  = 4
+	faultRate      = 100 // responses a second while there are faults
+	faultAckWait   = 30 * time.Second
+	faultDrain     = 10 * time.Second // the --shutdown-timeout of each replica
+)
+
+// faults is a fleet of replicas on a cluster, a publisher, and what is done to them.
+type faults struct {
+	t        *testing.T
+	began    time.Time
+	cluster  *queuetest.Cluster
+	gate     *queuetest.Gate // of the publisher and of those who look
+	replicas []*faultyReplica
+	fleet    *promotions
+	js       jetstream.JetStream
+	pub      *publisher
+	drains   []time.Duration
+	settles  []time.Duration // after a drain, until what waited then was settled
+	killed   map[string]int
+}
+
+// streams that must be whole again before the next node goes.
+var faultStreams = []string{queue.StreamResponses, queue.StreamRewards, registry.StreamEvents,
+	"KV_" + registry.BucketState, "OBJ_" + registry.BucketModels}
+
+// A cluster of three NATS servers, four replicas and a publisher of 20,000 responses. Servers and replicas are killed,
+// cut off in both ways and come back, a version is promoted, another is rolled back, and the replicas are replaced by
+// another build, one by one. Every response gets one reward; nobody who is connected serves an old version for long;
+// every drain ends in time and leaves nothing for AckWait to find; HTTP answers all the while.
+func TestFleetUnderFaults(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a long test")
+	}
+	f := newFaults(t)
+	c := newClients(t)
+	for _, r := range f.replicas {
+		r.watch(c)
+	}
+
+	// Another build, one replica after the other; a promotion in the middle, while both builds serve.
+	for i := range f.replicas {
+		f.roll(i, os.Args[0], 2*processtest.Patience) // the other build may leave some behind
+		if i == faultReplicas/2-1 {
+			f.promote(i, "/v1/models/tiny-2/promote", "tiny-2")
+			f.serving()
+		}
+	}
+	f.note("rolled out, tiny-2 is current")
+
+	for i, r := range f.replicas {
+		f.kill(r)
+		f.progress(100)
+		r.up(os.Args[0])
+		if i < 3 {
+			f.killNode(i)
+		}
+	}
+	f.note("each server and each replica was killed once")
+
+	for i, network := range []queuetest.Network{queuetest.Swallowing, queuetest.Refusing} {
+		r := f.replicas[i]
+		r.part(network)
+		f.killed[fmt.Sprint("replica cut off: ", networkName(network))]++
+		r.isReady(false)
+		f.progress(200)
+		if network == queuetest.Swallowing { // it hears of it when it is back
+			f.promote(2, "/v1/models/rollback", "tiny-1")
+		}
+		r.heal()
+		r.isReady(true)
+		f.serving()
+	}
+	f.note("two replicas were cut off, tiny-1 is current again")
+	for i, network := range []queuetest.Network{queuetest.Refusing, queuetest.Swallowing} {
+		node := f.cluster.Leader([]string{queue.StreamResponses, queue.StreamRewards}[i])
+		f.replicas[0].gate.Set(queuetest.Refusing, node) // it is with the others, and so is the publisher
+		f.gate.Set(queuetest.Refusing, node)
+		f.isolate(node, network)
+		f.killed[fmt.Sprint("server cut off from the others: ", networkName(network))]++
+		f.progress(200)
+		if network == queuetest.Swallowing {
+			f.promote(0, "/v1/models/tiny-2/promote", "tiny-2")
+		}
+		f.isolate(node, queuetest.Passing)
+		f.replicas[0].heal()
+		f.gate.Set(queuetest.Passing)
+		f.healthy()
+		f.serving()
+	}
+	f.note("two servers were cut off from the others, tiny-2 is current")
+
+	// One server alone, out of reach of one replica, which finds another.
+	f.replicas[3].gate.Set(queuetest.Swallowing, 0)
+	f.replicas[2].gate.Set(queuetest.Refusing, 1)
+	f.killed["one server out of reach of one replica"] += 2
+	f.progress(300)
+	f.replicas[3].heal()
+	f.replicas[2].heal()
+
+	f.settled()
+	for i := range f.replicas {
+		f.roll(i, os.Args[0], faultAckWait/2)
+	}
+	f.note("rolled again")
+	close(f.pub.hurry)
+	f.pub.done.Wait()
+	require.Equal(t, f.pub.next.Load(), f.pub.acked.Load())
+	f.settled()
+	c.end()
+	f.verify()
+}
+
+func networkName(n queuetest.Network) string {
+	return map[queuetest.Network]string{queuetest.Swallowing: "half-open", queuetest.Refusing: "refused"}[n]
+}
+
+// newFaults starts all of it, the replicas with another build.
+func newFaults(t *testing.T) *faults {
+	t.Helper()
+	f := &faults{t: t, began: time.Now(), cluster: queuetest.StartPartitionable(t, 3), fleet: &promotions{version: "tiny-1"}, killed: map[string]int{}}
+	t.Cleanup(f.explain)
+	f.gate = f.cluster.Gate()
+	nc, err := nats.Connect(f.gate.URL(), nats.MaxReconnects(-1), nats.ReconnectWait(100*time.Millisecond), nats.PingInterval(2*time.Second))
+	require.NoError(t, err)
+	t.Cleanup(nc.Close)
+	f.js, err = jetstream.New(nc)
+	require.NoError(t, err)
+	binary, real := anotherBuild()
+	if !real {
+		t.Log("ASSAY_OLD_BIN is not set: the replicas are replaced by the same build")
+	}
+	model := processtest.TinyModel(t, nil)
+	for n := range faultReplicas {
+		r := &faultyReplica{t: t, n: n, fleet: f.fleet, gate: f.cluster.Gate(), data: t.TempDir(), model: model,
+			counted: map[string]float64{}, answers: map[int]int{}, flags: []string{
+				"--stream-replicas", "3", "--stream-duplicate-window", "1m", "--train-auto=false",
+				"--ack-wait", faultAckWait.String(), "--shutdown-timeout", faultDrain.String(),
+			}}
+		f.replicas = append(f.replicas, r)
+		r.up(binary)
+	}
+	processtest.Register(t, f.cluster, "tiny-2")
+	f.healthy()
+	f.pub = startPublisher(t, f.js, faultResponses, faultSubjects, faultRate)
+	f.note("started")
+	return f
+}
+
+// explain shows what the replicas said last, after a failure: by now they have ended.
+func (f *faults) explain() {
+	if !f.t.Failed() {
+		return
+	}
+	for _, r := range f.replicas {
+		lines := slices.DeleteFunc(strings.Split(r.process.Output(), "\n"), func(line string) bool { return strings.Contains(line, `"message":"request"`) })
+		f.t.Logf("replica %d:\n%s", r.n, strings.Join(lines[max(0, len(lines)-15):], "\n"))
+	}
+}
+
+func (f *faults) note(format string, args ...any) {
+	f.t.Logf("%5.1f s: %s; %d published", time.Since(f.began).Seconds(), fmt.Sprintf(format, args...), f.pub.acked.Load())
+}
+
+// promote makes another version current through a replica.
+func (f *faults) promote(replica int, path, version string) {
+	f.t.Helper()
+	processtest.AskFor(f.t, f.replicas[replica].process, path)
+	f.fleet.set(version)
+}
+
+// isolate cuts a server off from the others, or no longer. A replica that is connected to it cannot know that another
+// version became current: for some seconds the server answers as the leader that it was.
+func (f *faults) isolate(node int, network queuetest.Network) {
+	for _, r := range f.replicas {
+		r.mu.Lock()
+		if r.isolated = network != queuetest.Passing && r.gate.Connected(node); r.isolated {
+			r.connected = time.Time{}
+		}
+		r.mu.Unlock()
+	}
+	f.cluster.Isolate(node, network)
+}
+
+// serving waits until all replicas serve the version that is current.
+func (f *faults) serving() {
+	f.t.Helper()
+	version, _ := f.fleet.now()
+	for _, r := range f.replicas {
+		processtest.AwaitVersion(f.t, r.process.Ready.HTTP, version)
+	}
+}
+
+// roll replaces a replica by one of another build. What waited when it had ended must be settled within some time.
+func (f *faults) roll(i int, binary string, within time.Duration) {
+	f.t.Helper()
+	r := f.replicas[i]
+	f.progress(50)
+	f.drains = append(f.drains, r.drain())
+	last, began := f.responses().LastSeq, time.Now()
+	f.passed(last, within)
+	f.settles = append(f.settles, time.Since(began))
+	r.up(binary)
+	r.isReady(true)
+}
+
+func (f *faults) kill(r *faultyReplica) {
+	f.progress(50)
+	r.kill()
+	f.killed["replica killed"]++
+	f.note("replica %d killed", r.n)
+}
+
+func (f *faults) killNode(i int) {
+	f.cluster.Kill(i)
+	f.killed["server killed"]++
+	f.note("server %d killed", i)
+	f.progress(100)
+	f.cluster.Restart(i)
+	f.healthy()
+}
+
+func (f *faults) healthy() {
+	for _, s := range faultStreams {
+		f.cluster.Healthy(s)
+	}
+}
+
+// progress waits until so many more responses have been acknowledged and so many more rewards stored.
+func (f *faults) progress(n int) {
+	f.t.Helper()
+	acked, rewards := f.pub.acked.Load(), f.state(queue.StreamRewards).LastSeq
+	moved := func() bool {
+		return f.pub.acked.Load() >= acked+int64(n) && f.state(queue.StreamRewards).LastSeq >= rewards+uint64(n)
+	}
+	for began := time.Now(); !moved(); <-time.After(50 * time.Millisecond) {
+		if time.Since(began) > 2*processtest.Patience {
+			require.Fail(f.t, "nothing moves", "published %d, then %d; rewards %d, then %d; the responses: %+v", acked, f.pub.acked.Load(),
+				rewards, f.state(queue.StreamRewards).LastSeq, f.responses())
+		}
+	}
+}
+
+func (f *faults) responses() jetstream.StreamState { return f.state(queue.StreamResponses) }
+
+// state waits for that of a stream.
+func (f *faults) state(stream string) (state jetstream.StreamState) {
+	f.t.Helper()
+	require.Eventually(f.t, func() bool {
+		s, err := f.js.Stream(f.t.Context(), stream)
+		if err == nil {
+			state = s.CachedInfo().State
+		}
+		return err == nil
+	}, processtest.Patience, 20*time.Millisecond)
+	return state
+}
+
+// passed waits until all responses up to a sequence are settled.
+func (f *faults) passed(last uint64, within time.Duration) {
+	f.t.Helper()
+	require.Eventually(f.t, func() bool {
+		state := f.responses()
+		return state.Msgs == 0 || state.FirstSeq > last
+	}, within, 20*time.Millisecond, "responses are left to be found by AckWait")
+}
+
+// settled waits until all that is published is settled.
+func (f *faults) settled() {
+	f.t.Helper()
+	f.passed(f.responses().LastSeq, 2*processtest.Patience)
+}
+
+// verify holds what happened against what is promised.
+func (f *faults) verify() {
+	t := f.t
+	f.note("done")
+	require.Zero(t, f.state(queue.StreamDead).Msgs)
+	require.Zero(t, f.responses().Msgs)
+	got := readRewards(t, f.js)
+	var missing []string
+	published := int(f.pub.acked.Load())
+	for i := range published {
+		if id := fmt.Sprintf("r%05d", i); got.times[id] == 0 {
+			missing = append(missing, id)
+		}
+	}
+	sum := map[string]float64{}
+	for _, r := range f.replicas {
+		r.count()
+		for name, value := range r.counted {
+			sum[name] += value
+		}
+		r.mu.Lock()
+		t.Logf("replica %d: answers %v; longest time without one %v; longest on an old version while connected %v",
+			r.n, r.answers, r.outage.Round(10*time.Millisecond), r.stale.Round(10*time.Millisecond))
+		require.Empty(t, r.faults[:min(5, len(r.faults))], "replica %d, %d faults", r.n, len(r.faults))
+		r.mu.Unlock()
+	}
+	t.Logf("done to them: %v", f.killed)
+	t.Logf("publisher: %d attempts failed, %d were stored before, the slowest took %v", f.pub.again.Load(), f.pub.known.Load(), f.pub.slowest.Round(10*time.Millisecond))
+	t.Logf("rewards: %d of %d responses, %d twice, %d out of the order of their subject; by version %v", len(got.times), published, got.extra, got.inversions, got.versions)
+	for _, name := range []string{`assay_nats_messages_total{outcome="duplicate"}`, `assay_nats_messages_total{outcome="unstored"}`,
+		`assay_nats_messages_total{outcome="closed"}`, "assay_nats_redeliveries_total", "assay_nats_publish_errors_total"} {
+		t.Logf("%s %v", name, sum[name])
+	}
+	t.Logf("drains %v, at most %v; what waited was settled after at most %v", rounded(f.drains), slices.Max(f.drains).Round(time.Millisecond), slices.Max(f.settles).Round(time.Millisecond))
+	require.Empty(t, missing)
+	require.Len(t, got.times, published)
+	require.Zero(t, got.extra, "a reward twice")
+	for _, took := range f.drains {
+		require.Less(t, took, faultDrain+time.Second)
+	}
+}
+
+func rounded(ds []time.Duration) []time.Duration {
+	out := make([]time.Duration, len(ds))
+	for i, d := range ds {
+		out[i] = d.Round(10 * time.Millisecond)
+	}
+	return out
+}

@@ -1,0 +1,181 @@
+package fleet_test
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/stretchr/testify/require"
+
+	"assay/api"
+	"assay/rewardmodel/retrain"
+	"assay/sidecar/processtest"
+)
+
+// killTrainer kills the process that trains or judges, once it runs and the training stands where it shall, and
+// returns the training. A service has no other child.
+func killTrainer(t *testing.T, p *processtest.Process, there func(api.Training) bool) (killed api.Training) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		killed = api.Training{}
+		processtest.Fetch(t, p.Ready.HTTP+"/v1/training", &killed)
+		if !there(killed) {
+			return false
+		}
+		children := processtest.ChildrenOf(t, p.Cmd.Process.Pid)
+		return len(children) == 1 && syscall.Kill(children[0], syscall.SIGKILL) == nil
+	}, 3*processtest.Patience, 10*time.Millisecond)
+	return killed
+}
+
+// wholeEpochs tells after how many epochs the training can go on.
+func wholeEpochs(t *testing.T, dataDir, id string) (n int) {
+	t.Helper()
+	states, err := filepath.Glob(filepath.Join(dataDir, "replicas", "*", "training", id, "assay.training", "state.json"))
+	require.NoError(t, err)
+	for _, state := range states {
+		data, err := os.ReadFile(state)
+		if err == nil {
+			var s struct {
+				Epochs int `json:"epochs"`
+			}
+			require.NoError(t, json.Unmarshal(data, &s))
+			n = s.Epochs
+		}
+	}
+	return n
+}
+
+// askTraining asks for a training by hand.
+func askTraining(t *testing.T, url, reason string) {
+	t.Helper()
+	response, err := http.Post(url+"/v1/training", "application/json", strings.NewReader(fmt.Sprintf(`{"reason":%q}`, reason)))
+	require.NoError(t, err)
+	defer response.Body.Close()
+	require.Equal(t, http.StatusAccepted, response.StatusCode)
+}
+
+// The process that trains is killed: twice, and the training goes on; three times, and it fails. Scoring does not
+// notice either.
+func TestKillNineOfTheTrainer(t *testing.T) {
+	at, c := &place{}, newClients(t)
+	p := processtest.Serve(t, processtest.TinyModel(t, nil), t.TempDir(), eagerly("--train-auto=false", "--train-epochs", "12")...)
+	at.up(p.Ready.HTTP)
+	rewards, labels := c.score(at), newRater(c, 1, at)
+	labels.send(labels.fresh(100))
+	_, js := p.JetStream(t)
+
+	askTraining(t, p.Ready.HTTP, "to be killed twice")
+	first := killTrainer(t, p, func(s api.Training) bool {
+		return s.Phase == retrain.PhaseTraining && wholeEpochs(t, processtest.DataDir(p), s.ID) > 1
+	})
+	killTrainer(t, p, func(s api.Training) bool { return s.Phase == retrain.PhaseGating })
+	one := awaitRest(t, p.Ready.HTTP)
+	require.Equal(t, first.ID, one.ID)
+	require.NotEqual(t, retrain.ResultFailed, one.Result, one.Reason)
+	require.Zero(t, one.Failures)
+	require.Len(t, tell(t, p.Ready.HTTP, js).of(retrain.EventTrainingResumed), 2)
+
+	labels.send(labels.fresh(50))
+	var before api.Training
+	processtest.Fetch(t, p.Ready.HTTP+"/v1/training", &before)
+	if one.Result == retrain.ResultPromoted { // which of the two depends on what is held out
+		processtest.AwaitVersion(t, p.Ready.HTTP, one.Version)
+	}
+	serving := processtest.ServedBy(t, p.Ready.HTTP)
+	askTraining(t, p.Ready.HTTP, "to be killed three times")
+	for attempt := 1; attempt <= 3; attempt++ {
+		killTrainer(t, p, func(s api.Training) bool { return s.Phase == retrain.PhaseTraining && s.Attempt == attempt })
+	}
+	require.Eventually(t, func() bool {
+		var now api.Training
+		processtest.Fetch(t, p.Ready.HTTP+"/v1/training", &now)
+		return now.Phase == retrain.PhaseIdle && now.Last.ID != one.ID
+	}, 3*processtest.Patience, 10*time.Millisecond)
+	two := awaitRest(t, p.Ready.HTTP)
+	require.Equal(t, retrain.ResultFailed, two.Result)
+	require.Contains(t, two.Reason, "killed")
+	require.Equal(t, 1, two.Failures)
+	var after api.Training
+	processtest.Fetch(t, p.Ready.HTTP+"/v1/training", &after)
+	require.Equal(t, before.Feedback.New, after.Feedback.New, "what a failed training read is still new")
+	past := tell(t, p.Ready.HTTP, js)
+	require.Len(t, past.of(retrain.EventTrainingFailed), 1)
+	require.Equal(t, serving, processtest.ServedBy(t, p.Ready.HTTP))
+	past.requireSound(t, "tiny-1")
+	labels.requireKept(t, at, js)
+	c.end()
+	past.requireVerified(t, rewards.served(), "tiny-1", processtest.DataDir(p), p)
+	t.Logf("%d rewards of %d versions meanwhile; the first training ended %s: %s", rewards.answered(), len(rewards.served()), one.Result, one.Reason)
+}
+
+// The disk is full: labels are refused with a reason, and nothing that was acknowledged is lost; scoring goes on. Once
+// there is space, labels are taken again.
+func TestFullDisk(t *testing.T) {
+	disk := processtest.SmallDisk(t, 128)
+	at, c := &place{}, newClients(t)
+	p := processtest.Serve(t, processtest.TinyModel(t, nil), filepath.Join(disk, "data"), eagerly("--train-auto=false")...)
+	at.up(p.Ready.HTTP)
+	rewards, labels := c.score(at), newRater(c, 1, at)
+	for range 20 {
+		labels.send(labels.fresh(50))
+	}
+	processtest.Fill(t, filepath.Join(disk, "filler"))
+
+	var refused reply
+	var batch []said
+	require.Eventually(t, func() bool { // some labels may still fit
+		batch = labels.fresh(50)
+		body, err := json.Marshal(map[string]any{"items": batch})
+		require.NoError(t, err)
+		got, _ := at.call(c.http, http.MethodPost, "/v1/feedback", string(body))
+		require.NoError(t, got.err)
+		if got.code == http.StatusAccepted {
+			labels.acknowledge(batch, got.body, true)
+			return false
+		}
+		refused = got
+		return true
+	}, processtest.Patience, time.Millisecond)
+	require.Equal(t, http.StatusServiceUnavailable, refused.code, string(refused.body))
+	var said struct {
+		Error struct {
+			Code    string `json:"code"`
+			Message string `json:"message"`
+		} `json:"error"`
+	}
+	require.NoError(t, json.Unmarshal(refused.body, &said))
+	require.Contains(t, []string{"unavailable", "store_full"}, said.Error.Code)
+	// What refuses first is the server itself, and then, in the words of the fix, who watches it.
+	require.Eventually(t, func() bool {
+		_, ready := processtest.Get(t, p.Ready.HTTP+"/readyz")
+		return strings.Contains(ready, "--data-dir")
+	}, processtest.Patience, 20*time.Millisecond)
+	body, err := json.Marshal(map[string]any{"items": batch})
+	require.NoError(t, err)
+	got, _ := at.call(c.http, http.MethodPost, "/v1/feedback", string(body))
+	require.Equal(t, http.StatusServiceUnavailable, got.code, string(got.body))
+	require.Contains(t, string(got.body), "--data-dir")
+	scored := rewards.answered()
+	require.Eventually(t, func() bool { return rewards.answered() > scored+20 }, processtest.Patience, 10*time.Millisecond)
+
+	require.NoError(t, os.Remove(filepath.Join(disk, "filler")))
+	labels.patient = true
+	labels.send(batch)
+	labels.patient = false
+	require.Eventually(t, func() bool {
+		status, _ := processtest.Get(t, p.Ready.HTTP+"/readyz?streams=1")
+		return status == http.StatusOK
+	}, processtest.Patience, 20*time.Millisecond)
+	labels.send(labels.fresh(50))
+	_, js := p.JetStream(t)
+	labels.requireKept(t, at, js)
+	c.end()
+	t.Logf("%d labels kept, %d rewards; refused with: %s; then: %s", labels.known(), rewards.answered(), said.Error.Message, got.body)
+}

@@ -1,0 +1,157 @@
+package fleet_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
+	"assay/queue/registry"
+	"assay/rewardmodel/retrain"
+	"assay/sidecar/processtest"
+)
+
+const (
+	// phaseIngest stands for a moment that is told by the feedback that came in, whatever the training does.
+	phaseIngest retrain.Phase = "ingest"
+	// phaseStart is the time before a service is ready.
+	phaseStart retrain.Phase = "start"
+)
+
+// moments are when processes are killed: after the begin of a phase, by up to that much.
+var moments = []struct {
+	phase retrain.Phase
+	after time.Duration
+}{
+	{phaseIngest, 0},
+	{retrain.PhaseCollecting, 20 * time.Millisecond},
+	{phaseStart, 1500 * time.Millisecond},
+	{retrain.PhaseTraining, time.Second},
+	{retrain.PhaseGating, time.Second},
+	{retrain.PhasePublishing, 150 * time.Millisecond},
+}
+
+// momentTime is how long a moment is waited for; after that any other is as good.
+const momentTime = 30 * time.Second
+
+// watchTraining follows the status of the training.
+func watchTraining(t *testing.T, js jetstream.JetStream) jetstream.KeyWatcher {
+	t.Helper()
+	bucket, err := js.KeyValue(t.Context(), registry.BucketState)
+	require.NoError(t, err)
+	watcher, err := bucket.Watch(t.Context(), "training")
+	require.NoError(t, err)
+	return watcher
+}
+
+// awaitMoment returns at a moment, and tells the phase that it fell into.
+func awaitMoment(t *testing.T, js jetstream.JetStream, r *rater, rng *rand.Rand, phase retrain.Phase, after time.Duration) retrain.Phase {
+	t.Helper()
+	watcher := watchTraining(t, js)
+	defer func() { require.NoError(t, watcher.Stop()) }()
+	limit := time.NewTimer(momentTime)
+	defer limit.Stop()
+	look := time.NewTicker(5 * time.Millisecond)
+	defer look.Stop()
+	enough := r.acknowledgedBatches() + 1 + rng.IntN(15)
+	last, fresh := retrain.PhaseIdle, false
+	var now <-chan time.Time
+	for {
+		select {
+		case update := <-watcher.Updates():
+			if update == nil { // those after it are new
+				fresh = true
+				continue
+			}
+			var status retrain.Status
+			require.NoError(t, json.Unmarshal(update.Value(), &status))
+			last = status.Phase
+			if fresh && last == phase && now == nil {
+				now = time.After(time.Duration(rng.Int64N(int64(after))))
+			}
+		case <-look.C:
+			if phase == phaseIngest && r.acknowledgedBatches() >= enough {
+				return last
+			}
+		case <-now:
+			return last
+		case <-limit.C:
+			return last
+		}
+	}
+}
+
+// A service is killed at random moments while it takes labels, trains on them and scores. Nothing that it has
+// acknowledged is lost, no training sees what it must not, only what the gate let through ever serves, and every
+// training ends.
+func TestKillNineOfAServiceThatLearns(t *testing.T) {
+	kills := 50
+	if testing.Short() {
+		kills = len(moments)
+	}
+	const seed = 5
+	rng := rand.New(rand.NewPCG(seed, 0))
+	model, data := processtest.TinyModel(t, nil), t.TempDir()
+	at, raters, others := &place{}, newClients(t), newClients(t)
+	rewards, labels := others.score(at), newRater(raters, seed, at)
+	others.every(100*time.Millisecond, func() {
+		if got, sent := at.call(others.http, http.MethodGet, "/v1/training", ""); sent && !got.excused {
+			if got.code != http.StatusOK {
+				t.Errorf("the state of the training: %d %s %v", got.code, got.body, got.err)
+				return
+			}
+			checkExplained(t, got.body)
+		}
+	})
+	begin := func() *processtest.Process {
+		p := processtest.Serve(t, model, data, eagerly()...)
+		at.up(p.Ready.HTTP)
+		return p
+	}
+
+	began := time.Now()
+	labels.sendMixed(150 * time.Millisecond)
+	killed, folders := map[retrain.Phase]int{}, 0
+	first := rng.IntN(len(moments))
+	for k := range kills {
+		m := moments[(first+k)%len(moments)]
+		var p *processtest.Process
+		if m.phase == phaseStart {
+			p = processtest.Start(t, processtest.Serving(model, data, eagerly()...)...)
+			<-time.After(time.Duration(rng.Int64N(int64(m.after))))
+			killed[m.phase]++
+		} else {
+			p = begin()
+			nc, js := p.JetStream(t)
+			killed[awaitMoment(t, js, labels, rng, m.phase, m.after)]++
+			nc.Close()
+			at.down()
+		}
+		p.Kill()
+		folders += requireFairFolders(t, data)
+	}
+	p := begin()
+	raters.end()
+	last := awaitRest(t, p.Ready.HTTP)
+	_, js := p.JetStream(t)
+	past := tell(t, p.Ready.HTTP, js)
+	processtest.AwaitVersion(t, p.Ready.HTTP, past.current.Version)
+	// Its client may still wait to try again.
+	require.Eventually(t, func() bool { return rewards.served()[past.current.Version] > 0 }, processtest.Patience, 10*time.Millisecond)
+	others.end()
+
+	labels.requireKept(t, at, js)
+	past.requireSound(t, "tiny-1")
+	past.requireVerified(t, rewards.served(), "tiny-1", data, p)
+	require.Empty(t, past.of(retrain.EventTrainingFailed), "a training goes on when its service comes back")
+	require.Empty(t, past.of(retrain.EventLoadFailed))
+	require.NotEqual(t, retrain.ResultFailed, last.Result)
+	t.Logf("%d kills in %v, by phase %s; %d folders of trainings looked into; %d labels in %d batches; %d rewards of %d versions; %d promoted, %d rejected; %d events",
+		kills, time.Since(began).Round(time.Second), fmt.Sprint(killed), folders, labels.known(), labels.acknowledgedBatches(),
+		rewards.answered(), len(rewards.served()), len(past.of(retrain.EventPromoted)), len(past.of(retrain.EventRejected)), len(past.events))
+}

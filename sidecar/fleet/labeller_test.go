@@ -1,0 +1,221 @@
+package fleet_test
+
+import (
+	"bytes"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
+	"assay/queue/labels"
+	"assay/queue/registry"
+	"assay/rewardmodel/bag"
+	"assay/rewardmodel/feedback"
+	"assay/sidecar/processtest"
+)
+
+// labeller sends feedback as tools do, with all that goes wrong between them and the service, and remembers what the
+// service has said that it keeps.
+type labeller struct {
+	p     *processtest.Process
+	nc    *nats.Conn
+	sent  int
+	kept  map[string]bag.Label
+	older []bag.Bag // kept, and never to be changed again
+}
+
+func newLabeller(p *processtest.Process, nc *nats.Conn) *labeller {
+	return &labeller{p: p, nc: nc, kept: map[string]bag.Label{}}
+}
+
+func line(t *testing.T, b bag.Bag) string {
+	t.Helper()
+	b.Witness, b.Spans = nil, nil
+	text, err := b.AppendJSON(nil)
+	require.NoError(t, err)
+	return string(text)
+}
+
+// send sends items in one batch: as JSON over HTTP, as lines over HTTP, and over NATS, in turn.
+func (l *labeller) send(t *testing.T, items ...string) feedback.Receipt {
+	t.Helper()
+	object := fmt.Sprintf(`{"batch_id":"batch %d","items":[%s]}`, l.sent, strings.Join(items, ","))
+	var out []byte
+	switch l.sent++; l.sent % 3 {
+	case 0:
+		reply, err := l.nc.Request(labels.SubjectFeedback, []byte(object), processtest.Patience)
+		require.NoError(t, err)
+		require.Empty(t, reply.Header.Get("Nats-Service-Error"), string(reply.Data))
+		out = reply.Data
+	case 1:
+		out = l.post(t, "application/json", object)
+	case 2:
+		out = l.post(t, "application/x-ndjson", strings.Join(items, "\n"))
+	}
+	var receipt feedback.Receipt
+	require.NoError(t, json.Unmarshal(out, &receipt), string(out))
+	require.Equal(t, len(items), receipt.Accepted+receipt.Duplicates+len(receipt.Rejected), "of every item the receipt says something")
+	return receipt
+}
+
+func (l *labeller) post(t *testing.T, kind, body string) []byte {
+	t.Helper()
+	answer, err := http.Post(l.p.Ready.HTTP+"/v1/feedback", kind, bytes.NewReader([]byte(body)))
+	require.NoError(t, err)
+	defer answer.Body.Close()
+	out, err := io.ReadAll(answer.Body)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusAccepted, answer.StatusCode, string(out))
+	return out
+}
+
+// tell sends bags in batches that overlap, with labels that are corrected in the batch after, ids that stand for
+// another text already, and items that are none. Each batch is sent a second time, as by a client that got no answer.
+func (l *labeller) tell(t *testing.T, bags []bag.Bag) {
+	t.Helper()
+	const size = 40
+	var corrected []bag.Bag
+	for part := range slices.Chunk(bags, size) {
+		last := len(part) > 0 && part[len(part)-1].ID == bags[len(bags)-1].ID
+		var items []string
+		var next []bag.Bag
+		for _, b := range corrected {
+			items = append(items, line(t, b))
+		}
+		for i, b := range part {
+			if i%8 == 7 && !last {
+				next = append(next, b)
+				b.Label = opposite(b.Label)
+			}
+			items = append(items, line(t, b))
+		}
+		accepted := len(items)
+		items = append(items, items[accepted-1]) // twice in one batch
+		for _, b := range l.older[:min(5, len(l.older))] {
+			items = append(items, line(t, b))
+		}
+		duplicates := len(items) - accepted
+		items = append(items, `{"id":"no-label","response":"What of it?"}`, `{"id":"no-text","label":"compliant","response":" "}`)
+		codes := []feedback.Code{feedback.CodeInvalid, feedback.CodeUnlabelled}
+		if len(l.older) > 0 {
+			other := l.older[0]
+			other.Response, other.Instances = "Something else.", nil
+			items = append(items, line(t, other))
+			codes = append(codes, feedback.CodeConflict)
+		}
+
+		receipt := l.send(t, items...)
+		require.Equal(t, accepted, receipt.Accepted)
+		require.Equal(t, duplicates, receipt.Duplicates)
+		require.Equal(t, codes, codesOf(receipt))
+		receipt = l.send(t, items...)
+		require.Zero(t, receipt.Accepted)
+		require.Equal(t, accepted+duplicates, receipt.Duplicates)
+		require.Equal(t, codes, codesOf(receipt))
+
+		for i, b := range part {
+			l.kept[b.ID] = b.Label // once it is corrected
+			if i%8 != 7 {
+				l.older = append(l.older, b)
+			}
+		}
+		corrected = next
+	}
+}
+
+func opposite(l bag.Label) bag.Label {
+	if l == bag.Violation {
+		return bag.Compliant
+	}
+	return bag.Violation
+}
+
+func codesOf(r feedback.Receipt) []feedback.Code {
+	var codes []feedback.Code
+	for _, rejection := range r.Rejected {
+		codes = append(codes, rejection.Code)
+	}
+	return codes
+}
+
+// requireKept compares the stream with what the service has accepted.
+func (l *labeller) requireKept(t *testing.T, js jetstream.JetStream) {
+	t.Helper()
+	consumer, err := js.OrderedConsumer(t.Context(), labels.StreamFeedback, jetstream.OrderedConsumerConfig{
+		FilterSubjects: []string{labels.SubjectFeedback + ".item.>"},
+	})
+	require.NoError(t, err)
+	info, err := consumer.Info(t.Context())
+	require.NoError(t, err)
+	stored := map[string]bag.Label{}
+	for range info.NumPending {
+		msg, err := consumer.Next(jetstream.FetchMaxWait(processtest.Patience))
+		require.NoError(t, err)
+		record, err := feedback.ParseRecord(msg.Data())
+		require.NoError(t, err)
+		require.NotContains(t, stored, record.Bag.ID, "there is one record of each rater")
+		stored[record.Bag.ID] = record.Bag.Label
+	}
+	require.Equal(t, l.kept, stored)
+}
+
+// divided returns bags of which so many are trained on, and held of each label are held out: as the salt is another
+// one in every service, they are chosen by the side on which it puts them.
+func divided(t *testing.T, js jetstream.JetStream, bags []bag.Bag, trained, held int) (out []bag.Bag) {
+	t.Helper()
+	split := feedback.Split{Share: holdoutShare, Salt: holdoutSalt(t, js)}
+	left := map[bag.Label]int{bag.Compliant: held, bag.Violation: held}
+	for _, b := range bags {
+		m := feedback.Record{Bag: b}.Mark(0)
+		switch {
+		case !split.HeldOut(m.ID, m.Group):
+			if trained > 0 {
+				trained--
+				out = append(out, b)
+			}
+		case left[b.Label] > 0:
+			left[b.Label]--
+			out = append(out, b)
+		}
+	}
+	require.Zero(t, trained+left[bag.Compliant]+left[bag.Violation], "too few bags")
+	return out
+}
+
+// holdoutSalt is the secret of a service.
+func holdoutSalt(t *testing.T, js jetstream.JetStream) (salt []byte) {
+	t.Helper()
+	bucket, err := js.KeyValue(t.Context(), registry.BucketState)
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		e, err := bucket.Get(t.Context(), "holdout.salt")
+		if err != nil {
+			return false
+		}
+		salt, err = hex.DecodeString(string(e.Value()))
+		return err == nil
+	}, processtest.Patience, 10*time.Millisecond)
+	return salt
+}
+
+// field is a value of a JSON document by its path, undecoded.
+func field(t *testing.T, document, path string) string {
+	t.Helper()
+	value := jsontext.Value(document)
+	for name := range strings.SplitSeq(path, ".") {
+		var object map[string]jsontext.Value
+		require.NoError(t, json.Unmarshal(value, &object), "%s of %s", name, value)
+		value = object[name]
+	}
+	return string(value)
+}

@@ -1,0 +1,274 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/rs/zerolog"
+	"golang.org/x/sync/errgroup"
+
+	"assay/queue"
+	"assay/queue/labels"
+	"assay/queue/registry"
+	"assay/rewardmodel"
+	"assay/rewardmodel/bag"
+	"assay/rewardmodel/feedback"
+	"assay/rewardmodel/gate"
+	"assay/rewardmodel/retrain"
+	"assay/rewardmodel/versions"
+	"assay/sidecar/childproc"
+	"assay/sidecar/cli"
+	"assay/sidecar/localmodel"
+)
+
+// Learning is what a process needs to take feedback, to train on it, and to follow the current version.
+type Learning struct {
+	labels   *labels.Log
+	registry *registry.Registry
+	operator retrain.Operator
+	loop     *retrain.Loop
+	trains   bool // this process runs the loop
+	auto     bool
+	dirs     *CheckpointDirs
+	log      zerolog.Logger
+
+	// Those of a process that serves; nil in one that only trains.
+	versions *versions.Set
+	monitor  *monitor
+	follow   *follower // nil in one that keeps to a pinned version, too
+}
+
+// LearningConfig is what learning is made of.
+type LearningConfig struct {
+	Config
+	Compute localmodel.Compute
+	Replica *Replica
+	Dirs    *CheckpointDirs
+	Trains  bool
+	Log     zerolog.Logger
+}
+
+// noSignals are those of a process that scores nothing.
+type noSignals struct{}
+
+func (noSignals) Drift() retrain.Drift               { return retrain.Drift{PValue: 1} }
+func (noSignals) Disagreement() retrain.Disagreement { return retrain.Disagreement{} }
+
+// NewLearning puts the parts together; versions is nil in a process that only trains.
+func NewLearning(ctx context.Context, cfg LearningConfig, q *queue.Queue, versions *versions.Set) (*Learning, error) {
+	registry, err := q.OpenRegistry(ctx)
+	if err != nil {
+		return nil, err
+	}
+	child, err := childproc.New(cfg.Program, cfg.Log)
+	if err != nil {
+		return nil, err
+	}
+	cfg.Dirs.registry = registry
+	l := &Learning{
+		labels: q.Labels(), registry: registry, dirs: cfg.Dirs, trains: cfg.Trains, auto: cfg.Policy.Auto,
+		versions: versions, log: cfg.Log,
+		operator: retrain.Operator{Models: registry, Currents: registry, Statuses: registry, Journal: registry, Replica: cfg.Replica.ID},
+	}
+	var signals retrain.Signals = noSignals{}
+	if versions != nil {
+		l.monitor = newMonitor(registry, versions, cfg.Log)
+		signals = l.monitor
+		l.labels.OnAppend(l.monitor.addLabels)
+	}
+	var recent retrain.Recent
+	if l.labels.KeepsScored() {
+		recent = l.recent
+	}
+	l.loop = retrain.NewLoop(
+		retrain.Config{Replica: cfg.Replica.ID, Dir: cfg.Replica.trainings(), MaxBags: cfg.MaxBags,
+			Keep: cfg.ModelsKeep, Settings: cfg.settings()},
+		cfg.Policy,
+		retrain.Parts{
+			Statuses: registry, Models: registry, Currents: registry, Holdout: registry, Journal: registry,
+			Labels: l.labels, Folders: cfg.Dirs, Signals: signals, Recent: recent,
+			Worker: &worker{child: child, config: cfg.Config, compute: cfg.Compute, base: cfg.Dirs.model},
+		}, cfg.Log)
+	if cfg.Policy.MinHeldOut < gate.MinBags {
+		cfg.Log.Warn().Int("holdout_min", cfg.Policy.MinHeldOut).Int("recommended", gate.MinBags).
+			Msg("--holdout-min is so low that the gate promotes models that are worse; docs/feedback.md has the error rates")
+	}
+	if versions != nil {
+		initial, err := describe(cfg.Dirs.model)
+		if err != nil {
+			return nil, err
+		}
+		initial.Version = cfg.Dirs.initial
+		if _, err := l.operator.Begin(ctx, initial); err != nil {
+			return nil, err
+		}
+	}
+	return l, nil
+}
+
+// Join brings this process to the version that it is to serve: the pinned one, which must load, or the current one. A
+// current version that cannot be loaded is tried again later, and the model of the start serves meanwhile.
+func (l *Learning) Join(ctx context.Context, pin string) error {
+	follow := &follower{
+		replica: l.operator.Replica, versions: l.versions, monitor: l.monitor, journal: l.registry, statuses: l.registry,
+		currents: l.registry, dirs: l.dirs, log: l.log,
+	}
+	l.dirs.needed = follow.neededNow
+	if pin != "" {
+		if err := l.versions.Promote(ctx, pin); err != nil {
+			return fmt.Errorf("--pin %s: %w", pin, err)
+		}
+		l.monitor.watch(pin)
+		return nil
+	}
+	current, err := l.registry.Current(ctx)
+	if err != nil {
+		return err
+	}
+	if err := follow.serve(ctx, current); err != nil {
+		follow.reportFailure(ctx, current, err)
+	}
+	l.follow = follow
+	return nil
+}
+
+// Run follows the current version, watches and trains until ctx ends. It returns once all of it has stopped.
+func (l *Learning) Run(ctx context.Context) error {
+	var group errgroup.Group
+	if l.follow != nil {
+		group.Go(func() error {
+			l.follow.run(ctx, l.registry.WatchCurrent(ctx))
+			return nil
+		})
+	}
+	if l.monitor != nil {
+		group.Go(func() error {
+			l.monitor.run(ctx)
+			return nil
+		})
+	}
+	if l.trains {
+		group.Go(func() error { return l.train(ctx) })
+	}
+	return group.Wait()
+}
+
+// train waits until the labels that are stored are known, for a trigger that counts half of them is a wrong one.
+func (l *Learning) train(ctx context.Context) error {
+	for ctx.Err() == nil {
+		err := l.labels.CaughtUp(ctx)
+		if err == nil {
+			return l.loop.Run(ctx)
+		}
+		l.log.Warn().Err(err).Msg("the feedback cannot be read; trying again")
+		_ = cli.Wait(ctx, 5*time.Second) // the loop looks at its end
+	}
+	return nil
+}
+
+// recent are texts that were scored lately, for the probe set.
+func (l *Learning) recent(ctx context.Context, n int) ([]bag.Bag, error) {
+	kept, err := l.labels.RecentScored(ctx, n)
+	if err != nil {
+		return nil, err
+	}
+	bags := make([]bag.Bag, len(kept))
+	for i, k := range kept {
+		bags[i] = localmodel.BagOf(k.Item)
+	}
+	return bags, nil
+}
+
+// Scored takes every scored request, and keeps the responses if the service is configured to. A response that cannot be kept was scored all
+// the same.
+func (l *Learning) Scored(ctx context.Context, req rewardmodel.Request, answer rewardmodel.Answer) {
+	l.monitor.scored(req, answer)
+	if !l.labels.KeepsScored() {
+		return
+	}
+	kept := make([]labels.ScoredResponse, 0, len(answer.Results))
+	now := time.Now().UTC()
+	for i, r := range answer.Results {
+		if r.Empty {
+			continue
+		}
+		item := req.Responses[i]
+		item.ID, item.Metadata = r.ID, nil
+		k := labels.ScoredResponse{Item: item, Model: answer.Model.Version, Time: now, Violation: r.Violation,
+			Threshold: r.Threshold, Reward: r.Reward, Compliant: r.Compliant}
+		for _, instance := range r.Instances {
+			k.Instances = append(k.Instances, instance.Violation)
+		}
+		kept = append(kept, k)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepTimeout)
+	defer cancel()
+	if err := l.labels.KeepScored(ctx, kept); err != nil {
+		l.log.Warn().Err(err).Int("responses", len(kept)).Msg("cannot keep scored responses; feedback by response_id will not find them")
+	}
+}
+
+// keepTimeout bounds how long an answer waits until its responses are kept.
+const keepTimeout = 2 * time.Second
+
+// candidates of which the second opinion of another loaded version is asked.
+const maxSecondOpinions = 256
+
+// candidatePool is how many kept responses are ranked.
+const candidatePool = 5000
+
+// candidates ranks what was scored lately.
+func (l *Learning) candidates(ctx context.Context, n int) ([]feedback.Candidate, error) {
+	kept, err := l.labels.RecentScored(ctx, candidatePool)
+	if err != nil {
+		return nil, err
+	}
+	index := l.labels.Index()
+	labelled := map[feedback.Hash]bool{}
+	for b := range index.Bags(feedback.Split{}) {
+		labelled[b.ID] = true
+	}
+	pool := make([]feedback.Scored, 0, len(kept))
+	for _, k := range kept {
+		if !labelled[feedback.HashOf(k.Item.ID)] {
+			pool = append(pool, feedback.Scored{Bag: localmodel.BagOf(k.Item), Score: feedback.Score{Model: k.Model, Violation: k.Violation, Threshold: k.Threshold}})
+		}
+	}
+	pool = l.secondOpinion(ctx, pool)
+	return feedback.Rank(pool, n, feedback.RankOptions{}), nil
+}
+
+// secondOpinion asks another loaded version about those that the current one is least sure about, the only ones that
+// can come out first.
+func (l *Learning) secondOpinion(ctx context.Context, pool []feedback.Scored) []feedback.Scored {
+	var other string
+	for _, v := range l.versions.List() {
+		if v.Loaded && !v.Current {
+			other = v.Version
+			break
+		}
+	}
+	if other == "" {
+		return pool
+	}
+	first := map[string]int{}
+	for i, s := range pool {
+		first[s.Bag.ID] = i
+	}
+	req := rewardmodel.Request{Model: other, Options: rewardmodel.Options{Instances: new(false)}}
+	for _, c := range feedback.Rank(pool, maxSecondOpinions, feedback.RankOptions{}) {
+		req.Responses = append(req.Responses, localmodel.ItemOf(pool[first[c.ID]].Bag))
+	}
+	if len(req.Responses) == 0 {
+		return pool
+	}
+	answer, err := l.versions.Score(ctx, req)
+	if err != nil { // it left meanwhile, or there is no time: one opinion will do
+		return pool
+	}
+	for _, r := range answer.Results {
+		pool[first[r.ID]].Other = &feedback.Score{Model: other, Violation: r.Violation, Threshold: r.Threshold}
+	}
+	return pool
+}

@@ -1,0 +1,23 @@
+package fleet
+
+import (
+	"context"
+	"testing"
+
+	"github.com/rs/zerolog"
+	"github.com/stretchr/testify/require"
+
+	"assay/rewardmodel"
+)
+
+// A text of feedback whose scoring panics does not end the process.
+func TestMonitorSurvivesAPanic(t *testing.T) {
+	m := newMonitor(nil, panickyScorer{}, zerolog.Nop())
+	require.ErrorContains(t, m.compare(t.Context(), labelled{}), "panic: boom")
+}
+
+type panickyScorer struct{}
+
+func (panickyScorer) Score(context.Context, rewardmodel.Request) (rewardmodel.Answer, error) {
+	panic("boom")
+}

@@ -1,0 +1,93 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"path/filepath"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/rs/zerolog"
+	"golang.org/x/sync/errgroup"
+
+	"assay/api"
+	"assay/queue"
+	"assay/rewardmodel"
+	"assay/sidecar/localmodel"
+)
+
+// TrainerConfig is what a process that only trains is made of.
+type TrainerConfig struct {
+	Model     localmodel.Config // that of the services
+	Training  Config
+	Queue     queue.Config // of an external NATS server
+	DataDir   string       // for training runs and fetched models
+	OpsListen string       // HOST:PORT of health and metrics; "": none
+}
+
+// RunTrainer trains on the feedback of services elsewhere until ctx ends.
+func RunTrainer(ctx context.Context, cfg TrainerConfig, log zerolog.Logger) (err error) {
+	opened, err := cfg.Model.Open()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, opened.Close()) }()
+	version, err := opened.Version(ctx)
+	if err != nil {
+		return err
+	}
+	who, err := ClaimReplica(cfg.DataDir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, who.Release()) }()
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+
+	q, err := queue.Open(ctx, cfg.Queue, log, registry)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, q.Close(context.WithoutCancel(ctx))) }()
+	found := NewCheckpointDirs(version, opened.Dir, filepath.Join(cfg.DataDir, "models"))
+	learning, err := NewLearning(ctx, LearningConfig{
+		Config: cfg.Training, Compute: cfg.Model.Compute, Replica: who, Dirs: found, Trains: true, Log: log,
+	}, q, nil)
+	if err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	if cfg.OpsListen != "" {
+		group.Go(func() error { return serveOps(ctx, cfg.OpsListen, q, log, registry) })
+	}
+	log.Info().Str("nats", q.URL()).Str("model", version).Msg("training for others")
+	group.Go(func() error { return learning.Run(ctx) })
+	return group.Wait()
+}
+
+// serveOps serves health and metrics until ctx ends.
+func serveOps(ctx context.Context, address string, q *queue.Queue, log zerolog.Logger, registry *prometheus.Registry) error {
+	var config net.ListenConfig
+	listener, err := config.Listen(ctx, "tcp", address)
+	if err != nil {
+		return fmt.Errorf("--ops-listen: %w; stop what uses the address, or choose another", err)
+	}
+	parts := api.Parts{Scorer: scoresNothing{}, Models: scoresNothing{}, Checks: []api.Check{{Name: "streams", Ready: q.StreamsReady, AtStart: true}}}
+	server, err := api.New(api.DefaultConfig(), parts, log, registry)
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	context.AfterFunc(ctx, func() { _ = server.Shutdown(context.WithoutCancel(ctx)) })
+	return server.ServeOps(context.WithoutCancel(ctx), listener)
+}
+
+// scoresNothing stands where a service has its models.
+type scoresNothing struct{}
+
+func (scoresNothing) Score(context.Context, rewardmodel.Request) (rewardmodel.Answer, error) {
+	return rewardmodel.Answer{}, fmt.Errorf("%w: a trainer scores nothing", rewardmodel.ErrNotReady)
+}
+
+func (scoresNothing) Models(context.Context) ([]api.Model, error) { return nil, nil }

@@ -1,0 +1,22 @@
+package localmodel
+
+import (
+	"github.com/alecthomas/kong"
+
+	"assay/rewardmodel"
+	"assay/rewardmodel/encoder"
+	"assay/rewardmodel/train"
+	"assay/sidecar/cli"
+)
+
+// Defaults are those of the flags in this package. A program whose commands use them needs it among its options.
+func Defaults() kong.Vars {
+	bfgpu := train.DefaultBFGPU()
+	return cli.Defaults(map[string]any{
+		"model": DefaultModel, "precision_limit": encoder.DefaultPrecisionLimit,
+		"cache_bytes": cli.ByteSize(DefaultCacheBytes), "max_instances": rewardmodel.DefaultScoredInstances,
+		"max_batch_tokens": rewardmodel.DefaultMaxBatchTokens,
+		"bfgpu_weights":    bfgpu.Weights, "bfgpu_normaliser": bfgpu.Normaliser, "bfgpu_loss": bfgpu.Loss, "bfgpu_pu_loss": bfgpu.PULoss,
+		"top_k": rewardmodel.DefaultTopK,
+	})
+}

@@ -1,0 +1,72 @@
+package localmodel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"assay/rewardmodel"
+	"assay/rewardmodel/encoder"
+	"assay/sidecar/cli"
+)
+
+// Loaded is a model that scores.
+type Loaded struct {
+	*rewardmodel.Scorer
+	runtime *encoder.Runtime // nil when it is another's
+	Encoder *encoder.Model
+}
+
+// Load is start on a libtorch of its own.
+func (m *Opened) Load(ctx context.Context, cfg rewardmodel.ScorerConfig, reg prometheus.Registerer) (*Loaded, error) {
+	runtime, err := m.config.Runtime()
+	if err != nil {
+		return nil, cli.Usage(err)
+	}
+	s, err := m.Start(ctx, runtime, cfg, reg)
+	if err != nil {
+		runtime.Close()
+		return nil, fmt.Errorf("--model %s: %w", m.Dir, err)
+	}
+	s.runtime = runtime
+	return s, nil
+}
+
+// Start verifies the checksums, reads the weights, runs the model once, and
+// starts a scorer with cfg, whose model's fields it fills.
+func (m *Opened) Start(ctx context.Context, runtime *encoder.Runtime, cfg rewardmodel.ScorerConfig, reg prometheus.Registerer) (*Loaded, error) {
+	if err := m.Checkpoint.VerifySHA256(ctx); err != nil {
+		return nil, err
+	}
+	version, err := m.Version(ctx)
+	if err != nil {
+		return nil, err
+	}
+	cfg.Version, cfg.Thresholds, cfg.MaxLength = version, m.Thresholds(), m.Checkpoint.MaxLength()
+	cfg.Calibration = m.Calibration()
+	s := &Loaded{}
+	if s.Encoder, err = runtime.Load(m.Checkpoint, m.config.Precision); err != nil {
+		return nil, err
+	}
+	if _, err := s.Encoder.Margins([][]int32{m.Tokenizer.Frame(m.Tokenizer.IDs("Ready?"))}); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	if s.Scorer, err = rewardmodel.NewScorer(cfg, s.Encoder, m.Tokenizer, reg); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// Close finishes what was admitted and frees the model.
+func (s *Loaded) Close() error {
+	if s.Scorer != nil {
+		s.Scorer.Close()
+	}
+	err := s.Encoder.Close()
+	if s.runtime != nil {
+		s.runtime.Close()
+	}
+	return err
+}

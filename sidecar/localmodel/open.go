@@ -1,0 +1,145 @@
+package localmodel
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"assay/rewardmodel"
+	"assay/rewardmodel/checkpoint"
+	"assay/rewardmodel/tokenizer"
+	"assay/sidecar/cli"
+)
+
+// Opened is a checkpoint that was found fit to score with, before its
+// weights are read.
+type Opened struct {
+	config     Config
+	Dir        string
+	Checkpoint *checkpoint.Checkpoint
+	Tokenizer  *tokenizer.Tokenizer
+}
+
+// Open checks all that can be checked quickly, so that a wrong setting stops
+// the start. The caller closes the model.
+func (c Config) Open() (*Opened, error) {
+	dir, err := Find("--model", c.Model)
+	if err != nil {
+		return nil, err
+	}
+	m, err := c.OpenDir(dir)
+	if err != nil {
+		return nil, cli.Usage(fmt.Errorf("--model %s: %w", dir, err))
+	}
+	return m, nil
+}
+
+// OpenDir is Open for a checkpoint directory that was found already.
+func (c Config) OpenDir(dir string) (*Opened, error) {
+	ckpt, err := checkpoint.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	m := &Opened{config: c, Dir: dir, Checkpoint: ckpt}
+	if err := m.check(); err != nil {
+		return nil, errors.Join(err, ckpt.Close())
+	}
+	return m, nil
+}
+
+func (m *Opened) check() error {
+	if m.Checkpoint.Manifest.Context {
+		return errors.New(`assay.json has "context": true: a model that reads the prompt as well cannot be run by this version; use one trained without`)
+	}
+	if !m.Checkpoint.HasClassifier() {
+		if !m.config.AllowUntrained {
+			return errors.New("is a base model without a classifier; train it with assay train --init, or accept scores without meaning with --allow-untrained")
+		}
+	} else if _, _, _, err := m.Checkpoint.Labels(); err != nil {
+		return err
+	}
+	tok, err := tokenizer.Load(m.Dir)
+	if err != nil {
+		return err
+	}
+	if tok.VocabSize() > m.Checkpoint.Config.Vocab {
+		return fmt.Errorf("the tokenizer has %d tokens, the embedding only %d rows; they are of different models", tok.VocabSize(), m.Checkpoint.Config.Vocab)
+	}
+	m.Tokenizer = tok
+	return nil
+}
+
+// Untrained is the version of every model with a fresh head.
+const Untrained = "untrained"
+
+// Version names the weights: as assay.json does, or by the directory's name and
+// the checksum of what is in it.
+func (m *Opened) Version(ctx context.Context) (string, error) {
+	if !m.Checkpoint.HasClassifier() {
+		return Untrained, nil
+	}
+	if v := m.Checkpoint.Manifest.Version; v != "" {
+		return v, nil
+	}
+	files, err := filepath.Glob(filepath.Join(m.Dir, "*.safetensors"))
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.New()
+	for _, name := range append(files, filepath.Join(m.Dir, "config.json")) {
+		if err := ctx.Err(); err != nil {
+			return "", err
+		}
+		if err := addFile(sum, name); err != nil {
+			return "", err
+		}
+	}
+	absolute, err := filepath.Abs(m.Dir)
+	if err != nil {
+		return "", err
+	}
+	return filepath.Base(absolute) + "-" + hex.EncodeToString(sum.Sum(nil))[:8], nil
+}
+
+func addFile(w io.Writer, name string) error {
+	file, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	_, err = io.Copy(w, file)
+	return err
+}
+
+// Thresholds are the decision thresholds that the checkpoint comes with.
+func (m *Opened) Thresholds() map[rewardmodel.Aggregate]float64 {
+	thresholds := map[rewardmodel.Aggregate]float64{}
+	for name, t := range m.Checkpoint.Manifest.Thresholds {
+		if a := rewardmodel.Aggregate(name); slices.Contains(rewardmodel.Aggregates(), a) {
+			thresholds[a] = t
+		}
+	}
+	thresholds[rewardmodel.AggregateMax] = m.Checkpoint.Manifest.Threshold
+	return thresholds
+}
+
+// Calibration is the scale of rewards that the checkpoint comes with. A map of an aggregate that this version does not
+// know is ignored.
+func (m *Opened) Calibration() rewardmodel.Calibration {
+	out := rewardmodel.Calibration{}
+	for name, curve := range m.Checkpoint.Manifest.Calibration {
+		if a := rewardmodel.Aggregate(name); slices.Contains(rewardmodel.Aggregates(), a) {
+			out[a] = curve
+		}
+	}
+	return out
+}
+
+// Close closes the files of the checkpoint.
+func (m *Opened) Close() error { return m.Checkpoint.Close() }

@@ -1,0 +1,37 @@
+package localmodel
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rs/zerolog"
+	"github.com/stretchr/testify/require"
+
+	"assay/rewardmodel/tokenizer"
+	"assay/sidecar/cli"
+)
+
+// TestReadBagsCanceled ends a training run while it segments and tokenizes its
+// labels: the error is that of the context, not a fault of the file.
+func TestReadBagsCanceled(t *testing.T) {
+	tok, err := tokenizer.Load("../../models/default")
+	require.NoError(t, err)
+	for kind, text := range map[string]string{
+		"spaces and titles": "It is the end." + strings.Repeat(" ", 1<<17) + strings.Repeat("mr. ", 1<<15),
+		"one word":          strings.Repeat("supercalifragilistic", 1<<14),
+	} {
+		file := filepath.Join(t.TempDir(), "bags.jsonl")
+		require.NoError(t, os.WriteFile(file, []byte(`{"id":"a","label":"violation","response":"`+text+`"}`+"\n"+
+			`{"id":"b","label":"compliant","response":"Fine."}`+"\n"), 0o600))
+		_, _, err = ReadBags(t.Context(), []string{file}, tok, 128, zerolog.Nop())
+		require.NoError(t, err, kind)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, _, err = ReadBags(ctx, []string{file}, tok, 128, zerolog.Nop())
+		require.ErrorIs(t, err, context.Canceled, kind)
+		require.Equal(t, cli.ExitFailed, cli.ExitCode(err), kind)
+	}
+}

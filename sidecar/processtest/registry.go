@@ -1,0 +1,50 @@
+package processtest
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"assay/queue"
+	"assay/queue/queuetest"
+	"assay/rewardmodel/checkpoint"
+	"assay/rewardmodel/retrain"
+)
+
+// Register stores another version, of which the fleet may make use.
+func Register(t *testing.T, cluster *queuetest.Cluster, version string) {
+	t.Helper()
+	dir := TinyModel(t, func(_ *checkpoint.Config, m *checkpoint.Manifest) { m.Version = version })
+	q := queuetest.Open(t, queue.Config{Conn: queue.ConnConfig{URL: cluster.URL()}, Streams: queue.StreamsConfig{Replicas: 3}})
+	registry, err := q.OpenRegistry(t.Context())
+	require.NoError(t, err)
+	c, err := checkpoint.Open(dir)
+	require.NoError(t, err)
+	defer c.Close()
+	m := retrain.Model{
+		Version: c.Manifest.Version, Created: c.Manifest.Created, Method: c.Manifest.Method,
+		Threshold: c.Manifest.Threshold, Labels: c.Config.Labels,
+	}
+	m.Files, err = registry.Upload(t.Context(), version, dir)
+	require.NoError(t, err)
+	require.NoError(t, registry.Register(t.Context(), m))
+}
+
+// AskFor posts to a service until it can do what it is asked for.
+func AskFor(t *testing.T, p *Process, path string) {
+	t.Helper()
+	for began := time.Now(); ; <-time.After(100 * time.Millisecond) {
+		response, err := http.Post(p.Ready.HTTP+path, "application/json", strings.NewReader("{}"))
+		require.NoError(t, err)
+		response.Body.Close()
+		if response.StatusCode == http.StatusOK {
+			return
+		}
+		// A stream may have no leader right now.
+		require.Contains(t, []int{http.StatusServiceUnavailable, http.StatusGatewayTimeout}, response.StatusCode)
+		require.Less(t, time.Since(began), Patience)
+	}
+}

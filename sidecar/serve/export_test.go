@@ -1,0 +1,9 @@
+package serve
+
+// Watchdog is the watchdog of a service.
+type Watchdog = watchdog
+
+// ReplaceWatchdog has model calls observed by what replace returns. Call it before Start.
+func (s *Service) ReplaceWatchdog(replace func(Watchdog) Watchdog) {
+	s.handle.watchdog = replace(s.handle.watchdog)
+}

@@ -1,0 +1,325 @@
+package serve_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"assay/queue"
+	"assay/rewardmodel"
+	"assay/rewardmodel/tokenizer"
+	"assay/sidecar/cli"
+	"assay/sidecar/processtest"
+	"assay/sidecar/program"
+	"assay/sidecar/serve"
+)
+
+// faultVariable makes a child of the test binary a service whose model has a fault.
+const faultVariable = "TEST_BINARY_MODEL_FAULT"
+
+const (
+	faultCrash = "crash"
+	faultHang  = "hang"
+	faultStop  = "stop" // stops the service, and hangs before the watchdog notices
+
+	// A text of innocentTokens, the special ones included, is harmless, and one of a token more is not.
+	innocentTokens = 10
+)
+
+// serveFaulty is "assay serve" with a fault in the thread of libtorch.
+func serveFaulty(fault string) int {
+	p := program.Assay()
+	commands, shared := p.New()
+	parser, err := p.Parser(commands, os.Stdout, os.Stderr)
+	if err != nil {
+		return p.Fail(os.Stderr, err)
+	}
+	if _, err := parser.Parse(os.Args[1:]); err != nil {
+		return p.Fail(os.Stderr, err)
+	}
+	cfg, err := commands.(*program.Commands).Serve.Config()
+	if err != nil {
+		return p.Fail(os.Stderr, err)
+	}
+	log := shared.Logger(os.Stderr, &cli.LogLevel{})
+	s, err := serve.New(cfg, log)
+	if err != nil {
+		return p.Fail(os.Stderr, err)
+	}
+	s.ReplaceWatchdog(func(w serve.Watchdog) serve.Watchdog { return &faultyModel{Watchdog: w, fault: fault} })
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	s.Start()
+	context.AfterFunc(ctx, func() { _ = s.Shutdown() })
+	if s.Ready(ctx) == nil {
+		log.Info().Str("http", s.URL()).Str("nats", s.NATSURL()).Msg("ready")
+	}
+	if err := s.Wait(); err != nil {
+		return p.Fail(os.Stderr, err)
+	}
+	return cli.ExitDone
+}
+
+// faultyModel goes wrong in the thread of libtorch, when a batch holds a poisonous text.
+type faultyModel struct {
+	serve.Watchdog
+	fault string
+	hung  atomic.Pointer[time.Time]
+}
+
+func (m *faultyModel) Begin(sequences, tokens int) {
+	m.Watchdog.Begin(sequences, tokens)
+	if tokens%innocentTokens != 1 {
+		return
+	}
+	switch m.fault {
+	case faultHang:
+		m.hung.Store(new(time.Now()))
+		select {}
+	case faultStop:
+		_ = unix.Kill(os.Getpid(), unix.SIGTERM)
+		select {}
+	}
+	page, err := unix.Mmap(-1, 0, unix.Getpagesize(), unix.PROT_NONE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	if err != nil {
+		panic(err)
+	}
+	page[0] = 1 // SIGSEGV, which Go does not recover from
+}
+
+// Stalled has limits that a test can wait for.
+func (m *faultyModel) Stalled() error {
+	const limit = time.Second
+	began := m.hung.Load()
+	if began == nil || time.Since(*began) <= limit {
+		return nil
+	}
+	return &rewardmodel.StalledError{Sequences: 1, Tokens: innocentTokens + 1, Took: time.Since(*began), Limit: limit}
+}
+
+// textsOfTokens returns distinct texts of one utterance and so many tokens.
+func textsOfTokens(t *testing.T, model string, tokens, n int) (texts []string) {
+	t.Helper()
+	tok, err := tokenizer.Load(model)
+	require.NoError(t, err)
+	for i := 0; len(texts) < n; i++ {
+		text := "thank you for number " + strconv.Itoa(i)
+		for len(tok.Frame(tok.IDs(text))) < tokens {
+			text += " a"
+		}
+		if len(tok.Frame(tok.IDs(text))) == tokens {
+			texts = append(texts, text)
+		}
+	}
+	return texts
+}
+
+// supervised is a service that is started again whenever it ends.
+type supervised struct {
+	t      *testing.T
+	args   []string
+	now    *processtest.Process
+	deaths int
+	codes  []int
+}
+
+func (s *supervised) start() {
+	s.t.Helper()
+	s.now = processtest.Launch(s.t, s.args...)
+	require.NotEmpty(s.t, s.now.Ready.HTTP, "the service did not become ready")
+}
+
+// until restarts the service until it has done something.
+func (s *supervised) until(done func(jetstream.JetStream) bool) {
+	s.t.Helper()
+	deadline := time.Now().Add(3 * processtest.Patience)
+	for {
+		nc, err := nats.Connect(s.now.Ready.NATS, nats.NoReconnect())
+		if err == nil {
+			js, err := jetstream.New(nc)
+			require.NoError(s.t, err)
+			if done(js) {
+				nc.Close()
+				return
+			}
+			nc.Close()
+		}
+		require.True(s.t, time.Now().Before(deadline), "%d deaths", s.deaths)
+		select {
+		case <-s.now.Done:
+			s.codes = append(s.codes, s.now.Wait(s.t))
+			s.deaths++
+			require.Less(s.t, s.deaths, 8, "it does not end:\n%s", s.now.Output())
+			s.start()
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// publishAll stores responses, again after a crash of the server: what it has is a duplicate.
+func (s *supervised) publishAll(texts map[string]string) {
+	s.t.Helper()
+	left := map[string]bool{}
+	for id := range texts {
+		left[id] = true
+	}
+	s.until(func(js jetstream.JetStream) bool {
+		acks := map[string]jetstream.PubAckFuture{}
+		for id := range left {
+			body, err := json.Marshal(map[string]string{"id": id, "response": texts[id]})
+			require.NoError(s.t, err)
+			ack, err := js.PublishAsync(queue.SubjectResponses+".x", body, jetstream.WithMsgID(id))
+			if err == nil {
+				acks[id] = ack
+			}
+		}
+		select {
+		case <-js.PublishAsyncComplete():
+		case <-s.now.Done:
+		}
+		for id, ack := range acks {
+			select {
+			case <-ack.Ok():
+				delete(left, id)
+			default:
+			}
+		}
+		return len(left) == 0
+	})
+}
+
+// settle waits until no response is left.
+func (s *supervised) settle() {
+	s.t.Helper()
+	s.until(func(js jetstream.JetStream) bool {
+		ctx, cancel := context.WithTimeout(s.t.Context(), time.Second)
+		defer cancel()
+		stream, err := js.Stream(ctx, queue.StreamResponses)
+		return err == nil && stream.CachedInfo().State.Msgs == 0
+	})
+}
+
+// requireOutcome checks that each innocent response has one reward, and the poisonous one a dead letter.
+func (s *supervised) requireOutcome(innocents map[string]string, poison string) {
+	s.t.Helper()
+	_, js := s.now.JetStream(s.t)
+	rewards, err := js.Stream(s.t.Context(), queue.StreamRewards)
+	require.NoError(s.t, err)
+	seen := map[string]int{}
+	for sequence := uint64(1); sequence <= rewards.CachedInfo().State.LastSeq; sequence++ {
+		msg, err := rewards.GetMsg(s.t.Context(), sequence)
+		require.NoError(s.t, err)
+		var result struct {
+			ID string `json:"id"`
+		}
+		require.NoError(s.t, json.Unmarshal(msg.Data, &result))
+		seen[result.ID]++
+	}
+	want := map[string]int{}
+	for id := range innocents {
+		want[id] = 1
+	}
+	require.Equal(s.t, want, seen, "one reward each")
+	dead, err := js.Stream(s.t.Context(), queue.StreamDead)
+	require.NoError(s.t, err)
+	require.EqualValues(s.t, 1, dead.CachedInfo().State.Msgs)
+	letter, err := dead.GetLastMsgForSubject(s.t.Context(), queue.SubjectDead+".crash")
+	require.NoError(s.t, err)
+	require.Equal(s.t, poison, letter.Header.Get(queue.HeaderMsgID))
+	deliveries, err := strconv.Atoi(letter.Header.Get(queue.HeaderDeliveries))
+	require.NoError(s.t, err)
+	require.GreaterOrEqual(s.t, deliveries, s.deaths+1)
+}
+
+// A response that kills the process, by SIGSEGV in the thread of libtorch, or makes the model hang, ends as a dead
+// letter after four restarts: three with all that was in flight, one alone. The other responses get their rewards.
+func TestPoisonousResponseEnds(t *testing.T) {
+	for _, tc := range []struct {
+		fault, says string
+		code        int
+	}{
+		{faultCrash, "SIGSEGV", 2}, // the code of a Go process that a fault ends
+		{faultHang, "exiting so that a supervisor starts a new process", 1},
+	} {
+		t.Run(tc.fault, func(t *testing.T) {
+			t.Setenv(faultVariable, tc.fault)
+			model := processtest.TinyModel(t, nil)
+			s := &supervised{t: t, args: processtest.Serving(model, t.TempDir())}
+			s.start()
+			innocents := map[string]string{}
+			for i, text := range textsOfTokens(t, model, innocentTokens, 40) {
+				innocents["innocent-"+strconv.Itoa(i)] = text
+			}
+			all := map[string]string{"poison": textsOfTokens(t, model, innocentTokens+1, 1)[0]}
+			maps.Copy(all, innocents)
+			first := s.now
+			s.publishAll(all)
+			s.settle()
+			require.Equal(t, []int{tc.code, tc.code, tc.code, tc.code}, s.codes)
+			require.Contains(t, first.Output(), tc.says)
+			s.requireOutcome(innocents, "poison")
+			s.now.Signal(t)
+			require.Zero(t, s.now.Wait(t), s.now.Output())
+		})
+	}
+}
+
+// A service whose model hangs is not ready, says why, and exits.
+func TestHungModelIsNotReady(t *testing.T) {
+	t.Setenv(faultVariable, faultHang)
+	model := processtest.TinyModel(t, nil)
+	p := processtest.Serve(t, model, t.TempDir(), "--nats", "off")
+	status, body := processtest.Get(t, p.Ready.HTTP+"/readyz")
+	require.Equal(t, http.StatusOK, status, body)
+	asked := askFaulty(t, p, model)
+	require.Eventually(t, func() bool {
+		status, body = processtest.Get(t, p.Ready.HTTP+"/readyz")
+		return status == http.StatusServiceUnavailable
+	}, processtest.Patience, 10*time.Millisecond)
+	require.Contains(t, body, "the model call has stalled: a batch of 1 sequences and 11 tokens")
+	status, _ = processtest.Get(t, p.Ready.HTTP+"/livez")
+	require.Equal(t, http.StatusOK, status)
+	require.Equal(t, cli.ExitFailed, p.Wait(t))
+	require.Contains(t, p.Output(), "not ready: the model does not respond")
+	<-asked
+}
+
+// askFaulty has the model score a poisonous text. The channel is closed when the request has ended.
+func askFaulty(t *testing.T, p *processtest.Process, model string) (ended <-chan struct{}) {
+	t.Helper()
+	text := textsOfTokens(t, model, innocentTokens+1, 1)[0]
+	asked := make(chan struct{})
+	go func() {
+		defer close(asked)
+		response, err := http.Post(p.Ready.HTTP+"/v1/score", "application/json", strings.NewReader(fmt.Sprintf(`{"responses":[{"response":%q}]}`, text)))
+		if err == nil {
+			response.Body.Close()
+		}
+	}()
+	return asked
+}
+
+// A service that is stopped while its model hangs, before the watchdog notices, ends within its timeout.
+func TestStopWhileTheModelHangs(t *testing.T) {
+	t.Setenv(faultVariable, faultStop)
+	model := processtest.TinyModel(t, nil)
+	p := processtest.Serve(t, model, t.TempDir(), "--nats", "off", "--shutdown-timeout", "500ms")
+	asked := askFaulty(t, p, model)
+	require.Equal(t, cli.ExitFailed, p.Wait(t))
+	<-asked
+}

@@ -1,0 +1,68 @@
+package serve
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	"assay/api"
+	"assay/queue"
+	"assay/rewardmodel"
+	"assay/rewardmodel/versions"
+	"assay/sidecar/fleet"
+)
+
+// modelHandle is what HTTP and NATS score with from the first moment on, while the
+// model and the streams are still on their way.
+type modelHandle struct {
+	versions atomic.Pointer[versions.Set]
+	queue    atomic.Pointer[queue.Queue]
+	learning atomic.Pointer[fleet.Learning]
+	watchdog watchdog
+}
+
+// Score is the models', or says that there is none yet.
+func (l *modelHandle) Score(ctx context.Context, req rewardmodel.Request) (rewardmodel.Answer, error) {
+	versions := l.versions.Load()
+	if versions == nil {
+		return rewardmodel.Answer{}, l.modelReady(ctx)
+	}
+	answer, err := versions.Score(ctx, req)
+	if learning := l.learning.Load(); err == nil && learning != nil {
+		learning.Scored(ctx, req, answer)
+	}
+	return answer, err
+}
+
+// Models lists the versions that are loaded, the current one first.
+func (l *modelHandle) Models(context.Context) ([]api.Model, error) {
+	versions := l.versions.Load()
+	if versions == nil {
+		return nil, nil
+	}
+	var models []api.Model
+	for _, v := range versions.List() {
+		if v.Loaded {
+			models = append(models, api.Model{Name: v.Name, Version: v.Version, Created: v.Created, Threshold: v.Threshold, Labels: v.Labels})
+		}
+	}
+	return models, nil
+}
+
+func (l *modelHandle) modelReady(context.Context) error {
+	if l.versions.Load() == nil {
+		return fmt.Errorf("%w: the model is being loaded", rewardmodel.ErrNotReady)
+	}
+	if err := l.watchdog.Stalled(); err != nil {
+		return fmt.Errorf("%w: %w", rewardmodel.ErrNotReady, err)
+	}
+	return nil
+}
+
+func (l *modelHandle) streamsReady(ctx context.Context) error {
+	q := l.queue.Load()
+	if q == nil {
+		return fmt.Errorf("%w: the streams are being opened", rewardmodel.ErrNotReady)
+	}
+	return q.Ready(ctx)
+}

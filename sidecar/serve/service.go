@@ -1,0 +1,205 @@
+package serve
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"net"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/rs/zerolog"
+	"golang.org/x/sync/errgroup"
+
+	"assay/api"
+	"assay/rewardmodel"
+	"assay/rewardmodel/wire"
+	"assay/sidecar/cli"
+	"assay/sidecar/fleet"
+	"assay/sidecar/localmodel"
+)
+
+// Service is an assembled service, from the listeners to the NATS server: New, Start, Ready, and at the end Shutdown.
+type Service struct {
+	config       Config
+	log          zerolog.Logger
+	registry     *prometheus.Registry
+	opened       *localmodel.Opened
+	loader       *loader               // nil until libtorch has started
+	replica      *fleet.Replica        // nil without NATS
+	dirs         *fleet.CheckpointDirs // nil until the version of the model is known
+	memory       *rewardmodel.Memory   // of all requests, whatever they arrive by
+	handle       modelHandle
+	control      fleet.ControlPlane
+	tokens       *api.Tokens // nil without a token file and a private token
+	private      string      // token of its owner, "" when the service is not private
+	http         *api.Server
+	listener     net.Listener
+	ops          net.Listener // nil without Config.OpsListen
+	grpc         net.Listener // nil without Config.GRPCListen
+	stopLearning func() error // stops learning, and waits for its end
+
+	stop    context.CancelFunc // nil before Start
+	started chan struct{}      // closed when the start has ended, in whichever way
+	ready   bool               // the start has succeeded; read it once started is closed
+	ended   chan struct{}      // closed when the service has ended
+	err     error              // why it ended; read it once ended is closed
+}
+
+// New checks the model and opens the listeners, so that what is wrong stops the start. It serves nothing yet; Shutdown
+// closes what it opened.
+func New(cfg Config, log zerolog.Logger) (*Service, error) {
+	s := &Service{
+		config: cfg, log: log, registry: cfg.Registry,
+		started: make(chan struct{}), ended: make(chan struct{}), stopLearning: func() error { return nil },
+	}
+	if s.registry == nil {
+		s.registry = prometheus.NewRegistry()
+		s.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	}
+	var err error
+	if s.handle.watchdog, err = rewardmodel.NewWatchdog(s.registry); err != nil {
+		return nil, err
+	}
+	if err := s.loadTokens(); err != nil {
+		return nil, cli.Usage(err)
+	}
+	if s.memory, err = rewardmodel.NewMemory(cmp.Or(cfg.RequestMemory, rewardmodel.DefaultMemory), s.registry); err != nil {
+		return nil, cli.Usage(err)
+	}
+	if s.opened, err = cfg.Model.Open(); err != nil {
+		return nil, err
+	}
+	if err := s.listen(); err != nil {
+		return nil, errors.Join(err, s.opened.Close())
+	}
+	return s, nil
+}
+
+// loadTokens reads the token file, and generates the token of a private service,
+// which then guards the embedded NATS server as well.
+func (s *Service) loadTokens() (err error) {
+	c := s.config
+	switch {
+	case c.Private:
+		s.private = rand.Text()
+		if server := &s.config.Queue.Server; c.embedded() && server.Token == "" {
+			server.Token, s.config.Queue.Conn.Token = s.private, s.private
+		}
+		s.tokens, err = api.LoadPrivateTokens(s.private, c.TokenFile, s.log)
+		return err
+	case c.TokenFile != "":
+		s.tokens, err = api.LoadTokens(c.TokenFile, s.log)
+	}
+	return err
+}
+
+// Start begins to serve: HTTP immediately, scores once the model is loaded and the streams are open. Call it once.
+func (s *Service) Start() {
+	ctx, stop := context.WithCancel(context.Background())
+	s.stop = stop
+	go func() {
+		defer close(s.ended)
+		defer stop()
+		s.err = s.run(ctx)
+	}()
+}
+
+// Ready waits until the service takes work. Its error is that of ctx, or why the service ended before.
+func (s *Service) Ready(ctx context.Context) error {
+	select {
+	case <-s.started:
+		if s.ready {
+			return nil
+		}
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	select {
+	case <-s.ended:
+		if s.err != nil {
+			return s.err
+		}
+		return errShutdown
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// errShutdown is the error of Ready after a Shutdown.
+var errShutdown = errors.New("the service was shut down before it was ready")
+
+// Wait waits until the service has ended, and returns why: nil after a Shutdown in which everything was finished.
+func (s *Service) Wait() error {
+	<-s.ended
+	return s.err
+}
+
+// Shutdown ends the parts in the order in which they feed each other, within Config.ShutdownTimeout, and waits for it:
+// not ready any more, HTTP and gRPC drained, streamed responses finished or handed to other replicas, a training run in
+// flight left for the next process, the model and NATS stopped.
+func (s *Service) Shutdown() error {
+	if s.stop == nil {
+		return errors.Join(s.opened.Close(), closeAll(s.listeners(), nil))
+	}
+	s.stop()
+	return s.Wait()
+}
+
+// run serves until ctx ends, or something fails, and then shuts down in order.
+func (s *Service) run(ctx context.Context) error {
+	// HTTP continues while the shutdown drains it.
+	serving, cut := context.WithCancel(context.WithoutCancel(ctx))
+	defer cut()
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return s.http.Serve(serving, s.listener) })
+	if s.tokens != nil {
+		group.Go(func() error {
+			s.tokens.Watch(ctx)
+			return nil
+		})
+	}
+	if s.ops != nil {
+		group.Go(func() error { return s.http.ServeOps(serving, s.ops) })
+	}
+	if s.grpc != nil {
+		group.Go(func() error { return s.http.ServeGRPC(serving, s.grpc) })
+	}
+	group.Go(func() error {
+		defer close(s.started)
+		err := s.start(ctx)
+		if ctx.Err() != nil {
+			return nil // the service was asked to stop, or the failure is another's
+		}
+		s.ready = err == nil
+		return err
+	})
+	hopeless := make(chan error, 1)
+	group.Go(func() error {
+		err := watchModel(ctx, s.handle.watchdog, s.logStall)
+		if err != nil {
+			hopeless <- err
+			if q := s.handle.queue.Load(); q != nil {
+				q.Crashing()
+			}
+		}
+		return err
+	})
+	group.Go(func() error {
+		<-ctx.Done()
+		return s.shutdown()
+	})
+	return await(group, hopeless)
+}
+
+// SetLimits bounds requests over HTTP, gRPC and NATS from now on: maxBody in bytes, and what one request holds.
+func (s *Service) SetLimits(maxBody int64, limits wire.Limits) error {
+	if err := s.http.SetLimits(maxBody, limits); err != nil {
+		return err
+	}
+	if q := s.handle.queue.Load(); q != nil {
+		q.SetLimits(limits)
+	}
+	return nil
+}
