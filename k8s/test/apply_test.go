@@ -24,6 +24,10 @@ import (
 func TestTheServerAcceptsEverything(t *testing.T) {
 	c := startCluster(t)
 	c.prepare(t, namespace, "restricted")
+	runtimeClass := object{Object: map[string]any{ // of testdata/values/nats.yaml
+		"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": map[string]any{"name": "nvidia"}, "handler": "nvidia",
+	}}
+	require.NoError(t, c.apply(t, runtimeClass, ""))
 	t.Run("refuses what is wrong", c.refusesFaults)
 	for overlay, values := range overlays(t) {
 		rendered := map[string][]object{"Kustomize": kustomize(t, "overlays/"+overlay), "Helm": helm(t, values)}
