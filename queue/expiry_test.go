@@ -44,7 +44,7 @@ func TestExpiredResponses(t *testing.T) {
 		require.Equal(t, rewardmodel.PriorityBulk, r.Priority)
 		return scorerFunc(good).Score(ctx, r)
 	})))
-	send("slow", "100ms")
+	send("slow", "2s") // time enough to be taken on a busy machine
 	send("fine", "10m")
 	send("odd", "soon")
 	settled(t, q)
