@@ -322,8 +322,8 @@ func (f *faults) verify() {
 	t.Logf("done to them: %v", f.killed)
 	t.Logf("publisher: %d attempts failed, %d were stored before, the slowest took %v", f.pub.again.Load(), f.pub.known.Load(), f.pub.slowest.Round(10*time.Millisecond))
 	t.Logf("rewards: %d of %d responses, %d twice, %d out of the order of their subject; by version %v", len(got.times), published, got.extra, got.inversions, got.versions)
-	for _, name := range []string{`assay_nats_messages_total{outcome="duplicate"}`, `assay_nats_messages_total{outcome="unstored"}`,
-		`assay_nats_messages_total{outcome="closed"}`, "assay_nats_redeliveries_total", "assay_nats_publish_errors_total"} {
+	for _, name := range []string{`assay_nats_messages_total{outcome="duplicate"}`, `assay_nats_messages_total{outcome="store_failed"}`,
+		`assay_nats_messages_total{outcome="shutting_down"}`, "assay_nats_redeliveries_total", "assay_nats_publish_errors_total"} {
 		t.Logf("%s %v", name, sum[name])
 	}
 	t.Logf("drains %v, at most %v; what waited was settled after at most %v", rounded(f.drains), slices.Max(f.drains).Round(time.Millisecond), slices.Max(f.settles).Round(time.Millisecond))
