@@ -1,7 +1,6 @@
 package childproc_test
 
 import (
-	"strings"
 	"testing"
 
 	"assay/sidecar/processtest"
@@ -9,9 +8,3 @@ import (
 )
 
 func TestMain(m *testing.M) { processtest.RunTests(m, program.Assay()) }
-
-// assay runs a command in this process.
-func assay(t testing.TB, stdin string, args ...string) (stdout, stderr string, code int) {
-	t.Helper()
-	return processtest.RunProgram(t, program.Assay(), strings.NewReader(stdin), args...)
-}
