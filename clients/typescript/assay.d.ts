@@ -982,9 +982,9 @@ export interface components {
         Instance: {
             /** @description The index of the message that start and end refer to; only with messages. */
             message?: number;
-            /** @description The index of the message that start and end refer to; only with messages. */
+            /** @description The start of the instance in the response, the message or the given instance, in offset_unit. */
             start: number;
-            /** @description The index of the message that start and end refer to; only with messages. */
+            /** @description The exclusive end of the instance. */
             end: number;
             /** @description The violation g_-1(x): the probability that the utterance is a violation. */
             violation: number;
