@@ -70,7 +70,12 @@ func newPage(title, source string) *page {
 	return p
 }
 
-func (p *page) paragraph(text string) { fmt.Fprintf(p, "%s\n\n", text) }
+// paragraph writes text, if there is any, and the empty line below it.
+func (p *page) paragraph(text string) {
+	if text != "" {
+		fmt.Fprintf(p, "%s\n\n", text)
+	}
+}
 
 func (p *page) fence(language, text string) {
 	fmt.Fprintf(p, "```%s\n%s\n```\n\n", language, strings.TrimRight(text, "\n"))
