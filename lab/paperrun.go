@@ -125,7 +125,7 @@ func (j paperJob) settings() (method string, flags localmodel.MethodFlags, err e
 	for name, value := range j.Spec.Settings {
 		args = append(args, "--"+name+"="+value)
 	}
-	parser, err := kong.New(&flags, kong.Name("settings"), kong.NoDefaultHelp(), kong.Exit(func(int) {}))
+	parser, err := kong.New(&flags, kong.Name("settings"), kong.NoDefaultHelp(), kong.Exit(func(int) {}), localmodel.Defaults())
 	if err != nil {
 		return "", flags, err
 	}
