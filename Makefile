@@ -24,7 +24,7 @@ ROUND  := --no-pu-loss --loss cross-entropy --no-calibrate
 unraced = go list -f '{{.ImportPath}} {{join .Deps " "}} {{join .TestImports " "}} {{join .XTestImports " "}}' ./... \
 	| awk '{ for (i = 2; i <= NF; i++) if ($$i ~ /sugarme\/gotch$$|rewardmodel\/encoder$$/) { print $$1; next } if ($$1 ~ /(rewardmodel\/encoder|\/segmenter)$$/) print $$1 }'
 
-.PHONY: help setup build run install test test-clients test-all test-k8s lab bench hostile lint model image image-test clean check-go
+.PHONY: help setup build run install test test-clients test-all test-k8s lab reference bench hostile lint model image image-test clean check-go
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{ printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -66,6 +66,9 @@ test-all: setup ## test with the long tests, shuffled, with no cached result
 test-k8s: check-go ## render and check what stands in k8s/, and apply it to a kube-apiserver (built once, in minutes)
 	cd k8s/test && export GOWORK=off && go vet ./... && \
 	KUBE_APISERVER=$${KUBE_APISERVER-$$(./kube-apiserver.sh)} go test ./...
+
+reference: setup ## write the pages of docs/reference that are generated from the code
+	go test ./sidecar/program ./lab -run '^TestReference' -update
 
 bench: setup ## run the Go benchmarks (bin/assay-lab bench measures the service)
 	go test -run '^$$' -bench . -benchmem ./...
