@@ -11,7 +11,10 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/alecthomas/kong"
+
 	"assay/sidecar/cli"
+	"assay/sidecar/localmodel"
 )
 
 func main() {
@@ -50,5 +53,6 @@ func labProgram() cli.Program {
 			c := &commandLine{}
 			return c, &c.GlobalFlags
 		},
+		Options: []kong.Option{localmodel.Defaults()},
 	}
 }
