@@ -238,7 +238,7 @@ func metricTitle(metric string) string {
 	switch metric {
 	case avgAcc:
 		return "AvgAcc"
-	case f1Violation:
+	case f1Compliant:
 		return "F1"
 	}
 	return metric

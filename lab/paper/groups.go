@@ -103,6 +103,7 @@ func groups(records []Record) []group {
 		if r.RandomBackbone {
 			continue
 		}
+		r = r.withDecision()
 		lines := byRecipe[recipeOf(r.Spec)]
 		if lines == nil {
 			lines = map[line]*series{}

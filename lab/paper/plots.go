@@ -62,7 +62,7 @@ func (g group) pictures(index published) ([]picture, error) {
 	}
 	const side, height = vg.Length(190), vg.Length(300)
 	if len(g.sigmas) > 1 && len(g.defaults()) > 0 {
-		for _, metric := range []string{avgAcc, f1Violation} {
+		for _, metric := range []string{avgAcc, f1Compliant} {
 			f, err := g.sweepFigure(index, metric)
 			if err := keep(kindSweep, metric, f, err, height, side); err != nil {
 				return nil, err

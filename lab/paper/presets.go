@@ -27,7 +27,7 @@ func DefaultSettings(method string) Settings {
 			"pseudo-from": "after", "threshold": "per-bag",
 		}
 	case strings.HasSuffix(method, PLADT):
-		return Settings{"threshold": "one-per-bag"}
+		return Settings{"threshold": "per-bag"}
 	}
 	return nil
 }

@@ -28,7 +28,7 @@ type Published struct {
 	Dataset    string
 	SigmaMacro int
 	Backbone   string // "" for the language models that are asked
-	Metric     string // avg_acc or f1_violation: the paper's positive class of F1 is the anomalous one
+	Metric     string // avg_acc or f1_compliant: the authors' code takes the normal class as the positive one of F1
 	Method     string
 	Settings   Settings // what an ablation changes; nil for the method itself
 	Column     string   // sigma_micro, "auc" for the mean over the sweep, "all" where there is none

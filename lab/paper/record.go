@@ -7,10 +7,13 @@ import (
 
 // Metrics by the names of eval.Report that the report shows.
 const (
-	avgAcc      = "avg_acc"
-	f1Violation = "f1_violation"
-	bagAUROC    = "bag_auroc"
-	witnessHit1 = "witness_hit1"
+	avgAcc          = "avg_acc"
+	f1Compliant     = "f1_compliant" // the paper's F1: its authors' code takes the normal class as positive
+	f1Violation     = "f1_violation"
+	recallCompliant = "recall_compliant"
+	recallViolation = "recall_violation"
+	bagAUROC        = "bag_auroc"
+	witnessHit1     = "witness_hit1"
 )
 
 // BestAvgAcc is the name of the metric that no real threshold can beat: AvgAcc at the threshold that is best on the
@@ -30,7 +33,7 @@ type Record struct {
 	Metrics map[string]float64 `json:"metrics"` // in [0,1], by the names of eval.Report, and BestAvgAcc
 
 	Threshold float64 `json:"threshold"` // T in [0,1]: a test bag that scores above is called anomalous
-	// AtThreshold holds what the same trained model reaches with other ways to place T, by their names ("fixed",
+	// AtThreshold holds the decisions of the same trained model with other placements of T, by their names ("fixed",
 	// "one-per-bag", ...): they need no separate training run.
 	AtThreshold    map[string]Decision `json:"at_threshold,omitzero"`
 	Loss           []LossPoint         `json:"loss,omitzero"`

@@ -101,7 +101,7 @@ func (g group) results(index published, plots []picture) string {
 	}
 	return section("### "+g.title(),
 		"AvgAcc, %:\n", g.sweepTable(index, avgAcc),
-		"F1 of the anomalous class, %:\n", g.sweepTable(index, f1Violation),
+		"F1 of the normal class, %:\n", g.sweepTable(index, f1Compliant),
 		"Ranking, %:\n", g.rankingTable(),
 		images(plots, g.recipe, kindSweep, kindLoss))
 }

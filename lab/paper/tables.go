@@ -233,14 +233,20 @@ func (g group) thresholdTable(index published) string {
 				continue
 			}
 			acc, _ := statOf(values(s.at[sigma], func(r Record) (float64, bool) { d, ok := r.AtThreshold[kind]; return d.AvgAcc, ok }))
-			f1, _ := statOf(values(s.at[sigma], func(r Record) (float64, bool) { d, ok := r.AtThreshold[kind]; return d.F1Violation, ok }))
+			f1 := none
+			if at, ok := statOf(values(s.at[sigma], func(r Record) (float64, bool) {
+				v, ok := r.AtThreshold[kind].metrics(r.Counts)[f1Compliant]
+				return v, ok
+			})); ok {
+				f1 = at.cell(false)
+			}
 			theirs := none
 			if kind == "fixed" {
 				if p, ok := index.find(g.dataset, g.macro, g.backbone, avgAcc, BFGPU, Settings{"threshold": "fixed"}, strconv.Itoa(sigma)); ok {
 					theirs = p.cell()
 				}
 			}
-			cells = append(cells, fmt.Sprintf("%.4f", placed.mean/100), acc.cell(false), theirs, f1.cell(false))
+			cells = append(cells, fmt.Sprintf("%.4f", placed.mean/100), acc.cell(false), theirs, f1)
 		}
 		t.add(cells...)
 	}
