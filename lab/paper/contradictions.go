@@ -79,7 +79,7 @@ func unequalTwins(all []Published) []Contradiction {
 	var out []Contradiction
 	first := map[string]Published{}
 	for _, p := range all {
-		key := publishedKey(p.Dataset, p.SigmaMacro, p.Backbone, p.Metric, p.Method, p.Settings, p.Column)
+		key := p.key()
 		if twin, ok := first[key]; !ok {
 			first[key] = p
 		} else if twin.Mean != p.Mean {

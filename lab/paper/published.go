@@ -88,12 +88,16 @@ func newPublished() (published, error) {
 	}
 	index := published{}
 	for _, p := range all {
-		key := publishedKey(p.Dataset, p.SigmaMacro, p.Backbone, p.Metric, p.Method, p.Settings, p.Column)
-		if _, twice := index[key]; !twice { // the table of the number, not one that repeats it
-			index[key] = p
+		if _, twice := index[p.key()]; !twice { // the table of the number, not one that repeats it
+			index[p.key()] = p
 		}
 	}
 	return index, nil
+}
+
+// key is the same for a number that is printed in two tables.
+func (p Published) key() string {
+	return publishedKey(p.Dataset, p.SigmaMacro, p.Backbone, p.Metric, p.Method, p.Settings, p.Column)
 }
 
 func publishedKey(dataset string, macro int, backbone, metric, method string, settings Settings, column string) string {

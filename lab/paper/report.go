@@ -74,10 +74,10 @@ func parts(gs []group, records []Record, all []Published, index published, plots
 	for _, g := range gs {
 		results = append(results, g.results(index, plots))
 		settings = append(settings, section("### "+g.title(), g.settingsTable(index), images(plots, g.recipe, kindAblation)))
-		thresholds = append(thresholds, section("### "+g.title(), g.thresholdTable(index), images(plots, g.recipe, kindScores)))
+		thresholds = append(thresholds, section("### "+g.title(), g.thresholdTable(index), g.placementTables(), images(plots, g.recipe, kindScores)))
 	}
 	return map[string]string{
-		"runs":           orNothing(runsTable(records)),
+		"runs":           orNothing(runs(gs, records, all, index)),
 		"overview":       orNothing(overview(gs)),
 		"results":        orNothing(strings.Join(results, "")),
 		"settings":       orNothing(strings.Join(settings, "")),
@@ -85,6 +85,14 @@ func parts(gs []group, records []Record, all []Published, index published, plots
 		"marked":         markedTable(records),
 		"contradictions": contradictionsTable(all),
 	}
+}
+
+// runs counts what was run.
+func runs(gs []group, records []Record, all []Published, index published) string {
+	if len(records) == 0 {
+		return ""
+	}
+	return runsTable(records) + "\n" + coverageLine(gs, all, index)
 }
 
 func orNothing(text string) string {
@@ -99,10 +107,10 @@ func (g group) results(index published, plots []picture) string {
 	if len(g.defaults()) == 0 {
 		return ""
 	}
-	return section("### "+g.title(),
+	return section("### "+g.title(), g.testBagsLine(),
 		"AvgAcc, %:\n", g.sweepTable(index, avgAcc),
 		"F1 of the normal class, %:\n", g.sweepTable(index, f1Compliant),
-		"Ranking, %:\n", g.rankingTable(),
+		"Ranking, %:\n", g.rankingTable(), g.trainingTable(),
 		images(plots, g.recipe, kindSweep, kindLoss))
 }
 
