@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// training is what the tables of an overview share.
+// training holds the settings that all columns of an overview share.
 type training struct {
 	backbone      string
 	rate          float64
@@ -203,7 +203,7 @@ func backboneTitle(r Record) string {
 	return r.Spec.Backbone
 }
 
-// String is the machine in a word or two.
+// String describes the machine.
 func (m Machine) String() string {
 	parts := []string{m.CPU}
 	if m.Device != "" && m.Device != "cpu" {
@@ -218,13 +218,13 @@ func (m Machine) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// markedTable lists the runs that a reader must not take for results, or must know something of.
+// markedTable lists the runs that are not results, and those with a note.
 func markedTable(records []Record) string {
-	t := table{prose: true, head: []string{"run", "AvgAcc", "AUROC", "why it is marked"}}
+	t := table{prose: true, head: []string{"run", "AvgAcc", "AUROC", "note"}}
 	for _, r := range records {
 		var why []string
 		if r.RandomBackbone {
-			why = append(why, "random backbone: shows that the code runs, nothing more")
+			why = append(why, "random backbone: not a result, shows that the code runs")
 		}
 		if r.Note != "" {
 			why = append(why, r.Note)
@@ -234,7 +234,7 @@ func markedTable(records []Record) string {
 		}
 	}
 	if len(t.rows) == 0 {
-		return "No run is marked.\n"
+		return "No run has a note.\n"
 	}
 	slices.SortFunc(t.rows, func(a, b []string) int { return cmp.Compare(a[0], b[0]) })
 	return t.String()
@@ -242,7 +242,7 @@ func markedTable(records []Record) string {
 
 // contradictionsTable lists Contradictions.
 func contradictionsTable(all []Published) string {
-	t := table{prose: true, head: []string{"table", "row", "what"}}
+	t := table{prose: true, head: []string{"table", "row", "finding"}}
 	for _, c := range Contradictions(all) {
 		t.add(c.Table, c.Method, c.What)
 	}

@@ -13,17 +13,17 @@ import (
 	"assay/internal/durable"
 )
 
-// skeleton is the report before anything was run: the prose, and where results go.
+// skeleton is the report without results: the prose and the markers of the generated parts.
 //
 //go:embed skeleton.md
 var skeleton string
 
-// ErrMarkers reports that the marks of the generated parts in README.md do not match.
-var ErrMarkers = errors.New("paper: the marks of generated parts are damaged")
+// ErrMarkers reports that the markers of the generated parts in README.md do not match.
+var ErrMarkers = errors.New("paper: the markers of generated parts do not match")
 
 // WriteReport writes README.md and its plots into dir and returns the names of the files that changed. The text
 // between <!-- results:begin NAME --> and <!-- results:end NAME --> is generated, all other text of an existing
-// README.md stays; without one the report starts from a skeleton. Equal records give equal bytes.
+// README.md is kept; without one the report starts from a skeleton. Equal records give equal bytes.
 func WriteReport(dir string, records []Record) ([]string, error) {
 	all, err := PublishedResults()
 	if err != nil {
@@ -57,11 +57,11 @@ func WriteReport(dir string, records []Record) ([]string, error) {
 	}
 	var changed []string
 	for _, name := range sortedKeys(files) {
-		fresh, err := replace(filepath.Join(dir, filepath.FromSlash(name)), files[name])
+		replaced, err := replace(filepath.Join(dir, filepath.FromSlash(name)), files[name])
 		if err != nil {
 			return nil, fmt.Errorf("paper: report: %w", err)
 		}
-		if fresh {
+		if replaced {
 			changed = append(changed, name)
 		}
 	}
@@ -87,7 +87,7 @@ func parts(gs []group, records []Record, all []Published, index published, plots
 	}
 }
 
-// runs counts what was run.
+// runs counts the runs and the cells of the paper that they cover.
 func runs(gs []group, records []Record, all []Published, index published) string {
 	if len(records) == 0 {
 		return ""
@@ -97,7 +97,7 @@ func runs(gs []group, records []Record, all []Published, index published) string
 
 func orNothing(text string) string {
 	if text == "" {
-		return "Nothing was run yet.\n"
+		return "No run is recorded yet.\n"
 	}
 	return text
 }
@@ -131,7 +131,7 @@ const (
 	markEnd   = " -->"
 )
 
-// fill replaces the text between the marks of each part. It omits parts whose marks the author removed.
+// fill replaces the text between the markers of each part. It omits parts whose markers the author removed.
 func fill(text []byte, parts map[string]string) ([]byte, error) {
 	var out []byte
 	for {
@@ -147,7 +147,7 @@ func fill(text []byte, parts map[string]string) ([]byte, error) {
 		name := string(rest[:length])
 		part, ok := parts[name]
 		if !ok {
-			return nil, fmt.Errorf("%w: no part is called %q; use one of %s", ErrMarkers, name, strings.Join(sortedKeys(parts), ", "))
+			return nil, fmt.Errorf("%w: unknown part %q; use one of %s", ErrMarkers, name, strings.Join(sortedKeys(parts), ", "))
 		}
 		end := []byte(endMark + name + markEnd)
 		stop := bytes.Index(rest, end)
@@ -161,7 +161,7 @@ func fill(text []byte, parts map[string]string) ([]byte, error) {
 	return append(out, text...), nil
 }
 
-// replace writes a file, unless it holds these bytes already.
+// replace writes a file unless it has this content.
 func replace(path string, data []byte) (changed bool, err error) {
 	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, data) {
 		return false, nil

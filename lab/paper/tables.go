@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// sigmaTitle heads the columns of a sigma_micro; 0 stands for real bags.
+// sigmaTitle is the heading of the columns of a sigma_micro; 0 means real bags.
 func sigmaTitle(sigma int) string {
 	if sigma == 0 {
 		return "real bags"
@@ -32,7 +32,7 @@ func (g group) published(index published, metric string, s series, column string
 	return index.find(g.dataset, g.macro, g.backbone, metric, s.method, changes, column)
 }
 
-// ablation returns the settings as the paper's tables have them, false when it has none like them.
+// ablation returns the settings in the form of the paper's tables, false when the paper has no such row.
 func (s series) ablation() (Settings, bool) {
 	changes, err := ParseSettings(s.changed)
 	if err != nil {
@@ -120,7 +120,7 @@ func (s series) seeds() string {
 	return fmt.Sprintf("%d-%d", least, most)
 }
 
-// rankingTable shows what no threshold has a part in.
+// rankingTable shows the metrics that do not depend on T.
 func (g group) rankingTable() string {
 	metrics := []struct{ name, title string }{{BestAvgAcc, "AvgAcc, best T"}, {bagAUROC, "AUROC"}, {witnessHit1, "hit@1"}}
 	t := table{head: []string{"method"}}
@@ -216,7 +216,7 @@ func (g group) settingsTable(index published) string {
 	return fmt.Sprintf("The defaults are `%s`.\n\n%s", DefaultSettings(BFGPU), t.String())
 }
 
-// thresholdTable compares the ways to place T for BFGPU's default settings, "" when none were recorded.
+// thresholdTable compares the placements of T for BFGPU's default settings, "" when none were recorded.
 func (g group) thresholdTable(index published) string {
 	rows := slices.DeleteFunc(g.of(BFGPU), func(s series) bool { return s.changed != "" })
 	if len(rows) == 0 {
