@@ -10,12 +10,13 @@ import (
 
 // hostileCmd attacks the memory of a service.
 type hostileCmd struct {
-	Clients    int           `default:"64" help:"Hostile clients (${default})."`
-	Baseline   time.Duration `default:"1m" help:"Time without the attack (${default})."`
-	For        time.Duration `default:"5m" help:"Time of the attack (${default})."`
-	Memory     cli.ByteSize  `default:"4GiB" placeholder:"BYTES" help:"Memory limit of the service, as in the chart (${default})."`
-	GoMemLimit string        `name:"gomemlimit" default:"2GiB" help:"GOMEMLIMIT of the service, as in the chart (${default})."`
-	Cgroup     string        `placeholder:"DIR" help:"Memory cgroup in which one is created for the service. Default: that of this process."`
+	Clients       int           `default:"64" help:"Hostile clients (${default})."`
+	Baseline      time.Duration `default:"1m" help:"Time without the attack (${default})."`
+	For           time.Duration `default:"5m" help:"Time of the attack (${default})."`
+	Memory        cli.ByteSize  `default:"2GiB" placeholder:"BYTES" help:"Memory limit of the service, as in the chart (${default})."`
+	GoMemLimit    string        `name:"gomemlimit" default:"1GiB" help:"GOMEMLIMIT of the service, as in the chart (${default})."`
+	RequestMemory cli.ByteSize  `default:"512MiB" placeholder:"BYTES" help:"--request-memory of the service, as in the chart (${default})."`
+	Cgroup        string        `placeholder:"DIR" help:"Memory cgroup in which one is created for the service. Default: that of this process."`
 	assayFlag
 }
 
@@ -43,7 +44,7 @@ func (c *hostileCmd) Run(a *cli.App) error {
 	}
 	s := hostile.Settings{
 		Assay: binary, Clients: c.Clients, Baseline: c.Baseline, Attack: c.For, Memory: int64(c.Memory), GoMemory: c.GoMemLimit,
-		Cgroup: c.Cgroup, Notify: func(message string) { a.Log.Info().Msg(message) },
+		RequestMemory: int64(c.RequestMemory), Cgroup: c.Cgroup, Notify: func(message string) { a.Log.Info().Msg(message) },
 	}
 	if s.Cgroup == "" {
 		s.Cgroup = hostile.OwnCgroup()

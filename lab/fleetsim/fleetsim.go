@@ -67,18 +67,18 @@ func (f Fleet) validate(work []Response) error {
 	case min(f.Replicas, f.MaxAckPending, r.MaxInFlight, r.BatchTokens) < 1:
 		return fmt.Errorf("%w: replicas, max ack pending, max in flight and batch tokens must be at least 1", ErrSetting)
 	case min(r.Batch, r.Token, r.Response, b.Publish, b.Deliver, b.Settle, b.Hop, f.AckWait) < 0:
-		return fmt.Errorf("%w: costs and times must not be below 0", ErrSetting)
+		return fmt.Errorf("%w: costs and times must not be negative", ErrSetting)
 	case len(work) == 0:
 		return fmt.Errorf("%w: the workload has no response", ErrSetting)
 	}
 	for _, w := range work {
 		if w.At < 0 || len(w.Sequences) == 0 || slices.Min(w.Sequences) < 1 {
-			return fmt.Errorf("%w: a response needs a time from 0 on, and sequences of 1 token at least", ErrSetting)
+			return fmt.Errorf("%w: a response needs a time of at least 0 and sequences of at least 1 token", ErrSetting)
 		}
 	}
 	for _, k := range f.Kills {
 		if k.Replica < 0 || k.Replica >= f.Replicas || k.At < 0 || k.Down < 0 {
-			return fmt.Errorf("%w: a kill of replica %d at %v for %v; replicas count from 0", ErrSetting, k.Replica, k.At, k.Down)
+			return fmt.Errorf("%w: invalid kill of replica %d at %v for %v; replicas count from 0", ErrSetting, k.Replica, k.At, k.Down)
 		}
 	}
 	return nil
@@ -90,7 +90,7 @@ type Result struct {
 	Makespan    time.Duration   // from the first response's time to the last reward
 	Tokens      int
 	Busy        float64 // share of the makespan in which models computed, over all replicas
-	BrokerBusy  float64 // share in which the broker worked
+	BrokerBusy  float64 // share in which the broker was busy
 	AckLimited  float64 // share in which MaxAckPending withheld waiting responses from replicas that asked for some
 	Batches     int
 	BatchTokens float64 // mean of a batch

@@ -12,8 +12,8 @@ import (
 	"assay/lab/load"
 )
 
-// single is a fleet whose replicas hold one response at a time, and cost only
-// what its tokens do.
+// single is a fleet whose replicas hold one response at a time and whose cost is
+// that of its tokens.
 func single(replicas int) Fleet {
 	f := Default()
 	f.Replicas, f.Replica.MaxInFlight, f.Replica.BatchTokens = replicas, 1, 1
@@ -81,7 +81,7 @@ func TestIsAnMD1Queue(t *testing.T) {
 	}
 }
 
-// With room for k acknowledgements, more than k replicas are worth k.
+// With a limit of k pending acknowledgements, more than k replicas perform like k.
 func TestAckPendingBoundsTheFleet(t *testing.T) {
 	f := single(10)
 	f.MaxAckPending = 2
@@ -90,7 +90,7 @@ func TestAckPendingBoundsTheFleet(t *testing.T) {
 	require.InDelta(t, want, meanWait(t, f, work), 0.07*want)
 	result, err := Run(f, work)
 	require.NoError(t, err)
-	require.InDelta(t, 0.8*erlangC(2, 0.8), result.AckLimited, 0.02, "the share of the time in which somebody waits")
+	require.InDelta(t, 0.8*erlangC(2, 0.8), result.AckLimited, 0.02, "the share of the time in which a response waits")
 	require.InDelta(t, 0.16, result.Busy, 0.01)
 }
 
@@ -109,7 +109,7 @@ func TestBrokerBounds(t *testing.T) {
 	require.Zero(t, result.Busy)
 }
 
-// rollouts is a workload like that of a trainer.
+// rollouts is a workload like that of an RLHF trainer.
 func rollouts(seed uint64, steps, size int, every time.Duration) []Response {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	work := make([]Response, steps*size)
@@ -119,8 +119,8 @@ func rollouts(seed uint64, steps, size int, every time.Duration) []Response {
 	return work
 }
 
-// A burst that keeps all models busy takes as long as its tokens, whatever the
-// number of replicas, and batches keep to their budget.
+// The time of a burst that keeps all models busy depends only on its tokens for
+// any number of replicas, and batches stay within their budget.
 func TestBurstTakesItsTokens(t *testing.T) {
 	work := rollouts(1, 1, 4096, 0)
 	for _, replicas := range []int{1, 4, 16} {
@@ -136,8 +136,8 @@ func TestBurstTakesItsTokens(t *testing.T) {
 	}
 }
 
-// Each response gets its reward though replicas die, what they held comes again,
-// and the same seed gives the same result.
+// Each response gets its reward although replicas are killed, their messages are
+// redelivered, and the same seed gives the same result.
 func TestKills(t *testing.T) {
 	f := Default()
 	f.Replicas, f.Replica.Token, f.Seed = 3, 100*time.Microsecond, 5

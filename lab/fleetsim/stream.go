@@ -32,7 +32,7 @@ func (q *stream) limited() bool {
 	return q.pending >= q.limit && len(q.waiting) > 0 && len(q.pulls) > 0
 }
 
-// next matches a message with a pull. A pull that wants more goes to the end, as in the server, so that waiting replicas
+// next matches a message with a pull. A pull that wants more moves to the end, as in the server, so that waiting replicas
 // share evenly.
 func (q *stream) next() (m *message, to *pull) {
 	for len(q.pulls) > 0 && q.pulls[0].replica.life != q.pulls[0].life {
@@ -62,7 +62,7 @@ func (s *simulation) arrive(m *message) {
 	s.dispatch()
 }
 
-// dispatch delivers the messages that may be delivered.
+// dispatch delivers the messages that the limits allow.
 func (s *simulation) dispatch() {
 	for {
 		m, to := s.stream.next()

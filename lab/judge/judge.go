@@ -1,6 +1,6 @@
 // Package judge asks a chat model whether responses are compliant: the rows of
-// language models in the BFGPU paper (section "Compared with LLMs"). Any server
-// that speaks OpenAI's chat completions will do:
+// language models in the BFGPU paper (section "Compared with LLMs"). It works
+// with any server that implements OpenAI's chat completions:
 //
 //	j, err := judge.New(judge.Config{BaseURL: "http://localhost:11434/v1", Model: "qwen3"})
 //	verdicts, err := j.Judge(ctx, texts)
@@ -28,33 +28,34 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// DefaultPrompt is the system prompt of the paper, in its words. It asks for
-// the sentiment, as the paper's bags are of reviews.
+// DefaultPrompt is the system prompt of the paper, verbatim. It asks for the
+// sentiment because the paper's bags are made of reviews.
 const DefaultPrompt = "You are a sentiment classification model; output 'positive' if there is no negative sentiment in the paragraph, " +
 	"and 'negative' if negative sentiment exists. You must only output 'positive' or 'negative' without any additional content."
 
 // ErrInvalid is wrapped by errors about a setting.
 var ErrInvalid = errors.New("judge: invalid setting")
 
-// ErrAPI is wrapped by errors of a server, and where there is no reply.
+// ErrAPI is wrapped by errors that a server returns, and by those of requests
+// without a reply.
 var ErrAPI = errors.New("judge: no verdict from the server")
 
 // Config specifies the server, the model and the requests. Zero values mean the defaults below.
 type Config struct {
-	// BaseURL is the address up to and without /chat/completions, such as
+	// BaseURL is the URL without /chat/completions, such as
 	// https://api.openai.com/v1. Required.
 	BaseURL string
-	// APIKey is sent as a bearer token; "" sends none, as local servers want
-	// none. The environment is never looked at.
+	// APIKey is sent as a bearer token; "" sends none, as for local servers.
+	// Environment variables are ignored.
 	APIKey string
-	// Model is the server's name of the model. Required.
+	// Model is the name of the model on the server. Required.
 	Model string
 	// Prompt is the system prompt; "" is DefaultPrompt. It must ask for
-	// "positive" where a response is compliant and else "negative".
+	// "positive" if a response is compliant and "negative" otherwise.
 	Prompt string
-	// Reasoning is for reasoning models: the limit of tokens is larger and is
-	// sent as max_completion_tokens, and no temperature is sent, since such
-	// models reject it.
+	// Reasoning is for reasoning models: the token limit is larger and sent as
+	// max_completion_tokens, and the temperature is omitted because such models
+	// reject it.
 	Reasoning bool
 	// MaxTokens limits the reply; 0 is 16, or 4096 with Reasoning.
 	MaxTokens int
@@ -62,12 +63,12 @@ type Config struct {
 	Concurrency int
 	// Timeout bounds each attempt; 0 is one minute.
 	Timeout time.Duration
-	// Retries is how often a request is retried after a 408, 409, 429 or
-	// 5xx, a timeout or a lost connection; 0 is 5, negative is never. A
-	// Retry-After is honoured up to two minutes.
+	// Retries is the maximum number of retries of a request after a 408, 409,
+	// 429 or 5xx, a timeout or a lost connection; 0 is 5, negative is none. A
+	// Retry-After is honored up to two minutes.
 	Retries int
-	// Report gets the number of verdicts after each of them; calls do not
-	// overlap. nil is allowed.
+	// Report, if not nil, is called after each verdict with the number of
+	// verdicts so far; calls do not overlap.
 	Report func(done, total int)
 }
 
@@ -79,18 +80,18 @@ type Judge struct {
 	server openai.ChatCompletionService
 }
 
-// New returns a judge and sends no request. The error wraps ErrInvalid and
+// New returns a judge without sending a request. The error wraps ErrInvalid and
 // names the setting.
 func New(cfg Config) (*Judge, error) {
 	base, err := url.Parse(cfg.BaseURL)
 	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" {
-		return nil, fmt.Errorf("%w: base URL %.200q is not a URL such as http://localhost:8000/v1", ErrInvalid, cfg.BaseURL)
+		return nil, fmt.Errorf("%w: invalid base URL %.200q; use one such as http://localhost:8000/v1", ErrInvalid, cfg.BaseURL)
 	}
 	if base.User != nil {
-		return nil, fmt.Errorf("%w: the base URL at %s holds a user; give the key as the API key", ErrInvalid, base.Host)
+		return nil, fmt.Errorf("%w: the base URL at %s contains a user; pass the key as the API key", ErrInvalid, base.Host)
 	}
 	if cfg.Model == "" {
-		return nil, fmt.Errorf("%w: model is empty; name one that %s serves", ErrInvalid, base.Host)
+		return nil, fmt.Errorf("%w: model is empty; use one that %s serves", ErrInvalid, base.Host)
 	}
 	if cfg.Concurrency < 0 || cfg.Timeout < 0 || cfg.MaxTokens < 0 {
 		return nil, fmt.Errorf("%w: concurrency %d, timeout %s and max tokens %d must not be negative", ErrInvalid, cfg.Concurrency, cfg.Timeout, cfg.MaxTokens)
@@ -124,9 +125,9 @@ func New(cfg Config) (*Judge, error) {
 // Close closes idle connections.
 func (j *Judge) Close() { j.http.CloseIdleConnections() }
 
-// Judge asks about each text and returns the verdicts in their order. At the
-// first failure it stops: the error then wraps ErrAPI, or is that of ctx, and
-// the verdicts so far are returned, the others with Decision "".
+// Judge returns a verdict for each text, in order. It stops at the first
+// failure: the error then wraps ErrAPI or is that of ctx, and texts without a
+// verdict have Decision "".
 func (j *Judge) Judge(ctx context.Context, texts []string) ([]Verdict, error) {
 	verdicts := make([]Verdict, len(texts))
 	var (
@@ -182,37 +183,37 @@ func (j *Judge) ask(ctx context.Context, text string) (Verdict, error) {
 		return j.failed(ctx, response, err)
 	}
 	if len(completion.Choices) == 0 {
-		return Verdict{}, fmt.Errorf("%w: %s answered without a choice; is it a chat completions server? model %q", ErrAPI, j.host, j.cfg.Model)
+		return Verdict{}, fmt.Errorf("%w: the reply of %s has no choices; is it a chat completions server? model %q", ErrAPI, j.host, j.cfg.Model)
 	}
 	choice := completion.Choices[0]
 	verdict := Read(choice.Message.Content)
 	verdict.Finish = choice.FinishReason
 	if verdict.Decision == Unreadable && choice.Message.Refusal != "" {
-		verdict.Answer, verdict.Finish = choice.Message.Refusal, "refusal"
+		verdict.Reply, verdict.Finish = choice.Message.Refusal, "refusal"
 	}
 	return verdict, nil
 }
 
 // contentFilter is the error code of servers that reject a text, and the finish
-// reason of servers that truncate a reply.
+// reason of servers that truncate a reply for its content.
 const contentFilter = "content_filter"
 
-// failed explains a request without a completion. A text that the server's
-// filter rejects is an unreadable verdict.
+// failed returns the error of a request without a completion. A text that the
+// server's content filter rejects is an unreadable verdict.
 func (j *Judge) failed(ctx context.Context, response *http.Response, err error) (Verdict, error) {
 	if ctx.Err() != nil {
 		return Verdict{}, context.Cause(ctx)
 	}
 	var api *openai.Error
 	if errors.As(err, &api) && api.Code == contentFilter {
-		return Verdict{Decision: Unreadable, Answer: api.Message, Finish: contentFilter}, nil
+		return Verdict{Decision: Unreadable, Reply: api.Message, Finish: contentFilter}, nil
 	}
 	hint := ""
 	switch {
 	case response == nil:
 		var of *url.Error
 		if errors.As(err, &of) {
-			err = of.Err // without the URL, which may hold a key
+			err = of.Err // without the URL, which may contain a key
 		}
 		return Verdict{}, fmt.Errorf("%w: %s (model %q, %d attempts): %w", ErrAPI, j.host, j.cfg.Model, j.cfg.Retries+1, err)
 	case response.StatusCode == http.StatusNotFound && !strings.HasSuffix(strings.TrimRight(j.cfg.BaseURL, "/"), "/v1"):
@@ -220,7 +221,7 @@ func (j *Judge) failed(ctx context.Context, response *http.Response, err error) 
 	case response.StatusCode == http.StatusUnauthorized || response.StatusCode == http.StatusForbidden:
 		hint = "; check the API key"
 	case response.StatusCode == http.StatusBadRequest && !j.cfg.Reasoning:
-		hint = "; a model that reasons may refuse a temperature or max_tokens: set Reasoning"
+		hint = "; a reasoning model may reject temperature or max_tokens: set Reasoning"
 	}
 	what := "an unreadable reply"
 	if api != nil {
@@ -231,5 +232,5 @@ func (j *Judge) failed(ctx context.Context, response *http.Response, err error) 
 	if j.cfg.APIKey != "" {
 		what = strings.ReplaceAll(what, j.cfg.APIKey, "<key>")
 	}
-	return Verdict{}, fmt.Errorf("%w: %s answered %s for model %q: %.300s%s", ErrAPI, j.host, response.Status, j.cfg.Model, what, hint)
+	return Verdict{}, fmt.Errorf("%w: %s returned %s for model %q: %.300s%s", ErrAPI, j.host, response.Status, j.cfg.Model, what, hint)
 }

@@ -20,11 +20,11 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// question is what a server gets.
+// question is a request body.
 type question struct {
 	Model    string
 	Messages []struct{ Role, Content string }
-	// Pointers tell what was sent from what was not.
+	// Pointers distinguish absent fields from zero values.
 	Temperature         *float64
 	MaxTokens           *int `json:"max_tokens"`
 	MaxCompletionTokens *int `json:"max_completion_tokens"`
@@ -46,7 +46,7 @@ func stub(t *testing.T, answer func(w http.ResponseWriter, r *http.Request, q qu
 	return s.URL + "/v1"
 }
 
-// say answers as a model does.
+// say replies as a model does.
 func say(w http.ResponseWriter, content string) {
 	choose(w, map[string]any{"content": content}, "stop")
 }
@@ -60,7 +60,7 @@ func choose(w http.ResponseWriter, message map[string]any, finish string) {
 	})
 }
 
-// fail answers as a server does; a retry may come at once.
+// fail returns an error as a server does; the client may retry immediately.
 func fail(w http.ResponseWriter, status int, code, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Retry-After-Ms", "1")
@@ -111,7 +111,7 @@ func TestAsksAsThePaperDoes(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []Verdict{{Compliant, "positive", "stop"}, {Violation, "negative", "stop"}, {Compliant, "positive", "stop"}}, got)
 	require.Equal(t, []int{1, 2, 3}, told)
-	require.Equal(t, "", key.Load(), "a key of the environment is for another server")
+	require.Equal(t, "", key.Load(), "a key in the environment is for another server")
 
 	j = newJudge(t, Config{BaseURL: base + "/", APIKey: "sk-mine", Prompt: "custom", Reasoning: true})
 	_, err = j.Judge(t.Context(), []string{"x"})
@@ -172,8 +172,8 @@ func TestFailuresNameTheServerAndItsStatus(t *testing.T) {
 		answer func(w http.ResponseWriter)
 		says   []string
 	}{
-		"500 for ever":    {func(w http.ResponseWriter) { fail(w, 500, "", "oops") }, []string{"500 Internal Server Error", "oops"}},
-		"429 for ever":    {func(w http.ResponseWriter) { fail(w, 429, "insufficient_quota", "pay") }, []string{"429", "insufficient_quota"}},
+		"always 500":      {func(w http.ResponseWriter) { fail(w, 500, "", "oops") }, []string{"500 Internal Server Error", "oops"}},
+		"always 429":      {func(w http.ResponseWriter) { fail(w, 429, "insufficient_quota", "pay") }, []string{"429", "insufficient_quota"}},
 		"wrong key":       {func(w http.ResponseWriter) { fail(w, 401, "invalid_api_key", "Incorrect key: "+key) }, []string{"401", "check the API key", "<key>"}},
 		"reasoning model": {func(w http.ResponseWriter) { fail(w, 400, "unsupported_value", "temperature") }, []string{"400", "Reasoning"}},
 		"a page of a proxy": {func(w http.ResponseWriter) {
@@ -189,7 +189,7 @@ func TestFailuresNameTheServerAndItsStatus(t *testing.T) {
 		"no choice": {func(w http.ResponseWriter) {
 			w.Header().Set("Content-Type", "application/json")
 			fmt.Fprint(w, `{"choices":[]}`)
-		}, []string{"without a choice"}},
+		}, []string{"has no choices"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			base := stub(t, func(w http.ResponseWriter, _ *http.Request, _ question) { c.answer(w) })

@@ -9,7 +9,7 @@ import (
 	"assay/rewardmodel/eval"
 )
 
-// Decision is what a model says of a text.
+// Decision is a model's classification of a text.
 type Decision string
 
 // The decisions. The paper's words for the first two are "negative" and
@@ -20,26 +20,26 @@ const (
 	Unreadable Decision = "unreadable" // neither of the two words, or both
 )
 
-// Verdict is a model's answer about a text. Its zero value means that it was
-// not asked.
+// Verdict is a model's reply about a text. The zero value means that the model
+// was not asked.
 type Verdict struct {
 	Decision Decision
-	// Answer is the model's, as it came: with Unreadable, also its refusal
-	// or the words of the server's filter.
-	Answer string
-	// Finish is why the model stopped, as the server says ("stop", "length",
+	// Reply is the model's reply, unchanged; for Unreadable, perhaps its
+	// refusal or the message of the server's content filter.
+	Reply string
+	// Finish is the server's finish reason ("stop", "length",
 	// "content_filter"), or "refusal".
 	Finish string
 }
 
-// Read takes the verdict from an answer. The answer must be one of the two
-// words and nothing else, but for case, white space, punctuation around it and
-// a reasoning block that ends with </think> before it.
-func Read(answer string) Verdict {
-	v := Verdict{Decision: Unreadable, Answer: answer}
-	// Some servers drop the tag that opens the block; one that does not end
-	// was cut off, and what is in it is no answer.
-	word := answer
+// Read parses a reply. The reply must be one of the two words and nothing else,
+// except for case, surrounding white space and punctuation, and a preceding
+// reasoning block that ends with </think>.
+func Read(reply string) Verdict {
+	v := Verdict{Decision: Unreadable, Reply: reply}
+	// Some servers drop the opening tag of the block. A block without a closing
+	// tag was truncated, so that the reply has no verdict.
+	word := reply
 	if end := strings.LastIndex(word, "</think>"); end >= 0 {
 		word = word[end+len("</think>"):]
 	}
@@ -53,23 +53,23 @@ func Read(answer string) Verdict {
 	return v
 }
 
-// Text is what a judge reads of a bag: the response, its instances with a space
-// between, or the assistant's messages with a line break between.
+// Text returns the text of a bag for a judge: the response, its instances joined
+// by spaces, or the assistant's messages joined by line breaks.
 func Text(b bag.Bag) string {
-	between := "\n"
+	separator := "\n"
 	if b.Messages == nil {
-		between = " "
+		separator = " "
 	}
-	return strings.Join(b.Texts(), between)
+	return strings.Join(b.Texts(), separator)
 }
 
-// Predictions turns verdicts into scores to evaluate at a threshold of 0.5: a
-// bag of one instance, whose violation is 1 or 0. An unreadable answer counts
-// as wrong: it gets the score of the label that the bag does not have, so that
-// a model gains nothing by not answering. unreadable is how many there are.
+// Predictions converts verdicts to scores for a threshold of 0.5: each bag has
+// one instance whose violation is 1 or 0. An unreadable reply counts as wrong:
+// it gets the score of the other label, so that a model gains nothing by
+// avoiding the verdict. unreadable is the number of such replies.
 //
-// Only decisions can be measured so (accuracies, F1): a ranking or a calibration
-// of scores that are 0 or 1 says little. The error wraps eval.ErrInput.
+// Use only metrics of decisions (accuracies, F1): ranking and calibration of
+// scores that are 0 or 1 mean little. The error wraps eval.ErrInput.
 func Predictions(verdicts []Verdict, labels []bag.Label) (scores []eval.BagScores, unreadable int, err error) {
 	if len(verdicts) != len(labels) {
 		return nil, 0, fmt.Errorf("%w: %d verdicts for %d labels", eval.ErrInput, len(verdicts), len(labels))

@@ -11,7 +11,7 @@ import (
 )
 
 func TestRead(t *testing.T) {
-	for answer, want := range map[string]Decision{
+	for reply, want := range map[string]Decision{
 		"negative":     Violation,
 		"positive":     Compliant,
 		" Negative.\n": Violation,
@@ -37,21 +37,21 @@ func TestRead(t *testing.T) {
 		"négative":                                   Unreadable,
 		"\xffnegative\xff":                           Violation,
 	} {
-		require.Equal(t, Verdict{Decision: want, Answer: answer}, Read(answer), "%q", answer)
+		require.Equal(t, Verdict{Decision: want, Reply: reply}, Read(reply), "%q", reply)
 	}
 }
 
 func FuzzRead(f *testing.F) {
 	f.Add("negative")
 	f.Add("<think>x</think> Positive.")
-	f.Fuzz(func(t *testing.T, answer string) {
-		v := Read(answer)
-		if v.Answer != answer {
-			t.Fatal("the answer was changed")
+	f.Fuzz(func(t *testing.T, reply string) {
+		v := Read(reply)
+		if v.Reply != reply {
+			t.Fatal("the reply was changed")
 		}
 		for word, decision := range map[string]Decision{"negative": Violation, "positive": Compliant} {
-			if v.Decision == decision && !strings.Contains(strings.ToLower(answer), word) {
-				t.Fatalf("%q is %s", answer, decision)
+			if v.Decision == decision && !strings.Contains(strings.ToLower(reply), word) {
+				t.Fatalf("%q is %s", reply, decision)
 			}
 		}
 	})
@@ -63,7 +63,7 @@ func TestText(t *testing.T) {
 	require.Equal(t, "A.\nB.", Text(bag.Bag{Messages: []bag.Message{{Role: "user", Content: "?"}, {Role: "assistant", Content: "A."}, {Role: "assistant", Content: "B."}}}))
 }
 
-func TestUnreadableAnswersCountAsWrong(t *testing.T) {
+func TestUnreadableRepliesCountAsWrong(t *testing.T) {
 	verdicts := []Verdict{{Decision: Violation}, {Decision: Compliant}, {Decision: Unreadable}, {Decision: Unreadable}, {Decision: Compliant}}
 	labels := []bag.Label{bag.Violation, bag.Compliant, bag.Violation, bag.Compliant, bag.Violation}
 	scores, unreadable, err := Predictions(verdicts, labels)

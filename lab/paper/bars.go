@@ -11,17 +11,20 @@ import (
 	"gonum.org/v1/plot/vg"
 )
 
-// bar is one choice of BFGPU and what it reaches.
+// bar is the result of one setting of BFGPU.
 type bar struct {
 	name string
 	at   stat
 }
 
-// ablationBars are the settings and the ways to place T at one sigma_micro; the first is the default.
+// ablationBars are the settings and the placements of T at one sigma_micro, on the seeds that all settings have; the
+// first is the default.
 func (g group) ablationBars(sigma int) []bar {
 	var bars []bar
+	common := commonSeeds(g.of(BFGPU), sigma)
 	for _, s := range g.of(BFGPU) {
-		at, ok := over(s.at[sigma], avgAcc)
+		runs := onSeeds(s.at[sigma], common)
+		at, ok := over(runs, avgAcc)
 		if !ok {
 			continue
 		}
@@ -31,7 +34,7 @@ func (g group) ablationBars(sigma int) []bar {
 		}
 		bars = append(bars, bar{"defaults", at})
 		kinds := map[string]bool{}
-		for _, r := range s.at[sigma] {
+		for _, r := range runs {
 			for name := range r.AtThreshold {
 				kinds[name] = name != s.settings["threshold"]
 			}
@@ -40,7 +43,7 @@ func (g group) ablationBars(sigma int) []bar {
 			if !kinds[name] {
 				continue // the default, again
 			}
-			if at, ok := statOf(values(s.at[sigma], func(r Record) (float64, bool) { d, ok := r.AtThreshold[name]; return d.AvgAcc, ok })); ok {
+			if at, ok := statOf(values(runs, func(r Record) (float64, bool) { d, ok := r.AtThreshold[name]; return d.AvgAcc, ok })); ok {
 				bars = append(bars, bar{"threshold=" + name, at})
 			}
 		}
@@ -54,7 +57,7 @@ func (g group) ablationFigure(sigma int) (*figure, error) {
 	if len(bars) < 2 {
 		return nil, nil
 	}
-	f := newFigure(fmt.Sprintf("%s: BFGPU's settings, %s", g.short(), sigmaTitle(sigma)), "AvgAcc, %", "")
+	f := newFigure(fmt.Sprintf("%s: BFGPU's settings, %s, %s", g.short(), sigmaTitle(sigma), seedsTitle(commonSeeds(g.of(BFGPU), sigma))), "AvgAcc, %", "")
 	heights := make(plotter.Values, len(bars))
 	names := make(plot.ConstantTicks, len(bars))
 	var spread struct {
@@ -109,7 +112,7 @@ func (g group) scoresFigure(s series, sigma int, split string) (*figure, error) 
 		return nil, nil
 	}
 	f := newFigure(fmt.Sprintf("%s: bag scores after %s, %s, %s, seed %d", g.short(), title(s.method), split, sigmaTitle(sigma), run.Spec.Seed),
-		"largest g_-1 of the bag", "bags")
+		"maximum g_-1 of the bag", "bags")
 	most := 0
 	for i, class := range []struct {
 		name   string

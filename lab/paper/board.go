@@ -12,11 +12,11 @@ import (
 // Board is an Observer that shows progress on a terminal. It has no clock: every call of Lines passes the elapsed time.
 type Board struct {
 	mu      sync.Mutex
-	total   int // outstanding runs at the beginning
+	total   int // outstanding runs at the start
 	done    int
 	failed  int
 	active  []activity // by worker
-	endings []string   // of runs since Endings was called
+	endings []string   // since the last call of Endings
 }
 
 type activity struct {
@@ -27,7 +27,7 @@ type activity struct {
 	loss        float64
 }
 
-// NewBoard shows that many workers at that many runs.
+// NewBoard returns a board for that many workers and outstanding runs.
 func NewBoard(workers, runs int) *Board {
 	return &Board{total: runs, active: make([]activity, max(workers, 1))}
 }
@@ -60,12 +60,12 @@ func (b *Board) Ended(worker int, s Spec, r Record, err error) {
 	b.endings = append(b.endings, Ending(s, r, err))
 }
 
-// Ending describes in one line how a run ended.
+// Ending describes the result of a run in one line.
 func Ending(s Spec, r Record, err error) string {
 	if err != nil {
 		return fmt.Sprintf("%s: %v", s.Key(), err)
 	}
-	return fmt.Sprintf("%s: AvgAcc %s, at the best T %s, AUROC %s, in %s", s.Key(), percentOf(r, avgAcc), percentOf(r, BestAvgAcc),
+	return fmt.Sprintf("%s: AvgAcc %s, best T %s, AUROC %s, in %s", s.Key(), percentOf(r, avgAcc), percentOf(r, BestAvgAcc),
 		percentOf(r, bagAUROC), clock(time.Duration(r.WallSeconds*float64(time.Second))))
 }
 
@@ -77,7 +77,7 @@ func percentOf(r Record, metric string) string {
 	return fmt.Sprintf("%.2f", 100*v)
 }
 
-// Endings returns how runs ended since the last call, one line each.
+// Endings returns a line for each run that ended since the last call.
 func (b *Board) Endings() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -90,9 +90,9 @@ func (b *Board) Endings() []string {
 func (b *Board) Lines(elapsed time.Duration) []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	head := fmt.Sprintf("%d of %d runs done, %d failed, %s gone", b.done, b.total, b.failed, clock(elapsed))
+	head := fmt.Sprintf("%d of %d runs done, %d failed, %s elapsed", b.done, b.total, b.failed, clock(elapsed))
 	if left, ok := b.remaining(elapsed); ok {
-		head += ", about " + clock(left) + " to go"
+		head += ", about " + clock(left) + " left"
 	}
 	lines := []string{head, fmt.Sprintf("%-14s %-11s %-26s %4s  %-14s %11s %8s", "data", "sigma", "method", "seed", "stage", "step", "loss")}
 	for _, a := range b.active {
@@ -107,7 +107,7 @@ func (b *Board) Lines(elapsed time.Duration) []string {
 		if a.total > 0 {
 			line += fmt.Sprintf("%-14s %11s %8.4f", a.stage, fmt.Sprintf("%d/%d", a.done, a.total), a.loss)
 		} else {
-			line += "beginning"
+			line += "starting"
 		}
 		if settings := difference(a.spec); settings != "" {
 			line += "  " + settings
@@ -117,7 +117,7 @@ func (b *Board) Lines(elapsed time.Duration) []string {
 	return lines
 }
 
-// remaining extrapolates from what is done, runs in progress counting by their steps.
+// remaining extrapolates from the completed runs and the completed steps of the active ones.
 func (b *Board) remaining(elapsed time.Duration) (time.Duration, bool) {
 	ended := b.done + b.failed
 	share := float64(ended)
@@ -132,7 +132,7 @@ func (b *Board) remaining(elapsed time.Duration) (time.Duration, bool) {
 	return time.Duration(float64(elapsed) * (float64(b.total) - share) / share), true
 }
 
-// clock writes a duration as people do: 1h02m, 3m05s, 12s.
+// clock formats a duration for people: 1h02m, 3m05s, 12s.
 func clock(d time.Duration) string {
 	switch d = d.Round(time.Second); {
 	case d >= time.Hour:
@@ -144,19 +144,19 @@ func clock(d time.Duration) string {
 	return d.String()
 }
 
-// Screen draws lines over those that it drew before, on a terminal that knows ANSI sequences.
+// Screen overwrites its last lines on a terminal with ANSI escape sequences.
 type Screen struct {
 	W     io.Writer
 	Width int // columns; longer lines are truncated, since a line that wraps could not be overwritten. 0: no limit
 
-	drawn int
+	height int // lines of the last board
 }
 
-// Draw replaces the board; above stays on the screen, before it.
+// Draw replaces the board. The lines of above stay on the screen before it.
 func (s *Screen) Draw(above, board []string) error {
 	var out strings.Builder
-	if s.drawn > 0 {
-		fmt.Fprintf(&out, "\x1b[%dA\r\x1b[J", s.drawn)
+	if s.height > 0 {
+		fmt.Fprintf(&out, "\x1b[%dA\r\x1b[J", s.height)
 	}
 	for _, line := range above {
 		out.WriteString(line + "\n")
@@ -167,7 +167,7 @@ func (s *Screen) Draw(above, board []string) error {
 		}
 		out.WriteString(line + "\n")
 	}
-	s.drawn = len(board)
+	s.height = len(board)
 	_, err := io.WriteString(s.W, out.String())
 	return err
 }

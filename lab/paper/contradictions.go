@@ -17,7 +17,7 @@ type Contradiction struct {
 
 // Contradictions checks the published tables against themselves: each AUC column against its row, each number that is
 // printed twice, rows that repeat another method's numbers, bold numbers that are not the best, numbers on SST-2 that no
-// three runs on the protocol's test bags can give, and how few bags the language models were asked about.
+// three runs on the protocol's test bags can give, and the number of bags of the language models.
 func Contradictions(all []Published) []Contradiction {
 	return slices.Concat(wrongMeans(all), unequalTwins(all), repeatedRows(all), wrongBold(all), impossible(all), fewBags(all))
 }
@@ -31,7 +31,7 @@ func (p Published) row() row {
 	return row{p.Table, p.Backbone, p.Metric, p.Method, p.Settings.String()}
 }
 
-// name is the method as a reader looks for it.
+// name is the label of the row in the report.
 func (r row) name() string {
 	name := title(r.method)
 	if r.settings != "" {
@@ -53,8 +53,8 @@ func rows(all []Published) (order []row, cells map[row]map[string]Published) {
 	return order, cells
 }
 
-// wrongMeans finds AUC cells that are not the mean of their row. Cells are rounded to 0.01, and some are cut off
-// instead, so that 0.01 is no contradiction.
+// wrongMeans finds AUC cells that are not the mean of their row. Cells are rounded or
+// truncated to 0.01, so that a difference of 0.01 is not a contradiction.
 func wrongMeans(all []Published) []Contradiction {
 	var out []Contradiction
 	order, cells := rows(all)
@@ -68,18 +68,18 @@ func wrongMeans(all []Published) []Contradiction {
 			sum += p.Mean
 		}
 		if mean := sum / float64(len(cells[r])-1); math.Abs(mean-auc.Mean) > 0.0101 {
-			out = append(out, Contradiction{r.table, r.name(), fmt.Sprintf("the AUC column says %.2f, the mean of the row is %.2f", auc.Mean, mean)})
+			out = append(out, Contradiction{r.table, r.name(), fmt.Sprintf("the AUC column has %.2f, the mean of the row is %.2f", auc.Mean, mean)})
 		}
 	}
 	return out
 }
 
-// unequalTwins finds numbers that two tables give differently.
+// unequalTwins finds numbers that differ between two tables.
 func unequalTwins(all []Published) []Contradiction {
 	var out []Contradiction
 	first := map[string]Published{}
 	for _, p := range all {
-		key := publishedKey(p.Dataset, p.SigmaMacro, p.Backbone, p.Metric, p.Method, p.Settings, p.Column)
+		key := p.key()
 		if twin, ok := first[key]; !ok {
 			first[key] = p
 		} else if twin.Mean != p.Mean {
@@ -91,7 +91,7 @@ func unequalTwins(all []Published) []Contradiction {
 }
 
 // repeatedRows finds rows of different methods or tables that agree in three columns or more, apart from the numbers
-// that any method which always gives the same answer gets.
+// that a method with constant decisions gets.
 func repeatedRows(all []Published) []Contradiction {
 	var out []Contradiction
 	order, cells := rows(all)
@@ -138,7 +138,7 @@ func wrongBold(all []Published) []Contradiction {
 // sst2TestBags is the number of test bags of each class that the protocol makes of SST-2, by sigma_micro.
 func sst2TestBags() map[int]int { return map[int]int{2: 181, 4: 101, 6: 69, 8: 53, 10: 43} }
 
-// impossible finds AvgAcc cells of SST-2 that are not a whole number of right decisions over three runs (the GRIM test
+// impossible finds AvgAcc cells of SST-2 that are not an integer number of correct decisions over three runs (the GRIM test
 // of Brown and Heathers 2017).
 func impossible(all []Published) []Contradiction {
 	var out []Contradiction
@@ -196,13 +196,13 @@ func grim(all []Published) (cells, fitting int, chance float64) {
 	return cells, fitting, chance
 }
 
-// possible says whether three runs on that many test bags of each class can average to a percentage.
+// possible reports whether three runs on that many test bags of each class can average to a percentage.
 func possible(percent float64, bags int) bool {
 	unit := 100 / float64(3*2*bags)
 	return math.Abs(math.Round(percent/unit)*unit-percent) <= 0.0051
 }
 
-// fewBags finds data sets on which all AvgAcc of the language models are whole numbers of right answers to fewer than
+// fewBags finds data sets on which all AvgAcc of the language models are integer numbers of correct replies to fewer than
 // 50 questions, where chance makes that unlikely; the protocol gives more test bags than that.
 func fewBags(all []Published) []Contradiction {
 	answers := map[string][]float64{}
@@ -216,7 +216,7 @@ func fewBags(all []Published) []Contradiction {
 		for n := 1; n < 50; n++ {
 			unit := 100 / float64(n)
 			if !slices.ContainsFunc(answers[dataset], func(v float64) bool { return math.Abs(math.Round(v/unit)*unit-v) > 0.0051 }) {
-				out = append(out, Contradiction{"llm", "all language models, AvgAcc", fmt.Sprintf("%s: every number is a whole number of right answers to %d bags; the protocol has more", dataset, n)})
+				out = append(out, Contradiction{"llm", "all language models, AvgAcc", fmt.Sprintf("%s: every number corresponds to an integer number of correct replies on %d bags; the protocol has more", dataset, n)})
 				break
 			}
 		}
@@ -238,7 +238,7 @@ func metricTitle(metric string) string {
 	switch metric {
 	case avgAcc:
 		return "AvgAcc"
-	case f1Violation:
+	case f1Compliant:
 		return "F1"
 	}
 	return metric

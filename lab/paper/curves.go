@@ -13,7 +13,7 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// curvesAtMost is the most methods that a plot can hold and stay readable.
+// curvesAtMost is the maximum number of methods in a readable plot.
 const curvesAtMost = 7
 
 // leading picks the methods to plot: BFGPU, the macro supervised one, the oracle, and the best of the others.
@@ -41,13 +41,13 @@ func (g group) leading() []series {
 	return rows
 }
 
-// band is the spread of a curve, as plotter's error bars take it.
+// band is the spread of a curve in the form that plotter's error bars need.
 type band struct {
 	plotter.XYs
 	plotter.YErrors
 }
 
-// sweepFigure plots a metric against sigma_micro: ours solid with the sd over seeds, the paper's dashed.
+// sweepFigure plots a metric against sigma_micro: ours as solid lines with the sd over seeds, the paper's as dashed lines.
 func (g group) sweepFigure(index published, metric string) (*figure, error) {
 	f := newFigure(fmt.Sprintf("%s: %s", g.short(), metricTitle(metric)), "sigma_micro", metricTitle(metric)+", %")
 	f.X.Tick.Marker = sigmaTicks(g.sigmas)
@@ -94,7 +94,7 @@ func (g group) sweepFigure(index published, metric string) (*figure, error) {
 		}
 		dash.Color, dash.Dashes = tint(i), dashed()
 		f.Add(dash)
-		f.name("  the paper's", dash)
+		f.name("  paper", dash)
 	}
 	f.Y.Min, f.Y.Max = 5*math.Floor(f.Y.Min/5), 5*math.Ceil(f.Y.Max/5)
 	f.Y.Tick.Marker = percentTicks(f.Y.Min, f.Y.Max)

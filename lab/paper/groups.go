@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// recipe is what all runs of one table share, so that its rows compare methods and nothing else.
+// recipe holds what all runs of one table share, so that its rows differ only in the method.
 type recipe struct {
 	dataset       string
 	macro         int
@@ -32,14 +32,14 @@ func compareRecipes(a, b recipe) int {
 		}
 		return len(Datasets()) // ready-made bags
 	}
-	capped := func(bags int) int { return cmp.Or(-bags, math.MinInt) } // 0, all of them, is the most
+	capped := func(bags int) int { return cmp.Or(-bags, math.MinInt) } // 0 means all of them
 	return cmp.Or(
 		cmp.Compare(place(a.dataset), place(b.dataset)), cmp.Compare(a.dataset, b.dataset), cmp.Compare(a.macro, b.macro), last(a.backbone == "", b.backbone == ""),
 		cmp.Compare(a.backbone, b.backbone),
 		cmp.Compare(b.epochs, a.epochs), cmp.Compare(capped(a.bags), capped(b.bags)), cmp.Compare(a.rate, b.rate), cmp.Compare(a.batch, b.batch))
 }
 
-// last sorts what is so behind what is not.
+// last sorts true after false.
 func last(a, b bool) int {
 	switch {
 	case a == b:
@@ -88,7 +88,7 @@ type series struct {
 	at       map[int][]Record // by sigma_micro, in the order of the seeds
 }
 
-// group is all that was measured with a recipe.
+// group holds all results of a recipe.
 type group struct {
 	recipe
 	series []series // in the order of Methods, the default settings of each first
@@ -103,6 +103,7 @@ func groups(records []Record) []group {
 		if r.RandomBackbone {
 			continue
 		}
+		r = r.withDecision()
 		lines := byRecipe[recipeOf(r.Spec)]
 		if lines == nil {
 			lines = map[line]*series{}
@@ -147,7 +148,7 @@ func (g group) defaults() []series {
 	return slices.DeleteFunc(slices.Clone(g.series), func(s series) bool { return s.changed != "" })
 }
 
-// of returns the rows of one method, whatever its settings.
+// of returns the rows of one method with all its settings.
 func (g group) of(method string) []series {
 	return slices.DeleteFunc(slices.Clone(g.series), func(s series) bool { return s.method != method })
 }
@@ -202,7 +203,7 @@ func statOf(values []float64) (stat, bool) {
 	return s, true
 }
 
-// area is the mean over the paper's whole sweep, false for a row with holes.
+// area is the mean over the paper's whole sweep, false for an incomplete row.
 func (s series) area(dataset, metric string) (float64, bool) {
 	sum, sigmas := 0.0, sweep(dataset)
 	for _, sigma := range sigmas {
@@ -215,8 +216,8 @@ func (s series) area(dataset, metric string) (float64, bool) {
 	return sum / float64(len(sigmas)), len(sigmas) > 0
 }
 
-// ranked says that a row takes part in the comparison: the oracle sees labels that no other method sees, and a judge
-// was not trained on the bags.
+// ranked reports whether a row takes part in the comparison: the oracle sees labels that no other method sees, and a
+// judge was not trained on the bags.
 func (s series) ranked() bool { return s.method != Oracle && !strings.HasPrefix(s.method, JudgePrefix) }
 
 func datasetTitle(dataset string) string {

@@ -46,7 +46,7 @@ func (s Spec) MakeBags(dir string) (training, test []bag.Bag, err error) {
 	return p.Make(sentences)
 }
 
-// maxTestBags bounds the test bags of each label: more would narrow the intervals little and cost more than training.
+// maxTestBags bounds the test bags of each label: more would hardly narrow the intervals and would cost more than training.
 const maxTestBags = 1000
 
 func readBags(file string) ([]bag.Bag, error) {

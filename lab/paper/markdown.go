@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// table is a Markdown table. The first column is text; the others are numbers, unless prose says otherwise.
+// table is a Markdown table. The first column is text; the others are numbers unless prose is set.
 type table struct {
 	head  []string
 	rows  [][]string
@@ -35,7 +35,7 @@ func (t *table) String() string {
 	return b.String()
 }
 
-// dropEmpty takes out the columns of a heading that hold no number.
+// dropEmpty removes columns with that heading and without a number.
 func (t *table) dropEmpty(heading string) {
 	for column := len(t.head) - 1; column > 0; column-- {
 		filled := slices.ContainsFunc(t.rows, func(row []string) bool { return row[column] != none })
@@ -49,7 +49,7 @@ func (t *table) dropEmpty(heading string) {
 	}
 }
 
-// cell writes a statistic in percent, as the paper does.
+// cell formats a statistic in percent, as the paper does.
 func (s stat) cell(bold bool) string {
 	text := fmt.Sprintf("%.2f", s.mean)
 	if bold {
@@ -61,7 +61,7 @@ func (s stat) cell(bold bool) string {
 	return text
 }
 
-// cell writes a number of the paper.
+// cell formats a number of the paper.
 func (p Published) cell() string {
 	if p.HasSD {
 		return fmt.Sprintf("%.2f ± %.2f", p.Mean, p.SD)
@@ -69,10 +69,10 @@ func (p Published) cell() string {
 	return fmt.Sprintf("%.2f", p.Mean)
 }
 
-// none fills a cell without a number.
+// none is the text of a cell without a number.
 const none = "–"
 
-// best holds the largest rounded value of each column, so that what reads the same is bold in the same way.
+// best holds the maximum rounded value of each column, so that equal printed values are equally bold.
 type best map[string]float64
 
 func (b best) see(column string, v float64) {

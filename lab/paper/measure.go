@@ -11,7 +11,7 @@ import (
 // HistogramBins is the number of bins of a score histogram.
 const HistogramBins = 40
 
-// NewHistograms counts the bags by their score, the largest g_-1 of their instances.
+// NewHistograms counts the bags by their score, the maximum g_-1 of their instances.
 func NewHistograms(bags []eval.BagScores) Histograms {
 	h := Histograms{Violation: make([]int, HistogramBins), Compliant: make([]int, HistogramBins)}
 	for _, b := range bags {
@@ -35,7 +35,7 @@ func Measure(test []eval.BagScores, threshold float64) (map[string]float64, erro
 	return report.Metrics, nil
 }
 
-// bestAvgAcc is the largest AvgAcc over all thresholds; that of bags of one label is 1.
+// bestAvgAcc is the maximum AvgAcc over all thresholds; for bags of one label it is 1.
 func bestAvgAcc(bags []eval.BagScores) float64 {
 	sorted := slices.Clone(bags)
 	slices.SortFunc(sorted, func(a, b eval.BagScores) int { return cmp.Compare(a.Violation(), b.Violation()) })
@@ -61,7 +61,7 @@ func bestAvgAcc(bags []eval.BagScores) float64 {
 	return best
 }
 
-// LossCurve gathers losses and keeps at most 100 points of them, evenly spread over the steps. Its zero value is ready.
+// LossCurve collects losses and keeps at most 100 points, evenly spaced over the steps. The zero value is ready to use.
 type LossCurve struct {
 	points []LossPoint
 	every  int // steps between retained points
@@ -88,5 +88,5 @@ func (c *LossCurve) Add(step int, stage string, loss float64) {
 	}
 }
 
-// Points returns the curve.
+// Points returns the retained points.
 func (c *LossCurve) Points() []LossPoint { return slices.Clone(c.points) }

@@ -9,8 +9,8 @@ import (
 const (
 	BFGPU        = "bfgpu"
 	Macro        = "macro"       // supervised on whole bags
-	MacroOver    = "macro-over"  // with the rarer class sampled more often
-	MacroUnder   = "macro-under" // with the more frequent class cut
+	MacroOver    = "macro-over"  // with over-sampling of the rarer class
+	MacroUnder   = "macro-under" // with under-sampling of the more frequent class
 	SADMacro     = "sad-macro"   // DeepSAD
 	SADMicro     = "sad-micro"
 	SVDD         = "svdd" // DeepSVDD on the instances of normal bags
@@ -23,16 +23,16 @@ const (
 	NNPU         = "nnpu"
 	BalancedPU   = "balancedpu"
 	RobustPU     = "robustpu"
-	Oracle       = "oracle" // trained on the labels of the instances: the ceiling
+	Oracle       = "oracle" // trained on the labels of the instances
 )
 
-// PLADT is the ending of a PU method that adds the paper's pseudo labels and adjusted decision threshold.
+// PLADT is the suffix of a PU method that adds the paper's pseudo labels and adjusted decision threshold.
 const PLADT = "+pl+adt"
 
 // JudgePrefix is the prefix of the methods that ask a language model.
 const JudgePrefix = "llm:"
 
-// PUMethods lists the four that PLADT can follow.
+// PUMethods lists the methods that take the suffix PLADT.
 func PUMethods() []string { return []string{UPU, NNPU, BalancedPU, RobustPU} }
 
 // Methods lists all methods but the judges, in the order of the paper's tables.
@@ -55,7 +55,7 @@ func knownMethod(name string) bool {
 // Judge reports whether the run asks a language model instead of training.
 func (s Spec) Judge() bool { return strings.HasPrefix(s.Method, JudgePrefix) }
 
-// title is how the report calls a method.
+// title is the name of a method in the report.
 func title(method string) string {
 	base, pladt := strings.CutSuffix(method, PLADT)
 	names := map[string]string{

@@ -7,15 +7,19 @@ import (
 	"strings"
 )
 
-// training is what the tables of an overview share.
+// training holds the settings that all columns of an overview share.
 type training struct {
 	backbone      string
 	rate          float64
 	epochs, batch int
 }
 
-// overview compares all methods over all data sets that were trained in the same way: the mean of its last column is
-// over every column, so that only complete rows have it.
+// minMeanBags is the number of test bags of each class from which a column of the overview is in the mean.
+const minMeanBags = 100
+
+// overview compares all methods over all data sets that were trained in the same way, in each column on the seeds that
+// all its methods have. The mean of the last column is over every column with enough test bags, so that only complete
+// rows have it.
 func overview(all []group) string {
 	var order []training
 	members := map[training][]group{}
@@ -48,38 +52,46 @@ type place struct {
 
 func overviewTable(gs []group) string {
 	t := table{head: []string{"method"}}
-	var places []place
+	var places, averaged []place
+	seeds, testBags, errors := []string{"*seeds*"}, []string{"*test bags of each class*"}, []string{"*standard error, at most*"}
 	cells := map[string]map[place]stat{}
 	for i, g := range gs {
 		for _, sigma := range g.sigmas {
 			at := place{i, sigma}
-			filled := false
+			common := commonSeeds(g.defaults(), sigma)
+			if len(common) == 0 {
+				continue
+			}
+			places = append(places, at)
+			t.head = append(t.head, placeTitle(g, sigma))
+			bags, standardError := g.testBags(sigma)
+			seeds = append(seeds, strings.TrimPrefix(strings.TrimPrefix(seedsTitle(common), "seeds "), "seed "))
+			testBags = append(testBags, fmt.Sprint(bags))
+			errors = append(errors, fmt.Sprintf("%.1f", standardError))
+			if bags >= minMeanBags {
+				averaged = append(averaged, at)
+			}
 			for _, s := range g.defaults() {
-				if v, ok := over(s.at[sigma], avgAcc); ok {
+				if v, ok := over(onSeeds(s.at[sigma], common), avgAcc); ok {
 					if cells[s.method] == nil {
 						cells[s.method] = map[place]stat{}
 					}
 					cells[s.method][at] = v
-					filled = true
 				}
-			}
-			if filled {
-				places = append(places, at)
-				t.head = append(t.head, placeTitle(g, sigma))
 			}
 		}
 	}
 	top := best{}
 	mean := func(method string) (float64, bool) {
 		sum := 0.0
-		for _, at := range places {
+		for _, at := range averaged {
 			v, ok := cells[method][at]
 			if !ok {
 				return 0, false
 			}
 			sum += v.mean
 		}
-		return sum / float64(len(places)), true
+		return sum / float64(len(averaged)), len(averaged) > 0
 	}
 	methods := slices.DeleteFunc(Methods(), func(m string) bool { return cells[m] == nil })
 	for _, m := range without(methods, Oracle) {
@@ -92,7 +104,10 @@ func overviewTable(gs []group) string {
 			top.see("mean", v)
 		}
 	}
-	t.head = append(t.head, "mean")
+	t.head = append(t.head, fmt.Sprintf("mean of columns with ≥ %d test bags", minMeanBags))
+	for _, row := range [][]string{seeds, testBags, errors} {
+		t.add(append(row, none)...)
+	}
 	for _, m := range methods {
 		row := []string{title(m)}
 		for _, at := range places {
@@ -141,6 +156,7 @@ func runsTable(records []Record) string {
 	type where struct{ backbone, machine, version string }
 	type sum struct {
 		runs        int
+		derived     int
 		hours       float64
 		first, last string
 	}
@@ -151,7 +167,11 @@ func runsTable(records []Record) string {
 			sums[at] = &sum{}
 		}
 		s, day := sums[at], r.Date.UTC().Format("2006-01-02")
-		s.runs++
+		if r.WeightsOf == "" {
+			s.runs++
+		} else {
+			s.derived++
+		}
 		s.hours += r.WallSeconds / 3600
 		if s.first == "" || day < s.first {
 			s.first = day
@@ -165,10 +185,10 @@ func runsTable(records []Record) string {
 	slices.SortFunc(keys, func(a, b where) int {
 		return cmp.Or(cmp.Compare(a.backbone, b.backbone), cmp.Compare(a.machine, b.machine), cmp.Compare(a.version, b.version))
 	})
-	t := table{prose: true, head: []string{"backbone", "machine", "version", "from", "to", "runs", "hours of work"}}
+	t := table{prose: true, head: []string{"backbone", "machine", "version", "from", "to", "training runs", "other placements of T", "hours"}}
 	for _, at := range keys {
 		s := sums[at]
-		t.add(at.backbone, at.machine, at.version, s.first, s.last, fmt.Sprint(s.runs), fmt.Sprintf("%.1f", s.hours))
+		t.add(at.backbone, at.machine, at.version, s.first, s.last, fmt.Sprint(s.runs), fmt.Sprint(s.derived), fmt.Sprintf("%.1f", s.hours))
 	}
 	return t.String()
 }
@@ -183,7 +203,7 @@ func backboneTitle(r Record) string {
 	return r.Spec.Backbone
 }
 
-// String is the machine in a word or two.
+// String describes the machine.
 func (m Machine) String() string {
 	parts := []string{m.CPU}
 	if m.Device != "" && m.Device != "cpu" {
@@ -198,13 +218,13 @@ func (m Machine) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// markedTable lists the runs that a reader must not take for results, or must know something of.
+// markedTable lists the runs that are not results, and those with a note.
 func markedTable(records []Record) string {
-	t := table{prose: true, head: []string{"run", "AvgAcc", "AUROC", "why it is marked"}}
+	t := table{prose: true, head: []string{"run", "AvgAcc", "AUROC", "note"}}
 	for _, r := range records {
 		var why []string
 		if r.RandomBackbone {
-			why = append(why, "random backbone: shows that the code runs, nothing more")
+			why = append(why, "random backbone: not a result, shows that the code runs")
 		}
 		if r.Note != "" {
 			why = append(why, r.Note)
@@ -214,7 +234,7 @@ func markedTable(records []Record) string {
 		}
 	}
 	if len(t.rows) == 0 {
-		return "No run is marked.\n"
+		return "No run has a note.\n"
 	}
 	slices.SortFunc(t.rows, func(a, b []string) int { return cmp.Compare(a[0], b[0]) })
 	return t.String()
@@ -222,7 +242,7 @@ func markedTable(records []Record) string {
 
 // contradictionsTable lists Contradictions.
 func contradictionsTable(all []Published) string {
-	t := table{prose: true, head: []string{"table", "row", "what"}}
+	t := table{prose: true, head: []string{"table", "row", "finding"}}
 	for _, c := range Contradictions(all) {
 		t.add(c.Table, c.Method, c.What)
 	}

@@ -28,21 +28,21 @@ type Block struct {
 	Bags       int      `yaml:"bags"`     // maximum training bags of the anomalous class; 0: that of the protocol
 }
 
-// Options turn blocks into runs.
+// Options apply to all blocks of a plan.
 type Options struct {
 	Backbone string // name of the checkpoint
 
-	// What goes before the blocks' own; 0 leaves those.
+	// Override the values of the blocks; 0 keeps those.
 	Rate          float64
 	Epochs, Batch int
 
-	// The runs to keep, by what they are; an empty list keeps all.
+	// Filters of the runs; an empty list keeps all.
 	Datasets, Methods      []string
 	SigmaMicro, SigmaMacro []int
 	Seeds                  []uint64
 }
 
-// Plan returns the runs of the blocks in their order, each once. The error wraps ErrSpec and names what is wrong.
+// Plan returns the runs of the blocks in their order, each once. The error wraps ErrSpec and names the invalid field.
 func Plan(blocks []Block, o Options) ([]Spec, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func Plan(blocks []Block, o Options) ([]Spec, error) {
 
 func (b Block) specs(o Options) ([]Spec, error) {
 	if len(b.Datasets) == 0 || len(b.Methods) == 0 {
-		return nil, fmt.Errorf("%w: it needs datasets and methods", ErrSpec)
+		return nil, fmt.Errorf("%w: datasets and methods must not be empty", ErrSpec)
 	}
 	extras := make([]Settings, max(len(b.Settings), 1))
 	for i, text := range b.Settings {
@@ -103,12 +103,12 @@ func (b Block) specs(o Options) ([]Spec, error) {
 		}
 	}
 	if len(specs) == 0 {
-		return nil, fmt.Errorf("%w: it needs sigma-micro", ErrSpec)
+		return nil, fmt.Errorf("%w: sigma-micro must not be empty", ErrSpec)
 	}
 	return specs, nil
 }
 
-// settingsFor is nil rather than empty, so that equal specs are equal.
+// settingsFor returns nil rather than an empty map, so that equal specs compare equal.
 func settingsFor(method string, extra Settings) Settings {
 	if s := DefaultSettings(method).With(extra); len(s) > 0 {
 		return s
@@ -116,7 +116,7 @@ func settingsFor(method string, extra Settings) Settings {
 	return nil
 }
 
-// complete sets what goes before the block and fills in what it left open. A judge has no training to set.
+// complete applies overrides and defaults. A judge has no training settings.
 func (s Spec) complete(o Options) Spec {
 	if s.Judge() {
 		s.Rate, s.Epochs, s.Batch, s.Backbone, s.Bags = 0, 0, 0, "", 0
@@ -168,7 +168,7 @@ func ReadBlocks(path string) ([]Block, error) {
 		return nil, fmt.Errorf("%w: %s: %w", ErrSpec, path, err)
 	}
 	if len(file.Runs) == 0 {
-		return nil, fmt.Errorf("%w: %s: holds no runs; write a list named runs", ErrSpec, path)
+		return nil, fmt.Errorf("%w: %s: no runs; add a list named runs", ErrSpec, path)
 	}
 	return file.Runs, nil
 }

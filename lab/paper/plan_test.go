@@ -83,7 +83,7 @@ func TestPlanFile(t *testing.T) {
 	require.Equal(t, 8, plan[len(plan)-1].Batch)
 
 	for text, names := range map[string]string{
-		"runs: []": "holds no runs", "": "holds no runs", "runs:\n  - {dataset: [sst2]}": "dataset", "runs: 3": "plan.yaml",
+		"runs: []": "no runs", "": "no runs", "runs:\n  - {dataset: [sst2]}": "dataset", "runs: 3": "plan.yaml",
 	} {
 		write(text)
 		_, err := ReadBlocks(path)

@@ -12,7 +12,7 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// kind says what a picture shows, and begins the name of its file.
+// kind is the content of a picture.
 type kind string
 
 const (
@@ -62,7 +62,7 @@ func (g group) pictures(index published) ([]picture, error) {
 	}
 	const side, height = vg.Length(190), vg.Length(300)
 	if len(g.sigmas) > 1 && len(g.defaults()) > 0 {
-		for _, metric := range []string{avgAcc, f1Violation} {
+		for _, metric := range []string{avgAcc, f1Compliant} {
 			f, err := g.sweepFigure(index, metric)
 			if err := keep(kindSweep, metric, f, err, height, side); err != nil {
 				return nil, err
@@ -94,7 +94,7 @@ func (g group) pictures(index published) ([]picture, error) {
 	return out, nil
 }
 
-// figure is a plot in the making, with its legend to the right.
+// figure is a plot with its legend to the right.
 type figure struct {
 	*plot.Plot
 	legend plot.Legend
@@ -142,8 +142,7 @@ func (f *figure) drawOn(canvas vg.CanvasSizer, side vg.Length) {
 	}
 }
 
-// tint is the colour of a line by its place in the plot (the palette of Okabe and Ito, which the colour-blind can
-// tell apart).
+// tint is the color of a line by its place in the plot (the color-blind safe palette of Okabe and Ito).
 func tint(i int) color.Color {
 	palette := []color.RGBA{
 		{0xd5, 0x5e, 0x00, 0xff}, {0x00, 0x72, 0xb2, 0xff}, {0x00, 0x9e, 0x73, 0xff}, {0xcc, 0x79, 0xa7, 0xff},

@@ -9,7 +9,7 @@ import (
 
 // The presets.
 const (
-	Smoke     = "smoke" // every method on a few bags: five minutes, shows that all of it works
+	Smoke     = "smoke" // every method on a few bags in five minutes, as a smoke test
 	Small     = "small" // what a small backbone can show in hours on a CPU
 	PaperGrid = "paper" // the whole of the paper; for a GPU
 )
@@ -17,8 +17,8 @@ const (
 // Presets lists their names.
 func Presets() []string { return []string{Smoke, Small, PaperGrid} }
 
-// DefaultSettings are the settings of a method unless a plan overrides them. Every spec contains them, so that a run
-// keeps its meaning when the defaults change.
+// DefaultSettings are the settings of a method unless a plan overrides them. Every spec contains them, so that the
+// meaning of a run does not depend on later defaults.
 func DefaultSettings(method string) Settings {
 	switch {
 	case method == BFGPU:
@@ -27,13 +27,13 @@ func DefaultSettings(method string) Settings {
 			"pseudo-from": "after", "threshold": "per-bag",
 		}
 	case strings.HasSuffix(method, PLADT):
-		return Settings{"threshold": "one-per-bag"}
+		return Settings{"threshold": "per-bag"}
 	}
 	return nil
 }
 
 // variants are the settings of BFGPU that are compared: the flavours of the authors' code and of the paper's text, each
-// choice by itself, and the ablations. Other ways to place the threshold need no separate run: see
+// option separately, and the ablations. Other placements of the threshold need no separate run: see
 // Record.AtThreshold.
 func variants() []string {
 	return []string{

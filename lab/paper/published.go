@@ -28,7 +28,7 @@ type Published struct {
 	Dataset    string
 	SigmaMacro int
 	Backbone   string // "" for the language models that are asked
-	Metric     string // avg_acc or f1_violation: the paper's positive class of F1 is the anomalous one
+	Metric     string // avg_acc or f1_compliant: the authors' code takes the normal class as the positive one of F1
 	Method     string
 	Settings   Settings // what an ablation changes; nil for the method itself
 	Column     string   // sigma_micro, "auc" for the mean over the sweep, "all" where there is none
@@ -88,12 +88,16 @@ func newPublished() (published, error) {
 	}
 	index := published{}
 	for _, p := range all {
-		key := publishedKey(p.Dataset, p.SigmaMacro, p.Backbone, p.Metric, p.Method, p.Settings, p.Column)
-		if _, twice := index[key]; !twice { // the table of the number, not one that repeats it
-			index[key] = p
+		if _, twice := index[p.key()]; !twice { // the table of the number, not one that repeats it
+			index[p.key()] = p
 		}
 	}
 	return index, nil
+}
+
+// key is the same for a number that is printed in two tables.
+func (p Published) key() string {
+	return publishedKey(p.Dataset, p.SigmaMacro, p.Backbone, p.Metric, p.Method, p.Settings, p.Column)
 }
 
 func publishedKey(dataset string, macro int, backbone, metric, method string, settings Settings, column string) string {

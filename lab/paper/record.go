@@ -7,14 +7,16 @@ import (
 
 // Metrics by the names of eval.Report that the report shows.
 const (
-	avgAcc      = "avg_acc"
-	f1Violation = "f1_violation"
-	bagAUROC    = "bag_auroc"
-	witnessHit1 = "witness_hit1"
+	avgAcc          = "avg_acc"
+	f1Compliant     = "f1_compliant" // the paper's F1: its authors' code takes the normal class as positive
+	f1Violation     = "f1_violation"
+	recallCompliant = "recall_compliant"
+	recallViolation = "recall_violation"
+	bagAUROC        = "bag_auroc"
+	witnessHit1     = "witness_hit1"
 )
 
-// BestAvgAcc is the name of the metric that no real threshold can beat: AvgAcc at the threshold that is best on the
-// test bags themselves. The other metrics have the names of eval.Report.
+// BestAvgAcc is the name of an upper bound: AvgAcc at the best threshold on the test bags themselves. The other metrics have the names of eval.Report.
 const BestAvgAcc = "best_avg_acc"
 
 // RunFunc does one run and returns its record; the runner fills in the spec, the key, the time, the machine and the
@@ -23,14 +25,14 @@ const BestAvgAcc = "best_avg_acc"
 // goroutines concurrently when the runner has several workers.
 type RunFunc func(ctx context.Context, s Spec, progress func(done, total int, stage string, loss float64)) (Record, error)
 
-// Record is what one run found: one line of the results file.
+// Record is the result of one run: one line of the results file.
 type Record struct {
 	Key     string             `json:"key"` // Spec.Key, so that the file can be searched
 	Spec    Spec               `json:"spec"`
 	Metrics map[string]float64 `json:"metrics"` // in [0,1], by the names of eval.Report, and BestAvgAcc
 
 	Threshold float64 `json:"threshold"` // T in [0,1]: a test bag that scores above is called anomalous
-	// AtThreshold holds what the same trained model reaches with other ways to place T, by their names ("fixed",
+	// AtThreshold holds the decisions of the same trained model with other placements of T, by name ("fixed",
 	// "one-per-bag", ...): they need no separate training run.
 	AtThreshold    map[string]Decision `json:"at_threshold,omitzero"`
 	Loss           []LossPoint         `json:"loss,omitzero"`
@@ -38,7 +40,7 @@ type Record struct {
 	Test           Histograms          `json:"test_scores,omitzero"`
 	Counts         Counts              `json:"counts"`
 	RandomBackbone bool                `json:"random_backbone,omitzero"` // the backbone was not pre-trained: the run shows that the code works
-	Note           string              `json:"note,omitzero"`            // whatever a reader must know of the run
+	Note           string              `json:"note,omitzero"`            // remarks for readers
 	WeightsOf      string              `json:"weights_of,omitzero"`      // key of the run that trained the weights; empty: the run itself
 
 	WallSeconds   float64   `json:"wall_seconds"`   // training and measuring
@@ -55,7 +57,7 @@ type LossPoint struct {
 	Loss  float64 `json:"loss"`
 }
 
-// Decision is how well a threshold decides on the test bags.
+// Decision holds the metrics of a threshold on the test bags.
 type Decision struct {
 	Threshold   float64 `json:"threshold"`
 	AvgAcc      float64 `json:"avg_acc"`
@@ -75,16 +77,16 @@ func (h Histograms) IsZero() bool { return h.Violation == nil && h.Compliant == 
 type Counts struct {
 	TrainViolation int `json:"train_violation"` // bags
 	TrainCompliant int `json:"train_compliant"`
-	TrainInstances int `json:"train_instances"` // of both kinds of bags
+	TrainInstances int `json:"train_instances"` // of bags of both classes
 	TestViolation  int `json:"test_violation"`
 	TestCompliant  int `json:"test_compliant"`
 	TestInstances  int `json:"test_instances"`
 }
 
-// Machine is where a run was done.
+// Machine is the hardware of a run.
 type Machine struct {
 	CPU       string `json:"cpu"`
-	Device    string `json:"device,omitzero"` // "cpu" or empty for the CPU, else what computed
+	Device    string `json:"device,omitzero"` // "cpu" or empty for the CPU, otherwise the accelerator
 	Threads   int    `json:"threads,omitzero"`
 	Precision string `json:"precision,omitzero"` // dtype of the computation: fp32 or bf16
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// ErrRecord is wrapped by the errors of records that are damaged or cannot be.
-var ErrRecord = errors.New("paper: bad record")
+// ErrRecord is wrapped by the errors of corrupt or invalid records.
+var ErrRecord = errors.New("paper: invalid record")
 
 // ParseRecord reads one line of the results file. Unknown fields are ignored. The error wraps ErrRecord and names the
 // field.
@@ -24,7 +24,7 @@ func ParseRecord(line []byte) (Record, error) {
 	return r, r.validate()
 }
 
-// AppendJSON appends the record to dst as one line, without its end. Equal records give equal bytes.
+// AppendJSON appends the record to dst as one line, without the newline. Equal records give equal bytes.
 func (r Record) AppendJSON(dst []byte) ([]byte, error) {
 	if err := r.validate(); err != nil {
 		return dst, err

@@ -13,17 +13,17 @@ import (
 	"assay/internal/durable"
 )
 
-// skeleton is the report before anything was run: the prose, and where results go.
+// skeleton is the report without results: the prose and the markers of the generated parts.
 //
 //go:embed skeleton.md
 var skeleton string
 
-// ErrMarkers reports that the marks of the generated parts in README.md do not match.
-var ErrMarkers = errors.New("paper: the marks of generated parts are damaged")
+// ErrMarkers reports that the markers of the generated parts in README.md do not match.
+var ErrMarkers = errors.New("paper: the markers of generated parts do not match")
 
 // WriteReport writes README.md and its plots into dir and returns the names of the files that changed. The text
 // between <!-- results:begin NAME --> and <!-- results:end NAME --> is generated, all other text of an existing
-// README.md stays; without one the report starts from a skeleton. Equal records give equal bytes.
+// README.md is kept; without one the report starts from a skeleton. Equal records give equal bytes.
 func WriteReport(dir string, records []Record) ([]string, error) {
 	all, err := PublishedResults()
 	if err != nil {
@@ -57,11 +57,11 @@ func WriteReport(dir string, records []Record) ([]string, error) {
 	}
 	var changed []string
 	for _, name := range sortedKeys(files) {
-		fresh, err := replace(filepath.Join(dir, filepath.FromSlash(name)), files[name])
+		replaced, err := replace(filepath.Join(dir, filepath.FromSlash(name)), files[name])
 		if err != nil {
 			return nil, fmt.Errorf("paper: report: %w", err)
 		}
-		if fresh {
+		if replaced {
 			changed = append(changed, name)
 		}
 	}
@@ -74,10 +74,10 @@ func parts(gs []group, records []Record, all []Published, index published, plots
 	for _, g := range gs {
 		results = append(results, g.results(index, plots))
 		settings = append(settings, section("### "+g.title(), g.settingsTable(index), images(plots, g.recipe, kindAblation)))
-		thresholds = append(thresholds, section("### "+g.title(), g.thresholdTable(index), images(plots, g.recipe, kindScores)))
+		thresholds = append(thresholds, section("### "+g.title(), g.thresholdTable(index), g.placementTables(), images(plots, g.recipe, kindScores)))
 	}
 	return map[string]string{
-		"runs":           orNothing(runsTable(records)),
+		"runs":           orNothing(runs(gs, records, all, index)),
 		"overview":       orNothing(overview(gs)),
 		"results":        orNothing(strings.Join(results, "")),
 		"settings":       orNothing(strings.Join(settings, "")),
@@ -87,9 +87,17 @@ func parts(gs []group, records []Record, all []Published, index published, plots
 	}
 }
 
+// runs counts the runs and the cells of the paper that they cover.
+func runs(gs []group, records []Record, all []Published, index published) string {
+	if len(records) == 0 {
+		return ""
+	}
+	return runsTable(records) + "\n" + coverageLine(gs, all, index)
+}
+
 func orNothing(text string) string {
 	if text == "" {
-		return "Nothing was run yet.\n"
+		return "No run is recorded yet.\n"
 	}
 	return text
 }
@@ -99,10 +107,10 @@ func (g group) results(index published, plots []picture) string {
 	if len(g.defaults()) == 0 {
 		return ""
 	}
-	return section("### "+g.title(),
+	return section("### "+g.title(), g.testBagsLine(),
 		"AvgAcc, %:\n", g.sweepTable(index, avgAcc),
-		"F1 of the anomalous class, %:\n", g.sweepTable(index, f1Violation),
-		"Ranking, %:\n", g.rankingTable(),
+		"F1 of the normal class, %:\n", g.sweepTable(index, f1Compliant),
+		"Ranking, %:\n", g.rankingTable(), g.trainingTable(),
 		images(plots, g.recipe, kindSweep, kindLoss))
 }
 
@@ -123,7 +131,7 @@ const (
 	markEnd   = " -->"
 )
 
-// fill replaces the text between the marks of each part. It omits parts whose marks the author removed.
+// fill replaces the text between the markers of each part. It omits parts whose markers the author removed.
 func fill(text []byte, parts map[string]string) ([]byte, error) {
 	var out []byte
 	for {
@@ -139,7 +147,7 @@ func fill(text []byte, parts map[string]string) ([]byte, error) {
 		name := string(rest[:length])
 		part, ok := parts[name]
 		if !ok {
-			return nil, fmt.Errorf("%w: no part is called %q; use one of %s", ErrMarkers, name, strings.Join(sortedKeys(parts), ", "))
+			return nil, fmt.Errorf("%w: unknown part %q; use one of %s", ErrMarkers, name, strings.Join(sortedKeys(parts), ", "))
 		}
 		end := []byte(endMark + name + markEnd)
 		stop := bytes.Index(rest, end)
@@ -153,7 +161,7 @@ func fill(text []byte, parts map[string]string) ([]byte, error) {
 	return append(out, text...), nil
 }
 
-// replace writes a file, unless it holds these bytes already.
+// replace writes a file unless it has this content.
 func replace(path string, data []byte) (changed bool, err error) {
 	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, data) {
 		return false, nil

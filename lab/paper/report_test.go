@@ -103,3 +103,35 @@ func TestDamagedMarks(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "1\n<!-- results:begin a -->\n\nx\n\n<!-- results:end a -->\n2\n", string(out))
 }
+
+// The committed report is what the records give. UPDATE_GOLDEN=1 writes it.
+func TestCommittedReport(t *testing.T) {
+	committed, dir := filepath.Join("..", "..", "docs", "paper"), t.TempDir()
+	store, err := OpenStore(filepath.Join(committed, "results.jsonl"))
+	require.NoError(t, err)
+	require.Empty(t, store.Problems())
+	if os.Getenv("UPDATE_GOLDEN") != "" {
+		_, err := WriteReport(committed, store.Records())
+		require.NoError(t, err)
+	}
+	want, err := os.ReadFile(filepath.Join(committed, "README.md"))
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "README.md"), want, 0o644))
+	_, err = WriteReport(dir, store.Records())
+	require.NoError(t, err)
+	got, err := os.ReadFile(filepath.Join(dir, "README.md"))
+	require.NoError(t, err)
+	require.Equal(t, string(want), string(got))
+	require.Equal(t, names(t, filepath.Join(dir, "plots")), names(t, filepath.Join(committed, "plots")))
+}
+
+func names(t *testing.T, dir string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	out := make([]string, len(entries))
+	for i, e := range entries {
+		out[i] = e.Name()
+	}
+	return out
+}

@@ -14,17 +14,17 @@ import (
 type Observer interface {
 	Started(worker int, s Spec)
 	Progressed(worker, done, total int, stage string, loss float64)
-	Ended(worker int, s Spec, r Record, err error) // err is nil, ErrDuplicate when another process was first, or why the run failed
+	Ended(worker int, s Spec, r Record, err error) // err is nil, ErrDuplicate when another process was first, or the failure of the run
 }
 
-// Runner does the runs of a plan that a store does not hold.
+// Runner executes the runs of a plan that a store does not hold.
 type Runner struct {
 	Store    *Store
 	Run      RunFunc
 	Workers  int // concurrent runs; at least 1
 	Observer Observer
 	Version  string  // of the program, for the records
-	Machine  Machine // for what a record leaves open
+	Machine  Machine // for fields that a record lacks
 }
 
 // Failure is a failed run.
@@ -45,7 +45,7 @@ func (s *Store) Outstanding(plan []Spec) []Spec {
 	return slices.DeleteFunc(slices.Clone(plan), s.Has)
 }
 
-// Do takes the outstanding runs in their order. A failed run does not stop the others; the error is that of a cancelled
+// Do executes the outstanding runs in order. A failed run does not stop the others; the error is that of a canceled
 // context, or of a results file that cannot be written. Interrupted runs leave no record.
 func (r Runner) Do(ctx context.Context, plan []Spec) (Outcome, error) {
 	ctx, stop := context.WithCancelCause(ctx)
@@ -91,9 +91,9 @@ feed:
 }
 
 // errStore reports that a record could not be stored.
-var errStore = errors.New("paper: the record is lost")
+var errStore = errors.New("paper: the record was not stored")
 
-// one does a run, unless another process has, and stores its record.
+// one executes a run, unless another process has recorded it, and stores its record.
 func (r Runner) one(ctx context.Context, worker int, spec Spec) error {
 	if err := r.Store.Refresh(); err != nil {
 		return fmt.Errorf("%w: %w", errStore, err)

@@ -85,20 +85,20 @@ func TestRunnerStopsWhenAsked(t *testing.T) {
 	})
 	outcome, err := runner.Do(ctx, somePlan(t, 10))
 	require.ErrorIs(t, err, context.Canceled)
-	require.Empty(t, outcome.Failed, "what was cut short has not failed")
+	require.Empty(t, outcome.Failed, "an interrupted run has not failed")
 	require.Equal(t, 2, outcome.Done)
 	require.Len(t, runner.Store.Records(), 2)
 }
 
 func TestRunnerStopsWhenRecordsAreLost(t *testing.T) {
-	dir := t.TempDir() // a folder cannot be written as a file
+	dir := t.TempDir() // a directory cannot be written as a file
 	store := &Store{path: dir, known: map[string]bool{}}
 	runner := Runner{Store: store, Run: fine, Workers: 1, Observer: NewBoard(1, 3)}
 	_, err := runner.Do(t.Context(), somePlan(t, 3))
 	require.ErrorIs(t, err, errStore)
 }
 
-// Another process may finish a run of the plan while ours goes on.
+// Another process may finish a run of the plan while ours is running.
 func TestRunnerSkipsWhatAnotherProcessDid(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "results.jsonl")
 	plan := somePlan(t, 2)
@@ -125,16 +125,16 @@ func TestBoard(t *testing.T) {
 	b.Started(1, plan[1])
 	b.Progressed(1, 50, 100, "macro", 0.25)
 	lines := b.Lines(time.Minute)
-	require.Equal(t, "0 of 4 runs done, 0 failed, 1m00s gone, about 7m00s to go", lines[0])
-	require.Contains(t, lines[2], "beginning")
+	require.Equal(t, "0 of 4 runs done, 0 failed, 1m00s elapsed, about 7m00s left", lines[0])
+	require.Contains(t, lines[2], "starting")
 	require.Contains(t, lines[3], "50/100   0.2500")
 	b.Ended(0, plan[0], madeUpRecord(plan[0], 0.7), nil)
 	b.Ended(1, plan[1], Record{}, errors.New("no room"))
 	require.Equal(t, []string{
-		plan[0].Key() + ": AvgAcc 70.00, at the best T 72.00, AUROC 75.00, in 2m00s",
+		plan[0].Key() + ": AvgAcc 70.00, best T 72.00, AUROC 75.00, in 2m00s",
 		plan[1].Key() + ": no room",
 	}, b.Endings())
-	require.Equal(t, "1 of 4 runs done, 1 failed, 2h05m gone, about 2h05m to go", b.Lines(125 * time.Minute)[0])
+	require.Equal(t, "1 of 4 runs done, 1 failed, 2h05m elapsed, about 2h05m left", b.Lines(125 * time.Minute)[0])
 }
 
 func TestScreenDrawsOver(t *testing.T) {

@@ -11,11 +11,11 @@ import (
 )
 
 // ErrSpec is wrapped by the errors of an invalid Spec or plan.
-var ErrSpec = errors.New("paper: bad run")
+var ErrSpec = errors.New("paper: invalid run")
 
 // The data sets, by the names that a Spec takes.
 const (
-	SST2          = "sst2"           // the paper's number of bags
+	SST2          = "sst2"           // with the paper's number of bags
 	SST2Max       = "sst2-max"       // as many bags as the sentences allow at that sigma_micro
 	Sentiment140  = "sentiment140"   // tweets
 	IMDB          = "imdb"           // whole reviews as instances, as in the paper
@@ -40,20 +40,19 @@ type Spec struct {
 	SigmaMicro int      `json:"sigma_micro"`       // normal instances for each anomalous one in an anomalous bag; 0 for real bags
 	SigmaMacro int      `json:"sigma_macro"`       // normal bags for each anomalous one in training; 0 for real bags
 	Method     string   `json:"method"`            // one of Methods, perhaps with "+pl+adt", or "llm:NAME"
-	Settings   Settings `json:"settings,omitzero"` // what the method leaves open; nil for none
+	Settings   Settings `json:"settings,omitzero"` // options of the method; nil for none
 	Backbone   string   `json:"backbone"`          // name of the checkpoint that training initializes from
 	Rate       float64  `json:"rate"`              // peak learning rate
 	Epochs     int      `json:"epochs"`            //
 	Batch      int      `json:"batch"`             // instances (for the macro methods: bags) of a mini-batch
-	Seed       uint64   `json:"seed"`              // of the bags, of shuffling and of a fresh classifier
+	Seed       uint64   `json:"seed"`              // of the bags, of shuffling and of the randomly initialized classification head
 	Bags       int      `json:"bags,omitzero"`     // maximum training bags of the anomalous class; 0: that of the protocol
 }
 
-// Settings are the choices that a method leaves open, by the names of the flags of assay train without dashes in
-// front: "weights", "loss", "pseudo-from", "threshold" and so on.
+// Settings are the options of a method, by the names of the flags of assay train without leading dashes: "weights", "loss", "pseudo-from", "threshold" and so on.
 type Settings map[string]string
 
-// String lists the settings as name=value, by name, separated by blanks.
+// String lists the settings as name=value, by name, separated by spaces.
 func (s Settings) String() string {
 	var b strings.Builder
 	for i, name := range slices.Sorted(maps.Keys(s)) {
@@ -73,7 +72,7 @@ func (s Settings) With(other Settings) Settings {
 	return out
 }
 
-// ParseSettings reads what String writes; commas separate as well as blanks do.
+// ParseSettings parses the result of String; it also accepts commas as separators.
 func ParseSettings(text string) (Settings, error) {
 	s := Settings{}
 	for _, field := range strings.FieldsFunc(text, func(r rune) bool { return r == ' ' || r == ',' }) {
@@ -86,7 +85,7 @@ func ParseSettings(text string) (Settings, error) {
 	return s, nil
 }
 
-// Key identifies the run: two specs with the same key are the same work. It is stable over versions, and readable.
+// Key identifies the run: two specs with the same key are the same run. It is readable and stable across versions.
 func (s Spec) Key() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s micro=%d macro=%d %s", s.Dataset, s.SigmaMicro, s.SigmaMacro, s.Method)
@@ -111,7 +110,7 @@ func (s Spec) Validate() error {
 	case !knownDataset(s.Dataset):
 		return wrong("dataset is %q; use one of %s, or %sNAME", s.Dataset, strings.Join(Datasets(), ", "), FilesPrefix)
 	case natural && (s.SigmaMicro != 0 || s.SigmaMacro != 0):
-		return wrong("sigma_micro and sigma_macro are %d and %d; the bags of %s are real ones, use 0", s.SigmaMicro, s.SigmaMacro, s.Dataset)
+		return wrong("sigma_micro and sigma_macro are %d and %d; %s has real bags, use 0", s.SigmaMicro, s.SigmaMacro, s.Dataset)
 	case !natural && s.SigmaMicro < 1:
 		return wrong("sigma_micro is %d; use at least 1", s.SigmaMicro)
 	case !natural && s.SigmaMacro < 1:
@@ -119,7 +118,7 @@ func (s Spec) Validate() error {
 	case !knownMethod(s.Method):
 		return wrong("method is %q; use one of %s", s.Method, strings.Join(Methods(), ", "))
 	case !oneWord(s.Backbone) && !s.Judge():
-		return wrong("backbone is %q; give its name, without blanks or brackets", s.Backbone)
+		return wrong("backbone is %q; give its name, without spaces or brackets", s.Backbone)
 	case !s.Judge() && !(s.Rate > 0 && s.Rate <= 1):
 		return wrong("rate is %v; use a learning rate in (0,1]", s.Rate)
 	case !s.Judge() && (s.Epochs < 1 || s.Batch < 1):
@@ -129,7 +128,7 @@ func (s Spec) Validate() error {
 	}
 	for name, value := range s.Settings {
 		if !oneWord(name) || !oneWord(value) {
-			return wrong("setting %q is %q; both must be words without blanks, commas, brackets or \"=\"", name, value)
+			return wrong("setting %q is %q; both must be words without spaces, commas, brackets or \"=\"", name, value)
 		}
 	}
 	return nil

@@ -9,7 +9,7 @@ import (
 	"assay/rewardmodel/train"
 )
 
-// Keys stand in results files: a key that changes makes done runs look outstanding.
+// Results files contain keys: a changed key makes completed runs look outstanding.
 func TestKeysAreStable(t *testing.T) {
 	s := Spec{
 		Dataset: SST2, SigmaMicro: 2, SigmaMacro: 1, Method: BFGPU,
@@ -41,7 +41,7 @@ func TestValidateNamesTheField(t *testing.T) {
 	good := Spec{Dataset: SST2, SigmaMicro: 2, SigmaMacro: 1, Method: BFGPU, Backbone: "b", Rate: 1e-5, Epochs: 5, Batch: 16}
 	for field, change := range map[string]func(*Spec){
 		"dataset": func(s *Spec) { s.Dataset = "sst3" }, "sigma_micro": func(s *Spec) { s.SigmaMicro = 0 },
-		"sigma_macro": func(s *Spec) { s.SigmaMacro = 0 }, "real ones": func(s *Spec) { s.Dataset = IMDBSentences },
+		"sigma_macro": func(s *Spec) { s.SigmaMacro = 0 }, "has real bags": func(s *Spec) { s.Dataset = IMDBSentences },
 		"method": func(s *Spec) { s.Method = "bfgpu+pl+adt" }, "backbone": func(s *Spec) { s.Backbone = "a b" },
 		"rate": func(s *Spec) { s.Rate = -1 }, "epochs": func(s *Spec) { s.Epochs = 0 }, "batch": func(s *Spec) { s.Batch = 0 },
 		"bags": func(s *Spec) { s.Bags = -1 }, "setting": func(s *Spec) { s.Settings = Settings{"a": "b c"} },

@@ -14,7 +14,7 @@ import (
 )
 
 // ErrDuplicate reports that the store has a record of the same run; the first one counts.
-var ErrDuplicate = errors.New("paper: this run is recorded already")
+var ErrDuplicate = errors.New("paper: the run is already recorded")
 
 // Store is an append-only file of records, one JSON object per line. Several processes may append to the same file.
 // It is safe for concurrent use.
@@ -28,7 +28,7 @@ type Store struct {
 	offset   int64 // of the first byte that was not read yet
 	line     int   // lines before it
 	torn     bool  // the last problem is about the bytes after offset
-	unended  bool  // offset is after a record whose line has no end yet
+	unended  bool  // offset is after a record without a newline
 }
 
 // Problem is an ignored line of the file.
@@ -62,7 +62,7 @@ func (s *Store) Refresh() error {
 	return err
 }
 
-// read takes in the whole lines behind offset and returns the bytes after the last of them.
+// read takes the complete lines after offset and returns the bytes after the last of them.
 func (s *Store) read(f *os.File) (tail []byte, err error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -88,7 +88,7 @@ func (s *Store) read(f *os.File) (tail []byte, err error) {
 	if len(added) == 0 {
 		return nil, nil
 	}
-	if _, err := ParseRecord(added); err == nil { // an editor took the end of the line away
+	if _, err := ParseRecord(added); err == nil { // an editor removed the newline
 		s.offset += int64(len(added))
 		s.take(added, s.line+1)
 		s.unended = true
@@ -96,7 +96,7 @@ func (s *Store) read(f *os.File) (tail []byte, err error) {
 	}
 	if len(bytes.TrimSpace(added)) > 0 {
 		s.torn = true
-		s.problems = append(s.problems, Problem{s.line + 1, errors.New("has no end; the next record that is written cuts it off")})
+		s.problems = append(s.problems, Problem{s.line + 1, errors.New("the line is incomplete; the next record that is written truncates it")})
 	}
 	return added, nil
 }
@@ -118,8 +118,7 @@ func (s *Store) take(line []byte, number int) {
 	s.records = append(s.records, r)
 }
 
-// Append writes a record and returns when the disk has it. It fails with ErrDuplicate when the run is recorded, be it
-// by another process.
+// Append writes and syncs a record. It fails with ErrDuplicate when this or another process has recorded the run.
 func (s *Store) Append(r Record) error {
 	r.Key = r.Spec.Key()
 	line, err := r.AppendJSON(nil)
@@ -146,7 +145,7 @@ func (s *Store) Append(r Record) error {
 	return nil
 }
 
-// write appends a line while no other process does.
+// write appends a line under an exclusive lock.
 func (s *Store) write(f *os.File, key string, line []byte) error {
 	lock, err := durable.WaitLock(s.path)
 	if err != nil {
@@ -160,9 +159,9 @@ func (s *Store) write(f *os.File, key string, line []byte) error {
 	if s.known[key] {
 		return fmt.Errorf("%w: %s", ErrDuplicate, key)
 	}
-	if len(tail) > 0 { // what a process that was killed in the middle of a write has left
+	if len(tail) > 0 { // the remains of a write that was interrupted
 		if err := f.Truncate(s.offset); err != nil {
-			return fmt.Errorf("paper: results: %s: cannot cut the unfinished last line: %w", s.path, err)
+			return fmt.Errorf("paper: results: %s: truncate the incomplete last line: %w", s.path, err)
 		}
 	}
 	if s.unended {
@@ -199,5 +198,5 @@ func (s *Store) Problems() []Problem {
 	return slices.Clone(s.problems)
 }
 
-// Path is the file.
+// Path returns the path of the file.
 func (s *Store) Path() string { return s.path }

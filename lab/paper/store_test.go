@@ -73,7 +73,7 @@ func TestStoreTakesTheFirstOfARun(t *testing.T) {
 
 	line, err := second.AppendJSON(nil)
 	require.NoError(t, err)
-	appendBytes(t, path, append(line, '\n')) // as a program that does not look would
+	appendBytes(t, path, append(line, '\n')) // as a program that ignores existing records would
 	again := openStore(t, path)
 	require.Equal(t, []Record{first}, again.Records())
 	require.Len(t, again.Problems(), 1)
@@ -105,7 +105,7 @@ func TestStoreSurvivesATornLine(t *testing.T) {
 		require.Len(t, s.Problems(), 1)
 		require.Equal(t, 2, s.Problems()[0].Line)
 		require.NoError(t, s.Refresh())
-		require.Len(t, s.Problems(), 1, "the same problem is told once")
+		require.Len(t, s.Problems(), 1, "the same problem is reported once")
 
 		require.NoError(t, s.Append(records[1]))
 		require.NoError(t, s.Append(records[2]))
@@ -116,7 +116,7 @@ func TestStoreSurvivesATornLine(t *testing.T) {
 	}
 }
 
-// A last record without the end of its line is whole all the same: editors leave files like that.
+// A last record without a newline is complete: editors leave files like that.
 func TestStoreKeepsARecordWithoutLineEnd(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "results.jsonl")
 	records := madeUp()[:2]
@@ -155,7 +155,7 @@ func TestStoreRefusesWhatItCouldNotRead(t *testing.T) {
 	require.Empty(t, s.Records())
 }
 
-// Two stores of one process, and two processes, each write all records: every record is there once.
+// Two stores of one process, and two processes, each write all records: the file contains every record once.
 func TestStoresShareAFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "results.jsonl")
 	var writers sync.WaitGroup

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// sigmaTitle heads the columns of a sigma_micro; 0 stands for real bags.
+// sigmaTitle is the heading of the columns of a sigma_micro; 0 means real bags.
 func sigmaTitle(sigma int) string {
 	if sigma == 0 {
 		return "real bags"
@@ -32,7 +32,7 @@ func (g group) published(index published, metric string, s series, column string
 	return index.find(g.dataset, g.macro, g.backbone, metric, s.method, changes, column)
 }
 
-// ablation returns the settings as the paper's tables have them, false when it has none like them.
+// ablation returns the settings in the form of the paper's tables, false when the paper has no such row.
 func (s series) ablation() (Settings, bool) {
 	changes, err := ParseSettings(s.changed)
 	if err != nil {
@@ -120,7 +120,7 @@ func (s series) seeds() string {
 	return fmt.Sprintf("%d-%d", least, most)
 }
 
-// rankingTable shows what no threshold has a part in.
+// rankingTable shows the metrics that do not depend on T.
 func (g group) rankingTable() string {
 	metrics := []struct{ name, title string }{{BestAvgAcc, "AvgAcc, best T"}, {bagAUROC, "AUROC"}, {witnessHit1, "hit@1"}}
 	t := table{head: []string{"method"}}
@@ -167,8 +167,15 @@ func (g group) settingsTable(index published) string {
 	}
 	t := table{head: []string{"settings"}}
 	top := best{}
+	shared := map[int][]uint64{}
 	for _, sigma := range g.sigmas {
-		t.head = append(t.head, sigmaTitle(sigma)+": AvgAcc", "paper", "best T", "AUROC", "hit@1")
+		common := commonSeeds(rows, sigma)
+		shared[sigma] = common
+		t.head = append(t.head, sigmaTitle(sigma)+": AvgAcc", "paper")
+		if !sameSeeds(rows, sigma, common) {
+			t.head = append(t.head, "AvgAcc, "+seedsTitle(common))
+		}
+		t.head = append(t.head, "best T", "AUROC", "hit@1")
 		for _, s := range rows {
 			for _, metric := range []string{avgAcc, BestAvgAcc, bagAUROC, witnessHit1} {
 				if at, ok := over(s.at[sigma], metric); ok {
@@ -193,6 +200,13 @@ func (g group) settingsTable(index published) string {
 				cells = append(cells, ours)
 				if metric == avgAcc {
 					cells = append(cells, g.paper(index, metric, s, strconv.Itoa(sigma)))
+					if !sameSeeds(rows, sigma, shared[sigma]) {
+						paired := none
+						if at, ok := over(onSeeds(s.at[sigma], shared[sigma]), avgAcc); ok {
+							paired = stat{mean: at.mean, sd: math.NaN()}.cell(false)
+						}
+						cells = append(cells, paired)
+					}
 				}
 			}
 		}
@@ -202,7 +216,7 @@ func (g group) settingsTable(index published) string {
 	return fmt.Sprintf("The defaults are `%s`.\n\n%s", DefaultSettings(BFGPU), t.String())
 }
 
-// thresholdTable compares the ways to place T for BFGPU's default settings, "" when none were recorded.
+// thresholdTable compares the placements of T for BFGPU's default settings, "" when none were recorded.
 func (g group) thresholdTable(index published) string {
 	rows := slices.DeleteFunc(g.of(BFGPU), func(s series) bool { return s.changed != "" })
 	if len(rows) == 0 {
@@ -233,19 +247,98 @@ func (g group) thresholdTable(index published) string {
 				continue
 			}
 			acc, _ := statOf(values(s.at[sigma], func(r Record) (float64, bool) { d, ok := r.AtThreshold[kind]; return d.AvgAcc, ok }))
-			f1, _ := statOf(values(s.at[sigma], func(r Record) (float64, bool) { d, ok := r.AtThreshold[kind]; return d.F1Violation, ok }))
+			f1 := none
+			if at, ok := statOf(values(s.at[sigma], func(r Record) (float64, bool) {
+				v, ok := r.AtThreshold[kind].metrics(r.Counts)[f1Compliant]
+				return v, ok
+			})); ok {
+				f1 = at.cell(false)
+			}
 			theirs := none
 			if kind == "fixed" {
 				if p, ok := index.find(g.dataset, g.macro, g.backbone, avgAcc, BFGPU, Settings{"threshold": "fixed"}, strconv.Itoa(sigma)); ok {
 					theirs = p.cell()
 				}
 			}
-			cells = append(cells, fmt.Sprintf("%.4f", placed.mean/100), acc.cell(false), theirs, f1.cell(false))
+			cells = append(cells, fmt.Sprintf("%.4f", placed.mean/100), acc.cell(false), theirs, f1)
 		}
 		t.add(cells...)
 	}
 	t.dropEmpty("paper")
 	return t.String()
+}
+
+// placementTables compare the AvgAcc of every method at every placement of T, on the seeds that all of them have.
+func (g group) placementTables() string {
+	var parts []string
+	for _, sigma := range g.sigmas {
+		if text := g.placementTable(sigma); text != "" {
+			parts = append(parts, text)
+		}
+	}
+	return strings.Join(parts, "\n")
+}
+
+func (g group) placementTable(sigma int) string {
+	rows := slices.DeleteFunc(g.defaults(), func(s series) bool { return len(s.at[sigma]) == 0 || len(s.at[sigma][0].AtThreshold) == 0 })
+	if len(rows) < 2 {
+		return ""
+	}
+	common := commonSeeds(rows, sigma)
+	kinds, top := map[string]bool{}, best{}
+	at := func(s series, kind string) (stat, bool) {
+		return statOf(values(onSeeds(s.at[sigma], common), func(r Record) (float64, bool) { d, ok := r.AtThreshold[kind]; return d.AvgAcc, ok }))
+	}
+	for _, s := range rows {
+		for kind := range s.at[sigma][0].AtThreshold {
+			kinds[kind] = true
+		}
+	}
+	for _, s := range rows {
+		for kind := range kinds {
+			if v, ok := at(s, kind); ok && s.ranked() {
+				top.see(kind, v.mean)
+			}
+		}
+	}
+	t := table{head: append([]string{"method"}, sortedKeys(kinds)...)}
+	for _, s := range rows {
+		cells := []string{title(s.method)}
+		for _, kind := range sortedKeys(kinds) {
+			if v, ok := at(s, kind); ok {
+				cells = append(cells, v.cell(s.ranked() && top.is(kind, v.mean)))
+			} else {
+				cells = append(cells, none)
+			}
+		}
+		t.add(cells...)
+	}
+	return fmt.Sprintf("AvgAcc of every method by the placement of T, %s, %s:\n\n%s", sigmaTitle(sigma), seedsTitle(common), t.String())
+}
+
+// trainingTable shows how long each method trained and how far its loss came, "" when no loss was recorded.
+func (g group) trainingTable() string {
+	t := table{head: []string{"method"}}
+	for _, sigma := range g.sigmas {
+		t.head = append(t.head, sigmaTitle(sigma)+": steps", "last loss")
+	}
+	recorded := false
+	for _, s := range g.defaults() {
+		cells := []string{title(s.method)}
+		for _, sigma := range g.sigmas {
+			if runs := s.at[sigma]; len(runs) > 0 && len(runs[0].Loss) > 0 {
+				last := runs[0].Loss[len(runs[0].Loss)-1]
+				cells, recorded = append(cells, fmt.Sprint(last.Step), fmt.Sprintf("%.3f", last.Loss)), true
+			} else {
+				cells = append(cells, none, none)
+			}
+		}
+		t.add(cells...)
+	}
+	if !recorded {
+		return ""
+	}
+	return "Optimizer steps, and the mean loss of the last stage, of the first seed:\n\n" + t.String()
 }
 
 // section joins parts under a heading, "" when there are none.

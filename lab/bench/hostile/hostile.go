@@ -13,14 +13,15 @@ import (
 
 // Settings specify a run.
 type Settings struct {
-	Assay    string        // binary to attack
-	Clients  int           // hostile clients
-	Baseline time.Duration // time without the attack
-	Attack   time.Duration // time of the attack
-	Memory   int64         // memory limit in bytes
-	GoMemory string        // GOMEMLIMIT of the service
-	Cgroup   string        // memory cgroup in which one is created for the service
-	Notify   func(message string)
+	Assay         string        // binary to attack
+	Clients       int           // hostile clients
+	Baseline      time.Duration // time without the attack
+	Attack        time.Duration // time of the attack
+	Memory        int64         // memory limit in bytes
+	GoMemory      string        // GOMEMLIMIT of the service
+	RequestMemory int64         // --request-memory of the service, in bytes
+	Cgroup        string        // memory cgroup in which one is created for the service
+	Notify        func(message string)
 }
 
 // Run prints a Markdown table: success rate and latency of the honest clients without and with the attack, the outcomes

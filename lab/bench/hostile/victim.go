@@ -45,7 +45,8 @@ func startVictim(ctx context.Context, s Settings) (*victim, error) {
 		s.Notify(fmt.Sprintf("no memory cgroup, so that the memory of the service is not limited: %v", err))
 	}
 	p.Service, err = bench.StartService(ctx, bench.ServiceOptions{
-		Binary: s.Assay, Timeout: time.Minute, Flags: []string{"--grpc-listen", p.rpc}, Env: []string{"GOMEMLIMIT=" + s.GoMemory}, Cgroup: p.group.dir,
+		Binary: s.Assay, Timeout: time.Minute, Cgroup: p.group.dir, Env: []string{"GOMEMLIMIT=" + s.GoMemory},
+		Flags: []string{"--grpc-listen", p.rpc, "--request-memory", strconv.FormatInt(s.RequestMemory, 10)},
 	})
 	if err != nil {
 		p.group.remove()
