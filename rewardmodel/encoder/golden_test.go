@@ -165,7 +165,7 @@ func checkHidden(t *testing.T, m *Model, want golden) {
 	var values []float32
 	err = m.runtime.do(func() error {
 		defer withoutGradients()()
-		var g graph
+		var g tensorScope
 		defer g.drop()
 		values = g.values(m.encode(&g, p), len(p.order)*hidden, m.net.device)
 		return g.err
