@@ -53,7 +53,7 @@ func (v *Set) find(version string, promotion bool) (e *entry, wait <-chan struct
 	if v.closed {
 		return nil, nil, rewardmodel.ErrClosed
 	}
-	for e := range v.leaving {
+	for e := range v.evicting {
 		if e.version == version {
 			return nil, v.changed, nil // never twice in memory
 		}
@@ -113,7 +113,7 @@ func (v *Set) release(e *entry) {
 	e.uses--
 	v.touch(e)
 	switch {
-	case v.leaving[e] && e.uses == 0:
+	case v.evicting[e] && e.uses == 0:
 		v.free(e)
 	case e.uses == 0:
 		v.trim()
@@ -136,7 +136,7 @@ func (v *Set) load(e *entry) {
 				return ctx.Err()
 			}
 		}
-		return v.makeRoom(ctx, e, bytes)
+		return v.reserveMemory(ctx, e, bytes)
 	}
 	loaded, err := v.loader.Load(ctx, e.version, room)
 	if err == nil {
@@ -167,7 +167,7 @@ func (v *Set) load(e *entry) {
 	case err != nil:
 		v.remember(e)
 	case v.closed:
-		v.leave(e)
+		v.evict(e)
 	case e.wanted:
 		v.setCurrent(e)
 		v.trim()

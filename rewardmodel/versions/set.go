@@ -114,15 +114,15 @@ type Set struct {
 	promoting chan struct{} // holds a token while a promotion is under way
 	reading   chan struct{} // holds a token while a version takes memory
 
-	mu      sync.Mutex
-	changed chan struct{}     // closed and replaced when a version has left or a load has ended
-	known   map[string]*entry // loaded, being loaded, or failed a moment ago
-	leaving map[*entry]bool   // to be freed after their last request
-	current *entry
-	loads   int // under way
-	clock   uint64
-	closed  bool
-	errs    []error // of freeing
+	mu       sync.Mutex
+	changed  chan struct{}     // closed and replaced when a version has left or a load has ended
+	known    map[string]*entry // loaded, being loaded, or failed a moment ago
+	evicting map[*entry]bool   // to be freed after their last request
+	current  *entry
+	loads    int // under way
+	clock    uint64
+	closed   bool
+	errs     []error // of freeing
 }
 
 // entry is a version. Its fields are guarded by Set.mu, but for those that
@@ -161,7 +161,7 @@ func New(cfg Config, loader Loader, reg prometheus.Registerer) (*Set, error) {
 	v := &Set{
 		config: cfg, loader: loader,
 		promoting: make(chan struct{}, 1), reading: make(chan struct{}, 1),
-		changed: make(chan struct{}), known: map[string]*entry{}, leaving: map[*entry]bool{},
+		changed: make(chan struct{}), known: map[string]*entry{}, evicting: map[*entry]bool{},
 	}
 	v.ctx, v.cancel = context.WithCancel(context.Background())
 	var err error
@@ -347,12 +347,12 @@ func (v *Set) Close() error {
 		v.closed, v.current = true, nil
 		for _, e := range v.known {
 			if e.ready() {
-				v.leave(e)
+				v.evict(e)
 			}
 		}
 		v.metrics.unregister()
 	}
-	for len(v.leaving) > 0 || v.loads > 0 {
+	for len(v.evicting) > 0 || v.loads > 0 {
 		changed := v.changed
 		v.mu.Unlock()
 		<-changed
