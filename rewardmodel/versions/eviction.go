@@ -8,8 +8,8 @@ import (
 	"assay/rewardmodel"
 )
 
-// reserveMemory waits until bytes more fit into the limits, as Set describes.
-// One load at a time calls it.
+// reserveMemory waits until the given bytes fit within the limits, as Set
+// describes. One load at a time calls it.
 func (v *Set) reserveMemory(ctx context.Context, e *entry, bytes int64) error {
 	for {
 		wait, err := v.tryReserve(e, bytes)
@@ -46,7 +46,7 @@ func (v *Set) tryReserve(e *entry, bytes int64) (wait <-chan struct{}, err error
 	for !fits(v.held(resident)) {
 		victim := v.leastRecentlyUsed(e.promotion)
 		if victim == nil {
-			break // the current one alone is left
+			break // only the current one remains
 		}
 		v.evict(victim)
 	}
@@ -64,9 +64,9 @@ func (v *Set) within(bytes int64) bool {
 // insufficientMemory says why a pinned version finds no room.
 func (v *Set) insufficientMemory(bytes int64) error {
 	if v.current != nil && !v.within(v.current.bytes+bytes) {
-		return fmt.Errorf("it takes %d bytes beside the current model's %d, more than the limit of %d; raise that", bytes, v.current.bytes, v.config.MaxBytes)
+		return fmt.Errorf("it needs %d bytes in addition to the %d bytes of the current model, which exceeds the limit of %d; raise the limit", bytes, v.current.bytes, v.config.MaxBytes)
 	}
-	return &rewardmodel.OverloadedError{RetryAfter: time.Second, Reason: "no room for one more model version, all that are loaded are in use"}
+	return &rewardmodel.OverloadedError{RetryAfter: time.Second, Reason: "no memory for another model version: all loaded versions are in use"}
 }
 
 type held struct {
@@ -74,7 +74,7 @@ type held struct {
 	bytes int64
 }
 
-// state is how a version in memory is; busy ones are resident as well.
+// state is the state of a version in memory; busy versions are also resident.
 type state int
 
 const (
@@ -126,7 +126,7 @@ func (v *Set) leastRecentlyUsed(used bool) (victim *entry) {
 	return victim
 }
 
-// trim lets versions leave that the limits do not allow to stay.
+// trim evicts versions until the limits are met.
 func (v *Set) trim() {
 	for {
 		held := v.held(resident)

@@ -315,7 +315,7 @@ func TestNoRoomForAPin(t *testing.T) {
 		synctest.Wait()
 		_, err := pin(t.Context(), v, "v3")
 		var full *rewardmodel.OverloadedError
-		if !errors.As(err, &full) || full.RetryAfter <= 0 || !strings.Contains(err.Error(), "room") {
+		if !errors.As(err, &full) || full.RetryAfter <= 0 || !strings.Contains(err.Error(), "memory") {
 			t.Errorf("no room: %v", err)
 		}
 		close(hold)
