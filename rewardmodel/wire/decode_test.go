@@ -35,7 +35,7 @@ func TestDecodeRequestRejects(t *testing.T) {
 		{"not JSON", `hello`, "", "not valid JSON", invalid},
 		{"trailing comma", item(`"response":"a",`), "responses[0]", "not valid JSON", invalid},
 		{"single quotes", `{'responses':[]}`, "", "not valid JSON", invalid},
-		{"two documents", `{"responses":[{"response":"a"}]}{}`, "", "more after the JSON object", invalid},
+		{"two documents", `{"responses":[{"response":"a"}]}{}`, "", "data after the JSON object", invalid},
 		{"rubbish behind", `{"responses":[{"response":"a"}]} x`, "", "not valid JSON", invalid},
 		{"a list", `[]`, "", "must be an object, got a list", invalid},
 		{"null", `null`, "", "must be an object, got null", invalid},
