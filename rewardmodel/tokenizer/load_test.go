@@ -142,7 +142,7 @@ func TestLoadRefuses(t *testing.T) {
 	})
 }
 
-// TestLoadSettings reads what stands beside a vocabulary.
+// TestLoadSettings reads what stands alongside a vocabulary.
 func TestLoadSettings(t *testing.T) {
 	words := "<p>\n<u>\n<c>\n<e>\nA\na\n##b\n"
 	tok, err := Load(writeFiles(t, map[string]string{
