@@ -56,7 +56,7 @@ func TestBadInput(t *testing.T) {
 		"no body":              {body: "", status: 400, code: "invalid", message: "send one JSON object"},
 		"broken JSON":          {body: `{"responses":[{"response":"a"}`, status: 400, code: "invalid", message: "too early"},
 		"not JSON":             {body: `response=a`, status: 400, code: "invalid", message: "not valid JSON"},
-		"two documents":        {body: one("a") + one("b"), status: 400, code: "invalid", message: "more after"},
+		"two documents":        {body: one("a") + one("b"), status: 400, code: "invalid", message: "data after"},
 		"an array":             {body: `[]`, status: 400, code: "invalid", message: "must be an object, got a list"},
 		"null":                 {body: `null`, status: 400, code: "invalid", message: "got null"},
 		"wrong list":           {body: `{"responses":"a"}`, status: 400, code: "invalid", field: "responses", message: "must be a list, got a string"},

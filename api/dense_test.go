@@ -63,7 +63,7 @@ func TestDenseRefuses(t *testing.T) {
 		`{"responses":[{"response":"a"},{"response":"aé","token_offsets":[[0,1],[1,3]]}],"options":{"dense":"last","tokenizer":"default"}}`: {
 			"options.tokenizer", "unknown tokenizer"},
 		`{"responses":[{"response":"a","token_offsets":[]},{"response":"aé","token_offsets":[[0,1],[1,3]]}],"options":{"dense":"last"}}`: {
-			"responses[1].token_offsets[1]", "[1,3]: 3 is outside of the response, which has 2 codepoint units"},
+			"responses[1].token_offsets[1]", "[1,3]: 3 is outside the response, which has 2 codepoint units"},
 		`{"responses":[{"response":"aé","token_offsets":[[0,1],[1,2]]}],"options":{"dense":"last","offset_unit":"utf8"}}`: {
 			"responses[0].token_offsets[1]", "2 is in the middle of a character"},
 		`{"responses":[{"response":"a","token_offsets":[[0,1]]}]}`: {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// checkAdmission rejects work of a priority before it is segmented, while there
-// is no room for any of it.
+// checkAdmission rejects a request of a priority before it is segmented, while the
+// queue is full for that priority.
 func (s *Scorer) checkAdmission(p priority) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -21,8 +21,8 @@ func (s *Scorer) checkAdmission(p priority) error {
 	return nil
 }
 
-// admit queues work, unless the queue is full, or so full that the work would
-// not be done before ctx ends.
+// admit queues work, unless the queue is full, or so full that the work would not
+// be completed before the deadline of ctx.
 func (s *Scorer) admit(ctx context.Context, work *job) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -46,10 +46,10 @@ func (s *Scorer) admit(ctx context.Context, work *job) error {
 	return nil
 }
 
-// checkDeadline rejects work that cannot be done within the timeout of its
-// caller, since the jobs ahead of it come first: the model would compute it in
-// vain. With an empty queue work is always admitted, since the measured
-// throughput may be that of another kind of work.
+// checkDeadline rejects work that cannot be completed within the timeout of its
+// caller because of the jobs ahead of it: its result would be discarded. With an
+// empty queue, work is always admitted, because the measured throughput may be that
+// of another kind of work.
 func (s *Scorer) checkDeadline(work *job, timeout time.Duration) error {
 	if len(s.scheduler.jobs) == 0 || s.throughput.timeFor(s.scheduler.tokens+work.tokens) <= timeout {
 		return nil
@@ -61,7 +61,7 @@ func (s *Scorer) checkDeadline(work *job, timeout time.Duration) error {
 	return nil
 }
 
-// overloaded says when there will be room for as many tokens.
+// overloaded estimates when the queue will have capacity for the given tokens.
 func (s *Scorer) overloaded(tokens int) error {
 	return &OverloadedError{RetryAfter: retryAfter(s.throughput.timeFor(s.scheduler.tokens + tokens - s.scheduler.limit))}
 }
@@ -90,7 +90,7 @@ func (s *Scorer) compute(ctx context.Context, work *job) error {
 	}
 }
 
-// canceled returns nil while the caller waits.
+// canceled returns an error once the caller has canceled, and nil before.
 func canceled(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("the caller canceled the request: %w", err)

@@ -7,8 +7,8 @@ import (
 	"assay/rewardmodel/logistic"
 )
 
-// maxMargin bounds margins before they are summed up: beyond it a violation is
-// 0 or 1 to every digit that a reward keeps, and exp would leave float64.
+// maxMargin bounds margins before they are summed: beyond it a violation is 0 or 1
+// in float64 precision, and exp could overflow.
 const maxMargin = 80
 
 // Violation is g_-1 of an instance with the given margin: its sigmoid, the
@@ -17,12 +17,12 @@ func Violation(margin float32) float64 { return logistic.Sigmoid(bound(margin)) 
 
 func bound(margin float32) float64 { return min(max(float64(margin), -maxMargin), maxMargin) }
 
-// bagScore is the violation of a bag. The margin is its logit, computed on its
-// own so that it keeps its digits where the violation is close to 0 or 1.
+// bagScore is the violation of a bag. The margin is its logit, computed separately
+// so that it stays precise where the violation is close to 0 or 1.
 type bagScore struct{ violation, margin float64 }
 
-// aggregate combines the margins of a bag's instances, of which there is at least
-// one. Every aggregate of a single instance is that instance's violation.
+// aggregate combines the margins of a bag's instances, at least one. Every
+// aggregate of a single instance is that instance's violation.
 func aggregate(kind Aggregate, k int, margins []float32) bagScore {
 	switch {
 	case kind == AggregateMax || len(margins) == 1:
@@ -47,7 +47,7 @@ func aggregate(kind Aggregate, k int, margins []float32) bagScore {
 	return bagScore{violation / float64(len(margins)), math.Log(violation) - math.Log(normal)}
 }
 
-// Aggregates lists every way to turn the violations of instances into that of
+// Aggregates lists the functions that map the violations of instances to that of
 // their bag. Training fits a threshold for each.
 func Aggregates() []Aggregate {
 	return []Aggregate{AggregateMax, AggregateTopK, AggregateNoisyOr, AggregateMean}
@@ -62,8 +62,8 @@ func (a Aggregate) Violation(margins []float32, k int) float64 {
 	return aggregate(a, k, margins).violation
 }
 
-// Margin is the logit of Violation, which keeps its digits where the violation
-// is close to 0 or 1. It is always finite; a bag without instances has the lowest
+// Margin is the logit of Violation, which stays precise where the violation is
+// close to 0 or 1. It is always finite; a bag without instances has the lowest
 // possible margin.
 func (a Aggregate) Margin(margins []float32, k int) float64 {
 	if len(margins) == 0 {

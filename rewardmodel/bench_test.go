@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// What the scorer costs beside the model: 512 responses of 10 sentences.
+// What the scorer costs alongside the model: 512 responses of 10 sentences.
 func BenchmarkScore(b *testing.B) {
 	for _, cacheBytes := range []int64{0, 64 << 20} {
 		b.Run(fmt.Sprintf("cache %d", cacheBytes), func(b *testing.B) {

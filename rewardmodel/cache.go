@@ -7,24 +7,24 @@ import (
 	"github.com/maypok86/otter/v2"
 )
 
-// cacheEntryBytes is what one entry costs: the key, the margin, the node and its
-// place in the table. TestCacheBytes measures 82 to 96 in a full cache.
+// cacheEntryBytes is the memory of one entry: the key, the margin, the node and its
+// slot in the table. TestCacheBytes measures 82 to 96 in a full cache.
 const cacheEntryBytes = 96
 
-// key stands for the text of an instance: 128 bits of a hash whose seeds are
-// drawn anew for each scorer, so that no client can aim at a collision.
+// key identifies the text of an instance: a 128-bit hash whose seeds are random for
+// each scorer, so that no client can construct a collision.
 type key struct{ hi, lo uint64 }
 
 // window is the key of the i-th window of an instance; the first is k itself.
 func (k key) window(i int) key { return key{k.hi, k.lo + uint64(i)} }
 
-// cache remembers the margins of instances by their text, for one model.
+// cache maps the texts of instances to their margins, for one model.
 type cache struct {
 	high, low maphash.Seed
-	margins   *otter.Cache[key, float32] // nil: remembers nothing
+	margins   *otter.Cache[key, float32] // nil: caches nothing
 }
 
-// newCache returns a cache that keeps within bytes; 0 keeps nothing.
+// newCache returns a cache of at most the given bytes; 0 caches nothing.
 func newCache(bytes int64) (*cache, error) {
 	c := &cache{high: maphash.MakeSeed(), low: maphash.MakeSeed()}
 	if bytes < cacheEntryBytes {
@@ -32,7 +32,7 @@ func newCache(bytes int64) (*cache, error) {
 	}
 	margins, err := otter.New(&otter.Options[key, float32]{
 		MaximumSize: int(bytes / cacheEntryBytes),
-		// Eviction runs where it is due: no goroutine outlives the scorer.
+		// Eviction runs on the caller's goroutine: none outlives the scorer.
 		Executor: func(task func()) { task() },
 	})
 	if err != nil {
@@ -53,7 +53,7 @@ func (c *cache) get(k key) (margin float32, ok bool) {
 	return c.margins.GetIfPresent(k)
 }
 
-// bytes is the memory of what it remembers.
+// bytes is the memory of the cached margins.
 func (c *cache) bytes() int64 {
 	if c.margins == nil {
 		return 0

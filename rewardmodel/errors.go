@@ -20,16 +20,16 @@ var ErrClosed = errors.New("the scorer is closed")
 // scorer itself continues.
 var ErrModel = errors.New("the model failed")
 
-// ErrNotReady says that a service, or a part that it depends on, cannot answer
-// yet, or not any more: its clients may retry.
+// ErrNotReady reports that a service, or one of its dependencies, is starting or
+// stopping: clients may retry.
 var ErrNotReady = errors.New("not ready")
 
-// OverloadedError is returned when a request finds the queue full, or no room
-// for the model that it pins.
+// OverloadedError is returned when the queue is full, or when there is not enough
+// memory for the model that a request pins.
 type OverloadedError struct {
-	// RetryAfter is how long it will take until there is room for the request, or
-	// so little ahead of it that it is done in time, at the measured throughput of
-	// the model: between 1 s and 1 minute.
+	// RetryAfter estimates, at the measured throughput of the model, when the queue
+	// has capacity for the request, or is short enough to complete the request
+	// before its deadline: between 1 s and 1 minute.
 	RetryAfter time.Duration
 	// Reason replaces the text of ErrOverloaded where something else is full.
 	Reason string
@@ -70,7 +70,7 @@ func (k ErrorKind) String() string {
 	}
 }
 
-// InputError says what is wrong with a request and how to fix it.
+// InputError describes what is wrong with a request and how to fix it.
 type InputError struct {
 	Kind    ErrorKind
 	Field   string // path such as "responses[3].instances[0]"; "" for the whole body
@@ -84,7 +84,7 @@ func (e *InputError) Error() string {
 	return e.Field + ": " + e.Message
 }
 
-// Within puts the path of what holds the field before it, in place.
+// Within prefixes the field with the path of its parent, in place.
 func (e *InputError) Within(parent string) *InputError {
 	if e.Field != "" {
 		parent += "." + e.Field
@@ -96,8 +96,8 @@ func (e *InputError) Within(parent string) *InputError {
 // element is the path of element i of a list.
 func element(list string, i int) string { return fmt.Sprintf("%s[%d]", list, i) }
 
-// TooManyInstances rejects a request whose responses have more instances than
-// all of them together may have.
+// TooManyInstances rejects a request whose responses together have more than limit
+// instances.
 func TooManyInstances(field string, limit int) *InputError {
 	return &InputError{Kind: KindTooLarge, Field: field,
 		Message: fmt.Sprintf("brings the instances of the request to more than %d; split the request", limit)}
@@ -108,17 +108,17 @@ func Invalidf(field, format string, args ...any) *InputError {
 	return &InputError{Kind: KindInvalid, Field: field, Message: fmt.Sprintf(format, args...)}
 }
 
-// Shorten cuts what is logged or sent to a client to 2,048 bytes: an error may
-// quote what the client sent, and that may be megabytes.
+// Shorten limits a text that is logged or sent to a client to 2,048 bytes: an error
+// may quote the client's input, which can be megabytes.
 func Shorten(text string) string {
-	const most = 2048
-	if len(text) <= most {
+	const limit = 2048
+	if len(text) <= limit {
 		return text
 	}
-	return strings.ToValidUTF8(text[:most], "") + "... (shortened)"
+	return strings.ToValidUTF8(text[:limit], "") + "... (shortened)"
 }
 
-// Quote shows a string of a client in a message, cut to 40 bytes: it may have
+// Quote quotes a client's string for a message, limited to 40 bytes: it can be
 // megabytes.
 func Quote(text string) string {
 	const limit = 40

@@ -1,20 +1,20 @@
 package rewardmodel
 
-// What a request holds while it is scored, in bytes. TestFootprint validates
-// these against the heap.
+// The memory of a request while it is scored, in bytes. TestFootprint validates
+// these constants against the heap.
 const (
-	// workBytes is what segmenting and tokenizing takes for each byte of one
-	// response, and gives back: 22.5 were measured on lines of one letter, 2 on
-	// prose. wordBytes is what the tokenizer takes on top for each byte of the
-	// longest word, which it merges as a whole: 77 in all on a line of dots.
+	// workBytes is the temporary memory of segmentation and tokenization per byte of
+	// one response: 22.5 were measured on lines of one letter, 2 on prose. wordBytes
+	// is the additional memory of the tokenizer per byte of the longest word, which
+	// it merges as a whole: 77 in total on a line of dots.
 	workBytes = 24
 	wordBytes = 64
 	// utteranceBytes is an utterance in its growing slice.
 	utteranceBytes = 112
 	// instanceBytes is an instance of a result and its converted span.
 	instanceBytes = 48
-	// uniqueBytes is a distinct instance: its margin, its sequence and its place
-	// in two tables. Its tokens come on top, tokenBytes each.
+	// uniqueBytes is a distinct instance: its margin, its sequence and its entries
+	// in two tables. Its tokens are in addition, tokenBytes each.
 	uniqueBytes = 320
 	tokenBytes  = 4
 	// denseBytes is a token of a dense reward: its span, its reward and its
@@ -22,7 +22,7 @@ const (
 	denseBytes = 48
 )
 
-// work is what segmenting and tokenizing the item takes.
+// work is the temporary memory of segmenting and tokenizing the item.
 func (it Item) work() (n int64) {
 	if it.Response != nil {
 		n += textWork(*it.Response)
@@ -48,7 +48,7 @@ func textWork(text string) int64 {
 	return workBytes*int64(len(text)) + wordBytes*int64(longest)
 }
 
-// bytes is what the bag holds, and its result will.
+// bytes is the memory of the bag and of its result.
 func (b bag) bytes(o Options) int64 {
 	n := utteranceBytes * int64(len(b.utterances))
 	if *o.Instances {
@@ -57,7 +57,7 @@ func (b bag) bytes(o Options) int64 {
 	return n + denseBytes*int64(len(b.tokens))
 }
 
-// held is what the distinct instances hold so far.
+// held is the memory of the distinct instances so far.
 func (p *preparation) held() int64 {
 	return uniqueBytes*int64(len(p.job.margins)) + tokenBytes*int64(p.job.tokens)
 }

@@ -29,7 +29,7 @@ type sequence struct {
 	ids   []int32
 	key   key
 	whole bool     // the only window: its margin is the instance's
-	first waiter   // the job that brought it
+	first waiter   // the job that queued it
 	also  []waiter // other jobs that need it
 	taken bool     // in a batch, or computed
 }

@@ -9,23 +9,23 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// DefaultMemory is a bound of [Memory] that fits a container limit of 4 GiB
-// with the shipped model.
+// DefaultMemory is a limit of [Memory] that suits a container limit of 4 GiB with
+// the shipped model.
 const DefaultMemory = 1 << 30
 
-// smallRequest is how many bytes a request may hold and still count as small. A
-// quarter of the memory is for small requests only, so that a few large ones
-// never shut out everybody else.
+// smallRequest is the maximum number of bytes of a small request. A quarter of the
+// memory is reserved for small requests, so that a few large ones never block all
+// others.
 const smallRequest = 4 << 20
 
-// Memory bounds what all requests of a process hold at the same time, in
-// bytes, whatever protocol they arrive by: bodies as they are read, what is
-// decoded from them, their instances and tokens, and the rendered results. The
-// garbage collector may let the heap grow to about twice that.
+// Memory bounds the memory of all concurrent requests of a process, in bytes, for
+// every protocol: bodies as they are read, the decoded requests, their instances
+// and tokens, and the rendered results. The garbage collector may let the heap grow
+// to about twice that.
 //
-// Nobody waits for memory: a request that needs more than is free fails with
-// an *OverloadedError, so that requests that hold some of it never wait for
-// each other. A nil *Memory has no bound.
+// Requests do not wait for memory: a request that needs more than is free fails
+// with an *OverloadedError, so that requests that hold memory never wait for each
+// other. A nil *Memory has no limit.
 type Memory struct {
 	limit, largest int64
 	all            *semaphore.Weighted
@@ -44,17 +44,17 @@ func NewMemory(limit int64, reg prometheus.Registerer) (*Memory, error) {
 		limit: limit, largest: max(limit-limit/4, 1),
 		held: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "assay_request_memory_bytes",
-			Help: "Memory that requests hold now, as it is charged: bodies, instances, tokens, results.",
+			Help: "Memory that is charged to requests in flight, in bytes: bodies, instances, tokens, results.",
 		}),
 		refused: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "assay_request_memory_refused_total",
-			Help: "Requests refused because the memory of requests was in use.",
+			Help: "Requests rejected because the request memory was in use.",
 		}),
 	}
 	m.all, m.large = semaphore.NewWeighted(m.limit), semaphore.NewWeighted(m.largest)
 	bound := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "assay_request_memory_limit_bytes",
-		Help: "Memory that all requests together may hold.",
+		Help: "Limit of the memory of all requests in flight, in bytes.",
 	})
 	bound.Set(float64(limit))
 	if reg == nil {
@@ -145,7 +145,7 @@ func (r *Reservation) acquire(n int64) bool {
 	return true
 }
 
-// Shrink gives n bytes back; more than it holds is all of it.
+// Shrink releases n bytes, or everything if the reservation holds less.
 func (r *Reservation) Shrink(n int64) {
 	if r == nil {
 		return
@@ -171,7 +171,7 @@ func (r *Reservation) shrink(n int64) {
 	}
 }
 
-// ShrinkTo gives back all but n bytes.
+// ShrinkTo releases all but n bytes.
 func (r *Reservation) ShrinkTo(n int64) {
 	if r == nil {
 		return
@@ -181,7 +181,7 @@ func (r *Reservation) ShrinkTo(n int64) {
 	r.shrink(r.held - n)
 }
 
-// Close gives everything back. A closed reservation cannot grow again.
+// Close releases everything. A closed reservation cannot grow again.
 func (r *Reservation) Close() {
 	if r == nil {
 		return

@@ -14,8 +14,8 @@ type Model interface {
 
 // Tokenizer turns text into token ids. It must be safe for concurrent use.
 type Tokenizer interface {
-	// IDsContext returns the ids of text, without special tokens. When ctx is
-	// done first, it returns its error soon, however long text is.
+	// IDsContext returns the ids of text, without special tokens. When ctx is done
+	// first, it promptly returns the error of ctx, even for a long text.
 	IDsContext(ctx context.Context, text string) ([]int32, error)
 	// Frame adds the special tokens that the model expects around ids.
 	Frame(ids []int32) []int32

@@ -9,8 +9,8 @@ import (
 // Convert turns byte spans of text into spans that count u. It walks the text
 // once when the spans' starts are in order and so are their ends, as those of
 // a segmenter or a tokenizer are. A byte that is not valid UTF-8 counts as one
-// code point; an offset inside of a character becomes that of its first byte;
-// one beyond the text becomes its end. The spans given are not changed.
+// code point; an offset inside a character becomes that of its first byte; one
+// beyond the text becomes its end. Convert does not change spans.
 func (u OffsetUnit) Convert(text string, spans []segmenter.Span) []segmenter.Span {
 	out := make([]segmenter.Span, len(spans))
 	if u == OffsetUTF8 || isASCII(text) {
@@ -90,7 +90,7 @@ func (u OffsetUnit) byteSpans(field string, text string, offsets [][2]int) ([]se
 			at, ok := ruler.byteAt(offset)
 			switch {
 			case offset < 0 || offset > ruler.length:
-				return nil, wrong("%d is outside of the response, which has %d %s units; see options.offset_unit", offset, ruler.length, u)
+				return nil, wrong("%d is outside the response, which has %d %s units; see options.offset_unit", offset, ruler.length, u)
 			case !ok:
 				return nil, wrong("%d is in the middle of a character; round to whole characters, or set options.offset_unit to what you count", offset)
 			case k == 0:
@@ -103,7 +103,7 @@ func (u OffsetUnit) byteSpans(field string, text string, offsets [][2]int) ([]se
 			continue
 		}
 		if spans[i].Start < latest {
-			return nil, wrong("it begins before a token ahead of it; give the tokens in the order of the text")
+			return nil, wrong("it starts before a preceding token; give the tokens in the order of the text")
 		}
 		latest = spans[i].Start
 	}

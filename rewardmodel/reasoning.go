@@ -50,8 +50,8 @@ func answerParts(text string) []segmenter.Span {
 	}
 }
 
-// mostTicks is the longest run of backticks or tildes that opens code. The
-// bound keeps the search for closing runs linear.
+// maxTicks is the maximum run of backticks or tildes that opens code. The bound
+// keeps the search for closing runs linear.
 const maxTicks = 8
 
 // tagScanner finds tags outside of code. It reads the text once, from front to
@@ -119,7 +119,7 @@ func fence(line string) (mark byte, count int, bare bool) {
 	return mark, min(count, maxTicks), strings.TrimLeft(rest, " \t\r\n") == ""
 }
 
-// tagInLine returns the first tag of a line that does not stand in code, or -1.
+// tagInLine returns the first tag of a line that is not in code, or -1.
 func tagInLine(line string) (tag int, opens bool) {
 	var unclosed [maxTicks + 1]bool
 	for i := 0; i < len(line); {

@@ -11,15 +11,15 @@ import (
 // Request asks for the rewards of a list of responses.
 type Request struct {
 	Responses []Item
-	Model     string // "" for whatever is loaded, else the model's name or version
+	Model     string // the model's name or version; "" for the current model
 	Options   Options
 	// Priority affects when it is scored, not how, so it is sent as a header of
 	// HTTP and NATS and not in the body.
 	Priority Priority
-	// Exclusive, unless it is nil, keeps the request out of batches with others. It
-	// is called on the goroutine of the model, with true immediately before each
-	// model call for the request and with false after it. It must return quickly,
-	// and may be called after Score has returned if the caller canceled it.
+	// Exclusive, unless nil, prevents batching the request with others. It is called
+	// on the goroutine of the model, with true immediately before each model call
+	// for the request and with false after it. It must return quickly, and may be
+	// called after Score has returned if the caller canceled it.
 	Exclusive func(computing bool)
 	// Memory is charged for what scoring allocates, including the results, until
 	// its owner closes it; nil: nothing is charged.
@@ -33,8 +33,8 @@ const (
 	DefaultMaxInstances = 512 << 10
 )
 
-// MaxName is the longest that an identifier of a client's choice may be, in
-// bytes: the id of a response, the name of a model, a tokenizer, a rater.
+// MaxName is the maximum length of an identifier that a client chooses, in bytes:
+// the id of a response, the name of a model, a tokenizer or a rater.
 const MaxName = 512
 
 // CheckName reports a name that is longer than MaxName.
@@ -55,8 +55,8 @@ const (
 	PriorityBulk        Priority = "bulk"        // throughput matters, not latency; it is never starved
 )
 
-// ParsePriority reads a header of the given name; "" is one that is not there.
-// Any other value that is no priority is an *InputError.
+// ParsePriority parses the value of the header of the given name; "" means that it
+// is absent. Any other value that is not a priority is an *InputError.
 func ParsePriority(header, value string) (Priority, error) {
 	p := Priority(value)
 	if err := oneOf(header, p, PriorityInteractive, PriorityBulk); err != nil {
@@ -127,7 +127,7 @@ const (
 	OffsetUTF16     OffsetUnit = "utf16"     // UTF-16 code units, as JavaScript and Java count
 )
 
-// Reasoning says what happens to <think> blocks.
+// Reasoning selects what happens to <think> blocks.
 type Reasoning string
 
 // What happens to <think> blocks.
@@ -140,8 +140,8 @@ const (
 // paper's MIL top-k baseline.
 const DefaultTopK = 3
 
-// Options says how a request is scored. The zero value of every field means
-// its default.
+// Options selects how a request is scored. The zero value of a field is its
+// default.
 type Options struct {
 	Reward     Reward
 	Aggregate  Aggregate
@@ -150,9 +150,9 @@ type Options struct {
 	Instances  *bool // whether results list their instances; default true
 	TopK       *int  // k of AggregateTopK, at least 1; the other aggregates ignore it
 
-	Dense     Dense    // how the reward is laid out over the tokens; "": not at all
+	Dense     Dense    // how the reward is assigned to tokens; "": not at all
 	Gamma     *float64 // discount in (0,1] of DenseShaped, default 1; the others ignore it
-	Tokenizer string   // names the tokenizer of the items that come without TokenOffsets
+	Tokenizer string   // name of the tokenizer for items without TokenOffsets
 }
 
 // Validate reports the first unknown value as an *InputError whose field is
@@ -177,7 +177,7 @@ func (o Options) Validate() error {
 		return Invalidf("options.gamma", "must be above 0 and at most 1, got %v", *o.Gamma)
 	}
 	if o.Tokenizer != "" && o.Dense == "" {
-		return Invalidf("options.tokenizer", "counts for dense rewards alone; set options.dense as well, or leave it out")
+		return Invalidf("options.tokenizer", "applies only to dense rewards; set options.dense as well, or omit it")
 	}
 	return nil
 }
@@ -233,7 +233,7 @@ func (it Item) Validate() error {
 	return nil
 }
 
-// validate leaves it to the caller to say which item it is.
+// validate returns an error without the path of the item, which the caller adds.
 func (it Item) validate() *InputError {
 	var given []string
 	if it.Response != nil {
@@ -249,7 +249,7 @@ func (it Item) validate() *InputError {
 	switch len(given) {
 	case 1:
 		if it.TokenOffsets != nil && it.Response == nil {
-			return Invalidf("token_offsets", "index a response; leave them out with %s", given[0])
+			return Invalidf("token_offsets", "index a response; omit them with %s", given[0])
 		}
 		return nil
 	case 0:
@@ -278,17 +278,17 @@ func (r Request) Validate() error {
 	return r.validateDense()
 }
 
-// validateDense reports an item whose tokens are not known where they must be,
-// or are given in vain.
+// validateDense reports an item whose tokens are missing but required, or given but
+// unused.
 func (r Request) validateDense() error {
 	for i, it := range r.Responses {
 		field := fmt.Sprintf("responses[%d]", i)
 		switch {
 		case r.Options.Dense == "" && it.TokenOffsets != nil:
-			return Invalidf(field+".token_offsets", `are given without options.dense; set it to last, instance, witness or shaped, or leave them out`)
+			return Invalidf(field+".token_offsets", `are given without options.dense; set it to last, instance, witness or shaped, or omit them`)
 		case r.Options.Dense == "":
 		case it.Response == nil:
-			return Invalidf(field, "options.dense lays the reward out over the tokens of a response; give response in place of messages or instances")
+			return Invalidf(field, "options.dense assigns rewards to the tokens of a response; give response instead of messages or instances")
 		case it.TokenOffsets == nil && r.Options.Tokenizer == "":
 			return Invalidf(field, "options.dense needs the tokens; give token_offsets, or options.tokenizer")
 		}

@@ -1,6 +1,6 @@
 package rewardmodel
 
-// Answer holds the results of a request, in its order.
+// Answer contains the results of a request, in its order.
 type Answer struct {
 	Model      ModelInfo  `json:"model"`
 	OffsetUnit OffsetUnit `json:"offset_unit"`
@@ -8,17 +8,17 @@ type Answer struct {
 	TimingMS   Timing     `json:"timing_ms"`
 }
 
-// ModelInfo names the model that gave an answer.
+// ModelInfo identifies the model that computed the results.
 type ModelInfo struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
 }
 
-// Timing says where a request's time went, in milliseconds. Queue, Tokenize
-// and Inference do not overlap; Total holds them and the rest.
+// Timing breaks down the time of a request, in milliseconds. Queue, Tokenize and
+// Inference do not overlap; Total includes them and everything else.
 type Timing struct {
 	Queue     float64 `json:"queue"`     // admitted, while the model worked on others
-	Tokenize  float64 `json:"tokenize"`  // segmenting, tokenizing and asking the cache
+	Tokenize  float64 `json:"tokenize"`  // segmentation, tokenization and cache lookups
 	Inference float64 `json:"inference"` // while the model worked on batches that held this request
 	Total     float64 `json:"total"`
 }
@@ -32,16 +32,16 @@ type Result struct {
 	Threshold float64    `json:"threshold"` // the adjusted decision threshold T of that aggregate
 	Witness   *Witness   `json:"witness"`   // the instance with the largest violation; nil when empty
 	Instances []Instance `json:"instances,omitzero"`
-	Truncated bool       `json:"truncated"` // more instances than are scored: the rest was left out
+	Truncated bool       `json:"truncated"` // there are more instances than are scored: the rest was skipped
 	Empty     bool       `json:"empty"`     // no character to score; Reward is the configured one
 
 	TokenRewards []float64 `json:"token_rewards,omitzero"` // one for each token of a dense reward; see Dense
 	TokenOffsets [][2]int  `json:"token_offsets,omitzero"` // of the tokens, where Options.Tokenizer made them
 }
 
-// Witness is the most anomalous instance of a response. Start and End are in
-// the answer's offset unit and index the response, the content of message
-// Message, or the given instance Index.
+// Witness is the most anomalous instance of a response. Start and End are in the
+// result's offset unit and index the response, the content of message Message, or
+// the given instance Index.
 type Witness struct {
 	Index     int     `json:"index"` // into Result.Instances, or the given instances
 	Message   *int    `json:"message,omitzero"`

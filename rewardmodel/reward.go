@@ -12,15 +12,15 @@ import (
 // maxLogit bounds the reward `logit`.
 const maxLogit = 20
 
-// Calibration keeps the rewards of a model comparable with those of the one
-// before: for each aggregate, a map of the compliance log-odds logit(T) - m,
-// which takes 0 to 0. `compliance` and `logit` pass through it; `raw`, the
-// violation and the decision do not change. An aggregate that is absent keeps
-// its own scale. Package gate fits it.
+// Calibration keeps the rewards of a model comparable with those of the preceding
+// one: for each aggregate, a function of the compliance log-odds logit(T) - m that
+// maps 0 to 0. It applies to `compliance` and `logit`; `raw`, the violation and the
+// decision do not change. An aggregate without one is not calibrated. Package gate
+// fits it.
 type Calibration map[Aggregate]calibration.Map
 
-// Validate reports an unknown aggregate or a map that is none. The error names
-// the aggregate.
+// Validate reports an unknown aggregate or an invalid map. The error names the
+// aggregate.
 func (c Calibration) Validate() error {
 	for _, aggregate := range slices.Sorted(maps.Keys(c)) {
 		if !slices.Contains(Aggregates(), aggregate) {
@@ -59,18 +59,18 @@ func (c scale) emptyScore(compliance float64) bagScore {
 // of violation and threshold, whatever the rounding, and is 0 exactly where
 // they are equal.
 func (c scale) complianceLogit(s bagScore) float64 {
-	const least = 1e-15 // the sigmoid of -least is below one half
+	const smallest = 1e-15 // the sigmoid of -smallest is below one half
 	switch x := c.calibration.At(logistic.Logit(c.threshold) - s.margin); {
 	case s.violation == c.threshold:
 		return 0
 	case s.violation < c.threshold:
 		return max(x, 0)
 	default:
-		return min(x, -least)
+		return min(x, -smallest)
 	}
 }
 
-// reward puts a bag's score on the scale that was asked for.
+// reward converts a bag's score to the requested scale.
 func (c scale) reward(kind Reward, s bagScore) float64 {
 	switch kind {
 	case RewardRaw:
@@ -82,8 +82,8 @@ func (c scale) reward(kind Reward, s bagScore) float64 {
 	}
 }
 
-// emptyReward maps the configured compliance of an empty response. It is a
-// reward already, so that no calibration moves it.
+// emptyReward converts the configured compliance of an empty response. It is
+// already a reward, so it is not calibrated.
 func (c scale) emptyReward(kind Reward, compliance float64) float64 {
 	switch kind {
 	case RewardRaw:

@@ -2,8 +2,8 @@ package rewardmodel
 
 import "slices"
 
-// starvationLimit is how many slots in a row bulk jobs wait for interactive
-// ones.
+// starvationLimit is the maximum number of consecutive slots that bulk jobs wait
+// for interactive ones.
 const starvationLimit = 3
 
 // Why a batch was closed.
@@ -14,10 +14,10 @@ const (
 
 // nextBatch forms a batch. It is empty when nothing waits.
 //
-// Jobs are scheduled round-robin. Each batch is the slot of one job, which puts
-// in its next sequence, whatever its length; then all jobs, that one first, put
-// in one sequence after the other, each until its next one does not fit. So a
-// small job waits for at most one batch of each other job, whatever their size.
+// Jobs are scheduled round-robin. Each batch is the slot of one job, which adds its
+// next sequence of any length; then all jobs, starting with that one, add one
+// sequence at a time, each until its next one does not fit. A small job therefore
+// waits for at most one batch of each other job, regardless of their size.
 //
 // Interactive jobs get their slots before bulk jobs and fill the batch before
 // them. To keep such a batch short, bulk jobs only fill it up to a quarter of
@@ -66,16 +66,16 @@ func (s *scheduler) nextSlot() int {
 	first := func(p priority) int {
 		return slices.IndexFunc(s.jobs, func(j *job) bool { return j.priority == p })
 	}
-	urgent, patient := first(interactive), first(bulk)
-	if patient >= 0 && (urgent < 0 || s.bulkWaited == starvationLimit) {
+	interactiveJob, bulkJob := first(interactive), first(bulk)
+	if bulkJob >= 0 && (interactiveJob < 0 || s.bulkWaited == starvationLimit) {
 		s.bulkWaited = 0
-		return patient
+		return bulkJob
 	}
 	s.bulkWaited++
-	if patient < 0 {
+	if bulkJob < 0 {
 		s.bulkWaited = 0
 	}
-	return urgent
+	return interactiveJob
 }
 
 // batchBuilder is a batch that is being filled.

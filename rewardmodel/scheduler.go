@@ -7,13 +7,13 @@ import "slices"
 // serializes the calls.
 //
 // A job counts against the limit with its tokens, but at most with a quarter
-// of the limit: a job larger than the whole queue is fed in pieces as it is
-// computed, and no job is so large that small ones keep it out forever. A
-// priority that holds less than a quarter is admitted whatever the other holds,
-// so that neither can shut the other out.
+// of the limit: a job larger than the whole queue is admitted in pieces as it is
+// computed, and small jobs cannot starve a large one. A priority that uses less
+// than a quarter is admitted regardless of the other, so that neither can starve
+// the other.
 type scheduler struct {
 	budget int // tokens of a batch
-	limit  int // tokens that may wait
+	limit  int // tokens that may be queued
 
 	exclusive  func(bool) // Request.Exclusive of the latest batch, or nil
 	jobs       []*job     // with queued sequences; those at the front get the next slot
@@ -24,12 +24,12 @@ type scheduler struct {
 	coalesced  int             // sequences that were already pending when a job needed them, since the start
 }
 
-// full reports whether no job of priority p would be admitted.
+// full reports whether every job of priority p would be rejected.
 func (s *scheduler) full(p priority) bool {
 	return s.held() >= s.limit && s.charged[p] >= max(s.limit/4, 1)
 }
 
-// held is what counts against the limit.
+// held is the number of tokens that count against the limit.
 func (s *scheduler) held() (sum int) {
 	for _, n := range s.charged {
 		sum += n

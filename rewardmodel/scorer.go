@@ -26,24 +26,24 @@ type ScorerConfig struct {
 
 	MaxLength    int // tokens of a sequence, special ones included; 512
 	MaxInstances int // instances of a response that are scored; 4096
-	// MaxRequestInstances is how many instances all responses of a request may
-	// have together, beyond which it is refused; DefaultMaxInstances.
+	// MaxRequestInstances is the maximum number of instances of all responses of a
+	// request, above which it is rejected; DefaultMaxInstances.
 	MaxRequestInstances int
 	EmptyReward         float64 // compliance of an empty response, in [0,1]; 0
-	// PolicyTokenizers are those that Options.Tokenizer can select, in addition
-	// to the model's own, which has the name or the version of the model.
+	// PolicyTokenizers are the tokenizers that Options.Tokenizer can select, in
+	// addition to that of the model, which has the name or the version of the model.
 	PolicyTokenizers map[string]PolicyTokenizer
 	CacheBytes       int64 // bound of the instance cache; 0: no cache
 
 	MaxBatchTokens int // tokens of a batch, unless one sequence is longer; 1024
-	MaxQueueTokens int // tokens that may wait for the model; 1 Mi
+	MaxQueueTokens int // tokens that may be queued for the model; 1 Mi
 	// MaxQueueTime is the maximum time that the queued tokens may take to compute
 	// at the measured throughput. Set it to the longest timeout of a caller;
 	// 0: no such limit.
 	MaxQueueTime time.Duration
 }
 
-// What a ScorerConfig stands for that does not say.
+// The defaults of a ScorerConfig.
 const (
 	DefaultScoredInstances = 4096
 	DefaultMaxBatchTokens  = 1024

@@ -283,7 +283,7 @@ assay_cache_hits_total{model_version="v2"} 3
 # TYPE assay_cache_misses_total counter
 assay_cache_misses_total{model_version="v1"} 4
 assay_cache_misses_total{model_version="v2"} 2
-# HELP assay_instances_total Instances of requests, cached and repeated ones too.
+# HELP assay_instances_total Instances in requests, including cached and repeated ones.
 # TYPE assay_instances_total counter
 assay_instances_total{model_version="v1"} 10
 assay_instances_total{model_version="v2"} 5
@@ -291,11 +291,11 @@ assay_instances_total{model_version="v2"} 5
 # TYPE assay_queue_tokens gauge
 assay_queue_tokens{model_version="v1"} 0
 assay_queue_tokens{model_version="v2"} 0
-# HELP assay_requests_rejected_total Requests without an answer: overloaded, closed, canceled or model.
+# HELP assay_requests_rejected_total Requests without a result by reason: overloaded, closed, canceled or model.
 # TYPE assay_requests_rejected_total counter
 assay_requests_rejected_total{model_version="v1",reason="closed"} 2
 assay_requests_rejected_total{model_version="v2",reason="closed"} 1
-# HELP assay_responses_total Responses that got a reward.
+# HELP assay_responses_total Responses that were scored.
 # TYPE assay_responses_total counter
 assay_responses_total{model_version="v1"} 6
 assay_responses_total{model_version="v2"} 3

@@ -53,7 +53,7 @@ func TestTokenSpansRefuse(t *testing.T) {
 		offsets [][2]int
 		want    string
 	}{
-		{OffsetCodepoint, [][2]int{{0, 1}, {1, 5}}, "x[1]: [1,5]: 5 is outside of the response, which has 4 codepoint units"},
+		{OffsetCodepoint, [][2]int{{0, 1}, {1, 5}}, "x[1]: [1,5]: 5 is outside the response, which has 4 codepoint units"},
 		{OffsetCodepoint, [][2]int{{-1, 1}}, "x[0]: [-1,1]: -1 is outside"},
 		{OffsetUTF8, [][2]int{{0, 3}}, "x[0]: [0,3]: 3 is in the middle of a character"},
 		{OffsetUTF8, [][2]int{{6, 7}}, "6 is in the middle"},
@@ -62,7 +62,7 @@ func TestTokenSpansRefuse(t *testing.T) {
 		{OffsetUTF16, [][2]int{{0, 6}}, "6 is outside"},
 		{OffsetUTF16, [][2]int{{0, 1}, {2, 2}}, "x[1]: [2,2]: 2 is in the middle"},
 		{OffsetCodepoint, [][2]int{{2, 1}}, "the start is beyond the end"},
-		{OffsetCodepoint, [][2]int{{1, 2}, {0, 0}, {0, 1}}, "x[2]: [0,1]: it begins before a token ahead of it"},
+		{OffsetCodepoint, [][2]int{{1, 2}, {0, 0}, {0, 1}}, "x[2]: [0,1]: it starts before a preceding token"},
 	} {
 		_, err := test.unit.byteSpans("x", text, test.offsets)
 		if err == nil || err.Kind != KindInvalid || !strings.Contains(err.Error(), test.want) {

@@ -41,11 +41,11 @@ const (
 // rewards. It must be safe for concurrent use.
 type PolicyTokenizer interface {
 	// Offsets returns the span of each token in bytes of text, without special
-	// tokens, ordered by their starts.
+	// tokens, ordered by start.
 	Offsets(text string) []segmenter.Span
 }
 
-// policyTokens returns the tokens of item i that get a reward each.
+// policyTokens returns the tokens of item i to which rewards are assigned.
 func (s *Scorer) policyTokens(item Item, i int, o Options) ([]segmenter.Span, error) {
 	if item.TokenOffsets != nil {
 		tokens, err := o.OffsetUnit.byteSpans(element("responses", i)+".token_offsets", *item.Response, item.TokenOffsets)

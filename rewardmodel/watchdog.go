@@ -9,13 +9,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// ErrStalled says that a model call does not end. A call into native code
-// cannot be interrupted: only another process helps.
+// ErrStalled reports that a model call exceeds its limit. A call into native code
+// cannot be interrupted: only a restart of the process helps.
 var ErrStalled = errors.New("the model call has stalled")
 
-// The limit of a model call is so many times what its tokens take at the measured
-// throughput, within bounds: the minimum leaves room for a machine that others
-// use, and the maximum for a throughput that was measured on the slow first calls
+// The limit of a model call is a multiple of the time that its tokens take at the
+// measured throughput, within bounds: the minimum allows for a machine under other
+// load, and the maximum for a throughput that was measured on the slow first calls
 // of a process.
 const (
 	stallFactor  = 20
@@ -90,7 +90,7 @@ func (w *Watchdog) Stalled() error {
 	return &StalledError{Sequences: w.call.sequences, Tokens: w.call.tokens, Took: took, Limit: w.call.limit}
 }
 
-// StalledError describes a model call that does not end. It wraps ErrStalled.
+// StalledError describes a model call that exceeds its limit. It wraps ErrStalled.
 type StalledError struct {
 	Sequences, Tokens int           // of the batch that it computes
 	Took              time.Duration // so far

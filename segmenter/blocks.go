@@ -15,15 +15,15 @@ type line struct {
 
 func (l line) blank() bool { return l.text >= l.end }
 
-// blocks walks the lines of the text. Code, headings, table rows and rulings
-// are utterances; all other lines gather in paragraphs, which are cut into
-// sentences.
+// blocks iterates over the lines of the text. Code, headings, table rows and
+// thematic breaks are utterances; all other lines form paragraphs, which are split
+// into sentences.
 func (s *scanner) blocks() {
 	inList, inTable, afterBlank := false, false, true
-	quote, prose := 0, 0 // prose: where indented lines are known to be no code
+	quote, prose := 0, 0 // up to prose, indented lines are known not to be code
 	for at := 0; at < len(s.text) && s.err == nil; {
 		if s.text[at] == '\n' && quote == 0 {
-			s.look(1)
+			s.charge(1)
 			s.flush()
 			at, inTable, afterBlank = at+1, false, true
 			continue
@@ -66,17 +66,17 @@ func (s *scanner) blocks() {
 		case heading(content):
 			s.flush()
 			s.emit(l.start, l.end)
-		case ruling(content):
+		case rulingLine(content):
 			s.rule(l, content)
 		case marker > 0:
 			s.flush()
 			l.body = l.text + marker
 			s.para = append(s.para, l)
 		default:
-			if turn(content) {
+			if dialogueLabel(content) {
 				s.flush()
 			}
-			if len(s.para) == longestParagraph {
+			if len(s.para) == maxParagraphLines {
 				s.flush()
 			}
 			s.para = append(s.para, l)
@@ -87,11 +87,11 @@ func (s *scanner) blocks() {
 	s.flush()
 }
 
-// longestParagraph bounds the memory for a paragraph, in lines.
-const longestParagraph = 4096
+// maxParagraphLines bounds the memory of a paragraph.
+const maxParagraphLines = 4096
 
-// bareQuote covers the ">" of an empty line in a block quote, which is no
-// utterance of its own, by the utterance before it.
+// bareQuote adds the ">" of an empty line in a block quote, which is not an
+// utterance, to the preceding utterance.
 func (s *scanner) bareQuote(l line) {
 	if n := len(s.out); l.quote > 0 && n > 0 {
 		s.out[n-1].End = l.end
@@ -106,7 +106,7 @@ func (s *scanner) lineAt(start int) line {
 	if n := strings.IndexByte(s.text[start:], '\n'); n >= 0 {
 		l.end, l.next = start+n, start+n+1
 	}
-	s.look(l.next - start)
+	s.charge(l.next - start)
 	if end := trimEnd(s.text, Span{start, l.end}); end > start {
 		l.end = end
 	}
@@ -128,8 +128,8 @@ func (s *scanner) lineAt(start int) line {
 	return l
 }
 
-// quoteMarker tells a block quote's ">" from a comparison, ">100", or an
-// arrow, ">>": a space, another marker or a word follows it.
+// quoteMarker distinguishes the ">" of a block quote from a comparison, ">100" or
+// ">=".
 func (s *scanner) quoteMarker(l line) bool {
 	if l.text+1 >= l.end {
 		return true
@@ -138,8 +138,8 @@ func (s *scanner) quoteMarker(l line) bool {
 	return c != '=' && !isDigit(c)
 }
 
-// rule handles a line of dashes or the like: the underline of a heading when
-// it follows a single line of text, else an utterance that separates others.
+// rule handles a line of dashes or similar: the underline of a heading when it
+// follows a single line of text, else an utterance that separates others.
 func (s *scanner) rule(l line, content string) {
 	if len(s.para) == 1 && (content[0] == '=' || content[0] == '-') && s.para[0].body == s.para[0].text {
 		s.emit(s.para[0].start, l.end)
@@ -150,8 +150,8 @@ func (s *scanner) rule(l line, content string) {
 	s.emit(l.start, l.end)
 }
 
-// flush cuts the paragraph gathered so far into sentences and clears it. A
-// line break inside it ends an utterance, unless an editor wrapped the line.
+// flush splits the current paragraph into sentences and clears it. A line break
+// inside it ends an utterance, unless an editor wrapped the line.
 func (s *scanner) flush() {
 	if len(s.para) == 0 {
 		return

@@ -22,7 +22,7 @@ func TestSegmentCanceled(t *testing.T) {
 			at := 0
 			ctx := &ctxtest.Countdown{Context: t.Context(), Left: asked}
 			s := newScanner(ctx, text)
-			ctx.Ended = func() { at = s.looked }
+			ctx.Ended = func() { at = s.bytes }
 			s.blocks()
 			spans, err := s.result()
 			if err == nil {
@@ -31,7 +31,7 @@ func TestSegmentCanceled(t *testing.T) {
 			if !errors.Is(err, context.Canceled) || spans != nil {
 				t.Fatalf("%.20q...: got %v and %d spans", text, err, len(spans))
 			}
-			if after := s.looked - at; after > spaces+checkEvery { // white space is read in one go
+			if after := s.bytes - at; after > spaces+checkEvery { // white space is read in one go
 				t.Errorf("%.20q..., canceled at check %d: %d bytes are looked at afterwards", text, asked, after)
 			}
 		}

@@ -37,7 +37,7 @@ func cost(t testing.TB, text string) float64 {
 		t.Fatal(err)
 	}
 	const free = 1 << 10
-	return float64(max(0, s.looked-free)) / float64(len(text)+1)
+	return float64(max(0, s.bytes-free)) / float64(len(text)+1)
 }
 
 func checkCost(t testing.TB, text string) float64 {

@@ -2,7 +2,7 @@ package segmenter
 
 import "context"
 
-// segment is Segment for a caller that waits.
+// segment is Segment without a deadline.
 func segment(text string) []Span {
 	spans, err := Segment(context.Background(), text)
 	if err != nil {
@@ -11,9 +11,9 @@ func segment(text string) []Span {
 	return spans
 }
 
-// limit is Limit for a caller that waits.
-func limit(text string, spans []Span, most int, length func(string) int) []Span {
-	pieces, err := Limit(context.Background(), text, spans, most, func(s string) (int, error) { return length(s), nil })
+// limit is Limit without a deadline.
+func limit(text string, spans []Span, maxLength int, length func(string) int) []Span {
+	pieces, err := Limit(context.Background(), text, spans, maxLength, func(s string) (int, error) { return length(s), nil })
 	if err != nil {
 		panic(err)
 	}

@@ -8,22 +8,21 @@ import (
 	"github.com/rivo/uniseg"
 )
 
-// Limit returns spans with every span whose length exceeds most cut into pieces
-// that do not, and never drops a non-space character. length counts the units,
-// usually tokens, of a string; it may be any function that is roughly
-// proportional to the size of its argument and need not be additive. A most
-// below 1 counts as 1.
+// Limit returns spans with every span longer than maxLength split into pieces that
+// are not, and never drops a non-space character. length counts the units, usually
+// tokens, of a string; it may be any function that is roughly proportional to the
+// size of its argument and need not be additive. A maxLength below 1 counts as 1.
 //
-// A cut falls after the best boundary in the later half of what fits: the end
-// of a line, then of a sentence, of a clause, of a word; where a single word
-// is too long, between grapheme clusters. Only a single cluster that is itself
-// longer than most stays longer; clusters far beyond the Stream-Safe Text Format
-// of UAX #15 (over 128 bytes) are cut between code points.
+// A span is split after the best boundary in the second half of what fits: the end
+// of a line, then of a sentence, of a clause, of a word; within a word that is too
+// long, between grapheme clusters. Only a single cluster that is longer than
+// maxLength stays longer; clusters far beyond the Stream-Safe Text Format of
+// UAX #15 (over 128 bytes) are split between code points.
 //
 // Limit checks ctx before each call of length. When ctx is done or length fails,
 // it returns that error and no spans.
-func Limit(ctx context.Context, text string, spans []Span, most int, length func(string) (int, error)) ([]Span, error) {
-	l := limiter{ctx: ctx, text: text, most: max(most, 1), length: length, out: make([]Span, 0, len(spans))}
+func Limit(ctx context.Context, text string, spans []Span, maxLength int, length func(string) (int, error)) ([]Span, error) {
+	l := limiter{ctx: ctx, text: text, maxLength: max(maxLength, 1), length: length, out: make([]Span, 0, len(spans))}
 	for _, span := range spans {
 		if l.limit(span); l.err != nil {
 			return nil, l.err
@@ -32,14 +31,14 @@ func Limit(ctx context.Context, text string, spans []Span, most int, length func
 	return l.out, nil
 }
 
-// limiter cuts one span after the other.
+// limiter splits one span after another.
 type limiter struct {
-	ctx    context.Context
-	text   string
-	most   int
-	length func(string) (int, error)
-	out    []Span
-	err    error // of ctx or length; once it is set, everything fits
+	ctx       context.Context
+	text      string
+	maxLength int
+	length    func(string) (int, error)
+	out       []Span
+	err       error // of ctx or length; once it is set, everything fits
 }
 
 // measure returns the length of s, or 0 after an error.
@@ -59,11 +58,11 @@ func (l *limiter) measure(s string) (n int) {
 func (l *limiter) limit(span Span) {
 	size := span.End - span.Start
 	total := l.measure(l.text[span.Start:span.End])
-	if total <= l.most {
+	if total <= l.maxLength {
 		l.out = append(l.out, span)
 		return
 	}
-	guess := int(int64(size) * int64(l.most) / int64(total))
+	guess := int(int64(size) * int64(l.maxLength) / int64(total))
 	for span.Start < span.End && l.err == nil {
 		cut, piece := l.cut(span, guess)
 		if piece.Start < piece.End {
@@ -73,7 +72,7 @@ func (l *limiter) limit(span Span) {
 	}
 }
 
-// cut returns the first piece of span and where the others begin.
+// cut returns the first piece of span and where the rest starts.
 func (l *limiter) cut(span Span, guess int) (cut int, piece Span) {
 	rest := l.text[span.Start:span.End]
 	cut = span.End
@@ -81,7 +80,7 @@ func (l *limiter) cut(span Span, guess int) (cut int, piece Span) {
 		cut = span.Start + bestCut(rest, fits)
 	}
 	piece = trim(l.text, Span{span.Start, cut})
-	for piece.End > piece.Start && l.measure(l.text[piece.Start:piece.End]) > l.most {
+	for piece.End > piece.Start && l.measure(l.text[piece.Start:piece.End]) > l.maxLength {
 		// Not monotone here: a shorter prefix may still be too long.
 		shorter := bestCut(l.text[piece.Start:piece.End], (piece.End-piece.Start)/2)
 		if piece.Start+shorter >= piece.End {
@@ -93,14 +92,14 @@ func (l *limiter) cut(span Span, guess int) (cut int, piece Span) {
 	return cut, piece
 }
 
-// fit returns how many leading bytes of s are at most that long: guess is
-// doubled or halved until it brackets the answer, which is then bisected, so
-// that length never sees much more than fits.
+// fit returns how many leading bytes of s fit: guess is doubled until it brackets
+// the result, which is then bisected, so that length never reads much more than
+// fits.
 func (l *limiter) fit(s string, guess int) int {
 	lo, hi := 0, min(guess+1, len(s)) // lo fits; hi does not, after this loop
 	for {
 		at := runeFloor(s, hi)
-		if l.measure(s[:at]) > l.most {
+		if l.measure(s[:at]) > l.maxLength {
 			break
 		}
 		if lo = at; lo == len(s) {
@@ -116,7 +115,7 @@ func (l *limiter) fit(s string, guess int) int {
 				break
 			}
 		}
-		if l.measure(s[:mid]) <= l.most {
+		if l.measure(s[:mid]) <= l.maxLength {
 			lo = mid
 		} else {
 			hi = mid
@@ -133,8 +132,8 @@ func runeFloor(s string, i int) int {
 	return i
 }
 
-// bestCut returns where to cut s so that the first part has at most limit
-// bytes, or holds one grapheme cluster when none fits.
+// bestCut returns where to split s so that the first part has at most limit bytes,
+// or one grapheme cluster when none fits.
 func bestCut(s string, limit int) int {
 	if limit >= len(s) {
 		return len(s)
@@ -149,10 +148,10 @@ func bestCut(s string, limit int) int {
 }
 
 // lastBoundary returns the last boundary of the best kind in s[from:limit],
-// or 0 where there is none.
+// or 0 when there is none.
 func lastBoundary(s string, limit, from int) int {
 	best, bestKind := 0, 0
-	prev := ' ' // the last character that is no closing one after a stop
+	prev := ' ' // the last character that does not close a terminator
 	at := func(i int, next rune) {
 		if kind := cutKind(prev, next); i > 0 && i >= from && kind > 0 && kind >= bestKind {
 			best, bestKind = i, kind
@@ -193,14 +192,14 @@ func markKind(r rune) int {
 	case ';', ':', ',', '—', '、', '，', '；', '：', '،', '؛':
 		return 2
 	}
-	if stopRune(r) != none {
+	if terminatorClass(r) != none {
 		return 3
 	}
 	return 0
 }
 
-// streamSafe is the longest cluster of the Stream-Safe Text Format, in code
-// points; what is longer in bytes than these can be is not kept whole.
+// streamSafe is the maximum cluster of the Stream-Safe Text Format, in code points;
+// a cluster with more bytes than those can have is split.
 const streamSafe = 32
 
 // clusterCut returns the last boundary between grapheme clusters at or before

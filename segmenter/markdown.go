@@ -9,9 +9,9 @@ import (
 // codeIndent is the indentation of a code block, in columns.
 const codeIndent = 4
 
-// verbatim returns the end of the block that opens at line l and holds no
-// sentences: fenced code to its closing fence or the end of the text, display
-// math to its closing mark or the next blank line.
+// verbatim returns the end of the block that opens at line l and contains no
+// sentences: fenced code up to its closing fence or the end of the text, display
+// math up to its closing mark or the next blank line.
 func (s *scanner) verbatim(l line, content string) (end int, ok bool) {
 	if fence := fenceOf(content); fence != "" {
 		for at := l.next; at < len(s.text) && s.err == nil; {
@@ -52,7 +52,7 @@ func fenceOf(content string) string {
 	return content[:n]
 }
 
-// leading returns how often c stands at the start of s.
+// leading returns how often s repeats c at its start.
 func leading(s string, c byte) int {
 	n := 0
 	for n < len(s) && s[n] == c {
@@ -109,8 +109,9 @@ func heading(content string) bool {
 	return 1 <= n && n <= 6 && (n == len(content) || content[n] == ' ' || content[n] == '\t')
 }
 
-// ruling matches a line of at least two rulings and nothing else: ---, * * *.
-func ruling(content string) bool {
+// rulingLine matches a line that consists of at least two of the same mark: ---,
+// * * *.
+func rulingLine(content string) bool {
 	c := content[0]
 	if strings.IndexByte("-*_=~#+", c) < 0 {
 		return false
@@ -120,7 +121,7 @@ func ruling(content string) bool {
 }
 
 // tableLine emits l when it is a row of a table. The delimiter row below the
-// heading joins it, being no utterance of its own.
+// heading is part of the heading's utterance.
 func (s *scanner) tableLine(l line, content string, inTable bool) bool {
 	if !strings.Contains(content, "|") {
 		return false
@@ -201,9 +202,9 @@ func enumeration(content string) int {
 	return 0
 }
 
-// turn matches the label before a turn of a dialogue: "User:", "**Dr. Lee:**",
+// dialogueLabel matches the speaker label of a dialogue: "User:", "**Dr. Lee:**",
 // "<nick>", "[10:15] Ann:".
-func turn(content string) bool {
+func dialogueLabel(content string) bool {
 	const longest = 40 // bytes
 	rest := content[:min(len(content), longest)]
 	for rest != "" && (rest[0] == '*' || rest[0] == '_') {

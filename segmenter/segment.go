@@ -5,13 +5,13 @@ import (
 	"unicode/utf8"
 )
 
-// Segment cuts text into utterances. The spans are in document order, do not
-// overlap, begin and end with a non-space character, lie on rune boundaries
-// and together cover every non-space character of text. It takes linear time
-// and treats each byte of invalid UTF-8 as one character.
+// Segment splits text into utterances. The spans are in document order, do not
+// overlap, start and end with a non-space character and on rune boundaries, and
+// together cover every non-space character of text. Segment takes linear time and
+// treats each byte of invalid UTF-8 as one character.
 //
-// When ctx is done before the text is, Segment stops within a bounded amount of
-// work and returns the error of ctx and no spans; it returns no other error.
+// When ctx is done first, Segment stops within a bounded amount of work and
+// returns no spans and the error of ctx; it returns no other error.
 func Segment(ctx context.Context, text string) ([]Span, error) {
 	s := newScanner(ctx, text)
 	s.blocks()
@@ -23,9 +23,9 @@ type scanner struct {
 	progress
 	text   string
 	out    []Span
-	para   []line // the paragraph being gathered
+	para   []line // lines of the current paragraph
 	lead   leadingSpace
-	marks  Span // the reference marks that raised found last
+	marks  Span // the reference marks that were found last
 	beyond lookahead
 }
 
@@ -61,7 +61,7 @@ func trim(text string, span Span) Span {
 	return span
 }
 
-// trimEnd returns the end of span without the white space there.
+// trimEnd returns the end of span without trailing white space.
 func trimEnd(text string, span Span) int {
 	for span.Start < span.End {
 		if c := text[span.End-1]; c < utf8.RuneSelf {

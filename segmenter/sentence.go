@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// sentences cuts the block of prose text[start:end]. Stops before body belong
-// to a list marker or the like and cut nothing.
+// sentences splits the block of prose text[start:end]. Terminators before body
+// belong to a list marker or similar and do not end a sentence.
 func (s *scanner) sentences(start, body, end int) {
 	from := start
 	if cut := s.signOff(body, end); cut > 0 {
@@ -24,7 +24,7 @@ func (s *scanner) sentences(start, body, end int) {
 			continue
 		}
 		cut := 0
-		if st, ok := s.stopAt(i, end); ok {
+		if st, ok := s.terminatorAt(i, end); ok {
 			i = st.after
 			cut = s.cut(max(from, body), st, end)
 		} else if c < utf8.RuneSelf {
@@ -53,32 +53,33 @@ func (s *scanner) sentences(start, body, end int) {
 	s.emit(from, end)
 }
 
-// nextMark returns the next byte of text[i:end] that is of marks, or a place
-// before it after as much text as passes between two looks at the context.
+// nextMark returns the index of the next byte of text[i:end] that is in marks, or
+// an earlier index when the context must be checked first.
 func (s *scanner) nextMark(i, end int) int {
 	start := i
 	for end = min(end, start+checkEvery); i < end && !marks[s.text[i]]; {
 		i++
 	}
-	s.look(i - start)
+	s.charge(i - start)
 	return i
 }
 
-// stop is a run of stops and the quotes and brackets that close after it.
-type stop struct {
-	start, end int // the stops
+// terminator is a run of terminating characters and the closing quotes and
+// brackets after it.
+type terminator struct {
+	start, end int // the terminating characters
 	after      int // the end of the closing characters
 	class      class
 	quoted     bool // a closing character ends direct speech
 }
 
-// stopAt returns the stop that begins at text[i].
-func (s *scanner) stopAt(i, end int) (stop, bool) {
-	st := stop{start: i, end: i, after: i}
+// terminatorAt returns the terminator that starts at text[i].
+func (s *scanner) terminatorAt(i, end int) (terminator, bool) {
+	st := terminator{start: i, end: i, after: i}
 	dots := 0
 	for st.after < end {
 		r, n := utf8.DecodeRuneInString(s.text[st.after:end])
-		switch c := stopRune(r); {
+		switch c := terminatorClass(r); {
 		case c != none:
 			if r == '.' {
 				dots++
@@ -88,7 +89,7 @@ func (s *scanner) stopAt(i, end int) (stop, bool) {
 			st.end = st.after
 			continue
 		case st.class == none:
-			return s.scriptStop(i, end)
+			return s.scriptTerminator(i, end)
 		case closes(r):
 			st.quoted = st.quoted || quotes(r)
 			st.after += n
@@ -99,30 +100,30 @@ func (s *scanner) stopAt(i, end int) (stop, bool) {
 		}
 		break
 	}
-	s.look(st.after - i)
+	s.charge(st.after - i)
 	if dots > 1 && st.class == period {
 		st.class = ellipsis
 	}
 	return st, st.class != none
 }
 
-// spacedDot tells whether text[i:] continues an ellipsis written ". . .".
+// spacedDot reports whether text[i:] continues an ellipsis written ". . .".
 func (s *scanner) spacedDot(i, end int) bool {
 	return i+1 < end && s.text[i+1] == '.' && (i+2 == end || s.text[i+2] == ' ' || s.text[i+2] == '.') &&
 		i >= 2 && s.text[i-2] == ' '
 }
 
-// scriptStop accepts the ASCII characters that end sentences in one script
-// alone: the Greek question mark and the Armenian full stop.
-func (s *scanner) scriptStop(i, end int) (stop, bool) {
+// scriptTerminator accepts the ASCII characters that end sentences only in one
+// script: the Greek question mark and the Armenian full stop.
+func (s *scanner) scriptTerminator(i, end int) (terminator, bool) {
 	r, _ := utf8.DecodeLastRuneInString(s.text[:i])
 	c := s.text[i]
 	ok := c == ';' && r >= 0x370 && r < 0x400 || c == ':' && r >= 0x530 && r < 0x590
-	return stop{start: i, end: i + 1, after: i + 1, class: final}, ok
+	return terminator{start: i, end: i + 1, after: i + 1, class: final}, ok
 }
 
 // inlineCode returns the end of the code span that opens at text[i], or of its
-// backticks where it does not close soon: what is inside holds no sentences.
+// backticks when no closing ones are near: code contains no sentences.
 func (s *scanner) inlineCode(i, end int) int {
 	const longest = 200 // bytes; bounds the work for text full of backticks
 	open := i
@@ -133,9 +134,9 @@ func (s *scanner) inlineCode(i, end int) int {
 	limit := min(end, i+longest)
 	at := strings.Index(s.text[i:limit], ticks)
 	if at < 0 {
-		s.look(limit - open)
+		s.charge(limit - open)
 		return i
 	}
-	s.look(i + at - open)
+	s.charge(i + at - open)
 	return i + at + len(ticks)
 }

@@ -1,23 +1,24 @@
-// Package segmenter cuts a text into utterances: the instances of a bag.
+// Package segmenter splits a text into utterances: the instances of a bag.
 //
-// An utterance is what a reader would quote as one thing said: a sentence, a
-// heading, a list item's sentence, a table row, a whole block of code. Every
-// span is exact, so that text[span.Start:span.End] is what the model reads.
+// An utterance is the unit that a reader would quote: a sentence, a heading, a
+// sentence of a list item, a table row, a whole block of code. Every span is
+// exact, so that text[span.Start:span.End] is what the model reads.
 //
-// The text is read once. Its lines tell blocks apart (blocks.go, markdown.go,
-// wrap.go); in a block of prose each stop is a candidate (stops.go,
-// sentence.go) that ends an utterance or not by the words around it (decide.go,
-// words.go) and takes along what belongs to it (attach.go); marks that are no
-// stops may end one too (flat.go).
+// The text is read once. Its line structure separates blocks (blocks.go,
+// markdown.go, wrap.go). In a block of prose each terminator is a candidate
+// (terminators.go, sentence.go); the surrounding words decide whether it ends an
+// utterance (boundary.go, abbreviations.go), which includes trailing marks
+// (trailing_marks.go). Marks that are not terminators can end an utterance in
+// text whose line breaks were lost (unwrapped.go).
 //
-// The time is linear for every text: a rule looks around by a fixed number of
-// bytes, or what it reads further (a run of white space or of reference marks) is
-// remembered, so that the next terminator does not read it again. The rules count
-// what they look at (progress.go). By that count a done context ends the work
-// soon, and the tests bound the cost of a byte for combinations of texts that
-// make rules look around.
+// The time is linear for every text: a rule inspects a fixed number of bytes, or
+// caches what it reads beyond that (a run of white space or of reference marks),
+// so that the next terminator does not read it again. The rules count the bytes
+// that they inspect (progress.go). That count bounds the work after a context is
+// done, and the tests use it to bound the cost per byte for combinations of texts
+// that make rules inspect their surroundings.
 //
-// [Limit] then cuts the spans that are longer than a model can read.
+// [Limit] then splits the spans that are too long for a model.
 package segmenter
 
 // Span is the half-open range [Start, End) of bytes of a text.

@@ -23,7 +23,7 @@ func TestUniversalDependencies(t *testing.T) {
 		t.Run(c.treebank, func(t *testing.T) {
 			file, err := os.Open(filepath.Join(dir, "ud", c.treebank+".dev.jsonl"))
 			if err != nil {
-				t.Skipf("no treebank here, set ASSAY_DATA to the folder that holds ud/: %v", err)
+				t.Skipf("no treebank here, set ASSAY_DATA to the directory that contains ud/: %v", err)
 			}
 			defer file.Close()
 			var right, found, gold int

@@ -1,5 +1,5 @@
 package segmenter
 
-// Version names the rules. A checkpoint records it, because a model learns on
-// utterances as these rules cut them; it grows when they change what they cut.
+// Version identifies the rules. A checkpoint records it, because a model is
+// trained on the utterances of these rules. Increment it when the spans change.
 const Version = "1"

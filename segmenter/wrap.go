@@ -6,14 +6,14 @@ import (
 	"unicode/utf8"
 )
 
-// wrap knows which line breaks of a paragraph an editor or mail program put
-// there only because the next word did not fit.
+// wrap identifies the line breaks of a paragraph that an editor or mail program
+// inserted only because the next word did not fit.
 type wrap struct {
-	s      *scanner
-	lines  []line
-	width  int  // columns of the widest line
-	filled bool // no line but the last had room for the next word
-	small  bool // written without capitals, as chat is
+	s         *scanner
+	lines     []line
+	width     int  // columns of the widest line
+	filled    bool // no line but the last had room for the next word
+	lowercase bool // written without uppercase letters, as in chat
 }
 
 const (
@@ -37,24 +37,24 @@ func (s *scanner) wrapOf(lines []line) wrap {
 		w.filled = w.filled && w.full(i)
 	}
 	first, _ := utf8.DecodeRuneInString(s.text[lines[0].body:])
-	w.small = unicode.IsLower(first) && lines[0].body == lines[0].text // list items often start small
+	w.lowercase = unicode.IsLower(first) && lines[0].body == lines[0].text // list items often start with a lowercase letter
 	return w
 }
 
 func (s *scanner) columns(l line) int {
-	s.look(l.end - l.text)
+	s.charge(l.end - l.text)
 	return utf8.RuneCountInString(s.text[l.text:l.end])
 }
 
-// full tells whether line i had no room for the first word of the next.
+// full reports whether line i had no room for the first word of the next.
 func (w *wrap) full(i int) bool {
 	next := w.lines[i+1]
 	word, _, _ := strings.Cut(w.s.text[next.text:next.end], " ")
-	w.s.look(len(word))
+	w.s.charge(len(word))
 	return w.s.columns(w.lines[i])+1+utf8.RuneCountInString(word) > w.width
 }
 
-// joins tells whether line i+1 continues the sentence of line i.
+// joins reports whether line i+1 continues the sentence of line i.
 func (w *wrap) joins(i int) bool {
 	if w.width < narrowWrap || w.width > wideWrap || w.hardBreak(i) || !w.full(i) {
 		return false
@@ -67,10 +67,10 @@ func (w *wrap) joins(i int) bool {
 	if w.filled && len(w.lines) > 2 {
 		return true
 	}
-	return !w.small && !unicode.IsUpper(next) && w.width >= sureWrap
+	return !w.lowercase && !unicode.IsUpper(next) && w.width >= sureWrap
 }
 
-// hardBreak tells whether line i ends in Markdown's mark for a line break: a
+// hardBreak reports whether line i ends in Markdown's mark for a line break: a
 // backslash or two spaces.
 func (w *wrap) hardBreak(i int) bool {
 	l := w.lines[i]

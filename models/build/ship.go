@@ -74,7 +74,7 @@ func ship(cfg config, log io.Writer) error {
 	return nil
 }
 
-// readMetrics adds the named figures of a report of `assay eval` to metrics, as "set.name".
+// readMetrics adds the named metrics of a report of `assay eval` to metrics, as "set.name".
 func readMetrics(file, set string, names []string, metrics map[string]float64) error {
 	data, err := os.ReadFile(file)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"assay/rewardmodel/checkpoint"
 )
 
-// What is written by hand beside the model stays when it is made anew.
+// Handwritten files next to the model are kept when it is rebuilt.
 func TestShipKeepsCardAndRegressionSet(t *testing.T) {
 	cfg := config{work: t.TempDir(), out: filepath.Join(t.TempDir(), "default")}
 	trained := filepath.Join(cfg.work, "trained")

@@ -13,13 +13,13 @@ import (
 	"assay/rewardmodel/bag"
 )
 
-// Sources of texts. The data sets' names are those of their folders.
+// Sources of texts. The data sets' names are those of their directories.
 const (
 	toxicSpans    = "toxic_spans"
 	diaSafety     = "diasafety"
 	convAbuse     = "convabuse"
 	hateOffensive = "hate_offensive"
-	ownWords      = "templates" // this folder's own sentences
+	ownWords      = "templates" // this directory's own sentences
 )
 
 // disputed is the kind of a text on whose label its raters do not agree.
@@ -206,7 +206,7 @@ type corpus struct {
 	evaluation map[string][]item // by source
 }
 
-// readCorpus reads the licensed sets alone: CC0, Apache-2.0, CC BY 4.0 and MIT.
+// readCorpus reads only the licensed sets: CC0, Apache-2.0, CC BY 4.0 and MIT.
 func readCorpus(data string) (corpus, error) {
 	c := corpus{evaluation: map[string][]item{}}
 	var err error
@@ -225,7 +225,7 @@ func readCorpus(data string) (corpus, error) {
 	c.evaluation[diaSafety] = take(readDiaSafety(at(diaSafety, "val.json")))
 	c.evaluation[convAbuse] = take(readConvAbuse(at(convAbuse, "ConvAbuseEMNLPvalid.csv")))
 	if err != nil {
-		return corpus{}, fmt.Errorf("--data: %w (the README tells how to fill the folder)", err)
+		return corpus{}, fmt.Errorf("--data: %w (the README describes how to fill the directory)", err)
 	}
 	return c, nil
 }

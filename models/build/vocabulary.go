@@ -131,7 +131,7 @@ func blend(bpe, pieces *tokenizer.Tokenizer, old []float32, width int) ([]float3
 	return out, nil
 }
 
-// wordPieces returns the WordPieces of one token's text. A token goes on with a
+// wordPieces returns the WordPieces of one token's text. A token continues a
 // word when it starts with a letter or digit and no space stands before it, for
 // which WordPiece has the forms with ##; but one that starts like "The" does, with
 // a capital and then none, begins a word at the start of a text or after a

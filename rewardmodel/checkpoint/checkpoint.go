@@ -1,18 +1,18 @@
-// Package checkpoint reads and writes checkpoint folders in the layout of
+// Package checkpoint reads and writes checkpoint directories in the layout of
 // Hugging Face's transformers: config.json, safetensors weights in one file or
 // sharded, tokenizer files, and assay.json with what a reward model adds (its
-// decision threshold, its version, the checksums of the folder).
+// decision threshold, its version, the checksums of the directory).
 //
-// Open reads and checks headers only. Weights are read one tensor at a time,
-// straight into the caller's memory, so that a model is never held twice:
+// Open reads and validates only headers. Weights are read one tensor at a time,
+// directly into the caller's memory, so that a model is never in memory twice:
 //
 //	ckpt, err := checkpoint.Open(dir)
 //	for _, spec := range checkpoint.Specs(ckpt.Config, ckpt.HasClassifier()) {
 //		weights, err := ckpt.Float32(spec.Name)
 //	}
 //
-// A file is taken for hostile until it has been checked: whatever is wrong
-// with it becomes one error that names the file and the tensor or field.
+// A file is untrusted until it has been validated: whatever is wrong with it
+// becomes one error that names the file and the tensor or field.
 package checkpoint
 
 import (
@@ -30,24 +30,24 @@ import (
 // maxConfig bounds config.json and assay.json, in bytes.
 const maxConfig = 1 << 20
 
-// maxAttempts bounds how often Open follows a folder that is being replaced.
+// maxAttempts bounds how often Open retries while a directory is being replaced.
 const maxAttempts = 10
 
-// Checkpoint is an open checkpoint folder. Its methods are safe for concurrent
-// use, Close excepted. It stays readable when Write replaces the folder.
+// Checkpoint is an open checkpoint directory. Its methods, except Close, are safe
+// for concurrent use. It stays readable when Write replaces the directory.
 type Checkpoint struct {
-	// Dir is the folder as given to Open.
+	// Dir is the directory as given to Open.
 	Dir string
 	// Config is the validated config.json.
 	Config Config
-	// Manifest is assay.json; for a folder without one, a manifest with the
-	// default threshold and nothing else. It is never nil.
+	// Manifest is assay.json, or a manifest with only the default threshold for a
+	// directory without one. It is never nil.
 	Manifest *Manifest
 
-	folder  *folder
-	shards  []*shard
-	tensors map[string]located // by stored name
-	alias   map[string]string  // canonical to stored name
+	directory *directory
+	shards    []*shard
+	tensors   map[string]located // by stored name
+	alias     map[string]string  // canonical to stored name
 }
 
 // TensorInfo describes a stored tensor.
@@ -70,13 +70,13 @@ func (t TensorInfo) Elements() int {
 func (t TensorInfo) Bytes() int { return t.Elements() * t.DType.Size() }
 
 // Open reads config.json, assay.json and the headers of the weights, and
-// checks that every tensor of the architecture is there with the shape that
-// the configuration implies and a type of float. It loads no weights. The
-// caller closes the checkpoint.
+// checks that every tensor of the architecture exists with a float type and the
+// shape that the configuration implies. It loads no weights. The caller closes the
+// checkpoint.
 //
 // The error wraps ErrDamaged, ErrUnsupported or fs.ErrNotExist.
 func Open(dir string) (*Checkpoint, error) {
-	// A writer may replace the folder and remove the old one while its
+	// A writer may replace the directory and remove the old one while its
 	// files are being opened; then the new one is tried.
 	for attempt := 1; ; attempt++ {
 		before, _ := os.Stat(durable.Survivor(dir))
@@ -93,11 +93,11 @@ func Open(dir string) (*Checkpoint, error) {
 }
 
 func open(dir string) (*Checkpoint, error) {
-	f, err := openFolder(dir)
+	f, err := openDirectory(dir)
 	if err != nil {
 		return nil, err
 	}
-	c := &Checkpoint{folder: f}
+	c := &Checkpoint{directory: f}
 	if err := c.load(); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
@@ -105,17 +105,17 @@ func open(dir string) (*Checkpoint, error) {
 }
 
 func (c *Checkpoint) load() error {
-	data, err := c.folder.read("config.json", maxConfig)
+	data, err := c.directory.read("config.json", maxConfig)
 	if err != nil {
 		return err
 	}
 	if c.Config, err = parseConfig(data); err != nil {
 		return err
 	}
-	if c.Manifest, err = readManifest(c.folder, c.Config); err != nil {
+	if c.Manifest, err = readManifest(c.directory, c.Config); err != nil {
 		return err
 	}
-	tensors, shards, err := openWeights(c.folder)
+	tensors, shards, err := openWeights(c.directory)
 	c.shards = shards
 	if err != nil {
 		return err
@@ -151,8 +151,8 @@ func (c *Checkpoint) resolve() error {
 		if legacy, named := legacyName(name); !ok && named {
 			t, ok = c.tensors[legacy]
 		}
-		// What a base model keeps under the names of the classifier is
-		// another head's; only its pooler can be used.
+		// The tensors of a base model under the names of the classifier belong to
+		// another head; only its pooler can be used.
 		if i >= required && !strings.HasPrefix(spec.Name, "pooler.") {
 			continue
 		}
@@ -175,15 +175,15 @@ func (c *Checkpoint) resolve() error {
 
 // Close closes the files. Reads fail after it.
 func (c *Checkpoint) Close() error {
-	errs := []error{c.folder.close()}
+	errs := []error{c.directory.close()}
 	for _, s := range c.shards {
 		errs = append(errs, s.file.Close())
 	}
 	return errors.Join(errs...)
 }
 
-// HasClassifier tells whether the checkpoint is a sequence classifier. A base
-// model is not, and gets a fresh head in training.
+// HasClassifier reports whether the checkpoint is a sequence classifier. A base
+// model is not, and gets a randomly initialized classification head in training.
 func (c *Checkpoint) HasClassifier() bool {
 	return architectures[c.Config.Architecture].classifier
 }
@@ -207,8 +207,8 @@ func (c *Checkpoint) Labels() (violation, compliant int, single bool, err error)
 	return 0, 1, false, nil
 }
 
-// MaxLength is the longest sequence in tokens, special tokens included: the
-// manifest's max_length, else as many as the model has positions for.
+// MaxLength is the maximum length of a sequence in tokens, including special
+// tokens: the manifest's max_length, or else the number of positions of the model.
 func (c *Checkpoint) MaxLength() int {
 	if c.Manifest.MaxLength > 0 {
 		return c.Manifest.MaxLength
@@ -216,8 +216,8 @@ func (c *Checkpoint) MaxLength() int {
 	return c.Config.positions()
 }
 
-// Tensors lists every stored tensor by name, those that the model does not use
-// included.
+// Tensors lists every stored tensor by name, including those that the model does
+// not use.
 func (c *Checkpoint) Tensors() []TensorInfo {
 	list := make([]TensorInfo, 0, len(c.tensors))
 	for _, t := range c.tensors {
@@ -228,7 +228,7 @@ func (c *Checkpoint) Tensors() []TensorInfo {
 }
 
 // Name returns the stored name of a canonical one (see TensorSpec); ok is
-// false when the checkpoint holds no such tensor.
+// false when the checkpoint has no such tensor.
 func (c *Checkpoint) Name(canonical string) (stored string, ok bool) {
 	stored, ok = c.alias[canonical]
 	return stored, ok

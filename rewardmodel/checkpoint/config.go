@@ -11,14 +11,14 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// The model types that can be run.
+// The supported model types.
 const (
 	Roberta   = "roberta"
 	Bert      = "bert"
 	DebertaV2 = "deberta-v2" // v3 as well
 )
 
-// The activations that an encoder must know, under one name each.
+// The activations that an encoder must support, with one name each.
 const (
 	// GELU is x*Phi(x) with the error function.
 	GELU = "gelu"
@@ -26,12 +26,12 @@ const (
 	GELUTanh = "gelu_tanh"
 	// ReLU is max(x, 0).
 	ReLU = "relu"
-	// Tanh is the hyperbolic tangent, of poolers alone.
+	// Tanh is the hyperbolic tangent, for poolers only.
 	Tanh = "tanh"
 )
 
-// Bounds on what a configuration may ask for. They lie far above every
-// published model and keep all products of dimensions within an int64.
+// Bounds of a configuration. They are far above every published model and keep
+// all products of dimensions within an int64.
 const (
 	maxHidden       = 1 << 16
 	maxIntermediate = 1 << 18
@@ -42,9 +42,9 @@ const (
 	maxLabels       = 1 << 16
 )
 
-// Config is what an encoder needs of config.json. In a Config made by hand for
-// Write, Architecture may be empty, and with two labels no Labels mean that the
-// violation comes first; a dropout of 0 is none.
+// Config is the part of config.json that an encoder needs. In a Config that was
+// built for Write, Architecture may be empty; with two labels, empty Labels mean
+// that the violation comes first. A dropout of 0 means none.
 type Config struct {
 	Architecture string // class in transformers, e.g. "RobertaForSequenceClassification"
 	ModelType    string // Roberta, Bert or DebertaV2
@@ -54,7 +54,7 @@ type Config struct {
 	Heads        int // attention heads; divides HiddenSize
 	Intermediate int // width of the feed-forward layer
 	Vocab        int
-	MaxPositions int // rows of the position embedding; of a DeBERTa, the longest sequence
+	MaxPositions int // rows of the position embedding; for a DeBERTa, the maximum length of a sequence
 	TypeVocab    int
 	PadID        int // RoBERTa numbers positions from PadID+1
 
@@ -65,22 +65,22 @@ type Config struct {
 	AttentionDropout  float64
 	ClassifierDropout float64
 
-	Disentangled Disentangled // of DebertaV2 alone
+	Disentangled Disentangled // DebertaV2 only
 
 	NumLabels int
 	Labels    []string // by index; len is NumLabels
 
-	raw map[string]jsontext.Value // config.json as read, so that Write keeps what it does not know
+	raw map[string]jsontext.Value // config.json as read, so that Write keeps unknown fields
 }
 
-// architecture says how a class of transformers stores its encoder.
+// architecture describes how a transformers class stores its encoder.
 type architecture struct {
 	modelType  string
 	prefix     string
 	classifier bool
 }
 
-// architectures are the classes of transformers that can be opened.
+// architectures are the supported transformers classes.
 var architectures = map[string]architecture{
 	"RobertaForSequenceClassification": {Roberta, "roberta.", true},
 	"RobertaForMaskedLM":               {Roberta, "roberta.", false},
@@ -95,8 +95,8 @@ var architectures = map[string]architecture{
 	"DebertaV2Model":                     {DebertaV2, "", false},
 }
 
-// family is what the model types differ in: the prefix of a stored encoder
-// and the defaults of transformers for config.json.
+// family describes how the model types differ: the prefix of a stored encoder and
+// the defaults of transformers for config.json.
 type family struct {
 	prefix                      string
 	hidden, layers, heads, feed int
@@ -110,10 +110,10 @@ var families = map[string]family{
 	DebertaV2: {"deberta.", 1536, 24, 24, 6144, 128100, 0, 0, 1e-7},
 }
 
-// familyNames says which model types can be run, for messages.
+// familyNames lists the supported model types for messages.
 const familyNames = `it must be "roberta", "bert" or "deberta-v2"`
 
-// activations maps the spellings of transformers to ours.
+// activations maps the names of transformers to those of this package.
 var activations = map[string]string{
 	"gelu":              GELU,
 	"gelu_python":       GELU,
@@ -151,8 +151,8 @@ type configFile struct {
 	Quantization     jsontext.Value            `json:"quantization_config"`
 }
 
-// parseConfig reads a config.json. Fields that it does not know are kept but
-// not looked at. The architecture stays empty when the file names none.
+// parseConfig reads a config.json. Unknown fields are kept but not interpreted.
+// The architecture stays empty when the file names none.
 func parseConfig(data []byte) (Config, error) {
 	var file configFile
 	if err := json.Unmarshal(data, &file); err != nil {
@@ -209,14 +209,14 @@ func or[T any](value *T, fallback T) T {
 	return *value
 }
 
-// setFamily settles the model type and the architecture.
+// setFamily sets the model type and the architecture.
 func (cfg *Config) setFamily(file configFile) error {
 	cfg.ModelType = or(file.ModelType, "")
 	if len(file.Architectures) > 0 {
 		cfg.Architecture = file.Architectures[0]
 		known, ok := architectures[cfg.Architecture]
 		if !ok {
-			return fmt.Errorf("config.json: architectures: %.80q cannot be run; use a RoBERTa, BERT or DeBERTa-v2 encoder or sequence classifier: %w", cfg.Architecture, ErrUnsupported)
+			return fmt.Errorf("config.json: architectures: %.80q is not supported; use a RoBERTa, BERT or DeBERTa-v2 encoder or sequence classifier: %w", cfg.Architecture, ErrUnsupported)
 		}
 		if cfg.ModelType == "" {
 			cfg.ModelType = known.modelType
@@ -229,7 +229,7 @@ func (cfg *Config) setFamily(file configFile) error {
 		return fmt.Errorf("config.json: model_type is missing; %s: %w", familyNames, ErrUnsupported)
 	}
 	if _, runs := families[cfg.ModelType]; !runs {
-		return fmt.Errorf("config.json: model_type %.80q cannot be run; %s: %w", cfg.ModelType, familyNames, ErrUnsupported)
+		return fmt.Errorf("config.json: model_type %.80q is not supported; %s: %w", cfg.ModelType, familyNames, ErrUnsupported)
 	}
 	return nil
 }
@@ -244,14 +244,14 @@ func parseActivation(field string, raw jsontext.Value) (string, error) {
 	}
 	act, ok := activations[name]
 	if !ok || act == Tanh && field == "hidden_act" {
-		return "", fmt.Errorf("config.json: %s %.80q cannot be run; known are gelu, gelu_new, gelu_fast, gelu_pytorch_tanh and relu: %w", field, name, ErrUnsupported)
+		return "", fmt.Errorf("config.json: %s %.80q is not supported; known are gelu, gelu_new, gelu_fast, gelu_pytorch_tanh and relu: %w", field, name, ErrUnsupported)
 	}
 	return act, nil
 }
 
-// setLabels reads id2label and num_labels. As in transformers, two labels
-// without a name are the default, and num_labels wins over an id2label of
-// another length.
+// setLabels reads id2label and num_labels. As in transformers, two unnamed labels
+// are the default, and num_labels takes precedence over an id2label of another
+// length.
 func (cfg *Config) setLabels(file configFile) error {
 	cfg.NumLabels = or(file.NumLabels, len(file.ID2Label))
 	if file.NumLabels == nil && len(file.ID2Label) == 0 {
@@ -281,19 +281,19 @@ func (cfg *Config) setLabels(file configFile) error {
 	return nil
 }
 
-// refuseVariants names the settings that change the computation in ways that
-// the encoder does not follow.
+// refuseVariants rejects settings that change the computation in ways that the
+// encoder does not implement.
 func refuseVariants(file configFile) error {
 	unsupported := func(format string, args ...any) error {
 		return fmt.Errorf("config.json: "+format+": %w", append(args, ErrUnsupported)...)
 	}
 	switch {
 	case file.Position != nil && *file.Position != "absolute":
-		return unsupported("position_embedding_type %.80q cannot be run; it must be \"absolute\"", *file.Position)
+		return unsupported("position_embedding_type %.80q is not supported; it must be \"absolute\"", *file.Position)
 	case or(file.IsDecoder, false):
-		return unsupported("is_decoder is true; only an encoder can be run")
+		return unsupported("is_decoder is true; only encoders are supported")
 	case or(file.CrossAttention, false):
-		return unsupported("add_cross_attention is true; only an encoder can be run")
+		return unsupported("add_cross_attention is true; only encoders are supported")
 	case len(file.Pruned) > 0:
 		return unsupported("pruned_heads is not empty; save the model with whole heads")
 	case len(file.Quantization) > 0 && file.Quantization.Kind() != 'n':
@@ -332,7 +332,7 @@ func (cfg *Config) validate() error {
 		return fmt.Errorf("pad_token_id is %d; it must be 0 to vocab_size-1: %w", cfg.PadID, ErrDamaged)
 	}
 	if cfg.positions() < 3 {
-		return fmt.Errorf("max_position_embeddings %d leaves room for %d tokens; it takes at least 3: %w", cfg.MaxPositions, cfg.positions(), ErrDamaged)
+		return fmt.Errorf("max_position_embeddings %d leaves room for %d tokens; at least 3 are needed: %w", cfg.MaxPositions, cfg.positions(), ErrDamaged)
 	}
 	if !(cfg.LayerNormEps > 0 && cfg.LayerNormEps <= 1) {
 		return fmt.Errorf("layer_norm_eps is %v; it must be above 0 and at most 1: %w", cfg.LayerNormEps, ErrDamaged)
@@ -350,13 +350,13 @@ func (cfg *Config) validate() error {
 		}
 	}
 	if cfg.HiddenAct != GELU && cfg.HiddenAct != GELUTanh && cfg.HiddenAct != ReLU {
-		return fmt.Errorf("hidden_act %.80q cannot be run: %w", cfg.HiddenAct, ErrUnsupported)
+		return fmt.Errorf("hidden_act %.80q is not supported: %w", cfg.HiddenAct, ErrUnsupported)
 	}
 	return cfg.Disentangled.validate(cfg)
 }
 
-// positions is the longest sequence, special tokens included. RoBERTa keeps
-// the rows up to the padding id unused.
+// positions is the maximum length of a sequence, including special tokens.
+// RoBERTa does not use the rows up to the padding id.
 func (cfg Config) positions() int {
 	if cfg.ModelType == Roberta {
 		return cfg.MaxPositions - cfg.PadID - 1
@@ -364,15 +364,15 @@ func (cfg Config) positions() int {
 	return cfg.MaxPositions
 }
 
-// index returns where a label of that name stands, -1 when there is none.
+// index returns the index of a label, or -1 when there is none.
 func (cfg Config) index(label string) int {
 	return slices.IndexFunc(cfg.Labels, func(name string) bool {
 		return strings.EqualFold(strings.TrimSpace(name), label)
 	})
 }
 
-// violation is the index of the violation among two labels. One name that
-// matches settles both; two names that contradict each other do not.
+// violation is the index of the violation among two labels. One matching name
+// determines both; two contradictory names are ignored.
 func (cfg Config) violation() int {
 	if cfg.index("violation") == 1 || cfg.index("violation") < 0 && cfg.index("compliant") == 0 {
 		return 1

@@ -94,7 +94,7 @@ func TestParseConfigRefuses(t *testing.T) {
 		{"decoder", with(`"is_decoder":true`), ErrUnsupported, "is_decoder"},
 		{"cross attention", with(`"add_cross_attention":true`), ErrUnsupported, "add_cross_attention"},
 		{"pruned heads", with(`"pruned_heads":{"0":[1]}`), ErrUnsupported, "pruned_heads"},
-		{"quantised", with(`"quantization_config":{"bits":4}`), ErrUnsupported, "quantization_config"},
+		{"quantized", with(`"quantization_config":{"bits":4}`), ErrUnsupported, "quantization_config"},
 		{"zero labels", with(`"num_labels":0`), ErrDamaged, "num_labels is 0"},
 		{"huge number of labels", with(`"num_labels":1000000000`), ErrDamaged, "num_labels is 1000000000"},
 		{"label out of range", with(`"id2label":{"0":"a","2":"b"}`), ErrDamaged, `id2label: key "2"`},

@@ -10,8 +10,8 @@ import (
 )
 
 // forWriting returns cfg as the sequence classifier that Write stores, with
-// the labels in the order of the contract: violation, compliant; one logit
-// speaks for compliant.
+// the labels in the documented order: violation, compliant. A single logit is that
+// of compliant.
 func (cfg Config) forWriting() (Config, error) {
 	if _, runs := families[cfg.ModelType]; !runs {
 		return Config{}, fmt.Errorf("model_type %q cannot be written; %s: %w", cfg.ModelType, familyNames, ErrUnsupported)
@@ -24,8 +24,8 @@ func (cfg Config) forWriting() (Config, error) {
 	return cfg, cfg.validate()
 }
 
-// marshal is config.json: the file as read, less what speaks of where it came
-// from, with every field of cfg over it.
+// marshal renders config.json: the file as read, without the fields that describe
+// its origin, overwritten by every field of cfg.
 func (cfg Config) marshal(dtype DType) ([]byte, error) {
 	out := map[string]any{}
 	var family string
@@ -74,8 +74,8 @@ func (cfg Config) marshal(dtype DType) ([]byte, error) {
 	return marshalFile(out)
 }
 
-// spelling is how the file as read names the activation of a field, else how
-// transformers does.
+// spelling is the name of an activation in the file as read, or else the name in
+// transformers.
 func (cfg Config) spelling(field, act string) string {
 	var name string
 	if raw, ok := cfg.raw[field]; ok && json.Unmarshal(raw, &name) == nil && activations[name] == act {
@@ -87,7 +87,7 @@ func (cfg Config) spelling(field, act string) string {
 	return act
 }
 
-// marshalFile is JSON as people read it, with names in a fixed order.
+// marshalFile renders indented JSON with names in a fixed order.
 func marshalFile(v any) ([]byte, error) {
 	data, err := json.Marshal(v, json.Deterministic(true), jsontext.WithIndent("  "))
 	if err != nil {

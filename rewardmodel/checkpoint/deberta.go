@@ -9,24 +9,26 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Disentangled is what DeBERTa-v2 and v3 add to a configuration: attention by
-// content and by relative position apart (He et al. 2021, "DeBERTa", section 3).
+// Disentangled is what DeBERTa-v2 and v3 add to a configuration: disentangled
+// attention by content and by relative position (He et al. 2021, "DeBERTa",
+// section 3).
 type Disentangled struct {
-	Relative    bool // attention looks at relative positions at all
-	Buckets     int  // far positions share this many buckets; 0: none are shared
-	MaxRelative int  // farthest position that is told apart, at least 1
-	C2P         bool // the content of a token asks for positions
-	P2C         bool // positions ask for the content of a token
-	SharedKeys  bool // positions go through the projections of the content
-	Norm        bool // the embedding of relative positions is normalised
-	Absolute    bool // absolute positions are added to the input as well
+	Relative    bool // attention uses relative positions
+	Buckets     int  // distant positions share this many buckets; 0: none are shared
+	MaxRelative int  // maximum distance that is distinguished, at least 1
+	C2P         bool // content-to-position attention
+	P2C         bool // position-to-content attention
+	SharedKeys  bool // positions use the projections of the content
+	Norm        bool // the embedding of relative positions is normalized
+	Absolute    bool // absolute positions are also added to the input
 
 	PoolerAct     string  // GELU, GELUTanh, ReLU or Tanh
 	PoolerDropout float64 // [0,1), in training only
 }
 
-// Span is how many relative positions either side of 0 have an embedding; the
-// embedding has twice as many rows. It is 0 without relative attention.
+// Span is the number of relative positions on either side of 0 that have an
+// embedding; the embedding has twice as many rows. It is 0 without relative
+// attention.
 func (d Disentangled) Span() int {
 	switch {
 	case !d.Relative:
@@ -37,7 +39,7 @@ func (d Disentangled) Span() int {
 	return d.MaxRelative
 }
 
-// debertaFile is what config.json of a DeBERTa says beyond configFile.
+// debertaFile holds the fields of a DeBERTa's config.json beyond configFile.
 type debertaFile struct {
 	Relative      *bool          `json:"relative_attention"`
 	Buckets       *int           `json:"position_buckets"`
@@ -63,13 +65,13 @@ func (cfg *Config) setDisentangled(data []byte) error {
 	}
 	switch {
 	case or(file.ConvKernel, 0) > 0:
-		return fmt.Errorf("config.json: conv_kernel_size is %d; a DeBERTa with a convolution (v2-xlarge, v2-xxlarge) cannot be run, use a v3 model: %w", *file.ConvKernel, ErrUnsupported)
+		return fmt.Errorf("config.json: conv_kernel_size is %d; a DeBERTa with a convolution (v2-xlarge, v2-xxlarge) is not supported, use a v3 model: %w", *file.ConvKernel, ErrUnsupported)
 	case or(file.EmbeddingSize, cfg.HiddenSize) != cfg.HiddenSize:
-		return fmt.Errorf("config.json: embedding_size %d differs from hidden_size %d, which cannot be run: %w", *file.EmbeddingSize, cfg.HiddenSize, ErrUnsupported)
+		return fmt.Errorf("config.json: embedding_size %d differs from hidden_size %d, which is not supported: %w", *file.EmbeddingSize, cfg.HiddenSize, ErrUnsupported)
 	case file.HeadSize != nil && *file.HeadSize*cfg.Heads != cfg.HiddenSize:
-		return fmt.Errorf("config.json: attention_head_size %d times num_attention_heads is not hidden_size, which cannot be run: %w", *file.HeadSize, ErrUnsupported)
+		return fmt.Errorf("config.json: attention_head_size %d times num_attention_heads is not hidden_size, which is not supported: %w", *file.HeadSize, ErrUnsupported)
 	case or(file.PoolerSize, cfg.HiddenSize) != cfg.HiddenSize:
-		return fmt.Errorf("config.json: pooler_hidden_size %d differs from hidden_size %d, which cannot be run: %w", *file.PoolerSize, cfg.HiddenSize, ErrUnsupported)
+		return fmt.Errorf("config.json: pooler_hidden_size %d differs from hidden_size %d, which is not supported: %w", *file.PoolerSize, cfg.HiddenSize, ErrUnsupported)
 	}
 	d := Disentangled{
 		Relative:      or(file.Relative, false),
@@ -98,7 +100,7 @@ func (cfg *Config) setDisentangled(data []byte) error {
 	return nil
 }
 
-// setAttentionType reads pos_att_type: a list, or names with a bar between.
+// setAttentionType reads pos_att_type: a list, or names separated by a bar.
 func (d *Disentangled) setAttentionType(raw jsontext.Value) error {
 	var names []string
 	if len(raw) > 0 && raw.Kind() == '"' {
@@ -118,13 +120,13 @@ func (d *Disentangled) setAttentionType(raw jsontext.Value) error {
 			d.P2C = true
 		case "", "none":
 		default:
-			return fmt.Errorf("config.json: pos_att_type %.80q cannot be run; known are c2p and p2c: %w", name, ErrUnsupported)
+			return fmt.Errorf("config.json: pos_att_type %.80q is not supported; known are c2p and p2c: %w", name, ErrUnsupported)
 		}
 	}
 	return nil
 }
 
-// parts are the names in a text with bars between.
+// parts splits names that are separated by bars.
 func parts(text string) []string {
 	names := strings.Split(strings.ToLower(text), "|")
 	for i := range names {
@@ -144,11 +146,11 @@ func (d Disentangled) validate(cfg *Config) error {
 	case d.Buckets == 1 || d.Buckets < 0 || d.Buckets > maxPositions:
 		return fmt.Errorf("position_buckets is %d; it must be 2 to %d, or -1 for none: %w", d.Buckets, maxPositions, ErrDamaged)
 	case d.Relative && d.Buckets > 0 && cfg.MaxPositions-1 > d.Buckets/2 && d.MaxRelative-1 <= d.Buckets/2:
-		return fmt.Errorf("max_relative_positions %d leaves nothing for the outer half of %d position_buckets; it takes at least %d: %w", d.MaxRelative, d.Buckets, d.Buckets/2+2, ErrDamaged)
+		return fmt.Errorf("max_relative_positions %d leaves nothing for the outer half of %d position_buckets; it must be at least %d: %w", d.MaxRelative, d.Buckets, d.Buckets/2+2, ErrDamaged)
 	case !(d.PoolerDropout >= 0 && d.PoolerDropout < 1):
 		return fmt.Errorf("pooler_dropout is %v; it must be in [0,1): %w", d.PoolerDropout, ErrDamaged)
 	case !slices.Contains([]string{GELU, GELUTanh, ReLU, Tanh}, d.PoolerAct):
-		return fmt.Errorf("pooler_hidden_act %.80q cannot be run: %w", d.PoolerAct, ErrUnsupported)
+		return fmt.Errorf("pooler_hidden_act %.80q is not supported: %w", d.PoolerAct, ErrUnsupported)
 	}
 	return nil
 }

@@ -56,7 +56,7 @@ func TestParseDebertaRefuses(t *testing.T) {
 		{`"position_buckets":1`, ErrDamaged, "position_buckets is 1"},
 		{`"position_buckets":2000000`, ErrDamaged, "position_buckets is 2000000"},
 		{`"max_relative_positions":2000000`, ErrDamaged, "max_relative_positions is 2000000"},
-		{`"relative_attention":true,"position_buckets":16,"max_relative_positions":9`, ErrDamaged, "it takes at least 10"},
+		{`"relative_attention":true,"position_buckets":16,"max_relative_positions":9`, ErrDamaged, "it must be at least 10"},
 		{`"relative_attention":"yes"`, ErrDamaged, "config.json"},
 		{`"type_vocab_size":-1`, ErrDamaged, "type_vocab_size is -1"},
 	}

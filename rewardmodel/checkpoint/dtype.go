@@ -34,7 +34,7 @@ func (d DType) Size() int {
 	return 0
 }
 
-// Float tells whether d is a type that weights may have: F32, F16 or BF16.
+// Float reports whether d is a type that weights may have: F32, F16 or BF16.
 func (d DType) Float() bool { return d == F32 || d == F16 || d == BF16 }
 
 // torchName is how config.json names the type.

@@ -10,7 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Bounds that keep a hostile header from costing more memory than its size.
+// Bounds that keep an untrusted header from using more memory than its size.
 const (
 	maxTensors    = 1 << 17
 	maxDimensions = 16
@@ -27,7 +27,7 @@ type headerParser struct {
 // parseHeader decodes a header; offsets still count from its end.
 func parseHeader(r io.Reader) ([]stored, error) {
 	p := &headerParser{
-		decoder: jsontext.NewDecoder(r, jsontext.AllowDuplicateNames(true)), // looked for here
+		decoder: jsontext.NewDecoder(r, jsontext.AllowDuplicateNames(true)), // this parser detects them
 		names:   map[string]bool{},
 	}
 	if err := p.object(p.tensor); err != nil {
@@ -75,7 +75,7 @@ func (p *headerParser) token(kind jsontext.Kind, what string) (jsontext.Token, e
 // tensor reads a member of the header.
 func (p *headerParser) tensor(name string) error {
 	if p.names[name] {
-		return fmt.Errorf("header: %.80q is there twice: %w", name, ErrDamaged)
+		return fmt.Errorf("header: %.80q occurs twice: %w", name, ErrDamaged)
 	}
 	if len(p.names) == maxTensors {
 		return fmt.Errorf("header names more than %d tensors: %w", maxTensors, ErrDamaged)
@@ -94,7 +94,7 @@ func (p *headerParser) tensor(name string) error {
 	err := p.object(func(field string) (err error) {
 		known := field == "dtype" || field == "shape" || field == "data_offsets"
 		if known && seen[field] {
-			return fmt.Errorf("header: tensor %.80q: %s is there twice: %w", name, field, ErrDamaged)
+			return fmt.Errorf("header: tensor %.80q: %s occurs twice: %w", name, field, ErrDamaged)
 		}
 		switch field {
 		case "dtype":
@@ -140,7 +140,7 @@ func (p *headerParser) numbers(limit int) ([]int64, error) {
 		}
 		n, err := token.Int()
 		if err != nil || len(list) == limit {
-			return nil, fmt.Errorf("header, byte %d: not an array of at most %d whole numbers: %w", p.decoder.InputOffset(), limit, ErrDamaged)
+			return nil, fmt.Errorf("header, byte %d: not an array of at most %d integers: %w", p.decoder.InputOffset(), limit, ErrDamaged)
 		}
 		list = append(list, n)
 	}
@@ -148,7 +148,7 @@ func (p *headerParser) numbers(limit int) ([]int64, error) {
 	return list, err
 }
 
-// newStored holds a tensor's offsets against its shape and type.
+// newStored validates a tensor's offsets against its shape and type.
 func newStored(name string, dtype DType, shape, offsets []int64) (stored, error) {
 	damaged := func(format string, args ...any) (stored, error) {
 		return stored{}, fmt.Errorf("tensor %.80q: %s: %w", name, fmt.Sprintf(format, args...), ErrDamaged)

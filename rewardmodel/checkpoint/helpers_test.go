@@ -15,8 +15,8 @@ func safetensors(header, data string) []byte {
 	return append(append(file, header...), data...)
 }
 
-// copyFolder copies a folder of testdata so that a test can damage it.
-func copyFolder(t *testing.T, name string) string {
+// copyDirectory copies a directory of testdata so that a test can damage it.
+func copyDirectory(t *testing.T, name string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), name)
 	if err := os.CopyFS(dir, os.DirFS(filepath.Join("testdata", name))); err != nil {

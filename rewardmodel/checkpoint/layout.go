@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// TensorSpec is a tensor that a model of some configuration needs: its
+// TensorSpec is a tensor that a model of a given configuration needs: its
 // canonical name and its shape.
 //
 // Canonical names are those of a Hugging Face encoder without the prefix of
@@ -78,7 +78,7 @@ func Specs(cfg Config, withClassifier bool) []TensorSpec {
 	return specs
 }
 
-// HasPositions tells whether an embedding of absolute positions is added to
+// HasPositions reports whether an embedding of absolute positions is added to
 // the input.
 func (cfg Config) HasPositions() bool {
 	return cfg.ModelType != DebertaV2 || cfg.Disentangled.Absolute
@@ -93,7 +93,7 @@ func (cfg Config) Projections() []string {
 	return []string{"attention.self.query", "attention.self.key", "attention.self.value"}
 }
 
-// PositionProjections are likewise those of the projections of relative
+// PositionProjections are the canonical names of the projections of relative
 // positions, the query before the key: none, one or both.
 func (cfg Config) PositionProjections() []string {
 	d := cfg.Disentangled
@@ -131,7 +131,7 @@ func (cfg Config) headName() string {
 }
 
 // storedName is the name under which transformers stores a canonical tensor
-// in a model whose encoder lies under prefix. DeBERTa's pooler is no part of
+// in a model whose encoder has the given prefix. DeBERTa's pooler is not part of
 // its encoder.
 func (cfg Config) storedName(prefix, canonical string) string {
 	if strings.HasPrefix(canonical, "classifier.") || cfg.ModelType == DebertaV2 && strings.HasPrefix(canonical, "pooler.") {
@@ -140,8 +140,8 @@ func (cfg Config) storedName(prefix, canonical string) string {
 	return prefix + canonical
 }
 
-// legacyName is how checkpoints converted from TensorFlow name the weight and
-// bias of a LayerNorm; ok is false for any other tensor.
+// legacyName is the name of the weight or bias of a LayerNorm in checkpoints that
+// were converted from TensorFlow; ok is false for any other tensor.
 func legacyName(name string) (legacy string, ok bool) {
 	if stem, found := strings.CutSuffix(name, ".LayerNorm.weight"); found {
 		return stem + ".LayerNorm.gamma", true

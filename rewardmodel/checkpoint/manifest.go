@@ -17,7 +17,7 @@ import (
 	"assay/rewardmodel/calibration"
 )
 
-// manifestFile is the manifest's name in the folder.
+// manifestFile is the manifest's name in the directory.
 const manifestFile = "assay.json"
 
 // DefaultThreshold is the decision threshold of a checkpoint without one.
@@ -25,7 +25,7 @@ const DefaultThreshold = 0.5
 
 // Manifest is assay.json: what a reward model adds to a checkpoint.
 type Manifest struct {
-	// Version names this model in every answer.
+	// Version names this model in every result.
 	Version string `json:"version"`
 	// Created is when training ended.
 	Created time.Time `json:"created,omitzero"`
@@ -38,37 +38,38 @@ type Manifest struct {
 	// Thresholds holds T per aggregate ("max", "topk", "noisy_or",
 	// "mean"), each in [0,1].
 	Thresholds map[string]float64 `json:"thresholds,omitempty"`
-	// Calibration keeps the rewards comparable with those of the model
-	// before: a map of the compliance log-odds per aggregate. An aggregate
-	// without one has rewards of its own scale.
+	// Calibration keeps the rewards comparable with those of the preceding model:
+	// a map of the compliance log-odds per aggregate. An aggregate without one has
+	// uncalibrated rewards.
 	Calibration map[string]calibration.Map `json:"calibration,omitempty"`
 	// SigmaMicro is the ratio of normal to anomalous instances inside an
 	// anomalous bag of the training data; at least 0.
 	SigmaMicro float64 `json:"sigma_micro"`
 	// SigmaMacro is the ratio of normal to anomalous bags; at least 0.
 	SigmaMacro float64 `json:"sigma_macro"`
-	// Segmenter is the version of the rules that cut the training data.
+	// Segmenter is the version of the rules that segmented the training data.
 	Segmenter string `json:"segmenter"`
-	// MaxLength is the longest sequence in tokens, special tokens
-	// included; 0 means as long as the model has positions.
+	// MaxLength is the maximum length of a sequence in tokens, including special
+	// tokens; 0 means the number of positions of the model.
 	MaxLength int `json:"max_length"`
-	// Context says that the model was trained with the prompt as context.
+	// Context reports that the model was trained with the prompt as context.
 	Context bool `json:"context"`
-	// Base names the checkpoint that training began from.
+	// Base names the checkpoint that training was initialized from.
 	Base string `json:"base"`
 	// Data names the data sets.
 	Data []string `json:"data"`
-	// Metrics are figures on held-out data.
+	// Metrics are metrics on held-out data.
 	Metrics map[string]float64 `json:"metrics"`
-	// SHA256 is the checksum of each other file of the folder, in
-	// hexadecimal. Write fills it.
+	// SHA256 is the checksum of each other file of the directory, in hexadecimal.
+	// Write sets it.
 	SHA256 map[string]string `json:"sha256"`
-	// Unknown keeps the fields that this version does not know.
+	// Unknown keeps the fields that this version does not define.
 	Unknown jsontext.Value `json:",embed"`
 }
 
-// readManifest reads assay.json, or makes up the default for a folder without.
-func readManifest(f *folder, cfg Config) (*Manifest, error) {
+// readManifest reads assay.json, or returns the default for a directory without
+// one.
+func readManifest(f *directory, cfg Config) (*Manifest, error) {
 	man := &Manifest{Threshold: DefaultThreshold}
 	if !f.has(manifestFile) {
 		return man, nil
@@ -122,7 +123,7 @@ func (m *Manifest) validate(cfg Config) error {
 	}
 	for _, name := range sortedKeys(m.SHA256) {
 		if !plainName(name) {
-			return damaged("sha256: %.80q is not the name of a file in the folder", name)
+			return damaged("sha256: %.80q is not the name of a file in the directory", name)
 		}
 		if sum, err := hex.DecodeString(m.SHA256[name]); err != nil || len(sum) != sha256.Size {
 			return damaged("sha256: %.80s: not a SHA-256 in hexadecimal", name)
@@ -146,19 +147,19 @@ func (c *Checkpoint) VerifySHA256(ctx context.Context) error {
 		}
 	}
 	for _, name := range sortedKeys(sums) {
-		sum, err := c.folder.sum(ctx, name)
+		sum, err := c.directory.sum(ctx, name)
 		if err != nil {
 			return fmt.Errorf("checkpoint %s: %s: %w", c.Dir, name, err)
 		}
 		if !strings.EqualFold(sum, sums[name]) {
-			return fmt.Errorf("checkpoint %s: %s: its SHA-256 is %s, but %s says %s: %w", c.Dir, name, sum, manifestFile, sums[name], ErrDamaged)
+			return fmt.Errorf("checkpoint %s: %s: its SHA-256 is %s, but %s lists %s: %w", c.Dir, name, sum, manifestFile, sums[name], ErrDamaged)
 		}
 	}
 	return nil
 }
 
 // sum hashes a file.
-func (f *folder) sum(ctx context.Context, name string) (string, error) {
+func (f *directory) sum(ctx context.Context, name string) (string, error) {
 	file, _, err := f.open(name)
 	if err != nil {
 		return "", err

@@ -11,7 +11,7 @@ import (
 )
 
 func TestManifest(t *testing.T) {
-	dir := copyFolder(t, "bert-two")
+	dir := copyDirectory(t, "bert-two")
 	writeAll(t, []byte(`{"version":"v7","created":"2026-01-02T03:04:05Z","method":"bfgpu","threshold":0.25,"thresholds":{"mean":0.1,"max":1},
 		"sigma_micro":5.5,"sigma_macro":1,"segmenter":"1","max_length":20,"context":true,"base":"b","data":["x","y"],
 		"calibration":{"max":{"from":[-1,0,2],"to":[-3,0,1]}},"metrics":{"avg_acc":0.8},"sha256":{},"later":{"a":[1,2]}}`), dir, manifestFile)
@@ -28,7 +28,7 @@ func TestManifest(t *testing.T) {
 }
 
 func TestManifestWithoutThreshold(t *testing.T) {
-	dir := copyFolder(t, "bert-two")
+	dir := copyDirectory(t, "bert-two")
 	writeAll(t, []byte(`{"version":"v1"}`), dir, manifestFile)
 	if m := mustOpen(t, dir).Manifest; m.Threshold != DefaultThreshold {
 		t.Errorf("threshold %v", m.Threshold)
@@ -49,12 +49,12 @@ func TestManifestRefuses(t *testing.T) {
 		"max_length":           {`{"max_length":23}`, "max_length is 23; the model takes 3 to 22"},
 		"negative max_length":  {`{"max_length":-1}`, "max_length is -1"},
 		"created":              {`{"created":"yesterday"}`, "created"},
-		"sum of another file":  {`{"sha256":{"../x":"00"}}`, "not the name of a file in the folder"},
+		"sum of another file":  {`{"sha256":{"../x":"00"}}`, "not the name of a file in the directory"},
 		"short sum":            {`{"sha256":{"config.json":"00"}}`, "config.json: not a SHA-256"},
 		"sum not hexadecimal":  {`{"sha256":{"config.json":"` + strings.Repeat("zz", 32) + `"}}`, "config.json: not a SHA-256"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := copyFolder(t, "bert-two")
+			dir := copyDirectory(t, "bert-two")
 			writeAll(t, []byte(test.text), dir, manifestFile)
 			_, err := Open(dir)
 			wantError(t, err, ErrDamaged, test.want)

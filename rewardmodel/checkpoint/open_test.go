@@ -93,7 +93,7 @@ func TestOpenWithoutArchitectures(t *testing.T) {
 		"roberta-two": "RobertaForSequenceClassification", "roberta-mlm": "RobertaModel",
 		"bert-two": "BertForSequenceClassification", "bert-model": "BertModel",
 	} {
-		copied := copyFolder(t, dir)
+		copied := copyDirectory(t, dir)
 		edit(t, filepath.Join(copied, "config.json"), `"architectures"`, `"other"`)
 		if c := mustOpen(t, copied); c.Config.Architecture != want {
 			t.Errorf("%s: guessed %s", dir, c.Config.Architecture)
@@ -145,7 +145,7 @@ func TestOpenRefuses(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, ErrDamaged, "truncated"},
-		{"weights are a folder", "bert-two", func(t *testing.T, dir string) {
+		{"weights are a directory", "bert-two", func(t *testing.T, dir string) {
 			remove(weightsFile)(t, dir)
 			if err := os.Mkdir(filepath.Join(dir, weightsFile), 0o755); err != nil {
 				t.Fatal(err)
@@ -157,7 +157,7 @@ func TestOpenRefuses(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, ErrDamaged, "not a regular file"},
-		{"link out of the folder", "bert-two", func(t *testing.T, dir string) {
+		{"link out of the directory", "bert-two", func(t *testing.T, dir string) {
 			link(t, dir, "../weights.safetensors")
 		}, ErrDamaged, "symbolic link"},
 		{"absolute link", "bert-two", func(t *testing.T, dir string) {
@@ -185,18 +185,18 @@ func TestOpenRefuses(t *testing.T) {
 		{"more labels", "bert-two", config(`"1": "compliant"`, `"1": "compliant", "2": "x"`), ErrDamaged, `"classifier.weight" has shape [2 16], but config.json implies [3 16]`},
 		{"transposed", "bert-two", header(`[24,16]`, `[16,24]`), ErrDamaged, "config.json implies [24 16]"},
 		{"another rank", "bert-two", header(`[96,16]`, `[1,96,16]`), ErrDamaged, "has shape [1 96 16]"},
-		{"whole numbers as weights", "bert-f16", header(`"F16"`, `"I16"`), ErrUnsupported, "is I16; weights must be F32, F16 or BF16"},
+		{"integers as weights", "bert-f16", header(`"F16"`, `"I16"`), ErrUnsupported, "is I16; weights must be F32, F16 or BF16"},
 		{"index is not JSON", "roberta-sharded", index("{", ""), ErrDamaged, indexFile},
 		{"index without a map", "roberta-sharded", index("weight_map", "weights"), ErrDamaged, "weight_map is missing or empty"},
 		{"index names no such tensor", "roberta-sharded", index(`"weight_map": {`, `"weight_map": {"ghost": "`+first+`",`), ErrDamaged, `tensor "ghost" is not in ` + first},
 		{"index lacks a tensor", "roberta-sharded", index(`"roberta.`+query+`"`, `"roberta.encoder.layer.1.attention.self.query.bias2"`), ErrDamaged, "is not in"},
 		{"missing shard", "roberta-sharded", remove(first), fs.ErrNotExist, first},
-		{"shard above", "roberta-sharded", index(first, "../"+first), ErrDamaged, "is not the name of a file in the folder"},
-		{"absolute shard", "roberta-sharded", index(first, "/etc/passwd"), ErrDamaged, "is not the name of a file in the folder"},
-		{"shard in a folder", "roberta-sharded", index(first, "sub/"+first), ErrDamaged, "is not the name of a file in the folder"},
-		{"shard without a name", "roberta-sharded", index(first, ""), ErrDamaged, "is not the name of a file in the folder"},
-		{"shard is the folder", "roberta-sharded", index(first, ".."), ErrDamaged, "is not the name of a file in the folder"},
-		{"shard with a NUL", "roberta-sharded", index(first, `a\u0000.safetensors`), ErrDamaged, "is not the name of a file in the folder"},
+		{"shard above", "roberta-sharded", index(first, "../"+first), ErrDamaged, "is not the name of a file in the directory"},
+		{"absolute shard", "roberta-sharded", index(first, "/etc/passwd"), ErrDamaged, "is not the name of a file in the directory"},
+		{"shard in a directory", "roberta-sharded", index(first, "sub/"+first), ErrDamaged, "is not the name of a file in the directory"},
+		{"shard without a name", "roberta-sharded", index(first, ""), ErrDamaged, "is not the name of a file in the directory"},
+		{"shard is the directory", "roberta-sharded", index(first, ".."), ErrDamaged, "is not the name of a file in the directory"},
+		{"shard with a NUL", "roberta-sharded", index(first, `a\u0000.safetensors`), ErrDamaged, "is not the name of a file in the directory"},
 		{"shard is a pickle", "roberta-sharded", index(first, "pytorch_model.bin"), ErrUnsupported, "not a safetensors file"},
 		{"damaged shard", "roberta-sharded", func(t *testing.T, dir string) {
 			writeAll(t, []byte("short"), dir, first)
@@ -204,7 +204,7 @@ func TestOpenRefuses(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			dir := copyFolder(t, test.dir)
+			dir := copyDirectory(t, test.dir)
 			test.damage(t, dir)
 			c, err := Open(dir)
 			if err == nil {
@@ -220,7 +220,7 @@ func TestOpenRefuses(t *testing.T) {
 	wantError(t, err, nil, "checkpoint.go")
 }
 
-// link moves the weights beside the folder and links to them.
+// link moves the weights next to the directory and links to them.
 func link(t *testing.T, dir, to string) {
 	t.Helper()
 	weights := filepath.Join(dir, weightsFile)
@@ -232,7 +232,7 @@ func link(t *testing.T, dir, to string) {
 	}
 }
 
-// The cache of a hub links from a snapshot to blobs beside it.
+// The cache of a hub links from a snapshot to blobs next to it.
 func TestOpenHubCache(t *testing.T) {
 	repository := filepath.Join(t.TempDir(), "models--org--name")
 	snapshot := filepath.Join(repository, "snapshots", "0123abcd")
@@ -261,7 +261,7 @@ func TestOpenHubCache(t *testing.T) {
 
 // A shard may hold more than the index asks of it; the rest is not there.
 func TestOpenIgnoresWhatTheIndexLeavesOut(t *testing.T) {
-	dir := copyFolder(t, "roberta-sharded")
+	dir := copyDirectory(t, "roberta-sharded")
 	writeAll(t, safetensors(`{"extra":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"classifier.dense.bias":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}}`, "aaaabbbb"), dir, "z.safetensors")
 	edit(t, filepath.Join(dir, indexFile), `"weight_map": {`, `"weight_map": {"extra": "z.safetensors",`)
 	c := mustOpen(t, dir)

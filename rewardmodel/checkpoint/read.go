@@ -6,8 +6,8 @@ import (
 	"io"
 )
 
-// chunk is how much is read and checked at a time: small enough that the check
-// finds the bytes in the processor's cache.
+// chunk is the number of bytes that are read and validated at a time: few enough
+// to stay in the processor's cache.
 const chunk = 256 << 10
 
 // ReadTensor fills dst with the little-endian bytes of the tensor of that
@@ -90,11 +90,11 @@ func (c *Checkpoint) ReadAs(name string, dtype DType, dst []byte) error {
 	if len(dst) != elements*dtype.Size() {
 		return fmt.Errorf("checkpoint %s: tensor %q has %d elements, the destination %d bytes", c.Dir, t.name, elements, len(dst))
 	}
-	const most = chunk / 4 // elements; so a chunk holds them in any type
-	part := make([]byte, min(most, elements)*t.dtype.Size())
-	values := make([]float32, min(most, elements))
-	for at := 0; at < elements; at += most {
-		n := min(most, elements-at)
+	const maxElements = chunk / 4 // fits in a chunk with any type
+	part := make([]byte, min(maxElements, elements)*t.dtype.Size())
+	values := make([]float32, min(maxElements, elements))
+	for at := 0; at < elements; at += maxElements {
+		n := min(maxElements, elements-at)
 		if err := c.readAt(t, part[:n*t.dtype.Size()], at*t.dtype.Size()); err != nil {
 			return err
 		}

@@ -164,7 +164,7 @@ func TestReadFindsWhatIsNotFinite(t *testing.T) {
 		{"bert-f16", []byte{0, 0x7c}},
 		{"roberta-bf16", []byte{0xc0, 0xff}},
 	} {
-		dir := copyFolder(t, test.dir)
+		dir := copyDirectory(t, test.dir)
 		c := mustOpen(t, dir)
 		name := "encoder.layer.1.output.dense.weight"
 		tensor, err := c.find(name)
@@ -185,7 +185,7 @@ func TestReadFindsWhatIsNotFinite(t *testing.T) {
 }
 
 func TestReadFromFileCutAfterOpen(t *testing.T) {
-	dir := copyFolder(t, "bert-two")
+	dir := copyDirectory(t, "bert-two")
 	c := mustOpen(t, dir)
 	if err := os.Truncate(filepath.Join(dir, weightsFile), 8000); err != nil {
 		t.Fatal(err)

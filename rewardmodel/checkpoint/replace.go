@@ -10,8 +10,7 @@ import (
 	"assay/internal/durable"
 )
 
-// replaceDir builds a checkpoint directory with fill and puts it in the place of
-// dir.
+// replaceDir builds a checkpoint directory with fill and replaces dir with it.
 func replaceDir(dir string, fill func(tmp string) error) error {
 	dir, err := target(dir)
 	if err != nil {
@@ -20,7 +19,7 @@ func replaceDir(dir string, fill func(tmp string) error) error {
 	return durable.BuildDir(dir, 0o755, fill)
 }
 
-// target follows links to the folder and refuses to replace anything that is
+// target resolves links to the directory and refuses to replace anything that is
 // not a checkpoint.
 func target(dir string) (string, error) {
 	dir, err := filepath.Abs(dir)
@@ -39,11 +38,11 @@ func target(dir string) (string, error) {
 		return real, nil
 	}
 	entries, err := os.ReadDir(real)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) { // another writer removes the folder that it has just replaced
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // another writer removes the directory that it has just replaced
 		return "", err
 	}
 	if len(entries) > 0 && !exists(config) {
-		return "", fmt.Errorf("the folder holds other files and no checkpoint; choose another")
+		return "", fmt.Errorf("the directory contains other files and no checkpoint; choose another")
 	}
 	return real, nil
 }

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// left lists a folder's entries.
+// left lists a directory's entries.
 func left(t *testing.T, dir string) string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -36,7 +36,7 @@ func TestWriteReplaces(t *testing.T) {
 		t.Errorf("files %s", got)
 	}
 	if got := left(t, parent); got != "model" {
-		t.Errorf("beside it: %s", got)
+		t.Errorf("next to it: %s", got)
 	}
 	if c := mustOpen(t, dir); c.Config.ModelType != Roberta {
 		t.Errorf("still %s", c.Config.ModelType)
@@ -46,13 +46,13 @@ func TestWriteReplaces(t *testing.T) {
 		t.Error(err)
 	}
 	if err := old.VerifySHA256(t.Context()); err == nil {
-		t.Error("the files of the old folder are gone, but verify")
+		t.Error("the files of the old directory are gone, but verify")
 	}
 }
 
 // A checkpoint can be written over the one that it is read from.
 func TestWriteOverItsSource(t *testing.T) {
-	dir := copyFolder(t, "roberta-two")
+	dir := copyDirectory(t, "roberta-two")
 	writeAll(t, []byte("{}"), dir, "vocab.json")
 	c := mustOpen(t, dir)
 	files, err := TokenizerFiles(dir)
@@ -76,19 +76,19 @@ func TestWriteThroughLink(t *testing.T) {
 	}
 	writeCopy(t, alias, "roberta-two")
 	if c := mustOpen(t, dir); c.Config.ModelType != Roberta {
-		t.Error("the link was replaced, not the folder")
+		t.Error("the link was replaced, not the directory")
 	}
 	if got := left(t, parent); got != "current v1" {
 		t.Errorf("left %s", got)
 	}
 }
 
-func TestWriteRefusesOtherFolders(t *testing.T) {
+func TestWriteRefusesOtherDirectories(t *testing.T) {
 	c := mustOpen(t, filepath.Join("testdata", "bert-two"))
 	dir := t.TempDir()
 	writeAll(t, []byte("x"), dir, "thesis.txt")
 	err := Write(dir, c.Config, Manifest{Version: "v1"}, tensorsOf(t, c))
-	wantError(t, err, nil, "holds other files and no checkpoint")
+	wantError(t, err, nil, "contains other files and no checkpoint")
 	err = Write(filepath.Join(dir, "thesis.txt"), c.Config, Manifest{Version: "v1"}, tensorsOf(t, c))
 	wantError(t, err, nil, "thesis.txt")
 	if got := left(t, dir); got != "thesis.txt" {
@@ -96,7 +96,7 @@ func TestWriteRefusesOtherFolders(t *testing.T) {
 	}
 	empty := t.TempDir()
 	if err := Write(empty, c.Config, Manifest{Version: "v1"}, tensorsOf(t, c)); err != nil {
-		t.Errorf("an empty folder: %v", err)
+		t.Errorf("an empty directory: %v", err)
 	}
 }
 
@@ -119,7 +119,7 @@ func TestFailedWriteKeepsTheOld(t *testing.T) {
 	}
 }
 
-// Without an exchange in one step a crash may leave the old folder aside only.
+// Without an exchange in one step a crash may leave the old directory aside only.
 func TestRecoverFromCrashBetweenRenames(t *testing.T) {
 	parent := t.TempDir()
 	dir := filepath.Join(parent, "model")

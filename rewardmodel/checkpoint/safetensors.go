@@ -21,11 +21,11 @@ type stored struct {
 }
 
 // readHeader reads the header of a safetensors file of the given size and
-// checks all that the format promises. The format
+// validates everything that the format guarantees. The format
 // (https://huggingface.co/docs/safetensors) is 8 bytes of header length
 // (little-endian), a JSON object of that length, then the tensors without
-// gaps. Nothing beyond the header is read. The tensors come in the order of
-// their bytes.
+// gaps. Nothing after the header is read. The tensors are in the order of their
+// bytes.
 func readHeader(r io.ReaderAt, size int64) ([]stored, error) {
 	if size < 10 {
 		return nil, fmt.Errorf("only %d bytes long, too short for a safetensors file: %w", size, ErrDamaged)
@@ -39,7 +39,7 @@ func readHeader(r io.ReaderAt, size int64) ([]stored, error) {
 		return nil, wrongLength(string(start), length, size)
 	}
 	if length < 2 || start[8] != '{' {
-		return nil, fmt.Errorf("the header does not begin with '{'; this is not a safetensors file: %w", ErrDamaged)
+		return nil, fmt.Errorf("the header does not start with '{'; this is not a safetensors file: %w", ErrDamaged)
 	}
 	tensors, err := parseHeader(io.NewSectionReader(r, 8, int64(length)))
 	if err != nil {
@@ -51,7 +51,7 @@ func readHeader(r io.ReaderAt, size int64) ([]stored, error) {
 	return tensors, nil
 }
 
-// wrongLength says what a file is whose first bytes are no header length.
+// wrongLength identifies a file whose first bytes are not a header length.
 func wrongLength(start string, length uint64, size int64) error {
 	switch {
 	case strings.HasPrefix(start, "version "):
@@ -61,7 +61,7 @@ func wrongLength(start string, length uint64, size int64) error {
 	case length > maxHeader:
 		return fmt.Errorf("header length %d is over %d: %w", length, maxHeader, ErrDamaged)
 	}
-	return fmt.Errorf("header length %d passes the end of the file of %d bytes; it is truncated: %w", length, size, ErrDamaged)
+	return fmt.Errorf("header length %d exceeds the file of %d bytes; the file is truncated: %w", length, size, ErrDamaged)
 }
 
 // place sorts the tensors by offset, checks that they cover the rest of the

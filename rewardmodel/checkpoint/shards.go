@@ -9,7 +9,7 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// The names of the weights in a Hugging Face folder.
+// The names of the weights in a Hugging Face directory.
 const (
 	weightsFile = "model.safetensors"
 	indexFile   = "model.safetensors.index.json"
@@ -32,9 +32,9 @@ type located struct {
 	shard *shard
 }
 
-// openWeights opens the weights of a folder, in one file or sharded, and reads
-// their headers. The shards are open also when it fails; the caller closes.
-func openWeights(f *folder) ([]located, []*shard, error) {
+// openWeights opens the weights of a directory, in one file or sharded, and reads
+// their headers. The caller closes the returned shards, also after an error.
+func openWeights(f *directory) ([]located, []*shard, error) {
 	if f.has(weightsFile) {
 		s, tensors, err := openShard(f, weightsFile)
 		if err != nil {
@@ -53,7 +53,7 @@ func openWeights(f *folder) ([]located, []*shard, error) {
 	for _, name := range names {
 		for _, suffix := range []string{".bin", ".pt", ".pth", ".ckpt", ".h5", ".msgpack"} {
 			if strings.HasSuffix(name, suffix) {
-				return nil, nil, fmt.Errorf("%s cannot be read (a pickle can run code when it is loaded); convert the folder to %s with transformers' save_pretrained: %w", name, weightsFile, ErrUnsupported)
+				return nil, nil, fmt.Errorf("%s cannot be read (a pickle can run code when it is loaded); convert the directory to %s with transformers' save_pretrained: %w", name, weightsFile, ErrUnsupported)
 			}
 		}
 	}
@@ -61,7 +61,7 @@ func openWeights(f *folder) ([]located, []*shard, error) {
 }
 
 // openShard opens one safetensors file.
-func openShard(f *folder, name string) (*shard, []located, error) {
+func openShard(f *directory, name string) (*shard, []located, error) {
 	file, size, err := f.open(name)
 	if err != nil {
 		return nil, nil, err
@@ -79,9 +79,9 @@ func openShard(f *folder, name string) (*shard, []located, error) {
 	return s, tensors, nil
 }
 
-// openSharded follows the index: it takes from each shard the tensors that the
-// index places there, and no other.
-func openSharded(f *folder) ([]located, []*shard, error) {
+// openSharded follows the index: it uses only the tensors of each shard that the
+// index assigns to it.
+func openSharded(f *directory) ([]located, []*shard, error) {
 	data, err := f.read(indexFile, maxIndex)
 	if err != nil {
 		return nil, nil, err

@@ -25,9 +25,9 @@ func (t Tensor) bytes() int64 {
 	return n
 }
 
-// Tensor returns a stored tensor under its canonical name as one to write, so
-// that a checkpoint can be copied tensor by tensor. It is read when written;
-// c must stay open until then.
+// Tensor returns a stored tensor under its canonical name for writing, so that a
+// checkpoint can be copied tensor by tensor. It is read when it is written, so c
+// must stay open until then.
 func (c *Checkpoint) Tensor(canonical string) (Tensor, error) {
 	t, err := c.find(canonical)
 	if err != nil {
@@ -50,8 +50,8 @@ func (c *Checkpoint) Tensor(canonical string) (Tensor, error) {
 	}}, nil
 }
 
-// FromFloat32 returns values, row-major, as a tensor to write in a float type:
-// as they are (F32) or rounded to the nearest, ties to even (BF16, F16).
+// FromFloat32 returns values, row-major, as a tensor for writing in a float type:
+// unchanged (F32) or rounded to the nearest, ties to even (BF16, F16).
 func FromFloat32(name string, dtype DType, shape []int, values []float32) Tensor {
 	return Tensor{Name: name, DType: dtype, Shape: shape, WriteTo: func(w io.Writer) error {
 		if !dtype.Float() {

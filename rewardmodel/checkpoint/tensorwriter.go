@@ -8,8 +8,8 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// marshalHeader is the length and JSON of a safetensors header, filled up with
-// spaces so that the tensors begin at a multiple of 8.
+// marshalHeader is the length and JSON of a safetensors header, padded with spaces
+// so that the tensors start at a multiple of 8.
 func marshalHeader(entries map[string]any) ([]byte, error) {
 	text, err := json.Marshal(entries, json.Deterministic(true))
 	if err != nil {
@@ -21,14 +21,13 @@ func marshalHeader(entries map[string]any) ([]byte, error) {
 	return append(binary.LittleEndian.AppendUint64(nil, uint64(len(text))), text...), nil
 }
 
-// tensorWriter passes the bytes of one tensor on and refuses one too many or a
-// float that is not finite, so that no checkpoint is written that could not be
-// opened again.
+// tensorWriter forwards the bytes of one tensor and rejects excess bytes and
+// non-finite floats, so that every checkpoint that is written can be opened.
 type tensorWriter struct {
 	out    io.Writer
 	tensor Tensor
 	left   int64
-	part   []byte // of an element that the last Write cut
+	part   []byte // of an element that the last Write split
 }
 
 func (w *tensorWriter) Write(p []byte) (int, error) {

@@ -38,7 +38,7 @@ func TestTransformersLoads(t *testing.T) {
 	}
 	parent := t.TempDir()
 	input := map[string][][]int{}
-	var folders []string
+	var directories []string
 	for _, name := range []string{
 		"roberta-two", "roberta-reversed", "roberta-one", "roberta-sharded", "roberta-bf16",
 		"bert-two", "bert-reversed", "bert-one", "bert-f16",
@@ -46,7 +46,7 @@ func TestTransformersLoads(t *testing.T) {
 	} {
 		dir := filepath.Join(parent, name)
 		writeCopy(t, dir, name)
-		folders = append(folders, name)
+		directories = append(directories, name)
 		for _, c := range readGolden(t, name).Cases {
 			input[dir] = append(input[dir], c.IDs)
 		}
@@ -73,7 +73,7 @@ func TestTransformersLoads(t *testing.T) {
 	if err := json.Unmarshal(output, &result); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range folders {
+	for _, name := range directories {
 		got := result[filepath.Join(parent, name)]
 		c := mustOpen(t, filepath.Join(parent, name))
 		info, _ := c.Info("embeddings.word_embeddings.weight")

@@ -10,9 +10,9 @@ import (
 )
 
 // UpdateManifest lets edit change the assay.json of the checkpoint in dir, and
-// writes it. A reader sees the old file or the new one, also when the process
-// is killed. What edit must not touch are the checksums. The folder must have
-// an assay.json; what edit leaves is validated as Open does.
+// writes it. A reader sees either the old file or the new one, even when the
+// process is killed. edit must not change the checksums. The directory must have
+// an assay.json; the edited manifest is validated as in Open.
 func UpdateManifest(dir string, edit func(*Manifest)) error {
 	if err := updateManifest(dir, edit); err != nil {
 		return fmt.Errorf("update checkpoint %s: %w", dir, err)
@@ -35,7 +35,7 @@ func updateManifest(dir string, edit func(*Manifest)) error {
 		return err
 	}
 	defer c.Close()
-	if !c.folder.has(manifestFile) {
+	if !c.directory.has(manifestFile) {
 		return fmt.Errorf("%s: %w", manifestFile, os.ErrNotExist)
 	}
 	edit(c.Manifest)

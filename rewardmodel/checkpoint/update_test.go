@@ -37,8 +37,8 @@ func TestUpdateManifest(t *testing.T) {
 	if !reflect.DeepEqual(c.Manifest, before) {
 		t.Errorf("got %+v, was %+v", c.Manifest, before)
 	}
-	if names, err := c.folder.names(); err != nil || slices.Contains(names, leftover) {
-		t.Errorf("the folder holds %v, %v", names, err)
+	if names, err := c.directory.names(); err != nil || slices.Contains(names, leftover) {
+		t.Errorf("the directory holds %v, %v", names, err)
 	}
 }
 

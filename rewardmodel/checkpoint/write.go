@@ -16,16 +16,16 @@ import (
 	"assay/internal/durable"
 )
 
-// tokenizerNames are the files of a tokenizer in a Hugging Face folder.
+// tokenizerNames are the files of a tokenizer in a Hugging Face directory.
 var tokenizerNames = []string{
 	"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
 	"added_tokens.json", "vocab.json", "merges.txt", "vocab.txt", "spm.model",
 }
 
-// TokenizerFiles returns the paths of the tokenizer files in a folder, as
-// Write copies them. A link that leads out of the folder is an error.
+// TokenizerFiles returns the paths of the tokenizer files in a directory, as
+// Write copies them. A link that leads outside the directory is an error.
 func TokenizerFiles(dir string) ([]string, error) {
-	f, err := openFolder(dir)
+	f, err := openDirectory(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -45,23 +45,23 @@ func TokenizerFiles(dir string) ([]string, error) {
 	return paths, nil
 }
 
-// Write makes dir a checkpoint folder that transformers loads as a sequence
-// classifier, with copies of files (see TokenizerFiles) beside the weights.
+// Write writes a checkpoint directory that transformers loads as a sequence
+// classifier, with the weights and copies of files (see TokenizerFiles).
 //
 // tensors are those of Specs(cfg, true) in any order, each once; a missing or
-// unknown name, another shape, a wrong number of bytes or a value that is not
-// finite is an error. cfg is that of Open, or made by hand; its Labels say
-// which row of the head is which, and the head is stored with the violation
-// first. Fields of config.json that Config does not know are kept. man must
-// have a version; its checksums are filled, and its creation time when zero.
+// unknown name, another shape, a wrong number of bytes or a non-finite value is an
+// error. cfg is that of Open, or was built by the caller; its Labels define the
+// rows of the head, which is stored with the violation first. Fields of
+// config.json that Config does not define are kept. man must have a version; Write
+// sets its checksums, and its creation time when zero.
 //
-// The folder appears whole or not at all, also when the process is killed: it
-// is built beside dir, flushed to the disk, checked by opening it and then
-// renamed. A checkpoint folder that is there already is replaced, with every
-// file in it; a folder of anything else is refused.
+// The directory appears complete or not at all, even when the process is killed:
+// it is built next to dir, synced to disk, validated by opening it and then
+// renamed. An existing checkpoint directory is replaced with every file in it; a
+// directory with other contents is an error.
 func Write(dir string, cfg Config, man Manifest, tensors []Tensor, files ...string) error {
 	err := replaceDir(dir, func(tmp string) error {
-		return fillFolder(tmp, cfg, man, tensors, files)
+		return fillDirectory(tmp, cfg, man, tensors, files)
 	})
 	if err != nil {
 		return fmt.Errorf("write checkpoint %s: %w", dir, err)
@@ -69,8 +69,8 @@ func Write(dir string, cfg Config, man Manifest, tensors []Tensor, files ...stri
 	return nil
 }
 
-// fillFolder writes all files of a checkpoint into an empty folder.
-func fillFolder(tmp string, cfg Config, man Manifest, tensors []Tensor, files []string) error {
+// fillDirectory writes all files of a checkpoint into an empty directory.
+func fillDirectory(tmp string, cfg Config, man Manifest, tensors []Tensor, files []string) error {
 	out, err := cfg.forWriting()
 	if err != nil {
 		return err
@@ -131,8 +131,8 @@ func fillFolder(tmp string, cfg Config, man Manifest, tensors []Tensor, files []
 	return check.Close()
 }
 
-// complete checks tensors against what cfg needs and puts them in the order of
-// the file: as the reference implementation, wide types first, then by name,
+// complete validates tensors against the requirements of cfg and sorts them in
+// file order: as in the reference implementation, wide types first, then by name,
 // so that every tensor is aligned to its type.
 func complete(cfg Config, tensors []Tensor) ([]Tensor, error) {
 	shapes := map[string][]int{}
@@ -142,7 +142,7 @@ func complete(cfg Config, tensors []Tensor) ([]Tensor, error) {
 	for _, t := range tensors {
 		shape, ok := shapes[t.Name]
 		if !ok {
-			return nil, fmt.Errorf("tensor %q is given twice or is none of %s", t.Name, cfg.Architecture)
+			return nil, fmt.Errorf("tensor %q is given twice or does not belong to %s", t.Name, cfg.Architecture)
 		}
 		if !slices.Equal(t.Shape, shape) {
 			return nil, fmt.Errorf("tensor %q has shape %v, but the configuration implies %v", t.Name, t.Shape, shape)
@@ -160,7 +160,7 @@ func complete(cfg Config, tensors []Tensor) ([]Tensor, error) {
 	}), nil
 }
 
-// mainType is the type that most of the weights have.
+// mainType is the most common type of the weights.
 func mainType(tensors []Tensor) DType {
 	count := map[DType]int64{}
 	for _, t := range tensors {
@@ -224,7 +224,7 @@ func writeTensors(w io.Writer, cfg Config, tensors []Tensor) error {
 	return nil
 }
 
-// writeFile creates a file, flushes it to the disk and returns its SHA-256.
+// writeFile creates a file, syncs it to disk and returns its SHA-256.
 func writeFile(path string, body func(io.Writer) error) (sum string, err error) {
 	digest := sha256.New()
 	err = durable.CreateFile(path, 0o644, func(w io.Writer) error { return body(io.MultiWriter(w, digest)) })

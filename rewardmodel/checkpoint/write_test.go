@@ -39,7 +39,7 @@ func tensorsOf(t *testing.T, c *Checkpoint) []Tensor {
 	return tensors
 }
 
-// writeCopy writes a folder of testdata anew.
+// writeCopy writes a directory of testdata again.
 func writeCopy(t *testing.T, dir, name string) {
 	t.Helper()
 	c := mustOpen(t, filepath.Join("testdata", name))
@@ -100,7 +100,7 @@ func TestWriteRoundTrip(t *testing.T) {
 }
 
 func TestWriteLayout(t *testing.T) {
-	source := copyFolder(t, "bert-f16")
+	source := copyDirectory(t, "bert-f16")
 	for _, name := range []string{"vocab.txt", "tokenizer_config.json", "unrelated.txt"} {
 		writeAll(t, []byte(name), source, name)
 	}
@@ -214,7 +214,7 @@ func TestWriteRefuses(t *testing.T) {
 		{"no heads", func(x *call) { x.cfg.Heads = 0 }, "num_attention_heads"},
 		{"missing tensor", func(x *call) { x.tensors = x.tensors[1:] }, `"embeddings.word_embeddings.weight" is missing`},
 		{"tensor twice", func(x *call) { x.tensors = append(x.tensors, x.tensors[0]) }, "given twice"},
-		{"unknown tensor", func(x *call) { x.tensors[0].Name = "ghost" }, `tensor "ghost" is given twice or is none of BertForSequenceClassification`},
+		{"unknown tensor", func(x *call) { x.tensors[0].Name = "ghost" }, `tensor "ghost" is given twice or does not belong to BertForSequenceClassification`},
 		{"another shape", func(x *call) { x.tensors[0].Shape = []int{16, 96} }, "the configuration implies [96 16]"},
 		{"another type", func(x *call) { x.tensors[0].DType = I64 }, "weights must be F32, F16 or BF16"},
 		{"too few bytes", body("1234"), "6140 bytes are missing"},
@@ -237,7 +237,7 @@ func TestWriteRefuses(t *testing.T) {
 			}
 		}, ErrNotFinite.Error()},
 		{"missing file", func(x *call) { x.files = []string{"testdata/ghost"} }, "ghost"},
-		{"a folder as file", func(x *call) { x.files = []string{"testdata"} }, "directory"},
+		{"a directory as file", func(x *call) { x.files = []string{"testdata"} }, "directory"},
 		{"config as file", func(x *call) { x.files = []string{"testdata/bert-two/config.json"} }, "config.json would be written twice"},
 		{"manifest as file", func(x *call) { x.files = []string{"testdata/assay.json"} }, "assay.json would be written twice"},
 	}

@@ -13,8 +13,8 @@ const (
 	epsilon = 1e-8
 )
 
-// adam is Adam with decoupled weight decay (Loshchilov and Hutter, 2019), written with tensor operations so that its
-// moments can be saved: gotch's own optimizer keeps them out of reach.
+// adam is Adam with decoupled weight decay (Loshchilov and Hutter, 2019), implemented with tensor operations so that its
+// moments can be saved: gotch's own optimizer does not expose them.
 type adam struct {
 	step    int
 	decay   float64
@@ -24,13 +24,13 @@ type adam struct {
 // moment holds the running means of a parameter's gradient and squared gradient.
 type moment struct{ first, second *ts.Tensor }
 
-// update takes one step of Adam on the gradients that the backward pass left, and clears them. Call it with gradients
+// update applies one step of Adam with the gradients of the backward pass and clears them. Call it with gradients
 // disabled.
-func (s *step) update(g *graph, lr float64) {
+func (s *step) update(g *tensorScope, lr float64) {
 	a := &s.adam
 	a.step++
 	for i, p := range s.params {
-		var own graph // frees this parameter's temporaries before the next one's
+		var own tensorScope // frees this parameter's temporaries before the next one's
 		if p.tensor == s.net.word {
 			s.updateRows(&own, p.tensor, a.moments[i], lr)
 		} else {
@@ -43,10 +43,10 @@ func (s *step) update(g *graph, lr float64) {
 	}
 }
 
-// updateRows takes the step on the rows of the word embeddings that took part, and puts them back.
-func (s *step) updateRows(g *graph, word *ts.Tensor, m moment, lr float64) {
+// updateRows applies the step to the trained rows of the word embeddings and writes them back.
+func (s *step) updateRows(g *tensorScope, word *ts.Tensor, m moment, lr float64) {
 	index := g.int64s(s.wordRows.ids, s.net.device)
-	if s.adam.decay > 0 && !s.wordRows.touched { // the rows that took part are decayed by update
+	if s.adam.decay > 0 && !s.wordRows.touched { // update decays the trained rows
 		g.scale(word, 1-lr*s.adam.decay)
 	}
 	some := moment{g.pick(m.first, index), g.pick(m.second, index)}
@@ -57,8 +57,8 @@ func (s *step) updateRows(g *graph, word *ts.Tensor, m moment, lr float64) {
 	}
 }
 
-// update takes one step on x with the gradient of leaf, and clears that gradient.
-func (a *adam) update(g *graph, x, leaf *ts.Tensor, m moment, lr float64) {
+// update applies one step to x with the gradient of leaf and clears that gradient.
+func (a *adam) update(g *tensorScope, x, leaf *ts.Tensor, m moment, lr float64) {
 	grad := g.do("grad", func() (*ts.Tensor, error) { return leaf.Grad(false) })
 	if ok, err := defined(grad, g.err); err != nil || !ok {
 		if err != nil {
@@ -93,19 +93,19 @@ func defined(t *ts.Tensor, err error) (bool, error) {
 }
 
 // lerp moves x towards y by weight, in place.
-func (g *graph) lerp(x, y *ts.Tensor, weight float64) {
+func (g *tensorScope) lerp(x, y *ts.Tensor, weight float64) {
 	g.scalar("lerp", weight, func(w *ts.Scalar) error { return x.Lerp_(y, w) })
 }
 
-func (g *graph) scale(x *ts.Tensor, by float64) {
+func (g *tensorScope) scale(x *ts.Tensor, by float64) {
 	g.scalar("scale", by, func(s *ts.Scalar) error { return x.MulScalar_(s) })
 }
 
-func (g *graph) shift(x *ts.Tensor, by float64) {
+func (g *tensorScope) shift(x *ts.Tensor, by float64) {
 	g.scalar("shift", by, func(s *ts.Scalar) error { return x.AddScalar_(s) })
 }
 
-func (g *graph) scalar(op string, v float64, f func(*ts.Scalar) error) {
+func (g *tensorScope) scalar(op string, v float64, f func(*ts.Scalar) error) {
 	g.run(op, func() error {
 		s := ts.FloatScalar(v)
 		err := f(s)

@@ -6,24 +6,24 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
-// group is a run of sequences in a packed batch that attend together, as if they were all of the longest one's length.
-// Only attention sees that padding: every other layer computes real tokens alone.
+// group is a run of sequences in a packed batch that share one attention call, padded to the length of the longest one.
+// Only attention sees that padding: every other layer computes real tokens only.
 type group struct {
 	count, length int64
 	tokens        int64     // real ones
-	from          []int64   // [count*length] the row of the group that stands there; nil when all are of equal length
-	to            []int64   // [tokens] where each row of the group stands
+	from          []int64   // [count*length] the row of the group at each padded position; nil when all lengths are equal
+	to            []int64   // [tokens] the padded position of each row of the group
 	mask          []float32 // [count*length] 0 for real tokens, -Inf for padding
 }
 
-// A group takes in longer sequences while its padding stays below a share of its tokens, or below a number of tokens
-// whose attention costs less than the operations of one more group.
+// A group accepts longer sequences while its padding stays below a share of its tokens, or below a number of tokens whose
+// attention costs less than the overhead of another group.
 const (
 	paddingShare  = 0.25
 	paddingTokens = 160
 )
 
-// groupsOf deals sequences of the given ascending lengths into groups.
+// groupsOf divides sequences of the given ascending lengths into groups.
 func groupsOf(lengths []int64) []group {
 	var groups []group
 	for start := 0; start < len(lengths); {
@@ -53,7 +53,7 @@ func newGroup(lengths []int64, tokens int64) group {
 			if k < length {
 				g.to = append(g.to, int64(i)*g.length+k)
 				g.from, g.mask = append(g.from, row+k), append(g.mask, 0)
-			} else { // any row will do, as no real token looks at it
+			} else { // any row works, because no real token attends to it
 				g.from, g.mask = append(g.from, row), append(g.mask, float32(math.Inf(-1)))
 			}
 		}
@@ -63,14 +63,14 @@ func newGroup(lengths []int64, tokens int64) group {
 }
 
 // attend runs self-attention over each group: qkv [tokens, 3*hidden] -> [tokens, hidden].
-func (n *network) attend(g *graph, p *packed, qkv *ts.Tensor, add bias, dropout float64) *ts.Tensor {
+func (n *network) attend(g *tensorScope, p *packed, qkv *ts.Tensor, add bias, dropout float64) *ts.Tensor {
 	hidden, heads := int64(n.cfg.HiddenSize), int64(n.cfg.Heads)
 	sizes := make([]int64, len(p.groups))
 	for i, gr := range p.groups {
 		sizes[i] = gr.tokens
 	}
-	if p.filler > 0 {
-		sizes = append(sizes, p.filler)
+	if p.padding > 0 {
+		sizes = append(sizes, p.padding)
 	}
 	parts := g.split(qkv, sizes)
 	for i, gr := range p.groups {
@@ -88,7 +88,7 @@ func (n *network) attend(g *graph, p *packed, qkv *ts.Tensor, add bias, dropout 
 		split := g.unbind(g.permute(g.reshape(rows, gr.count, gr.length, 3, heads, hidden/heads), 2, 0, 3, 1, 4), 3)
 		fused := g.attention
 		if n.training {
-			fused = g.attentionByProducts
+			fused = g.attentionByMatmul
 		}
 		o := fused(split[0], split[1], split[2], mask, n.scale, dropout)
 		parts[i] = g.reshape(g.permute(o, 0, 2, 1, 3), gr.count*gr.length, hidden)
@@ -96,15 +96,15 @@ func (n *network) attend(g *graph, p *packed, qkv *ts.Tensor, add bias, dropout 
 			parts[i] = g.pick(parts[i], g.int64s(gr.to, n.device))
 		}
 	}
-	if last := len(p.groups); p.filler > 0 { // any values will do
+	if last := len(p.groups); p.padding > 0 { // any values work
 		parts[last] = g.do("narrow", func() (*ts.Tensor, error) { return parts[last].Narrow(1, 0, hidden, false) })
 	}
 	return g.cat(parts)
 }
 
-// attentionByProducts is attention as two matrix products and a softmax. It takes the memory of the scores, but its
+// attentionByMatmul is attention as two matrix multiplications and a softmax. It needs memory for the scores, but its
 // backward pass is several times faster than that of the fused kernel, ten times in bf16.
-func (g *graph) attentionByProducts(q, k, v, mask *ts.Tensor, scale []float64, dropout float64) *ts.Tensor {
+func (g *tensorScope) attentionByMatmul(q, k, v, mask *ts.Tensor, scale []float64, dropout float64) *ts.Tensor {
 	scores := g.add(g.matmul(g.times(q, scale[0]), g.permute(k, 0, 1, 3, 2)), mask)
 	weights := g.do("softmax", func() (*ts.Tensor, error) { return scores.Softmax(-1, scores.DType(), false) })
 	return g.matmul(g.dropout(weights, dropout), v)

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// benchCheckpoint is the checkpoint folder named by ASSAY_BENCH_MODEL.
+// benchCheckpoint is the checkpoint directory named by ASSAY_BENCH_MODEL.
 func benchCheckpoint(b *testing.B) string {
 	dir := os.Getenv("ASSAY_BENCH_MODEL")
 	if dir == "" {
@@ -74,7 +74,7 @@ func BenchmarkStep(b *testing.B) {
 }
 
 // BenchmarkStall tells how long the libtorch thread is kept from scoring while a model is loaded: the longest wait for
-// it, and the longest time of a small batch beside the longest without a load. Each is the least of all rounds, which
+// it, and the longest time of a small batch alongside the longest without a load. Each is the least of all rounds, which
 // others on the machine disturb the least.
 func BenchmarkStall(b *testing.B) {
 	dir := benchCheckpoint(b)

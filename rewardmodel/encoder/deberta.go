@@ -9,21 +9,21 @@ import (
 	"assay/rewardmodel/checkpoint"
 )
 
-// relative is DeBERTa's embedding of relative positions. Without relative attention embedding is nil, without
-// normalisation the weights of norm are.
+// relative is DeBERTa's embedding of relative positions. embedding is nil without relative attention, and the weights of
+// norm are nil without normalization.
 type relative struct {
 	embedding *ts.Tensor // [2*span, hidden]; row span+r is for a query r places after its key
 	norm      norm
 }
 
-// distances are the relative positions that a packed batch can meet.
+// distances are the relative positions that occur in a packed batch.
 type distances struct {
 	rows  *ts.Tensor   // [reach, hidden] of the relative embedding
 	index []*ts.Tensor // by group, [length, length]: the row for query i and key j
 }
 
-// distances looks up the relative positions of a batch; nil for a model that knows none.
-func (n *network) distances(g *graph, p *packed) *distances {
+// distances looks up the relative positions of a batch; nil for a model without them.
+func (n *network) distances(g *tensorScope, p *packed) *distances {
 	if n.relative.embedding == nil {
 		return nil
 	}
@@ -52,8 +52,8 @@ func (n *network) distances(g *graph, p *packed) *distances {
 	return found
 }
 
-// buckets maps the distances 0 to n-1 to those that have an embedding: near ones to themselves, and those beyond half
-// the buckets ever more to one, in float32 as transformers computes it.
+// buckets maps the distances 0 to n-1 to those that have an embedding: distances up to half the buckets to themselves,
+// larger ones to logarithmic buckets, in float32 as transformers computes them.
 func buckets(d checkpoint.Disentangled, n int) []int {
 	out := make([]int, n)
 	middle := d.Buckets / 2
@@ -71,13 +71,13 @@ func buckets(d checkpoint.Disentangled, n int) []int {
 	return out
 }
 
-// bias adds to the attention scores of a group: it takes the group's place in the batch and its rows of qkv,
-// [count*length, 3*hidden], and gives a tensor that broadcasts to [count, heads, length, length].
+// bias returns the bias of a group's attention scores: it takes the index of the group in the batch and its rows of qkv,
+// [count*length, 3*hidden], and returns a tensor that broadcasts to [count, heads, length, length].
 type bias func(group int, qkv *ts.Tensor) *ts.Tensor
 
-// bias computes what a layer adds to its attention scores: nothing but for a DeBERTa, there the two products of content
-// and position (He et al. 2021, equation 4), in the scale of the scores.
-func (n *network) bias(g *graph, p *packed, l layer, d *distances, dropout float64) bias {
+// bias computes the attention bias of a layer: zero except for DeBERTa, where it is the sum of the content-to-position
+// and position-to-content terms (He et al. 2021, equation 4), scaled as the scores are.
+func (n *network) bias(g *tensorScope, p *packed, l layer, d *distances, dropout float64) bias {
 	types := n.cfg.Disentangled
 	if d == nil || !types.C2P && !types.P2C {
 		// Nothing is masked, but libtorch 2.15 refuses the undefined tensor that gotch passes for "no mask".
@@ -87,7 +87,7 @@ func (n *network) bias(g *graph, p *packed, l layer, d *distances, dropout float
 	heads, size := int64(n.cfg.Heads), int64(n.cfg.HiddenSize/n.cfg.Heads)
 	query, key := n.project(g, l, d, dropout)
 	return func(group int, qkv *ts.Tensor) *ts.Tensor {
-		return g.scope(func(s *graph) *ts.Tensor {
+		return g.nested(func(s *tensorScope) *ts.Tensor {
 			gr := p.groups[group]
 			content := s.permute(s.reshape(qkv, gr.count*gr.length, 3, heads, size), 1, 2, 0, 3)
 			index := s.expand(d.index[group], heads, gr.count, gr.length, gr.length)
@@ -114,7 +114,7 @@ func (n *network) bias(g *graph, p *packed, l layer, d *distances, dropout float
 
 // project turns relative positions into a layer's queries (for p2c) and keys (for c2p), [heads, reach, head size] each
 // or nil, scaled as the scores are.
-func (n *network) project(g *graph, l layer, d *distances, dropout float64) (query, key *ts.Tensor) {
+func (n *network) project(g *tensorScope, l layer, d *distances, dropout float64) (query, key *ts.Tensor) {
 	types, hidden := n.cfg.Disentangled, int64(n.cfg.HiddenSize)
 	from, to := int64(0), int64(2) // of the query's and the key's part
 	if !types.P2C {
@@ -139,20 +139,20 @@ func (n *network) project(g *graph, l layer, d *distances, dropout float64) (que
 	return query, key
 }
 
-// scoreScale is what attention scores are multiplied by: 1/sqrt(head size), and with every product of content and
-// position the head size counts once more.
+// scoreScale is the factor of attention scores: 1/sqrt(terms * head size), where content-to-position and
+// position-to-content attention are each one more term.
 func scoreScale(cfg checkpoint.Config) []float64 {
-	products := 1
+	terms := 1
 	for _, more := range []bool{cfg.Disentangled.C2P, cfg.Disentangled.P2C} {
 		if more {
-			products++
+			terms++
 		}
 	}
-	return []float64{1 / math.Sqrt(float64(cfg.HiddenSize/cfg.Heads*products))}
+	return []float64{1 / math.Sqrt(float64(cfg.HiddenSize/cfg.Heads*terms))}
 }
 
-// poolDropout is the dropout in front of the pooling layer: RoBERTa has the classifier's on both sides of it, BERT none,
-// DeBERTa one of its own, which is off when all others are.
+// poolDropout is the dropout before the pooling layer: RoBERTa uses the classifier's on both sides of it, BERT has none,
+// and DeBERTa has a separate one, which is off when all others are.
 func (n *network) poolDropout(drop dropouts) float64 {
 	switch {
 	case n.cfg.ModelType == checkpoint.Roberta:
@@ -170,21 +170,21 @@ func (n *network) poolActivation() string {
 	return checkpoint.Tanh
 }
 
-func (g *graph) matmul(a, b *ts.Tensor) *ts.Tensor {
+func (g *tensorScope) matmul(a, b *ts.Tensor) *ts.Tensor {
 	return g.do("matmul", func() (*ts.Tensor, error) { return a.Matmul(b, false) })
 }
 
-// gather takes from x the elements that index names in the dimension dim.
-func (g *graph) gather(x, index *ts.Tensor, dim int64) *ts.Tensor {
+// gather selects elements of x along the dimension dim by index.
+func (g *tensorScope) gather(x, index *ts.Tensor, dim int64) *ts.Tensor {
 	return g.do("gather", func() (*ts.Tensor, error) { return x.Gather(dim, index, false, false) })
 }
 
-func (g *graph) expand(x *ts.Tensor, shape ...int64) *ts.Tensor {
+func (g *tensorScope) expand(x *ts.Tensor, shape ...int64) *ts.Tensor {
 	return g.do("expand", func() (*ts.Tensor, error) { return x.Expand(shape, false, false) })
 }
 
-// times multiplies by a number; unlike scale, it leaves x alone and has a gradient.
-func (g *graph) times(x *ts.Tensor, by float64) *ts.Tensor {
+// times multiplies by a number; unlike scale, it does not change x and has a gradient.
+func (g *tensorScope) times(x *ts.Tensor, by float64) *ts.Tensor {
 	return g.do("times", func() (*ts.Tensor, error) {
 		s := ts.FloatScalar(by)
 		t, err := x.MulScalar(s, false)

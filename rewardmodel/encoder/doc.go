@@ -1,10 +1,11 @@
-// Package encoder runs RoBERTa and BERT sequence classifiers on libtorch. It is the only package that imports gotch.
+// Package encoder runs RoBERTa, BERT and DeBERTa sequence classifiers on libtorch. It is the only package that imports
+// gotch.
 //
-// A Runtime owns the one thread that may call libtorch. Runtime.Load gives a Model that scores instances
-// (rewardmodel.Model); Runtime.NewLearner gives a Learner that trains one (train.Learner).
+// A Runtime owns the single thread that calls libtorch. Runtime.Load returns a Model that scores instances
+// (rewardmodel.Model); Runtime.NewLearner returns a Learner that trains one (train.Learner).
 //
-// Sequences are packed: the tokens of a batch lie one after another in a [tokens, hidden] matrix without padding, linear
-// layers see them all at once, and attention runs within each sequence (kernels.h) or, on a GPU, in training and for
-// DeBERTa, over groups of like length, whose little padding is masked. So no other layer computes a token that is not
-// there, and a sequence gets the same score whatever it is batched with, up to rounding.
+// Sequences are packed: the tokens of a batch are concatenated in a [tokens, hidden] matrix without padding. Linear
+// layers process them together. Attention runs within each sequence (kernels.h) or, on a GPU, in training and for
+// DeBERTa, over groups of sequences of similar length with masked padding. No other layer computes padding for
+// attention, and a sequence gets the same score in any batch, up to rounding.
 package encoder

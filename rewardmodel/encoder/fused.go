@@ -8,19 +8,20 @@ import (
 	"golang.org/x/sys/cpu"
 )
 
-// fused is a network laid out for scoring on a CPU: the weights as oneDNN wants them, and all between two products done
-// in one pass over each token (kernels.h). It computes what network computes, without padding and without a backward
-// pass.
+// fused is a network repacked for scoring on a CPU: the weights are in oneDNN's layout, and everything between two matrix
+// multiplications is one pass over each token (kernels.h). It computes what network computes, without padding and
+// without a backward pass.
 type fused struct {
-	net       *network // embeddings and classifier
+	net       *network // of the embeddings and the classifier
 	kind      gotch.DType
 	threads   int
 	embedNorm norm // the norms are float32
 	layers    []fusedLayer
 }
 
-// fusedLayer is a layer of it. The classifier reads first tokens alone, so the last layer computes queries, and all that
-// follows attention, for no other; keyValue is its own product of keys and values. In the others query makes all three.
+// fusedLayer is one layer of it. The classifier reads only first tokens, so the last layer computes queries and
+// everything after attention for those tokens only, and keyValue is its separate projection to keys and values. In the
+// other layers, query projects to all three.
 type fusedLayer struct {
 	query, keyValue      fusedDense
 	attended             fusedDense
@@ -29,41 +30,41 @@ type fusedLayer struct {
 	outputNorm           norm
 }
 
-// fusedDense is a linear layer with out outputs, of floats in oneDNN's layout or of integers.
+// fusedDense is a linear layer with out outputs, either of floats in oneDNN's layout or of int8.
 type fusedDense struct {
 	out          int64
 	weight, bias *ts.Tensor
-	int8         *quantised
+	int8         *quantized
 }
 
-// fusable tells whether a network can be laid out so. DeBERTa's attention is another.
+// fusable reports whether a network can be fused. DeBERTa's disentangled attention is not supported.
 func fusable(n *network) bool {
-	known := n.kind == gotch.Float || n.kind == gotch.BFloat16 && cpu.X86.HasAVX512BF16
-	return known && !n.device.IsCuda() && !n.cfg.Disentangled.Relative && hasLinear()
+	supported := n.kind == gotch.Float || n.kind == gotch.BFloat16 && cpu.X86.HasAVX512BF16
+	return supported && !n.device.IsCuda() && !n.cfg.Disentangled.Relative && hasLinear()
 }
 
-// apply is the product of x with the weights and, of floats, the activation function after it.
-func (d *fusedDense) apply(k kernels, x activations, activation string) product {
+// apply multiplies x by the weights. A float layer also applies the activation function.
+func (d *fusedDense) apply(k kernels, x activations, activation string) linearOutput {
 	if d.int8 != nil {
-		return product{values: k.qlinear(x.bytes, d.int8), step: x.step, bias: d.int8.bias, columns: d.out}
+		return linearOutput{values: k.qlinear(x.quantized, d.int8), scale: x.scale, bias: d.int8.bias, columns: d.out}
 	}
-	return product{values: k.packedLinear(x.values, d.weight, d.bias, activation), columns: d.out}
+	return linearOutput{values: k.packedLinear(x.values, d.weight, d.bias, activation), columns: d.out}
 }
 
-// fusedBatch is what the layers share of a batch.
+// fusedBatch is the part of a batch that all layers share.
 type fusedBatch struct {
 	heads
-	tokens, padded int64 // rows; with filler
-	firsts         int64 // sequences; with filler
+	tokens, padded int64 // rows, without and with padding
+	firsts         int64 // sequences, with padding
 }
 
 // encode computes the last hidden state of each sequence's first token, [sequences, hidden] in float32.
-func (f *fused) encode(g *graph, p *packed) *ts.Tensor {
+func (f *fused) encode(g *tensorScope, p *packed) *ts.Tensor {
 	n := f.net
 	k := kernels{g, f.threads}
 	size := int64(n.cfg.HiddenSize / n.cfg.Heads)
 	b := fusedBatch{
-		tokens: int64(len(p.ids)) - p.filler, padded: int64(len(p.ids)), firsts: int64(len(p.first)),
+		tokens: int64(len(p.ids)) - p.padding, padded: int64(len(p.ids)), firsts: int64(len(p.first)),
 		heads: heads{
 			count: int64(n.cfg.Heads), size: size, scale: n.scale[0], sequences: len(p.lengths),
 			first: g.int64s(p.first, n.device), length: g.int64s(p.lengths, n.device), longest: slices.Max(p.lengths), scratch: k.attendScratch(slices.Max(p.lengths), size),
@@ -72,18 +73,18 @@ func (f *fused) encode(g *graph, p *packed) *ts.Tensor {
 	x := k.embed(n, f.embedNorm, g.int64s(p.ids, n.device), g.int64s(p.positions, n.device), f.kind, f.layers[0].query.int8)
 	for i := range f.layers {
 		last := i == len(f.layers)-1
-		var next *quantised
+		var next *quantized
 		if !last {
 			next = f.layers[i+1].query.int8
 		}
-		x = k.step(x, func(k kernels) activations { return f.layer(k, &b, &f.layers[i], x, last, next) })
+		x = k.inScope(x, func(k kernels) activations { return f.layer(k, &b, &f.layers[i], x, last, next) })
 	}
 	return g.cast(x.values, gotch.Float)
 }
 
-// step runs a layer of x with a graph of its own: all that it makes is freed but its result, and x, which is done with.
-func (k kernels) step(x activations, layer func(k kernels) activations) activations {
-	s := graph{err: k.err}
+// inScope runs a layer on x in a new tensorScope and frees x and all tensors of that scope except the result.
+func (k kernels) inScope(x activations, layer func(k kernels) activations) activations {
+	s := tensorScope{err: k.err}
 	y := layer(kernels{&s, k.threads})
 	for _, t := range y.tensors() {
 		k.owned = append(k.owned, s.release(t))
@@ -96,11 +97,11 @@ func (k kernels) step(x activations, layer func(k kernels) activations) activati
 	return y
 }
 
-// layer runs one layer; next is what takes its bytes, if it takes any.
-func (f *fused) layer(k kernels, b *fusedBatch, l *fusedLayer, x activations, last bool, next *quantised) activations {
+// layer runs one layer; next is the int8 layer that consumes its output, or nil.
+func (f *fused) layer(k kernels, b *fusedBatch, l *fusedLayer, x activations, last bool, next *quantized) activations {
 	cfg := f.net.cfg
 	hidden, eps := int64(cfg.HiddenSize), cfg.LayerNormEps
-	var attended product
+	var attended linearOutput
 	var at *ts.Tensor
 	rows := b.padded
 	if last {
@@ -119,19 +120,19 @@ func (f *fused) layer(k kernels, b *fusedBatch, l *fusedLayer, x activations, la
 	return k.addNorm(x, nil, y, rows, l.outputNorm, eps, next)
 }
 
-// feed makes of a product what the next linear layer takes. The activation function is still to come where that is of
-// integers.
-func (k kernels) feed(x product, rows int64, activation string, next *quantised) activations {
+// feed converts the output of a linear layer to the input of the next one. For an int8 layer it also applies the
+// activation function.
+func (k kernels) feed(x linearOutput, rows int64, activation string, next *quantized) activations {
 	if next == nil {
 		return activations{values: x.values}
 	}
-	return k.quantise(x, rows, activation, next)
+	return k.quantize(x, rows, activation, next)
 }
 
-// pickRows takes rows of x for a linear layer.
+// pickRows selects rows of x as the input of a linear layer.
 func (k kernels) pickRows(x activations, rows *ts.Tensor) activations {
-	if x.bytes == nil {
+	if x.quantized == nil {
 		return activations{values: k.pick(x.values, rows)}
 	}
-	return activations{bytes: k.pick(x.bytes, rows), step: k.pick(x.step, rows)}
+	return activations{quantized: k.pick(x.quantized, rows), scale: k.pick(x.scale, rows)}
 }

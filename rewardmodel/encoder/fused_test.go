@@ -61,19 +61,19 @@ func TestFused(t *testing.T) {
 	}
 }
 
-// TestNotANumberIsNotLost holds that the bytes of a row tell when one of its values was none.
-func TestNotANumberIsNotLost(t *testing.T) {
+// TestNaNSurvivesQuantization checks that the scale of a row is NaN when one of its values is not finite.
+func TestNaNSurvivesQuantization(t *testing.T) {
 	r := newRuntime(t)
 	err := r.do(func() error {
-		var g graph
+		var g tensorScope
 		defer g.drop()
 		values := make([]float32, 4*32)
 		values[32+7], values[2*32+3] = float32(math.NaN()), float32(math.Inf(1))
-		x := product{values: g.float32s(values, gotch.CPU, 4, 32), columns: 32}
-		y := kernels{&g, 2}.quantise(x, 4, "", &quantised{})
-		for i, step := range g.values(y.step, 4, gotch.CPU) {
-			if finite := !math.IsNaN(float64(step)) && !math.IsInf(float64(step), 0); finite != (i == 0 || i == 3) {
-				t.Errorf("row %d has step %v", i, step)
+		x := linearOutput{values: g.float32s(values, gotch.CPU, 4, 32), columns: 32}
+		y := kernels{&g, 2}.quantize(x, 4, "", &quantized{})
+		for i, scale := range g.values(y.scale, 4, gotch.CPU) {
+			if finite := !math.IsNaN(float64(scale)) && !math.IsInf(float64(scale), 0); finite != (i == 0 || i == 3) {
+				t.Errorf("row %d has scale %v", i, scale)
 			}
 		}
 		return g.err

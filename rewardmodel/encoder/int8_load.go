@@ -17,11 +17,11 @@ import (
 // ErrPrecision is returned by Load when a precision would move the scores of a model too far.
 var ErrPrecision = errors.New("encoder: the precision moves the scores of this model too far")
 
-// DefaultPrecisionLimit is the most that int8 may move the violation of the probe texts on average, and a tenth of what
-// it may move one of them.
+// DefaultPrecisionLimit is the maximum mean change that int8 may make to the violation of the built-in check texts. The
+// maximum change of a single text is ten times as large.
 const DefaultPrecisionLimit = 0.01
 
-// loadInt8 loads a model with integers in its layers, checked with the probe texts.
+// loadInt8 loads a model with int8 layers and validates its scores on the check texts.
 func (r *Runtime) loadInt8(ckpt *checkpoint.Checkpoint) (*Model, error) {
 	if err := r.hasInt8(); err != nil {
 		return nil, fmt.Errorf("encoder: precision int8: %w", err)
@@ -30,15 +30,15 @@ func (r *Runtime) loadInt8(ckpt *checkpoint.Checkpoint) (*Model, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encoder: precision int8 needs the model's tokenizer for its built-in texts: %w", err)
 	}
-	var probes [][]int32
-	for _, text := range probeTexts {
-		probes = append(probes, tok.Frame(tok.IDs(text)))
+	var checks [][]int32
+	for _, text := range int8CheckTexts {
+		checks = append(checks, tok.Frame(tok.IDs(text)))
 	}
-	return r.loadInt8With(ckpt, probes)
+	return r.loadInt8With(ckpt, checks)
 }
 
-// loadInt8With checks the scores of the probes.
-func (r *Runtime) loadInt8With(ckpt *checkpoint.Checkpoint, probes [][]int32) (*Model, error) {
+// loadInt8With is loadInt8 with the given tokenized check texts.
+func (r *Runtime) loadInt8With(ckpt *checkpoint.Checkpoint, checks [][]int32) (*Model, error) {
 	if cfg := ckpt.Config; cfg.Disentangled.Relative {
 		return nil, fmt.Errorf("encoder: precision int8 does not support %s; use bf16 or fp32", cfg.ModelType)
 	}
@@ -46,35 +46,35 @@ func (r *Runtime) loadInt8With(ckpt *checkpoint.Checkpoint, probes [][]int32) (*
 	if err != nil {
 		return nil, err
 	}
-	for i, seq := range probes {
-		probes[i] = seq[:min(len(seq), m.MaxLength())]
+	for i, seq := range checks {
+		checks[i] = seq[:min(len(seq), m.MaxLength())]
 	}
-	if err := m.toInt8(probes); err != nil {
+	if err := m.toInt8(checks); err != nil {
 		return nil, errors.Join(err, m.Close())
 	}
 	return m, nil
 }
 
 // toInt8 replaces the float32 layers of m.
-func (m *Model) toInt8(probes [][]int32) error {
-	exact, err := m.Margins(probes)
+func (m *Model) toInt8(checks [][]int32) error {
+	exact, err := m.Margins(checks)
 	if err != nil {
 		return err
 	}
-	if err := m.fuse(m.packBytes); err != nil {
+	if err := m.fuse(m.packInt8); err != nil {
 		return err
 	}
 	m.precision = Int8
-	got, err := m.Margins(probes)
+	got, err := m.Margins(checks)
 	if err != nil {
 		return err
 	}
 	return checkPrecision(m.precision, m.runtime.limit, exact, got)
 }
 
-// packBytes makes integers of rows [from, to) of a linear layer. It rounds off the libtorch thread. All between the
-// products stays float32.
-func (m *Model) packBytes(d dense, from, to int64) (fusedDense, error) {
+// packInt8 quantizes rows [from, to) of a linear layer to int8, off the libtorch thread. Everything between the matrix
+// multiplications stays float32.
+func (m *Model) packInt8(d dense, from, to int64) (fusedDense, error) {
 	var weight []float32
 	out, in := to-from, int64(0)
 	err := m.runtime.do(func() error {
@@ -83,7 +83,7 @@ func (m *Model) packBytes(d dense, from, to int64) (fusedDense, error) {
 			return err
 		}
 		in = size[1]
-		var g graph
+		var g tensorScope
 		defer g.drop()
 		weight = g.values(g.rows(d.weight, from, out), int(out*in), gotch.CPU)
 		return g.err
@@ -91,37 +91,37 @@ func (m *Model) packBytes(d dense, from, to int64) (fusedDense, error) {
 	if err != nil {
 		return fusedDense{}, err
 	}
-	rounded, scales := quantise(weight, int(in))
-	made := fusedDense{out: out}
-	err = m.keep(func(g *graph) []*ts.Tensor {
+	rounded, scales := quantize(weight, int(in))
+	result := fusedDense{out: out}
+	err = m.keep(func(g *tensorScope) []*ts.Tensor {
 		plain, mem := g.empty(gotch.Int8, out, in)
 		if g.err == nil {
 			copy(unsafe.Slice((*int8)(unsafe.Pointer(&mem[0])), len(rounded)), rounded)
 		}
-		made.int8 = &quantised{
-			weight: g.prepackBytes(plain), scales: g.float32s(scales, gotch.CPU, out), zeros: g.zeroInt32s(out),
-			bias: g.rows(d.bias, from, out), one: g.float32s([]float32{1}, gotch.CPU, 1), zero: g.int64s([]int64{zeroByte}, gotch.CPU),
+		result.int8 = &quantized{
+			weight: g.prepackInt8(plain), scales: g.float32s(scales, gotch.CPU, out), zeros: g.zeroInt32s(out),
+			bias: g.rows(d.bias, from, out), one: g.float32s([]float32{1}, gotch.CPU, 1), zero: g.int64s([]int64{zeroPoint}, gotch.CPU),
 		}
-		return made.int8.tensors()
+		return result.int8.tensors()
 	})
-	return made, err
+	return result, err
 }
 
-func (g *graph) zeroInt32s(n int64) *ts.Tensor {
+func (g *tensorScope) zeroInt32s(n int64) *ts.Tensor {
 	return g.do("zeros", func() (*ts.Tensor, error) { return ts.Zeros([]int64{n}, gotch.Int, gotch.CPU) })
 }
 
-// checkPrecision compares the margins of the probes with those in fp32.
+// checkPrecision compares the margins of the check texts with those in fp32.
 func checkPrecision(p Precision, limit float64, exact, got []float32) error {
-	var sum, worst float64
+	var sum, largest float64
 	for i := range exact {
 		moved := math.Abs(logistic.Sigmoid(float64(exact[i])) - logistic.Sigmoid(float64(got[i])))
-		sum, worst = sum+moved, max(worst, moved)
+		sum, largest = sum+moved, max(largest, moved)
 	}
 	mean := sum / float64(max(len(exact), 1))
-	if !(mean <= limit && worst <= 10*limit) {
+	if !(mean <= limit && largest <= 10*limit) {
 		return fmt.Errorf("%w: precision %s moves the violation of %d built-in texts by %.3f on average (limit %g) and by %.3f at most (limit %g); use bf16 or fp32",
-			ErrPrecision, p, len(exact), mean, limit, worst, 10*limit)
+			ErrPrecision, p, len(exact), mean, limit, largest, 10*limit)
 	}
 	return nil
 }

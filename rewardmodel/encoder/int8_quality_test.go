@@ -23,8 +23,8 @@ func qualityBags(t *testing.T) []string {
 		root = "../../../shared/data"
 	}
 	var bags []string
-	for i := 0; i+2 < len(probeTexts); i++ {
-		bags = append(bags, strings.Join(probeTexts[i:i+3], " "))
+	for i := 0; i+2 < len(int8CheckTexts); i++ {
+		bags = append(bags, strings.Join(int8CheckTexts[i:i+3], " "))
 	}
 	file, err := os.Open(filepath.Join(root, "imdb/test.jsonl.gz"))
 	if err != nil {

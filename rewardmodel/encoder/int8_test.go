@@ -27,10 +27,10 @@ func wideRuntime(t testing.TB) *Runtime {
 }
 
 // loadInt8 loads a checkpoint that has no tokenizer, checked on sequences.
-func loadInt8(t testing.TB, r *Runtime, dir string, probes [][]int32) *Model {
+func loadInt8(t testing.TB, r *Runtime, dir string, checks [][]int32) *Model {
 	t.Helper()
 	needInt8(t, r)
-	m, err := r.loadInt8With(openCheckpoint(t, dir), probes)
+	m, err := r.loadInt8With(openCheckpoint(t, dir), checks)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,7 +201,7 @@ func TestQuantise(t *testing.T) {
 	for k := range in {
 		x[k] = float32(rng.NormFloat64())
 	}
-	rounded, scales := quantise(slices.Clone(weight), in)
+	rounded, scales := quantize(slices.Clone(weight), in)
 	rotated := slices.Clone(x)
 	rotate(rotated, in)
 	for n := range out {
@@ -216,7 +216,7 @@ func TestQuantise(t *testing.T) {
 	}
 }
 
-// TestInt8DoesNotDependOnTheBatch scores texts alone and beside others that are made to spoil a range shared by the
+// TestInt8DoesNotDependOnTheBatch scores texts alone and alongside others that are made to spoil a range shared by the
 // batch: the largest rows of the embedding, one token repeated, the longest sequence.
 func TestInt8DoesNotDependOnTheBatch(t *testing.T) {
 	m, tok := shippedInt8(t, newRuntime(t))
@@ -234,7 +234,7 @@ func TestInt8DoesNotDependOnTheBatch(t *testing.T) {
 	}
 	mates = append(mates, long)
 	var worst float64
-	for _, text := range probeTexts {
+	for _, text := range int8CheckTexts {
 		seq := tok.Frame(tok.IDs(text))
 		alone, err := m.Margins([][]int32{seq})
 		if err != nil {
@@ -258,7 +258,7 @@ func (m *Model) spoiler(t *testing.T) []int32 {
 	vocab, hidden := m.net.cfg.Vocab, m.net.cfg.HiddenSize
 	var words []float32
 	err := m.runtime.do(func() error {
-		var g graph
+		var g tensorScope
 		defer g.drop()
 		words = g.values(m.net.word, vocab*hidden, m.net.device)
 		return g.err

@@ -5,8 +5,8 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
-// A vector of 16 floats is one AVX-512 register, two of AVX2, four of SSE or NEON: the compiler splits it as the
-// processor needs, and on x86 makes the functions for each level and picks one when the program starts.
+// A vector of 16 floats is one AVX-512 register, two of AVX2, four of SSE or NEON: the compiler splits it for the target.
+// On x86 it compiles the functions for each level, and one is selected when the program starts.
 typedef float vec __attribute__((vector_size(64), aligned(4), may_alias));
 typedef int32_t ints __attribute__((vector_size(64)));
 typedef uint32_t words __attribute__((vector_size(64)));
@@ -25,7 +25,7 @@ enum { W = 16 };
 
 // ---- threads ----
 
-// job shares n tasks among threads.
+// job distributes n tasks among threads.
 typedef struct {
 	void (*task)(const void *args, int64_t from, int64_t to, int thread);
 	const void *args;
@@ -46,7 +46,8 @@ static void worker(void *data) {
 
 typedef void (*gomp_parallel)(void (*)(void *), void *, unsigned, unsigned);
 
-// share runs the tasks on libtorch's own OpenMP threads, which are awake between its operations; else on this one.
+// share runs the tasks on libtorch's own OpenMP threads, which stay awake between its operations, or on the calling
+// thread without OpenMP.
 static void share(void (*task)(const void *, int64_t, int64_t, int), const void *args, int64_t n, int64_t grain, int threads) {
 	job j = {.task = task, .args = args, .n = n, .grain = grain};
 	gomp_parallel parallel = threads > 1 && n > grain ? (gomp_parallel)dlsym(RTLD_DEFAULT, "GOMP_parallel") : NULL;
@@ -136,7 +137,7 @@ INLINE halves to_halves(vec v) { // to the nearest, ties to even
 	return __builtin_convertvector((w + 0x7fff + ((w >> 16) & 1)) >> 16, halves);
 }
 
-// take reads up to 16 values of a row; zeros stand for those beyond n.
+// take reads up to 16 values of a row; values beyond n are 0.
 INLINE vec take(const matrix *m, int64_t row, int64_t at, int64_t n) {
 	vec v = all(0), bias = all(0);
 	int64_t from = row * m->stride + at;
@@ -150,13 +151,13 @@ INLINE vec take(const matrix *m, int64_t row, int64_t at, int64_t n) {
 	const float *p = (const float *)m->data + from;
 	if (n >= W) v = *(const vec *)p;
 	else for (int i = 0; i < n; i++) v[i] = p[i];
-	if (!m->step) return v;
+	if (!m->scale) return v;
 	if (n >= W) bias = *(const vec *)(m->bias + at);
 	else for (int i = 0; i < n; i++) bias[i] = m->bias[at + i];
-	return v * m->step[row] + bias;
+	return v * m->scale[row] + bias;
 }
 
-// ahead asks for what will be read soon, which strides too far for the processor to foresee.
+// ahead prefetches values that are read soon, because the stride is too large for the hardware prefetcher.
 INLINE void ahead(const matrix *m, int64_t row, int64_t at) {
 	__builtin_prefetch((const char *)m->data + (row * m->stride + at) * (m->half ? 2 : 4));
 }
@@ -181,8 +182,8 @@ INLINE void put(void *out, int half, int64_t at, vec v, int64_t n) {
 	else for (int i = 0; i < n; i++) p[i] = v[i];
 }
 
-// mix is a step of the Walsh-Hadamard transform within a vector: of lanes whose numbers differ in one bit it makes sum
-// and difference.
+// mix is one stage of the Walsh-Hadamard transform within a vector: it replaces the lanes whose indices differ in one bit
+// by their sum and difference.
 INLINE vec mix(vec v, ints partner, int bit) {
 	const ints lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 	return __builtin_shuffle(v, partner) + blend((lane & bit) == 0, v, -v);
@@ -196,7 +197,7 @@ INLINE void rotate_row(float *row, int64_t columns) {
 	const ints by4 = {4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11};
 	const ints by8 = {8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7};
 	const int64_t size = rotation(columns);
-	for (int64_t span = 1; columns % W && span < size; span *= 2) // few columns, or odd ones
+	for (int64_t span = 1; columns % W && span < size; span *= 2) // not a multiple of the vector width
 		for (int64_t i = 0; i < columns; i++)
 			if (!(i & span)) {
 				float a = row[i], b = row[i + span];
@@ -217,19 +218,19 @@ INLINE void rotate_row(float *row, int64_t columns) {
 			}
 }
 
-// quantise_row makes bytes of values, which it overwrites. What is no number makes its row's step none, so that it is
-// not lost in the bytes.
-INLINE void quantise_row(const quantiser *q, int64_t row, float *values, int64_t columns) {
+// quantize_row quantizes values, which it overwrites. A non-finite value makes the scale of its row NaN, so that it is
+// not lost in the integers.
+INLINE void quantize_row(const quantizer *q, int64_t row, float *values, int64_t columns) {
 	rotate_row(values, columns);
-	vec most = all(0), total = all(0);
+	vec max_abs = all(0), total = all(0);
 	for (int64_t c = 0; c < columns; c += W) {
 		vec v = floats(values + c, columns - c);
-		most = larger(most, absolute(v));
+		max_abs = larger(max_abs, absolute(v));
 		total += v;
 	}
-	float step = largest(most) / 127.0f + 1e-20f + 0.0f * sum(total), by = 1.0f / step; // 1e-20: for a row of zeros
-	q->step[row] = step;
-	uint8_t *out = q->bytes + row * columns;
+	float scale = largest(max_abs) / 127.0f + 1e-20f + 0.0f * sum(total), by = 1.0f / scale; // 1e-20: for a row of zeros
+	q->scale[row] = scale;
+	uint8_t *out = q->quantized + row * columns;
 	for (int64_t c = 0; c < columns; c += W) {
 		ints v = __builtin_convertvector(nearest(floats(values + c, columns - c) * by), ints) + 128;
 		bytes16 b = __builtin_convertvector(v, bytes16);
@@ -238,8 +239,8 @@ INLINE void quantise_row(const quantiser *q, int64_t row, float *values, int64_t
 	}
 }
 
-// normalise writes the layer normalisation of row values, which it overwrites, as a row of out, and as bytes.
-INLINE void normalise(float *row, int64_t columns, int64_t at, const norm_weights *w, void *out, int half, const quantiser *q) {
+// normalize writes the layer normalization of row, which it overwrites, to a row of out and to q.
+INLINE void normalize(float *row, int64_t columns, int64_t at, const norm_weights *w, void *out, int half, const quantizer *q) {
 	vec total = all(0), squares = all(0);
 	for (int64_t c = 0; c < columns; c += W) total += floats(row + c, columns - c);
 	float mean = sum(total) / (float)columns;
@@ -254,9 +255,9 @@ INLINE void normalise(float *row, int64_t columns, int64_t at, const norm_weight
 		int64_t n = columns - c;
 		vec v = (floats(row + c, n) - mean) * by * floats(w->weight + c, n) + floats(w->bias + c, n);
 		put(out, half, at * columns + c, v, n);
-		if (q->bytes) put(row, 0, c, v, n);
+		if (q->quantized) put(row, 0, c, v, n);
 	}
-	if (q->bytes) quantise_row(q, at, row, columns);
+	if (q->quantized) quantize_row(q, at, row, columns);
 }
 
 // ---- embeddings, residual connections ----
@@ -272,7 +273,7 @@ EACH_CPU static void embed_rows(const void *args, int64_t from, int64_t to, int 
 			if (a->token_type.data) v += take(&a->token_type, 0, c, n);
 			put(row, 0, c, v, n);
 		}
-		normalise(row, a->columns, r, &a->norm, a->out, a->half, &a->bytes);
+		normalize(row, a->columns, r, &a->norm, a->out, a->half, &a->quantized);
 	}
 }
 
@@ -287,25 +288,25 @@ EACH_CPU static void add_norm_rows(const void *args, int64_t from, int64_t to, i
 			int64_t n = a->columns - c;
 			put(row, 0, c, take(&a->x, x, c, n) + take(&a->y, r, c, n), n);
 		}
-		normalise(row, a->columns, r, &a->norm, a->out, a->half, &a->bytes);
+		normalize(row, a->columns, r, &a->norm, a->out, a->half, &a->quantized);
 	}
 }
 
 void add_norm(const add_norm_args *a, int threads) { share(add_norm_rows, a, a->rows, 16, threads); }
 
-EACH_CPU static void quantise_some(const void *args, int64_t from, int64_t to, int thread) {
-	const quantise_args *a = args;
+EACH_CPU static void quantize_some(const void *args, int64_t from, int64_t to, int thread) {
+	const quantize_args *a = args;
 	float row[a->columns];
 	for (int64_t r = from; r < to; r++) {
 		for (int64_t c = 0; c < a->columns; c += W) {
 			int64_t n = a->columns - c;
 			put(row, 0, c, activate(take(&a->x, r, c, n), a->function), n);
 		}
-		quantise_row(&a->bytes, r, row, a->columns);
+		quantize_row(&a->quantized, r, row, a->columns);
 	}
 }
 
-void quantise_rows(const quantise_args *a, int threads) { share(quantise_some, a, a->rows, 8, threads); }
+void quantize_rows(const quantize_args *a, int threads) { share(quantize_some, a, a->rows, 8, threads); }
 
 EACH_CPU void rotate(float *rows, int64_t n, int64_t columns) {
 	for (int64_t r = 0; r < n; r++) rotate_row(rows + r * columns, columns);
@@ -313,10 +314,10 @@ EACH_CPU void rotate(float *rows, int64_t n, int64_t columns) {
 
 // ---- attention ----
 
-enum { Q = 4 }; // queries at once
+enum { Q = 4 }; // queries per block
 
-// product is c [4, n] = a [4, k] * b [k, n]; n is a multiple of 16.
-INLINE void product(const float *a, int64_t as, const float *b, int64_t bs, float *c, int64_t cs, int64_t k, int64_t n) {
+// matmul is c [4, n] = a [4, k] * b [k, n]; n is a multiple of 16.
+INLINE void matmul(const float *a, int64_t as, const float *b, int64_t bs, float *c, int64_t cs, int64_t k, int64_t n) {
 	int64_t j = 0;
 	for (; j + 2 * W <= n; j += 2 * W) {
 		vec s[Q][2] = {0};
@@ -348,14 +349,14 @@ INLINE void product(const float *a, int64_t as, const float *b, int64_t bs, floa
 
 static int64_t up(int64_t n) { return (n + W - 1) / W * W; }
 
-// softmax turns scores into weights, which it leaves for the caller to divide by their sum.
+// softmax replaces scores by unnormalized weights and returns their sum, by which the caller divides.
 INLINE float softmax(float *scores, int64_t n) {
 	vec m = all(-INFINITY), total = all(0);
 	for (int64_t j = n; j < up(n); j++) scores[j] = -INFINITY;
 	for (int64_t j = 0; j < n; j += W) m = larger(m, *(vec *)(scores + j));
-	float most = largest(m);
+	float max_score = largest(m);
 	for (int64_t j = 0; j < n; j += W) {
-		vec e = exponential(*(vec *)(scores + j) - most);
+		vec e = exponential(*(vec *)(scores + j) - max_score);
 		*(vec *)(scores + j) = e;
 		total += e;
 	}
@@ -374,7 +375,7 @@ EACH_CPU static void attend_some(const void *args, int64_t from, int64_t to, int
 	float *keys = a->scratch + thread * room, *values = keys + up(a->longest) * wide;
 	float *queries = values + up(a->longest) * wide, *results = queries + Q * wide, *scores = results + Q * wide;
 	for (int64_t task = from; task < to; task++) {
-		// the longest first, so that no thread begins it when the others are done
+		// the longest first, so that no thread starts it when the others are done
 		int64_t s = a->sequences - 1 - task / a->heads, at = task % a->heads * size;
 		int64_t first = a->first[s], length = a->length[s], padded = up(length);
 		for (int64_t t = 0; t < length; t++)
@@ -398,9 +399,9 @@ EACH_CPU static void attend_some(const void *args, int64_t from, int64_t to, int
 					if (r < n) q = take(&a->q, base + t + r, at + c, size - c) * a->scale;
 					*(vec *)(queries + r * wide + c) = q;
 				}
-			product(queries, wide, keys, padded, scores, padded, wide, padded);
+			matmul(queries, wide, keys, padded, scores, padded, wide, padded);
 			for (int64_t r = 0; r < n; r++) by[r] = 1.0f / softmax(scores + r * padded, length);
-			product(scores, padded, values, wide, results, wide, length, wide);
+			matmul(scores, padded, values, wide, results, wide, length, wide);
 			for (int64_t r = 0; r < n; r++)
 				for (int64_t c = 0; c < wide; c += W)
 					put(a->out, a->half, (base + t + r) * a->heads * size + at + c, *(vec *)(results + r * wide + c) * by[r], size - c);

@@ -15,31 +15,31 @@ import (
 	"assay/rewardmodel/checkpoint"
 )
 
-// activations are the values of tokens between two operations: [rows, columns] as float32 or bfloat16, or as bytes of which
-// each row has a step, or as both.
+// activations are the values of tokens between two operations, [rows, columns]: float32 or bfloat16, int8 with one scale
+// per row, or both.
 type activations struct {
-	values, bytes, step *ts.Tensor
+	values, quantized, scale *ts.Tensor
 }
 
-// tensors are those of x that there are.
+// tensors returns the tensors of x that are not nil.
 func (x activations) tensors() []*ts.Tensor {
-	return slices.DeleteFunc([]*ts.Tensor{x.values, x.bytes, x.step}, func(t *ts.Tensor) bool { return t == nil })
+	return slices.DeleteFunc([]*ts.Tensor{x.values, x.quantized, x.scale}, func(t *ts.Tensor) bool { return t == nil })
 }
 
-// product is what a linear layer gives: [rows, columns]. Where it comes of integers, step and bias are still to be
-// applied: value * step[row] + bias[column].
-type product struct {
-	values, step, bias *ts.Tensor
-	columns            int64
+// linearOutput is the output of a linear layer, [rows, columns]. After an int8 layer, scale and bias are not applied yet:
+// the values are value * scale[row] + bias[column].
+type linearOutput struct {
+	values, scale, bias *ts.Tensor
+	columns             int64
 }
 
-// kernels calls the C functions of kernels.h, with errors kept by a graph.
+// kernels calls the C functions of kernels.h and records errors in a tensorScope.
 type kernels struct {
-	*graph
+	*tensorScope
 	threads int
 }
 
-func pointer(g *graph, t *ts.Tensor) unsafe.Pointer {
+func pointer(g *tensorScope, t *ts.Tensor) unsafe.Pointer {
 	if t == nil || g.err != nil {
 		return nil
 	}
@@ -50,11 +50,11 @@ func pointer(g *graph, t *ts.Tensor) unsafe.Pointer {
 	return p
 }
 
-func (k kernels) floats(t *ts.Tensor) *C.float { return (*C.float)(pointer(k.graph, t)) }
+func (k kernels) floats(t *ts.Tensor) *C.float { return (*C.float)(pointer(k.tensorScope, t)) }
 
-func (k kernels) int64s(t *ts.Tensor) *C.int64_t { return (*C.int64_t)(pointer(k.graph, t)) }
+func (k kernels) int64s(t *ts.Tensor) *C.int64_t { return (*C.int64_t)(pointer(k.tensorScope, t)) }
 
-// half tells bfloat16 from float32.
+// half is 1 for bfloat16 and 0 for float32.
 func half(kind gotch.DType) C.int32_t {
 	if kind == gotch.BFloat16 {
 		return 1
@@ -62,81 +62,81 @@ func half(kind gotch.DType) C.int32_t {
 	return 0
 }
 
-// matrix is the columns of p from one on.
-func (k kernels) matrix(p product, from int64) C.matrix {
+// matrix describes the columns of p starting at from.
+func (k kernels) matrix(p linearOutput, from int64) C.matrix {
 	if k.err != nil || p.values == nil {
 		return C.matrix{}
 	}
-	m := C.matrix{data: pointer(k.graph, p.values), stride: C.int64_t(p.columns), half: half(p.values.DType())}
+	m := C.matrix{data: pointer(k.tensorScope, p.values), stride: C.int64_t(p.columns), half: half(p.values.DType())}
 	if from > 0 {
 		m.data = unsafe.Add(m.data, from*int64(p.values.DType().Size()))
 	}
-	if p.step != nil {
-		m.step, m.bias = k.floats(p.step), k.floats(p.bias)
+	if p.scale != nil {
+		m.scale, m.bias = k.floats(p.scale), k.floats(p.bias)
 		m.bias = (*C.float)(unsafe.Add(unsafe.Pointer(m.bias), 4*from))
 	}
 	return m
 }
 
-// table is a matrix of weights.
+// table describes a matrix without scale and bias, such as weights.
 func (k kernels) table(t *ts.Tensor, columns int64) C.matrix {
-	return k.matrix(product{values: t, columns: columns}, 0)
+	return k.matrix(linearOutput{values: t, columns: columns}, 0)
 }
 
 func (k kernels) norm(n norm, epsilon float64) C.norm_weights {
 	return C.norm_weights{weight: k.floats(n.weight), bias: k.floats(n.bias), epsilon: C.float(epsilon)}
 }
 
-// quantiser makes room for the bytes that feed next, if it takes bytes.
-func (k kernels) quantiser(next *quantised, rows, columns int64) (q C.quantiser, bytes, step *ts.Tensor) {
+// quantizer allocates the int8 input of next; it allocates nothing when next is nil.
+func (k kernels) quantizer(next *quantized, rows, columns int64) (q C.quantizer, quantized, scale *ts.Tensor) {
 	if next == nil {
 		return q, nil, nil
 	}
-	bytes, _ = k.empty(gotch.Uint8, rows, columns)
-	step, _ = k.empty(gotch.Float, rows)
-	q = C.quantiser{bytes: (*C.uint8_t)(pointer(k.graph, bytes)), step: k.floats(step)}
-	return q, bytes, step
+	quantized, _ = k.empty(gotch.Uint8, rows, columns)
+	scale, _ = k.empty(gotch.Float, rows)
+	q = C.quantizer{quantized: (*C.uint8_t)(pointer(k.tensorScope, quantized)), scale: k.floats(scale)}
+	return q, quantized, scale
 }
 
-// embed adds up the embeddings of tokens and normalises them.
-func (k kernels) embed(n *network, w norm, ids, positions *ts.Tensor, kind gotch.DType, next *quantised) activations {
+// embed sums the embeddings of tokens and normalizes them.
+func (k kernels) embed(n *network, w norm, ids, positions *ts.Tensor, kind gotch.DType, next *quantized) activations {
 	hidden := int64(n.cfg.HiddenSize)
 	rows := int64(ids.Numel())
 	out, _ := k.empty(kind, rows, hidden)
-	q, bytes, step := k.quantiser(next, rows, hidden)
+	q, quantized, scale := k.quantizer(next, rows, hidden)
 	a := C.embed_args{
 		rows: C.int64_t(rows), columns: C.int64_t(hidden), ids: k.int64s(ids), positions: k.int64s(positions),
 		word: k.table(n.word, hidden), position: k.table(n.position, hidden), token_type: k.table(n.tokenType, hidden),
-		norm: k.norm(w, n.cfg.LayerNormEps), out: pointer(k.graph, out), half: half(kind), bytes: q,
+		norm: k.norm(w, n.cfg.LayerNormEps), out: pointer(k.tensorScope, out), half: half(kind), quantized: q,
 	}
 	if k.err == nil {
 		C.embed(&a, C.int(k.threads))
 	}
-	return activations{out, bytes, step}
+	return activations{out, quantized, scale}
 }
 
-// addNorm normalises x + y; at names the row of x for each of y, if it is not its own.
-func (k kernels) addNorm(x activations, at *ts.Tensor, y product, rows int64, w norm, epsilon float64, next *quantised) activations {
+// addNorm normalizes x + y; at maps each row of y to a row of x, and nil is the identity.
+func (k kernels) addNorm(x activations, at *ts.Tensor, y linearOutput, rows int64, w norm, epsilon float64, next *quantized) activations {
 	if k.err != nil {
 		return activations{}
 	}
 	kind := x.values.DType()
 	out, _ := k.empty(kind, rows, y.columns)
-	q, bytes, step := k.quantiser(next, rows, y.columns)
+	q, quantized, scale := k.quantizer(next, rows, y.columns)
 	a := C.add_norm_args{
 		rows: C.int64_t(rows), columns: C.int64_t(y.columns), x: k.table(x.values, y.columns), y: k.matrix(y, 0), x_rows: k.int64s(at),
-		norm: k.norm(w, epsilon), out: pointer(k.graph, out), half: half(kind), bytes: q,
+		norm: k.norm(w, epsilon), out: pointer(k.tensorScope, out), half: half(kind), quantized: q,
 	}
 	if k.err == nil {
 		C.add_norm(&a, C.int(k.threads))
 	}
-	return activations{out, bytes, step}
+	return activations{out, quantized, scale}
 }
 
-// quantise makes bytes of activation(x).
-func (k kernels) quantise(x product, rows int64, activation string, next *quantised) activations {
-	q, bytes, step := k.quantiser(next, rows, x.columns)
-	a := C.quantise_args{rows: C.int64_t(rows), columns: C.int64_t(x.columns), x: k.matrix(x, 0), function: -1, bytes: q}
+// quantize quantizes activation(x) to int8.
+func (k kernels) quantize(x linearOutput, rows int64, activation string, next *quantized) activations {
+	q, quantized, scale := k.quantizer(next, rows, x.columns)
+	a := C.quantize_args{rows: C.int64_t(rows), columns: C.int64_t(x.columns), x: k.matrix(x, 0), function: -1, quantized: q}
 	switch activation {
 	case checkpoint.GELU:
 		a.function = C.gelu
@@ -146,16 +146,16 @@ func (k kernels) quantise(x product, rows int64, activation string, next *quanti
 		a.function = C.relu
 	}
 	if k.err == nil {
-		C.quantise_rows(&a, C.int(k.threads))
+		C.quantize_rows(&a, C.int(k.threads))
 	}
-	return activations{bytes: bytes, step: step}
+	return activations{quantized: quantized, scale: scale}
 }
 
-// rotation is the number of columns that rotate mixes: a power of two.
+// rotation is the size of the Hadamard blocks that rotate uses: a power of two.
 func rotation(columns int) int { return int(C.rotation(C.int64_t(columns))) }
 
-// rotate multiplies each row of v [n, columns] with the Hadamard matrix of rotation(columns), block by block: twice gives
-// rotation(columns) times v.
+// rotate multiplies each row of v [n, columns] by the Hadamard matrix of size rotation(columns), block by block. Applied
+// twice, it returns rotation(columns) times v.
 func rotate(v []float32, columns int) {
 	C.rotate((*C.float)(&v[0]), C.int64_t(len(v)/columns), C.int64_t(columns))
 }
@@ -171,19 +171,20 @@ type heads struct {
 	scratch     *ts.Tensor // see attendScratch
 }
 
-// attendScratch makes the room that attend needs.
+// attendScratch allocates the scratch memory of attend.
 func (k kernels) attendScratch(longest, size int64) *ts.Tensor {
 	t, _ := k.empty(gotch.Float, int64(k.threads)*int64(C.attend_scratch(C.int64_t(longest), C.int64_t(size))))
 	return t
 }
 
-// attend runs self-attention within each sequence: q [rows, hidden], and keys and values in kv [tokens, ...] from their
-// columns on. With firstOnly, q has one row for each sequence, its first token. Rows of q beyond the sequences give 0.
-func (k kernels) attend(h heads, q, kv product, keys, values int64, firstOnly bool, rows, used int64, kind gotch.DType) product {
+// attend runs self-attention within each sequence: q is [rows, hidden], and kv is [tokens, ...], with the keys and the
+// values starting at the given columns. With firstOnly, q has one row per sequence, its first token. Rows of q beyond
+// the sequences give 0.
+func (k kernels) attend(h heads, q, kv linearOutput, keys, values int64, firstOnly bool, rows, used int64, kind gotch.DType) linearOutput {
 	hidden := h.count * h.size
 	out, mem := k.empty(kind, rows, hidden)
 	if k.err != nil {
-		return product{}
+		return linearOutput{}
 	}
 	clear(mem[used*hidden*int64(kind.Size()):])
 	a := C.attend_args{
@@ -197,5 +198,5 @@ func (k kernels) attend(h heads, q, kv product, keys, values int64, firstOnly bo
 	if k.err == nil {
 		C.attend(&a, C.int(k.threads))
 	}
-	return product{values: out, columns: hidden}
+	return linearOutput{values: out, columns: hidden}
 }

@@ -12,17 +12,17 @@ import (
 
 // LearnerOptions are the settings of a training run that the encoder itself needs.
 type LearnerOptions struct {
-	// Precision of the layers' products in the forward and backward pass. The weights themselves, their gradients and
+	// Precision of the layers' matrix multiplications in the forward and backward pass. The weights, their gradients and
 	// the optimizer's moments stay float32.
 	Precision Precision
-	// Seed of the dropout masks and of a fresh classifier.
+	// Seed of the dropout masks and of a randomly initialized classification head.
 	Seed uint64
 	// WeightDecay is decoupled (AdamW); 0 is plain Adam.
 	WeightDecay float64
-	// MaxTokens bounds the tokens whose activations are held at once; 0 means 8192. A larger mini-batch takes two
-	// forward passes: the gradient is the same, the memory stays.
+	// MaxTokens bounds the tokens whose activations are in memory at the same time; 0 means 8192. A larger mini-batch
+	// takes two forward passes: the gradient is the same and the memory stays bounded.
 	MaxTokens int
-	// Dropout replaces the probabilities of config.json; nil leaves them.
+	// Dropout overrides the probabilities of config.json; nil keeps them.
 	Dropout *float64
 	// Embeddings says which rows of the word embeddings a step updates; empty means DenseRows.
 	Embeddings EmbeddingRows
@@ -38,13 +38,14 @@ type Learner struct {
 	drop      dropouts
 	net       *network
 	params    []param
-	wordRows  *rows // of the word embeddings that take part in a step
+	wordRows  *trainedRows // rows of the word embeddings that a step trains
 	adam      adam
 }
 
 var _ train.Learner = (*Learner)(nil)
 
-// NewLearner reads a checkpoint for training. A base model gets a fresh classifier drawn from the seed.
+// NewLearner reads a checkpoint for training. A base model gets a classification head that is randomly initialized from
+// the seed.
 func (r *Runtime) NewLearner(ckpt *checkpoint.Checkpoint, opts LearnerOptions) (*Learner, error) {
 	kind, precision, err := r.resolve(opts.Precision)
 	if err != nil {
@@ -54,7 +55,7 @@ func (r *Runtime) NewLearner(ckpt *checkpoint.Checkpoint, opts LearnerOptions) (
 	l := &Learner{
 		runtime: r, kind: kind, precision: precision, maxTokens: opts.MaxTokens, seed: opts.Seed,
 		drop: dropouts{cfg.HiddenDropout, cfg.AttentionDropout, cfg.ClassifierDropout},
-		adam: adam{decay: opts.WeightDecay}, wordRows: newRows(opts.Embeddings),
+		adam: adam{decay: opts.WeightDecay}, wordRows: newTrainedRows(opts.Embeddings),
 	}
 	if opts.Embeddings != "" && opts.Embeddings != DenseRows && opts.Embeddings != TouchedRows {
 		return nil, fmt.Errorf("encoder: unknown embedding rows %q; use %s or %s", opts.Embeddings, DenseRows, TouchedRows)
@@ -69,11 +70,11 @@ func (r *Runtime) NewLearner(ckpt *checkpoint.Checkpoint, opts LearnerOptions) (
 		return nil, err
 	}
 	err = r.do(func() error {
-		var g graph
+		var g tensorScope
 		defer g.drop()
 		for _, p := range l.params {
 			if p.tensor == l.net.word {
-				continue // its rows take part in a step as a tensor of their own
+				continue // a step trains a copy of its rows
 			}
 			g.do("requires_grad", func() (*ts.Tensor, error) { return p.tensor.SetRequiresGrad(true, false) })
 		}
@@ -85,10 +86,10 @@ func (r *Runtime) NewLearner(ckpt *checkpoint.Checkpoint, opts LearnerOptions) (
 	return l, nil
 }
 
-// Precision is the one in use: FP32 or BF16.
+// Precision returns the precision in use: FP32 or BF16.
 func (l *Learner) Precision() Precision { return l.precision }
 
-func (l *Learner) resetMoments(g *graph) error {
+func (l *Learner) resetMoments(g *tensorScope) error {
 	l.adam.moments = make([]moment, len(l.params))
 	for i, p := range l.params {
 		zeros := func() *ts.Tensor {
@@ -99,7 +100,7 @@ func (l *Learner) resetMoments(g *graph) error {
 	return g.err
 }
 
-// output is what of the network a loss is about.
+// output selects the output of the network that a loss reads.
 type output int
 
 const (
@@ -107,7 +108,7 @@ const (
 	outputFeatures               // last hidden state of the first token, [sequences, hidden]
 )
 
-func (n *network) output(g *graph, p *packed, drop dropouts, of output) *ts.Tensor {
+func (n *network) output(g *tensorScope, p *packed, drop dropouts, of output) *ts.Tensor {
 	if of == outputFeatures {
 		return n.encode(g, p, drop)
 	}
@@ -157,7 +158,7 @@ func (l *Learner) optimize(batch [][]int32, lr float64, of output, loss train.Fe
 	return value, err
 }
 
-// chunk is a part of a mini-batch that fits in memory, from its start-th sequence on.
+// chunk is a part of a mini-batch that fits in memory; start is the index of its first sequence.
 type chunk struct {
 	start  int
 	packed *packed
@@ -181,21 +182,21 @@ func (l *Learner) chunks(batch [][]int32) ([]chunk, error) {
 	return chunks, nil
 }
 
-// step is one optimizer step under way.
+// step is one optimizer step in progress.
 type step struct {
 	*Learner
 	of   output
 	rows [][]float32 // the output of each sequence of the mini-batch
-	word *ts.Tensor  // the rows of the word embeddings that take part, [rows, hidden]
+	word *ts.Tensor  // the trained rows of the word embeddings, [rows, hidden]
 }
 
 func (s *step) take(chunks []chunk, lr float64, loss train.FeatureLoss) (float64, error) {
-	var g graph
+	var g tensorScope
 	defer g.drop()
 	s.word = s.wordRows.take(&g, chunks, s.net)
 	if len(chunks) > 1 {
 		for i, c := range chunks {
-			if err := s.preview(c, i); err != nil {
+			if err := s.noGradPass(c, i); err != nil {
 				return 0, err
 			}
 		}
@@ -203,7 +204,7 @@ func (s *step) take(chunks []chunk, lr float64, loss train.FeatureLoss) (float64
 	var value float64
 	var grads [][]float32
 	for i, c := range chunks {
-		pass := graph{err: g.err}
+		pass := tensorScope{err: g.err}
 		out := s.run(&pass, c, i)
 		if pass.err == nil && grads == nil {
 			value, grads = loss(s.rows)
@@ -219,18 +220,18 @@ func (s *step) take(chunks []chunk, lr float64, loss train.FeatureLoss) (float64
 	return value, g.err
 }
 
-// preview computes a chunk's output without keeping its activations.
-func (s *step) preview(c chunk, index int) error {
+// noGradPass computes a chunk's output without keeping its activations.
+func (s *step) noGradPass(c chunk, index int) error {
 	defer withoutGradients()()
-	var g graph
+	var g tensorScope
 	defer g.drop()
 	s.run(&g, c, index)
 	return g.err
 }
 
 // run is a forward pass in training mode: it fills the chunk's part of s.rows and returns it as a tensor in packed
-// order. The dropout masks depend on the seed, the step and the chunk alone.
-func (s *step) run(g *graph, c chunk, index int) *ts.Tensor {
+// order. The dropout masks depend only on the seed, the step and the chunk.
+func (s *step) run(g *tensorScope, c chunk, index int) *ts.Tensor {
 	seed(s.seed<<32 + uint64(s.adam.step)<<8 + uint64(index))
 	net := *s.net.cast(g, s.kind)
 	net.word, net.training = s.word, true
@@ -245,7 +246,7 @@ func (s *step) run(g *graph, c chunk, index int) *ts.Tensor {
 
 // backward propagates the gradient of the loss from the output: the derivative of sum(out * grad) with respect to out
 // is grad.
-func (s *step) backward(g *graph, c chunk, out *ts.Tensor, grads [][]float32) {
+func (s *step) backward(g *tensorScope, c chunk, out *ts.Tensor, grads [][]float32) {
 	if g.err != nil {
 		return
 	}
@@ -255,18 +256,18 @@ func (s *step) backward(g *graph, c chunk, out *ts.Tensor, grads [][]float32) {
 		flat = append(flat, grads[c.start+i]...)
 	}
 	weights := g.float32s(flat, s.net.device, int64(len(c.packed.order)), int64(width))
-	product := g.mul(out, weights)
-	total := g.do("sum", func() (*ts.Tensor, error) { return product.Sum(gotch.Float, false) })
+	weighted := g.mul(out, weights)
+	total := g.do("sum", func() (*ts.Tensor, error) { return weighted.Sum(gotch.Float, false) })
 	g.run("backward", func() error { return total.Backward() })
 }
 
-// Logits scores sequences with the weights as they are, without dropout, in batches of at most MaxTokens.
+// Logits scores sequences with the current weights, without dropout, in batches of at most MaxTokens.
 func (l *Learner) Logits(batch [][]int32) ([][2]float32, error) {
 	rows, err := l.infer(batch, outputLogits)
 	return pairs(rows), err
 }
 
-// Features gives the last hidden state of each sequence's first token, without dropout.
+// Features returns the last hidden state of each sequence's first token, without dropout.
 func (l *Learner) Features(batch [][]int32) ([][]float32, error) {
 	return l.infer(batch, outputFeatures)
 }
@@ -279,7 +280,7 @@ func (l *Learner) infer(batch [][]int32, of output) ([][]float32, error) {
 	rows := make([][]float32, len(batch))
 	err = l.runtime.do(func() error {
 		defer withoutGradients()()
-		var casts graph
+		var casts tensorScope
 		defer casts.drop()
 		net := l.net.cast(&casts, l.kind)
 		for _, c := range chunks {
@@ -295,11 +296,11 @@ func (l *Learner) infer(batch [][]int32, of output) ([][]float32, error) {
 	return rows, err
 }
 
-// Rescale makes every margin m scale*m + shift, by changing the classifier's last layer.
+// Rescale maps every margin m to scale*m + shift by changing the classifier's last layer.
 func (l *Learner) Rescale(scale, shift float64) error {
 	return l.runtime.do(func() error {
 		defer withoutGradients()()
-		var g graph
+		var g tensorScope
 		defer g.drop()
 		g.scale(l.net.out.weight, scale)
 		g.scale(l.net.out.bias, scale)
@@ -312,7 +313,7 @@ func (l *Learner) Rescale(scale, shift float64) error {
 // Close frees the weights and the optimizer's moments.
 func (l *Learner) Close() error {
 	return l.runtime.do(func() error {
-		var g graph
+		var g tensorScope
 		for _, m := range l.adam.moments {
 			g.owned = append(g.owned, m.first, m.second)
 		}

@@ -92,7 +92,7 @@ func TestFailedLoadFreesAll(t *testing.T) {
 	if now := ts.LiveTensors.Load(); now > before {
 		t.Errorf("%d tensors live after failed loads, %d before", now, before)
 	}
-	l := &loader{runtime: r, ckpt: openCheckpoint(t, out), kind: gotch.Float, staged: true}
+	l := &loader{runtime: r, ckpt: openCheckpoint(t, out), kind: gotch.Float, viaCPU: true}
 	if _, _, err := l.load(); !errors.Is(err, checkpoint.ErrNotFinite) {
 		t.Errorf("in steps: %v", err)
 	}
@@ -129,7 +129,7 @@ func TestStagedLoad(t *testing.T) {
 			dir := filepath.Join("../checkpoint/testdata", name)
 			r := newRuntime(t)
 			plain := loadPlain(t, r, dir, BF16)
-			l := &loader{runtime: r, ckpt: openCheckpoint(t, dir), kind: gotch.BFloat16, staged: true, step: 64}
+			l := &loader{runtime: r, ckpt: openCheckpoint(t, dir), kind: gotch.BFloat16, viaCPU: true, chunkBytes: 64}
 			net, params, err := l.load()
 			if err != nil {
 				t.Fatal(err)

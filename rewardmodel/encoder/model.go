@@ -13,10 +13,10 @@ import (
 	"assay/rewardmodel/train"
 )
 
-// Precision is the number format of a model's layers.
+// Precision is the dtype of a model's layers.
 type Precision string
 
-// The precisions. Auto is bf16 on a GPU or a CPU with bf16 dot products, else fp32. Int8 is for scoring on a CPU alone.
+// The precisions. Auto is bf16 on a GPU or a CPU with bf16 dot products, else fp32. Int8 is only for scoring on a CPU.
 const (
 	Auto Precision = "auto"
 	FP32 Precision = "fp32"
@@ -37,10 +37,10 @@ func (r *Runtime) resolve(p Precision) (gotch.DType, Precision, error) {
 	case BF16:
 		return gotch.BFloat16, p, nil
 	}
-	return gotch.Float, p, fmt.Errorf("encoder: unknown precision %q here; use auto, fp32 or bf16, or int8 where a model only scores", p)
+	return gotch.Float, p, fmt.Errorf("encoder: unknown precision %q; use auto, fp32 or bf16, or int8 for scoring only", p)
 }
 
-// Precisions are those in which a model can be loaded here.
+// Precisions returns the precisions that this machine supports for loading a model.
 func (r *Runtime) Precisions() []Precision {
 	if r.hasInt8() != nil {
 		return []Precision{FP32, BF16}
@@ -54,16 +54,16 @@ type Model struct {
 	runtime   *Runtime
 	precision Precision
 	net       *network
-	fused     *fused // in place of the layers of net; nil where there is none
+	fused     *fused // replaces the layers of net; nil if they are not fused
 	params    []param
 }
 
-// Load reads a checkpoint's weights. Models of the same Runtime go on scoring meanwhile. A base model without a
-// classifier gets a fresh one drawn from a fixed seed: its scores mean nothing until it is trained, so ask
-// checkpoint.HasClassifier before serving it.
+// Load reads a checkpoint's weights. Other models of the same Runtime continue to score meanwhile. A base model without
+// a classifier gets a classification head that is randomly initialized from a fixed seed. Its scores have no meaning
+// until it is trained, so check checkpoint.HasClassifier before serving it.
 //
-// Int8 takes longer: it reads the weights as float32, scores built-in texts with both, which needs the checkpoint's
-// tokenizer, and fails with ErrPrecision when scores move further than RuntimeOptions.PrecisionLimit.
+// Int8 takes longer: it reads the weights as float32 and scores built-in texts in both precisions, which requires the
+// checkpoint's tokenizer. It fails with ErrPrecision when scores change by more than RuntimeOptions.PrecisionLimit.
 func (r *Runtime) Load(ckpt *checkpoint.Checkpoint, precision Precision) (*Model, error) {
 	if precision == Int8 {
 		return r.loadInt8(ckpt)
@@ -78,7 +78,7 @@ func (r *Runtime) Load(ckpt *checkpoint.Checkpoint, precision Precision) (*Model
 	return m, nil
 }
 
-// loadPlain loads a model that is not fused.
+// loadPlain loads a model without fusing its layers.
 func (r *Runtime) loadPlain(ckpt *checkpoint.Checkpoint, precision Precision) (*Model, error) {
 	kind, precision, err := r.resolve(precision)
 	if err != nil {
@@ -91,9 +91,9 @@ func (r *Runtime) loadPlain(ckpt *checkpoint.Checkpoint, precision Precision) (*
 	return m, nil
 }
 
-// Bytes is the memory that the weights of a checkpoint take when they are loaded in a precision. It is the GPU's when the
-// Runtime is there; loading then takes as much as the largest tensor of main memory as well.
-// Int8 needs as much as FP32 while it is loaded, which is what is told of it.
+// Bytes returns the memory that the weights of a checkpoint need in a precision: GPU memory when the Runtime uses a GPU,
+// where loading also needs main memory for the largest tensor. For Int8 it returns the bytes of FP32, because loading
+// needs that much.
 func (r *Runtime) Bytes(ckpt *checkpoint.Checkpoint, precision Precision) (int64, error) {
 	if precision == Int8 {
 		precision = FP32
@@ -113,14 +113,15 @@ func (r *Runtime) Bytes(ckpt *checkpoint.Checkpoint, precision Precision) (int64
 	return bytes, nil
 }
 
-// Precision is the one in use: FP32, BF16 or Int8.
+// Precision returns the precision in use: FP32, BF16 or Int8.
 func (m *Model) Precision() Precision { return m.precision }
 
-// MaxLength is the longest sequence that the model takes, special tokens included.
+// MaxLength returns the maximum length of a sequence in tokens, including special tokens.
 func (m *Model) MaxLength() int { return m.net.maxLength() }
 
-// Margins returns for each sequence of token ids (special tokens included) the margin
-// logit(violation) - logit(compliant), so that g_-1 = sigmoid(margin). The sequences need no padding and no order.
+// Margins returns for each sequence of token ids (including special tokens) the margin
+// logit(violation) - logit(compliant), so that g_-1 = sigmoid(margin). The sequences are not padded and can be in any
+// order.
 func (m *Model) Margins(batch [][]int32) ([]float32, error) {
 	logits, err := m.Logits(batch)
 	if err != nil {
@@ -148,31 +149,31 @@ func (m *Model) Logits(batch [][]int32) ([][2]float32, error) {
 }
 
 // encode computes the last hidden state of each sequence's first token, [sequences, hidden] in float32.
-func (m *Model) encode(g *graph, p *packed) *ts.Tensor {
+func (m *Model) encode(g *tensorScope, p *packed) *ts.Tensor {
 	if m.fused != nil {
 		return m.fused.encode(g, p)
 	}
 	return m.net.encode(g, p, dropouts{})
 }
 
-// infer puts the logits of a packed batch into rows, in the caller's order. Call it withoutGradients.
+// infer writes the logits of a packed batch to rows, in the caller's order. Call it withoutGradients.
 func (m *Model) infer(p *packed, rows [][]float32) error {
 	p.round()
-	return p.collect(rows, 2, m.net.device, func(g *graph) *ts.Tensor {
+	return p.collect(rows, 2, m.net.device, func(g *tensorScope) *ts.Tensor {
 		return m.net.classify(g, m.encode(g, p), dropouts{})
 	})
 }
 
-// infer runs a packed batch in evaluation mode and puts its output into rows, in the caller's order. Call it
+// infer runs a packed batch in evaluation mode and writes its output to rows, in the caller's order. Call it
 // withoutGradients.
 func (n *network) infer(p *packed, of output, rows [][]float32) error {
 	p.round()
-	return p.collect(rows, n.width(of), n.device, func(g *graph) *ts.Tensor { return n.output(g, p, dropouts{}, of) })
+	return p.collect(rows, n.width(of), n.device, func(g *tensorScope) *ts.Tensor { return n.output(g, p, dropouts{}, of) })
 }
 
-// collect puts what f computes of each sequence, [sequences, width], into rows.
-func (p *packed) collect(rows [][]float32, width int, device gotch.Device, f func(g *graph) *ts.Tensor) error {
-	var g graph
+// collect writes the result of f, [sequences, width], to rows.
+func (p *packed) collect(rows [][]float32, width int, device gotch.Device, f func(g *tensorScope) *ts.Tensor) error {
+	var g tensorScope
 	defer g.drop()
 	out := g.rows(f(&g), 0, int64(len(p.order)))
 	values := g.values(out, width*len(p.order), device)
@@ -182,21 +183,21 @@ func (p *packed) collect(rows [][]float32, width int, device gotch.Device, f fun
 	return p.unpack(values, rows)
 }
 
-// unpack puts the packed output back in the caller's order.
+// unpack restores the caller's order of a packed output.
 func (p *packed) unpack(values []float32, rows [][]float32) error {
 	width := len(values) / len(p.order)
 	for k, i := range p.order {
 		rows[i] = values[k*width : (k+1)*width]
 		for _, v := range rows[i] {
 			if v != v || math.IsInf(float64(v), 0) {
-				return fmt.Errorf("encoder: the model gave %v for sequence %d: %w", v, i, train.ErrNotFinite)
+				return fmt.Errorf("encoder: the model returned %v for sequence %d: %w", v, i, train.ErrNotFinite)
 			}
 		}
 	}
 	return nil
 }
 
-// pairs views rows of two logits as such.
+// pairs converts rows of two logits.
 func pairs(rows [][]float32) [][2]float32 {
 	out := make([][2]float32, len(rows))
 	for i, row := range rows {

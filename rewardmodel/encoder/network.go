@@ -15,17 +15,17 @@ import (
 // dense is a linear layer: weight [out, in], bias [out].
 type dense struct{ weight, bias *ts.Tensor }
 
-// norm is a layer normalisation: weight and bias [hidden].
+// norm is a layer normalization: weight and bias [hidden].
 type norm struct{ weight, bias *ts.Tensor }
 
-// layer is one Transformer layer with post-normalisation, as in BERT. qkv holds the query, key and value projections
-// one below the other, [3*hidden, hidden], so that one product computes all three.
+// layer is one Transformer layer with post-normalization, as in BERT. qkv holds the query, key and value projections
+// stacked as [3*hidden, hidden], so that one matrix multiplication computes all three.
 type layer struct {
 	qkv, attended        dense
 	attentionNorm        norm
 	intermediate, output dense
 	outputNorm           norm
-	positions            dense // DeBERTa's projections of relative positions, query over key; nil where it has none
+	positions            dense // DeBERTa's projections of relative positions, query above key; nil without them
 }
 
 // network is the encoder and its two-label classifier. Row 0 of out is the violation, row 1 compliance.
@@ -34,8 +34,8 @@ type network struct {
 	device    gotch.Device
 	kind      gotch.DType // of the layers' weights and activations
 	word      *ts.Tensor  // [vocab, hidden]
-	position  *ts.Tensor  // [positions, hidden]; nil for a DeBERTa without
-	tokenType *ts.Tensor  // [types, hidden]; nil likewise
+	position  *ts.Tensor  // [positions, hidden]; nil for a DeBERTa without absolute positions
+	tokenType *ts.Tensor  // [types, hidden]; nil for a model without token types
 	embedNorm norm
 	relative  relative // DeBERTa's
 	layers    []layer
@@ -45,9 +45,9 @@ type network struct {
 	out       dense     // [2, hidden]
 }
 
-// cast gives the same network with its layers in kind, as tensors of g: gradients flow back through the casts.
-// Embeddings and classifier stay as they are: one is a lookup, and the other decides the resolution of the score.
-func (n *network) cast(g *graph, kind gotch.DType) *network {
+// cast returns the same network with its layers in kind, as tensors of g: gradients flow back through the casts.
+// Embeddings and classifier are not cast: the former are lookups, and the latter determines the resolution of the score.
+func (n *network) cast(g *tensorScope, kind gotch.DType) *network {
 	if kind == n.kind {
 		return n
 	}
@@ -70,7 +70,7 @@ func (n *network) cast(g *graph, kind gotch.DType) *network {
 // dropouts are the probabilities of a forward pass in training; all zero in inference.
 type dropouts struct{ hidden, attention, classifier float64 }
 
-// packed is a batch laid out for the network: sequences sorted by length, their tokens one after another.
+// packed is a batch in the layout of the network: sequences sorted by length, their tokens concatenated.
 type packed struct {
 	order     []int   // packed position -> index in the caller's batch
 	ids       []int64 // [tokens]
@@ -78,10 +78,10 @@ type packed struct {
 	first     []int64 // row of each sequence's first token
 	lengths   []int64 // of each sequence, ascending
 	groups    []group
-	filler    int64 // rows behind the tokens that stand for nothing; see round
+	padding   int64 // rows after the tokens that hold no data; see round
 }
 
-// pack checks a batch of token sequences against the model's vocabulary and positions and lays it out.
+// pack validates a batch of token sequences against the model's vocabulary and positions and packs it.
 func (n *network) pack(batch [][]int32) (*packed, error) {
 	p := &packed{order: make([]int, len(batch))}
 	tokens := 0
@@ -89,11 +89,11 @@ func (n *network) pack(batch [][]int32) (*packed, error) {
 		p.order[i] = i
 		tokens += len(seq)
 		if len(seq) == 0 || len(seq) > n.maxLength() {
-			return nil, fmt.Errorf("encoder: sequence %d has %d tokens; the model takes 1 to %d", i, len(seq), n.maxLength())
+			return nil, fmt.Errorf("encoder: sequence %d has %d tokens; the model accepts 1 to %d", i, len(seq), n.maxLength())
 		}
 		for _, id := range seq {
 			if id < 0 || int(id) >= n.cfg.Vocab {
-				return nil, fmt.Errorf("encoder: sequence %d holds token %d, outside the vocabulary of %d", i, id, n.cfg.Vocab)
+				return nil, fmt.Errorf("encoder: sequence %d contains token %d, outside the vocabulary of %d", i, id, n.cfg.Vocab)
 			}
 		}
 	}
@@ -112,11 +112,11 @@ func (n *network) pack(batch [][]int32) (*packed, error) {
 	return p, nil
 }
 
-// round fills a batch up to one of a few sizes, by rows that no sequence looks at. oneDNN compiles kernels for every
-// number of rows that it meets and keeps them, hundreds of megabytes of them (docs/benchmarks.md, Memory).
+// round pads a batch to one of a few sizes with rows that no sequence attends to. oneDNN compiles and caches kernels for
+// every number of rows, up to hundreds of megabytes (docs/benchmarks.md, Memory).
 func (p *packed) round() {
-	p.filler = int64(roundUp(len(p.ids)) - len(p.ids))
-	for range p.filler {
+	p.padding = int64(roundUp(len(p.ids)) - len(p.ids))
+	for range p.padding {
 		p.ids, p.positions = append(p.ids, p.ids[0]), append(p.positions, p.positions[0])
 	}
 	for range roundUp(len(p.first)) - len(p.first) {
@@ -124,11 +124,11 @@ func (p *packed) round() {
 	}
 }
 
-// roundUp gives the next of 4 sizes between a power of two and the next; up to 8 it changes nothing. A batch that is cut
-// at its budget lies just below one of them.
+// roundUp rounds n up to one of four sizes per power of two; it does not change n up to 8. A batch that is limited by
+// its budget is just below one of these sizes.
 func roundUp(n int) int {
-	step := 1 << max(0, bits.Len(uint(max(n, 1)-1))-3)
-	return (n + step - 1) / step * step
+	unit := 1 << max(0, bits.Len(uint(max(n, 1)-1))-3)
+	return (n + unit - 1) / unit * unit
 }
 
 // firstPosition is the position number of the first token: RoBERTa counts from PadID+1.
@@ -142,12 +142,12 @@ func (n *network) firstPosition() int {
 func (n *network) maxLength() int { return n.cfg.MaxPositions - n.firstPosition() }
 
 // forward computes the logits [sequences, 2] of a packed batch, in packed order and float32.
-func (n *network) forward(g *graph, p *packed, drop dropouts) *ts.Tensor {
+func (n *network) forward(g *tensorScope, p *packed, drop dropouts) *ts.Tensor {
 	return n.classify(g, n.encode(g, p, drop), drop)
 }
 
 // encode computes the last hidden state of each sequence's first token, [sequences, hidden] in float32.
-func (n *network) encode(g *graph, p *packed, drop dropouts) *ts.Tensor {
+func (n *network) encode(g *tensorScope, p *packed, drop dropouts) *ts.Tensor {
 	hidden, eps := int64(n.cfg.HiddenSize), n.cfg.LayerNormEps
 	ids, positions := g.int64s(p.ids, n.device), g.int64s(p.positions, n.device)
 
@@ -163,14 +163,14 @@ func (n *network) encode(g *graph, p *packed, drop dropouts) *ts.Tensor {
 
 	away := n.distances(g, p)
 	for i, l := range n.layers {
-		x = g.scope(func(s *graph) *ts.Tensor { return n.layer(s, p, l, x, away, i == len(n.layers)-1, drop) })
+		x = g.nested(func(s *tensorScope) *ts.Tensor { return n.layer(s, p, l, x, away, i == len(n.layers)-1, drop) })
 	}
 	return g.cast(x, gotch.Float)
 }
 
-// layer runs one layer on the tokens x [tokens, hidden]. The classifier reads first tokens alone, so the last layer
-// computes the rest of itself for no other: [sequences, hidden].
-func (n *network) layer(g *graph, p *packed, l layer, x *ts.Tensor, away *distances, last bool, drop dropouts) *ts.Tensor {
+// layer runs one layer on the tokens x [tokens, hidden]. The classifier reads only first tokens, so the last layer
+// computes everything after attention for those only: [sequences, hidden].
+func (n *network) layer(g *tensorScope, p *packed, l layer, x *ts.Tensor, away *distances, last bool, drop dropouts) *ts.Tensor {
 	hidden, eps := int64(n.cfg.HiddenSize), n.cfg.LayerNormEps
 	qkv := g.linear(x, l.qkv.weight, l.qkv.bias)
 	attended := n.attend(g, p, qkv, n.bias(g, p, l, away, drop.hidden), drop.attention)
@@ -185,8 +185,8 @@ func (n *network) layer(g *graph, p *packed, l layer, x *ts.Tensor, away *distan
 	return g.layerNorm(g.add(x, f), l.outputNorm, hidden, eps)
 }
 
-// classify turns first tokens [sequences, hidden] into logits [sequences, 2].
-func (n *network) classify(g *graph, x *ts.Tensor, drop dropouts) *ts.Tensor {
+// classify maps first tokens [sequences, hidden] to logits [sequences, 2].
+func (n *network) classify(g *tensorScope, x *ts.Tensor, drop dropouts) *ts.Tensor {
 	x = g.dropout(x, n.poolDropout(drop))
 	x = g.activation(g.linear(x, n.pool.weight, n.pool.bias), n.poolActivation())
 	return g.linear(g.dropout(x, drop.classifier), n.out.weight, n.out.bias)

@@ -4,8 +4,8 @@ package encoder
 #include <stdint.h>
 #include <stddef.h>
 
-// libtorch's C interface for compiled models (torch/csrc/inductor/aoti_torch/c). Its tensors are gotch's. An older
-// libtorch, or one without oneDNN, lacks some of these functions; then the address is 0.
+// libtorch's C interface for compiled models (torch/csrc/inductor/aoti_torch/c). It uses the same tensors as gotch. An
+// older libtorch, or one without oneDNN, lacks some of these functions; their address is then 0.
 typedef void *tensor;
 __attribute__((weak)) int32_t aoti_torch_new_tensor_handle(tensor from, tensor *to);
 __attribute__((weak)) int32_t aoti_torch_call_dispatcher(const char *op, const char *overload, uint64_t *stack);
@@ -23,13 +23,13 @@ static int has_qlinear(void) {
 	return has_linear() && aoti_torch_cpu__qlinear_pointwise_tensor;
 }
 
-// prepack lays weights [out, in] out as oneDNN wants them: op takes them and, optionally, the number or shape of inputs.
+// prepack converts weights [out, in] to oneDNN's layout: op takes them and, optionally, the number or shape of inputs.
 static int32_t prepack(const char *op, tensor weight, tensor *to) {
-	uint64_t stack[2] = {0, 0}; // the weight, and nothing about inputs
+	uint64_t stack[2] = {0, 0}; // the weight, and no information about inputs
 	tensor own;
 	int32_t failed = aoti_torch_new_tensor_handle(weight, &own);
 	if (failed) return failed;
-	stack[0] = (uint64_t)(uintptr_t)own; // the call takes it over
+	stack[0] = (uint64_t)(uintptr_t)own; // the call takes ownership
 	failed = aoti_torch_call_dispatcher(op, "", stack);
 	*to = (tensor)(uintptr_t)stack[0];
 	return failed;
@@ -37,9 +37,9 @@ static int32_t prepack(const char *op, tensor weight, tensor *to) {
 
 static int32_t prepack_floats(tensor weight, tensor *to) { return prepack("mkldnn::_reorder_linear_weight", weight, to); }
 
-static int32_t prepack_bytes(tensor weight, tensor *to) { return prepack("onednn::qlinear_prepack", weight, to); }
+static int32_t prepack_int8(tensor weight, tensor *to) { return prepack("onednn::qlinear_prepack", weight, to); }
 
-// What follows the product in the same operation.
+// The activation function that is fused into the linear layer.
 enum { then_nothing, then_gelu, then_gelu_tanh, then_relu };
 
 static int32_t linear(tensor x, tensor weight, tensor bias, int then, tensor *to) {
@@ -69,24 +69,24 @@ import (
 	"assay/rewardmodel/checkpoint"
 )
 
-// hasLinear tells whether this libtorch has linear layers whose weights oneDNN has laid out.
+// hasLinear reports whether this libtorch has linear layers with weights in oneDNN's layout.
 func hasLinear() bool { return C.has_linear() != 0 }
 
-// hasInt8 tells why this machine cannot multiply integers, or nil.
+// hasInt8 returns why this machine does not support int8, or nil if it does.
 func (r *Runtime) hasInt8() error {
 	switch {
 	case r.device.IsCuda():
-		return errors.New("it only runs on a CPU; use the device cpu, or precision bf16")
+		return errors.New("int8 runs only on a CPU; use the device cpu, or precision bf16")
 	case !cpu.X86.HasAVX512VNNI && !cpu.X86.HasAVXVNNI:
 		return errors.New("the processor has no VNNI instructions; use precision bf16 or fp32")
 	case C.has_qlinear() == 0:
-		return errors.New("this libtorch has no oneDNN for it; use the pinned one, or precision bf16")
+		return errors.New("this libtorch has no int8 oneDNN operations; use the pinned libtorch, or precision bf16")
 	}
 	return nil
 }
 
-// made keeps a tensor that a C function returned.
-func (g *graph) made(op string, f func(to *C.tensor) C.int32_t) *ts.Tensor {
+// adopt takes ownership of a tensor that a C function returns.
+func (g *tensorScope) adopt(op string, f func(to *C.tensor) C.int32_t) *ts.Tensor {
 	return g.do(op, func() (*ts.Tensor, error) {
 		var to C.tensor
 		if code := f(&to); code != 0 {
@@ -96,22 +96,22 @@ func (g *graph) made(op string, f func(to *C.tensor) C.int32_t) *ts.Tensor {
 	})
 }
 
-// prepackFloats lays weights [out, in] out for packedLinear.
-func (g *graph) prepackFloats(weight *ts.Tensor) *ts.Tensor {
-	return g.made("mkldnn::_reorder_linear_weight", func(to *C.tensor) C.int32_t {
+// prepackFloats converts weights [out, in] to the layout of packedLinear.
+func (g *tensorScope) prepackFloats(weight *ts.Tensor) *ts.Tensor {
+	return g.adopt("mkldnn::_reorder_linear_weight", func(to *C.tensor) C.int32_t {
 		return C.prepack_floats(C.tensor(weight.Ctensor()), to)
 	})
 }
 
-// prepackBytes lays int8 weights [out, in] out for qlinear.
-func (g *graph) prepackBytes(weight *ts.Tensor) *ts.Tensor {
-	return g.made("onednn::qlinear_prepack", func(to *C.tensor) C.int32_t {
-		return C.prepack_bytes(C.tensor(weight.Ctensor()), to)
+// prepackInt8 converts int8 weights [out, in] to the layout of qlinear.
+func (g *tensorScope) prepackInt8(weight *ts.Tensor) *ts.Tensor {
+	return g.adopt("onednn::qlinear_prepack", func(to *C.tensor) C.int32_t {
+		return C.prepack_int8(C.tensor(weight.Ctensor()), to)
 	})
 }
 
-// packedLinear is a linear layer and the activation function after it, "" for none.
-func (g *graph) packedLinear(x, weight, bias *ts.Tensor, activation string) *ts.Tensor {
+// packedLinear is a linear layer followed by the activation function, "" for none.
+func (g *tensorScope) packedLinear(x, weight, bias *ts.Tensor, activation string) *ts.Tensor {
 	then := C.int(C.then_nothing)
 	switch activation {
 	case checkpoint.GELU:
@@ -121,14 +121,14 @@ func (g *graph) packedLinear(x, weight, bias *ts.Tensor, activation string) *ts.
 	case checkpoint.ReLU:
 		then = C.then_relu
 	}
-	return g.made("mkldnn::_linear_pointwise", func(to *C.tensor) C.int32_t {
+	return g.adopt("mkldnn::_linear_pointwise", func(to *C.tensor) C.int32_t {
 		return C.linear(C.tensor(x.Ctensor()), C.tensor(weight.Ctensor()), C.tensor(bias.Ctensor()), then, to)
 	})
 }
 
-// qlinear multiplies bytes x [tokens, in] with the weights of q: float32 [tokens, out], without the bias.
-func (g *graph) qlinear(x *ts.Tensor, q *quantised) *ts.Tensor {
-	return g.made("onednn::qlinear_pointwise", func(to *C.tensor) C.int32_t {
+// qlinear multiplies x, uint8 [tokens, in], by the weights of q: float32 [tokens, out], without the bias.
+func (g *tensorScope) qlinear(x *ts.Tensor, q *quantized) *ts.Tensor {
+	return g.adopt("onednn::qlinear_pointwise", func(to *C.tensor) C.int32_t {
 		return C.qlinear(C.tensor(x.Ctensor()), C.tensor(q.one.Ctensor()), C.tensor(q.zero.Ctensor()),
 			C.tensor(q.weight.Ctensor()), C.tensor(q.scales.Ctensor()), C.tensor(q.zeros.Ctensor()), to)
 	})

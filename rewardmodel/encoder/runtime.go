@@ -27,13 +27,13 @@ var ErrClosed = errors.New("encoder: the libtorch runtime is closed")
 
 // Runtime owns libtorch: one operating-system thread that makes every call into it.
 //
-// libtorch keeps its last error and its gradient mode per thread, while goroutines migrate between threads. So all
-// work goes to a single goroutine that is locked to its thread for life. Models and learners made by a Runtime share
+// libtorch keeps its last error and its gradient mode per thread, while goroutines migrate between threads. All calls
+// therefore run on a single goroutine that is permanently locked to its thread. Models and learners of a Runtime share
 // that thread and stop with it.
 type Runtime struct {
 	device  gotch.Device
-	threads int     // of one operation on the CPU
-	limit   float64 // of what int8 may change
+	threads int     // per operation on the CPU
+	limit   float64 // mean change that int8 may make; see RuntimeOptions.PrecisionLimit
 	watch   CallWatcher
 	work    chan func()
 	stop    chan struct{}
@@ -41,8 +41,8 @@ type Runtime struct {
 	once    sync.Once
 }
 
-// CallWatcher receives each forward pass that scores, on the goroutine that runs it. Loading and training steps are
-// not reported.
+// CallWatcher is notified of each scoring forward pass, on the goroutine that runs it. Loading and training steps are not
+// reported.
 type CallWatcher interface {
 	Begin(sequences, tokens int)
 	End()
@@ -51,14 +51,14 @@ type CallWatcher interface {
 // Watch reports forward passes to w. Call it before anything is loaded.
 func (r *Runtime) Watch(w CallWatcher) { r.watch = w }
 
-// RuntimeOptions selects where and how wide libtorch computes.
+// RuntimeOptions selects the device and the number of threads of libtorch.
 type RuntimeOptions struct {
-	// Threads is the number of CPU threads of one operation; 0 takes GOMAXPROCS, which follows the container's limit.
+	// Threads is the number of CPU threads per operation; 0 uses GOMAXPROCS, which follows the container's limit.
 	Threads int
-	// PrecisionLimit is how far Int8 may move the violation of the built-in texts on average, and a tenth of how far it
-	// may move one of them, before Load refuses it; 0 takes 0.01.
+	// PrecisionLimit is the maximum mean change of the violation of the built-in texts with Int8, above which Load fails;
+	// the maximum change of a single text is ten times as large. 0 uses DefaultPrecisionLimit.
 	PrecisionLimit float64
-	// Device is "auto" (or empty), "cpu", or "cuda:N". Auto takes the first CUDA device when libtorch sees one.
+	// Device is "auto" (or empty), "cpu", or "cuda:N". Auto uses the first CUDA device when libtorch finds one.
 	Device string
 }
 
@@ -90,9 +90,9 @@ func NewRuntime(opts RuntimeOptions) (*Runtime, error) {
 }
 
 func (r *Runtime) loop() {
-	runtime.LockOSThread() // for life: the thread dies with the goroutine
+	runtime.LockOSThread() // permanently: the thread ends with the goroutine
 	defer close(r.done)
-	C.name_thread() // libtorch's own threads inherit it, so that a profiler tells the model's time from the rest
+	C.name_thread() // libtorch's own threads inherit the name, so that a profiler can attribute the model's time
 	C.at_set_num_threads(C.int(r.threads))
 	for {
 		select {
@@ -177,14 +177,14 @@ func parseDevice(name string) (gotch.Device, error) {
 // seed makes libtorch's random numbers (dropout) repeatable. Call it on the libtorch thread.
 func seed(s uint64) { C.at_manual_seed(C.int64_t(s)) }
 
-// withoutGradients turns gradient tracking off on this thread and returns what turns it on again. It must not be
-// nested: gotch v0.9.1 reads the previous state from uninitialised memory, so nobody can put it back.
+// withoutGradients turns gradient tracking off on this thread and returns the function that turns it on again. Do not
+// nest it: gotch v0.9.1 reads the previous state from uninitialized memory, so it cannot be restored.
 func withoutGradients() (restore func()) {
 	ts.MustGradSetEnabled(false)
 	return func() { ts.MustGradSetEnabled(true) }
 }
 
-// firstLine cuts the C++ and Go stacks that libtorch and gotch append to their messages.
+// firstLine removes the C++ and Go stacks that libtorch and gotch append to their messages.
 func firstLine(s string) string {
 	s, _, _ = strings.Cut(s, "\n")
 	return strings.TrimSpace(s)

@@ -16,14 +16,15 @@ import (
 	"assay/rewardmodel/checkpoint"
 )
 
-// stateMagic begins a learner's state file. After it come the optimizer's step, the number of parameters, and for each
-// its elements and then weights, first and second moments as little-endian float32; a CRC-32 of it all ends the file.
+// stateMagic starts a learner's state file. It is followed by the optimizer's step, the number of parameters, and for
+// each parameter the number of elements and then weights, first and second moments as little-endian float32. A CRC-32 of
+// all preceding bytes ends the file.
 const stateMagic = "assay learner state 1\n"
 
-var errState = errors.New("not a whole learner state of this model; remove the state folder to start anew")
+var errState = errors.New("not a complete learner state of this model; remove the state directory to start from scratch")
 
-// SaveState writes weights, moments and step to file and flushes it to the disk. A file that exists is replaced when
-// the new one is complete.
+// SaveState writes weights, moments and step to file and syncs it to disk. An existing file is replaced when the new one
+// is complete.
 func (l *Learner) SaveState(file string) error {
 	err := durable.WriteTo(file, 0o644, func(w io.Writer) error {
 		sum := crc32.NewIEEE()
@@ -64,15 +65,15 @@ func (l *Learner) writeState(w io.Writer) error {
 	return nil
 }
 
-// read copies a tensor of n elements out.
+// read returns the n elements of a tensor.
 func (l *Learner) read(t *ts.Tensor, n int) ([]float32, error) {
-	var g graph
+	var g tensorScope
 	defer g.drop()
 	detached := g.do("detach", func() (*ts.Tensor, error) { return t.Detach(false) })
 	return g.values(detached, n, l.net.device), g.err
 }
 
-// LoadState takes up what SaveState wrote. A file that is cut, damaged or of another model is an error.
+// LoadState restores the state that SaveState wrote. A file that is truncated, damaged or of another model is an error.
 func (l *Learner) LoadState(file string) error {
 	if err := checkSum(file); err != nil {
 		return fmt.Errorf("encoder: %s: %w", file, err)
@@ -123,7 +124,7 @@ func (l *Learner) readState(r io.Reader) error {
 
 // write replaces the values of a tensor.
 func (l *Learner) write(t *ts.Tensor, values []float32) error {
-	var g graph
+	var g tensorScope
 	defer g.drop()
 	from := g.float32s(values, gotch.CPU, int64(len(values)))
 	flat := g.do("view", func() (*ts.Tensor, error) { return t.View([]int64{-1}, false) })
@@ -157,15 +158,15 @@ func checkSum(file string) error {
 
 func elements(t *ts.Tensor) int { return int(t.Numel()) }
 
-// Config is the configuration of the model as Tensors gives it: a classifier with two labels, violation first.
+// Config returns the configuration of the model that Tensors returns: a classifier with two labels, violation first.
 func (l *Learner) Config() checkpoint.Config {
 	cfg := l.net.cfg
 	cfg.NumLabels, cfg.Labels = 2, []string{"violation", "compliant"}
 	return cfg
 }
 
-// Tensors gives the weights for checkpoint.Write, converted to dtype, with the violation as label 0.
-// They may be written until the learner takes its next step.
+// Tensors returns the weights for checkpoint.Write, converted to dtype, with the violation as label 0. They are valid
+// until the learner's next step.
 func (l *Learner) Tensors(dtype checkpoint.DType) ([]checkpoint.Tensor, error) {
 	kind, err := dtypeOf(dtype)
 	if err != nil {
@@ -191,7 +192,7 @@ func (l *Learner) Tensors(dtype checkpoint.DType) ([]checkpoint.Tensor, error) {
 // writeTensor writes the part-th tensor of a parameter as kind.
 func (l *Learner) writeTensor(w io.Writer, p param, part int, shape []int, kind gotch.DType) error {
 	defer withoutGradients()()
-	var g graph
+	var g tensorScope
 	defer g.drop()
 	rows := int64(shape[0])
 	t := g.rows(p.tensor, int64(part)*rows, rows)

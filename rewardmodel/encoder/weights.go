@@ -13,15 +13,16 @@ import (
 	"assay/rewardmodel/checkpoint"
 )
 
-// param is a tensor of the network and the tensors of the checkpoint that it holds, one below the other.
+// param is a tensor of the network and the names of the checkpoint tensors that are stacked in it.
 type param struct {
 	names  []string
 	tensor *ts.Tensor
 }
 
 // loader fills a network from a checkpoint, tensor by tensor. It reads and converts the weights on its own goroutine,
-// straight into the memory of their tensors, and takes the libtorch thread only to make these, all in one call, and to
-// move parts of them to a GPU; so a model that scores meanwhile waits for moments, and the loader seldom for the model.
+// directly into the memory of their tensors. It uses the libtorch thread only to allocate the tensors, all in one call,
+// and to move parts of them to a GPU. A model that is scoring at the same time waits only briefly, and the loader rarely
+// waits for the model.
 type loader struct {
 	runtime *Runtime
 	ckpt    *checkpoint.Checkpoint
@@ -29,16 +30,16 @@ type loader struct {
 	seed    uint64      // for the classifier of a base model
 	rng     *rand.Rand
 
-	staged   bool   // written on the CPU and then moved, as for a GPU
-	step     int    // bytes that are moved in one call on the libtorch thread
-	planning bool   // only note which tensors the network has
-	made     []made // on the CPU: those not filled yet
-	params   []param
-	err      error // the first
+	viaCPU     bool           // written on the CPU and then moved, as for a GPU
+	chunkBytes int            // bytes that are moved in one call on the libtorch thread
+	planning   bool           // only note which tensors the network has
+	staged     []stagedTensor // on the CPU: those not filled yet
+	params     []param
+	err        error // the first
 }
 
-// made is an uninitialised CPU tensor and its memory; with neither, one that is planned.
-type made struct {
+// stagedTensor is an uninitialized CPU tensor and its memory; without them it is only planned.
+type stagedTensor struct {
 	kind   gotch.DType
 	shape  []int64
 	tensor *ts.Tensor
@@ -46,19 +47,19 @@ type made struct {
 }
 
 // loadNetwork reads ckpt. The layers and embeddings become kind; the classifier and the first norm stay float32.
-// A checkpoint without a classifier gets a fresh one drawn from seed. The tensors belong to the caller (see params),
-// who must not be on the libtorch thread.
+// A checkpoint without a classifier gets a classification head that is randomly initialized from seed. The caller owns
+// the returned tensors and must not be on the libtorch thread.
 func loadNetwork(r *Runtime, ckpt *checkpoint.Checkpoint, kind gotch.DType, seed uint64) (*network, []param, error) {
-	l := &loader{runtime: r, ckpt: ckpt, kind: kind, seed: seed, staged: r.device.IsCuda(), step: 8 << 20}
+	l := &loader{runtime: r, ckpt: ckpt, kind: kind, seed: seed, viaCPU: r.device.IsCuda(), chunkBytes: 8 << 20}
 	return l.load()
 }
 
 func (l *loader) load() (*network, []param, error) {
-	if !l.staged {
+	if !l.viaCPU {
 		l.planning = true
 		l.network()
 		l.planning = false
-		l.make(l.made)
+		l.make(l.staged)
 	}
 	n := l.network()
 	if l.err != nil {
@@ -103,7 +104,7 @@ func (l *loader) network() *network {
 	return n
 }
 
-// under puts the path of a layer before each name.
+// under prefixes each name with the path of a layer.
 func under(layer string, names []string) []string {
 	full := make([]string, len(names))
 	for i, name := range names {
@@ -124,7 +125,7 @@ func (l *loader) norm(kind gotch.DType, name string) norm {
 	return norm{l.tensor(kind, name+".weight"), l.tensor(kind, name+".bias")}
 }
 
-// tensor reads the named tensors of the checkpoint, one below the other, into one of kind.
+// tensor reads the named tensors of the checkpoint and stacks them in one tensor of kind.
 func (l *loader) tensor(kind gotch.DType, names ...string) *ts.Tensor {
 	if l.err != nil {
 		return nil
@@ -147,46 +148,46 @@ func (l *loader) tensor(kind gotch.DType, names ...string) *ts.Tensor {
 	})
 }
 
-// fill has the memory of a tensor written off the libtorch thread, and keeps it.
+// fill writes the memory of a tensor off the libtorch thread and adds the tensor to the parameters.
 func (l *loader) fill(kind gotch.DType, shape []int, names []string, write func(mem []byte) error) *ts.Tensor {
 	if l.err != nil {
 		return nil
 	}
-	if l.planning || l.staged {
-		m := made{kind: kind, shape: make([]int64, len(shape))}
+	if l.planning || l.viaCPU {
+		m := stagedTensor{kind: kind, shape: make([]int64, len(shape))}
 		for i, d := range shape {
 			m.shape[i] = int64(d)
 		}
-		l.made = append(l.made, m)
+		l.staged = append(l.staged, m)
 	}
 	if l.planning {
 		return nil
 	}
-	if l.staged {
-		l.make(l.made)
+	if l.viaCPU {
+		l.make(l.staged)
 	}
 	if l.err == nil {
-		l.err = write(l.made[0].mem)
+		l.err = write(l.staged[0].mem)
 	}
-	if l.err == nil && l.staged {
+	if l.err == nil && l.viaCPU {
 		l.move()
 	}
 	if l.err != nil {
 		return nil
 	}
-	t := l.made[0].tensor
-	l.made = l.made[1:]
+	t := l.staged[0].tensor
+	l.staged = l.staged[1:]
 	l.params = append(l.params, param{names, t})
 	return t
 }
 
-// make makes tensors that are planned.
-func (l *loader) make(planned []made) {
+// make allocates the planned tensors.
+func (l *loader) make(planned []stagedTensor) {
 	if l.err != nil {
 		return
 	}
 	l.err = l.runtime.do(func() error {
-		var g graph
+		var g tensorScope
 		defer g.drop()
 		for i := range planned {
 			m := &planned[i]
@@ -200,11 +201,11 @@ func (l *loader) make(planned []made) {
 	})
 }
 
-// drop frees all that was made.
+// drop frees all tensors that were allocated.
 func (l *loader) drop() error {
 	return l.runtime.do(func() error {
 		all := l.params
-		for _, m := range l.made {
+		for _, m := range l.staged {
 			if m.tensor != nil {
 				all = append(all, param{tensor: m.tensor})
 			}
@@ -213,19 +214,19 @@ func (l *loader) drop() error {
 	})
 }
 
-// move puts a tensor on the GPU in the place of the one that was filled, some rows at a time.
+// move replaces the tensor that was filled with a copy on the GPU, some rows at a time.
 func (l *loader) move() {
-	from := l.made[0]
-	l.made[0].mem = nil
+	from := l.staged[0]
+	l.staged[0].mem = nil
 	var to *ts.Tensor
 	row := int64(from.kind.Size()) // bytes
 	for _, d := range from.shape[1:] {
 		row *= d
 	}
-	step := max(int64(l.step)/max(row, 1), 1)
+	step := max(int64(l.chunkBytes)/max(row, 1), 1)
 	for at := int64(0); at < from.shape[0] && l.err == nil; at += step {
 		l.err = l.runtime.do(func() error {
-			var g graph
+			var g tensorScope
 			defer g.drop()
 			if to == nil {
 				t := g.do("empty", func() (*ts.Tensor, error) { return ts.Empty(from.shape, from.kind, l.runtime.device) })
@@ -233,13 +234,13 @@ func (l *loader) move() {
 					return g.err
 				}
 				to = g.release(t)
-				l.made = append(l.made, made{tensor: to}) // to be freed, should this fail
+				l.staged = append(l.staged, stagedTensor{tensor: to}) // to be freed, should this fail
 			}
 			n := min(step, from.shape[0]-at)
 			source, target := g.rows(from.tensor, at, n), g.rows(to, at, n)
 			g.run("copy", func() error { target.Copy_(source); return nil })
 			if at+n == from.shape[0] && g.err == nil {
-				l.made = l.made[1:]
+				l.staged = l.staged[1:]
 				g.owned = append(g.owned, from.tensor)
 			}
 			return g.err
@@ -247,8 +248,8 @@ func (l *loader) move() {
 	}
 }
 
-// classifier loads the head in float32 with row 0 for the violation, or draws a fresh one for a base model. A single
-// logit z of compliance becomes the rows -z/2 and z/2, whose difference is the same margin.
+// classifier loads the head in float32 with row 0 for the violation, or initializes it randomly for a base model. A
+// single logit z of compliance becomes the rows -z/2 and z/2, whose difference is the same margin.
 func (l *loader) classifier() (pool, out dense) {
 	poolName, outName := "pooler.dense", "classifier"
 	if l.ckpt.Config.ModelType == checkpoint.Roberta {
@@ -258,10 +259,10 @@ func (l *loader) classifier() (pool, out dense) {
 	if _, ok := l.ckpt.Info(poolName + ".weight"); ok && l.err == nil {
 		pool = l.dense(gotch.Float, poolName)
 	} else {
-		pool = dense{l.fresh(poolName+".weight", h, h), l.zeros(poolName+".bias", h)}
+		pool = dense{l.randomMatrix(poolName+".weight", h, h), l.zeros(poolName+".bias", h)}
 	}
 	if !l.ckpt.HasClassifier() {
-		return pool, dense{l.fresh(outName+".weight", 2, h), l.zeros(outName+".bias", 2)}
+		return pool, dense{l.randomMatrix(outName+".weight", 2, h), l.zeros(outName+".bias", 2)}
 	}
 	violation, compliant, single, err := l.ckpt.Labels()
 	weight, bias := l.floats(outName+".weight"), l.floats(outName+".bias")
@@ -295,8 +296,9 @@ func (l *loader) floats(name string) []float32 {
 	return values
 }
 
-// fresh draws a matrix from a normal distribution with deviation 0.02, as transformers initialises a new classifier.
-func (l *loader) fresh(name string, out, in int) *ts.Tensor {
+// randomMatrix samples from a normal distribution with standard deviation 0.02, as transformers initializes a new
+// classifier.
+func (l *loader) randomMatrix(name string, out, in int) *ts.Tensor {
 	v := make([]float32, out*in)
 	for i := range v {
 		v[i] = float32(0.02 * l.rng.NormFloat64())
@@ -315,7 +317,7 @@ func (l *loader) values(name string, v []float32, shape ...int) *ts.Tensor {
 
 // dropParams frees the tensors of a network.
 func dropParams(params []param) error {
-	var g graph
+	var g tensorScope
 	for _, p := range params {
 		g.owned = append(g.owned, p.tensor)
 	}
@@ -343,7 +345,7 @@ func storedAs(kind gotch.DType) checkpoint.DType {
 	return checkpoint.F32
 }
 
-// asBytes views floats as the little-endian bytes that a checkpoint stores.
+// asBytes returns a view of floats as the little-endian bytes that a checkpoint stores.
 func asBytes(v []float32) []byte {
 	if len(v) == 0 {
 		return nil

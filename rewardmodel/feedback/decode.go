@@ -114,7 +114,7 @@ func (r *reader) document() error {
 	}
 	switch _, err := r.json.ReadToken(); {
 	case err == nil:
-		return invalid("", "there is more after the JSON object (byte %d); send one object", r.json.InputOffset())
+		return invalid("", "there is data after the JSON object (byte %d); send one object", r.json.InputOffset())
 	case !errors.Is(err, io.EOF):
 		return r.broken(err)
 	case !seen["items"]:

@@ -120,7 +120,7 @@ func TestDecodeRejectsBodies(t *testing.T) {
 		{"a broken item", `{"items":[` + item + `,{"id":}]}`, "items[1]", "not valid JSON at byte", rewardmodel.KindInvalid},
 		{"not JSON", `hello`, "", "not valid JSON", rewardmodel.KindInvalid},
 		{"a list", `[` + item + `]`, "", "must be an object, got a list", rewardmodel.KindInvalid},
-		{"two bodies", `{"items":[` + item + `]}{}`, "", "more after the JSON object", rewardmodel.KindInvalid},
+		{"two bodies", `{"items":[` + item + `]}{}`, "", "data after the JSON object", rewardmodel.KindInvalid},
 		{"rubbish behind", `{"items":[` + item + `]} x`, "", "not valid JSON", rewardmodel.KindInvalid},
 		{"no items", `{}`, "items", "is missing", rewardmodel.KindInvalid},
 		{"items null", `{"items":null}`, "items", "must be a list, got null", rewardmodel.KindInvalid},

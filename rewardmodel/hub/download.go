@@ -14,50 +14,50 @@ import (
 	"syscall"
 )
 
-// Progress tells how far a pull is.
+// Progress reports how far a pull is.
 type Progress struct {
 	File string
-	// Done and Total count the bytes of all files of the pull. Done takes a
-	// step back when a file must begin anew.
+	// Done and Total count the bytes of all files of the pull. Done decreases
+	// when a file restarts from scratch.
 	Done, Total int64
 }
 
-// download brings files of one commit into a folder.
+// download fetches files of one commit into a directory.
 type download struct {
 	client *Client
 	repo   string
 	commit string
-	dir    string // where the files are gathered
-	old    string // folder of an earlier pull, "" for none
+	dir    string // staging directory of the files
+	old    string // directory of an earlier pull, "" for none
 	done   int64  // bytes of the files that are complete
 	total  int64
 	report func(Progress)
 }
 
-func (d *download) tell(f File, have int64) {
+func (d *download) progress(f File, have int64) {
 	if d.report != nil {
 		d.report(Progress{File: f.Name, Done: d.done + have, Total: d.total})
 	}
 }
 
-// fetch makes f lie verified in the folder.
+// fetch ensures that the directory contains f, verified.
 func (d *download) fetch(ctx context.Context, f File) error {
 	final := filepath.Join(d.dir, f.Name)
 	if !f.matches(final) {
 		if err := os.RemoveAll(final); err != nil {
 			return err
 		}
-		if err := d.bring(ctx, f, final); err != nil {
+		if err := d.obtain(ctx, f, final); err != nil {
 			return d.explain(f, err)
 		}
 	}
 	d.done += f.Size
-	d.tell(f, 0)
+	d.progress(f, 0)
 	return nil
 }
 
-// bring gets f from this machine, if it is here already, else from the hub.
-func (d *download) bring(ctx context.Context, f File, final string) error {
+// bring gets f from this machine, if possible, or else downloads it from the hub.
+func (d *download) obtain(ctx context.Context, f File, final string) error {
 	var copies []string
 	if d.old != "" {
 		kept := filepath.Join(d.old, f.Name)
@@ -67,8 +67,8 @@ func (d *download) bring(ctx context.Context, f File, final string) error {
 		copies = append(copies, kept)
 	}
 	if d.client.cache != "" {
-		folder := "models--" + strings.ReplaceAll(d.repo, "/", "--")
-		copies = append(copies, filepath.Join(d.client.cache, folder, "blobs", f.sum()))
+		directory := "models--" + strings.ReplaceAll(d.repo, "/", "--")
+		copies = append(copies, filepath.Join(d.client.cache, directory, "blobs", f.sum()))
 	}
 	p, err := d.client.openPart(f, final)
 	if err != nil {
@@ -86,8 +86,8 @@ func (d *download) bring(ctx context.Context, f File, final string) error {
 	return p.finish(final)
 }
 
-// copy fills the part from a file that may be the same. It is an error only
-// when the part cannot be written.
+// copy fills the part from a file that may have the same content. It returns an
+// error only when the part cannot be written.
 func (d *download) copy(p *part, path string) (bool, error) {
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() || info.Size() != p.of.Size {
@@ -119,8 +119,8 @@ func (d *download) transfer(ctx context.Context, p *part) error {
 			err = p.verify()
 		}
 		if errors.Is(err, ErrChecksum) {
-			// What was there before may have been of another file, so the
-			// first time says nothing about the hub.
+			// The part may have contained bytes of another file, so the first
+			// mismatch is not evidence against the hub.
 			wrong++
 			if resetting := p.reset(); resetting != nil {
 				return false, resetting
@@ -128,13 +128,13 @@ func (d *download) transfer(ctx context.Context, p *part) error {
 			if wrong == 1 {
 				return false, &transientError{error: err}
 			}
-			return false, fmt.Errorf("%w; %s, or a proxy before it, alters files", err, d.client.endpoint.Host)
+			return false, fmt.Errorf("%w; %s, or a proxy in front of it, alters files", err, d.client.endpoint.Host)
 		}
 		return p.advanced(), err
 	})
 }
 
-// attempt asks for the bytes that are missing.
+// attempt requests the missing bytes.
 func (d *download) attempt(ctx context.Context, p *part) error {
 	if p.have == p.of.Size {
 		return nil
@@ -165,7 +165,7 @@ func (d *download) attempt(ctx context.Context, p *part) error {
 		if err := p.reset(); err != nil {
 			return err
 		}
-		return &transientError{error: fmt.Errorf("%s: %s does not go on with %s where it stopped", d.repo, res.Request.URL.Host, p.of.Name)}
+		return &transientError{error: fmt.Errorf("%s: %s does not resume %s where it stopped", d.repo, res.Request.URL.Host, p.of.Name)}
 	}
 	buffer := make([]byte, 256<<10)
 	for {
@@ -176,7 +176,7 @@ func (d *download) attempt(ctx context.Context, p *part) error {
 		} else if werr != nil {
 			return werr
 		}
-		d.tell(p.of, p.have)
+		d.progress(p.of, p.have)
 		switch {
 		case err == io.EOF && p.have < p.of.Size:
 			return &transientError{error: fmt.Errorf("%s: %s ended %s after %d of %d bytes", d.repo, res.Request.URL.Host, p.of.Name, p.have, p.of.Size)}
@@ -190,17 +190,17 @@ func (d *download) attempt(ctx context.Context, p *part) error {
 	}
 }
 
-// writing tells whether an error is of the part and not of what it is copied
-// from: both are files.
+// writing reports whether an error comes from writing the part, not from reading
+// the source: both are files.
 func writing(err error) bool {
 	var at *fs.PathError
 	return errors.As(err, &at) && at.Op == "write"
 }
 
-// explain says what to do about a disk that is full.
+// explain adds advice about a full disk.
 func (d *download) explain(f File, err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		return fmt.Errorf("%s: no room for the rest of %d bytes in %s; make room and pull again, which goes on from here, or choose another folder: %w",
+		return fmt.Errorf("%s: no space for the rest of %d bytes in %s; free some space and pull again, which resumes from here, or choose another directory: %w",
 			f.Name, d.total, d.dir, err)
 	}
 	return err

@@ -18,17 +18,17 @@ type File struct {
 	Name string `json:"name"`
 	// Size is its length in bytes.
 	Size int64 `json:"size"`
-	// SHA256 is the checksum of a file in large file storage, in lower-case
-	// hexadecimal; "" for any other.
+	// SHA256 is the checksum of a file in large file storage, in lowercase
+	// hexadecimal; "" for any other file.
 	SHA256 string `json:"sha256,omitempty"`
-	// GitSHA1 is git's name of the blob, which is the checksum of every other
-	// file: the SHA-1 of "blob <size>\x00" and the content.
+	// GitSHA1 is git's name of the blob, the checksum of every other file: the
+	// SHA-1 of "blob <size>\x00" and the content.
 	GitSHA1 string `json:"git_sha1,omitempty"`
 }
 
 var sha256Pattern = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
-// check refuses what cannot be the description of a file.
+// check rejects an invalid description of a file.
 func (f File) check() error {
 	if err := checkPath(f.Name); err != nil {
 		return err
@@ -39,18 +39,18 @@ func (f File) check() error {
 	if f.SHA256 == "" && commitPattern.MatchString(f.GitSHA1) || f.GitSHA1 == "" && sha256Pattern.MatchString(f.SHA256) {
 		return nil
 	}
-	return fmt.Errorf("file %q comes without a checksum: %w", f.Name, ErrUnavailable)
+	return fmt.Errorf("file %q has no checksum: %w", f.Name, ErrUnavailable)
 }
 
-// checkPath refuses a path that leads out of a folder.
+// checkPath rejects a path that leads outside a directory.
 func checkPath(path string) error {
 	if path == "." || strings.ContainsRune(path, 0) || !filepath.IsLocal(path) {
-		return fmt.Errorf("the hub lists a file %.200q, which could lead out of the folder: %w", path, ErrUnsafe)
+		return fmt.Errorf("the hub lists a file %.200q, which could lead outside the directory: %w", path, ErrUnsafe)
 	}
 	return nil
 }
 
-// sum is the checksum, whichever there is.
+// sum is the checksum of either kind.
 func (f File) sum() string { return f.SHA256 + f.GitSHA1 }
 
 // digest returns a hash whose sum over the content is f's checksum.
@@ -63,7 +63,7 @@ func (f File) digest() hash.Hash {
 	return h
 }
 
-// matches tells whether the file at path has the content that f describes. A
+// matches reports whether the file at path has the content that f describes. A
 // file that cannot be read does not.
 func (f File) matches(path string) bool {
 	info, err := os.Lstat(path)

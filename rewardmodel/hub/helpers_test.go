@@ -80,7 +80,7 @@ func (p *puller) pull(t *testing.T) (Receipt, bool, error) {
 	return p.Pull(t.Context(), p.Request)
 }
 
-// complete checks that the folder holds the files and nothing else.
+// complete checks that the directory holds the files and nothing else.
 func (p *puller) complete(t *testing.T, files map[string][]byte, names []string) {
 	t.Helper()
 	entries, err := os.ReadDir(p.Dir)
@@ -95,7 +95,7 @@ func (p *puller) complete(t *testing.T, files map[string][]byte, names []string)
 		require.NoError(t, err)
 		require.True(t, bytes.Equal(files[name], content), name)
 	}
-	require.NoDirExists(t, p.Dir+gatherSuffix)
+	require.NoDirExists(t, p.Dir+stagingSuffix)
 }
 
 // cut sends the first n bytes of an answer, then drops the connection.

@@ -1,14 +1,14 @@
 // Package hub fetches a checkpoint from a Hugging Face-compatible hub into a
-// folder that the rest of assay can open:
+// directory that the rest of assay can open:
 //
 //	client, err := hub.New(hub.Config{Token: os.Getenv("HF_TOKEN")})
 //	receipt, err := client.Pull(ctx, hub.Request{Repo: "FacebookAI/roberta-base", Dir: "models/roberta-base"})
 //
 // The revision is resolved to a commit first and every file is read at that
 // commit. Only data is fetched: safetensors weights, the configuration, the
-// tokenizer, and the model card and licence; never a pickle or code. Each file
-// is verified against the hub's checksum before it gets its name, and the
-// folder appears only when it is complete. A pull that was killed goes on where
+// tokenizer, and the model card and license; never a pickle or code. Each file
+// is verified against the hub's checksum before it gets its final name, and the
+// directory appears only when it is complete. A pull that was killed resumes where
 // it stopped.
 //
 // The protocol is that of https://huggingface.co/docs/hub/api: the model
@@ -32,47 +32,48 @@ import (
 // DefaultEndpoint is the public hub.
 const DefaultEndpoint = "https://huggingface.co"
 
-// The kinds of failure that a caller may want to tell apart with errors.Is. The
-// message around them names what is wrong and what to do.
+// The kinds of failure that a caller can distinguish with errors.Is. The wrapping
+// message says what is wrong and how to fix it.
 var (
-	// ErrInvalid says that a setting or a name is malformed.
+	// ErrInvalid reports that a setting or a name is malformed.
 	ErrInvalid = errors.New("invalid setting")
-	// ErrNotFound says that the hub knows no such repository or revision.
+	// ErrNotFound reports that the hub has no such repository or revision.
 	ErrNotFound = errors.New("not found on the hub")
-	// ErrDenied says that the repository needs a token, another token, or
-	// the acceptance of its licence.
+	// ErrDenied reports that the repository requires a token, another token, or
+	// the acceptance of its license.
 	ErrDenied = errors.New("access denied by the hub")
-	// ErrUnsuitable says that the repository holds nothing that may be
+	// ErrUnsuitable reports that the repository contains nothing that may be
 	// pulled, such as weights only as a pickle.
 	ErrUnsuitable = errors.New("no checkpoint that can be pulled")
-	// ErrOccupied says that the folder holds something else.
-	ErrOccupied = errors.New("the folder is taken")
-	// ErrUnsafe says that the hub asks for something that is refused, such as
-	// a file outside the folder or a redirect from https to http.
+	// ErrOccupied reports that the directory contains something else.
+	ErrOccupied = errors.New("the directory is in use")
+	// ErrUnsafe reports that the hub requests something that is refused, such as
+	// a file outside the directory or a redirect from https to http.
 	ErrUnsafe = errors.New("refused for safety")
-	// ErrChecksum says that a file is not what the hub announces.
+	// ErrChecksum reports that a file differs from the hub's listing.
 	ErrChecksum = errors.New("wrong checksum")
-	// ErrUnavailable says that the hub failed as often as was tried.
-	ErrUnavailable = errors.New("the hub does not answer as it should")
+	// ErrUnavailable reports that the hub failed on every attempt or returned an
+	// invalid response.
+	ErrUnavailable = errors.New("the hub is unavailable or returned an invalid response")
 )
 
-// Config says how to reach a hub. Its zero value reads the public hub without
-// a token.
+// Config configures the connection to a hub. Its zero value reads the public hub
+// without a token.
 type Config struct {
 	// Endpoint is the hub's URL; "" is DefaultEndpoint.
 	Endpoint string
-	// Token is sent to the endpoint's own scheme, host and port and nowhere
-	// else, redirects included.
+	// Token is sent only to the endpoint's own scheme, host and port, never to
+	// the target of a redirect elsewhere.
 	Token string
-	// Cache is the folder "hub" of a Hugging Face cache, whose blobs are
-	// copied, after verification, in place of a download; "" is none.
+	// Cache is the directory "hub" of a Hugging Face cache, whose blobs are
+	// copied, after verification, instead of a download; "" is none.
 	Cache string
 	// Agent is the User-Agent; "" is "assay".
 	Agent string
-	// Attempts is how often a request may fail in a row, without a byte in
-	// between, before the pull fails; 0 is 6.
+	// Attempts is the number of consecutive failures of a request, without
+	// receiving a byte, after which the pull fails; 0 is 6.
 	Attempts int
-	// Stall is how long the hub may send nothing; 0 is one minute.
+	// Stall is the timeout without receiving a byte; 0 is one minute.
 	Stall time.Duration
 }
 
@@ -83,7 +84,7 @@ type Client struct {
 	cache    string
 	attempts int
 	stall    time.Duration
-	// Seams of the tests.
+	// Tests replace these.
 	sleep func(context.Context, time.Duration) error
 	write func(*os.File, []byte) (int, error)
 }
@@ -95,11 +96,11 @@ func New(cfg Config) (*Client, error) {
 		return nil, err
 	}
 	if strings.ContainsFunc(cfg.Token, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return nil, fmt.Errorf("the token has characters that no token has; look at HF_TOKEN: %w", ErrInvalid)
+		return nil, fmt.Errorf("the token contains invalid characters; check HF_TOKEN: %w", ErrInvalid)
 	}
 	base := http.DefaultTransport
 	if t, ok := base.(*http.Transport); ok {
-		base = t.Clone() // so that Close ends our connections alone
+		base = t.Clone() // so that Close closes only this client's connections
 	}
 	return &Client{
 		endpoint: endpoint,
@@ -115,13 +116,13 @@ func New(cfg Config) (*Client, error) {
 	}, nil
 }
 
-// Close ends idle connections.
+// Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 func parseEndpoint(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
-		return nil, fmt.Errorf("endpoint %.200q is no URL such as %s: %w", text, DefaultEndpoint, ErrInvalid)
+		return nil, fmt.Errorf("endpoint %.200q is not a URL such as %s: %w", text, DefaultEndpoint, ErrInvalid)
 	}
 	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 		return nil, fmt.Errorf("endpoint of host %s must be a plain URL, without a user, a password or a query: %w", u.Host, ErrInvalid)
@@ -140,18 +141,18 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// maxWait is the longest Retry-After that is waited for.
+// maxWait is the maximum Retry-After that a pull waits for.
 const maxWait = 5 * time.Minute
 
-// transientError is a failure that may pass.
+// transientError is a retryable failure.
 type transientError struct {
 	error
-	after time.Duration // how long the hub asks to wait; 0 when it does not say
+	after time.Duration // Retry-After of the hub; 0 without one
 }
 
 func (e *transientError) Unwrap() error { return e.error }
 
-// retry calls try until it succeeds, fails for good, or has failed without
+// retry calls try until it succeeds, fails permanently, or has failed without
 // progress as often as allowed.
 func (c *Client) retry(ctx context.Context, try func(context.Context) (progress bool, err error)) error {
 	failures := 0
@@ -163,8 +164,8 @@ func (c *Client) retry(ctx context.Context, try func(context.Context) (progress 
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		var passing *transientError
-		if !errors.As(err, &passing) {
+		var transient *transientError
+		if !errors.As(err, &transient) {
 			return err
 		}
 		if progress {
@@ -173,18 +174,18 @@ func (c *Client) retry(ctx context.Context, try func(context.Context) (progress 
 		failures++
 		switch {
 		case failures >= c.attempts:
-			return fmt.Errorf("%w (tried %d times): %w", passing.error, failures, ErrUnavailable)
-		case passing.after > maxWait:
-			return fmt.Errorf("%w, and asks to wait for %s; try again then: %w", passing.error, passing.after, ErrUnavailable)
+			return fmt.Errorf("%w (tried %d times): %w", transient.error, failures, ErrUnavailable)
+		case transient.after > maxWait:
+			return fmt.Errorf("%w, and requests a wait of %s; try again then: %w", transient.error, transient.after, ErrUnavailable)
 		}
-		if err := c.sleep(ctx, cmp.Or(passing.after, backoff(failures))); err != nil {
+		if err := c.sleep(ctx, cmp.Or(transient.after, backoff(failures))); err != nil {
 			return err
 		}
 	}
 }
 
-// backoff is one second after the first failure and doubles up to half a
-// minute, less up to a quarter, so that clients do not come back at once.
+// backoff is one second after the first failure and doubles up to 30 seconds, less
+// a jitter of up to a quarter, so that clients do not retry simultaneously.
 func backoff(failures int) time.Duration {
 	d := min(time.Second<<min(failures-1, 10), 30*time.Second)
 	return d - rand.N(d/4)

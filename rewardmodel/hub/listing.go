@@ -13,42 +13,42 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Bounds of what a hub may answer.
+// Bounds of a hub's response.
 const (
-	maxAnswer = 64 << 20
-	maxPages  = 100
+	maxResponse = 64 << 20
+	maxPages    = 100
 )
 
-// pattern of names; each is checked where it comes in.
+// Patterns of names; each name is validated when it is received.
 var (
 	repoPattern     = regexp.MustCompile(`^[A-Za-z0-9][\w.-]{0,95}(/[A-Za-z0-9_][\w.-]{0,95})?$`)
 	revisionPattern = regexp.MustCompile(`^[A-Za-z0-9_][\w./+-]{0,254}$`)
 	commitPattern   = regexp.MustCompile(`^[0-9a-f]{40}$`)
 )
 
-// checkRepo refuses what is no name of a repository.
+// checkRepo rejects an invalid name of a repository.
 func checkRepo(repo string) error {
 	if !repoPattern.MatchString(repo) || strings.Contains(repo, "..") || strings.Contains(repo, "--") {
-		return fmt.Errorf("%.200q is no repository; want ORG/NAME, such as FacebookAI/roberta-base: %w", repo, ErrInvalid)
+		return fmt.Errorf("%.200q is not a repository; want ORG/NAME, such as FacebookAI/roberta-base: %w", repo, ErrInvalid)
 	}
 	return nil
 }
 
 func checkRevision(revision string) error {
 	if !revisionPattern.MatchString(revision) || strings.Contains(revision, "..") {
-		return fmt.Errorf("%.200q is no revision; want a branch, a tag or a commit: %w", revision, ErrInvalid)
+		return fmt.Errorf("%.200q is not a revision; want a branch, a tag or a commit: %w", revision, ErrInvalid)
 	}
 	return nil
 }
 
-// model is what the hub says of a revision.
+// model describes a revision in the hub's API.
 type model struct {
 	ID     string         `json:"id"`
 	Commit string         `json:"sha"`
-	Card   jsontext.Value `json:"cardData"` // written by hand: it may be anything
+	Card   jsontext.Value `json:"cardData"` // written by people: it may be any JSON
 }
 
-// license is what the model card names, "" when it does not name one.
+// license is the license in the model card, "" without one.
 func (m model) license() string {
 	var card struct {
 		License string `json:"license"`
@@ -57,10 +57,10 @@ func (m model) license() string {
 	return card.License
 }
 
-// resolve asks for the commit of a branch, tag or abbreviated commit.
+// resolve requests the commit of a branch, tag or abbreviated commit.
 func (c *Client) resolve(ctx context.Context, repo, revision string) (model, error) {
 	u := c.endpoint.JoinPath("api/models", repo, "revision", url.PathEscape(revision))
-	body, _, err := c.small(ctx, repo, u, maxAnswer)
+	body, _, err := c.getAll(ctx, repo, u, maxResponse)
 	if err != nil {
 		return model{}, err
 	}
@@ -69,7 +69,7 @@ func (c *Client) resolve(ctx context.Context, repo, revision string) (model, err
 		return model{}, fmt.Errorf("%s does not name the commit of %s at %s; is it a Hugging Face hub? %w", c.endpoint.Host, repo, revision, ErrUnavailable)
 	}
 	if commitPattern.MatchString(revision) && m.Commit != revision {
-		return model{}, fmt.Errorf("%s: asked for the commit %s, %s gives %s: %w", repo, revision, c.endpoint.Host, m.Commit, ErrChecksum)
+		return model{}, fmt.Errorf("%s: requested the commit %s, %s returned %s: %w", repo, revision, c.endpoint.Host, m.Commit, ErrChecksum)
 	}
 	if checkRepo(m.ID) != nil {
 		m.ID = repo
@@ -89,13 +89,13 @@ type entry struct {
 	} `json:"lfs"`
 }
 
-// list returns the files at the top of the repository by name. What lies in its
-// folders is none of a checkpoint's.
+// list returns the files at the top level of the repository by name. Files in its
+// subdirectories do not belong to a checkpoint.
 func (c *Client) list(ctx context.Context, repo, commit string) (map[string]File, error) {
 	files := map[string]File{}
 	next := c.endpoint.JoinPath("api/models", repo, "tree", commit)
 	for range maxPages {
-		body, header, err := c.small(ctx, repo, next, maxAnswer)
+		body, header, err := c.getAll(ctx, repo, next, maxResponse)
 		if err != nil {
 			return nil, err
 		}
@@ -107,9 +107,9 @@ func (c *Client) list(ctx context.Context, repo, commit string) (map[string]File
 			return files, nil
 		}
 		if next, err = next.Parse(link); err != nil {
-			return nil, fmt.Errorf("the list of %s goes on at no address: %w", repo, ErrUnavailable)
+			return nil, fmt.Errorf("the list of %s has an invalid link to the next page: %w", repo, ErrUnavailable)
 		}
-		// A mirror may pass on the address of what it mirrors.
+		// A mirror may forward the URL of the original hub.
 		next.Scheme, next.Host, next.User = c.endpoint.Scheme, c.endpoint.Host, nil
 	}
 	return nil, fmt.Errorf("the list of %s has more than %d pages: %w", repo, maxPages, ErrUnavailable)
@@ -136,14 +136,14 @@ func parseTree(body []byte, files map[string]File) error {
 			return err
 		}
 		if _, twice := files[f.Name]; twice {
-			return fmt.Errorf("file %q is there twice: %w", f.Name, ErrUnavailable)
+			return fmt.Errorf("file %q is listed twice: %w", f.Name, ErrUnavailable)
 		}
 		files[f.Name] = f
 	}
 	return nil
 }
 
-// nextPage reads the Link header of RFC 8288, as far as hubs use it.
+// nextPage reads the part of RFC 8288's Link header that hubs use.
 func nextPage(header http.Header) string {
 	for _, line := range header.Values("Link") {
 		for link := range strings.SplitSeq(line, ",") {
@@ -157,13 +157,13 @@ func nextPage(header http.Header) string {
 	return ""
 }
 
-// converted looks for the pull request in which the hub's bot offers the
-// weights as safetensors; 0 when it is not there or cannot be found. Only the
-// bot's is named, as anyone can open one.
+// converted returns the number of the pull request in which the hub's bot offers
+// the weights as safetensors, or 0 when there is none. It ignores those of other
+// authors, because anyone can open one.
 func (c *Client) converted(ctx context.Context, repo string) int {
 	u := c.endpoint.JoinPath("api/models", repo, "discussions")
 	u.RawQuery = url.Values{"type": {"pull_request"}, "author": {"SFconvertbot"}}.Encode()
-	body, _, err := c.small(ctx, repo, u, maxAnswer)
+	body, _, err := c.getAll(ctx, repo, u, maxResponse)
 	if err != nil {
 		return 0
 	}

@@ -10,23 +10,23 @@ import (
 	"strings"
 )
 
-// errTooLong says that a hub sends more than it announced.
-var errTooLong = errors.New("more bytes than announced")
+// errTooLong reports that a hub sends more bytes than it listed.
+var errTooLong = errors.New("more bytes than listed")
 
 // part is a file that is not complete yet: NAME.part, with the validator of its
 // bytes in NAME.part.etag.
 type part struct {
-	of       File
-	path     string
-	file     *os.File
-	write    func(*os.File, []byte) (int, error)
-	digest   hash.Hash
-	have     int64
-	furthest int64 // the most it ever had in this run
+	of      File
+	path    string
+	file    *os.File
+	write   func(*os.File, []byte) (int, error)
+	digest  hash.Hash
+	have    int64
+	maxHave int64 // maximum of have in this run
 }
 
-// openPart opens or creates the part of f that will become final. What is
-// there is hashed, so that it need not be read again.
+// openPart opens or creates the part of f that will become final. It hashes the
+// existing bytes, so that they need not be read again.
 func (c *Client) openPart(f File, final string) (*part, error) {
 	p := &part{of: f, path: final + ".part", write: c.write, digest: f.digest()}
 	var err error
@@ -39,7 +39,7 @@ func (c *Client) openPart(f File, final string) (*part, error) {
 	if err != nil {
 		return nil, errors.Join(err, p.close())
 	}
-	p.furthest = p.have
+	p.maxHave = p.have
 	return p, nil
 }
 
@@ -54,7 +54,7 @@ func (p *part) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// reset begins anew.
+// reset restarts from scratch.
 func (p *part) reset() error {
 	p.digest, p.have = p.of.digest(), 0
 	if _, err := p.file.Seek(0, io.SeekStart); err != nil {
@@ -63,23 +63,23 @@ func (p *part) reset() error {
 	return p.file.Truncate(0)
 }
 
-// advanced tells whether p has more than it ever had, and remembers it.
+// advanced reports whether p has more bytes than at any earlier call.
 func (p *part) advanced() bool {
-	before := p.furthest
-	p.furthest = max(p.furthest, p.have)
-	return p.furthest > before
+	before := p.maxHave
+	p.maxHave = max(p.maxHave, p.have)
+	return p.maxHave > before
 }
 
 // verify compares the checksum of a complete part.
 func (p *part) verify() error {
 	if got := hex.EncodeToString(p.digest.Sum(nil)); p.have != p.of.Size || got != p.of.sum() {
-		return fmt.Errorf("%s: %d bytes with the checksum %s came, announced are %d with %s: %w",
+		return fmt.Errorf("%s: received %d bytes with the checksum %s, expected %d with %s: %w",
 			p.of.Name, p.have, got, p.of.Size, p.of.sum(), ErrChecksum)
 	}
 	return nil
 }
 
-// finish flushes a verified part to the disk and gives it its name.
+// finish syncs a verified part to disk and renames it to its final name.
 func (p *part) finish(final string) error {
 	if err := p.file.Sync(); err != nil {
 		return err
@@ -96,7 +96,7 @@ func (p *part) finish(final string) error {
 
 func (p *part) close() error { return p.file.Close() }
 
-// etag is the validator of the bytes that are there, "" when it is unknown.
+// etag is the validator of the existing bytes, "" when it is unknown.
 func (p *part) etag() string {
 	data, err := os.ReadFile(p.path + ".etag")
 	if err != nil {
@@ -105,9 +105,9 @@ func (p *part) etag() string {
 	return string(data)
 }
 
-// setETag remembers a strong validator. Without one the checksum alone tells
-// whether a part was continued with the bytes of another file, so a failure
-// to write it costs a download, not correctness.
+// setETag stores a strong validator. Without one, only the checksum detects a part
+// that was resumed with the bytes of another file, so a failure to write it costs
+// a download, not correctness.
 func (p *part) setETag(etag string) {
 	if len(etag) < 3 || len(etag) > 1024 || !strings.HasPrefix(etag, `"`) || !strings.HasSuffix(etag, `"`) {
 		_ = os.Remove(p.path + ".etag")

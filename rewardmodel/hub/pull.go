@@ -13,31 +13,31 @@ import (
 	"time"
 )
 
-// Request says what to pull and where to.
+// Request describes what to pull and where to.
 type Request struct {
 	Repo     string   // ORG/NAME
 	Revision string   // branch, tag or commit; "" is main
-	Dir      string   // the folder to make; an earlier pull of the same repository is brought up to date
-	Include  []string // patterns, as of path.Match, of further files at the top of the repository
+	Dir      string   // the directory to create; an earlier pull of the same repository is updated
+	Include  []string // patterns, as of path.Match, of additional files at the top level of the repository
 	// Report is called from Pull's goroutine as bytes arrive; nil is allowed.
 	Report func(Progress)
 }
 
-// Pull makes req.Dir hold the checkpoint of a revision and returns its receipt.
-// Pulling again reads no file that is there and right; changed is false when
-// that is true of all. With a whole commit as the revision the hub is then not
-// even asked.
+// Pull downloads the checkpoint of a revision to req.Dir and returns its receipt.
+// Pulling again does not download files that are present and correct; changed is
+// false when all are. With a full commit as the revision it then sends no request
+// to the hub.
 //
-// Until all files are there and verified they lie in req.Dir+".pulling", from
-// where the next pull goes on; req.Dir stays what it was. The error wraps one
-// of the errors of this package, or says what the file system refused.
+// Until all files are present and verified they are stored in
+// req.Dir+".pulling", where the next pull resumes; req.Dir does not change. The
+// error wraps one of the errors of this package, or is one of the file system.
 func (c *Client) Pull(ctx context.Context, req Request) (receipt Receipt, changed bool, err error) {
 	req.Revision = cmp.Or(req.Revision, "main")
 	if err := errors.Join(checkRepo(req.Repo), checkRevision(req.Revision), checkInclude(req.Include)); err != nil {
 		return Receipt{}, false, err
 	}
 	if req.Dir == "" {
-		return Receipt{}, false, fmt.Errorf("no folder to pull to: %w", ErrInvalid)
+		return Receipt{}, false, fmt.Errorf("no directory to pull to: %w", ErrInvalid)
 	}
 	dir, err := target(req.Dir)
 	if err != nil {
@@ -55,16 +55,16 @@ func (c *Client) Pull(ctx context.Context, req Request) (receipt Receipt, change
 		return Receipt{}, false, err
 	}
 	if old.Repo != "" && !sameRepo(old.Repo, receipt.Repo) {
-		return Receipt{}, false, fmt.Errorf("%s holds %s; choose another folder for %s: %w", req.Dir, old.Repo, receipt.Repo, ErrOccupied)
+		return Receipt{}, false, fmt.Errorf("%s holds %s; choose another directory for %s: %w", req.Dir, old.Repo, receipt.Repo, ErrOccupied)
 	}
 	return c.update(ctx, req, dir, old, receipt)
 }
 
-// sameRepo compares as hubs do.
+// sameRepo compares names as hubs do.
 func sameRepo(a, b string) bool { return strings.EqualFold(a, b) }
 
-// earlier returns the receipt of what is in dir, a zero one for a folder that
-// is not there or is empty.
+// earlier returns the receipt of dir, or a zero one for a directory that does not
+// exist or is empty.
 func earlier(dir string) (Receipt, error) {
 	old, err := ReadReceipt(dir)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -75,13 +75,12 @@ func earlier(dir string) (Receipt, error) {
 		return Receipt{}, err
 	}
 	if len(entries) > 0 {
-		return Receipt{}, fmt.Errorf("%s holds files that no pull has put there (it has no %s); choose another folder: %w", dir, ReceiptFile, ErrOccupied)
+		return Receipt{}, fmt.Errorf("%s contains files that were not pulled (it has no %s); choose another directory: %w", dir, ReceiptFile, ErrOccupied)
 	}
 	return Receipt{}, nil
 }
 
-// describe asks the hub what the revision stands for. The receipt has no files
-// yet.
+// describe resolves the revision. The receipt has no files yet.
 func (c *Client) describe(ctx context.Context, req Request) (Receipt, error) {
 	m, err := c.resolve(ctx, req.Repo, req.Revision)
 	if err != nil {
@@ -93,7 +92,7 @@ func (c *Client) describe(ctx context.Context, req Request) (Receipt, error) {
 	}, nil
 }
 
-// update makes dir what receipt describes.
+// update brings dir to the state that receipt describes.
 func (c *Client) update(ctx context.Context, req Request, dir string, old, receipt Receipt) (Receipt, bool, error) {
 	all, err := c.list(ctx, receipt.Repo, receipt.Commit)
 	if err != nil {
@@ -109,20 +108,20 @@ func (c *Client) update(ctx context.Context, req Request, dir string, old, recei
 		}
 		return receipt, true, receipt.write(dir) // another commit with the same files
 	}
-	strange, err := old.strangers(dir)
+	unlisted, err := old.unlisted(dir)
 	if err != nil {
 		return Receipt{}, false, err
 	}
-	if len(strange) > 0 {
-		return Receipt{}, false, fmt.Errorf("%s must be replaced, but also holds %s, which no pull has put there; move it away, or choose another folder: %w",
-			dir, strings.Join(strange, ", "), ErrOccupied)
+	if len(unlisted) > 0 {
+		return Receipt{}, false, fmt.Errorf("%s must be replaced, but also contains %s, which was not pulled; move it away, or choose another directory: %w",
+			dir, strings.Join(unlisted, ", "), ErrOccupied)
 	}
-	gathered, release, err := gather(dir)
+	staging, release, err := openStaging(dir)
 	if err != nil {
 		return Receipt{}, false, err
 	}
 	defer release()
-	d := &download{client: c, repo: receipt.Repo, commit: receipt.Commit, dir: gathered, report: req.Report}
+	d := &download{client: c, repo: receipt.Repo, commit: receipt.Commit, dir: staging, report: req.Report}
 	if old.Repo != "" {
 		d.old = dir
 	}
@@ -134,14 +133,14 @@ func (c *Client) update(ctx context.Context, req Request, dir string, old, recei
 			return Receipt{}, false, err
 		}
 	}
-	if err := receipt.write(gathered); err != nil {
+	if err := receipt.write(staging); err != nil {
 		return Receipt{}, false, err
 	}
-	return receipt, true, install(gathered, dir, receipt)
+	return receipt, true, install(staging, dir, receipt)
 }
 
-// suitable tells whether the repository has a checkpoint in a form that may be
-// read, and what to do when it has not.
+// suitable returns an error with advice when the repository has no checkpoint in a
+// form that may be read.
 func (c *Client) suitable(ctx context.Context, receipt Receipt, all map[string]File) error {
 	_, single := all[weightsFile]
 	_, sharded := all[indexFile]
@@ -152,18 +151,18 @@ func (c *Client) suitable(ctx context.Context, receipt Receipt, all map[string]F
 		if number := c.converted(ctx, receipt.Repo); number > 0 {
 			advice = fmt.Sprintf("the hub's conversion bot offers them as safetensors: pull %s@%s", receipt.Repo, pullRequest(number))
 		}
-		return fmt.Errorf("%s at %.12s has its weights only as %s, which can run code when they are loaded or are of another framework; %s: %w",
+		return fmt.Errorf("%s at %.12s has its weights only as %s, which can run code when they are loaded or belong to another framework; %s: %w",
 			receipt.Repo, receipt.Commit, strings.Join(found, ", "), advice, ErrUnsuitable)
 	case !single && !sharded:
 		return fmt.Errorf("%s at %.12s has no %s: %w", receipt.Repo, receipt.Commit, weightsFile, ErrUnsuitable)
 	}
 	if _, ok := all[configFile]; !ok {
-		return fmt.Errorf("%s at %.12s has no %s, so it is no checkpoint of transformers: %w", receipt.Repo, receipt.Commit, configFile, ErrUnsuitable)
+		return fmt.Errorf("%s at %.12s has no %s, so it is not a transformers checkpoint: %w", receipt.Repo, receipt.Commit, configFile, ErrUnsuitable)
 	}
 	return nil
 }
 
-// knownShards are those that the index names, if the folder has it already.
+// knownShards returns the shards of the index if the directory already has it.
 func knownShards(dir string, all map[string]File) []string {
 	path := filepath.Join(dir, indexFile)
 	index, ok := all[indexFile]
@@ -178,14 +177,14 @@ func knownShards(dir string, all map[string]File) []string {
 	return shards
 }
 
-// choose picks the files and sets how many bytes they are. For sharded weights
-// it fetches their index first.
+// choose selects the files and sets their total size. For sharded weights it
+// fetches the index first.
 func (d *download) choose(ctx context.Context, all map[string]File, include []string) ([]File, error) {
 	var shards []string
 	if _, single := all[weightsFile]; !single {
 		index := all[indexFile]
-		if index.Size > maxAnswer {
-			return nil, fmt.Errorf("%s is %d bytes long; at most %d make sense: %w", indexFile, index.Size, maxAnswer, ErrUnsuitable)
+		if index.Size > maxResponse {
+			return nil, fmt.Errorf("%s is %d bytes long; the maximum is %d: %w", indexFile, index.Size, maxResponse, ErrUnsuitable)
 		}
 		d.total = index.Size
 		if err := d.fetch(ctx, index); err != nil {

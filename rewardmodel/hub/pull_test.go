@@ -140,11 +140,11 @@ func TestPullOfShards(t *testing.T) {
 	require.Empty(t, downloads(h))
 
 	for name, index := range map[string]string{
-		"which the repository does not hold": `{"weight_map":{"a":"model-00009-of-00009.safetensors"}}`,
-		"out of the folder":                  `{"weight_map":{"a":"../../x.safetensors"}}`,
-		"no safetensors file at the top":     `{"weight_map":{"a":"pytorch_model.bin"}}`,
-		"names no shard":                     `{"weight_map":{}}`,
-		indexFile:                            `{"weight_map":`,
+		"which the repository does not contain": `{"weight_map":{"a":"model-00009-of-00009.safetensors"}}`,
+		"outside the directory":                 `{"weight_map":{"a":"../../x.safetensors"}}`,
+		"not a safetensors file at the top":     `{"weight_map":{"a":"pytorch_model.bin"}}`,
+		"names no shard":                        `{"weight_map":{}}`,
+		indexFile:                               `{"weight_map":`,
 	} {
 		files[indexFile] = []byte(index)
 		p := newPuller(t, h, nil)
@@ -216,7 +216,7 @@ func TestFoldersThatAreNotOurs(t *testing.T) {
 	require.FileExists(t, own)
 	require.NoError(t, os.Remove(own))
 	_, _, err = p.pull(t)
-	require.NoError(t, err, "an empty folder is as good as none")
+	require.NoError(t, err, "an empty directory is as good as none")
 
 	other := hubtest.New(t, "acme/other", repository())
 	q := newPuller(t, other, nil)
@@ -235,7 +235,7 @@ func TestTwoPullsDoNotMix(t *testing.T) {
 	h := hubtest.New(t, repo, repository())
 	p := newPuller(t, h, nil)
 	require.NoError(t, os.MkdirAll(filepath.Dir(p.Dir), 0o755))
-	_, release, err := gather(p.Dir)
+	_, release, err := openStaging(p.Dir)
 	require.NoError(t, err)
 	_, _, err = p.pull(t)
 	require.ErrorIs(t, err, ErrOccupied)
@@ -280,6 +280,6 @@ func TestUnsuitableRepositories(t *testing.T) {
 		for _, text := range c.says {
 			require.ErrorContains(t, err, text, name)
 		}
-		require.NoDirExists(t, p.Dir+gatherSuffix)
+		require.NoDirExists(t, p.Dir+stagingSuffix)
 	}
 }

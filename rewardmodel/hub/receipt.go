@@ -14,13 +14,13 @@ import (
 	"assay/internal/durable"
 )
 
-// ReceiptFile is the name of the receipt in a pulled folder.
+// ReceiptFile is the name of the receipt in a pulled directory.
 const ReceiptFile = "assay-pull.json"
 
-// Receipt says where the files of a folder are from, and their checksums.
+// Receipt records the origin and the checksums of the files of a directory.
 type Receipt struct {
 	Repo string `json:"repo"`
-	// Revision is what was asked for, Commit what it stood for.
+	// Revision is the requested revision, Commit the commit that it resolved to.
 	Revision string    `json:"revision"`
 	Commit   string    `json:"commit"`
 	Endpoint string    `json:"endpoint"`
@@ -30,8 +30,8 @@ type Receipt struct {
 	Files    []File    `json:"files"`
 }
 
-// ReadReceipt reads the receipt of a folder. The error wraps fs.ErrNotExist for
-// a folder that was not pulled, and ErrOccupied for a receipt that cannot be
+// ReadReceipt reads the receipt of a directory. The error wraps fs.ErrNotExist for
+// a directory that was not pulled, and ErrOccupied for a receipt that cannot be
 // read.
 func ReadReceipt(dir string) (Receipt, error) {
 	data, err := os.ReadFile(filepath.Join(dir, ReceiptFile))
@@ -40,18 +40,18 @@ func ReadReceipt(dir string) (Receipt, error) {
 	}
 	var r Receipt
 	if err := json.Unmarshal(data, &r); err != nil {
-		return Receipt{}, fmt.Errorf("%s: %w; remove the folder to pull anew: %w", filepath.Join(dir, ReceiptFile), err, ErrOccupied)
+		return Receipt{}, fmt.Errorf("%s: %w; remove the directory to pull from scratch: %w", filepath.Join(dir, ReceiptFile), err, ErrOccupied)
 	}
 	for _, f := range r.Files {
 		if err := f.check(); err != nil {
-			return Receipt{}, fmt.Errorf("%s: %w; remove the folder to pull anew: %w", filepath.Join(dir, ReceiptFile), err, ErrOccupied)
+			return Receipt{}, fmt.Errorf("%s: %w; remove the directory to pull from scratch: %w", filepath.Join(dir, ReceiptFile), err, ErrOccupied)
 		}
 	}
 	return r, nil
 }
 
-// Verify compares every file of the receipt with what lies in the folder, and
-// returns the names of those that are missing or differ.
+// Verify compares every file of the receipt with the directory, and returns the
+// names of those that are missing or differ.
 func (r Receipt) Verify(dir string) (wrong []string) {
 	for _, f := range r.Files {
 		if !f.matches(filepath.Join(dir, f.Name)) {
@@ -61,7 +61,7 @@ func (r Receipt) Verify(dir string) (wrong []string) {
 	return wrong
 }
 
-// write puts the receipt into the folder in one step.
+// write writes the receipt to the directory atomically.
 func (r Receipt) write(dir string) error {
 	data, err := json.Marshal(r, jsontext.WithIndent("  "))
 	if err != nil {
@@ -70,8 +70,8 @@ func (r Receipt) write(dir string) error {
 	return durable.WriteFile(filepath.Join(dir, ReceiptFile), append(data, '\n'), 0o644)
 }
 
-// strangers lists what lies in the folder that the receipt does not name.
-func (r Receipt) strangers(dir string) ([]string, error) {
+// unlisted lists the entries of the directory that the receipt does not name.
+func (r Receipt) unlisted(dir string) ([]string, error) {
 	ours := map[string]bool{ReceiptFile: true}
 	for _, f := range r.Files {
 		ours[f.Name] = true
@@ -80,11 +80,11 @@ func (r Receipt) strangers(dir string) ([]string, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	var strange []string
+	var unlisted []string
 	for _, e := range entries {
 		if !ours[e.Name()] && !durable.IsTemp(e.Name()) {
-			strange = append(strange, e.Name())
+			unlisted = append(unlisted, e.Name())
 		}
 	}
-	return strange, err
+	return unlisted, err
 }

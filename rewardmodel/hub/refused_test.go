@@ -27,9 +27,9 @@ func TestWhoMayNot(t *testing.T) {
 		"unknown revision": {func(_ *hubtest.Hub, p *puller) { p.Revision = "v9" }, "", ErrNotFound,
 			[]string{"no such branch, tag or commit", "/commits/main"}},
 		"private": {func(h *hubtest.Hub, _ *puller) { h.Token = "hf_secret" }, "", ErrNotFound, []string{"private", "HF_TOKEN"}},
-		"gated":   {func(h *hubtest.Hub, _ *puller) { h.Gated = true }, "", ErrDenied, []string{"licence at http", "/acme/tiny", "HF_TOKEN", "/settings/tokens"}},
+		"gated":   {func(h *hubtest.Hub, _ *puller) { h.Gated = true }, "", ErrDenied, []string{"license at http", "/acme/tiny", "HF_TOKEN", "/settings/tokens"}},
 		"gated, not accepted": {func(h *hubtest.Hub, _ *puller) { h.Gated, h.Token = true, "hf_other" }, "hf_mine", ErrDenied,
-			[]string{"403", "licence at http", "/acme/tiny"}},
+			[]string{"403", "license at http", "/acme/tiny"}},
 		"wrong token": {func(h *hubtest.Hub, _ *puller) {
 			h.Intercept = func(w http.ResponseWriter, _ *http.Request, _ bool) bool {
 				hubtest.Refuse(w, http.StatusUnauthorized, "")
@@ -130,13 +130,13 @@ func TestAnswersOfSomethingElse(t *testing.T) {
 	}{
 		"a web page":      {"<html>", "", ErrUnavailable, "is it a Hugging Face hub?"},
 		"no commit":       {`{"id":"acme/tiny"}`, "", ErrUnavailable, "is it a Hugging Face hub?"},
-		"another commit":  {`{"sha":"` + strings.Repeat("f", 40) + `"}`, "", ErrChecksum, "asked for the commit"},
+		"another commit":  {`{"sha":"` + strings.Repeat("f", 40) + `"}`, "", ErrChecksum, "requested the commit"},
 		"a tree of text":  {"", "no", ErrUnavailable, "the list of acme/tiny"},
 		"a way out":       {"", tree(map[string]any{"type": "file", "path": "../../.ssh/id", "oid": sum}), ErrUnsafe, "../../.ssh/id"},
 		"an absolute way": {"", tree(map[string]any{"type": "file", "path": "/etc/passwd", "oid": sum}), ErrUnsafe, "/etc/passwd"},
-		"no checksum":     {"", tree(map[string]any{"type": "file", "path": "config.json", "oid": "x"}), ErrUnavailable, "without a checksum"},
+		"no checksum":     {"", tree(map[string]any{"type": "file", "path": "config.json", "oid": "x"}), ErrUnavailable, "has no checksum"},
 		"negative":        {"", tree(map[string]any{"type": "file", "path": "config.json", "oid": sum, "size": -1}), ErrUnavailable, "size -1"},
-		"no sha256":       {"", tree(map[string]any{"type": "file", "path": "config.json", "oid": sum, "lfs": map[string]any{"size": 1}}), ErrUnavailable, "without a checksum"},
+		"no sha256":       {"", tree(map[string]any{"type": "file", "path": "config.json", "oid": sum, "lfs": map[string]any{"size": 1}}), ErrUnavailable, "has no checksum"},
 		"twice": {"", tree(map[string]any{"type": "file", "path": "config.json", "oid": sum}, map[string]any{"type": "file", "path": "config.json", "oid": sum}),
 			ErrUnavailable, "twice"},
 	} {
@@ -154,7 +154,7 @@ func TestAnswersOfSomethingElse(t *testing.T) {
 		_, _, err := p.pull(t)
 		require.ErrorIs(t, err, c.is, name)
 		require.ErrorContains(t, err, c.says, name)
-		require.NoDirExists(t, p.Dir+gatherSuffix)
+		require.NoDirExists(t, p.Dir+stagingSuffix)
 	}
 }
 

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// transport adds the token to what goes to the endpoint itself. As no request
-// carries it before, no redirect can take it along.
+// transport adds the token to requests to the endpoint itself. No request has it
+// before, so no redirect can forward it.
 type transport struct {
 	next     http.RoundTripper
 	endpoint *url.URL
@@ -28,7 +28,7 @@ type transport struct {
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	req = req.Clone(req.Context())
 	req.Header.Set("User-Agent", t.agent)
-	// Compressed on the way, neither ranges nor checksums would fit.
+	// With compression, neither ranges nor checksums would match.
 	req.Header.Set("Accept-Encoding", "identity")
 	req.Header.Del("Referer") // a redirect's own address may be secret
 	if t.token != "" && sameOrigin(req.URL, t.endpoint) {
@@ -37,7 +37,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return t.next.RoundTrip(req)
 }
 
-// CloseIdleConnections lets http.Client.CloseIdleConnections through.
+// CloseIdleConnections makes http.Client.CloseIdleConnections work.
 func (t *transport) CloseIdleConnections() {
 	if c, ok := t.next.(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()
@@ -46,8 +46,8 @@ func (t *transport) CloseIdleConnections() {
 
 func sameOrigin(a, b *url.URL) bool { return a.Scheme == b.Scheme && strings.EqualFold(a.Host, b.Host) }
 
-// checkRedirect allows redirects to other hosts, as a hub's files lie on
-// another, but not out of https.
+// checkRedirect allows redirects to other hosts, because a hub stores its files on
+// another, but not from https to another scheme.
 func checkRedirect(req *http.Request, via []*http.Request) error {
 	if req.URL.Scheme != "https" && via[len(via)-1].URL.Scheme == "https" {
 		return fmt.Errorf("redirect from https to %s://%s: %w", req.URL.Scheme, req.URL.Host, ErrUnsafe)
@@ -58,10 +58,10 @@ func checkRedirect(req *http.Request, via []*http.Request) error {
 	return nil
 }
 
-var errStalled = errors.New("no byte for too long")
+var errStalled = errors.New("timeout without receiving a byte")
 
-// watch returns a context that ends when touch was not called for as long as
-// the hub may stall.
+// watch returns a context that is canceled when touch is not called within the
+// stall timeout.
 func (c *Client) watch(ctx context.Context) (watched context.Context, touch, stop func()) {
 	watched, cancel := context.WithCancelCause(ctx)
 	timer := time.AfterFunc(c.stall, func() {
@@ -70,8 +70,8 @@ func (c *Client) watch(ctx context.Context) (watched context.Context, touch, sto
 	return watched, func() { timer.Reset(c.stall) }, func() { timer.Stop(); cancel(nil) }
 }
 
-// get sends one request. The answer is a 200, 206 or 416, and the caller closes
-// its body; every other one is an error.
+// get sends one request. The response is a 200, 206 or 416, and the caller closes
+// its body; every other status is an error.
 func (c *Client) get(ctx context.Context, repo string, u *url.URL, header http.Header) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
@@ -92,8 +92,8 @@ func (c *Client) get(ctx context.Context, repo string, u *url.URL, header http.H
 	return nil, c.refused(repo, res)
 }
 
-// failed explains a request or a body that broke off. A URL in it would show
-// the signature of a redirect, so only hosts are named.
+// failed describes a failed request or an incomplete body. A URL would disclose the
+// signature of a redirect, so only hosts are named.
 func failed(ctx context.Context, u *url.URL, err error) error {
 	if cause := context.Cause(ctx); errors.Is(cause, errStalled) {
 		return &transientError{error: fmt.Errorf("%s: %w", u.Host, cause)}
@@ -122,34 +122,34 @@ func failed(ctx context.Context, u *url.URL, err error) error {
 	return &transientError{error: err}
 }
 
-// refused explains an answer that is no success.
+// refused describes an unsuccessful response.
 func (c *Client) refused(repo string, res *http.Response) error {
-	// The hub says in a header what a status alone does not: a repository
-	// that does not exist is a 401 for who comes without a token.
+	// A header of the hub distinguishes what the status does not: a repository
+	// that does not exist is a 401 for a client without a token.
 	code := res.Header.Get("X-Error-Code")
 	at := res.Request.URL
 	page := c.endpoint.JoinPath(repo).String()
-	answer := fmt.Errorf("%s: %s answered %s", repo, at.Host, res.Status)
+	failure := fmt.Errorf("%s: %s returned %s", repo, at.Host, res.Status)
 	status := res.StatusCode
 	switch {
 	case status == http.StatusRequestTimeout, status == http.StatusTooEarly, status == http.StatusTooManyRequests, status >= 500,
-		!sameOrigin(at, c.endpoint): // an address that ran out; the next attempt gets a fresh one
-		return &transientError{error: answer, after: retryAfter(res.Header, time.Now())}
+		!sameOrigin(at, c.endpoint): // an expired URL; the next attempt gets a new one
+		return &transientError{error: failure, after: retryAfter(res.Header, time.Now())}
 	case code == "GatedRepo":
-		return fmt.Errorf("%w: the repository is gated; accept its licence at %s, then set HF_TOKEN to a token of that account (%s/settings/tokens): %w",
-			answer, page, c.endpoint, ErrDenied)
+		return fmt.Errorf("%w: the repository is gated; accept its license at %s, then set HF_TOKEN to a token of that account (%s/settings/tokens): %w",
+			failure, page, c.endpoint, ErrDenied)
 	case code == "RevisionNotFound":
-		return fmt.Errorf("%w: no such branch, tag or commit; %s/commits/main lists commits: %w", answer, page, ErrNotFound)
+		return fmt.Errorf("%w: no such branch, tag or commit; %s/commits/main lists commits: %w", failure, page, ErrNotFound)
 	case code == "EntryNotFound":
-		return fmt.Errorf("%w for a file that it lists: %w", answer, ErrUnavailable)
+		return fmt.Errorf("%w for a file that it lists: %w", failure, ErrUnavailable)
 	case code == "RepoNotFound", status == http.StatusNotFound:
 		return fmt.Errorf("%w: there is no such repository, or it is private and HF_TOKEN is not set to a token that may read it; look at %s: %w",
-			answer, page, ErrNotFound)
+			failure, page, ErrNotFound)
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
-		return fmt.Errorf("%w: HF_TOKEN must be a token that may read it (%s/settings/tokens), of an account that accepted its licence at %s; or there is no such repository: %w",
-			answer, c.endpoint, page, ErrDenied)
+		return fmt.Errorf("%w: HF_TOKEN must be a token that may read it (%s/settings/tokens), of an account that accepted its license at %s; or there is no such repository: %w",
+			failure, c.endpoint, page, ErrDenied)
 	}
-	return fmt.Errorf("%w: %w", answer, ErrUnavailable)
+	return fmt.Errorf("%w: %w", failure, ErrUnavailable)
 }
 
 // retryAfter reads the header of that name: seconds, or a date.
@@ -164,8 +164,8 @@ func retryAfter(header http.Header, now time.Time) time.Duration {
 	return 0
 }
 
-// small reads a short answer whole.
-func (c *Client) small(ctx context.Context, repo string, u *url.URL, limit int64) (body []byte, header http.Header, err error) {
+// getAll reads a response body of at most limit bytes.
+func (c *Client) getAll(ctx context.Context, repo string, u *url.URL, limit int64) (body []byte, header http.Header, err error) {
 	err = c.retry(ctx, func(ctx context.Context) (bool, error) {
 		ctx, touch, stop := c.watch(ctx)
 		defer stop()
@@ -175,14 +175,14 @@ func (c *Client) small(ctx context.Context, repo string, u *url.URL, limit int64
 		}
 		defer res.Body.Close()
 		if res.StatusCode != http.StatusOK {
-			return false, fmt.Errorf("%s answered %s: %w", u.Host, res.Status, ErrUnavailable)
+			return false, fmt.Errorf("%s returned %s: %w", u.Host, res.Status, ErrUnavailable)
 		}
 		touch()
 		if body, err = io.ReadAll(io.LimitReader(res.Body, limit+1)); err != nil {
 			return false, failed(ctx, u, err)
 		}
 		if int64(len(body)) > limit {
-			return false, fmt.Errorf("%s answered with more than %d bytes where few make sense: %w", u.Host, limit, ErrUnavailable)
+			return false, fmt.Errorf("%s returned more than %d bytes: %w", u.Host, limit, ErrUnavailable)
 		}
 		header = res.Header
 		return false, nil

@@ -67,14 +67,14 @@ func kill(t *testing.T, p *puller, n int64) {
 	}
 	_, _, err := p.Pull(ctx, req)
 	require.ErrorIs(t, err, killed)
-	require.NoDirExists(t, p.Dir, "a folder that is not complete must not be there")
+	require.NoDirExists(t, p.Dir, "a directory that is not complete must not be there")
 }
 
 func TestAKilledPullGoesOnWhereItStopped(t *testing.T) {
 	h := hubtest.New(t, repo, repository())
 	p := newPuller(t, h, nil)
 	kill(t, p, 300_000)
-	part := filepath.Join(p.Dir+gatherSuffix, "model.safetensors.part")
+	part := filepath.Join(p.Dir+stagingSuffix, "model.safetensors.part")
 	info, err := os.Stat(part)
 	require.NoError(t, err)
 	require.Positive(t, info.Size())
@@ -102,7 +102,7 @@ func TestAPartOfAnotherFileIsNotContinued(t *testing.T) {
 		h := hubtest.New(t, repo, repository())
 		p := newPuller(t, h, nil)
 		kill(t, p, 300_000)
-		part := filepath.Join(p.Dir+gatherSuffix, "model.safetensors.part")
+		part := filepath.Join(p.Dir+stagingSuffix, "model.safetensors.part")
 		file, err := os.OpenFile(part, os.O_WRONLY, 0)
 		require.NoError(t, err)
 		_, err = file.WriteAt([]byte("garbage"), 100)
@@ -192,7 +192,7 @@ func TestWrongBytes(t *testing.T) {
 		require.ErrorIs(t, err, ErrChecksum)
 		require.ErrorContains(t, err, name)
 		require.NoDirExists(t, q.Dir)
-		require.NoFileExists(t, filepath.Join(q.Dir+gatherSuffix, name))
+		require.NoFileExists(t, filepath.Join(q.Dir+stagingSuffix, name))
 	}
 }
 
@@ -272,7 +272,7 @@ func TestAHubThatFallsSilent(t *testing.T) {
 	p = newPuller(t, h, func(c *Config) { c.Stall, c.Attempts = 50*time.Millisecond, 2 })
 	_, _, err = p.pull(t)
 	require.ErrorIs(t, err, ErrUnavailable)
-	require.ErrorContains(t, err, "no byte for too long (50ms)")
+	require.ErrorContains(t, err, "timeout without receiving a byte (50ms)")
 }
 
 func TestADiskThatIsFull(t *testing.T) {
@@ -289,7 +289,7 @@ func TestADiskThatIsFull(t *testing.T) {
 	}
 	_, _, err := p.pull(t)
 	require.ErrorIs(t, err, syscall.ENOSPC)
-	require.ErrorContains(t, err, "no room")
+	require.ErrorContains(t, err, "no space")
 	require.ErrorContains(t, err, p.Dir)
 	require.NoDirExists(t, p.Dir)
 	require.Empty(t, p.waits, "waiting does not make room")

@@ -8,7 +8,7 @@ import (
 )
 
 // aligned is a text under normalization. spans tells for each byte which bytes
-// of the original it stands for; it is nil when nobody asks for offsets.
+// of the original it stands for; it is nil when no offsets are requested.
 type aligned struct {
 	text  []byte
 	spans []segmenter.Span
@@ -111,7 +111,7 @@ func (s strip) apply(a aligned) aligned {
 	return a.slice(start, end)
 }
 
-// replace puts content in place of what match finds.
+// replace replaces what match finds with content.
 type replace struct {
 	match   func(text []byte, start int) (from, to int) // from = len(text): no more
 	content string
@@ -196,7 +196,7 @@ func (c *classes) whiteSpace(text []byte, start int) (from, to int) {
 	return len(text), len(text)
 }
 
-// prepend puts content in front of a text that is not empty.
+// prepend prepends content to a text that is not empty.
 type prepend struct{ content string }
 
 func (s prepend) apply(a aligned) aligned {
@@ -214,7 +214,7 @@ func (s prepend) apply(a aligned) aligned {
 	return b
 }
 
-// lowercase takes each character to its lower case.
+// lowercase converts each character to lowercase.
 type lowercase struct{ classes *classes }
 
 func (s lowercase) apply(a aligned) aligned {

@@ -40,7 +40,7 @@ func (n normalizer) withClasses(c *classes) normalizer {
 // wordReader cuts a text into the words of BertPreTokenizer after BertNormalizer,
 // in one pass: white space separates, punctuation is a word of its own.
 //
-// The state between two characters is the word so far (buf, and with track the
+// The state between two characters is the current word (buf, and with track the
 // span in the text of each of its bytes), the words that are complete but not
 // yet read, and the marks that wait for canonical ordering.
 type wordReader struct {
@@ -244,7 +244,7 @@ func (w *wordReader) emit(r rune, from segmenter.Span) {
 	}
 }
 
-// The one capital whose lower case is two characters.
+// The only uppercase letter whose lowercase form is two characters.
 const (
 	capitalIWithDot = 'İ'
 	dotAbove        = '\u0307'
@@ -260,7 +260,7 @@ func (w *wordReader) put(r rune, from segmenter.Span) {
 	}
 }
 
-// cut ends the word so far.
+// cut ends the current word.
 func (w *wordReader) cut() {
 	if len(w.buf) > w.open {
 		w.open = len(w.buf)

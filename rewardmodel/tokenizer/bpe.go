@@ -45,7 +45,7 @@ func newByteLevel(v *vocabulary, merges []string, ignoreMerges bool, c *classes)
 	for rank, merge := range merges {
 		left, right, ok := strings.Cut(merge, " ")
 		if !ok || left == "" || right == "" || strings.Contains(right, " ") {
-			return nil, fmt.Errorf("merges: merge %d is %q, not two tokens with one space between", rank+1, merge)
+			return nil, fmt.Errorf("merges: merge %d is %q, not two tokens separated by one space", rank+1, merge)
 		}
 		leftID, okLeft := v.ids[left]
 		rightID, okRight := v.ids[right]

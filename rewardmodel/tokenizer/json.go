@@ -10,7 +10,7 @@ import (
 	"github.com/sugarme/tokenizer"
 )
 
-var errPrefixSpace = errors.New("add_prefix_space is true, which is not supported; text is tokenized as it is")
+var errPrefixSpace = errors.New("add_prefix_space is true, which is not supported; text is tokenized without a prefix space")
 
 func plainTokenError(token string) error {
 	return fmt.Errorf("added_tokens: %q is not special; added tokens that text can match are not supported", token)
@@ -38,7 +38,7 @@ func parseTokenizer(data []byte, s *settings) (parts, error) {
 			return parts{}, plainTokenError(token.Content)
 		}
 		if token.Id < 0 || token.Id >= maxID {
-			return parts{}, fmt.Errorf("added_tokens: %q has id %d, outside of 0 to %d", token.Content, token.Id, maxID-1)
+			return parts{}, fmt.Errorf("added_tokens: %q has id %d, outside 0 to %d", token.Content, token.Id, maxID-1)
 		}
 		if err := p.vocab.add(token.Content, int(token.Id)); err != nil {
 			return parts{}, fmt.Errorf("added_tokens: %w", err)
@@ -150,7 +150,7 @@ func parseWordPiece(m object) (parts, error) {
 	return parts{vocab: v, unknown: unknown, prefix: prefix, maxChars: chars}, nil
 }
 
-// checkByteLevel refuses what is not RoBERTa's way from text to words.
+// checkByteLevel rejects everything but RoBERTa's way from text to words.
 func checkByteLevel(doc *tokenizer.Config) error {
 	if doc.Normalizer != nil {
 		return fmt.Errorf("normalizer: %v is not supported with BPE; want none", doc.Normalizer["type"])
@@ -210,7 +210,7 @@ func (o object) flag(key string, missing bool) (bool, error) {
 func (o object) number(key string, missing int) (int, error) {
 	value, err := field(o, key, float64(missing), "a number")
 	if err == nil && (value < 0 || value >= math.MaxInt32 || value != math.Trunc(value)) {
-		return 0, fmt.Errorf("%s: %v is no whole number from 0 on", key, value)
+		return 0, fmt.Errorf("%s: %v is not a nonnegative integer", key, value)
 	}
 	return int(value), err
 }

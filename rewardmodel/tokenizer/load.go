@@ -8,11 +8,11 @@ import (
 	"path/filepath"
 )
 
-// ErrFormat is wrapped by every error about what a tokenizer file says, as
+// ErrFormat is wrapped by every error about the content of a tokenizer file, as
 // opposed to errors of reading it.
 var ErrFormat = errors.New("unusable tokenizer file")
 
-// The files of a checkpoint folder that Load knows.
+// The files of a checkpoint directory that Load knows.
 const (
 	tokenizerFile = "tokenizer.json"
 	vocabFile     = "vocab.json"
@@ -27,14 +27,14 @@ const (
 // maxFile bounds a tokenizer file; the largest in use have about 40 MB.
 const maxFile = 256 << 20
 
-// Load reads the tokenizer of a checkpoint folder in Hugging Face layout:
+// Load reads the tokenizer of a checkpoint directory in Hugging Face layout:
 // tokenizer.json, or vocab.json with merges.txt (byte-level BPE), or vocab.txt
 // (WordPiece), or spm.model (Unigram). The latter three take their settings from
 // tokenizer_config.json, special_tokens_map.json and added_tokens.json where
 // present, and else those of RoBERTa, of uncased BERT and of DeBERTa-v3.
 //
 // A stored truncation or padding is not used, and trim_offsets is always on. A
-// folder without these files gives an error that wraps fs.ErrNotExist; a file
+// directory without these files gives an error that wraps fs.ErrNotExist; a file
 // that is damaged, or asks for something that the package does not do exactly,
 // gives one that wraps ErrFormat and names the file and the piece.
 func Load(dir string) (*Tokenizer, error) {
@@ -63,7 +63,7 @@ func Load(dir string) (*Tokenizer, error) {
 // wrapFormat marks an error about what a file says.
 func wrapFormat(err error) error { return fmt.Errorf("%w: %w", ErrFormat, err) }
 
-// read returns a file of the folder and parses it, so that errors name the file.
+// read returns a file of the directory and parses it, so that errors name the file.
 func read[T any](dir, name string, parse func(data []byte) (T, error)) (T, error) {
 	var none T
 	path := filepath.Join(dir, name)

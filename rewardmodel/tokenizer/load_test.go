@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// folder writes files into a new folder.
-func folder(t testing.TB, files map[string]string) string {
+// writeFiles writes files to a new directory.
+func writeFiles(t testing.TB, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range files {
@@ -63,10 +63,10 @@ func TestLoadRefuses(t *testing.T) {
 		{"vocabulary list", bpe(`[]`, "model", "vocab"), "vocab: want an object"},
 		{"empty vocabulary", bpe(`{}`, "model", "vocab"), "vocab: want an object"},
 		{"id no number", bpe(`{"a":"b"}`, "model", "vocab"), "a: want a number"},
-		{"id null", bpe(`{"a":null}`, "model", "vocab"), "no whole number"},
-		{"id negative", bpe(`{"a":-1}`, "model", "vocab"), "no whole number"},
-		{"id a fraction", bpe(`{"a":0.5}`, "model", "vocab"), "no whole number"},
-		{"id huge", bpe(`{"a":2000000000}`, "model", "vocab"), "outside of"},
+		{"id null", bpe(`{"a":null}`, "model", "vocab"), "not a nonnegative integer"},
+		{"id negative", bpe(`{"a":-1}`, "model", "vocab"), "not a nonnegative integer"},
+		{"id a fraction", bpe(`{"a":0.5}`, "model", "vocab"), "not a nonnegative integer"},
+		{"id huge", bpe(`{"a":2000000000}`, "model", "vocab"), "outside"},
 		{"id twice", bpe(`{"a":3,"b":3}`, "model", "vocab"), "same id 3"},
 		{"bytes missing", bpe(`{"<s>":0,"<pad>":1,"</s>":2,"<unk>":3,"<mask>":4}`, "model", "vocab"), "needs all 256"},
 		{"merges no list", bpe(`{}`, "model", "merges"), "merges: want a list"},
@@ -86,14 +86,14 @@ func TestLoadRefuses(t *testing.T) {
 		{"no post-processor", bpe(`null`, "post_processor"), "post_processor: missing"},
 		{"another post-processor", bpe(`{"type":"ByteLevel"}`, "post_processor"), "type ByteLevel is not supported"},
 		{"no cls", bpe(`["<s>"]`, "post_processor", "cls"), "cls: want [token, id]"},
-		{"sep outside", bpe(`["</s>", 99999]`, "post_processor", "sep"), "outside of the vocabulary"},
+		{"sep outside", bpe(`["</s>", 99999]`, "post_processor", "sep"), "outside the vocabulary"},
 		{"empty sequence", bpe(`{"type":"Sequence","processors":[]}`, "post_processor"), "Sequence of 0"},
 		{"template without text", wordpiece(`[]`, "post_processor", "single"), "no piece for the text"},
 		{"template without ids", wordpiece(`{}`, "post_processor", "special_tokens"), `no ids for "[CLS]"`},
 		{"template piece", wordpiece(`[1]`, "post_processor", "single"), "piece 1 is not supported"},
 		{"added token", wordpiece(`[{"id":2500,"content":"@USER","special":false}]`, "added_tokens"), `"@USER" is not special`},
 		{"added token elsewhere", wordpiece(`[{"id":9,"content":"[CLS]","special":true}]`, "added_tokens"), "two ids"},
-		{"added token far", wordpiece(`[{"id":4000000000,"content":"[X]","special":true}]`, "added_tokens"), "outside of"},
+		{"added token far", wordpiece(`[{"id":4000000000,"content":"[X]","special":true}]`, "added_tokens"), "outside"},
 		{"no unknown token", wordpiece(`"[NONE]"`, "model", "unk_token"), `unknown token "[NONE]" is missing`},
 		{"another normalizer", wordpiece(`{"type":"Lowercase"}`, "normalizer"), "Lowercase is not supported"},
 		{"normalizer flag", wordpiece(`"yes"`, "normalizer", "lowercase"), "lowercase: want true or false"},
@@ -115,7 +115,7 @@ func TestLoadRefuses(t *testing.T) {
 		{"special list", map[string]string{vocabFile: string(vocab), mergesFile: "", specialsFile: `{"cls_token":[]}`}, "cls_token"},
 		{"added plain", map[string]string{vocabFile: string(vocab), mergesFile: "", addedFile: `{"@USER":9000}`}, `"@USER" is not special`},
 		{"decoder plain", map[string]string{vocabFile: string(vocab), mergesFile: "", configFile: `{"added_tokens_decoder":{"9000":{"content":"@USER"}}}`}, `"@USER" is not special`},
-		{"decoder key", map[string]string{vocabFile: string(vocab), mergesFile: "", configFile: `{"added_tokens_decoder":{"x":{"content":"@USER"}}}`}, `"x" is no token id`},
+		{"decoder key", map[string]string{vocabFile: string(vocab), mergesFile: "", configFile: `{"added_tokens_decoder":{"x":{"content":"@USER"}}}`}, `"x" is not a token id`},
 
 		{"words empty", map[string]string{wordsFile: ""}, "empty"},
 		{"words twice", map[string]string{wordsFile: words + "a\n"}, "line 7"},
@@ -125,7 +125,7 @@ func TestLoadRefuses(t *testing.T) {
 		{"words flag", map[string]string{wordsFile: words, configFile: `{"do_lower_case":"no"}`}, "do_lower_case"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			tok, err := Load(folder(t, c.files))
+			tok, err := Load(writeFiles(t, c.files))
 			require.Nil(t, tok)
 			require.ErrorContains(t, err, c.says)
 			require.ErrorContains(t, err, "tokenizer: ")
@@ -137,15 +137,15 @@ func TestLoadRefuses(t *testing.T) {
 		require.ErrorContains(t, err, "vocab.txt")
 	})
 	t.Run("format", func(t *testing.T) {
-		_, err := Load(folder(t, map[string]string{wordsFile: ""}))
+		_, err := Load(writeFiles(t, map[string]string{wordsFile: ""}))
 		require.ErrorIs(t, err, ErrFormat)
 	})
 }
 
-// TestLoadSettings reads what stands beside a vocabulary.
+// TestLoadSettings reads what stands alongside a vocabulary.
 func TestLoadSettings(t *testing.T) {
 	words := "<p>\n<u>\n<c>\n<e>\nA\na\n##b\n"
-	tok, err := Load(folder(t, map[string]string{
+	tok, err := Load(writeFiles(t, map[string]string{
 		wordsFile:    words,
 		configFile:   `{"do_lower_case": false, "pad_token": "<p>", "added_tokens_decoder": {"7": {"content": "[X]", "special": true}}}`,
 		specialsFile: `{"unk_token": "<u>", "cls_token": {"content": "<c>"}, "sep_token": "<e>", "additional_special_tokens": ["[X]"]}`,
@@ -165,7 +165,7 @@ func TestSequence(t *testing.T) {
 	frame := `{"type":"Sequence","processors":[{"type":"ByteLevel"},{"type":"TemplateProcessing",
 		"single":[{"SpecialToken":{"id":"x","type_id":0}},{"Sequence":{"id":"A","type_id":0}}],
 		"special_tokens":{"x":{"id":"x","ids":[0,2],"tokens":["<s>","</s>"]}}}]}`
-	tok, err := Load(folder(t, map[string]string{tokenizerFile: edited(t, "bpe_json", frame, "post_processor")}))
+	tok, err := Load(writeFiles(t, map[string]string{tokenizerFile: edited(t, "bpe_json", frame, "post_processor")}))
 	require.NoError(t, err)
 	require.Equal(t, []int32{0, 2, 9}, tok.Frame([]int32{9}))
 	require.Equal(t, 2, tok.Special())
@@ -173,7 +173,7 @@ func TestSequence(t *testing.T) {
 	want := load(t, "bpe_json")
 	lists, err := json.Marshal([][2]string{{"Ġ", "t"}, {"h", "e"}})
 	require.NoError(t, err)
-	tok, err = Load(folder(t, map[string]string{tokenizerFile: edited(t, "bpe_json", string(lists), "model", "merges")}))
+	tok, err = Load(writeFiles(t, map[string]string{tokenizerFile: edited(t, "bpe_json", string(lists), "model", "merges")}))
 	require.NoError(t, err)
 	require.Len(t, tok.IDs(" then"), 3)
 	require.Equal(t, want.Token(tok.IDs(" then")[0]), "Ġt")

@@ -56,8 +56,8 @@ type mergeScratch struct {
 }
 
 // mergeLong does the same as mergeShort for a word of any length, in O(n log n):
-// the pairs wait in a queue by rank and position, and one that is out of date
-// when its turn comes is passed over.
+// the pairs wait in a queue by rank and position, and a stale one is
+// skipped when it is popped.
 func (b *byteLevel) mergeLong(caller *caller, dst []int32, word []byte) []int32 {
 	s := b.scratch.Get().(*mergeScratch)
 	defer b.scratch.Put(s)

@@ -10,11 +10,11 @@ import (
 )
 
 // Policy is the tokenizer of a policy model, such as those of the GPT-2, Llama-3
-// and Qwen families: byte-level BPE behind any of the usual pre-tokenizers. It
-// is here for the offsets of its tokens, and safe for concurrent use.
+// and Qwen families: byte-level BPE after any of the usual pre-tokenizers. It
+// provides the offsets of its tokens and is safe for concurrent use.
 //
-// It gives what Hugging Face tokenizers gives with add_special_tokens=False:
-// a special or added token that the text spells is one token.
+// Its results equal those of Hugging Face tokenizers with
+// add_special_tokens=False: a special or added token in the text is one token.
 type Policy struct {
 	model       *byteLevel
 	classes     *classes
@@ -30,7 +30,7 @@ type Policy struct {
 // LoadPolicy reads the tokenizer.json of a policy model: byte-level BPE with the
 // normalizer NFC or none, and the pre-tokenizers Split, Digits and ByteLevel;
 // otherwise it reads what Load does. Its errors are those of Load: what is not
-// done exactly is refused.
+// done exactly is rejected.
 func LoadPolicy(dir string) (*Policy, error) {
 	policy, err := read(dir, tokenizerFile, parsePolicy)
 	if err == nil {

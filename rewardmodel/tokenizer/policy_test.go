@@ -101,7 +101,7 @@ func TestPolicyRefuses(t *testing.T) {
 	}
 	for want, change := range map[string]map[string]any{
 		"normalizer: NFKC is not supported":                   {"normalizer": map[string]any{"type": "NFKC"}},
-		"pre_tokenizer: Metaspace is at the wrong place":      {"pre_tokenizer": map[string]any{"type": "Metaspace"}},
+		"pre_tokenizer: Metaspace is out of place":            {"pre_tokenizer": map[string]any{"type": "Metaspace"}},
 		"pre_tokenizer: there is none":                        {"pre_tokenizer": nil},
 		"add_prefix_space is true":                            {"pre_tokenizer": map[string]any{"type": "ByteLevel", "add_prefix_space": true}},
 		`behavior "MergedWithNext" of Split is not supported`: {"pre_tokenizer": split(`\s`, "MergedWithNext")},

@@ -102,7 +102,7 @@ func (p *Policy) preTokenizer(o object, properties map[string][]runeRange) error
 	pieces := flatten(o, "pretokenizers")
 	for i, piece := range pieces {
 		if last := i == len(pieces)-1; last != (piece["type"] == "ByteLevel") {
-			return fmt.Errorf("%v is at the wrong place; want ByteLevel as the last, and only there", piece["type"])
+			return fmt.Errorf("%v is out of place; ByteLevel must be the last and only there", piece["type"])
 		}
 		split, err := p.splitter(piece, properties)
 		if err != nil {
@@ -172,7 +172,7 @@ func split(o object, properties map[string][]runeRange) (splitter, error) {
 	return nil, fmt.Errorf("behavior %q of Split is not supported; want Isolated or Removed", behavior)
 }
 
-// postProcessor reads whether offsets are trimmed. What it frames a text with is not our concern.
+// postProcessor reads whether offsets are trimmed. It ignores the special tokens that frame a text.
 func (p *Policy) postProcessor(o object) error {
 	for _, piece := range flatten(o, "processors") {
 		switch piece["type"] {
@@ -199,7 +199,7 @@ func (p *Policy) addTokens(doc policyJSON) error {
 		case t.Content == "":
 			continue
 		case t.ID < 0 || t.ID >= maxID:
-			return fmt.Errorf("%q has id %d, outside of 0 to %d", t.Content, t.ID, maxID-1)
+			return fmt.Errorf("%q has id %d, outside 0 to %d", t.Content, t.ID, maxID-1)
 		case t.SingleWord || t.Lstrip || t.Rstrip:
 			return fmt.Errorf("%q has single_word, lstrip or rstrip, which is not supported", t.Content)
 		}

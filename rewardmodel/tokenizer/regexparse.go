@@ -25,7 +25,7 @@ type term struct {
 }
 
 // regexParser reads the regular expressions of Oniguruma, as far as tokenizers
-// use them, and refuses the rest.
+// use them, and rejects the rest.
 type regexParser struct {
 	properties map[string][]runeRange
 	rest       string

@@ -8,7 +8,7 @@ import (
 	"strconv"
 )
 
-// settings are what the small files beside a vocabulary say.
+// settings are what the small files next to a vocabulary contain.
 type settings struct {
 	names      map[string]string // "cls_token" -> "<s>"
 	special    []string          // additional_special_tokens
@@ -73,7 +73,7 @@ func (s *settings) applyConfig(fields map[string]json.RawMessage) error {
 	for key, token := range decoder {
 		id, err := strconv.Atoi(key)
 		if err != nil {
-			return fmt.Errorf("added_tokens_decoder: %q is no token id", key)
+			return fmt.Errorf("added_tokens_decoder: %q is not a token id", key)
 		}
 		s.added[token.Content] = id
 		if token.Special {

@@ -36,7 +36,7 @@ const (
 	spmUserDefined = 4
 )
 
-var errSPM = errors.New("it is no model of SentencePiece, or a damaged one")
+var errSPM = errors.New("it is not a SentencePiece model, or it is damaged")
 
 // wireField is a field of a protocol buffer: a number, or bytes.
 type wireField struct {

@@ -54,7 +54,7 @@ func (t *Tokenizer) Offsets(text string) []segmenter.Span { return t.Encode(text
 
 // IDs returns the ids of Encode, in less time and memory.
 func (t *Tokenizer) IDs(text string) []int32 {
-	ids, _ := t.IDsContext(context.Background(), text) // which is never done
+	ids, _ := t.IDsContext(context.Background(), text) // which is never canceled
 	return ids
 }
 
@@ -94,7 +94,7 @@ func (t *Tokenizer) PadID() int32 { return t.pad }
 func (t *Tokenizer) VocabSize() int { return len(t.tokens) }
 
 // Token returns a token as the vocabulary spells it, such as "Ġthe" or "##ing";
-// it is "" for an id outside of the vocabulary.
+// it is "" for an id outside the vocabulary.
 func (t *Tokenizer) Token(id int32) string {
 	if id < 0 || int(id) >= len(t.tokens) {
 		return ""
@@ -104,7 +104,7 @@ func (t *Tokenizer) Token(id int32) string {
 
 // DecodeToken returns the bytes of text that a token stands for: " the" of
 // "Ġthe" (perhaps a part of a character), "ing" of "##ing". It is nil for an id
-// outside of the vocabulary.
+// outside the vocabulary.
 func (t *Tokenizer) DecodeToken(id int32) []byte {
 	if id < 0 || int(id) >= len(t.tokens) {
 		return nil
@@ -141,7 +141,7 @@ func build(p parts) (*Tokenizer, error) {
 	t := &Tokenizer{tokens: p.vocab.tokens, before: p.before, after: p.after, pad: p.pad}
 	for _, id := range slices.Concat(p.before, p.after, []int32{p.pad}) {
 		if id < 0 || int(id) >= len(t.tokens) {
-			return nil, fmt.Errorf("special token id %d is outside of the vocabulary of %d", id, len(t.tokens))
+			return nil, fmt.Errorf("special token id %d is outside the vocabulary of %d", id, len(t.tokens))
 		}
 	}
 	if p.merges != nil {

@@ -95,7 +95,7 @@ func TestTruncatedVocabulary(t *testing.T) {
 	for id, token := range full.Vocab()[:5+256+100] {
 		vocab = append(vocab, fmt.Sprintf("%q:%d", token, id))
 	}
-	tok, err := Load(folder(t, map[string]string{
+	tok, err := Load(writeFiles(t, map[string]string{
 		vocabFile:  strings.ReplaceAll("{"+strings.Join(vocab, ",")+"}", `\x`, `\u00`),
 		mergesFile: "#version: 0.2\n" + strings.Join(merges, "\n") + "\n",
 	}))

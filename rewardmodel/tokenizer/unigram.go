@@ -46,7 +46,7 @@ type unigramParts struct {
 
 func newUnigram(v *vocabulary, p *unigramParts, c *classes) (*unigram, error) {
 	if p.unknown < 0 || p.unknown >= len(p.scores) {
-		return nil, fmt.Errorf("model: unk_id %d is outside of the vocabulary of %d", p.unknown, len(p.scores))
+		return nil, fmt.Errorf("model: unk_id %d is outside the vocabulary of %d", p.unknown, len(p.scores))
 	}
 	words := p.words
 	words.classes = c

@@ -41,7 +41,7 @@ func unigramJSON(t testing.TB, name, old, new string) string {
 
 func loadFiles(t testing.TB, files map[string]string) *Tokenizer {
 	t.Helper()
-	tok, err := Load(folder(t, files))
+	tok, err := Load(writeFiles(t, files))
 	require.NoError(t, err)
 	return tok
 }
@@ -149,15 +149,15 @@ func TestUnigramRefuses(t *testing.T) {
 		{"another pre-tokenizer", edit(`{"type":"Metaspace"`, `{"type":"Whitespace"`), "Whitespace is not supported with Unigram"},
 		{"another block", edit(`"replacement":"▁"`, `"replacement":"_"`), "replacement _ is not supported"},
 		{"another scheme", edit(`"always"`, `"sometimes"`), `prepend_scheme "sometimes"`},
-		{"model empty", map[string]string{spmFile: ""}, "no model of SentencePiece"},
-		{"model cut", map[string]string{spmFile: string(model[:len(model)/2])}, "no model of SentencePiece"},
-		{"model text", map[string]string{spmFile: "<!DOCTYPE html>"}, "no model of SentencePiece"},
-		{"model a pointer", map[string]string{spmFile: "version https://git-lfs.github.com/spec/v1\n"}, "no model of SentencePiece"},
+		{"model empty", map[string]string{spmFile: ""}, "not a SentencePiece model"},
+		{"model cut", map[string]string{spmFile: string(model[:len(model)/2])}, "not a SentencePiece model"},
+		{"model text", map[string]string{spmFile: "<!DOCTYPE html>"}, "not a SentencePiece model"},
+		{"model a pointer", map[string]string{spmFile: "version https://git-lfs.github.com/spec/v1\n"}, "not a SentencePiece model"},
 		{"config flag", map[string]string{spmFile: string(model), configFile: `{"split_by_punct":1}`}, "split_by_punct"},
 		{"other names", map[string]string{spmFile: string(model), configFile: `{"cls_token":"<s>"}`}, `cls_token "<s>" is not in the vocabulary`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			tok, err := Load(folder(t, c.files))
+			tok, err := Load(writeFiles(t, c.files))
 			require.Nil(t, tok)
 			require.ErrorContains(t, err, c.says)
 			require.ErrorIs(t, err, ErrFormat)

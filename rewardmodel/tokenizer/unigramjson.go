@@ -69,7 +69,7 @@ func (o object) members(key string) ([]object, error) {
 	for i, item := range list {
 		member, ok := item.(map[string]any)
 		if !ok {
-			return nil, fmt.Errorf("member %v of a Sequence is no object", item)
+			return nil, fmt.Errorf("member %v of a Sequence is not an object", item)
 		}
 		all[i] = member
 	}

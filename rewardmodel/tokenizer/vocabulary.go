@@ -22,7 +22,7 @@ func newVocabulary(size int) *vocabulary { return &vocabulary{ids: make(map[stri
 // add gives a token its id. It is an error if either is already taken by another.
 func (v *vocabulary) add(token string, id int) error {
 	if id < 0 || id >= maxID {
-		return fmt.Errorf("vocabulary: token %q has id %d, outside of 0 to %d", token, id, maxID-1)
+		return fmt.Errorf("vocabulary: token %q has id %d, outside 0 to %d", token, id, maxID-1)
 	}
 	if known, ok := v.ids[token]; ok {
 		if known == int32(id) {

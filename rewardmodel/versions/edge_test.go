@@ -56,21 +56,21 @@ func TestSetMetrics(t *testing.T) {
 		t.Error("two share a registry")
 	}
 	want := `
-# HELP assay_model_bytes Memory of a model version, by its weights and its cache when full.
+# HELP assay_model_bytes Memory of a model version in bytes: its weights and its full cache.
 # TYPE assay_model_bytes gauge
 assay_model_bytes{model_version="v1"} 100
 assay_model_bytes{model_version="v2"} 100
-# HELP assay_model_current 1 for the model version that scores what pins none.
+# HELP assay_model_current 1 for the current model version, which scores requests that pin no version.
 # TYPE assay_model_current gauge
 assay_model_current{model_version="v1"} 1
-# HELP assay_model_load_failures_total Loads of a model version without success: unknown, no_room, closed or failed.
+# HELP assay_model_load_failures_total Failed loads of a model version by reason: unknown, no_room, closed or failed.
 # TYPE assay_model_load_failures_total counter
 assay_model_load_failures_total{reason="unknown"} 1
 # HELP assay_model_loaded 1 for each model version in memory.
 # TYPE assay_model_loaded gauge
 assay_model_loaded{model_version="v1"} 1
 assay_model_loaded{model_version="v2"} 1
-# HELP assay_responses_total Responses that got a reward.
+# HELP assay_responses_total Responses that were scored.
 # TYPE assay_responses_total counter
 assay_responses_total{model_version="v1"} 0
 assay_responses_total{model_version="v2"} 2

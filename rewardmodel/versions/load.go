@@ -9,16 +9,16 @@ import (
 	"assay/rewardmodel"
 )
 
-// What requests can make a Set do and remember at once.
+// Bounds of the loads and failures that requests can cause.
 const (
-	maxLoads    = 16  // pinned versions that are looked for
-	maxFailures = 256 // failed loads that are remembered
+	maxLoads    = 16  // concurrent loads of pinned versions
+	maxFailures = 256 // failed loads that are cached
 )
 
-// acquire returns a version with a use counted, and loads it if need be. For a
-// promotion it is the current one then: it became that when it was loaded, so
-// that between the two no request finds three versions where there is room for
-// two.
+// acquire returns a version with its use count incremented, and loads it if
+// necessary. For a promotion, the version is then the current one. It became
+// current when it was loaded, so that no request in between finds three versions
+// where the limits allow two.
 func (v *Set) acquire(ctx context.Context, version string, promotion bool) (*entry, error) {
 	for {
 		e, wait, err := v.find(version, promotion)
@@ -33,10 +33,10 @@ func (v *Set) acquire(ctx context.Context, version string, promotion bool) (*ent
 			}
 		}
 		switch {
-		case e == nil: // an earlier load of it has left memory
+		case e == nil: // an earlier copy of it was evicted
 		case e.err == nil:
 			return e, nil
-		case promotion && !e.promotion: // it failed by the rules of a request
+		case promotion && !e.promotion: // it failed under the limits of a request
 			v.release(e)
 		default:
 			v.release(e)
@@ -45,15 +45,15 @@ func (v *Set) acquire(ctx context.Context, version string, promotion bool) (*ent
 	}
 }
 
-// find returns the entry of a version with a use counted, which is loaded or
-// failed once wait is closed. Without an entry wait is when to ask again.
+// find returns the entry of a version with its use count incremented; it is loaded
+// or failed once wait is closed. Without an entry, retry when wait is closed.
 func (v *Set) find(version string, promotion bool) (e *entry, wait <-chan struct{}, err error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.closed {
 		return nil, nil, rewardmodel.ErrClosed
 	}
-	for e := range v.leaving {
+	for e := range v.evicting {
 		if e.version == version {
 			return nil, v.changed, nil // never twice in memory
 		}
@@ -80,8 +80,8 @@ func (v *Set) find(version string, promotion bool) (e *entry, wait <-chan struct
 	return e, e.done, nil
 }
 
-// abandon ends the use of one that waits for e, unless that is a promotion which
-// has just come about.
+// abandon ends the use of a caller that stops waiting for e, unless it is a
+// promotion that has just succeeded.
 func (v *Set) abandon(e *entry, promotion bool) (promoted bool) {
 	v.mu.Lock()
 	promoted = promotion && !e.loading()
@@ -113,20 +113,20 @@ func (v *Set) release(e *entry) {
 	e.uses--
 	v.touch(e)
 	switch {
-	case v.leaving[e] && e.uses == 0:
+	case v.evicting[e] && e.uses == 0:
 		v.free(e)
 	case e.uses == 0:
 		v.trim()
 	}
 }
 
-// load loads e. It outlives the callers that wait for e, so that those who come
-// again find it.
+// load loads e. It continues when the callers that wait for e cancel, so that a
+// retry finds the version.
 func (v *Set) load(e *entry) {
 	start := time.Now()
 	ctx, cancel := context.WithTimeout(v.ctx, v.config.LoadTimeout)
 	defer cancel()
-	holds := false // the token of those that take memory
+	holds := false // the token of Set.reading
 	room := func(bytes int64) error {
 		if !holds {
 			select {
@@ -136,7 +136,7 @@ func (v *Set) load(e *entry) {
 				return ctx.Err()
 			}
 		}
-		return v.makeRoom(ctx, e, bytes)
+		return v.reserveMemory(ctx, e, bytes)
 	}
 	loaded, err := v.loader.Load(ctx, e.version, room)
 	if err == nil {
@@ -167,7 +167,7 @@ func (v *Set) load(e *entry) {
 	case err != nil:
 		v.remember(e)
 	case v.closed:
-		v.leave(e)
+		v.evict(e)
 	case e.wanted:
 		v.setCurrent(e)
 		v.trim()
@@ -182,12 +182,12 @@ func check(l Loaded, version string) error {
 	case l.Scorer == nil:
 		return errors.New("the loader returned no scorer")
 	case l.Info().Version != version:
-		return fmt.Errorf("it is version %q", l.Info().Version)
+		return fmt.Errorf("the loader returned version %q", l.Info().Version)
 	}
 	return nil
 }
 
-// failure is what those get that wait for a load.
+// failure is the error for the callers that wait for a failed load.
 func failure(closed bool, err error) error {
 	switch {
 	case closed:
@@ -198,8 +198,8 @@ func failure(closed bool, err error) error {
 	return fmt.Errorf("%w: %w", ErrLoad, err)
 }
 
-// remember keeps a failure for a while, unless it is one that may end any
-// moment, or too many are kept.
+// remember caches a failure for a while, unless it is short-lived or too many are
+// cached.
 func (v *Set) remember(failed *entry) {
 	failures := 0
 	for version, e := range v.known {
@@ -216,13 +216,13 @@ func (v *Set) remember(failed *entry) {
 	}
 }
 
-// broadcast wakes those that wait for changed.
+// broadcast wakes the goroutines that wait for changed.
 func (v *Set) broadcast() {
 	close(v.changed)
 	v.changed = make(chan struct{})
 }
 
-// canceled returns nil while the caller waits.
+// canceled returns an error once the caller has canceled, and nil before.
 func canceled(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("the caller canceled the request: %w", err)

@@ -10,8 +10,8 @@ import (
 	"assay/rewardmodel"
 )
 
-// metrics are those of a Set: gauges that are read when they are
-// asked for, so that a version which has left leaves none behind.
+// metrics are the metrics of a Set. The gauges are computed when they are
+// collected, so that an evicted version leaves none behind.
 type metrics struct {
 	set *Set
 	reg prometheus.Registerer
@@ -27,14 +27,14 @@ func newMetrics(v *Set, reg prometheus.Registerer) (*metrics, error) {
 	m := &metrics{
 		set: v, reg: reg,
 		held:    prometheus.NewDesc("assay_model_loaded", "1 for each model version in memory.", label, nil),
-		current: prometheus.NewDesc("assay_model_current", "1 for the model version that scores what pins none.", label, nil),
-		bytes:   prometheus.NewDesc("assay_model_bytes", "Memory of a model version, by its weights and its cache when full.", label, nil),
+		current: prometheus.NewDesc("assay_model_current", "1 for the current model version, which scores requests that pin no version.", label, nil),
+		bytes:   prometheus.NewDesc("assay_model_bytes", "Memory of a model version in bytes: its weights and its full cache.", label, nil),
 		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "assay_model_load_seconds", Help: "Time to load a model version, with finding and checking it.",
+			Name: "assay_model_load_seconds", Help: "Time to find, validate and load a model version, in seconds.",
 			Buckets: prometheus.ExponentialBuckets(0.05, 2, 14),
 		}),
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "assay_model_load_failures_total", Help: "Loads of a model version without success: unknown, no_room, closed or failed.",
+			Name: "assay_model_load_failures_total", Help: "Failed loads of a model version by reason: unknown, no_room, closed or failed.",
 		}, []string{"reason"}),
 	}
 	if reg == nil {

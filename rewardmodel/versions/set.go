@@ -31,7 +31,7 @@ type Loaded struct {
 	*rewardmodel.Scorer
 	Created time.Time    // of the checkpoint; may be zero
 	Labels  []string     // the class names in the order of the checkpoint
-	Bytes   int64        // memory that it takes
+	Bytes   int64        // memory of the version
 	Free    func() error // called once, after the Scorer is closed; may be nil
 }
 
@@ -47,24 +47,23 @@ func (l Loaded) close() error {
 	return l.Free()
 }
 
-// Loader makes model versions ready to score: it finds, checks and reads one
-// and runs it once. It is called by several goroutines at once.
+// Loader prepares model versions for scoring: it finds, validates, reads and warms
+// up a version. It must be safe for concurrent use.
 type Loader interface {
-	// Load returns the version, whose Scorer has it for its name. Once it knows
-	// how much memory it will take, and before it takes that, it calls room,
-	// which waits until other versions have made room, and gives up when room
-	// returns an error. The error wraps ErrUnknown when there is no such
-	// version.
+	// Load returns the version; its Scorer reports the same version. Once Load
+	// knows how much memory the version needs, and before allocating it, Load calls
+	// room, which waits until other versions are evicted, and fails when room
+	// returns an error. The error wraps ErrUnknown when the version does not exist.
 	Load(ctx context.Context, version string, room func(bytes int64) error) (Loaded, error)
 }
 
-// Config bounds what a Set holds. A zero field has the default named
-// beside it, except where zero has a meaning.
+// Config bounds the contents of a Set. A zero field has the default at the end of
+// its comment, except where zero has a meaning.
 type Config struct {
 	MaxLoaded   int           // versions that stay loaded, at least 2; 2
 	MaxBytes    int64         // memory of those that stay loaded; 0: no limit
-	RememberFor time.Duration // how long a failed load is not tried again for a request; 5 s
-	LoadTimeout time.Duration // of one load; 10 min
+	RememberFor time.Duration // how long requests do not retry a failed load; 5 s
+	LoadTimeout time.Duration // per load; 10 min
 }
 
 func (c Config) withDefaults() Config {
@@ -87,23 +86,24 @@ func (c Config) validate() error {
 }
 
 // Set scores with several versions of a model in one process and replaces
-// the current one while requests go on. It is safe for concurrent use.
+// the current one while it serves requests. It is safe for concurrent use.
 //
-// A request is scored wholly by one version, which is freed only after its last
-// request; so neither a promotion nor an eviction makes a request fail or mixes
-// two versions in an answer.
+// A request is scored by exactly one version, which is freed only after its last
+// request. Therefore neither a promotion nor an eviction makes a request fail or
+// mixes two versions in a result.
 //
 // # Limits
 //
-// The limits say what stays loaded. When a version has to leave, it is the least
-// recently used one that is not current. For a version that a request pins, only
-// those leave that no request uses; without room among these the request is
-// refused. A promotion always finds room, in this order: one version more than
-// MaxLoaded, for a moment, if MaxBytes allows; then those that no request uses
-// leave; then those in use leave after their last request, and requests that pin
-// them wait to load them again; and if the current and the new version alone
-// exceed MaxBytes, they do so until the current one has had its last request:
-// MaxBytes must leave that much to spare.
+// The limits determine which versions stay loaded. The least recently used version
+// that is not current is evicted first. To load a version that a request pins, a
+// Set evicts only versions that no request uses; if that does not free enough
+// memory, the request is rejected. A promotion always succeeds in reserving
+// memory. It temporarily loads one version more than MaxLoaded if MaxBytes allows;
+// otherwise it evicts versions that no request uses, and then versions in use
+// after their last request; requests that pin those wait to load them again. If the
+// current and the new version together exceed MaxBytes, they do so until the
+// current one has completed its last request: the process needs that much memory
+// in addition.
 type Set struct {
 	config  Config
 	loader  Loader
@@ -111,32 +111,32 @@ type Set struct {
 
 	ctx       context.Context // of loads
 	cancel    context.CancelFunc
-	promoting chan struct{} // holds a token while a promotion is under way
-	reading   chan struct{} // holds a token while a version takes memory
+	promoting chan struct{} // holds a token during a promotion
+	reading   chan struct{} // holds a token while a version allocates memory
 
-	mu      sync.Mutex
-	changed chan struct{}     // closed and replaced when a version has left or a load has ended
-	known   map[string]*entry // loaded, being loaded, or failed a moment ago
-	leaving map[*entry]bool   // to be freed after their last request
-	current *entry
-	loads   int // under way
-	clock   uint64
-	closed  bool
-	errs    []error // of freeing
+	mu       sync.Mutex
+	changed  chan struct{}     // closed and replaced when a version was freed or a load has ended
+	known    map[string]*entry // loaded, being loaded, or recently failed
+	evicting map[*entry]bool   // to be freed after their last request
+	current  *entry
+	loads    int // in flight
+	clock    uint64
+	closed   bool
+	errs     []error // from freeing versions
 }
 
-// entry is a version. Its fields are guarded by Set.mu, but for those that
-// do not change once done is closed.
+// entry is a version. Set.mu guards its fields, except those that do not change
+// once done is closed.
 type entry struct {
 	version   string
-	promotion bool          // it is loaded by a promotion, whose rules for room apply
+	promotion bool          // a promotion loads it, so the limits of a promotion apply
 	wanted    bool          // it becomes current when loaded
 	done      chan struct{} // closed when loaded or failed
 	loaded    Loaded
-	err       error // why it failed
+	err       error // of the failed load
 	since     time.Time
 	bytes     int64
-	uses      int    // requests that have it or wait for it
+	uses      int    // requests that use it or wait for it
 	last      uint64 // when it was last used, by Set.clock
 }
 
@@ -161,7 +161,7 @@ func New(cfg Config, loader Loader, reg prometheus.Registerer) (*Set, error) {
 	v := &Set{
 		config: cfg, loader: loader,
 		promoting: make(chan struct{}, 1), reading: make(chan struct{}, 1),
-		changed: make(chan struct{}), known: map[string]*entry{}, leaving: map[*entry]bool{},
+		changed: make(chan struct{}), known: map[string]*entry{}, evicting: map[*entry]bool{},
 	}
 	v.ctx, v.cancel = context.WithCancel(context.Background())
 	var err error
@@ -172,13 +172,14 @@ func New(cfg Config, loader Loader, reg prometheus.Registerer) (*Set, error) {
 }
 
 // Score scores req with the version that it pins, or with the current one when
-// it names none or the model. A version that is not loaded is loaded first, once
-// for all that wait for it; it is not given up when those leave.
+// it pins none or names the model. A version that is not loaded is loaded first,
+// once for all requests that wait for it; the load continues when they are
+// canceled.
 //
-// Errors beside those of Scorer.Score: an *InputError for an unknown version,
-// ErrNotLoaded before there is a current one, an *OverloadedError when there is
-// no room for the version, and one that wraps ErrLoad besides when loading it
-// has failed.
+// Errors in addition to those of Scorer.Score: an *InputError for an unknown
+// version, ErrNotLoaded before there is a current one, an *OverloadedError when
+// there is not enough memory for the version, and one that also wraps ErrLoad when
+// loading it has failed.
 func (v *Set) Score(ctx context.Context, req rewardmodel.Request) (rewardmodel.Answer, error) {
 	start := time.Now()
 	e, err := v.pinned(ctx, req)
@@ -192,7 +193,7 @@ func (v *Set) Score(ctx context.Context, req rewardmodel.Request) (rewardmodel.A
 	return answer, err
 }
 
-// pinned returns the entry that is to score req, with a use counted.
+// pinned returns the entry that scores req, with its use count incremented.
 func (v *Set) pinned(ctx context.Context, req rewardmodel.Request) (*entry, error) {
 	v.mu.Lock()
 	current := v.current
@@ -224,7 +225,8 @@ func (v *Set) pinned(ctx context.Context, req rewardmodel.Request) (*entry, erro
 	return e, nil
 }
 
-// explain makes what a client is told of the failed load of a pinned version.
+// explain returns the error that a client receives when loading a pinned version
+// fails.
 func (v *Set) explain(pin string, current rewardmodel.ModelInfo, err error) error {
 	var full *rewardmodel.OverloadedError
 	switch {
@@ -233,16 +235,16 @@ func (v *Set) explain(pin string, current rewardmodel.ModelInfo, err error) erro
 			"%s is not a version of this model; use %q, its version %q, or leave the field out", rewardmodel.Quote(pin), current.Name, current.Version)}
 	case errors.Is(err, ErrLoad) && !errors.As(err, &full):
 		return fmt.Errorf("%w: %w", err, &rewardmodel.OverloadedError{RetryAfter: v.config.RememberFor, Reason: fmt.Sprintf(
-			"the model version %s could not be loaded; the log of the service says why", rewardmodel.Quote(pin))})
+			"the model version %s could not be loaded; see the log of the service", rewardmodel.Quote(pin))})
 	}
 	return err
 }
 
-// Promote makes version the current one: it is loaded aside unless it is loaded,
-// and then replaces the current one for all requests that come after. The old
-// one stays as long as the limits allow, since clients may pin it. With an error
-// the old one goes on serving; it wraps ErrUnknown, ErrLoad, ErrClosed or
-// ctx's error. One promotion happens at a time, in any order when several wait.
+// Promote makes version the current one: it loads the version in the background
+// unless it is loaded, and then replaces the current one for all later requests.
+// The old version stays loaded while the limits allow, because clients may pin it.
+// After an error the old version continues to serve; the error wraps ErrUnknown,
+// ErrLoad, ErrClosed or ctx's error. Promotions run one at a time, in any order.
 func (v *Set) Promote(ctx context.Context, version string) error {
 	select {
 	case v.promoting <- struct{}{}:
@@ -258,7 +260,7 @@ func (v *Set) Promote(ctx context.Context, version string) error {
 	return nil
 }
 
-// setCurrent swaps. The old one counts as used now.
+// setCurrent replaces the current version and marks the old one as just used.
 func (v *Set) setCurrent(e *entry) {
 	if v.current == e {
 		return
@@ -270,7 +272,7 @@ func (v *Set) setCurrent(e *entry) {
 	v.touch(e)
 }
 
-// Current names the current model; it is zero before there is one.
+// Current returns the current model, or a zero value before there is one.
 func (v *Set) Current() rewardmodel.ModelInfo {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -286,24 +288,23 @@ type Status struct {
 	Name      string // of the model
 	Current   bool
 	Loaded    bool      // false: being loaded, or failed
-	Since     time.Time // when it became current, was loaded, began to load, or failed
-	Bytes     int64     // memory that it takes
-	Uses      int       // requests that have it or wait for it
-	Error     string    // why loading it failed
+	Since     time.Time // when it became current, was loaded, started to load, or failed
+	Bytes     int64     // memory of the version
+	Uses      int       // requests that use it or wait for it
+	Error     string    // of the failed load
 	Created   time.Time // of the checkpoint
 	Threshold float64   // T of the default aggregate, in [0,1]
 	Labels    []string  // the class names in the order of the checkpoint
 }
 
-// List returns the versions: the current one, then the others that are loaded,
-// the last used first, then those being loaded and those that failed a moment
-// ago.
+// List returns the versions: the current one, then the other loaded ones, most
+// recently used first, then those being loaded and those that failed recently.
 func (v *Set) List() []Status {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	var entries []*entry
 	for _, e := range v.known {
-		if e.ready() || !errors.Is(e.err, ErrUnknown) { // anybody can ask for those
+		if e.ready() || !errors.Is(e.err, ErrUnknown) { // any client can cause unknown ones
 			entries = append(entries, e)
 		}
 	}
@@ -338,8 +339,8 @@ func (e *entry) status(current bool) Status {
 	return s
 }
 
-// Close stops admission and loading, waits for the requests that were admitted,
-// and frees every version. Its error is what freeing them said, now and before.
+// Close stops admission and loading, waits for the admitted requests, and frees
+// every version. It returns the errors of freeing versions, now and before.
 func (v *Set) Close() error {
 	v.cancel()
 	v.mu.Lock()
@@ -347,12 +348,12 @@ func (v *Set) Close() error {
 		v.closed, v.current = true, nil
 		for _, e := range v.known {
 			if e.ready() {
-				v.leave(e)
+				v.evict(e)
 			}
 		}
 		v.metrics.unregister()
 	}
-	for len(v.leaving) > 0 || v.loads > 0 {
+	for len(v.evicting) > 0 || v.loads > 0 {
 		changed := v.changed
 		v.mu.Unlock()
 		<-changed

@@ -295,7 +295,7 @@ func TestPromoteWithinLimits(t *testing.T) {
 				if s.most != c.most || v.Current().Version != "v2" {
 					t.Errorf("%d in memory at once, %s is current", s.most, v.Current().Version)
 				}
-				held := v.held(staying)
+				held := v.held(resident)
 				if c.bytes >= 200 && held.bytes > c.bytes || held.count > 2 {
 					t.Errorf("%+v stay loaded", held)
 				}
@@ -315,7 +315,7 @@ func TestNoRoomForAPin(t *testing.T) {
 		synctest.Wait()
 		_, err := pin(t.Context(), v, "v3")
 		var full *rewardmodel.OverloadedError
-		if !errors.As(err, &full) || full.RetryAfter <= 0 || !strings.Contains(err.Error(), "room") {
+		if !errors.As(err, &full) || full.RetryAfter <= 0 || !strings.Contains(err.Error(), "memory") {
 			t.Errorf("no room: %v", err)
 		}
 		close(hold)

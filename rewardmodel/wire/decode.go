@@ -1,6 +1,5 @@
-// Package wire reads and writes the JSON form of requests and results, as it
-// travels over HTTP and NATS and in files. Reading is strict and bounded, and
-// its errors name the field.
+// Package wire decodes and encodes requests and results as JSON, for HTTP, NATS
+// and files. Decoding is strict and bounded, and its errors name the field.
 package wire
 
 import (
@@ -10,11 +9,11 @@ import (
 	"assay/rewardmodel"
 )
 
-// Limits bounds what a request may hold. A field that is zero has its default.
+// Limits bounds a request. A zero field has its default.
 type Limits struct {
-	MaxResponses int // responses of one request; default 8192
-	MaxInstances int // given instances and messages of all responses of one request; default 524288
-	MaxDepth     int // nesting of JSON, where any nesting is allowed at all; default 100
+	MaxResponses int // responses per request; default 8192
+	MaxInstances int // given instances and messages of all responses of a request; default 524288
+	MaxDepth     int // nesting depth of JSON values of unknown fields and metadata; default 100
 }
 
 // DefaultMaxDepth is the default of Limits.MaxDepth.
@@ -92,7 +91,7 @@ func (d *decoder) items() ([]rewardmodel.Item, error) {
 	return items, err
 }
 
-// within adds the path of the item to what is wrong with a field of it.
+// within prefixes the field of an error with the path of its item.
 func within(item string, err error) error {
 	var input *rewardmodel.InputError
 	if errors.As(err, &input) {
@@ -152,7 +151,7 @@ func (d *decoder) messages() ([]rewardmodel.Message, error) {
 		case err != nil:
 			return err
 		case !role:
-			return rewardmodel.Invalidf(d.path()+".role", `is missing; name who speaks, such as "assistant"`)
+			return rewardmodel.Invalidf(d.path()+".role", `is missing; name the speaker, such as "assistant"`)
 		case !content:
 			return rewardmodel.Invalidf(d.path()+".content", "is missing; give the text of the message")
 		}
@@ -192,12 +191,12 @@ func (d *decoder) options(o *rewardmodel.Options) error {
 	})
 }
 
-// readText reads an enumeration's value. The empty string, which stands for
-// the default in Go, is not a value on the wire.
+// readText reads a value of an enumeration. The empty string, which is the default
+// in Go, is not a valid value in JSON.
 func readText[T ~string](d *decoder, value *T) error {
 	text, err := d.text()
 	if err == nil && text == "" {
-		return rewardmodel.Invalidf(d.path(), "is empty; leave the option out for its default")
+		return rewardmodel.Invalidf(d.path(), "is empty; omit the option for its default")
 	}
 	*value = T(text)
 	return err

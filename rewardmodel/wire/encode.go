@@ -48,10 +48,10 @@ type optionsJSON struct {
 	Tokenizer  string                 `json:"tokenizer,omitzero"`
 }
 
-// WriteAnswer writes a as JSON while it encodes, so that only a part of the JSON
-// is in memory. Each byte of text that is not valid UTF-8, which can come from a
-// file, becomes U+FFFD. It fails when the writer does, or on a non-finite number,
-// which Score never returns.
+// WriteAnswer streams a as JSON, so that only a part of the JSON is in memory. Each
+// byte of text that is not valid UTF-8, which can come from a file, becomes U+FFFD.
+// It fails when the writer fails, or on a non-finite number, which Score never
+// returns.
 func WriteAnswer(to io.Writer, a rewardmodel.Answer) error { return writeJSON(to, a) }
 
 // WriteResult is like WriteAnswer, for one result. It adds no newline.

@@ -10,7 +10,7 @@ import (
 func ExampleDecodeRequest() {
 	_, err := wire.DecodeRequest([]byte(`{"responses":[{"response":"Hi."},{"response":null}]}`), wire.Limits{})
 	fmt.Println(err)
-	// Output: responses[1].response: must be a string, got null; leave the field out when there is no value
+	// Output: responses[1].response: must be a string, got null; omit the field when there is no value
 }
 
 func ExampleAppendResult() {

@@ -14,12 +14,12 @@ import (
 )
 
 // decoder reads JSON token by token. Its methods return an *InputError whose
-// field is the path of the value that was read last.
+// field is the path of the most recently read value.
 type decoder struct {
 	json   *jsontext.Decoder
 	input  []byte
 	limits Limits
-	parts  int // instances and messages so far, of all responses
+	parts  int // instances and messages of all responses so far
 }
 
 func newDecoder(input []byte, limits Limits) *decoder {
@@ -36,7 +36,7 @@ func newDecoder(input []byte, limits Limits) *decoder {
 	return &decoder{json: jsontext.NewDecoder(bytes.NewBuffer(input)), input: input, limits: limits}
 }
 
-// document reads one object and makes sure that nothing follows it.
+// document reads one object and checks that nothing follows it.
 func (d *decoder) document(member func(name string) error) error {
 	if err := d.object(member); err != nil {
 		return err
@@ -48,11 +48,11 @@ func (d *decoder) document(member func(name string) error) error {
 	case err != nil:
 		return d.broken(err)
 	default:
-		return rewardmodel.Invalidf("", "there is more after the JSON object (byte %d); send one object", d.json.InputOffset())
+		return rewardmodel.Invalidf("", "there is data after the JSON object (byte %d); send one object", d.json.InputOffset())
 	}
 }
 
-// count counts one more instance or message before it is read.
+// count counts an instance or message before it is read.
 func (d *decoder) count() error {
 	if d.parts++; d.parts > d.limits.MaxInstances {
 		return rewardmodel.TooManyInstances(d.path(), d.limits.MaxInstances)
@@ -102,14 +102,14 @@ func (d *decoder) boolean() (*bool, error) {
 }
 
 func (d *decoder) integer() (*int, error) {
-	token, err := d.token('0', "a whole number")
+	token, err := d.token('0', "an integer")
 	if err != nil {
 		return nil, err
 	}
 	digits := token.String()
 	n, err := strconv.Atoi(digits)
 	if err != nil {
-		return nil, rewardmodel.Invalidf(d.path(), "must be a whole number, got %.40s", digits)
+		return nil, rewardmodel.Invalidf(d.path(), "must be an integer, got %.40s", digits)
 	}
 	return &n, nil
 }
@@ -121,7 +121,7 @@ func (d *decoder) number() (*float64, error) {
 	}
 	x, err := token.Float()
 	if err != nil {
-		return nil, rewardmodel.Invalidf(d.path(), "must be a number of a usual size, got %.40s", token.String())
+		return nil, rewardmodel.Invalidf(d.path(), "must be in the range of a float64, got %.40s", token.String())
 	}
 	return &x, nil
 }
@@ -183,7 +183,7 @@ func (d *decoder) list(element func() error) error {
 	return err
 }
 
-// raw returns the next value as it is written.
+// raw returns the next value verbatim.
 func (d *decoder) raw() (jsontext.Value, error) {
 	start := d.json.InputOffset()
 	if err := d.skip(); err != nil {
@@ -193,7 +193,7 @@ func (d *decoder) raw() (jsontext.Value, error) {
 	return bytes.Clone(value), nil // a slice would keep the whole body alive
 }
 
-// skip reads over the next value, whatever it is, but not however deep.
+// skip skips the next value of any type, up to the maximum depth.
 func (d *decoder) skip() error {
 	depth := d.json.StackDepth()
 	for {
@@ -223,7 +223,7 @@ func (d *decoder) token(want jsontext.Kind, name string) (jsontext.Token, error)
 
 func (d *decoder) wrong(want string, got jsontext.Kind) error {
 	if got == 'n' {
-		return rewardmodel.Invalidf(d.path(), "must be %s, got null; leave the field out when there is no value", want)
+		return rewardmodel.Invalidf(d.path(), "must be %s, got null; omit the field when there is no value", want)
 	}
 	names := map[jsontext.Kind]string{'{': "an object", '[': "a list", '"': "a string", '0': "a number", 't': "true", 'f': "false"}
 	return rewardmodel.Invalidf(d.path(), "must be %s, got %s", want, names[got])
@@ -231,8 +231,8 @@ func (d *decoder) wrong(want string, got jsontext.Kind) error {
 
 func (d *decoder) broken(err error) error { return syntaxError(d.input, err, d.limits.MaxDepth) }
 
-// SyntaxError turns an error of package jsontext that reading input met into one
-// that says where the JSON is broken, and why.
+// SyntaxError converts an error of package jsontext about input to one that says
+// where and why the JSON is invalid.
 func SyntaxError(input []byte, err error) *rewardmodel.InputError {
 	return syntaxError(input, err, DefaultMaxDepth)
 }
@@ -271,15 +271,15 @@ func explain(err error) string {
 	}
 }
 
-// path is the path of the value that was read last.
+// path is the path of the most recently read value.
 func (d *decoder) path() string { return path(d.json.StackPointer(), d.limits.MaxDepth) }
 
-// FieldPath renders a JSON pointer the way that clients write it:
+// FieldPath renders a JSON pointer in the notation of clients:
 // /items/3/messages/0 is items[3].messages[0].
 func FieldPath(pointer jsontext.Pointer) string { return path(pointer, DefaultMaxDepth) }
 
-// path renders at most so many levels of a JSON pointer the way that clients
-// write it: /responses/3/instances/0 is responses[3].instances[0].
+// path renders at most the given levels of a JSON pointer in the notation of
+// clients: /responses/3/instances/0 is responses[3].instances[0].
 func path(pointer jsontext.Pointer, levels int) string {
 	var b strings.Builder
 	for name := range pointer.Tokens() {

@@ -83,7 +83,7 @@ func (h *Hub) Seen() []Seen {
 	return seen
 }
 
-// Large tells whether the hub keeps a file in large file storage.
+// Large reports whether the hub keeps a file in large file storage.
 func Large(name string) bool {
 	return slices.Contains([]string{".safetensors", ".bin", ".model", ".h5"}, path.Ext(name))
 }

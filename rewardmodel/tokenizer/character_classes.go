@@ -28,7 +28,7 @@ const (
 	mark                        // dropped by strip_accents
 	decompose                   // has a canonical decomposition
 	combining                   // has a combining class, so it may be reordered
-	upper                       // has a lower-case form
+	upper                       // has a lowercase form
 )
 
 const pageSize = 256
@@ -111,7 +111,7 @@ func parseRange(text string) (low, high, stride rune, err error) {
 		return 0, 0, 0, err
 	}
 	if l < 0 || l > h || h > utf8.MaxRune {
-		return 0, 0, 0, fmt.Errorf("range %q is empty or no code points", text)
+		return 0, 0, 0, fmt.Errorf("range %q is empty or not of code points", text)
 	}
 	return rune(l), rune(h), stride, nil
 }

@@ -1,6 +1,6 @@
 package segmenter
 
-// class says how a stop ends a sentence.
+// class classifies a terminator by how it ends a sentence.
 type class uint8
 
 const (
@@ -8,27 +8,27 @@ const (
 	period         // "." ends a sentence or an abbreviation, number, domain name
 	ellipsis       // "..." and "…" end a sentence or are a pause inside one
 	exclaim        // "!" and "?"
-	final          // stops of scripts where they have no other use
+	final          // terminators of scripts in which they have no other use
 )
 
-// marks is the set of bytes at which sentences looks closer: the first bytes
-// of every stop, the backtick of inline code and what layout looks at. All
-// other text is skipped at the cost of one table look-up per byte.
+// marks is the set of bytes that sentences examines: the first bytes of every
+// terminator, the backtick of inline code and the marks of layout. All other text
+// is skipped at the cost of one table lookup per byte.
 var marks = func() (t [256]bool) {
 	for _, c := range []byte(".!?:;`*=_-~#<") {
 		t[c] = true
 	}
-	// First bytes of the UTF-8 forms of the stops in stopRune.
+	// First bytes of the UTF-8 forms of the terminators in terminatorClass.
 	for _, c := range []byte{0xCD, 0xD6, 0xD8, 0xDB, 0xDC, 0xDF, 0xE0, 0xE1, 0xE2, 0xE3, 0xEA, 0xEF, 0xF0} {
 		t[c] = true
 	}
 	return t
 }()
 
-// stopRune classifies the stops: those of Unicode's Sentence_Terminal property
-// (UAX #29 STerm and ATerm), the Greek question mark and the Tibetan shad,
-// which end sentences and lack it.
-func stopRune(r rune) class {
+// terminatorClass classifies the terminators: the characters with Unicode's
+// Sentence_Terminal property (UAX #29 STerm and ATerm), and the Greek question
+// mark and the Tibetan shad, which end sentences without having it.
+func terminatorClass(r rune) class {
 	switch {
 	case r < 0x80:
 		switch r {
@@ -88,7 +88,8 @@ func stopRune(r rune) class {
 	return none
 }
 
-// closes tells whether r may stand between a stop and the end of its sentence.
+// closes reports whether r may occur between a terminator and the end of its
+// sentence.
 func closes(r rune) bool {
 	switch r {
 	case '"', '\'', ')', ']', '}', '*', '_', '~',
@@ -98,7 +99,7 @@ func closes(r rune) bool {
 	return false
 }
 
-// opens tells whether r may stand between white space and a first word.
+// opens reports whether r may occur between white space and a first word.
 func opens(r rune) bool {
 	switch r {
 	case '"', '\'', '(', '[', '{', '*', '_', '~', '<',
@@ -108,7 +109,7 @@ func opens(r rune) bool {
 	return false
 }
 
-// quotes tells whether r ends direct speech.
+// quotes reports whether r ends direct speech.
 func quotes(r rune) bool {
 	switch r {
 	case '"', '\'', '”', '’', '»', '›', '“', '」', '』':
@@ -117,8 +118,8 @@ func quotes(r rune) bool {
 	return false
 }
 
-// spaceless tells whether r belongs to a script written without spaces between
-// sentences, so that a stop needs none after it.
+// spaceless reports whether r belongs to a script written without spaces between
+// sentences, so that a terminator needs no space after it.
 func spaceless(r rune) bool {
 	return r >= 0x2E80 && (r < 0xA4D0 || r >= 0xF900 && r < 0xFB00 || r >= 0xFE30 && r < 0xFE50 ||
 		r >= 0xFF00 && r < 0xFFF0 || r >= 0x20000 && r < 0x40000)

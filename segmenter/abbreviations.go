@@ -5,21 +5,21 @@ import (
 	"strings"
 )
 
-// role says what a word that ends in a period does with its surroundings.
+// role describes how a word that ends in a period relates to its surroundings.
 type role uint8
 
 const (
 	ordinary role = iota
-	title         // stands before a name: Dr. Who
-	lead          // stands before what it introduces: e.g. this, vs. that
-	number        // stands before a number: No. 5, Fig. 2
-	date          // month or day, capitalised: Sept. 11
+	title         // precedes a name: Dr. Who
+	lead          // precedes what it introduces: e.g. this, vs. that
+	number        // precedes a number: No. 5, Fig. 2
+	date          // month or day, capitalized: Sept. 11
 	trail         // may end a sentence: Inc., etc., Ave.
-	place         // like trail, capitalised: Mass., Ill.
+	place         // like trail, capitalized: Mass., Ill.
 	clock         // a.m., p.m.
 )
 
-// abbreviations maps lower-cased words, without their last period, to roles.
+// abbreviations maps lowercase words, without their last period, to roles.
 var abbreviations = table(roleWords)
 
 // roleWords lists the abbreviations of each role; a word has one role only.
@@ -38,8 +38,8 @@ var roleWords = map[role]string{
 	clock: `a.m p.m`,
 }
 
-// starters are words, lower-cased, that begin sentences and seldom stand in
-// names: after an abbreviation only such a word tells of a new sentence.
+// starters are lowercase words that start sentences and rarely occur in names:
+// after an abbreviation only such a word indicates a new sentence.
 var starters = set(`the a an this that these those it its he she they we you i his her their our my your
 	in on at for from with without by as to of but and or so if when while after before although though
 	because since until unless whereas however therefore moreover furthermore meanwhile nevertheless
@@ -80,14 +80,14 @@ func set(list string) map[string]struct{} {
 
 func words(list string) iter.Seq[string] { return strings.FieldsSeq(list) }
 
-// lowered is a short word in lower case, kept off the heap.
+// lowered is a short lowercase word that is not allocated on the heap.
 type lowered struct {
 	buf [24]byte
 	n   int
 }
 
-// lower folds the ASCII letters of w; words that do not fit are in no table
-// and become empty.
+// lower converts the ASCII letters of w to lowercase. A word that does not fit is
+// in no table and becomes empty.
 func lower(w string) (l lowered) {
 	if len(w) > len(l.buf) {
 		return l

@@ -11,15 +11,15 @@ import (
 	"assay/rewardmodel/checkpoint"
 )
 
-// graph runs tensor operations. It keeps the first error (every later operation is then skipped and returns nil), and
-// it owns every tensor made through it: drop frees them all, because Go's collector does not see their memory.
-// Use it on the libtorch thread only.
-type graph struct {
+// tensorScope runs tensor operations. It records the first error, after which every operation is skipped and returns
+// nil. It owns every tensor created through it: drop frees them all, because Go's garbage collector does not see their
+// memory. Use it on the libtorch thread only.
+type tensorScope struct {
 	err   error
 	owned []*ts.Tensor
 }
 
-func (g *graph) drop() {
+func (g *tensorScope) drop() {
 	for _, t := range g.owned {
 		if err := t.Drop(); err != nil {
 			g.fail("drop", err)
@@ -28,14 +28,14 @@ func (g *graph) drop() {
 	g.owned = g.owned[:0]
 }
 
-func (g *graph) fail(op string, err error) {
+func (g *tensorScope) fail(op string, err error) {
 	if g.err == nil {
 		g.err = fmt.Errorf("encoder: %s: %s", op, firstLine(err.Error()))
 	}
 }
 
-// do runs one operation that makes a tensor, unless an earlier one failed.
-func (g *graph) do(op string, f func() (*ts.Tensor, error)) *ts.Tensor {
+// do runs one operation that returns a tensor, unless an earlier one failed.
+func (g *tensorScope) do(op string, f func() (*ts.Tensor, error)) *ts.Tensor {
 	if g.err != nil {
 		return nil
 	}
@@ -48,8 +48,8 @@ func (g *graph) do(op string, f func() (*ts.Tensor, error)) *ts.Tensor {
 	return t
 }
 
-// run does one operation in place, unless an earlier one failed.
-func (g *graph) run(op string, f func() error) {
+// run runs one in-place operation, unless an earlier one failed.
+func (g *tensorScope) run(op string, f func() error) {
 	if g.err != nil {
 		return
 	}
@@ -58,10 +58,11 @@ func (g *graph) run(op string, f func() error) {
 	}
 }
 
-// scope runs f with a graph of its own, frees what f made but its result, which g then owns. So the memory of a forward
-// pass is that of its widest part, not of all parts; what the backward pass needs, autograd holds by itself.
-func (g *graph) scope(f func(s *graph) *ts.Tensor) *ts.Tensor {
-	s := graph{err: g.err}
+// nested runs f in a new scope and frees every tensor of that scope except the result, which g then owns. The peak
+// memory of a forward pass is therefore that of its largest part, not of all parts; autograd itself retains what the
+// backward pass needs.
+func (g *tensorScope) nested(f func(s *tensorScope) *ts.Tensor) *ts.Tensor {
+	s := tensorScope{err: g.err}
 	t := s.release(f(&s))
 	if s.err == nil {
 		g.owned = append(g.owned, t)
@@ -71,8 +72,8 @@ func (g *graph) scope(f func(s *graph) *ts.Tensor) *ts.Tensor {
 	return t
 }
 
-// release hands a tensor over to the caller: drop will not free it.
-func (g *graph) release(t *ts.Tensor) *ts.Tensor {
+// release transfers ownership of a tensor to the caller: drop no longer frees it.
+func (g *tensorScope) release(t *ts.Tensor) *ts.Tensor {
 	for i := len(g.owned) - 1; i >= 0; i-- {
 		if g.owned[i] == t {
 			g.owned = append(g.owned[:i], g.owned[i+1:]...)
@@ -82,32 +83,32 @@ func (g *graph) release(t *ts.Tensor) *ts.Tensor {
 	return t
 }
 
-func (g *graph) linear(x, w, b *ts.Tensor) *ts.Tensor {
+func (g *tensorScope) linear(x, w, b *ts.Tensor) *ts.Tensor {
 	return g.do("linear", func() (*ts.Tensor, error) { return ts.Linear(x, w, b) })
 }
 
-func (g *graph) add(a, b *ts.Tensor) *ts.Tensor {
+func (g *tensorScope) add(a, b *ts.Tensor) *ts.Tensor {
 	return g.do("add", func() (*ts.Tensor, error) { return a.Add(b, false) })
 }
 
-func (g *graph) mul(a, b *ts.Tensor) *ts.Tensor {
+func (g *tensorScope) mul(a, b *ts.Tensor) *ts.Tensor {
 	return g.do("mul", func() (*ts.Tensor, error) { return a.Mul(b, false) })
 }
 
-func (g *graph) layerNorm(x *ts.Tensor, n norm, hidden int64, eps float64) *ts.Tensor {
+func (g *tensorScope) layerNorm(x *ts.Tensor, n norm, hidden int64, eps float64) *ts.Tensor {
 	return g.do("layer_norm", func() (*ts.Tensor, error) {
 		return ts.LayerNorm(x, []int64{hidden}, n.weight, n.bias, eps, false)
 	})
 }
 
-func (g *graph) dropout(x *ts.Tensor, p float64) *ts.Tensor {
+func (g *tensorScope) dropout(x *ts.Tensor, p float64) *ts.Tensor {
 	if p == 0 {
 		return x
 	}
 	return g.do("dropout", func() (*ts.Tensor, error) { return ts.Dropout(x, p, true) })
 }
 
-func (g *graph) activation(x *ts.Tensor, name string) *ts.Tensor {
+func (g *tensorScope) activation(x *ts.Tensor, name string) *ts.Tensor {
 	return g.do(name, func() (*ts.Tensor, error) {
 		switch name {
 		case checkpoint.GELU:
@@ -123,49 +124,49 @@ func (g *graph) activation(x *ts.Tensor, name string) *ts.Tensor {
 	})
 }
 
-func (g *graph) rows(x *ts.Tensor, start, n int64) *ts.Tensor {
+func (g *tensorScope) rows(x *ts.Tensor, start, n int64) *ts.Tensor {
 	return g.do("narrow", func() (*ts.Tensor, error) { return x.Narrow(0, start, n, false) })
 }
 
-func (g *graph) pick(x *ts.Tensor, rows *ts.Tensor) *ts.Tensor {
+func (g *tensorScope) pick(x *ts.Tensor, rows *ts.Tensor) *ts.Tensor {
 	return g.do("index_select", func() (*ts.Tensor, error) { return x.IndexSelect(0, rows, false) })
 }
 
-func (g *graph) at(x *ts.Tensor, dim, index int64) *ts.Tensor {
+func (g *tensorScope) at(x *ts.Tensor, dim, index int64) *ts.Tensor {
 	return g.do("select", func() (*ts.Tensor, error) { return x.Select(dim, index, false) })
 }
 
-func (g *graph) reshape(x *ts.Tensor, shape ...int64) *ts.Tensor {
+func (g *tensorScope) reshape(x *ts.Tensor, shape ...int64) *ts.Tensor {
 	return g.do("reshape", func() (*ts.Tensor, error) { return x.Reshape(shape, false) })
 }
 
-func (g *graph) permute(x *ts.Tensor, dims ...int64) *ts.Tensor {
+func (g *tensorScope) permute(x *ts.Tensor, dims ...int64) *ts.Tensor {
 	return g.do("permute", func() (*ts.Tensor, error) { return x.Permute(dims, false) })
 }
 
-func (g *graph) cat(parts []*ts.Tensor) *ts.Tensor {
+func (g *tensorScope) cat(parts []*ts.Tensor) *ts.Tensor {
 	if len(parts) == 1 {
 		return parts[0]
 	}
 	return g.do("cat", func() (*ts.Tensor, error) { return ts.Cat(parts, 0) })
 }
 
-// split cuts x along its first dimension into parts of the given sizes.
-func (g *graph) split(x *ts.Tensor, sizes []int64) []*ts.Tensor {
+// split splits x along its first dimension into parts of the given sizes.
+func (g *tensorScope) split(x *ts.Tensor, sizes []int64) []*ts.Tensor {
 	if len(sizes) == 1 {
 		return []*ts.Tensor{x}
 	}
 	return g.several("split", len(sizes), func() ([]*ts.Tensor, error) { return x.SplitWithSizes(sizes, 0) })
 }
 
-// unbind gives the n slices of x along its first dimension.
-func (g *graph) unbind(x *ts.Tensor, n int) []*ts.Tensor {
+// unbind returns the n slices of x along its first dimension.
+func (g *tensorScope) unbind(x *ts.Tensor, n int) []*ts.Tensor {
 	return g.several("unbind", n, func() ([]*ts.Tensor, error) { return x.Unbind(0) })
 }
 
-// several runs one operation that makes n tensors. Their gradients are joined once, where slices taken one by one would
-// each add a tensor as large as the whole.
-func (g *graph) several(op string, n int, f func() ([]*ts.Tensor, error)) []*ts.Tensor {
+// several runs one operation that returns n tensors. Their gradients are concatenated once, whereas n separate slices
+// would each add a gradient as large as the whole tensor.
+func (g *tensorScope) several(op string, n int, f func() ([]*ts.Tensor, error)) []*ts.Tensor {
 	none := make([]*ts.Tensor, n)
 	if g.err != nil {
 		return none
@@ -182,47 +183,47 @@ func (g *graph) several(op string, n int, f func() ([]*ts.Tensor, error)) []*ts.
 	return parts
 }
 
-func (g *graph) embedding(weight, ids *ts.Tensor) *ts.Tensor {
+func (g *tensorScope) embedding(weight, ids *ts.Tensor) *ts.Tensor {
 	return g.do("embedding", func() (*ts.Tensor, error) { return ts.Embedding(weight, ids, -1, false, false) })
 }
 
-// attention is softmax(scale * q k^T + mask) v for q, k, v of shape [batch, heads, length, d]; without a scale it is
-// 1/sqrt(d).
-func (g *graph) attention(q, k, v, mask *ts.Tensor, scale []float64, dropout float64) *ts.Tensor {
+// attention is softmax(scale * q k^T + mask) v for q, k, v of shape [batch, heads, length, d]. A nil scale is 1/sqrt(d).
+func (g *tensorScope) attention(q, k, v, mask *ts.Tensor, scale []float64, dropout float64) *ts.Tensor {
 	return g.do("attention", func() (*ts.Tensor, error) {
 		return ts.ScaledDotProductAttention(q, k, v, mask, dropout, false, scale)
 	})
 }
 
-func (g *graph) cast(x *ts.Tensor, kind gotch.DType) *ts.Tensor {
+func (g *tensorScope) cast(x *ts.Tensor, kind gotch.DType) *ts.Tensor {
 	if g.err != nil || x.DType() == kind {
 		return x
 	}
 	return g.do("cast", func() (*ts.Tensor, error) { return x.Totype(kind, false) })
 }
 
-func (g *graph) toDevice(x *ts.Tensor, device gotch.Device) *ts.Tensor {
+func (g *tensorScope) toDevice(x *ts.Tensor, device gotch.Device) *ts.Tensor {
 	if !device.IsCuda() {
 		return x
 	}
 	return g.do("to device", func() (*ts.Tensor, error) { return x.To(device, false) })
 }
 
-func (g *graph) toCPU(x *ts.Tensor, from gotch.Device) *ts.Tensor {
+func (g *tensorScope) toCPU(x *ts.Tensor, from gotch.Device) *ts.Tensor {
 	if !from.IsCuda() {
 		return x
 	}
 	return g.do("to cpu", func() (*ts.Tensor, error) { return x.To(gotch.CPU, false) })
 }
 
-// empty makes an uninitialised CPU tensor and the Go view of its memory, so that data is written once, in place.
-func (g *graph) empty(kind gotch.DType, shape ...int64) (*ts.Tensor, []byte) {
+// empty allocates an uninitialized CPU tensor and returns it with a Go view of its memory, so that data is written once,
+// in place.
+func (g *tensorScope) empty(kind gotch.DType, shape ...int64) (*ts.Tensor, []byte) {
 	t := g.do("empty", func() (*ts.Tensor, error) { return ts.Empty(shape, kind, gotch.CPU) })
 	return t, g.bytes(t, int(kind.Size()), shape)
 }
 
 // bytes is the memory of a contiguous CPU tensor.
-func (g *graph) bytes(t *ts.Tensor, elem int, shape []int64) []byte {
+func (g *tensorScope) bytes(t *ts.Tensor, elem int, shape []int64) []byte {
 	n := elem
 	for _, d := range shape {
 		n *= int(d)
@@ -241,8 +242,8 @@ func (g *graph) bytes(t *ts.Tensor, elem int, shape []int64) []byte {
 	return unsafe.Slice((*byte)(p), n)
 }
 
-// int64s makes a [n] int64 tensor of v on device.
-func (g *graph) int64s(v []int64, device gotch.Device) *ts.Tensor {
+// int64s copies v to an int64 tensor [n] on device.
+func (g *tensorScope) int64s(v []int64, device gotch.Device) *ts.Tensor {
 	t, mem := g.empty(gotch.Int64, int64(len(v)))
 	if g.err == nil && len(v) > 0 {
 		copy(unsafe.Slice((*int64)(unsafe.Pointer(&mem[0])), len(v)), v)
@@ -250,8 +251,8 @@ func (g *graph) int64s(v []int64, device gotch.Device) *ts.Tensor {
 	return g.toDevice(t, device)
 }
 
-// float32s makes a float32 tensor of v with the given shape on device.
-func (g *graph) float32s(v []float32, device gotch.Device, shape ...int64) *ts.Tensor {
+// float32s copies v to a float32 tensor of the given shape on device.
+func (g *tensorScope) float32s(v []float32, device gotch.Device, shape ...int64) *ts.Tensor {
 	t, mem := g.empty(gotch.Float, shape...)
 	if g.err == nil && len(v) > 0 {
 		copy(unsafe.Slice((*float32)(unsafe.Pointer(&mem[0])), len(v)), v)
@@ -259,8 +260,8 @@ func (g *graph) float32s(v []float32, device gotch.Device, shape ...int64) *ts.T
 	return g.toDevice(t, device)
 }
 
-// values copies a tensor of n elements out as float32.
-func (g *graph) values(t *ts.Tensor, n int, device gotch.Device) []float32 {
+// values returns the n elements of a tensor as float32.
+func (g *tensorScope) values(t *ts.Tensor, n int, device gotch.Device) []float32 {
 	t = g.toCPU(g.cast(t, gotch.Float), device)
 	t = g.do("contiguous", func() (*ts.Tensor, error) { return t.Contiguous(false) })
 	mem := g.bytes(t, 4, []int64{int64(n)})

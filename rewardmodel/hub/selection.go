@@ -10,17 +10,17 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// The names of weights in a checkpoint folder.
+// The names of the configuration and the weights in a checkpoint directory.
 const (
 	configFile  = "config.json"
 	weightsFile = "model.safetensors"
 	indexFile   = "model.safetensors.index.json"
 )
 
-// companions are the files, beside the weights, that are pulled where a
-// repository has them: configuration, tokenizer, what assay itself wrote, and
-// the model card, which carries the licence.
-func companions() []string {
+// otherFiles are the files that are pulled in addition to the weights if the
+// repository has them: configuration, tokenizer, the files of assay, and the model
+// card, which contains the license.
+func otherFiles() []string {
 	return []string{
 		configFile, "assay.json",
 		"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
@@ -30,30 +30,30 @@ func companions() []string {
 	}
 }
 
-// isData tells whether a file is of a kind that is data alone, so that nothing
-// that reads it can be made to run it.
+// isData reports whether a file is of a kind that contains only data, so that a
+// reader cannot be made to execute it.
 func isData(name string) bool {
 	return slices.Contains([]string{"", ".json", ".jsonl", ".txt", ".md", ".model", ".safetensors", ".yaml", ".yml"}, path.Ext(name))
 }
 
-// checkInclude refuses patterns that cannot match a file that may be pulled.
+// checkInclude rejects patterns that cannot match a file that may be pulled.
 func checkInclude(patterns []string) error {
 	for _, p := range patterns {
 		if _, err := path.Match(p, ""); err != nil || p == "" || strings.ContainsAny(p, "/\\") {
-			return fmt.Errorf("include %q is no pattern for a file name, such as *.json: %w", p, ErrInvalid)
+			return fmt.Errorf("include %q is not a pattern for a file name, such as *.json: %w", p, ErrInvalid)
 		}
 		if !strings.ContainsAny(path.Ext(p), "*?[") && !isData(p) {
-			return fmt.Errorf("include %q: only data is pulled (.json, .txt, .md, .model, .safetensors, .yaml), never pickles or code: %w", p, ErrInvalid)
+			return fmt.Errorf("include %q: only data files are pulled (.json, .txt, .md, .model, .safetensors, .yaml), never pickles or code: %w", p, ErrInvalid)
 		}
 	}
 	return nil
 }
 
-// choose picks the files to pull in the order of the pull, the weights last.
+// choose selects the files to pull, in the order of the pull, the weights last.
 // shards is the parsed index of a repository without a single weights file.
 func choose(files map[string]File, include, shards []string) ([]File, error) {
 	names := map[string]bool{}
-	for _, name := range companions() {
+	for _, name := range otherFiles() {
 		names[name] = true
 	}
 	for name := range files {
@@ -76,7 +76,7 @@ func choose(files map[string]File, include, shards []string) ([]File, error) {
 	for _, name := range weights {
 		f, ok := files[name]
 		if !ok {
-			return nil, fmt.Errorf("%s names %q, which the repository does not hold: %w", indexFile, name, ErrUnsuitable)
+			return nil, fmt.Errorf("%s names %q, which the repository does not contain: %w", indexFile, name, ErrUnsuitable)
 		}
 		chosen = append(chosen, f)
 	}
@@ -112,7 +112,7 @@ func parseIndex(data []byte) ([]string, error) {
 			return nil, fmt.Errorf("%s: %w", indexFile, err)
 		}
 		if strings.Contains(name, "/") || path.Ext(name) != ".safetensors" {
-			return nil, fmt.Errorf("%s names %.200q, which is no safetensors file at the top of the repository: %w", indexFile, name, ErrUnsuitable)
+			return nil, fmt.Errorf("%s names %.200q, which is not a safetensors file at the top level of the repository: %w", indexFile, name, ErrUnsuitable)
 		}
 	}
 	return shards, nil

@@ -6,12 +6,13 @@ import (
 	"unicode/utf8"
 )
 
-// The rules of this file find the ends of utterances that have no stop. In
-// mail, news and pasted text the line breaks are often lost, but rulings, time
-// stamps, header fields, addresses and sign-offs still tell where they were.
+// The rules of this file find the ends of utterances without a terminator in
+// unwrapped text. Mail, news and pasted text have often lost their line breaks,
+// but separator lines, time stamps, header fields, addresses and sign-offs still
+// indicate where they were.
 
-// layout looks at the mark text[i], which is no stop. It returns the ends of
-// up to two utterances, 0 for none, and where to look on.
+// layout examines the mark text[i], which is not a terminator. It returns the ends
+// of up to two utterances, 0 for none, and the index at which to continue.
 func (s *scanner) layout(from, start, i, end int) (before, after, next int) {
 	switch s.text[i] {
 	case ':', ';':
@@ -26,7 +27,7 @@ func (s *scanner) layout(from, start, i, end int) (before, after, next int) {
 	case i > from && i+1 < end && isDigit(s.text[i-1]) && isDigit(s.text[i+1]):
 		return s.timeStamp(from, i, end)
 	case i > from && s.text[i-1] == ' ':
-		if n := emoticon(s.text[i:min(end, i+8)]); n > 0 && s.capitalAfter(i+n, end) {
+		if n := emoticon(s.text[i:min(end, i+8)]); n > 0 && s.capitalizedAfter(i+n, end) {
 			return 0, i + n, i + n
 		}
 	case s.text[i] == ':' && i+1 < end && s.text[i+1] == ' ':
@@ -35,10 +36,10 @@ func (s *scanner) layout(from, start, i, end int) (before, after, next int) {
 	return 0, 0, i + 1
 }
 
-// blockTags are the HTML elements that begin and end a line of their own.
+// blockTags are the HTML elements that start and end a separate line.
 var blockTags = set(`p br li ul ol div tr table blockquote hr h1 h2 h3 h4 h5 h6`)
 
-// tag cuts before an opening tag of a block and after a closing one.
+// tag splits before an opening tag of a block and after a closing one.
 func (s *scanner) tag(i, end int) (before, after, next int) {
 	name := i + 1
 	closing := name < end && s.text[name] == '/'
@@ -46,9 +47,9 @@ func (s *scanner) tag(i, end int) (before, after, next int) {
 		name++
 	}
 	w := s.wordAt(name, end)
-	low := lower(w)
+	folded := lower(w)
 	at := name + len(w)
-	if !low.in(blockTags) || at == end || strings.IndexByte("> /", s.text[at]) < 0 {
+	if !folded.in(blockTags) || at == end || strings.IndexByte("> /", s.text[at]) < 0 {
 		return 0, 0, i + 1
 	}
 	if !closing && w != "br" && w != "hr" {
@@ -60,52 +61,52 @@ func (s *scanner) tag(i, end int) (before, after, next int) {
 	return 0, 0, at
 }
 
-// inlineRuling cuts around "*****" and the like between spaces.
+// inlineRuling splits around "*****" and similar marks between spaces.
 func (s *scanner) inlineRuling(from, i, end int) (before, after, next int) {
 	j := i
 	for j < end && s.text[j] == s.text[i] {
 		j++
 	}
-	s.look(j - i)
-	if j-i == 2 && s.text[i] == '-' && i == s.firstOf(from, end) && s.capitalAfter(j, end) {
+	s.charge(j - i)
+	if j-i == 2 && s.text[i] == '-' && i == s.firstOf(from, end) && s.capitalizedAfter(j, end) {
 		return 0, j, j // the signature separator of RFC 3676
 	}
-	least := 4
+	minLength := 4
 	if s.text[i] == '*' {
-		least = 3
+		minLength = 3
 	}
-	if j-i < least || i > from && s.text[i-1] != ' ' || j < end && s.text[j] != ' ' {
+	if j-i < minLength || i > from && s.text[i-1] != ' ' || j < end && s.text[j] != ' ' {
 		return 0, 0, j
 	}
 	return i, j, j
 }
 
-// unfinished are words that no utterance ends with, unless it is broken off.
+// unfinished are words that no utterance ends with, unless it is interrupted.
 var unfinished = set(`a an the my your his her our their uh um er like and but or so because if when that
 	to of in on at for with from is was are were be i'm you're he's she's it's we're they're who's that's
 	i you he she we they maybe just not very`)
 
-// brokenOff cuts after the dash at text[i:next] of speech that broke off: "I
-// was — Oh, never mind."
+// brokenOff splits after the dash at text[i:next] of interrupted speech: "I was —
+// Oh, never mind."
 func (s *scanner) brokenOff(from, i, next, end int) int {
-	if i-2 < from || s.text[i-1] != ' ' || !s.capitalAfter(next, end) {
+	if i-2 < from || s.text[i-1] != ' ' || !s.capitalizedAfter(next, end) {
 		return 0
 	}
-	low := lower(strings.ReplaceAll(s.wordBefore(from, i-1), "’", "'"))
-	if low.in(unfinished) {
+	folded := lower(strings.ReplaceAll(s.wordBefore(from, i-1), "’", "'"))
+	if folded.in(unfinished) {
 		return next
 	}
 	return 0
 }
 
-// url skips the address whose "://" is at text[i:]. It ends an utterance before
-// another address or a word that begins sentences.
+// url skips the URL whose "://" is at text[i:]. It ends an utterance before another
+// URL or a word that starts sentences.
 func (s *scanner) url(from, i, end int) (before, after, next int) {
 	j := i
 	for j < end && s.text[j] > ' ' && s.text[j] < utf8.RuneSelf && strings.IndexByte("\"<>`", s.text[j]) < 0 {
 		j++
 	}
-	s.look(j - i)
+	s.charge(j - i)
 	for j > i+3 && strings.IndexByte(".,;:!?)]*_'", s.text[j-1]) >= 0 {
 		j--
 	}
@@ -113,17 +114,17 @@ func (s *scanner) url(from, i, end int) (before, after, next int) {
 		return 0, 0, j
 	}
 	rest := s.text[j+1 : end]
-	if strings.HasPrefix(rest, "http://") || strings.HasPrefix(rest, "https://") || s.starts(s.rightOf(s.skipSpace(j, end), end)) {
+	if strings.HasPrefix(rest, "http://") || strings.HasPrefix(rest, "https://") || s.startsSentence(s.rightOf(s.skipSpace(j, end), end)) {
 		return 0, j, j
 	}
 	return 0, 0, j
 }
 
-// stampPrepositions stand before a time that belongs to its sentence.
+// stampPrepositions precede a time that belongs to its sentence.
 var stampPrepositions = set(`on at of from by since until till to and before after dated between`)
 
-// timeStamp cuts around the date and time of a mail header, "3/14/2005 9:26
-// PM", whose first colon is at text[i].
+// timeStamp splits around the date and time of a mail header, "3/14/2005 9:26 PM",
+// whose first colon is at text[i].
 func (s *scanner) timeStamp(from, i, end int) (before, after, next int) {
 	j := i + 3
 	if j > end || !isDigit(s.text[i+2]) {
@@ -156,26 +157,26 @@ func (s *scanner) timeStamp(from, i, end int) (before, after, next int) {
 	if strings.Count(s.text[date:i], "/") != 2 {
 		return 0, 0, i + 1
 	}
-	if s.capitalAfter(j, end) || s.smallAfter(j, end) && half {
+	if s.capitalizedAfter(j, end) || s.lowercaseAfter(j, end) && half {
 		after = j
 	}
 	if date > from+1 {
-		low := lower(s.wordBefore(from, date-1))
-		if !low.in(stampPrepositions) && s.text[date-1] == ' ' && s.text[date-2] != ',' {
+		folded := lower(s.wordBefore(from, date-1))
+		if !folded.in(stampPrepositions) && s.text[date-1] == ' ' && s.text[date-2] != ',' {
 			before = date
-		} else if !s.capitalAfter(j, end) {
+		} else if !s.capitalizedAfter(j, end) {
 			after = 0
 		}
 	}
 	return before, after, j
 }
 
-// addressFields are header fields that hold an address and nothing else.
+// addressFields are header fields that contain only an address.
 var addressFields = set(`email e-mail from to cc`)
 
-// field cuts a line of header fields. text[i] is the colon of a label; it ends
-// the field before it where that one's value is a number or an address. A field
-// for an address ends after it.
+// field splits a line of header fields. text[i] is the colon of a label, which ends
+// the preceding field when its value is a number or an address. A field for an
+// address ends after the address.
 func (s *scanner) field(from, start, i, end int) (before, after, next int) {
 	label := s.wordBefore(from, i)
 	if !startsUpper(label) {
@@ -183,15 +184,15 @@ func (s *scanner) field(from, start, i, end int) (before, after, next int) {
 	}
 	at := i - len(label)
 	if at == start {
-		low := lower(label)
-		if !low.in(addressFields) {
+		folded := lower(label)
+		if !folded.in(addressFields) {
 			return 0, 0, i + 1
 		}
 		const longest = 120 // bytes of a display name and an address
 		rest := s.text[i:min(end, i+longest)]
-		s.look(len(rest))
+		s.charge(len(rest))
 		if n := strings.IndexByte(rest, '@'); n >= 0 {
-			if n2 := strings.IndexByte(rest[n:], ' '); n2 >= 0 && s.capitalAfter(i+n+n2, end) {
+			if n2 := strings.IndexByte(rest[n:], ' '); n2 >= 0 && s.capitalizedAfter(i+n+n2, end) {
 				return 0, i + n + n2, i + n + n2
 			}
 		}
@@ -200,8 +201,8 @@ func (s *scanner) field(from, start, i, end int) (before, after, next int) {
 	if at-2 <= from || s.text[at-1] != ' ' {
 		return 0, 0, i + 1
 	}
-	s.look(2 * longestWord)
-	open, _, ok := strings.Cut(s.text[from:min(at, from+longestWord)], ": ")
+	s.charge(2 * maxWordBytes)
+	open, _, ok := strings.Cut(s.text[from:min(at, from+maxWordBytes)], ": ")
 	last := rune(s.text[at-2])
 	if ok && startsUpper(open) && strings.Count(open, " ") < 3 && (isDigit(s.text[at-2]) || strings.ContainsRune(")>", last) || s.address(from, at-1)) {
 		return at, 0, i + 1
@@ -209,9 +210,9 @@ func (s *scanner) field(from, start, i, end int) (before, after, next int) {
 	return 0, 0, i + 1
 }
 
-// address tells whether the word that ends at text[end:] holds an "@".
+// address reports whether the word that ends at text[end:] contains an "@".
 func (s *scanner) address(from, end int) bool {
-	word := s.text[max(from, end-longestWord):end]
+	word := s.text[max(from, end-maxWordBytes):end]
 	return strings.Contains(word[strings.LastIndexByte(word, ' ')+1:], "@")
 }
 
@@ -223,19 +224,19 @@ var signOffs = set(`regards sincerely respectfully cordially thanks cheers`)
 func (s *scanner) signOff(from, end int) int {
 	const longest = 24 // bytes
 	at := s.firstOf(from, end)
-	s.look(longest)
+	s.charge(longest)
 	words, rest, ok := strings.Cut(s.text[at:min(end, at+longest)], ",")
 	if !ok || rest == "" || strings.Count(words, " ") > 1 {
 		return 0
 	}
-	low := lower(words[strings.LastIndexByte(words, ' ')+1:])
-	if !low.in(signOffs) {
+	folded := lower(words[strings.LastIndexByte(words, ' ')+1:])
+	if !folded.in(signOffs) {
 		return 0
 	}
 	at += len(words) + 1
 	name := s.skipSpace(at, end)
 	const longestName = 40 // bytes
-	if end-name > longestName || !s.capitalAfter(at, end) || strings.ContainsAny(s.text[name:end], ".!?,") {
+	if end-name > longestName || !s.capitalizedAfter(at, end) || strings.ContainsAny(s.text[name:end], ".!?,") {
 		return 0
 	}
 	for w := range strings.FieldsSeq(s.text[name:end]) {
@@ -246,9 +247,9 @@ func (s *scanner) signOff(from, end int) int {
 	return at
 }
 
-// capitalAfter tells whether white space and a capitalised word stand at
-// text[i:]; a word of capitals alone may be a time zone or a unit.
-func (s *scanner) capitalAfter(i, end int) bool {
+// capitalizedAfter reports whether text[i:] starts with white space and a
+// capitalized word; a word in all capitals may be a time zone or a unit.
+func (s *scanner) capitalizedAfter(i, end int) bool {
 	next := s.skipSpace(i, end)
 	if next == i || next == end {
 		return false
@@ -261,8 +262,9 @@ func (s *scanner) capitalAfter(i, end int) bool {
 	return len(w) == 1 || w != strings.ToUpper(w)
 }
 
-// smallAfter tells whether white space and a small letter stand at text[i:].
-func (s *scanner) smallAfter(i, end int) bool {
+// lowercaseAfter reports whether text[i:] starts with white space and a lowercase
+// letter.
+func (s *scanner) lowercaseAfter(i, end int) bool {
 	next := s.skipSpace(i, end)
 	r, _ := utf8.DecodeRuneInString(s.text[next:end])
 	return next > i && unicode.IsLower(r)

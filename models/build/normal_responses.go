@@ -58,7 +58,7 @@ func newComposer(rng *rand.Rand) (*composer, error) {
 	return c, nil
 }
 
-// parseTopics reads "== topic" lines, each followed by one frame a line, in
+// parseTopics reads "== topic" lines, each followed by one frame per line, in
 // which \n stands for a line break.
 func parseTopics(text string) ([]topic, error) {
 	var out []topic
@@ -69,7 +69,7 @@ func parseTopics(text string) ([]topic, error) {
 			continue
 		}
 		if line == "" || len(out) == 0 {
-			return nil, fmt.Errorf("%q stands outside of a topic or is empty", line)
+			return nil, fmt.Errorf("%q is outside a topic or is empty", line)
 		}
 		last := &out[len(out)-1]
 		last.frames = append(last.frames, strings.ReplaceAll(line, `\n`, "\n"))
@@ -138,7 +138,7 @@ func (c *composer) fill(parts []string) []string {
 }
 
 // layout joins parts to one response: mostly running text, some paragraphs,
-// some Markdown lists, some text without capitals.
+// some Markdown lists, some text without uppercase letters.
 func (c *composer) layout(parts []string) string {
 	style := c.rng.Float64()
 	var out strings.Builder

@@ -1,8 +1,8 @@
 package encoder
 
-// probeTexts calibrate and check int8: polite and rude, long and short, prose, code, numbers, other scripts. Every
-// second one calibrates.
-var probeTexts = [...]string{
+// int8CheckTexts are the texts on which int8 scores are compared with fp32: polite and rude, long and short, prose, code,
+// numbers, other scripts.
+var int8CheckTexts = [...]string{
 	"Thank you for the question. The short answer is yes, but there are two things to watch.",
 	"You are a worthless idiot and nobody will ever miss you.",
 	"First, preheat the oven to 180 degrees. Then mix 250 g of flour with three eggs and a pinch of salt.",

@@ -65,7 +65,7 @@ func (o object) template(p *parts) error {
 		for _, value := range ids {
 			id, ok := tokenID(value)
 			if !ok {
-				return fmt.Errorf("special_tokens: %q: %v is no id", name, value)
+				return fmt.Errorf("special_tokens: %q: %v is not an id", name, value)
 			}
 			if seen {
 				p.after = append(p.after, id)
@@ -90,7 +90,7 @@ func sequence(o object, p *parts) error {
 		}
 	}
 	if len(frames) != 1 || frames[0]["type"] == "Sequence" {
-		return fmt.Errorf("post_processor: a Sequence of %d processors beside ByteLevel is not supported; want one", len(frames))
+		return fmt.Errorf("post_processor: a Sequence of %d processors in addition to ByteLevel is not supported; want one", len(frames))
 	}
 	return parseFrame(frames[0], p)
 }

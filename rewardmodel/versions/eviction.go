@@ -8,11 +8,11 @@ import (
 	"assay/rewardmodel"
 )
 
-// makeRoom waits until bytes more fit into the limits, as Set describes.
-// One load at a time calls it.
-func (v *Set) makeRoom(ctx context.Context, e *entry, bytes int64) error {
+// reserveMemory waits until the given bytes fit within the limits, as Set
+// describes. One load at a time calls it.
+func (v *Set) reserveMemory(ctx context.Context, e *entry, bytes int64) error {
 	for {
-		wait, err := v.tryRoom(e, bytes)
+		wait, err := v.tryReserve(e, bytes)
 		if wait == nil || err != nil {
 			return err
 		}
@@ -24,9 +24,9 @@ func (v *Set) makeRoom(ctx context.Context, e *entry, bytes int64) error {
 	}
 }
 
-// tryRoom makes versions leave until bytes more fit. It returns nil when they
+// tryReserve makes versions leave until bytes more fit. It returns nil when they
 // fit, or else when to try again.
-func (v *Set) tryRoom(e *entry, bytes int64) (wait <-chan struct{}, err error) {
+func (v *Set) tryReserve(e *entry, bytes int64) (wait <-chan struct{}, err error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	count := v.config.MaxLoaded
@@ -34,23 +34,23 @@ func (v *Set) tryRoom(e *entry, bytes int64) (wait <-chan struct{}, err error) {
 		count++
 	}
 	fits := func(held held) bool { return held.count < count && v.within(held.bytes+bytes) }
-	if fits(v.held(staying, leaving)) {
+	if fits(v.held(resident, evicting)) {
 		e.bytes = bytes
 		return nil, nil
 	}
 	if !e.promotion {
 		if !fits(v.held(busy)) {
-			return nil, v.noRoom(bytes)
+			return nil, v.insufficientMemory(bytes)
 		}
 	}
-	for !fits(v.held(staying)) {
-		victim := v.leastRecent(e.promotion)
+	for !fits(v.held(resident)) {
+		victim := v.leastRecentlyUsed(e.promotion)
 		if victim == nil {
-			break // the current one alone is left
+			break // only the current one remains
 		}
-		v.leave(victim)
+		v.evict(victim)
 	}
-	if len(v.leaving) > 0 {
+	if len(v.evicting) > 0 {
 		return v.changed, nil
 	}
 	e.bytes = bytes
@@ -61,12 +61,12 @@ func (v *Set) within(bytes int64) bool {
 	return v.config.MaxBytes == 0 || bytes <= v.config.MaxBytes
 }
 
-// noRoom says why a pinned version finds no room.
-func (v *Set) noRoom(bytes int64) error {
+// insufficientMemory says why a pinned version finds no room.
+func (v *Set) insufficientMemory(bytes int64) error {
 	if v.current != nil && !v.within(v.current.bytes+bytes) {
-		return fmt.Errorf("it takes %d bytes beside the current model's %d, more than the limit of %d; raise that", bytes, v.current.bytes, v.config.MaxBytes)
+		return fmt.Errorf("it needs %d bytes in addition to the %d bytes of the current model, which exceeds the limit of %d; raise the limit", bytes, v.current.bytes, v.config.MaxBytes)
 	}
-	return &rewardmodel.OverloadedError{RetryAfter: time.Second, Reason: "no room for one more model version, all that are loaded are in use"}
+	return &rewardmodel.OverloadedError{RetryAfter: time.Second, Reason: "no memory for another model version: all loaded versions are in use"}
 }
 
 type held struct {
@@ -74,13 +74,13 @@ type held struct {
 	bytes int64
 }
 
-// state is how a version in memory is; busy ones are staying as well.
+// state is the state of a version in memory; busy versions are also resident.
 type state int
 
 const (
-	staying state = iota
-	leaving
-	busy // staying, and current or in use
+	resident state = iota
+	evicting
+	busy // resident, and current or in use
 )
 
 // held sums the versions in memory that are in one of the states.
@@ -90,14 +90,14 @@ func (v *Set) held(states ...state) (sum held) {
 		sum.bytes += e.bytes
 	}
 	for _, s := range states {
-		if s == leaving {
-			for e := range v.leaving {
+		if s == evicting {
+			for e := range v.evicting {
 				add(e)
 			}
 			continue
 		}
 		for _, e := range v.known {
-			if e.ready() && (s == staying || e == v.current || e.uses > 0) {
+			if e.ready() && (s == resident || e == v.current || e.uses > 0) {
 				add(e)
 			}
 		}
@@ -105,10 +105,10 @@ func (v *Set) held(states ...state) (sum held) {
 	return sum
 }
 
-// leastRecent is the version that leaves next: the one that was used the longest
+// leastRecentlyUsed is the version that leaves next: the one that was used the longest
 // ago of those that no request uses, or then, if asked for, of all; never the
 // current one.
-func (v *Set) leastRecent(used bool) (victim *entry) {
+func (v *Set) leastRecentlyUsed(used bool) (victim *entry) {
 	before := func(a, b *entry) bool {
 		if (a.uses == 0) != (b.uses == 0) {
 			return a.uses == 0
@@ -126,25 +126,25 @@ func (v *Set) leastRecent(used bool) (victim *entry) {
 	return victim
 }
 
-// trim lets versions leave that the limits do not allow to stay.
+// trim evicts versions until the limits are met.
 func (v *Set) trim() {
 	for {
-		held := v.held(staying)
+		held := v.held(resident)
 		if held.count <= v.config.MaxLoaded && v.within(held.bytes) {
 			return
 		}
-		victim := v.leastRecent(false)
+		victim := v.leastRecentlyUsed(false)
 		if victim == nil {
 			return // the next release tries again
 		}
-		v.leave(victim)
+		v.evict(victim)
 	}
 }
 
 // leave takes a version away from new requests, and frees it after its last.
-func (v *Set) leave(e *entry) {
+func (v *Set) evict(e *entry) {
 	v.forget(e)
-	v.leaving[e] = true
+	v.evicting[e] = true
 	if e.uses == 0 {
 		v.free(e)
 	}
@@ -156,14 +156,14 @@ func (v *Set) forget(e *entry) {
 	}
 }
 
-// free closes a version that is leaving and that nobody uses, on a goroutine of its own: it may wait
+// free closes a version that is evicting and that nobody uses, on a goroutine of its own: it may wait
 // for libtorch.
 func (v *Set) free(e *entry) {
 	go func() {
 		err := e.loaded.close()
 		v.mu.Lock()
 		defer v.mu.Unlock()
-		delete(v.leaving, e)
+		delete(v.evicting, e)
 		if err != nil {
 			v.errs = append(v.errs, fmt.Errorf("freeing model version %s: %w", e.version, err))
 		}

@@ -10,17 +10,17 @@ import (
 	"strings"
 )
 
-// folder opens files of a checkpoint folder and nothing outside it: os.Root
-// refuses names and symbolic links that lead out.
-type folder struct {
+// directory opens files only inside a checkpoint directory: os.Root rejects names
+// and symbolic links that lead outside.
+type directory struct {
 	root *os.Root
 	sub  string // the checkpoint within root, "." for root itself
 }
 
-// openFolder opens dir. In the cache of a Hugging Face hub a checkpoint is
+// openDirectory opens dir. In the cache of a Hugging Face hub a checkpoint is
 // <repository>/snapshots/<revision>, whose files are links to
-// <repository>/blobs; there the repository is the folder not to leave.
-func openFolder(dir string) (*folder, error) {
+// <repository>/blobs; there the repository is the root.
+func openDirectory(dir string) (*directory, error) {
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
 		return nil, err
@@ -36,13 +36,13 @@ func openFolder(dir string) (*folder, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &folder{root: root, sub: sub}, nil
+	return &directory{root: root, sub: sub}, nil
 }
 
 // open opens a file by its plain name. It never blocks on a pipe or device.
-func (f *folder) open(name string) (*os.File, int64, error) {
+func (f *directory) open(name string) (*os.File, int64, error) {
 	if !plainName(name) {
-		return nil, 0, fmt.Errorf("%.80q is not the name of a file in the folder: %w", name, ErrDamaged)
+		return nil, 0, fmt.Errorf("%.80q is not the name of a file in the directory: %w", name, ErrDamaged)
 	}
 	info, err := f.root.Stat(path.Join(f.sub, name))
 	if err != nil {
@@ -58,36 +58,36 @@ func (f *folder) open(name string) (*os.File, int64, error) {
 	return file, info.Size(), nil
 }
 
-// explain turns a failure to open into one line.
-func (f *folder) explain(name string, err error) error {
+// explain describes a failure to open in one line.
+func (f *directory) explain(name string, err error) error {
 	info, lerr := f.root.Lstat(path.Join(f.sub, name))
 	if lerr == nil && info.Mode()&fs.ModeSymlink != 0 {
-		return fmt.Errorf("%s is a symbolic link that leads nowhere or out of the folder; copy the file in: %w", name, ErrDamaged)
+		return fmt.Errorf("%s is a symbolic link that is broken or leads outside the directory; copy the file into it: %w", name, ErrDamaged)
 	}
 	return err
 }
 
 // read returns a whole small file.
-func (f *folder) read(name string, limit int64) ([]byte, error) {
+func (f *directory) read(name string, limit int64) ([]byte, error) {
 	file, size, err := f.open(name)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
 	if size > limit {
-		return nil, fmt.Errorf("%s is %d bytes long; at most %d make sense: %w", name, size, limit, ErrDamaged)
+		return nil, fmt.Errorf("%s is %d bytes long; the maximum is %d: %w", name, size, limit, ErrDamaged)
 	}
 	return io.ReadAll(io.LimitReader(file, limit))
 }
 
-// has tells whether the folder holds the name, whatever it is.
-func (f *folder) has(name string) bool {
+// has reports whether the directory has an entry of that name, of any kind.
+func (f *directory) has(name string) bool {
 	_, err := f.root.Lstat(path.Join(f.sub, name))
 	return err == nil
 }
 
-// names lists the folder.
-func (f *folder) names() ([]string, error) {
+// names lists the directory.
+func (f *directory) names() ([]string, error) {
 	dir, err := f.root.Open(f.sub)
 	if err != nil {
 		return nil, err
@@ -96,9 +96,10 @@ func (f *folder) names() ([]string, error) {
 	return dir.Readdirnames(-1)
 }
 
-func (f *folder) close() error { return f.root.Close() }
+func (f *directory) close() error { return f.root.Close() }
 
-// plainName tells whether name is that of a file directly in a folder.
+// plainName reports whether name has no path, so that it is directly in a
+// directory.
 func plainName(name string) bool {
 	return name != "" && name != "." && name != ".." && len(name) <= 255 &&
 		!strings.ContainsAny(name, "/\\\x00") && filepath.IsLocal(name)

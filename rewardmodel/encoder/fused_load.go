@@ -8,8 +8,8 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
-// fuser lays out the network of a model, one linear layer in each call on the libtorch thread, so that a model that
-// scores meanwhile waits for moments. What it makes belongs to the model, what it no longer needs is freed.
+// fuser repacks the network of a model, one linear layer per call on the libtorch thread, so that a model that is
+// scoring at the same time waits only briefly. The new tensors belong to the model; those that it replaces are freed.
 type fuser struct {
 	model *Model
 	pack  func(d dense, from, to int64) (fusedDense, error) // rows of a linear layer
@@ -40,7 +40,7 @@ func (m *Model) fuse(pack func(d dense, from, to int64) (fusedDense, error)) err
 	net := *n
 	net.layers = nil
 	f.net, m.net, m.fused = &net, &net, f
-	C.malloc_trim(0) // gives the memory of the weights as they were read back, once
+	C.malloc_trim(0) // returns the memory of the original weights to the system
 	return nil
 }
 
@@ -48,42 +48,42 @@ func (u *fuser) dense(d dense, from, to int64) fusedDense {
 	if u.err != nil {
 		return fusedDense{}
 	}
-	var made fusedDense
-	made, u.err = u.pack(d, from, to)
-	return made
+	var result fusedDense
+	result, u.err = u.pack(d, from, to)
+	return result
 }
 
-// norm is n in float32.
+// norm converts n to float32.
 func (u *fuser) norm(n norm) norm {
-	made := norm{}
-	u.make(func(g *graph) []*ts.Tensor {
-		made = norm{g.cast(n.weight, gotch.Float), g.cast(n.bias, gotch.Float)}
+	result := norm{}
+	u.make(func(g *tensorScope) []*ts.Tensor {
+		result = norm{g.cast(n.weight, gotch.Float), g.cast(n.bias, gotch.Float)}
 		if n.weight.DType() == gotch.Float {
 			return nil // the same tensors
 		}
-		return []*ts.Tensor{made.weight, made.bias}
+		return []*ts.Tensor{result.weight, result.bias}
 	})
-	return made
+	return result
 }
 
-// make runs f on the libtorch thread and keeps for the model the tensors that f returns.
-func (u *fuser) make(f func(g *graph) []*ts.Tensor) {
+// make runs f on the libtorch thread and adds the tensors that f returns to the model.
+func (u *fuser) make(f func(g *tensorScope) []*ts.Tensor) {
 	if u.err == nil {
 		u.err = u.model.keep(f)
 	}
 }
 
 // keep runs f on the libtorch thread. The tensors that f returns become the model's.
-func (m *Model) keep(f func(g *graph) []*ts.Tensor) error {
+func (m *Model) keep(f func(g *tensorScope) []*ts.Tensor) error {
 	return m.runtime.do(func() error {
 		defer withoutGradients()()
-		var g graph
+		var g tensorScope
 		defer g.drop()
-		made := f(&g)
+		result := f(&g)
 		if g.err != nil {
 			return g.err
 		}
-		for _, t := range made {
+		for _, t := range result {
 			m.params = append(m.params, param{tensor: g.release(t)})
 		}
 		return nil
@@ -92,14 +92,14 @@ func (m *Model) keep(f func(g *graph) []*ts.Tensor) error {
 
 // free drops tensors of the model.
 func (u *fuser) free(tensors ...*ts.Tensor) {
-	u.make(func(g *graph) []*ts.Tensor {
-		gone := map[*ts.Tensor]bool{}
+	u.make(func(g *tensorScope) []*ts.Tensor {
+		dropped := map[*ts.Tensor]bool{}
 		for _, t := range tensors {
-			gone[t] = true
+			dropped[t] = true
 		}
 		left := u.model.params[:0]
 		for _, p := range u.model.params {
-			if gone[p.tensor] {
+			if dropped[p.tensor] {
 				g.owned = append(g.owned, p.tensor)
 			} else {
 				left = append(left, p)
@@ -110,13 +110,13 @@ func (u *fuser) free(tensors ...*ts.Tensor) {
 	})
 }
 
-// packFloats lays out rows of a linear layer.
+// packFloats packs rows [from, to) of a linear layer in oneDNN's layout.
 func (m *Model) packFloats(d dense, from, to int64) (fusedDense, error) {
-	made := fusedDense{out: to - from}
-	err := m.keep(func(g *graph) []*ts.Tensor {
-		made.weight = g.prepackFloats(g.rows(d.weight, from, to-from))
-		made.bias = g.rows(d.bias, from, to-from) // which shares its memory
-		return []*ts.Tensor{made.weight, made.bias}
+	result := fusedDense{out: to - from}
+	err := m.keep(func(g *tensorScope) []*ts.Tensor {
+		result.weight = g.prepackFloats(g.rows(d.weight, from, to-from))
+		result.bias = g.rows(d.bias, from, to-from) // which shares its memory
+		return []*ts.Tensor{result.weight, result.bias}
 	})
-	return made, err
+	return result, err
 }

@@ -2,11 +2,11 @@ package segmenter
 
 import "unicode/utf8"
 
-// asciiSpace tells whether c is one of the ASCII white space characters.
+// asciiSpace reports whether c is one of the ASCII white space characters.
 func asciiSpace(c byte) bool { return c == ' ' || c >= '\t' && c <= '\r' }
 
-// wideSpace tells whether r >= utf8.RuneSelf is white space as unicode.IsSpace
-// says, which a test compares; a long run of spaces is read faster by it.
+// wideSpace reports whether r >= utf8.RuneSelf is white space. It equals
+// unicode.IsSpace, as a test verifies, and is faster on long runs of spaces.
 func wideSpace(r rune) bool {
 	switch r {
 	case 0x85, 0xA0, 0x1680, 0x2028, 0x2029, 0x202F, 0x205F, 0x3000:
@@ -42,16 +42,16 @@ func (s *scanner) skipSpace(i, end int) int {
 		}
 		i += n
 	}
-	s.look(i - start)
+	s.charge(i - start)
 	return i
 }
 
-// leadingSpace remembers where the first character of a sentence is: rules that
-// ask for it at each stop would read a long run of spaces again and again.
+// leadingSpace caches the index of the first character of a sentence: rules that
+// need it at each terminator would otherwise read a long run of spaces repeatedly.
 type leadingSpace struct{ from, end, first int }
 
-// firstOf returns the first character of the sentence that began at from that
-// is not white space, or end, the end of its block.
+// firstOf returns the index of the first non-space character of the sentence that
+// starts at from, or end, the end of its block.
 func (s *scanner) firstOf(from, end int) int {
 	if s.lead.from != from || s.lead.end != end {
 		s.lead = leadingSpace{from, end, s.skipSpace(from, end)}

@@ -10,7 +10,7 @@ import (
 	"assay/rewardmodel/bag"
 )
 
-// The recipe. Figures beside a number say what it is a part of.
+// The recipe. Comments state the total of which each number is a part.
 const (
 	offensiveTweets = 1200 // of 19,190; all 1,430 of class hate are taken
 	planted         = 1800 // bags of each label with one comment among normal sentences
@@ -18,8 +18,8 @@ const (
 	familiar        = 6    // words; longer training texts must not occur in evaluation
 )
 
-// made is a bag with the source that it counts under in the table.
-type made struct {
+// sampledBag is a bag with the source that it counts under in the table.
+type sampledBag struct {
 	bag       bag.Bag
 	source    string
 	instances int
@@ -33,13 +33,13 @@ type mixer struct {
 	violate   map[string][]item
 	briefGood map[string][]string // texts of normal that can stand among others, by source
 	briefBad  map[string][]string
-	bags      []made
+	bags      []sampledBag
 	perLabel  map[string]int // bags so far, by source and label; numbers the ids
 }
 
 // mix returns the training bags, shuffled. Half of the bags of every instance
 // count are violations, so that length does not tell the label.
-func mix(c corpus, seed uint64) ([]made, error) {
+func mix(c corpus, seed uint64) ([]sampledBag, error) {
 	rng := rand.New(rand.NewPCG(seed, 0xa55a))
 	compose, err := newComposer(rng)
 	if err != nil {
@@ -119,7 +119,7 @@ func (m *mixer) add(source string, label bag.Label, text string) {
 		return
 	}
 	m.perLabel[key]++
-	m.bags = append(m.bags, made{bag: b, source: source, instances: n})
+	m.bags = append(m.bags, sampledBag{bag: b, source: source, instances: n})
 }
 
 // plant adds two bags of the same make: one item of one source at a random
@@ -201,7 +201,7 @@ func (m *mixer) level() {
 	}
 	for n := 1; n <= longest; n++ {
 		for tries := 0; lack[n] > 0 && tries < 100_000; tries++ {
-			source, text := m.filler(n)
+			source, text := m.fillBin(n)
 			b := bag.Bag{Response: text}
 			if got := min(utterances(b), longest); lack[got] > 0 {
 				m.add(source, bag.Compliant, text)
@@ -211,9 +211,9 @@ func (m *mixer) level() {
 	}
 }
 
-// filler returns a normal response of about n instances and its source: an
+// fillBin returns a normal response of about n instances and its source: an
 // answer, a comment, or normal texts of the sets glued together.
-func (m *mixer) filler(n int) (source, text string) {
+func (m *mixer) fillBin(n int) (source, text string) {
 	switch p := m.rng.Float64(); {
 	case p < 0.35:
 		return ownWords, m.compose.layout(m.compose.answer(n))

@@ -6,46 +6,46 @@ import (
 	"unicode/utf8"
 )
 
-// attachedLen returns the length of the mark at the start of s that belongs to
-// the sentence before it, or 0.
+// attachedLen returns the length of the mark at the start of s that belongs to the
+// preceding sentence, or 0.
 func attachedLen(s string) int {
 	if n := reference(s); n > 0 {
 		return n
 	}
-	if n := emoticon(s); n > 0 && standsAlone(s[n:]) {
+	if n := emoticon(s); n > 0 && endsAtSpace(s[n:]) {
 		return n
 	}
-	if n := emoji(s); n > 0 && standsAlone(s[n:]) {
+	if n := emoji(s); n > 0 && endsAtSpace(s[n:]) {
 		return n
 	}
 	if n := footnote(s); n > 0 {
 		return n
 	}
 	r, n := utf8.DecodeRuneInString(s)
-	if (r == '”' || r == '’' || r == ')' || r == ']' || r == '»' || (r == '"' || r == '\'')) && standsAlone(s[n:]) {
+	if (r == '”' || r == '’' || r == ')' || r == ']' || r == '»' || (r == '"' || r == '\'')) && endsAtSpace(s[n:]) {
 		return n
 	}
 	return 0
 }
 
-func standsAlone(rest string) bool {
+func endsAtSpace(rest string) bool {
 	return rest == "" || spaceAt(rest) > 0
 }
 
-const longestReference = 24 // bytes
+const maxReferenceBytes = 24 // bytes
 
 // reference matches [12], [3, 4], [^5], [...].
 func reference(s string) int {
 	if s[0] != '[' {
 		return 0
 	}
-	for i := 1; i < min(len(s), longestReference); i++ {
+	for i := 1; i < min(len(s), maxReferenceBytes); i++ {
 		switch c := s[i]; {
 		case c == ']':
 			if i == 1 {
 				return 0
 			}
-			if standsAlone(s[i+1:]) || s[i+1] == '[' {
+			if endsAtSpace(s[i+1:]) || s[i+1] == '[' {
 				return i + 1
 			}
 			return 0
@@ -57,15 +57,15 @@ func reference(s string) int {
 	return 0
 }
 
-// raised returns the end of the reference marks right after a stop: [1][2], ²,
-// †. A run of marks that hold stops themselves, [.][.], is read once: "[" is
-// nothing but the start of a mark, so that what follows it is known.
-func (s *scanner) raised(after, end int) int {
+// referenceMarks returns the end of the reference marks immediately after a
+// terminator: [1][2], ², †. A run of marks that contain terminators themselves,
+// [.][.], is read once: the end of the run that contains a "[" is cached.
+func (s *scanner) referenceMarks(after, end int) int {
 	at := after
 	for at < end {
 		if s.text[at] == '[' {
 			if s.marks.Start <= at && at < s.marks.End {
-				s.look(at - after)
+				s.charge(at - after)
 				return s.marks.End
 			}
 			n := reference(s.text[at:end])
@@ -76,19 +76,19 @@ func (s *scanner) raised(after, end int) int {
 			continue
 		}
 		r, n := utf8.DecodeRuneInString(s.text[at:end])
-		if !raisedMark(r) {
+		if !referenceSign(r) {
 			break
 		}
 		at += n
 	}
-	s.look(at - after)
+	s.charge(at - after)
 	if at > s.marks.End {
 		s.marks = Span{after, at}
 	}
 	return at
 }
 
-func raisedMark(r rune) bool {
+func referenceSign(r rune) bool {
 	switch r {
 	case '¹', '²', '³', '⁰', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹', '†', '‡':
 		return true
@@ -96,8 +96,8 @@ func raisedMark(r rune) bool {
 	return false
 }
 
-// footnote matches the number of a note, once raised, before a word that
-// begins sentences: "... in 1820. 4 Even though ..."
+// footnote matches the number of a note, originally superscript, before a word
+// that starts sentences: "... in 1820. 4 Even though ..."
 func footnote(s string) int {
 	digits := 0
 	for digits < len(s) && isDigit(s[digits]) {
@@ -107,8 +107,8 @@ func footnote(s string) int {
 		return 0
 	}
 	word, _, _ := strings.Cut(s[digits+1:], " ")
-	low := lower(strings.TrimRight(word, ","))
-	if startsUpper(word) && low.in(starters) {
+	folded := lower(strings.TrimRight(word, ","))
+	if startsUpper(word) && folded.in(starters) {
 		return digits
 	}
 	return 0

@@ -2,21 +2,21 @@ package encoder
 
 import "testing"
 
-// TestBatchesComeInFewSizes holds the promise of packed.round: memory does not grow with every new number of rows.
+// TestBatchesComeInFewSizes checks that packed.round bounds memory, which must not grow with every new number of rows.
 func TestBatchesComeInFewSizes(t *testing.T) {
-	sizes, filler, rows := map[int]bool{}, 0, 0
+	sizes, padding, rows := map[int]bool{}, 0, 0
 	for n := 1; n <= 2048; n++ {
 		size := roundUp(n)
 		if size < n || n <= 8 && size != n || float64(size) > 1.25*float64(n) {
 			t.Fatalf("%d rows became %d", n, size)
 		}
 		sizes[size] = true
-		filler, rows = filler+size-n, rows+n
+		padding, rows = padding+size-n, rows+n
 	}
 	if len(sizes) > 8+4*8 {
 		t.Errorf("batches of up to 2048 rows come in %d sizes", len(sizes))
 	}
-	if share := float64(filler) / float64(rows); share > 0.1 {
-		t.Errorf("%.3f of the rows stand for nothing", share)
+	if share := float64(padding) / float64(rows); share > 0.1 {
+		t.Errorf("%.3f of the rows are padding", share)
 	}
 }

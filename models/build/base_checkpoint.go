@@ -14,7 +14,7 @@ import (
 const (
 	keptMerges = 32_000 // of 50,000; fewer cost accuracy, more do not fit the size
 	firstRow   = 2      // RoBERTa's positions start after the padding id 1
-	headStd    = 0.02   // of a fresh output layer, as transformers initialises it
+	headStd    = 0.02   // of a randomly initialized output layer, as in transformers
 )
 
 // writeBase writes the base checkpoint: MiniLM's encoder behind RoBERTa's
@@ -127,7 +127,7 @@ func storedName(source *checkpoint.Checkpoint, canonical string) string {
 	return canonical
 }
 
-// mkdirEmpty makes dir anew.
+// mkdirEmpty recreates dir empty.
 func mkdirEmpty(dir string) error {
 	if err := os.RemoveAll(dir); err != nil {
 		return err

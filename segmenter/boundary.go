@@ -6,10 +6,10 @@ import (
 	"unicode/utf8"
 )
 
-// cut returns where the sentence that began at from ends, given the stop st,
-// or 0 where the stop does not end it.
-func (s *scanner) cut(from int, st stop, end int) int {
-	st.after = s.raised(st.after, end)
+// cut returns where the terminator st ends the sentence that starts at from, or 0
+// when it does not end it.
+func (s *scanner) cut(from int, st terminator, end int) int {
+	st.after = s.referenceMarks(st.after, end)
 	a := s.lookAhead(st.after, end)
 	if a.next == end {
 		return 0 // the block ends anyway
@@ -20,17 +20,17 @@ func (s *scanner) cut(from int, st stop, end int) int {
 		}
 		return 0
 	}
-	if s.ends(from, st, s.rightOf(a.next, end)) && !s.insideSpeech(from, st, end) {
+	if s.endsSentence(from, st, s.rightOf(a.next, end)) && !s.insideSpeech(from, st, end) {
 		return a.cut
 	}
 	return 0
 }
 
-// lookahead is what follows a stop at text[after:] in a block. The stops of one
-// run of reference marks share it.
+// lookahead describes what follows a terminator at text[after:] in a block. The
+// terminators in one run of reference marks share it.
 type lookahead struct {
 	after, end int
-	space      int // end of the white space after the stop
+	space      int // end of the white space after the terminator
 	cut        int // where the sentence ends, if it does
 	next       int // first character of the next sentence
 }
@@ -48,15 +48,15 @@ func (s *scanner) lookAhead(after, end int) lookahead {
 	return a
 }
 
-// insideSpeech tells whether "!" or "?" stands in direct speech that the
-// sentence both leads into and goes on after: He cried "Stop! Thief!" and ran.
-func (s *scanner) insideSpeech(from int, st stop, end int) bool {
+// insideSpeech reports whether "!" or "?" is in direct speech that the sentence
+// both introduces and continues after: He cried "Stop! Thief!" and ran.
+func (s *scanner) insideSpeech(from int, st terminator, end int) bool {
 	const behind, ahead = 200, 80 // bytes
 	if st.class != exclaim || st.after > st.end || st.start-from > behind {
 		return false
 	}
 	before := s.text[min(s.firstOf(from, end), st.start):st.start]
-	s.look(len(before))
+	s.charge(len(before))
 	open, mark := strings.LastIndex(before, "“"), "”"
 	if open < 0 {
 		open, mark = strings.LastIndexByte(before, '"'), `"`
@@ -67,13 +67,13 @@ func (s *scanner) insideSpeech(from int, st stop, end int) bool {
 	if open <= 0 || strings.Contains(before[open+1:], mark) {
 		return false
 	}
-	s.look(ahead)
+	s.charge(ahead)
 	_, rest, _ := strings.Cut(s.text[st.after:min(end, st.after+ahead)], mark)
 	next, _ := utf8.DecodeRuneInString(strings.TrimPrefix(rest, " "))
 	return unicode.IsLower(next)
 }
 
-// right describes the text after a stop and white space.
+// right describes the text after a terminator and white space.
 type right struct {
 	start int  // first character
 	word  int  // first character that opens no quote, bracket or emphasis
@@ -98,8 +98,9 @@ func dash(r rune) bool {
 	return r == '-' || r == '–' || r == '—' || r == '―' || r == '•' || r == ' '
 }
 
-// ends tells whether the stop st ends the sentence that began at from.
-func (s *scanner) ends(from int, st stop, r right) bool {
+// endsSentence reports whether the terminator st ends the sentence that starts at
+// from.
+func (s *scanner) endsSentence(from int, st terminator, r right) bool {
 	if strings.ContainsRune(",;:)]}”、，；：", r.first) {
 		return false
 	}
@@ -115,9 +116,10 @@ func (s *scanner) ends(from int, st stop, r right) bool {
 	}
 }
 
-// exclaimEnds decides for "!" and "?". Before a small letter they end direct
-// speech, a name (Yahoo! and others) or a sentence written without capitals.
-func (s *scanner) exclaimEnds(from int, st stop, r right) bool {
+// exclaimEnds decides for "!" and "?". Before a lowercase letter they end direct
+// speech, a name (Yahoo! and others) or a sentence written without uppercase
+// letters.
+func (s *scanner) exclaimEnds(from int, st terminator, r right) bool {
 	if st.start > from && s.text[st.start-1] == ':' {
 		return false
 	}
@@ -136,52 +138,52 @@ func (s *scanner) exclaimEnds(from int, st stop, r right) bool {
 }
 
 // periodEnds decides for a single ".".
-func (s *scanner) periodEnds(from int, st stop, r right) bool {
+func (s *scanner) periodEnds(from int, st terminator, r right) bool {
 	w := s.wordBefore(from, st.start)
 	if w == "" {
 		return s.hasWord(from, st.start)
 	}
 	closed := st.after > st.end
-	small, digit := unicode.IsLower(r.first), unicode.IsDigit(r.first)
+	lowercase, digit := unicode.IsLower(r.first), unicode.IsDigit(r.first)
 	if closed {
-		return !small
+		return !lowercase
 	}
 	if s.enumerator(from, st.start, r.end, w) {
 		return false
 	}
-	capital := startsUpper(w)
-	switch s.role(w, st.start-len(w), capital) {
+	capitalized := startsUpper(w)
+	switch s.role(w, st.start-len(w), capitalized) {
 	case title:
-		return !small && !digit && w == "St" && s.starts(r)
+		return !lowercase && !digit && w == "St" && s.startsSentence(r)
 	case lead:
 		return false
 	case number:
-		return !digit && !small
+		return !digit && !lowercase
 	case date:
-		return !digit && !small && s.starts(r)
+		return !digit && !lowercase && s.startsSentence(r)
 	case trail, place:
-		return !small && !digit && (s.starts(r) || w == "etc" || w == "ect")
+		return !lowercase && !digit && (s.startsSentence(r) || w == "etc" || w == "ect")
 	case clock:
-		return !small && !digit && !s.timeWord(r)
+		return !lowercase && !digit && !s.timeWord(r)
 	}
-	if small {
+	if lowercase {
 		return len(w) > 1 && !strings.Contains(w, ".") && (hasVowel(w) || isDigit(w[0]) && len(w) > 2)
 	}
 	return true
 }
 
-// role looks up w, the word at text[at:], and adds the abbreviations that have a form, not a list:
-// initials and dotted acronyms.
-func (s *scanner) role(w string, at int, capital bool) role {
+// role looks up w, the word at text[at:], and recognizes the abbreviations that
+// have a pattern instead of a list: initials and dotted acronyms.
+func (s *scanner) role(w string, at int, capitalized bool) role {
 	if at > 0 && strings.IndexByte("/=!?&#%@_:+~", s.text[at-1]) >= 0 {
 		return ordinary // the end of an address or an expression
 	}
-	if capital && len(w) == 1 {
+	if capitalized && len(w) == 1 {
 		return trail
 	}
-	low := lower(w)
-	if r, ok := abbreviations[string(low.buf[:low.n])]; ok && low.n > 0 {
-		if (r == date || r == place) && !capital {
+	folded := lower(w)
+	if r, ok := abbreviations[string(folded.buf[:folded.n])]; ok && folded.n > 0 {
+		if (r == date || r == place) && !capitalized {
 			return ordinary
 		}
 		return r
@@ -192,13 +194,13 @@ func (s *scanner) role(w string, at int, capital bool) role {
 	return ordinary
 }
 
-// letter tells whether w begins with a letter of a script that abbreviates.
+// letter reports whether w begins with a letter of a script that abbreviates.
 func letter(w string) bool {
 	r, _ := utf8.DecodeRuneInString(w)
 	return unicode.IsLetter(r) && !spaceless(r)
 }
 
-// dotted tells whether w is a run of single letters between periods: U.S
+// dotted reports whether w is a run of single letters between periods: U.S
 func dotted(w string) bool {
 	dot, run := false, 0
 	for _, r := range w {
@@ -214,8 +216,8 @@ func dotted(w string) bool {
 	return dot
 }
 
-// enumerator tells whether w is all there is in the sentence yet, and counts:
-// the "2." of an item inside a line.
+// enumerator reports whether w is the whole sentence so far and a number or a
+// single letter: the "2." of an item inside a line.
 func (s *scanner) enumerator(from, stop, end int, w string) bool {
 	if len(w) > 3 || s.firstOf(from, end) != stop-len(w) {
 		return false
@@ -228,23 +230,23 @@ func (s *scanner) enumerator(from, stop, end int, w string) bool {
 	return true
 }
 
-// starts tells whether a word that begins sentences comes next.
-func (s *scanner) starts(r right) bool {
+// startsSentence reports whether a word that starts sentences comes next.
+func (s *scanner) startsSentence(r right) bool {
 	if !unicode.IsUpper(r.first) {
 		return unicode.IsLetter(r.first) && !unicode.IsLower(r.first)
 	}
-	low := lower(s.wordAt(r.word, r.end))
-	return low.in(starters)
+	folded := lower(s.wordAt(r.word, r.end))
+	return folded.in(starters)
 }
 
-// timeWord tells whether a day, a month or a time zone comes next.
+// timeWord reports whether a day, a month or a time zone comes next.
 func (s *scanner) timeWord(r right) bool {
 	w := s.wordAt(r.word, r.end)
-	low := lower(w)
-	return low.in(timeWords) || len(w) > 1 && w == strings.ToUpper(w)
+	folded := lower(w)
+	return folded.in(timeWords) || len(w) > 1 && w == strings.ToUpper(w)
 }
 
-// speaker tells whether a speaker and a verb of speech come next, which belong
+// speaker reports whether a speaker and a verb of speech come next, which belong
 // to the direct speech before them.
 func (s *scanner) speaker(r right) bool {
 	w := s.wordAt(r.word, r.end)
@@ -254,19 +256,18 @@ func (s *scanner) speaker(r right) bool {
 	}
 	verb := s.wordAt(at+1, r.end)
 	at += 1 + len(verb)
-	low := lower(verb)
-	return low.in(speechVerbs) && (at == r.end || strings.IndexByte(".,;:", s.text[at]) >= 0)
+	folded := lower(verb)
+	return folded.in(speechVerbs) && (at == r.end || strings.IndexByte(".,;:", s.text[at]) >= 0)
 }
 
-// longestWord bounds how far a decision looks around, in bytes.
-const longestWord = 64
+// maxWordBytes bounds how far a decision inspects its surroundings.
+const maxWordBytes = 64
 
-// wordBefore returns the word that ends at text[stop:], with the periods,
-// hyphens and apostrophes inside it; empty where there is none or it is very
-// long.
+// wordBefore returns the word that ends at text[stop:], with the periods, hyphens
+// and apostrophes inside it; it is empty when there is none or it is too long.
 func (s *scanner) wordBefore(from, stop int) string {
 	i := stop
-	for i > from && stop-i <= longestWord {
+	for i > from && stop-i <= maxWordBytes {
 		if c := s.text[i-1]; c < utf8.RuneSelf {
 			if !inWord[c] {
 				break
@@ -280,7 +281,7 @@ func (s *scanner) wordBefore(from, stop int) string {
 		}
 		i -= n
 	}
-	s.look(stop - i)
+	s.charge(stop - i)
 	for i < stop && strings.IndexByte(".'-", s.text[i]) >= 0 {
 		i++
 	}
@@ -290,18 +291,18 @@ func (s *scanner) wordBefore(from, stop int) string {
 // wordAt returns the letters and digits from text[i:].
 func (s *scanner) wordAt(i, end int) string {
 	start := i
-	for i < end && i-start <= longestWord {
+	for i < end && i-start <= maxWordBytes {
 		r, n := utf8.DecodeRuneInString(s.text[i:end])
 		if !unicode.IsLetter(r) && !unicode.IsDigit(r) {
 			break
 		}
 		i += n
 	}
-	s.look(i - start)
+	s.charge(i - start)
 	return s.text[start:i]
 }
 
-// inWord is the set of the ASCII characters that wordBefore takes.
+// inWord is the set of ASCII characters that wordBefore accepts.
 var inWord = func() (t [utf8.RuneSelf]bool) {
 	for c := range t {
 		t[c] = wordRune(rune(c)) || c == '.'
@@ -313,7 +314,7 @@ func wordRune(r rune) bool {
 	return unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r) || r == '\'' || r == '’' || r == '-'
 }
 
-// hasWord tells whether a letter or digit stands close before the stop, so
+// hasWord reports whether a letter or digit closely precedes the terminator, so
 // that dots at the start of a sentence do not end it.
 func (s *scanner) hasWord(from, stop int) bool {
 	const near = 16 // bytes
@@ -327,8 +328,8 @@ func (s *scanner) hasWord(from, stop int) bool {
 	return stop-from > near
 }
 
-// glued decides for a stop with no white space after it.
-func (s *scanner) glued(st stop, end int) bool {
+// glued decides for a terminator without white space after it.
+func (s *scanner) glued(st terminator, end int) bool {
 	next, _ := utf8.DecodeRuneInString(s.text[st.after:end])
 	prev, _ := utf8.DecodeLastRuneInString(s.text[:st.start])
 	if st.class == final {
@@ -350,12 +351,12 @@ func (s *scanner) glued(st stop, end int) bool {
 		return false
 	}
 	w := s.wordAt(st.after, end)
-	low := lower(w)
+	folded := lower(w)
 	at := st.after + len(w)
-	return low.in(starters) && (at == end || strings.IndexByte(" ,'", s.text[at]) >= 0) && s.longer(st.start)
+	return folded.in(starters) && (at == end || strings.IndexByte(" ,'", s.text[at]) >= 0) && s.longer(st.start)
 }
 
-// longer tells whether the word that ends at text[stop:], a letter at least, has
+// longer reports whether the word that ends at text[stop:], a letter at least, has
 // more than one byte.
 func (s *scanner) longer(stop int) bool {
 	_, n := utf8.DecodeLastRuneInString(s.text[:stop])
@@ -363,15 +364,15 @@ func (s *scanner) longer(stop int) bool {
 	return n > 1 || unicode.IsLetter(r) || unicode.IsDigit(r) || len(s.wordBefore(0, stop)) > 1
 }
 
-// plainWord tells whether the word at text[i:] ends like one of prose, not
-// like a part of an address, a query or an expression.
+// plainWord reports whether the word at text[i:] ends as in prose, not as in a
+// part of an address, a query or an expression.
 func (s *scanner) plainWord(i, end int) bool {
 	w := s.wordAt(i, end)
 	i += len(w)
 	return len(w) > 1 && (i == end || strings.IndexByte(" ,", s.text[i]) >= 0)
 }
 
-// reported tells whether the text after a closing quote reports the speech:
+// reported reports whether the text after a closing quote reports the speech:
 // Japanese と and って, Chinese 说, 道, 问 after a pronoun.
 func (s *scanner) reported(i, end int) bool {
 	rest := s.text[i:min(end, i+12)]
@@ -381,14 +382,14 @@ func (s *scanner) reported(i, end int) bool {
 	return strings.ContainsAny(rest, "说說道问問")
 }
 
-// attached returns the end of what follows a stop after a space and still
-// belongs to its sentence: reference marks, emoticons, stray closing marks; and
-// the first character after the white space there.
+// attached returns the end of the marks that follow a terminator after a space and
+// belong to its sentence (references, emoticons, stray closing marks), and the
+// index of the first character after the white space there.
 func (s *scanner) attached(after, next, end int) (cut, begin int) {
-	const most, longest = 16, 24 // marks, and bytes of one
-	for range most {
-		s.look(longest)
-		n := attachedLen(s.text[next:min(end, next+longest)])
+	const maxMarks, maxBytes = 16, 24 // bytes of one mark
+	for range maxMarks {
+		s.charge(maxBytes)
+		n := attachedLen(s.text[next:min(end, next+maxBytes)])
 		if n == 0 {
 			break
 		}
@@ -407,7 +408,7 @@ func startsUpper(w string) bool {
 	return unicode.IsUpper(r)
 }
 
-// hasVowel tells a word from an abbreviation made of consonants.
+// hasVowel distinguishes a word from an abbreviation that consists of consonants.
 func hasVowel(w string) bool {
 	for _, r := range w {
 		if r >= utf8.RuneSelf || strings.ContainsRune("aeiouyAEIOUY", r) {
