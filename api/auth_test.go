@@ -199,7 +199,7 @@ func scopeInDocument(t *testing.T, method, route string) string {
 	return (*operation.Security)[0]["token"][0]
 }
 
-// A body that a stranger announces and does not send holds nothing for long.
+// A body that an unauthenticated client announces but does not send reserves no memory for long.
 func TestStrangersBodyIsNotWaitedFor(t *testing.T) {
 	s := start(t, scorerOf(t, &model{}, 0), parts(func(p *api.Parts) { p.Tokens = tokens(t) }),
 		config(func(c *api.Config) { c.HeaderTimeout = timeout / 200 }))

@@ -88,7 +88,7 @@ type Trainer interface {
 	Training(ctx context.Context) (Training, error)
 	// Start requests a training run and returns the status with that request. The
 	// run begins once no other is in progress and there is enough data.
-	Start(ctx context.Context, ask retrain.Ask) (retrain.Status, error)
+	Start(ctx context.Context, ask retrain.TrainingRequest) (retrain.Status, error)
 }
 
 // Training is the training status of the fleet, what the policy waits for, and the

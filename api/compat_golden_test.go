@@ -51,7 +51,7 @@ var volatile = []struct {
 }
 
 // Every golden request gets its golden answer (status, media type, body), which
-// openapi.json allows. UPDATE_GOLDEN=1 writes the answers anew.
+// openapi.json allows. UPDATE_GOLDEN=1 rewrites the responses.
 func TestCompatGolden(t *testing.T) {
 	s := start(t, scorerOf(t, &model{}, 0))
 	for _, file := range exchanges(t) {

@@ -14,7 +14,7 @@ import (
 )
 
 // Golden requests and answers of dense rewards, without what differs from call
-// to call. UPDATE_GOLDEN=1 writes them anew.
+// to call. UPDATE_GOLDEN=1 rewrites them.
 func TestDenseGolden(t *testing.T) {
 	s := start(t, scorerOf(t, &model{}, 0))
 	files, err := filepath.Glob("testdata/dense/*.request.json")

@@ -223,7 +223,7 @@ func TestPanicIs500(t *testing.T) {
 
 func TestOversizedBodyIsNotAskedFor(t *testing.T) {
 	s := start(t, scorerOf(t, &model{}, 0), config(func(c *api.Config) { c.MaxBody = 100 }))
-	// The client waits for "100 Continue" with its body, and is told no instead.
+	// The client waits for "100 Continue" with its body, and receives an error instead.
 	require.Equal(t, 413, status(t, s.dial(t, rawPost(1000, "", "Expect: 100-continue\r\n"))))
 	require.Equal(t, 413, s.score(t, one(strings.Repeat("a", 100))).StatusCode)
 	require.Equal(t, 200, s.score(t, one(strings.Repeat("a", 100-len(one(""))))).StatusCode)

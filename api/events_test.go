@@ -264,7 +264,7 @@ func TestDamagedEventIsPassedOver(t *testing.T) {
 	f := follow(t, s.client, "http://"+s.addr+"/v1/events?after=1")
 	e := f.event(t)
 	require.Equal(t, "failed", e["event"])
-	require.Equal(t, "2", e["id"], "whoever reconnects here goes on after it")
+	require.Equal(t, "2", e["id"], "a client that reconnects here continues after it")
 	require.Equal(t, "3", f.event(t)["id"])
 }
 
@@ -279,7 +279,7 @@ func TestDrainEndsEvents(t *testing.T) {
 
 	late := follow(t, s.client, "http://"+s.addr+"/v1/events?n=0")
 	_, err := io.Copy(io.Discard, late.response.Body)
-	require.NoError(t, err, "a browser goes on trying only after a 200")
+	require.NoError(t, err, "a browser retries only after a 200")
 }
 
 // pipes is a listener whose connections are in memory, where time can be made

@@ -37,20 +37,20 @@ func TestGRPCCallers(t *testing.T) {
 		code      codes.Code
 		says      string
 	}{
-		"local":               {unguarded, "", nil, codes.OK, ""},
-		"local, with tokens":  {guarded, "", nil, codes.Unauthenticated, "--trust-loopback"},
-		"local, trusted":      {trusted, "", nil, codes.OK, ""},
-		"proxy, trusted":      {trusted, "", []string{"via", "1.1 proxy"}, codes.Unauthenticated, "proxy (header via)"},
-		"proxy, empty value":  {trusted, "", []string{"x-forwarded-for", "", "x-forwarded-for", "10.0.0.1"}, codes.Unauthenticated, "proxy (header x-forwarded-for)"},
-		"a token":             {guarded, "assay.example:8001", []string{"authorization", "Bearer secret-of-the-trainer-0001"}, codes.OK, ""},
-		"no token":            {guarded, "assay.example:8001", nil, codes.Unauthenticated, "send Authorization: Bearer TOKEN"},
-		"no tokens at all":    {unguarded, "assay.example:8001", nil, codes.Unauthenticated, "--token-file"},
-		"a wrong token":       {guarded, "", []string{"authorization", "Bearer secret-of-somebody-else"}, codes.Unauthenticated, "the token is unknown"},
-		"no bearer":           {guarded, "", []string{"authorization", "Basic x"}, codes.Unauthenticated, "not a single bearer token"},
-		"two tokens":          {guarded, "", []string{"authorization", "Bearer secret-of-the-trainer-0001", "authorization", "Bearer x"}, codes.Unauthenticated, "not a single bearer token"},
-		"of another scope":    {guarded, "", []string{"authorization", "Bearer secret-of-the-labeller-01"}, codes.PermissionDenied, "scope score"},
-		"through a proxy":     {unguarded, "", []string{"x-forwarded-for", "10.0.0.1"}, codes.Unauthenticated, "proxy (header x-forwarded-for)"},
-		"whoever, if allowed": {config(func(c *api.Config) { c.Insecure = true }), "assay.example", nil, codes.OK, ""},
+		"local":              {unguarded, "", nil, codes.OK, ""},
+		"local, with tokens": {guarded, "", nil, codes.Unauthenticated, "--trust-loopback"},
+		"local, trusted":     {trusted, "", nil, codes.OK, ""},
+		"proxy, trusted":     {trusted, "", []string{"via", "1.1 proxy"}, codes.Unauthenticated, "proxy (header via)"},
+		"proxy, empty value": {trusted, "", []string{"x-forwarded-for", "", "x-forwarded-for", "10.0.0.1"}, codes.Unauthenticated, "proxy (header x-forwarded-for)"},
+		"a token":            {guarded, "assay.example:8001", []string{"authorization", "Bearer secret-of-the-trainer-0001"}, codes.OK, ""},
+		"no token":           {guarded, "assay.example:8001", nil, codes.Unauthenticated, "send Authorization: Bearer TOKEN"},
+		"no tokens at all":   {unguarded, "assay.example:8001", nil, codes.Unauthenticated, "--token-file"},
+		"a wrong token":      {guarded, "", []string{"authorization", "Bearer secret-of-somebody-else"}, codes.Unauthenticated, "the token is unknown"},
+		"no bearer":          {guarded, "", []string{"authorization", "Basic x"}, codes.Unauthenticated, "not a single bearer token"},
+		"two tokens":         {guarded, "", []string{"authorization", "Bearer secret-of-the-trainer-0001", "authorization", "Bearer x"}, codes.Unauthenticated, "not a single bearer token"},
+		"of another scope":   {guarded, "", []string{"authorization", "Bearer secret-of-the-labeller-01"}, codes.PermissionDenied, "scope score"},
+		"through a proxy":    {unguarded, "", []string{"x-forwarded-for", "10.0.0.1"}, codes.Unauthenticated, "proxy (header x-forwarded-for)"},
+		"anyone, if allowed": {config(func(c *api.Config) { c.Insecure = true }), "assay.example", nil, codes.OK, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := startRPC(t, scorerOf(t, &model{}, 0), c.with)

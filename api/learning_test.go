@@ -88,8 +88,8 @@ func (f *fleet) Training(context.Context) (api.Training, error) {
 	}, f.err
 }
 
-func (f *fleet) Start(_ context.Context, ask retrain.Ask) (retrain.Status, error) {
-	return retrain.Status{Phase: retrain.PhaseIdle, Asked: &ask}, f.note("train by %s: %s (%v)", ask.By, ask.Reason, ask.Refreeze)
+func (f *fleet) Start(_ context.Context, ask retrain.TrainingRequest) (retrain.Status, error) {
+	return retrain.Status{Phase: retrain.PhaseIdle, Requested: &ask}, f.note("train by %s: %s (%v)", ask.By, ask.Reason, ask.Refreeze)
 }
 
 func (f *fleet) all(p *api.Parts) {

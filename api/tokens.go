@@ -252,7 +252,7 @@ func parseTokens(r io.Reader) ([]grant, error) {
 		return nil, err
 	}
 	if len(grants) == 0 {
-		return nil, errors.New("there is no token in it; write lines of TOKEN SCOPE[,SCOPE...] [NAME]")
+		return nil, errors.New("it contains no token; write lines of TOKEN SCOPE[,SCOPE...] [NAME]")
 	}
 	return grants, nil
 }

@@ -41,7 +41,7 @@ func (e trainingEndpoints) start(w http.ResponseWriter, r *http.Request) error {
 	if err := checkReason(body.Reason); err != nil {
 		return err
 	}
-	request := retrain.Ask{By: exchange.Of(r).Caller, Reason: body.Reason, Refreeze: body.Refreeze, Time: time.Now().UTC()}
+	request := retrain.TrainingRequest{By: exchange.Of(r).Caller, Reason: body.Reason, Refreeze: body.Refreeze, Time: time.Now().UTC()}
 	status, err := e.trainer.Start(r.Context(), request)
 	if err != nil {
 		return err

@@ -59,7 +59,7 @@ func TestBadServerSettings(t *testing.T) {
 		cfg  ServerConfig
 		says string
 	}{
-		"no folder":      {ServerConfig{}, "DataDir"},
+		"no directory":   {ServerConfig{}, "DataDir"},
 		"a file":         {ServerConfig{DataDir: file}, "DataDir"},
 		"no port":        {ServerConfig{DataDir: t.TempDir(), Listen: "127.0.0.1"}, "Listen: 127.0.0.1"},
 		"port a word":    {ServerConfig{DataDir: t.TempDir(), Listen: "127.0.0.1:http"}, "between 0 and 65535"},
@@ -134,7 +134,7 @@ func TestTheDefaultIsToSyncAlways(t *testing.T) {
 func TestDamagedStoreIsAnErrorNotACrash(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "nats"), []byte("not a folder"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "nats"), []byte("not a directory"), 0o600))
 	_, err := Open(context.Background(), Config{Server: ServerConfig{Listen: "127.0.0.1:0", DataDir: dir}}, zerolog.Nop(), prometheus.NewRegistry())
 	require.ErrorContains(t, err, "embedded NATS server")
 }

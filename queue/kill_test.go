@@ -27,7 +27,7 @@ import (
 )
 
 // childEnv makes the test binary be an assay of its own, with its data in the
-// folder that it names.
+// directory that it names.
 const childEnv = "ASSAY_QUEUE_TEST_CHILD"
 
 // child serves until its standard input ends, which it does when the parent

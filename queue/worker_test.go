@@ -286,15 +286,15 @@ func TestDrainHandsBackWhatIsNotDone(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t)
 	q := openQueue(t, cfg)
-	stuck := make(chan struct{}, 10)
+	stalled := make(chan struct{}, 10)
 	w, err := startWorker(t.Context(), q.nc, q.js, scorerFunc(func(ctx context.Context, it rewardmodel.Item) (rewardmodel.Result, error) {
-		stuck <- struct{}{}
+		stalled <- struct{}{}
 		<-ctx.Done()
 		return rewardmodel.Result{}, ctx.Err()
 	}), cfg.Worker, q.log, q.metrics)
 	require.NoError(t, err)
 	publish(t, q, "x", "1", item("text"))
-	<-stuck
+	<-stalled
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	require.ErrorIs(t, w.drain(ctx), context.Canceled)
@@ -361,7 +361,7 @@ func TestReplicasShareTheWork(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_ = queues[0].Drain(ctx) // leaves in the middle, with or without something to hand back
+	_ = queues[0].Drain(ctx) // stops early, with or without messages to nak
 	settled(t, queues[1])
 	require.Equal(t, responses, jstest.Count(queues[1].js, StreamRewards))
 	require.NotZero(t, worked[0].Load())

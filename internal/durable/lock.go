@@ -3,7 +3,6 @@ package durable
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -32,9 +31,9 @@ func WaitLock(path string) (*Lock, error) { return lock(path, unix.LOCK_EX) }
 func TryLock(path string) (*Lock, error) { return lock(path, unix.LOCK_EX|unix.LOCK_NB) }
 
 func lock(path string, how int) (*Lock, error) {
-	file, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		file, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) // NFS locks only files that are open for writing
+	if errors.Is(err, unix.EISDIR) {
+		file, err = os.Open(path)
 	}
 	if err != nil {
 		return nil, err

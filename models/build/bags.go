@@ -5,11 +5,11 @@ import (
 	"io"
 	"iter"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"text/tabwriter"
 
+	"assay/internal/durable"
 	"assay/rewardmodel/bag"
 	"assay/rewardmodel/eval"
 )
@@ -54,23 +54,13 @@ func writeBags(cfg config, log io.Writer) error {
 	return nil
 }
 
-// writeFile writes a bag file under a temporary name and renames it when complete.
+// writeFile replaces a bag file.
 func writeFile(path string, bags iter.Seq[bag.Bag]) error {
-	file, err := os.CreateTemp(filepath.Dir(path), ".bags-*")
+	err := durable.WriteTo(path, 0o644, func(w io.Writer) error { return bag.Write(w, bags) })
 	if err != nil {
-		return err
-	}
-	defer os.Remove(file.Name())
-	if err := bag.Write(file, bags); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	if err := file.Chmod(0o644); err != nil {
-		return err
-	}
-	if err := file.Close(); err != nil {
-		return err
-	}
-	return os.Rename(file.Name(), path)
+	return nil
 }
 
 // table prints the bags and the share of violations by source and by instance

@@ -18,8 +18,8 @@ import (
 	"assay/rewardmodel/retrain"
 )
 
-// patience is for elections on a machine that is busy with something else.
-const patience = 2 * time.Minute
+// electionTimeout allows for elections on a busy machine.
+const electionTimeout = 2 * time.Minute
 
 const (
 	stateStream  = "KV_" + registry.BucketState
@@ -95,7 +95,7 @@ func TestRegistryOfAClusterSurvivesItsLeaders(t *testing.T) {
 	}
 	c := queuetest.StartCluster(t, 3)
 	one, two := replica(t, c), replica(t, c)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), electionTimeout)
 	defer cancel()
 
 	dir := t.TempDir()

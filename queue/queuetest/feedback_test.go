@@ -53,7 +53,7 @@ func TestFeedbackOfAClusterSurvivesItsLeaders(t *testing.T) {
 		replicas[i] = queuetest.Open(t, queue.Config{Conn: queue.ConnConfig{URL: c.URL()},
 			Streams: queue.StreamsConfig{Replicas: 3, KeepScored: time.Hour}}).Labels()
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), electionTimeout)
 	defer cancel()
 	for round, label := range []bag.Label{bag.Violation, bag.Compliant} {
 		half := make(chan struct{})

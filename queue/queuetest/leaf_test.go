@@ -56,7 +56,7 @@ func TestReplicaOnALeafNode(t *testing.T) {
 			require.Eventually(t, func() bool {
 				info, err := stream.Info(t.Context())
 				return err == nil && info.State.Msgs == 0
-			}, patience, 20*time.Millisecond, "it is acknowledged")
+			}, electionTimeout, 20*time.Millisecond, "it is acknowledged")
 
 			text := "Hello."
 			answer, err := queue.NewClient(hub).Score(t.Context(), rewardmodel.Request{Responses: []rewardmodel.Item{{ID: "b", Response: &text}}})

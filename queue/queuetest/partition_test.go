@@ -44,7 +44,7 @@ func TestConnectionThroughANetworkThatSwallows(t *testing.T) {
 	began := time.Now()
 	select {
 	case <-lost:
-	case <-time.After(patience):
+	case <-time.After(electionTimeout):
 		t.Fatal("the connection did not notice")
 	}
 	require.Less(t, time.Since(began), 20*time.Second, "6 seconds, on a machine that is not busy")
@@ -56,7 +56,7 @@ func TestConnectionThroughANetworkThatSwallows(t *testing.T) {
 	p.Set(queuetest.Passing)
 	select {
 	case <-back:
-	case <-time.After(patience):
+	case <-time.After(electionTimeout):
 		t.Fatal("the connection did not come back")
 	}
 	_, err = js.Publish(t.Context(), queue.SubjectRewards+".now", []byte(`{}`))
@@ -87,7 +87,7 @@ func TestPartitionOfACluster(t *testing.T) {
 			defer cancel()
 			_, err = js.Publish(ctx, queue.SubjectResponses+".x", []byte(`{"response":"Hello."}`))
 			return err == nil
-		}, patience, 50*time.Millisecond)
+		}, electionTimeout, 50*time.Millisecond)
 		c.Isolate(leader, queuetest.Passing)
 		gate.Set(queuetest.Passing)
 		c.Healthy(queue.StreamResponses)
@@ -125,7 +125,7 @@ func TestBacklogOfACluster(t *testing.T) {
 		}
 		return s.CachedInfo().State.LastSeq
 	}
-	require.Eventually(t, func() bool { return stored(queue.StreamRewards) == responses }, patience, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return stored(queue.StreamRewards) == responses }, electionTimeout, 50*time.Millisecond)
 }
 
 // How full the responses are can be seen before publishers are refused.
@@ -155,11 +155,11 @@ func TestFillOfTheStreamIsMeasured(t *testing.T) {
 		}
 		return -1
 	}
-	require.Eventually(t, func() bool { return gauge("assay_nats_responses_messages") == 10 }, patience, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return gauge("assay_nats_responses_messages") == 10 }, electionTimeout, 50*time.Millisecond)
 	require.Greater(t, gauge("assay_nats_responses_bytes"), 200.0)
 	require.EqualValues(t, 1<<20, gauge("assay_nats_responses_max_bytes"))
 	require.Greater(t, gauge("assay_nats_responses_oldest_seconds"), 0.0)
 	close(scorer.open)
-	require.Eventually(t, func() bool { return gauge("assay_nats_responses_messages") == 0 }, patience, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return gauge("assay_nats_responses_messages") == 0 }, electionTimeout, 50*time.Millisecond)
 	require.Zero(t, gauge("assay_nats_responses_oldest_seconds"))
 }

@@ -21,9 +21,9 @@ import (
 	"assay/rewardmodel/retrain"
 )
 
-// checkpointFolder writes a folder as a checkpoint has it; the weights do not
+// checkpointDirectory writes a checkpoint directory; the weights do not
 // compress and pass some chunks.
-func checkpointFolder(t testing.TB, seed uint64, size int) string {
+func checkpointDirectory(t testing.TB, seed uint64, size int) string {
 	t.Helper()
 	dir := t.TempDir()
 	weights := make([]byte, size)
@@ -49,7 +49,7 @@ func requireSameFiles(t testing.TB, want, got string) {
 	require.Equal(t, a, b)
 }
 
-// upload stores a folder and returns the record of it.
+// upload stores a directory and returns its record.
 func upload(t testing.TB, r *registry.Registry, version, dir string) retrain.Model {
 	t.Helper()
 	files, err := r.Upload(jstest.Context(t), version, dir)
@@ -64,7 +64,7 @@ func TestUploadAndDownload(t *testing.T) {
 	ctx := jstest.Context(t)
 	q := queuetest.Open(t, queuetest.Config(t))
 	r := openRegistry(t, q)
-	dir := checkpointFolder(t, 1, weightBytes)
+	dir := checkpointDirectory(t, 1, weightBytes)
 	m := upload(t, r, "v1", dir)
 	require.Len(t, m.Files, 4)
 	require.EqualValues(t, weightBytes, m.Files["model.safetensors"].Size)
@@ -84,9 +84,9 @@ func TestUploadAndDownload(t *testing.T) {
 	require.NoError(t, r.Download(ctx, m, to), "is there")
 	entries, err := os.ReadDir(filepath.Dir(to))
 	require.NoError(t, err)
-	require.Len(t, entries, 1, "nothing is left beside it")
+	require.Len(t, entries, 1, "no temporary directory remains")
 
-	// A folder that is not what was registered is replaced.
+	// A directory with other files than the registered ones is replaced.
 	require.NoError(t, os.WriteFile(filepath.Join(to, "config.json"), []byte("{"), 0o600))
 	require.NoError(t, r.Download(ctx, m, to))
 	requireSameFiles(t, dir, to)
@@ -101,13 +101,13 @@ func TestUploadAndDownload(t *testing.T) {
 	require.True(t, bytes.Equal(file, data))
 
 	// A registered version is never overwritten by another.
-	_, err = r.Upload(ctx, "v1", checkpointFolder(t, 2, weightBytes))
+	_, err = r.Upload(ctx, "v1", checkpointDirectory(t, 2, weightBytes))
 	require.ErrorIs(t, err, retrain.ErrExists)
 	require.NoError(t, r.Download(ctx, m, filepath.Join(t.TempDir(), "again")))
 
 	// One that is not registered is: an upload of something else was given up.
 	upload(t, r, "v2", dir)
-	other := checkpointFolder(t, 3, weightBytes)
+	other := checkpointDirectory(t, 3, weightBytes)
 	m2 := upload(t, r, "v2", other)
 	to = filepath.Join(t.TempDir(), "v2")
 	require.NoError(t, r.Download(ctx, m2, to))
@@ -138,7 +138,7 @@ func TestUploadCutOff(t *testing.T) {
 	t.Parallel()
 	q := queuetest.Open(t, queuetest.Config(t))
 	r := openRegistry(t, q)
-	dir := checkpointFolder(t, 4, 40*registry.ChunkBytes)
+	dir := checkpointDirectory(t, 4, 40*registry.ChunkBytes)
 	cut := 0
 	for i := range 8 {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i*i)*2*time.Millisecond)
@@ -161,7 +161,7 @@ func TestSweep(t *testing.T) {
 	ctx := jstest.Context(t)
 	q := queuetest.Open(t, queuetest.Config(t))
 	r := openRegistry(t, q)
-	m := upload(t, r, "v1", checkpointFolder(t, 5, weightBytes))
+	m := upload(t, r, "v1", checkpointDirectory(t, 5, weightBytes))
 	for range 3 {
 		_, err := jstest.JetStream(t, q.Conn()).Publish(ctx, registry.SubjectChunks+"orphan", []byte("left behind"))
 		require.NoError(t, err)
@@ -212,7 +212,7 @@ func TestDamage(t *testing.T) {
 			ctx := jstest.Context(t)
 			q := queuetest.Open(t, queuetest.Config(t))
 			r := openRegistry(t, q)
-			dir := checkpointFolder(t, 6, registry.ChunkBytes/2)
+			dir := checkpointDirectory(t, 6, registry.ChunkBytes/2)
 			m := upload(t, r, "v1", dir)
 			require.NoError(t, r.Register(ctx, m))
 			info, err := r.ObjectInfo(ctx, "v1/model.safetensors")
@@ -240,7 +240,7 @@ func TestDamageOnDisk(t *testing.T) {
 	t.Parallel()
 	cfg := queuetest.Config(t)
 	q := queuetest.Open(t, cfg)
-	dir := checkpointFolder(t, 7, weightBytes)
+	dir := checkpointDirectory(t, 7, weightBytes)
 	m := upload(t, openRegistry(t, q), "v1", dir)
 	queuetest.Close(t, q)
 	weights, err := os.ReadFile(filepath.Join(dir, "model.safetensors"))
@@ -271,7 +271,7 @@ func TestProcessesDownloadToOneFolder(t *testing.T) {
 	t.Parallel()
 	ctx := jstest.Context(t)
 	r := openRegistry(t, queuetest.Open(t, queuetest.Config(t)))
-	dir := checkpointFolder(t, 8, weightBytes)
+	dir := checkpointDirectory(t, 8, weightBytes)
 	m := upload(t, r, "v1", dir)
 	to := filepath.Join(t.TempDir(), "v1")
 	require.NoError(t, os.Mkdir(to, 0o755))
@@ -299,7 +299,7 @@ func TestAFullBucketSaysSo(t *testing.T) {
 	cfg.Streams.ModelsMaxBytes = 2 * registry.ChunkBytes
 	q := queuetest.Open(t, cfg)
 	r := openRegistry(t, q)
-	_, err := r.Upload(jstest.Context(t), "v1", checkpointFolder(t, 9, weightBytes))
+	_, err := r.Upload(jstest.Context(t), "v1", checkpointDirectory(t, 9, weightBytes))
 	require.ErrorContains(t, err, "maximum bytes")
 	require.ErrorContains(t, err, "enlarge")
 	require.NoError(t, r.Remove(jstest.Context(t), "v1"))
@@ -308,7 +308,7 @@ func TestAFullBucketSaysSo(t *testing.T) {
 
 func BenchmarkModelTransfer(b *testing.B) {
 	r := openRegistry(b, queuetest.Open(b, queuetest.Config(b)))
-	dir := checkpointFolder(b, 10, 90<<20)
+	dir := checkpointDirectory(b, 10, 90<<20)
 	b.Run("upload", func(b *testing.B) {
 		b.SetBytes(90 << 20)
 		for i := range b.N {

@@ -1,16 +1,15 @@
 // Package bag reads and writes labelled responses: the bags of multiple
 // instance learning.
 //
-// A bag is one response. A person says of the whole of it that it is compliant
-// or a violation; the utterances inside it, its instances, carry no label. A
-// bag file holds one JSON object a line:
+// A bag is one response. A person labels the whole response as compliant or as a
+// violation; the utterances in it, its instances, have no label. A bag file has one
+// JSON object per line:
 //
 //	{"id":"r1","label":"violation","response":"Of course. You fool."}
 //	{"id":"r2","label":"compliant","messages":[{"role":"assistant","content":"Of course."}]}
 //
-// For evaluation a bag may also say where its violation lies, by the index of
-// an instance ("witness") or by ranges of code points ("spans"). Training never
-// looks at them.
+// For evaluation a bag may also locate its violation, by the index of an instance
+// ("witness") or by ranges of code points ("spans"). Training ignores them.
 package bag
 
 import "time"

@@ -213,9 +213,9 @@ func TestDecodeOne(t *testing.T) {
 		`{"label":"violation","response":"x"}`:                         "id: is missing",
 		`{"id":"a","label":"violation"}`:                               "response: is missing",
 		`{"id":"a","label":"violation","messages":{}}`:                 "messages: has the wrong type: give a list, not an object",
-		`{"id":"a","label":"violation","response":"x","witness":"1"}`:  "witness: has the wrong type: give a whole number, not a string",
+		`{"id":"a","label":"violation","response":"x","witness":"1"}`:  "witness: has the wrong type: give an integer, not a string",
 		`{"id":"a","label":"violation","response":true}`:               "response: has the wrong type: give a string, not true",
-		`{"id":"a","label":"violation","response":"x","time":"noon"}`:  "time: has the wrong type: it is no time",
+		`{"id":"a","label":"violation","response":"x","time":"noon"}`:  "time: has the wrong type: it is not a timestamp",
 		`{"id":"a","label":"violation","response":"x","witness":1e99}`: "witness: has the wrong type",
 		`{`: "is not valid JSON",
 	} {

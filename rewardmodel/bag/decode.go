@@ -12,7 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// record is a bag as it stands in the file. Pointers tell "absent" from "empty".
+// record is a bag in the file format. Pointers tell "absent" from "empty".
 type record struct {
 	ID        *string    `json:"id"`
 	Label     *string    `json:"label"`
@@ -26,7 +26,7 @@ type record struct {
 	Spans     [][]int    `json:"spans,omitzero"`
 }
 
-// need says what a bag must have.
+// need is the set of required fields of a bag.
 type need bool
 
 const (
@@ -34,9 +34,9 @@ const (
 	labelOnly need = false // its id and text are known from elsewhere
 )
 
-// FieldError says what is wrong with one bag.
+// FieldError is an error in one bag.
 type FieldError struct {
-	Field string // path of the offending field ("messages/0/role"), "" when it is no JSON object
+	Field string // path of the offending field ("messages/0/role"), "" when it is not a JSON object
 	Err   error
 }
 
@@ -52,9 +52,8 @@ func (e *FieldError) Error() string {
 // the JSON is broken.
 func (e *FieldError) Unwrap() error { return e.Err }
 
-// Decode returns the bag of one JSON object as it stands on a line of a bag
-// file. Unknown fields are ignored, and null stands for an absent field. The
-// error is a *FieldError.
+// Decode returns the bag of one JSON object, in the format of a line of a bag file.
+// It ignores unknown fields, and treats null as absent. The error is a *FieldError.
 func Decode(line []byte) (Bag, error) { return decodeOne(line, whole) }
 
 // DecodeLabel is Decode for a bag whose id and text may be missing, because
@@ -101,10 +100,10 @@ func decode(line []byte, n need) (Bag, string, error) {
 	return b, "", nil
 }
 
-// wrongType says what is wrong with a value in the words of JSON.
+// wrongType describes a type error in terms of JSON.
 func wrongType(err *json.SemanticError) error {
 	if err.GoType == reflect.TypeFor[time.Time]() && err.JSONKind == '"' {
-		return errors.New(`has the wrong type: it is no time; give RFC 3339, such as "2026-01-31T12:00:00Z"`)
+		return errors.New(`has the wrong type: it is not a timestamp; give RFC 3339, such as "2026-01-31T12:00:00Z"`)
 	}
 	got, ok := map[jsontext.Kind]string{
 		'n': "null", 't': "true", 'f': "false", '"': "a string", '0': "a number", '{': "an object", '[': "a list",
@@ -119,7 +118,7 @@ func wrongType(err *json.SemanticError) error {
 	case t.Kind() == reflect.Slice:
 		want = "a list"
 	case t.Kind() == reflect.Int:
-		want = "a whole number"
+		want = "an integer"
 	}
 	return fmt.Errorf("has the wrong type: give %s, not %s", want, got)
 }

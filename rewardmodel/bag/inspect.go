@@ -22,7 +22,7 @@ const (
 	Duplicate       Kind = "duplicate"        // bags that repeat the text and the label of an earlier one
 	RepeatedID      Kind = "repeated_id"      // bags with the id of an earlier one
 	Empty           Kind = "empty"            // bags without an instance after segmentation
-	SingleViolation Kind = "single_violation" // violations of one instance, beside larger ones
+	SingleViolation Kind = "single_violation" // violations of one instance, among larger ones
 	InstanceLabels  Kind = "instance_labels"  // violations of one instance, and no larger one
 )
 
@@ -33,10 +33,10 @@ type Finding struct {
 	Label Label    // of OneClass, the only label
 	Count int      // bags concerned
 	Of    int      // bags inspected
-	IDs   []string // of the first bags concerned, at most 5; those of one contradiction stand together
+	IDs   []string // of the first bags concerned, at most 5; those of one contradiction are adjacent
 }
 
-// Message says what was found, in which bags, and what to do.
+// Message describes the finding, the bags and the fix.
 func (f Finding) Message() string {
 	at := fmt.Sprintf("%d of %d bags", f.Count, f.Of)
 	if len(f.IDs) > 0 {
@@ -54,18 +54,18 @@ func (f Finding) Message() string {
 		if f.Label == Violation {
 			missing = Compliant
 		}
-		return fmt.Sprintf("all %d bags that hold an utterance have the label %q and there is nothing to tell them from; "+
+		return fmt.Sprintf("all %d bags that hold an utterance have the label %q, so that there is nothing to learn; "+
 			"add bags of label %q", f.Count, f.Label, missing)
 	case Contradiction:
 		return at + " have the same text as a bag of the other label, and no score fits both; " +
 			"keep one judgement of a text, such as the latest or that of most raters"
 	case Duplicate:
-		return at + " repeat an earlier text and its label, and weigh as often as they stand there; " +
-			"drop the copies unless that is meant"
+		return at + " repeat an earlier text and its label, which increases its weight; " +
+			"drop the copies unless that is intended"
 	case RepeatedID:
 		return at + " have the id of an earlier bag; give each its own, or no report can tell them apart"
 	case Empty:
-		return at + " hold no utterance, teach nothing and are left out"
+		return at + " have no utterance and are ignored"
 	case SingleViolation:
 		return at + " are violations of a single utterance, which leave the pseudo-label stage no normal one to learn from; " +
 			"give the whole response where there is more of it"

@@ -48,7 +48,7 @@ func TestInspect(t *testing.T) {
 		{
 			name: "blank ones alone", bags: []Bag{violation("a", " \n"), compliant("b", "")}, fatal: true,
 			want: Findings{{Kind: NoBags, Fatal: true, Of: 2}, {Kind: Empty, Count: 2, Of: 2, IDs: []string{"a", "b"}}},
-			says: []string{"not blank", "left out"},
+			says: []string{"not blank", "are ignored"},
 		},
 		{
 			name: "one class", bags: []Bag{violation("a", "One. Two."), compliant("b", " ")}, fatal: true,
@@ -166,7 +166,7 @@ func ExampleInspector() {
 	}
 	fmt.Println(findings.Err() != nil)
 	// Output:
-	// all 1 bags that hold an utterance have the label "violation" and there is nothing to tell them from; add bags of label "compliant"
-	// 1 of 2 bags (r2) hold no utterance, teach nothing and are left out
+	// all 1 bags that hold an utterance have the label "violation", so that there is nothing to learn; add bags of label "compliant"
+	// 1 of 2 bags (r2) have no utterance and are ignored
 	// true
 }

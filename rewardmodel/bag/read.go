@@ -8,10 +8,10 @@ import (
 	"iter"
 )
 
-// LineError says what is wrong with one line of a bag file.
+// LineError is an error in one line of a bag file.
 type LineError struct {
 	Line  int    // counted from 1
-	Field string // path of the offending field ("messages/0/role"), "" when the line is no JSON object
+	Field string // path of the offending field ("messages/0/role"), "" when the line is not a JSON object
 	Err   error
 }
 
@@ -28,8 +28,8 @@ func (e *LineError) Unwrap() error { return e.Err }
 
 // Read yields the bags of a JSONL stream, whose lines may be of any length.
 // Blank lines are skipped and unknown fields ignored. A bad line yields a
-// *LineError; the sequence goes on with the next line when the caller does, so
-// that a caller may report and skip it. A failing r ends the sequence with its
+// *LineError; the sequence continues with the next line, so that a caller
+// may report and skip it. A failing r ends the sequence with its
 // error.
 func Read(r io.Reader) iter.Seq2[Bag, error] {
 	return func(yield func(Bag, error) bool) {

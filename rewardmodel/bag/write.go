@@ -8,8 +8,8 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// Write writes bags as JSONL, one a line, in order; Read gives them back equal.
-// It refuses a bag that Read would refuse, with the field and the fault.
+// Write writes bags as JSONL, one per line, in order; Read returns equal bags. It
+// rejects a bag that Read would reject, with the field and the fault.
 func Write(w io.Writer, bags iter.Seq[Bag]) error {
 	for b := range bags {
 		line, err := b.AppendJSON(nil)

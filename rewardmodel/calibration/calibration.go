@@ -1,6 +1,6 @@
 // Package calibration keeps the rewards of a new model comparable with those of
-// the model before: a monotone map from the compliance log-odds of the one to
-// those of the other, which leaves the decision threshold where it is.
+// the previous one: a monotone map from the compliance log-odds of the new model to
+// those of the previous one, which does not move the decision threshold.
 //
 // The compliance log-odds of a response are logit(T) - m, with m the logit of
 // its violation and T the threshold: positive when it is compliant, 0 at T.
@@ -16,25 +16,24 @@ import (
 // ErrMap is wrapped by the error of Map.Validate.
 var ErrMap = errors.New("bad calibration")
 
-// Bounds of a map, wide enough for any two models that make sense, and narrow
-// enough that what is mapped stays finite and keeps its order.
+// Bounds of a map, wide enough for any two reasonable models, and narrow enough
+// that mapped values stay finite and in order.
 const (
 	maxKnots = 64
 	maxLogit = 1000 // of a knot, in log-odds
-	maxSlope = 1000 // between two knots; the least is its inverse
+	maxSlope = 1000 // between two knots; the minimum is its inverse
 )
 
 // Map is a strictly increasing piecewise-linear map of log-odds to log-odds.
-// It takes From[i] to To[i], is straight between the knots and has slope 1
-// beyond the first and the last. One knot is at 0 and stays there. The zero
-// Map, without knots, changes nothing.
+// It maps From[i] to To[i], is linear between the knots and has slope 1 beyond the
+// first and the last. It maps 0 to 0. The zero Map, without knots, is the identity.
 type Map struct {
 	From []float64 `json:"from"`
 	To   []float64 `json:"to"`
 }
 
-// Validate reports the first thing that keeps m from being such a map. The
-// error names the knot and wraps ErrMap.
+// Validate returns an error for the first violation of these rules. It names the
+// knot and wraps ErrMap.
 func (m Map) Validate() error {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("%w: "+format, append([]any{ErrMap}, args...)...)
@@ -69,7 +68,7 @@ func (m Map) Validate() error {
 	return nil
 }
 
-// Identity tells that m changes nothing.
+// Identity reports whether m is the identity.
 func (m Map) Identity() bool { return slices.Equal(m.From, m.To) }
 
 // At maps log-odds, which may be infinite. The result has the sign of z.
@@ -87,9 +86,8 @@ func (m Map) At(z float64) float64 {
 	if found {
 		return m.To[i]
 	}
-	// Measured from the knot that is nearer to 0, so that rounding never takes
-	// a value to or past 0; and held between the knots, so that it never takes
-	// one past a neighbour.
+	// Interpolate from the knot nearer to 0, so that rounding never moves a value
+	// to or past 0, and clamp between the knots, so that it never reorders values.
 	slope := (m.To[i] - m.To[i-1]) / (m.From[i] - m.From[i-1])
 	if m.From[i] <= 0 {
 		return max(m.To[i-1], m.To[i]-(m.From[i]-z)*slope)
@@ -97,5 +95,5 @@ func (m Map) At(z float64) float64 {
 	return min(m.To[i], m.To[i-1]+(z-m.From[i-1])*slope)
 }
 
-// Inverse is the map back.
+// Inverse returns the inverse map.
 func (m Map) Inverse() Map { return Map{From: m.To, To: m.From} }

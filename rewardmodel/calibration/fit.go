@@ -9,25 +9,25 @@ import (
 
 // How Fit places its knots: at most 15 with the one at 0.
 const (
-	// MinSide is how many values of both models a side of 0 needs to be
-	// mapped at all.
+	// MinSide is the minimum number of values of each model on a side of 0 for
+	// that side to be mapped.
 	MinSide = 20
 	perKnot = 10 // values of a side for each of its knots
 	maxSide = 7  // knots of a side
 
-	// A slope beyond these would blow up the noise of scores that hardly
-	// differ, or take the differences from scores that do.
+	// A larger slope amplifies the noise of scores that hardly differ; its
+	// inverse is the minimum, so that scores that differ stay apart.
 	fitSlope = 10
 	// Knots closer than this, in log-odds, are one.
 	minGap = 1e-3
 )
 
-// Fit returns the map that gives from the distribution of to, each side of 0 on
-// its own: it takes quantiles of the positive values of from to the same
+// Fit returns the map that gives from the distribution of to, separately on each
+// side of 0: it maps quantiles of the positive values of from to the same
 // quantiles of those of to, and likewise for the negative ones. The values are
 // log-odds, in any order; they need not be of the same responses. A side with
 // fewer than MinSide values in either stays as it is, and slopes are kept
-// between 1/10 and 10. Values that are 0 or not finite do not count.
+// between 1/10 and 10. Values that are 0 or not finite are ignored.
 func Fit(from, to []float64) Map {
 	below, belowTo := fitSide(side(from, -1), side(to, -1))
 	above, aboveTo := fitSide(side(from, 1), side(to, 1))

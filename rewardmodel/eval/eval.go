@@ -1,5 +1,5 @@
-// Package eval measures how well scores of instances find violating responses
-// and the utterance that makes them so.
+// Package eval measures how well the scores of instances detect violating responses
+// and locate the violating utterance.
 //
 // A bag counts as a violation when its largest instance score is above the
 // threshold. The positive class of every ranking and probability metric is the
@@ -43,12 +43,12 @@ func (b BagScores) Violation() float64 {
 	return slices.Max(b.Violations)
 }
 
-// mixed says that the bag is a violation known to hold both kinds of instances.
+// mixed reports whether the bag is a violation with gold marks of both kinds.
 func (b BagScores) mixed() bool {
 	return b.Label == bag.Violation && slices.Contains(b.Gold, true) && slices.Contains(b.Gold, false)
 }
 
-// Bootstrap asks for percentile intervals from resampling whole bags.
+// Bootstrap configures percentile intervals from resampling whole bags.
 type Bootstrap struct {
 	Resamples int     // 0: no intervals
 	Level     float64 // coverage in (0,1); 0 means 0.95
@@ -159,7 +159,7 @@ func measure(bags []BagScores, threshold float64) map[string]float64 {
 	return out
 }
 
-// ranking gathers instances with gold marks.
+// ranking collects instances with gold marks.
 type ranking struct {
 	scores []float64
 	truth  []bool
@@ -171,8 +171,8 @@ func (r *ranking) add(b BagScores) {
 }
 
 // bootstrap returns the percentile interval of each of the metrics (Efron and
-// Tibshirani 1993, section 13.3). Bags are drawn whole, as the instances of one
-// bag are not independent.
+// Tibshirani 1993, section 13.3). Whole bags are resampled, because the instances
+// of one bag are not independent.
 func bootstrap(bags []BagScores, threshold float64, how Bootstrap, metrics map[string]float64) map[string][2]float64 {
 	rng := rand.New(rand.NewPCG(how.Seed, 0xb007))
 	draws := map[string][]float64{}

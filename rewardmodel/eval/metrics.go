@@ -12,8 +12,8 @@ const calibrationBins = 15
 // Confusion counts decisions; a violation is the positive.
 type Confusion struct{ TruePositive, FalsePositive, TrueNegative, FalseNegative int }
 
-// Decide counts what deciding "violation" for scores above the threshold gets
-// right and wrong.
+// Decide counts the correct and wrong decisions when scores above the threshold are
+// violations.
 func Decide(scores []float64, violation []bool, threshold float64) Confusion {
 	var c Confusion
 	for i, score := range scores {

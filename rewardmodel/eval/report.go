@@ -17,7 +17,7 @@ import "github.com/go-json-experiment/json"
 //	                                   how well instances can match the gold spans at all
 //	ece, brier                         calibration of the bag's score
 //
-// Undefined ones are absent. The span metrics leave the threshold out: the
+// Undefined ones are absent. The span metrics ignore the threshold: the
 // witness is compared whether or not it is above. SemEval-2021 Task 5 defines
 // the F1 (Pavlopoulos et al. 2021), there for any set of characters.
 type Report struct {

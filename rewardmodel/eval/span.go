@@ -13,7 +13,7 @@ type overlap struct {
 	f1  float64 // harmonic mean of the precision and the recall of characters
 }
 
-// located says that the bag is a violation whose true characters are known.
+// located reports whether the bag is a violation with gold spans.
 func (b BagScores) located() bool {
 	return b.Label == bag.Violation && b.Spans != nil && len(b.GoldSpans) > 0
 }

@@ -6,19 +6,19 @@ import (
 	"slices"
 )
 
-// Bag is what the raters of one response agree on.
+// Bag is a labelled response: the majority of its raters.
 type Bag struct {
 	ID        Hash
 	Violation bool   // the label of the majority; false when Disputed
-	Sequence  uint64 // of the latest record that counts
+	Sequence  uint64 // of the latest record
 	HeldOut   bool   // never trained on; see Split
-	Disputed  bool   // as many raters say the one as the other: nothing to learn from
+	Disputed  bool   // the vote is tied: not trained on
 	Raters    int    // whose labels count
 }
 
 // Bags yields every response that has a label, oldest first (by the latest
-// record of each), as it was when the iteration began. The index may be changed
-// meanwhile.
+// record of each), as of the start of the iteration. The index may be changed
+// concurrently.
 func (x *Index) Bags(split Split) iter.Seq[Bag] {
 	return func(yield func(Bag) bool) {
 		for _, b := range x.snapshot(split) {

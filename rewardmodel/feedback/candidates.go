@@ -12,20 +12,20 @@ import (
 
 // Scored is a response that a model has scored.
 type Scored struct {
-	Bag bag.Bag // its id and text; the label is not looked at
+	Bag bag.Bag // its id and text; the label is ignored
 	Score
-	// Other is what another version says of it, when that is known.
+	// Other is the score by another version, if known.
 	Other *Score
 }
 
-// Score is what a model version says of a response.
+// Score is the score of a response by a model version.
 type Score struct {
 	Model     string  // the version
 	Violation float64 // of the bag, in [0,1]
 	Threshold float64 // the decision threshold T, in (0,1)
 }
 
-// Candidate is a response that somebody should label next, and why.
+// Candidate is a response to label next, and why.
 type Candidate struct {
 	ID        string        `json:"id"`
 	Prompt    string        `json:"prompt,omitzero"`
@@ -36,72 +36,70 @@ type Candidate struct {
 	Violation float64       `json:"violation"`
 	Threshold float64       `json:"threshold"`
 	Reason    Reason        `json:"reason"`
-	Score     float64       `json:"score"` // what the order is by; at most 1
-	// Uncertainty in (0,1] is 1 for a violation of exactly T, and falls with
-	// the distance of the log-odds; at the median distance of the pool it is
-	// 1/e.
+	Score     float64       `json:"score"` // the sort key, descending; at most 1
+	// Uncertainty in (0,1] is 1 for a violation of exactly T, and decreases with
+	// the distance of the log-odds; it is 1/e at the median distance of the pool.
 	Uncertainty float64 `json:"uncertainty"`
-	// Disagreement in [0,1] is how far two versions are apart; nil when only
-	// one has scored the response.
+	// Disagreement in [0,1] is the difference of two versions; nil when only one
+	// has scored the response.
 	Disagreement *float64 `json:"disagreement,omitzero"`
-	// Similarity in [0,1] is that to the most similar candidate before it.
+	// Similarity in [0,1] is the similarity to the most similar candidate before it.
 	Similarity float64 `json:"similarity"`
 }
 
-// Reason says why a response is a candidate.
+// Reason is why a response is a candidate.
 type Reason string
 
 // Why a response is a candidate.
 const (
-	ReasonUncertain Reason = "uncertain" // it lies near the threshold and is unlike the others
+	ReasonUncertain Reason = "uncertain" // its score is near the threshold, and it differs from the others
 	ReasonDisagree  Reason = "disagree"  // two versions decide differently
-	ReasonRandom    Reason = "random"    // it stands for all responses
+	ReasonRandom    Reason = "random"    // sampled at random
 )
 
-// RankOptions weigh what makes a response worth a label. The zero value has
-// the defaults.
+// RankOptions are the settings of Rank. The zero value has the defaults.
 type RankOptions struct {
-	// Known tells that a response needs no label, as it has one; nil: none has.
+	// Known reports whether a response has a label already; nil: none has.
 	Known func(Scored) bool
-	// Diversity in [0,1] is the weight of being unlike the candidates before,
-	// against that of being worth a label; 0: DefaultDiversity.
+	// Diversity in [0,1] is the weight of the difference from the candidates
+	// before, relative to the weight of the score; 0: DefaultDiversity.
 	Diversity float64
-	// Explore in [0,1] is the share of candidates that are drawn at random; 0:
+	// Explore in [0,1] is the share of candidates that are sampled at random; 0:
 	// DefaultExplore.
 	Explore float64
 }
 
-// What RankOptions has when it does not say.
+// Defaults of RankOptions.
 const (
 	DefaultDiversity = 0.3
 	DefaultExplore   = 0.25
 )
 
-// Rank returns the at most n responses of pool whose labels would teach most,
-// the best first: uncertain ones, unlike each other, and some at random. Of responses with the
-// same text it returns one. The order is the same for the same pool.
+// Rank returns at most n responses of pool whose labels are the most informative,
+// the best first: uncertain and diverse ones, and some at random. It returns one of
+// the responses with the same text. It is deterministic.
 //
-// Uncertain is a response near the threshold. Under the max aggregate this is
-// uncertainty about its witness, and nothing else about its instances counts:
-// the bag's label is a function of its instances' labels, so what it tells
+// A response near the threshold is uncertain. Under the max aggregate this is
+// uncertainty about its witness; the other instances do not matter: the label
+// of the bag is a function of the labels of its instances, so that its information
 // about them is its own entropy, however many they are. That is the softmax
 // limit of the multiple-instance uncertainty of Settles, Craven and Ray (2008).
 // The distance to the threshold is measured on the scale of the compliance
-// log-odds, in units of its median over the pool, as models differ in how sure
-// they sound. Where two versions have scored the response, uncertainty and
+// log-odds, in units of its median over the pool, because models differ in the
+// scale of their scores. Where two versions have scored the response, uncertainty and
 // their disagreement (query by committee, Seung, Opper and Sompolinsky 1992)
 // count half each.
 //
-// Unlike each other they become by maximal marginal relevance (Carbonell and
+// Diversity is maximal marginal relevance (Carbonell and
 // Goldstein 1998) over hashed words and pairs of words: a model that is
-// uncertain about one response is uncertain about all that read like it, and
-// one label serves them all.
+// uncertain about one response is uncertain about all similar ones, and one label
+// is enough for them.
 //
-// Some are random, spread evenly over the order. A model that ranks hardly
-// better than chance does not know what it does not know, and labels of hard
-// responses alone say nothing about the rest: neither how often the model is
-// right, nor, as the gate's hold-out comes from the same labels, whether a
-// candidate model is.
+// The random ones are spread evenly over the order. The uncertainty of a model
+// that ranks hardly better than chance is not informative. Labels of only hard
+// responses do not show how often the model is right on the others, nor, because
+// the hold-out of the gate consists of the same labels, how often a candidate
+// model is.
 func Rank(pool []Scored, n int, opts RankOptions) []Candidate {
 	pool = unlabelled(pool, opts.Known)
 	n = min(n, len(pool))
@@ -149,13 +147,13 @@ func Rank(pool []Scored, n int, opts RankOptions) []Candidate {
 	return out
 }
 
-// marginal is the worth of a candidate beside those that are taken.
+// marginal is the marginal relevance of a candidate, given those already selected.
 func marginal(c *Candidate, diversity float64) float64 {
 	return (1-diversity)*c.Score - diversity*c.Similarity
 }
 
-// shuffled is the order of the hashes of ids, which is random and the same for
-// the same model.
+// shuffled returns the order of the hashes of the ids, which is pseudorandom and
+// the same for the same model.
 func shuffled(candidates []Candidate) []int {
 	hashes, order := make([]Hash, len(candidates)), make([]int, len(candidates))
 	for i, c := range candidates {
@@ -165,8 +163,8 @@ func shuffled(candidates []Candidate) []int {
 	return order
 }
 
-// unlabelled leaves out what is known and what has the text of another, and
-// orders the rest by id.
+// unlabelled omits known responses and those with the text of another, and sorts
+// the others by id.
 func unlabelled(pool []Scored, known func(Scored) bool) []Scored {
 	var out []Scored
 	for _, s := range pool {
@@ -183,7 +181,7 @@ func unlabelled(pool []Scored, known func(Scored) bool) []Scored {
 	})
 }
 
-// appraise gives each response its worth, without regard to the others.
+// appraise scores each response independently.
 func appraise(pool []Scored) []Candidate {
 	odds, others := make([]float64, len(pool)), make([]float64, len(pool))
 	var both []float64
@@ -216,16 +214,16 @@ func appraise(pool []Scored) []Candidate {
 	return out
 }
 
-// logOdds is that of compliance, 0 at the threshold, within ±20 as in rewards.
+// logOdds returns the log-odds of compliance, 0 at the threshold, within ±20 as in rewards.
 func (s Score) logOdds() float64 {
 	odds := logistic.Logit(s.Threshold) - logistic.Logit(s.Violation)
-	if math.IsNaN(odds) { // T and violation at the same end
+	if math.IsNaN(odds) { // T and violation are both 0 or both 1
 		return 0
 	}
 	return min(max(odds, -20), 20)
 }
 
-// medianDistance is the median distance from 0; 1 where that is 0.
+// medianDistance returns the median distance from 0, or 1 if that is 0.
 func medianDistance(odds []float64) float64 {
 	if len(odds) == 0 {
 		return 1

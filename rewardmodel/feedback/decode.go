@@ -11,32 +11,32 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// maxMembers bounds the members of the object around the items. Two are known;
-// the others are ignored.
+// maxMembers limits the members of the object around the items, of which all but
+// two are ignored.
 const maxMembers = 1000
 
-// DefaultMaxItems is the default of Limits.
+// DefaultMaxItems is the default of Limits.MaxItems.
 const DefaultMaxItems = 8192
 
-// Limits bounds what one request may hold. A field that is zero has its default.
+// Limits limits one request. A zero field has its default.
 type Limits struct {
 	MaxItems     int // default 8192
 	MaxInstances int // given instances and messages of all items; default rewardmodel.DefaultMaxInstances
 }
 
-// DecodeBytes is what decoding a body allocates at most, and the records that
-// are made of it.
+// DecodeBytes is the maximum number of bytes that decoding a body and creating its
+// records allocate.
 func DecodeBytes(body []byte) int64 { return wire.DecodeBytes(body) + int64(len(body)) }
 
 // Decode reads a batch of feedback:
 //
 //	{"batch_id":"b1","items":[{"id":"r1","label":"violation","response":"You fool."}]}
 //
-// An item is a bag as package bag describes it, and may have a "response_id": it
-// is the item's id when there is no other, and stands for the text when there is
-// none. An item that is not valid, be it for invalid UTF-8, becomes a Rejection,
-// and the others are kept. The error is an *rewardmodel.InputError, and means
-// that nothing of the body can be used.
+// An item is a bag in the format of package bag with an optional "response_id",
+// which is the default of the item's id, and replaces the text if there is none. An
+// invalid item, such as one with invalid UTF-8, becomes a Rejection, and the others
+// are decoded. The error is a *rewardmodel.InputError for a body without any usable
+// item.
 func Decode(body []byte, limits Limits) (Batch, error) {
 	in := &reader{json: lenient(body), body: body, batch: collector{limits: limits.withDefaults()}}
 	if err := in.document(); err != nil {
@@ -45,9 +45,8 @@ func Decode(body []byte, limits Limits) (Batch, error) {
 	return in.batch.Batch, nil
 }
 
-// DecodeLines reads a batch that has one item a line (application/x-ndjson), as
-// Decode does. Blank lines do not count. A line that is no JSON object is a
-// Rejection.
+// DecodeLines is Decode for a batch with one item per line (application/x-ndjson).
+// Blank lines are ignored. A line that is not a JSON object is a Rejection.
 func DecodeLines(body []byte, limits Limits) (Batch, error) {
 	c := collector{limits: limits.withDefaults()}
 	for line := range bytes.Lines(body) {
@@ -59,7 +58,7 @@ func DecodeLines(body []byte, limits Limits) (Batch, error) {
 		}
 	}
 	if c.count == 0 {
-		return Batch{}, noItems("", "the body holds no line; send at least one item")
+		return Batch{}, noItems("", "the body is empty; send at least one item")
 	}
 	return c.Batch, nil
 }
@@ -74,8 +73,8 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// lenient reads JSON whose grammar is right and whose strings may be anything:
-// one bad item must not make the others unreadable.
+// lenient reads syntactically valid JSON with any strings: one invalid item must
+// not make the others unreadable.
 func lenient(input []byte) *jsontext.Decoder {
 	return jsontext.NewDecoder(bytes.NewBuffer(input), jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
 }
@@ -136,7 +135,7 @@ func (r *reader) member(name string) error {
 	if tooDeep(value, wire.DefaultMaxDepth-1) {
 		return invalid(shorten(name), "is nested deeper than %d levels; flatten it", wire.DefaultMaxDepth)
 	}
-	// Nobody reads an unknown field, but who sends broken text should know.
+	// Unknown fields are ignored, but invalid text in them is an error.
 	var text string
 	if err := strict(value, &text); err != nil {
 		fault := wire.SyntaxError(value, err)
@@ -154,8 +153,8 @@ func (r *reader) member(name string) error {
 	return nil
 }
 
-// strict fails when the value holds invalid text or a name twice; a string it
-// also returns.
+// strict returns an error if the value has invalid text or duplicate names. It
+// stores a string in text.
 func strict(value jsontext.Value, text *string) error {
 	d := jsontext.NewDecoder(bytes.NewBuffer(value))
 	if value.Kind() != '"' {
@@ -207,7 +206,7 @@ type collector struct {
 	count, parts int // items, and the instances and messages of all of them
 }
 
-// add fails only when there are too many items, or instances and messages.
+// add returns an error only for too many items, or instances and messages.
 func (c *collector) add(value []byte) error {
 	if c.count == c.limits.MaxItems {
 		return &rewardmodel.InputError{

@@ -64,7 +64,7 @@ func TestDecodeRejectsItems(t *testing.T) {
 		{"a number as instance", `{"id":"a","label":"violation","instances":["a",2]}`, "a", feedback.CodeInvalid, "instances[1]: has the wrong type: give a string, not a number"},
 		{"no role", `{"id":"a","label":"violation","messages":[{"content":"x"}]}`, "a", feedback.CodeInvalid, "messages[0].role: is missing"},
 		{"no assistant", `{"id":"a","label":"violation","messages":[{"role":"user","content":"x"}]}`, "a", feedback.CodeInvalid, "assistant"},
-		{"a bad time", `{"id":"a","label":"violation","response":"x","time":"noon"}`, "a", feedback.CodeInvalid, `time: has the wrong type: it is no time; give RFC 3339`},
+		{"a bad time", `{"id":"a","label":"violation","response":"x","time":"noon"}`, "a", feedback.CodeInvalid, `time: has the wrong type: it is not a timestamp; give RFC 3339`},
 		{"a number as time", `{"id":"a","label":"violation","response":"x","time":1}`, "a", feedback.CodeInvalid, "time: has the wrong type: give a string, not a number"},
 		{"a number as rater", `{"id":"a","label":"violation","response":"x","rater":1}`, "a", feedback.CodeInvalid, "rater: has the wrong type: give a string"},
 		{"a number as response_id", `{"id":"a","label":"violation","response_id":1}`, "a", feedback.CodeInvalid, "response_id: has the wrong type"},

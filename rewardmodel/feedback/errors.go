@@ -2,13 +2,13 @@ package feedback
 
 import "errors"
 
-// Errors of the store of records. Nothing of the batch that they answer counts
-// as accepted: sending it again is safe and right.
+// Errors of the store of records. No item of the batch is accepted: the client
+// should send it again.
 var (
-	// ErrStoreFull says that the store has reached its limit. It takes items
-	// again once some are erased or the limit is raised.
+	// ErrStoreFull reports that the store has reached its limit. It accepts items
+	// again after some are erased or the limit is raised.
 	ErrStoreFull = errors.New("the feedback store is full")
-	// ErrUnavailable says that the store cannot be reached, or does not know
-	// yet what it holds. It passes.
+	// ErrUnavailable reports that the store cannot be reached, or is still loading
+	// its index. It is retryable.
 	ErrUnavailable = errors.New("the feedback store is not available")
 )

@@ -30,7 +30,7 @@ func fieldMessage(field, message string) string {
 	return field + ": " + message
 }
 
-// shorten cuts a name of the client's choice to what fits a message.
+// shorten truncates a name from the client to fit into a message.
 func shorten(name string) string { return fmt.Sprintf("%.60s", name) }
 
 func joinPath(outer, inner string) string {

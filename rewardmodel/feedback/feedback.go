@@ -1,9 +1,9 @@
-// Package feedback holds what people say about whole responses: the items that
-// they send, the records that are kept of them, and the labelled bags that the
-// records of all raters add up to.
+// Package feedback processes labels of whole responses: the items that clients
+// send, the records that are stored of them, and the labelled bags that result from
+// the records of all raters.
 //
-// It is pure: where records are kept is the business of package queue, and who
-// may send them that of package api.
+// It is pure: package queue stores the records, and package api authorizes their
+// senders.
 package feedback
 
 import (
@@ -14,47 +14,46 @@ import (
 	"assay/rewardmodel/bag"
 )
 
-// Item is one label of one rater on one response. Its text is in the bag, or
-// assay has scored it before and knows it by ResponseID.
+// Item is one label of one rater for one response. The bag has the text, or
+// ResponseID identifies a response that was scored before.
 type Item struct {
 	bag.Bag
 	ResponseID string
 }
 
-// HasText tells that the item carries the response itself.
+// HasText reports whether the item contains the text of the response.
 func (it Item) HasText() bool {
 	return it.Response != "" || it.Instances != nil || it.Messages != nil
 }
 
-// Batch is what came in one request. Items and Rejected together are all of
-// it.
+// Batch is one request. Each item is in either Items or Rejected.
 type Batch struct {
-	ID       string // the client's name for it; only logged
+	ID       string // chosen by the client; only logged
 	Items    []Entry
 	Rejected []Rejection
 }
 
-// Entry is an item and its place in the request.
+// Entry is an item and its index in the request.
 type Entry struct {
 	Index int
 	Item
 }
 
-// Code says why an item was rejected.
+// Code is why an item was rejected.
 type Code string
 
-// Why an item is rejected. Sending it again does not help until what the
-// message names is mended.
+// Why an item is rejected. A retry fails until the client fixes the fault in the
+// message.
 const (
 	CodeInvalid    Code = "invalid"     // a field is missing or wrong
-	CodeUnknown    Code = "unknown"     // its response_id names nothing that is kept
-	CodeConflict   Code = "id_conflict" // its id stands for another text already
+	CodeUnknown    Code = "unknown"     // no scored response with its response_id is stored
+	CodeConflict   Code = "id_conflict" // its id belongs to another text
 	CodeErased     Code = "erased"      // its id was erased on request
-	CodeTooLarge   Code = "too_large"   // the store takes no item of this size
+	CodeTooLarge   Code = "too_large"   // it exceeds the size limit of the store
 	CodeUnlabelled Code = "no_text"     // the response has no utterance to learn from
 )
 
-// Rejection tells of one item that was not taken.
+// Rejection describes one rejected item.
 type Rejection struct {
 	Index   int    `json:"index"` // in the request, from 0
 	ID      string `json:"id"`    // "" when it has none
@@ -62,16 +61,16 @@ type Rejection struct {
 	Message string `json:"message"` // what is wrong, and the fix
 }
 
-// Receipt answers a batch, once everything that it counts as accepted is
-// durable. Accepted, Duplicates and the rejected are all items of the batch.
+// Receipt is the response to a batch. Accepted items are durable. Each item of the
+// batch is accepted, a duplicate or rejected.
 type Receipt struct {
 	Accepted   int         `json:"accepted"`
 	Duplicates int         `json:"duplicates"` // already known, or older than what is known
 	Rejected   []Rejection `json:"rejected"`   // never nil
 }
 
-// Hash stands for an identifier where the identifier itself must not be kept:
-// the first 16 bytes of its SHA-256.
+// Hash replaces an identifier where the identifier itself must not be stored: it
+// is the first 16 bytes of its SHA-256.
 type Hash [16]byte
 
 // HashOf returns the hash of an identifier or a text.
@@ -83,21 +82,21 @@ func HashOf(s string) Hash {
 // String is the hash in hexadecimal, 32 digits.
 func (h Hash) String() string { return hex.EncodeToString(h[:]) }
 
-// Record is what is kept of an item: the label that one rater gives to one
-// response. A later record of the same response and rater takes its place.
+// Record is a stored item: the label of one rater for one response. A later record
+// of the same response and rater replaces it.
 type Record struct {
 	Bag        bag.Bag   // with text, rater and time
-	ResponseID string    // when the item named one
+	ResponseID string    // if the item has one
 	Received   time.Time // by assay
-	By         string    // the name of the token that sent it, or "loopback" and the like; "" over NATS
-	// Model and Violation are the version that had scored the response and
-	// the score of the bag, when it is known.
+	By         string    // name of the sender's token, or a name such as "loopback"; "" over NATS
+	// Model is the version that scored the response, and Violation the score of
+	// the bag, if known.
 	Model     string
 	Violation *float64
 }
 
-// Mark is what the index remembers of a record: enough to recognise a
-// duplicate and to count labels, and no text.
+// Mark is the index entry of a record: enough to recognise a duplicate and to
+// count labels, without the text.
 type Mark struct {
 	ID        Hash // of the response
 	Rater     Hash

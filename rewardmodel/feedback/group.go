@@ -8,9 +8,9 @@ import (
 	"assay/rewardmodel/bag"
 )
 
-// maxPromptGroup is the number of responses to one prompt that are kept on one
-// side of the split. Further ones are grouped by their own text: otherwise a
-// prompt that all responses share would put all of them on one side.
+// maxPromptGroup is the maximum number of responses that are grouped by their
+// prompt. Further ones are grouped by their own text: otherwise a prompt that all
+// responses share would put all of them on one side of the split.
 const maxPromptGroup = 20
 
 // group returns the group of a response: that of its prompt, or of its text
@@ -26,8 +26,8 @@ func group(b bag.Bag) Hash {
 	return g
 }
 
-// prompt is what a response answers: in a dialogue, also what precedes the first
-// message of the assistant.
+// prompt returns the prompt of a response, in a dialogue with the messages before
+// the first one of the assistant.
 func prompt(b bag.Bag) string {
 	parts := []string{b.Prompt}
 	for _, m := range b.Messages {
@@ -41,7 +41,7 @@ func prompt(b bag.Bag) string {
 
 func textGroup(b bag.Bag) Hash {
 	text := normalized(scoredText(b))
-	if text == "" { // only signs
+	if text == "" { // only punctuation and symbols
 		text = scoredText(b)
 	}
 	g := HashOf("text\x00" + text)
@@ -64,10 +64,9 @@ func normalized(text string) string {
 	}, text)
 }
 
-// Place returns the mark of a record that is about to be stored, with the group
-// that is to be recorded. A response that is known keeps the group that it has,
-// and none if it has none: a correction with another prompt moves nothing. One
-// that was erased is not counted in its group, as it is never stored.
+// Place returns the mark of a new record, with the group to store. A known response
+// keeps its group, or the lack of one: a correction with another prompt moves
+// nothing. An erased response is not counted in its group, because it is not stored.
 func (x *Index) Place(r Record) Mark {
 	m := r.Mark(0)
 	x.mu.Lock()
@@ -96,7 +95,7 @@ func (x *Index) Place(r Record) Mark {
 	return m
 }
 
-// unplace takes back that a response was placed, if it was.
+// unplace removes a response from placed and from the count of its group.
 func (x *Index) unplace(id Hash) {
 	if placed, ok := x.placed[id]; ok {
 		delete(x.placed, id)

@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// Verdict says what to do with a record that somebody sends.
+// Verdict is whether to accept a new record.
 type Verdict int
 
 // The verdicts of Index.Judge.
 const (
 	Accept    Verdict = iota // new, or a correction
-	Duplicate                // known already, or older than what is known
-	Conflict                 // its id stands for another text
+	Duplicate                // known, or older than the known record
+	Conflict                 // its id belongs to another text
 	Erased                   // its id was erased
 )
 
-// String is the verdict in one word.
+// String returns the verdict in one word.
 func (v Verdict) String() string {
 	switch v {
 	case Accept:
@@ -32,32 +32,31 @@ func (v Verdict) String() string {
 	}
 }
 
-// Index knows every record and tombstone of the store by its mark. It holds no
-// text, and some hundred bytes a record. All methods are safe for concurrent
+// Index has the mark of every record and tombstone of the store. It contains no
+// text, and takes some hundred bytes per record. All methods are safe for concurrent
 // use.
 //
-// What it knows is a fold over marks and tombstones that does not depend on
-// their order, nor on how often each comes: of the records of one response and
-// rater the one with the highest sequence counts, and an erased id stays erased.
-// Hence replicas that read the same stream agree, whatever else they know from
-// their own publishing.
+// Its state does not depend on the order of marks and tombstones, nor on how often
+// each is applied: of the records of one response and rater the one with the highest
+// sequence counts, and an erased id stays erased. Hence replicas that read the same
+// stream agree, even if a replica applies its own records earlier.
 type Index struct {
 	mu     sync.RWMutex
 	last   uint64
 	erased map[Hash]struct{}
-	// first holds a record of every id. Neither its keys nor its values hold a
-	// pointer, so that the garbage collector passes over it. The records of
+	// first has one record of every id. Neither its keys nor its values contain a
+	// pointer, so that the garbage collector does not scan it. The records of
 	// further raters, which few responses have, are in others.
 	first  map[Hash]record
 	others map[Hash]*raters
 	count  int
-	// prompts counts the responses of each prompt group. placed holds the groups
-	// of responses that Place has seen and Apply has not, which are counted.
+	// prompts counts the responses of each prompt group. placed has the groups of
+	// responses that Place has counted and Apply has not received.
 	prompts map[Hash]int
 	placed  map[Hash]Hash
 }
 
-// maxPlaced bounds the responses that were placed and never stored.
+// maxPlaced limits the responses that were placed but never stored.
 const maxPlaced = 1 << 16
 
 // record is a mark without its id.
@@ -67,7 +66,7 @@ type record struct {
 	sequence    uint64
 	seconds     int64 // of the rater's time, since 1970
 	nanos       uint32
-	timed       bool // there is a time
+	timed       bool // the rater gave a time
 	violation   bool
 }
 
@@ -87,8 +86,8 @@ func newRecord(m Mark) record {
 
 func (r record) time() time.Time { return time.Unix(r.seconds, int64(r.nanos)) }
 
-// Apply takes in a record of the stream. One that is older than another of the
-// same id and rater changes nothing, nor does one of an erased id.
+// Apply adds a record of the stream. It ignores a record that is older than another
+// of the same id and rater, and a record of an erased id.
 func (x *Index) Apply(m Mark) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -101,7 +100,7 @@ func (x *Index) Apply(m Mark) {
 	if !known {
 		x.count++
 		x.first[m.ID] = r
-		x.unplace(m.ID) // which had counted it
+		x.unplace(m.ID) // countGroup counts it again
 		x.countGroup(m.Group, 1)
 		return
 	}
@@ -121,7 +120,8 @@ func (x *Index) Apply(m Mark) {
 	}
 }
 
-// Erase takes in a tombstone: the id has no record any more and never will.
+// Erase adds a tombstone: it removes the records of the id, and Apply ignores new
+// ones.
 func (x *Index) Erase(id Hash, sequence uint64) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -136,12 +136,12 @@ func (x *Index) Erase(id Hash, sequence uint64) {
 	}
 }
 
-// Judge says what is to become of a record that is not stored yet; its sequence
-// does not matter. Replaces is the sequence of the record of the same id and
-// rater, whose place it takes when it is accepted; 0 when there is none.
+// Judge returns whether to accept a record that is not stored yet; it ignores the
+// sequence. replaces is the sequence of the record of the same id and rater that an
+// accepted record replaces; 0: none.
 //
-// A record of a later time than the one it replaces is accepted even when it
-// says the same; without both times, one with another label is.
+// A record with a later time than the one it replaces is accepted even with the
+// same label. Without both times, only a record with another label is.
 func (x *Index) Judge(m Mark) (v Verdict, replaces uint64) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -170,7 +170,7 @@ func (x *Index) Judge(m Mark) (v Verdict, replaces uint64) {
 	}
 }
 
-// correctedBy tells that the same rater says something new in r.
+// correctedBy reports whether r is a correction by the same rater.
 func (own record) correctedBy(r record) bool {
 	if own.timed && r.timed {
 		switch own.time().Compare(r.time()) {
@@ -183,14 +183,14 @@ func (own record) correctedBy(r record) bool {
 	return own.violation != r.violation
 }
 
-// Last is the highest sequence that the index has seen.
+// Last returns the highest sequence of the index.
 func (x *Index) Last() uint64 {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	return x.last
 }
 
-// Erased tells that there is a tombstone for the id.
+// Erased reports whether there is a tombstone for the id.
 func (x *Index) Erased(id Hash) bool {
 	x.mu.RLock()
 	defer x.mu.RUnlock()

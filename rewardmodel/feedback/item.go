@@ -12,8 +12,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// decodeItem returns the item of a value, whose outline is given, or why it is
-// rejected, without its index.
+// decodeItem returns the item of a value with the given outline, or its rejection,
+// without the index.
 func decodeItem(value []byte, out outline) (Item, *Rejection) {
 	reject := func(code Code, field, message string) (Item, *Rejection) {
 		return Item{}, &Rejection{ID: out.name(), Code: code, Message: fieldMessage(field, message)}
@@ -44,12 +44,12 @@ func decodeItem(value []byte, out outline) (Item, *Rejection) {
 	case out.wrongResponseID:
 		return reject(CodeInvalid, "response_id", "has the wrong type: give a string")
 	case it.ID == "" && it.ResponseID == "":
-		return reject(CodeInvalid, "id", `is missing; give the response an id, or name one that was scored by "response_id"`)
+		return reject(CodeInvalid, "id", `is missing; give the response an id, or the "response_id" of a scored response`)
 	case !out.text && it.ResponseID == "":
 		return reject(CodeInvalid, "response",
-			`is missing; give exactly one of "response", "instances" and "messages", or the "response_id" of a response that was scored`)
+			`is missing; give exactly one of "response", "instances" and "messages", or the "response_id" of a scored response`)
 	case out.text && blank(b):
-		return reject(CodeUnlabelled, "", "the response holds no utterance, so that there is nothing to learn; leave the item out")
+		return reject(CodeUnlabelled, "", "the response has no utterance to learn from; omit the item")
 	}
 	if it.ID == "" {
 		it.ID = it.ResponseID
@@ -57,15 +57,15 @@ func decodeItem(value []byte, out outline) (Item, *Rejection) {
 	return it, nil
 }
 
-// outline is what can be read of an item, however wrong the rest of it is.
+// outline has the fields that can be read even of an invalid item.
 type outline struct {
 	id, responseID  string
-	wrongResponseID bool // it is no string
-	text            bool // the item carries a text
-	parts           int  // its instances or messages
+	wrongResponseID bool // it is not a string
+	text            bool // the item has a text
+	parts           int  // number of its instances or messages
 }
 
-// name is echoed, whatever its length was.
+// name returns the ID for a rejection, shortened.
 func (o outline) name() string {
 	if o.id == "" {
 		return rewardmodel.Shorten(o.responseID)
@@ -117,7 +117,7 @@ func sketch(value []byte, limit int) (o outline) {
 	return o
 }
 
-// countElements reads over a list, but no further than limit elements and one.
+// countElements skips a list and counts its elements, up to limit+1.
 func countElements(d *jsontext.Decoder, limit int) (n int, err error) {
 	if _, err = d.ReadToken(); err != nil {
 		return 0, err
@@ -139,7 +139,7 @@ func blank(b bag.Bag) bool {
 	return !slices.ContainsFunc(b.Texts(), func(text string) bool { return strings.TrimSpace(text) != "" })
 }
 
-// tooDeep tells whether JSON nests deeper than so many levels.
+// tooDeep reports whether JSON is nested deeper than the given levels.
 func tooDeep(value []byte, levels int) bool {
 	depth, quoted := 0, false
 	for i := 0; i < len(value); i++ {

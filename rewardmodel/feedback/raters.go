@@ -1,12 +1,12 @@
 package feedback
 
-// fewRaters is the number of records that are searched one by one; a map of
-// them would take more memory than it saves time.
+// fewRaters is the maximum number of records for a linear search, which is fast
+// enough and needs no memory for a map.
 const fewRaters = 8
 
 // raters holds the records of one response beyond its first, one per rater.
 // Finding a rater and the newest record take constant time, however many raters
-// there are, so that labels under many names do not slow down others.
+// there are, so that a client that labels as many raters does not slow down others.
 type raters struct {
 	records []record
 	at      map[Hash]int // index in records by rater; nil up to fewRaters

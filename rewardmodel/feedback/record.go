@@ -11,8 +11,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// recordJSON is a record as it is stored. A later version may add fields; none
-// is ever renamed.
+// recordJSON is the stored format of a record. Later releases may add fields, but
+// not rename them.
 type recordJSON struct {
 	Bag        jsontext.Value `json:"bag"` // as on a line of a bag file
 	ResponseID string         `json:"response_id,omitzero"`
@@ -23,8 +23,7 @@ type recordJSON struct {
 }
 
 // AppendJSON appends the record to dst as one JSON object without a line break.
-// It refuses a bag that package bag would refuse, and a score that is not
-// finite.
+// It rejects a bag that is invalid for package bag, and a score that is not finite.
 func (r Record) AppendJSON(dst []byte) ([]byte, error) {
 	stored, err := r.Bag.AppendJSON(nil)
 	if err != nil {
@@ -39,7 +38,7 @@ func (r Record) AppendJSON(dst []byte) ([]byte, error) {
 	return append(dst, data...), nil
 }
 
-// ParseRecord reads what AppendJSON wrote. Unknown fields are ignored.
+// ParseRecord is the inverse of AppendJSON. It ignores unknown fields.
 func ParseRecord(data []byte) (Record, error) {
 	var in recordJSON
 	if err := json.Unmarshal(data, &in); err != nil {
@@ -54,9 +53,9 @@ func ParseRecord(data []byte) (Record, error) {
 	}, nil
 }
 
-// Mark returns what an index remembers of the record that is stored under the
-// sequence. Records have the same text when their responses, instances or
-// messages are equal; the prompt is no part of it.
+// Mark returns the mark of the record that is stored at the sequence. Records have
+// the same text when their responses, instances or messages are equal; prompts are
+// ignored.
 func (r Record) Mark(sequence uint64) Mark {
 	return Mark{
 		ID: HashOf(r.Bag.ID), Rater: HashOf(r.Bag.Rater), Violation: r.Bag.Label == bag.Violation,
@@ -65,7 +64,7 @@ func (r Record) Mark(sequence uint64) Mark {
 }
 
 // textHash hashes the form of the text and every string with its length, so that
-// no two texts are written alike.
+// the encoding is unambiguous.
 func textHash(b bag.Bag) Hash {
 	h := sha256.New()
 	var buffer []byte

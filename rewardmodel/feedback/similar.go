@@ -11,19 +11,18 @@ import (
 )
 
 const (
-	vectorSize  = 256     // numbers of a vector
-	frequencies = 1 << 16 // counters of features
-	vectorWords = 512     // words of a text that count
+	vectorSize  = 256     // dimension of a vector
+	frequencies = 1 << 16 // buckets of the feature counts
+	vectorWords = 512     // words of a text that are read
 )
 
-// vectors are texts as directions: words and pairs of words, weighed by how
-// rare they are (tf-idf), hashed with signs into vectorSize numbers (Weinberger
-// et al. 2009) of unit length.
+// vectors are unit vectors of texts: tf-idf of words and pairs of words, by signed
+// feature hashing (Weinberger et al. 2009).
 type vectors [][vectorSize]float32
 
 func newVectors(texts []string) vectors {
 	features := make([][]uint64, len(texts))
-	in := make([]int32, frequencies) // texts that a feature is in
+	in := make([]int32, frequencies) // document frequency by feature
 	for i, t := range texts {
 		features[i] = featuresOf(t)
 		for j, f := range features[i] {
@@ -62,7 +61,7 @@ func newVectors(texts []string) vectors {
 	return out
 }
 
-// cosine of two texts, 0 where they have nothing in common.
+// cosine is the cosine similarity of two texts, 0 if they have nothing in common.
 func (v vectors) cosine(i, j int) float64 {
 	a, b := &v[i], &v[j]
 	var sum float32
@@ -72,7 +71,7 @@ func (v vectors) cosine(i, j int) float64 {
 	return float64(min(max(sum, 0), 1))
 }
 
-// featuresOf are the hashes of a text's words and pairs of words, sorted.
+// featuresOf returns the hashes of the words and pairs of words of a text, sorted.
 func featuresOf(text string) []uint64 {
 	words := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) })
 	words = words[:min(len(words), vectorWords)]

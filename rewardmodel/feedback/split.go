@@ -10,24 +10,23 @@ import (
 // Split divides the labelled responses into those to train on and those that
 // are held out for the gate.
 type Split struct {
-	// Share in [0,1] is the share of groups that is held out. What is held out
-	// of a share is held out of a larger one.
+	// Share in [0,1] is the share of groups that is held out. A larger share
+	// holds out a superset.
 	Share float64
-	// Salt makes membership unpredictable to those who send labels. It is
+	// Salt makes membership unpredictable to senders of labels. It is
 	// secret, and the same in every process that shares a store.
 	Salt []byte
 }
 
 // HeldOut reports whether a response is never trained on. All responses of a
-// group are on the same side, which depends on nothing but group, salt and
-// share.
+// group are on the same side, which depends only on group, salt and share.
 //
-// A response without a group was stored by a version that recorded none. It
-// keeps the side of that version, a hash of its id, so that an upgrade moves no
-// response from one side to the other.
+// A response without a group was stored by a release that recorded none. A hash of
+// its id decides, as in that release, so that an upgrade moves no response from one
+// side to the other.
 func (s Split) HeldOut(id, group Hash) bool { return newSplitter(s).heldOut(id, group) }
 
-// splitter is a Split with the state that its draws share.
+// splitter is a Split with reusable buffers.
 type splitter struct {
 	share float64
 	mac   hash.Hash
@@ -50,6 +49,6 @@ func (s *splitter) heldOut(id, group Hash) bool {
 
 // draw maps a hash to [0,1).
 func draw(hash []byte) float64 {
-	const steps = 1 << 53 // as many as a float64 tells apart evenly
+	const steps = 1 << 53 // evenly spaced float64 values in [0,1)
 	return float64(binary.BigEndian.Uint64(hash)>>11) / steps
 }

@@ -1,24 +1,23 @@
 package feedback
 
-// Stats counts what there is to learn from. Bags, HeldOut and Disputed together
-// are all labelled responses.
+// Stats counts the labelled responses. Each is in one of Bags, HeldOut and Disputed.
 type Stats struct {
 	Bags              int `json:"bags"`                // to train on
 	Violations        int `json:"violations"`          // of these
 	HeldOut           int `json:"held_out"`            // for the gate
 	HeldOutViolations int `json:"held_out_violations"` // of these
-	Disputed          int `json:"disputed"`            // left out: the raters do not agree
-	Raters            int `json:"raters"`              // who gave a label that is in force
+	Disputed          int `json:"disputed"`            // omitted: the raters disagree
+	Raters            int `json:"raters"`              // with a label in force
 	Records           int `json:"records"`             // labels in force
-	// New are those of Bags that were labelled or changed since.
+	// New counts those of Bags that were labelled or changed since a sequence.
 	New struct {
 		Bags       int `json:"bags"`
 		Violations int `json:"violations"`
 	} `json:"new"`
 }
 
-// Stats counts what a split makes of the index; a bag is new when its sequence is
-// greater than since.
+// Stats counts the responses of the index under a split. A bag is new when its
+// sequence is greater than since.
 func (x *Index) Stats(split Split, since uint64) Stats {
 	splitter := newSplitter(split)
 	x.mu.RLock()

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Stored is a record with its place in the stream.
+// Stored is a record with its sequence in the stream.
 type Stored struct {
 	Sequence uint64
 	Record   Record

@@ -27,7 +27,7 @@ func (m Metric) value(margins []float64, truth []bool, threshold float64) float6
 	}
 }
 
-// scored is one model's view of a set.
+// scored has the scores of one model on a set.
 type scored struct {
 	margins   []float64
 	threshold float64
@@ -61,8 +61,7 @@ func comparison(cfg Config, set Bags, margin, currentT, candidateT float64) Comp
 }
 
 // differences returns candidate minus current for each resample of bags. Both
-// models see the same bags, so that what makes bags easy or hard for both
-// cancels out.
+// models score the same bags, so that the difficulty of the bags cancels out.
 func differences(m Metric, truth []bool, current, candidate scored, draws iter.Seq[[]int]) []float64 {
 	var out []float64
 	labels, a, b := make([]bool, len(truth)), make([]float64, len(truth)), make([]float64, len(truth))
@@ -78,9 +77,9 @@ func differences(m Metric, truth []bool, current, candidate scored, draws iter.S
 // chanceCeiling is the AUROC up to which scores are hardly better than chance.
 const chanceCeiling = 0.6
 
-// chance reports whether margins are shown, at the confidence of the settings,
-// to rank the bags hardly better than chance. A small set shows nothing, and so
-// not that. Both labels occur in the set.
+// chance reports whether margins are shown, at the confidence of the settings, to
+// rank the bags hardly better than chance, which a small set cannot show. Both
+// labels occur in the set.
 func chance(cfg Config, set Bags, margins []float64) bool {
 	var drawn []float64
 	labels, scores := make([]bool, len(margins)), make([]float64, len(margins))
@@ -94,9 +93,9 @@ func chance(cfg Config, set Bags, margins []float64) bool {
 	return stat.Quantile(cfg.Confidence, stat.LinInterp, drawn, nil) <= chanceCeiling
 }
 
-// resamples draws bags with replacement, as many of each label as there are
+// resamples samples bags with replacement, as many of each label as there are
 // (the stratified bootstrap that is usual for ROC curves: Robin et al. 2011,
-// pROC), so that no metric is undefined. The slice is used again.
+// pROC), so that no metric is undefined. The slice is reused.
 func resamples(truth []bool, times int, seed uint64) iter.Seq[[]int] {
 	var strata [2][]int
 	for i, is := range truth {

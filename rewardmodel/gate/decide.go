@@ -15,7 +15,7 @@ const (
 	minThreshold = 1e-3 // and 1 minus this
 )
 
-// decision gathers a report.
+// decision builds a report.
 type decision struct {
 	cfg    Config
 	in     Input
@@ -65,14 +65,14 @@ func (d *decision) note(format string, args ...any) {
 	d.report.Notes = append(d.report.Notes, fmt.Sprintf(format, args...))
 }
 
-// threshold rejects a threshold at an end: nothing would be on its other side.
+// threshold rejects a saturated threshold, which decides all responses alike.
 func (d *decision) threshold() {
 	if t := d.in.Candidate.threshold(rewardmodel.AggregateMax); t <= minThreshold || t >= 1-minThreshold {
 		d.reject("The candidate's threshold is %.4g, at the end of its range: it would decide nearly all responses alike.", t)
 	}
 }
 
-// sets are the three sets and how they are called.
+// sets returns the three sets with their names.
 func (in Input) sets() []namedBags {
 	return []namedBags{{holdoutSet, in.Holdout}, {regressionSet, in.Regression}, {probeSet, in.Probe}}
 }
@@ -84,7 +84,7 @@ type anchored struct {
 	set  Bags
 }
 
-// anchors are those that there are.
+// anchors returns the anchors that are set.
 func (in Input) anchors() (out []anchored) {
 	for _, a := range []anchored{{in.HoldoutAnchor, holdoutSet, in.Holdout}, {in.RegressionAnchor, regressionSet, in.Regression}} {
 		if a.Reference != nil {
@@ -94,7 +94,7 @@ func (in Input) anchors() (out []anchored) {
 	return out
 }
 
-// How reasons call the sets.
+// Names of the sets in reasons.
 const (
 	holdoutSet    = "hold-out"
 	regressionSet = "regression set"
@@ -106,7 +106,7 @@ type namedBags struct {
 	Bags
 }
 
-// finite rejects scores that are not numbers.
+// finite rejects scores that are not finite.
 func (d *decision) finite() bool {
 	for _, set := range d.in.sets() {
 		bad, bags := 0, 0
@@ -122,7 +122,7 @@ func (d *decision) finite() bool {
 	return true
 }
 
-// spread rejects scores that do not tell responses apart.
+// spread rejects scores that do not separate responses.
 func (d *decision) spread() {
 	for _, set := range d.in.sets() {
 		margins := set.Candidate[rewardmodel.AggregateMax]
@@ -147,7 +147,7 @@ func (d *decision) spread() {
 	}
 }
 
-// What a set that is too small needs.
+// Fixes for sets that are too small.
 const (
 	holdoutFix    = "wait for more feedback"
 	regressionFix = "add bags to it, or remove it"
@@ -179,7 +179,7 @@ func (d *decision) compare(name string, set Bags, against Model, who string, mar
 }
 
 // anchors tests for non-inferiority to the anchors, on sets that are large
-// enough, and says whether the candidate takes the place of that of the hold-out.
+// enough, and records whether the candidate replaces that of the hold-out.
 func (d *decision) anchors() {
 	best := d.report.Holdout
 	for _, a := range d.in.anchors() {

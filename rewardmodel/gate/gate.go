@@ -1,8 +1,8 @@
-// Package gate decides whether a newly trained model may take the place of the
-// one that serves, and maps its rewards to the scale of that one.
+// Package gate decides whether a newly trained model may replace the current one,
+// and maps its rewards to the scale of that one.
 //
-// A candidate is promoted when it is fit to serve at all, when it is shown to
-// be not worse than the current model, and when its rewards stay comparable:
+// A candidate is promoted when it is not degenerate, when it is shown to be not
+// worse than the current model, and when its rewards stay comparable:
 //
 //   - Not degenerate: every score is finite, the scores differ, and the
 //     threshold lies between them.
@@ -21,7 +21,7 @@
 // # Too little data
 //
 // Too little data never relaxes a check. A hold-out or a regression set with
-// fewer than MinBags bags of a label rejects, and so does a probe set with fewer
+// fewer than MinBags bags of a label is rejected, and so is a probe set with fewer
 // than MinBags bags. The limit of the shift is lifted in three cases only: the
 // settings lift it, the current model is untrained, or the hold-out shows that
 // the current model ranks hardly better than chance. The last one takes an upper
@@ -31,7 +31,7 @@
 // # Error rates
 //
 // The burden of proof is on the candidate, so that a small hold-out keeps good
-// candidates out rather than letting bad ones in. TestErrorRates simulates two
+// candidates out rather than lets bad ones in. TestErrorRates simulates two
 // models whose AUROC is 0.80 for the current one and whose scores correlate at
 // 0.8 within a label. With the default settings these are the probabilities of
 // promotion, by the number of violations and of compliant bags:
@@ -45,7 +45,7 @@
 //
 // A candidate that is worse by the margin itself is promoted in about 10 % of
 // cases by design: one minus the confidence. One that is as good is often kept
-// out, which costs a training run and nothing else; to have it sooner, widen the
+// out, which costs only a training run; to promote it sooner, widen the
 // margin or lower the confidence.
 package gate
 
@@ -57,8 +57,8 @@ import (
 	"assay/rewardmodel"
 )
 
-// ErrInput is wrapped by the error of Decide for settings or scores that do not
-// fit together.
+// ErrInput is wrapped by the error of Decide for invalid or inconsistent settings
+// or scores.
 var ErrInput = errors.New("gate: bad input")
 
 // Metric is what the models are compared by. All are in [0,1], of whole bags,
@@ -66,7 +66,7 @@ var ErrInput = errors.New("gate: bad input")
 type Metric string
 
 // The metrics, as package eval defines them. The first and the last rank bags
-// and leave the threshold out; the others judge the decisions at T.
+// and ignore the threshold; the others evaluate the decisions at T.
 const (
 	BagAUROC    Metric = "bag_auroc"
 	AvgAcc      Metric = "avg_acc"
@@ -134,17 +134,17 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Model is what the gate needs to know of a model beside its scores.
+// Model describes a model, in addition to its scores.
 type Model struct {
 	Version string
 	// Thresholds is T per aggregate, in [0,1]; without one for max it is 0.5,
 	// and the others fall back to max's.
 	Thresholds map[rewardmodel.Aggregate]float64
-	// Calibration is the model's own map; nil: it has none. That of the
-	// candidate is what the gate finds, so it does not count.
+	// Calibration is the map of the model; nil: none. It is ignored for the
+	// candidate, whose calibration the gate fits.
 	Calibration rewardmodel.Calibration
-	// Untrained says that the scores mean nothing yet: there is nothing for a
-	// candidate to stay comparable to.
+	// Untrained reports that the scores are meaningless, so that the rewards of a
+	// candidate need not be comparable to them.
 	Untrained bool
 }
 
@@ -178,11 +178,11 @@ type Reference struct {
 // size is the number of bags.
 func (b Bags) size() int { return len(b.Current[rewardmodel.AggregateMax]) }
 
-// Input is what the gate decides on.
+// Input is the input of a decision.
 type Input struct {
 	Current, Candidate Model
 	Holdout            Bags // labelled feedback that neither model was trained on
-	Regression         Bags // the regression set; empty: it does not count
+	Regression         Bags // the regression set; empty: ignored
 	Probe              Bags // responses like those that are scored; no labels
 	// HoldoutAnchor is the best version so far, and RegressionAnchor the model
 	// that the regression set came with; nil: the current model is.

@@ -7,18 +7,18 @@ import (
 	"assay/rewardmodel"
 )
 
-// Report is the decision and all that it rests on, as JSON.
+// Report is the decision and its evidence, as JSON.
 type Report struct {
 	Promote bool     `json:"promote"`
 	Reasons []string `json:"reasons"` // why not, each a sentence; empty when it is promoted
-	Notes   []string `json:"notes"`   // what did not decide, but should be known
+	Notes   []string `json:"notes"`   // further findings that did not affect the decision
 
 	Current   string `json:"current"` // the version
 	Candidate string `json:"candidate"`
 	Untrained bool   `json:"untrained"` // the current model is
 	Chance    bool   `json:"chance"`    // the hold-out shows that the current model ranks hardly better than chance
-	// Better says that the candidate is shown to be better on the hold-out than
-	// the best version so far, and takes its place as the anchor if promoted.
+	// Better reports that the candidate is shown to be better on the hold-out than
+	// the best version so far, which it replaces as the anchor if promoted.
 	Better   bool   `json:"better"`
 	Settings Config `json:"settings"`
 
@@ -42,8 +42,8 @@ type Comparison struct {
 	Current    float64 `json:"current"` // of Against
 	Candidate  float64 `json:"candidate"`
 	Difference float64 `json:"difference"` // Candidate - Current, in [-1,1]
-	// Interval holds the difference with probability Coverage. Its lower end
-	// alone is the one-sided bound at the confidence of the settings.
+	// Interval contains the difference with probability Coverage. Its lower end
+	// is the one-sided bound at the confidence of the settings.
 	Interval [2]float64 `json:"interval"`
 	Coverage float64    `json:"coverage"` // in [0,1): 2*confidence - 1
 	Margin   float64    `json:"margin"`
@@ -52,14 +52,14 @@ type Comparison struct {
 	Metrics map[Metric]Pair `json:"metrics"`
 }
 
-// Pair is a figure of both models.
+// Pair is a metric of both models.
 type Pair struct {
 	Current   float64 `json:"current"`
 	Candidate float64 `json:"candidate"`
 }
 
-// Shift says how the rewards of the probe set move when the candidate takes
-// over, by the default aggregate.
+// Shift is the change of the rewards of the probe set when the candidate replaces
+// the current model, by the default aggregate.
 type Shift struct {
 	Bags int `json:"bags"`
 	// Flips counts the bags whose decision changes, FlipRate is their share;
@@ -79,11 +79,11 @@ type Distance struct {
 	MeanChange float64 `json:"mean_change"` // mean of |difference|, in [0,1]
 	KS         float64 `json:"ks"`          // largest distance of the distribution functions, in [0,1]
 	// Spearman is the rank correlation, in [-1,1]; nil when one of them is
-	// constant. It tells what no calibration can mend: another order.
+	// constant. No calibration can fix another order.
 	Spearman *float64 `json:"spearman"`
 }
 
-// Summary says in a sentence or two what was decided, and by which figures.
+// Summary returns the decision and its metrics in a sentence or two.
 func (r Report) Summary() string {
 	if !r.Promote {
 		return strings.Join(r.Reasons, " ")
@@ -102,7 +102,7 @@ func (r Report) Summary() string {
 	return out + "."
 }
 
-// moved is the distance that counts.
+// moved returns the distance after calibration, if there is one.
 func (s Shift) moved() Distance {
 	if s.After != nil {
 		return *s.After

@@ -1,5 +1,4 @@
-// Package logistic has the logistic function and its relatives, without overflow
-// or cancellation.
+// Package logistic provides numerically stable logistic functions.
 package logistic
 
 import "math"

@@ -114,7 +114,7 @@ func TestSmallFrozenHoldoutIsToppedUp(t *testing.T) {
 	policy.MinHeldOut = 10
 	l := NewLoop(Config{Dir: t.TempDir()}, policy, Parts{p, p, p, p, p, p, p, p, p, nil}, zerolog.Nop())
 	status := Status{Phase: PhaseCollecting, ID: "x", Through: f.index.Last(), Base: "base-1"}
-	tr := &training{Loop: l, id: "x", lease: &lease{store: p, now: time.Now, ttl: time.Minute, status: status}}
+	tr := &trainingRun{Loop: l, id: "x", lease: &lease{store: p, now: time.Now, ttl: time.Minute, status: status}}
 	sel, err := tr.choose(t.Context(), status, &job{})
 	require.NoError(t, err)
 

@@ -21,19 +21,19 @@ import (
 	"assay/rewardmodel/feedback"
 )
 
-// job is what a training reads, written down once: a training that is taken up
-// learns from the same bags.
+// job describes the data of a training run. It is stored once, so that a resumed
+// run trains on the same bags.
 type job struct {
 	Base   string
 	Anchor string // the best version so far
 	Data   Data
-	// Holdout are the labels of the hold-out now, for the next promotion to
-	// freeze.
+	// Holdout has the current labels of the hold-out, which the next promotion
+	// freezes.
 	Holdout map[string]bool
 }
 
-// collect writes the folder of the training, unless it is there.
-func (t *training) collect(ctx context.Context) (*job, error) {
+// collect creates the directory of the training run, unless it exists.
+func (t *trainingRun) collect(ctx context.Context) (*job, error) {
 	var j job
 	data, err := os.ReadFile(t.path("job.json"))
 	if err == nil {
@@ -62,25 +62,25 @@ func (t *training) collect(ctx context.Context) (*job, error) {
 		return nil, err
 	}
 	if n := j.Data.Disputed; n > 0 {
-		disputed := Event{Kind: EventFeedbackDisputed, Reason: fmt.Sprintf("%d responses are left out: their raters do not agree", n), Key: t.id + ".disputed"}
-		if err := t.tell(ctx, disputed); err != nil {
+		disputed := Event{Kind: EventFeedbackDisputed, Reason: fmt.Sprintf("%d responses are omitted: their raters disagree", n), Key: t.id + ".disputed"}
+		if err := t.emit(ctx, disputed); err != nil {
 			return nil, err
 		}
 	}
 	return &j, t.lease.update(ctx, func(s *Status) { s.Bags, s.HeldOut = j.Data.Bags, j.Data.HeldOut })
 }
 
-// selection says what is done with the records of each response.
+// selection assigns the records of each response to the files.
 type selection struct {
 	train   map[feedback.Hash]bool // the label
 	holdout map[feedback.Hash]bool
 	probe   map[feedback.Hash]bool
-	// at is the record that has the text of a response; 0 is any.
+	// at is the sequence of the record whose text is used; 0: any.
 	at map[feedback.Hash]uint64
 }
 
 // choose divides the labelled responses among training, hold-out and probe.
-func (t *training) choose(ctx context.Context, s Status, j *job) (selection, error) {
+func (t *trainingRun) choose(ctx context.Context, s Status, j *job) (selection, error) {
 	var since uint64
 	if s.Last != nil {
 		since = s.Last.Through
@@ -127,8 +127,8 @@ func (t *training) choose(ctx context.Context, s Status, j *job) (selection, err
 		maps.DeleteFunc(sel.holdout, func(id feedback.Hash, _ bool) bool { return !known[id] }) // erased
 		topUp(sel.holdout, held, t.policy.MinHeldOut)
 	}
-	// The new ones first, then those whose hash is smallest under this
-	// training's id: a random sample that is the same when it is drawn again.
+	// The new ones first, then those with the smallest hash under the ID of this
+	// training run: a random sample that is the same in every attempt.
 	order := func(b feedback.Bag) string { return feedback.HashOf(t.id + b.ID.String()).String() }
 	slices.SortFunc(bags, func(a, b feedback.Bag) int {
 		if fresh := cmp.Compare(newness(b, since), newness(a, since)); fresh != 0 {
@@ -169,9 +169,10 @@ func newness(b feedback.Bag, since uint64) int {
 	return 0
 }
 
-// topUp adds to a frozen hold-out that is too small, as after an erasure or when
-// the minimum was raised, bags of the label that it lacks, the oldest first: those
-// that are least likely to be of a current flood. What is frozen stays.
+// topUp adds bags to a frozen hold-out that is too small, as after an erasure or
+// when the minimum was raised. It adds bags of the label that is too rare, the
+// oldest first, because they are the least likely to be part of a current flood. It
+// removes nothing.
 func topUp(holdout map[feedback.Hash]bool, oldest []feedback.Bag, each int) {
 	have := map[bool]int{}
 	for _, violation := range holdout {
@@ -185,7 +186,7 @@ func topUp(holdout map[feedback.Hash]bool, oldest []feedback.Bag, each int) {
 	}
 }
 
-// digest names a set of labelled responses.
+// digest identifies a set of labelled responses.
 func digest(labels map[feedback.Hash]bool) string {
 	ids := slices.SortedFunc(maps.Keys(labels), func(a, b feedback.Hash) int { return slices.Compare(a[:], b[:]) })
 	sum := sha256.New()
@@ -195,9 +196,8 @@ func digest(labels map[feedback.Hash]bool) string {
 	return hex.EncodeToString(sum.Sum(nil)[:8])
 }
 
-// write reads the records once and writes each response to the files that it
-// belongs in.
-func (t *training) write(ctx context.Context, dir string, j *job) (err error) {
+// write reads the records once and writes each response to its files.
+func (t *trainingRun) write(ctx context.Context, dir string, j *job) (err error) {
 	s := t.lease.current()
 	sel, err := t.choose(ctx, s, j)
 	if err != nil {
@@ -208,7 +208,7 @@ func (t *training) write(ctx context.Context, dir string, j *job) (err error) {
 		if files[name], err = createBags(filepath.Join(dir, name)); err != nil {
 			return err
 		}
-		defer func() { _ = files[name].close() }() // does nothing after the close that counts
+		defer func() { _ = files[name].close() }() // no-op after the checked close
 	}
 	if t.Recent != nil {
 		recent, err := t.Recent(ctx, t.cfg.Probe)
@@ -216,7 +216,7 @@ func (t *training) write(ctx context.Context, dir string, j *job) (err error) {
 			return err
 		}
 		if len(recent) >= t.cfg.Probe/2 {
-			sel.probe = nil // what is scored now is the better sample
+			sel.probe = nil // recently scored responses are the better sample
 		}
 		for _, b := range recent {
 			if err := files["probe.jsonl"].add(b, false); err != nil {
@@ -224,7 +224,7 @@ func (t *training) write(ctx context.Context, dir string, j *job) (err error) {
 			}
 		}
 	}
-	done := map[feedback.Hash]bool{} // a response has a record of each rater
+	done := map[feedback.Hash]bool{} // a response has one record per rater
 	for r, err := range t.Labels.Records(ctx, s.Through) {
 		if err != nil {
 			return err
@@ -251,12 +251,12 @@ func (t *training) write(ctx context.Context, dir string, j *job) (err error) {
 			return err
 		}
 	}
-	// What was erased or changed while we read is not in the files.
+	// The files omit what was erased or changed during the scan.
 	j.Data.Bags, j.Data.HeldOut = files["bags.jsonl"].count, files["holdout.jsonl"].count
 	return nil
 }
 
-// bagFile writes bags without what training must not see.
+// bagFile writes bags without the fields that training must not use.
 type bagFile struct {
 	file   *os.File
 	w      *bufio.Writer

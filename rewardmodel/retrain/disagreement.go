@@ -10,7 +10,7 @@ import (
 // Disagreement counts new labels against the decisions of a model version on
 // the same responses.
 type Disagreement struct {
-	Labels  int `json:"labels"`  // new labels of responses that the version has decided on
+	Labels  int `json:"labels"`  // new labels of responses that the version has scored
 	Against int `json:"against"` // of these, those that contradict the decision
 }
 
@@ -35,18 +35,18 @@ func (d Disagreement) Lower() float64 {
 	return max((centre-spread)/(1+z*z/n), 0)
 }
 
-// TallySize is the number of responses that a Tally remembers, the latest.
+// TallySize is the maximum number of responses of a Tally; it drops the oldest.
 const TallySize = 2000
 
 // Tally counts the disagreement with one model version. A response counts
-// once, by its latest label, so that neither corrections nor several raters
-// weigh more. It is safe for concurrent use.
+// once, with its latest label, so that corrections and multiple raters do not add
+// weight. It is safe for concurrent use.
 type Tally struct {
 	mu      sync.Mutex
 	version string
 	against map[feedback.Hash]bool // by response
-	order   []feedback.Hash        // a ring, of the responses in against
-	next    int                    // where the ring takes the next response
+	order   []feedback.Hash        // ring buffer of the responses in against
+	next    int                    // index of the next response in the ring
 	count   Disagreement
 }
 
@@ -55,7 +55,7 @@ func NewTally(version string) *Tally {
 	return &Tally{version: version, against: map[feedback.Hash]bool{}}
 }
 
-// Reset begins anew for a version, as after a promotion.
+// Reset restarts the count for a version, as after a promotion.
 func (t *Tally) Reset(version string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -63,8 +63,8 @@ func (t *Tally) Reset(version string) {
 	clear(t.against)
 }
 
-// Add takes a label of a response and what the version decided on it. The
-// decisions of other versions are passed over.
+// Add counts a label of a response and the decision of the version on it. It
+// ignores the decisions of other versions.
 func (t *Tally) Add(version string, response feedback.Hash, labelled, decided bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

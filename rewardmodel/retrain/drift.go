@@ -8,78 +8,78 @@ import (
 	"gonum.org/v1/gonum/stat"
 )
 
-// WindowSize is the number of scores of a reference, and of the recent ones
-// that are compared with it.
+// WindowSize is the number of reference scores, and the maximum number of recent
+// scores that are compared with them.
 const WindowSize = 1000
 
-// driftLevel is the significance that a drift must have beside its distance.
-// It is small because the same windows are tested again and again.
+// driftLevel is the significance level of a drift, in addition to its distance. It
+// is small because the same windows are tested repeatedly.
 const driftLevel = 0.001
 
 // Drift compares the recent scores of a model version with its reference, by
 // the two-sample Kolmogorov-Smirnov test.
 type Drift struct {
-	Reference int     `json:"reference"` // scores of reference; 0 while they are gathered
+	Reference int     `json:"reference"` // reference scores; 0 until they are complete
 	Recent    int     `json:"recent"`    // scores compared with them
 	Distance  float64 `json:"distance"`  // largest difference of the distribution functions, in [0,1]
-	PValue    float64 `json:"p_value"`   // of a distance as large without a drift, asymptotic
+	PValue    float64 `json:"p_value"`   // asymptotic probability of a distance at least as large without a drift
 }
 
 // Window holds scores of bags (violations in [0,1]) of one model version: the
-// first of them as reference, unless that is given, and the latest. Adding one
-// takes constant time and no memory beyond twice WindowSize scores. It is safe
+// first of them as reference, unless Reset sets one, and the latest. Adding one
+// takes constant time; the memory is at most twice WindowSize scores. It is safe
 // for concurrent use.
 //
-// What it calls drift is a change of responses, of the policy that is trained
-// as well as of its prompts; the version's own scores do not change.
+// A drift is a change of the responses, caused by the trained policy or by its
+// prompts; the model version does not change.
 type Window struct {
 	mu        sync.Mutex
 	version   string
 	size      int
-	reference []float64 // in order of arrival while it is gathered, sorted once it is whole
-	recent    []float64 // a ring
-	next      int       // where the ring takes the next score
+	reference []float64 // in order of arrival until it is complete, then sorted
+	recent    []float64 // ring buffer
+	next      int       // index of the next score in the ring
 }
 
 // NewWindow returns the window of a model version.
 func NewWindow(version string) *Window { return &Window{version: version, size: WindowSize} }
 
-// Reset begins anew for a version, as after a promotion. The reference are
-// scores of that version on responses like those to come, at most WindowSize
-// of them; nil: the next scores are.
+// Reset clears the window for a version, as after a promotion. reference has at
+// most WindowSize scores of that version on representative responses; nil: the next
+// scores are the reference.
 func (w *Window) Reset(version string, reference []float64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.version, w.recent, w.next, w.reference = version, nil, 0, nil
-	w.refer(reference)
+	w.addReference(reference)
 }
 
-// Refer sets the reference, which another replica has gathered. Scores that
-// were gathered for one count as recent. It does nothing when version is
-// another or the reference is whole already.
-func (w *Window) Refer(version string, reference []float64) {
+// SetReference sets the reference that another replica has collected. Scores that
+// were collected for a reference here count as recent. It does nothing for another
+// version, or when the reference is complete.
+func (w *Window) SetReference(version string, reference []float64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if version != w.version || len(w.reference) == w.size {
 		return
 	}
-	gathered := w.reference
+	collected := w.reference
 	w.reference = nil
-	w.refer(reference)
-	for _, score := range gathered {
+	w.addReference(reference)
+	for _, score := range collected {
 		w.add(score)
 	}
 }
 
-// refer takes a reference, as whole when it is full.
-func (w *Window) refer(scores []float64) {
+// addReference adds the scores of a reference, which may be incomplete.
+func (w *Window) addReference(scores []float64) {
 	for _, score := range scores[:min(len(scores), w.size)] {
 		w.add(score)
 	}
 }
 
-// Add takes the score of one bag. Scores of other versions, which a client has
-// pinned, are passed over.
+// Add adds the score of one bag. It ignores the scores of other versions, which
+// clients may request.
 func (w *Window) Add(version string, violation float64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -103,8 +103,8 @@ func (w *Window) add(violation float64) {
 	}
 }
 
-// Reference returns the version and its reference in ascending order, nil
-// while it is not whole.
+// Reference returns the version and its reference in ascending order, nil until it
+// is complete.
 func (w *Window) Reference() (version string, scores []float64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -114,22 +114,22 @@ func (w *Window) Reference() (version string, scores []float64) {
 	return w.version, slices.Clone(w.reference)
 }
 
-// Drift compares; it takes the time to sort the recent scores.
+// Drift compares the recent scores with the reference. It sorts the recent scores.
 func (w *Window) Drift() Drift {
 	w.mu.Lock()
-	reference, recent := w.reference, slices.Clone(w.recent) // a whole reference is never written to
+	reference, recent := w.reference, slices.Clone(w.recent) // a complete reference is immutable
 	w.mu.Unlock()
 	if len(reference) < w.size || len(recent) == 0 {
 		return Drift{PValue: 1}
 	}
 	slices.Sort(recent)
-	distance := min(stat.KolmogorovSmirnov(reference, nil, recent, nil), 1) // it rounds
+	distance := min(stat.KolmogorovSmirnov(reference, nil, recent, nil), 1) // may exceed 1 by rounding
 	return Drift{Reference: len(reference), Recent: len(recent), Distance: distance,
 		PValue: kolmogorov(distance, len(reference), len(recent))}
 }
 
 // kolmogorov is the asymptotic probability of a two-sample distance at least
-// as large when both samples have one distribution, with the correction of
+// as large when both samples have the same distribution, with the correction of
 // Stephens (1970) for small samples. Ties make it too large, never too small.
 func kolmogorov(distance float64, n, m int) float64 {
 	root := math.Sqrt(float64(n) * float64(m) / float64(n+m))

@@ -49,9 +49,9 @@ func TestWindowTakesAReference(t *testing.T) {
 	}
 	_, gathered := w.Reference()
 	assert.Nil(t, gathered)
-	w.Refer("v2", high)
-	w.Refer("v1", low)
-	w.Refer("v1", high) // too late
+	w.SetReference("v2", high)
+	w.SetReference("v1", low)
+	w.SetReference("v1", high) // too late
 	version, reference := w.Reference()
 	assert.Equal(t, "v1", version)
 	assert.Equal(t, slices.Sorted(slices.Values(low)), reference)

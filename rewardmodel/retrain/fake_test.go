@@ -249,7 +249,7 @@ func (p *process) Records(_ context.Context, through uint64) iter.Seq2[feedback.
 	}
 }
 
-func (p *process) Folder(_ context.Context, version string) (string, error) {
+func (p *process) Directory(_ context.Context, version string) (string, error) {
 	return do(p, func() (string, error) {
 		if version == p.lost {
 			return "", ErrNoFiles
@@ -319,7 +319,7 @@ func (f *fleet) start(t testing.TB, replica, dir string, p *process) (stop func(
 	if p.died == nil {
 		p.died = cancel
 	}
-	cfg := Config{Replica: replica, Dir: dir, Interval: time.Millisecond, Beat: time.Millisecond, TTL: cmp.Or(p.ttl, time.Minute)}
+	cfg := Config{Replica: replica, Dir: dir, Interval: time.Millisecond, Heartbeat: time.Millisecond, TTL: cmp.Or(p.ttl, time.Minute)}
 	l := NewLoop(cfg, testPolicy(), Parts{p, p, p, p, p, p, p, p, p, nil}, zerolog.Nop())
 	done := make(chan struct{})
 	go func() {
@@ -332,7 +332,7 @@ func (f *fleet) start(t testing.TB, replica, dir string, p *process) (stop func(
 	}
 }
 
-// ended waits until n trainings have ended and none runs.
+// ended waits until n training runs have ended and none runs.
 func (f *fleet) ended(t testing.TB, n int) Outcome {
 	t.Helper()
 	var last Outcome

@@ -8,18 +8,19 @@ import (
 	"time"
 )
 
-// ErrLeaseLost says that another replica has taken the training over, or that
-// this one could not keep its lease fresh for so long that another may have.
+// ErrLeaseLost reports that another replica has taken over the training run, or
+// may have, because this one failed to renew its lease in time.
 var ErrLeaseLost = errors.New("the lease to train was lost")
 
-// lease is the right to train, held by writing the status anew again and again.
-// Another replica takes over when it has seen no new revision for ttl of its own
-// clock, so no clocks are compared; the holder gives up a while before that.
+// lease is the exclusive permission to train. Its holder renews it by storing the
+// status again with every heartbeat. Another replica takes over when it has seen no
+// new revision for ttl by its own clock, so that clocks need not be in sync; the
+// holder stops before that.
 type lease struct {
-	store Statuses
-	beat  time.Duration
-	ttl   time.Duration
-	now   func() time.Time
+	store     Statuses
+	heartbeat time.Duration
+	ttl       time.Duration
+	now       func() time.Time
 
 	mu      sync.Mutex
 	status  Status
@@ -27,10 +28,10 @@ type lease struct {
 	lost    error
 }
 
-// hold keeps the lease whose status s was just written, until ctx ends or the
-// lease is lost, upon which lose is called.
+// hold renews the lease, whose status was just stored, until ctx ends or the lease
+// is lost; then it calls lose.
 func (l *lease) hold(ctx context.Context, lose context.CancelCauseFunc) {
-	tick := time.NewTicker(l.beat)
+	tick := time.NewTicker(l.heartbeat)
 	defer tick.Stop()
 	for {
 		select {
@@ -49,8 +50,8 @@ func (l *lease) hold(ctx context.Context, lose context.CancelCauseFunc) {
 }
 
 // update changes the status and stores it. The error wraps ErrLeaseLost when
-// the status is another's by now; any other is worth another try until the
-// lease runs out.
+// another replica owns the status; any other error is retryable until the lease
+// expires.
 func (l *lease) update(ctx context.Context, change func(*Status)) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -76,23 +77,23 @@ func (l *lease) update(ctx context.Context, change func(*Status)) error {
 	}
 }
 
-// merge takes over what others may write into our status: that somebody asks
-// for a training.
+// merge adopts what others may write into the status of this replica: a request
+// for a training run.
 func (l *lease) merge(ctx context.Context) error {
 	theirs, err := l.store.Status(ctx)
 	if err != nil {
 		return fmt.Errorf("renewing the lease to train: %w", err)
 	}
 	if theirs.ID != l.status.ID || theirs.Owner != l.status.Owner || theirs.Attempt != l.status.Attempt {
-		l.lost = fmt.Errorf("%w: %s trains as %s now", ErrLeaseLost, theirs.Owner, theirs.ID)
+		l.lost = fmt.Errorf("%w: replica %s owns training run %s now", ErrLeaseLost, theirs.Owner, theirs.ID)
 		return l.lost
 	}
-	l.status.Asked, l.status.Revision = theirs.Asked, theirs.Revision
+	l.status.Requested, l.status.Revision = theirs.Requested, theirs.Revision
 	return nil
 }
 
-// expired turns err into the loss of the lease when it was not renewed for
-// long.
+// expired returns ErrLeaseLost instead of err when the lease was not renewed for
+// too long.
 func (l *lease) expired(err error) error {
 	if l.lost == nil && l.now().Sub(l.renewed) > l.ttl*2/3 {
 		l.lost = fmt.Errorf("%w: %w", ErrLeaseLost, err)
@@ -103,21 +104,21 @@ func (l *lease) expired(err error) error {
 	return err
 }
 
-// current is the status as last stored, or changed and not stored yet.
+// current returns the status as last stored or changed.
 func (l *lease) current() Status {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.status
 }
 
-// sighting remembers when a foreign status was last seen to change.
-type sighting struct {
+// staleness tracks when the status of another replica last changed.
+type staleness struct {
 	revision uint64
 	since    time.Time
 }
 
-// stale reports whether s has not changed for ttl.
-func (g *sighting) stale(s Status, now time.Time, ttl time.Duration) bool {
+// check reports whether s has not changed for ttl.
+func (g *staleness) check(s Status, now time.Time, ttl time.Duration) bool {
 	if g.revision != s.Revision {
 		g.revision, g.since = s.Revision, now
 	}

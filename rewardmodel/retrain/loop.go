@@ -15,17 +15,17 @@ import (
 	"assay/rewardmodel/feedback"
 )
 
-// Config sets up a Loop. Durations that are zero have the default beside them.
+// Config sets up a Loop. Durations that are zero have the default that their comment gives.
 type Config struct {
-	Replica  string        // who we are, the same after a restart on the same folder
-	Dir      string        // trainings live in folders below it
-	Interval time.Duration // between two looks at the situation; 1s
-	Beat     time.Duration // between two renewals of the lease; 2s
-	TTL      time.Duration // after which a silent training is taken over; 15s
-	MaxBags  int           // trained on at most, the new ones first; 20000
-	Probe    int           // texts that the shift of the rewards is measured on; 400
-	Attempts int           // of a training whose process is killed; 3
-	Keep     int           // promoted versions whose files are kept; 10
+	Replica   string        // ID of this replica, the same after a restart with the same data directory
+	Dir       string        // parent of the directories of the training runs
+	Interval  time.Duration // between two evaluations of the policy; 1s
+	Heartbeat time.Duration // between two renewals of the lease; 2s
+	TTL       time.Duration // without a heartbeat, after which another replica takes over a training run; 15s
+	MaxBags   int           // maximum to train on, the new ones first; 20000
+	Probe     int           // texts on which the shift of the rewards is measured; 400
+	Attempts  int           // of a training run whose process is killed; 3
+	Keep      int           // promoted versions whose files are kept; 10
 	// Settings describe the recipe in the record of a model.
 	Settings map[string]any
 }
@@ -37,7 +37,7 @@ func (c Config) withDefaults() Config {
 		}
 	}
 	or(&c.Interval, time.Second)
-	or(&c.Beat, 2*time.Second)
+	or(&c.Heartbeat, 2*time.Second)
 	or(&c.TTL, 15*time.Second)
 	orInt := func(n *int, value int) {
 		if *n == 0 {
@@ -53,68 +53,68 @@ func (c Config) withDefaults() Config {
 
 // Parts are what a Loop works with.
 type Parts struct {
-	Statuses Statuses
-	Models   Models
-	Currents Currents
-	Holdout  Holdout
-	Journal  Journal
-	Labels   Labels
-	Folders  Folders
-	Worker   Worker
-	Signals  Signals
-	Recent   Recent // nil: none are kept
+	Statuses    Statuses
+	Models      Models
+	Currents    Currents
+	Holdout     Holdout
+	Journal     Journal
+	Labels      Labels
+	Directories Directories
+	Worker      Worker
+	Signals     Signals
+	Recent      Recent // nil: none are kept
 }
 
-// Loop trains when its policy says so, one training at a time in the whole
-// fleet. Every step may be the last one of the process: what is done is in the
-// status and in the training's folder, and the next Run, here or on another
-// replica, goes on from there.
+// Loop trains when its policy says so, with one training run at a time in the
+// whole fleet. The process may die after any step: the status and the directory
+// of the training run record what is done, and the next Run, here or on another
+// replica, resumes from there.
 type Loop struct {
 	Parts
-	cfg     Config
-	policy  Policy
-	log     zerolog.Logger
-	seen    sighting
-	counts  counts
-	salt    salt
-	trouble error // what ended the last attempt of the training run in flight, here
+	cfg       Config
+	policy    Policy
+	log       zerolog.Logger
+	staleness staleness
+	counts    counts
+	salt      salt
+	lastError error // what ended the last attempt of the current training run on this replica
 }
 
-// salt remembers the secret of the hold-out.
+// salt caches the secret of the hold-out.
 type salt struct {
 	mu    sync.Mutex
 	value []byte
 }
 
-// counts remembers the statistics of the feedback, which take a while to count,
-// until there is more of it.
+// counts caches the statistics of the feedback, which are slow to count, until
+// new feedback arrives.
 type counts struct {
 	mu          sync.Mutex
 	last, since uint64
 	stats       feedback.Stats
 }
 
-// NewLoop makes a loop that does nothing until Run.
+// NewLoop returns a loop that does nothing until Run.
 func NewLoop(cfg Config, policy Policy, parts Parts, log zerolog.Logger) *Loop {
 	return &Loop{Parts: parts, cfg: cfg.withDefaults(), policy: policy, log: log}
 }
 
-// Run watches and trains until ctx ends, and then stops the training in hand,
-// which the next Run takes up. What goes wrong is logged and tried again.
+// Run evaluates the policy and trains until ctx ends. It then stops the current
+// training run, which the next Run resumes. Run logs errors and retries.
 func (l *Loop) Run(ctx context.Context) error {
 	tick := time.NewTicker(l.cfg.Interval)
 	defer tick.Stop()
-	var told string // the last trouble, said once
+	var logged string // the last error, logged once
 	for {
 		err := l.once(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return nil
 		case err == nil:
-			told = ""
-		case err.Error() != told:
-			told = err.Error()
-			l.log.Warn().Err(err).Msg("retraining is held up; trying again")
+			logged = ""
+		case err.Error() != logged:
+			logged = err.Error()
+			l.log.Warn().Err(err).Msg("retraining failed for now; retrying")
 		}
 		select {
 		case <-ctx.Done():
@@ -124,14 +124,14 @@ func (l *Loop) Run(ctx context.Context) error {
 	}
 }
 
-// once looks at the situation and carries a training through if it is our turn.
+// once evaluates the policy, and executes a training run if this replica owns one.
 func (l *Loop) once(ctx context.Context) error {
 	status, err := l.Statuses.Status(ctx)
 	if err != nil {
 		return err
 	}
 	if status.Phase != PhaseIdle && status.Phase != "" {
-		return l.takeUp(ctx, status)
+		return l.resume(ctx, status)
 	}
 	if err := l.sweep(""); err != nil {
 		return err
@@ -141,7 +141,7 @@ func (l *Loop) once(ctx context.Context) error {
 		return err
 	}
 	if current.Revision == 0 {
-		return nil // no service has said yet what it was started with
+		return nil // no service has registered its initial model yet
 	}
 	situation, err := l.situation(ctx, status, current)
 	if err != nil {
@@ -157,10 +157,10 @@ func (l *Loop) once(ctx context.Context) error {
 		Started: time.Now().UTC(), Updated: time.Now().UTC(), Base: current.Version,
 		Through: l.Labels.Index().Last(), Attempt: 1, Last: status.Last, Revision: status.Revision,
 	}
-	if status.Asked != nil && decision.Trigger == TriggerManual {
-		next.By, next.Refreeze = status.Asked.By, status.Asked.Refreeze
+	if status.Requested != nil && decision.Trigger == TriggerManual {
+		next.By, next.Refreeze = status.Requested.By, status.Requested.Refreeze
 	} else {
-		next.Asked = status.Asked
+		next.Requested = status.Requested
 	}
 	next, err = l.Statuses.SetStatus(ctx, next)
 	if errors.Is(err, ErrChanged) {
@@ -169,18 +169,18 @@ func (l *Loop) once(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return l.carry(ctx, next, "")
+	return l.execute(ctx, next, "")
 }
 
-// takeUp goes on with a training that is ours since before a restart, or whose
-// owner is silent.
-func (l *Loop) takeUp(ctx context.Context, status Status) error {
+// resume continues a training run that this replica owned before a restart, or
+// whose owner sends no heartbeat.
+func (l *Loop) resume(ctx context.Context, status Status) error {
 	why := "its process was restarted"
 	if status.Owner != l.cfg.Replica {
-		if !l.seen.stale(status, time.Now(), l.cfg.TTL) {
+		if !l.staleness.check(status, time.Now(), l.cfg.TTL) {
 			return nil
 		}
-		why = fmt.Sprintf("replica %s was silent for %v", status.Owner, l.cfg.TTL)
+		why = fmt.Sprintf("replica %s sent no heartbeat for %v", status.Owner, l.cfg.TTL)
 	}
 	status.Owner, status.Updated = l.cfg.Replica, time.Now().UTC()
 	status.Attempt++
@@ -191,50 +191,50 @@ func (l *Loop) takeUp(ctx context.Context, status Status) error {
 	if err != nil {
 		return err
 	}
-	return l.carry(ctx, status, why)
+	return l.execute(ctx, status, why)
 }
 
-// carry runs the training of status, which was just written, to its end.
-// resumed says why it is taken up, "" for a new one.
-func (l *Loop) carry(ctx context.Context, status Status, resumed string) error {
+// execute completes the training run of status, which was just stored. resumed
+// is why it is resumed, "" for a new one.
+func (l *Loop) execute(ctx context.Context, status Status, resumed string) error {
 	working, lose := context.WithCancelCause(ctx)
-	held := &lease{store: l.Statuses, beat: l.cfg.Beat, ttl: l.cfg.TTL, now: time.Now, status: status, renewed: time.Now()}
-	beating := make(chan struct{})
+	held := &lease{store: l.Statuses, heartbeat: l.cfg.Heartbeat, ttl: l.cfg.TTL, now: time.Now, status: status, renewed: time.Now()}
+	released := make(chan struct{})
 	go func() {
-		defer close(beating)
+		defer close(released)
 		held.hold(working, lose)
 	}()
 	defer func() {
 		lose(nil)
-		<-beating
+		<-released
 	}()
-	t := &training{Loop: l, lease: held, id: status.ID, dir: filepath.Join(l.cfg.Dir, status.ID),
+	t := &trainingRun{Loop: l, lease: held, id: status.ID, dir: filepath.Join(l.cfg.Dir, status.ID),
 		log: l.log.With().Str("training", status.ID).Logger()}
 	if err := l.sweep(status.ID); err != nil {
 		return err
 	}
-	outcome, err := t.runTold(working, resumed)
+	outcome, err := t.start(working, resumed)
 	if cause := context.Cause(working); err != nil && cause != nil {
 		err = cause
 	}
 	switch {
 	case ctx.Err() != nil:
-		return ctx.Err() // the next process takes it up
+		return ctx.Err() // the next process resumes it
 	case errors.Is(err, ErrLeaseLost):
 		return err
 	case err != nil && !t.final(err):
-		l.trouble = err
+		l.lastError = err
 		return err
 	case err != nil:
 		if outcome, err = t.failed(working, err); err != nil {
 			return err
 		}
 	}
-	l.trouble = nil
+	l.lastError = nil
 	return t.finish(working, outcome)
 }
 
-// Outlook says what the loop would do now, and what it waits for.
+// Outlook returns what the loop would do now, and what it waits for.
 func (l *Loop) Outlook(ctx context.Context) (Situation, Decision, error) {
 	status, err := l.Statuses.Status(ctx)
 	if err != nil {
@@ -251,7 +251,7 @@ func (l *Loop) Outlook(ctx context.Context) (Situation, Decision, error) {
 	return s, l.policy.Decide(s), nil
 }
 
-// situation gathers what the policy looks at.
+// situation collects the input of the policy.
 func (l *Loop) situation(ctx context.Context, status Status, current Current) (Situation, error) {
 	split, err := l.split(ctx)
 	if err != nil {
@@ -268,14 +268,14 @@ func (l *Loop) situation(ctx context.Context, status Status, current Current) (S
 	}, nil
 }
 
-// split divides the responses as every replica does.
+// split returns the division of the responses, which is the same on every replica.
 func (l *Loop) split(ctx context.Context) (feedback.Split, error) {
 	l.salt.mu.Lock()
 	defer l.salt.mu.Unlock()
 	if l.salt.value == nil {
 		value, err := l.Holdout.HoldoutSalt(ctx)
 		if err != nil {
-			return feedback.Split{}, fmt.Errorf("the salt of the hold-out: %w", err)
+			return feedback.Split{}, fmt.Errorf("reading the salt of the hold-out: %w", err)
 		}
 		l.salt.value = value
 	}
@@ -293,8 +293,8 @@ func (l *Loop) stats(split feedback.Split, since uint64) feedback.Stats {
 	return l.counts.stats
 }
 
-// sweep removes the folders of trainings other than id: their texts are not to
-// stay.
+// sweep removes the directories of training runs other than id, because they
+// contain texts of users.
 func (l *Loop) sweep(id string) error {
 	entries, err := os.ReadDir(l.cfg.Dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {

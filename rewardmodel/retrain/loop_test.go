@@ -173,7 +173,7 @@ func TestLoopFailures(t *testing.T) {
 			require.Equal(t, 1, out.Failures)
 			require.Contains(t, f.kinds(), EventTrainingFailed)
 
-			_, err := Operator{Statuses: p}.Start(t.Context(), Ask{By: "eve"}) // overrides the cool-down
+			_, err := Operator{Statuses: p}.Start(t.Context(), TrainingRequest{By: "eve"}) // overrides the cool-down
 			require.NoError(t, err)
 			out = f.ended(t, 2)
 			stop()
@@ -225,12 +225,12 @@ func TestOperator(t *testing.T) {
 	require.Equal(t, "base-1", current.Version)
 	require.Equal(t, "rewards look odd", current.Reason)
 	require.Equal(t, []EventKind{EventPromoted, EventRolledBack}, f.kinds())
-	status, err := o.Start(ctx, Ask{By: "eve"})
+	status, err := o.Start(ctx, TrainingRequest{By: "eve"})
 	require.NoError(t, err)
-	require.Equal(t, "eve", status.Asked.By)
+	require.Equal(t, "eve", status.Requested.By)
 }
 
-// The files of a training: every response once, by the majority's label, the
+// The files of a training run: every response once, by the majority's label, the
 // hold-out apart and by its frozen labels.
 func TestCollect(t *testing.T) {
 	f := newFleet()
@@ -259,7 +259,7 @@ func TestCollect(t *testing.T) {
 	p := &process{fleet: f, t: t, died: func() {}}
 	f.status = Status{Phase: PhaseCollecting, ID: "x", Through: f.index.Last(), Base: "base-1"}
 	l := NewLoop(Config{Dir: dir, MaxBags: 40}, testPolicy(), Parts{p, p, p, p, p, p, p, p, p, nil}, zerolog.Nop())
-	tr := &training{Loop: l, id: "x", dir: filepath.Join(dir, "x"), lease: &lease{store: p, now: time.Now, ttl: time.Minute, status: f.status}}
+	tr := &trainingRun{Loop: l, id: "x", dir: filepath.Join(dir, "x"), lease: &lease{store: p, now: time.Now, ttl: time.Minute, status: f.status}}
 	j, err := tr.collect(t.Context())
 	require.NoError(t, err)
 

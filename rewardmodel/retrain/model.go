@@ -1,9 +1,9 @@
-// Package retrain turns feedback into better models without anybody watching:
-// when to train, what to train on, whether the candidate may serve, and the
-// loop around these that survives the death of any process.
+// Package retrain trains better models from feedback without supervision. It
+// decides when to train, what to train on and whether the candidate may serve, in a
+// loop that survives the death of any process.
 //
-// It is pure Go: where things are kept is behind interfaces that package queue
-// satisfies, and what computes is a child process that sidecar starts.
+// It is pure Go: package queue implements the interfaces of the stores, and the
+// computation runs in a child process of the sidecar.
 package retrain
 
 import (
@@ -15,35 +15,35 @@ import (
 
 // Errors of a registry.
 var (
-	// ErrNoModel says that the registry does not know a version.
+	// ErrNoModel reports that the registry has no such version.
 	ErrNoModel = errors.New("no such model version")
-	// ErrExists says that a version was registered before: ids are never
-	// used again.
+	// ErrExists reports that a version was registered before: IDs are never
+	// reused.
 	ErrExists = errors.New("this model version exists")
-	// ErrChanged says that somebody else changed a value since it was read.
-	ErrChanged = errors.New("changed meanwhile")
-	// ErrNoFiles says that the files of a version are not kept, so that it
-	// cannot serve again: it was rejected, or retired.
-	ErrNoFiles = errors.New("the files of this model version are not kept")
-	// ErrDamaged says that stored files do not have the checksums of the
+	// ErrChanged reports that a value has changed since it was read.
+	ErrChanged = errors.New("changed concurrently")
+	// ErrNoFiles reports that the files of a version are not stored, so that it
+	// cannot serve again: it was rejected or retired.
+	ErrNoFiles = errors.New("the files of this model version are not stored")
+	// ErrDamaged reports that stored files do not have the checksums of the
 	// registry.
 	ErrDamaged = errors.New("stored model is damaged")
-	// ErrNoPrevious says that there is nothing to roll back to.
+	// ErrNoPrevious reports that there is no version to roll back to.
 	ErrNoPrevious = errors.New("no previous model version")
 )
 
-// State says what became of a model version.
+// State is the state of a model version.
 type State string
 
-// The states of a version. The one that serves is named by Current alone.
+// The states of a version. Only Current specifies which one serves.
 const (
-	StateInitial  State = "initial"  // what a service was started with; its files are not in the store
-	StatePromoted State = "promoted" // passed the gate, or was put in by hand
-	StateRejected State = "rejected" // did not pass; its files are not kept
-	StateRetired  State = "retired"  // promoted once; its files are deleted
+	StateInitial  State = "initial"  // the initial model of a service; its files are not in the store
+	StatePromoted State = "promoted" // passed the gate, or was promoted by hand
+	StateRejected State = "rejected" // failed the gate; its files are not stored
+	StateRetired  State = "retired"  // was promoted; its files are deleted
 )
 
-// Model is the record of a version: where it comes from and why it was
+// Model is the record of a version: its origin and why it was
 // promoted or rejected. It is the audit trail of GET /v1/models/{version}.
 type Model struct {
 	Version   string    `json:"version"`
@@ -56,9 +56,9 @@ type Model struct {
 	By        string    `json:"by"`     // who promoted or rejected it: "gate", or the name of a token
 	Reason    string    `json:"reason"` // why, in a sentence
 	Data      *Data     `json:"data,omitzero"`
-	// Gate is the report of the gate, as package gate writes it.
+	// Gate is the report of package gate.
 	Gate  jsontext.Value  `json:"gate,omitzero"`
-	Files map[string]File `json:"files,omitzero"` // what the object store holds of it, by name
+	Files map[string]File `json:"files,omitzero"` // in the object store, by name
 }
 
 // Bytes is the size of the stored files.
@@ -75,21 +75,21 @@ type File struct {
 	SHA256 string `json:"sha256"` // in hexadecimal
 }
 
-// Data says what a model was trained and judged on.
+// Data describes the training and evaluation data of a model.
 type Data struct {
-	Training   string         `json:"training"` // the id of the training
+	Training   string         `json:"training"` // ID of the training run
 	Trigger    Trigger        `json:"trigger"`
 	Reason     string         `json:"reason"`     // of the trigger, in a sentence
 	Through    uint64         `json:"through"`    // the last sequence of ASSAY_FEEDBACK that was read
 	Bags       int            `json:"bags"`       // trained on
 	Violations int            `json:"violations"` // of these
-	New        int            `json:"new"`        // of these, labelled or changed since the training before
+	New        int            `json:"new"`        // of these, labelled or changed since the previous training run
 	HeldOut    int            `json:"held_out"`   // bags that the gate used
-	Disputed   int            `json:"disputed"`   // left out: the raters do not agree
+	Disputed   int            `json:"disputed"`   // omitted: the raters disagree
 	Raters     int            `json:"raters"`
-	Digest     string         `json:"digest"` // of the ids and labels trained on
+	Digest     string         `json:"digest"` // of the IDs and labels of the training bags
 	Settings   map[string]any `json:"settings,omitzero"`
-	Seconds    float64        `json:"seconds"` // that training and gate took
+	Seconds    float64        `json:"seconds"` // duration of training and gate
 }
 
 // Current names the version that every replica serves.
@@ -98,12 +98,12 @@ type Current struct {
 	Since   time.Time `json:"since"`
 	By      string    `json:"by"`
 	Reason  string    `json:"reason"`
-	// Previous are the versions before it, the last one last: the way back.
+	// Previous are the versions before it, the latest last, for rollbacks.
 	Previous []string `json:"previous,omitzero"`
-	// Anchor is the best version so far, which no candidate may fall behind: one
-	// that a person or a start made current, until a candidate is shown to be
-	// better. "", as older releases wrote it: Version.
+	// Anchor is the best version so far; a candidate must not be worse. It is the
+	// version that was last promoted by hand or by the start of a service, until a
+	// candidate is shown to be better. "", as stored by older releases: Version.
 	Anchor string `json:"anchor,omitzero"`
-	// Revision is that of the stored value, for changing it; 0: there is none.
+	// Revision is that of the stored value, for optimistic updates; 0: none is stored.
 	Revision uint64 `json:"-"`
 }

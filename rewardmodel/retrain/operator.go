@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Operator does what people do with models and trainings by hand.
+// Operator promotes models, rolls them back and requests training runs, for a person.
 type Operator struct {
 	Models   Models
 	Currents Currents
@@ -16,8 +16,8 @@ type Operator struct {
 	Replica  string
 }
 
-// Begin records the model that a service was started with, and makes it current
-// if nothing is yet. It returns what is current.
+// Begin registers the initial model of a service, and makes it current if no model
+// is. It returns the current version.
 func (o Operator) Begin(ctx context.Context, m Model) (Current, error) {
 	m.State, m.By, m.Reason = StateInitial, "start", "a service was started with it"
 	if err := o.Models.Register(ctx, m); err != nil && !errors.Is(err, ErrExists) {
@@ -35,9 +35,8 @@ func (o Operator) Begin(ctx context.Context, m Model) (Current, error) {
 	}
 }
 
-// Promote makes a version current without asking the gate. Errors: ErrNoModel,
-// ErrNoFiles, ErrChanged when somebody else changes the current version at the
-// same time.
+// Promote makes a version current without the gate. Errors: ErrNoModel, ErrNoFiles,
+// ErrChanged when the current version changes concurrently.
 func (o Operator) Promote(ctx context.Context, version, by, reason string) (Current, error) {
 	current, err := o.Currents.Current(ctx)
 	if err != nil || current.Version == version {
@@ -86,7 +85,7 @@ func (o Operator) set(ctx context.Context, next Current, kind EventKind) (Curren
 	})
 }
 
-// servable checks that a version can be loaded by every replica.
+// servable checks that every replica can load a version.
 func (o Operator) servable(ctx context.Context, version string) error {
 	m, err := o.Models.Model(ctx, version)
 	switch {
@@ -98,10 +97,10 @@ func (o Operator) servable(ctx context.Context, version string) error {
 	return fmt.Errorf("%s is %s: %w", version, m.State, ErrNoFiles)
 }
 
-// Start asks for a training. A replica that trains begins it as soon as none is
-// running and there is enough to learn from; Status says what it waits for.
-func (o Operator) Start(ctx context.Context, ask Ask) (Status, error) {
-	ask.Time = time.Now().UTC()
+// Start requests a training run. A replica starts it as soon as no other run is in
+// progress and there is enough data.
+func (o Operator) Start(ctx context.Context, request TrainingRequest) (Status, error) {
+	request.Time = time.Now().UTC()
 	for {
 		status, err := o.Statuses.Status(ctx)
 		if err != nil {
@@ -110,7 +109,7 @@ func (o Operator) Start(ctx context.Context, ask Ask) (Status, error) {
 		if status.Phase == "" {
 			status.Phase = PhaseIdle
 		}
-		status.Asked = &ask
+		status.Requested = &request
 		status, err = o.Statuses.SetStatus(ctx, status)
 		if !errors.Is(err, ErrChanged) {
 			return status, err

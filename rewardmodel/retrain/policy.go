@@ -11,36 +11,35 @@ import (
 	"assay/rewardmodel/gate"
 )
 
-// Policy says when to train. It holds settings alone: what it decides is a
-// function of the Situation, and it never looks at a clock.
+// Policy decides when to train. It has only settings: a decision is a function of
+// the Situation, and reads no clock.
 //
-// A training starts by hand, or by itself when one of the triggers fires: new
-// bags, disagreement, drift and the schedule, in this order. Each waits for the
-// cool-down and for data that both training and the gate can work with.
+// A training run starts on request, or automatically when one of the triggers fires:
+// new bags, disagreement, drift and the schedule, in this order. Each waits for the
+// cool-down and for enough data for both training and the gate.
 type Policy struct {
-	// Auto lets trainings start by themselves.
+	// Auto lets training runs start without a request.
 	Auto bool
 	// MinBags new bags start a training run when MinEach of them have each
 	// label; with 0 no number of bags does. MinEach bags of each label is also
 	// the minimum for any training run.
 	MinBags, MinEach int
-	// Cooldown is the time between the end of a training and the start of the
+	// Cooldown is the time between the end of a training run and the start of the
 	// next. Each failure in a row doubles it, up to a day.
 	Cooldown time.Duration
 	// Drift is the Kolmogorov-Smirnov distance in (0,1) above which the
-	// distribution of the scores has drifted; 0: off. It takes DriftMin recent
+	// distribution of the scores has drifted; 0: off. It requires DriftMin recent
 	// scores.
 	Drift    float64
 	DriftMin int
-	// Disagreement is the share in (0,1) of new labels that contradict the
-	// model's decision, above which it is wrong too often; 0: off.
-	// It takes DisagreementMin labels.
+	// Disagreement is the maximum share in (0,1) of new labels that contradict the
+	// decision of the model; 0: off. It requires DisagreementMin labels.
 	Disagreement    float64
 	DisagreementMin int
-	// Every is the time from one training to the next; 0: none by schedule.
+	// Every is the time from one training run to the next; 0: no schedule.
 	Every time.Duration
-	// HoldoutShare is the share of bags in (0,0.5] that is never trained on,
-	// and MinHeldOut how many of each label the gate needs of them.
+	// HoldoutShare is the share of bags in (0,0.5] that is never trained on.
+	// MinHeldOut is the minimum of them for each label that the gate needs.
 	HoldoutShare float64
 	MinHeldOut   int
 }
@@ -95,36 +94,36 @@ func (p Policy) Validate() error {
 	return nil
 }
 
-// Situation is all that a decision depends on.
+// Situation is the input of a decision.
 type Situation struct {
 	Now time.Time
-	// Stats counts the bags; its New are those since the last training that
-	// was promoted or rejected. What a failed one read is still new.
+	// Stats counts the bags; its New are those since the last training run that
+	// ended with a promotion or a rejection. What a failed one read is still new.
 	Stats  feedback.Stats
 	Status Status
 	// Since is when the current version became current. The schedule counts
-	// from there until a training has ended.
+	// from there until a training run has ended.
 	Since        time.Time
 	Drift        Drift        // of the scores of the current version
 	Disagreement Disagreement // of new labels with the current version
 }
 
-// Decision is what to do in a situation.
+// Decision is whether to train in a situation, and why.
 type Decision struct {
 	Trigger Trigger   // TriggerNone: do not train
-	Reason  string    // why to train, with figures; "" when not
-	Wait    string    // why not to train, what is missing; "" when to train
-	Next    time.Time // earliest time at which the clock alone changes the answer; zero: never
+	Reason  string    // why to train, with numbers; "" otherwise
+	Wait    string    // why not to train, and what is missing; "" otherwise
+	Next    time.Time // when the decision changes without new feedback; zero: never
 }
 
-// Decide says whether a training starts now.
+// Decide returns whether a training run starts now.
 func (p Policy) Decide(s Situation) Decision {
 	d := p.now(s)
 	if d.Trigger != TriggerNone {
 		return d
 	}
-	rested, due := p.rested(s.Status), p.due(s)
-	for _, at := range []time.Time{earlier(rested, due), later(rested, due)} {
+	cooled, due := p.cooldownEnd(s.Status), p.due(s)
+	for _, at := range []time.Time{earlier(cooled, due), later(cooled, due)} {
 		if !at.After(s.Now) {
 			continue
 		}
@@ -140,34 +139,34 @@ func (p Policy) Decide(s Situation) Decision {
 // now decides without looking ahead.
 func (p Policy) now(s Situation) Decision {
 	if s.Status.Phase != PhaseIdle && s.Status.Phase != "" {
-		return Decision{Wait: fmt.Sprintf("training %s is running (%s); one at a time", s.Status.ID, s.Status.Phase)}
+		return Decision{Wait: fmt.Sprintf("training run %s is in progress (%s); only one runs at a time", s.Status.ID, s.Status.Phase)}
 	}
-	asked := s.Status.Asked
+	asked := s.Status.Requested
 	if asked == nil && !p.Auto {
 		return Decision{Wait: "automatic training is off; start a training run by hand"}
 	}
 	if missing := p.missing(s.Stats); missing != "" {
 		if asked != nil {
-			missing = fmt.Sprintf("%s asked for a training, but it cannot be judged soundly yet: %s", cmp.Or(asked.By, "somebody"), missing)
+			missing = fmt.Sprintf("%s requested a training run, but there is not enough data to judge it: %s", cmp.Or(asked.By, "somebody"), missing)
 		}
 		return Decision{Wait: missing}
 	}
 	if asked != nil {
-		reason := fmt.Sprintf("%s asked for it", cmp.Or(asked.By, "somebody"))
+		reason := fmt.Sprintf("requested by %s", cmp.Or(asked.By, "somebody"))
 		if asked.Reason != "" {
 			reason += ": " + asked.Reason
 		}
 		return Decision{Trigger: TriggerManual, Reason: reason}
 	}
 	d := p.triggered(s)
-	if at := p.rested(s.Status); d.Trigger != TriggerNone && s.Now.Before(at) {
-		return Decision{Wait: fmt.Sprintf("%s, but the cool-down after training %s%s ends at %s",
+	if at := p.cooldownEnd(s.Status); d.Trigger != TriggerNone && s.Now.Before(at) {
+		return Decision{Wait: fmt.Sprintf("%s, but the cool-down after training run %s%s ends at %s",
 			d.Reason, s.Status.Last.ID, failures(s.Status), at.UTC().Format(time.RFC3339))}
 	}
 	return d
 }
 
-// triggered asks the triggers of a training that nobody asked for.
+// triggered evaluates the automatic triggers.
 func (p Policy) triggered(s Situation) Decision {
 	if p.enoughNew(s.Stats) {
 		return Decision{Trigger: TriggerBags, Reason: fmt.Sprintf("%d new bags, %d of them violations",
@@ -177,8 +176,8 @@ func (p Policy) triggered(s Situation) Decision {
 	if s.Stats.New.Bags < 1 {
 		return Decision{Wait: wait}
 	}
-	// A rejected candidate has answered to the evidence of its time: only
-	// labels that it did not see are a reason to try again.
+	// A rejected candidate was trained on the evidence of its time: only labels
+	// that it did not see are a reason to train again.
 	if last := s.Status.Last; last != nil && last.Result == ResultRejected && s.Stats.New.Bags < p.MinEach {
 		return Decision{Wait: fmt.Sprintf("%s; drift, disagreement and the schedule wait for %d after the rejection of %s",
 			wait, p.MinEach, last.Version)}
@@ -190,22 +189,22 @@ func (p Policy) triggered(s Situation) Decision {
 			d.Against, d.Labels, 100*d.Rate(), 100*d.Lower(), 100*p.Disagreement)}
 	case p.drifted(s.Drift):
 		return Decision{Trigger: TriggerDrift, Reason: fmt.Sprintf(
-			"the last %d scores are distributed otherwise than the %d of reference (Kolmogorov-Smirnov distance %.2f, p = %.1g; the limit is %.2f)",
+			"the distribution of the last %d scores differs from that of the %d reference scores (Kolmogorov-Smirnov distance %.2f, p = %.1g; the limit is %.2f)",
 			s.Drift.Recent, s.Drift.Reference, s.Drift.Distance, s.Drift.PValue, p.Drift)}
 	case p.Every > 0 && !s.Now.Before(p.due(s)):
-		return Decision{Trigger: TriggerSchedule, Reason: fmt.Sprintf("%v have passed since the last training, and %d bags are new",
+		return Decision{Trigger: TriggerSchedule, Reason: fmt.Sprintf("%v have passed since the last training run, and %d bags are new",
 			p.Every, s.Stats.New.Bags)}
 	}
 	return Decision{Wait: wait}
 }
 
-// drifted tells whether the scores have drifted, by a distance that matters
-// and that is no accident of few scores.
+// drifted reports whether the scores have drifted, by a relevant and statistically
+// significant distance.
 func (p Policy) drifted(d Drift) bool {
 	return p.Drift > 0 && d.Recent >= p.DriftMin && d.Distance > p.Drift && d.PValue < driftLevel
 }
 
-// missing names what training and gate lack, "" when they lack nothing.
+// missing describes the data that training and gate lack; "": none.
 func (p Policy) missing(st feedback.Stats) string {
 	violations := st.Violations
 	compliant := st.Bags - violations
@@ -220,8 +219,8 @@ func (p Policy) missing(st feedback.Stats) string {
 	return ""
 }
 
-// missingHeldOut names what the gate lacks, and how many labels bring it: the
-// hold-out grows with its share only.
+// missingHeldOut describes the held-out responses that the gate lacks, and about how
+// many labels it takes to get them: only a share of the labels is held out.
 func (p Policy) missingHeldOut(violations, compliant int) string {
 	var waiting []string
 	for _, label := range []struct {
@@ -243,22 +242,22 @@ func (p Policy) enoughNew(st feedback.Stats) bool {
 
 func (p Policy) missingNew(st feedback.Stats) string {
 	if p.MinBags == 0 {
-		return fmt.Sprintf("%d new bags; their number starts no training run, waiting for another trigger", st.New.Bags)
+		return fmt.Sprintf("%d new bags; their number does not start a training run; waiting for another trigger", st.New.Bags)
 	}
 	return fmt.Sprintf("%d of %d new bags (%d violating, %d compliant; at least %d of each)", st.New.Bags, p.MinBags,
 		st.New.Violations, st.New.Bags-st.New.Violations, p.MinEach)
 }
 
-// longestCooldown bounds the doubling of the cool-down; firstRetry is the
-// cool-down after a failure where there is no other, lest a training that
-// always fails is always running.
+// maxCooldown bounds the doubling of the cool-down. firstRetry is the minimum
+// cool-down after a failure, so that a training run that always fails does not run
+// all the time.
 const (
-	longestCooldown = 24 * time.Hour
-	firstRetry      = time.Minute
+	maxCooldown = 24 * time.Hour
+	firstRetry  = time.Minute
 )
 
-// rested is the end of the cool-down; zero when there was no training.
-func (p Policy) rested(status Status) time.Time {
+// cooldownEnd is the end of the cool-down; zero before the first training run.
+func (p Policy) cooldownEnd(status Status) time.Time {
 	last := status.Last
 	if last == nil {
 		return time.Time{}
@@ -268,15 +267,15 @@ func (p Policy) rested(status Status) time.Time {
 		wait = max(wait, firstRetry/2)
 	}
 	for range last.Failures {
-		if wait >= longestCooldown {
+		if wait >= maxCooldown {
 			break
 		}
-		wait = min(2*wait, longestCooldown)
+		wait = min(2*wait, maxCooldown)
 	}
 	return last.Finished.Add(wait)
 }
 
-// due is when the schedule asks for the next training; zero without one.
+// due is when the schedule starts the next training run; zero without a schedule.
 func (p Policy) due(s Situation) time.Time {
 	if p.Every == 0 {
 		return time.Time{}

@@ -24,7 +24,7 @@ func ended(result Result, ago time.Duration, failures int) Status {
 }
 
 func TestPolicyDecides(t *testing.T) {
-	ask := &Ask{By: "ann", Reason: "new policy"}
+	ask := &TrainingRequest{By: "ann", Reason: "new policy"}
 	drifted := Drift{Reference: 1000, Recent: 600, Distance: 0.25, PValue: 1e-12}
 	wrong := Disagreement{Labels: 100, Against: 45}
 	for _, c := range []struct {
@@ -44,25 +44,25 @@ func TestPolicyDecides(t *testing.T) {
 		{"nothing held out", nil, Situation{Stats: stats(400, 39, 300, 100)}, TriggerNone, "waiting for held-out responses: 19 of 20 violations (about 5 more labels of that kind); a share of 0.2", time.Time{}},
 		{"off", func(p *Policy) { p.Auto = false }, Situation{Stats: stats(400, 40, 300, 100), Drift: drifted, Disagreement: wrong},
 			TriggerNone, "automatic training is off", time.Time{}},
-		{"no number of bags", func(p *Policy) { p.MinBags = 0 }, Situation{Stats: stats(400, 40, 300, 100)}, TriggerNone, "their number starts no training run", time.Time{}},
-		{"running", nil, Situation{Stats: stats(400, 40, 300, 100), Status: Status{Phase: PhaseGating, ID: "t9", Asked: ask}},
-			TriggerNone, "training t9 is running (gating)", time.Time{}},
+		{"no number of bags", func(p *Policy) { p.MinBags = 0 }, Situation{Stats: stats(400, 40, 300, 100)}, TriggerNone, "their number does not start a training run", time.Time{}},
+		{"running", nil, Situation{Stats: stats(400, 40, 300, 100), Status: Status{Phase: PhaseGating, ID: "t9", Requested: ask}},
+			TriggerNone, "training run t9 is in progress (gating)", time.Time{}},
 
-		{"by hand", func(p *Policy) { p.Auto = false }, Situation{Stats: stats(400, 40, 0, 0), Status: Status{Phase: PhaseIdle, Asked: ask}},
-			TriggerManual, "ann asked for it: new policy", time.Time{}},
-		{"by hand in the cool-down", nil, Situation{Stats: stats(400, 40, 300, 100), Status: Status{Asked: ask, Last: ended(ResultFailed, 0, 5).Last}},
-			TriggerManual, "ann asked for it", time.Time{}},
-		{"by hand without a hold-out", nil, Situation{Stats: stats(400, 2, 300, 100), Status: Status{Asked: ask}},
-			TriggerNone, "ann asked for a training, but it cannot be judged soundly yet: waiting for held-out responses: 1 of 20 violations (about 95 more labels of that kind), 1 of 20 compliant (about 95", time.Time{}},
-		{"by hand without bags", nil, Situation{Stats: stats(30, 40, 30, 15), Status: Status{Asked: ask}}, TriggerNone, "15 violating and 15 compliant bags to train on", time.Time{}},
+		{"by hand", func(p *Policy) { p.Auto = false }, Situation{Stats: stats(400, 40, 0, 0), Status: Status{Phase: PhaseIdle, Requested: ask}},
+			TriggerManual, "requested by ann: new policy", time.Time{}},
+		{"by hand in the cool-down", nil, Situation{Stats: stats(400, 40, 300, 100), Status: Status{Requested: ask, Last: ended(ResultFailed, 0, 5).Last}},
+			TriggerManual, "requested by ann", time.Time{}},
+		{"by hand without a hold-out", nil, Situation{Stats: stats(400, 2, 300, 100), Status: Status{Requested: ask}},
+			TriggerNone, "ann requested a training run, but there is not enough data to judge it: waiting for held-out responses: 1 of 20 violations (about 95 more labels of that kind), 1 of 20 compliant (about 95", time.Time{}},
+		{"by hand without bags", nil, Situation{Stats: stats(30, 40, 30, 15), Status: Status{Requested: ask}}, TriggerNone, "15 violating and 15 compliant bags to train on", time.Time{}},
 
 		{"cool-down", nil, Situation{Stats: stats(400, 40, 300, 100), Status: ended(ResultPromoted, 4*time.Minute, 0)},
-			TriggerNone, "300 new bags, 100 of them violations, but the cool-down after training t1 ends at 2026-01-02T12:06:00Z", noon.Add(6 * time.Minute)},
+			TriggerNone, "300 new bags, 100 of them violations, but the cool-down after training run t1 ends at 2026-01-02T12:06:00Z", noon.Add(6 * time.Minute)},
 		{"cool-down and nothing new", nil, Situation{Stats: stats(400, 40, 1, 1), Status: ended(ResultPromoted, 4*time.Minute, 0)},
 			TriggerNone, "1 of 200 new bags", time.Time{}},
 		{"after the cool-down", nil, Situation{Stats: stats(400, 40, 300, 100), Status: ended(ResultPromoted, 10*time.Minute, 0)}, TriggerBags, "", time.Time{}},
 		{"after a failure", nil, Situation{Stats: stats(400, 40, 300, 100), Status: ended(ResultFailed, 10*time.Minute, 1)},
-			TriggerNone, "after training t1 (which failed) ends", noon.Add(10 * time.Minute)},
+			TriggerNone, "after training run t1 (which failed) ends", noon.Add(10 * time.Minute)},
 		{"after three failures", nil, Situation{Stats: stats(400, 40, 300, 100), Status: ended(ResultFailed, 10*time.Minute, 3)},
 			TriggerNone, "(failure 3 in a row)", noon.Add(70 * time.Minute)},
 		{"after many failures", nil, Situation{Stats: stats(400, 40, 300, 100), Status: ended(ResultFailed, 0, 4000)},
@@ -79,14 +79,14 @@ func TestPolicyDecides(t *testing.T) {
 			TriggerNone, "wait for 20 after the rejection of v2", time.Time{}},
 		{"bags before disagreement", nil, Situation{Stats: stats(400, 40, 300, 100), Disagreement: wrong}, TriggerBags, "", time.Time{}},
 
-		{"drift", nil, Situation{Stats: stats(400, 40, 1, 1), Drift: drifted}, TriggerDrift, "the last 600 scores are distributed otherwise than the 1000 of reference (Kolmogorov-Smirnov distance 0.25, p = 1e-12", time.Time{}},
+		{"drift", nil, Situation{Stats: stats(400, 40, 1, 1), Drift: drifted}, TriggerDrift, "the distribution of the last 600 scores differs from that of the 1000 reference scores (Kolmogorov-Smirnov distance 0.25, p = 1e-12", time.Time{}},
 		{"drift without new bags", nil, Situation{Stats: stats(400, 40, 0, 0), Drift: drifted}, TriggerNone, "0 of 200", time.Time{}},
 		{"drift of few scores", nil, Situation{Stats: stats(400, 40, 1, 1), Drift: Drift{Reference: 1000, Recent: 499, Distance: 1}}, TriggerNone, "", time.Time{}},
 		{"small drift", nil, Situation{Stats: stats(400, 40, 1, 1), Drift: Drift{Reference: 1000, Recent: 1000, Distance: 0.19}}, TriggerNone, "", time.Time{}},
 		{"drift by chance", nil, Situation{Stats: stats(400, 40, 1, 1), Drift: Drift{Reference: 1000, Recent: 1000, Distance: 0.21, PValue: 0.01}}, TriggerNone, "", time.Time{}},
 
 		{"schedule", func(p *Policy) { p.Every = time.Hour }, Situation{Stats: stats(400, 40, 1, 1), Status: ended(ResultPromoted, time.Hour, 0)},
-			TriggerSchedule, "1h0m0s have passed since the last training, and 1 bags are new", time.Time{}},
+			TriggerSchedule, "1h0m0s have passed since the last training run, and 1 bags are new", time.Time{}},
 		{"schedule to come", func(p *Policy) { p.Every = time.Hour }, Situation{Stats: stats(400, 40, 1, 1), Status: ended(ResultPromoted, 20*time.Minute, 0)},
 			TriggerNone, "1 of 200", noon.Add(40 * time.Minute)},
 		{"schedule shorter than the cool-down", func(p *Policy) { p.Every = time.Minute }, Situation{Stats: stats(400, 40, 1, 1), Status: ended(ResultPromoted, 0, 0)},

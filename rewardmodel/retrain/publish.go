@@ -15,18 +15,18 @@ import (
 )
 
 // reject records a candidate that may not serve.
-func (t *training) reject(ctx context.Context, m Model) (Outcome, error) {
+func (t *trainingRun) reject(ctx context.Context, m Model) (Outcome, error) {
 	m.State = StateRejected
 	if err := t.register(ctx, m); err != nil {
 		return Outcome{}, err
 	}
 	out := Outcome{Result: ResultRejected, Version: m.Version, Reason: m.Reason, Through: m.Data.Through}
 	t.log.Warn().Str("version", m.Version).Str("reason", m.Reason).Msg("the candidate is rejected")
-	return out, t.tell(ctx, Event{Kind: EventRejected, Version: m.Version, Reason: m.Reason, Details: m.Gate, Key: t.id + ".rejected"})
+	return out, t.emit(ctx, Event{Kind: EventRejected, Version: m.Version, Reason: m.Reason, Details: m.Gate, Key: t.id + ".rejected"})
 }
 
-// register records a model once; the same training may have done it before.
-func (t *training) register(ctx context.Context, m Model) error {
+// register records a model once; an earlier attempt of the same run may have done it.
+func (t *trainingRun) register(ctx context.Context, m Model) error {
 	err := t.Models.Register(ctx, m)
 	if !errors.Is(err, ErrExists) {
 		return err
@@ -36,18 +36,18 @@ func (t *training) register(ctx context.Context, m Model) error {
 		return err
 	}
 	if have.Data == nil || have.Data.Training != t.id {
-		return fmt.Errorf("registering %s: %w, from another training", m.Version, ErrExists)
+		return fmt.Errorf("registering %s: %w, from another training run", m.Version, ErrExists)
 	}
 	if have.State == m.State {
 		return nil
 	}
-	// A promotion that came too late is a rejection.
+	// Another version became current before this one: it is rejected.
 	return errors.Join(t.Models.Update(ctx, m), t.Models.Remove(ctx, m.Version))
 }
 
-// publish stores the candidate, proves that what is stored can serve, and makes
-// it current, unless another version became current since it was judged.
-func (t *training) publish(ctx context.Context, j *job, m Model, better bool) (Outcome, error) {
+// publish stores the candidate, verifies that the stored files can serve, and makes
+// it current, unless another version became current since the training run started.
+func (t *trainingRun) publish(ctx context.Context, j *job, m Model, better bool) (Outcome, error) {
 	if err := t.phase(ctx, PhasePublishing); err != nil {
 		return Outcome{}, err
 	}
@@ -57,14 +57,14 @@ func (t *training) publish(ctx context.Context, j *job, m Model, better bool) (O
 	}
 	if current.Version != m.Version {
 		if current.Version != j.Base {
-			m.Reason = fmt.Sprintf("while it was trained and judged against %s, %s became current", j.Base, current.Version)
+			m.Reason = fmt.Sprintf("%[2]s became current while the candidate was trained and compared with %[1]s", j.Base, current.Version)
 			return t.reject(ctx, m)
 		}
 		m.State = StatePromoted
 		if m.Files, err = t.Models.Upload(ctx, m.Version, t.path(candidateName)); err != nil {
 			return Outcome{}, err
 		}
-		if err := t.Folders.Verify(ctx, m); err != nil {
+		if err := t.Directories.Verify(ctx, m); err != nil {
 			return Outcome{}, fmt.Errorf("the stored candidate %s: %w", m.Version, err)
 		}
 		if err := t.register(ctx, m); err != nil {
@@ -79,7 +79,7 @@ func (t *training) publish(ctx context.Context, j *job, m Model, better bool) (O
 			next.Anchor = current.anchor()
 		}
 		if _, err := t.Currents.SetCurrent(ctx, next); err != nil {
-			return Outcome{}, err // ErrChanged: looked at again by the next attempt
+			return Outcome{}, err // ErrChanged: the next attempt checks again
 		}
 	}
 	if err := t.Holdout.Freeze(ctx, j.labels(), m.Version); err != nil {
@@ -91,14 +91,14 @@ func (t *training) publish(ctx context.Context, j *job, m Model, better bool) (O
 	}
 	t.log.Info().Str("version", m.Version).Str("reason", m.Reason).Msg("promoted")
 	promoted := Event{Kind: EventPromoted, Version: m.Version, By: "gate", Reason: m.Reason, Details: jsontext.Value(details), Key: t.id + ".promoted"}
-	if err := t.tell(ctx, promoted); err != nil {
+	if err := t.emit(ctx, promoted); err != nil {
 		return Outcome{}, err
 	}
 	out := Outcome{Result: ResultPromoted, Version: m.Version, Reason: m.Reason, Through: m.Data.Through}
 	return out, retire(ctx, t.Models, t.Currents, t.cfg.Keep)
 }
 
-// labels are the hold-out's, by the hash of the id.
+// labels returns the labels of the hold-out, by the hash of the ID.
 func (j *job) labels() map[feedback.Hash]bool {
 	out := make(map[feedback.Hash]bool, len(j.Holdout))
 	for text, violation := range j.Holdout {
@@ -109,13 +109,13 @@ func (j *job) labels() map[feedback.Hash]bool {
 	return out
 }
 
-// maxPrevious is how many steps back are remembered.
+// maxPrevious is the maximum number of rollbacks.
 const maxPrevious = 20
 
 // anchor is the best version so far.
 func (c Current) anchor() string { return cmp.Or(c.Anchor, c.Version) }
 
-// next is the value that makes version current after c, and the anchor.
+// next makes version current after c, and the anchor.
 func (c Current) next(version, by, reason string) Current {
 	previous := slices.Clone(c.Previous)
 	if c.Version != "" {
@@ -126,7 +126,7 @@ func (c Current) next(version, by, reason string) Current {
 }
 
 // retire deletes the files of promoted versions beyond the newest keep, except
-// those that serve or that a rollback leads to next.
+// the current one and the targets of the next two rollbacks.
 func retire(ctx context.Context, models Models, currents Currents, keep int) error {
 	current, err := currents.Current(ctx)
 	if err != nil {

@@ -15,19 +15,19 @@ import (
 	"assay/internal/durable"
 )
 
-// maxTakeUps is the number of attempts after which a training run is given up,
-// each ended by the death of its service or by an error that was expected to go
-// away: the run may well be the cause.
-const maxTakeUps = 100
+// maxAttempts is the number of attempts after which a training run fails, each
+// ended by the death of its service or by a retryable error: the run itself may
+// be the cause.
+const maxAttempts = 100
 
-// training is one training in hand. Its folder holds what is done:
+// trainingRun is one training run. Its directory stores what is done:
 //
-//	job.json, bags.jsonl, holdout.jsonl, probe.jsonl   what it learns from and is judged on
+//	job.json, bags.jsonl, holdout.jsonl, probe.jsonl   its training and evaluation data
 //	NAME/                                              the candidate
 //	gate.json                                          the gate's verdict
 //
-// Each appears whole or not at all, so that a training goes on after any death.
-type training struct {
+// Each is written atomically, so that the run resumes after a crash at any point.
+type trainingRun struct {
 	*Loop
 	lease *lease
 	id    string
@@ -38,18 +38,19 @@ type training struct {
 // candidateName is the name of the model in its version.
 const candidateName = "assay"
 
-func (t *training) path(name string) string { return filepath.Join(t.dir, name) }
+func (t *trainingRun) path(name string) string { return filepath.Join(t.dir, name) }
 
-// runTold says that the training has begun, which who began it may have died
-// before saying, and runs it.
-func (t *training) runTold(ctx context.Context, resumed string) (Outcome, error) {
+// start publishes that the training run has started or resumed, and runs it. It
+// publishes the start again on each attempt, in case the process that created the
+// run died before it did; the key of the event makes it unique.
+func (t *trainingRun) start(ctx context.Context, resumed string) (Outcome, error) {
 	s := t.lease.current()
 	events := []Event{{Kind: EventTrainingStarted, Reason: s.Reason, By: s.By, Key: t.id + ".started"}}
 	if resumed != "" {
 		events = append(events, Event{Kind: EventTrainingResumed, Reason: resumed, Key: fmt.Sprint(t.id, ".resumed.", s.Attempt)})
 	}
 	for _, e := range events {
-		if err := t.tell(ctx, e); err != nil {
+		if err := t.emit(ctx, e); err != nil {
 			return Outcome{}, err
 		}
 	}
@@ -58,16 +59,16 @@ func (t *training) runTold(ctx context.Context, resumed string) (Outcome, error)
 	return t.run(ctx)
 }
 
-// run takes all steps that are not done yet.
-func (t *training) run(ctx context.Context) (Outcome, error) {
-	if t.lease.current().Attempt > maxTakeUps {
-		return Outcome{}, t.givenUp()
+// run executes the steps that are not done yet.
+func (t *trainingRun) run(ctx context.Context) (Outcome, error) {
+	if t.lease.current().Attempt > maxAttempts {
+		return Outcome{}, t.tooManyAttempts()
 	}
 	job, err := t.collect(ctx)
 	if err != nil {
 		return Outcome{}, err
 	}
-	base, err := t.Folders.Folder(ctx, job.Base)
+	base, err := t.Directories.Directory(ctx, job.Base)
 	if err != nil {
 		return Outcome{}, fmt.Errorf("the current model %s: %w", job.Base, err)
 	}
@@ -88,20 +89,20 @@ func (t *training) run(ctx context.Context) (Outcome, error) {
 	return t.publish(ctx, job, candidate, verdict.Better)
 }
 
-// givenUp says why a training run is not attempted again.
-func (t *training) givenUp() error {
-	if t.trouble != nil {
-		return fmt.Errorf("it failed %d times, the last time with: %w", maxTakeUps, t.trouble)
+// tooManyAttempts is why the training run is not attempted again.
+func (t *trainingRun) tooManyAttempts() error {
+	if t.lastError != nil {
+		return fmt.Errorf("it failed %d times, the last time with: %w", maxAttempts, t.lastError)
 	}
-	return fmt.Errorf("its service died %d times", maxTakeUps)
+	return fmt.Errorf("its service died %d times", maxAttempts)
 }
 
-// phase tells where the training stands.
-func (t *training) phase(ctx context.Context, p Phase) error {
+// phase stores the phase of the training run.
+func (t *trainingRun) phase(ctx context.Context, p Phase) error {
 	return t.lease.update(ctx, func(s *Status) { s.Phase, s.Progress = p, nil })
 }
 
-func (t *training) train(ctx context.Context, base string) (Model, error) {
+func (t *trainingRun) train(ctx context.Context, base string) (Model, error) {
 	out := t.path(candidateName)
 	if !exists(filepath.Join(out, "assay.json")) {
 		if err := t.phase(ctx, PhaseTraining); err != nil {
@@ -115,12 +116,13 @@ func (t *training) train(ctx context.Context, base string) (Model, error) {
 	if err != nil {
 		return Model{}, fmt.Errorf("the candidate: %w", err)
 	}
-	return m, t.tell(ctx, Event{Kind: EventTrained, Version: m.Version, Reason: "the gate is next", Key: t.id + ".trained"})
+	return m, t.emit(ctx, Event{Kind: EventTrained, Version: m.Version, Reason: "the gate is next", Key: t.id + ".trained"})
 }
 
-// report takes the progress of the child. The next beat of the lease takes it
-// along; what begins a stage is an event, which a training does not depend on.
-func (t *training) report(ctx context.Context, p Progress) {
+// report records the progress of the child process. The next heartbeat of the lease
+// stores it. The start of a stage is also an event; an error of its publication does
+// not fail the training run.
+func (t *trainingRun) report(ctx context.Context, p Progress) {
 	t.lease.mu.Lock()
 	before := t.lease.status.Progress
 	t.lease.status.Progress = &p
@@ -130,17 +132,17 @@ func (t *training) report(ctx context.Context, p Progress) {
 	}
 	details, err := json.Marshal(p)
 	if err == nil {
-		err = t.tell(ctx, Event{
+		err = t.emit(ctx, Event{
 			Kind: EventTrainingProgress, Reason: fmt.Sprintf("epoch %d of %d: %s", p.Epoch, p.Epochs, p.Stage),
 			Details: details, Key: fmt.Sprint(t.id, ".progress.", p.Epoch, ".", p.Stage),
 		})
 	}
 	if err != nil && ctx.Err() == nil {
-		t.log.Debug().Err(err).Msg("cannot tell of the progress")
+		t.log.Debug().Err(err).Msg("cannot publish the progress")
 	}
 }
 
-func (t *training) judge(ctx context.Context, j *job, base string) (verdict Verdict, err error) {
+func (t *trainingRun) judge(ctx context.Context, j *job, base string) (verdict Verdict, err error) {
 	file := t.path("gate.json")
 	if data, err := os.ReadFile(file); err == nil {
 		return verdict, json.Unmarshal(data, &verdict)
@@ -166,13 +168,13 @@ func (t *training) judge(ctx context.Context, j *job, base string) (verdict Verd
 	return verdict, durable.WriteFile(file, data, 0o600)
 }
 
-// anchor is the directory of the best version so far; "" when that is the current
-// version, or when its files are not kept, as after a change of the base model.
-func (t *training) anchor(ctx context.Context, j *job) (string, error) {
+// anchor returns the directory of the best version so far; "" when that is the current
+// version, or when its files are not stored, as after a change of the base model.
+func (t *trainingRun) anchor(ctx context.Context, j *job) (string, error) {
 	if j.Anchor == "" || j.Anchor == j.Base {
 		return "", nil
 	}
-	dir, err := t.Folders.Folder(ctx, j.Anchor)
+	dir, err := t.Directories.Directory(ctx, j.Anchor)
 	if errors.Is(err, ErrNoFiles) || errors.Is(err, ErrNoModel) {
 		t.log.Warn().Err(err).Msg("the best version so far cannot be loaded: the candidate is compared with the current one only")
 		return "", nil
@@ -183,8 +185,8 @@ func (t *training) anchor(ctx context.Context, j *job) (string, error) {
 	return dir, nil
 }
 
-// interrupted counts the deaths of the child.
-func (t *training) interrupted(ctx context.Context, err error) error {
+// interrupted counts how often the child process was killed.
+func (t *trainingRun) interrupted(ctx context.Context, err error) error {
 	if errors.Is(err, ErrInterrupted) && ctx.Err() == nil {
 		if err := t.lease.update(ctx, func(s *Status) { s.Interrupted++ }); err != nil {
 			return err
@@ -193,16 +195,16 @@ func (t *training) interrupted(ctx context.Context, err error) error {
 	return workError{err}
 }
 
-// workError marks what the worker failed with, as opposed to what a store or a
-// disk did not do just now.
+// workError marks an error of the worker, as opposed to a retryable one of a store
+// or a disk.
 type workError struct{ error }
 
 func (e workError) Unwrap() error { return e.error }
 
-// final tells that trying again does not help.
-func (t *training) final(err error) bool {
+// final reports whether err is not retryable.
+func (t *trainingRun) final(err error) bool {
 	var work workError
-	if t.lease.current().Attempt > maxTakeUps {
+	if t.lease.current().Attempt > maxAttempts {
 		return true
 	}
 	return noSpace(err) || errors.As(err, &work) &&
@@ -215,41 +217,41 @@ func noSpace(err error) bool {
 }
 
 // explain adds the fix to an error that an operator can correct.
-func (t *training) explain(err error) error {
+func (t *trainingRun) explain(err error) error {
 	if noSpace(err) {
 		return fmt.Errorf("no space left on the disk of %s: free some, or move the data directory to a larger disk: %w", t.cfg.Dir, err)
 	}
 	return err
 }
 
-// failed is the outcome of a training that gave nothing. Its feedback stays
-// new, and the cool-down grows with every failure.
-func (t *training) failed(ctx context.Context, why error) (Outcome, error) {
+// failed is the outcome of a training run without a candidate. Its feedback still
+// counts as new, and each failure in a row doubles the cool-down.
+func (t *trainingRun) failed(ctx context.Context, why error) (Outcome, error) {
 	s := t.lease.current()
 	why = t.explain(why)
 	out := Outcome{Result: ResultFailed, Reason: why.Error(), Failures: 1}
 	if s.Last != nil {
 		out.Through, out.Failures = s.Last.Through, s.Last.Failures+1
 	}
-	t.log.Error().Err(why).Msg("the training failed")
-	return out, t.tell(ctx, Event{Kind: EventTrainingFailed, Reason: why.Error(), Key: t.id + ".failed"})
+	t.log.Error().Err(why).Msg("training run failed")
+	return out, t.emit(ctx, Event{Kind: EventTrainingFailed, Reason: why.Error(), Key: t.id + ".failed"})
 }
 
-// finish gives the lease back and removes the folder.
-func (t *training) finish(ctx context.Context, out Outcome) error {
+// finish releases the lease and removes the directory.
+func (t *trainingRun) finish(ctx context.Context, out Outcome) error {
 	out.ID, out.Finished = t.id, time.Now().UTC()
 	err := t.lease.update(ctx, func(s *Status) {
-		*s = Status{Phase: PhaseIdle, ID: s.ID, Owner: s.Owner, Attempt: s.Attempt, Asked: s.Asked, Last: &out, Revision: s.Revision}
+		*s = Status{Phase: PhaseIdle, ID: s.ID, Owner: s.Owner, Attempt: s.Attempt, Requested: s.Requested, Last: &out, Revision: s.Revision}
 	})
 	if err != nil {
 		return err
 	}
-	t.log.Info().Str("result", string(out.Result)).Str("version", out.Version).Str("reason", out.Reason).Msg("training ended")
+	t.log.Info().Str("result", string(out.Result)).Str("version", out.Version).Str("reason", out.Reason).Msg("training run ended")
 	return os.RemoveAll(t.dir)
 }
 
-// tell publishes an event of this training.
-func (t *training) tell(ctx context.Context, e Event) error {
+// emit publishes an event of this training run.
+func (t *trainingRun) emit(ctx context.Context, e Event) error {
 	e.Training, e.Replica, e.Time = t.id, t.cfg.Replica, time.Now().UTC()
 	return t.Journal.Publish(ctx, e)
 }

@@ -12,9 +12,9 @@ const attentionUnits = 128
 
 // Attention is attention-based multiple instance learning (Ilse, Tomczak and Welling, "Attention-based Deep Multiple
 // Instance Learning", ICML 2018), equations 7 and 8: a bag is the mean of its instances' features, weighted by
-// a_k = softmax_k(w' tanh(V h_k)), and a linear classifier of two logits bears the cross-entropy of the bag's label.
+// a_k = softmax_k(w' tanh(V h_k)), and a linear classifier of two logits is trained with the cross-entropy of the bag's label.
 //
-// The file of that name in the BFGPU authors' public code does something else: it weighs the probabilities of the
+// The file of that name in the BFGPU authors' public code differs: it weights the probabilities of the
 // network's own classifier by dot-product attention among the instances of a class in a mini-batch, whatever their
 // bags, and decides at 0.5 for each instance. We follow the cited source.
 type Attention struct {
@@ -27,13 +27,13 @@ type Attention struct {
 // Name is "mil-attention".
 func (*Attention) Name() string { return "mil-attention" }
 
-// Validate finds nothing to complain about.
+// Validate returns nil.
 func (*Attention) Validate() error { return nil }
 
 // Threshold is 0.5.
 func (*Attention) Threshold() Threshold { return Fixed }
 
-// Begin draws the parameters.
+// Begin initializes the parameters at random.
 func (m *Attention) Begin(e *Epoch, width int) error {
 	m.build(width, e.RNG)
 	return nil
@@ -46,7 +46,7 @@ func (m *Attention) build(width int, rng *rand.Rand) {
 	m.classifier = m.dense(width, 2, width)
 }
 
-// UnmarshalBinary takes up what MarshalBinary gave.
+// UnmarshalBinary restores what MarshalBinary returned.
 func (m *Attention) UnmarshalBinary(data []byte) error { return m.load(data, m.build) }
 
 // Steps is the number of mini-batches of an epoch.

@@ -8,7 +8,7 @@ import (
 	"assay/rewardmodel/logistic"
 )
 
-// Weights says over which instances the weight p(x) of the BFGPU loss is a softmax.
+// Weights selects the instances over which the weight p(x) of the BFGPU loss is a softmax.
 type Weights string
 
 const (
@@ -19,7 +19,7 @@ const (
 	WeightsPaper Weights = "paper"
 )
 
-// Normaliser says what the weighted losses of a class are divided by.
+// Normaliser selects the divisor of the weighted losses of a class.
 type Normaliser string
 
 const (
@@ -36,13 +36,13 @@ type BFGPU struct {
 	Loss       LossKind
 	Normaliser Normaliser
 	// PULoss is the first stage of each epoch, the weighted loss over all instances. Without it (an ablation of the
-	// paper, and a way to go on from a trained model) the scores for the pseudo labels are always computed anew.
+	// paper, and a way to continue from a trained model) the scores for the pseudo labels are always recomputed.
 	PULoss bool
 	// PseudoLabels adds the second stage of each epoch: the witness of every violating bag as a violation, its least
 	// anomalous instance as compliant.
 	PseudoLabels bool
 	// RecordDuring takes the scores that choose the pseudo labels from the training passes of the epoch, as the
-	// authors' code does; otherwise the bags are scored anew after the first stage, as the paper says.
+	// authors' code does; otherwise the bags are scored again after the first stage, as in the paper.
 	RecordDuring bool
 	// SigmaMicro is the number of normal instances for each anomalous one in a violating bag; 0 estimates it as the
 	// mean length of the violating bags less one.
@@ -66,7 +66,7 @@ func (BFGPU) Threshold() Threshold { return PerBag }
 // Score takes the witness of each bag.
 func (BFGPU) Score(n *Network) ([]Score, error) { return scoreInstances(n) }
 
-// Validate names the setting that is out of range.
+// Validate returns an error that names the setting that is out of range.
 func (m BFGPU) Validate() error {
 	switch {
 	case m.Weights != WeightsBatch && m.Weights != WeightsPaper:

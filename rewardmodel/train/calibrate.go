@@ -8,12 +8,12 @@ import (
 	"assay/rewardmodel/logistic"
 )
 
-// errCalibrate says that the scores do not separate the labels at all.
+// errCalibrate reports that the scores do not separate the labels.
 var errCalibrate = errors.New("train: the margins cannot be calibrated: violating bags do not score higher than compliant ones")
 
 // calibrate rescales the margins so that the sigmoid of a bag's largest one is a probability of the bag's label, by
 // logistic regression on the training bags (Platt, 1999). The order of all scores stays. Losses that saturate, such as
-// Sigmoid, leave margins whose sigmoid is next to 0 or 1 and tells nothing. scores are rescaled in place.
+// Sigmoid, leave margins whose sigmoid is saturated near 0 or 1. scores are rescaled in place.
 func calibrate(d *Data, scores []Score, rescale func(scale, shift float64) error) error {
 	margins, labels := make([]float64, len(scores)), make([]bool, len(scores))
 	for i, b := range d.Bags {

@@ -7,7 +7,7 @@ import (
 // Bag is one labelled response as a learner sees it.
 type Bag struct {
 	Violation bool
-	Instances [][]int32 // token ids with special tokens, one sequence an instance
+	Instances [][]int32 // token ids with special tokens, one sequence per instance
 	Whole     []int32   // the whole response as one sequence; only macro-level methods read it
 	Gold      []bool    // whether each instance is anomalous; only the Oracle reads it
 }

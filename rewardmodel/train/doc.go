@@ -1,6 +1,6 @@
-// Package train fits an instance classifier to bags that carry coarse labels alone. It is the training loop of BFGPU
+// Package train fits an instance classifier to bags that have only coarse labels. It is the training loop of BFGPU
 // (Balanced Fine-Grained PU Learning, Algorithm 1 of the paper) in plain Go: what to train on, with which loss, at
-// which learning rate, and where the decision threshold lies. The network, its gradients and its optimizer are behind
+// which learning rate, and how to set the decision threshold. The network, its gradients and its optimizer are behind
 // the Learner interface.
 //
 // A method of training is a Method: it plans one epoch as mini-batches with losses on logits. Run drives the epochs,

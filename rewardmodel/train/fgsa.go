@@ -17,10 +17,10 @@ const (
 
 // FGSA is the multiple instance learning network for fine-grained sentiment analysis, MILNET (Angelidis and Lapata,
 // TACL 2018): a softmax classifier gives p_k of each segment; the attention a_k comes from a bidirectional GRU over the
-// segments g_k, a_k = softmax_k(u' tanh(W g_k + b)); a document is the mixture sum_k a_k p_k and bears the negative log
+// segments g_k, a_k = softmax_k(u' tanh(W g_k + b)); a document is the mixture sum_k a_k p_k, trained with the negative log
 // likelihood of its label. The segments' vectors are the network's features in place of the source's convolutions.
 //
-// The file of that name in the BFGPU authors' public code does something else: it weighs the cross-entropy of the
+// The file of that name in the BFGPU authors' public code differs: it weights the cross-entropy of the
 // network's own classifier by dot-product attention among the instances of a class in a mini-batch, whatever their
 // bags. We follow the cited source.
 type FGSA struct {
@@ -36,13 +36,13 @@ type FGSA struct {
 // Name is "mil-fgsa".
 func (*FGSA) Name() string { return "mil-fgsa" }
 
-// Validate finds nothing to complain about.
+// Validate returns nil.
 func (*FGSA) Validate() error { return nil }
 
 // Threshold is 0.5.
 func (*FGSA) Threshold() Threshold { return Fixed }
 
-// Begin draws the parameters.
+// Begin initializes the parameters at random.
 func (m *FGSA) Begin(e *Epoch, width int) error {
 	m.build(width, e.RNG)
 	return nil
@@ -57,7 +57,7 @@ func (m *FGSA) build(width int, rng *rand.Rand) {
 	m.u = m.block(attention, attention)
 }
 
-// UnmarshalBinary takes up what MarshalBinary gave.
+// UnmarshalBinary restores what MarshalBinary returned.
 func (m *FGSA) UnmarshalBinary(data []byte) error { return m.load(data, m.build) }
 
 // Steps is the number of mini-batches of an epoch.

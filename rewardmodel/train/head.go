@@ -10,13 +10,13 @@ import (
 // maxWidth bounds the width of features that a saved head may claim.
 const maxWidth = 1 << 14
 
-// head is what a method learns beside the network: blocks of parameters on features of the given width, trained with
-// Adam as the network is. A method lays its blocks out in a fixed order, so that a saved head fits again.
+// head has the parameters that a method learns in addition to the network: blocks for features of the given width,
+// trained with Adam like the network. A method adds its blocks in a fixed order, so that a saved head can be restored.
 type head struct {
 	width  int
 	blocks []*block
 	steps  int
-	rng    *rand.Rand // draws the first values; nil leaves them zero, to be read
+	rng    *rand.Rand // samples the initial values; nil: zero, to be loaded
 }
 
 type block struct {
@@ -24,7 +24,7 @@ type block struct {
 	m, v        []float64 // Adam's moments
 }
 
-// block adds n parameters drawn uniformly from ±1/sqrt(fan), as PyTorch draws those of its linear and GRU layers.
+// block adds n parameters sampled uniformly from ±1/sqrt(fan), as PyTorch draws those of its linear and GRU layers.
 func (h *head) block(n, fan int) *block {
 	b := &block{make([]float64, n), make([]float64, n), make([]float64, n), make([]float64, n)}
 	if h.rng != nil {
@@ -37,7 +37,7 @@ func (h *head) block(n, fan int) *block {
 	return b
 }
 
-// clear forgets the gradients of an earlier mini-batch.
+// clear zeroes the gradients.
 func (h *head) clear() {
 	for _, b := range h.blocks {
 		clear(b.grad)
@@ -58,7 +58,7 @@ func (h *head) adam(lr float64) {
 	}
 }
 
-// MarshalBinary gives the parameters and the optimizer's state exactly.
+// MarshalBinary returns the exact parameters and optimizer state.
 func (h *head) MarshalBinary() ([]byte, error) {
 	out := binary.LittleEndian.AppendUint64(nil, uint64(h.width))
 	out = binary.LittleEndian.AppendUint64(out, uint64(h.steps))
@@ -72,9 +72,9 @@ func (h *head) MarshalBinary() ([]byte, error) {
 	return out, nil
 }
 
-// load takes up what MarshalBinary gave; build lays out the blocks for features of the given width.
+// load restores what MarshalBinary returned; build adds the blocks for features of the given width.
 func (h *head) load(data []byte, build func(width int, rng *rand.Rand)) error {
-	damaged := fmt.Errorf("train: learned parameters of %d bytes are damaged; remove the state to start anew", len(data))
+	damaged := fmt.Errorf("train: learned parameters of %d bytes are damaged; remove the state to start from scratch", len(data))
 	if len(data) < 16 {
 		return damaged
 	}
@@ -107,7 +107,7 @@ func (h *head) load(data []byte, build func(width int, rng *rand.Rand)) error {
 // dense is a linear layer, y = Wx + b.
 type dense struct {
 	in           int
-	weight, bias *block // weight is row-major, one row an output; bias may be nil
+	weight, bias *block // weight is row-major, one row per output; bias may be nil
 }
 
 // dense adds a linear layer; fan sets the size of its first values.

@@ -7,10 +7,10 @@ import "errors"
 type Loss func(logits [][2]float32) (value float64, grad [][2]float32)
 
 // FeatureLoss is a Loss on features: the network's last hidden state of each sequence's first token, one row of
-// hidden size a sequence. The classifier of the network takes no part in it.
+// hidden size per sequence. It does not use the classifier of the network.
 type FeatureLoss func(features [][]float32) (value float64, grad [][]float32)
 
-// ErrNotFinite is wrapped by the errors of a Learner whose outputs are no numbers any more.
+// ErrNotFinite is wrapped by the errors of a Learner whose outputs are NaN or infinite.
 var ErrNotFinite = errors.New("not a finite number")
 
 // Learner is a network in training. Sequences are token ids with their special tokens.
@@ -22,8 +22,8 @@ type Learner interface {
 	// Logits scores sequences with the current weights, in evaluation mode; Features gives their features.
 	Logits(batch [][]int32) ([][2]float32, error)
 	Features(batch [][]int32) ([][]float32, error)
-	// SaveState writes the weights and the optimizer's state to a new file, LoadState takes them up again, so that
-	// training goes on as if it had not stopped.
+	// SaveState writes the weights and the optimizer's state to a new file, LoadState restores them, so that
+	// training resumes as if it had not stopped.
 	SaveState(file string) error
 	LoadState(file string) error
 }

@@ -11,12 +11,12 @@ type Sampling string
 // The ways to sample bags for an epoch.
 const (
 	AllBags       Sampling = ""      // every bag once
-	Oversampling  Sampling = "over"  // the smaller class is drawn again until it has as many bags as the larger
+	Oversampling  Sampling = "over"  // the smaller class is resampled until it has as many bags as the larger
 	Undersampling Sampling = "under" // a new random part of the larger class, as many bags as the smaller has
 )
 
-// Macro is ordinary supervised learning of whole responses, each read as one sequence: the rival that does not split
-// a bag at all.
+// Macro is ordinary supervised learning of whole responses, each read as one sequence: the baseline that does not split
+// a bag.
 type Macro struct {
 	Sampling Sampling
 }
@@ -29,7 +29,7 @@ func (m Macro) Name() string {
 	return "macro-" + string(m.Sampling)
 }
 
-// Validate names the setting that is out of range.
+// Validate returns an error that names the setting that is out of range.
 func (m Macro) Validate() error {
 	switch m.Sampling {
 	case AllBags, Oversampling, Undersampling:

@@ -4,13 +4,13 @@ import "encoding"
 
 // Method is a way to train a network on bags with coarse labels, and to score bags with it.
 type Method interface {
-	// Name is how the command line and the checkpoint call the method.
+	// Name is the name of the method on the command line and in the checkpoint.
 	Name() string
-	// Validate names the setting that is out of range.
+	// Validate returns an error that names the setting that is out of range.
 	Validate() error
 	// Steps is the number of optimizer steps of one epoch; the cosine schedule spans all epochs.
 	Steps(e *Epoch) int
-	// Epoch trains for one epoch. Its randomness comes from e.RNG alone, so that a resumed run repeats it.
+	// Epoch trains for one epoch. Its randomness comes only from e.RNG, so that a resumed run repeats it.
 	Epoch(e *Epoch) error
 	// Score scores every bag of n.Data.
 	Score(n *Network) ([]Score, error)
@@ -18,7 +18,7 @@ type Method interface {
 	Threshold() Threshold
 }
 
-// Stateful is a Method that learns parameters of its own beside the network's. They are part of a run's state.
+// Stateful is a Method that learns parameters in addition to those of the network. They are part of the state of a run.
 type Stateful interface {
 	Method
 	// Begin prepares the parameters before the first epoch; features have width elements.

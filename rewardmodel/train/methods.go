@@ -14,7 +14,7 @@ type Settings struct {
 	TopK         int     // of mil-topk; 0 means the paper's 3
 }
 
-// Methods returns the names of all methods: BFGPU, the paper's rivals in the order of its tables, and the oracle.
+// Methods returns the names of all methods: BFGPU, the paper's baselines in the order of its tables, and the oracle.
 func Methods() []string {
 	all := Settings{}.methods()
 	names := make([]string, len(all))
@@ -58,9 +58,9 @@ func (s Settings) methods() []Method {
 	}
 }
 
-// Servable tells whether the trained network alone scores instances as m does: those methods train the network's own
-// classifier of two labels on instances. The others judge whole bags, or with parameters that a checkpoint does not
-// hold.
+// Servable reports whether the trained network scores instances like m: those methods train the classifier of the
+// network, with two labels, on instances. The others score whole bags, or use parameters that are not part of a
+// checkpoint.
 func Servable(m Method) bool {
 	switch m.(type) {
 	case BFGPU, PU, RobustPU, Pooling, Oracle:

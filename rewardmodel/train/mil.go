@@ -7,7 +7,7 @@ import (
 )
 
 // Pooling is multiple instance learning on instance logits: the logits of a bag are the mean of those of its Top
-// instances with the largest margin, and bear the cross-entropy of the bag's label. Top 1 is max pooling (Feng and
+// instances with the largest margin, trained with the cross-entropy of the bag's label. Top 1 is max pooling (Feng and
 // Zhou, 2017); the paper's top-k pooling takes 3. A bag of fewer instances pools them all.
 type Pooling struct {
 	Top int
@@ -21,7 +21,7 @@ func (m Pooling) Name() string {
 	return "mil-topk"
 }
 
-// Validate names the setting that is out of range.
+// Validate returns an error that names the setting that is out of range.
 func (m Pooling) Validate() error {
 	if m.Top < 1 {
 		return fmt.Errorf("train: top-k pooling takes the top %d instances; use at least 1", m.Top)

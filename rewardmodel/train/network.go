@@ -17,10 +17,10 @@ type Network struct {
 	learner Learner
 }
 
-// Score is what a trained method says about one bag, as margins: the larger the more anomalous, and 0 is undecided.
+// Score has the scores of one bag by a trained method, as margins: the larger the more anomalous, and 0 is undecided.
 type Score struct {
 	Bag       float64
-	Instances []float64 // nil where the method scores whole bags alone
+	Instances []float64 // nil if the method scores only whole bags
 }
 
 // Margins returns logit(violation) - logit(compliant) of each instance of the given bags, in their order.
@@ -75,7 +75,7 @@ func (n *Network) WholeFeatures(bags []int) ([][]float32, error) {
 	return features, err
 }
 
-// All is the indices of all bags.
+// All returns the indices of all bags.
 func (n *Network) All() []int {
 	all := make([]int, len(n.Data.Bags))
 	for i := range all {
@@ -85,7 +85,7 @@ func (n *Network) All() []int {
 }
 
 // instances gives the instances of bags to score in batches; at says of which bag (by its place in bags) and instance
-// each one is. Instances of like length go together, which libtorch computes fastest.
+// each one is. Instances of similar length are batched together, which is fastest.
 func (n *Network) instances(bags []int, score func(seqs [][]int32, at []ref) error, size func(i, n int)) error {
 	var all []ref
 	for i, bag := range bags {

@@ -9,7 +9,7 @@ type Oracle struct{}
 // Name is "oracle".
 func (Oracle) Name() string { return "oracle" }
 
-// Validate finds nothing to complain about.
+// Validate returns nil.
 func (Oracle) Validate() error { return nil }
 
 // Threshold is 0.5.

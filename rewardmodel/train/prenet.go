@@ -6,8 +6,8 @@ import (
 )
 
 // PReNET is the pairwise relation network (Pang et al., "Deep Weakly-supervised Anomaly Detection", KDD 2023) as the
-// BFGPU authors' public code has it: each instance of a mini-batch is paired with the one that a random permutation
-// puts beside it, a linear head on both features predicts the mean of their labels (1 in a violating bag, 0 in a
+// BFGPU authors' public code has it: each instance of a mini-batch is paired with one from a random
+// permutation, a linear head on both features predicts the mean of their labels (1 in a violating bag, 0 in a
 // compliant one), with the mean squared error; an instance x is scored by the head on (x, x) and decided at 0.5.
 //
 // Pang et al. draw a half of the pairs from unlabelled instances alone and a quarter each from the two mixtures, learn
@@ -21,13 +21,13 @@ type PReNET struct {
 // Name is "mil-prenet".
 func (*PReNET) Name() string { return "mil-prenet" }
 
-// Validate finds nothing to complain about.
+// Validate returns nil.
 func (*PReNET) Validate() error { return nil }
 
 // Threshold is a relation of 0.5.
 func (*PReNET) Threshold() Threshold { return Fixed }
 
-// Begin draws the parameters.
+// Begin initializes the parameters at random.
 func (m *PReNET) Begin(e *Epoch, width int) error {
 	m.build(width, e.RNG)
 	return nil
@@ -38,7 +38,7 @@ func (m *PReNET) build(width int, rng *rand.Rand) {
 	m.relation = m.dense(2*width, 1, 2*width)
 }
 
-// UnmarshalBinary takes up what MarshalBinary gave.
+// UnmarshalBinary restores what MarshalBinary returned.
 func (m *PReNET) UnmarshalBinary(data []byte) error { return m.load(data, m.build) }
 
 // Steps is the number of mini-batches of an epoch, each of Batch instances.

@@ -3,7 +3,7 @@ package train
 // pseudoSteps is the number of mini-batches of pseudoStage.
 func pseudoSteps(e *Epoch) int { return batchCount(2*len(e.violating), e.Batch) }
 
-// pseudoStage trains on the pseudo labels that scores give (section "Pseudo Labels Based on Macro Information"), with
+// pseudoStage trains on the pseudo labels from scores (section "Pseudo Labels Based on Macro Information"), with
 // the mean loss of a mini-batch times lambda; 0 means 1.
 func pseudoStage(e *Epoch, scores [][]float64, kind LossKind, lambda float64) error {
 	if lambda == 0 {
@@ -20,8 +20,8 @@ func pseudoStage(e *Epoch, scores [][]float64, kind LossKind, lambda float64) er
 }
 
 // pseudoLabels returns, in random order, the witness of every violating bag as a violation and its least anomalous
-// instance as compliant. A bag of one instance has no normal one to give; a random instance of a compliant bag stands
-// in for it, which keeps the set balanced as the paper asks.
+// instance as compliant. For a bag of one instance, a random instance of a compliant bag
+// replaces the normal one, which keeps the set balanced as the paper asks.
 func pseudoLabels(e *Epoch, scores [][]float64) ([]ref, []bool) {
 	type labelled struct {
 		ref

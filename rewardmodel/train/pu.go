@@ -33,7 +33,7 @@ type PU struct {
 // Name is that of the risk.
 func (m PU) Name() string { return string(m.Risk) }
 
-// Validate names the setting that is out of range.
+// Validate returns an error that names the setting that is out of range.
 func (m PU) Validate() error {
 	switch m.Risk {
 	case UPU, NNPU, BalancedPU:

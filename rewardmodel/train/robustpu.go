@@ -16,7 +16,7 @@ type RobustPU struct {
 // Name is "robustpu".
 func (RobustPU) Name() string { return "robustpu" }
 
-// Validate finds nothing to complain about.
+// Validate returns nil.
 func (RobustPU) Validate() error { return nil }
 
 // Threshold is 0.5.

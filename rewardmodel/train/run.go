@@ -11,23 +11,23 @@ import (
 	"assay/rewardmodel/logistic"
 )
 
-// ErrData says that the bags cannot be learned from.
+// ErrData is wrapped by the errors for bags that a run cannot train on.
 var ErrData = errors.New("train: unusable bags")
 
-// DivergedError says that a loss was not a finite number: the weights are lost, and the run has stopped.
+// DivergedError reports that a loss was not finite: the weights are lost, and the run has stopped.
 type DivergedError struct {
 	Step  int // from 1
 	Stage string
 	Rate  float64 // learning rate of the step
 }
 
-// Error says what to do.
+// Error includes the fix.
 func (e *DivergedError) Error() string {
-	return fmt.Sprintf("train: the %s loss of step %d is no finite number; lower the learning rate (it was %g) or compute in fp32",
+	return fmt.Sprintf("train: the %s loss of step %d is not finite; lower the learning rate (it was %g) or compute in fp32",
 		e.Stage, e.Step, e.Rate)
 }
 
-// Config is a training run.
+// Config configures a training run.
 type Config struct {
 	Method    Method
 	Epochs    int     // the paper takes 5; 0 trains nothing and only fits the thresholds
@@ -44,15 +44,15 @@ type Config struct {
 	Rescale func(scale, shift float64) error
 	// SigmaMicro and SigmaMacro are the imbalances that the threshold assumes; 0 estimates them from the bags.
 	SigmaMicro, SigmaMacro float64
-	// State is a folder in which the run keeps what it needs to resume after its last whole epoch; empty keeps nothing.
+	// State is the directory for the state to resume from after the last complete epoch; empty: none is stored.
 	State string
-	// Identity describes the rest of the run (base model, bags); a state made by another identity is refused.
+	// Identity describes the rest of the run (base model, bags); a state with another identity is rejected.
 	Identity string
 	// Report receives the progress after every step; nil for none.
 	Report func(Progress)
 }
 
-// Progress is where a run stands.
+// Progress is the progress of a run.
 type Progress struct {
 	Epoch, Epochs int // Epoch counts from 1
 	Stage         string
@@ -61,13 +61,13 @@ type Progress struct {
 	LearningRate  float64
 }
 
-// Result is what a run found beside the weights, which stay in the Learner.
+// Result is the result of a run, except for the weights, which stay in the Learner.
 type Result struct {
 	// Threshold is the margin above which the score of a bag is a violation.
 	Threshold float64
-	// Thresholds are the same for every aggregate of instance scores; nil when the method scores whole bags alone.
+	// Thresholds are the same for every aggregate of instance scores; nil when the method scores only whole bags.
 	Thresholds             Thresholds
-	Judged                 *Data   // the bags that the threshold was placed by: the training bags, or the fold
+	Judged                 *Data   // the bags that the threshold was fitted on: the training bags, or the fold
 	Scores                 []Score // of those
 	SigmaMicro, SigmaMacro float64
 	Uncalibrated           error // why the margins could not be calibrated; nil when they were, or were not to be
@@ -75,7 +75,7 @@ type Result struct {
 }
 
 // Run trains learner on data and fits the thresholds. A cancelled context stops it between two steps; with
-// Config.State the next Run goes on after the last whole epoch and ends with the same weights as an unbroken one.
+// Config.State the next Run resumes after the last complete epoch and ends with the same weights as an uninterrupted one.
 func Run(ctx context.Context, learner Learner, data *Data, cfg Config) (Result, error) {
 	if err := cfg.validate(data); err != nil {
 		return Result{}, err
@@ -200,7 +200,7 @@ func (cfg Config) validate(data *Data) error {
 	return data.check()
 }
 
-// check says whether the data can be learned from at all.
+// check returns an error if the data cannot be trained on.
 func (d *Data) check() error {
 	for i, b := range d.Bags {
 		if len(b.Instances) == 0 {

@@ -121,7 +121,7 @@ func TestRunResumes(t *testing.T) {
 		t.Error("the resumed run differs from the unbroken one")
 	}
 	if files, _ := filepath.Glob(filepath.Join(cfg.State, "*")); len(files) != 2 {
-		t.Errorf("state folder holds %v, want state.json and one epoch", files)
+		t.Errorf("state directory has %v, want state.json and one epoch", files)
 	}
 
 	cfg.Rate /= 2
@@ -130,7 +130,7 @@ func TestRunResumes(t *testing.T) {
 	}
 }
 
-// TestPseudoLabelsAloneKeepATrainedModel goes on from a trained model without the PU loss.
+// TestPseudoLabelsAloneKeepATrainedModel continues from a trained model without the PU loss.
 func TestPseudoLabelsAloneKeepATrainedModel(t *testing.T) {
 	data, planted := syntheticBags(60, 4)
 	l := newLinear()

@@ -6,11 +6,11 @@ import "math"
 const sadEta = 5
 
 // SAD is DeepSAD (Ruff et al., "Deep Semi-Supervised Anomaly Detection", ICLR 2020): the features of normal units are
-// drawn to a fixed centre and those of anomalous ones are pushed away by their inverse squared distance,
+// pulled to a fixed centre and those of anomalous ones are pushed away by their inverse squared distance,
 //
 //	mean of  d  for a normal unit and  eta/d  for an anomalous one,  d = |h - c|^2 + 1e-6,
 //
-// with c the mean feature of all training units before training, and no unlabelled units left to draw in. The units are
+// with c the mean feature of all training units before training, and without unlabelled units. The units are
 // whole bags ("sad-macro") or instances, where those of violating bags count as anomalous ("sad-micro"); both as in
 // the BFGPU authors' public code.
 type SAD struct {
@@ -27,7 +27,7 @@ func (m *SAD) Name() string {
 	return "sad-micro"
 }
 
-// Validate finds nothing to complain about.
+// Validate returns nil.
 func (*SAD) Validate() error { return nil }
 
 // Threshold flags as many training units, out of all of them, as there are violating bags, as the public code does.

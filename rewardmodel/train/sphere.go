@@ -8,13 +8,13 @@ import (
 	"slices"
 )
 
-// ErrUntrained says that a method was asked for scores before it was trained.
+// ErrUntrained reports that a method has to be trained before it can score.
 var ErrUntrained = errors.New("train: the method has not been trained")
 
 // sphereEps keeps the inverse distance of an anomaly and the logarithm finite.
 const sphereEps = 1e-6
 
-// sphere is the fixed centre around which one-class methods gather the features of normal units.
+// sphere is the fixed centre around which one-class methods cluster the features of normal units.
 type sphere struct {
 	centre []float64
 }
@@ -91,15 +91,15 @@ func (s *sphere) scoreInstances(n *Network, undecided float64) ([]Score, error) 
 	return scores, nil
 }
 
-// MarshalBinary gives the centre.
+// MarshalBinary returns the centre.
 func (s *sphere) MarshalBinary() ([]byte, error) {
 	return binary.Append(nil, binary.LittleEndian, s.centre)
 }
 
-// UnmarshalBinary takes up what MarshalBinary gave.
+// UnmarshalBinary restores what MarshalBinary returned.
 func (s *sphere) UnmarshalBinary(data []byte) error {
 	if len(data) == 0 || len(data)%8 != 0 {
-		return fmt.Errorf("train: a centre of %d bytes is damaged; remove the state to start anew", len(data))
+		return fmt.Errorf("train: a centre of %d bytes is damaged; remove the state to start from scratch", len(data))
 	}
 	s.centre = make([]float64, len(data)/8)
 	_, err := binary.Decode(data, binary.LittleEndian, s.centre)

@@ -11,8 +11,8 @@ import (
 	"assay/internal/durable"
 )
 
-// runState is what a run keeps in Config.State: state.json names the last whole epoch and the file of its weights.
-// state.json is replaced by a rename after the weights are complete, so it always names whole weights.
+// runState is the content of Config.State: state.json names the last complete epoch and the file of its weights.
+// state.json is replaced by a rename after the weights are complete, so it always names complete weights.
 type runState struct {
 	Epochs   int    `json:"epochs"` // epochs done
 	Settings string `json:"settings"`
@@ -45,16 +45,16 @@ func openState(cfg Config) (*runState, error) {
 	}
 	var old runState
 	if err := json.Unmarshal(data, &old); err != nil {
-		return nil, fmt.Errorf("train: %s/state.json: %w; remove the folder to start anew", s.dir, err)
+		return nil, fmt.Errorf("train: %s/state.json: %w; remove the directory to start from scratch", s.dir, err)
 	}
 	if old.Settings != s.Settings {
-		return nil, fmt.Errorf("train: %s belongs to another run (%s); repeat its settings, or remove the folder to start anew", s.dir, old.Settings)
+		return nil, fmt.Errorf("train: %s belongs to another run (%s); repeat its settings, or remove the directory to start from scratch", s.dir, old.Settings)
 	}
 	s.Epochs, s.resumed, s.Method = old.Epochs, old.Epochs, old.Method
 	return s, nil
 }
 
-// load gives learner and method what an earlier run kept, if any.
+// load restores learner and method from the state of an earlier run, if any.
 func (s *runState) load(learner Learner, m Method) error {
 	if s.Epochs == 0 {
 		return nil

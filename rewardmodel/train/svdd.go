@@ -3,8 +3,8 @@ package train
 import "math/rand/v2"
 
 // SVDD is one-class DeepSVDD (Ruff et al., "Deep One-Class Classification", ICML 2018) on instances: the features of
-// the instances of compliant bags are drawn to a fixed centre, their mean before training; the violating bags take no
-// part. The loss is the mean squared distance, as in the BFGPU authors' public code. That code also averages the
+// the instances of compliant bags are pulled to a fixed centre, their mean before training; the violating bags are
+// not used. The loss is the mean squared distance, as in the BFGPU authors' public code. That code also averages the
 // violating bags' instances into the centre, and deals them into the mini-batches with a loss of zero, so that fewer
 // normal ones share a step.
 type SVDD struct {
@@ -14,7 +14,7 @@ type SVDD struct {
 // Name is "svdd".
 func (*SVDD) Name() string { return "svdd" }
 
-// Validate finds nothing to complain about.
+// Validate returns nil.
 func (*SVDD) Validate() error { return nil }
 
 // Threshold flags as many training instances, out of all of them, as there are violating bags, as the public code does.

@@ -23,7 +23,7 @@ const (
 	// Quantile flags the share 1 - pi of all instances, pi = 1 - 1/((sigma_micro+1)(sigma_macro+1)): pi is the normal
 	// share of all instances, in violating and compliant bags together.
 	Quantile Threshold = "quantile"
-	// QuantileUnlabelled applies pi to the instances of violating bags alone, as equation 21 of the paper is written.
+	// QuantileUnlabelled applies pi only to the instances of violating bags, as equation 21 of the paper is written.
 	// It flags half as many as there are violating bags at sigma_macro 1.
 	QuantileUnlabelled Threshold = "quantile-unlabelled"
 )
@@ -33,7 +33,7 @@ func ThresholdKinds() []Threshold {
 	return []Threshold{Fixed, OnePerBag, PerBag, Quantile, QuantileUnlabelled}
 }
 
-// Validate names the ways to place a threshold when kind is none of them.
+// Validate returns an error that lists the kinds for an unknown one.
 func (kind Threshold) Validate() error {
 	if slices.Contains(ThresholdKinds(), kind) {
 		return nil

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -9,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"assay/internal/durable"
 )
 
 // PrivateTokenFile is where a private service keeps the token of its owner, in
@@ -19,21 +20,12 @@ const PrivateTokenFile = "token"
 // Only this user may read it. Every start of a service writes another one, so
 // that a token which another user obtained while the service was down, by
 // listening on its address, is invalid.
-func WritePrivateToken(dataDir, token string) (err error) {
+func WritePrivateToken(dataDir, token string) error {
 	if err := os.MkdirAll(dataDir, 0o700); err != nil {
 		return fmt.Errorf("--data-dir: %w", err)
 	}
-	temporary, err := os.CreateTemp(dataDir, ".token-*") // mode 0600
-	if err != nil {
+	if err := durable.WriteFile(filepath.Join(dataDir, PrivateTokenFile), []byte(token+"\n"), 0o600); err != nil {
 		return fmt.Errorf("--private: %w", err)
-	}
-	_, err = temporary.WriteString(token + "\n")
-	err = errors.Join(err, temporary.Sync(), temporary.Close())
-	if err == nil {
-		err = os.Rename(temporary.Name(), filepath.Join(dataDir, PrivateTokenFile))
-	}
-	if err != nil {
-		return errors.Join(fmt.Errorf("--private: %w", err), os.Remove(temporary.Name()))
 	}
 	return nil
 }

@@ -1,9 +1,9 @@
 package commands
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"assay/internal/durable"
 	"assay/rewardmodel/bag"
 	"assay/rewardmodel/bag/synthetic"
 	"assay/sidecar/cli"
@@ -171,22 +172,8 @@ func (c *Bags) make(a *cli.App, how maker, s synthetic.Sentences, seed uint64, d
 }
 
 // writeBags writes a file whole or not at all.
-func writeBags(name string, bags []bag.Bag) (err error) {
-	file, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(file.Name()))
-		}
-	}()
-	buffered := bufio.NewWriter(file)
-	err = errors.Join(bag.Write(buffered, slices.Values(bags)), buffered.Flush(), file.Chmod(0o644), file.Close())
-	if err != nil {
-		return err
-	}
-	return os.Rename(file.Name(), name)
+func writeBags(name string, bags []bag.Bag) error {
+	return durable.WriteTo(name, 0o644, func(w io.Writer) error { return bag.Write(w, slices.Values(bags)) })
 }
 
 // bagCounts says what a file holds. Instances are those of bags that give them;

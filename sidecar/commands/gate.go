@@ -10,6 +10,7 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/go-json-experiment/json"
 
+	"assay/internal/durable"
 	"assay/rewardmodel/calibration"
 	"assay/rewardmodel/checkpoint"
 	"assay/rewardmodel/gate"
@@ -165,11 +166,7 @@ func (c *Gate) print(a *cli.App, report gate.Report) error {
 	}
 	line = append(line, '\n')
 	if c.Out != "" {
-		partial := c.Out + ".partial"
-		if err := os.WriteFile(partial, line, 0o644); err != nil {
-			return fmt.Errorf("--out: %w", err)
-		}
-		if err := os.Rename(partial, c.Out); err != nil {
+		if err := durable.WriteFile(c.Out, line, 0o644); err != nil {
 			return fmt.Errorf("--out: %w", err)
 		}
 	}

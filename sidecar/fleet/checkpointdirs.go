@@ -43,9 +43,9 @@ func NewCheckpointDirs(initial, model, cache string) *CheckpointDirs {
 	return &CheckpointDirs{initial: initial, model: model, cache: cache, fetches: rate.NewLimiter(rate.Every(pinnedFetchPeriod), pinnedFetches)}
 }
 
-// Folder implements retrain.Folders. What is in the cache was checked when it was fetched, and is checked again when
+// Directory implements retrain.Directories. What is in the cache was checked when it was fetched, and is checked again when
 // it is loaded.
-func (f *CheckpointDirs) Folder(ctx context.Context, version string) (string, error) {
+func (f *CheckpointDirs) Directory(ctx context.Context, version string) (string, error) {
 	dir, missing, err := f.find(ctx, version)
 	if err != nil || missing == nil {
 		return dir, err
@@ -108,7 +108,7 @@ func (f *CheckpointDirs) find(ctx context.Context, version string) (dir string, 
 	return dir, &m, nil
 }
 
-// Verify implements retrain.Folders.
+// Verify implements retrain.Directories.
 func (f *CheckpointDirs) Verify(ctx context.Context, m retrain.Model) error {
 	dir, err := f.cached(m.Version)
 	if err != nil {

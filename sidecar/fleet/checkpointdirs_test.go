@@ -23,11 +23,11 @@ import (
 // not to come again later.
 func TestFoldersOfNoVersion(t *testing.T) {
 	f := NewCheckpointDirs("v1", "given", t.TempDir())
-	dir, err := f.Folder(t.Context(), "v1")
+	dir, err := f.Directory(t.Context(), "v1")
 	require.NoError(t, err)
 	require.Equal(t, "given", dir)
 	for _, version := range []string{"", "org/name", "..", ".hidden", `a\b`, "a\x00", "nobody"} {
-		_, err := f.Folder(t.Context(), version)
+		_, err := f.Directory(t.Context(), version)
 		require.ErrorIs(t, err, retrain.ErrNoModel, version)
 	}
 }
@@ -85,7 +85,7 @@ func TestPinsFetchWithinABudget(t *testing.T) {
 	}
 	_, err = f.Pinned(t.Context(), "kept-2")
 	require.NoError(t, err, "it is there")
-	_, err = f.Folder(t.Context(), "kept-3")
+	_, err = f.Directory(t.Context(), "kept-3")
 	require.NoError(t, err, "the fleet serves it")
 	_, err = f.Pinned(t.Context(), "kept-3")
 	require.NoError(t, err)

@@ -105,7 +105,7 @@ func (d *ControlPlane) Training(ctx context.Context) (api.Training, error) {
 }
 
 // Start implements api.Trainer.
-func (d *ControlPlane) Start(ctx context.Context, by retrain.Ask) (retrain.Status, error) {
+func (d *ControlPlane) Start(ctx context.Context, by retrain.TrainingRequest) (retrain.Status, error) {
 	return ask(d, func(l *Learning) (retrain.Status, error) { return l.operator.Start(ctx, by) })
 }
 

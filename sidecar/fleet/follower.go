@@ -59,7 +59,7 @@ func (f *follower) serve(ctx context.Context, wanted retrain.Current) error {
 	if before != wanted.Version {
 		// Fetched here, it does not count among what requests have fetched.
 		if !f.loads(wanted.Version) {
-			if _, err := f.dirs.Folder(ctx, wanted.Version); err != nil {
+			if _, err := f.dirs.Directory(ctx, wanted.Version); err != nil {
 				return err
 			}
 		}

@@ -87,7 +87,7 @@ func NewLearning(ctx context.Context, cfg LearningConfig, q *queue.Queue, versio
 		cfg.Policy,
 		retrain.Parts{
 			Statuses: registry, Models: registry, Currents: registry, Holdout: registry, Journal: registry,
-			Labels: l.labels, Folders: cfg.Dirs, Signals: signals, Recent: recent,
+			Labels: l.labels, Directories: cfg.Dirs, Signals: signals, Recent: recent,
 			Worker: &worker{child: child, config: cfg.Config, compute: cfg.Compute, base: cfg.Dirs.model},
 		}, cfg.Log)
 	if cfg.Policy.MinHeldOut < gate.MinBags {

@@ -162,7 +162,7 @@ func (m *monitor) share(ctx context.Context) error {
 	own, whole := m.window.Reference()
 	switch {
 	case len(scores) > 0:
-		m.window.Refer(version, scores)
+		m.window.SetReference(version, scores)
 	case own == version && whole != nil:
 		if err := m.references.SetReference(ctx, version, whole); err != nil {
 			return err

@@ -7,7 +7,8 @@ import (
 	"path/filepath"
 
 	"github.com/rs/xid"
-	"golang.org/x/sys/unix"
+
+	"assay/internal/durable"
 )
 
 // Replica is who this process is among those that share a NATS server: a directory of its own, whose name is its id. It
@@ -15,7 +16,7 @@ import (
 type Replica struct {
 	ID   string
 	dir  string
-	lock *os.File
+	lock *durable.Lock
 }
 
 // ClaimReplica takes the first directory below dataDir/replicas that no living process holds, or makes one.
@@ -35,7 +36,7 @@ func ClaimReplica(dataDir string) (*Replica, error) {
 	for _, id := range append(ids, xid.New().String()) {
 		r := &Replica{ID: id, dir: filepath.Join(parent, id)}
 		err := r.claim()
-		if errors.Is(err, unix.EWOULDBLOCK) {
+		if errors.Is(err, durable.ErrLocked) {
 			continue
 		}
 		return r, err
@@ -47,12 +48,8 @@ func (r *Replica) claim() (err error) {
 	if err := os.MkdirAll(r.dir, 0o700); err != nil {
 		return fmt.Errorf("--data-dir: %w", err)
 	}
-	if r.lock, err = os.OpenFile(filepath.Join(r.dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600); err != nil {
+	if r.lock, err = durable.TryLock(filepath.Join(r.dir, "lock")); err != nil {
 		return fmt.Errorf("--data-dir: %w", err)
-	}
-	if err := unix.Flock(int(r.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		r.lock.Close()
-		return fmt.Errorf("--data-dir: %s: %w", r.lock.Name(), err)
 	}
 	return nil
 }
@@ -64,4 +61,4 @@ func (r *Replica) trainings() string { return filepath.Join(r.dir, "training") }
 func (r *Replica) Journal() string { return filepath.Join(r.dir, "in-flight") }
 
 // Release leaves the directory to another process.
-func (r *Replica) Release() error { return r.lock.Close() }
+func (r *Replica) Release() error { return r.lock.Unlock() }

@@ -51,7 +51,7 @@ func Begin(ctx context.Context, requestID, trace string, memory *rewardmodel.Res
 	return context.WithValue(ctx, contextKey{}, x), x
 }
 
-// Failure maps an error of this exchange to what its client is told.
+// Failure maps an error of this exchange to the error response of its client.
 func (x *Exchange) Failure(err error) failure.Failure {
 	return failure.Of(err, failure.Details{RequestID: x.ID, RetryAfter: x.RetryAfter, RequestTimeout: x.RequestTimeout})
 }

@@ -1,5 +1,5 @@
-// Package failure decides what a client is told about an error: the code, the
-// message, the wrong field and when to retry. Package errorcode has the table from
+// Package failure maps an error to its response: the code, the message, the
+// invalid field and when to retry. Package errorcode has the table from
 // errors to codes, and from codes to the statuses of HTTP and gRPC.
 package failure
 
@@ -9,7 +9,7 @@ import (
 	"assay/internal/errorcode"
 )
 
-// Failure is what a client is told about an error.
+// Failure is the response to an error.
 type Failure struct {
 	Code       errorcode.Code
 	Field      string // path of the wrong field or name of the header; "" for the whole request

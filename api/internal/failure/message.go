@@ -21,7 +21,7 @@ type Details struct {
 	RequestTimeout time.Duration // maximum time of a request
 }
 
-// Of returns what the client is told about err. What the message quotes of the
+// Of returns the response to err. What the message quotes of the
 // client's data is shortened.
 func Of(err error, d Details) Failure {
 	f := of(err, d)

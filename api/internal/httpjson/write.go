@@ -65,7 +65,7 @@ func WriteProbe(w http.ResponseWriter, r *http.Request, status int, value any) e
 	return nil
 }
 
-// Fail responds with what the client is told about err, in the error format of
+// Fail writes the response to err, in the error format of
 // the endpoint.
 func Fail(w http.ResponseWriter, r *http.Request, err error) {
 	x := exchange.Of(r)

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/rs/xid"
+
+	"assay/internal/durable"
 )
 
 // A journal file is a header and one slot for each delivery in flight:
@@ -81,16 +83,12 @@ func NewJournal(path string, owner xid.ID, created time.Time, slots int) (*Journ
 	copy(data, journalMagic)
 	binary.LittleEndian.PutUint64(data[8:], uint64(created.UnixNano()))
 	copy(data[16:], owner.String())
-	next := path + ".new"
-	if err := os.WriteFile(next, data, 0o600); err != nil {
+	if err := durable.WriteFile(path, data, 0o600); err != nil {
 		return nil, fmt.Errorf("crash journal: %w", err)
 	}
-	file, err := os.OpenFile(next, os.O_RDWR, 0)
+	file, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
 		return nil, fmt.Errorf("crash journal: %w", err)
-	}
-	if err := os.Rename(next, path); err != nil {
-		return nil, errors.Join(fmt.Errorf("crash journal: %w", err), file.Close())
 	}
 	j := &Journal{file: file}
 	for i := range slots {

@@ -2,10 +2,10 @@ package synthetic
 
 import "hash/fnv"
 
-// Pair makes Sentences of one's own texts of both kinds; ReadLines reads them. A
+// Pair returns Sentences of custom texts of both kinds; ReadLines reads them. A
 // fifth of each kind is held out as the test split.
 //
-// The side of a text hangs on nothing but the text (a hash of it), so that equal
+// The split of a text depends only on the text (a hash of it), so that equal
 // ones are never on both sides, and more sentences do not move the others.
 func Pair(normal, anomalous []string) Sentences {
 	return divide(Split{Normal: normal, Anomalous: anomalous})

@@ -11,15 +11,15 @@ import (
 	"strings"
 )
 
-// The data sets that Load knows, each a folder of public files. Positive
+// The data sets that Load knows, each a directory of public files. Positive
 // sentiment is normal, negative is anomalous.
 const (
 	// SST2 is the binary Stanford Sentiment Treebank (Socher et al. 2013) in its
-	// own splits: sst2_stsa/stsa.binary.{train,test}, a label and a text a line.
+	// own splits: sst2_stsa/stsa.binary.{train,test}, a label and a text per line.
 	SST2 = "sst2"
 	// Sentiment140 is tweets labelled by their smileys (Go et al. 2009):
-	// sentiment140/{positive,negative}.txt, one a line, spam included, as the
-	// authors leave it. They train on the first 50,000 of each label and test on
+	// sentiment140/{positive,negative}.txt, one per line, with the spam that the
+	// authors left in. They train on the first 50,000 of each label and test on
 	// the next; the files end with the first, so that a fifth is held out here.
 	Sentiment140 = "sentiment140"
 	// IMDB is whole reviews (Maas et al. 2011) in their own splits, the text
@@ -31,13 +31,13 @@ const (
 	Amazon = "amazon"
 )
 
-// Load reads a data set (SST2, ...) from the folder that holds its folder. The
+// Load reads a data set (SST2, ...) from the parent of its directory. The
 // error wraps fs.ErrNotExist, and names the file, when the data are not there,
 // ErrFormat when they are damaged and ErrUnknown when there is no such set.
 func Load(dataset, dir string) (Sentences, error) {
 	s, err := load(dataset, os.DirFS(dir))
 	if errors.Is(err, fs.ErrNotExist) {
-		err = fmt.Errorf("%w in %s; point $ASSAY_DATA at the folder that holds the data sets", err, dir)
+		err = fmt.Errorf("%w in %s; point $ASSAY_DATA at the directory that contains the data sets", err, dir)
 	}
 	if err != nil {
 		return Sentences{}, fmt.Errorf("data set %q: %w", dataset, err)
@@ -108,7 +108,7 @@ func loadPair(files fs.FS, sigmaMax int, normal, anomalous []string, read func(i
 	return s, nil
 }
 
-// readFile hands a file, uncompressed when its name ends in .gz, to read.
+// readFile calls read with a file, decompressed if its name ends in .gz.
 func readFile(files fs.FS, name string, read func(io.Reader) error) error {
 	file, err := files.Open(name)
 	if err != nil {

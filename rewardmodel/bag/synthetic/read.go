@@ -35,7 +35,7 @@ func lines(r io.Reader) iter.Seq2[string, error] {
 	}
 }
 
-// ReadLines reads texts, one a line, trimmed of white space; blank lines are
+// ReadLines reads texts, one per line, trimmed of white space; blank lines are
 // skipped. Text that is not UTF-8 is an error.
 func ReadLines(r io.Reader) ([]string, error) {
 	var out []string
@@ -100,8 +100,8 @@ func (s *Split) add(normal, anomalous bool, text string) error {
 }
 
 // readBlitzer reads the <review_text> elements of a .review file. It looks like
-// XML and is none: elements stand on lines of their own, and text is escaped
-// only here and there. Letters that the collectors lost are U+001A in it and
+// XML, but is not: elements are on separate lines, and text is only partly
+// escaped. Letters that the collectors lost are U+001A in it and
 // become U+FFFD, which says what it is.
 func readBlitzer(r io.Reader) ([]string, error) {
 	const open, shut = "<review_text>", "</review_text>"

@@ -8,8 +8,8 @@ import (
 	"assay/rewardmodel/bag"
 )
 
-// Reviews makes real bags: each text is a response of its own, cut into its
-// utterances by whoever reads the bag. A normal text is compliant, an anomalous
+// Reviews makes real bags: each text is a separate response, which the reader of
+// the bag segments into utterances. A normal text is compliant, an anomalous
 // one a violation. Bags differ in size, the share of anomalous utterances is
 // unknown, and there is no witness.
 type Reviews struct {
