@@ -101,7 +101,7 @@ func TestGateRejects(t *testing.T) {
 	require.Equal(t, cli.ExitFailed, code)
 }
 
-// The regression set that lies in the candidate's folder counts by itself.
+// The regression set in the candidate's directory is used by default.
 func TestGateFindsTheRegressionSet(t *testing.T) {
 	bags := processtest.BagFile(t, 40)
 	model := processtest.TinyModel(t, nil)
@@ -124,9 +124,9 @@ func TestGateRefusals(t *testing.T) {
 		"no current":    {[]string{"--current", "nowhere", "--candidate", model, "--holdout", bags}, "--current nowhere"},
 		"no candidate":  {[]string{"--current", model, "--candidate", "nowhere", "--holdout", bags}, "--candidate nowhere"},
 		"no hold-out":   {[]string{"--current", model, "--candidate", model, "--holdout", "nowhere.jsonl"}, "--holdout"},
-		"empty":         {[]string{"--current", model, "--candidate", model, "--holdout", empty}, "holds no bags"},
+		"empty":         {[]string{"--current", model, "--candidate", model, "--holdout", empty}, "has no bags"},
 		"no probe":      {[]string{"--current", model, "--candidate", model, "--holdout", bags, "--probe", "nowhere.jsonl"}, "--probe"},
-		"empty probe":   {[]string{"--current", model, "--candidate", model, "--holdout", bags, "--probe", empty}, "holds no responses"},
+		"empty probe":   {[]string{"--current", model, "--candidate", model, "--holdout", bags, "--probe", empty}, "has no responses"},
 		"no regression": {[]string{"--current", model, "--candidate", model, "--holdout", bags, "--regression", "nowhere.jsonl"}, "--regression"},
 		"margin":        {[]string{"--current", model, "--candidate", model, "--holdout", bags, "--margin", "2"}, "margin is 2"},
 	} {

@@ -61,7 +61,7 @@ func TestPullThenScore(t *testing.T) {
 	h.Seen()
 	_, stderr, code = assay(t, "", "pull", "acme/tiny@"+hubtest.Commit)
 	require.Equal(t, cli.ExitDone, code)
-	require.Contains(t, stderr, "already there")
+	require.Contains(t, stderr, "already up to date")
 	require.Empty(t, h.Seen())
 }
 
@@ -156,7 +156,7 @@ func TestPullRefuses(t *testing.T) {
 	}{
 		{[]string{"../x"}, cli.ExitUsage, "ORG/NAME"},
 		{[]string{"acme/tiny@"}, cli.ExitUsage, "no revision after the @"},
-		{[]string{"acme/tiny@a", "--revision", "b"}, cli.ExitUsage, "contradicts"},
+		{[]string{"acme/tiny@a", "--revision", "b"}, cli.ExitUsage, "conflicts with"},
 		{[]string{"acme/tiny", "--endpoint", "nowhere"}, cli.ExitUsage, "nowhere"},
 		{[]string{"acme/tiny", "--include", "*.bin"}, cli.ExitUsage, "pickles"},
 		{[]string{"acme/tiny"}, cli.ExitFailed, "418"},

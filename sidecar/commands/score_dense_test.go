@@ -46,7 +46,7 @@ func TestScoreDense(t *testing.T) {
 		"--gamma is 0":                       {"--dense", "last", "--gamma", "0"},
 		"--tokenizer p":                      {"--tokenizer", "p"},
 		"options.tokenizer: unknown":         {"--dense", "last", "--tokenizer", "p"},
-		"give NAME=FOLDER":                   {"--policy-tokenizer", "p"},
+		"give NAME=DIR":                      {"--policy-tokenizer", "p"},
 		"is given twice":                     {"--policy-tokenizer", "p=" + processtest.BPEDir(t), "--policy-tokenizer", "p=" + processtest.BPEDir(t)},
 		"--policy-tokenizer p=nowhere":       {"--policy-tokenizer", "p=nowhere"},
 	} {
