@@ -55,5 +55,5 @@ func (f GlobalFlags) Logger(w io.Writer, level *LogLevel) zerolog.Logger {
 	if f.LogFormat == formatConsole || f.LogFormat == formatAuto && IsTerminal(w) {
 		w = zerolog.ConsoleWriter{Out: w, TimeFormat: "15:04:05", NoColor: !IsTerminal(w) || os.Getenv("NO_COLOR") != ""}
 	}
-	return zerolog.New(shortLines{w}).Sample(level).With().Timestamp().Logger()
+	return zerolog.New(lineLimiter{w}).Sample(level).With().Timestamp().Logger()
 }

@@ -155,7 +155,7 @@ func TestPullRefuses(t *testing.T) {
 		says string
 	}{
 		{[]string{"../x"}, cli.ExitUsage, "ORG/NAME"},
-		{[]string{"acme/tiny@"}, cli.ExitUsage, "no revision after the @"},
+		{[]string{"acme/tiny@"}, cli.ExitUsage, "no revision after @"},
 		{[]string{"acme/tiny@a", "--revision", "b"}, cli.ExitUsage, "conflicts with"},
 		{[]string{"acme/tiny", "--endpoint", "nowhere"}, cli.ExitUsage, "nowhere"},
 		{[]string{"acme/tiny", "--include", "*.bin"}, cli.ExitUsage, "pickles"},

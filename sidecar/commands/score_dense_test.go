@@ -47,7 +47,7 @@ func TestScoreDense(t *testing.T) {
 		"--tokenizer p":                      {"--tokenizer", "p"},
 		"options.tokenizer: unknown":         {"--dense", "last", "--tokenizer", "p"},
 		"give NAME=DIR":                      {"--policy-tokenizer", "p"},
-		"is given twice":                     {"--policy-tokenizer", "p=" + processtest.BPEDir(t), "--policy-tokenizer", "p=" + processtest.BPEDir(t)},
+		"duplicate name p":                   {"--policy-tokenizer", "p=" + processtest.BPEDir(t), "--policy-tokenizer", "p=" + processtest.BPEDir(t)},
 		"--policy-tokenizer p=nowhere":       {"--policy-tokenizer", "p=nowhere"},
 	} {
 		_, stderr, code := score(lines, args...)

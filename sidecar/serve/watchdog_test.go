@@ -67,11 +67,11 @@ func TestAwaitLeavesWhatHangs(t *testing.T) {
 		var parts errgroup.Group
 		release := make(chan struct{})
 		parts.Go(func() error { <-release; return nil })
-		hopeless := make(chan error, 1)
+		unrecoverable := make(chan error, 1)
 		why := errors.New("hung")
-		hopeless <- why
+		unrecoverable <- why
 		began := time.Now()
-		require.ErrorIs(t, await(&parts, hopeless), why)
+		require.ErrorIs(t, await(&parts, unrecoverable), why)
 		require.Equal(t, 2*stallGrace, time.Since(began))
 		close(release)
 	})
