@@ -113,7 +113,7 @@ func TestGateFindsTheRegressionSet(t *testing.T) {
 	require.Equal(t, 40, report.Shift.Bags, "without --probe the hold-out is the probe set")
 }
 
-func TestGateRefusals(t *testing.T) {
+func TestGateErrors(t *testing.T) {
 	bags, model := processtest.BagFile(t, 20), processtest.TinyModel(t, nil)
 	empty := filepath.Join(t.TempDir(), "empty.jsonl")
 	require.NoError(t, os.WriteFile(empty, nil, 0o600))
@@ -140,7 +140,7 @@ func TestGateRefusals(t *testing.T) {
 }
 
 // Weights that are not numbers are a reason of the gate's, not a failure.
-func TestGateRejectsWeightsThatAreNoNumbers(t *testing.T) {
+func TestGateRejectsNonFiniteWeights(t *testing.T) {
 	bags, model, broken := processtest.BagFile(t, 20), processtest.TinyModel(t, nil), processtest.TinyModel(t, nil)
 	path := filepath.Join(broken, "model.safetensors")
 	data := processtest.Weights(t, broken)

@@ -8,7 +8,7 @@ import (
 	"assay/sidecar/serve"
 )
 
-func TestAnnouncedLinesSurviveAShell(t *testing.T) {
+func TestAnnouncedCommandsRunInAShell(t *testing.T) {
 	for word, want := range map[string]string{
 		"bin/assay": "bin/assay", "/my dir/assay": "'/my dir/assay'", "it's": `'it'\''s'`, "": "''",
 	} {

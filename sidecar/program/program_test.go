@@ -66,7 +66,7 @@ top-k: 7
 	require.Equal(t, 5, c.Serve.Threads, "the flag beats the environment")
 }
 
-func TestBadSettingsStopTheStartAndAreNamed(t *testing.T) {
+func TestInvalidSettingsFailTheStart(t *testing.T) {
 	for name, c := range map[string]struct {
 		file, variable, value string
 		args                  []string

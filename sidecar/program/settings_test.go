@@ -26,7 +26,7 @@ func followed(t *testing.T, args ...string) (*cli.Settings, *bytes.Buffer) {
 	return cli.NewSettings(program.Assay(), args, parsed, string(c.Config), level, c.Logger(log, level)), log
 }
 
-func TestSettingsTakeEffectOrAreNamed(t *testing.T) {
+func TestSettingsTakeEffectOrAreLogged(t *testing.T) {
 	m := processtest.MountConfigMap(t, "log-level: info\nmax-responses: 2\nthreads: 1\nnats-token: first-secret\n")
 	s, log := followed(t, "serve", "--config", m.Path(), "--max-in-flight", "7", "--log-format", "json")
 	var most []int

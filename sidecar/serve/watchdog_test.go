@@ -62,7 +62,7 @@ func TestWatchModel(t *testing.T) {
 }
 
 // The process does not wait forever for what waits for the model.
-func TestAwaitLeavesWhatHangs(t *testing.T) {
+func TestAwaitDoesNotWaitForAStalledModel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var parts errgroup.Group
 		release := make(chan struct{})
