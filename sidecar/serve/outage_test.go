@@ -106,6 +106,6 @@ func TestOutageOfNATSLeavesHTTPUp(t *testing.T) {
 	}, processtest.Patience, 100*time.Millisecond)
 	p.Signal(t)
 	require.Equal(t, cli.ExitDone, p.Wait(t))
-	require.Contains(t, p.Output(), "a part of the service is not ready any more")
-	require.Contains(t, p.Output(), `"message":"a part of the service is ready"`)
+	require.Contains(t, p.Output(), "a dependency of the service is no longer ready")
+	require.Contains(t, p.Output(), `"message":"a dependency of the service is ready"`)
 }
