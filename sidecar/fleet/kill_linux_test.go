@@ -155,13 +155,13 @@ func TestFullDisk(t *testing.T) {
 	// What refuses first is the server itself, and then, in the words of the fix, who watches it.
 	require.Eventually(t, func() bool {
 		_, ready := processtest.Get(t, p.Ready.HTTP+"/readyz")
-		return strings.Contains(ready, "--data-dir")
+		return strings.Contains(ready, "free space on the disk")
 	}, processtest.Patience, 20*time.Millisecond)
 	body, err := json.Marshal(map[string]any{"items": batch})
 	require.NoError(t, err)
 	got, _ := at.call(c.http, http.MethodPost, "/v1/feedback", string(body))
 	require.Equal(t, http.StatusServiceUnavailable, got.code, string(got.body))
-	require.Contains(t, string(got.body), "--data-dir")
+	require.Contains(t, string(got.body), "free space on the disk")
 	scored := rewards.answered()
 	require.Eventually(t, func() bool { return rewards.answered() > scored+20 }, processtest.Patience, 10*time.Millisecond)
 
