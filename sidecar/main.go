@@ -1,9 +1,9 @@
-// Command assay gives the responses of a language model a compliance reward
-// and points at the most anomalous span of each.
+// Command assay scores the responses of a language model with a compliance reward
+// and locates the most anomalous span of each.
 //
 // It is one binary with subcommands; "assay CMD --help" shows an example of
 // each. Data goes to standard output, logs to standard error. It exits with 0
-// when done, 1 when it failed, and 2 for wrong usage or bad input.
+// on success, 1 on failure, and 2 for a usage error or invalid input.
 package main
 
 import (
@@ -16,7 +16,7 @@ import (
 )
 
 func main() {
-	// A closed standard output is then an error of the write, not our death.
+	// A closed standard output then fails the write instead of killing the process.
 	signal.Ignore(syscall.SIGPIPE)
 	os.Exit(program.Assay().Run(context.Background(), os.Args, os.Stdin, os.Stdout, os.Stderr))
 }

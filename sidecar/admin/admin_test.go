@@ -27,7 +27,7 @@ func refuse(w http.ResponseWriter, status int, code string) {
 	_, _ = io.WriteString(w, `{"error":{"code":"`+code+`","message":"because"}}`)
 }
 
-func TestCommandsPrintWhatTheServiceAnswers(t *testing.T) {
+func TestCommandsPrintTheResponseOfTheService(t *testing.T) {
 	var asked []string
 	url := answering(t, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -72,7 +72,7 @@ func TestTokenOfACommand(t *testing.T) {
 	require.Equal(t, "Bearer given-given-given-given", sent)
 }
 
-func TestErrorsDecideAboutRetriesAndTheExitCode(t *testing.T) {
+func TestErrorsDetermineRetriesAndTheExitCode(t *testing.T) {
 	for name, tc := range map[string]struct {
 		args     []string
 		status   int

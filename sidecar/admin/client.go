@@ -1,5 +1,5 @@
-// Package admin has the commands that talk to a running service over HTTP: feedback, models and training. They print
-// the service's JSON.
+// Package admin has the commands that manage a running service over HTTP: feedback, models and training. They print the
+// JSON responses of the service.
 package admin
 
 import (
@@ -18,23 +18,23 @@ import (
 
 // clientFlags specify which running service a command talks to.
 type clientFlags struct {
-	URL     string        `name:"url" default:"http://127.0.0.1:8080" help:"The running service."`
-	Token   string        `help:"Token for it; without one, that of a private service on this machine (serve --private)."`
-	DataDir string        `default:"${data_dir}" placeholder:"DIR" help:"Data directory of a private service on this machine, where its token is (${default})."`
-	Timeout time.Duration `default:"1m" help:"Longest wait for one answer."`
-	Retries int           `default:"8" help:"Attempts more when the service cannot answer now; nothing is counted twice."`
+	URL     string        `name:"url" default:"http://127.0.0.1:8080" help:"URL of the service."`
+	Token   string        `help:"Token of the service; default: that of a private service on this machine (serve --private)."`
+	DataDir string        `default:"${data_dir}" placeholder:"DIR" help:"Data directory of a private service on this machine, for its token (${default})."`
+	Timeout time.Duration `default:"1m" help:"Timeout of each request."`
+	Retries int           `default:"8" help:"Maximum retries when the service is unavailable; retries have no duplicate effects."`
 }
 
-// Pauses between attempts. --retries limits their number, so that the budget never does.
+// Backoff between attempts. Only --retries limits their number: the budget is large.
 const (
-	firstPause  = time.Second
-	maxPause    = 30 * time.Second
-	retryBudget = 24 * time.Hour
+	initialBackoff = time.Second
+	maxBackoff     = 30 * time.Second
+	retryBudget    = 24 * time.Hour
 )
 
 // client returns a client of the service. The caller closes it.
 func (f clientFlags) client() (*client.Client, error) {
-	retry := client.Retry{Budget: retryBudget, InitialBackoff: firstPause, MaxBackoff: maxPause, MaxAttempts: 1 + max(f.Retries, 0)}
+	retry := client.Retry{Budget: retryBudget, InitialBackoff: initialBackoff, MaxBackoff: maxBackoff, MaxAttempts: 1 + max(f.Retries, 0)}
 	c, err := client.New(f.URL, client.WithToken(f.Token), client.WithDataDir(f.DataDir), client.WithTimeout(f.Timeout), client.WithRetry(retry))
 	if err != nil {
 		return nil, cli.Usage(fmt.Errorf("--url: %w", err))
@@ -42,7 +42,7 @@ func (f clientFlags) client() (*client.Client, error) {
 	return c, nil
 }
 
-// call makes a request. Requests that the service rejects are errors of usage.
+// call makes a request. A request that the service rejects is a usage error.
 func call(ctx context.Context, c *client.Client, r client.Request) ([]byte, error) {
 	body, err := c.Call(ctx, r)
 	var rejected *client.APIError
@@ -52,7 +52,7 @@ func call(ctx context.Context, c *client.Client, r client.Request) ([]byte, erro
 	return body, err
 }
 
-// show makes a request and prints the response, indented. body, unless it is nil, is sent as JSON.
+// show makes a request and prints the indented response. body is sent as JSON unless it is nil.
 func (f clientFlags) show(a *cli.App, method, path string, body any) error {
 	r := client.Request{Method: method, Path: path}
 	if body != nil {

@@ -18,15 +18,15 @@ import (
 // Feedback is the command "assay feedback": labels of responses.
 type Feedback struct {
 	Send       feedbackSendCmd       `cmd:"" help:"Send labelled responses (JSONL) to a running service."`
-	Candidates feedbackCandidatesCmd `cmd:"" help:"Show the scored responses whose label would teach most."`
-	Show       feedbackShowCmd       `cmd:"" help:"Count what the service has."`
-	Erase      feedbackEraseCmd      `cmd:"" help:"Erase all that was said about a response, and its text."`
+	Candidates feedbackCandidatesCmd `cmd:"" help:"List the scored responses that are most informative to label."`
+	Show       feedbackShowCmd       `cmd:"" help:"Show feedback statistics."`
+	Erase      feedbackEraseCmd      `cmd:"" help:"Erase the labels and the text of a response."`
 }
 
 type feedbackSendCmd struct {
-	File    string `arg:"" optional:"" help:"Bag file (JSONL); without one, or with -, standard input."`
-	Batch   int    `default:"500" help:"Items of one request."`
-	SkipBad bool   `help:"End with exit code 0 although items were rejected."`
+	File    string `arg:"" optional:"" help:"Bag file (JSONL); standard input if omitted or -."`
+	Batch   int    `default:"500" help:"Items per request."`
+	SkipBad bool   `help:"Exit with 0 even if items were rejected."`
 	clientFlags
 }
 
@@ -37,8 +37,8 @@ func (*feedbackSendCmd) Help() string {
     assay feedback send labels.jsonl --url http://127.0.0.1:8080
 
 Each line is {"id","label":"violation"|"compliant","response"}, or {"response_id","label"} for a response that the
-service has scored and keeps. Prints one receipt for all; an item that was sent before is a duplicate, so repeat a run that
-stopped early. Exit code 2 when items were rejected; the others are stored.`
+service has scored and stored. Prints one receipt for all items. Items that were sent before count as duplicates, so you
+can repeat an interrupted run. Exits with 2 if items were rejected; the others are stored.`
 }
 
 // Run is called by kong.
@@ -80,7 +80,7 @@ func (c *feedbackSendCmd) Run(a *cli.App) error {
 		}
 		answer, err := call(ctx, service, client.Request{
 			Method: http.MethodPost, Path: "/v1/feedback", MediaType: "application/x-ndjson", Body: body.Bytes(),
-			Idempotent: true, // what was sent before is a duplicate
+			Idempotent: true, // items sent before are duplicates
 		})
 		if err != nil {
 			return fmt.Errorf("from line %d on: %w", at[0], err)
@@ -116,7 +116,7 @@ func (c *feedbackSendCmd) Run(a *cli.App) error {
 }
 
 type feedbackCandidatesCmd struct {
-	N int `short:"n" default:"20" help:"How many."`
+	N int `short:"n" default:"20" help:"Number of responses."`
 	clientFlags
 }
 
@@ -126,8 +126,8 @@ func (*feedbackCandidatesCmd) Help() string {
 
     assay feedback candidates -n 50 > to-label.json
 
-The service ranks what it has scored and keeps (serve --keep-scored 24h) and nobody has labelled: near the threshold,
-judged differently by two versions, unlike each other.`
+Ranks the stored responses (serve --keep-scored 24h) without a label: those near the threshold, those that two
+versions decide differently, and those that differ from each other come first.`
 }
 
 // Run is called by kong.
@@ -143,7 +143,7 @@ func (*feedbackShowCmd) Help() string {
 
     assay feedback show
 
-Responses by label, those that are held out, those whose raters do not agree, and what is new since the last training.`
+Prints the number of responses per label, in the hold-out, with disagreeing raters, and new since the last training run.`
 }
 
 // Run is called by kong.
@@ -152,7 +152,7 @@ func (c *feedbackShowCmd) Run(a *cli.App) error {
 }
 
 type feedbackEraseCmd struct {
-	ID string `arg:"" help:"Id of the response."`
+	ID string `arg:"" help:"ID of the response."`
 	clientFlags
 }
 
@@ -162,8 +162,8 @@ func (*feedbackEraseCmd) Help() string {
 
     assay feedback erase r1
 
-Overwrites the labels of all raters and the text, and refuses the id from then on. Needs a token of scope admin where
-tokens are needed.`
+Overwrites the labels of all raters and the text, and rejects the ID from then on. If the service requires tokens, this
+needs one with the scope admin.`
 }
 
 // Run is called by kong.

@@ -10,9 +10,9 @@ import (
 // Models is the command "assay models": the model versions of a running service.
 type Models struct {
 	List     modelsListCmd     `cmd:"" help:"List the versions, the current one first."`
-	Show     modelsShowCmd     `cmd:"" help:"Show where a version comes from, and why it was promoted or rejected."`
-	Promote  modelsPromoteCmd  `cmd:"" help:"Make a version current without asking the gate."`
-	Rollback modelsRollbackCmd `cmd:"" help:"Make the version before the current one current again."`
+	Show     modelsShowCmd     `cmd:"" help:"Show the origin of a version, and why it was promoted or rejected."`
+	Promote  modelsPromoteCmd  `cmd:"" help:"Promote a version without the gate."`
+	Rollback modelsRollbackCmd `cmd:"" help:"Promote the previous version again."`
 }
 
 type modelsListCmd struct{ clientFlags }
@@ -28,7 +28,7 @@ func (*modelsListCmd) Help() string {
 func (c *modelsListCmd) Run(a *cli.App) error { return c.show(a, http.MethodGet, "/v1/models", nil) }
 
 type modelsShowCmd struct {
-	Version string `arg:"" help:"Version, as models list shows it."`
+	Version string `arg:"" help:"Version, as listed by models list."`
 	clientFlags
 }
 
@@ -38,7 +38,7 @@ func (*modelsShowCmd) Help() string {
 
     assay models show assay-20261121-fc92af3b
 
-The version before it, the labels that it was trained on, the metrics of the gate, and who decided.`
+Prints the parent version, the training labels, the gate metrics, and who promoted it.`
 }
 
 // Run is called by kong.
@@ -46,9 +46,9 @@ func (c *modelsShowCmd) Run(a *cli.App) error {
 	return c.show(a, http.MethodGet, "/v1/models/"+url.PathEscape(c.Version), nil)
 }
 
-// reasonFlag goes into the audit trail.
+// reasonFlag is recorded in the audit trail.
 type reasonFlag struct {
-	Reason string `help:"Why, for the audit trail."`
+	Reason string `help:"Reason, for the audit trail."`
 }
 
 func (f reasonFlag) body() any {
@@ -58,7 +58,7 @@ func (f reasonFlag) body() any {
 }
 
 type modelsPromoteCmd struct {
-	Version string `arg:"" help:"Version, as models list shows it."`
+	Version string `arg:"" help:"Version, as listed by models list."`
 	reasonFlag
 	clientFlags
 }
@@ -69,7 +69,7 @@ func (*modelsPromoteCmd) Help() string {
 
     assay models promote assay-20261121-fc92af3b --reason "the gate was too strict"
 
-Every replica loads the version and serves it from then on.`
+All replicas load the version and serve it.`
 }
 
 // Run is called by kong.
@@ -88,11 +88,11 @@ func (*modelsRollbackCmd) Help() string {
 
     assay models rollback --reason "rewards of run 7 look odd"
 
-Feedback stays. Again, it goes one version further back.`
+Keeps the feedback. A second rollback goes back one more version.`
 }
 
 // Run is called by kong.
 func (c *modelsRollbackCmd) Run(a *cli.App) error {
-	// Repeating it would go back one step more, which the client does not do.
+	// A retry would roll back twice: the client does not retry this request.
 	return c.show(a, http.MethodPost, "/v1/models/rollback", c.body())
 }

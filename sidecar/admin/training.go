@@ -8,13 +8,13 @@ import (
 
 // Training is the command "assay training": the training runs of a running service.
 type Training struct {
-	Start  trainingStartCmd  `cmd:"" help:"Ask for a training now."`
-	Status trainingStatusCmd `cmd:"" help:"Show the training that runs, how the last one ended, and what the next one waits for."`
+	Start  trainingStartCmd  `cmd:"" help:"Request a training run."`
+	Status trainingStatusCmd `cmd:"" help:"Show the current training run, the result of the last one, and what the next one waits for."`
 }
 
 type trainingStartCmd struct {
 	reasonFlag
-	Refreeze bool `help:"Judge on the labels that the held-out responses have now, instead of those at the last promotion: after a change of policy."`
+	Refreeze bool `help:"Evaluate on the current labels of the held-out responses instead of those at the last promotion; use it after a policy change."`
 	clientFlags
 }
 
@@ -24,7 +24,7 @@ func (*trainingStartCmd) Help() string {
 
     assay training start --reason "new annotation guideline" --refreeze
 
-It begins as soon as no other runs and there are labels enough to judge it by; training status says what is missing.`
+The run starts once no other is running and there are enough held-out labels; training status shows what is missing.`
 }
 
 // Run is called by kong.

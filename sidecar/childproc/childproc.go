@@ -17,21 +17,21 @@ import (
 	"assay/sidecar/cli"
 )
 
-// Child runs this same binary with other arguments: a crash inside libtorch, a full memory or a kill takes that
-// process along and never the service. What it computes yields to whatever else the machine has to do.
+// Child runs this binary with other arguments. A crash inside libtorch, running out of memory, or a kill ends the child
+// process and never the service. The child runs at the lowest priority.
 type Child struct {
 	program string
 	log     zerolog.Logger
 	env     []string
 }
 
-// Limits are those of a child; 0 is none.
+// Limits are the resource limits of a child; 0: no limit.
 type Limits struct {
-	Memory int64 // bytes that it may hold (resident set)
+	Memory int64 // bytes of its resident set
 	Time   time.Duration
 }
 
-// Why a child was ended.
+// Reasons to terminate a child.
 var (
 	ErrMemory = errors.New("over its memory limit")
 	ErrTime   = errors.New("over its time limit")
@@ -40,57 +40,58 @@ var (
 const (
 	killDelay     = 10 * time.Second // from SIGTERM to SIGKILL
 	memoryPoll    = time.Second
-	maxLine       = 64 << 10 // bytes of a line of the child's that are kept
-	maxErrorLines = 5        // of standard error that an error repeats
+	maxLine       = 64 << 10 // bytes of a line of output; the excess is dropped
+	maxErrorLines = 5        // of standard error that an error includes
 	passiveWait   = "OMP_WAIT_POLICY=PASSIVE"
 )
 
-// New returns a runner of program, or of the binary that runs when that is "".
+// New returns a Child that runs program, or the running binary if program is "".
 func New(program string, log zerolog.Logger) (*Child, error) {
 	if program == "" {
 		var err error
-		if program, err = OwnProgram(); err != nil {
-			return nil, fmt.Errorf("path of this program: %w", err)
+		if program, err = Executable(); err != nil {
+			return nil, fmt.Errorf("find the path of this binary: %w", err)
 		}
 	}
 	return &Child{program: program, log: log, env: childEnvironment(os.Environ())}, nil
 }
 
-// childEnvironment leaves out what sets flags of this process, which are not the child's, and tells OpenMP's threads to
-// sleep while they wait: one that spins takes a core from the service for nothing.
-func childEnvironment(own []string) []string {
-	env := slices.DeleteFunc(slices.Clone(own), func(variable string) bool {
+// childEnvironment removes the variables that set flags of this process, and configures OpenMP threads to sleep while
+// they wait: a spinning thread wastes a core of the service.
+func childEnvironment(parent []string) []string {
+	env := slices.DeleteFunc(slices.Clone(parent), func(variable string) bool {
 		return strings.HasPrefix(variable, cli.EnvironmentPrefix) || strings.HasPrefix(variable, "OMP_WAIT_POLICY=") ||
 			strings.HasPrefix(variable, "GOMP_SPINCOUNT=") || strings.HasPrefix(variable, "KMP_BLOCKTIME=")
 	})
 	return append(env, passiveWait, "GOMP_SPINCOUNT=0", "KMP_BLOCKTIME=0")
 }
 
-// Run gives args to the program, args[0] being the command, and waits for its end. onLine, if not nil, gets each line
-// of its standard output. Its logs become ours. When ctx ends it gets SIGTERM, and after 10 s SIGKILL; run returns the
-// cause of ctx then. The error of a child that fails wraps *exec.ExitError and repeats its last lines.
+// Run runs the program with args, of which args[0] is the command, and waits for it to exit. onLine, if not nil, is called
+// for each line of its standard output. Its log lines are written to the logger of the Child. When ctx ends, the child
+// gets SIGTERM, and SIGKILL 10 s later; Run then returns the cause of ctx. The error of a child that fails wraps
+// *exec.ExitError and includes its last log lines.
 func (c *Child) Run(ctx context.Context, args []string, l Limits, onLine func(line []byte)) error {
-	// The kernel kills the child when the thread that started it ends, which is when this process ends however it
-	// dies, and never before the child: the goroutine keeps the thread until then, and takes it along.
+	// The kernel kills the child when the thread that started it ends (Pdeathsig). The goroutine locks that thread until
+	// the child has exited, so that the thread ends earlier only if this process dies.
 	ended := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread()
-		ended <- c.here(ctx, args, l, onLine)
+		ended <- c.run(ctx, args, l, onLine)
 	}()
 	return <-ended
 }
 
-func (c *Child) here(ctx context.Context, args []string, l Limits, onLine func(line []byte)) error {
+func (c *Child) run(ctx context.Context, args []string, l Limits, onLine func(line []byte)) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	if l.Time > 0 {
-		late := time.AfterFunc(l.Time, func() {
-			stop(fmt.Errorf("%w: not done after %v; raise --train-timeout or give it more --train-threads", ErrTime, l.Time))
+		timeout := time.AfterFunc(l.Time, func() {
+			stop(fmt.Errorf("%w of %v; raise --train-timeout or --train-threads", ErrTime, l.Time))
 		})
-		defer late.Stop()
+		defer timeout.Stop()
 	}
-	relog := relogger{log: c.log.With().Str("component", args[0]).Logger()}
-	output, logs := &lineCutter{each: onLine}, &lineCutter{each: relog.line}
+	forwarder := logForwarder{log: c.log.With().Str("component", args[0]).Logger()}
+	output, logs := &lineSplitter{each: onLine}, &lineSplitter{each: forwarder.line}
 
 	level := cli.LevelOf(c.log)
 	cmd := exec.CommandContext(ctx, c.program, slices.Concat(args, []string{"--log-format", cli.FormatJSON, "--log-level", level.String()})...)
@@ -101,7 +102,7 @@ func (c *Child) here(ctx context.Context, args []string, l Limits, onLine func(l
 	cmd.WaitDelay = killDelay
 	cmd.Cancel = func() error {
 		if errors.Is(context.Cause(ctx), ErrMemory) {
-			return cmd.Process.Kill() // it has no time to lose
+			return cmd.Process.Kill() // a graceful exit could use more memory
 		}
 		return cmd.Process.Signal(syscall.SIGTERM)
 	}
@@ -111,11 +112,11 @@ func (c *Child) here(ctx context.Context, args []string, l Limits, onLine func(l
 	if err := yieldCPU(cmd.Process.Pid); err != nil {
 		c.log.Warn().Err(err).Str("component", args[0]).Msg("the child process runs at the priority of the service")
 	}
-	unwatched := c.watch(ctx, cmd.Process.Pid, l.Memory, stop)
+	waitWatch := c.watch(ctx, cmd.Process.Pid, l.Memory, stop)
 	err := cmd.Wait()
 	cause := context.Cause(ctx)
 	stop(nil)
-	unwatched()
+	waitWatch()
 	output.flush()
 	logs.flush()
 	switch {
@@ -124,26 +125,26 @@ func (c *Child) here(ctx context.Context, args []string, l Limits, onLine func(l
 	case cause != nil:
 		return fmt.Errorf("assay %s: %w", args[0], cause)
 	}
-	return fmt.Errorf("assay %s: %w%s%s", args[0], err, killedHint(err), relog.last())
+	return fmt.Errorf("assay %s: %w%s%s", args[0], err, killedHint(err), forwarder.last())
 }
 
-// watch ends the child when it holds more memory than it may. The function that it returns waits for its end, after
-// that of ctx.
-func (c *Child) watch(ctx context.Context, pid int, most int64, stop context.CancelCauseFunc) (wait func()) {
+// watch cancels the child if its resident set exceeds limit bytes. The returned function waits until the watch has ended;
+// call it after ctx has ended.
+func (c *Child) watch(ctx context.Context, pid int, limit int64, stop context.CancelCauseFunc) (wait func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		tick := time.NewTicker(memoryPoll)
 		defer tick.Stop()
-		for most > 0 {
+		for limit > 0 {
 			held, peak, err := memoryOf(pid)
 			switch {
 			case errors.Is(err, errors.ErrUnsupported):
-				c.log.Warn().Msg("--train-memory has no effect on this system")
+				c.log.Warn().Msg("--train-memory is not supported on this system and has no effect")
 				return
-			case err == nil && held > most: // without a reading it is about to end
-				stop(fmt.Errorf("%w: it held %d MiB, at most %d MiB, and --train-memory allows %d MiB; raise that, or train in smaller chunks (--max-tokens)",
-					ErrMemory, held>>20, peak>>20, most>>20))
+			case err == nil && held > limit: // an error means that it is exiting
+				stop(fmt.Errorf("%w: resident set %d MiB, peak %d MiB, --train-memory %d MiB; raise --train-memory, or train with smaller forward passes (--max-tokens)",
+					ErrMemory, held>>20, peak>>20, limit>>20))
 				return
 			}
 			select {
@@ -156,14 +157,14 @@ func (c *Child) watch(ctx context.Context, pid int, most int64, stop context.Can
 	return func() { <-done }
 }
 
-// killedHint says what SIGKILL from outside usually means.
+// killedHint explains a SIGKILL that this process did not send.
 func killedHint(err error) string {
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) {
 		return ""
 	}
 	if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() && status.Signal() == syscall.SIGKILL {
-		return " (not by us: by somebody, or by the kernel for want of memory)"
+		return " (killed by another process, or by the kernel because memory ran out)"
 	}
 	return ""
 }

@@ -20,7 +20,7 @@ import (
 	"assay/sidecar/processtest"
 )
 
-// testChild runs the test binary as assay; what it logs comes back.
+// testChild returns a Child that runs the test binary as assay, and the logs that it forwards.
 func testChild(t *testing.T) (*Child, *syncBuffer) {
 	t.Helper()
 	t.Setenv(processtest.ChildVariable, "1")
@@ -30,7 +30,7 @@ func testChild(t *testing.T) (*Child, *syncBuffer) {
 	return c, logs
 }
 
-// syncBuffer may be written and read at once.
+// syncBuffer is safe for concurrent use.
 type syncBuffer struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -48,20 +48,20 @@ func (b *syncBuffer) String() string {
 	return b.text.String()
 }
 
-func TestChildTrainsAndTellsOfIt(t *testing.T) {
-	t.Setenv("ASSAY_METHOD", "none") // settings of the service are none of the child's
+func TestChildTrainsAndReportsProgress(t *testing.T) {
+	t.Setenv("ASSAY_METHOD", "none") // the child does not inherit settings of the service
 	c, logs := testChild(t)
 	out := filepath.Join(t.TempDir(), "mine")
-	var told []retrain.Progress
+	var reported []retrain.Progress
 	err := c.Run(t.Context(), append(processtest.TrainArgs(processtest.TinyModel(t, nil), processtest.BagFile(t, 20), out, 2), "--progress", "json"), Limits{}, func(line []byte) {
 		var p retrain.Progress
 		require.NoError(t, json.Unmarshal(line, &p))
-		told = append(told, p)
+		reported = append(reported, p)
 	})
 	require.NoError(t, err)
 	require.FileExists(t, filepath.Join(out, "model.safetensors"))
-	require.GreaterOrEqual(t, len(told), 4, "two stages of two epochs")
-	last := told[len(told)-1]
+	require.GreaterOrEqual(t, len(reported), 4, "two stages of two epochs")
+	last := reported[len(reported)-1]
 	require.Equal(t, 2, last.Epochs)
 	require.Equal(t, last.Steps, last.Step)
 	require.Zero(t, last.SecondsLeft)
@@ -69,7 +69,7 @@ func TestChildTrainsAndTellsOfIt(t *testing.T) {
 	require.Contains(t, logs.String(), `"message":"checkpoint written"`)
 }
 
-func TestChildThatFailsSaysWhy(t *testing.T) {
+func TestErrorOfAFailedChildHasItsLastLogLines(t *testing.T) {
 	c, logs := testChild(t)
 	err := c.Run(t.Context(), processtest.TrainArgs(processtest.TinyModel(t, nil), "nowhere.jsonl", filepath.Join(t.TempDir(), "mine"), 1), Limits{}, nil)
 	var exit *exec.ExitError
@@ -80,7 +80,7 @@ func TestChildThatFailsSaysWhy(t *testing.T) {
 	require.Contains(t, logs.String(), `"level":"error","component":"train"`)
 }
 
-// longTraining is more than a test has time for.
+// longTraining is a training run that does not finish within a test.
 func longTraining(t *testing.T) (args []string, out string) {
 	t.Helper()
 	out = filepath.Join(t.TempDir(), "mine")
@@ -93,7 +93,7 @@ func TestChildOverItsLimits(t *testing.T) {
 		is     error
 		says   string
 	}{
-		"memory": {Limits{Memory: 1 << 20}, ErrMemory, "--train-memory allows 1 MiB"},
+		"memory": {Limits{Memory: 1 << 20}, ErrMemory, "--train-memory 1 MiB"},
 		"time":   {Limits{Time: 200 * time.Millisecond}, ErrTime, "--train-timeout"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -107,7 +107,7 @@ func TestChildOverItsLimits(t *testing.T) {
 	}
 }
 
-// A child that is asked to stop does so at once, and its next run goes on where it was.
+// A child stops soon after its context ends, and saves its state for the next run.
 func TestChildIsStoppedByItsContext(t *testing.T) {
 	c, logs := testChild(t)
 	args, out := longTraining(t)
@@ -119,13 +119,13 @@ func TestChildIsStoppedByItsContext(t *testing.T) {
 		}
 	})
 	require.ErrorIs(t, err, gone)
-	require.Contains(t, logs.String(), "context canceled", "it ended itself and was not killed")
+	require.Contains(t, logs.String(), "context canceled", "it exited by itself and was not killed")
 	require.FileExists(t, filepath.Join(out+".training", "state.json"))
 }
 
-func TestLineCutter(t *testing.T) {
+func TestLineSplitter(t *testing.T) {
 	var lines []string
-	w := &lineCutter{each: func(line []byte) { lines = append(lines, string(line)) }}
+	w := &lineSplitter{each: func(line []byte) { lines = append(lines, string(line)) }}
 	long := strings.Repeat("x", maxLine+5)
 	for _, part := range []string{"a", "b\n\nc\n", long + "\nd", "e"} {
 		n, err := w.Write([]byte(part))

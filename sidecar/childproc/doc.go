@@ -1,3 +1,3 @@
-// Package childproc runs assay in a child process: with the lowest priority for processor and disk, within limits of
-// memory and time, and never longer than the process that started it. A crash of libtorch there is an error here.
+// Package childproc runs assay in a child process: at the lowest CPU and disk priority, within limits of memory and time,
+// and never longer than its parent. A crash of libtorch in the child is an error in the parent.
 package childproc

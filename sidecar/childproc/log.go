@@ -8,14 +8,14 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// lineCutter cuts what is written into lines. What a line has beyond lineMost bytes is dropped.
-type lineCutter struct {
+// lineSplitter splits its input into lines. The part of a line beyond maxLine bytes is dropped.
+type lineSplitter struct {
 	each func(line []byte) // nil: the lines are dropped
 	line []byte
 }
 
 // Write is called by one goroutine at a time.
-func (w *lineCutter) Write(p []byte) (int, error) {
+func (w *lineSplitter) Write(p []byte) (int, error) {
 	for rest := p; len(rest) > 0; {
 		part, after, whole := bytes.Cut(rest, []byte("\n"))
 		w.line = append(w.line, part[:min(len(part), maxLine-len(w.line))]...)
@@ -26,34 +26,34 @@ func (w *lineCutter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// flush hands over a last line that has no end.
-func (w *lineCutter) flush() {
+// flush passes on the buffered line, which may lack a terminator.
+func (w *lineSplitter) flush() {
 	if len(w.line) > 0 && w.each != nil {
 		w.each(w.line)
 	}
 	w.line = w.line[:0]
 }
 
-// relogger makes the log lines of a child ours and keeps the last ones.
-type relogger struct {
+// logForwarder writes the log lines of a child to a logger, and keeps the last ones.
+type logForwarder struct {
 	log  zerolog.Logger
 	tail []string
 }
 
-func (r *relogger) line(text []byte) {
-	level, message, fields := zerolog.WarnLevel, string(text), map[string]any{} // a crash of libtorch writes no JSON
+func (r *logForwarder) line(text []byte) {
+	level, message, fields := zerolog.WarnLevel, string(text), map[string]any{} // libtorch does not log JSON when it crashes
 	if json.Unmarshal(text, &fields) == nil {
-		if said, ok := fields[zerolog.LevelFieldName].(string); ok {
-			if known, err := zerolog.ParseLevel(said); err == nil {
+		if name, ok := fields[zerolog.LevelFieldName].(string); ok {
+			if known, err := zerolog.ParseLevel(name); err == nil {
 				level = known
 			}
 		}
 		message, _ = fields[zerolog.MessageFieldName].(string)
-		for _, ours := range []string{zerolog.LevelFieldName, zerolog.MessageFieldName, zerolog.TimestampFieldName} {
-			delete(fields, ours)
+		for _, field := range []string{zerolog.LevelFieldName, zerolog.MessageFieldName, zerolog.TimestampFieldName} {
+			delete(fields, field)
 		}
 	} else {
-		fields = nil // what was read of it
+		fields = nil // discard partially decoded fields
 	}
 	r.log.WithLevel(level).Fields(fields).Msg(message)
 	if r.tail = append(r.tail, message); len(r.tail) > maxErrorLines {
@@ -61,8 +61,8 @@ func (r *relogger) line(text []byte) {
 	}
 }
 
-// last is what an error repeats of them.
-func (r *relogger) last() string {
+// last formats the last lines for an error.
+func (r *logForwarder) last() string {
 	if len(r.tail) == 0 {
 		return ""
 	}

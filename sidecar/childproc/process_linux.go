@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OwnProgram is the path of the binary that runs, even where another lies at its place by now.
-func OwnProgram() (string, error) {
+// Executable is the path of the running binary, even if the file has been replaced since.
+func Executable() (string, error) {
 	const running = "/proc/self/exe"
 	path, err := os.Executable()
 	if err != nil {
@@ -27,23 +27,23 @@ func OwnProgram() (string, error) {
 	return path, nil
 }
 
-// childAttributes: the child dies with us, and Ctrl-C on a terminal reaches us alone, who stop it.
+// childAttributes make the child die with its parent, and keep Ctrl-C on a terminal from it: the parent stops it.
 func childAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 }
 
-// yieldCPU gives all threads of a process the lowest priority there is, for the processor and the disk, and makes it
-// the first that the kernel kills for want of memory. Threads that it starts later inherit the priority. It is set from
-// here, not before the fork: a thread of ours that had to wait for its turn there would hold up the garbage collector.
+// yieldCPU gives all threads of a process the lowest CPU and disk priority, and makes it the first that the kernel kills
+// when memory runs out. Threads that it starts later inherit the priority. The parent sets it after the fork: a parent
+// thread at that priority would delay the garbage collector.
 func yieldCPU(pid int) error {
-	// Raising it is anyone's right. A failure only leaves the kernel its own choice.
+	// Any process may raise the score. Without it, the kernel chooses which process to kill.
 	_ = os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", pid), []byte("1000"), 0)
 	lowered := map[int]bool{}
 	for {
 		tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
 		if err != nil {
 			if lowered[pid] {
-				return nil // it has ended
+				return nil // it has exited
 			}
 			return err
 		}
@@ -81,7 +81,7 @@ func yieldThread(thread int) error {
 	return nil
 }
 
-// memoryOf gives the resident set of a process and the largest that it had, in bytes.
+// memoryOf returns the resident set of a process and its peak, in bytes.
 func memoryOf(pid int) (held, peak int64, err error) {
 	status, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "status"))
 	if err != nil {

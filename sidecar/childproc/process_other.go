@@ -1,6 +1,6 @@
 //go:build !linux
 
-package main
+package childproc
 
 import (
 	"errors"
@@ -9,12 +9,13 @@ import (
 	"syscall"
 )
 
-func ownProgram() (string, error) { return os.Executable() }
+// Executable is the path of the running binary.
+func Executable() (string, error) { return os.Executable() }
 
 func childAttributes() *syscall.SysProcAttr { return nil }
 
-// yieldCPU is not known for this system.
+// yieldCPU is not supported on this system.
 func yieldCPU(int) error { return fmt.Errorf("lowest priority: %w", errors.ErrUnsupported) }
 
-// memoryOf is not known for this system.
+// memoryOf is not supported on this system.
 func memoryOf(int) (held, peak int64, err error) { return 0, 0, errors.ErrUnsupported }

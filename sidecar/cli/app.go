@@ -10,20 +10,20 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// App is what a command works with beside its own flags.
+// App is the environment of a command: everything that it needs in addition to its flags.
 type App struct {
 	Context  context.Context
-	Program  string // as it was called, to be pasted in examples
+	Program  string // the name that it was called by, for commands to paste
 	Stdin    io.Reader
 	Stdout   io.Writer
 	Stderr   io.Writer
 	Log      zerolog.Logger
 	Settings *Settings // nil without --config
-	JSONLogs bool      // logs are JSON because the user said so: nothing else goes to stderr
+	JSONLogs bool      // --log-format json was given: stderr gets only JSON
 }
 
-// UntilSignal ends the context at the first SIGINT or SIGTERM, for commands
-// that have something to finish. A second signal ends the process at once.
+// UntilSignal returns a context that ends at the first SIGINT or SIGTERM, for
+// commands that shut down gracefully. A second signal kills the process.
 func (a *App) UntilSignal() (context.Context, context.CancelFunc) {
 	ctx, stop := signal.NotifyContext(a.Context, os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)

@@ -5,7 +5,7 @@ import (
 	"runtime/debug"
 )
 
-// BuildVersion is what the Go tool wrote into the binary about its source.
+// BuildVersion is the version and the commit that the Go tool recorded in the binary.
 func BuildVersion() (version, commit string) {
 	version, commit = "devel", "unknown"
 	info, ok := debug.ReadBuildInfo()
@@ -22,7 +22,7 @@ func BuildVersion() (version, commit string) {
 			commit = cmp.Or(s.Value, commit)
 		case "vcs.modified":
 			if s.Value == "true" {
-				dirty = " with changes"
+				dirty = " (modified)"
 			}
 		}
 	}

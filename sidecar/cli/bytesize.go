@@ -10,7 +10,7 @@ import (
 // ByteSize is a number of bytes on the command line: 1048576, 1MiB or 1MB.
 type ByteSize int64
 
-// UnmarshalText reads a whole number with an optional unit.
+// UnmarshalText parses an integer with an optional unit.
 func (b *ByteSize) UnmarshalText(text []byte) error {
 	s := strings.TrimSpace(string(text))
 	number, scale := s, int64(1)
@@ -28,13 +28,13 @@ func (b *ByteSize) UnmarshalText(text []byte) error {
 	}
 	n, err := strconv.ParseInt(number, 10, 64)
 	if err != nil || n < 0 || n > math.MaxInt64/scale {
-		return fmt.Errorf("%q is not a number of bytes such as 1048576 or 64MiB", s)
+		return fmt.Errorf("invalid size %q; give a number of bytes such as 1048576 or 64MiB", s)
 	}
 	*b = ByteSize(n * scale)
 	return nil
 }
 
-// String writes the number with the largest binary unit that divides it, as UnmarshalText reads it.
+// String formats the number with the largest binary unit that divides it; UnmarshalText parses the result.
 func (b ByteSize) String() string {
 	for _, unit := range []struct {
 		suffix string

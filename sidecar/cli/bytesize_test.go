@@ -21,7 +21,7 @@ func TestByteSize(t *testing.T) {
 	}
 }
 
-func TestByteSizesAreWrittenAsTheyAreRead(t *testing.T) {
+func TestByteSizeRoundTrip(t *testing.T) {
 	for b, want := range map[ByteSize]string{0: "0", 1000: "1000", 1 << 10: "1KiB", 1536: "1536", 64 << 20: "64MiB", 3 << 40: "3TiB"} {
 		require.Equal(t, want, b.String())
 		var again ByteSize
@@ -30,7 +30,7 @@ func TestByteSizesAreWrittenAsTheyAreRead(t *testing.T) {
 	}
 }
 
-func TestDefaultsAreWrittenAsPeopleWriteThem(t *testing.T) {
+func TestDefaultsFormatDurationsWithoutZeroUnits(t *testing.T) {
 	got := Defaults(map[string]any{"a": 10 * time.Minute, "b": 168 * time.Hour, "c": 90 * time.Second, "d": 0.02, "e": time.Duration(0), "f": 100 * time.Millisecond})
 	require.Equal(t, kong.Vars{"a": "10m", "b": "168h", "c": "1m30s", "d": "0.02", "e": "0s", "f": "100ms"}, got)
 }

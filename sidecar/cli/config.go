@@ -14,7 +14,7 @@ import (
 // configFlag names a YAML file of flags.
 type configFlag string
 
-// BeforeResolve is called by kong when the flag is present, in whichever way.
+// BeforeResolve is called by kong when the flag is set, on the command line or in the environment.
 func (configFlag) BeforeResolve(ctx *kong.Context, trace *kong.Path) error {
 	path, _ := ctx.FlagValue(trace.Flag).(configFlag)
 	if path == "" {
@@ -28,13 +28,13 @@ func (configFlag) BeforeResolve(ctx *kong.Context, trace *kong.Path) error {
 	return nil
 }
 
-// config answers kong's questions for the value of a flag.
+// config is a kong.Resolver that takes the values of flags from a file.
 type config struct {
 	path   string
-	values map[string]any // text, or a list of texts
+	values map[string]any // string or []any of strings
 }
 
-// Validate finds keys that are no flag of any command: one file can serve all.
+// Validate rejects keys that are not a flag of any command. One file can have the settings of several commands.
 func (c *config) Validate(app *kong.Application) error {
 	known := map[string]bool{}
 	err := kong.Visit(app, func(node kong.Visitable, next kong.Next) error {
@@ -50,7 +50,7 @@ func (c *config) Validate(app *kong.Application) error {
 		if known[key] {
 			continue
 		}
-		hint := "its keys are the flags of assay without the dashes before them"
+		hint := "keys are the names of flags, without leading dashes"
 		if other := strings.ReplaceAll(key, "_", "-"); known[other] {
 			hint = "did you mean " + other + "?"
 		}
@@ -59,8 +59,8 @@ func (c *config) Validate(app *kong.Application) error {
 	return nil
 }
 
-// Resolve gives the file's value of a flag. kong asks it for flags that the
-// command line does not set; the environment is our concern.
+// Resolve returns the file's value of a flag. kong calls it for flags that the
+// command line does not set; it must give precedence to the environment.
 func (c *config) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 	for _, name := range flag.Envs {
 		if _, ok := os.LookupEnv(name); ok {
@@ -74,8 +74,8 @@ func (c *config) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, e
 	return value, nil
 }
 
-// readConfig reads a file of one mapping. Scalars stay the text that they are,
-// so that the flags alone decide what it means: "1e-5", "64MiB", "no".
+// readConfig reads a YAML mapping. It keeps scalars as text, so that only the
+// type of the flag determines how to parse them: "1e-5", "64MiB", "no".
 func readConfig(path string) (map[string]any, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -97,7 +97,7 @@ func readConfig(path string) (map[string]any, error) {
 		for _, pair := range pairs {
 			key := pair.Key.GetToken().Value
 			if _, ok := values[key]; ok {
-				return nil, fmt.Errorf("the key %q is there twice", key)
+				return nil, fmt.Errorf("duplicate key %q; remove one", key)
 			}
 			if values[key], err = valueOf(pair.Value); err != nil {
 				return nil, fmt.Errorf("%s: %w", key, err)
@@ -116,7 +116,7 @@ func pairsOf(body ast.Node) ([]*ast.MappingValueNode, error) {
 	case *ast.CommentGroupNode, *ast.NullNode:
 		return nil, nil
 	}
-	return nil, errors.New("is no mapping; write one \"flag: value\" a line")
+	return nil, errors.New("not a mapping; write one \"flag: value\" per line")
 }
 
 func valueOf(node ast.Node) (any, error) {
@@ -143,7 +143,7 @@ func textOf(node ast.Node) (string, error) {
 	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.InfinityNode, *ast.NanNode:
 		return node.GetToken().Value, nil
 	case *ast.NullNode:
-		return "", errors.New("has no value; give one, or remove the key")
+		return "", errors.New("no value; give one, or remove the key")
 	}
-	return "", errors.New("must be a plain value or a list of them")
+	return "", errors.New("must be a scalar or a list of scalars")
 }

@@ -2,8 +2,9 @@ package cli
 
 import "path/filepath"
 
-// DefaultDataDir is where the operating system wants the data of a program of
-// this user, or ./assay-data for a user without a home, as in some containers.
+// DefaultDataDir is the data directory of a program of this user by the conventions
+// of the operating system, or ./assay-data without a home directory, as in some
+// containers.
 func DefaultDataDir(getenv func(string) string, goos string) string {
 	under := func(variable string, parts ...string) string {
 		base := getenv(variable)

@@ -8,8 +8,8 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// Defaults are the values that tags of flags name as ${name}, so that a library is the only place that defines them.
-// Durations are written without units that are 0.
+// Defaults are the variables that flag tags interpolate as ${name}, so that each default is defined only in its library.
+// Durations are formatted without zero units: 6h, not 6h0m0s.
 func Defaults(values map[string]any) kong.Vars {
 	vars := kong.Vars{}
 	for name, value := range values {

@@ -1,7 +1,7 @@
-// Package cli is what the commands of a binary share: the command line with its configuration file and environment
-// (Program), what a command works with (App), JSON Lines in and out, progress, logs, and the errors that decide about
-// the exit code.
+// Package cli has what the commands of a binary share: the command line with its configuration file and environment
+// (Program), the environment of a command (App), JSON Lines input and output, progress, logs, and the errors that
+// determine the exit code.
 //
-// A setting comes from the flag, else from the environment variable ASSAY_<FLAG>, else from the file of --config, else
-// from the default.
+// In order of precedence, a setting comes from the flag, the environment variable ASSAY_<FLAG>, the file of --config, or
+// the default.
 package cli

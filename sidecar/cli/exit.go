@@ -19,19 +19,19 @@ import (
 const (
 	ExitDone   = 0
 	ExitFailed = 1 // the command failed
-	ExitUsage  = 2 // wrong usage or bad input
+	ExitUsage  = 2 // usage error or invalid input
 )
 
-// usageError says that a flag, a setting or what it names is wrong.
+// usageError reports an invalid flag, setting or input.
 type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
 
-// Usage marks an error as wrong usage, for which ExitCode is ExitUsage. The message names the flag and the fix.
+// Usage marks an error as a usage error, for which ExitCode is ExitUsage. The message names the flag and the fix.
 func Usage(err error) error { return usageError{err} }
 
-// errOutputClosed says that whoever read our output, such as head, left.
-var errOutputClosed = errors.New("the standard output is closed")
+// errOutputClosed reports that the reader of standard output, such as head, has exited.
+var errOutputClosed = errors.New("standard output is closed")
 
 // ExitCode is the exit code of a command that returned err.
 func ExitCode(err error) int {
@@ -47,18 +47,18 @@ func ExitCode(err error) int {
 	case errors.As(err, &usage), errors.As(err, &line), errors.As(err, &bad), errors.As(err, &input):
 		return ExitUsage
 	}
-	for _, wrong := range []error{
+	for _, invalid := range []error{
 		fs.ErrNotExist, checkpoint.ErrDamaged, checkpoint.ErrUnsupported, checkpoint.ErrNotFinite,
 		tokenizer.ErrFormat, train.ErrData, eval.ErrInput, gate.ErrInput,
 	} {
-		if errors.Is(err, wrong) {
+		if errors.Is(err, invalid) {
 			return ExitUsage
 		}
 	}
 	return ExitFailed
 }
 
-// output tells a closed pipe from other failures.
+// output maps a closed pipe to errOutputClosed.
 type output struct{ w io.Writer }
 
 func (o *output) Write(p []byte) (int, error) {

@@ -10,14 +10,14 @@ import (
 	"golang.org/x/term"
 )
 
-// The forms of the logs.
+// The log formats.
 const (
 	formatAuto    = "auto"
 	formatConsole = "console"
 	FormatJSON    = "json"
 )
 
-// errHelp says that the help was shown, which is all that was asked.
+// errHelp reports that the help was shown: there is nothing else to run.
 var errHelp = errors.New("help was shown")
 
 // helpFlag shows the help of the command that it is given to.
@@ -40,19 +40,20 @@ func IsTerminal(stream any) bool {
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
-// GlobalFlags are those of every command.
+// GlobalFlags are the flags that every command has.
 type GlobalFlags struct {
 	Help      helpFlag   `short:"h" help:"Show help."`
-	Config    configFlag `placeholder:"FILE.yaml" help:"Read flags from a YAML file, one key a flag. A flag wins over the environment, and that over the file."`
-	LogLevel  string     `default:"info" enum:"trace,debug,info,warn,error" help:"Least severe log line (${enum})."`
-	LogFormat string     `default:"auto" enum:"auto,console,json" help:"Form of the logs on standard error (${enum}); auto: console on a terminal, else JSON."`
+	Config    configFlag `placeholder:"FILE.yaml" help:"YAML file of settings, one key per flag. The command line takes precedence over the environment, and the environment over the file."`
+	LogLevel  string     `default:"info" enum:"trace,debug,info,warn,error" help:"Minimum log level (${enum})."`
+	LogFormat string     `default:"auto" enum:"auto,console,json" help:"Log format on standard error (${enum}); auto: console on a terminal, JSON otherwise."`
 }
 
-// Logger writes to w in the form that the flags choose. Its level, and that of all loggers made from it, is level.
+// Logger returns a logger that writes to w in the format that the flags select. level is its level and that of all
+// loggers derived from it.
 func (f GlobalFlags) Logger(w io.Writer, level *LogLevel) zerolog.Logger {
 	level.set(f.LogLevel)
 	if f.LogFormat == formatConsole || f.LogFormat == formatAuto && IsTerminal(w) {
 		w = zerolog.ConsoleWriter{Out: w, TimeFormat: "15:04:05", NoColor: !IsTerminal(w) || os.Getenv("NO_COLOR") != ""}
 	}
-	return zerolog.New(shortLines{w}).Sample(level).With().Timestamp().Logger()
+	return zerolog.New(lineLimiter{w}).Sample(level).With().Timestamp().Logger()
 }

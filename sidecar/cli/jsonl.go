@@ -15,14 +15,14 @@ import (
 	"assay/rewardmodel/wire"
 )
 
-// InputFlags are those of every command that reads lines.
+// InputFlags are the flags of every command that reads lines.
 type InputFlags struct {
-	File    string `arg:"" optional:"" help:"Input file; without one, or with -, standard input."`
-	Text    bool   `help:"Each line is a text as it stands, not JSON."`
-	SkipBad bool   `help:"Report bad lines and go on, instead of stopping with exit code 2."`
+	File    string `arg:"" optional:"" help:"Input file; standard input if omitted or -."`
+	Text    bool   `help:"Read each line as plain text instead of JSON."`
+	SkipBad bool   `help:"Log and skip invalid lines instead of failing with exit code 2."`
 }
 
-// LineError says what is wrong with one line of the input.
+// LineError reports an invalid line of the input.
 type LineError struct {
 	Name string // of the file; "" for standard input
 	Line int    // counted from 1
@@ -37,7 +37,7 @@ func (e *LineError) Error() string {
 	return fmt.Sprintf("%s: line %d: %v", e.Name, e.Line, e.Err)
 }
 
-// Unwrap returns what is wrong.
+// Unwrap returns the cause.
 func (e *LineError) Unwrap() error { return e.Err }
 
 // Input is an open source of lines.
@@ -48,7 +48,7 @@ type Input struct {
 	io.Closer
 }
 
-// readAhead is large, since whoever reads takes what is there as a batch.
+// readAhead is large because readers take all buffered lines as one batch.
 const readAhead = 1 << 20
 
 // Open opens the file, or standard input. The caller closes it.
@@ -75,19 +75,19 @@ func (f InputFlags) Item(line []byte) (rewardmodel.Item, error) {
 	return wire.DecodeItem(line)
 }
 
-// Idle tells that the next line may be long in coming.
+// Idle reports whether no input is buffered, so that reading the next line may block.
 func (in *Input) Idle() bool { return in.Reader.Buffered() == 0 }
 
 // Record is one decoded line.
 type Record[T any] struct {
 	Line  int
-	Bytes int // of the line, its end included
+	Bytes int // of the line, including its terminator
 	Value T
 }
 
-// Records decodes the lines of in. A bad line ends the sequence with a
-// *lineError, or is reported and left out with --skip-bad. Lines of white space
-// are no records, unless they are texts.
+// Records decodes the lines of in. An invalid line ends the sequence with a
+// *LineError, or is logged and skipped with --skip-bad. Blank lines are skipped,
+// except with --text.
 func Records[T any](a *App, f InputFlags, in *Input, decode func([]byte) (T, error)) iter.Seq2[Record[T], error] {
 	return func(yield func(Record[T], error) bool) {
 		for number := 1; ; number++ {
@@ -118,8 +118,8 @@ func Records[T any](a *App, f InputFlags, in *Input, decode func([]byte) (T, err
 	}
 }
 
-// ReportSkipped logs a bad line that --skip-bad skips.
-func (a *App) ReportSkipped(err error) { a.Log.Warn().Err(err).Msg("skipped a bad line") }
+// ReportSkipped logs an invalid line that --skip-bad skips.
+func (a *App) ReportSkipped(err error) { a.Log.Warn().Err(err).Msg("skipped an invalid line") }
 
 // textRecord is the input of segment and tokenize.
 type textRecord struct {
@@ -127,15 +127,15 @@ type textRecord struct {
 	Text *string `json:"text"`
 }
 
-// texts yields the id and the text of each record. One without an id is called
-// by the number of its line.
+// texts yields the id and the text of each record. The id of a record without
+// one is its line number.
 func texts(a *App, f InputFlags, in *Input) iter.Seq2[[2]string, error] {
 	decode := func(line []byte) (r textRecord, err error) {
 		if f.Text {
 			return textRecord{Text: new(string(line))}, nil
 		}
 		if err := json.Unmarshal(line, &r); err != nil {
-			return r, fmt.Errorf(`is not an object {"id"?,"text"}: %w`, err)
+			return r, fmt.Errorf(`not an object {"id"?,"text"}: %w`, err)
 		}
 		if r.Text == nil {
 			return r, fmt.Errorf(`text is missing; write {"id":"...","text":"..."}`)
@@ -159,15 +159,15 @@ func texts(a *App, f InputFlags, in *Input) iter.Seq2[[2]string, error] {
 	}
 }
 
-// LineWriter writes JSON values, one a line. It keeps them while more input is
-// at hand.
+// LineWriter writes JSON values, one per line, through a buffer: call Flush when
+// the input is idle and at the end.
 type LineWriter struct{ buffer *bufio.Writer }
 
 // NewLineWriter writes to w; call Flush at the end.
 func NewLineWriter(w io.Writer) LineWriter { return LineWriter{bufio.NewWriterSize(w, 1<<16)} }
 
-// Write appends a value. Text that is not valid UTF-8 is written with U+FFFD in
-// place of each broken byte, so that no line is lost to it.
+// Write appends a value. Each invalid UTF-8 byte of a text is written as U+FFFD,
+// so that it does not cost the line.
 func (w LineWriter) Write(value any) error {
 	if err := json.MarshalWrite(w.buffer, value, jsontext.AllowInvalidUTF8(true)); err != nil {
 		return err
@@ -175,10 +175,10 @@ func (w LineWriter) Write(value any) error {
 	return w.buffer.WriteByte('\n')
 }
 
-// Flush writes out what is kept.
+// Flush writes the buffered lines.
 func (w LineWriter) Flush() error { return w.buffer.Flush() }
 
-// EachText writes what make gives for each text of the input, in order.
+// EachText writes the result of make for each text of the input, in order.
 func EachText(a *App, f InputFlags, make func(id, text string) (any, error)) (err error) {
 	in, err := f.Open(a)
 	if err != nil {

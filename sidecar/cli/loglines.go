@@ -8,28 +8,28 @@ import (
 	"assay/rewardmodel"
 )
 
-// maxLogLine is the largest line of the log, in bytes, whatever is logged: a
-// stack trace fits, a value of a client's choice need not.
+// maxLogLine is the maximum size of a log line in bytes. A stack trace fits; a
+// value that a client sends need not.
 const maxLogLine = 32 << 10
 
-// shortLines bounds the lines that a logger writes, one JSON object each. It is
-// the last resort: what clients send is bounded where it is decoded.
-type shortLines struct{ w io.Writer }
+// lineLimiter limits the lines that a logger writes, one JSON object each. It is
+// the last resort: client input is limited where it is decoded.
+type lineLimiter struct{ w io.Writer }
 
 // Write implements io.Writer.
-func (s shortLines) Write(line []byte) (int, error) {
+func (s lineLimiter) Write(line []byte) (int, error) {
 	if len(line) <= maxLogLine {
 		return s.w.Write(line)
 	}
-	if _, err := s.w.Write(shortLine(line)); err != nil {
+	if _, err := s.w.Write(truncateLine(line)); err != nil {
 		return 0, err
 	}
 	return len(line), nil
 }
 
-// shortLine shortens the texts of a line that is too large, and all of it when
-// that does not help.
-func shortLine(line []byte) []byte {
+// truncateLine shortens the string fields of a line, or replaces the line if that
+// is not enough.
+func truncateLine(line []byte) []byte {
 	var fields map[string]any
 	d := json.NewDecoder(bytes.NewReader(line))
 	d.UseNumber()
@@ -43,6 +43,6 @@ func shortLine(line []byte) []byte {
 			return append(short, '\n')
 		}
 	}
-	short, _ := json.Marshal(map[string]any{"level": "error", "message": "a log line is too large", "bytes": len(line)}) // always encodes
+	short, _ := json.Marshal(map[string]any{"level": "error", "message": "log line too large", "bytes": len(line)}) // always encodes
 	return append(short, '\n')
 }

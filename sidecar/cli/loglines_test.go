@@ -28,6 +28,6 @@ func TestLogLinesAreShort(t *testing.T) {
 	}
 	require.Equal(t, "kept", fields[0]["message"])
 	require.EqualValues(t, 7, fields[0]["n"])
-	require.Equal(t, "a log line is too large", fields[1]["message"])
+	require.Equal(t, "log line too large", fields[1]["message"])
 	require.Equal(t, "short", fields[2]["message"])
 }

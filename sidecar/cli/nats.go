@@ -13,16 +13,16 @@ import (
 	"assay/queue"
 )
 
-// NATSFlags name an external NATS server and who we are to it.
+// NATSFlags specify an external NATS server and the credentials for it.
 type NATSFlags struct {
-	NatsURL    string `name:"nats-url" placeholder:"URL" help:"External NATS server or cluster, such as nats://HOST:4222."`
+	NatsURL    string `name:"nats-url" placeholder:"URL" help:"External NATS server or cluster, for example nats://HOST:4222."`
 	NatsCreds  string `placeholder:"FILE" help:"Credentials file for --nats-url."`
 	NatsNkey   string `name:"nats-nkey" placeholder:"FILE" help:"NKey seed file for --nats-url."`
-	NatsToken  string `placeholder:"TOKEN" help:"Token of the NATS server; the embedded one then asks its clients for it."`
-	NatsCA     string `name:"nats-ca" placeholder:"FILE" help:"PEM file of the authorities that sign the NATS server's certificate."`
+	NatsToken  string `placeholder:"TOKEN" help:"Token of the NATS server; the embedded server then requires it from its clients."`
+	NatsCA     string `name:"nats-ca" placeholder:"FILE" help:"PEM file of the CA certificates that verify the NATS server."`
 	NatsCert   string `placeholder:"FILE" help:"PEM file of the client certificate for --nats-url."`
-	NatsKey    string `placeholder:"FILE" help:"PEM file of the key of --nats-cert."`
-	NatsDomain string `name:"nats-jetstream-domain" placeholder:"NAME" help:"JetStream domain of the streams, where --nats-url is a leaf node with a JetStream of its own."`
+	NatsKey    string `placeholder:"FILE" help:"PEM file of the private key for --nats-cert."`
+	NatsDomain string `name:"nats-jetstream-domain" placeholder:"NAME" help:"JetStream domain of the streams; needed when --nats-url is a leaf node with its own JetStream."`
 }
 
 // Config is the connection that the flags describe.
@@ -33,20 +33,20 @@ func (f NATSFlags) Config() queue.ConnConfig {
 	}
 }
 
-// PrivateConfig is config with the token of a private service on this machine,
-// where no other credentials are given. That is another one after each restart of
-// the service, and is read for each connection.
+// PrivateConfig is Config with the token of a private service on this machine,
+// unless other credentials are given. The token changes with each restart of the
+// service and is read again for each connection.
 func (f NATSFlags) PrivateConfig(dataDir string) queue.ConnConfig {
 	cfg := f.Config()
 	others := f.NatsToken != "" || f.NatsCreds != "" || f.NatsNkey != "" || f.NatsCert != ""
-	if f.NatsURL == "" || others || !maySeePrivateToken(strings.Split(f.NatsURL, ",")...) {
+	if f.NatsURL == "" || others || !mayReceivePrivateToken(strings.Split(f.NatsURL, ",")...) {
 		return cfg
 	}
 	cfg.ReadToken = func() string { return readPrivateToken(dataDir) }
 	return cfg
 }
 
-// ConnectTimeout is how long a command waits for the server; a service waits on.
+// ConnectTimeout is how long a command waits for the server. A service waits without a limit.
 const ConnectTimeout = 10 * time.Second
 
 // Connect connects a command to a NATS server within ConnectTimeout. Only warnings and errors are logged.

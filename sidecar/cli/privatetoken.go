@@ -12,14 +12,14 @@ import (
 	"assay/internal/durable"
 )
 
-// PrivateTokenFile is where a private service keeps the token of its owner, in
-// its data directory. Any process that can read it has the scope admin.
+// PrivateTokenFile is the name of the file in the data directory that holds the
+// token of a private service. A process that can read it has the scope admin.
 const PrivateTokenFile = "token"
 
-// WritePrivateToken replaces the token in a data directory, whole or not at all.
-// Only this user may read it. Every start of a service writes another one, so
-// that a token which another user obtained while the service was down, by
-// listening on its address, is invalid.
+// WritePrivateToken replaces the token in a data directory atomically. Only this
+// user can read it. Every start of a service writes a new token, so that one that
+// another user obtained while the service was down, by listening on its address,
+// is invalid.
 func WritePrivateToken(dataDir, token string) error {
 	if err := os.MkdirAll(dataDir, 0o700); err != nil {
 		return fmt.Errorf("--data-dir: %w", err)
@@ -30,8 +30,8 @@ func WritePrivateToken(dataDir, token string) error {
 	return nil
 }
 
-// readPrivateToken returns the token in a data directory, "" when there is none
-// or this user may not read it: the service then says that it needs one.
+// readPrivateToken returns the token in a data directory, or "" if there is none
+// or this user cannot read it: the service then asks for one.
 func readPrivateToken(dataDir string) string {
 	if dataDir == "" {
 		return ""
@@ -43,20 +43,20 @@ func readPrivateToken(dataDir string) string {
 	return strings.TrimSpace(string(text))
 }
 
-// maySeePrivateToken reports whether the addresses of a service are all on this
-// machine, and without credentials of their own. No other service gets the token.
-func maySeePrivateToken(addresses ...string) bool {
+// mayReceivePrivateToken reports whether the addresses of a service are all on this
+// machine and have no credentials in the URL. No other service gets the token.
+func mayReceivePrivateToken(addresses ...string) bool {
 	for _, address := range addresses {
-		if u, err := url.Parse(strings.TrimSpace(address)); err != nil || !onThisMachine(u.Host) || u.User != nil {
+		if u, err := url.Parse(strings.TrimSpace(address)); err != nil || !isLoopback(u.Host) || u.User != nil {
 			return false
 		}
 	}
 	return true
 }
 
-// onThisMachine reports whether HOST or HOST:PORT is a loopback address or
+// isLoopback reports whether HOST or HOST:PORT is a loopback address or
 // localhost.
-func onThisMachine(host string) bool {
+func isLoopback(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Each start replaces the token, whatever is there, and nobody else may read it.
+// Each start replaces the token file, whatever it was, with one that only this user can read.
 func TestPrivateTokenIsReplaced(t *testing.T) {
 	victim := filepath.Join(t.TempDir(), "victim")
 	require.NoError(t, os.WriteFile(victim, []byte("mine"), 0o600))
@@ -47,18 +47,18 @@ func TestPrivateTokenIsReplaced(t *testing.T) {
 	require.Len(t, entries, 1)
 }
 
-// The token goes to no other machine, and not where other credentials are given.
+// The token is not sent to other machines, nor when other credentials are given.
 func TestPrivateTokenStaysOnThisMachine(t *testing.T) {
 	data := t.TempDir()
-	require.NoError(t, WritePrivateToken(data, "its token"))
+	require.NoError(t, WritePrivateToken(data, "the token"))
 	for address, local := range map[string]bool{
 		"http://127.0.0.1:8080": true, "http://localhost:1": true, "http://[::1]:8080/": true, "nats://127.0.0.9:4222": true, "nats://LOCALHOST": true,
 		"http://10.0.0.1:8080": false, "http://assay:8080": false, "http://localhost.example": false, "127.0.0.1:8080": false, "": false,
 		"nats://user:password@127.0.0.1": false, "http://127.0.0.1.example": false, "http://0.0.0.0:8080": false,
 	} {
-		require.Equal(t, local, maySeePrivateToken(address), address)
+		require.Equal(t, local, mayReceivePrivateToken(address), address)
 	}
-	require.False(t, maySeePrivateToken("nats://127.0.0.1:4222", "nats://10.0.0.1:4222"))
+	require.False(t, mayReceivePrivateToken("nats://127.0.0.1:4222", "nats://10.0.0.1:4222"))
 
 	for name, f := range map[string]NATSFlags{
 		"token": {NatsToken: "x"}, "creds": {NatsCreds: "x"}, "nkey": {NatsNkey: "x"}, "cert": {NatsCert: "x"},

@@ -10,13 +10,13 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// Program is a command line: the commands of a binary and how they are read.
+// Program is a command line: the commands of a binary and how to parse them.
 type Program struct {
 	Name        string
 	Description string
 	// New returns an empty command tree for kong to fill, and the flags in it that all commands share.
 	New func() (commands any, shared *GlobalFlags)
-	// Options are further options of kong, such as the defaults that flags take from libraries.
+	// Options are additional options of kong, such as the variables that flags use for their defaults.
 	Options []kong.Option
 }
 
@@ -51,7 +51,7 @@ func (p Program) Run(ctx context.Context, args []string, stdin io.Reader, stdout
 	return code
 }
 
-// Parser reads command lines into a tree that New returned.
+// Parser returns a parser that fills commands, a tree from New.
 func (p Program) Parser(commands any, stdout, stderr io.Writer) (*kong.Kong, error) {
 	return kong.New(commands, append([]kong.Option{
 		kong.Name(p.Name),
@@ -63,13 +63,13 @@ func (p Program) Parser(commands any, stdout, stderr io.Writer) (*kong.Kong, err
 	}, p.Options...)...)
 }
 
-// Fail reports an error of which no logger knows, and returns the exit code.
+// Fail prints an error that occurs before there is a logger, and returns the exit code.
 func (p Program) Fail(stderr io.Writer, err error) int {
 	fmt.Fprintf(stderr, "%s: %v\n", p.Name, err)
 	return ExitCode(err)
 }
 
-// commandOf is the part of the command line that --help can follow.
+// commandOf is the command to run with --help.
 func (p Program) commandOf(args []string) string {
 	if len(args) > 1 && len(args[1]) > 0 && args[1][0] != '-' {
 		return p.Name + " " + args[1]
@@ -77,7 +77,7 @@ func (p Program) commandOf(args []string) string {
 	return p.Name
 }
 
-// nameEnvironment gives every flag its variable, ASSAY_<FLAG>.
+// nameEnvironment assigns every flag its environment variable, ASSAY_<FLAG>.
 func nameEnvironment(k *kong.Kong) error {
 	return kong.Visit(k.Model, func(node kong.Visitable, next kong.Next) error {
 		if flag, ok := node.(*kong.Flag); ok && flag.Name != "help" {
@@ -92,5 +92,5 @@ func environmentName(flag string) string {
 	return EnvironmentPrefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
-// EnvironmentPrefix begins the names of the environment variables that set flags.
+// EnvironmentPrefix is the prefix of the environment variables that set flags.
 const EnvironmentPrefix = "ASSAY_"

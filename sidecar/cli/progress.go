@@ -8,8 +8,8 @@ import (
 	"github.com/schollz/progressbar/v3"
 )
 
-// Progress shows how far long work is: a bar on a terminal, a log line now and
-// then elsewhere.
+// Progress shows the progress of a long operation: a bar on a terminal, a log line
+// every LogEvery otherwise.
 type Progress struct {
 	log     zerolog.Logger
 	bar     *progressbar.ProgressBar // nil without a terminal
@@ -19,14 +19,14 @@ type Progress struct {
 	logged  time.Time
 }
 
-// LogEvery is the interval of log lines about progress.
+// LogEvery is the interval of progress log lines.
 const LogEvery = 15 * time.Second
 
-// NewProgress begins to show work on total bytes of input, -1 when unknown. what
-// names the things that are counted, in the plural.
+// NewProgress starts to show progress on total bytes of input, -1 if unknown. what
+// is the plural name of the counted items.
 func (a *App) NewProgress(what string, total int64) *Progress {
 	p := &Progress{log: a.Log, what: what, started: time.Now(), logged: time.Now()}
-	// Results on the same terminal would tear the bar apart.
+	// Results on the same terminal would garble the bar.
 	if IsTerminal(a.Stderr) && !IsTerminal(a.Stdout) && !a.JSONLogs {
 		p.bar = progressbar.NewOptions64(total,
 			progressbar.OptionSetWriter(a.Stderr), progressbar.OptionShowBytes(total > 0),
@@ -36,12 +36,12 @@ func (a *App) NewProgress(what string, total int64) *Progress {
 	return p
 }
 
-// Add counts n things that took so many bytes of the input.
+// Add counts n items that used bytes of the input.
 func (p *Progress) Add(n, bytes int) {
 	p.done += n
 	if p.bar != nil {
 		p.bar.Describe(fmt.Sprintf("%d %s", p.done, p.what))
-		_ = p.bar.Add(bytes) // a bar that cannot be drawn is no failure
+		_ = p.bar.Add(bytes) // a display error does not fail the command
 		return
 	}
 	if time.Since(p.logged) >= LogEvery {
@@ -50,13 +50,13 @@ func (p *Progress) Add(n, bytes int) {
 	}
 }
 
-// Finish clears the bar and says what was done.
+// Finish clears the bar and logs the total.
 func (p *Progress) Finish() {
 	p.Clear()
 	p.line("done")
 }
 
-// Clear removes the bar, after work that failed.
+// Clear removes the bar, after a failure.
 func (p *Progress) Clear() {
 	if p.bar != nil {
 		_ = p.bar.Clear()

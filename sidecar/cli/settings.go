@@ -12,26 +12,26 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// settingsPoll is how often the file of --config is looked at. Its content is
-// compared, so that it does not matter how it is replaced: written in place,
-// renamed over, or by the symbolic links of a mounted Kubernetes ConfigMap.
+// settingsPoll is how often the file of --config is read. Polling the content
+// works however the file is replaced: written in place, renamed over, or through
+// the symbolic links of a mounted Kubernetes ConfigMap.
 const settingsPoll = time.Second
 
-// Settings follow the file of --config while a service runs. A few take effect
-// at once, the others are named in the log.
+// Settings watches the file of --config while a service runs. A few settings take
+// effect immediately; a change of the others is logged.
 type Settings struct {
 	program Program
 	args    []string // of the program, without its name
 	path    string
 	level   *LogLevel
 	Log     zerolog.Logger
-	values  map[string]string // of all flags, as they were last seen
-	content [sha256.Size]byte // of the file as last seen, good or bad
-	trouble string            // why it could not be read the last time
+	values  map[string]string // of all flags, as last applied
+	content [sha256.Size]byte // of the file as last read, valid or not
+	lastErr string            // of the last attempt to read it
 }
 
-// NewSettings follows the file at path, which --config named when args were parsed. level and log are changed and
-// written to.
+// NewSettings returns the settings of the file at path, the value of --config in args. A reload changes level and writes
+// to log.
 func NewSettings(p Program, args []string, parsed *kong.Context, path string, level *LogLevel, log zerolog.Logger) *Settings {
 	s := &Settings{program: p, args: args, path: path, level: level, Log: log, values: flagValues(parsed)}
 	if content, err := os.ReadFile(path); err == nil {
@@ -40,14 +40,14 @@ func NewSettings(p Program, args []string, parsed *kong.Context, path string, le
 	return s
 }
 
-// LiveSettings are the settings that take effect immediately, by flag. Each function gets the command that runs with
-// the values that its flags have now, and returns what is wrong with them.
+// LiveSettings are the settings that take effect immediately, by flag. Each function applies the new flag values of the
+// running command, and returns an error if they are invalid.
 type LiveSettings map[string]func(command any) error
 
-// checker is a command that finds settings that cannot work.
+// checker is a command that validates its settings.
 type checker interface{ CheckSettings() error }
 
-// Watch takes over changes of the file within a second or so, until ctx ends.
+// Watch applies changes of the file, within about a second, until ctx ends.
 func (s *Settings) Watch(ctx context.Context, live LiveSettings) {
 	if s == nil {
 		return
@@ -64,18 +64,18 @@ func (s *Settings) Watch(ctx context.Context, live LiveSettings) {
 	}
 }
 
-// Reload looks at the file once. One that cannot be read or has a fault leaves
-// all as it was.
+// Reload reads the file once and applies changes. An unreadable or invalid file
+// changes nothing.
 func (s *Settings) Reload(live LiveSettings) {
 	content, err := os.ReadFile(s.path)
 	if err != nil {
-		if s.trouble != err.Error() {
-			s.Log.Error().Err(err).Msg("the file of --config cannot be read; the settings stay as they were")
+		if s.lastErr != err.Error() {
+			s.Log.Error().Err(err).Msg("cannot read the file of --config; the settings are unchanged")
 		}
-		s.trouble = err.Error()
+		s.lastErr = err.Error()
 		return
 	}
-	s.trouble = ""
+	s.lastErr = ""
 	sum := sha256.Sum256(content)
 	if sum == s.content {
 		return
@@ -83,7 +83,7 @@ func (s *Settings) Reload(live LiveSettings) {
 	s.content = sum
 	parsed, shared, err := s.parse()
 	if err != nil {
-		s.Log.Error().Err(err).Msg("the file of --config has a fault; the settings stay as they were")
+		s.Log.Error().Err(err).Msg("the file of --config is invalid; the settings are unchanged")
 		return
 	}
 	values := flagValues(parsed)
@@ -104,17 +104,17 @@ func (s *Settings) change(flag string, command any, shared *GlobalFlags, live Li
 		}
 	}
 	if apply == nil {
-		s.Log.Warn().Str("setting", flag).Msg("the setting has changed and takes effect at the next start")
+		s.Log.Warn().Str("setting", flag).Msg("the setting changed and takes effect at the next start")
 		return
 	}
 	if err := apply(command); err != nil {
-		s.Log.Error().Err(err).Str("setting", flag).Msg("the setting stays as it was")
+		s.Log.Error().Err(err).Str("setting", flag).Msg("invalid value; the setting is unchanged")
 		return
 	}
-	s.Log.Info().Str("setting", flag).Msg("the setting has changed")
+	s.Log.Info().Str("setting", flag).Msg("setting changed")
 }
 
-// parse reads the command line again, and with it the environment and the file.
+// parse parses the command line, the environment and the file again.
 func (s *Settings) parse() (parsed *kong.Context, shared *GlobalFlags, err error) {
 	commands, shared := s.program.New()
 	parser, err := s.program.Parser(commands, io.Discard, io.Discard)
@@ -130,11 +130,11 @@ func (s *Settings) parse() (parsed *kong.Context, shared *GlobalFlags, err error
 	return parsed, shared, err
 }
 
-// commandOf is the command that a command line names.
+// commandOf is the selected command.
 func commandOf(parsed *kong.Context) any { return parsed.Selected().Target.Addr().Interface() }
 
-// flagValues are the values of the flags of a command. They may hold secrets and
-// are only compared.
+// flagValues are the values of the flags of a command. They may contain secrets:
+// compare them, but do not log them.
 func flagValues(parsed *kong.Context) map[string]string {
 	values := map[string]string{}
 	for _, flag := range parsed.Flags() {

@@ -18,19 +18,19 @@ import (
 	"assay/sidecar/cli"
 )
 
-// Bags makes bags of labelled sentences to train and measure on.
+// Bags makes bags of labelled sentences for training and evaluation.
 type Bags struct {
-	Dataset   string `placeholder:"NAME" help:"sst2, sentiment140, imdb or amazon: sentences (or whole reviews) drawn into bags; imdb-sentences or amazon-sentences: each review a real bag of its sentences."`
-	Data      string `default:"../shared/data" placeholder:"DIR" help:"Directory that holds the data sets, each in a directory of its own (${default})."`
-	Normal    string `placeholder:"FILE" help:"Instead of a data set: compliant sentences, one a line; a fifth is held out for the test bags."`
-	Anomalous string `placeholder:"FILE" help:"Violating sentences, one a line, to go with --normal."`
+	Dataset   string `placeholder:"NAME" help:"Data set: sst2, sentiment140, imdb or amazon sample sentences (or whole reviews) into synthetic bags; imdb-sentences or amazon-sentences make each review a bag of its sentences."`
+	Data      string `default:"../shared/data" placeholder:"DIR" help:"Directory of the data sets, one subdirectory each (${default})."`
+	Normal    string `placeholder:"FILE" help:"File of compliant sentences, one per line, instead of --dataset; a fifth is held out for the test bags."`
+	Anomalous string `placeholder:"FILE" help:"File of violating sentences, one per line; required with --normal."`
 
-	SigmaMicro []int    `default:"2" placeholder:"N" help:"Compliant sentences for the violating one in its bag, or several such numbers (${default})."`
-	SigmaMacro int      `default:"1" help:"Compliant training bags for each violating one; test bags are balanced."`
-	Bags       string   `default:"paper" placeholder:"N" help:"Violating training bags: paper (as many at each sigma-micro as its largest leaves), max (as many as the sentences allow) or a number (${default}). Of real bags: all, or that many of each label."`
-	TestBags   int      `default:"0" help:"Most test bags of each label; 0: as many as the sentences allow."`
-	Seed       []uint64 `default:"0,1,2" placeholder:"N" help:"Seeds of the draw, each of which makes files of its own (${default})."`
-	Out        string   `required:"" placeholder:"DIR" help:"Folder to write to."`
+	SigmaMicro []int    `default:"2" placeholder:"N" help:"Compliant sentences per violating sentence in a bag; a list makes one set of bags for each number (${default})."`
+	SigmaMacro int      `default:"1" help:"Compliant training bags per violating one; test bags are balanced."`
+	Bags       string   `default:"paper" placeholder:"N" help:"Violating training bags: paper (for every sigma-micro as many as the largest one allows), max (as many as the sentences allow) or a number (${default}). For real bags: all, or that many per label."`
+	TestBags   int      `default:"0" help:"Maximum test bags per label; 0: as many as the sentences allow."`
+	Seed       []uint64 `default:"0,1,2" placeholder:"N" help:"Seeds of the sampling; each makes its own files (${default})."`
+	Out        string   `required:"" placeholder:"DIR" help:"Output directory."`
 }
 
 // Help is shown by --help.
@@ -42,17 +42,17 @@ func (*Bags) Help() string {
     assay eval --bags bags/sigma2/test.0.jsonl --model models/sst2
 
 Makes the synthetic bags of the BFGPU paper: DIR/sigma<N>/train.<seed>.jsonl and test.<seed>.jsonl, or
-DIR/train.<seed>.jsonl and so on for real ones, and prints one JSON object a file. The planted sentence of
-a violation is its "witness", which training does not read. The same seed gives the same files.`
+DIR/train.<seed>.jsonl and so on for real ones, and prints one JSON object per file. The sampled violating
+sentence of a bag is its "witness", which training does not read. The same seed gives the same files.`
 }
 
-// The values of --bags beside a number.
+// The values of --bags that are not numbers.
 const (
 	bagsPaper = "paper"
 	bagsMax   = "max"
 )
 
-// maker draws bags of sentences.
+// maker makes bags from sentences.
 type maker interface {
 	Make(synthetic.Sentences) (train, test []bag.Bag, err error)
 }
@@ -63,7 +63,7 @@ func (c *Bags) Run(a *cli.App) error {
 	if c.Bags != bagsPaper && c.Bags != bagsMax {
 		var err error
 		if number, err = strconv.Atoi(c.Bags); err != nil || number < 1 {
-			return cli.Usage(fmt.Errorf("--bags is %q; give paper, max or a number of at least 1", c.Bags))
+			return cli.Usage(fmt.Errorf("--bags is %q; give paper, max or an integer of at least 1", c.Bags))
 		}
 	}
 	if len(c.SigmaMicro) == 0 || len(c.Seed) == 0 {
@@ -97,10 +97,10 @@ func (c *Bags) Run(a *cli.App) error {
 	return nil
 }
 
-// sentences reads what the bags are made of; whole says that each text is a bag
-// of its own.
+// sentences reads the sentences to make bags from; whole reports that each text is
+// one bag.
 func (c *Bags) sentences() (s synthetic.Sentences, whole bool, err error) {
-	if own := c.Normal != "" || c.Anomalous != ""; own == (c.Dataset != "") || (c.Normal == "") != (c.Anomalous == "") {
+	if custom := c.Normal != "" || c.Anomalous != ""; custom == (c.Dataset != "") || (c.Normal == "") != (c.Anomalous == "") {
 		return s, false, cli.Usage(errors.New("give either --dataset, or --normal and --anomalous"))
 	}
 	if c.Dataset != "" {
@@ -137,15 +137,15 @@ func readSentences(name string) ([]string, error) {
 	return texts, nil
 }
 
-// make writes the two files of one draw, whose training file holds number
-// violations unless that is 0.
+// make writes the training and the test file of one seed. The training file has
+// number violations unless number is 0.
 func (c *Bags) make(a *cli.App, how maker, s synthetic.Sentences, seed uint64, dir string, number int) error {
 	train, test, err := how.Make(s)
 	if err != nil {
 		return cli.Usage(err)
 	}
 	if got := newBagCounts(train).Violations; number > 0 && got < number {
-		return cli.Usage(fmt.Errorf("--bags is %d, and the sentences allow %d; give at most that, or max", number, got))
+		return cli.Usage(fmt.Errorf("--bags is %d, but the sentences allow only %d; give at most that, or max", number, got))
 	}
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
@@ -171,13 +171,13 @@ func (c *Bags) make(a *cli.App, how maker, s synthetic.Sentences, seed uint64, d
 	return nil
 }
 
-// writeBags writes a file whole or not at all.
+// writeBags writes a file atomically.
 func writeBags(name string, bags []bag.Bag) error {
 	return durable.WriteTo(name, 0o644, func(w io.Writer) error { return bag.Write(w, slices.Values(bags)) })
 }
 
-// bagCounts says what a file holds. Instances are those of bags that give them;
-// a whole response is cut only when the file is read.
+// bagCounts counts the bags of a file. Instances counts those that bags list;
+// a whole response is segmented only when the file is read.
 type bagCounts struct {
 	File       string `json:"file"`
 	Violations int    `json:"violations"`

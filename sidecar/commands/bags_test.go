@@ -15,7 +15,7 @@ import (
 	"assay/sidecar/processtest"
 )
 
-// sentenceFile writes n different sentences, one a line.
+// sentenceFile writes n different sentences, one per line.
 func sentenceFile(t *testing.T, words string, n int) string {
 	t.Helper()
 	var b strings.Builder
@@ -27,7 +27,7 @@ func sentenceFile(t *testing.T, words string, n int) string {
 	return path
 }
 
-func TestBagsOfOnesOwnSentences(t *testing.T) {
+func TestBagsOfCustomSentences(t *testing.T) {
 	good, bad := sentenceFile(t, "Have a good trip", 400), sentenceFile(t, "You fool", 80)
 	out := filepath.Join(t.TempDir(), "bags")
 	args := []string{"bags", "--normal", good, "--anomalous", bad, "--out", out, "--sigma-micro", "2,4", "--seed", "5,6"}
@@ -99,7 +99,7 @@ func TestBagsOfReviews(t *testing.T) {
 	require.FileExists(t, filepath.Join(out, "test.1.jsonl"))
 }
 
-func TestBagsRefuses(t *testing.T) {
+func TestBagsErrors(t *testing.T) {
 	good, bad := sentenceFile(t, "Good", 40), sentenceFile(t, "Bad", 20)
 	own := []string{"--normal", good, "--anomalous", bad}
 	for name, c := range map[string]struct{ args, says []string }{

@@ -18,12 +18,12 @@ import (
 	"assay/sidecar/localmodel"
 )
 
-// Eval measures a model on bags.
+// Eval evaluates a model on bags.
 type Eval struct {
-	Bags      []string `required:"" placeholder:"FILE" help:"Bag files (JSONL) to measure on."`
-	SkipBad   bool     `help:"Report bad lines and go on, instead of stopping with exit code 2."`
-	Threshold *float64 `help:"Decision threshold T in [0,1], instead of the checkpoint's."`
-	Resamples int      `default:"1000" help:"Bootstrap resamples of the bags for the 95 % intervals; 0: no intervals."`
+	Bags      []string `required:"" placeholder:"FILE" help:"Bag files (JSONL) to evaluate on."`
+	SkipBad   bool     `help:"Log and skip invalid lines instead of failing with exit code 2."`
+	Threshold *float64 `help:"Decision threshold in [0,1]; default: that of the checkpoint."`
+	Resamples int      `default:"1000" help:"Bootstrap resamples of the bags for the 95% confidence intervals; 0: no intervals."`
 	Seed      uint64   `default:"0" help:"Seed of the bootstrap."`
 	localmodel.Flags
 }
@@ -34,14 +34,14 @@ func (*Eval) Help() string {
 
     assay eval --bags labelled.jsonl --model models/default
 
-Prints one JSON object of metrics in [0,1]; the intervals of each are under "intervals". Metrics of
-instances and witnesses need bags with "witness" or "spans", those of spans need "spans".`
+Prints one JSON object of metrics in [0,1]; "intervals" has the confidence interval of each. Instance and
+witness metrics need bags with "witness" or "spans"; span metrics need "spans".`
 }
 
 // Run is called by kong.
 func (c *Eval) Run(a *cli.App) (err error) {
 	if t := c.Threshold; t != nil && !(*t >= 0 && *t <= 1) {
-		return cli.Usage(fmt.Errorf("--threshold is %v; it must lie in [0,1]", *t))
+		return cli.Usage(fmt.Errorf("--threshold is %v; it must be in [0,1]", *t))
 	}
 	if c.Resamples < 0 {
 		return cli.Usage(fmt.Errorf("--resamples is %d; give 0 or more", c.Resamples))
@@ -117,10 +117,10 @@ func (c *Eval) read(a *cli.App) iter.Seq2[bag.Bag, error] {
 	}
 }
 
-// evalBatch is how many bags are scored at once.
+// evalBatch is the number of bags per request.
 const evalBatch = 256
 
-// batches gathers the bags of a sequence; an error ends it.
+// batches groups the bags of a sequence; an error ends it.
 func batches(bags iter.Seq2[bag.Bag, error], size int) iter.Seq2[[]bag.Bag, error] {
 	return func(yield func([]bag.Bag, error) bool) {
 		var batch []bag.Bag
@@ -142,8 +142,8 @@ func batches(bags iter.Seq2[bag.Bag, error], size int) iter.Seq2[[]bag.Bag, erro
 	}
 }
 
-// scoreBags gives each instance of the bags, at most room tokens long, its
-// violation.
+// scoreBags scores each instance of the bags. Instances have at most room
+// tokens.
 func scoreBags(ctx context.Context, s scorer, bags []bag.Bag, room int, length func(string) (int, error)) ([]eval.BagScores, error) {
 	out := make([]eval.BagScores, len(bags))
 	items := make([]rewardmodel.Item, len(bags))

@@ -10,7 +10,7 @@ import (
 	"assay/rewardmodel/bag"
 )
 
-func TestScoreBagsPlacesInstances(t *testing.T) {
+func TestScoreBagsLocatesInstances(t *testing.T) {
 	asked := scorerFunc(func([]rewardmodel.Item) error { return nil })
 	words := func(s string) (int, error) { return len(strings.Fields(s)), nil }
 	scores, err := scoreBags(t.Context(), asked, []bag.Bag{

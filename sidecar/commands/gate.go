@@ -18,31 +18,31 @@ import (
 	"assay/sidecar/localmodel"
 )
 
-// Gate decides whether a candidate may take the place of the current model.
+// Gate decides whether a candidate may replace the current model.
 type Gate struct {
-	Current    string `required:"" placeholder:"DIR" help:"Checkpoint directory of the model that serves, or its name below models/."`
-	Candidate  string `required:"" placeholder:"DIR" help:"Checkpoint directory of the model that is to take its place."`
-	Holdout    string `required:"" placeholder:"FILE" help:"Bag file (JSONL) with labelled responses that the candidate was not trained on."`
-	Regression string `placeholder:"FILE" help:"Bag file on which no model may become worse; default: regression.jsonl in the candidate's directory, if there is one."`
-	Probe      string `placeholder:"FILE" help:"Responses (JSONL; labels are not looked at) by which rewards are compared; default: the hold-out's."`
-	Out        string `placeholder:"FILE" help:"Write the report to this file, too."`
+	Current    string `required:"" placeholder:"DIR" help:"Checkpoint directory of the model that serves, or its name under models/."`
+	Candidate  string `required:"" placeholder:"DIR" help:"Checkpoint directory of the model to promote, or its name under models/."`
+	Holdout    string `required:"" placeholder:"FILE" help:"Bag file (JSONL) of labelled responses that the candidate was not trained on."`
+	Regression string `placeholder:"FILE" help:"Bag file (JSONL) of the regression set; default: regression.jsonl in the candidate's directory, if it exists."`
+	Probe      string `placeholder:"FILE" help:"Responses (JSONL; labels are ignored) to compare rewards on; default: those of the hold-out."`
+	Out        string `placeholder:"FILE" help:"File to write the report to, in addition to standard output."`
 
-	Anchor           string `placeholder:"DIR" help:"Checkpoint directory of the best version so far: on the hold-out the candidate may not be worse than this one either."`
-	RegressionAnchor string `placeholder:"DIR" help:"Checkpoint directory of the model that the regression set came with: on that set the candidate may not be worse than this one either."`
+	Anchor           string `placeholder:"DIR" help:"Checkpoint directory of the best version so far; on the hold-out the candidate must not be worse than this version either."`
+	RegressionAnchor string `placeholder:"DIR" help:"Checkpoint directory of the model that the regression set came with; on that set the candidate must not be worse than this model either."`
 
-	Write bool `help:"Store calibration and metrics in the candidate's assay.json when it is promoted."`
+	Write bool `help:"Write calibration and metrics to the candidate's assay.json if it passes."`
 
-	Metric           string  `default:"${gate_metric}" enum:"bag_auroc,avg_acc,f1_violation,bag_auprc" help:"What the models are compared by (${enum})."`
-	Margin           float64 `default:"${gate_margin}" help:"By how much the metric may be worse on the hold-out."`
-	RegressionMargin float64 `default:"${gate_regression_margin}" help:"By how much it may be worse on the regression set."`
-	Confidence       float64 `default:"${gate_confidence}" help:"How sure that must be, by a one-sided paired bootstrap; in [0.5,1)."`
-	MinBags          int     `default:"${gate_min_bags}" help:"Minimum of bags of each label in the hold-out; up to ${default} also in the regression set, and of responses in the probe set. Fewer than ${default} promote models that are worse."`
-	MaxShift         float64 `default:"${gate_max_shift}" help:"Largest mean change of the compliance reward on the probe set, after calibration."`
-	AllowShift       bool    `help:"Let rewards change as much as they do."`
-	Resamples        int     `default:"${gate_resamples}" help:"Bootstrap resamples."`
+	Metric           string  `default:"${gate_metric}" enum:"bag_auroc,avg_acc,f1_violation,bag_auprc" help:"Metric to compare the models by (${enum})."`
+	Margin           float64 `default:"${gate_margin}" help:"Maximum decrease of the metric on the hold-out."`
+	RegressionMargin float64 `default:"${gate_regression_margin}" help:"Maximum decrease of the metric on the regression set."`
+	Confidence       float64 `default:"${gate_confidence}" help:"Confidence in [0.5,1) of the one-sided paired bootstrap."`
+	MinBags          int     `default:"${gate_min_bags}" help:"Minimum bags per label in the hold-out; up to ${default}, also the minimum of the regression set and of the responses in the probe set. With fewer than ${default}, the gate can promote worse models."`
+	MaxShift         float64 `default:"${gate_max_shift}" help:"Maximum mean change of the compliance reward on the probe set, after calibration."`
+	AllowShift       bool    `help:"Ignore the maximum change of the rewards."`
+	Resamples        int     `default:"${gate_resamples}" help:"Number of bootstrap resamples."`
 	Seed             uint64  `default:"0" help:"Seed of the bootstrap."`
 
-	AllowUntrained bool `help:"Accept a base model as the current one; its fresh head gives scores without meaning."`
+	AllowUntrained bool `help:"Accept a base model as the current one; its randomly initialized classification head gives meaningless scores."`
 	localmodel.ComputeFlags
 }
 
@@ -52,11 +52,11 @@ func (*Gate) Help() string {
 
     assay gate --current models/default --candidate models/mine --holdout holdout.jsonl --probe recent.jsonl --write
 
-Prints a report as JSON and exits with 0 when the candidate may be promoted and with 1 when not (then
-"promote" is false and "reasons" says why). A failure exits with 1 as well, but without a report.`
+Prints a JSON report. Exits with 0 if the candidate passes, and with 1 if it does not ("promote" is false, and
+"reasons" lists why). A failure also exits with 1, but prints no report.`
 }
 
-// Defaults are those of the flags in this package, and of those of the service that mean the same.
+// Defaults are the default values of the flags in this package and of the gate flags of the service.
 func Defaults() kong.Vars {
 	cfg := gate.DefaultConfig()
 	return cli.Defaults(map[string]any{
@@ -65,7 +65,7 @@ func Defaults() kong.Vars {
 	})
 }
 
-// errRejected says that the gate has kept a candidate out.
+// errRejected reports that the gate rejected a candidate.
 var errRejected = errors.New("the candidate is rejected")
 
 // Config is the gate that the flags describe.
@@ -137,7 +137,7 @@ func (c *Gate) Run(a *cli.App) error {
 	return nil
 }
 
-// findAnchor returns the directory of an anchor; "" without a name, or when it is the current model.
+// findAnchor returns the directory of an anchor; "" if name is empty or refers to the current model.
 func findAnchor(flag, name, current string) (string, error) {
 	if name == "" {
 		return "", nil
@@ -158,7 +158,7 @@ func sameDirectory(a, b string) bool {
 	return err == nil && os.SameFile(first, second)
 }
 
-// print writes the report to the standard output and to --out, there whole or not at all.
+// print writes the report to standard output and, atomically, to --out.
 func (c *Gate) print(a *cli.App, report gate.Report) error {
 	line, err := json.Marshal(report, json.Deterministic(true))
 	if err != nil {
@@ -174,7 +174,7 @@ func (c *Gate) print(a *cli.App, report gate.Report) error {
 	return err
 }
 
-// store puts into assay.json what the gate found: the calibration, and the candidate's figures.
+// store writes the calibration and the metrics of the candidate to its assay.json.
 func store(dir string, report gate.Report) error {
 	return checkpoint.UpdateManifest(dir, func(m *checkpoint.Manifest) {
 		m.Calibration = nil
@@ -198,7 +198,7 @@ func store(dir string, report gate.Report) error {
 	})
 }
 
-// read reads all sets.
+// read reads the hold-out, the regression set and the probe set.
 func (c *Gate) read(a *cli.App, candidate string) (*gateSets, error) {
 	var sets gateSets
 	var err error

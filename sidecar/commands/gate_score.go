@@ -21,10 +21,10 @@ type gateSets struct{ holdout, regression, probe gateSet }
 
 func (s *gateSets) all() []*gateSet { return []*gateSet{&s.holdout, &s.regression, &s.probe} }
 
-// gateSet is a set of responses, and the scores of both models in the end.
+// gateSet is a set of responses and, once scored, the margins of both models.
 type gateSet struct {
 	items              []rewardmodel.Item
-	violation          []bool // the labels; nil without
+	violation          []bool // the labels; nil if the set has none
 	current, candidate gate.Margins
 }
 
@@ -32,7 +32,7 @@ func (s gateSet) bags() gate.Bags {
 	return gate.Bags{Violation: s.violation, Current: s.current, Candidate: s.candidate}
 }
 
-// readLabelled reads a bag file, without the responses that are empty.
+// readLabelled reads a bag file and skips empty responses.
 func readLabelled(a *cli.App, flag, name string) (gateSet, error) {
 	var set gateSet
 	for b, err := range (&Eval{Bags: []string{name}}).read(a) {
@@ -45,12 +45,12 @@ func readLabelled(a *cli.App, flag, name string) (gateSet, error) {
 		}
 	}
 	if len(set.items) == 0 {
-		return set, cli.Usage(fmt.Errorf("%s: %s holds no bags", flag, name))
+		return set, cli.Usage(fmt.Errorf("%s: %s has no bags with text; give a bag file with labelled responses", flag, name))
 	}
 	return set, nil
 }
 
-// readProbe reads responses in the form of score or of a bag file.
+// readProbe reads responses in the format of assay score or of a bag file.
 func readProbe(a *cli.App, name string) (gateSet, error) {
 	var set gateSet
 	from := cli.InputFlags{File: name}
@@ -63,19 +63,19 @@ func readProbe(a *cli.App, name string) (gateSet, error) {
 		if err != nil {
 			return set, fmt.Errorf("--probe: %w", err)
 		}
-		r.Value.TokenOffsets = nil // of a file of rollouts: the gate looks at whole responses
+		r.Value.TokenOffsets = nil // the gate compares whole responses
 		if hasText(r.Value) {
 			set.items = append(set.items, r.Value)
 		}
 	}
 	if len(set.items) == 0 {
-		return set, cli.Usage(fmt.Errorf("--probe: %s holds no responses", name))
+		return set, cli.Usage(fmt.Errorf("--probe: %s has no responses with text; give a JSONL file of responses", name))
 	}
 	return set, nil
 }
 
-// hasText tells that there is something to score: an empty response has a fixed reward, by which no model is told from
-// another.
+// hasText reports whether an item has text to score. An empty response has a fixed reward, which does not distinguish
+// models.
 func hasText(it rewardmodel.Item) bool {
 	text := strings.Join(it.Instances, "")
 	if it.Response != nil {
@@ -89,14 +89,14 @@ func hasText(it rewardmodel.Item) bool {
 	return strings.TrimSpace(text) != ""
 }
 
-// gateScorer scores the sets with one model after the other, so that one is in memory at a time.
+// gateScorer scores the sets with one model after the other, so that only one is in memory.
 type gateScorer struct {
 	app     *cli.App
 	compute localmodel.Compute
 	sets    *gateSets
 }
 
-// current gives every response the current model's margins.
+// current sets the current model's margins of every response.
 func (s gateScorer) current(ctx context.Context, dir string, allowUntrained bool) (gate.Model, error) {
 	model, margins, err := s.score(ctx, dir, allowUntrained)
 	if err != nil {
@@ -108,28 +108,28 @@ func (s gateScorer) current(ctx context.Context, dir string, allowUntrained bool
 	return model, nil
 }
 
-// reference returns the margins that a further model gives to the responses of one set; nil without a model or a set.
+// reference returns the margins of an anchor on one set; nil without an anchor or a set.
 func (s gateScorer) reference(ctx context.Context, flag, dir string, set gateSet) (*gate.Reference, error) {
 	if dir == "" || len(set.items) == 0 {
 		return nil, nil
 	}
 	s.sets = &gateSets{holdout: set}
-	model, margins, err := s.score(ctx, dir, true) // a base model is no high bar, and no reason to fail
+	model, margins, err := s.score(ctx, dir, true) // an untrained anchor is a low bar, not an error
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", flag, err)
 	}
 	return &gate.Reference{Model: model, Margins: margins[0]}, nil
 }
 
-// candidate gives every response the candidate's margins. When its weights or scores are not finite, so are they: to
-// tell is the gate's business.
+// candidate sets the candidate's margins of every response. They are NaN if its weights or scores are not finite; the
+// gate rejects it for that.
 func (s gateScorer) candidate(ctx context.Context, dir string) (gate.Model, error) {
 	model, margins, err := s.score(ctx, dir, false)
 	if errors.Is(err, rewardmodel.ErrModel) || errors.Is(err, checkpoint.ErrNotFinite) {
-		s.app.Log.Warn().Err(err).Msg("the candidate cannot score")
+		s.app.Log.Warn().Err(err).Msg("the candidate has non-finite weights or scores")
 		margins, err = nil, nil
 		for _, set := range s.sets.all() {
-			margins = append(margins, noMargins(len(set.items)))
+			margins = append(margins, nanMargins(len(set.items)))
 		}
 	}
 	if err != nil {
@@ -141,7 +141,7 @@ func (s gateScorer) candidate(ctx context.Context, dir string) (gate.Model, erro
 	return model, nil
 }
 
-// score returns the margins of each set. When it fails after the model was opened, what is known of it is returned.
+// score returns the margins of each set. If it fails after the model was opened, out has the fields read until then.
 func (s gateScorer) score(ctx context.Context, dir string, allowUntrained bool) (out gate.Model, all []gate.Margins, err error) {
 	m, err := localmodel.Config{Model: dir, AllowUntrained: allowUntrained, Compute: s.compute}.Open()
 	if err != nil {
@@ -195,7 +195,7 @@ func (s gateScorer) margins(ctx context.Context, model scorer, items []rewardmod
 	return out, nil
 }
 
-// instanceMargins are the logits of the violations of all instances that count.
+// instanceMargins are the logits of the violations of all instances that are not blank.
 func instanceMargins(it rewardmodel.Item, r rewardmodel.Result) []float32 {
 	var out []float32
 	for i, instance := range r.Instances {
@@ -207,7 +207,8 @@ func instanceMargins(it rewardmodel.Item, r rewardmodel.Result) []float32 {
 	return out
 }
 
-func noMargins(n int) gate.Margins {
+// nanMargins are NaN for each of n responses.
+func nanMargins(n int) gate.Margins {
 	out := gate.Margins{}
 	for _, a := range rewardmodel.Aggregates() {
 		for range n {

@@ -101,7 +101,7 @@ func TestGateRejects(t *testing.T) {
 	require.Equal(t, cli.ExitFailed, code)
 }
 
-// The regression set that lies in the candidate's folder counts by itself.
+// The regression set in the candidate's directory is used by default.
 func TestGateFindsTheRegressionSet(t *testing.T) {
 	bags := processtest.BagFile(t, 40)
 	model := processtest.TinyModel(t, nil)
@@ -113,7 +113,7 @@ func TestGateFindsTheRegressionSet(t *testing.T) {
 	require.Equal(t, 40, report.Shift.Bags, "without --probe the hold-out is the probe set")
 }
 
-func TestGateRefusals(t *testing.T) {
+func TestGateErrors(t *testing.T) {
 	bags, model := processtest.BagFile(t, 20), processtest.TinyModel(t, nil)
 	empty := filepath.Join(t.TempDir(), "empty.jsonl")
 	require.NoError(t, os.WriteFile(empty, nil, 0o600))
@@ -124,9 +124,9 @@ func TestGateRefusals(t *testing.T) {
 		"no current":    {[]string{"--current", "nowhere", "--candidate", model, "--holdout", bags}, "--current nowhere"},
 		"no candidate":  {[]string{"--current", model, "--candidate", "nowhere", "--holdout", bags}, "--candidate nowhere"},
 		"no hold-out":   {[]string{"--current", model, "--candidate", model, "--holdout", "nowhere.jsonl"}, "--holdout"},
-		"empty":         {[]string{"--current", model, "--candidate", model, "--holdout", empty}, "holds no bags"},
+		"empty":         {[]string{"--current", model, "--candidate", model, "--holdout", empty}, "has no bags"},
 		"no probe":      {[]string{"--current", model, "--candidate", model, "--holdout", bags, "--probe", "nowhere.jsonl"}, "--probe"},
-		"empty probe":   {[]string{"--current", model, "--candidate", model, "--holdout", bags, "--probe", empty}, "holds no responses"},
+		"empty probe":   {[]string{"--current", model, "--candidate", model, "--holdout", bags, "--probe", empty}, "has no responses"},
 		"no regression": {[]string{"--current", model, "--candidate", model, "--holdout", bags, "--regression", "nowhere.jsonl"}, "--regression"},
 		"margin":        {[]string{"--current", model, "--candidate", model, "--holdout", bags, "--margin", "2"}, "margin is 2"},
 	} {
@@ -140,7 +140,7 @@ func TestGateRefusals(t *testing.T) {
 }
 
 // Weights that are not numbers are a reason of the gate's, not a failure.
-func TestGateRejectsWeightsThatAreNoNumbers(t *testing.T) {
+func TestGateRejectsNonFiniteWeights(t *testing.T) {
 	bags, model, broken := processtest.BagFile(t, 20), processtest.TinyModel(t, nil), processtest.TinyModel(t, nil)
 	path := filepath.Join(broken, "model.safetensors")
 	data := processtest.Weights(t, broken)

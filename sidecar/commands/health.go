@@ -10,12 +10,12 @@ import (
 	"assay/sidecar/cli"
 )
 
-// Health is the probe of an image that has no other program to ask with.
+// Health is the probe for a container image without a shell or an HTTP client.
 type Health struct {
-	Live      bool          `help:"Ask whether the process answers (/livez), not whether it can score (/readyz)."`
-	Listen    string        `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Where the service listens, its own --listen (${default})."`
-	OpsListen string        `placeholder:"HOST:PORT" help:"Its --ops-listen, which is asked instead where it is given."`
-	Timeout   time.Duration `default:"2s" help:"Longest wait for the answer."`
+	Live      bool          `help:"Check liveness (/livez) instead of readiness (/readyz)."`
+	Listen    string        `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Listen address of the service, as its --listen (${default})."`
+	OpsListen string        `placeholder:"HOST:PORT" help:"Operations address of the service, as its --ops-listen; takes precedence over --listen."`
+	Timeout   time.Duration `default:"2s" help:"Timeout of the request."`
 }
 
 // Help is shown by --help.
@@ -24,8 +24,8 @@ func (*Health) Help() string {
 
     assay health
 
-Exits with 0 when the service on this machine is ready, else with 1 and the reason. ASSAY_LISTEN and ASSAY_OPS_LISTEN
-name its address here as they do for serve.`
+Exits with 0 if the service on this machine is ready; otherwise exits with 1 and logs the reason. ASSAY_LISTEN and
+ASSAY_OPS_LISTEN set the address, as they do for assay serve.`
 }
 
 // Run is called by kong.
@@ -33,9 +33,9 @@ func (c *Health) Run(a *cli.App) error {
 	address := cmp.Or(c.OpsListen, c.Listen)
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
-		return cli.Usage(fmt.Errorf("%s is no address; give HOST:PORT: %w", address, err))
+		return cli.Usage(fmt.Errorf("invalid address %q; give HOST:PORT: %w", address, err))
 	}
-	// Whoever listens on every address is reached on the loopback one.
+	// A service that listens on all interfaces is reachable on loopback.
 	if ip := net.ParseIP(host); host == "" || ip.IsUnspecified() {
 		host = "127.0.0.1"
 	}

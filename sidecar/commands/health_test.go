@@ -11,7 +11,7 @@ import (
 	"assay/sidecar/cli"
 )
 
-func TestHealthTellsWhatTheServiceSays(t *testing.T) {
+func TestHealthReportsTheReadinessOfTheService(t *testing.T) {
 	ready := false
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {

@@ -32,7 +32,7 @@ func TestTokenizeGolden(t *testing.T) {
 	require.Equal(t, golden(t, "tokenize.jsonl"), stdout)
 }
 
-func TestTokenizeFramesTheText(t *testing.T) {
+func TestTokenizeAddsSpecialTokens(t *testing.T) {
 	stdout, _, code := assay(t, `{"text":"é </s>"}`, "tokenize", "--model", processtest.BPEDir(t))
 	require.Equal(t, cli.ExitDone, code)
 	var got struct {
@@ -52,7 +52,7 @@ func TestTokenizeFramesTheText(t *testing.T) {
 	require.Equal(t, [2]int{0, 1}, got.Offsets[1])
 }
 
-func TestBadLines(t *testing.T) {
+func TestInvalidLines(t *testing.T) {
 	long := strings.Repeat("A sentence of some words. ", 100_000)
 	for name, c := range map[string]struct {
 		in    string
@@ -88,7 +88,7 @@ func TestBadLines(t *testing.T) {
 	}
 }
 
-func TestBadLineOfAFileNamesTheFile(t *testing.T) {
+func TestInvalidLineErrorNamesTheFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "in.jsonl")
 	require.NoError(t, os.WriteFile(path, []byte("{}\n"), 0o600))
 	_, stderr, code := assay(t, "", "segment", path)

@@ -19,13 +19,13 @@ import (
 	"assay/sidecar/cli"
 )
 
-// Pull fetches a checkpoint from a hub.
+// Pull downloads a checkpoint from a hub.
 type Pull struct {
 	Repo     string   `arg:"" help:"Repository on the hub: ORG/NAME, or ORG/NAME@REVISION."`
-	Revision string   `placeholder:"REV" help:"Branch, tag or commit (main). Every file is read at the commit that it stands for."`
-	Out      string   `placeholder:"DIR" help:"Folder to make, or to bring up to date (models/NAME)."`
-	Endpoint string   `placeholder:"URL" help:"Hub to pull from ($$HF_ENDPOINT, else https://huggingface.co)."`
-	Include  []string `placeholder:"PATTERN" help:"Further files at the top of the repository, such as '*.json'; pickles and code are never pulled."`
+	Revision string   `placeholder:"REV" help:"Branch, tag or commit (main). All files are downloaded at the commit that it resolves to."`
+	Out      string   `placeholder:"DIR" help:"Directory to create or update (models/NAME)."`
+	Endpoint string   `placeholder:"URL" help:"URL of the hub ($$HF_ENDPOINT, or https://huggingface.co)."`
+	Include  []string `placeholder:"PATTERN" help:"Additional files in the root of the repository, for example '*.json'; pickles and code are never downloaded."`
 }
 
 // Help is shown by --help.
@@ -35,10 +35,10 @@ func (*Pull) Help() string {
     assay pull FacebookAI/roberta-base
     assay train --init models/roberta-base --bags feedback.jsonl --out models/mine
 
-Pulls safetensors weights, the configuration, the tokenizer, and the model card with the licence, and prints the
-folder. Every file is checked against the hub's checksum; assay-pull.json in the folder names the commit. A pull that
-was stopped goes on where it was, and pulling again verifies what is there. HF_TOKEN (or the token in HF_HOME) is for
-private and gated repositories; files that the cache in HF_HOME has are not downloaded again.`
+Downloads the safetensors weights, the configuration, the tokenizer, and the model card with the license, and prints
+the directory. Every file is verified against the checksum of the hub; assay-pull.json in the directory records the
+commit. An interrupted download resumes; a repeated pull verifies the existing files. HF_TOKEN (or the token in
+HF_HOME) gives access to private and gated repositories; files in the cache of HF_HOME are not downloaded again.`
 }
 
 // Run is called by kong.
@@ -46,7 +46,7 @@ func (c *Pull) Run(a *cli.App) error {
 	ctx, stop := a.UntilSignal()
 	defer stop()
 	quiet := *a
-	quiet.Stdout = io.Discard // it gets its line at the end, so that the bar is in nobody's way
+	quiet.Stdout = io.Discard // written only at the end, so the progress bar may use the terminal
 	var (
 		bar  *cli.Progress
 		seen int64
@@ -73,7 +73,7 @@ func (c *Pull) Run(a *cli.App) error {
 	return err
 }
 
-// run pulls and returns the directory.
+// run downloads the checkpoint and returns its directory.
 func (c *Pull) run(ctx context.Context, log zerolog.Logger, report func(hub.Progress)) (string, error) {
 	req, err := c.request()
 	if err != nil {
@@ -95,8 +95,8 @@ func (c *Pull) run(ctx context.Context, log zerolog.Logger, report func(hub.Prog
 	req.Report = report
 	receipt, changed, err := client.Pull(ctx, req)
 	if err != nil {
-		for _, theirs := range []error{hub.ErrInvalid, hub.ErrNotFound, hub.ErrDenied, hub.ErrUnsuitable, hub.ErrOccupied} {
-			if errors.Is(err, theirs) {
+		for _, cause := range []error{hub.ErrInvalid, hub.ErrNotFound, hub.ErrDenied, hub.ErrUnsuitable, hub.ErrOccupied} {
+			if errors.Is(err, cause) {
 				return "", cli.Usage(err)
 			}
 		}
@@ -104,31 +104,31 @@ func (c *Pull) run(ctx context.Context, log zerolog.Logger, report func(hub.Prog
 	}
 	message := "pulled"
 	if !changed {
-		message = "already there, every file verified"
+		message = "already up to date; all files verified"
 	}
-	log.Info().Str("repo", receipt.Repo).Str("commit", receipt.Commit).Str("license", cmp.Or(receipt.License, "not named; see README.md")).
-		Int("files", len(receipt.Files)).Str("folder", req.Dir).Msg(message)
+	log.Info().Str("repo", receipt.Repo).Str("commit", receipt.Commit).Str("license", cmp.Or(receipt.License, "unspecified; see README.md")).
+		Int("files", len(receipt.Files)).Str("dir", req.Dir).Msg(message)
 	for _, problem := range unusable(req.Dir) {
-		log.Warn().Str("folder", req.Dir).Msg("this version of assay cannot use the checkpoint as it is: " + problem.Error())
+		log.Warn().Str("dir", req.Dir).Msg("this version of assay cannot use the checkpoint: " + problem.Error())
 	}
 	return req.Dir, nil
 }
 
-// request reads the arguments.
+// request builds the request from the arguments.
 func (c *Pull) request() (hub.Request, error) {
 	repo, revision, at := strings.Cut(c.Repo, "@")
 	if at && c.Revision != "" && c.Revision != revision {
-		return hub.Request{}, fmt.Errorf("--revision %s contradicts %s; give the revision once", c.Revision, c.Repo)
+		return hub.Request{}, fmt.Errorf("--revision %s conflicts with %s; give the revision only once", c.Revision, c.Repo)
 	}
 	if at && revision == "" {
-		return hub.Request{}, fmt.Errorf("%s: no revision after the @; leave it out for main", c.Repo)
+		return hub.Request{}, fmt.Errorf("%s: no revision after @; omit the @ for main", c.Repo)
 	}
 	return hub.Request{
 		Repo: repo, Revision: cmp.Or(revision, c.Revision), Dir: cmp.Or(c.Out, filepath.Join("models", path.Base(repo))), Include: c.Include,
 	}, nil
 }
 
-// unusable says what keeps assay from using a checkpoint directory; nothing when
+// unusable returns the reasons why assay cannot use a checkpoint directory; none if
 // it can.
 func unusable(dir string) []error {
 	var problems []error
@@ -143,12 +143,12 @@ func unusable(dir string) []error {
 		problems = append(problems, err)
 	}
 	if ckpt != nil && tok != nil && tok.VocabSize() > ckpt.Config.Vocab {
-		problems = append(problems, fmt.Errorf("the tokenizer has %d tokens, the embedding only %d rows", tok.VocabSize(), ckpt.Config.Vocab))
+		problems = append(problems, fmt.Errorf("the tokenizer has %d tokens, but the embedding has only %d rows", tok.VocabSize(), ckpt.Config.Vocab))
 	}
 	return problems
 }
 
-// hubHome is where the tools of Hugging Face keep their token and cache.
+// hubHome is the directory where Hugging Face tools store their token and cache.
 func hubHome(getenv func(string) string) string {
 	if home := getenv("HF_HOME"); home != "" {
 		return home
@@ -159,7 +159,7 @@ func hubHome(getenv func(string) string) string {
 	return filepath.Join(getenv("HOME"), ".cache", "huggingface")
 }
 
-// hubToken is HF_TOKEN, else what a login has left in home.
+// hubToken is HF_TOKEN, or the token that a Hugging Face login stored in home.
 func hubToken(getenv func(string) string, home string) (string, error) {
 	if token := strings.TrimSpace(getenv("HF_TOKEN")); token != "" {
 		return token, nil

@@ -61,13 +61,13 @@ func TestPullThenScore(t *testing.T) {
 	h.Seen()
 	_, stderr, code = assay(t, "", "pull", "acme/tiny@"+hubtest.Commit)
 	require.Equal(t, cli.ExitDone, code)
-	require.Contains(t, stderr, "already there")
+	require.Contains(t, stderr, "already up to date")
 	require.Empty(t, h.Seen())
 }
 
-// TestAKilledPullGoesOn ends a process in the middle of the weights, with a
+// TestKilledPullResumes ends a process in the middle of the weights, with a
 // signal that it sees and with one that it does not.
-func TestAKilledPullGoesOn(t *testing.T) {
+func TestKilledPullResumes(t *testing.T) {
 	for name, signal := range map[string]os.Signal{"SIGKILL": syscall.SIGKILL, "SIGTERM": syscall.SIGTERM} {
 		t.Run(name, func(t *testing.T) {
 			h := tinyHub(t)
@@ -128,7 +128,7 @@ func TestPullReadsTheTokenOfALogin(t *testing.T) {
 	require.NotContains(t, stderr, "hf_wrong")
 }
 
-func TestPullWarnsOfWhatCannotBeUsed(t *testing.T) {
+func TestPullWarnsAboutUnusableCheckpoints(t *testing.T) {
 	h := tinyHub(t)
 	h.Files["config.json"] = []byte(`{"model_type":"t5"}`)
 	for _, name := range []string{"tokenizer.json", "vocab.json", "merges.txt", "vocab.txt", "assay.json"} {
@@ -143,7 +143,7 @@ func TestPullWarnsOfWhatCannotBeUsed(t *testing.T) {
 	require.FileExists(t, "models/tiny/model.safetensors")
 }
 
-func TestPullRefuses(t *testing.T) {
+func TestPullErrors(t *testing.T) {
 	h := tinyHub(t)
 	h.Intercept = func(w http.ResponseWriter, _ *http.Request, _ bool) bool {
 		w.WriteHeader(http.StatusTeapot)
@@ -155,8 +155,8 @@ func TestPullRefuses(t *testing.T) {
 		says string
 	}{
 		{[]string{"../x"}, cli.ExitUsage, "ORG/NAME"},
-		{[]string{"acme/tiny@"}, cli.ExitUsage, "no revision after the @"},
-		{[]string{"acme/tiny@a", "--revision", "b"}, cli.ExitUsage, "contradicts"},
+		{[]string{"acme/tiny@"}, cli.ExitUsage, "no revision after @"},
+		{[]string{"acme/tiny@a", "--revision", "b"}, cli.ExitUsage, "conflicts with"},
 		{[]string{"acme/tiny", "--endpoint", "nowhere"}, cli.ExitUsage, "nowhere"},
 		{[]string{"acme/tiny", "--include", "*.bin"}, cli.ExitUsage, "pickles"},
 		{[]string{"acme/tiny"}, cli.ExitFailed, "418"},

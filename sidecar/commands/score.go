@@ -12,20 +12,20 @@ import (
 	"assay/sidecar/localmodel"
 )
 
-// Score scores a file of responses, with a model of its own or through a
+// Score scores a file of responses, with a model in this process or through a
 // running service.
 type Score struct {
 	cli.InputFlags
 	offsetFlag
-	Reward                 string        `default:"compliance" enum:"compliance,logit,raw" help:"Scale of the reward (${enum})."`
-	Aggregate              string        `default:"max" enum:"max,topk,noisy_or,mean" help:"How the violations of the instances become that of the response (${enum})."`
-	TopK                   int           `default:"${top_k}" help:"The k of --aggregate topk."`
-	Instances              bool          `default:"true" negatable:"" help:"List the instances in each result."`
-	Reasoning              string        `default:"skip" enum:"skip,score" help:"What happens to <think> blocks (${enum})."`
-	Timeout                time.Duration `default:"5m" help:"Longest wait for one answer of a service."`
-	DataDir                string        `default:"${data_dir}" placeholder:"DIR" help:"Data directory of a private service on this machine, where its token is (${default})."`
+	Reward                 string        `default:"compliance" enum:"compliance,logit,raw" help:"Reward scale (${enum})."`
+	Aggregate              string        `default:"max" enum:"max,topk,noisy_or,mean" help:"Aggregation of the instance violations into that of the response (${enum})."`
+	TopK                   int           `default:"${top_k}" help:"Number of instances that --aggregate topk averages."`
+	Instances              bool          `default:"true" negatable:"" help:"Include the instances in each result."`
+	Reasoning              string        `default:"skip" enum:"skip,score" help:"Whether to skip or score <think> blocks (${enum})."`
+	Timeout                time.Duration `default:"5m" help:"Timeout of each request to a service."`
+	DataDir                string        `default:"${data_dir}" placeholder:"DIR" help:"Data directory of a private service on this machine, for its token (${default})."`
 	denseFlags             `group:"Dense rewards:"`
-	cli.NATSFlags          `group:"Score through a running service instead of a model of one's own:"`
+	cli.NATSFlags          `group:"Score through a running service instead of a local model:"`
 	localmodel.Flags       `group:"Model:"`
 	localmodel.ScorerFlags `group:"Model:"`
 	localmodel.PolicyFlags `group:"Model:"`
@@ -40,8 +40,8 @@ func (*Score) Help() string {
     assay score responses.txt --text --nats-url nats://127.0.0.1:4222
     assay score rollouts.jsonl --dense shaped --gamma 0.99 --policy-tokenizer policy=./Qwen --tokenizer policy
 
-Each line {"id"?,"prompt"?,"response"} (or "messages", or "instances") becomes one result, in order.
-With --dense, a line may give "token_offsets":[[start,end],...] of its response.`
+Each line {"id"?,"prompt"?,"response"} (or "messages", or "instances" instead of "response") gives one result, in
+order. With --dense, a line may have the "token_offsets":[[start,end],...] of its response.`
 }
 
 // Run is called by kong.
@@ -83,7 +83,7 @@ func (c *Score) Run(a *cli.App) (err error) {
 	return nil
 }
 
-// scorer is a connection to a service, or else the model; stop ends it.
+// scorer connects to a service or loads a model. Call the returned function to close it.
 func (c *Score) scorer(a *cli.App) (scorer, func() error, error) {
 	if c.NatsURL != "" {
 		nc, err := cli.Connect(a, c.NATSFlags.PrivateConfig(c.DataDir))
@@ -112,7 +112,7 @@ func (c *Score) scorer(a *cli.App) (scorer, func() error, error) {
 	return serving, serving.Close, nil
 }
 
-// remote is a service that answers within timeout.
+// remote scores through a service, with a timeout for each request.
 type remote struct {
 	scorer
 	timeout time.Duration

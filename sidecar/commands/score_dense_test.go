@@ -46,8 +46,8 @@ func TestScoreDense(t *testing.T) {
 		"--gamma is 0":                       {"--dense", "last", "--gamma", "0"},
 		"--tokenizer p":                      {"--tokenizer", "p"},
 		"options.tokenizer: unknown":         {"--dense", "last", "--tokenizer", "p"},
-		"give NAME=FOLDER":                   {"--policy-tokenizer", "p"},
-		"is given twice":                     {"--policy-tokenizer", "p=" + processtest.BPEDir(t), "--policy-tokenizer", "p=" + processtest.BPEDir(t)},
+		"give NAME=DIR":                      {"--policy-tokenizer", "p"},
+		"duplicate name p":                   {"--policy-tokenizer", "p=" + processtest.BPEDir(t), "--policy-tokenizer", "p=" + processtest.BPEDir(t)},
 		"--policy-tokenizer p=nowhere":       {"--policy-tokenizer", "p=nowhere"},
 	} {
 		_, stderr, code := score(lines, args...)

@@ -11,37 +11,37 @@ import (
 	"assay/sidecar/cli"
 )
 
-// scorer gives rewards: the model in this process, or a service.
+// scorer scores requests: the model in this process, or a service.
 type scorer interface {
 	Score(ctx context.Context, request rewardmodel.Request) (rewardmodel.Answer, error)
 }
 
-// pipeline scores a sequence of items in chunks, several at once, so that one
-// is tokenized while the model works on another, and writes the results in
-// order. What it holds is bounded, however long the sequence.
+// pipeline scores a sequence of items in concurrent chunks, so that one is
+// tokenized while the model works on another, and writes the results in order.
+// Its memory is bounded, however long the sequence.
 type pipeline struct {
 	scorer   scorer
 	options  rewardmodel.Options
-	idle     func() bool // tells that the next item may be long in coming
-	skip     func(error) // what becomes of a bad item; nil: it ends the run
+	idle     func() bool // reports that reading the next item may block
+	skip     func(error) // handles an invalid item; nil: it ends the run
 	out      cli.LineWriter
 	progress *cli.Progress
 }
 
-// The bounds of what a pipeline holds.
+// The limits of the items in a pipeline.
 const (
-	chunkItems   = 256
-	chunkBytes   = 512 << 10
-	chunksAtOnce = 4
+	chunkItems = 256
+	chunkBytes = 512 << 10
+	maxChunks  = 4
 )
 
-// chunk is a run of consecutive items on its way.
+// chunk is a sequence of consecutive items in the pipeline.
 type chunk struct {
 	name    string // of the file
 	lines   []int
 	items   []rewardmodel.Item
 	bytes   int
-	failed  error // what ended the input after these items
+	failed  error // the error that ended the input after these items
 	results []rewardmodel.Result
 	err     error
 	done    chan struct{} // closed when results or err are set
@@ -49,12 +49,12 @@ type chunk struct {
 
 func (p *pipeline) run(ctx context.Context, items iter.Seq2[cli.Record[rewardmodel.Item], error], name string) error {
 	group, ctx := errgroup.WithContext(ctx)
-	chunks := make(chan *chunk, chunksAtOnce)
+	chunks := make(chan *chunk, maxChunks)
 	group.Go(func() error {
 		defer close(chunks)
 		for c := range p.chunks(items, name) {
 			select {
-			case chunks <- c: // waits for the writer, which bounds the memory
+			case chunks <- c: // blocks until the writer keeps up, which bounds the memory
 			case <-ctx.Done():
 				return nil // the writer failed
 			}
@@ -70,8 +70,8 @@ func (p *pipeline) run(ctx context.Context, items iter.Seq2[cli.Record[rewardmod
 	return group.Wait()
 }
 
-// chunks cuts the items into chunks. One ends early when the input pauses, so
-// that a stream gets its results at once.
+// chunks groups the items. A chunk ends early when the input is idle, so that a
+// stream gets its results immediately.
 func (p *pipeline) chunks(items iter.Seq2[cli.Record[rewardmodel.Item], error], name string) iter.Seq[*chunk] {
 	return func(yield func(*chunk) bool) {
 		c := &chunk{name: name, done: make(chan struct{})}
@@ -97,7 +97,7 @@ func (p *pipeline) chunks(items iter.Seq2[cli.Record[rewardmodel.Item], error], 
 	}
 }
 
-// write writes the results of chunk after chunk.
+// write writes the results of the chunks in order.
 func (p *pipeline) write(chunks <-chan *chunk) error {
 	for c := range chunks {
 		<-c.done
@@ -120,9 +120,9 @@ func (p *pipeline) write(chunks <-chan *chunk) error {
 	return nil
 }
 
-// score scores the items of a chunk. A full queue is waited for; a request or
-// an answer that is too large is cut in halves. With an error come the results
-// of the items before it.
+// score scores the items of a chunk. It retries while the queue is full, and
+// splits a rejected request in half to find the invalid item, or to fit the size
+// limits. With an error it returns the results of the items before it.
 func (p *pipeline) score(ctx context.Context, name string, lines []int, items []rewardmodel.Item) ([]rewardmodel.Result, error) {
 	if len(items) == 0 {
 		return nil, nil

@@ -69,7 +69,7 @@ func upTo(n int) []string {
 	return want
 }
 
-func TestPipelineKeepsOrderAndEndsWithTheBadLine(t *testing.T) {
+func TestPipelineKeepsOrderAndEndsAtTheInvalidLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var turns atomic.Int64
 		slow := scorerFunc(func(items []rewardmodel.Item) error {
@@ -100,7 +100,7 @@ func TestPipelineWaitsForAFullQueue(t *testing.T) {
 	})
 }
 
-func TestPipelineCutsWhatIsTooLarge(t *testing.T) {
+func TestPipelineSplitsRequestsThatAreTooLarge(t *testing.T) {
 	small := func(bad string) scorerFunc {
 		return func(items []rewardmodel.Item) error {
 			isBad := func(item rewardmodel.Item) bool { return item.ID == bad }
@@ -143,7 +143,7 @@ func TestPipelineEndsWithAFailingModel(t *testing.T) {
 	require.Equal(t, cli.ExitFailed, cli.ExitCode(err))
 }
 
-func TestPipelineGivesAPausingStreamItsResults(t *testing.T) {
+func TestPipelineFlushesWhenTheInputIsIdle(t *testing.T) {
 	var out bytes.Buffer
 	var calls atomic.Int64
 	p := pipe(scorerFunc(func(items []rewardmodel.Item) error {

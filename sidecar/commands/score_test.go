@@ -25,7 +25,7 @@ func TestScoreGolden(t *testing.T) {
 	}
 }
 
-func TestScoreTextsAndBadLines(t *testing.T) {
+func TestScoreTextsAndInvalidLines(t *testing.T) {
 	model := processtest.TinyModel(t, nil)
 	stdout, stderr, code := assay(t, "One. Two.\n\n\xffodd\n", "score", "--model", model, "--text", "--threads", "1")
 	require.Equal(t, cli.ExitDone, code, stderr)

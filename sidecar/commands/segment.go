@@ -6,16 +6,16 @@ import (
 	"assay/sidecar/cli"
 )
 
-// Segment cuts texts into utterances. It needs no model, so that no length
-// limit applies.
+// Segment splits texts into utterances. It needs no model, so no length limit
+// applies.
 type Segment struct {
 	cli.InputFlags
 	offsetFlag
 }
 
-// offsetFlag says what the offsets of results count.
+// offsetFlag selects the unit of the offsets in results.
 type offsetFlag struct {
-	OffsetUnit string `default:"codepoint" enum:"codepoint,utf8,utf16" help:"What offsets count (${enum})."`
+	OffsetUnit string `default:"codepoint" enum:"codepoint,utf8,utf16" help:"Unit of offsets (${enum})."`
 }
 
 func (f offsetFlag) unit() rewardmodel.OffsetUnit { return rewardmodel.OffsetUnit(f.OffsetUnit) }
@@ -26,8 +26,8 @@ func (*Segment) Help() string {
 
     echo '{"id":"a","text":"Thank you. See you at 3 p.m. on Friday!"}' | assay segment
 
-Each line {"id"?,"text"} becomes {"id","instances":[{"start","end","text"}]}. Instances are in
-document order and cover every character that is no white space.`
+Each line {"id"?,"text"} gives {"id","instances":[{"start","end","text"}]}. Instances are in document order and
+cover every non-whitespace character.`
 }
 
 type segmented struct {

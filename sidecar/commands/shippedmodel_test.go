@@ -58,6 +58,6 @@ func TestShippedModel(t *testing.T) {
 		}
 	}
 	if pairs < 10 || found*10 < pairs*9 {
-		t.Errorf("%d of %d pairs are told apart", found, pairs)
+		t.Errorf("%d of %d pairs have the right order", found, pairs)
 	}
 }

@@ -12,7 +12,7 @@ import (
 type Tokenize struct {
 	cli.InputFlags
 	offsetFlag
-	Model string `default:"${model}" placeholder:"DIR" help:"Folder with the tokenizer's files, or its name below models/ (${default})."`
+	Model string `default:"${model}" placeholder:"DIR" help:"Directory of the tokenizer files, or its name under models/ (${default})."`
 }
 
 // Help is shown by --help.
@@ -21,8 +21,8 @@ func (*Tokenize) Help() string {
 
     echo '{"id":"a","text":"Thank you."}' | assay tokenize --model models/default
 
-Each line {"id"?,"text"} becomes {"id","ids":[int],"offsets":[[start,end]]}, with the special tokens
-around the text, whose offset is [0,0]. Only the tokenizer's files are needed.`
+Each line {"id"?,"text"} gives {"id","ids":[int],"offsets":[[start,end]]}, including the special tokens, whose
+offsets are [0,0]. Only the tokenizer files are needed.`
 }
 
 type tokenized struct {
@@ -41,7 +41,7 @@ func (c *Tokenize) Run(a *cli.App) error {
 	if err != nil {
 		return cli.Usage(err)
 	}
-	// Where the text's own tokens begin among the special ones.
+	// The index of the first token of the text, after the special tokens.
 	lead := slices.Index(tok.Frame([]int32{-1}), -1)
 	return cli.EachText(a, c.InputFlags, func(id, text string) (any, error) {
 		encoding := tok.Encode(text)

@@ -21,28 +21,28 @@ import (
 // Train trains an instance classifier on bags with coarse labels and writes a checkpoint directory.
 type Train struct {
 	Bags   []string `required:"" help:"Bag files (JSONL) to train on." placeholder:"FILE"`
-	Init   string   `required:"" help:"Checkpoint directory to initialize from, or its name below models/; a base model gets a randomly initialized classifier." placeholder:"DIR"`
+	Init   string   `required:"" help:"Checkpoint directory to initialize from, or its name under models/; a base model gets a randomly initialized classification head." placeholder:"DIR"`
 	Out    string   `required:"" help:"Checkpoint directory to write." placeholder:"DIR"`
-	Method string   `default:"bfgpu" help:"Training method: bfgpu, or for comparison mil-max, mil-topk, upu, nnpu, balancedpu, robustpu, oracle."`
+	Method string   `default:"bfgpu" help:"Training method: bfgpu, or one of the baselines mil-max, mil-topk, upu, nnpu, balancedpu, robustpu and oracle."`
 
-	Seed        uint64  `default:"0" help:"Seed of shuffling, dropout and a fresh classifier."`
+	Seed        uint64  `default:"0" help:"Seed of shuffling, dropout and a new classification head."`
 	LR          float64 `default:"1e-5" name:"lr" help:"Peak learning rate of the cosine schedule."`
-	LRMin       float64 `default:"0" name:"lr-min" help:"Learning rate at the end of the schedule."`
-	Epochs      int     `default:"5" help:"Passes over the bags; 0 only places the threshold again."`
-	Batch       int     `default:"16" help:"Instances in a mini-batch."`
-	WeightDecay float64 `default:"0" help:"Decoupled weight decay; 0 is plain Adam."`
-	Dropout     float64 `default:"-1" help:"Dropout probability; -1 takes those of config.json."`
-	MaxLength   int     `default:"0" help:"Longest instance in tokens, special tokens included; longer ones are split. 0: as the model allows."`
-	MaxTokens   int     `default:"8192" help:"Tokens whose activations are held at once; a larger mini-batch is accumulated."`
+	LRMin       float64 `default:"0" name:"lr-min" help:"Final learning rate of the schedule."`
+	Epochs      int     `default:"5" help:"Number of epochs; 0: only choose the threshold again."`
+	Batch       int     `default:"16" help:"Instances per mini-batch."`
+	WeightDecay float64 `default:"0" help:"Decoupled weight decay; 0: plain Adam."`
+	Dropout     float64 `default:"-1" help:"Dropout probability; -1: as in config.json."`
+	MaxLength   int     `default:"0" help:"Maximum tokens per instance, including special tokens; longer instances are split. 0: the limit of the model."`
+	MaxTokens   int     `default:"8192" help:"Maximum tokens per forward pass; larger mini-batches use gradient accumulation."`
 
 	localmodel.MethodFlags
-	Calibrate  bool   `default:"true" negatable:"" help:"Rescale the scores to probabilities of the bags' labels after the last epoch (Platt); their order stays."`
-	Embeddings string `default:"dense" enum:"dense,touched" help:"Rows of the word embeddings that a step updates: all, as Adam does, or those of the mini-batch (${enum})."`
+	Calibrate  bool   `default:"true" negatable:"" help:"Calibrate the scores to probabilities of the bag labels after the last epoch (Platt scaling); their order does not change."`
+	Embeddings string `default:"dense" enum:"dense,touched" help:"Rows of the word embeddings that a step updates (${enum}): all, as in Adam, or only those in the mini-batch."`
 
-	DType     string   `default:"fp32" name:"dtype" enum:"fp32,bf16" help:"Number format of the written weights (${enum})."`
-	ModelName string   `help:"Name of the model in its version; default: the name of the output directory."`
-	DataName  []string `help:"Names of the data sets for the checkpoint's assay.json."`
-	Progress  string   `default:"auto" enum:"auto,json" help:"How progress is told (${enum}): auto, a bar on a terminal or log lines; json, also an object a line on standard output, at most one a second and one at the end of each stage."`
+	DType     string   `default:"fp32" name:"dtype" enum:"fp32,bf16" help:"Dtype of the written weights (${enum})."`
+	ModelName string   `help:"Model name in the version; default: the name of the output directory."`
+	DataName  []string `help:"Names of the data sets, recorded in assay.json."`
+	Progress  string   `default:"auto" enum:"auto,json" help:"Progress reports (${enum}): auto, a bar on a terminal, log lines otherwise; json, in addition JSON Lines on standard output, at most one per second and one at the end of each stage."`
 	localmodel.ComputeFlags
 }
 
@@ -52,33 +52,33 @@ func (*Train) Help() string {
 
     assay train --bags feedback.jsonl --init models/default --out models/mine --epochs 2 --lr 2e-5
 
-Each line of FILE is {"id","label":"violation"|"compliant","response"}. A run that was stopped goes on after its
-last whole epoch when it is started again with the same settings. With --progress json a program can follow it:
+Each line of FILE is {"id","label":"violation"|"compliant","response"}. An interrupted run resumes after its last
+complete epoch when you start it again with the same settings. --progress json is for programs:
 {"epoch","epochs","stage","step","steps","loss","seconds_left"}.`
 }
 
 // Run is called by kong.
 func (c *Train) Run(a *cli.App) error {
 	if c.Precision == string(encoder.Int8) {
-		return cli.Usage(errors.New("--precision int8 has no gradients; train with auto, bf16 or fp32, and score with int8"))
+		return cli.Usage(errors.New("--precision int8 does not support training; train with auto, bf16 or fp32, and score with int8"))
 	}
 	ctx, stop := a.UntilSignal()
 	defer stop()
 	report := newTrainProgress(a)
 	defer report.close()
-	tell := report.tell
+	observe := report.observe
 	if c.Progress == "json" {
 		lines := &progressLines{out: a.Stdout}
 		defer lines.close()
-		tell = func(now train.Progress) {
-			report.tell(now)
-			lines.tell(now)
+		observe = func(now train.Progress) {
+			report.observe(now)
+			lines.observe(now)
 		}
 	}
-	return c.Train(ctx, a.Log, tell)
+	return c.Train(ctx, a.Log, observe)
 }
 
-// Train trains and writes the checkpoint; progress goes to report.
+// Train trains and writes the checkpoint. It calls report with the progress.
 func (c *Train) Train(ctx context.Context, log zerolog.Logger, report func(train.Progress)) error {
 	dir, err := localmodel.Find("--init", c.Init)
 	if err != nil {
@@ -137,7 +137,7 @@ func (c *Train) Train(ctx context.Context, log zerolog.Logger, report func(train
 		return err
 	}
 	if result.Uncalibrated != nil {
-		log.Warn().Err(result.Uncalibrated).Msg("the scores stay as they are")
+		log.Warn().Err(result.Uncalibrated).Msg("calibration failed; the scores are not calibrated")
 	}
 	if err := c.write(base, learner, result, digest, maxLength); err != nil {
 		return err

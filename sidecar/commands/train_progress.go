@@ -11,7 +11,8 @@ import (
 	"assay/sidecar/cli"
 )
 
-// trainProgress shows a bar on a terminal, and a log line at the end of each stage of an epoch and now and then between.
+// trainProgress shows a bar on a terminal, and logs the end of each stage of an epoch and, every cli.LogEvery, the steps
+// in between.
 type trainProgress struct {
 	app    *cli.App
 	log    zerolog.Logger
@@ -24,7 +25,7 @@ func newTrainProgress(a *cli.App) *trainProgress {
 	return &trainProgress{app: a, log: a.Log, logged: time.Now()}
 }
 
-func (p *trainProgress) tell(now train.Progress) {
+func (p *trainProgress) observe(now train.Progress) {
 	if p.bar == nil && cli.IsTerminal(p.app.Stderr) && !p.app.JSONLogs {
 		p.bar = progressbar.NewOptions(now.Steps, progressbar.OptionSetWriter(p.app.Stderr),
 			progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish(), progressbar.OptionSetWidth(30),
@@ -36,7 +37,7 @@ func (p *trainProgress) tell(now train.Progress) {
 	p.last = now
 	if p.bar != nil {
 		p.bar.Describe(fmt.Sprintf("epoch %d/%d %s, loss %.4f", now.Epoch, now.Epochs, now.Stage, now.Loss))
-		_ = p.bar.Set(now.Step) // a bar that cannot be drawn is no failure
+		_ = p.bar.Set(now.Step) // a display error does not fail the run
 	} else if time.Since(p.logged) >= cli.LogEvery {
 		p.line(now, "training")
 	}
@@ -48,7 +49,7 @@ func (p *trainProgress) line(at train.Progress, message string) {
 		Int("steps", at.Steps).Float64("loss", at.Loss).Float64("lr", at.LearningRate).Msg(message)
 }
 
-// close clears the bar and tells of the last stage.
+// close clears the bar and logs the last stage.
 func (p *trainProgress) close() {
 	if p.bar != nil {
 		_ = p.bar.Finish()

@@ -45,7 +45,7 @@ func TestTrainWritesAModelThatScores(t *testing.T) {
 	require.Equal(t, trained.Manifest.Threshold, got[0].Threshold)
 }
 
-func TestTrainResumesAfterItsLastWholeEpoch(t *testing.T) {
+func TestTrainResumesAfterItsLastCompleteEpoch(t *testing.T) {
 	model, bags := processtest.TinyModel(t, nil), processtest.BagFile(t, 20)
 	out := filepath.Join(t.TempDir(), "resumed")
 	args := processtest.TrainArgs(model, bags, out, 2)
@@ -104,7 +104,7 @@ func TestTrainSurvivesKillNine(t *testing.T) {
 	require.Equal(t, processtest.Manifest(t, unbroken).Thresholds, processtest.Manifest(t, out).Thresholds)
 }
 
-func TestTrainRefusals(t *testing.T) {
+func TestTrainErrors(t *testing.T) {
 	model, bags := processtest.TinyModel(t, nil), processtest.BagFile(t, 4)
 	bad := filepath.Join(t.TempDir(), "bad.jsonl")
 	require.NoError(t, os.WriteFile(bad, []byte(`{"id":"a","label":"violation","response":"You fool."}`+"\n"+`{"label":"odd"}`+"\n"), 0o600))
@@ -130,8 +130,8 @@ func TestTrainRefusals(t *testing.T) {
 	}
 }
 
-// What is odd about bags is reported, and training goes on.
-func TestTrainReportsOddBags(t *testing.T) {
+// Unusual bags are logged as warnings, and the training run continues.
+func TestTrainWarnsAboutUnusualBags(t *testing.T) {
 	bags := processtest.BagFile(t, 8)
 	text, err := os.ReadFile(bags)
 	require.NoError(t, err)
@@ -157,7 +157,7 @@ func TestTrainStopsWhenTheLossDiverges(t *testing.T) {
 }
 
 // The same seed and threads give the same bytes, whatever the method.
-func TestTrainIsRepeatable(t *testing.T) {
+func TestTrainIsReproducible(t *testing.T) {
 	model, bags := processtest.TinyModel(t, nil), processtest.BagFile(t, 20)
 	for _, more := range [][]string{
 		{"--method", "bfgpu"}, {"--method", "bfgpu", "--weights", "paper", "--precision", "bf16"},

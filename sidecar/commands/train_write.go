@@ -15,8 +15,8 @@ import (
 	"assay/segmenter"
 )
 
-// write makes the checkpoint directory. Its version is the model's name and a digest of everything that made it, so that
-// a version never names two different models.
+// write writes the checkpoint directory. The version is the model's name and a digest of all inputs of the run, so that
+// no two models have the same version.
 func (c *Train) write(base *checkpoint.Checkpoint, learner *encoder.Learner, result train.Result, digest string, maxLength int) error {
 	dtype := checkpoint.F32
 	if c.DType == "bf16" {
@@ -55,8 +55,8 @@ func (c *Train) write(base *checkpoint.Checkpoint, learner *encoder.Learner, res
 	return nil
 }
 
-// regressionFile holds labelled responses on which a model must not become worse. It goes from a model to those that
-// are trained from it.
+// regressionFile has the labelled responses of the regression set. It is copied from a model to the models that are
+// fine-tuned from it.
 const regressionFile = "regression.jsonl"
 
 func isFile(path string) bool {

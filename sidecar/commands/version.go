@@ -11,7 +11,7 @@ import (
 	"assay/sidecar/cli"
 )
 
-// Version shows what the binary is made of and what it can use here.
+// Version shows version and build information, and the device and precisions of this machine.
 type Version struct{}
 
 // Help is shown by --help.
@@ -36,8 +36,8 @@ func (*Version) Run(a *cli.App) error {
 	return err
 }
 
-// libtorchFile is the library that this process runs with, as the operating
-// system knows it.
+// libtorchFile is the path of the libtorch library that this process has loaded,
+// or "linked" if it is unknown.
 func libtorchFile() string {
 	maps, err := os.Open("/proc/self/maps")
 	if err != nil {

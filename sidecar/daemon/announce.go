@@ -9,7 +9,7 @@ import (
 	"assay/sidecar/serve"
 )
 
-// announcement tells that a service is ready and how to try it.
+// announcement prints that a service is ready and how to try it.
 type announcement struct {
 	flags   *Serve
 	app     *cli.App
@@ -35,22 +35,22 @@ func (s announcement) write() error {
 	}
 	fmt.Fprintf(&b, "\nTry it over HTTP:\n\n  %s\n", s.curl())
 	if natsURL != "" {
-		fmt.Fprintf(&b, "\nor over NATS:\n\n  %s\n", s.scoreLine(natsURL))
+		fmt.Fprintf(&b, "\nor over NATS:\n\n  %s\n", s.scoreCommand(natsURL))
 	}
 	b.WriteString("\n")
 	_, err := fmt.Fprint(s.app.Stderr, b.String())
 	return err
 }
 
-// sample shows a witness: one bad sentence among good ones.
+// sample has a witness: one violating sentence among compliant ones.
 const sample = "Thank you for asking. You are a stupid idiot. I hope that this helps."
 
-// curl is a line that works when pasted into a shell.
+// curl is a command to paste into a shell.
 func (s announcement) curl() string {
 	token := ""
 	switch {
 	case s.flags.Private:
-		token = ` -H "Authorization: Bearer $(cat ` + shellWord(filepath.Join(s.flags.DataDir, cli.PrivateTokenFile)) + `)"`
+		token = ` -H "Authorization: Bearer $(cat ` + shellQuote(filepath.Join(s.flags.DataDir, cli.PrivateTokenFile)) + `)"`
 	case s.flags.TokenFile != "" && !s.flags.TrustLoopback:
 		token = " -H 'Authorization: Bearer TOKEN'"
 	}
@@ -58,20 +58,20 @@ func (s announcement) curl() string {
 		s.service.URL(), token, sample)
 }
 
-// scoreLine is one that needs no NATS client.
-func (s announcement) scoreLine(natsURL string) string {
+// scoreCommand scores over NATS without a NATS client.
+func (s announcement) scoreCommand(natsURL string) string {
 	token := ""
 	switch {
 	case s.flags.Private && s.flags.embedded() && s.flags.NatsToken == "":
-		token = " --data-dir " + shellWord(s.flags.DataDir)
+		token = " --data-dir " + shellQuote(s.flags.DataDir)
 	case s.flags.NatsToken != "":
 		token = " --nats-token TOKEN"
 	}
-	return fmt.Sprintf("echo '%s' | %s score --text --nats-url %s%s", sample, shellWord(s.app.Program), serve.Reachable(natsURL), token)
+	return fmt.Sprintf("echo '%s' | %s score --text --nats-url %s%s", sample, shellQuote(s.app.Program), serve.Reachable(natsURL), token)
 }
 
-// shellWord quotes a word for a shell where that is needed.
-func shellWord(word string) string {
+// shellQuote quotes a word for a shell if necessary.
+func shellQuote(word string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+=:@%", r)
 	}

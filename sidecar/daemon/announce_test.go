@@ -8,11 +8,11 @@ import (
 	"assay/sidecar/serve"
 )
 
-func TestAnnouncedLinesSurviveAShell(t *testing.T) {
+func TestAnnouncedCommandsRunInAShell(t *testing.T) {
 	for word, want := range map[string]string{
 		"bin/assay": "bin/assay", "/my dir/assay": "'/my dir/assay'", "it's": `'it'\''s'`, "": "''",
 	} {
-		require.Equal(t, want, shellWord(word))
+		require.Equal(t, want, shellQuote(word))
 	}
 	for url, want := range map[string]string{
 		"http://127.0.0.1:80": "http://127.0.0.1:80", "http://[::]:80": "http://127.0.0.1:80",

@@ -12,7 +12,7 @@ import (
 	"assay/sidecar/serve"
 )
 
-// Defaults are those of the flags in this package.
+// Defaults are the default values of the flags in this package.
 func Defaults() kong.Vars {
 	s, training := serve.DefaultConfig(), fleet.DefaultConfig()
 	policy := training.Policy

@@ -12,36 +12,36 @@ import (
 	"assay/sidecar/fleet"
 )
 
-// RetrainFlags say when and how feedback is trained on. "assay serve" and "assay trainer" share them.
+// RetrainFlags configure training on feedback. "assay serve" and "assay trainer" share them.
 type RetrainFlags struct {
-	TrainAuto            bool          `default:"${train_auto}" negatable:"" help:"Train by itself; without it only when asked."`
-	TrainMinBags         int           `default:"${train_min_bags}" help:"New labelled responses that start a training; 0: any number does not."`
-	TrainMinEach         int           `default:"${train_min_each}" help:"Responses of each label among them, and the least that is trained on."`
-	TrainCooldown        time.Duration `default:"${train_cooldown}" help:"Rest after a training; doubled for each failure in a row."`
-	TrainEvery           time.Duration `default:"${train_every}" help:"Train at this interval when there is anything new; 0: no schedule."`
-	TrainDrift           float64       `default:"${train_drift}" help:"Kolmogorov-Smirnov distance of the scores from those after the promotion that starts a training; 0: none does."`
-	TrainDriftMin        int           `default:"${train_drift_min}" help:"Scores that such a distance takes."`
-	TrainDisagreement    float64       `default:"${train_disagreement}" help:"Share of new labels against the model's decision that starts a training; 0: none does."`
-	TrainDisagreementMin int           `default:"${train_disagreement_min}" help:"Labels that such a share takes."`
-	HoldoutShare         float64       `default:"${holdout_share}" help:"Share of the labelled responses that is never trained on and judges candidates; responses to one prompt are on the same side."`
-	HoldoutMin           int           `default:"${holdout_min}" help:"Held-out responses of each label without which nothing is trained or promoted. Fewer than ${default} promote models that are worse."`
+	TrainAuto            bool          `default:"${train_auto}" negatable:"" help:"Start training runs automatically; with --no-train-auto, only on request."`
+	TrainMinBags         int           `default:"${train_min_bags}" help:"New labelled responses that start a training run; 0: no such trigger."`
+	TrainMinEach         int           `default:"${train_min_each}" help:"Minimum responses per label among the new ones, and in the training set."`
+	TrainCooldown        time.Duration `default:"${train_cooldown}" help:"Cooldown after a training run; doubled for each consecutive failure."`
+	TrainEvery           time.Duration `default:"${train_every}" help:"Interval of scheduled training runs, skipped without new labels; 0: no schedule."`
+	TrainDrift           float64       `default:"${train_drift}" help:"Kolmogorov-Smirnov distance between current scores and those after the promotion that starts a training run; 0: no such trigger."`
+	TrainDriftMin        int           `default:"${train_drift_min}" help:"Minimum scores for the drift trigger."`
+	TrainDisagreement    float64       `default:"${train_disagreement}" help:"Share of new labels that contradict the model's decision that starts a training run; 0: no such trigger."`
+	TrainDisagreementMin int           `default:"${train_disagreement_min}" help:"Minimum labels for the disagreement trigger."`
+	HoldoutShare         float64       `default:"${holdout_share}" help:"Share of the labelled responses in the hold-out, which evaluates candidates and is never trained on; responses to the same prompt stay together."`
+	HoldoutMin           int           `default:"${holdout_min}" help:"Minimum held-out responses per label to train or promote. With fewer than ${default}, the gate can promote worse models."`
 
-	TrainFrom    string        `default:"${train_from}" enum:"base,current" help:"Where a training begins (${enum}): at --model every time, or at the model that serves."`
-	TrainMaxBags int           `default:"${train_max_bags}" help:"Labelled responses of one training, the new ones first."`
-	TrainEpochs  int           `default:"0" help:"Passes over them; 0: 3, or 5 over up to 300 from a base model without a classifier."`
-	TrainLR      float64       `default:"0" name:"train-lr" help:"Peak learning rate; 0: 2e-5, or 5e-5 where there are 5 passes."`
-	TrainThreads int           `default:"0" help:"CPU threads of a training; 0: half of those that the process may use."`
-	TrainMemory  cli.ByteSize  `default:"0" placeholder:"BYTES" help:"Memory that a training may hold; 0: no limit."`
-	TrainTimeout time.Duration `default:"${train_timeout}" help:"Longest time of a training."`
+	TrainFrom    string        `default:"${train_from}" enum:"base,current" help:"Model to fine-tune (${enum}): base, always --model; current, the model that serves."`
+	TrainMaxBags int           `default:"${train_max_bags}" help:"Maximum labelled responses per training run, newest first."`
+	TrainEpochs  int           `default:"0" help:"Number of epochs; 0: 3, or 5 for up to 300 responses and a base model without a classification head."`
+	TrainLR      float64       `default:"0" name:"train-lr" help:"Peak learning rate; 0: 2e-5, or 5e-5 in the case of 5 epochs."`
+	TrainThreads int           `default:"0" help:"CPU threads of a training run; 0: half of the CPUs available to the process."`
+	TrainMemory  cli.ByteSize  `default:"0" placeholder:"BYTES" help:"Memory limit of a training run; 0: no limit."`
+	TrainTimeout time.Duration `default:"${train_timeout}" help:"Timeout of a training run."`
 
-	GateMetric     string  `default:"${gate_metric}" enum:"bag_auroc,bag_auprc,avg_acc,f1_violation" help:"Figure in which a candidate may not be worse (${enum})."`
-	GateMargin     float64 `default:"${gate_margin}" help:"How much worse it may be."`
-	GateRegression float64 `default:"${gate_regression_margin}" name:"gate-regression-margin" help:"How much worse it may be on the regression set of its model; 120 responses, as the shipped one has, cannot show much less."`
-	GateConfidence float64 `default:"${gate_confidence}" help:"How sure that must be, by paired bootstrap."`
-	GateMaxShift   float64 `default:"${gate_max_shift}" help:"Mean change of the reward on the probe set above which a candidate is rejected."`
-	GateAllowShift bool    `help:"Let rewards change as much as they do."`
+	GateMetric     string  `default:"${gate_metric}" enum:"bag_auroc,bag_auprc,avg_acc,f1_violation" help:"Metric to compare models by (${enum})."`
+	GateMargin     float64 `default:"${gate_margin}" help:"Maximum decrease of the metric on the hold-out."`
+	GateRegression float64 `default:"${gate_regression_margin}" name:"gate-regression-margin" help:"Maximum decrease of the metric on the regression set; the 120 responses of the shipped set cannot resolve much less."`
+	GateConfidence float64 `default:"${gate_confidence}" help:"Confidence in [0.5,1) of the one-sided paired bootstrap."`
+	GateMaxShift   float64 `default:"${gate_max_shift}" help:"Maximum mean change of the compliance reward on the probe set, after calibration."`
+	GateAllowShift bool    `help:"Ignore the maximum change of the rewards."`
 
-	ModelsKeep int `default:"${models_keep}" help:"Promoted versions whose files are kept in the object store."`
+	ModelsKeep int `default:"${models_keep}" help:"Number of promoted versions to keep in the object store."`
 }
 
 // Config is the training that the flags describe.
@@ -62,7 +62,7 @@ func (f RetrainFlags) Config() fleet.Config {
 	}
 }
 
-// Check finds values that cannot work.
+// Check reports invalid values.
 func (f RetrainFlags) Check() error {
 	errs := []error{nameFlag(f.Config().Policy.Validate())}
 	check := func(ok bool, format string, args ...any) {
@@ -70,21 +70,21 @@ func (f RetrainFlags) Check() error {
 			errs = append(errs, fmt.Errorf(format, args...))
 		}
 	}
-	check(f.TrainMaxBags >= 2*f.TrainMinEach, "--train-max-bags is %d; give at least %d, --train-min-each of both labels", f.TrainMaxBags, 2*f.TrainMinEach)
+	check(f.TrainMaxBags >= 2*f.TrainMinEach, "--train-max-bags is %d; give at least %d, twice --train-min-each", f.TrainMaxBags, 2*f.TrainMinEach)
 	check(f.TrainEpochs >= 0, "--train-epochs is %d; give 0 or more", f.TrainEpochs)
 	check(f.TrainLR >= 0, "--train-lr is %v; give 0 or more", f.TrainLR)
 	check(f.TrainThreads >= 0, "--train-threads is %d; give 0 or more", f.TrainThreads)
 	check(f.TrainMemory >= 0, "--train-memory is %d; give 0 or more", f.TrainMemory)
 	check(f.TrainTimeout > 0, "--train-timeout is %v; give a duration above 0", f.TrainTimeout)
-	check(f.GateMargin >= 0 && f.GateMargin < 1, "--gate-margin is %v; it must lie in [0,1)", f.GateMargin)
-	check(f.GateRegression >= 0 && f.GateRegression < 1, "--gate-regression-margin is %v; it must lie in [0,1)", f.GateRegression)
-	check(f.GateConfidence >= 0.5 && f.GateConfidence < 1, "--gate-confidence is %v; it must lie in [0.5,1)", f.GateConfidence)
-	check(f.GateMaxShift > 0 && f.GateMaxShift <= 1, "--gate-max-shift is %v; it must lie in (0,1]", f.GateMaxShift)
+	check(f.GateMargin >= 0 && f.GateMargin < 1, "--gate-margin is %v; it must be in [0,1)", f.GateMargin)
+	check(f.GateRegression >= 0 && f.GateRegression < 1, "--gate-regression-margin is %v; it must be in [0,1)", f.GateRegression)
+	check(f.GateConfidence >= 0.5 && f.GateConfidence < 1, "--gate-confidence is %v; it must be in [0.5,1)", f.GateConfidence)
+	check(f.GateMaxShift > 0 && f.GateMaxShift <= 1, "--gate-max-shift is %v; it must be in (0,1]", f.GateMaxShift)
 	check(f.ModelsKeep >= 1, "--models-keep is %d; give at least 1", f.ModelsKeep)
 	return errors.Join(errs...)
 }
 
-// nameFlag adds the flag to an error about a setting of the policy.
+// nameFlag names the flag in an error about a policy setting.
 func nameFlag(err error) error {
 	var setting *retrain.SettingError
 	if !errors.As(err, &setting) {

@@ -18,72 +18,72 @@ import (
 
 // Serve runs the service until a signal ends it.
 type Serve struct {
-	Listen          string        `default:"${listen}" placeholder:"HOST:PORT" help:"Where HTTP is served (${default}); port 0 takes any free one."`
-	OpsListen       string        `placeholder:"HOST:PORT" help:"Also serve health and metrics, and nothing else, on this address; they need no token."`
-	GRPCListen      string        `name:"grpc-listen" placeholder:"HOST:PORT" help:"Serve the Open Inference Protocol over gRPC there as well (Triton and KServe clients; often port 8001)."`
-	TokenFile       string        `placeholder:"FILE" help:"Tokens of callers, one per line: TOKEN SCOPE[,SCOPE...] [NAME], with the scopes score, feedback and admin; read again when it changes. Callers on this machine need one, too, without --trust-loopback."`
-	TrustLoopback   bool          `help:"Admit callers on this machine without a token although there are tokens (--token-file). Every user of the machine then has the scope admin."`
-	Private         bool          `help:"Keep the other users of this machine out: generate a token at each start in DATA_DIR/token (mode 0600) and require it from every caller of HTTP, gRPC and the embedded NATS server, on loopback too. The command line and the clients find it there."`
-	Insecure        bool          `help:"Accept listeners that other machines reach although nothing checks who calls."`
-	MaxBody         cli.ByteSize  `default:"${max_body}" placeholder:"BYTES" help:"Largest request body, decompressed (${default})."`
-	MaxResponses    int           `default:"${max_responses}" help:"Most responses of one request."`
-	RequestMemory   cli.ByteSize  `default:"${request_memory}" placeholder:"BYTES" help:"Memory that all requests together may hold (${default}); beyond it they get 503. The process takes up to twice that for requests, and the model on top."`
-	RequestTimeout  time.Duration `default:"${request_timeout}" help:"Longest time that a request may take, and that a gRPC stream may wait for its next one."`
-	ShutdownTimeout time.Duration `default:"${shutdown_timeout}" help:"Time to finish what is in flight after SIGINT or SIGTERM; a second signal ends at once."`
-	DrainDelay      time.Duration `default:"0s" help:"Time to go on serving after a signal while /readyz says 503, so that a balancer can look elsewhere; counts towards --shutdown-timeout."`
-	TrustedOrigin   []string      `placeholder:"ORIGIN" help:"Web origins (https://host) whose pages may post to the service."`
+	Listen          string        `default:"${listen}" placeholder:"HOST:PORT" help:"Listen address of HTTP (${default}); port 0: any free port."`
+	OpsListen       string        `placeholder:"HOST:PORT" help:"Additional listen address for health and metrics only, without tokens."`
+	GRPCListen      string        `name:"grpc-listen" placeholder:"HOST:PORT" help:"Listen address of the Open Inference Protocol over gRPC (for Triton and KServe clients; usually port 8001)."`
+	TokenFile       string        `placeholder:"FILE" help:"File of client tokens, one per line: TOKEN SCOPE[,SCOPE...] [NAME], with the scopes score, feedback and admin; reloaded when it changes. Clients on this machine also need a token, unless --trust-loopback is set."`
+	TrustLoopback   bool          `help:"Accept clients on this machine without a token even with --token-file. Every user of the machine then has the scope admin."`
+	Private         bool          `help:"Restrict access to the current user: generate a token at each start in DATA_DIR/token (mode 0600), and require it from every client of HTTP, gRPC and the embedded NATS server, including on loopback. The command line and the client libraries read it from there."`
+	Insecure        bool          `help:"Allow listeners that other machines can reach without authentication."`
+	MaxBody         cli.ByteSize  `default:"${max_body}" placeholder:"BYTES" help:"Maximum size of a decompressed request body (${default})."`
+	MaxResponses    int           `default:"${max_responses}" help:"Maximum responses per request."`
+	RequestMemory   cli.ByteSize  `default:"${request_memory}" placeholder:"BYTES" help:"Memory limit of all requests together (${default}); requests beyond it get 503. The process uses up to twice that for requests, plus the memory of the model."`
+	RequestTimeout  time.Duration `default:"${request_timeout}" help:"Timeout of a request, and idle timeout of a gRPC stream."`
+	ShutdownTimeout time.Duration `default:"${shutdown_timeout}" help:"Time to finish requests in flight after SIGINT or SIGTERM; a second signal terminates immediately."`
+	DrainDelay      time.Duration `default:"0s" help:"Time to keep serving after a signal while /readyz returns 503, so that load balancers stop sending requests; counts towards --shutdown-timeout."`
+	TrustedOrigin   []string      `placeholder:"ORIGIN" help:"Web origins (https://host) whose pages may call the service."`
 
 	localmodel.Flags       `group:"Model:"`
 	localmodel.ScorerFlags `group:"Model:"`
 	localmodel.PolicyFlags `group:"Model:"`
-	MaxQueueTokens         int          `default:"${max_queue_tokens}" group:"Model:" help:"Tokens that may wait for the model, and no more than it computes within --request-timeout; a request beyond is answered 503."`
-	Pin                    string       `placeholder:"VERSION" group:"Model:" help:"Serve this version whatever is promoted; that of --model counts, too."`
-	ModelsLoaded           int          `default:"${models_loaded}" group:"Model:" help:"Versions that stay loaded: the current one, and those that requests pin."`
-	ModelsBytes            cli.ByteSize `default:"0" placeholder:"BYTES" group:"Model:" help:"Memory that their weights may take; 0: no limit."`
+	MaxQueueTokens         int          `default:"${max_queue_tokens}" group:"Model:" help:"Maximum tokens queued for the model, further limited to what it computes within --request-timeout; requests beyond it get 503."`
+	Pin                    string       `placeholder:"VERSION" group:"Model:" help:"Serve this version and ignore promotions; may be the version of --model."`
+	ModelsLoaded           int          `default:"${models_loaded}" group:"Model:" help:"Maximum loaded versions: the current one and those that requests pin."`
+	ModelsBytes            cli.ByteSize `default:"0" placeholder:"BYTES" group:"Model:" help:"Memory limit of the loaded versions; 0: no limit."`
 
-	Train        bool `default:"true" negatable:"" group:"Feedback and training:" help:"Run training jobs alongside this service; without it another replica does, or assay trainer."`
+	Train        bool `default:"true" negatable:"" group:"Feedback and training:" help:"Run training jobs in child processes of this service; with --no-train, another replica or assay trainer runs them."`
 	RetrainFlags `group:"Feedback and training:"`
 
 	serveNATSFlags `group:"NATS:"`
 	cli.NATSFlags  `group:"NATS:"`
-	streamFlags    `group:"NATS streams (0: as it is, or the default of a new stream):"`
+	streamFlags    `group:"NATS streams (0: keep the value of an existing stream; default for a new one):"`
 }
 
-// serveNATSFlags are those of a service's own NATS side.
+// serveNATSFlags configure the embedded NATS server and the consumers of the service.
 type serveNATSFlags struct {
-	NATS           string        `name:"nats" default:"embedded" enum:"embedded,off" help:"The NATS side (${enum}); --nats-url makes it an external one."`
-	NATSListen     string        `name:"nats-listen" default:"${nats_listen}" placeholder:"HOST:PORT" help:"Where the embedded server listens (${default}); port 0 takes any free one."`
-	DataDir        string        `default:"${data_dir}" placeholder:"DIR" help:"Folder for what is kept: the streams of the embedded server (${default})."`
-	Sync           cli.SyncMode  `default:"always" enum:"always,interval" help:"When the embedded server flushes to disk (${enum}): always, before each acknowledgement; interval, every ${sync_interval} in the background, which is faster, and a power failure undoes what was acknowledged since."`
-	NATSMaxPayload cli.ByteSize  `name:"nats-max-payload" default:"${nats_max_payload}" placeholder:"BYTES" help:"Largest message of the embedded server (${default}), at most 64MiB."`
-	NATSMaxStore   cli.ByteSize  `name:"nats-max-store" default:"${nats_max_store}" placeholder:"BYTES" help:"Disk that all streams of the embedded server may reserve (${default})."`
-	NATSRequests   int           `name:"nats-max-requests" default:"${nats_max_requests}" help:"Requests on assay.v1.score that are answered at once; more are refused as 503."`
-	MaxInFlight    int           `default:"${max_in_flight}" help:"Streamed responses that this process holds at once."`
-	MaxAckPending  int           `default:"${max_ack_pending}" help:"Streamed responses that all replicas together may hold."`
-	AckWait        time.Duration `default:"${ack_wait}" help:"Time without a sign of life after which another replica takes a response over."`
-	MaxDeliver     int           `default:"${max_deliver}" help:"Attempts before a response on which the model fails is a dead letter."`
+	NATS           string        `name:"nats" default:"embedded" enum:"embedded,off" help:"NATS server (${enum}); --nats-url selects an external one."`
+	NATSListen     string        `name:"nats-listen" default:"${nats_listen}" placeholder:"HOST:PORT" help:"Listen address of the embedded server (${default}); port 0: any free port."`
+	DataDir        string        `default:"${data_dir}" placeholder:"DIR" help:"Directory for persistent data: the streams of the embedded server, models and training runs (${default})."`
+	Sync           cli.SyncMode  `default:"always" enum:"always,interval" help:"When the embedded server flushes to disk (${enum}): always, before each acknowledgement; interval, every ${sync_interval} in the background, which is faster, but a power failure loses the messages acknowledged since the last flush."`
+	NATSMaxPayload cli.ByteSize  `name:"nats-max-payload" default:"${nats_max_payload}" placeholder:"BYTES" help:"Maximum message size of the embedded server (${default}), up to 64MiB."`
+	NATSMaxStore   cli.ByteSize  `name:"nats-max-store" default:"${nats_max_store}" placeholder:"BYTES" help:"Disk limit of all streams of the embedded server (${default})."`
+	NATSRequests   int           `name:"nats-max-requests" default:"${nats_max_requests}" help:"Maximum concurrent requests on assay.v1.score; requests beyond it get 503."`
+	MaxInFlight    int           `default:"${max_in_flight}" help:"Maximum streamed responses in flight in this process."`
+	MaxAckPending  int           `default:"${max_ack_pending}" help:"Maximum streamed responses in flight in all replicas together."`
+	AckWait        time.Duration `default:"${ack_wait}" help:"Time without a heartbeat after which a streamed response is redelivered to another replica."`
+	MaxDeliver     int           `default:"${max_deliver}" help:"Maximum delivery attempts before a response that the model fails on is dead-lettered."`
 }
 
-// streamFlags limit the streams.
+// streamFlags set the limits of the streams.
 type streamFlags struct {
-	StreamReplicas        int           `help:"Copies of each stream in a cluster (1)."`
-	StreamDuplicateWindow time.Duration `help:"How long a Nats-Msg-Id is remembered (15m)."`
-	StreamResponsesBytes  cli.ByteSize  `placeholder:"BYTES" help:"Responses that wait; when full, publishing fails (1GiB)."`
-	StreamRewardsBytes    cli.ByteSize  `placeholder:"BYTES" help:"Rewards that are kept; the oldest go first (1GiB)."`
-	StreamRewardsAge      time.Duration `help:"How long rewards are kept (168h)."`
-	StreamDeadBytes       cli.ByteSize  `placeholder:"BYTES" help:"Dead letters that are kept (256MiB)."`
-	StreamDeadAge         time.Duration `help:"How long dead letters are kept (720h)."`
-	StreamFeedbackBytes   cli.ByteSize  `placeholder:"BYTES" help:"Labels with their texts; when full, feedback is refused (1GiB)."`
-	StreamFeedbackAge     time.Duration `help:"How long labels are kept (forever)."`
-	StreamScoredBytes     cli.ByteSize  `placeholder:"BYTES" help:"Scored responses that --keep-scored keeps; the oldest go first (1GiB)."`
-	StreamModelsBytes     cli.ByteSize  `placeholder:"BYTES" help:"Files of models; when full, no candidate is promoted (16GiB)."`
-	StreamEventsBytes     cli.ByteSize  `placeholder:"BYTES" help:"Events that are kept (64MiB)."`
-	StreamEventsAge       time.Duration `help:"How long events are kept (2160h)."`
-	KeepScored            time.Duration `default:"0s" help:"How long scored responses are kept with their text, for labels that name only a response_id and for candidates; 0: not at all."`
+	StreamReplicas        int           `help:"Replicas of each stream in a cluster (1)."`
+	StreamDuplicateWindow time.Duration `help:"Deduplication window of Nats-Msg-Id (15m)."`
+	StreamResponsesBytes  cli.ByteSize  `placeholder:"BYTES" help:"Maximum size of queued responses; when full, publishing fails (1GiB)."`
+	StreamRewardsBytes    cli.ByteSize  `placeholder:"BYTES" help:"Maximum size of the rewards; the oldest are removed first (1GiB)."`
+	StreamRewardsAge      time.Duration `help:"Retention of rewards (168h)."`
+	StreamDeadBytes       cli.ByteSize  `placeholder:"BYTES" help:"Maximum size of the dead letters (256MiB)."`
+	StreamDeadAge         time.Duration `help:"Retention of dead letters (720h)."`
+	StreamFeedbackBytes   cli.ByteSize  `placeholder:"BYTES" help:"Maximum size of the labels with their texts; when full, feedback is rejected (1GiB)."`
+	StreamFeedbackAge     time.Duration `help:"Retention of labels (forever)."`
+	StreamScoredBytes     cli.ByteSize  `placeholder:"BYTES" help:"Maximum size of the responses stored by --keep-scored; the oldest are removed first (1GiB)."`
+	StreamModelsBytes     cli.ByteSize  `placeholder:"BYTES" help:"Maximum size of the model files; when full, no candidate is promoted (16GiB)."`
+	StreamEventsBytes     cli.ByteSize  `placeholder:"BYTES" help:"Maximum size of the events (64MiB)."`
+	StreamEventsAge       time.Duration `help:"Retention of events (2160h)."`
+	KeepScored            time.Duration `default:"0s" help:"Retention of scored responses with their text, for feedback by response_id and for labelling candidates; 0: do not store them."`
 }
 
-// minRequestMemory leaves room for one pull from JetStream next to the largest
-// request, which may hold three quarters of it.
+// minRequestMemory leaves room for one JetStream pull in addition to the largest
+// request, which may use three quarters of it.
 const minRequestMemory cli.ByteSize = 256 << 20
 
 // Help is shown by --help.
@@ -92,8 +92,8 @@ func (*Serve) Help() string {
 
     assay serve --listen 127.0.0.1:8080 --data-dir ./data
 
-Answers POST /v1/score and the NATS subject assay.v1.score, and turns messages on
-assay.v1.responses.> into rewards on assay.v1.rewards.>. Once ready, it prints a curl line to try.`
+Serves POST /v1/score over HTTP and the NATS subject assay.v1.score, and scores messages on assay.v1.responses.>
+to assay.v1.rewards.>. Once ready, it prints a curl command to try.`
 }
 
 // Run is called by kong.
@@ -127,7 +127,7 @@ func (c *Serve) Run(a *cli.App) error {
 	return err
 }
 
-// liveSettings are those that a service takes over while it runs: the limits of requests.
+// liveSettings are the settings that take effect while a service runs: the request limits.
 func liveSettings(s *serve.Service) cli.LiveSettings {
 	limits := func(command any) error {
 		c := command.(*Serve)
@@ -136,7 +136,7 @@ func liveSettings(s *serve.Service) cli.LiveSettings {
 	return cli.LiveSettings{"max-body": limits, "max-responses": limits}
 }
 
-// CheckSettings finds settings that cannot work, before anything is started.
+// CheckSettings reports invalid settings before anything starts.
 func (c *Serve) CheckSettings() error {
 	errs := []error{c.ScorerFlags.Check(), c.RetrainFlags.Check(), c.validateListeners(), c.validateNATS()}
 	check := func(ok bool, format string, args ...any) {
@@ -144,14 +144,14 @@ func (c *Serve) CheckSettings() error {
 			errs = append(errs, fmt.Errorf(format, args...))
 		}
 	}
-	check(!c.Private || !c.TrustLoopback, "--private and --trust-loopback contradict each other; give one of them")
+	check(!c.Private || !c.TrustLoopback, "--private and --trust-loopback are mutually exclusive; give only one of them")
 	check(c.MaxBody > 0, "--max-body is %d; give a number of bytes above 0", c.MaxBody)
 	check(c.RequestMemory >= minRequestMemory, "--request-memory is %d; give at least %d", c.RequestMemory, minRequestMemory)
 	check(c.MaxResponses > 0, "--max-responses is %d; give at least 1", c.MaxResponses)
 	check(c.MaxQueueTokens > 0, "--max-queue-tokens is %d; give at least 1", c.MaxQueueTokens)
 	check(c.RequestTimeout > 0, "--request-timeout is %v; give a duration above 0", c.RequestTimeout)
 	check(c.DrainDelay >= 0 && (c.DrainDelay == 0 || c.DrainDelay < c.ShutdownTimeout), "--drain-delay is %v; give less than --shutdown-timeout, %v", c.DrainDelay, c.ShutdownTimeout)
-	check(c.ModelsLoaded >= 2, "--models-loaded is %d; give at least 2: while one is promoted the one before still answers", c.ModelsLoaded)
+	check(c.ModelsLoaded >= 2, "--models-loaded is %d; give at least 2, so that the previous version serves while a promoted one loads", c.ModelsLoaded)
 	check(c.ModelsBytes >= 0, "--models-bytes is %d; give 0 or more", c.ModelsBytes)
 	check(c.KeepScored >= 0, "--keep-scored is %v; give 0 or more", c.KeepScored)
 	check(c.ShutdownTimeout > 0, "--shutdown-timeout is %v; give a duration above 0", c.ShutdownTimeout)
@@ -175,7 +175,7 @@ func (c *Serve) validateListeners() error {
 		}
 		err := api.CheckListen(l.address, l.guarded)
 		if errors.Is(err, api.ErrExposed) {
-			return fmt.Errorf("%s: %w: listen on 127.0.0.1, require tokens (--token-file for HTTP, --nats-token for NATS, --private for both), or accept it with --insecure", l.flag, err)
+			return fmt.Errorf("%s: %w: listen on 127.0.0.1, require tokens (--token-file for HTTP, --nats-token for NATS, --private for both), or allow it with --insecure", l.flag, err)
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", l.flag, err)
@@ -189,7 +189,7 @@ func (c *Serve) validateListeners() error {
 
 func (c *Serve) validateNATS() error {
 	if c.NATS == "off" && c.NatsURL != "" {
-		return errors.New("--nats off and --nats-url contradict each other; leave one out")
+		return errors.New("--nats off and --nats-url are mutually exclusive; omit one of them")
 	}
 	for _, f := range []struct {
 		flag  string
@@ -210,12 +210,12 @@ func (c *Serve) validateNATS() error {
 	}
 	if c.AckWait <= 0 || c.StreamReplicas < 0 || c.StreamDuplicateWindow < 0 || c.StreamRewardsAge < 0 || c.StreamDeadAge < 0 ||
 		c.StreamFeedbackAge < 0 || c.StreamEventsAge < 0 {
-		return errors.New("--ack-wait must be above 0, and --stream-replicas, --stream-duplicate-window and the ages of streams not below")
+		return errors.New("--ack-wait must be above 0, and --stream-replicas, --stream-duplicate-window and the --stream-*-age flags must not be negative")
 	}
 	return nil
 }
 
-// embedded tells whether the NATS server runs in this process.
+// embedded reports whether the NATS server runs in this process.
 func (c *Serve) embedded() bool { return c.NATS != "off" && c.NatsURL == "" }
 
 // Config is the service that the flags describe.

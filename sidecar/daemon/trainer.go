@@ -11,14 +11,14 @@ import (
 	"assay/sidecar/localmodel"
 )
 
-// Trainer trains for services elsewhere, on machines that score nothing.
+// Trainer runs training jobs for services on other machines, and does not score.
 type Trainer struct {
 	DataDir   string `default:"${data_dir}" placeholder:"DIR" help:"Directory for training runs and fetched models (${default})."`
-	OpsListen string `placeholder:"HOST:PORT" help:"Serve health and metrics there."`
+	OpsListen string `placeholder:"HOST:PORT" help:"Listen address for health and metrics."`
 
 	localmodel.Flags `group:"Model:"`
 	cli.NATSFlags    `group:"NATS:"`
-	streamFlags      `group:"NATS streams (0: as it is, or the default of a new stream):"`
+	streamFlags      `group:"NATS streams (0: keep the value of an existing stream; default for a new one):"`
 	RetrainFlags     `group:"Training:"`
 }
 
@@ -27,16 +27,16 @@ func (*Trainer) Help() string {
 	return `Example:
 
     assay serve --no-train --nats-url nats://nats:4222      # on every machine that scores
-    assay trainer --nats-url nats://nats:4222               # on the one that trains
+    assay trainer --nats-url nats://nats:4222               # on the machine that trains
 
-Trains on the feedback that services take, and promotes what passes the gate. Give it the same --model as the services.
-Of several trainers one works at a time, and another takes over when it falls silent.`
+Trains on the feedback that the services receive, and promotes candidates that pass the gate. Give it the same --model
+as the services. Of several trainers, one is active at a time; another takes over when its heartbeats stop.`
 }
 
 // Run is called by kong.
 func (c *Trainer) Run(a *cli.App) error {
 	if c.NatsURL == "" {
-		return cli.Usage(errors.New("--nats-url is missing; give that of the services, such as nats://nats:4222"))
+		return cli.Usage(errors.New("--nats-url is missing; give the URL that the services use, for example nats://nats:4222"))
 	}
 	if err := c.RetrainFlags.Check(); err != nil {
 		return cli.Usage(err)

@@ -16,35 +16,34 @@ import (
 	"assay/rewardmodel/retrain"
 )
 
-// CheckpointDirs finds the checkpoint directory of a version: that of --model, or one that was fetched from the object store to
-// cache/VERSION.
+// CheckpointDirs finds the checkpoint directory of a version: that of --model, or CACHE/VERSION, downloaded from the
+// object store.
 type CheckpointDirs struct {
 	initial  string // version of --model
 	model    string // its directory
 	cache    string
 	registry *registry.Registry // nil until the streams are open, and without NATS
-	// fetches bounds what requests that pin a version can have fetched.
+	// fetches limits the downloads for requests that pin a version.
 	fetches *rate.Limiter
-	// needed reports which fetched versions must stay; nil: all of them.
+	// needed returns a predicate for the versions to keep in the cache; nil: keep all.
 	needed func(ctx context.Context) func(version string) bool
-	// Load loads a directory in the background, to see that it can; nil in a process that does not serve.
+	// Load checks that the checkpoint in a directory can be loaded; nil in a process that does not serve.
 	Load func(ctx context.Context, dir string) error
 }
 
-// Requests that pin a version may have as many versions fetched at first, and one more in each period: enough for the
-// runs that one replica serves, and too little to fill its disk with every version that is kept.
+// Rate limit of the downloads for requests that pin a version: a burst, and one more in each period. It is enough for the
+// training runs that one replica serves, and too little to fill its disk with all stored versions.
 const (
 	pinnedFetches     = 4
 	pinnedFetchPeriod = 10 * time.Minute
 )
 
-// NewCheckpointDirs finds version initial in directory model, and others below cache, to which they are fetched.
+// NewCheckpointDirs returns a CheckpointDirs with version initial in directory model, and downloads of others in cache.
 func NewCheckpointDirs(initial, model, cache string) *CheckpointDirs {
 	return &CheckpointDirs{initial: initial, model: model, cache: cache, fetches: rate.NewLimiter(rate.Every(pinnedFetchPeriod), pinnedFetches)}
 }
 
-// Directory implements retrain.Directories. What is in the cache was checked when it was fetched, and is checked again when
-// it is loaded.
+// Directory implements retrain.Directories. Cached files are verified after the download and again when they are loaded.
 func (f *CheckpointDirs) Directory(ctx context.Context, version string) (string, error) {
 	dir, missing, err := f.find(ctx, version)
 	if err != nil || missing == nil {
@@ -53,8 +52,8 @@ func (f *CheckpointDirs) Directory(ctx context.Context, version string) (string,
 	return dir, f.registry.Download(ctx, *missing, dir)
 }
 
-// Pinned is Folder for a version that a request names. One that has to be fetched counts, and takes the place of those
-// that are not needed. Beyond what requests may have fetched, the error is a *rewardmodel.OverloadedError.
+// Pinned is Folder for a version that a request pins. A download counts against the rate limit, and first removes cached
+// versions that are not needed. Beyond the rate limit, the error is a *rewardmodel.OverloadedError.
 func (f *CheckpointDirs) Pinned(ctx context.Context, version string) (string, error) {
 	dir, missing, err := f.find(ctx, version)
 	if err != nil || missing == nil {
@@ -65,26 +64,26 @@ func (f *CheckpointDirs) Pinned(ctx context.Context, version string) (string, er
 	if wait := reserved.DelayFrom(now); wait > 0 {
 		reserved.CancelAt(now)
 		return "", &rewardmodel.OverloadedError{RetryAfter: wait, Reason: fmt.Sprintf(
-			"requests have pinned many model versions that this replica had to fetch, and %s is one more", version)}
+			"too many downloads of pinned model versions on this replica; cannot download %s now", version)}
 	}
 	if err := f.fetch(ctx, *missing, dir); err != nil {
-		reserved.CancelAt(now) // nothing was fetched: it does not count
+		reserved.CancelAt(now) // a failed download does not count
 		return "", err
 	}
 	return dir, nil
 }
 
-// fetch removes the versions that are not needed, and downloads a model to dir.
+// fetch removes cached versions that are not needed, and downloads a model to dir.
 func (f *CheckpointDirs) fetch(ctx context.Context, m retrain.Model, dir string) error {
 	if f.needed != nil {
 		if err := f.prune(f.needed(ctx)); err != nil {
-			return fmt.Errorf("making room for model %s: %w", m.Version, err)
+			return fmt.Errorf("make room for model %s: %w", m.Version, err)
 		}
 	}
 	return f.registry.Download(ctx, m, dir)
 }
 
-// find returns the directory of a version, and its record if it has to be fetched there.
+// find returns the directory of a version, and its record if it must be downloaded to that directory.
 func (f *CheckpointDirs) find(ctx context.Context, version string) (dir string, missing *retrain.Model, err error) {
 	if version == f.initial {
 		return f.model, nil, nil
@@ -114,7 +113,7 @@ func (f *CheckpointDirs) Verify(ctx context.Context, m retrain.Model) error {
 	if err != nil {
 		return err
 	}
-	if err := os.RemoveAll(dir); err != nil { // of an attempt before
+	if err := os.RemoveAll(dir); err != nil { // left by an earlier attempt
 		return err
 	}
 	if err := f.registry.Download(ctx, m, dir); err != nil {
@@ -131,7 +130,7 @@ func (f *CheckpointDirs) cached(version string) (string, error) {
 	return filepath.Join(f.cache, name), err
 }
 
-// verify checks a fetched checkpoint by its own checksums.
+// verify checks the checksums in a downloaded checkpoint.
 func verify(ctx context.Context, dir string) error {
 	c, err := checkpoint.Open(dir)
 	if err != nil {
@@ -140,19 +139,19 @@ func verify(ctx context.Context, dir string) error {
 	return errors.Join(c.VerifySHA256(ctx), c.Close())
 }
 
-// minCacheAge is how long a fetched version stays although nothing names it: it may be about to become current.
+// minCacheAge is the minimum age at which an unused version is removed: a newer one may be about to become current.
 const minCacheAge = 10 * time.Minute
 
-// prune removes fetched versions that nothing needs any more.
+// prune removes cached versions that are no longer needed.
 func (f *CheckpointDirs) prune(keep func(version string) bool) error {
 	entries, err := os.ReadDir(f.cache)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil // nothing was fetched yet
+		return nil // no downloads yet
 	}
 	for _, e := range entries {
 		info, gone := e.Info()
 		if gone != nil || !e.IsDir() || e.Name()[0] == '.' || keep(e.Name()) || time.Since(info.ModTime()) < minCacheAge {
-			continue // with a dot: being fetched
+			continue // a leading dot: download in progress
 		}
 		err = errors.Join(err, os.RemoveAll(filepath.Join(f.cache, e.Name())))
 	}

@@ -19,9 +19,8 @@ import (
 	"assay/sidecar/processtest"
 )
 
-// A name that no version can have is unknown like any other that nobody gave: a client that pins it is told so, and
-// not to come again later.
-func TestFoldersOfNoVersion(t *testing.T) {
+// A name that no version can have is an unknown version: a client that pins it gets that error, and no Retry-After.
+func TestInvalidVersionNames(t *testing.T) {
 	f := NewCheckpointDirs("v1", "given", t.TempDir())
 	dir, err := f.Directory(t.Context(), "v1")
 	require.NoError(t, err)
@@ -34,7 +33,7 @@ func TestFoldersOfNoVersion(t *testing.T) {
 
 // Requests have only so many kept versions fetched, whatever they pin; what was fetched and nobody needs makes room for
 // the next. The version that the fleet serves never counts.
-func TestPinsFetchWithinABudget(t *testing.T) {
+func TestPinnedDownloadsAreRateLimited(t *testing.T) {
 	q, err := queue.Open(t.Context(), queue.Config{Server: queue.ServerConfig{Listen: "127.0.0.1:0", DataDir: t.TempDir()}}, zerolog.Nop(), prometheus.NewRegistry())
 	require.NoError(t, err)
 	defer func() { require.NoError(t, q.Close(context.Background())) }()

@@ -9,33 +9,33 @@ import (
 	"assay/rewardmodel/retrain"
 )
 
-// Config says when and how feedback is trained on.
+// Config configures training on feedback.
 type Config struct {
 	Policy retrain.Policy // when a training run starts
 
-	From         string        // what training runs fine-tune: FromBase or FromCurrent
-	MaxBags      int           // labelled responses of a training run, the new ones first
-	Epochs       int           // 0: 3, or 5 over few bags from a base model
-	LearningRate float64       // at its peak; 0: 2e-5, or 5e-5 where there are 5 epochs
-	Threads      int           // of the CPU; 0: half of those that the process may use
-	Memory       int64         // bytes that a training run may hold; 0: no limit
+	From         string        // model to fine-tune: FromBase or FromCurrent
+	MaxBags      int           // maximum labelled responses per training run, newest first
+	Epochs       int           // 0: 3, or 5 for few bags and a base model
+	LearningRate float64       // peak; 0: 2e-5, or 5e-5 in the case of 5 epochs
+	Threads      int           // of the CPU; 0: half of the CPUs available to the process
+	Memory       int64         // memory limit of a training run in bytes; 0: no limit
 	Timeout      time.Duration // maximum duration of a training run
 
-	Gate       gate.Config // what a candidate has to pass; its MinBags is Policy.MinHeldOut
-	ModelsKeep int         // promoted versions whose files are kept in the object store
+	Gate       gate.Config // acceptance of candidates; its MinBags is Policy.MinHeldOut
+	ModelsKeep int         // number of promoted versions to keep in the object store
 
-	// Program is the binary of assay that child processes train and judge with; "" is the one that runs, which must be
-	// assay then.
+	// Program is the assay binary of the child processes that train and run the gate; "": the running binary, which must
+	// be assay.
 	Program string
 }
 
-// What a training run initializes from.
+// Models to fine-tune.
 const (
-	FromBase    = "base"    // the model that the service was started with, every time
+	FromBase    = "base"    // always the model that the service was started with
 	FromCurrent = "current" // the model that serves
 )
 
-// DefaultConfig is what the flags default to.
+// DefaultConfig has the defaults of the flags.
 func DefaultConfig() Config {
 	return Config{
 		Policy: retrain.DefaultPolicy(),
@@ -44,17 +44,17 @@ func DefaultConfig() Config {
 	}
 }
 
-// recipe is what measured best (docs/benchmarks.md): a randomly initialized classifier needs a number of steps before it
-// learns anything, which few bags do not give at the usual rate.
-func (c Config) recipe(fresh bool, bags int) (epochs int, rate float64) {
+// recipe has the best settings measured (docs/benchmarks.md): a randomly initialized classification head needs more steps
+// than few bags give in 3 epochs, and a higher learning rate.
+func (c Config) recipe(untrained bool, bags int) (epochs int, rate float64) {
 	epochs, rate = 3, 2e-5
-	if fresh && bags <= 300 {
+	if untrained && bags <= 300 {
 		epochs, rate = 5, 5e-5
 	}
 	return cmp.Or(c.Epochs, epochs), cmp.Or(c.LearningRate, rate)
 }
 
-// threads leaves room for scoring.
+// threads are the CPU threads of a training run; the default leaves half for scoring.
 func (c Config) threads() int {
 	if c.Threads > 0 {
 		return c.Threads
@@ -62,7 +62,7 @@ func (c Config) threads() int {
 	return max(1, runtime.GOMAXPROCS(0)/2)
 }
 
-// settings are the recipe as the record of a model shows it.
+// settings are the training settings in the record of a model.
 func (c Config) settings() map[string]any {
 	return map[string]any{"from": c.From, "epochs": c.Epochs, "lr": c.LearningRate, "holdout_share": c.Policy.HoldoutShare}
 }

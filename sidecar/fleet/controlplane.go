@@ -13,12 +13,13 @@ import (
 	"assay/rewardmodel/retrain"
 )
 
-// ControlPlane is what HTTP asks about feedback, models and training runs. Before Connect it answers that it is not ready.
+// ControlPlane serves the HTTP endpoints for feedback, models and training runs. Before Connect, its methods return
+// rewardmodel.ErrNotReady.
 type ControlPlane struct {
 	learning atomic.Pointer[Learning]
 }
 
-// Connect gives the control plane the parts that it asks.
+// Connect connects the control plane to the components behind it.
 func (d *ControlPlane) Connect(l *Learning) { d.learning.Store(l) }
 
 func (d *ControlPlane) ready() (*Learning, error) {
@@ -28,7 +29,7 @@ func (d *ControlPlane) ready() (*Learning, error) {
 	return nil, fmt.Errorf("%w: the streams are being opened", rewardmodel.ErrNotReady)
 }
 
-// ask calls f once the parts are there.
+// ask calls f if Connect has been called.
 func ask[T any](d *ControlPlane, f func(*Learning) (T, error)) (T, error) {
 	l, err := d.ready()
 	if err != nil {
@@ -52,7 +53,7 @@ func (d *ControlPlane) Erase(ctx context.Context, id, by string) (int, error) {
 		}
 		return records, l.registry.Publish(ctx, retrain.Event{
 			Kind: retrain.EventFeedbackErased, Time: time.Now().UTC(), Replica: l.operator.Replica, By: by,
-			Reason: fmt.Sprintf("%d records of a response were erased", records),
+			Reason: fmt.Sprintf("erased %d records of a response", records),
 		})
 	})
 }

@@ -74,9 +74,9 @@ func rewrite(t *testing.T, js jetstream.JetStream, name string, change func([][]
 	}
 }
 
-// What is stored of the current version is damaged. A new replica, which needs it, does not serve it but says so and
-// goes on with what it was started with; those that have it go on with it. When the damage is mended, the new replica
-// finds out by itself.
+// The stored files of the current version are damaged. A new replica, which must download them, reports the failure and
+// serves its initial model; replicas that have loaded the version keep serving it. Once the files are restored, the new
+// replica loads them without a restart.
 func TestDamagedModelInTheStore(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a long test")
@@ -152,6 +152,6 @@ func TestDamagedModelInTheStore(t *testing.T) {
 	c.end()
 	for _, s := range []*scoring{one, two} {
 		require.NotZero(t, s.answered())
-		require.Equal(t, map[string]int{version: s.answered()}, s.served(), "those that had it go on")
+		require.Equal(t, map[string]int{version: s.answered()}, s.served(), "replicas that loaded it keep serving it")
 	}
 }

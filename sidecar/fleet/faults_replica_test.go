@@ -91,7 +91,7 @@ func (r *faultyReplica) down() {
 	r.connected = time.Time{}
 }
 
-// drain ends the replica as a roll-out does, and returns how long that took. Requests go on until it refuses them.
+// drain ends the replica as a roll-out does, and returns how long that took. Requests continue until it rejects them.
 func (r *faultyReplica) drain() time.Duration {
 	r.t.Helper()
 	r.count()
@@ -108,7 +108,7 @@ func (r *faultyReplica) drain() time.Duration {
 	return took
 }
 
-// part makes the network between the replica and NATS another one; heal mends it.
+// part replaces the network between the replica and NATS; heal restores it.
 func (r *faultyReplica) part(network queuetest.Network) {
 	r.mu.Lock()
 	r.cut, r.connected = true, time.Time{}

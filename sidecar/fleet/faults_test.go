@@ -22,7 +22,7 @@ const (
 	faultResponses = 20000 // at least
 	faultSubjects  = 50
 	faultReplicas  = 4
-	faultRate      = 100 // responses a second while there are faults
+	faultRate      = 100 // responses per second during faults
 	faultAckWait   = 30 * time.Second
 	faultDrain     = 10 * time.Second // the --shutdown-timeout of each replica
 )

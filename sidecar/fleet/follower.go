@@ -12,7 +12,7 @@ import (
 	"assay/rewardmodel/versions"
 )
 
-// follower keeps this replica on the version that the fleet names as current.
+// follower keeps this replica on the current version of the fleet.
 type follower struct {
 	replica  string
 	versions *versions.Set
@@ -24,11 +24,11 @@ type follower struct {
 	log      zerolog.Logger
 }
 
-// run follows the changes until ctx ends. A version that cannot be loaded is tried again while the one before serves.
+// run applies the changes until ctx ends. It retries a version that cannot be loaded, while the previous one serves.
 func (f *follower) run(ctx context.Context, changes <-chan retrain.Current) {
 	var wanted retrain.Current
-	var again <-chan time.Time
-	pause := time.Second
+	var retry <-chan time.Time
+	backoff := time.Second
 	for {
 		select {
 		case <-ctx.Done():
@@ -37,10 +37,10 @@ func (f *follower) run(ctx context.Context, changes <-chan retrain.Current) {
 			if !ok {
 				return
 			}
-			wanted, pause = next, time.Second
-		case <-again:
+			wanted, backoff = next, time.Second
+		case <-retry:
 		}
-		again = nil
+		retry = nil
 		if wanted.Version == "" {
 			continue
 		}
@@ -49,15 +49,15 @@ func (f *follower) run(ctx context.Context, changes <-chan retrain.Current) {
 			continue
 		}
 		f.reportFailure(ctx, wanted, err)
-		again = time.After(pause)
-		pause = min(2*pause, time.Minute)
+		retry = time.After(backoff)
+		backoff = min(2*backoff, time.Minute)
 	}
 }
 
 func (f *follower) serve(ctx context.Context, wanted retrain.Current) error {
 	before := f.versions.Current().Version
 	if before != wanted.Version {
-		// Fetched here, it does not count among what requests have fetched.
+		// A download here does not count against the rate limit of requests.
 		if !f.loads(wanted.Version) {
 			if _, err := f.dirs.Directory(ctx, wanted.Version); err != nil {
 				return err
@@ -67,11 +67,11 @@ func (f *follower) serve(ctx context.Context, wanted retrain.Current) error {
 			return err
 		}
 		f.log.Info().Str("version", wanted.Version).Str("before", before).Str("by", wanted.By).Str("reason", wanted.Reason).
-			Msg("serving another model version")
+			Msg("promoted model version loaded")
 	}
 	f.monitor.watch(wanted.Version)
 	if err := f.dirs.prune(f.needed(ctx, wanted)); err != nil {
-		f.log.Warn().Err(err).Msg("cannot remove fetched models that nobody needs")
+		f.log.Warn().Err(err).Msg("cannot remove cached models that are no longer needed")
 	}
 	return nil
 }
@@ -83,12 +83,12 @@ func (f *follower) loads(version string) bool {
 	})
 }
 
-// needed reports the versions whose fetched directories stay: those that are loaded, the way back, and the one that a
-// training is judged against.
+// needed returns a predicate for the versions to keep in the cache: those that are loaded, those to roll back to, and the
+// one that a training run is compared with.
 func (f *follower) needed(ctx context.Context, current retrain.Current) func(version string) bool {
 	status, err := f.statuses.Status(ctx)
 	if err != nil {
-		return func(string) bool { return true } // another time
+		return func(string) bool { return true } // keep all for now
 	}
 	keep := append([]string{current.Version, status.Base}, current.Previous...)
 	for _, v := range f.versions.List() {
@@ -97,11 +97,11 @@ func (f *follower) needed(ctx context.Context, current retrain.Current) func(ver
 	return func(version string) bool { return slices.Contains(keep, version) }
 }
 
-// neededNow is needed for the version that is current now.
+// neededNow is needed for the current version.
 func (f *follower) neededNow(ctx context.Context) func(version string) bool {
 	current, err := f.currents.Current(ctx)
 	if err != nil {
-		return func(string) bool { return true } // another time
+		return func(string) bool { return true } // keep all for now
 	}
 	return f.needed(ctx, current)
 }
@@ -109,8 +109,8 @@ func (f *follower) neededNow(ctx context.Context) func(version string) bool {
 func (f *follower) reportFailure(ctx context.Context, wanted retrain.Current, err error) {
 	serving := f.versions.Current().Version
 	f.log.Error().Err(err).Str("version", wanted.Version).Str("serving", serving).Msg("cannot load the current model version; trying again")
-	_ = f.journal.Publish(ctx, retrain.Event{ // it was logged
+	_ = f.journal.Publish(ctx, retrain.Event{ // best effort: the failure is logged
 		Kind: retrain.EventLoadFailed, Time: time.Now().UTC(), Replica: f.replica, Version: wanted.Version,
-		Reason: fmt.Sprintf("serving %s meanwhile: %v", serving, err), Key: fmt.Sprint("load_failed.", wanted.Revision, ".", f.replica),
+		Reason: fmt.Sprintf("still serving %s: %v", serving, err), Key: fmt.Sprint("load_failed.", wanted.Revision, ".", f.replica),
 	})
 }

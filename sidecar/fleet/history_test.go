@@ -76,8 +76,8 @@ func (s story) of(kind retrain.EventKind) (versions []string) {
 	return versions
 }
 
-// requireSound checks that all that is told agrees: every training began once and ended at most once, and what events
-// say was promoted is what the registry has as promoted and what was current, once each and in that order.
+// requireSound checks that the records are consistent: every training run started once and ended at most once, and the
+// promotions in the events match those in the registry and the versions that were current, once each and in order.
 func (s story) requireSound(t *testing.T, initial string) {
 	t.Helper()
 	began, ended := map[string]int{}, map[string]int{}
@@ -189,7 +189,7 @@ func requireFairFolders(t *testing.T, dataDir string) int {
 	for _, job := range jobs {
 		dir := filepath.Dir(job)
 		if !processtest.PathExists(filepath.Join(dir, "bags.jsonl")) || !processtest.PathExists(filepath.Join(dir, "holdout.jsonl")) {
-			continue // the training has ended, and its folder was being removed
+			continue // the training run has ended, and its directory was being removed
 		}
 		found++
 		learnt := requireDistinct(t, processtest.LoadBags(t, filepath.Join(dir, "bags.jsonl")))

@@ -45,9 +45,9 @@ func serveTiny(t *testing.T, minBags int, args ...string) *processtest.Process {
 	}, args...)...)
 }
 
-// TestFeedbackImprovesTheModelThatServes goes once around the loop, and once more, with a model so small that it takes
-// seconds; TestFeedbackTeachesARealModel does it with a real one.
-func TestFeedbackImprovesTheModelThatServes(t *testing.T) {
+// TestFeedbackImprovesTheCurrentModel goes once around the loop, and once more, with a model so small that it takes
+// seconds; TestFeedbackImprovesARealModel does it with a real one.
+func TestFeedbackImprovesTheCurrentModel(t *testing.T) {
 	const minBags = 120
 	p := serveTiny(t, minBags, "--keep-scored", "1h")
 	nc, js := p.JetStream(t)
@@ -173,7 +173,7 @@ func requireServed(t *testing.T, p *processtest.Process, version string) {
 	require.Equal(t, "true", field(t, body, "serving"))
 }
 
-// requireAudit looks at what is told of two versions, of which the second follows the first.
+// requireAudit checks the records of two consecutive versions.
 func requireAudit(t *testing.T, p *processtest.Process, v1, v2 string) {
 	t.Helper()
 	for version, parent := range map[string]string{v1: localmodel.Untrained, v2: v1} {

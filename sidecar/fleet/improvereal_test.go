@@ -21,18 +21,18 @@ import (
 // realTime is how long the loop may take to teach a real model, on 2 cores.
 const realTime = 20 * time.Minute
 
-// realMinBags is so many that the bags are enough for two trainings.
+// realMinBags makes the bags enough for two training runs.
 const realMinBags = 300
 
-// TestFeedbackTeachesARealModel starts a service on a sentence encoder that was never trained on violations, tells it
+// TestFeedbackImprovesARealModel starts a service on a sentence encoder that was never trained on violations, tells it
 // of 1,026 bags of SST-2 sentences, and waits until it has taught itself.
-func TestFeedbackTeachesARealModel(t *testing.T) {
+func TestFeedbackImprovesARealModel(t *testing.T) {
 	if testing.Short() {
 		t.Skip("trains a real model for minutes")
 	}
 	backbone := os.Getenv("ASSAY_MINILM")
 	if backbone == "" {
-		t.Skip("ASSAY_MINILM names no folder with all-MiniLM-L6-v2")
+		t.Skip("ASSAY_MINILM is not a directory with all-MiniLM-L6-v2")
 	}
 	training, heldOut, others := sst2Bags(t)
 	t.Logf("%d bags to tell of, %d held-out ones", len(training), len(heldOut))

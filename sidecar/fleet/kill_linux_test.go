@@ -18,8 +18,8 @@ import (
 	"assay/sidecar/processtest"
 )
 
-// killTrainer kills the process that trains or judges, once it runs and the training stands where it shall, and
-// returns the training. A service has no other child.
+// killTrainer kills the process that trains or runs the gate, once it runs and the training run has reached the given
+// phase, and returns the training run. A service has no other child process.
 func killTrainer(t *testing.T, p *processtest.Process, there func(api.Training) bool) (killed api.Training) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -34,7 +34,7 @@ func killTrainer(t *testing.T, p *processtest.Process, there func(api.Training) 
 	return killed
 }
 
-// wholeEpochs tells after how many epochs the training can go on.
+// wholeEpochs returns the number of complete epochs after which the training run can resume.
 func wholeEpochs(t *testing.T, dataDir, id string) (n int) {
 	t.Helper()
 	states, err := filepath.Glob(filepath.Join(dataDir, "replicas", "*", "training", id, "assay.training", "state.json"))

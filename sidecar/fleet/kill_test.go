@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// phaseIngest stands for a moment that is told by the feedback that came in, whatever the training does.
+	// phaseIngest is a moment defined by the feedback received, in any phase of the training run.
 	phaseIngest retrain.Phase = "ingest"
 	// phaseStart is the time before a service is ready.
 	phaseStart retrain.Phase = "start"
@@ -116,7 +116,7 @@ func TestKillNineOfAServiceThatLearns(t *testing.T) {
 
 	began := time.Now()
 	labels.sendMixed(150 * time.Millisecond)
-	killed, folders := map[retrain.Phase]int{}, 0
+	killed, dirs := map[retrain.Phase]int{}, 0
 	first := rng.IntN(len(moments))
 	for k := range kills {
 		m := moments[(first+k)%len(moments)]
@@ -133,7 +133,7 @@ func TestKillNineOfAServiceThatLearns(t *testing.T) {
 			at.down()
 		}
 		p.Kill()
-		folders += requireFairFolders(t, data)
+		dirs += requireFairFolders(t, data)
 	}
 	p := begin()
 	raters.end()
@@ -151,7 +151,7 @@ func TestKillNineOfAServiceThatLearns(t *testing.T) {
 	require.Empty(t, past.of(retrain.EventTrainingFailed), "a training goes on when its service comes back")
 	require.Empty(t, past.of(retrain.EventLoadFailed))
 	require.NotEqual(t, retrain.ResultFailed, last.Result)
-	t.Logf("%d kills in %v, by phase %s; %d folders of trainings looked into; %d labels in %d batches; %d rewards of %d versions; %d promoted, %d rejected; %d events",
-		kills, time.Since(began).Round(time.Second), fmt.Sprint(killed), folders, labels.known(), labels.acknowledgedBatches(),
+	t.Logf("%d kills in %v, by phase %s; %d training directories checked; %d labels in %d batches; %d rewards of %d versions; %d promoted, %d rejected; %d events",
+		kills, time.Since(began).Round(time.Second), fmt.Sprint(killed), dirs, labels.known(), labels.acknowledgedBatches(),
 		rewards.answered(), len(rewards.served()), len(past.of(retrain.EventPromoted)), len(past.of(retrain.EventRejected)), len(past.events))
 }

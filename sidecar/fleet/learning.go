@@ -22,7 +22,7 @@ import (
 	"assay/sidecar/localmodel"
 )
 
-// Learning is what a process needs to take feedback, to train on it, and to follow the current version.
+// Learning stores feedback, trains on it, and follows the current version.
 type Learning struct {
 	labels   *labels.Log
 	registry *registry.Registry
@@ -33,13 +33,13 @@ type Learning struct {
 	dirs     *CheckpointDirs
 	log      zerolog.Logger
 
-	// Those of a process that serves; nil in one that only trains.
+	// These are nil in a process that only trains.
 	versions *versions.Set
 	monitor  *monitor
-	follow   *follower // nil in one that keeps to a pinned version, too
+	follow   *follower // also nil in a process with a pinned version
 }
 
-// LearningConfig is what learning is made of.
+// LearningConfig configures Learning.
 type LearningConfig struct {
 	Config
 	Compute localmodel.Compute
@@ -49,13 +49,13 @@ type LearningConfig struct {
 	Log     zerolog.Logger
 }
 
-// noSignals are those of a process that scores nothing.
+// noSignals are the signals of a process that does not score.
 type noSignals struct{}
 
 func (noSignals) Drift() retrain.Drift               { return retrain.Drift{PValue: 1} }
 func (noSignals) Disagreement() retrain.Disagreement { return retrain.Disagreement{} }
 
-// NewLearning puts the parts together; versions is nil in a process that only trains.
+// NewLearning returns a Learning; versions is nil in a process that only trains.
 func NewLearning(ctx context.Context, cfg LearningConfig, q *queue.Queue, versions *versions.Set) (*Learning, error) {
 	registry, err := q.OpenRegistry(ctx)
 	if err != nil {
@@ -82,7 +82,7 @@ func NewLearning(ctx context.Context, cfg LearningConfig, q *queue.Queue, versio
 		recent = l.recent
 	}
 	l.loop = retrain.NewLoop(
-		retrain.Config{Replica: cfg.Replica.ID, Dir: cfg.Replica.trainings(), MaxBags: cfg.MaxBags,
+		retrain.Config{Replica: cfg.Replica.ID, Dir: cfg.Replica.trainingDir(), MaxBags: cfg.MaxBags,
 			Keep: cfg.ModelsKeep, Settings: cfg.settings()},
 		cfg.Policy,
 		retrain.Parts{
@@ -92,7 +92,7 @@ func NewLearning(ctx context.Context, cfg LearningConfig, q *queue.Queue, versio
 		}, cfg.Log)
 	if cfg.Policy.MinHeldOut < gate.MinBags {
 		cfg.Log.Warn().Int("holdout_min", cfg.Policy.MinHeldOut).Int("recommended", gate.MinBags).
-			Msg("--holdout-min is so low that the gate promotes models that are worse; docs/feedback.md has the error rates")
+			Msg("--holdout-min is so low that the gate can promote worse models; see docs/feedback.md for the error rates")
 	}
 	if versions != nil {
 		initial, err := describe(cfg.Dirs.model)
@@ -107,8 +107,8 @@ func NewLearning(ctx context.Context, cfg LearningConfig, q *queue.Queue, versio
 	return l, nil
 }
 
-// Join brings this process to the version that it is to serve: the pinned one, which must load, or the current one. A
-// current version that cannot be loaded is tried again later, and the model of the start serves meanwhile.
+// Join loads the version to serve: the pinned one, whose failure is an error, or the current one. If the current version
+// cannot be loaded, the initial model serves until a retry succeeds.
 func (l *Learning) Join(ctx context.Context, pin string) error {
 	follow := &follower{
 		replica: l.operator.Replica, versions: l.versions, monitor: l.monitor, journal: l.registry, statuses: l.registry,
@@ -133,7 +133,7 @@ func (l *Learning) Join(ctx context.Context, pin string) error {
 	return nil
 }
 
-// Run follows the current version, watches and trains until ctx ends. It returns once all of it has stopped.
+// Run follows the current version, monitors and trains until ctx ends. It returns once all of them have stopped.
 func (l *Learning) Run(ctx context.Context) error {
 	var group errgroup.Group
 	if l.follow != nil {
@@ -154,20 +154,20 @@ func (l *Learning) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// train waits until the labels that are stored are known, for a trigger that counts half of them is a wrong one.
+// train first waits until all stored labels are indexed, because a trigger must not count only some of them.
 func (l *Learning) train(ctx context.Context) error {
 	for ctx.Err() == nil {
 		err := l.labels.CaughtUp(ctx)
 		if err == nil {
 			return l.loop.Run(ctx)
 		}
-		l.log.Warn().Err(err).Msg("the feedback cannot be read; trying again")
-		_ = cli.Wait(ctx, 5*time.Second) // the loop looks at its end
+		l.log.Warn().Err(err).Msg("cannot read the feedback; trying again")
+		_ = cli.Wait(ctx, 5*time.Second) // the loop condition checks ctx
 	}
 	return nil
 }
 
-// recent are texts that were scored lately, for the probe set.
+// recent returns recently scored texts for the probe set.
 func (l *Learning) recent(ctx context.Context, n int) ([]bag.Bag, error) {
 	kept, err := l.labels.RecentScored(ctx, n)
 	if err != nil {
@@ -180,8 +180,8 @@ func (l *Learning) recent(ctx context.Context, n int) ([]bag.Bag, error) {
 	return bags, nil
 }
 
-// Scored takes every scored request, and keeps the responses if the service is configured to. A response that cannot be kept was scored all
-// the same.
+// Scored observes a scored request, and stores its responses if --keep-scored is set. A failure to store them does not
+// fail the request.
 func (l *Learning) Scored(ctx context.Context, req rewardmodel.Request, answer rewardmodel.Answer) {
 	l.monitor.scored(req, answer)
 	if !l.labels.KeepsScored() {
@@ -202,23 +202,23 @@ func (l *Learning) Scored(ctx context.Context, req rewardmodel.Request, answer r
 		}
 		kept = append(kept, k)
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
 	if err := l.labels.KeepScored(ctx, kept); err != nil {
-		l.log.Warn().Err(err).Int("responses", len(kept)).Msg("cannot keep scored responses; feedback by response_id will not find them")
+		l.log.Warn().Err(err).Int("responses", len(kept)).Msg("cannot store scored responses; feedback by response_id will not find them")
 	}
 }
 
-// keepTimeout bounds how long an answer waits until its responses are kept.
-const keepTimeout = 2 * time.Second
+// storeTimeout limits how long a request waits until its responses are stored.
+const storeTimeout = 2 * time.Second
 
-// candidates of which the second opinion of another loaded version is asked.
+// maxSecondOpinions is the maximum number of candidates that another loaded version scores as well.
 const maxSecondOpinions = 256
 
-// candidatePool is how many kept responses are ranked.
+// candidatePool is the maximum number of stored responses to rank.
 const candidatePool = 5000
 
-// candidates ranks what was scored lately.
+// candidates ranks recently scored responses.
 func (l *Learning) candidates(ctx context.Context, n int) ([]feedback.Candidate, error) {
 	kept, err := l.labels.RecentScored(ctx, candidatePool)
 	if err != nil {
@@ -239,8 +239,8 @@ func (l *Learning) candidates(ctx context.Context, n int) ([]feedback.Candidate,
 	return feedback.Rank(pool, n, feedback.RankOptions{}), nil
 }
 
-// secondOpinion asks another loaded version about those that the current one is least sure about, the only ones that
-// can come out first.
+// secondOpinion scores the responses about which the current version is least certain, the only ones that can rank
+// first, with another loaded version.
 func (l *Learning) secondOpinion(ctx context.Context, pool []feedback.Scored) []feedback.Scored {
 	var other string
 	for _, v := range l.versions.List() {
@@ -264,7 +264,7 @@ func (l *Learning) secondOpinion(ctx context.Context, pool []feedback.Scored) []
 		return pool
 	}
 	answer, err := l.versions.Score(ctx, req)
-	if err != nil { // it left meanwhile, or there is no time: one opinion will do
+	if err != nil { // unloaded since, or out of time: one opinion is enough
 		return pool
 	}
 	for _, r := range answer.Results {

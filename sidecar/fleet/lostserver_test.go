@@ -17,7 +17,7 @@ import (
 	"assay/sidecar/processtest"
 )
 
-// replicaID is the name of the one replica that ever ran on a data folder.
+// replicaID is the name of the one replica that ever ran on a data directory.
 func replicaID(t *testing.T, dataDir string) string {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Join(dataDir, "replicas"))
@@ -27,8 +27,8 @@ func replicaID(t *testing.T, dataDir string) string {
 }
 
 // Three replicas on a cluster of three NATS servers take labels. In the middle of the training, the replica that trains
-// and the server that leads the streams of its state are killed. One version is promoted all the same, by another
-// replica; all that live serve it; no label is lost; whoever lives scores throughout. The dead join again.
+// and the server that leads the streams of its state are killed. Another replica still promotes one version; all live
+// replicas serve it and keep scoring; no label is lost. The killed processes join again.
 func TestFleetLosesAServerAndAReplica(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a long test")

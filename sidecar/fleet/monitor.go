@@ -16,8 +16,8 @@ import (
 	"assay/sidecar/localmodel"
 )
 
-// monitor watches the scores that this replica gives and the labels that callers send, for the triggers that depend on
-// them. It never holds up a request.
+// monitor collects the scores of this replica and the labels from clients, for the drift and disagreement triggers. It
+// never blocks a request.
 type monitor struct {
 	window *retrain.Window
 	tally  *retrain.Tally
@@ -25,35 +25,35 @@ type monitor struct {
 
 	references references
 	scorer     rescorer
-	labels     chan labelled // to be compared with what the model says
+	labels     chan labelled // to compare with the decisions of the model
 
 	mu      sync.Mutex
-	version string // that it watches
-	shared  bool   // its reference is that of the fleet
+	version string // that it monitors
+	shared  bool   // its reference distribution is that of the fleet
 }
 
-// references keeps the distribution of a version's first scores for all replicas; the first writer wins.
+// references stores the distribution of a version's first scores for all replicas; the first writer wins.
 type references interface {
 	Reference(ctx context.Context, version string) ([]float64, error)
 	SetReference(ctx context.Context, version string, scores []float64) error
 }
 
-// rescorer scores responses again that somebody has labelled.
+// rescorer scores labelled responses again.
 type rescorer interface {
 	Score(ctx context.Context, request rewardmodel.Request) (rewardmodel.Answer, error)
 }
 
-// labelled is a response with the label that somebody gave it.
+// labelled is a response with its label.
 type labelled struct {
-	id   feedback.Hash
-	item rewardmodel.Item
-	bad  bool
+	id        feedback.Hash
+	item      rewardmodel.Item
+	violation bool
 }
 
-// maxLabels bounds the labels that wait to be compared; more are passed over, for a rate needs no more.
+// maxLabels is the capacity of the queue of labels to compare; more are dropped, because a sample is enough for a rate.
 const maxLabels = 4096
 
-// shareInterval is how often a monitor looks for the fleet's reference.
+// shareInterval is how often a monitor polls for the fleet's reference distribution.
 const shareInterval = 10 * time.Second
 
 func newMonitor(r references, s rescorer, log zerolog.Logger) *monitor {
@@ -61,7 +61,7 @@ func newMonitor(r references, s rescorer, log zerolog.Logger) *monitor {
 		labels: make(chan labelled, maxLabels), log: log}
 }
 
-// watch starts from scratch for a version that was promoted.
+// watch resets the monitor if version is new.
 func (m *monitor) watch(version string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -72,7 +72,7 @@ func (m *monitor) watch(version string) {
 	}
 }
 
-// scored takes the scores of an answer. Those of another aggregate are distributed otherwise.
+// scored observes the scores of a result. Scores of other aggregates than max have other distributions and are ignored.
 func (m *monitor) scored(req rewardmodel.Request, answer rewardmodel.Answer) {
 	if a := req.Options.Aggregate; a != "" && a != rewardmodel.AggregateMax {
 		return
@@ -84,7 +84,7 @@ func (m *monitor) scored(req rewardmodel.Request, answer rewardmodel.Answer) {
 	}
 }
 
-// addLabels takes items of feedback that carry their text.
+// addLabels queues feedback items that include their text.
 func (m *monitor) addLabels(items []feedback.Entry) {
 	for _, it := range items {
 		if !it.HasText() {
@@ -118,7 +118,7 @@ func (m *monitor) run(ctx context.Context) {
 	}
 }
 
-// maxCompared keeps such a request small beside those that somebody waits for.
+// maxCompared keeps these background requests small compared with those of clients.
 const maxCompared = 16
 
 // compare skips labels whose text makes the scorer panic.
@@ -142,12 +142,12 @@ func (m *monitor) compare(ctx context.Context, first labelled) (err error) {
 		return err
 	}
 	for i, r := range answer.Results {
-		m.tally.Add(answer.Model.Version, batch[i].id, batch[i].bad, !r.Compliant)
+		m.tally.Add(answer.Model.Version, batch[i].id, batch[i].violation, !r.Compliant)
 	}
 	return nil
 }
 
-// share takes the fleet's reference of the version, or gives it ours.
+// share adopts the fleet's reference distribution of the version, or publishes that of this replica if there is none.
 func (m *monitor) share(ctx context.Context) error {
 	m.mu.Lock()
 	version, shared := m.version, m.shared

@@ -79,7 +79,7 @@ func (p *place) call(client *http.Client, method, path, body string) (r reply, s
 	return r, true
 }
 
-// clients run beside a test until it stops them.
+// clients run in the background of a test until it stops them.
 type clients struct {
 	t    *testing.T
 	http *http.Client

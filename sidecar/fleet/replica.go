@@ -11,15 +11,15 @@ import (
 	"assay/internal/durable"
 )
 
-// Replica is who this process is among those that share a NATS server: a directory of its own, whose name is its id. It
-// is the same after a restart, so that a training goes on where its process died.
+// Replica is the identity of this process among those that share a NATS server: an exclusive directory whose name is its
+// ID. It persists across restarts, so that an interrupted training run resumes.
 type Replica struct {
 	ID   string
 	dir  string
 	lock *durable.Lock
 }
 
-// ClaimReplica takes the first directory below dataDir/replicas that no living process holds, or makes one.
+// ClaimReplica locks the first directory in dataDir/replicas that no running process has locked, or creates one.
 func ClaimReplica(dataDir string) (*Replica, error) {
 	parent := filepath.Join(dataDir, "replicas")
 	if err := os.MkdirAll(parent, 0o700); err != nil {
@@ -41,7 +41,7 @@ func ClaimReplica(dataDir string) (*Replica, error) {
 		}
 		return r, err
 	}
-	return nil, fmt.Errorf("--data-dir %s: no folder for this replica", dataDir) // not reached: a fresh id is free
+	return nil, fmt.Errorf("--data-dir %s: no directory for this replica", dataDir) // unreachable: a new ID is free
 }
 
 func (r *Replica) claim() (err error) {
@@ -54,11 +54,11 @@ func (r *Replica) claim() (err error) {
 	return nil
 }
 
-// trainings is the directory of training runs.
-func (r *Replica) trainings() string { return filepath.Join(r.dir, "training") }
+// trainingDir is the directory of training runs.
+func (r *Replica) trainingDir() string { return filepath.Join(r.dir, "training") }
 
-// Journal names the streamed responses in flight.
+// Journal is the path of the journal of streamed responses in flight.
 func (r *Replica) Journal() string { return filepath.Join(r.dir, "in-flight") }
 
-// Release leaves the directory to another process.
+// Release unlocks the directory for other processes.
 func (r *Replica) Release() error { return r.lock.Unlock() }

@@ -173,7 +173,7 @@ func (s *steady) require(t *testing.T, versions ...string) {
 	for transport, served := range s.served {
 		require.Equal(t, versions, served, transport)
 	}
-	t.Logf("%d requests were answered beside the trainings, the slowest in %v", s.requests, s.slowest.Round(time.Millisecond))
+	t.Logf("%d requests during the training runs, the slowest took %v", s.requests, s.slowest.Round(time.Millisecond))
 }
 
 func requestBody(model string, items []rewardmodel.Item) ([]byte, error) {
@@ -298,7 +298,7 @@ func (e *events) wait(t *testing.T, within time.Duration, nth int, kinds ...retr
 		return e.fail
 	}
 	require.Eventually(t, func() bool { return broken() != nil || len(e.of(kinds...)) >= nth }, within, 50*time.Millisecond,
-		"there is no number %d of %v", nth, kinds)
+		"event %d of %v is missing", nth, kinds)
 	require.NoError(t, broken())
 	return e.of(kinds...)[nth-1]
 }

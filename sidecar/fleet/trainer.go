@@ -18,16 +18,16 @@ import (
 	"assay/sidecar/localmodel"
 )
 
-// TrainerConfig is what a process that only trains is made of.
+// TrainerConfig configures a process that only trains.
 type TrainerConfig struct {
-	Model     localmodel.Config // that of the services
+	Model     localmodel.Config // the same as in the services
 	Training  Config
 	Queue     queue.Config // of an external NATS server
-	DataDir   string       // for training runs and fetched models
+	DataDir   string       // for training runs and downloaded models
 	OpsListen string       // HOST:PORT of health and metrics; "": none
 }
 
-// RunTrainer trains on the feedback of services elsewhere until ctx ends.
+// RunTrainer trains on the feedback of services on other machines until ctx ends.
 func RunTrainer(ctx context.Context, cfg TrainerConfig, log zerolog.Logger) (err error) {
 	opened, err := cfg.Model.Open()
 	if err != nil {
@@ -38,11 +38,11 @@ func RunTrainer(ctx context.Context, cfg TrainerConfig, log zerolog.Logger) (err
 	if err != nil {
 		return err
 	}
-	who, err := ClaimReplica(cfg.DataDir)
+	replica, err := ClaimReplica(cfg.DataDir)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, who.Release()) }()
+	defer func() { err = errors.Join(err, replica.Release()) }()
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 
@@ -51,9 +51,9 @@ func RunTrainer(ctx context.Context, cfg TrainerConfig, log zerolog.Logger) (err
 		return err
 	}
 	defer func() { err = errors.Join(err, q.Close(context.WithoutCancel(ctx))) }()
-	found := NewCheckpointDirs(version, opened.Dir, filepath.Join(cfg.DataDir, "models"))
+	dirs := NewCheckpointDirs(version, opened.Dir, filepath.Join(cfg.DataDir, "models"))
 	learning, err := NewLearning(ctx, LearningConfig{
-		Config: cfg.Training, Compute: cfg.Model.Compute, Replica: who, Dirs: found, Trains: true, Log: log,
+		Config: cfg.Training, Compute: cfg.Model.Compute, Replica: replica, Dirs: dirs, Trains: true, Log: log,
 	}, q, nil)
 	if err != nil {
 		return err
@@ -62,7 +62,7 @@ func RunTrainer(ctx context.Context, cfg TrainerConfig, log zerolog.Logger) (err
 	if cfg.OpsListen != "" {
 		group.Go(func() error { return serveOps(ctx, cfg.OpsListen, q, log, registry) })
 	}
-	log.Info().Str("nats", q.URL()).Str("model", version).Msg("training for others")
+	log.Info().Str("nats", q.URL()).Str("model", version).Msg("trainer started")
 	group.Go(func() error { return learning.Run(ctx) })
 	return group.Wait()
 }
@@ -72,9 +72,9 @@ func serveOps(ctx context.Context, address string, q *queue.Queue, log zerolog.L
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", address)
 	if err != nil {
-		return fmt.Errorf("--ops-listen: %w; stop what uses the address, or choose another", err)
+		return fmt.Errorf("--ops-listen: %w; stop the process that uses the address, or choose another", err)
 	}
-	parts := api.Parts{Scorer: scoresNothing{}, Models: scoresNothing{}, Checks: []api.Check{{Name: "streams", Ready: q.StreamsReady, AtStart: true}}}
+	parts := api.Parts{Scorer: noScorer{}, Models: noScorer{}, Checks: []api.Check{{Name: "streams", Ready: q.StreamsReady, AtStart: true}}}
 	server, err := api.New(api.DefaultConfig(), parts, log, registry)
 	if err != nil {
 		return errors.Join(err, listener.Close())
@@ -83,11 +83,11 @@ func serveOps(ctx context.Context, address string, q *queue.Queue, log zerolog.L
 	return server.ServeOps(context.WithoutCancel(ctx), listener)
 }
 
-// scoresNothing stands where a service has its models.
-type scoresNothing struct{}
+// noScorer takes the place of the models of a service.
+type noScorer struct{}
 
-func (scoresNothing) Score(context.Context, rewardmodel.Request) (rewardmodel.Answer, error) {
-	return rewardmodel.Answer{}, fmt.Errorf("%w: a trainer scores nothing", rewardmodel.ErrNotReady)
+func (noScorer) Score(context.Context, rewardmodel.Request) (rewardmodel.Answer, error) {
+	return rewardmodel.Answer{}, fmt.Errorf("%w: a trainer does not score", rewardmodel.ErrNotReady)
 }
 
-func (scoresNothing) Models(context.Context) ([]api.Model, error) { return nil, nil }
+func (noScorer) Models(context.Context) ([]api.Model, error) { return nil, nil }

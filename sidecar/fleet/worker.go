@@ -22,17 +22,17 @@ import (
 	"assay/sidecar/localmodel"
 )
 
-// worker trains and judges in child processes of the least priority.
+// worker trains and runs the gate in child processes of the lowest priority.
 type worker struct {
 	child   *childproc.Child
 	config  Config
 	compute localmodel.Compute
-	// base is the directory of --model: training runs with --train-from base fine-tune from it, and the regression set
-	// came with it.
+	// base is the directory of --model, which training runs fine-tune with --train-from base, and which has the
+	// regression set.
 	base string
 }
 
-// Train implements retrain.Worker. Started again after a kill, the child goes on after its last whole epoch.
+// Train implements retrain.Worker. A restarted run resumes after its last complete epoch.
 func (w *worker) Train(ctx context.Context, init, bags, out string, report func(retrain.Progress)) error {
 	if w.config.From == FromBase {
 		init = w.base
@@ -53,7 +53,7 @@ func (w *worker) Train(ctx context.Context, init, bags, out string, report func(
 	})
 }
 
-// recipe looks at what is trained, and on how many bags, of which a file has one a line.
+// recipe returns the settings for the model at init and the number of bags, one per line of the file bags.
 func (w *worker) recipe(init, bags string) (epochs int, rate float64, err error) {
 	base, err := checkpoint.Open(init)
 	if err != nil {
@@ -89,7 +89,7 @@ func (w *worker) Gate(ctx context.Context, files retrain.GateFiles) (verdict ret
 	}
 	failed := w.run(ctx, append(args, w.computeArgs()...), nil)
 	data, err := os.ReadFile(files.Report)
-	if err != nil { // a rejection is an exit code, but comes with a report
+	if err != nil { // a rejection has a report despite its exit code
 		return verdict, errors.Join(failed, err)
 	}
 	var report gate.Report
@@ -120,7 +120,7 @@ func (w *worker) computeArgs() []string {
 	return []string{"--precision", w.precision(), "--device", cmp.Or(w.compute.Device, "auto"), "--threads", strconv.Itoa(w.config.threads())}
 }
 
-// precision of a training: never int8, which has no gradients.
+// precision is the precision of training runs: never int8, which has no gradients.
 func (w *worker) precision() string {
 	if w.compute.Precision == encoder.Int8 {
 		return string(encoder.Auto)
@@ -128,7 +128,7 @@ func (w *worker) precision() string {
 	return cmp.Or(string(w.compute.Precision), string(encoder.Auto))
 }
 
-// run tells a death from outside, which is worth another attempt, from a failure that would come again.
+// run marks a child that was killed as retryable, unlike a failure that would repeat.
 func (w *worker) run(ctx context.Context, args []string, onLine func([]byte)) error {
 	err := w.child.Run(ctx, args, childproc.Limits{Memory: w.config.Memory, Time: w.config.Timeout}, onLine)
 	switch {
@@ -140,13 +140,13 @@ func (w *worker) run(ctx context.Context, args []string, onLine func([]byte)) er
 	return err
 }
 
-// outOfSpace reports whether a child failed because its disk is full, of which only the text comes from there.
+// outOfSpace reports whether a child failed because its disk is full. The errno is lost: it matches the error text.
 func outOfSpace(err error) bool {
 	var exit *exec.ExitError
 	return errors.As(err, &exit) && strings.Contains(err.Error(), syscall.ENOSPC.Error())
 }
 
-// killed tells that a process ended by a signal that it did not get from us.
+// killed reports whether a process was ended by a signal that this process did not send.
 func killed(err error) bool {
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) || errors.Is(err, childproc.ErrMemory) || errors.Is(err, childproc.ErrTime) {
@@ -156,10 +156,10 @@ func killed(err error) bool {
 	return ok && status.Signaled()
 }
 
-// dirName turns a version into the name of a directory. Versions consist of letters, digits and "-._"; any other is unknown.
+// dirName returns the directory name of a version. Versions consist of letters, digits and "-._"; others are unknown.
 func dirName(version string) (string, error) {
 	if version == "" || strings.ContainsAny(version, "/\\\x00") || version[0] == '.' {
-		return "", fmt.Errorf("%w: version %.60q cannot be the name of a folder", retrain.ErrNoModel, version)
+		return "", fmt.Errorf("%w: version %.60q is not a valid directory name", retrain.ErrNoModel, version)
 	}
 	return version, nil
 }

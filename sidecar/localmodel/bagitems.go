@@ -5,7 +5,7 @@ import (
 	"assay/rewardmodel/bag"
 )
 
-// ItemOf is the response of a bag as it would be scored.
+// ItemOf converts the response of a bag to an item to score.
 func ItemOf(b bag.Bag) rewardmodel.Item {
 	it := rewardmodel.Item{ID: b.ID, Prompt: b.Prompt, Instances: b.Instances}
 	for _, m := range b.Messages {
@@ -17,7 +17,7 @@ func ItemOf(b bag.Bag) rewardmodel.Item {
 	return it
 }
 
-// BagOf is the inverse of itemOf; its label means nothing.
+// BagOf is the inverse of ItemOf; the label of the bag is meaningless.
 func BagOf(it rewardmodel.Item) bag.Bag {
 	b := bag.Bag{ID: it.ID, Label: bag.Compliant, Prompt: it.Prompt, Instances: it.Instances}
 	if it.Response != nil {

@@ -2,24 +2,24 @@ package localmodel
 
 import "assay/rewardmodel/encoder"
 
-// Config says which model scores and how it is run.
+// Config specifies the model and how it runs.
 type Config struct {
 	Model          string // checkpoint directory, or its name below models/
-	AllowUntrained bool   // accept a base model, whose randomly initialized head gives scores without meaning
+	AllowUntrained bool   // accept a base model, whose randomly initialized classification head gives meaningless scores
 	Compute
 }
 
-// Compute says how libtorch computes. The zero value chooses what suits the machine.
+// Compute specifies how libtorch computes. The zero value selects the defaults for the machine.
 type Compute struct {
 	Precision encoder.Precision
-	// PrecisionLimit is how far int8 may move the violation of the built-in texts from fp32, on average, before a model
-	// is refused; 0: encoder.DefaultPrecisionLimit.
+	// PrecisionLimit is the maximum mean absolute difference between the int8 and fp32 violations of the built-in texts;
+	// a model above it is refused. 0: encoder.DefaultPrecisionLimit.
 	PrecisionLimit float64
 	Device         string // auto (or empty), cpu or cuda:N
-	Threads        int    // of the CPU; 0: all that the process may use
+	Threads        int    // of the CPU; 0: all CPUs available to the process
 }
 
-// What the flags default to.
+// Defaults of the flags.
 const (
 	DefaultModel      = "models/default"
 	DefaultCacheBytes = 64 << 20 // of a scorer

@@ -9,7 +9,8 @@ import (
 	"assay/sidecar/cli"
 )
 
-// Defaults are those of the flags in this package. A program whose commands use them needs it among its options.
+// Defaults are the default values of the flags in this package. A program whose commands use these flags needs Defaults
+// among its options.
 func Defaults() kong.Vars {
 	bfgpu := train.DefaultBFGPU()
 	return cli.Defaults(map[string]any{

@@ -1,4 +1,4 @@
-// Package localmodel opens a model that runs in this process: it finds the checkpoint directory that a flag names,
-// checks what can be checked quickly, and loads it to a scorer. Commands, the service and the benchmarks share it, and
-// with it the flags that say which model scores and how.
+// Package localmodel runs a model in this process: it finds the checkpoint directory that a flag names, validates it,
+// and loads it into a scorer. Commands, the service and the benchmarks share it, and the flags that specify the model and
+// how it runs.
 package localmodel

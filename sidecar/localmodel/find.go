@@ -10,15 +10,14 @@ import (
 	"assay/sidecar/cli"
 )
 
-// Find returns the directory that name, the value of flag, stands for: itself,
-// below models/, or what was pulled to there from a repository of that name; in
-// the working directory, next to the binary, or next to the binary's directory (as
-// with bin/assay).
+// Find returns the checkpoint directory that name, the value of flag, refers to: the path itself, a directory of that
+// name under models/, or one that was pulled there from the repository of that name. A relative name is looked up in the
+// working directory, next to the binary, in the parent of the binary's directory (for bin/assay), and in share/assay of
+// that parent (for an installed binary).
 func Find(flag, name string) (string, error) {
 	bases := []string{""}
 	if binary, err := os.Executable(); err == nil && !filepath.IsAbs(name) {
-		dir := filepath.Dir(binary)
-		bases = append(bases, dir, filepath.Dir(dir))
+		bases = append(bases, installed(binary)...)
 	}
 	var tried []string
 	for _, base := range bases {
@@ -35,10 +34,17 @@ func Find(flag, name string) (string, error) {
 			return dir, nil
 		}
 	}
-	return "", cli.Usage(fmt.Errorf("%s %s: no such folder; looked for %s", flag, name, strings.Join(tried, ", ")))
+	return "", cli.Usage(fmt.Errorf("%s %s: no such directory; tried %s", flag, name, strings.Join(tried, ", ")))
 }
 
-// pulledAs tells whether dir was pulled from the repository.
+// installed are the directories relative to a binary in which models are looked up.
+func installed(binary string) []string {
+	dir := filepath.Dir(binary)
+	prefix := filepath.Dir(dir)
+	return []string{dir, prefix, filepath.Join(prefix, "share", "assay")}
+}
+
+// pulledAs reports whether dir was pulled from the repository.
 func pulledAs(dir, repo string) bool {
 	receipt, err := hub.ReadReceipt(dir)
 	return err == nil && strings.EqualFold(receipt.Repo, repo)

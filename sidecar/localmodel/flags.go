@@ -8,19 +8,19 @@ import (
 	"assay/sidecar/cli"
 )
 
-// Flags say which model scores and how it is run.
+// Flags specify the model and how it runs.
 type Flags struct {
-	Model          string `default:"${model}" placeholder:"DIR" help:"Checkpoint directory, or its name below models/ (${default}); looked for in the working directory, then next to the binary."`
-	AllowUntrained bool   `help:"Accept a base model, whose randomly initialized head gives scores without meaning."`
+	Model          string `default:"${model}" placeholder:"DIR" help:"Checkpoint directory, or its name under models/ (${default}). A relative path is looked up in the working directory, next to the binary, in the parent of that directory, and in its share/assay."`
+	AllowUntrained bool   `help:"Accept a base model; its randomly initialized classification head gives meaningless scores."`
 	ComputeFlags
 }
 
-// ComputeFlags say where libtorch computes.
+// ComputeFlags specify how libtorch computes.
 type ComputeFlags struct {
-	Precision string  `default:"auto" enum:"auto,fp32,bf16,int8" help:"Number format of the computation (${enum}); auto is bf16 where the processor has it. int8 is for scoring alone: faster, checked against fp32 when the model is loaded."`
-	Limit     float64 `name:"precision-limit" default:"${precision_limit}" help:"How far int8 may move the violation of built-in texts from fp32, on average, before a model is refused; one of them may move ten times as far."`
-	Device    string  `default:"auto" help:"auto, cpu or cuda:N."`
-	Threads   int     `default:"0" help:"CPU threads of libtorch; 0 is all that the process may use."`
+	Precision string  `default:"auto" enum:"auto,fp32,bf16,int8" help:"Dtype of the computation (${enum}); auto selects bf16 where the hardware supports it. int8 is faster, for scoring only, and is validated against fp32 when the model is loaded."`
+	Limit     float64 `name:"precision-limit" default:"${precision_limit}" help:"Maximum mean absolute difference between the int8 and fp32 violations of the built-in texts; a model above it is refused. A single text may differ ten times as much."`
+	Device    string  `default:"auto" help:"Device of the computation: auto, cpu or cuda:N."`
+	Threads   int     `default:"0" help:"CPU threads of libtorch; 0: all CPUs available to the process."`
 }
 
 // Config is the model that the flags describe.
@@ -33,21 +33,21 @@ func (f ComputeFlags) Compute() Compute {
 	return Compute{Precision: encoder.Precision(f.Precision), PrecisionLimit: f.Limit, Device: f.Device, Threads: f.Threads}
 }
 
-// ScorerFlags bound what a scorer does and keeps.
+// ScorerFlags set the limits of a scorer.
 type ScorerFlags struct {
-	CacheBytes     cli.ByteSize `default:"${cache_bytes}" placeholder:"BYTES" help:"Memory for the scores of instances that come again (${default}); 0: no cache."`
-	MaxInstances   int          `default:"${max_instances}" help:"Instances of a response that are scored; the rest is skipped and reported by \"truncated\"."`
-	EmptyReward    float64      `default:"0" help:"Compliance in [0,1] of a response without any text."`
-	MaxBatchTokens int          `default:"${max_batch_tokens}" help:"Tokens of one batch; a GPU takes more at once, such as 16384."`
+	CacheBytes     cli.ByteSize `default:"${cache_bytes}" placeholder:"BYTES" help:"Memory of the score cache for repeated instances (${default}); 0: no cache."`
+	MaxInstances   int          `default:"${max_instances}" help:"Maximum instances scored per response; the others are skipped, and the result has \"truncated\"."`
+	EmptyReward    float64      `default:"0" help:"Compliance in [0,1] of a response without text."`
+	MaxBatchTokens int          `default:"${max_batch_tokens}" help:"Maximum tokens per batch; a GPU can use more, for example 16384."`
 }
 
-// Check finds values that cannot work.
+// Check reports invalid values.
 func (f ScorerFlags) Check() error {
 	switch {
 	case f.MaxInstances < 1:
 		return cli.Usage(fmt.Errorf("--max-instances is %d; give at least 1", f.MaxInstances))
 	case !(f.EmptyReward >= 0 && f.EmptyReward <= 1):
-		return cli.Usage(fmt.Errorf("--empty-reward is %v; it must lie in [0,1]", f.EmptyReward))
+		return cli.Usage(fmt.Errorf("--empty-reward is %v; it must be in [0,1]", f.EmptyReward))
 	case f.MaxBatchTokens < 1:
 		return cli.Usage(fmt.Errorf("--max-batch-tokens is %d; give at least 1", f.MaxBatchTokens))
 	}
@@ -62,5 +62,5 @@ func (f ScorerFlags) Config() rewardmodel.ScorerConfig {
 	}
 }
 
-// UnboundedQueue is the queue of a scorer whose only caller bounds itself.
+// UnboundedQueue is the queue size of a scorer whose only caller limits its own requests.
 const UnboundedQueue = 1 << 40

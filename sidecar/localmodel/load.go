@@ -12,14 +12,14 @@ import (
 	"assay/sidecar/cli"
 )
 
-// Loaded is a model that scores.
+// Loaded is a loaded model with its scorer.
 type Loaded struct {
 	*rewardmodel.Scorer
-	runtime *encoder.Runtime // nil when it is another's
+	runtime *encoder.Runtime // nil if the caller owns it
 	Encoder *encoder.Model
 }
 
-// Load is start on a libtorch of its own.
+// Load is Start with a new runtime, which Close closes.
 func (m *Opened) Load(ctx context.Context, cfg rewardmodel.ScorerConfig, reg prometheus.Registerer) (*Loaded, error) {
 	runtime, err := m.config.Runtime()
 	if err != nil {
@@ -35,7 +35,7 @@ func (m *Opened) Load(ctx context.Context, cfg rewardmodel.ScorerConfig, reg pro
 }
 
 // Start verifies the checksums, reads the weights, runs the model once, and
-// starts a scorer with cfg, whose model's fields it fills.
+// starts a scorer with cfg, after it sets the fields that depend on the model.
 func (m *Opened) Start(ctx context.Context, runtime *encoder.Runtime, cfg rewardmodel.ScorerConfig, reg prometheus.Registerer) (*Loaded, error) {
 	if err := m.Checkpoint.VerifySHA256(ctx); err != nil {
 		return nil, err
@@ -59,7 +59,7 @@ func (m *Opened) Start(ctx context.Context, runtime *encoder.Runtime, cfg reward
 	return s, nil
 }
 
-// Close finishes what was admitted and frees the model.
+// Close finishes the admitted requests and frees the model.
 func (s *Loaded) Close() error {
 	if s.Scorer != nil {
 		s.Scorer.Close()

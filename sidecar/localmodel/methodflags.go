@@ -7,21 +7,21 @@ import (
 	"assay/sidecar/cli"
 )
 
-// MethodFlags are the choices that the methods of training leave open. Those that a method does not have are ignored.
+// MethodFlags are the hyperparameters of the training methods. A method ignores those that it does not have.
 type MethodFlags struct {
-	Weights      string  `default:"${bfgpu_weights}" enum:"batch,paper" help:"BFGPU's weights: softmax over the mini-batch, or within the bag (${enum})."`
-	Normaliser   string  `default:"${bfgpu_normaliser}" enum:"sum,count" help:"BFGPU's weights of a class sum to 1 in a mini-batch, or are divided by twice its instances (${enum})."`
-	Loss         string  `default:"${bfgpu_loss}" enum:"cross-entropy,sigmoid" help:"BFGPU's loss of an instance; sigmoid is symmetric, as the theory asks (${enum})."`
-	PULoss       bool    `default:"${bfgpu_pu_loss}" name:"pu-loss" negatable:"" help:"First stage of each epoch of BFGPU: the weighted loss over all instances."`
-	PseudoLabels string  `default:"auto" enum:"auto,true,false" help:"Second stage of each epoch: train on the witnesses found (${enum}); auto: for BFGPU, not for the PU methods."`
-	PseudoFrom   string  `default:"after" enum:"during,after" help:"Scores that choose the pseudo labels of BFGPU: recorded during the epoch, or after it (${enum})."`
-	LambdaPU     float64 `default:"0" name:"lambda-pu" help:"Factor of BFGPU's weighted loss; 0: 1/pi_micro."`
-	LambdaPseudo float64 `default:"0" help:"Factor of BFGPU's loss on pseudo labels; 0: 1."`
-	TopK         int     `default:"3" name:"top-k" help:"Instances that mil-topk pools."`
-	SigmaMicro   float64 `default:"0" help:"Normal instances for each anomalous one in a violating bag; 0 estimates it."`
-	SigmaMacro   float64 `default:"0" help:"Compliant bags for each violating one; 0 estimates it."`
-	Threshold    string  `default:"auto" enum:"auto,fixed,one-per-bag,per-bag,quantile,quantile-unlabelled" help:"How the decision threshold is placed (${enum}); auto: as the method's source does."`
-	Fold         float64 `default:"0" help:"Share of the bags to place the threshold by instead of training on them; 0: place it by the training scores."`
+	Weights      string  `default:"${bfgpu_weights}" enum:"batch,paper" help:"Instance weights of BFGPU: softmax over the mini-batch, or within the bag (${enum})."`
+	Normaliser   string  `default:"${bfgpu_normaliser}" enum:"sum,count" help:"Normalization of the BFGPU weights: those of a class sum to 1 in a mini-batch, or are divided by twice the number of its instances (${enum})."`
+	Loss         string  `default:"${bfgpu_loss}" enum:"cross-entropy,sigmoid" help:"Per-instance loss of BFGPU (${enum}); sigmoid is symmetric, as the theory requires."`
+	PULoss       bool    `default:"${bfgpu_pu_loss}" name:"pu-loss" negatable:"" help:"Run the first stage of each BFGPU epoch: the weighted loss over all instances."`
+	PseudoLabels string  `default:"auto" enum:"auto,true,false" help:"Run the second stage of each epoch: train on the pseudo-labels of the witnesses (${enum}); auto: for BFGPU, not for the PU methods."`
+	PseudoFrom   string  `default:"after" enum:"during,after" help:"Scores that select the pseudo-labels of BFGPU: recorded during the epoch, or after it (${enum})."`
+	LambdaPU     float64 `default:"0" name:"lambda-pu" help:"Coefficient of the weighted BFGPU loss; 0: 1/pi_micro."`
+	LambdaPseudo float64 `default:"0" help:"Coefficient of the BFGPU loss on pseudo-labels; 0: 1."`
+	TopK         int     `default:"3" name:"top-k" help:"Number of instances that mil-topk pools."`
+	SigmaMicro   float64 `default:"0" help:"Normal instances per anomalous instance in a violating bag; 0: estimate it."`
+	SigmaMacro   float64 `default:"0" help:"Compliant bags per violating bag; 0: estimate it."`
+	Threshold    string  `default:"auto" enum:"auto,fixed,one-per-bag,per-bag,quantile,quantile-unlabelled" help:"How to choose the decision threshold (${enum}); auto: as in the paper of the method."`
+	Fold         float64 `default:"0" help:"Share of the bags to hold out for choosing the threshold; 0: choose it by the training scores."`
 }
 
 // Method builds the named method.
@@ -36,7 +36,7 @@ func (f MethodFlags) Method(name string) (train.Method, error) {
 	})
 }
 
-// ThresholdOf is the kind of threshold that --threshold names, or the method's own with auto.
+// ThresholdOf is the kind of threshold that --threshold selects, or the default of the method with auto.
 func (f MethodFlags) ThresholdOf(m train.Method) train.Threshold {
 	if f.Threshold == "auto" {
 		return m.Threshold()
@@ -44,17 +44,17 @@ func (f MethodFlags) ThresholdOf(m train.Method) train.Threshold {
 	return train.Threshold(f.Threshold)
 }
 
-// CheckServable returns an error that names --method where a checkpoint of the method could not serve.
+// CheckServable returns an error that names --method if a checkpoint of the method cannot be served.
 func CheckServable(m train.Method) error {
 	if train.Servable(m) {
 		return nil
 	}
-	var able []string
+	var servable []string
 	for _, name := range train.Methods() {
 		if m, err := train.NewMethod(name, train.Settings{}); err == nil && train.Servable(m) {
-			able = append(able, name)
+			servable = append(servable, name)
 		}
 	}
-	return cli.Usage(fmt.Errorf("--method: %s judges whole responses or with parameters that a checkpoint does not hold, "+
-		"so there would be nothing to serve; use one of %v, or compare methods with assay-lab bench paper", m.Name(), able))
+	return cli.Usage(fmt.Errorf("--method %s: the method scores whole responses, or needs parameters that a checkpoint does not store, "+
+		"so the model cannot be served; use one of %v, or compare methods with assay-lab bench paper", m.Name(), servable))
 }

@@ -17,8 +17,7 @@ import (
 	"assay/sidecar/cli"
 )
 
-// Opened is a checkpoint that was found fit to score with, before its
-// weights are read.
+// Opened is a validated checkpoint whose weights are not loaded yet.
 type Opened struct {
 	config     Config
 	Dir        string
@@ -26,8 +25,8 @@ type Opened struct {
 	Tokenizer  *tokenizer.Tokenizer
 }
 
-// Open checks all that can be checked quickly, so that a wrong setting stops
-// the start. The caller closes the model.
+// Open runs the quick checks of the checkpoint, so that an invalid setting fails
+// the start early. The caller closes the model.
 func (c Config) Open() (*Opened, error) {
 	dir, err := Find("--model", c.Model)
 	if err != nil {
@@ -40,7 +39,7 @@ func (c Config) Open() (*Opened, error) {
 	return m, nil
 }
 
-// OpenDir is Open for a checkpoint directory that was found already.
+// OpenDir is Open for the path of a checkpoint directory.
 func (c Config) OpenDir(dir string) (*Opened, error) {
 	ckpt, err := checkpoint.Open(dir)
 	if err != nil {
@@ -55,11 +54,11 @@ func (c Config) OpenDir(dir string) (*Opened, error) {
 
 func (m *Opened) check() error {
 	if m.Checkpoint.Manifest.Context {
-		return errors.New(`assay.json has "context": true: a model that reads the prompt as well cannot be run by this version; use one trained without`)
+		return errors.New(`assay.json has "context": true: this version does not support models that read the prompt; use one trained without context`)
 	}
 	if !m.Checkpoint.HasClassifier() {
 		if !m.config.AllowUntrained {
-			return errors.New("is a base model without a classifier; train it with assay train --init, or accept scores without meaning with --allow-untrained")
+			return errors.New("is a base model without a classifier; train it with assay train --init, or accept meaningless scores with --allow-untrained")
 		}
 	} else if _, _, _, err := m.Checkpoint.Labels(); err != nil {
 		return err
@@ -69,17 +68,17 @@ func (m *Opened) check() error {
 		return err
 	}
 	if tok.VocabSize() > m.Checkpoint.Config.Vocab {
-		return fmt.Errorf("the tokenizer has %d tokens, the embedding only %d rows; they are of different models", tok.VocabSize(), m.Checkpoint.Config.Vocab)
+		return fmt.Errorf("the tokenizer has %d tokens, but the embedding has only %d rows; use the tokenizer of the model", tok.VocabSize(), m.Checkpoint.Config.Vocab)
 	}
 	m.Tokenizer = tok
 	return nil
 }
 
-// Untrained is the version of every model with a fresh head.
+// Untrained is the version of every model with a randomly initialized classification head.
 const Untrained = "untrained"
 
-// Version names the weights: as assay.json does, or by the directory's name and
-// the checksum of what is in it.
+// Version identifies the weights: the version in assay.json, or the name of the
+// directory and a checksum of its content.
 func (m *Opened) Version(ctx context.Context) (string, error) {
 	if !m.Checkpoint.HasClassifier() {
 		return Untrained, nil
@@ -117,7 +116,7 @@ func addFile(w io.Writer, name string) error {
 	return err
 }
 
-// Thresholds are the decision thresholds that the checkpoint comes with.
+// Thresholds are the decision thresholds in the checkpoint.
 func (m *Opened) Thresholds() map[rewardmodel.Aggregate]float64 {
 	thresholds := map[rewardmodel.Aggregate]float64{}
 	for name, t := range m.Checkpoint.Manifest.Thresholds {
@@ -129,8 +128,7 @@ func (m *Opened) Thresholds() map[rewardmodel.Aggregate]float64 {
 	return thresholds
 }
 
-// Calibration is the scale of rewards that the checkpoint comes with. A map of an aggregate that this version does not
-// know is ignored.
+// Calibration is the calibration in the checkpoint. Maps of unrecognized aggregates are ignored.
 func (m *Opened) Calibration() rewardmodel.Calibration {
 	out := rewardmodel.Calibration{}
 	for name, curve := range m.Checkpoint.Manifest.Calibration {

@@ -15,7 +15,7 @@ import (
 	"assay/sidecar/processtest"
 )
 
-func TestModelsThatAreRefused(t *testing.T) {
+func TestInvalidModels(t *testing.T) {
 	damaged := processtest.TinyModel(t, nil)
 	file, err := os.OpenFile(filepath.Join(damaged, "vocab.json"), os.O_APPEND|os.O_WRONLY, 0)
 	require.NoError(t, err)

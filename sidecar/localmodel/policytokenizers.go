@@ -9,9 +9,9 @@ import (
 	"assay/sidecar/cli"
 )
 
-// PolicyFlags name the tokenizers of policy models.
+// PolicyFlags specify the tokenizers of policy models.
 type PolicyFlags struct {
-	PolicyTokenizer []string `placeholder:"NAME=FOLDER" help:"Tokenizer of a policy model, for dense rewards (options.tokenizer): a name, and the folder with its tokenizer.json. Repeatable."`
+	PolicyTokenizer []string `placeholder:"NAME=DIR" help:"Tokenizer of a policy model, for dense rewards (options.tokenizer): a name, and the directory of its tokenizer.json. Repeatable."`
 }
 
 // Load reads the tokenizers, by name.
@@ -20,10 +20,10 @@ func (f PolicyFlags) Load() (map[string]rewardmodel.PolicyTokenizer, error) {
 	for _, setting := range f.PolicyTokenizer {
 		name, dir, ok := strings.Cut(setting, "=")
 		if !ok || name == "" || dir == "" {
-			return nil, cli.Usage(fmt.Errorf("--policy-tokenizer %s: give NAME=FOLDER", setting))
+			return nil, cli.Usage(fmt.Errorf("--policy-tokenizer %s: give NAME=DIR", setting))
 		}
 		if loaded[name] != nil {
-			return nil, cli.Usage(fmt.Errorf("--policy-tokenizer %s: the name %s is given twice", setting, name))
+			return nil, cli.Usage(fmt.Errorf("--policy-tokenizer %s: duplicate name %s; give each tokenizer its own name", setting, name))
 		}
 		t, err := tokenizer.LoadPolicy(dir)
 		if err != nil {

@@ -19,13 +19,13 @@ import (
 	"assay/sidecar/cli"
 )
 
-// bagReader turns bags into what a learner sees.
+// bagReader tokenizes bags into training data.
 type bagReader struct {
 	tok       *tokenizer.Tokenizer
 	room      int // tokens of a sequence, without special tokens
 	inspect   bag.Inspector
 	data      train.Data
-	truncated int       // responses that are longer than the model as one sequence
+	truncated int       // responses longer than the model allows as one sequence
 	sum       hash.Hash // of the files
 }
 
@@ -34,8 +34,8 @@ func newBagReader(tok *tokenizer.Tokenizer, maxLength int) *bagReader {
 }
 
 // ReadBags reads and tokenizes bag files for a model whose sequences have at most maxLength tokens; digest identifies
-// their content. It skips responses without an utterance, logs what is odd about the bags, and returns an error that
-// names --bags where nothing can be learned from them.
+// their content. It skips responses without an utterance, logs warnings about the bags, and returns an error that names
+// --bags if they cannot train a model.
 func ReadBags(ctx context.Context, files []string, tok *tokenizer.Tokenizer, maxLength int, log zerolog.Logger) (data *train.Data, digest string, err error) {
 	r := newBagReader(tok, maxLength)
 	for _, name := range files {
@@ -56,8 +56,8 @@ func ReadBags(ctx context.Context, files []string, tok *tokenizer.Tokenizer, max
 	return &r.data, hex.EncodeToString(r.sum.Sum(nil))[:16], nil
 }
 
-// TokenizeBags turns bags into what a learner sees, for a model whose sequences have at most maxLength tokens.
-// truncated counts the responses that are longer than that when they are read as one sequence.
+// TokenizeBags tokenizes bags into training data for a model whose sequences have at most maxLength tokens.
+// truncated counts the responses that are longer than that as one sequence.
 func TokenizeBags(ctx context.Context, bags []bag.Bag, tok *tokenizer.Tokenizer, maxLength int) (data *train.Data, truncated int, err error) {
 	r := newBagReader(tok, maxLength)
 	for _, b := range bags {
@@ -85,8 +85,8 @@ func (r *bagReader) read(ctx context.Context, name string) error {
 	return nil
 }
 
-// add tokenizes a bag. An utterance that was given as it is may be too long for the model; its parts become separate
-// instances, each with its gold label.
+// add tokenizes a bag. A given instance may be too long for the model: its parts become separate instances with the gold
+// label of the whole.
 func (r *bagReader) add(ctx context.Context, b bag.Bag) error {
 	length := r.tok.Counter(ctx)
 	segments, err := b.Segments(ctx, r.room, length)

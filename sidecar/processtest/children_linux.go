@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// ChildrenOf lists the processes that a process started.
+// ChildrenOf lists the child processes of a process.
 func ChildrenOf(t *testing.T, pid int) (children []int) {
 	t.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/stat")
@@ -18,7 +18,7 @@ func ChildrenOf(t *testing.T, pid int) (children []int) {
 	for _, file := range files {
 		stat, err := os.ReadFile(file)
 		if err != nil {
-			continue // it has ended
+			continue // it has exited
 		}
 		var child, parent int
 		_, after, _ := strings.Cut(string(stat), ") ")

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// configMap is a directory as Kubernetes mounts a ConfigMap: what is in it are links
-// through ..data, which is replaced as a whole.
+// configMap is a directory like a ConfigMap that Kubernetes mounts: its entries are
+// links through ..data, which is replaced atomically.
 type configMap struct {
 	t       *testing.T
 	Dir     string
@@ -26,7 +26,7 @@ func MountConfigMap(t *testing.T, content string) *configMap {
 	return m
 }
 
-// Path is that of the configuration file.
+// Path is the path of the configuration file.
 func (m *configMap) Path() string { return filepath.Join(m.Dir, "assay.yaml") }
 
 // Swap replaces the configuration file.

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// SmallDisk mounts a file system of its own, and skips the test where that is not permitted.
+// SmallDisk mounts a small file system, and skips the test where that is not permitted.
 func SmallDisk(t *testing.T, megabytes int) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -26,11 +26,11 @@ func Fill(t *testing.T, path string) {
 	t.Helper()
 	file, err := os.Create(path)
 	require.NoError(t, err)
-	for size := 1 << 20; size > 0; { // in ever smaller pieces
+	for size := 1 << 20; size > 0; { // in smaller and smaller pieces
 		if _, err := file.Write(make([]byte, size)); err != nil {
 			require.ErrorIs(t, err, syscall.ENOSPC)
 			size /= 2
 		}
 	}
-	_ = file.Close() // it may say once more that the disk is full
+	_ = file.Close() // it may fail again because the disk is full
 }

@@ -16,7 +16,7 @@ import (
 	"assay/rewardmodel"
 )
 
-// RequireOneRewardEach waits until all responses are done.
+// RequireOneRewardEach waits until every response has exactly one reward.
 func RequireOneRewardEach(t *testing.T, p *Process, responses int, prefix string) {
 	t.Helper()
 	_, js := p.JetStream(t)
@@ -38,7 +38,7 @@ func RequireOneRewardEach(t *testing.T, p *Process, responses int, prefix string
 	}
 }
 
-// LongText is different for every i, so that no cache has it.
+// LongText is a different text for every i, so that it is not in a cache.
 func LongText(i int) string {
 	var b strings.Builder
 	for k := range 40 {
@@ -47,7 +47,7 @@ func LongText(i int) string {
 	return b.String()
 }
 
-// DataDir is where a process keeps its data.
+// DataDir is the data directory of a process.
 func DataDir(p *Process) string {
 	for i, arg := range p.Cmd.Args {
 		if arg == "--data-dir" {
@@ -57,7 +57,7 @@ func DataDir(p *Process) string {
 	return ""
 }
 
-// Printed is the line that a process prints to be tried.
+// Printed is the sample command that a process prints.
 func Printed(t *testing.T, p *Process) string {
 	t.Helper()
 	select {
@@ -111,7 +111,7 @@ func NextReward(t *testing.T, js jetstream.JetStream, tail string) jetstream.Msg
 	return msg
 }
 
-// Fetch reads a JSON answer.
+// Fetch decodes a JSON response.
 func Fetch(t *testing.T, url string, into any) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
@@ -130,7 +130,7 @@ func AwaitVersion(t *testing.T, url, version string) {
 	require.Eventually(t, func() bool { return ServedBy(t, url) == version }, Patience, 50*time.Millisecond)
 }
 
-// ServedBy is the version that scores now.
+// ServedBy is the version that currently scores.
 func ServedBy(t *testing.T, url string) string {
 	t.Helper()
 	return Post(t, url, `{"responses":[{"response":"Who are you?"}]}`).Model.Version

@@ -14,10 +14,10 @@ import (
 	"assay/rewardmodel/checkpoint"
 )
 
-// Patience bounds every wait of a test.
+// Patience is the timeout of every wait in a test.
 const Patience = time.Minute
 
-// BPEDir holds a small vocabulary in RoBERTa's form.
+// BPEDir is a directory with a small vocabulary in RoBERTa's format.
 func BPEDir(t testing.TB) string {
 	t.Helper()
 	dir, err := bpeDir()
@@ -51,8 +51,8 @@ func TinyModel(t testing.TB, edit func(*checkpoint.Config, *checkpoint.Manifest)
 	return dir
 }
 
-// WriteTinyModel writes a checkpoint with random weights to dir, which must not exist yet. Its scores mean nothing, but
-// are the same everywhere and differ from text to text.
+// WriteTinyModel writes a checkpoint with random weights to dir, which must not exist yet. Its scores are meaningless,
+// but deterministic and different for every text.
 func WriteTinyModel(dir string, edit func(*checkpoint.Config, *checkpoint.Manifest)) error {
 	cfg := checkpoint.Config{
 		ModelType: checkpoint.Roberta, HiddenSize: 16, Layers: 2, Heads: 2, Intermediate: 32, Vocab: 8300,

@@ -16,18 +16,18 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Process is "assay serve" as a process of its own.
+// Process is a running "assay serve".
 type Process struct {
 	Cmd    *exec.Cmd
 	Ready  readyLine
 	became chan readyLine // gets that line
 	Log    []string       // of standard error, complete once done is closed
-	tries  chan string    // lines that it prints to be tried
+	tries  chan string    // sample commands that it prints
 	Done   chan struct{}
 	exited bool
 }
 
-// readyLine is the log line that tells that the service is ready.
+// readyLine is the log line of a service that is ready.
 type readyLine struct {
 	Message string `json:"message"`
 	HTTP    string `json:"http"`
@@ -103,7 +103,7 @@ func (p *Process) read(stderr io.Reader) {
 	}
 }
 
-// Output is what the process said; call it when it has ended.
+// Output is the standard error of the process; call it after it has exited.
 func (p *Process) Output() string {
 	<-p.Done
 	return strings.Join(p.Log, "\n")

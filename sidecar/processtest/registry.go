@@ -14,7 +14,7 @@ import (
 	"assay/rewardmodel/retrain"
 )
 
-// Register stores another version, of which the fleet may make use.
+// Register stores another version in the registry of the fleet.
 func Register(t *testing.T, cluster *queuetest.Cluster, version string) {
 	t.Helper()
 	dir := TinyModel(t, func(_ *checkpoint.Config, m *checkpoint.Manifest) { m.Version = version })
@@ -33,7 +33,7 @@ func Register(t *testing.T, cluster *queuetest.Cluster, version string) {
 	require.NoError(t, registry.Register(t.Context(), m))
 }
 
-// AskFor posts to a service until it can do what it is asked for.
+// AskFor posts to a service until the request succeeds.
 func AskFor(t *testing.T, p *Process, path string) {
 	t.Helper()
 	for began := time.Now(); ; <-time.After(100 * time.Millisecond) {

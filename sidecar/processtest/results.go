@@ -10,7 +10,7 @@ import (
 	"assay/rewardmodel"
 )
 
-// Results decodes what assay score prints.
+// Results decodes the output of assay score.
 func Results(t *testing.T, lines string) []rewardmodel.Result {
 	t.Helper()
 	var out []rewardmodel.Result

@@ -24,7 +24,7 @@ const (
 	badWords      = 6
 )
 
-// Invented is a word of no language; the first letters differ for all of them.
+// Invented is a made-up word; all of them begin with different letters.
 func Invented(i int) string {
 	const consonants, vowels = "bdfgklmnprstvz", "aeiou"
 	return string([]byte{consonants[i%14], vowels[i%5], 'r', vowels[i/7%5]})
@@ -88,7 +88,7 @@ func TinyBackbone(t testing.TB) string {
 		}
 		scale := 0.1
 		if strings.HasPrefix(spec.Name, "embeddings.position") || strings.HasPrefix(spec.Name, "embeddings.token_type") {
-			scale = 0.01 // what counts are the words
+			scale = 0.01 // the words dominate
 		}
 		for range n {
 			value := scale * rng.NormFloat64()

@@ -19,7 +19,7 @@ import (
 )
 
 // Every default has one definition, in the library.
-func TestDefaultsAreThoseOfTheLibraries(t *testing.T) {
+func TestFlagDefaultsMatchTheLibraries(t *testing.T) {
 	parsed := func(args ...string) *program.Commands {
 		c, err := parse(t, args...)
 		require.NoError(t, err)

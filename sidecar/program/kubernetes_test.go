@@ -11,9 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Every command line of k8s/ is one that assay takes, with the settings of the
-// ConfigMap beside it.
-func TestAssayTakesTheCommandLinesOfTheManifests(t *testing.T) {
+// assay accepts every command line in k8s/, with the settings of the ConfigMap in
+// the same directory.
+func TestAssayAcceptsTheCommandLinesOfTheManifests(t *testing.T) {
 	var config struct {
 		Data map[string]string
 	}
@@ -24,8 +24,8 @@ func TestAssayTakesTheCommandLinesOfTheManifests(t *testing.T) {
 	settings := configFile(t, config.Data["assay.yaml"])
 
 	commands := map[string]int{}
-	for _, folder := range []string{"base", "components"} {
-		require.NoError(t, filepath.WalkDir(filepath.Join("../../k8s", folder), func(path string, _ fs.DirEntry, err error) error {
+	for _, dir := range []string{"base", "components"} {
+		require.NoError(t, filepath.WalkDir(filepath.Join("../../k8s", dir), func(path string, _ fs.DirEntry, err error) error {
 			if err != nil || filepath.Ext(path) != ".yaml" {
 				return err
 			}

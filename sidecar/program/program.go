@@ -14,26 +14,26 @@ import (
 	"assay/sidecar/localmodel"
 )
 
-// Commands is the command line: each field with cmd is a subcommand, each other a
-// flag of all of them.
+// Commands is the command line: each field with the tag cmd is a subcommand, the
+// other fields are flags of all subcommands.
 type Commands struct {
 	cli.GlobalFlags
 
-	Serve      daemon.Serve        `cmd:"" help:"Run the service: scores over HTTP and NATS."`
+	Serve      daemon.Serve        `cmd:"" help:"Run the service that scores over HTTP and NATS."`
 	Score      commands.Score      `cmd:"" help:"Score responses (JSONL in, JSONL out)."`
-	Segment    commands.Segment    `cmd:"" help:"Cut texts into utterances (JSONL in, JSONL out)."`
-	Tokenize   commands.Tokenize   `cmd:"" help:"Turn texts into token ids (JSONL in, JSONL out)."`
-	Bags       commands.Bags       `cmd:"" help:"Make bags to train and measure on, as the BFGPU paper does."`
-	Pull       commands.Pull       `cmd:"" help:"Fetch a checkpoint from a Hugging Face hub, verified and resumable."`
+	Segment    commands.Segment    `cmd:"" help:"Split texts into utterances (JSONL in, JSONL out)."`
+	Tokenize   commands.Tokenize   `cmd:"" help:"Convert texts to token IDs (JSONL in, JSONL out)."`
+	Bags       commands.Bags       `cmd:"" help:"Make bags for training and evaluation, as in the BFGPU paper."`
+	Pull       commands.Pull       `cmd:"" help:"Download a checkpoint from a Hugging Face hub, verified and resumable."`
 	Train      commands.Train      `cmd:"" help:"Train a model on responses with coarse labels."`
-	Eval       commands.Eval       `cmd:"" help:"Measure a model on labelled bags."`
-	Gate       commands.Gate       `cmd:"" help:"Decide whether a trained model may take the place of the one that serves."`
-	Trainer    daemon.Trainer      `cmd:"" help:"Train on the feedback of services elsewhere, and score nothing."`
-	Feedback   admin.Feedback      `cmd:"" help:"Send labels of responses to a running service, and more."`
+	Eval       commands.Eval       `cmd:"" help:"Evaluate a model on labelled bags."`
+	Gate       commands.Gate       `cmd:"" help:"Decide whether a candidate model may replace the current one."`
+	Trainer    daemon.Trainer      `cmd:"" help:"Train on the feedback of services on other machines, without scoring."`
+	Feedback   admin.Feedback      `cmd:"" help:"Send, inspect or erase the labels of a running service."`
 	Models     admin.Models        `cmd:"" help:"List, show, promote or roll back the models of a running service."`
-	Training   admin.Training      `cmd:"" help:"Start a training of a running service, or show it."`
-	Health     commands.Health     `cmd:"" help:"Ask the service on this machine whether it is ready: the probe of an image without a shell."`
-	Version    commands.Version    `cmd:"" help:"Show what this binary is made of."`
+	Training   admin.Training      `cmd:"" help:"Start or show training runs of a running service."`
+	Health     commands.Health     `cmd:"" help:"Probe the service on this machine, for container images without a shell."`
+	Version    commands.Version    `cmd:"" help:"Show version and build information."`
 	Completion commands.Completion `cmd:"" help:"Print the completion script of a shell."`
 }
 

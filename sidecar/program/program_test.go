@@ -15,7 +15,7 @@ import (
 	"assay/sidecar/program"
 )
 
-// parse reads a command line as run does.
+// parse parses a command line as Run does.
 func parse(t *testing.T, args ...string) (*program.Commands, error) {
 	t.Helper()
 	c := &program.Commands{}
@@ -66,7 +66,7 @@ top-k: 7
 	require.Equal(t, 5, c.Serve.Threads, "the flag beats the environment")
 }
 
-func TestBadSettingsStopTheStartAndAreNamed(t *testing.T) {
+func TestInvalidSettingsFailTheStart(t *testing.T) {
 	for name, c := range map[string]struct {
 		file, variable, value string
 		args                  []string
@@ -76,8 +76,8 @@ func TestBadSettingsStopTheStartAndAreNamed(t *testing.T) {
 		"underscores":          {file: "cache_bytes: 3", says: []string{`"cache_bytes"`, "did you mean cache-bytes?"}},
 		"key twice":            {file: "threads: 3\nthreads: 4", says: []string{"threads"}},
 		"no value":             {file: "threads:", says: []string{"threads", "no value"}},
-		"nested":               {file: "nats:\n  url: x", says: []string{"nats", "plain value"}},
-		"no mapping":           {file: "- threads", says: []string{"no mapping"}},
+		"nested":               {file: "nats:\n  url: x", says: []string{"nats", "scalar"}},
+		"not a mapping":        {file: "- threads", says: []string{"not a mapping"}},
 		"broken YAML":          {file: "threads: [1", says: []string{"--config"}},
 		"bad value in a file":  {file: "threads: many", says: []string{"--threads", "many"}},
 		"bad enum in a file":   {file: "precision: fp8", says: []string{"--precision", "fp8"}},

@@ -14,8 +14,8 @@ import (
 	"assay/sidecar/program"
 )
 
-// followed reads a command line, and returns what follows its settings and what
-// that logs.
+// followed parses a command line, and returns its settings and the log of their
+// reloads.
 func followed(t *testing.T, args ...string) (*cli.Settings, *bytes.Buffer) {
 	t.Helper()
 	c, log, level := &program.Commands{}, &bytes.Buffer{}, &cli.LogLevel{}
@@ -26,7 +26,7 @@ func followed(t *testing.T, args ...string) (*cli.Settings, *bytes.Buffer) {
 	return cli.NewSettings(program.Assay(), args, parsed, string(c.Config), level, c.Logger(log, level)), log
 }
 
-func TestSettingsTakeEffectOrAreNamed(t *testing.T) {
+func TestSettingsTakeEffectOrAreLogged(t *testing.T) {
 	m := processtest.MountConfigMap(t, "log-level: info\nmax-responses: 2\nthreads: 1\nnats-token: first-secret\n")
 	s, log := followed(t, "serve", "--config", m.Path(), "--max-in-flight", "7", "--log-format", "json")
 	var most []int
@@ -63,16 +63,16 @@ func TestSettingsTakeEffectOrAreNamed(t *testing.T) {
 
 	m.Swap("log-level: info\nmax-responses: 0\n")
 	s.Reload(live)
-	logged("fault", "--max-responses is 0")
+	logged("is invalid", "--max-responses is 0")
 	m.Swap("max-response: 4\n")
 	s.Reload(live)
-	logged("fault", "max-response")
+	logged("is invalid", "max-response")
 	s.Log.Debug().Msg("still shown")
 	logged("still shown")
 
 	require.NoError(t, os.Remove(filepath.Join(m.Dir, "..data")))
 	s.Reload(live)
-	logged("cannot be read")
+	logged("cannot read the file")
 	s.Reload(live)
 	logged() // once
 	m.Swap("log-level: debug\nmax-responses: 5\nthreads: 2\nnats-token: second-secret\n")

@@ -7,7 +7,7 @@ import (
 	"assay/rewardmodel/encoder"
 )
 
-// URL is where HTTP is served, as a client on this machine can use it.
+// URL is the URL of HTTP for clients on this machine.
 func (s *Service) URL() string { return Reachable("http://" + s.listener.Addr().String()) }
 
 // GRPCAddress is the target for gRPC clients, "" without Config.GRPCListen.
@@ -19,7 +19,7 @@ func (s *Service) GRPCAddress() string {
 	return address
 }
 
-// NATSURL is that of the NATS server, embedded or not; "" before Ready, and without NATS.
+// NATSURL is the URL of the NATS server, embedded or external; "" before Ready, and without NATS.
 func (s *Service) NATSURL() string {
 	if q := s.handle.queue.Load(); q != nil {
 		return q.URL()
@@ -27,14 +27,14 @@ func (s *Service) NATSURL() string {
 	return ""
 }
 
-// Model is the version that scores, and how it computes. Call it after Ready.
+// Model is the version that scores, and its precision and device. Call it after Ready.
 func (s *Service) Model() (version string, precision encoder.Precision, device string) {
 	precision, device = s.loader.precisionAndDevice()
 	return s.handle.versions.Load().Current().Version, precision, device
 }
 
-// Reachable replaces an address that stands for every interface by one that a
-// client on this machine can use.
+// Reachable replaces the unspecified address in a URL, such as 0.0.0.0, with
+// loopback, for clients on this machine.
 func Reachable(url string) string {
 	scheme, address, _ := strings.Cut(url, "://")
 	host, port, err := net.SplitHostPort(address)

@@ -12,42 +12,42 @@ import (
 	"assay/sidecar/localmodel"
 )
 
-// Config is what a service is made of. DefaultConfig gives every field a working value.
+// Config configures a service. Start from DefaultConfig.
 type Config struct {
-	Listen     string // HOST:PORT of HTTP; port 0 takes any free one
-	OpsListen  string // HOST:PORT of health and metrics alone, without tokens; "": none
+	Listen     string // HOST:PORT of HTTP; port 0: any free port
+	OpsListen  string // HOST:PORT of health and metrics only, without tokens; "": none
 	GRPCListen string // HOST:PORT of the Open Inference Protocol over gRPC; "": none
 
-	TokenFile string // of the callers' tokens, read again when it changes; "": none
-	// Private generates a token in DataDir at each start, which every caller needs, also those of the embedded NATS
-	// server unless Queue.Server.Token is given.
+	TokenFile string // of the client tokens, reloaded when it changes; "": none
+	// Private generates a token in DataDir at each start and requires it from every client, including clients of the
+	// embedded NATS server unless Queue.Server.Token is set.
 	Private bool
 
 	API           api.Config
-	RequestMemory int64 // bytes that all requests together may hold; 0: rewardmodel.DefaultMemory
-	// ShutdownTimeout bounds Shutdown, and with it DrainDelay, for which the service continues to answer while it reports
-	// not to be ready.
+	RequestMemory int64 // memory limit in bytes of all requests together; 0: rewardmodel.DefaultMemory
+	// ShutdownTimeout limits Shutdown, including DrainDelay, during which the service keeps serving but reports that it
+	// is not ready.
 	ShutdownTimeout, DrainDelay time.Duration
 
 	Model        localmodel.Config
-	Scorer       rewardmodel.ScorerConfig // without what the checkpoint says
-	Pin          string                   // serve this version whatever is promoted; "": the current one
-	ModelsLoaded int                      // versions that stay loaded, at least 2
-	ModelsBytes  int64                    // of their weights; 0: no limit
+	Scorer       rewardmodel.ScorerConfig // without the fields that the checkpoint sets
+	Pin          string                   // serve this version and ignore promotions; "": serve the current version
+	ModelsLoaded int                      // maximum loaded versions, at least 2
+	ModelsBytes  int64                    // memory limit of the loaded versions; 0: no limit
 
-	// NATS starts the streams, and with them feedback and training: on an embedded server, or on that of Queue.Conn.URL.
+	// NATS enables the streams, feedback and training, on an embedded server or the one at Queue.Conn.URL.
 	NATS    bool
-	Queue   queue.Config // its memory and labels are those of the service
+	Queue   queue.Config // the service sets its memory and labels
 	DataDir string       // for streams, models and training runs
 
-	Train    bool         // run training jobs in this process' children
-	Training fleet.Config // when and how
+	Train    bool         // run training jobs in child processes of this one
+	Training fleet.Config // configures these jobs
 
-	// Registry gets the metrics, which /metrics shows; nil: a new one, with those of the process and of the Go runtime.
+	// Registry collects the metrics that /metrics exposes; nil: a new one, including process and Go runtime metrics.
 	Registry *prometheus.Registry
 }
 
-// DefaultConfig is what the flags default to, without a data directory.
+// DefaultConfig has the defaults of the flags, but no data directory.
 func DefaultConfig() Config {
 	return Config{
 		Listen: "127.0.0.1:8080",

@@ -66,7 +66,7 @@ func withListen(cfg serve.Config, s *serve.Service) serve.Config {
 	return cfg
 }
 
-func TestAFailingStartIsTheErrorOfReady(t *testing.T) {
+func TestReadyReturnsTheErrorOfAFailedStart(t *testing.T) {
 	cfg := embedded(t)
 	cfg.Pin = "another"
 	s, err := serve.New(cfg, zerolog.Nop())

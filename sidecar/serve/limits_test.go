@@ -13,7 +13,7 @@ import (
 	"assay/sidecar/processtest"
 )
 
-func TestLimitsChangeUnderARunningService(t *testing.T) {
+func TestLimitsChangeWhileTheServiceRuns(t *testing.T) {
 	m := processtest.MountConfigMap(t, "max-responses: 1\nlog-level: info\n")
 	p := processtest.Serve(t, processtest.TinyModel(t, nil), t.TempDir(), "--config", m.Path(), "--log-format", "json")
 	nc, _ := p.JetStream(t)

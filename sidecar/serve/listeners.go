@@ -10,8 +10,8 @@ import (
 	"assay/sidecar/cli"
 )
 
-// listen opens the listeners, and then shows the private token to its owner: a
-// start that fails because the service already runs leaves that one its token.
+// listen opens the listeners, and then writes the private token: a start that
+// fails because the service already runs must not replace its token.
 func (s *Service) listen() (err error) {
 	parts := api.Parts{Scorer: &s.handle, Models: &s.handle, Tokens: s.tokens, Memory: s.memory, Checks: []api.Check{{Name: "model", Ready: s.handle.modelReady}}}
 	if s.config.NATS {
@@ -34,7 +34,7 @@ func (s *Service) listen() (err error) {
 			continue
 		}
 		if *l.listener, err = config.Listen(context.Background(), "tcp", l.address); err != nil {
-			return closeAll(opened, fmt.Errorf("%s: %w; stop what uses the address, or choose another", l.flag, err))
+			return closeAll(opened, fmt.Errorf("%s: %w; stop the process that uses the address, or choose another", l.flag, err))
 		}
 		opened = append(opened, *l.listener)
 	}
@@ -46,7 +46,7 @@ func (s *Service) listen() (err error) {
 	return nil
 }
 
-// listeners are those that are open.
+// listeners are the open listeners.
 func (s *Service) listeners() (open []net.Listener) {
 	for _, l := range []net.Listener{s.listener, s.ops, s.grpc} {
 		if l != nil {
@@ -56,7 +56,7 @@ func (s *Service) listeners() (open []net.Listener) {
 	return open
 }
 
-// closeAll closes listeners after a failure, and returns that.
+// closeAll closes listeners and returns err, joined with their errors.
 func closeAll(listeners []net.Listener, err error) error {
 	for _, l := range listeners {
 		err = errors.Join(err, l.Close())

@@ -15,7 +15,7 @@ import (
 	"assay/sidecar/localmodel"
 )
 
-// loader makes model versions ready, all on the one thread that owns libtorch. It implements versions.Loader.
+// loader loads model versions, all on the thread that owns libtorch. It implements versions.Loader.
 type loader struct {
 	model   localmodel.Config
 	scoring rewardmodel.ScorerConfig
@@ -23,10 +23,10 @@ type loader struct {
 	find    func(ctx context.Context, version string) (dir string, err error)
 	metrics prometheus.Registerer
 
-	precision atomic.Value // encoder.Precision of the model loaded last
+	precision atomic.Value // encoder.Precision of the last loaded model
 }
 
-// precisionAndDevice tells with what numbers and where models run.
+// precisionAndDevice are those of the last loaded model.
 func (l *loader) precisionAndDevice() (precision encoder.Precision, device string) {
 	precision, _ = l.precision.Load().(encoder.Precision)
 	return precision, l.runtime.Device()
@@ -44,7 +44,7 @@ func (l *loader) Load(ctx context.Context, version string, room func(bytes int64
 	return l.load(ctx, dir, room, l.metrics)
 }
 
-// load makes the checkpoint in a directory ready.
+// load loads the checkpoint in a directory.
 func (l *loader) load(ctx context.Context, dir string, room func(bytes int64) error, metrics prometheus.Registerer) (versions.Loaded, error) {
 	opened, err := l.model.OpenDir(dir)
 	if err != nil {
@@ -70,9 +70,9 @@ func (l *loader) load(ctx context.Context, dir string, room func(bytes int64) er
 	}, nil
 }
 
-// try loads a directory in the background, only to see that it can be served.
+// try loads the checkpoint in a directory and frees it, to check that it can be served.
 func (l *loader) try(ctx context.Context, dir string) error {
-	// Without metrics: the version may be loaded for good meanwhile, and has its series then.
+	// Without metrics: the version may be loaded to serve at the same time, with the same series.
 	loaded, err := l.load(ctx, dir, func(int64) error { return nil }, nil)
 	if err != nil {
 		return err

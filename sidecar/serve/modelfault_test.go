@@ -248,7 +248,7 @@ func (s *supervised) requireOutcome(innocents map[string]string, poison string) 
 
 // A response that kills the process, by SIGSEGV in the thread of libtorch, or makes the model hang, ends as a dead
 // letter after four restarts: three with all that was in flight, one alone. The other responses get their rewards.
-func TestPoisonousResponseEnds(t *testing.T) {
+func TestResponseThatCrashesTheProcessIsDeadLettered(t *testing.T) {
 	for _, tc := range []struct {
 		fault, says string
 		code        int
@@ -315,7 +315,7 @@ func askFaulty(t *testing.T, p *processtest.Process, model string) (ended <-chan
 }
 
 // A service that is stopped while its model hangs, before the watchdog notices, ends within its timeout.
-func TestStopWhileTheModelHangs(t *testing.T) {
+func TestShutdownWhileTheModelHangs(t *testing.T) {
 	t.Setenv(faultVariable, faultStop)
 	model := processtest.TinyModel(t, nil)
 	p := processtest.Serve(t, model, t.TempDir(), "--nats", "off", "--shutdown-timeout", "500ms")

@@ -12,8 +12,8 @@ import (
 	"assay/sidecar/fleet"
 )
 
-// modelHandle is what HTTP and NATS score with from the first moment on, while the
-// model and the streams are still on their way.
+// modelHandle is the scorer of HTTP, gRPC and NATS. It exists from the start, before
+// the model is loaded and the streams are open.
 type modelHandle struct {
 	versions atomic.Pointer[versions.Set]
 	queue    atomic.Pointer[queue.Queue]
@@ -21,7 +21,7 @@ type modelHandle struct {
 	watchdog watchdog
 }
 
-// Score is the models', or says that there is none yet.
+// Score scores with the loaded versions, or returns rewardmodel.ErrNotReady if there are none yet.
 func (l *modelHandle) Score(ctx context.Context, req rewardmodel.Request) (rewardmodel.Answer, error) {
 	versions := l.versions.Load()
 	if versions == nil {
@@ -34,7 +34,7 @@ func (l *modelHandle) Score(ctx context.Context, req rewardmodel.Request) (rewar
 	return answer, err
 }
 
-// Models lists the versions that are loaded, the current one first.
+// Models lists the loaded versions, the current one first.
 func (l *modelHandle) Models(context.Context) ([]api.Model, error) {
 	versions := l.versions.Load()
 	if versions == nil {

@@ -82,7 +82,7 @@ func TestPrivateServiceKeepsOtherUsersOut(t *testing.T) {
 	}
 }
 
-func TestTokensAreAskedForOnThisMachine(t *testing.T) {
+func TestLoopbackClientsNeedTokens(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "tokens")
 	require.NoError(t, os.WriteFile(file, []byte("the-token-of-a-trainer score\n"), 0o600))
 	model := processtest.TinyModel(t, nil)

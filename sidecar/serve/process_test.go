@@ -111,7 +111,7 @@ func TestServe(t *testing.T) {
 	require.Contains(t, p.Output(), `"stopped"`)
 }
 
-func TestSIGTERMAnswersWhatIsInFlight(t *testing.T) {
+func TestSIGTERMFinishesRequestsInFlight(t *testing.T) {
 	p := processtest.Serve(t, processtest.TinyModel(t, nil), t.TempDir(), "--log-format", "json")
 	_, js := p.JetStream(t)
 	const responses = 200
@@ -149,7 +149,7 @@ func TestSIGTERMAnswersWhatIsInFlight(t *testing.T) {
 	processtest.RequireOneRewardEach(t, p, responses, "s")
 }
 
-func TestKillNineLosesAndDoublesNothing(t *testing.T) {
+func TestKillNineLosesAndDuplicatesNothing(t *testing.T) {
 	model, data := processtest.TinyModel(t, nil), t.TempDir()
 	p := processtest.Serve(t, model, data)
 	_, js := p.JetStream(t)

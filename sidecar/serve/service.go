@@ -20,7 +20,7 @@ import (
 	"assay/sidecar/localmodel"
 )
 
-// Service is an assembled service, from the listeners to the NATS server: New, Start, Ready, and at the end Shutdown.
+// Service is the assembled service, from the listeners to the NATS server. Call New, Start, Ready, and finally Shutdown.
 type Service struct {
 	config       Config
 	log          zerolog.Logger
@@ -29,26 +29,26 @@ type Service struct {
 	loader       *loader               // nil until libtorch has started
 	replica      *fleet.Replica        // nil without NATS
 	dirs         *fleet.CheckpointDirs // nil until the version of the model is known
-	memory       *rewardmodel.Memory   // of all requests, whatever they arrive by
+	memory       *rewardmodel.Memory   // of all requests, over all protocols
 	handle       modelHandle
 	control      fleet.ControlPlane
-	tokens       *api.Tokens // nil without a token file and a private token
-	private      string      // token of its owner, "" when the service is not private
+	tokens       *api.Tokens // nil if the service has neither a token file nor a private token
+	private      string      // the private token; "" if the service is not private
 	http         *api.Server
 	listener     net.Listener
 	ops          net.Listener // nil without Config.OpsListen
 	grpc         net.Listener // nil without Config.GRPCListen
-	stopLearning func() error // stops learning, and waits for its end
+	stopLearning func() error // stops learning and waits until it has stopped
 
 	stop    context.CancelFunc // nil before Start
-	started chan struct{}      // closed when the start has ended, in whichever way
+	started chan struct{}      // closed when the start has succeeded or failed
 	ready   bool               // the start has succeeded; read it once started is closed
 	ended   chan struct{}      // closed when the service has ended
 	err     error              // why it ended; read it once ended is closed
 }
 
-// New checks the model and opens the listeners, so that what is wrong stops the start. It serves nothing yet; Shutdown
-// closes what it opened.
+// New checks the settings and the model, and opens the listeners, so that errors fail the start. It does not serve yet;
+// Shutdown closes what it opened.
 func New(cfg Config, log zerolog.Logger) (*Service, error) {
 	s := &Service{
 		config: cfg, log: log, registry: cfg.Registry,
@@ -78,7 +78,7 @@ func New(cfg Config, log zerolog.Logger) (*Service, error) {
 }
 
 // loadTokens reads the token file, and generates the token of a private service,
-// which then guards the embedded NATS server as well.
+// which the embedded NATS server then requires as well.
 func (s *Service) loadTokens() (err error) {
 	c := s.config
 	switch {
@@ -95,7 +95,7 @@ func (s *Service) loadTokens() (err error) {
 	return err
 }
 
-// Start begins to serve: HTTP immediately, scores once the model is loaded and the streams are open. Call it once.
+// Start starts the service: HTTP immediately, scoring once the model is loaded and the streams are open. Call it once.
 func (s *Service) Start() {
 	ctx, stop := context.WithCancel(context.Background())
 	s.stop = stop
@@ -106,7 +106,7 @@ func (s *Service) Start() {
 	}()
 }
 
-// Ready waits until the service takes work. Its error is that of ctx, or why the service ended before.
+// Ready waits until the service accepts requests. It returns the cause of ctx, or the reason why the service ended first.
 func (s *Service) Ready(ctx context.Context) error {
 	select {
 	case <-s.started:
@@ -130,15 +130,15 @@ func (s *Service) Ready(ctx context.Context) error {
 // errShutdown is the error of Ready after a Shutdown.
 var errShutdown = errors.New("the service was shut down before it was ready")
 
-// Wait waits until the service has ended, and returns why: nil after a Shutdown in which everything was finished.
+// Wait waits until the service has ended, and returns the reason: nil after a complete Shutdown.
 func (s *Service) Wait() error {
 	<-s.ended
 	return s.err
 }
 
-// Shutdown ends the parts in the order in which they feed each other, within Config.ShutdownTimeout, and waits for it:
-// not ready any more, HTTP and gRPC drained, streamed responses finished or handed to other replicas, a training run in
-// flight left for the next process, the model and NATS stopped.
+// Shutdown stops the service within Config.ShutdownTimeout and waits for it. In order, it reports not ready, drains HTTP
+// and gRPC, finishes streamed responses or negatively acknowledges them for other replicas, interrupts a training run,
+// which resumes after the next start, and stops the model and NATS.
 func (s *Service) Shutdown() error {
 	if s.stop == nil {
 		return errors.Join(s.opened.Close(), closeAll(s.listeners(), nil))
@@ -147,9 +147,9 @@ func (s *Service) Shutdown() error {
 	return s.Wait()
 }
 
-// run serves until ctx ends, or something fails, and then shuts down in order.
+// run serves until ctx ends or a component fails, and then shuts down.
 func (s *Service) run(ctx context.Context) error {
-	// HTTP continues while the shutdown drains it.
+	// HTTP keeps serving while the shutdown drains it.
 	serving, cut := context.WithCancel(context.WithoutCancel(ctx))
 	defer cut()
 	group, ctx := errgroup.WithContext(ctx)
@@ -170,16 +170,16 @@ func (s *Service) run(ctx context.Context) error {
 		defer close(s.started)
 		err := s.start(ctx)
 		if ctx.Err() != nil {
-			return nil // the service was asked to stop, or the failure is another's
+			return nil // shutting down, or another component failed
 		}
 		s.ready = err == nil
 		return err
 	})
-	hopeless := make(chan error, 1)
+	unrecoverable := make(chan error, 1)
 	group.Go(func() error {
 		err := watchModel(ctx, s.handle.watchdog, s.logStall)
 		if err != nil {
-			hopeless <- err
+			unrecoverable <- err
 			if q := s.handle.queue.Load(); q != nil {
 				q.Crashing()
 			}
@@ -190,10 +190,10 @@ func (s *Service) run(ctx context.Context) error {
 		<-ctx.Done()
 		return s.shutdown()
 	})
-	return await(group, hopeless)
+	return await(group, unrecoverable)
 }
 
-// SetLimits bounds requests over HTTP, gRPC and NATS from now on: maxBody in bytes, and what one request holds.
+// SetLimits sets the limits of new requests over HTTP, gRPC and NATS: maxBody in bytes, and the content of a request.
 func (s *Service) SetLimits(maxBody int64, limits wire.Limits) error {
 	if err := s.http.SetLimits(maxBody, limits); err != nil {
 		return err

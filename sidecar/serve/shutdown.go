@@ -7,15 +7,12 @@ import (
 	"assay/sidecar/cli"
 )
 
-var errShutdownTimeout = errors.New("not all was finished within --shutdown-timeout")
+var errShutdownTimeout = errors.New("requests were still in flight after --shutdown-timeout")
 
-// shutdown ends the parts in the order in which they feed each other, all
-// before one deadline: not ready any more, HTTP and gRPC drained, no more responses
-// taken and those in flight finished or negatively acknowledged, a training run in flight left
-// for the next process, the models stopped, NATS drained and stopped.
+// shutdown stops the components in the order of the data flow, with one deadline for all; see Shutdown.
 func (s *Service) shutdown() error {
 	s.http.Drain()
-	s.log.Info().Stringer("within", s.config.ShutdownTimeout).Msg("shutting down; a second signal ends at once")
+	s.log.Info().Stringer("within", s.config.ShutdownTimeout).Msg("shutting down; a second signal terminates immediately")
 	stalled := s.handle.watchdog.Stalled() != nil
 	timeout := s.config.ShutdownTimeout
 	if stalled {
@@ -26,7 +23,7 @@ func (s *Service) shutdown() error {
 	if s.config.DrainDelay > 0 && !stalled {
 		_ = cli.Wait(ctx, s.config.DrainDelay) // shorter than the deadline
 	}
-	<-s.started // it sees the end of its context
+	<-s.started // the start ends soon: its context has ended
 
 	errs := []error{s.http.Shutdown(ctx)}
 	q := s.handle.queue.Load()
@@ -34,7 +31,7 @@ func (s *Service) shutdown() error {
 		errs = append(errs, q.Drain(ctx))
 	}
 	errs = append(errs, s.stopLearning())
-	if !stalled && ctx.Err() == nil { // else it could wait forever for a model call
+	if !stalled && ctx.Err() == nil { // closing could wait forever for a stalled model call
 		errs = append(errs, s.closeModels())
 	}
 	if q != nil {

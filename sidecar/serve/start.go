@@ -14,7 +14,7 @@ import (
 	"assay/sidecar/fleet"
 )
 
-// start loads the model while the streams open, and then takes work.
+// start loads the model and opens the streams concurrently, and then starts to accept requests.
 func (s *Service) start(ctx context.Context) error {
 	s.log.Info().Str("http", s.URL()).Str("model", s.opened.Dir).Msg("starting")
 	group, starting := errgroup.WithContext(ctx)
@@ -67,7 +67,7 @@ func (s *Service) loadModel(ctx context.Context) (*versions.Set, error) {
 		return nil, errors.Join(fmt.Errorf("--model: %w", err), versions.Close())
 	}
 	if pin := s.config.Pin; pin != "" && pin != version && !s.config.NATS {
-		return nil, errors.Join(cli.Usage(fmt.Errorf("--pin %s: --model is version %s, and without NATS there is no other", pin, version)), versions.Close())
+		return nil, errors.Join(cli.Usage(fmt.Errorf("--pin %s: --model is version %s, and other versions need NATS; omit --pin or --nats off", pin, version)), versions.Close())
 	}
 	return versions, nil
 }
@@ -84,8 +84,8 @@ func (s *Service) openQueue(ctx context.Context) error {
 	return nil
 }
 
-// learn joins the fleet: from here on this process takes feedback, follows the
-// current version or keeps to the pinned one, and trains if it is configured to.
+// learn joins the fleet: this process then accepts feedback, follows the current
+// version or serves the pinned one, and trains if Config.Train is set.
 func (s *Service) learn(ctx context.Context, q *queue.Queue, versions *versions.Set) (err error) {
 	if s.replica, err = fleet.ClaimReplica(s.config.DataDir); err != nil {
 		return err

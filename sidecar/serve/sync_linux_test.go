@@ -19,7 +19,7 @@ import (
 )
 
 // A service with the default flags syncs a label before it sends the status 202, as strace shows.
-func TestAnFsyncComesBeforeTheResponseToFeedback(t *testing.T) {
+func TestFeedbackIsSyncedBeforeTheResponse(t *testing.T) {
 	strace, err := exec.LookPath("strace")
 	if err != nil {
 		t.Skip("needs strace (apt-get install strace)")

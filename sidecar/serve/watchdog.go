@@ -13,11 +13,11 @@ import (
 )
 
 const (
-	// watchdogPoll is how often the running model call is looked at.
+	// watchdogPoll is how often the running model call is checked.
 	watchdogPoll = time.Second
 
-	// stallGrace is how long the shutdown of a service with a stalled model may
-	// take: what needs the model cannot be finished.
+	// stallGrace is the shutdown timeout of a service with a stalled model: requests
+	// that need the model cannot finish.
 	stallGrace = 2 * time.Second
 )
 
@@ -27,8 +27,8 @@ type watchdog interface {
 	Stalled() error
 }
 
-// watchModel logs when a model call stalls, and returns an error when the process should be replaced: no call into
-// libtorch can be interrupted. Until then the service is not ready, in case the call ends after all.
+// watchModel logs when a model call stalls, and returns an error when the process must be replaced, because a call into
+// libtorch cannot be interrupted. Until then the service is not ready, but the call may still return.
 func watchModel(ctx context.Context, model watchdog, log func(error)) error {
 	tick := time.NewTicker(watchdogPoll)
 	defer tick.Stop()
@@ -56,11 +56,12 @@ func (s *Service) logStall(err error) {
 		s.log.Error().Err(err).Msg("not ready: the model does not respond")
 		return
 	}
-	s.log.Warn().Msg("the model responds again")
+	s.log.Warn().Msg("ready: the model responds again")
 }
 
-// await waits for all parts, but not for those that wait for a stalled model: then the process ends with them.
-func await(parts *errgroup.Group, hopeless <-chan error) error {
+// await waits for all goroutines of the group. After an unrecoverable stall it waits only 2 * stallGrace, since some may
+// wait for the model forever.
+func await(parts *errgroup.Group, unrecoverable <-chan error) error {
 	var err error
 	ended := make(chan struct{})
 	go func() {
@@ -70,10 +71,10 @@ func await(parts *errgroup.Group, hopeless <-chan error) error {
 	select {
 	case <-ended:
 		return err
-	case why := <-hopeless:
+	case why := <-unrecoverable:
 		select {
 		case <-ended:
-		case <-time.After(2 * stallGrace): // its shutdown hangs, too
+		case <-time.After(2 * stallGrace): // the shutdown hangs, too
 		}
 		return why
 	}

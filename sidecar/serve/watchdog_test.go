@@ -62,16 +62,16 @@ func TestWatchModel(t *testing.T) {
 }
 
 // The process does not wait forever for what waits for the model.
-func TestAwaitLeavesWhatHangs(t *testing.T) {
+func TestAwaitDoesNotWaitForAStalledModel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var parts errgroup.Group
 		release := make(chan struct{})
 		parts.Go(func() error { <-release; return nil })
-		hopeless := make(chan error, 1)
+		unrecoverable := make(chan error, 1)
 		why := errors.New("hung")
-		hopeless <- why
+		unrecoverable <- why
 		began := time.Now()
-		require.ErrorIs(t, await(&parts, hopeless), why)
+		require.ErrorIs(t, await(&parts, unrecoverable), why)
 		require.Equal(t, 2*stallGrace, time.Since(began))
 		close(release)
 	})
