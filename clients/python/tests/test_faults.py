@@ -116,7 +116,7 @@ def test_the_deadline_limits_all_attempts(faulty: Faulty, call: Caller) -> None:
     with pytest.raises(ac.DeadlineExceededError) as caught:
         call(faulty.url, "rewards", ["a"], deadline=0.4, settings={"retry": FAST})
     assert time.monotonic() - began < 1.5
-    assert len(faulty.requests) > 2
+    assert len(faulty.requests) >= 2  # more than one attempt within one deadline
     assert not isinstance(caught.value, TimeoutError), "trainers turn a TimeoutError into a reward of 0"
 
 
