@@ -110,7 +110,7 @@ func (p vllm) classify(w http.ResponseWriter, r *http.Request) error {
 	}
 	if ask.Text != nil {
 		if ask.Input != nil || ask.Messages != nil {
-			return failure.Invalid("text", "is SGLang's, and beside it stands input or messages, which are vLLM's; send one of them")
+			return failure.Invalid("text", "belongs to SGLang's protocol and cannot be combined with input or messages of vLLM's; send one of them")
 		}
 		return sglang(p).classifyText(w, r, ask)
 	}

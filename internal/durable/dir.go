@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// BuildDir creates a directory with fill and puts it in the place of dir, with
+// BuildDir creates a directory with fill and replaces dir with it, with
 // everything in it. An error of fill leaves dir as it was and is returned as it
 // is. fill flushes its files itself, see CreateFile.
 //

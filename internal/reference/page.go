@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// Check compares a page with docs/reference/name of this repository. With update it writes the file. The folder root is
+// Check compares a page with docs/reference/name of this repository. With update it writes the file. The directory root is
 // the root of the repository, relative to the package of the test.
 func Check(t *testing.T, root, name, content string, update bool) {
 	t.Helper()

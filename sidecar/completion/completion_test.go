@@ -20,7 +20,7 @@ type commands struct {
 		Listen string `help:"Where."`
 		Sync   string `enum:"always,interval" default:"always" help:"When (${enum}); often always."`
 		Train  bool   `default:"true" negatable:"" help:"Train."`
-	} `cmd:"" help:"Serve. It goes on."`
+	} `cmd:"" help:"Serve until a signal."`
 	Models struct {
 		List struct{} `cmd:"" help:"List 'all'."`
 		Show struct {
