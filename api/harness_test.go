@@ -45,7 +45,7 @@ type model struct {
 
 func gated() *model { return &model{entered: make(chan struct{}), release: make(chan struct{})} }
 
-func (m *model) Margins(batch [][]int32) ([]float32, error) {
+func (m *model) Margins(batch []rewardmodel.Sequence) ([]float32, error) {
 	if m.entered != nil {
 		m.entered <- struct{}{}
 		<-m.release
@@ -53,7 +53,7 @@ func (m *model) Margins(batch [][]int32) ([]float32, error) {
 	margins := make([]float32, len(batch))
 	for i, sequence := range batch {
 		margins[i] = -3
-		if bad(sequence) {
+		if bad(sequence.IDs) {
 			margins[i] = 3
 		}
 	}

@@ -86,7 +86,7 @@ func (s *Scorer) byJob(batch []*sequence) [][]*sequence {
 func (s *Scorer) infer(batch []*sequence) ([]float32, error) {
 	margins := make([]float32, len(batch))
 	places := make([]int, 0, len(batch)) // in margins, of what is computed
-	ids := make([][]int32, 0, len(batch))
+	inputs := make([]Sequence, 0, len(batch))
 	tokens := 0
 	for i, q := range batch {
 		if q.whole {
@@ -95,19 +95,19 @@ func (s *Scorer) infer(batch []*sequence) ([]float32, error) {
 				continue
 			}
 		}
-		places, ids = append(places, i), append(ids, q.ids)
+		places, inputs = append(places, i), append(inputs, Sequence{IDs: q.ids})
 		tokens += len(q.ids)
 	}
-	if len(ids) == 0 {
+	if len(inputs) == 0 {
 		return margins, nil
 	}
 	start := time.Now()
-	computed, err := s.callExclusive(ids)
+	computed, err := s.callExclusive(inputs)
 	took := time.Since(start)
 	if err != nil {
 		return nil, err
 	}
-	s.observe(batch, len(ids), tokens, took)
+	s.observe(batch, len(inputs), tokens, took)
 	for i, at := range places {
 		margins[at] = computed[i]
 	}
@@ -115,25 +115,25 @@ func (s *Scorer) infer(batch []*sequence) ([]float32, error) {
 }
 
 // callExclusive is callModel, announced to the request of an exclusive batch.
-func (s *Scorer) callExclusive(ids [][]int32) ([]float32, error) {
+func (s *Scorer) callExclusive(batch []Sequence) ([]float32, error) {
 	if s.exclusive != nil {
 		s.exclusive(true)
 		defer s.exclusive(false)
 	}
-	return s.callModel(ids)
+	return s.callModel(batch)
 }
 
 // callModel turns a panic of the model, or a wrong number of margins, into an
 // error.
-func (s *Scorer) callModel(ids [][]int32) (margins []float32, err error) {
+func (s *Scorer) callModel(batch []Sequence) (margins []float32, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			margins, err = nil, fmt.Errorf("it panicked: %v", r)
 		}
 	}()
-	margins, err = s.model.Margins(ids)
-	if err == nil && len(margins) != len(ids) {
-		err = fmt.Errorf("it returned %d margins for %d sequences", len(margins), len(ids))
+	margins, err = s.model.Margins(batch)
+	if err == nil && len(margins) != len(batch) {
+		err = fmt.Errorf("it returned %d margins for %d sequences", len(margins), len(batch))
 	}
 	return margins, err
 }

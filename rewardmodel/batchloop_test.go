@@ -15,13 +15,13 @@ import (
 
 // gate is a model that holds each batch until the test lets it go.
 type gate struct {
-	batches chan [][]int32 // what the model was asked for
+	batches chan []Sequence // what the model was asked for
 	answers chan error     // what it says: nil for the margins
 }
 
-func newGate() *gate { return &gate{batches: make(chan [][]int32, 100), answers: make(chan error)} }
+func newGate() *gate { return &gate{batches: make(chan []Sequence, 100), answers: make(chan error)} }
 
-func (g *gate) Margins(batch [][]int32) ([]float32, error) {
+func (g *gate) Margins(batch []Sequence) ([]float32, error) {
 	g.batches <- batch
 	if err := <-g.answers; err != nil {
 		return nil, err
@@ -255,19 +255,19 @@ func TestCloseDrains(t *testing.T) {
 func TestModelFailure(t *testing.T) {
 	poison := words{}.IDs("poison.")[0]
 	nan, inf := float32(math.NaN()), float32(math.Inf(1))
-	for name, fail := range map[string]func([][]int32) ([]float32, error){
-		"error":        func([][]int32) ([]float32, error) { return nil, errors.New("out of memory") },
-		"panic":        func([][]int32) ([]float32, error) { panic("index out of range") },
-		"too few":      func([][]int32) ([]float32, error) { return nil, nil },
-		"not a number": func(b [][]int32) ([]float32, error) { return marginsWith(b, poison, nan), nil },
-		"infinite":     func(b [][]int32) ([]float32, error) { return marginsWith(b, poison, inf), nil },
+	for name, fail := range map[string]func([]Sequence) ([]float32, error){
+		"error":        func([]Sequence) ([]float32, error) { return nil, errors.New("out of memory") },
+		"panic":        func([]Sequence) ([]float32, error) { panic("index out of range") },
+		"too few":      func([]Sequence) ([]float32, error) { return nil, nil },
+		"not a number": func(b []Sequence) ([]float32, error) { return marginsWith(b, poison, nan), nil },
+		"infinite":     func(b []Sequence) ([]float32, error) { return marginsWith(b, poison, inf), nil },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				g := newGate()
-				s := newScorer(t, ScorerConfig{CacheBytes: 1 << 16}, modelFunc(func(batch [][]int32) ([]float32, error) {
+				s := newScorer(t, ScorerConfig{CacheBytes: 1 << 16}, modelFunc(func(batch []Sequence) ([]float32, error) {
 					for _, ids := range batch {
-						if slices.Contains(ids, poison) {
+						if slices.Contains(ids.IDs, poison) {
 							return fail(batch)
 						}
 					}
@@ -291,10 +291,10 @@ func TestModelFailure(t *testing.T) {
 	}
 }
 
-func marginsWith(batch [][]int32, id int32, margin float32) []float32 {
+func marginsWith(batch []Sequence, id int32, margin float32) []float32 {
 	out := make([]float32, len(batch))
 	for i, ids := range batch {
-		if slices.Contains(ids, id) {
+		if slices.Contains(ids.IDs, id) {
 			out[i] = margin
 		}
 	}
@@ -304,7 +304,7 @@ func marginsWith(batch [][]int32, id int32, margin float32) []float32 {
 func TestCache(t *testing.T) {
 	for _, bytes := range []int64{0, 1 << 20} {
 		var calls int
-		s := newScorer(t, ScorerConfig{CacheBytes: bytes, MaxLength: 10}, modelFunc(func(batch [][]int32) ([]float32, error) {
+		s := newScorer(t, ScorerConfig{CacheBytes: bytes, MaxLength: 10}, modelFunc(func(batch []Sequence) ([]float32, error) {
 			calls += len(batch)
 			return hashMargins(batch)
 		}))
@@ -327,7 +327,7 @@ func TestCache(t *testing.T) {
 
 func TestTiming(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newScorer(t, ScorerConfig{}, modelFunc(func(batch [][]int32) ([]float32, error) {
+		s := newScorer(t, ScorerConfig{}, modelFunc(func(batch []Sequence) ([]float32, error) {
 			<-time.After(30 * time.Millisecond) // of the bubble's clock
 			return hashMargins(batch)
 		}))

@@ -11,7 +11,7 @@ import (
 func BenchmarkScore(b *testing.B) {
 	for _, cacheBytes := range []int64{0, 64 << 20} {
 		b.Run(fmt.Sprintf("cache %d", cacheBytes), func(b *testing.B) {
-			s := newScorer(b, ScorerConfig{CacheBytes: cacheBytes}, modelFunc(func(batch [][]int32) ([]float32, error) {
+			s := newScorer(b, ScorerConfig{CacheBytes: cacheBytes}, modelFunc(func(batch []Sequence) ([]float32, error) {
 				return make([]float32, len(batch)), nil
 			}))
 			var texts []string

@@ -60,7 +60,7 @@ func chaos(t *testing.T, cacheBytes int64) {
 	alone := newScorer(t, ScorerConfig{MaxLength: 24}, modelFunc(hashMargins))
 	batches := rand.New(rand.NewPCG(7, 7)) // used by the model's goroutine alone
 	s := newScorer(t, ScorerConfig{MaxLength: 24, MaxBatchTokens: 200, MaxQueueTokens: 16000, MaxQueueTime: time.Second, CacheBytes: cacheBytes},
-		modelFunc(func(batch [][]int32) ([]float32, error) {
+		modelFunc(func(batch []Sequence) ([]float32, error) {
 			switch batches.IntN(40) {
 			case 0:
 				return nil, errors.New("a passing failure")

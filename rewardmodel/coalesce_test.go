@@ -98,9 +98,9 @@ func TestCoalescedWorkSurvivesAFailure(t *testing.T) {
 	poison := words{}.IDs("poison.")[0]
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate()
-		s := newScorer(t, ScorerConfig{}, modelFunc(func(batch [][]int32) ([]float32, error) {
+		s := newScorer(t, ScorerConfig{}, modelFunc(func(batch []Sequence) ([]float32, error) {
 			for _, ids := range batch {
-				if slices.Contains(ids, poison) {
+				if slices.Contains(ids.IDs, poison) {
 					return nil, errors.New("out of memory")
 				}
 			}

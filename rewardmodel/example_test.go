@@ -26,10 +26,10 @@ func (spaces) Special() int              { return 0 }
 // brevity is a model that finds short instances anomalous.
 type brevity struct{}
 
-func (brevity) Margins(batch [][]int32) ([]float32, error) {
+func (brevity) Margins(batch []rewardmodel.Sequence) ([]float32, error) {
 	margins := make([]float32, len(batch))
 	for i, ids := range batch {
-		margins[i] = 3 - float32(len(ids))
+		margins[i] = 3 - float32(len(ids.IDs))
 	}
 	return margins, nil
 }

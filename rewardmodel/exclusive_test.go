@@ -35,7 +35,7 @@ func TestExclusiveRequestSharesNoBatch(t *testing.T) {
 		for _, batch := range model.batchesSoFar() {
 			own := 0
 			for _, ids := range batch {
-				if isOf(ids, "alone", 40) {
+				if isOf(ids.IDs, "alone", 40) {
 					own++
 				}
 			}
@@ -50,7 +50,7 @@ func TestExclusiveRequestSharesNoBatch(t *testing.T) {
 }
 
 // batchesSoFar returns the batches that the model was asked for since asked was called.
-func (g *gate) batchesSoFar() (batches [][][]int32) {
+func (g *gate) batchesSoFar() (batches [][]Sequence) {
 	for len(g.batches) > 0 {
 		batches = append(batches, <-g.batches)
 	}

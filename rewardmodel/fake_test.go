@@ -41,14 +41,14 @@ func hashMargin(ids []int32) float32 {
 }
 
 // modelFunc is a model for tests.
-type modelFunc func(batch [][]int32) ([]float32, error)
+type modelFunc func(batch []Sequence) ([]float32, error)
 
-func (f modelFunc) Margins(batch [][]int32) ([]float32, error) { return f(batch) }
+func (f modelFunc) Margins(batch []Sequence) ([]float32, error) { return f(batch) }
 
-func hashMargins(batch [][]int32) ([]float32, error) {
+func hashMargins(batch []Sequence) ([]float32, error) {
 	margins := make([]float32, len(batch))
-	for i, ids := range batch {
-		margins[i] = hashMargin(ids)
+	for i, q := range batch {
+		margins[i] = hashMargin(q.IDs)
 	}
 	return margins, nil
 }

@@ -2,14 +2,24 @@ package rewardmodel
 
 import "context"
 
+// Sequence is the input of the model for an instance, or for one window of it.
+type Sequence struct {
+	// IDs are the tokens of the instance, with special tokens.
+	IDs []int32
+	// Context is the tokens of what the response answers, with special tokens; empty:
+	// none. Sequences of a batch that have the same slice share its computation.
+	Context []int32
+}
+
 // Model turns token sequences into margins. It is called from one goroutine.
 type Model interface {
-	// Margins returns one margin for each sequence of the batch, in its order:
-	// logit(violation) - logit(compliant), so that the violation g_-1 is the
-	// sigmoid of the margin. The sequences carry their special tokens, are not
-	// padded, and come in any order and any mix of lengths. A sequence's margin
-	// must not depend on the other sequences of its batch.
-	Margins(batch [][]int32) ([]float32, error)
+	// Margins returns the margins of each sequence of the batch, in its order, with
+	// one for each aspect of the model, in the order of ScorerConfig.Aspects: margin
+	// a of sequence i has index i*aspects+a. A margin is logit(violation) -
+	// logit(compliant), so that the violation g_-1 is its sigmoid. The sequences are
+	// not padded, and come in any order and any mix of lengths. The margins of a
+	// sequence must not depend on the other sequences of its batch.
+	Margins(batch []Sequence) ([]float32, error)
 }
 
 // Tokenizer turns text into token ids. It must be safe for concurrent use.

@@ -17,10 +17,10 @@ type timed struct {
 	batches   []int // tokens of each; read it when nothing is computed
 }
 
-func (m *timed) Margins(batch [][]int32) ([]float32, error) {
+func (m *timed) Margins(batch []Sequence) ([]float32, error) {
 	tokens := 0
 	for _, ids := range batch {
-		tokens += len(ids)
+		tokens += len(ids.IDs)
 	}
 	m.batches = append(m.batches, tokens)
 	<-time.After(time.Duration(tokens) * time.Second / time.Duration(m.perSecond))

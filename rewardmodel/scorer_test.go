@@ -52,11 +52,11 @@ func wordMargin(margins map[string]float32) Model {
 	for word, m := range margins {
 		byID[words{}.IDs(word)[0]] = m
 	}
-	return modelFunc(func(batch [][]int32) ([]float32, error) {
+	return modelFunc(func(batch []Sequence) ([]float32, error) {
 		out := make([]float32, len(batch))
 		for i, ids := range batch {
 			out[i] = -5
-			for _, id := range ids {
+			for _, id := range ids.IDs {
 				if m, ok := byID[id]; ok {
 					out[i] = max(out[i], m)
 				}
@@ -237,10 +237,10 @@ func TestNewScorerRejects(t *testing.T) {
 
 // A zero threshold, or one of 1, gives finite numbers too.
 func TestAnswersAreFinite(t *testing.T) {
-	extreme := modelFunc(func(batch [][]int32) ([]float32, error) {
+	extreme := modelFunc(func(batch []Sequence) ([]float32, error) {
 		out := make([]float32, len(batch))
 		for i := range out {
-			out[i] = []float32{math.MaxFloat32, -math.MaxFloat32, 0, 50, -50}[len(batch[i])%5]
+			out[i] = []float32{math.MaxFloat32, -math.MaxFloat32, 0, 50, -50}[len(batch[i].IDs)%5]
 		}
 		return out, nil
 	})

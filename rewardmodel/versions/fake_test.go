@@ -23,7 +23,7 @@ type shelf struct {
 	bytes int64
 	reg   prometheus.Registerer
 	gate  chan struct{} // nil, or what every load waits for
-	model func(version string, batch [][]int32)
+	model func(version string, batch []rewardmodel.Sequence)
 
 	mu     sync.Mutex
 	fail   map[string]error
@@ -92,9 +92,9 @@ func (words) Frame(ids []int32) []int32 { return append(append([]int32{0}, ids..
 func (words) Special() int              { return 2 }
 
 // modelFunc is a model for tests.
-type modelFunc func(batch [][]int32) ([]float32, error)
+type modelFunc func(batch []rewardmodel.Sequence) ([]float32, error)
 
-func (f modelFunc) Margins(batch [][]int32) ([]float32, error) { return f(batch) }
+func (f modelFunc) Margins(batch []rewardmodel.Sequence) ([]float32, error) { return f(batch) }
 
 // responses is a request of one item for each text.
 func responses(texts ...string) rewardmodel.Request {
@@ -118,7 +118,7 @@ func (s *shelf) make(version string) Loaded {
 	s.most = max(s.most, held)
 	s.mu.Unlock()
 	freed := false
-	scorer, err := rewardmodel.NewScorer(rewardmodel.ScorerConfig{Version: version}, modelFunc(func(batch [][]int32) ([]float32, error) {
+	scorer, err := rewardmodel.NewScorer(rewardmodel.ScorerConfig{Version: version}, modelFunc(func(batch []rewardmodel.Sequence) ([]float32, error) {
 		if freed {
 			s.t.Errorf("%s scores after it was freed", version)
 		}

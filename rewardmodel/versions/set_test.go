@@ -263,7 +263,7 @@ func TestPromoteWithinLimits(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newShelf(t)
 				hold := make(chan struct{})
-				s.model = func(version string, _ [][]int32) {
+				s.model = func(version string, _ []rewardmodel.Sequence) {
 					if version == "v0" {
 						<-hold
 					}
@@ -308,7 +308,7 @@ func TestNoRoomForAPin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newShelf(t)
 		hold := make(chan struct{})
-		s.model = func(string, [][]int32) { <-hold }
+		s.model = func(string, []rewardmodel.Sequence) { <-hold }
 		v := newSet(t, Config{}, s)
 		var wg sync.WaitGroup
 		wg.Go(func() { wantPin(t, v, "v2", "v2") })
@@ -333,7 +333,7 @@ func TestSetCloseWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newShelf(t)
 		hold := make(chan struct{})
-		s.model = func(string, [][]int32) { <-hold }
+		s.model = func(string, []rewardmodel.Sequence) { <-hold }
 		v := newSet(t, Config{}, s)
 		var wg sync.WaitGroup
 		wg.Go(func() { wantPin(t, v, "", "v1") })

@@ -31,7 +31,7 @@ func storm(t *testing.T, cfg Config) {
 	const callers, requests, promotions = 24, 60, 150
 	s := newShelf(t)
 	s.reg = prometheus.NewPedanticRegistry()
-	s.model = func(string, [][]int32) { runtime.Gosched() }
+	s.model = func(string, []rewardmodel.Sequence) { runtime.Gosched() }
 	v := newSet(t, cfg, s)
 	var mu sync.Mutex
 	seen := map[string]int{}
