@@ -12,6 +12,7 @@ import (
 	"assay/api/internal/exchange"
 	"assay/api/internal/failure"
 	"assay/api/internal/httpjson"
+	"assay/rewardmodel"
 	"assay/rewardmodel/retrain"
 )
 
@@ -21,8 +22,13 @@ type Model struct {
 	Version string // unique: never reused for other weights
 	Created time.Time
 	// Threshold is the adjusted decision threshold T of the default aggregate
-	// (max), in [0,1]: a response is compliant up to it.
+	// (max), in [0,1]: a response is compliant up to it. Of several rules it is that of
+	// the first.
 	Threshold float64
+	// Aspects are the rules that it scores, and Combination is how they become one
+	// reward. Only a model with several rules has them.
+	Aspects     []rewardmodel.Aspect
+	Combination rewardmodel.Combination
 	// Labels are the class names in the order of the checkpoint.
 	Labels []string
 }
@@ -30,26 +36,35 @@ type Model struct {
 // modelBody is an OpenAI model object with additional fields. Those from State on
 // come from the registry.
 type modelBody struct {
-	ID        string        `json:"id"`
-	Object    string        `json:"object"`
-	Created   int64         `json:"created"`
-	OwnedBy   string        `json:"owned_by"`
-	Name      string        `json:"name"`
-	Version   string        `json:"version"`
-	Threshold float64       `json:"threshold"`
-	Labels    []string      `json:"labels"`
-	Serving   bool          `json:"serving"`
-	Current   bool          `json:"current"`
-	State     retrain.State `json:"state,omitzero"`
-	Parent    string        `json:"parent,omitzero"`
-	Method    string        `json:"method,omitzero"`
-	By        string        `json:"by,omitzero"`
-	Reason    string        `json:"reason,omitzero"`
+	ID          string                  `json:"id"`
+	Object      string                  `json:"object"`
+	Created     int64                   `json:"created"`
+	OwnedBy     string                  `json:"owned_by"`
+	Name        string                  `json:"name"`
+	Version     string                  `json:"version"`
+	Threshold   float64                 `json:"threshold"`        // of the first aspect
+	Aspects     []aspectBody            `json:"aspects,omitzero"` // of a model with several
+	Combination rewardmodel.Combination `json:"combination,omitzero"`
+	Labels      []string                `json:"labels"`
+	Serving     bool                    `json:"serving"`
+	Current     bool                    `json:"current"`
+	State       retrain.State           `json:"state,omitzero"`
+	Parent      string                  `json:"parent,omitzero"`
+	Method      string                  `json:"method,omitzero"`
+	By          string                  `json:"by,omitzero"`
+	Reason      string                  `json:"reason,omitzero"`
 
 	// Omitted from the list.
 	Data  *retrain.Data           `json:"data,omitzero"`
 	Gate  jsontext.Value          `json:"gate,omitzero"`
 	Files map[string]retrain.File `json:"files,omitzero"`
+}
+
+// aspectBody describes one rule of a model.
+type aspectBody struct {
+	Name      string  `json:"name"`
+	Weight    float64 `json:"weight"`
+	Threshold float64 `json:"threshold"` // T of the default aggregate (max), in [0,1]
 }
 
 // catalog is what is known about all models.
@@ -79,11 +94,16 @@ func (c catalog) find(version string) (Model, bool) {
 
 // describe returns the body of a serving model without what the registry has.
 func (c catalog) describe(m Model) modelBody {
-	return modelBody{
+	body := modelBody{
 		ID: m.Version, Object: "model", Created: seconds(m.Created), OwnedBy: "assay",
 		Name: m.Name, Version: m.Version, Threshold: m.Threshold, Labels: append([]string{}, m.Labels...),
 		Serving: true, Current: m.Version == c.current,
 	}
+	body.Combination = m.Combination
+	for _, a := range m.Aspects {
+		body.Aspects = append(body.Aspects, aspectBody{a.Name, a.Weight, a.Threshold(rewardmodel.AggregateMax)})
+	}
+	return body
 }
 
 // describeRecord returns the body of a model on record. A serving model has its

@@ -79,7 +79,7 @@ func (s *Scorer) compute(ctx context.Context, work *job) error {
 			return work.err
 		}
 		for _, w := range work.windowed {
-			s.cache.put(w.key, work.margins[w.unique])
+			s.cache.put(w.key, work.marginsOf(w.unique))
 		}
 		return nil
 	case <-ctx.Done():

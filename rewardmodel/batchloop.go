@@ -3,6 +3,7 @@ package rewardmodel
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 )
 
@@ -81,22 +82,22 @@ func (s *Scorer) byJob(batch []*sequence) [][]*sequence {
 	return parts
 }
 
-// infer returns the margin of each sequence. It takes those that were cached
+// infer returns the margins of each sequence. It takes those that were cached
 // since the sequence was queued from the cache.
-func (s *Scorer) infer(batch []*sequence) ([]float32, error) {
-	margins := make([]float32, len(batch))
+func (s *Scorer) infer(batch []*sequence) ([][]float32, error) {
+	margins := make([][]float32, len(batch))
 	places := make([]int, 0, len(batch)) // in margins, of what is computed
 	inputs := make([]Sequence, 0, len(batch))
-	tokens := 0
+	var work batchBuilder // whose tokens count each context once
 	for i, q := range batch {
 		if q.whole {
-			if margin, ok := s.cache.get(q.key); ok {
-				margins[i] = margin
+			if cached, ok := s.cache.get(q.key); ok {
+				margins[i] = cached
 				continue
 			}
 		}
-		places, inputs = append(places, i), append(inputs, Sequence{IDs: q.ids})
-		tokens += len(q.ids)
+		places, inputs = append(places, i), append(inputs, q.Sequence)
+		work.add(q)
 	}
 	if len(inputs) == 0 {
 		return margins, nil
@@ -107,9 +108,9 @@ func (s *Scorer) infer(batch []*sequence) ([]float32, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.observe(batch, len(inputs), tokens, took)
+	s.observe(batch, len(inputs), work.tokens, took)
 	for i, at := range places {
-		margins[at] = computed[i]
+		margins[at] = computed[i*s.aspects():][:s.aspects()]
 	}
 	return margins, nil
 }
@@ -132,8 +133,8 @@ func (s *Scorer) callModel(batch []Sequence) (margins []float32, err error) {
 		}
 	}()
 	margins, err = s.model.Margins(batch)
-	if err == nil && len(margins) != len(batch) {
-		err = fmt.Errorf("it returned %d margins for %d sequences", len(margins), len(batch))
+	if want := len(batch) * s.aspects(); err == nil && len(margins) != want {
+		err = fmt.Errorf("it returned %d margins for %d sequences and %d aspects", len(margins), len(batch), s.aspects())
 	}
 	return margins, err
 }
@@ -168,20 +169,19 @@ func (s *Scorer) queueLimit() int {
 }
 
 // deliver distributes margins and ends the jobs that are complete.
-func (s *Scorer) deliver(batch []*sequence, margins []float32) {
+func (s *Scorer) deliver(batch []*sequence, margins [][]float32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i, q := range batch {
-		m := margins[i]
 		var err error
-		if math.IsNaN(float64(m)) || math.IsInf(float64(m), 0) {
-			err = fmt.Errorf("%w: its margin of a sequence of %d tokens is %v", ErrModel, len(q.ids), m)
+		if bad := slices.IndexFunc(margins[i], notFinite); bad >= 0 {
+			err = fmt.Errorf("%w: its margin of a sequence of %d tokens is %v", ErrModel, len(q.IDs), margins[i][bad])
 		} else if q.whole {
-			s.cache.put(q.key, m)
+			s.cache.put(q.key, margins[i])
 		}
 		s.scheduler.complete(q)
 		for w := range q.waiters() {
-			if err != nil || s.scheduler.setMargin(q, w, m) {
+			if err != nil || s.scheduler.setMargins(q, w, margins[i]) {
 				s.end(w.job, err)
 			}
 		}
@@ -189,6 +189,8 @@ func (s *Scorer) deliver(batch []*sequence, margins []float32) {
 	s.metrics.queueTokens.Set(float64(s.scheduler.tokens))
 	s.metrics.cacheBytes.Set(float64(s.cache.bytes()))
 }
+
+func notFinite(m float32) bool { return math.IsNaN(float64(m)) || math.IsInf(float64(m), 0) }
 
 // fail ends the job of a batch. The sequences that other jobs need are queued
 // again, since it is unknown on which of them the model failed.

@@ -16,7 +16,7 @@ import (
 // gate is a model that holds each batch until the test lets it go.
 type gate struct {
 	batches chan []Sequence // what the model was asked for
-	answers chan error     // what it says: nil for the margins
+	answers chan error      // what it says: nil for the margins
 }
 
 func newGate() *gate { return &gate{batches: make(chan []Sequence, 100), answers: make(chan error)} }

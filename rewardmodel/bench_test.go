@@ -52,12 +52,12 @@ func cacheWithin(t *testing.T, bound int64) {
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
-	c, err := newCache(bound)
+	c, err := newCache(bound, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range 2 * bound / cacheEntryBytes {
-		c.put(c.key(fmt.Sprint("instance ", i)), 1)
+		c.put(c.key(fmt.Sprint("instance ", i)), []float32{1})
 	}
 	runtime.GC()
 	runtime.ReadMemStats(&after)

@@ -3,16 +3,17 @@ package rewardmodel
 import (
 	"fmt"
 	"hash/maphash"
+	"slices"
 
 	"github.com/maypok86/otter/v2"
 )
 
-// cacheEntryBytes is the memory of one entry: the key, the margin, the node and its
-// slot in the table. TestCacheBytes measures 82 to 96 in a full cache.
-const cacheEntryBytes = 96
+// cacheEntryBytes is the memory of one entry of a model with one aspect: the key, the
+// margins, the node and its slot in the table. TestCacheBytes measures it.
+const cacheEntryBytes = 120
 
-// key identifies the text of an instance: a 128-bit hash whose seeds are random for
-// each scorer, so that no client can construct a collision.
+// key identifies the text of an instance and its context: a 128-bit hash whose seeds
+// are random for each scorer, so that no client can construct a collision.
 type key struct{ hi, lo uint64 }
 
 // window is the key of the i-th window of an instance; the first is k itself.
@@ -21,17 +22,19 @@ func (k key) window(i int) key { return key{k.hi, k.lo + uint64(i)} }
 // cache maps the texts of instances to their margins, for one model.
 type cache struct {
 	high, low maphash.Seed
-	margins   *otter.Cache[key, float32] // nil: caches nothing
+	entry     int64                        // bytes
+	margins   *otter.Cache[key, []float32] // nil: caches nothing
 }
 
-// newCache returns a cache of at most the given bytes; 0 caches nothing.
-func newCache(bytes int64) (*cache, error) {
-	c := &cache{high: maphash.MakeSeed(), low: maphash.MakeSeed()}
-	if bytes < cacheEntryBytes {
+// newCache returns a cache of at most the given bytes for a model with the given
+// number of aspects; 0 bytes cache nothing.
+func newCache(bytes int64, aspects int) (*cache, error) {
+	c := &cache{high: maphash.MakeSeed(), low: maphash.MakeSeed(), entry: cacheEntryBytes + 4*int64(aspects-1)}
+	if bytes < c.entry {
 		return c, nil
 	}
-	margins, err := otter.New(&otter.Options[key, float32]{
-		MaximumSize: int(bytes / cacheEntryBytes),
+	margins, err := otter.New(&otter.Options[key, []float32]{
+		MaximumSize: int(bytes / c.entry),
 		// Eviction runs on the caller's goroutine: none outlives the scorer.
 		Executor: func(task func()) { task() },
 	})
@@ -46,9 +49,22 @@ func (c *cache) key(text string) key {
 	return key{maphash.String(c.high, text), maphash.String(c.low, text)}
 }
 
-func (c *cache) get(k key) (margin float32, ok bool) {
+// keyIn is the key of text in a context with the given key.
+func (c *cache) keyIn(context key, text string) key {
+	of := func(seed maphash.Seed) uint64 {
+		var h maphash.Hash
+		h.SetSeed(seed)
+		maphash.WriteComparable(&h, context)
+		h.WriteString(text)
+		return h.Sum64()
+	}
+	return key{of(c.high), of(c.low)}
+}
+
+// get returns the margins of an instance, one for each aspect.
+func (c *cache) get(k key) (margins []float32, ok bool) {
 	if c.margins == nil {
-		return 0, false
+		return nil, false
 	}
 	return c.margins.GetIfPresent(k)
 }
@@ -58,11 +74,12 @@ func (c *cache) bytes() int64 {
 	if c.margins == nil {
 		return 0
 	}
-	return int64(c.margins.EstimatedSize()) * cacheEntryBytes
+	return int64(c.margins.EstimatedSize()) * c.entry
 }
 
-func (c *cache) put(k key, margin float32) {
+// put stores a copy of the margins.
+func (c *cache) put(k key, margins []float32) {
 	if c.margins != nil {
-		c.margins.Set(k, margin)
+		c.margins.Set(k, slices.Clone(margins))
 	}
 }

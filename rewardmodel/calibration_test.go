@@ -12,7 +12,7 @@ import (
 func TestScorerCalibrates(t *testing.T) {
 	curve := calibration.Map{From: []float64{-2, 0, 2}, To: []float64{-6, 0, 1}}
 	results := func(cal Calibration, kind Reward, kinds Aggregate) []Result {
-		s := newScorer(t, ScorerConfig{Thresholds: map[Aggregate]float64{AggregateMax: 0.6}, Calibration: cal}, modelFunc(hashMargins))
+		s := newScorer(t, ScorerConfig{Aspects: oneAspect(map[Aggregate]float64{AggregateMax: 0.6}, cal)}, modelFunc(hashMargins))
 		req := responses("Take the train at noon. It is quick.", "You are a fool.", "Yes.", "Never mind.", " ")
 		for i := range req.Responses {
 			req.Responses[i].ID = string(rune('a' + i))
@@ -50,7 +50,7 @@ func TestCalibrationRefuses(t *testing.T) {
 		if err := c.Validate(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
 		}
-		_, err := NewScorer(ScorerConfig{Version: "v1", Calibration: c}, modelFunc(hashMargins), words{}, nil)
+		_, err := NewScorer(ScorerConfig{Version: "v1", Aspects: oneAspect(nil, c)}, modelFunc(hashMargins), words{}, nil)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("NewScorer: got %v, want %q", err, want)
 		}

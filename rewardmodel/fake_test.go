@@ -52,3 +52,8 @@ func hashMargins(batch []Sequence) ([]float32, error) {
 	}
 	return margins, nil
 }
+
+// oneAspect is the aspects of a model with one rule.
+func oneAspect(thresholds map[Aggregate]float64, c Calibration) []Aspect {
+	return []Aspect{{Name: DefaultAspect, Weight: 1, Thresholds: thresholds, Calibration: c}}
+}

@@ -17,6 +17,11 @@ const (
 	// in two tables. Its tokens are in addition, tokenBytes each.
 	uniqueBytes = 320
 	tokenBytes  = 4
+	// marginBytes is a margin of a further aspect of a distinct instance, in the
+	// growing list of the request, in the output of the model and in its copies.
+	marginBytes = 24
+	// aspectBytes is the result of an aspect in the answer.
+	aspectBytes = 256
 	// denseBytes is a token of a dense reward: its span, its reward and its
 	// offsets.
 	denseBytes = 48
@@ -49,8 +54,11 @@ func textWork(text string) int64 {
 }
 
 // bytes is the memory of the bag and of its result.
-func (b bag) bytes(o Options) int64 {
+func (b bag) bytes(o Options, aspects int) int64 {
 	n := utteranceBytes * int64(len(b.utterances))
+	if o.Aspects {
+		n += aspectBytes * int64(aspects)
+	}
 	if *o.Instances {
 		n += instanceBytes * int64(len(b.utterances))
 	}
@@ -59,5 +67,5 @@ func (b bag) bytes(o Options) int64 {
 
 // held is the memory of the distinct instances so far.
 func (p *preparation) held() int64 {
-	return uniqueBytes*int64(len(p.job.margins)) + tokenBytes*int64(p.job.tokens)
+	return (uniqueBytes+marginBytes*int64(p.aspects()-1))*int64(p.job.distinct()) + tokenBytes*int64(p.job.tokens)
 }

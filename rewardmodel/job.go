@@ -18,7 +18,7 @@ const (
 // waiter is a job that needs a sequence, and the instance that it is needed for.
 type waiter struct {
 	job    *job
-	unique int // index into job.margins
+	unique int // see job.marginsOf
 }
 
 // sequence is the input of the model for an instance: the whole of it, or one
@@ -26,12 +26,13 @@ type waiter struct {
 // queued in each of them, and the first one that is scheduled has it computed
 // for all.
 type sequence struct {
-	ids   []int32
-	key   key
-	whole bool     // the only window: its margin is the instance's
-	first waiter   // the job that queued it
-	also  []waiter // other jobs that need it
-	taken bool     // in a batch, or computed
+	Sequence
+	tokens int // that it adds to the queue: its own, and those of its context if it is the first of its job with it
+	key    key
+	whole  bool     // the only window: its margin is the instance's
+	first  waiter   // the job that queued it
+	also   []waiter // other jobs that need it
+	taken  bool     // in a batch, or computed
 }
 
 func (q *sequence) waiters() iter.Seq[waiter] {
@@ -57,7 +58,8 @@ type windowed struct {
 type job struct {
 	priority  priority
 	exclusive func(bool)  // Request.Exclusive: it shares no batch; nil: it may
-	margins   []float32   // by distinct instance; the maximum of its windows so far
+	aspects   int         // of the model
+	margins   []float32   // by distinct instance and aspect; the maximum of its windows so far
 	sequences []*sequence // queued, in the order of the request; another job's slot may have taken some
 	windowed  []windowed  // instances to cache when the job is done
 	remaining int         // sequences without a margin yet, including those in a batch
@@ -72,12 +74,20 @@ type job struct {
 	inference time.Duration // of the batches that held its sequences
 }
 
-func newJob(p priority) *job { return &job{priority: p, done: make(chan struct{})} }
+func newJob(p priority, aspects int) *job {
+	return &job{priority: p, aspects: aspects, done: make(chan struct{})}
+}
 
-func (j *job) add(ids []int32, k key, whole bool, unique int) {
-	j.sequences = append(j.sequences, &sequence{ids: ids, key: k, whole: whole, first: waiter{j, unique}})
+// marginsOf returns the margins of a distinct instance, one for each aspect.
+func (j *job) marginsOf(unique int) []float32 { return j.margins[unique*j.aspects:][:j.aspects] }
+
+// distinct is the number of distinct instances.
+func (j *job) distinct() int { return len(j.margins) / j.aspects }
+
+func (j *job) add(s Sequence, tokens int, k key, whole bool, unique int) {
+	j.sequences = append(j.sequences, &sequence{Sequence: s, tokens: tokens, key: k, whole: whole, first: waiter{j, unique}})
 	j.remaining++
-	j.tokens += len(ids)
+	j.tokens += tokens
 }
 
 // next returns the first queued sequence of j; nil when there is none. It drops

@@ -116,21 +116,3 @@ func (t topSums) add(i int, margin float64) (violation, compliant float64, count
 		}
 	}
 }
-
-// prefixRewards puts the scores of the prefixes on a scale. The last one is
-// reward, that of the whole bag, to the last bit, and so are those before it
-// from which nothing changed.
-func (c scale) prefixRewards(kind Reward, scores []bagScore, reward float64) []float64 {
-	out := make([]float64, len(scores))
-	for i, s := range scores {
-		out[i] = c.reward(kind, s)
-	}
-	if len(out) == 0 {
-		return out
-	}
-	whole := out[len(out)-1]
-	for i := len(out) - 1; i >= 0 && out[i] == whole; i-- {
-		out[i] = reward
-	}
-	return out
-}

@@ -19,7 +19,7 @@ type utterance struct {
 	source  int    // which text of the item that is
 	message *int   // which message text is the content of
 	span    segmenter.Span
-	unique  int // index into job.margins; -1 for a blank one, which no model sees
+	unique  int // see job.marginsOf; -1 for a blank one, which no model sees
 }
 
 func (u utterance) String() string { return u.text[u.span.Start:u.span.End] }
@@ -31,11 +31,23 @@ type bag struct {
 	tokens     []segmenter.Span // of the policy, for a dense reward
 }
 
+// margins returns the margins of the bag's instances that are not blank, for one
+// aspect.
+func (b bag) margins(work *job, aspect int) []float32 {
+	out := make([]float32, 0, len(b.utterances))
+	for _, u := range b.utterances {
+		if u.unique >= 0 {
+			out = append(out, work.marginsOf(u.unique)[aspect])
+		}
+	}
+	return out
+}
+
 // prepare segments and tokenizes a request. Equal instances share one margin.
 // What the cache knows is filled in; what is left to compute is in
 // job.sequences.
 func (s *Scorer) prepare(ctx context.Context, req Request) (*job, []bag, error) {
-	p := preparation{Scorer: s, job: newJob(req.priority()), seen: make(map[key]int)}
+	p := preparation{Scorer: s, job: newJob(req.priority(), s.aspects()), seen: make(map[key]int), contexts: make(map[key]*promptContext)}
 	p.job.exclusive = req.Exclusive
 	bags := make([]bag, len(req.Responses))
 	instances := 0
@@ -67,11 +79,16 @@ func (s *Scorer) prepare(ctx context.Context, req Request) (*job, []bag, error) 
 				return nil, nil, err
 			}
 			u := &bags[i].utterances[k]
+			if k == 0 || u.source != bags[i].utterances[k-1].source {
+				if err := p.setContext(ctx, item, u.message); err != nil {
+					return nil, nil, cmp.Or(canceled(ctx), err)
+				}
+			}
 			if u.unique, err = p.add(ctx, u.String()); err != nil {
 				return nil, nil, cmp.Or(canceled(ctx), err)
 			}
 		}
-		if err := req.Memory.Grow(p.held() - before + bags[i].bytes(req.Options)); err != nil {
+		if err := req.Memory.Grow(p.held() - before + bags[i].bytes(req.Options, s.aspects())); err != nil {
 			return nil, nil, err
 		}
 		req.Memory.Shrink(work)
@@ -152,6 +169,8 @@ type preparation struct {
 	*Scorer
 	job       *job
 	seen      map[key]int
+	contexts  map[key]*promptContext // by the key of their text
+	context   *promptContext         // of the instances that are added; nil: none
 	instances int
 	misses    int
 }
@@ -162,19 +181,21 @@ func (p *preparation) add(ctx context.Context, text string) (int, error) {
 		return -1, nil
 	}
 	p.instances++
-	k := p.cache.key(text)
+	k := p.key(text)
 	if unique, ok := p.seen[k]; ok {
 		return unique, nil
 	}
-	unique := len(p.job.margins)
+	unique := p.job.distinct()
 	p.seen[k] = unique
-	margin, known := p.cache.get(k)
+	margins, known := p.cache.get(k)
 	if known {
-		p.job.margins = append(p.job.margins, margin)
+		p.job.margins = append(p.job.margins, margins...)
 		return unique, nil
 	}
 	p.misses++
-	p.job.margins = append(p.job.margins, float32(math.Inf(-1)))
+	for range p.aspects() {
+		p.job.margins = append(p.job.margins, float32(math.Inf(-1)))
+	}
 	ids, err := p.tokenizer.IDsContext(ctx, text)
 	if err != nil {
 		return 0, err
@@ -184,7 +205,7 @@ func (p *preparation) add(ctx context.Context, text string) (int, error) {
 		p.job.windowed = append(p.job.windowed, windowed{k, unique})
 	}
 	for i, ids := range windows {
-		p.job.add(ids, k.window(i), len(windows) == 1, unique)
+		p.addSequence(ids, k.window(i), len(windows) == 1, unique)
 	}
 	return unique, nil
 }

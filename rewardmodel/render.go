@@ -1,7 +1,6 @@
 package rewardmodel
 
 import (
-	"math"
 	"unicode/utf8"
 
 	"github.com/rs/xid"
@@ -10,55 +9,100 @@ import (
 )
 
 // render turns a bag and the margins of its instances into a result.
-func (s *Scorer) render(item Item, b bag, margins []float32, o Options) Result {
-	scale := s.scale(o.Aggregate)
-	r := Result{ID: item.ID, Threshold: scale.threshold, Truncated: b.truncated}
+func (s *Scorer) render(item Item, b bag, work *job, c combiner, o Options) Result {
+	r := Result{ID: item.ID, Truncated: b.truncated}
 	if r.ID == "" {
 		r.ID = xid.New().String()
 	}
-	witness, scored := -1, make([]float32, 0, len(b.utterances))
-	highest := float32(math.Inf(-1))
-	for i, u := range b.utterances {
-		if u.unique < 0 {
-			continue
+	spans := convert(b.utterances, o.OffsetUnit)
+	bags := make([]scoredBag, s.aspects())
+	for a := range bags {
+		bags[a] = b.score(work, a, o)
+	}
+	decides := 0
+	if r.Empty = bags[0].witness < 0; r.Empty {
+		r.Reward = c.scales[0].emptyReward(o.Reward, s.config.EmptyReward)
+	} else {
+		scores := make([]bagScore, len(bags))
+		for a := range bags {
+			scores[a] = bags[a].bagScore
 		}
-		m := margins[u.unique]
-		scored = append(scored, m)
-		if witness < 0 || m > highest {
-			witness, highest = i, m
+		decides = c.deciding(scores)
+		r.Reward = c.reward(o.Reward, scores)
+	}
+	results := make([]AspectResult, len(bags))
+	for a, scored := range bags {
+		if o.Aspects || a == decides {
+			results[a] = s.renderAspect(b, scored, c.scales[a], spans, o)
 		}
 	}
-	spans := convert(b.utterances, o.OffsetUnit)
+	r.Violation, r.Threshold = results[decides].Violation, results[decides].Threshold
+	r.Compliant, r.Witness = results[decides].Compliant, results[decides].Witness
 	if *o.Instances {
 		r.Instances = make([]Instance, len(b.utterances))
 		for i, u := range b.utterances {
 			r.Instances[i] = Instance{Message: u.message, Start: spans[i].Start, End: spans[i].End}
 			if u.unique >= 0 {
-				r.Instances[i].Violation = Violation(margins[u.unique])
+				r.Instances[i].Violation = Violation(work.marginsOf(u.unique)[decides])
 			}
 		}
 	}
-	if witness < 0 {
-		r.Empty = true
-		r.Reward = scale.emptyReward(o.Reward, s.config.EmptyReward)
-		r.Violation = scale.emptyScore(s.config.EmptyReward).violation
-		r.Compliant = s.config.EmptyReward >= 0.5
-		return r
+	if len(bags) > 1 {
+		r.Aspect = s.config.Aspects[decides].Name
 	}
-	score := aggregate(o.Aggregate, *o.TopK, scored)
-	r.Violation = score.violation
-	r.Compliant = score.violation <= scale.threshold
-	r.Reward = scale.reward(o.Reward, score)
-	u := b.utterances[witness]
-	r.Witness = &Witness{
-		Index: witness, Message: u.message, Start: spans[witness].Start, End: spans[witness].End,
-		Text: wellFormed(u.String()), Violation: Violation(highest),
+	if o.Aspects {
+		r.Aspects = make(map[string]AspectResult, len(bags))
+		for a, result := range results {
+			r.Aspects[s.config.Aspects[a].Name] = result
+		}
 	}
 	return r
 }
 
-func (s *Scorer) scale(a Aggregate) scale {
-	return scale{threshold: s.Threshold(a), calibration: s.config.Calibration[a]}
+// scoredBag is the score of a bag for one aspect, and its witness: the utterance
+// with the largest margin, or -1 when there is none.
+type scoredBag struct {
+	bagScore
+	witness int
+	highest float32
+}
+
+func (b bag) score(work *job, aspect int, o Options) scoredBag {
+	out := scoredBag{witness: -1}
+	for i, u := range b.utterances {
+		if u.unique < 0 {
+			continue
+		}
+		if m := work.marginsOf(u.unique)[aspect]; out.witness < 0 || m > out.highest {
+			out.witness, out.highest = i, m
+		}
+	}
+	if out.witness >= 0 {
+		out.bagScore = aggregate(o.Aggregate, *o.TopK, b.margins(work, aspect))
+	}
+	return out
+}
+
+func (s *Scorer) renderAspect(b bag, scored scoredBag, on scale, spans []segmenter.Span, o Options) AspectResult {
+	if scored.witness < 0 {
+		return AspectResult{
+			Reward:    on.emptyReward(o.Reward, s.config.EmptyReward),
+			Compliant: s.config.EmptyReward >= 0.5,
+			Violation: on.emptyScore(s.config.EmptyReward).violation,
+			Threshold: on.threshold,
+		}
+	}
+	u := b.utterances[scored.witness]
+	return AspectResult{
+		Reward:    on.reward(o.Reward, scored.bagScore),
+		Compliant: scored.violation <= on.threshold,
+		Violation: scored.violation,
+		Threshold: on.threshold,
+		Witness: &Witness{
+			Index: scored.witness, Message: u.message, Start: spans[scored.witness].Start, End: spans[scored.witness].End,
+			Text: wellFormed(u.String()), Violation: Violation(scored.highest),
+		},
+	}
 }
 
 // wellFormed replaces each byte of text that is not valid UTF-8 by U+FFFD, one

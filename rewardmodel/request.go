@@ -2,6 +2,7 @@ package rewardmodel
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -150,6 +151,10 @@ type Options struct {
 	Instances  *bool // whether results list their instances; default true
 	TopK       *int  // k of AggregateTopK, at least 1; the other aggregates ignore it
 
+	Aspects     bool               // whether results list the result of each aspect
+	Combination Combination        // how the aspects become one reward; "": as the model says
+	Weights     map[string]float64 // of aspects in the combination, by name; the others keep those of the model
+
 	Dense     Dense    // how the reward is assigned to tokens; "": not at all
 	Gamma     *float64 // discount in (0,1] of DenseShaped, default 1; the others ignore it
 	Tokenizer string   // name of the tokenizer for items without TokenOffsets
@@ -163,6 +168,7 @@ func (o Options) Validate() error {
 		oneOf("options.aggregate", o.Aggregate, Aggregates()...),
 		oneOf("options.offset_unit", o.OffsetUnit, OffsetCodepoint, OffsetUTF8, OffsetUTF16),
 		oneOf("options.reasoning", o.Reasoning, ReasoningSkip, ReasoningScore),
+		oneOf("options.combination", o.Combination, Combinations()...),
 		oneOf("options.dense", o.Dense, DenseLast, DenseInstance, DenseWitness, DenseShaped),
 	}
 	for _, err := range checks {
@@ -172,6 +178,11 @@ func (o Options) Validate() error {
 	}
 	if o.TopK != nil && *o.TopK < 1 {
 		return Invalidf("options.top_k", "must be at least 1, got %d", *o.TopK)
+	}
+	for _, name := range slices.Sorted(maps.Keys(o.Weights)) {
+		if !validWeight(o.Weights[name]) {
+			return Invalidf("options.weights", "the weight of %s is %v; use 0 or a positive number", Quote(name), o.Weights[name])
+		}
 	}
 	if o.Gamma != nil && !(*o.Gamma > 0 && *o.Gamma <= 1) {
 		return Invalidf("options.gamma", "must be above 0 and at most 1, got %v", *o.Gamma)

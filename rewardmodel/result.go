@@ -25,18 +25,33 @@ type Timing struct {
 
 // Result is the reward of one response, with the reason for it.
 type Result struct {
-	ID        string     `json:"id"`        // the client's, or generated
-	Reward    float64    `json:"reward"`    // on the scale that the request asked for; always finite
-	Compliant bool       `json:"compliant"` // Violation <= Threshold
-	Violation float64    `json:"violation"` // of the bag: the aggregate of its instances, in [0,1]
-	Threshold float64    `json:"threshold"` // the adjusted decision threshold T of that aggregate
-	Witness   *Witness   `json:"witness"`   // the instance with the largest violation; nil when empty
+	ID        string  `json:"id"`        // the client's, or generated
+	Reward    float64 `json:"reward"`    // on the scale that the request asked for; always finite
+	Compliant bool    `json:"compliant"` // Violation <= Threshold
+	Violation float64 `json:"violation"` // of the bag: the aggregate of its instances, in [0,1]
+	Threshold float64 `json:"threshold"` // the adjusted decision threshold T of that aggregate
+	// Aspect is the rule that Violation, Threshold, Witness and Instances are of: of
+	// a model with several, the one that decides; "" when the model has one.
+	Aspect    string     `json:"aspect,omitzero"`
+	Witness   *Witness   `json:"witness"` // the instance with the largest violation; nil when empty
 	Instances []Instance `json:"instances,omitzero"`
 	Truncated bool       `json:"truncated"` // there are more instances than are scored: the rest was skipped
 	Empty     bool       `json:"empty"`     // no character to score; Reward is the configured one
 
+	Aspects map[string]AspectResult `json:"aspects,omitzero"` // by name, where Options.Aspects asks for them
+
 	TokenRewards []float64 `json:"token_rewards,omitzero"` // one for each token of a dense reward; see Dense
 	TokenOffsets [][2]int  `json:"token_offsets,omitzero"` // of the tokens, where Options.Tokenizer made them
+}
+
+// AspectResult is the result of one rule; its fields are as in Result. Of an empty
+// response every aspect has the configured reward.
+type AspectResult struct {
+	Reward    float64  `json:"reward"` // of this aspect alone
+	Compliant bool     `json:"compliant"`
+	Violation float64  `json:"violation"`
+	Threshold float64  `json:"threshold"`
+	Witness   *Witness `json:"witness"`
 }
 
 // Witness is the most anomalous instance of a response. Start and End are in the

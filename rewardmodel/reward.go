@@ -33,6 +33,8 @@ func (c Calibration) Validate() error {
 	return nil
 }
 
+func clampLogit(logit float64) float64 { return min(max(logit, -maxLogit), maxLogit) }
+
 // scale is what turns the score of a bag into a reward: the threshold of its
 // aggregate, and the map to the rewards of an earlier model.
 type scale struct {
@@ -76,7 +78,7 @@ func (c scale) reward(kind Reward, s bagScore) float64 {
 	case RewardRaw:
 		return 1 - s.violation
 	case RewardLogit:
-		return min(max(c.complianceLogit(s), -maxLogit), maxLogit)
+		return clampLogit(c.complianceLogit(s))
 	default:
 		return logistic.Sigmoid(c.complianceLogit(s))
 	}
@@ -89,7 +91,7 @@ func (c scale) emptyReward(kind Reward, compliance float64) float64 {
 	case RewardRaw:
 		return 1 - c.emptyScore(compliance).violation
 	case RewardLogit:
-		return min(max(logistic.Logit(compliance), -maxLogit), maxLogit)
+		return clampLogit(logistic.Logit(compliance))
 	default:
 		return compliance
 	}

@@ -80,8 +80,29 @@ func (s *scheduler) nextSlot() int {
 
 // batchBuilder is a batch that is being filled.
 type batchBuilder struct {
-	batch  []*sequence
-	tokens int
+	batch    []*sequence
+	tokens   int
+	contexts map[*int32]bool // in the batch, by their first token
+}
+
+// cost is the number of tokens that q adds to the batch.
+func (b *batchBuilder) cost(q *sequence) int {
+	if len(q.Context) == 0 || b.contexts[&q.Context[0]] {
+		return len(q.IDs)
+	}
+	return len(q.IDs) + len(q.Context)
+}
+
+func (b *batchBuilder) add(q *sequence) {
+	b.tokens += b.cost(q)
+	b.batch = append(b.batch, q)
+	if len(q.Context) == 0 {
+		return
+	}
+	if b.contexts == nil {
+		b.contexts = map[*int32]bool{}
+	}
+	b.contexts[&q.Context[0]] = true
 }
 
 // fill takes one sequence of each job in rounds, until no job has one that keeps
@@ -92,12 +113,11 @@ func (b *batchBuilder) fill(jobs []*job, limit int) {
 		jobs = jobs[:0]
 		for _, j := range round {
 			q := j.next()
-			if q == nil || len(b.batch) > 0 && b.tokens+len(q.ids) > limit {
+			if q == nil || len(b.batch) > 0 && b.tokens+b.cost(q) > limit {
 				continue
 			}
 			q.taken = true
-			b.batch = append(b.batch, q)
-			b.tokens += len(q.ids)
+			b.add(q)
 			jobs = append(jobs, j)
 		}
 	}

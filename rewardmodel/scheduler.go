@@ -59,7 +59,7 @@ func (s *scheduler) admit(j *job) bool {
 			}
 		} else {
 			s.pending[q.key] = q
-			s.tokens += len(q.ids)
+			s.tokens += q.tokens
 		}
 		queued = append(queued, q)
 	}
@@ -76,19 +76,21 @@ func (s *scheduler) charge(j *job) int { return min(j.tokens, max(s.limit/4, 1))
 // complete removes q from the pending sequences.
 func (s *scheduler) complete(q *sequence) {
 	delete(s.pending, q.key)
-	s.tokens -= len(q.ids)
+	s.tokens -= q.tokens
 }
 
-// setMargin gives a waiter of q its margin, and reports whether its job is
+// setMargins gives a waiter of q its margins, and reports whether its job is
 // complete.
-func (s *scheduler) setMargin(q *sequence, w waiter, margin float32) bool {
+func (s *scheduler) setMargins(q *sequence, w waiter, margins []float32) bool {
 	j := w.job
 	if j.ended {
 		return false
 	}
-	j.margins[w.unique] = max(j.margins[w.unique], margin)
+	for a, have := range j.marginsOf(w.unique) {
+		j.marginsOf(w.unique)[a] = max(have, margins[a])
+	}
 	j.remaining--
-	j.tokens -= len(q.ids)
+	j.tokens -= q.tokens
 	s.charged[j.priority] -= j.charge
 	j.charge = s.charge(j)
 	s.charged[j.priority] += j.charge
@@ -150,7 +152,7 @@ func (s *scheduler) minTokens(j *job) int {
 	own, others := 0, 0
 	for _, q := range j.sequences {
 		if s.pending[q.key] == nil {
-			own += len(q.ids)
+			own += q.tokens
 		}
 	}
 	for _, other := range s.jobs {

@@ -25,7 +25,7 @@ func FuzzScheduler(f *testing.F) {
 			for _, q := range inFlight {
 				s.complete(q)
 				for w := range q.waiters() {
-					if s.setMargin(q, w, margin) {
+					if s.setMargins(q, w, []float32{margin}) {
 						end(w.job)
 					}
 				}
@@ -37,14 +37,14 @@ func FuzzScheduler(f *testing.F) {
 			program = program[2:]
 			switch op % 5 {
 			case 0, 1: // a job of texts that others may hold, too
-				j := newJob(priority(op / 5 % 2))
+				j := newJob(priority(op/5%2), 1)
 				if op/10%4 == 3 {
 					j.exclusive = func(bool) {}
 				}
 				for i := range 1 + arg%12 {
 					k := (arg*7 + i) % 40
 					j.margins = append(j.margins, 0)
-					j.add(make([]int32, 1+k), key{lo: uint64(k)}, true, i)
+					j.add(Sequence{IDs: make([]int32, 1+k)}, 1+k, key{lo: uint64(k)}, true, i)
 				}
 				if s.admit(j) {
 					alive = append(alive, j)
@@ -120,7 +120,7 @@ func nextChecked(t *testing.T, s *scheduler) []*sequence {
 		if j.exclusive != nil {
 			continue
 		}
-		if next := len(j.sequences[0].ids); tokens+next <= limits[j.priority] {
+		if next := j.sequences[0].tokens; tokens+next <= limits[j.priority] {
 			t.Fatalf("a batch of %d tokens was closed while %d of priority %d would have fitted", tokens, next, j.priority)
 		}
 	}
@@ -150,7 +150,7 @@ func consistent(t *testing.T, s *scheduler, batch []*sequence) {
 	t.Helper()
 	tokens := 0
 	for k, q := range s.pending {
-		tokens += len(q.ids)
+		tokens += q.tokens
 		if q.key != k {
 			t.Fatal("a sequence is pending under another key")
 		}

@@ -15,7 +15,7 @@ func computed(s *scheduler, batch []*sequence, margin float32) (complete int) {
 	for _, q := range batch {
 		s.complete(q)
 		for w := range q.waiters() {
-			if s.setMargin(q, w, margin) {
+			if s.setMargins(q, w, []float32{margin}) {
 				s.remove(w.job)
 				complete++
 			}
@@ -26,17 +26,17 @@ func computed(s *scheduler, batch []*sequence, margin float32) (complete int) {
 
 // jobOf returns an interactive job with sequences of the given lengths.
 func jobOf(lengths ...int) *job {
-	j := newJob(interactive)
+	j := newJob(interactive, 1)
 	for i, n := range lengths {
 		j.margins = append(j.margins, 0)
-		j.add(make([]int32, n), key{lo: keys.Add(1)}, true, i)
+		j.add(Sequence{IDs: make([]int32, n)}, n, key{lo: keys.Add(1)}, true, i)
 	}
 	return j
 }
 
 func tokensOf(batch []*sequence) (sum int) {
 	for _, q := range batch {
-		sum += len(q.ids)
+		sum += len(q.IDs)
 	}
 	return sum
 }
@@ -44,7 +44,7 @@ func tokensOf(batch []*sequence) (sum int) {
 func lengths(batch []*sequence) []int {
 	out := make([]int, len(batch))
 	for i, q := range batch {
-		out[i] = len(q.ids)
+		out[i] = len(q.IDs)
 	}
 	return out
 }

@@ -17,15 +17,18 @@ type ScorerConfig struct {
 	Name    string // of the model, in answers; "assay"
 	Version string // of the checkpoint, in answers and metrics; required
 
-	// Thresholds holds the adjusted decision threshold T, in [0,1], of each
-	// aggregate. Without one for max it is 0.5; the others fall back to max's.
-	Thresholds map[Aggregate]float64
-	// Calibration maps the rewards of this model to the scale of an earlier
-	// one. An aggregate without a map keeps its own scale.
-	Calibration Calibration
+	// Aspects are the rules that the model scores, in the order of its margins; one
+	// named DefaultAspect with the default threshold.
+	Aspects []Aspect
+	// Combination is how they become one reward, unless a request names another;
+	// CombineMin.
+	Combination Combination
 
-	MaxLength    int // tokens of a sequence, special ones included; 512
-	MaxInstances int // instances of a response that are scored; 4096
+	MaxLength int // tokens of a sequence, special ones included; 512
+	// ContextTokens is the maximum length of what the model reads of the prompt,
+	// special tokens included; 0: it does not read prompts.
+	ContextTokens int
+	MaxInstances  int // instances of a response that are scored; 4096
 	// MaxRequestInstances is the maximum number of instances of all responses of a
 	// request, above which it is rejected; DefaultMaxInstances.
 	MaxRequestInstances int
@@ -52,11 +55,15 @@ const (
 
 func (c ScorerConfig) withDefaults() ScorerConfig {
 	setDefault(&c.Name, "assay")
+	setDefault(&c.Combination, CombineMin)
 	setDefault(&c.MaxLength, 512)
 	setDefault(&c.MaxInstances, DefaultScoredInstances)
 	setDefault(&c.MaxRequestInstances, DefaultMaxInstances)
 	setDefault(&c.MaxBatchTokens, DefaultMaxBatchTokens)
 	setDefault(&c.MaxQueueTokens, DefaultMaxQueueTokens)
+	if len(c.Aspects) == 0 {
+		c.Aspects = []Aspect{{Name: DefaultAspect, Weight: 1}}
+	}
 	return c
 }
 
@@ -75,11 +82,11 @@ func (c ScorerConfig) validate(special int) error {
 		}
 	}
 	check(c.Version != "", "Version is empty; name the checkpoint's version")
-	for aggregate, t := range c.Thresholds {
-		check(slices.Contains(Aggregates(), aggregate), "Thresholds[%s]: unknown aggregate; use one of %s", aggregate, join(Aggregates()))
-		check(t >= 0 && t <= 1, "Thresholds[%s] is %v; it must lie in [0,1]", aggregate, t)
+	if err := validateAspects(c.Aspects); err != nil {
+		errs = append(errs, err)
 	}
-	check(c.Calibration.Validate() == nil, "Calibration: %v", c.Calibration.Validate())
+	check(slices.Contains(Combinations(), c.Combination), "Combination is %q; use one of %s", c.Combination, join(Combinations()))
+	check(c.ContextTokens == 0 || c.ContextTokens > special, "ContextTokens is %d; it must be above the %d special tokens, or 0", c.ContextTokens, special)
 	for name, t := range c.PolicyTokenizers {
 		check(name != "" && t != nil, "PolicyTokenizers[%s]: give it a name and a tokenizer", name)
 		check(name != c.Name, "PolicyTokenizers[%s]: the model has this name; choose another", name)
@@ -122,7 +129,7 @@ func NewScorer(cfg ScorerConfig, model Model, tok Tokenizer, reg prometheus.Regi
 	if err := cfg.validate(tok.Special()); err != nil {
 		return nil, fmt.Errorf("scorer: %w", err)
 	}
-	cache, err := newCache(cfg.CacheBytes)
+	cache, err := newCache(cfg.CacheBytes, len(cfg.Aspects))
 	if err != nil {
 		return nil, fmt.Errorf("scorer: %w", err)
 	}
@@ -144,15 +151,14 @@ func NewScorer(cfg ScorerConfig, model Model, tok Tokenizer, reg prometheus.Regi
 // Info names the model.
 func (s *Scorer) Info() ModelInfo { return ModelInfo{Name: s.config.Name, Version: s.config.Version} }
 
-// Threshold is the adjusted decision threshold T of an aggregate.
-func (s *Scorer) Threshold(a Aggregate) float64 {
-	for _, name := range []Aggregate{a, AggregateMax} {
-		if t, ok := s.config.Thresholds[name]; ok {
-			return t
-		}
-	}
-	return 0.5
-}
+// Aspects returns the rules that the model scores, at least one. The caller must
+// not change them.
+func (s *Scorer) Aspects() []Aspect { return s.config.Aspects }
+
+func (s *Scorer) aspects() int { return len(s.config.Aspects) }
+
+// Combination is how they become one reward where a request does not choose.
+func (s *Scorer) Combination() Combination { return s.config.Combination }
 
 // Score returns the results of req, in its order. The same response gets the
 // same score whatever else is scored at the same time.
@@ -174,6 +180,10 @@ func (s *Scorer) Score(ctx context.Context, req Request) (Answer, error) {
 	if err := s.checkAdmission(req.priority()); err != nil {
 		return Answer{}, s.rejected(err)
 	}
+	combine, err := s.combiner(req.Options)
+	if err != nil {
+		return Answer{}, err
+	}
 	work, bags, err := s.prepare(ctx, req)
 	if err != nil {
 		return Answer{}, s.rejected(err)
@@ -187,9 +197,9 @@ func (s *Scorer) Score(ctx context.Context, req Request) (Answer, error) {
 	computed := time.Now()
 	answer := Answer{Model: s.Info(), OffsetUnit: req.Options.OffsetUnit, Results: make([]Result, len(bags))}
 	for i, b := range bags {
-		answer.Results[i] = s.render(req.Responses[i], b, work.margins, req.Options)
+		answer.Results[i] = s.render(req.Responses[i], b, work, combine, req.Options)
 		if req.Options.Dense != "" {
-			s.assignTokenRewards(&answer.Results[i], req.Responses[i], b, work.margins, req.Options)
+			s.assignTokenRewards(&answer.Results[i], req.Responses[i], b, work, combine, req.Options)
 		}
 	}
 	s.metrics.responses.Add(float64(len(bags)))

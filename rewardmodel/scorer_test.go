@@ -67,7 +67,7 @@ func wordMargin(margins map[string]float32) Model {
 }
 
 func TestScore(t *testing.T) {
-	s := newScorer(t, ScorerConfig{Name: "m", Thresholds: map[Aggregate]float64{AggregateMax: 0.6, AggregateMean: 0.3}},
+	s := newScorer(t, ScorerConfig{Name: "m", Aspects: oneAspect(map[Aggregate]float64{AggregateMax: 0.6, AggregateMean: 0.3}, nil)},
 		wordMargin(map[string]float32{"stink.": 3, "meh.": 0}))
 	answer, err := s.Score(t.Context(), Request{
 		Responses: []Item{
@@ -149,7 +149,7 @@ func TestScoreReasoning(t *testing.T) {
 
 func TestScoreEmpty(t *testing.T) {
 	for _, compliance := range []float64{0, 0.25, 1} {
-		s := newScorer(t, ScorerConfig{EmptyReward: compliance, Thresholds: map[Aggregate]float64{AggregateMax: 0.8}}, modelFunc(hashMargins))
+		s := newScorer(t, ScorerConfig{EmptyReward: compliance, Aspects: oneAspect(map[Aggregate]float64{AggregateMax: 0.8}, nil)}, modelFunc(hashMargins))
 		req := responses("", " \n\t\u3000")
 		req.Responses = append(req.Responses, Item{Messages: []Message{{"user", "hi"}}}, Item{Instances: []string{}}, Item{Instances: []string{" "}})
 		for i, r := range score(t, s, req) {
@@ -220,8 +220,8 @@ func TestScoreRejects(t *testing.T) {
 func TestNewScorerRejects(t *testing.T) {
 	for want, cfg := range map[string]ScorerConfig{
 		"Version":              {},
-		"Thresholds[max]":      {Version: "v", Thresholds: map[Aggregate]float64{AggregateMax: math.NaN()}},
-		"Thresholds[median]":   {Version: "v", Thresholds: map[Aggregate]float64{"median": 0.5}},
+		"Thresholds[max]":      {Version: "v", Aspects: oneAspect(map[Aggregate]float64{AggregateMax: math.NaN()}, nil)},
+		"Thresholds[median]":   {Version: "v", Aspects: oneAspect(map[Aggregate]float64{"median": 0.5}, nil)},
 		"EmptyReward":          {Version: "v", EmptyReward: 1.5},
 		"MaxLength is 2":       {Version: "v", MaxLength: 2},
 		"MaxInstances is -1":   {Version: "v", MaxInstances: -1},
@@ -245,7 +245,7 @@ func TestAnswersAreFinite(t *testing.T) {
 		return out, nil
 	})
 	for _, threshold := range []float64{0, 0.5, 1} {
-		s := newScorer(t, ScorerConfig{Thresholds: map[Aggregate]float64{AggregateMax: threshold}}, extreme)
+		s := newScorer(t, ScorerConfig{Aspects: oneAspect(map[Aggregate]float64{AggregateMax: threshold}, nil)}, extreme)
 		for _, kind := range Aggregates() {
 			for _, scale := range []Reward{RewardCompliance, RewardLogit, RewardRaw} {
 				req := responses("", "a", "a b", "a b c", "a b c d", "a b c d e", "a. b c. d e f. g h i j.")

@@ -79,22 +79,23 @@ func (s *Scorer) policyTokenizer(name string) (PolicyTokenizer, error) {
 }
 
 // assignTokenRewards adds the token rewards to the result of a bag.
-func (s *Scorer) assignTokenRewards(r *Result, item Item, b bag, margins []float32, o Options) {
-	on := s.scale(o.Aggregate)
-	response := scoredResponse{reward: r.Reward, clean: on.reward(o.Reward, on.emptyScore(1)), witness: -1}
-	var scored []float32
+func (s *Scorer) assignTokenRewards(r *Result, item Item, b bag, work *job, combine combiner, o Options) {
+	response := scoredResponse{reward: r.Reward, clean: combine.clean(o.Reward), witness: -1}
 	for i, u := range b.utterances {
 		if u.unique < 0 {
 			continue
 		}
 		if r.Witness != nil && i == r.Witness.Index {
-			response.witness = len(scored)
+			response.witness = len(response.instances)
 		}
 		response.instances = append(response.instances, u.span)
-		scored = append(scored, margins[u.unique])
 	}
 	if o.Dense == DenseInstance || o.Dense == DenseShaped {
-		response.prefixes = on.prefixRewards(o.Reward, prefixScores(o.Aggregate, *o.TopK, scored), r.Reward)
+		scores := make([][]bagScore, work.aspects)
+		for a := range scores {
+			scores[a] = prefixScores(o.Aggregate, *o.TopK, b.margins(work, a))
+		}
+		response.prefixes = combine.prefixRewards(o.Reward, scores, r.Reward)
 	}
 	r.TokenRewards = response.tokenRewards(o.Dense, *o.Gamma, b.tokens)
 	if item.TokenOffsets != nil {

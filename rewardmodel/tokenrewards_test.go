@@ -91,10 +91,11 @@ func TestPrefixScoresAreThoseOfTheAggregate(t *testing.T) {
 // What does not change the reward gets none of it, to the last bit.
 func TestPrefixRewardsEndInTheReward(t *testing.T) {
 	on := scale{threshold: 0.3}
+	combine := combiner{CombineMin, []scale{on}, []float64{1}}
 	for _, kind := range Aggregates() {
 		margins := []float32{-1, 2, 0.5, 1, -3, -4, -5}
 		reward := on.reward(RewardCompliance, aggregate(kind, 3, margins))
-		got := on.prefixRewards(RewardCompliance, prefixScores(kind, 3, margins), reward)
+		got := combine.prefixRewards(RewardCompliance, [][]bagScore{prefixScores(kind, 3, margins)}, reward)
 		if got[6] != reward {
 			t.Errorf("%s: the last is %v, the reward %v", kind, got[6], reward)
 		}
@@ -148,10 +149,10 @@ func randomTokens(random *rand.Rand, text string, unit OffsetUnit) [][2]int {
 // shaped ones to what DenseLast comes to.
 func TestTokenRewardsSumUp(t *testing.T) {
 	s := newScorer(t, ScorerConfig{
-		Thresholds: map[Aggregate]float64{AggregateMax: 0.6, AggregateTopK: 0.5, AggregateNoisyOr: 0.9, AggregateMean: 0.2},
-		Calibration: Calibration{
-			AggregateMean: calibrations()[1], AggregateTopK: calibrations()[2],
-		}, EmptyReward: 0.25,
+		Aspects: oneAspect(
+			map[Aggregate]float64{AggregateMax: 0.6, AggregateTopK: 0.5, AggregateNoisyOr: 0.9, AggregateMean: 0.2},
+			Calibration{AggregateMean: calibrations()[1], AggregateTopK: calibrations()[2]},
+		), EmptyReward: 0.25,
 	}, modelFunc(hashMargins))
 	random := rand.New(rand.NewPCG(5, 6))
 	for range 400 {
@@ -273,7 +274,7 @@ func BenchmarkDense(b *testing.B) {
 	for i := range offsets {
 		offsets[i] = segmenter.Span{Start: 4 * i, End: 4*i + 4}
 	}
-	on := scale{threshold: 0.5}
+	combine := combiner{CombineMin, []scale{{threshold: 0.5}}, []float64{1}}
 	for _, kind := range Aggregates() {
 		for _, k := range []int{3, instances} {
 			if k > 3 && kind != AggregateTopK {
@@ -281,7 +282,7 @@ func BenchmarkDense(b *testing.B) {
 			}
 			b.Run(fmt.Sprintf("%s/k=%d", kind, k), func(b *testing.B) {
 				for b.Loop() {
-					a.prefixes = on.prefixRewards(RewardCompliance, prefixScores(kind, k, margins), 0.5)
+					a.prefixes = combine.prefixRewards(RewardCompliance, [][]bagScore{prefixScores(kind, k, margins)}, 0.5)
 					a.tokenRewards(DenseShaped, 0.99, offsets)
 				}
 			})

@@ -284,17 +284,18 @@ func (v *Set) Current() rewardmodel.ModelInfo {
 
 // Status describes the state of a version.
 type Status struct {
-	Version   string
-	Name      string // of the model
-	Current   bool
-	Loaded    bool      // false: being loaded, or failed
-	Since     time.Time // when it became current, was loaded, started to load, or failed
-	Bytes     int64     // memory of the version
-	Uses      int       // requests that use it or wait for it
-	Error     string    // of the failed load
-	Created   time.Time // of the checkpoint
-	Threshold float64   // T of the default aggregate, in [0,1]
-	Labels    []string  // the class names in the order of the checkpoint
+	Version     string
+	Name        string // of the model
+	Current     bool
+	Loaded      bool                    // false: being loaded, or failed
+	Since       time.Time               // when it became current, was loaded, started to load, or failed
+	Bytes       int64                   // memory of the version
+	Uses        int                     // requests that use it or wait for it
+	Error       string                  // of the failed load
+	Created     time.Time               // of the checkpoint
+	Aspects     []rewardmodel.Aspect    // of the model
+	Combination rewardmodel.Combination // of the aspects
+	Labels      []string                // the class names in the order of the checkpoint
 }
 
 // List returns the versions: the current one, then the other loaded ones, most
@@ -331,7 +332,7 @@ func (e *entry) status(current bool) Status {
 	s := Status{Version: e.version, Current: current, Loaded: e.ready(), Since: e.since, Bytes: e.bytes, Uses: e.uses}
 	switch {
 	case s.Loaded:
-		s.Name, s.Threshold = e.loaded.Info().Name, e.loaded.Threshold(rewardmodel.AggregateMax)
+		s.Name, s.Aspects, s.Combination = e.loaded.Info().Name, e.loaded.Aspects(), e.loaded.Combination()
 		s.Created, s.Labels = e.loaded.Created, slices.Clone(e.loaded.Labels)
 	case e.err != nil && !e.loading():
 		s.Error = e.err.Error()

@@ -176,6 +176,15 @@ func (d *decoder) options(o *rewardmodel.Options) error {
 			o.Instances, err = d.boolean()
 		case "top_k":
 			o.TopK, err = d.integer()
+		case "aspects":
+			var aspects *bool
+			if aspects, err = d.boolean(); err == nil {
+				o.Aspects = *aspects
+			}
+		case "combination":
+			err = readText(d, &o.Combination)
+		case "weights":
+			o.Weights, err = d.weights()
 		case "dense":
 			err = readText(d, &o.Dense)
 		case "gamma":
@@ -185,10 +194,26 @@ func (d *decoder) options(o *rewardmodel.Options) error {
 				err = rewardmodel.CheckName(d.path(), o.Tokenizer)
 			}
 		default:
-			return rewardmodel.Invalidf(d.path(), "is not an option; the options are reward, aggregate, offset_unit, instances, top_k, reasoning, dense, gamma, tokenizer")
+			return rewardmodel.Invalidf(d.path(), "is not an option; the options are reward, aggregate, offset_unit, instances, top_k, reasoning, aspects, combination, weights, dense, gamma, tokenizer")
 		}
 		return err
 	})
+}
+
+// weights reads the weights of aspects.
+func (d *decoder) weights() (map[string]float64, error) {
+	weights := map[string]float64{}
+	err := d.object(func(name string) error {
+		if len(weights) == rewardmodel.MaxAspects {
+			return rewardmodel.Invalidf("options.weights", "has more than %d aspects; no model has so many", rewardmodel.MaxAspects)
+		}
+		w, err := d.number()
+		if err == nil {
+			weights[name] = *w
+		}
+		return err
+	})
+	return weights, err
 }
 
 // readText reads a value of an enumeration. The empty string, which is the default

@@ -43,9 +43,14 @@ type optionsJSON struct {
 	Reasoning  rewardmodel.Reasoning  `json:"reasoning,omitzero"`
 	Instances  *bool                  `json:"instances,omitzero"`
 	TopK       *int                   `json:"top_k,omitzero"`
-	Dense      rewardmodel.Dense      `json:"dense,omitzero"`
-	Gamma      *float64               `json:"gamma,omitzero"`
-	Tokenizer  string                 `json:"tokenizer,omitzero"`
+
+	Aspects     bool                    `json:"aspects,omitzero"`
+	Combination rewardmodel.Combination `json:"combination,omitzero"`
+	Weights     map[string]float64      `json:"weights,omitzero"`
+
+	Dense     rewardmodel.Dense `json:"dense,omitzero"`
+	Gamma     *float64          `json:"gamma,omitzero"`
+	Tokenizer string            `json:"tokenizer,omitzero"`
 }
 
 // WriteAnswer streams a as JSON, so that only a part of the JSON is in memory. Each
@@ -61,11 +66,11 @@ func WriteResult(to io.Writer, r rewardmodel.Result) error { return writeJSON(to
 func AppendResult(dst []byte, r rewardmodel.Result) ([]byte, error) { return appendJSON(dst, r) }
 
 func writeJSON(to io.Writer, value any) error {
-	return json.MarshalWrite(to, value, jsontext.AllowInvalidUTF8(true))
+	return json.MarshalWrite(to, value, jsontext.AllowInvalidUTF8(true), json.Deterministic(true))
 }
 
 func appendJSON(dst []byte, value any) ([]byte, error) {
-	out, err := json.Marshal(value, jsontext.AllowInvalidUTF8(true))
+	out, err := json.Marshal(value, jsontext.AllowInvalidUTF8(true), json.Deterministic(true))
 	if err != nil {
 		return dst, err
 	}

@@ -44,8 +44,8 @@ func (m *Opened) Start(ctx context.Context, runtime *encoder.Runtime, cfg reward
 	if err != nil {
 		return nil, err
 	}
-	cfg.Version, cfg.Thresholds, cfg.MaxLength = version, m.Thresholds(), m.Checkpoint.MaxLength()
-	cfg.Calibration = m.Calibration()
+	cfg.Version, cfg.MaxLength = version, m.Checkpoint.MaxLength()
+	cfg.Aspects = []rewardmodel.Aspect{{Name: rewardmodel.DefaultAspect, Weight: 1, Thresholds: m.Thresholds(), Calibration: m.Calibration()}}
 	s := &Loaded{}
 	if s.Encoder, err = runtime.Load(m.Checkpoint, m.config.Precision); err != nil {
 		return nil, err

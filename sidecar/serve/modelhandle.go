@@ -43,7 +43,14 @@ func (l *modelHandle) Models(context.Context) ([]api.Model, error) {
 	var models []api.Model
 	for _, v := range versions.List() {
 		if v.Loaded {
-			models = append(models, api.Model{Name: v.Name, Version: v.Version, Created: v.Created, Threshold: v.Threshold, Labels: v.Labels})
+			m := api.Model{
+				Name: v.Name, Version: v.Version, Created: v.Created, Labels: v.Labels,
+				Threshold: v.Aspects[0].Threshold(rewardmodel.AggregateMax),
+			}
+			if len(v.Aspects) > 1 {
+				m.Aspects, m.Combination = v.Aspects, v.Combination
+			}
+			models = append(models, m)
 		}
 	}
 	return models, nil

@@ -1,0 +1,100 @@
+package rewardmodel
+
+import (
+	"context"
+	"strings"
+	"unicode/utf8"
+)
+
+// contextBytes is how much of the end of a prompt is tokenized for each token that
+// the model reads: far more than a token has on average, so that a long prompt does
+// not cost more than what is read of it.
+const contextBytes = 32
+
+// promptContext is what the model reads of a prompt.
+type promptContext struct {
+	ids    []int32 // with special tokens
+	key    key
+	queued bool // a sequence of the job has it
+}
+
+// setContext sets the context of the instances that are added next: those of item, or
+// of the given one of its messages.
+func (p *preparation) setContext(ctx context.Context, item Item, message *int) error {
+	p.context = nil
+	if p.config.ContextTokens == 0 {
+		return nil
+	}
+	text := item.context(message, contextBytes*p.config.ContextTokens)
+	if text == "" {
+		return nil
+	}
+	k := p.cache.key(text)
+	if known, ok := p.contexts[k]; ok {
+		p.context = known
+		return nil
+	}
+	ids, err := p.tokenizer.IDsContext(ctx, text)
+	if err != nil {
+		return err
+	}
+	room := p.config.ContextTokens - p.tokenizer.Special()
+	p.context = &promptContext{ids: p.tokenizer.Frame(ids[max(0, len(ids)-room):]), key: k}
+	p.contexts[k] = p.context
+	return nil
+}
+
+// context is the text that the response, or the content of a message, answers: the
+// prompt and the messages before it, each on a line of its own. Of a longer text it
+// returns at most the last limit bytes, from the start of a word.
+func (it Item) context(message *int, limit int) string {
+	turns := make([]string, 0, 1)
+	if it.Prompt != "" {
+		turns = append(turns, it.Prompt)
+	}
+	if message != nil {
+		for _, m := range it.Messages[:*message] {
+			turns = append(turns, m.Content)
+		}
+	}
+	first, size := len(turns), 0
+	for first > 0 && size <= limit {
+		first--
+		size += len(turns[first]) + 1
+	}
+	text := strings.TrimSpace(strings.Join(turns[first:], "\n"))
+	if len(text) <= limit {
+		return text
+	}
+	cut := len(text) - limit
+	for !utf8.RuneStart(text[cut]) {
+		cut++
+	}
+	text = text[cut:]
+	if space := strings.IndexAny(text, " \n"); space >= 0 && space < limit/2 {
+		text = text[space+1:]
+	}
+	return strings.TrimSpace(text)
+}
+
+// key identifies text in the current context.
+func (p *preparation) key(text string) key {
+	if p.context == nil {
+		return p.cache.key(text)
+	}
+	return p.cache.keyIn(p.context.key, text)
+}
+
+// addSequence queues a sequence in the current context, whose tokens the first
+// sequence with it adds to the queue.
+func (p *preparation) addSequence(ids []int32, k key, whole bool, unique int) {
+	s, tokens := Sequence{IDs: ids}, len(ids)
+	if c := p.context; c != nil {
+		s.Context = c.ids
+		if !c.queued {
+			tokens += len(c.ids)
+			c.queued = true
+		}
+	}
+	p.job.add(s, tokens, k, whole, unique)
+}
