@@ -27,9 +27,7 @@
 // # Policies
 //
 // LoadPolicy reads the tokenizers of policy models, only for the offsets of their
-// tokens: byte-level BPE after regular expressions. A small engine of this package
-// matches those, because Go's has no lookahead and its Unicode tables differ from
-// the reference's, which are in properties.txt.
+// tokens: byte-level BPE after regular expressions, which internal/regex matches.
 //
 // # What this package implements
 //

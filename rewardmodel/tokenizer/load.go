@@ -131,3 +131,45 @@ func readWordPiece(dir string) (parts, error) {
 	p := parts{vocab: v, normalizer: s.normalizer(), unknown: s.name("unk_token", bertNames), prefix: "##", maxChars: 100}
 	return p, s.complete(&p, dir, bertNames)
 }
+
+// readSentencePiece reads spm.model and what DeBERTa does around it: text is
+// lowercased where the settings say so, stripped, mapped, and cut into words.
+func readSentencePiece(dir string) (parts, error) {
+	s, err := readSettings(dir)
+	if err != nil {
+		return parts{}, err
+	}
+	m, err := read(dir, spmFile, func(data []byte) (spmModel, error) {
+		m, err := parseSPM(data)
+		if err != nil {
+			return m, err
+		}
+		steps := []func(*classes) step{func(c *classes) step { return strip{c, true, true} }}
+		if s.lowercase != nil && *s.lowercase {
+			steps = append([]func(*classes) step{func(c *classes) step { return lowercase{c} }}, steps...)
+		}
+		if len(m.charsmap) > 0 {
+			characters, err := parseCharsmap(m.charsmap)
+			if err != nil {
+				return m, fmt.Errorf("normalizer_spec: %w", err)
+			}
+			steps = append(steps, func(*classes) step { return characters })
+		}
+		m.unigram.steps = append(steps, func(*classes) step { return replace{spaces, " "} })
+		m.unigram.words = metaspace{punct: s.splitPunct, prefix: true, split: true}
+		return m, nil
+	})
+	if err != nil {
+		return parts{}, err
+	}
+	p := m.parts
+	if err := s.complete(&p, dir, bertNames); err != nil {
+		return parts{}, err
+	}
+	if mask := s.name("mask_token", bertNames); mask != "" {
+		if _, known := p.vocab.ids[mask]; !known { // as v3, whose model file does not have it
+			err = p.vocab.add(mask, len(p.vocab.tokens))
+		}
+	}
+	return p, err
+}

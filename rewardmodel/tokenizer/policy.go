@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode"
 
+	"assay/rewardmodel/tokenizer/internal/regex"
 	"assay/segmenter"
 )
 
@@ -194,10 +195,10 @@ func newAddedToken(content string, id int32) addedToken {
 type splitter func(dst []segmenter.Span, text []byte) []segmenter.Span
 
 // byRegex cuts at the matches of an expression, and keeps these or what is between, or both.
-func byRegex(r regex, matches, gaps bool) splitter {
+func byRegex(r regex.Regexp, matches, gaps bool) splitter {
 	return func(dst []segmenter.Span, text []byte) []segmenter.Span {
 		for at := 0; at < len(text); {
-			start, end := r.find(text, at)
+			start, end := r.Find(text, at)
 			if gaps && start > at {
 				dst = append(dst, segmenter.Span{Start: at, End: start})
 			}
