@@ -12,7 +12,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// errNotBPE is a model that is perhaps Load's.
+// errNotBPE reports another model, which Load may support.
 var errNotBPE = errors.New("not a byte-level BPE")
 
 // policyJSON is a tokenizer.json.
@@ -80,7 +80,7 @@ func (p *Policy) normalizer(o object) error {
 	return nil
 }
 
-// flatten is the pieces of a Sequence, or the piece itself.
+// flatten returns the members of a Sequence, or the object itself.
 func flatten(o object, list string) []object {
 	if o == nil {
 		return nil
@@ -101,7 +101,7 @@ func (p *Policy) preTokenizer(o object) error {
 	pieces := flatten(o, "pretokenizers")
 	for i, piece := range pieces {
 		if last := i == len(pieces)-1; last != (piece["type"] == "ByteLevel") {
-			return fmt.Errorf("%v is out of place; ByteLevel must be the last and only there", piece["type"])
+			return fmt.Errorf("%v is misplaced; ByteLevel must be the last one, and only the last one", piece["type"])
 		}
 		split, err := p.splitter(piece)
 		if err != nil {
@@ -112,12 +112,12 @@ func (p *Policy) preTokenizer(o object) error {
 		}
 	}
 	if len(pieces) == 0 {
-		return errors.New("there is none; want ByteLevel")
+		return errors.New("missing; want ByteLevel")
 	}
 	return nil
 }
 
-// splitter reads one pre-tokenizer; it is nil for one that does not split.
+// splitter reads one pre-tokenizer; the result is nil if it does not split.
 func (p *Policy) splitter(o object) (splitter, error) {
 	switch o["type"] {
 	case "ByteLevel":
@@ -174,7 +174,7 @@ func split(o object) (splitter, error) {
 	return nil, fmt.Errorf("behavior %q of Split is not supported; want Isolated or Removed", behavior)
 }
 
-// postProcessor reads whether offsets are trimmed. It ignores the special tokens that frame a text.
+// postProcessor reads whether offsets are trimmed. It ignores the special tokens around a text.
 func (p *Policy) postProcessor(o object) error {
 	for _, piece := range flatten(o, "processors") {
 		switch piece["type"] {
@@ -205,16 +205,16 @@ func (p *Policy) addTokens(doc policyJSON) error {
 		case t.SingleWord || t.Lstrip || t.Rstrip:
 			return fmt.Errorf("%q has single_word, lstrip or rstrip, which is not supported", t.Content)
 		}
-		set, content := &p.first, t.Content
+		set, content := &p.rawTokens, t.Content
 		if t.Normalized {
-			set = &p.second
+			set = &p.normalizedTokens
 			if len(p.normalizers) > 0 {
 				content = norm.NFC.String(content)
 			}
 		}
 		set[content[0]] = append(set[content[0]], newAddedToken(content, int32(t.ID)))
 	}
-	for _, set := range []*addedTokens{&p.first, &p.second} {
+	for _, set := range []*addedTokens{&p.rawTokens, &p.normalizedTokens} {
 		for _, tokens := range set {
 			slices.SortStableFunc(tokens, func(a, b addedToken) int { return cmp.Compare(len(b.content), len(a.content)) })
 		}

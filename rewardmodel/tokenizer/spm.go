@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// The fields of SentencePiece's model file that matter here, a protocol buffer
+// The fields that are read of SentencePiece's model file, a protocol buffer
 // (sentencepiece_model.proto).
 const (
 	spmPieces     = 1
@@ -26,7 +26,7 @@ const (
 	normalizerMap = 2
 )
 
-// The values of trainerModel and pieceType that matter.
+// Values of trainerModel and pieceType.
 const (
 	spmUnigram = 1
 
@@ -36,7 +36,7 @@ const (
 	spmUserDefined = 4
 )
 
-var errSPM = errors.New("it is not a SentencePiece model, or it is damaged")
+var errSPM = errors.New("not a SentencePiece model, or a damaged one")
 
 // wireField is a field of a protocol buffer: a number, or bytes.
 type wireField struct {
@@ -96,7 +96,7 @@ func wireFields(data []byte, yield func(f wireField) error) error {
 	return nil
 }
 
-// spmModel is what a model file says.
+// spmModel is the content of a model file.
 type spmModel struct {
 	parts
 	model    uint64
@@ -104,7 +104,7 @@ type spmModel struct {
 }
 
 // parseSPM reads a model of SentencePiece as transformers converts it to
-// `tokenizers` for DeBERTa: a Unigram model with a map of characters.
+// `tokenizers` for DeBERTa: a Unigram model with a character map.
 func parseSPM(data []byte) (spmModel, error) {
 	m := spmModel{parts: parts{vocab: newVocabulary(0), unigram: &unigramParts{}}, model: spmUnigram}
 	err := wireFields(data, func(f wireField) error {

@@ -16,8 +16,8 @@ func plainTokenError(token string) error {
 	return fmt.Errorf("added_tokens: %q is not special; added tokens that text can match are not supported", token)
 }
 
-// parseTokenizer reads tokenizer.json. The document's shape is the library's;
-// what its pieces may say is checked here, so that nothing is done inexactly.
+// parseTokenizer reads tokenizer.json into the library's type, and rejects what
+// this package cannot reproduce exactly.
 func parseTokenizer(data []byte, s *settings) (parts, error) {
 	if !utf8.Valid(data) {
 		return parts{}, errUTF8
@@ -47,11 +47,11 @@ func parseTokenizer(data []byte, s *settings) (parts, error) {
 	if err := parseFrame(doc.PostProcessor, &p); err != nil {
 		return parts{}, err
 	}
-	usual := robertaNames
+	defaults := robertaNames
 	if p.merges == nil {
-		usual = bertNames
+		defaults = bertNames
 	}
-	name := s.name("pad_token", usual)
+	name := s.name("pad_token", defaults)
 	if stored, ok := doc.Padding["pad_token"].(string); ok && s.names["pad_token"] == "" {
 		name = stored
 	}
@@ -69,7 +69,7 @@ func parseModel(m object, doc *tokenizer.Config) (parts, error) {
 	if err != nil {
 		return parts{}, fmt.Errorf("model: %w", err)
 	}
-	if kind == "" { // files before version 1.0 name no type
+	if kind == "" { // files before version 1.0 have no type
 		if kind = "WordPiece"; m["merges"] != nil {
 			kind = "BPE"
 		}
@@ -150,7 +150,7 @@ func parseWordPiece(m object) (parts, error) {
 	return parts{vocab: v, unknown: unknown, prefix: prefix, maxChars: chars}, nil
 }
 
-// checkByteLevel rejects everything but RoBERTa's way from text to words.
+// checkByteLevel rejects any normalizer and pre-tokenizer other than RoBERTa's.
 func checkByteLevel(doc *tokenizer.Config) error {
 	if doc.Normalizer != nil {
 		return fmt.Errorf("normalizer: %v is not supported with BPE; want none", doc.Normalizer["type"])
@@ -173,7 +173,7 @@ func checkByteLevel(doc *tokenizer.Config) error {
 	return nil
 }
 
-// parseNormalizer reads BERT's way from text to words.
+// parseNormalizer reads BERT's normalizer, and rejects any pre-tokenizer other than BERT's.
 func parseNormalizer(doc *tokenizer.Config) (normalizer, error) {
 	if kind := doc.PreTokenizer["type"]; kind != "BertPreTokenizer" {
 		return normalizer{}, fmt.Errorf("pre_tokenizer: %v is not supported with WordPiece; want BertPreTokenizer", kind)
@@ -195,7 +195,7 @@ func parseNormalizer(doc *tokenizer.Config) (normalizer, error) {
 	return normalizer{cleanText: clean, chineseChars: chineseChars, lowercase: lowercase, stripAccents: strip}, nil
 }
 
-// parseFrame reads the post-processor: which tokens go before and after a text.
+// parseFrame reads the special tokens before and after a text from the post-processor.
 func parseFrame(post map[string]any, p *parts) error {
 	if post == nil {
 		return errors.New("post_processor: missing; want RobertaProcessing, BertProcessing or TemplateProcessing")
@@ -270,7 +270,7 @@ func (o object) template(p *parts) error {
 	return nil
 }
 
-// sequence reads a list of post-processors of which one makes the frame.
+// sequence reads a list of post-processors, of which one adds the special tokens.
 func sequence(o object, p *parts) error {
 	processors, _ := o["processors"].([]any)
 	var frames []map[string]any
@@ -293,8 +293,8 @@ func tokenID(value any) (int32, bool) {
 	return int32(id), true
 }
 
-// object is a piece of tokenizer.json, with checked access to its fields. A
-// field that is null counts as missing.
+// object is a JSON object in tokenizer.json, with checked access to its fields. A
+// null field counts as missing.
 type object map[string]any
 
 func (o object) text(key, missing string) (string, error) {

@@ -12,8 +12,8 @@ import (
 	"github.com/sugarme/tokenizer/pretokenizer"
 )
 
-// maxID bounds the ids of a vocabulary, so that a damaged file cannot ask for
-// gigabytes of memory; the largest vocabularies in use have 256,000 tokens.
+// maxID limits the ids of a vocabulary, so that a damaged file cannot allocate
+// gigabytes; the largest vocabularies in use have 256,000 tokens.
 const maxID = 1 << 21
 
 // vocabulary maps tokens to ids and back.
@@ -47,7 +47,7 @@ func (v *vocabulary) add(token string, id int) error {
 	return nil
 }
 
-// byteAlphabet returns the printable character that stands for each byte in a
+// byteAlphabet returns the printable character that represents each byte in a
 // byte-level vocabulary.
 func byteAlphabet() [256]string {
 	var alphabet [256]string
@@ -62,7 +62,7 @@ var errUTF8 = errors.New("not valid UTF-8")
 // parseObject reads a JSON object and nothing after it.
 func parseObject[V any](data []byte) (map[string]V, error) {
 	if !utf8.Valid(data) {
-		return nil, errUTF8 // the decoder would replace what is wrong, and so merge keys
+		return nil, errUTF8 // the decoder would replace invalid bytes, which could make keys equal
 	}
 	var object map[string]V
 	if err := json.Unmarshal(data, &object); err != nil {
@@ -90,7 +90,7 @@ func parseVocab(data []byte) (*vocabulary, error) {
 		}
 	}
 	if len(ids) == 0 {
-		return nil, errors.New("vocabulary: it is empty")
+		return nil, errors.New("vocabulary: empty")
 	}
 	return v, nil
 }
@@ -132,7 +132,7 @@ func parseWords(data []byte) (*vocabulary, error) {
 		id++
 	}
 	if id == 0 {
-		return nil, errors.New("vocabulary: it is empty")
+		return nil, errors.New("vocabulary: empty")
 	}
 	return v, nil
 }
