@@ -37,7 +37,7 @@ type Parts struct {
 // one of rewardmodel's sentinels, or is the context's; any other becomes a 500.
 // Score returns soon after its context ends.
 type Scorer interface {
-	Score(ctx context.Context, request rewardmodel.Request) (rewardmodel.Answer, error)
+	Score(ctx context.Context, request rewardmodel.Request) (rewardmodel.ScoreResponse, error)
 }
 
 // Models lists the models that serve. The first one scores requests that pin no

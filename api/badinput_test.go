@@ -176,7 +176,7 @@ func TestOddButLegalInput(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := s.do(t, "POST", "/v1/score", bytes.NewReader(c.body), c.headers...)
 			require.Equal(t, 200, got.StatusCode, "%s", got.body)
-			var answer rewardmodel.Answer
+			var answer rewardmodel.ScoreResponse
 			require.NoError(t, json.Unmarshal(got.body, &answer))
 			require.Len(t, answer.Results, 1)
 			if c.text == "" {
@@ -201,7 +201,7 @@ func TestResultsKeepTheOrderOfTheRequest(t *testing.T) {
 	}
 	got := s.score(t, `{"responses":[`+strings.Join(items, ",")+`]}`)
 	require.Equal(t, 200, got.StatusCode, "%s", got.body)
-	var answer rewardmodel.Answer
+	var answer rewardmodel.ScoreResponse
 	require.NoError(t, json.Unmarshal(got.body, &answer))
 	require.Len(t, answer.Results, 300)
 	for i, r := range answer.Results {

@@ -83,8 +83,8 @@ func TestCompatFailures(t *testing.T) {
 		"NaN":        {err: fmt.Errorf("%w: NaN", rewardmodel.ErrModel), status: 500, tei: 424, kind: "Backend"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := start(t, scorerFunc(func(context.Context, rewardmodel.Request) (rewardmodel.Answer, error) {
-				return rewardmodel.Answer{}, c.err
+			s := start(t, scorerFunc(func(context.Context, rewardmodel.Request) (rewardmodel.ScoreResponse, error) {
+				return rewardmodel.ScoreResponse{}, c.err
 			}))
 			for _, file := range scoring(t) {
 				project := filepath.Base(filepath.Dir(file))
@@ -232,9 +232,9 @@ func TestCompatNull(t *testing.T) {
 // A name in the field model is a pin only when a version that serves has it.
 func TestCompatModel(t *testing.T) {
 	var asked []string
-	s := start(t, scorerFunc(func(_ context.Context, r rewardmodel.Request) (rewardmodel.Answer, error) {
+	s := start(t, scorerFunc(func(_ context.Context, r rewardmodel.Request) (rewardmodel.ScoreResponse, error) {
 		asked = append(asked, r.Model)
-		return rewardmodel.Answer{Model: rewardmodel.ModelInfo{Version: "v7"}, Results: make([]rewardmodel.Result, len(r.Responses))}, nil
+		return rewardmodel.ScoreResponse{Model: rewardmodel.ModelInfo{Version: "v7"}, Results: make([]rewardmodel.Result, len(r.Responses))}, nil
 	}))
 	for _, c := range []struct{ name, want string }{{"gpt-rm", ""}, {"default", ""}, {"v6", "v6"}} {
 		for path, body := range map[string]string{
@@ -300,8 +300,8 @@ func waiting(t *testing.T, s *service) int {
 // A client of several servers has nothing for some of them, even while those
 // cannot score.
 func TestOpenRLHFFansOut(t *testing.T) {
-	s := start(t, scorerFunc(func(context.Context, rewardmodel.Request) (rewardmodel.Answer, error) {
-		return rewardmodel.Answer{}, rewardmodel.ErrNotReady
+	s := start(t, scorerFunc(func(context.Context, rewardmodel.Request) (rewardmodel.ScoreResponse, error) {
+		return rewardmodel.ScoreResponse{}, rewardmodel.ErrNotReady
 	}))
 	a := s.do(t, "POST", "/get_reward", strings.NewReader(`{"query":[],"prompts":[],"labels":[]}`))
 	require.Equal(t, 200, a.StatusCode)

@@ -25,7 +25,7 @@ func TestDenseGolden(t *testing.T) {
 		require.NoError(t, err)
 		got := s.score(t, string(request))
 		require.Equal(t, 200, got.StatusCode, string(got.body))
-		var answer rewardmodel.Answer
+		var answer rewardmodel.ScoreResponse
 		require.NoError(t, json.Unmarshal(got.body, &answer))
 		for i := range answer.Results {
 			round(&answer.Results[i])

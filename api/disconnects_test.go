@@ -170,8 +170,8 @@ func TestErrorsOfTheScorer(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := start(t, scorerFunc(func(context.Context, rewardmodel.Request) (rewardmodel.Answer, error) {
-				return rewardmodel.Answer{}, c.err
+			s := start(t, scorerFunc(func(context.Context, rewardmodel.Request) (rewardmodel.ScoreResponse, error) {
+				return rewardmodel.ScoreResponse{}, c.err
 			}), config(func(cfg *api.Config) { cfg.RetryAfter = 1500 * time.Millisecond }))
 			got := s.score(t, one("a"), "X-Request-Id", "abc")
 			code, _, message := got.failure(t)
@@ -199,8 +199,8 @@ func TestModelFailureIs500(t *testing.T) {
 }
 
 func TestNotANumberIs500(t *testing.T) {
-	s := start(t, scorerFunc(func(context.Context, rewardmodel.Request) (rewardmodel.Answer, error) {
-		return rewardmodel.Answer{Results: []rewardmodel.Result{{ID: "a", Reward: math.NaN()}}}, nil
+	s := start(t, scorerFunc(func(context.Context, rewardmodel.Request) (rewardmodel.ScoreResponse, error) {
+		return rewardmodel.ScoreResponse{Results: []rewardmodel.Result{{ID: "a", Reward: math.NaN()}}}, nil
 	}))
 	got := s.score(t, one("a"))
 	require.Equal(t, 500, got.StatusCode)
@@ -209,7 +209,7 @@ func TestNotANumberIs500(t *testing.T) {
 }
 
 func TestPanicIs500(t *testing.T) {
-	s := start(t, scorerFunc(func(context.Context, rewardmodel.Request) (rewardmodel.Answer, error) {
+	s := start(t, scorerFunc(func(context.Context, rewardmodel.Request) (rewardmodel.ScoreResponse, error) {
 		panic("secret detail")
 	}))
 	got := s.score(t, one("a"))

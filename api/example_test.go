@@ -18,8 +18,8 @@ import (
 // constant is the simplest Scorer: everything is fine.
 type constant struct{}
 
-func (constant) Score(_ context.Context, r rewardmodel.Request) (rewardmodel.Answer, error) {
-	answer := rewardmodel.Answer{Model: rewardmodel.ModelInfo{Name: "constant", Version: "1"}, OffsetUnit: rewardmodel.OffsetCodepoint}
+func (constant) Score(_ context.Context, r rewardmodel.Request) (rewardmodel.ScoreResponse, error) {
+	answer := rewardmodel.ScoreResponse{Model: rewardmodel.ModelInfo{Name: "constant", Version: "1"}, OffsetUnit: rewardmodel.OffsetCodepoint}
 	for _, item := range r.Responses {
 		answer.Results = append(answer.Results, rewardmodel.Result{ID: item.ID, Reward: 1, Compliant: true, Threshold: 0.5})
 	}

@@ -172,9 +172,9 @@ func TestGRPCInferRaw(t *testing.T) {
 // and so does a name that is one.
 func TestGRPCRequest(t *testing.T) {
 	var got rewardmodel.Request
-	s := startRPC(t, scorerFunc(func(_ context.Context, r rewardmodel.Request) (rewardmodel.Answer, error) {
+	s := startRPC(t, scorerFunc(func(_ context.Context, r rewardmodel.Request) (rewardmodel.ScoreResponse, error) {
 		got = r
-		return rewardmodel.Answer{Results: make([]rewardmodel.Result, len(r.Responses))}, nil
+		return rewardmodel.ScoreResponse{Results: make([]rewardmodel.Result, len(r.Responses))}, nil
 	}))
 	ask := texts("a")
 	ask.Inputs = append(ask.Inputs, input("prompt", "Q?"))
@@ -295,8 +295,8 @@ func TestGRPCFailures(t *testing.T) {
 		"ours":       {fmt.Errorf("secret"), codes.Internal, "the service failed on this request", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := startRPC(t, scorerFunc(func(context.Context, rewardmodel.Request) (rewardmodel.Answer, error) {
-				return rewardmodel.Answer{}, c.err
+			s := startRPC(t, scorerFunc(func(context.Context, rewardmodel.Request) (rewardmodel.ScoreResponse, error) {
+				return rewardmodel.ScoreResponse{}, c.err
 			}))
 			var header, trailer metadata.MD
 			ctx := metadata.AppendToOutgoingContext(t.Context(), "x-request-id", "mine")
@@ -314,7 +314,7 @@ func TestGRPCFailures(t *testing.T) {
 }
 
 func TestGRPCPanic(t *testing.T) {
-	s := startRPC(t, scorerFunc(func(context.Context, rewardmodel.Request) (rewardmodel.Answer, error) { panic("secret") }))
+	s := startRPC(t, scorerFunc(func(context.Context, rewardmodel.Request) (rewardmodel.ScoreResponse, error) { panic("secret") }))
 	_, err := infer(t, s, texts("a"))
 	requireStatus(t, err, codes.Internal, "the service failed on this request")
 	ready, err := call[inference.ServerLiveResponse](t, s, "ServerLive", &inference.ServerLiveRequest{})
@@ -324,9 +324,9 @@ func TestGRPCPanic(t *testing.T) {
 
 func TestGRPCModels(t *testing.T) {
 	var loaded []string
-	s := startRPC(t, scorerFunc(func(_ context.Context, r rewardmodel.Request) (rewardmodel.Answer, error) {
+	s := startRPC(t, scorerFunc(func(_ context.Context, r rewardmodel.Request) (rewardmodel.ScoreResponse, error) {
 		loaded = append(loaded, r.Model)
-		return rewardmodel.Answer{}, nil
+		return rewardmodel.ScoreResponse{}, nil
 	}))
 	server, err := call[inference.ServerMetadataResponse](t, s, "ServerMetadata", &inference.ServerMetadataRequest{})
 	require.NoError(t, err)

@@ -107,9 +107,9 @@ func TestGRPCStreamOfARevokedToken(t *testing.T) {
 
 // The deadline of a call reaches the scorer; the service's own is the most.
 func TestGRPCDeadline(t *testing.T) {
-	waits := scorerFunc(func(ctx context.Context, _ rewardmodel.Request) (rewardmodel.Answer, error) {
+	waits := scorerFunc(func(ctx context.Context, _ rewardmodel.Request) (rewardmodel.ScoreResponse, error) {
 		<-ctx.Done()
-		return rewardmodel.Answer{}, ctx.Err()
+		return rewardmodel.ScoreResponse{}, ctx.Err()
 	})
 	s := startRPC(t, waits)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -164,10 +164,10 @@ func TestGRPCShutdown(t *testing.T) {
 
 func TestGRPCShutdownDeadline(t *testing.T) {
 	entered := make(chan struct{})
-	s := startRPC(t, scorerFunc(func(ctx context.Context, _ rewardmodel.Request) (rewardmodel.Answer, error) {
+	s := startRPC(t, scorerFunc(func(ctx context.Context, _ rewardmodel.Request) (rewardmodel.ScoreResponse, error) {
 		close(entered)
 		<-ctx.Done()
-		return rewardmodel.Answer{}, ctx.Err()
+		return rewardmodel.ScoreResponse{}, ctx.Err()
 	}))
 	answered := make(chan error, 1)
 	go func() {

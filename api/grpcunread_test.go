@@ -94,13 +94,13 @@ func TestGRPCUnreadReplyEndsNoOtherCall(t *testing.T) {
 	m := memory(t, 64<<20)
 	entered, release := make(chan struct{}), make(chan struct{})
 	text := strings.Repeat("x", 8<<20)
-	s := startRPC(t, scorerFunc(func(_ context.Context, r rewardmodel.Request) (rewardmodel.Answer, error) {
+	s := startRPC(t, scorerFunc(func(_ context.Context, r rewardmodel.Request) (rewardmodel.ScoreResponse, error) {
 		if *r.Responses[0].Response == "other" {
 			close(entered)
 			<-release
-			return rewardmodel.Answer{Results: make([]rewardmodel.Result, 1)}, nil
+			return rewardmodel.ScoreResponse{Results: make([]rewardmodel.Result, 1)}, nil
 		}
-		return rewardmodel.Answer{Results: []rewardmodel.Result{{Witness: &rewardmodel.Witness{Text: text}}}}, nil
+		return rewardmodel.ScoreResponse{Results: []rewardmodel.Result{{Witness: &rewardmodel.Witness{Text: text}}}}, nil
 	}), within(m), config(func(c *api.Config) { c.HeaderTimeout, c.MinRate = 500*time.Millisecond, 1<<30 }))
 	answered := make(chan error, 1)
 	go func() {
@@ -129,8 +129,8 @@ func TestGRPCUnreadReplyEndsNoOtherCall(t *testing.T) {
 func TestGRPCUnreadReplyEndsAfterAll(t *testing.T) {
 	m := memory(t, 64<<20)
 	text := strings.Repeat("x", 8<<20)
-	s := startRPC(t, scorerFunc(func(context.Context, rewardmodel.Request) (rewardmodel.Answer, error) {
-		return rewardmodel.Answer{Results: []rewardmodel.Result{{Witness: &rewardmodel.Witness{Text: text}}}}, nil
+	s := startRPC(t, scorerFunc(func(context.Context, rewardmodel.Request) (rewardmodel.ScoreResponse, error) {
+		return rewardmodel.ScoreResponse{Results: []rewardmodel.Result{{Witness: &rewardmodel.Witness{Text: text}}}}, nil
 	}), within(m), config(func(c *api.Config) {
 		c.HeaderTimeout, c.RequestTimeout, c.MinRate = 200*time.Millisecond, time.Second, 1<<30
 	}))

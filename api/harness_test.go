@@ -72,9 +72,9 @@ func scorerOf(tb testing.TB, m rewardmodel.Model, queue int) *rewardmodel.Scorer
 }
 
 // scorerFunc is a Scorer that a test writes in place.
-type scorerFunc func(context.Context, rewardmodel.Request) (rewardmodel.Answer, error)
+type scorerFunc func(context.Context, rewardmodel.Request) (rewardmodel.ScoreResponse, error)
 
-func (f scorerFunc) Score(ctx context.Context, r rewardmodel.Request) (rewardmodel.Answer, error) {
+func (f scorerFunc) Score(ctx context.Context, r rewardmodel.Request) (rewardmodel.ScoreResponse, error) {
 	return f(ctx, r)
 }
 

@@ -24,8 +24,8 @@ import (
 )
 
 // none is a scorer that must not be reached.
-var none = scorerFunc(func(context.Context, rewardmodel.Request) (rewardmodel.Answer, error) {
-	return rewardmodel.Answer{}, errors.New("the request was scored")
+var none = scorerFunc(func(context.Context, rewardmodel.Request) (rewardmodel.ScoreResponse, error) {
+	return rewardmodel.ScoreResponse{}, errors.New("the request was scored")
 })
 
 func memory(t *testing.T, limit int64) *rewardmodel.Memory {
@@ -90,12 +90,12 @@ func TestGRPCEmptyTextsAreNotBuilt(t *testing.T) {
 // first byte is sent.
 func TestReplyTooLarge(t *testing.T) {
 	instances := make([]rewardmodel.Instance, 100_000)
-	s := start(t, scorerFunc(func(_ context.Context, r rewardmodel.Request) (rewardmodel.Answer, error) {
+	s := start(t, scorerFunc(func(_ context.Context, r rewardmodel.Request) (rewardmodel.ScoreResponse, error) {
 		results := make([]rewardmodel.Result, 20)
 		for i := range results {
 			results[i].Instances = instances
 		}
-		return rewardmodel.Answer{Results: results}, nil
+		return rewardmodel.ScoreResponse{Results: results}, nil
 	}))
 	a := s.score(t, `{"responses":[{"response":"a"}]}`)
 	require.Equal(t, 413, a.StatusCode)
@@ -177,8 +177,8 @@ func free(m *rewardmodel.Memory, limit int64) func() bool {
 func TestUnreadReplyIsEnded(t *testing.T) {
 	m := memory(t, 64<<20)
 	instances := make([]rewardmodel.Instance, 400_000)
-	s := start(t, scorerFunc(func(context.Context, rewardmodel.Request) (rewardmodel.Answer, error) {
-		return rewardmodel.Answer{Results: []rewardmodel.Result{{Instances: instances}}}, nil
+	s := start(t, scorerFunc(func(context.Context, rewardmodel.Request) (rewardmodel.ScoreResponse, error) {
+		return rewardmodel.ScoreResponse{Results: []rewardmodel.Result{{Instances: instances}}}, nil
 	}), within(m), config(func(c *api.Config) { c.HeaderTimeout, c.MinRate = 500*time.Millisecond, 1<<30 }))
 	conn, err := net.Dial("tcp", s.addr)
 	require.NoError(t, err)
@@ -214,8 +214,8 @@ func TestLongNamesAreRefused(t *testing.T) {
 
 // Whatever an error quotes, the log and the client see the beginning of it.
 func TestLogLinesAreShort(t *testing.T) {
-	s := start(t, scorerFunc(func(context.Context, rewardmodel.Request) (rewardmodel.Answer, error) {
-		return rewardmodel.Answer{}, &rewardmodel.InputError{Field: strings.Repeat("f", 1<<20), Message: strings.Repeat("m", 1<<20)}
+	s := start(t, scorerFunc(func(context.Context, rewardmodel.Request) (rewardmodel.ScoreResponse, error) {
+		return rewardmodel.ScoreResponse{}, &rewardmodel.InputError{Field: strings.Repeat("f", 1<<20), Message: strings.Repeat("m", 1<<20)}
 	}))
 	a := s.score(t, `{"responses":[{"response":"x"}]}`)
 	require.Equal(t, 400, a.StatusCode)
@@ -335,8 +335,8 @@ var (
 func TestGRPCUnreadReplyIsEnded(t *testing.T) {
 	m := memory(t, 64<<20)
 	text := strings.Repeat("x", 8<<20)
-	s := startRPC(t, scorerFunc(func(context.Context, rewardmodel.Request) (rewardmodel.Answer, error) {
-		return rewardmodel.Answer{Results: []rewardmodel.Result{{Witness: &rewardmodel.Witness{Text: text}}}}, nil
+	s := startRPC(t, scorerFunc(func(context.Context, rewardmodel.Request) (rewardmodel.ScoreResponse, error) {
+		return rewardmodel.ScoreResponse{Results: []rewardmodel.Result{{Witness: &rewardmodel.Witness{Text: text}}}}, nil
 	}), within(m), config(func(c *api.Config) { c.HeaderTimeout, c.MinRate = 500*time.Millisecond, 1<<30 }))
 	out, err := infer(t, s, texts("a"), maxReceive)
 	require.NoError(t, err)

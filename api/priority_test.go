@@ -20,7 +20,7 @@ import (
 func TestPriority(t *testing.T) {
 	m := scorerOf(t, &model{}, 0)
 	got := make(chan rewardmodel.Priority, 1)
-	scorer := scorerFunc(func(ctx context.Context, r rewardmodel.Request) (rewardmodel.Answer, error) {
+	scorer := scorerFunc(func(ctx context.Context, r rewardmodel.Request) (rewardmodel.ScoreResponse, error) {
 		got <- r.Priority
 		return m.Score(ctx, r)
 	})

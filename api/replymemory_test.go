@@ -21,12 +21,12 @@ import (
 // witnesses scores every response alike, and finds the same long witness in it.
 func witnesses(size int) scorerFunc {
 	witness := &rewardmodel.Witness{Text: strings.Repeat("x", size)}
-	return func(_ context.Context, r rewardmodel.Request) (rewardmodel.Answer, error) {
+	return func(_ context.Context, r rewardmodel.Request) (rewardmodel.ScoreResponse, error) {
 		results := make([]rewardmodel.Result, len(r.Responses))
 		for i := range results {
 			results[i].Witness = witness
 		}
-		return rewardmodel.Answer{Results: results}, nil
+		return rewardmodel.ScoreResponse{Results: results}, nil
 	}
 }
 

@@ -148,7 +148,7 @@ type backend struct {
 }
 
 // Score implements adapter.Backend.
-func (b backend) Score(ctx context.Context, request rewardmodel.Request) (rewardmodel.Answer, error) {
+func (b backend) Score(ctx context.Context, request rewardmodel.Request) (rewardmodel.ScoreResponse, error) {
 	return b.scorer.Score(ctx, request)
 }
 

@@ -30,7 +30,7 @@ func score(scorer Scorer) httpjson.Handler {
 		if err != nil {
 			return err
 		}
-		out, err := httpjson.Render(x.Memory, func(to io.Writer) error { return wire.WriteAnswer(to, answer) })
+		out, err := httpjson.Render(x.Memory, func(to io.Writer) error { return wire.WriteScoreResponse(to, answer) })
 		if err != nil {
 			return err
 		}

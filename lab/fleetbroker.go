@@ -205,8 +205,8 @@ func (b *brokerBench) state(ctx context.Context, name string) (jetstream.StreamS
 type emptyScorer struct{ instances int }
 
 // Score implements queue.Scorer.
-func (s emptyScorer) Score(_ context.Context, req rewardmodel.Request) (rewardmodel.Answer, error) {
-	answer := rewardmodel.Answer{Model: rewardmodel.ModelInfo{Name: "assay", Version: "bench"}, OffsetUnit: rewardmodel.OffsetCodepoint}
+func (s emptyScorer) Score(_ context.Context, req rewardmodel.Request) (rewardmodel.ScoreResponse, error) {
+	answer := rewardmodel.ScoreResponse{Model: rewardmodel.ModelInfo{Name: "assay", Version: "bench"}, OffsetUnit: rewardmodel.OffsetCodepoint}
 	for _, item := range req.Responses {
 		result := rewardmodel.Result{ID: item.ID, Reward: 0.8125731, Compliant: true, Violation: 0.1431427, Threshold: 0.5019531,
 			Witness:   &rewardmodel.Witness{Index: 1, Start: 52, End: 107, Text: strings.Repeat("word ", 11), Violation: 0.1431427},

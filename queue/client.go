@@ -29,7 +29,7 @@ func NewClient(nc *nats.Conn) *Client { return &Client{nc} }
 // Score sends one request and waits for the reply, until ctx ends or for
 // DefaultClientTimeout. An error of the service is an *Error, which wraps the error that a
 // local scorer would return. If no service runs, the error wraps nats.ErrNoResponders.
-func (c *Client) Score(ctx context.Context, req rewardmodel.Request) (rewardmodel.Answer, error) {
+func (c *Client) Score(ctx context.Context, req rewardmodel.Request) (rewardmodel.ScoreResponse, error) {
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, DefaultClientTimeout)
@@ -38,7 +38,7 @@ func (c *Client) Score(ctx context.Context, req rewardmodel.Request) (rewardmode
 	deadline, _ := ctx.Deadline()
 	body, err := wire.AppendRequest(nil, req)
 	if err != nil {
-		return rewardmodel.Answer{}, err
+		return rewardmodel.ScoreResponse{}, err
 	}
 	msg := &nats.Msg{Subject: SubjectScore, Data: body, Header: nats.Header{}}
 	msg.Header.Set(HeaderTimeout, max(time.Until(deadline), time.Millisecond).String())
@@ -48,21 +48,21 @@ func (c *Client) Score(ctx context.Context, req rewardmodel.Request) (rewardmode
 	reply, err := c.nc.RequestMsgWithContext(ctx, msg)
 	switch {
 	case errors.Is(err, nats.ErrNoResponders):
-		return rewardmodel.Answer{}, fmt.Errorf("no service on %s: %w; check the address of the NATS server, and that the service runs there and is ready", SubjectScore, err)
+		return rewardmodel.ScoreResponse{}, fmt.Errorf("no service on %s: %w; check the address of the NATS server, and that the service runs there and is ready", SubjectScore, err)
 	case errors.Is(err, nats.ErrMaxPayload):
-		return rewardmodel.Answer{}, tooLarge("the request", int64(len(body)), c.nc.MaxPayload(), "send fewer responses per request, or use HTTP")
+		return rewardmodel.ScoreResponse{}, tooLarge("the request", int64(len(body)), c.nc.MaxPayload(), "send fewer responses per request, or use HTTP")
 	case err != nil:
-		return rewardmodel.Answer{}, fmt.Errorf("request on %s: %w", SubjectScore, err)
+		return rewardmodel.ScoreResponse{}, fmt.Errorf("request on %s: %w", SubjectScore, err)
 	}
 	if code := reply.Header.Get(micro.ErrorCodeHeader); code != "" {
 		n, _ := strconv.Atoi(code)                                     // 0 if it is not a number
 		seconds, _ := strconv.Atoi(reply.Header.Get(HeaderRetryAfter)) // likewise
-		return rewardmodel.Answer{}, parseError(n, reply.Header.Get(micro.ErrorHeader), reply.Data,
+		return rewardmodel.ScoreResponse{}, parseError(n, reply.Header.Get(micro.ErrorHeader), reply.Data,
 			time.Duration(min(seconds, math.MaxInt32))*time.Second)
 	}
-	var answer rewardmodel.Answer
+	var answer rewardmodel.ScoreResponse
 	if err := json.Unmarshal(reply.Data, &answer); err != nil {
-		return rewardmodel.Answer{}, fmt.Errorf("invalid reply on %s: %w", SubjectScore, err)
+		return rewardmodel.ScoreResponse{}, fmt.Errorf("invalid reply on %s: %w", SubjectScore, err)
 	}
 	return answer, nil
 }

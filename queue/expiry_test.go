@@ -13,9 +13,9 @@ import (
 )
 
 // requestFunc scores a whole request.
-type requestFunc func(context.Context, rewardmodel.Request) (rewardmodel.Answer, error)
+type requestFunc func(context.Context, rewardmodel.Request) (rewardmodel.ScoreResponse, error)
 
-func (f requestFunc) Score(ctx context.Context, r rewardmodel.Request) (rewardmodel.Answer, error) {
+func (f requestFunc) Score(ctx context.Context, r rewardmodel.Request) (rewardmodel.ScoreResponse, error) {
 	return f(ctx, r)
 }
 
@@ -34,12 +34,12 @@ func TestExpiredResponses(t *testing.T) {
 	start := time.Now()
 	send("late", "1ms")
 	since(t, start, 10*time.Millisecond) // before anybody takes it
-	require.NoError(t, q.Start(t.Context(), requestFunc(func(ctx context.Context, r rewardmodel.Request) (rewardmodel.Answer, error) {
+	require.NoError(t, q.Start(t.Context(), requestFunc(func(ctx context.Context, r rewardmodel.Request) (rewardmodel.ScoreResponse, error) {
 		text := *r.Responses[0].Response
 		scored <- text
 		if text == "slow" {
 			<-ctx.Done()
-			return rewardmodel.Answer{}, ctx.Err()
+			return rewardmodel.ScoreResponse{}, ctx.Err()
 		}
 		require.Equal(t, rewardmodel.PriorityBulk, r.Priority)
 		return scorerFunc(good).Score(ctx, r)
@@ -66,7 +66,7 @@ func TestExpiredResponses(t *testing.T) {
 func TestPriorityTravels(t *testing.T) {
 	t.Parallel()
 	got := make(chan rewardmodel.Priority, 1)
-	q := startQueue(t, testConfig(t), requestFunc(func(ctx context.Context, r rewardmodel.Request) (rewardmodel.Answer, error) {
+	q := startQueue(t, testConfig(t), requestFunc(func(ctx context.Context, r rewardmodel.Request) (rewardmodel.ScoreResponse, error) {
 		got <- r.Priority
 		return scorerFunc(good).Score(ctx, r)
 	}))

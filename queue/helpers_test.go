@@ -32,12 +32,12 @@ func TestMain(m *testing.M) {
 // scorerFunc scores one item; it stands for the model in all tests.
 type scorerFunc func(context.Context, rewardmodel.Item) (rewardmodel.Result, error)
 
-func (f scorerFunc) Score(ctx context.Context, req rewardmodel.Request) (rewardmodel.Answer, error) {
-	answer := rewardmodel.Answer{Model: rewardmodel.ModelInfo{Name: "fake", Version: "v7"}, OffsetUnit: rewardmodel.OffsetCodepoint}
+func (f scorerFunc) Score(ctx context.Context, req rewardmodel.Request) (rewardmodel.ScoreResponse, error) {
+	answer := rewardmodel.ScoreResponse{Model: rewardmodel.ModelInfo{Name: "fake", Version: "v7"}, OffsetUnit: rewardmodel.OffsetCodepoint}
 	for _, item := range req.Responses {
 		result, err := f(ctx, item)
 		if err != nil {
-			return rewardmodel.Answer{}, err
+			return rewardmodel.ScoreResponse{}, err
 		}
 		answer.Results = append(answer.Results, result)
 	}

@@ -105,9 +105,9 @@ type hungry struct {
 	bytes int64
 }
 
-func (h hungry) Score(ctx context.Context, req rewardmodel.Request) (rewardmodel.Answer, error) {
+func (h hungry) Score(ctx context.Context, req rewardmodel.Request) (rewardmodel.ScoreResponse, error) {
 	if err := req.Memory.Grow(h.bytes); err != nil {
-		return rewardmodel.Answer{}, err
+		return rewardmodel.ScoreResponse{}, err
 	}
 	return h.scorerFunc.Score(ctx, req)
 }

@@ -58,7 +58,7 @@ type watched struct {
 	now, most, alone atomic.Int32
 }
 
-func (w *watched) Score(ctx context.Context, req rewardmodel.Request) (rewardmodel.Answer, error) {
+func (w *watched) Score(ctx context.Context, req rewardmodel.Request) (rewardmodel.ScoreResponse, error) {
 	if req.Exclusive != nil {
 		w.alone.Add(1)
 		w.most.Store(max(w.most.Load(), w.now.Add(1)))

@@ -24,7 +24,7 @@ import (
 // or the error of a canceled context when it stops; any other error that is not a
 // *rewardmodel.InputError counts as a failure of the model on this response.
 type Scorer interface {
-	Score(context.Context, rewardmodel.Request) (rewardmodel.Answer, error)
+	Score(context.Context, rewardmodel.Request) (rewardmodel.ScoreResponse, error)
 }
 
 // ErrNotReady says that the NATS side cannot serve now.

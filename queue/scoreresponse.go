@@ -96,7 +96,7 @@ func (d *delivery) item() (rewardmodel.Item, error) {
 }
 
 // reward stores the result and acknowledges the response.
-func (w *worker) reward(ctx context.Context, d *delivery, answer rewardmodel.Answer) outcome {
+func (w *worker) reward(ctx context.Context, d *delivery, answer rewardmodel.ScoreResponse) outcome {
 	body, err := wire.AppendResult(nil, answer.Results[0])
 	if err != nil {
 		return w.fail(ctx, d, fmt.Errorf("%w: %w", rewardmodel.ErrModel, err))

@@ -228,7 +228,7 @@ func (s *service) score(ctx context.Context, req micro.Request, memory *rewardmo
 		return nil, nil, err
 	}
 	out := &payload{memory: memory, limit: s.nc.MaxPayload() - deadRoom}
-	err = wire.WriteAnswer(out, answer)
+	err = wire.WriteScoreResponse(out, answer)
 	return out.data, micro.Headers{HeaderModelVersion: {js.HeaderValue(answer.Model.Version)}}, err
 }
 

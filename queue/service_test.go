@@ -39,7 +39,7 @@ func TestRequestReply(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, reply.Header.Get(micro.ErrorHeader))
 	require.Equal(t, "v7", reply.Header.Get("Assay-Model-Version"))
-	var answer rewardmodel.Answer
+	var answer rewardmodel.ScoreResponse
 	require.NoError(t, json.Unmarshal(reply.Data, &answer))
 	require.Equal(t, "v7", answer.Model.Version)
 	require.Len(t, answer.Results, 2)
@@ -151,9 +151,9 @@ func TestClientSendsTheWholeRequest(t *testing.T) {
 
 type captured chan rewardmodel.Request
 
-func (c captured) Score(_ context.Context, req rewardmodel.Request) (rewardmodel.Answer, error) {
+func (c captured) Score(_ context.Context, req rewardmodel.Request) (rewardmodel.ScoreResponse, error) {
 	c <- req
-	return rewardmodel.Answer{Results: []rewardmodel.Result{}}, nil
+	return rewardmodel.ScoreResponse{Results: []rewardmodel.Result{}}, nil
 }
 
 func TestNobodyAnswers(t *testing.T) {

@@ -56,7 +56,7 @@ func call(ctx context.Context, s *Scorer, req Request) <-chan error {
 	return done
 }
 
-// release lets the model answer until the call is done, and returns its error.
+// unblocks the model until the call is done, and returns its error.
 func release(g *gate, done <-chan error) error {
 	for {
 		select {
@@ -336,9 +336,9 @@ func TestTiming(t *testing.T) {
 		var wg sync.WaitGroup
 		wg.Go(func() {
 			<-time.After(10 * time.Millisecond)
-			answer, err := s.Score(t.Context(), distinct("b", 1))
-			if want := (Timing{Queue: 20, Inference: 30, Total: 50}); err != nil || answer.TimingMS != want {
-				t.Errorf("got %+v, %v", answer.TimingMS, err)
+			response, err := s.Score(t.Context(), distinct("b", 1))
+			if want := (Timing{Queue: 20, Inference: 30, Total: 50}); err != nil || response.TimingMS != want {
+				t.Errorf("got %+v, %v", response.TimingMS, err)
 			}
 		})
 		wg.Wait()

@@ -107,8 +107,8 @@ func chaos(t *testing.T, cacheBytes int64) {
 	}
 }
 
-// persist scores until there is an answer, and leaves early now and then.
-func persist(t *testing.T, s *Scorer, req Request, random *rand.Rand) (Answer, []string) {
+// persist scores until there is an response, and leaves early now and then.
+func persist(t *testing.T, s *Scorer, req Request, random *rand.Rand) (ScoreResponse, []string) {
 	var tries []string
 	for {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -124,11 +124,11 @@ func persist(t *testing.T, s *Scorer, req Request, random *rand.Rand) (Answer, [
 				cancel()
 			}(random.IntN(200))
 		}
-		answer, err := s.Score(ctx, req)
+		response, err := s.Score(ctx, req)
 		cancel()
 		switch {
 		case err == nil:
-			return answer, append(tries, "answered")
+			return response, append(tries, "answered")
 		case errors.Is(err, ErrOverloaded):
 			tries = append(tries, "overloaded")
 			runtime.Gosched()
@@ -140,7 +140,7 @@ func persist(t *testing.T, s *Scorer, req Request, random *rand.Rand) (Answer, [
 			tries = append(tries, "model failed")
 		default:
 			t.Errorf("unexpected: %v", err)
-			return answer, tries
+			return response, tries
 		}
 	}
 }

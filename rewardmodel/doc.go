@@ -9,7 +9,7 @@
 //	defer scorer.Close()
 //	request, err := wire.DecodeRequest(body, wire.Limits{})
 //	...
-//	answer, err := scorer.Score(ctx, request)
+//	response, err := scorer.Score(ctx, request)
 //
 // # From violations to a reward
 //

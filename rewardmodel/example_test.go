@@ -49,12 +49,12 @@ func ExampleScorer() {
 		fmt.Println(err)
 		return
 	}
-	answer, err := scorer.Score(context.Background(), request)
+	response, err := scorer.Score(context.Background(), request)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	for _, r := range answer.Results {
+	for _, r := range response.Results {
 		fmt.Printf("%s: %.2f %v %q\n", r.ID, r.Reward, r.Compliant, r.Witness.Text)
 	}
 	// Output:

@@ -68,9 +68,9 @@ func (s *Scorer) prepare(ctx context.Context, req Request) (*job, []bag, error) 
 			return nil, nil, TooManyInstances(element("responses", i), s.config.MaxRequestInstances)
 		}
 		if req.Options.Dense != "" {
-			tokens, err := s.policyTokens(item, i, req.Options)
+			tokens, err := s.policyTokens(ctx, item, i, req.Options)
 			if err != nil {
-				return nil, nil, err
+				return nil, nil, cmp.Or(canceled(ctx), err)
 			}
 			bags[i].tokens = tokens
 		}

@@ -1,7 +1,7 @@
 package rewardmodel
 
-// Answer contains the results of a request, in its order.
-type Answer struct {
+// ScoreResponse contains the results of a request, in its order.
+type ScoreResponse struct {
 	Model      ModelInfo  `json:"model"`
 	OffsetUnit OffsetUnit `json:"offset_unit"`
 	Results    []Result   `json:"results"`

@@ -14,8 +14,8 @@ import (
 // ScorerConfig configures a Scorer. A zero field has the default stated in its
 // comment, except where zero has a meaning.
 type ScorerConfig struct {
-	Name    string // of the model, in answers; "assay"
-	Version string // of the checkpoint, in answers and metrics; required
+	Name    string // of the model, in responses; "assay"
+	Version string // of the checkpoint, in responses and metrics; required
 
 	// Aspects are the rules that the model scores, in the order of its margins; one
 	// named DefaultAspect with the default threshold.
@@ -168,48 +168,48 @@ func (s *Scorer) Combination() Combination { return s.config.Combination }
 // full that ctx would end before the result is ready; ErrClosed after Close;
 // ErrModel when the model failed on it; and ctx's error when the caller canceled
 // it, which also removes its queued work.
-func (s *Scorer) Score(ctx context.Context, req Request) (Answer, error) {
+func (s *Scorer) Score(ctx context.Context, req Request) (ScoreResponse, error) {
 	start := time.Now()
 	if err := req.Validate(); err != nil {
-		return Answer{}, err
+		return ScoreResponse{}, err
 	}
 	if err := s.accepts(req.Model); err != nil {
-		return Answer{}, err
+		return ScoreResponse{}, err
 	}
 	req.Options = req.Options.withDefaults()
 	if err := s.checkAdmission(req.priority()); err != nil {
-		return Answer{}, s.rejected(err)
+		return ScoreResponse{}, s.rejected(err)
 	}
 	combine, err := s.combiner(req.Options)
 	if err != nil {
-		return Answer{}, err
+		return ScoreResponse{}, err
 	}
 	work, bags, err := s.prepare(ctx, req)
 	if err != nil {
-		return Answer{}, s.rejected(err)
+		return ScoreResponse{}, s.rejected(err)
 	}
 	prepared := time.Now()
 	if len(work.sequences) > 0 {
 		if err := s.compute(ctx, work); err != nil {
-			return Answer{}, s.rejected(err)
+			return ScoreResponse{}, s.rejected(err)
 		}
 	}
 	computed := time.Now()
-	answer := Answer{Model: s.Info(), OffsetUnit: req.Options.OffsetUnit, Results: make([]Result, len(bags))}
+	response := ScoreResponse{Model: s.Info(), OffsetUnit: req.Options.OffsetUnit, Results: make([]Result, len(bags))}
 	for i, b := range bags {
-		answer.Results[i] = s.render(req.Responses[i], b, work, combine, req.Options)
+		response.Results[i] = s.render(req.Responses[i], b, work, combine, req.Options)
 		if req.Options.Dense != "" {
-			s.assignTokenRewards(&answer.Results[i], req.Responses[i], b, work, combine, req.Options)
+			s.assignTokenRewards(&response.Results[i], req.Responses[i], b, work, combine, req.Options)
 		}
 	}
 	s.metrics.responses.Add(float64(len(bags)))
-	answer.TimingMS = Timing{
+	response.TimingMS = Timing{
 		Queue:     milliseconds(computed.Sub(prepared) - work.inference),
 		Tokenize:  milliseconds(prepared.Sub(start)),
 		Inference: milliseconds(work.inference),
 		Total:     milliseconds(time.Since(start)),
 	}
-	return answer, nil
+	return response, nil
 }
 
 func milliseconds(d time.Duration) float64 { return max(0, d.Seconds()*1000) }

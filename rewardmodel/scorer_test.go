@@ -31,11 +31,11 @@ func newScorer(t testing.TB, cfg ScorerConfig, model Model) *Scorer {
 
 func score(t testing.TB, s *Scorer, req Request) []Result {
 	t.Helper()
-	answer, err := s.Score(t.Context(), req)
+	response, err := s.Score(t.Context(), req)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return answer.Results
+	return response.Results
 }
 
 func responses(texts ...string) Request {
@@ -69,7 +69,7 @@ func wordMargin(margins map[string]float32) Model {
 func TestScore(t *testing.T) {
 	s := newScorer(t, ScorerConfig{Name: "m", Aspects: oneAspect(map[Aggregate]float64{AggregateMax: 0.6, AggregateMean: 0.3}, nil)},
 		wordMargin(map[string]float32{"stink.": 3, "meh.": 0}))
-	answer, err := s.Score(t.Context(), Request{
+	response, err := s.Score(t.Context(), Request{
 		Responses: []Item{
 			{ID: "a", Response: new("Hello 😀 there. You stink. Bye now.")},
 			{Response: new("All good.")},
@@ -79,10 +79,10 @@ func TestScore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if answer.Model != (ModelInfo{"m", "v1"}) || answer.OffsetUnit != OffsetUTF16 {
-		t.Errorf("got %+v", answer)
+	if response.Model != (ModelInfo{"m", "v1"}) || response.OffsetUnit != OffsetUTF16 {
+		t.Errorf("got %+v", response)
 	}
-	bad := answer.Results[0]
+	bad := response.Results[0]
 	want := Result{
 		ID: "a", Reward: logistic.Sigmoid(logistic.Logit(0.6) - 3), Violation: logistic.Sigmoid(3), Threshold: 0.6,
 		Witness:   &Witness{Index: 1, Start: 16, End: 26, Text: "You stink.", Violation: logistic.Sigmoid(3)},
@@ -91,7 +91,7 @@ func TestScore(t *testing.T) {
 	if !reflect.DeepEqual(bad, want) {
 		t.Errorf("got  %+v %+v\nwant %+v %+v", bad, bad.Witness, want, want.Witness)
 	}
-	if good := answer.Results[1]; good.ID == "" || !good.Compliant || good.Reward < 0.99 {
+	if good := response.Results[1]; good.ID == "" || !good.Compliant || good.Reward < 0.99 {
 		t.Errorf("got %+v", good)
 	}
 	for aggregate, threshold := range map[Aggregate]float64{AggregateMax: 0.6, AggregateMean: 0.3, AggregateTopK: 0.6} {
@@ -183,11 +183,11 @@ func TestScoreWithoutInstances(t *testing.T) {
 	s := newScorer(t, ScorerConfig{}, modelFunc(hashMargins))
 	req := responses("One. Two.")
 	req.Options.Instances = new(false)
-	answer, err := s.Score(t.Context(), req)
+	response, err := s.Score(t.Context(), req)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := answer.Results[0]; r.Instances != nil || r.Witness == nil {
+	if r := response.Results[0]; r.Instances != nil || r.Witness == nil {
 		t.Errorf("got %+v", r)
 	}
 }

@@ -1,6 +1,7 @@
 package rewardmodel
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -40,13 +41,14 @@ const (
 // PolicyTokenizer splits a text into the tokens of a policy model, for dense
 // rewards. It must be safe for concurrent use.
 type PolicyTokenizer interface {
-	// Offsets returns the span of each token in bytes of text, without special
-	// tokens, ordered by start.
-	Offsets(text string) []segmenter.Span
+	// OffsetsContext returns the span of each token in bytes of text, without
+	// special tokens, ordered by start. It returns the error of ctx soon after ctx
+	// is done.
+	OffsetsContext(ctx context.Context, text string) ([]segmenter.Span, error)
 }
 
 // policyTokens returns the tokens of item i to which rewards are assigned.
-func (s *Scorer) policyTokens(item Item, i int, o Options) ([]segmenter.Span, error) {
+func (s *Scorer) policyTokens(ctx context.Context, item Item, i int, o Options) ([]segmenter.Span, error) {
 	if item.TokenOffsets != nil {
 		tokens, err := o.OffsetUnit.byteSpans(element("responses", i)+".token_offsets", *item.Response, item.TokenOffsets)
 		if err != nil {
@@ -58,7 +60,7 @@ func (s *Scorer) policyTokens(item Item, i int, o Options) ([]segmenter.Span, er
 	if err != nil {
 		return nil, err
 	}
-	return tokenizer.Offsets(*item.Response), nil
+	return tokenizer.OffsetsContext(ctx, *item.Response)
 }
 
 func (s *Scorer) policyTokenizer(name string) (PolicyTokenizer, error) {

@@ -1,6 +1,7 @@
 package rewardmodel
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -173,11 +174,11 @@ func TestTokenRewardsSumUp(t *testing.T) {
 		for _, mode := range []Dense{DenseLast, DenseInstance, DenseWitness, DenseShaped} {
 			for _, gamma := range []float64{1, 0.9} {
 				req.Options.Dense, req.Options.Gamma = mode, &gamma
-				answer, err := s.Score(t.Context(), req)
+				response, err := s.Score(t.Context(), req)
 				if err != nil {
 					t.Fatalf("%+v: %v", req, err)
 				}
-				for i, r := range answer.Results {
+				for i, r := range response.Results {
 					checkTokenRewards(t, req.Options, req.Responses[i], r)
 				}
 			}
@@ -250,7 +251,7 @@ func TestTokensOfATokenizer(t *testing.T) {
 // fields is a tokenizer of one token for each word.
 type fields struct{}
 
-func (fields) Offsets(text string) []segmenter.Span {
+func (fields) OffsetsContext(ctx context.Context, text string) ([]segmenter.Span, error) {
 	var out []segmenter.Span
 	at := 0
 	for word := range strings.FieldsSeq(text) {
@@ -258,7 +259,7 @@ func (fields) Offsets(text string) []segmenter.Span {
 		out = append(out, segmenter.Span{Start: at, End: at + len(word)})
 		at += len(word)
 	}
-	return out
+	return out, ctx.Err()
 }
 
 func BenchmarkDense(b *testing.B) {

@@ -79,7 +79,7 @@ func (p openRLHF) getReward(w http.ResponseWriter, r *http.Request) error {
 		items[i], spans[i], lengths[i] = answered(query, turns)
 		items[i].Prompt = prompt
 	}
-	var answer rewardmodel.Answer
+	var answer rewardmodel.ScoreResponse
 	if len(items) > 0 {
 		var err error
 		if answer, err = adapter.Score(r.Context(), p.backend, rewardmodel.Request{Responses: items}); err != nil {
@@ -103,7 +103,7 @@ func answered(query string, turns []segmenter.Span) (rewardmodel.Item, []respons
 	return adapter.AssistantTurns(texts), spans, decimal(length)
 }
 
-func newRewardAnswer(answer rewardmodel.Answer, spans [][]responseSpan, lengths []decimal) rewardAnswer {
+func newRewardAnswer(answer rewardmodel.ScoreResponse, spans [][]responseSpan, lengths []decimal) rewardAnswer {
 	out := rewardAnswer{
 		Rewards: []decimal{}, Scores: []decimal{}, Witnesses: []*rewardmodel.Witness{}, Responses: spans,
 		OffsetUnit: rewardmodel.OffsetCodepoint, Indexes: "response",

@@ -88,17 +88,17 @@ func (p *chatPrompt) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 
 // score scores one rollout. slime decodes with special tokens; they are removed,
 // and so are the turns of other roles in the rollout of an agent.
-func (p slime) score(w http.ResponseWriter, r *http.Request) (rewardmodel.Answer, error) {
+func (p slime) score(w http.ResponseWriter, r *http.Request) (rewardmodel.ScoreResponse, error) {
 	var ask sample
 	if err := adapter.Read(w, r, &ask); err != nil {
-		return rewardmodel.Answer{}, err
+		return rewardmodel.ScoreResponse{}, err
 	}
 	if ask.Response == nil {
-		return rewardmodel.Answer{}, failure.Invalid("response", `is missing; send {"prompt":"...","response":"..."}`)
+		return rewardmodel.ScoreResponse{}, failure.Invalid("response", `is missing; send {"prompt":"...","response":"..."}`)
 	}
 	turns, err := adapter.NewConversations(exchange.Of(r)).Continuation(*ask.Response)
 	if err != nil {
-		return rewardmodel.Answer{}, err
+		return rewardmodel.ScoreResponse{}, err
 	}
 	item := sampled(*ask.Response, turns)
 	item.Prompt = string(ask.Prompt)

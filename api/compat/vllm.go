@@ -145,7 +145,7 @@ func inputItems(convs *adapter.Conversations, texts []string) ([]rewardmodel.Ite
 }
 
 // servedName echoes the model name that a client sent, as vLLM does.
-func servedName(asked adapter.Name, answer rewardmodel.Answer) string {
+func servedName(asked adapter.Name, answer rewardmodel.ScoreResponse) string {
 	if asked != "" {
 		return string(asked)
 	}

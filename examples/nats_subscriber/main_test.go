@@ -21,8 +21,8 @@ import (
 // polite is a fake model.
 type polite struct{}
 
-func (polite) Score(_ context.Context, req rewardmodel.Request) (rewardmodel.Answer, error) {
-	answer := rewardmodel.Answer{Model: rewardmodel.ModelInfo{Name: "polite", Version: "1"}}
+func (polite) Score(_ context.Context, req rewardmodel.Request) (rewardmodel.ScoreResponse, error) {
+	answer := rewardmodel.ScoreResponse{Model: rewardmodel.ModelInfo{Name: "polite", Version: "1"}}
 	for _, item := range req.Responses {
 		answer.Results = append(answer.Results, rewardmodel.Result{ID: item.ID, Reward: 0.9, Compliant: true})
 	}

@@ -64,8 +64,8 @@ func freeAddress(t testing.TB) string {
 // noScorer is for tests that score nothing.
 type noScorer struct{}
 
-func (noScorer) Score(context.Context, rewardmodel.Request) (rewardmodel.Answer, error) {
-	return rewardmodel.Answer{}, rewardmodel.ErrClosed
+func (noScorer) Score(context.Context, rewardmodel.Request) (rewardmodel.ScoreResponse, error) {
+	return rewardmodel.ScoreResponse{}, rewardmodel.ErrClosed
 }
 
 func TestFeedbackWhenFull(t *testing.T) {

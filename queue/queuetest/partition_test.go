@@ -23,7 +23,7 @@ type gatedScorer struct {
 	open chan struct{}
 }
 
-func (s *gatedScorer) Score(ctx context.Context, req rewardmodel.Request) (rewardmodel.Answer, error) {
+func (s *gatedScorer) Score(ctx context.Context, req rewardmodel.Request) (rewardmodel.ScoreResponse, error) {
 	<-s.open
 	return s.echo.Score(ctx, req)
 }

@@ -17,8 +17,8 @@ func TestMain(m *testing.M) { queuetest.Main(m) }
 
 type echo struct{}
 
-func (echo) Score(_ context.Context, req rewardmodel.Request) (rewardmodel.Answer, error) {
-	return rewardmodel.Answer{Results: []rewardmodel.Result{{ID: req.Responses[0].ID}}}, nil
+func (echo) Score(_ context.Context, req rewardmodel.Request) (rewardmodel.ScoreResponse, error) {
+	return rewardmodel.ScoreResponse{Results: []rewardmodel.Result{{ID: req.Responses[0].ID}}}, nil
 }
 
 func TestStart(t *testing.T) {

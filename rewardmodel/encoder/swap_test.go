@@ -54,7 +54,7 @@ func (d shelf) Load(_ context.Context, version string, room func(int64) error) (
 	return versions.Loaded{Scorer: scorer, Bytes: bytes, Free: m.Close}, err
 }
 
-// With libtorch behind them, versions are swapped, pinned and freed on one thread: every answer is that of the version
+// With libtorch behind them, versions are swapped, pinned and freed on one thread: every response is that of the version
 // that it names, none fails, and no tensor stays.
 func TestSwap(t *testing.T) {
 	names := []string{"roberta-two", "deberta-v2", "bert-two"}
@@ -74,11 +74,11 @@ func TestSwap(t *testing.T) {
 		if err := versions.Promote(t.Context(), name); err != nil {
 			t.Fatal(err)
 		}
-		answer, err := versions.Score(t.Context(), rewardmodel.Request{Responses: []rewardmodel.Item{{Response: &text}}})
+		response, err := versions.Score(t.Context(), rewardmodel.Request{Responses: []rewardmodel.Item{{Response: &text}}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		want[name] = answer.Results[0].Violation
+		want[name] = response.Results[0].Violation
 	}
 	if want[names[0]] == want[names[1]] || want[names[1]] == want[names[2]] {
 		t.Fatalf("versions cannot be told apart: %v", want)
@@ -93,7 +93,7 @@ func TestSwap(t *testing.T) {
 				if random.IntN(4) == 0 {
 					req.Model = names[random.IntN(len(names))]
 				}
-				answer, err := versions.Score(t.Context(), req)
+				response, err := versions.Score(t.Context(), req)
 				if req.Model != "" && errors.Is(err, rewardmodel.ErrOverloaded) {
 					continue // two others are in use
 				}
@@ -101,9 +101,9 @@ func TestSwap(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				v := answer.Model.Version
-				if req.Model != "" && v != req.Model || math.Abs(answer.Results[0].Violation-want[v]) > 1e-5 {
-					t.Errorf("%q is scored %v by %s, want %v", req.Model, answer.Results[0].Violation, v, want[v])
+				v := response.Model.Version
+				if req.Model != "" && v != req.Model || math.Abs(response.Results[0].Violation-want[v]) > 1e-5 {
+					t.Errorf("%q is scored %v by %s, want %v", req.Model, response.Results[0].Violation, v, want[v])
 				}
 			}
 		})

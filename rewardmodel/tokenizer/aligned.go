@@ -7,14 +7,14 @@ import (
 	"assay/segmenter"
 )
 
-// aligned is a text under normalization. spans tells for each byte which bytes
-// of the original it stands for; it is nil when no offsets are requested.
+// aligned is a text that is being normalized. spans has, for each byte, the bytes
+// of the original that it represents; it is nil when no offsets are requested.
 type aligned struct {
 	text  []byte
 	spans []segmenter.Span
 }
 
-// align begins with the text itself.
+// align returns a text before normalization; track requests spans.
 func align(text []byte, track bool) aligned {
 	a := aligned{text: text}
 	if !track {
@@ -31,7 +31,7 @@ func align(text []byte, track bool) aligned {
 	return a
 }
 
-// slice is the part from start to end, both in bytes.
+// slice returns the part from byte start to byte end.
 func (a aligned) slice(start, end int) aligned {
 	a.text = a.text[start:end]
 	if a.spans != nil {
@@ -40,22 +40,22 @@ func (a aligned) slice(start, end int) aligned {
 	return a
 }
 
-// span is what of the original the bytes from start to end stand for.
+// span returns the span of the original that the bytes from start to end represent.
 func (a aligned) span(start, end int) segmenter.Span {
 	return segmenter.Span{Start: a.spans[start].Start, End: a.spans[end-1].End}
 }
 
-// change is a character of a new text: in place of the next of the old one
-// (0), in addition to what came before (1), or in place of the next, with the
-// n after that gone (-n).
+// change is a character of the normalized text. With n = 0 it replaces the next
+// character of the old text, with n = 1 it is inserted, and with n < 0 it replaces
+// the next character and deletes the -n after that.
 type change struct {
 	r rune
 	n int32
 }
 
-// changed is the new text that the changes describe. The alignment is that of
-// the reference, also where it is off: a character that goes at the start of
-// the text takes no place in the changes, and so all after it are one early.
+// changed returns the text with the changes applied. The alignment is that of the
+// reference, even where it is wrong: a character deleted at the start of the text
+// has no change, so everything after it is aligned one character too early.
 func (a aligned) changed(changes []change) aligned {
 	b := aligned{text: make([]byte, 0, len(a.text)+8)}
 	if a.spans != nil {
@@ -83,10 +83,10 @@ func (a aligned) changed(changes []change) aligned {
 	return b
 }
 
-// A step is one of the normalizers of tokenizer.json.
-type step interface{ apply(a aligned) aligned }
+// textNormalizer is one of the normalizers of tokenizer.json, other than BertNormalizer.
+type textNormalizer interface{ apply(a aligned) aligned }
 
-// strip drops white space at either end.
+// strip removes white space at the start, the end or both.
 type strip struct {
 	classes     *classes
 	left, right bool
@@ -111,9 +111,9 @@ func (s strip) apply(a aligned) aligned {
 	return a.slice(start, end)
 }
 
-// replace replaces what match finds with content.
+// replace replaces each match with content.
 type replace struct {
-	match   func(text []byte, start int) (from, to int) // from = len(text): no more
+	match   func(text []byte, start int) (from, to int) // from = len(text): no further match
 	content string
 }
 
@@ -145,18 +145,18 @@ func (s replace) apply(a aligned) aligned {
 	return b
 }
 
-// literal finds a text.
-func literal(what string) func([]byte, int) (int, int) {
+// literal matches a string.
+func literal(pattern string) func([]byte, int) (int, int) {
 	return func(text []byte, start int) (int, int) {
-		i := bytes.Index(text[start:], []byte(what))
+		i := bytes.Index(text[start:], []byte(pattern))
 		if i < 0 {
 			return len(text), len(text)
 		}
-		return start + i, start + i + len(what)
+		return start + i, start + i + len(pattern)
 	}
 }
 
-// spaces finds two spaces or more: the regular expression " {2,}".
+// spaces matches the regular expression " {2,}".
 func spaces(text []byte, start int) (from, to int) {
 	for i := start; i+1 < len(text); i++ {
 		if text[i] != ' ' || text[i+1] != ' ' {
@@ -171,8 +171,7 @@ func spaces(text []byte, start int) (from, to int) {
 	return len(text), len(text)
 }
 
-// whiteSpace finds two white spaces or more, or one that ends a line or is a
-// tab: the regular expression "\s{2,}|[\n\r\t]".
+// whiteSpace matches the regular expression "\s{2,}|[\n\r\t]".
 func (c *classes) whiteSpace(text []byte, start int) (from, to int) {
 	for i := start; i < len(text); {
 		k, size := c.at(text, i)
@@ -196,7 +195,7 @@ func (c *classes) whiteSpace(text []byte, start int) (from, to int) {
 	return len(text), len(text)
 }
 
-// prepend prepends content to a text that is not empty.
+// prepend prepends content to a nonempty text.
 type prepend struct{ content string }
 
 func (s prepend) apply(a aligned) aligned {

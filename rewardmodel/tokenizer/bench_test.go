@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// prose is English text of a few hundred different words, in sentences.
+// prose returns English sentences of a few hundred different words.
 func prose() string {
 	var b strings.Builder
 	for i := range 400 {
@@ -51,7 +51,7 @@ func BenchmarkByteLevel(b *testing.B) { benchmark(b, load(b, "bpe"), prose()) }
 func BenchmarkWordPiece(b *testing.B) { benchmark(b, load(b, "wordpiece"), prose()) }
 func BenchmarkRoberta(b *testing.B)   { benchmark(b, roberta(b), prose()) }
 
-// BenchmarkLongWord is one word of a megabyte, with nothing to split it at.
+// BenchmarkLongWord encodes one word of a megabyte.
 func BenchmarkLongWord(b *testing.B) {
 	word := strings.Repeat("supercalifragilistic", 1<<20/20)
 	for _, name := range []string{"bpe", "wordpiece"} {

@@ -12,17 +12,17 @@ import (
 // normalizer holds the settings of BertNormalizer.
 type normalizer struct {
 	classes      *classes
-	cleanText    bool // drop control characters, white space becomes a space
+	cleanText    bool // remove control characters, replace white space by spaces
 	chineseChars bool // each Chinese character is a word
-	stripAccents bool // canonical decomposition, without the nonspacing marks
+	stripAccents bool // decompose canonically and remove nonspacing marks
 	lowercase    bool
 
-	// plain is, for an ASCII character that only adds to a word, what it adds,
-	// and else 0.
+	// plain maps an ASCII character that is part of a word to its normalized form,
+	// and any other to 0.
 	plain [utf8.RuneSelf]byte
 }
 
-// withClasses completes the settings for use.
+// withClasses returns the settings with the character classes, ready to use.
 func (n normalizer) withClasses(c *classes) normalizer {
 	n.classes = c
 	for r := range rune(utf8.RuneSelf) {
@@ -37,12 +37,12 @@ func (n normalizer) withClasses(c *classes) normalizer {
 	return n
 }
 
-// wordReader cuts a text into the words of BertPreTokenizer after BertNormalizer,
-// in one pass: white space separates, punctuation is a word of its own.
+// wordReader splits a text into the words of BertPreTokenizer after BertNormalizer,
+// in one pass: white space separates words, and each punctuation character is a word.
 //
-// The state between two characters is the current word (buf, and with track the
+// The state between two characters is the current word (buf and, with track, the
 // span in the text of each of its bytes), the words that are complete but not
-// yet read, and the marks that wait for canonical ordering.
+// yet read, and the combining marks to be put in canonical order.
 type wordReader struct {
 	*normalizer
 	text  []byte
@@ -56,17 +56,17 @@ type wordReader struct {
 	all     []segmenter.Span // of each byte of buf
 	ends    []int            // where the words in buf end
 	read    int              // words read of ends
-	open    int              // where the unfinished word begins in buf
+	open    int              // where the unfinished word starts in buf
 	pending []pendingRune
-	sources []segmenter.Span // of the characters that pending came from
+	sources []segmenter.Span // of the characters in pending that were not added by decomposition
 	last    segmenter.Span   // of the character consumed last
 }
 
-// pendingRune is a combining character that waits for those after it.
+// pendingRune is a combining character that is ordered with those after it.
 type pendingRune struct {
 	r     rune
 	order uint8
-	added bool // not the first of its character's decomposition
+	added bool // by a decomposition, which has another first character
 }
 
 // next finds the next word, which is never empty.
@@ -74,13 +74,13 @@ func (w *wordReader) next() bool {
 	for w.read == len(w.ends) {
 		if w.pos == len(w.text) {
 			w.flush()
-			w.cut()
+			w.endWord()
 			if w.read == len(w.ends) {
 				return false
 			}
 			break
 		}
-		w.drop()
+		w.discard()
 		w.fill()
 	}
 	start := 0
@@ -96,8 +96,8 @@ func (w *wordReader) next() bool {
 	return true
 }
 
-// drop forgets the words that were read.
-func (w *wordReader) drop() {
+// discard removes the words that were read.
+func (w *wordReader) discard() {
 	w.buf = append(w.buf[:0], w.buf[w.open:]...)
 	if w.track {
 		w.all = append(w.all[:0], w.all[w.open:]...)
@@ -121,7 +121,7 @@ func (w *wordReader) fill() {
 	}
 }
 
-// run adds the plain characters that come next. It is what most text is made of.
+// run adds the plain characters that follow: the fast path for most text.
 func (w *wordReader) run() bool {
 	start := w.pos
 	for _, b := range w.text[start:] {
@@ -157,7 +157,7 @@ func (w *wordReader) add(r rune, from segmenter.Span) {
 	w.decomposed(r, k, from)
 }
 
-// decomposed adds a character, in its canonical decomposition when accents go.
+// decomposed adds a character, decomposed canonically if accents are stripped.
 func (w *wordReader) decomposed(r rune, k class, from segmenter.Span) {
 	if !w.stripAccents || k&(decompose|combining) == 0 {
 		w.start(r, from)
@@ -184,8 +184,8 @@ func (w *wordReader) decomposed(r rune, k class, from segmenter.Span) {
 	}
 }
 
-// part adds one character of a decomposition. A combining one waits until the
-// next that is not, for all between two such are put in canonical order.
+// part adds one character of a decomposition. Combining characters are collected
+// until the next other character, and then put in canonical order.
 func (w *wordReader) part(r rune, from segmenter.Span, added bool) {
 	if w.classes.of(r)&combining == 0 {
 		w.start(r, from)
@@ -206,8 +206,8 @@ func (w *wordReader) start(r rune, from segmenter.Span) {
 	w.emit(r, from)
 }
 
-// flush puts the waiting marks in order. Their spans stay in the order of the
-// text, as the reference's alignment does.
+// flush adds the pending marks in canonical order. Their spans keep the order of
+// the text, as in the reference's alignment.
 func (w *wordReader) flush() {
 	slices.SortStableFunc(w.pending, func(a, b pendingRune) int { return cmp.Compare(a.order, b.order) })
 	next := 0
@@ -221,19 +221,19 @@ func (w *wordReader) flush() {
 	w.pending, w.sources = w.pending[:0], w.sources[:0]
 }
 
-// emit adds a normalized character to the words, cutting before and after as needed.
+// emit adds a normalized character to the words and ends words where needed.
 func (w *wordReader) emit(r rune, from segmenter.Span) {
 	k := w.classes.of(r)
 	switch {
 	case k == 0 || k == letter:
 		w.put(r, from)
 	case k&space != 0:
-		w.cut()
+		w.endWord()
 	case w.stripAccents && k&mark != 0:
 	case k&punct != 0:
-		w.cut()
+		w.endWord()
 		w.put(r, from)
-		w.cut()
+		w.endWord()
 	case w.lowercase && r == capitalIWithDot:
 		w.put('i', from)
 		w.put(dotAbove, from)
@@ -260,8 +260,8 @@ func (w *wordReader) put(r rune, from segmenter.Span) {
 	}
 }
 
-// cut ends the current word.
-func (w *wordReader) cut() {
+// endWord ends the current word.
+func (w *wordReader) endWord() {
 	if len(w.buf) > w.open {
 		w.open = len(w.buf)
 		w.ends = append(w.ends, w.open)

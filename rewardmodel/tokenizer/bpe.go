@@ -16,7 +16,7 @@ type byteLevel struct {
 	classes *classes
 	cache   *wordCache
 	pairs   *pairTable
-	merged  []int32    // by rank: the token that the merge makes
+	merged  []int32    // by rank: the token that results from the merge
 	bytes   [256]int32 // the token of each single byte
 	raw     []string   // by id: the bytes that the token stands for
 	whole   map[string]int32
@@ -24,7 +24,7 @@ type byteLevel struct {
 }
 
 // newByteLevel builds the model from a vocabulary and the merges in order of
-// rank, each "left right". With ignoreMerges a word that is a token is that token.
+// rank, each "left right". With ignoreMerges, a word in the vocabulary is one token.
 func newByteLevel(v *vocabulary, merges []string, ignoreMerges bool, c *classes) (*byteLevel, error) {
 	alphabet := byteAlphabet()
 	b := &byteLevel{
@@ -77,7 +77,7 @@ func newByteLevel(v *vocabulary, merges []string, ignoreMerges bool, c *classes)
 	return b, nil
 }
 
-// rawBytes undoes the byte alphabet, if all characters of the token are of it.
+// rawBytes maps a token back to bytes, if all its characters are in the byte alphabet.
 func rawBytes(token string, unmap map[string]byte) (string, bool) {
 	raw := make([]byte, 0, len(token))
 	for _, r := range token {
@@ -91,20 +91,20 @@ func rawBytes(token string, unmap map[string]byte) (string, bool) {
 }
 
 func (b *byteLevel) appendIDs(ctx context.Context, dst []int32, text []byte) []int32 {
-	caller := caller{ctx: ctx}
+	cancel := cancellation{ctx: ctx}
 	for start := 0; start < len(text); {
 		end := b.classes.nextWord(text, start)
-		if caller.gone(end - start) {
+		if cancel.done(end - start) {
 			break
 		}
-		dst = b.cache.append(&caller, dst, text[start:end], b.encodeWord)
+		dst = b.cache.append(&cancel, dst, text[start:end], b.encodeWord)
 		start = end
 	}
 	return dst
 }
 
-func (b *byteLevel) encode(text []byte) Encoding {
-	ids := b.appendIDs(context.Background(), make([]int32, 0, len(text)/3+1), text)
+func (b *byteLevel) encode(ctx context.Context, text []byte) Encoding {
+	ids := b.appendIDs(ctx, make([]int32, 0, len(text)/3+1), text)
 	spans := make([]segmenter.Span, len(ids))
 	pos := 0
 	for i, id := range ids {
@@ -115,9 +115,9 @@ func (b *byteLevel) encode(text []byte) Encoding {
 	return Encoding{IDs: ids, Offsets: spans}
 }
 
-// trimmed is the span of a token at text[start:end]: a part of a character
+// trimmed returns the span of a token at text[start:end]: a part of a character
 // counts as the whole character, and spaces at either end do not count
-// (trim_offsets), so that a token of spaces alone is empty.
+// (trim_offsets), so that a token of only spaces is empty.
 func trimmed(text []byte, raw string, start, end int) segmenter.Span {
 	for start > 0 && !utf8.RuneStart(text[start]) {
 		start--
@@ -135,12 +135,12 @@ func trimmed(text []byte, raw string, start, end int) segmenter.Span {
 }
 
 // encodeWord appends the tokens of one word.
-func (b *byteLevel) encodeWord(caller *caller, dst []int32, word []byte) []int32 {
+func (b *byteLevel) encodeWord(cancel *cancellation, dst []int32, word []byte) []int32 {
 	if id, ok := b.whole[string(word)]; ok {
 		return append(dst, id)
 	}
 	if len(word) <= shortWord {
 		return b.mergeShort(dst, word)
 	}
-	return b.mergeLong(caller, dst, word)
+	return b.mergeLong(cancel, dst, word)
 }

@@ -11,8 +11,8 @@ const (
 	maxCachedWord = 64 // bytes; longer words rarely repeat
 )
 
-// wordCache caches the ids of words. It is a table in which each word has two
-// places, the latest in the first and the one before in the second: readers and
+// wordCache caches the ids of words. It is a hash table in which each word has two
+// slots: the first has the latest word, the second the one before it. Readers and
 // writers need no lock, and the size is bounded by 65,536 words of at most 64
 // bytes and as many ids.
 type wordCache struct {
@@ -29,15 +29,14 @@ func newWordCache() *wordCache {
 	return &wordCache{seed: maphash.MakeSeed(), slots: make([]atomic.Pointer[cachedWord], cacheSlots)}
 }
 
-// encoder appends the ids of a word to its argument. It may stop early once the
-// caller is gone; a nil caller stays.
-type encoder func(caller *caller, dst []int32, word []byte) []int32
+// encoder appends the ids of a word to dst. It may stop early once cancel is done.
+type encoder func(cancel *cancellation, dst []int32, word []byte) []int32
 
-// append adds the ids of word to dst, computing them with encode if they are not
-// known. What is remembered is always the whole word.
-func (c *wordCache) append(caller *caller, dst []int32, word []byte, encode encoder) []int32 {
+// append appends the ids of word to dst and computes them with encode if they are
+// not cached. A word to be cached is always encoded completely.
+func (c *wordCache) append(cancel *cancellation, dst []int32, word []byte, encode encoder) []int32 {
 	if len(word) > maxCachedWord {
-		return encode(caller, dst, word)
+		return encode(cancel, dst, word)
 	}
 	i := maphash.Bytes(c.seed, word) % cacheSlots
 	first, second := &c.slots[i], &c.slots[i^1]

@@ -2,9 +2,8 @@ package tokenizer
 
 import "context"
 
-// caller is the caller that waits for the tokens of a text. Its context is checked
-// after every checkEvery steps of work, which take well under a millisecond.
-type caller struct {
+// cancellation checks a context after every checkEvery steps of work, which take well under a millisecond.
+type cancellation struct {
 	ctx      context.Context
 	work     int // until the next check
 	canceled bool
@@ -12,9 +11,9 @@ type caller struct {
 
 const checkEvery = 4096
 
-// gone adds steps of work and reports whether the context was done at the last
-// check, and true from then on. A nil caller is never gone.
-func (c *caller) gone(steps int) bool {
+// done adds steps of work and reports whether the context was done at the last check. Once true, it stays true. A nil
+// cancellation is never done.
+func (c *cancellation) done(steps int) bool {
 	if c == nil {
 		return false
 	}

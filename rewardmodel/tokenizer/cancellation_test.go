@@ -8,11 +8,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"assay/internal/ctxtest"
+	"assay/segmenter"
 )
 
-// TestIDsContext cancels the tokenizing of long texts at many places. It asks
-// often enough, never continues after the end, and leaves nothing behind that
-// changes the tokens of a later text.
+// TestIDsContext cancels the tokenization of long texts at many points. It checks
+// that the context is checked often enough, that work stops after the cancellation,
+// and that the tokens of a later text are not affected.
 func TestIDsContext(t *testing.T) {
 	const size = 1 << 17
 	tokenizers := map[string]*Tokenizer{
@@ -37,9 +38,35 @@ func TestIDsContext(t *testing.T) {
 				ids, err := tok.IDsContext(ctx, text)
 				require.ErrorIs(t, err, context.Canceled, "%s %q at check %d of %d", name, unit, at, checks)
 				require.Nil(t, ids)
-				require.GreaterOrEqual(t, ctx.Left, -4, "it asks again and again")
+				require.GreaterOrEqual(t, ctx.Left, -4, "the context is checked repeatedly after the cancellation")
 			}
 			require.Equal(t, want, tok.IDs(text), "%s %q", name, unit)
+		}
+	}
+}
+
+func TestOffsetsContext(t *testing.T) {
+	bpe, err := LoadPolicy(policyDir(t, policies(t)["qwen"]))
+	require.NoError(t, err)
+	for name, tok := range map[string]interface {
+		Encode(text string) Encoding
+		OffsetsContext(ctx context.Context, text string) ([]segmenter.Span, error)
+	}{
+		"policy": bpe, "bpe": load(t, "bpe"), "wordpiece": load(t, "wordpiece"), "unigram": loadFiles(t, map[string]string{spmFile: string(spmBytes(t))}),
+	} {
+		text := strings.Repeat("one two ", 1<<14)
+		const never = 1 << 30
+		whole := &ctxtest.Countdown{Context: t.Context(), Left: never}
+		got, err := tok.OffsetsContext(whole, text)
+		require.NoError(t, err)
+		require.Equal(t, tok.Encode(text).Offsets, got, name)
+		checks := never - whole.Left
+		require.Greater(t, checks, len(text)/checkEvery/4, name)
+		for at := range checks {
+			ctx := &ctxtest.Countdown{Context: t.Context(), Left: at}
+			_, err := tok.OffsetsContext(ctx, text)
+			require.ErrorIs(t, err, context.Canceled, "%s at check %d of %d", name, at, checks)
+			require.GreaterOrEqual(t, ctx.Left, -4, name)
 		}
 	}
 }

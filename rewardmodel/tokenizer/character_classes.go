@@ -8,9 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// unicodeText is what Hugging Face tokenizers knows of every code point. Its
-// libraries pin several versions of Unicode at once and Go's tables follow the
-// Go release, so neither can stand in for the other.
+// unicodeText has the properties of all code points in Hugging Face tokenizers.
+// Its libraries pin several versions of Unicode and Go's tables follow the Go
+// release, so neither can replace the other.
 //
 //go:embed unicode.txt
 var unicodeText string
@@ -22,10 +22,10 @@ const (
 	letter    class = 1 << iota // \p{L}
 	number                      // \p{N}
 	space                       // \s
-	punct                       // Bert punctuation, always a word of its own
-	remove                      // dropped by clean_text
-	chinese                     // gets spaces around it
-	mark                        // dropped by strip_accents
+	punct                       // BERT's punctuation, always a separate word
+	remove                      // removed by clean_text
+	chinese                     // surrounded with spaces
+	mark                        // removed by strip_accents
 	decompose                   // has a canonical decomposition
 	combining                   // has a combining class, so it may be reordered
 	upper                       // has a lowercase form
@@ -33,7 +33,7 @@ const (
 
 const pageSize = 256
 
-// classes looks up the properties of code points: a table of pages.
+// classes maps code points to their properties: a table of pages.
 type classes struct {
 	pages  [(utf8.MaxRune + 1) / pageSize]*[pageSize]class
 	lower  map[rune]rune
@@ -111,7 +111,7 @@ func parseRange(text string) (low, high, stride rune, err error) {
 		return 0, 0, 0, err
 	}
 	if l < 0 || l > h || h > utf8.MaxRune {
-		return 0, 0, 0, fmt.Errorf("range %q is empty or not of code points", text)
+		return 0, 0, 0, fmt.Errorf("range %q is empty or outside Unicode", text)
 	}
 	return rune(l), rune(h), stride, nil
 }

@@ -10,17 +10,17 @@ import (
 )
 
 // charsmap is the character map that SentencePiece compiles into a model
-// (nmt_nfkc and the like): a double-array trie over the bytes of what to
-// replace, whose values are places in a text of replacements.
+// (nmt_nfkc and the like): a double-array trie over the bytes of the keys,
+// whose values are offsets into the concatenated replacements.
 type charsmap struct {
 	units []uint32
-	text  []byte // each replacement ends with a 0
-	plain [utf8.RuneSelf]bool
+	text  []byte              // the replacements, each ends with a 0
+	plain [utf8.RuneSelf]bool // ASCII characters that are not replaced
 }
 
-var errCharsmap = errors.New("precompiled_charsmap: it is damaged")
+var errCharsmap = errors.New("precompiled_charsmap: damaged")
 
-// parseCharsmap reads the map: the size of the trie, the trie, the text.
+// parseCharsmap reads the size of the trie, the trie and the replacements.
 func parseCharsmap(data []byte) (*charsmap, error) {
 	if len(data) < 4 {
 		return nil, errCharsmap
@@ -43,7 +43,7 @@ func parseCharsmap(data []byte) (*charsmap, error) {
 	return m, nil
 }
 
-// The fields of a unit of the trie, as Darts-clone lays them out.
+// The fields of a unit of the trie, in the layout of Darts-clone.
 func unitOffset(u uint32) uint32 { return u >> 10 << (u & (1 << 9) >> 6) }
 
 const (
@@ -52,9 +52,8 @@ const (
 	unitValue = 1<<31 - 1
 )
 
-// replacement is what stands for the shortest beginning of key that is in the
-// map. It takes the place of all of key: so does the reference, which differs
-// from SentencePiece there.
+// replacement returns the replacement of the shortest prefix of key in the map. It
+// replaces all of key, as in the reference, which differs from SentencePiece here.
 func (m *charsmap) replacement(key []byte) (text []byte, ok bool) {
 	at := unitOffset(m.units[0])
 	for _, c := range key {
@@ -83,12 +82,12 @@ func (m *charsmap) replacement(key []byte) (text []byte, ok bool) {
 	return nil, false
 }
 
-// longGrapheme is from how many bytes on a grapheme is replaced character by
-// character only.
+// longGrapheme is the minimum length in bytes of a grapheme that is replaced only
+// character by character.
 const longGrapheme = 6
 
 func (m *charsmap) apply(a aligned) aligned {
-	if m.keeps(a.text) {
+	if m.allPlain(a.text) {
 		return a
 	}
 	changes := make([]change, 0, len(a.text))
@@ -122,8 +121,8 @@ func (m *charsmap) apply(a aligned) aligned {
 	return a.changed(changes)
 }
 
-// keeps tells of most texts that nothing in them is replaced.
-func (m *charsmap) keeps(text []byte) bool {
+// allPlain reports whether all characters are plain, as in most texts.
+func (m *charsmap) allPlain(text []byte) bool {
 	for _, b := range text {
 		if b >= utf8.RuneSelf || !m.plain[b] {
 			return false
@@ -132,8 +131,8 @@ func (m *charsmap) keeps(text []byte) bool {
 	return true
 }
 
-// firstGrapheme is the first user-perceived character of a text; between two
-// ASCII characters, only a line break is not a boundary.
+// firstGrapheme returns the first grapheme cluster of a text. Between two ASCII
+// characters is always a boundary, except within CRLF.
 func firstGrapheme(text []byte) []byte {
 	if len(text) == 1 || text[0] < utf8.RuneSelf && text[1] < utf8.RuneSelf && text[0] != '\r' {
 		return text[:1]
@@ -142,8 +141,8 @@ func firstGrapheme(text []byte) []byte {
 	return grapheme
 }
 
-// appendReplaced adds the changes that make old into text. What is dropped
-// counts to the character before, even if that is of another replacement.
+// appendReplaced appends the changes that replace old by text. Deleted characters
+// are attributed to the character before, even if it belongs to another replacement.
 func appendReplaced(changes []change, old, text []byte) []change {
 	more := utf8.RuneCount(text) - utf8.RuneCount(old)
 	for _, r := range string(text) {

@@ -4,7 +4,7 @@
 //
 //	t, err := tokenizer.Load("models/default")
 //	ids := t.Frame(t.IDs("Thank you."))   // <s> ... </s>, ready for the model
-//	e := t.Encode("Thank you.")           // ids and the bytes each stands for
+//	e := t.Encode("Thank you.")           // ids and their spans
 //
 // "Exactly" means with add_prefix_space=false, trim_offsets=true and
 // encode_special_tokens=true, and without truncation and padding, regardless of
@@ -13,40 +13,38 @@
 //
 // # Unigram
 //
-// A tokenizer.json is used as stored. With only spm.model, text is split into words
+// A tokenizer.json is used as stored. With only spm.model, text is preprocessed
 // as transformers converts that file (DebertaV2Converter, which versions up to 4
 // used for every DeBERTa): stripped, mapped by the model's character map, and with
 // runs of spaces collapsed. transformers 5 instead rebuilds any DeBERTa tokenizer
-// with NFC and without that map, which yields other ids for, say, a full-width
-// letter; to get the same here, save that tokenizer as tokenizer.json.
+// with NFC and without that map, which gives different ids for a full-width
+// letter, for example; to get the same ids here, save that tokenizer as tokenizer.json.
 //
 // This package deliberately differs from tokenizers in one case: a literal [CLS] is
-// text. In tokenizers it becomes the token, because the vocabulary has such a
-// piece; in SentencePiece itself it does not.
+// text. In tokenizers it becomes the special token, because the vocabulary has such
+// a piece; in SentencePiece itself it does not.
 //
 // # Policies
 //
 // LoadPolicy reads the tokenizers of policy models, only for the offsets of their
-// tokens: byte-level BPE after regular expressions. A small engine of this package
-// matches those, because Go's has no lookahead and its Unicode tables differ from
-// the reference's, which are in properties.txt.
+// tokens: byte-level BPE after regular expressions, which internal/regex matches.
 //
 // # What this package implements
 //
-// The document shape of tokenizer.json and the byte alphabet come from
+// The schema of tokenizer.json and the byte alphabet come from
 // github.com/sugarme/tokenizer v0.3.0. The rest is implemented here, because that
 // library does not reproduce the golden files of testdata, or is too slow:
 //
-//   - its GPT-2 pre-tokenizer cuts 342 of the 4,664 strings differently ("a\n\nb");
+//   - its GPT-2 pre-tokenizer splits 342 of the 4,664 strings differently ("a\n\nb");
 //   - its BPE breaks ties of rank without regard to position (68 of 16,437 words,
 //     such as "aaaa..."), and takes time quadratic in the length of a word;
 //   - its BertNormalizer and BertPreTokenizer differ on 1,202 strings (accents,
 //     "a\u3000", "Å") and panic on 25;
-//   - its WordPiece gives the right pieces for all 14,559 words, but in 40 times
-//     the time, and in milliseconds for one unknown word of 100 characters;
-//   - its readers of vocabularies skip damaged merges or end the process;
-//   - its Unigram breaks ties otherwise (as in " (555)"), and its normalizer with
-//     the characters' map differs on 221 of the strings and panics on 43.
+//   - its WordPiece gives the right pieces for all 14,559 words, but takes 40 times
+//     as long, and milliseconds for one unknown word of 100 characters;
+//   - its vocabulary readers skip damaged merges or end the process;
+//   - its Unigram breaks ties differently (as in " (555)"), and its normalizer with
+//     the character map differs on 221 of the strings and panics on 43.
 //
 // TestLibraryPreTokenizers fails when the first or third no longer applies.
 //

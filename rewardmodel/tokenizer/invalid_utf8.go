@@ -3,10 +3,12 @@ package tokenizer
 import (
 	"sort"
 	"unicode/utf8"
+
+	"assay/segmenter"
 )
 
-// gaps are the places in a repaired text, in order, where a U+FFFD stands for
-// one invalid byte.
+// gaps are the sorted offsets in a repaired text at which a U+FFFD replaces one
+// invalid byte.
 type gaps []int
 
 const grown = len("\uFFFD") - 1 // bytes that a repair adds
@@ -29,5 +31,13 @@ func repair(text string) ([]byte, gaps) {
 	return b, at
 }
 
-// original maps a character boundary of the repaired text to the text itself.
-func (g gaps) original(pos int) int { return pos - grown*sort.SearchInts(g, pos) }
+// restore maps spans of the repaired text to the original one, in place. They start and end at characters.
+func (g gaps) restore(spans []segmenter.Span) {
+	if len(g) == 0 {
+		return
+	}
+	original := func(pos int) int { return pos - grown*sort.SearchInts(g, pos) }
+	for i, s := range spans {
+		spans[i] = segmenter.Span{Start: original(s.Start), End: original(s.End)}
+	}
+}

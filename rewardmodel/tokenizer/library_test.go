@@ -10,9 +10,9 @@ import (
 	"github.com/sugarme/tokenizer/pretokenizer"
 )
 
-// TestLibraryPreTokenizers shows why the way from text to words is ours: on the
-// goldens' own strings the library cuts other words. When this test fails
-// because the two agree, the library has become right and can take over.
+// TestLibraryPreTokenizers shows why this package has its own pre-tokenizers: the
+// library splits strings of the golden files into other words. When this test
+// fails because the two agree, use the library's.
 func TestLibraryPreTokenizers(t *testing.T) {
 	bpe, wordpiece := load(t, "bpe").model.(*byteLevel), load(t, "wordpiece").model.(*wordPiece)
 	alphabet := byteAlphabet()
@@ -65,7 +65,7 @@ func TestLibraryPreTokenizers(t *testing.T) {
 	}
 }
 
-// TestByteAlphabet checks the part of the library that the goldens rest on.
+// TestByteAlphabet checks the part of the library that this package uses.
 func TestByteAlphabet(t *testing.T) {
 	seen := make(map[string]bool)
 	for b, symbol := range byteAlphabet() {

@@ -11,15 +11,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// threadTime is the processor time that this thread has had: a busy machine does not add to it.
+// threadTime returns the CPU time of this thread, which does not depend on the load of the machine.
 func threadTime(t *testing.T) time.Duration {
 	var used unix.Rusage
 	require.NoError(t, unix.Getrusage(unix.RUSAGE_THREAD, &used))
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-// TestLinear takes words without a break: sixteen times the text may not take
-// much more than sixteen times as long (a quadratic way takes 256 times).
+// TestLinear encodes long words: sixteen times the text must not take much more
+// than sixteen times as long (a quadratic algorithm takes 256 times as long).
 func TestLinear(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -12,7 +12,7 @@ import (
 // opposed to errors of reading it.
 var ErrFormat = errors.New("unusable tokenizer file")
 
-// The files of a checkpoint directory that Load knows.
+// The files of a checkpoint directory that Load reads.
 const (
 	tokenizerFile = "tokenizer.json"
 	vocabFile     = "vocab.json"
@@ -24,19 +24,19 @@ const (
 	spmFile       = "spm.model"
 )
 
-// maxFile bounds a tokenizer file; the largest in use have about 40 MB.
+// maxFile is the maximum size of a tokenizer file; the largest in use have about 40 MB.
 const maxFile = 256 << 20
 
 // Load reads the tokenizer of a checkpoint directory in Hugging Face layout:
 // tokenizer.json, or vocab.json with merges.txt (byte-level BPE), or vocab.txt
 // (WordPiece), or spm.model (Unigram). The latter three take their settings from
 // tokenizer_config.json, special_tokens_map.json and added_tokens.json where
-// present, and else those of RoBERTa, of uncased BERT and of DeBERTa-v3.
+// present, and otherwise use those of RoBERTa, uncased BERT and DeBERTa-v3.
 //
-// A stored truncation or padding is not used, and trim_offsets is always on. A
-// directory without these files gives an error that wraps fs.ErrNotExist; a file
-// that is damaged, or asks for something that the package does not do exactly,
-// gives one that wraps ErrFormat and names the file and the piece.
+// A stored truncation or padding is ignored, and trim_offsets is always on. For a
+// directory without these files, the error wraps fs.ErrNotExist. For a file that is
+// damaged, or needs something that this package cannot reproduce exactly, it wraps
+// ErrFormat and names the file and the setting.
 func Load(dir string) (*Tokenizer, error) {
 	type layout struct {
 		file  string
@@ -56,14 +56,14 @@ func Load(dir string) (*Tokenizer, error) {
 		}
 		return t, nil
 	}
-	return nil, fmt.Errorf("tokenizer: %s holds neither %s, nor %s with %s, nor %s, nor %s: %w",
+	return nil, fmt.Errorf("tokenizer: %s has neither %s, nor %s with %s, nor %s, nor %s: %w",
 		dir, tokenizerFile, vocabFile, mergesFile, wordsFile, spmFile, fs.ErrNotExist)
 }
 
-// wrapFormat marks an error about what a file says.
+// wrapFormat marks an error about the content of a file.
 func wrapFormat(err error) error { return fmt.Errorf("%w: %w", ErrFormat, err) }
 
-// read returns a file of the directory and parses it, so that errors name the file.
+// read reads and parses a file of the directory; its errors name the file.
 func read[T any](dir, name string, parse func(data []byte) (T, error)) (T, error) {
 	var none T
 	path := filepath.Join(dir, name)
@@ -85,7 +85,7 @@ func read[T any](dir, name string, parse func(data []byte) (T, error)) (T, error
 	return value, nil
 }
 
-// readOptional is read, with the zero value for a file that is not there.
+// readOptional is read, but returns the zero value if the file does not exist.
 func readOptional[T any](dir, name string, parse func(data []byte) (T, error)) (T, error) {
 	value, err := read(dir, name, parse)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -130,4 +130,46 @@ func readWordPiece(dir string) (parts, error) {
 	}
 	p := parts{vocab: v, normalizer: s.normalizer(), unknown: s.name("unk_token", bertNames), prefix: "##", maxChars: 100}
 	return p, s.complete(&p, dir, bertNames)
+}
+
+// readSentencePiece reads spm.model and adds the preprocessing of DeBERTa: text is
+// lowercased if the settings request it, stripped, mapped, and split into words.
+func readSentencePiece(dir string) (parts, error) {
+	s, err := readSettings(dir)
+	if err != nil {
+		return parts{}, err
+	}
+	m, err := read(dir, spmFile, func(data []byte) (spmModel, error) {
+		m, err := parseSPM(data)
+		if err != nil {
+			return m, err
+		}
+		normalizers := []func(*classes) textNormalizer{func(c *classes) textNormalizer { return strip{c, true, true} }}
+		if s.lowercase != nil && *s.lowercase {
+			normalizers = append([]func(*classes) textNormalizer{func(c *classes) textNormalizer { return lowercase{c} }}, normalizers...)
+		}
+		if len(m.charsmap) > 0 {
+			characters, err := parseCharsmap(m.charsmap)
+			if err != nil {
+				return m, fmt.Errorf("normalizer_spec: %w", err)
+			}
+			normalizers = append(normalizers, func(*classes) textNormalizer { return characters })
+		}
+		m.unigram.normalizers = append(normalizers, func(*classes) textNormalizer { return replace{spaces, " "} })
+		m.unigram.preTokenizer = metaspace{punct: s.splitPunct, prefix: true, split: true}
+		return m, nil
+	})
+	if err != nil {
+		return parts{}, err
+	}
+	p := m.parts
+	if err := s.complete(&p, dir, bertNames); err != nil {
+		return parts{}, err
+	}
+	if mask := s.name("mask_token", bertNames); mask != "" {
+		if _, known := p.vocab.ids[mask]; !known { // as in v3, whose model file lacks it
+			err = p.vocab.add(mask, len(p.vocab.tokens))
+		}
+	}
+	return p, err
 }

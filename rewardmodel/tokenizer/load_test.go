@@ -20,8 +20,8 @@ func writeFiles(t testing.TB, files map[string]string) string {
 	return dir
 }
 
-// edited returns a tokenizer.json of testdata with some of its fields replaced
-// by JSON; the path of a field is its keys.
+// edited returns a tokenizer.json of testdata with the field at path replaced by a
+// JSON value.
 func edited(t testing.TB, name string, value string, path ...string) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata", name, tokenizerFile))
@@ -38,7 +38,7 @@ func edited(t testing.TB, name string, value string, path ...string) string {
 	return string(data)
 }
 
-func TestLoadRefuses(t *testing.T) {
+func TestLoadRejects(t *testing.T) {
 	vocab, err := os.ReadFile("testdata/bpe/vocab.json")
 	require.NoError(t, err)
 	bpe := func(value string, path ...string) map[string]string {
@@ -51,7 +51,7 @@ func TestLoadRefuses(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		files map[string]string
-		says  string
+		want  string
 	}{
 		{"not JSON", map[string]string{tokenizerFile: "{"}, "tokenizer.json"},
 		{"more after it", map[string]string{tokenizerFile: "{} {}"}, "after top-level value"},
@@ -82,7 +82,7 @@ func TestLoadRefuses(t *testing.T) {
 		{"another pre-tokenizer", bpe(`{"type":"Whitespace"}`, "pre_tokenizer"), "pre_tokenizer: Whitespace"},
 		{"prefix space", bpe(`true`, "pre_tokenizer", "add_prefix_space"), "add_prefix_space is true"},
 		{"no regex", bpe(`false`, "pre_tokenizer", "use_regex"), "use_regex false"},
-		{"flag no flag", bpe(`1`, "pre_tokenizer", "use_regex"), "use_regex: want true or false"},
+		{"flag not a flag", bpe(`1`, "pre_tokenizer", "use_regex"), "use_regex: want true or false"},
 		{"no post-processor", bpe(`null`, "post_processor"), "post_processor: missing"},
 		{"another post-processor", bpe(`{"type":"ByteLevel"}`, "post_processor"), "type ByteLevel is not supported"},
 		{"no cls", bpe(`["<s>"]`, "post_processor", "cls"), "cls: want [token, id]"},
@@ -127,7 +127,7 @@ func TestLoadRefuses(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			tok, err := Load(writeFiles(t, c.files))
 			require.Nil(t, tok)
-			require.ErrorContains(t, err, c.says)
+			require.ErrorContains(t, err, c.want)
 			require.ErrorContains(t, err, "tokenizer: ")
 		})
 	}
@@ -142,7 +142,7 @@ func TestLoadRefuses(t *testing.T) {
 	})
 }
 
-// TestLoadSettings reads what stands alongside a vocabulary.
+// TestLoadSettings reads the files next to a vocabulary.
 func TestLoadSettings(t *testing.T) {
 	words := "<p>\n<u>\n<c>\n<e>\nA\na\n##b\n"
 	tok, err := Load(writeFiles(t, map[string]string{
@@ -160,7 +160,7 @@ func TestLoadSettings(t *testing.T) {
 	require.Equal(t, []byte("b"), tok.DecodeToken(6))
 }
 
-// TestSequence reads the frame out of a list of post-processors, and merges as pairs.
+// TestSequence reads the special tokens from a list of post-processors, and merges as pairs.
 func TestSequence(t *testing.T) {
 	frame := `{"type":"Sequence","processors":[{"type":"ByteLevel"},{"type":"TemplateProcessing",
 		"single":[{"SpecialToken":{"id":"x","type_id":0}},{"Sequence":{"id":"A","type_id":0}}],
@@ -179,7 +179,7 @@ func TestSequence(t *testing.T) {
 	require.Equal(t, want.Token(tok.IDs(" then")[0]), "Ġt")
 }
 
-// TestIgnoreMerges takes a word that is a token as that token, merges or not.
+// TestIgnoreMerges checks that a word in the vocabulary is one token, whatever the merges are.
 func TestIgnoreMerges(t *testing.T) {
 	vocab := load(t, "bpe_json")
 	p, err := read(filepath.Join("testdata", "bpe_json"), tokenizerFile, func(data []byte) (parts, error) {

@@ -1,14 +1,18 @@
 package tokenizer
 
-// shortWord is the longest word, in bytes, whose merges are found by looking at
-// all pairs each time; from there on a queue is faster, and its time stays linear.
+import (
+	"slices"
+)
+
+// shortWord is the maximum length in bytes of a word whose merges are found by
+// comparing all pairs each time; a queue is faster for longer words.
 const shortWord = 64
 
-// mergeShort applies the merges to a word of at most shortWord bytes: always
-// the pair of the lowest rank, the leftmost of equals.
+// mergeShort merges a word of at most shortWord bytes: always the pair with the
+// lowest rank, the leftmost of equals.
 func (b *byteLevel) mergeShort(dst []int32, word []byte) []int32 {
 	var ids [shortWord]int32
-	var ranks [shortWord]uint32 // of the pair that begins here
+	var ranks [shortWord]uint32 // of the pair that starts here
 	n := len(word)
 	for i := range n {
 		ids[i] = b.bytes[word[i]]
@@ -40,8 +44,8 @@ func (b *byteLevel) mergeShort(dst []int32, word []byte) []int32 {
 	return append(dst, ids[:n]...)
 }
 
-// symbol is a token in the list of those that are left of a long word; id is
-// dropped once the token is part of the one before it.
+// symbol is a token in the linked list of a long word; id is dropped once the token
+// is merged into the one before it.
 type symbol struct {
 	id         int32
 	prev, next int32
@@ -55,17 +59,16 @@ type mergeScratch struct {
 	queue   mergeQueue
 }
 
-// mergeLong does the same as mergeShort for a word of any length, in O(n log n):
-// the pairs wait in a queue by rank and position, and a stale one is
-// skipped when it is popped.
-func (b *byteLevel) mergeLong(caller *caller, dst []int32, word []byte) []int32 {
+// mergeLong is mergeShort for a word of any length, in O(n log n): the pairs are in a
+// queue by rank and position, and stale ones are skipped.
+func (b *byteLevel) mergeLong(cancel *cancellation, dst []int32, word []byte) []int32 {
 	s := b.scratch.Get().(*mergeScratch)
 	defer b.scratch.Put(s)
 	queue := &s.queue
 	queue.reset(len(b.merged))
 	symbols, n := s.symbols[:0], int32(len(word))
 	for i := range n {
-		if caller.gone(1) {
+		if cancel.done(1) {
 			break
 		}
 		symbols = append(symbols, symbol{id: b.bytes[word[i]], prev: i - 1, next: i + 1})
@@ -74,9 +77,9 @@ func (b *byteLevel) mergeLong(caller *caller, dst []int32, word []byte) []int32 
 		}
 	}
 	for len(queue.ranks) > 0 {
-		rank, positions := queue.pop() // to the last one, which leaves the queue empty for another word
+		rank, positions := queue.pop() // until the queue is empty, as its next word needs it
 		for done, at := range positions {
-			if caller.gone(1) {
+			if cancel.done(1) {
 				break
 			}
 			left := &symbols[at]
@@ -95,7 +98,7 @@ func (b *byteLevel) mergeLong(caller *caller, dst []int32, word []byte) []int32 
 			if left.prev >= 0 {
 				queue.push(b.pairs.rank(symbols[left.prev].id, left.id), left.prev)
 			}
-			if len(queue.ranks) > 0 && queue.ranks[0] < rank { // a better pair came up: the others wait again
+			if len(queue.ranks) > 0 && queue.ranks[0] < rank { // a merge created a pair of lower rank: requeue the others
 				for _, at := range positions[done+1:] {
 					queue.push(rank, at)
 				}
@@ -103,7 +106,7 @@ func (b *byteLevel) mergeLong(caller *caller, dst []int32, word []byte) []int32 
 			}
 		}
 	}
-	if caller.gone(0) {
+	if cancel.done(0) {
 		return dst
 	}
 	for i := int32(0); i < n; i = symbols[i].next {
@@ -111,4 +114,84 @@ func (b *byteLevel) mergeLong(caller *caller, dst []int32, word []byte) []int32 
 	}
 	s.symbols = symbols
 	return dst
+}
+
+// mergeQueue has the possible merges, by rank and then by position. A long word has
+// many merges of the same rank, so only the ranks are in a heap; the positions of
+// a rank are a list, which is nearly sorted.
+type mergeQueue struct {
+	ranks   []uint32       // a binary min-heap, each rank once
+	heads   []int32        // by rank: 1 + index in waiting of its latest entry, or 0
+	waiting []waitingMerge // all entries of the word, including popped ones
+	batch   []int32        // what pop returned last
+}
+
+type waitingMerge struct {
+	position int32
+	before   int32 // the entry of the same rank before this one, as in heads
+}
+
+// reset empties the queue for ranks below limit.
+func (q *mergeQueue) reset(limit int) {
+	if len(q.heads) < limit {
+		q.heads = make([]int32, limit)
+	}
+	q.ranks, q.waiting = q.ranks[:0], q.waiting[:0] // heads are 0 again once the queue is empty
+}
+
+// push adds a merge, unless its rank is noMerge.
+func (q *mergeQueue) push(rank uint32, position int32) {
+	if rank == noMerge {
+		return
+	}
+	if q.heads[rank] == 0 {
+		q.pushRank(rank)
+	}
+	q.waiting = append(q.waiting, waitingMerge{position: position, before: q.heads[rank]})
+	q.heads[rank] = int32(len(q.waiting))
+}
+
+// pop removes all merges of the lowest rank and returns their positions in
+// order, valid until the next call.
+func (q *mergeQueue) pop() (uint32, []int32) {
+	rank := q.popRank()
+	q.batch = q.batch[:0]
+	for i := q.heads[rank]; i != 0; i = q.waiting[i-1].before {
+		q.batch = append(q.batch, q.waiting[i-1].position)
+	}
+	q.heads[rank] = 0
+	slices.Reverse(q.batch)
+	if !slices.IsSorted(q.batch) {
+		slices.Sort(q.batch)
+	}
+	return rank, q.batch
+}
+
+func (q *mergeQueue) pushRank(rank uint32) {
+	q.ranks = append(q.ranks, rank)
+	h, i := q.ranks, len(q.ranks)-1
+	for parent := (i - 1) / 2; i > 0 && h[parent] > rank; parent = (i - 1) / 2 {
+		h[i], i = h[parent], parent
+	}
+	h[i] = rank
+}
+
+func (q *mergeQueue) popRank() uint32 {
+	lowest, rank := q.ranks[0], q.ranks[len(q.ranks)-1]
+	q.ranks = q.ranks[:len(q.ranks)-1]
+	h, i := q.ranks, 0
+	if len(h) == 0 {
+		return lowest
+	}
+	for child := 1; child < len(h); child = 2*i + 1 {
+		if child+1 < len(h) && h[child+1] < h[child] {
+			child++
+		}
+		if h[child] >= rank {
+			break
+		}
+		h[i], i = h[child], child
+	}
+	h[i] = rank
+	return lowest
 }

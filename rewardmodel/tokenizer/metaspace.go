@@ -5,31 +5,31 @@ import (
 	"unicode/utf8"
 )
 
-// lowerBlock stands for a space in the vocabularies of SentencePiece, and marks
-// the beginning of a word.
+// lowerBlock represents a space in the vocabularies of SentencePiece and marks the
+// start of a word.
 const lowerBlock = "▁"
 
-// metaspace cuts a normalized text into words, each of which begins with the
+// metaspace splits a normalized text into words, each of which starts with the
 // lower block.
 type metaspace struct {
-	classes *classes
-	punct   bool // punctuation is cut off first
-	prefix  bool // a text begins with the lower block even without a space
-	split   bool
-	off     bool // the text is one word as it is
+	classes  *classes
+	punct    bool // each punctuation character is split off first
+	prefix   bool // a text without a leading space gets a lower block
+	split    bool // at spaces
+	disabled bool // the whole text is one word
 }
 
-// cut calls yield with each word, none of which is empty.
-func (m metaspace) cut(a aligned, yield func(word aligned)) {
+// words calls yield with each word, none of which is empty.
+func (m metaspace) words(a aligned, yield func(word aligned)) {
 	if len(a.text) == 0 {
 		return
 	}
-	if m.off {
+	if m.disabled {
 		yield(a)
 		return
 	}
 	if !m.punct {
-		m.cutPart(a, yield)
+		m.splitPart(a, yield)
 		return
 	}
 	start := 0
@@ -37,19 +37,19 @@ func (m metaspace) cut(a aligned, yield func(word aligned)) {
 		k, size := m.classes.at(a.text, i)
 		if k&punct != 0 {
 			if i > start {
-				m.cutPart(a.slice(start, i), yield)
+				m.splitPart(a.slice(start, i), yield)
 			}
 			start = i + size
-			m.cutPart(a.slice(i, start), yield)
+			m.splitPart(a.slice(i, start), yield)
 		}
 		i += size
 	}
 	if start < len(a.text) {
-		m.cutPart(a.slice(start, len(a.text)), yield)
+		m.splitPart(a.slice(start, len(a.text)), yield)
 	}
 }
 
-func (m metaspace) cutPart(a aligned, yield func(word aligned)) {
+func (m metaspace) splitPart(a aligned, yield func(word aligned)) {
 	a = replace{match: literal(" "), content: lowerBlock}.apply(a)
 	if m.prefix && !bytes.HasPrefix(a.text, []byte(lowerBlock)) {
 		a = prepend{lowerBlock}.apply(a)

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// compose is the canonical composition, NFC.
+// compose normalizes to NFC, the canonical composition.
 type compose struct{ classes *classes }
 
 func (s compose) apply(a aligned) aligned {
@@ -30,14 +30,14 @@ func (s compose) apply(a aligned) aligned {
 	return a.changed(changes)
 }
 
-// part is a character of a decomposition and its combining class.
+// part is a character of a decomposition, with its combining class.
 type part struct {
 	change
 	order uint8
 }
 
-// decompose is the canonical decomposition in canonical order. All but the
-// first character of one decomposition are additions.
+// decompose returns the canonical decomposition in canonical order. All but the
+// first part of each character are insertions.
 func (s compose) decompose(text []byte) []part {
 	var parts []part
 	for _, r := range string(text) {
@@ -51,7 +51,7 @@ func (s compose) decompose(text []byte) []part {
 			n = 1
 		}
 	}
-	for i := 0; i < len(parts); { // the marks between two starters
+	for i := 0; i < len(parts); { // sort the marks between two starters
 		end := i + 1
 		for end < len(parts) && parts[end].order != 0 {
 			end++
@@ -63,10 +63,10 @@ func (s compose) decompose(text []byte) []part {
 	return parts
 }
 
-// recompose puts the parts together (Unicode Standard, D117). What a character
-// takes up counts as taken from the text behind it.
+// recompose composes the parts (Unicode Standard, D117). A part that is composed
+// with a starter counts as deleted after it.
 func (s compose) recompose(changes []change, parts []part) []change {
-	starter, order := -1, uint8(0) // order is that of the last mark that stayed behind the starter
+	starter, order := -1, uint8(0) // order is that of the last mark after the starter that was not composed
 	for _, p := range parts {
 		if starter >= 0 && (order == 0 || order < p.order) {
 			if r, ok := composed(changes[starter].r, p.r); ok {
@@ -85,7 +85,7 @@ func (s compose) recompose(changes []change, parts []part) []change {
 	return changes
 }
 
-// composed is the character that two compose to.
+// composed returns the canonical composition of two characters, if there is one.
 func composed(a, b rune) (rune, bool) {
 	text := norm.NFC.String(string([]rune{a, b}))
 	r, size := utf8.DecodeRuneInString(text)

@@ -5,7 +5,7 @@ import "math/bits"
 // noMerge is the rank of two tokens that do not merge; it is above every rank.
 const noMerge = ^uint32(0)
 
-// pairTable maps a pair of neighbouring tokens to the rank of their merge: an
+// pairTable maps a pair of adjacent tokens to the rank of their merge: an
 // open-addressing hash table, because this lookup is nearly all the work of
 // encoding a word that is not in the cache.
 type pairTable struct {
@@ -19,8 +19,8 @@ func newPairTable(pairs int) *pairTable {
 	return &pairTable{keys: make([]uint64, 1<<size), ranks: make([]uint32, 1<<size), shift: 64 - size}
 }
 
-// slot is where the pair is or belongs. The constant is 2^64 divided by the
-// golden ratio, which spreads neighbouring keys.
+// slot returns the index of the pair, or the free one for it, and its key. The
+// constant is 2^64 divided by the golden ratio, which spreads consecutive keys.
 func (t *pairTable) slot(left, right int32) (int, uint64) {
 	key := uint64(uint32(left))<<32 | uint64(uint32(right)) + 1
 	i := int(key * 0x9E3779B97F4A7C15 >> t.shift)
@@ -30,7 +30,7 @@ func (t *pairTable) slot(left, right int32) (int, uint64) {
 	return i, key
 }
 
-// set gives the pair a rank; a pair that is set again takes the later rank.
+// set stores the rank of the pair and replaces an earlier one.
 func (t *pairTable) set(left, right int32, rank uint32) {
 	i, key := t.slot(left, right)
 	t.keys[i], t.ranks[i] = key, rank

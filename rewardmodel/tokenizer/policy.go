@@ -1,11 +1,13 @@
 package tokenizer
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"unicode"
 
+	"assay/rewardmodel/tokenizer/internal/regex"
 	"assay/segmenter"
 )
 
@@ -16,21 +18,21 @@ import (
 // Its results equal those of Hugging Face tokenizers with
 // add_special_tokens=False: a special or added token in the text is one token.
 type Policy struct {
-	model       *byteLevel
-	classes     *classes
-	first       addedTokens // matched in the text as it is
-	second      addedTokens // matched in the normalized text
-	normalizers []step
-	splits      []splitter
-	trim        bool // offsets leave out the spaces around a token
-	trimFirst   bool // also a single one at the start of the text, which others put there
-	other       *Tokenizer
+	model            *byteLevel
+	classes          *classes
+	rawTokens        addedTokens // matched in the original text
+	normalizedTokens addedTokens // matched in the normalized text
+	normalizers      []textNormalizer
+	splits           []splitter
+	trim             bool       // offsets exclude the spaces around a token
+	trimFirst        bool       // including a single one at the start of the text, which add_prefix_space adds
+	other            *Tokenizer // not byte-level BPE; the other fields are then unused
 }
 
 // LoadPolicy reads the tokenizer.json of a policy model: byte-level BPE with the
 // normalizer NFC or none, and the pre-tokenizers Split, Digits and ByteLevel;
-// otherwise it reads what Load does. Its errors are those of Load: what is not
-// done exactly is rejected.
+// otherwise it reads what Load does. Its errors are those of Load: it rejects what
+// it cannot reproduce exactly.
 func LoadPolicy(dir string) (*Policy, error) {
 	policy, err := read(dir, tokenizerFile, parsePolicy)
 	if err == nil {
@@ -46,39 +48,40 @@ func LoadPolicy(dir string) (*Policy, error) {
 	return nil, otherErr
 }
 
-// Offsets returns the offsets of Encode.
-func (p *Policy) Offsets(text string) []segmenter.Span { return p.Encode(text).Offsets }
+// OffsetsContext returns the offsets of Encode, or the error of ctx soon after ctx is done.
+func (p *Policy) OffsetsContext(ctx context.Context, text string) ([]segmenter.Span, error) {
+	return offsets(ctx, text, p.encode)
+}
 
 // Encode returns the tokens of a text, without special tokens around it. Each
 // byte that is not valid UTF-8 is encoded as U+FFFD, and its offset is the byte.
-func (p *Policy) Encode(text string) Encoding {
+func (p *Policy) Encode(text string) Encoding { return p.encode(context.Background(), text) }
+
+func (p *Policy) encode(ctx context.Context, text string) Encoding {
 	if p.other != nil {
-		return p.other.Encode(text)
+		return p.other.encode(ctx, text)
 	}
 	valid, gaps := repair(text)
-	e := policyEncoding{Policy: p}
+	e := policyEncoding{Policy: p, cancel: cancellation{ctx: ctx}}
 	room := len(valid)/4 + 8
 	e.out = Encoding{IDs: make([]int32, 0, room), Offsets: make([]segmenter.Span, 0, room)}
 	e.spaces = make([][2]int, 0, room)
-	e.outer(valid)
+	e.encodeText(valid)
 	if p.trim {
 		e.trimSpaces()
 	}
-	if len(gaps) > 0 {
-		for i, s := range e.out.Offsets {
-			e.out.Offsets[i] = segmenter.Span{Start: gaps.original(s.Start), End: gaps.original(s.End)}
-		}
-	}
+	gaps.restore(e.out.Offsets)
 	return e.out
 }
 
-// policyEncoding is an encoding on its way.
+// policyEncoding is an encoding in progress.
 type policyEncoding struct {
 	*Policy
+	cancel cancellation
 	out    Encoding
-	ids    []int32  // of one word
-	spaces [][2]int // that each token begins and ends with
-	pieces [2][]segmenter.Span
+	ids    []int32             // of one word
+	spaces [][2]int            // by token: the number of leading and trailing spaces
+	pieces [2][]segmenter.Span // reused for splitting
 }
 
 func (e *policyEncoding) add(id int32, at segmenter.Span, spaces [2]int) {
@@ -87,16 +90,16 @@ func (e *policyEncoding) add(id int32, at segmenter.Span, spaces [2]int) {
 	e.spaces = append(e.spaces, spaces)
 }
 
-// outer finds the added tokens of the text as it is, and normalizes what is between.
-func (e *policyEncoding) outer(text []byte) {
-	for at := 0; at < len(text); {
-		start, end, token := e.first.find(text, at)
+// encodeText finds the added tokens in the original text, and normalizes the text between them.
+func (e *policyEncoding) encodeText(text []byte) {
+	for at := 0; at < len(text) && !e.cancel.done(0); {
+		start, end, token := e.rawTokens.find(text, at)
 		if start > at {
 			a := align(text[at:start], true)
 			for _, n := range e.normalizers {
 				a = n.apply(a)
 			}
-			e.inner(a, at)
+			e.encodeNormalized(a, at)
 		}
 		if token != nil {
 			e.add(token.id, segmenter.Span{Start: start, End: end}, token.spaces)
@@ -105,12 +108,12 @@ func (e *policyEncoding) outer(text []byte) {
 	}
 }
 
-// inner finds the added tokens of the normalized text. base is where it begins.
-func (e *policyEncoding) inner(a aligned, base int) {
-	for at := 0; at < len(a.text); {
-		start, end, token := e.second.find(a.text, at)
+// encodeNormalized finds the added tokens in normalized text. base is its start in the original text.
+func (e *policyEncoding) encodeNormalized(a aligned, base int) {
+	for at := 0; at < len(a.text) && !e.cancel.done(0); {
+		start, end, token := e.normalizedTokens.find(a.text, at)
 		if start > at {
-			e.words(a.slice(at, start), base)
+			e.encodeWords(a.slice(at, start), base)
 		}
 		if token != nil {
 			e.add(token.id, shifted(a.span(start, end), base), token.spaces)
@@ -119,22 +122,25 @@ func (e *policyEncoding) inner(a aligned, base int) {
 	}
 }
 
-// words cuts the text into words, and these into tokens.
-func (e *policyEncoding) words(a aligned, base int) {
-	words, cut := append(e.pieces[0][:0], segmenter.Span{End: len(a.text)}), e.pieces[1][:0]
-	for _, split := range e.splits {
+// encodeWords splits text without added tokens into words, and encodes these.
+func (e *policyEncoding) encodeWords(a aligned, base int) {
+	words, split := append(e.pieces[0][:0], segmenter.Span{End: len(a.text)}), e.pieces[1][:0]
+	for _, splitInto := range e.splits {
 		for _, w := range words {
-			n := len(cut)
-			cut = split(cut, a.text[w.Start:w.End])
-			for i := range cut[n:] {
-				cut[n+i].Start += w.Start
-				cut[n+i].End += w.Start
+			n := len(split)
+			split = splitInto(&e.cancel, split, a.text[w.Start:w.End])
+			for i := range split[n:] {
+				split[n+i].Start += w.Start
+				split[n+i].End += w.Start
 			}
 		}
-		words, cut = cut, words[:0]
+		words, split = split, words[:0]
 	}
 	for _, w := range words {
-		e.ids = e.model.cache.append(nil, e.ids[:0], a.text[w.Start:w.End], e.model.encodeWord)
+		if e.cancel.done(w.End - w.Start) {
+			break
+		}
+		e.ids = e.model.cache.append(&e.cancel, e.ids[:0], a.text[w.Start:w.End], e.model.encodeWord)
 		at := w.Start
 		for _, id := range e.ids {
 			raw := e.model.raw[id]
@@ -144,14 +150,14 @@ func (e *policyEncoding) words(a aligned, base int) {
 			at += len(raw)
 		}
 	}
-	e.pieces = [2][]segmenter.Span{words, cut}
+	e.pieces = [2][]segmenter.Span{words, split}
 }
 
 func shifted(s segmenter.Span, base int) segmenter.Span {
 	return segmenter.Span{Start: s.Start + base, End: s.End + base}
 }
 
-// trimSpaces leaves spaces out of the offsets.
+// trimSpaces excludes spaces from the offsets.
 func (e *policyEncoding) trimSpaces() {
 	for i := range e.out.Offsets {
 		s, spaces := &e.out.Offsets[i], e.spaces[i]
@@ -163,14 +169,15 @@ func (e *policyEncoding) trimSpaces() {
 	}
 }
 
-// addedToken is a token that is found in a text before it is cut into words.
+// addedToken is a token that is matched before a text is split into words.
 type addedToken struct {
 	content string
 	id      int32
-	spaces  [2]int
+	spaces  [2]int // leading and trailing
 }
 
-// addedTokens finds the first of the tokens in a text, and the longest there: by first byte, the longest first.
+// addedTokens finds the leftmost added token in a text, and the longest at that position. It is indexed by first byte,
+// and each list starts with the longest token.
 type addedTokens [256][]addedToken
 
 func (t *addedTokens) find(text []byte, from int) (start, end int, token *addedToken) {
@@ -191,13 +198,16 @@ func newAddedToken(content string, id int32) addedToken {
 }
 
 // splitter appends the pieces of a text, in order.
-type splitter func(dst []segmenter.Span, text []byte) []segmenter.Span
+type splitter func(cancel *cancellation, dst []segmenter.Span, text []byte) []segmenter.Span
 
-// byRegex cuts at the matches of an expression, and keeps these or what is between, or both.
-func byRegex(r regex, matches, gaps bool) splitter {
-	return func(dst []segmenter.Span, text []byte) []segmenter.Span {
+// byRegex splits at the matches of an expression, and keeps the matches, the gaps between them, or both.
+func byRegex(r regex.Regexp, matches, gaps bool) splitter {
+	return func(cancel *cancellation, dst []segmenter.Span, text []byte) []segmenter.Span {
 		for at := 0; at < len(text); {
-			start, end := r.find(text, at)
+			start, end := r.Find(text, at)
+			if cancel.done(end - at) {
+				break
+			}
 			if gaps && start > at {
 				dst = append(dst, segmenter.Span{Start: at, End: start})
 			}
@@ -210,11 +220,14 @@ func byRegex(r regex, matches, gaps bool) splitter {
 	}
 }
 
-// byGPT2 cuts as GPT-2's pattern does.
+// byGPT2 splits by GPT-2's pattern.
 func byGPT2(c *classes) splitter {
-	return func(dst []segmenter.Span, text []byte) []segmenter.Span {
+	return func(cancel *cancellation, dst []segmenter.Span, text []byte) []segmenter.Span {
 		for at := 0; at < len(text); {
 			end := c.nextWord(text, at)
+			if cancel.done(end - at) {
+				break
+			}
 			dst = append(dst, segmenter.Span{Start: at, End: end})
 			at = end
 		}

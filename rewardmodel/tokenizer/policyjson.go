@@ -5,14 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"unicode/utf8"
 
+	"assay/rewardmodel/tokenizer/internal/regex"
 	"golang.org/x/text/unicode/norm"
 )
 
-// errNotBPE is a model that is perhaps Load's.
+// errNotBPE reports another model, which Load may support.
 var errNotBPE = errors.New("not a byte-level BPE")
 
 // policyJSON is a tokenizer.json.
@@ -43,9 +43,8 @@ func parsePolicy(data []byte) (*Policy, error) {
 		return nil, fmt.Errorf("model: %w", errNotBPE)
 	}
 	p := &Policy{trimFirst: true}
-	properties, err1 := parseProperties(propertiesText)
-	classes, err2 := parseClasses(unicodeText)
-	if err := errors.Join(err1, err2); err != nil {
+	classes, err := parseClasses(unicodeText)
+	if err != nil {
 		return nil, err
 	}
 	p.classes = classes
@@ -59,7 +58,7 @@ func parsePolicy(data []byte) (*Policy, error) {
 	if err := p.normalizer(doc.Normalizer); err != nil {
 		return nil, fmt.Errorf("normalizer: %w", err)
 	}
-	if err := p.preTokenizer(doc.PreTokenizer, properties); err != nil {
+	if err := p.preTokenizer(doc.PreTokenizer); err != nil {
 		return nil, fmt.Errorf("pre_tokenizer: %w", err)
 	}
 	if err := p.postProcessor(doc.PostProcessor); err != nil {
@@ -81,7 +80,7 @@ func (p *Policy) normalizer(o object) error {
 	return nil
 }
 
-// flatten is the pieces of a Sequence, or the piece itself.
+// flatten returns the members of a Sequence, or the object itself.
 func flatten(o object, list string) []object {
 	if o == nil {
 		return nil
@@ -98,13 +97,13 @@ func flatten(o object, list string) []object {
 	return out
 }
 
-func (p *Policy) preTokenizer(o object, properties map[string][]runeRange) error {
+func (p *Policy) preTokenizer(o object) error {
 	pieces := flatten(o, "pretokenizers")
 	for i, piece := range pieces {
 		if last := i == len(pieces)-1; last != (piece["type"] == "ByteLevel") {
-			return fmt.Errorf("%v is out of place; ByteLevel must be the last and only there", piece["type"])
+			return fmt.Errorf("%v is misplaced; ByteLevel must be the last one, and only the last one", piece["type"])
 		}
-		split, err := p.splitter(piece, properties)
+		split, err := p.splitter(piece)
 		if err != nil {
 			return err
 		}
@@ -113,13 +112,13 @@ func (p *Policy) preTokenizer(o object, properties map[string][]runeRange) error
 		}
 	}
 	if len(pieces) == 0 {
-		return errors.New("there is none; want ByteLevel")
+		return errors.New("missing; want ByteLevel")
 	}
 	return nil
 }
 
-// splitter reads one pre-tokenizer; it is nil for one that does not split.
-func (p *Policy) splitter(o object, properties map[string][]runeRange) (splitter, error) {
+// splitter reads one pre-tokenizer; the result is nil if it does not split.
+func (p *Policy) splitter(o object) (splitter, error) {
 	switch o["type"] {
 	case "ByteLevel":
 		prefix, err1 := o.flag("add_prefix_space", true)
@@ -136,19 +135,22 @@ func (p *Policy) splitter(o object, properties map[string][]runeRange) (splitter
 		return byGPT2(p.classes), nil
 	case "Digits":
 		each, err := o.flag("individual_digits", false)
-		most := math.MaxInt
-		if each {
-			most = 1
+		if err != nil {
+			return nil, err
 		}
-		digits := &node{kind: characters, set: newCharset(properties["numeric"]), min: 1, max: most}
-		return byRegex(regex{digits}, true, true), err
+		pattern := `\p{numeric}+`
+		if each {
+			pattern = `\p{numeric}`
+		}
+		digits, err := regex.Compile(pattern)
+		return byRegex(digits, true, true), err
 	case "Split":
-		return split(o, properties)
+		return split(o)
 	}
 	return nil, fmt.Errorf("%v is not supported; want Split, Digits or ByteLevel", o["type"])
 }
 
-func split(o object, properties map[string][]runeRange) (splitter, error) {
+func split(o object) (splitter, error) {
 	pattern, _ := o["pattern"].(map[string]any)
 	expression, ok := pattern["Regex"].(string)
 	if !ok {
@@ -159,7 +161,7 @@ func split(o object, properties map[string][]runeRange) (splitter, error) {
 	if err := errors.Join(err1, err2); err != nil {
 		return nil, fmt.Errorf("in Split: %w", err)
 	}
-	r, err := compileRegex(expression, properties)
+	r, err := regex.Compile(expression)
 	if err != nil {
 		return nil, fmt.Errorf("in Split: %w", err)
 	}
@@ -172,7 +174,7 @@ func split(o object, properties map[string][]runeRange) (splitter, error) {
 	return nil, fmt.Errorf("behavior %q of Split is not supported; want Isolated or Removed", behavior)
 }
 
-// postProcessor reads whether offsets are trimmed. It ignores the special tokens that frame a text.
+// postProcessor reads whether offsets are trimmed. It ignores the special tokens around a text.
 func (p *Policy) postProcessor(o object) error {
 	for _, piece := range flatten(o, "processors") {
 		switch piece["type"] {
@@ -203,16 +205,16 @@ func (p *Policy) addTokens(doc policyJSON) error {
 		case t.SingleWord || t.Lstrip || t.Rstrip:
 			return fmt.Errorf("%q has single_word, lstrip or rstrip, which is not supported", t.Content)
 		}
-		set, content := &p.first, t.Content
+		set, content := &p.rawTokens, t.Content
 		if t.Normalized {
-			set = &p.second
+			set = &p.normalizedTokens
 			if len(p.normalizers) > 0 {
 				content = norm.NFC.String(content)
 			}
 		}
 		set[content[0]] = append(set[content[0]], newAddedToken(content, int32(t.ID)))
 	}
-	for _, set := range []*addedTokens{&p.first, &p.second} {
+	for _, set := range []*addedTokens{&p.rawTokens, &p.normalizedTokens} {
 		for _, tokens := range set {
 			slices.SortStableFunc(tokens, func(a, b addedToken) int { return cmp.Compare(len(b.content), len(a.content)) })
 		}

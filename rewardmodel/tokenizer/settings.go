@@ -8,18 +8,18 @@ import (
 	"strconv"
 )
 
-// settings are what the small files next to a vocabulary contain.
+// settings is the content of the small files next to a vocabulary.
 type settings struct {
 	names      map[string]string // "cls_token" -> "<s>"
 	special    []string          // additional_special_tokens
 	added      map[string]int    // tokens beyond the vocabulary
-	addedPlain []string          // those of added that are known not to be special
+	addedPlain []string          // those of added that are not special
 
 	addPrefixSpace bool
 	splitPunct     bool  // DeBERTa's
-	lowercase      *bool // nil: as is usual for the model
+	lowercase      *bool // nil: the default of the model
 	chineseChars   bool
-	stripAccents   *bool // nil: as lowercase
+	stripAccents   *bool // nil: the same as lowercase
 }
 
 var (
@@ -28,7 +28,7 @@ var (
 )
 
 // readSettings reads tokenizer_config.json, special_tokens_map.json and
-// added_tokens.json, as far as they are there.
+// added_tokens.json, those that exist.
 func readSettings(dir string) (*settings, error) {
 	s := &settings{names: make(map[string]string), added: make(map[string]int), chineseChars: true}
 	steps := []struct {
@@ -85,7 +85,7 @@ func (s *settings) applyConfig(fields map[string]json.RawMessage) error {
 	return s.applyNames(fields)
 }
 
-// applyNames takes the special tokens: each a string, or an object with its content.
+// applyNames reads the special tokens: each a string, or an object with its content.
 func (s *settings) applyNames(fields map[string]json.RawMessage) error {
 	for _, key := range []string{"bos_token", "eos_token", "cls_token", "sep_token", "pad_token", "unk_token", "mask_token"} {
 		if value, ok := fields[key]; ok {
@@ -143,12 +143,12 @@ func parseToken(value json.RawMessage) (string, error) {
 	return *token.Content, nil
 }
 
-// name returns a special token: as the files say, else as is usual.
-func (s *settings) name(key string, usual map[string]string) string {
+// name returns a special token from the files, or its default.
+func (s *settings) name(key string, defaults map[string]string) string {
 	if name, ok := s.names[key]; ok {
 		return name
 	}
-	return usual[key]
+	return defaults[key]
 }
 
 func (s *settings) normalizer() normalizer {
@@ -160,9 +160,9 @@ func (s *settings) normalizer() normalizer {
 	return normalizer{cleanText: true, chineseChars: s.chineseChars, stripAccents: strip, lowercase: lower}
 }
 
-// complete adds to parts read from a plain vocabulary the tokens and the frame
-// that the settings name.
-func (s *settings) complete(p *parts, dir string, usual map[string]string) error {
+// complete adds the added tokens and the special tokens of the settings to parts
+// that were read from a plain vocabulary.
+func (s *settings) complete(p *parts, dir string, defaults map[string]string) error {
 	wrap := func(file string, err error) error {
 		return fmt.Errorf("%s: %w", filepath.Join(dir, file), wrapFormat(err))
 	}
@@ -189,7 +189,7 @@ func (s *settings) complete(p *parts, dir string, usual map[string]string) error
 		{"sep_token", func(id int32) { p.after = []int32{id} }},
 		{"pad_token", func(id int32) { p.pad = id }},
 	} {
-		name := s.name(part.key, usual)
+		name := s.name(part.key, defaults)
 		id, ok := p.vocab.ids[name]
 		if !ok {
 			return wrap(specialsFile, fmt.Errorf("%s %q is not in the vocabulary", part.key, name))

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// The fields of SentencePiece's model file that matter here, a protocol buffer
+// The fields that are read of SentencePiece's model file, a protocol buffer
 // (sentencepiece_model.proto).
 const (
 	spmPieces     = 1
@@ -26,7 +26,7 @@ const (
 	normalizerMap = 2
 )
 
-// The values of trainerModel and pieceType that matter.
+// Values of trainerModel and pieceType.
 const (
 	spmUnigram = 1
 
@@ -36,7 +36,7 @@ const (
 	spmUserDefined = 4
 )
 
-var errSPM = errors.New("it is not a SentencePiece model, or it is damaged")
+var errSPM = errors.New("not a SentencePiece model, or a damaged one")
 
 // wireField is a field of a protocol buffer: a number, or bytes.
 type wireField struct {
@@ -96,7 +96,7 @@ func wireFields(data []byte, yield func(f wireField) error) error {
 	return nil
 }
 
-// spmModel is what a model file says.
+// spmModel is the content of a model file.
 type spmModel struct {
 	parts
 	model    uint64
@@ -104,7 +104,7 @@ type spmModel struct {
 }
 
 // parseSPM reads a model of SentencePiece as transformers converts it to
-// `tokenizers` for DeBERTa: a Unigram model with a map of characters.
+// `tokenizers` for DeBERTa: a Unigram model with a character map.
 func parseSPM(data []byte) (spmModel, error) {
 	m := spmModel{parts: parts{vocab: newVocabulary(0), unigram: &unigramParts{}}, model: spmUnigram}
 	err := wireFields(data, func(f wireField) error {
@@ -175,46 +175,4 @@ func (m *spmModel) addPiece(data []byte) error {
 	}
 	m.unigram.scores = append(m.unigram.scores, float64(score))
 	return nil
-}
-
-// readSentencePiece reads spm.model and what DeBERTa does around it: text is
-// lowercased where the settings say so, stripped, mapped, and cut into words.
-func readSentencePiece(dir string) (parts, error) {
-	s, err := readSettings(dir)
-	if err != nil {
-		return parts{}, err
-	}
-	m, err := read(dir, spmFile, func(data []byte) (spmModel, error) {
-		m, err := parseSPM(data)
-		if err != nil {
-			return m, err
-		}
-		steps := []func(*classes) step{func(c *classes) step { return strip{c, true, true} }}
-		if s.lowercase != nil && *s.lowercase {
-			steps = append([]func(*classes) step{func(c *classes) step { return lowercase{c} }}, steps...)
-		}
-		if len(m.charsmap) > 0 {
-			characters, err := parseCharsmap(m.charsmap)
-			if err != nil {
-				return m, fmt.Errorf("normalizer_spec: %w", err)
-			}
-			steps = append(steps, func(*classes) step { return characters })
-		}
-		m.unigram.steps = append(steps, func(*classes) step { return replace{spaces, " "} })
-		m.unigram.words = metaspace{punct: s.splitPunct, prefix: true, split: true}
-		return m, nil
-	})
-	if err != nil {
-		return parts{}, err
-	}
-	p := m.parts
-	if err := s.complete(&p, dir, bertNames); err != nil {
-		return parts{}, err
-	}
-	if mask := s.name("mask_token", bertNames); mask != "" {
-		if _, known := p.vocab.ids[mask]; !known { // as v3, whose model file does not have it
-			err = p.vocab.add(mask, len(p.vocab.tokens))
-		}
-	}
-	return p, err
 }

@@ -19,16 +19,17 @@ type Tokenizer struct {
 	pad    int32
 }
 
-// model is what byte-level BPE, WordPiece and Unigram have in common. The text is valid UTF-8.
+// model is byte-level BPE, WordPiece or Unigram. Its texts are valid UTF-8.
 type model interface {
-	// appendIDs stops early when ctx is done; its ids are then of no use.
+	// appendIDs stops early when ctx is done; its result is then unusable.
 	appendIDs(ctx context.Context, dst []int32, text []byte) []int32
-	encode(text []byte) Encoding
+	// encode is appendIDs with offsets.
+	encode(ctx context.Context, text []byte) Encoding
 }
 
-// Encoding is a tokenized text: the ids and, for each, the bytes of the text
-// that it stands for. Both have the same length. Spans come in order, but tokens
-// that share one character share its span, and a token of spaces has an empty one.
+// Encoding is a tokenized text: the ids and, for each, the span of the text that it
+// represents. Both have the same length. Spans are in order, but tokens that share
+// a character share its span, and a token of only spaces has an empty one.
 type Encoding struct {
 	IDs     []int32
 	Offsets []segmenter.Span
@@ -39,27 +40,41 @@ type Encoding struct {
 //
 // Each byte that is not valid UTF-8 is encoded as U+FFFD, and its offset is the byte.
 func (t *Tokenizer) Encode(text string) Encoding {
+	return t.encode(context.Background(), text)
+}
+
+// OffsetsContext returns the offsets of Encode, or the error of ctx soon after ctx is done.
+func (t *Tokenizer) OffsetsContext(ctx context.Context, text string) ([]segmenter.Span, error) {
+	return offsets(ctx, text, t.encode)
+}
+
+func (t *Tokenizer) encode(ctx context.Context, text string) Encoding {
 	valid, gaps := repair(text)
-	e := t.model.encode(valid)
-	if len(gaps) > 0 {
-		for i, s := range e.Offsets {
-			e.Offsets[i] = segmenter.Span{Start: gaps.original(s.Start), End: gaps.original(s.End)}
-		}
-	}
+	e := t.model.encode(ctx, valid)
+	gaps.restore(e.Offsets)
 	return e
 }
 
-// Offsets returns the offsets of Encode.
-func (t *Tokenizer) Offsets(text string) []segmenter.Span { return t.Encode(text).Offsets }
+// offsets returns the offsets of encode, which stops early when ctx is done.
+func offsets(ctx context.Context, text string, encode func(ctx context.Context, text string) Encoding) ([]segmenter.Span, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	e := encode(ctx, text)
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return e.Offsets, nil
+}
 
 // IDs returns the ids of Encode, in less time and memory.
 func (t *Tokenizer) IDs(text string) []int32 {
-	ids, _ := t.IDsContext(context.Background(), text) // which is never canceled
+	ids, _ := t.IDsContext(context.Background(), text) // never canceled
 	return ids
 }
 
-// Counter returns a function that counts the tokens of a text, special tokens excluded: the length by which utterances
-// are limited. The function returns the error of ctx soon after ctx is done.
+// Counter returns a function that counts the tokens of a text, special tokens excluded, as the limit on the length of
+// utterances does. The function returns the error of ctx soon after ctx is done.
 func (t *Tokenizer) Counter(ctx context.Context) func(text string) (int, error) {
 	return func(text string) (int, error) {
 		ids, err := t.IDsContext(ctx, text)
@@ -84,7 +99,7 @@ func (t *Tokenizer) IDsContext(ctx context.Context, text string) ([]int32, error
 // Frame returns the ids as the model reads them: <s> ids </s> or [CLS] ids [SEP].
 func (t *Tokenizer) Frame(ids []int32) []int32 { return slices.Concat(t.before, ids, t.after) }
 
-// Special returns how many tokens Frame adds.
+// Special returns the number of tokens that Frame adds.
 func (t *Tokenizer) Special() int { return len(t.before) + len(t.after) }
 
 // PadID returns the id of the padding token.
@@ -102,9 +117,9 @@ func (t *Tokenizer) Token(id int32) string {
 	return t.tokens[id]
 }
 
-// DecodeToken returns the bytes of text that a token stands for: " the" of
-// "Ġthe" (perhaps a part of a character), "ing" of "##ing". It is nil for an id
-// outside the vocabulary.
+// DecodeToken returns the bytes of text that a token represents: " the" for "Ġthe",
+// "ing" for "##ing". They may be a part of a character. It is nil for an id outside
+// the vocabulary.
 func (t *Tokenizer) DecodeToken(id int32) []byte {
 	if id < 0 || int(id) >= len(t.tokens) {
 		return nil
@@ -115,15 +130,15 @@ func (t *Tokenizer) DecodeToken(id int32) []byte {
 // Vocab returns all tokens by id, as Token spells them.
 func (t *Tokenizer) Vocab() []string { return slices.Clone(t.tokens) }
 
-// parts is what each of the three layouts of files yields.
+// parts is the content of the files of a tokenizer, in any of the layouts.
 type parts struct {
 	vocab  *vocabulary
-	merges []string // nil but for byte-level BPE
+	merges []string // nil except for byte-level BPE
 	before []int32
 	after  []int32
 	pad    int32
 
-	unigram *unigramParts // nil for the others
+	unigram *unigramParts // nil except for Unigram
 
 	ignoreMerges bool
 	normalizer   normalizer
@@ -132,7 +147,7 @@ type parts struct {
 	maxChars     int
 }
 
-// build makes the tokenizer of the parts.
+// build returns the tokenizer of the parts.
 func build(p parts) (*Tokenizer, error) {
 	c, err := parseClasses(unicodeText)
 	if err != nil {

@@ -49,11 +49,11 @@ func TestOffsets(t *testing.T) {
 		require.NotNil(t, e.IDs)
 		require.Equal(t, c.want[len(c.want)-min(1, len(c.want)):], e.Offsets[len(e.Offsets)-min(1, len(c.want)):], "%q", c.text)
 	}
-	// The parts of a character each get all of it.
+	// Each token of a part of a character has the span of the whole character.
 	for _, s := range tok.Encode("\U0001FAE8").Offsets {
 		require.Equal(t, segmenter.Span{Start: 0, End: 4}, s)
 	}
-	// A span is of the text as it came: marks that were dropped at the end are not in it.
+	// Spans are of the original text: they exclude marks that were removed at the end.
 	require.Equal(t, []segmenter.Span{{Start: 1, End: 2}}, load(t, "wordpiece").Encode("\xffI\u0301").Offsets)
 }
 
@@ -71,7 +71,7 @@ func TestAccessors(t *testing.T) {
 	require.Equal(t, "<mask>", string(bpe.DecodeToken(4)))
 }
 
-// TestDecode puts the bytes of all tokens together again.
+// TestDecode concatenates the bytes of all tokens.
 func TestDecode(t *testing.T) {
 	tok := load(t, "bpe")
 	for _, text := range goldenStrings(t) {
@@ -84,7 +84,7 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// TestTruncatedVocabulary writes the first merges alone, which is a vocabulary of its own.
+// TestTruncatedVocabulary uses only the first merges, which are also a valid model.
 func TestTruncatedVocabulary(t *testing.T) {
 	full := load(t, "bpe")
 	trained, err := readByteLevel(filepath.Join("testdata", "bpe"))
@@ -104,7 +104,7 @@ func TestTruncatedVocabulary(t *testing.T) {
 	require.Greater(t, len(tok.IDs("uncharacteristically")), len(full.IDs("uncharacteristically")))
 }
 
-// TestConcurrent encodes the same texts in many goroutines through one cache.
+// TestConcurrent encodes the same texts in many goroutines with one cache.
 func TestConcurrent(t *testing.T) {
 	for _, name := range []string{"bpe", "wordpiece"} {
 		tok, texts := load(t, name), goldenStrings(t)[:600]
@@ -128,7 +128,7 @@ func TestConcurrent(t *testing.T) {
 	}
 }
 
-// TestCacheBound keeps the cache from growing with what passes through it.
+// TestCacheBound checks that the cache does not grow with the number of words encoded.
 func TestCacheBound(t *testing.T) {
 	tok := load(t, "bpe")
 	for i := range 300_000 {
@@ -147,9 +147,9 @@ func TestCacheBound(t *testing.T) {
 	require.Less(t, size, cacheSlots*5*maxCachedWord)
 }
 
-// TestMergesAgree holds the two ways of merging to each other, on words that
-// both can do; also with the merges out of the order in which training finds
-// them, so that a merge can make way for one of a lower rank.
+// TestMergesAgree compares the two merge algorithms on words that both support, also
+// with merges in another order than training finds them, so that a merge can
+// create a pair of lower rank.
 func TestMergesAgree(t *testing.T) {
 	trained, err := readByteLevel(filepath.Join("testdata", "bpe"))
 	require.NoError(t, err)
@@ -169,14 +169,14 @@ func TestMergesAgree(t *testing.T) {
 	}
 }
 
-func TestParseClassesRefuses(t *testing.T) {
+func TestParseClassesRejects(t *testing.T) {
 	for _, line := range []string{"letter", "nothing 1-2", "letter x-2", "letter 1-x", "letter 2-1", "letter 1-110000", "letter 1-2/0", "lower 1-2 x"} {
 		_, err := parseClasses(line)
 		require.ErrorContains(t, err, "character table", line)
 	}
 }
 
-// TestTooLarge refuses a file that no tokenizer has, without reading it.
+// TestTooLarge checks that an oversized file is rejected without reading it.
 func TestTooLarge(t *testing.T) {
 	dir := t.TempDir()
 	file, err := os.Create(filepath.Join(dir, wordsFile))

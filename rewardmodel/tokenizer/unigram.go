@@ -12,57 +12,57 @@ import (
 	"assay/segmenter"
 )
 
-// unigram is the model of SentencePiece (Kudo 2018): of all ways to cut a word
-// into pieces of the vocabulary, the one whose pieces' log probabilities have
-// the largest sum.
+// unigram is the model of SentencePiece (Kudo 2018): of all segmentations of a word
+// into pieces of the vocabulary, the one with the largest sum of the pieces' log
+// probabilities.
 type unigram struct {
-	steps    []step
-	words    metaspace
-	cache    *wordCache
-	next     *pairTable // (node, byte) -> node of the trie; the root is 0
-	piece    []int32    // by node: the piece that ends there, or noPiece
-	scores   []float64  // by id
-	unknown  int32
-	penalty  float64     // score of an unknown character
-	fallback *[256]int32 // by byte: the token for it; nil: unknown is the unknown token
-	scratch  sync.Pool   // *[]ending
+	normalizers  []textNormalizer
+	preTokenizer metaspace
+	cache        *wordCache
+	next         *pairTable // (node, byte) -> node of the trie; the root is 0
+	piece        []int32    // by node: the piece that ends there, or noPiece
+	scores       []float64  // by id
+	unknown      int32
+	unknownScore float64     // of an unknown character
+	fallback     *[256]int32 // by byte: its token; nil: unknown characters become the unknown token
+	scratch      sync.Pool   // *[]ending
 }
 
 const (
 	noPiece = -1
-	// unknownPenalty lies between the worst piece and an unknown character.
+	// unknownPenalty is how much lower an unknown character scores than the worst piece.
 	unknownPenalty = 10
 )
 
-// unigramParts is what a file says of the model.
+// unigramParts is the content of a file with a Unigram model.
 type unigramParts struct {
-	scores   []float64 // of the first ids of the vocabulary
-	special  []int32   // ids that no text becomes
-	unknown  int
-	fallback bool
-	words    metaspace
-	steps    []func(c *classes) step
+	scores       []float64 // of the first ids of the vocabulary
+	special      []int32   // ids that text is never mapped to
+	unknown      int
+	fallback     bool
+	preTokenizer metaspace
+	normalizers  []func(c *classes) textNormalizer
 }
 
 func newUnigram(v *vocabulary, p *unigramParts, c *classes) (*unigram, error) {
 	if p.unknown < 0 || p.unknown >= len(p.scores) {
 		return nil, fmt.Errorf("model: unk_id %d is outside the vocabulary of %d", p.unknown, len(p.scores))
 	}
-	words := p.words
-	words.classes = c
+	preTokenizer := p.preTokenizer
+	preTokenizer.classes = c
 	u := &unigram{
-		words: words, cache: newWordCache(), scores: p.scores, unknown: int32(p.unknown),
+		preTokenizer: preTokenizer, cache: newWordCache(), scores: p.scores, unknown: int32(p.unknown),
 		scratch: sync.Pool{New: func() any { return new([]ending) }},
 	}
-	for _, make := range p.steps {
-		u.steps = append(u.steps, make(c))
+	for _, withClasses := range p.normalizers {
+		u.normalizers = append(u.normalizers, withClasses(c))
 	}
 	lowest := math.Inf(1)
 	for _, score := range p.scores {
 		lowest = min(lowest, score)
 	}
-	u.penalty = lowest - unknownPenalty
-	u.plant(v.tokens[:len(p.scores)], append(slices.Clone(p.special), u.unknown))
+	u.unknownScore = lowest - unknownPenalty
+	u.buildTrie(v.tokens[:len(p.scores)], append(slices.Clone(p.special), u.unknown))
 	if p.fallback {
 		u.fallback = new([256]int32)
 		for b := range u.fallback {
@@ -76,12 +76,12 @@ func newUnigram(v *vocabulary, p *unigramParts, c *classes) (*unigram, error) {
 	return u, nil
 }
 
-// plant builds the trie of all pieces but those without.
-func (u *unigram) plant(pieces []string, without []int32) {
+// buildTrie builds the trie of all pieces except the excluded ids.
+func (u *unigram) buildTrie(pieces []string, excluded []int32) {
 	u.next = newPairTable(trieSize(pieces))
 	u.piece = []int32{noPiece}
 	for id, piece := range pieces {
-		if piece == "" || slices.Contains(without, int32(id)) {
+		if piece == "" || slices.Contains(excluded, int32(id)) {
 			continue
 		}
 		node := int32(0)
@@ -98,7 +98,7 @@ func (u *unigram) plant(pieces []string, without []int32) {
 	}
 }
 
-// trieSize is how many nodes beside the root a trie of the pieces has.
+// trieSize returns the number of nodes in a trie of the pieces, without the root.
 func trieSize(pieces []string) int {
 	sorted := slices.Sorted(slices.Values(pieces))
 	nodes, last := 0, ""
@@ -113,16 +113,16 @@ func trieSize(pieces []string) int {
 	return nodes
 }
 
-// ending is the best way to cut a word up to a place: the last piece, and where
-// it begins.
+// ending is the best segmentation of a word up to an offset: its score, the last
+// piece, and where that starts.
 type ending struct {
 	score float64
-	start int32 // -1: no way is known
+	start int32 // -1: none is known
 	id    int32
 }
 
-// best finds the best way to cut a word, as the ending at each place of it.
-func (u *unigram) best(caller *caller, word []byte, ends []ending) []ending {
+// best returns the best ending at each offset of a word.
+func (u *unigram) best(cancel *cancellation, word []byte, ends []ending) []ending {
 	ends = append(ends[:0], ending{})
 	for range word {
 		ends = append(ends, ending{start: -1})
@@ -132,7 +132,7 @@ func (u *unigram) best(caller *caller, word []byte, ends []ending) []ending {
 			*e = ending{score, int32(start), id}
 		}
 	}
-	for start := 0; start < len(word) && !caller.gone(1); {
+	for start := 0; start < len(word) && !cancel.done(1); {
 		_, size := utf8.DecodeRune(word[start:])
 		before, single, node := ends[start].score, false, int32(0)
 		for end := start; end < len(word); {
@@ -148,23 +148,23 @@ func (u *unigram) best(caller *caller, word []byte, ends []ending) []ending {
 			}
 		}
 		if !single {
-			better(start+size, start, u.unknown, u.penalty+before)
+			better(start+size, start, u.unknown, u.unknownScore+before)
 		}
 		start += size
 	}
 	return ends
 }
 
-// cut is a piece of a word: its id and how many bytes of the word it has.
-type cut struct{ id, size int32 }
+// sizedPiece is a piece of a word: its id and its length in bytes.
+type sizedPiece struct{ id, size int32 }
 
-// appendCuts adds the pieces of a word; unknown characters in a row are one.
-func (u *unigram) appendCuts(caller *caller, dst []cut, word []byte) []cut {
+// appendPieces appends the pieces of a word; consecutive unknown characters are one piece.
+func (u *unigram) appendPieces(cancel *cancellation, dst []sizedPiece, word []byte) []sizedPiece {
 	scratch := u.scratch.Get().(*[]ending)
 	defer u.scratch.Put(scratch)
-	ends := u.best(caller, word, *scratch)
+	ends := u.best(cancel, word, *scratch)
 	*scratch = ends
-	if caller.gone(0) {
+	if cancel.done(0) {
 		return dst
 	}
 	n := len(dst)
@@ -173,7 +173,7 @@ func (u *unigram) appendCuts(caller *caller, dst []cut, word []byte) []cut {
 		if last := len(dst) - 1; e.id == u.unknown && last >= n && dst[last].id == u.unknown {
 			dst[last].size += end - e.start
 		} else {
-			dst = append(dst, cut{e.id, end - e.start})
+			dst = append(dst, sizedPiece{e.id, end - e.start})
 		}
 		end = e.start
 	}
@@ -182,19 +182,19 @@ func (u *unigram) appendCuts(caller *caller, dst []cut, word []byte) []cut {
 }
 
 // encodeWord appends the ids of one word.
-func (u *unigram) encodeWord(caller *caller, dst []int32, word []byte) []int32 {
+func (u *unigram) encodeWord(cancel *cancellation, dst []int32, word []byte) []int32 {
 	at := int32(0)
-	for _, c := range u.appendCuts(caller, nil, word) {
-		dst = u.appendCut(dst, c, word[at:at+c.size])
-		at += c.size
+	for _, p := range u.appendPieces(cancel, nil, word) {
+		dst = u.appendPieceIDs(dst, p, word[at:at+p.size])
+		at += p.size
 	}
 	return dst
 }
 
-// appendCut adds the ids of a piece: its own, or of an unknown one the bytes.
-func (u *unigram) appendCut(dst []int32, c cut, text []byte) []int32 {
-	if c.id != u.unknown || u.fallback == nil {
-		return append(dst, c.id)
+// appendPieceIDs appends the id of a piece, or the ids of its bytes if it is unknown and there is a byte fallback.
+func (u *unigram) appendPieceIDs(dst []int32, p sizedPiece, text []byte) []int32 {
+	if p.id != u.unknown || u.fallback == nil {
+		return append(dst, p.id)
 	}
 	for _, b := range text {
 		dst = append(dst, u.fallback[b])
@@ -204,31 +204,35 @@ func (u *unigram) appendCut(dst []int32, c cut, text []byte) []int32 {
 
 func (u *unigram) normalize(text []byte, track bool) aligned {
 	a := align(text, track)
-	for _, s := range u.steps {
-		a = s.apply(a)
+	for _, n := range u.normalizers {
+		a = n.apply(a)
 	}
 	return a
 }
 
 func (u *unigram) appendIDs(ctx context.Context, dst []int32, text []byte) []int32 {
-	caller := caller{ctx: ctx}
-	u.words.cut(u.normalize(text, false), func(word aligned) {
-		if !caller.gone(len(word.text)) {
-			dst = u.cache.append(&caller, dst, word.text, u.encodeWord)
+	cancel := cancellation{ctx: ctx}
+	u.preTokenizer.words(u.normalize(text, false), func(word aligned) {
+		if !cancel.done(len(word.text)) {
+			dst = u.cache.append(&cancel, dst, word.text, u.encodeWord)
 		}
 	})
 	return dst
 }
 
-func (u *unigram) encode(text []byte) Encoding {
+func (u *unigram) encode(ctx context.Context, text []byte) Encoding {
+	cancel := cancellation{ctx: ctx}
 	e := Encoding{IDs: make([]int32, 0, len(text)/4+1), Offsets: make([]segmenter.Span, 0, len(text)/4+1)}
-	var cuts []cut
-	u.words.cut(u.normalize(text, true), func(word aligned) {
-		cuts = u.appendCuts(nil, cuts[:0], word.text)
+	var pieces []sizedPiece
+	u.preTokenizer.words(u.normalize(text, true), func(word aligned) {
+		if cancel.done(len(word.text)) {
+			return
+		}
+		pieces = u.appendPieces(&cancel, pieces[:0], word.text)
 		at := 0
-		for _, c := range cuts {
-			end := at + int(c.size)
-			e.IDs = u.appendCut(e.IDs, c, word.text[at:end])
+		for _, p := range pieces {
+			end := at + int(p.size)
+			e.IDs = u.appendPieceIDs(e.IDs, p, word.text[at:end])
 			for len(e.Offsets) < len(e.IDs) {
 				e.Offsets = append(e.Offsets, word.span(at, end))
 			}

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// spmBytes is the model file of testdata.
+// spmBytes returns the model file of testdata.
 func spmBytes(t testing.TB) []byte {
 	t.Helper()
 	file, err := os.Open(filepath.Join("testdata", "unigram", spmFile+".gz"))
@@ -26,8 +26,8 @@ func spmBytes(t testing.TB) []byte {
 	return data
 }
 
-// unigramJSON is a tokenizer.json of testdata with the map of characters of
-// spm.model in it, and one of its pieces replaced.
+// unigramJSON returns a tokenizer.json of testdata with the character map of
+// spm.model inserted and one string replaced.
 func unigramJSON(t testing.TB, name, old, new string) string {
 	t.Helper()
 	m, err := parseSPM(spmBytes(t))
@@ -46,11 +46,11 @@ func loadFiles(t testing.TB, files map[string]string) *Tokenizer {
 	return tok
 }
 
-// v5Normalizer is what transformers 5 writes for a DeBERTa.
+// v5Normalizer is the normalizer that transformers 5 writes for a DeBERTa.
 const v5Normalizer = `{"type":"Sequence","normalizers":[{"type":"Replace","pattern":{"Regex":"\\s{2,}|[\\n\\r\\t]"},"content":" "},
 {"type":"NFC"},{"type":"Strip","strip_left":false,"strip_right":true}]}`
 
-// member is the text of a member of a JSON object, up to the next that is named.
+// member returns the text of a member of a JSON object, up to the member next.
 func member(t testing.TB, doc, name, next string) string {
 	t.Helper()
 	_, after, ok := strings.Cut(doc, `"`+name+`":`)
@@ -60,7 +60,7 @@ func member(t testing.TB, doc, name, next string) string {
 	return value
 }
 
-// TestGoldenUnigram holds each layout of files, and each way from text to words.
+// TestGoldenUnigram covers each layout of files and each pre-tokenizer.
 func TestGoldenUnigram(t *testing.T) {
 	model := string(spmBytes(t))
 	whole := unigramJSON(t, "unigram_json", "", "")
@@ -82,8 +82,8 @@ func TestGoldenUnigram(t *testing.T) {
 	}
 }
 
-// everyCharacter is a tokenizer with a piece for each character, in which
-// nothing is unknown: it shows the offset of every character of every string.
+// everyCharacter returns a tokenizer with a piece for each character, so that
+// nothing is unknown and the offset of every character of every string is checked.
 func everyCharacter(t *testing.T, name, doc string) *Tokenizer {
 	t.Helper()
 	vocab := [][2]any{{"[PAD]", 0}, {"[CLS]", 0}, {"[SEP]", 0}, {"[UNK]", 0}}
@@ -100,7 +100,7 @@ func everyCharacter(t *testing.T, name, doc string) *Tokenizer {
 	return loadFiles(t, map[string]string{tokenizerFile: strings.Replace(doc, was, string(text), 1)})
 }
 
-// TestUnigramSpecialTokens frames a text, and takes no text for a special token.
+// TestUnigramSpecialTokens checks the special tokens around a text, and that no text becomes one.
 func TestUnigramSpecialTokens(t *testing.T) {
 	for name, files := range map[string]map[string]string{
 		"spm.model":      {spmFile: string(spmBytes(t)), configFile: `{"do_lower_case":false,"vocab_type":"spm"}`},
@@ -124,7 +124,7 @@ func TestUnigramSpecialTokens(t *testing.T) {
 	}
 }
 
-func TestUnigramRefuses(t *testing.T) {
+func TestUnigramRejects(t *testing.T) {
 	edit := func(old, new string) map[string]string {
 		return map[string]string{tokenizerFile: unigramJSON(t, "unigram_json", old, new)}
 	}
@@ -132,40 +132,40 @@ func TestUnigramRefuses(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		files map[string]string
-		says  string
+		want  string
 	}{
-		{"vocabulary no list", map[string]string{tokenizerFile: `{"model":{"type":"Unigram","vocab":{}}}`}, "vocab: want a list"},
+		{"vocabulary not a list", map[string]string{tokenizerFile: `{"model":{"type":"Unigram","vocab":{}}}`}, "vocab: want a list"},
 		{"token without score", edit(`["[PAD]",0.0]`, `["[PAD]"]`), "token 0: want [token, score]"},
-		{"score no number", edit(`["[PAD]",0.0]`, `["[PAD]","x"]`), "token 0: want [token, score]"},
+		{"score not a number", edit(`["[PAD]",0.0]`, `["[PAD]","x"]`), "token 0: want [token, score]"},
 		{"token twice", edit(`["[PAD]",0.0]`, `["[CLS]",0.0]`), "two ids"},
 		{"unknown id outside", edit(`"unk_id":3`, `"unk_id":2000`), "unk_id 2000 is outside"},
 		{"no unknown id", edit(`"unk_id":3`, `"unk_id":null`), "unk_id: missing"},
 		{"bytes missing", edit(`"byte_fallback":false`, `"byte_fallback":true`), "byte_fallback needs the tokens"},
-		{"map no base64", edit(`"precompiled_charsmap":"`, `"precompiled_charsmap":"!`), "precompiled_charsmap"},
-		{"map damaged", edit(`"precompiled_charsmap":"`, `"precompiled_charsmap":"////`), "precompiled_charsmap: it is damaged"},
+		{"map not base64", edit(`"precompiled_charsmap":"`, `"precompiled_charsmap":"!`), "precompiled_charsmap"},
+		{"map damaged", edit(`"precompiled_charsmap":"`, `"precompiled_charsmap":"////`), "precompiled_charsmap: damaged"},
 		{"another pattern", edit(`{"Regex":" {2,}"}`, `{"Regex":" +"}`), `pattern map[Regex: +] is not supported`},
 		{"another normalizer", edit(`{"type":"Strip"`, `{"type":"Nmt"`), "Nmt: not supported with Unigram"},
-		{"normalizer no list", edit(`"normalizers":[`, `"normalizers":7,"x":[`), "want a list of normalizers"},
+		{"normalizer not a list", edit(`"normalizers":[`, `"normalizers":7,"x":[`), "want a list of normalizers"},
 		{"another pre-tokenizer", edit(`{"type":"Metaspace"`, `{"type":"Whitespace"`), "Whitespace is not supported with Unigram"},
 		{"another block", edit(`"replacement":"▁"`, `"replacement":"_"`), "replacement _ is not supported"},
 		{"another scheme", edit(`"always"`, `"sometimes"`), `prepend_scheme "sometimes"`},
 		{"model empty", map[string]string{spmFile: ""}, "not a SentencePiece model"},
-		{"model cut", map[string]string{spmFile: string(model[:len(model)/2])}, "not a SentencePiece model"},
-		{"model text", map[string]string{spmFile: "<!DOCTYPE html>"}, "not a SentencePiece model"},
-		{"model a pointer", map[string]string{spmFile: "version https://git-lfs.github.com/spec/v1\n"}, "not a SentencePiece model"},
+		{"model truncated", map[string]string{spmFile: string(model[:len(model)/2])}, "not a SentencePiece model"},
+		{"model of text", map[string]string{spmFile: "<!DOCTYPE html>"}, "not a SentencePiece model"},
+		{"model of a Git LFS pointer", map[string]string{spmFile: "version https://git-lfs.github.com/spec/v1\n"}, "not a SentencePiece model"},
 		{"config flag", map[string]string{spmFile: string(model), configFile: `{"split_by_punct":1}`}, "split_by_punct"},
 		{"other names", map[string]string{spmFile: string(model), configFile: `{"cls_token":"<s>"}`}, `cls_token "<s>" is not in the vocabulary`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			tok, err := Load(writeFiles(t, c.files))
 			require.Nil(t, tok)
-			require.ErrorContains(t, err, c.says)
+			require.ErrorContains(t, err, c.want)
 			require.ErrorIs(t, err, ErrFormat)
 		})
 	}
 }
 
-// TestUserDefinedPiece refuses a model with tokens that text can match.
+// TestUserDefinedPiece rejects a model with tokens that text can match.
 func TestUserDefinedPiece(t *testing.T) {
 	piece := append([]byte{pieceText<<3 | 2, 5}, "@USER"...)
 	piece = append(piece, pieceType<<3, spmUserDefined)
@@ -178,7 +178,7 @@ func FuzzSPM(f *testing.F) {
 	f.Add([]byte("\x0a\x0a\x0a\x01a\x15\x00\x00\x80\xbf\x18\x02\x12\x03\xc0\x02\x00"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		m, err := parseSPM(data)
-		m.unigram.words = metaspace{prefix: true, split: true}
+		m.unigram.preTokenizer = metaspace{prefix: true, split: true}
 		try(m.parts, err)
 	})
 }

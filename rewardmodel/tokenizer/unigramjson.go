@@ -8,7 +8,7 @@ import (
 	"github.com/sugarme/tokenizer"
 )
 
-// parseUnigram reads the model, and how a text becomes its words.
+// parseUnigram reads the model, its normalizers and its pre-tokenizer.
 func parseUnigram(m object, doc *tokenizer.Config) (parts, error) {
 	list, ok := m["vocab"].([]any)
 	if !ok || len(list) == 0 {
@@ -31,7 +31,7 @@ func parseUnigram(m object, doc *tokenizer.Config) (parts, error) {
 		p.unigram.scores[id] = score
 	}
 	if m["unk_id"] == nil {
-		return parts{}, errors.New("model: unk_id: missing; without it not every text has tokens")
+		return parts{}, errors.New("model: unk_id: missing; without it, some texts have no tokens")
 	}
 	unknown, err1 := m.number("unk_id", 0)
 	fallback, err2 := m.flag("byte_fallback", false)
@@ -42,18 +42,18 @@ func parseUnigram(m object, doc *tokenizer.Config) (parts, error) {
 	for _, token := range doc.AddedTokens {
 		p.unigram.special = append(p.unigram.special, int32(token.Id))
 	}
-	words, err := parseMetaspace(doc.PreTokenizer)
+	preTokenizer, err := parseMetaspace(doc.PreTokenizer)
 	if err != nil {
 		return parts{}, fmt.Errorf("pre_tokenizer: %w", err)
 	}
-	p.unigram.words = words
-	if p.unigram.steps, err = parseSteps(doc.Normalizer); err != nil {
+	p.unigram.preTokenizer = preTokenizer
+	if p.unigram.normalizers, err = parseNormalizers(doc.Normalizer); err != nil {
 		return parts{}, fmt.Errorf("normalizer: %w", err)
 	}
 	return p, nil
 }
 
-// members is the list of a Sequence, or the object alone; null has none.
+// members returns the list of a Sequence, or else the object as the only member; null has none.
 func (o object) members(key string) ([]object, error) {
 	if o == nil {
 		return nil, nil
@@ -76,14 +76,14 @@ func (o object) members(key string) ([]object, error) {
 	return all, nil
 }
 
-// parseMetaspace reads a Metaspace, perhaps after a Punctuation; none is none.
+// parseMetaspace reads a Metaspace, optionally after a Punctuation. No pre-tokenizer disables splitting.
 func parseMetaspace(pre map[string]any) (metaspace, error) {
 	members, err := object(pre).members("pretokenizers")
 	if err != nil {
 		return metaspace{}, err
 	}
 	if len(members) == 0 {
-		return metaspace{off: true}, nil
+		return metaspace{disabled: true}, nil
 	}
 	var m metaspace
 	if first := members[0]; first["type"] == "Punctuation" && len(members) == 2 {
@@ -116,42 +116,44 @@ func parseMetaspace(pre map[string]any) (metaspace, error) {
 	return m, nil
 }
 
-// parseSteps reads the normalizers.
-func parseSteps(normalizer map[string]any) ([]func(*classes) step, error) {
+// parseNormalizers reads the normalizers.
+func parseNormalizers(normalizer map[string]any) ([]func(*classes) textNormalizer, error) {
 	members, err := object(normalizer).members("normalizers")
 	if err != nil {
 		return nil, err
 	}
-	var makers []func(*classes) step
+	var normalizers []func(*classes) textNormalizer
 	for _, o := range members {
 		kind, err := o.text("type", "")
 		if err != nil {
 			return nil, err
 		}
-		maker, err := o.step(kind)
+		normalizer, err := o.normalizer(kind)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", kind, err)
 		}
-		makers = append(makers, maker)
+		normalizers = append(normalizers, normalizer)
 	}
-	return makers, nil
+	return normalizers, nil
 }
 
-// step reads one normalizer.
-func (o object) step(kind string) (func(*classes) step, error) {
-	always := func(s step) func(*classes) step { return func(*classes) step { return s } }
+// normalizer reads one normalizer.
+func (o object) normalizer(kind string) (func(*classes) textNormalizer, error) {
+	withoutClasses := func(n textNormalizer) func(*classes) textNormalizer {
+		return func(*classes) textNormalizer { return n }
+	}
 	switch kind {
 	case "Lowercase":
-		return func(c *classes) step { return lowercase{c} }, nil
+		return func(c *classes) textNormalizer { return lowercase{c} }, nil
 	case "NFC":
-		return func(c *classes) step { return compose{c} }, nil
+		return func(c *classes) textNormalizer { return compose{c} }, nil
 	case "Strip":
 		left, err1 := o.flag("strip_left", false)
 		right, err2 := o.flag("strip_right", false)
-		return func(c *classes) step { return strip{c, left, right} }, errors.Join(err1, err2)
+		return func(c *classes) textNormalizer { return strip{c, left, right} }, errors.Join(err1, err2)
 	case "Prepend":
 		content, err := o.text("prepend", "")
-		return always(prepend{content}), err
+		return withoutClasses(prepend{content}), err
 	case "Precompiled":
 		text, err := o.text("precompiled_charsmap", "")
 		if err != nil {
@@ -162,7 +164,7 @@ func (o object) step(kind string) (func(*classes) step, error) {
 			return nil, fmt.Errorf("precompiled_charsmap: %w", err)
 		}
 		m, err := parseCharsmap(data)
-		return always(m), err
+		return withoutClasses(m), err
 	case "Replace":
 		content, err := o.text("content", "")
 		if err != nil {
@@ -170,15 +172,15 @@ func (o object) step(kind string) (func(*classes) step, error) {
 		}
 		pattern, _ := o["pattern"].(map[string]any)
 		if text, ok := pattern["String"].(string); ok && text != "" {
-			return always(replace{literal(text), content}), nil
+			return withoutClasses(replace{literal(text), content}), nil
 		}
 		switch pattern["Regex"] {
 		case " {2,}":
-			return always(replace{spaces, content}), nil
+			return withoutClasses(replace{spaces, content}), nil
 		case `\s{2,}|[\n\r\t]`:
-			return func(c *classes) step { return replace{c.whiteSpace, content} }, nil
+			return func(c *classes) textNormalizer { return replace{c.whiteSpace, content} }, nil
 		}
 		return nil, fmt.Errorf("pattern %v is not supported", o["pattern"])
 	}
-	return nil, errors.New("not supported with Unigram; known are Lowercase, NFC, Precompiled, Prepend, Replace and Strip")
+	return nil, errors.New("not supported with Unigram; use Lowercase, NFC, Precompiled, Prepend, Replace or Strip")
 }

@@ -10,12 +10,12 @@ import (
 )
 
 // wordPiece is BERT's model (Devlin et al. 2019; Schuster and Nakajima 2012): a
-// word is cut greedily into the longest pieces of the vocabulary.
+// word is split greedily into the longest pieces of the vocabulary.
 type wordPiece struct {
 	norm     normalizer
 	cache    *wordCache
 	tokens   []string // by id
-	first    pieces   // pieces that may begin a word
+	first    pieces   // pieces at the start of a word
 	rest     pieces   // pieces inside a word, without their prefix
 	prefix   string   // "##"
 	unknown  int32
@@ -33,7 +33,7 @@ func (p *pieces) add(piece string, id int32) {
 	p.longest = max(p.longest, len(piece))
 }
 
-// longestPrefix returns the longest piece that word begins with.
+// longestPrefix returns the longest piece that is a prefix of word.
 func (p *pieces) longestPrefix(word []byte) (id int32, length int, ok bool) {
 	for end := min(len(word), p.longest); end > 0; end-- {
 		if end < len(word) && !utf8.RuneStart(word[end]) {
@@ -66,7 +66,7 @@ func newWordPiece(v *vocabulary, norm normalizer, unknown, prefix string, maxCha
 }
 
 // encodeWord appends the pieces of one normalized word, or the unknown token.
-func (w *wordPiece) encodeWord(_ *caller, dst []int32, word []byte) []int32 {
+func (w *wordPiece) encodeWord(_ *cancellation, dst []int32, word []byte) []int32 {
 	if len(word) > w.maxChars && utf8.RuneCount(word) > w.maxChars {
 		return append(dst, w.unknown)
 	}
@@ -84,17 +84,18 @@ func (w *wordPiece) encodeWord(_ *caller, dst []int32, word []byte) []int32 {
 
 func (w *wordPiece) appendIDs(ctx context.Context, dst []int32, text []byte) []int32 {
 	words := wordReader{normalizer: &w.norm, text: text}
-	caller := caller{ctx: ctx}
-	for words.next() && !caller.gone(len(words.word)) {
-		dst = w.cache.append(&caller, dst, words.word, w.encodeWord)
+	cancel := cancellation{ctx: ctx}
+	for words.next() && !cancel.done(len(words.word)) {
+		dst = w.cache.append(&cancel, dst, words.word, w.encodeWord)
 	}
 	return dst
 }
 
-func (w *wordPiece) encode(text []byte) Encoding {
+func (w *wordPiece) encode(ctx context.Context, text []byte) Encoding {
+	cancel := cancellation{ctx: ctx}
 	words := wordReader{normalizer: &w.norm, text: text, track: true}
 	e := Encoding{IDs: make([]int32, 0, len(text)/4+1), Offsets: make([]segmenter.Span, 0, len(text)/4+1)}
-	for words.next() {
+	for words.next() && !cancel.done(len(words.word)) {
 		n := len(e.IDs)
 		e.IDs = w.cache.append(nil, e.IDs, words.word, w.encodeWord)
 		spans := words.spans

@@ -1,6 +1,11 @@
 package train
 
-import "encoding"
+import (
+	"cmp"
+	"encoding"
+	"errors"
+	"fmt"
+)
 
 // Method is a way to train a network on bags with coarse labels, and to score bags with it.
 type Method interface {
@@ -25,4 +30,67 @@ type Stateful interface {
 	Begin(e *Epoch, width int) error
 	encoding.BinaryMarshaler
 	encoding.BinaryUnmarshaler
+}
+
+// Settings are the choices that NewMethod takes; a method ignores those that it does not have.
+type Settings struct {
+	BFGPU        BFGPU   // the zero value stands for DefaultBFGPU
+	PseudoLabels bool    // of the PU methods: adds BFGPU's second stage to each epoch
+	SigmaMicro   float64 // of BFGPU (unless it gives its own) and the PU methods; 0 estimates it from the bags
+	TopK         int     // of mil-topk; 0 means the paper's 3
+}
+
+// Methods returns the names of all methods: BFGPU, the paper's baselines in the order of its tables, and the oracle.
+func Methods() []string {
+	all := Settings{}.methods()
+	names := make([]string, len(all))
+	for i, m := range all {
+		names[i] = m.Name()
+	}
+	return names
+}
+
+// NewMethod returns the named method, untrained. The error lists the known names, or names the setting that is out of
+// range.
+func NewMethod(name string, s Settings) (Method, error) {
+	if name == "mil-topk" && s.TopK == 1 {
+		return nil, errors.New("train: mil-topk of the top 1 is mil-max; use that, or a top-k of at least 2")
+	}
+	for _, m := range s.methods() {
+		if m.Name() != name {
+			continue
+		}
+		if err := m.Validate(); err != nil {
+			return nil, err
+		}
+		return m, nil
+	}
+	return nil, fmt.Errorf("train: method is %q; use one of %v", name, Methods())
+}
+
+func (s Settings) methods() []Method {
+	bfgpu := cmp.Or(s.BFGPU, DefaultBFGPU())
+	bfgpu.SigmaMicro = cmp.Or(bfgpu.SigmaMicro, s.SigmaMicro)
+	pu := func(risk PURisk) Method {
+		return PU{Risk: risk, PseudoLabels: s.PseudoLabels, SigmaMicro: s.SigmaMicro}
+	}
+	return []Method{
+		bfgpu,
+		Macro{}, Macro{Sampling: Oversampling}, Macro{Sampling: Undersampling},
+		&SAD{Macro: true}, &SAD{}, &SVDD{},
+		Pooling{Top: 1}, Pooling{Top: cmp.Or(s.TopK, 3)}, &Attention{}, &FGSA{}, &PReNET{},
+		pu(UPU), pu(NNPU), pu(BalancedPU), RobustPU{PseudoLabels: s.PseudoLabels},
+		Oracle{},
+	}
+}
+
+// Servable reports whether the trained network scores instances like m: those methods train the classifier of the
+// network, with two labels, on instances. The others score whole bags, or use parameters that are not part of a
+// checkpoint.
+func Servable(m Method) bool {
+	switch m.(type) {
+	case BFGPU, PU, RobustPU, Pooling, Oracle:
+		return true
+	}
+	return false
 }

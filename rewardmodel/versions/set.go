@@ -180,17 +180,17 @@ func New(cfg Config, loader Loader, reg prometheus.Registerer) (*Set, error) {
 // version, ErrNotLoaded before there is a current one, an *OverloadedError when
 // there is not enough memory for the version, and one that also wraps ErrLoad when
 // loading it has failed.
-func (v *Set) Score(ctx context.Context, req rewardmodel.Request) (rewardmodel.Answer, error) {
+func (v *Set) Score(ctx context.Context, req rewardmodel.Request) (rewardmodel.ScoreResponse, error) {
 	start := time.Now()
 	e, err := v.pinned(ctx, req)
 	if err != nil {
-		return rewardmodel.Answer{}, err
+		return rewardmodel.ScoreResponse{}, err
 	}
 	defer v.release(e)
 	waited := time.Since(start)
-	answer, err := e.loaded.Score(ctx, req)
-	answer.TimingMS.Total += waited.Seconds() * 1000
-	return answer, err
+	response, err := e.loaded.Score(ctx, req)
+	response.TimingMS.Total += waited.Seconds() * 1000
+	return response, err
 }
 
 // pinned returns the entry that scores req, with its use count incremented.

@@ -34,21 +34,21 @@ func newSet(t testing.TB, cfg Config, s *shelf) *Set {
 	return v
 }
 
-// pin scores with a version and checks that the answer is wholly of the one that
+// pin scores with a version and checks that the response is wholly of the one that
 // it names.
 func pin(ctx context.Context, v *Set, model string) (string, error) {
 	req := responses("One. Two.", "Three.")
 	req.Model = model
-	answer, err := v.Score(ctx, req)
+	response, err := v.Score(ctx, req)
 	if err != nil {
 		return "", err
 	}
-	for _, r := range answer.Results {
-		if want := rewardmodel.Violation(marginOf(answer.Model.Version)); r.Violation != want {
-			return "", fmt.Errorf("an answer of %s has a violation of %v, not %v", answer.Model.Version, r.Violation, want)
+	for _, r := range response.Results {
+		if want := rewardmodel.Violation(marginOf(response.Model.Version)); r.Violation != want {
+			return "", fmt.Errorf("the response of %s has a violation of %v, not %v", response.Model.Version, r.Violation, want)
 		}
 	}
-	return answer.Model.Version, nil
+	return response.Model.Version, nil
 }
 
 func wantPin(t *testing.T, v *Set, model, want string) {

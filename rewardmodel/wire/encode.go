@@ -53,13 +53,13 @@ type optionsJSON struct {
 	Tokenizer string            `json:"tokenizer,omitzero"`
 }
 
-// WriteAnswer streams a as JSON, so that only a part of the JSON is in memory. Each
+// WriteScoreResponse streams a as JSON, so that only a part of the JSON is in memory. Each
 // byte of text that is not valid UTF-8, which can come from a file, becomes U+FFFD.
 // It fails when the writer fails, or on a non-finite number, which Score never
 // returns.
-func WriteAnswer(to io.Writer, a rewardmodel.Answer) error { return writeJSON(to, a) }
+func WriteScoreResponse(to io.Writer, a rewardmodel.ScoreResponse) error { return writeJSON(to, a) }
 
-// WriteResult is like WriteAnswer, for one result. It adds no newline.
+// WriteResult is like WriteScoreResponse, for one result. It adds no newline.
 func WriteResult(to io.Writer, r rewardmodel.Result) error { return writeJSON(to, r) }
 
 // AppendResult is like WriteResult, but appends to dst.

@@ -64,9 +64,9 @@ func TestOddTextIsStillJSON(t *testing.T) {
 		req := responses("caf\xe9 \x00 \u2028 <b>&\U000e0001", "\xff\xfe", "a\xed\xa0\x80b")
 		req.Responses[0].ID = "id\xff"
 		req.Options.OffsetUnit = unit
-		answer, err := s.Score(t.Context(), req)
+		response, err := s.Score(t.Context(), req)
 		require.NoError(t, err)
-		for i, r := range answer.Results {
+		for i, r := range response.Results {
 			line, err := AppendResult(nil, r)
 			if err != nil || !json.Valid(line) || strings.ContainsRune(string(line), '\n') {
 				t.Errorf("result %d: %q, %v", i, line, err)
@@ -97,19 +97,19 @@ func TestLargeRequestFits(t *testing.T) {
 	body, err := AppendRequest(nil, req)
 	require.NoError(t, err)
 	require.NoError(t, req.Memory.Grow(int64(len(body))+DecodeBytes(body)))
-	answer, err := s.Score(t.Context(), req)
+	response, err := s.Score(t.Context(), req)
 	require.NoError(t, err)
-	require.Len(t, answer.Results[0].Instances, 40)
+	require.Len(t, response.Results[0].Instances, 40)
 	t.Logf("the body has %d bytes", len(body))
 }
 
 func TestResultWithoutInstances(t *testing.T) {
 	req := responses("One. Two.")
 	req.Options.Instances = new(false)
-	answer, err := newScorer(t).Score(t.Context(), req)
+	response, err := newScorer(t).Score(t.Context(), req)
 	require.NoError(t, err)
 	var out strings.Builder
-	require.NoError(t, WriteAnswer(&out, answer))
+	require.NoError(t, WriteScoreResponse(&out, response))
 	require.NotContains(t, out.String(), `"instances"`)
 	require.Contains(t, out.String(), `"witness":{"index"`)
 }

@@ -118,7 +118,7 @@ type remote struct {
 	timeout time.Duration
 }
 
-func (r *remote) Score(ctx context.Context, req rewardmodel.Request) (rewardmodel.Answer, error) {
+func (r *remote) Score(ctx context.Context, req rewardmodel.Request) (rewardmodel.ScoreResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
 	return r.scorer.Score(ctx, req)

@@ -13,7 +13,7 @@ import (
 
 // scorer scores requests: the model in this process, or a service.
 type scorer interface {
-	Score(ctx context.Context, request rewardmodel.Request) (rewardmodel.Answer, error)
+	Score(ctx context.Context, request rewardmodel.Request) (rewardmodel.ScoreResponse, error)
 }
 
 // pipeline scores a sequence of items in concurrent chunks, so that one is

@@ -23,11 +23,11 @@ import (
 // scorerFunc is a model for tests.
 type scorerFunc func(items []rewardmodel.Item) error
 
-func (f scorerFunc) Score(_ context.Context, req rewardmodel.Request) (rewardmodel.Answer, error) {
+func (f scorerFunc) Score(_ context.Context, req rewardmodel.Request) (rewardmodel.ScoreResponse, error) {
 	if err := f(req.Responses); err != nil {
-		return rewardmodel.Answer{}, err
+		return rewardmodel.ScoreResponse{}, err
 	}
-	var answer rewardmodel.Answer
+	var answer rewardmodel.ScoreResponse
 	for _, item := range req.Responses {
 		answer.Results = append(answer.Results, rewardmodel.Result{ID: item.ID})
 	}

@@ -171,7 +171,7 @@ func (r *faultyReplica) answered(got reply, began time.Time, version string, sin
 		r.faults = append(r.faults, fmt.Sprintf("%d: %s", got.code, got.body))
 		return
 	}
-	var answer rewardmodel.Answer
+	var answer rewardmodel.ScoreResponse
 	if err := json.Unmarshal(got.body, &answer); err != nil || len(answer.Results) != 1 || answer.Results[0].ID != "a" {
 		r.faults = append(r.faults, fmt.Sprintf("%s: %v", got.body, err))
 		return

@@ -182,7 +182,7 @@ func (l *Learning) recent(ctx context.Context, n int) ([]bag.Bag, error) {
 
 // Scored observes a scored request, and stores its responses if --keep-scored is set. A failure to store them does not
 // fail the request.
-func (l *Learning) Scored(ctx context.Context, req rewardmodel.Request, answer rewardmodel.Answer) {
+func (l *Learning) Scored(ctx context.Context, req rewardmodel.Request, answer rewardmodel.ScoreResponse) {
 	l.monitor.scored(req, answer)
 	if !l.labels.KeepsScored() {
 		return

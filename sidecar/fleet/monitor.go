@@ -40,7 +40,7 @@ type references interface {
 
 // rescorer scores labelled responses again.
 type rescorer interface {
-	Score(ctx context.Context, request rewardmodel.Request) (rewardmodel.Answer, error)
+	Score(ctx context.Context, request rewardmodel.Request) (rewardmodel.ScoreResponse, error)
 }
 
 // labelled is a response with its label.
@@ -73,7 +73,7 @@ func (m *monitor) watch(version string) {
 }
 
 // scored observes the scores of a result. Scores of other aggregates than max have other distributions and are ignored.
-func (m *monitor) scored(req rewardmodel.Request, answer rewardmodel.Answer) {
+func (m *monitor) scored(req rewardmodel.Request, answer rewardmodel.ScoreResponse) {
 	if a := req.Options.Aggregate; a != "" && a != rewardmodel.AggregateMax {
 		return
 	}

@@ -18,6 +18,6 @@ func TestMonitorSurvivesAPanic(t *testing.T) {
 
 type panickyScorer struct{}
 
-func (panickyScorer) Score(context.Context, rewardmodel.Request) (rewardmodel.Answer, error) {
+func (panickyScorer) Score(context.Context, rewardmodel.Request) (rewardmodel.ScoreResponse, error) {
 	panic("boom")
 }

@@ -138,7 +138,7 @@ func (c *clients) score(at *place) *scoring {
 		if !sent || r.excused {
 			return
 		}
-		var answer rewardmodel.Answer
+		var answer rewardmodel.ScoreResponse
 		if assert.NoError(c.t, r.err) && assert.Equal(c.t, http.StatusOK, r.code, string(r.body)) &&
 			assert.NoError(c.t, json.Unmarshal(r.body, &answer)) && assert.Len(c.t, answer.Results, 2) {
 			s.mu.Lock()

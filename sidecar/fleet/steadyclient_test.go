@@ -111,7 +111,7 @@ func (s *steady) ask(transport string, texts []string, i int, tolerance float64,
 	began := time.Now()
 	data, err := ask(body)
 	took := time.Since(began)
-	var answer rewardmodel.Answer
+	var answer rewardmodel.ScoreResponse
 	if err == nil {
 		err = json.Unmarshal(data, &answer)
 	}
@@ -193,7 +193,7 @@ func requestBody(model string, items []rewardmodel.Item) ([]byte, error) {
 }
 
 // score asks a service about bags; model "" pins no version.
-func score(t *testing.T, p *processtest.Process, model string, bags []bag.Bag) rewardmodel.Answer {
+func score(t *testing.T, p *processtest.Process, model string, bags []bag.Bag) rewardmodel.ScoreResponse {
 	t.Helper()
 	var items []rewardmodel.Item
 	for _, b := range bags {

@@ -86,8 +86,8 @@ func serveOps(ctx context.Context, address string, q *queue.Queue, log zerolog.L
 // noScorer takes the place of the models of a service.
 type noScorer struct{}
 
-func (noScorer) Score(context.Context, rewardmodel.Request) (rewardmodel.Answer, error) {
-	return rewardmodel.Answer{}, fmt.Errorf("%w: a trainer does not score", rewardmodel.ErrNotReady)
+func (noScorer) Score(context.Context, rewardmodel.Request) (rewardmodel.ScoreResponse, error) {
+	return rewardmodel.ScoreResponse{}, fmt.Errorf("%w: a trainer does not score", rewardmodel.ErrNotReady)
 }
 
 func (noScorer) Models(context.Context) ([]api.Model, error) { return nil, nil }

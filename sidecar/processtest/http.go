@@ -81,13 +81,13 @@ func Get(t *testing.T, url string) (int, string) {
 }
 
 // Post scores over HTTP.
-func Post(t *testing.T, url, body string) rewardmodel.Answer {
+func Post(t *testing.T, url, body string) rewardmodel.ScoreResponse {
 	t.Helper()
 	response, err := http.Post(url+"/v1/score", "application/json", strings.NewReader(body))
 	require.NoError(t, err)
 	defer response.Body.Close()
 	require.Equal(t, http.StatusOK, response.StatusCode)
-	var answer rewardmodel.Answer
+	var answer rewardmodel.ScoreResponse
 	require.NoError(t, json.UnmarshalRead(response.Body, &answer))
 	return answer
 }

@@ -22,10 +22,10 @@ type modelHandle struct {
 }
 
 // Score scores with the loaded versions, or returns rewardmodel.ErrNotReady if there are none yet.
-func (l *modelHandle) Score(ctx context.Context, req rewardmodel.Request) (rewardmodel.Answer, error) {
+func (l *modelHandle) Score(ctx context.Context, req rewardmodel.Request) (rewardmodel.ScoreResponse, error) {
 	versions := l.versions.Load()
 	if versions == nil {
-		return rewardmodel.Answer{}, l.modelReady(ctx)
+		return rewardmodel.ScoreResponse{}, l.modelReady(ctx)
 	}
 	answer, err := versions.Score(ctx, req)
 	if learning := l.learning.Load(); err == nil && learning != nil {

@@ -62,14 +62,14 @@ func TestServe(t *testing.T) {
 		}
 		out, err := exec.CommandContext(t.Context(), "sh", "-c", processtest.Printed(t, p)).Output()
 		require.NoError(t, err)
-		var answer rewardmodel.Answer
+		var answer rewardmodel.ScoreResponse
 		require.NoError(t, json.Unmarshal(out, &answer), string(out))
 		require.Len(t, answer.Results[0].Instances, 3)
 	})
 	t.Run("a request over NATS", func(t *testing.T) {
 		reply, err := nc.Request(queue.SubjectScore, []byte(`{"responses":[{"id":"b","response":"One."}]}`), processtest.Patience)
 		require.NoError(t, err)
-		var answer rewardmodel.Answer
+		var answer rewardmodel.ScoreResponse
 		require.NoError(t, json.Unmarshal(reply.Data, &answer))
 		require.Equal(t, "b", answer.Results[0].ID)
 	})
@@ -129,7 +129,7 @@ func TestSIGTERMFinishesRequestsInFlight(t *testing.T) {
 		response, err := http.Post(p.Ready.HTTP+"/v1/score", "application/json", strings.NewReader(body))
 		if err == nil {
 			defer response.Body.Close()
-			var answer rewardmodel.Answer
+			var answer rewardmodel.ScoreResponse
 			if err = json.UnmarshalRead(response.Body, &answer); err == nil && len(answer.Results) != len(items) {
 				err = fmt.Errorf("%d results", len(answer.Results))
 			}

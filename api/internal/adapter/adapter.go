@@ -17,7 +17,7 @@ import (
 // as package failure defines.
 type Backend interface {
 	// Score scores the responses of a request.
-	Score(ctx context.Context, request rewardmodel.Request) (rewardmodel.Answer, error)
+	Score(ctx context.Context, request rewardmodel.Request) (rewardmodel.ScoreResponse, error)
 	// Models lists the models that serve, the default first. The list is empty
 	// while none is loaded.
 	Models(ctx context.Context) ([]rewardmodel.ModelInfo, error)
@@ -25,11 +25,11 @@ type Backend interface {
 
 // Score scores the items of a request of another project, within the limits of
 // its exchange.
-func Score(ctx context.Context, backend Backend, request rewardmodel.Request) (rewardmodel.Answer, error) {
+func Score(ctx context.Context, backend Backend, request rewardmodel.Request) (rewardmodel.ScoreResponse, error) {
 	x := exchange.From(ctx)
 	limit := x.Limits().MaxResponses()
 	if n := len(request.Responses); n > limit {
-		return rewardmodel.Answer{}, &rewardmodel.InputError{Kind: rewardmodel.KindTooLarge,
+		return rewardmodel.ScoreResponse{}, &rewardmodel.InputError{Kind: rewardmodel.KindTooLarge,
 			Message: fmt.Sprintf("the request holds %d responses; send at most %d", n, limit)}
 	}
 	x.Responses, request.Memory = len(request.Responses), x.Memory

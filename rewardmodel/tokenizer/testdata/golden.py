@@ -1,12 +1,12 @@
-"""Writes the goldens: the ids and code-point offsets of Hugging Face `tokenizers`.
+"""Writes the golden files: the ids and code-point offsets of Hugging Face `tokenizers`.
 
-    python golden.py train                   trains the small vocabularies anew (the trainer breaks ties by chance)
-    python golden.py small                   writes the goldens of the small vocabularies
-    python golden.py roberta DIR             the goldens of RoBERTa's vocab.json and merges.txt
-    python golden.py minilm DIR              the goldens of the tokenizer.json of MiniLM-L6 (uncased BERT)
+    python golden.py train                   trains the small vocabularies again (the trainer breaks ties at random)
+    python golden.py small                   writes the golden files of the small vocabularies
+    python golden.py roberta DIR             the golden files of RoBERTa's vocab.json and merges.txt
+    python golden.py minilm DIR              the golden files of the tokenizer.json of MiniLM-L6 (uncased BERT)
 
 Needs tokenizers 0.23.3. Each line of strings.jsonl.gz is a JSON string whose characters
-are the bytes of a text; the same line of NAME.jsonl.gz holds [ids, offsets], where
+are the bytes of a text; the same line of NAME.jsonl.gz has [ids, offsets], where
 offsets are, for each token, its start minus the end of the token before, and its length.
 """
 import gzip
@@ -50,7 +50,7 @@ def golden(name, tok):
 
 
 def corpus():
-    """Text to train the small vocabularies on: the standard library's source, and our sentences often."""
+    """Text to train the small vocabularies on: the standard library's source, and the golden sentences repeated."""
     for module in sorted(m.name for m in pkgutil.iter_modules() if m.module_finder and "lib/python" in str(m.module_finder.path)):
         path = os.path.join(os.path.dirname(inspect.__file__), module + ".py")
         if os.path.isfile(path):
@@ -113,7 +113,7 @@ def folder(name):
 def train():
     train_bpe(8300).model.save(folder("bpe"))
     train_wordpiece(8000).model.save(folder("wordpiece"))
-    # As tokenizer.json, with what a checkpoint may store besides; the second is cased.
+    # As tokenizer.json, with additional content that checkpoints may have; the second is cased.
     tok = train_bpe(1000)
     tok.enable_truncation(16)
     tok.enable_padding(pad_id=1, pad_token="<pad>", length=16)
@@ -134,7 +134,7 @@ def small():
     for name in "bpe_json", "wordpiece_json":
         golden(name, Tokenizer.from_file(os.path.join(HERE, name, "tokenizer.json")))
 
-    # BERT's settings, and those of the normalizer that no checkpoint above has.
+    # BERT's settings, and normalizer settings that no checkpoint above has.
     vocab = models.WordPiece.read_file(os.path.join(HERE, "wordpiece", "vocab.txt"))
     for name, flags in {
         "": {},
@@ -144,7 +144,7 @@ def small():
     }.items():
         golden("wordpiece" + name, bert_frame(bert(models.WordPiece(vocab, unk_token="[UNK]"), **flags)))
 
-    # A vocabulary of all characters, in which nothing is unknown: it shows every offset.
+    # A vocabulary of all characters: nothing is unknown, so every offset is checked.
     lowercase = normalizers.BertNormalizer()
     characters = sorted({c for data in strings() for c in lowercase.normalize_str(repair(data)) if not c.isspace()})
     write("characters.jsonl.gz", characters)

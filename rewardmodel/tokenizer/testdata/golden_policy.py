@@ -1,11 +1,11 @@
-"""Writes the goldens of policy tokenizers: what Hugging Face `tokenizers` gives for the
+"""Writes the golden files of policy tokenizers: the results of Hugging Face `tokenizers` for the
 pre-tokenizers of the usual policy models, around one small byte-level BPE.
 
-    python golden_policy.py train        trains the vocabulary anew (the trainer breaks ties by chance)
-    python golden_policy.py              writes policy.json's variants and their goldens
+    python golden_policy.py train        trains the vocabulary again (the trainer breaks ties at random)
+    python golden_policy.py              writes policy.json's variants and their golden files
 
 Needs tokenizers 0.23.3. policy.json is {"model", "variants": {name: the rest of a tokenizer.json}};
-policy_strings.jsonl.gz and policy_NAME.jsonl.gz are as golden.py has them.
+policy_strings.jsonl.gz and policy_NAME.jsonl.gz have the format of golden.py.
 """
 import json
 import os

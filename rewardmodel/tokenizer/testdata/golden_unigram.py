@@ -1,14 +1,14 @@
-"""Writes the goldens of the Unigram models, as golden.py does the others.
+"""Writes the golden files of the Unigram models; golden.py writes the others.
 
-    python golden_unigram.py train    trains unigram/spm.model.gz and unigram_bytes/tokenizer.json anew
-    python golden_unigram.py          writes the goldens
+    python golden_unigram.py train    trains unigram/spm.model.gz and unigram_bytes/tokenizer.json again
+    python golden_unigram.py          writes the golden files
 
 Needs tokenizers 0.23.3, transformers 5.23.0 (for its conversion of spm.model), sentencepiece 0.2.3 and
-protobuf. The map of characters is that of nmt_nfkc, as DeBERTa-v2 and v3 use it; because it is large, it is
-only in spm.model.gz: "CHARSMAP" stands for it in unigram_json/tokenizer.json.
+protobuf. The character map is that of nmt_nfkc, as DeBERTa-v2 and v3 use it; because it is large, it is
+only in spm.model.gz: "CHARSMAP" is its placeholder in unigram_json/tokenizer.json.
 
-A literal [CLS] in a text is plain text, as in SentencePiece; `tokenizers` would take it for the token. So the
-special tokens have names here that no text has.
+A literal [CLS] in a text is plain text, as in SentencePiece; `tokenizers` would make it the special token. So the
+special tokens have names here that occur in no text.
 """
 import gzip
 import json
@@ -47,7 +47,7 @@ def train(size, **options):
 
 
 def converted(model, **settings):
-    """What transformers makes of spm.model; up to version 4, AutoTokenizer did so for every DeBERTa."""
+    """The conversion of spm.model by transformers, which AutoTokenizer used for every DeBERTa up to version 4."""
     from transformers.convert_slow_tokenizer import DebertaV2Converter
 
     with tempfile.NamedTemporaryFile(suffix=".model") as f:
@@ -61,7 +61,7 @@ def converted(model, **settings):
 
 
 def plain(tok):
-    """The same with special tokens that no text has."""
+    """The same with special tokens that occur in no text."""
     doc = json.loads(tok.to_str())
     doc["added_tokens"], doc["post_processor"] = [], None
     for i, (token, _) in enumerate(doc["model"]["vocab"]):
@@ -71,7 +71,7 @@ def plain(tok):
 
 
 def save(tok, name):
-    """tokenizer.json without the map of characters."""
+    """tokenizer.json without the character map."""
     doc = json.loads(tok.to_str())
     for n in doc["normalizer"]["normalizers"]:
         if n["type"] == "Precompiled":
@@ -82,7 +82,7 @@ def save(tok, name):
 
 
 def characters(tok):
-    """The same with a vocabulary of all characters, in which nothing is unknown: it shows every offset."""
+    """The same with a vocabulary of all characters: nothing is unknown, so every offset is checked."""
     texts = [repair(data) for data in strings()]
     known = sorted({c for t in texts for c in tok.normalizer.normalize_str(t)} - {" "} | {"▁"})
     doc = json.loads(plain(tok).to_str())
@@ -109,7 +109,7 @@ def main():
     write("unigram_v5_known.jsonl.gz", known)
     golden("unigram_v5_characters", every)
 
-    # As a Llama, with bytes for what is unknown.
+    # As in Llama, with a byte fallback for unknown characters.
     golden("unigram_bytes", plain(Tokenizer.from_file(path("unigram_bytes", "tokenizer.json"))))
 
 

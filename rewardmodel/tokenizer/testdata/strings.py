@@ -1,4 +1,4 @@
-"""The strings of the goldens: hand-written pieces, and mixtures of them from a fixed seed.
+"""The strings of the golden files: hand-written ones, and mixtures of them from a fixed seed.
 
 `strings()` yields bytes, because text from outside need not be valid UTF-8.
 """
@@ -99,7 +99,7 @@ def unescape(line):
 
 
 def noise(r):
-    """A random character: half from the whole of Unicode, else from where text lives."""
+    """A random character: half the time from all of Unicode, otherwise from blocks that text uses."""
     kind = r.random()
     if kind < 0.3:
         c = r.randrange(0x20, 0x250)
@@ -120,21 +120,21 @@ def strings():
     r = random.Random(20260401)
     sentences = [unescape(s) for s in SENTENCES]
     texts = list(sentences) + EDGES + SPACES + LITERALS
-    for s in sentences:  # each in other dress
+    for s in sentences:  # each in several forms
         texts += [s.upper(), s.lower(), s.title(), s.replace(" ", "  "), s.replace(" ", "\n"), " " + s + " ", s.replace(" ", "")]
-    for a in SPACES:  # all white space in all surroundings, and pairs of it
+    for a in SPACES:  # each white space in each context, and pairs
         texts += ["x" + a + "y", a + "y", "x" + a, "x" + a * 3 + "y", "x " + a + "y", "x" + a + " y", "1" + a + "!", a + "'s"]
         texts += ["x" + a + r.choice(SPACES) + r.choice(SPACES) + "y" for _ in range(6)]
     for s in LITERALS:
         texts += ["a" + s, s + "b", "a " + s + " b", s * 3, r.choice(sentences) + s + r.choice(sentences)]
-    for start in range(0, 0x32000, 0x80):  # a walk through Unicode: three samples of every half block
+    for start in range(0, 0x32000, 0x80):  # three samples of every 128 code points
         for kind in range(2):
             chars = [chr(c) for c in sorted(r.sample(range(start, start + 0x80), 10)) if not 0xD800 <= c <= 0xDFFF]
             if chars and start < (0x3400 if kind else 0x32000) or 0x10000 <= start < 0x1FC00 or 0xA000 <= start < 0xB000:
                 texts.append(r.choice(["", " ", "a"]).join(chars))
-    for _ in range(500):  # random characters, marks and all
+    for _ in range(500):  # random characters, including marks
         texts.append("".join(noise(r) for _ in range(r.randrange(1, 14))))
-    for _ in range(200):  # words without a break, long and short of the limits
+    for _ in range(200):  # long words, above and below the limits
         texts.append("".join(r.choice(WORDS) for _ in range(r.choice([2, 5, 12, 20, 21, 22, 24]))))
     for n in (31, 32, 33, 63, 64, 65, 99, 100, 101, 128, 1000):
         for c in ("a", "é", "한", "-", "9", "ab", "́", "字", " ", "\n", "😀"):
@@ -148,7 +148,7 @@ def strings():
     out = [t.encode() for t in texts]
     for b in INVALID:
         out += [b, b"a" + b + b"b", b" " + b + b" x", b + "é".encode() + b, "字".encode() + b + b"'s"]
-    for _ in range(120):  # cut or spoiled anywhere
+    for _ in range(120):  # truncated or corrupted at any byte
         data = bytearray(r.choice(sentences).encode()[: r.randrange(10, 90)])
         for _ in range(r.randrange(1, 4)):
             data[r.randrange(len(data))] = r.randrange(256)
@@ -157,7 +157,7 @@ def strings():
 
 
 def repair(data):
-    """The text that invalid UTF-8 stands for: U+FFFD for each byte that Go's range finds invalid."""
+    """The text with U+FFFD for each byte that is invalid for Go's range."""
     out, i = [], 0
     while i < len(data):
         for n in (1, 2, 3, 4):

@@ -1,9 +1,9 @@
-"""Writes ../unicode.txt: what Hugging Face `tokenizers` thinks of every code point.
+"""Writes ../unicode.txt: the properties of every code point in Hugging Face `tokenizers`.
 
 Its crates pin several versions of Unicode at once (Oniguruma's for \\p{L} and \\p{N},
-Unicode 8 for the Bert punctuation and marks, 9 for combining classes, the Rust
-compiler's for lower case), and Go's tables follow the Go release. So the classes are
-read off the library itself, one code point after the other, and kept as data.
+Unicode 8 for the BERT punctuation and marks, 9 for combining classes, the Rust
+compiler's for lower case), and Go's tables follow the Go release. So the classes
+are read from the library, one code point at a time.
 
 Run with tokenizers 0.23.3 (pip install tokenizers==0.23.3):  python unicode.py
 """
@@ -32,7 +32,7 @@ chinese = normalizer(handle_chinese_chars=True)
 lower = normalizer(lowercase=True)
 strip = normalizer(strip_accents=True)
 
-# Three marks of known combining classes (1, 220, 230), to find the class of another by its place.
+# Three marks of known combining classes (1, 220, 230), to find the class of another by its position among them.
 classes = {name: [] for name in "letter number space punct remove chinese mark decompose".split()}
 lowered, combining = {}, {}
 
@@ -63,19 +63,19 @@ for c in CODE_POINTS:
     if nfd.normalize_str(ch) != ch:
         classes["decompose"].append(c)
     low = lower.normalize_str(ch)
-    if low != ch and c != 0x130:  # I with dot above is the one that becomes two characters
+    if low != ch and c != 0x130:  # only I with dot above becomes two characters
         assert len(low) == 1
         lowered[c] = ord(low) - c
     ccc = unicodedata.combining(ch)
-    # Marks younger than the library's table count as starters there: a starter never moves.
+    # Marks newer than the library's table are starters there: a starter never moves.
     if ccc and nfd.normalize_str(ch) == ch and (reorders(ch, "\u0334") or reorders("\u0345", ch)):
         combining[c] = ccc
 
-# \s of the GPT-2 pattern is the same set as white space of the Bert pre-tokenizer.
+# \s of the GPT-2 pattern is the same set as white space of BERT's pre-tokenizer.
 for c in classes["space"]:
     spans = [o for _, o in gpt2.pre_tokenize_str("a" + chr(c) + chr(c))]
     assert spans == [(0, 1), (1, 3)], hex(c)
-# Every combining class was confirmed against its neighbours in the order.
+# Every combining class is checked against adjacent ones in the order.
 by_class = sorted((v, k) for k, v in combining.items())
 for (v, a), (w, b) in itertools.pairwise(by_class):
     assert reorders(chr(b), chr(a)) == (w > v), (hex(a), hex(b))

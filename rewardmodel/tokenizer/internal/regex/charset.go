@@ -1,22 +1,25 @@
-package tokenizer
+package regex
 
 import (
 	_ "embed"
+	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
 
-// propertiesText is what \p{L} and the like mean to Hugging Face tokenizers. Go's tables are of another Unicode.
+// propertiesText has the characters of \p{L} and the like in Hugging Face tokenizers. Go's tables follow another version
+// of Unicode.
 //
 //go:embed properties.txt
 var propertiesText string
 
-// runeRange is the characters from low to high, both included.
+// runeRange is the characters from low to high, inclusive.
 type runeRange struct{ low, high rune }
 
-// charset is a set of characters: ranges in order, apart from each other, and a shortcut for ASCII.
+// charset is a set of characters: sorted, disjoint ranges, and a table for ASCII.
 type charset struct {
 	ranges []runeRange
 	ascii  [utf8.RuneSelf]bool
@@ -25,12 +28,12 @@ type charset struct {
 func newCharset(ranges []runeRange) *charset {
 	s := &charset{ranges: merged(ranges)}
 	for r := range rune(utf8.RuneSelf) {
-		s.ascii[r] = s.search(r)
+		s.ascii[r] = s.contains(r)
 	}
 	return s
 }
 
-// merged sorts ranges and joins those that touch.
+// merged sorts the ranges and joins those that overlap or are adjacent.
 func merged(ranges []runeRange) []runeRange {
 	ranges = slices.Clone(ranges)
 	slices.SortFunc(ranges, func(a, b runeRange) int { return int(a.low - b.low) })
@@ -45,7 +48,7 @@ func merged(ranges []runeRange) []runeRange {
 	return out
 }
 
-// complement is every character that is in none of the ranges.
+// complement returns the characters that are in none of the ranges.
 func complement(ranges []runeRange) []runeRange {
 	var out []runeRange
 	next := rune(0)
@@ -61,7 +64,7 @@ func complement(ranges []runeRange) []runeRange {
 	return out
 }
 
-func (s *charset) search(r rune) bool {
+func (s *charset) contains(r rune) bool {
 	_, found := slices.BinarySearchFunc(s.ranges, r, func(a runeRange, r rune) int {
 		switch {
 		case a.high < r:
@@ -74,7 +77,7 @@ func (s *charset) search(r rune) bool {
 	return found
 }
 
-// at returns the length of the character at text[i:] if it is in the set, else 0.
+// at returns the length of the character at text[i:] if it is in the set, otherwise 0.
 func (s *charset) at(text []byte, i int) int {
 	if i >= len(text) {
 		return 0
@@ -86,35 +89,40 @@ func (s *charset) at(text []byte, i int) int {
 		return 0
 	}
 	r, size := utf8.DecodeRune(text[i:])
-	if s.search(r) {
+	if s.contains(r) {
 		return size
 	}
 	return 0
 }
 
-// parseProperties reads the table: lines `name low-high...`. Names are lowercase.
+// parseProperties reads the table: lines `name low-high...`. Names become lowercase.
 func parseProperties(text string) (map[string][]runeRange, error) {
 	properties := map[string][]runeRange{}
 	for line := range strings.Lines(text) {
-		if strings.HasPrefix(line, "#") {
-			continue
-		}
 		fields := strings.Fields(line)
-		if len(fields) == 0 {
+		if len(fields) == 0 || strings.HasPrefix(line, "#") {
 			continue
 		}
 		var ranges []runeRange
 		for _, bounds := range fields[1:] {
-			if !strings.Contains(bounds, "-") {
-				bounds += "-" + bounds
-			}
-			low, high, _, err := parseRange(bounds)
+			r, err := parseRange(bounds)
 			if err != nil {
 				return nil, fmt.Errorf("property table: %s: %w", fields[0], err)
 			}
-			ranges = append(ranges, runeRange{low, high})
+			ranges = append(ranges, r)
 		}
 		properties[strings.ToLower(fields[0])] = ranges
 	}
 	return properties, nil
+}
+
+// parseRange reads `low-high` or a single code point, in hexadecimal.
+func parseRange(bounds string) (runeRange, error) {
+	first, last, ok := strings.Cut(bounds, "-")
+	if !ok {
+		last = first
+	}
+	low, err1 := strconv.ParseInt(first, 16, 32)
+	high, err2 := strconv.ParseInt(last, 16, 32)
+	return runeRange{rune(low), rune(high)}, errors.Join(err1, err2)
 }

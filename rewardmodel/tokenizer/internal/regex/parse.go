@@ -1,4 +1,4 @@
-package tokenizer
+package regex
 
 import (
 	"fmt"
@@ -10,61 +10,61 @@ import (
 	"unicode/utf8"
 )
 
-// maxRepeat bounds what a group or a character may be repeated by number.
+// maxRepeat limits the counts in braces, and the repetitions of a group.
 const maxRepeat = 100
 
-// term is a part of a regular expression before it is linked: either a loop over
-// a set, or a group of branches, perhaps one that looks ahead.
+// term is a part of a regular expression before it is linked: a loop over a set of characters, a group of branches, or
+// a lookahead.
 type term struct {
-	set      *charset
-	branches [][]term
-	look     bool
-	negative bool
-	min, max int
-	greed    greed
+	set        *charset
+	branches   [][]term
+	lookAhead  bool
+	negative   bool
+	min, max   int
+	quantifier quantifier
 }
 
-// regexParser reads the regular expressions of Oniguruma, as far as tokenizers
-// use them, and rejects the rest.
-type regexParser struct {
+// parser reads the part of Oniguruma's syntax that tokenizers use, and rejects the rest.
+type parser struct {
 	properties map[string][]runeRange
 	rest       string
-	fold       bool // inside of (?i:...)
+	fold       bool // inside (?i:...)
 }
 
-// compileRegex reads a pattern. The properties are those of parseProperties.
-func compileRegex(pattern string, properties map[string][]runeRange) (regex, error) {
-	p := &regexParser{properties: properties, rest: pattern}
+// Compile parses a pattern.
+func Compile(pattern string) (Regexp, error) {
+	properties, err := parseProperties(propertiesText)
+	if err != nil {
+		return Regexp{}, err
+	}
+	p := &parser{properties: properties, rest: pattern}
 	branches, err := p.branches()
 	if err == nil && p.rest != "" {
-		err = p.unknown(")")
+		err = unsupported(")")
 	}
 	if err != nil {
-		return regex{}, fmt.Errorf("regular expression %.200q: %w", pattern, err)
+		return Regexp{}, fmt.Errorf("regular expression %.200q: %w", pattern, err)
 	}
-	return regex{link([]term{{branches: branches, min: 1, max: 1}}, nil)}, nil
+	return Regexp{link([]term{{branches: branches, min: 1, max: 1}}, nil)}, nil
 }
 
-func (p *regexParser) unknown(what string) error {
-	return fmt.Errorf("%.20q is not supported", what)
-}
+func unsupported(syntax string) error { return fmt.Errorf("%.20q is not supported", syntax) }
 
 // link turns terms into nodes that lead to next.
 func link(terms []term, next *node) *node {
 	for _, t := range slices.Backward(terms) {
 		switch {
 		case t.set != nil:
-			next = &node{kind: characters, set: t.set, min: t.min, max: t.max, greed: t.greed, next: next}
-		case t.look:
+			next = &node{kind: characters, set: t.set, min: t.min, max: t.max, quantifier: t.quantifier, next: next}
+		case t.lookAhead:
 			next = &node{kind: lookAhead, negative: t.negative, branches: []*node{t.inner(nil)}, next: next}
 		default:
-			after := next
+			end := next
 			for i := t.max; i > 0; i-- {
 				next = t.inner(next)
 				if i > t.min {
-					once := next
-					next = &node{kind: alternatives, branches: []*node{once, skip(after)}}
-					if t.greed == lazy {
+					next = &node{kind: alternatives, branches: []*node{next, skip(end)}}
+					if t.quantifier == lazy {
 						slices.Reverse(next.branches)
 					}
 				}
@@ -74,7 +74,7 @@ func link(terms []term, next *node) *node {
 	return next
 }
 
-// skip is a node that matches nothing and leads to next.
+// skip returns a node that matches the empty string and leads to next.
 func skip(next *node) *node { return &node{kind: characters, set: &charset{}, next: next} }
 
 // inner links the branches of a group.
@@ -86,8 +86,8 @@ func (t term) inner(next *node) *node {
 	return n
 }
 
-// branches reads alternatives up to a closing parenthesis or the end.
-func (p *regexParser) branches() ([][]term, error) {
+// branches reads alternatives until a closing parenthesis or the end of the pattern.
+func (p *parser) branches() ([][]term, error) {
 	var out [][]term
 	var branch []term
 	for {
@@ -107,8 +107,8 @@ func (p *regexParser) branches() ([][]term, error) {
 	}
 }
 
-// term reads a character, a set or a group, and how often it may come.
-func (p *regexParser) term() (term, error) {
+// term reads a character, a set or a group, and its quantifier.
+func (p *parser) term() (term, error) {
 	t := term{min: 1, max: 1}
 	var err error
 	switch p.rest[0] {
@@ -124,7 +124,7 @@ func (p *regexParser) term() (term, error) {
 		p.rest = p.rest[1:]
 		t.set = newCharset(complement([]runeRange{{'\n', '\n'}}))
 	case '^', '$', '*', '+', '?', '{':
-		return t, p.unknown(p.rest)
+		return t, unsupported(p.rest)
 	default:
 		var ranges []runeRange
 		if ranges, err = p.character(); err == nil {
@@ -137,14 +137,14 @@ func (p *regexParser) term() (term, error) {
 	if err := p.repeat(&t); err != nil {
 		return t, err
 	}
-	if t.set == nil && (t.max > maxRepeat || t.greed == possessive || t.look && (t.min != 1 || t.max != 1)) {
-		return t, fmt.Errorf("a group that is repeated without bounds, possessive, or looks ahead more than once is not supported")
+	if t.set == nil && (t.max > maxRepeat || t.quantifier == possessive || t.lookAhead && (t.min != 1 || t.max != 1)) {
+		return t, fmt.Errorf("an unbounded or possessive group, or a repeated lookahead, is not supported")
 	}
 	return t, nil
 }
 
-// group reads what is in parentheses.
-func (p *regexParser) group(t *term) error {
+// group reads parentheses and their content.
+func (p *parser) group(t *term) error {
 	outer := p.fold
 	defer func() { p.fold = outer }()
 	switch {
@@ -152,11 +152,11 @@ func (p *regexParser) group(t *term) error {
 	case p.take("(?i:"):
 		p.fold = true
 	case p.take("(?!"):
-		t.look, t.negative = true, true
+		t.lookAhead, t.negative = true, true
 	case p.take("(?="):
-		t.look = true
+		t.lookAhead = true
 	case strings.HasPrefix(p.rest, "(?"):
-		return p.unknown(p.rest)
+		return unsupported(p.rest)
 	default:
 		p.take("(")
 	}
@@ -170,14 +170,14 @@ func (p *regexParser) group(t *term) error {
 	return nil
 }
 
-func (p *regexParser) take(prefix string) bool {
+func (p *parser) take(prefix string) bool {
 	rest, ok := strings.CutPrefix(p.rest, prefix)
 	p.rest = rest
 	return ok
 }
 
 // repeat reads a quantifier, if there is one.
-func (p *regexParser) repeat(t *term) error {
+func (p *parser) repeat(t *term) error {
 	bounded := false
 	switch {
 	case p.take("*"):
@@ -191,18 +191,18 @@ func (p *regexParser) repeat(t *term) error {
 		low, high, ranged := strings.Cut(bounds, ",")
 		var err error
 		if t.min, err = strconv.Atoi(low); err != nil || !ok {
-			return p.unknown("{" + p.rest)
+			return unsupported("{" + p.rest)
 		}
 		switch t.max = t.min; {
 		case ranged && high == "":
 			t.max = math.MaxInt
 		case ranged:
 			if t.max, err = strconv.Atoi(high); err != nil {
-				return p.unknown("{" + p.rest)
+				return unsupported("{" + p.rest)
 			}
 		}
 		if t.min < 0 || t.min > maxRepeat || t.max < max(t.min, 1) {
-			return p.unknown("{" + p.rest)
+			return unsupported("{" + p.rest)
 		}
 		p.rest, bounded = rest, true
 	default:
@@ -210,18 +210,18 @@ func (p *regexParser) repeat(t *term) error {
 	}
 	switch {
 	case p.take("?"):
-		t.greed = lazy
+		t.quantifier = lazy
 	case !bounded && p.take("+"): // {n,m}+ repeats the repetition in Oniguruma
-		t.greed = possessive
+		t.quantifier = possessive
 	}
 	if p.rest != "" && strings.ContainsRune("*+?{", rune(p.rest[0])) {
-		return p.unknown(p.rest)
+		return unsupported(p.rest)
 	}
 	return nil
 }
 
-// class reads a set in brackets, of which the first is read.
-func (p *regexParser) class() ([]runeRange, error) {
+// class reads a set after its opening bracket.
+func (p *parser) class() ([]runeRange, error) {
 	negative := p.take("^")
 	var out []runeRange
 	for first := true; ; first = false {
@@ -229,9 +229,9 @@ func (p *regexParser) class() ([]runeRange, error) {
 		case p.rest == "":
 			return nil, fmt.Errorf("a bracket is not closed")
 		case p.rest[0] == '[' || strings.HasPrefix(p.rest, "&&"):
-			return nil, p.unknown(p.rest)
+			return nil, unsupported(p.rest)
 		case p.rest[0] == ']' && first:
-			return nil, p.unknown(p.rest)
+			return nil, unsupported(p.rest)
 		case p.take("]"):
 			if negative {
 				out = complement(out)
@@ -249,7 +249,7 @@ func (p *regexParser) class() ([]runeRange, error) {
 				return nil, err
 			}
 			if p.fold || !single(ranges) || !single(last) || ranges[0].low > last[0].low {
-				return nil, fmt.Errorf("a range of characters is out of order, not of characters, or inside of (?i:...)")
+				return nil, fmt.Errorf("a range is out of order, has a bound that is not a character, or is inside (?i:...)")
 			}
 			ranges = []runeRange{{ranges[0].low, last[0].low}}
 		}
@@ -260,7 +260,7 @@ func (p *regexParser) class() ([]runeRange, error) {
 func single(ranges []runeRange) bool { return len(ranges) == 1 && ranges[0].low == ranges[0].high }
 
 // character reads a character or an escape.
-func (p *regexParser) character() ([]runeRange, error) {
+func (p *parser) character() ([]runeRange, error) {
 	if p.rest[0] == '\\' {
 		return p.escape()
 	}
@@ -269,8 +269,8 @@ func (p *regexParser) character() ([]runeRange, error) {
 	return p.folded(r), nil
 }
 
-// folded is the character, and inside of (?i:...) those that differ in case alone.
-func (p *regexParser) folded(r rune) []runeRange {
+// folded returns the character, and inside (?i:...) also those that differ only in case.
+func (p *parser) folded(r rune) []runeRange {
 	out := []runeRange{{r, r}}
 	if p.fold {
 		for other := unicode.SimpleFold(r); other != r; other = unicode.SimpleFold(other) {
@@ -280,10 +280,10 @@ func (p *regexParser) folded(r rune) []runeRange {
 	return out
 }
 
-func (p *regexParser) escape() ([]runeRange, error) {
+func (p *parser) escape() ([]runeRange, error) {
 	whole := p.rest
 	if len(p.rest) < 2 {
-		return nil, p.unknown(whole)
+		return nil, unsupported(whole)
 	}
 	c := p.rest[1]
 	p.rest = p.rest[2:]
@@ -304,12 +304,12 @@ func (p *regexParser) escape() ([]runeRange, error) {
 		name, rest, ok := strings.Cut(p.rest, "}")
 		p.rest = rest
 		name, opened := strings.CutPrefix(name, "{")
-		name, not := strings.CutPrefix(name, "^")
+		name, negative := strings.CutPrefix(name, "^")
 		ranges := p.properties[strings.ToLower(name)]
 		if !ok || !opened || ranges == nil {
-			return nil, p.unknown(whole)
+			return nil, unsupported(whole)
 		}
-		if not != (c == 'P') {
+		if negative != (c == 'P') {
 			ranges = complement(ranges)
 		}
 		return ranges, nil
@@ -320,10 +320,10 @@ func (p *regexParser) escape() ([]runeRange, error) {
 				return p.folded(rune(code)), nil
 			}
 		}
-		return nil, p.unknown(whole)
+		return nil, unsupported(whole)
 	}
 	if c >= utf8.RuneSelf || c <= ' ' || unicode.IsLetter(rune(c)) || unicode.IsDigit(rune(c)) {
-		return nil, p.unknown(whole)
+		return nil, unsupported(whole)
 	}
 	return []runeRange{{rune(c), rune(c)}}, nil
 }

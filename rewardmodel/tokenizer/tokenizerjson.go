@@ -16,8 +16,8 @@ func plainTokenError(token string) error {
 	return fmt.Errorf("added_tokens: %q is not special; added tokens that text can match are not supported", token)
 }
 
-// parseTokenizer reads tokenizer.json. The document's shape is the library's;
-// what its pieces may say is checked here, so that nothing is done inexactly.
+// parseTokenizer reads tokenizer.json into the library's type, and rejects what
+// this package cannot reproduce exactly.
 func parseTokenizer(data []byte, s *settings) (parts, error) {
 	if !utf8.Valid(data) {
 		return parts{}, errUTF8
@@ -47,11 +47,11 @@ func parseTokenizer(data []byte, s *settings) (parts, error) {
 	if err := parseFrame(doc.PostProcessor, &p); err != nil {
 		return parts{}, err
 	}
-	usual := robertaNames
+	defaults := robertaNames
 	if p.merges == nil {
-		usual = bertNames
+		defaults = bertNames
 	}
-	name := s.name("pad_token", usual)
+	name := s.name("pad_token", defaults)
 	if stored, ok := doc.Padding["pad_token"].(string); ok && s.names["pad_token"] == "" {
 		name = stored
 	}
@@ -69,7 +69,7 @@ func parseModel(m object, doc *tokenizer.Config) (parts, error) {
 	if err != nil {
 		return parts{}, fmt.Errorf("model: %w", err)
 	}
-	if kind == "" { // files before version 1.0 name no type
+	if kind == "" { // files before version 1.0 have no type
 		if kind = "WordPiece"; m["merges"] != nil {
 			kind = "BPE"
 		}
@@ -150,7 +150,7 @@ func parseWordPiece(m object) (parts, error) {
 	return parts{vocab: v, unknown: unknown, prefix: prefix, maxChars: chars}, nil
 }
 
-// checkByteLevel rejects everything but RoBERTa's way from text to words.
+// checkByteLevel rejects any normalizer and pre-tokenizer other than RoBERTa's.
 func checkByteLevel(doc *tokenizer.Config) error {
 	if doc.Normalizer != nil {
 		return fmt.Errorf("normalizer: %v is not supported with BPE; want none", doc.Normalizer["type"])
@@ -173,7 +173,7 @@ func checkByteLevel(doc *tokenizer.Config) error {
 	return nil
 }
 
-// parseNormalizer reads BERT's way from text to words.
+// parseNormalizer reads BERT's normalizer, and rejects any pre-tokenizer other than BERT's.
 func parseNormalizer(doc *tokenizer.Config) (normalizer, error) {
 	if kind := doc.PreTokenizer["type"]; kind != "BertPreTokenizer" {
 		return normalizer{}, fmt.Errorf("pre_tokenizer: %v is not supported with WordPiece; want BertPreTokenizer", kind)
@@ -195,8 +195,106 @@ func parseNormalizer(doc *tokenizer.Config) (normalizer, error) {
 	return normalizer{cleanText: clean, chineseChars: chineseChars, lowercase: lowercase, stripAccents: strip}, nil
 }
 
-// object is a piece of tokenizer.json, with checked access to its fields. A
-// field that is null counts as missing.
+// parseFrame reads the special tokens before and after a text from the post-processor.
+func parseFrame(post map[string]any, p *parts) error {
+	if post == nil {
+		return errors.New("post_processor: missing; want RobertaProcessing, BertProcessing or TemplateProcessing")
+	}
+	var err error
+	switch o := object(post); o["type"] {
+	case "RobertaProcessing", "BertProcessing":
+		p.before, err = o.tokenPair("cls")
+		if err == nil {
+			p.after, err = o.tokenPair("sep")
+		}
+	case "TemplateProcessing":
+		err = o.template(p)
+	case "Sequence": // ByteLevel only trims offsets, which is always done here
+		return sequence(o, p)
+	default:
+		err = fmt.Errorf("type %v is not supported; want RobertaProcessing, BertProcessing or TemplateProcessing", o["type"])
+	}
+	if err != nil {
+		return fmt.Errorf("post_processor: %w", err)
+	}
+	return nil
+}
+
+// tokenPair reads a field such as "cls": ["<s>", 0].
+func (o object) tokenPair(key string) ([]int32, error) {
+	pair, _ := o[key].([]any)
+	if len(pair) == 2 {
+		if id, ok := tokenID(pair[1]); ok {
+			return []int32{id}, nil
+		}
+	}
+	return nil, fmt.Errorf("%s: want [token, id], not %v", key, o[key])
+}
+
+// template reads the template of a single text, such as [CLS] A [SEP].
+func (o object) template(p *parts) error {
+	single, _ := o["single"].([]any)
+	tokens, _ := o["special_tokens"].(map[string]any)
+	seen := false
+	for _, item := range single {
+		piece, _ := item.(map[string]any)
+		if sequence, ok := piece["Sequence"].(map[string]any); ok && sequence["id"] == "A" && !seen {
+			seen = true
+			continue
+		}
+		special, _ := piece["SpecialToken"].(map[string]any)
+		name, ok := special["id"].(string)
+		if !ok {
+			return fmt.Errorf("single: piece %v is not supported", item)
+		}
+		entry, _ := tokens[name].(map[string]any)
+		ids, _ := entry["ids"].([]any)
+		if len(ids) == 0 {
+			return fmt.Errorf("special_tokens: no ids for %q", name)
+		}
+		for _, value := range ids {
+			id, ok := tokenID(value)
+			if !ok {
+				return fmt.Errorf("special_tokens: %q: %v is not an id", name, value)
+			}
+			if seen {
+				p.after = append(p.after, id)
+			} else {
+				p.before = append(p.before, id)
+			}
+		}
+	}
+	if !seen {
+		return errors.New("single: no piece for the text (Sequence A)")
+	}
+	return nil
+}
+
+// sequence reads a list of post-processors, of which one adds the special tokens.
+func sequence(o object, p *parts) error {
+	processors, _ := o["processors"].([]any)
+	var frames []map[string]any
+	for _, item := range processors {
+		if processor, _ := item.(map[string]any); processor["type"] != "ByteLevel" {
+			frames = append(frames, processor)
+		}
+	}
+	if len(frames) != 1 || frames[0]["type"] == "Sequence" {
+		return fmt.Errorf("post_processor: a Sequence of %d processors in addition to ByteLevel is not supported; want one", len(frames))
+	}
+	return parseFrame(frames[0], p)
+}
+
+func tokenID(value any) (int32, bool) {
+	id, ok := value.(float64)
+	if !ok || id < 0 || id >= maxID || id != float64(int32(id)) {
+		return 0, false
+	}
+	return int32(id), true
+}
+
+// object is a JSON object in tokenizer.json, with checked access to its fields. A
+// null field counts as missing.
 type object map[string]any
 
 func (o object) text(key, missing string) (string, error) {

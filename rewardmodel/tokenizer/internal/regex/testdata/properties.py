@@ -20,14 +20,14 @@ with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "proper
         f.write(name)
         for start, end in spans:
             low, high = POINTS[start], POINTS[end - 1]
-            # A run over the surrogates, which are no characters, is one run of characters.
+            # A run that includes the surrogates, which are not characters, is one run.
             f.write(f" {low:x}-{high:x}" if high > low else f" {low:x}")
         f.write("\n")
 
     for name, pattern in PATTERNS.items():
         split = pre_tokenizers.Split(Regex(pattern + "+"), "removed", invert=True)
         row(name, [span for _, span in split.pre_tokenize_str(TEXT)])
-    # What the pre-tokenizer Digits takes for one: 0 is, and the pieces take turns.
+    # The digits of the pre-tokenizer Digits: 0 is one, and digits and other characters alternate.
     pieces = [span for _, span in pre_tokenizers.Digits().pre_tokenize_str(TEXT)]
     first = next(i for i, (start, end) in enumerate(pieces) if start <= ord("0") < end)
     row("numeric", pieces[first % 2::2])
