@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 
+	"assay/rewardmodel"
 	"assay/rewardmodel/logistic"
 )
 
@@ -133,7 +134,7 @@ func (m BFGPU) batches(e *Epoch, rng *rand.Rand) [][]ref {
 }
 
 // loss is lambda_bfgpu * R of Algorithm 1 for one mini-batch, lambda_bfgpu = 1/pi_micro.
-func (m BFGPU) loss(e *Epoch, batch []ref) Loss {
+func (m BFGPU) loss(e *Epoch, batch []ref) aspectLoss {
 	violation := make([]bool, len(batch))
 	groups := map[int][]int{} // the instances that share a softmax
 	members := map[bool]int{} // instances of a class
@@ -183,7 +184,7 @@ func (m BFGPU) loss(e *Epoch, batch []ref) Loss {
 
 // MiniBatch is one of the steps that BFGPU takes with WeightsBatch.
 type MiniBatch struct {
-	Sequences [][]int32
+	Sequences []rewardmodel.Sequence
 	Violation []bool // the labels of their bags
 }
 
@@ -209,5 +210,5 @@ func BatchLoss(violation []bool, lambda float64) Loss {
 	}
 	m := DefaultBFGPU()
 	m.Loss, m.LambdaPU = CrossEntropy, lambda
-	return m.loss(&Epoch{Network: Network{Data: d}}, batch)
+	return m.loss(&Epoch{Network: Network{Data: d}}, batch).on(0)
 }

@@ -50,13 +50,13 @@ func TestCalibrationMovesTheThresholdAlong(t *testing.T) {
 		t.Fatal(err)
 	}
 	var scale, shift float64
-	cfg.Rescale = func(a, b float64) error { scale, shift = a, b; return nil }
+	cfg.Rescale = func(_ int, a, b float64) error { scale, shift = a, b; return nil }
 	calibrated, err := Run(t.Context(), l, data, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, b := range data.Bags {
-		logits, _ := l.Logits(b.Instances)
+		logits := l.pairs(b.Instances)
 		for _, z := range logits {
 			m := margin(z)
 			if (logistic.Sigmoid(m) > plain.Thresholds["max"]) != (logistic.Sigmoid(scale*m+shift) > calibrated.Thresholds["max"]) {

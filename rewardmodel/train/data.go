@@ -9,6 +9,7 @@ type Bag struct {
 	Violation bool
 	Instances [][]int32 // token ids with special tokens, one sequence per instance
 	Whole     []int32   // the whole response as one sequence; only macro-level methods read it
+	Context   []int32   // of the prompt, for a learner that reads it; nil: none
 	Gold      []bool    // whether each instance is anomalous; only the Oracle reads it
 }
 

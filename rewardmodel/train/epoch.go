@@ -4,6 +4,8 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+
+	"assay/rewardmodel"
 )
 
 // Epoch is what a Method works with during one epoch.
@@ -13,7 +15,8 @@ type Epoch struct {
 	Batch  int        // instances in a mini-batch
 	RNG    *rand.Rand // seeded by the run's seed and the epoch
 
-	violating, compliant []int // indices of Data.Bags
+	violating, compliant []int  // indices of Data.Bags
+	hidden               []bool // bags whose context this epoch does not show; nil: none
 
 	schedule schedule
 	progress *Progress
@@ -56,14 +59,14 @@ func (e *Epoch) stage(name string) {
 }
 
 // step trains on one mini-batch at the learning rate of the schedule and reports the running mean of the stage's loss.
-func (e *Epoch) step(seqs [][]int32, loss Loss) error {
-	return e.advance(func(lr float64) (float64, error) { return e.learner.Step(seqs, lr, loss) })
+func (e *Epoch) step(batch []rewardmodel.Sequence, loss aspectLoss) error {
+	return e.advance(func(lr float64) (float64, error) { return e.learner.step(batch, lr, loss) })
 }
 
 // stepFeatures is step with a loss on features. The loss gets the learning rate, for parameters of its own.
-func (e *Epoch) stepFeatures(seqs [][]int32, loss func(features [][]float32, lr float64) (float64, [][]float32)) error {
+func (e *Epoch) stepFeatures(batch []rewardmodel.Sequence, loss func(features [][]float32, lr float64) (float64, [][]float32)) error {
 	return e.advance(func(lr float64) (float64, error) {
-		return e.learner.StepFeatures(seqs, lr, func(features [][]float32) (float64, [][]float32) { return loss(features, lr) })
+		return e.learner.stepFeatures(batch, lr, func(features [][]float32) (float64, [][]float32) { return loss(features, lr) })
 	})
 }
 
@@ -100,20 +103,41 @@ func (e *Epoch) blankScores() [][]float64 {
 }
 
 // instancesOf gives the sequences of instances, wholes those of whole bags.
-func (e *Epoch) instancesOf(batch []ref) [][]int32 {
-	seqs := make([][]int32, len(batch))
+func (e *Epoch) instancesOf(batch []ref) []rewardmodel.Sequence {
+	seqs := make([]rewardmodel.Sequence, len(batch))
 	for i, r := range batch {
-		seqs[i] = e.Data.Bags[r.bag].Instances[r.instance]
+		seqs[i] = e.shown(r.bag, e.Data.Bags[r.bag].Instances[r.instance])
 	}
 	return seqs
 }
 
-func (e *Epoch) wholes(bags []int) [][]int32 {
-	seqs := make([][]int32, len(bags))
+func (e *Epoch) wholes(bags []int) []rewardmodel.Sequence {
+	seqs := make([]rewardmodel.Sequence, len(bags))
 	for i, b := range bags {
-		seqs[i] = e.Data.Bags[b].Whole
+		seqs[i] = e.shown(b, e.Data.Bags[b].Whole)
 	}
 	return seqs
+}
+
+// shown is a sequence of a bag, with the context of the bag unless this epoch hides it.
+func (e *Epoch) shown(bag int, ids []int32) rewardmodel.Sequence {
+	if e.hidden != nil && e.hidden[bag] {
+		return rewardmodel.Sequence{IDs: ids}
+	}
+	return rewardmodel.Sequence{IDs: ids, Context: e.Data.Bags[bag].Context}
+}
+
+// hide chooses the bags whose context the epoch does not show, each with the given probability, so that the network
+// also learns to do without.
+func (e *Epoch) hide(probability float64, rng *rand.Rand) {
+	e.hidden = nil
+	if probability == 0 {
+		return
+	}
+	e.hidden = make([]bool, len(e.Data.Bags))
+	for i := range e.hidden {
+		e.hidden[i] = rng.Float64() < probability
+	}
 }
 
 // bagBatches deals the bags, in random order, into mini-batches of whole bags with at least e.Batch instances, the last

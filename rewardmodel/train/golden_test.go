@@ -7,6 +7,8 @@ import (
 	"os"
 	"slices"
 	"testing"
+
+	"assay/rewardmodel"
 )
 
 // goldenCase is a mini-batch of testdata/heads.json (testdata/make_heads.py): whole bags one after another, with the
@@ -89,7 +91,7 @@ func near(got, want, tolerance float64) bool {
 func (c goldenCase) run(t *testing.T, e *Epoch) (value float64, grad [][]float32, own []*block) {
 	all := e.All()
 	batch, starts := e.members(all)
-	ofLogits := func(loss Loss) (float64, [][]float32, []*block) {
+	ofLogits := func(loss aspectLoss) (float64, [][]float32, []*block) {
 		logits := make([][2]float32, len(c.Input))
 		for i, z := range c.Input {
 			logits[i] = [2]float32(z)
@@ -174,7 +176,7 @@ func (c goldenCase) epochOfRobustPU(t *testing.T, e *Epoch) (value float64, grad
 	}
 	l := &fixed{logits: c.Input, grad: make([][]float32, len(c.Input))}
 	e.Number, e.RNG = c.Epoch, rand.New(rand.NewPCG(1, 2))
-	e.ctx, e.learner, e.progress, e.report = t.Context(), l, &Progress{}, func(Progress) {}
+	e.ctx, e.learner, e.progress, e.report = t.Context(), aspectLearner{learner: l}, &Progress{}, func(Progress) {}
 	if err := (RobustPU{}).Epoch(e); err != nil {
 		t.Fatal(err)
 	}
@@ -189,19 +191,19 @@ type fixed struct {
 	grad   [][]float32
 }
 
-func (l *fixed) Logits(batch [][]int32) ([][2]float32, error) {
-	out := make([][2]float32, len(batch))
+func (l *fixed) Logits(batch []rewardmodel.Sequence) ([][]float32, error) {
+	out := make([][]float32, len(batch))
 	for i, seq := range batch {
-		out[i] = [2]float32(l.logits[seq[0]])
+		out[i] = l.logits[seq.IDs[0]]
 	}
 	return out, nil
 }
 
-func (l *fixed) Step(batch [][]int32, _ float64, loss Loss) (float64, error) {
+func (l *fixed) Step(batch []rewardmodel.Sequence, _ float64, loss Loss) (float64, error) {
 	logits, _ := l.Logits(batch)
 	value, grads := loss(logits)
 	for i, seq := range batch {
-		l.grad[seq[0]] = grads[i][:]
+		l.grad[seq.IDs[0]] = grads[i]
 	}
 	l.value = value
 	return value, nil

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"math/rand/v2"
 	"os"
+
+	"assay/rewardmodel"
 )
 
 // linear is a Learner small enough for tests: one weight for each token and label, and for each token and feature;
@@ -31,11 +33,11 @@ func newLinear() *linear {
 	return l
 }
 
-func (l *linear) Features(batch [][]int32) ([][]float32, error) {
+func (l *linear) Features(batch []rewardmodel.Sequence) ([][]float32, error) {
 	out := make([][]float32, len(batch))
 	for i, seq := range batch {
 		out[i] = make([]float32, width)
-		for _, id := range seq {
+		for _, id := range seq.IDs {
 			for j, v := range l.Embed[id] {
 				out[i][j] += float32(v)
 			}
@@ -44,12 +46,12 @@ func (l *linear) Features(batch [][]int32) ([][]float32, error) {
 	return out, nil
 }
 
-func (l *linear) StepFeatures(batch [][]int32, lr float64, loss FeatureLoss) (float64, error) {
+func (l *linear) StepFeatures(batch []rewardmodel.Sequence, lr float64, loss FeatureLoss) (float64, error) {
 	l.count()
 	features, _ := l.Features(batch)
 	value, grad := loss(features)
 	for i, seq := range batch {
-		for _, id := range seq {
+		for _, id := range seq.IDs {
 			for j := range l.Embed[id] {
 				l.Embed[id][j] -= lr * float64(grad[i][j])
 			}
@@ -65,10 +67,11 @@ func (l *linear) count() {
 	}
 }
 
-func (l *linear) Logits(batch [][]int32) ([][2]float32, error) {
-	out := make([][2]float32, len(batch))
+func (l *linear) Logits(batch []rewardmodel.Sequence) ([][]float32, error) {
+	out := make([][]float32, len(batch))
 	for i, seq := range batch {
-		for _, id := range seq {
+		out[i] = make([]float32, 2)
+		for _, id := range seq.IDs {
 			out[i][0] += float32(l.Weights[id][0])
 			out[i][1] += float32(l.Weights[id][1])
 		}
@@ -76,12 +79,22 @@ func (l *linear) Logits(batch [][]int32) ([][2]float32, error) {
 	return out, nil
 }
 
-func (l *linear) Step(batch [][]int32, lr float64, loss Loss) (float64, error) {
+// pairs returns the logits of instances.
+func (l *linear) pairs(instances [][]int32) [][2]float32 {
+	batch := make([]rewardmodel.Sequence, len(instances))
+	for i, ids := range instances {
+		batch[i].IDs = ids
+	}
+	logits, _ := l.Logits(batch)
+	return pairsOf(logits, 0)
+}
+
+func (l *linear) Step(batch []rewardmodel.Sequence, lr float64, loss Loss) (float64, error) {
 	l.count()
 	logits, _ := l.Logits(batch)
 	value, grad := loss(logits)
 	for i, seq := range batch {
-		for _, id := range seq {
+		for _, id := range seq.IDs {
 			l.Weights[id][0] -= lr * float64(grad[i][0])
 			l.Weights[id][1] -= lr * float64(grad[i][1])
 		}

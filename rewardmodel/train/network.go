@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"slices"
+
+	"assay/rewardmodel"
 )
 
 // scoringBatch is how many sequences are scored at once.
@@ -14,7 +16,7 @@ type Network struct {
 	Data *Data
 
 	ctx     context.Context
-	learner Learner
+	learner trainee
 }
 
 // Score has the scores of one bag by a trained method, as margins: the larger the more anomalous, and 0 is undecided.
@@ -26,8 +28,8 @@ type Score struct {
 // Margins returns logit(violation) - logit(compliant) of each instance of the given bags, in their order.
 func (n *Network) Margins(bags []int) ([][]float64, error) {
 	margins := make([][]float64, len(bags))
-	err := n.instances(bags, func(seqs [][]int32, at []ref) error {
-		logits, err := n.learner.Logits(seqs)
+	err := n.instances(bags, func(seqs []rewardmodel.Sequence, at []ref) error {
+		logits, err := n.learner.logits(seqs)
 		for i, z := range logits {
 			margins[at[i].bag][at[i].instance] = margin(z)
 		}
@@ -39,8 +41,8 @@ func (n *Network) Margins(bags []int) ([][]float64, error) {
 // Features returns the features of each instance of the given bags, in their order.
 func (n *Network) Features(bags []int) ([][][]float32, error) {
 	features := make([][][]float32, len(bags))
-	err := n.instances(bags, func(seqs [][]int32, at []ref) error {
-		rows, err := n.learner.Features(seqs)
+	err := n.instances(bags, func(seqs []rewardmodel.Sequence, at []ref) error {
+		rows, err := n.learner.features(seqs)
 		for i, row := range rows {
 			features[at[i].bag][at[i].instance] = row
 		}
@@ -52,8 +54,8 @@ func (n *Network) Features(bags []int) ([][][]float32, error) {
 // WholeMargins returns logit(violation) - logit(compliant) of each of the given bags read as one sequence.
 func (n *Network) WholeMargins(bags []int) ([]float64, error) {
 	margins := make([]float64, len(bags))
-	err := n.whole(bags, func(seqs [][]int32, at []int) error {
-		logits, err := n.learner.Logits(seqs)
+	err := n.whole(bags, func(seqs []rewardmodel.Sequence, at []int) error {
+		logits, err := n.learner.logits(seqs)
 		for i, z := range logits {
 			margins[at[i]] = margin(z)
 		}
@@ -65,8 +67,8 @@ func (n *Network) WholeMargins(bags []int) ([]float64, error) {
 // WholeFeatures returns the features of each of the given bags read as one sequence.
 func (n *Network) WholeFeatures(bags []int) ([][]float32, error) {
 	features := make([][]float32, len(bags))
-	err := n.whole(bags, func(seqs [][]int32, at []int) error {
-		rows, err := n.learner.Features(seqs)
+	err := n.whole(bags, func(seqs []rewardmodel.Sequence, at []int) error {
+		rows, err := n.learner.features(seqs)
 		for i, row := range rows {
 			features[at[i]] = row
 		}
@@ -86,7 +88,7 @@ func (n *Network) All() []int {
 
 // instances gives the instances of bags to score in batches; at says of which bag (by its place in bags) and instance
 // each one is. Instances of similar length are batched together, which is fastest.
-func (n *Network) instances(bags []int, score func(seqs [][]int32, at []ref) error, size func(i, n int)) error {
+func (n *Network) instances(bags []int, score func(seqs []rewardmodel.Sequence, at []ref) error, size func(i, n int)) error {
 	var all []ref
 	for i, bag := range bags {
 		size(i, len(n.Data.Bags[bag].Instances))
@@ -94,26 +96,33 @@ func (n *Network) instances(bags []int, score func(seqs [][]int32, at []ref) err
 			all = append(all, ref{i, k})
 		}
 	}
-	seq := func(r ref) []int32 { return n.Data.Bags[bags[r.bag]].Instances[r.instance] }
+	seq := func(r ref) rewardmodel.Sequence {
+		b := &n.Data.Bags[bags[r.bag]]
+		return rewardmodel.Sequence{IDs: b.Instances[r.instance], Context: b.Context}
+	}
 	return inBatches(n.ctx, all, seq, score)
 }
 
-func (n *Network) whole(bags []int, score func(seqs [][]int32, at []int) error) error {
+func (n *Network) whole(bags []int, score func(seqs []rewardmodel.Sequence, at []int) error) error {
 	all := make([]int, len(bags))
 	for i := range all {
 		all[i] = i
 	}
-	return inBatches(n.ctx, all, func(i int) []int32 { return n.Data.Bags[bags[i]].Whole }, score)
+	seq := func(i int) rewardmodel.Sequence {
+		b := &n.Data.Bags[bags[i]]
+		return rewardmodel.Sequence{IDs: b.Whole, Context: b.Context}
+	}
+	return inBatches(n.ctx, all, seq, score)
 }
 
-func inBatches[T any](ctx context.Context, all []T, seq func(T) []int32, score func(seqs [][]int32, at []T) error) error {
-	slices.SortStableFunc(all, func(a, b T) int { return cmp.Compare(len(seq(a)), len(seq(b))) })
+func inBatches[T any](ctx context.Context, all []T, seq func(T) rewardmodel.Sequence, score func(seqs []rewardmodel.Sequence, at []T) error) error {
+	slices.SortStableFunc(all, func(a, b T) int { return cmp.Compare(len(seq(a).IDs), len(seq(b).IDs)) })
 	for _, part := range split(len(all), scoringBatch) {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		at := all[part.start:part.end]
-		seqs := make([][]int32, len(at))
+		seqs := make([]rewardmodel.Sequence, len(at))
 		for i, a := range at {
 			seqs[i] = seq(a)
 		}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 
 	"assay/rewardmodel"
 	"assay/rewardmodel/logistic"
@@ -39,9 +38,11 @@ type Config struct {
 	// Fold is the share of the bags that is not trained on: the threshold (and the calibration) come from its scores.
 	// 0 takes the scores of the training bags, which the network has seen.
 	Fold float64
-	// Rescale makes every margin m of the learner scale*m + shift; when it is not nil the margins are calibrated after
-	// the last epoch, before the thresholds are placed.
-	Rescale func(scale, shift float64) error
+	// Rescale makes every margin m of an aspect of the learner scale*m + shift; when it is not nil the margins are
+	// calibrated after the last epoch, before the thresholds are placed.
+	Rescale func(aspect int, scale, shift float64) error
+	// HideContext is the probability, in [0,1], that a bag is trained on without its context in an epoch.
+	HideContext float64
 	// SigmaMicro and SigmaMacro are the imbalances that the threshold assumes; 0 estimates them from the bags.
 	SigmaMicro, SigmaMacro float64
 	// State is the directory for the state to resume from after the last complete epoch; empty: none is stored.
@@ -77,97 +78,89 @@ type Result struct {
 // Run trains learner on data and fits the thresholds. A cancelled context stops it between two steps; with
 // Config.State the next Run resumes after the last complete epoch and ends with the same weights as an uninterrupted one.
 func Run(ctx context.Context, learner Learner, data *Data, cfg Config) (Result, error) {
-	if err := cfg.validate(data); err != nil {
-		return Result{}, err
-	}
-	trained, judged := data, data
-	if cfg.Fold > 0 {
-		trained, judged = data.holdOut(cfg.Fold, cfg.Seed)
-		if err := cmp.Or(trained.check(), judged.check()); err != nil {
-			return Result{}, fmt.Errorf("%w; a fold of %g leaves too few", err, cfg.Fold)
-		}
-	}
-	e := newEpoch(trained, cfg.Batch)
-	progress := Progress{Epochs: cfg.Epochs}
-	e.ctx, e.learner, e.progress, e.report = ctx, learner, &progress, cfg.Report
-	if e.report == nil {
-		e.report = func(Progress) {}
-	}
-	resumed, err := cfg.epochs(e)
+	results, err := RunAspects(ctx, learner, []*Data{data}, cfg)
 	if err != nil {
 		return Result{}, err
 	}
-	result := Result{Resumed: resumed, Judged: judged}
-	network := &Network{Data: judged, ctx: ctx, learner: learner}
+	return results[0], nil
+}
+
+// RunAspects is Run for a learner with several aspects, each with the bags that are labelled for it. They share the
+// encoder: a sequence that steps of several aspects need at the same time is computed once. Bags of different aspects
+// that have the same text should have the same slices, by which equal sequences are recognized.
+//
+// An aspect without data is kept as it is: its margins on the bags of the others are trained towards those of the
+// learner at the start (learning without forgetting, Li and Hoiem 2016). Its result is the zero value.
+func RunAspects(ctx context.Context, learner Learner, data []*Data, cfg Config) ([]Result, error) {
+	if err := cfg.validate(data); err != nil {
+		return nil, err
+	}
+	run := newRun(ctx, learner, cfg)
+	results := make([]Result, len(data))
+	for a, d := range data {
+		if d == nil {
+			run.kept = append(run.kept, a)
+			continue
+		}
+		trained, judged := d, d
+		if cfg.Fold > 0 {
+			trained, judged = d.holdOut(cfg.Fold, cfg.Seed)
+			if err := cmp.Or(trained.check(), judged.check()); err != nil {
+				return nil, fmt.Errorf("%w; a fold of %g leaves too few", err, cfg.Fold)
+			}
+		}
+		run.add(a, trained)
+		results[a].Judged = judged
+	}
+	resumed, err := run.epochs()
+	if err != nil {
+		return nil, err
+	}
+	for a := range results {
+		if results[a].Judged == nil {
+			continue
+		}
+		results[a].Resumed = resumed
+		if err := cfg.judge(ctx, aspectLearner{learner, a}, &results[a]); err != nil {
+			return nil, err
+		}
+	}
+	return results, nil
+}
+
+// judge scores the bags of an aspect, calibrates its margins and places its thresholds.
+func (cfg Config) judge(ctx context.Context, learner aspectLearner, result *Result) (err error) {
+	network := &Network{Data: result.Judged, ctx: ctx, learner: learner}
 	if result.Scores, err = cfg.Method.Score(network); err != nil {
-		return Result{}, err
+		return err
 	}
 	instances := len(result.Scores) > 0 && result.Scores[0].Instances != nil
 	if cfg.Rescale != nil {
 		if !instances {
-			return Result{}, fmt.Errorf("train: %s has no instance scores to calibrate", cfg.Method.Name())
+			return fmt.Errorf("train: %s has no instance scores to calibrate", cfg.Method.Name())
 		}
-		if err := calibrate(judged, result.Scores, cfg.Rescale); errors.Is(err, errCalibrate) {
+		rescale := func(scale, shift float64) error { return cfg.Rescale(learner.aspect, scale, shift) }
+		if err := calibrate(result.Judged, result.Scores, rescale); errors.Is(err, errCalibrate) {
 			result.Uncalibrated = err
 		} else if err != nil {
-			return Result{}, err
+			return err
 		}
 	}
-	result.SigmaMicro, result.SigmaMacro = cfg.sigmas(judged)
-	result.Threshold, err = cfg.Threshold.Place(judged, result.Scores, result.SigmaMicro, result.SigmaMacro)
+	result.SigmaMicro, result.SigmaMacro = cfg.sigmas(result.Judged)
+	result.Threshold, err = cfg.Threshold.Place(result.Judged, result.Scores, result.SigmaMicro, result.SigmaMacro)
 	if err != nil {
-		return Result{}, err
+		return err
 	}
 	if instances {
-		result.Thresholds = cfg.Threshold.aggregateThresholds(judged, result.Scores)
+		result.Thresholds = cfg.Threshold.aggregateThresholds(result.Judged, result.Scores)
 		result.Thresholds[rewardmodel.AggregateMax] = logistic.Sigmoid(result.Threshold)
 	}
-	return result, nil
+	return nil
 }
 
 // Judge scores the bags of data with a trained learner. The method must be the one that Run trained.
 func Judge(ctx context.Context, learner Learner, data *Data, m Method) ([]Score, error) {
-	return m.Score(&Network{Data: data, ctx: ctx, learner: learner})
-}
-
-// epochs trains, from where an earlier run stopped, and returns how many epochs that one had done.
-func (cfg Config) epochs(e *Epoch) (resumed int, err error) {
-	perEpoch := cfg.Method.Steps(e)
-	e.progress.Steps = cfg.Epochs * perEpoch
-	e.schedule = schedule{peak: cfg.Rate, floor: cfg.RateMin, total: e.progress.Steps}
-	state, err := openState(cfg)
-	if err != nil {
-		return 0, err
-	}
-	if err := state.load(e.learner, cfg.Method); err != nil {
-		return 0, err
-	}
-	if s, ok := cfg.Method.(Stateful); ok && state.Epochs == 0 {
-		if err := begin(s, e, cfg.Seed); err != nil {
-			return 0, err
-		}
-	}
-	for n := state.Epochs; n < cfg.Epochs; n++ {
-		e.Number, e.progress.Epoch, e.progress.Step = n, n+1, n*perEpoch
-		e.RNG = rand.New(rand.NewPCG(cfg.Seed, uint64(n)))
-		if err := cfg.Method.Epoch(e); err != nil {
-			return 0, fmt.Errorf("train: epoch %d: %w", n+1, err)
-		}
-		if err := state.save(e.learner, cfg.Method, n+1); err != nil {
-			return 0, err
-		}
-	}
-	return state.resumed, nil
-}
-
-// begin lets a method prepare its own parameters, at random but the same for the same seed.
-func begin(m Stateful, e *Epoch, seed uint64) error {
-	e.RNG = rand.New(rand.NewPCG(seed, 0xbe61))
-	probe, err := e.learner.Features([][]int32{e.Data.Bags[0].Instances[0]})
-	if err != nil {
-		return err
-	}
-	return m.Begin(e, len(probe[0]))
+	return m.Score(&Network{Data: data, ctx: ctx, learner: aspectLearner{learner: learner}})
 }
 
 func (cfg Config) sigmas(data *Data) (micro, macro float64) {
@@ -181,7 +174,7 @@ func (cfg Config) sigmas(data *Data) (micro, macro float64) {
 	return micro, macro
 }
 
-func (cfg Config) validate(data *Data) error {
+func (cfg Config) validate(data []*Data) error {
 	switch {
 	case cfg.Epochs < 0:
 		return fmt.Errorf("train: epochs is %d; use 0 (only fit the thresholds) or more", cfg.Epochs)
@@ -191,13 +184,31 @@ func (cfg Config) validate(data *Data) error {
 		return fmt.Errorf("train: learning rate is %v; use a positive number", cfg.Rate)
 	case !(cfg.Fold >= 0 && cfg.Fold < 1):
 		return fmt.Errorf("train: fold is %v; use a share of the bags in [0,1)", cfg.Fold)
+	case !(cfg.HideContext >= 0 && cfg.HideContext <= 1):
+		return fmt.Errorf("train: the probability of hiding the context is %v; use one in [0,1]", cfg.HideContext)
 	case !(cfg.RateMin >= 0 && cfg.RateMin <= cfg.Rate):
 		return fmt.Errorf("train: final learning rate is %v; use 0 to %v", cfg.RateMin, cfg.Rate)
 	}
 	if err := cmp.Or(cfg.Threshold.Validate(), cfg.Method.Validate()); err != nil {
 		return err
 	}
-	return data.check()
+	trained := 0
+	for _, d := range data {
+		if d == nil {
+			continue
+		}
+		trained++
+		if err := d.check(); err != nil {
+			return err
+		}
+	}
+	if trained == 0 {
+		return fmt.Errorf("%w: no aspect has labels", ErrData)
+	}
+	if !Servable(cfg.Method) && len(data) > 1 {
+		return fmt.Errorf("train: %s trains a single aspect", cfg.Method.Name())
+	}
+	return nil
 }
 
 // check returns an error if the data cannot be trained on.

@@ -31,7 +31,7 @@ func TestRunFindsThePlantedInstance(t *testing.T) {
 				}
 				hits, flagged := 0, 0
 				for i, b := range data.Bags {
-					logits, _ := l.Logits(b.Instances)
+					logits := l.pairs(b.Instances)
 					witness := 0
 					for k := range logits {
 						if margin(logits[k]) > margin(logits[witness]) {
@@ -70,7 +70,7 @@ func TestThresholdsFlagTheirNumber(t *testing.T) {
 		}
 		var inViolating, instances, bags int
 		for _, b := range data.Bags {
-			logits, _ := l.Logits(b.Instances)
+			logits := l.pairs(b.Instances)
 			flagged := false
 			for _, z := range logits {
 				if logistic.Sigmoid(margin(z)) > result.Thresholds[rewardmodel.AggregateMax] {
@@ -154,7 +154,7 @@ func TestPseudoLabelsAloneKeepATrainedModel(t *testing.T) {
 	}
 	hits := 0
 	for i, b := range data.Bags {
-		logits, _ := l.Logits(b.Instances)
+		logits := l.pairs(b.Instances)
 		for k := range logits {
 			if planted[i] == k && margin(logits[k]) > 0 {
 				hits++
