@@ -82,7 +82,7 @@ func (c *latencyCmd) idle(ctx context.Context, r *latencyRound, service *bench.S
 		}
 		ids := bare.Tokenizer.Frame(bare.Tokenizer.IDs(responses[i].Utterances[0]))
 		pass, err := timed(func() error {
-			_, err := bare.encoder.Margins([][]int32{ids})
+			_, err := bare.encoder.Margins([]rewardmodel.Sequence{{IDs: ids}})
 			return err
 		})
 		if err != nil {
