@@ -9,6 +9,7 @@ import (
 	"assay/lab/bench"
 	"assay/lab/load"
 	"assay/lab/stats"
+	"assay/rewardmodel"
 	"assay/rewardmodel/encoder"
 	"assay/sidecar/cli"
 	"assay/sidecar/localmodel"

@@ -35,6 +35,10 @@ const (
 
 var aspectName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
 
+// ValidAspect reports whether a name can be that of an aspect: 1 to 64 lowercase
+// letters, digits, underscores and hyphens, starting with a letter or digit.
+func ValidAspect(name string) bool { return aspectName.MatchString(name) }
+
 // Aspect is a rule that a checkpoint scores. Each aspect has its own pair of logits
 // on a shared encoder.
 type Aspect struct {

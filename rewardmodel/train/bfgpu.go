@@ -133,7 +133,7 @@ func (m BFGPU) batches(e *Epoch, rng *rand.Rand) [][]ref {
 }
 
 // loss is lambda_bfgpu * R of Algorithm 1 for one mini-batch, lambda_bfgpu = 1/pi_micro.
-func (m BFGPU) loss(e *Epoch, batch []ref) Loss {
+func (m BFGPU) loss(e *Epoch, batch []ref) pairLoss {
 	violation := make([]bool, len(batch))
 	groups := map[int][]int{} // the instances that share a softmax
 	members := map[bool]int{} // instances of a class

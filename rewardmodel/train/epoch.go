@@ -56,14 +56,14 @@ func (e *Epoch) stage(name string) {
 }
 
 // step trains on one mini-batch at the learning rate of the schedule and reports the running mean of the stage's loss.
-func (e *Epoch) step(seqs [][]int32, loss Loss) error {
-	return e.advance(func(lr float64) (float64, error) { return e.learner.Step(seqs, lr, loss) })
+func (e *Epoch) step(seqs [][]int32, loss pairLoss) error {
+	return e.advance(func(lr float64) (float64, error) { return e.learner.Step(sequences(seqs), lr, loss.rows) })
 }
 
 // stepFeatures is step with a loss on features. The loss gets the learning rate, for parameters of its own.
 func (e *Epoch) stepFeatures(seqs [][]int32, loss func(features [][]float32, lr float64) (float64, [][]float32)) error {
 	return e.advance(func(lr float64) (float64, error) {
-		return e.learner.StepFeatures(seqs, lr, func(features [][]float32) (float64, [][]float32) { return loss(features, lr) })
+		return e.learner.StepFeatures(sequences(seqs), lr, func(features [][]float32) (float64, [][]float32) { return loss(features, lr) })
 	})
 }
 

@@ -65,7 +65,7 @@ func labelled(kind LossKind, logits [][2]float32, toViolation, toNormal []float6
 }
 
 // plain is lambda times the mean loss of a labelled mini-batch.
-func plain(kind LossKind, violation []bool, lambda float64) Loss {
+func plain(kind LossKind, violation []bool, lambda float64) pairLoss {
 	weight := make([]float64, len(violation))
 	for i := range weight {
 		weight[i] = lambda / float64(len(weight))

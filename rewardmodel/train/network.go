@@ -27,8 +27,8 @@ type Score struct {
 func (n *Network) Margins(bags []int) ([][]float64, error) {
 	margins := make([][]float64, len(bags))
 	err := n.instances(bags, func(seqs [][]int32, at []ref) error {
-		logits, err := n.learner.Logits(seqs)
-		for i, z := range logits {
+		logits, err := n.learner.Logits(sequences(seqs))
+		for i, z := range pairs(logits) {
 			margins[at[i].bag][at[i].instance] = margin(z)
 		}
 		return err
@@ -40,7 +40,7 @@ func (n *Network) Margins(bags []int) ([][]float64, error) {
 func (n *Network) Features(bags []int) ([][][]float32, error) {
 	features := make([][][]float32, len(bags))
 	err := n.instances(bags, func(seqs [][]int32, at []ref) error {
-		rows, err := n.learner.Features(seqs)
+		rows, err := n.learner.Features(sequences(seqs))
 		for i, row := range rows {
 			features[at[i].bag][at[i].instance] = row
 		}
@@ -53,8 +53,8 @@ func (n *Network) Features(bags []int) ([][][]float32, error) {
 func (n *Network) WholeMargins(bags []int) ([]float64, error) {
 	margins := make([]float64, len(bags))
 	err := n.whole(bags, func(seqs [][]int32, at []int) error {
-		logits, err := n.learner.Logits(seqs)
-		for i, z := range logits {
+		logits, err := n.learner.Logits(sequences(seqs))
+		for i, z := range pairs(logits) {
 			margins[at[i]] = margin(z)
 		}
 		return err
@@ -66,7 +66,7 @@ func (n *Network) WholeMargins(bags []int) ([]float64, error) {
 func (n *Network) WholeFeatures(bags []int) ([][]float32, error) {
 	features := make([][]float32, len(bags))
 	err := n.whole(bags, func(seqs [][]int32, at []int) error {
-		rows, err := n.learner.Features(seqs)
+		rows, err := n.learner.Features(sequences(seqs))
 		for i, row := range rows {
 			features[at[i]] = row
 		}

@@ -56,7 +56,7 @@ func pseudoLabels(e *Epoch, scores [][]float64) ([]ref, []bool) {
 }
 
 // record is a loss that also writes the margins that it sees to scores.
-func record(scores [][]float64, batch []ref, loss Loss) Loss {
+func record(scores [][]float64, batch []ref, loss pairLoss) pairLoss {
 	return func(logits [][2]float32) (float64, [][2]float32) {
 		for i, r := range batch {
 			scores[r.bag][r.instance] = margin(logits[i])

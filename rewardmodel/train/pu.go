@@ -77,7 +77,7 @@ func (m PU) Epoch(e *Epoch) error {
 }
 
 // loss is the estimated risk of one mini-batch. A class that the mini-batch does not hold adds nothing.
-func (m PU) loss(e *Epoch, batch []ref) Loss {
+func (m PU) loss(e *Epoch, batch []ref) pairLoss {
 	pi := e.pi(m.SigmaMicro)
 	unlabelled := e.violations(batch)
 	var nU, nP float64

@@ -163,7 +163,7 @@ func (cfg Config) epochs(e *Epoch) (resumed int, err error) {
 // begin lets a method prepare its own parameters, at random but the same for the same seed.
 func begin(m Stateful, e *Epoch, seed uint64) error {
 	e.RNG = rand.New(rand.NewPCG(seed, 0xbe61))
-	probe, err := e.learner.Features([][]int32{e.Data.Bags[0].Instances[0]})
+	probe, err := e.learner.Features([]rewardmodel.Sequence{{IDs: e.Data.Bags[0].Instances[0]}})
 	if err != nil {
 		return err
 	}

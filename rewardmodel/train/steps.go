@@ -30,5 +30,5 @@ func BatchLoss(violation []bool, lambda float64) Loss {
 	}
 	m := DefaultBFGPU()
 	m.Loss, m.LambdaPU = CrossEntropy, lambda
-	return m.loss(&Epoch{Network: Network{Data: d}}, batch)
+	return m.loss(&Epoch{Network: Network{Data: d}}, batch).rows
 }
