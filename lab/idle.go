@@ -9,6 +9,7 @@ import (
 	"assay/lab/bench"
 	"assay/lab/load"
 	"assay/lab/stats"
+	"assay/rewardmodel"
 	"assay/rewardmodel/encoder"
 	"assay/sidecar/cli"
 	"assay/sidecar/localmodel"
@@ -82,7 +83,7 @@ func (c *latencyCmd) idle(ctx context.Context, r *latencyRound, service *bench.S
 		}
 		ids := bare.Tokenizer.Frame(bare.Tokenizer.IDs(responses[i].Utterances[0]))
 		pass, err := timed(func() error {
-			_, err := bare.encoder.Margins([][]int32{ids})
+			_, err := bare.encoder.Margins([]rewardmodel.Sequence{{IDs: ids}})
 			return err
 		})
 		if err != nil {

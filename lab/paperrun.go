@@ -15,6 +15,7 @@ import (
 	"assay/lab/bench"
 	"assay/lab/paper"
 	"assay/rewardmodel/bag"
+	"assay/rewardmodel"
 	"assay/rewardmodel/checkpoint"
 	"assay/rewardmodel/encoder"
 	"assay/rewardmodel/eval"
@@ -197,13 +198,13 @@ type timedLearner struct {
 }
 
 // Step implements train.Learner.
-func (t *timedLearner) Step(batch [][]int32, lr float64, loss train.Loss) (float64, error) {
+func (t *timedLearner) Step(batch []rewardmodel.Sequence, lr float64, loss train.Loss) (float64, error) {
 	defer t.count(len(batch), time.Now())
 	return t.Learner.Step(batch, lr, loss)
 }
 
 // StepFeatures implements train.Learner.
-func (t *timedLearner) StepFeatures(batch [][]int32, lr float64, loss train.FeatureLoss) (float64, error) {
+func (t *timedLearner) StepFeatures(batch []rewardmodel.Sequence, lr float64, loss train.FeatureLoss) (float64, error) {
 	defer t.count(len(batch), time.Now())
 	return t.Learner.StepFeatures(batch, lr, loss)
 }

@@ -220,12 +220,12 @@ func benchModel(dir string) (m bench.Model, err error) {
 		return m, err
 	}
 	defer ckpt.Close()
-	violation, compliant, single, err := ckpt.Labels()
+	labels, single, err := ckpt.Labels()
 	if err != nil {
 		return m, err
 	}
-	if single {
-		return m, errors.New("has one output; the other servers need one for each label")
+	if single || len(labels) > 1 {
+		return m, errors.New("has one output, or several aspects; the other servers need one output for each of two labels")
 	}
 	tok, err := tokenizer.Load(dir)
 	if err != nil {
@@ -234,7 +234,7 @@ func benchModel(dir string) (m bench.Model, err error) {
 	shape := bench.Shape{Hidden: ckpt.Config.HiddenSize, Layers: ckpt.Config.Layers, Intermediate: ckpt.Config.Intermediate}
 	return bench.Model{
 		Name: filepath.Base(dir), Dir: dir, Shape: shape, MaxLength: ckpt.MaxLength(),
-		Violation: violation, Compliant: compliant, Tokenizer: tok,
+		Violation: labels[0].Violation, Compliant: labels[0].Compliant, Tokenizer: tok,
 	}, nil
 }
 

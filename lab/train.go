@@ -17,6 +17,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"assay/lab/stats"
+	"assay/rewardmodel"
 	"assay/rewardmodel/checkpoint"
 	"assay/rewardmodel/encoder"
 	"assay/rewardmodel/tokenizer"
@@ -197,7 +198,11 @@ func (c *trainCmd) withEncoder(work *trainWork, precision encoder.Precision, row
 			if i == work.Warmup {
 				began = time.Now()
 			}
-			value, err := learner.Step(step.Sequences, work.LR, train.BatchLoss(step.Violation, work.Lambda))
+			batch := make([]rewardmodel.Sequence, len(step.Sequences))
+			for k, ids := range step.Sequences {
+				batch[k].IDs = ids
+			}
+			value, err := learner.Step(batch, work.LR, train.BatchLoss(step.Violation, work.Lambda))
 			if err != nil {
 				return run, err
 			}

@@ -188,23 +188,25 @@ func (c *Checkpoint) HasClassifier() bool {
 	return architectures[c.Config.Architecture].classifier
 }
 
-// Labels returns the index of each label in the logits. Names are matched in
-// any case and order; failing that, index 0 is the violation. With one logit
-// single is true, both indices are 0, and the probability of a violation is
-// sigmoid(-logit). More than two labels are an error that wraps
-// ErrUnsupported.
-func (c *Checkpoint) Labels() (violation, compliant int, single bool, err error) {
-	switch c.Config.NumLabels {
-	case 1:
-		return 0, 0, true, nil
-	case 2:
-	default:
-		return 0, 0, false, fmt.Errorf("checkpoint %s: config.json: %d labels in id2label; a reward model has one or two: %w", c.Dir, c.Config.NumLabels, ErrUnsupported)
+// Labels returns for each aspect (Manifest.AspectList) the indices of its labels in
+// the logits. Names are matched in any case and order; failing that, with a single
+// aspect, index 0 is the violation. With one logit single is true, both indices are
+// 0, and the probability of a violation is sigmoid(-logit). More than two labels
+// that are not the pairs of aspects are an error that wraps ErrUnsupported.
+func (c *Checkpoint) Labels() (rows []LabelRows, single bool, err error) {
+	switch {
+	case c.Config.NumLabels == 1:
+		return []LabelRows{{}}, true, nil
+	case c.Config.NumLabels == 2:
+		v := c.Config.violation()
+		return []LabelRows{{v, 1 - v}}, false, nil
+	case c.Manifest == nil || len(c.Manifest.Aspects) == 0:
+		return nil, false, fmt.Errorf("checkpoint %s: config.json: %d labels in id2label; a reward model has one or two, or NAME:violation and NAME:compliant for each aspect: %w", c.Dir, c.Config.NumLabels, ErrUnsupported)
 	}
-	if c.Config.violation() == 1 {
-		return 1, 0, false, nil
+	if rows, err = c.Config.labelRows(c.Manifest.Aspects); err != nil {
+		return nil, false, fmt.Errorf("checkpoint %s: %w: %w", c.Dir, err, ErrDamaged)
 	}
-	return 0, 1, false, nil
+	return rows, false, nil
 }
 
 // MaxLength is the maximum length of a sequence in tokens, including special
@@ -214,6 +216,15 @@ func (c *Checkpoint) MaxLength() int {
 		return c.Manifest.MaxLength
 	}
 	return c.Config.positions()
+}
+
+// MaxContext is the maximum length of a context in tokens, including special
+// tokens; 0 for a model that was not trained with context.
+func (c *Checkpoint) MaxContext() int {
+	if !c.Manifest.Context {
+		return 0
+	}
+	return min(cmp.Or(c.Manifest.ContextTokens, DefaultContextTokens), c.Config.positions())
 }
 
 // Tensors lists every stored tensor by name, including those that the model does

@@ -371,10 +371,15 @@ func (cfg Config) index(label string) int {
 	})
 }
 
-// violation is the index of the violation among two labels. One matching name
-// determines both; two contradictory names are ignored.
+// violation is the index of the violation among two labels, which may have the name
+// of their aspect before a colon. One matching name determines both; two
+// contradictory names are ignored.
 func (cfg Config) violation() int {
-	if cfg.index("violation") == 1 || cfg.index("violation") < 0 && cfg.index("compliant") == 0 {
+	kinds := Config{Labels: make([]string, len(cfg.Labels))}
+	for i, label := range cfg.Labels {
+		kinds.Labels[i] = label[strings.LastIndexByte(label, ':')+1:]
+	}
+	if kinds.index(violationLabel) == 1 || kinds.index(violationLabel) < 0 && kinds.index(compliantLabel) == 0 {
 		return 1
 	}
 	return 0

@@ -3,6 +3,7 @@ package checkpoint
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -121,6 +122,7 @@ func TestLabels(t *testing.T) {
 		{"reversed", `"id2label":{"0":"compliant","1":"violation"}`, 1, 0, false},
 		{"reversed in capitals", `"id2label":{"1":"VIOLATION","0":" Compliant"}`, 1, 0, false},
 		{"only the violation", `"id2label":{"0":"ok","1":"violation"}`, 1, 0, false},
+		{"reversed with the name of the aspect", `"id2label":{"0":"toxicity:compliant","1":"toxicity:violation"}`, 1, 0, false},
 		{"only compliant", `"id2label":{"0":"compliant","1":"bad"}`, 1, 0, false},
 		{"other names", `"id2label":{"0":"negative","1":"positive"}`, 0, 1, false},
 		{"numbers as names", `"id2label":{"0":0,"1":1}`, 0, 1, false},
@@ -134,9 +136,9 @@ func TestLabels(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			violation, compliant, single, err := (&Checkpoint{Config: cfg}).Labels()
-			if err != nil || violation != test.violation || compliant != test.compliant || single != test.single {
-				t.Errorf("got %d, %d, %v, %v", violation, compliant, single, err)
+			rows, single, err := (&Checkpoint{Config: cfg}).Labels()
+			if want := []LabelRows{{test.violation, test.compliant}}; err != nil || !slices.Equal(rows, want) || single != test.single {
+				t.Errorf("got %v, %v, %v", rows, single, err)
 			}
 		})
 	}
@@ -145,13 +147,14 @@ func TestLabels(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, _, _, err = (&Checkpoint{Config: cfg}).Labels()
+	_, _, err = (&Checkpoint{Config: cfg}).Labels()
 	wantError(t, err, ErrUnsupported, "3 labels in id2label")
 }
 
 func FuzzParseConfig(f *testing.F) {
 	f.Add([]byte(tinyConfig))
 	f.Add([]byte(with(`"id2label":{"0":"violation","1":null},"hidden_act":"gelu_new"`)))
+	f.Add([]byte(with(`"id2label":{"0":"a:violation","1":"B:Compliant","2":"b:violation","3":"a:compliant"}`)))
 	for _, name := range []string{"roberta-reversed", "bert-mlm", "deberta-v2", "deberta-p2c"} {
 		data, err := os.ReadFile(filepath.Join("testdata", name, "config.json"))
 		if err != nil {
@@ -168,9 +171,9 @@ func FuzzParseConfig(f *testing.F) {
 			return
 		}
 		// What is accepted can be written and reads back the same.
-		out, err := cfg.forWriting()
+		out, _, err := cfg.forWriting(cfg.labelledAspects())
 		if err != nil {
-			if cfg.NumLabels <= 2 {
+			if cfg.NumLabels <= 2 || cfg.labelledAspects() != nil {
 				t.Fatal(err)
 			}
 			return

@@ -9,19 +9,36 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// forWriting returns cfg as the sequence classifier that Write stores, with
-// the labels in the documented order: violation, compliant. A single logit is that
-// of compliant.
-func (cfg Config) forWriting() (Config, error) {
+// forWriting returns cfg as the sequence classifier that Write stores, with the
+// labels in the documented order: violation, compliant, for each aspect in turn. A
+// single logit is that of compliant. Row i of its head is row rows[i] of cfg's; nil
+// rows are those of cfg.
+func (cfg Config) forWriting(aspects []Aspect) (out Config, rows []int, err error) {
 	if _, runs := families[cfg.ModelType]; !runs {
-		return Config{}, fmt.Errorf("model_type %q cannot be written; %s: %w", cfg.ModelType, familyNames, ErrUnsupported)
+		return Config{}, nil, fmt.Errorf("model_type %q cannot be written; %s: %w", cfg.ModelType, familyNames, ErrUnsupported)
 	}
-	if cfg.NumLabels != 1 && cfg.NumLabels != 2 {
-		return Config{}, fmt.Errorf("num_labels is %d; a reward model has one or two labels: %w", cfg.NumLabels, ErrUnsupported)
+	out = cfg
+	out.Architecture = cfg.class(true)
+	switch {
+	case cfg.NumLabels == 1 || cfg.NumLabels == 2:
+		out.Labels = AspectLabels([]string{DefaultAspect})[2-cfg.NumLabels:]
+		if cfg.NumLabels == 2 && cfg.violation() == 1 {
+			rows = []int{1, 0}
+		}
+	case len(aspects) > 1 && 2*len(aspects) == cfg.NumLabels:
+		found, err := cfg.labelRows(aspects)
+		if err != nil {
+			return Config{}, nil, err
+		}
+		var names []string
+		for i, a := range aspects {
+			names, rows = append(names, a.Name), append(rows, found[i].Violation, found[i].Compliant)
+		}
+		out.Labels = AspectLabels(names)
+	default:
+		return Config{}, nil, fmt.Errorf("num_labels is %d; a reward model has one or two labels, or two for each of its %d aspects: %w", cfg.NumLabels, len(aspects), ErrUnsupported)
 	}
-	cfg.Architecture = cfg.class(true)
-	cfg.Labels = []string{"violation", "compliant"}[2-cfg.NumLabels:]
-	return cfg, cfg.validate()
+	return out, rows, out.validate()
 }
 
 // marshal renders config.json: the file as read, without the fields that describe
@@ -67,6 +84,9 @@ func (cfg Config) marshal(dtype DType) ([]byte, error) {
 		"dtype":                        dtype.torchName(),
 		"torch_dtype":                  dtype.torchName(), // the name before transformers 4.56
 	})
+	if cfg.NumLabels > 2 { // one independent pair per aspect
+		out["problem_type"] = "multi_label_classification"
+	}
 	if cfg.ModelType == DebertaV2 {
 		delete(out, "classifier_dropout")
 		maps.Copy(out, cfg.Disentangled.fields(cfg))

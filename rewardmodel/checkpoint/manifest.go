@@ -23,6 +23,10 @@ const manifestFile = "assay.json"
 // DefaultThreshold is the decision threshold of a checkpoint without one.
 const DefaultThreshold = 0.5
 
+// DefaultContextTokens is the maximum length of a context of a checkpoint that was
+// trained with context and does not state one.
+const DefaultContextTokens = 128
+
 // Manifest is assay.json: what a reward model adds to a checkpoint.
 type Manifest struct {
 	// Version names this model in every result.
@@ -42,6 +46,13 @@ type Manifest struct {
 	// a map of the compliance log-odds per aggregate. An aggregate without one has
 	// uncalibrated rewards.
 	Calibration map[string]calibration.Map `json:"calibration,omitempty"`
+	// Aspects are the rules that the checkpoint scores, if it names them; see
+	// AspectList. Threshold, Thresholds and Calibration are then those of the first
+	// one, for readers that know one rule only: Write and UpdateManifest set them.
+	Aspects []Aspect `json:"aspects,omitempty"`
+	// Combination is how the rewards of the aspects become one; see
+	// CombinationOrDefault.
+	Combination string `json:"combination,omitempty"`
 	// SigmaMicro is the ratio of normal to anomalous instances inside an
 	// anomalous bag of the training data; at least 0.
 	SigmaMicro float64 `json:"sigma_micro"`
@@ -54,6 +65,9 @@ type Manifest struct {
 	MaxLength int `json:"max_length"`
 	// Context reports that the model was trained with the prompt as context.
 	Context bool `json:"context"`
+	// ContextTokens is the maximum length of a context in tokens, including special
+	// tokens; 0 means DefaultContextTokens. See Checkpoint.MaxContext.
+	ContextTokens int `json:"context_tokens,omitzero"`
 	// Base names the checkpoint that training was initialized from.
 	Base string `json:"base"`
 	// Data names the data sets.
@@ -72,6 +86,7 @@ type Manifest struct {
 func readManifest(f *directory, cfg Config) (*Manifest, error) {
 	man := &Manifest{Threshold: DefaultThreshold}
 	if !f.has(manifestFile) {
+		man.nameAspects(cfg)
 		return man, nil
 	}
 	data, err := f.read(manifestFile, maxConfig)
@@ -81,6 +96,7 @@ func readManifest(f *directory, cfg Config) (*Manifest, error) {
 	if err := json.Unmarshal(data, man); err != nil {
 		return nil, fmt.Errorf("%s: %.200s: %w", manifestFile, err.Error(), ErrDamaged)
 	}
+	man.nameAspects(cfg)
 	if err := man.validate(cfg); err != nil {
 		return nil, err
 	}
@@ -92,20 +108,12 @@ func (m *Manifest) validate(cfg Config) error {
 	damaged := func(format string, args ...any) error {
 		return fmt.Errorf(manifestFile+": "+format+": %w", append(args, ErrDamaged)...)
 	}
-	unit := func(x float64) bool { return x >= 0 && x <= 1 } // false for NaN
 	ratio := func(x float64) bool { return x >= 0 && !math.IsInf(x, 1) }
-	if !unit(m.Threshold) {
-		return damaged("threshold is %v; it must be in [0,1]", m.Threshold)
+	if err := checkScale("", m.Threshold, m.Thresholds, m.Calibration); err != nil {
+		return damaged("%w", err)
 	}
-	for _, name := range sortedKeys(m.Thresholds) {
-		if !unit(m.Thresholds[name]) {
-			return damaged("thresholds.%.80s is %v; it must be in [0,1]", name, m.Thresholds[name])
-		}
-	}
-	for _, name := range sortedKeys(m.Calibration) {
-		if err := m.Calibration[name].Validate(); err != nil {
-			return damaged("calibration.%.80s: %w", name, err)
-		}
+	if err := m.checkAspects(cfg); err != nil {
+		return damaged("%w", err)
 	}
 	if !ratio(m.SigmaMicro) {
 		return damaged("sigma_micro is %v; it must be at least 0", m.SigmaMicro)
@@ -115,6 +123,9 @@ func (m *Manifest) validate(cfg Config) error {
 	}
 	if m.MaxLength != 0 && (m.MaxLength < 3 || m.MaxLength > cfg.positions()) {
 		return damaged("max_length is %d; the model takes 3 to %d tokens", m.MaxLength, cfg.positions())
+	}
+	if m.ContextTokens != 0 && (m.ContextTokens < 3 || m.ContextTokens > cfg.positions()) {
+		return damaged("context_tokens is %d; the model takes 3 to %d tokens", m.ContextTokens, cfg.positions())
 	}
 	for _, name := range sortedKeys(m.Metrics) {
 		if x := m.Metrics[name]; math.IsNaN(x) || math.IsInf(x, 0) {

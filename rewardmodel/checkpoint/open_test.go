@@ -44,9 +44,9 @@ func TestOpen(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.dir, func(t *testing.T) {
 			c := mustOpen(t, filepath.Join("testdata", test.dir))
-			violation, _, single, err := c.Labels()
-			if err != nil || violation != test.violation || single != test.single {
-				t.Errorf("labels: %d, %v, %v", violation, single, err)
+			rows, single, err := c.Labels()
+			if err != nil || len(rows) != 1 || rows[0].Violation != test.violation || single != test.single {
+				t.Errorf("labels: %v, %v, %v", rows, single, err)
 			}
 			if c.Config.Architecture != test.architecture || c.HasClassifier() != test.classifier {
 				t.Errorf("architecture %s, classifier %v", c.Config.Architecture, c.HasClassifier())

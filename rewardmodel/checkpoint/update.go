@@ -39,6 +39,7 @@ func updateManifest(dir string, edit func(*Manifest)) error {
 		return fmt.Errorf("%s: %w", manifestFile, os.ErrNotExist)
 	}
 	edit(c.Manifest)
+	c.Manifest.mirrorFirst()
 	if err := c.Manifest.validate(c.Config); err != nil {
 		return err
 	}

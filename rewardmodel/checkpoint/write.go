@@ -51,8 +51,8 @@ func TokenizerFiles(dir string) ([]string, error) {
 // tensors are those of Specs(cfg, true) in any order, each once; a missing or
 // unknown name, another shape, a wrong number of bytes or a non-finite value is an
 // error. cfg is that of Open, or was built by the caller; its Labels define the
-// rows of the head, which is stored with the violation first. Fields of
-// config.json that Config does not define are kept. man must have a version; Write
+// rows of the head, which is stored with the violation first, and in the order of
+// the manifest's aspects. Fields of config.json that Config does not define are kept. man must have a version; Write
 // sets its checksums, and its creation time when zero.
 //
 // The directory appears complete or not at all, even when the process is killed:
@@ -71,7 +71,9 @@ func Write(dir string, cfg Config, man Manifest, tensors []Tensor, files ...stri
 
 // fillDirectory writes all files of a checkpoint into an empty directory.
 func fillDirectory(tmp string, cfg Config, man Manifest, tensors []Tensor, files []string) error {
-	out, err := cfg.forWriting()
+	man.nameAspects(cfg)
+	man.mirrorFirst()
+	out, rows, err := cfg.forWriting(man.Aspects)
 	if err != nil {
 		return err
 	}
@@ -85,8 +87,8 @@ func fillDirectory(tmp string, cfg Config, man Manifest, tensors []Tensor, files
 	if err != nil {
 		return err
 	}
-	if cfg.NumLabels == 2 && cfg.violation() == 1 {
-		swapRows(tensors, out.headName())
+	if rows != nil {
+		permuteRows(tensors, out.headName(), rows)
 	}
 	config, err := out.marshal(mainType(tensors))
 	if err != nil {
@@ -169,8 +171,9 @@ func mainType(tensors []Tensor) DType {
 	return slices.MaxFunc(slices.Sorted(maps.Keys(count)), func(a, b DType) int { return cmp.Compare(count[a], count[b]) })
 }
 
-// swapRows exchanges the two rows of the head's weight and bias.
-func swapRows(tensors []Tensor, head string) {
+// permuteRows reorders the rows of the head's weight and bias: row i becomes what
+// row rows[i] was.
+func permuteRows(tensors []Tensor, head string, rows []int) {
 	for i, t := range tensors {
 		if t.Name != head+".weight" && t.Name != head+".bias" {
 			continue
@@ -181,9 +184,13 @@ func swapRows(tensors []Tensor, head string) {
 			if err := inOrder(&buffer); err != nil {
 				return err
 			}
-			rows := buffer.Bytes()
-			half := len(rows) / 2
-			_, err := w.Write(append(slices.Clone(rows[half:]), rows[:half]...))
+			data := buffer.Bytes()
+			size := len(data) / len(rows)
+			permuted := make([]byte, 0, len(data))
+			for _, row := range rows {
+				permuted = append(permuted, data[row*size:(row+1)*size]...)
+			}
+			_, err := w.Write(permuted)
 			return err
 		}
 	}

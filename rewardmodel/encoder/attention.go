@@ -2,6 +2,7 @@ package encoder
 
 import (
 	"math"
+	"slices"
 
 	"github.com/sugarme/gotch/ts"
 )
@@ -14,6 +15,11 @@ type group struct {
 	from          []int64   // [count*length] the row of the group at each padded position; nil when all lengths are equal
 	to            []int64   // [tokens] the padded position of each row of the group
 	mask          []float32 // [count*length] 0 for real tokens, -Inf for padding
+
+	// With contexts, a sequence attends to the tokens of its context and to its own.
+	keys    int64     // longest context of the group plus length; 0 if the group has no contexts
+	keyRows []int64   // [count*keys] the row of the batch of each key
+	keyMask []float32 // [count*keys] 0 for real keys, -Inf for padding
 }
 
 // A group accepts longer sequences while its padding stays below a share of its tokens, or below a number of tokens whose
@@ -62,8 +68,41 @@ func newGroup(lengths []int64, tokens int64) group {
 	return g
 }
 
-// attend runs self-attention over each group: qkv [tokens, 3*hidden] -> [tokens, hidden].
-func (n *network) attend(g *tensorScope, p *packed, qkv *ts.Tensor, add bias, dropout float64) *ts.Tensor {
+// addContexts adds the groups of the contexts and the keys of the groups of sequences that have any.
+func (p *packed) addContexts() {
+	first, length := p.contextRows()
+	start := 0
+	for i := range p.groups {
+		gr := &p.groups[i]
+		end := start + int(gr.count)
+		if longest := slices.Max(length[start:end]); longest > 0 {
+			gr.keys = longest + gr.length
+			for s := start; s < end; s++ {
+				rows := make([]int64, 0, gr.keys)
+				for k := range length[s] {
+					rows = append(rows, first[s]+k)
+				}
+				for k := range p.lengths[s] {
+					rows = append(rows, p.first[s]+k)
+				}
+				for k := range gr.keys {
+					if k < int64(len(rows)) {
+						gr.keyRows, gr.keyMask = append(gr.keyRows, rows[k]), append(gr.keyMask, 0)
+					} else { // any row works
+						gr.keyRows, gr.keyMask = append(gr.keyRows, rows[0]), append(gr.keyMask, float32(math.Inf(-1)))
+					}
+				}
+			}
+		}
+		start = end
+	}
+	own := groupsOf(p.contexts.lengths)
+	p.groups, p.contexts.groups = append(p.groups, own...), len(own)
+}
+
+// attend runs self-attention over each group: qkv [tokens, 3*hidden] -> [tokens, hidden]. In the last layer, where
+// nothing reads contexts, the result has only the tokens of sequences when there are contexts.
+func (n *network) attend(g *tensorScope, p *packed, qkv *ts.Tensor, add bias, last bool, dropout float64) *ts.Tensor {
 	hidden, heads := int64(n.cfg.HiddenSize), int64(n.cfg.Heads)
 	sizes := make([]int64, len(p.groups))
 	for i, gr := range p.groups {
@@ -73,31 +112,49 @@ func (n *network) attend(g *tensorScope, p *packed, qkv *ts.Tensor, add bias, dr
 		sizes = append(sizes, p.padding)
 	}
 	parts := g.split(qkv, sizes)
+	var keyValue *ts.Tensor // [tokens, 2*hidden]
+	if p.types != nil {
+		keyValue = g.columns(qkv, hidden, 2*hidden)
+	}
 	for i, gr := range p.groups {
 		if g.err != nil {
 			return nil
+		}
+		if last && p.types != nil && i == len(p.groups)-p.contexts.groups {
+			parts = parts[:i]
+			break
 		}
 		rows := parts[i]
 		if gr.from != nil {
 			rows = g.pick(rows, g.int64s(gr.from, n.device))
 		}
 		mask := add(i, rows)
-		if gr.from != nil {
-			mask = g.add(mask, g.cast(g.float32s(gr.mask, n.device, gr.count, 1, 1, gr.length), n.kind))
+		var query, key, value *ts.Tensor
+		if gr.keys > 0 {
+			mask = g.add(mask, g.cast(g.float32s(gr.keyMask, n.device, gr.count, 1, 1, gr.keys), n.kind))
+			query = g.permute(g.reshape(g.columns(rows, 0, hidden), gr.count, gr.length, heads, hidden/heads), 0, 2, 1, 3)
+			picked := g.pick(keyValue, g.int64s(gr.keyRows, n.device))
+			split := g.unbind(g.permute(g.reshape(picked, gr.count, gr.keys, 2, heads, hidden/heads), 2, 0, 3, 1, 4), 2)
+			key, value = split[0], split[1]
+		} else {
+			if gr.from != nil {
+				mask = g.add(mask, g.cast(g.float32s(gr.mask, n.device, gr.count, 1, 1, gr.length), n.kind))
+			}
+			split := g.unbind(g.permute(g.reshape(rows, gr.count, gr.length, 3, heads, hidden/heads), 2, 0, 3, 1, 4), 3)
+			query, key, value = split[0], split[1], split[2]
 		}
-		split := g.unbind(g.permute(g.reshape(rows, gr.count, gr.length, 3, heads, hidden/heads), 2, 0, 3, 1, 4), 3)
 		fused := g.attention
 		if n.training {
 			fused = g.attentionByMatmul
 		}
-		o := fused(split[0], split[1], split[2], mask, n.scale, dropout)
+		o := fused(query, key, value, mask, n.scale, dropout)
 		parts[i] = g.reshape(g.permute(o, 0, 2, 1, 3), gr.count*gr.length, hidden)
 		if gr.from != nil {
 			parts[i] = g.pick(parts[i], g.int64s(gr.to, n.device))
 		}
 	}
-	if last := len(p.groups); p.padding > 0 { // any values work
-		parts[last] = g.do("narrow", func() (*ts.Tensor, error) { return parts[last].Narrow(1, 0, hidden, false) })
+	if at := len(p.groups); at < len(parts) { // padding: any values work
+		parts[at] = g.columns(parts[at], 0, hidden)
 	}
 	return g.cat(parts)
 }

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"os"
 	"testing"
+
+	"assay/rewardmodel"
 )
 
 // shippedModel is the checkpoint that the repository ships.
@@ -34,7 +36,7 @@ func TestScoreDoesNotDependOnTheBatch(t *testing.T) {
 			order := rng.Perm(len(all))
 			for len(order) > 0 {
 				n := min(len(order), 1+rng.IntN(20))
-				batch := make([][]int32, n)
+				batch := make([]rewardmodel.Sequence, n)
 				for k, i := range order[:n] {
 					batch[k] = all[i]
 				}

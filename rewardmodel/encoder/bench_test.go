@@ -6,6 +6,8 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"assay/rewardmodel"
 )
 
 // benchCheckpoint is the checkpoint directory named by ASSAY_BENCH_MODEL.
@@ -18,17 +20,23 @@ func benchCheckpoint(b *testing.B) string {
 }
 
 // sentences draws n sequences of 8 to 48 tokens.
-func sentences(n, vocab int) ([][]int32, int) {
+func sentences(n, vocab int) ([]rewardmodel.Sequence, int) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	batch, tokens := make([][]int32, n), 0
+	batch, tokens := make([]rewardmodel.Sequence, n), 0
 	for i := range batch {
-		batch[i] = make([]int32, 8+rng.IntN(41))
-		for k := range batch[i] {
-			batch[i][k] = int32(1000 + rng.IntN(vocab-1000))
-		}
-		tokens += len(batch[i])
+		batch[i].IDs = randomTokens(rng, 8+rng.IntN(41), vocab)
+		tokens += len(batch[i].IDs)
 	}
 	return batch, tokens
+}
+
+// randomTokens draws n tokens, none of them special.
+func randomTokens(rng *rand.Rand, n, vocab int) []int32 {
+	ids := make([]int32, n)
+	for k := range ids {
+		ids[k] = int32(1000 + rng.IntN(vocab-1000))
+	}
+	return ids
 }
 
 func BenchmarkMargins(b *testing.B) {

@@ -27,7 +27,7 @@ func TestRuntimeReportsScoring(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	batch := [][]int32{{0, 5, 6, 2}, {0, 7, 2}}
+	batch := sequences([]int32{0, 5, 6, 2}, []int32{0, 7, 2})
 	if _, err := l.Step(batch, 1e-3, alternatingLoss); err != nil {
 		t.Fatal(err)
 	}

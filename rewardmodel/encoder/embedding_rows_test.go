@@ -34,7 +34,7 @@ func TestEmbeddingRowsEqualPyTorch(t *testing.T) {
 		opts := LearnerOptions{Precision: FP32, Dropout: new(float64), Embeddings: kind}
 		l := newLearner(t, r, "../checkpoint/testdata/roberta-two", opts)
 		for i, batch := range golden.Batches {
-			if got := steps(t, l, batch, 1); math.Abs(got-want.Losses[i]) > 1e-5 {
+			if got := steps(t, l, sequences(batch...), 1); math.Abs(got-want.Losses[i]) > 1e-5 {
 				t.Errorf("%s: loss %d is %v, want %v", kind, i, got, want.Losses[i])
 			}
 			if i == 2 {
@@ -76,7 +76,7 @@ func TestWeightDecayReachesEveryRow(t *testing.T) {
 		return readTensor(t, l, func(l *Learner) ([]float32, error) { return l.read(l.net.word, elements(l.net.word)) })
 	}
 	before := word()
-	steps(t, l, [][]int32{{0, 10, 2}, {0, 11, 2}}, 1)
+	steps(t, l, sequences([]int32{0, 10, 2}, []int32{0, 11, 2}), 1)
 	after := word()
 	hidden := l.net.cfg.HiddenSize
 	for _, row := range []int{50, 95} { // in no mini-batch

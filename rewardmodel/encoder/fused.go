@@ -53,7 +53,8 @@ func (d *fusedDense) apply(k kernels, x activations, activation string) linearOu
 
 // fusedBatch is the part of a batch that all layers share.
 type fusedBatch struct {
-	heads
+	heads                // of the sequences
+	all            heads // of the sequences and the contexts
 	tokens, padded int64 // rows, without and with padding
 	firsts         int64 // sequences, with padding
 }
@@ -62,15 +63,30 @@ type fusedBatch struct {
 func (f *fused) encode(g *tensorScope, p *packed) *ts.Tensor {
 	n := f.net
 	k := kernels{g, f.threads}
-	size := int64(n.cfg.HiddenSize / n.cfg.Heads)
+	size, longest := int64(n.cfg.HiddenSize/n.cfg.Heads), p.longest()
 	b := fusedBatch{
 		tokens: int64(len(p.ids)) - p.padding, padded: int64(len(p.ids)), firsts: int64(len(p.first)),
 		heads: heads{
 			count: int64(n.cfg.Heads), size: size, scale: n.scale[0], sequences: len(p.lengths),
-			first: g.int64s(p.first, n.device), length: g.int64s(p.lengths, n.device), longest: slices.Max(p.lengths), scratch: k.attendScratch(slices.Max(p.lengths), size),
+			first: g.int64s(p.first, n.device), length: g.int64s(p.lengths, n.device), longest: longest, scratch: k.attendScratch(longest, size),
 		},
 	}
-	x := k.embed(n, f.embedNorm, g.int64s(p.ids, n.device), g.int64s(p.positions, n.device), f.kind, f.layers[0].query.int8)
+	b.all = b.heads
+	var types *ts.Tensor
+	if p.types != nil {
+		types = g.int64s(p.types, n.device)
+		first, length := p.contextRows()
+		b.contextFirst, b.contextLength = g.int64s(first, n.device), g.int64s(length, n.device)
+		none := make([]int64, len(p.contexts.first)) // a context has no context
+		sequences := len(p.lengths)
+		b.all = b.heads
+		b.all.sequences += len(none)
+		b.all.first = g.int64s(slices.Concat(p.first[:sequences], p.contexts.first), n.device)
+		b.all.length = g.int64s(slices.Concat(p.lengths, p.contexts.lengths), n.device)
+		b.all.contextFirst = g.int64s(slices.Concat(first, none), n.device)
+		b.all.contextLength = g.int64s(slices.Concat(length, none), n.device)
+	}
+	x := k.embed(n, f.embedNorm, g.int64s(p.ids, n.device), g.int64s(p.positions, n.device), types, f.kind, f.layers[0].query.int8)
 	for i := range f.layers {
 		last := i == len(f.layers)-1
 		var next *quantized
@@ -111,7 +127,7 @@ func (f *fused) layer(k kernels, b *fusedBatch, l *fusedLayer, x activations, la
 		attended = k.attend(b.heads, q, kv, 0, hidden, true, rows, int64(b.sequences), f.kind)
 	} else {
 		qkv := l.query.apply(k, x, "")
-		attended = k.attend(b.heads, qkv, qkv, hidden, 2*hidden, false, rows, b.tokens, f.kind)
+		attended = k.attend(b.all, qkv, qkv, hidden, 2*hidden, false, rows, b.tokens, f.kind)
 	}
 	y := l.attended.apply(k, k.feed(attended, rows, "", l.attended.int8), "")
 	x = k.addNorm(x, at, y, rows, l.attentionNorm, eps, l.intermediate.int8)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sugarme/gotch"
 
+	"assay/rewardmodel"
 	"assay/rewardmodel/checkpoint"
 )
 
@@ -35,13 +36,13 @@ func TestFused(t *testing.T) {
 					t.Logf("%s is not fused here", p)
 					continue
 				}
-				var batch [][]int32
+				var batch []rewardmodel.Sequence
 				for n := 1; n <= fused.MaxLength(); n += 1 + n/9 {
 					seq := make([]int32, n)
 					for i := range seq {
 						seq[i] = int32(rng.IntN(plain.net.cfg.Vocab))
 					}
-					batch = append(batch, seq)
+					batch = append(batch, rewardmodel.Sequence{IDs: seq})
 				}
 				want, err := plain.Margins(batch)
 				if err != nil {
@@ -53,7 +54,7 @@ func TestFused(t *testing.T) {
 				}
 				for i := range want {
 					if d := math.Abs(float64(got[i] - want[i])); !(d <= tolerance) {
-						t.Errorf("%v, %d threads, %s, %d tokens: margin %v, want %v", c, threads, p, len(batch[i]), got[i], want[i])
+						t.Errorf("%v, %d threads, %s, %d tokens: margin %v, want %v", c, threads, p, len(batch[i].IDs), got[i], want[i])
 					}
 				}
 			}

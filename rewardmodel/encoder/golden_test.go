@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"assay/rewardmodel"
 	"assay/rewardmodel/checkpoint"
 )
 
@@ -33,10 +34,19 @@ func readGolden(t *testing.T, dir string) golden {
 	return g
 }
 
-func (g golden) sequences() [][]int32 {
-	batch := make([][]int32, len(g.Cases))
+func (g golden) sequences() []rewardmodel.Sequence {
+	batch := make([]rewardmodel.Sequence, len(g.Cases))
 	for i, c := range g.Cases {
-		batch[i] = c.InputIDs
+		batch[i].IDs = c.InputIDs
+	}
+	return batch
+}
+
+// sequences are sequences without context.
+func sequences(ids ...[]int32) []rewardmodel.Sequence {
+	batch := make([]rewardmodel.Sequence, len(ids))
+	for i := range ids {
+		batch[i].IDs = ids[i]
 	}
 	return batch
 }
@@ -108,7 +118,7 @@ func TestGolden(t *testing.T) {
 				return
 			}
 			ckpt := openCheckpoint(t, dir)
-			violation, compliant, single, err := ckpt.Labels()
+			labels, single, err := ckpt.Labels()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -116,7 +126,7 @@ func TestGolden(t *testing.T) {
 				if single {
 					return -logits[0]
 				}
-				return logits[violation] - logits[compliant]
+				return logits[labels[0].Violation] - logits[labels[0].Compliant]
 			}
 			together, err := m.Margins(batch)
 			if err != nil {
@@ -191,11 +201,11 @@ func TestBatchRefusesWhatTheModelCannotTake(t *testing.T) {
 		"negative id": {0, -1, 2},
 		"unknown id":  {0, 1 << 20, 2},
 	} {
-		if _, err := m.Margins([][]int32{{0, 5, 2}, seq}); err == nil {
+		if _, err := m.Margins(sequences([]int32{0, 5, 2}, seq)); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}
-	if _, err := m.Margins([][]int32{{0, 5, 2}}); err != nil {
+	if _, err := m.Margins(sequences([]int32{0, 5, 2})); err != nil {
 		t.Errorf("after bad batches: %v", err)
 	}
 }
@@ -211,7 +221,7 @@ func TestClosedRuntime(t *testing.T) {
 	}
 	r.Close()
 	r.Close()
-	if _, err := m.Margins([][]int32{{2, 5, 3}}); !errors.Is(err, ErrClosed) {
+	if _, err := m.Margins(sequences([]int32{2, 5, 3})); !errors.Is(err, ErrClosed) {
 		t.Errorf("after Close: %v, want ErrClosed", err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
 
+	"assay/rewardmodel"
 	"assay/rewardmodel/checkpoint"
 	"assay/rewardmodel/logistic"
 	"assay/rewardmodel/tokenizer"
@@ -30,15 +31,15 @@ func (r *Runtime) loadInt8(ckpt *checkpoint.Checkpoint) (*Model, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encoder: precision int8 needs the model's tokenizer for its built-in texts: %w", err)
 	}
-	var checks [][]int32
+	var checks []rewardmodel.Sequence
 	for _, text := range int8CheckTexts {
-		checks = append(checks, tok.Frame(tok.IDs(text)))
+		checks = append(checks, rewardmodel.Sequence{IDs: tok.Frame(tok.IDs(text))})
 	}
 	return r.loadInt8With(ckpt, checks)
 }
 
-// loadInt8With is loadInt8 with the given tokenized check texts.
-func (r *Runtime) loadInt8With(ckpt *checkpoint.Checkpoint, checks [][]int32) (*Model, error) {
+// loadInt8With is loadInt8 with the given tokenized check texts. With context, each is also a reply to the preceding one.
+func (r *Runtime) loadInt8With(ckpt *checkpoint.Checkpoint, checks []rewardmodel.Sequence) (*Model, error) {
 	if cfg := ckpt.Config; cfg.Disentangled.Relative {
 		return nil, fmt.Errorf("encoder: precision int8 does not support %s; use bf16 or fp32", cfg.ModelType)
 	}
@@ -46,8 +47,14 @@ func (r *Runtime) loadInt8With(ckpt *checkpoint.Checkpoint, checks [][]int32) (*
 	if err != nil {
 		return nil, err
 	}
-	for i, seq := range checks {
-		checks[i] = seq[:min(len(seq), m.MaxLength())]
+	for i := range checks {
+		checks[i].IDs = checks[i].IDs[:min(len(checks[i].IDs), m.MaxLength())]
+	}
+	if limit := ckpt.MaxContext(); limit > 0 {
+		for i := range len(checks) - 1 {
+			context := checks[i].IDs
+			checks = append(checks, rewardmodel.Sequence{IDs: checks[i+1].IDs, Context: context[:min(len(context), limit)]})
+		}
 	}
 	if err := m.toInt8(checks); err != nil {
 		return nil, errors.Join(err, m.Close())
@@ -56,7 +63,7 @@ func (r *Runtime) loadInt8With(ckpt *checkpoint.Checkpoint, checks [][]int32) (*
 }
 
 // toInt8 replaces the float32 layers of m.
-func (m *Model) toInt8(checks [][]int32) error {
+func (m *Model) toInt8(checks []rewardmodel.Sequence) error {
 	exact, err := m.Margins(checks)
 	if err != nil {
 		return err
@@ -69,7 +76,7 @@ func (m *Model) toInt8(checks [][]int32) error {
 	if err != nil {
 		return err
 	}
-	return checkPrecision(m.precision, m.runtime.limit, exact, got)
+	return checkPrecision(m.precision, m.runtime.limit, len(checks), exact, got)
 }
 
 // packInt8 quantizes rows [from, to) of a linear layer to int8, off the libtorch thread. Everything between the matrix
@@ -111,8 +118,8 @@ func (g *tensorScope) zeroInt32s(n int64) *ts.Tensor {
 	return g.do("zeros", func() (*ts.Tensor, error) { return ts.Zeros([]int64{n}, gotch.Int, gotch.CPU) })
 }
 
-// checkPrecision compares the margins of the check texts with those in fp32.
-func checkPrecision(p Precision, limit float64, exact, got []float32) error {
+// checkPrecision compares the margins of the given number of check texts, of every aspect, with those in fp32.
+func checkPrecision(p Precision, limit float64, texts int, exact, got []float32) error {
 	var sum, largest float64
 	for i := range exact {
 		moved := math.Abs(logistic.Sigmoid(float64(exact[i])) - logistic.Sigmoid(float64(got[i])))
@@ -121,7 +128,7 @@ func checkPrecision(p Precision, limit float64, exact, got []float32) error {
 	mean := sum / float64(max(len(exact), 1))
 	if !(mean <= limit && largest <= 10*limit) {
 		return fmt.Errorf("%w: precision %s moves the violation of %d built-in texts by %.3f on average (limit %g) and by %.3f at most (limit %g); use bf16 or fp32",
-			ErrPrecision, p, len(exact), mean, limit, largest, 10*limit)
+			ErrPrecision, p, texts, mean, limit, largest, 10*limit)
 	}
 	return nil
 }

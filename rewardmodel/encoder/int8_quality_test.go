@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"assay/rewardmodel"
 	"assay/rewardmodel/checkpoint"
 	"assay/segmenter"
 )
@@ -74,7 +75,7 @@ func TestInt8Quality(t *testing.T) {
 	}
 	defer ckpt.Close()
 	threshold := ckpt.Manifest.Threshold
-	var batch [][]int32
+	var batch []rewardmodel.Sequence
 	var owner []int
 	bags := qualityBags(t)
 	for i, bag := range bags {
@@ -84,7 +85,7 @@ func TestInt8Quality(t *testing.T) {
 		}
 		for _, span := range spans {
 			seq := tok.Frame(tok.IDs(bag[span.Start:span.End]))
-			batch, owner = append(batch, seq[:min(len(seq), 128)]), append(owner, i)
+			batch, owner = append(batch, rewardmodel.Sequence{IDs: seq[:min(len(seq), 128)]}), append(owner, i)
 		}
 	}
 	reward := func(m *Model) (rewards, scores []float64) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sugarme/gotch/ts"
 
+	"assay/rewardmodel"
 	"assay/rewardmodel/tokenizer"
 )
 
@@ -27,7 +28,7 @@ func wideRuntime(t testing.TB) *Runtime {
 }
 
 // loadInt8 loads a checkpoint that has no tokenizer, checked on sequences.
-func loadInt8(t testing.TB, r *Runtime, dir string, checks [][]int32) *Model {
+func loadInt8(t testing.TB, r *Runtime, dir string, checks []rewardmodel.Sequence) *Model {
 	t.Helper()
 	needInt8(t, r)
 	m, err := r.loadInt8With(openCheckpoint(t, dir), checks)
@@ -143,7 +144,7 @@ func TestInt8Refused(t *testing.T) {
 
 func TestCheckPrecision(t *testing.T) {
 	exact := []float32{0, 1, -2, 3}
-	if err := checkPrecision(Int8, DefaultPrecisionLimit, exact, []float32{0.01, 1.01, -2, 3}); err != nil {
+	if err := checkPrecision(Int8, DefaultPrecisionLimit, len(exact), exact, []float32{0.01, 1.01, -2, 3}); err != nil {
 		t.Error(err)
 	}
 	for name, got := range map[string][]float32{
@@ -151,7 +152,7 @@ func TestCheckPrecision(t *testing.T) {
 		"one far":      {0, 1, -2, -3},
 		"not a number": {0, 1, -2, float32(math.NaN())},
 	} {
-		err := checkPrecision(Int8, DefaultPrecisionLimit, exact, got)
+		err := checkPrecision(Int8, DefaultPrecisionLimit, len(exact), exact, got)
 		if !errors.Is(err, ErrPrecision) || !strings.Contains(err.Error(), "precision int8") {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -220,23 +221,23 @@ func TestQuantise(t *testing.T) {
 // batch: the largest rows of the embedding, one token repeated, the longest sequence.
 func TestInt8DoesNotDependOnTheBatch(t *testing.T) {
 	m, tok := shippedInt8(t, newRuntime(t))
-	mates := [][]int32{m.spoiler(t)}
+	mates := sequences(m.spoiler(t))
 	for _, id := range []int32{4, 100, 31999} {
 		mate := make([]int32, 128)
 		for k := range mate {
 			mate[k] = id
 		}
-		mates = append(mates, mate)
+		mates = append(mates, rewardmodel.Sequence{IDs: mate})
 	}
 	long := make([]int32, m.MaxLength())
 	for k := range long {
 		long[k] = int32(7 * k % 30000)
 	}
-	mates = append(mates, long)
+	mates = append(mates, rewardmodel.Sequence{IDs: long})
 	var worst float64
 	for _, text := range int8CheckTexts {
-		seq := tok.Frame(tok.IDs(text))
-		alone, err := m.Margins([][]int32{seq})
+		seq := rewardmodel.Sequence{IDs: tok.Frame(tok.IDs(text))}
+		alone, err := m.Margins([]rewardmodel.Sequence{seq})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -270,7 +270,7 @@ EACH_CPU static void embed_rows(const void *args, int64_t from, int64_t to, int 
 			int64_t n = a->columns - c;
 			vec v = take(&a->word, a->ids[r], c, n);
 			if (a->position.data) v += take(&a->position, a->positions[r], c, n);
-			if (a->token_type.data) v += take(&a->token_type, 0, c, n);
+			if (a->token_type.data) v += take(&a->token_type, a->types ? a->types[r] : 0, c, n);
 			put(row, 0, c, v, n);
 		}
 		normalize(row, a->columns, r, &a->norm, a->out, a->half, &a->quantized);
@@ -377,18 +377,21 @@ EACH_CPU static void attend_some(const void *args, int64_t from, int64_t to, int
 	for (int64_t task = from; task < to; task++) {
 		// the longest first, so that no thread starts it when the others are done
 		int64_t s = a->sequences - 1 - task / a->heads, at = task % a->heads * size;
-		int64_t first = a->first[s], length = a->length[s], padded = up(length);
-		for (int64_t t = 0; t < length; t++)
+		int64_t first = a->first[s], length = a->length[s], context = a->context_length ? a->context_length[s] : 0;
+		int64_t total = context + length, padded = up(total);
+		for (int64_t t = 0; t < total; t++) {
+			int64_t row = t < context ? a->context_first[s] + t : first + t - context;
 			for (int64_t c = 0; c < wide; c += W) {
-				vec k = take(&a->k, first + t, at + c, size - c);
-				ahead(&a->k, first + t, at + c + size);
-				ahead(&a->v, first + t, at + c + size);
-				ahead(&a->q, first + t, at + c + size);
+				vec k = take(&a->k, row, at + c, size - c);
+				ahead(&a->k, row, at + c + size);
+				ahead(&a->v, row, at + c + size);
+				ahead(&a->q, row, at + c + size);
 				for (int i = 0; i < W; i++) keys[(c + i) * padded + t] = k[i];
-				*(vec *)(values + t * wide + c) = take(&a->v, first + t, at + c, size - c);
+				*(vec *)(values + t * wide + c) = take(&a->v, row, at + c, size - c);
 			}
+		}
 		for (int64_t d = 0; d < wide; d++)
-			for (int64_t t = length; t < padded; t++) keys[d * padded + t] = 0;
+			for (int64_t t = total; t < padded; t++) keys[d * padded + t] = 0;
 		int64_t asked = a->first_only ? 1 : length, base = a->first_only ? s : first;
 		for (int64_t t = 0; t < asked; t += Q) {
 			int64_t n = asked - t < Q ? asked - t : Q;
@@ -400,8 +403,8 @@ EACH_CPU static void attend_some(const void *args, int64_t from, int64_t to, int
 					*(vec *)(queries + r * wide + c) = q;
 				}
 			matmul(queries, wide, keys, padded, scores, padded, wide, padded);
-			for (int64_t r = 0; r < n; r++) by[r] = 1.0f / softmax(scores + r * padded, length);
-			matmul(scores, padded, values, wide, results, wide, length, wide);
+			for (int64_t r = 0; r < n; r++) by[r] = 1.0f / softmax(scores + r * padded, total);
+			matmul(scores, padded, values, wide, results, wide, total, wide);
 			for (int64_t r = 0; r < n; r++)
 				for (int64_t c = 0; c < wide; c += W)
 					put(a->out, a->half, (base + t + r) * a->heads * size + at + c, *(vec *)(results + r * wide + c) * by[r], size - c);

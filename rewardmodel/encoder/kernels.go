@@ -98,14 +98,14 @@ func (k kernels) quantizer(next *quantized, rows, columns int64) (q C.quantizer,
 	return q, quantized, scale
 }
 
-// embed sums the embeddings of tokens and normalizes them.
-func (k kernels) embed(n *network, w norm, ids, positions *ts.Tensor, kind gotch.DType, next *quantized) activations {
+// embed sums the embeddings of tokens and normalizes them; nil types are all 0.
+func (k kernels) embed(n *network, w norm, ids, positions, types *ts.Tensor, kind gotch.DType, next *quantized) activations {
 	hidden := int64(n.cfg.HiddenSize)
 	rows := int64(ids.Numel())
 	out, _ := k.empty(kind, rows, hidden)
 	q, quantized, scale := k.quantizer(next, rows, hidden)
 	a := C.embed_args{
-		rows: C.int64_t(rows), columns: C.int64_t(hidden), ids: k.int64s(ids), positions: k.int64s(positions),
+		rows: C.int64_t(rows), columns: C.int64_t(hidden), ids: k.int64s(ids), positions: k.int64s(positions), types: k.int64s(types),
 		word: k.table(n.word, hidden), position: k.table(n.position, hidden), token_type: k.table(n.tokenType, hidden),
 		norm: k.norm(w, n.cfg.LayerNormEps), out: pointer(k.tensorScope, out), half: half(kind), quantized: q,
 	}
@@ -167,8 +167,10 @@ type heads struct {
 	sequences   int
 	first       *ts.Tensor // [sequences or more] row of the first token
 	length      *ts.Tensor // [sequences]
-	longest     int64
+	longest     int64      // maximum length, with the context
 	scratch     *ts.Tensor // see attendScratch
+
+	contextFirst, contextLength *ts.Tensor // [sequences] rows of the context, none if its length is 0; nil for no contexts
 }
 
 // attendScratch allocates the scratch memory of attend.
@@ -177,7 +179,7 @@ func (k kernels) attendScratch(longest, size int64) *ts.Tensor {
 	return t
 }
 
-// attend runs self-attention within each sequence: q is [rows, hidden], and kv is [tokens, ...], with the keys and the
+// attend runs self-attention within each sequence, which also attends to its context: q is [rows, hidden], and kv is [tokens, ...], with the keys and the
 // values starting at the given columns. With firstOnly, q has one row per sequence, its first token. Rows of q beyond
 // the sequences give 0.
 func (k kernels) attend(h heads, q, kv linearOutput, keys, values int64, firstOnly bool, rows, used int64, kind gotch.DType) linearOutput {
@@ -189,7 +191,8 @@ func (k kernels) attend(h heads, q, kv linearOutput, keys, values int64, firstOn
 	clear(mem[used*hidden*int64(kind.Size()):])
 	a := C.attend_args{
 		sequences: C.int64_t(h.sequences), heads: C.int64_t(h.count), size: C.int64_t(h.size),
-		first: k.int64s(h.first), length: k.int64s(h.length), q: k.matrix(q, 0), k: k.matrix(kv, keys), v: k.matrix(kv, values),
+		first: k.int64s(h.first), length: k.int64s(h.length),
+		context_first: k.int64s(h.contextFirst), context_length: k.int64s(h.contextLength), q: k.matrix(q, 0), k: k.matrix(kv, keys), v: k.matrix(kv, values),
 		scale: C.float(h.scale), scratch: k.floats(h.scratch), longest: C.int64_t(h.longest), out: unsafe.Pointer(&mem[0]), half: half(kind),
 	}
 	if firstOnly {

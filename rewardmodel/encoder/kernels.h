@@ -27,8 +27,8 @@ typedef struct {
 
 typedef struct {
 	int64_t rows, columns;
-	const int64_t *ids, *positions;    // [rows]
-	matrix word, position, token_type; // data is NULL without one; only row 0 of token_type is used
+	const int64_t *ids, *positions, *types; // [rows]; types may be NULL: all 0
+	matrix word, position, token_type;      // data is NULL without one
 	norm_weights norm;
 	void *out; // [rows, columns] float32, or bfloat16 when half
 	int32_t half;
@@ -48,11 +48,12 @@ typedef struct {
 typedef struct {
 	int64_t sequences, heads, size; // size of a head
 	const int64_t *first, *length;  // [sequences]
+	const int64_t *context_first, *context_length; // [sequences]: rows of k and v before those of the sequence; NULL: none
 	int32_t first_only;             // queries are only the sequences' first tokens, one row each
 	matrix q, k, v;
 	float scale;
 	float *scratch;  // [threads, scratch_size(longest, size)]
-	int64_t longest; // maximum of length
+	int64_t longest; // maximum of length + context_length
 	void *out;       // [rows of q, heads * size]
 	int32_t half;
 } attend_args;

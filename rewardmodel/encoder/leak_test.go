@@ -37,7 +37,7 @@ func checkLeaks(t *testing.T, dir string) {
 		if _, err := m.Margins(batch); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := m.Margins([][]int32{{1 << 20}}); err == nil {
+		if _, err := m.Margins(sequences([]int32{1 << 20})); err == nil {
 			t.Fatal("an unknown token was scored")
 		}
 		if _, err := l.Step(batch, 1e-3, alternatingLoss); err != nil {

@@ -6,6 +6,7 @@ import (
 	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
 
+	"assay/rewardmodel"
 	"assay/rewardmodel/checkpoint"
 	"assay/rewardmodel/train"
 )
@@ -26,6 +27,20 @@ type LearnerOptions struct {
 	Dropout *float64
 	// Embeddings says which rows of the word embeddings a step updates; empty means DenseRows.
 	Embeddings EmbeddingRows
+	// Aspects are the aspects of the trained model, in the order of its logits; nil means those of the checkpoint.
+	Aspects []AspectInit
+	// Context lets sequences have a context. A checkpoint with one token type gets a second one for it, which starts as a
+	// copy.
+	Context bool
+}
+
+// AspectInit says how an aspect starts.
+type AspectInit struct {
+	// Name is the name in the trained model; see checkpoint.ValidAspect.
+	Name string
+	// From is the aspect of the checkpoint whose classifier the aspect starts from; empty means that of the same name. If
+	// there is none, the aspect's rows are randomly initialized from the seed.
+	From string
 }
 
 // Learner trains a checkpoint on the libtorch thread. Its methods may be called from any goroutine, one at a time.
@@ -66,7 +81,8 @@ func (r *Runtime) NewLearner(ckpt *checkpoint.Checkpoint, opts LearnerOptions) (
 	if l.maxTokens == 0 {
 		l.maxTokens = 8192
 	}
-	if l.net, l.params, err = loadNetwork(r, ckpt, gotch.Float, opts.Seed); err != nil {
+	change := changes{seed: opts.Seed, aspects: opts.Aspects, context: opts.Context, addType: opts.Context}
+	if l.net, l.params, err = loadNetwork(r, ckpt, gotch.Float, change); err != nil {
 		return nil, err
 	}
 	err = r.do(func() error {
@@ -104,7 +120,7 @@ func (l *Learner) resetMoments(g *tensorScope) error {
 type output int
 
 const (
-	outputLogits   output = iota // of the classifier, [sequences, 2]
+	outputLogits   output = iota // of the classifier, [sequences, 2*aspects]
 	outputFeatures               // last hidden state of the first token, [sequences, hidden]
 )
 
@@ -119,33 +135,22 @@ func (n *network) width(of output) int {
 	if of == outputFeatures {
 		return n.cfg.HiddenSize
 	}
-	return 2
+	return 2 * len(n.aspects)
 }
 
 // Step takes one optimizer step on a mini-batch: loss sees the logits of all sequences and returns the gradient with
 // respect to them, which is then propagated through the network. The gradient of a mini-batch larger than MaxTokens
 // is accumulated over chunks, each run twice with the same dropout masks.
-func (l *Learner) Step(batch [][]int32, lr float64, loss train.Loss) (float64, error) {
-	return l.optimize(batch, lr, outputLogits, func(rows [][]float32) (float64, [][]float32) {
-		z := make([][2]float32, len(rows))
-		for i, row := range rows {
-			z[i] = [2]float32(row)
-		}
-		value, grads := loss(z)
-		out := make([][]float32, len(grads))
-		for i := range grads {
-			out[i] = grads[i][:]
-		}
-		return value, out
-	})
+func (l *Learner) Step(batch []rewardmodel.Sequence, lr float64, loss train.Loss) (float64, error) {
+	return l.optimize(batch, lr, outputLogits, train.FeatureLoss(loss))
 }
 
 // StepFeatures is Step with a loss on features, the last hidden state of each sequence's first token.
-func (l *Learner) StepFeatures(batch [][]int32, lr float64, loss train.FeatureLoss) (float64, error) {
+func (l *Learner) StepFeatures(batch []rewardmodel.Sequence, lr float64, loss train.FeatureLoss) (float64, error) {
 	return l.optimize(batch, lr, outputFeatures, loss)
 }
 
-func (l *Learner) optimize(batch [][]int32, lr float64, of output, loss train.FeatureLoss) (value float64, err error) {
+func (l *Learner) optimize(batch []rewardmodel.Sequence, lr float64, of output, loss train.FeatureLoss) (value float64, err error) {
 	chunks, err := l.chunks(batch)
 	if err != nil || len(batch) == 0 {
 		return 0, err
@@ -164,12 +169,22 @@ type chunk struct {
 	packed *packed
 }
 
-func (l *Learner) chunks(batch [][]int32) ([]chunk, error) {
+func (l *Learner) chunks(batch []rewardmodel.Sequence) ([]chunk, error) {
 	var chunks []chunk
 	for start := 0; start < len(batch); {
 		end, tokens := start, 0
-		for end < len(batch) && (end == start || tokens+len(batch[end]) <= l.maxTokens) {
-			tokens += len(batch[end])
+		contexts := map[contextID]bool{}
+		for end < len(batch) {
+			added := len(batch[end].IDs)
+			id, ok := contextOf(batch[end])
+			if ok && !contexts[id] {
+				added += len(batch[end].Context)
+			}
+			if end > start && tokens+added > l.maxTokens {
+				break
+			}
+			contexts[id] = true
+			tokens += added
 			end++
 		}
 		p, err := l.net.pack(batch[start:end])
@@ -261,18 +276,18 @@ func (s *step) backward(g *tensorScope, c chunk, out *ts.Tensor, grads [][]float
 	g.run("backward", func() error { return total.Backward() })
 }
 
-// Logits scores sequences with the current weights, without dropout, in batches of at most MaxTokens.
-func (l *Learner) Logits(batch [][]int32) ([][2]float32, error) {
-	rows, err := l.infer(batch, outputLogits)
-	return pairs(rows), err
+// Logits scores sequences with the current weights, without dropout, in batches of at most MaxTokens: two logits per
+// aspect, violation first.
+func (l *Learner) Logits(batch []rewardmodel.Sequence) ([][]float32, error) {
+	return l.infer(batch, outputLogits)
 }
 
 // Features returns the last hidden state of each sequence's first token, without dropout.
-func (l *Learner) Features(batch [][]int32) ([][]float32, error) {
+func (l *Learner) Features(batch []rewardmodel.Sequence) ([][]float32, error) {
 	return l.infer(batch, outputFeatures)
 }
 
-func (l *Learner) infer(batch [][]int32, of output) ([][]float32, error) {
+func (l *Learner) infer(batch []rewardmodel.Sequence, of output) ([][]float32, error) {
 	chunks, err := l.chunks(batch)
 	if err != nil {
 		return nil, err
@@ -296,16 +311,20 @@ func (l *Learner) infer(batch [][]int32, of output) ([][]float32, error) {
 	return rows, err
 }
 
-// Rescale maps every margin m to scale*m + shift by changing the classifier's last layer.
-func (l *Learner) Rescale(scale, shift float64) error {
+// Rescale maps every margin m of an aspect to scale*m + shift by changing the classifier's last layer.
+func (l *Learner) Rescale(aspect int, scale, shift float64) error {
+	if aspect < 0 || aspect >= len(l.net.aspects) {
+		return fmt.Errorf("encoder: aspect %d; the model has %d", aspect, len(l.net.aspects))
+	}
 	return l.runtime.do(func() error {
 		defer withoutGradients()()
 		var g tensorScope
 		defer g.drop()
-		g.scale(l.net.out.weight, scale)
-		g.scale(l.net.out.bias, scale)
+		weight, bias := g.rows(l.net.out.weight, int64(2*aspect), 2), g.rows(l.net.out.bias, int64(2*aspect), 2)
+		g.scale(weight, scale)
+		g.scale(bias, scale)
 		half := g.float32s([]float32{float32(shift / 2), float32(-shift / 2)}, l.net.device, 2)
-		g.run("shift", func() error { return l.net.out.bias.Add_(half) })
+		g.run("shift", func() error { return bias.Add_(half) })
 		return g.err
 	})
 }

@@ -8,14 +8,16 @@ import (
 	"path/filepath"
 	"testing"
 
+	"assay/rewardmodel"
 	"assay/rewardmodel/checkpoint"
 )
 
 // alternatingLoss is the mean cross-entropy of labels that alternate, violation first.
-func alternatingLoss(logits [][2]float32) (float64, [][2]float32) {
+func alternatingLoss(logits [][]float32) (float64, [][]float32) {
 	var total float64
-	grads := make([][2]float32, len(logits))
+	grads := make([][]float32, len(logits))
 	for i, z := range logits {
+		grads[i] = make([]float32, 2)
 		label := i % 2
 		m := float64(z[1-label]) - float64(z[label])
 		wrong := 1 / (1 + math.Exp(-m))
@@ -40,7 +42,7 @@ func newLearner(t *testing.T, r *Runtime, dir string, opts LearnerOptions) *Lear
 	return l
 }
 
-func steps(t *testing.T, l *Learner, batch [][]int32, n int) float64 {
+func steps(t *testing.T, l *Learner, batch []rewardmodel.Sequence, n int) float64 {
 	t.Helper()
 	var loss float64
 	for range n {
@@ -52,7 +54,7 @@ func steps(t *testing.T, l *Learner, batch [][]int32, n int) float64 {
 	return loss
 }
 
-func logits(t *testing.T, l *Learner, batch [][]int32) [][2]float32 {
+func logits(t *testing.T, l *Learner, batch []rewardmodel.Sequence) [][]float32 {
 	t.Helper()
 	z, err := l.Logits(batch)
 	if err != nil {
@@ -61,7 +63,7 @@ func logits(t *testing.T, l *Learner, batch [][]int32) [][2]float32 {
 	return z
 }
 
-func near(t *testing.T, what string, got, want [][2]float32, tolerance float64) {
+func near(t *testing.T, what string, got, want [][]float32, tolerance float64) {
 	t.Helper()
 	for i := range want {
 		for k := range want[i] {
@@ -181,7 +183,7 @@ func TestRescaleChangesTheMargins(t *testing.T) {
 	l := newLearner(t, r, dir, LearnerOptions{Precision: FP32})
 	batch := readGolden(t, dir).sequences()
 	before := logits(t, l, batch)
-	if err := l.Rescale(0.5, 3); err != nil {
+	if err := l.Rescale(0, 0.5, 3); err != nil {
 		t.Fatal(err)
 	}
 	for i, z := range logits(t, l, batch) {

@@ -136,12 +136,12 @@ func TestStagedLoad(t *testing.T) {
 			}
 			staged := &Model{runtime: r, net: net, params: params}
 			defer staged.Close()
-			batch := [][]int32{{0, 5, 6, 2}, {0, 7, 2}}
+			batch := sequences([]int32{0, 5, 6, 2}, []int32{0, 7, 2})
 			want, err := plain.Logits(batch)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got, err := staged.Logits(batch); err != nil || !slices.Equal(got, want) {
+			if got, err := staged.Logits(batch); err != nil || !slices.EqualFunc(got, want, slices.Equal) {
 				t.Errorf("%v (%v), want %v", got, err, want)
 			}
 		})

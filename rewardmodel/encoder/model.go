@@ -4,11 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
 	"golang.org/x/sys/cpu"
 
+	"assay/rewardmodel"
 	"assay/rewardmodel/checkpoint"
 	"assay/rewardmodel/train"
 )
@@ -85,7 +87,7 @@ func (r *Runtime) loadPlain(ckpt *checkpoint.Checkpoint, precision Precision) (*
 		return nil, err
 	}
 	m := &Model{runtime: r, precision: precision}
-	if m.net, m.params, err = loadNetwork(r, ckpt, kind, 0); err != nil {
+	if m.net, m.params, err = loadNetwork(r, ckpt, kind, changes{context: ckpt.Manifest.Context}); err != nil {
 		return nil, err
 	}
 	return m, nil
@@ -116,26 +118,30 @@ func (r *Runtime) Bytes(ckpt *checkpoint.Checkpoint, precision Precision) (int64
 // Precision returns the precision in use: FP32, BF16 or Int8.
 func (m *Model) Precision() Precision { return m.precision }
 
+// Aspects returns the names of the aspects, in the order of the margins.
+func (m *Model) Aspects() []string { return slices.Clone(m.net.aspects) }
+
 // MaxLength returns the maximum length of a sequence in tokens, including special tokens.
 func (m *Model) MaxLength() int { return m.net.maxLength() }
 
-// Margins returns for each sequence of token ids (including special tokens) the margin
-// logit(violation) - logit(compliant), so that g_-1 = sigmoid(margin). The sequences are not padded and can be in any
-// order.
-func (m *Model) Margins(batch [][]int32) ([]float32, error) {
+// Margins implements rewardmodel.Model: for each sequence and aspect, the margin logit(violation) - logit(compliant), so
+// that g_-1 = sigmoid(margin). The sequences are not padded and can be in any order.
+func (m *Model) Margins(batch []rewardmodel.Sequence) ([]float32, error) {
 	logits, err := m.Logits(batch)
 	if err != nil {
 		return nil, err
 	}
-	margins := make([]float32, len(logits))
-	for i, z := range logits {
-		margins[i] = z[0] - z[1]
+	margins := make([]float32, 0, len(logits)*len(m.net.aspects))
+	for _, z := range logits {
+		for a := range m.net.aspects {
+			margins = append(margins, z[2*a]-z[2*a+1])
+		}
 	}
 	return margins, nil
 }
 
-// Logits returns for each sequence the two logits, violation first.
-func (m *Model) Logits(batch [][]int32) ([][2]float32, error) {
+// Logits returns for each sequence two logits per aspect, violation first.
+func (m *Model) Logits(batch []rewardmodel.Sequence) ([][]float32, error) {
 	p, err := m.net.pack(batch)
 	if err != nil || len(batch) == 0 {
 		return nil, err
@@ -145,7 +151,7 @@ func (m *Model) Logits(batch [][]int32) ([][2]float32, error) {
 		defer withoutGradients()()
 		return m.infer(p, rows)
 	})
-	return pairs(rows), err
+	return rows, err
 }
 
 // encode computes the last hidden state of each sequence's first token, [sequences, hidden] in float32.
@@ -159,7 +165,7 @@ func (m *Model) encode(g *tensorScope, p *packed) *ts.Tensor {
 // infer writes the logits of a packed batch to rows, in the caller's order. Call it withoutGradients.
 func (m *Model) infer(p *packed, rows [][]float32) error {
 	p.round()
-	return p.collect(rows, 2, m.net.device, func(g *tensorScope) *ts.Tensor {
+	return p.collect(rows, m.net.width(outputLogits), m.net.device, func(g *tensorScope) *ts.Tensor {
 		return m.net.classify(g, m.encode(g, p), dropouts{})
 	})
 }
@@ -195,17 +201,6 @@ func (p *packed) unpack(values []float32, rows [][]float32) error {
 		}
 	}
 	return nil
-}
-
-// pairs converts rows of two logits.
-func pairs(rows [][]float32) [][2]float32 {
-	out := make([][2]float32, len(rows))
-	for i, row := range rows {
-		if len(row) == 2 {
-			out[i] = [2]float32(row)
-		}
-	}
-	return out
 }
 
 // Close frees the weights.

@@ -1,11 +1,6 @@
 package encoder
 
 import (
-	"cmp"
-	"fmt"
-	"math/bits"
-	"slices"
-
 	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
 
@@ -28,7 +23,7 @@ type layer struct {
 	positions            dense // DeBERTa's projections of relative positions, query above key; nil without them
 }
 
-// network is the encoder and its two-label classifier. Row 0 of out is the violation, row 1 compliance.
+// network is the encoder and its classifier. Rows 2a and 2a+1 of out are the violation and compliance of aspect a.
 type network struct {
 	cfg       checkpoint.Config
 	device    gotch.Device
@@ -42,7 +37,9 @@ type network struct {
 	training  bool      // a backward pass will follow
 	scale     []float64 // of attention scores
 	pool      dense     // [hidden, hidden]: RoBERTa's classifier.dense, BERT's pooler
-	out       dense     // [2, hidden]
+	out       dense     // [2*aspects, hidden]
+	aspects   []string
+	contexts  bool // whether sequences may have a context, with token type 1
 }
 
 // cast returns the same network with its layers in kind, as tensors of g: gradients flow back through the casts.
@@ -70,67 +67,6 @@ func (n *network) cast(g *tensorScope, kind gotch.DType) *network {
 // dropouts are the probabilities of a forward pass in training; all zero in inference.
 type dropouts struct{ hidden, attention, classifier float64 }
 
-// packed is a batch in the layout of the network: sequences sorted by length, their tokens concatenated.
-type packed struct {
-	order     []int   // packed position -> index in the caller's batch
-	ids       []int64 // [tokens]
-	positions []int64 // [tokens]
-	first     []int64 // row of each sequence's first token
-	lengths   []int64 // of each sequence, ascending
-	groups    []group
-	padding   int64 // rows after the tokens that hold no data; see round
-}
-
-// pack validates a batch of token sequences against the model's vocabulary and positions and packs it.
-func (n *network) pack(batch [][]int32) (*packed, error) {
-	p := &packed{order: make([]int, len(batch))}
-	tokens := 0
-	for i, seq := range batch {
-		p.order[i] = i
-		tokens += len(seq)
-		if len(seq) == 0 || len(seq) > n.maxLength() {
-			return nil, fmt.Errorf("encoder: sequence %d has %d tokens; the model accepts 1 to %d", i, len(seq), n.maxLength())
-		}
-		for _, id := range seq {
-			if id < 0 || int(id) >= n.cfg.Vocab {
-				return nil, fmt.Errorf("encoder: sequence %d contains token %d, outside the vocabulary of %d", i, id, n.cfg.Vocab)
-			}
-		}
-	}
-	slices.SortStableFunc(p.order, func(a, b int) int { return cmp.Compare(len(batch[a]), len(batch[b])) })
-	p.ids, p.positions = make([]int64, 0, tokens), make([]int64, 0, tokens)
-	for _, i := range p.order {
-		seq := batch[i]
-		p.first = append(p.first, int64(len(p.ids)))
-		p.lengths = append(p.lengths, int64(len(seq)))
-		for k, id := range seq {
-			p.ids = append(p.ids, int64(id))
-			p.positions = append(p.positions, int64(k+n.firstPosition()))
-		}
-	}
-	p.groups = groupsOf(p.lengths)
-	return p, nil
-}
-
-// round pads a batch to one of a few sizes with rows that no sequence attends to. oneDNN compiles and caches kernels for
-// every number of rows, up to hundreds of megabytes (docs/benchmarks.md, Memory).
-func (p *packed) round() {
-	p.padding = int64(roundUp(len(p.ids)) - len(p.ids))
-	for range p.padding {
-		p.ids, p.positions = append(p.ids, p.ids[0]), append(p.positions, p.positions[0])
-	}
-	for range roundUp(len(p.first)) - len(p.first) {
-		p.first = append(p.first, 0)
-	}
-}
-
-// roundUp rounds n up to one of four sizes per power of two; it does not change n up to 8. A batch that is limited by
-// its budget is just below one of these sizes.
-func roundUp(n int) int {
-	unit := 1 << max(0, bits.Len(uint(max(n, 1)-1))-3)
-	return (n + unit - 1) / unit * unit
-}
-
 // firstPosition is the position number of the first token: RoBERTa counts from PadID+1.
 func (n *network) firstPosition() int {
 	if n.cfg.ModelType == checkpoint.Roberta {
@@ -141,7 +77,7 @@ func (n *network) firstPosition() int {
 
 func (n *network) maxLength() int { return n.cfg.MaxPositions - n.firstPosition() }
 
-// forward computes the logits [sequences, 2] of a packed batch, in packed order and float32.
+// forward computes the logits [sequences, 2*aspects] of a packed batch, in packed order and float32.
 func (n *network) forward(g *tensorScope, p *packed, drop dropouts) *ts.Tensor {
 	return n.classify(g, n.encode(g, p, drop), drop)
 }
@@ -155,7 +91,10 @@ func (n *network) encode(g *tensorScope, p *packed, drop dropouts) *ts.Tensor {
 	if n.position != nil {
 		x = g.add(x, g.cast(g.embedding(n.position, positions), gotch.Float))
 	}
-	if n.tokenType != nil {
+	switch {
+	case p.types != nil:
+		x = g.add(x, g.cast(g.embedding(n.tokenType, g.int64s(p.types, n.device)), gotch.Float))
+	case n.tokenType != nil:
 		x = g.add(x, g.cast(g.at(n.tokenType, 0, 0), gotch.Float))
 	}
 	x = g.dropout(g.layerNorm(x, n.embedNorm, hidden, eps), drop.hidden)
@@ -169,11 +108,11 @@ func (n *network) encode(g *tensorScope, p *packed, drop dropouts) *ts.Tensor {
 }
 
 // layer runs one layer on the tokens x [tokens, hidden]. The classifier reads only first tokens, so the last layer
-// computes everything after attention for those only: [sequences, hidden].
+// computes everything after attention for those only, [sequences, hidden], and only keys and values of contexts.
 func (n *network) layer(g *tensorScope, p *packed, l layer, x *ts.Tensor, away *distances, last bool, drop dropouts) *ts.Tensor {
 	hidden, eps := int64(n.cfg.HiddenSize), n.cfg.LayerNormEps
 	qkv := g.linear(x, l.qkv.weight, l.qkv.bias)
-	attended := n.attend(g, p, qkv, n.bias(g, p, l, away, drop.hidden), drop.attention)
+	attended := n.attend(g, p, qkv, n.bias(g, p, l, away, drop.hidden), last, drop.attention)
 	attended = g.linear(attended, l.attended.weight, l.attended.bias)
 	if last {
 		rows := g.int64s(p.first, n.device)
@@ -185,7 +124,7 @@ func (n *network) layer(g *tensorScope, p *packed, l layer, x *ts.Tensor, away *
 	return g.layerNorm(g.add(x, f), l.outputNorm, hidden, eps)
 }
 
-// classify maps first tokens [sequences, hidden] to logits [sequences, 2].
+// classify maps first tokens [sequences, hidden] to logits [sequences, 2*aspects].
 func (n *network) classify(g *tensorScope, x *ts.Tensor, drop dropouts) *ts.Tensor {
 	x = g.dropout(x, n.poolDropout(drop))
 	x = g.activation(g.linear(x, n.pool.weight, n.pool.bias), n.poolActivation())

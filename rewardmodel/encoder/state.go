@@ -8,6 +8,7 @@ import (
 	"hash/crc32"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
@@ -158,15 +159,19 @@ func checkSum(file string) error {
 
 func elements(t *ts.Tensor) int { return int(t.Numel()) }
 
-// Config returns the configuration of the model that Tensors returns: a classifier with two labels, violation first.
+// Config returns the configuration of the model that Tensors returns: a classifier with two labels per aspect, violation
+// first.
 func (l *Learner) Config() checkpoint.Config {
 	cfg := l.net.cfg
-	cfg.NumLabels, cfg.Labels = 2, []string{"violation", "compliant"}
+	cfg.NumLabels, cfg.Labels = 2*len(l.net.aspects), checkpoint.AspectLabels(l.net.aspects)
 	return cfg
 }
 
-// Tensors returns the weights for checkpoint.Write, converted to dtype, with the violation as label 0. They are valid
-// until the learner's next step.
+// Aspects returns the names of the aspects, in the order of the logits.
+func (l *Learner) Aspects() []string { return slices.Clone(l.net.aspects) }
+
+// Tensors returns the weights for checkpoint.Write with Config, converted to dtype. They are valid until the learner's
+// next step.
 func (l *Learner) Tensors(dtype checkpoint.DType) ([]checkpoint.Tensor, error) {
 	kind, err := dtypeOf(dtype)
 	if err != nil {

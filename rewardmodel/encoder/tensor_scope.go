@@ -128,6 +128,10 @@ func (g *tensorScope) rows(x *ts.Tensor, start, n int64) *ts.Tensor {
 	return g.do("narrow", func() (*ts.Tensor, error) { return x.Narrow(0, start, n, false) })
 }
 
+func (g *tensorScope) columns(x *ts.Tensor, start, n int64) *ts.Tensor {
+	return g.do("narrow", func() (*ts.Tensor, error) { return x.Narrow(1, start, n, false) })
+}
+
 func (g *tensorScope) pick(x *ts.Tensor, rows *ts.Tensor) *ts.Tensor {
 	return g.do("index_select", func() (*ts.Tensor, error) { return x.IndexSelect(0, rows, false) })
 }

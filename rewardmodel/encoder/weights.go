@@ -27,7 +27,7 @@ type loader struct {
 	runtime *Runtime
 	ckpt    *checkpoint.Checkpoint
 	kind    gotch.DType // of matrices and embeddings
-	seed    uint64      // for the classifier of a base model
+	change  changes
 	rng     *rand.Rand
 
 	viaCPU     bool           // written on the CPU and then moved, as for a GPU
@@ -36,6 +36,14 @@ type loader struct {
 	staged     []stagedTensor // on the CPU: those not filled yet
 	params     []param
 	err        error // the first
+}
+
+// changes are the differences between a checkpoint and the network that is loaded from it.
+type changes struct {
+	seed    uint64       // of randomly initialized weights
+	aspects []AspectInit // nil: those of the checkpoint
+	context bool         // sequences may have a context
+	addType bool         // add a token type for the context to a model with only one
 }
 
 // stagedTensor is an uninitialized CPU tensor and its memory; without them it is only planned.
@@ -47,10 +55,10 @@ type stagedTensor struct {
 }
 
 // loadNetwork reads ckpt. The layers and embeddings become kind; the classifier and the first norm stay float32.
-// A checkpoint without a classifier gets a classification head that is randomly initialized from seed. The caller owns
-// the returned tensors and must not be on the libtorch thread.
-func loadNetwork(r *Runtime, ckpt *checkpoint.Checkpoint, kind gotch.DType, seed uint64) (*network, []param, error) {
-	l := &loader{runtime: r, ckpt: ckpt, kind: kind, seed: seed, viaCPU: r.device.IsCuda(), chunkBytes: 8 << 20}
+// A checkpoint without a classifier gets a classification head that is randomly initialized. The caller owns the returned
+// tensors and must not be on the libtorch thread.
+func loadNetwork(r *Runtime, ckpt *checkpoint.Checkpoint, kind gotch.DType, change changes) (*network, []param, error) {
+	l := &loader{runtime: r, ckpt: ckpt, kind: kind, change: change, viaCPU: r.device.IsCuda(), chunkBytes: 8 << 20}
 	return l.load()
 }
 
@@ -70,14 +78,14 @@ func (l *loader) load() (*network, []param, error) {
 
 func (l *loader) network() *network {
 	kind, cfg := l.kind, l.ckpt.Config
-	l.rng = rand.New(rand.NewPCG(l.seed, 0))
+	l.rng = rand.New(rand.NewPCG(l.change.seed, 0))
 	n := &network{cfg: cfg, device: l.runtime.device, kind: kind, layers: make([]layer, cfg.Layers), scale: scoreScale(cfg)}
 	n.word = l.tensor(kind, "embeddings.word_embeddings.weight")
 	if cfg.HasPositions() {
 		n.position = l.tensor(kind, "embeddings.position_embeddings.weight")
 	}
 	if cfg.TypeVocab > 0 {
-		n.tokenType = l.tensor(kind, "embeddings.token_type_embeddings.weight")
+		n.tokenType = l.tokenTypes(&n.cfg)
 	}
 	n.embedNorm = l.norm(gotch.Float, "embeddings.LayerNorm")
 	if cfg.Disentangled.Relative {
@@ -100,8 +108,39 @@ func (l *loader) network() *network {
 			n.layers[i].positions = l.dense(kind, under(at, names)...)
 		}
 	}
-	n.pool, n.out = l.classifier()
+	n.contexts = l.change.context
+	if n.contexts && l.err == nil {
+		l.err = checkContext(n.cfg)
+	}
+	n.pool, n.out, n.aspects = l.classifier()
 	return n
+}
+
+// checkContext reports why a model cannot read a context.
+func checkContext(cfg checkpoint.Config) error {
+	switch {
+	case cfg.ModelType == checkpoint.DebertaV2:
+		return fmt.Errorf("encoder: %s does not support context; use a RoBERTa or BERT model, or leave context off", cfg.ModelType)
+	case cfg.TypeVocab <= contextType:
+		return fmt.Errorf("encoder: context is true in assay.json, but type_vocab_size is %d in config.json; context needs %d token types", cfg.TypeVocab, contextType+1)
+	}
+	return nil
+}
+
+// tokenTypes reads the embeddings of token types. Training with context adds that of the context to a single one, as a
+// copy.
+func (l *loader) tokenTypes(cfg *checkpoint.Config) *ts.Tensor {
+	const name = "embeddings.token_type_embeddings.weight"
+	if !l.change.addType || cfg.TypeVocab > contextType {
+		return l.tensor(l.kind, name)
+	}
+	cfg.TypeVocab = contextType + 1
+	return l.fill(l.kind, []int{cfg.TypeVocab, cfg.HiddenSize}, []string{name}, func(mem []byte) error {
+		half := len(mem) / 2
+		err := l.ckpt.ReadAs(name, storedAs(l.kind), mem[:half])
+		copy(mem[half:], mem[:half])
+		return err
+	})
 }
 
 // under prefixes each name with the path of a layer.
@@ -248,9 +287,10 @@ func (l *loader) move() {
 	}
 }
 
-// classifier loads the head in float32 with row 0 for the violation, or initializes it randomly for a base model. A
-// single logit z of compliance becomes the rows -z/2 and z/2, whose difference is the same margin.
-func (l *loader) classifier() (pool, out dense) {
+// classifier loads the head in float32 with two rows per aspect, violation first. Rows that the checkpoint lacks are
+// randomly initialized. A single logit z of compliance becomes the rows -z/2 and z/2, whose difference is the same
+// margin.
+func (l *loader) classifier() (pool, out dense, aspects []string) {
 	poolName, outName := "pooler.dense", "classifier"
 	if l.ckpt.Config.ModelType == checkpoint.Roberta {
 		poolName, outName = "classifier.dense", "classifier.out_proj"
@@ -261,29 +301,93 @@ func (l *loader) classifier() (pool, out dense) {
 	} else {
 		pool = dense{l.randomMatrix(poolName+".weight", h, h), l.zeros(poolName+".bias", h)}
 	}
-	if !l.ckpt.HasClassifier() {
-		return pool, dense{l.randomMatrix(outName+".weight", 2, h), l.zeros(outName+".bias", 2)}
+	aspects, from := l.aspects()
+	head := l.head(outName)
+	if l.err != nil {
+		return pool, out, nil
 	}
-	violation, compliant, single, err := l.ckpt.Labels()
-	weight, bias := l.floats(outName+".weight"), l.floats(outName+".bias")
+	w, b := make([]float32, 0, 2*h*len(from)), make([]float32, 0, 2*len(from))
+	for _, i := range from {
+		if i < 0 {
+			w, b = append(w, l.normal(2*h)...), append(b, 0, 0)
+		} else {
+			w, b = append(w, head.weight[i]...), append(b, head.bias[i][:]...)
+		}
+	}
+	return pool, dense{l.values(outName+".weight", w, len(b), h), l.values(outName+".bias", b, len(b))}, aspects
+}
+
+// aspects returns the names of the aspects and for each one the aspect of the checkpoint that it starts from, or -1.
+func (l *loader) aspects() (names []string, from []int) {
+	known := map[string]int{}
+	inits := l.change.aspects
+	for i, a := range l.ckpt.Manifest.AspectList() {
+		if l.ckpt.HasClassifier() {
+			known[a.Name] = i
+		}
+		if l.change.aspects == nil {
+			inits = append(inits, AspectInit{Name: a.Name})
+		}
+	}
+	for _, a := range inits {
+		source := a.From
+		if source == "" {
+			source = a.Name
+		}
+		i, ok := known[source]
+		if !ok {
+			i = -1
+		}
+		switch {
+		case l.err != nil:
+		case !checkpoint.ValidAspect(a.Name):
+			l.err = fmt.Errorf("encoder: %q is not a name of an aspect", a.Name)
+		case slices.Contains(names, a.Name):
+			l.err = fmt.Errorf("encoder: two aspects are named %q", a.Name)
+		case a.From != "" && !ok:
+			l.err = fmt.Errorf("encoder: %s has no aspect %q for the aspect %q to start from", l.ckpt.Dir, a.From, a.Name)
+		}
+		names, from = append(names, a.Name), append(from, i)
+	}
+	if len(names) == 0 && l.err == nil {
+		l.err = errors.New("encoder: a model needs at least one aspect")
+	}
+	return names, from
+}
+
+// head is the last layer of a checkpoint's classifier, by aspect: the row of the violation before that of compliance.
+type head struct {
+	weight [][]float32
+	bias   [][2]float32
+}
+
+// head reads the last layer of the classifier; a base model has none.
+func (l *loader) head(name string) head {
+	if !l.ckpt.HasClassifier() {
+		return head{}
+	}
+	rows, single, err := l.ckpt.Labels()
+	weight, bias := l.floats(name+".weight"), l.floats(name+".bias")
 	if l.err == nil {
 		l.err = err
 	}
 	if l.err != nil {
-		return pool, out
+		return head{}
 	}
-	w, b := make([]float32, 2*h), make([]float32, 2)
+	h := l.ckpt.Config.HiddenSize
 	if single {
+		w := make([]float32, 2*h)
 		for i := range h {
 			w[i], w[h+i] = -weight[i]/2, weight[i]/2
 		}
-		b[0], b[1] = -bias[0]/2, bias[0]/2
-	} else {
-		copy(w[:h], weight[violation*h:(violation+1)*h])
-		copy(w[h:], weight[compliant*h:(compliant+1)*h])
-		b[0], b[1] = bias[violation], bias[compliant]
+		return head{[][]float32{w}, [][2]float32{{-bias[0] / 2, bias[0] / 2}}}
 	}
-	return pool, dense{l.values(outName+".weight", w, 2, h), l.values(outName+".bias", b, 2)}
+	var out head
+	for _, r := range rows {
+		out.weight = append(out.weight, slices.Concat(weight[r.Violation*h:(r.Violation+1)*h], weight[r.Compliant*h:(r.Compliant+1)*h]))
+		out.bias = append(out.bias, [2]float32{bias[r.Violation], bias[r.Compliant]})
+	}
+	return out
 }
 
 // floats reads a tensor of the checkpoint.
@@ -296,14 +400,17 @@ func (l *loader) floats(name string) []float32 {
 	return values
 }
 
-// randomMatrix samples from a normal distribution with standard deviation 0.02, as transformers initializes a new
-// classifier.
 func (l *loader) randomMatrix(name string, out, in int) *ts.Tensor {
-	v := make([]float32, out*in)
+	return l.values(name, l.normal(out*in), out, in)
+}
+
+// normal samples from a normal distribution with standard deviation 0.02, as transformers initializes a new classifier.
+func (l *loader) normal(n int) []float32 {
+	v := make([]float32, n)
 	for i := range v {
 		v[i] = float32(0.02 * l.rng.NormFloat64())
 	}
-	return l.values(name, v, out, in)
+	return v
 }
 
 func (l *loader) zeros(name string, n int) *ts.Tensor { return l.values(name, make([]float32, n), n) }

@@ -124,7 +124,7 @@ func (c *Train) Train(ctx context.Context, log zerolog.Logger, report func(train
 	state := filepath.Clean(c.Out) + ".training"
 	var rescale func(scale, shift float64) error
 	if c.Calibrate {
-		rescale = learner.Rescale
+		rescale = func(scale, shift float64) error { return learner.Rescale(0, scale, shift) }
 	}
 	result, err := train.Run(ctx, learner, data, train.Config{
 		Method: method,

@@ -50,7 +50,7 @@ func (m *Opened) Start(ctx context.Context, runtime *encoder.Runtime, cfg reward
 	if s.Encoder, err = runtime.Load(m.Checkpoint, m.config.Precision); err != nil {
 		return nil, err
 	}
-	if _, err := s.Encoder.Margins([][]int32{m.Tokenizer.Frame(m.Tokenizer.IDs("Ready?"))}); err != nil {
+	if _, err := s.Encoder.Margins([]rewardmodel.Sequence{{IDs: m.Tokenizer.Frame(m.Tokenizer.IDs("Ready?"))}}); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	if s.Scorer, err = rewardmodel.NewScorer(cfg, s.Encoder, m.Tokenizer, reg); err != nil {

@@ -60,7 +60,7 @@ func (m *Opened) check() error {
 		if !m.config.AllowUntrained {
 			return errors.New("is a base model without a classifier; train it with assay train --init, or accept meaningless scores with --allow-untrained")
 		}
-	} else if _, _, _, err := m.Checkpoint.Labels(); err != nil {
+	} else if _, _, err := m.Checkpoint.Labels(); err != nil {
 		return err
 	}
 	tok, err := tokenizer.Load(m.Dir)

@@ -1,0 +1,224 @@
+package checkpoint
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"assay/rewardmodel/calibration"
+)
+
+// DefaultAspect is the name of the aspect of a checkpoint that names none.
+const DefaultAspect = "default"
+
+// The ways to combine the rewards of the aspects into one.
+const (
+	CombinationSum           = "sum"           // weighted sum
+	CombinationMin           = "min"           // minimum
+	CombinationLexicographic = "lexicographic" // in the order of the aspects
+)
+
+// maxAspects bounds the aspects of a checkpoint.
+const maxAspects = 16
+
+// The labels of an aspect.
+const (
+	violationLabel = "violation"
+	compliantLabel = "compliant"
+)
+
+var aspectName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
+
+// ValidAspect reports whether a name can be that of an aspect: 1 to 64 lowercase
+// letters, digits, underscores and hyphens, starting with a letter or digit.
+func ValidAspect(name string) bool { return aspectName.MatchString(name) }
+
+// Aspect is a rule that a checkpoint scores. Each aspect has its own pair of logits
+// on a shared encoder.
+type Aspect struct {
+	Name string `json:"name"`
+	// Weight is the aspect's share in a weighted combination; default 1.
+	Weight float64 `json:"weight"`
+	// Threshold, Thresholds and Calibration are those of Manifest, for this aspect.
+	Threshold   float64                    `json:"threshold"`
+	Thresholds  map[string]float64         `json:"thresholds,omitempty"`
+	Calibration map[string]calibration.Map `json:"calibration,omitempty"`
+	// Unknown keeps the fields that this version does not define.
+	Unknown jsontext.Value `json:",embed"`
+}
+
+// UnmarshalJSON sets the defaults of absent fields.
+func (a *Aspect) UnmarshalJSON(data []byte) error {
+	type plain Aspect
+	p := plain{Weight: 1, Threshold: DefaultThreshold}
+	if err := json.Unmarshal(data, &p); err != nil {
+		return err
+	}
+	*a = Aspect(p)
+	return nil
+}
+
+// AspectList returns the aspects of the checkpoint: those of the manifest, or a
+// single one named DefaultAspect with the manifest's own thresholds and calibration.
+func (m *Manifest) AspectList() []Aspect {
+	if len(m.Aspects) > 0 {
+		return m.Aspects
+	}
+	return []Aspect{{Name: DefaultAspect, Weight: 1, Threshold: m.Threshold, Thresholds: m.Thresholds, Calibration: m.Calibration}}
+}
+
+// CombinationOrDefault returns the combination of the aspects' rewards:
+// CombinationMin when the manifest does not name one.
+func (m *Manifest) CombinationOrDefault() string {
+	if m.Combination == "" {
+		return CombinationMin
+	}
+	return m.Combination
+}
+
+// mirrorFirst copies the thresholds and the calibration of the first aspect to the
+// manifest's own fields, which is all that an older reader knows.
+func (m *Manifest) mirrorFirst() {
+	if len(m.Aspects) > 0 {
+		first := m.Aspects[0]
+		m.Threshold, m.Thresholds, m.Calibration = first.Threshold, first.Thresholds, first.Calibration
+	}
+}
+
+// checkAspects validates the aspects and their combination; cfg has the labels.
+func (m *Manifest) checkAspects(cfg Config) error {
+	switch m.Combination {
+	case "", CombinationSum, CombinationMin, CombinationLexicographic:
+	default:
+		return fmt.Errorf("combination is %.80q; use %s, %s or %s", m.Combination, CombinationSum, CombinationMin, CombinationLexicographic)
+	}
+	if len(m.Aspects) == 0 {
+		return nil
+	}
+	if len(m.Aspects) > maxAspects {
+		return fmt.Errorf("aspects has %d elements; the maximum is %d", len(m.Aspects), maxAspects)
+	}
+	names, positive := map[string]bool{}, false
+	for i, a := range m.Aspects {
+		if !aspectName.MatchString(a.Name) {
+			return fmt.Errorf("aspects[%d].name is %.80q; use 1 to 64 of a-z, 0-9, _ and -, starting with a letter or digit", i, a.Name)
+		}
+		if names[a.Name] {
+			return fmt.Errorf("aspects[%d].name is %q, as of an earlier aspect", i, a.Name)
+		}
+		names[a.Name] = true
+		if !(a.Weight >= 0) || math.IsInf(a.Weight, 1) {
+			return fmt.Errorf("aspects[%d].weight is %v; it must be finite and at least 0", i, a.Weight)
+		}
+		positive = positive || a.Weight > 0
+		if err := checkScale(fmt.Sprintf("aspects[%d].", i), a.Threshold, a.Thresholds, a.Calibration); err != nil {
+			return err
+		}
+	}
+	if !positive {
+		return fmt.Errorf("aspects: every weight is 0; at least one must be positive")
+	}
+	if n := 2 * len(m.Aspects); cfg.NumLabels != n && (len(m.Aspects) > 1 || cfg.NumLabels != 1) {
+		return fmt.Errorf("aspects has %d elements, which take %d labels, but config.json has %d", len(m.Aspects), n, cfg.NumLabels)
+	}
+	if len(m.Aspects) == 1 {
+		return nil
+	}
+	_, err := cfg.labelRows(m.Aspects)
+	return err
+}
+
+// checkScale validates thresholds and calibrations under a prefix of their names.
+func checkScale(prefix string, threshold float64, thresholds map[string]float64, calibrations map[string]calibration.Map) error {
+	unit := func(x float64) bool { return x >= 0 && x <= 1 } // false for NaN
+	if !unit(threshold) {
+		return fmt.Errorf("%sthreshold is %v; it must be in [0,1]", prefix, threshold)
+	}
+	for _, name := range sortedKeys(thresholds) {
+		if !unit(thresholds[name]) {
+			return fmt.Errorf("%sthresholds.%.80s is %v; it must be in [0,1]", prefix, name, thresholds[name])
+		}
+	}
+	for _, name := range sortedKeys(calibrations) {
+		if err := calibrations[name].Validate(); err != nil {
+			return fmt.Errorf("%scalibration.%.80s: %w", prefix, name, err)
+		}
+	}
+	return nil
+}
+
+// LabelRows are the indices of an aspect's labels in the logits.
+type LabelRows struct{ Violation, Compliant int }
+
+// AspectLabels are the labels of a model of the given aspects, in the order of its
+// logits: "violation" and "compliant", preceded by "NAME:" when there are several
+// aspects.
+func AspectLabels(names []string) []string {
+	if len(names) == 1 {
+		return []string{violationLabel, compliantLabel}
+	}
+	var labels []string
+	for _, name := range names {
+		labels = append(labels, name+":"+violationLabel, name+":"+compliantLabel)
+	}
+	return labels
+}
+
+// labelRows finds the labels of several aspects by name.
+func (cfg Config) labelRows(aspects []Aspect) ([]LabelRows, error) {
+	rows := make([]LabelRows, len(aspects))
+	for i, a := range aspects {
+		for _, label := range []struct {
+			name string
+			row  *int
+		}{{a.Name + ":" + violationLabel, &rows[i].Violation}, {a.Name + ":" + compliantLabel, &rows[i].Compliant}} {
+			if *label.row = cfg.index(label.name); *label.row < 0 {
+				return nil, fmt.Errorf("id2label in config.json has no label %q", label.name)
+			}
+		}
+	}
+	return rows, nil
+}
+
+// labelledAspects are the aspects that the labels name, in the order of their first
+// label; nil unless each label is one of a pair of several aspects.
+func (cfg Config) labelledAspects() []Aspect {
+	if len(cfg.Labels) < 4 || len(cfg.Labels)%2 != 0 {
+		return nil
+	}
+	var aspects []Aspect
+	seen := map[string]bool{}
+	for _, label := range cfg.Labels {
+		label = strings.ToLower(strings.TrimSpace(label))
+		name, kind, _ := strings.Cut(label, ":")
+		if kind != violationLabel && kind != compliantLabel || seen[label] || !aspectName.MatchString(name) {
+			return nil
+		}
+		seen[label] = true
+		if !slices.ContainsFunc(aspects, func(a Aspect) bool { return a.Name == name }) {
+			aspects = append(aspects, Aspect{Name: name, Weight: 1, Threshold: DefaultThreshold})
+		}
+	}
+	if 2*len(aspects) != len(cfg.Labels) || len(aspects) > maxAspects {
+		return nil
+	}
+	return aspects
+}
+
+// nameAspects takes the aspects of a manifest that has none from the labels. The
+// manifest's own thresholds and calibration are those of the first one.
+func (m *Manifest) nameAspects(cfg Config) {
+	if len(m.Aspects) > 0 {
+		return
+	}
+	if m.Aspects = cfg.labelledAspects(); len(m.Aspects) > 0 {
+		first := &m.Aspects[0]
+		first.Threshold, first.Thresholds, first.Calibration = m.Threshold, maps.Clone(m.Thresholds), maps.Clone(m.Calibration)
+	}
+}
