@@ -11,18 +11,20 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"assay/rewardmodel"
+	"assay/rewardmodel/logistic"
 )
 
 // shared is a learner with several aspects on one layer, small enough for tests: each token has a value, which
 // training shares, and each aspect a bias and a weight for each token.
 type shared struct {
 	linear
-	heads   [][]float64 // [aspect][token]
-	batches [][]rewardmodel.Sequence
+	heads    [][]float64 // [aspect][token]
+	coupling float64     // of the margins to what is shared
+	batches  [][]rewardmodel.Sequence
 }
 
 func newShared(aspects int) *shared {
-	l := &shared{linear: *newLinear()}
+	l := &shared{linear: *newLinear(), coupling: 0.3}
 	for range aspects {
 		l.heads = append(l.heads, make([]float64, vocab))
 	}
@@ -38,7 +40,7 @@ func (l *shared) Logits(batch []rewardmodel.Sequence) ([][]float32, error) {
 		for _, head := range l.heads {
 			sum := 0.0
 			for _, id := range append(slices.Clone(s.IDs), s.Context...) {
-				sum += head[id] + 0.3*l.trunk(id)
+				sum += head[id] + l.coupling*l.trunk(id)
 			}
 			out[i] = append(out[i], float32(sum), 0)
 		}
@@ -55,7 +57,7 @@ func (l *shared) Step(batch []rewardmodel.Sequence, lr float64, loss Loss) (floa
 		for a, head := range l.heads {
 			for _, id := range s.IDs {
 				head[id] -= lr * float64(grad[i][2*a])
-				l.Weights[id][0] -= lr * 0.3 * float64(grad[i][2*a])
+				l.Weights[id][0] -= l.coupling * lr * float64(grad[i][2*a])
 			}
 		}
 	}
@@ -149,25 +151,22 @@ func TestAspectsOfDifferentBags(t *testing.T) {
 // An aspect without labels stays as it was.
 func TestAspectWithoutLabelsIsKept(t *testing.T) {
 	first, second := twoAspects(120, 4)
-	train := func(l *shared, data ...*Data) {
-		t.Helper()
-		_, err := RunAspects(t.Context(), l, data, testConfig(DefaultBFGPU()))
-		require.NoError(t, err)
-	}
 	trained := newShared(2)
-	train(trained, first, second)
+	trained.coupling = 3
+	_, err := RunAspects(t.Context(), trained, []*Data{first, second}, testConfig(DefaultBFGPU()))
+	require.NoError(t, err)
 	before := aspectAUROC(t, trained, 1, second)
 	margins := func() (out []float64) {
 		scores, err := BFGPU{}.Score(&Network{Data: second, ctx: t.Context(), learner: aspectLearner{trained, 1}})
 		require.NoError(t, err)
 		for _, s := range scores {
-			out = append(out, s.Bag)
+			out = append(out, logistic.Sigmoid(s.Bag))
 		}
 		return out
 	}
 	was := margins()
-	for i := range first.Bags { // another rule for the first aspect, which moves what both share
-		first.Bags[i].Violation = !first.Bags[i].Violation
+	for i := range first.Bags { // the opposite rule for the first aspect, which moves what both share
+		first.Bags[i].Violation = !second.Bags[i].Violation
 	}
 	results, err := RunAspects(t.Context(), trained, []*Data{first, nil}, testConfig(DefaultBFGPU()))
 	require.NoError(t, err)
@@ -178,7 +177,7 @@ func TestAspectWithoutLabelsIsKept(t *testing.T) {
 	for i, m := range margins() {
 		moved += math.Abs(m-was[i]) / float64(len(was))
 	}
-	require.Less(t, moved, 0.5)
+	require.Less(t, moved, 0.1, "the mean change of its violations, 0.23 if nothing kept it")
 }
 
 // A run of several aspects that was interrupted ends with the weights of one that was not.
