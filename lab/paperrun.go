@@ -14,8 +14,8 @@ import (
 
 	"assay/lab/bench"
 	"assay/lab/paper"
-	"assay/rewardmodel/bag"
 	"assay/rewardmodel"
+	"assay/rewardmodel/bag"
 	"assay/rewardmodel/checkpoint"
 	"assay/rewardmodel/encoder"
 	"assay/rewardmodel/eval"

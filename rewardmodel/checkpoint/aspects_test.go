@@ -45,6 +45,14 @@ func twoAspects(t *testing.T, labels []string, aspects ...Aspect) (dir string, h
 	return dir, head
 }
 
+func namesOf(aspects []Aspect) []string {
+	var names []string
+	for _, a := range aspects {
+		names = append(names, a.Name)
+	}
+	return names
+}
+
 func TestAspectsRoundTrip(t *testing.T) {
 	labels := []string{"refusal:compliant", "Toxicity:violation", "refusal:violation", "toxicity:compliant"}
 	dir, head := twoAspects(t, labels,

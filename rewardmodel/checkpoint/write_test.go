@@ -43,7 +43,7 @@ func tensorsOf(t *testing.T, c *Checkpoint) []Tensor {
 func writeCopy(t *testing.T, dir, name string) {
 	t.Helper()
 	c := mustOpen(t, filepath.Join("testdata", name))
-	if err := Write(dir, c.Config, Manifest{Version: "v1", Threshold: 0.5}, tensorsOf(t, c)); err != nil {
+	if err := Write(dir, c.Config, Manifest{Version: "v1", Threshold: 0.5, Aspects: c.Manifest.Aspects}, tensorsOf(t, c)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -65,14 +65,20 @@ func TestWriteRoundTrip(t *testing.T) {
 			if !is.HasClassifier() || is.Manifest.Version != "v1" || is.Manifest.Created.IsZero() {
 				t.Errorf("classifier %v, manifest %+v", is.HasClassifier(), is.Manifest)
 			}
-			want := []string{"violation", "compliant"}[2-was.Config.NumLabels:]
+			rows, single, err := was.Labels()
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := AspectLabels(namesOf(was.Manifest.AspectList()))
+			if single {
+				want = want[1:]
+			}
 			if !slices.Equal(is.Config.Labels, want) {
 				t.Errorf("labels %q", is.Config.Labels)
 			}
 			if err := is.VerifySHA256(t.Context()); err != nil {
 				t.Error(err)
 			}
-			swapped := was.Config.NumLabels == 2 && was.Config.violation() == 1
 			for _, spec := range Specs(was.Config, was.HasClassifier()) {
 				before, err := was.Float32(spec.Name)
 				if err != nil {
@@ -82,9 +88,13 @@ func TestWriteRoundTrip(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if swapped && strings.HasPrefix(spec.Name, was.Config.headName()+".") {
-					half := len(after) / 2
-					after = slices.Concat(after[half:], after[:half])
+				if !single && strings.HasPrefix(spec.Name, was.Config.headName()+".") {
+					size := len(before) / len(want)
+					var head []float32
+					for _, r := range rows {
+						head = slices.Concat(head, before[r.Violation*size:(r.Violation+1)*size], before[r.Compliant*size:(r.Compliant+1)*size])
+					}
+					before = head
 				}
 				if !slices.Equal(before, after) {
 					t.Errorf("%s differs", spec.Name)

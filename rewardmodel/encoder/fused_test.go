@@ -84,10 +84,15 @@ func TestNaNSurvivesQuantization(t *testing.T) {
 	}
 }
 
-// randomCheckpoint writes a RoBERTa with two layers and large random weights.
-func randomCheckpoint(t *testing.T, rng *rand.Rand, hidden, heads, feed int, act string) string {
+// randomCheckpoint writes a RoBERTa with two layers, large random weights and the given aspects; with several it also
+// reads contexts.
+func randomCheckpoint(t *testing.T, rng *rand.Rand, hidden, heads, feed int, act string, aspects ...string) string {
 	t.Helper()
 	cfg := openCheckpoint(t, "../checkpoint/testdata/roberta-two").Config
+	man := checkpoint.Manifest{Version: "random", Threshold: 0.5}
+	if len(aspects) > 0 {
+		cfg.NumLabels, cfg.Labels, cfg.TypeVocab, man.Context = 2*len(aspects), checkpoint.AspectLabels(aspects), 2, true
+	}
 	cfg.HiddenSize, cfg.Heads, cfg.Intermediate, cfg.HiddenAct, cfg.Layers, cfg.MaxPositions = hidden, heads, feed, act, 2, 200
 	var tensors []checkpoint.Tensor
 	for _, s := range checkpoint.Specs(cfg, true) {
@@ -108,7 +113,7 @@ func randomCheckpoint(t *testing.T, rng *rand.Rand, hidden, heads, feed int, act
 		}})
 	}
 	dir := filepath.Join(t.TempDir(), "model")
-	if err := checkpoint.Write(dir, cfg, checkpoint.Manifest{Version: "random", Threshold: 0.5}, tensors); err != nil {
+	if err := checkpoint.Write(dir, cfg, man, tensors); err != nil {
 		t.Fatal(err)
 	}
 	return dir

@@ -16,6 +16,7 @@ import (
 type golden struct {
 	Cases []struct {
 		InputIDs []int32   `json:"input_ids"`
+		Context  []int32   `json:"context"`
 		Hidden   []float64 `json:"hidden"`
 		Logits   []float64 `json:"logits"`
 	} `json:"cases"`
@@ -37,7 +38,7 @@ func readGolden(t *testing.T, dir string) golden {
 func (g golden) sequences() []rewardmodel.Sequence {
 	batch := make([]rewardmodel.Sequence, len(g.Cases))
 	for i, c := range g.Cases {
-		batch[i].IDs = c.InputIDs
+		batch[i] = rewardmodel.Sequence{IDs: c.InputIDs, Context: c.Context}
 	}
 	return batch
 }
@@ -122,11 +123,14 @@ func TestGolden(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			margin := func(logits []float64) float64 {
+			margins := func(logits []float64) (all []float64) {
 				if single {
-					return -logits[0]
+					return []float64{-logits[0]}
 				}
-				return logits[labels[0].Violation] - logits[labels[0].Compliant]
+				for _, l := range labels {
+					all = append(all, logits[l.Violation]-logits[l.Compliant])
+				}
+				return all
 			}
 			together, err := m.Margins(batch)
 			if err != nil {
@@ -137,9 +141,11 @@ func TestGolden(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				for _, got := range []float32{together[i], alone[0]} {
-					if d := math.Abs(float64(got) - margin(c.Logits)); !(d < 1e-4) {
-						t.Errorf("case %d: margin %v, want %v", i, got, margin(c.Logits))
+				for a, want := range margins(c.Logits) {
+					for _, got := range []float32{together[i*len(labels)+a], alone[a]} {
+						if d := math.Abs(float64(got) - want); !(d < 1e-4) {
+							t.Errorf("case %d, aspect %d: margin %v, want %v", i, a, got, want)
+						}
 					}
 				}
 			}

@@ -12,12 +12,12 @@ import (
 	"assay/rewardmodel/checkpoint"
 )
 
-// alternatingLoss is the mean cross-entropy of labels that alternate, violation first.
+// alternatingLoss is the mean cross-entropy of the first aspect with labels that alternate, violation first.
 func alternatingLoss(logits [][]float32) (float64, [][]float32) {
 	var total float64
 	grads := make([][]float32, len(logits))
 	for i, z := range logits {
-		grads[i] = make([]float32, 2)
+		grads[i] = make([]float32, len(z))
 		label := i % 2
 		m := float64(z[1-label]) - float64(z[label])
 		wrong := 1 / (1 + math.Exp(-m))
