@@ -1,13 +1,17 @@
 package encoder
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
 	"assay/rewardmodel"
+	"assay/rewardmodel/checkpoint"
 )
 
 // benchCheckpoint is the checkpoint directory named by ASSAY_BENCH_MODEL.
@@ -58,6 +62,96 @@ func BenchmarkMargins(b *testing.B) {
 			b.ReportMetric(float64(tokens)*float64(b.N)/b.Elapsed().Seconds(), "tokens/s")
 		})
 	}
+}
+
+// BenchmarkAspects compares a model of one aspect with one of four.
+func BenchmarkAspects(b *testing.B) {
+	dir := benchCheckpoint(b)
+	r := newRuntime(b)
+	for _, aspects := range [][]string{{"a"}, {"a", "b", "c", "d"}} {
+		widened := widen(b, r, dir, aspects, false)
+		for _, p := range []Precision{FP32, BF16} {
+			b.Run(fmt.Sprintf("%s/%d", p, len(aspects)), func(b *testing.B) {
+				m := loadModel(b, r, widened, p)
+				batch, tokens := sentences(40, m.net.cfg.Vocab)
+				benchMargins(b, m, batch, tokens)
+			})
+		}
+	}
+}
+
+// BenchmarkContext compares the ways to score the ten utterances of a response to a prompt of 200 tokens: without the
+// prompt, with it encoded once, with it encoded for each utterance, and concatenated with each utterance.
+func BenchmarkContext(b *testing.B) {
+	dir := benchCheckpoint(b)
+	r := newRuntime(b)
+	widened := widen(b, r, dir, []string{"a"}, true)
+	for _, p := range []Precision{FP32, BF16, Int8} {
+		m := func() *Model {
+			if p == Int8 && r.hasInt8() != nil {
+				return nil
+			}
+			batch, _ := sentences(10, openCheckpoint(b, widened).Config.Vocab)
+			if p == Int8 {
+				return closed(b)(r.loadInt8With(openCheckpoint(b, widened), batch))
+			}
+			return loadModel(b, r, widened, p)
+		}()
+		if m == nil {
+			continue
+		}
+		without, tokens := sentences(10, m.net.cfg.Vocab)
+		prompt := randomTokens(rand.New(rand.NewPCG(3, 4)), 200, m.net.cfg.Vocab)
+		shared, separate, pairs := slices.Clone(without), slices.Clone(without), slices.Clone(without)
+		for i, s := range without {
+			shared[i].Context, separate[i].Context = prompt, slices.Clone(prompt)
+			pairs[i].IDs = slices.Concat(prompt, s.IDs)
+		}
+		for _, c := range []struct {
+			name   string
+			batch  []rewardmodel.Sequence
+			tokens int
+		}{{"none", without, tokens}, {"shared", shared, tokens + 200}, {"separate", separate, tokens + 2000}, {"pairs", pairs, tokens + 2000}} {
+			b.Run(string(p)+"/"+c.name, func(b *testing.B) { benchMargins(b, m, c.batch, c.tokens) })
+		}
+	}
+}
+
+// benchMargins also reports the fastest forward pass, which others on the machine disturb the least.
+func benchMargins(b *testing.B, m *Model, batch []rewardmodel.Sequence, tokens int) {
+	fastest := time.Duration(math.MaxInt64)
+	for b.Loop() {
+		start := time.Now()
+		if _, err := m.Margins(batch); err != nil {
+			b.Fatal(err)
+		}
+		fastest = min(fastest, time.Since(start))
+	}
+	b.ReportMetric(float64(tokens)*float64(b.N)/b.Elapsed().Seconds(), "tokens/s")
+	b.ReportMetric(fastest.Seconds()*1000, "min-ms")
+}
+
+// widen writes a checkpoint with the given aspects, which are not trained, and optionally with context.
+func widen(b *testing.B, r *Runtime, dir string, aspects []string, context bool) string {
+	b.Helper()
+	opts := LearnerOptions{Context: context}
+	for _, name := range aspects {
+		opts.Aspects = append(opts.Aspects, AspectInit{Name: name})
+	}
+	l, err := r.NewLearner(openCheckpoint(b, dir), opts)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer l.Close()
+	tensors, err := l.Tensors(checkpoint.F32)
+	if err != nil {
+		b.Fatal(err)
+	}
+	out := filepath.Join(b.TempDir(), "model")
+	if err := checkpoint.Write(out, l.Config(), checkpoint.Manifest{Version: "widened", Threshold: 0.5, Context: context}, tensors); err != nil {
+		b.Fatal(err)
+	}
+	return out
 }
 
 func BenchmarkStep(b *testing.B) {
