@@ -252,7 +252,7 @@ func (b *labelBench) learn(ctx context.Context, row *labelRow, labelled []int, s
 	defer func() { err = errors.Join(err, learner.Close()) }()
 	result, err := train.Run(ctx, learner, data, train.Config{
 		Method: method, Epochs: b.Epochs, Batch: b.Batch, Rate: b.LR, Seed: row.seed,
-		Threshold: method.Threshold(), Rescale: func(scale, shift float64) error { return learner.Rescale(0, scale, shift) },
+		Threshold: method.Threshold(), Rescale: learner.Rescale,
 	})
 	if err != nil {
 		return nil, err

@@ -142,7 +142,7 @@ func (c *trainCmd) work(ctx context.Context, log zerolog.Logger) (*trainWork, er
 	if err != nil {
 		return nil, cli.Usage(fmt.Errorf("--init: %w", err))
 	}
-	data, _, err := localmodel.ReadBags(ctx, c.Bags, tok, base.MaxLength(), log)
+	data, _, err := localmodel.ReadBags(ctx, c.Bags, tok, localmodel.BagOptions{Aspects: []string{rewardmodel.DefaultAspect}, MaxLength: base.MaxLength()}, log)
 	if err != nil {
 		return nil, err
 	}
@@ -152,13 +152,17 @@ func (c *trainCmd) work(ctx context.Context, log zerolog.Logger) (*trainWork, er
 	}
 	dir, err = filepath.Abs(dir)
 	work := &trainWork{Model: dir, LR: c.LR, Threads: threads, Warmup: c.Warmup}
-	work.Lambda = data.LambdaPU()
+	work.Lambda = data[0].LambdaPU()
 	for len(work.Steps) < c.Warmup+c.Steps {
-		for _, batch := range data.Shuffled(c.Batch, uint64(len(work.Steps))) {
+		for _, batch := range data[0].Shuffled(c.Batch, uint64(len(work.Steps))) {
 			if len(work.Steps) == c.Warmup+c.Steps {
 				break
 			}
-			work.Steps = append(work.Steps, trainStep{batch.Sequences, batch.Violation})
+			step := trainStep{Violation: batch.Violation}
+			for _, s := range batch.Sequences {
+				step.Sequences = append(step.Sequences, s.IDs)
+			}
+			work.Steps = append(work.Steps, step)
 		}
 	}
 	return work, err

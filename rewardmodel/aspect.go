@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"regexp"
 	"slices"
 )
 
@@ -13,6 +14,17 @@ const DefaultAspect = "default"
 
 // MaxAspects is the maximum number of aspects of a model.
 const MaxAspects = 16
+
+// aspectName is the form of the name of an aspect.
+var aspectName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
+
+// CheckAspect returns an error with the fix for a name that no aspect can have.
+func CheckAspect(name string) error {
+	if aspectName.MatchString(name) {
+		return nil
+	}
+	return fmt.Errorf("%s is not the name of an aspect; use 1 to 64 of a-z, 0-9, _ and -, starting with a letter or digit", Quote(name))
+}
 
 // Aspect is one rule that a model scores, with its own violation, threshold and
 // calibration. Most models have one.
@@ -40,8 +52,8 @@ func (a Aspect) Threshold(kind Aggregate) float64 {
 }
 
 func (a Aspect) validate() error {
-	if a.Name == "" {
-		return errors.New("Name is empty")
+	if err := CheckAspect(a.Name); err != nil {
+		return fmt.Errorf("Name: %w", err)
 	}
 	if !validWeight(a.Weight) {
 		return fmt.Errorf("Weight is %v; use 0 or a positive number", a.Weight)

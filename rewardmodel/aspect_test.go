@@ -206,7 +206,7 @@ func TestTokenRewardsOfAspectsSumUp(t *testing.T) {
 
 func TestNewScorerRejectsAspects(t *testing.T) {
 	for want, aspects := range map[string][]Aspect{
-		"Aspects[1]: Name is empty":               {{Name: "a", Weight: 1}, {Weight: 1}},
+		`Aspects[1]: Name: "" is not the name`:    {{Name: "a", Weight: 1}, {Weight: 1}},
 		`Aspects[1]: there are two with the name`: {{Name: "a", Weight: 1}, {Name: "a", Weight: 1}},
 		"Aspects[0]: Weight is -1":                {{Name: "a", Weight: -1}},
 		"Aspects: all weights are 0":              {{Name: "a"}},

@@ -12,7 +12,7 @@ const (
 	// utteranceBytes is an utterance in its growing slice.
 	utteranceBytes = 112
 	// instanceBytes is an instance of a result and its converted span.
-	instanceBytes = 48
+	instanceBytes = 56
 	// uniqueBytes is a distinct instance: its margin, its sequence and its entries
 	// in two tables. Its tokens are in addition, tokenBytes each.
 	uniqueBytes = 320
@@ -22,6 +22,10 @@ const (
 	marginBytes = 24
 	// aspectBytes is the result of an aspect in the answer.
 	aspectBytes = 256
+	// instanceAspectsBytes is the table of the aspects of an instance of a result, and
+	// instanceAspectBytes an entry of it.
+	instanceAspectsBytes = 64
+	instanceAspectBytes  = 64
 	// denseBytes is a token of a dense reward: its span, its reward and its
 	// offsets.
 	denseBytes = 48
@@ -58,6 +62,9 @@ func (b bag) bytes(o Options, aspects int) int64 {
 	n := utteranceBytes * int64(len(b.utterances))
 	if o.Aspects {
 		n += aspectBytes * int64(aspects)
+		if *o.Instances {
+			n += (instanceAspectsBytes + instanceAspectBytes*int64(aspects)) * int64(len(b.utterances))
+		}
 	}
 	if *o.Instances {
 		n += instanceBytes * int64(len(b.utterances))

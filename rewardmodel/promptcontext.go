@@ -34,14 +34,32 @@ func (p *preparation) setContext(ctx context.Context, item Item, message *int) e
 		p.context = known
 		return nil
 	}
-	ids, err := p.tokenizer.IDsContext(ctx, text)
+	ids, err := contextTokens(ctx, p.tokenizer, text, p.config.ContextTokens)
 	if err != nil {
 		return err
 	}
-	room := p.config.ContextTokens - p.tokenizer.Special()
-	p.context = &promptContext{ids: p.tokenizer.Frame(ids[max(0, len(ids)-room):]), key: k}
+	p.context = &promptContext{ids: ids, key: k}
 	p.contexts[k] = p.context
 	return nil
+}
+
+// ContextTokens returns what a model reads of the prompt of item, or of the turns
+// before the given one of its messages: at most limit tokens, special tokens
+// included, of the end. It returns nil when there is none, and the error of ctx.
+func ContextTokens(ctx context.Context, tok Tokenizer, item Item, message *int, limit int) ([]int32, error) {
+	text := item.context(message, contextBytes*limit)
+	if text == "" {
+		return nil, nil
+	}
+	return contextTokens(ctx, tok, text, limit)
+}
+
+func contextTokens(ctx context.Context, tok Tokenizer, text string, limit int) ([]int32, error) {
+	ids, err := tok.IDsContext(ctx, text)
+	if err != nil {
+		return nil, err
+	}
+	return tok.Frame(ids[max(0, len(ids)-(limit-tok.Special())):]), nil
 }
 
 // context is the text that the response, or the content of a message, answers: the

@@ -42,8 +42,16 @@ func (s *Scorer) render(item Item, b bag, work *job, c combiner, o Options) Resu
 		r.Instances = make([]Instance, len(b.utterances))
 		for i, u := range b.utterances {
 			r.Instances[i] = Instance{Message: u.message, Start: spans[i].Start, End: spans[i].End}
-			if u.unique >= 0 {
-				r.Instances[i].Violation = Violation(work.marginsOf(u.unique)[decides])
+			if u.unique < 0 {
+				continue
+			}
+			margins := work.marginsOf(u.unique)
+			r.Instances[i].Violation = Violation(margins[decides])
+			if o.Aspects {
+				r.Instances[i].Aspects = make(map[string]float64, len(margins))
+				for a, m := range margins {
+					r.Instances[i].Aspects[s.config.Aspects[a].Name] = Violation(m)
+				}
 			}
 		}
 	}

@@ -72,4 +72,7 @@ type Instance struct {
 	Start     int     `json:"start"`
 	End       int     `json:"end"`
 	Violation float64 `json:"violation"` // g_-1(x), in [0,1]
+	// Aspects are the violations by the name of the aspect, where Options.Aspects asks
+	// for them.
+	Aspects map[string]float64 `json:"aspects,omitzero"`
 }

@@ -3,27 +3,32 @@ package bag
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"assay/rewardmodel"
 )
 
 // record is a bag in the file format. Pointers tell "absent" from "empty".
 type record struct {
-	ID        *string    `json:"id"`
-	Label     *string    `json:"label"`
-	Prompt    string     `json:"prompt,omitzero"`
-	Response  *string    `json:"response,omitzero"`
-	Instances []string   `json:"instances,omitzero"`
-	Messages  []Message  `json:"messages,omitzero"`
-	Rater     string     `json:"rater,omitzero"`
-	Time      *time.Time `json:"time,omitzero"`
-	Witness   *int       `json:"witness,omitzero"`
-	Spans     [][]int    `json:"spans,omitzero"`
+	ID        *string           `json:"id"`
+	Label     *string           `json:"label,omitzero"`
+	Labels    map[string]string `json:"labels,omitzero"`
+	Prompt    string            `json:"prompt,omitzero"`
+	Response  *string           `json:"response,omitzero"`
+	Instances []string          `json:"instances,omitzero"`
+	Messages  []Message         `json:"messages,omitzero"`
+	Rater     string            `json:"rater,omitzero"`
+	Time      *time.Time        `json:"time,omitzero"`
+	Witness   *int              `json:"witness,omitzero"`
+	Spans     [][]int           `json:"spans,omitzero"`
 }
 
 // need is the set of required fields of a bag.
@@ -82,11 +87,20 @@ func decode(line []byte, n need) (Bag, string, error) {
 		return Bag{}, field, err
 	}
 	b := Bag{
-		Label: Label(*rec.Label), Instances: rec.Instances, Messages: rec.Messages,
+		Instances: rec.Instances, Messages: rec.Messages,
 		Prompt: rec.Prompt, Rater: rec.Rater, Time: rec.Time, Witness: rec.Witness,
 	}
 	if rec.ID != nil {
 		b.ID = *rec.ID
+	}
+	if rec.Label != nil {
+		b.Label = Label(*rec.Label)
+	}
+	if rec.Labels != nil {
+		b.Labels = make(map[string]Label, len(rec.Labels))
+	}
+	for aspect, label := range rec.Labels {
+		b.Labels[aspect] = Label(label)
 	}
 	if rec.Response != nil {
 		b.Response = *rec.Response
@@ -132,16 +146,45 @@ func (r record) check(n need) (string, error) {
 	if n == whole && (r.ID == nil || *r.ID == "") {
 		return "id", errors.New("is missing; give every bag a non-empty id")
 	}
-	if r.Label == nil {
-		return "label", errors.New(`is missing; give "compliant" or "violation"`)
-	}
-	if l := Label(*r.Label); l != Compliant && l != Violation {
-		return "label", fmt.Errorf(`is %q; give "compliant" or "violation"`, *r.Label)
+	if field, err := r.checkLabels(); err != nil {
+		return field, err
 	}
 	if field, err := r.checkText(n); err != nil {
 		return field, err
 	}
 	return r.checkGold()
+}
+
+func (r record) checkLabels() (string, error) {
+	known := func(label string) error {
+		if l := Label(label); l != Compliant && l != Violation {
+			return fmt.Errorf(`is %q; give "compliant" or "violation"`, label)
+		}
+		return nil
+	}
+	if r.Label == nil && r.Labels == nil {
+		return "label", errors.New(`is missing; give "compliant" or "violation"`)
+	}
+	if r.Label != nil {
+		if err := known(*r.Label); err != nil {
+			return "label", err
+		}
+	}
+	if r.Labels != nil && len(r.Labels) == 0 {
+		return "labels", errors.New(`are empty; give {"ASPECT":"compliant" or "violation"}`)
+	}
+	if len(r.Labels) > rewardmodel.MaxAspects {
+		return "labels", fmt.Errorf("name %d aspects; a model has at most %d", len(r.Labels), rewardmodel.MaxAspects)
+	}
+	for _, aspect := range slices.Sorted(maps.Keys(r.Labels)) {
+		if err := rewardmodel.CheckAspect(aspect); err != nil {
+			return "labels", err
+		}
+		if err := known(r.Labels[aspect]); err != nil {
+			return "labels/" + aspect, err
+		}
+	}
+	return "", nil
 }
 
 func (r record) checkText(n need) (string, error) {

@@ -114,9 +114,9 @@ type textSeen struct {
 	compliant, violation bool
 }
 
-// Add takes in a bag and its segments. Bags have the same text when they have
+// Add takes in a bag, its label for the rule that is learned, and its segments. Bags have the same text when they have
 // the same segments, since no more is learned from; prompts do not count.
-func (in *Inspector) Add(b Bag, segments []Segment) {
+func (in *Inspector) Add(b Bag, label Label, segments []Segment) {
 	if in.texts == nil {
 		in.texts, in.ids = map[digest]*textSeen{}, map[string]bool{}
 	}
@@ -139,7 +139,7 @@ func (in *Inspector) Add(b Bag, segments []Segment) {
 	in.bags[at].text = text
 
 	count, seen := &in.compliant, &text.compliant
-	if b.Label == Violation {
+	if label == Violation {
 		count, seen = &in.violating, &text.violation
 		if len(segments) == 1 {
 			in.single = append(in.single, at)

@@ -25,7 +25,7 @@ func inspect(t *testing.T, bags []Bag, limit int, length func(string) (int, erro
 		if err != nil {
 			t.Fatal(err)
 		}
-		inspector.Add(b, segments)
+		inspector.Add(b, b.Label, segments)
 	}
 	return inspector.Findings()
 }
@@ -158,7 +158,7 @@ func ExampleInspector() {
 			fmt.Println(err)
 			return
 		}
-		inspector.Add(b, segments)
+		inspector.Add(b, b.Label, segments)
 	}
 	findings := inspector.Findings()
 	for _, f := range findings {

@@ -83,10 +83,10 @@ func appendSegments(ctx context.Context, out []Segment, message int, text string
 
 // Gold tells for each segment of the bag whether it is anomalous by the gold
 // marks: an instance is when a span overlaps it or it is the witness. It
-// returns nil when the bag carries no mark at all; a bag of label compliant
+// returns nil when the bag carries no mark at all; a compliant bag
 // without marks has none that is anomalous.
 func (b Bag) Gold(segments []Segment) []bool {
-	if b.Witness == nil && b.Spans == nil && b.Label != Compliant {
+	if b.Witness == nil && b.Spans == nil && b.Verdict() != Compliant {
 		return nil
 	}
 	gold := make([]bool, len(segments))

@@ -30,7 +30,7 @@ func (b Bag) AppendJSON(dst []byte) ([]byte, error) {
 	if field, err := rec.check(whole); err != nil {
 		return dst, fmt.Errorf("bag %q: %s: %w", b.ID, field, err)
 	}
-	line, err := json.Marshal(rec)
+	line, err := json.Marshal(rec, json.Deterministic(true))
 	if err != nil {
 		return dst, fmt.Errorf("bag %q: %w", b.ID, err)
 	}
@@ -38,10 +38,18 @@ func (b Bag) AppendJSON(dst []byte) ([]byte, error) {
 }
 
 func newRecord(b Bag) record {
-	label := string(b.Label)
 	rec := record{
-		ID: &b.ID, Label: &label, Prompt: b.Prompt, Rater: b.Rater, Time: b.Time,
+		ID: &b.ID, Prompt: b.Prompt, Rater: b.Rater, Time: b.Time,
 		Instances: b.Instances, Messages: b.Messages, Witness: b.Witness,
+	}
+	if b.Label != "" {
+		rec.Label = new(string(b.Label))
+	}
+	if b.Labels != nil {
+		rec.Labels = make(map[string]string, len(b.Labels))
+	}
+	for aspect, label := range b.Labels {
+		rec.Labels[aspect] = string(label)
 	}
 	if b.Response != "" || b.Instances == nil && b.Messages == nil {
 		rec.Response = &b.Response

@@ -89,8 +89,7 @@ func (r *run) epochs() (resumed int, err error) {
 // begin lets a method prepare its own parameters, at random but the same for the same seed.
 func begin(m Stateful, e *Epoch, seed uint64) error {
 	e.RNG = rand.New(rand.NewPCG(seed, 0xbe61))
-	b := &e.Data.Bags[0]
-	probe, err := e.learner.features([]rewardmodel.Sequence{{IDs: b.Instances[0], Context: b.Context}})
+	probe, err := e.learner.features([]rewardmodel.Sequence{e.Data.Bags[0].sequence(0)})
 	if err != nil {
 		return err
 	}
@@ -300,10 +299,10 @@ func (r *run) keep() error {
 	}
 	for _, a := range r.aspects {
 		for _, b := range a.epoch.Data.Bags {
-			for _, ids := range b.Instances {
-				add(rewardmodel.Sequence{IDs: ids, Context: b.Context})
+			for k := range b.Instances {
+				add(b.sequence(k))
 				if r.HideContext > 0 {
-					add(rewardmodel.Sequence{IDs: ids})
+					add(rewardmodel.Sequence{IDs: b.Instances[k]})
 				}
 			}
 		}

@@ -232,7 +232,9 @@ func (l *failing) Step(batch []rewardmodel.Sequence, lr float64, loss Loss) (flo
 func TestContextIsHiddenAtRandom(t *testing.T) {
 	data, _ := syntheticBags(100, 3)
 	for i := range data.Bags {
-		data.Bags[i].Context = []int32{int32(i % vocab)}
+		for range data.Bags[i].Instances {
+			data.Bags[i].Contexts = append(data.Bags[i].Contexts, []int32{int32(i % vocab)})
+		}
 	}
 	for _, hide := range []float64{0, 0.5, 1} {
 		l := newShared(1)

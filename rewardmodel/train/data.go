@@ -2,6 +2,8 @@ package train
 
 import (
 	"math/rand/v2"
+
+	"assay/rewardmodel"
 )
 
 // Bag is one labelled response as a learner sees it.
@@ -9,8 +11,26 @@ type Bag struct {
 	Violation bool
 	Instances [][]int32 // token ids with special tokens, one sequence per instance
 	Whole     []int32   // the whole response as one sequence; only macro-level methods read it
-	Context   []int32   // of the prompt, for a learner that reads it; nil: none
+	Contexts  [][]int32 // what each instance answers, for a learner that reads it; an element may be nil, and nil: none
 	Gold      []bool    // whether each instance is anomalous; only the Oracle reads it
+}
+
+// context is what an instance answers, or nil.
+func (b *Bag) context(instance int) []int32 {
+	if b.Contexts == nil {
+		return nil
+	}
+	return b.Contexts[instance]
+}
+
+// sequence is an instance with what it answers.
+func (b *Bag) sequence(instance int) rewardmodel.Sequence {
+	return rewardmodel.Sequence{IDs: b.Instances[instance], Context: b.context(instance)}
+}
+
+// wholeSequence is the bag as one sequence, with what its first instance answers.
+func (b *Bag) wholeSequence() rewardmodel.Sequence {
+	return rewardmodel.Sequence{IDs: b.Whole, Context: b.context(0)}
 }
 
 // Data is what a run trains on, or what a trained network scores.

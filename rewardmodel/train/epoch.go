@@ -106,7 +106,7 @@ func (e *Epoch) blankScores() [][]float64 {
 func (e *Epoch) instancesOf(batch []ref) []rewardmodel.Sequence {
 	seqs := make([]rewardmodel.Sequence, len(batch))
 	for i, r := range batch {
-		seqs[i] = e.shown(r.bag, e.Data.Bags[r.bag].Instances[r.instance])
+		seqs[i] = e.shown(r.bag, e.Data.Bags[r.bag].sequence(r.instance))
 	}
 	return seqs
 }
@@ -114,17 +114,17 @@ func (e *Epoch) instancesOf(batch []ref) []rewardmodel.Sequence {
 func (e *Epoch) wholes(bags []int) []rewardmodel.Sequence {
 	seqs := make([]rewardmodel.Sequence, len(bags))
 	for i, b := range bags {
-		seqs[i] = e.shown(b, e.Data.Bags[b].Whole)
+		seqs[i] = e.shown(b, e.Data.Bags[b].wholeSequence())
 	}
 	return seqs
 }
 
-// shown is a sequence of a bag, with the context of the bag unless this epoch hides it.
-func (e *Epoch) shown(bag int, ids []int32) rewardmodel.Sequence {
+// shown is a sequence of a bag, without its context if this epoch hides it.
+func (e *Epoch) shown(bag int, s rewardmodel.Sequence) rewardmodel.Sequence {
 	if e.hidden != nil && e.hidden[bag] {
-		return rewardmodel.Sequence{IDs: ids}
+		s.Context = nil
 	}
-	return rewardmodel.Sequence{IDs: ids, Context: e.Data.Bags[bag].Context}
+	return s
 }
 
 // hide chooses the bags whose context the epoch does not show, each with the given probability, so that the network

@@ -97,8 +97,7 @@ func (n *Network) instances(bags []int, score func(seqs []rewardmodel.Sequence, 
 		}
 	}
 	seq := func(r ref) rewardmodel.Sequence {
-		b := &n.Data.Bags[bags[r.bag]]
-		return rewardmodel.Sequence{IDs: b.Instances[r.instance], Context: b.Context}
+		return n.Data.Bags[bags[r.bag]].sequence(r.instance)
 	}
 	return inBatches(n.ctx, all, seq, score)
 }
@@ -109,8 +108,7 @@ func (n *Network) whole(bags []int, score func(seqs []rewardmodel.Sequence, at [
 		all[i] = i
 	}
 	seq := func(i int) rewardmodel.Sequence {
-		b := &n.Data.Bags[bags[i]]
-		return rewardmodel.Sequence{IDs: b.Whole, Context: b.Context}
+		return n.Data.Bags[bags[i]].wholeSequence()
 	}
 	return inBatches(n.ctx, all, seq, score)
 }

@@ -14,6 +14,7 @@ import (
 	"assay/rewardmodel"
 	"assay/rewardmodel/bag"
 	"assay/rewardmodel/eval"
+	"assay/rewardmodel/logistic"
 	"assay/sidecar/cli"
 	"assay/sidecar/localmodel"
 )
@@ -57,31 +58,23 @@ func (c *Eval) Run(a *cli.App) (err error) {
 	}
 	defer func() { err = errors.Join(err, model.Close()) }()
 
-	room := m.Checkpoint.MaxLength() - m.Tokenizer.Special()
-	length := m.Tokenizer.Counter(a.Context)
+	e := evaluation{aspects: model.Aspects(), room: m.Checkpoint.MaxLength() - m.Tokenizer.Special(), length: m.Tokenizer.Counter(a.Context)}
 	shown := a.NewProgress("bags", -1)
-	var scores []eval.BagScores
 	for batch, err := range batches(c.read(a), evalBatch) {
 		if err != nil {
 			return fmt.Errorf("--bags: %w", err)
 		}
-		scored, err := scoreBags(a.Context, model, batch, room, length)
-		if err != nil {
+		if err := e.score(a.Context, model, batch); err != nil {
 			return err
 		}
-		scores = append(scores, scored...)
 		shown.Add(len(batch), len(batch))
 	}
 	shown.Finish()
-	threshold := model.Threshold(rewardmodel.AggregateMax)
-	if c.Threshold != nil {
-		threshold = *c.Threshold
-	}
-	report, err := eval.Evaluate(scores, threshold, eval.Bootstrap{Resamples: c.Resamples, Seed: c.Seed})
+	report, err := e.report(c.Threshold, eval.Bootstrap{Resamples: c.Resamples, Seed: c.Seed})
 	if err != nil {
 		return err
 	}
-	line, err := json.Marshal(report)
+	line, err := json.Marshal(report, json.Deterministic(true))
 	if err != nil {
 		return err
 	}
@@ -142,36 +135,139 @@ func batches(bags iter.Seq2[bag.Bag, error], size int) iter.Seq2[[]bag.Bag, erro
 	}
 }
 
-// scoreBags scores each instance of the bags. Instances have at most room
-// tokens.
-func scoreBags(ctx context.Context, s scorer, bags []bag.Bag, room int, length func(string) (int, error)) ([]eval.BagScores, error) {
-	out := make([]eval.BagScores, len(bags))
+// evaluation collects the scores of bags for each aspect of a model.
+type evaluation struct {
+	aspects []rewardmodel.Aspect
+	room    int // tokens of an instance
+	length  func(string) (int, error)
+
+	verdicts []eval.BagScores   // of whole responses, with instance scores whose threshold is 0.5
+	bags     [][]eval.BagScores // by aspect, of those that are labelled for it
+}
+
+// score scores each instance of the bags.
+func (e *evaluation) score(ctx context.Context, s scorer, bags []bag.Bag) error {
+	segments := make([][]bag.Segment, len(bags))
 	items := make([]rewardmodel.Item, len(bags))
 	for i, b := range bags {
-		segments, err := b.Segments(ctx, room, length)
-		if err != nil {
-			return nil, err
+		var err error
+		if segments[i], err = b.Segments(ctx, e.room, e.length); err != nil {
+			return err
 		}
-		out[i] = eval.BagScores{Label: b.Label, Gold: b.Gold(segments)}
-		if len(b.Spans) > 0 {
-			out[i].GoldSpans, out[i].Spans = b.Spans, make([][2]int, len(segments))
+		if items[i] = localmodel.ItemOf(b); b.Messages != nil {
+			continue // its turns are context
 		}
-		items[i] = rewardmodel.Item{ID: b.ID, Instances: make([]string, len(segments))}
-		for k, segment := range segments {
+		items[i].Response, items[i].Instances = nil, make([]string, len(segments[i]))
+		for k, segment := range segments[i] {
 			items[i].Instances[k] = segment.Text
-			if len(b.Spans) > 0 {
-				out[i].Spans[k] = segment.Span
-			}
 		}
 	}
-	answer, err := s.Score(ctx, rewardmodel.Request{Responses: items, Options: rewardmodel.Options{Instances: new(true)}})
+	answer, err := s.Score(ctx, rewardmodel.Request{Responses: items, Options: rewardmodel.Options{
+		Instances: new(true), Aspects: true, Reasoning: rewardmodel.ReasoningScore,
+	}})
+	if err != nil {
+		return err
+	}
+	for i, result := range answer.Results {
+		if len(result.Instances) != len(segments[i]) {
+			return fmt.Errorf("bag %q has %d instances and %d scores", bags[i].ID, len(segments[i]), len(result.Instances))
+		}
+		e.add(bags[i], segments[i], result.Instances)
+	}
+	return nil
+}
+
+// add adds the scores of a bag to the aspects that it is labelled for.
+func (e *evaluation) add(b bag.Bag, segments []bag.Segment, instances []rewardmodel.Instance) {
+	if e.bags == nil {
+		e.bags = make([][]eval.BagScores, len(e.aspects))
+	}
+	of := func(label bag.Label, violation func(rewardmodel.Instance) float64) eval.BagScores {
+		out := eval.BagScores{Label: label, Gold: b.Gold(segments), Violations: make([]float64, len(instances))}
+		if label == bag.Compliant { // what is marked violates another aspect
+			out.Gold = make([]bool, len(segments))
+		}
+		if len(b.Spans) > 0 {
+			out.GoldSpans = b.Spans
+			for _, segment := range segments {
+				out.Spans = append(out.Spans, segment.Span)
+			}
+		}
+		for k, instance := range instances {
+			out.Violations[k] = violation(instance)
+		}
+		return out
+	}
+	for a, aspect := range e.aspects {
+		if label := b.LabelFor(aspect.Name, len(e.aspects)); label != "" {
+			e.bags[a] = append(e.bags[a], of(label, func(i rewardmodel.Instance) float64 { return i.Aspects[aspect.Name] }))
+		}
+	}
+	if len(e.aspects) > 1 {
+		e.verdicts = append(e.verdicts, of(b.Verdict(), e.worst))
+	}
+}
+
+// worst is the violation of an instance in the aspect that it violates most, on a scale where the threshold of each
+// aspect is 0.5.
+func (e *evaluation) worst(instance rewardmodel.Instance) float64 {
+	odds := math.Inf(-1)
+	for _, a := range e.aspects {
+		if a.Weight > 0 {
+			t := a.Threshold(rewardmodel.AggregateMax)
+			odds = max(odds, logistic.Logit(instance.Aspects[a.Name])-logistic.Logit(t))
+		}
+	}
+	return logistic.Sigmoid(odds)
+}
+
+// evalReport is the report of a model with several aspects: the metrics of its verdicts on whole responses, and those of
+// each aspect that has labels.
+type evalReport struct {
+	eval.Report
+	Aspects map[string]eval.Report
+}
+
+// MarshalJSON returns the flat object of the verdicts, with the others under "aspects".
+func (r evalReport) MarshalJSON() ([]byte, error) {
+	flat, err := r.Report.MarshalJSON()
+	if err != nil || len(r.Aspects) == 0 {
+		return flat, err
+	}
+	aspects, err := json.Marshal(r.Aspects, json.Deterministic(true))
 	if err != nil {
 		return nil, err
 	}
-	for i, result := range answer.Results {
-		out[i].Violations = make([]float64, len(result.Instances))
-		for k, instance := range result.Instances {
-			out[i].Violations[k] = instance.Violation
+	return fmt.Appendf(nil, `{"aspects":%s,%s`, aspects, flat[1:]), nil
+}
+
+// report evaluates at the thresholds of the model, or at the given one if the model has a single aspect.
+func (e *evaluation) report(threshold *float64, intervals eval.Bootstrap) (out evalReport, err error) {
+	if len(e.aspects) == 1 {
+		t := e.aspects[0].Threshold(rewardmodel.AggregateMax)
+		if threshold != nil {
+			t = *threshold
+		}
+		var bags []eval.BagScores
+		if e.bags != nil {
+			bags = e.bags[0]
+		}
+		out.Report, err = eval.Evaluate(bags, t, intervals)
+		return out, err
+	}
+	if threshold != nil {
+		return out, cli.Usage(errors.New("--threshold applies to a model with one aspect; change the thresholds in its assay.json"))
+	}
+	if out.Report, err = eval.Evaluate(e.verdicts, 0.5, intervals); err != nil {
+		return out, err
+	}
+	out.Aspects = map[string]eval.Report{}
+	for a, aspect := range e.aspects {
+		if len(e.bags[a]) == 0 {
+			continue
+		}
+		if out.Aspects[aspect.Name], err = eval.Evaluate(e.bags[a], aspect.Threshold(rewardmodel.AggregateMax), intervals); err != nil {
+			return out, fmt.Errorf("aspect %s: %w", aspect.Name, err)
 		}
 	}
 	return out, nil

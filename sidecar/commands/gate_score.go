@@ -151,7 +151,8 @@ func (s gateScorer) score(ctx context.Context, dir string, allowUntrained bool) 
 	if out.Version, err = m.Version(ctx); err != nil {
 		return out, nil, err
 	}
-	out.Thresholds, out.Calibration, out.Untrained = m.Thresholds(), m.Calibration(), !m.Checkpoint.HasClassifier()
+	first := m.Aspects()[0]
+	out.Thresholds, out.Calibration, out.Untrained = first.Thresholds, first.Calibration, !m.Checkpoint.HasClassifier()
 	model, err := m.Load(ctx, rewardmodel.ScorerConfig{
 		MaxInstances: math.MaxInt32, MaxQueueTokens: localmodel.UnboundedQueue,
 		CacheBytes: 64 << 20, // the same responses may be in several sets

@@ -1,11 +1,13 @@
 package commands
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/rs/zerolog"
 
@@ -25,15 +27,19 @@ type Train struct {
 	Out    string   `required:"" help:"Checkpoint directory to write." placeholder:"DIR"`
 	Method string   `default:"bfgpu" help:"Training method: bfgpu, or one of the baselines mil-max, mil-topk, upu, nnpu, balancedpu, robustpu and oracle."`
 
-	Seed        uint64  `default:"0" help:"Seed of shuffling, dropout and a new classification head."`
-	LR          float64 `default:"1e-5" name:"lr" help:"Peak learning rate of the cosine schedule."`
-	LRMin       float64 `default:"0" name:"lr-min" help:"Final learning rate of the schedule."`
-	Epochs      int     `default:"5" help:"Number of epochs; 0: only choose the threshold again."`
-	Batch       int     `default:"16" help:"Instances per mini-batch."`
-	WeightDecay float64 `default:"0" help:"Decoupled weight decay; 0: plain Adam."`
-	Dropout     float64 `default:"-1" help:"Dropout probability; -1: as in config.json."`
-	MaxLength   int     `default:"0" help:"Maximum tokens per instance, including special tokens; longer instances are split. 0: the limit of the model."`
-	MaxTokens   int     `default:"8192" help:"Maximum tokens per forward pass; larger mini-batches use gradient accumulation."`
+	Seed           uint64   `default:"0" help:"Seed of shuffling, dropout and a new classification head."`
+	LR             float64  `default:"1e-5" name:"lr" help:"Peak learning rate of the cosine schedule."`
+	LRMin          float64  `default:"0" name:"lr-min" help:"Final learning rate of the schedule."`
+	Epochs         int      `default:"5" help:"Number of epochs; 0: only choose the threshold again."`
+	Batch          int      `default:"16" help:"Instances per mini-batch."`
+	WeightDecay    float64  `default:"0" help:"Decoupled weight decay; 0: plain Adam."`
+	Dropout        float64  `default:"-1" help:"Dropout probability; -1: as in config.json."`
+	MaxLength      int      `default:"0" help:"Maximum tokens per instance, including special tokens; longer instances are split. 0: the limit of the model."`
+	Aspects        []string `help:"Aspects (rules) of the trained model, in the order of its logits; default: those of --init. One that --init does not have starts untrained; the first one starts from --init if that has a single unnamed aspect." placeholder:"NAME"`
+	Context        bool     `help:"Train a model that reads the prompt; always so if --init does."`
+	ContextTokens  int      `default:"0" help:"Maximum tokens that the model reads of the end of the prompt, including special tokens; 0: as --init, or 128."`
+	ContextDropout float64  `default:"0.3" help:"Probability in [0,1] that a response is trained on without its prompt in an epoch."`
+	MaxTokens      int      `default:"8192" help:"Maximum tokens per forward pass; larger mini-batches use gradient accumulation."`
 
 	localmodel.MethodFlags
 	Calibrate  bool   `default:"true" negatable:"" help:"Calibrate the scores to probabilities of the bag labels after the last epoch (Platt scaling); their order does not change."`
@@ -104,50 +110,112 @@ func (c *Train) Train(ctx context.Context, log zerolog.Logger, report func(train
 	if err := localmodel.CheckServable(method); err != nil {
 		return err
 	}
-	data, digest, err := localmodel.ReadBags(ctx, c.Bags, tok, maxLength, log)
+	aspects, err := c.aspects(base)
+	if err != nil {
+		return cli.Usage(fmt.Errorf("--aspects: %w", err))
+	}
+	options := localmodel.BagOptions{MaxLength: maxLength, ContextTokens: c.contextTokens(base)}
+	for _, a := range aspects {
+		options.Aspects = append(options.Aspects, a.Name)
+	}
+	data, digest, err := localmodel.ReadBags(ctx, c.Bags, tok, options, log)
 	if err != nil {
 		return err
 	}
-	violating, compliant, unlabelled, normal := data.Counts()
-	log.Info().Int("violating_bags", violating).Int("compliant_bags", compliant).
-		Int("instances", unlabelled+normal).Str("init", dir).Msg("training")
+	for a, d := range data {
+		if d == nil {
+			continue
+		}
+		violating, compliant, unlabelled, normal := d.Counts()
+		log.Info().Str("aspect", aspects[a].Name).Int("violating_bags", violating).Int("compliant_bags", compliant).
+			Int("instances", unlabelled+normal).Str("init", dir).Msg("training")
+	}
 
 	runtime, err := c.Compute().Runtime()
 	if err != nil {
 		return err
 	}
 	defer runtime.Close()
-	learner, err := runtime.NewLearner(base, c.learnerOptions())
+	learner, err := runtime.NewLearner(base, c.learnerOptions(aspects, options.ContextTokens > 0))
 	if err != nil {
 		return err
 	}
 	state := filepath.Clean(c.Out) + ".training"
-	var rescale func(scale, shift float64) error
+	var rescale func(aspect int, scale, shift float64) error
 	if c.Calibrate {
-		rescale = func(scale, shift float64) error { return learner.Rescale(0, scale, shift) }
+		rescale = learner.Rescale
 	}
-	result, err := train.Run(ctx, learner, data, train.Config{
+	results, err := train.RunAspects(ctx, learner, data, train.Config{
 		Method: method,
 		Epochs: c.Epochs, Batch: c.Batch, Rate: c.LR, RateMin: c.LRMin, Seed: c.Seed,
 		Threshold: c.ThresholdOf(method), Fold: c.Fold, SigmaMicro: c.SigmaMicro, SigmaMacro: c.SigmaMacro,
-		State: state, Identity: fmt.Sprintf("init=%s bags=%s dropout=%g decay=%g embeddings=%s", dir, digest, c.Dropout, c.WeightDecay, c.Embeddings),
-		Rescale: rescale, Report: report,
+		State: state, Identity: fmt.Sprintf("init=%s bags=%s dropout=%g decay=%g embeddings=%s aspects=%v context=%d", dir, digest, c.Dropout, c.WeightDecay, c.Embeddings, options.Aspects, options.ContextTokens),
+		HideContext: c.hideContext(options), Rescale: rescale, Report: report,
 	})
 	if err != nil {
 		return err
 	}
-	if result.Uncalibrated != nil {
-		log.Warn().Err(result.Uncalibrated).Msg("calibration failed; the scores are not calibrated")
+	for a, result := range results {
+		if result.Uncalibrated != nil {
+			log.Warn().Str("aspect", aspects[a].Name).Err(result.Uncalibrated).Msg("calibration failed; the scores are not calibrated")
+		}
 	}
-	if err := c.write(base, learner, result, digest, maxLength); err != nil {
+	written, err := c.write(base, learner, results, digest, options)
+	if err != nil {
 		return err
 	}
-	log.Info().Str("out", c.Out).Float64("threshold", result.Thresholds[rewardmodel.AggregateMax]).Msg("checkpoint written")
+	for _, a := range written.AspectList() {
+		log.Info().Str("out", c.Out).Str("aspect", a.Name).Float64("threshold", a.Threshold).Msg("checkpoint written")
+	}
 	return os.RemoveAll(state)
 }
 
-func (c *Train) learnerOptions() encoder.LearnerOptions {
+// aspects returns the aspects of the trained model, and the aspect of base that each starts from.
+func (c *Train) aspects(base *checkpoint.Checkpoint) ([]encoder.AspectInit, error) {
+	had := base.Manifest.AspectList()
+	var out []encoder.AspectInit
+	if len(c.Aspects) == 0 {
+		for _, a := range had {
+			out = append(out, encoder.AspectInit{Name: a.Name})
+		}
+		return out, nil
+	}
+	if len(c.Aspects) > rewardmodel.MaxAspects {
+		return nil, fmt.Errorf("there are %d; a model has at most %d", len(c.Aspects), rewardmodel.MaxAspects)
+	}
+	for i, name := range c.Aspects {
+		if err := rewardmodel.CheckAspect(name); err != nil {
+			return nil, err
+		}
+		if slices.Contains(c.Aspects[:i], name) {
+			return nil, fmt.Errorf("%s is given twice", name)
+		}
+		out = append(out, encoder.AspectInit{Name: name})
+	}
+	if len(had) == 1 && had[0].Name == rewardmodel.DefaultAspect && !slices.Contains(c.Aspects, rewardmodel.DefaultAspect) {
+		out[0].From = rewardmodel.DefaultAspect
+	}
+	return out, nil
+}
+
+// contextTokens is what the trained model reads of a prompt; 0: nothing.
+func (c *Train) contextTokens(base *checkpoint.Checkpoint) int {
+	if !c.Context && !base.Manifest.Context {
+		return 0
+	}
+	return cmp.Or(c.ContextTokens, base.MaxContext(), checkpoint.DefaultContextTokens)
+}
+
+func (c *Train) hideContext(o localmodel.BagOptions) float64 {
+	if o.ContextTokens == 0 {
+		return 0
+	}
+	return c.ContextDropout
+}
+
+func (c *Train) learnerOptions(aspects []encoder.AspectInit, context bool) encoder.LearnerOptions {
 	opts := encoder.LearnerOptions{
+		Aspects: aspects, Context: context,
 		Precision: encoder.Precision(c.Precision), Seed: c.Seed, WeightDecay: c.WeightDecay, MaxTokens: c.MaxTokens,
 		Embeddings: encoder.EmbeddingRows(c.Embeddings),
 	}

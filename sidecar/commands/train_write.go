@@ -13,22 +13,23 @@ import (
 	"assay/rewardmodel/encoder"
 	"assay/rewardmodel/train"
 	"assay/segmenter"
+	"assay/sidecar/localmodel"
 )
 
 // write writes the checkpoint directory. The version is the model's name and a digest of all inputs of the run, so that
 // no two models have the same version.
-func (c *Train) write(base *checkpoint.Checkpoint, learner *encoder.Learner, result train.Result, digest string, maxLength int) error {
+func (c *Train) write(base *checkpoint.Checkpoint, learner *encoder.Learner, results []train.Result, digest string, options localmodel.BagOptions) (checkpoint.Manifest, error) {
 	dtype := checkpoint.F32
 	if c.DType == "bf16" {
 		dtype = checkpoint.BF16
 	}
 	tensors, err := learner.Tensors(dtype)
 	if err != nil {
-		return err
+		return checkpoint.Manifest{}, err
 	}
 	files, err := checkpoint.TokenizerFiles(base.Dir)
 	if err != nil {
-		return err
+		return checkpoint.Manifest{}, err
 	}
 	if path := filepath.Join(base.Dir, regressionFile); isFile(path) {
 		files = append(files, path)
@@ -38,21 +39,51 @@ func (c *Train) write(base *checkpoint.Checkpoint, learner *encoder.Learner, res
 		name = filepath.Base(filepath.Clean(c.Out))
 	}
 	created := time.Now().UTC().Truncate(time.Second)
-	id := sha256.Sum256(fmt.Appendf(nil, "%+v %s %s %v", *c, digest, created, result))
+	id := sha256.Sum256(fmt.Appendf(nil, "%+v %s %s %v", *c, digest, created, results))
 	man := checkpoint.Manifest{
 		Version: fmt.Sprintf("%s-%s-%s", name, created.Format("20060102"), hex.EncodeToString(id[:4])),
 		Created: created, Method: c.Method,
-		Threshold: result.Thresholds[rewardmodel.AggregateMax], Thresholds: map[string]float64{},
-		SigmaMicro: result.SigmaMicro, SigmaMacro: result.SigmaMacro,
-		Segmenter: segmenter.Version, MaxLength: maxLength, Base: baseName(base), Data: c.DataName,
+		Segmenter: segmenter.Version, MaxLength: options.MaxLength, Base: baseName(base), Data: c.DataName,
+		Combination: base.Manifest.Combination, Aspects: writtenAspects(base, options.Aspects, results),
+		Context: options.ContextTokens > 0, ContextTokens: options.ContextTokens,
 	}
-	for aggregate, t := range result.Thresholds {
-		man.Thresholds[string(aggregate)] = t
+	for _, result := range results {
+		if result.Judged != nil {
+			man.SigmaMicro, man.SigmaMacro = result.SigmaMicro, result.SigmaMacro
+			break
+		}
+	}
+	if first := man.Aspects[0]; len(man.Aspects) == 1 && first.Name == rewardmodel.DefaultAspect {
+		man.Threshold, man.Thresholds, man.Aspects = first.Threshold, first.Thresholds, nil
 	}
 	if err := checkpoint.Write(c.Out, learner.Config(), man, tensors, files...); err != nil {
-		return fmt.Errorf("--out: %w", err)
+		return checkpoint.Manifest{}, fmt.Errorf("--out: %w", err)
 	}
-	return nil
+	return man, nil
+}
+
+// writtenAspects returns the aspects of the trained model. One that was not trained keeps what it had in base.
+func writtenAspects(base *checkpoint.Checkpoint, names []string, results []train.Result) []checkpoint.Aspect {
+	had := map[string]checkpoint.Aspect{}
+	for _, a := range base.Manifest.AspectList() {
+		had[a.Name] = a
+	}
+	out := make([]checkpoint.Aspect, len(names))
+	for i, name := range names {
+		a, known := had[name]
+		if !known {
+			a = checkpoint.Aspect{Weight: 1, Threshold: checkpoint.DefaultThreshold}
+		}
+		a.Name = name
+		if result := results[i]; result.Judged != nil {
+			a.Threshold, a.Thresholds, a.Calibration = result.Thresholds[rewardmodel.AggregateMax], map[string]float64{}, nil
+			for aggregate, t := range result.Thresholds {
+				a.Thresholds[string(aggregate)] = t
+			}
+		}
+		out[i] = a
+	}
+	return out
 }
 
 // regressionFile has the labelled responses of the regression set. It is copied from a model to the models that are

@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"assay/rewardmodel"
 	"assay/rewardmodel/checkpoint"
@@ -53,9 +52,6 @@ func (c Config) OpenDir(dir string) (*Opened, error) {
 }
 
 func (m *Opened) check() error {
-	if m.Checkpoint.Manifest.Context {
-		return errors.New(`assay.json has "context": true: this version does not support models that read the prompt; use one trained without context`)
-	}
 	if !m.Checkpoint.HasClassifier() {
 		if !m.config.AllowUntrained {
 			return errors.New("is a base model without a classifier; train it with assay train --init, or accept meaningless scores with --allow-untrained")
@@ -116,25 +112,24 @@ func addFile(w io.Writer, name string) error {
 	return err
 }
 
-// Thresholds are the decision thresholds in the checkpoint.
-func (m *Opened) Thresholds() map[rewardmodel.Aggregate]float64 {
-	thresholds := map[rewardmodel.Aggregate]float64{}
-	for name, t := range m.Checkpoint.Manifest.Thresholds {
-		if a := rewardmodel.Aggregate(name); slices.Contains(rewardmodel.Aggregates(), a) {
-			thresholds[a] = t
+// Aspects are the rules of the checkpoint with their thresholds and calibrations. Those of unrecognized aggregates are
+// ignored.
+func (m *Opened) Aspects() []rewardmodel.Aspect {
+	var out []rewardmodel.Aspect
+	for _, a := range m.Checkpoint.Manifest.AspectList() {
+		aspect := rewardmodel.Aspect{
+			Name: a.Name, Weight: a.Weight, Thresholds: map[rewardmodel.Aggregate]float64{}, Calibration: rewardmodel.Calibration{},
 		}
-	}
-	thresholds[rewardmodel.AggregateMax] = m.Checkpoint.Manifest.Threshold
-	return thresholds
-}
-
-// Calibration is the calibration in the checkpoint. Maps of unrecognized aggregates are ignored.
-func (m *Opened) Calibration() rewardmodel.Calibration {
-	out := rewardmodel.Calibration{}
-	for name, curve := range m.Checkpoint.Manifest.Calibration {
-		if a := rewardmodel.Aggregate(name); slices.Contains(rewardmodel.Aggregates(), a) {
-			out[a] = curve
+		for _, kind := range rewardmodel.Aggregates() {
+			if t, ok := a.Thresholds[string(kind)]; ok {
+				aspect.Thresholds[kind] = t
+			}
+			if curve, ok := a.Calibration[string(kind)]; ok {
+				aspect.Calibration[kind] = curve
+			}
 		}
+		aspect.Thresholds[rewardmodel.AggregateMax] = a.Threshold
+		out = append(out, aspect)
 	}
 	return out
 }

@@ -55,5 +55,5 @@ func TestVersionOfAModel(t *testing.T) {
 	version, err := m.Version(t.Context())
 	require.NoError(t, err)
 	require.Regexp(t, `^tiny-[0-9a-f]{8}$`, version)
-	require.Equal(t, map[rewardmodel.Aggregate]float64{rewardmodel.AggregateMax: 0.5}, m.Thresholds())
+	require.Equal(t, map[rewardmodel.Aggregate]float64{rewardmodel.AggregateMax: 0.5}, m.Aspects()[0].Thresholds)
 }

@@ -7,11 +7,14 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/rs/zerolog"
 
+	"assay/rewardmodel"
 	"assay/rewardmodel/bag"
 	"assay/rewardmodel/tokenizer"
 	"assay/rewardmodel/train"
@@ -19,25 +22,44 @@ import (
 	"assay/sidecar/cli"
 )
 
+// BagOptions say how bags become training data.
+type BagOptions struct {
+	Aspects       []string // of the model, in the order of its logits
+	MaxLength     int      // tokens of a sequence, special tokens included
+	ContextTokens int      // that the model reads of the prompt, special tokens included; 0: none
+}
+
 // bagReader tokenizes bags into training data.
 type bagReader struct {
+	BagOptions
 	tok       *tokenizer.Tokenizer
 	room      int // tokens of a sequence, without special tokens
-	inspect   bag.Inspector
-	data      train.Data
-	truncated int       // responses longer than the model allows as one sequence
-	sum       hash.Hash // of the files
+	inspect   []bag.Inspector
+	data      []*train.Data      // by aspect
+	contexts  map[string][]int32 // those of prompts so far
+	unclear   int                // violations that do not say of which aspect
+	unknown   map[string]int     // labels for aspects that the model does not have
+	truncated int                // responses longer than the model allows as one sequence
+	sum       hash.Hash          // of the files
 }
 
-func newBagReader(tok *tokenizer.Tokenizer, maxLength int) *bagReader {
-	return &bagReader{tok: tok, room: maxLength - tok.Special(), sum: sha256.New()}
+func newBagReader(tok *tokenizer.Tokenizer, o BagOptions) *bagReader {
+	r := &bagReader{
+		BagOptions: o, tok: tok, room: o.MaxLength - tok.Special(), sum: sha256.New(),
+		inspect: make([]bag.Inspector, len(o.Aspects)), contexts: map[string][]int32{}, unknown: map[string]int{},
+	}
+	for range o.Aspects {
+		r.data = append(r.data, &train.Data{})
+	}
+	return r
 }
 
-// ReadBags reads and tokenizes bag files for a model whose sequences have at most maxLength tokens; digest identifies
-// their content. It skips responses without an utterance, logs warnings about the bags, and returns an error that names
-// --bags if they cannot train a model.
-func ReadBags(ctx context.Context, files []string, tok *tokenizer.Tokenizer, maxLength int, log zerolog.Logger) (data *train.Data, digest string, err error) {
-	r := newBagReader(tok, maxLength)
+// ReadBags reads and tokenizes bag files; digest identifies their content. data has the bags that are labelled for each
+// aspect, and nil for an aspect without labels. Equal sequences of a bag in several aspects are the same slices. It skips
+// responses without an utterance, logs warnings about the bags, and returns an error that names --bags if they cannot
+// train a model.
+func ReadBags(ctx context.Context, files []string, tok *tokenizer.Tokenizer, o BagOptions, log zerolog.Logger) (data []*train.Data, digest string, err error) {
+	r := newBagReader(tok, o)
 	for _, name := range files {
 		if err := r.read(ctx, name); err != nil {
 			if ctx.Err() != nil {
@@ -46,26 +68,59 @@ func ReadBags(ctx context.Context, files []string, tok *tokenizer.Tokenizer, max
 			return nil, "", cli.Usage(fmt.Errorf("--bags: %s: %w", name, err))
 		}
 	}
-	findings := r.inspect.Findings()
-	if err := findings.Err(); err != nil {
+	if err := r.report(log); err != nil {
 		return nil, "", cli.Usage(fmt.Errorf("--bags: %w", err))
 	}
-	for _, f := range findings {
-		log.Warn().Strs("ids", f.IDs).Int("bags", f.Count).Msg(f.Message())
-	}
-	return &r.data, hex.EncodeToString(r.sum.Sum(nil))[:16], nil
+	return r.data, hex.EncodeToString(r.sum.Sum(nil))[:16], nil
 }
 
-// TokenizeBags tokenizes bags into training data for a model whose sequences have at most maxLength tokens.
-// truncated counts the responses that are longer than that as one sequence.
+// report logs what is suspicious about the bags, and removes the aspects that none of them has a label for.
+func (r *bagReader) report(log zerolog.Logger) error {
+	labelled := 0
+	for a, name := range r.Aspects {
+		if len(r.Aspects) > 1 && len(r.data[a].Bags) == 0 {
+			r.data[a] = nil
+			log.Warn().Str("aspect", name).Msg("no bag has a label for the aspect; its scores are kept as they are")
+			continue
+		}
+		labelled++
+		log := log
+		if len(r.Aspects) > 1 {
+			log = log.With().Str("aspect", name).Logger()
+		}
+		findings := r.inspect[a].Findings()
+		if err := findings.Err(); err != nil {
+			if len(r.Aspects) > 1 {
+				err = fmt.Errorf("aspect %s: %w", name, err)
+			}
+			return err
+		}
+		for _, f := range findings {
+			log.Warn().Strs("ids", f.IDs).Int("bags", f.Count).Msg(f.Message())
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.unknown)) {
+		log.Warn().Str("aspect", name).Int("bags", r.unknown[name]).Msg("the model does not have the aspect; its labels are ignored")
+	}
+	if r.unclear > 0 {
+		log.Warn().Int("bags", r.unclear).Msg(`violations that do not say of which aspect are ignored; give them "labels"`)
+	}
+	if labelled == 0 {
+		return fmt.Errorf("no bag has a label for an aspect of the model (%s)", strings.Join(r.Aspects, ", "))
+	}
+	return nil
+}
+
+// TokenizeBags tokenizes bags into training data for a model with one aspect whose sequences have at most maxLength
+// tokens. truncated counts the responses that are longer than that as one sequence.
 func TokenizeBags(ctx context.Context, bags []bag.Bag, tok *tokenizer.Tokenizer, maxLength int) (data *train.Data, truncated int, err error) {
-	r := newBagReader(tok, maxLength)
+	r := newBagReader(tok, BagOptions{Aspects: []string{rewardmodel.DefaultAspect}, MaxLength: maxLength})
 	for _, b := range bags {
 		if err := r.add(ctx, b); err != nil {
 			return nil, 0, err
 		}
 	}
-	return &r.data, r.truncated, nil
+	return r.data[0], r.truncated, nil
 }
 
 func (r *bagReader) read(ctx context.Context, name string) error {
@@ -93,9 +148,18 @@ func (r *bagReader) add(ctx context.Context, b bag.Bag) error {
 	if err != nil {
 		return err
 	}
-	r.inspect.Add(b, segments)
+	labels := r.labels(b)
+	for a, label := range labels {
+		if label != "" {
+			r.inspect[a].Add(b, label, segments)
+		}
+	}
 	gold := b.Gold(segments)
-	out := train.Bag{Violation: b.Label == bag.Violation}
+	contexts, err := r.contextsOf(ctx, b, segments)
+	if err != nil {
+		return err
+	}
+	var out train.Bag
 	texts := make([]string, len(segments))
 	for i, s := range segments {
 		texts[i] = s.Text
@@ -105,6 +169,9 @@ func (r *bagReader) add(ctx context.Context, b bag.Bag) error {
 		}
 		for _, span := range spans {
 			out.Instances = append(out.Instances, r.tok.Frame(r.tok.IDs(s.Text[span.Start:span.End])))
+			if r.ContextTokens > 0 {
+				out.Contexts = append(out.Contexts, contexts[i])
+			}
 			if gold != nil {
 				out.Gold = append(out.Gold, gold[i])
 			}
@@ -122,6 +189,61 @@ func (r *bagReader) add(ctx context.Context, b bag.Bag) error {
 		r.truncated++
 	}
 	out.Whole = r.tok.Frame(whole)
-	r.data.Bags = append(r.data.Bags, out)
+	for a, label := range labels {
+		if label == "" {
+			continue
+		}
+		own := out
+		if own.Violation = label == bag.Violation; !own.Violation {
+			own.Gold = make([]bool, len(out.Instances))
+		}
+		r.data[a].Bags = append(r.data[a].Bags, own)
+	}
 	return nil
+}
+
+// labels returns the label of the bag for each aspect of the model, "" where it has none.
+func (r *bagReader) labels(b bag.Bag) []bag.Label {
+	labels := make([]bag.Label, len(r.Aspects))
+	for a, name := range r.Aspects {
+		labels[a] = b.LabelFor(name, len(r.Aspects))
+	}
+	for name := range b.Labels {
+		if !slices.Contains(r.Aspects, name) {
+			r.unknown[name]++
+		}
+	}
+	if b.Label == bag.Violation && len(r.Aspects) > 1 && len(b.Labels) == 0 {
+		r.unclear++
+	}
+	return labels
+}
+
+// contextsOf returns the tokens of what each segment answers, nil for a model that does not read it. Those of the same
+// message are the same slice, and so are those of equal prompts.
+func (r *bagReader) contextsOf(ctx context.Context, b bag.Bag, segments []bag.Segment) ([][]int32, error) {
+	if r.ContextTokens == 0 {
+		return nil, nil
+	}
+	out, item := make([][]int32, len(segments)), ItemOf(b)
+	for i, s := range segments {
+		var message *int
+		switch {
+		case i > 0 && (b.Messages == nil || s.Message == segments[i-1].Message):
+			out[i] = out[i-1]
+			continue
+		case b.Messages != nil:
+			message = &s.Message
+		}
+		ids, err := rewardmodel.ContextTokens(ctx, r.tok, item, message, r.ContextTokens)
+		if err != nil {
+			return nil, err
+		}
+		key := fmt.Sprint(ids)
+		if _, known := r.contexts[key]; !known {
+			r.contexts[key] = ids
+		}
+		out[i] = r.contexts[key]
+	}
+	return out, nil
 }
