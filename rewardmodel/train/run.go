@@ -14,7 +14,7 @@ import (
 // ErrData is wrapped by the errors for bags that a run cannot train on.
 var ErrData = errors.New("train: unusable bags")
 
-// DivergedError reports that a loss was not finite: the weights are lost, and the run has stopped.
+// DivergedError reports that a loss was not finite: the weights are unusable, and the run has stopped.
 type DivergedError struct {
 	Step  int // from 1
 	Stage string
@@ -30,17 +30,17 @@ func (e *DivergedError) Error() string {
 // Config configures a training run.
 type Config struct {
 	Method    Method
-	Epochs    int     // the paper takes 5; 0 trains nothing and only fits the thresholds
-	Batch     int     // instances in a mini-batch; the paper takes 16
-	Rate      float64 // peak learning rate; the paper takes 1e-5
-	RateMin   float64 // learning rate at the end of the cosine schedule; the paper takes 0
+	Epochs    int     // the paper uses 5; 0 only fits the thresholds
+	Batch     int     // instances in a mini-batch; the paper uses 16
+	Rate      float64 // peak learning rate; the paper uses 1e-5
+	RateMin   float64 // learning rate at the end of the cosine schedule; the paper uses 0
 	Seed      uint64
 	Threshold Threshold
-	// Fold is the share of the bags that is not trained on: the threshold (and the calibration) come from its scores.
-	// 0 takes the scores of the training bags, which the network has seen.
+	// Fold is the share of the bags that is held out: the threshold (and the calibration) are fitted to their scores.
+	// 0 fits them to the training bags.
 	Fold float64
-	// Rescale makes every margin m of the learner scale*m + shift; when it is not nil the margins are calibrated after
-	// the last epoch, before the thresholds are placed.
+	// Rescale changes every margin m of the learner to scale*m + shift; if it is not nil, the margins are calibrated
+	// after the last epoch, before the thresholds are fitted.
 	Rescale func(scale, shift float64) error
 	// SigmaMicro and SigmaMacro are the imbalances that the threshold assumes; 0 estimates them from the bags.
 	SigmaMicro, SigmaMacro float64
@@ -65,25 +65,25 @@ type Progress struct {
 type Result struct {
 	// Threshold is the margin above which the score of a bag is a violation.
 	Threshold float64
-	// Thresholds are the same for every aggregate of instance scores; nil when the method scores only whole bags.
+	// Thresholds has one for each aggregate of instance scores, as probabilities; nil if the method scores only whole bags.
 	Thresholds             Thresholds
-	Judged                 *Data   // the bags that the threshold was fitted on: the training bags, or the fold
-	Scores                 []Score // of those
+	FittedOn               *Data   // the bags of the thresholds: the training bags, or the fold
+	Scores                 []Score // of FittedOn
 	SigmaMicro, SigmaMacro float64
-	Uncalibrated           error // why the margins could not be calibrated; nil when they were, or were not to be
+	Uncalibrated           error // why the margins could not be calibrated; nil if they were, or if Rescale is nil
 	Resumed                int   // epochs that an earlier run had already done
 }
 
-// Run trains learner on data and fits the thresholds. A cancelled context stops it between two steps; with
+// Run trains learner on data and fits the thresholds. A canceled context stops it between two steps; with
 // Config.State the next Run resumes after the last complete epoch and ends with the same weights as an uninterrupted one.
 func Run(ctx context.Context, learner Learner, data *Data, cfg Config) (Result, error) {
 	if err := cfg.validate(data); err != nil {
 		return Result{}, err
 	}
-	trained, judged := data, data
+	trained, fitted := data, data
 	if cfg.Fold > 0 {
-		trained, judged = data.holdOut(cfg.Fold, cfg.Seed)
-		if err := cmp.Or(trained.check(), judged.check()); err != nil {
+		trained, fitted = data.holdOut(cfg.Fold, cfg.Seed)
+		if err := cmp.Or(trained.check(), fitted.check()); err != nil {
 			return Result{}, fmt.Errorf("%w; a fold of %g leaves too few", err, cfg.Fold)
 		}
 	}
@@ -97,8 +97,8 @@ func Run(ctx context.Context, learner Learner, data *Data, cfg Config) (Result, 
 	if err != nil {
 		return Result{}, err
 	}
-	result := Result{Resumed: resumed, Judged: judged}
-	network := &Network{Data: judged, ctx: ctx, learner: learner}
+	result := Result{Resumed: resumed, FittedOn: fitted}
+	network := &Network{Data: fitted, ctx: ctx, learner: learner}
 	if result.Scores, err = cfg.Method.Score(network); err != nil {
 		return Result{}, err
 	}
@@ -107,30 +107,30 @@ func Run(ctx context.Context, learner Learner, data *Data, cfg Config) (Result, 
 		if !instances {
 			return Result{}, fmt.Errorf("train: %s has no instance scores to calibrate", cfg.Method.Name())
 		}
-		if err := calibrate(judged, result.Scores, cfg.Rescale); errors.Is(err, errCalibrate) {
+		if err := calibrate(fitted, result.Scores, cfg.Rescale); errors.Is(err, errCalibrate) {
 			result.Uncalibrated = err
 		} else if err != nil {
 			return Result{}, err
 		}
 	}
-	result.SigmaMicro, result.SigmaMacro = cfg.sigmas(judged)
-	result.Threshold, err = cfg.Threshold.Place(judged, result.Scores, result.SigmaMicro, result.SigmaMacro)
+	result.SigmaMicro, result.SigmaMacro = cfg.sigmas(fitted)
+	result.Threshold, err = cfg.Threshold.Place(fitted, result.Scores, result.SigmaMicro, result.SigmaMacro)
 	if err != nil {
 		return Result{}, err
 	}
 	if instances {
-		result.Thresholds = cfg.Threshold.aggregateThresholds(judged, result.Scores)
+		result.Thresholds = cfg.Threshold.aggregateThresholds(fitted, result.Scores)
 		result.Thresholds[rewardmodel.AggregateMax] = logistic.Sigmoid(result.Threshold)
 	}
 	return result, nil
 }
 
-// Judge scores the bags of data with a trained learner. The method must be the one that Run trained.
-func Judge(ctx context.Context, learner Learner, data *Data, m Method) ([]Score, error) {
+// ScoreBags scores the bags of data with a trained learner. The method must be the one that Run trained.
+func ScoreBags(ctx context.Context, learner Learner, data *Data, m Method) ([]Score, error) {
 	return m.Score(&Network{Data: data, ctx: ctx, learner: learner})
 }
 
-// epochs trains, from where an earlier run stopped, and returns how many epochs that one had done.
+// epochs trains, resuming after the epochs of an earlier run, and returns the number of those.
 func (cfg Config) epochs(e *Epoch) (resumed int, err error) {
 	perEpoch := cfg.Method.Steps(e)
 	e.progress.Steps = cfg.Epochs * perEpoch
@@ -160,7 +160,7 @@ func (cfg Config) epochs(e *Epoch) (resumed int, err error) {
 	return state.resumed, nil
 }
 
-// begin lets a method prepare its own parameters, at random but the same for the same seed.
+// begin lets a method initialize its own parameters, at random but reproducibly by seed.
 func begin(m Stateful, e *Epoch, seed uint64) error {
 	e.RNG = rand.New(rand.NewPCG(seed, 0xbe61))
 	probe, err := e.learner.Features([][]int32{e.Data.Bags[0].Instances[0]})
