@@ -59,18 +59,18 @@ type fusedBatch struct {
 }
 
 // encode computes the last hidden state of each sequence's first token, [sequences, hidden] in float32.
-func (f *fused) encode(g *tensorScope, p *packed) *ts.Tensor {
+func (f *fused) encode(scope *tensorScope, p *packed) *ts.Tensor {
 	n := f.net
-	k := kernels{g, f.threads}
+	k := kernels{scope, f.threads}
 	size := int64(n.cfg.HiddenSize / n.cfg.Heads)
 	b := fusedBatch{
 		tokens: int64(len(p.ids)) - p.padding, padded: int64(len(p.ids)), firsts: int64(len(p.first)),
 		heads: heads{
 			count: int64(n.cfg.Heads), size: size, scale: n.scale[0], sequences: len(p.lengths),
-			first: g.int64s(p.first, n.device), length: g.int64s(p.lengths, n.device), longest: slices.Max(p.lengths), scratch: k.attendScratch(slices.Max(p.lengths), size),
+			first: scope.int64s(p.first, n.device), length: scope.int64s(p.lengths, n.device), longest: slices.Max(p.lengths), scratch: k.attendScratch(slices.Max(p.lengths), size),
 		},
 	}
-	x := k.embed(n, f.embedNorm, g.int64s(p.ids, n.device), g.int64s(p.positions, n.device), f.kind, f.layers[0].query.int8)
+	x := k.embed(n, f.embedNorm, scope.int64s(p.ids, n.device), scope.int64s(p.positions, n.device), f.kind, f.layers[0].query.int8)
 	for i := range f.layers {
 		last := i == len(f.layers)-1
 		var next *quantized
@@ -79,7 +79,7 @@ func (f *fused) encode(g *tensorScope, p *packed) *ts.Tensor {
 		}
 		x = k.inScope(x, func(k kernels) activations { return f.layer(k, &b, &f.layers[i], x, last, next) })
 	}
-	return g.cast(x.values, gotch.Float)
+	return scope.cast(x.values, gotch.Float)
 }
 
 // inScope runs a layer on x in a new tensorScope and frees x and all tensors of that scope except the result.
