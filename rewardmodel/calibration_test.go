@@ -42,7 +42,7 @@ func TestScorerCalibrates(t *testing.T) {
 	}
 }
 
-func TestCalibrationRefuses(t *testing.T) {
+func TestCalibrationRejects(t *testing.T) {
 	for want, c := range map[string]Calibration{
 		"average: unknown aggregate":    {"average": {}},
 		"mean: bad calibration: knot 1": {AggregateMean: {From: []float64{0, 1}, To: []float64{0, -1}}},

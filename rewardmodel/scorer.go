@@ -77,14 +77,14 @@ func (c ScorerConfig) validate(special int) error {
 	check(c.Version != "", "Version is empty; name the checkpoint's version")
 	for aggregate, t := range c.Thresholds {
 		check(slices.Contains(Aggregates(), aggregate), "Thresholds[%s]: unknown aggregate; use one of %s", aggregate, join(Aggregates()))
-		check(t >= 0 && t <= 1, "Thresholds[%s] is %v; it must lie in [0,1]", aggregate, t)
+		check(t >= 0 && t <= 1, "Thresholds[%s] is %v; it must be in [0,1]", aggregate, t)
 	}
 	check(c.Calibration.Validate() == nil, "Calibration: %v", c.Calibration.Validate())
 	for name, t := range c.PolicyTokenizers {
 		check(name != "" && t != nil, "PolicyTokenizers[%s]: give it a name and a tokenizer", name)
 		check(name != c.Name, "PolicyTokenizers[%s]: the model has this name; choose another", name)
 	}
-	check(c.EmptyReward >= 0 && c.EmptyReward <= 1, "EmptyReward is %v; it must lie in [0,1]", c.EmptyReward)
+	check(c.EmptyReward >= 0 && c.EmptyReward <= 1, "EmptyReward is %v; it must be in [0,1]", c.EmptyReward)
 	check(c.MaxLength > special, "MaxLength is %d; it must be above the %d special tokens", c.MaxLength, special)
 	check(c.MaxInstances > 0, "MaxInstances is %d; it must be positive", c.MaxInstances)
 	check(c.MaxRequestInstances > 0, "MaxRequestInstances is %d; it must be positive", c.MaxRequestInstances)

@@ -70,7 +70,7 @@ func ship(cfg config, log io.Writer) error {
 	if err := os.WriteFile(card, text, 0o644); err != nil {
 		return err
 	}
-	fmt.Fprintf(log, "shipped %s to %s; bring the figures of its model card up to date\n", man.Version, cfg.out)
+	fmt.Fprintf(log, "shipped %s to %s; update the metrics in its model card\n", man.Version, cfg.out)
 	return nil
 }
 

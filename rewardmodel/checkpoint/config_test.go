@@ -46,7 +46,7 @@ func TestParseConfig(t *testing.T) {
 	}
 }
 
-func TestParseConfigRefuses(t *testing.T) {
+func TestParseConfigRejects(t *testing.T) {
 	tests := []struct {
 		name, config string
 		kind         error

@@ -38,7 +38,7 @@ func TestParseDeberta(t *testing.T) {
 	}
 }
 
-func TestParseDebertaRefuses(t *testing.T) {
+func TestParseDebertaRejects(t *testing.T) {
 	tests := []struct {
 		members string
 		kind    error

@@ -23,7 +23,7 @@ func TestReadHeader(t *testing.T) {
 	}
 }
 
-func TestReadHeaderRefuses(t *testing.T) {
+func TestReadHeaderRejects(t *testing.T) {
 	entry := func(shape, offsets string) string {
 		return `{"a":{"dtype":"F32","shape":` + shape + `,"data_offsets":` + offsets + `}}`
 	}

@@ -35,7 +35,7 @@ func TestManifestWithoutThreshold(t *testing.T) {
 	}
 }
 
-func TestManifestRefuses(t *testing.T) {
+func TestManifestRejects(t *testing.T) {
 	for name, test := range map[string]struct{ text, want string }{
 		"not JSON":             {`{`, "assay.json"},
 		"threshold over one":   {`{"threshold":1.5}`, "threshold is 1.5"},

@@ -101,7 +101,7 @@ func TestOpenWithoutArchitectures(t *testing.T) {
 	}
 }
 
-func TestOpenRefuses(t *testing.T) {
+func TestOpenRejects(t *testing.T) {
 	const query = "encoder.layer.1.attention.self.query.weight"
 	config := func(old, new string) func(*testing.T, string) {
 		return func(t *testing.T, dir string) { edit(t, filepath.Join(dir, "config.json"), old, new) }

@@ -181,7 +181,7 @@ func toJSON(t *testing.T, v any) string {
 	return string(data)
 }
 
-func TestWriteRefuses(t *testing.T) {
+func TestWriteRejects(t *testing.T) {
 	c := mustOpen(t, filepath.Join("testdata", "bert-two"))
 	type call struct {
 		cfg     Config

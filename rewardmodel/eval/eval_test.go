@@ -126,7 +126,7 @@ func TestReportIsOneFlatObject(t *testing.T) {
 	}
 }
 
-func TestEvaluateRefuses(t *testing.T) {
+func TestEvaluateRejects(t *testing.T) {
 	good := BagScores{Label: bag.Violation, Violations: []float64{1}}
 	for name, c := range map[string]struct {
 		bags      []BagScores
