@@ -89,7 +89,7 @@ func TestBootstrap(t *testing.T) {
 		if !(0 <= wide[0] && wide[0] <= within[0] && within[0] <= within[1] && within[1] <= wide[1] && wide[1] <= 1) {
 			t.Errorf("%s: %v at 0.95, %v at 0.5", name, wide, within)
 		}
-		// A calibration error grows by resampling, so that it may lie outside.
+		// Resampling increases a calibration error, so it may be outside.
 		if name != "ece" && (value < wide[0] || value > wide[1]) {
 			t.Errorf("%s is %v, outside of %v", name, value, wide)
 		}

@@ -296,7 +296,7 @@ func FuzzReaders(f *testing.F) {
 			if err != nil {
 				continue
 			}
-			// What is read makes bags that can be written.
+			// Loaded data results in bags that can be written.
 			if err := bag.Write(&bytes.Buffer{}, func(yield func(bag.Bag) bool) {
 				if len(texts) > 0 {
 					yield(bag.Bag{ID: "a", Label: bag.Compliant, Instances: texts})
