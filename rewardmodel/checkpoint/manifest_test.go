@@ -73,9 +73,9 @@ func TestVerifySHA256(t *testing.T) {
 	if err := c.VerifySHA256(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	cancelled, cancel := context.WithCancel(t.Context())
+	canceled, cancel := context.WithCancel(t.Context())
 	cancel()
-	wantError(t, c.VerifySHA256(cancelled), context.Canceled, "config.json")
+	wantError(t, c.VerifySHA256(canceled), context.Canceled, "config.json")
 
 	file := readFile(t, dir, weightsFile)
 	file[len(file)-1] ^= 1

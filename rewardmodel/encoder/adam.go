@@ -92,7 +92,7 @@ func defined(t *ts.Tensor, err error) (bool, error) {
 	return t.Defined()
 }
 
-// lerp moves x towards y by weight, in place.
+// lerp moves x toward y by weight, in place.
 func (s *tensorScope) lerp(x, y *ts.Tensor, weight float64) {
 	s.scalar("lerp", weight, func(w *ts.Scalar) error { return x.Lerp_(y, w) })
 }

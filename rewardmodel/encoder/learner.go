@@ -24,7 +24,7 @@ type LearnerOptions struct {
 	MaxTokens int
 	// Dropout overrides the probabilities of config.json; nil keeps them.
 	Dropout *float64
-	// Embeddings says which rows of the word embeddings a step updates; empty means DenseRows.
+	// Embeddings specifies which rows of the word embeddings a step updates; empty means DenseRows.
 	Embeddings EmbeddingRows
 }
 

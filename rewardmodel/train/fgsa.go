@@ -16,7 +16,7 @@ const (
 )
 
 // FGSA is the multiple instance learning network for fine-grained sentiment analysis, MILNET (Angelidis and Lapata,
-// TACL 2018): a softmax classifier gives p_k of each segment; the attention a_k comes from a bidirectional GRU over the
+// TACL 2018): a softmax classifier returns p_k of each segment; the attention a_k comes from a bidirectional GRU over the
 // segments g_k, a_k = softmax_k(u' tanh(W g_k + b)); a document is the mixture sum_k a_k p_k, trained with the negative log
 // likelihood of its label. The segments' vectors are the network's features in place of the source's convolutions.
 //

@@ -10,7 +10,7 @@ import (
 // PURisk is an estimator of the risk of a classifier of instances from normal (positive) and unlabeled ones.
 type PURisk string
 
-// The estimators that the paper compares with. g is the margin towards normal and pi the share of normal instances
+// The estimators that the paper compares with. g is the margin toward normal and pi the share of normal instances
 // among the unlabeled ones.
 const (
 	// UPU is the unbiased estimator (du Plessis, Niu and Sugiyama, 2015) with the logistic loss l(z) = log(1+exp(-z)):

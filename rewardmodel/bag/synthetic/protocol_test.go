@@ -239,7 +239,7 @@ func TestMakeRejects(t *testing.T) {
 		{"sigma_micro of 0", Protocol{SigmaMacro: 1}, enough, ErrProtocol, "sigma_micro is 0"},
 		{"sigma_macro of 0", Protocol{SigmaMicro: 1}, enough, ErrProtocol, "sigma_macro is 0"},
 		{"above the sweep", Protocol{SigmaMicro: 4, SigmaMacro: 1, SigmaMax: 3}, enough, ErrProtocol, "above the 3"},
-		{"negative cap", Protocol{SigmaMicro: 1, SigmaMacro: 1, MaxBags: -1}, enough, ErrProtocol, "no cap"},
+		{"negative cap", Protocol{SigmaMicro: 1, SigmaMacro: 1, MaxBags: -1}, enough, ErrProtocol, "no limit"},
 		{"few normal", Protocol{SigmaMicro: 9, SigmaMacro: 5}, enough, ErrTooFew, "training split has 50 normal ones and one violating bag takes 59"},
 		{"few test", Protocol{SigmaMicro: 10, SigmaMacro: 1}, enough, ErrTooFew, "test split has 20"},
 		{"few anomalous", Protocol{SigmaMicro: 1, SigmaMacro: 1, SigmaMax: 1}, sentences(50, 3, 20, 20), ErrTooFew, "3 anomalous ones for 16 violating bags"},
