@@ -148,7 +148,7 @@ func TestNonFinite(t *testing.T) {
 		}
 	}
 	if I64.nonFinite(bytes.Repeat([]byte{0xff}, 16)) != -1 {
-		t.Error("a whole number is always finite")
+		t.Error("an integer is always finite")
 	}
 }
 

@@ -45,7 +45,7 @@ func TestRecordRejects(t *testing.T) {
 	good := bag.Bag{ID: "a", Label: bag.Violation, Response: "x"}
 	for name, r := range map[string]feedback.Record{
 		"no id":     {Bag: bag.Bag{Label: bag.Violation}},
-		"no number": {Bag: good, Violation: &nan},
+		"NaN": {Bag: good, Violation: &nan},
 		"no UTF-8":  {Bag: good, By: "\xff"},
 	} {
 		if data, err := r.AppendJSON([]byte("before")); err == nil || string(data) != "before" {

@@ -142,15 +142,15 @@ func data(t *testing.T, set string) string {
 		dir = "../../../../shared/data"
 	}
 	if _, err := os.Stat(filepath.Join(dir, set)); err != nil {
-		t.Skipf("no data here, set ASSAY_DATA to the folder that holds %s/: %v", set, err)
+		t.Skipf("no data here, set ASSAY_DATA to the directory that holds %s/: %v", set, err)
 	}
 	return dir
 }
 
 func TestCountsOfTheDataSets(t *testing.T) {
 	for _, c := range []struct {
-		dataset, folder string
-		want            [4]int // training normal and anomalous, test normal and anomalous
+		dataset, dataDir string
+		want             [4]int // training normal and anomalous, test normal and anomalous
 	}{
 		{SST2, "sst2_stsa", [4]int{3610, 3310, 909, 912}},
 		{IMDB, "imdb", [4]int{12500, 12500, 12500, 12500}},
@@ -158,7 +158,7 @@ func TestCountsOfTheDataSets(t *testing.T) {
 		{Amazon, "amazon_blitzer", [4]int{3204, 3129, 796, 871}},
 	} {
 		t.Run(c.dataset, func(t *testing.T) {
-			s, err := Load(c.dataset, data(t, c.folder))
+			s, err := Load(c.dataset, data(t, c.dataDir))
 			if err != nil {
 				t.Fatal(err)
 			}
