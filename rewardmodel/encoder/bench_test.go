@@ -12,7 +12,7 @@ import (
 func benchCheckpoint(b *testing.B) string {
 	dir := os.Getenv("ASSAY_BENCH_MODEL")
 	if dir == "" {
-		b.Skip("set ASSAY_BENCH_MODEL to a checkpoint folder")
+		b.Skip("set ASSAY_BENCH_MODEL to a checkpoint directory")
 	}
 	return dir
 }

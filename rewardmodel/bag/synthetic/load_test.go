@@ -142,7 +142,7 @@ func data(t *testing.T, set string) string {
 		dir = "../../../../shared/data"
 	}
 	if _, err := os.Stat(filepath.Join(dir, set)); err != nil {
-		t.Skipf("no data here, set ASSAY_DATA to the directory that holds %s/: %v", set, err)
+		t.Skipf("no data here, set ASSAY_DATA to the directory that contains %s/: %v", set, err)
 	}
 	return dir
 }
