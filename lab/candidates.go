@@ -257,7 +257,7 @@ func (b *labelBench) learn(ctx context.Context, row *labelRow, labelled []int, s
 	if err != nil {
 		return nil, err
 	}
-	tested, err := train.Judge(ctx, learner, b.test, method)
+	tested, err := train.ScoreBags(ctx, learner, b.test, method)
 	if err != nil {
 		return nil, err
 	}
@@ -272,7 +272,7 @@ func (b *labelBench) learn(ctx context.Context, row *labelRow, labelled []int, s
 	if !scored {
 		return nil, nil
 	}
-	judged, err := train.Judge(ctx, learner, b.data, method)
+	judged, err := train.ScoreBags(ctx, learner, b.data, method)
 	if err != nil {
 		return nil, err
 	}

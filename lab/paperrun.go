@@ -80,13 +80,13 @@ func (j paperJob) run(ctx context.Context, log zerolog.Logger, report func(paper
 	if err != nil {
 		return paper.Record{}, err
 	}
-	scores, err := train.Judge(ctx, learner, test, method)
+	scores, err := train.ScoreBags(ctx, learner, test, method)
 	if err != nil {
 		return paper.Record{}, err
 	}
 	record := paper.Record{
 		Threshold: probability(result.Threshold), Loss: curve.Points(), InstanceSpeed: timed.speed(),
-		Train: paper.NewHistograms(bagScores(result.Judged, result.Scores)), Test: paper.NewHistograms(bagScores(test, scores)),
+		Train: paper.NewHistograms(bagScores(result.FittedOn, result.Scores)), Test: paper.NewHistograms(bagScores(test, scores)),
 		RandomBackbone: strings.HasPrefix(j.Spec.Backbone, "random"), WallSeconds: time.Since(began).Seconds(),
 		Machine: paper.Machine{CPU: cpuModel(), Threads: j.Compute.Threads, Precision: string(learner.Precision()), Device: device.Device()},
 	}
@@ -101,7 +101,7 @@ func (j paperJob) run(ctx context.Context, log zerolog.Logger, report func(paper
 	c.TestViolation, c.TestCompliant, c.TestInstances = count(test)
 	record.AtThreshold = map[string]paper.Decision{}
 	for _, kind := range train.ThresholdKinds() {
-		at, err := kind.Place(result.Judged, result.Scores, result.SigmaMicro, result.SigmaMacro)
+		at, err := kind.Place(result.FittedOn, result.Scores, result.SigmaMicro, result.SigmaMacro)
 		if err != nil {
 			return paper.Record{}, err
 		}

@@ -13,23 +13,23 @@ import (
 	"time"
 )
 
-// gate is a model that holds each batch until the test lets it go.
+// gate is a model that blocks on each batch until the test releases it.
 type gate struct {
-	batches chan []Sequence // what the model was asked for
-	answers chan error      // what it says: nil for the margins
+	batches chan []Sequence // received by the model
+	replies chan error      // results of its calls: nil returns the margins
 }
 
-func newGate() *gate { return &gate{batches: make(chan []Sequence, 100), answers: make(chan error)} }
+func newGate() *gate { return &gate{batches: make(chan []Sequence, 100), replies: make(chan error)} }
 
 func (g *gate) Margins(batch []Sequence) ([]float32, error) {
 	g.batches <- batch
-	if err := <-g.answers; err != nil {
+	if err := <-g.replies; err != nil {
 		return nil, err
 	}
 	return hashMargins(batch)
 }
 
-// asked returns the sizes of the batches so far.
+// asked returns the sizes of the batches since its last call.
 func (g *gate) asked() []int {
 	var sizes []int
 	for _, batch := range g.batchesSoFar() {
@@ -38,7 +38,7 @@ func (g *gate) asked() []int {
 	return sizes
 }
 
-// computed is how many sequences the model was asked for since asked was called.
+// computed returns the number of sequences in the batches since the last call of asked.
 func (g *gate) computed() (sum int) {
 	for _, n := range g.asked() {
 		sum += n
@@ -46,7 +46,7 @@ func (g *gate) computed() (sum int) {
 	return sum
 }
 
-// call scores on its own goroutine.
+// call scores on a new goroutine.
 func call(ctx context.Context, s *Scorer, req Request) <-chan error {
 	done := make(chan error, 1)
 	go func() {
@@ -62,12 +62,12 @@ func release(g *gate, done <-chan error) error {
 		select {
 		case err := <-done:
 			return err
-		case g.answers <- nil:
+		case g.replies <- nil:
 		}
 	}
 }
 
-// distinct returns a response of n instances that no other call returns.
+// distinct returns a request with a response of n instances, which depend on name.
 func distinct(name string, n int) Request {
 	var b strings.Builder
 	for i := range n {
@@ -87,12 +87,12 @@ func TestBatchesAcrossRequests(t *testing.T) {
 		}
 		others := []<-chan error{call(t.Context(), s, distinct("b", 2)), call(t.Context(), s, distinct("c", 3)), call(t.Context(), s, distinct("b", 2))}
 		synctest.Wait()
-		g.answers <- nil
+		g.replies <- nil
 		synctest.Wait()
 		if got := g.asked(); !slices.Equal(got, []int{5}) {
 			t.Errorf("batches %v, want one of the distinct instances of all that waited", got)
 		}
-		g.answers <- nil
+		g.replies <- nil
 		for _, done := range append(others, first) {
 			if err := <-done; err != nil {
 				t.Error(err)
@@ -101,7 +101,7 @@ func TestBatchesAcrossRequests(t *testing.T) {
 	})
 }
 
-// A request that comes while a huge one is computed is answered before it.
+// A request that arrives while a huge one is computed completes before it.
 func TestSmallRequestOvertakesHugeOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate()
@@ -110,8 +110,8 @@ func TestSmallRequestOvertakesHugeOne(t *testing.T) {
 		synctest.Wait()
 		small := call(t.Context(), s, distinct("s", 2))
 		synctest.Wait()
-		g.answers <- nil // a batch of the huge one, cut before
-		g.answers <- nil // both
+		g.replies <- nil // a batch of the huge one, formed before
+		g.replies <- nil // both
 		if err := <-small; err != nil {
 			t.Error(err)
 		}
@@ -142,9 +142,9 @@ func TestOverload(t *testing.T) {
 		if !errors.Is(err, ErrOverloaded) || !errors.As(err, &overloaded) || overloaded.RetryAfter < time.Second {
 			t.Fatalf("a full queue: got %v", err)
 		}
-		<-time.After(2 * time.Second) // the bubble's clock runs while the model works
+		<-time.After(2 * time.Second) // the bubble's clock advances while the model computes
 		for range 2 {
-			g.answers <- nil
+			g.replies <- nil
 		}
 		synctest.Wait()
 		if _, err := s.Score(t.Context(), distinct("late", 3)); !errors.As(err, &overloaded) || overloaded.RetryAfter < 10*time.Second {
@@ -168,13 +168,13 @@ func TestCancel(t *testing.T) {
 		first := call(t.Context(), s, distinct("a", 2))
 		synctest.Wait()
 		ctx, cancel := context.WithCancel(t.Context())
-		leaves := call(ctx, s, distinct("b", 8))
+		canceled := call(ctx, s, distinct("b", 8))
 		late, stop := context.WithTimeout(t.Context(), time.Second)
 		defer stop()
 		expires := call(late, s, distinct("c", 2))
 		synctest.Wait()
 		cancel()
-		if err := <-leaves; !errors.Is(err, context.Canceled) {
+		if err := <-canceled; !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v", err)
 		}
 		if err := <-expires; !errors.Is(err, context.DeadlineExceeded) {
@@ -182,7 +182,7 @@ func TestCancel(t *testing.T) {
 		}
 		s.mu.Lock()
 		if s.scheduler.tokens != 8 || len(s.scheduler.jobs) != 0 {
-			t.Errorf("%d tokens and %d jobs wait, want those in the batch alone", s.scheduler.tokens, len(s.scheduler.jobs))
+			t.Errorf("%d tokens and %d jobs wait, want only those in the batch", s.scheduler.tokens, len(s.scheduler.jobs))
 		}
 		s.mu.Unlock()
 		if err := release(g, first); err != nil {
@@ -190,28 +190,28 @@ func TestCancel(t *testing.T) {
 		}
 		synctest.Wait()
 		if got := g.asked(); !slices.Equal(got, []int{2}) {
-			t.Errorf("batches %v: the model worked for callers that had left", got)
+			t.Errorf("batches %v: the model computed for callers that had canceled", got)
 		}
 		if _, err := s.Score(ctx, distinct("d", 1)); !errors.Is(err, context.Canceled) {
-			t.Errorf("a caller that had left before: %v", err)
+			t.Errorf("a caller that had canceled before: %v", err)
 		}
 	})
 }
 
-// A caller that leaves while the model works on its batch harms nobody.
+// A cancellation while the batch is computed does not affect other callers.
 func TestCancelInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate()
 		s := newScorer(t, ScorerConfig{}, g)
 		ctx, cancel := context.WithCancel(t.Context())
-		leaves := call(ctx, s, distinct("a", 2))
+		canceled := call(ctx, s, distinct("a", 2))
 		synctest.Wait()
 		cancel()
-		<-leaves
-		stays := call(t.Context(), s, distinct("b", 2))
-		g.answers <- nil
-		g.answers <- nil
-		if err := <-stays; err != nil {
+		<-canceled
+		other := call(t.Context(), s, distinct("b", 2))
+		g.replies <- nil
+		g.replies <- nil
+		if err := <-other; err != nil {
 			t.Error(err)
 		}
 	})
@@ -240,7 +240,7 @@ func TestCloseDrains(t *testing.T) {
 		default:
 		}
 		for range 3 {
-			g.answers <- nil
+			g.replies <- nil
 		}
 		if err := <-admitted; err != nil {
 			t.Errorf("an admitted request: %v", err)
@@ -250,8 +250,8 @@ func TestCloseDrains(t *testing.T) {
 	})
 }
 
-// A sequence that the model cannot compute fails the request that holds it,
-// whatever the way it fails.
+// A sequence that the model cannot compute fails only its request, whatever the kind of
+// failure.
 func TestModelFailure(t *testing.T) {
 	poison := words{}.IDs("poison.")[0]
 	nan, inf := float32(math.NaN()), float32(math.Inf(1))

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// What the scorer costs alongside the model: 512 responses of 10 sentences.
+// The cost of the scorer without the model: 512 responses of 10 sentences.
 func BenchmarkScore(b *testing.B) {
 	for _, cacheBytes := range []int64{0, 64 << 20} {
 		b.Run(fmt.Sprintf("cache %d", cacheBytes), func(b *testing.B) {
@@ -36,9 +36,9 @@ func BenchmarkScore(b *testing.B) {
 	}
 }
 
-// The cache stays within its bytes by what the heap says, whatever its size, give
-// or take what the runtime rounds up. Among them are sizes just above and below
-// the doubling of its table.
+// The heap memory of a full cache is within its limit for any size, apart from the
+// rounding of the runtime. The sizes include ones just above and below a doubling of its
+// table.
 func TestCacheBytes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("fills the cache")
@@ -67,7 +67,7 @@ func cacheWithin(t *testing.T, bound int64) {
 		t.Errorf("the cache holds %d bytes of %d", used, bound)
 	}
 	if counted := c.bytes(); counted > bound || counted < bound*9/10 {
-		t.Errorf("a full cache of %d bytes says that it holds %d", bound, counted)
+		t.Errorf("a full cache of %d bytes reports %d", bound, counted)
 	}
 	runtime.KeepAlive(c)
 }

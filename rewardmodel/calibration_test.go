@@ -8,7 +8,7 @@ import (
 	"assay/rewardmodel/calibration"
 )
 
-// A calibration moves compliance and logit, and nothing else.
+// A calibration changes only the rewards compliance and logit.
 func TestScorerCalibrates(t *testing.T) {
 	curve := calibration.Map{From: []float64{-2, 0, 2}, To: []float64{-6, 0, 1}}
 	results := func(cal Calibration, kind Reward, kinds Aggregate) []Result {
@@ -30,7 +30,7 @@ func TestScorerCalibrates(t *testing.T) {
 			t.Errorf("the reward of an empty response became %v", mapped.Reward)
 		}
 		if mapped.Violation != plain.Violation || mapped.Compliant != plain.Compliant || mapped.Threshold != plain.Threshold {
-			t.Errorf("got %+v, want only another reward than %+v", mapped, plain)
+			t.Errorf("got %+v, want only the reward to differ from %+v", mapped, plain)
 		}
 	}
 	for kind, aggregate := range map[Reward]Aggregate{RewardRaw: AggregateMax, RewardLogit: AggregateMean} {
@@ -42,7 +42,7 @@ func TestScorerCalibrates(t *testing.T) {
 	}
 }
 
-func TestCalibrationRefuses(t *testing.T) {
+func TestCalibrationRejects(t *testing.T) {
 	for want, c := range map[string]Calibration{
 		"average: unknown aggregate":    {"average": {}},
 		"mean: bad calibration: knot 1": {AggregateMean: {From: []float64{0, 1}, To: []float64{0, -1}}},

@@ -10,9 +10,8 @@ import (
 	"assay/internal/ctxtest"
 )
 
-// TestPrepareCanceled cancels the preparation of one large response in the
-// middle of its segmentation and of its tokenizing: the caller's context
-// reaches both.
+// TestPrepareCanceled cancels the preparation of one large response during its
+// segmentation and its tokenization.
 func TestPrepareCanceled(t *testing.T) {
 	s := newScorer(t, ScorerConfig{}, modelFunc(hashMargins))
 	options := Options{}.withDefaults()

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// mixed returns a request of a random shape and size, some of whose text recurs.
+// mixed returns a request of random shape and size, with some repeated text.
 func mixed(random *rand.Rand) Request {
 	var req Request
 	for i := range 1 + random.IntN(4) {
@@ -46,9 +46,8 @@ func sentences(random *rand.Rand, n int) string {
 	return b.String()
 }
 
-// Callers that come at once, leave at random, find the queue full or meet a
-// failing model get in the end what one caller alone gets, and nothing is left
-// behind.
+// Concurrent callers that cancel at random, find the queue full or get errors of the
+// model finally get the same results as a single caller, and nothing is left behind.
 func TestChaos(t *testing.T) {
 	for _, cacheBytes := range []int64{0, 1 << 14} {
 		t.Run(fmt.Sprintf("cache of %d bytes", cacheBytes), func(t *testing.T) { chaos(t, cacheBytes) })
@@ -58,14 +57,14 @@ func TestChaos(t *testing.T) {
 func chaos(t *testing.T, cacheBytes int64) {
 	const callers, requests = 64, 8
 	alone := newScorer(t, ScorerConfig{MaxLength: 24}, modelFunc(hashMargins))
-	batches := rand.New(rand.NewPCG(7, 7)) // used by the model's goroutine alone
+	batches := rand.New(rand.NewPCG(7, 7)) // used only by the model's goroutine
 	s := newScorer(t, ScorerConfig{MaxLength: 24, MaxBatchTokens: 200, MaxQueueTokens: 16000, MaxQueueTime: time.Second, CacheBytes: cacheBytes},
 		modelFunc(func(batch []Sequence) ([]float32, error) {
 			switch batches.IntN(40) {
 			case 0:
-				return nil, errors.New("a passing failure")
+				return nil, errors.New("a transient failure")
 			case 1:
-				panic("a passing panic")
+				panic("a transient panic")
 			}
 			runtime.Gosched()
 			return hashMargins(batch)
@@ -78,7 +77,7 @@ func chaos(t *testing.T, cacheBytes int64) {
 			random := rand.New(rand.NewPCG(1, uint64(caller)))
 			for range requests {
 				req := mixed(random)
-				if random.IntN(2) == 0 { // what other callers ask for as well
+				if random.IntN(2) == 0 { // the same as other callers
 					req = mixed(rand.New(rand.NewPCG(2, random.Uint64N(8))))
 				}
 				want, err := alone.Score(t.Context(), req)
@@ -107,7 +106,7 @@ func chaos(t *testing.T, cacheBytes int64) {
 	}
 }
 
-// persist scores until there is an response, and leaves early now and then.
+// persist retries until the request is scored, and sometimes cancels.
 func persist(t *testing.T, s *Scorer, req Request, random *rand.Rand) (ScoreResponse, []string) {
 	var tries []string
 	for {
@@ -128,14 +127,14 @@ func persist(t *testing.T, s *Scorer, req Request, random *rand.Rand) (ScoreResp
 		cancel()
 		switch {
 		case err == nil:
-			return response, append(tries, "answered")
+			return response, append(tries, "scored")
 		case errors.Is(err, ErrOverloaded):
 			tries = append(tries, "overloaded")
 			runtime.Gosched()
 		case errors.Is(err, context.DeadlineExceeded):
 			tries = append(tries, "expired")
 		case errors.Is(err, context.Canceled):
-			tries = append(tries, "left")
+			tries = append(tries, "canceled")
 		case errors.Is(err, ErrModel):
 			tries = append(tries, "model failed")
 		default:

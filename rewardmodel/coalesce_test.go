@@ -9,8 +9,8 @@ import (
 	"testing/synctest"
 )
 
-// The same text in several requests at once is computed once: whether it waits
-// or is being computed when the next one comes, and without a cache.
+// The same text in several concurrent requests is computed once, whether it is queued
+// or in a batch when the next request arrives, and without a cache.
 func TestIdenticalWorkIsDoneOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate()
@@ -28,32 +28,32 @@ func TestIdenticalWorkIsDoneOnce(t *testing.T) {
 			}
 		}
 		if got := g.computed(); got != 3+1+3 {
-			t.Errorf("%d sequences were computed, want three instances, the one that is new and three windows", got)
+			t.Errorf("%d sequences were computed, want three instances, one new one and three windows", got)
 		}
 	})
 }
 
-// The first caller may cancel: the others get their result, in the same place
-// or from the batch that is in flight.
+// When the first caller cancels, the others still get their result, from the queue or
+// from the batch in flight.
 func TestCoalescedWorkOutlivesItsFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate()
 		s := newScorer(t, ScorerConfig{MaxBatchTokens: 16}, g)
-		ctx, leave := context.WithCancel(t.Context())
+		ctx, cancel := context.WithCancel(t.Context())
 		inFlight := call(ctx, s, distinct("a", 3))
 		synctest.Wait()
 		waits := call(ctx, s, distinct("b", 4))
 		synctest.Wait()
 		stay := []<-chan error{call(t.Context(), s, distinct("a", 3)), call(t.Context(), s, distinct("b", 3)), call(t.Context(), s, distinct("b", 2))}
 		synctest.Wait()
-		leave()
+		cancel()
 		for _, done := range []<-chan error{inFlight, waits} {
 			if err := <-done; !errors.Is(err, context.Canceled) {
 				t.Errorf("got %v", err)
 			}
 		}
 		for range 2 {
-			g.answers <- nil
+			g.replies <- nil
 		}
 		for _, done := range stay {
 			if err := <-done; err != nil {
@@ -61,7 +61,7 @@ func TestCoalescedWorkOutlivesItsFirst(t *testing.T) {
 			}
 		}
 		if got := g.asked(); !slices.Equal(got, []int{3, 3}) {
-			t.Errorf("batches %v: want what somebody waits for, once", got)
+			t.Errorf("batches %v: want each text with a waiting caller once", got)
 		}
 	})
 }
@@ -78,8 +78,8 @@ func TestCoalescedWorkKeepsItsSlot(t *testing.T) {
 		synctest.Wait()
 		small := call(t.Context(), s, responses("Word h490.")) // the last sequence of the other
 		synctest.Wait()
-		g.answers <- nil
-		g.answers <- nil
+		g.replies <- nil
+		g.replies <- nil
 		if err := <-small; err != nil {
 			t.Error(err)
 		}

@@ -9,7 +9,7 @@ import (
 	"assay/rewardmodel/wire"
 )
 
-// spaces is a tokenizer of one token for each word: its length.
+// spaces is a tokenizer with one token per word: its length.
 type spaces struct{}
 
 func (spaces) IDsContext(ctx context.Context, text string) ([]int32, error) {

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An exclusive request shares no batch, in whatever order the others come, and its caller knows when the model
-// has it.
+// An exclusive request shares no batch, in any order of requests, and its caller is notified when the model computes
+// it.
 func TestExclusiveRequestSharesNoBatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		model := newGate()
@@ -43,13 +43,13 @@ func TestExclusiveRequestSharesNoBatch(t *testing.T) {
 		}
 		require.NotEmpty(t, calls)
 		for i, computing := range calls {
-			require.Equal(t, i%2 == 0, computing, "on before each batch, off after it")
+			require.Equal(t, i%2 == 0, computing, "true before each batch, false after it")
 		}
 		require.Greater(t, len(calls), 2, "it has several batches")
 	})
 }
 
-// batchesSoFar returns the batches that the model was asked for since asked was called.
+// batchesSoFar returns the batches since its last call.
 func (g *gate) batchesSoFar() (batches [][]Sequence) {
 	for len(g.batches) > 0 {
 		batches = append(batches, <-g.batches)
@@ -57,7 +57,7 @@ func (g *gate) batchesSoFar() (batches [][]Sequence) {
 	return batches
 }
 
-// isOf tells whether a sequence is an instance of distinct(name, n).
+// isOf reports whether a sequence is an instance of distinct(name, n).
 func isOf(ids []int32, name string, n int) bool {
 	for i := range n {
 		if words := (words{}).IDs(fmt.Sprintf("Word %s%d.", name, i)); slices.Equal(ids[1:len(ids)-1], words) {

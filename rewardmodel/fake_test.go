@@ -11,7 +11,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// words is a tokenizer for tests: one token for each word, its hash.
+// words is a tokenizer for tests with one token per word: its hash.
 type words struct{}
 
 func (words) IDs(text string) []int32 {
@@ -31,7 +31,7 @@ func (w words) IDsContext(ctx context.Context, text string) ([]int32, error) {
 func (words) Frame(ids []int32) []int32 { return append(append([]int32{0}, ids...), 2) }
 func (words) Special() int              { return 2 }
 
-// hashMargin is a margin in [-4,4] that depends on the ids alone.
+// hashMargin is a margin in [-4,4] that depends only on the ids.
 func hashMargin(ids []int32) float32 {
 	h := fnv.New32a()
 	for _, id := range ids {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// bounded is a request whose memory is charged.
+// bounded returns a request whose memory is charged.
 func bounded(t *testing.T, m *Memory, responses ...string) Request {
 	t.Helper()
 	req := Request{Memory: m.Open()}
@@ -20,7 +20,7 @@ func bounded(t *testing.T, m *Memory, responses ...string) Request {
 	return req
 }
 
-// What a request is charged covers what it keeps until its results are sent.
+// The charge of a request covers the memory that it keeps until its results are sent.
 func TestFootprint(t *testing.T) {
 	s := newScorer(t, ScorerConfig{}, modelFunc(hashMargins))
 	var distinct strings.Builder
@@ -41,7 +41,7 @@ func TestFootprint(t *testing.T) {
 				return prepared{j, bags}
 			})
 			require.LessOrEqual(t, kept, req.Memory.held)
-			require.LessOrEqual(t, req.Memory.held, 6*kept, "or too much is refused")
+			require.LessOrEqual(t, req.Memory.held, 6*kept, "otherwise too much is rejected")
 		})
 	}
 }
@@ -58,7 +58,7 @@ func TestScoreLimitsInstances(t *testing.T) {
 	require.Contains(t, input.Message, "more than 5; split the request")
 }
 
-// A response is refused before it is segmented when there is no memory for it.
+// A response is rejected before segmentation when there is no memory for it.
 func TestScoreIsCharged(t *testing.T) {
 	m := newTestMemory(t, 64<<20)
 	s := newScorer(t, ScorerConfig{}, modelFunc(hashMargins))

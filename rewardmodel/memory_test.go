@@ -19,12 +19,12 @@ func TestMemory(t *testing.T) {
 	m := newTestMemory(t, 64<<20)
 	large := m.Open()
 	require.NoError(t, large.Grow(48<<20))
-	require.ErrorIs(t, m.Open().Grow(smallRequest+1), ErrOverloaded, "three quarters are what large requests get")
+	require.ErrorIs(t, m.Open().Grow(smallRequest+1), ErrOverloaded, "large requests get three quarters")
 
 	small := m.Open()
 	require.NoError(t, small.Grow(smallRequest), "a quarter is for small requests")
-	require.ErrorIs(t, small.Grow(1), ErrOverloaded, "it is not small any more")
-	require.EqualValues(t, smallRequest, small.held, "what is refused is not held")
+	require.ErrorIs(t, small.Grow(1), ErrOverloaded, "it is no longer small")
+	require.EqualValues(t, smallRequest, small.held, "a rejected amount is not held")
 
 	large.ShrinkTo(1 << 20)
 	require.NoError(t, small.Grow(8<<20))
@@ -32,7 +32,7 @@ func TestMemory(t *testing.T) {
 	require.Zero(t, small.held)
 	require.ErrorIs(t, small.Grow(1), ErrClosed)
 	large.Close()
-	require.NoError(t, m.Open().Grow(48<<20), "all was given back")
+	require.NoError(t, m.Open().Grow(48<<20), "everything was released")
 }
 
 func TestMemoryOfBufferLeavesRoomForLargeRequests(t *testing.T) {
@@ -47,11 +47,11 @@ func TestMemoryOfBufferLeavesRoomForLargeRequests(t *testing.T) {
 	require.EqualValues(t, 1<<20, buffer.held)
 	large.Close()
 	buffer.Close()
-	require.NoError(t, m.Open().Grow(48<<20), "all was given back")
+	require.NoError(t, m.Open().Grow(48<<20), "everything was released")
 	require.Nil(t, (*Memory)(nil).OpenBuffer())
 }
 
-func TestMemoryTooLargeAtAnyTime(t *testing.T) {
+func TestMemoryOfATooLargeRequest(t *testing.T) {
 	var input *InputError
 	require.ErrorAs(t, newTestMemory(t, 16<<20).Open().Grow(12<<20+1), &input)
 	require.Equal(t, KindTooLarge, input.Kind)
@@ -69,7 +69,7 @@ func TestMemoryWithoutBound(t *testing.T) {
 	require.ErrorContains(t, err, "must be positive")
 }
 
-// allocated is how much of the heap what make returns keeps alive.
+// allocated returns the heap memory that the result of make keeps alive.
 func allocated[T any](make func() T) int64 {
 	var before, after runtime.MemStats
 	runtime.GC()

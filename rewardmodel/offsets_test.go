@@ -23,7 +23,7 @@ func TestConvertOffsets(t *testing.T) {
 	}
 }
 
-// Two spans in any order agree with counting the text before each offset.
+// Converted offsets equal a count of the text before them, for spans in any order.
 func FuzzConvertOffsets(f *testing.F) {
 	f.Add("aé漢😀\xffz", 3, 6, 1, 10)
 	f.Add("plain", 0, 5, 2, 2)
@@ -47,7 +47,7 @@ func countUnits(unit OffsetUnit, text string, offset int) int {
 	}
 	count := 0
 	for at, r := range text {
-		size := 1 // of a byte that is not valid, which range gives as U+FFFD
+		size := 1 // of an invalid byte, for which range yields U+FFFD
 		if r != utf8.RuneError || len(text) >= at+3 && text[at:at+3] == "\uFFFD" {
 			size = utf8.RuneLen(r)
 		}

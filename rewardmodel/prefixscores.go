@@ -8,7 +8,7 @@ import (
 	"assay/rewardmodel/logistic"
 )
 
-// prefixScores gives the scores of the bags of the first instance, of the first
+// prefixScores returns the scores of the bags of the first instance, of the first
 // two, and so on, as aggregate does for one, in O(n log n) for topk and O(n) for
 // the others.
 func prefixScores(kind Aggregate, k int, margins []float32) []bagScore {

@@ -51,7 +51,7 @@ func TestAnswerParts(t *testing.T) {
 	}
 }
 
-// Parts are in order, do not overlap, and hold no tag outside of code.
+// Parts are in order, do not overlap, and have no tag outside of code.
 func FuzzAnswerParts(f *testing.F) {
 	f.Add("a<think>1</think>b `<think>` ```\n<think>\n```\n</think>c")
 	f.Add("~~~\n</think>\n~~~")
@@ -70,7 +70,7 @@ func FuzzAnswerParts(f *testing.F) {
 	})
 }
 
-// What looks for closing marks does not become quadratic in hostile text.
+// The search for closing marks is not quadratic in hostile text.
 func TestAnswerPartsIsLinear(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads megabytes")

@@ -193,7 +193,7 @@ func (o Options) Validate() error {
 	return nil
 }
 
-// oneOf accepts the zero value, which stands for the default.
+// oneOf accepts the zero value, which means the default.
 func oneOf[T ~string](field string, value T, known ...T) *InputError {
 	if value == "" || slices.Contains(known, value) {
 		return nil

@@ -31,7 +31,7 @@ func TestAggregates(t *testing.T) {
 	}
 }
 
-// The margin of an aggregate keeps its digits where the violation is 0 or 1.
+// The margin of an aggregate is precise where the violation is 0 or 1.
 func TestAggregatesKeepPrecision(t *testing.T) {
 	for _, kind := range Aggregates() {
 		low := aggregate(kind, 3, []float32{-60, -60, -60})
@@ -53,8 +53,7 @@ func TestSingleInstanceIsTheBag(t *testing.T) {
 	}
 }
 
-// calibrations are none, one that spreads the rewards and one that draws them
-// together.
+// calibrations returns none, one that spreads the rewards and one that compresses them.
 func calibrations() []calibration.Map {
 	return []calibration.Map{
 		{},
@@ -63,8 +62,7 @@ func calibrations() []calibration.Map {
 	}
 }
 
-// The properties that the contract promises of a reward, for any margins and
-// any threshold.
+// The documented properties of a reward, for any margins and threshold.
 func TestRewardProperties(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 20_000 {
@@ -127,12 +125,12 @@ func TestHalfExactlyAtThreshold(t *testing.T) {
 			}
 		}
 		if math.Abs(float64(m)) > 20 {
-			continue // the neighbours have the same violation
+			continue // the neighbors have the same violation
 		}
 		over := aggregate(AggregateMax, 0, []float32{math.Nextafter32(m, 100)})
 		under := aggregate(AggregateMax, 0, []float32{math.Nextafter32(m, -100)})
 		if on.reward(RewardCompliance, over) >= 0.5 || on.reward(RewardCompliance, under) < 0.5 {
-			t.Errorf("the neighbours of margin %v are on the wrong side", m)
+			t.Errorf("the neighbors of margin %v are on the wrong side", m)
 		}
 	}
 }

@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// timed is a model that computes so many tokens per second of the bubble's clock.
+// timed is a model that computes perSecond tokens per second of the bubble's clock.
 type timed struct {
 	perSecond int
-	batches   []int // tokens of each; read it when nothing is computed
+	batches   []int // tokens of each; read it when the model is idle
 }
 
 func (m *timed) Margins(batch []Sequence) ([]float32, error) {
@@ -27,11 +27,11 @@ func (m *timed) Margins(batch []Sequence) ([]float32, error) {
 	return hashMargins(batch)
 }
 
-// lot is a request of n responses of three sentences each.
+// lot returns a request of n responses of three sentences each.
 func lot(name string, n int) Request {
 	var texts []string
 	for i := range n {
-		texts = append(texts, fmt.Sprintf("Of %s this is the %dth. It goes on about %[2]d %[1]s for some more words. So %[1]s%[2]d ends.", name, i))
+		texts = append(texts, fmt.Sprintf("Of %s this is the %dth. It continues about %[2]d %[1]s for some more words. So %[1]s%[2]d ends.", name, i))
 	}
 	return responses(texts...)
 }
@@ -83,7 +83,7 @@ func TestSmallAlongsideHuge(t *testing.T) {
 					full += min(tokens/922, 1) // nine tenths of the budget
 				}
 				if took := time.Since(start); took > time.Duration(total+total/10)*time.Second/8192 {
-					t.Errorf("the model stood still: %d tokens took %v", total, took)
+					t.Errorf("the model was idle: %d tokens took %v", total, took)
 				}
 				if full < len(m.batches)/2 {
 					t.Errorf("%d of %d batches are full", full, len(m.batches))
@@ -93,7 +93,7 @@ func TestSmallAlongsideHuge(t *testing.T) {
 	}
 }
 
-// bulkOf is a bulk job.
+// bulkOf returns a bulk job.
 func bulkOf(lengths ...int) *job {
 	j := jobOf(lengths...)
 	j.priority = bulk
@@ -125,7 +125,7 @@ func TestInteractiveGoesFirst(t *testing.T) {
 	}
 }
 
-// However much interactive work comes, bulk work continues, and the reverse.
+// Bulk work continues under any amount of interactive work, and the reverse.
 func TestBulkIsNeverStarved(t *testing.T) {
 	for _, length := range []int{5, 10, 40, 150} {
 		s := scheduler{budget: 400, limit: 1 << 20}
@@ -142,14 +142,14 @@ func TestBulkIsNeverStarved(t *testing.T) {
 				t.Fatalf("%d of 100 sequences of %d tokens wait after %d batches", late.remaining, length, batches)
 			}
 		}
-		atOnce := max(1, 100/length) // in a quarter of the budget, at every fourth slot
-		if most := 4 * (100 + atOnce - 1) / atOnce; batches > most {
-			t.Errorf("100 sequences of %d tokens took %d batches, want at most %d", length, batches, most)
+		perBatch := max(1, 100/length) // in a quarter of the budget, at every fourth slot
+		if limit := 4 * (100 + perBatch - 1) / perBatch; batches > limit {
+			t.Errorf("100 sequences of %d tokens took %d batches, want at most %d", length, batches, limit)
 		}
 	}
 }
 
-// Neither priority can shut the other out.
+// Neither priority can block the other.
 func TestPrioritiesAreAdmittedSeparately(t *testing.T) {
 	for _, first := range []priority{interactive, bulk} {
 		s := scheduler{budget: 100, limit: 100}
@@ -160,7 +160,7 @@ func TestPrioritiesAreAdmittedSeparately(t *testing.T) {
 		}
 		for range 4 {
 			if !s.admit(of(first, 25)) {
-				t.Fatal("there was room")
+				t.Fatal("not admitted")
 			}
 		}
 		if other := 1 - first; !s.full(first) || s.admit(of(first, 1)) || s.full(other) || !s.admit(of(other, 25)) || !s.full(other) || s.admit(of(other, 1)) {

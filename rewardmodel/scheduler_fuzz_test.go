@@ -5,12 +5,12 @@ import (
 	"testing"
 )
 
-// Whatever jobs are admitted, coalesced, canceled and fail, in whatever order: batches keep to
-// the rules, the counts are right, no batch holds a text twice, and in the end
-// each remaining job has all its margins and nothing is left.
+// For jobs that are admitted, coalesced, canceled and fail in any order, batches follow the
+// rules, the counts are correct, no batch has a text twice, and in the end each remaining
+// job has all its margins and nothing is left.
 func FuzzScheduler(f *testing.F) {
 	f.Add([]byte{0, 10, 1, 20, 2, 3, 1, 30, 2, 2, 2})
-	f.Add([]byte{0, 48, 5, 25, 2, 0, 4, 0})                          // what fails is still queued in another job
+	f.Add([]byte{0, 48, 5, 25, 2, 0, 4, 0})                          // the failed sequence is still queued in another job
 	f.Add([]byte{0, 5, 30, 20, 1, 7, 31, 3, 2, 2, 4, 0, 2, 2, 2, 2}) // some are exclusive
 	f.Add([]byte("admit, batch, cancel, fail and complete in some order"))
 	f.Fuzz(func(t *testing.T, program []byte) {
@@ -36,7 +36,7 @@ func FuzzScheduler(f *testing.F) {
 			op, arg := program[0], int(program[1])
 			program = program[2:]
 			switch op % 5 {
-			case 0, 1: // a job of texts that others may hold, too
+			case 0, 1: // a job of texts that others may also have
 				j := newJob(priority(op/5%2), 1)
 				if op/10%4 == 3 {
 					j.exclusive = func(bool) {}
@@ -86,8 +86,8 @@ func FuzzScheduler(f *testing.F) {
 	})
 }
 
-// nextChecked forms the next batch and checks it: whose slot it is, that it keeps to
-// its budget, that nothing more would have fitted, and why it was closed.
+// nextChecked forms the next batch and checks it: whose slot it is, that it is within
+// its budget, that nothing more would have fit, and why it was closed.
 func nextChecked(t *testing.T, s *scheduler) []*sequence {
 	t.Helper()
 	var front [priorities]*sequence // of the job of each priority that gets the next slot
@@ -121,13 +121,13 @@ func nextChecked(t *testing.T, s *scheduler) []*sequence {
 			continue
 		}
 		if next := j.sequences[0].tokens; tokens+next <= limits[j.priority] {
-			t.Fatalf("a batch of %d tokens was closed while %d of priority %d would have fitted", tokens, next, j.priority)
+			t.Fatalf("a batch of %d tokens was closed while %d of priority %d would have fit", tokens, next, j.priority)
 		}
 	}
 	return batch
 }
 
-// requireOneJob checks that one job needs all that is in a batch.
+// requireOneJob checks that one job needs all sequences of a batch.
 func requireOneJob(t *testing.T, batch []*sequence) {
 	t.Helper()
 	common := map[*job]int{}
@@ -182,7 +182,7 @@ func consistent(t *testing.T, s *scheduler, batch []*sequence) {
 			queued[q] = true
 		}
 	}
-	for c := range charged { // those whose last sequences are in a batch are charged, too
+	for c := range charged { // jobs whose last sequences are in a batch are also charged
 		if charged[c] > s.charged[c] || s.charged[c] < 0 {
 			t.Fatalf("priority %d is charged %d, and its queued jobs %d", c, s.charged[c], charged[c])
 		}

@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-var keys atomic.Uint64 // no two instances of these jobs have the same text
+var keys atomic.Uint64 // all instances of these jobs have different texts
 
-// computed gives the waiters of a batch their margins, and returns how many jobs
-// that completes.
+// computed sets the margins of a batch, and returns the number of jobs that this
+// completes.
 func computed(s *scheduler, batch []*sequence, margin float32) (complete int) {
 	for _, q := range batch {
 		s.complete(q)
@@ -49,8 +49,8 @@ func lengths(batch []*sequence) []int {
 	return out
 }
 
-// Batches are formed by their tokens, round-robin, each job in its order, and none is
-// closed while anything that waits would fit.
+// Batches are formed round-robin up to a number of tokens, in the order of each job, and
+// none is closed while any queued sequence would fit.
 func TestSchedulerBatchesByTokens(t *testing.T) {
 	tests := []struct {
 		name   string
@@ -99,8 +99,8 @@ func TestSchedulerBatchesByTokens(t *testing.T) {
 	}
 }
 
-// A small job that comes after a huge one is in the next batch or the one
-// after it, whatever its lengths.
+// A small job after a huge one is in the next batch or the one after it, whatever the
+// lengths of its sequences.
 func TestSchedulerIsFair(t *testing.T) {
 	for _, small := range []int{2, 10, 60} {
 		s := scheduler{budget: 256, limit: 1 << 20}
@@ -116,7 +116,7 @@ func TestSchedulerIsFair(t *testing.T) {
 	}
 }
 
-// With many jobs, each gets its slot within as many batches.
+// With n jobs, each gets a slot within n batches.
 func TestSchedulerGivesEachJobASlot(t *testing.T) {
 	s := scheduler{budget: 64, limit: 1 << 20}
 	var jobs []*job
@@ -161,8 +161,8 @@ func TestSchedulerAdmission(t *testing.T) {
 	}
 }
 
-// A job's charge falls only when less of it is left than its share.
-func TestSchedulerChargeFollowsTheRest(t *testing.T) {
+// The charge of a job decreases only when its remaining tokens are fewer than its share.
+func TestSchedulerChargeOfRemainingTokens(t *testing.T) {
 	s := scheduler{budget: 10, limit: 80}
 	j := jobOf(slices.Repeat([]int{10}, 4)...)
 	s.admit(j)

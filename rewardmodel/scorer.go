@@ -91,7 +91,7 @@ func (c ScorerConfig) validate(special int) error {
 		check(name != "" && t != nil, "PolicyTokenizers[%s]: give it a name and a tokenizer", name)
 		check(name != c.Name, "PolicyTokenizers[%s]: the model has this name; choose another", name)
 	}
-	check(c.EmptyReward >= 0 && c.EmptyReward <= 1, "EmptyReward is %v; it must lie in [0,1]", c.EmptyReward)
+	check(c.EmptyReward >= 0 && c.EmptyReward <= 1, "EmptyReward is %v; it must be in [0,1]", c.EmptyReward)
 	check(c.MaxLength > special, "MaxLength is %d; it must be above the %d special tokens", c.MaxLength, special)
 	check(c.MaxInstances > 0, "MaxInstances is %d; it must be positive", c.MaxInstances)
 	check(c.MaxRequestInstances > 0, "MaxRequestInstances is %d; it must be positive", c.MaxRequestInstances)

@@ -15,7 +15,7 @@ import (
 	"assay/rewardmodel/logistic"
 )
 
-// newScorer starts a scorer of the test tokenizer and closes it with the test.
+// newScorer starts a scorer with the test tokenizer and closes it at the end of the test.
 func newScorer(t testing.TB, cfg ScorerConfig, model Model) *Scorer {
 	t.Helper()
 	if cfg.Version == "" {
@@ -46,7 +46,7 @@ func responses(texts ...string) Request {
 	return req
 }
 
-// wordMargin gives an instance the margin that its worst word has.
+// wordMargin returns a model whose margin of an instance is that of its worst word.
 func wordMargin(margins map[string]float32) Model {
 	byID := make(map[int32]float32)
 	for word, m := range margins {
@@ -122,7 +122,7 @@ func TestScoreInstances(t *testing.T) {
 	long := strings.Repeat("nice and long ", 30) + "you stink. " + strings.Repeat("so long ", 30)
 	result := score(t, s, Request{Responses: []Item{{Instances: []string{"One. Two.", "  ", long}}}})[0]
 	if len(result.Instances) != 3 || result.Instances[0].End != 9 || result.Instances[2].End != len(long) {
-		t.Errorf("the instances were cut: %+v", result.Instances)
+		t.Errorf("the instances were split: %+v", result.Instances)
 	}
 	if result.Instances[1].Violation != 0 {
 		t.Errorf("a blank instance has violation %v", result.Instances[1].Violation)
@@ -235,8 +235,8 @@ func TestNewScorerRejects(t *testing.T) {
 	}
 }
 
-// A zero threshold, or one of 1, gives finite numbers too.
-func TestAnswersAreFinite(t *testing.T) {
+// Results are finite for extreme margins, also with a threshold of 0 or 1.
+func TestResultsAreFinite(t *testing.T) {
 	extreme := modelFunc(func(batch []Sequence) ([]float32, error) {
 		out := make([]float32, len(batch))
 		for i := range out {
@@ -262,7 +262,7 @@ func TestAnswersAreFinite(t *testing.T) {
 
 func TestMetrics(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
-	for _, version := range []string{"v1", "v2", "v1"} { // a model that comes back finds its metrics
+	for _, version := range []string{"v1", "v2", "v1"} { // a version that is loaded again uses its metrics
 		s, err := NewScorer(ScorerConfig{Version: version, CacheBytes: 1 << 16}, modelFunc(hashMargins), words{}, reg)
 		if err != nil {
 			t.Fatal(err)

@@ -10,7 +10,7 @@ import (
 	"assay/segmenter"
 )
 
-// Offsets come back as they went, in every unit, for every character of a text.
+// Converted offsets map back to the same bytes, in every unit, for every character of a text.
 func TestRulerIsTheInverseOfConvert(t *testing.T) {
 	random := rand.New(rand.NewPCG(9, 10))
 	for range 200 {
@@ -46,7 +46,7 @@ func TestRulerIsTheInverseOfConvert(t *testing.T) {
 	}
 }
 
-func TestTokenSpansRefuse(t *testing.T) {
+func TestInvalidTokenOffsets(t *testing.T) {
 	const text = "a😀é." // 1 + 4 + 2 + 1 bytes, 1 + 2 + 1 + 1 UTF-16 units
 	for _, test := range []struct {
 		unit    OffsetUnit

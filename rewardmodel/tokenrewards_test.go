@@ -89,7 +89,7 @@ func TestPrefixScoresAreThoseOfTheAggregate(t *testing.T) {
 	}
 }
 
-// What does not change the reward gets none of it, to the last bit.
+// Instances that do not change the reward get exactly none of it.
 func TestPrefixRewardsEndInTheReward(t *testing.T) {
 	on := scale{threshold: 0.3}
 	combine := combiner{CombineMin, []scale{on}, []float64{1}}
@@ -106,13 +106,13 @@ func TestPrefixRewardsEndInTheReward(t *testing.T) {
 	}
 }
 
-// pieces are what random responses and tokens are made of.
+// pieces returns the parts of random responses and tokens.
 func pieces() []string {
 	return []string{"Good day.", " ", "\n", "Fool!", "naïve", "👩‍👩‍👧", "é", "e\u0301", "中文。", "Is it? ", "\U0001F600", "a", ".", "  ", "No. "}
 }
 
-// randomTokens cuts a text into tokens at random characters: empty ones, ones
-// that share a character, gaps, and perhaps not to the end.
+// randomTokens splits a text into tokens at random characters, with empty tokens,
+// tokens that share a character, gaps, and sometimes without the end.
 func randomTokens(random *rand.Rand, text string, unit OffsetUnit) [][2]int {
 	var bounds []segmenter.Span
 	for i := range text + "." {
@@ -145,9 +145,8 @@ func randomTokens(random *rand.Rand, text string, unit OffsetUnit) [][2]int {
 	return tokens
 }
 
-// Whatever the response, its tokens, the scale and the aggregate are, the
-// rewards of the tokens sum up to that of the response, and with a discount the
-// shaped ones to what DenseLast comes to.
+// For any response, tokens, scale and aggregate, the token rewards sum to the reward of
+// the response, and discounted shaped ones to the discounted reward of DenseLast.
 func TestTokenRewardsSumUp(t *testing.T) {
 	s := newScorer(t, ScorerConfig{
 		Aspects: oneAspect(
@@ -211,11 +210,11 @@ func checkTokenRewards(t *testing.T, o Options, item Item, r Result) {
 		weight *= gamma
 	}
 	if math.Abs(sum-want) > 1e-9 {
-		t.Fatalf("%+v of %q, tokens %v: %v sum up to %v, want %v", o, *item.Response, item.TokenOffsets, r.TokenRewards, sum, want)
+		t.Fatalf("%+v of %q, tokens %v: %v sum to %v, want %v", o, *item.Response, item.TokenOffsets, r.TokenRewards, sum, want)
 	}
 }
 
-// The request's tokenizer gives the same rewards as its offsets do.
+// Token rewards are the same with a tokenizer and with its offsets.
 func TestTokensOfATokenizer(t *testing.T) {
 	s := newScorer(t, ScorerConfig{PolicyTokenizers: map[string]PolicyTokenizer{"fields": fields{}}}, modelFunc(hashMargins))
 	for _, unit := range []OffsetUnit{OffsetCodepoint, OffsetUTF8, OffsetUTF16} {
@@ -231,7 +230,7 @@ func TestTokensOfATokenizer(t *testing.T) {
 			}
 			req.Responses[i].TokenOffsets = r.TokenOffsets
 		}
-		given, err := s.Score(t.Context(), req) // an item's own tokens come first
+		given, err := s.Score(t.Context(), req) // an item's own offsets take precedence
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -248,7 +247,7 @@ func TestTokensOfATokenizer(t *testing.T) {
 	}
 }
 
-// fields is a tokenizer of one token for each word.
+// fields is a tokenizer with one token per word.
 type fields struct{}
 
 func (fields) OffsetsContext(ctx context.Context, text string) ([]segmenter.Span, error) {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestOneRole fails where two roles list the same word: which of them it then
-// has would differ from process to process.
+// TestOneRole checks that no two roles list the same word: its role would differ
+// between processes.
 func TestOneRole(t *testing.T) {
 	listed := make(map[string]role)
 	for r, list := range roleWords {

@@ -44,7 +44,7 @@ func BenchmarkSegment(b *testing.B) {
 	}
 }
 
-// BenchmarkHostile holds texts that defeat scanners with unbounded look-around.
+// BenchmarkHostile has texts that are slow for scanners with unbounded lookaround.
 func BenchmarkHostile(b *testing.B) {
 	for _, c := range hostile {
 		b.Run(c.name, func(b *testing.B) { benchmark(b, c.unit) })

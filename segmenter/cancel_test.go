@@ -9,8 +9,8 @@ import (
 	"assay/internal/ctxtest"
 )
 
-// TestSegmentCanceled ends the context at several places of texts of blocks and
-// of one huge block: next to nothing is looked at after it.
+// TestSegmentCanceled cancels the context at several points of texts with many blocks
+// and with one huge block: almost nothing is read after it.
 func TestSegmentCanceled(t *testing.T) {
 	const spaces = 1 << 15
 	texts := []string{"It is the end." + strings.Repeat(" ", spaces) + strings.Repeat("mr. ", 1<<17), strings.Repeat("a", 1<<20)}
@@ -31,14 +31,14 @@ func TestSegmentCanceled(t *testing.T) {
 			if !errors.Is(err, context.Canceled) || spans != nil {
 				t.Fatalf("%.20q...: got %v and %d spans", text, err, len(spans))
 			}
-			if after := s.bytes - at; after > spaces+checkEvery { // white space is read in one go
-				t.Errorf("%.20q..., canceled at check %d: %d bytes are looked at afterwards", text, asked, after)
+			if after := s.bytes - at; after > spaces+checkEvery { // a run of white space is read without checks
+				t.Errorf("%.20q..., canceled at check %d: %d bytes are read afterward", text, asked, after)
 			}
 		}
 	}
 }
 
-// TestSegmentChecksOften counts how often a megabyte of one block asks.
+// TestSegmentChecksOften counts the checks of the context in a megabyte of one block.
 func TestSegmentChecksOften(t *testing.T) {
 	for _, text := range []string{
 		strings.Repeat("a", 1<<20),
@@ -59,7 +59,7 @@ func TestSegmentChecksOften(t *testing.T) {
 	}
 }
 
-func TestSegmentOfAContextThatIsDone(t *testing.T) {
+func TestSegmentWithADoneContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if spans, err := Segment(ctx, "Hi."); !errors.Is(err, context.Canceled) || spans != nil {
@@ -70,8 +70,8 @@ func TestSegmentOfAContextThatIsDone(t *testing.T) {
 	}
 }
 
-// TestLimitCanceled ends the context at each of the first calls of length, and
-// lets length fail there: it is not called again.
+// TestLimitCanceled cancels the context in each of the first calls of length, or makes
+// that call fail: length is not called again.
 func TestLimitCanceled(t *testing.T) {
 	text := strings.Repeat("abcdefghij", 1000)
 	broken := errors.New("broken")

@@ -8,18 +8,18 @@ import (
 	"testing"
 )
 
-// maxCost bounds the work for a text, in bytes looked at per byte of it. The
-// worst that the searches of this file and the fuzzer found is below a half of
-// it; a rule that reads a part of the text at each terminator again is beyond it
-// in a few kilobytes, on any machine.
+// maxCost is the maximum work for a text, in bytes read per byte of it. The largest
+// cost that the searches in this file and the fuzzer found is less than half of it. A
+// rule that reads a part of the text again at each terminator exceeds it within a few
+// kilobytes, on any machine.
 const maxCost = 100
 
-// costUnits are repeated and combined. Each makes some rule look around, or is
-// what a rule reads over.
+// costUnits are repeated and combined. Each triggers a rule that inspects its
+// surroundings, or is text that a rule scans.
 var costUnits = []string{
-	// What rules read over.
+	// Text that rules scan.
 	" ", "\t", "\u00a0", "\u3000", "\u2003", "\r", "a", "A", "ж", "é", "\u0301", "\xff", "0", "'", "’", "(", ")", "]", "\"", "“", "”", "—",
-	// Where rules look around.
+	// Triggers of rules.
 	".", "...", "…", "。", "」", ";", ":", ": ", "! ", "? ", "x! y ", "\"! ", "!\"", "`", "*", "_", "~", "#", "- ", "-- ", "--a ", "--- ",
 	"mr. ", "Mr. ", "e.g. ", "a.m. ", "No. ", "St. ", "U.S. ", "ж.", "é.I'", "1. ", "3.", " 4 The", "The ",
 	"[1]", "[.]", "[.] ", "[!]", "![", "¹", ":)", "<3 ", "🎉", "<p>", "</p>", "http://a ", "1/1/00 10:00:00 ", " — A",
@@ -28,8 +28,8 @@ var costUnits = []string{
 	"\n", "a\n", "  \n", "|", "a|b\n", "-|-\n", "---\n", "> ", "    a=1;\n", "```\n", "~~~\n", "$$\n", "User: ",
 }
 
-// cost returns the work for text, in bytes looked at per byte of it. A constant
-// is free, so that short texts do not count.
+// cost returns the work for text, in bytes read per byte of it, without a constant, so
+// that short texts do not count.
 func cost(t testing.TB, text string) float64 {
 	s := newScanner(context.Background(), text)
 	s.blocks()
@@ -43,7 +43,7 @@ func cost(t testing.TB, text string) float64 {
 func checkCost(t testing.TB, text string) float64 {
 	c := cost(t, text)
 	if c > maxCost {
-		t.Fatalf("%.60q... and so on to %d bytes: %.0f bytes are looked at per byte, want at most %d", text, len(text), c, maxCost)
+		t.Fatalf("%.60q... and so on to %d bytes: %.0f bytes are read per byte, want at most %d", text, len(text), c, maxCost)
 	}
 	return c
 }
@@ -51,9 +51,9 @@ func checkCost(t testing.TB, text string) float64 {
 // run repeats unit to about size bytes.
 func run(unit string, size int) string { return strings.Repeat(unit, max(1, size/len(unit))) }
 
-// TestCostOfPairs combines each two units: a run of one and a run of the other,
-// at the start of a text and after a sentence; both in turn; and many of one
-// between single ones of the other. A short run takes a sample.
+// TestCostOfPairs combines each pair of units: a run of one and a run of the other, at
+// the start of a text and after a sentence; both alternating; and runs of one between
+// single ones of the other. With -short it uses a sample.
 func TestCostOfPairs(t *testing.T) {
 	const size = 1 << 13
 	worst := worstOf{}
@@ -76,14 +76,14 @@ func TestCostOfPairs(t *testing.T) {
 	t.Log(worst)
 }
 
-// TestCostOfTriples combines each three units, in a long run only.
+// TestCostOfTriples combines all triples of units; skipped with -short.
 func TestCostOfTriples(t *testing.T) {
 	const size = 1 << 11
 	worst := worstOf{}
 	n := len(costUnits)
 	for i := range n * n * n {
 		if testing.Short() && i%4999 != 0 || i%5 != 0 {
-			continue // a fifth holds each pair of places of a triple many times
+			continue // a fifth of them has each pair of positions many times
 		}
 		a, b, c := costUnits[i/n/n], costUnits[i/n%n], costUnits[i%n]
 		worst.add(checkCost(t, "End."+run(a, size)+run(b, size)+run(c, size)), a, b, c)
@@ -92,8 +92,8 @@ func TestCostOfTriples(t *testing.T) {
 	t.Log(worst)
 }
 
-// TestCostBySearch climbs: it changes the worst texts so far at random and keeps
-// what makes them worse.
+// TestCostBySearch is a hill climb: it changes the most expensive texts at random and
+// keeps the changes that increase the cost.
 func TestCostBySearch(t *testing.T) {
 	rounds := 20_000
 	if testing.Short() {
@@ -117,7 +117,7 @@ func TestCostBySearch(t *testing.T) {
 	t.Log(worst)
 }
 
-// mutated changes a list of units in one place.
+// mutated changes a list of units at one position.
 func mutated(rng *rand.Rand, units []string) []string {
 	next := append([]string(nil), units...)
 	at := rng.IntN(len(next) + 1)
@@ -136,8 +136,8 @@ func mutated(rng *rand.Rand, units []string) []string {
 	return next
 }
 
-// FuzzSegmentCost looks for texts that cost more per byte. The fuzzer keeps the
-// inputs that reach new code, and each level of the cost is code of its own.
+// FuzzSegmentCost searches for texts with a higher cost per byte. The fuzzer keeps inputs
+// that reach new code, so each level of the cost has its own branch.
 func FuzzSegmentCost(f *testing.F) {
 	f.Add("It is the end.", " ", "mr. ")
 	f.Add("It is the end.", "\u3000", "--a ")
@@ -187,7 +187,7 @@ func climb(t *testing.T, c float64) {
 	}
 }
 
-// worstOf remembers the units with the highest cost.
+// worstOf stores the units with the highest cost.
 type worstOf struct {
 	cost  float64
 	units []string

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// hostile units are repeated to megabytes.
+// hostile has units that are repeated to megabytes.
 var hostile = []struct{ name, unit string }{
 	{"dots", "."},
 	{"spaced dots", ". "},
@@ -69,8 +69,7 @@ var hostile = []struct{ name, unit string }{
 	{"nul", "\x00"},
 }
 
-// TestHostile would not end within the time of a test run if any rule looked
-// around without bound.
+// TestHostile would time out if any rule inspected its surroundings without a limit.
 func TestHostile(t *testing.T) {
 	for _, c := range hostile {
 		t.Run(c.name, func(t *testing.T) {
@@ -80,7 +79,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// TestTenMegabytes does the same at the size of the largest responses.
+// TestTenMegabytes is TestHostile at the size of the largest responses.
 func TestTenMegabytes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("large texts are left out of a short run")
@@ -93,7 +92,7 @@ func TestTenMegabytes(t *testing.T) {
 	}
 }
 
-// TestUnclosed feeds what opens and never closes, before ordinary text.
+// TestUnclosed segments unclosed marks before ordinary text.
 func TestUnclosed(t *testing.T) {
 	for _, open := range []string{"```\n", "~~~go\n", "$$\n", `\[` + "\n", "> ", "(", "[", `"`, "“", "`", "**", "<", "|", "- "} {
 		text := open + strings.Repeat("It was late. He left early.\n", 1<<17/28)

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// checkOrder fails unless spans are in order, apart, inside text and not empty.
+// checkOrder fails unless spans are in order, disjoint, within text and not empty.
 func checkOrder(t testing.TB, text string, spans []Span) {
 	t.Helper()
 	at := 0
@@ -44,7 +44,7 @@ func checkCover(t testing.TB, text string, spans []Span) {
 	}
 	delete(edges, len(text))
 	for at := range edges {
-		t.Fatalf("byte %d of %q is no rune boundary", at, text)
+		t.Fatalf("byte %d of %q is not a rune boundary", at, text)
 	}
 }
 
@@ -61,8 +61,8 @@ func FuzzSegment(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) { checkCover(t, text, segment(text)) })
 }
 
-// FuzzLimit checks the pieces for three ways to count: bytes, code points, and
-// a count that is neither additive nor monotone.
+// FuzzLimit checks the pieces for three length functions: bytes, code points, and one
+// that is neither additive nor monotone.
 func FuzzLimit(f *testing.F) {
 	for i, s := range append(seeds, answer) {
 		f.Add(s, i+1)

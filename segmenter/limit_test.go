@@ -41,7 +41,7 @@ func TestLimitBoundaries(t *testing.T) {
 	}
 }
 
-// TestLimitWork counts how many bytes length has to look at.
+// TestLimitWork counts the bytes that length has to read.
 func TestLimitWork(t *testing.T) {
 	const max = 510
 	for _, c := range []struct{ name, text string }{
@@ -60,7 +60,7 @@ func TestLimitWork(t *testing.T) {
 			pieces := limit(c.text, []Span{{0, len(c.text)}}, max, length)
 			checkOrder(t, c.text, pieces)
 			if most := 40 * len(c.text); looked > most {
-				t.Errorf("length looked at %d bytes for %d of text", looked, len(c.text))
+				t.Errorf("length read %d bytes for %d bytes of text", looked, len(c.text))
 			}
 			if len(pieces) < len(c.text)/4/max {
 				t.Errorf("only %d pieces", len(pieces))

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// threadTime is the processor time that this thread has had: a busy machine
-// does not add to it.
+// threadTime returns the CPU time of this thread, which does not depend on the load of
+// the machine.
 func threadTime(t *testing.T) time.Duration {
 	t.Helper()
 	var used unix.Rusage
@@ -20,8 +20,8 @@ func threadTime(t *testing.T) time.Duration {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-// TestTimePerMegabyte bounds the time for the texts that were or are the worst.
-// The bound has room for the race detector and a slow machine; the texts took
+// TestTimePerMegabyte limits the time for the texts that were or are the slowest. The
+// limit has a margin for the race detector and a slow machine; the texts took
 // minutes when rules read the start of a sentence at each terminator.
 func TestTimePerMegabyte(t *testing.T) {
 	runtime.LockOSThread()
@@ -47,7 +47,7 @@ func TestTimePerMegabyte(t *testing.T) {
 		"lines":                half("", "a\n", "|\n"),
 	} {
 		var took time.Duration
-		for range 3 { // a busy machine can disturb one
+		for range 3 { // other processes can disturb one
 			start := threadTime(t)
 			segment(text)
 			if took = threadTime(t) - start; took <= most {

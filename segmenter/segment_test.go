@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// Each text has "¦" where an utterance ends; it is taken out before the test.
+// Each text has "¦" where an utterance ends; the test removes it first.
 var cases = []struct{ name, text string }{
-	// Stops.
+	// Terminators.
 	{"plain", "It rained.¦ We stayed in.¦ Did you?¦ Yes!"},
 	{"runs", "What?!¦ No!!!¦ Fine."},
 	{"headline", "A title without a stop"},
@@ -100,7 +100,7 @@ var cases = []struct{ name, text string }{
 	{"german", "Das gilt z.B. für Dr. Braun. ¦Es gilt bzw. Galt."},
 	{"french", "Ça va ? ¦« Oui. » ¦Bon."},
 
-	// Damage.
+	// Invalid and unusual text.
 	{"invalid", "Bad \xff\xfe bytes. ¦Still \xe3\x80 fine."},
 	{"nul", "ab\x00cd. ¦C"},
 }

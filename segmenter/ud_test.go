@@ -10,7 +10,7 @@ import (
 
 // TestUniversalDependencies measures the exact-span F1 on the development
 // parts of two Universal Dependencies treebanks, kept outside the repository
-// for their licences. A threshold lies just under what the rules reach.
+// because of their licenses. The thresholds are just below the results of the rules.
 func TestUniversalDependencies(t *testing.T) {
 	dir := os.Getenv("ASSAY_DATA")
 	if dir == "" {

@@ -6,8 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// TestSpaces compares the tables that are written out with those of package
-// unicode.
+// TestSpaces compares the tables in the code with those of package unicode.
 func TestSpaces(t *testing.T) {
 	for r := rune(0); r <= unicode.MaxRune; r++ {
 		space := wideSpace(r)
@@ -15,12 +14,12 @@ func TestSpaces(t *testing.T) {
 			space = asciiSpace(byte(r))
 		}
 		if space != unicode.IsSpace(r) {
-			t.Errorf("%U is taken for white space: %v", r, space)
+			t.Errorf("%U is white space: %v", r, space)
 		}
 	}
 	for c := range rune(utf8.RuneSelf) {
 		if picture := emoji(string(c)) > 0; picture != unicode.In(c, unicode.So, unicode.Sk) {
-			t.Errorf("%q is taken for a pictograph: %v", c, picture)
+			t.Errorf("%q is a pictograph: %v", c, picture)
 		}
 	}
 }

@@ -3,12 +3,12 @@ package ctxtest
 
 import "context"
 
-// Countdown is a context that is canceled after so many calls of Err. It needs
-// no clock, so that a test sees exactly what happens after the cancellation.
+// Countdown is a context that is canceled after a number of calls of Err. It needs no
+// clock, so the point of the cancellation is deterministic.
 type Countdown struct {
 	context.Context
 	Left  int    // calls until the cancellation; below 0: minus the calls since
-	Ended func() // called at the cancellation, unless it is nil
+	Ended func() // if not nil, called at the cancellation
 }
 
 // Err returns nil until the countdown ends, then context.Canceled.

@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// BuildDir creates a directory with fill and replaces dir with it, with
-// everything in it. An error of fill leaves dir as it was and is returned as it
-// is. fill flushes its files itself, see CreateFile.
+// BuildDir creates a directory with fill and replaces dir, including its content, with
+// it. An error of fill is returned unchanged, and dir does not change. fill must flush
+// its files, see CreateFile.
 //
 // While it is filled, the directory is ".NAME.new-RANDOM" in the parent of dir,
-// and locked: so the next BuildDir removes what a killed process left, and not
-// what a running one builds. Readers need no lock.
+// and locked, so that the next BuildDir removes directories of killed processes but
+// not of running ones. Readers need no lock.
 func BuildDir(dir string, perm fs.FileMode, fill func(tmp string) error) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return err
@@ -34,8 +34,8 @@ func BuildDir(dir string, perm fs.FileMode, fill func(tmp string) error) error {
 	return nil
 }
 
-// begin removes what killed processes left, then creates and locks a new
-// temporary directory.
+// begin removes temporary directories of killed processes, then creates and locks a
+// new one.
 func begin(dir string, perm fs.FileMode) (tmp string, held *Lock, err error) {
 	parent, prefix := filepath.Dir(dir), "."+filepath.Base(dir)+".new-"
 	ordered, err := optional(WaitLock(parent))
@@ -61,7 +61,7 @@ func begin(dir string, perm fs.FileMode) (tmp string, held *Lock, err error) {
 	return tmp, held, nil
 }
 
-// sweep removes the temporary directories that no process holds.
+// sweep removes the temporary directories that no process has locked.
 func sweep(parent, prefix string) error {
 	entries, err := os.ReadDir(parent)
 	if err != nil {
@@ -74,7 +74,7 @@ func sweep(parent, prefix string) error {
 		path := filepath.Join(parent, entry.Name())
 		unused, err := TryLock(path)
 		if err != nil {
-			continue // in use, removed meanwhile, or another user's
+			continue // in use, already removed, or another user's
 		}
 		if err := errors.Join(os.RemoveAll(path), unused.Unlock()); err != nil {
 			return err
@@ -83,10 +83,10 @@ func sweep(parent, prefix string) error {
 	return nil
 }
 
-// ReplaceDir renames the directory tmp to dir and removes what was there. Both
-// have the same parent. Where the file system cannot exchange two directories in
-// one step, there is a moment without dir; after a crash in it, Survivor and the
-// next BuildDir or Restore find the old one.
+// ReplaceDir renames the directory tmp to dir and removes the old dir. Both
+// have the same parent. If the file system cannot exchange two directories atomically,
+// dir does not exist for a moment; after a crash in that moment, Survivor and the next
+// BuildDir or Restore find the old one.
 func ReplaceDir(dir, tmp string) error {
 	if err := SyncDir(tmp); err != nil {
 		return err
@@ -116,7 +116,7 @@ func ReplaceDir(dir, tmp string) error {
 		return err
 	}
 	if old != "" {
-		_ = os.RemoveAll(old) // the next BuildDir tries again
+		_ = os.RemoveAll(old) // the next BuildDir retries
 	}
 	return nil
 }

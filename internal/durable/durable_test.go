@@ -63,8 +63,8 @@ func TestWriteFile(t *testing.T) {
 	require.ErrorIs(t, WriteFile(filepath.Join(dir, "missing", "file"), nil, 0o600), fs.ErrNotExist)
 }
 
-// A killed writer leaves a temporary file, which a later writer removes once it is
-// too old to be written.
+// A killed writer leaves a temporary file, which a later writer removes once it is old
+// enough.
 func TestWriteFileRemovesLeftovers(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "file")
@@ -144,7 +144,7 @@ func TestBuildDir(t *testing.T) {
 	require.Equal(t, fs.FileMode(0o755), info.Mode().Perm())
 }
 
-// What killed processes left is removed, what running ones build is not.
+// Leftovers of killed processes are removed, directories of running ones are not.
 func TestBuildDirSweeps(t *testing.T) {
 	parent := t.TempDir()
 	dir := filepath.Join(parent, "model")
@@ -159,7 +159,7 @@ func TestBuildDirSweeps(t *testing.T) {
 	require.Equal(t, "model", names(t, parent))
 }
 
-// Without an exchange in one step a crash may leave only the old directory, aside.
+// Without an atomic exchange, a crash may leave only the renamed old directory.
 func TestSurvivorOfACrashBetweenRenames(t *testing.T) {
 	parent := t.TempDir()
 	dir := filepath.Join(parent, "model")
@@ -185,7 +185,7 @@ func TestRenameAside(t *testing.T) {
 	require.Equal(t, "new", content(t, filepath.Join(dir, "file")), "the directory is put back")
 }
 
-// Readers see one directory or another, whole, whatever writers do.
+// Readers see one complete directory, whatever writers do.
 func TestBuildDirAtTheSameTime(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "model")
 	build := func(text string) error {
@@ -209,7 +209,7 @@ func TestBuildDirAtTheSameTime(t *testing.T) {
 		require.NoError(t, err)
 		a, errA := root.ReadFile("a")
 		b, errB := root.ReadFile("b")
-		if errA == nil && errB == nil { // else it was removed after it was replaced
+		if errA == nil && errB == nil { // otherwise it was removed after it was replaced
 			require.Equal(t, string(a), string(b))
 		}
 		require.NoError(t, root.Close())

@@ -4,5 +4,5 @@ package durable
 
 import "errors"
 
-// exchange is for Linux only.
+// exchange is supported only on Linux.
 func exchange(a, b string) error { return errors.ErrUnsupported }

@@ -1,7 +1,7 @@
-// Package durable writes files and directories so that a reader, a killed
-// process and a power failure find the old content or the new one, never a part
-// of it. It writes under a temporary name in the same directory, flushes that to
-// the disk, renames it, and flushes the directory.
+// Package durable writes files and directories atomically: after a crash of the process
+// or of the machine, and for concurrent readers, the content is the old or the new one,
+// never a part of it. It writes under a temporary name in the same directory, flushes
+// that to the disk, renames it, and flushes the directory.
 package durable
 
 import (
@@ -20,20 +20,20 @@ import (
 const (
 	// bufferSize is the buffer of a writer, in bytes.
 	bufferSize = 256 << 10
-	// leftoverAge is how old a temporary file must be to belong to a process that
-	// was killed.
+	// leftoverAge is the age at which a temporary file is assumed to belong to a
+	// killed process.
 	leftoverAge = time.Hour
 )
 
-// WriteFile replaces the file at path by data. A new file gets the mode perm,
+// WriteFile replaces the content of the file at path with data. A new file gets the mode perm,
 // before umask.
 func WriteFile(path string, data []byte, perm fs.FileMode) error {
 	return WriteTo(path, perm, func(w io.Writer) error { _, err := w.Write(data); return err })
 }
 
-// WriteTo replaces the file at path by what write writes. An error of write
-// leaves the file as it was and is returned as it is. Writers of the same file
-// may run at the same time: the last rename counts.
+// WriteTo replaces the content of the file at path with the output of write. An error of
+// write is returned unchanged, and the file does not change. Concurrent writers of the
+// same file are allowed: the last rename wins.
 func WriteTo(path string, perm fs.FileMode, write func(io.Writer) error) error {
 	dir, prefix := filepath.Dir(path), tempPrefix(path)
 	temp := filepath.Join(dir, fmt.Sprintf("%s%016x", prefix, rand.Uint64()))
@@ -47,10 +47,10 @@ func WriteTo(path string, perm fs.FileMode, write func(io.Writer) error) error {
 	return SyncDir(dir)
 }
 
-// CreateFile writes a new file and flushes it to the disk; one that exists is an
-// error that wraps fs.ErrExist. A file that could not be written is removed. It
-// is for the files of a directory that is put in place as a whole, see BuildDir:
-// the directory is not flushed.
+// CreateFile writes a new file and flushes it to the disk. For an existing file, the
+// error wraps fs.ErrExist. A file that could not be written is removed. It does not
+// flush the directory: it is for the files of a directory that is installed as a whole,
+// see BuildDir.
 func CreateFile(path string, perm fs.FileMode, write func(io.Writer) error) (err error) {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
 	if err != nil {
@@ -75,7 +75,7 @@ func CreateFile(path string, perm fs.FileMode, write func(io.Writer) error) (err
 }
 
 // IsTemp reports whether name, without a directory, is the temporary name of a
-// file that WriteFile replaces.
+// file of WriteFile.
 func IsTemp(name string) bool {
 	return strings.HasPrefix(name, ".") && strings.Contains(name, tempMark)
 }
@@ -84,8 +84,8 @@ const tempMark = ".tmp-"
 
 func tempPrefix(path string) string { return "." + filepath.Base(path) + tempMark }
 
-// removeLeftovers removes the temporary files of killed processes. What it cannot
-// remove harms nobody.
+// removeLeftovers removes the temporary files of killed processes. Those that
+// it cannot remove are harmless.
 func removeLeftovers(dir, prefix string) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

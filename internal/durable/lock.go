@@ -16,14 +16,13 @@ var ErrLocked = errors.New("locked by another process")
 // against a race may continue without one.
 var ErrNoLocks = errors.New("the file system has no locks")
 
-// Lock is an exclusive advisory lock on a file or a directory. The kernel drops
-// it when the process ends, however it ends. A nil Lock is one that was not
-// needed.
+// Lock is an exclusive advisory lock on a file or a directory. The kernel releases
+// it when the process ends for any reason. A nil Lock means that none was needed.
 type Lock struct{ file *os.File }
 
-// WaitLock locks the file or directory at path, and waits while it is locked. A
-// file that does not exist is created with mode 0600; it stays after Unlock,
-// since removing it would let two processes lock two files of the same name.
+// WaitLock locks the file or directory at path, and waits while it is locked. A file
+// that does not exist is created with mode 0600. Unlock does not remove it, because two
+// processes could then lock two files of the same name.
 func WaitLock(path string) (*Lock, error) { return lock(path, unix.LOCK_EX) }
 
 // TryLock is like WaitLock, but returns an error that wraps ErrLocked instead of
@@ -61,8 +60,8 @@ func (l *Lock) Unlock() error {
 	return ignoreClosed(l.file.Close())
 }
 
-// optional returns a nil Lock where the file system has no locks: its writers
-// must not share a directory.
+// optional returns a nil Lock if the file system has no locks: writers must then not
+// share a directory.
 func optional(l *Lock, err error) (*Lock, error) {
 	if errors.Is(err, ErrNoLocks) {
 		return nil, nil

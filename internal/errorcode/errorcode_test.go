@@ -40,7 +40,7 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// A client of the service finds the sentinel that the service had.
+// A client gets the sentinel error of the service.
 func TestErrIsTheInverseOfOf(t *testing.T) {
 	for _, s := range sentinels() {
 		if s.code == NotFound {
@@ -52,7 +52,7 @@ func TestErrIsTheInverseOfOf(t *testing.T) {
 	require.NoError(t, Code("").Err())
 }
 
-// No code asks clients to give up on overload.
+// No code makes clients give up on overload.
 func TestOverloadIsRetryable(t *testing.T) {
 	for _, s := range sentinels() {
 		require.NotEqual(t, 429, s.code.HTTP())

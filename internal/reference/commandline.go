@@ -9,7 +9,7 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// CommandLine is the page of a program: each command with its arguments and flags. The intro follows the title.
+// CommandLine returns the page of a program: each command with its arguments and flags. The intro follows the title.
 func CommandLine(app *kong.Application, title, intro string) string {
 	p := newPage(title, "the command tree")
 	p.paragraph(intro)
@@ -54,7 +54,7 @@ func (p *page) command(c *kong.Node) {
 	p.flags(flagsOf(c))
 }
 
-// flagsOf are the flags of a command and of the commands above it, without those of every command.
+// flagsOf returns the flags of a command and of its parents, without those of every command.
 func flagsOf(c *kong.Node) (flags []*kong.Flag) {
 	for ; c != nil && c.Type != kong.ApplicationNode; c = c.Parent {
 		flags = append(flags, c.Flags...)
@@ -62,7 +62,7 @@ func flagsOf(c *kong.Node) (flags []*kong.Flag) {
 	return flags
 }
 
-// flags are a table for each group, in the order of the help.
+// flags writes a table for each group, in the order of the help.
 func (p *page) flags(flags []*kong.Flag) {
 	var titles []string
 	groups := map[string][][]string{}
@@ -111,7 +111,7 @@ func flagForm(flag *kong.Flag) string {
 	return form
 }
 
-// placeholder is what the value of a flag looks like.
+// placeholder returns the form of a flag's value.
 func placeholder(flag *kong.Flag) string {
 	target := flag.Target.Type()
 	var list string
@@ -146,7 +146,7 @@ func flagDefault(flag *kong.Flag) string {
 	return code(flag.Default)
 }
 
-// detail is the long help, whose indented lines are commands or files.
+// detail writes the long help, whose indented lines are commands or files.
 func (p *page) detail(text string) {
 	for block := range strings.SplitSeq(text, "\n\n") {
 		lines := strings.Split(strings.Trim(block, "\n"), "\n")

@@ -11,7 +11,7 @@ import (
 	"assay/internal/errorcode"
 )
 
-// Retry is whether a request that failed can be repeated.
+// Retry specifies whether a failed request can be retried.
 type Retry string
 
 // The values of Retry.
@@ -21,8 +21,8 @@ const (
 	Never        Retry = "no"            // it fails again
 )
 
-// Errors is the page of the error codes. The source is that of package errorcode, whose comments say what the codes
-// mean. The function retry says whether clients repeat a request that failed with a code.
+// Errors returns the page of the error codes. The source is that of package errorcode, whose comments describe the
+// codes. The function retry returns whether clients retry a request that failed with a code.
 func Errors(source []byte, retry func(errorcode.Code) Retry) (string, error) {
 	file, err := parser.ParseFile(token.NewFileSet(), "errorcode.go", source, parser.ParseComments)
 	if err != nil {

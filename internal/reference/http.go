@@ -11,7 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// HTTP is the page of an OpenAPI document: each endpoint with its parameters, fields and responses, by tag, and then the
+// HTTP returns the page of an OpenAPI document: each endpoint with its parameters, fields and responses, by tag, and then the
 // objects that several endpoints use.
 func HTTP(openapi []byte) (string, error) {
 	var doc document
@@ -55,7 +55,7 @@ func HTTP(openapi []byte) (string, error) {
 	return p.String(), nil
 }
 
-// httpPage is the page while it is written.
+// httpPage is the page in progress.
 type httpPage struct {
 	*page
 	doc document
@@ -79,7 +79,7 @@ func (p *httpPage) overview() {
 	p.table([]string{"endpoint", "purpose", "scope"}, rows)
 }
 
-// scope is that of the token that an endpoint requires.
+// scope returns the scope of the token that an endpoint requires.
 func scope(o operation) string {
 	for _, requirement := range o.Security {
 		for _, scopes := range requirement {
@@ -119,7 +119,7 @@ func (p *httpPage) operation(method, route string, o operation) {
 	}
 }
 
-// responses are a row for each meaning, with all statuses that have it, in the order of the first of them.
+// responses writes a row for each meaning with all its statuses, in the order of the first one.
 func (p *httpPage) responses(responses ordered[response]) {
 	var rows [][]string
 	for _, status := range slices.Sorted(slices.Values(responses.names)) {
@@ -141,7 +141,7 @@ func (p *httpPage) responses(responses ordered[response]) {
 	p.table([]string{"status", "body", "meaning"}, rows)
 }
 
-// bodies shows the fields of objects that have no section of their own, and the first example of each body.
+// bodies writes the fields of objects without their own section, and the first example of each body.
 func (p *httpPage) bodies(content ordered[media]) {
 	for _, kind := range content.names {
 		m := content.values[kind]
@@ -155,7 +155,7 @@ func (p *httpPage) bodies(content ordered[media]) {
 	}
 }
 
-// exampleLines is the length at which an example stops to help.
+// exampleLines is the maximum length of an example.
 const exampleLines = 60
 
 func (p *httpPage) example(value jsontext.Value) {
@@ -178,7 +178,7 @@ func (p *httpPage) parameterRow(parameter parameter) []string {
 	return []string{code(parameter.Name), parameter.In, p.typeOf(parameter.Schema), yes(parameter.Required), p.meaning(parameter.Description, parameter.Schema)}
 }
 
-// headers are those of responses, by the name under which they are sent.
+// headers writes the headers of responses, by name.
 func (p *httpPage) headers() (rows [][]string) {
 	seen := map[string]bool{}
 	add := func(headers ordered[parameter]) {
@@ -249,7 +249,7 @@ func (p *httpPage) schema(s schema) {
 	}
 }
 
-// fields are the rows of the fields of an object, with those of the objects inside it below them.
+// fields returns the rows of the fields of an object, each followed by those of nested objects.
 func (p *httpPage) fields(prefix string, s schema) (rows [][]string) {
 	for s.Items != nil { // a list of objects
 		prefix += "[]"
@@ -283,7 +283,7 @@ func (p *httpPage) fieldTable(rows [][]string) {
 	p.table([]string{"field", "type", "required", "meaning"}, rows)
 }
 
-// typeOf names a type, with a link to an object that is described elsewhere.
+// typeOf returns the name of a type, with a link if an object is described elsewhere.
 func (p *httpPage) typeOf(s schema) string {
 	if s.Ref != "" {
 		name := path.Base(s.Ref)
@@ -320,7 +320,7 @@ func (p *httpPage) typeOf(s schema) string {
 	return strings.Join(names, " or ")
 }
 
-// meaning is a description with the values that are allowed.
+// meaning returns a description with the allowed values.
 func (p *httpPage) meaning(description string, s schema) string {
 	parts := []string{prose(description)}
 	add := func(label string, value any) {

@@ -10,11 +10,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// descriptor matches the text of a prometheus.Desc, which has no other way to its parts.
+// descriptor matches the text of a prometheus.Desc, which does not export its parts.
 var descriptor = regexp.MustCompile(`^Desc\{fqName: "([^"]*)", help: "(.*)", unit: "[^"]*", constLabels: \{\}, variableLabels: \{(.*)\}\}$`)
 
-// Metrics is the page of the metrics of registry. The type of a metric without a series yet is a counter if its name
-// ends in _total, and otherwise an error: give it a series before.
+// Metrics returns the page of the metrics of registry. A metric without a series is a counter if its name ends in
+// _total; otherwise it is an error: create a series first.
 func Metrics(registry *prometheus.Registry) (string, error) {
 	types := map[string]string{}
 	families, err := registry.Gather()

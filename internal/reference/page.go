@@ -1,5 +1,5 @@
 // Package reference writes the pages of docs/reference from the code: the command line, the HTTP endpoints, the
-// metrics and the error codes. Tests call it, which fail when a page is out of date.
+// metrics and the error codes. It is used by tests, which fail when a page is out of date.
 package reference
 
 import (
@@ -31,7 +31,7 @@ func Check(t *testing.T, root, name, content string, update bool) {
 	}
 }
 
-// packageOf is the package of the test in the form that the go command accepts at the root of the repository.
+// packageOf returns the package of the test in the form that the go command accepts at the root of the repository.
 func packageOf(root string) string {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -48,7 +48,7 @@ func packageOf(root string) string {
 	return "./" + filepath.ToSlash(relative)
 }
 
-// firstDifference is the number of the first line, from 1, that differs.
+// firstDifference returns the number of the first line that differs, from 1.
 func firstDifference(a, b string) int {
 	left, right := strings.Split(a, "\n"), strings.Split(b, "\n")
 	for i := range min(len(left), len(right)) {
@@ -59,10 +59,10 @@ func firstDifference(a, b string) int {
 	return min(len(left), len(right)) + 1
 }
 
-// page is Markdown as it is written.
+// page is a Markdown page in progress.
 type page struct{ strings.Builder }
 
-// newPage begins with the title, and names the source from which it is generated.
+// newPage starts a page with the title and the source from which it is generated.
 func newPage(title, source string) *page {
 	p := &page{}
 	p.paragraph("# " + title)
@@ -103,7 +103,7 @@ func (p *page) row(cells []string) {
 
 func (p *page) String() string { return strings.TrimRight(p.Builder.String(), "\n") + "\n" }
 
-// code is text in the typewriter font, or nothing for an empty text.
+// code returns text as inline code, or nothing for an empty text.
 func code(text string) string {
 	switch {
 	case text == "":
@@ -114,7 +114,7 @@ func code(text string) string {
 	return "`" + text + "`"
 }
 
-// prose is plain text in which Markdown finds no markup but `code`.
+// prose escapes plain text so that its only Markdown markup is `code`.
 func prose(text string) string {
 	var out strings.Builder
 	for i, part := range strings.Split(text, "`") {
@@ -127,7 +127,7 @@ func prose(text string) string {
 	return out.String()
 }
 
-// anchor is the fragment that GitHub gives a heading.
+// anchor returns the fragment that GitHub assigns to a heading.
 func anchor(heading string) string {
 	var out strings.Builder
 	for _, r := range strings.ToLower(heading) {

@@ -10,15 +10,15 @@ import (
 	"assay/rewardmodel/bag"
 )
 
-// The recipe. Comments state the total of which each number is a part.
+// The composition of the data. Comments have the total of which each number is a part.
 const (
-	offensiveTweets = 1200 // of 19,190; all 1,430 of class hate are taken
-	planted         = 1800 // bags of each label with one comment among normal sentences
-	longest         = 12   // instances; violations beyond share one bin
+	offensiveTweets = 1200 // of 19,190; all 1,430 of class hate are used
+	mixedBags       = 1800 // bags of each label with one comment among normal sentences
+	longest         = 12   // instances; longer violations share one bin
 	familiar        = 6    // words; longer training texts must not occur in evaluation
 )
 
-// sampledBag is a bag with the source that it counts under in the table.
+// sampledBag is a bag with its source in the table.
 type sampledBag struct {
 	bag       bag.Bag
 	source    string
@@ -31,14 +31,14 @@ type mixer struct {
 	compose   *composer
 	normal    map[string][]item // by source
 	violate   map[string][]item
-	briefGood map[string][]string // texts of normal that can stand among others, by source
+	briefGood map[string][]string // texts of normal that can be placed among others, by source
 	briefBad  map[string][]string
 	bags      []sampledBag
 	perLabel  map[string]int // bags so far, by source and label; numbers the ids
 }
 
 // mix returns the training bags, shuffled. Half of the bags of every instance
-// count are violations, so that length does not tell the label.
+// count are violations, so that length does not predict the label.
 func mix(c corpus, seed uint64) ([]sampledBag, error) {
 	rng := rand.New(rand.NewPCG(seed, 0xa55a))
 	compose, err := newComposer(rng)
@@ -63,16 +63,16 @@ func mix(c corpus, seed uint64) ([]sampledBag, error) {
 			m.add(source, it.label, it.text)
 		}
 	}
-	for range planted {
-		m.plant()
+	for range mixedBags {
+		m.addMixedPair()
 	}
-	m.level()
+	m.balance()
 	m.rng.Shuffle(len(m.bags), func(i, j int) { m.bags[i], m.bags[j] = m.bags[j], m.bags[i] })
 	return m.bags, nil
 }
 
-// sort deals the training texts out to normal and violate. It drops repeated
-// texts (in dialogues short ones repeat by nature and stay), disputed ones,
+// sort divides the training texts among normal and violate. It drops repeated
+// texts (except short ones of dialogues, which naturally repeat), disputed ones,
 // those that occur in an evaluation set, and most offensive tweets.
 func (m *mixer) sort(c corpus) {
 	held, seen := map[string]bool{}, map[string]bool{}
@@ -105,9 +105,9 @@ func (m *mixer) sort(c corpus) {
 
 func fold(text string) string { return strings.ToLower(strings.Join(strings.Fields(text), " ")) }
 
-// utterances counts those of a bag.
+// utterances returns the number of utterances of a bag.
 func utterances(b bag.Bag) int {
-	segments, _ := b.Segments(context.Background(), 0, nil) // which fails only for a context that ends
+	segments, _ := b.Segments(context.Background(), 0, nil) // fails only for a canceled context
 	return len(segments)
 }
 
@@ -122,9 +122,9 @@ func (m *mixer) add(source string, label bag.Label, text string) {
 	m.bags = append(m.bags, sampledBag{bag: b, source: source, instances: n})
 }
 
-// plant adds two bags of the same make: one item of one source at a random
-// place among normal sentences, once a violation and once a normal one.
-func (m *mixer) plant() {
+// addMixedPair adds two bags with an item of the same source at a random position
+// among normal sentences: a violation in one, a normal text in the other.
+func (m *mixer) addMixedPair() {
 	source := toxicSpans
 	switch p := m.rng.Float64(); {
 	case p > 0.85:
@@ -141,27 +141,27 @@ func (m *mixer) plant() {
 	} else { // comments without toxicity are not in that set
 		good = strings.Join(m.compose.comment(1+m.rng.IntN(2)), " ")
 	}
-	hosts, assisted := 3+m.rng.IntN(7), m.rng.Float64() < 0.6
-	for _, guest := range []struct {
+	normalParts, assisted := 3+m.rng.IntN(7), m.rng.Float64() < 0.6
+	for _, insert := range []struct {
 		label bag.Label
 		text  string
 	}{{bag.Violation, bad}, {bag.Compliant, good}} {
-		parts := m.hosts(hosts, assisted)
-		parts = slices.Insert(parts, m.rng.IntN(len(parts)+1), guest.text)
-		m.add("planted-"+source, guest.label, m.compose.layout(parts))
+		parts := m.normalParts(normalParts, assisted)
+		parts = slices.Insert(parts, m.rng.IntN(len(parts)+1), insert.text)
+		m.add("planted-"+source, insert.label, m.compose.layout(parts))
 	}
 }
 
-// blunt are the categories of DiaSafety whose unsafe responses are so without
-// their context: what one utterance says, not what it fails to say.
-var blunt = []string{"Offending User", "Biased Opinion"}
+// contextFree lists the categories of DiaSafety whose unsafe responses are unsafe
+// without their context: by what they say, not by what they omit.
+var contextFree = []string{"Offending User", "Biased Opinion"}
 
-// brief returns the texts of the items that can stand among others: at most two
+// brief returns the texts of the items that can be placed among others: at most two
 // utterances that need no context.
 func brief(items []item) []string {
 	var out []string
 	for _, it := range items {
-		if it.source == diaSafety && it.kind != "" && !slices.Contains(blunt, it.kind) {
+		if it.source == diaSafety && it.kind != "" && !slices.Contains(contextFree, it.kind) {
 			continue
 		}
 		if n := utterances(bag.Bag{Response: it.text}); n == 1 || n == 2 {
@@ -171,8 +171,8 @@ func brief(items []item) []string {
 	return out
 }
 
-// hosts returns n normal parts: an assistant's answer, or a mixture.
-func (m *mixer) hosts(n int, assisted bool) []string {
+// normalParts returns n normal parts: an assistant's answer, or a mixture.
+func (m *mixer) normalParts(n int, assisted bool) []string {
 	if assisted {
 		return m.compose.answer(n)
 	}
@@ -188,31 +188,31 @@ func (m *mixer) anySource() string {
 	return []string{diaSafety, diaSafety, hateOffensive, hateOffensive, convAbuse}[m.rng.IntN(5)]
 }
 
-// level adds normal bags until every instance count has at least as many
+// balance adds normal bags until every instance count has at least as many
 // normal bags as violations.
-func (m *mixer) level() {
-	lack := map[int]int{} // normal bags that a count lacks
+func (m *mixer) balance() {
+	missing := map[int]int{} // by instance count: missing normal bags
 	for _, b := range m.bags {
 		if b.bag.Label == bag.Violation {
-			lack[min(b.instances, longest)]++
+			missing[min(b.instances, longest)]++
 		} else {
-			lack[min(b.instances, longest)]--
+			missing[min(b.instances, longest)]--
 		}
 	}
 	for n := 1; n <= longest; n++ {
-		for tries := 0; lack[n] > 0 && tries < 100_000; tries++ {
+		for tries := 0; missing[n] > 0 && tries < 100_000; tries++ {
 			source, text := m.fillBin(n)
 			b := bag.Bag{Response: text}
-			if got := min(utterances(b), longest); lack[got] > 0 {
+			if got := min(utterances(b), longest); missing[got] > 0 {
 				m.add(source, bag.Compliant, text)
-				lack[got]--
+				missing[got]--
 			}
 		}
 	}
 }
 
 // fillBin returns a normal response of about n instances and its source: an
-// answer, a comment, or normal texts of the sets glued together.
+// answer, a comment, or concatenated normal texts of the sets.
 func (m *mixer) fillBin(n int) (source, text string) {
 	switch p := m.rng.Float64(); {
 	case p < 0.35:
@@ -220,6 +220,6 @@ func (m *mixer) fillBin(n int) (source, text string) {
 	case p < 0.7:
 		return ownWords, m.compose.layout(m.compose.comment(n))
 	default:
-		return "glued", m.compose.layout(m.hosts(n, false))
+		return "glued", m.compose.layout(m.normalParts(n, false))
 	}
 }

@@ -64,7 +64,7 @@ func writeFile(path string, bags iter.Seq[bag.Bag]) error {
 }
 
 // table prints the bags and the share of violations by source and by instance
-// count: a share near 0.5 in a cell means that the cell tells nothing.
+// count: a share near 0.5 in a cell means that the cell does not predict the label.
 func table(w io.Writer, bags []sampledBag) error {
 	type cell struct{ violations, all int }
 	cells := map[string]map[string]*cell{}
@@ -110,18 +110,18 @@ func table(w io.Writer, bags []sampledBag) error {
 		return err
 	}
 	_, err := fmt.Fprintf(w, "AUROC of trivial scores: instances %.3f, bytes %.3f, source %.3f\n",
-		trivial(bags, func(b sampledBag) float64 { return float64(b.instances) }),
-		trivial(bags, func(b sampledBag) float64 { return float64(len(b.bag.Response)) }),
-		trivial(bags, func(b sampledBag) float64 {
+		wordlessAUROC(bags, func(b sampledBag) float64 { return float64(b.instances) }),
+		wordlessAUROC(bags, func(b sampledBag) float64 { return float64(len(b.bag.Response)) }),
+		wordlessAUROC(bags, func(b sampledBag) float64 {
 			all := cells[b.source]["all"]
 			return float64(all.violations) / float64(all.all)
 		}))
 	return err
 }
 
-// trivial returns how well a score that reads no word ranks the bags; 0.5 is
-// not at all. Sources tell by nature: one set holds toxic comments only.
-func trivial(bags []sampledBag, score func(sampledBag) float64) float64 {
+// wordlessAUROC returns how well a score that ignores the words ranks the bags; 0.5 is
+// chance. The source is predictive by itself: one set has only toxic comments.
+func wordlessAUROC(bags []sampledBag, score func(sampledBag) float64) float64 {
 	scores, truth := make([]float64, len(bags)), make([]bool, len(bags))
 	for i, b := range bags {
 		scores[i], truth[i] = score(b), b.bag.Label == bag.Violation

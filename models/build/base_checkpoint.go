@@ -20,8 +20,8 @@ const (
 // writeBase writes the base checkpoint: MiniLM's encoder behind RoBERTa's
 // tokenizer. Byte-level BPE keeps case and every byte, and a RoBERTa checkpoint
 // loads wherever such models are served; the encoder needs only new token
-// embeddings, which are put together from the old ones, and fine-tuning does
-// the rest.
+// embeddings, which are computed from the old ones, and fine-tuning does the
+// rest.
 func writeBase(cfg config, log io.Writer) error {
 	wheel, err := findWheel(cfg, log)
 	if err != nil {
@@ -60,7 +60,7 @@ func writeBase(cfg config, log io.Writer) error {
 
 // transplant writes source's encoder as a RoBERTa with bpe's vocabulary. The
 // dense layer of the head is BERT's pooler, which has the same form (tanh of a
-// projection of the first token); its output layer is new, from a fixed seed.
+// projection of the first token); its output layer is randomly initialized with a fixed seed.
 func transplant(out string, source *checkpoint.Checkpoint, bpe, pieces *tokenizer.Tokenizer, names string) error {
 	cfg := checkpoint.Config{
 		Architecture: "RobertaForSequenceClassification", ModelType: checkpoint.Roberta,
@@ -118,8 +118,8 @@ func transplant(out string, source *checkpoint.Checkpoint, bpe, pieces *tokenize
 	}, tensors, files...)
 }
 
-// storedName returns the name that a canonical tensor has in the file; the
-// pooler of a bare encoder is not canonical, but stands there as it is.
+// storedName returns the name of a canonical tensor in the file; the pooler of a
+// base model has no canonical name and is stored under this one.
 func storedName(source *checkpoint.Checkpoint, canonical string) string {
 	if name, ok := source.Name(canonical); ok {
 		return name

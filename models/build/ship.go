@@ -12,7 +12,7 @@ import (
 
 const baseDescription = "all-MiniLM-L6-v2 with the first 32,000 merges of RoBERTa's vocabulary"
 
-// regressionSet is the bag file that "assay train" hands on to the models that it makes.
+// regressionSet is the bag file that "assay train" copies to the models that it trains.
 const regressionSet = "regression.jsonl"
 
 func isFile(path string) bool {
@@ -27,8 +27,8 @@ var shipped = map[string][]string{
 	diaSafety:  {"bag_auroc", "bag_auprc", "avg_acc"},
 }
 
-// ship copies the trained checkpoint to out, with what it was made from and how it measured in its assay.json. The model
-// card and the regression set in out stay.
+// ship copies the trained checkpoint to out, with its origin and its metrics in assay.json. The model card and the regression
+// set in out do not change.
 func ship(cfg config, log io.Writer) error {
 	trained, err := checkpoint.Open(filepath.Join(cfg.work, "trained"))
 	if err != nil {
@@ -54,11 +54,11 @@ func ship(cfg config, log io.Writer) error {
 	if err != nil {
 		return err
 	}
-	// The regression set stays as it is: it judges every model that is trained from this one.
+	// The regression set does not change: every model that is trained from this one is evaluated on it.
 	if path := filepath.Join(cfg.out, regressionSet); isFile(path) {
 		files = append(files, path)
 	}
-	// The card is no part of the checkpoint: its checksum would forbid to edit it.
+	// The card is not part of the checkpoint, because a checksum would not allow edits.
 	card := filepath.Join(cfg.out, "README.md")
 	text, err := os.ReadFile(card)
 	if err != nil {
@@ -70,7 +70,7 @@ func ship(cfg config, log io.Writer) error {
 	if err := os.WriteFile(card, text, 0o644); err != nil {
 		return err
 	}
-	fmt.Fprintf(log, "shipped %s to %s; bring the figures of its model card up to date\n", man.Version, cfg.out)
+	fmt.Fprintf(log, "shipped %s to %s; update the metrics in its model card\n", man.Version, cfg.out)
 	return nil
 }
 

@@ -20,11 +20,11 @@ func TestShipKeepsCardAndRegressionSet(t *testing.T) {
 	}
 	write(t, filepath.Join(trained, "assay.json"), `{"version":"v9","threshold":0.4}`)
 	for set, names := range shipped {
-		figures := map[string]float64{}
+		metrics := map[string]float64{}
 		for _, name := range names {
-			figures[name] = 0.5
+			metrics[name] = 0.5
 		}
-		text, err := json.Marshal(figures)
+		text, err := json.Marshal(metrics)
 		if err != nil {
 			t.Fatal(err)
 		}

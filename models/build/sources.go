@@ -22,7 +22,7 @@ const (
 	ownWords      = "templates" // this directory's own sentences
 )
 
-// disputed is the kind of a text on whose label its raters do not agree.
+// disputed is the kind of a text on whose label the raters disagree.
 const disputed = "disputed"
 
 // item is one text with its coarse label.
@@ -42,7 +42,7 @@ func labelOf(violation bool) bag.Label {
 }
 
 // readToxicSpans reads a file of SemEval-2021 Task 5. All of its comments were
-// judged toxic as a whole, also those in which no span was agreed on.
+// rated toxic as a whole, including those without an agreed span.
 func readToxicSpans(path string, withSpans bool) ([]item, error) {
 	rows, err := readCSV(path, "spans", "text")
 	if err != nil {
@@ -98,10 +98,10 @@ func readDiaSafety(path string) ([]item, error) {
 	return items, nil
 }
 
-// readConvAbuse reads what users said to a bot; it is abusive when the mean of
+// readConvAbuse reads messages of users to a bot. One is abusive if the mean of
 // its ratings, 1 (not abusive) to -3 (very strongly abusive), is below 0. The
-// kind of one whose raters disagree, a mean of 0 or more with a rating below
-// it, is "disputed".
+// kind of one whose raters disagree, with a mean of 0 or more and a rating below 0,
+// is "disputed".
 func readConvAbuse(path string) ([]item, error) {
 	rows, err := readCSV(path)
 	if err != nil {
@@ -151,7 +151,7 @@ func readHateOffensive(path string) ([]item, error) {
 	for i, row := range rows {
 		class := map[string]string{"0": "hate", "1": "offensive", "2": "neither"}[row[0]]
 		if class == "" {
-			return nil, fmt.Errorf("%s: row %d: class %q is none of 0, 1 and 2", path, i+1, row[0])
+			return nil, fmt.Errorf("%s: row %d: class %q; want 0, 1 or 2", path, i+1, row[0])
 		}
 		items[i] = item{source: hateOffensive, kind: class, label: labelOf(class != "neither"), text: cleanTweet(row[1])}
 	}
@@ -200,7 +200,7 @@ func readCSV(path string, columns ...string) ([][]string, error) {
 	return out, nil
 }
 
-// corpus is every text that the bags are made of.
+// corpus has all texts from which bags are built.
 type corpus struct {
 	train      []item
 	evaluation map[string][]item // by source

@@ -16,8 +16,8 @@ var (
 	noise     = regexp.MustCompile(`^[\s"!:.,\x{201c}\x{201d}]+|[\s"\x{201c}\x{201d}]+$`)
 )
 
-// cleanText undoes what the collecting of a text did to it: HTML entities,
-// emoji as lists of bytes, characters that an encoding lost.
+// cleanText repairs artifacts of data collection: HTML entities, emoji as lists of
+// bytes, characters with a wrong encoding.
 func cleanText(text string) string {
 	text = emojiSpan.ReplaceAllStringFunc(text, func(span string) string {
 		var numbers []int
@@ -36,8 +36,8 @@ func cleanText(text string) string {
 }
 
 // cleanTweet also drops the marks of retweets, links, and the names of users
-// except every fifth (by length, so that no chance is needed), which becomes
-// "@user": a model should see some, yet not take them for a sign of anything.
+// except every fifth (by length, which is deterministic), which becomes "@user": a
+// model should see some, but not learn anything from them.
 func cleanTweet(text string) string {
 	text = cleanText(text)
 	text = retweet.ReplaceAllString(text, "")

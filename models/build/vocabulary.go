@@ -21,9 +21,9 @@ var (
 	lastSpecial  = "<mask>"
 )
 
-// cutTokenizer writes RoBERTa's tokenizer with its first merges only: every
-// text still has tokens, rare words have more of them. Ids stay dense and in
-// RoBERTa's order, <mask> is the last.
+// cutTokenizer writes RoBERTa's tokenizer with only its first merges: every text
+// still has tokens, and rare words have more of them. Ids are dense and in RoBERTa's
+// order, <mask> is the last.
 func cutTokenizer(from, to string, merges int) error {
 	table, err := os.ReadFile(filepath.Join(from, "merges.txt"))
 	if err != nil {
@@ -57,7 +57,7 @@ func cutTokenizer(from, to string, merges int) error {
 	}
 	var tokens []string
 	for token := range ids {
-		// A token of one character stands for one byte.
+		// A token of one character represents one byte.
 		if made[token] || utf8.RuneCountInString(token) == 1 {
 			tokens = append(tokens, token)
 		}
@@ -96,8 +96,8 @@ func cutTokenizer(from, to string, merges int) error {
 	return nil
 }
 
-// blend returns an embedding for each token of bpe, row by row: the mean of
-// those of the WordPieces of its text.
+// blend returns an embedding for each token of bpe, by row: the mean of the
+// embeddings of the WordPieces of its text.
 func blend(bpe, pieces *tokenizer.Tokenizer, old []float32, width int) ([]float32, error) {
 	vocabulary := pieces.Vocab()
 	if len(old) != len(vocabulary)*width {
@@ -132,9 +132,9 @@ func blend(bpe, pieces *tokenizer.Tokenizer, old []float32, width int) ([]float3
 }
 
 // wordPieces returns the WordPieces of one token's text. A token continues a
-// word when it starts with a letter or digit and no space stands before it, for
+// word when it starts with a letter or digit and has no space before it, for
 // which WordPiece has the forms with ##; but one that starts like "The" does, with
-// a capital and then none, begins a word at the start of a text or after a
+// a capital and then none, starts a word at the start of a text or after a
 // bracket.
 func wordPieces(pieces *tokenizer.Tokenizer, ids map[string]int32, text string) []int32 {
 	runes := []rune(text)
@@ -153,7 +153,7 @@ func wordPieces(pieces *tokenizer.Tokenizer, ids map[string]int32, text string) 
 	return append(inner, pieces.IDs(string(runes[run:]))...)
 }
 
-// continuation cuts a word's rest into ## pieces, the longest first.
+// continuation splits the rest of a word into ## pieces, the longest first.
 func continuation(ids map[string]int32, rest string) ([]int32, bool) {
 	var out []int32
 	for rest != "" {

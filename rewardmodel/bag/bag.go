@@ -1,4 +1,4 @@
-// Package bag reads and writes labelled responses: the bags of multiple
+// Package bag reads and writes labeled responses: the bags of multiple
 // instance learning.
 //
 // A bag is one response. A person labels the whole response as compliant or as a
@@ -62,7 +62,7 @@ type Message struct {
 	Content string `json:"content"`
 }
 
-// Bag is one labelled response. Its text is in exactly one of Messages,
+// Bag is one labeled response. Its text is in exactly one of Messages,
 // Instances and Response: the first of them that is not nil, else Response.
 type Bag struct {
 	ID        string

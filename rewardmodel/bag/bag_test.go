@@ -44,8 +44,8 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-func TestReadRefuses(t *testing.T) {
-	for _, c := range []struct{ name, line, field, says string }{
+func TestReadRejects(t *testing.T) {
+	for _, c := range []struct{ name, line, field, wantText string }{
 		{"no JSON", `{"id":`, "", "not valid JSON"},
 		{"two values", `{"id":"a","label":"violation","response":""} {}`, "", "not valid JSON"},
 		{"a list", `[]`, "", "wrong type"},
@@ -75,15 +75,15 @@ func TestReadRefuses(t *testing.T) {
 				if !errors.As(err, &bad) {
 					t.Fatalf("got %v, want a LineError", err)
 				}
-				if bad.Line != 2 || bad.Field != c.field || !strings.Contains(bad.Error(), c.says) {
-					t.Errorf("got line %d, field %q: %v; want line 2, field %q and %q", bad.Line, bad.Field, bad, c.field, c.says)
+				if bad.Line != 2 || bad.Field != c.field || !strings.Contains(bad.Error(), c.wantText) {
+					t.Errorf("got line %d, field %q: %v; want line 2, field %q and %q", bad.Line, bad.Field, bad, c.field, c.wantText)
 				}
 			}
 		})
 	}
 }
 
-func TestReadGoesOnAfterABadLine(t *testing.T) {
+func TestReadContinuesAfterABadLine(t *testing.T) {
 	var ids []string
 	faults := 0
 	for b, err := range Read(strings.NewReader("{}\r\n\r\n" + `{"id":"a","label":"violation","response":"x","extra":1}`)) {
@@ -107,7 +107,7 @@ func TestReadReportsAFailingReader(t *testing.T) {
 	}
 }
 
-func TestWriteRefuses(t *testing.T) {
+func TestWriteRejects(t *testing.T) {
 	for _, b := range []Bag{
 		{ID: "a", Label: "odd"},
 		{Label: Violation, Response: "x"},
@@ -209,7 +209,7 @@ func TestDecodeOne(t *testing.T) {
 	if got, err := DecodeLabel([]byte(`{"label":"violation"}`)); err != nil || !reflect.DeepEqual(got, Bag{Label: Violation}) {
 		t.Errorf("a label alone: got %+v, %v", got, err)
 	}
-	for line, says := range map[string]string{
+	for line, wantText := range map[string]string{
 		`{"label":"violation","response":"x"}`:                         "id: is missing",
 		`{"id":"a","label":"violation"}`:                               "response: is missing",
 		`{"id":"a","label":"violation","messages":{}}`:                 "messages: has the wrong type: give a list, not an object",
@@ -221,13 +221,13 @@ func TestDecodeOne(t *testing.T) {
 	} {
 		_, err := Decode([]byte(line))
 		var bad *FieldError
-		if !errors.As(err, &bad) || !strings.HasPrefix(err.Error(), says) || strings.Contains(err.Error(), "Go ") {
+		if !errors.As(err, &bad) || !strings.HasPrefix(err.Error(), wantText) || strings.Contains(err.Error(), "Go ") {
 			t.Errorf("%s: got %v", line, err)
 		}
 	}
 }
 
-// TestSegmentsCanceled has a text in each place that can hold one.
+// TestSegmentsCanceled has a text in each field that can have one.
 func TestSegmentsCanceled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -16,7 +16,7 @@ import (
 	"assay/rewardmodel"
 )
 
-// record is a bag in the file format. Pointers tell "absent" from "empty".
+// record is a bag in the file format. Pointers distinguish absent from empty.
 type record struct {
 	ID        *string           `json:"id"`
 	Label     *string           `json:"label,omitzero"`
@@ -45,7 +45,7 @@ type FieldError struct {
 	Err   error
 }
 
-// Error names the field and the fault.
+// Error names the field and the problem.
 func (e *FieldError) Error() string {
 	if e.Field == "" {
 		return e.Err.Error()
@@ -53,8 +53,8 @@ func (e *FieldError) Error() string {
 	return fmt.Sprintf("%s: %v", e.Field, e.Err)
 }
 
-// Unwrap returns the fault itself; it wraps the error of package jsontext when
-// the JSON is broken.
+// Unwrap returns the problem; it wraps the error of package jsontext if the JSON
+// is invalid.
 func (e *FieldError) Unwrap() error { return e.Err }
 
 // Decode returns the bag of one JSON object, in the format of a line of a bag file.
@@ -73,7 +73,7 @@ func decodeOne(line []byte, n need) (Bag, error) {
 	return b, nil
 }
 
-// decode returns the bag of one line, or the field at fault and why.
+// decode returns the bag of one line, or the invalid field and why.
 func decode(line []byte, n need) (Bag, string, error) {
 	var rec record
 	if err := json.Unmarshal(line, &rec); err != nil {

@@ -11,13 +11,13 @@ import (
 // ErrUnlearnable is wrapped by Findings.Err: nothing can be learned from the bags.
 var ErrUnlearnable = errors.New("bags that cannot be learned from")
 
-// Kind is what an inspection finds wrong with bags.
+// Kind is the kind of a finding.
 type Kind string
 
 // The kinds of findings, in the order of Findings.
 const (
-	NoBags          Kind = "no_bags"          // no bag holds an instance; fatal
-	OneClass        Kind = "one_class"        // all bags that hold an instance have one label; fatal
+	NoBags          Kind = "no_bags"          // no bag has an instance; fatal
+	OneClass        Kind = "one_class"        // all bags with an instance have the same label; fatal
 	Contradiction   Kind = "contradiction"    // bags whose text another bag has with the other label
 	Duplicate       Kind = "duplicate"        // bags that repeat the text and the label of an earlier one
 	RepeatedID      Kind = "repeated_id"      // bags with the id of an earlier one
@@ -26,10 +26,10 @@ const (
 	InstanceLabels  Kind = "instance_labels"  // violations of one instance, and no larger one
 )
 
-// Finding is one fault of a set of bags.
+// Finding is a problem with a set of bags.
 type Finding struct {
 	Kind  Kind
-	Fatal bool     // training on these bags makes no sense
+	Fatal bool     // training on these bags is useless
 	Label Label    // of OneClass, the only label
 	Count int      // bags concerned
 	Of    int      // bags inspected
@@ -76,10 +76,10 @@ func (f Finding) Message() string {
 	return at + ": " + string(f.Kind)
 }
 
-// Findings are all faults found, fatal ones first.
+// Findings are all findings, fatal ones first.
 type Findings []Finding
 
-// Err is nil when no finding is fatal; else it wraps ErrUnlearnable and says why.
+// Err is nil if no finding is fatal; otherwise it wraps ErrUnlearnable and states why.
 func (f Findings) Err() error {
 	for _, finding := range f {
 		if finding.Fatal {
@@ -89,16 +89,16 @@ func (f Findings) Err() error {
 	return nil
 }
 
-// Inspector looks for what makes bags unlearnable or suspicious, one bag at a
-// time. Its zero value is ready. It keeps a digest of each text, not the text. It
-// is not safe for concurrent use.
+// Inspector looks for problems in bags, which are added one at a time. Its zero value
+// is ready to use. It stores a digest of each text, not the text. It is not safe for
+// concurrent use.
 type Inspector struct {
 	bags  []inspected
 	texts map[digest]*textSeen
 	ids   map[string]bool
 
 	empty, duplicate, repeatedID, single []int // indexes into bags
-	compliant, violating                 int   // bags that hold an instance
+	compliant, violating                 int   // bags with an instance
 }
 
 type digest [sha256.Size]byte
@@ -108,14 +108,15 @@ type inspected struct {
 	text *textSeen // nil for a bag without instances
 }
 
-// textSeen is what is known of a text.
+// textSeen has the bags of a text.
 type textSeen struct {
 	first                int // index of the first bag that has it
 	compliant, violation bool
 }
 
-// Add takes in a bag, its label for the rule that is learned, and its segments. Bags have the same text when they have
-// the same segments, since no more is learned from; prompts do not count.
+// Add adds a bag, its label for the rule that is learned, and its segments. Bags have
+// the same text if they have the same segments, because training uses nothing else;
+// prompts do not count.
 func (in *Inspector) Add(b Bag, label Label, segments []Segment) {
 	if in.texts == nil {
 		in.texts, in.ids = map[digest]*textSeen{}, map[string]bool{}
@@ -151,7 +152,7 @@ func (in *Inspector) Add(b Bag, label Label, segments []Segment) {
 	*count, *seen = *count+1, true
 }
 
-// digestOf identifies the texts of segments; their lengths keep "a b","c" from "a","b c".
+// digestOf identifies the texts of segments; the lengths distinguish "a b","c" from "a","b c".
 func digestOf(segments []Segment) digest {
 	var all []byte
 	for _, s := range segments {
@@ -160,7 +161,7 @@ func digestOf(segments []Segment) digest {
 	return sha256.Sum256(all)
 }
 
-// Findings returns what the bags so far show; nil when all is well.
+// Findings returns the findings of the bags so far; nil if there are none.
 func (in *Inspector) Findings() Findings {
 	var out Findings
 	switch full := in.compliant + in.violating; {

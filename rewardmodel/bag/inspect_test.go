@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// healthy bags raise no finding.
+// healthy returns bags without any finding.
 func healthy() []Bag {
 	return []Bag{
 		{ID: "a", Label: Violation, Response: "Hello. You fool."},
@@ -34,21 +34,21 @@ func TestInspect(t *testing.T) {
 	violation := func(id, text string) Bag { return Bag{ID: id, Label: Violation, Response: text} }
 	compliant := func(id, text string) Bag { return Bag{ID: id, Label: Compliant, Response: text} }
 	for _, c := range []struct {
-		name  string
-		bags  []Bag
-		want  Findings
-		says  []string // in the messages, one each
-		fatal bool
+		name     string
+		bags     []Bag
+		want     Findings
+		wantText []string // in the messages, one each
+		fatal    bool
 	}{
 		{name: "healthy", bags: healthy()},
 		{
 			name: "no bags", fatal: true,
-			want: Findings{{Kind: NoBags, Fatal: true}}, says: []string{"none of 0 bags"},
+			want: Findings{{Kind: NoBags, Fatal: true}}, wantText: []string{"none of 0 bags"},
 		},
 		{
 			name: "blank ones alone", bags: []Bag{violation("a", " \n"), compliant("b", "")}, fatal: true,
-			want: Findings{{Kind: NoBags, Fatal: true, Of: 2}, {Kind: Empty, Count: 2, Of: 2, IDs: []string{"a", "b"}}},
-			says: []string{"not blank", "are ignored"},
+			want:     Findings{{Kind: NoBags, Fatal: true, Of: 2}, {Kind: Empty, Count: 2, Of: 2, IDs: []string{"a", "b"}}},
+			wantText: []string{"not blank", "are ignored"},
 		},
 		{
 			name: "one class", bags: []Bag{violation("a", "One. Two."), compliant("b", " ")}, fatal: true,
@@ -56,12 +56,12 @@ func TestInspect(t *testing.T) {
 				{Kind: OneClass, Fatal: true, Label: Violation, Count: 1, Of: 2},
 				{Kind: Empty, Count: 1, Of: 2, IDs: []string{"b"}},
 			},
-			says: []string{`add bags of label "compliant"`, "1 of 2 bags (b)"},
+			wantText: []string{`add bags of label "compliant"`, "1 of 2 bags (b)"},
 		},
 		{
 			name: "the other class", bags: []Bag{compliant("a", "One. Two.")}, fatal: true,
-			want: Findings{{Kind: OneClass, Fatal: true, Label: Compliant, Count: 1, Of: 1}},
-			says: []string{`add bags of label "violation"`},
+			want:     Findings{{Kind: OneClass, Fatal: true, Label: Compliant, Count: 1, Of: 1}},
+			wantText: []string{`add bags of label "violation"`},
 		},
 		{
 			name: "contradictions stand together, whatever the white space, the prompt or the form",
@@ -69,13 +69,13 @@ func TestInspect(t *testing.T) {
 				violation("a", "One. Two."), violation("b", "Three. Four."), compliant("c", "Three.  Four.\n"),
 				{ID: "d", Label: Compliant, Instances: []string{"One.", "Two."}, Prompt: "Count!"},
 			},
-			want: Findings{{Kind: Contradiction, Count: 4, Of: 4, IDs: []string{"a", "d", "b", "c"}}},
-			says: []string{"no score fits both"},
+			want:     Findings{{Kind: Contradiction, Count: 4, Of: 4, IDs: []string{"a", "d", "b", "c"}}},
+			wantText: []string{"no score fits both"},
 		},
 		{
 			name: "duplicates", bags: append(healthy(), violation("c", "Hello. You fool."), compliant("d", "Hello.")),
-			want: Findings{{Kind: Duplicate, Count: 2, Of: 4, IDs: []string{"c", "d"}}},
-			says: []string{"drop the copies"},
+			want:     Findings{{Kind: Duplicate, Count: 2, Of: 4, IDs: []string{"c", "d"}}},
+			wantText: []string{"drop the copies"},
 		},
 		{
 			name: "the same words cut otherwise are another text",
@@ -85,18 +85,18 @@ func TestInspect(t *testing.T) {
 		},
 		{
 			name: "an id twice", bags: append(healthy(), compliant("a", "Bye.")),
-			want: Findings{{Kind: RepeatedID, Count: 1, Of: 3, IDs: []string{"a"}}},
-			says: []string{"give each its own"},
+			want:     Findings{{Kind: RepeatedID, Count: 1, Of: 3, IDs: []string{"a"}}},
+			wantText: []string{"give each its own"},
 		},
 		{
 			name: "a violation of one instance", bags: append(healthy(), violation("c", "You ass.")),
-			want: Findings{{Kind: SingleViolation, Count: 1, Of: 3, IDs: []string{"c"}}},
-			says: []string{"whole response"},
+			want:     Findings{{Kind: SingleViolation, Count: 1, Of: 3, IDs: []string{"c"}}},
+			wantText: []string{"whole response"},
 		},
 		{
 			name: "nothing but instances", bags: []Bag{violation("a", "You ass."), compliant("b", "Bye.")},
-			want: Findings{{Kind: InstanceLabels, Count: 1, Of: 2, IDs: []string{"a"}}},
-			says: []string{"supervised"},
+			want:     Findings{{Kind: InstanceLabels, Count: 1, Of: 2, IDs: []string{"a"}}},
+			wantText: []string{"supervised"},
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -104,7 +104,7 @@ func TestInspect(t *testing.T) {
 			if !slices.EqualFunc(got, c.want, equalFinding) {
 				t.Fatalf("got %+v, want %+v", got, c.want)
 			}
-			for i, part := range c.says {
+			for i, part := range c.wantText {
 				if message := got[i].Message(); !strings.Contains(message, part) {
 					t.Errorf("message %q does not say %q", message, part)
 				}

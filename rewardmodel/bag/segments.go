@@ -9,7 +9,7 @@ import (
 
 const roleAssistant = "assistant"
 
-// Segment is one instance of a bag with its place in the text that it is from.
+// Segment is one instance of a bag with its position in the text.
 type Segment struct {
 	Text    string
 	Message int    // index into Messages, or into Instances, or 0
@@ -35,9 +35,9 @@ func (b Bag) Texts() []string {
 }
 
 // Segments returns the instances of the bag in document order: Instances as
-// they are given, else the utterances of the assistant's messages or of the
-// response. An utterance with length(text) > limit is split, never cut; a limit
-// of 0 sets none, and length may then be nil. It returns the error of ctx when ctx
+// given, or else the utterances of the assistant's messages or of the
+// response. An utterance with length(text) > limit is split, not truncated; a
+// limit of 0 means none, and length may then be nil. It returns the error of ctx if ctx
 // is done first, or that of length.
 func (b Bag) Segments(ctx context.Context, limit int, length func(string) (int, error)) ([]Segment, error) {
 	switch {
@@ -71,7 +71,7 @@ func appendSegments(ctx context.Context, out []Segment, message int, text string
 	if err != nil {
 		return nil, err
 	}
-	at, points := 0, 0 // a byte offset and the same place in code points
+	at, points := 0, 0 // the same position in bytes and in code points
 	for _, s := range spans {
 		start := points + utf8.RuneCountInString(text[at:s.Start])
 		end := start + utf8.RuneCountInString(text[s.Start:s.End])
@@ -81,10 +81,10 @@ func appendSegments(ctx context.Context, out []Segment, message int, text string
 	return out, nil
 }
 
-// Gold tells for each segment of the bag whether it is anomalous by the gold
-// marks: an instance is when a span overlaps it or it is the witness. It
-// returns nil when the bag carries no mark at all; a compliant bag
-// without marks has none that is anomalous.
+// Gold returns for each segment of the bag whether it is anomalous by the gold
+// marks: whether a span overlaps it or it is the witness. It returns nil for a
+// violation without marks; without marks, no segment of a compliant bag is
+// anomalous.
 func (b Bag) Gold(segments []Segment) []bool {
 	if b.Witness == nil && b.Spans == nil && b.Verdict() != Compliant {
 		return nil

@@ -59,7 +59,7 @@ func (m Map) Validate() error {
 			return bad("knot %d is (%v, %v), after (%v, %v); both must rise", i, from, to, m.From[i-1], m.To[i-1])
 		}
 		if slope := up / across; !(slope <= maxSlope && slope >= 1./maxSlope) {
-			return bad("the slope up to knot %d is %v; it must lie between 1/%d and %d", i, slope, maxSlope, maxSlope)
+			return bad("the slope up to knot %d is %v; it must be between 1/%d and %d", i, slope, maxSlope, maxSlope)
 		}
 	}
 	if !fixed {

@@ -57,8 +57,8 @@ func TestAt(t *testing.T) {
 	}
 }
 
-// What is fitted is valid whatever the values, and matches the distribution of
-// the target where the slopes allow it.
+// A fitted map is valid for any values, and matches the distribution of the target
+// where the slopes allow it.
 func TestFitProperties(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for range 2000 {
@@ -103,7 +103,7 @@ func TestFitMatchesTheDistribution(t *testing.T) {
 	}
 }
 
-func TestFitLeavesSmallSidesAlone(t *testing.T) {
+func TestFitSkipsSmallSides(t *testing.T) {
 	from, to := make([]float64, 0, 60), make([]float64, 0, 60)
 	for i := range 40 {
 		from, to = append(from, float64(i+1)/10), append(to, float64(i+1)/5)

@@ -22,7 +22,7 @@ const (
 	minGap = 1e-3
 )
 
-// Fit returns the map that gives from the distribution of to, separately on each
+// Fit returns the map that transforms from to the distribution of to, separately on each
 // side of 0: it maps quantiles of the positive values of from to the same
 // quantiles of those of to, and likewise for the negative ones. The values are
 // log-odds, in any order; they need not be of the same responses. A side with

@@ -11,7 +11,7 @@ import (
 const tinyConfig = `{"architectures":["BertForSequenceClassification"],"model_type":"bert","hidden_size":16,
 "num_hidden_layers":2,"num_attention_heads":4,"intermediate_size":24,"vocab_size":96,"max_position_embeddings":22}`
 
-// with adds members to tinyConfig, in place of those of the same name.
+// with adds members to tinyConfig and replaces those of the same name.
 func with(members string) string {
 	base := tinyConfig
 	name, _, _ := strings.Cut(members, ":")
@@ -47,7 +47,7 @@ func TestParseConfig(t *testing.T) {
 	}
 }
 
-func TestParseConfigRefuses(t *testing.T) {
+func TestParseConfigRejects(t *testing.T) {
 	tests := []struct {
 		name, config string
 		kind         error
@@ -170,7 +170,7 @@ func FuzzParseConfig(f *testing.F) {
 			}
 			return
 		}
-		// What is accepted can be written and reads back the same.
+		// An accepted configuration can be written, and reads back the same.
 		out, _, err := cfg.forWriting(cfg.labelledAspects())
 		if err != nil {
 			if cfg.NumLabels <= 2 || cfg.labelledAspects() != nil {

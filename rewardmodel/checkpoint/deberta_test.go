@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// debertaConfig is tinyConfig with the members, as a DeBERTa.
+// debertaConfig returns tinyConfig as a DeBERTa, with the members.
 func debertaConfig(members string) string {
 	return `{"model_type":"deberta-v2","hidden_size":16,"num_hidden_layers":2,"num_attention_heads":4,"intermediate_size":24,
 "vocab_size":96,"max_position_embeddings":22,` + members + `}`
@@ -38,7 +38,7 @@ func TestParseDeberta(t *testing.T) {
 	}
 }
 
-func TestParseDebertaRefuses(t *testing.T) {
+func TestParseDebertaRejects(t *testing.T) {
 	tests := []struct {
 		members string
 		kind    error
@@ -68,8 +68,8 @@ func TestParseDebertaRefuses(t *testing.T) {
 	}
 }
 
-// The tensors of v3 are the content's projections, the relative embedding and
-// its norm, and no absolute positions.
+// v3 has the projections of the content, the relative embedding and its norm, and no
+// absolute positions.
 func TestDebertaSpecs(t *testing.T) {
 	names := func(dir string) []string {
 		var list []string

@@ -23,7 +23,7 @@ func TestReadHeader(t *testing.T) {
 	}
 }
 
-func TestReadHeaderRefuses(t *testing.T) {
+func TestReadHeaderRejects(t *testing.T) {
 	entry := func(shape, offsets string) string {
 		return `{"a":{"dtype":"F32","shape":` + shape + `,"data_offsets":` + offsets + `}}`
 	}
@@ -115,11 +115,11 @@ func TestReadHeaderRefuses(t *testing.T) {
 	}
 }
 
-// A header of 640 bytes begins like a pickle, and one of 67 MB like a zip file.
+// A header of 640 bytes starts like a pickle, and one of 67 MB like a zip file.
 func TestReadHeaderThatLooksLikeAPickle(t *testing.T) {
 	file := safetensors("{}"+strings.Repeat(" ", 638), "")
 	if !bytes.HasPrefix(file, []byte("\x80\x02")) {
-		t.Fatal("not the header that was meant")
+		t.Fatal("not the intended header")
 	}
 	if _, err := readHeader(bytes.NewReader(file), int64(len(file))); err != nil {
 		t.Error(err)
@@ -139,8 +139,8 @@ func FuzzReadHeader(f *testing.F) {
 			}
 			return
 		}
-		// What is accepted lies in the file, in order, and is as long
-		// as it says.
+		// Accepted tensors are in the file, in order, and have the stated
+		// length.
 		at := int64(8 + binary.LittleEndian.Uint64(file))
 		for _, tensor := range tensors {
 			if tensor.start != at || int64(tensor.info().Bytes()) != tensor.end-tensor.start {

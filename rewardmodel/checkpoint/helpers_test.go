@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// safetensors puts a header and data together by hand.
+// safetensors concatenates a header and data.
 func safetensors(header, data string) []byte {
 	file := binary.LittleEndian.AppendUint64(nil, uint64(len(header)))
 	return append(append(file, header...), data...)
@@ -41,12 +41,12 @@ func writeAll(t *testing.T, data []byte, elem ...string) {
 	}
 }
 
-// edit replaces text in a file, which must hold it.
+// edit replaces text in a file, which must contain it.
 func edit(t *testing.T, path, old, new string) {
 	t.Helper()
 	text := string(readFile(t, path))
 	if !strings.Contains(text, old) {
-		t.Fatalf("%s does not hold %q", path, old)
+		t.Fatalf("%s does not contain %q", path, old)
 	}
 	writeAll(t, []byte(strings.ReplaceAll(text, old, new)), path)
 }
@@ -58,12 +58,12 @@ func editHeader(t *testing.T, path, old, new string) {
 	end := 8 + binary.LittleEndian.Uint64(file)
 	header := string(file[8:end])
 	if !strings.Contains(header, old) {
-		t.Fatalf("the header of %s does not hold %q", path, old)
+		t.Fatalf("the header of %s does not contain %q", path, old)
 	}
 	writeAll(t, safetensors(strings.ReplaceAll(header, old, new), string(file[end:])), path)
 }
 
-// mustOpen opens a checkpoint until the end of the test.
+// mustOpen opens a checkpoint and closes it at the end of the test.
 func mustOpen(t *testing.T, dir string) *Checkpoint {
 	t.Helper()
 	c, err := Open(dir)
@@ -74,7 +74,7 @@ func mustOpen(t *testing.T, dir string) *Checkpoint {
 	return c
 }
 
-// wantError checks that err is of a kind and says so in one line with text.
+// wantError checks that err wraps kind and is one line that contains text.
 func wantError(t *testing.T, err, kind error, text string) {
 	t.Helper()
 	if err == nil {
@@ -84,7 +84,7 @@ func wantError(t *testing.T, err, kind error, text string) {
 		t.Errorf("error %q is not %q", err, kind)
 	}
 	if !strings.Contains(err.Error(), text) {
-		t.Errorf("error %q does not say %q", err, text)
+		t.Errorf("error %q does not contain %q", err, text)
 	}
 	if strings.Contains(err.Error(), "\n") || len(err.Error()) > 800 {
 		t.Errorf("error is not one clear line: %q", err)

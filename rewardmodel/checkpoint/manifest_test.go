@@ -35,7 +35,7 @@ func TestManifestWithoutThreshold(t *testing.T) {
 	}
 }
 
-func TestManifestRefuses(t *testing.T) {
+func TestManifestRejects(t *testing.T) {
 	for name, test := range map[string]struct{ text, want string }{
 		"not JSON":             {`{`, "assay.json"},
 		"threshold over one":   {`{"threshold":1.5}`, "threshold is 1.5"},
@@ -73,9 +73,9 @@ func TestVerifySHA256(t *testing.T) {
 	if err := c.VerifySHA256(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	cancelled, cancel := context.WithCancel(t.Context())
+	canceled, cancel := context.WithCancel(t.Context())
 	cancel()
-	wantError(t, c.VerifySHA256(cancelled), context.Canceled, "config.json")
+	wantError(t, c.VerifySHA256(canceled), context.Canceled, "config.json")
 
 	file := readFile(t, dir, weightsFile)
 	file[len(file)-1] ^= 1

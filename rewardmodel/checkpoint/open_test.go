@@ -74,8 +74,8 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// The pooler of a base model is kept for training; the heads that it was
-// trained with are not taken for a classifier.
+// The pooler of a base model is available for training; its pretraining heads are not
+// treated as a classifier.
 func TestOpenBaseModel(t *testing.T) {
 	for dir, pooler := range map[string]bool{"bert-model": true, "bert-mlm": false, "bert-pretraining-legacy": true, "roberta-model": false} {
 		c := mustOpen(t, filepath.Join("testdata", dir))
@@ -101,7 +101,7 @@ func TestOpenWithoutArchitectures(t *testing.T) {
 	}
 }
 
-func TestOpenRefuses(t *testing.T) {
+func TestOpenRejects(t *testing.T) {
 	const query = "encoder.layer.1.attention.self.query.weight"
 	config := func(old, new string) func(*testing.T, string) {
 		return func(t *testing.T, dir string) { edit(t, filepath.Join(dir, "config.json"), old, new) }
@@ -259,8 +259,8 @@ func TestOpenHubCache(t *testing.T) {
 	mustOpen(t, alias)
 }
 
-// A shard may hold more than the index asks of it; the rest is not there.
-func TestOpenIgnoresWhatTheIndexLeavesOut(t *testing.T) {
+// A shard may have tensors that the index does not list; they are ignored.
+func TestOpenIgnoresUnlistedTensors(t *testing.T) {
 	dir := copyDirectory(t, "roberta-sharded")
 	writeAll(t, safetensors(`{"extra":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"classifier.dense.bias":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}}`, "aaaabbbb"), dir, "z.safetensors")
 	edit(t, filepath.Join(dir, indexFile), `"weight_map": {`, `"weight_map": {"extra": "z.safetensors",`)

@@ -20,7 +20,7 @@ func TestHalfPrecisionIsExact(t *testing.T) {
 			t.Errorf("%#04x is %v, not %v", bits, got, want)
 		}
 	}
-	// Every finite half and brain float survives the way there and back.
+	// Every finite F16 and BF16 value round-trips.
 	for b := range 1 << 16 {
 		raw := binary.LittleEndian.AppendUint16(nil, uint16(b))
 		for _, d := range []DType{F16, BF16} {
@@ -41,13 +41,13 @@ func TestRounding(t *testing.T) {
 		x           float32
 		half, brain uint16
 	}{
-		{1 + 0x1p-11, 0x3c00, 0x3f80},                   // half-way to even, down
-		{1 + 3*0x1p-11, 0x3c02, 0x3f80},                 // half-way to even, up
-		{1 + 0x1p-8, 0x3c04, 0x3f80},                    // half-way for bfloat16, down
-		{1 + 3*0x1p-8, 0x3c0c, 0x3f82},                  // half-way for bfloat16, up
+		{1 + 0x1p-11, 0x3c00, 0x3f80},                   // halfway to even, down
+		{1 + 3*0x1p-11, 0x3c02, 0x3f80},                 // halfway to even, up
+		{1 + 0x1p-8, 0x3c04, 0x3f80},                    // halfway for bfloat16, down
+		{1 + 3*0x1p-8, 0x3c0c, 0x3f82},                  // halfway for bfloat16, up
 		{65519, 0x7bff, 0x4780},                         // the last that stays finite
 		{65520, 0x7c00, 0x4780},                         // the first half-precision infinity
-		{0x1p-25, 0x0000, 0x3300},                       // half-way to zero
+		{0x1p-25, 0x0000, 0x3300},                       // halfway to zero
 		{0x1.8p-25, 0x0001, 0x3340},                     // up to the smallest subnormal
 		{0x1p-14 - 0x1p-26, 0x0400, 0x3880},             // up from subnormal to normal
 		{-1.0 / 3, 0xb555, 0xbeab},                      //
@@ -99,7 +99,7 @@ func TestReadTensor(t *testing.T) {
 	}
 }
 
-// A tensor larger than the buffer comes in parts that fit together.
+// A tensor larger than the buffer is read in parts.
 func TestReadInParts(t *testing.T) {
 	const n = 3*chunk/4 + 5
 	values := make([]float32, n)
@@ -129,8 +129,7 @@ func TestReadInParts(t *testing.T) {
 	}
 }
 
-// Every position within a word and every tail is looked at, and no finite value
-// is taken for another.
+// Non-finite values are found at every position, and no finite value is reported.
 func TestNonFinite(t *testing.T) {
 	for d, bad := range map[DType][]byte{F32: {0, 0, 0x80, 0x7f}, BF16: {0x80, 0xff}, F16: {1, 0x7c}} {
 		largest := map[DType][]byte{F32: {0xff, 0xff, 0x7f, 0xff}, BF16: {0x7f, 0xff}, F16: {0xff, 0xfb}}[d]
@@ -149,7 +148,7 @@ func TestNonFinite(t *testing.T) {
 		}
 	}
 	if I64.nonFinite(bytes.Repeat([]byte{0xff}, 16)) != -1 {
-		t.Error("a whole number is always finite")
+		t.Error("an integer is always finite")
 	}
 }
 
@@ -160,7 +159,7 @@ func TestReadFindsWhatIsNotFinite(t *testing.T) {
 	}{
 		{"bert-two", []byte{0, 0, 0xc0, 0x7f}}, // NaN
 		{"bert-two", []byte{0, 0, 0x80, 0xff}}, // -Inf
-		{"bert-two", []byte{1, 0, 0x80, 0x7f}}, // signalling NaN
+		{"bert-two", []byte{1, 0, 0x80, 0x7f}}, // signaling NaN
 		{"bert-f16", []byte{0, 0x7c}},
 		{"roberta-bf16", []byte{0xc0, 0xff}},
 	} {
@@ -230,8 +229,7 @@ func TestReadAfterClose(t *testing.T) {
 	}
 }
 
-// ReadAs is Float32 and then FromFloat32, whatever the types and however many
-// chunks it takes.
+// ReadAs equals Float32 followed by FromFloat32, for all types and numbers of chunks.
 func TestReadAs(t *testing.T) {
 	const n = chunk/4*2 + 3
 	values := make([]float32, n)
@@ -270,7 +268,7 @@ func TestReadAs(t *testing.T) {
 	}
 }
 
-// readable is a checkpoint of one tensor x, without more of a model.
+// readable returns a checkpoint with only the tensor x.
 func readable(t *testing.T, dtype DType, raw []byte, n int) *Checkpoint {
 	t.Helper()
 	file, err := os.CreateTemp(t.TempDir(), "")

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// left lists a directory's entries.
+// left lists the entries of a directory.
 func left(t *testing.T, dir string) string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -41,7 +41,7 @@ func TestWriteReplaces(t *testing.T) {
 	if c := mustOpen(t, dir); c.Config.ModelType != Roberta {
 		t.Errorf("still %s", c.Config.ModelType)
 	}
-	// Who had the old one open still reads it.
+	// A checkpoint that was opened before is still readable.
 	if _, err := old.Float32("classifier.weight"); err != nil {
 		t.Error(err)
 	}
@@ -50,7 +50,7 @@ func TestWriteReplaces(t *testing.T) {
 	}
 }
 
-// A checkpoint can be written over the one that it is read from.
+// A checkpoint can replace the one that it is read from.
 func TestWriteOverItsSource(t *testing.T) {
 	dir := copyDirectory(t, "roberta-two")
 	writeAll(t, []byte("{}"), dir, "vocab.json")
@@ -100,7 +100,7 @@ func TestWriteRefusesOtherDirectories(t *testing.T) {
 	}
 }
 
-// A write that fails leaves the checkpoint that was there.
+// A failed write does not change the existing checkpoint.
 func TestFailedWriteKeepsTheOld(t *testing.T) {
 	parent := t.TempDir()
 	dir := filepath.Join(parent, "model")
@@ -119,7 +119,7 @@ func TestFailedWriteKeepsTheOld(t *testing.T) {
 	}
 }
 
-// Without an exchange in one step a crash may leave the old directory aside only.
+// Without an atomic exchange, a crash may leave only the renamed old directory.
 func TestRecoverFromCrashBetweenRenames(t *testing.T) {
 	parent := t.TempDir()
 	dir := filepath.Join(parent, "model")
@@ -131,7 +131,7 @@ func TestRecoverFromCrashBetweenRenames(t *testing.T) {
 	if c := mustOpen(t, dir); c.Manifest.Version != "v1" || c.Dir != dir {
 		t.Errorf("opened %s of %s", c.Manifest.Version, c.Dir)
 	}
-	// A write that fails puts it back; one that succeeds replaces it.
+	// A failed write restores it; a successful one replaces it.
 	c := mustOpen(t, dir)
 	if err := Write(dir, c.Config, Manifest{}, nil); err == nil {
 		t.Fatal("no error")
@@ -148,7 +148,7 @@ func TestRecoverFromCrashBetweenRenames(t *testing.T) {
 	}
 }
 
-// Readers see one checkpoint or another, whole, whatever writers do.
+// Readers see one complete checkpoint, whatever writers do.
 func TestWriteAtTheSameTime(t *testing.T) {
 	parent := t.TempDir()
 	dir := filepath.Join(parent, "model")

@@ -12,7 +12,7 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// golden is a golden.json of testdata.
+// golden is the content of a golden.json of testdata.
 type golden struct {
 	Cases []struct {
 		IDs     []int     `json:"input_ids"`
@@ -35,8 +35,8 @@ func readGolden(t *testing.T, name string) golden {
 	return g
 }
 
-// transformers loads what Write wrote and computes the same logits as from the
-// original. $ASSAY_PYTHON names a Python that has transformers.
+// transformers loads a written checkpoint and computes the same logits as for the
+// original. $ASSAY_PYTHON is a Python with transformers.
 func TestTransformersLoads(t *testing.T) {
 	python := os.Getenv("ASSAY_PYTHON")
 	if python == "" {

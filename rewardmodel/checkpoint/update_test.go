@@ -42,7 +42,7 @@ func TestUpdateManifest(t *testing.T) {
 	}
 }
 
-func TestUpdateManifestRefuses(t *testing.T) {
+func TestUpdateManifestRejects(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "m")
 	writeCopy(t, dir, "bert-two")
 	before := readFile(t, dir, manifestFile)

@@ -14,8 +14,8 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// tensorsOf returns all tensors of a classifier; what the checkpoint lacks is
-// filled with small numbers.
+// tensorsOf returns all tensors of a classifier; those that the checkpoint lacks have
+// small numbers.
 func tensorsOf(t *testing.T, c *Checkpoint) []Tensor {
 	t.Helper()
 	var tensors []Tensor
@@ -151,8 +151,8 @@ func TestWriteLayout(t *testing.T) {
 	}
 }
 
-// A configuration made by hand, of the other family than where it came from,
-// says all that transformers needs.
+// A configuration that was built in code, of another family than the stored one, has
+// everything that transformers needs.
 func TestWriteConfigByHand(t *testing.T) {
 	cfg := Config{
 		ModelType: Roberta, HiddenSize: 8, Layers: 1, Heads: 2, Intermediate: 12, Vocab: 20, MaxPositions: 12,
@@ -191,7 +191,7 @@ func toJSON(t *testing.T, v any) string {
 	return string(data)
 }
 
-func TestWriteRefuses(t *testing.T) {
+func TestWriteRejects(t *testing.T) {
 	c := mustOpen(t, filepath.Join("testdata", "bert-two"))
 	type call struct {
 		cfg     Config
@@ -265,7 +265,7 @@ func TestWriteRefuses(t *testing.T) {
 	}
 }
 
-// What comes byte by byte is written as what comes at once.
+// Tensors that are written byte by byte result in the same file.
 func TestWriteByteByByte(t *testing.T) {
 	c := mustOpen(t, filepath.Join("testdata", "bert-two"))
 	tensors := tensorsOf(t, c)

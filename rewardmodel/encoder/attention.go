@@ -102,7 +102,7 @@ func (p *packed) addContexts() {
 
 // attend runs self-attention over each group: qkv [tokens, 3*hidden] -> [tokens, hidden]. In the last layer, where
 // nothing reads contexts, the result has only the tokens of sequences when there are contexts.
-func (n *network) attend(g *tensorScope, p *packed, qkv *ts.Tensor, add bias, last bool, dropout float64) *ts.Tensor {
+func (n *network) attend(scope *tensorScope, p *packed, qkv *ts.Tensor, add bias, last bool, dropout float64) *ts.Tensor {
 	hidden, heads := int64(n.cfg.HiddenSize), int64(n.cfg.Heads)
 	sizes := make([]int64, len(p.groups))
 	for i, gr := range p.groups {
@@ -111,13 +111,13 @@ func (n *network) attend(g *tensorScope, p *packed, qkv *ts.Tensor, add bias, la
 	if p.padding > 0 {
 		sizes = append(sizes, p.padding)
 	}
-	parts := g.split(qkv, sizes)
+	parts := scope.split(qkv, sizes)
 	var keyValue *ts.Tensor // [tokens, 2*hidden]
 	if p.types != nil {
-		keyValue = g.columns(qkv, hidden, 2*hidden)
+		keyValue = scope.columns(qkv, hidden, 2*hidden)
 	}
 	for i, gr := range p.groups {
-		if g.err != nil {
+		if scope.err != nil {
 			return nil
 		}
 		if last && p.types != nil && i == len(p.groups)-p.contexts.groups {
@@ -126,43 +126,43 @@ func (n *network) attend(g *tensorScope, p *packed, qkv *ts.Tensor, add bias, la
 		}
 		rows := parts[i]
 		if gr.from != nil {
-			rows = g.pick(rows, g.int64s(gr.from, n.device))
+			rows = scope.pick(rows, scope.int64s(gr.from, n.device))
 		}
 		mask := add(i, rows)
 		var query, key, value *ts.Tensor
 		if gr.keys > 0 {
-			mask = g.add(mask, g.cast(g.float32s(gr.keyMask, n.device, gr.count, 1, 1, gr.keys), n.kind))
-			query = g.permute(g.reshape(g.columns(rows, 0, hidden), gr.count, gr.length, heads, hidden/heads), 0, 2, 1, 3)
-			picked := g.pick(keyValue, g.int64s(gr.keyRows, n.device))
-			split := g.unbind(g.permute(g.reshape(picked, gr.count, gr.keys, 2, heads, hidden/heads), 2, 0, 3, 1, 4), 2)
+			mask = scope.add(mask, scope.cast(scope.float32s(gr.keyMask, n.device, gr.count, 1, 1, gr.keys), n.kind))
+			query = scope.permute(scope.reshape(scope.columns(rows, 0, hidden), gr.count, gr.length, heads, hidden/heads), 0, 2, 1, 3)
+			picked := scope.pick(keyValue, scope.int64s(gr.keyRows, n.device))
+			split := scope.unbind(scope.permute(scope.reshape(picked, gr.count, gr.keys, 2, heads, hidden/heads), 2, 0, 3, 1, 4), 2)
 			key, value = split[0], split[1]
 		} else {
 			if gr.from != nil {
-				mask = g.add(mask, g.cast(g.float32s(gr.mask, n.device, gr.count, 1, 1, gr.length), n.kind))
+				mask = scope.add(mask, scope.cast(scope.float32s(gr.mask, n.device, gr.count, 1, 1, gr.length), n.kind))
 			}
-			split := g.unbind(g.permute(g.reshape(rows, gr.count, gr.length, 3, heads, hidden/heads), 2, 0, 3, 1, 4), 3)
+			split := scope.unbind(scope.permute(scope.reshape(rows, gr.count, gr.length, 3, heads, hidden/heads), 2, 0, 3, 1, 4), 3)
 			query, key, value = split[0], split[1], split[2]
 		}
-		fused := g.attention
+		fused := scope.attention
 		if n.training {
-			fused = g.attentionByMatmul
+			fused = scope.attentionByMatmul
 		}
 		o := fused(query, key, value, mask, n.scale, dropout)
-		parts[i] = g.reshape(g.permute(o, 0, 2, 1, 3), gr.count*gr.length, hidden)
+		parts[i] = scope.reshape(scope.permute(o, 0, 2, 1, 3), gr.count*gr.length, hidden)
 		if gr.from != nil {
-			parts[i] = g.pick(parts[i], g.int64s(gr.to, n.device))
+			parts[i] = scope.pick(parts[i], scope.int64s(gr.to, n.device))
 		}
 	}
 	if at := len(p.groups); at < len(parts) { // padding: any values work
-		parts[at] = g.columns(parts[at], 0, hidden)
+		parts[at] = scope.columns(parts[at], 0, hidden)
 	}
-	return g.cat(parts)
+	return scope.cat(parts)
 }
 
 // attentionByMatmul is attention as two matrix multiplications and a softmax. It needs memory for the scores, but its
 // backward pass is several times faster than that of the fused kernel, ten times in bf16.
-func (g *tensorScope) attentionByMatmul(q, k, v, mask *ts.Tensor, scale []float64, dropout float64) *ts.Tensor {
-	scores := g.add(g.matmul(g.times(q, scale[0]), g.permute(k, 0, 1, 3, 2)), mask)
-	weights := g.do("softmax", func() (*ts.Tensor, error) { return scores.Softmax(-1, scores.DType(), false) })
-	return g.matmul(g.dropout(weights, dropout), v)
+func (s *tensorScope) attentionByMatmul(q, k, v, mask *ts.Tensor, scale []float64, dropout float64) *ts.Tensor {
+	scores := s.add(s.matmul(s.times(q, scale[0]), s.permute(k, 0, 1, 3, 2)), mask)
+	weights := s.do("softmax", func() (*ts.Tensor, error) { return scores.Softmax(-1, scores.DType(), false) })
+	return s.matmul(s.dropout(weights, dropout), v)
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Every token stands in one group at its place, and the padding stays within its bounds.
+// Every token is in one group at its position, and the padding stays within its limits.
 func TestGroups(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	for range 200 {
@@ -29,14 +29,14 @@ func TestGroups(t *testing.T) {
 			}
 			padding := g.count*g.length - g.tokens
 			if float64(padding) > paddingShare*float64(g.tokens) && padding > paddingTokens {
-				t.Errorf("%d of padding beside %d tokens", padding, g.tokens)
+				t.Errorf("%d of padding for %d tokens", padding, g.tokens)
 			}
 			if (padding > 0) != (g.from != nil) {
 				t.Fatalf("%d of padding, but from is %v", padding, g.from)
 			}
 			for row, place := range g.to {
 				if g.from[place] != int64(row) || g.mask[place] != 0 {
-					t.Fatalf("row %d is at %d, where row %d stands, mask %v", row, place, g.from[place], g.mask[place])
+					t.Fatalf("row %d is at %d, where row %d is, mask %v", row, place, g.from[place], g.mask[place])
 				}
 				if k := place % g.length; k >= own[place/g.length] {
 					t.Fatalf("row %d is padding", row)
@@ -49,7 +49,7 @@ func TestGroups(t *testing.T) {
 				}
 			}
 			if masked != padding {
-				t.Errorf("%d places masked, want %d", masked, padding)
+				t.Errorf("%d positions masked, want %d", masked, padding)
 			}
 		}
 		if sequence != len(lengths) || seen != tokens {

@@ -18,12 +18,12 @@ import (
 func benchCheckpoint(b *testing.B) string {
 	dir := os.Getenv("ASSAY_BENCH_MODEL")
 	if dir == "" {
-		b.Skip("set ASSAY_BENCH_MODEL to a checkpoint folder")
+		b.Skip("set ASSAY_BENCH_MODEL to a checkpoint directory")
 	}
 	return dir
 }
 
-// sentences draws n sequences of 8 to 48 tokens.
+// sentences samples n sequences of 8 to 48 tokens.
 func sentences(n, vocab int) ([]rewardmodel.Sequence, int) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	batch, tokens := make([]rewardmodel.Sequence, n), 0
@@ -175,9 +175,9 @@ func BenchmarkStep(b *testing.B) {
 	}
 }
 
-// BenchmarkStall tells how long the libtorch thread is kept from scoring while a model is loaded: the longest wait for
-// it, and the longest time of a small batch alongside the longest without a load. Each is the least of all rounds, which
-// others on the machine disturb the least.
+// BenchmarkStall measures how long loading a model blocks the libtorch thread: the maximum wait for it, and the maximum
+// latency of a small batch with and without a load. Each is the minimum over all rounds, which other processes disturb
+// the least.
 func BenchmarkStall(b *testing.B) {
 	dir := benchCheckpoint(b)
 	r := newRuntime(b)
@@ -207,7 +207,7 @@ func BenchmarkStall(b *testing.B) {
 	}
 }
 
-// whileLoading calls f again and again while a model is loaded, and returns the longest call and how long the load took.
+// whileLoading calls f repeatedly while a model is loaded, and returns the longest call and the duration of the load.
 func whileLoading(b *testing.B, r *Runtime, dir string, p Precision, f func() error) (longest, load time.Duration) {
 	ckpt := openCheckpoint(b, dir)
 	loaded := make(chan struct{})

@@ -11,7 +11,7 @@ type calls struct{ began, ended []int }
 func (c *calls) Begin(sequences, tokens int) { c.began = append(c.began, sequences, tokens) }
 func (c *calls) End()                        { c.ended = append(c.ended, len(c.began)) }
 
-// Each forward pass that scores is reported, with its size and also when it fails; loading and training steps are not.
+// Each scoring forward pass is reported with its size, even if it fails; loading and training steps are not.
 func TestRuntimeReportsScoring(t *testing.T) {
 	const dir = "../checkpoint/testdata/roberta-two"
 	r := newRuntime(t)

@@ -158,21 +158,21 @@ func gradients(t *testing.T, l *Learner, batch []rewardmodel.Sequence, weight []
 	}
 	var out [][]float32
 	err = l.runtime.do(func() error {
-		var g tensorScope
-		defer g.drop()
+		var scope tensorScope
+		defer scope.drop()
 		s := step{Learner: l, of: outputLogits, rows: make([][]float32, len(batch))}
-		s.word = s.wordRows.take(&g, chunks, s.net)
-		s.backward(&g, chunks[0], s.run(&g, chunks[0], 0), weight)
+		s.word = s.wordRows.take(&scope, chunks, s.net)
+		s.backward(&scope, chunks[0], s.run(&scope, chunks[0], 0), weight)
 		for _, p := range l.params {
 			leaf := p.tensor
 			if leaf == l.net.word {
 				leaf = s.word
 			}
-			grad := g.do("grad", func() (*ts.Tensor, error) { return leaf.Grad(false) })
-			out = append(out, g.values(grad, elements(leaf), l.net.device))
-			g.run("zero grad", grad.Zero_)
+			grad := scope.do("grad", func() (*ts.Tensor, error) { return leaf.Grad(false) })
+			out = append(out, scope.values(grad, elements(leaf), l.net.device))
+			scope.run("zero grad", grad.Zero_)
 		}
-		return g.err
+		return scope.err
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -23,18 +23,18 @@ type distances struct {
 }
 
 // distances looks up the relative positions of a batch; nil for a model without them.
-func (n *network) distances(g *tensorScope, p *packed) *distances {
+func (n *network) distances(scope *tensorScope, p *packed) *distances {
 	if n.relative.embedding == nil {
 		return nil
 	}
 	d, longest := n.cfg.Disentangled, int(p.groups[len(p.groups)-1].length)
 	span, bucket := d.Span(), buckets(d, longest)
 	low, high := max(span-bucket[longest-1], 0), min(span+bucket[longest-1], 2*span-1)
-	rows := g.cast(g.rows(n.relative.embedding, int64(low), int64(high-low+1)), gotch.Float)
+	rows := scope.cast(scope.rows(n.relative.embedding, int64(low), int64(high-low+1)), gotch.Float)
 	if n.relative.norm.weight != nil {
-		rows = g.layerNorm(rows, n.relative.norm, int64(n.cfg.HiddenSize), n.cfg.LayerNormEps)
+		rows = scope.layerNorm(rows, n.relative.norm, int64(n.cfg.HiddenSize), n.cfg.LayerNormEps)
 	}
-	found := &distances{rows: g.cast(rows, n.kind), index: make([]*ts.Tensor, len(p.groups))}
+	found := &distances{rows: scope.cast(rows, n.kind), index: make([]*ts.Tensor, len(p.groups))}
 	for i, gr := range p.groups {
 		length := int(gr.length)
 		index := make([]int64, 0, length*length)
@@ -47,7 +47,7 @@ func (n *network) distances(g *tensorScope, p *packed) *distances {
 				index = append(index, int64(min(max(span+r, 0), 2*span-1)-low))
 			}
 		}
-		found.index[i] = g.reshape(g.int64s(index, n.device), gr.length, gr.length)
+		found.index[i] = scope.reshape(scope.int64s(index, n.device), gr.length, gr.length)
 	}
 	return found
 }
@@ -77,17 +77,17 @@ type bias func(group int, qkv *ts.Tensor) *ts.Tensor
 
 // bias computes the attention bias of a layer: zero except for DeBERTa, where it is the sum of the content-to-position
 // and position-to-content terms (He et al. 2021, equation 4), scaled as the scores are.
-func (n *network) bias(g *tensorScope, p *packed, l layer, d *distances, dropout float64) bias {
+func (n *network) bias(scope *tensorScope, p *packed, l layer, d *distances, dropout float64) bias {
 	types := n.cfg.Disentangled
 	if d == nil || !types.C2P && !types.P2C {
 		// Nothing is masked, but libtorch 2.15 refuses the undefined tensor that gotch passes for "no mask".
-		none := g.cast(g.float32s([]float32{0}, n.device, 1, 1, 1, 1), n.kind)
+		none := scope.cast(scope.float32s([]float32{0}, n.device, 1, 1, 1, 1), n.kind)
 		return func(int, *ts.Tensor) *ts.Tensor { return none }
 	}
 	heads, size := int64(n.cfg.Heads), int64(n.cfg.HiddenSize/n.cfg.Heads)
-	query, key := n.project(g, l, d, dropout)
+	query, key := n.project(scope, l, d, dropout)
 	return func(group int, qkv *ts.Tensor) *ts.Tensor {
-		return g.nested(func(s *tensorScope) *ts.Tensor {
+		return scope.nested(func(s *tensorScope) *ts.Tensor {
 			gr := p.groups[group]
 			content := s.permute(s.reshape(qkv, gr.count*gr.length, 3, heads, size), 1, 2, 0, 3)
 			index := s.expand(d.index[group], heads, gr.count, gr.length, gr.length)
@@ -114,7 +114,7 @@ func (n *network) bias(g *tensorScope, p *packed, l layer, d *distances, dropout
 
 // project turns relative positions into a layer's queries (for p2c) and keys (for c2p), [heads, reach, head size] each
 // or nil, scaled as the scores are.
-func (n *network) project(g *tensorScope, l layer, d *distances, dropout float64) (query, key *ts.Tensor) {
+func (n *network) project(scope *tensorScope, l layer, d *distances, dropout float64) (query, key *ts.Tensor) {
 	types, hidden := n.cfg.Disentangled, int64(n.cfg.HiddenSize)
 	from, to := int64(0), int64(2) // of the query's and the key's part
 	if !types.P2C {
@@ -125,16 +125,16 @@ func (n *network) project(g *tensorScope, l layer, d *distances, dropout float64
 	}
 	by := l.positions
 	if types.SharedKeys {
-		by = dense{g.rows(l.qkv.weight, from*hidden, (to-from)*hidden), g.rows(l.qkv.bias, from*hidden, (to-from)*hidden)}
+		by = dense{scope.rows(l.qkv.weight, from*hidden, (to-from)*hidden), scope.rows(l.qkv.bias, from*hidden, (to-from)*hidden)}
 	}
-	all := g.times(g.linear(g.dropout(d.rows, dropout), by.weight, by.bias), n.scale[0])
+	all := scope.times(scope.linear(scope.dropout(d.rows, dropout), by.weight, by.bias), n.scale[0])
 	heads := int64(n.cfg.Heads)
-	split := g.permute(g.reshape(all, -1, to-from, heads, hidden/heads), 1, 2, 0, 3)
+	split := scope.permute(scope.reshape(all, -1, to-from, heads, hidden/heads), 1, 2, 0, 3)
 	if types.P2C {
-		query = g.at(split, 0, 0)
+		query = scope.at(split, 0, 0)
 	}
 	if types.C2P {
-		key = g.at(split, 0, to-from-1)
+		key = scope.at(split, 0, to-from-1)
 	}
 	return query, key
 }
@@ -170,25 +170,25 @@ func (n *network) poolActivation() string {
 	return checkpoint.Tanh
 }
 
-func (g *tensorScope) matmul(a, b *ts.Tensor) *ts.Tensor {
-	return g.do("matmul", func() (*ts.Tensor, error) { return a.Matmul(b, false) })
+func (s *tensorScope) matmul(a, b *ts.Tensor) *ts.Tensor {
+	return s.do("matmul", func() (*ts.Tensor, error) { return a.Matmul(b, false) })
 }
 
 // gather selects elements of x along the dimension dim by index.
-func (g *tensorScope) gather(x, index *ts.Tensor, dim int64) *ts.Tensor {
-	return g.do("gather", func() (*ts.Tensor, error) { return x.Gather(dim, index, false, false) })
+func (s *tensorScope) gather(x, index *ts.Tensor, dim int64) *ts.Tensor {
+	return s.do("gather", func() (*ts.Tensor, error) { return x.Gather(dim, index, false, false) })
 }
 
-func (g *tensorScope) expand(x *ts.Tensor, shape ...int64) *ts.Tensor {
-	return g.do("expand", func() (*ts.Tensor, error) { return x.Expand(shape, false, false) })
+func (s *tensorScope) expand(x *ts.Tensor, shape ...int64) *ts.Tensor {
+	return s.do("expand", func() (*ts.Tensor, error) { return x.Expand(shape, false, false) })
 }
 
 // times multiplies by a number; unlike scale, it does not change x and has a gradient.
-func (g *tensorScope) times(x *ts.Tensor, by float64) *ts.Tensor {
-	return g.do("times", func() (*ts.Tensor, error) {
-		s := ts.FloatScalar(by)
-		t, err := x.MulScalar(s, false)
-		if dropErr := s.Drop(); err == nil {
+func (s *tensorScope) times(x *ts.Tensor, by float64) *ts.Tensor {
+	return s.do("times", func() (*ts.Tensor, error) {
+		scalar := ts.FloatScalar(by)
+		t, err := x.MulScalar(scalar, false)
+		if dropErr := scalar.Drop(); err == nil {
 			err = dropErr
 		}
 		return t, err

@@ -10,7 +10,7 @@ import (
 	"assay/rewardmodel/checkpoint"
 )
 
-// The distances that v3 tells apart, as transformers computes them for 256 buckets and up to 512 positions.
+// The buckets of v3 equal those of transformers, for 256 buckets and up to 512 positions.
 func TestBuckets(t *testing.T) {
 	out := buckets(checkpoint.Disentangled{Relative: true, Buckets: 256, MaxRelative: 512}, 512)
 	for distance, want := range map[int]int{0: 0, 1: 1, 127: 127, 128: 128, 129: 129, 130: 130, 200: 169, 300: 207, 511: 255} {
@@ -25,7 +25,7 @@ func TestBuckets(t *testing.T) {
 	}
 }
 
-// stepsGolden is what torch.optim.Adam does to a tiny DeBERTa; see testdata/make_deberta.py.
+// stepsGolden is the result of steps of torch.optim.Adam on a tiny DeBERTa; see testdata/make_deberta.py.
 type stepsGolden struct {
 	Losses  []float64 `json:"losses"`
 	Tensors map[string]struct {
@@ -34,7 +34,7 @@ type stepsGolden struct {
 	} `json:"tensors"`
 }
 
-// TestDebertaStepsEqualPyTorch holds loss, gradients and weights of three steps to PyTorch.
+// TestDebertaStepsEqualPyTorch compares loss, gradients and weights of three steps with PyTorch.
 func TestDebertaStepsEqualPyTorch(t *testing.T) {
 	data, err := os.ReadFile("testdata/deberta_steps.json")
 	if err != nil {
@@ -89,8 +89,8 @@ func checkGradients(t *testing.T, l *Learner, want stepsGolden) {
 	}
 }
 
-// checkWeights compares weights after the steps. Adam divides a gradient by its own size, so where it is nearly zero
-// its rounding shows; those weights are left out.
+// checkWeights compares weights after the steps. Adam divides a gradient by its magnitude, which amplifies the rounding
+// of gradients near zero; those weights are skipped.
 func checkWeights(t *testing.T, l *Learner, want stepsGolden) {
 	t.Helper()
 	compared, total := 0, 0
@@ -115,7 +115,7 @@ func checkWeights(t *testing.T, l *Learner, want stepsGolden) {
 		}
 	}
 	if compared < total/2 {
-		t.Errorf("only %d of %d weights have a gradient to compare by", compared, total)
+		t.Errorf("only %d of %d weights have a sufficient gradient", compared, total)
 	}
 }
 
@@ -132,7 +132,7 @@ func readTensor(t *testing.T, l *Learner, read func(*Learner) ([]float32, error)
 	return values
 }
 
-// Training in bf16, with dropout everywhere, learns; and what is written scores the same.
+// Training in bf16 with all kinds of dropout lowers the loss, and the written checkpoint has the same scores.
 func TestDebertaLearns(t *testing.T) {
 	r := newRuntime(t)
 	for _, name := range []string{"deberta-v3", "deberta-v2", "deberta-model"} {

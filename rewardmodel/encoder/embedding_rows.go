@@ -30,7 +30,7 @@ func newTrainedRows(kind EmbeddingRows) *trainedRows {
 
 // take selects the rows of the chunks of a mini-batch, renumbers the chunks' ids accordingly, and returns the rows as a
 // tensor that requires a gradient.
-func (r *trainedRows) take(g *tensorScope, chunks []chunk, n *network) *ts.Tensor {
+func (r *trainedRows) take(scope *tensorScope, chunks []chunk, n *network) *ts.Tensor {
 	if r.touched {
 		r.ids = r.ids[:0]
 		clear(r.at)
@@ -40,13 +40,13 @@ func (r *trainedRows) take(g *tensorScope, chunks []chunk, n *network) *ts.Tenso
 			c.packed.ids[k] = r.place(id)
 		}
 	}
-	index := g.int64s(r.ids, n.device)
+	index := scope.int64s(r.ids, n.device)
 	var picked *ts.Tensor
 	func() {
 		defer withoutGradients()()
-		picked = g.pick(n.word, index)
+		picked = scope.pick(n.word, index)
 	}()
-	return g.do("requires_grad", func() (*ts.Tensor, error) { return picked.SetRequiresGrad(true, false) })
+	return scope.do("requires_grad", func() (*ts.Tensor, error) { return picked.SetRequiresGrad(true, false) })
 }
 
 func (r *trainedRows) place(id int64) int64 {

@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// TestEmbeddingRowsEqualPyTorch holds five steps on different mini-batches to PyTorch (testdata/make_steps.py): all rows
-// to torch.optim.Adam although only those seen are computed, touched ones to torch.optim.SparseAdam. In between, the
-// state is written and taken up by another learner.
+// TestEmbeddingRowsEqualPyTorch compares five steps on different mini-batches with PyTorch (testdata/make_steps.py): all
+// rows with torch.optim.Adam, although only those seen are computed, touched rows with torch.optim.SparseAdam. In
+// between, the state is saved and loaded by another learner.
 func TestEmbeddingRowsEqualPyTorch(t *testing.T) {
 	data, err := os.ReadFile("testdata/steps.json")
 	if err != nil {
@@ -27,7 +27,7 @@ func TestEmbeddingRowsEqualPyTorch(t *testing.T) {
 	if err := json.Unmarshal(data, &golden); err != nil {
 		t.Fatal(err)
 	}
-	// SparseAdam adds its epsilon before the correction of the bias, which shows where gradients are tiny.
+	// SparseAdam adds its epsilon before the bias correction, which matters for tiny gradients.
 	within := map[EmbeddingRows]float64{DenseRows: 2e-5, TouchedRows: 1e-4}
 	r := newRuntime(t)
 	for kind, want := range map[EmbeddingRows]result{DenseRows: golden.Dense, TouchedRows: golden.Touched} {
@@ -68,7 +68,7 @@ func TestEmbeddingRowsEqualPyTorch(t *testing.T) {
 	}
 }
 
-// TestWeightDecayReachesEveryRow: decoupled decay shrinks the rows that no mini-batch holds as well.
+// TestWeightDecayReachesEveryRow checks that decoupled decay also shrinks rows that are in no mini-batch.
 func TestWeightDecayReachesEveryRow(t *testing.T) {
 	r := newRuntime(t)
 	l := newLearner(t, r, "../checkpoint/testdata/roberta-two", LearnerOptions{Precision: FP32, Dropout: new(float64), WeightDecay: 0.5})

@@ -60,33 +60,33 @@ type fusedBatch struct {
 }
 
 // encode computes the last hidden state of each sequence's first token, [sequences, hidden] in float32.
-func (f *fused) encode(g *tensorScope, p *packed) *ts.Tensor {
+func (f *fused) encode(scope *tensorScope, p *packed) *ts.Tensor {
 	n := f.net
-	k := kernels{g, f.threads}
+	k := kernels{scope, f.threads}
 	size, longest := int64(n.cfg.HiddenSize/n.cfg.Heads), p.longest()
 	b := fusedBatch{
 		tokens: int64(len(p.ids)) - p.padding, padded: int64(len(p.ids)), firsts: int64(len(p.first)),
 		heads: heads{
 			count: int64(n.cfg.Heads), size: size, scale: n.scale[0], sequences: len(p.lengths),
-			first: g.int64s(p.first, n.device), length: g.int64s(p.lengths, n.device), longest: longest, scratch: k.attendScratch(longest, size),
+			first: scope.int64s(p.first, n.device), length: scope.int64s(p.lengths, n.device), longest: longest, scratch: k.attendScratch(longest, size),
 		},
 	}
 	b.all = b.heads
 	var types *ts.Tensor
 	if p.types != nil {
-		types = g.int64s(p.types, n.device)
+		types = scope.int64s(p.types, n.device)
 		first, length := p.contextRows()
-		b.contextFirst, b.contextLength = g.int64s(first, n.device), g.int64s(length, n.device)
+		b.contextFirst, b.contextLength = scope.int64s(first, n.device), scope.int64s(length, n.device)
 		none := make([]int64, len(p.contexts.first)) // a context has no context
 		sequences := len(p.lengths)
 		b.all = b.heads
 		b.all.sequences += len(none)
-		b.all.first = g.int64s(slices.Concat(p.first[:sequences], p.contexts.first), n.device)
-		b.all.length = g.int64s(slices.Concat(p.lengths, p.contexts.lengths), n.device)
-		b.all.contextFirst = g.int64s(slices.Concat(first, none), n.device)
-		b.all.contextLength = g.int64s(slices.Concat(length, none), n.device)
+		b.all.first = scope.int64s(slices.Concat(p.first[:sequences], p.contexts.first), n.device)
+		b.all.length = scope.int64s(slices.Concat(p.lengths, p.contexts.lengths), n.device)
+		b.all.contextFirst = scope.int64s(slices.Concat(first, none), n.device)
+		b.all.contextLength = scope.int64s(slices.Concat(length, none), n.device)
 	}
-	x := k.embed(n, f.embedNorm, g.int64s(p.ids, n.device), g.int64s(p.positions, n.device), types, f.kind, f.layers[0].query.int8)
+	x := k.embed(n, f.embedNorm, scope.int64s(p.ids, n.device), scope.int64s(p.positions, n.device), types, f.kind, f.layers[0].query.int8)
 	for i := range f.layers {
 		last := i == len(f.layers)-1
 		var next *quantized
@@ -95,7 +95,7 @@ func (f *fused) encode(g *tensorScope, p *packed) *ts.Tensor {
 		}
 		x = k.inScope(x, func(k kernels) activations { return f.layer(k, &b, &f.layers[i], x, last, next) })
 	}
-	return g.cast(x.values, gotch.Float)
+	return scope.cast(x.values, gotch.Float)
 }
 
 // inScope runs a layer on x in a new tensorScope and frees x and all tensors of that scope except the result.

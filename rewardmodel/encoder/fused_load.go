@@ -56,8 +56,8 @@ func (u *fuser) dense(d dense, from, to int64) fusedDense {
 // norm converts n to float32.
 func (u *fuser) norm(n norm) norm {
 	result := norm{}
-	u.make(func(g *tensorScope) []*ts.Tensor {
-		result = norm{g.cast(n.weight, gotch.Float), g.cast(n.bias, gotch.Float)}
+	u.make(func(scope *tensorScope) []*ts.Tensor {
+		result = norm{scope.cast(n.weight, gotch.Float), scope.cast(n.bias, gotch.Float)}
 		if n.weight.DType() == gotch.Float {
 			return nil // the same tensors
 		}
@@ -67,24 +67,24 @@ func (u *fuser) norm(n norm) norm {
 }
 
 // make runs f on the libtorch thread and adds the tensors that f returns to the model.
-func (u *fuser) make(f func(g *tensorScope) []*ts.Tensor) {
+func (u *fuser) make(f func(scope *tensorScope) []*ts.Tensor) {
 	if u.err == nil {
 		u.err = u.model.keep(f)
 	}
 }
 
 // keep runs f on the libtorch thread. The tensors that f returns become the model's.
-func (m *Model) keep(f func(g *tensorScope) []*ts.Tensor) error {
+func (m *Model) keep(f func(scope *tensorScope) []*ts.Tensor) error {
 	return m.runtime.do(func() error {
 		defer withoutGradients()()
-		var g tensorScope
-		defer g.drop()
-		result := f(&g)
-		if g.err != nil {
-			return g.err
+		var scope tensorScope
+		defer scope.drop()
+		result := f(&scope)
+		if scope.err != nil {
+			return scope.err
 		}
 		for _, t := range result {
-			m.params = append(m.params, param{tensor: g.release(t)})
+			m.params = append(m.params, param{tensor: scope.release(t)})
 		}
 		return nil
 	})
@@ -92,7 +92,7 @@ func (m *Model) keep(f func(g *tensorScope) []*ts.Tensor) error {
 
 // free drops tensors of the model.
 func (u *fuser) free(tensors ...*ts.Tensor) {
-	u.make(func(g *tensorScope) []*ts.Tensor {
+	u.make(func(scope *tensorScope) []*ts.Tensor {
 		dropped := map[*ts.Tensor]bool{}
 		for _, t := range tensors {
 			dropped[t] = true
@@ -100,7 +100,7 @@ func (u *fuser) free(tensors ...*ts.Tensor) {
 		left := u.model.params[:0]
 		for _, p := range u.model.params {
 			if dropped[p.tensor] {
-				g.owned = append(g.owned, p.tensor)
+				scope.owned = append(scope.owned, p.tensor)
 			} else {
 				left = append(left, p)
 			}
@@ -113,9 +113,9 @@ func (u *fuser) free(tensors ...*ts.Tensor) {
 // packFloats packs rows [from, to) of a linear layer in oneDNN's layout.
 func (m *Model) packFloats(d dense, from, to int64) (fusedDense, error) {
 	result := fusedDense{out: to - from}
-	err := m.keep(func(g *tensorScope) []*ts.Tensor {
-		result.weight = g.prepackFloats(g.rows(d.weight, from, to-from))
-		result.bias = g.rows(d.bias, from, to-from) // which shares its memory
+	err := m.keep(func(scope *tensorScope) []*ts.Tensor {
+		result.weight = scope.prepackFloats(scope.rows(d.weight, from, to-from))
+		result.bias = scope.rows(d.bias, from, to-from) // which shares its memory
 		return []*ts.Tensor{result.weight, result.bias}
 	})
 	return result, err

@@ -13,8 +13,8 @@ import (
 	"assay/rewardmodel/checkpoint"
 )
 
-// TestFused holds the layers that score on a CPU to those that are trained, over sequences of every length at once, for
-// every activation function, with heads of a size that no vector divides, and on one thread and several.
+// TestFused compares the layers that score on a CPU with those that are trained, on a batch of sequences of all lengths,
+// for every activation function, with a head size that is not a multiple of a vector, and with one and several threads.
 func TestFused(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	for _, c := range []struct {
@@ -66,18 +66,18 @@ func TestFused(t *testing.T) {
 func TestNaNSurvivesQuantization(t *testing.T) {
 	r := newRuntime(t)
 	err := r.do(func() error {
-		var g tensorScope
-		defer g.drop()
+		var scope tensorScope
+		defer scope.drop()
 		values := make([]float32, 4*32)
 		values[32+7], values[2*32+3] = float32(math.NaN()), float32(math.Inf(1))
-		x := linearOutput{values: g.float32s(values, gotch.CPU, 4, 32), columns: 32}
-		y := kernels{&g, 2}.quantize(x, 4, "", &quantized{})
-		for i, scale := range g.values(y.scale, 4, gotch.CPU) {
+		x := linearOutput{values: scope.float32s(values, gotch.CPU, 4, 32), columns: 32}
+		y := kernels{&scope, 2}.quantize(x, 4, "", &quantized{})
+		for i, scale := range scope.values(y.scale, 4, gotch.CPU) {
 			if finite := !math.IsNaN(float64(scale)) && !math.IsInf(float64(scale), 0); finite != (i == 0 || i == 3) {
 				t.Errorf("row %d has scale %v", i, scale)
 			}
 		}
-		return g.err
+		return scope.err
 	})
 	if err != nil {
 		t.Fatal(err)

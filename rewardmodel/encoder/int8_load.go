@@ -90,32 +90,32 @@ func (m *Model) packInt8(d dense, from, to int64) (fusedDense, error) {
 			return err
 		}
 		in = size[1]
-		var g tensorScope
-		defer g.drop()
-		weight = g.values(g.rows(d.weight, from, out), int(out*in), gotch.CPU)
-		return g.err
+		var scope tensorScope
+		defer scope.drop()
+		weight = scope.values(scope.rows(d.weight, from, out), int(out*in), gotch.CPU)
+		return scope.err
 	})
 	if err != nil {
 		return fusedDense{}, err
 	}
 	rounded, scales := quantize(weight, int(in))
 	result := fusedDense{out: out}
-	err = m.keep(func(g *tensorScope) []*ts.Tensor {
-		plain, mem := g.empty(gotch.Int8, out, in)
-		if g.err == nil {
+	err = m.keep(func(scope *tensorScope) []*ts.Tensor {
+		plain, mem := scope.empty(gotch.Int8, out, in)
+		if scope.err == nil {
 			copy(unsafe.Slice((*int8)(unsafe.Pointer(&mem[0])), len(rounded)), rounded)
 		}
 		result.int8 = &quantized{
-			weight: g.prepackInt8(plain), scales: g.float32s(scales, gotch.CPU, out), zeros: g.zeroInt32s(out),
-			bias: g.rows(d.bias, from, out), one: g.float32s([]float32{1}, gotch.CPU, 1), zero: g.int64s([]int64{zeroPoint}, gotch.CPU),
+			weight: scope.prepackInt8(plain), scales: scope.float32s(scales, gotch.CPU, out), zeros: scope.zeroInt32s(out),
+			bias: scope.rows(d.bias, from, out), one: scope.float32s([]float32{1}, gotch.CPU, 1), zero: scope.int64s([]int64{zeroPoint}, gotch.CPU),
 		}
 		return result.int8.tensors()
 	})
 	return result, err
 }
 
-func (g *tensorScope) zeroInt32s(n int64) *ts.Tensor {
-	return g.do("zeros", func() (*ts.Tensor, error) { return ts.Zeros([]int64{n}, gotch.Int, gotch.CPU) })
+func (s *tensorScope) zeroInt32s(n int64) *ts.Tensor {
+	return s.do("zeros", func() (*ts.Tensor, error) { return ts.Zeros([]int64{n}, gotch.Int, gotch.CPU) })
 }
 
 // checkPrecision compares the margins of the given number of check texts, of every aspect, with those in fp32.

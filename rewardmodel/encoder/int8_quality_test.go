@@ -16,7 +16,7 @@ import (
 	"assay/segmenter"
 )
 
-// qualityBags are responses: of the evaluation data where it is, else the built-in texts in threes.
+// qualityBags returns responses: those of the evaluation data if it exists, otherwise the built-in texts in groups of three.
 func qualityBags(t *testing.T) []string {
 	t.Helper()
 	root := os.Getenv("ASSAY_DATA")
@@ -60,8 +60,8 @@ func qualityBags(t *testing.T) []string {
 	return bags
 }
 
-// TestInt8Quality scores bags with the shipped model in fp32 and int8: the rewards must go together, and the verdict
-// must be the same for all but few.
+// TestInt8Quality scores bags with the shipped model in fp32 and int8: the rewards must correlate, and almost
+// all decisions must be the same.
 func TestInt8Quality(t *testing.T) {
 	if testing.Short() {
 		t.Skip("scores hundreds of texts twice")
@@ -130,7 +130,7 @@ func TestInt8Quality(t *testing.T) {
 		t.Errorf("rewards correlate by %.5f, want 0.998", c)
 	}
 	if float64(flips) >= 0.005*float64(len(bags)) {
-		t.Errorf("%d of %d verdicts flip, want fewer than 0.5 %%", flips, len(bags))
+		t.Errorf("%d of %d decisions change, want fewer than 0.5 %%", flips, len(bags))
 	}
 }
 

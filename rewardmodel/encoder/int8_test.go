@@ -16,7 +16,7 @@ import (
 	"assay/rewardmodel/tokenizer"
 )
 
-// wideRuntime takes int8 of models of few channels, over which rounding averages out less than in real ones.
+// wideRuntime accepts int8 for models with few channels, over which rounding averages out less than in real ones.
 func wideRuntime(t testing.TB) *Runtime {
 	t.Helper()
 	r, err := NewRuntime(RuntimeOptions{Threads: 2, Device: "cpu", PrecisionLimit: 0.05})
@@ -50,8 +50,8 @@ func needInt8(t testing.TB, r *Runtime) {
 	}
 }
 
-// TestInt8Golden holds int8 to fp32 on every architecture. Over the few channels of these models rounding averages out
-// less than in real ones, for which TestInt8Quality stands.
+// TestInt8Golden compares int8 with fp32 on every architecture. Over the few channels of these models, rounding averages
+// out less than in real ones, which TestInt8Quality covers.
 func TestInt8Golden(t *testing.T) {
 	dirs, err := filepath.Glob("../checkpoint/testdata/*/golden.json")
 	if err != nil || len(dirs) == 0 {
@@ -89,7 +89,7 @@ func TestInt8Golden(t *testing.T) {
 	}
 }
 
-// TestInt8LeaksNothing loads, scores and closes: no tensor may stay.
+// TestInt8LeaksNothing checks that no tensor is left after loading, scoring and closing.
 func TestInt8LeaksNothing(t *testing.T) {
 	r := wideRuntime(t)
 	needInt8(t, r)
@@ -119,7 +119,7 @@ func TestInt8LeaksNothing(t *testing.T) {
 	}
 }
 
-// TestInt8Refused covers what has no int8: training, and a checkpoint without a tokenizer.
+// TestInt8Refused covers what does not support int8: training, and a checkpoint without a tokenizer.
 func TestInt8Refused(t *testing.T) {
 	r := newRuntime(t)
 	ckpt := openCheckpoint(t, "../checkpoint/testdata/roberta-two")
@@ -159,7 +159,7 @@ func TestCheckPrecision(t *testing.T) {
 	}
 }
 
-// TestRotate checks the Hadamard transform: it is its own inverse but for its size, and keeps products.
+// TestRotate checks the Hadamard transform: it is its own inverse up to a factor, and preserves inner products.
 func TestRotate(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for columns, size := range map[int]int{7: 1, 24: 8, 16: 16, 48: 16, 64: 64, 384: 128, 768: 256, 3072: 1024} {
@@ -190,8 +190,8 @@ func TestRotate(t *testing.T) {
 	}
 }
 
-// TestQuantise checks the rounding of weights, one of them far larger than the rest, by their products.
-func TestQuantise(t *testing.T) {
+// TestQuantize checks the rounding of weights, one of them far larger than the rest, by their inner products.
+func TestQuantize(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	const in, out = 64, 8
 	weight, x := make([]float32, in*out), make([]float32, in)
@@ -217,11 +217,11 @@ func TestQuantise(t *testing.T) {
 	}
 }
 
-// TestInt8DoesNotDependOnTheBatch scores texts alone and alongside others that are made to spoil a range shared by the
+// TestInt8DoesNotDependOnTheBatch scores texts alone and with others that would distort a range shared by the
 // batch: the largest rows of the embedding, one token repeated, the longest sequence.
 func TestInt8DoesNotDependOnTheBatch(t *testing.T) {
 	m, tok := shippedInt8(t, newRuntime(t))
-	mates := sequences(m.spoiler(t))
+	mates := sequences(m.hostile(t))
 	for _, id := range []int32{4, 100, 31999} {
 		mate := make([]int32, 128)
 		for k := range mate {
@@ -249,25 +249,25 @@ func TestInt8DoesNotDependOnTheBatch(t *testing.T) {
 	}
 	t.Logf("largest difference %.2g", worst)
 	if worst > 2e-2 {
-		t.Errorf("scores differ by %.2g beside hostile texts, more than 2e-2", worst)
+		t.Errorf("scores differ by %.2g next to hostile texts, more than 2e-2", worst)
 	}
 }
 
-// spoiler is a sequence of the tokens whose embeddings are longest.
-func (m *Model) spoiler(t *testing.T) []int32 {
+// hostile returns a sequence of the tokens with the largest embeddings.
+func (m *Model) hostile(t *testing.T) []int32 {
 	t.Helper()
 	vocab, hidden := m.net.cfg.Vocab, m.net.cfg.HiddenSize
 	var words []float32
 	err := m.runtime.do(func() error {
-		var g tensorScope
-		defer g.drop()
-		words = g.values(m.net.word, vocab*hidden, m.net.device)
-		return g.err
+		var scope tensorScope
+		defer scope.drop()
+		words = scope.values(m.net.word, vocab*hidden, m.net.device)
+		return scope.err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	seq := make([]int32, hidden/2) // the tokens with the largest value in each second channel
+	seq := make([]int32, hidden/2) // the tokens with the largest value in every other channel
 	for k := range seq {
 		for id := range vocab {
 			if abs(words[id*hidden+2*k]) > abs(words[int(seq[k])*hidden+2*k]) {

@@ -39,13 +39,13 @@ type kernels struct {
 	threads int
 }
 
-func pointer(g *tensorScope, t *ts.Tensor) unsafe.Pointer {
-	if t == nil || g.err != nil {
+func pointer(scope *tensorScope, t *ts.Tensor) unsafe.Pointer {
+	if t == nil || scope.err != nil {
 		return nil
 	}
 	p, err := t.DataPtr()
 	if err != nil {
-		g.fail("data pointer", err)
+		scope.fail("data pointer", err)
 	}
 	return p
 }

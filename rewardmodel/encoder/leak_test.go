@@ -7,8 +7,8 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
-// TestNothingLeaks counts live tensors over scoring, failing and training: only the weights and moments may stay, and
-// Close frees those. The count may fall, when the collector finds what an earlier test left behind.
+// TestNothingLeaks counts live tensors over scoring, failing and training: only the weights and moments may remain, and
+// Close frees those. The count may decrease when the garbage collector frees tensors of an earlier test.
 func TestNothingLeaks(t *testing.T) {
 	for _, name := range []string{"roberta-two", "deberta-v2"} {
 		t.Run(name, func(t *testing.T) { checkLeaks(t, filepath.Join("../checkpoint/testdata", name)) })
@@ -28,7 +28,7 @@ func checkLeaks(t *testing.T, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := l.Step(batch, 1e-3, alternatingLoss); err != nil { // the first makes the gradients
+	if _, err := l.Step(batch, 1e-3, alternatingLoss); err != nil { // the first step allocates the gradients
 		t.Fatal(err)
 	}
 	loaded := ts.LiveTensors.Load()

@@ -25,7 +25,7 @@ type LearnerOptions struct {
 	MaxTokens int
 	// Dropout overrides the probabilities of config.json; nil keeps them.
 	Dropout *float64
-	// Embeddings says which rows of the word embeddings a step updates; empty means DenseRows.
+	// Embeddings specifies which rows of the word embeddings a step updates; empty means DenseRows.
 	Embeddings EmbeddingRows
 	// Aspects are the aspects of the trained model, in the order of its logits; nil means those of the checkpoint.
 	Aspects []AspectInit
@@ -86,15 +86,15 @@ func (r *Runtime) NewLearner(ckpt *checkpoint.Checkpoint, opts LearnerOptions) (
 		return nil, err
 	}
 	err = r.do(func() error {
-		var g tensorScope
-		defer g.drop()
+		var scope tensorScope
+		defer scope.drop()
 		for _, p := range l.params {
 			if p.tensor == l.net.word {
 				continue // a step trains a copy of its rows
 			}
-			g.do("requires_grad", func() (*ts.Tensor, error) { return p.tensor.SetRequiresGrad(true, false) })
+			scope.do("requires_grad", func() (*ts.Tensor, error) { return p.tensor.SetRequiresGrad(true, false) })
 		}
-		return l.resetMoments(&g)
+		return l.resetMoments(&scope)
 	})
 	if err != nil {
 		return nil, err
@@ -105,15 +105,15 @@ func (r *Runtime) NewLearner(ckpt *checkpoint.Checkpoint, opts LearnerOptions) (
 // Precision returns the precision in use: FP32 or BF16.
 func (l *Learner) Precision() Precision { return l.precision }
 
-func (l *Learner) resetMoments(g *tensorScope) error {
+func (l *Learner) resetMoments(scope *tensorScope) error {
 	l.adam.moments = make([]moment, len(l.params))
 	for i, p := range l.params {
 		zeros := func() *ts.Tensor {
-			return g.release(g.do("zeros", func() (*ts.Tensor, error) { return p.tensor.ZerosLike(false) }))
+			return scope.release(scope.do("zeros", func() (*ts.Tensor, error) { return p.tensor.ZerosLike(false) }))
 		}
 		l.adam.moments[i] = moment{zeros(), zeros()}
 	}
-	return g.err
+	return scope.err
 }
 
 // output selects the output of the network that a loss reads.
@@ -124,11 +124,11 @@ const (
 	outputFeatures               // last hidden state of the first token, [sequences, hidden]
 )
 
-func (n *network) output(g *tensorScope, p *packed, drop dropouts, of output) *ts.Tensor {
+func (n *network) output(scope *tensorScope, p *packed, drop dropouts, of output) *ts.Tensor {
 	if of == outputFeatures {
-		return n.encode(g, p, drop)
+		return n.encode(scope, p, drop)
 	}
-	return n.forward(g, p, drop)
+	return n.forward(scope, p, drop)
 }
 
 func (n *network) width(of output) int {
@@ -206,9 +206,9 @@ type step struct {
 }
 
 func (s *step) take(chunks []chunk, lr float64, loss train.FeatureLoss) (float64, error) {
-	var g tensorScope
-	defer g.drop()
-	s.word = s.wordRows.take(&g, chunks, s.net)
+	var scope tensorScope
+	defer scope.drop()
+	s.word = s.wordRows.take(&scope, chunks, s.net)
 	if len(chunks) > 1 {
 		for i, c := range chunks {
 			if err := s.noGradPass(c, i); err != nil {
@@ -219,7 +219,7 @@ func (s *step) take(chunks []chunk, lr float64, loss train.FeatureLoss) (float64
 	var value float64
 	var grads [][]float32
 	for i, c := range chunks {
-		pass := tensorScope{err: g.err}
+		pass := tensorScope{err: scope.err}
 		out := s.run(&pass, c, i)
 		if pass.err == nil && grads == nil {
 			value, grads = loss(s.rows)
@@ -231,38 +231,38 @@ func (s *step) take(chunks []chunk, lr float64, loss train.FeatureLoss) (float64
 		}
 	}
 	defer withoutGradients()()
-	s.update(&g, lr)
-	return value, g.err
+	s.update(&scope, lr)
+	return value, scope.err
 }
 
 // noGradPass computes a chunk's output without keeping its activations.
 func (s *step) noGradPass(c chunk, index int) error {
 	defer withoutGradients()()
-	var g tensorScope
-	defer g.drop()
-	s.run(&g, c, index)
-	return g.err
+	var scope tensorScope
+	defer scope.drop()
+	s.run(&scope, c, index)
+	return scope.err
 }
 
 // run is a forward pass in training mode: it fills the chunk's part of s.rows and returns it as a tensor in packed
 // order. The dropout masks depend only on the seed, the step and the chunk.
-func (s *step) run(g *tensorScope, c chunk, index int) *ts.Tensor {
+func (s *step) run(scope *tensorScope, c chunk, index int) *ts.Tensor {
 	seed(s.seed<<32 + uint64(s.adam.step)<<8 + uint64(index))
-	net := *s.net.cast(g, s.kind)
+	net := *s.net.cast(scope, s.kind)
 	net.word, net.training = s.word, true
-	out := net.output(g, c.packed, s.drop, s.of)
-	detached := g.do("detach", func() (*ts.Tensor, error) { return out.Detach(false) })
-	values := g.values(detached, s.net.width(s.of)*len(c.packed.order), s.net.device)
-	if g.err == nil {
-		g.err = c.packed.unpack(values, s.rows[c.start:])
+	out := net.output(scope, c.packed, s.drop, s.of)
+	detached := scope.do("detach", func() (*ts.Tensor, error) { return out.Detach(false) })
+	values := scope.values(detached, s.net.width(s.of)*len(c.packed.order), s.net.device)
+	if scope.err == nil {
+		scope.err = c.packed.unpack(values, s.rows[c.start:])
 	}
 	return out
 }
 
 // backward propagates the gradient of the loss from the output: the derivative of sum(out * grad) with respect to out
 // is grad.
-func (s *step) backward(g *tensorScope, c chunk, out *ts.Tensor, grads [][]float32) {
-	if g.err != nil {
+func (s *step) backward(scope *tensorScope, c chunk, out *ts.Tensor, grads [][]float32) {
+	if scope.err != nil {
 		return
 	}
 	width := s.net.width(s.of)
@@ -270,10 +270,10 @@ func (s *step) backward(g *tensorScope, c chunk, out *ts.Tensor, grads [][]float
 	for _, i := range c.packed.order {
 		flat = append(flat, grads[c.start+i]...)
 	}
-	weights := g.float32s(flat, s.net.device, int64(len(c.packed.order)), int64(width))
-	weighted := g.mul(out, weights)
-	total := g.do("sum", func() (*ts.Tensor, error) { return weighted.Sum(gotch.Float, false) })
-	g.run("backward", func() error { return total.Backward() })
+	weights := scope.float32s(flat, s.net.device, int64(len(c.packed.order)), int64(width))
+	weighted := scope.mul(out, weights)
+	total := scope.do("sum", func() (*ts.Tensor, error) { return weighted.Sum(gotch.Float, false) })
+	scope.run("backward", func() error { return total.Backward() })
 }
 
 // Logits scores sequences with the current weights, without dropout, in batches of at most MaxTokens: two logits per
@@ -318,30 +318,30 @@ func (l *Learner) Rescale(aspect int, scale, shift float64) error {
 	}
 	return l.runtime.do(func() error {
 		defer withoutGradients()()
-		var g tensorScope
-		defer g.drop()
-		weight, bias := g.rows(l.net.out.weight, int64(2*aspect), 2), g.rows(l.net.out.bias, int64(2*aspect), 2)
-		g.scale(weight, scale)
-		g.scale(bias, scale)
-		half := g.float32s([]float32{float32(shift / 2), float32(-shift / 2)}, l.net.device, 2)
-		g.run("shift", func() error { return bias.Add_(half) })
-		return g.err
+		var scope tensorScope
+		defer scope.drop()
+		weight, bias := scope.rows(l.net.out.weight, int64(2*aspect), 2), scope.rows(l.net.out.bias, int64(2*aspect), 2)
+		scope.scale(weight, scale)
+		scope.scale(bias, scale)
+		half := scope.float32s([]float32{float32(shift / 2), float32(-shift / 2)}, l.net.device, 2)
+		scope.run("shift", func() error { return bias.Add_(half) })
+		return scope.err
 	})
 }
 
 // Close frees the weights and the optimizer's moments.
 func (l *Learner) Close() error {
 	return l.runtime.do(func() error {
-		var g tensorScope
+		var scope tensorScope
 		for _, m := range l.adam.moments {
-			g.owned = append(g.owned, m.first, m.second)
+			scope.owned = append(scope.owned, m.first, m.second)
 		}
-		g.drop()
+		scope.drop()
 		if err := dropParams(l.params); err != nil {
 			return err
 		}
-		if g.err != nil {
-			return fmt.Errorf("encoder: free the optimizer: %w", g.err)
+		if scope.err != nil {
+			return fmt.Errorf("encoder: free the optimizer: %w", scope.err)
 		}
 		return nil
 	})

@@ -90,8 +90,8 @@ func TestLearnerFitsLabels(t *testing.T) {
 	}
 }
 
-// TestChunksGiveTheSameStep holds a mini-batch that is accumulated in small chunks, with dropout, to itself: the same
-// chunks run twice give the same weights, and without dropout they equal the whole batch at once.
+// TestChunksGiveTheSameStep checks a mini-batch that is accumulated in small chunks: with dropout, two runs result in the
+// same weights, and without dropout the weights equal those of the whole batch.
 func TestChunksGiveTheSameStep(t *testing.T) {
 	r := newRuntime(t)
 	dir := "../checkpoint/testdata/roberta-two"
@@ -102,7 +102,7 @@ func TestChunksGiveTheSameStep(t *testing.T) {
 	if n, _ := parts.chunks(batch); len(n) < 2 {
 		t.Fatalf("the test needs several chunks, got %d", len(n))
 	}
-	// One small step: Adam divides a near-zero gradient by itself, so rounding would show after many.
+	// One small step, because Adam amplifies the rounding of near-zero gradients.
 	for _, l := range []*Learner{whole, parts} {
 		if _, err := l.Step(batch, 1e-4, alternatingLoss); err != nil {
 			t.Fatal(err)

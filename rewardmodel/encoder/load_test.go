@@ -13,8 +13,8 @@ import (
 	"assay/rewardmodel/checkpoint"
 )
 
-// A model scores the same while others are loaded and freed on its thread.
-func TestScoringGoesOnWhileLoading(t *testing.T) {
+// The scores of a model do not change while others are loaded and freed on its thread.
+func TestScoringWhileLoading(t *testing.T) {
 	dir := filepath.Join("../checkpoint/testdata", "roberta-two")
 	r := newRuntime(t)
 	serving := loadModel(t, r, dir, BF16)
@@ -32,7 +32,7 @@ func TestScoringGoesOnWhileLoading(t *testing.T) {
 			if err != nil {
 				t.Error(err)
 			} else if got, err := m.Margins(batch); err != nil || !slices.Equal(got, want) {
-				t.Errorf("the new one gives %v (%v), the old one %v", got, err, want)
+				t.Errorf("the new model returns %v (%v), the old one %v", got, err, want)
 			} else if err := m.Close(); err != nil {
 				t.Error(err)
 			}
@@ -54,7 +54,7 @@ func TestScoringGoesOnWhileLoading(t *testing.T) {
 	t.Logf("%d loads", <-loads)
 }
 
-// A load that fails half-way frees what it has read.
+// A load that fails halfway frees what it has read.
 func TestFailedLoadFreesAll(t *testing.T) {
 	dir := t.TempDir()
 	good := openCheckpoint(t, filepath.Join("../checkpoint/testdata", "roberta-two"))
@@ -86,7 +86,7 @@ func TestFailedLoadFreesAll(t *testing.T) {
 	before := ts.LiveTensors.Load()
 	for range 3 {
 		if _, err := r.Load(openCheckpoint(t, out), FP32); !errors.Is(err, checkpoint.ErrNotFinite) {
-			t.Errorf("a weight that is no number: %v", err)
+			t.Errorf("a NaN weight: %v", err)
 		}
 	}
 	if now := ts.LiveTensors.Load(); now > before {
@@ -122,7 +122,7 @@ func TestBytes(t *testing.T) {
 	}
 }
 
-// What goes to a GPU in steps is the same model.
+// A model that is moved in steps, as to a GPU, is the same.
 func TestStagedLoad(t *testing.T) {
 	for _, name := range []string{"roberta-two", "deberta-v2", "roberta-model"} {
 		t.Run(name, func(t *testing.T) {

@@ -155,18 +155,18 @@ func (m *Model) Logits(batch []rewardmodel.Sequence) ([][]float32, error) {
 }
 
 // encode computes the last hidden state of each sequence's first token, [sequences, hidden] in float32.
-func (m *Model) encode(g *tensorScope, p *packed) *ts.Tensor {
+func (m *Model) encode(scope *tensorScope, p *packed) *ts.Tensor {
 	if m.fused != nil {
-		return m.fused.encode(g, p)
+		return m.fused.encode(scope, p)
 	}
-	return m.net.encode(g, p, dropouts{})
+	return m.net.encode(scope, p, dropouts{})
 }
 
 // infer writes the logits of a packed batch to rows, in the caller's order. Call it withoutGradients.
 func (m *Model) infer(p *packed, rows [][]float32) error {
 	p.round()
-	return p.collect(rows, m.net.width(outputLogits), m.net.device, func(g *tensorScope) *ts.Tensor {
-		return m.net.classify(g, m.encode(g, p), dropouts{})
+	return p.collect(rows, m.net.width(outputLogits), m.net.device, func(scope *tensorScope) *ts.Tensor {
+		return m.net.classify(scope, m.encode(scope, p), dropouts{})
 	})
 }
 
@@ -174,17 +174,17 @@ func (m *Model) infer(p *packed, rows [][]float32) error {
 // withoutGradients.
 func (n *network) infer(p *packed, of output, rows [][]float32) error {
 	p.round()
-	return p.collect(rows, n.width(of), n.device, func(g *tensorScope) *ts.Tensor { return n.output(g, p, dropouts{}, of) })
+	return p.collect(rows, n.width(of), n.device, func(scope *tensorScope) *ts.Tensor { return n.output(scope, p, dropouts{}, of) })
 }
 
 // collect writes the result of f, [sequences, width], to rows.
-func (p *packed) collect(rows [][]float32, width int, device gotch.Device, f func(g *tensorScope) *ts.Tensor) error {
-	var g tensorScope
-	defer g.drop()
-	out := g.rows(f(&g), 0, int64(len(p.order)))
-	values := g.values(out, width*len(p.order), device)
-	if g.err != nil {
-		return g.err
+func (p *packed) collect(rows [][]float32, width int, device gotch.Device, f func(scope *tensorScope) *ts.Tensor) error {
+	var scope tensorScope
+	defer scope.drop()
+	out := scope.rows(f(&scope), 0, int64(len(p.order)))
+	values := scope.values(out, width*len(p.order), device)
+	if scope.err != nil {
+		return scope.err
 	}
 	return p.unpack(values, rows)
 }

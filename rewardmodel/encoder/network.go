@@ -42,9 +42,9 @@ type network struct {
 	contexts  bool // whether sequences may have a context, with token type 1
 }
 
-// cast returns the same network with its layers in kind, as tensors of g: gradients flow back through the casts.
+// cast returns the same network with its layers in kind, as tensors of scope: gradients flow back through the casts.
 // Embeddings and classifier are not cast: the former are lookups, and the latter determines the resolution of the score.
-func (n *network) cast(g *tensorScope, kind gotch.DType) *network {
+func (n *network) cast(scope *tensorScope, kind gotch.DType) *network {
 	if kind == n.kind {
 		return n
 	}
@@ -52,9 +52,9 @@ func (n *network) cast(g *tensorScope, kind gotch.DType) *network {
 		if d.weight == nil {
 			return d
 		}
-		return dense{g.cast(d.weight, kind), g.cast(d.bias, kind)}
+		return dense{scope.cast(d.weight, kind), scope.cast(d.bias, kind)}
 	}
-	m := func(m norm) norm { return norm{g.cast(m.weight, kind), g.cast(m.bias, kind)} }
+	m := func(m norm) norm { return norm{scope.cast(m.weight, kind), scope.cast(m.bias, kind)} }
 	c := *n
 	c.kind = kind
 	c.layers = make([]layer, len(n.layers))
@@ -78,55 +78,55 @@ func (n *network) firstPosition() int {
 func (n *network) maxLength() int { return n.cfg.MaxPositions - n.firstPosition() }
 
 // forward computes the logits [sequences, 2*aspects] of a packed batch, in packed order and float32.
-func (n *network) forward(g *tensorScope, p *packed, drop dropouts) *ts.Tensor {
-	return n.classify(g, n.encode(g, p, drop), drop)
+func (n *network) forward(scope *tensorScope, p *packed, drop dropouts) *ts.Tensor {
+	return n.classify(scope, n.encode(scope, p, drop), drop)
 }
 
 // encode computes the last hidden state of each sequence's first token, [sequences, hidden] in float32.
-func (n *network) encode(g *tensorScope, p *packed, drop dropouts) *ts.Tensor {
+func (n *network) encode(scope *tensorScope, p *packed, drop dropouts) *ts.Tensor {
 	hidden, eps := int64(n.cfg.HiddenSize), n.cfg.LayerNormEps
-	ids, positions := g.int64s(p.ids, n.device), g.int64s(p.positions, n.device)
+	ids, positions := scope.int64s(p.ids, n.device), scope.int64s(p.positions, n.device)
 
-	x := g.cast(g.embedding(n.word, ids), gotch.Float)
+	x := scope.cast(scope.embedding(n.word, ids), gotch.Float)
 	if n.position != nil {
-		x = g.add(x, g.cast(g.embedding(n.position, positions), gotch.Float))
+		x = scope.add(x, scope.cast(scope.embedding(n.position, positions), gotch.Float))
 	}
 	switch {
 	case p.types != nil:
-		x = g.add(x, g.cast(g.embedding(n.tokenType, g.int64s(p.types, n.device)), gotch.Float))
+		x = scope.add(x, scope.cast(scope.embedding(n.tokenType, scope.int64s(p.types, n.device)), gotch.Float))
 	case n.tokenType != nil:
-		x = g.add(x, g.cast(g.at(n.tokenType, 0, 0), gotch.Float))
+		x = scope.add(x, scope.cast(scope.at(n.tokenType, 0, 0), gotch.Float))
 	}
-	x = g.dropout(g.layerNorm(x, n.embedNorm, hidden, eps), drop.hidden)
-	x = g.cast(x, n.kind)
+	x = scope.dropout(scope.layerNorm(x, n.embedNorm, hidden, eps), drop.hidden)
+	x = scope.cast(x, n.kind)
 
-	away := n.distances(g, p)
+	away := n.distances(scope, p)
 	for i, l := range n.layers {
-		x = g.nested(func(s *tensorScope) *ts.Tensor { return n.layer(s, p, l, x, away, i == len(n.layers)-1, drop) })
+		x = scope.nested(func(s *tensorScope) *ts.Tensor { return n.layer(s, p, l, x, away, i == len(n.layers)-1, drop) })
 	}
-	return g.cast(x, gotch.Float)
+	return scope.cast(x, gotch.Float)
 }
 
 // layer runs one layer on the tokens x [tokens, hidden]. The classifier reads only first tokens, so the last layer
 // computes everything after attention for those only, [sequences, hidden], and only keys and values of contexts.
-func (n *network) layer(g *tensorScope, p *packed, l layer, x *ts.Tensor, away *distances, last bool, drop dropouts) *ts.Tensor {
+func (n *network) layer(scope *tensorScope, p *packed, l layer, x *ts.Tensor, away *distances, last bool, drop dropouts) *ts.Tensor {
 	hidden, eps := int64(n.cfg.HiddenSize), n.cfg.LayerNormEps
-	qkv := g.linear(x, l.qkv.weight, l.qkv.bias)
-	attended := n.attend(g, p, qkv, n.bias(g, p, l, away, drop.hidden), last, drop.attention)
-	attended = g.linear(attended, l.attended.weight, l.attended.bias)
+	qkv := scope.linear(x, l.qkv.weight, l.qkv.bias)
+	attended := n.attend(scope, p, qkv, n.bias(scope, p, l, away, drop.hidden), last, drop.attention)
+	attended = scope.linear(attended, l.attended.weight, l.attended.bias)
 	if last {
-		rows := g.int64s(p.first, n.device)
-		attended, x = g.pick(attended, rows), g.pick(x, rows)
+		rows := scope.int64s(p.first, n.device)
+		attended, x = scope.pick(attended, rows), scope.pick(x, rows)
 	}
-	x = g.layerNorm(g.add(x, g.dropout(attended, drop.hidden)), l.attentionNorm, hidden, eps)
-	f := g.activation(g.linear(x, l.intermediate.weight, l.intermediate.bias), n.cfg.HiddenAct)
-	f = g.dropout(g.linear(f, l.output.weight, l.output.bias), drop.hidden)
-	return g.layerNorm(g.add(x, f), l.outputNorm, hidden, eps)
+	x = scope.layerNorm(scope.add(x, scope.dropout(attended, drop.hidden)), l.attentionNorm, hidden, eps)
+	f := scope.activation(scope.linear(x, l.intermediate.weight, l.intermediate.bias), n.cfg.HiddenAct)
+	f = scope.dropout(scope.linear(f, l.output.weight, l.output.bias), drop.hidden)
+	return scope.layerNorm(scope.add(x, f), l.outputNorm, hidden, eps)
 }
 
 // classify maps first tokens [sequences, hidden] to logits [sequences, 2*aspects].
-func (n *network) classify(g *tensorScope, x *ts.Tensor, drop dropouts) *ts.Tensor {
-	x = g.dropout(x, n.poolDropout(drop))
-	x = g.activation(g.linear(x, n.pool.weight, n.pool.bias), n.poolActivation())
-	return g.linear(g.dropout(x, drop.classifier), n.out.weight, n.out.bias)
+func (n *network) classify(scope *tensorScope, x *ts.Tensor, drop dropouts) *ts.Tensor {
+	x = scope.dropout(x, n.poolDropout(drop))
+	x = scope.activation(scope.linear(x, n.pool.weight, n.pool.bias), n.poolActivation())
+	return scope.linear(scope.dropout(x, drop.classifier), n.out.weight, n.out.bias)
 }

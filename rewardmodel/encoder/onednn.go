@@ -86,8 +86,8 @@ func (r *Runtime) hasInt8() error {
 }
 
 // adopt takes ownership of a tensor that a C function returns.
-func (g *tensorScope) adopt(op string, f func(to *C.tensor) C.int32_t) *ts.Tensor {
-	return g.do(op, func() (*ts.Tensor, error) {
+func (s *tensorScope) adopt(op string, f func(to *C.tensor) C.int32_t) *ts.Tensor {
+	return s.do(op, func() (*ts.Tensor, error) {
 		var to C.tensor
 		if code := f(&to); code != 0 {
 			return nil, fmt.Errorf("libtorch failed with code %d", code)
@@ -97,21 +97,21 @@ func (g *tensorScope) adopt(op string, f func(to *C.tensor) C.int32_t) *ts.Tenso
 }
 
 // prepackFloats converts weights [out, in] to the layout of packedLinear.
-func (g *tensorScope) prepackFloats(weight *ts.Tensor) *ts.Tensor {
-	return g.adopt("mkldnn::_reorder_linear_weight", func(to *C.tensor) C.int32_t {
+func (s *tensorScope) prepackFloats(weight *ts.Tensor) *ts.Tensor {
+	return s.adopt("mkldnn::_reorder_linear_weight", func(to *C.tensor) C.int32_t {
 		return C.prepack_floats(C.tensor(weight.Ctensor()), to)
 	})
 }
 
 // prepackInt8 converts int8 weights [out, in] to the layout of qlinear.
-func (g *tensorScope) prepackInt8(weight *ts.Tensor) *ts.Tensor {
-	return g.adopt("onednn::qlinear_prepack", func(to *C.tensor) C.int32_t {
+func (s *tensorScope) prepackInt8(weight *ts.Tensor) *ts.Tensor {
+	return s.adopt("onednn::qlinear_prepack", func(to *C.tensor) C.int32_t {
 		return C.prepack_int8(C.tensor(weight.Ctensor()), to)
 	})
 }
 
 // packedLinear is a linear layer followed by the activation function, "" for none.
-func (g *tensorScope) packedLinear(x, weight, bias *ts.Tensor, activation string) *ts.Tensor {
+func (s *tensorScope) packedLinear(x, weight, bias *ts.Tensor, activation string) *ts.Tensor {
 	then := C.int(C.then_nothing)
 	switch activation {
 	case checkpoint.GELU:
@@ -121,14 +121,14 @@ func (g *tensorScope) packedLinear(x, weight, bias *ts.Tensor, activation string
 	case checkpoint.ReLU:
 		then = C.then_relu
 	}
-	return g.adopt("mkldnn::_linear_pointwise", func(to *C.tensor) C.int32_t {
+	return s.adopt("mkldnn::_linear_pointwise", func(to *C.tensor) C.int32_t {
 		return C.linear(C.tensor(x.Ctensor()), C.tensor(weight.Ctensor()), C.tensor(bias.Ctensor()), then, to)
 	})
 }
 
 // qlinear multiplies x, uint8 [tokens, in], by the weights of q: float32 [tokens, out], without the bias.
-func (g *tensorScope) qlinear(x *ts.Tensor, q *quantized) *ts.Tensor {
-	return g.adopt("onednn::qlinear_pointwise", func(to *C.tensor) C.int32_t {
+func (s *tensorScope) qlinear(x *ts.Tensor, q *quantized) *ts.Tensor {
+	return s.adopt("onednn::qlinear_pointwise", func(to *C.tensor) C.int32_t {
 		return C.qlinear(C.tensor(x.Ctensor()), C.tensor(q.one.Ctensor()), C.tensor(q.zero.Ctensor()),
 			C.tensor(q.weight.Ctensor()), C.tensor(q.scales.Ctensor()), C.tensor(q.zeros.Ctensor()), to)
 	})

@@ -68,10 +68,10 @@ func (l *Learner) writeState(w io.Writer) error {
 
 // read returns the n elements of a tensor.
 func (l *Learner) read(t *ts.Tensor, n int) ([]float32, error) {
-	var g tensorScope
-	defer g.drop()
-	detached := g.do("detach", func() (*ts.Tensor, error) { return t.Detach(false) })
-	return g.values(detached, n, l.net.device), g.err
+	var scope tensorScope
+	defer scope.drop()
+	detached := scope.do("detach", func() (*ts.Tensor, error) { return t.Detach(false) })
+	return scope.values(detached, n, l.net.device), scope.err
 }
 
 // LoadState restores the state that SaveState wrote. A file that is truncated, damaged or of another model is an error.
@@ -125,12 +125,12 @@ func (l *Learner) readState(r io.Reader) error {
 
 // write replaces the values of a tensor.
 func (l *Learner) write(t *ts.Tensor, values []float32) error {
-	var g tensorScope
-	defer g.drop()
-	from := g.float32s(values, gotch.CPU, int64(len(values)))
-	flat := g.do("view", func() (*ts.Tensor, error) { return t.View([]int64{-1}, false) })
-	g.run("copy", func() error { flat.Copy_(from); return nil })
-	return g.err
+	var scope tensorScope
+	defer scope.drop()
+	from := scope.float32s(values, gotch.CPU, int64(len(values)))
+	flat := scope.do("view", func() (*ts.Tensor, error) { return t.View([]int64{-1}, false) })
+	scope.run("copy", func() error { flat.Copy_(from); return nil })
+	return scope.err
 }
 
 func checkSum(file string) error {
@@ -197,19 +197,19 @@ func (l *Learner) Tensors(dtype checkpoint.DType) ([]checkpoint.Tensor, error) {
 // writeTensor writes the part-th tensor of a parameter as kind.
 func (l *Learner) writeTensor(w io.Writer, p param, part int, shape []int, kind gotch.DType) error {
 	defer withoutGradients()()
-	var g tensorScope
-	defer g.drop()
+	var scope tensorScope
+	defer scope.drop()
 	rows := int64(shape[0])
-	t := g.rows(p.tensor, int64(part)*rows, rows)
-	t = g.toCPU(g.cast(t, kind), l.net.device)
-	t = g.do("contiguous", func() (*ts.Tensor, error) { return t.Contiguous(false) })
+	t := scope.rows(p.tensor, int64(part)*rows, rows)
+	t = scope.toCPU(scope.cast(t, kind), l.net.device)
+	t = scope.do("contiguous", func() (*ts.Tensor, error) { return t.Contiguous(false) })
 	dims := make([]int64, len(shape))
 	for i, d := range shape {
 		dims[i] = int64(d)
 	}
-	mem := g.bytes(t, int(kind.Size()), dims)
-	if g.err != nil {
-		return g.err
+	mem := scope.bytes(t, int(kind.Size()), dims)
+	if scope.err != nil {
+		return scope.err
 	}
 	_, err := w.Write(mem)
 	return err

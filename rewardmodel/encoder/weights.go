@@ -226,15 +226,15 @@ func (l *loader) make(planned []stagedTensor) {
 		return
 	}
 	l.err = l.runtime.do(func() error {
-		var g tensorScope
-		defer g.drop()
+		var scope tensorScope
+		defer scope.drop()
 		for i := range planned {
 			m := &planned[i]
-			t, mem := g.empty(m.kind, m.shape...)
-			if g.err != nil {
-				return g.err
+			t, mem := scope.empty(m.kind, m.shape...)
+			if scope.err != nil {
+				return scope.err
 			}
-			m.tensor, m.mem = g.release(t), mem
+			m.tensor, m.mem = scope.release(t), mem
 		}
 		return nil
 	})
@@ -265,24 +265,24 @@ func (l *loader) move() {
 	step := max(int64(l.chunkBytes)/max(row, 1), 1)
 	for at := int64(0); at < from.shape[0] && l.err == nil; at += step {
 		l.err = l.runtime.do(func() error {
-			var g tensorScope
-			defer g.drop()
+			var scope tensorScope
+			defer scope.drop()
 			if to == nil {
-				t := g.do("empty", func() (*ts.Tensor, error) { return ts.Empty(from.shape, from.kind, l.runtime.device) })
-				if g.err != nil {
-					return g.err
+				t := scope.do("empty", func() (*ts.Tensor, error) { return ts.Empty(from.shape, from.kind, l.runtime.device) })
+				if scope.err != nil {
+					return scope.err
 				}
-				to = g.release(t)
+				to = scope.release(t)
 				l.staged = append(l.staged, stagedTensor{tensor: to}) // to be freed, should this fail
 			}
 			n := min(step, from.shape[0]-at)
-			source, target := g.rows(from.tensor, at, n), g.rows(to, at, n)
-			g.run("copy", func() error { target.Copy_(source); return nil })
-			if at+n == from.shape[0] && g.err == nil {
+			source, target := scope.rows(from.tensor, at, n), scope.rows(to, at, n)
+			scope.run("copy", func() error { target.Copy_(source); return nil })
+			if at+n == from.shape[0] && scope.err == nil {
 				l.staged = l.staged[1:]
-				g.owned = append(g.owned, from.tensor)
+				scope.owned = append(scope.owned, from.tensor)
 			}
-			return g.err
+			return scope.err
 		})
 	}
 }
@@ -424,12 +424,12 @@ func (l *loader) values(name string, v []float32, shape ...int) *ts.Tensor {
 
 // dropParams frees the tensors of a network.
 func dropParams(params []param) error {
-	var g tensorScope
+	var scope tensorScope
 	for _, p := range params {
-		g.owned = append(g.owned, p.tensor)
+		scope.owned = append(scope.owned, p.tensor)
 	}
-	g.drop()
-	return g.err
+	scope.drop()
+	return scope.err
 }
 
 func dtypeOf(d checkpoint.DType) (gotch.DType, error) {

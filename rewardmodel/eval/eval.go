@@ -3,7 +3,7 @@
 //
 // A bag counts as a violation when its largest instance score is above the
 // threshold. The positive class of every ranking and probability metric is the
-// violation. Metrics are in [0,1]; one that the data leave undefined (an AUROC
+// violation. Metrics are in [0,1]; one that is undefined for the data (an AUROC
 // of bags of one label, a hit rate without gold marks) is absent.
 package eval
 
@@ -22,7 +22,7 @@ import (
 // ErrInput is wrapped by the error of Evaluate for scores that cannot be measured.
 var ErrInput = errors.New("eval: bad scores")
 
-// BagScores is a labelled bag after scoring.
+// BagScores is a labeled bag after scoring.
 type BagScores struct {
 	Label      bag.Label
 	Violations []float64 // g_-1 of each instance, in [0,1]

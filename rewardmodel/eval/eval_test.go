@@ -89,7 +89,7 @@ func TestBootstrap(t *testing.T) {
 		if !(0 <= wide[0] && wide[0] <= within[0] && within[0] <= within[1] && within[1] <= wide[1] && wide[1] <= 1) {
 			t.Errorf("%s: %v at 0.95, %v at 0.5", name, wide, within)
 		}
-		// A calibration error grows by resampling, so that it may lie outside.
+		// Resampling increases a calibration error, so it may be outside.
 		if name != "ece" && (value < wide[0] || value > wide[1]) {
 			t.Errorf("%s is %v, outside of %v", name, value, wide)
 		}
@@ -126,7 +126,7 @@ func TestReportIsOneFlatObject(t *testing.T) {
 	}
 }
 
-func TestEvaluateRefuses(t *testing.T) {
+func TestEvaluateRejects(t *testing.T) {
 	good := BagScores{Label: bag.Violation, Violations: []float64{1}}
 	for name, c := range map[string]struct {
 		bags      []BagScores

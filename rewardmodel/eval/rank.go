@@ -7,11 +7,11 @@ import (
 	"gonum.org/v1/gonum/stat"
 )
 
-// Spearman is the correlation of the ranks of a and b, which are of one length; ties share the mean of their ranks. It
-// is NaN where one of them is constant.
+// Spearman is the correlation of the ranks of a and b, which have the same length; ties have the mean of their ranks.
+// It is NaN if one of them is constant.
 func Spearman(a, b []float64) float64 { return stat.Correlation(ranks(a), ranks(b), nil) }
 
-// ranks gives each value its rank; those that tie share the mean of theirs.
+// ranks returns the rank of each value; ties have the mean of their ranks.
 func ranks(values []float64) []float64 {
 	order := make([]int, len(values))
 	for i := range order {

@@ -2,14 +2,14 @@ package eval
 
 import "github.com/go-json-experiment/json"
 
-// Report holds metrics by name, each in [0,1]:
+// Report has metrics by name, each in [0,1]:
 //
 //	avg_acc                            mean of the recalls of both classes
 //	recall_violation, recall_compliant
 //	f1_violation, f1_compliant
 //	bag_auroc, bag_auprc               ranking of bags
 //	instance_auroc                     ranking of the instances of all bags with gold marks
-//	instance_auroc_mixed               the same over violations that hold anomalous and normal instances
+//	instance_auroc_mixed               the same over violations with anomalous and normal instances
 //	witness_hit1                       share of those violations whose witness is anomalous
 //	span_iou, span_f1                  overlap of the witness with the gold spans, in characters:
 //	                                   |both| / |either| and F1, means over the violations with spans
@@ -22,7 +22,7 @@ import "github.com/go-json-experiment/json"
 // the F1 (Pavlopoulos et al. 2021), there for any set of characters.
 type Report struct {
 	Metrics   map[string]float64
-	Intervals map[string][2]float64 // [low, high] of a metric; nil when none were asked for
+	Intervals map[string][2]float64 // [low, high] of a metric; nil if none were requested
 }
 
 // MarshalJSON returns one flat object of the metrics, with the intervals, if

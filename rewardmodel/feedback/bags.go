@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Bag is a labelled response: the majority of its raters.
+// Bag is a labeled response: the majority of its raters.
 type Bag struct {
 	ID        Hash
 	Violation bool   // the label of the majority; false when Disputed

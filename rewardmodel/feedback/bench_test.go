@@ -11,7 +11,7 @@ import (
 
 const million = 1_000_000
 
-// filled is an index of a million records, so many of each response.
+// filled returns an index of a million records, with ratersEach of each response.
 func filled(ratersEach int) *feedback.Index {
 	x := feedback.NewIndex()
 	prompt := feedback.Record{Bag: bag.Bag{Prompt: "Why?"}}.Mark(0).Group
@@ -20,7 +20,7 @@ func filled(ratersEach int) *feedback.Index {
 		binary.BigEndian.PutUint64(id[:], i/uint64(ratersEach))
 		binary.BigEndian.PutUint64(rater[:], i%uint64(ratersEach))
 		m := mark(string(id[:]), string(rater[:]), i%3 == 0, 1, i+1)
-		m.Group = m.ID // of a prompt of its own
+		m.Group = m.ID // a separate prompt
 		m.Group[0] = prompt[0]
 		x.Apply(m)
 	}

@@ -101,7 +101,7 @@ const (
 // the hold-out of the gate consists of the same labels, how often a candidate
 // model is.
 func Rank(pool []Scored, n int, opts RankOptions) []Candidate {
-	pool = unlabelled(pool, opts.Known)
+	pool = unlabeled(pool, opts.Known)
 	n = min(n, len(pool))
 	if n <= 0 {
 		return nil
@@ -163,9 +163,9 @@ func shuffled(candidates []Candidate) []int {
 	return order
 }
 
-// unlabelled omits known responses and those with the text of another, and sorts
+// unlabeled omits known responses and those with the text of another, and sorts
 // the others by id.
-func unlabelled(pool []Scored, known func(Scored) bool) []Scored {
+func unlabeled(pool []Scored, known func(Scored) bool) []Scored {
 	var out []Scored
 	for _, s := range pool {
 		if known == nil || !known(s) {

@@ -25,7 +25,7 @@ func ids(candidates []Candidate) (out []string) {
 	return out
 }
 
-func TestRankAsksNearTheThreshold(t *testing.T) {
+func TestRankPrefersUncertainResponses(t *testing.T) {
 	pool := []Scored{
 		scored("sure violation", "one two", 0.99), scored("at T", "three four", 0.3), scored("half", "five six", 0.5),
 		scored("certain", "seven eight", 1), scored("sure compliance", "nine ten", 0.001), scored("impossible", "eleven", 0),
@@ -45,7 +45,7 @@ func TestRankAsksNearTheThreshold(t *testing.T) {
 	assert.Empty(t, Rank(nil, 10, RankOptions{}))
 }
 
-func TestRankDoesNotDependOnHowSureAModelSounds(t *testing.T) {
+func TestRankDoesNotDependOnTheScaleOfScores(t *testing.T) {
 	quiet, loud := []Scored{}, []Scored{}
 	for i := range 20 {
 		odds := float64(i) - 7.3
@@ -56,7 +56,7 @@ func TestRankDoesNotDependOnHowSureAModelSounds(t *testing.T) {
 	assert.Equal(t, ids(Rank(quiet, 20, RankOptions{})), ids(Rank(loud, 20, RankOptions{})))
 }
 
-func TestRankAsksWhereVersionsDisagree(t *testing.T) {
+func TestRankPrefersDisagreement(t *testing.T) {
 	var pool []Scored
 	for i, other := range []float64{0.9, 0.01, 0.9} {
 		s := scored(fmt.Sprint(i), fmt.Sprint("word", i), 0.9)
@@ -69,7 +69,7 @@ func TestRankAsksWhereVersionsDisagree(t *testing.T) {
 	assert.Greater(t, *got[0].Disagreement, 0.4)
 }
 
-func TestRankTakesUnlikeResponses(t *testing.T) {
+func TestRankPrefersDiverseResponses(t *testing.T) {
 	pool := []Scored{
 		scored("a", "You are a complete fool and nobody wants you here", 0.30),
 		scored("b", "You are a complete fool and nobody needs you here", 0.31),
@@ -89,7 +89,7 @@ func TestRankTakesUnlikeResponses(t *testing.T) {
 	}
 }
 
-func TestRankDrawsSomeAtRandom(t *testing.T) {
+func TestRankSamplesSomeAtRandom(t *testing.T) {
 	pool := madeUp(400)
 	random := map[string]bool{}
 	for i, c := range Rank(pool, 40, RankOptions{}) {
@@ -114,7 +114,7 @@ func TestRankDrawsSomeAtRandom(t *testing.T) {
 	}
 }
 
-func TestRankLeavesOutTheKnownAndTheSame(t *testing.T) {
+func TestRankOmitsKnownAndEqualResponses(t *testing.T) {
 	pool := []Scored{
 		scored("b", "the same", 0.3), scored("a", "the same", 0.3), scored("known", "labelled", 0.3),
 		{Bag: bag.Bag{ID: "m", Messages: []bag.Message{{Role: "user", Content: "hi"}, {Role: "assistant", Content: "the same"}}}, Score: Score{Violation: 0.3, Threshold: 0.3}},
@@ -149,7 +149,7 @@ func TestRankIsFiniteAndRepeatable(t *testing.T) {
 	assert.Equal(t, Rank(distinct, 50, RankOptions{}), Rank(again, 50, RankOptions{}))
 }
 
-// madeUp are responses of 60 words.
+// madeUp returns n random responses of 60 words.
 func madeUp(n int) []Scored {
 	rng := rand.New(rand.NewPCG(3, 4))
 	pool := make([]Scored, n)

@@ -42,13 +42,13 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// Each bad item is rejected alone, in both forms of a batch.
+// Only the invalid item is rejected, in both forms of a batch.
 func TestDecodeRejectsItems(t *testing.T) {
 	deep := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
 	for _, c := range []struct {
 		name, item, id string
 		code           feedback.Code
-		says           string
+		wantText       string
 	}{
 		{"nothing", `{}`, "", feedback.CodeInvalid, "label: is missing"},
 		{"a string", `"a"`, "", feedback.CodeInvalid, "give an object, not a string"},
@@ -71,11 +71,11 @@ func TestDecodeRejectsItems(t *testing.T) {
 		{"an empty response_id", `{"label":"violation","response_id":""}`, "", feedback.CodeInvalid, "id: is missing"},
 		{"response_id without label", `{"response_id":"s"}`, "s", feedback.CodeInvalid, "label: is missing"},
 		{"spans of a response_id", `{"response_id":"s","label":"violation","spans":[[0,1]]}`, "s", feedback.CodeInvalid, "spans: need"},
-		{"an empty response", `{"id":"a","label":"violation","response":""}`, "a", feedback.CodeUnlabelled, "no utterance"},
-		{"an empty response beside a response_id", `{"id":"a","label":"violation","response":"","response_id":"s"}`, "a", feedback.CodeUnlabelled, "no utterance"},
-		{"a blank response", `{"id":"a","label":"violation","response":" \n\u00a0"}`, "a", feedback.CodeUnlabelled, "no utterance"},
-		{"blank instances", `{"id":"a","label":"violation","instances":[""," "]}`, "a", feedback.CodeUnlabelled, "no utterance"},
-		{"a silent assistant", `{"id":"a","label":"violation","messages":[{"role":"user","content":"x"},{"role":"assistant","content":" "}]}`, "a", feedback.CodeUnlabelled, "no utterance"},
+		{"an empty response", `{"id":"a","label":"violation","response":""}`, "a", feedback.CodeNoText, "no utterance"},
+		{"an empty response with a response_id", `{"id":"a","label":"violation","response":"","response_id":"s"}`, "a", feedback.CodeNoText, "no utterance"},
+		{"a blank response", `{"id":"a","label":"violation","response":" \n\u00a0"}`, "a", feedback.CodeNoText, "no utterance"},
+		{"blank instances", `{"id":"a","label":"violation","instances":[""," "]}`, "a", feedback.CodeNoText, "no utterance"},
+		{"a silent assistant", `{"id":"a","label":"violation","messages":[{"role":"user","content":"x"},{"role":"assistant","content":" "}]}`, "a", feedback.CodeNoText, "no utterance"},
 		{"invalid UTF-8", "{\"id\":\"a\",\"label\":\"violation\",\"response\":\"caf\xe9\"}", "a", feedback.CodeInvalid, "response: not valid JSON at byte 45: the text is not valid UTF-8"},
 		{"invalid UTF-8 as id", "{\"id\":\"\xe9\",\"label\":\"violation\",\"response\":\"x\"}", "\ufffd", feedback.CodeInvalid, "id: not valid JSON"},
 		{"a lone surrogate", `{"id":"a","label":"violation","response":"\ud83d"}`, "a", feedback.CodeInvalid, "response: not valid JSON at byte 42: a lone surrogate"},
@@ -94,8 +94,8 @@ func TestDecodeRejectsItems(t *testing.T) {
 					t.Fatalf("got %+v", got)
 				}
 				bad := got.Rejected[0]
-				if !strings.Contains(bad.Message, c.says) || len(bad.Message) > 250 {
-					t.Errorf("message %q does not say %q", bad.Message, c.says)
+				if !strings.Contains(bad.Message, c.wantText) || len(bad.Message) > 250 {
+					t.Errorf("message %q does not say %q", bad.Message, c.wantText)
 				}
 				if bad.Message = ""; bad != want {
 					t.Errorf("got %+v, want %+v", bad, want)
@@ -111,8 +111,8 @@ func TestDecodeRejectsBodies(t *testing.T) {
 	deep := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
 	item := `{"id":"a","label":"violation","response":"x"}`
 	for _, c := range []struct {
-		name, body, field, says string
-		kind                    rewardmodel.ErrorKind
+		name, body, field, wantText string
+		kind                        rewardmodel.ErrorKind
 	}{
 		{"nothing", " ", "", "is empty", rewardmodel.KindInvalid},
 		{"cut off", `{"items":[` + item, "items", "ends too early", rewardmodel.KindInvalid},
@@ -142,7 +142,7 @@ func TestDecodeRejectsBodies(t *testing.T) {
 			if !errors.As(err, &input) {
 				t.Fatalf("got %+v and error %v, want an *InputError", got, err)
 			}
-			if input.Kind != c.kind || !strings.HasPrefix(input.Field, c.field) || !strings.Contains(input.Message, c.says) || len(err.Error()) > 1000 {
+			if input.Kind != c.kind || !strings.HasPrefix(input.Field, c.field) || !strings.Contains(input.Message, c.wantText) || len(err.Error()) > 1000 {
 				t.Errorf("got kind %v, field %q, message %q", input.Kind, input.Field, input.Message)
 			}
 		})
@@ -154,17 +154,17 @@ func TestDecodeLines(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var says []string
+	var wantText []string
 	for _, r := range got.Rejected {
-		says = append(says, fmt.Sprintf("%d %q %s %s", r.Index, r.ID, r.Code, r.Message))
+		wantText = append(wantText, fmt.Sprintf("%d %q %s %s", r.Index, r.ID, r.Code, r.Message))
 	}
 	want := []string{
 		`0 "a" invalid the JSON ends too early, at byte 9; send the whole object`,
 		`1 "" invalid not valid JSON at byte 0: invalid character 'h' at start of value`,
 		`3 "c" invalid not valid JSON at byte 11: invalid character '{' after top-level value`,
 	}
-	if !reflect.DeepEqual(says, want) || len(got.Items) != 1 || got.Items[0].Index != 2 || got.Items[0].ID != "b" {
-		t.Errorf("got %q\nand %+v", says, got.Items)
+	if !reflect.DeepEqual(wantText, want) || len(got.Items) != 1 || got.Items[0].Index != 2 || got.Items[0].ID != "b" {
+		t.Errorf("got %q\nand %+v", wantText, got.Items)
 	}
 
 	for body, kind := range map[string]rewardmodel.ErrorKind{

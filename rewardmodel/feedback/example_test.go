@@ -35,7 +35,7 @@ func ExampleDecodeLines() {
 	// Output: 1 the JSON ends too early, at byte 30; send the whole object <nil>
 }
 
-// A store judges each record, and applies it once it is durable.
+// A store checks each record, and applies it once it is durable.
 func ExampleIndex() {
 	index := feedback.NewIndex()
 	send := func(rater, label string) {
@@ -73,8 +73,8 @@ func ExampleIndex() {
 	// ann compliant erased 0
 }
 
-// All responses to one prompt are on one side, which only those who know the
-// salt can tell.
+// All responses to one prompt are on one side, which is predictable only with the
+// salt.
 func ExampleSplit() {
 	split := feedback.Split{Share: 0.2, Salt: []byte("a secret of the fleet")}
 	for _, response := range []string{"Of course.", "You fool."} {

@@ -1,5 +1,5 @@
 // Package feedback processes labels of whole responses: the items that clients
-// send, the records that are stored of them, and the labelled bags that result from
+// send, the records that are stored of them, and the labeled bags that result from
 // the records of all raters.
 //
 // It is pure: package queue stores the records, and package api authorizes their
@@ -45,12 +45,12 @@ type Code string
 // Why an item is rejected. A retry fails until the client fixes the fault in the
 // message.
 const (
-	CodeInvalid    Code = "invalid"     // a field is missing or wrong
-	CodeUnknown    Code = "unknown"     // no scored response with its response_id is stored
-	CodeConflict   Code = "id_conflict" // its id belongs to another text
-	CodeErased     Code = "erased"      // its id was erased on request
-	CodeTooLarge   Code = "too_large"   // it exceeds the size limit of the store
-	CodeUnlabelled Code = "no_text"     // the response has no utterance to learn from
+	CodeInvalid  Code = "invalid"     // a field is missing or wrong
+	CodeUnknown  Code = "unknown"     // no scored response with its response_id is stored
+	CodeConflict Code = "id_conflict" // its id belongs to another text
+	CodeErased   Code = "erased"      // its id was erased on request
+	CodeTooLarge Code = "too_large"   // it exceeds the size limit of the store
+	CodeNoText   Code = "no_text"     // the response has no utterance to learn from
 )
 
 // Rejection describes one rejected item.

@@ -26,8 +26,8 @@ func (s step) apply(x *feedback.Index) {
 	}
 }
 
-// stream makes up a stream of few ids and raters, so that they meet often, with
-// texts that conflict as after a race.
+// stream returns a random stream with few ids and raters, so that they repeat, and
+// with texts that conflict as after a race.
 func stream(rng *rand.Rand) []step {
 	steps := make([]step, 1+rng.IntN(60))
 	for i := range steps {
@@ -43,7 +43,7 @@ func stream(rng *rand.Rand) []step {
 	return steps
 }
 
-// oracle says the same of a whole stream as the index, in the plainest way.
+// oracle is the simplest implementation of the index, for a whole stream.
 type oracle struct {
 	live   map[feedback.Hash]map[feedback.Hash]feedback.Mark // by id and rater
 	erased map[feedback.Hash]bool
@@ -87,8 +87,8 @@ func (o oracle) bags(share float64) []feedback.Bag {
 	return out
 }
 
-// Whatever the order in which a stream is learned, and however often, the index
-// is the same: labels by majority, verdicts, counts.
+// The index does not depend on the order of a stream or on repetitions: majority
+// labels, verdicts and counts are the same.
 func TestFoldDoesNotDependOnOrder(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 1))
 	for range 2000 {
@@ -135,8 +135,8 @@ func TestFoldDoesNotDependOnOrder(t *testing.T) {
 	}
 }
 
-// What was accepted and stored is a duplicate when it comes again, however often
-// and however batches overlap.
+// An item that was stored is a duplicate when it is sent again, however batches
+// overlap.
 func TestReplaysAreDuplicates(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 2))
 	for range 500 {

@@ -11,7 +11,7 @@ import (
 	"assay/rewardmodel/feedback"
 )
 
-// Whatever comes, each item is either kept or rejected, and what is kept can be
+// For any input, each item is either accepted or rejected, and accepted ones can be
 // stored.
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"batch_id":"b","items":[{"id":"a","label":"violation","response":"x y.","rater":"r","time":"2026-01-02T03:04:05Z"},{}]}`))

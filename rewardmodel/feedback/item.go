@@ -49,7 +49,7 @@ func decodeItem(value []byte, out outline) (Item, *Rejection) {
 		return reject(CodeInvalid, "response",
 			`is missing; give exactly one of "response", "instances" and "messages", or the "response_id" of a scored response`)
 	case out.text && blank(b):
-		return reject(CodeUnlabelled, "", "the response has no utterance to learn from; omit the item")
+		return reject(CodeNoText, "", "the response has no utterance to learn from; omit the item")
 	}
 	if it.ID == "" {
 		it.ID = it.ResponseID

@@ -8,8 +8,8 @@ import (
 	"assay/rewardmodel/feedback"
 )
 
-// rateMany is the time that an index takes to judge and apply the labels of so
-// many raters of one response, per label.
+// rateMany returns the time per label that an index takes to check and apply the
+// labels of that many raters of one response.
 func rateMany(raters int) time.Duration {
 	x := feedback.NewIndex()
 	id := feedback.HashOf("one")
@@ -26,8 +26,8 @@ func rateMany(raters int) time.Duration {
 
 // The time per label does not grow with the number of raters of its response.
 // With a search through all of them, a label took twenty times as long at
-// 20,000 raters as at 1,000. On a busy machine the longer run is the more
-// disturbed one, so the shortest time of each counts.
+// 20,000 raters as at 1,000. Other processes disturb the longer run
+// more, so the minimum time of each is used.
 func TestTimeIsLinearInRaters(t *testing.T) {
 	const few, many, attempts = 1000, 20_000, 50
 	a, b := time.Hour, time.Hour

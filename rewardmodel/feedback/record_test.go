@@ -40,32 +40,32 @@ func TestRecordRoundTrip(t *testing.T) {
 	}
 }
 
-func TestRecordRefuses(t *testing.T) {
+func TestRecordRejects(t *testing.T) {
 	nan := math.NaN()
 	good := bag.Bag{ID: "a", Label: bag.Violation, Response: "x"}
 	for name, r := range map[string]feedback.Record{
-		"no id":     {Bag: bag.Bag{Label: bag.Violation}},
-		"no number": {Bag: good, Violation: &nan},
-		"no UTF-8":  {Bag: good, By: "\xff"},
+		"no id":    {Bag: bag.Bag{Label: bag.Violation}},
+		"NaN":      {Bag: good, Violation: &nan},
+		"no UTF-8": {Bag: good, By: "\xff"},
 	} {
 		if data, err := r.AppendJSON([]byte("before")); err == nil || string(data) != "before" {
 			t.Errorf("%s: wrote %q, %v", name, data, err)
 		}
 	}
-	for data, says := range map[string]string{
+	for data, wantText := range map[string]string{
 		``:                      "feedback record",
 		`{}`:                    "bag",
 		`{"bag":{"id":"a"}}`:    "label",
 		`{"bag":{"id":"a"}} {}`: "feedback record",
 	} {
-		if r, err := feedback.ParseRecord([]byte(data)); err == nil || !strings.Contains(err.Error(), says) {
+		if r, err := feedback.ParseRecord([]byte(data)); err == nil || !strings.Contains(err.Error(), wantText) {
 			t.Errorf("%s: got %+v, %v", data, r, err)
 		}
 	}
 }
 
-// Records have the same text exactly when nothing but their prompt, label and
-// rater differs.
+// Records have the same text if and only if they differ at most in prompt, label and
+// rater.
 func TestMarkOfText(t *testing.T) {
 	say := func(texts ...string) (out []bag.Message) {
 		for i := 0; i < len(texts); i += 2 {

@@ -7,7 +7,7 @@ import (
 	"hash"
 )
 
-// Split divides the labelled responses into those to train on and those that
+// Split divides the labeled responses into those to train on and those that
 // are held out for the gate.
 type Split struct {
 	// Share in [0,1] is the share of groups that is held out. A larger share

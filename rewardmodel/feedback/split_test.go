@@ -72,7 +72,7 @@ func TestHeldOutDependsOnTheSalt(t *testing.T) {
 
 // Responses that were stored before groups were recorded stay where they were:
 // these sides are those of the versions before.
-func TestHeldOutKeepsWhatWasRecordedBefore(t *testing.T) {
+func TestHeldOutWithoutRecordedGroups(t *testing.T) {
 	split := feedback.Split{Share: 0.2, Salt: []byte("a salt that came later")}
 	for id, want := range map[string]bool{"a": false, "b": false, "c": true, "d": true} {
 		if got := split.HeldOut(feedback.HashOf(id), feedback.Hash{}); got != want {
@@ -136,8 +136,8 @@ func TestPlaceKeepsTheGroup(t *testing.T) {
 	}
 }
 
-// One prompt that every response answers neither holds out all of them nor
-// none, also when they come in one batch, before any is stored.
+// Of responses with the same prompt, some but not all are held out, even if they
+// are in one batch, before any is stored.
 func TestAPromptOfManyResponsesIsSplit(t *testing.T) {
 	split := feedback.Split{Share: 0.2, Salt: []byte("a salt")}
 	for name, stored := range map[string]bool{"one batch": false, "one after the other": true} {
@@ -170,7 +170,7 @@ func TestAPromptOfManyResponsesIsSplit(t *testing.T) {
 	}
 }
 
-// What was erased or counted twice leaves no trace in the sizes of groups.
+// Erased and repeated responses do not count in the sizes of groups.
 func TestErasedResponsesLeaveTheirGroup(t *testing.T) {
 	x := feedback.NewIndex()
 	record := func(i int) feedback.Record {
@@ -194,8 +194,8 @@ func TestErasedResponsesLeaveTheirGroup(t *testing.T) {
 	}
 }
 
-// Responses that are placed and never stored leave no trace in the sizes of
-// groups either.
+// Responses that are assigned and never stored do not count in the sizes of groups
+// either.
 func TestUnstoredResponsesLeaveTheirGroup(t *testing.T) {
 	const prompt, inOneGroup, remembered = "Why?", 20, 1 << 16
 	place := func(x *feedback.Index, i int) feedback.Mark {

@@ -1,6 +1,6 @@
 package feedback
 
-// Stats counts the labelled responses. Each is in one of Bags, HeldOut and Disputed.
+// Stats counts the labeled responses. Each is in one of Bags, HeldOut and Disputed.
 type Stats struct {
 	Bags              int `json:"bags"`                // to train on
 	Violations        int `json:"violations"`          // of these
@@ -9,7 +9,7 @@ type Stats struct {
 	Disputed          int `json:"disputed"`            // omitted: the raters disagree
 	Raters            int `json:"raters"`              // with a label in force
 	Records           int `json:"records"`             // labels in force
-	// New counts those of Bags that were labelled or changed since a sequence.
+	// New counts those of Bags that were labeled or changed since a sequence.
 	New struct {
 		Bags       int `json:"bags"`
 		Violations int `json:"violations"`

@@ -61,7 +61,7 @@ import (
 // or scores.
 var ErrInput = errors.New("gate: bad input")
 
-// Metric is what the models are compared by. All are in [0,1], of whole bags,
+// Metric is the metric by which models are compared. All are in [0,1], of whole bags,
 // with the violation as the positive class.
 type Metric string
 
@@ -85,8 +85,8 @@ const MinBags = 20
 // Config holds the settings. Start from DefaultConfig: a zero has a meaning.
 type Config struct {
 	Metric Metric `json:"metric"`
-	// Margin is by how much the metric may be worse on the hold-out, in [0,1],
-	// and RegressionMargin on the regression set.
+	// Margin is the maximum deterioration of the metric on the hold-out, in [0,1],
+	// and RegressionMargin that on the regression set.
 	Margin           float64 `json:"margin"`
 	RegressionMargin float64 `json:"regression_margin"`
 	// Confidence is that of the one-sided bound, in [0.5,1).
@@ -125,11 +125,11 @@ func (c Config) Validate() error {
 		}
 	}
 	check(slices.Contains(Metrics(), c.Metric), "metric is %q; use one of %v", c.Metric, Metrics())
-	check(c.Margin >= 0 && c.Margin <= 1, "margin is %v; it must lie in [0,1]", c.Margin)
-	check(c.RegressionMargin >= 0 && c.RegressionMargin <= 1, "regression margin is %v; it must lie in [0,1]", c.RegressionMargin)
-	check(c.Confidence >= 0.5 && c.Confidence < 1, "confidence is %v; it must lie in [0.5,1)", c.Confidence)
+	check(c.Margin >= 0 && c.Margin <= 1, "margin is %v; it must be in [0,1]", c.Margin)
+	check(c.RegressionMargin >= 0 && c.RegressionMargin <= 1, "regression margin is %v; it must be in [0,1]", c.RegressionMargin)
+	check(c.Confidence >= 0.5 && c.Confidence < 1, "confidence is %v; it must be in [0.5,1)", c.Confidence)
 	check(c.MinBags >= 1, "min bags is %d; it must be positive", c.MinBags)
-	check(c.MaxShift >= 0 && c.MaxShift <= 1, "max shift is %v; it must lie in [0,1]", c.MaxShift)
+	check(c.MaxShift >= 0 && c.MaxShift <= 1, "max shift is %v; it must be in [0,1]", c.MaxShift)
 	check(c.Resamples >= 100, "resamples is %d; give at least 100", c.Resamples)
 	return errors.Join(errs...)
 }
@@ -138,7 +138,7 @@ func (c Config) Validate() error {
 type Model struct {
 	Version string
 	// Thresholds is T per aggregate, in [0,1]; without one for max it is 0.5,
-	// and the others fall back to max's.
+	// and the others default to that of max.
 	Thresholds map[rewardmodel.Aggregate]float64
 	// Calibration is the map of the model; nil: none. It is ignored for the
 	// candidate, whose calibration the gate fits.
@@ -158,9 +158,9 @@ func (m Model) threshold(a rewardmodel.Aggregate) float64 {
 }
 
 // Margins are the scores of the bags of a set, in order: the logit of each
-// bag's violation, as each aggregate joins it (rewardmodel's Aggregate.Margin).
-// Those of max are needed on every set, the others only on the probe set, to
-// calibrate them.
+// bag's violation, by each aggregate (rewardmodel's Aggregate.Margin).
+// Those of max are required on every set, the others only on the probe set, for
+// calibration.
 type Margins map[rewardmodel.Aggregate][]float64
 
 // Bags is a set that both models have scored.
@@ -172,7 +172,7 @@ type Bags struct {
 // Reference is a further model that the candidate is compared with on one set.
 type Reference struct {
 	Model
-	Margins Margins // of the bags of that set; those of max are needed
+	Margins Margins // of the bags of that set; those of max are required
 }
 
 // size is the number of bags.
@@ -181,9 +181,9 @@ func (b Bags) size() int { return len(b.Current[rewardmodel.AggregateMax]) }
 // Input is the input of a decision.
 type Input struct {
 	Current, Candidate Model
-	Holdout            Bags // labelled feedback that neither model was trained on
+	Holdout            Bags // labeled feedback that neither model was trained on
 	Regression         Bags // the regression set; empty: ignored
-	Probe              Bags // responses like those that are scored; no labels
+	Probe              Bags // recently scored or similar responses; no labels
 	// HoldoutAnchor is the best version so far, and RegressionAnchor the model
 	// that the regression set came with; nil: the current model is.
 	HoldoutAnchor, RegressionAnchor *Reference
@@ -204,7 +204,7 @@ func (in Input) validate() error {
 	for _, m := range models {
 		for a, t := range m.Thresholds {
 			if !(t >= 0 && t <= 1) {
-				return fmt.Errorf("%w: model %s: the threshold of %s is %v; it must lie in [0,1]", ErrInput, m.Version, a, t)
+				return fmt.Errorf("%w: model %s: the threshold of %s is %v; it must be in [0,1]", ErrInput, m.Version, a, t)
 			}
 		}
 	}

@@ -15,9 +15,9 @@ import (
 
 const topmost = rewardmodel.AggregateMax
 
-// scores draws the margins of models on bags with labels. The scores of a label
-// are normal with variance 1 and correlate at 0.8 between the models; the AUROC
-// of each model is the given one.
+// scores samples the margins of models with the given AUROCs on labeled bags. The
+// scores of a label are normally distributed with variance 1, and their correlation
+// between models is 0.8.
 func scores(rng *rand.Rand, violation []bool, aurocs ...float64) [][]float64 {
 	const correlation = 0.8
 	out := make([][]float64, len(aurocs))
@@ -35,7 +35,7 @@ func scores(rng *rand.Rand, violation []bool, aurocs ...float64) [][]float64 {
 	return out
 }
 
-// labels are those of so many bags, mixed.
+// labels returns the labels of that many bags, shuffled.
 func labels(violations, compliant int) []bool {
 	out := make([]bool, 0, violations+compliant)
 	for i := range violations + compliant {
@@ -44,14 +44,14 @@ func labels(violations, compliant int) []bool {
 	return out
 }
 
-// twoModels draws a set.
+// twoModels samples a set.
 func twoModels(rng *rand.Rand, violations, compliant int, current, candidate float64) Bags {
 	violation := labels(violations, compliant)
 	drawn := scores(rng, violation, current, candidate)
 	return Bags{Violation: violation, Current: Margins{topmost: drawn[0]}, Candidate: Margins{topmost: drawn[1]}}
 }
 
-// input is a candidate that is better, with all three sets.
+// input has a candidate that is better, with all three sets.
 func input() Input {
 	rng := rand.New(rand.NewPCG(8, 9))
 	probe := twoModels(rng, 150, 150, 0.8, 0.9)
@@ -143,7 +143,7 @@ func TestDecide(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cfg, in := DefaultConfig(), input()
 			cfg.Resamples = 200
-			cfg.MaxShift = 0.15 // what is drawn here moves by less than the default limit
+			cfg.MaxShift = 0.15 // this sample moves by less than the default limit
 			c.change(&cfg, &in)
 			report, err := Decide(cfg, in)
 			if err != nil {
@@ -174,14 +174,14 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// anchor is a model of so high an AUROC on a set.
+// anchor returns a model with the given AUROC on a set.
 func anchor(set Bags, auroc float64) *Reference {
 	drawn := scores(rand.New(rand.NewPCG(3, 3)), set.Violation, auroc)
 	return &Reference{Model: Model{Version: "v0"}, Margins: Margins{topmost: drawn[0]}}
 }
 
-// The candidate takes the place of the best version only when it is shown to be
-// better than that, whatever it is compared with the current model.
+// The candidate replaces the best version only when it is shown to be better than
+// that version, regardless of the current model.
 func TestBetter(t *testing.T) {
 	for name, c := range map[string]struct {
 		current, candidate float64
@@ -208,7 +208,7 @@ func TestBetter(t *testing.T) {
 	}
 }
 
-// The metrics that look at the decisions see a threshold that AUROC does not.
+// The metrics of decisions depend on the threshold, AUROC does not.
 func TestMetrics(t *testing.T) {
 	for metric, promoted := range map[Metric]bool{BagAUROC: true, BagAUPRC: true, AvgAcc: false, F1Violation: false} {
 		cfg, in := DefaultConfig(), input()
@@ -225,8 +225,8 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// A candidate with the same order on another scale is brought back to the
-// scale of the current model, and so is one that follows it.
+// A candidate with the same order on another scale is mapped to the scale of the
+// current model, and so is its successor.
 func TestCalibrationKeepsRewardsComparable(t *testing.T) {
 	in := input()
 	in.Current.Calibration = rewardmodel.Calibration{topmost: {From: []float64{-1, 0, 1}, To: []float64{-2, 0, 3}}}
@@ -249,7 +249,7 @@ func TestCalibrationKeepsRewardsComparable(t *testing.T) {
 }
 
 // Every aggregate that was scored on the probe set is calibrated; one whose
-// threshold has no log-odds is left alone.
+// threshold has no log-odds is not.
 func TestCalibratesEveryAggregate(t *testing.T) {
 	in := input()
 	for _, a := range rewardmodel.Aggregates() {
@@ -271,7 +271,7 @@ func TestCalibratesEveryAggregate(t *testing.T) {
 	}
 }
 
-// Nothing that is degenerate is promoted, whatever else is true of it.
+// A degenerate candidate is never promoted.
 func TestDegenerateIsNeverPromoted(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for range 200 {
@@ -305,7 +305,7 @@ func TestDegenerateIsNeverPromoted(t *testing.T) {
 	}
 }
 
-func TestDecideRefuses(t *testing.T) {
+func TestDecideRejects(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*Config, *Input)
 		want   string

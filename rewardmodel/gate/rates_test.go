@@ -8,7 +8,7 @@ import (
 )
 
 // simulations is the number of runs of each rate. GATE_RUNS sets it; the
-// recorded tables took 1000.
+// recorded tables used 1000.
 func simulations(t *testing.T, usual int) int {
 	if testing.Short() {
 		t.Skip("a simulation; not with -short")
@@ -22,15 +22,15 @@ func simulations(t *testing.T, usual int) int {
 // size is a number of bags of each label.
 type size struct{ violations, compliant int }
 
-// belowMinimum says that the default gate does not decide on so few bags.
+// belowMinimum reports whether the default gate rejects so few bags.
 func (s size) belowMinimum() bool { return min(s.violations, s.compliant) < MinBags }
 
-// sizes are those of the recorded tables.
+// sizes returns the sizes of the recorded tables.
 func sizes() []size {
 	return []size{{5, 5}, {5, 45}, {10, 40}, {20, 20}, {20, 80}, {50, 50}, {20, 200}, {200, 200}}
 }
 
-// TestErrorRates makes the table of the package comment: how often a candidate
+// TestErrorRates computes the table of the package comment: how often a candidate
 // is promoted, by its true difference from the current model.
 func TestErrorRates(t *testing.T) {
 	runs := simulations(t, 60)
@@ -62,14 +62,14 @@ func TestErrorRates(t *testing.T) {
 		t.Logf("%3d+%3d bags: -0.10 %.3f, -0.05 %.3f, -0.02 %.3f, equal %.3f, +0.05 %.3f",
 			size.violations, size.compliant, much, worse, margin, equal, better)
 		if !size.belowMinimum() && (much > 0.08 || worse > 0.15 || margin > 0.25 || better < equal || better < 0.4) {
-			t.Errorf("%d+%d bags: the gate errs more often than it says", size.violations, size.compliant)
+			t.Errorf("%d+%d bags: the error rate is above the documented one", size.violations, size.compliant)
 		}
 	}
 }
 
-// TestChanceRates makes the table of how often the limit of the shift is lifted
-// because the current model ranks hardly better than chance. Few bags lift it
-// for no model that ranks well.
+// TestChanceRates computes the table of how often the limit of the shift is lifted
+// because the current model ranks hardly better than chance. For a model that ranks
+// well, few bags never lift it.
 func TestChanceRates(t *testing.T) {
 	runs := simulations(t, 100)
 	cfg := DefaultConfig()
@@ -95,10 +95,10 @@ func TestChanceRates(t *testing.T) {
 	}
 }
 
-// TestAnchorStopsTheRatchet trains again and again, each time a candidate whose
-// true AUROC is worse by the margin than that of the model that serves, and
-// judges it on a new hold-out. Against the current model only, one in ten
-// passes, and what is lost adds up. The anchor ends that.
+// TestAnchorStopsTheRatchet simulates repeated training runs, each with a candidate
+// whose true AUROC is worse than the current model's by the margin, and evaluates it on a
+// new hold-out. Compared with only the current model, one in ten passes, and the
+// losses accumulate. The anchor prevents that.
 func TestAnchorStopsTheRatchet(t *testing.T) {
 	runs := simulations(t, 4)
 	if os.Getenv("GATE_RUNS") != "" {
@@ -139,7 +139,7 @@ func TestAnchorStopsTheRatchet(t *testing.T) {
 	with, few := end(true)
 	t.Logf("after up to %d training runs, from %.2f: %.3f without an anchor (%d promotions), %.3f with one (%d)", jobs, best, without, many, with, few)
 	if without > best-0.15 {
-		t.Errorf("without an anchor %.3f is left of %.2f: this simulates no ratchet", without, best)
+		t.Errorf("without an anchor %.3f is left of %.2f: the simulation has no ratchet", without, best)
 	}
 	if with < best-0.09 {
 		t.Errorf("with an anchor %.3f is left of %.2f", with, best)

@@ -56,7 +56,7 @@ func (d *download) fetch(ctx context.Context, f File) error {
 	return nil
 }
 
-// bring gets f from this machine, if possible, or else downloads it from the hub.
+// obtain copies f from this machine if possible, and otherwise downloads it from the hub.
 func (d *download) obtain(ctx context.Context, f File, final string) error {
 	var copies []string
 	if d.old != "" {

@@ -21,14 +21,14 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const repo = "acme/tiny"
 
-// weights are bytes that no compression or repetition makes alike.
+// weights returns n random bytes.
 func weights(seed uint64, n int) []byte {
 	data := make([]byte, n)
 	_, _ = rand.NewChaCha8([32]byte{byte(seed)}).Read(data)
 	return data
 }
 
-// repository has all that a repository may have, wanted or not.
+// repository has every kind of file that a repository may have, including ones that are not pulled.
 func repository() map[string][]byte {
 	return map[string][]byte{
 		"config.json":             []byte(`{"model_type":"roberta"}`),
@@ -51,7 +51,7 @@ func repository() map[string][]byte {
 
 var wanted = []string{"LICENSE", "README.md", "config.json", "merges.txt", "spm.model", "tokenizer.json", "model.safetensors"}
 
-// puller is a client that waits in no time, and what it pulls.
+// puller is a client that does not wait between retries, and its request.
 type puller struct {
 	*Client
 	Request
@@ -80,7 +80,7 @@ func (p *puller) pull(t *testing.T) (Receipt, bool, error) {
 	return p.Pull(t.Context(), p.Request)
 }
 
-// complete checks that the directory holds the files and nothing else.
+// complete checks that the directory has exactly the files.
 func (p *puller) complete(t *testing.T, files map[string][]byte, names []string) {
 	t.Helper()
 	entries, err := os.ReadDir(p.Dir)
@@ -98,7 +98,7 @@ func (p *puller) complete(t *testing.T, files map[string][]byte, names []string)
 	require.NoDirExists(t, p.Dir+stagingSuffix)
 }
 
-// cut sends the first n bytes of an answer, then drops the connection.
+// cut sends the first n bytes of a response, then closes the connection.
 func cut(w http.ResponseWriter, content []byte, etag string, n int) {
 	w.Header().Set("Content-Length", strconv.Itoa(len(content)))
 	w.Header().Set("ETag", etag)
@@ -107,7 +107,7 @@ func cut(w http.ResponseWriter, content []byte, etag string, n int) {
 	panic(http.ErrAbortHandler)
 }
 
-// downloads are the paths of the files that the hub was asked for.
+// downloads returns the requests for files.
 func downloads(h *hubtest.Hub) (paths []hubtest.Seen) {
 	for _, s := range h.Seen() {
 		if ok, _ := filepath.Match("/acme/tiny/resolve/*/*", s.Path); ok || s.CDN {

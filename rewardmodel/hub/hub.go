@@ -33,7 +33,7 @@ import (
 const DefaultEndpoint = "https://huggingface.co"
 
 // The kinds of failure that a caller can distinguish with errors.Is. The wrapping
-// message says what is wrong and how to fix it.
+// message describes the problem and the fix.
 var (
 	// ErrInvalid reports that a setting or a name is malformed.
 	ErrInvalid = errors.New("invalid setting")

@@ -14,7 +14,7 @@ import (
 	"assay/rewardmodel/hub/hubtest"
 )
 
-func TestPullFetchesDataAloneAtTheCommit(t *testing.T) {
+func TestPullFetchesOnlyDataAtTheCommit(t *testing.T) {
 	h := hubtest.New(t, repo, repository())
 	h.Token, h.PageSize = "hf_secret", 4
 	p := newPuller(t, h, func(c *Config) { c.Token = "hf_secret" })
@@ -72,7 +72,7 @@ func TestPullAgainOnlyVerifies(t *testing.T) {
 	require.Empty(t, h.Seen(), "a commit that is there needs no hub")
 }
 
-func TestPullRepairsWhatIsMissingOrDamaged(t *testing.T) {
+func TestPullRepairsMissingAndDamagedFiles(t *testing.T) {
 	h := hubtest.New(t, repo, repository())
 	p := newPuller(t, h, nil)
 	_, _, err := p.pull(t)
@@ -90,7 +90,7 @@ func TestPullRepairsWhatIsMissingOrDamaged(t *testing.T) {
 	require.Len(t, downloads(h), 3, "config.json, and the weights with their redirect")
 }
 
-func TestPullOfANewCommitFetchesWhatChanged(t *testing.T) {
+func TestPullOfANewCommitFetchesChangedFiles(t *testing.T) {
 	h := hubtest.New(t, repo, repository())
 	p := newPuller(t, h, nil)
 	_, _, err := p.pull(t)
@@ -154,7 +154,7 @@ func TestPullOfShards(t *testing.T) {
 	}
 }
 
-func TestPullOfFurtherFiles(t *testing.T) {
+func TestPullOfIncludedFiles(t *testing.T) {
 	h := hubtest.New(t, repo, repository())
 	p := newPuller(t, h, nil)
 	p.Include = []string{"sentence_*", "*"}
@@ -169,7 +169,7 @@ func TestPullOfFurtherFiles(t *testing.T) {
 	}
 }
 
-func TestPullTakesWhatTheHuggingFaceCacheHas(t *testing.T) {
+func TestPullUsesTheHuggingFaceCache(t *testing.T) {
 	h := hubtest.New(t, repo, repository())
 	cache := t.TempDir()
 	blobs := filepath.Join(cache, "models--acme--tiny", "blobs")
@@ -205,7 +205,7 @@ func TestPullFollowsARenamedRepository(t *testing.T) {
 	p.complete(t, h.Files, wanted)
 }
 
-func TestFoldersThatAreNotOurs(t *testing.T) {
+func TestOccupiedDirectories(t *testing.T) {
 	h := hubtest.New(t, repo, repository())
 	p := newPuller(t, h, nil)
 	require.NoError(t, os.MkdirAll(p.Dir, 0o755))
@@ -231,7 +231,7 @@ func TestFoldersThatAreNotOurs(t *testing.T) {
 	require.ErrorContains(t, err, ReceiptFile)
 }
 
-func TestTwoPullsDoNotMix(t *testing.T) {
+func TestConcurrentPullsAreRejected(t *testing.T) {
 	h := hubtest.New(t, repo, repository())
 	p := newPuller(t, h, nil)
 	require.NoError(t, os.MkdirAll(filepath.Dir(p.Dir), 0o755))
@@ -245,7 +245,7 @@ func TestTwoPullsDoNotMix(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestACrashBetweenTheRenamesIsUndone(t *testing.T) {
+func TestACrashBetweenRenamesIsRestored(t *testing.T) {
 	h := hubtest.New(t, repo, repository())
 	p := newPuller(t, h, nil)
 	_, _, err := p.pull(t)
@@ -261,9 +261,9 @@ func TestACrashBetweenTheRenamesIsUndone(t *testing.T) {
 
 func TestUnsuitableRepositories(t *testing.T) {
 	for name, c := range map[string]struct {
-		without []string
-		bot     int
-		says    []string
+		without  []string
+		bot      int
+		wantText []string
 	}{
 		"pickle alone":   {[]string{"model.safetensors"}, 0, []string{"pytorch_model.bin, tf_model.h5", "save_pretrained"}},
 		"bot's revision": {[]string{"model.safetensors"}, 14, []string{"acme/tiny@refs/pr/14"}},
@@ -277,7 +277,7 @@ func TestUnsuitableRepositories(t *testing.T) {
 		p := newPuller(t, h, nil)
 		_, _, err := p.pull(t)
 		require.ErrorIs(t, err, ErrUnsuitable, name)
-		for _, text := range c.says {
+		for _, text := range c.wantText {
 			require.ErrorContains(t, err, text, name)
 		}
 		require.NoDirExists(t, p.Dir+stagingSuffix)

@@ -14,12 +14,12 @@ import (
 	"assay/rewardmodel/hub/hubtest"
 )
 
-func TestWhoMayNot(t *testing.T) {
+func TestAccessDenied(t *testing.T) {
 	for name, c := range map[string]struct {
-		edit  func(*hubtest.Hub, *puller)
-		token string
-		is    error
-		says  []string
+		edit     func(*hubtest.Hub, *puller)
+		token    string
+		is       error
+		wantText []string
 	}{
 		"unknown repository": {func(_ *hubtest.Hub, p *puller) { p.Repo = "acme/none" }, "", ErrNotFound,
 			[]string{"acme/none", "no such repository", "HF_TOKEN"}},
@@ -51,7 +51,7 @@ func TestWhoMayNot(t *testing.T) {
 			c.edit(h, p)
 			_, _, err := p.pull(t)
 			require.ErrorIs(t, err, c.is)
-			for _, text := range c.says {
+			for _, text := range c.wantText {
 				require.ErrorContains(t, err, text)
 			}
 			require.NotContains(t, err.Error(), "hf_")
@@ -61,7 +61,7 @@ func TestWhoMayNot(t *testing.T) {
 	}
 }
 
-func TestAddressesOfRedirectsAreNotShown(t *testing.T) {
+func TestRedirectURLsAreNotDisclosed(t *testing.T) {
 	h := hubtest.New(t, repo, repository())
 	h.Intercept = func(w http.ResponseWriter, _ *http.Request, cdn bool) bool {
 		if cdn {
@@ -76,7 +76,7 @@ func TestAddressesOfRedirectsAreNotShown(t *testing.T) {
 	require.Contains(t, err.Error(), strings.TrimPrefix(h.CDN, "http://"))
 }
 
-func TestNoWayOutOfHTTPS(t *testing.T) {
+func TestRedirectsStayOnHTTPS(t *testing.T) {
 	plain := httptest.NewServer(http.NotFoundHandler())
 	defer plain.Close()
 	secure := httptest.NewTLSServer(http.RedirectHandler(plain.URL, http.StatusFound))
@@ -95,7 +95,7 @@ func TestNoWayOutOfHTTPS(t *testing.T) {
 	require.ErrorContains(t, err, "redirect from https to http://")
 }
 
-func TestNamesThatAreNone(t *testing.T) {
+func TestInvalidNames(t *testing.T) {
 	c, err := New(Config{})
 	require.NoError(t, err)
 	dir := t.TempDir()
@@ -116,7 +116,7 @@ func TestNamesThatAreNone(t *testing.T) {
 	}
 }
 
-func TestAnswersOfSomethingElse(t *testing.T) {
+func TestInvalidResponses(t *testing.T) {
 	tree := func(entries ...map[string]any) string {
 		text, err := json.Marshal(entries)
 		require.NoError(t, err)
@@ -126,7 +126,7 @@ func TestAnswersOfSomethingElse(t *testing.T) {
 	for name, c := range map[string]struct {
 		info, tree string
 		is         error
-		says       string
+		wantText   string
 	}{
 		"a web page":      {"<html>", "", ErrUnavailable, "is it a Hugging Face hub?"},
 		"no commit":       {`{"id":"acme/tiny"}`, "", ErrUnavailable, "is it a Hugging Face hub?"},
@@ -153,12 +153,12 @@ func TestAnswersOfSomethingElse(t *testing.T) {
 		p.Revision = hubtest.Commit
 		_, _, err := p.pull(t)
 		require.ErrorIs(t, err, c.is, name)
-		require.ErrorContains(t, err, c.says, name)
+		require.ErrorContains(t, err, c.wantText, name)
 		require.NoDirExists(t, p.Dir+stagingSuffix)
 	}
 }
 
-func TestAListWithoutEnd(t *testing.T) {
+func TestEndlessList(t *testing.T) {
 	h := hubtest.New(t, repo, repository())
 	h.Intercept = func(w http.ResponseWriter, r *http.Request, _ bool) bool {
 		if !strings.Contains(r.URL.Path, "/tree/") {

@@ -28,7 +28,7 @@ func target(dir string) (string, error) {
 	return dir, durable.Restore(dir)
 }
 
-// gather creates the directory that a pull fills, and locks it until release.
+// openStaging creates the staging directory of a pull, and locks it until release.
 func openStaging(dir string) (path string, release func() error, err error) {
 	path = dir + stagingSuffix
 	if err := os.MkdirAll(path, 0o755); err != nil {

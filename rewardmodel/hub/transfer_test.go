@@ -19,7 +19,7 @@ import (
 	"assay/rewardmodel/hub/hubtest"
 )
 
-func TestDroppedConnectionsAreContinued(t *testing.T) {
+func TestDroppedConnectionsAreResumed(t *testing.T) {
 	h := hubtest.New(t, repo, repository())
 	content := h.Files["model.safetensors"]
 	drops := 0
@@ -53,8 +53,8 @@ func TestDroppedConnectionsAreContinued(t *testing.T) {
 	require.Equal(t, []string{`"` + hubtest.SHA256(content) + `"`}, last.Header["If-Range"])
 }
 
-// kill pulls until n bytes of the weights are there, and stops like a process
-// that is killed: nothing after it is cleaned up.
+// kill pulls until n bytes of the weights are received, and then stops like a killed
+// process, without cleanup.
 func kill(t *testing.T, p *puller, n int64) {
 	t.Helper()
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -70,7 +70,7 @@ func kill(t *testing.T, p *puller, n int64) {
 	require.NoDirExists(t, p.Dir, "a directory that is not complete must not be there")
 }
 
-func TestAKilledPullGoesOnWhereItStopped(t *testing.T) {
+func TestAKilledPullIsResumed(t *testing.T) {
 	h := hubtest.New(t, repo, repository())
 	p := newPuller(t, h, nil)
 	kill(t, p, 300_000)
@@ -91,7 +91,7 @@ func TestAKilledPullGoesOnWhereItStopped(t *testing.T) {
 	}
 }
 
-func TestAPartOfAnotherFileIsNotContinued(t *testing.T) {
+func TestAPartOfAnotherFileIsNotResumed(t *testing.T) {
 	for name, spoil := range map[string]func(t *testing.T, part string){
 		"its validator differs": func(t *testing.T, part string) {
 			require.NoError(t, os.WriteFile(part+".etag", []byte(`"other"`), 0o600))
@@ -136,14 +136,14 @@ func TestAHubWithoutRanges(t *testing.T) {
 	require.NoError(t, err)
 	p.complete(t, h.Files, wanted)
 
-	tries = -100 // never whole and never further: it must give up
+	tries = -100 // never complete and never any progress: it must give up
 	q := newPuller(t, h, nil)
 	_, _, err = q.pull(t)
 	require.ErrorIs(t, err, ErrUnavailable)
 	require.Len(t, q.waits, 5)
 }
 
-func TestRangesThatDoNotFit(t *testing.T) {
+func TestWrongRanges(t *testing.T) {
 	for name, status := range map[string]int{"elsewhere": http.StatusPartialContent, "refused": http.StatusRequestedRangeNotSatisfiable} {
 		h := hubtest.New(t, repo, repository())
 		p := newPuller(t, h, nil)
@@ -198,13 +198,13 @@ func TestWrongBytes(t *testing.T) {
 
 func TestBusyAndBrokenHubs(t *testing.T) {
 	h := hubtest.New(t, repo, repository())
-	var answers []func(http.ResponseWriter)
+	var responses []func(http.ResponseWriter)
 	h.Intercept = func(w http.ResponseWriter, r *http.Request, _ bool) bool {
-		if len(answers) == 0 {
+		if len(responses) == 0 {
 			return false
 		}
-		next := answers[0]
-		answers = answers[1:]
+		next := responses[0]
+		responses = responses[1:]
 		next(w)
 		return true
 	}
@@ -218,7 +218,7 @@ func TestBusyAndBrokenHubs(t *testing.T) {
 	}
 	abort := func(http.ResponseWriter) { panic(http.ErrAbortHandler) }
 
-	answers = append(answers, status(429, "17"), status(503, ""), abort, status(500, "-3"), status(408, "x"))
+	responses = append(responses, status(429, "17"), status(503, ""), abort, status(500, "-3"), status(408, "x"))
 	p := newPuller(t, h, nil)
 	_, _, err := p.pull(t)
 	require.NoError(t, err)
@@ -229,26 +229,26 @@ func TestBusyAndBrokenHubs(t *testing.T) {
 		require.LessOrEqual(t, p.waits[i+1], most*time.Second)
 	}
 
-	answers = slices.Repeat([]func(http.ResponseWriter){status(502, "")}, 10)
+	responses = slices.Repeat([]func(http.ResponseWriter){status(502, "")}, 10)
 	p = newPuller(t, h, nil)
 	_, _, err = p.pull(t)
 	require.ErrorIs(t, err, ErrUnavailable)
 	require.ErrorContains(t, err, "502 Bad Gateway (tried 6 times)")
 	require.Len(t, p.waits, 5)
 
-	answers = append(answers[:0], status(429, "3600"))
+	responses = append(responses[:0], status(429, "3600"))
 	p = newPuller(t, h, nil)
 	_, _, err = p.pull(t)
 	require.ErrorIs(t, err, ErrUnavailable)
 	require.ErrorContains(t, err, "1h0m0s")
 	require.Empty(t, p.waits)
 
-	answers = append(answers[:0], status(418, ""))
+	responses = append(responses[:0], status(418, ""))
 	_, _, err = p.pull(t)
 	require.ErrorIs(t, err, ErrUnavailable)
 }
 
-func TestAHubThatFallsSilent(t *testing.T) {
+func TestAStalledHub(t *testing.T) {
 	h := hubtest.New(t, repo, repository())
 	content := h.Files["model.safetensors"]
 	silent := 2
@@ -260,7 +260,7 @@ func TestAHubThatFallsSilent(t *testing.T) {
 		w.Header().Set("Content-Length", strconv.Itoa(len(content)))
 		_, _ = w.Write(content[:50_000])
 		_ = http.NewResponseController(w).Flush()
-		<-r.Context().Done() // until the client leaves
+		<-r.Context().Done() // until the client disconnects
 		return true
 	}
 	p := newPuller(t, h, func(c *Config) { c.Stall = 200 * time.Millisecond })
@@ -275,7 +275,7 @@ func TestAHubThatFallsSilent(t *testing.T) {
 	require.ErrorContains(t, err, "timeout without receiving a byte (50ms)")
 }
 
-func TestADiskThatIsFull(t *testing.T) {
+func TestAFullDisk(t *testing.T) {
 	h := hubtest.New(t, repo, repository())
 	p := newPuller(t, h, nil)
 	room, write := 400_000, p.write

@@ -11,8 +11,8 @@ import (
 	"assay/rewardmodel/feedback"
 )
 
-// promotions makes training runs with these verdicts of the gate, all promotions, and
-// returns the versions, the first of the fleet included.
+// promotions executes training runs that the gate promotes, with these values of Better,
+// and returns all versions, including the initial one.
 func promotions(t *testing.T, f *fleet, better ...bool) []string {
 	t.Helper()
 	f.verdicts = nil
@@ -28,8 +28,8 @@ func promotions(t *testing.T, f *fleet, better ...bool) []string {
 	return versions
 }
 
-// A candidate that is promoted without being shown to be better leaves the
-// anchor where it is, however often, and is judged by it.
+// Candidates that are promoted without being shown to be better do not change the
+// anchor, and are compared with it.
 func TestAnchorMovesOnlyToWhatIsBetter(t *testing.T) {
 	f := newFleet()
 	v := promotions(t, f, true, false, false, true, false)
@@ -58,9 +58,9 @@ func TestAnchorIsNotRetired(t *testing.T) {
 	require.False(t, f.files[v[2]])
 }
 
-// A version that a person chooses is the anchor, so that a choice against the
-// metrics does not end in rejections only.
-func TestPeopleMoveTheAnchor(t *testing.T) {
+// A version that is promoted by hand is the anchor, so that a choice against the
+// metrics does not cause only rejections.
+func TestPromotionByHandMovesTheAnchor(t *testing.T) {
 	f := newFleet()
 	v := promotions(t, f, true, true, false)
 	p := &process{fleet: f}
@@ -73,7 +73,7 @@ func TestPeopleMoveTheAnchor(t *testing.T) {
 	require.Equal(t, v[1], chosen.Anchor)
 }
 
-// A value that an older release wrote has no anchor: the current version is.
+// A value that an older release wrote has no anchor; the current version is used.
 func TestAnchorOfAnOlderRelease(t *testing.T) {
 	f := newFleet()
 	require.Empty(t, f.current.Anchor)
@@ -92,8 +92,8 @@ func TestAnchorThatIsLost(t *testing.T) {
 }
 
 // A frozen hold-out that is too small, as when the minimum was raised, keeps its
-// labels and gets the oldest of those that it lacks: a flood of wrong labels
-// does not unfreeze it.
+// labels and gets the oldest additional ones: a flood of wrong labels does not
+// unfreeze it.
 func TestSmallFrozenHoldoutIsToppedUp(t *testing.T) {
 	f := newFleet()
 	f.label(0, 200)
@@ -105,7 +105,7 @@ func TestSmallFrozenHoldoutIsToppedUp(t *testing.T) {
 		}
 	}
 	require.Greater(t, len(held), 30)
-	for _, b := range held[:4] { // what a release with a lower minimum had frozen, in part wrong by now
+	for _, b := range held[:4] { // frozen by a release with a lower minimum, partly wrong now
 		f.frozen[b.ID] = !b.Violation
 	}
 	f.label(1000, 400) // new ones

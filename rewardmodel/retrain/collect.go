@@ -79,7 +79,7 @@ type selection struct {
 	at map[feedback.Hash]uint64
 }
 
-// choose divides the labelled responses among training, hold-out and probe.
+// choose divides the labeled responses among training, hold-out and probe.
 func (t *trainingRun) choose(ctx context.Context, s Status, j *job) (selection, error) {
 	var since uint64
 	if s.Last != nil {
@@ -186,7 +186,7 @@ func topUp(holdout map[feedback.Hash]bool, oldest []feedback.Bag, each int) {
 	}
 }
 
-// digest identifies a set of labelled responses.
+// digest identifies a set of labeled responses.
 func digest(labels map[feedback.Hash]bool) string {
 	ids := slices.SortedFunc(maps.Keys(labels), func(a, b feedback.Hash) int { return slices.Compare(a[:], b[:]) })
 	sum := sha256.New()

@@ -30,9 +30,9 @@ func (d Disagreement) Lower() float64 {
 	}
 	const z = 1.96
 	n, rate := float64(d.Labels), d.Rate()
-	centre := rate + z*z/(2*n)
+	center := rate + z*z/(2*n)
 	spread := z * math.Sqrt(rate*(1-rate)/n+z*z/(4*n*n))
-	return max((centre-spread)/(1+z*z/n), 0)
+	return max((center-spread)/(1+z*z/n), 0)
 }
 
 // TallySize is the maximum number of responses of a Tally; it drops the oldest.
@@ -65,7 +65,7 @@ func (t *Tally) Reset(version string) {
 
 // Add counts a label of a response and the decision of the version on it. It
 // ignores the decisions of other versions.
-func (t *Tally) Add(version string, response feedback.Hash, labelled, decided bool) {
+func (t *Tally) Add(version string, response feedback.Hash, labeled, decided bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if version != t.version {
@@ -80,7 +80,7 @@ func (t *Tally) Add(version string, response feedback.Hash, labelled, decided bo
 		t.order[t.next] = response
 		t.next = (t.next + 1) % TallySize
 	}
-	against := labelled != decided
+	against := labeled != decided
 	t.against[response] = against
 	t.count.Labels++
 	if against {

@@ -11,14 +11,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A training run that cannot be written says why, and is not taken for one that
-// kills its service.
+// A training run whose files cannot be written reports why, and does not count as one
+// that kills its service.
 func TestLoopNamesTheDisk(t *testing.T) {
 	full := fmt.Errorf("writing bags.jsonl: %w", &os.PathError{Op: "write", Path: "bags.jsonl", Err: syscall.ENOSPC})
 	for name, tc := range map[string]struct {
-		dir    func(*testing.T) string
-		worker error
-		says   string
+		dir      func(*testing.T) string
+		worker   error
+		wantText string
 	}{
 		"full while it trains":   {(*testing.T).TempDir, full, "no space left on the disk of "},
 		"full while it collects": {fullDisk, nil, "no space left on the disk of "},
@@ -31,7 +31,7 @@ func TestLoopNamesTheDisk(t *testing.T) {
 			defer f.start(t, "a", dir, &process{worker: func(context.Context) error { return tc.worker }})()
 			out := f.ended(t, 1)
 			require.Equal(t, ResultFailed, out.Result)
-			require.Contains(t, out.Reason, tc.says)
+			require.Contains(t, out.Reason, tc.wantText)
 			require.Contains(t, out.Reason, dir)
 			require.NotContains(t, out.Reason, "died")
 		})
@@ -50,7 +50,7 @@ func mount(t *testing.T, flags uintptr) string {
 
 func readOnlyDisk(t *testing.T) string { return mount(t, syscall.MS_RDONLY) }
 
-// fullDisk returns a directory of a disk on which no data fits.
+// fullDisk returns a directory of a full disk.
 func fullDisk(t *testing.T) string {
 	disk := mount(t, 0)
 	filler, err := os.Create(filepath.Join(disk, "filler"))

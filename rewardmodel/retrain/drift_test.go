@@ -44,7 +44,7 @@ func TestWindowTakesAReference(t *testing.T) {
 		low[i], high[i] = float64(WindowSize-i)/(2*WindowSize), 0.5+float64(i+1)/(2*WindowSize)
 	}
 	w := NewWindow("v1")
-	for _, score := range high[:100] { // gathered until the reference comes
+	for _, score := range high[:100] { // collected until the reference is set
 		w.Add("v1", score)
 	}
 	_, gathered := w.Reference()
@@ -66,7 +66,7 @@ func TestWindowTakesAReference(t *testing.T) {
 	assert.Equal(t, 1, w.Drift().Recent)
 }
 
-// The values are those of the Kolmogorov distribution, as SciPy's special.kolmogorov gives them.
+// The expected values are those of SciPy's special.kolmogorov.
 func TestKolmogorov(t *testing.T) {
 	const n = 1 << 60 // where the correction for small samples vanishes
 	root := math.Sqrt(n / 2)

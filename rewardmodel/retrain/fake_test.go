@@ -22,10 +22,10 @@ import (
 	"assay/rewardmodel/feedback"
 )
 
-// errDied is what every call returns in a process that has died.
+// errDied is returned by every call of a process that has died.
 var errDied = errors.New("the process has died")
 
-// fleet is what replicas share, and outlives them.
+// fleet is the state that replicas share.
 type fleet struct {
 	mu       sync.Mutex
 	status   Status
@@ -38,7 +38,7 @@ type fleet struct {
 	index    *feedback.Index
 	records  []feedback.Stored
 	changes  int       // of the current version
-	verdicts []Verdict // of the gate, in order; the last one stays
+	verdicts []Verdict // of the gate, in order; the last one is repeated
 	judged   []GateFiles
 	lost     string // a version whose files are gone
 }
@@ -51,7 +51,7 @@ func newFleet() *fleet {
 	return f
 }
 
-// say adds a label as a rater gives it.
+// say adds the label of a rater.
 func (f *fleet) say(id, rater string, violation bool) {
 	b := bag.Bag{ID: id, Rater: rater, Label: bag.Compliant, Response: "Text of " + id + "."}
 	if violation {
@@ -68,7 +68,7 @@ func (f *fleet) say(id, rater string, violation bool) {
 	f.index.Apply(r.Mark(seq))
 }
 
-// sides says of each response whether it is held out.
+// sides returns whether each response is held out.
 func (f *fleet) sides() map[feedback.Hash]bool {
 	out := map[feedback.Hash]bool{}
 	for b := range f.index.Bags(testSplit()) {
@@ -77,14 +77,14 @@ func (f *fleet) sides() map[feedback.Hash]bool {
 	return out
 }
 
-// label says n responses of both labels.
+// label adds n responses of both labels.
 func (f *fleet) label(from, n int) {
 	for i := from; i < from+n; i++ {
 		f.say(fmt.Sprint("r", i), "anna", i%2 == 0)
 	}
 }
 
-// process is one replica's view of the fleet; it dies at its nth call.
+// process is one replica's view of the fleet; it dies at call dieAt.
 type process struct {
 	*fleet
 	t      testing.TB
@@ -92,7 +92,7 @@ type process struct {
 	calls  int
 	dieAt  int // once that call has had its effect; 0: never
 	died   context.CancelFunc
-	worker func(ctx context.Context) error // nil: trains at once
+	worker func(ctx context.Context) error // nil: trains immediately
 	ttl    time.Duration                   // of the lease; 0: longer than any test
 }
 
@@ -112,7 +112,7 @@ func (p *process) enter() (before, after bool) {
 	return true, true
 }
 
-// do runs one call of a process that may die at it.
+// do runs one call of a process, which may die at it.
 func do[T any](p *process, f func() (T, error)) (T, error) {
 	before, after := p.enter()
 	var none T
@@ -176,7 +176,7 @@ func (p *process) Update(_ context.Context, m Model) error {
 func (p *process) Upload(_ context.Context, version, dir string) (map[string]File, error) {
 	return do(p, func() (map[string]File, error) {
 		if !exists(filepath.Join(dir, "assay.json")) {
-			return nil, errors.New("a half-written candidate is published")
+			return nil, errors.New("a partial candidate is published")
 		}
 		p.files[version] = true
 		return map[string]File{"model.safetensors": {Size: 1}}, nil
@@ -297,15 +297,15 @@ func (p *process) Drift() Drift { return Drift{PValue: 1} }
 
 func (p *process) Disagreement() Disagreement { return Disagreement{} }
 
-// testSalt is that of a fleet.
+// testSalt is the salt of a fleet.
 const testSalt = "a salt of thirty-two bytes or so"
 
-// testSplit is that of testPolicy.
+// testSplit is the split of testPolicy.
 func testSplit() feedback.Split {
 	return feedback.Split{Share: testPolicy().HoldoutShare, Salt: []byte(testSalt)}
 }
 
-// testPolicy trains from twenty new bags on.
+// testPolicy trains with at least twenty new bags.
 func testPolicy() Policy {
 	p := DefaultPolicy()
 	p.MinBags, p.MinEach, p.Cooldown, p.HoldoutShare, p.MinHeldOut = 20, 5, 0, 0.3, 2
@@ -353,7 +353,7 @@ func (f *fleet) ended(t testing.TB, n int) Outcome {
 	return last
 }
 
-// kinds are those of all events, in order.
+// kinds returns the kinds of all events, in order.
 func (f *fleet) kinds() (out []EventKind) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -45,7 +45,7 @@ func TestLoopRejects(t *testing.T) {
 	require.Nil(t, f.frozen)
 	require.Equal(t, []EventKind{EventTrainingStarted, EventTrained, EventRejected}, f.kinds())
 
-	// What it was trained on is not new any more.
+	// The training data is no longer new.
 	f.label(60, 10)
 	_, decision, err := NewLoop(Config{}, testPolicy(), Parts{Statuses: &process{fleet: f}, Currents: &process{fleet: f}, Holdout: &process{fleet: f},
 		Labels: &process{fleet: f}, Signals: &process{fleet: f}}, zerolog.Nop()).Outlook(t.Context())
@@ -56,9 +56,8 @@ func TestLoopRejects(t *testing.T) {
 	f.ended(t, 2)
 }
 
-// A replica that dies after the effect of any of its calls, so also before that
-// of the next one, leaves something that the next replica carries to the same
-// end.
+// A replica may die after the effect of any of its calls, and so before that of the
+// next one: the next replica completes the training run with the same result.
 func TestLoopSurvivesADeathAtEveryCall(t *testing.T) {
 	f := newFleet()
 	f.label(0, 60)
@@ -85,7 +84,7 @@ func survive(t *testing.T, name string, dieAt int, successor string) {
 	}, 20*time.Second, 100*time.Microsecond, name)
 	stop()
 	second := &process{}
-	if successor != "a" { // another machine, which has to wait for the lease to run out
+	if successor != "a" { // another machine, which has to wait for the lease to expire
 		dir, second.ttl = t.TempDir(), 500*time.Millisecond
 	}
 	stop = f.start(t, successor, dir, second)
@@ -102,8 +101,8 @@ func survive(t *testing.T, name string, dieAt int, successor string) {
 	require.Empty(t, left, name)
 }
 
-// Of many replicas one trains; when it falls silent, another takes over and the
-// first one's late moves have no effect.
+// One of many replicas trains; when its heartbeat stops, another takes over, and later
+// calls of the first have no effect.
 func TestLoopTrainsOnceInAFleet(t *testing.T) {
 	f := newFleet()
 	f.label(0, 60)
@@ -145,7 +144,7 @@ func TestLoopTakesOverFromASilentReplica(t *testing.T) {
 	require.Equal(t, 1, f.changes)
 }
 
-// A killed child is tried again, a failing one is not, and its feedback stays
+// A killed child process is retried, a failing one is not, and its feedback is still
 // new.
 func TestLoopFailures(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -184,8 +183,8 @@ func TestLoopFailures(t *testing.T) {
 	}
 }
 
-// The current version that was rolled back or promoted by hand meanwhile stays.
-func TestLoopDoesNotUndoWhatPeopleDid(t *testing.T) {
+// A concurrent rollback or promotion by hand is not undone.
+func TestLoopKeepsConcurrentPromotions(t *testing.T) {
 	f := newFleet()
 	f.label(0, 60)
 	work := func(context.Context) error {
@@ -230,8 +229,8 @@ func TestOperator(t *testing.T) {
 	require.Equal(t, "eve", status.Requested.By)
 }
 
-// The files of a training run: every response once, by the majority's label, the
-// hold-out apart and by its frozen labels.
+// The files of a training run have every response once, with the majority's label, and
+// separately the hold-out with its frozen labels.
 func TestCollect(t *testing.T) {
 	f := newFleet()
 	f.label(0, 100)

@@ -83,7 +83,7 @@ type Data struct {
 	Through    uint64         `json:"through"`    // the last sequence of ASSAY_FEEDBACK that was read
 	Bags       int            `json:"bags"`       // trained on
 	Violations int            `json:"violations"` // of these
-	New        int            `json:"new"`        // of these, labelled or changed since the previous training run
+	New        int            `json:"new"`        // of these, labeled or changed since the previous training run
 	HeldOut    int            `json:"held_out"`   // bags that the gate used
 	Disputed   int            `json:"disputed"`   // omitted: the raters disagree
 	Raters     int            `json:"raters"`

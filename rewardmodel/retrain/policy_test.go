@@ -12,7 +12,7 @@ import (
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
-// stats has bags to train on, half of them violations, and some new ones.
+// stats returns statistics with training bags, half of them violations, and some new ones.
 func stats(bags, heldOut, newBags, newViolations int) feedback.Stats {
 	st := feedback.Stats{Bags: bags, Violations: bags / 2, HeldOut: heldOut, HeldOutViolations: heldOut / 2}
 	st.New.Bags, st.New.Violations = newBags, newViolations
@@ -28,12 +28,12 @@ func TestPolicyDecides(t *testing.T) {
 	drifted := Drift{Reference: 1000, Recent: 600, Distance: 0.25, PValue: 1e-12}
 	wrong := Disagreement{Labels: 100, Against: 45}
 	for _, c := range []struct {
-		name    string
-		change  func(*Policy)
-		s       Situation
-		trigger Trigger
-		says    string
-		next    time.Time
+		name     string
+		change   func(*Policy)
+		s        Situation
+		trigger  Trigger
+		wantText string
+		next     time.Time
 	}{
 		{"nothing", nil, Situation{}, TriggerNone, "0 violating and 0 compliant bags to train on; 20 of each are needed", time.Time{}},
 		{"enough bags", nil, Situation{Stats: stats(200, 40, 200, 100)}, TriggerBags, "200 new bags, 100 of them violations", time.Time{}},
@@ -104,7 +104,7 @@ func TestPolicyDecides(t *testing.T) {
 			c.s.Now = noon
 			d := p.Decide(c.s)
 			require.Equal(t, c.trigger, d.Trigger, "%+v", d)
-			assert.Contains(t, d.Reason+d.Wait, c.says)
+			assert.Contains(t, d.Reason+d.Wait, c.wantText)
 			assert.Equal(t, c.trigger == TriggerNone, d.Reason == "")
 			assert.Equal(t, c.trigger == TriggerNone, d.Wait != "")
 			assert.Equal(t, c.next, d.Next)

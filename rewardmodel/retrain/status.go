@@ -12,7 +12,7 @@ type Trigger string
 // The triggers.
 const (
 	TriggerNone         Trigger = ""
-	TriggerBags         Trigger = "bags"         // enough new labelled responses of both labels
+	TriggerBags         Trigger = "bags"         // enough new labeled responses of both labels
 	TriggerDrift        Trigger = "drift"        // the distribution of the scores has changed since the promotion
 	TriggerDisagreement Trigger = "disagreement" // new labels contradict the decisions of the model
 	TriggerSchedule     Trigger = "schedule"

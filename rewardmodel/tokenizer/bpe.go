@@ -18,7 +18,7 @@ type byteLevel struct {
 	pairs   *pairTable
 	merged  []int32    // by rank: the token that results from the merge
 	bytes   [256]int32 // the token of each single byte
-	raw     []string   // by id: the bytes that the token stands for
+	raw     []string   // by id: the bytes that the token represents
 	whole   map[string]int32
 	scratch sync.Pool // *mergeScratch
 }
@@ -65,7 +65,7 @@ func newByteLevel(v *vocabulary, merges []string, ignoreMerges bool, c *classes)
 	}
 	for token, id := range v.ids {
 		raw, ok := rawBytes(token, unmap)
-		if !ok { // a special token, which stands for itself
+		if !ok { // a special token, which represents itself
 			b.raw[id] = token
 			continue
 		}

@@ -40,7 +40,7 @@
 //     such as "aaaa..."), and takes time quadratic in the length of a word;
 //   - its BertNormalizer and BertPreTokenizer differ on 1,202 strings (accents,
 //     "a\u3000", "Å") and panic on 25;
-//   - its WordPiece gives the right pieces for all 14,559 words, but takes 40 times
+//   - its WordPiece returns the right pieces for all 14,559 words, but takes 40 times
 //     as long, and milliseconds for one unknown word of 100 characters;
 //   - its vocabulary readers skip damaged merges or end the process;
 //   - its Unigram breaks ties differently (as in " (555)"), and its normalizer with

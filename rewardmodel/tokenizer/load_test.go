@@ -62,7 +62,7 @@ func TestLoadRejects(t *testing.T) {
 		{"model type", bpe(`7`, "model", "type"), "type: want a string"},
 		{"vocabulary list", bpe(`[]`, "model", "vocab"), "vocab: want an object"},
 		{"empty vocabulary", bpe(`{}`, "model", "vocab"), "vocab: want an object"},
-		{"id no number", bpe(`{"a":"b"}`, "model", "vocab"), "a: want a number"},
+		{"id not a number", bpe(`{"a":"b"}`, "model", "vocab"), "a: want a number"},
 		{"id null", bpe(`{"a":null}`, "model", "vocab"), "not a nonnegative integer"},
 		{"id negative", bpe(`{"a":-1}`, "model", "vocab"), "not a nonnegative integer"},
 		{"id a fraction", bpe(`{"a":0.5}`, "model", "vocab"), "not a nonnegative integer"},

@@ -44,7 +44,7 @@ func (r *run) add(aspect int, data *Data) {
 	r.aspects = append(r.aspects, aspectRun{aspect, e, r.Method.Steps(e)})
 }
 
-// epochs trains, from where an earlier run stopped, and returns how many epochs that one had done.
+// epochs trains, resuming after the epochs of an earlier run, and returns the number of those.
 func (r *run) epochs() (resumed int, err error) {
 	perEpoch := 0
 	for _, a := range r.aspects {
@@ -86,7 +86,7 @@ func (r *run) epochs() (resumed int, err error) {
 	return state.resumed, nil
 }
 
-// begin lets a method prepare its own parameters, at random but the same for the same seed.
+// begin lets a method initialize its own parameters, at random but reproducibly by seed.
 func begin(m Stateful, e *Epoch, seed uint64) error {
 	e.RNG = rand.New(rand.NewPCG(seed, 0xbe61))
 	probe, err := e.learner.features([]rewardmodel.Sequence{e.Data.Bags[0].sequence(0)})

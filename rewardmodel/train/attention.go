@@ -7,12 +7,12 @@ import (
 	"assay/rewardmodel/logistic"
 )
 
-// attentionUnits is the height of V, that of Ilse et al.'s experiments and public code.
+// attentionUnits is the number of rows of V, as in Ilse et al.'s experiments and public code.
 const attentionUnits = 128
 
 // Attention is attention-based multiple instance learning (Ilse, Tomczak and Welling, "Attention-based Deep Multiple
 // Instance Learning", ICML 2018), equations 7 and 8: a bag is the mean of its instances' features, weighted by
-// a_k = softmax_k(w' tanh(V h_k)), and a linear classifier of two logits is trained with the cross-entropy of the bag's label.
+// a_k = softmax_k(w' tanh(V h_k)), and a linear classifier with two logits is trained with the cross-entropy of the bag's label.
 //
 // The file of that name in the BFGPU authors' public code differs: it weights the probabilities of the
 // network's own classifier by dot-product attention among the instances of a class in a mini-batch, whatever their
@@ -58,10 +58,12 @@ func (m *Attention) Epoch(e *Epoch) error {
 	return epochOfBags(e, &m.head, m.learn)
 }
 
-// Score gives the margin of each bag. The key instance, which the source names by its attention, has the margin of its
-// bag; another instance lags behind by the logarithm of the ratio of their attentions. The order within a bag is that
-// of the attention, and a bag's score is its largest, so that instances of different bags compare.
-func (m *Attention) Score(n *Network) ([]Score, error) { return scoreBags(n, &m.head, m.judge) }
+// Score returns the margin of each bag. The key instance, the one with the largest attention, has the margin of its bag;
+// that of another instance is lower by the logarithm of the ratio of their attentions. So instances of a bag are ordered
+// by attention, the largest is the bag's score, and instances of different bags are comparable.
+func (m *Attention) Score(n *Network) ([]Score, error) {
+	return scoreByFeatures(n, &m.head, m.scoreBag)
+}
 
 // attention returns tanh(V h_k) and a_k of each instance.
 func (m *Attention) attention(features [][]float64) (hidden [][]float64, weights []float64) {
@@ -108,7 +110,7 @@ func (m *Attention) learn(features [][]float64, violation bool, scale float64, g
 	return scale * value
 }
 
-func (m *Attention) judge(features [][]float64) Score {
+func (m *Attention) scoreBag(features [][]float64) Score {
 	_, weights := m.attention(features)
 	logits := m.classifier.forward(m.pool(features, weights))
 	score := Score{Bag: logits[0] - logits[1], Instances: make([]float64, len(features))}

@@ -2,10 +2,11 @@ package train
 
 import "math/rand/v2"
 
-// learnBag returns the loss of one bag times scale, and adds the gradients to those of the head and to grads.
+// learnBag returns the loss of one bag times scale, and adds its gradients to those of the head and to grads, those of
+// the features.
 type learnBag func(features [][]float64, violation bool, scale float64, grads [][]float64) float64
 
-// bagSteps is the number of mini-batches of whole bags of an epoch: exact where all bags are of one length, else it
+// bagSteps is the number of mini-batches of whole bags of an epoch: exact if all bags have the same length, otherwise it
 // varies a little with their order.
 func bagSteps(e *Epoch) int { return len(e.bagBatches(rand.New(rand.NewPCG(0, 0)))) }
 
@@ -25,7 +26,8 @@ func epochOfBags(e *Epoch, h *head, learn learnBag) error {
 	return nil
 }
 
-// lossOfBags leaves the gradients of the head in its blocks; features[starts[i]:starts[i+1]] are those of bags[i].
+// lossOfBags also computes the gradients of the head, in its blocks; features[starts[i]:starts[i+1]] are those of
+// bags[i].
 func lossOfBags(e *Epoch, h *head, learn learnBag, bags, starts []int, features [][]float32) (float64, [][]float32) {
 	h.clear()
 	rows, grads := wide(features), zeros(len(features), h.width)
@@ -37,8 +39,8 @@ func lossOfBags(e *Epoch, h *head, learn learnBag, bags, starts []int, features 
 	return total, narrow(grads)
 }
 
-// scoreBags scores every bag of n by the features of its instances.
-func scoreBags(n *Network, h *head, judge func(features [][]float64) Score) ([]Score, error) {
+// scoreByFeatures scores every bag of n by the features of its instances.
+func scoreByFeatures(n *Network, h *head, score func(features [][]float64) Score) ([]Score, error) {
 	if h.blocks == nil {
 		return nil, ErrUntrained
 	}
@@ -48,7 +50,7 @@ func scoreBags(n *Network, h *head, judge func(features [][]float64) Score) ([]S
 	}
 	scores := make([]Score, len(features))
 	for i, rows := range features {
-		scores[i] = judge(wide(rows))
+		scores[i] = score(wide(rows))
 	}
 	return scores, nil
 }

@@ -13,7 +13,7 @@ import (
 type Weights string
 
 const (
-	// WeightsBatch is the softmax of the logit of the violation over the unlabelled (resp. normal) instances of the
+	// WeightsBatch is the softmax of the logit of the violation over the unlabeled (resp. normal) instances of the
 	// mini-batch, as in the authors' public code.
 	WeightsBatch Weights = "batch"
 	// WeightsPaper is the softmax of g_-1 over the instances of the same bag (the paper's p-hat).
@@ -31,13 +31,13 @@ const (
 	NormaliserCount Normaliser = "count"
 )
 
-// BFGPU is the paper's method (Algorithm 1). Its zero value is not usable; start from DefaultBFGPU.
+// BFGPU is the paper's method (Algorithm 1). Its zero value is invalid; start from DefaultBFGPU.
 type BFGPU struct {
 	Weights    Weights
 	Loss       LossKind
 	Normaliser Normaliser
-	// PULoss is the first stage of each epoch, the weighted loss over all instances. Without it (an ablation of the
-	// paper, and a way to continue from a trained model) the scores for the pseudo labels are always recomputed.
+	// PULoss enables the first stage of each epoch, the weighted loss over all instances. Without it (an ablation of the
+	// paper, and a way to fine-tune a trained model) the scores for the pseudo labels are always recomputed.
 	PULoss bool
 	// PseudoLabels adds the second stage of each epoch: the witness of every violating bag as a violation, its least
 	// anomalous instance as compliant.
@@ -52,7 +52,7 @@ type BFGPU struct {
 	LambdaPU, LambdaPseudo float64
 }
 
-// DefaultBFGPU is what measured best (docs/paper): the weights of the authors' public code, the symmetric loss and the
+// DefaultBFGPU is the variant with the best results (docs/paper): the weights of the authors' public code, the symmetric loss and the
 // pseudo labels of the paper's text.
 func DefaultBFGPU() BFGPU {
 	return BFGPU{Weights: WeightsBatch, Loss: Sigmoid, Normaliser: NormaliserSum, PULoss: true, PseudoLabels: true}
@@ -61,7 +61,7 @@ func DefaultBFGPU() BFGPU {
 // Name is "bfgpu".
 func (BFGPU) Name() string { return "bfgpu" }
 
-// Threshold is one flagged bag for each violating one, which measured best among the adjusted ones.
+// Threshold flags as many bags as are violations, the adjusted threshold with the best results.
 func (BFGPU) Threshold() Threshold { return PerBag }
 
 // Score takes the witness of each bag.
@@ -77,7 +77,7 @@ func (m BFGPU) Validate() error {
 	case m.Normaliser != NormaliserSum && m.Normaliser != NormaliserCount:
 		return fmt.Errorf("train: normaliser is %q; use %s or %s", m.Normaliser, NormaliserSum, NormaliserCount)
 	case !m.PULoss && !m.PseudoLabels:
-		return errors.New("train: neither the PU loss nor pseudo labels are on; there is nothing to train with")
+		return errors.New("train: neither the PU loss nor pseudo labels are on; enable at least one")
 	case !(m.SigmaMicro >= 0):
 		return fmt.Errorf("train: sigma_micro is %v; use 0 (estimate) or a positive number", m.SigmaMicro)
 	case !(m.LambdaPU >= 0) || !(m.LambdaPseudo >= 0):
@@ -98,7 +98,7 @@ func (m BFGPU) Steps(e *Epoch) int {
 	return steps
 }
 
-// Epoch runs the weighted loss over all instances and then the plain loss over the pseudo labels, each if it is on.
+// Epoch trains with the weighted loss on all instances and then with the plain loss on the pseudo labels, as enabled.
 func (m BFGPU) Epoch(e *Epoch) error {
 	scores := e.blankScores()
 	if m.PULoss {
@@ -120,7 +120,7 @@ func (m BFGPU) Epoch(e *Epoch) error {
 	return pseudoStage(e, scores, m.Loss, m.LambdaPseudo)
 }
 
-// batches deals single instances in random order, or whole bags in random order where the weights need them together.
+// batches splits the instances into mini-batches in random order, with whole bags in one mini-batch if the weights need that.
 func (m BFGPU) batches(e *Epoch, rng *rand.Rand) [][]ref {
 	if m.Weights == WeightsPaper {
 		var batches [][]ref
@@ -182,13 +182,13 @@ func (m BFGPU) loss(e *Epoch, batch []ref) aspectLoss {
 	}
 }
 
-// MiniBatch is one of the steps that BFGPU takes with WeightsBatch.
+// MiniBatch is a mini-batch of BFGPU with WeightsBatch.
 type MiniBatch struct {
 	Sequences []rewardmodel.Sequence
 	Violation []bool // the labels of their bags
 }
 
-// Shuffled deals all instances into mini-batches of at most size in an order given by seed.
+// Shuffled splits all instances into mini-batches of at most size, in random order by seed.
 func (d *Data) Shuffled(size int, seed uint64) []MiniBatch {
 	e := newEpoch(d, size)
 	var out []MiniBatch
@@ -198,7 +198,7 @@ func (d *Data) Shuffled(size int, seed uint64) []MiniBatch {
 	return out
 }
 
-// LambdaPU is 1/pi_micro as the bags' lengths estimate it.
+// LambdaPU estimates 1/pi_micro from the lengths of the bags.
 func (d *Data) LambdaPU() float64 { return 1 / newEpoch(d, 1).pi(0) }
 
 // BatchLoss is the loss of BFGPU on one mini-batch as the authors' public code computes it: WeightsBatch, CrossEntropy,

@@ -12,8 +12,8 @@ import (
 var errCalibrate = errors.New("train: the margins cannot be calibrated: violating bags do not score higher than compliant ones")
 
 // calibrate rescales the margins so that the sigmoid of a bag's largest one is a probability of the bag's label, by
-// logistic regression on the training bags (Platt, 1999). The order of all scores stays. Losses that saturate, such as
-// Sigmoid, leave margins whose sigmoid is saturated near 0 or 1. scores are rescaled in place.
+// logistic regression on the training bags (Platt, 1999). The order of all scores does not change. Losses that saturate,
+// such as Sigmoid, result in margins whose sigmoid is close to 0 or 1. scores are rescaled in place.
 func calibrate(d *Data, scores []Score, rescale func(scale, shift float64) error) error {
 	margins, labels := make([]float64, len(scores)), make([]bool, len(scores))
 	for i, b := range d.Bags {
@@ -32,7 +32,7 @@ func calibrate(d *Data, scores []Score, rescale func(scale, shift float64) error
 	return rescale(scale, shift)
 }
 
-// platt returns the scale and shift that maximise the likelihood of the labels under sigmoid(scale*margin + shift),
+// platt returns the scale and shift that maximize the likelihood of the labels under sigmoid(scale*margin + shift),
 // by Newton's method with step halving. The labels are smoothed as Platt does, so that the optimum is finite.
 func platt(margins []float64, labels []bool) (scale, shift float64, err error) {
 	var positive, negative float64

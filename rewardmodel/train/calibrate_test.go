@@ -8,7 +8,7 @@ import (
 	"assay/rewardmodel/logistic"
 )
 
-// TestPlattRecoversTheCurve draws labels from a known curve and asks for it back.
+// TestPlattRecoversTheCurve samples labels from a known curve and fits it.
 func TestPlattRecoversTheCurve(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 1))
 	margins, labels := make([]float64, 20000), make([]bool, 20000)
@@ -24,7 +24,7 @@ func TestPlattRecoversTheCurve(t *testing.T) {
 		margins[i] = -margins[i]
 	}
 	if _, _, err := platt(margins, labels); err == nil {
-		t.Error("margins that point the wrong way were calibrated")
+		t.Error("margins with the wrong sign were calibrated")
 	}
 }
 
@@ -35,8 +35,8 @@ func TestPlattOfSeparableLabelsIsFinite(t *testing.T) {
 	}
 }
 
-// TestCalibrationMovesTheThresholdAlong trains nothing, only fits: the same bags are flagged with and without.
-func TestCalibrationMovesTheThresholdAlong(t *testing.T) {
+// TestCalibrationMovesTheThreshold checks that the same bags are flagged with and without calibration.
+func TestCalibrationMovesTheThreshold(t *testing.T) {
 	data, _ := syntheticBags(60, 4)
 	l := newLinear()
 	cfg := testConfig(DefaultBFGPU())
@@ -60,7 +60,7 @@ func TestCalibrationMovesTheThresholdAlong(t *testing.T) {
 		for _, z := range logits {
 			m := margin(z)
 			if (logistic.Sigmoid(m) > plain.Thresholds["max"]) != (logistic.Sigmoid(scale*m+shift) > calibrated.Thresholds["max"]) {
-				t.Fatalf("margin %v is decided otherwise after calibration by %v, %v", m, scale, shift)
+				t.Fatalf("margin %v: the decision changed with the calibration %v, %v", m, scale, shift)
 			}
 		}
 	}

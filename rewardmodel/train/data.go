@@ -6,7 +6,7 @@ import (
 	"assay/rewardmodel"
 )
 
-// Bag is one labelled response as a learner sees it.
+// Bag is one labeled response, tokenized.
 type Bag struct {
 	Violation bool
 	Instances [][]int32 // token ids with special tokens, one sequence per instance
@@ -33,33 +33,33 @@ func (b *Bag) wholeSequence() rewardmodel.Sequence {
 	return rewardmodel.Sequence{IDs: b.Whole, Context: b.context(0)}
 }
 
-// Data is what a run trains on, or what a trained network scores.
+// Data is the bags that a run trains on, or that a trained network scores.
 type Data struct {
 	Bags []Bag
 }
 
 // Counts returns the number of violating and compliant bags, and of their instances: |U_micro| and |P_micro|.
-func (d *Data) Counts() (violating, compliant, unlabelled, normal int) {
+func (d *Data) Counts() (violating, compliant, unlabeled, normal int) {
 	for _, b := range d.Bags {
 		if b.Violation {
 			violating++
-			unlabelled += len(b.Instances)
+			unlabeled += len(b.Instances)
 		} else {
 			compliant++
 			normal += len(b.Instances)
 		}
 	}
-	return violating, compliant, unlabelled, normal
+	return violating, compliant, unlabeled, normal
 }
 
-// sigmas estimates the imbalances of the paper from bags of unequal length: sigma_micro, normal instances for each
-// anomalous one inside a violating bag, as the mean length less one; sigma_macro, compliant bags for each violating one.
+// sigmas estimates the imbalances of the paper from bags of unequal length: sigma_micro, the normal instances per
+// anomalous one in a violating bag, as the mean length minus one; sigma_macro, the compliant bags per violating one.
 func (d *Data) sigmas() (micro, macro float64) {
-	violating, compliant, unlabelled, _ := d.Counts()
-	return float64(unlabelled)/float64(violating) - 1, float64(compliant) / float64(violating)
+	violating, compliant, unlabeled, _ := d.Counts()
+	return float64(unlabeled)/float64(violating) - 1, float64(compliant) / float64(violating)
 }
 
-// holdOut takes a share of the bags of each label out of the data, at random but the same for the same seed.
+// holdOut splits off a share of the bags of each label, at random but reproducibly by seed.
 func (d *Data) holdOut(share float64, seed uint64) (rest, held *Data) {
 	rng := rand.New(rand.NewPCG(seed, 0xf01d))
 	out := make([]bool, len(d.Bags))
@@ -86,5 +86,5 @@ func (d *Data) holdOut(share float64, seed uint64) (rest, held *Data) {
 	return rest, held
 }
 
-// ref points at an instance of Data.
+// ref identifies an instance of Data.
 type ref struct{ bag, instance int }

@@ -3,6 +3,6 @@
 // which learning rate, and how to set the decision threshold. The network, its gradients and its optimizer are behind
 // the Learner interface.
 //
-// A method of training is a Method: it plans one epoch as mini-batches with losses on logits. Run drives the epochs,
-// keeps a state to resume from, and fits the thresholds.
+// A training method is a Method: it plans one epoch as mini-batches with losses on logits or features. Run drives the
+// epochs, stores a state to resume from, and fits the thresholds.
 package train

@@ -8,7 +8,7 @@ import (
 	"assay/rewardmodel"
 )
 
-// Epoch is what a Method works with during one epoch.
+// Epoch is the state of one training epoch, with which a Method works.
 type Epoch struct {
 	Network
 	Number int        // from 0
@@ -52,7 +52,7 @@ func (e *Epoch) pi(sigmaMicro float64) float64 {
 	return sigma / (sigma + 1)
 }
 
-// stage starts a part of the epoch: its loss is averaged and reported apart.
+// stage starts a stage of the epoch, whose loss is averaged and reported separately.
 func (e *Epoch) stage(name string) {
 	e.progress.Stage, e.progress.Loss = name, 0
 	e.lossSum, e.lossN = 0, 0
@@ -63,7 +63,7 @@ func (e *Epoch) step(batch []rewardmodel.Sequence, loss aspectLoss) error {
 	return e.advance(func(lr float64) (float64, error) { return e.learner.step(batch, lr, loss) })
 }
 
-// stepFeatures is step with a loss on features. The loss gets the learning rate, for parameters of its own.
+// stepFeatures is step with a loss on features. The loss gets the learning rate, to update the method's own parameters.
 func (e *Epoch) stepFeatures(batch []rewardmodel.Sequence, loss func(features [][]float32, lr float64) (float64, [][]float32)) error {
 	return e.advance(func(lr float64) (float64, error) {
 		return e.learner.stepFeatures(batch, lr, func(features [][]float32) (float64, [][]float32) { return loss(features, lr) })
@@ -93,7 +93,7 @@ func (e *Epoch) advance(step func(lr float64) (float64, error)) error {
 	return nil
 }
 
-// blankScores is a slot for the score of each instance of each bag.
+// blankScores returns a zero score for each instance of each bag.
 func (e *Epoch) blankScores() [][]float64 {
 	scores := make([][]float64, len(e.Data.Bags))
 	for i, b := range e.Data.Bags {
@@ -102,7 +102,7 @@ func (e *Epoch) blankScores() [][]float64 {
 	return scores
 }
 
-// instancesOf gives the sequences of instances, wholes those of whole bags.
+// instancesOf returns the sequences of instances.
 func (e *Epoch) instancesOf(batch []ref) []rewardmodel.Sequence {
 	seqs := make([]rewardmodel.Sequence, len(batch))
 	for i, r := range batch {
@@ -140,8 +140,8 @@ func (e *Epoch) hide(probability float64, rng *rand.Rand) {
 	}
 }
 
-// bagBatches deals the bags, in random order, into mini-batches of whole bags with at least e.Batch instances, the last
-// one aside.
+// bagBatches splits the bags, in random order, into mini-batches of whole bags with at least e.Batch instances, except
+// for the last one.
 func (e *Epoch) bagBatches(rng *rand.Rand) [][]int {
 	var batches [][]int
 	var batch []int
@@ -158,7 +158,7 @@ func (e *Epoch) bagBatches(rng *rand.Rand) [][]int {
 	return batches
 }
 
-// members lists the instances of the bags one bag after another; those of bags[i] are at starts[i] to starts[i+1].
+// members returns the instances of the bags, bag by bag; those of bags[i] are batch[starts[i]:starts[i+1]].
 func (e *Epoch) members(bags []int) (batch []ref, starts []int) {
 	starts = []int{0}
 	for _, bag := range bags {
@@ -170,7 +170,7 @@ func (e *Epoch) members(bags []int) (batch []ref, starts []int) {
 	return batch, starts
 }
 
-// instanceBatches deals all instances into mini-batches of e.Batch in random order.
+// instanceBatches splits all instances into mini-batches of e.Batch in random order.
 func (e *Epoch) instanceBatches(rng *rand.Rand) [][]ref {
 	all := make([]ref, 0, len(e.Data.Bags))
 	for bag, b := range e.Data.Bags {
@@ -188,13 +188,13 @@ func (e *Epoch) instanceBatches(rng *rand.Rand) [][]ref {
 
 // instanceCount is the number of instances of all bags.
 func (e *Epoch) instanceCount() int {
-	_, _, unlabelled, normal := e.Data.Counts()
-	return unlabelled + normal
+	_, _, unlabeled, normal := e.Data.Counts()
+	return unlabeled + normal
 }
 
 type interval struct{ start, end int }
 
-// split cuts n items into runs of at most size.
+// split splits n items into intervals of at most size.
 func split(n, size int) []interval {
 	var parts []interval
 	for start := 0; start < n; start += size {

@@ -16,7 +16,7 @@ const (
 )
 
 // FGSA is the multiple instance learning network for fine-grained sentiment analysis, MILNET (Angelidis and Lapata,
-// TACL 2018): a softmax classifier gives p_k of each segment; the attention a_k comes from a bidirectional GRU over the
+// TACL 2018): a softmax classifier returns p_k of each segment; the attention a_k comes from a bidirectional GRU over the
 // segments g_k, a_k = softmax_k(u' tanh(W g_k + b)); a document is the mixture sum_k a_k p_k, trained with the negative log
 // likelihood of its label. The segments' vectors are the network's features in place of the source's convolutions.
 //
@@ -69,15 +69,15 @@ func (m *FGSA) Epoch(e *Epoch) error {
 	return epochOfBags(e, &m.head, m.learn)
 }
 
-// Score gives the log odds of each bag's mixture. An instance has the source's gated polarity, a_k times the
-// difference of its two probabilities, as the log odds that the bag would have if the other instances were undecided;
-// the polarity of a bag is the sum of those of its instances.
-func (m *FGSA) Score(n *Network) ([]Score, error) { return scoreBags(n, &m.head, m.judge) }
+// Score returns the log odds of each bag's mixture. The score of an instance expresses its gated polarity (a_k times the
+// difference of its two probabilities, as in the publication) as the log odds that the bag would have if the other
+// instances were undecided; the polarity of a bag is the sum of those of its instances.
+func (m *FGSA) Score(n *Network) ([]Score, error) { return scoreByFeatures(n, &m.head, m.scoreBag) }
 
-// fgsaPass is what the backward pass needs of a bag.
+// fgsaPass has the values of a bag's forward pass that the backward pass needs.
 type fgsaPass struct {
 	margins, attention []float64   // of each segment
-	states, outer      [][]float64 // both directions side by side, and tanh(W g_k + b)
+	states, outer      [][]float64 // both directions concatenated, and tanh(W g_k + b)
 	ahead, back        []gruStep
 }
 
@@ -99,7 +99,7 @@ func (m *FGSA) pass(features [][]float64) fgsaPass {
 	return p
 }
 
-// likelihood returns the logarithms of a_k p_k for a label, and of their sum.
+// likelihood returns the logarithm of each a_k p_k for a label, and the logarithm of their sum.
 func (p fgsaPass) likelihood(violation bool) (parts []float64, sum float64) {
 	for k, margin := range p.margins {
 		loss, _ := crossEntropy(margin, violation)
@@ -134,13 +134,13 @@ func (m *FGSA) learn(features [][]float64, violation bool, scale float64, grads 
 	return -scale * sum
 }
 
-func (m *FGSA) judge(features [][]float64) Score {
+func (m *FGSA) scoreBag(features [][]float64) Score {
 	p := m.pass(features)
 	_, violation := p.likelihood(true)
 	_, compliant := p.likelihood(false)
 	score := Score{Bag: violation - compliant}
 	for k, margin := range p.margins {
-		// The probabilities of a bag with undecided others: (1 ± gated polarity) / 2 = (1-a)/2 + a p.
+		// The probabilities of a bag whose other instances are undecided: (1 ± gated polarity) / 2 = (1-a)/2 + a p.
 		var others float64
 		for j, a := range p.attention {
 			if j != k {
@@ -163,7 +163,7 @@ func logSum(xs ...float64) float64 {
 	return top + math.Log(sum)
 }
 
-// reversed shares the rows of the given order.
+// reversed returns the rows in reverse order, without copying them.
 func reversed(rows [][]float64) [][]float64 {
 	out := slices.Clone(rows)
 	slices.Reverse(out)

@@ -12,7 +12,7 @@ import (
 )
 
 // goldenCase is a mini-batch of testdata/heads.json (testdata/make_heads.py): whole bags one after another, with the
-// logits or the features of their instances, and what PyTorch says of the loss.
+// logits or the features of their instances, and PyTorch's loss and gradients.
 type goldenCase struct {
 	Method     string
 	Sizes      []int
@@ -27,15 +27,15 @@ type goldenCase struct {
 	Weights           Weights
 	Normaliser        Normaliser
 	Epoch             int
-	Centre            []float64
+	Center            []float64 `json:"centre"`
 	Hidden, Attention int
 	Partner           []int
 }
 
 const goldenSigma = 2.5
 
-// TestEveryLossEqualsPyTorch holds the value of every method's loss, and its gradient with respect to the logits or
-// the features and to the method's own parameters, to autograd.
+// TestEveryLossEqualsPyTorch compares the value of every method's loss, and its gradients with respect to the logits or
+// features and to the method's own parameters, with autograd.
 func TestEveryLossEqualsPyTorch(t *testing.T) {
 	data, err := os.ReadFile("testdata/heads.json")
 	if err != nil {
@@ -87,7 +87,7 @@ func near(got, want, tolerance float64) bool {
 	return math.Abs(got-want) <= tolerance*math.Max(1, math.Abs(want))
 }
 
-// run computes the loss of the case as its method does; own are the method's parameters with their gradients.
+// run computes the loss of the case with its method; own are the method's parameters with their gradients.
 func (c goldenCase) run(t *testing.T, e *Epoch) (value float64, grad [][]float32, own []*block) {
 	all := e.All()
 	batch, starts := e.members(all)
@@ -125,15 +125,15 @@ func (c goldenCase) run(t *testing.T, e *Epoch) (value float64, grad [][]float32
 		}
 		return ofLogits(func(logits [][2]float32) (float64, [][2]float32) { return m.(Pooling).loss(e, all, starts, logits) })
 	case "sad-macro":
-		m := &SAD{Macro: true, sphere: sphere{c.Centre}}
+		m := &SAD{Macro: true, sphere: sphere{c.Center}}
 		value, grad = m.loss(c.Violation)(c.Input, 0)
 		return value, grad, nil
 	case "sad-micro":
-		m := &SAD{sphere: sphere{c.Centre}}
+		m := &SAD{sphere: sphere{c.Center}}
 		value, grad = m.loss(e.violations(batch))(c.Input, 0)
 		return value, grad, nil
 	case "svdd":
-		m := &SVDD{sphere{c.Centre}}
+		m := &SVDD{sphere{c.Center}}
 		value, grad = m.loss(c.Input, 0)
 		return value, grad, nil
 	case "mil-attention":
@@ -164,7 +164,7 @@ func (c goldenCase) set(t *testing.T, h *head) {
 	}
 }
 
-// epochOfRobustPU runs an epoch of one mini-batch on a learner whose logits are those of the case: the sequence of
+// epochOfRobustPU runs an epoch of one mini-batch on a learner with the logits of the case: the sequence of
 // instance i is the token i.
 func (c goldenCase) epochOfRobustPU(t *testing.T, e *Epoch) (value float64, grad [][]float32, own []*block) {
 	id := int32(0)
@@ -183,7 +183,7 @@ func (c goldenCase) epochOfRobustPU(t *testing.T, e *Epoch) (value float64, grad
 	return l.value, l.grad, nil
 }
 
-// fixed is a Learner with given logits for each token, which keeps the loss and the gradient of a step.
+// fixed is a Learner with given logits for each token, which records the loss and the gradient of a step.
 type fixed struct {
 	linear
 	logits [][]float32

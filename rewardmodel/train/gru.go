@@ -22,7 +22,7 @@ func (h *head) gru(in, hidden int) *gru {
 	return &gru{hidden, h.dense(in, 3*hidden, hidden), h.dense(hidden, 3*hidden, hidden)}
 }
 
-// gruStep is what the backward pass needs of one step.
+// gruStep has the values of one step that the backward pass needs.
 type gruStep struct {
 	before, r, z, n, candidate []float64 // candidate is Un h + cn
 }
@@ -45,10 +45,10 @@ func (g *gru) forward(xs [][]float64) (states [][]float64, tape []gruStep) {
 	return states, tape
 }
 
-// backward takes the gradient of each state, adds those of the parameters and adds that of each input to gxs.
+// backward takes the gradient of each state, and adds the gradients of the parameters and, to gxs, those of the inputs.
 func (g *gru) backward(xs [][]float64, tape []gruStep, gstates, gxs [][]float64) {
 	size := g.hidden
-	carried := make([]float64, size) // the gradient of the state that reaches back from later steps
+	carried := make([]float64, size) // the gradient of the state from later steps
 	for t, step := range slices.Backward(tape) {
 		gin, grec := make([]float64, 3*size), make([]float64, 3*size)
 		before := make([]float64, size)

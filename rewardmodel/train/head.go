@@ -7,10 +7,10 @@ import (
 	"math/rand/v2"
 )
 
-// maxWidth bounds the width of features that a saved head may claim.
+// maxWidth limits the width of features in a saved head.
 const maxWidth = 1 << 14
 
-// head has the parameters that a method learns in addition to the network: blocks for features of the given width,
+// head is the parameters that a method learns in addition to the network: blocks for features of the given width,
 // trained with Adam like the network. A method adds its blocks in a fixed order, so that a saved head can be restored.
 type head struct {
 	width  int
@@ -24,7 +24,7 @@ type block struct {
 	m, v        []float64 // Adam's moments
 }
 
-// block adds n parameters sampled uniformly from ±1/sqrt(fan), as PyTorch draws those of its linear and GRU layers.
+// block adds n parameters sampled uniformly from ±1/sqrt(fan), as in PyTorch's linear and GRU layers.
 func (h *head) block(n, fan int) *block {
 	b := &block{make([]float64, n), make([]float64, n), make([]float64, n), make([]float64, n)}
 	if h.rng != nil {
@@ -44,7 +44,7 @@ func (h *head) clear() {
 	}
 }
 
-// adam takes one step (Kingma and Ba, 2015) with the customary 0.9, 0.999 and 1e-8.
+// adam takes one step of Adam (Kingma and Ba, 2015) with the usual constants.
 func (h *head) adam(lr float64) {
 	const beta1, beta2, eps = 0.9, 0.999, 1e-8
 	h.steps++
@@ -110,7 +110,7 @@ type dense struct {
 	weight, bias *block // weight is row-major, one row per output; bias may be nil
 }
 
-// dense adds a linear layer; fan sets the size of its first values.
+// dense adds a linear layer; fan sets the range of its initial values.
 func (h *head) dense(in, out, fan int) *dense {
 	return &dense{in, h.block(in*out, fan), h.block(out, fan)}
 }
@@ -126,7 +126,7 @@ func (d *dense) forward(x []float64) []float64 {
 	return y
 }
 
-// backward adds the gradients of the layer and adds that of its input x to gx.
+// backward adds the gradients of the parameters and, to gx, that of the input x.
 func (d *dense) backward(x, gy, gx []float64) {
 	for o, g := range gy {
 		axpy(g, x, d.weight.grad[o*d.in:][:d.in])
@@ -151,7 +151,7 @@ func axpy(a float64, x, y []float64) {
 	}
 }
 
-// tanhs replaces each element by its hyperbolic tangent.
+// tanhs applies tanh to each element, in place.
 func tanhs(x []float64) []float64 {
 	for i, v := range x {
 		x[i] = math.Tanh(v)
@@ -159,7 +159,7 @@ func tanhs(x []float64) []float64 {
 	return x
 }
 
-// softmax of scores; the largest may be of any size.
+// softmax returns the softmax of scores without overflow.
 func softmax(scores []float64) []float64 {
 	out, all := make([]float64, len(scores)), make([]int, len(scores))
 	for i := range all {

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestGradientsAreSlopes holds the gradients of the heads, at the size that they are trained at, to the slope of the
-// loss itself.
-func TestGradientsAreSlopes(t *testing.T) {
+// TestGradientsMatchFiniteDifferences checks the gradients of the heads, at their actual size, against finite
+// differences of the loss.
+func TestGradientsMatchFiniteDifferences(t *testing.T) {
 	attention, fgsa, prenet := &Attention{}, &FGSA{}, &PReNET{}
 	for _, c := range []struct {
 		name  string
@@ -71,7 +71,7 @@ func TestGradientsAreSlopes(t *testing.T) {
 	}
 }
 
-func TestAdamStepsAsPyTorch(t *testing.T) {
+func TestAdamMatchesPyTorch(t *testing.T) {
 	var h head
 	b := h.block(2, 1)
 	copy(b.value, []float64{0.5, -0.25})
@@ -90,7 +90,7 @@ func TestAdamStepsAsPyTorch(t *testing.T) {
 	}
 }
 
-func TestFirstValuesStayInTheirBound(t *testing.T) {
+func TestInitialValuesAreInRange(t *testing.T) {
 	h := head{rng: rand.New(rand.NewPCG(1, 1))}
 	var lowest, highest float64
 	for _, v := range h.block(10000, 25).value {
@@ -101,8 +101,8 @@ func TestFirstValuesStayInTheirBound(t *testing.T) {
 	}
 }
 
-// TestHeadsComeBackExactly saves a head in training and takes it up in another.
-func TestHeadsComeBackExactly(t *testing.T) {
+// TestHeadsRoundTrip saves a head during training and loads it into another.
+func TestHeadsRoundTrip(t *testing.T) {
 	var m, again FGSA
 	m.build(5, rand.New(rand.NewPCG(1, 1)))
 	for _, b := range m.blocks {
@@ -130,6 +130,6 @@ func TestHeadsComeBackExactly(t *testing.T) {
 	}
 	var other PReNET
 	if err := other.UnmarshalBinary(data); err == nil || other.blocks != nil {
-		t.Errorf("the parameters of another method were taken up: %v", err)
+		t.Errorf("the parameters of another method were loaded: %v", err)
 	}
 }

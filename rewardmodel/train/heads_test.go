@@ -16,7 +16,7 @@ func featureConfig(m Method) Config {
 	return cfg
 }
 
-// auroc is the chance that a violating bag scores above a compliant one.
+// auroc is the probability that a violating bag scores above a compliant one.
 func auroc(d *Data, scores []Score) float64 {
 	var above, pairs float64
 	for i, a := range d.Bags {
@@ -50,22 +50,22 @@ func stateful(t *testing.T) []Stateful {
 	return out
 }
 
-// renew returns an untrained method of the same settings.
+// renew returns an untrained method with the same settings.
 func renew(t *testing.T, m Method) Stateful {
-	fresh, err := NewMethod(m.Name(), Settings{})
+	untrained, err := NewMethod(m.Name(), Settings{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return fresh.(Stateful)
+	return untrained.(Stateful)
 }
 
-// TestStatefulMethodsResume stops each method in its third epoch and starts it again: what the method learned, the
-// network's features and the scores equal those of an unbroken run.
+// TestStatefulMethodsResume stops each method in its third epoch and resumes it: the method's parameters, the network's
+// features and the scores equal those of an uninterrupted run.
 func TestStatefulMethodsResume(t *testing.T) {
 	data, _ := syntheticBags(40, 3)
 	for _, m := range stateful(t) {
-		unbroken := newLinear()
-		want, err := Run(t.Context(), unbroken, data, featureConfig(m))
+		uninterrupted := newLinear()
+		want, err := Run(t.Context(), uninterrupted, data, featureConfig(m))
 		if err != nil {
 			t.Fatalf("%s: %v", m.Name(), err)
 		}
@@ -73,7 +73,7 @@ func TestStatefulMethodsResume(t *testing.T) {
 
 		ctx, cancel := context.WithCancel(t.Context())
 		first, cfg := newLinear(), featureConfig(renew(t, m))
-		first.stopAt, first.cancel = unbroken.steps*5/8, cancel
+		first.stopAt, first.cancel = uninterrupted.steps*5/8, cancel
 		cfg.State = filepath.Join(t.TempDir(), "state")
 		if _, err := Run(ctx, first, data, cfg); !errors.Is(err, context.Canceled) {
 			t.Fatalf("%s: stopped run: %v", m.Name(), err)
@@ -86,22 +86,22 @@ func TestStatefulMethodsResume(t *testing.T) {
 			t.Fatalf("%s: %v", m.Name(), err)
 		}
 		own, _ := again.MarshalBinary()
-		if got.Resumed != 2 || !bytes.Equal(own, wantOwn) || !reflect.DeepEqual(second.Embed, unbroken.Embed) ||
+		if got.Resumed != 2 || !bytes.Equal(own, wantOwn) || !reflect.DeepEqual(second.Embed, uninterrupted.Embed) ||
 			!reflect.DeepEqual(got.Scores, want.Scores) || got.Threshold != want.Threshold {
-			t.Errorf("%s: the run that resumed after %d epochs differs from the unbroken one", m.Name(), got.Resumed)
+			t.Errorf("%s: the run that resumed after %d epochs differs from the uninterrupted one", m.Name(), got.Resumed)
 		}
 	}
 }
 
-func TestStatefulMethodsRefuseWhatTheyCannotUse(t *testing.T) {
+func TestStatefulMethodsRejectUnusableState(t *testing.T) {
 	data, _ := syntheticBags(4, 2)
 	for _, m := range stateful(t) {
-		if _, err := Judge(t.Context(), newLinear(), data, m); !errors.Is(err, ErrUntrained) {
+		if _, err := ScoreBags(t.Context(), newLinear(), data, m); !errors.Is(err, ErrUntrained) {
 			t.Errorf("%s untrained: %v", m.Name(), err)
 		}
 		for _, damaged := range [][]byte{nil, []byte("abc"), bytes.Repeat([]byte{1}, 8*1000+3)} {
 			if err := m.UnmarshalBinary(damaged); err == nil {
-				t.Errorf("%s: a damaged state of %d bytes was taken up", m.Name(), len(damaged))
+				t.Errorf("%s: a damaged state of %d bytes was loaded", m.Name(), len(damaged))
 			}
 		}
 	}

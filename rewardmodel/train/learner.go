@@ -7,7 +7,7 @@ import (
 )
 
 // Loss maps the logits of a mini-batch, [sequences][2*aspects] with the violation before compliance for each aspect, to
-// the value of the loss and its gradient with respect to each logit. Weights inside a loss that depend on the logits are
+// the value of the loss and its gradient with respect to each logit. Weights in a loss that depend on the logits are
 // constants for the gradient.
 type Loss func(logits [][]float32) (value float64, grad [][]float32)
 
@@ -16,7 +16,7 @@ type Loss func(logits [][]float32) (value float64, grad [][]float32)
 type FeatureLoss func(features [][]float32) (value float64, grad [][]float32)
 
 // ErrNotFinite is wrapped by the errors of a Learner whose outputs are NaN or infinite.
-var ErrNotFinite = errors.New("not a finite number")
+var ErrNotFinite = errors.New("non-finite value")
 
 // Learner is a network in training. Sequences are token ids with their special tokens.
 type Learner interface {
@@ -29,7 +29,7 @@ type Learner interface {
 	Logits(batch []rewardmodel.Sequence) ([][]float32, error)
 	Features(batch []rewardmodel.Sequence) ([][]float32, error)
 	// SaveState writes the weights and the optimizer's state to a new file, LoadState restores them, so that
-	// training resumes as if it had not stopped.
+	// a resumed run is identical to an uninterrupted one.
 	SaveState(file string) error
 	LoadState(file string) error
 }

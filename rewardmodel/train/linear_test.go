@@ -9,8 +9,8 @@ import (
 	"assay/rewardmodel"
 )
 
-// linear is a Learner small enough for tests: one weight for each token and label, and for each token and feature;
-// plain gradient descent.
+// linear is a small Learner: one weight for each token and label, and for each token and feature, with plain gradient
+// descent.
 type linear struct {
 	Weights [][2]float64
 	Embed   [][width]float64
@@ -19,7 +19,7 @@ type linear struct {
 	cancel  context.CancelFunc
 }
 
-// width is that of linear's features.
+// width is the number of linear's features.
 const width = 6
 
 func newLinear() *linear {
@@ -123,9 +123,9 @@ const (
 	badToken = 7
 )
 
-// syntheticBags draws bags by the paper's protocol: an anomalous bag holds one instance with badToken among sigma
-// normal ones. planted gives its index in each violating bag, -1 in the others.
-func syntheticBags(n, sigma int) (d *Data, planted []int) {
+// syntheticBags samples bags by the paper's protocol: an anomalous bag has one instance with badToken among sigma
+// normal ones. witnesses has its index in each violating bag, and -1 for the others.
+func syntheticBags(n, sigma int) (d *Data, witnesses []int) {
 	rng := rand.New(rand.NewPCG(4, 2))
 	d = &Data{}
 	for range n {
@@ -146,8 +146,8 @@ func syntheticBags(n, sigma int) (d *Data, planted []int) {
 				b.Whole = append(b.Whole, seq...)
 				b.Gold = append(b.Gold, k == at)
 			}
-			d.Bags, planted = append(d.Bags, b), append(planted, at)
+			d.Bags, witnesses = append(d.Bags, b), append(witnesses, at)
 		}
 	}
-	return d, planted
+	return d, witnesses
 }

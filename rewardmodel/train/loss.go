@@ -20,10 +20,10 @@ const (
 func (k LossKind) of(z [2]float32, violation bool) (value float64, grad [2]float64) {
 	m := float64(z[0]) - float64(z[1])
 	if !violation {
-		m = -m // now the margin towards the label
+		m = -m // the margin toward the label
 	}
 	wrong := logistic.Sigmoid(-m) // probability of the other label
-	var d float64                 // derivative with respect to the margin towards the label
+	var d float64                 // derivative with respect to the margin toward the label
 	switch k {
 	case Sigmoid:
 		value, d = wrong, -wrong*(1-wrong)
@@ -48,9 +48,9 @@ func weighted(kind LossKind, logits [][2]float32, violation []bool, weight []flo
 	return total, grads
 }
 
-// labelled is the sum over the batch of toViolation * loss against the violation + toNormal * loss against normal. A
+// labeled is the sum over the batch of toViolation * loss against the violation + toNormal * loss against normal. A
 // negative weight pushes away from the label.
-func labelled(kind LossKind, logits [][2]float32, toViolation, toNormal []float64) (float64, [][2]float32) {
+func labeled(kind LossKind, logits [][2]float32, toViolation, toNormal []float64) (float64, [][2]float32) {
 	var total float64
 	grads := make([][2]float32, len(logits))
 	for i, z := range logits {
@@ -64,7 +64,7 @@ func labelled(kind LossKind, logits [][2]float32, toViolation, toNormal []float6
 	return total, grads
 }
 
-// plain is lambda times the mean loss of a labelled mini-batch.
+// plain is lambda times the mean loss of a labeled mini-batch.
 func plain(kind LossKind, violation []bool, lambda float64) aspectLoss {
 	weight := make([]float64, len(violation))
 	for i := range weight {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestLossGolden holds the weighted loss and its gradient to PyTorch's autograd (testdata/make_losses.py).
+// TestLossGolden compares the weighted loss and its gradient with PyTorch's autograd (testdata/make_losses.py).
 func TestLossGolden(t *testing.T) {
 	data, err := os.ReadFile("testdata/losses.json")
 	if err != nil {
@@ -53,7 +53,7 @@ func TestLossGolden(t *testing.T) {
 	}
 }
 
-func TestLossesAreFiniteAtTheEnds(t *testing.T) {
+func TestLossesAreFiniteAtExtremeLogits(t *testing.T) {
 	for _, kind := range []LossKind{CrossEntropy, Sigmoid} {
 		for _, z := range [][2]float32{{1e4, -1e4}, {-1e4, 1e4}, {0, 0}} {
 			for _, violation := range []bool{true, false} {

@@ -12,11 +12,10 @@ type Sampling string
 const (
 	AllBags       Sampling = ""      // every bag once
 	Oversampling  Sampling = "over"  // the smaller class is resampled until it has as many bags as the larger
-	Undersampling Sampling = "under" // a new random part of the larger class, as many bags as the smaller has
+	Undersampling Sampling = "under" // a new random sample of the larger class, as many bags as the smaller class has
 )
 
-// Macro is ordinary supervised learning of whole responses, each read as one sequence: the baseline that does not split
-// a bag.
+// Macro is supervised learning on whole responses, each as one sequence: the baseline that does not split bags.
 type Macro struct {
 	Sampling Sampling
 }
@@ -41,7 +40,7 @@ func (m Macro) Validate() error {
 // Threshold is 0.5.
 func (Macro) Threshold() Threshold { return Fixed }
 
-// Score reads each bag as one sequence.
+// Score scores each bag as one sequence.
 func (Macro) Score(n *Network) ([]Score, error) {
 	margins, err := n.WholeMargins(n.All())
 	scores := make([]Score, len(margins))

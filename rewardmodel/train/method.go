@@ -19,7 +19,7 @@ type Method interface {
 	Epoch(e *Epoch) error
 	// Score scores every bag of n.Data.
 	Score(n *Network) ([]Score, error)
-	// Threshold is how the method's source decides on a bag.
+	// Threshold is the decision rule of the method's publication.
 	Threshold() Threshold
 }
 
@@ -32,9 +32,9 @@ type Stateful interface {
 	encoding.BinaryUnmarshaler
 }
 
-// Settings are the choices that NewMethod takes; a method ignores those that it does not have.
+// Settings are the options of NewMethod; a method ignores those that it does not have.
 type Settings struct {
-	BFGPU        BFGPU   // the zero value stands for DefaultBFGPU
+	BFGPU        BFGPU   // the zero value means DefaultBFGPU
 	PseudoLabels bool    // of the PU methods: adds BFGPU's second stage to each epoch
 	SigmaMicro   float64 // of BFGPU (unless it gives its own) and the PU methods; 0 estimates it from the bags
 	TopK         int     // of mil-topk; 0 means the paper's 3
@@ -54,7 +54,7 @@ func Methods() []string {
 // range.
 func NewMethod(name string, s Settings) (Method, error) {
 	if name == "mil-topk" && s.TopK == 1 {
-		return nil, errors.New("train: mil-topk of the top 1 is mil-max; use that, or a top-k of at least 2")
+		return nil, errors.New("train: mil-topk with a top-k of 1 is mil-max; use that, or a top-k of at least 2")
 	}
 	for _, m := range s.methods() {
 		if m.Name() != name {
@@ -84,9 +84,8 @@ func (s Settings) methods() []Method {
 	}
 }
 
-// Servable reports whether the trained network scores instances like m: those methods train the classifier of the
-// network, with two labels, on instances. The others score whole bags, or use parameters that are not part of a
-// checkpoint.
+// Servable reports whether the trained network alone scores instances as m does: such methods train the network's
+// two-label classifier on instances. The others score whole bags, or use parameters that are not part of a checkpoint.
 func Servable(m Method) bool {
 	switch m.(type) {
 	case BFGPU, PU, RobustPU, Pooling, Oracle:

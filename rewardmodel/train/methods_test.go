@@ -18,7 +18,7 @@ func TestMethodsAreBuiltByName(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if _, own := m.(Stateful); own && Servable(m) {
-			t.Errorf("%s has parameters of its own, which a served network lacks", name)
+			t.Errorf("%s has its own parameters, which a served network lacks", name)
 		}
 	}
 	slices.Sort(names)

@@ -8,7 +8,7 @@ import (
 
 // Pooling is multiple instance learning on instance logits: the logits of a bag are the mean of those of its Top
 // instances with the largest margin, trained with the cross-entropy of the bag's label. Top 1 is max pooling (Feng and
-// Zhou, 2017); the paper's top-k pooling takes 3. A bag of fewer instances pools them all.
+// Zhou, 2017); the paper's top-k pooling uses 3. A bag with fewer instances pools all of them.
 type Pooling struct {
 	Top int
 }
@@ -24,7 +24,7 @@ func (m Pooling) Name() string {
 // Validate returns an error that names the setting that is out of range.
 func (m Pooling) Validate() error {
 	if m.Top < 1 {
-		return fmt.Errorf("train: top-k pooling takes the top %d instances; use at least 1", m.Top)
+		return fmt.Errorf("train: top-k is %d; use at least 1", m.Top)
 	}
 	return nil
 }
@@ -85,7 +85,7 @@ func (m Pooling) loss(e *Epoch, bags, starts []int, logits [][2]float32) (float6
 	return total, grads
 }
 
-// top returns the instances, of n, with the m.Top largest margins.
+// top returns the m.Top of n instances with the largest margins.
 func (m Pooling) top(n int, margin func(k int) float64) []int {
 	order := make([]int, n)
 	for k := range order {

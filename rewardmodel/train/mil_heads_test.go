@@ -6,11 +6,10 @@ import (
 	"testing"
 )
 
-// TestHeadsLearnFromBags trains each method with a head of its own on coarse labels alone, and judges bags that it has
-// not seen.
+// TestHeadsLearnFromBags trains each method that has its own head on coarse labels, and evaluates it on held-out bags.
 func TestHeadsLearnFromBags(t *testing.T) {
 	for name, m := range map[string]Stateful{"mil-attention": &Attention{}, "mil-fgsa": &FGSA{hidden: 10, attention: 20}, "mil-prenet": &PReNET{}} {
-		data, planted := syntheticBags(200, 4)
+		data, witnesses := syntheticBags(200, 4)
 		train, test := &Data{Bags: data.Bags[:240]}, &Data{Bags: data.Bags[240:]}
 		l := newLinear()
 		cfg := featureConfig(m)
@@ -18,13 +17,13 @@ func TestHeadsLearnFromBags(t *testing.T) {
 		if _, err := Run(t.Context(), l, train, cfg); err != nil {
 			t.Fatal(err)
 		}
-		scores, err := Judge(t.Context(), l, test, m)
+		scores, err := ScoreBags(t.Context(), l, test, m)
 		if err != nil {
 			t.Fatal(err)
 		}
 		hits := 0
 		for i, s := range scores {
-			if at := planted[240+i]; at >= 0 && slices.Index(s.Instances, slices.Max(s.Instances)) == at {
+			if at := witnesses[240+i]; at >= 0 && slices.Index(s.Instances, slices.Max(s.Instances)) == at {
 				hits++
 			}
 		}
@@ -36,7 +35,7 @@ func TestHeadsLearnFromBags(t *testing.T) {
 	}
 }
 
-// TestInstanceScoresAgreeWithTheirBag holds what a threshold on instances relies on.
+// TestInstanceScoresAgreeWithTheirBag checks the assumption of a threshold on instances.
 func TestInstanceScoresAgreeWithTheirBag(t *testing.T) {
 	data, _ := syntheticBags(20, 3)
 	for _, m := range []Stateful{&Attention{}, &FGSA{}, &PReNET{}} {
@@ -54,7 +53,7 @@ func TestInstanceScoresAgreeWithTheirBag(t *testing.T) {
 				want = 2 * math.Atanh(sum)
 			}
 			if len(s.Instances) != len(data.Bags[i].Instances) || math.Abs(s.Bag-want) > 1e-9 {
-				t.Fatalf("%s: bag %d scores %v, its instances give %v", m.Name(), i, s.Bag, want)
+				t.Fatalf("%s: bag %d scores %v, its instances result in %v", m.Name(), i, s.Bag, want)
 			}
 		}
 	}

@@ -11,7 +11,7 @@ import (
 // scoringBatch is how many sequences are scored at once.
 const scoringBatch = 256
 
-// Network is a learner as a Method sees it outside of a step: it scores the bags of Data in evaluation mode.
+// Network scores the bags of Data with a learner in evaluation mode.
 type Network struct {
 	Data *Data
 
@@ -19,7 +19,7 @@ type Network struct {
 	learner trainee
 }
 
-// Score has the scores of one bag by a trained method, as margins: the larger the more anomalous, and 0 is undecided.
+// Score is the result of a trained method for one bag, as margins: a larger one is more anomalous, and 0 is undecided.
 type Score struct {
 	Bag       float64
 	Instances []float64 // nil if the method scores only whole bags
@@ -51,7 +51,7 @@ func (n *Network) Features(bags []int) ([][][]float32, error) {
 	return features, err
 }
 
-// WholeMargins returns logit(violation) - logit(compliant) of each of the given bags read as one sequence.
+// WholeMargins returns logit(violation) - logit(compliant) of each of the given bags as one sequence.
 func (n *Network) WholeMargins(bags []int) ([]float64, error) {
 	margins := make([]float64, len(bags))
 	err := n.whole(bags, func(seqs []rewardmodel.Sequence, at []int) error {
@@ -64,7 +64,7 @@ func (n *Network) WholeMargins(bags []int) ([]float64, error) {
 	return margins, err
 }
 
-// WholeFeatures returns the features of each of the given bags read as one sequence.
+// WholeFeatures returns the features of each of the given bags as one sequence.
 func (n *Network) WholeFeatures(bags []int) ([][]float32, error) {
 	features := make([][]float32, len(bags))
 	err := n.whole(bags, func(seqs []rewardmodel.Sequence, at []int) error {
@@ -86,8 +86,8 @@ func (n *Network) All() []int {
 	return all
 }
 
-// instances gives the instances of bags to score in batches; at says of which bag (by its place in bags) and instance
-// each one is. Instances of similar length are batched together, which is fastest.
+// instances calls score with batches of the instances of bags; at has the index in bags and the instance of each
+// sequence. Instances of similar length are batched together, which is fastest.
 func (n *Network) instances(bags []int, score func(seqs []rewardmodel.Sequence, at []ref) error, size func(i, n int)) error {
 	var all []ref
 	for i, bag := range bags {
@@ -131,7 +131,7 @@ func inBatches[T any](ctx context.Context, all []T, seq func(T) rewardmodel.Sequ
 	return nil
 }
 
-// scoreInstances scores every bag by the largest margin of its instances: the witness decides.
+// scoreInstances scores every bag by the largest margin of its instances, that of the witness.
 func scoreInstances(n *Network) ([]Score, error) {
 	margins, err := n.Margins(n.All())
 	if err != nil {

@@ -2,7 +2,7 @@ package train
 
 import "fmt"
 
-// Oracle is ordinary supervised training on the labels of the instances, which no coarse label gives: the ceiling of
+// Oracle is supervised training on the labels of instances, which coarse labels do not provide: the upper bound of
 // every method that has only the labels of bags.
 type Oracle struct{}
 

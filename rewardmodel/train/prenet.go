@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// PReNET is the pairwise relation network (Pang et al., "Deep Weakly-supervised Anomaly Detection", KDD 2023) as the
-// BFGPU authors' public code has it: each instance of a mini-batch is paired with one from a random
+// PReNET is the pairwise relation network (Pang et al., "Deep Weakly-supervised Anomaly Detection", KDD 2023) in the
+// version of the BFGPU authors' public code: each instance of a mini-batch is paired with one from a random
 // permutation, a linear head on both features predicts the mean of their labels (1 in a violating bag, 0 in a
-// compliant one), with the mean squared error; an instance x is scored by the head on (x, x) and decided at 0.5.
+// compliant one), with the mean squared error; an instance x is scored by the head on (x, x), with the threshold 0.5.
 //
-// Pang et al. draw a half of the pairs from unlabelled instances alone and a quarter each from the two mixtures, learn
+// Pang et al. sample half of the pairs from unlabeled instances only and a quarter from each of the two mixtures, learn
 // the ordinal targets 0, 4 and 8 with the absolute error, and score x by its mean relation to random instances of both
-// kinds. The targets differ in scale alone; so does that score, by a constant, since the head is linear.
+// kinds. The targets differ only in scale, and that score only by a constant, since the head is linear.
 type PReNET struct {
 	head
 	relation *dense
@@ -61,7 +61,7 @@ func (m *PReNET) Epoch(e *Epoch) error {
 	return nil
 }
 
-// loss leaves the gradients of the head in its blocks.
+// loss also computes the gradients of the head, in its blocks.
 func (m *PReNET) loss(violation []bool, partner []int, features [][]float32) (float64, [][]float32) {
 	m.clear()
 	rows, grads := wide(features), zeros(len(features), m.width)
@@ -75,20 +75,20 @@ func (m *PReNET) loss(violation []bool, partner []int, features [][]float32) (fl
 			}
 		}
 		pair, gradPair := slices.Concat(rows[i], rows[j]), make([]float64, 2*m.width)
-		off := m.relation.forward(pair)[0] - label
-		total += off * off / n
-		m.relation.backward(pair, []float64{2 * off / n}, gradPair)
+		residual := m.relation.forward(pair)[0] - label
+		total += residual * residual / n
+		m.relation.backward(pair, []float64{2 * residual / n}, gradPair)
 		axpy(1, gradPair[:m.width], grads[i])
 		axpy(1, gradPair[m.width:], grads[j])
 	}
 	return total, narrow(grads)
 }
 
-// Score takes the instance of each bag with the largest relation to itself. The margin, 4(s - 1/2), is the log odds of
+// Score scores each bag by its instance with the largest relation to itself. The margin, 4(s - 1/2), is the log odds of
 // a probability s to first order; s itself may leave [0,1].
-func (m *PReNET) Score(n *Network) ([]Score, error) { return scoreBags(n, &m.head, m.judge) }
+func (m *PReNET) Score(n *Network) ([]Score, error) { return scoreByFeatures(n, &m.head, m.scoreBag) }
 
-func (m *PReNET) judge(features [][]float64) Score {
+func (m *PReNET) scoreBag(features [][]float64) Score {
 	var score Score
 	for _, h := range features {
 		score.Instances = append(score.Instances, 4*(m.relation.forward(slices.Concat(h, h))[0]-0.5))

@@ -21,13 +21,13 @@ func pseudoStage(e *Epoch, scores [][]float64, kind LossKind, lambda float64) er
 
 // pseudoLabels returns, in random order, the witness of every violating bag as a violation and its least anomalous
 // instance as compliant. For a bag of one instance, a random instance of a compliant bag
-// replaces the normal one, which keeps the set balanced as the paper asks.
+// replaces the latter, which keeps the set balanced, as the paper requires.
 func pseudoLabels(e *Epoch, scores [][]float64) ([]ref, []bool) {
-	type labelled struct {
+	type labeled struct {
 		ref
 		violation bool
 	}
-	var all []labelled
+	var all []labeled
 	for _, bag := range e.violating {
 		witness, least := 0, 0
 		for k, s := range scores[bag] {
@@ -38,13 +38,13 @@ func pseudoLabels(e *Epoch, scores [][]float64) ([]ref, []bool) {
 				least = k
 			}
 		}
-		all = append(all, labelled{ref{bag, witness}, true})
+		all = append(all, labeled{ref{bag, witness}, true})
 		switch {
 		case len(scores[bag]) > 1:
-			all = append(all, labelled{ref{bag, least}, false})
+			all = append(all, labeled{ref{bag, least}, false})
 		case len(e.compliant) > 0:
 			other := e.compliant[e.RNG.IntN(len(e.compliant))]
-			all = append(all, labelled{ref{other, e.RNG.IntN(len(e.Data.Bags[other].Instances))}, false})
+			all = append(all, labeled{ref{other, e.RNG.IntN(len(e.Data.Bags[other].Instances))}, false})
 		}
 	}
 	e.RNG.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
@@ -55,7 +55,7 @@ func pseudoLabels(e *Epoch, scores [][]float64) ([]ref, []bool) {
 	return refs, labels
 }
 
-// record is a loss that also writes the margins that it sees to scores.
+// record returns the loss, extended to store the margins of the mini-batch in scores.
 func record(scores [][]float64, batch []ref, loss aspectLoss) aspectLoss {
 	return func(logits [][2]float32) (float64, [][2]float32) {
 		for i, r := range batch {
@@ -65,7 +65,7 @@ func record(scores [][]float64, batch []ref, loss aspectLoss) aspectLoss {
 	}
 }
 
-// rescore fills the scores of the violating bags with the network as it is now.
+// rescore computes the scores of the violating bags with the current weights.
 func (e *Epoch) rescore(scores [][]float64) error {
 	margins, err := e.Margins(e.violating)
 	for i, bag := range e.violating {

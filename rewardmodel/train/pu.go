@@ -7,25 +7,25 @@ import (
 	"assay/rewardmodel/logistic"
 )
 
-// PURisk is an estimator of the risk of a classifier of instances from normal (positive) and unlabelled ones.
+// PURisk is an estimator of the risk of a classifier of instances from normal (positive) and unlabeled ones.
 type PURisk string
 
-// The estimators that the paper compares with. g is the margin towards normal and pi the share of normal instances
-// among the unlabelled ones.
+// The estimators that the paper compares with. g is the margin toward normal and pi the share of normal instances
+// among the unlabeled ones.
 const (
 	// UPU is the unbiased estimator (du Plessis, Niu and Sugiyama, 2015) with the logistic loss l(z) = log(1+exp(-z)):
 	// pi E_P[l(g)] + E_U[l(-g)] - pi E_P[l(-g)].
 	UPU PURisk = "upu"
 	// NNPU is the non-negative one (Kiryo et al., 2017): where E_U[l(-g)] - pi E_P[l(-g)] falls below beta = 0, the
-	// step goes against that part alone, gamma = 1.
+	// step only increases that part, gamma = 1.
 	NNPU PURisk = "nnpu"
 	// BalancedPU (Su, Chen and Xu, 2021) estimates the balanced risk with the sigmoid loss l(z) = 1/(1+exp(z)), which
 	// leaves -E_P[l(-g)] + E_U[l(-g)] up to constants, with the non-negative correction as in the authors' code.
 	BalancedPU PURisk = "balancedpu"
 )
 
-// PU is micro-level PU learning: instances of compliant bags are labelled normal, those of violating bags are
-// unlabelled.
+// PU is micro-level PU learning: instances of compliant bags are labeled normal, those of violating bags are
+// unlabeled.
 type PU struct {
 	Risk PURisk
 	// PseudoLabels adds the second stage of BFGPU to each epoch.
@@ -79,12 +79,12 @@ func (m PU) Epoch(e *Epoch) error {
 	return pseudoStage(e, scores, CrossEntropy, 0)
 }
 
-// loss is the estimated risk of one mini-batch. A class that the mini-batch does not hold adds nothing.
+// loss is the estimated risk of one mini-batch. A class without instances in the mini-batch contributes nothing.
 func (m PU) loss(e *Epoch, batch []ref) aspectLoss {
 	pi := e.pi(m.SigmaMicro)
-	unlabelled := e.violations(batch)
+	unlabeled := e.violations(batch)
 	var nU, nP float64
-	for _, u := range unlabelled {
+	for _, u := range unlabeled {
 		if u {
 			nU++
 		} else {
@@ -92,14 +92,14 @@ func (m PU) loss(e *Epoch, batch []ref) aspectLoss {
 		}
 	}
 	return func(logits [][2]float32) (float64, [][2]float32) {
-		// The risk is a sum of l(±g) over instances; each part has a weight, and its sign says which label it pulls to.
+		// The risk is a sum of l(±g) over instances; each part has a weight, whose sign specifies the label it favors.
 		kind := CrossEntropy
 		if m.Risk == BalancedPU {
 			kind = Sigmoid
 		}
 		value := func(i int, violation bool) float64 { v, _ := kind.of(logits[i], violation); return v }
 		var negative float64 // E_U[l(-g)] - pi E_P[l(-g)], the estimated risk on anomalous instances
-		for i, u := range unlabelled {
+		for i, u := range unlabeled {
 			if u {
 				negative += value(i, true) / nU
 			} else {
@@ -108,7 +108,7 @@ func (m PU) loss(e *Epoch, batch []ref) aspectLoss {
 		}
 		toViolation, toNormal := make([]float64, len(batch)), make([]float64, len(batch))
 		corrected := m.Risk == NNPU && negative < 0 || m.Risk == BalancedPU && !(negative > 0)
-		for i, u := range unlabelled {
+		for i, u := range unlabeled {
 			switch {
 			case corrected && u:
 				toViolation[i] = -1 / nU
@@ -122,11 +122,11 @@ func (m PU) loss(e *Epoch, batch []ref) aspectLoss {
 				toViolation[i], toNormal[i] = -pi/nP, pi/nP
 			}
 		}
-		return labelled(kind, logits, toViolation, toNormal)
+		return labeled(kind, logits, toViolation, toNormal)
 	}
 }
 
-// violations tells for each instance of a mini-batch whether it is of a violating bag.
+// violations returns, for each instance of a mini-batch, whether it is in a violating bag.
 func (e *Epoch) violations(batch []ref) []bool {
 	out := make([]bool, len(batch))
 	for i, r := range batch {
@@ -136,7 +136,7 @@ func (e *Epoch) violations(batch []ref) []bool {
 }
 
 // RobustPU is self-paced PU learning (Zhu et al., 2023): before each epoch every instance is weighted by how easy it
-// is under the label it is taken for (unlabelled as anomalous), with the Welsch function exp(-loss/h^2) of a threshold
+// is under its assumed label (unlabeled as anomalous), with the Welsch function exp(-loss/h^2) of a threshold
 // h that grows from 0.1 to 2 in ten steps.
 type RobustPU struct {
 	PseudoLabels bool
@@ -157,7 +157,7 @@ func (RobustPU) Score(n *Network) ([]Score, error) { return scoreInstances(n) }
 // Steps is the number of mini-batches of an epoch.
 func (m RobustPU) Steps(e *Epoch) int { return PU{PseudoLabels: m.PseudoLabels}.Steps(e) }
 
-// Epoch weighs all instances and trains on them in random order.
+// Epoch weights all instances and trains on them in random order.
 func (m RobustPU) Epoch(e *Epoch) error {
 	margins, err := e.Margins(e.All())
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 // ErrData is wrapped by the errors for bags that a run cannot train on.
 var ErrData = errors.New("train: unusable bags")
 
-// DivergedError reports that a loss was not finite: the weights are lost, and the run has stopped.
+// DivergedError reports that a loss was not finite: the weights are unusable, and the run has stopped.
 type DivergedError struct {
 	Step  int // from 1
 	Stage string
@@ -29,14 +29,14 @@ func (e *DivergedError) Error() string {
 // Config configures a training run.
 type Config struct {
 	Method    Method
-	Epochs    int     // the paper takes 5; 0 trains nothing and only fits the thresholds
-	Batch     int     // instances in a mini-batch; the paper takes 16
-	Rate      float64 // peak learning rate; the paper takes 1e-5
-	RateMin   float64 // learning rate at the end of the cosine schedule; the paper takes 0
+	Epochs    int     // the paper uses 5; 0 only fits the thresholds
+	Batch     int     // instances in a mini-batch; the paper uses 16
+	Rate      float64 // peak learning rate; the paper uses 1e-5
+	RateMin   float64 // learning rate at the end of the cosine schedule; the paper uses 0
 	Seed      uint64
 	Threshold Threshold
-	// Fold is the share of the bags that is not trained on: the threshold (and the calibration) come from its scores.
-	// 0 takes the scores of the training bags, which the network has seen.
+	// Fold is the share of the bags that is held out: the threshold (and the calibration) are fitted to their scores.
+	// 0 fits them to the training bags.
 	Fold float64
 	// Rescale makes every margin m of an aspect of the learner scale*m + shift; when it is not nil the margins are
 	// calibrated after the last epoch, before the thresholds are placed.
@@ -66,16 +66,16 @@ type Progress struct {
 type Result struct {
 	// Threshold is the margin above which the score of a bag is a violation.
 	Threshold float64
-	// Thresholds are the same for every aggregate of instance scores; nil when the method scores only whole bags.
+	// Thresholds has one for each aggregate of instance scores, as probabilities; nil if the method scores only whole bags.
 	Thresholds             Thresholds
-	Judged                 *Data   // the bags that the threshold was fitted on: the training bags, or the fold
-	Scores                 []Score // of those
+	FittedOn               *Data   // the bags of the thresholds: the training bags, or the fold
+	Scores                 []Score // of FittedOn
 	SigmaMicro, SigmaMacro float64
-	Uncalibrated           error // why the margins could not be calibrated; nil when they were, or were not to be
+	Uncalibrated           error // why the margins could not be calibrated; nil if they were, or if Rescale is nil
 	Resumed                int   // epochs that an earlier run had already done
 }
 
-// Run trains learner on data and fits the thresholds. A cancelled context stops it between two steps; with
+// Run trains learner on data and fits the thresholds. A canceled context stops it between two steps; with
 // Config.State the next Run resumes after the last complete epoch and ends with the same weights as an uninterrupted one.
 func Run(ctx context.Context, learner Learner, data *Data, cfg Config) (Result, error) {
 	results, err := RunAspects(ctx, learner, []*Data{data}, cfg)
@@ -102,22 +102,22 @@ func RunAspects(ctx context.Context, learner Learner, data []*Data, cfg Config) 
 			run.kept = append(run.kept, a)
 			continue
 		}
-		trained, judged := d, d
+		trained, fitted := d, d
 		if cfg.Fold > 0 {
-			trained, judged = d.holdOut(cfg.Fold, cfg.Seed)
-			if err := cmp.Or(trained.check(), judged.check()); err != nil {
+			trained, fitted = d.holdOut(cfg.Fold, cfg.Seed)
+			if err := cmp.Or(trained.check(), fitted.check()); err != nil {
 				return nil, fmt.Errorf("%w; a fold of %g leaves too few", err, cfg.Fold)
 			}
 		}
 		run.add(a, trained)
-		results[a].Judged = judged
+		results[a].FittedOn = fitted
 	}
 	resumed, err := run.epochs()
 	if err != nil {
 		return nil, err
 	}
 	for a := range results {
-		if results[a].Judged == nil {
+		if results[a].FittedOn == nil {
 			continue
 		}
 		results[a].Resumed = resumed
@@ -130,7 +130,7 @@ func RunAspects(ctx context.Context, learner Learner, data []*Data, cfg Config) 
 
 // judge scores the bags of an aspect, calibrates its margins and places its thresholds.
 func (cfg Config) judge(ctx context.Context, learner aspectLearner, result *Result) (err error) {
-	network := &Network{Data: result.Judged, ctx: ctx, learner: learner}
+	network := &Network{Data: result.FittedOn, ctx: ctx, learner: learner}
 	if result.Scores, err = cfg.Method.Score(network); err != nil {
 		return err
 	}
@@ -140,26 +140,26 @@ func (cfg Config) judge(ctx context.Context, learner aspectLearner, result *Resu
 			return fmt.Errorf("train: %s has no instance scores to calibrate", cfg.Method.Name())
 		}
 		rescale := func(scale, shift float64) error { return cfg.Rescale(learner.aspect, scale, shift) }
-		if err := calibrate(result.Judged, result.Scores, rescale); errors.Is(err, errCalibrate) {
+		if err := calibrate(result.FittedOn, result.Scores, rescale); errors.Is(err, errCalibrate) {
 			result.Uncalibrated = err
 		} else if err != nil {
 			return err
 		}
 	}
-	result.SigmaMicro, result.SigmaMacro = cfg.sigmas(result.Judged)
-	result.Threshold, err = cfg.Threshold.Place(result.Judged, result.Scores, result.SigmaMicro, result.SigmaMacro)
+	result.SigmaMicro, result.SigmaMacro = cfg.sigmas(result.FittedOn)
+	result.Threshold, err = cfg.Threshold.Place(result.FittedOn, result.Scores, result.SigmaMicro, result.SigmaMacro)
 	if err != nil {
 		return err
 	}
 	if instances {
-		result.Thresholds = cfg.Threshold.aggregateThresholds(result.Judged, result.Scores)
+		result.Thresholds = cfg.Threshold.aggregateThresholds(result.FittedOn, result.Scores)
 		result.Thresholds[rewardmodel.AggregateMax] = logistic.Sigmoid(result.Threshold)
 	}
 	return nil
 }
 
-// Judge scores the bags of data with a trained learner. The method must be the one that Run trained.
-func Judge(ctx context.Context, learner Learner, data *Data, m Method) ([]Score, error) {
+// ScoreBags scores the bags of data with a trained learner. The method must be the one that Run trained.
+func ScoreBags(ctx context.Context, learner Learner, data *Data, m Method) ([]Score, error) {
 	return m.Score(&Network{Data: data, ctx: ctx, learner: aspectLearner{learner: learner}})
 }
 

@@ -17,13 +17,13 @@ func testConfig(m Method) Config {
 	return Config{Method: m, Epochs: 4, Batch: 16, Rate: 0.5, Seed: 1, Threshold: OnePerBag}
 }
 
-// TestRunFindsThePlantedInstance trains every variant of BFGPU on coarse labels alone and asks for the witness.
-func TestRunFindsThePlantedInstance(t *testing.T) {
+// TestRunFindsTheWitness trains every variant of BFGPU on coarse labels and checks the witness.
+func TestRunFindsTheWitness(t *testing.T) {
 	for _, weights := range []Weights{WeightsBatch, WeightsPaper} {
 		for _, loss := range []LossKind{CrossEntropy, Sigmoid} {
 			for _, during := range []bool{true, false} {
 				m := BFGPU{Weights: weights, Loss: loss, Normaliser: NormaliserSum, PULoss: true, PseudoLabels: true, RecordDuring: during}
-				data, planted := syntheticBags(120, 4)
+				data, witnesses := syntheticBags(120, 4)
 				l := newLinear()
 				result, err := Run(t.Context(), l, data, testConfig(m))
 				if err != nil {
@@ -38,7 +38,7 @@ func TestRunFindsThePlantedInstance(t *testing.T) {
 							witness = k
 						}
 					}
-					if witness == planted[i] {
+					if witness == witnesses[i] {
 						hits++
 					}
 					if logistic.Sigmoid(margin(logits[witness])) > result.Thresholds[rewardmodel.AggregateMax] {
@@ -57,7 +57,7 @@ func TestRunFindsThePlantedInstance(t *testing.T) {
 }
 
 // TestThresholdsFlagTheirNumber counts what exceeds each kind of threshold: 60 instances of violating bags, 60 of all
-// instances, or 60 bags, ties aside.
+// instances, or 60 bags, up to ties.
 func TestThresholdsFlagTheirNumber(t *testing.T) {
 	data, _ := syntheticBags(60, 4)
 	for _, kind := range []Threshold{OnePerBag, Quantile, PerBag} {
@@ -92,11 +92,11 @@ func TestThresholdsFlagTheirNumber(t *testing.T) {
 	}
 }
 
-// TestRunResumes stops a run in its third epoch and starts it again: weights and thresholds equal an unbroken run's.
+// TestRunResumes stops a run in its third epoch and resumes it: weights and thresholds equal those of an uninterrupted run.
 func TestRunResumes(t *testing.T) {
 	data, _ := syntheticBags(40, 3)
-	unbroken := newLinear()
-	want, err := Run(t.Context(), unbroken, data, testConfig(DefaultBFGPU()))
+	uninterrupted := newLinear()
+	want, err := Run(t.Context(), uninterrupted, data, testConfig(DefaultBFGPU()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func TestRunResumes(t *testing.T) {
 	cfg.State = filepath.Join(t.TempDir(), "state")
 	ctx, cancel := context.WithCancel(t.Context())
 	first := newLinear()
-	first.stopAt, first.cancel = unbroken.steps*5/8, cancel
+	first.stopAt, first.cancel = uninterrupted.steps*5/8, cancel
 	if _, err := Run(ctx, first, data, cfg); !errors.Is(err, context.Canceled) {
 		t.Fatalf("stopped run: %v", err)
 	}
@@ -117,8 +117,8 @@ func TestRunResumes(t *testing.T) {
 	if got.Resumed != 2 {
 		t.Errorf("resumed after %d epochs, want 2", got.Resumed)
 	}
-	if !reflect.DeepEqual(second.Weights, unbroken.Weights) || !reflect.DeepEqual(got.Thresholds, want.Thresholds) {
-		t.Error("the resumed run differs from the unbroken one")
+	if !reflect.DeepEqual(second.Weights, uninterrupted.Weights) || !reflect.DeepEqual(got.Thresholds, want.Thresholds) {
+		t.Error("the resumed run differs from the uninterrupted one")
 	}
 	if files, _ := filepath.Glob(filepath.Join(cfg.State, "*")); len(files) != 2 {
 		t.Errorf("state directory has %v, want state.json and one epoch", files)
@@ -126,13 +126,13 @@ func TestRunResumes(t *testing.T) {
 
 	cfg.Rate /= 2
 	if _, err := Run(t.Context(), newLinear(), data, cfg); err == nil {
-		t.Error("a state of other settings was taken up")
+		t.Error("a state of other settings was loaded")
 	}
 }
 
-// TestPseudoLabelsAloneKeepATrainedModel continues from a trained model without the PU loss.
-func TestPseudoLabelsAloneKeepATrainedModel(t *testing.T) {
-	data, planted := syntheticBags(60, 4)
+// TestPseudoLabelsKeepATrainedModel fine-tunes a trained model without the PU loss.
+func TestPseudoLabelsKeepATrainedModel(t *testing.T) {
+	data, witnesses := syntheticBags(60, 4)
 	l := newLinear()
 	if _, err := Run(t.Context(), l, data, testConfig(DefaultBFGPU())); err != nil {
 		t.Fatal(err)
@@ -156,17 +156,17 @@ func TestPseudoLabelsAloneKeepATrainedModel(t *testing.T) {
 	for i, b := range data.Bags {
 		logits := l.pairs(b.Instances)
 		for k := range logits {
-			if planted[i] == k && margin(logits[k]) > 0 {
+			if witnesses[i] == k && margin(logits[k]) > 0 {
 				hits++
 			}
 		}
 	}
 	if hits < 57 {
-		t.Errorf("%d of 60 planted instances score as violations", hits)
+		t.Errorf("%d of 60 witnesses instances score as violations", hits)
 	}
 }
 
-func TestRunRefuses(t *testing.T) {
+func TestRunRejects(t *testing.T) {
 	good, _ := syntheticBags(4, 2)
 	oneClass := &Data{Bags: []Bag{good.Bags[0]}}
 	empty := &Data{Bags: append([]Bag{{}}, good.Bags...)}
@@ -182,7 +182,7 @@ func TestRunRefuses(t *testing.T) {
 		"weights":       {good, func(c *Config) { c.Method = BFGPU{Weights: "all", Loss: CrossEntropy} }},
 		"loss":          {good, func(c *Config) { c.Method = BFGPU{Weights: WeightsBatch, Loss: "hinge"} }},
 		"sigma":         {good, func(c *Config) { m := DefaultBFGPU(); m.SigmaMicro = -1; c.Method = m }},
-		"nothing on":    {good, func(c *Config) { c.Method = BFGPU{Weights: WeightsBatch, Loss: CrossEntropy} }},
+		"no stage":      {good, func(c *Config) { c.Method = BFGPU{Weights: WeightsBatch, Loss: CrossEntropy} }},
 		"one class":     {oneClass, func(*Config) {}},
 		"empty bag":     {empty, func(*Config) {}},
 		"no bag at all": {&Data{}, func(*Config) {}},
@@ -195,7 +195,7 @@ func TestRunRefuses(t *testing.T) {
 	}
 }
 
-func TestSingleInstanceBagsGiveNoContradictoryLabels(t *testing.T) {
+func TestSingleInstanceBagsHaveConsistentLabels(t *testing.T) {
 	data := &Data{Bags: []Bag{
 		{Violation: true, Instances: [][]int32{{7}}},
 		{Violation: false, Instances: [][]int32{{8}, {9}}},
@@ -208,7 +208,7 @@ func TestSingleInstanceBagsGiveNoContradictoryLabels(t *testing.T) {
 	}
 	for i, r := range refs {
 		if labels[i] != (r.bag == 0) {
-			t.Errorf("instance %v is labelled violation=%v", r, labels[i])
+			t.Errorf("instance %v is labeled violation=%v", r, labels[i])
 		}
 	}
 }

@@ -2,15 +2,15 @@ package train
 
 import "math"
 
-// sadEta weighs the anomalous units of SAD, as the BFGPU authors' public code does by default (Ruff et al. take 1).
+// sadEta weights the anomalous units of SAD, as the BFGPU authors' public code does by default (Ruff et al. take 1).
 const sadEta = 5
 
 // SAD is DeepSAD (Ruff et al., "Deep Semi-Supervised Anomaly Detection", ICLR 2020): the features of normal units are
-// pulled to a fixed centre and those of anomalous ones are pushed away by their inverse squared distance,
+// pulled to a fixed center and those of anomalous ones are pushed away by their inverse squared distance,
 //
 //	mean of  d  for a normal unit and  eta/d  for an anomalous one,  d = |h - c|^2 + 1e-6,
 //
-// with c the mean feature of all training units before training, and without unlabelled units. The units are
+// with c the mean feature of all training units before training; there are no unlabeled units. The units are
 // whole bags ("sad-macro") or instances, where those of violating bags count as anomalous ("sad-micro"); both as in
 // the BFGPU authors' public code.
 type SAD struct {
@@ -33,12 +33,12 @@ func (*SAD) Validate() error { return nil }
 // Threshold flags as many training units, out of all of them, as there are violating bags, as the public code does.
 func (m *SAD) Threshold() Threshold {
 	if m.Macro {
-		return OnePerBag // a bag is its only unit
+		return OnePerBag // the bag is the only unit
 	}
 	return Quantile
 }
 
-// Begin fixes the centre.
+// Begin fixes the center.
 func (m *SAD) Begin(e *Epoch, width int) error {
 	if !m.Macro {
 		return m.fixInstances(e, e.All(), width)
@@ -95,14 +95,14 @@ func (m *SAD) loss(anomalous []bool) func([][]float32, float64) (float64, [][]fl
 	}
 }
 
-// Score takes the distance of the bag, or of its farthest instance. A margin of 0 is the distance at which the loss of
-// a unit is the same under both labels.
+// Score scores each bag by its distance, or by that of its farthest instance. A margin of 0 is the distance at which the
+// loss of a unit is the same for both labels.
 func (m *SAD) Score(n *Network) ([]Score, error) {
 	undecided := math.Sqrt(sadEta)
 	if !m.Macro {
 		return m.scoreInstances(n, undecided)
 	}
-	if m.centre == nil {
+	if m.center == nil {
 		return nil, ErrUntrained
 	}
 	features, err := n.WholeFeatures(n.All())

@@ -11,12 +11,12 @@ import (
 	"assay/internal/durable"
 )
 
-// runState is the content of Config.State: state.json names the last complete epoch and the file of its weights.
-// state.json is replaced by a rename after the weights are complete, so it always names complete weights.
+// runState is the content of Config.State: state.json has the number of complete epochs, which determines the file of
+// the weights. It is replaced atomically after the weights are complete, so that file is always complete.
 type runState struct {
 	Epochs   int    `json:"epochs"` // epochs done
 	Settings string `json:"settings"`
-	Method   []byte `json:"method,omitempty"` // parameters that the method itself learned
+	Method   []byte `json:"method,omitempty"` // the method's own learned parameters
 
 	dir     string
 	resumed int
@@ -28,7 +28,7 @@ func (s *runState) weights() string {
 
 func openState(cfg Config) (*runState, error) {
 	method := cfg.Method.Name()
-	if _, ok := cfg.Method.(Stateful); !ok { // whose fields hold what it learned
+	if _, ok := cfg.Method.(Stateful); !ok { // whose fields have learned values
 		method += fmt.Sprintf(" %+v", cfg.Method)
 	}
 	s := &runState{dir: cfg.State, Settings: fmt.Sprintf("%s epochs=%d batch=%d rate=%g..%g seed=%d fold=%g %s",

@@ -15,22 +15,22 @@ var ErrUntrained = errors.New("train: the method has not been trained")
 // sphereEps keeps the inverse distance of an anomaly and the logarithm finite.
 const sphereEps = 1e-6
 
-// sphere is the fixed centre around which one-class methods cluster the features of normal units.
+// sphere is the fixed center around which one-class methods cluster the features of normal units.
 type sphere struct {
-	centre []float64
+	center []float64
 }
 
-// fix puts the centre at the mean of features, each of width elements.
+// fix sets the center to the mean of features, each of width elements.
 func (s *sphere) fix(features [][]float32, width int) {
-	s.centre = make([]float64, width)
+	s.center = make([]float64, width)
 	for _, row := range features {
 		for j, v := range row {
-			s.centre[j] += float64(v) / float64(len(features))
+			s.center[j] += float64(v) / float64(len(features))
 		}
 	}
 }
 
-// fixInstances puts the centre at the mean feature of all instances of the given bags.
+// fixInstances sets the center to the mean feature of all instances of the given bags.
 func (s *sphere) fixInstances(e *Epoch, bags []int, width int) error {
 	rows, err := e.Features(bags)
 	if err != nil {
@@ -51,7 +51,7 @@ func (s *sphere) loss(features [][]float32, of func(i int, d float64) (value, sl
 		total += value / n
 		grads[i] = make([]float32, len(row))
 		for j, v := range row {
-			grads[i][j] = float32(2 * slope / n * (float64(v) - s.centre[j]))
+			grads[i][j] = float32(2 * slope / n * (float64(v) - s.center[j]))
 		}
 	}
 	return total, grads
@@ -60,20 +60,20 @@ func (s *sphere) loss(features [][]float32, of func(i int, d float64) (value, sl
 func (s *sphere) distance(feature []float32) float64 {
 	d := sphereEps
 	for j, v := range feature {
-		d += (float64(v) - s.centre[j]) * (float64(v) - s.centre[j])
+		d += (float64(v) - s.center[j]) * (float64(v) - s.center[j])
 	}
 	return d
 }
 
-// margin is the logarithm of the squared distance over that of an undecided unit. It keeps the order of the distances,
-// whose own size would saturate every sigmoid.
+// margin is the logarithm of the ratio of the squared distance to that of an undecided unit. It preserves the order of
+// the distances, which are too large for a sigmoid.
 func (s *sphere) margin(feature []float32, undecided float64) float64 {
 	return math.Log(s.distance(feature) / undecided)
 }
 
 // scoreInstances scores every bag of n by its farthest instance.
 func (s *sphere) scoreInstances(n *Network, undecided float64) ([]Score, error) {
-	if s.centre == nil {
+	if s.center == nil {
 		return nil, ErrUntrained
 	}
 	features, err := n.Features(n.All())
@@ -92,26 +92,26 @@ func (s *sphere) scoreInstances(n *Network, undecided float64) ([]Score, error) 
 	return scores, nil
 }
 
-// MarshalBinary returns the centre.
+// MarshalBinary returns the center.
 func (s *sphere) MarshalBinary() ([]byte, error) {
-	return binary.Append(nil, binary.LittleEndian, s.centre)
+	return binary.Append(nil, binary.LittleEndian, s.center)
 }
 
 // UnmarshalBinary restores what MarshalBinary returned.
 func (s *sphere) UnmarshalBinary(data []byte) error {
 	if len(data) == 0 || len(data)%8 != 0 {
-		return fmt.Errorf("train: a centre of %d bytes is damaged; remove the state to start from scratch", len(data))
+		return fmt.Errorf("train: the center of %d bytes is damaged; remove the state to start from scratch", len(data))
 	}
-	s.centre = make([]float64, len(data)/8)
-	_, err := binary.Decode(data, binary.LittleEndian, s.centre)
+	s.center = make([]float64, len(data)/8)
+	_, err := binary.Decode(data, binary.LittleEndian, s.center)
 	return err
 }
 
 // SVDD is one-class DeepSVDD (Ruff et al., "Deep One-Class Classification", ICML 2018) on instances: the features of
-// the instances of compliant bags are pulled to a fixed centre, their mean before training; the violating bags are
+// the instances of compliant bags are pulled to a fixed center, their mean before training; the violating bags are
 // not used. The loss is the mean squared distance, as in the BFGPU authors' public code. That code also averages the
-// violating bags' instances into the centre, and deals them into the mini-batches with a loss of zero, so that fewer
-// normal ones share a step.
+// violating bags' instances into the center, and includes them in the mini-batches with a loss of zero, so that a step has fewer
+// normal ones.
 type SVDD struct {
 	sphere
 }
@@ -125,7 +125,7 @@ func (*SVDD) Validate() error { return nil }
 // Threshold flags as many training instances, out of all of them, as there are violating bags, as the public code does.
 func (*SVDD) Threshold() Threshold { return Quantile }
 
-// Begin fixes the centre.
+// Begin fixes the center.
 func (m *SVDD) Begin(e *Epoch, width int) error {
 	return m.fixInstances(e, e.compliant, width)
 }
@@ -161,5 +161,5 @@ func (m *SVDD) loss(features [][]float32, _ float64) (float64, [][]float32) {
 	return m.sphere.loss(features, func(_ int, d float64) (value, slope float64) { return d, 1 })
 }
 
-// Score takes the distance of the farthest instance of each bag. A margin of 0 is a distance of 1.
+// Score scores each bag by the distance of its farthest instance. A margin of 0 is a distance of 1.
 func (m *SVDD) Score(n *Network) ([]Score, error) { return m.scoreInstances(n, 1) }

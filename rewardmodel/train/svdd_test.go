@@ -7,10 +7,9 @@ import (
 	"assay/rewardmodel/logistic"
 )
 
-// TestOneClassMethodsGatherTheNormal asks of a few epochs what these methods promise: the normal units end nearer to
-// the centre than they began, and SAD, which sees the labels, ranks the bags better than before. A sum of word vectors
-// is too stiff a feature to ask for more.
-func TestOneClassMethodsGatherTheNormal(t *testing.T) {
+// TestOneClassMethodsPullNormalUnits checks that a few epochs move normal units toward the center, and that SAD, which
+// uses the labels, ranks the bags better than before. The features are too simple for stronger requirements.
+func TestOneClassMethodsPullNormalUnits(t *testing.T) {
 	for _, m := range []Stateful{&SAD{Macro: true}, &SAD{}, &SVDD{}} {
 		data, _ := syntheticBags(120, 4)
 		l := newLinear()
@@ -48,9 +47,9 @@ func meanOfCompliant(d *Data, scores []Score) (mean float64) {
 	return mean
 }
 
-// TestMarginsOfDistancesKeepTheirOrder holds from the centre itself to distances that overflow a float32.
+// TestMarginsOfDistancesKeepTheirOrder covers distances from 0 to ones that overflow a float32.
 func TestMarginsOfDistancesKeepTheirOrder(t *testing.T) {
-	s := sphere{centre: []float64{1}}
+	s := sphere{center: []float64{1}}
 	last := math.Inf(-1)
 	for _, h := range []float32{1, 1.01, 2, 30, 1e4, 1e30} {
 		m := s.margin([]float32{h}, 2)

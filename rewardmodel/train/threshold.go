@@ -8,8 +8,8 @@ import (
 	"assay/rewardmodel"
 )
 
-// Threshold is a way to place the decision threshold T; all but Fixed adjust it to the scores of bags whose labels are
-// known (the paper's adjusted decision threshold, ADT).
+// Threshold is a rule for the decision threshold T; all but Fixed adjust it to the scores of labeled bags (the paper's
+// adjusted decision threshold, ADT).
 type Threshold string
 
 const (
@@ -17,23 +17,23 @@ const (
 	Fixed Threshold = "fixed"
 	// OnePerBag flags as many instances of the violating bags as there are violating bags (the authors' public code).
 	OnePerBag Threshold = "one-per-bag"
-	// PerBag flags as many bags as are labelled violations. It suits bags that hold several anomalous instances, of
-	// which OnePerBag would spend many on the same bag.
+	// PerBag flags as many bags as are labeled violations. It suits bags with several anomalous instances, of
+	// which OnePerBag would count each.
 	PerBag Threshold = "per-bag"
 	// Quantile flags the share 1 - pi of all instances, pi = 1 - 1/((sigma_micro+1)(sigma_macro+1)): pi is the normal
 	// share of all instances, in violating and compliant bags together.
 	Quantile Threshold = "quantile"
-	// QuantileUnlabelled applies pi only to the instances of violating bags, as equation 21 of the paper is written.
+	// QuantileUnlabeled applies pi only to the instances of violating bags, as equation 21 of the paper is written.
 	// It flags half as many as there are violating bags at sigma_macro 1.
-	QuantileUnlabelled Threshold = "quantile-unlabelled"
+	QuantileUnlabeled Threshold = "quantile-unlabelled"
 )
 
-// ThresholdKinds are all of them.
+// ThresholdKinds returns all rules.
 func ThresholdKinds() []Threshold {
-	return []Threshold{Fixed, OnePerBag, PerBag, Quantile, QuantileUnlabelled}
+	return []Threshold{Fixed, OnePerBag, PerBag, Quantile, QuantileUnlabeled}
 }
 
-// Validate returns an error that lists the kinds for an unknown one.
+// Validate returns an error that lists the rules if kind is unknown.
 func (kind Threshold) Validate() error {
 	if slices.Contains(ThresholdKinds(), kind) {
 		return nil
@@ -46,9 +46,9 @@ func (kind Threshold) Validate() error {
 type Thresholds map[rewardmodel.Aggregate]float64
 
 // Place returns the margin above which the score of a bag is a violation. Scores without instances count as bags of
-// one, of which OnePerBag and PerBag flag as many as are violations.
+// one instance, of which OnePerBag and PerBag flag as many as are violations.
 func (kind Threshold) Place(d *Data, scores []Score, micro, macro float64) (float64, error) {
-	var bags, unlabelled, all []float64
+	var bags, unlabeled, all []float64
 	violating := 0
 	for i, b := range d.Bags {
 		margins := scores[i].Instances
@@ -59,29 +59,29 @@ func (kind Threshold) Place(d *Data, scores []Score, micro, macro float64) (floa
 		all = append(all, margins...)
 		if b.Violation {
 			violating++
-			unlabelled = append(unlabelled, margins...)
+			unlabeled = append(unlabeled, margins...)
 		}
 	}
 	if scores[0].Instances == nil { // the bag is its only instance
-		micro, unlabelled = 0, bags
+		micro, unlabeled = 0, bags
 	}
 	share := 1 / ((micro + 1) * (macro + 1))
 	switch kind {
 	case Fixed:
 		return 0, nil
 	case OnePerBag:
-		return above(unlabelled, violating), nil
+		return above(unlabeled, violating), nil
 	case PerBag:
 		return above(bags, violating), nil
 	case Quantile:
 		return above(all, int(float64(len(all))*share+0.5)), nil
-	case QuantileUnlabelled:
-		return above(unlabelled, int(float64(len(unlabelled))*share+0.5)), nil
+	case QuantileUnlabeled:
+		return above(unlabeled, int(float64(len(unlabeled))*share+0.5)), nil
 	}
 	return 0, kind.Validate()
 }
 
-// aggregateThresholds places one threshold for each aggregate of instance scores as PerBag does, for Fixed at 0.5.
+// aggregateThresholds returns one threshold for each aggregate of instance scores, by the rule of PerBag, or 0.5 for Fixed.
 func (kind Threshold) aggregateThresholds(d *Data, scores []Score) Thresholds {
 	bags := map[rewardmodel.Aggregate][]float64{}
 	violating := 0
@@ -107,7 +107,7 @@ func (kind Threshold) aggregateThresholds(d *Data, scores []Score) Thresholds {
 	return thresholds
 }
 
-// above returns a threshold that n of the scores exceed, ties aside: half-way between the n-th and the next largest.
+// above returns a threshold that n of the scores exceed unless there are ties: halfway between the n-th largest and the next.
 func above(scores []float64, n int) float64 {
 	sorted := slices.Clone(scores)
 	slices.SortFunc(sorted, func(a, b float64) int { return cmp.Compare(b, a) })

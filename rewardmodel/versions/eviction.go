@@ -61,7 +61,7 @@ func (v *Set) within(bytes int64) bool {
 	return v.config.MaxBytes == 0 || bytes <= v.config.MaxBytes
 }
 
-// insufficientMemory says why a pinned version finds no room.
+// insufficientMemory describes why there is not enough memory for a pinned version.
 func (v *Set) insufficientMemory(bytes int64) error {
 	if v.current != nil && !v.within(v.current.bytes+bytes) {
 		return fmt.Errorf("it needs %d bytes in addition to the %d bytes of the current model, which exceeds the limit of %d; raise the limit", bytes, v.current.bytes, v.config.MaxBytes)

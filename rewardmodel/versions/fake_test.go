@@ -16,28 +16,28 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// shelf is a Loader for tests. Every version that begins with "v" exists and
-// has a margin of its own.
-type shelf struct {
+// fakeLoader is a Loader for tests. Every version that starts with "v" exists and has
+// its own margin.
+type fakeLoader struct {
 	t     testing.TB
 	bytes int64
 	reg   prometheus.Registerer
-	gate  chan struct{} // nil, or what every load waits for
+	gate  chan struct{} // if not nil, every load receives from it first
 	model func(version string, batch []rewardmodel.Sequence)
 
-	mu     sync.Mutex
-	fail   map[string]error
-	loads  []string
-	inside map[string]int // versions in memory
-	most   int            // of these, at once
+	mu        sync.Mutex
+	fail      map[string]error
+	loads     []string
+	inMemory  map[string]int // versions in memory
+	maxLoaded int            // maximum of their number
 }
 
-func newShelf(t testing.TB) *shelf {
-	s := &shelf{t: t, bytes: 100, fail: map[string]error{}, inside: map[string]int{}}
+func newFakeLoader(t testing.TB) *fakeLoader {
+	s := &fakeLoader{t: t, bytes: 100, fail: map[string]error{}, inMemory: map[string]int{}}
 	t.Cleanup(func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		for version, n := range s.inside {
+		for version, n := range s.inMemory {
 			if n != 0 {
 				t.Errorf("%d of %s left in memory", n, version)
 			}
@@ -46,7 +46,7 @@ func newShelf(t testing.TB) *shelf {
 	return s
 }
 
-func (s *shelf) Load(ctx context.Context, version string, room func(int64) error) (Loaded, error) {
+func (s *fakeLoader) Load(ctx context.Context, version string, room func(int64) error) (Loaded, error) {
 	s.mu.Lock()
 	s.loads = append(s.loads, version)
 	err := s.fail[version]
@@ -70,14 +70,14 @@ func (s *shelf) Load(ctx context.Context, version string, room func(int64) error
 	return s.make(version), nil
 }
 
-// marginOf is a margin in [-4,4] that identifies the version.
+// marginOf returns a margin in [-4,4] that identifies the version.
 func marginOf(version string) float32 {
 	h := fnv.New32a()
 	h.Write([]byte(version))
 	return float32(h.Sum32()%8001)/1000 - 4
 }
 
-// words is a tokenizer that makes one token of each word: its length.
+// words is a tokenizer with one token per word: its length.
 type words struct{}
 
 func (words) IDsContext(ctx context.Context, text string) ([]int32, error) {
@@ -96,7 +96,7 @@ type modelFunc func(batch []rewardmodel.Sequence) ([]float32, error)
 
 func (f modelFunc) Margins(batch []rewardmodel.Sequence) ([]float32, error) { return f(batch) }
 
-// responses is a request of one item for each text.
+// responses returns a request with one item per text.
 func responses(texts ...string) rewardmodel.Request {
 	var req rewardmodel.Request
 	for _, text := range texts {
@@ -105,17 +105,17 @@ func responses(texts ...string) rewardmodel.Request {
 	return req
 }
 
-func (s *shelf) make(version string) Loaded {
+func (s *fakeLoader) make(version string) Loaded {
 	s.mu.Lock()
-	s.inside[version]++
-	if s.inside[version] > 1 {
+	s.inMemory[version]++
+	if s.inMemory[version] > 1 {
 		s.t.Errorf("%s is in memory twice", version)
 	}
 	held := 0
-	for _, n := range s.inside {
+	for _, n := range s.inMemory {
 		held += n
 	}
-	s.most = max(s.most, held)
+	s.maxLoaded = max(s.maxLoaded, held)
 	s.mu.Unlock()
 	freed := false
 	scorer, err := rewardmodel.NewScorer(rewardmodel.ScorerConfig{Version: version}, modelFunc(func(batch []rewardmodel.Sequence) ([]float32, error) {
@@ -141,12 +141,12 @@ func (s *shelf) make(version string) Loaded {
 		freed = true
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.inside[version]--
+		s.inMemory[version]--
 		return nil
 	}}
 }
 
-func (s *shelf) loaded(version string) int {
+func (s *fakeLoader) loadCount(version string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := 0

@@ -13,8 +13,8 @@ import (
 	"assay/rewardmodel"
 )
 
-// newSet serves v1 and closes with the test.
-func newSet(t testing.TB, cfg Config, s *shelf) *Set {
+// newSet returns a set that serves v1 and is closed at the end of the test.
+func newSet(t testing.TB, cfg Config, s *fakeLoader) *Set {
 	t.Helper()
 	v, err := New(cfg, s, s.reg)
 	if err != nil {
@@ -34,8 +34,8 @@ func newSet(t testing.TB, cfg Config, s *shelf) *Set {
 	return v
 }
 
-// pin scores with a version and checks that the response is wholly of the one that
-// it names.
+// pin scores with a version and checks that all results are from the version that
+// the response names.
 func pin(ctx context.Context, v *Set, model string) (string, error) {
 	req := responses("One. Two.", "Three.")
 	req.Model = model
@@ -58,7 +58,7 @@ func wantPin(t *testing.T, v *Set, model, want string) {
 	}
 }
 
-// listed shows the versions in a line, the current one first and with a star.
+// listed returns the versions in one line, the current one first and with a star.
 func listed(v *Set) string {
 	var parts []string
 	for _, s := range v.List() {
@@ -85,7 +85,7 @@ func wantListed(t *testing.T, v *Set, want string) {
 
 func TestSetPins(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newShelf(t)
+		s := newFakeLoader(t)
 		v := newSet(t, Config{}, s)
 		if got := v.Current(); got != (rewardmodel.ModelInfo{Name: "assay", Version: "v1"}) {
 			t.Errorf("current is %v", got)
@@ -96,11 +96,11 @@ func TestSetPins(t *testing.T) {
 		wantPin(t, v, "v2", "v2")
 		wantPin(t, v, "v2", "v2")
 		wantListed(t, v, "v1* v2")
-		wantPin(t, v, "v3", "v3") // v2 has to go
+		wantPin(t, v, "v3", "v3") // evicts v2
 		synctest.Wait()
 		wantListed(t, v, "v1* v3")
-		if s.loaded("v2") != 1 || s.most != 2 {
-			t.Errorf("v2 was loaded %d times, %d at once", s.loaded("v2"), s.most)
+		if s.loadCount("v2") != 1 || s.maxLoaded != 2 {
+			t.Errorf("v2 was loaded %d times, %d at once", s.loadCount("v2"), s.maxLoaded)
 		}
 
 		var input *rewardmodel.InputError
@@ -112,10 +112,10 @@ func TestSetPins(t *testing.T) {
 		wantListed(t, v, "v1* v3")
 		<-time.After(6 * time.Second)
 		_, _ = pin(t.Context(), v, "other")
-		if n := s.loaded("other"); n != 2 {
+		if n := s.loadCount("other"); n != 2 {
 			t.Errorf("an unknown version was looked for %d times", n)
 		}
-		if _, err := v.Score(t.Context(), rewardmodel.Request{Model: "v9"}); !errors.As(err, &input) || s.loaded("v9") != 0 {
+		if _, err := v.Score(t.Context(), rewardmodel.Request{Model: "v9"}); !errors.As(err, &input) || s.loadCount("v9") != 0 {
 			t.Errorf("a bad request loads a model: %v", err)
 		}
 	})
@@ -123,7 +123,7 @@ func TestSetPins(t *testing.T) {
 
 func TestSetRememberFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newShelf(t)
+		s := newFakeLoader(t)
 		v := newSet(t, Config{}, s)
 		s.fail["v2"] = errors.New("damaged")
 		var full *rewardmodel.OverloadedError
@@ -133,14 +133,14 @@ func TestSetRememberFailures(t *testing.T) {
 			}
 		}
 		wantListed(t, v, "v1* v2!")
-		if s.loaded("v2") != 1 {
-			t.Errorf("loaded %d times", s.loaded("v2"))
+		if s.loadCount("v2") != 1 {
+			t.Errorf("loaded %d times", s.loadCount("v2"))
 		}
-		if err := v.Promote(t.Context(), "v2"); !errors.Is(err, ErrLoad) { // does not go by memory
+		if err := v.Promote(t.Context(), "v2"); !errors.Is(err, ErrLoad) { // the failed load is not cached
 			t.Error(err)
 		}
-		if s.loaded("v2") != 2 {
-			t.Errorf("loaded %d times", s.loaded("v2"))
+		if s.loadCount("v2") != 2 {
+			t.Errorf("loaded %d times", s.loadCount("v2"))
 		}
 		delete(s.fail, "v2")
 		<-time.After(6 * time.Second)
@@ -158,7 +158,7 @@ func TestSetRememberFailures(t *testing.T) {
 
 func TestSetLoadOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newShelf(t)
+		s := newFakeLoader(t)
 		s.gate = make(chan struct{})
 		v := newSet(t, Config{}, s)
 		hurry, cancel := context.WithCancel(t.Context())
@@ -174,19 +174,19 @@ func TestSetLoadOnce(t *testing.T) {
 		synctest.Wait()
 		wantListed(t, v, "v1* v2?")
 		cancel()
-		wantPin(t, v, "", "v1") // goes on meanwhile
+		wantPin(t, v, "", "v1") // continues during the load
 		synctest.Wait()
 		close(s.gate)
 		wg.Wait()
-		if s.loaded("v2") != 1 {
-			t.Errorf("loaded %d times", s.loaded("v2"))
+		if s.loadCount("v2") != 1 {
+			t.Errorf("loaded %d times", s.loadCount("v2"))
 		}
 	})
 }
 
 func TestSetBoundLoads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newShelf(t)
+		s := newFakeLoader(t)
 		s.gate = make(chan struct{})
 		v := newSet(t, Config{}, s)
 		var wg sync.WaitGroup
@@ -204,7 +204,7 @@ func TestSetBoundLoads(t *testing.T) {
 
 func TestPromote(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newShelf(t)
+		s := newFakeLoader(t)
 		v := newSet(t, Config{}, s)
 		if err := v.Promote(t.Context(), "v2"); err != nil {
 			t.Fatal(err)
@@ -226,7 +226,7 @@ func TestPromote(t *testing.T) {
 			t.Fatal(err)
 		}
 		wantListed(t, v, "v1* v2 v3!")
-		if s.loaded("v2") != 1 || s.loaded("v1") != 0 {
+		if s.loadCount("v2") != 1 || s.loadCount("v1") != 0 {
 			t.Error("rolling back loaded something")
 		}
 		if err := v.Promote(t.Context(), "v4"); err != nil {
@@ -246,13 +246,12 @@ func TestPromote(t *testing.T) {
 	})
 }
 
-// A promotion beside a pinned version in use, within narrower and narrower
-// limits.
+// A promotion while a pinned version is in use, with decreasing limits.
 func TestPromoteWithinLimits(t *testing.T) {
 	for name, c := range map[string]struct {
-		bytes int64
-		most  int
-		waits bool // for the pinned version's last request
+		bytes     int64
+		maxLoaded int
+		waits     bool // until the pinned version's last request
 	}{
 		"no limit":        {0, 3, false},
 		"three fit":       {300, 3, false},
@@ -261,7 +260,7 @@ func TestPromoteWithinLimits(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := newShelf(t)
+				s := newFakeLoader(t)
 				hold := make(chan struct{})
 				s.model = func(version string, _ []rewardmodel.Sequence) {
 					if version == "v0" {
@@ -286,14 +285,14 @@ func TestPromoteWithinLimits(t *testing.T) {
 				}
 				wantPin(t, v, "assay", v.Current().Version)
 				if c.bytes == 200 {
-					wg.Go(func() { wantPin(t, v, "v0", "v0") }) // waits, and has it loaded again
+					wg.Go(func() { wantPin(t, v, "v0", "v0") }) // waits until it is loaded again
 					synctest.Wait()
 				}
 				close(hold)
 				wg.Wait()
 				synctest.Wait()
-				if s.most != c.most || v.Current().Version != "v2" {
-					t.Errorf("%d in memory at once, %s is current", s.most, v.Current().Version)
+				if s.maxLoaded != c.maxLoaded || v.Current().Version != "v2" {
+					t.Errorf("%d in memory at once, %s is current", s.maxLoaded, v.Current().Version)
 				}
 				held := v.held(resident)
 				if c.bytes >= 200 && held.bytes > c.bytes || held.count > 2 {
@@ -306,7 +305,7 @@ func TestPromoteWithinLimits(t *testing.T) {
 
 func TestNoRoomForAPin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newShelf(t)
+		s := newFakeLoader(t)
 		hold := make(chan struct{})
 		s.model = func(string, []rewardmodel.Sequence) { <-hold }
 		v := newSet(t, Config{}, s)
@@ -320,7 +319,7 @@ func TestNoRoomForAPin(t *testing.T) {
 		}
 		close(hold)
 		wg.Wait()
-		wantPin(t, v, "v3", "v3") // at once: this was not remembered
+		wantPin(t, v, "v3", "v3") // immediately: the failure was not cached
 
 		v.config.MaxBytes = 150
 		if _, err := pin(t.Context(), v, "v4"); !errors.Is(err, ErrLoad) || !strings.Contains(err.Error(), "raise") {
@@ -331,7 +330,7 @@ func TestNoRoomForAPin(t *testing.T) {
 
 func TestSetCloseWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newShelf(t)
+		s := newFakeLoader(t)
 		hold := make(chan struct{})
 		s.model = func(string, []rewardmodel.Sequence) { <-hold }
 		v := newSet(t, Config{}, s)
@@ -354,4 +353,37 @@ func TestSetCloseWaits(t *testing.T) {
 		close(hold)
 		wg.Wait()
 	})
+}
+
+func TestSetBeforeTheFirstPromotion(t *testing.T) {
+	for _, cfg := range []Config{{MaxLoaded: 1}, {MaxBytes: -1}, {RememberFor: -1}} {
+		if _, err := New(cfg, newFakeLoader(t), nil); err == nil {
+			t.Errorf("%+v is accepted", cfg)
+		}
+	}
+	s := newFakeLoader(t)
+	v, err := New(Config{}, s, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, model := range []string{"", "v1"} {
+		if _, err := pin(t.Context(), v, model); !errors.Is(err, ErrNotLoaded) {
+			t.Error(err)
+		}
+	}
+	if v.Current() != (rewardmodel.ModelInfo{}) || len(v.List()) != 0 {
+		t.Error("a set without a promotion has a model")
+	}
+	for _, version := range []string{"v1", "v2"} {
+		if err := v.Promote(t.Context(), version); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantListed(t, v, "v2* v1")
+	if err := v.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := v.Close(); err != nil {
+		t.Error(err)
+	}
 }

@@ -211,7 +211,7 @@ func TestDecodeItem(t *testing.T) {
 	}
 }
 
-// Whatever is accepted is valid JSON with something to score.
+// Any accepted request is valid JSON and has something to score.
 func FuzzDecodeRequest(f *testing.F) {
 	f.Add([]byte(`{"responses":[{"response":"a","metadata":{"a":[1]}}],"options":{"top_k":1}}`))
 	f.Add([]byte(`{"responses":[{"messages":[{"role":"assistant","content":"\ud83d\ude00"}]}]}`))

@@ -9,11 +9,14 @@ import (
 	"unsafe"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"assay/rewardmodel"
 )
 
-// allocated is how much of the heap what make returns keeps alive.
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// allocated returns the heap memory that the result of make keeps alive.
 func allocated[T any](make func() T) int64 {
 	var before, after runtime.MemStats
 	runtime.GC()
@@ -25,7 +28,7 @@ func allocated[T any](make func() T) int64 {
 	return int64(after.HeapAlloc) - int64(before.HeapAlloc)
 }
 
-// What is charged for decoding covers what decoding keeps.
+// The charge for decoding covers the memory of the decoded request.
 func TestDecodeBytes(t *testing.T) {
 	const n = 200_000
 	for name, body := range map[string]string{
@@ -49,7 +52,7 @@ func TestDecodeBytes(t *testing.T) {
 	}
 }
 
-// An object of many names costs a table of them while it is read.
+// Reading an object with many names needs a table of the names.
 func TestDecodeBytesOfNames(t *testing.T) {
 	var body bytes.Buffer
 	body.WriteString(`{"responses":[{"response":"x"}]`)
@@ -62,7 +65,7 @@ func TestDecodeBytesOfNames(t *testing.T) {
 	_, err := DecodeRequest(body.Bytes(), Limits{})
 	runtime.ReadMemStats(&after)
 	require.NoError(t, err)
-	// A table that doubles allocates twice what it ends with.
+	// A growing table allocates twice its final size.
 	require.LessOrEqual(t, int64(after.TotalAlloc-before.TotalAlloc), 2*DecodeBytes(body.Bytes())+32*600_000)
 }
 
@@ -85,7 +88,7 @@ func TestDecodeLimitsInstances(t *testing.T) {
 	}
 }
 
-// Millions of empty instances are refused before they are built.
+// Millions of empty instances are rejected before they are allocated.
 func TestDecodeStopsAtTheLimit(t *testing.T) {
 	body := []byte(`{"responses":[{"instances":[""` + strings.Repeat(`,""`, 4<<20) + `]}]}`)
 	var before, after runtime.MemStats

@@ -116,7 +116,7 @@ func TestBagsErrors(t *testing.T) {
 		"a sigma of 0":     {append(own, "--sigma-micro", "0"), []string{"sigma_micro is 0"}},
 		"too few for it":   {append(own, "--sigma-micro", "30"), []string{"normal ones", "give more"}},
 		"no sigma":         {append(own, "--sigma-micro="), []string{"--sigma-micro"}},
-		"a negative count": {append(own, "--test-bags=-1"), []string{"no cap"}},
+		"a negative count": {append(own, "--test-bags=-1"), []string{"no limit"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out := filepath.Join(t.TempDir(), "out")

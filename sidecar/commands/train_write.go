@@ -48,7 +48,7 @@ func (c *Train) write(base *checkpoint.Checkpoint, learner *encoder.Learner, res
 		Context: options.ContextTokens > 0, ContextTokens: options.ContextTokens,
 	}
 	for _, result := range results {
-		if result.Judged != nil {
+		if result.FittedOn != nil {
 			man.SigmaMicro, man.SigmaMacro = result.SigmaMicro, result.SigmaMacro
 			break
 		}
@@ -75,7 +75,7 @@ func writtenAspects(base *checkpoint.Checkpoint, names []string, results []train
 			a = checkpoint.Aspect{Weight: 1, Threshold: checkpoint.DefaultThreshold}
 		}
 		a.Name = name
-		if result := results[i]; result.Judged != nil {
+		if result := results[i]; result.FittedOn != nil {
 			a.Threshold, a.Thresholds, a.Calibration = result.Thresholds[rewardmodel.AggregateMax], map[string]float64{}, nil
 			for aggregate, t := range result.Thresholds {
 				a.Thresholds[string(aggregate)] = t

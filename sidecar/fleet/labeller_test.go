@@ -106,7 +106,7 @@ func (l *labeller) tell(t *testing.T, bags []bag.Bag) {
 		}
 		duplicates := len(items) - accepted
 		items = append(items, `{"id":"no-label","response":"What of it?"}`, `{"id":"no-text","label":"compliant","response":" "}`)
-		codes := []feedback.Code{feedback.CodeInvalid, feedback.CodeUnlabelled}
+		codes := []feedback.Code{feedback.CodeInvalid, feedback.CodeNoText}
 		if len(l.older) > 0 {
 			other := l.older[0]
 			other.Response, other.Instances = "Something else.", nil

@@ -11,29 +11,29 @@ import (
 	"strings"
 )
 
-// The data sets that Load knows, each a directory of public files. Positive
+// The data sets of Load, each a directory of public files. Positive
 // sentiment is normal, negative is anomalous.
 const (
 	// SST2 is the binary Stanford Sentiment Treebank (Socher et al. 2013) in its
 	// own splits: sst2_stsa/stsa.binary.{train,test}, a label and a text per line.
 	SST2 = "sst2"
-	// Sentiment140 is tweets labelled by their smileys (Go et al. 2009):
-	// sentiment140/{positive,negative}.txt, one per line, with the spam that the
-	// authors left in. They train on the first 50,000 of each label and test on
-	// the next; the files end with the first, so that a fifth is held out here.
+	// Sentiment140 is tweets labeled by their smileys (Go et al. 2009):
+	// sentiment140/{positive,negative}.txt, one per line, including the spam that
+	// the authors did not remove. They train on the first 50,000 of each label and test on
+	// the next ones, which the files lack, so a fifth is held out here.
 	Sentiment140 = "sentiment140"
-	// IMDB is whole reviews (Maas et al. 2011) in their own splits, the text
-	// unchanged: imdb/{train,test}.jsonl.gz with "text" and "label" (1 positive).
+	// IMDB is whole reviews (Maas et al. 2011) in their own splits, with unchanged
+	// text: imdb/{train,test}.jsonl.gz with "text" and "label" (1 positive).
 	IMDB = "imdb"
 	// Amazon is product reviews of four domains (Blitzer et al. 2007), where the
-	// paper takes Amazon polarity: amazon_blitzer/DOMAIN.{positive,negative}.review.
+	// paper uses Amazon polarity: amazon_blitzer/DOMAIN.{positive,negative}.review.
 	// A fifth is held out.
 	Amazon = "amazon"
 )
 
 // Load reads a data set (SST2, ...) from the parent of its directory. The
-// error wraps fs.ErrNotExist, and names the file, when the data are not there,
-// ErrFormat when they are damaged and ErrUnknown when there is no such set.
+// error wraps fs.ErrNotExist for missing data, and names the file, ErrFormat for damaged
+// data, and ErrUnknown for an unknown data set.
 func Load(dataset, dir string) (Sentences, error) {
 	s, err := load(dataset, os.DirFS(dir))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -61,10 +61,10 @@ func load(dataset string, files fs.FS) (Sentences, error) {
 		}
 		return loadPair(files, 5, positive, negative, readBlitzer)
 	}
-	return Sentences{}, fmt.Errorf("%w; known are %s", ErrUnknown, strings.Join([]string{SST2, Sentiment140, IMDB, Amazon}, ", "))
+	return Sentences{}, fmt.Errorf("%w; use %s", ErrUnknown, strings.Join([]string{SST2, Sentiment140, IMDB, Amazon}, ", "))
 }
 
-// loadSplits reads a set that comes in two splits.
+// loadSplits reads a data set with two splits.
 func loadSplits(files fs.FS, sigmaMax int, train, test string, read func(io.Reader) (Split, error)) (Sentences, error) {
 	s := Sentences{SigmaMax: sigmaMax}
 	split := func(into *Split) func(io.Reader) error {
@@ -82,7 +82,7 @@ func loadSplits(files fs.FS, sigmaMax int, train, test string, read func(io.Read
 	return s, nil
 }
 
-// loadPair reads a set that comes as files of one kind each, and splits it.
+// loadPair reads a data set with one file per kind, and splits it.
 func loadPair(files fs.FS, sigmaMax int, normal, anomalous []string, read func(io.Reader) ([]string, error)) (Sentences, error) {
 	var all Split
 	collect := func(into *[]string, names []string) error {

@@ -98,7 +98,7 @@ func TestLoadBlitzer(t *testing.T) {
 	}
 }
 
-func TestLoadRefuses(t *testing.T) {
+func TestLoadRejects(t *testing.T) {
 	_, err := Load(SST2, filepath.Join(t.TempDir(), "nowhere"))
 	for _, part := range []string{"stsa.binary.train", "nowhere", "ASSAY_DATA"} {
 		if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), part) {
@@ -113,9 +113,9 @@ func TestLoadRefuses(t *testing.T) {
 	}
 	imdb := func(data []byte) fstest.MapFS { return fstest.MapFS{"imdb/train.jsonl.gz": {Data: data}} }
 	for name, c := range map[string]struct {
-		dataset string
-		files   fs.FS
-		says    string
+		dataset  string
+		files    fs.FS
+		wantText string
 	}{
 		"no label":       {SST2, sst("good"), "0 or 1"},
 		"an odd label":   {SST2, sst("2 good"), "0 or 1"},
@@ -128,13 +128,13 @@ func TestLoadRefuses(t *testing.T) {
 		"label -1":       {IMDB, imdb(gzipped(t, `{"label":-1,"text":"Good."}`)), "-1"},
 		"an open review": {Amazon, fstest.MapFS{"amazon_blitzer/books.positive.review": {Data: []byte("<review_text>\nGood")}}, "ends before"},
 	} {
-		if _, err := load(c.dataset, c.files); !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%s: got %v, want ErrFormat that says %q", name, err, c.says)
+		if _, err := load(c.dataset, c.files); !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), c.wantText) {
+			t.Errorf("%s: got %v, want ErrFormat that says %q", name, err, c.wantText)
 		}
 	}
 }
 
-// data returns the folder of the public data sets, or skips the test.
+// data returns the directory of the public data sets, or skips the test.
 func data(t *testing.T, set string) string {
 	t.Helper()
 	dir := os.Getenv("ASSAY_DATA")
@@ -142,15 +142,15 @@ func data(t *testing.T, set string) string {
 		dir = "../../../../shared/data"
 	}
 	if _, err := os.Stat(filepath.Join(dir, set)); err != nil {
-		t.Skipf("no data here, set ASSAY_DATA to the folder that holds %s/: %v", set, err)
+		t.Skipf("no data here, set ASSAY_DATA to the directory that contains %s/: %v", set, err)
 	}
 	return dir
 }
 
 func TestCountsOfTheDataSets(t *testing.T) {
 	for _, c := range []struct {
-		dataset, folder string
-		want            [4]int // training normal and anomalous, test normal and anomalous
+		dataset, dataDir string
+		want             [4]int // training normal and anomalous, test normal and anomalous
 	}{
 		{SST2, "sst2_stsa", [4]int{3610, 3310, 909, 912}},
 		{IMDB, "imdb", [4]int{12500, 12500, 12500, 12500}},
@@ -158,7 +158,7 @@ func TestCountsOfTheDataSets(t *testing.T) {
 		{Amazon, "amazon_blitzer", [4]int{3204, 3129, 796, 871}},
 	} {
 		t.Run(c.dataset, func(t *testing.T) {
-			s, err := Load(c.dataset, data(t, c.folder))
+			s, err := Load(c.dataset, data(t, c.dataDir))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -178,7 +178,7 @@ func TestCountsOfTheDataSets(t *testing.T) {
 	}
 }
 
-// shape is what two draws of one protocol have in common.
+// shape is what two samples of one protocol have in common.
 type shape struct{ violations, compliant, instances, witnesses int }
 
 func shapeOf(bags []bag.Bag, micro int, t *testing.T) (s shape) {
@@ -200,8 +200,8 @@ func shapeOf(bags []bag.Bag, micro int, t *testing.T) (s shape) {
 	return s
 }
 
-// TestReadyMadeBags compares the bags with some that another program made by the
-// same protocol: as many, of the same shape, of sentences of the same kinds.
+// TestReadyMadeBags compares the bags with those that another program created by the
+// same protocol: in number, shape and kinds of sentences.
 func TestReadyMadeBags(t *testing.T) {
 	dir := data(t, "bags_sst2")
 	s, err := Load(SST2, data(t, "sst2_stsa"))
@@ -248,7 +248,7 @@ func readBags(t *testing.T, name string) []bag.Bag {
 	return bags
 }
 
-// requireKinds fails unless the witness, and it alone, is an anomalous sentence.
+// requireKinds fails unless the witness is the only anomalous sentence.
 func requireKinds(t *testing.T, bags []bag.Bag, s Split) {
 	t.Helper()
 	kinds := map[bool]map[string]bool{false: {}, true: {}}
@@ -266,7 +266,7 @@ func requireKinds(t *testing.T, bags []bag.Bag, s Split) {
 	}
 }
 
-// misread is UTF-8 taken for Latin-1, as the ready-made bags have their accents.
+// misread decodes UTF-8 as Latin-1, as in the accents of the ready-made bags.
 func misread(text string) string {
 	var out strings.Builder
 	for _, b := range []byte(text) {
@@ -296,7 +296,7 @@ func FuzzReaders(f *testing.F) {
 			if err != nil {
 				continue
 			}
-			// What is read makes bags that can be written.
+			// Loaded data results in bags that can be written.
 			if err := bag.Write(&bytes.Buffer{}, func(yield func(bag.Bag) bool) {
 				if len(texts) > 0 {
 					yield(bag.Bag{ID: "a", Label: bag.Compliant, Instances: texts})

@@ -8,41 +8,41 @@ import (
 	"assay/rewardmodel/bag"
 )
 
-// Protocol is how the paper's section "Experiments with Synthetic Datasets" draws
-// bags; the counts are those of the authors' code.
+// Protocol samples bags as in the paper's section "Experiments with Synthetic
+// Datasets"; the counts are those of the authors' code.
 //
 // There are n = |normal| / (SigmaMacro*(SigmaMax+1) + SigmaMax) anomalous
 // training bags, rounded down, and SigmaMacro*n normal ones. SigmaMax is that
-// of a sweep over SigmaMicro, so that each of its points trains on as many bags.
+// of a sweep over SigmaMicro, so that all points of the sweep train on the same number of bags.
 // Test bags are balanced: |normal| / (2*SigmaMicro+1) of each kind.
 type Protocol struct {
 	SigmaMicro int // normal sentences for the anomalous one in its bag, at least 1
 	SigmaMacro int // normal bags for each anomalous one in training, at least 1
-	// SigmaMax is the largest SigmaMicro of the sweep. 0 makes as many bags as
-	// the sentences allow: it is SigmaMicro then, and where the anomalous ones
-	// are the scarce ones, their number is that of the bags.
+	// SigmaMax is the largest SigmaMicro of the sweep. 0 uses SigmaMicro, which
+	// results in as many bags as the sentences allow; if there are fewer anomalous
+	// sentences, their number is the number of bags.
 	SigmaMax int
 
-	MaxBags     int // most anomalous training bags; 0: no cap
-	MaxTestBags int // most test bags of each kind; 0: no cap
+	MaxBags     int // maximum number of anomalous training bags; 0: no limit
+	MaxTestBags int // maximum number of test bags of each kind; 0: no limit
 
-	// Seed decides which sentences are drawn and where the anomalous one stands.
-	// The test bags of a seed do not depend on what is asked of the training bags.
+	// Seed determines which sentences are sampled and the position of the anomalous one.
+	// The test bags of a seed do not depend on the settings of the training bags.
 	Seed uint64
 }
 
-// The streams of random numbers of one seed.
+// The random streams of one seed.
 const (
 	trainStream = 0x7261696e
 	testStream  = 0x74657374
 )
 
-// Make draws the bags: all anomalous ones first, then the normal ones, as
-// instances with the planted one as Witness. Within a split no sentence is
-// drawn twice, and the position of the anomalous one is uniform. The same
-// sentences and protocol give the same bags. The error wraps ErrProtocol when a
-// sigma is out of range and ErrTooFew, with what is missing, when the sentences
-// of a split do not make one bag of each kind.
+// Make samples the bags: all anomalous ones first, then the normal ones, as
+// instances with the anomalous one as Witness. Within a split no sentence is
+// sampled twice, and the position of the anomalous one is uniform. The same
+// sentences and protocol result in the same bags. The error wraps ErrProtocol if a
+// sigma is out of range, and ErrTooFew, with what is missing, if the sentences of a
+// split are not enough for one bag of each kind.
 func (p Protocol) Make(s Sentences) (train, test []bag.Bag, err error) {
 	fit := p.SigmaMax == 0
 	if fit {
@@ -56,18 +56,18 @@ func (p Protocol) Make(s Sentences) (train, test []bag.Bag, err error) {
 	if fit {
 		trainMax, testMax = atMost(trainMax, len(s.Train.Anomalous)), atMost(testMax, len(s.Test.Anomalous))
 	}
-	train, err = p.draw("training", s.Train, share, trainMax, p.SigmaMacro, trainStream)
+	train, err = p.sample("training", s.Train, share, trainMax, p.SigmaMacro, trainStream)
 	if err != nil {
 		return nil, nil, err
 	}
-	test, err = p.draw("test", s.Test, 2*p.SigmaMicro+1, testMax, 1, testStream)
+	test, err = p.sample("test", s.Test, 2*p.SigmaMicro+1, testMax, 1, testStream)
 	if err != nil {
 		return nil, nil, err
 	}
 	return train, test, nil
 }
 
-// atMost lowers a cap, of which 0 is none.
+// atMost returns the smaller limit, where 0 is no limit.
 func atMost(limit, n int) int {
 	if limit == 0 {
 		return n
@@ -78,22 +78,22 @@ func atMost(limit, n int) int {
 func (p Protocol) validate() error {
 	switch {
 	case p.SigmaMicro < 1:
-		return fmt.Errorf("%w: sigma_micro is %d; give 1 or more", ErrProtocol, p.SigmaMicro)
+		return fmt.Errorf("%w: sigma_micro is %d; use at least 1", ErrProtocol, p.SigmaMicro)
 	case p.SigmaMacro < 1:
-		return fmt.Errorf("%w: sigma_macro is %d; give 1 or more", ErrProtocol, p.SigmaMacro)
+		return fmt.Errorf("%w: sigma_macro is %d; use at least 1", ErrProtocol, p.SigmaMacro)
 	case p.SigmaMax < p.SigmaMicro:
-		return fmt.Errorf("%w: sigma_micro is %d, above the %d of the sweep that fixes the number of bags; "+
+		return fmt.Errorf("%w: sigma_micro is %d, above the %d of the sweep, which determines the number of bags; "+
 			"take a smaller one, or a SigmaMax of 0", ErrProtocol, p.SigmaMicro, p.SigmaMax)
 	case p.MaxBags < 0 || p.MaxTestBags < 0:
-		return fmt.Errorf("%w: at most %d training and %d test bags; give 0 (no cap) or more",
+		return fmt.Errorf("%w: at most %d training and %d test bags; use 0 (no limit) or more",
 			ErrProtocol, p.MaxBags, p.MaxTestBags)
 	}
 	return nil
 }
 
-// draw makes the bags of one split, one anomalous bag for each share of normal
+// sample creates the bags of one split, one anomalous bag per share of normal
 // sentences.
-func (p Protocol) draw(name string, s Split, share, limit, macro int, stream uint64) ([]bag.Bag, error) {
+func (p Protocol) sample(name string, s Split, share, limit, macro int, stream uint64) ([]bag.Bag, error) {
 	n := len(s.Normal) / share
 	if limit > 0 {
 		n = min(n, limit)
@@ -109,8 +109,8 @@ func (p Protocol) draw(name string, s Split, share, limit, macro int, stream uin
 			"give more, or limit the bags to that number", ErrTooFew, name, len(s.Anomalous), n)
 	}
 	rng := rand.New(rand.NewPCG(p.Seed, stream))
-	normal := drawer{rng.Perm(len(s.Normal)), s.Normal}
-	anomalous := drawer{rng.Perm(len(s.Anomalous)), s.Anomalous}
+	normal := sampler{rng.Perm(len(s.Normal)), s.Normal}
+	anomalous := sampler{rng.Perm(len(s.Anomalous)), s.Anomalous}
 	bags := make([]bag.Bag, 0, n*(1+macro))
 	for i := range n {
 		at := rng.IntN(p.SigmaMicro + 1)
@@ -132,17 +132,17 @@ func (p Protocol) id(split, kind string, i int) string {
 	return fmt.Sprintf("%.2s%d-%d.%d-%s%d", split, p.SigmaMicro, p.SigmaMacro, p.Seed, kind, i)
 }
 
-// drawer deals texts in the order of a permutation.
-type drawer struct {
+// sampler returns texts without repetition, in the order of a permutation.
+type sampler struct {
 	order []int
 	texts []string
 }
 
-func (d *drawer) next(n int) []string {
+func (s *sampler) next(n int) []string {
 	out := make([]string, n, n+1)
 	for i := range out {
-		out[i] = d.texts[d.order[i]]
+		out[i] = s.texts[s.order[i]]
 	}
-	d.order = d.order[n:]
+	s.order = s.order[n:]
 	return out
 }

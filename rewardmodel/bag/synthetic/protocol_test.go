@@ -13,7 +13,7 @@ import (
 	"assay/rewardmodel/bag"
 )
 
-// numbered makes n different texts.
+// numbered returns n different texts.
 func numbered(name string, n int) []string {
 	out := make([]string, n)
 	for i := range out {
@@ -29,8 +29,8 @@ func sentences(normal, anomalous, testNormal, testAnomalous int) Sentences {
 	}
 }
 
-// TestGolden pins the draw of a seed, on which results that are compared over
-// time depend. UPDATE_GOLDEN=1 writes the file anew.
+// TestGolden pins the sample of a seed, so that results stay comparable over time.
+// UPDATE_GOLDEN=1 writes the file.
 func TestGolden(t *testing.T) {
 	train, test, err := Protocol{SigmaMicro: 2, SigmaMacro: 2, SigmaMax: 3, Seed: 7}.Make(sentences(23, 5, 12, 4))
 	if err != nil {
@@ -131,7 +131,7 @@ func check(bags []bag.Bag, from Split, micro int) string {
 	return ""
 }
 
-func TestEveryDrawIsSound(t *testing.T) {
+func TestEverySampleIsValid(t *testing.T) {
 	sound := func(micro, macro, extra, limit, testLimit, normal, anomalous uint8, seed uint64) bool {
 		p := Protocol{
 			SigmaMicro: 1 + int(micro%6), SigmaMacro: 1 + int(macro%4),
@@ -182,8 +182,8 @@ func TestEveryDrawIsSound(t *testing.T) {
 	}
 }
 
-// The position of the planted sentence is uniform by a chi-square test, far
-// beyond its 0.9999 quantile for 4 degrees of freedom, 23.5.
+// The position of the anomalous sentence is uniform by a chi-square test at the 0.9999
+// quantile for 4 degrees of freedom, 23.5.
 func TestPositionIsUniform(t *testing.T) {
 	const micro, n = 4, 5000
 	train, _, err := Protocol{SigmaMicro: micro, SigmaMacro: 1}.Make(sentences(n*(2*micro+1), n, 9, 1))
@@ -203,7 +203,7 @@ func TestPositionIsUniform(t *testing.T) {
 	}
 }
 
-func TestSeedsDifferAndTestBagsStay(t *testing.T) {
+func TestSeedsDifferAndTestBagsDoNot(t *testing.T) {
 	s := sentences(100, 30, 60, 30)
 	base, baseTest, err := Protocol{SigmaMicro: 2, SigmaMacro: 1}.Make(s)
 	if err != nil {
@@ -227,27 +227,27 @@ func TestSeedsDifferAndTestBagsStay(t *testing.T) {
 	}
 }
 
-func TestMakeRefuses(t *testing.T) {
+func TestMakeRejects(t *testing.T) {
 	enough := sentences(50, 20, 20, 20)
 	for _, c := range []struct {
-		name string
-		p    Protocol
-		s    Sentences
-		is   error
-		says string
+		name     string
+		p        Protocol
+		s        Sentences
+		is       error
+		wantText string
 	}{
 		{"sigma_micro of 0", Protocol{SigmaMacro: 1}, enough, ErrProtocol, "sigma_micro is 0"},
 		{"sigma_macro of 0", Protocol{SigmaMicro: 1}, enough, ErrProtocol, "sigma_macro is 0"},
 		{"above the sweep", Protocol{SigmaMicro: 4, SigmaMacro: 1, SigmaMax: 3}, enough, ErrProtocol, "above the 3"},
-		{"negative cap", Protocol{SigmaMicro: 1, SigmaMacro: 1, MaxBags: -1}, enough, ErrProtocol, "no cap"},
+		{"negative cap", Protocol{SigmaMicro: 1, SigmaMacro: 1, MaxBags: -1}, enough, ErrProtocol, "no limit"},
 		{"few normal", Protocol{SigmaMicro: 9, SigmaMacro: 5}, enough, ErrTooFew, "training split has 50 normal ones and one violating bag takes 59"},
 		{"few test", Protocol{SigmaMicro: 10, SigmaMacro: 1}, enough, ErrTooFew, "test split has 20"},
 		{"few anomalous", Protocol{SigmaMicro: 1, SigmaMacro: 1, SigmaMax: 1}, sentences(50, 3, 20, 20), ErrTooFew, "3 anomalous ones for 16 violating bags"},
 		{"no anomalous", Protocol{SigmaMicro: 1, SigmaMacro: 1}, sentences(50, 0, 20, 20), ErrTooFew, "no anomalous"},
 	} {
 		_, _, err := c.p.Make(c.s)
-		if !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%s: got %v, want %v that says %q", c.name, err, c.is, c.says)
+		if !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.wantText) {
+			t.Errorf("%s: got %v, want %v that says %q", c.name, err, c.is, c.wantText)
 		}
 	}
 	if _, _, err := (Reviews{}).Make(sentences(3, 0, 3, 3)); !errors.Is(err, ErrTooFew) {

@@ -57,7 +57,7 @@ func readSST(r io.Reader) (Split, error) {
 		}
 		label, text, _ := strings.Cut(line, " ")
 		if err := s.add(label == "1", label == "0", text); err != nil {
-			return Split{}, fmt.Errorf("%w: %q; it begins with 0 or 1, a space and the text", err, line)
+			return Split{}, fmt.Errorf("%w: %q; want 0 or 1, a space and the text", err, line)
 		}
 	}
 	return s, nil
@@ -101,8 +101,8 @@ func (s *Split) add(normal, anomalous bool, text string) error {
 
 // readBlitzer reads the <review_text> elements of a .review file. It looks like
 // XML, but is not: elements are on separate lines, and text is only partly
-// escaped. Letters that the collectors lost are U+001A in it and
-// become U+FFFD, which says what it is.
+// escaped. Letters that were lost in collection are U+001A in it and
+// become U+FFFD.
 func readBlitzer(r io.Reader) ([]string, error) {
 	const open, shut = "<review_text>", "</review_text>"
 	var out, text []string

@@ -43,7 +43,7 @@ func TestDownload(t *testing.T) {
 	dir := t.TempDir()
 	w := wheel{Requirement: "a==1", File: "a.whl", SHA256: fmt.Sprintf("%x", sha256.Sum256([]byte("wheel"))), Bytes: 5}
 
-	// What a killed run left: a torn file under the final name, and a temporary directory.
+	// Leftovers of a killed run: a truncated file under the final name, and a temporary directory.
 	if err := os.MkdirAll(filepath.Join(dir, "partial", "pip-unpack-1"), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +125,7 @@ func TestUnpackExtractsWhatTheDeviceNeeds(t *testing.T) {
 		"torch/lib/libtorch_cpu.so": lib, "torch/lib/libtorch_cuda.so": lib, "torch/lib/libtorch_cuda_linalg.so": lib,
 		"torch/lib/libcaffe2_nvrtc.so": lib, "torch/lib/libtorch_python.so": lib,
 	})
-	// It needs itself, too: a cycle ends.
+	// It also needs itself: a cycle terminates.
 	extra := writeWheel(t, "nvidia_tiff-1.whl", map[string]string{
 		"nvidia/lib/libtiff.so.6": lib, "nvidia/lib/libtiff_plugin.so.6": lib, "nvidia/tiff/LICENSE.txt": "nvidia's terms",
 	})

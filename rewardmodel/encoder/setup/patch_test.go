@@ -48,7 +48,7 @@ func TestPatchesFitThePinnedGotch(t *testing.T) {
 			}
 		}
 	}
-	// The pinned libtorch's stubs are all there, and are all void.
+	// All stubs of the pinned libtorch exist, and are void.
 	text, err := os.ReadFile(filepath.Join(dir, wrappersFile))
 	if err != nil {
 		t.Fatal(err)
@@ -56,7 +56,7 @@ func TestPatchesFitThePinnedGotch(t *testing.T) {
 	if _, err := stubNamed(text, knownStubs[torchVersion]); err != nil {
 		t.Error(err)
 	}
-	// A second application finds none of what it looks for, and says so.
+	// A second application finds no matches, and fails.
 	if err := applyPatches(dir, ""); err == nil || !strings.Contains(err.Error(), "matches 0 times") {
 		t.Errorf("applying the patch twice: got %v", err)
 	}

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// step prints one visible line of the set-up.
+// step prints one line of the set-up.
 func step(format string, args ...any) {
 	fmt.Printf("set-up: "+format+"\n", args...)
 }
@@ -19,8 +19,8 @@ func megabytes(n int64) string {
 	return fmt.Sprintf("%d MB", n/1e6)
 }
 
-// progress prints how far a long stage is: on a terminal it rewrites one line,
-// elsewhere (a log) it prints a line at each tenth.
+// progress prints the progress of a long stage: on a terminal it rewrites one line,
+// otherwise (in a log) it prints a line at each tenth.
 type progress struct {
 	what     string
 	total    int64
@@ -38,7 +38,7 @@ func newProgress(what string, total int64) *progress {
 	}
 }
 
-// update shows that done of total bytes are through.
+// update prints that done of total bytes are processed.
 func (p *progress) update(done int64) {
 	done = min(done, p.total)
 	line := fmt.Sprintf("set-up:   %s: %s of %s (%d %%)", p.what, megabytes(done), megabytes(p.total), 100*done/p.total)

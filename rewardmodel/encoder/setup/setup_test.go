@@ -45,7 +45,7 @@ func TestEveryWheelIsPinned(t *testing.T) {
 }
 
 // The set-up verifies what it downloads; the image must not download wheels in another way.
-func TestImageFetchesLibtorchByTheSetup(t *testing.T) {
+func TestImageUsesTheSetup(t *testing.T) {
 	text, err := os.ReadFile("../../../Dockerfile")
 	if err != nil {
 		t.Fatal(err)
@@ -70,7 +70,7 @@ func TestPlatformFor(t *testing.T) {
 	}
 }
 
-func TestDevicesAreCachedApart(t *testing.T) {
+func TestDevicesAreCachedSeparately(t *testing.T) {
 	p, err := platformFor("linux", "amd64", cpu)
 	if err != nil {
 		t.Fatal(err)

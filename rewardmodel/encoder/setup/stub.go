@@ -17,7 +17,7 @@ import (
 const wrappersFile = "libtch/torch_api_generated.cpp.h"
 
 // fitWrappers replaces the wrappers that torch's headers cannot compile by
-// ones that answer with an error. For the pinned libtorch they are known; for
+// ones that return an error. For the pinned libtorch they are known; for
 // any other one the compiler finds them: compile, stub what fails, repeat.
 func fitWrappers(ctx context.Context, dir string, torch libtorch) error {
 	path := filepath.Join(dir, wrappersFile)
@@ -55,10 +55,10 @@ func fitWrappers(ctx context.Context, dir string, torch libtorch) error {
 			return err
 		}
 	}
-	return errors.New("the wrappers still do not compile against libtorch " + torch.Version + ": take another version")
+	return errors.New("the wrappers still do not compile against libtorch " + torch.Version + ": use another version")
 }
 
-// checkSyntax compiles the wrappers without code and returns the compiler's words when it fails.
+// checkSyntax compiles the wrappers without code and returns the compiler's output when it fails.
 func checkSyntax(ctx context.Context, dir string, torch libtorch) (complaint []byte, err error) {
 	cxx := compiler()
 	include := filepath.Join(torch.Dir, "include")

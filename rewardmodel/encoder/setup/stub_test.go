@@ -58,7 +58,7 @@ func TestStubLines(t *testing.T) {
 	}
 }
 
-func TestStubNamedWantsAll(t *testing.T) {
+func TestStubNamedRequiresAll(t *testing.T) {
 	text, err := stubNamed([]byte(wrappers), []string{"atg_add"})
 	if err != nil || !strings.Contains(string(text), `std::runtime_error("add: not in this libtorch");)`+"\n") {
 		t.Errorf("%v:\n%s", err, text)
@@ -68,7 +68,7 @@ func TestStubNamedWantsAll(t *testing.T) {
 	}
 }
 
-// The loop against a compiler that rejects one wrapper a pass, as errors hide others.
+// A compiler that rejects one wrapper per pass, because errors hide others.
 func TestFitWrappersRepeats(t *testing.T) {
 	dir := t.TempDir()
 	cxx := filepath.Join(dir, "cxx")
@@ -103,7 +103,7 @@ done
 		t.Errorf("%d stubs, want 2", n)
 	}
 
-	// An error outside the generated wrappers cannot be stubbed away.
+	// An error outside the generated wrappers cannot be stubbed.
 	if err := os.WriteFile(cxx, []byte("#!/bin/sh\necho 'torch_api.cpp:7:1: error: no such thing' >&2; exit 1\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,7 @@
-// Package hubtest is a stand-in of a Hugging Face hub on this machine, for
-// tests. It answers as the hub does where a client can tell: large files are
-// redirected to a second server with a signed address, that one knows ranges
-// and validators, failures carry X-Error-Code, and trees come in pages.
+// Package hubtest is a fake Hugging Face hub for tests. It behaves like the hub as
+// far as clients can observe: large files are redirected to a signed URL of a
+// second server, which supports ranges and validators, errors have X-Error-Code,
+// and trees are paginated.
 package hubtest
 
 import (
@@ -34,26 +34,26 @@ type Hub struct {
 	Head     string // commit of main
 	Files    map[string][]byte
 	License  string
-	Token    string // wanted in Authorization; "" lets everyone in
-	Gated    bool   // files are refused to everyone without the token
+	Token    string // required in Authorization; "" requires none
+	Gated    bool   // files require the token
 	Bot      int    // number of the conversion bot's pull request; 0 for none
 	PageSize int    // entries in a page of the tree; 0 for all
-	// Intercept sees each request first and may answer it, and then returns
-	// true. cdn tells which server it came to.
+	// Intercept is called first for each request; if it writes the response, it
+	// returns true. cdn reports whether the request is to the second server.
 	Intercept func(w http.ResponseWriter, r *http.Request, cdn bool) bool
 
 	mu   sync.Mutex
 	seen []Seen
 }
 
-// Seen is a request that came.
+// Seen is a received request.
 type Seen struct {
 	CDN    bool
 	Path   string
 	Header http.Header
 }
 
-// New starts a hub that ends with the test.
+// New starts a hub that is closed at the end of the test.
 func New(t testing.TB, repo string, files map[string][]byte) *Hub {
 	t.Helper()
 	h := &Hub{Repo: repo, Head: Commit, Files: files, License: "mit"}
@@ -83,12 +83,12 @@ func (h *Hub) Seen() []Seen {
 	return seen
 }
 
-// Large reports whether the hub keeps a file in large file storage.
+// Large reports whether the hub stores a file in large file storage.
 func Large(name string) bool {
 	return slices.Contains([]string{".safetensors", ".bin", ".model", ".h5"}, path.Ext(name))
 }
 
-// Refuse answers as the hub does when it says no.
+// Refuse writes an error response of the hub.
 func Refuse(w http.ResponseWriter, status int, code string) {
 	w.Header().Set("X-Error-Code", code)
 	w.WriteHeader(status)
@@ -100,7 +100,7 @@ func (h *Hub) hub(w http.ResponseWriter, r *http.Request) {
 	rest, api := strings.CutPrefix(r.URL.EscapedPath(), "/api/models/")
 	rest, ours := strings.CutPrefix(strings.TrimPrefix(rest, "/"), h.Repo+"/")
 	if !ours || h.Token != "" && !h.Gated && !authorized {
-		status := http.StatusUnauthorized // as for everyone without a token
+		status := http.StatusUnauthorized // as for all clients without a token
 		if r.Header.Get("Authorization") != "" {
 			status = http.StatusNotFound
 		}
@@ -114,7 +114,7 @@ func (h *Hub) hub(w http.ResponseWriter, r *http.Request) {
 			Refuse(w, http.StatusNotFound, "RevisionNotFound")
 			return
 		}
-		answer(w, map[string]any{"id": h.Repo, "sha": h.Head, "gated": h.Gated, "cardData": map[string]any{"license": h.License}})
+		writeJSON(w, map[string]any{"id": h.Repo, "sha": h.Head, "gated": h.Gated, "cardData": map[string]any{"license": h.License}})
 	case api && verb == "tree" && rest == h.Head:
 		h.tree(w, r)
 	case api && verb == "discussions":
@@ -123,7 +123,7 @@ func (h *Hub) hub(w http.ResponseWriter, r *http.Request) {
 			list = append(list, map[string]any{"num": h.Bot, "title": "Adding `safetensors` variant of this model",
 				"status": "open", "isPullRequest": true, "author": map[string]any{"name": "SFconvertbot"}})
 		}
-		answer(w, map[string]any{"count": len(list), "start": 0, "discussions": list})
+		writeJSON(w, map[string]any{"count": len(list), "start": 0, "discussions": list})
 	case !api && verb == "resolve":
 		name, ok := strings.CutPrefix(rest, h.Head+"/")
 		content, found := h.Files[name]
@@ -171,7 +171,7 @@ func (h *Hub) tree(w http.ResponseWriter, r *http.Request) {
 		}
 		entries = append(entries, e)
 	}
-	answer(w, entries)
+	writeJSON(w, entries)
 }
 
 func (h *Hub) cdn(w http.ResponseWriter, r *http.Request) {
@@ -191,7 +191,7 @@ func serveContent(w http.ResponseWriter, r *http.Request, etag string, content [
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(content))
 }
 
-func answer(w http.ResponseWriter, value any) {
+func writeJSON(w http.ResponseWriter, value any) {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	_ = json.NewEncoder(w).Encode(value)
 }

@@ -59,7 +59,7 @@ for kind in ("cross-entropy", "sigmoid"):
             add("bfgpu", z, total / PI, loss=kind, weights=weights, normaliser=normaliser)
 
 # PU risks of g = z_normal - z_violation; the second mini-batch of each is where the correction of nnPU and of
-# balancedPU takes over: unlabelled instances that look more anomalous than the normal ones leave a negative risk.
+# balancedPU applies: unlabeled instances that look more anomalous than normal ones result in a negative risk.
 for method, l in (("upu", lambda m: F.softplus(-m)), ("nnpu", lambda m: F.softplus(-m)), ("balancedpu", lambda m: torch.sigmoid(-m))):
     for corrected in (False, True):
         z = draw(10, 2, scale=1)
@@ -73,7 +73,7 @@ for method, l in (("upu", lambda m: F.softplus(-m)), ("nnpu", lambda m: F.softpl
             risk = PI * l(p).mean() + negative
         elif method == "nnpu":
             risk = -negative if corrected else PI * l(p).mean() + negative
-        else:  # the balanced risk less its constants: l(z) + l(-z) = 1
+        else:  # the balanced risk without its constants: l(z) + l(-z) = 1
             risk = -negative if corrected else l(-u).mean() - l(-p).mean()
         add(method, z, risk, corrected=corrected)
 

@@ -31,22 +31,22 @@ func (letters) IDsContext(ctx context.Context, text string) ([]int32, error) {
 func (letters) Frame(ids []int32) []int32 { return append(append([]int32{0}, ids...), 2) }
 func (letters) Special() int              { return 2 }
 
-// shelf loads checkpoints as versions.
-type shelf struct {
+// checkpointLoader loads checkpoints as versions.
+type checkpointLoader struct {
 	runtime     *Runtime
 	checkpoints map[string]*checkpoint.Checkpoint
 }
 
-func (d shelf) Load(_ context.Context, version string, room func(int64) error) (versions.Loaded, error) {
-	ckpt := d.checkpoints[version]
-	bytes, err := d.runtime.Bytes(ckpt, FP32)
+func (c checkpointLoader) Load(_ context.Context, version string, room func(int64) error) (versions.Loaded, error) {
+	ckpt := c.checkpoints[version]
+	bytes, err := c.runtime.Bytes(ckpt, FP32)
 	if err != nil {
 		return versions.Loaded{}, err
 	}
 	if err := room(bytes); err != nil {
 		return versions.Loaded{}, err
 	}
-	m, err := d.runtime.Load(ckpt, FP32)
+	m, err := c.runtime.Load(ckpt, FP32)
 	if err != nil {
 		return versions.Loaded{}, err
 	}
@@ -54,9 +54,9 @@ func (d shelf) Load(_ context.Context, version string, room func(int64) error) (
 	return versions.Loaded{Scorer: scorer, Bytes: bytes, Free: m.Close}, err
 }
 
-// With libtorch behind them, versions are swapped, pinned and freed on one thread: every response is that of the version
-// that it names, none fails, and no tensor stays.
-func TestSwap(t *testing.T) {
+// Versions are swapped, pinned and freed on one libtorch thread: every response is computed by the version that it
+// names, none fails, and no tensor is left.
+func TestVersionSwaps(t *testing.T) {
 	names := []string{"roberta-two", "deberta-v2", "bert-two"}
 	r := newRuntime(t)
 	checkpoints := map[string]*checkpoint.Checkpoint{}
@@ -64,7 +64,7 @@ func TestSwap(t *testing.T) {
 		checkpoints[name] = openCheckpoint(t, filepath.Join("../checkpoint/testdata", name))
 	}
 	before := ts.LiveTensors.Load()
-	versions, err := versions.New(versions.Config{}, shelf{r, checkpoints}, nil)
+	versions, err := versions.New(versions.Config{}, checkpointLoader{r, checkpoints}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

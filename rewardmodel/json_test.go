@@ -1,54 +1,26 @@
-package wire
+package rewardmodel_test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"assay/rewardmodel"
+	"assay/rewardmodel/wire"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// words is a tokenizer that makes one token of each word: its length.
-type words struct{}
-
-func (words) IDsContext(ctx context.Context, text string) ([]int32, error) {
-	var ids []int32
-	for word := range strings.FieldsSeq(text) {
-		ids = append(ids, int32(len(word)))
-	}
-	return ids, ctx.Err()
-}
-
-func (words) Frame(ids []int32) []int32 { return ids }
-func (words) Special() int              { return 0 }
-
-// brevity is a model that finds short instances anomalous.
-type brevity struct{}
-
-func (brevity) Margins(batch []rewardmodel.Sequence) ([]float32, error) {
-	margins := make([]float32, len(batch))
-	for i, ids := range batch {
-		margins[i] = 3 - float32(len(ids.IDs))
-	}
-	return margins, nil
-}
 
 func newScorer(t *testing.T) *rewardmodel.Scorer {
 	t.Helper()
-	s, err := rewardmodel.NewScorer(rewardmodel.ScorerConfig{Version: "v1"}, brevity{}, words{}, nil)
+	s, err := rewardmodel.NewScorer(rewardmodel.ScorerConfig{Version: "v1"}, brevity{}, spaces{}, nil)
 	require.NoError(t, err)
 	t.Cleanup(s.Close)
 	return s
 }
 
-// responses is a request of one item for each text.
+// responses returns a request with one item per text.
 func responses(texts ...string) rewardmodel.Request {
 	var req rewardmodel.Request
 	for _, text := range texts {
@@ -57,8 +29,8 @@ func responses(texts ...string) rewardmodel.Request {
 	return req
 }
 
-// Text from a file may be anything; each result is still a line of JSON.
-func TestOddTextIsStillJSON(t *testing.T) {
+// Text can be arbitrary bytes, for example of a file; each result is still one line of JSON.
+func TestResultsOfAnyTextAreJSON(t *testing.T) {
 	s := newScorer(t)
 	for _, unit := range []rewardmodel.OffsetUnit{rewardmodel.OffsetCodepoint, rewardmodel.OffsetUTF8, rewardmodel.OffsetUTF16} {
 		req := responses("caf\xe9 \x00 \u2028 <b>&\U000e0001", "\xff\xfe", "a\xed\xa0\x80b")
@@ -67,7 +39,7 @@ func TestOddTextIsStillJSON(t *testing.T) {
 		response, err := s.Score(t.Context(), req)
 		require.NoError(t, err)
 		for i, r := range response.Results {
-			line, err := AppendResult(nil, r)
+			line, err := wire.AppendResult(nil, r)
 			if err != nil || !json.Valid(line) || strings.ContainsRune(string(line), '\n') {
 				t.Errorf("result %d: %q, %v", i, line, err)
 			}
@@ -78,8 +50,8 @@ func TestOddTextIsStillJSON(t *testing.T) {
 	}
 }
 
-// The largest request of a trainer that is expected fits the default memory:
-// 8,192 responses of 40 utterances, 327,680 instances.
+// The default memory is sufficient for a large request of a trainer: 8,192 responses of
+// 40 utterances, 327,680 instances.
 func TestLargeRequestFits(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
@@ -94,9 +66,9 @@ func TestLargeRequestFits(t *testing.T) {
 	req := responses(texts...)
 	req.Memory = memory.Open()
 	defer req.Memory.Close()
-	body, err := AppendRequest(nil, req)
+	body, err := wire.AppendRequest(nil, req)
 	require.NoError(t, err)
-	require.NoError(t, req.Memory.Grow(int64(len(body))+DecodeBytes(body)))
+	require.NoError(t, req.Memory.Grow(int64(len(body))+wire.DecodeBytes(body)))
 	response, err := s.Score(t.Context(), req)
 	require.NoError(t, err)
 	require.Len(t, response.Results[0].Instances, 40)
@@ -109,7 +81,7 @@ func TestResultWithoutInstances(t *testing.T) {
 	response, err := newScorer(t).Score(t.Context(), req)
 	require.NoError(t, err)
 	var out strings.Builder
-	require.NoError(t, WriteScoreResponse(&out, response))
+	require.NoError(t, wire.WriteScoreResponse(&out, response))
 	require.NotContains(t, out.String(), `"instances"`)
 	require.Contains(t, out.String(), `"witness":{"index"`)
 }

@@ -1,52 +1,16 @@
 package versions
 
 import (
-	"errors"
 	"strings"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
-
-	"assay/rewardmodel"
 )
-
-func TestSetBeforeAndBadSettings(t *testing.T) {
-	for _, cfg := range []Config{{MaxLoaded: 1}, {MaxBytes: -1}, {RememberFor: -1}} {
-		if _, err := New(cfg, newShelf(t), nil); err == nil {
-			t.Errorf("%+v is accepted", cfg)
-		}
-	}
-	s := newShelf(t)
-	v, err := New(Config{}, s, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, model := range []string{"", "v1"} {
-		if _, err := pin(t.Context(), v, model); !errors.Is(err, ErrNotLoaded) {
-			t.Error(err)
-		}
-	}
-	if v.Current() != (rewardmodel.ModelInfo{}) || len(v.List()) != 0 {
-		t.Error("there is a model before there is one")
-	}
-	for _, version := range []string{"v1", "v2"} {
-		if err := v.Promote(t.Context(), version); err != nil {
-			t.Fatal(err)
-		}
-	}
-	wantListed(t, v, "v2* v1")
-	if err := v.Close(); err != nil {
-		t.Error(err)
-	}
-	if err := v.Close(); err != nil {
-		t.Error(err)
-	}
-}
 
 func TestSetMetrics(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
-	s := newShelf(t)
+	s := newFakeLoader(t)
 	s.reg = reg
 	v := newSet(t, Config{}, s)
 	for _, version := range []string{"v2", "v3", "v2", "other"} {

@@ -14,22 +14,22 @@ import (
 	"assay/rewardmodel"
 )
 
-// While versions are promoted one after another, pinned, evicted and loaded
-// again, every request that waits gets its answer from one of them, and the
-// shelf sees each closed once, after its last request.
-func TestSetStorm(t *testing.T) {
+// While versions are promoted, pinned, evicted and loaded again, every request that
+// is not canceled is scored by one of them, and each version is closed once, after its
+// last request.
+func TestSetUnderConcurrentUse(t *testing.T) {
 	for name, cfg := range map[string]Config{
 		"by count": {MaxLoaded: 3},
 		"by bytes": {MaxLoaded: 4, MaxBytes: 200},
 		"tight":    {MaxBytes: 100},
 	} {
-		t.Run(name, func(t *testing.T) { storm(t, cfg) })
+		t.Run(name, func(t *testing.T) { testConcurrentUse(t, cfg) })
 	}
 }
 
-func storm(t *testing.T, cfg Config) {
+func testConcurrentUse(t *testing.T, cfg Config) {
 	const callers, requests, promotions = 24, 60, 150
-	s := newShelf(t)
+	s := newFakeLoader(t)
 	s.reg = prometheus.NewPedanticRegistry()
 	s.model = func(string, []rewardmodel.Sequence) { runtime.Gosched() }
 	v := newSet(t, cfg, s)
@@ -42,8 +42,8 @@ func storm(t *testing.T, cfg Config) {
 			for range requests {
 				model := []string{"", "assay", "", fmt.Sprint("v", random.IntN(5))}[random.IntN(4)]
 				ctx, cancel := context.WithCancel(t.Context())
-				leaves := random.IntN(4) == 0
-				if leaves {
+				cancels := random.IntN(4) == 0
+				if cancels {
 					yields := random.IntN(300)
 					wg.Go(func() {
 						for range yields {
@@ -53,13 +53,13 @@ func storm(t *testing.T, cfg Config) {
 					})
 				}
 				got, err := pin(ctx, v, model)
-				outcome := "answered"
+				outcome := "scored"
 				switch {
 				case err == nil && len(model) == 2 && got != model:
 					t.Errorf("%s is scored by %s", model, got)
 				case err == nil:
-				case leaves && errors.Is(err, context.Canceled):
-					outcome = "left"
+				case cancels && errors.Is(err, context.Canceled):
+					outcome = "canceled"
 				case model != "" && model != "assay" && (errors.Is(err, rewardmodel.ErrOverloaded) || errors.Is(err, ErrLoad) && cfg.MaxBytes == 100):
 					outcome = "no room"
 				default:
@@ -77,12 +77,12 @@ func storm(t *testing.T, cfg Config) {
 			random := rand.New(rand.NewPCG(4, uint64(promoter)))
 			for range promotions / 2 {
 				ctx, cancel := context.WithCancel(t.Context())
-				leaves := random.IntN(5) == 0
-				if leaves {
+				cancels := random.IntN(5) == 0
+				if cancels {
 					go cancel()
 				}
 				err := v.Promote(ctx, fmt.Sprint("v", random.IntN(5)))
-				if err != nil && !(leaves && errors.Is(err, context.Canceled)) {
+				if err != nil && !(cancels && errors.Is(err, context.Canceled)) {
 					t.Errorf("promotion: %v", err)
 				}
 				cancel()
@@ -94,11 +94,11 @@ func storm(t *testing.T, cfg Config) {
 		})
 	}
 	wg.Wait()
-	t.Logf("outcomes: %v, at most %d in memory, %d loads", seen, s.most, len(s.loads))
-	if limit := cfg.withDefaults().MaxLoaded + 1; s.most > limit {
-		t.Errorf("%d in memory at once, more than %d", s.most, limit)
+	t.Logf("outcomes: %v, at most %d in memory, %d loads", seen, s.maxLoaded, len(s.loads))
+	if limit := cfg.withDefaults().MaxLoaded + 1; s.maxLoaded > limit {
+		t.Errorf("%d in memory at once, more than %d", s.maxLoaded, limit)
 	}
-	if cfg.MaxBytes > 0 && s.most > 2 {
-		t.Errorf("%d in memory at once within %d bytes", s.most, cfg.MaxBytes)
+	if cfg.MaxBytes > 0 && s.maxLoaded > 2 {
+		t.Errorf("%d in memory at once within %d bytes", s.maxLoaded, cfg.MaxBytes)
 	}
 }
