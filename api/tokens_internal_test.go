@@ -13,6 +13,8 @@ import (
 
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
+
+	"assay/internal/filewatch"
 )
 
 const (
@@ -101,7 +103,7 @@ func TestLoadTokens(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, []byte("short score\n"), 0o600))
 	_, err = LoadTokens(path, zerolog.Nop())
 	require.ErrorContains(t, err, path+": line 1")
-	require.NoError(t, os.WriteFile(path, bytes.Repeat([]byte("#"), maxTokenFile+1), 0o600))
+	require.NoError(t, os.WriteFile(path, bytes.Repeat([]byte("#"), filewatch.MaxBytes+1), 0o600))
 	_, err = LoadTokens(path, zerolog.Nop())
 	require.ErrorContains(t, err, "larger than")
 	_, err = LoadTokens(t.TempDir(), zerolog.Nop())
@@ -148,7 +150,7 @@ func TestTokensAreReloaded(t *testing.T) {
 		go tokens.Watch(ctx)
 		has := func(token string) bool { _, ok := tokens.find(token); return ok }
 		logged := func() string {
-			<-time.After(5 * tokenPoll)
+			<-time.After(5 * filewatch.Period)
 			synctest.Wait()
 			return log.take()
 		}
