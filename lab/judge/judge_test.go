@@ -73,7 +73,6 @@ func newJudge(t *testing.T, cfg Config) *Judge {
 	cfg.Model = "m"
 	j, err := New(cfg)
 	require.NoError(t, err)
-	t.Cleanup(j.Close)
 	return j
 }
 
