@@ -17,7 +17,7 @@ import (
 
 	"assay/api/internal/exchange"
 	"assay/api/internal/failure"
-	"assay/api/internal/payload"
+	"assay/internal/payload"
 	"assay/rewardmodel"
 )
 
@@ -36,12 +36,16 @@ func Encode(memory *rewardmodel.Reservation, value any) ([]byte, error) {
 // whole body is rendered: a non-finite number becomes a 500, and a body that is
 // too large a 413, not half a body.
 func Render(memory *rewardmodel.Reservation, write func(io.Writer) error) ([]byte, error) {
-	out := payload.NewBuffer(memory)
+	out := newBuffer(memory)
 	if err := write(out); err != nil {
 		return nil, err
 	}
 	_, err := out.Write([]byte{'\n'})
 	return out.Bytes(), err
+}
+
+func newBuffer(memory *rewardmodel.Reservation) *payload.Buffer {
+	return payload.NewBuffer(memory, failure.MaxReply, func(int64) error { return failure.ReplyTooLarge() })
 }
 
 // WriteJSON responds with value as JSON.
@@ -134,7 +138,7 @@ func Send(w http.ResponseWriter, r *http.Request, status int, body []byte) {
 }
 
 func compress(memory *rewardmodel.Reservation, body []byte) ([]byte, error) {
-	out := payload.NewBuffer(memory)
+	out := newBuffer(memory)
 	z, _ := gzip.NewWriterLevel(out, gzip.BestSpeed) // the level is a valid one
 	_, err := z.Write(body)
 	err = errors.Join(err, z.Close())
