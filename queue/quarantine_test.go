@@ -254,7 +254,7 @@ func TestReplicasDoNotDieOfASuspectTogether(t *testing.T) {
 }
 
 // What ends because the model has stalled stays in the journal, although it is handed to another process.
-func TestCrashingKeepsTheJournal(t *testing.T) {
+func TestMarkCrashKeepsTheJournal(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t)
 	cfg.Worker.Journal = filepath.Join(t.TempDir(), "in-flight")
@@ -266,7 +266,7 @@ func TestCrashingKeepsTheJournal(t *testing.T) {
 	}))
 	sequence := publish(t, q, "x", "1", item("text")).Sequence
 	<-blocked
-	q.Crashing()
+	q.MarkCrash()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	require.ErrorIs(t, q.Drain(ctx), context.Canceled)

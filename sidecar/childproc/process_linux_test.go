@@ -69,5 +69,5 @@ func TestChildYieldsAndDiesWithItsParent(t *testing.T) {
 	require.Eventually(t, func() bool {
 		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 		return err != nil || strings.Contains(string(stat), ") Z ")
-	}, processtest.Patience, 10*time.Millisecond)
+	}, processtest.Timeout, 10*time.Millisecond)
 }

@@ -90,7 +90,7 @@ func TestKilledPullResumes(t *testing.T) {
 			require.Eventually(t, func() bool {
 				info, err := os.Stat(part)
 				return err == nil && info.Size() == int64(len(weights)/2)
-			}, processtest.Patience, time.Millisecond)
+			}, processtest.Timeout, time.Millisecond)
 			require.NoError(t, cmd.Process.Signal(signal))
 			require.Error(t, cmd.Wait())
 			require.NoDirExists(t, "models/tiny")

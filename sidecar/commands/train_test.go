@@ -90,7 +90,7 @@ func TestTrainSurvivesKillNine(t *testing.T) {
 		require.Eventually(t, func() bool {
 			state, err := os.ReadFile(filepath.Join(out+".training", "state.json"))
 			return err != nil && processtest.PathExists(out) || strings.Contains(string(state), epochs)
-		}, processtest.Patience, time.Millisecond)
+		}, processtest.Timeout, time.Millisecond)
 		require.NoError(t, cmd.Process.Kill())
 		_ = cmd.Wait() // killed, or done before it could be
 	}

@@ -39,7 +39,7 @@ func TestServiceOnALeafNode(t *testing.T) {
 	require.Equal(t, "r2", answer.Results[0].ID)
 
 	processtest.Register(t, cluster, "tiny-2")
-	processtest.AskFor(t, far, "/v1/models/tiny-2/promote")
+	processtest.PostUntilOK(t, far, "/v1/models/tiny-2/promote")
 	processtest.AwaitVersion(t, far.Ready.HTTP, "tiny-2")
 	far.Signal(t)
 	require.Zero(t, far.Wait(t), far.Output())

@@ -147,7 +147,7 @@ func (s *supervised) start() {
 // until restarts the service until it has done something.
 func (s *supervised) until(done func(jetstream.JetStream) bool) {
 	s.t.Helper()
-	deadline := time.Now().Add(3 * processtest.Patience)
+	deadline := time.Now().Add(3 * processtest.Timeout)
 	for {
 		nc, err := nats.Connect(s.now.Ready.NATS, nats.NoReconnect())
 		if err == nil {
@@ -290,7 +290,7 @@ func TestHungModelIsNotReady(t *testing.T) {
 	require.Eventually(t, func() bool {
 		status, body = processtest.Get(t, p.Ready.HTTP+"/readyz")
 		return status == http.StatusServiceUnavailable
-	}, processtest.Patience, 10*time.Millisecond)
+	}, processtest.Timeout, 10*time.Millisecond)
 	require.Contains(t, body, "the model call has stalled: a batch of 1 sequences and 11 tokens")
 	status, _ = processtest.Get(t, p.Ready.HTTP+"/livez")
 	require.Equal(t, http.StatusOK, status)

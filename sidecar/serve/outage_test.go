@@ -78,7 +78,7 @@ func TestOutageOfNATSLeavesHTTPUp(t *testing.T) {
 	require.Less(t, count, 100, "400 probes")
 
 	require.NoError(t, server.Shutdown())
-	require.Eventually(t, func() bool { return status("/readyz?streams=1") == 503 }, processtest.Patience, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return status("/readyz?streams=1") == 503 }, processtest.Timeout, 10*time.Millisecond)
 	for _, path := range reads {
 		got := list(path)
 		require.Equal(t, 200, got.code, "%s: %s", path, got.body)
@@ -99,11 +99,11 @@ func TestOutageOfNATSLeavesHTTPUp(t *testing.T) {
 
 	server, err = queue.StartEmbedded(queue.ServerConfig{Listen: listen, DataDir: dir}, zerolog.Nop())
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return status("/readyz?streams=1") == 200 }, processtest.Patience, 100*time.Millisecond)
+	require.Eventually(t, func() bool { return status("/readyz?streams=1") == 200 }, processtest.Timeout, 100*time.Millisecond)
 	require.Eventually(t, func() bool {
 		got := list("/v1/models")
 		return got.code == http.StatusOK && got.age == "" && got.body == healthy["/v1/models"]
-	}, processtest.Patience, 100*time.Millisecond)
+	}, processtest.Timeout, 100*time.Millisecond)
 	p.Signal(t)
 	require.Equal(t, cli.ExitDone, p.Wait(t))
 	require.Contains(t, p.Output(), "a dependency of the service is no longer ready")

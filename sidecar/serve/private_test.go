@@ -54,7 +54,7 @@ func TestPrivateServiceKeepsOtherUsersOut(t *testing.T) {
 		require.Equal(t, cli.ExitDone, code, "%v: %s", c.args, stderr)
 		t.Setenv("ASSAY_DATA_DIR", elsewhere)
 	}
-	out, err := exec.CommandContext(t.Context(), "sh", "-c", processtest.Printed(t, p)).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), "sh", "-c", processtest.SampleCommand(t, p)).CombinedOutput()
 	require.NoError(t, err)
 	require.Contains(t, string(out), `"results"`)
 	// A start that fails because the service runs leaves it its token.
