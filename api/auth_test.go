@@ -93,7 +93,7 @@ func TestWhoMayScore(t *testing.T) {
 		"open, insecure":           {peer: far, headers: []string{"Host", "assay.example"}, open: true, insecure: true, status: 200, by: "anonymous"},
 		"open, insecure, near":     {peer: near, open: true, insecure: true, status: 200, by: "loopback"},
 		"open, insecure, token":    {peer: far, headers: []string{"Authorization", "Bearer EMPTY"}, open: true, insecure: true, status: 200, by: "anonymous"},
-		"invalid peer address":  {peer: "@", status: 401},
+		"invalid peer address":     {peer: "@", status: 401},
 		"near, no host, as of 1.0": {peer: near, headers: []string{"Host", ""}, trust: true, status: 200, by: "loopback"},
 	} {
 		t.Run(name, func(t *testing.T) {

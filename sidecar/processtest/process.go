@@ -18,13 +18,13 @@ import (
 
 // Process is a running "assay serve".
 type Process struct {
-	Cmd    *exec.Cmd
-	Ready  readyLine
-	became chan readyLine // gets that line
-	Log    []string       // of standard error, complete once done is closed
-	commands  chan string    // sample commands that it prints
-	Done   chan struct{}
-	exited bool
+	Cmd      *exec.Cmd
+	Ready    readyLine
+	became   chan readyLine // gets that line
+	Log      []string       // of standard error, complete once done is closed
+	commands chan string    // sample commands that it prints
+	Done     chan struct{}
+	exited   bool
 }
 
 // readyLine is the log line of a service that is ready.
