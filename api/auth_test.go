@@ -32,7 +32,7 @@ func tokens(t *testing.T) *api.Tokens {
 	return loaded
 }
 
-// handler is the service without a connection, so that a peer can be made up.
+// handler is the service without a connection, so that a test can set the peer.
 func handler(t *testing.T, with *api.Tokens, change ...func(*api.Config)) (http.Handler, logBook) {
 	t.Helper()
 	cfg := api.DefaultConfig()
@@ -131,8 +131,7 @@ func TestWhoMayScore(t *testing.T) {
 	}
 }
 
-// Every route asks for its scope and for no other, before it looks at anything
-// else.
+// Every route checks its scope, and only its scope, before anything else.
 func TestScopes(t *testing.T) {
 	want := map[string]string{
 		"GET /": "", "GET /livez": "", "GET /readyz": "", "GET /metrics": "", "GET /openapi.json": "",

@@ -22,7 +22,7 @@ import (
 	"assay/rewardmodel/wire"
 )
 
-// parsed is read once: that takes longer than most tests.
+// parsed is loaded once, because that takes longer than most tests.
 var parsed = sync.OnceValues(func() (*openapi3.T, error) { return openapi3.NewLoader().LoadFromFile("openapi.json") })
 
 var router = sync.OnceValues(func() (routers.Router, error) {
@@ -152,8 +152,8 @@ func TestOpenAPIDescribesEachField(t *testing.T) {
 	}
 }
 
-// Requests of every form are valid by the document and are answered 200 with
-// an answer that is, too.
+// Requests of every form conform to the document and get 200 with a response that
+// does, too.
 func TestOpenAPIDescribesRealRequests(t *testing.T) {
 	s := start(t, scorerOf(t, &model{}, 0))
 	operation := document(t).Paths.Find("/v1/score").Post
@@ -179,9 +179,9 @@ func TestOpenAPIDescribesRealRequests(t *testing.T) {
 	}
 }
 
-// What the document forbids, the decoder forbids too, so that a client made
-// from the one does not meet surprises in the other.
-func TestOpenAPIRefusesWhatTheServiceRefuses(t *testing.T) {
+// The decoder rejects what the document forbids, so that generated clients are not
+// surprised.
+func TestOpenAPIRejectsWhatTheServiceRejects(t *testing.T) {
 	for name, body := range map[string]string{
 		"no responses":     `{}`,
 		"empty list":       `{"responses":[]}`,

@@ -110,7 +110,7 @@ func TestLoadTokens(t *testing.T) {
 	require.ErrorContains(t, err, "token file")
 }
 
-// notes is a log that is read while it is written.
+// notes is a log that can be read concurrently.
 type notes struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -129,7 +129,7 @@ func (n *notes) take() string {
 	return n.text.String()
 }
 
-// The file may be replaced in any way, and a bad one changes nothing.
+// The file may be replaced in any way, and an invalid one changes nothing.
 func TestTokensAreReloaded(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "tokens")
@@ -170,7 +170,7 @@ func TestTokensAreReloaded(t *testing.T) {
 		require.True(t, has(otherToken), "the old ones hold")
 
 		require.NoError(t, os.Remove(path))
-		require.Equal(t, 1, strings.Count(logged(), "cannot be read"), "it is said once")
+		require.Equal(t, 1, strings.Count(logged(), "cannot be read"), "reported once")
 		require.True(t, has(otherToken))
 
 		require.NoError(t, os.WriteFile(path, []byte(longToken+" admin\n"), 0o600))
