@@ -29,7 +29,7 @@ func (d Dir) path(parts ...string) string {
 	return filepath.Join(append([]string{d.Path}, parts...)...)
 }
 
-// scripts writes the embedded Python files to the directory and returns where.
+// scripts writes the embedded Python files to the directory and returns its path.
 func (d Dir) scripts() (string, error) {
 	if err := os.MkdirAll(d.Path, 0o755); err != nil {
 		return "", err
