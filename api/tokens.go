@@ -179,7 +179,7 @@ func (t *Tokens) find(token string) (grant, bool) {
 }
 
 // parseTokens parses a token file. Its errors name lines and columns but never quote
-// them: no secret may get into the log if somebody swaps the columns.
+// them: no secret may get into the log if a user swaps the columns.
 func parseTokens(r io.Reader) ([]grant, error) {
 	var grants []grant
 	lines := map[[sha256.Size]byte]int{}

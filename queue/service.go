@@ -253,7 +253,7 @@ func (s *service) reject(e endpoint, req micro.Request, err error) {
 	switch {
 	case why.Code == http.StatusInternalServerError:
 		s.log.Error().Str("error", rewardmodel.Shorten(err.Error())).Str("subject", e.subject).Msg("a request failed")
-	case req.Reply() == "": // nobody else gets the error
+	case req.Reply() == "": // otherwise the error is lost
 		s.log.Warn().Str("error", why.Error()).Str("subject", e.subject).Msg("rejected a request without a reply subject")
 	}
 	headers := nats.Header{

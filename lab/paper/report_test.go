@@ -104,7 +104,7 @@ func TestDamagedMarks(t *testing.T) {
 	require.Equal(t, "1\n<!-- results:begin a -->\n\nx\n\n<!-- results:end a -->\n2\n", string(out))
 }
 
-// The committed report is what the records give. UPDATE_GOLDEN=1 writes it.
+// The committed report matches the records. UPDATE_GOLDEN=1 writes it.
 func TestCommittedReport(t *testing.T) {
 	committed, dir := filepath.Join("..", "..", "docs", "paper"), t.TempDir()
 	store, err := OpenStore(filepath.Join(committed, "results.jsonl"))

@@ -98,7 +98,7 @@ func TestRunnerStopsWhenRecordsAreLost(t *testing.T) {
 	require.ErrorIs(t, err, errStore)
 }
 
-// Another process may finish a run of the plan while ours is running.
+// Another process may complete a run of the plan during this one.
 func TestRunnerSkipsWhatAnotherProcessDid(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "results.jsonl")
 	plan := somePlan(t, 2)

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// appendAll adds all made-up records and returns an exit code.
+// appendAll adds all synthetic records and returns an exit code.
 func appendAll(path string) int {
 	store, err := OpenStore(path)
 	if err != nil {

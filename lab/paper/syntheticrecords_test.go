@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// syntheticRecords returns records of runs that nobody did, for tests: three sigmas, several methods, settings and thresholds.
+// syntheticRecords returns records of synthetic runs, for tests: three sigmas, several methods, settings and thresholds.
 func syntheticRecords() []Record {
 	var out []Record
 	add := func(s Spec, acc float64) *Record {
@@ -26,7 +26,7 @@ func syntheticRecords() []Record {
 		for j, micro := range []int{2, 4, 6, 8, 10} {
 			for seed := range uint64(3) {
 				if method == NNPU+PLADT && micro > 4 {
-					continue // a row with holes
+					continue // an incomplete row
 				}
 				r := add(spec(method, micro, seed, ""), 0.8-0.04*float64(i%3)-0.05*float64(j)+0.01*float64(seed))
 				if method == BFGPU {

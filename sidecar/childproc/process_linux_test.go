@@ -18,7 +18,7 @@ import (
 // parentVariable makes TestChildParent a process that runs a child until it is killed.
 const parentVariable = "TEST_CHILD_ARGS"
 
-// TestChildParent is no test of its own.
+// TestChildParent is not a test.
 func TestChildParent(t *testing.T) {
 	args := os.Getenv(parentVariable)
 	if args == "" {

@@ -19,8 +19,8 @@ import (
 	"assay/sidecar/processtest"
 )
 
-// tinyHub serves the tiny model as acme/tiny, and makes the environment and the
-// working directory those of a user of it.
+// tinyHub serves the tiny model as acme/tiny, and sets the environment and the working
+// directory for it.
 func tinyHub(t *testing.T) *hubtest.Hub {
 	t.Helper()
 	model := processtest.TinyModel(t, nil)
@@ -65,8 +65,8 @@ func TestPullThenScore(t *testing.T) {
 	require.Empty(t, h.Seen())
 }
 
-// TestKilledPullResumes ends a process in the middle of the weights, with a
-// signal that it sees and with one that it does not.
+// TestKilledPullResumes ends a process during the download of the weights, with
+// SIGTERM and SIGKILL.
 func TestKilledPullResumes(t *testing.T) {
 	for name, signal := range map[string]os.Signal{"SIGKILL": syscall.SIGKILL, "SIGTERM": syscall.SIGTERM} {
 		t.Run(name, func(t *testing.T) {

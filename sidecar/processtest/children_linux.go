@@ -14,7 +14,7 @@ func ChildrenOf(t *testing.T, pid int) (children []int) {
 	require.NoError(t, err)
 	for _, process := range processes {
 		stat, err := process.Stat()
-		if err == nil && stat.PPID == pid && stat.State != "Z" { // an error: it has exited
+		if err == nil && stat.PPID == pid && stat.State != "Z" { // an error means that it has exited
 			children = append(children, process.PID)
 		}
 	}

@@ -38,7 +38,7 @@ func RequireOneRewardEach(t *testing.T, p *Process, responses int, prefix string
 	}
 }
 
-// LongText is a different text for every i, so that it is not in a cache.
+// LongText returns a different text for every i, so that no cache has it.
 func LongText(i int) string {
 	var b strings.Builder
 	for k := range 40 {
@@ -57,7 +57,7 @@ func DataDir(p *Process) string {
 	return ""
 }
 
-// SampleCommand is the sample command that a process prints.
+// SampleCommand waits for the sample command that a process prints.
 func SampleCommand(t *testing.T, p *Process) string {
 	t.Helper()
 	select {

@@ -20,9 +20,9 @@ import (
 type Process struct {
 	Cmd      *exec.Cmd
 	Ready    readyLine
-	became   chan readyLine // gets that line
+	became   chan readyLine // receives the ready line
 	Log      []string       // of standard error, complete once done is closed
-	commands chan string    // sample commands that it prints
+	commands chan string    // printed sample commands
 	Done     chan struct{}
 	exited   bool
 }

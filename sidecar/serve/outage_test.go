@@ -17,16 +17,16 @@ import (
 	"assay/sidecar/processtest"
 )
 
-// listed is the answer to a read.
+// listed is the response to a read.
 type listed struct {
 	code int
-	age  string // what the header Age says
+	age  string // value of the header Age
 	body string
 	took time.Duration
 }
 
-// A NATS server that is stopped and started again takes HTTP down at no time:
-// scoring continues, reads answer from memory, and /readyz?streams=1 shows it.
+// A restart of the NATS server does not affect HTTP: scoring continues, reads are
+// served from memory, and /readyz?streams=1 shows the outage.
 func TestOutageOfNATSLeavesHTTPUp(t *testing.T) {
 	dir := t.TempDir()
 	server, err := queue.StartEmbedded(queue.ServerConfig{Listen: "127.0.0.1:0", DataDir: dir}, zerolog.Nop())
@@ -61,7 +61,7 @@ func TestOutageOfNATSLeavesHTTPUp(t *testing.T) {
 		healthy[path] = got.body
 	}
 
-	// What anybody may ask costs NATS next to nothing.
+	// Unauthenticated requests cost NATS almost nothing.
 	nc, err := nats.Connect(server.URL())
 	require.NoError(t, err)
 	defer nc.Close()
@@ -84,7 +84,7 @@ func TestOutageOfNATSLeavesHTTPUp(t *testing.T) {
 		require.Equal(t, 200, got.code, "%s: %s", path, got.body)
 		require.Equal(t, healthy[path], got.body, path)
 		require.NotEmpty(t, got.age, path)
-		require.Less(t, got.took, 3*time.Second, path) // a busy machine; 0.75 s of it wait for NATS
+		require.Less(t, got.took, 3*time.Second, path) // for a busy machine; 0.75 s are the wait for NATS
 	}
 	require.Less(t, list("/v1/feedback/candidates").took, 3*time.Second)
 	for _, path := range []string{"/readyz", "/health", "/v2/health/ready"} {

@@ -118,7 +118,7 @@ func TestSIGTERMFinishesRequestsInFlight(t *testing.T) {
 	for i := range responses {
 		processtest.Publish(t, js, "job", fmt.Sprint("s", i), fmt.Sprintf(`{"response":"%s"}`, processtest.LongText(i)))
 	}
-	// A request large enough to be at work when the signal comes.
+	// A request large enough to be in flight when the signal arrives.
 	var items []string
 	for i := range 400 {
 		items = append(items, fmt.Sprintf(`{"response":"%s"}`, processtest.LongText(1000+i)))
@@ -138,13 +138,13 @@ func TestSIGTERMFinishesRequestsInFlight(t *testing.T) {
 	}()
 	require.Eventually(t, func() bool {
 		_, metrics := processtest.Get(t, p.Ready.HTTP+"/metrics")
-		return strings.Contains(metrics, "assay_http_requests_in_flight 2") // ours, and the one that asks
+		return strings.Contains(metrics, "assay_http_requests_in_flight 2") // the request, and this one
 	}, processtest.Timeout, time.Millisecond)
 	p.Signal(t)
 	require.NoError(t, <-answered)
 	require.Equal(t, cli.ExitDone, p.Wait(t), p.Output())
 
-	// What was not done is done by the next one, once.
+	// The next process completes the rest, once.
 	p = processtest.Serve(t, processtest.TinyModel(t, nil), processtest.DataDir(p))
 	processtest.RequireOneRewardEach(t, p, responses, "s")
 }

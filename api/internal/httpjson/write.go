@@ -104,7 +104,7 @@ func Write(w http.ResponseWriter, r *http.Request, status int, body []byte) {
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Add("Vary", "Accept-Encoding")
 	if len(body) >= compressFrom && acceptsGzip(r.Header.Values("Accept-Encoding")) {
-		if smaller, err := compress(exchange.Of(r).Memory, body); err == nil { // otherwise there is no memory for it
+		if smaller, err := compress(exchange.Of(r).Memory, body); err == nil { // an error means that memory is short
 			header.Set("Content-Encoding", "gzip")
 			body = smaller
 		}
@@ -123,7 +123,7 @@ func Send(w http.ResponseWriter, r *http.Request, status int, body []byte) {
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
 	if len(body) <= sendChunk { // the buffers of the connection take most of it
-		_, _ = w.Write(body) // a client that left is no failure of the service
+		_, _ = w.Write(body) // a disconnected client is not a failure of the service
 		return
 	}
 	control := http.NewResponseController(w)
