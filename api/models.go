@@ -52,7 +52,7 @@ type modelBody struct {
 	Files map[string]retrain.File `json:"files,omitzero"`
 }
 
-// catalog is what is known about all models.
+// catalog is the known state of all models.
 type catalog struct {
 	serving []Model
 	current string // the version that serves by default; "" if unknown

@@ -44,9 +44,9 @@ func TestRecordRejects(t *testing.T) {
 	nan := math.NaN()
 	good := bag.Bag{ID: "a", Label: bag.Violation, Response: "x"}
 	for name, r := range map[string]feedback.Record{
-		"no id":     {Bag: bag.Bag{Label: bag.Violation}},
-		"NaN": {Bag: good, Violation: &nan},
-		"no UTF-8":  {Bag: good, By: "\xff"},
+		"no id":    {Bag: bag.Bag{Label: bag.Violation}},
+		"NaN":      {Bag: good, Violation: &nan},
+		"no UTF-8": {Bag: good, By: "\xff"},
 	} {
 		if data, err := r.AppendJSON([]byte("before")); err == nil || string(data) != "before" {
 			t.Errorf("%s: wrote %q, %v", name, data, err)
