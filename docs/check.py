@@ -17,6 +17,7 @@ service is ready, as a reader does in another shell. A comment before a block ch
 
 import argparse
 import ast
+import contextlib
 import json
 import os
 import re
@@ -34,7 +35,8 @@ ROOT = Path(__file__).resolve().parent.parent
 
 FENCE = re.compile(r"^( *)(```+)(\S*)[^\n]*\n(.*?)^\1\2 *$", re.M | re.S)
 COMMENT = re.compile(r"<!--(.*?)-->", re.S)
-SERVICE = re.compile(r"^((?:make run|(?:bin/)?assay serve)\b[^#&\n]*)&?", re.M)
+SERVICE = re.compile(r"^(?=(?:make run|(?:bin/)?assay serve)\b)", re.M)
+INDENTED = re.compile(r"^(?![-*\d|]).*\n\n {4}\S", re.M)
 
 SESSION = r"""
 set -eEo pipefail
@@ -99,9 +101,11 @@ def slugs(text: str) -> set[str]:
     return found
 
 
-def check_links(document: Path, text: str, errors: list[str]) -> None:
+def check_prose(document: Path, text: str, errors: list[str]) -> None:
     prose = FENCE.sub(lambda fence: "\n" * fence[0].count("\n"), text)
     plain = re.sub(r"`[^`\n]*`", "", prose)
+    if match := INDENTED.search(prose):
+        errors.append(f"{document.relative_to(ROOT)}:{prose.count(chr(10), 0, match.end()) + 1}: fence this code")
     for link in re.finditer(r'\]\(([^)\s]+)[^)]*\)|(?:src|srcset|href)="([^"]+)"', plain):
         target = link[1] or link[2]
         if re.match(r"[a-z]+:", target):
@@ -153,7 +157,7 @@ def session(document_blocks: list[Block], slow: bool) -> tuple[str, list[tuple[B
         code = block.text
         if block.language == "python":
             code = f"python3 -Wd - <<'END OF PYTHON'\n{code}END OF PYTHON\n"
-        script.append(SERVICE.sub(r"start_service \1", f"echo {block.line} >&3\n{block.first}\n{code}"))
+        script.append(SERVICE.sub("start_service ", f"echo {block.line} >&3\n{block.first}\n{code}"))
     return "\n".join(script), left_out
 
 
@@ -201,10 +205,10 @@ def run(document: Path, script: str) -> str:
             )
             try:
                 failed = process.wait()
-            finally:  # an interrupt
-                if process.poll() is None:
+            finally:  # what it started in the background, and after an interrupt the session too
+                with contextlib.suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGTERM)
-                    process.wait()
+                process.wait()
         if not failed:
             return ""
         tail = "\n".join(log.read_text(errors="replace").splitlines()[-40:])
@@ -219,14 +223,14 @@ def main() -> int:
     parser.add_argument("files", nargs="*", type=Path, help="documents; default: all")
     arguments = parser.parse_args()
 
-    names = subprocess.run(["git", "ls-files", "*.md"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    names = subprocess.run(["git", "ls-files", "*.md", ":!lab/paper/testdata"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     documents = [file.resolve() for file in arguments.files] or [ROOT / name for name in names.splitlines()]
     errors: list[str] = []
     for document in documents:
         text = document.read_text()
         if not text.strip():
             errors.append(f"{document.relative_to(ROOT)} is empty")
-        check_links(document, text, errors)
+        check_prose(document, text, errors)
         for block in blocks(text):
             check_syntax(document, block, errors)
     print(f"checked {len(documents)} documents")
