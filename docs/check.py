@@ -23,6 +23,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -156,7 +157,7 @@ def session(document_blocks: list[Block], slow: bool) -> tuple[str, list[tuple[B
             continue
         code = block.text
         if block.language == "python":
-            code = f"python3 -Wd - <<'END OF PYTHON'\n{code}END OF PYTHON\n"
+            code = f"python3 - <<'END OF PYTHON'\n{code}END OF PYTHON\n"
         script.append(SERVICE.sub("start_service ", f"echo {block.line} >&3\n{block.first}\n{code}"))
     return "\n".join(script), left_out
 
@@ -235,7 +236,11 @@ def main() -> int:
             check_syntax(document, block, errors)
     print(f"checked {len(documents)} documents")
 
-    for document in documents if arguments.run else []:
+    for port in (8080, 4222) if arguments.run else ():
+        with socket.socket() as connection:
+            if connection.connect_ex(("127.0.0.1", port)) == 0:
+                parser.error(f"port {port}, which the documents use, is in use")
+    for document in documents if arguments.run else ():
         name = document.relative_to(ROOT)
         script, left_out = session(blocks(document.read_text()), arguments.slow)
         if script != SESSION:
