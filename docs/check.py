@@ -12,7 +12,8 @@ service is ready, as a reader does in another shell. A comment before a block ch
 
     <!-- not run: REASON -->       the block is checked for syntax only, and listed
     <!-- slow -->                  the block is run with --slow only
-    <!-- run first: COMMANDS -->   what the reader has and a checkout has not, such as a file of labels
+    <!-- run first: COMMANDS -->   what the reader has and a checkout has not, such as a file of labels;
+                                   stop_service stops the service
 """
 
 import argparse
