@@ -55,6 +55,7 @@ start_service() {
 	done
 }
 trap stop_service EXIT
+trap 'exit 1' TERM
 """
 
 
@@ -241,6 +242,7 @@ def main() -> int:
         with socket.socket() as connection:
             if connection.connect_ex(("127.0.0.1", port)) == 0:
                 parser.error(f"port {port}, which the documents use, is in use")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that nothing keeps running
     for document in documents if arguments.run else ():
         name = document.relative_to(ROOT)
         script, left_out = session(blocks(document.read_text()), arguments.slow)
