@@ -190,7 +190,7 @@ def environment(copy: Path, home: Path) -> dict[str, str]:
 
 def run(document: Path, script: str) -> str:
     """Runs a document. Returns the line of the block that failed, and the end of the output."""
-    with tempfile.TemporaryDirectory(prefix="assay-docs-") as directory:
+    with tempfile.TemporaryDirectory(prefix="assay-docs-", ignore_cleanup_errors=True) as directory:
         work = Path(directory)
         copy, home, log, line = work / "assay", work / "home", work / "log", work / "line"
         copy_checkout(copy)
