@@ -24,7 +24,7 @@ ROUND  := --no-pu-loss --loss cross-entropy --no-calibrate
 unraced = go list -f '{{.ImportPath}} {{join .Deps " "}} {{join .TestImports " "}} {{join .XTestImports " "}}' ./... \
 	| awk '{ for (i = 2; i <= NF; i++) if ($$i ~ /sugarme\/gotch$$|rewardmodel\/encoder$$/) { print $$1; next } if ($$1 ~ /(rewardmodel\/encoder|\/segmenter)$$/) print $$1 }'
 
-.PHONY: help setup build run install test test-clients test-all test-k8s lab reference bench hostile lint model image image-test clean check-go
+.PHONY: help setup build run install test test-clients test-all test-k8s test-docs lab reference bench hostile lint model image image-test clean check-go
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{ printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -67,6 +67,9 @@ test-k8s: check-go ## render and check what stands in k8s/, and apply it to a ku
 	cd k8s/test && export GOWORK=off && go vet ./... && \
 	KUBE_APISERVER=$${KUBE_APISERVER-$$(./kube-apiserver.sh)} go test ./...
 
+test-docs: lab ## run the commands of the documents that this machine can run (SLOW=1: those that take minutes too)
+	docs/check.py --run $(if $(SLOW),--slow)
+
 reference: setup ## write the pages of docs/reference that are generated from the code
 	go test ./sidecar/program ./lab -run '^TestReference' -update
 
@@ -76,11 +79,12 @@ bench: setup ## run the Go benchmarks (bin/assay-lab bench measures the service)
 hostile: lab ## attack the memory of a service in a cgroup of the chart's size, for 5 minutes (root)
 	bin/assay-lab bench hostile
 
-lint: setup ## check the formatting, go vet, golangci-lint and the GitHub workflows
+lint: setup ## check the formatting, go vet, golangci-lint, the GitHub workflows, and links and code of the documents
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "gofmt -w: $$unformatted"; exit 1; }
 	go vet ./...
 	go run $(GOLANGCI) run ./...
 	go run $(ACTIONLINT)
+	docs/check.py
 
 install: build ## install under PREFIX (/usr/local): the binary, the libraries that it loads, the shipped model
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/assay $(DESTDIR)$(PREFIX)/share/assay/models

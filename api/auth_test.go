@@ -32,7 +32,7 @@ func tokens(t *testing.T) *api.Tokens {
 	return loaded
 }
 
-// handler is the service without a connection, so that a peer can be made up.
+// handler is the service without a connection, so that a test can set the peer.
 func handler(t *testing.T, with *api.Tokens, change ...func(*api.Config)) (http.Handler, logBook) {
 	t.Helper()
 	cfg := api.DefaultConfig()
@@ -93,7 +93,7 @@ func TestWhoMayScore(t *testing.T) {
 		"open, insecure":           {peer: far, headers: []string{"Host", "assay.example"}, open: true, insecure: true, status: 200, by: "anonymous"},
 		"open, insecure, near":     {peer: near, open: true, insecure: true, status: 200, by: "loopback"},
 		"open, insecure, token":    {peer: far, headers: []string{"Authorization", "Bearer EMPTY"}, open: true, insecure: true, status: 200, by: "anonymous"},
-		"peer that is no address":  {peer: "@", status: 401},
+		"invalid peer address":     {peer: "@", status: 401},
 		"near, no host, as of 1.0": {peer: near, headers: []string{"Host", ""}, trust: true, status: 200, by: "loopback"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -131,8 +131,7 @@ func TestWhoMayScore(t *testing.T) {
 	}
 }
 
-// Every route asks for its scope and for no other, before it looks at anything
-// else.
+// Every route checks its scope, and only its scope, before anything else.
 func TestScopes(t *testing.T) {
 	want := map[string]string{
 		"GET /": "", "GET /livez": "", "GET /readyz": "", "GET /metrics": "", "GET /openapi.json": "",

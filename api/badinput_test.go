@@ -34,7 +34,7 @@ func zstandard(t testing.TB, plain []byte) []byte {
 	return z.EncodeAll(plain, nil)
 }
 
-// one is a request for a response whose JSON string has this inside.
+// one returns a request with one response, given as the content of a JSON string.
 func one(inside string) string { return `{"responses":[{"response":"` + inside + `"}]}` }
 
 func TestBadInput(t *testing.T) {

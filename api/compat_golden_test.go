@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// exchanges are the golden requests of testdata/compat/PROJECT, as
-// that project's clients send them.
+// exchanges are the golden requests of testdata/compat/PROJECT, as clients of the
+// project send them.
 func exchanges(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob("testdata/compat/*/*.request")
@@ -50,8 +50,8 @@ var volatile = []struct {
 	{regexp.MustCompile(`"request_id":"[A-Z2-7]{26}"`), `"request_id":"ID"`},
 }
 
-// Every golden request gets its golden answer (status, media type, body), which
-// openapi.json allows. UPDATE_GOLDEN=1 rewrites the responses.
+// Every golden request gets its golden response (status, media type, body), which
+// conforms to openapi.json. UPDATE_GOLDEN=1 rewrites the responses.
 func TestCompatGolden(t *testing.T) {
 	s := start(t, scorerOf(t, &model{}, 0))
 	for _, file := range exchanges(t) {

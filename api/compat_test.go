@@ -66,8 +66,8 @@ func scoring(t *testing.T) []string {
 	})
 }
 
-// Whatever goes wrong, the status tells it, in the words of the project; none
-// is ever 429, upon which verl gives up.
+// Every failure has the status and error format of the project; none is 429, after
+// which verl gives up.
 func TestCompatFailures(t *testing.T) {
 	for name, c := range map[string]struct {
 		err    error
@@ -105,7 +105,7 @@ func TestCompatFailures(t *testing.T) {
 	}
 }
 
-// What is refused before an adapter sees it is worded as it would word it.
+// Errors before the adapter have the error format of the project, too.
 func TestCompatRefusals(t *testing.T) {
 	s := start(t, scorerOf(t, &model{}, 0), parts(func(p *api.Parts) { p.Tokens = tokens(t) }),
 		config(func(c *api.Config) { c.MaxBody, c.Limits.MaxResponses, c.TrustLoopback = 1000, 2, true }))
@@ -150,7 +150,7 @@ func TestCompatRefusals(t *testing.T) {
 	}
 }
 
-// A response has the same reward wherever it is asked for.
+// A response has the same reward at every endpoint.
 func TestCompatSameReward(t *testing.T) {
 	s := start(t, scorerOf(t, &model{}, 0))
 	var native struct{ Results []struct{ Reward float64 } }
@@ -196,7 +196,7 @@ func at(path ...any) func(any) any {
 	}
 }
 
-// null is not an empty text, of which the reward would be a silent 0.
+// null is an error and not an empty text with reward 0.
 func TestCompatNull(t *testing.T) {
 	s := start(t, scorerOf(t, &model{}, 0))
 	for path, body := range map[string]string{
@@ -251,8 +251,8 @@ func TestCompatModel(t *testing.T) {
 	}
 }
 
-// OpenRLHF posts one sample a request and many at a time: those that wait while
-// the model works become one batch.
+// OpenRLHF posts one sample per request and many concurrently: those that wait for
+// the model become one batch.
 func TestOpenRLHFBatchesAcrossRequests(t *testing.T) {
 	m := gated()
 	scorer := scorerOf(t, m, 0)
@@ -285,7 +285,7 @@ func TestOpenRLHFBatchesAcrossRequests(t *testing.T) {
 	require.Less(t, batches, clients/2)
 }
 
-// waiting is how many requests the service works on.
+// waiting is the number of requests in flight.
 func waiting(t *testing.T, s *service) int {
 	t.Helper()
 	for line := range strings.Lines(string(s.get(t, "/metrics").body)) {
@@ -297,8 +297,8 @@ func waiting(t *testing.T, s *service) int {
 	return 0
 }
 
-// A client of several servers has nothing for some of them, even while those
-// cannot score.
+// A client of several servers sends empty requests to some of them, even while those
+// are not ready.
 func TestOpenRLHFFansOut(t *testing.T) {
 	s := start(t, scorerFunc(func(context.Context, rewardmodel.Request) (rewardmodel.ScoreResponse, error) {
 		return rewardmodel.ScoreResponse{}, rewardmodel.ErrNotReady
@@ -312,8 +312,8 @@ func TestOpenRLHFFansOut(t *testing.T) {
 	require.Equal(t, 400, a.StatusCode)
 }
 
-// Everything in extra_logs becomes a tensor with an element for each query, and
-// every span is one of the response alone, in code points.
+// Each value in extra_logs becomes a tensor with one element per query, and spans
+// index the response without its prompt, in code points.
 func TestOpenRLHFAnswer(t *testing.T) {
 	s := start(t, scorerOf(t, &model{}, 0))
 	prompt := "<|im_start|>user\n# 🙂<|im_end|>\n<|im_start|>assistant\n"
@@ -352,7 +352,7 @@ func TestOpenRLHFAnswer(t *testing.T) {
 	require.Equal(t, "0.0\n", string(a.body))
 }
 
-// TEI's clients read where the time went.
+// Clients of TEI read the timing headers.
 func TestTEITiming(t *testing.T) {
 	s := start(t, scorerOf(t, &model{}, 0))
 	a := s.do(t, "POST", "/predict", strings.NewReader(`{"inputs":"Fine."}`))
@@ -361,7 +361,7 @@ func TestTEITiming(t *testing.T) {
 	}
 }
 
-// The probes that other projects share tell of a drain as /readyz does.
+// The probes of other projects report a drain like /readyz.
 func TestCompatProbes(t *testing.T) {
 	s := start(t, scorerOf(t, &model{}, 0))
 	probes := []string{"/health", "/ping", "/v2/health/ready", "/v2/models/assay/ready"}

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// templated are the endpoints that look for turns in a text, and a body for it.
+// templated are the endpoints that detect turns in a text, with a request body.
 var templated = map[string]struct{ path, body string }{
 	"vLLM":      {"/classify", `{"input":["TEXT"]}`},
 	"SGLang":    {"/classify", `{"text":"TEXT"}`},
@@ -21,7 +21,7 @@ var templated = map[string]struct{ path, body string }{
 
 const oneTurn = `<|im_start|>assistant\na`
 
-// Hundreds of thousands of turns are refused before they are built.
+// Hundreds of thousands of turns are rejected before they are built.
 func TestTurnsAreCounted(t *testing.T) {
 	s := start(t, none)
 	text := strings.Repeat(oneTurn, 512<<10)
@@ -36,7 +36,7 @@ func TestTurnsAreCounted(t *testing.T) {
 	}
 }
 
-// The limit is that of the request, not of a text.
+// The limit applies to the request, not to each text.
 func TestTurnsOfARequestAreCounted(t *testing.T) {
 	s := start(t, none)
 	texts := strings.Repeat(`"`+strings.Repeat(oneTurn, 64<<10)+`",`, 8)
@@ -55,7 +55,7 @@ func TestTurnsAreCharged(t *testing.T) {
 	}
 }
 
-// So is what finding a prompt takes.
+// So is the memory for finding a prompt.
 func TestPromptSearchIsCharged(t *testing.T) {
 	s := start(t, none, within(memory(t, 64<<20)))
 	long := strings.Repeat("a", 4<<20)

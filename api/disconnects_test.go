@@ -19,7 +19,7 @@ import (
 	"assay/rewardmodel"
 )
 
-// dial sends raw bytes, as no well-behaved client would.
+// dial sends raw bytes, to act as a misbehaving client.
 func (s *service) dial(t *testing.T, request string) *net.TCPConn {
 	t.Helper()
 	conn, err := net.Dial("tcp", s.addr)
@@ -56,7 +56,7 @@ func TestClientGoneInTheMiddleOfTheBody(t *testing.T) {
 	require.Equal(t, "info", line["level"])
 }
 
-// A client that only ends its own side still reads why it got nothing.
+// A client that closes only its sending side still reads the error.
 func TestClientEndsTheBodyEarly(t *testing.T) {
 	s := start(t, scorerOf(t, &model{}, 0))
 	conn := s.dial(t, rawPost(1000, `{"responses":[{"resp`))
@@ -73,7 +73,7 @@ func TestClientGoneDuringInference(t *testing.T) {
 			conn := s.dial(t, rawPost(len(body), body, headers))
 			await(t, m.entered, "the batch")
 			require.NoError(t, conn.Close())
-			line := s.log.request(t) // before the model is done: nobody waits for it
+			line := s.log.request(t) // before the model is done: the client has disconnected
 			require.EqualValues(t, 499, line["status"], line)
 			require.EqualValues(t, 1, line["responses"])
 			close(m.release)

@@ -20,8 +20,8 @@ func (quiet) Events(context.Context, uint64) iter.Seq2[retrain.Event, error] {
 
 func (quiet) LastEvent(context.Context) (uint64, error) { return 0, nil }
 
-// A list of events asks the source for its end. That wakes no stream, and does
-// not say that the reader of the source works again.
+// A list of events queries the source for its last event. That wakes no stream, and
+// does not mark the reader of the source as recovered.
 func TestAskingForTheLastEventChangesNothing(t *testing.T) {
 	l := newEventLog(quiet{})
 	l.err = errors.New("the reader failed")

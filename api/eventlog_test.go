@@ -38,7 +38,7 @@ func (c *counted) LastEvent(ctx context.Context) (uint64, error) {
 	return c.eventLog.LastEvent(ctx)
 }
 
-// One reader of the source serves all streams, and there is a limit to those.
+// One reader of the source serves all streams, whose number is limited.
 func TestStreamsShareOneReader(t *testing.T) {
 	const limit = 20
 	l := &counted{eventLog: newEventLog(3)}
@@ -76,8 +76,8 @@ func TestStreamsShareOneReader(t *testing.T) {
 	}, timeout, 5*time.Millisecond, "a place that became free is given away")
 }
 
-// What is in memory is bounded. A client that reads more slowly than it goes is
-// told so and has to come back.
+// Memory is bounded. A client that reads too slowly gets an error and must
+// reconnect.
 func TestSlowFollowerIsToldWhy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newEventLog(0)
@@ -116,7 +116,7 @@ func TestSlowFollowerIsToldWhy(t *testing.T) {
 	})
 }
 
-// scripted is a source that yields what it is given.
+// scripted is a source that yields the given events.
 type scripted chan retrain.Event
 
 func (c scripted) Events(ctx context.Context, _ uint64) iter.Seq2[retrain.Event, error] {
@@ -136,7 +136,7 @@ func (c scripted) Events(ctx context.Context, _ uint64) iter.Seq2[retrain.Event,
 
 func (scripted) LastEvent(context.Context) (uint64, error) { return 0, nil }
 
-// A stream that was removed and created again starts from the beginning for everybody.
+// A stream that was deleted and recreated starts from the beginning for all clients.
 func TestRecreatedStreamStartsOver(t *testing.T) {
 	source := make(scripted)
 	s := start(t, scorerOf(t, &model{}, 0), parts(func(p *api.Parts) { p.Events = source }))
@@ -184,7 +184,7 @@ func TestRevokedTokenEndsTheStream(t *testing.T) {
 	require.Equal(t, 401, s.get(t, "/v1/events", "Authorization", "Bearer "+feedbackToken).StatusCode)
 }
 
-// While its source hangs, the last events come from memory, and soon.
+// While the source hangs, the last events are returned from memory within a timeout.
 func TestEventsFromMemory(t *testing.T) {
 	l := &hanging{eventLog: newEventLog(3)}
 	s := start(t, scorerOf(t, &model{}, 0), parts(func(p *api.Parts) { p.Events = l }))
@@ -202,8 +202,8 @@ func TestEventsFromMemory(t *testing.T) {
 	require.Equal(t, "1", follow(t, s.client, fmt.Sprintf("http://%s/v1/events", s.addr)).event(t)["id"])
 }
 
-// Whether an id beyond the end is of another stream, or of an event that is still
-// to come, only the source knows. While it does not say, nothing is sent again.
+// Only the source knows whether an id beyond the end belongs to another stream or to
+// a future event. While it does not reply, no event is sent twice.
 func TestUnknownPlaceInAnOutage(t *testing.T) {
 	l := &hanging{eventLog: newEventLog(3)}
 	s := start(t, scorerOf(t, &model{}, 0), parts(func(p *api.Parts) { p.Events = l }))
@@ -220,7 +220,7 @@ func TestUnknownPlaceInAnOutage(t *testing.T) {
 	require.Equal(t, "1", f.event(t)["id"], "it is of another stream")
 }
 
-// hanging is a source that stops to answer.
+// hanging is a source that stops replying.
 type hanging struct {
 	*eventLog
 	hangs atomic.Bool

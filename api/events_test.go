@@ -30,7 +30,7 @@ type eventLog struct {
 	mu      sync.Mutex
 	events  []retrain.Event
 	more    chan struct{} // closed by add
-	failure error         // ends Events after what is there; LastEvent's, too, without events
+	failure error         // ends Events after the existing ones; also of LastEvent, without events
 	damaged uint64        // the sequence of an event that cannot be read
 }
 
@@ -99,7 +99,7 @@ func withEvents(t *testing.T, l *eventLog) *service {
 	return start(t, scorerOf(t, &model{}, 0), parts(func(p *api.Parts) { p.Events = l }))
 }
 
-// follower reads a stream as a browser does.
+// follower reads a stream like a browser.
 type follower struct {
 	response *http.Response
 	lines    *bufio.Scanner
@@ -282,8 +282,7 @@ func TestDrainEndsEvents(t *testing.T) {
 	require.NoError(t, err, "a browser retries only after a 200")
 }
 
-// pipes is a listener whose connections are in memory, where time can be made
-// to pass.
+// pipes is a listener with connections in memory, for synctest.
 type pipes chan net.Conn
 
 func (p pipes) Accept() (net.Conn, error) {
@@ -330,8 +329,7 @@ func (s *memoryServer) stop(t *testing.T) {
 	require.NoError(t, s.Shutdown(t.Context()))
 }
 
-// A stream outlives every deadline of its connection, and is never silent for
-// long.
+// A stream outlives every deadline of its connection, and has regular keep-alives.
 func TestEventsOutliveDeadlines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newEventLog(0)
@@ -356,8 +354,8 @@ func TestEventsOutliveDeadlines(t *testing.T) {
 	})
 }
 
-// A client that does not read holds neither the stream nor its source.
-func TestStuckFollowerIsCutOff(t *testing.T) {
+// A client that does not read blocks neither the stream nor its source.
+func TestStalledClientIsDisconnected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := startInMemory(t, newEventLog(0), api.DefaultConfig())
 		conn, err := server.listener.dial(t.Context(), "", "")

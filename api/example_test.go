@@ -15,7 +15,7 @@ import (
 	"assay/rewardmodel"
 )
 
-// constant is the simplest Scorer: everything is fine.
+// constant is the simplest Scorer: every response is compliant.
 type constant struct{}
 
 func (constant) Score(_ context.Context, r rewardmodel.Request) (rewardmodel.ScoreResponse, error) {

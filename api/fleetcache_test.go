@@ -16,12 +16,12 @@ import (
 	"assay/rewardmodel/retrain"
 )
 
-// unreachable is a fleet on a NATS server that stops to answer: every question
-// waits until its context ends.
+// unreachable is a fleet on a NATS server that stops replying: every request waits
+// until its context ends.
 type unreachable struct {
 	*fleet
 	away   atomic.Bool
-	waited atomic.Int64 // questions without an answer
+	waited atomic.Int64 // requests without a reply
 }
 
 func (u *unreachable) wait(ctx context.Context) error {
@@ -91,8 +91,8 @@ func withUnreachable(t *testing.T, events api.EventSource) (*unreachable, *servi
 	}))
 }
 
-// Reads of what the fleet shares are answered from memory in an outage, within a
-// second, and say how old that is.
+// During an outage, the shared state of the fleet is returned from memory within a
+// second, with its age.
 func TestReadsInAnOutage(t *testing.T) {
 	u, s := withUnreachable(t, nil)
 	reads := []string{"/v1/models", "/v1/models/v8", "/v1/models/v7", "/v1/models/default", "/v1/feedback", "/v1/training"}
@@ -133,7 +133,7 @@ func TestReadsInAnOutage(t *testing.T) {
 	require.Empty(t, s.get(t, "/v1/models").Header.Get("Age"))
 }
 
-// Nothing is known yet: the reply says so immediately, and it is no failure of the service.
+// Without a cached state, the reply is an immediate error that does not count as a failure of the service.
 func TestReadsInAnOutageFromTheStart(t *testing.T) {
 	u, s := withUnreachable(t, nil)
 	u.away.Store(true)
@@ -149,7 +149,7 @@ func TestReadsInAnOutageFromTheStart(t *testing.T) {
 	}
 }
 
-// A process that nobody has asked yet knows what there is all the same.
+// The cache is filled before the first request.
 func TestReadsNeedNoReadBefore(t *testing.T) {
 	u, s := withUnreachable(t, newEventLog(1))
 	s.awaitStatus(t, "/readyz", 200)

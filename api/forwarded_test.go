@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Any value of any forwarding header, the empty one too, in any spelling that
-// HTTP allows, ends the exemption of callers on the same machine.
+// Any value of any forwarding header, even an empty one, in any capitalization,
+// ends the exemption of callers on the same machine.
 func TestForwardedRequestsAreNotLocal(t *testing.T) {
 	s := start(t, scorerOf(t, &model{}, 0))
 	for _, header := range []string{

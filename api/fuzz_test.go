@@ -14,7 +14,7 @@ import (
 	"assay/api"
 )
 
-// FuzzScore posts anything: the answer is JSON, and never our own failure.
+// FuzzScore posts arbitrary bodies: the response is JSON, and never a 500.
 func FuzzScore(f *testing.F) {
 	f.Add([]byte(one("Fine. Not # fine.")), "application/json", "", "")
 	f.Add([]byte(`{"responses":[{"messages":[{"role":"assistant","content":"<think>a</think> b"}]}],"options":{"top_k":2,"aggregate":"topk"}}`), "", "", "5")
@@ -25,7 +25,7 @@ func FuzzScore(f *testing.F) {
 
 	cfg := api.DefaultConfig()
 	cfg.MaxBody = 1 << 16
-	cfg.Insecure = true // a recorded request comes from nowhere
+	cfg.Insecure = true // a recorded request has no peer
 	server, err := api.New(cfg, api.Parts{Scorer: scorerOf(f, &model{}, 0), Models: served}, zerolog.Nop(), prometheus.NewRegistry())
 	if err != nil {
 		f.Fatal(err)

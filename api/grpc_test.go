@@ -30,7 +30,7 @@ import (
 	"assay/rewardmodel/wire"
 )
 
-// rpc is a gRPC server that listens on a port of its own, and a client of it.
+// rpc is a gRPC server on a free port, and a client of it.
 type rpc struct {
 	*api.Server
 	conn    *grpc.ClientConn
@@ -168,8 +168,8 @@ func TestGRPCInferRaw(t *testing.T) {
 	require.Equal(t, tensor("Fine.", "Not # fine."), a.RawOutputContents[2])
 }
 
-// The prompt of a response goes to the scorer, the version of a model pins it,
-// and so does a name that is one.
+// The scorer gets the prompt of a response; a model version pins it, and so does a
+// model name that is a version.
 func TestGRPCRequest(t *testing.T) {
 	var got rewardmodel.Request
 	s := startRPC(t, scorerFunc(func(_ context.Context, r rewardmodel.Request) (rewardmodel.ScoreResponse, error) {
@@ -252,7 +252,7 @@ func TestGRPCBadRequests(t *testing.T) {
 	requireStatus(t, s.conn.Invoke(t.Context(), "/x.Y/Z", &inference.ModelReadyRequest{}, out), codes.Unimplemented, "/x.Y/Z")
 }
 
-// frames sends bytes as they are.
+// frames is a codec that sends raw bytes.
 type frames struct{}
 
 func (frames) Marshal(v any) ([]byte, error)      { return v.([]byte), nil }
@@ -274,7 +274,7 @@ func TestGRPCBrokenMessages(t *testing.T) {
 	}
 }
 
-// Every failure of scoring has its code; those that pass say when to come back.
+// Every failure of scoring has its code; retryable ones say when to retry.
 func TestGRPCFailures(t *testing.T) {
 	for name, c := range map[string]struct {
 		err      error
@@ -401,7 +401,7 @@ func TestGRPCHealth(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Reflection describes the calls; a client that keeps it open holds nothing up.
+// Reflection describes the calls; a client that keeps it open does not block a shutdown.
 func TestGRPCReflection(t *testing.T) {
 	s := startRPC(t, scorerOf(t, &model{}, 0))
 	stream, err := grpc_reflection_v1.NewServerReflectionClient(s.conn).ServerReflectionInfo(t.Context())
@@ -416,7 +416,7 @@ func TestGRPCReflection(t *testing.T) {
 	requireStatus(t, err, codes.Unavailable, "shutting down")
 }
 
-// New limits hold for the next call, whether they are lower or higher.
+// New limits apply to the next call, whether lower or higher.
 func TestGRPCSizeLimitChanges(t *testing.T) {
 	s := startRPC(t, scorerOf(t, &model{}, 0), config(func(c *api.Config) { c.MaxBody = 1 << 16 }))
 	between := texts(strings.Repeat("a", 1<<14))

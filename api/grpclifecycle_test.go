@@ -21,7 +21,7 @@ import (
 	"assay/rewardmodel"
 )
 
-// Callers are the same as over HTTP.
+// Authentication is the same as over HTTP.
 func TestGRPCCallers(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "tokens")
 	require.NoError(t, os.WriteFile(file, []byte("secret-of-the-trainer-0001 score trainer\nsecret-of-the-labeller-01 feedback labeller\n"), 0o600))
@@ -105,7 +105,7 @@ func TestGRPCStreamOfARevokedToken(t *testing.T) {
 	requireStatus(t, err, codes.Unauthenticated, "the token is unknown")
 }
 
-// The deadline of a call reaches the scorer; the service's own is the most.
+// The deadline of a call reaches the scorer; that of the service is the maximum.
 func TestGRPCDeadline(t *testing.T) {
 	waits := scorerFunc(func(ctx context.Context, _ rewardmodel.Request) (rewardmodel.ScoreResponse, error) {
 		<-ctx.Done()
@@ -129,14 +129,14 @@ func TestGRPCDeadline(t *testing.T) {
 	s = startRPC(t, waits, config(func(c *api.Config) { c.RequestTimeout = 50 * time.Millisecond }))
 	_, err = infer(t, s, texts("a"))
 	requireStatus(t, err, codes.DeadlineExceeded, "at most --request-timeout, 50ms")
-	// A client that opens a call and sends nothing holds it no longer.
+	// A client that opens a call and sends nothing does not extend it.
 	stream, err := s.conn.NewStream(t.Context(), &grpc.StreamDesc{ClientStreams: true}, "/inference.GRPCInferenceService/ModelInfer")
 	require.NoError(t, err)
 	requireStatus(t, stream.RecvMsg(&inference.ModelInferResponse{}), codes.DeadlineExceeded, "did not arrive")
 }
 
-// A shutdown waits for the calls that run, takes no more, and cuts them off at
-// its deadline.
+// A shutdown rejects new calls, waits for those in flight, and cancels them at its
+// deadline.
 func TestGRPCShutdown(t *testing.T) {
 	m := gated()
 	s := startRPC(t, scorerOf(t, m, 0))

@@ -35,8 +35,8 @@ func field(name, value string) string {
 	return "\x00" + string(rune(len(name))) + name + string(rune(len(value))) + value
 }
 
-// unread opens a connection that takes no byte of any reply, and calls methods
-// on it with empty messages.
+// unread opens a connection that reads no byte of any reply, and calls methods on it
+// with empty messages.
 func unread(t *testing.T, addr string, methods ...string) net.Conn {
 	t.Helper()
 	conn, err := net.Dial("tcp", addr)
@@ -54,8 +54,8 @@ func unread(t *testing.T, addr string, methods ...string) net.Conn {
 	return conn
 }
 
-// A client without a token that takes no small reply loses its connection, as it
-// would hold its calls open forever.
+// A client without a token that does not read small replies is disconnected, since it
+// would keep its calls open forever.
 func TestGRPCUnreadProbesAreEnded(t *testing.T) {
 	s := startRPC(t, none, config(func(c *api.Config) { c.HeaderTimeout = 300 * time.Millisecond }))
 	live := "/inference.GRPCInferenceService/ServerLive"
@@ -65,7 +65,7 @@ func TestGRPCUnreadProbesAreEnded(t *testing.T) {
 	require.NotErrorIs(t, err, os.ErrDeadlineExceeded)
 }
 
-// Replies that are read cut nothing.
+// A client that reads its replies stays connected.
 func TestGRPCReadRepliesKeepTheConnection(t *testing.T) {
 	s := startRPC(t, scorerOf(t, &model{}, 0), config(func(c *api.Config) { c.HeaderTimeout = 500 * time.Millisecond }))
 	stream := openStream(t, s)
@@ -75,11 +75,11 @@ func TestGRPCReadRepliesKeepTheConnection(t *testing.T) {
 		exchangeOn(t, stream)
 		_, err := callWith[inference.ServerLiveResponse](t, t.Context(), s.conn, "ServerLive", &inference.ServerLiveRequest{})
 		require.NoError(t, err)
-		s.log.request(t) // makes room for the next
+		s.log.request(t) // makes room for the next line
 	}
 }
 
-// Reflection, which needs no token, ends a stream that asks nothing.
+// Reflection, which needs no token, ends an idle stream.
 func TestGRPCReflectionEnds(t *testing.T) {
 	s := startRPC(t, none, config(func(c *api.Config) { c.HeaderTimeout = 300 * time.Millisecond }))
 	stream, err := grpc_reflection_v1.NewServerReflectionClient(s.conn).ServerReflectionInfo(t.Context())
@@ -112,7 +112,7 @@ func TestGRPCUnreadReplyEndsNoOtherCall(t *testing.T) {
 	require.NoError(t, stream.SendMsg(texts("a")))
 	require.Eventually(t, func() bool { return !free(m, 64<<20)() }, timeout, time.Millisecond)
 
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // four times what the reply has
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // four times the timeout of the reply
 	defer cancel()
 	select {
 	case err := <-answered:
@@ -125,7 +125,7 @@ func TestGRPCUnreadReplyEndsNoOtherCall(t *testing.T) {
 	require.Eventually(t, free(m, 64<<20), timeout, 10*time.Millisecond, "alone it is cut off")
 }
 
-// Nothing keeps an unread reply longer than a request may take.
+// An unread reply is held no longer than the request timeout.
 func TestGRPCUnreadReplyEndsAfterAll(t *testing.T) {
 	m := memory(t, 64<<20)
 	text := strings.Repeat("x", 8<<20)
@@ -137,7 +137,7 @@ func TestGRPCUnreadReplyEndsAfterAll(t *testing.T) {
 	stream := openStream(t, s)
 	require.NoError(t, stream.SendMsg(texts("a")))
 	require.Eventually(t, func() bool { return !free(m, 64<<20)() }, timeout, time.Millisecond)
-	other := openStream(t, s) // a call that runs all the time
+	other := openStream(t, s) // a call that stays in flight
 	require.NoError(t, other.SendMsg(texts("a")))
 	require.Eventually(t, free(m, 64<<20), timeout, 10*time.Millisecond)
 }

@@ -24,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// timeout bounds every wait of a test for something that does happen.
+// timeout is the timeout of every wait in a test.
 const timeout = 20 * time.Second
 
 // runes is a tokenizer whose ids are the code points of the text.
@@ -36,8 +36,8 @@ func (runes) IDsContext(ctx context.Context, text string) ([]int32, error) {
 func (runes) Frame(ids []int32) []int32 { return append(append([]int32{-1}, ids...), -2) }
 func (runes) Special() int              { return 2 }
 
-// model finds a violation wherever there is a '#'. With a gate it says when it
-// is entered and waits until it is released.
+// model scores text with a '#' as a violation. With a gate, it signals when it is
+// entered and waits until it is released.
 type model struct {
 	entered, release chan struct{}
 	err              error
@@ -62,7 +62,7 @@ func (m *model) Margins(batch []rewardmodel.Sequence) ([]float32, error) {
 
 func bad(sequence []int32) bool { return strings.ContainsRune(string(sequence), '#') }
 
-// scorerOf is a real scorer around a model of the tests.
+// scorerOf is a real scorer with a test model.
 func scorerOf(tb testing.TB, m rewardmodel.Model, queue int) *rewardmodel.Scorer {
 	tb.Helper()
 	scorer, err := rewardmodel.NewScorer(rewardmodel.ScorerConfig{Name: "default", Version: "v7", MaxQueueTokens: queue}, m, runes{}, nil)
@@ -71,7 +71,7 @@ func scorerOf(tb testing.TB, m rewardmodel.Model, queue int) *rewardmodel.Scorer
 	return scorer
 }
 
-// scorerFunc is a Scorer that a test writes in place.
+// scorerFunc is an inline Scorer.
 type scorerFunc func(context.Context, rewardmodel.Request) (rewardmodel.ScoreResponse, error)
 
 func (f scorerFunc) Score(ctx context.Context, r rewardmodel.Request) (rewardmodel.ScoreResponse, error) {
@@ -87,7 +87,7 @@ var served = catalog{
 	{Name: "default", Version: "v6", Threshold: 0.5, Labels: []string{"violation", "compliant"}},
 }
 
-// service is a server that listens on a port of its own.
+// service is a server on a free port.
 type service struct {
 	*api.Server
 	addr   string
@@ -130,7 +130,7 @@ func start(t *testing.T, scorer api.Scorer, options ...option) *service {
 	return s
 }
 
-// answer is a response whose body was read.
+// answer is a response with its body.
 type answer struct {
 	*http.Response
 	body []byte
@@ -149,7 +149,7 @@ func (a answer) failure(t *testing.T) (code, field, message string) {
 	return body.Error.Code, body.Error.Field, body.Error.Message
 }
 
-// do sends a request and holds the answer to the OpenAPI document.
+// do sends a request and validates the response against the OpenAPI document.
 func (s *service) do(t *testing.T, method, path string, body io.Reader, headers ...string) answer {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, "http://"+s.addr+path, body)
@@ -185,7 +185,7 @@ func (s *service) get(t *testing.T, path string, headers ...string) answer {
 	return s.do(t, "GET", path, nil, headers...)
 }
 
-// conforms checks an answer against openapi.json, where that knows the route.
+// conforms validates a response against openapi.json, if the route is documented.
 func conforms(t *testing.T, r *http.Request, a answer) {
 	t.Helper()
 	route, params, err := routes(t).FindRoute(r)
@@ -202,7 +202,7 @@ func conforms(t *testing.T, r *http.Request, a answer) {
 	require.NoError(t, openapi3filter.ValidateResponse(t.Context(), input), "%s", a.body)
 }
 
-// logBook takes log lines for a test to wait for.
+// logBook receives log lines that a test can wait for.
 type logBook chan map[string]any
 
 func (l logBook) Write(line []byte) (int, error) {

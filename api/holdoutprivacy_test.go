@@ -8,7 +8,7 @@ import (
 	"assay/api"
 )
 
-// Callers that may only send labels cannot see from the counts which of them are
+// Callers with only the scope feedback cannot tell from the counts which labels are
 // held out; operators can.
 func TestOnlyOperatorsSeeTheSplit(t *testing.T) {
 	_, s := withFleet(t, parts(func(p *api.Parts) { p.Tokens = tokens(t) }))

@@ -19,7 +19,7 @@ import (
 	"assay/rewardmodel/retrain"
 )
 
-// fleet is a whole feedback loop in memory. What it was asked to do is in asked.
+// fleet is a feedback loop in memory, which records requests in asked.
 type fleet struct {
 	asked   []string
 	batch   feedback.Batch
@@ -277,7 +277,7 @@ func TestTraining(t *testing.T) {
 	}
 }
 
-// Errors of the loop have their status and code wherever they come from.
+// Errors of the loop have their status and code at every endpoint.
 func TestErrorsOfTheLoop(t *testing.T) {
 	f, s := withFleet(t)
 	for _, c := range []struct {

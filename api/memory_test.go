@@ -23,7 +23,7 @@ import (
 	"assay/rewardmodel"
 )
 
-// none is a scorer that must not be reached.
+// none is a scorer that must not be called.
 var none = scorerFunc(func(context.Context, rewardmodel.Request) (rewardmodel.ScoreResponse, error) {
 	return rewardmodel.ScoreResponse{}, errors.New("the request was scored")
 })
@@ -37,8 +37,8 @@ func memory(t *testing.T, limit int64) *rewardmodel.Memory {
 
 func within(m *rewardmodel.Memory) option { return parts(func(p *api.Parts) { p.Memory = m }) }
 
-// Millions of empty texts are refused while they are decoded, whatever the
-// protocol: nothing near as many items is built.
+// Millions of empty texts are rejected while they are decoded, in every protocol:
+// few items are built.
 func TestEmptyTextsAreNotBuilt(t *testing.T) {
 	const n = 2 << 20
 	s := start(t, none)
@@ -71,7 +71,7 @@ func TestEmptyTextsAreNotBuilt(t *testing.T) {
 			bytes := allocated(func() { a = s.do(t, "POST", c.path, strings.NewReader(c.body), c.headers...) })
 			require.Contains(t, []int{400, 413, 422}, a.StatusCode, "%s", a.body)
 			// Reading a body into a growing buffer allocates about six times as much,
-			// and what is refused at its limit comes on top.
+			// plus what is rejected at its limit.
 			require.Less(t, bytes, uint64(10*len(c.body)+32<<20), "%s", a.body)
 		})
 	}
@@ -86,8 +86,8 @@ func TestGRPCEmptyTextsAreNotBuilt(t *testing.T) {
 	requireStatus(t, err, codes.ResourceExhausted, "send fewer texts per call")
 }
 
-// The results of a request have a size limit, which is noticed before the
-// first byte is sent.
+// The results of a request have a size limit, which applies before the first byte is
+// sent.
 func TestReplyTooLarge(t *testing.T) {
 	instances := make([]rewardmodel.Instance, 100_000)
 	s := start(t, scorerFunc(func(_ context.Context, r rewardmodel.Request) (rewardmodel.ScoreResponse, error) {
@@ -104,7 +104,7 @@ func TestReplyTooLarge(t *testing.T) {
 	require.Contains(t, message, `"options":{"instances":false}`)
 }
 
-// hold begins a large request and never ends it.
+// hold starts a large request and never completes it.
 func hold(t *testing.T, addr string, bytes int) net.Conn {
 	t.Helper()
 	conn, err := net.Dial("tcp", addr)
@@ -115,8 +115,7 @@ func hold(t *testing.T, addr string, bytes int) net.Conn {
 	return conn
 }
 
-// Bodies that stall hold memory: what does not fit in addition is 503, and what
-// is small still fits.
+// Stalled bodies hold memory: large requests get 503, and small ones still fit.
 func TestMemoryIsShared(t *testing.T) {
 	m := memory(t, 64<<20)
 	s := start(t, scorerOf(t, &model{}, 0), within(m))
@@ -139,7 +138,7 @@ func TestMemoryIsShared(t *testing.T) {
 	require.Eventually(t, func() bool { return s.score(t, large).StatusCode == http.StatusOK }, timeout, 10*time.Millisecond, "what left holds nothing")
 }
 
-// A body that makes no progress is ended long before the request would be.
+// A body without progress is ended long before the request timeout.
 func TestSlowBodyIsEnded(t *testing.T) {
 	for name, c := range map[string]struct {
 		maxBody int64
@@ -163,7 +162,7 @@ func TestSlowBodyIsEnded(t *testing.T) {
 	}
 }
 
-// free is whether nothing holds memory any more.
+// free reports whether all memory is released.
 func free(m *rewardmodel.Memory, limit int64) func() bool {
 	return func() bool {
 		r := m.Open()
@@ -172,8 +171,7 @@ func free(m *rewardmodel.Memory, limit int64) func() bool {
 	}
 }
 
-// A reply that its client does not read ends with the connection, and holds no
-// memory from then on.
+// An unread reply ends with the connection, and then holds no memory.
 func TestUnreadReplyIsEnded(t *testing.T) {
 	m := memory(t, 64<<20)
 	instances := make([]rewardmodel.Instance, 400_000)
@@ -192,7 +190,7 @@ func TestUnreadReplyIsEnded(t *testing.T) {
 	require.NotNil(t, s.log.request(t))
 }
 
-// Names are echoed and logged, so that their length is bounded, field by field.
+// Names are echoed and logged, so their length is limited, field by field.
 func TestLongNamesAreRefused(t *testing.T) {
 	s := start(t, none)
 	long := strings.Repeat("v", 513)
@@ -212,7 +210,7 @@ func TestLongNamesAreRefused(t *testing.T) {
 	}
 }
 
-// Whatever an error quotes, the log and the client see the beginning of it.
+// Quotes in errors are truncated, in the log and for the client.
 func TestLogLinesAreShort(t *testing.T) {
 	s := start(t, scorerFunc(func(context.Context, rewardmodel.Request) (rewardmodel.ScoreResponse, error) {
 		return rewardmodel.ScoreResponse{}, &rewardmodel.InputError{Field: strings.Repeat("f", 1<<20), Message: strings.Repeat("m", 1<<20)}
@@ -223,7 +221,7 @@ func TestLogLinesAreShort(t *testing.T) {
 	require.Less(t, len(s.log.request(t)["error"].(string)), 4<<10)
 }
 
-// stalled is a gRPC message that announces so many bytes and brings half.
+// stalled is a gRPC message that announces a size and sends half of it.
 func stalled(size int, stop <-chan struct{}) io.Reader {
 	return io.MultiReader(bytes.NewReader(binary.BigEndian.AppendUint32([]byte{0}, uint32(size))), bytes.NewReader(make([]byte, size/2)), blocked(stop))
 }
@@ -235,13 +233,13 @@ func (b blocked) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// grpcStatus sends a message that stalls, and returns how the call ends.
+// grpcStatus sends a message that stalls, and returns the status of the call.
 func grpcStatus(t *testing.T, s *rpc, host, method string) (code, message string) {
 	t.Helper()
 	return grpcStatusOf(t, s, host, method, func(stop <-chan struct{}) io.Reader { return stalled(4<<20, stop) })
 }
 
-// grpcStatusOf sends a body, and returns how the call ends.
+// grpcStatusOf sends a body, and returns the status of the call.
 func grpcStatusOf(t *testing.T, s *rpc, host, method string, body func(stop <-chan struct{}) io.Reader) (code, message string) {
 	t.Helper()
 	protocols := new(http.Protocols)
@@ -269,8 +267,8 @@ func grpcStatusOf(t *testing.T, s *rpc, host, method string, body func(stop <-ch
 	return end.Get("Grpc-Status"), end.Get("Grpc-Message")
 }
 
-// A call that needs no token takes no large message, one that does takes none
-// before the caller is known, and one that stalls is ended.
+// A call without authentication accepts no large message, other calls accept none
+// before authentication, and a stalled call is ended.
 func TestGRPCStalledMessages(t *testing.T) {
 	m := memory(t, 64<<20)
 	s := startRPC(t, none, within(m), config(func(c *api.Config) {
@@ -295,7 +293,7 @@ func TestGRPCStalledMessages(t *testing.T) {
 	require.Eventually(t, free(m, 64<<20), timeout, 10*time.Millisecond)
 }
 
-// A call that ends before its message does is a mistake of the client.
+// A call that ends within its message is an error of the client.
 func TestGRPCMissingMessage(t *testing.T) {
 	s := startRPC(t, none)
 	for name, body := range map[string]string{"none": "", "header cut": "\x00\x00", "message cut": "\x00\x00\x00\x00\x09abc"} {
@@ -331,7 +329,7 @@ var (
 )
 
 // A large reply stays charged until its client has read it; a client that never
-// does loses the connection.
+// does is disconnected.
 func TestGRPCUnreadReplyIsEnded(t *testing.T) {
 	m := memory(t, 64<<20)
 	text := strings.Repeat("x", 8<<20)

@@ -67,7 +67,7 @@ type aspectBody struct {
 	Threshold float64 `json:"threshold"` // T of the default aggregate (max), in [0,1]
 }
 
-// catalog is what is known about all models.
+// catalog is the known state of all models.
 type catalog struct {
 	serving []Model
 	current string // the version that serves by default; "" if unknown

@@ -31,8 +31,8 @@ func tensor(texts ...string) []byte {
 	return raw
 }
 
-// Triton's clients send texts, and ask for outputs, as raw bytes behind the
-// JSON; its length is in a header.
+// Clients of Triton send texts and request outputs as raw bytes after the JSON, whose
+// length is in a header.
 func TestOIPBinary(t *testing.T) {
 	s := start(t, scorerOf(t, &model{}, 0))
 	raw := tensor("Fine 🙂. Not # fine.", "")
@@ -122,8 +122,8 @@ func TestOIPBadTensors(t *testing.T) {
 	}
 }
 
-// FuzzCompat posts anything to every adapter: the answer is never our own
-// failure, and JSON unless raw tensors were asked for.
+// FuzzCompat posts arbitrary bodies to every adapter: the response is never a 500,
+// and is JSON unless raw tensors were requested.
 func FuzzCompat(f *testing.F) {
 	paths := []string{"/get_reward", "/slime", "/slime/result", "/classify", "/score", "/v1/embeddings", "/v1/moderations",
 		"/predict", "/api/v1/text/contents", "/v2/models/assay/infer"}
@@ -146,7 +146,7 @@ func FuzzCompat(f *testing.F) {
 
 	cfg := api.DefaultConfig()
 	cfg.MaxBody = 1 << 16
-	cfg.Insecure = true // a recorded request comes from nowhere
+	cfg.Insecure = true // a recorded request has no peer
 	server, err := api.New(cfg, api.Parts{Scorer: scorerOf(f, &model{}, 0), Models: served}, zerolog.Nop(), prometheus.NewRegistry())
 	if err != nil {
 		f.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"os"
+	"slices"
 	"sort"
 	"strings"
 	"sync"
@@ -21,7 +22,7 @@ import (
 	"assay/rewardmodel/wire"
 )
 
-// parsed is read once: that takes longer than most tests.
+// parsed is loaded once, because that takes longer than most tests.
 var parsed = sync.OnceValues(func() (*openapi3.T, error) { return openapi3.NewLoader().LoadFromFile("openapi.json") })
 
 var router = sync.OnceValues(func() (routers.Router, error) {
@@ -46,7 +47,7 @@ func routes(t *testing.T) routers.Router {
 	return r
 }
 
-// allowed tells what the document has against a request, tokens aside.
+// allowed validates a request against the document, except its token.
 func allowed(t *testing.T, r *http.Request) error {
 	t.Helper()
 	route, params, err := routes(t).FindRoute(r)
@@ -99,8 +100,60 @@ func TestOpenAPIIsComplete(t *testing.T) {
 	require.Equal(t, documented, indexed)
 }
 
-// Requests of every form are valid by the document and are answered 200 with
-// an answer that is, too.
+// Each property and parameter has a description that is a sentence, its own or that of the schema that it refers to.
+func TestOpenAPIDescribesEachField(t *testing.T) {
+	doc := document(t)
+	sentence := func(where, description string) {
+		t.Helper()
+		require.Regexp(t, `(?s)^[^a-z].*[.]$`, description, "description of %s", where)
+	}
+	seen := map[*openapi3.Schema]bool{}
+	var fields func(where string, s *openapi3.SchemaRef)
+	fields = func(where string, s *openapi3.SchemaRef) {
+		if s == nil || s.Value == nil || seen[s.Value] {
+			return
+		}
+		seen[s.Value] = true
+		for name, property := range s.Value.Properties {
+			sentence(where+"."+name, property.Value.Description)
+			fields(where+"."+name, property)
+		}
+		fields(where+"[]", s.Value.Items)
+		fields(where+"{}", s.Value.AdditionalProperties.Schema)
+		for _, part := range slices.Concat(s.Value.AllOf, s.Value.AnyOf, s.Value.OneOf) {
+			fields(where, part)
+		}
+	}
+	content := func(where string, c openapi3.Content) {
+		for _, media := range c {
+			fields(where, media.Schema)
+		}
+	}
+	for name, s := range doc.Components.Schemas {
+		fields(name, s)
+	}
+	for path, item := range doc.Paths.Map() {
+		for method, operation := range item.Operations() {
+			where := method + " " + path
+			for _, p := range slices.Concat(item.Parameters, operation.Parameters) {
+				sentence(where+" parameter "+p.Value.Name, p.Value.Description)
+				fields(where+" parameter "+p.Value.Name, p.Value.Schema)
+			}
+			if operation.RequestBody != nil {
+				content(where, operation.RequestBody.Value.Content)
+			}
+			for status, response := range operation.Responses.Map() {
+				content(where+" "+status, response.Value.Content)
+				for name, h := range response.Value.Headers {
+					sentence(where+" header "+name, h.Value.Description)
+				}
+			}
+		}
+	}
+}
+
+// Requests of every form conform to the document and get 200 with a response that
+// does, too.
 func TestOpenAPIDescribesRealRequests(t *testing.T) {
 	s := start(t, scorerOf(t, &model{}, 0))
 	operation := document(t).Paths.Find("/v1/score").Post
@@ -126,9 +179,9 @@ func TestOpenAPIDescribesRealRequests(t *testing.T) {
 	}
 }
 
-// What the document forbids, the decoder forbids too, so that a client made
-// from the one does not meet surprises in the other.
-func TestOpenAPIRefusesWhatTheServiceRefuses(t *testing.T) {
+// The decoder rejects what the document forbids, so that generated clients are not
+// surprised.
+func TestOpenAPIRejectsWhatTheServiceRejects(t *testing.T) {
 	for name, body := range map[string]string{
 		"no responses":     `{}`,
 		"empty list":       `{"responses":[]}`,

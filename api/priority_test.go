@@ -15,8 +15,8 @@ import (
 	"assay/rewardmodel"
 )
 
-// The scorer is told what the client said, and of the protocols of others that
-// somebody waits.
+// The scorer gets the priority of the request; requests of foreign protocols are
+// interactive.
 func TestPriority(t *testing.T) {
 	m := scorerOf(t, &model{}, 0)
 	got := make(chan rewardmodel.Priority, 1)

@@ -11,8 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Callers that wait for a running check get its outcome, never the one before,
-// and run it once.
+// Callers that wait for a running check share its result, never an earlier one.
 func TestWaitingCallersGetTheRunningCheck(t *testing.T) {
 	var runs atomic.Int64
 	r := newReadiness([]Check{{Name: "streams", AtStart: true, Ready: func(ctx context.Context) error {
@@ -21,7 +20,7 @@ func TestWaitingCallersGetTheRunningCheck(t *testing.T) {
 		return ctx.Err()
 	}}}, zerolog.Nop())
 	r.started.Store(true)
-	r.checks[0].last.Store(&checkResult{at: time.Now().Add(-readyFor)}) // ready, but no longer fresh
+	r.checks[0].last.Store(&checkResult{at: time.Now().Add(-readyFor)}) // ready, but expired
 	var callers sync.WaitGroup
 	for range 20 {
 		callers.Go(func() {

@@ -15,7 +15,7 @@ import (
 	"assay/api"
 )
 
-// part is a part of the service that fails on request.
+// part is a dependency that fails on demand.
 type part struct {
 	down  atomic.Bool
 	asked atomic.Int64
@@ -39,8 +39,8 @@ func (s *service) awaitStatus(t *testing.T, path string, status int) answer {
 	return got
 }
 
-// The streams count until the service was ready once, and then only for callers
-// that ask for them; the model always counts.
+// Streams affect readiness until the service has been ready once, and then only for
+// callers that ask for them; the model always does.
 func TestStreamsCountAtTheStart(t *testing.T) {
 	var weights, streams part
 	streams.down.Store(true)
@@ -82,7 +82,7 @@ func TestStreamsCountAtTheStart(t *testing.T) {
 	require.Equal(t, 200, s.get(t, "/readyz?streams=0&x=1").StatusCode)
 }
 
-// What anybody may ask costs the parts next to nothing: the outcome is shared.
+// Unauthenticated probes cost the dependencies almost nothing: results are shared.
 func TestReadinessIsShared(t *testing.T) {
 	var streams part
 	s := start(t, scorerOf(t, &model{}, 0), checks(api.Check{Name: "streams", Ready: streams.ready, AtStart: true}))
@@ -108,8 +108,8 @@ func TestReadinessIsShared(t *testing.T) {
 	require.LessOrEqual(t, streams.asked.Load(), most, "400 requests ask once per second")
 }
 
-// A check that hangs holds up neither what does not wait for it, nor the others
-// for longer than a probe waits.
+// A check that hangs delays neither independent checks, nor the others for longer
+// than the timeout of a probe.
 func TestHangingStreamsHoldUpNoProbe(t *testing.T) {
 	var hang atomic.Bool
 	s := start(t, scorerOf(t, &model{}, 0), checks(api.Check{Name: "streams", AtStart: true, Ready: func(ctx context.Context) error {

@@ -18,7 +18,7 @@ import (
 	"assay/rewardmodel"
 )
 
-// witnesses scores every response alike, and finds the same long witness in it.
+// witnesses scores every response equally, with the same long witness.
 func witnesses(size int) scorerFunc {
 	witness := &rewardmodel.Witness{Text: strings.Repeat("x", size)}
 	return func(_ context.Context, r rewardmodel.Request) (rewardmodel.ScoreResponse, error) {
@@ -30,7 +30,7 @@ func witnesses(size int) scorerFunc {
 	}
 }
 
-// allocated is how many bytes a function allocates.
+// allocated returns the number of bytes that a function allocates.
 func allocated(f func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -39,7 +39,7 @@ func allocated(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// Tensors that make a reply too large are refused before they are rendered.
+// Tensors that make a reply too large are rejected before they are rendered.
 func TestLargeTensorsAreNotRendered(t *testing.T) {
 	body := `{"inputs":[{"name":"text","shape":[80],"datatype":"BYTES","data":["a"` + strings.Repeat(`,"a"`, 79) + `]}],"parameters":{"binary_data_output":true}}`
 	s := start(t, witnesses(1<<20))
@@ -81,7 +81,7 @@ func TestOutputsAreNamedOnce(t *testing.T) {
 	require.Contains(t, string(a.body), `outputs[2].name: names \"reward\" again`)
 }
 
-// Requests that hold all memory change nothing for probes.
+// Probes work while requests hold all memory.
 func TestProbesWithoutMemory(t *testing.T) {
 	m := memory(t, 4<<20)
 	for _, size := range []int64{3 << 20, 1 << 20} {

@@ -186,8 +186,8 @@ func (s *Server) Drain() {
 }
 
 // Shutdown drains, stops listening, and waits for the requests in flight. If ctx
-// ends first, it cancels them and returns ctx's error. Only the first call does
-// anything; the others wait for it.
+// ends first, it cancels them and returns the cause of ctx. Only the first call
+// does anything; the others wait for it.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.Drain()
 	if !s.shutdownOnce.CompareAndSwap(false, true) {
@@ -195,7 +195,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		case <-s.shutdownDone:
 			return nil
 		case <-ctx.Done():
-			return ctx.Err()
+			return context.Cause(ctx)
 		}
 	}
 	defer close(s.shutdownDone)
@@ -207,10 +207,14 @@ func (s *Server) Shutdown(ctx context.Context) error {
 
 func shutdown(ctx context.Context, server *http.Server) error {
 	err := server.Shutdown(ctx)
-	if err != nil {
-		_ = server.Close()
+	if err == nil {
+		return nil
 	}
-	return err
+	_ = server.Close()
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	return fmt.Errorf("draining HTTP requests: %w", err)
 }
 
 // isClosed reports whether a channel that only signals is closed.

@@ -10,15 +10,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/rs/zerolog"
 
 	"assay/api/internal/exchange"
+	"assay/internal/filewatch"
 )
 
 // Scope is a permission of a token.
@@ -37,12 +36,6 @@ const (
 	minToken = 16
 	maxToken = 4096
 	maxName  = 64
-	// maxTokenFile bounds what a wrong path reads into memory, in bytes.
-	maxTokenFile = 1 << 20
-	// tokenPoll is how often the file is read. Its content is compared, so that any
-	// way to replace it works: writing in place, renaming, or the symbolic links of
-	// a mounted Kubernetes secret.
-	tokenPoll = time.Second
 )
 
 // Names of callers without a token, of the owner of a private service, and of the
@@ -66,12 +59,10 @@ const (
 // Only hashes of the tokens are held in memory, and they are compared in
 // constant time.
 type Tokens struct {
-	path    string  // "": no file
-	owner   []grant // of a private service; not in a file
-	log     zerolog.Logger
-	grants  atomic.Pointer[grants]
-	content [sha256.Size]byte // of the file as last read, valid or not
-	readErr string            // why the file could not be read last
+	file   *filewatch.File // nil: no file
+	owner  []grant         // of a private service; not in a file
+	log    zerolog.Logger
+	grants atomic.Pointer[grants]
 }
 
 // grants are the grants of the file as last read.
@@ -94,8 +85,8 @@ func (g grant) allows(scope Scope) bool {
 // LoadTokens reads a token file. The error names the invalid line, and never quotes
 // it.
 func LoadTokens(path string, log zerolog.Logger) (*Tokens, error) {
-	t := &Tokens{path: path, log: log}
-	content, err := readTokenFile(path)
+	t := &Tokens{file: filewatch.New(path), log: log}
+	content, err := t.file.Read()
 	if err != nil {
 		return nil, fmt.Errorf("token file: %w", err)
 	}
@@ -104,7 +95,6 @@ func LoadTokens(path string, log zerolog.Logger) (*Tokens, error) {
 		return nil, fmt.Errorf("token file %s: %w", path, err)
 	}
 	t.replace(list)
-	t.content = sha256.Sum256(content)
 	return t, nil
 }
 
@@ -131,43 +121,22 @@ func LoadPrivateTokens(owner, path string, log zerolog.Logger) (*Tokens, error) 
 // that cannot be read or has an invalid line leaves the tokens unchanged, and the
 // log says why.
 func (t *Tokens) Watch(ctx context.Context) {
-	if t.path == "" {
+	if t.file == nil {
 		return
 	}
-	tick := time.NewTicker(tokenPoll)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			t.reload()
-		}
-	}
+	t.file.Watch(ctx, t.reload, func(err error) {
+		t.log.Error().Err(err).Msg("the token file cannot be read; the tokens are unchanged")
+	})
 }
 
-func (t *Tokens) reload() {
-	content, err := readTokenFile(t.path)
-	if err != nil {
-		if t.readErr != err.Error() {
-			t.log.Error().Err(err).Msg("the token file cannot be read; the tokens are unchanged")
-		}
-		t.readErr = err.Error()
-		return
-	}
-	t.readErr = ""
-	sum := sha256.Sum256(content)
-	if sum == t.content {
-		return
-	}
-	t.content = sum
+func (t *Tokens) reload(content []byte) {
 	list, err := parseTokens(bytes.NewReader(content))
 	if err != nil {
-		t.log.Error().Err(err).Str("file", t.path).Msg("the token file is invalid; the tokens are unchanged")
+		t.log.Error().Err(err).Str("file", t.file.Path()).Msg("the token file is invalid; the tokens are unchanged")
 		return
 	}
 	t.replace(list)
-	t.log.Info().Int("tokens", len(list)).Str("file", t.path).Msg("the tokens changed")
+	t.log.Info().Int("tokens", len(list)).Str("file", t.file.Path()).Msg("the tokens changed")
 }
 
 // replace applies the tokens of the file.
@@ -209,29 +178,13 @@ func (t *Tokens) find(token string) (grant, bool) {
 	return grants[found], true
 }
 
-func readTokenFile(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("%w: name a file that the service may read", err)
-	}
-	defer f.Close()
-	content, err := io.ReadAll(io.LimitReader(f, maxTokenFile+1))
-	if err != nil {
-		return nil, fmt.Errorf("%w: name a file that the service may read", err)
-	}
-	if len(content) > maxTokenFile {
-		return nil, fmt.Errorf("%s is larger than %d bytes: is it the token file?", path, maxTokenFile)
-	}
-	return content, nil
-}
-
 // parseTokens parses a token file. Its errors name lines and columns but never quote
-// them: no secret may get into the log if somebody swaps the columns.
+// them: no secret may get into the log if a user swaps the columns.
 func parseTokens(r io.Reader) ([]grant, error) {
 	var grants []grant
 	lines := map[[sha256.Size]byte]int{}
 	scanner := bufio.NewScanner(r)
-	scanner.Buffer(nil, maxTokenFile+1)
+	scanner.Buffer(nil, filewatch.MaxBytes+1)
 	for number := 1; scanner.Scan(); number++ {
 		text, _, _ := strings.Cut(scanner.Text(), "#")
 		columns := strings.Fields(text)

@@ -13,6 +13,8 @@ import (
 
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
+
+	"assay/internal/filewatch"
 )
 
 const (
@@ -101,14 +103,14 @@ func TestLoadTokens(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, []byte("short score\n"), 0o600))
 	_, err = LoadTokens(path, zerolog.Nop())
 	require.ErrorContains(t, err, path+": line 1")
-	require.NoError(t, os.WriteFile(path, bytes.Repeat([]byte("#"), maxTokenFile+1), 0o600))
+	require.NoError(t, os.WriteFile(path, bytes.Repeat([]byte("#"), filewatch.MaxBytes+1), 0o600))
 	_, err = LoadTokens(path, zerolog.Nop())
 	require.ErrorContains(t, err, "larger than")
 	_, err = LoadTokens(t.TempDir(), zerolog.Nop())
 	require.ErrorContains(t, err, "token file")
 }
 
-// notes is a log that is read while it is written.
+// notes is a log that can be read concurrently.
 type notes struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -127,7 +129,7 @@ func (n *notes) take() string {
 	return n.text.String()
 }
 
-// The file may be replaced in any way, and a bad one changes nothing.
+// The file may be replaced in any way, and an invalid one changes nothing.
 func TestTokensAreReloaded(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "tokens")
@@ -148,7 +150,7 @@ func TestTokensAreReloaded(t *testing.T) {
 		go tokens.Watch(ctx)
 		has := func(token string) bool { _, ok := tokens.find(token); return ok }
 		logged := func() string {
-			<-time.After(5 * tokenPoll)
+			<-time.After(5 * filewatch.Period)
 			synctest.Wait()
 			return log.take()
 		}
@@ -168,7 +170,7 @@ func TestTokensAreReloaded(t *testing.T) {
 		require.True(t, has(otherToken), "the old ones hold")
 
 		require.NoError(t, os.Remove(path))
-		require.Equal(t, 1, strings.Count(logged(), "cannot be read"), "it is said once")
+		require.Equal(t, 1, strings.Count(logged(), "cannot be read"), "reported once")
 		require.True(t, has(otherToken))
 
 		require.NoError(t, os.WriteFile(path, []byte(longToken+" admin\n"), 0o600))

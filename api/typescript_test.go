@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The TypeScript types were made from the document as it is.
+// The TypeScript types are generated from the current document.
 func TestTypeScriptTypesAreThoseOfTheDocument(t *testing.T) {
 	document, err := os.ReadFile("openapi.json")
 	require.NoError(t, err)

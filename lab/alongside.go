@@ -55,7 +55,7 @@ func (c *servingCmd) alongsideTraining(a *cli.App, measure func() (load.Result, 
 	return r, err
 }
 
-// alongsideError is for a training run that ended by itself.
+// alongsideError is the error of a training run that ended early.
 func alongsideError(err error) error {
 	return fmt.Errorf("--alongside: %w", cmp.Or(err, errors.New("the training run ended before the round; give it more --epochs")))
 }

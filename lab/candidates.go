@@ -17,6 +17,7 @@ import (
 	"assay/rewardmodel/checkpoint"
 	"assay/rewardmodel/encoder"
 	"assay/rewardmodel/feedback"
+	"assay/rewardmodel/logistic"
 	"assay/rewardmodel/tokenizer"
 	"assay/rewardmodel/train"
 	"assay/sidecar/cli"
@@ -261,7 +262,7 @@ func (b *labelBench) learn(ctx context.Context, row *labelRow, labelled []int, s
 	if err != nil {
 		return nil, err
 	}
-	threshold := probability(result.Threshold)
+	threshold := logistic.Sigmoid(result.Threshold)
 	metrics, err := measure(b.test, tested, threshold)
 	if err != nil {
 		return nil, err
@@ -277,7 +278,7 @@ func (b *labelBench) learn(ctx context.Context, row *labelRow, labelled []int, s
 		return nil, err
 	}
 	for _, s := range judged {
-		scores = append(scores, feedback.Score{Violation: probability(s.Bag), Threshold: threshold})
+		scores = append(scores, feedback.Score{Violation: logistic.Sigmoid(s.Bag), Threshold: threshold})
 	}
 	return scores, nil
 }

@@ -59,7 +59,7 @@ func TestBenchFleetRefuses(t *testing.T) {
 	}
 }
 
-// Twice the replicas do the work in about half the time, and kills cost some.
+// Twice the replicas take about half the time, and kills take additional time.
 func TestBenchFleetSimulate(t *testing.T) {
 	args := []string{"fleet", "simulate", "--token", "100us", "--count", "600", "--burst", "300", "--every", "20s", "--replicas", "1,2"}
 	_, rows := tableOf(t, "", args...)
@@ -109,7 +109,7 @@ func TestBenchFleetBroker(t *testing.T) {
 	}
 }
 
-// A replica that serves is measured over both transports.
+// A serving replica is measured over both transports.
 func TestBenchFleetReplica(t *testing.T) {
 	model := processtest.TinyModel(t, func(_ *checkpoint.Config, m *checkpoint.Manifest) { m.Version = "bench" })
 	p := processtest.Serve(t, model, t.TempDir(), "--cache-bytes", "0")

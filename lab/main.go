@@ -53,6 +53,7 @@ func labProgram() cli.Program {
 			c := &commandLine{}
 			return c, &c.GlobalFlags
 		},
+		Version: localmodel.WriteVersion,
 		Options: []kong.Option{localmodel.Defaults()},
 	}
 }

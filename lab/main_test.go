@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"assay/sidecar/cli"
 	"assay/sidecar/processtest"
 	"assay/sidecar/program"
@@ -31,4 +33,12 @@ func lab(t *testing.T, stdin string, args ...string) (stdout, stderr string, cod
 	t.Setenv(processtest.ChildVariable, "1")
 	t.Setenv("ASSAY_ASSAY", os.Args[0])
 	return processtest.RunProgram(t, labProgram(), strings.NewReader(stdin), append([]string{"bench"}, args...)...)
+}
+
+func TestVersionFlag(t *testing.T) {
+	stdout, stderr, code := processtest.RunProgram(t, labProgram(), strings.NewReader(""), "--version")
+	require.Equal(t, cli.ExitDone, code)
+	require.Empty(t, stderr)
+	require.Regexp(t, `(?m)^version +\S`, stdout)
+	require.Contains(t, stdout, "libtorch")
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math"
 	"runtime"
 	"strings"
 	"time"
@@ -19,6 +18,7 @@ import (
 	"assay/rewardmodel/checkpoint"
 	"assay/rewardmodel/encoder"
 	"assay/rewardmodel/eval"
+	"assay/rewardmodel/logistic"
 	"assay/rewardmodel/tokenizer"
 	"assay/rewardmodel/train"
 	"assay/sidecar/cli"
@@ -85,7 +85,7 @@ func (j paperJob) run(ctx context.Context, log zerolog.Logger, report func(paper
 		return paper.Record{}, err
 	}
 	record := paper.Record{
-		Threshold: probability(result.Threshold), Loss: curve.Points(), InstanceSpeed: timed.speed(),
+		Threshold: logistic.Sigmoid(result.Threshold), Loss: curve.Points(), InstanceSpeed: timed.speed(),
 		Train: paper.NewHistograms(bagScores(result.FittedOn, result.Scores)), Test: paper.NewHistograms(bagScores(test, scores)),
 		RandomBackbone: strings.HasPrefix(j.Spec.Backbone, "random"), WallSeconds: time.Since(began).Seconds(),
 		Machine: paper.Machine{CPU: cpuModel(), Threads: j.Compute.Threads, Precision: string(learner.Precision()), Device: device.Device()},
@@ -105,12 +105,12 @@ func (j paperJob) run(ctx context.Context, log zerolog.Logger, report func(paper
 		if err != nil {
 			return paper.Record{}, err
 		}
-		metrics, err := measure(test, scores, probability(at))
+		metrics, err := measure(test, scores, logistic.Sigmoid(at))
 		if err != nil {
 			return paper.Record{}, err
 		}
 		record.AtThreshold[string(kind)] = paper.Decision{
-			Threshold: probability(at), AvgAcc: metrics["avg_acc"], F1Violation: metrics["f1_violation"],
+			Threshold: logistic.Sigmoid(at), AvgAcc: metrics["avg_acc"], F1Violation: metrics["f1_violation"],
 		}
 	}
 	return record, nil
@@ -149,7 +149,7 @@ func measure(d *train.Data, scores []train.Score, threshold float64) (map[string
 		}
 		byInstance[i] = eval.BagScores{Label: label(b), Gold: b.Gold}
 		for _, m := range scores[i].Instances {
-			byInstance[i].Violations = append(byInstance[i].Violations, probability(m))
+			byInstance[i].Violations = append(byInstance[i].Violations, logistic.Sigmoid(m))
 		}
 	}
 	more, err := eval.Evaluate(byInstance, threshold, eval.Bootstrap{})
@@ -167,7 +167,7 @@ func measure(d *train.Data, scores []train.Score, threshold float64) (map[string
 func bagScores(d *train.Data, scores []train.Score) []eval.BagScores {
 	out := make([]eval.BagScores, len(scores))
 	for i, b := range d.Bags {
-		out[i] = eval.BagScores{Label: label(b), Violations: []float64{probability(scores[i].Bag)}}
+		out[i] = eval.BagScores{Label: label(b), Violations: []float64{logistic.Sigmoid(scores[i].Bag)}}
 	}
 	return out
 }
@@ -186,9 +186,6 @@ func count(d *train.Data) (violation, compliant, instances int) {
 
 // cpuModel is the processor as the operating system calls it, else its architecture.
 func cpuModel() string { return cmp.Or(bench.Processor(), runtime.GOARCH) }
-
-// probability is the sigmoid of a margin.
-func probability(margin float64) float64 { return 1 / (1 + math.Exp(-margin)) }
 
 // timedLearner measures the speed of a learner.
 type timedLearner struct {

@@ -19,7 +19,7 @@ var syncModes = []struct {
 }{{"always", 0}, {"interval", RelaxedSync}}
 
 // BenchmarkResponses measures responses of 2 kB from publish to acknowledged
-// reward, with a scorer that costs nothing: the ceiling that NATS sets.
+// reward, with a scorer that costs nothing: the upper bound that NATS sets.
 func BenchmarkResponses(b *testing.B) {
 	for _, sync := range syncModes {
 		b.Run("sync="+sync.name, func(b *testing.B) { benchmarkResponses(b, sync.interval) })

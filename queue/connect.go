@@ -90,7 +90,7 @@ func (c ConnConfig) server(nc *nats.Conn) string {
 	return nc.ConnectedUrlRedacted()
 }
 
-// transient reports whether err may go away by itself: the server has not started yet, as
+// transient reports whether err may be transient: the server has not started yet, as
 // when pods start in any order.
 func transient(err error) bool {
 	var network *net.OpError

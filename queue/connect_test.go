@@ -73,7 +73,7 @@ func TestExternalServerWithPasswordAndTLS(t *testing.T) {
 	cfg.Conn = ConnConfig{URL: "tls://assay:p%40ss@" + address, CA: ca, Cert: cert, Key: key}
 	q := startQueue(t, cfg, scorerFunc(good))
 	publish(t, q, "x", "1", item("text"))
-	settled(t, q)
+	awaitEmpty(t, q)
 	require.Equal(t, 1, jstest.Count(q.js, StreamRewards))
 	require.NotContains(t, q.URL(), "p@ss")
 	require.NotContains(t, q.URL(), "p%40ss")
@@ -111,7 +111,7 @@ func TestExternalServerWithPasswordAndTLS(t *testing.T) {
 	}
 }
 
-func TestServerThatIsNotThereIsTriedUntilTheDeadline(t *testing.T) {
+func TestConnectRetriesUntilTheDeadline(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancelCause(t.Context())
 	late := errors.New("too late")
@@ -139,7 +139,7 @@ func TestRestartOfTheServer(t *testing.T) {
 	q := startQueue(t, cfg, scorerFunc(good))
 	require.NoError(t, q.Ready(t.Context()))
 	publish(t, q, "x", "1", item("text"))
-	settled(t, q)
+	awaitEmpty(t, q)
 	port := srv.Addr().(*net.TCPAddr).Port
 	srv.Shutdown()
 	srv.WaitForShutdown()
@@ -149,7 +149,7 @@ func TestRestartOfTheServer(t *testing.T) {
 	jstest.Server(t, &server.Options{StoreDir: opts.StoreDir, Port: port})
 	require.Eventually(t, func() bool { return q.Ready(t.Context()) == nil }, jstest.Timeout, 5*time.Millisecond)
 	publish(t, q, "x", "2", item("text"))
-	settled(t, q)
+	awaitEmpty(t, q)
 	require.Equal(t, 2, jstest.Count(q.js, StreamRewards))
 	answer, err := NewClient(q.nc).Score(t.Context(), request("hello"))
 	require.NoError(t, err)

@@ -24,7 +24,7 @@ const (
 )
 
 // ErrStoreFailed says that the embedded server cannot write to its disk. The server
-// recovers by itself when it can write again.
+// recovers when it can write again.
 var ErrStoreFailed = errors.New("the streams cannot be written")
 
 // Healthy returns nil while the streams can be written. Its error wraps ErrStoreFailed, and

@@ -20,8 +20,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// smallDisk mounts a file system of some MiB, and skips where that is not
-// allowed.
+// smallDisk mounts a file system of a few MiB, and skips the test where that is not
+// permitted.
 func smallDisk(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -36,7 +36,7 @@ func smallDisk(t *testing.T) string {
 	return dir
 }
 
-// fill writes a file until nothing more fits.
+// fill writes a file until the disk is full.
 func fill(t *testing.T, path string) {
 	t.Helper()
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
@@ -49,9 +49,9 @@ func fill(t *testing.T, path string) {
 	}
 }
 
-// The disk fills up while feedback and responses come. Nothing that was
-// acknowledged is lost, scoring continues, what cannot be stored is rejected with
-// the reason, and with space everything recovers by itself.
+// The disk fills up while feedback and responses arrive. Nothing acknowledged is
+// lost, scoring continues, what cannot be stored is rejected with the reason, and
+// everything recovers once there is space.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	disk := smallDisk(t)
@@ -92,7 +92,7 @@ func TestFullDisk(t *testing.T) {
 		}, jstest.Timeout, time.Millisecond)
 		require.ErrorContains(t, q.Ready(t.Context()), "data directory")
 
-		// Scoring needs no disk, and what is streamed is refused.
+		// Scoring needs no disk; streamed responses are rejected.
 		answer, err := NewClient(q.nc).Score(t.Context(), request("x"))
 		require.NoError(t, err)
 		require.Len(t, answer.Results, 1)
@@ -111,7 +111,7 @@ func TestFullDisk(t *testing.T) {
 	}
 	require.GreaterOrEqual(t, len(labelstest.Records(t, f)), stored)
 	require.NoError(t, stream())
-	settled(t, q)
+	awaitEmpty(t, q)
 	require.GreaterOrEqual(t, jstest.Count(q.js, StreamRewards), streamed)
 	require.Zero(t, jstest.Count(q.js, StreamDead))
 	before := labelstest.Contents(f.Index())
@@ -119,5 +119,5 @@ func TestFullDisk(t *testing.T) {
 	q = openQueue(t, cfg)
 	labelstest.CaughtUp(t, q.Labels())
 	require.Equal(t, before, labelstest.Contents(q.Labels().Index()))
-	closeQueue(t, q) // before the disk goes
+	closeQueue(t, q) // before the disk is unmounted
 }

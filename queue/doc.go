@@ -31,7 +31,7 @@
 // after the window is a new response; a process that was stopped for longer than the window
 // between scoring and storing (SIGSTOP, a suspended machine) stores a second reward if
 // another process did its work in the meantime; a reward that left ASSAY_REWARDS by age or
-// size is not found by the look-up; a response given up for failures of the model can also
+// size is not found by the look-up; a response dead-lettered for failures of the model can also
 // get a reward if the process dies between storing the dead letter and terminating the
 // delivery.
 //
@@ -76,7 +76,7 @@
 // (registry.Registry.HoldoutSalt).
 //
 // Erasing an id stores a tombstone, and then overwrites and removes every message of the id.
-// An id with a tombstone is gone in whatever order the two are read, and each process that
+// An id with a tombstone is erased in whatever order the two are read, and each process that
 // reads a tombstone removes the labels and the scored response that it finds of the id: so
 // their erasure completes even if a process dies during it, or another one stores a label at
 // the same moment. The process that was asked removes rewards and dead letters: if it dies,

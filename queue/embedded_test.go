@@ -30,7 +30,7 @@ func startServer(t testing.TB, cfg ServerConfig) *Server {
 
 func address(s *Server) string { return strings.TrimPrefix(s.URL(), "nats://") }
 
-func TestTakenPort(t *testing.T) {
+func TestPortInUse(t *testing.T) {
 	t.Parallel()
 	first := startServer(t, ServerConfig{Listen: "127.0.0.1:-1", DataDir: t.TempDir()})
 	dir := t.TempDir()
@@ -91,7 +91,7 @@ func TestTokenOfTheEmbeddedServer(t *testing.T) {
 	require.Contains(t, log.String(), `"server":"in this process"`, "not an address that was not dialed")
 }
 
-// A token that the server changes is read for each connection.
+// A token that changes is read again for each connection.
 func TestTokenChangesAtARestart(t *testing.T) {
 	t.Parallel()
 	var token atomic.Pointer[string]

@@ -19,8 +19,8 @@ import (
 	"assay/rewardmodel/feedback"
 )
 
-// Erasing reaches what else holds text of a response: its rewards, its dead
-// letters, and the scored response that another process keeps.
+// An erasure also removes the other copies of a text: rewards, dead letters, and
+// the scored response that another process stores.
 func TestEraseReachesResults(t *testing.T) {
 	t.Parallel()
 	const secret = "a sentence that nobody may find on the disk"
@@ -48,7 +48,7 @@ func TestEraseReachesResults(t *testing.T) {
 	} {
 		publish(t, q, "run7", c.id, c.body)
 	}
-	settled(t, q)
+	awaitEmpty(t, q)
 	require.Equal(t, 4, jstest.Count(q.js, StreamRewards))
 	require.Equal(t, 4, jstest.Count(q.js, StreamDead))
 
@@ -58,7 +58,7 @@ func TestEraseReachesResults(t *testing.T) {
 	require.Equal(t, 2, jstest.Count(q.js, StreamDead))
 	require.Equal(t, 1, jstest.Count(q.js, labels.StreamScored))
 	publish(t, q, "run7", "7", `{"id":"x","response":"again"}`)
-	settled(t, q)
+	awaitEmpty(t, q)
 	_, err = q.Labels().Erase(ctx, "x")
 	require.NoError(t, err)
 	require.Equal(t, 1, jstest.Count(q.js, StreamRewards))
@@ -90,7 +90,7 @@ func TestIDOfResults(t *testing.T) {
 	require.Equal(t, "seq-12", responseID(dead), "as its result would have it")
 }
 
-// Reports how long an erasure reads, by the number of rewards.
+// BenchmarkErase measures the scan of an erasure by the number of rewards.
 func BenchmarkErase(b *testing.B) {
 	const rewards = 100_000
 	cfg := testConfig(b)
@@ -111,8 +111,8 @@ func BenchmarkErase(b *testing.B) {
 	b.ReportMetric(float64(rewards)*float64(b.N)/b.Elapsed().Seconds(), "rewards/s")
 }
 
-// An erasure that was interrupted continues where it ended, unless the stream lost that
-// part, and then forgets where that was.
+// An interrupted erasure continues at its last position, unless the stream no longer has
+// it; the position is then deleted.
 func TestErasureContinues(t *testing.T) {
 	t.Parallel()
 	ctx := jstest.Context(t)

@@ -18,7 +18,7 @@ import (
 	"assay/rewardmodel/retrain"
 )
 
-// polite stands for the model.
+// polite replaces the model.
 type polite struct{}
 
 func (polite) Score(_ context.Context, req rewardmodel.Request) (rewardmodel.ScoreResponse, error) {
@@ -46,7 +46,7 @@ func Example() {
 		log.Fatal(err)
 	}
 
-	// Ask and wait for the answer.
+	// Send a request and wait for the reply.
 	text := "You are welcome."
 	answer, err := queue.NewClient(q.Conn()).Score(ctx, rewardmodel.Request{
 		Responses: []rewardmodel.Item{{ID: "a", Response: &text}},
@@ -56,7 +56,7 @@ func Example() {
 	}
 	fmt.Println(answer.Results[0].ID, answer.Results[0].Reward)
 
-	// Or publish, and read rewards as they come.
+	// Or publish, and read rewards as they arrive.
 	js, err := jetstream.New(q.Conn())
 	if err != nil {
 		log.Fatal(err)
@@ -79,7 +79,7 @@ func Example() {
 	// assay.v1.rewards.my.job 1
 }
 
-// A version is stored and registered, and becomes the one that serves.
+// A version is stored, registered and promoted.
 func ExampleRegistry() {
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "assay")
@@ -118,8 +118,8 @@ func ExampleRegistry() {
 		log.Fatal(err)
 	}
 	_, err = registry.SetCurrent(ctx, current)
-	fmt.Println(errors.Is(err, retrain.ErrChanged)) // it is not what it was
-	// Another replica fetches it.
+	fmt.Println(errors.Is(err, retrain.ErrChanged)) // the revision has changed
+	// Another replica downloads it.
 	fmt.Println(registry.Download(ctx, m, filepath.Join(dir, "models", m.Version)))
 	// Output:
 	// true

@@ -19,8 +19,8 @@ func (f requestFunc) Score(ctx context.Context, r rewardmodel.Request) (rewardmo
 	return f(ctx, r)
 }
 
-// A response whose publisher waits no longer is not scored, and what is being
-// scored is given up; both leave a dead letter.
+// A response whose timeout has passed is not scored, and the scoring of one that
+// expires is canceled; both are dead-lettered.
 func TestExpiredResponses(t *testing.T) {
 	t.Parallel()
 	scored := make(chan string, 10)
@@ -33,7 +33,7 @@ func TestExpiredResponses(t *testing.T) {
 	}
 	start := time.Now()
 	send("late", "1ms")
-	since(t, start, 10*time.Millisecond) // before anybody takes it
+	since(t, start, 10*time.Millisecond) // before it is pulled
 	require.NoError(t, q.Start(t.Context(), requestFunc(func(ctx context.Context, r rewardmodel.Request) (rewardmodel.ScoreResponse, error) {
 		text := *r.Responses[0].Response
 		scored <- text
@@ -44,10 +44,10 @@ func TestExpiredResponses(t *testing.T) {
 		require.Equal(t, rewardmodel.PriorityBulk, r.Priority)
 		return scorerFunc(good).Score(ctx, r)
 	})))
-	send("slow", "2s") // time enough to be taken on a busy machine
+	send("slow", "2s") // long enough to be pulled on a busy machine
 	send("fine", "10m")
 	send("odd", "soon")
-	settled(t, q)
+	awaitEmpty(t, q)
 	close(scored)
 	var texts []string
 	for text := range scored {

@@ -36,7 +36,7 @@ func (s *service) feedback(ctx context.Context, req micro.Request, memory *rewar
 	if err != nil {
 		return nil, nil, err
 	}
-	if n := len(receipt.Rejected); n > 0 && req.Reply() == "" { // nobody else gets the receipt
+	if n := len(receipt.Rejected); n > 0 && req.Reply() == "" { // otherwise the receipt is lost
 		s.log.Warn().Int("rejected", n).Str("batch", batch.ID).Str("first", receipt.Rejected[0].Message).
 			Msg("rejected items of feedback without a reply subject")
 	}

@@ -64,7 +64,7 @@ func TestFeedbackOverNATS(t *testing.T) {
 		})
 	}
 
-	// Nobody waits for a reply.
+	// Without a reply subject.
 	require.NoError(t, q.nc.Publish(labels.SubjectFeedback, []byte(`{"id":"c","label":"violation","response":"You fool."}`)))
 	require.NoError(t, q.nc.Publish(labels.SubjectFeedback, []byte(`{"id":"d"}`)))
 	require.Eventually(t, func() bool { return q.Labels().Index().Stats(feedback.Split{}, 0).Records == 3 }, jstest.Timeout, time.Millisecond)
@@ -133,7 +133,7 @@ func TestReadyNeedsTheFeedback(t *testing.T) {
 	}
 }
 
-func TestStreamsOfFeedbackThatDoNotFit(t *testing.T) {
+func TestIncompatibleFeedbackStreams(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		change func(*jetstream.StreamConfig)
@@ -161,9 +161,9 @@ func TestStreamsOfFeedbackThatDoNotFit(t *testing.T) {
 	}
 }
 
-// Every process is killed at random moments while feedback comes over NATS. What
-// a receipt counted is stored, and sending all again stores the rest.
-func TestKillNineWhileFeedbackComes(t *testing.T) {
+// Every process is killed at random moments while feedback arrives over NATS.
+// Everything that a receipt counts is stored, and resending stores the rest.
+func TestKillNineWhileFeedbackArrives(t *testing.T) {
 	t.Parallel()
 	const kills, size = 5, 40
 	dir := t.TempDir()
@@ -222,7 +222,7 @@ func TestKillNineWhileFeedbackComes(t *testing.T) {
 	require.NoError(t, p.cmd.Wait())
 }
 
-// serving is a process that answers already.
+// serving is a process that already replies.
 func serving(t *testing.T, dir string) *process {
 	t.Helper()
 	p := spawn(t, dir)

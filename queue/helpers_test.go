@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// scorerFunc scores one item; it stands for the model in all tests.
+// scorerFunc scores one item; it replaces the model in all tests.
 type scorerFunc func(context.Context, rewardmodel.Item) (rewardmodel.Result, error)
 
 func (f scorerFunc) Score(ctx context.Context, req rewardmodel.Request) (rewardmodel.ScoreResponse, error) {
@@ -44,7 +44,7 @@ func (f scorerFunc) Score(ctx context.Context, req rewardmodel.Request) (rewardm
 	return answer, nil
 }
 
-// good is a scorer without trouble.
+// good is a scorer that never fails.
 func good(_ context.Context, item rewardmodel.Item) (rewardmodel.Result, error) {
 	return rewardmodel.Result{ID: item.ID, Reward: 0.75, Compliant: true, Violation: 0.2, Threshold: 0.5}, nil
 }
@@ -93,7 +93,7 @@ func startQueue(t testing.TB, cfg Config, scorer Scorer) *Queue {
 	return q
 }
 
-// publish stores a response and returns what the server said.
+// publish stores a response and returns the acknowledgement.
 func publish(t testing.TB, q *Queue, tail, id, body string) *jetstream.PubAck {
 	t.Helper()
 	msg := &nats.Msg{Subject: SubjectResponses + "." + tail, Data: []byte(body), Header: nats.Header{}}
@@ -109,8 +109,8 @@ func publish(t testing.TB, q *Queue, tail, id, body string) *jetstream.PubAck {
 
 func item(text string) string { return fmt.Sprintf(`{"response":%q}`, text) }
 
-// settled waits until no response is left.
-func settled(t testing.TB, q *Queue) {
+// awaitEmpty waits until no response is left.
+func awaitEmpty(t testing.TB, q *Queue) {
 	t.Helper()
 	require.Eventually(t, func() bool { return jstest.Count(q.js, StreamResponses) == 0 }, jstest.Timeout, 5*time.Millisecond)
 }

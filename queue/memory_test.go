@@ -27,7 +27,7 @@ func withMemory(t *testing.T, limit int64) (Config, *rewardmodel.Memory) {
 	return cfg, m
 }
 
-// occupy holds all memory, until what it returns is called.
+// occupy reserves all memory until the returned function is called.
 func occupy(t *testing.T, m *rewardmodel.Memory, limit int64) (release func()) {
 	t.Helper()
 	large := m.Open()
@@ -45,7 +45,7 @@ func occupy(t *testing.T, m *rewardmodel.Memory, limit int64) (release func()) {
 	}
 }
 
-// Requests beyond the shared memory are 503, and served once there is some.
+// Requests beyond the shared memory get 503, and are served once there is some.
 func TestRequestsShareMemory(t *testing.T) {
 	t.Parallel()
 	const limit = 256 << 20
@@ -94,12 +94,12 @@ func TestPullWaitsForMemory(t *testing.T) {
 	require.Zero(t, scored.Load())
 	require.Equal(t, 20, jstest.Count(q.js, StreamResponses))
 	release()
-	settled(t, q)
+	awaitEmpty(t, q)
 	require.EqualValues(t, 20, scored.Load())
 	require.Zero(t, testutil.ToFloat64(q.metrics.messages.WithLabelValues(string(outcomeOverloaded))))
 }
 
-// hungry is a scorer that takes memory, as the model's does.
+// hungry is a scorer that reserves memory, like that of a model.
 type hungry struct {
 	scorerFunc
 	bytes int64
@@ -112,20 +112,19 @@ func (h hungry) Score(ctx context.Context, req rewardmodel.Request) (rewardmodel
 	return h.scorerFunc.Score(ctx, req)
 }
 
-// The memory that a pull reserves while it waits for responses keeps no response out that an idle process has room
-// for.
+// The reservation of a waiting pull does not keep an idle process from accepting a large response.
 func TestIdlePullLeavesRoomForLargeResponses(t *testing.T) {
 	t.Parallel()
 	const limit = 256 << 20
 	cfg, _ := withMemory(t, limit)
 	q := startQueue(t, cfg, hungry{good, limit/4*3 - 1<<20})
 	publish(t, q, "x", "1", item("Hello."))
-	settled(t, q)
+	awaitEmpty(t, q)
 	require.Equal(t, 1, jstest.Count(q.js, StreamRewards))
 	require.Zero(t, testutil.ToFloat64(q.metrics.messages.WithLabelValues(string(outcomeOverloaded))))
 }
 
-// A response that has its reward, but is not acknowledged, gets no dead letter from a process that has less memory.
+// A response with a stored reward but no acknowledgement is not dead-lettered by a process with less memory.
 func TestRewardedResponseThatNoLongerFits(t *testing.T) {
 	t.Parallel()
 	cfg, _ := withMemory(t, 16<<20)
@@ -136,12 +135,12 @@ func TestRewardedResponseThatNoLongerFits(t *testing.T) {
 	crashWith(t, q, "1", `{"instances":[""`+strings.Repeat(`,""`, 400_000)+`]}`)
 	q.cfg.Worker.Memory = cfg.Worker.Memory
 	require.NoError(t, q.Start(t.Context(), scorerFunc(good)))
-	settled(t, q)
+	awaitEmpty(t, q)
 	require.Equal(t, 1, jstest.Count(q.js, StreamRewards))
 	require.Zero(t, jstest.Count(q.js, StreamDead))
 }
 
-// A message id of a client's choice that is too long to echo is not echoed.
+// A message id that is too long to echo is not echoed.
 func TestLongMessageID(t *testing.T) {
 	t.Parallel()
 	d := &delivery{msg: fakeMsg{header: nats.Header{nats.MsgIdHdr: {strings.Repeat("i", 1000)}}}, meta: metaOf(7)}

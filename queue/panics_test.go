@@ -46,7 +46,7 @@ func (l *lockedBuffer) String() string {
 	return l.b.String()
 }
 
-// A panic of decoding fails the delivery that provokes it, and no other one.
+// A panic of the decoder fails only its own delivery.
 func TestPanicWhileAResponseIsDecoded(t *testing.T) {
 	t.Parallel()
 	q := openQueue(t, testConfig(t))
@@ -86,8 +86,8 @@ func (panickyLabels) Append(context.Context, feedback.Batch, string) (feedback.R
 	panic("boom")
 }
 
-// A request that provokes a panic is answered with an error, and the ones after it with their results.
-func TestPanicWhileARequestIsAnswered(t *testing.T) {
+// A request whose handling panics gets an error; later ones get their results.
+func TestPanicInARequest(t *testing.T) {
 	t.Parallel()
 	q := openQueue(t, testConfig(t))
 	s, err := startService(q.nc, scorerFunc(panicky), panickyLabels{}, ServiceConfig{}, zerolog.Nop(), q.metrics)

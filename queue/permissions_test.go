@@ -36,8 +36,8 @@ type restricted struct {
 // accountAssay is the account of the streams.
 const accountAssay = "ASSAY"
 
-// restrict starts it. The chart writes what is under config.merge as JSON, and
-// leaves the quotes of << this >> out.
+// restrict starts it. The chart renders config.merge as JSON and strips the quotes
+// of << this >>.
 func restrict(t *testing.T) restricted {
 	t.Helper()
 	text, err := os.ReadFile("../k8s/nats/values.yaml")
@@ -100,7 +100,7 @@ func (r restricted) observe(t *testing.T, account string) *nats.Conn {
 	return nc
 }
 
-// connect connects as a user. What is forbidden to it comes over the channel.
+// connect connects as a user. The channel receives its permission violations.
 func (r restricted) connect(t *testing.T, user, inbox string) (*nats.Conn, <-chan error) {
 	t.Helper()
 	nkey, err := nats.NkeyOptionFromSeed(r.seeds[user])
@@ -120,7 +120,7 @@ func (r restricted) assay(t *testing.T) *Queue {
 	cfg.Streams.KeepScored = time.Hour
 	allowed := hook(func(message string) {
 		switch {
-		case message == "NATS": // an asynchronous error, which a refusal is
+		case message == "NATS": // an asynchronous error, such as a permission violation
 			t.Error("assay may not do what it does")
 		case strings.Contains(message, "sync_interval"):
 			t.Error("assay does not see that the servers sync always")
@@ -133,8 +133,8 @@ func (r restricted) assay(t *testing.T) *Queue {
 	return q
 }
 
-// With the permissions that the documented values give it, assay does all that it
-// can do, and the application gets its rewards.
+// With the permissions of the documented values, every function of assay works, and
+// the application gets its rewards.
 func TestPermissionsOnKubernetesAreEnough(t *testing.T) {
 	t.Parallel()
 	ctx := jstest.Context(t)
@@ -190,11 +190,11 @@ func TestPermissionsOnKubernetesAreEnough(t *testing.T) {
 
 	_, err = js.Publish(ctx, SubjectResponses+".run7", []byte(`{"response":7}`)) // ends as a dead letter
 	require.NoError(t, err)
-	settled(t, q)
+	awaitEmpty(t, q)
 	require.Equal(t, 1, jstest.Count(q.js, StreamDead))
 }
 
-// registryWorks does with models and events what replicas and trainers do.
+// registryWorks exercises models and events as replicas and trainers do.
 func registryWorks(t *testing.T, q *Queue) {
 	t.Helper()
 	ctx := jstest.Context(t)
@@ -224,7 +224,7 @@ func registryWorks(t *testing.T, q *Queue) {
 	}
 }
 
-// Nobody deletes a stream, not even assay.
+// No user may delete a stream, not even assay.
 func TestPermissionsOfAssayOnKubernetes(t *testing.T) {
 	t.Parallel()
 	r := restrict(t)
@@ -235,7 +235,7 @@ func TestPermissionsOfAssayOnKubernetes(t *testing.T) {
 	forbidden(t, refused, "$JS.API.STREAM.DELETE."+labels.StreamFeedback)
 }
 
-// forbidden waits until the server has refused what was done on a subject.
+// forbidden waits for the permission violation of a subject.
 func forbidden(t *testing.T, refused <-chan error, subject string) {
 	t.Helper()
 	select {

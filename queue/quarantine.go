@@ -84,7 +84,7 @@ func (w *worker) closeJournal() error {
 }
 
 // deliver handles one delivery by the history of its response. A response that was in
-// flight when processes died is handled in isolation, and given up if that kills a
+// flight when processes died is handled in isolation, and dead-lettered if that kills a
 // process, too.
 func (w *worker) deliver(ctx context.Context, d *delivery) outcome {
 	s, err := d.quarantine.suspects.Of(ctx, d.meta.Sequence.Stream, d.redelivered())

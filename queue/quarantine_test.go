@@ -42,7 +42,7 @@ func streamCreated(t *testing.T, q *Queue) time.Time {
 	return s.CachedInfo().Created
 }
 
-// restart records the death of a process, as its successor does, and stops again.
+// restart records the death of a process, like its successor, and stops.
 func restart(t *testing.T, q *Queue) {
 	t.Helper()
 	w, err := newWorker(q.nc, q.js, scorerFunc(good), q.cfg.Worker, q.log, q.metrics)
@@ -52,7 +52,7 @@ func restart(t *testing.T, q *Queue) {
 	require.NoError(t, w.drain(t.Context()))
 }
 
-// watched is a scorer that counts the responses that it scores alone, and how many of them at the same time.
+// watched is a scorer that counts the responses scored in isolation, and how many of them concurrently.
 type watched struct {
 	scorerFunc
 	now, most, alone atomic.Int32
@@ -69,7 +69,7 @@ func (w *watched) Score(ctx context.Context, req rewardmodel.Request) (rewardmod
 	return w.scorerFunc.Score(ctx, req)
 }
 
-// Responses that were in flight whenever a process died, as by kill -9, are scored one at a time, and get their
+// Responses that were in flight at several deaths of a process, such as kill -9, are scored one at a time and get their
 // rewards.
 func TestInnocentSuspectsGetTheirRewards(t *testing.T) {
 	t.Parallel()
@@ -88,7 +88,7 @@ func TestInnocentSuspectsGetTheirRewards(t *testing.T) {
 	publish(t, q, "x", "new", item("text"))
 	scorer := &watched{scorerFunc: good}
 	require.NoError(t, q.Start(t.Context(), scorer))
-	settled(t, q)
+	awaitEmpty(t, q)
 	require.Equal(t, responses+1, jstest.Count(q.js, StreamRewards))
 	require.Zero(t, jstest.Count(q.js, StreamDead))
 	require.EqualValues(t, responses, scorer.alone.Load(), "each suspect, and no other")
@@ -147,7 +147,7 @@ func TestResponseThatKillsItsProcessIsADeadLetter(t *testing.T) {
 				deaths++
 			}
 			require.NoError(t, q.Start(t.Context(), scorerFunc(good)))
-			settled(t, q)
+			awaitEmpty(t, q)
 			if !tc.dead {
 				require.Zero(t, jstest.Count(q.js, StreamDead))
 				require.Equal(t, 2, jstest.Count(q.js, StreamRewards))
@@ -169,9 +169,9 @@ func TestResponseThatKillsItsProcessIsADeadLetter(t *testing.T) {
 	}
 }
 
-// A process that dies between storing a reward and acknowledging its response, again and again, leaves one reward and
-// no dead letter.
-func TestRewardedResponseIsNotGivenUp(t *testing.T) {
+// A process that repeatedly dies between storing a reward and acknowledging its response leaves one reward and no dead
+// letter.
+func TestRewardedResponseIsNotDeadLettered(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t)
 	cfg.Worker.Journal = filepath.Join(t.TempDir(), "in-flight")
@@ -183,14 +183,14 @@ func TestRewardedResponseIsNotGivenUp(t *testing.T) {
 		restart(t, q)
 	}
 	require.NoError(t, q.Start(t.Context(), scorerFunc(good)))
-	settled(t, q)
+	awaitEmpty(t, q)
 	require.Equal(t, 1, jstest.Count(q.js, StreamRewards))
 	require.Zero(t, jstest.Count(q.js, StreamDead))
 }
 
-// Negative acknowledgements, however many, and deliveries that take long or whose acknowledgement is lost make no
-// suspect: no process died.
-func TestTroubleMakesNoSuspect(t *testing.T) {
+// Negative acknowledgements, slow deliveries and lost acknowledgements do not make a response a suspect: no process has
+// died.
+func TestFailuresMakeNoSuspect(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t)
 	cfg.Worker.Journal = filepath.Join(t.TempDir(), "in-flight")
@@ -205,13 +205,13 @@ func TestTroubleMakesNoSuspect(t *testing.T) {
 	}}
 	q := startQueue(t, cfg, scorer)
 	publish(t, q, "x", "1", item("text"))
-	settled(t, q)
+	awaitEmpty(t, q)
 	require.Equal(t, 1, jstest.Count(q.js, StreamRewards))
 	require.Zero(t, jstest.Count(q.js, StreamDead))
 	require.Zero(t, scorer.alone.Load())
 }
 
-// A suspect that another process scores alone waits for that one, or for its successor, which says what became of it.
+// A suspect that another process scores in isolation waits for that process, or for the report of its successor.
 func TestReplicasDoNotDieOfASuspectTogether(t *testing.T) {
 	t.Parallel()
 	srv := jstest.Server(t, &server.Options{})
@@ -230,7 +230,7 @@ func TestReplicasDoNotDieOfASuspectTogether(t *testing.T) {
 		dieWith(t, first, first.cfg.Worker.Journal, xid.New(), 0, deadly)
 		restart(t, first)
 	}
-	// The first one takes it, and dies without a word.
+	// The first one takes the suspect and is killed.
 	dead, err := newWorker(first.nc, first.js, scorerFunc(good), first.cfg.Worker, first.log, first.metrics)
 	require.NoError(t, err)
 	src, err := dead.attach(t.Context(), false)
@@ -247,14 +247,14 @@ func TestReplicasDoNotDieOfASuspectTogether(t *testing.T) {
 	require.NoError(t, second.Start(t.Context(), scorer))
 	require.Eventually(t, func() bool { return testutil.ToFloat64(second.metrics.messages.WithLabelValues("deferred")) > 0 }, jstest.Timeout, time.Millisecond)
 	require.NoError(t, first.Start(t.Context(), scorerFunc(good)), "its successor")
-	settled(t, first)
+	awaitEmpty(t, first)
 	require.Zero(t, scorer.alone.Load())
 	require.Zero(t, jstest.Count(first.js, StreamRewards))
 	require.Equal(t, "assay.v1.dead.crash", jstest.Messages(t, first.js, StreamDead)[0].Subject)
 }
 
-// What ends because the model has stalled stays in the journal, although it is handed to another process.
-func TestCrashingKeepsTheJournal(t *testing.T) {
+// After a stall, responses stay in the journal although they are negatively acknowledged.
+func TestMarkCrashKeepsTheJournal(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t)
 	cfg.Worker.Journal = filepath.Join(t.TempDir(), "in-flight")
@@ -266,7 +266,7 @@ func TestCrashingKeepsTheJournal(t *testing.T) {
 	}))
 	sequence := publish(t, q, "x", "1", item("text")).Sequence
 	<-blocked
-	q.Crashing()
+	q.MarkCrash()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	require.ErrorIs(t, q.Drain(ctx), context.Canceled)
@@ -322,5 +322,5 @@ func TestRecreatedStreamIsJournaled(t *testing.T) {
 	close(done)
 	require.Equal(t, streamCreated(t, q).UnixNano(), left.Created)
 	require.Equal(t, map[uint64]bool{sequence: false}, left.Sequences)
-	settled(t, q)
+	awaitEmpty(t, q)
 }

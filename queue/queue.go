@@ -231,10 +231,9 @@ func (q *Queue) SetJournal(path string) {
 	q.cfg.Worker.Journal = path
 }
 
-// Crashing records that this process is about to end because of something that it works
-// on: the responses in flight stay in WorkerConfig.Journal, although Drain negatively
-// acknowledges them.
-func (q *Queue) Crashing() {
+// MarkCrash records that a request in flight is about to crash this process: the responses
+// in flight stay in WorkerConfig.Journal, although Drain negatively acknowledges them.
+func (q *Queue) MarkCrash() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.worker != nil {

@@ -16,8 +16,7 @@ import (
 	"assay/rewardmodel/feedback"
 )
 
-// A request whose reply would go to a subject of assay is neither answered nor
-// carried out.
+// A request whose reply subject belongs to assay is neither executed nor replied to.
 func TestRepliesGoToInboxesOnly(t *testing.T) {
 	t.Parallel()
 	ctx := jstest.Context(t)
@@ -53,7 +52,7 @@ func TestRepliesGoToInboxesOnly(t *testing.T) {
 		return testutil.ToFloat64(q.metrics.requests.WithLabelValues(code)) + testutil.ToFloat64(q.metrics.batches.WithLabelValues(code))
 	}
 	require.Eventually(t, func() bool { return ignored("400") >= float64(2*len(targets)) }, jstest.Timeout, 5*time.Millisecond)
-	require.NoError(t, q.Drain(ctx)) // everything is answered
+	require.NoError(t, q.Drain(ctx)) // every request has its reply
 	require.NoError(t, nc.Flush())
 	require.Empty(t, arrived)
 	labelstest.CaughtUp(t, f)

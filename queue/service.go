@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"assay/internal/payload"
 	"assay/queue/internal/js"
 	"assay/queue/labels"
 	"assay/rewardmodel"
@@ -227,9 +228,12 @@ func (s *service) score(ctx context.Context, req micro.Request, memory *rewardmo
 	if err != nil {
 		return nil, nil, err
 	}
-	out := &payload{memory: memory, limit: s.nc.MaxPayload() - deadRoom}
+	limit := s.nc.MaxPayload() - deadRoom
+	out := payload.NewBuffer(memory, limit, func(size int64) error {
+		return tooLarge("the result", size, limit, `send fewer responses per request, or "options":{"instances":false}`)
+	})
 	err = wire.WriteScoreResponse(out, answer)
-	return out.data, micro.Headers{HeaderModelVersion: {js.HeaderValue(answer.Model.Version)}}, err
+	return out.Bytes(), micro.Headers{HeaderModelVersion: {js.HeaderValue(answer.Model.Version)}}, err
 }
 
 // timeout returns the timeout that the client requests, at most limit.
@@ -249,7 +253,7 @@ func (s *service) reject(e endpoint, req micro.Request, err error) {
 	switch {
 	case why.Code == http.StatusInternalServerError:
 		s.log.Error().Str("error", rewardmodel.Shorten(err.Error())).Str("subject", e.subject).Msg("a request failed")
-	case req.Reply() == "": // nobody else gets the error
+	case req.Reply() == "": // otherwise the error is lost
 		s.log.Warn().Str("error", why.Error()).Str("subject", e.subject).Msg("rejected a request without a reply subject")
 	}
 	headers := nats.Header{

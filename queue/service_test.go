@@ -106,7 +106,7 @@ func TestRequestErrors(t *testing.T) {
 		})
 	}
 
-	// The client gives the errors of a local scorer.
+	// The client returns the errors of a local scorer.
 	client := NewClient(q.nc)
 	for text, want := range map[string]error{"full": rewardmodel.ErrOverloaded, "closed": rewardmodel.ErrClosed, "model": rewardmodel.ErrModel} {
 		_, err := client.Score(t.Context(), request(text))
@@ -156,7 +156,7 @@ func (c captured) Score(_ context.Context, req rewardmodel.Request) (rewardmodel
 	return rewardmodel.ScoreResponse{Results: []rewardmodel.Result{}}, nil
 }
 
-func TestNobodyAnswers(t *testing.T) {
+func TestNoResponders(t *testing.T) {
 	t.Parallel()
 	q := openQueue(t, testConfig(t))
 	_, err := NewClient(q.nc).Score(t.Context(), request("x"))
@@ -190,7 +190,7 @@ func TestMoreRequestsThanAllowed(t *testing.T) {
 	done.Wait()
 }
 
-func TestDrainAnswersWhatCame(t *testing.T) {
+func TestDrainCompletesAcceptedRequests(t *testing.T) {
 	t.Parallel()
 	for name, patient := range map[string]bool{"in time": true, "too late": false} {
 		t.Run(name, func(t *testing.T) {

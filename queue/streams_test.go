@@ -40,7 +40,7 @@ func TestStreamsAreCreatedOnceAndOnlyGrow(t *testing.T) {
 	require.EqualValues(t, 2<<30, grown.MaxBytes)
 	require.Equal(t, first.MaxAge, grown.MaxAge, "not shrunk")
 
-	// What an operator set stays.
+	// Settings of an operator are kept.
 	grown.MaxBytes, grown.MaxAge, grown.Duplicates = 3<<20, 0, time.Minute
 	_, err := jet.UpdateStream(t.Context(), grown)
 	require.NoError(t, err)
@@ -56,7 +56,7 @@ func TestShortAgesShortenTheWindow(t *testing.T) {
 	require.Equal(t, time.Minute, jstest.StreamConfig(t, jet, StreamDead).Duplicates)
 }
 
-func TestIncompatibleStreamsAreRefusedAndLeft(t *testing.T) {
+func TestIncompatibleStreamsAreRejectedUnchanged(t *testing.T) {
 	t.Parallel()
 	responses := jetstream.StreamConfig{Name: StreamResponses, Subjects: []string{SubjectResponses + ".>"}, Retention: jetstream.WorkQueuePolicy}
 	for name, tc := range map[string]struct {
@@ -104,7 +104,7 @@ func TestServersWithoutWhatStreamsNeed(t *testing.T) {
 	require.ErrorContains(t, err, "-js")
 }
 
-// A small server accepts what it can; a dead letter has the start of a larger response.
+// A server with small limits works; a dead letter has the start of a larger response.
 func TestDeadLettersOfASmallServer(t *testing.T) {
 	t.Parallel()
 	nc, jet := jstest.Connect(t, &server.Options{MaxPayload: 32 << 10})
@@ -115,14 +115,14 @@ func TestDeadLettersOfASmallServer(t *testing.T) {
 	cfg.Conn.URL = nc.ConnectedUrl()
 	q := startQueue(t, cfg, scorerFunc(good))
 	publish(t, q, "x", "1", string(make([]byte, 30<<10)))
-	settled(t, q)
+	awaitEmpty(t, q)
 	letters := jstest.Messages(t, q.js, StreamDead)
 	require.Len(t, letters, 1)
 	require.Len(t, letters[0].Data, 16<<10)
 	require.Equal(t, "30720", letters[0].Header.Get("Assay-Truncated"))
 }
 
-// A stream of an earlier release gets batches when its server has them.
+// A stream of an earlier release gets batches if the server supports them.
 func TestAnExistingStreamGetsBatches(t *testing.T) {
 	t.Parallel()
 	nc, jet := jstest.Connect(t, &server.Options{})
@@ -143,8 +143,8 @@ func TestAnExistingStreamGetsBatches(t *testing.T) {
 	require.NotContains(t, batches, "")
 }
 
-// A stream that acknowledges before it writes is refused, but for that of kept
-// responses, which is one and keeps its one copy.
+// A stream that acknowledges before it writes is rejected, except that of scored
+// responses, which is configured so and has one copy.
 func TestAsynchronousStreams(t *testing.T) {
 	t.Parallel()
 	nc, jet := jstest.Connect(t, &server.Options{})
@@ -214,7 +214,7 @@ func TestIncompatibleBuckets(t *testing.T) {
 			require.ErrorContains(t, err, tc.says)
 		})
 	}
-	// What an operator made with the tools of NATS serves.
+	// Buckets that an operator created with the NATS CLI are accepted.
 	nc, jet := jstest.Connect(t, &server.Options{})
 	_, err := jet.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: registry.BucketState})
 	require.NoError(t, err)

@@ -17,12 +17,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// traced are the system calls that show when something is on disk, and when a
-// client knows.
+// traced are the system calls that show when data is on disk and when a client is
+// notified.
 const traced = "trace=fsync,fdatasync,write,pwrite64,writev,sendto"
 
-// What strace shows of a process that stores: text is written to the store, an
-// fsync of that file ends, and only then a client gets its acknowledgement.
+// strace of a storing process shows a write to the store, a completed fsync of that
+// file, and only then the acknowledgement to the client.
 func TestAnFsyncComesBeforeEachAcknowledgement(t *testing.T) {
 	t.Parallel()
 	strace, err := exec.LookPath("strace")
@@ -115,7 +115,7 @@ func last(lines []string, from int, is func(string) bool) int {
 	return -1
 }
 
-// ended is the line in which the system call of another line returns.
+// ended returns the line in which the system call of another line returns.
 func ended(lines []string, at int) int {
 	if !strings.Contains(lines[at], "<unfinished ...>") {
 		return at

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The accounts of docs/nats.md, by which assay sees how a server syncs.
+// The accounts of docs/nats.md, with which assay detects the sync mode of a server.
 const seenAccounts = `
 listen: 127.0.0.1:-1
 jetstream { store_dir: %q, max_file_store: 64GB, sync_interval: %q }
@@ -32,7 +32,7 @@ accounts {
 }
 `
 
-// With an external server assay says what it sees of its sync setting.
+// assay reports the sync setting of an external server.
 func TestTheSyncOfAnExternalServerIsNamed(t *testing.T) {
 	t.Parallel()
 	const unknown, weaker = "cannot read the sync setting of the NATS servers", "acknowledges before it syncs"

@@ -14,7 +14,7 @@ import (
 	"assay/rewardmodel"
 )
 
-// shifted is a server whose clock is ahead of ours.
+// shifted is a server whose clock is ahead of the local one.
 type shifted struct {
 	jetstream.JetStream
 	ahead time.Duration
@@ -49,7 +49,7 @@ func (m shiftedMsg) Metadata() (*jetstream.MsgMetadata, error) {
 	return meta, err
 }
 
-// How long a response has waited is measured by the clock of the server only.
+// The age of a response is measured only by the clock of the server.
 func TestTimeoutByTheClockOfTheServer(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

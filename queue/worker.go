@@ -107,7 +107,7 @@ type worker struct {
 	isolated chan struct{} // has an element while a suspect is scored
 
 	slots *semaphore.Weighted // in responses
-	chunk int                 // how many responses one pull asks for
+	chunk int                 // number of responses that one pull requests
 	bytes int64               // and the maximum size of those
 
 	pulling context.Context // ends when no more responses are pulled

@@ -29,7 +29,7 @@ func TestResponseBecomesRewardOnTheSameTail(t *testing.T) {
 	require.NoError(t, err)
 	publish(t, q, "x", "from-header", item("Hello."))
 	publish(t, q, "ünï-cödé.$odd.{x}", "", item("Hello."))
-	settled(t, q)
+	awaitEmpty(t, q)
 
 	byID := map[string]*jetstream.RawStreamMsg{}
 	for _, reward := range jstest.Messages(t, q.js, StreamRewards) {
@@ -47,7 +47,7 @@ func TestResponseBecomesRewardOnTheSameTail(t *testing.T) {
 	require.Equal(t, 3.0, testutil.ToFloat64(q.metrics.messages.WithLabelValues("rewarded")))
 }
 
-func TestDeadLettersOnceEachWithWhy(t *testing.T) {
+func TestDeadLettersAreUniqueAndHaveAReason(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, tail, body, reason, code, field, why string }{
 		{"broken JSON", "a", `{"response":`, "invalid", "400", "response", "too early"},
@@ -83,7 +83,7 @@ func TestDeadLettersOnceEachWithWhy(t *testing.T) {
 		publish(t, q, tc.tail, tc.name, tc.body)
 		publish(t, q, "neighbour", "", item("good"))
 	}
-	settled(t, q)
+	awaitEmpty(t, q)
 
 	letters := map[string]*jetstream.RawStreamMsg{}
 	for _, letter := range jstest.Messages(t, q.js, StreamDead) {
@@ -105,7 +105,7 @@ func TestDeadLettersOnceEachWithWhy(t *testing.T) {
 	require.Equal(t, len(tests), jstest.Count(q.js, StreamRewards), "the neighbours'")
 }
 
-func TestTroubleThatPassesNeverKills(t *testing.T) {
+func TestRetryableFailuresNeverDeadLetter(t *testing.T) {
 	t.Parallel()
 	for name, err := range map[string]error{
 		"overloaded": &rewardmodel.OverloadedError{RetryAfter: time.Millisecond},
@@ -118,7 +118,7 @@ func TestTroubleThatPassesNeverKills(t *testing.T) {
 			for i := range 50 {
 				publish(t, q, "x", fmt.Sprint(i), item("text"))
 			}
-			settled(t, q)
+			awaitEmpty(t, q)
 			require.Equal(t, 50, jstest.Count(q.js, StreamRewards))
 			require.Zero(t, jstest.Count(q.js, StreamDead))
 		})
@@ -135,7 +135,7 @@ func TestOverloadIsNotCountedAsFailure(t *testing.T) {
 		return good(ctx, it)
 	}))
 	publish(t, q, "x", "1", item("text"))
-	settled(t, q)
+	awaitEmpty(t, q)
 	require.Equal(t, 1, jstest.Count(q.js, StreamRewards))
 	require.Equal(t, 12.0, testutil.ToFloat64(q.metrics.messages.WithLabelValues("overloaded")))
 }
@@ -145,20 +145,20 @@ func TestPublishedTwiceIsRewardedOnce(t *testing.T) {
 	q := startQueue(t, testConfig(t), scorerFunc(good))
 	require.False(t, publish(t, q, "x", "same", item("text")).Duplicate)
 	require.True(t, publish(t, q, "x", "same", item("text")).Duplicate)
-	settled(t, q)
+	awaitEmpty(t, q)
 	require.Equal(t, 1, jstest.Count(q.js, StreamRewards))
 
 	// The server may forget the ids of completed responses, as it does
-	// when it restarts: the reward still knows.
+	// when it restarts: the stored reward still shows it.
 	closeQueue(t, q)
 	again := startQueue(t, q.cfg, scorerFunc(good))
 	publish(t, again, "x", "same", item("text"))
-	settled(t, again)
+	awaitEmpty(t, again)
 	require.Equal(t, 1, jstest.Count(again.js, StreamRewards))
 }
 
-// A crash after the reward is stored and before the response is acknowledged is
-// the moment that would give a second reward.
+// A crash after the reward is stored and before the response is acknowledged must not
+// create a second reward.
 func TestCrashBetweenRewardAndAcknowledgement(t *testing.T) {
 	t.Parallel()
 	for _, id := range []string{"", "mine"} {
@@ -168,7 +168,7 @@ func TestCrashBetweenRewardAndAcknowledgement(t *testing.T) {
 			q := openQueue(t, cfg)
 			crash(t, q, id)
 			require.NoError(t, q.Start(t.Context(), scorerFunc(good)))
-			settled(t, q)
+			awaitEmpty(t, q)
 			require.Equal(t, 1, jstest.Count(q.js, StreamRewards))
 		})
 	}
@@ -187,13 +187,13 @@ func TestCrashAndDowntimeBeyondTheDuplicateWindow(t *testing.T) {
 			closeQueue(t, q)
 			since(t, rewarded, 3*cfg.Streams.DuplicateWindow)
 			again := startQueue(t, cfg, scorerFunc(good))
-			settled(t, again)
+			awaitEmpty(t, again)
 			require.Equal(t, 1, jstest.Count(again.js, StreamRewards))
 		})
 	}
 }
 
-// crash rewards one response and dies before it is acknowledged.
+// crash stores the reward of one response and dies before the acknowledgement.
 func crash(t *testing.T, q *Queue, id string) { crashWith(t, q, id, item("text")) }
 
 func crashWith(t *testing.T, q *Queue, id, body string) {
@@ -227,13 +227,13 @@ func TestRedeliveredBeyondTheWindowWithoutRestart(t *testing.T) {
 	}
 	require.NoError(t, w.start(t.Context()))
 	publish(t, q, "x", "1", item("text"))
-	settled(t, q)
+	awaitEmpty(t, q)
 	require.NoError(t, w.drain(t.Context()))
 	require.Equal(t, 1, jstest.Count(q.js, StreamRewards))
 	require.EqualValues(t, 2, acks.Load())
 }
 
-func TestFailedPublishIsTriedAgain(t *testing.T) {
+func TestFailedPublishIsRetried(t *testing.T) {
 	t.Parallel()
 	q := openQueue(t, testConfig(t))
 	w, err := newWorker(q.nc, q.js, scorerFunc(good), q.cfg.Worker, q.log, q.metrics)
@@ -242,18 +242,18 @@ func TestFailedPublishIsTriedAgain(t *testing.T) {
 	w.publish = func(ctx context.Context, msg *nats.Msg, opts ...jetstream.PublishOpt) (*jetstream.PubAck, error) {
 		ack, err := q.js.PublishMsg(ctx, msg, opts...)
 		if calls.Add(1) <= publishAttempts+1 {
-			return nil, nats.ErrTimeout // it arrived, but we do not know
+			return nil, nats.ErrTimeout // stored, but the acknowledgement is lost
 		}
 		return ack, err
 	}
 	require.NoError(t, w.start(t.Context()))
 	publish(t, q, "x", "1", item("text"))
-	settled(t, q)
+	awaitEmpty(t, q)
 	require.NoError(t, w.drain(t.Context()))
 	require.Equal(t, 1, jstest.Count(q.js, StreamRewards))
 }
 
-func TestBackpressureAndSignsOfLife(t *testing.T) {
+func TestBackpressureAndHeartbeats(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t)
 	cfg.Worker.MaxInFlight = 4
@@ -271,18 +271,18 @@ func TestBackpressureAndSignsOfLife(t *testing.T) {
 		publish(t, q, "x", fmt.Sprint(i), item("text"))
 	}
 	require.Eventually(t, func() bool { return scoring.Load() == 4 }, jstest.Timeout, time.Millisecond)
-	since(t, time.Now(), 3*cfg.Worker.AckWait/2) // long enough to be given to another without signs of life
+	since(t, time.Now(), 3*cfg.Worker.AckWait/2) // long enough for a redelivery without heartbeats
 	require.EqualValues(t, 4, calls.Load(), "no more than MaxInFlight, and none twice")
 	consumer, err := q.js.Consumer(t.Context(), StreamResponses, ConsumerScorer)
 	require.NoError(t, err)
 	require.Equal(t, 4, consumer.CachedInfo().NumAckPending)
 	require.Zero(t, consumer.CachedInfo().NumRedelivered)
 	close(release)
-	settled(t, q)
+	awaitEmpty(t, q)
 	require.Equal(t, 20, jstest.Count(q.js, StreamRewards))
 }
 
-func TestDrainHandsBackWhatIsNotDone(t *testing.T) {
+func TestDrainNaksUnfinishedResponses(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t)
 	q := openQueue(t, cfg)
@@ -301,7 +301,7 @@ func TestDrainHandsBackWhatIsNotDone(t *testing.T) {
 
 	begin := time.Now()
 	require.NoError(t, q.Start(t.Context(), scorerFunc(good)))
-	settled(t, q)
+	awaitEmpty(t, q)
 	require.Less(t, time.Since(begin), 10*time.Second, "well before AckWait")
 	require.Equal(t, 1, jstest.Count(q.js, StreamRewards))
 }
@@ -313,7 +313,7 @@ func TestLargeResponses(t *testing.T) {
 	large := strings.Repeat("x", DefaultMaxPayload-deadRoom-1024)
 	publish(t, q, "x", "large", item(large))
 	publish(t, q, "x", "large and broken", `{"response":"`+large)
-	settled(t, q)
+	awaitEmpty(t, q)
 	require.Equal(t, 1, jstest.Count(q.js, StreamRewards))
 	letters := jstest.Messages(t, q.js, StreamDead)
 	require.Len(t, letters, 1)
@@ -325,7 +325,7 @@ func TestLargeResponses(t *testing.T) {
 	require.ErrorIs(t, err, nats.ErrMaxPayload)
 }
 
-func TestFullStreamTellsThePublisher(t *testing.T) {
+func TestFullStreamRejectsThePublisher(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t)
 	cfg.Streams.ResponsesMaxBytes = 4096
@@ -337,7 +337,7 @@ func TestFullStreamTellsThePublisher(t *testing.T) {
 	}
 	require.ErrorContains(t, err, "maximum bytes exceeded")
 	require.NoError(t, q.Start(t.Context(), scorerFunc(good)))
-	settled(t, q)
+	awaitEmpty(t, q)
 	require.Equal(t, n-1, jstest.Count(q.js, StreamRewards), "none of those that were accepted is lost")
 }
 
@@ -362,7 +362,7 @@ func TestReplicasShareTheWork(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_ = queues[0].Drain(ctx) // stops early, with or without messages to nak
-	settled(t, queues[1])
+	awaitEmpty(t, queues[1])
 	require.Equal(t, responses, jstest.Count(queues[1].js, StreamRewards))
 	require.NotZero(t, worked[0].Load())
 	require.NotZero(t, worked[1].Load())

@@ -1,7 +1,7 @@
 // Package chat finds what the assistant said in a conversation that was rendered
 // with a chat template, as trainers send it to a reward model.
 //
-// A template is no part of a response: neither its headers nor its special tokens
+// A template is not part of a response: neither its headers nor its special tokens
 // must be scored, and spans must index what the assistant said. The functions
 // return byte spans into the given text:
 //

@@ -132,7 +132,7 @@ func (s *GRPC) Serve(l net.Listener) error {
 func (s *GRPC) Stop() { s.server.Stop() }
 
 // Shutdown stops listening and waits until the running calls are done. If ctx
-// ends first, it cancels them and returns ctx's error.
+// ends first, it cancels them and returns the cause of ctx.
 func (s *GRPC) Shutdown(ctx context.Context) error {
 	done := make(chan struct{})
 	go func() {
@@ -145,6 +145,6 @@ func (s *GRPC) Shutdown(ctx context.Context) error {
 	case <-ctx.Done():
 		s.server.Stop()
 		<-done
-		return ctx.Err()
+		return fmt.Errorf("draining gRPC calls: %w", context.Cause(ctx))
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/mem"
 )
 
-// A connection beyond the limit is closed; one that leaves makes room.
+// A connection beyond the limit is closed; one that ends makes room.
 func TestConnectionsAreLimited(t *testing.T) {
 	inner, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -49,7 +49,7 @@ func TestConnectionsAreLimited(t *testing.T) {
 	<-done
 }
 
-// steps is a transport that gives what is asked, and remembers the most.
+// steps is a transport that returns as many bytes as requested, and records the maximum.
 type steps struct{ most int }
 
 func (s *steps) ReadMessageHeader(header []byte) error {

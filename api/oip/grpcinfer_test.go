@@ -13,8 +13,8 @@ import (
 	"assay/rewardmodel/wire"
 )
 
-// FuzzModelInferRequest reads any message: it is refused as the client's
-// mistake, or gives as many texts as the shape of its tensor says.
+// FuzzModelInferRequest reads arbitrary messages: each is rejected as a client error,
+// or yields as many texts as the shape of its tensor.
 func FuzzModelInferRequest(f *testing.F) {
 	tensor := func(name string, shape []int64, contents ...[]byte) *inference.ModelInferRequest_InferInputTensor {
 		return &inference.ModelInferRequest_InferInputTensor{Name: name, Datatype: typeBytes, Shape: shape,

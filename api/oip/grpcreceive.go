@@ -19,7 +19,7 @@ import (
 
 	"assay/api/internal/exchange"
 	"assay/api/internal/failure"
-	"assay/api/internal/payload"
+	"assay/internal/payload"
 	"assay/rewardmodel"
 )
 
@@ -174,7 +174,7 @@ func (m *incoming) decompress(data []byte) ([]byte, error) {
 	if err != nil {
 		return nil, failure.Invalid("", "the message is not gzip: %v", err)
 	}
-	plain, err := payload.ReadAll(z, m.limit, 0, m.memory)
+	plain, err := payload.ReadAll(z, m.limit, 0, m.memory, failure.BodyTooLarge(m.limit))
 	m.memory.Shrink(int64(cap(data)))
 	var known *failure.Error
 	var overloaded *rewardmodel.OverloadedError

@@ -15,7 +15,7 @@ import (
 	"assay/api/internal/exchange"
 	"assay/api/internal/failure"
 	"assay/api/internal/httpjson"
-	"assay/api/internal/payload"
+	"assay/internal/payload"
 	"assay/rewardmodel/wire"
 )
 

@@ -82,7 +82,7 @@ func (p *page) flags(flags []*kong.Flag) {
 			variables = append(variables, code(name))
 		}
 		key := code(flag.Name)
-		if flag.Name == "help" || flag.Name == "config" {
+		if len(flag.Envs) == 0 || flag.Name == "config" {
 			key = ""
 		}
 		groups[title] = append(groups[title], []string{
@@ -140,7 +140,7 @@ func flagDefault(flag *kong.Flag) string {
 	switch {
 	case flag.Required:
 		return "required"
-	case flag.IsBool() && flag.Default == "" && flag.Name != "help":
+	case flag.IsBool() && flag.Default == "" && len(flag.Envs) > 0:
 		return code("false")
 	}
 	return code(flag.Default)

@@ -19,8 +19,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// A server accepts all manifests as they are: it refuses, drops and changes
-// nothing, and has no warnings, in a namespace that enforces restricted pods.
+// A server accepts all manifests unchanged and without warnings, in a namespace that
+// enforces the restricted pod security standard.
 func TestTheServerAcceptsEverything(t *testing.T) {
 	c := startCluster(t)
 	c.prepare(t, namespace, "restricted")
@@ -28,37 +28,37 @@ func TestTheServerAcceptsEverything(t *testing.T) {
 		"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": map[string]any{"name": "nvidia"}, "handler": "nvidia",
 	}}
 	require.NoError(t, c.apply(t, runtimeClass, ""))
-	t.Run("refuses what is wrong", c.refusesFaults)
+	t.Run("rejects invalid objects", c.testRejections)
 	for overlay, values := range overlays(t) {
 		rendered := map[string][]object{"Kustomize": kustomize(t, "overlays/"+overlay), "Helm": helm(t, values)}
 		for by, objects := range rendered {
-			t.Run(overlay+" by "+by, func(t *testing.T) { c.takes(t, objects) })
+			t.Run(overlay+" by "+by, func(t *testing.T) { c.testApply(t, objects) })
 		}
 	}
 	for directory, values := range variants(t) {
-		t.Run(directory+" by Kustomize", func(t *testing.T) { c.takes(t, kustomize(t, directory)) })
-		t.Run(directory+" by Helm", func(t *testing.T) { c.takes(t, helm(t, values)) })
+		t.Run(directory+" by Kustomize", func(t *testing.T) { c.testApply(t, kustomize(t, directory)) })
+		t.Run(directory+" by Helm", func(t *testing.T) { c.testApply(t, helm(t, values)) })
 	}
 	for file, values := range valueFiles(t) {
-		t.Run(file, func(t *testing.T) { c.takes(t, helm(t, values)) })
+		t.Run(file, func(t *testing.T) { c.testApply(t, helm(t, values)) })
 	}
-	t.Run("NATS", c.takesNATS)
-	t.Run("by kubectl", c.takesByKubectl)
-	t.Run("by Helm", c.takesByHelm)
-	c.prepare(t, "kinds", "privileged") // whose workloads, as written, are not confined
+	t.Run("NATS", c.testNATSChart)
+	t.Run("by kubectl", c.testKubectl)
+	t.Run("by Helm", c.testHelmRelease)
+	c.prepare(t, "kinds", "privileged") // whose workloads are not restricted
 	t.Run("every kind of workload", func(t *testing.T) {
 		objects := kustomize(t, "test/testdata/kinds")
 		for _, o := range objects {
 			o.SetNamespace("kinds")
 		}
-		c.takes(t, objects)
+		c.testApply(t, objects)
 	})
 }
 
-// takesNATS renders the official chart of NATS, which is not a Go module, with the
-// values of this repository. Its pods are confined too, and have the labels and
+// testNATSChart renders the official chart of NATS, which is not a Go module, with the
+// values of this repository. Its pods are restricted too, and have the labels and
 // names that assay uses.
-func (c *cluster) takesNATS(t *testing.T) {
+func (c *cluster) testNATSChart(t *testing.T) {
 	chart := os.Getenv("NATS_CHART")
 	if chart == "" {
 		t.Skip("NATS_CHART does not name a directory or archive of the chart (helm pull nats --repo https://nats-io.github.io/k8s/helm/charts/)")
@@ -67,7 +67,7 @@ func (c *cluster) takesNATS(t *testing.T) {
 	for _, o := range objects {
 		o.SetNamespace(namespace) // which Helm adds where a chart does not
 	}
-	c.takes(t, objects)
+	c.testApply(t, objects)
 	labels := podOf(t, named(t, objects, "StatefulSet/nats")).Labels
 	policy := named(t, kustomize(t, "overlays/fleet"), "NetworkPolicy/assay")
 	require.Contains(t, fmt.Sprint(policy.Object["spec"]), "app.kubernetes.io/name:"+labels["app.kubernetes.io/name"])
@@ -75,8 +75,8 @@ func (c *cluster) takesNATS(t *testing.T) {
 	named(t, objects, "Service/nats-headless") // of the trigger of KEDA
 }
 
-// prepare makes a namespace as docs/kubernetes.md does, and the service account
-// that a controller would add.
+// prepare creates a namespace like docs/kubernetes.md, and the service account that a
+// controller would add.
 func (c *cluster) prepare(t *testing.T, name, level string) {
 	t.Helper()
 	space := object{Object: map[string]any{
@@ -92,8 +92,8 @@ func (c *cluster) prepare(t *testing.T, name, level string) {
 	require.NoError(t, c.apply(t, account, ""))
 }
 
-// refusesFaults shows that the other tests can fail.
-func (c *cluster) refusesFaults(t *testing.T) {
+// testRejections checks that invalid objects are rejected, so that the other tests can fail.
+func (c *cluster) testRejections(t *testing.T) {
 	for _, o := range kustomize(t, "overlays/fleet") {
 		require.NoError(t, unstructured.SetNestedField(o.Object, "1", "spec", "replicaz"))
 		require.Error(t, c.apply(t, o, metav1.DryRunAll), "%s has an unknown field", name(o))
@@ -106,9 +106,9 @@ func (c *cluster) refusesFaults(t *testing.T) {
 	c.warned.take()
 }
 
-// takes applies objects as a dry run, for real, twice and with a new image, and
+// testApply applies objects as a dry run, for real, twice and with a new image, and
 // creates a pod from each template.
-func (c *cluster) takes(t *testing.T, objects []object) {
+func (c *cluster) testApply(t *testing.T, objects []object) {
 	t.Cleanup(func() { c.remove(t, objects) })
 	for _, o := range objects {
 		require.NoError(t, c.apply(t, o, metav1.DryRunAll), name(o))
@@ -130,15 +130,15 @@ func (c *cluster) takes(t *testing.T, objects []object) {
 	}
 	for _, o := range objects {
 		if pod := podOf(t, o); pod != nil {
-			c.takesPod(t, o, pod)
-			c.upgrades(t, o)
+			c.testPod(t, o, pod)
+			c.testUpgrade(t, o)
 		}
 	}
 	require.Empty(t, c.warned.take())
 }
 
-// upgrades applies a workload with a new image, after an autoscaler has scaled it.
-func (c *cluster) upgrades(t *testing.T, o object) {
+// testUpgrade applies a workload with a new image, after an autoscaler has scaled it.
+func (c *cluster) testUpgrade(t *testing.T, o object) {
 	t.Helper()
 	text, err := yaml.Marshal(o.Object)
 	require.NoError(t, err)
@@ -174,8 +174,8 @@ func (c *cluster) upgrades(t *testing.T, o object) {
 	require.NoError(t, c.apply(t, o, ""), "back")
 }
 
-// takesPod creates the pod that a controller would create from a template.
-func (c *cluster) takesPod(t *testing.T, o object, template *corev1.PodTemplateSpec) {
+// testPod creates the pod that a controller would create from a template.
+func (c *cluster) testPod(t *testing.T, o object, template *corev1.PodTemplateSpec) {
 	t.Helper()
 	pod, err := c.createPod(t, o, template)
 	require.NoError(t, err, name(o))

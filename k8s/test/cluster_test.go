@@ -29,7 +29,7 @@ import (
 )
 
 // cluster is a kube-apiserver with its own etcd, without controllers and nodes:
-// objects stay as admission left them.
+// objects stay as admission stored them.
 type cluster struct {
 	kubeconfig string
 	client     dynamic.Interface
@@ -37,7 +37,7 @@ type cluster struct {
 	warned     *warnings
 }
 
-// warnings are those that the server returned with its results.
+// warnings are those in the responses of the server.
 type warnings struct {
 	mu   sync.Mutex
 	text []string
@@ -85,7 +85,7 @@ func startCluster(t *testing.T) *cluster {
 		"--service-account-signing-key-file="+key, "--service-cluster-ip-range=10.0.0.0/24")
 
 	c := &cluster{kubeconfig: filepath.Join(dir, "kubeconfig"), warned: &warnings{}}
-	authority := filepath.Join(dir, "apiserver.crt") // made by the server
+	authority := filepath.Join(dir, "apiserver.crt") // created by the server
 	require.NoError(t, os.WriteFile(c.kubeconfig, fmt.Appendf(nil, kubeconfig, authority, port, token), 0o600))
 	require.Eventually(t, func() bool { _, err := os.Stat(authority); return err == nil }, time.Minute, 50*time.Millisecond)
 	config := &rest.Config{
@@ -112,7 +112,7 @@ clusters: [{name: test, cluster: {certificate-authority: %s, server: "https://%s
 users: [{name: admin, user: {token: %s}}]
 `
 
-// refresh reads the kinds that the server has.
+// refresh discovers the kinds of the server.
 func (c *cluster) refresh(t *testing.T, found discovery.DiscoveryInterface) {
 	t.Helper()
 	groups, err := restmapper.GetAPIGroupResources(found)
@@ -141,7 +141,7 @@ func (c *cluster) define(t *testing.T, found discovery.DiscoveryInterface) {
 	c.warned.take() // about these definitions
 }
 
-// resource is where objects of this kind are.
+// resource is the client for objects of this kind.
 func (c *cluster) resource(t *testing.T, o object) dynamic.ResourceInterface {
 	t.Helper()
 	kind := o.GroupVersionKind()
@@ -154,8 +154,8 @@ func (c *cluster) resource(t *testing.T, o object) dynamic.ResourceInterface {
 	return c.client.Resource(mapping.Resource).Namespace(o.GetNamespace())
 }
 
-// apply does as "kubectl apply --server-side" does, for real or, with
-// metav1.DryRunAll, without storing anything.
+// apply works like "kubectl apply --server-side", or with metav1.DryRunAll as a dry
+// run.
 func (c *cluster) apply(t *testing.T, o object, dryRun string) error {
 	t.Helper()
 	text, err := o.MarshalJSON()
@@ -193,8 +193,8 @@ func start(t *testing.T, program string, args ...string) {
 	})
 }
 
-// memory is a directory for etcd, which syncs each write: in memory,
-// where there is room for its first segments.
+// memory is a directory for etcd, which syncs each write: in memory if there is enough
+// space.
 func memory(t *testing.T) string {
 	t.Helper()
 	var fs syscall.Statfs_t

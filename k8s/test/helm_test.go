@@ -30,9 +30,9 @@ func findHelm(t *testing.T) string {
 	return filepath.Join(dir, "helm")
 }
 
-// takesByHelm installs each release, upgrades it, with another image too, rolls
+// testHelmRelease installs each release, upgrades it, with another image too, rolls
 // it back and removes it.
-func (c *cluster) takesByHelm(t *testing.T) {
+func (c *cluster) testHelmRelease(t *testing.T) {
 	program, home := findHelm(t), t.TempDir()
 	helm := func(args ...string) (string, error) {
 		cmd := exec.Command(program, append(args, "--namespace="+namespace, "--kubeconfig="+c.kubeconfig)...)
@@ -72,8 +72,8 @@ func (c *cluster) takesByHelm(t *testing.T) {
 	}
 }
 
-// hasImages checks the containers of assay that the server has: their image has
-// this tag or, if that is empty, the tag of the overlay.
+// hasImages checks the image tag of the stored containers of assay: tag or, if that is
+// empty, the tag of the overlay.
 func (c *cluster) hasImages(t *testing.T, overlay, tag string) {
 	t.Helper()
 	for _, o := range kustomize(t, "overlays/"+overlay) {
@@ -83,8 +83,8 @@ func (c *cluster) hasImages(t *testing.T, overlay, tag string) {
 		}
 		have, err := c.get(t, o)
 		require.NoError(t, err)
-		want, _ := ours(t, pod)
-		found, _ := ours(t, podOf(t, *have))
+		want, _ := assayContainer(t, pod)
+		found, _ := assayContainer(t, podOf(t, *have))
 		if tag != "" {
 			want.Image = want.Image[:strings.LastIndex(want.Image, ":")] + tag
 		}

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// takesByKubectl runs the commands of docs/kubernetes.md.
-func (c *cluster) takesByKubectl(t *testing.T) {
+// testKubectl runs the commands of docs/kubernetes.md.
+func (c *cluster) testKubectl(t *testing.T) {
 	if _, err := exec.LookPath("kubectl"); err != nil {
 		t.Skip("kubectl is not on the PATH")
 	}

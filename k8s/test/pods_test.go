@@ -55,9 +55,9 @@ func eachPod(t *testing.T, check func(*testing.T, *corev1.PodTemplateSpec)) {
 	}
 }
 
-// ours is the container that serves or trains in a pod, and whether it is a
-// sidecar.
-func ours(t *testing.T, pod *corev1.PodTemplateSpec) (c corev1.Container, sidecar bool) {
+// assayContainer returns the container that serves or trains in a pod, and whether it
+// is a sidecar.
+func assayContainer(t *testing.T, pod *corev1.PodTemplateSpec) (c corev1.Container, sidecar bool) {
 	t.Helper()
 	is := func(c corev1.Container) bool { return c.Name == "assay" && strings.HasPrefix(c.Image, image) }
 	if i := slices.IndexFunc(pod.Spec.InitContainers, is); i >= 0 {
@@ -84,7 +84,7 @@ func flags(t *testing.T, c corev1.Container) map[string]string {
 
 func TestContainersAreConfined(t *testing.T) {
 	eachPod(t, func(t *testing.T, pod *corev1.PodTemplateSpec) {
-		c, sidecar := ours(t, pod)
+		c, sidecar := assayContainer(t, pod)
 		s := c.SecurityContext
 		require.NotNil(t, s)
 		require.True(t, *s.RunAsNonRoot)
@@ -129,7 +129,7 @@ func TestContainersAreConfined(t *testing.T) {
 
 func TestSidecarsServeThePodAlone(t *testing.T) {
 	eachPod(t, func(t *testing.T, pod *corev1.PodTemplateSpec) {
-		c, sidecar := ours(t, pod)
+		c, sidecar := assayContainer(t, pod)
 		if !sidecar {
 			return
 		}
@@ -148,7 +148,7 @@ func TestSidecarsServeThePodAlone(t *testing.T) {
 
 func TestProbesReachHealth(t *testing.T) {
 	eachPod(t, func(t *testing.T, pod *corev1.PodTemplateSpec) {
-		c, _ := ours(t, pod)
+		c, _ := assayContainer(t, pod)
 		require.Equal(t, ":8081", flags(t, c)["--ops-listen"])
 		require.Contains(t, c.Ports, corev1.ContainerPort{Name: "assay-ops", ContainerPort: 8081})
 		for path, probe := range map[string]*corev1.Probe{"/readyz": c.ReadinessProbe, "/livez": c.LivenessProbe, "": c.StartupProbe} {
@@ -160,11 +160,11 @@ func TestProbesReachHealth(t *testing.T) {
 	})
 }
 
-// An outage of NATS does not make a pod unready that also serves HTTP: only pods
-// whose work all comes over NATS wait for the streams.
+// An outage of NATS does not make a pod unready that also serves HTTP: only pods that
+// get all work over NATS wait for the streams.
 func TestOnlyWorkersOfNATSWaitForTheStreams(t *testing.T) {
 	eachPod(t, func(t *testing.T, pod *corev1.PodTemplateSpec) {
-		c, _ := ours(t, pod)
+		c, _ := assayContainer(t, pod)
 		want := "/readyz"
 		if c.Args[0] == "trainer" {
 			want = "/readyz?streams=1"
@@ -174,11 +174,11 @@ func TestOnlyWorkersOfNATSWaitForTheStreams(t *testing.T) {
 	})
 }
 
-// A pod is killed only after assay had its time to stop. A sidecar has the time
-// that the other containers leave.
+// A pod is killed only after the shutdown timeout of assay. A sidecar has the time that
+// the other containers leave.
 func TestAssayHasItsTimeToStop(t *testing.T) {
 	eachPod(t, func(t *testing.T, pod *corev1.PodTemplateSpec) {
-		c, _ := ours(t, pod)
+		c, _ := assayContainer(t, pod)
 		duration := func(flag, otherwise string) time.Duration {
 			text, set := flags(t, c)[flag]
 			if !set {
@@ -201,7 +201,7 @@ func TestAssayHasItsTimeToStop(t *testing.T) {
 
 func TestResourcesBoundAssay(t *testing.T) {
 	eachPod(t, func(t *testing.T, pod *corev1.PodTemplateSpec) {
-		c, _ := ours(t, pod)
+		c, _ := assayContainer(t, pod)
 		for _, r := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage} {
 			require.Contains(t, c.Resources.Requests, r)
 			require.Contains(t, c.Resources.Limits, r)
@@ -220,14 +220,14 @@ func TestResourcesBoundAssay(t *testing.T) {
 	})
 }
 
-// Go's heap can grow to twice what requests hold; GOMEMLIMIT is the memory request.
+// The Go heap can grow to twice the memory of requests; GOMEMLIMIT is the memory request.
 func TestRequestMemoryIsHalf(t *testing.T) {
 	objects := kustomize(t, "overlays/standalone")
 	text, _, err := unstructured.NestedString(named(t, objects, "ConfigMap/assay").Object, "data", "assay.yaml")
 	require.NoError(t, err)
 	var settings map[string]any
 	require.NoError(t, yaml.Unmarshal([]byte(text), &settings))
-	c, _ := ours(t, podOf(t, named(t, objects, "Deployment/assay")))
+	c, _ := assayContainer(t, podOf(t, named(t, objects, "Deployment/assay")))
 	requireHalf(t, settings["request-memory"].(string), c.Resources.Requests.Memory())
 }
 
@@ -238,15 +238,15 @@ func requireHalf(t *testing.T, limit string, request *resource.Quantity) {
 	require.LessOrEqual(t, 2*half.Value(), request.Value())
 }
 
-// The component patches every kind of workload, keeps what they have, and ignores
-// those without the label.
+// The component patches every kind of workload, keeps their fields, and ignores those
+// without the label.
 func TestTheSidecarGoesIntoEveryKind(t *testing.T) {
 	plain := read(t, root+"/test/testdata/kinds/workloads.yaml")
 	patched := kustomize(t, "test/testdata/kinds")
 	require.Len(t, patched, len(plain))
 	for _, o := range plain {
 		before, after := podOf(t, o), podOf(t, named(t, patched, name(o)))
-		_, sidecar := ours(t, after)
+		_, sidecar := assayContainer(t, after)
 		require.True(t, sidecar, name(o))
 		require.Equal(t, before.Spec.Containers, after.Spec.Containers)
 		require.Equal(t, before.Spec.InitContainers, after.Spec.InitContainers[1:])

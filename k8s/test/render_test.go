@@ -104,7 +104,7 @@ func release(t *testing.T, name, path string, values map[string]any) []object {
 	return objects
 }
 
-// renderChart returns the rendered files, or why Helm refuses the values.
+// renderChart returns the rendered files, or why Helm rejects the values.
 func renderChart(t *testing.T, name, path string, values map[string]any) (map[string]string, error) {
 	t.Helper()
 	chart, err := loader.Load(path)

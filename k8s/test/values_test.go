@@ -284,7 +284,7 @@ func TestDocumentedYAMLRenders(t *testing.T) {
 			pods := 0
 			for _, o := range objects {
 				if pod := podOf(t, o); pod != nil {
-					ours(t, pod)
+					assayContainer(t, pod)
 					pods++
 				}
 			}

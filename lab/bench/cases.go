@@ -28,7 +28,7 @@ type caseResult struct {
 	scored   []bool
 }
 
-// scoreCase sends the case in requests. No request leaves after limit, unless that is 0; those in flight are waited for.
+// scoreCase sends the case in requests. No request is sent after limit, unless that is 0; those in flight are waited for.
 // A failed request is counted; scoreCase itself fails only when ctx is done or a request cannot be encoded.
 func scoreCase(ctx context.Context, to load.Transport, c codec, of Case, limit time.Duration) (caseResult, error) {
 	parts := slices.Collect(slices.Chunk(of.Work, of.Size))

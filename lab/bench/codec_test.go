@@ -78,7 +78,7 @@ func TestCodecs(t *testing.T) {
 	}
 }
 
-// replies is a transport that answers with the request, and refuses one of them.
+// replies is a transport that echoes requests and rejects one of them.
 type replies struct{ refuse string }
 
 func (r replies) Send(_ context.Context, body []byte) ([]byte, error) {

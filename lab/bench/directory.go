@@ -29,7 +29,7 @@ func (d Dir) path(parts ...string) string {
 	return filepath.Join(append([]string{d.Path}, parts...)...)
 }
 
-// scripts writes the embedded Python files to the directory and returns where.
+// scripts writes the embedded Python files to the directory and returns its path.
 func (d Dir) scripts() (string, error) {
 	if err := os.MkdirAll(d.Path, 0o755); err != nil {
 		return "", err
@@ -99,7 +99,7 @@ func (d Dir) RandomModel(ctx context.Context, tokenizer string) (string, error) 
 	return dir, d.tool(ctx, "random", python, d.path("python", "random_model.py"), "--tokenizer", tokenizer, "--out", dir)
 }
 
-// tool runs a program to its end with its output in a log.
+// tool runs a program to its end. It keeps the output in a log if the program fails.
 func (d Dir) tool(ctx context.Context, name string, args ...string) error {
 	if err := os.MkdirAll(d.path("logs"), 0o755); err != nil {
 		return err
@@ -116,7 +116,7 @@ func (d Dir) tool(ctx context.Context, name string, args ...string) error {
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("%s: %w; see %s", filepath.Base(args[0]), errors.Join(ctx.Err(), err), log.Name())
 	}
-	return nil
+	return os.Remove(log.Name())
 }
 
 // pinned is the version of a package in the requirements of an environment.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"time"
 )
 
@@ -85,7 +84,7 @@ func (s *Service) LogBytes() (int64, error) {
 
 // Memory is the resident memory of the service now. It needs Linux.
 func (s *Service) Memory() (Memory, error) {
-	return s.proc.memory(strconv.Itoa(s.process.cmd.Process.Pid))
+	return s.proc.memory(s.process.cmd.Process.Pid)
 }
 
 // CPU is the CPU time of the service since its start. It needs Linux.

@@ -21,7 +21,7 @@ func single(replicas int) Fleet {
 	return f
 }
 
-// mean waits of all but the first tenth, over the mean service time of 1 ms.
+// meanWait is the mean wait of all but the first tenth, over the mean service time of 1 ms.
 func meanWait(t *testing.T, f Fleet, work []Response) float64 {
 	t.Helper()
 	result, err := Run(f, work)

@@ -76,7 +76,6 @@ type Config struct {
 type Judge struct {
 	cfg    Config
 	host   string
-	http   *http.Client
 	server openai.ChatCompletionService
 }
 
@@ -108,7 +107,7 @@ func New(cfg Config) (*Judge, error) {
 	}
 	transport := http.DefaultTransport
 	if t, ok := transport.(*http.Transport); ok {
-		t = t.Clone() // so that Close closes only the connections of the judge
+		t = t.Clone() // the limit is that of this judge
 		t.MaxIdleConnsPerHost = cfg.Concurrency
 		transport = t
 	}
@@ -119,11 +118,8 @@ func New(cfg Config) (*Judge, error) {
 	if cfg.APIKey != "" {
 		options = append(options, option.WithAPIKey(cfg.APIKey))
 	}
-	return &Judge{cfg: cfg, host: base.Host, http: client, server: openai.NewChatCompletionService(options...)}, nil
+	return &Judge{cfg: cfg, host: base.Host, server: openai.NewChatCompletionService(options...)}, nil
 }
-
-// Close closes idle connections.
-func (j *Judge) Close() { j.http.CloseIdleConnections() }
 
 // Judge returns a verdict for each text, in order. It stops at the first
 // failure: the error then wraps ErrAPI or is that of ctx, and texts without a

@@ -46,7 +46,7 @@ func stub(t *testing.T, answer func(w http.ResponseWriter, r *http.Request, q qu
 	return s.URL + "/v1"
 }
 
-// say replies as a model does.
+// say replies like a model.
 func say(w http.ResponseWriter, content string) {
 	choose(w, map[string]any{"content": content}, "stop")
 }
@@ -60,7 +60,7 @@ func choose(w http.ResponseWriter, message map[string]any, finish string) {
 	})
 }
 
-// fail returns an error as a server does; the client may retry immediately.
+// fail returns an error like a server; the client may retry immediately.
 func fail(w http.ResponseWriter, status int, code, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Retry-After-Ms", "1")
@@ -73,7 +73,6 @@ func newJudge(t *testing.T, cfg Config) *Judge {
 	cfg.Model = "m"
 	j, err := New(cfg)
 	require.NoError(t, err)
-	t.Cleanup(j.Close)
 	return j
 }
 

@@ -1,5 +1,5 @@
 // Package load generates requests and measures how long they take: closed loops, in which a sender waits for its reply,
-// and open loops, in which requests leave at fixed times whether or not the replies to earlier ones have come.
+// and open loops, in which requests are sent at fixed times whether or not earlier replies have arrived.
 package load
 
 import (
@@ -12,14 +12,14 @@ import (
 	"assay/lab/stats"
 )
 
-// Schedule specifies when requests leave.
+// Schedule specifies when requests are sent.
 type Schedule struct {
 	// Concurrency is the maximum number of requests in flight.
 	Concurrency int
-	// More reports whether request i, counted from 0, leaves; elapsed is the time since the start. It may be called
+	// More reports whether request i, counted from 0, is sent; elapsed is the time since the start. It may be called
 	// again after it has returned false.
 	More func(i int, elapsed time.Duration) bool
-	// Due are the times at which requests leave, from the start (open loop). Latency counts from then, even where all
+	// Due are the times at which requests are sent, from the start (open loop). Latency counts from then, even where all
 	// of Concurrency are busy and a request leaves later. nil: each leaves as soon as another one ends (closed loop).
 	Due []time.Duration
 	// Pause is the time that each sender waits after a reply.
@@ -35,7 +35,7 @@ func First(n int) func(int, time.Duration) bool {
 type Result struct {
 	Elapsed   time.Duration   // from the start to the last reply
 	Latencies []time.Duration // of the requests that succeeded, sorted
-	Delays    []time.Duration // of an open loop: how long after its due time each request left, sorted
+	Delays    []time.Duration // of an open loop: from the due time of each request until it was sent, sorted
 	Failed    int             // requests
 	LastError error           // of those
 }

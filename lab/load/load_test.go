@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// server takes a second per request, records the most requests in flight, and fails request number refuse.
+// server takes a second per request, records the maximum number of requests in flight, and fails request number refuse.
 type server struct {
 	mu        sync.Mutex
 	now, most int

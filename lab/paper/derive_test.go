@@ -15,7 +15,7 @@ func TestThresholdNeedsNoTraining(t *testing.T) {
 	trained := somePlan(t, 1)[0]
 	trained.Settings = trained.Settings.With(Settings{"threshold": "one-per-bag"})
 	runner, _ := runnerOn(t, path, 1, func(_ context.Context, s Spec, _ func(int, int, string, float64)) (Record, error) {
-		r := madeUpRecord(s, 0.7)
+		r := syntheticRecord(s, 0.7)
 		r.AtThreshold = map[string]Decision{"per-bag": {Threshold: 0.3, AvgAcc: 0.8, F1Violation: 0.8}}
 		return r, nil
 	})

@@ -27,7 +27,7 @@ func TestMeasure(t *testing.T) {
 	require.ErrorIs(t, err, eval.ErrInput)
 }
 
-// The best threshold is the best of all that could be tried.
+// The best threshold is the best of all possible ones.
 func TestBestAvgAccIsTheBest(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 200 {

@@ -103,7 +103,7 @@ func TestPlanFile(t *testing.T) {
 func TestBestBaselines(t *testing.T) {
 	var records []Record
 	for method, acc := range map[string]float64{BFGPU: 0.9, Macro: 0.8, Oracle: 0.95, MILMax: 0.6, UPU: 0.7, NNPU: 0.7, RobustPU: 0.5} {
-		records = append(records, madeUpRecord(Spec{Dataset: SST2, SigmaMicro: 2, SigmaMacro: 1, Method: method, Backbone: "b"}, acc))
+		records = append(records, syntheticRecord(Spec{Dataset: SST2, SigmaMicro: 2, SigmaMacro: 1, Method: method, Backbone: "b"}, acc))
 	}
 	require.Equal(t, []string{UPU, NNPU}, BestBaselines(records, SST2, "b", 2))
 	require.Equal(t, []string{UPU, NNPU, MILMax, RobustPU}, BestBaselines(records, SST2, "b", 9))

@@ -66,7 +66,7 @@ func TestPublishedCells(t *testing.T) {
 	require.False(t, ok, "the paper leaves this cell empty")
 }
 
-// The list of what the paper contradicts itself in is part of the report; a change in the transcription shows here.
+// The report lists contradictions within the paper; a change of the transcription shows here.
 func TestContradictions(t *testing.T) {
 	var b strings.Builder
 	for _, c := range Contradictions(results(t)) {

@@ -15,7 +15,7 @@ import (
 
 func TestReport(t *testing.T) {
 	dir := t.TempDir()
-	changed, err := WriteReport(dir, madeUp())
+	changed, err := WriteReport(dir, syntheticRecords())
 	require.NoError(t, err)
 	text, err := os.ReadFile(filepath.Join(dir, "README.md"))
 	require.NoError(t, err)
@@ -46,7 +46,7 @@ func wellFormed(t *testing.T, svg []byte) {
 
 func TestReportDependsOnNothingButRecords(t *testing.T) {
 	one, two := t.TempDir(), t.TempDir()
-	records := madeUp()
+	records := syntheticRecords()
 	changed, err := WriteReport(one, records)
 	require.NoError(t, err)
 	slices.Reverse(records)
@@ -78,7 +78,7 @@ func TestProseSurvives(t *testing.T) {
 	require.NoError(t, err)
 	edited := strings.Replace(string(text), "## Overview", "A finding.\n\n## Overview", 1)
 	require.NoError(t, os.WriteFile(path, []byte(edited), 0o644))
-	_, err = WriteReport(dir, madeUp())
+	_, err = WriteReport(dir, syntheticRecords())
 	require.NoError(t, err)
 	text, err = os.ReadFile(path)
 	require.NoError(t, err)
@@ -104,7 +104,7 @@ func TestDamagedMarks(t *testing.T) {
 	require.Equal(t, "1\n<!-- results:begin a -->\n\nx\n\n<!-- results:end a -->\n2\n", string(out))
 }
 
-// The committed report is what the records give. UPDATE_GOLDEN=1 writes it.
+// The committed report matches the records. UPDATE_GOLDEN=1 writes it.
 func TestCommittedReport(t *testing.T) {
 	committed, dir := filepath.Join("..", "..", "docs", "paper"), t.TempDir()
 	store, err := OpenStore(filepath.Join(committed, "results.jsonl"))

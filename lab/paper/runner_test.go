@@ -29,7 +29,7 @@ func runnerOn(t *testing.T, path string, workers int, run RunFunc) (Runner, *Boa
 
 func fine(_ context.Context, s Spec, progress func(int, int, string, float64)) (Record, error) {
 	progress(1, 2, "stage", 0.5)
-	r := madeUpRecord(s, 0.7)
+	r := syntheticRecord(s, 0.7)
 	r.Machine, r.WallSeconds, r.Version = Machine{Precision: "bf16"}, 0, ""
 	return r, nil
 }
@@ -98,14 +98,14 @@ func TestRunnerStopsWhenRecordsAreLost(t *testing.T) {
 	require.ErrorIs(t, err, errStore)
 }
 
-// Another process may finish a run of the plan while ours is running.
+// Another process may complete a run of the plan during this one.
 func TestRunnerSkipsWhatAnotherProcessDid(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "results.jsonl")
 	plan := somePlan(t, 2)
 	other := openStore(t, path)
 	runner, _ := runnerOn(t, path, 1, func(ctx context.Context, s Spec, p func(int, int, string, float64)) (Record, error) {
 		for _, s := range plan {
-			if err := other.Append(madeUpRecord(s, 0.6)); err != nil {
+			if err := other.Append(syntheticRecord(s, 0.6)); err != nil {
 				return Record{}, err
 			}
 		}
@@ -128,7 +128,7 @@ func TestBoard(t *testing.T) {
 	require.Equal(t, "0 of 4 runs done, 0 failed, 1m00s elapsed, about 7m00s left", lines[0])
 	require.Contains(t, lines[2], "starting")
 	require.Contains(t, lines[3], "50/100   0.2500")
-	b.Ended(0, plan[0], madeUpRecord(plan[0], 0.7), nil)
+	b.Ended(0, plan[0], syntheticRecord(plan[0], 0.7), nil)
 	b.Ended(1, plan[1], Record{}, errors.New("no room"))
 	require.Equal(t, []string{
 		plan[0].Key() + ": AvgAcc 70.00, best T 72.00, AUROC 75.00, in 2m00s",

@@ -24,14 +24,14 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// appendAll adds all made-up records and returns an exit code.
+// appendAll adds all synthetic records and returns an exit code.
 func appendAll(path string) int {
 	store, err := OpenStore(path)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	for _, r := range madeUp() {
+	for _, r := range syntheticRecords() {
 		if err := store.Append(r); err != nil && !errors.Is(err, ErrDuplicate) {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
@@ -50,7 +50,7 @@ func openStore(t *testing.T, path string) *Store {
 func TestStoreKeepsRecords(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "deep", "results.jsonl")
 	s := openStore(t, path)
-	want := madeUp()
+	want := syntheticRecords()
 	for _, r := range want {
 		require.False(t, s.Has(r.Spec))
 		require.NoError(t, s.Append(r))
@@ -65,7 +65,7 @@ func TestStoreKeepsRecords(t *testing.T) {
 func TestStoreTakesTheFirstOfARun(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "results.jsonl")
 	s := openStore(t, path)
-	first := madeUp()[0]
+	first := syntheticRecords()[0]
 	require.NoError(t, s.Append(first))
 	second := first
 	second.Threshold = 0.1
@@ -92,7 +92,7 @@ func appendBytes(t *testing.T, path string, data []byte) {
 
 // A process may die at any byte of a write.
 func TestStoreSurvivesATornLine(t *testing.T) {
-	records := madeUp()[:3]
+	records := syntheticRecords()[:3]
 	line, err := records[1].AppendJSON(nil)
 	require.NoError(t, err)
 	for _, cut := range []int{1, len(line) / 2, len(line) - 1} {
@@ -119,7 +119,7 @@ func TestStoreSurvivesATornLine(t *testing.T) {
 // A last record without a newline is complete: editors leave files like that.
 func TestStoreKeepsARecordWithoutLineEnd(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "results.jsonl")
-	records := madeUp()[:2]
+	records := syntheticRecords()[:2]
 	line, err := records[0].AppendJSON(nil)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(path, line, 0o644))
@@ -134,7 +134,7 @@ func TestStoreKeepsARecordWithoutLineEnd(t *testing.T) {
 
 func TestStoreReportsBadLines(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "results.jsonl")
-	good, err := madeUp()[0].AppendJSON(nil)
+	good, err := syntheticRecords()[0].AppendJSON(nil)
 	require.NoError(t, err)
 	text := "{}\n\nnot JSON\n" + string(good) + "\n"
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
@@ -147,7 +147,7 @@ func TestStoreReportsBadLines(t *testing.T) {
 
 func TestStoreRefusesWhatItCouldNotRead(t *testing.T) {
 	s := openStore(t, filepath.Join(t.TempDir(), "results.jsonl"))
-	r := madeUp()[0]
+	r := syntheticRecords()[0]
 	r.Metrics = map[string]float64{avgAcc: 1.5}
 	require.ErrorIs(t, s.Append(r), ErrRecord)
 	r.Metrics = nil
@@ -177,11 +177,11 @@ func TestStoresShareAFile(t *testing.T) {
 	writers.Wait()
 	s := openStore(t, path)
 	require.Empty(t, s.Problems())
-	require.ElementsMatch(t, madeUp(), s.Records())
+	require.ElementsMatch(t, syntheticRecords(), s.Records())
 }
 
 func FuzzParseRecord(f *testing.F) {
-	for _, r := range madeUp()[:2] {
+	for _, r := range syntheticRecords()[:2] {
 		r.Loss, r.Train, r.Test = r.Loss[:1], Histograms{}, Histograms{} // short, for the fuzzer's sake
 		line, err := r.AppendJSON(nil)
 		require.NoError(f, err)

@@ -31,14 +31,14 @@ func TestFeedbackOfOneRater(t *testing.T) {
 	labelstest.Accepts(t, f, 0, 100, labelstest.Some(0, 100)...)
 	labelstest.Accepts(t, f, 50, 50, labelstest.Some(50, 100)...)
 
-	// Both of one id in one batch, in their order; a flip, and back again.
+	// Two labels of one id in one batch, in order; a correction and its reversal.
 	labelstest.Accepts(t, f, 2, 1, labelstest.Labelled("x", bag.Compliant), labelstest.Labelled("x", bag.Compliant), labelstest.Labelled("x", bag.Violation))
 	labelstest.Accepts(t, f, 1, 0, labelstest.Labelled("x", bag.Compliant))
 	labelstest.Accepts(t, f, 1, 0, labelstest.Labelled("x", bag.Violation))
 	labelstest.Accepts(t, f, 0, 1, labelstest.Labelled("x", bag.Violation))
 	require.Equal(t, bag.Violation, labelstest.Records(t, f)["x/"].Record.Bag.Label)
 
-	// A later time corrects; an earlier one comes late.
+	// A later time corrects; an earlier one is a duplicate.
 	at := time.Date(2026, 3, 1, 12, 0, 0, 1, time.FixedZone("", 7200))
 	timed := func(label bag.Label, d time.Duration) bag.Bag {
 		b := labelstest.Labelled("timed", label)
@@ -118,8 +118,8 @@ func TestFeedbackOfReplicas(t *testing.T) {
 	require.Equal(t, labelstest.Contents(replicas[0].Index()), labelstest.Contents(replicas[1].Index()))
 }
 
-// Raters correct labels at two processes concurrently. In whatever order,
-// every change that was accepted took the place of the one before.
+// Raters correct labels at two processes concurrently. In any order, each accepted
+// change replaces the one before it.
 func TestCorrectionsAtTwoReplicas(t *testing.T) {
 	t.Parallel()
 	cfg := queuetest.Config(t)
@@ -163,7 +163,7 @@ func TestLabelsAcrossLostAcknowledgements(t *testing.T) {
 		return publish(ctx, msg, opts...)
 	})
 	accepted := 0
-	for accepted < 200 { // a batch may fail altogether; then it is sent again
+	for accepted < 200 { // a batch that fails as a whole is sent again
 		ctx, cancel := context.WithTimeout(t.Context(), jstest.Timeout)
 		receipt, err := f.Append(ctx, labelstest.BatchOf(labelstest.Some(accepted, 20)...), "")
 		cancel()
@@ -181,8 +181,8 @@ func TestLabelsAcrossLostAcknowledgements(t *testing.T) {
 
 func ignore(error) error { return nil }
 
-// An acknowledgement that is lost once makes no duplicate of what was accepted.
-func TestOneLostAcknowledgementIsRecognised(t *testing.T) {
+// A lost acknowledgement does not turn an accepted label into a duplicate.
+func TestOneLostAcknowledgementIsRecognized(t *testing.T) {
 	t.Parallel()
 	q := queuetest.Open(t, queuetest.Config(t))
 	f, publish := q.Labels(), jstest.JetStream(t, q.Conn()).PublishMsg

@@ -14,9 +14,9 @@ import (
 )
 
 // BenchmarkLabels measures labels of 1 kB from the request to the receipt: by
-// when the server syncs, by how many items a request has and how many requests
-// are in flight, and by how they are stored: in atomic batches, or by a message
-// each, as with a server that has no batches or does not sync always.
+// sync mode of the server, items per request, requests in flight, and storage: in
+// atomic batches, or one message per label, as with a server that has no batches or
+// does not always sync.
 func BenchmarkLabels(b *testing.B) {
 	for _, sync := range []struct {
 		name     string

@@ -32,7 +32,7 @@ type candidate struct {
 	item     feedback.Entry
 	record   feedback.Record
 	mark     feedback.Mark
-	token    string  // tells our own message from an equal one of another process
+	token    string  // distinguishes the message from an equal one of another process
 	found    *uint64 // sequence of what is stored, where the index does not know it
 }
 

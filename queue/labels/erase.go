@@ -20,7 +20,7 @@ import (
 // removed by each process that reads both. Its error wraps feedback.ErrUnavailable, or is
 // that of ctx; erasing again is safe and finishes an interrupted erasure.
 //
-// Records that a correction replaced earlier are gone as well, but not overwritten:
+// Records that a correction replaced earlier are removed as well, but not overwritten:
 // the server frees their bytes when it compacts the file that they are in. The same
 // is true of the files in which the server staged a batch of labels, and which it
 // deleted after it stored them.

@@ -21,7 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// nothingOf waits until no message of an id but the tombstone is left.
+// nothingOf waits until only the tombstone of an id is left.
 func nothingOf(t *testing.T, f *labels.Log, id string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -112,8 +112,8 @@ func TestEraseWhileAnotherReplicaAppends(t *testing.T) {
 	require.Empty(t, labelstest.Contents(other.Index()))
 }
 
-// A process dies between the tombstone and the removal of what it stands for.
-func TestErasureIsEndedAfterARestart(t *testing.T) {
+// A process dies between the tombstone and the removal of the records.
+func TestErasureIsCompletedAfterARestart(t *testing.T) {
 	t.Parallel()
 	cfg := queuetest.Config(t)
 	q := queuetest.Open(t, cfg)
@@ -131,7 +131,7 @@ func TestErasureIsEndedAfterARestart(t *testing.T) {
 	nothingOf(t, q.Labels(), "r4")
 }
 
-// Records come of age, and tombstones do not.
+// Records expire, tombstones do not.
 func TestFeedbackExpires(t *testing.T) {
 	t.Parallel()
 	cfg := queuetest.Config(t)
@@ -148,14 +148,14 @@ func TestFeedbackExpires(t *testing.T) {
 	labelstest.Rejects(t, q.Labels(), feedback.CodeErased, "erased", labelstest.Labelled("r1", bag.Violation))
 	labelstest.Accepts(t, q.Labels(), 1, 0, labelstest.Labelled("r2", bag.Violation))
 
-	// An index that still knows what is gone does not keep a correction out.
+	// An index that still has an expired record accepts a correction.
 	require.NoError(t, q.Labels().Stream().Purge(t.Context(), jetstream.WithPurgeSubject(labels.SubjectRecords+".>")))
 	labelstest.Accepts(t, q.Labels(), 1, 0, labelstest.Labelled("r2", bag.Compliant))
 	require.Eventually(t, func() bool { return q.Labels().Index().Stats(feedback.Split{}, 0).Records == 0 }, jstest.Timeout, 20*time.Millisecond)
 	labelstest.Accepts(t, q.Labels(), 1, 0, labelstest.Labelled("r2", bag.Compliant))
 }
 
-func TestKeptResponses(t *testing.T) {
+func TestScoredResponses(t *testing.T) {
 	t.Parallel()
 	cfg := queuetest.Config(t)
 	cfg.Streams.KeepScored = time.Hour
@@ -221,8 +221,8 @@ func TestKeptResponses(t *testing.T) {
 	require.Equal(t, feedback.CodeErased, by("again", "k2", bag.Bag{}).Rejected[0].Code)
 }
 
-// How long texts are kept follows the setting, also when it gets shorter.
-func TestKeepingForLess(t *testing.T) {
+// The retention of texts follows the setting, even if it becomes shorter.
+func TestShorterRetention(t *testing.T) {
 	t.Parallel()
 	cfg := queuetest.Config(t)
 	cfg.Streams.KeepScored = time.Hour

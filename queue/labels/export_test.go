@@ -9,7 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// What the tests of package labels_test reach into.
+// Access to internals for package labels_test.
 type (
 	Verdict   = verdict
 	Candidate = candidate
@@ -22,7 +22,7 @@ const (
 	MaxAttempts    = maxAttempts
 )
 
-// DisableBatches stores each label as a message of its own.
+// DisableBatches stores each label as a separate message.
 func (l *Log) DisableBatches() { l.commits = nil }
 
 func RecordSubject(id, rater feedback.Hash) string { return recordSubject(id, rater) }

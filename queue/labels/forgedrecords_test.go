@@ -48,8 +48,8 @@ func TestTombstonesOfOthersAreIgnored(t *testing.T) {
 	require.True(t, f.Index().Erased(feedback.HashOf("r9")))
 }
 
-// A copy of a record of another response is in the place of a label, which is
-// stored all the same, as a message of its own and in a batch.
+// A copy of another record is on the subject of a label. The label is stored
+// nevertheless, as a separate message and in a batch.
 func TestLabelsInPlaceOfUnrecognizedRecords(t *testing.T) {
 	t.Parallel()
 	ctx := jstest.Context(t)

@@ -25,8 +25,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// batchesOf returns the ids of the atomic batches that the labels came in, in
-// order; "" is a label that came by itself.
+// batchesOf returns the ids of the atomic batches of the labels, in order; "" is a
+// label outside a batch.
 func batchesOf(t *testing.T, q *queue.Queue) []string {
 	t.Helper()
 	var ids []string
@@ -54,8 +54,8 @@ func TestLabelsAreStoredInBatches(t *testing.T) {
 	require.Len(t, labelstest.Records(t, q.Labels()), 2520)
 }
 
-// Without an fsync before each acknowledgement a batch is more work than its
-// messages; and a stream of a server without batches has none.
+// Batches are not used without an fsync before each acknowledgement, since they cost
+// more than their messages then, nor on a server without batches.
 func TestLabelsWithoutBatches(t *testing.T) {
 	t.Parallel()
 	relaxed := queuetest.Config(t)
@@ -72,8 +72,8 @@ func TestLabelsWithoutBatches(t *testing.T) {
 
 }
 
-// What is stored in the place of a label is not forgotten when the label does not
-// fit into a batch, and is when the index knows it.
+// The record that a label replaces is remembered while the label does not fit into a
+// batch, and forgotten once the index has it.
 func TestLabelThatDoesNotFitIntoABatch(t *testing.T) {
 	t.Parallel()
 	ctx := jstest.Context(t)
@@ -113,7 +113,7 @@ func TestLabelsThatAreTooLargeHaveNoGroup(t *testing.T) {
 	require.Equal(t, feedback.Record{Bag: b}.Mark(0).Group.String(), msg.Header.Get(labels.HeaderGroup))
 }
 
-// Items of one request that depend on each other are judged as if they came one
+// Items of one request that depend on each other are handled as if they arrived one
 // after the other.
 func TestItemsOfABatchThatDependOnEachOther(t *testing.T) {
 	t.Parallel()
@@ -128,7 +128,7 @@ func TestItemsOfABatchThatDependOnEachOther(t *testing.T) {
 		rated("x", "cid", bag.Compliant, "Another text."), // conflict
 		rated("x", "ann", bag.Violation, "One text."),     // duplicate
 		rated("x", "ann", bag.Compliant, "One text."),     // correction
-		rated("x", "ann", bag.Violation, "One text."),     // and back
+		rated("x", "ann", bag.Violation, "One text."),     // reversal
 		rated("x", "dan", bag.Violation, "One text."),
 	)
 	receipt := labelstest.Append(t, f, items...)
@@ -149,8 +149,8 @@ func TestItemsOfABatchThatDependOnEachOther(t *testing.T) {
 	labelstest.Accepts(t, f, 300, 0, raters...)
 }
 
-// A batch arrives or not, and its acknowledgement is lost: nothing counts twice,
-// and nothing that is new is taken for known.
+// The acknowledgement of a batch is lost, whether or not it was stored: no label
+// counts twice, and no new one counts as a duplicate.
 func TestBatchesAcrossLostAcknowledgements(t *testing.T) {
 	t.Parallel()
 	q := queuetest.Open(t, queuetest.Config(t))
@@ -207,7 +207,7 @@ func TestBatchesAcrossLostAcknowledgements(t *testing.T) {
 		for range 2 {
 			sending.Go(func() {
 				for first := 1000; first < 1400; first += 50 {
-					for { // a batch may fail altogether; then it is sent again
+					for { // a batch that fails as a whole is sent again
 						receipt, err := f.Append(t.Context(), labelstest.BatchOf(labelstest.Some(first, 100)...), "")
 						if errors.Is(err, feedback.ErrUnavailable) {
 							continue
@@ -227,8 +227,7 @@ func TestBatchesAcrossLostAcknowledgements(t *testing.T) {
 	require.Len(t, labelstest.Records(t, f), 900+450)
 }
 
-// What one request sends does not make the labels of another wait or fail,
-// though they share a batch.
+// Requests that share a batch do not delay or fail each other.
 func TestRequestsThatShareABatch(t *testing.T) {
 	t.Parallel()
 	q := queuetest.Open(t, queuetest.Config(t))
@@ -253,8 +252,8 @@ func TestRequestsThatShareABatch(t *testing.T) {
 	require.Greater(t, largest.Load(), int64(20), "they share batches")
 }
 
-// Of a batch one label is refused: the others need few requests to the server, as
-// each of those waits for the disk.
+// After one label of a batch is rejected, the others need few requests to the server,
+// since each waits for the disk.
 func TestOneRefusedLabelOfABatch(t *testing.T) {
 	t.Parallel()
 	ctx := jstest.Context(t)

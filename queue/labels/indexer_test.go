@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A message among the labels whose reading panics is skipped, and the ones after it count.
+// A message whose decoding panics is skipped, and later ones are read.
 func TestPanicWhileLabelsAreRead(t *testing.T) {
 	t.Parallel()
 	panics := prometheus.NewCounter(prometheus.CounterOpts{Name: "panics"})

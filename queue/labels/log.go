@@ -64,7 +64,7 @@ type Log struct {
 	moved    chan struct{} // closed when one of these changes
 
 	erasures pendingErasures
-	commits  chan *commit // of atomic batches; nil: each label is a message of its own
+	commits  chan *commit // of atomic batches; nil: each label is a separate message
 	closing  context.Context
 	stop     context.CancelFunc // of closing
 	done     sync.WaitGroup

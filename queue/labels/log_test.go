@@ -18,13 +18,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The server is restarted, and the process with it, or the process alone.
+// The server is restarted with the process, or only the process.
 func TestFeedbackSurvivesRestarts(t *testing.T) {
 	t.Parallel()
 	cfg := queuetest.Config(t)
 	cfg.Server.Listen = freeAddress(t)
 	q := queuetest.Open(t, cfg)
-	other := queuetest.Replica(t, q, cfg).Labels() // lives through all of it
+	other := queuetest.Replica(t, q, cfg).Labels() // is not restarted
 	labelstest.Accepts(t, q.Labels(), 300, 0, labelstest.Some(0, 300)...)
 	labelstest.Accepts(t, other, 1, 0, labelstest.Labelled("r1", bag.Violation))
 	_, err := q.Labels().Erase(t.Context(), "r2")
@@ -43,7 +43,7 @@ func TestFeedbackSurvivesRestarts(t *testing.T) {
 	labelstest.Accepts(t, q.Labels(), 0, 1, labelstest.Labelled("r1", bag.Violation))
 	labelstest.Rejects(t, q.Labels(), feedback.CodeErased, "erased", labelstest.Labelled("r2", bag.Violation))
 
-	// The one that was there all the time.
+	// The one that was not restarted.
 	require.Eventually(t, func() bool {
 		receipt, err := other.Append(t.Context(), labelstest.BatchOf(labelstest.Some(305, 10)...), "")
 		return err == nil && receipt.Accepted == 5 && receipt.Duplicates == 5
@@ -90,7 +90,7 @@ func TestFeedbackWhenFull(t *testing.T) {
 	require.Equal(t, "60", reply.Header.Get("Retry-After"))
 	require.Contains(t, string(reply.Data), `"code":"store_full"`)
 
-	// What is there can be corrected and erased, and then there is room.
+	// Stored labels can be corrected and erased, which frees space.
 	n, err := f.Erase(t.Context(), "r0")
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
@@ -153,7 +153,7 @@ func TestOnAppend(t *testing.T) {
 	require.Len(t, got, 2, "it is not called without an accepted item")
 }
 
-// The stream is created again under a running process, whose index starts again.
+// The stream is deleted and recreated while a process runs, whose index is rebuilt.
 func TestRecreatedStream(t *testing.T) {
 	t.Parallel()
 	cfg := queuetest.Config(t)
@@ -185,7 +185,7 @@ func BenchmarkAppend(b *testing.B) {
 	b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "items/s")
 }
 
-// Opening a log of 100,000 records, until its index is complete.
+// BenchmarkOpen opens a log of 100,000 records and waits until its index is complete.
 func BenchmarkFollow(b *testing.B) {
 	cfg := queuetest.Config(b)
 	q := queuetest.Open(b, cfg)

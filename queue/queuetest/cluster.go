@@ -23,7 +23,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// nodeEnv makes a test binary be a node of a cluster: the JSON of nodeConfig.
+// nodeEnv makes a test binary a node of a cluster: the JSON of nodeConfig.
 const nodeEnv = "ASSAY_QUEUETEST_NODE"
 
 // electionTimeout bounds the election of leaders on a busy machine.
@@ -57,8 +57,8 @@ func Main(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// Node runs a node of a cluster if this process was started as one, until its parent is
-// gone, and reports whether it was; TestMain returns then.
+// Node runs a node of a cluster if this process was started as one, until its parent
+// exits, and reports whether it was; TestMain then returns.
 func Node() bool {
 	text := os.Getenv(nodeEnv)
 	if text == "" {
@@ -122,7 +122,7 @@ type Cluster struct {
 
 type node struct {
 	cfg nodeConfig
-	cmd *exec.Cmd // nil while it is dead
+	cmd *exec.Cmd // nil while it does not run
 	in  io.Closer
 }
 
@@ -219,7 +219,7 @@ func (n *node) start() error {
 	return nil
 }
 
-// kill kills the process and waits until it is gone.
+// kill kills the process and waits until it has exited.
 func (n *node) kill() error {
 	if n.cmd == nil {
 		return nil
@@ -242,8 +242,8 @@ func (c *Cluster) stop() {
 	}
 }
 
-// Kill kills a node with SIGKILL. It is gone when Kill returns; the others may
-// not know yet.
+// Kill kills a node with SIGKILL and waits until it has exited; the others may not
+// have noticed yet.
 func (c *Cluster) Kill(i int) {
 	c.t.Helper()
 	require.NotNil(c.t, c.nodes[i].cmd, "node %d is dead", i)
@@ -262,7 +262,7 @@ func (c *Cluster) Restart(i int) {
 	})
 }
 
-// URL returns the addresses of all nodes, dead or alive, separated by commas.
+// URL returns the addresses of all nodes, running or not, separated by commas.
 func (c *Cluster) URL() string {
 	urls := make([]string, len(c.nodes))
 	for i, node := range c.nodes {
@@ -292,7 +292,7 @@ func (c *Cluster) Leader(stream string) (leader int) {
 	return leader
 }
 
-// Healthy waits until every copy of a stream is up to date.
+// Healthy waits until every replica of a stream is up to date.
 func (c *Cluster) Healthy(stream string) {
 	c.t.Helper()
 	c.waitFor("all copies of "+stream, func(ctx context.Context, js jetstream.JetStream) error {

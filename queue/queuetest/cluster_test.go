@@ -26,7 +26,7 @@ const (
 	modelsStream = "OBJ_" + registry.BucketModels
 )
 
-// replica opens what one replica of assay has of a cluster.
+// replica opens the queue of one replica on a cluster.
 func replica(t *testing.T, c *queuetest.Cluster) *registry.Registry {
 	t.Helper()
 	q := queuetest.Open(t, queue.Config{Conn: queue.ConnConfig{URL: c.URL()}, Streams: queue.StreamsConfig{Replicas: 3}})
@@ -35,8 +35,8 @@ func replica(t *testing.T, c *queuetest.Cluster) *registry.Registry {
 	return r
 }
 
-// count adds one to the number of attempts in the status, again and again until
-// stop is closed, and returns how often it has done so.
+// count increments the number of attempts in the status until stop is closed, and
+// returns the number of increments.
 func count(ctx context.Context, r *registry.Registry, stop <-chan struct{}) (n int, err error) {
 	for {
 		select {
@@ -88,7 +88,7 @@ func tail(ctx context.Context, r *registry.Registry) (n int, err error) {
 	return n, ctx.Err()
 }
 
-// The registry continues to work when nodes die, loses nothing and does nothing twice.
+// The registry works while nodes die, loses no change and applies none twice.
 func TestRegistryOfAClusterSurvivesItsLeaders(t *testing.T) {
 	if testing.Short() {
 		t.Skip("kills nodes of a cluster, which takes half a minute")

@@ -40,8 +40,8 @@ func send(ctx context.Context, f *labels.Log, batch feedback.Batch) (feedback.Re
 	}
 }
 
-// Labels that two replicas take while the leader of the stream dies, twice, are
-// all there, and both agree on them.
+// Labels that two replicas receive while the leader of the stream dies twice are all
+// stored, and both replicas agree on them.
 func TestFeedbackOfAClusterSurvivesItsLeaders(t *testing.T) {
 	if testing.Short() {
 		t.Skip("kills nodes of a cluster, which takes half a minute")
@@ -63,7 +63,7 @@ func TestFeedbackOfAClusterSurvivesItsLeaders(t *testing.T) {
 			wg.Go(func() {
 				for first := 0; first < ids; first += size {
 					start := first
-					if i == 1 { // from the other end, so that they meet
+					if i == 1 { // in reverse order, so that the two overlap
 						start = ids - size - first
 					}
 					receipt, err := send(ctx, f, someLabels(start, size, label))

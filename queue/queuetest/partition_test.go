@@ -17,7 +17,7 @@ import (
 	"assay/rewardmodel"
 )
 
-// gatedScorer answers once it is open.
+// gatedScorer returns once it is open.
 type gatedScorer struct {
 	echo
 	open chan struct{}
@@ -28,8 +28,8 @@ func (s *gatedScorer) Score(ctx context.Context, req rewardmodel.Request) (rewar
 	return s.echo.Score(ctx, req)
 }
 
-// A network that swallows everything closes no connection: the connection finds
-// out by itself. What it cannot send then fails, and does not arrive later.
+// A network that drops packets closes no connection: the client detects it by itself.
+// Messages that it cannot send then fail, and do not arrive later.
 func TestConnectionThroughANetworkThatSwallows(t *testing.T) {
 	q := queuetest.Open(t, queue.Config{})
 	p := queuetest.StartProxy(t, strings.TrimPrefix(q.URL(), "nats://"))
@@ -66,8 +66,8 @@ func TestConnectionThroughANetworkThatSwallows(t *testing.T) {
 	require.EqualValues(t, 1, s.CachedInfo().State.Msgs)
 }
 
-// A node that is cut off from the others serves no stream, and clients that are
-// connected to another continue; later it rejoins.
+// An isolated node serves no stream, and clients that are connected to other nodes
+// continue; later it rejoins.
 func TestPartitionOfACluster(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits for elections, which takes half a minute")
@@ -128,7 +128,7 @@ func TestBacklogOfACluster(t *testing.T) {
 	require.Eventually(t, func() bool { return stored(queue.StreamRewards) == responses }, electionTimeout, 50*time.Millisecond)
 }
 
-// How full the responses are can be seen before publishers are refused.
+// A metric shows how full the response stream is before publications are rejected.
 func TestFillOfTheStreamIsMeasured(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	q, err := queue.Open(t.Context(), queue.Config{

@@ -70,8 +70,7 @@ func (p *Proxy) connected() bool {
 	return len(p.pairs) > 0
 }
 
-// Set sets the network. Connections that lost data are closed when it forwards again, as
-// their ends would notice.
+// Set sets the network. When it forwards again, connections that lost data are closed.
 func (p *Proxy) Set(network Network) {
 	p.t.Helper()
 	p.mu.Lock()

@@ -69,8 +69,8 @@ func TestEvents(t *testing.T) {
 	require.Equal(t, []string{"3", "3"}, reasons(take(t, r, events[6].Sequence, 2)), "after a sequence")
 	require.EqualValues(t, 9, last())
 
-	// A reader that was away for longer than events are kept continues with the oldest,
-	// and so does who knew a stream that is no more.
+	// A reader that was away for longer than the retention of events continues with the
+	// oldest one, and so does a reader of a deleted stream.
 	s, err := jstest.JetStream(t, q.Conn()).Stream(ctx, registry.StreamEvents)
 	require.NoError(t, err)
 	require.NoError(t, s.DeleteMsg(ctx, 9))

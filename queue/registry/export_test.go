@@ -11,7 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// What the tests of package registry_test reach into.
+// Access to internals for package registry_test.
 const (
 	ChunkBytes = chunkBytes
 	KeySalt    = keySalt

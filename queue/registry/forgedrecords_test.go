@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A value that another client overwrites is read as it was, and is restored, also
-// when nothing of it is left in the stream.
+// A value that another client overwrites is read as it was and restored, even if the
+// stream no longer has it.
 func TestStateOfOthersIsIgnored(t *testing.T) {
 	t.Parallel()
 	ctx := jstest.Context(t)
@@ -39,7 +39,7 @@ func TestStateOfOthersIsIgnored(t *testing.T) {
 	}
 	for name, write := range jstest.Forgers(t, q.URL(), q.Conn()) {
 		write(registry.SubjectState + "current")
-		got, err := openRegistry(t, q).Current(ctx) // of a process that knows nothing yet
+		got, err := openRegistry(t, q).Current(ctx) // of a process without a cache
 		same(name, got, err)
 		require.True(t, jstest.LastAuthentic(t, q.Conn(), registry.SubjectState+"current"), "stored again")
 	}
@@ -69,7 +69,7 @@ func TestStateOfOthersIsIgnored(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// What an earlier release wrote has no HeaderRecord, and counts.
+// Values of an earlier release have no HeaderRecord and are accepted.
 func TestStateOfAnEarlierRelease(t *testing.T) {
 	t.Parallel()
 	ctx := jstest.Context(t)
@@ -91,7 +91,7 @@ func TestStateOfAnEarlierRelease(t *testing.T) {
 	require.True(t, q.Labels().Index().Erased(feedback.HashOf("gone")))
 }
 
-// The files of a model, and what happened, are as they were.
+// Forged objects and events do not change files of a model or the event log.
 func TestObjectsAndEventsOfOthersAreIgnored(t *testing.T) {
 	t.Parallel()
 	ctx := jstest.Context(t)
@@ -114,8 +114,8 @@ func TestObjectsAndEventsOfOthersAreIgnored(t *testing.T) {
 	}
 }
 
-// What was removed stays removed, also when another client writes in its place, and by
-// a replica that knew it.
+// A removed object stays removed, even if another client writes to its subject and a
+// replica had it in memory.
 func TestRemovedObjectIsNotRestored(t *testing.T) {
 	t.Parallel()
 	ctx := jstest.Context(t)

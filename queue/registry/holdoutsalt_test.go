@@ -14,7 +14,7 @@ import (
 	"assay/queue/registry"
 )
 
-// Replicas that ask at the same time get one salt, and so does every later one.
+// Replicas that request the salt concurrently get the same one, as do later ones.
 func TestHoldoutSaltIsOne(t *testing.T) {
 	t.Parallel()
 	ctx := jstest.Context(t)
@@ -66,7 +66,7 @@ func TestDeletedHoldoutSaltIsNotReplaced(t *testing.T) {
 	_, err = openRegistry(t, q).HoldoutSalt(ctx)
 	require.ErrorContains(t, err, "restore it")
 
-	// As docs/feedback.md says.
+	// The procedure of docs/feedback.md.
 	subject := registry.SubjectState + registry.KeySalt
 	_, err = jstest.JetStream(t, q.Conn()).PublishMsg(ctx, &nats.Msg{Subject: subject, Header: nats.Header{js.HeaderRecord: {subject}}, Data: []byte(hex.EncodeToString(want))})
 	require.NoError(t, err)

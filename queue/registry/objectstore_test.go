@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A file is read whole, whatever a consumer reports about what is left of it.
+// A file is read completely, whatever a consumer reports as pending.
 func TestObjectIsReadToTheEnd(t *testing.T) {
 	t.Parallel()
 	nc, jet := jstest.Connect(t, &server.Options{})

@@ -117,7 +117,7 @@ func TestCurrentAndStatusChangeByRevision(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, status, read)
 
-	// A key that an operator deleted is there no longer, and can be set again.
+	// A key that an operator deleted does not exist, and can be set again.
 	kv, err := jstest.JetStream(t, q.Conn()).KeyValue(ctx, registry.BucketState)
 	require.NoError(t, err, "other clients see a key-value bucket")
 	value, err := kv.Get(ctx, "current")
@@ -131,7 +131,7 @@ func TestCurrentAndStatusChangeByRevision(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Of replicas that change the same value, exactly one wins each revision.
+// Of replicas that change the same value, exactly one succeeds per revision.
 func TestReplicasRace(t *testing.T) {
 	t.Parallel()
 	ctx := jstest.Context(t)
@@ -178,7 +178,7 @@ func TestReplicasRace(t *testing.T) {
 		wg.Wait()
 		require.Equal(t, map[string]int{"current": 1, "training": 1}, won)
 	}
-	// Updates of a record are repeated until each has had its turn.
+	// Updates of a record are retried until each is applied.
 	require.NoError(t, registries[0].Register(ctx, retrain.Model{Version: "v"}))
 	var wg sync.WaitGroup
 	for i, r := range registries {
@@ -193,7 +193,7 @@ func TestReplicasRace(t *testing.T) {
 	wg.Wait()
 }
 
-// A value that was stored although the acknowledgement never came is ours.
+// A value whose acknowledgement was lost is recognized as stored.
 func TestLostAcknowledgements(t *testing.T) {
 	t.Parallel()
 	ctx := jstest.Context(t)
@@ -218,8 +218,7 @@ func TestLostAcknowledgements(t *testing.T) {
 	require.Equal(t, two.Revision+1, three.Revision)
 }
 
-// lossyJetStream loses acknowledgements, or sends the repetition of a message
-// as one that the server has not seen.
+// lossyJetStream loses acknowledgements, or sends a retry without the message id.
 type lossyJetStream struct {
 	jetstream.JetStream
 	lose   int

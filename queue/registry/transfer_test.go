@@ -22,7 +22,7 @@ import (
 )
 
 // checkpointDirectory writes a checkpoint directory; the weights do not
-// compress and pass some chunks.
+// compress and take several chunks.
 func checkpointDirectory(t testing.TB, seed uint64, size int) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -70,7 +70,7 @@ func TestUploadAndDownload(t *testing.T) {
 	require.EqualValues(t, weightBytes, m.Files["model.safetensors"].Size)
 	require.NoError(t, r.Register(ctx, m))
 
-	// Again is nothing new.
+	// A second upload changes nothing.
 	before := jstest.Count(jstest.JetStream(t, q.Conn()), registry.StreamModels)
 	require.Equal(t, m, upload(t, r, "v1", dir))
 	require.Equal(t, before, jstest.Count(jstest.JetStream(t, q.Conn()), registry.StreamModels))
@@ -91,7 +91,7 @@ func TestUploadAndDownload(t *testing.T) {
 	require.NoError(t, r.Download(ctx, m, to))
 	requireSameFiles(t, dir, to)
 
-	// What the library of NATS reads is the same.
+	// The NATS library reads the same.
 	store, err := jstest.JetStream(t, q.Conn()).ObjectStore(ctx, registry.BucketModels)
 	require.NoError(t, err)
 	data, err := store.GetBytes(ctx, "v1/model.safetensors")
@@ -105,7 +105,7 @@ func TestUploadAndDownload(t *testing.T) {
 	require.ErrorIs(t, err, retrain.ErrExists)
 	require.NoError(t, r.Download(ctx, m, filepath.Join(t.TempDir(), "again")))
 
-	// One that is not registered is: an upload of something else was given up.
+	// An unregistered one is overwritten: it is the rest of a canceled upload.
 	upload(t, r, "v2", dir)
 	other := checkpointDirectory(t, 3, weightBytes)
 	m2 := upload(t, r, "v2", other)
@@ -132,9 +132,8 @@ func TestUploadAndDownload(t *testing.T) {
 	require.ErrorIs(t, r.Download(ctx, evil, to), retrain.ErrDamaged)
 }
 
-// An upload that is cut off at any moment is done again, and then is as if
-// nothing had been.
-func TestUploadCutOff(t *testing.T) {
+// An upload that is interrupted at any moment can be repeated with the normal result.
+func TestInterruptedUpload(t *testing.T) {
 	t.Parallel()
 	q := queuetest.Open(t, queuetest.Config(t))
 	r := openRegistry(t, q)
@@ -155,7 +154,7 @@ func TestUploadCutOff(t *testing.T) {
 	requireSameFiles(t, dir, to)
 }
 
-// Chunks that a killed process left are removed once they are old.
+// Chunks of a killed process are removed once they are old.
 func TestSweep(t *testing.T) {
 	t.Parallel()
 	ctx := jstest.Context(t)
@@ -174,7 +173,7 @@ func TestSweep(t *testing.T) {
 	require.NoError(t, r.Download(ctx, m, filepath.Join(t.TempDir(), "v1")))
 }
 
-// What is damaged in the store never becomes a folder.
+// A damaged object never becomes a directory.
 func TestDamage(t *testing.T) {
 	t.Parallel()
 	for name, damage := range map[string]func(t *testing.T, q *queue.Queue, chunk *jetstream.RawStreamMsg){
@@ -235,7 +234,7 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// A byte that the disk got wrong is found by the server or by us.
+// A flipped byte on disk is detected by the server or the registry.
 func TestDamageOnDisk(t *testing.T) {
 	t.Parallel()
 	cfg := queuetest.Config(t)
@@ -267,7 +266,7 @@ func TestDamageOnDisk(t *testing.T) {
 	require.NoDirExists(t, to)
 }
 
-func TestProcessesDownloadToOneFolder(t *testing.T) {
+func TestProcessesDownloadToOneDirectory(t *testing.T) {
 	t.Parallel()
 	ctx := jstest.Context(t)
 	r := openRegistry(t, queuetest.Open(t, queuetest.Config(t)))

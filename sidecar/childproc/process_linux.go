@@ -1,15 +1,14 @@
 package childproc
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strconv"
 	"syscall"
 
+	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 )
 
@@ -83,29 +82,10 @@ func yieldThread(thread int) error {
 
 // memoryOf returns the resident set of a process and its peak, in bytes.
 func memoryOf(pid int) (held, peak int64, err error) {
-	status, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "status"))
+	process, err := procfs.NewProc(pid)
 	if err != nil {
 		return 0, 0, err
 	}
-	for line := range bytes.Lines(status) {
-		var value *int64
-		switch {
-		case bytes.HasPrefix(line, []byte("VmRSS:")):
-			value = &held
-		case bytes.HasPrefix(line, []byte("VmHWM:")):
-			value = &peak
-		default:
-			continue
-		}
-		fields := bytes.Fields(line) // "VmRSS:  1234 kB"
-		if len(fields) < 2 {
-			continue
-		}
-		kib, err := strconv.ParseInt(string(fields[1]), 10, 64)
-		if err != nil {
-			return 0, 0, err
-		}
-		*value = kib << 10
-	}
-	return held, peak, nil
+	status, err := process.NewStatus()
+	return int64(status.VmRSS), int64(status.VmHWM), err //nolint:gosec // sizes in memory
 }

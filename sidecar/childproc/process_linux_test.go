@@ -18,7 +18,7 @@ import (
 // parentVariable makes TestChildParent a process that runs a child until it is killed.
 const parentVariable = "TEST_CHILD_ARGS"
 
-// TestChildParent is no test of its own.
+// TestChildParent is not a test.
 func TestChildParent(t *testing.T) {
 	args := os.Getenv(parentVariable)
 	if args == "" {
@@ -69,5 +69,5 @@ func TestChildYieldsAndDiesWithItsParent(t *testing.T) {
 	require.Eventually(t, func() bool {
 		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 		return err != nil || strings.Contains(string(stat), ") Z ")
-	}, processtest.Patience, 10*time.Millisecond)
+	}, processtest.Timeout, 10*time.Millisecond)
 }

@@ -38,7 +38,7 @@ type config struct {
 func (c *config) Validate(app *kong.Application) error {
 	known := map[string]bool{}
 	err := kong.Visit(app, func(node kong.Visitable, next kong.Next) error {
-		if flag, ok := node.(*kong.Flag); ok && flag.Name != "help" && flag.Name != "config" {
+		if flag, ok := node.(*kong.Flag); ok && len(flag.Envs) > 0 && flag.Name != "config" {
 			known[flag.Name] = true
 		}
 		return next(nil)

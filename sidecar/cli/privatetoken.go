@@ -31,7 +31,7 @@ func WritePrivateToken(dataDir, token string) error {
 }
 
 // readPrivateToken returns the token in a data directory, or "" if there is none
-// or this user cannot read it: the service then asks for one.
+// or this user cannot read it: the service then rejects the request.
 func readPrivateToken(dataDir string) string {
 	if dataDir == "" {
 		return ""

@@ -16,6 +16,8 @@ type Program struct {
 	Description string
 	// New returns an empty command tree for kong to fill, and the flags in it that all commands share.
 	New func() (commands any, shared *GlobalFlags)
+	// Version writes the version and build information for --version.
+	Version func(io.Writer) error
 	// Options are additional options of kong, such as the variables that flags use for their defaults.
 	Options []kong.Option
 }
@@ -29,10 +31,15 @@ func (p Program) Run(ctx context.Context, args []string, stdin io.Reader, stdout
 		return p.Fail(stderr, err)
 	}
 	parsed, err := parser.Parse(args[1:])
-	if errors.Is(err, errHelp) {
+	switch {
+	case errors.Is(err, errHelp):
 		return ExitDone
-	}
-	if err != nil {
+	case errors.Is(err, errVersion):
+		if err := p.Version(stdout); err != nil {
+			return p.Fail(stderr, err)
+		}
+		return ExitDone
+	case err != nil:
 		return p.Fail(stderr, Usage(fmt.Errorf("%w\nRun %s --help", err, p.commandOf(args))))
 	}
 	level := &LogLevel{}
@@ -77,10 +84,10 @@ func (p Program) commandOf(args []string) string {
 	return p.Name
 }
 
-// nameEnvironment assigns every flag its environment variable, ASSAY_<FLAG>.
+// nameEnvironment assigns every flag its environment variable, ASSAY_<FLAG>, except those that replace the command.
 func nameEnvironment(k *kong.Kong) error {
 	return kong.Visit(k.Model, func(node kong.Visitable, next kong.Next) error {
-		if flag, ok := node.(*kong.Flag); ok && flag.Name != "help" {
+		if flag, ok := node.(*kong.Flag); ok && flag.Name != "help" && flag.Name != "version" {
 			flag.Envs = []string{environmentName(flag.Name)}
 			flag.Tag.Envs = flag.Envs
 		}

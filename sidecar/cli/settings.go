@@ -2,42 +2,32 @@ package cli
 
 import (
 	"context"
-	"crypto/sha256"
 	"fmt"
 	"io"
-	"os"
-	"time"
 
 	"github.com/alecthomas/kong"
 	"github.com/rs/zerolog"
-)
 
-// settingsPoll is how often the file of --config is read. Polling the content
-// works however the file is replaced: written in place, renamed over, or through
-// the symbolic links of a mounted Kubernetes ConfigMap.
-const settingsPoll = time.Second
+	"assay/internal/filewatch"
+)
 
 // Settings watches the file of --config while a service runs. A few settings take
 // effect immediately; a change of the others is logged.
 type Settings struct {
 	program Program
 	args    []string // of the program, without its name
-	path    string
+	file    *filewatch.File
 	level   *LogLevel
 	Log     zerolog.Logger
 	values  map[string]string // of all flags, as last applied
-	content [sha256.Size]byte // of the file as last read, valid or not
-	lastErr string            // of the last attempt to read it
 }
 
 // NewSettings returns the settings of the file at path, the value of --config in args. A reload changes level and writes
 // to log.
 func NewSettings(p Program, args []string, parsed *kong.Context, path string, level *LogLevel, log zerolog.Logger) *Settings {
-	s := &Settings{program: p, args: args, path: path, level: level, Log: log, values: flagValues(parsed)}
-	if content, err := os.ReadFile(path); err == nil {
-		s.content = sha256.Sum256(content)
-	}
-	return s
+	file := filewatch.New(path)
+	_, _ = file.Read() // an error shows at the first check
+	return &Settings{program: p, args: args, file: file, level: level, Log: log, values: flagValues(parsed)}
 }
 
 // LiveSettings are the settings that take effect immediately, by flag. Each function applies the new flag values of the
@@ -49,38 +39,22 @@ type checker interface{ CheckSettings() error }
 
 // Watch applies changes of the file, within about a second, until ctx ends.
 func (s *Settings) Watch(ctx context.Context, live LiveSettings) {
-	if s == nil {
-		return
-	}
-	tick := time.NewTicker(settingsPoll)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			s.Reload(live)
-		}
+	if s != nil {
+		s.file.Watch(ctx, func([]byte) { s.apply(live) }, s.unreadable)
 	}
 }
 
 // Reload reads the file once and applies changes. An unreadable or invalid file
 // changes nothing.
 func (s *Settings) Reload(live LiveSettings) {
-	content, err := os.ReadFile(s.path)
-	if err != nil {
-		if s.lastErr != err.Error() {
-			s.Log.Error().Err(err).Msg("cannot read the file of --config; the settings are unchanged")
-		}
-		s.lastErr = err.Error()
-		return
-	}
-	s.lastErr = ""
-	sum := sha256.Sum256(content)
-	if sum == s.content {
-		return
-	}
-	s.content = sum
+	s.file.Check(func([]byte) { s.apply(live) }, s.unreadable)
+}
+
+func (s *Settings) unreadable(err error) {
+	s.Log.Error().Err(err).Msg("cannot read the file of --config; the settings are unchanged")
+}
+
+func (s *Settings) apply(live LiveSettings) {
 	parsed, shared, err := s.parse()
 	if err != nil {
 		s.Log.Error().Err(err).Msg("the file of --config is invalid; the settings are unchanged")

@@ -131,7 +131,7 @@ func TestBagsErrors(t *testing.T) {
 	}
 }
 
-// countedBags is what assay bags prints of a file.
+// countedBags is the output of assay bags for a file.
 type countedBags struct {
 	File       string `json:"file"`
 	Violations int    `json:"violations"`

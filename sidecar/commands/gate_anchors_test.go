@@ -9,8 +9,8 @@ import (
 	"assay/sidecar/processtest"
 )
 
-// The anchors of the command line judge, too, and name what the candidate is
-// compared with.
+// The anchors on the command line count, too, and the report names what the candidate
+// is compared with.
 func TestGateHasAnchors(t *testing.T) {
 	bags, current, candidate, anchor := processtest.BagFile(t, 60), processtest.TinyModel(t, nil), processtest.TinyModel(t, nil), processtest.TinyModel(t, nil)
 	report, _ := gateReport(t, "--current", current, "--candidate", candidate, "--holdout", bags, "--regression", bags,

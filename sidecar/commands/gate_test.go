@@ -26,7 +26,7 @@ func gateReport(t *testing.T, args ...string) (gate.Report, int) {
 	return report, code
 }
 
-// A model is not worse than itself; a calibration of its own is what it has to stay comparable to.
+// A model is not worse than itself; its rewards must stay comparable with its own calibration.
 func TestGatePromotesAndCalibrates(t *testing.T) {
 	bags := processtest.BagFile(t, 80)
 	threshold := medianViolation(t, processtest.TinyModel(t, nil), bags)
@@ -139,7 +139,7 @@ func TestGateErrors(t *testing.T) {
 	}
 }
 
-// Weights that are not numbers are a reason of the gate's, not a failure.
+// Non-finite weights are a reason to reject, not a failure of the gate.
 func TestGateRejectsNonFiniteWeights(t *testing.T) {
 	bags, model, broken := processtest.BagFile(t, 20), processtest.TinyModel(t, nil), processtest.TinyModel(t, nil)
 	path := filepath.Join(broken, "model.safetensors")

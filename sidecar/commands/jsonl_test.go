@@ -57,8 +57,8 @@ func TestInvalidLines(t *testing.T) {
 	for name, c := range map[string]struct {
 		in    string
 		args  []string
-		says  string // of the bad line; "" for a run without one
-		lines int    // written in spite of it
+		says  string // error of the invalid line; "" for none
+		lines int    // number of results written nevertheless
 	}{
 		"none":             {in: "", lines: 0},
 		"blank lines":      {in: "\n \n{\"text\":\"a\"}\n\n", lines: 1},
@@ -99,7 +99,7 @@ func TestInvalidLineErrorNamesTheFile(t *testing.T) {
 	require.Contains(t, stderr, "in.jsonl.missing")
 }
 
-// closedPipe is what head leaves behind.
+// closedPipe is a standard output whose reader, such as head, has exited.
 type closedPipe struct{}
 
 func (closedPipe) Write([]byte) (int, error) { return 0, syscall.EPIPE }

@@ -19,8 +19,8 @@ import (
 	"assay/sidecar/processtest"
 )
 
-// tinyHub serves the tiny model as acme/tiny, and makes the environment and the
-// working directory those of a user of it.
+// tinyHub serves the tiny model as acme/tiny, and sets the environment and the working
+// directory for it.
 func tinyHub(t *testing.T) *hubtest.Hub {
 	t.Helper()
 	model := processtest.TinyModel(t, nil)
@@ -65,8 +65,8 @@ func TestPullThenScore(t *testing.T) {
 	require.Empty(t, h.Seen())
 }
 
-// TestKilledPullResumes ends a process in the middle of the weights, with a
-// signal that it sees and with one that it does not.
+// TestKilledPullResumes ends a process during the download of the weights, with
+// SIGTERM and SIGKILL.
 func TestKilledPullResumes(t *testing.T) {
 	for name, signal := range map[string]os.Signal{"SIGKILL": syscall.SIGKILL, "SIGTERM": syscall.SIGTERM} {
 		t.Run(name, func(t *testing.T) {
@@ -90,7 +90,7 @@ func TestKilledPullResumes(t *testing.T) {
 			require.Eventually(t, func() bool {
 				info, err := os.Stat(part)
 				return err == nil && info.Size() == int64(len(weights)/2)
-			}, processtest.Patience, time.Millisecond)
+			}, processtest.Timeout, time.Millisecond)
 			require.NoError(t, cmd.Process.Signal(signal))
 			require.Error(t, cmd.Wait())
 			require.NoDirExists(t, "models/tiny")

@@ -66,7 +66,7 @@ func TestEval(t *testing.T) {
 	again, _, _ := assay(t, "", "eval", "--bags", "testdata/bags.jsonl", "--model", model, "--threads", "1", "--resamples", "20")
 	require.Equal(t, stdout, again)
 
-	// Every bag is called a violation below 0, and none above 1.
+	// With a threshold below 0, every bag is a violation; above 1, none is.
 	for threshold, recall := range map[string]float64{"0": 1, "1": 0} {
 		stdout, stderr, code = assay(t, "", "eval", "--bags", "testdata/bags.jsonl", "--model", model, "--threshold", threshold, "--resamples", "0")
 		require.Equal(t, cli.ExitDone, code, stderr)

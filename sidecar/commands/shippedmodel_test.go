@@ -13,7 +13,7 @@ import (
 	"assay/sidecar/program"
 )
 
-// TestShippedModel scores responses with and without one bad sentence, in our own words, with the model that ships: in
+// TestShippedModel scores responses with and without one bad sentence, written for this test, with the shipped model: in
 // nine of ten pairs the witness must be the bad sentence and the reward lower than without it.
 func TestShippedModel(t *testing.T) {
 	const smoke = "../../rewardmodel/eval/testdata/smoke.jsonl"

@@ -78,7 +78,7 @@ func TestTrainResumesAfterItsLastCompleteEpoch(t *testing.T) {
 	require.Equal(t, processtest.Weights(t, unbroken), processtest.Weights(t, out))
 }
 
-// A run that is killed again and again ends with the weights and the thresholds of an unbroken one.
+// A run that is killed repeatedly ends with the weights and the thresholds of an uninterrupted one.
 func TestTrainSurvivesKillNine(t *testing.T) {
 	model, bags := processtest.TinyModel(t, nil), processtest.BagFile(t, 60)
 	out := filepath.Join(t.TempDir(), "killed")
@@ -90,9 +90,9 @@ func TestTrainSurvivesKillNine(t *testing.T) {
 		require.Eventually(t, func() bool {
 			state, err := os.ReadFile(filepath.Join(out+".training", "state.json"))
 			return err != nil && processtest.PathExists(out) || strings.Contains(string(state), epochs)
-		}, processtest.Patience, time.Millisecond)
+		}, processtest.Timeout, time.Millisecond)
 		require.NoError(t, cmd.Process.Kill())
-		_ = cmd.Wait() // killed, or done before it could be
+		_ = cmd.Wait() // killed, or complete before that
 	}
 	_, stderr, code := assay(t, "", args...)
 	require.Equal(t, cli.ExitDone, code, stderr)
@@ -146,7 +146,7 @@ func TestTrainWarnsAboutUnusualBags(t *testing.T) {
 	}
 }
 
-// A loss that is not finite stops the run and says where, with what learning rate and what to do.
+// A non-finite loss stops the run with an error that names the step, the learning rate and the fix.
 func TestTrainStopsWhenTheLossDiverges(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "mine")
 	args := append(processtest.TrainArgs(processtest.TinyModel(t, nil), processtest.BagFile(t, 20), out, 3), "--lr", "1e30")

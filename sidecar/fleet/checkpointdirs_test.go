@@ -31,8 +31,8 @@ func TestInvalidVersionNames(t *testing.T) {
 	}
 }
 
-// Requests have only so many kept versions fetched, whatever they pin; what was fetched and nobody needs makes room for
-// the next. The version that the fleet serves never counts.
+// Requests that pin versions can start only a limited number of downloads; cached versions that are not needed are
+// removed first. The version that the fleet serves does not count.
 func TestPinnedDownloadsAreRateLimited(t *testing.T) {
 	q, err := queue.Open(t.Context(), queue.Config{Server: queue.ServerConfig{Listen: "127.0.0.1:0", DataDir: t.TempDir()}}, zerolog.Nop(), prometheus.NewRegistry())
 	require.NoError(t, err)

@@ -17,16 +17,16 @@ import (
 	"assay/sidecar/processtest"
 )
 
-// publisher publishes numbered responses as a program does that must not lose one: each again, with the same
-// Nats-Msg-Id, until it is acknowledged.
+// publisher publishes numbered responses like a program that must not lose one: it retries each with the same
+// Nats-Msg-Id until it is acknowledged.
 type publisher struct {
 	js       jetstream.JetStream
-	total    int // at least so many
+	total    int // minimum number of responses
 	subjects int
-	next     atomic.Int64 // the number of the next one
+	next     atomic.Int64 // number of the next response
 	acked    atomic.Int64
-	again    atomic.Int64 // attempts that failed
-	known    atomic.Int64 // acknowledged as stored before
+	again    atomic.Int64 // failed attempts
+	known    atomic.Int64 // acknowledged as duplicates
 	hurry    chan struct{}
 	done     sync.WaitGroup
 
@@ -34,11 +34,10 @@ type publisher struct {
 	slowest time.Duration // from the first attempt to the acknowledgement
 }
 
-// publishers is how many wait for acknowledgements at once.
+// publishers is the number of concurrent publications.
 const publishers = 8
 
-// startPublisher publishes, at a rate per second, until hurry is closed, and then as fast as it can until there are as many
-// as in total.
+// startPublisher publishes at a rate per second until hurry is closed, and then without a limit until total is reached.
 func startPublisher(t *testing.T, js jetstream.JetStream, total, subjects, rate int) *publisher {
 	p := &publisher{js: js, total: total, subjects: subjects, hurry: make(chan struct{})}
 	for range publishers {
@@ -92,15 +91,15 @@ func (p *publisher) publish(ctx context.Context, i int) {
 	}
 }
 
-// rewarded is what became of numbered responses.
+// rewarded are the rewards of numbered responses.
 type rewarded struct {
-	times      map[string]int // how often each id has a reward
+	times      map[string]int // number of rewards of each id
 	extra      int            // rewards beyond the first of an id
-	inversions int            // rewards of a subject that come after one of a later response
+	inversions int            // rewards of a subject that follow that of a later response
 	versions   map[string]int
 }
 
-// readRewards reads all that is in the stream of rewards.
+// readRewards reads the stream of rewards to its end.
 func readRewards(t *testing.T, js jetstream.JetStream) rewarded {
 	t.Helper()
 	s, err := js.Stream(t.Context(), queue.StreamRewards)
@@ -114,7 +113,7 @@ func readRewards(t *testing.T, js jetstream.JetStream) rewarded {
 	require.NoError(t, err)
 	defer messages.Stop()
 	for {
-		msg, err := messages.Next(jetstream.NextMaxWait(processtest.Patience))
+		msg, err := messages.Next(jetstream.NextMaxWait(processtest.Timeout))
 		require.NoError(t, err)
 		var result struct {
 			ID string `json:"id"`

@@ -18,32 +18,32 @@ import (
 	"assay/sidecar/processtest"
 )
 
-// faultyReplica is a replica to which things happen, and what a client sees of it that asks it for rewards over HTTP
-// all the while.
+// faultyReplica is a replica with injected faults, and what a client observes that requests rewards over HTTP
+// continuously.
 type faultyReplica struct {
 	t       *testing.T
 	n       int
 	fleet   *promotions
 	gate    *queuetest.Gate
-	at      place
+	at      endpoint
 	process *processtest.Process
 	data    string
 	model   string
 	flags   []string
-	counted map[string]float64 // metrics of its processes that have ended
+	counted map[string]float64 // metrics of its previous processes
 
 	mu        sync.Mutex
 	answers   map[int]int // by status
 	last      time.Time   // of the last reward, or of the first start
 	outage    time.Duration
-	connected time.Time // since when it is ready without a break; zero: it is not
-	cut       bool      // it is not connected whatever it says
-	isolated  bool      // it is connected to a server that is cut off from the others
+	connected time.Time // start of the current period of readiness; zero: not ready
+	cut       bool      // disconnected from NATS, whatever it reports
+	isolated  bool      // connected to a server that is isolated from the others
 	stale     time.Duration
 	faults    []string
 }
 
-// promotions is which version is the current one, and since when.
+// promotions is the current version and the time of its promotion.
 type promotions struct {
 	mu      sync.Mutex
 	version string
@@ -62,7 +62,7 @@ func (p *promotions) set(version string) {
 	p.version, p.since = version, time.Now()
 }
 
-// staleLimit is how long a connected replica may answer with a version that is not current any more.
+// staleLimit is how long a connected replica may serve the previous version.
 const staleLimit = 5 * time.Second
 
 // up starts the replica and waits until it is ready.
@@ -91,7 +91,7 @@ func (r *faultyReplica) down() {
 	r.connected = time.Time{}
 }
 
-// drain ends the replica as a roll-out does, and returns how long that took. Requests continue until it rejects them.
+// drain stops the replica as a rollout does, and returns the duration. Requests continue until it rejects them.
 func (r *faultyReplica) drain() time.Duration {
 	r.t.Helper()
 	r.count()
@@ -154,7 +154,7 @@ func (r *faultyReplica) answered(got reply, began time.Time, version string, sin
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if got.err != nil {
-		if !got.excused && !r.cut { // it did not go away, and yet did not answer
+		if !got.excused && !r.cut { // it was up and yet did not reply
 			r.faults = append(r.faults, got.err.Error())
 		}
 		return
@@ -162,7 +162,7 @@ func (r *faultyReplica) answered(got reply, began time.Time, version string, sin
 	r.answers[got.code]++
 	switch got.code {
 	case http.StatusOK:
-	case http.StatusServiceUnavailable: // only while it comes or goes
+	case http.StatusServiceUnavailable: // only while it starts or stops
 		if !r.cut && !got.excused {
 			r.faults = append(r.faults, fmt.Sprintf("503 in life %d: %s", life, got.body))
 		}
@@ -194,16 +194,16 @@ func (r *faultyReplica) answered(got reply, began time.Time, version string, sin
 	}
 }
 
-// isReady waits until the replica says that it has the streams, or that it has not.
+// isReady waits until the replica reports that its streams are ready, or that they are not.
 func (r *faultyReplica) isReady(want bool) {
 	r.t.Helper()
 	require.Eventually(r.t, func() bool {
 		status, _ := processtest.Get(r.t, r.process.Ready.HTTP+"/readyz?streams=1")
 		return (status == http.StatusOK) == want
-	}, processtest.Patience, 50*time.Millisecond, "replica %d: the streams should be ready: %v", r.n, want)
+	}, processtest.Timeout, 50*time.Millisecond, "replica %d: the streams should be ready: %v", r.n, want)
 }
 
-// count adds the metrics of the replica's process, which is about to end.
+// count adds the metrics of the process, which is about to end.
 func (r *faultyReplica) count() {
 	r.t.Helper()
 	_, text := processtest.Get(r.t, r.process.Ready.HTTP+"/metrics")
@@ -218,8 +218,8 @@ func (r *faultyReplica) count() {
 	}
 }
 
-// anotherBuild is a binary of another build than this one: that of ASSAY_OLD_BIN, or else a copy of this one, which
-// shows the roll-out though not the skew.
+// anotherBuild returns another binary: that of ASSAY_OLD_BIN, or else a copy of this one, which tests the rollout but not
+// the version skew.
 func anotherBuild() (path string, real bool) {
 	if path := os.Getenv("ASSAY_OLD_BIN"); path != "" {
 		return path, true

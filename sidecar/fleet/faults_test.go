@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	faultResponses = 20000 // at least
+	faultResponses = 20000 // minimum
 	faultSubjects  = 50
 	faultReplicas  = 4
 	faultRate      = 100 // responses per second during faults
@@ -27,29 +27,29 @@ const (
 	faultDrain     = 10 * time.Second // the --shutdown-timeout of each replica
 )
 
-// faults is a fleet of replicas on a cluster, a publisher, and what is done to them.
+// faults is a fleet of replicas on a cluster, a publisher, and the faults that are injected.
 type faults struct {
 	t        *testing.T
 	began    time.Time
 	cluster  *queuetest.Cluster
-	gate     *queuetest.Gate // of the publisher and of those who look
+	gate     *queuetest.Gate // of the publisher and the checks
 	replicas []*faultyReplica
 	fleet    *promotions
 	js       jetstream.JetStream
 	pub      *publisher
 	drains   []time.Duration
-	settles  []time.Duration // after a drain, until what waited then was settled
+	settles  []time.Duration // from the end of a drain until what was pending then is completed
 	killed   map[string]int
 }
 
-// streams that must be whole again before the next node goes.
+// streams that must have all replicas again before the next fault.
 var faultStreams = []string{queue.StreamResponses, queue.StreamRewards, registry.StreamEvents,
 	"KV_" + registry.BucketState, "OBJ_" + registry.BucketModels}
 
 // A cluster of three NATS servers, four replicas and a publisher of 20,000 responses. Servers and replicas are killed,
-// cut off in both ways and come back, a version is promoted, another is rolled back, and the replicas are replaced by
-// another build, one by one. Every response gets one reward; nobody who is connected serves an old version for long;
-// every drain ends in time and leaves nothing for AckWait to find; HTTP answers all the while.
+// partitioned in both ways and restored, one version is promoted and another rolled back, and a rolling update replaces
+// the replicas with another build. Every response gets one reward, no connected replica serves an old version for long,
+// every drain ends in time and leaves nothing to redeliver after AckWait, and HTTP always responds.
 func TestFleetUnderFaults(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a long test")
@@ -60,9 +60,9 @@ func TestFleetUnderFaults(t *testing.T) {
 		r.watch(c)
 	}
 
-	// Another build, one replica after the other; a promotion in the middle, while both builds serve.
+	// A rolling update, with a promotion while both builds serve.
 	for i := range f.replicas {
-		f.roll(i, os.Args[0], 2*processtest.Patience) // the other build may leave some behind
+		f.roll(i, os.Args[0], 2*processtest.Timeout) // the other build may leave some unfinished
 		if i == faultReplicas/2-1 {
 			f.promote(i, "/v1/models/tiny-2/promote", "tiny-2")
 			f.serving()
@@ -86,7 +86,7 @@ func TestFleetUnderFaults(t *testing.T) {
 		f.killed[fmt.Sprint("replica cut off: ", networkName(network))]++
 		r.isReady(false)
 		f.progress(200)
-		if network == queuetest.Swallowing { // it hears of it when it is back
+		if network == queuetest.Swallowing { // it learns of the promotion when the network is restored
 			f.promote(2, "/v1/models/rollback", "tiny-1")
 		}
 		r.heal()
@@ -96,7 +96,7 @@ func TestFleetUnderFaults(t *testing.T) {
 	f.note("two replicas were cut off, tiny-1 is current again")
 	for i, network := range []queuetest.Network{queuetest.Refusing, queuetest.Swallowing} {
 		node := f.cluster.Leader([]string{queue.StreamResponses, queue.StreamRewards}[i])
-		f.replicas[0].gate.Set(queuetest.Refusing, node) // it is with the others, and so is the publisher
+		f.replicas[0].gate.Set(queuetest.Refusing, node) // on the side of the majority, as is the publisher
 		f.gate.Set(queuetest.Refusing, node)
 		f.isolate(node, network)
 		f.killed[fmt.Sprint("server cut off from the others: ", networkName(network))]++
@@ -112,7 +112,7 @@ func TestFleetUnderFaults(t *testing.T) {
 	}
 	f.note("two servers were cut off from the others, tiny-2 is current")
 
-	// One server alone, out of reach of one replica, which finds another.
+	// One server is unreachable for one replica, which reconnects to another.
 	f.replicas[3].gate.Set(queuetest.Swallowing, 0)
 	f.replicas[2].gate.Set(queuetest.Refusing, 1)
 	f.killed["one server out of reach of one replica"] += 2
@@ -120,7 +120,7 @@ func TestFleetUnderFaults(t *testing.T) {
 	f.replicas[3].heal()
 	f.replicas[2].heal()
 
-	f.settled()
+	f.completed()
 	for i := range f.replicas {
 		f.roll(i, os.Args[0], faultAckWait/2)
 	}
@@ -128,7 +128,7 @@ func TestFleetUnderFaults(t *testing.T) {
 	close(f.pub.hurry)
 	f.pub.done.Wait()
 	require.Equal(t, f.pub.next.Load(), f.pub.acked.Load())
-	f.settled()
+	f.completed()
 	c.end()
 	f.verify()
 }
@@ -137,7 +137,7 @@ func networkName(n queuetest.Network) string {
 	return map[queuetest.Network]string{queuetest.Swallowing: "half-open", queuetest.Refusing: "refused"}[n]
 }
 
-// newFaults starts all of it, the replicas with another build.
+// newFaults starts cluster, publisher and replicas, the replicas with another build.
 func newFaults(t *testing.T) *faults {
 	t.Helper()
 	f := &faults{t: t, began: time.Now(), cluster: queuetest.StartPartitionable(t, 3), fleet: &promotions{version: "tiny-1"}, killed: map[string]int{}}
@@ -169,7 +169,7 @@ func newFaults(t *testing.T) *faults {
 	return f
 }
 
-// explain shows what the replicas said last, after a failure: by now they have ended.
+// explain logs the last output of the replicas after a failure.
 func (f *faults) explain() {
 	if !f.t.Failed() {
 		return
@@ -184,15 +184,15 @@ func (f *faults) note(format string, args ...any) {
 	f.t.Logf("%5.1f s: %s; %d published", time.Since(f.began).Seconds(), fmt.Sprintf(format, args...), f.pub.acked.Load())
 }
 
-// promote makes another version current through a replica.
+// promote promotes a version through a replica.
 func (f *faults) promote(replica int, path, version string) {
 	f.t.Helper()
-	processtest.AskFor(f.t, f.replicas[replica].process, path)
+	processtest.PostUntilOK(f.t, f.replicas[replica].process, path)
 	f.fleet.set(version)
 }
 
-// isolate cuts a server off from the others, or no longer. A replica that is connected to it cannot know that another
-// version became current: for some seconds the server answers as the leader that it was.
+// isolate partitions a server from the others, or restores the network. A replica connected to it cannot learn of a
+// promotion: for some seconds the server still replies as the leader.
 func (f *faults) isolate(node int, network queuetest.Network) {
 	for _, r := range f.replicas {
 		r.mu.Lock()
@@ -204,7 +204,7 @@ func (f *faults) isolate(node int, network queuetest.Network) {
 	f.cluster.Isolate(node, network)
 }
 
-// serving waits until all replicas serve the version that is current.
+// serving waits until all replicas serve the current version.
 func (f *faults) serving() {
 	f.t.Helper()
 	version, _ := f.fleet.now()
@@ -213,7 +213,7 @@ func (f *faults) serving() {
 	}
 }
 
-// roll replaces a replica by one of another build. What waited when it had ended must be settled within some time.
+// roll replaces a replica with one of another build. What was pending at its end must be completed within a timeout.
 func (f *faults) roll(i int, binary string, within time.Duration) {
 	f.t.Helper()
 	r := f.replicas[i]
@@ -248,7 +248,7 @@ func (f *faults) healthy() {
 	}
 }
 
-// progress waits until so many more responses have been acknowledged and so many more rewards stored.
+// progress waits until n more responses are acknowledged and n more rewards stored.
 func (f *faults) progress(n int) {
 	f.t.Helper()
 	acked, rewards := f.pub.acked.Load(), f.state(queue.StreamRewards).LastSeq
@@ -256,8 +256,8 @@ func (f *faults) progress(n int) {
 		return f.pub.acked.Load() >= acked+int64(n) && f.state(queue.StreamRewards).LastSeq >= rewards+uint64(n)
 	}
 	for began := time.Now(); !moved(); <-time.After(50 * time.Millisecond) {
-		if time.Since(began) > 2*processtest.Patience {
-			require.Fail(f.t, "nothing moves", "published %d, then %d; rewards %d, then %d; the responses: %+v", acked, f.pub.acked.Load(),
+		if time.Since(began) > 2*processtest.Timeout {
+			require.Fail(f.t, "no progress", "published %d, then %d; rewards %d, then %d; the responses: %+v", acked, f.pub.acked.Load(),
 				rewards, f.state(queue.StreamRewards).LastSeq, f.responses())
 		}
 	}
@@ -265,7 +265,7 @@ func (f *faults) progress(n int) {
 
 func (f *faults) responses() jetstream.StreamState { return f.state(queue.StreamResponses) }
 
-// state waits for that of a stream.
+// state waits for the state of a stream.
 func (f *faults) state(stream string) (state jetstream.StreamState) {
 	f.t.Helper()
 	require.Eventually(f.t, func() bool {
@@ -274,11 +274,11 @@ func (f *faults) state(stream string) (state jetstream.StreamState) {
 			state = s.CachedInfo().State
 		}
 		return err == nil
-	}, processtest.Patience, 20*time.Millisecond)
+	}, processtest.Timeout, 20*time.Millisecond)
 	return state
 }
 
-// passed waits until all responses up to a sequence are settled.
+// passed waits until all responses up to a sequence are completed.
 func (f *faults) passed(last uint64, within time.Duration) {
 	f.t.Helper()
 	require.Eventually(f.t, func() bool {
@@ -287,13 +287,13 @@ func (f *faults) passed(last uint64, within time.Duration) {
 	}, within, 20*time.Millisecond, "responses are left to be found by AckWait")
 }
 
-// settled waits until all that is published is settled.
-func (f *faults) settled() {
+// completed waits until all published responses are completed.
+func (f *faults) completed() {
 	f.t.Helper()
-	f.passed(f.responses().LastSeq, 2*processtest.Patience)
+	f.passed(f.responses().LastSeq, 2*processtest.Timeout)
 }
 
-// verify holds what happened against what is promised.
+// verify checks the guarantees.
 func (f *faults) verify() {
 	t := f.t
 	f.note("done")

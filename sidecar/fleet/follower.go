@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -22,6 +23,7 @@ type follower struct {
 	statuses retrain.Statuses
 	currents retrain.Currents
 	log      zerolog.Logger
+	reported string // the last failure, "" after a success
 }
 
 // run applies the changes until ctx ends. It retries a version that cannot be loaded, while the previous one serves.
@@ -45,6 +47,9 @@ func (f *follower) run(ctx context.Context, changes <-chan retrain.Current) {
 			continue
 		}
 		err := f.serve(ctx, wanted)
+		if err == nil {
+			f.reported = ""
+		}
 		if err == nil || ctx.Err() != nil {
 			continue
 		}
@@ -106,9 +111,19 @@ func (f *follower) neededNow(ctx context.Context) func(version string) bool {
 	return f.needed(ctx, current)
 }
 
+// reportFailure logs and publishes a failure to load the current version, and not the same failure of a retry again.
 func (f *follower) reportFailure(ctx context.Context, wanted retrain.Current, err error) {
+	failure := fmt.Sprintf("%s %d: %v", wanted.Version, wanted.Revision, err)
+	if f.reported == failure {
+		return
+	}
+	f.reported = failure
 	serving := f.versions.Current().Version
-	f.log.Error().Err(err).Str("version", wanted.Version).Str("serving", serving).Msg("cannot load the current model version; trying again")
+	message := "cannot load the current model version; serving another and retrying"
+	if errors.Is(err, retrain.ErrNoFiles) || errors.Is(err, retrain.ErrNoModel) { // as after a start with another --model
+		message = "cannot load the current model version; run assay models promote " + serving + ", or start with the --model that was current"
+	}
+	f.log.Error().Err(err).Str("version", wanted.Version).Str("serving", serving).Msg(message)
 	_ = f.journal.Publish(ctx, retrain.Event{ // best effort: the failure is logged
 		Kind: retrain.EventLoadFailed, Time: time.Now().UTC(), Replica: f.replica, Version: wanted.Version,
 		Reason: fmt.Sprintf("still serving %s: %v", serving, err), Key: fmt.Sprint("load_failed.", wanted.Revision, ".", f.replica),

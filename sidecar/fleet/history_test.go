@@ -23,8 +23,8 @@ import (
 	"assay/sidecar/processtest"
 )
 
-// eagerly are flags with which a service trains on little, soon and often, and takes candidates that do not collapse.
-func eagerly(more ...string) []string {
+// eagerTrainingFlags make a service train early and often on little data, and promote any candidate that has not collapsed.
+func eagerTrainingFlags(more ...string) []string {
 	return append([]string{
 		"--train-min-bags", "30", "--train-min-each", "5", "--holdout-min", "2", "--train-max-bags", "60",
 		"--train-cooldown", "0s", "--train-drift", "0", "--train-disagreement", "0",
@@ -34,20 +34,20 @@ func eagerly(more ...string) []string {
 	}, more...)
 }
 
-// story is what a service tells of its past.
-type story struct {
+// history is the record of a service: events, models and current version.
+type history struct {
 	events  []retrain.Event
 	states  map[string]retrain.State // of all versions
 	current retrain.Current
 }
 
-// tell asks a service.
-func tell(t *testing.T, url string, js jetstream.JetStream) story {
+// readHistory reads the record from a service.
+func readHistory(t *testing.T, url string, js jetstream.JetStream) history {
 	t.Helper()
-	s := story{states: map[string]retrain.State{}}
-	const most = 1000 // of one answer
-	processtest.Fetch(t, fmt.Sprintf("%s/v1/events?n=%d", url, most), &s.events)
-	require.Less(t, len(s.events), most, "all of them")
+	s := history{states: map[string]retrain.State{}}
+	const limit = 1000
+	processtest.Fetch(t, fmt.Sprintf("%s/v1/events?n=%d", url, limit), &s.events)
+	require.Less(t, len(s.events), limit, "the events are complete")
 	var models struct {
 		Data []struct {
 			Version string        `json:"version"`
@@ -66,8 +66,8 @@ func tell(t *testing.T, url string, js jetstream.JetStream) story {
 	return s
 }
 
-// of lists the versions that events of a kind name, in their order.
-func (s story) of(kind retrain.EventKind) (versions []string) {
+// of lists the versions in the events of a kind, in order.
+func (s history) of(kind retrain.EventKind) (versions []string) {
 	for _, e := range s.events {
 		if e.Kind == kind {
 			versions = append(versions, e.Version)
@@ -78,7 +78,7 @@ func (s story) of(kind retrain.EventKind) (versions []string) {
 
 // requireSound checks that the records are consistent: every training run started once and ended at most once, and the
 // promotions in the events match those in the registry and the versions that were current, once each and in order.
-func (s story) requireSound(t *testing.T, initial string) {
+func (s history) requireSound(t *testing.T, initial string) {
 	t.Helper()
 	began, ended := map[string]int{}, map[string]int{}
 	for _, e := range s.events {
@@ -87,11 +87,11 @@ func (s story) requireSound(t *testing.T, initial string) {
 			began[e.Training]++
 		case retrain.EventPromoted, retrain.EventRejected, retrain.EventTrainingFailed:
 			ended[e.Training]++
-			require.Equal(t, 1, began[e.Training], "what ends has begun, once")
+			require.Equal(t, 1, began[e.Training], "a run that ends has started once")
 		}
 	}
 	for id, n := range ended {
-		require.Equal(t, 1, n, "ends of training %s", id)
+		require.Equal(t, 1, n, "ends of training run %s", id)
 	}
 	require.LessOrEqual(t, len(began)-len(ended), 1, "only the last one may be unfinished")
 
@@ -108,13 +108,13 @@ func (s story) requireSound(t *testing.T, initial string) {
 	}
 	require.Len(t, s.states, 1+len(promoted)+len(rejected))
 	chain := append(slices.Clone(s.current.Previous), s.current.Version)
-	told := append([]string{initial}, promoted...)
-	require.Equal(t, told[max(0, len(told)-len(chain)):], chain)
+	want := append([]string{initial}, promoted...)
+	require.Equal(t, want[max(0, len(want)-len(chain)):], chain)
 }
 
-// requireVerified checks that versions that answered were such as may: the model of the start, or one that was
-// promoted and whose files, here and in the store, are as they were written. Of old ones neither may be kept.
-func (s story) requireVerified(t *testing.T, served map[string]int, initial, dataDir string, p *processtest.Process) {
+// requireVerified checks that only the initial model and promoted versions have served, and that the files of the
+// promoted ones match their checksums on disk and in the store. The files of retired versions may be removed.
+func (s history) requireVerified(t *testing.T, served map[string]int, initial, dataDir string, p *processtest.Process) {
 	t.Helper()
 	_, js := p.JetStream(t)
 	store, err := js.ObjectStore(t.Context(), registry.BucketModels)
@@ -145,7 +145,7 @@ func (s story) requireVerified(t *testing.T, served map[string]int, initial, dat
 	}
 }
 
-// checkExplained says of a training's state whether a person would understand it.
+// checkExplained checks that a training status has all fields that explain it.
 func checkExplained(t *testing.T, body []byte) {
 	var got api.Training
 	if !assert.NoError(t, json.Unmarshal(body, &got), string(body)) {
@@ -153,7 +153,7 @@ func checkExplained(t *testing.T, body []byte) {
 	}
 	switch got.Phase {
 	case retrain.PhaseIdle:
-		assert.True(t, got.Wait != "" || got.Feedback.New.Bags > 0, "nothing runs, and nothing is waited for: %s", body)
+		assert.True(t, got.Wait != "" || got.Feedback.New.Bags > 0, "no run is active, and no reason is given: %s", body)
 		if got.Last != nil {
 			assert.NotEmpty(t, got.Last.Result, string(body))
 			assert.NotEmpty(t, got.Last.Reason, string(body))
@@ -162,48 +162,48 @@ func checkExplained(t *testing.T, body []byte) {
 		assert.True(t, got.ID != "" && got.Owner != "" && got.Reason != "" && got.Base != "" && got.Trigger != "" && got.Wait != "" &&
 			!got.Started.IsZero(), "%s", body)
 	default:
-		assert.Fail(t, "no such phase", "%s", body)
+		assert.Fail(t, "unknown phase", "%s", body)
 	}
 }
 
-// awaitRest waits until no training runs and none is about to, and returns the last outcome.
-func awaitRest(t *testing.T, url string) retrain.Outcome {
+// awaitIdle waits until no training run is active or due, and returns the last outcome.
+func awaitIdle(t *testing.T, url string) retrain.Outcome {
 	t.Helper()
 	var got api.Training
 	require.Eventually(t, func() bool {
 		got = api.Training{}
 		processtest.Fetch(t, url+"/v1/training", &got)
 		return got.Phase == retrain.PhaseIdle && got.Wait != "" && got.Last != nil
-	}, 3*processtest.Patience, 50*time.Millisecond)
+	}, 3*processtest.Timeout, 50*time.Millisecond)
 	return *got.Last
 }
 
-// requireFairFolders checks the training runs that dead processes left behind: no response twice, and none that one of them
-// judges on among those that any learns from. It returns how many it found.
-func requireFairFolders(t *testing.T, dataDir string) int {
+// requireDisjointSplits checks the directories of training runs that killed processes left behind: no response occurs
+// twice, and none is in the training data of one run and the hold-out of any. It returns the number of directories.
+func requireDisjointSplits(t *testing.T, dataDir string) int {
 	t.Helper()
 	jobs, err := filepath.Glob(filepath.Join(dataDir, "replicas", "*", "training", "*", "job.json"))
 	require.NoError(t, err)
 	found := 0
-	everLearnt, everJudged := map[string]bool{}, map[string]bool{}
+	allTrained, allHeldOut := map[string]bool{}, map[string]bool{}
 	for _, job := range jobs {
 		dir := filepath.Dir(job)
 		if !processtest.PathExists(filepath.Join(dir, "bags.jsonl")) || !processtest.PathExists(filepath.Join(dir, "holdout.jsonl")) {
 			continue // the training run has ended, and its directory was being removed
 		}
 		found++
-		learnt := requireDistinct(t, processtest.LoadBags(t, filepath.Join(dir, "bags.jsonl")))
-		judged := requireDistinct(t, processtest.LoadBags(t, filepath.Join(dir, "holdout.jsonl")))
-		require.NotEmpty(t, learnt)
-		require.NotEmpty(t, judged)
-		for id := range learnt {
-			require.NotContains(t, judged, id)
+		trained := requireDistinct(t, processtest.LoadBags(t, filepath.Join(dir, "bags.jsonl")))
+		heldOut := requireDistinct(t, processtest.LoadBags(t, filepath.Join(dir, "holdout.jsonl")))
+		require.NotEmpty(t, trained)
+		require.NotEmpty(t, heldOut)
+		for id := range trained {
+			require.NotContains(t, heldOut, id)
 		}
-		maps.Copy(everLearnt, learnt)
-		maps.Copy(everJudged, judged)
+		maps.Copy(allTrained, trained)
+		maps.Copy(allHeldOut, heldOut)
 	}
-	for id := range everLearnt {
-		require.NotContains(t, everJudged, id, "it has changed sides")
+	for id := range allTrained {
+		require.NotContains(t, allHeldOut, id, "its split has changed")
 	}
 	return found
 }

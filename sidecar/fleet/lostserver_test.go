@@ -17,7 +17,7 @@ import (
 	"assay/sidecar/processtest"
 )
 
-// replicaID is the name of the one replica that ever ran on a data directory.
+// replicaID returns the id of the only replica that has run on a data directory.
 func replicaID(t *testing.T, dataDir string) string {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Join(dataDir, "replicas"))
@@ -26,9 +26,9 @@ func replicaID(t *testing.T, dataDir string) string {
 	return entries[0].Name()
 }
 
-// Three replicas on a cluster of three NATS servers take labels. In the middle of the training, the replica that trains
-// and the server that leads the streams of its state are killed. Another replica still promotes one version; all live
-// replicas serve it and keep scoring; no label is lost. The killed processes join again.
+// Three replicas on a cluster of three NATS servers receive labels. During the training run, the replica that trains and
+// the leader of the state streams are killed. Another replica promotes exactly one version, all live replicas serve it
+// and keep scoring, and no label is lost. The killed processes rejoin.
 func TestFleetLosesAServerAndAReplica(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a long test")
@@ -36,35 +36,35 @@ func TestFleetLosesAServerAndAReplica(t *testing.T) {
 	began := time.Now()
 	cluster := queuetest.StartCluster(t, 3)
 	model, c, raters := processtest.TinyModel(t, nil), newClients(t), newClients(t)
-	flags := eagerly("--nats-url", cluster.URL(), "--stream-replicas", "3", "--train-min-bags", "60", "--train-epochs", "60")
+	flags := eagerTrainingFlags("--nats-url", cluster.URL(), "--stream-replicas", "3", "--train-min-bags", "60", "--train-epochs", "60")
 	const size = 3
 	var replicas [size]*processtest.Process
-	var places [size]*place
+	var endpoints [size]*endpoint
 	var rewards [size]*scoring
 	var data [size]string
 	for i := range replicas {
-		data[i], places[i] = t.TempDir(), &place{}
+		data[i], endpoints[i] = t.TempDir(), &endpoint{}
 		replicas[i] = processtest.Serve(t, model, data[i], flags...)
-		places[i].up(replicas[i].Ready.HTTP)
-		rewards[i] = c.score(places[i])
+		endpoints[i].up(replicas[i].Ready.HTTP)
+		rewards[i] = c.score(endpoints[i])
 	}
-	labels := newRater(raters, 3, places[:]...)
-	labels.patient = true // while a stream elects its leader
+	labels := newRater(raters, 3, endpoints[:]...)
+	labels.retry503 = true // during the election of a stream leader
 	nc, err := nats.Connect(cluster.URL(), nats.MaxReconnects(-1), nats.ReconnectWait(100*time.Millisecond))
 	require.NoError(t, err)
 	defer nc.Close()
 	js, err := jetstream.New(nc)
 	require.NoError(t, err)
 
-	for labels.known() < 120 { // of which four in five are trained on
-		labels.send(labels.fresh(10))
+	for labels.known() < 120 { // four in five are trained on
+		labels.send(labels.newItems(10))
 	}
 	var training api.Training
 	require.Eventually(t, func() bool {
 		training = api.Training{}
 		processtest.Fetch(t, replicas[0].Ready.HTTP+"/v1/training", &training)
 		return training.Phase == retrain.PhaseTraining && training.Progress != nil
-	}, 3*processtest.Patience, 20*time.Millisecond)
+	}, 3*processtest.Timeout, 20*time.Millisecond)
 
 	dead := -1
 	for i := range replicas {
@@ -75,15 +75,15 @@ func TestFleetLosesAServerAndAReplica(t *testing.T) {
 	require.GreaterOrEqual(t, dead, 0)
 	node := cluster.Leader("KV_" + registry.BucketState)
 	cluster.Kill(node)
-	places[dead].down()
+	endpoints[dead].down()
 	replicas[dead].Kill()
-	labels.send(labels.fresh(10)) // too few for another training
+	labels.send(labels.newItems(10)) // too few for another training run
 
 	living := (dead + 1) % size
-	outcome := awaitRest(t, replicas[living].Ready.HTTP)
+	outcome := awaitIdle(t, replicas[living].Ready.HTTP)
 	require.Equal(t, training.ID, outcome.ID, "it was taken over")
 	require.Equal(t, retrain.ResultPromoted, outcome.Result, outcome.Reason)
-	require.Equal(t, 1, requireFairFolders(t, data[dead]))
+	require.Equal(t, 1, requireDisjointSplits(t, data[dead]))
 	for i, p := range replicas {
 		if i != dead {
 			processtest.AwaitVersion(t, p.Ready.HTTP, outcome.Version)
@@ -93,20 +93,20 @@ func TestFleetLosesAServerAndAReplica(t *testing.T) {
 
 	cluster.Restart(node)
 	replicas[dead] = processtest.Serve(t, model, data[dead], flags...)
-	places[dead].up(replicas[dead].Ready.HTTP)
+	endpoints[dead].up(replicas[dead].Ready.HTTP)
 	processtest.AwaitVersion(t, replicas[dead].Ready.HTTP, outcome.Version)
-	labels.send(labels.fresh(10))
+	labels.send(labels.newItems(10))
 	raters.end()
-	for i := range replicas { // its client may still wait to try again
-		require.Eventually(t, func() bool { return rewards[i].served()[outcome.Version] > 0 }, processtest.Patience, 10*time.Millisecond)
+	for i := range replicas { // its client may still wait for a retry
+		require.Eventually(t, func() bool { return rewards[i].served()[outcome.Version] > 0 }, processtest.Timeout, 10*time.Millisecond)
 	}
 	for i := range replicas {
-		past := tell(t, replicas[i].Ready.HTTP, js)
+		past := readHistory(t, replicas[i].Ready.HTTP, js)
 		past.requireSound(t, "tiny-1")
 		require.Equal(t, []string{outcome.Version}, past.of(retrain.EventPromoted))
 		require.NotEmpty(t, past.of(retrain.EventTrainingResumed))
 		past.requireVerified(t, rewards[i].served(), "tiny-1", data[i], replicas[i])
-		labels.requireKept(t, places[i], js)
+		labels.requireKept(t, endpoints[i], js)
 	}
 	c.end()
 	t.Logf("replica %d and server %d killed; promoted by another after %v; %d labels; %d, %d and %d rewards",

@@ -10,7 +10,7 @@ import (
 	"assay/rewardmodel"
 )
 
-// A text of feedback whose scoring panics does not end the process.
+// A panic while a feedback text is scored does not end the process.
 func TestMonitorSurvivesAPanic(t *testing.T) {
 	m := newMonitor(nil, panickyScorer{}, zerolog.Nop())
 	require.ErrorContains(t, m.compare(t.Context(), labelled{}), "panic: boom")

@@ -26,7 +26,7 @@ func Fill(t *testing.T, path string) {
 	t.Helper()
 	file, err := os.Create(path)
 	require.NoError(t, err)
-	for size := 1 << 20; size > 0; { // in smaller and smaller pieces
+	for size := 1 << 20; size > 0; { // in pieces of decreasing size
 		if _, err := file.Write(make([]byte, size)); err != nil {
 			require.ErrorIs(t, err, syscall.ENOSPC)
 			size /= 2

@@ -20,7 +20,7 @@ import (
 func RequireOneRewardEach(t *testing.T, p *Process, responses int, prefix string) {
 	t.Helper()
 	_, js := p.JetStream(t)
-	require.Eventually(t, func() bool { return Stored(t, js, queue.StreamResponses) == 0 }, Patience, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return Stored(t, js, queue.StreamResponses) == 0 }, Timeout, 10*time.Millisecond)
 	require.Equal(t, responses, Stored(t, js, queue.StreamRewards))
 	require.Zero(t, Stored(t, js, queue.StreamDead))
 	stream, err := js.Stream(t.Context(), queue.StreamRewards)
@@ -38,7 +38,7 @@ func RequireOneRewardEach(t *testing.T, p *Process, responses int, prefix string
 	}
 }
 
-// LongText is a different text for every i, so that it is not in a cache.
+// LongText returns a different text for every i, so that no cache has it.
 func LongText(i int) string {
 	var b strings.Builder
 	for k := range 40 {
@@ -57,13 +57,13 @@ func DataDir(p *Process) string {
 	return ""
 }
 
-// Printed is the sample command that a process prints.
-func Printed(t *testing.T, p *Process) string {
+// SampleCommand waits for the sample command that a process prints.
+func SampleCommand(t *testing.T, p *Process) string {
 	t.Helper()
 	select {
-	case line := <-p.tries:
+	case line := <-p.commands:
 		return line
-	case <-time.After(Patience):
+	case <-time.After(Timeout):
 		t.Fatal("no line was printed")
 		return ""
 	}
@@ -106,7 +106,7 @@ func NextReward(t *testing.T, js jetstream.JetStream, tail string) jetstream.Msg
 		FilterSubjects: []string{queue.SubjectRewards + "." + tail},
 	})
 	require.NoError(t, err)
-	msg, err := consumer.Next(jetstream.FetchMaxWait(Patience))
+	msg, err := consumer.Next(jetstream.FetchMaxWait(Timeout))
 	require.NoError(t, err)
 	return msg
 }
@@ -127,7 +127,7 @@ func Fetch(t *testing.T, url string, into any) {
 // AwaitVersion waits until a service scores with a version.
 func AwaitVersion(t *testing.T, url, version string) {
 	t.Helper()
-	require.Eventually(t, func() bool { return ServedBy(t, url) == version }, Patience, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return ServedBy(t, url) == version }, Timeout, 50*time.Millisecond)
 }
 
 // ServedBy is the version that currently scores.

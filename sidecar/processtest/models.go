@@ -14,8 +14,8 @@ import (
 	"assay/rewardmodel/checkpoint"
 )
 
-// Patience is the timeout of every wait in a test.
-const Patience = time.Minute
+// Timeout is the timeout of every wait in a test.
+const Timeout = time.Minute
 
 // BPEDir is a directory with a small vocabulary in RoBERTa's format.
 func BPEDir(t testing.TB) string {

@@ -18,13 +18,13 @@ import (
 
 // Process is a running "assay serve".
 type Process struct {
-	Cmd    *exec.Cmd
-	Ready  readyLine
-	became chan readyLine // gets that line
-	Log    []string       // of standard error, complete once done is closed
-	tries  chan string    // sample commands that it prints
-	Done   chan struct{}
-	exited bool
+	Cmd      *exec.Cmd
+	Ready    readyLine
+	became   chan readyLine // receives the ready line
+	Log      []string       // of standard error, complete once done is closed
+	commands chan string    // printed sample commands
+	Done     chan struct{}
+	exited   bool
 }
 
 // readyLine is the log line of a service that is ready.
@@ -63,7 +63,7 @@ func (p *Process) Await(t *testing.T) *Process {
 	select {
 	case p.Ready = <-p.became:
 	case <-p.Done:
-	case <-time.After(Patience):
+	case <-time.After(Timeout):
 		t.Fatal("the service neither became ready nor ended")
 	}
 	return p
@@ -79,7 +79,7 @@ func Start(t *testing.T, args ...string) *Process {
 func StartBinary(t *testing.T, binary string, args ...string) *Process {
 	t.Helper()
 	args = append([]string{"serve", "--listen", "127.0.0.1:0", "--nats-listen", "127.0.0.1:0"}, args...)
-	p := &Process{Cmd: exec.Command(binary, args...), Done: make(chan struct{}), tries: make(chan string, 10), became: make(chan readyLine, 1)}
+	p := &Process{Cmd: exec.Command(binary, args...), Done: make(chan struct{}), commands: make(chan string, 10), became: make(chan readyLine, 1)}
 	p.Cmd.Env = append(os.Environ(), ChildVariable+"=1")
 	stderr, err := p.Cmd.StderrPipe()
 	require.NoError(t, err)
@@ -98,7 +98,7 @@ func (p *Process) read(stderr io.Reader) {
 			p.became <- line
 		}
 		if try := strings.TrimSpace(lines.Text()); strings.HasPrefix(try, "curl ") {
-			p.tries <- try
+			p.commands <- try
 		}
 	}
 }
@@ -130,7 +130,7 @@ func (p *Process) Wait(t *testing.T) int {
 	t.Helper()
 	select {
 	case <-p.Done:
-	case <-time.After(Patience):
+	case <-time.After(Timeout):
 		t.Fatal("the service did not stop")
 	}
 	p.exited = true

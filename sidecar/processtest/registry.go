@@ -33,8 +33,8 @@ func Register(t *testing.T, cluster *queuetest.Cluster, version string) {
 	require.NoError(t, registry.Register(t.Context(), m))
 }
 
-// AskFor posts to a service until the request succeeds.
-func AskFor(t *testing.T, p *Process, path string) {
+// PostUntilOK posts to a service until the request succeeds.
+func PostUntilOK(t *testing.T, p *Process, path string) {
 	t.Helper()
 	for began := time.Now(); ; <-time.After(100 * time.Millisecond) {
 		response, err := http.Post(p.Ready.HTTP+path, "application/json", strings.NewReader("{}"))
@@ -45,6 +45,6 @@ func AskFor(t *testing.T, p *Process, path string) {
 		}
 		// A stream may have no leader right now.
 		require.Contains(t, []int{http.StatusServiceUnavailable, http.StatusGatewayTimeout}, response.StatusCode)
-		require.Less(t, time.Since(began), Patience)
+		require.Less(t, time.Since(began), Timeout)
 	}
 }

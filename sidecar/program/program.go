@@ -46,6 +46,7 @@ func Assay() cli.Program {
 			c := &Commands{}
 			return c, &c.GlobalFlags
 		},
+		Version: localmodel.WriteVersion,
 		Options: []kong.Option{
 			kong.Vars{"data_dir": cli.DefaultDataDir(os.Getenv, runtime.GOOS)},
 			localmodel.Defaults(), commands.Defaults(), daemon.Defaults(),

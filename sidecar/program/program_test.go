@@ -128,7 +128,7 @@ func TestEveryFlagIsDocumentedAndHasItsVariable(t *testing.T) {
 	parser, err := program.Assay().Parser(c, os.Stdout, os.Stderr)
 	require.NoError(t, err)
 	require.NoError(t, kong.Visit(parser.Model, func(node kong.Visitable, next kong.Next) error {
-		if flag, ok := node.(*kong.Flag); ok && flag.Name != "help" {
+		if flag, ok := node.(*kong.Flag); ok && flag.Name != "help" && flag.Name != "version" {
 			require.NotEmpty(t, flag.Help, flag.Name)
 			require.Equal(t, []string{"ASSAY_" + strings.ToUpper(strings.ReplaceAll(flag.Name, "-", "_"))}, flag.Envs)
 		}
@@ -154,6 +154,17 @@ func TestUsage(t *testing.T) {
 		require.Equal(t, cli.ExitUsage, code, args)
 		require.Empty(t, stdout)
 		require.Contains(t, stderr, "--help")
+	}
+}
+
+func TestVersionFlag(t *testing.T) {
+	want, _, code := assay(t, "", "version")
+	require.Equal(t, cli.ExitDone, code)
+	for _, args := range [][]string{{"--version"}, {"serve", "--version"}} {
+		got, stderr, code := assay(t, "", args...)
+		require.Equal(t, cli.ExitDone, code)
+		require.Empty(t, stderr)
+		require.Equal(t, want, got)
 	}
 }
 

@@ -47,7 +47,7 @@ func TestShutdownBeforeReady(t *testing.T) {
 	require.NoError(t, s.Wait())
 }
 
-// A service that was never started gives its listeners back.
+// A service that was never started releases its listeners.
 func TestShutdownBeforeStart(t *testing.T) {
 	cfg := embedded(t)
 	s, err := serve.New(cfg, zerolog.Nop())

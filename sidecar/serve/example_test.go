@@ -17,7 +17,7 @@ import (
 	"assay/sidecar/serve"
 )
 
-// A program that embeds the service on a free port, without NATS, and asks it for a reward.
+// A program that embeds the service on a free port, without NATS, and requests a reward.
 func Example() {
 	dir, err := os.MkdirTemp("", "model")
 	if err != nil {
@@ -25,7 +25,7 @@ func Example() {
 	}
 	defer os.RemoveAll(dir)
 	model := filepath.Join(dir, "tiny")
-	if err := processtest.WriteTinyModel(model, nil); err != nil { // any checkpoint does
+	if err := processtest.WriteTinyModel(model, nil); err != nil { // any checkpoint
 		panic(err)
 	}
 

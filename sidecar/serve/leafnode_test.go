@@ -13,8 +13,8 @@ import (
 	"assay/sidecar/processtest"
 )
 
-// A service whose NATS server is a leaf node, with a JetStream of its own, works for the hub: it takes the hub's
-// responses, answers its requests, and follows its current version.
+// A service whose NATS server is a leaf node with its own JetStream works for the hub: it scores the responses and
+// requests of the hub, and follows its current version.
 func TestServiceOnALeafNode(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a cluster, which takes a quarter of a minute")
@@ -39,7 +39,7 @@ func TestServiceOnALeafNode(t *testing.T) {
 	require.Equal(t, "r2", answer.Results[0].ID)
 
 	processtest.Register(t, cluster, "tiny-2")
-	processtest.AskFor(t, far, "/v1/models/tiny-2/promote")
+	processtest.PostUntilOK(t, far, "/v1/models/tiny-2/promote")
 	processtest.AwaitVersion(t, far.Ready.HTTP, "tiny-2")
 	far.Signal(t)
 	require.Zero(t, far.Wait(t), far.Output())

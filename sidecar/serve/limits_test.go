@@ -25,15 +25,15 @@ func TestLimitsChangeWhileTheServiceRuns(t *testing.T) {
 		return resp.StatusCode
 	}
 	overNATS := func() string {
-		reply, err := nc.Request(queue.SubjectScore, []byte(two), processtest.Patience)
+		reply, err := nc.Request(queue.SubjectScore, []byte(two), processtest.Timeout)
 		require.NoError(t, err)
 		return reply.Header.Get("Nats-Service-Error-Code")
 	}
 	require.Equal(t, http.StatusRequestEntityTooLarge, status())
 	require.Equal(t, "413", overNATS())
 	m.Swap("max-responses: 2\nlog-level: debug\nthreads: 5\nmax-in-flight: 9\n")
-	require.Eventually(t, func() bool { return status() == http.StatusOK }, processtest.Patience, 20*time.Millisecond)
-	require.Eventually(t, func() bool { return overNATS() == "" }, processtest.Patience, 20*time.Millisecond)
+	require.Eventually(t, func() bool { return status() == http.StatusOK }, processtest.Timeout, 20*time.Millisecond)
+	require.Eventually(t, func() bool { return overNATS() == "" }, processtest.Timeout, 20*time.Millisecond)
 	p.Signal(t)
 	require.Equal(t, cli.ExitDone, p.Wait(t), p.Output())
 	require.Contains(t, p.Output(), `"warn","setting":"max-in-flight"`)

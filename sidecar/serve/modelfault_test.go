@@ -37,7 +37,7 @@ const (
 	faultHang  = "hang"
 	faultStop  = "stop" // stops the service, and hangs before the watchdog notices
 
-	// A text of innocentTokens, the special ones included, is harmless, and one of a token more is not.
+	// A text of innocentTokens, including special tokens, is harmless; one more token makes it poisonous.
 	innocentTokens = 10
 )
 
@@ -75,7 +75,7 @@ func serveFaulty(fault string) int {
 	return cli.ExitDone
 }
 
-// faultyModel goes wrong in the thread of libtorch, when a batch holds a poisonous text.
+// faultyModel fails in the thread of libtorch when a batch contains a poisonous text.
 type faultyModel struct {
 	serve.Watchdog
 	fault string
@@ -102,7 +102,7 @@ func (m *faultyModel) Begin(sequences, tokens int) {
 	page[0] = 1 // SIGSEGV, which Go does not recover from
 }
 
-// Stalled has limits that a test can wait for.
+// Stalled has limits that are short enough for a test.
 func (m *faultyModel) Stalled() error {
 	const limit = time.Second
 	began := m.hung.Load()
@@ -112,7 +112,7 @@ func (m *faultyModel) Stalled() error {
 	return &rewardmodel.StalledError{Sequences: 1, Tokens: innocentTokens + 1, Took: time.Since(*began), Limit: limit}
 }
 
-// textsOfTokens returns distinct texts of one utterance and so many tokens.
+// textsOfTokens returns distinct texts of one utterance with the given number of tokens.
 func textsOfTokens(t *testing.T, model string, tokens, n int) (texts []string) {
 	t.Helper()
 	tok, err := tokenizer.Load(model)
@@ -129,7 +129,7 @@ func textsOfTokens(t *testing.T, model string, tokens, n int) (texts []string) {
 	return texts
 }
 
-// supervised is a service that is started again whenever it ends.
+// supervised is a service that is restarted whenever it exits.
 type supervised struct {
 	t      *testing.T
 	args   []string
@@ -144,10 +144,10 @@ func (s *supervised) start() {
 	require.NotEmpty(s.t, s.now.Ready.HTTP, "the service did not become ready")
 }
 
-// until restarts the service until it has done something.
+// until restarts the service until done returns true.
 func (s *supervised) until(done func(jetstream.JetStream) bool) {
 	s.t.Helper()
-	deadline := time.Now().Add(3 * processtest.Patience)
+	deadline := time.Now().Add(3 * processtest.Timeout)
 	for {
 		nc, err := nats.Connect(s.now.Ready.NATS, nats.NoReconnect())
 		if err == nil {
@@ -171,7 +171,7 @@ func (s *supervised) until(done func(jetstream.JetStream) bool) {
 	}
 }
 
-// publishAll stores responses, again after a crash of the server: what it has is a duplicate.
+// publishAll publishes responses, again after a crash of the server, which discards duplicates.
 func (s *supervised) publishAll(texts map[string]string) {
 	s.t.Helper()
 	left := map[string]bool{}
@@ -203,8 +203,8 @@ func (s *supervised) publishAll(texts map[string]string) {
 	})
 }
 
-// settle waits until no response is left.
-func (s *supervised) settle() {
+// awaitEmpty waits until no response is left.
+func (s *supervised) awaitEmpty() {
 	s.t.Helper()
 	s.until(func(js jetstream.JetStream) bool {
 		ctx, cancel := context.WithTimeout(s.t.Context(), time.Second)
@@ -247,13 +247,13 @@ func (s *supervised) requireOutcome(innocents map[string]string, poison string) 
 }
 
 // A response that kills the process, by SIGSEGV in the thread of libtorch, or makes the model hang, ends as a dead
-// letter after four restarts: three with all that was in flight, one alone. The other responses get their rewards.
+// letter after four restarts: three with everything in flight, one in isolation. The other responses get their rewards.
 func TestResponseThatCrashesTheProcessIsDeadLettered(t *testing.T) {
 	for _, tc := range []struct {
 		fault, says string
 		code        int
 	}{
-		{faultCrash, "SIGSEGV", 2}, // the code of a Go process that a fault ends
+		{faultCrash, "SIGSEGV", 2}, // exit code of a Go process after a fault
 		{faultHang, "exiting so that a supervisor starts a new process", 1},
 	} {
 		t.Run(tc.fault, func(t *testing.T) {
@@ -269,7 +269,7 @@ func TestResponseThatCrashesTheProcessIsDeadLettered(t *testing.T) {
 			maps.Copy(all, innocents)
 			first := s.now
 			s.publishAll(all)
-			s.settle()
+			s.awaitEmpty()
 			require.Equal(t, []int{tc.code, tc.code, tc.code, tc.code}, s.codes)
 			require.Contains(t, first.Output(), tc.says)
 			s.requireOutcome(innocents, "poison")
@@ -290,7 +290,7 @@ func TestHungModelIsNotReady(t *testing.T) {
 	require.Eventually(t, func() bool {
 		status, body = processtest.Get(t, p.Ready.HTTP+"/readyz")
 		return status == http.StatusServiceUnavailable
-	}, processtest.Patience, 10*time.Millisecond)
+	}, processtest.Timeout, 10*time.Millisecond)
 	require.Contains(t, body, "the model call has stalled: a batch of 1 sequences and 11 tokens")
 	status, _ = processtest.Get(t, p.Ready.HTTP+"/livez")
 	require.Equal(t, http.StatusOK, status)

@@ -17,16 +17,16 @@ import (
 	"assay/sidecar/processtest"
 )
 
-// listed is the answer to a read.
+// listed is the response to a read.
 type listed struct {
 	code int
-	age  string // what the header Age says
+	age  string // value of the header Age
 	body string
 	took time.Duration
 }
 
-// A NATS server that is stopped and started again takes HTTP down at no time:
-// scoring continues, reads answer from memory, and /readyz?streams=1 shows it.
+// A restart of the NATS server does not affect HTTP: scoring continues, reads are
+// served from memory, and /readyz?streams=1 shows the outage.
 func TestOutageOfNATSLeavesHTTPUp(t *testing.T) {
 	dir := t.TempDir()
 	server, err := queue.StartEmbedded(queue.ServerConfig{Listen: "127.0.0.1:0", DataDir: dir}, zerolog.Nop())
@@ -61,7 +61,7 @@ func TestOutageOfNATSLeavesHTTPUp(t *testing.T) {
 		healthy[path] = got.body
 	}
 
-	// What anybody may ask costs NATS next to nothing.
+	// Unauthenticated requests cost NATS almost nothing.
 	nc, err := nats.Connect(server.URL())
 	require.NoError(t, err)
 	defer nc.Close()
@@ -78,13 +78,13 @@ func TestOutageOfNATSLeavesHTTPUp(t *testing.T) {
 	require.Less(t, count, 100, "400 probes")
 
 	require.NoError(t, server.Shutdown())
-	require.Eventually(t, func() bool { return status("/readyz?streams=1") == 503 }, processtest.Patience, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return status("/readyz?streams=1") == 503 }, processtest.Timeout, 10*time.Millisecond)
 	for _, path := range reads {
 		got := list(path)
 		require.Equal(t, 200, got.code, "%s: %s", path, got.body)
 		require.Equal(t, healthy[path], got.body, path)
 		require.NotEmpty(t, got.age, path)
-		require.Less(t, got.took, 3*time.Second, path) // a busy machine; 0.75 s of it wait for NATS
+		require.Less(t, got.took, 3*time.Second, path) // for a busy machine; 0.75 s are the wait for NATS
 	}
 	require.Less(t, list("/v1/feedback/candidates").took, 3*time.Second)
 	for _, path := range []string{"/readyz", "/health", "/v2/health/ready"} {
@@ -99,11 +99,11 @@ func TestOutageOfNATSLeavesHTTPUp(t *testing.T) {
 
 	server, err = queue.StartEmbedded(queue.ServerConfig{Listen: listen, DataDir: dir}, zerolog.Nop())
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return status("/readyz?streams=1") == 200 }, processtest.Patience, 100*time.Millisecond)
+	require.Eventually(t, func() bool { return status("/readyz?streams=1") == 200 }, processtest.Timeout, 100*time.Millisecond)
 	require.Eventually(t, func() bool {
 		got := list("/v1/models")
 		return got.code == http.StatusOK && got.age == "" && got.body == healthy["/v1/models"]
-	}, processtest.Patience, 100*time.Millisecond)
+	}, processtest.Timeout, 100*time.Millisecond)
 	p.Signal(t)
 	require.Equal(t, cli.ExitDone, p.Wait(t))
 	require.Contains(t, p.Output(), "a dependency of the service is no longer ready")

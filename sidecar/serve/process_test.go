@@ -60,14 +60,14 @@ func TestServe(t *testing.T) {
 		if _, err := exec.LookPath("curl"); err != nil {
 			t.Skip("curl is not installed")
 		}
-		out, err := exec.CommandContext(t.Context(), "sh", "-c", processtest.Printed(t, p)).Output()
+		out, err := exec.CommandContext(t.Context(), "sh", "-c", processtest.SampleCommand(t, p)).Output()
 		require.NoError(t, err)
 		var answer rewardmodel.ScoreResponse
 		require.NoError(t, json.Unmarshal(out, &answer), string(out))
 		require.Len(t, answer.Results[0].Instances, 3)
 	})
 	t.Run("a request over NATS", func(t *testing.T) {
-		reply, err := nc.Request(queue.SubjectScore, []byte(`{"responses":[{"id":"b","response":"One."}]}`), processtest.Patience)
+		reply, err := nc.Request(queue.SubjectScore, []byte(`{"responses":[{"id":"b","response":"One."}]}`), processtest.Timeout)
 		require.NoError(t, err)
 		var answer rewardmodel.ScoreResponse
 		require.NoError(t, json.Unmarshal(reply.Data, &answer))
@@ -105,7 +105,7 @@ func TestServe(t *testing.T) {
 	require.Eventually(t, func() bool {
 		status, _ := processtest.Get(t, p.Ready.HTTP+"/readyz")
 		return status == http.StatusServiceUnavailable
-	}, processtest.Patience, time.Millisecond)
+	}, processtest.Timeout, time.Millisecond)
 	processtest.Post(t, p.Ready.HTTP, `{"responses":[{"response":"Still served."}]}`)
 	require.Equal(t, cli.ExitDone, p.Wait(t), p.Output())
 	require.Contains(t, p.Output(), `"stopped"`)
@@ -118,7 +118,7 @@ func TestSIGTERMFinishesRequestsInFlight(t *testing.T) {
 	for i := range responses {
 		processtest.Publish(t, js, "job", fmt.Sprint("s", i), fmt.Sprintf(`{"response":"%s"}`, processtest.LongText(i)))
 	}
-	// A request large enough to be at work when the signal comes.
+	// A request large enough to be in flight when the signal arrives.
 	var items []string
 	for i := range 400 {
 		items = append(items, fmt.Sprintf(`{"response":"%s"}`, processtest.LongText(1000+i)))
@@ -138,13 +138,13 @@ func TestSIGTERMFinishesRequestsInFlight(t *testing.T) {
 	}()
 	require.Eventually(t, func() bool {
 		_, metrics := processtest.Get(t, p.Ready.HTTP+"/metrics")
-		return strings.Contains(metrics, "assay_http_requests_in_flight 2") // ours, and the one that asks
-	}, processtest.Patience, time.Millisecond)
+		return strings.Contains(metrics, "assay_http_requests_in_flight 2") // the request, and this one
+	}, processtest.Timeout, time.Millisecond)
 	p.Signal(t)
 	require.NoError(t, <-answered)
 	require.Equal(t, cli.ExitDone, p.Wait(t), p.Output())
 
-	// What was not done is done by the next one, once.
+	// The next process completes the rest, once.
 	p = processtest.Serve(t, processtest.TinyModel(t, nil), processtest.DataDir(p))
 	processtest.RequireOneRewardEach(t, p, responses, "s")
 }
@@ -162,7 +162,7 @@ func TestKillNineLosesAndDuplicatesNothing(t *testing.T) {
 		require.NoError(t, err)
 	}
 	<-js.PublishAsyncComplete()
-	require.Eventually(t, func() bool { return processtest.Stored(t, js, queue.StreamRewards) >= responses/10 }, processtest.Patience, time.Millisecond)
+	require.Eventually(t, func() bool { return processtest.Stored(t, js, queue.StreamRewards) >= responses/10 }, processtest.Timeout, time.Millisecond)
 	p.Kill()
 
 	p = processtest.Serve(t, model, data)

@@ -181,7 +181,7 @@ func (s *Service) run(ctx context.Context) error {
 		if err != nil {
 			unrecoverable <- err
 			if q := s.handle.queue.Load(); q != nil {
-				q.Crashing()
+				q.MarkCrash()
 			}
 		}
 		return err

@@ -40,7 +40,7 @@ func TestFeedbackIsSyncedBeforeTheResponse(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, reply.Body.Close())
 	require.Equal(t, http.StatusAccepted, reply.StatusCode)
-	require.NoError(t, tracer.Process.Signal(unix.SIGINT)) // it leaves the service as it is
+	require.NoError(t, tracer.Process.Signal(unix.SIGINT)) // strace detaches from the service
 	_, _ = io.Copy(io.Discard, stderr)
 	_ = tracer.Wait()
 

@@ -61,7 +61,7 @@ func TestWatchModel(t *testing.T) {
 	}
 }
 
-// The process does not wait forever for what waits for the model.
+// The process does not wait forever for requests that wait for the model.
 func TestAwaitDoesNotWaitForAStalledModel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var parts errgroup.Group

@@ -54,7 +54,7 @@ func Decode(x *exchange.Exchange, body []byte, into any, types ...*json.Unmarsha
 }
 
 type (
-	// Texts are a string or a list of strings; null is no text at all.
+	// Texts are a string or a list of strings; null is no text.
 	Texts []string
 	// SparseTexts are a list of strings, of which some may be null.
 	SparseTexts []string

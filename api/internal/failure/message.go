@@ -10,7 +10,7 @@ import (
 	"assay/rewardmodel"
 )
 
-// retryWhenFull is the delay that a full feedback store advises: somebody has to
+// retryWhenFull is the delay that a full feedback store advises: an operator must
 // erase data or raise a limit first.
 const retryWhenFull = time.Minute
 

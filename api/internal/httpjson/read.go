@@ -15,7 +15,7 @@ import (
 
 	"assay/api/internal/exchange"
 	"assay/api/internal/failure"
-	"assay/api/internal/payload"
+	"assay/internal/payload"
 )
 
 // discardLimit is how much of an oversized body is read and discarded, so that a
@@ -50,7 +50,7 @@ func read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	var body []byte
 	if err == nil {
 		defer plain.Close()
-		body, err = payload.ReadAll(plain, maxBody, r.ContentLength, x.Memory)
+		body, err = payload.ReadAll(plain, maxBody, r.ContentLength, x.Memory, failure.BodyTooLarge(maxBody))
 	}
 	var tooLarge *http.MaxBytesError
 	switch {

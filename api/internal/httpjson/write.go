@@ -17,7 +17,7 @@ import (
 
 	"assay/api/internal/exchange"
 	"assay/api/internal/failure"
-	"assay/api/internal/payload"
+	"assay/internal/payload"
 	"assay/rewardmodel"
 )
 
@@ -36,12 +36,16 @@ func Encode(memory *rewardmodel.Reservation, value any) ([]byte, error) {
 // whole body is rendered: a non-finite number becomes a 500, and a body that is
 // too large a 413, not half a body.
 func Render(memory *rewardmodel.Reservation, write func(io.Writer) error) ([]byte, error) {
-	out := payload.NewBuffer(memory)
+	out := newBuffer(memory)
 	if err := write(out); err != nil {
 		return nil, err
 	}
 	_, err := out.Write([]byte{'\n'})
 	return out.Bytes(), err
+}
+
+func newBuffer(memory *rewardmodel.Reservation) *payload.Buffer {
+	return payload.NewBuffer(memory, failure.MaxReply, func(int64) error { return failure.ReplyTooLarge() })
 }
 
 // WriteJSON responds with value as JSON.
@@ -100,7 +104,7 @@ func Write(w http.ResponseWriter, r *http.Request, status int, body []byte) {
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Add("Vary", "Accept-Encoding")
 	if len(body) >= compressFrom && acceptsGzip(r.Header.Values("Accept-Encoding")) {
-		if smaller, err := compress(exchange.Of(r).Memory, body); err == nil { // otherwise there is no memory for it
+		if smaller, err := compress(exchange.Of(r).Memory, body); err == nil { // an error means that memory is short
 			header.Set("Content-Encoding", "gzip")
 			body = smaller
 		}
@@ -119,7 +123,7 @@ func Send(w http.ResponseWriter, r *http.Request, status int, body []byte) {
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
 	if len(body) <= sendChunk { // the buffers of the connection take most of it
-		_, _ = w.Write(body) // a client that left is no failure of the service
+		_, _ = w.Write(body) // a disconnected client is not a failure of the service
 		return
 	}
 	control := http.NewResponseController(w)
@@ -134,7 +138,7 @@ func Send(w http.ResponseWriter, r *http.Request, status int, body []byte) {
 }
 
 func compress(memory *rewardmodel.Reservation, body []byte) ([]byte, error) {
-	out := payload.NewBuffer(memory)
+	out := newBuffer(memory)
 	z, _ := gzip.NewWriterLevel(out, gzip.BestSpeed) // the level is a valid one
 	_, err := z.Write(body)
 	err = errors.Join(err, z.Close())

@@ -1,11 +1,11 @@
-"""What the client costs beside the service, at 64 single responses under way.
+"""The cost of the client compared with that of the service, with 64 single responses in flight.
 
     python bench/overhead.py --assay ../../bin/assay --model models/NAME --rounds 5
 
-Starts the service, then in turn loads it with `assay-lab bench serving` (Go) and
-with child processes of the synchronous and the asynchronous client. All share
-the processors, so that the wall clock tells little on a busy machine; the CPU
-seconds of each process (user and system) tell what a request takes of it.
+Starts the service, then alternates between `assay-lab bench serving` (Go) and child
+processes of the synchronous and the asynchronous client as the load generator. All
+share the processors, so the wall-clock time means little on a busy machine; the CPU
+time of each process (user and system) is the cost of a request.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from pathlib import Path
 
 from assay_client import AsyncClient, Client, Options
 
-WAY = 64
+CONCURRENCY = 64
 LEAN = Options(instances=False)
 WORDS = (
     "the",
@@ -50,7 +50,7 @@ WORDS = (
 
 @dataclass(frozen=True)
 class Load:
-    """What n requests took."""
+    """The cost of n requests."""
 
     seconds: float
     loader: float  # CPU seconds
@@ -58,21 +58,21 @@ class Load:
 
 
 def texts(n: int, words: int) -> list[str]:
-    """n different responses of so many words, in sentences of about twelve."""
+    """n different responses with the given number of words, in sentences of about twelve."""
     rng = random.Random(0)
     out = []
     for k in range(n):
-        said = [rng.choice(WORDS) for _ in range(words)]
+        chosen = [rng.choice(WORDS) for _ in range(words)]
         for at in range(11, words, 12):
-            said[at] += "."
-        out.append(f"Number {k}: {' '.join(said)}.")
+            chosen[at] += "."
+        out.append(f"Number {k}: {' '.join(chosen)}.")
     return out
 
 
-class Used:
-    """Seconds and CPU seconds of a block."""
+class Stopwatch:
+    """Prints the wall-clock and CPU seconds of a block."""
 
-    def __enter__(self) -> Used:
+    def __enter__(self) -> Stopwatch:
         self._began, self._cpu = time.perf_counter(), time.process_time()
         return self
 
@@ -80,69 +80,69 @@ class Used:
         print(json.dumps([time.perf_counter() - self._began, time.process_time() - self._cpu]))
 
 
-def sync_load(url: str, said: list[str]) -> None:
-    with Client(url) as client, ThreadPoolExecutor(WAY) as pool:
-        client.wait_ready()  # the making of a client is not that of a request
-        with Used():
-            list(pool.map(lambda text: client.score_one(text, options=LEAN), said))
+def sync_load(url: str, inputs: list[str]) -> None:
+    with Client(url) as client, ThreadPoolExecutor(CONCURRENCY) as pool:
+        client.wait_ready()  # creating a client is not part of a request
+        with Stopwatch():
+            list(pool.map(lambda text: client.score_one(text, options=LEAN), inputs))
 
 
-async def async_load(url: str, said: list[str]) -> None:
+async def async_load(url: str, inputs: list[str]) -> None:
     async with AsyncClient(url) as client:
-        rest = iter(said)
+        rest = iter(inputs)
 
         async def work() -> None:
             for text in rest:
                 await client.score_one(text, options=LEAN)
 
         await client.wait_ready()
-        with Used():
-            await asyncio.gather(*(work() for _ in range(WAY)))
+        with Stopwatch():
+            await asyncio.gather(*(work() for _ in range(CONCURRENCY)))
 
 
 def child(kind: str, url: str, path: str) -> None:
-    said = json.loads(Path(path).read_text())
+    inputs = json.loads(Path(path).read_text())
     if kind == "async":
-        asyncio.run(async_load(url, said))
+        asyncio.run(async_load(url, inputs))
     else:
-        sync_load(url, said)
+        sync_load(url, inputs)
 
 
 class Server:
     def __init__(self, binary: str, model: str, more: list[str]) -> None:
-        self._folder = tempfile.TemporaryDirectory()
+        self._directory = tempfile.TemporaryDirectory()
         command = [binary, "serve", "--model", model, "--listen", "127.0.0.1:0", "--nats", "off"]
-        command += ["--cache-bytes", "0", "--log-format", "json", "--data-dir", self._folder.name, *more]
+        command += ["--cache-bytes", "0", "--log-format", "json", "--data-dir", self._directory.name, *more]
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         assert self.process.stderr is not None
         for line in self.process.stderr:
             note = json.loads(line) if line.startswith("{") else {}
             if note.get("message") == "ready":
                 self.url = note["http"]
-                # A pipe that nobody reads would stop the service in the end.
+                # A pipe that is not read would block the service once it is full.
                 threading.Thread(target=self.process.stderr.read, daemon=True).start()
                 return
         raise SystemExit("the service did not start")
 
     def cpu(self) -> float:
-        """CPU seconds of all its threads so far."""
+        """CPU seconds of all threads so far."""
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def close(self) -> None:
         self.process.terminate()
         self.process.wait()
-        self._folder.cleanup()
+        self._directory.cleanup()
 
 
-def measure(server: Server, kind: str, lab: str, lines: str, said: str, n: int) -> Load:
+def measure(server: Server, kind: str, lab: str, lines: str, inputs: str, n: int) -> Load:
     before = server.cpu()
     if kind != "Go":
-        run = [sys.executable, __file__, "--child", kind, server.url, said]
+        run = [sys.executable, __file__, "--child", kind, server.url, inputs]
         seconds, loader = json.loads(subprocess.run(run, check=True, capture_output=True).stdout)
         return Load(seconds, loader, server.cpu() - before)
     used, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    run = [lab, "bench", "serving", "--text", "--url", server.url, "--concurrency", str(WAY)]
+    run = [lab, "bench", "serving", "--text", "--url", server.url, "--concurrency", str(CONCURRENCY)]
     subprocess.run([*run, "--size", "1", "--most", str(n), lines], check=True, capture_output=True)
     seconds, now = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
     loader = now.ru_utime + now.ru_stime - used.ru_utime - used.ru_stime
@@ -152,12 +152,12 @@ def measure(server: Server, kind: str, lab: str, lines: str, said: str, n: int) 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     options.add_argument("--assay", required=True, help="the binary, with assay-lab in the same directory")
-    options.add_argument("--model", required=True, help="folder of a checkpoint")
+    options.add_argument("--model", required=True, help="checkpoint directory")
     options.add_argument("--requests", type=int, default=256)
-    options.add_argument("--words", type=int, default=32, help="words of a response")
+    options.add_argument("--words", type=int, default=32, help="words per response")
     options.add_argument("--rounds", type=int, default=3)
     options.add_argument(
-        "--serve", default="--allow-untrained --threads 1", help="more arguments of assay serve"
+        "--serve", default="--allow-untrained --threads 1", help="additional arguments of assay serve"
     )
     options.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
     if "--child" in sys.argv:
@@ -165,16 +165,16 @@ def main() -> None:
         return
     args = options.parse_args()
     lab = str(Path(args.assay).with_name("assay-lab"))
-    said = texts(args.requests, args.words)
+    inputs = texts(args.requests, args.words)
     server = Server(args.assay, args.model, args.serve.split())
     loads: dict[str, list[Load]] = {"Go": [], "sync": [], "async": []}
     try:
-        with tempfile.TemporaryDirectory() as folder:
-            lines, values = Path(folder, "said.txt"), Path(folder, "said.json")
-            lines.write_text("\n".join(said) + "\n")
-            values.write_text(json.dumps(said))
+        with tempfile.TemporaryDirectory() as directory:
+            lines, values = Path(directory, "texts.txt"), Path(directory, "texts.json")
+            lines.write_text("\n".join(inputs) + "\n")
+            values.write_text(json.dumps(inputs))
             measure(
-                server, "Go", lab, str(lines), str(values), WAY
+                server, "Go", lab, str(lines), str(values), CONCURRENCY
             )  # the first batches of a process are slow
             for _ in range(args.rounds):
                 for kind, found in loads.items():
@@ -188,7 +188,7 @@ def main() -> None:
         return statistics.median(values)
 
     n = args.requests
-    print(f"{WAY} single responses under way, {n} requests a round, medians of {args.rounds} rounds")
+    print(f"{CONCURRENCY} responses in flight, {n} requests per round, medians of {args.rounds} rounds")
     print("loader  requests/s  of Go's  loader CPU ms  server CPU ms  loader/server")
     for kind, found in loads.items():
         rate = median([n / load.seconds for load in found])

@@ -22,7 +22,7 @@ import (
 // large is just below the default of --max-body.
 const large = 31 << 20
 
-// attacks are what the hostile clients repeat; each client repeats one of them.
+// attacks are the attacks of the hostile clients; each client repeats one.
 var attacks = []struct {
 	name string
 	once func(ctx context.Context, p *victim, turn int) string

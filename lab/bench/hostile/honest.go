@@ -27,7 +27,7 @@ var kinds = []kind{
 	{"64 responses", 2, 64, 2 * time.Second},
 }
 
-// body is a request that was never sent before, so that no cache answers it.
+// body is a new request, so that no cache has its result.
 func (k kind) body(number int64) ([]byte, error) {
 	type response struct {
 		Response string `json:"response"`
@@ -39,7 +39,7 @@ func (k kind) body(number int64) ([]byte, error) {
 	return json.Marshal(map[string]any{"responses": responses})
 }
 
-// measured is what honest clients of one kind saw.
+// measured is the measurement of honest clients of one kind.
 type measured struct {
 	load.Result
 	mu       sync.Mutex

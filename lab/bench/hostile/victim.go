@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/prometheus/procfs"
 
 	"assay/lab/bench"
 )
@@ -86,17 +89,20 @@ type cgroup struct {
 
 // OwnCgroup returns the directory of the memory cgroup of this process, "" where there is none.
 func OwnCgroup() string {
-	lines, err := os.ReadFile("/proc/self/cgroup")
+	process, err := procfs.Self()
 	if err != nil {
 		return ""
 	}
-	for line := range strings.Lines(string(lines)) {
-		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
+	groups, err := process.Cgroups()
+	if err != nil {
+		return ""
+	}
+	for _, g := range groups {
 		switch {
-		case len(parts) == 3 && parts[1] == "memory":
-			return filepath.Join("/sys/fs/cgroup/memory", parts[2])
-		case len(parts) == 3 && parts[0] == "0" && exists("/sys/fs/cgroup/cgroup.controllers"):
-			return filepath.Join("/sys/fs/cgroup", parts[2])
+		case slices.Contains(g.Controllers, "memory"):
+			return filepath.Join("/sys/fs/cgroup/memory", g.Path)
+		case g.HierarchyID == 0 && exists("/sys/fs/cgroup/cgroup.controllers"):
+			return filepath.Join("/sys/fs/cgroup", g.Path)
 		}
 	}
 	return ""

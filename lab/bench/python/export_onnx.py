@@ -31,9 +31,9 @@ class Logits(torch.nn.Module):
         return self.model(input_ids=input_ids, attention_mask=attention_mask).logits
 
 
-def export(folder: str, out: Path) -> None:
+def export(directory: str, out: Path) -> None:
     model = AutoModelForSequenceClassification.from_pretrained(
-        folder, dtype=torch.float32, attn_implementation="eager"
+        directory, dtype=torch.float32, attn_implementation="eager"
     ).eval()
     ids = torch.randint(10, 1000, (3, 17))
     names, axes = ["input_ids", "attention_mask"], {0: "batch", 1: "length"}

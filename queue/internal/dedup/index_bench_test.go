@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// BenchmarkRebuild measures the look-up that a long downtime costs.
+// BenchmarkRebuild measures the rebuild after a long downtime.
 func BenchmarkRebuild(b *testing.B) {
 	nc, jet := jstest.Connect(b, &server.Options{})
 	_, err := jet.CreateStream(b.Context(), jetstream.StreamConfig{Name: "REWARDS", Subjects: []string{"rewards.>"}})

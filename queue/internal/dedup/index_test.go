@@ -22,8 +22,8 @@ func connect(t testing.TB) jetstream.JetStream {
 	return jet
 }
 
-// The index reads to the last reward that the leader has, whatever a consumer
-// says about what is left, and from the first that is young enough.
+// The index reads from the first reward within its window to the last one of the
+// leader, whatever a consumer reports as pending.
 func TestIndexReadsToTheEnd(t *testing.T) {
 	t.Parallel()
 	jet := connect(t)
@@ -57,7 +57,7 @@ func TestIndexReadsToTheEnd(t *testing.T) {
 				require.NoError(t, err)
 				require.Equal(t, i >= 7 && i != 4, seen, i)
 			}
-			// One that waits for longer is asked about after one that does not.
+			// A response that is pending for longer is looked up after one that is not.
 			seen, err := x.Seen(t.Context(), "old0", start.Add(-time.Hour), true)
 			require.NoError(t, err)
 			require.True(t, seen)

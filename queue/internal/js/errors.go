@@ -25,7 +25,7 @@ const (
 	codeStoreFailed      jetstream.ErrorCode = 10077 // the description says why
 )
 
-// Retryable reports whether err may go away by itself within seconds.
+// Retryable reports whether err may be transient and end within seconds.
 func Retryable(err error) bool {
 	if Leaderless(err) {
 		return true

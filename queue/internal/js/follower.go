@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	followHeartbeat = 2 * time.Second // a server that misses two heartbeats is gone
+	followHeartbeat = 2 * time.Second // a server that misses two heartbeats counts as lost
 	followExpiry    = 30 * time.Second
 	followIdle      = 10 * time.Second
 )

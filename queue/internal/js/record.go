@@ -14,7 +14,7 @@ import (
 // NATS lets a client choose the subject of a reply, of the acknowledgement of a
 // publication, and of the deliveries of a consumer. None of those carries this
 // header for the subject that it reaches. This limits what a client can do that
-// shares an account with assay, but is no guarantee: the header is not a signature,
+// shares an account with assay, but does not guarantee it: the header is not a signature,
 // and Authentic accepts messages of earlier releases. Only separate accounts
 // guarantee that a client without permission for a subject cannot write to it.
 const HeaderRecord = "Assay-Record"

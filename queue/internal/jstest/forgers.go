@@ -13,8 +13,8 @@ import (
 	"assay/queue/internal/js"
 )
 
-// Forgers, of the server at url, write to a subject of assay what a client without the permission to publish
-// there can have written there.
+// Forgers, of the server at url, write to a subject of assay in the ways that a client without the permission to publish
+// to it could use.
 func Forgers(t *testing.T, url string, conn *nats.Conn) map[string]func(target string) {
 	ctx, jet := Context(t), JetStream(t, conn)
 	nc, err := nats.Connect(url)

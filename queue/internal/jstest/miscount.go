@@ -6,7 +6,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Undercounting is a JetStream whose consumers report too few messages that are left, as a
+// Undercounting is a JetStream whose consumers report too few pending messages, like a
 // server that is behind the leader, or while messages are removed.
 type Undercounting struct {
 	jetstream.JetStream

@@ -123,7 +123,7 @@ func (j *Journal) Begin(sequence uint64) *Slot {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if len(j.free) == 0 { // never: the caller bounds what is in flight
+	if len(j.free) == 0 { // never: the caller limits the responses in flight
 		return nil
 	}
 	last := len(j.free) - 1

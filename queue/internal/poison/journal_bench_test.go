@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What a delivery pays for its record.
+// BenchmarkJournal measures the record of a delivery.
 func BenchmarkJournal(b *testing.B) {
 	j, err := NewJournal(filepath.Join(b.TempDir(), "in-flight"), xid.New(), time.Now(), 256)
 	require.NoError(b, err)

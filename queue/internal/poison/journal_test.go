@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestJournalTellsWhatWasInFlight(t *testing.T) {
+func TestJournalRecordsWhatWasInFlight(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "in-flight")
 	left, err := ReadJournal(path)

@@ -20,7 +20,7 @@ const (
 	// then it is one of many that were in flight.
 	IsolateAfter = 3
 
-	// FatalAfter is after how many deaths a response is given up although no process
+	// FatalAfter is the number of deaths after which a response is dead-lettered although no process
 	// died in a model call for it only: it kills before that call, for example by
 	// the memory that its tokens take.
 	FatalAfter = 2 * IsolateAfter

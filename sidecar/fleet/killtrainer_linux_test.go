@@ -18,8 +18,8 @@ import (
 	"assay/sidecar/processtest"
 )
 
-// killTrainer kills the process that trains or runs the gate, once it runs and the training run has reached the given
-// phase, and returns the training run. A service has no other child process.
+// killTrainer kills the child process that trains or runs the gate after the training run has reached the given phase,
+// and returns the run. A service has no other child process.
 func killTrainer(t *testing.T, p *processtest.Process, there func(api.Training) bool) (killed api.Training) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -30,7 +30,7 @@ func killTrainer(t *testing.T, p *processtest.Process, there func(api.Training) 
 		}
 		children := processtest.ChildrenOf(t, p.Cmd.Process.Pid)
 		return len(children) == 1 && syscall.Kill(children[0], syscall.SIGKILL) == nil
-	}, 3*processtest.Patience, 10*time.Millisecond)
+	}, 3*processtest.Timeout, 10*time.Millisecond)
 	return killed
 }
 
@@ -52,7 +52,7 @@ func wholeEpochs(t *testing.T, dataDir, id string) (n int) {
 	return n
 }
 
-// askTraining asks for a training by hand.
+// askTraining requests a training run.
 func askTraining(t *testing.T, url, reason string) {
 	t.Helper()
 	response, err := http.Post(url+"/v1/training", "application/json", strings.NewReader(fmt.Sprintf(`{"reason":%q}`, reason)))
@@ -61,14 +61,13 @@ func askTraining(t *testing.T, url, reason string) {
 	require.Equal(t, http.StatusAccepted, response.StatusCode)
 }
 
-// The process that trains is killed: twice, and the training goes on; three times, and it fails. Scoring does not
-// notice either.
+// After the training process is killed twice, the run resumes; after three times, it fails. Scoring is not affected.
 func TestKillNineOfTheTrainer(t *testing.T) {
-	at, c := &place{}, newClients(t)
-	p := processtest.Serve(t, processtest.TinyModel(t, nil), t.TempDir(), eagerly("--train-auto=false", "--train-epochs", "12")...)
+	at, c := &endpoint{}, newClients(t)
+	p := processtest.Serve(t, processtest.TinyModel(t, nil), t.TempDir(), eagerTrainingFlags("--train-auto=false", "--train-epochs", "12")...)
 	at.up(p.Ready.HTTP)
 	rewards, labels := c.score(at), newRater(c, 1, at)
-	labels.send(labels.fresh(100))
+	labels.send(labels.newItems(100))
 	_, js := p.JetStream(t)
 
 	askTraining(t, p.Ready.HTTP, "to be killed twice")
@@ -76,16 +75,16 @@ func TestKillNineOfTheTrainer(t *testing.T) {
 		return s.Phase == retrain.PhaseTraining && wholeEpochs(t, processtest.DataDir(p), s.ID) > 1
 	})
 	killTrainer(t, p, func(s api.Training) bool { return s.Phase == retrain.PhaseGating })
-	one := awaitRest(t, p.Ready.HTTP)
+	one := awaitIdle(t, p.Ready.HTTP)
 	require.Equal(t, first.ID, one.ID)
 	require.NotEqual(t, retrain.ResultFailed, one.Result, one.Reason)
 	require.Zero(t, one.Failures)
-	require.Len(t, tell(t, p.Ready.HTTP, js).of(retrain.EventTrainingResumed), 2)
+	require.Len(t, readHistory(t, p.Ready.HTTP, js).of(retrain.EventTrainingResumed), 2)
 
-	labels.send(labels.fresh(50))
+	labels.send(labels.newItems(50))
 	var before api.Training
 	processtest.Fetch(t, p.Ready.HTTP+"/v1/training", &before)
-	if one.Result == retrain.ResultPromoted { // which of the two depends on what is held out
+	if one.Result == retrain.ResultPromoted { // which of the two depends on the hold-out
 		processtest.AwaitVersion(t, p.Ready.HTTP, one.Version)
 	}
 	serving := processtest.ServedBy(t, p.Ready.HTTP)
@@ -97,15 +96,15 @@ func TestKillNineOfTheTrainer(t *testing.T) {
 		var now api.Training
 		processtest.Fetch(t, p.Ready.HTTP+"/v1/training", &now)
 		return now.Phase == retrain.PhaseIdle && now.Last.ID != one.ID
-	}, 3*processtest.Patience, 10*time.Millisecond)
-	two := awaitRest(t, p.Ready.HTTP)
+	}, 3*processtest.Timeout, 10*time.Millisecond)
+	two := awaitIdle(t, p.Ready.HTTP)
 	require.Equal(t, retrain.ResultFailed, two.Result)
 	require.Contains(t, two.Reason, "killed")
 	require.Equal(t, 1, two.Failures)
 	var after api.Training
 	processtest.Fetch(t, p.Ready.HTTP+"/v1/training", &after)
 	require.Equal(t, before.Feedback.New, after.Feedback.New, "what a failed training read is still new")
-	past := tell(t, p.Ready.HTTP, js)
+	past := readHistory(t, p.Ready.HTTP, js)
 	require.Len(t, past.of(retrain.EventTrainingFailed), 1)
 	require.Equal(t, serving, processtest.ServedBy(t, p.Ready.HTTP))
 	past.requireSound(t, "tiny-1")
@@ -115,23 +114,23 @@ func TestKillNineOfTheTrainer(t *testing.T) {
 	t.Logf("%d rewards of %d versions meanwhile; the first training ended %s: %s", rewards.answered(), len(rewards.served()), one.Result, one.Reason)
 }
 
-// The disk is full: labels are refused with a reason, and nothing that was acknowledged is lost; scoring goes on. Once
-// there is space, labels are taken again.
+// While the disk is full, labels are rejected with a reason, no acknowledged label is lost, and scoring continues. Once
+// there is space, labels are accepted again.
 func TestFullDisk(t *testing.T) {
 	disk := processtest.SmallDisk(t, 128)
-	at, c := &place{}, newClients(t)
-	p := processtest.Serve(t, processtest.TinyModel(t, nil), filepath.Join(disk, "data"), eagerly("--train-auto=false")...)
+	at, c := &endpoint{}, newClients(t)
+	p := processtest.Serve(t, processtest.TinyModel(t, nil), filepath.Join(disk, "data"), eagerTrainingFlags("--train-auto=false")...)
 	at.up(p.Ready.HTTP)
 	rewards, labels := c.score(at), newRater(c, 1, at)
 	for range 20 {
-		labels.send(labels.fresh(50))
+		labels.send(labels.newItems(50))
 	}
 	processtest.Fill(t, filepath.Join(disk, "filler"))
 
 	var refused reply
-	var batch []said
+	var batch []labeledItem
 	require.Eventually(t, func() bool { // some labels may still fit
-		batch = labels.fresh(50)
+		batch = labels.newItems(50)
 		body, err := json.Marshal(map[string]any{"items": batch})
 		require.NoError(t, err)
 		got, _ := at.call(c.http, http.MethodPost, "/v1/feedback", string(body))
@@ -142,7 +141,7 @@ func TestFullDisk(t *testing.T) {
 		}
 		refused = got
 		return true
-	}, processtest.Patience, time.Millisecond)
+	}, processtest.Timeout, time.Millisecond)
 	require.Equal(t, http.StatusServiceUnavailable, refused.code, string(refused.body))
 	var said struct {
 		Error struct {
@@ -152,28 +151,28 @@ func TestFullDisk(t *testing.T) {
 	}
 	require.NoError(t, json.Unmarshal(refused.body, &said))
 	require.Contains(t, []string{"unavailable", "store_full"}, said.Error.Code)
-	// What refuses first is the server itself, and then, in the words of the fix, who watches it.
+	// The server rejects first, and then the disk monitor, whose message names the fix.
 	require.Eventually(t, func() bool {
 		_, ready := processtest.Get(t, p.Ready.HTTP+"/readyz")
 		return strings.Contains(ready, "free space on the disk of the data directory")
-	}, processtest.Patience, 20*time.Millisecond)
+	}, processtest.Timeout, 20*time.Millisecond)
 	body, err := json.Marshal(map[string]any{"items": batch})
 	require.NoError(t, err)
 	got, _ := at.call(c.http, http.MethodPost, "/v1/feedback", string(body))
 	require.Equal(t, http.StatusServiceUnavailable, got.code, string(got.body))
 	require.Contains(t, string(got.body), "free space on the disk of the data directory")
 	scored := rewards.answered()
-	require.Eventually(t, func() bool { return rewards.answered() > scored+20 }, processtest.Patience, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return rewards.answered() > scored+20 }, processtest.Timeout, 10*time.Millisecond)
 
 	require.NoError(t, os.Remove(filepath.Join(disk, "filler")))
-	labels.patient = true
+	labels.retry503 = true
 	labels.send(batch)
-	labels.patient = false
+	labels.retry503 = false
 	require.Eventually(t, func() bool {
 		status, _ := processtest.Get(t, p.Ready.HTTP+"/readyz?streams=1")
 		return status == http.StatusOK
-	}, processtest.Patience, 20*time.Millisecond)
-	labels.send(labels.fresh(50))
+	}, processtest.Timeout, 20*time.Millisecond)
+	labels.send(labels.newItems(50))
 	_, js := p.JetStream(t)
 	labels.requireKept(t, at, js)
 	c.end()

@@ -41,7 +41,7 @@ var streamCalls = []string{
 	"CONSUMER.DELETE.%s.c", "CONSUMER.PAUSE.%s.c", "CONSUMER.MSG.NEXT.%s.c",
 }
 
-// fate is what became of one attempt to write to a subject.
+// fate is the outcome of one attempt to write to a subject.
 type fate string
 
 const (
@@ -95,7 +95,7 @@ func TestUsersHaveNoMoreThanTheirGrants(t *testing.T) {
 	require.Len(t, r.accounts, len(grants)+1)
 }
 
-// storeRewards stores rewards, and a consumer such as an operator would make.
+// storeRewards stores rewards and creates a consumer, as an operator does.
 func storeRewards(t *testing.T, q *Queue, n int) {
 	t.Helper()
 	for i := range n {
@@ -107,7 +107,7 @@ func storeRewards(t *testing.T, q *Queue, n int) {
 }
 
 // targets returns every kind of subject that assay uses: of its streams, of its
-// service, and of JetStream. A token makes it another subject where it can.
+// service, and of JetStream. A token varies the subject where possible.
 func targets(q *Queue) []func(string) string {
 	var kinds []func(string) string
 	below := func(subject string) {
@@ -180,7 +180,7 @@ func (m *matrix) request(t *testing.T, subject string) string {
 	return msg.Reply
 }
 
-// body is one that gets a reply.
+// body returns a body that gets a reply.
 func body(subject string) []byte {
 	switch {
 	case subject == SubjectScore:
@@ -199,7 +199,7 @@ func body(subject string) []byte {
 	return nil
 }
 
-// deliver asks for a consumer of each stream that delivers to each subject.
+// deliver requests a consumer of each stream that delivers to each subject.
 func (m *matrix) deliver(t *testing.T) {
 	for _, call := range []string{"$JS.API.CONSUMER.CREATE.%s.thief", "$JS.API.CONSUMER.DURABLE.CREATE.%s.thief"} {
 		for _, s := range (StreamsConfig{KeepScored: time.Hour}).withDefaults().streams(8 << 20) {
@@ -231,7 +231,7 @@ func (m *matrix) subscribe(t *testing.T) {
 			require.NoError(t, sub.Unsubscribe())
 			continue
 		}
-		for denied := false; !denied; { // of an import as well, the server says so twice
+		for denied := false; !denied; { // the server reports an import twice
 			select {
 			case err := <-m.refusals:
 				require.ErrorIs(t, err, nats.ErrPermissionViolation)
@@ -262,7 +262,7 @@ func granted(patterns []string, subject string) bool {
 	return slices.ContainsFunc(patterns, func(pattern string) bool { return server.SubjectMatchesFilter(subject, pattern) })
 }
 
-// fate waits until something has become of what try sends to a subject.
+// fate waits for the outcome of what try sends to a subject.
 func (m *matrix) fate(t *testing.T, target string, try func() error) fate {
 	t.Helper()
 	inside, assay := make(chan *nats.Msg, 1000), make(chan *nats.Msg, 1000)
@@ -296,8 +296,8 @@ func (m *matrix) fate(t *testing.T, target string, try func() error) fate {
 	}
 }
 
-// flush returns when the server has taken what the user and assay have sent, and
-// the observer what came of it.
+// flush waits until the server has processed what the user and assay have sent, and
+// the observer has received the results.
 func (m *matrix) flush(t *testing.T) {
 	t.Helper()
 	for _, nc := range []*nats.Conn{m.nc, m.queue.nc, m.assay} {
@@ -305,11 +305,10 @@ func (m *matrix) flush(t *testing.T) {
 	}
 }
 
-// nothingCameLate looks at all that arrived in the account of assay, once
-// everything is done.
+// nothingCameLate checks what arrived in the account of assay until the end.
 func (m *matrix) nothingCameLate(t *testing.T, all *nats.Subscription) {
 	t.Helper()
-	settled(t, m.queue)
+	awaitEmpty(t, m.queue)
 	m.flush(t)
 	for {
 		msg, err := all.NextMsg(0)

@@ -24,14 +24,14 @@ import (
 	"assay/sidecar/processtest"
 )
 
-// labeller sends feedback as tools do, with all that goes wrong between them and the service, and remembers what the
-// service has said that it keeps.
+// labeller sends feedback like a labeling tool, with duplicates, corrections and invalid items, and records what the
+// service has accepted.
 type labeller struct {
 	p     *processtest.Process
 	nc    *nats.Conn
 	sent  int
 	kept  map[string]bag.Label
-	older []bag.Bag // kept, and never to be changed again
+	older []bag.Bag // accepted, and not corrected later
 }
 
 func newLabeller(p *processtest.Process, nc *nats.Conn) *labeller {
@@ -46,14 +46,14 @@ func line(t *testing.T, b bag.Bag) string {
 	return string(text)
 }
 
-// send sends items in one batch: as JSON over HTTP, as lines over HTTP, and over NATS, in turn.
+// send sends items in one batch, alternating between JSON over HTTP, JSONL over HTTP, and NATS.
 func (l *labeller) send(t *testing.T, items ...string) feedback.Receipt {
 	t.Helper()
 	object := fmt.Sprintf(`{"batch_id":"batch %d","items":[%s]}`, l.sent, strings.Join(items, ","))
 	var out []byte
 	switch l.sent++; l.sent % 3 {
 	case 0:
-		reply, err := l.nc.Request(labels.SubjectFeedback, []byte(object), processtest.Patience)
+		reply, err := l.nc.Request(labels.SubjectFeedback, []byte(object), processtest.Timeout)
 		require.NoError(t, err)
 		require.Empty(t, reply.Header.Get("Nats-Service-Error"), string(reply.Data))
 		out = reply.Data
@@ -79,9 +79,9 @@ func (l *labeller) post(t *testing.T, kind, body string) []byte {
 	return out
 }
 
-// tell sends bags in batches that overlap, with labels that are corrected in the batch after, ids that stand for
-// another text already, and items that are none. Each batch is sent a second time, as by a client that got no answer.
-func (l *labeller) tell(t *testing.T, bags []bag.Bag) {
+// sendLabels sends bags in overlapping batches, with labels that the next batch corrects, ids of other texts, and
+// invalid items. It sends each batch twice, like a client that has received no reply.
+func (l *labeller) sendLabels(t *testing.T, bags []bag.Bag) {
 	t.Helper()
 	const size = 40
 	var corrected []bag.Bag
@@ -100,12 +100,12 @@ func (l *labeller) tell(t *testing.T, bags []bag.Bag) {
 			items = append(items, line(t, b))
 		}
 		accepted := len(items)
-		items = append(items, items[accepted-1]) // twice in one batch
+		items = append(items, items[accepted-1]) // a duplicate within the batch
 		for _, b := range l.older[:min(5, len(l.older))] {
 			items = append(items, line(t, b))
 		}
 		duplicates := len(items) - accepted
-		items = append(items, `{"id":"no-label","response":"What of it?"}`, `{"id":"no-text","label":"compliant","response":" "}`)
+		items = append(items, `{"id":"no-label","response":"Why not?"}`, `{"id":"no-text","label":"compliant","response":" "}`)
 		codes := []feedback.Code{feedback.CodeInvalid, feedback.CodeNoText}
 		if len(l.older) > 0 {
 			other := l.older[0]
@@ -124,7 +124,7 @@ func (l *labeller) tell(t *testing.T, bags []bag.Bag) {
 		require.Equal(t, codes, codesOf(receipt))
 
 		for i, b := range part {
-			l.kept[b.ID] = b.Label // once it is corrected
+			l.kept[b.ID] = b.Label // after its correction
 			if i%8 != 7 {
 				l.older = append(l.older, b)
 			}
@@ -148,7 +148,7 @@ func codesOf(r feedback.Receipt) []feedback.Code {
 	return codes
 }
 
-// requireKept compares the stream with what the service has accepted.
+// requireKept compares the stream with the accepted labels.
 func (l *labeller) requireKept(t *testing.T, js jetstream.JetStream) {
 	t.Helper()
 	consumer, err := js.OrderedConsumer(t.Context(), labels.StreamFeedback, jetstream.OrderedConsumerConfig{
@@ -159,7 +159,7 @@ func (l *labeller) requireKept(t *testing.T, js jetstream.JetStream) {
 	require.NoError(t, err)
 	stored := map[string]bag.Label{}
 	for range info.NumPending {
-		msg, err := consumer.Next(jetstream.FetchMaxWait(processtest.Patience))
+		msg, err := consumer.Next(jetstream.FetchMaxWait(processtest.Timeout))
 		require.NoError(t, err)
 		record, err := feedback.ParseRecord(msg.Data())
 		require.NoError(t, err)
@@ -169,8 +169,8 @@ func (l *labeller) requireKept(t *testing.T, js jetstream.JetStream) {
 	require.Equal(t, l.kept, stored)
 }
 
-// divided returns bags of which so many are trained on, and held of each label are held out: as the salt is another
-// one in every service, they are chosen by the side on which it puts them.
+// divided returns trained bags of the training split and held bags of each label of the hold-out. The split depends on
+// the salt, which differs between services.
 func divided(t *testing.T, js jetstream.JetStream, bags []bag.Bag, trained, held int) (out []bag.Bag) {
 	t.Helper()
 	split := feedback.Split{Share: holdoutShare, Salt: holdoutSalt(t, js)}
@@ -192,7 +192,7 @@ func divided(t *testing.T, js jetstream.JetStream, bags []bag.Bag, trained, held
 	return out
 }
 
-// holdoutSalt is the secret of a service.
+// holdoutSalt returns the secret with which a service splits off the hold-out.
 func holdoutSalt(t *testing.T, js jetstream.JetStream) (salt []byte) {
 	t.Helper()
 	bucket, err := js.KeyValue(t.Context(), registry.BucketState)
@@ -204,11 +204,11 @@ func holdoutSalt(t *testing.T, js jetstream.JetStream) (salt []byte) {
 		}
 		salt, err = hex.DecodeString(string(e.Value()))
 		return err == nil
-	}, processtest.Patience, 10*time.Millisecond)
+	}, processtest.Timeout, 10*time.Millisecond)
 	return salt
 }
 
-// field is a value of a JSON document by its path, undecoded.
+// field returns the raw value at a path of a JSON document.
 func field(t *testing.T, document, path string) string {
 	t.Helper()
 	value := jsontext.Value(document)

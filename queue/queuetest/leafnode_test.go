@@ -17,9 +17,9 @@ import (
 	"assay/rewardmodel/retrain"
 )
 
-// A replica on a leaf node works with the streams of the hub, whether the leaf
-// has a JetStream of its own or none: responses become rewards, requests are
-// answered, labels are taken, and versions are stored and followed.
+// A replica on a leaf node works with the streams of the hub, with or without a
+// JetStream of the leaf: it scores responses and requests, stores labels and
+// versions, and follows the current version.
 func TestReplicaOnALeafNode(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a cluster and leaf nodes, which takes a quarter of a minute")

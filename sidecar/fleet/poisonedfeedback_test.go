@@ -13,7 +13,7 @@ import (
 	"assay/sidecar/processtest"
 )
 
-// flipped are bags under the wrong labels.
+// flipped returns bags with the wrong labels.
 func flipped(bags []bag.Bag) []bag.Bag {
 	out := make([]bag.Bag, len(bags))
 	for i, b := range bags {
@@ -23,16 +23,16 @@ func flipped(bags []bag.Bag) []bag.Bag {
 	return out
 }
 
-// TestPoisonedFeedbackIsRejected floods a service with new responses under the wrong labels: they reach the hold-out,
-// too, but not the labels that it is judged by. Trainings are started by hand, once all labels of a flood are known: one
-// that starts by itself reads as many as have arrived, and few wrong labels among the right ones need not harm.
+// TestPoisonedFeedbackIsRejected floods a service with wrongly labeled new responses. They reach the hold-out, but not
+// the frozen labels of the gate. The test starts training runs manually after all labels of a flood are indexed: an
+// automatic run would read only some of them, and a few wrong labels may do no harm.
 func TestPoisonedFeedbackIsRejected(t *testing.T) {
 	const bags = 120
 	p := serveTiny(t, bags, "--train-auto=false")
 	nc, js := p.JetStream(t)
 	happened := followEvents(t, p)
 	labels := newLabeller(p, nc)
-	labels.tell(t, divided(t, js, processtest.WordBags("good-", 600, 1), bags, heldEach))
+	labels.sendLabels(t, divided(t, js, processtest.WordBags("good-", 600, 1), bags, heldEach))
 	startTraining(t, p, labels)
 	first := happened.wait(t, trainingTime, 1, retrain.EventPromoted, retrain.EventRejected, retrain.EventTrainingFailed)
 	require.Equal(t, retrain.EventPromoted, first.Kind, happened)
@@ -40,27 +40,27 @@ func TestPoisonedFeedbackIsRejected(t *testing.T) {
 
 	heldOut := processtest.WordBags("test", 300, 9)
 	auroc := servedAUROC(t, p, heldOut)
-	client := startSteady(t, p, nc, []string{heldOut[0].Response, heldOut[1].Response, heldOut[2].Response}, 50*time.Millisecond, 1e-5)
-	labels.tell(t, flipped(processtest.WordBags("bad-", 500, 2)))
+	client := startSteadyClient(t, p, nc, []string{heldOut[0].Response, heldOut[1].Response, heldOut[2].Response}, 50*time.Millisecond, 1e-5)
+	labels.sendLabels(t, flipped(processtest.WordBags("bad-", 500, 2)))
 	startTraining(t, p, labels)
 	requirePoisonRejected(t, p, happened, 2, first.Version, trainingTime)
 	client.require(t, first.Version)
 	require.Equal(t, auroc, servedAUROC(t, p, heldOut))
 }
 
-// startTraining asks for a training once the service knows all labels that it was told.
+// startTraining requests a training run after the service has indexed all labels that it accepted.
 func startTraining(t *testing.T, p *processtest.Process, labels *labeller) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		_, body := processtest.Get(t, p.Ready.HTTP+"/v1/training")
 		return field(t, body, "feedback.records") == strconv.Itoa(len(labels.kept))
-	}, processtest.Patience, 20*time.Millisecond)
+	}, processtest.Timeout, 20*time.Millisecond)
 	_, stderr, code := assay(t, "", "training", "start", "--url", p.Ready.HTTP)
 	require.Equal(t, cli.ExitDone, code, stderr)
 }
 
-// requirePoisonRejected waits until the candidate of a flood of wrong labels, the judged-th of the service, is rejected
-// for being worse.
+// requirePoisonRejected waits until the candidate of a flood of wrong labels, number judged of the service, is rejected
+// as worse.
 func requirePoisonRejected(t *testing.T, p *processtest.Process, happened *events, judged int, serving string, within time.Duration) {
 	t.Helper()
 	verdict := happened.wait(t, within, judged, retrain.EventPromoted, retrain.EventRejected, retrain.EventTrainingFailed)

@@ -15,8 +15,8 @@ import (
 	"assay/sidecar/processtest"
 )
 
-// A private service answers nobody who does not know its token, over HTTP, gRPC
-// and NATS, although they are on the same machine. The command line knows it.
+// A private service rejects callers without its token over HTTP, gRPC and NATS, even
+// on the same machine. The command line reads the token.
 func TestPrivateServiceKeepsOtherUsersOut(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
 	p := processtest.Serve(t, processtest.TinyModel(t, nil), data, "--private", "--train-auto=false")
@@ -54,10 +54,10 @@ func TestPrivateServiceKeepsOtherUsersOut(t *testing.T) {
 		require.Equal(t, cli.ExitDone, code, "%v: %s", c.args, stderr)
 		t.Setenv("ASSAY_DATA_DIR", elsewhere)
 	}
-	out, err := exec.CommandContext(t.Context(), "sh", "-c", processtest.Printed(t, p)).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), "sh", "-c", processtest.SampleCommand(t, p)).CombinedOutput()
 	require.NoError(t, err)
 	require.Contains(t, string(out), `"results"`)
-	// A start that fails because the service runs leaves it its token.
+	// A start that fails because the service is running keeps its token.
 	_, _, code := assay(t, "", "serve", "--model", processtest.TinyModel(t, nil), "--data-dir", data, "--private", "--nats", "off", "--listen", strings.TrimPrefix(p.Ready.HTTP, "http://"))
 	require.Equal(t, cli.ExitFailed, code)
 	require.Equal(t, token, privateToken(t, data))
@@ -66,8 +66,8 @@ func TestPrivateServiceKeepsOtherUsersOut(t *testing.T) {
 	require.NotContains(t, p.Output(), token)
 	require.Contains(t, p.Output(), "--data-dir "+data)
 
-	// It is another one after a restart, alongside those of a token file: who
-	// obtained the first has no use for it.
+	// After a restart the token is another one, in addition to those of a token file,
+	// so that a leaked token becomes invalid.
 	file := filepath.Join(t.TempDir(), "tokens")
 	require.NoError(t, os.WriteFile(file, []byte("the-token-of-a-trainer score\n"), 0o600))
 	p = processtest.Serve(t, processtest.TinyModel(t, nil), data, "--private", "--token-file", file, "--nats", "off")

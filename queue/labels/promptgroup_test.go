@@ -49,8 +49,8 @@ func TestGroupIsRecorded(t *testing.T) {
 }
 
 // Labels that an earlier release stored have no group. Their responses keep the
-// side that they had, also after a correction and for further raters.
-func TestUpgradeMovesNothing(t *testing.T) {
+// split that they had, even after a correction and for other raters.
+func TestUpgradeKeepsTheSplit(t *testing.T) {
 	t.Parallel()
 	ctx := jstest.Context(t)
 	q := queuetest.Open(t, queuetest.Config(t))

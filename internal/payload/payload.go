@@ -6,14 +6,13 @@ import (
 	"bytes"
 	"io"
 
-	"assay/api/internal/failure"
 	"assay/rewardmodel"
 )
 
 // ReadAll reads all of r, or fails as soon as there are more than limit bytes or
-// more than memory allows. size is the length that the client announced; it is
-// trusted up to 64 KiB.
-func ReadAll(r io.Reader, limit, size int64, memory *rewardmodel.Reservation) ([]byte, error) {
+// more than memory allows. tooLarge is the error of the former. size is the length
+// that the client announced; it is trusted up to 64 KiB.
+func ReadAll(r io.Reader, limit, size int64, memory *rewardmodel.Reservation, tooLarge error) ([]byte, error) {
 	body, err := Grow(nil, min(max(size, 0), 64<<10)+bytes.MinRead, memory)
 	if err != nil {
 		return nil, err
@@ -29,7 +28,7 @@ func ReadAll(r io.Reader, limit, size int64, memory *rewardmodel.Reservation) ([
 		body = body[:len(body)+n]
 		switch {
 		case int64(len(body)) > limit:
-			return nil, failure.BodyTooLarge(limit)
+			return nil, tooLarge
 		case err == io.EOF: //nolint:errorlint // a stream ends with io.EOF itself
 			return body, nil
 		case err != nil:
@@ -49,15 +48,20 @@ func Grow(data []byte, size int64, memory *rewardmodel.Reservation) ([]byte, err
 	return larger, nil
 }
 
-// Buffer is a response that is being rendered. It charges its memory as it
-// grows, and fails before it exceeds failure.MaxReply.
+// Buffer is a message that is being rendered. It charges its memory as it grows,
+// and fails before it exceeds its limit.
 type Buffer struct {
-	memory *rewardmodel.Reservation
-	body   []byte
+	memory   *rewardmodel.Reservation
+	limit    int64
+	tooLarge func(size int64) error
+	body     []byte
 }
 
-// NewBuffer returns an empty buffer. A nil reservation charges nothing.
-func NewBuffer(memory *rewardmodel.Reservation) *Buffer { return &Buffer{memory: memory} }
+// NewBuffer returns an empty buffer of at most limit bytes; tooLarge returns the
+// error of a larger size. A nil reservation charges nothing.
+func NewBuffer(memory *rewardmodel.Reservation, limit int64, tooLarge func(size int64) error) *Buffer {
+	return &Buffer{memory: memory, limit: limit, tooLarge: tooLarge}
+}
 
 // Bytes returns what was written.
 func (b *Buffer) Bytes() []byte { return b.body }
@@ -65,8 +69,8 @@ func (b *Buffer) Bytes() []byte { return b.body }
 // Write implements io.Writer.
 func (b *Buffer) Write(data []byte) (int, error) {
 	size := len(b.body) + len(data)
-	if size > failure.MaxReply {
-		return 0, failure.ReplyTooLarge()
+	if int64(size) > b.limit {
+		return 0, b.tooLarge(int64(size))
 	}
 	if size > cap(b.body) {
 		larger, err := Grow(b.body, int64(max(size, cap(b.body)*3/2)), b.memory)

@@ -14,8 +14,8 @@ import (
 // HubDomain is the JetStream domain of a cluster.
 const HubDomain = "hub"
 
-// Leaf is a NATS server far from a cluster, connected to it as a leaf node. It
-// is a separate process.
+// Leaf is a NATS server that is connected to a cluster as a leaf node, in a separate
+// process.
 type Leaf struct {
 	t    testing.TB
 	node *node

@@ -25,17 +25,17 @@ import (
 	"assay/sidecar/processtest"
 )
 
-// holdoutShare is what these services are started with, and heldEach so many held-out responses of each label that
-// the gate decides at its default.
+// holdoutShare is the --holdout of these services, and heldEach the number of held-out responses of each label with
+// which the gate decides at its defaults.
 const (
 	holdoutShare = 0.2
 	heldEach     = 25
 )
 
-// trainingTime bounds the wait for a training of the tiny model.
+// trainingTime is the timeout of a training run of the tiny model.
 const trainingTime = 3 * time.Minute
 
-// serveTiny starts a service on a model that knows nothing, which trains after every minBags new bags.
+// serveTiny starts a service with a random model that trains after every minBags new bags.
 func serveTiny(t *testing.T, minBags int, args ...string) *processtest.Process {
 	t.Helper()
 	return processtest.Serve(t, processtest.TinyBackbone(t), t.TempDir(), append([]string{
@@ -45,8 +45,8 @@ func serveTiny(t *testing.T, minBags int, args ...string) *processtest.Process {
 	}, args...)...)
 }
 
-// TestFeedbackImprovesTheCurrentModel goes once around the loop, and once more, with a model so small that it takes
-// seconds; TestFeedbackImprovesARealModel does it with a real one.
+// TestFeedbackImprovesTheCurrentModel runs the feedback loop twice with a model so small that it takes seconds;
+// TestFeedbackImprovesARealModel runs it with a real one.
 func TestFeedbackImprovesTheCurrentModel(t *testing.T) {
 	const minBags = 120
 	p := serveTiny(t, minBags, "--keep-scored", "1h")
@@ -61,25 +61,25 @@ func TestFeedbackImprovesTheCurrentModel(t *testing.T) {
 	for _, b := range processtest.WordBags("steady", 30, 8) {
 		texts = append(texts, b.Response)
 	}
-	client := startSteady(t, p, nc, texts, 50*time.Millisecond, 1e-5)
+	client := startSteadyClient(t, p, nc, texts, 50*time.Millisecond, 1e-5)
 	labels := newLabeller(p, nc)
 
-	// The first training.
-	labels.tell(t, divided(t, js, processtest.WordBags("one-", 600, 1), minBags, heldEach))
+	// The first training run.
+	labels.sendLabels(t, divided(t, js, processtest.WordBags("one-", 600, 1), minBags, heldEach))
 	first := happened.wait(t, trainingTime, 1, retrain.EventPromoted, retrain.EventRejected, retrain.EventTrainingFailed)
 	require.Equal(t, retrain.EventPromoted, first.Kind, happened)
 	v1 := first.Version
 	requireServed(t, p, v1)
-	client.sees(t, v1)
+	client.awaitServed(t, v1)
 	require.Greater(t, servedAUROC(t, p, heldOut), 0.9, "of the first model")
 
-	// The second one, whose rewards stay on the scale of the first.
-	labels.tell(t, divided(t, js, processtest.WordBags("two-", 600, 2), minBags, heldEach))
+	// The second one, whose rewards keep the scale of the first.
+	labels.sendLabels(t, divided(t, js, processtest.WordBags("two-", 600, 2), minBags, heldEach))
 	second := happened.wait(t, trainingTime, 2, retrain.EventPromoted, retrain.EventRejected, retrain.EventTrainingFailed)
 	require.Equal(t, retrain.EventPromoted, second.Kind, happened)
 	v2 := second.Version
 	requireServed(t, p, v2)
-	client.sees(t, v2)
+	client.awaitServed(t, v2)
 	require.Greater(t, servedAUROC(t, p, heldOut), 0.9, "of the second model")
 	require.Len(t, happened.of(retrain.EventTrainingStarted), 2)
 	require.Len(t, happened.of(retrain.EventTrained), 2)
@@ -100,14 +100,14 @@ func TestFeedbackImprovesTheCurrentModel(t *testing.T) {
 		require.Equal(t, cli.ExitDone, code, stderr)
 		require.Contains(t, stdout, v1)
 		requireServed(t, p, v1)
-		client.sees(t, v1)
-		back := happened.wait(t, processtest.Patience, 1, retrain.EventRolledBack)
+		client.awaitServed(t, v1)
+		back := happened.wait(t, processtest.Timeout, 1, retrain.EventRolledBack)
 		require.Equal(t, v1, back.Version)
 		require.Contains(t, back.Reason, "to see the first again")
 		_, stderr, code = assay(t, "", "models", "promote", v2, "--url", p.Ready.HTTP)
 		require.Equal(t, cli.ExitDone, code, stderr)
 		requireServed(t, p, v2)
-		client.sees(t, v2)
+		client.awaitServed(t, v2)
 	})
 	client.require(t, localmodel.Untrained, v1, v2, v1, v2)
 
@@ -123,7 +123,7 @@ func TestFeedbackImprovesTheCurrentModel(t *testing.T) {
 			require.NotEmpty(t, c.Response)
 			require.NotContains(t, labels.kept, c.ID)
 		}
-		// One of them is labelled, without its text.
+		// One of them gets a label by its id.
 		id := answer.Candidates[0].ID
 		receipt := labels.send(t, fmt.Sprintf(`{"response_id":%q,"label":"compliant"}`, id), `{"response_id":"never scored","label":"compliant"}`)
 		require.Equal(t, 1, receipt.Accepted)
@@ -152,7 +152,7 @@ func TestFeedbackImprovesTheCurrentModel(t *testing.T) {
 	})
 	labels.requireKept(t, js)
 
-	// All of it is there after a restart.
+	// Everything is kept over a restart.
 	p.Signal(t)
 	require.Equal(t, cli.ExitDone, p.Wait(t), p.Output())
 	p = processtest.Launch(t, p.Cmd.Args[2:]...)
@@ -161,12 +161,12 @@ func TestFeedbackImprovesTheCurrentModel(t *testing.T) {
 	labels.requireKept(t, js)
 }
 
-// requireServed waits until a version answers.
+// requireServed waits until a version serves.
 func requireServed(t *testing.T, p *processtest.Process, version string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		return score(t, p, "", []bag.Bag{{Response: "Who is there?"}}).Model.Version == version
-	}, processtest.Patience, 20*time.Millisecond, "%s does not serve", version)
+	}, processtest.Timeout, 20*time.Millisecond, "%s does not serve", version)
 	status, body := processtest.Get(t, p.Ready.HTTP+"/v1/models/"+version)
 	require.Equal(t, http.StatusOK, status)
 	require.Equal(t, "true", field(t, body, "current"))
@@ -187,7 +187,7 @@ func requireAudit(t *testing.T, p *processtest.Process, v1, v2 string) {
 		require.NotEmpty(t, field(t, show, "gate.holdout.interval"))
 		require.Contains(t, field(t, show, "files"), "model.safetensors")
 	}
-	// What the gate fitted is what serves.
+	// The service applies the calibration of the gate.
 	show, _, _ := assay(t, "", "models", "show", v2, "--url", p.Ready.HTTP)
 	stored, err := checkpoint.Open(filepath.Join(processtest.DataDir(p), "models", v2))
 	require.NoError(t, err)
@@ -198,10 +198,10 @@ func requireAudit(t *testing.T, p *processtest.Process, v1, v2 string) {
 	require.JSONEq(t, field(t, show, "gate.calibration"), string(fitted))
 }
 
-// requireErased erases a response and looks for its text in the streams and on the disk.
+// requireErased erases a response and searches the streams and the disk for its text.
 func requireErased(t *testing.T, p *processtest.Process, js jetstream.JetStream, id string, records int, text string) {
 	t.Helper()
-	require.Eventually(t, func() bool { return onDisk(t, p, text) }, processtest.Patience, 50*time.Millisecond, "the text was never there")
+	require.Eventually(t, func() bool { return onDisk(t, p, text) }, processtest.Timeout, 50*time.Millisecond, "the text was never there")
 	stdout, stderr, code := assay(t, "", "feedback", "erase", id, "--url", p.Ready.HTTP)
 	require.Equal(t, cli.ExitDone, code, stderr)
 	require.Equal(t, fmt.Sprint(records), field(t, stdout, "records"))
@@ -212,7 +212,7 @@ func requireErased(t *testing.T, p *processtest.Process, js jetstream.JetStream,
 	require.False(t, onDisk(t, p, text))
 }
 
-// onDisk looks for a text in what the service has stored.
+// onDisk searches the data of the service for a text.
 func onDisk(t *testing.T, p *processtest.Process, text string) (found bool) {
 	t.Helper()
 	require.NoError(t, filepath.WalkDir(processtest.DataDir(p), func(path string, d os.DirEntry, err error) error {
@@ -220,7 +220,7 @@ func onDisk(t *testing.T, p *processtest.Process, text string) (found bool) {
 		if err == nil && !d.IsDir() {
 			data, err = os.ReadFile(path)
 		}
-		if errors.Is(err, os.ErrNotExist) { // by now
+		if errors.Is(err, os.ErrNotExist) { // removed meanwhile
 			err = nil
 		}
 		found = found || strings.Contains(string(data), text)

@@ -18,14 +18,14 @@ import (
 	"assay/sidecar/processtest"
 )
 
-// realTime is how long the loop may take to teach a real model, on 2 cores.
+// realTime is the timeout of the loop with a real model on 2 cores.
 const realTime = 20 * time.Minute
 
-// realMinBags makes the bags enough for two training runs.
+// realMinBags makes the bags suffice for two training runs.
 const realMinBags = 300
 
-// TestFeedbackImprovesARealModel starts a service on a sentence encoder that was never trained on violations, tells it
-// of 1,026 bags of SST-2 sentences, and waits until it has taught itself.
+// TestFeedbackImprovesARealModel starts a service with a sentence encoder that is not trained on violations, sends
+// 1,026 labeled bags of SST-2 sentences, and waits until the service has trained on them.
 func TestFeedbackImprovesARealModel(t *testing.T) {
 	if testing.Short() {
 		t.Skip("trains a real model for minutes")
@@ -50,12 +50,12 @@ func TestFeedbackImprovesARealModel(t *testing.T) {
 	for _, b := range heldOut[:30] {
 		texts = append(texts, b.Instances...)
 	}
-	client := startSteady(t, p, nc, texts, 200*time.Millisecond, 5e-3)
+	client := startSteadyClient(t, p, nc, texts, 200*time.Millisecond, 5e-3)
 	labels := newLabeller(p, nc)
 	began := time.Now()
-	labels.tell(t, training[:len(training)/2])
-	happened.wait(t, processtest.Patience, 1, retrain.EventTrainingStarted)
-	labels.tell(t, training[len(training)/2:]) // while the first training runs
+	labels.sendLabels(t, training[:len(training)/2])
+	happened.wait(t, processtest.Timeout, 1, retrain.EventTrainingStarted)
+	labels.sendLabels(t, training[len(training)/2:]) // during the first training run
 	untilLearned(t, p, realTime-time.Since(began))
 	after := servedAUROC(t, p, heldOut)
 	t.Logf("AUROC %.3f after %v:%v", after, time.Since(began).Round(time.Second), happened)
@@ -68,7 +68,7 @@ func TestFeedbackImprovesARealModel(t *testing.T) {
 
 	t.Run("poison", func(t *testing.T) {
 		judged := len(happened.of(retrain.EventPromoted, retrain.EventRejected, retrain.EventTrainingFailed))
-		labels.tell(t, flipped(others))
+		labels.sendLabels(t, flipped(others))
 		requirePoisonRejected(t, p, happened, judged+1, promoted[len(promoted)-1].Version, realTime)
 		require.Equal(t, after, servedAUROC(t, p, heldOut))
 	})
@@ -79,7 +79,7 @@ func TestFeedbackImprovesARealModel(t *testing.T) {
 	client.require(t, versions...)
 }
 
-// untilLearned waits until no training runs and none is due.
+// untilLearned waits until no training run is active or due.
 func untilLearned(t *testing.T, p *processtest.Process, within time.Duration) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -98,8 +98,8 @@ func untilLearned(t *testing.T, p *processtest.Process, within time.Duration) {
 	}, within, time.Second)
 }
 
-// sst2Bags are those of three draws: all that are to be learned from, all to measure on, and others to poison with. A
-// bag to measure on shares no sentence with one to learn from.
+// sst2Bags returns bags of three samples: for training, for measuring, and for poisoning. Bags for measuring share no
+// sentence with bags for training.
 func sst2Bags(t *testing.T) (training, heldOut, others []bag.Bag) {
 	t.Helper()
 	data := os.Getenv("ASSAY_DATA")
@@ -124,7 +124,7 @@ func sst2Bags(t *testing.T) (training, heldOut, others []bag.Bag) {
 		return bags
 	}
 	training, heldOut, others = read("sigma2/train.?.jsonl"), read("sigma2/test.?.jsonl"), read("sigma4/train.?.jsonl")
-	rng := rand.New(rand.NewPCG(1, 1)) // the files have the violations first
+	rng := rand.New(rand.NewPCG(1, 1)) // in the files, the violations come first
 	for _, bags := range [][]bag.Bag{training, others} {
 		rng.Shuffle(len(bags), func(i, j int) { bags[i], bags[j] = bags[j], bags[i] })
 	}

@@ -17,13 +17,13 @@ import (
 )
 
 const (
-	// phaseIngest is a moment defined by the feedback received, in any phase of the training run.
+	// phaseIngest is a moment defined by received feedback, in any phase of the training run.
 	phaseIngest retrain.Phase = "ingest"
 	// phaseStart is the time before a service is ready.
 	phaseStart retrain.Phase = "start"
 )
 
-// moments are when processes are killed: after the begin of a phase, by up to that much.
+// moments are when processes are killed: up to a delay after the start of a phase.
 var moments = []struct {
 	phase retrain.Phase
 	after time.Duration
@@ -36,10 +36,10 @@ var moments = []struct {
 	{retrain.PhasePublishing, 150 * time.Millisecond},
 }
 
-// momentTime is how long a moment is waited for; after that any other is as good.
+// momentTime is the timeout of a moment, after which the process is killed in any phase.
 const momentTime = 30 * time.Second
 
-// watchTraining follows the status of the training.
+// watchTraining follows the training status.
 func watchTraining(t *testing.T, js jetstream.JetStream) jetstream.KeyWatcher {
 	t.Helper()
 	bucket, err := js.KeyValue(t.Context(), registry.BucketState)
@@ -49,7 +49,7 @@ func watchTraining(t *testing.T, js jetstream.JetStream) jetstream.KeyWatcher {
 	return watcher
 }
 
-// awaitMoment returns at a moment, and tells the phase that it fell into.
+// awaitMoment waits for a moment and returns the phase at that time.
 func awaitMoment(t *testing.T, js jetstream.JetStream, r *rater, rng *rand.Rand, phase retrain.Phase, after time.Duration) retrain.Phase {
 	t.Helper()
 	watcher := watchTraining(t, js)
@@ -86,9 +86,8 @@ func awaitMoment(t *testing.T, js jetstream.JetStream, r *rater, rng *rand.Rand,
 	}
 }
 
-// A service is killed at random moments while it takes labels, trains on them and scores. Nothing that it has
-// acknowledged is lost, no training sees what it must not, only what the gate let through ever serves, and every
-// training ends.
+// A service is killed at random moments while it receives labels, trains on them and scores. No acknowledged label is
+// lost, no training run reads the hold-out, only versions that passed the gate serve, and every training run ends.
 func TestKillNineOfAServiceThatLearns(t *testing.T) {
 	kills := 50
 	if testing.Short() {
@@ -97,19 +96,19 @@ func TestKillNineOfAServiceThatLearns(t *testing.T) {
 	const seed = 5
 	rng := rand.New(rand.NewPCG(seed, 0))
 	model, data := processtest.TinyModel(t, nil), t.TempDir()
-	at, raters, others := &place{}, newClients(t), newClients(t)
+	at, raters, others := &endpoint{}, newClients(t), newClients(t)
 	rewards, labels := others.score(at), newRater(raters, seed, at)
 	others.every(100*time.Millisecond, func() {
 		if got, sent := at.call(others.http, http.MethodGet, "/v1/training", ""); sent && !got.excused {
 			if got.code != http.StatusOK {
-				t.Errorf("the state of the training: %d %s %v", got.code, got.body, got.err)
+				t.Errorf("training status: %d %s %v", got.code, got.body, got.err)
 				return
 			}
 			checkExplained(t, got.body)
 		}
 	})
 	begin := func() *processtest.Process {
-		p := processtest.Serve(t, model, data, eagerly()...)
+		p := processtest.Serve(t, model, data, eagerTrainingFlags()...)
 		at.up(p.Ready.HTTP)
 		return p
 	}
@@ -122,7 +121,7 @@ func TestKillNineOfAServiceThatLearns(t *testing.T) {
 		m := moments[(first+k)%len(moments)]
 		var p *processtest.Process
 		if m.phase == phaseStart {
-			p = processtest.Start(t, processtest.Serving(model, data, eagerly()...)...)
+			p = processtest.Start(t, processtest.Serving(model, data, eagerTrainingFlags()...)...)
 			<-time.After(time.Duration(rng.Int64N(int64(m.after))))
 			killed[m.phase]++
 		} else {
@@ -133,22 +132,22 @@ func TestKillNineOfAServiceThatLearns(t *testing.T) {
 			at.down()
 		}
 		p.Kill()
-		dirs += requireFairFolders(t, data)
+		dirs += requireDisjointSplits(t, data)
 	}
 	p := begin()
 	raters.end()
-	last := awaitRest(t, p.Ready.HTTP)
+	last := awaitIdle(t, p.Ready.HTTP)
 	_, js := p.JetStream(t)
-	past := tell(t, p.Ready.HTTP, js)
+	past := readHistory(t, p.Ready.HTTP, js)
 	processtest.AwaitVersion(t, p.Ready.HTTP, past.current.Version)
-	// Its client may still wait to try again.
-	require.Eventually(t, func() bool { return rewards.served()[past.current.Version] > 0 }, processtest.Patience, 10*time.Millisecond)
+	// Its client may still wait for a retry.
+	require.Eventually(t, func() bool { return rewards.served()[past.current.Version] > 0 }, processtest.Timeout, 10*time.Millisecond)
 	others.end()
 
 	labels.requireKept(t, at, js)
 	past.requireSound(t, "tiny-1")
 	past.requireVerified(t, rewards.served(), "tiny-1", data, p)
-	require.Empty(t, past.of(retrain.EventTrainingFailed), "a training goes on when its service comes back")
+	require.Empty(t, past.of(retrain.EventTrainingFailed), "a training run resumes after a restart of its service")
 	require.Empty(t, past.of(retrain.EventLoadFailed))
 	require.NotEqual(t, retrain.ResultFailed, last.Result)
 	t.Logf("%d kills in %v, by phase %s; %d training directories checked; %d labels in %d batches; %d rewards of %d versions; %d promoted, %d rejected; %d events",

@@ -26,8 +26,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// childEnv makes the test binary be an assay of its own, with its data in the
-// directory that it names.
+// childEnv makes the test binary serve as a separate process, with its data in the
+// directory that the variable names.
 const childEnv = "ASSAY_QUEUE_TEST_CHILD"
 
 // child serves until its standard input ends, which it does when the parent
@@ -57,8 +57,7 @@ func child(dir string) int {
 	return 0
 }
 
-// moody is often overloaded, so that responses are redelivered for more than
-// one reason.
+// moody is often overloaded, which is another reason for redeliveries.
 func moody(ctx context.Context, it rewardmodel.Item) (rewardmodel.Result, error) {
 	if rand.IntN(10) == 0 {
 		return rewardmodel.Result{}, &rewardmodel.OverloadedError{RetryAfter: time.Millisecond}
@@ -156,7 +155,7 @@ func TestKillNineWhileResponsesAreInFlight(t *testing.T) {
 	require.NoError(t, err)
 	require.Zero(t, dead.CachedInfo().State.Msgs)
 
-	// A process that is asked to leave, leaves.
+	// SIGTERM ends the process.
 	require.NoError(t, p.in.Close())
 	require.NoError(t, p.cmd.Wait())
 }
@@ -169,8 +168,8 @@ func rewards(p *process) uint64 {
 	return s.CachedInfo().State.LastSeq
 }
 
-// Chaos in one process: everything that can fail does at random, the worker is
-// replaced and the server restarted while responses arrive.
+// TestChaos injects random faults in one process, replaces the worker and restarts
+// the server while responses arrive.
 func TestChaos(t *testing.T) {
 	t.Parallel()
 	const rounds, batch = 5, 200
@@ -213,14 +212,14 @@ func TestChaos(t *testing.T) {
 			}
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		cancel()                             // in the middle of all
-		if err := w.drain(ctx); err != nil { // unless all was done already
+		cancel()                             // while responses are in flight
+		if err := w.drain(ctx); err != nil { // unless everything was completed
 			require.ErrorIs(t, err, context.Canceled)
 		}
 		closeQueue(t, q)
 	}
 	q := startQueue(t, cfg, scorerFunc(good))
-	settled(t, q)
+	awaitEmpty(t, q)
 	require.Equal(t, rounds*batch, jstest.Count(q.js, StreamRewards))
 	require.Equal(t, rounds*batch/40, jstest.Count(q.js, StreamDead))
 }

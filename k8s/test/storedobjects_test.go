@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// requireKept compares what the server stores with what was applied: it has every
-// field as written, and no others than the defaults of testdata/defaults.yaml.
+// requireKept compares stored objects with the applied ones: they have every field
+// unchanged, and in addition only the defaults of testdata/defaults.yaml.
 func requireKept(t *testing.T, want object, have *object) {
 	t.Helper()
 	text, err := os.ReadFile("testdata/defaults.yaml")
@@ -29,20 +29,20 @@ func requireKept(t *testing.T, want object, have *object) {
 		usual, listed := known[path]
 		require.True(t, listed, "%s: the server adds %s: %v", name(want), path, values)
 		for _, value := range values {
-			if usual != nil { // null stands for any value
+			if usual != nil { // null matches any value
 				require.Equal(t, fmt.Sprint(usual), fmt.Sprint(value), "%s: %s", name(want), path)
 			}
 		}
 	}
 }
 
-// kept lists the paths that an object lost, and the values that were added.
+// kept lists the paths that an object lost, and the added values.
 type kept struct {
 	lost  []string
 	added map[string][]any
 }
 
-// shorter gives the same path to what all pods and containers have.
+// shorter maps the paths in all pods and containers to the same one.
 var shorter = strings.NewReplacer(
 	".spec.jobTemplate.spec.template.spec", "pod", ".spec.template.spec", "pod", ".initContainers", ".containers",
 	".livenessProbe", ".probe", ".readinessProbe", ".probe", ".startupProbe", ".probe",

@@ -27,25 +27,25 @@ import (
 	"assay/sidecar/processtest"
 )
 
-// steady scores all the while over HTTP and NATS, as an RLHF run does. Every request must be answered, by one version,
-// and a version must always say the same of a response.
-type steady struct {
+// steadyClient scores continuously over HTTP and NATS, like an RLHF run. Every request must succeed with one version, and
+// a version must always return the same score for a response.
+type steadyClient struct {
 	stop func()
 	done sync.WaitGroup
 
 	mu       sync.Mutex
 	requests int
 	slowest  time.Duration
-	served   map[string][]string           // the versions that answered one after the other, by transport
-	said     map[string]map[string]float64 // violation by version and response
+	served   map[string][]string           // the sequence of serving versions, by transport
+	scores   map[string]map[string]float64 // violation by version and response
 	faults   []string
 }
 
-// startSteady asks for a few of the texts every so often until the test ends.
-func startSteady(t *testing.T, p *processtest.Process, nc *nats.Conn, texts []string, every time.Duration, tolerance float64) *steady {
+// startSteadyClient asks for a few of the texts every so often until the test ends.
+func startSteadyClient(t *testing.T, p *processtest.Process, nc *nats.Conn, texts []string, every time.Duration, tolerance float64) *steadyClient {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &steady{stop: cancel, served: map[string][]string{}, said: map[string]map[string]float64{}}
+	s := &steadyClient{stop: cancel, served: map[string][]string{}, scores: map[string]map[string]float64{}}
 	run := func(transport string, ask func(body []byte) ([]byte, error)) {
 		s.done.Go(func() {
 			tick := time.NewTicker(every)
@@ -76,7 +76,7 @@ func startSteady(t *testing.T, p *processtest.Process, nc *nats.Conn, texts []st
 		return out.Bytes(), nil
 	})
 	run("NATS", func(body []byte) ([]byte, error) {
-		reply, err := nc.Request(queue.SubjectScore, body, processtest.Patience)
+		reply, err := nc.Request(queue.SubjectScore, body, processtest.Timeout)
 		if err != nil {
 			return nil, err
 		}
@@ -89,13 +89,13 @@ func startSteady(t *testing.T, p *processtest.Process, nc *nats.Conn, texts []st
 	return s
 }
 
-func (s *steady) end() {
+func (s *steadyClient) end() {
 	s.stop()
 	s.done.Wait()
 }
 
-// ask scores three of the texts and one that nobody has seen.
-func (s *steady) ask(transport string, texts []string, i int, tolerance float64, ask func([]byte) ([]byte, error)) {
+// ask scores three of the texts and a new one.
+func (s *steadyClient) ask(transport string, texts []string, i int, tolerance float64, ask func([]byte) ([]byte, error)) {
 	var items []rewardmodel.Item
 	for k := range 3 {
 		text := texts[(3*i+k)%len(texts)]
@@ -130,27 +130,27 @@ func (s *steady) ask(transport string, texts []string, i int, tolerance float64,
 	if seen := s.served[transport]; len(seen) == 0 || seen[len(seen)-1] != version {
 		s.served[transport] = append(seen, version)
 	}
-	if s.said[version] == nil {
-		s.said[version] = map[string]float64{}
+	if s.scores[version] == nil {
+		s.scores[version] = map[string]float64{}
 	}
 	for k, r := range answer.Results[:3] {
-		before, known := s.said[version][*items[k].Response]
+		before, known := s.scores[version][*items[k].Response]
 		if !known {
-			s.said[version][*items[k].Response] = r.Violation
+			s.scores[version][*items[k].Response] = r.Violation
 		} else if math.Abs(before-r.Violation) > tolerance {
 			s.faults = append(s.faults, fmt.Sprintf("version %s says %v of a response of which it said %v", version, r.Violation, before))
 		}
 	}
 }
 
-func (s *steady) fault(format string, args ...any) {
+func (s *steadyClient) fault(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.faults = append(s.faults, fmt.Sprintf(format, args...))
 }
 
-// sees waits until a version has answered both over HTTP and over NATS.
-func (s *steady) sees(t *testing.T, version string) {
+// awaitServed waits until a version has replied over both HTTP and NATS.
+func (s *steadyClient) awaitServed(t *testing.T, version string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		s.mu.Lock()
@@ -161,11 +161,11 @@ func (s *steady) sees(t *testing.T, version string) {
 			}
 		}
 		return len(s.served) == 2
-	}, processtest.Patience, 10*time.Millisecond, "%s does not answer", version)
+	}, processtest.Timeout, 10*time.Millisecond, "%s does not answer", version)
 }
 
-// require fails the test when a request failed, or when the versions came otherwise than in this order.
-func (s *steady) require(t *testing.T, versions ...string) {
+// require fails the test if a request failed or the versions served in another order.
+func (s *steadyClient) require(t *testing.T, versions ...string) {
 	t.Helper()
 	s.end()
 	require.Empty(t, s.faults)
@@ -192,7 +192,7 @@ func requestBody(model string, items []rewardmodel.Item) ([]byte, error) {
 	return json.Marshal(body)
 }
 
-// score asks a service about bags; model "" pins no version.
+// score scores bags; model "" pins no version.
 func score(t *testing.T, p *processtest.Process, model string, bags []bag.Bag) rewardmodel.ScoreResponse {
 	t.Helper()
 	var items []rewardmodel.Item
@@ -204,7 +204,7 @@ func score(t *testing.T, p *processtest.Process, model string, bags []bag.Bag) r
 	return processtest.Post(t, p.Ready.HTTP, string(body))
 }
 
-// servedAUROC is that of what serves now, over whole bags.
+// servedAUROC returns the bag AUROC of the serving version.
 func servedAUROC(t *testing.T, p *processtest.Process, bags []bag.Bag) float64 {
 	t.Helper()
 	var scores []float64
@@ -248,7 +248,7 @@ func followEvents(t *testing.T, p *processtest.Process) *events {
 	return e
 }
 
-// read takes in events until the stream ends.
+// read receives events until the stream ends.
 func (e *events) read(req *http.Request) error {
 	answer, err := http.DefaultClient.Do(req)
 	if err != nil {
@@ -276,7 +276,7 @@ func (e *events) read(req *http.Request) error {
 	return lines.Err()
 }
 
-// of returns the events of a kind so far.
+// of returns the events of the kinds so far.
 func (e *events) of(kinds ...retrain.EventKind) []retrain.Event {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -289,7 +289,7 @@ func (e *events) of(kinds ...retrain.EventKind) []retrain.Event {
 	return out
 }
 
-// wait returns the nth event (from 1) of some kinds, once it has come.
+// wait waits for the nth event (from 1) of the kinds and returns it.
 func (e *events) wait(t *testing.T, within time.Duration, nth int, kinds ...retrain.EventKind) retrain.Event {
 	t.Helper()
 	broken := func() error {
@@ -303,7 +303,7 @@ func (e *events) wait(t *testing.T, within time.Duration, nth int, kinds ...retr
 	return e.of(kinds...)[nth-1]
 }
 
-// String lists what happened.
+// String lists the events.
 func (e *events) String() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// madeUp returns records of runs that nobody did, for tests: three sigmas, several methods, settings and thresholds.
-func madeUp() []Record {
+// syntheticRecords returns records of synthetic runs, for tests: three sigmas, several methods, settings and thresholds.
+func syntheticRecords() []Record {
 	var out []Record
 	add := func(s Spec, acc float64) *Record {
-		out = append(out, madeUpRecord(s, acc))
+		out = append(out, syntheticRecord(s, acc))
 		return &out[len(out)-1]
 	}
 	spec := func(method string, micro int, seed uint64, settings string) Spec {
@@ -26,7 +26,7 @@ func madeUp() []Record {
 		for j, micro := range []int{2, 4, 6, 8, 10} {
 			for seed := range uint64(3) {
 				if method == NNPU+PLADT && micro > 4 {
-					continue // a row with holes
+					continue // an incomplete row
 				}
 				r := add(spec(method, micro, seed, ""), 0.8-0.04*float64(i%3)-0.05*float64(j)+0.01*float64(seed))
 				if method == BFGPU {
@@ -52,7 +52,7 @@ func madeUp() []Record {
 	return out
 }
 
-func madeUpRecord(s Spec, acc float64) Record {
+func syntheticRecord(s Spec, acc float64) Record {
 	r := Record{
 		Key: s.Key(), Spec: s, Threshold: 0.9,
 		Metrics: map[string]float64{

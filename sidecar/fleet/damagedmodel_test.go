@@ -13,20 +13,20 @@ import (
 	"assay/sidecar/processtest"
 )
 
-// promote sends labels until a training has promoted a version, and returns it.
+// promote sends labels until a training run has promoted a version, and returns the version.
 func promote(t *testing.T, labels *rater, url string) string {
 	t.Helper()
 	var last retrain.Outcome
 	for range 5 { // the gate may reject one
 		for range 10 {
-			labels.send(labels.fresh(8))
+			labels.send(labels.newItems(8))
 		}
-		require.Eventually(t, func() bool { // of one that has not begun yet, too
-			now := awaitRest(t, url)
+		require.Eventually(t, func() bool { // including a run that has not started yet
+			now := awaitIdle(t, url)
 			changed := now.ID != last.ID
 			last = now
 			return changed
-		}, 3*processtest.Patience, 100*time.Millisecond)
+		}, 3*processtest.Timeout, 100*time.Millisecond)
 		if last.Result == retrain.ResultPromoted {
 			processtest.AwaitVersion(t, url, last.Version)
 			return last.Version
@@ -36,7 +36,7 @@ func promote(t *testing.T, labels *rater, url string) string {
 	return ""
 }
 
-// chunks returns what the object store holds of a file, and the subject and the sequences of it.
+// chunks returns the chunks of a file in the object store, with their subject and sequences.
 func chunks(t *testing.T, js jetstream.JetStream, name string) (subject string, data [][]byte, sequences []uint64) {
 	t.Helper()
 	store, err := js.ObjectStore(t.Context(), registry.BucketModels)
@@ -50,7 +50,7 @@ func chunks(t *testing.T, js jetstream.JetStream, name string) (subject string, 
 	require.NoError(t, err)
 	defer messages.Stop()
 	for len(data) < int(info.Chunks) {
-		msg, err := messages.Next(jetstream.NextMaxWait(processtest.Patience))
+		msg, err := messages.Next(jetstream.NextMaxWait(processtest.Timeout))
 		require.NoError(t, err)
 		meta, err := msg.Metadata()
 		require.NoError(t, err)
@@ -59,7 +59,7 @@ func chunks(t *testing.T, js jetstream.JetStream, name string) (subject string, 
 	return subject, data, sequences
 }
 
-// rewrite puts other chunks in the place of those of a file.
+// rewrite replaces the chunks of a file in the object store.
 func rewrite(t *testing.T, js jetstream.JetStream, name string, change func([][]byte) [][]byte) {
 	t.Helper()
 	stream, err := js.Stream(t.Context(), "OBJ_"+registry.BucketModels)
@@ -83,14 +83,14 @@ func TestDamagedModelInTheStore(t *testing.T) {
 	}
 	model := processtest.TinyModel(t, nil)
 	c := newClients(t)
-	first, second := &place{}, &place{}
-	a := processtest.Serve(t, model, t.TempDir(), eagerly()...)
+	first, second := &endpoint{}, &endpoint{}
+	a := processtest.Serve(t, model, t.TempDir(), eagerTrainingFlags()...)
 	first.up(a.Ready.HTTP)
 	labels := newRater(c, 1, first)
 	version := promote(t, labels, a.Ready.HTTP)
 	_, js := a.JetStream(t)
 	join := func() *processtest.Process {
-		return processtest.Serve(t, model, t.TempDir(), eagerly("--nats-url", a.Ready.NATS, "--no-train")...)
+		return processtest.Serve(t, model, t.TempDir(), eagerTrainingFlags("--nats-url", a.Ready.NATS, "--no-train")...)
 	}
 	b := join()
 	require.Equal(t, version, b.Ready.Model, "it fetched what is current")
@@ -118,7 +118,7 @@ func TestDamagedModelInTheStore(t *testing.T) {
 			_, err := store.PutBytes(t.Context(), config, whole)
 			require.NoError(t, err)
 		}},
-		{"another file in its place", func() {
+		{"replaced by another file", func() {
 			_, err := store.PutBytes(t.Context(), config, []byte(strings.Replace(string(whole), "0", "1", 1)))
 			require.NoError(t, err)
 		}, func() {
@@ -131,11 +131,11 @@ func TestDamagedModelInTheStore(t *testing.T) {
 		}},
 	} {
 		damage.do()
-		failures := len(tell(t, a.Ready.HTTP, js).of(retrain.EventLoadFailed))
+		failures := len(readHistory(t, a.Ready.HTTP, js).of(retrain.EventLoadFailed))
 		p := join()
 		require.Equal(t, "tiny-1", p.Ready.Model, damage.name)
 		require.Equal(t, "tiny-1", processtest.ServedBy(t, p.Ready.HTTP), damage.name)
-		past := tell(t, p.Ready.HTTP, js)
+		past := readHistory(t, p.Ready.HTTP, js)
 		require.Len(t, past.of(retrain.EventLoadFailed), failures+1, damage.name)
 		for _, e := range past.events {
 			if e.Kind == retrain.EventLoadFailed {

@@ -23,23 +23,23 @@ import (
 	"assay/sidecar/processtest"
 )
 
-// place is where a service answers that dies and comes back, each time at another address.
-type place struct {
+// endpoint is the address of a service that is killed and restarted, each time at another address.
+type endpoint struct {
 	mu   sync.Mutex
 	url  string // "" while it is down
 	life int
 }
 
-// up and down say what became of the service: down before it dies, up after it was ready.
-func (p *place) up(url string) {
+// up reports that the service is ready at url; down, that it is about to be killed.
+func (p *endpoint) up(url string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.url, p.life = url, p.life+1
 }
 
-func (p *place) down() { p.up("") }
+func (p *endpoint) down() { p.up("") }
 
-func (p *place) now() (string, int) {
+func (p *endpoint) now() (string, int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.url, p.life
@@ -50,12 +50,12 @@ type reply struct {
 	code int
 	body []byte
 	err  error // of the connection
-	// excused tells that the service was down for a part of the request.
+	// excused is set if the service was down during a part of the request.
 	excused bool
 }
 
-// call sends a request. It is false while the service is down.
-func (p *place) call(client *http.Client, method, path, body string) (r reply, sent bool) {
+// call sends a request; sent is false while the service is down.
+func (p *endpoint) call(client *http.Client, method, path, body string) (r reply, sent bool) {
 	url, life := p.now()
 	if url == "" {
 		return reply{}, false
@@ -88,12 +88,12 @@ type clients struct {
 }
 
 func newClients(t *testing.T) *clients {
-	c := &clients{t: t, http: &http.Client{Transport: &http.Transport{}, Timeout: processtest.Patience}, stop: make(chan struct{})}
+	c := &clients{t: t, http: &http.Client{Transport: &http.Transport{}, Timeout: processtest.Timeout}, stop: make(chan struct{})}
 	t.Cleanup(c.end)
 	return c
 }
 
-// end stops all clients once they have the answers to what they have sent.
+// end stops all clients after they have received their responses.
 func (c *clients) end() {
 	select {
 	case <-c.stop:
@@ -104,7 +104,7 @@ func (c *clients) end() {
 	c.http.CloseIdleConnections()
 }
 
-// every calls f at an interval, on a goroutine of its own, until the end.
+// every calls f at an interval on another goroutine until end.
 func (c *clients) every(interval time.Duration, f func()) {
 	c.done.Go(func() {
 		tick := time.NewTicker(interval)
@@ -113,7 +113,7 @@ func (c *clients) every(interval time.Duration, f func()) {
 			select {
 			case <-c.stop:
 				return
-			case <-c.t.Context().Done(): // the test has failed, and its services are about to go
+			case <-c.t.Context().Done(): // the test has failed, and its services are about to stop
 				return
 			case <-tick.C:
 				f()
@@ -122,14 +122,14 @@ func (c *clients) every(interval time.Duration, f func()) {
 	})
 }
 
-// scoring asks for rewards all the time. Whoever answers must answer well.
+// scoring requests rewards continuously and checks each response.
 type scoring struct {
 	mu       sync.Mutex
-	versions map[string]int // how often each answered
+	versions map[string]int // number of responses of each
 	answers  int
 }
 
-func (c *clients) score(at *place) *scoring {
+func (c *clients) score(at *endpoint) *scoring {
 	s := &scoring{versions: map[string]int{}}
 	n := 0
 	c.every(20*time.Millisecond, func() {
@@ -156,62 +156,62 @@ func (s *scoring) answered() int {
 	return s.answers
 }
 
-// served are the versions that have answered until now, and how often.
+// served returns the number of responses of each version so far.
 func (s *scoring) served() map[string]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return maps.Clone(s.versions)
 }
 
-// rater sends labels as a client does that must not lose one: the same batch again until it is answered.
+// rater sends labels like a client that must not lose one: it retries a batch until it is acknowledged.
 type rater struct {
-	clients *clients
-	places  []*place
-	rng     *rand.Rand
-	ids     int
-	patient bool // with a service that cannot store feedback for now
+	clients   *clients
+	endpoints []*endpoint
+	rng       *rand.Rand
+	ids       int
+	retry503  bool // while the service cannot store feedback
 
 	mu      sync.Mutex
-	labels  map[[2]string]bag.Label // what was acknowledged, by id and rater
-	batches int                     // that were acknowledged
+	labels  map[[2]string]bag.Label // acknowledged, by id and rater
+	batches int                     // acknowledged
 }
 
-// said is one label, as an item of a batch.
-type said struct {
+// labeledItem is an item of a batch.
+type labeledItem struct {
 	ID       string    `json:"id"`
 	Rater    string    `json:"rater"`
 	Label    bag.Label `json:"label"`
 	Response string    `json:"response"`
 }
 
-// newRater makes a rater that sends to the first place that takes the batch.
-func newRater(c *clients, seed uint64, places ...*place) *rater {
-	return &rater{clients: c, places: places, rng: rand.New(rand.NewPCG(seed, 0)), labels: map[[2]string]bag.Label{}}
+// newRater returns a rater that sends each batch to the first endpoint that accepts it.
+func newRater(c *clients, seed uint64, endpoints ...*endpoint) *rater {
+	return &rater{clients: c, endpoints: endpoints, rng: rand.New(rand.NewPCG(seed, 0)), labels: map[[2]string]bag.Label{}}
 }
 
-// say is the label of a new response. Those of odd numbers hold an insult.
-func (r *rater) say(i int) said {
+// item returns response number i with its label. Responses with odd numbers contain an insult.
+func (r *rater) item(i int) labeledItem {
 	label, second := bag.Compliant, "Have a good trip."
 	if i%2 == 1 {
 		label, second = bag.Violation, "You fool."
 	}
-	return said{ID: fmt.Sprint("r", i), Rater: "ann", Label: label, Response: fmt.Sprintf("Train %d leaves at noon. %s", i, second)}
+	return labeledItem{ID: fmt.Sprint("r", i), Rater: "ann", Label: label, Response: fmt.Sprintf("Train %d leaves at noon. %s", i, second)}
 }
 
-// fresh is a batch of new responses.
-func (r *rater) fresh(n int) (items []said) {
+// newItems returns a batch of new responses.
+func (r *rater) newItems(n int) (items []labeledItem) {
 	for range n {
-		items = append(items, r.say(r.ids))
+		items = append(items, r.item(r.ids))
 		r.ids++
 	}
 	return items
 }
 
-// mixed is a batch of new responses with another rater's label of an earlier one, which agrees, one that is sent
-// again, and sometimes a change of mind.
-func (r *rater) mixed() []said {
-	items := r.fresh(6)
-	again, second := r.say(r.rng.IntN(r.ids)), r.say(r.rng.IntN(r.ids))
+// mixed returns a batch of new responses, a duplicate of an earlier item, an agreeing label of another rater for an
+// earlier response, and sometimes a correction.
+func (r *rater) mixed() []labeledItem {
+	items := r.newItems(6)
+	again, second := r.item(r.rng.IntN(r.ids)), r.item(r.rng.IntN(r.ids))
 	if label, ok := r.acknowledged(again); ok {
 		again.Label = label
 	}
@@ -220,27 +220,27 @@ func (r *rater) mixed() []said {
 	}
 	second.Rater = "bob"
 	items = append(items, again, second)
-	if changed := r.say(r.rng.IntN(r.ids)); r.rng.IntN(10) == 0 {
+	if changed := r.item(r.rng.IntN(r.ids)); r.rng.IntN(10) == 0 {
 		changed.Label = bag.Violation
 		items = append(items, changed)
 	}
 	return items
 }
 
-func (r *rater) acknowledged(s said) (bag.Label, bool) {
+func (r *rater) acknowledged(s labeledItem) (bag.Label, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	label, ok := r.labels[[2]string{s.ID, s.Rater}]
 	return label, ok
 }
 
-// sendMixed sends mixed batches until the end.
+// sendMixed sends mixed batches until the clients end.
 func (r *rater) sendMixed(interval time.Duration) {
 	r.clients.every(interval, func() { r.send(r.mixed()) })
 }
 
 // send returns when a batch is acknowledged.
-func (r *rater) send(items []said) {
+func (r *rater) send(items []labeledItem) {
 	body, err := json.Marshal(map[string]any{"items": items})
 	if !assert.NoError(r.clients.t, err) {
 		return
@@ -248,27 +248,27 @@ func (r *rater) send(items []said) {
 	pause := time.NewTicker(20 * time.Millisecond)
 	defer pause.Stop()
 	for attempt := 0; ; attempt++ {
-		at := r.places[attempt%len(r.places)]
+		at := r.endpoints[attempt%len(r.endpoints)]
 		if got, sent := at.call(r.clients.http, http.MethodPost, "/v1/feedback", string(body)); sent {
 			if got.err == nil && got.code == http.StatusAccepted {
 				r.acknowledge(items, got.body, attempt == 0)
 				return
 			}
-			if !got.excused && !(r.patient && got.code == http.StatusServiceUnavailable) {
-				assert.Fail(r.clients.t, "feedback was not taken", "%d %s %v", got.code, got.body, got.err)
+			if !got.excused && !(r.retry503 && got.code == http.StatusServiceUnavailable) {
+				assert.Fail(r.clients.t, "feedback was not accepted", "%d %s %v", got.code, got.body, got.err)
 				return
 			}
 		}
 		select {
-		case <-r.clients.t.Context().Done(): // the test gives up
+		case <-r.clients.t.Context().Done(): // the test has failed
 			return
 		case <-pause.C:
 		}
 	}
 }
 
-// acknowledge remembers what a receipt vouches for, and checks that it counts well.
-func (r *rater) acknowledge(items []said, receipt []byte, first bool) {
+// acknowledge records what a receipt confirms, and checks its counts.
+func (r *rater) acknowledge(items []labeledItem, receipt []byte, first bool) {
 	t := r.clients.t
 	var got feedback.Receipt
 	if !assert.NoError(t, json.Unmarshal(receipt, &got)) || !assert.Empty(t, got.Rejected) {
@@ -287,7 +287,7 @@ func (r *rater) acknowledge(items []said, receipt []byte, first bool) {
 	r.batches++
 	assert.Equal(t, len(items), got.Accepted+got.Duplicates)
 	if first {
-		assert.Equal(t, changes, got.Accepted, "of a batch that was never sent before")
+		assert.Equal(t, changes, got.Accepted, "of a batch that was not sent before")
 	}
 }
 
@@ -297,21 +297,21 @@ func (r *rater) acknowledgedBatches() int {
 	return r.batches
 }
 
-// known is how many labels were acknowledged.
+// known returns the number of acknowledged labels.
 func (r *rater) known() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.labels)
 }
 
-// requireKept compares what was acknowledged with what a service counts and what the stream holds.
-func (r *rater) requireKept(t *testing.T, at *place, js jetstream.JetStream) {
+// requireKept compares the acknowledged labels with the count of a service and with the stream.
+func (r *rater) requireKept(t *testing.T, at *endpoint, js jetstream.JetStream) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		got, _ := at.call(r.clients.http, http.MethodGet, "/v1/feedback", "")
 		var stats feedback.Stats
 		return got.code == http.StatusOK && json.Unmarshal(got.body, &stats) == nil && stats.Records == r.known()
-	}, processtest.Patience, 50*time.Millisecond, "labels that the service counts")
+	}, processtest.Timeout, 50*time.Millisecond, "labels that the service counts")
 	consumer, err := js.OrderedConsumer(t.Context(), labels.StreamFeedback, jetstream.OrderedConsumerConfig{
 		FilterSubjects: []string{labels.SubjectFeedback + ".item.>"},
 	})
@@ -321,7 +321,7 @@ func (r *rater) requireKept(t *testing.T, at *place, js jetstream.JetStream) {
 	defer messages.Stop()
 	kept := map[[2]string]bag.Label{}
 	for left := uint64(1); left > 0; {
-		msg, err := messages.Next(jetstream.NextMaxWait(processtest.Patience))
+		msg, err := messages.Next(jetstream.NextMaxWait(processtest.Timeout))
 		require.NoError(t, err)
 		meta, err := msg.Metadata()
 		require.NoError(t, err)

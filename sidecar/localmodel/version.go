@@ -1,0 +1,51 @@
+package localmodel
+
+import (
+	"fmt"
+	"io"
+	"runtime"
+	"strings"
+
+	"github.com/prometheus/procfs"
+
+	"assay/rewardmodel/encoder"
+	"assay/sidecar/cli"
+)
+
+// WriteVersion writes version and build information, and the device and precisions of this machine.
+func WriteVersion(w io.Writer) error {
+	version, commit := cli.BuildVersion()
+	var device string
+	var precisions []string
+	if rt, err := encoder.NewRuntime(encoder.RuntimeOptions{}); err != nil {
+		device = err.Error()
+	} else {
+		device = rt.Device()
+		for _, p := range rt.Precisions() {
+			precisions = append(precisions, string(p))
+		}
+		rt.Close()
+	}
+	_, err := fmt.Fprintf(w, "version    %s\ncommit     %s\ngo         %s %s/%s\nlibtorch   %s\nprecision  %s\ndevice     %s\n",
+		version, commit, runtime.Version(), runtime.GOOS, runtime.GOARCH, libtorchFile(), strings.Join(precisions, ", "), device)
+	return err
+}
+
+// libtorchFile is the path of the libtorch library that this process has loaded,
+// or "linked" if it is unknown.
+func libtorchFile() string {
+	process, err := procfs.Self()
+	if err != nil {
+		return "linked"
+	}
+	maps, err := process.ProcMaps()
+	if err != nil {
+		return "linked"
+	}
+	for _, m := range maps {
+		if strings.Contains(m.Pathname, "libtorch_cpu") {
+			return m.Pathname
+		}
+	}
+	return "linked"
+}
