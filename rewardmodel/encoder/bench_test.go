@@ -154,24 +154,35 @@ func widen(b *testing.B, r *Runtime, dir string, aspects []string, context bool)
 	return out
 }
 
+// BenchmarkStep takes training steps on 32 utterances, without prompts and with eight of 100 tokens.
 func BenchmarkStep(b *testing.B) {
 	dir := benchCheckpoint(b)
 	r := newRuntime(b)
 	for _, p := range []Precision{FP32, BF16} {
-		b.Run(string(p), func(b *testing.B) {
-			l, err := r.NewLearner(openCheckpoint(b, dir), LearnerOptions{Precision: p})
-			if err != nil {
-				b.Fatal(err)
-			}
-			defer l.Close()
-			batch, tokens := sentences(32, l.net.cfg.Vocab)
-			for b.Loop() {
-				if _, err := l.Step(batch, 1e-5, alternatingLoss); err != nil {
+		for _, prompts := range []int{0, 8} {
+			b.Run(fmt.Sprintf("%s/%d", p, prompts), func(b *testing.B) {
+				l, err := r.NewLearner(openCheckpoint(b, dir), LearnerOptions{Precision: p, Context: true})
+				if err != nil {
 					b.Fatal(err)
 				}
-			}
-			b.ReportMetric(float64(tokens)*float64(b.N)/b.Elapsed().Seconds(), "tokens/s")
-		})
+				defer l.Close()
+				batch, tokens := sentences(32, l.net.cfg.Vocab)
+				rng := rand.New(rand.NewPCG(5, 6))
+				for i := range prompts {
+					prompt := randomTokens(rng, 100, l.net.cfg.Vocab)
+					for k := i; k < len(batch); k += prompts {
+						batch[k].Context = prompt
+					}
+				}
+				tokens += 100 * prompts
+				for b.Loop() {
+					if _, err := l.Step(batch, 1e-5, alternatingLoss); err != nil {
+						b.Fatal(err)
+					}
+				}
+				b.ReportMetric(float64(tokens)*float64(b.N)/b.Elapsed().Seconds(), "tokens/s")
+			})
+		}
 	}
 }
 

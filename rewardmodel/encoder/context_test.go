@@ -109,6 +109,39 @@ func TestScoreDoesNotDependOnSharedContexts(t *testing.T) {
 	}
 }
 
+// TestRuns checks the runs of attention: each sequence and context is in one, and those of a run share a context.
+func TestRuns(t *testing.T) {
+	rng := rand.New(rand.NewPCG(15, 16))
+	m := loadPlain(t, newRuntime(t), "../checkpoint/testdata/bert-aspects", FP32)
+	p, err := m.net.pack(withContexts(rng, 100, 22, 96))
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, member := p.runs()
+	seen := slices.Clone(member)
+	slices.Sort(seen)
+	for i, s := range seen {
+		if int(s) != i {
+			t.Fatalf("members %v", seen)
+		}
+	}
+	sequences := len(p.lengths)
+	if len(seen) != sequences+4 || run[0] != 0 || int(run[len(run)-1]) != len(member) {
+		t.Fatalf("%d members in runs %v", len(seen), run)
+	}
+	for r := range len(run) - 1 {
+		part := member[run[r]:run[r+1]]
+		if len(part) == 0 || len(part) > maxRun || r >= len(run)-5 && int(part[0]) != sequences+r-(len(run)-5) {
+			t.Fatalf("run %d is %v", r, part)
+		}
+		for k, s := range part[1:] {
+			if p.contexts.of[s] < 0 || p.contexts.of[s] != p.contexts.of[part[0]] || p.lengths[s] < p.lengths[part[k]] {
+				t.Errorf("run %d is %v", r, part)
+			}
+		}
+	}
+}
+
 // TestContextChangesTheScore guards against a context that is read but has no effect.
 func TestContextChangesTheScore(t *testing.T) {
 	r := newRuntime(t)

@@ -55,6 +55,7 @@ func (d *fusedDense) apply(k kernels, x activations, activation string) linearOu
 type fusedBatch struct {
 	heads                // of the sequences
 	all            heads // of the sequences and the contexts
+	sequences      int
 	tokens, padded int64 // rows, without and with padding
 	firsts         int64 // sequences, with padding
 }
@@ -65,9 +66,9 @@ func (f *fused) encode(scope *tensorScope, p *packed) *ts.Tensor {
 	k := kernels{scope, f.threads}
 	size, longest := int64(n.cfg.HiddenSize/n.cfg.Heads), p.longest()
 	b := fusedBatch{
-		tokens: int64(len(p.ids)) - p.padding, padded: int64(len(p.ids)), firsts: int64(len(p.first)),
+		sequences: len(p.lengths), tokens: int64(len(p.ids)) - p.padding, padded: int64(len(p.ids)), firsts: int64(len(p.first)),
 		heads: heads{
-			count: int64(n.cfg.Heads), size: size, scale: n.scale[0], sequences: len(p.lengths),
+			count: int64(n.cfg.Heads), size: size, scale: n.scale[0], runs: len(p.lengths),
 			first: scope.int64s(p.first, n.device), length: scope.int64s(p.lengths, n.device), longest: longest, scratch: k.attendScratch(longest, size),
 		},
 	}
@@ -76,15 +77,16 @@ func (f *fused) encode(scope *tensorScope, p *packed) *ts.Tensor {
 	if p.types != nil {
 		types = scope.int64s(p.types, n.device)
 		first, length := p.contextRows()
-		b.contextFirst, b.contextLength = scope.int64s(first, n.device), scope.int64s(length, n.device)
+		run, member := p.runs()
 		none := make([]int64, len(p.contexts.first)) // a context has no context
-		sequences := len(p.lengths)
+		b.runs = len(run) - 1 - len(none)
+		b.run, b.member = scope.int64s(run, n.device), scope.int64s(member, n.device)
+		b.contextFirst = scope.int64s(slices.Concat(first, none), n.device)
+		b.contextLength = scope.int64s(slices.Concat(length, none), n.device)
 		b.all = b.heads
-		b.all.sequences += len(none)
-		b.all.first = scope.int64s(slices.Concat(p.first[:sequences], p.contexts.first), n.device)
+		b.all.runs += len(none)
+		b.all.first = scope.int64s(slices.Concat(p.first[:b.sequences], p.contexts.first), n.device)
 		b.all.length = scope.int64s(slices.Concat(p.lengths, p.contexts.lengths), n.device)
-		b.all.contextFirst = scope.int64s(slices.Concat(first, none), n.device)
-		b.all.contextLength = scope.int64s(slices.Concat(length, none), n.device)
 	}
 	x := k.embed(n, f.embedNorm, scope.int64s(p.ids, n.device), scope.int64s(p.positions, n.device), types, f.kind, f.layers[0].query.int8)
 	for i := range f.layers {

@@ -369,6 +369,20 @@ int64_t attend_scratch(int64_t longest, int64_t size) {
 	return 2 * up(longest) * up(size) + 2 * Q * up(size) + Q * up(longest);
 }
 
+// load writes rows [first, first + n) of the keys and values of a head to columns at and rows at of the scratch.
+INLINE void load(const attend_args *a, int64_t first, int64_t n, int64_t head, float *keys, int64_t stride, float *values, int64_t at) {
+	const int64_t size = a->size, wide = up(size);
+	for (int64_t t = 0; t < n; t++)
+		for (int64_t c = 0; c < wide; c += W) {
+			vec k = take(&a->k, first + t, head + c, size - c);
+			ahead(&a->k, first + t, head + c + size);
+			ahead(&a->v, first + t, head + c + size);
+			ahead(&a->q, first + t, head + c + size);
+			for (int i = 0; i < W; i++) keys[(c + i) * stride + at + t] = k[i];
+			*(vec *)(values + (at + t) * wide + c) = take(&a->v, first + t, head + c, size - c);
+		}
+}
+
 EACH_CPU static void attend_some(const void *args, int64_t from, int64_t to, int thread) {
 	const attend_args *a = args;
 	const int64_t size = a->size, wide = up(size), room = attend_scratch(a->longest, size);
@@ -376,40 +390,36 @@ EACH_CPU static void attend_some(const void *args, int64_t from, int64_t to, int
 	float *queries = values + up(a->longest) * wide, *results = queries + Q * wide, *scores = results + Q * wide;
 	for (int64_t task = from; task < to; task++) {
 		// the longest first, so that no thread starts it when the others are done
-		int64_t s = a->sequences - 1 - task / a->heads, at = task % a->heads * size;
-		int64_t first = a->first[s], length = a->length[s], context = a->context_length ? a->context_length[s] : 0;
-		int64_t total = context + length, padded = up(total);
-		for (int64_t t = 0; t < total; t++) {
-			int64_t row = t < context ? a->context_first[s] + t : first + t - context;
-			for (int64_t c = 0; c < wide; c += W) {
-				vec k = take(&a->k, row, at + c, size - c);
-				ahead(&a->k, row, at + c + size);
-				ahead(&a->v, row, at + c + size);
-				ahead(&a->q, row, at + c + size);
-				for (int i = 0; i < W; i++) keys[(c + i) * padded + t] = k[i];
-				*(vec *)(values + t * wide + c) = take(&a->v, row, at + c, size - c);
+		int64_t run = a->runs - 1 - task / a->heads, at = task % a->heads * size;
+		int64_t begin = a->run ? a->run[run] : run, end = a->run ? a->run[run + 1] : run + 1;
+		int64_t last = a->member ? a->member[end - 1] : end - 1; // the longest
+		int64_t context = a->context_length ? a->context_length[last] : 0, stride = up(context + a->length[last]);
+		if (context) load(a, a->context_first[last], context, at, keys, stride, values, 0);
+		for (int64_t m = begin; m < end; m++) {
+			int64_t s = a->member ? a->member[m] : m;
+			int64_t first = a->first[s], length = a->length[s], total = context + length, padded = up(total);
+			load(a, first, length, at, keys, stride, values, context);
+			for (int64_t d = 0; d < wide; d++)
+				for (int64_t t = total; t < padded; t++) keys[d * stride + t] = 0;
+			int64_t asked = a->first_only ? 1 : length, base = a->first_only ? s : first;
+			for (int64_t t = 0; t < asked; t += Q) {
+				int64_t n = asked - t < Q ? asked - t : Q;
+				float by[Q];
+				for (int64_t r = 0; r < Q; r++)
+					for (int64_t c = 0; c < wide; c += W) {
+						vec q = all(0);
+						if (r < n) q = take(&a->q, base + t + r, at + c, size - c) * a->scale;
+						*(vec *)(queries + r * wide + c) = q;
+					}
+				matmul(queries, wide, keys, stride, scores, padded, wide, padded);
+				for (int64_t r = 0; r < n; r++) by[r] = 1.0f / softmax(scores + r * padded, total);
+				matmul(scores, padded, values, wide, results, wide, total, wide);
+				for (int64_t r = 0; r < n; r++)
+					for (int64_t c = 0; c < wide; c += W)
+						put(a->out, a->half, (base + t + r) * a->heads * size + at + c, *(vec *)(results + r * wide + c) * by[r], size - c);
 			}
-		}
-		for (int64_t d = 0; d < wide; d++)
-			for (int64_t t = total; t < padded; t++) keys[d * padded + t] = 0;
-		int64_t asked = a->first_only ? 1 : length, base = a->first_only ? s : first;
-		for (int64_t t = 0; t < asked; t += Q) {
-			int64_t n = asked - t < Q ? asked - t : Q;
-			float by[Q];
-			for (int64_t r = 0; r < Q; r++)
-				for (int64_t c = 0; c < wide; c += W) {
-					vec q = all(0);
-					if (r < n) q = take(&a->q, base + t + r, at + c, size - c) * a->scale;
-					*(vec *)(queries + r * wide + c) = q;
-				}
-			matmul(queries, wide, keys, padded, scores, padded, wide, padded);
-			for (int64_t r = 0; r < n; r++) by[r] = 1.0f / softmax(scores + r * padded, total);
-			matmul(scores, padded, values, wide, results, wide, total, wide);
-			for (int64_t r = 0; r < n; r++)
-				for (int64_t c = 0; c < wide; c += W)
-					put(a->out, a->half, (base + t + r) * a->heads * size + at + c, *(vec *)(results + r * wide + c) * by[r], size - c);
 		}
 	}
 }
 
-void attend(const attend_args *a, int threads) { share(attend_some, a, a->sequences * a->heads, 4, threads); }
+void attend(const attend_args *a, int threads) { share(attend_some, a, a->runs * a->heads, 4, threads); }

@@ -164,13 +164,15 @@ func rotate(v []float32, columns int) {
 type heads struct {
 	count, size int64
 	scale       float64
-	sequences   int
+	runs        int
 	first       *ts.Tensor // [sequences or more] row of the first token
 	length      *ts.Tensor // [sequences]
 	longest     int64      // maximum length, with the context
 	scratch     *ts.Tensor // see attendScratch
 
-	contextFirst, contextLength *ts.Tensor // [sequences] rows of the context, none if its length is 0; nil for no contexts
+	// Nil without contexts.
+	contextFirst, contextLength *ts.Tensor // [sequences] rows of the context, none if its length is 0
+	run, member                 *ts.Tensor // the sequences of each run, which share a context; see kernels.h
 }
 
 // attendScratch allocates the scratch memory of attend.
@@ -190,9 +192,10 @@ func (k kernels) attend(h heads, q, kv linearOutput, keys, values int64, firstOn
 	}
 	clear(mem[used*hidden*int64(kind.Size()):])
 	a := C.attend_args{
-		sequences: C.int64_t(h.sequences), heads: C.int64_t(h.count), size: C.int64_t(h.size),
+		runs: C.int64_t(h.runs), heads: C.int64_t(h.count), size: C.int64_t(h.size),
 		first: k.int64s(h.first), length: k.int64s(h.length),
-		context_first: k.int64s(h.contextFirst), context_length: k.int64s(h.contextLength), q: k.matrix(q, 0), k: k.matrix(kv, keys), v: k.matrix(kv, values),
+		context_first: k.int64s(h.contextFirst), context_length: k.int64s(h.contextLength),
+		run: k.int64s(h.run), member: k.int64s(h.member), q: k.matrix(q, 0), k: k.matrix(kv, keys), v: k.matrix(kv, values),
 		scale: C.float(h.scale), scratch: k.floats(h.scratch), longest: C.int64_t(h.longest), out: unsafe.Pointer(&mem[0]), half: half(kind),
 	}
 	if firstOnly {

@@ -46,9 +46,12 @@ typedef struct {
 } add_norm_args;
 
 typedef struct {
-	int64_t sequences, heads, size; // size of a head
-	const int64_t *first, *length;  // [sequences]
+	int64_t runs, heads, size;     // size of a head
+	const int64_t *first, *length; // [sequences]
 	const int64_t *context_first, *context_length; // [sequences]: rows of k and v before those of the sequence; NULL: none
+	// Run r is the sequences member[run[r]] to member[run[r + 1] - 1], of ascending length, which share a context: its
+	// keys and values are loaded once. NULL: run r is sequence r.
+	const int64_t *run, *member;
 	int32_t first_only;             // queries are only the sequences' first tokens, one row each
 	matrix q, k, v;
 	float scale;

@@ -151,6 +151,31 @@ func (p *packed) contextRows() (first, length []int64) {
 	return first, length
 }
 
+// maxRun bounds the sequences that one thread runs attention for at a time.
+const maxRun = 8
+
+// runs divides sequences into runs that share a context, and appends one run per context. Run r is member[run[r]] to
+// member[run[r+1]-1], of ascending length; a context follows the sequences in number.
+func (p *packed) runs() (run, member []int64) {
+	by := make([][]int64, len(p.contexts.first))
+	for s, at := range p.contexts.of {
+		if at >= 0 {
+			by[at] = append(by[at], int64(s))
+			continue
+		}
+		run, member = append(run, int64(len(member))), append(member, int64(s))
+	}
+	for _, sharing := range by {
+		for part := range slices.Chunk(sharing, maxRun) {
+			run, member = append(run, int64(len(member))), append(member, part...)
+		}
+	}
+	for at := range p.contexts.first {
+		run, member = append(run, int64(len(member))), append(member, int64(len(p.lengths)+at))
+	}
+	return append(run, int64(len(member))), member
+}
+
 // longest is the maximum number of tokens that a token attends to.
 func (p *packed) longest() int64 {
 	longest := slices.Max(p.lengths)
