@@ -29,7 +29,7 @@ func TestWatchReportsEachChangeAndFailureOnce(t *testing.T) {
 		var failures []error
 		go file.Watch(ctx, func(content []byte) { changes = append(changes, string(content)) }, func(err error) { failures = append(failures, err) })
 		poll := func() {
-			time.Sleep(3 * Period)
+			<-time.After(3 * Period)
 			synctest.Wait()
 		}
 		poll()

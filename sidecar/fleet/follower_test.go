@@ -41,13 +41,13 @@ func TestFollowerReportsAFailureOnce(t *testing.T) {
 			f.run(ctx, changes)
 		}()
 		changes <- retrain.Current{Version: "v0", Revision: 1}
-		time.Sleep(time.Hour)
+		<-time.After(time.Hour)
 		synctest.Wait()
 		require.Equal(t, 1, strings.Count(log.String(), "cannot load the current model version; run assay models promote"), log.String())
 		require.EqualValues(t, 1, events)
 
 		changes <- retrain.Current{Version: "v0", Revision: 3}
-		time.Sleep(time.Hour)
+		<-time.After(time.Hour)
 		synctest.Wait()
 		require.Equal(t, 2, strings.Count(log.String(), "cannot load"), "another decision for the same version")
 		stop()
