@@ -17,13 +17,16 @@ import (
 type Score struct {
 	cli.InputFlags
 	offsetFlag
-	Reward                 string        `default:"compliance" enum:"compliance,logit,raw" help:"Reward scale (${enum})."`
-	Aggregate              string        `default:"max" enum:"max,topk,noisy_or,mean" help:"Aggregation of the instance violations into that of the response (${enum})."`
-	TopK                   int           `default:"${top_k}" help:"Number of instances that --aggregate topk averages."`
-	Instances              bool          `default:"true" negatable:"" help:"Include the instances in each result."`
-	Reasoning              string        `default:"skip" enum:"skip,score" help:"Whether to skip or score <think> blocks (${enum})."`
-	Timeout                time.Duration `default:"5m" help:"Timeout of each request to a service."`
-	DataDir                string        `default:"${data_dir}" placeholder:"DIR" help:"Data directory of a private service on this machine, for its token (${default})."`
+	Reward                 string             `default:"compliance" enum:"compliance,logit,raw" help:"Reward scale (${enum})."`
+	Aggregate              string             `default:"max" enum:"max,topk,noisy_or,mean" help:"Aggregation of the instance violations into that of the response (${enum})."`
+	TopK                   int                `default:"${top_k}" help:"Number of instances that --aggregate topk averages."`
+	Instances              bool               `default:"true" negatable:"" help:"Include the instances in each result."`
+	Reasoning              string             `default:"skip" enum:"skip,score" help:"Whether to skip or score <think> blocks (${enum})."`
+	Aspects                bool               `help:"Include the result of each aspect (rule) of the model."`
+	Combination            string             `enum:",min,sum,lexicographic" default:"" help:"Combination of the aspects into one reward (min, sum or lexicographic); default: that of the model."`
+	Weights                map[string]float64 `name:"weight" placeholder:"ASPECT=WEIGHT" help:"Weights of aspects in the combination; those of the others are the model's. Repeat for several."`
+	Timeout                time.Duration      `default:"5m" help:"Timeout of each request to a service."`
+	DataDir                string             `default:"${data_dir}" placeholder:"DIR" help:"Data directory of a private service on this machine, for its token (${default})."`
 	denseFlags             `group:"Dense rewards:"`
 	cli.NATSFlags          `group:"Score through a running service instead of a local model:"`
 	localmodel.Flags       `group:"Model:"`
@@ -50,6 +53,7 @@ func (c *Score) Run(a *cli.App) (err error) {
 		Reward: rewardmodel.Reward(c.Reward), Aggregate: rewardmodel.Aggregate(c.Aggregate),
 		OffsetUnit: c.unit(), Reasoning: rewardmodel.Reasoning(c.Reasoning),
 		Instances: &c.Instances, TopK: &c.TopK,
+		Aspects: c.Aspects, Combination: rewardmodel.Combination(c.Combination), Weights: c.Weights,
 	}
 	if c.TopK < 1 {
 		return cli.Usage(fmt.Errorf("--top-k is %d; give at least 1", c.TopK))

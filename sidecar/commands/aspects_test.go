@@ -1,0 +1,123 @@
+package commands_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"assay/rewardmodel"
+	"assay/sidecar/cli"
+	"assay/sidecar/processtest"
+)
+
+// aspectBags is a bag file with the labels of two aspects: "You fool." is rude, and "I cannot help." refuses.
+func aspectBags(t *testing.T, n int) string {
+	t.Helper()
+	var b strings.Builder
+	label := func(violation bool) string {
+		if violation {
+			return "violation"
+		}
+		return "compliant"
+	}
+	for i := range n {
+		rude, refuses := i%2 == 0, i/2%2 == 0
+		text := fmt.Sprintf("Train %d leaves at noon.", i)
+		if rude {
+			text += " You fool."
+		}
+		if refuses {
+			text += " I cannot help."
+		}
+		fmt.Fprintf(&b, `{"id":"b%d","prompt":"When does train %d leave?","labels":{"rude":%q,"refusal":%q},"response":%q}`+"\n",
+			i, i, label(rude), label(refuses), text)
+	}
+	path := filepath.Join(t.TempDir(), "aspects.jsonl")
+	require.NoError(t, os.WriteFile(path, []byte(b.String()), 0o600))
+	return path
+}
+
+// A model with one unnamed rule becomes one with two rules that reads the prompt. It scores each rule, is evaluated on
+// each, and is trained further on the labels of one.
+func TestTrainAspects(t *testing.T) {
+	bags, out := aspectBags(t, 80), filepath.Join(t.TempDir(), "two")
+	args := append(processtest.TrainArgs(processtest.TinyModel(t, nil), bags, out, 6),
+		"--aspects", "rude,refusal", "--context", "--context-tokens", "16", "--loss", "cross-entropy", "--batch", "32")
+	_, stderr, code := assay(t, "", args...)
+	require.Equal(t, cli.ExitDone, code, stderr)
+	man := processtest.Manifest(t, out)
+	require.True(t, man.Context)
+	require.Equal(t, 16, man.ContextTokens)
+	require.Len(t, man.Aspects, 2)
+	require.Equal(t, "rude", man.Aspects[0].Name)
+	require.NotEqual(t, man.Aspects[0].Threshold, man.Aspects[1].Threshold)
+	require.Equal(t, man.Aspects[0].Threshold, man.Threshold, "for readers that know one rule")
+
+	line := `{"id":"a","prompt":"When does train 3 leave?","response":"Train 3 leaves at noon. You fool."}` + "\n"
+	score := func(flags ...string) rewardmodel.Result {
+		t.Helper()
+		stdout, stderr, code := assay(t, line, append([]string{"score", "--model", out, "--threads", "1", "--precision", "fp32"}, flags...)...)
+		require.Equal(t, cli.ExitDone, code, stderr)
+		return processtest.Results(t, stdout)[0]
+	}
+	r := score("--aspects")
+	require.Len(t, r.Aspects, 2)
+	require.Greater(t, r.Aspects["rude"].Violation, r.Aspects["refusal"].Violation)
+	require.Equal(t, min(r.Aspects["rude"].Reward, r.Aspects["refusal"].Reward), r.Reward)
+	require.Contains(t, []string{"rude", "refusal"}, r.Aspect)
+	require.Equal(t, r.Aspects["refusal"].Reward, score("--weight", "rude=0").Reward)
+	require.Nil(t, score().Aspects)
+	_, stderr, code = assay(t, line, "score", "--model", out, "--weight", "style=1")
+	require.NotEqual(t, cli.ExitDone, code)
+	require.Contains(t, stderr, "unknown aspect")
+
+	stdout, stderr, code := assay(t, "", "eval", "--model", out, "--bags", bags, "--resamples", "0", "--threads", "1")
+	require.Equal(t, cli.ExitDone, code, stderr)
+	var report struct {
+		BagAUROC float64 `json:"bag_auroc"`
+		Aspects  map[string]struct {
+			BagAUROC float64 `json:"bag_auroc"`
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(stdout), &report))
+	require.Greater(t, report.Aspects["rude"].BagAUROC, 0.75)
+	require.Greater(t, report.Aspects["refusal"].BagAUROC, 0.75)
+
+	next := filepath.Join(t.TempDir(), "next")
+	one := filepath.Join(t.TempDir(), "one.jsonl")
+	text, err := os.ReadFile(bags)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(one, []byte(strings.ReplaceAll(string(text), `"refusal"`, `"unheard"`)), 0o600))
+	_, stderr, code = assay(t, "", processtest.TrainArgs(out, one, next, 1)...)
+	require.Equal(t, cli.ExitDone, code, stderr)
+	require.Contains(t, stderr, "no bag has a label for the aspect")
+	require.Contains(t, stderr, "unheard")
+	after := processtest.Manifest(t, next)
+	require.Equal(t, man.Aspects[1], after.Aspects[1], "what was not trained keeps its threshold")
+	require.True(t, after.Context)
+}
+
+func TestTrainAspectErrors(t *testing.T) {
+	model, bags := processtest.TinyModel(t, nil), aspectBags(t, 8)
+	for want, flags := range map[string][]string{
+		"is not the name of an aspect":               {"--aspects", "Rude"},
+		"rude is given twice":                        {"--aspects", "rude,rude"},
+		"no bag has a label for an aspect":           {"--aspects", "style,length"},
+		"the probability of hiding the context is 2": {"--aspects", "rude,refusal", "--context", "--context-dropout", "2"},
+		`aspect rude: bags that cannot be learned`:   nil,
+	} {
+		file := bags
+		if flags == nil {
+			flags, file = []string{"--aspects", "rude,refusal"}, filepath.Join(t.TempDir(), "one.jsonl")
+			require.NoError(t, os.WriteFile(file, []byte(`{"id":"a","labels":{"rude":"violation"},"response":"You fool."}`+"\n"), 0o600))
+		}
+		_, stderr, code := assay(t, "", append(processtest.TrainArgs(model, file, filepath.Join(t.TempDir(), "out"), 1), flags...)...)
+		require.NotEqual(t, cli.ExitDone, code, want)
+		require.Contains(t, stderr, want)
+	}
+}
