@@ -258,7 +258,7 @@ func (b *labelBench) learn(ctx context.Context, row *labelRow, labelled []int, s
 	if err != nil {
 		return nil, err
 	}
-	tested, err := train.ScoreBags(ctx, learner, b.test, method)
+	tested, err := train.ScoreBags(ctx, learner, 0, b.test, method)
 	if err != nil {
 		return nil, err
 	}
@@ -273,7 +273,7 @@ func (b *labelBench) learn(ctx context.Context, row *labelRow, labelled []int, s
 	if !scored {
 		return nil, nil
 	}
-	judged, err := train.ScoreBags(ctx, learner, b.data, method)
+	judged, err := train.ScoreBags(ctx, learner, 0, b.data, method)
 	if err != nil {
 		return nil, err
 	}

@@ -40,6 +40,7 @@ type benchCmd struct {
 	Fleet      fleetCmd      `cmd:"" help:"Size a fleet: measure a replica and its NATS, load a fleet, simulate many replicas."`
 	Train      trainCmd      `cmd:"" help:"Take the same training steps as PyTorch and compare the speed."`
 	Candidates candidatesCmd `cmd:"" help:"Compare labels of the responses that the service suggests with labels of random responses."`
+	Aspects    aspectsCmd    `cmd:"" help:"Compare a model with two aspects with models of one, on synthetic bags."`
 	Paper      paperCmd      `cmd:"" help:"Reproduce the experiments of the BFGPU paper."`
 	PaperRun   paperRunCmd   `cmd:"" hidden:""`
 }

@@ -80,7 +80,7 @@ func (j paperJob) run(ctx context.Context, log zerolog.Logger, report func(paper
 	if err != nil {
 		return paper.Record{}, err
 	}
-	scores, err := train.ScoreBags(ctx, learner, test, method)
+	scores, err := train.ScoreBags(ctx, learner, 0, test, method)
 	if err != nil {
 		return paper.Record{}, err
 	}

@@ -142,7 +142,7 @@ func (c *trainCmd) work(ctx context.Context, log zerolog.Logger) (*trainWork, er
 	if err != nil {
 		return nil, cli.Usage(fmt.Errorf("--init: %w", err))
 	}
-	data, _, err := localmodel.ReadBags(ctx, c.Bags, tok, localmodel.BagOptions{Aspects: []string{rewardmodel.DefaultAspect}, MaxLength: base.MaxLength()}, log)
+	data, _, err := localmodel.ReadBags(ctx, c.Bags, tok, localmodel.BagOptions{MaxLength: base.MaxLength()}, log)
 	if err != nil {
 		return nil, err
 	}

@@ -96,7 +96,7 @@ func TestStatefulMethodsResume(t *testing.T) {
 func TestStatefulMethodsRejectUnusableState(t *testing.T) {
 	data, _ := syntheticBags(4, 2)
 	for _, m := range stateful(t) {
-		if _, err := ScoreBags(t.Context(), newLinear(), data, m); !errors.Is(err, ErrUntrained) {
+		if _, err := ScoreBags(t.Context(), newLinear(), 0, data, m); !errors.Is(err, ErrUntrained) {
 			t.Errorf("%s untrained: %v", m.Name(), err)
 		}
 		for _, damaged := range [][]byte{nil, []byte("abc"), bytes.Repeat([]byte{1}, 8*1000+3)} {

@@ -17,7 +17,7 @@ func TestHeadsLearnFromBags(t *testing.T) {
 		if _, err := Run(t.Context(), l, train, cfg); err != nil {
 			t.Fatal(err)
 		}
-		scores, err := ScoreBags(t.Context(), l, test, m)
+		scores, err := ScoreBags(t.Context(), l, 0, test, m)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -158,9 +158,9 @@ func (cfg Config) judge(ctx context.Context, learner aspectLearner, result *Resu
 	return nil
 }
 
-// ScoreBags scores the bags of data with a trained learner. The method must be the one that Run trained.
-func ScoreBags(ctx context.Context, learner Learner, data *Data, m Method) ([]Score, error) {
-	return m.Score(&Network{Data: data, ctx: ctx, learner: aspectLearner{learner: learner}})
+// ScoreBags scores the bags of data for an aspect of a trained learner. The method must be the one that Run trained.
+func ScoreBags(ctx context.Context, learner Learner, aspect int, data *Data, m Method) ([]Score, error) {
+	return m.Score(&Network{Data: data, ctx: ctx, learner: aspectLearner{learner, aspect}})
 }
 
 func (cfg Config) sigmas(data *Data) (micro, macro float64) {

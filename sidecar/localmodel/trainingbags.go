@@ -24,7 +24,7 @@ import (
 
 // BagOptions say how bags become training data.
 type BagOptions struct {
-	Aspects       []string // of the model, in the order of its logits
+	Aspects       []string // of the model, in the order of its logits; nil: one without a name
 	MaxLength     int      // tokens of a sequence, special tokens included
 	ContextTokens int      // that the model reads of the prompt, special tokens included; 0: none
 }
@@ -44,6 +44,9 @@ type bagReader struct {
 }
 
 func newBagReader(tok *tokenizer.Tokenizer, o BagOptions) *bagReader {
+	if o.Aspects == nil {
+		o.Aspects = []string{rewardmodel.DefaultAspect}
+	}
 	r := &bagReader{
 		BagOptions: o, tok: tok, room: o.MaxLength - tok.Special(), sum: sha256.New(),
 		inspect: make([]bag.Inspector, len(o.Aspects)), contexts: map[string][]int32{}, unknown: map[string]int{},
@@ -114,13 +117,22 @@ func (r *bagReader) report(log zerolog.Logger) error {
 // TokenizeBags tokenizes bags into training data for a model with one aspect whose sequences have at most maxLength
 // tokens. truncated counts the responses that are longer than that as one sequence.
 func TokenizeBags(ctx context.Context, bags []bag.Bag, tok *tokenizer.Tokenizer, maxLength int) (data *train.Data, truncated int, err error) {
-	r := newBagReader(tok, BagOptions{Aspects: []string{rewardmodel.DefaultAspect}, MaxLength: maxLength})
+	all, truncated, err := TokenizeAspects(ctx, bags, tok, BagOptions{MaxLength: maxLength})
+	if err != nil {
+		return nil, 0, err
+	}
+	return all[0], truncated, nil
+}
+
+// TokenizeAspects is TokenizeBags for a model with several aspects; data has the bags that are labeled for each.
+func TokenizeAspects(ctx context.Context, bags []bag.Bag, tok *tokenizer.Tokenizer, o BagOptions) (data []*train.Data, truncated int, err error) {
+	r := newBagReader(tok, o)
 	for _, b := range bags {
 		if err := r.add(ctx, b); err != nil {
 			return nil, 0, err
 		}
 	}
-	return r.data[0], r.truncated, nil
+	return r.data, r.truncated, nil
 }
 
 func (r *bagReader) read(ctx context.Context, name string) error {

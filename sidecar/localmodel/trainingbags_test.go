@@ -10,7 +10,6 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
-	"assay/rewardmodel"
 	"assay/rewardmodel/tokenizer"
 	"assay/sidecar/cli"
 )
@@ -27,11 +26,11 @@ func TestReadBagsCanceled(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "bags.jsonl")
 		require.NoError(t, os.WriteFile(file, []byte(`{"id":"a","label":"violation","response":"`+text+`"}`+"\n"+
 			`{"id":"b","label":"compliant","response":"Fine."}`+"\n"), 0o600))
-		_, _, err = ReadBags(t.Context(), []string{file}, tok, BagOptions{Aspects: []string{rewardmodel.DefaultAspect}, MaxLength: 128}, zerolog.Nop())
+		_, _, err = ReadBags(t.Context(), []string{file}, tok, BagOptions{MaxLength: 128}, zerolog.Nop())
 		require.NoError(t, err, kind)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		_, _, err = ReadBags(ctx, []string{file}, tok, BagOptions{Aspects: []string{rewardmodel.DefaultAspect}, MaxLength: 128}, zerolog.Nop())
+		_, _, err = ReadBags(ctx, []string{file}, tok, BagOptions{MaxLength: 128}, zerolog.Nop())
 		require.ErrorIs(t, err, context.Canceled, kind)
 		require.Equal(t, cli.ExitFailed, cli.ExitCode(err), kind)
 	}
