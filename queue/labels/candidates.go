@@ -121,7 +121,7 @@ func (l *Log) prepare(c *candidate) (*write, verdict) {
 	c.mark = l.Index().Place(c.record) // not earlier: nothing removes a mark that is never stored
 	msg := &nats.Msg{Subject: recordSubject(c.mark.ID, c.mark.Rater), Data: body, Header: nats.Header{}}
 	setMark(msg.Header, c.mark)
-	js.Sign(msg.Subject, msg.Header)
+	js.SetRecordHeader(msg.Subject, msg.Header)
 	last := strconv.FormatUint(replaces, 10)
 	msg.Header.Set(jetstream.ExpectedStreamHeader, StreamFeedback)
 	msg.Header.Set(jetstream.ExpectedLastSubjSeqHeader, last)
