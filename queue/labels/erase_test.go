@@ -21,8 +21,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// nothingOf waits until only the tombstone of an id is left.
-func nothingOf(t *testing.T, f *labels.Log, id string) {
+// requireErased waits until only the tombstone of an id is stored.
+func requireErased(t *testing.T, f *labels.Log, id string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		left, err := f.RecordsOf(t.Context(), id)
@@ -48,7 +48,7 @@ func TestErase(t *testing.T) {
 	n, err := f.Erase(t.Context(), "x")
 	require.NoError(t, err)
 	require.Equal(t, 3, n)
-	nothingOf(t, f, "x")
+	requireErased(t, f, "x")
 	require.True(t, f.Index().Erased(feedback.HashOf("x")))
 	require.Len(t, labelstest.Records(t, f), 50)
 	_, found, err := f.Scored(t.Context(), "x")
@@ -56,7 +56,7 @@ func TestErase(t *testing.T) {
 	require.False(t, found)
 
 	labelstest.Rejects(t, f, feedback.CodeErased, "erased", labelstest.Labelled("x", bag.Violation))
-	require.NoError(t, f.KeepScored(t.Context(), []labels.ScoredResponse{labelstest.Scored("x", secret)}), "left out")
+	require.NoError(t, f.KeepScored(t.Context(), []labels.ScoredResponse{labelstest.Scored("x", secret)}), "skipped")
 	require.Equal(t, 1, jstest.Count(jstest.JetStream(t, q.Conn()), labels.StreamScored))
 
 	// Again, and of unknown ids.
@@ -70,7 +70,7 @@ func TestErase(t *testing.T) {
 	require.False(t, jstest.OnDisk(t, cfg.Server.DataDir, secret), "overwritten")
 }
 
-// One process erases while another stores labels of the same ids.
+// One replica erases while another stores labels of the same ids.
 func TestEraseWhileAnotherReplicaAppends(t *testing.T) {
 	t.Parallel()
 	const ids = 20
@@ -102,7 +102,7 @@ func TestEraseWhileAnotherReplicaAppends(t *testing.T) {
 	stop()
 	done.Wait()
 	for i := range ids {
-		nothingOf(t, f, fmt.Sprint("e", i))
+		requireErased(t, f, fmt.Sprint("e", i))
 	}
 	require.Eventually(t, func() bool { return jstest.Count(jstest.JetStream(t, q.Conn()), labels.StreamScored) == 0 }, jstest.Timeout, 10*time.Millisecond)
 	require.Equal(t, ids, jstest.Count(jstest.JetStream(t, q.Conn()), labels.StreamFeedback), "the tombstones")
@@ -128,7 +128,7 @@ func TestErasureIsCompletedAfterARestart(t *testing.T) {
 
 	q = queuetest.Open(t, cfg)
 	require.Len(t, labelstest.Records(t, q.Labels()), 9)
-	nothingOf(t, q.Labels(), "r4")
+	requireErased(t, q.Labels(), "r4")
 }
 
 // Records expire, tombstones do not.
@@ -240,7 +240,7 @@ func TestShorterRetention(t *testing.T) {
 	require.ErrorIs(t, err, jetstream.ErrStreamNotFound)
 }
 
-// Labels expire by the clock of the server, which stamped them.
+// The age of a label counts by the clock of the server, which sets its timestamp.
 func TestLabelsExpireByTheClockOfTheServer(t *testing.T) {
 	t.Parallel()
 	ctx := jstest.Context(t)

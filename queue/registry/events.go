@@ -93,7 +93,7 @@ func (r *Registry) follow(after uint64) *js.Follower {
 	return &js.Follower{JetStream: r.js, Stream: StreamEvents, Filter: SubjectEvents + ".>", Cursor: after, Prefetch: eventsPrefetch, Log: r.log}
 }
 
-// errUnrecognizedEvent says that a message of ASSAY_EVENTS is not authentic.
+// errUnrecognizedEvent reports that a message of ASSAY_EVENTS is not authentic.
 var errUnrecognizedEvent = errors.New("assay did not write it")
 
 func decodeEvent(msg js.Streamed) (retrain.Event, error) {

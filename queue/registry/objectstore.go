@@ -30,7 +30,7 @@ const (
 	orphanAge = 10 * time.Minute
 )
 
-// errNoObject says that the object store does not contain a name.
+// errNoObject reports that the object store does not contain a name.
 var errNoObject = errors.New("no such object")
 
 // objectStore is the object store ASSAY_MODELS in the format that all clients of NATS
