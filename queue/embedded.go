@@ -14,11 +14,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"assay/internal/durable"
-
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/rs/zerolog"
+
+	"assay/internal/durable"
 )
 
 const (

@@ -1,8 +1,6 @@
 package labels
 
 import (
-	"assay/queue/internal/js"
-	"assay/rewardmodel/feedback"
 	"testing"
 
 	"github.com/nats-io/nats.go"
@@ -10,6 +8,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
+
+	"assay/queue/internal/js"
+	"assay/rewardmodel/feedback"
 )
 
 // A message whose decoding panics is skipped, and later ones are read.

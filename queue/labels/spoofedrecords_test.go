@@ -1,13 +1,6 @@
 package labels_test
 
 import (
-	"assay/queue/internal/js"
-	"assay/queue/internal/jstest"
-	"assay/queue/labels"
-	"assay/queue/labels/labelstest"
-	"assay/queue/queuetest"
-	"assay/rewardmodel/bag"
-	"assay/rewardmodel/feedback"
 	"fmt"
 	"maps"
 	"strings"
@@ -17,6 +10,14 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
+
+	"assay/queue/internal/js"
+	"assay/queue/internal/jstest"
+	"assay/queue/labels"
+	"assay/queue/labels/labelstest"
+	"assay/queue/queuetest"
+	"assay/rewardmodel/bag"
+	"assay/rewardmodel/feedback"
 )
 
 // On a server without accounts, a tombstone that assay did not write erases

@@ -1,6 +1,12 @@
 package registry_test
 
 import (
+	"testing"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
 	"assay/queue/internal/jstest"
 	"assay/queue/labels"
 	"assay/queue/labels/labelstest"
@@ -8,11 +14,6 @@ import (
 	"assay/queue/registry"
 	"assay/rewardmodel/feedback"
 	"assay/rewardmodel/retrain"
-	"testing"
-
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
-	"github.com/stretchr/testify/require"
 )
 
 // A value that another client overwrites is read as it was and restored, even if the

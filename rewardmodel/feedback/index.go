@@ -8,7 +8,7 @@ import (
 // Verdict is whether to accept a new record.
 type Verdict int
 
-// The verdicts of Index.Judge.
+// The verdicts of Index.Check.
 const (
 	Accept    Verdict = iota // new, or a correction
 	Duplicate                // known, or older than the known record
