@@ -46,7 +46,7 @@ func status(t *testing.T, conn net.Conn) int {
 	return response.StatusCode
 }
 
-func TestClientGoneInTheMiddleOfTheBody(t *testing.T) {
+func TestClientDisconnectsDuringBody(t *testing.T) {
 	s := start(t, scorerOf(t, &model{}, 0))
 	require.NoError(t, s.dial(t, rawPost(1000, `{"responses":[{"resp`)).Close())
 	line := s.log.request(t)
@@ -57,15 +57,15 @@ func TestClientGoneInTheMiddleOfTheBody(t *testing.T) {
 }
 
 // A client that closes only its sending side still reads the error.
-func TestClientEndsTheBodyEarly(t *testing.T) {
+func TestClientEndsBodyEarly(t *testing.T) {
 	s := start(t, scorerOf(t, &model{}, 0))
 	conn := s.dial(t, rawPost(1000, `{"responses":[{"resp`))
 	require.NoError(t, conn.CloseWrite())
 	require.Equal(t, 499, status(t, conn))
 }
 
-func TestClientGoneDuringInference(t *testing.T) {
-	for name, headers := range map[string]string{"": "", "with a time limit": "X-Request-Timeout: 20\r\n"} {
+func TestClientDisconnectsDuringInference(t *testing.T) {
+	for name, headers := range map[string]string{"": "", "with a timeout": "X-Request-Timeout: 20\r\n"} {
 		t.Run(name, func(t *testing.T) {
 			m := gated()
 			s := start(t, scorerOf(t, m, 0))
@@ -81,7 +81,7 @@ func TestClientGoneDuringInference(t *testing.T) {
 	}
 }
 
-func TestGzippedClientGoneDuringInference(t *testing.T) {
+func TestClientOfGzipDisconnectsDuringInference(t *testing.T) {
 	m := gated()
 	s := start(t, scorerOf(t, m, 0))
 	body := string(gzipped(t, []byte(one("fine"))))
@@ -92,7 +92,7 @@ func TestGzippedClientGoneDuringInference(t *testing.T) {
 	close(m.release)
 }
 
-func TestStalledBodyIsLate(t *testing.T) {
+func TestStalledBodyTimesOut(t *testing.T) {
 	for name, headers := range map[string]string{"plain": "", "gzip": "Content-Encoding: gzip\r\n"} {
 		t.Run(name, func(t *testing.T) {
 			s := start(t, scorerOf(t, &model{}, 0))
@@ -120,10 +120,10 @@ func TestSlowHeadersAreCutOff(t *testing.T) {
 func TestDeadlineDuringInference(t *testing.T) {
 	m := gated()
 	s := start(t, scorerOf(t, m, 0))
-	answers := make(chan answer, 1)
-	go func() { answers <- s.score(t, one("fine"), "X-Request-Timeout", "0.1") }()
+	responses := make(chan answer, 1)
+	go func() { responses <- s.score(t, one("fine"), "X-Request-Timeout", "0.1") }()
 	await(t, m.entered, "the batch")
-	got := await(t, answers, "the answer")
+	got := await(t, responses, "the response")
 	require.Equal(t, 504, got.StatusCode)
 	code, _, message := got.failure(t)
 	require.Equal(t, "deadline_exceeded", code)
@@ -134,8 +134,8 @@ func TestDeadlineDuringInference(t *testing.T) {
 func TestQueueFull(t *testing.T) {
 	m := gated()
 	s := start(t, scorerOf(t, m, 1))
-	answers := make(chan answer, 1)
-	go func() { answers <- s.score(t, one("first")) }()
+	responses := make(chan answer, 1)
+	go func() { responses <- s.score(t, one("first")) }()
 	await(t, m.entered, "the batch")
 
 	got := s.score(t, one("second"))
@@ -146,7 +146,7 @@ func TestQueueFull(t *testing.T) {
 	require.Contains(t, message, "queue is full")
 
 	close(m.release)
-	require.Equal(t, 200, await(t, answers, "the first answer").StatusCode)
+	require.Equal(t, 200, await(t, responses, "the first response").StatusCode)
 }
 
 func TestErrorsOfTheScorer(t *testing.T) {
@@ -198,7 +198,7 @@ func TestModelFailureIs500(t *testing.T) {
 	require.Contains(t, s.log.request(t)["error"], "out of memory")
 }
 
-func TestNotANumberIs500(t *testing.T) {
+func TestNaNIs500(t *testing.T) {
 	s := start(t, scorerFunc(func(context.Context, rewardmodel.Request) (rewardmodel.ScoreResponse, error) {
 		return rewardmodel.ScoreResponse{Results: []rewardmodel.Result{{ID: "a", Reward: math.NaN()}}}, nil
 	}))
@@ -221,7 +221,7 @@ func TestPanicIs500(t *testing.T) {
 	require.Contains(t, line["error"], "secret detail")
 }
 
-func TestOversizedBodyIsNotAskedFor(t *testing.T) {
+func TestOversizedBodyIsNotRequested(t *testing.T) {
 	s := start(t, scorerOf(t, &model{}, 0), config(func(c *api.Config) { c.MaxBody = 100 }))
 	// The client waits for "100 Continue" with its body, and receives an error instead.
 	require.Equal(t, 413, status(t, s.dial(t, rawPost(1000, "", "Expect: 100-continue\r\n"))))
