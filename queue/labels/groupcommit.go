@@ -19,7 +19,7 @@ const (
 
 	// minBatch is the number of records from which an atomic batch takes less time
 	// than as many single messages, each with its own fsync: the server stages a
-	// batch in files of its own, and syncs those too.
+	// batch in separate files, and syncs those too.
 	minBatch = 16
 )
 
