@@ -86,7 +86,7 @@ func TestBenchFleetSimulateReadsTexts(t *testing.T) {
 	for _, sentence := range []string{"Thank you for asking.", "It is fine.", "Yes."} {
 		tokens += 2 * len(tok.Frame(tok.IDs(sentence)))
 	}
-	require.InDelta(t, float64(tokens)/1000, number(t, rows[0][1]), 0.06, "both texts twice, a millisecond a token")
+	require.InDelta(t, float64(tokens)/1000, number(t, rows[0][1]), 0.06, "both texts twice, a millisecond per token")
 }
 
 func TestBenchFleetLoad(t *testing.T) {
