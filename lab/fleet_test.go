@@ -42,7 +42,7 @@ func number(t *testing.T, cell string) float64 {
 	return value
 }
 
-func TestBenchFleetRefuses(t *testing.T) {
+func TestBenchFleetRejectsInvalidFlags(t *testing.T) {
 	for want, args := range map[string][]string{
 		"--nats-url is missing": {"load", "--text"},
 		"--count":               {"load", "--count", "0"},
