@@ -52,7 +52,7 @@ func BenchmarkJudge(b *testing.B) {
 	x := filled(1)
 	m := mark("known to nobody", "", true, 1, 0)
 	for b.Loop() {
-		x.Check(m)
+		x.Judge(m)
 	}
 }
 

@@ -118,8 +118,8 @@ func Rank(pool []Scored, n int, opts RankOptions) []Candidate {
 	var out []Candidate
 	for k := range n {
 		best := -1
-		explores := int(float64(k+1)*explore) > int(float64(k)*explore)
-		if explores {
+		drawn := int(float64(k+1)*explore) > int(float64(k)*explore)
+		if drawn {
 			for taken[random[0]] {
 				random = random[1:]
 			}
@@ -127,14 +127,14 @@ func Rank(pool []Scored, n int, opts RankOptions) []Candidate {
 		}
 		for i := range candidates {
 			c := &candidates[i]
-			if !explores && !taken[i] && (best < 0 || marginal(c, diversity) > marginal(&candidates[best], diversity)) {
+			if !drawn && !taken[i] && (best < 0 || marginal(c, diversity) > marginal(&candidates[best], diversity)) {
 				best = i
 			}
 		}
 		taken[best] = true
 		c := candidates[best]
 		c.Score = marginal(&c, diversity)
-		if explores {
+		if drawn {
 			c.Reason = ReasonRandom
 		}
 		out = append(out, c)

@@ -64,11 +64,11 @@ func TestJudge(t *testing.T) {
 				for _, m := range known {
 					x.Apply(m)
 				}
-				if got, replaces := x.Check(c.sent); got != c.want || replaces != c.replaces {
+				if got, replaces := x.Judge(c.sent); got != c.want || replaces != c.replaces {
 					t.Errorf("got %v and %d, want %v and %d", got, replaces, c.want, c.replaces)
 				}
 				x.Erase(c.sent.ID, 9)
-				if got, replaces := x.Check(c.sent); got != feedback.Erased || replaces != 0 {
+				if got, replaces := x.Judge(c.sent); got != feedback.Erased || replaces != 0 {
 					t.Errorf("erased: got %v and %d", got, replaces)
 				}
 			}

@@ -59,7 +59,7 @@ func (c *Conversations) Continuation(text string) ([]segmenter.Span, error) {
 }
 
 // Item returns the item for a text, which may be a conversation rendered with a
-// chat template: then the last message of the assistant is scored.
+// chat template: then the last answer of the assistant is scored.
 func (c *Conversations) Item(text string) (rewardmodel.Item, error) {
 	if !chat.Templated(text) {
 		return Response(text), nil
