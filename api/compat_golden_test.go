@@ -13,9 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// exchanges are the golden requests of testdata/compat/PROJECT, as clients of the
-// project send them.
-func exchanges(t *testing.T) []string {
+// goldenRequests returns the files with the golden requests, in testdata/compat/PROJECT,
+// as clients of the project send them.
+func goldenRequests(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob("testdata/compat/*/*.request")
 	require.NoError(t, err)
@@ -23,8 +23,8 @@ func exchanges(t *testing.T) []string {
 	return files
 }
 
-// goldenRequest reads a request: method and path, headers, an empty line, body.
-func goldenRequest(t *testing.T, file string) (method, path, body string, headers []string) {
+// readGolden parses a request file: method and path, headers, an empty line, body.
+func readGolden(t *testing.T, file string) (method, path, body string, headers []string) {
 	t.Helper()
 	content, err := os.ReadFile(file)
 	require.NoError(t, err)
@@ -39,7 +39,7 @@ func goldenRequest(t *testing.T, file string) (method, path, body string, header
 	return method, path, body, headers
 }
 
-// volatile is what differs from run to run.
+// volatile matches what differs between runs, and replaces it.
 var volatile = []struct {
 	pattern *regexp.Regexp
 	with    string
@@ -54,10 +54,10 @@ var volatile = []struct {
 // conforms to openapi.json. UPDATE_GOLDEN=1 rewrites the responses.
 func TestCompatGolden(t *testing.T) {
 	s := start(t, scorerOf(t, &model{}, 0))
-	for _, file := range exchanges(t) {
+	for _, file := range goldenRequests(t) {
 		name := strings.TrimSuffix(strings.TrimPrefix(filepath.ToSlash(file), "testdata/compat/"), ".request")
 		t.Run(name, func(t *testing.T) {
-			method, path, body, headers := goldenRequest(t, file)
+			method, path, body, headers := readGolden(t, file)
 			var reader io.Reader
 			if method == http.MethodPost {
 				reader = strings.NewReader(body)

@@ -19,9 +19,9 @@ import (
 	"assay/rewardmodel"
 )
 
-// wellShaped are the members of a failure, project by project: "a.b" is member
+// errorMembers are the members of an error response of each project: "a.b" is member
 // b of object a. Their values are strings, numbers or null.
-var wellShaped = map[string][]string{
+var errorMembers = map[string][]string{
 	"openrlhf":    {"error.code", "error.message", "error.request_id"},
 	"slime":       {"error.code", "error.message", "error.request_id"},
 	"vllm":        {"error.code", "error.message", "error.param", "error.type"},
@@ -49,18 +49,18 @@ func requireShape(t *testing.T, project string, body []byte) {
 		}
 	}
 	slices.Sort(members)
-	require.Equal(t, wellShaped[project], members, "%s", body)
+	require.Equal(t, errorMembers[project], members, "%s", body)
 }
 
-// scoring are the golden requests that score something.
-func scoring(t *testing.T) []string {
+// scoringRequests returns the golden requests that score something.
+func scoringRequests(t *testing.T) []string {
 	t.Helper()
-	return slices.DeleteFunc(exchanges(t), func(file string) bool {
+	return slices.DeleteFunc(goldenRequests(t), func(file string) bool {
 		answer, err := filepath.Glob(strings.TrimSuffix(file, ".request") + ".answer")
 		require.NoError(t, err)
 		require.Len(t, answer, 1)
-		method, path, _, _ := goldenRequest(t, file)
-		status, _, _, _ := goldenRequest(t, answer[0])
+		method, path, _, _ := readGolden(t, file)
+		status, _, _, _ := readGolden(t, answer[0])
 		return status != "200" || method != "POST" || strings.HasPrefix(path, "/v2/repository") ||
 			strings.HasSuffix(file, "nothing_for_this_server.request")
 	})
@@ -86,9 +86,9 @@ func TestCompatFailures(t *testing.T) {
 			s := start(t, scorerFunc(func(context.Context, rewardmodel.Request) (rewardmodel.ScoreResponse, error) {
 				return rewardmodel.ScoreResponse{}, c.err
 			}))
-			for _, file := range scoring(t) {
+			for _, file := range scoringRequests(t) {
 				project := filepath.Base(filepath.Dir(file))
-				method, path, body, headers := goldenRequest(t, file)
+				method, path, body, headers := readGolden(t, file)
 				a := s.do(t, method, path, strings.NewReader(body), headers...)
 				want := c.status
 				if project == "tei" && c.tei != 0 {
@@ -106,25 +106,25 @@ func TestCompatFailures(t *testing.T) {
 }
 
 // Errors before the adapter have the error format of the project, too.
-func TestCompatRefusals(t *testing.T) {
+func TestCompatRejections(t *testing.T) {
 	s := start(t, scorerOf(t, &model{}, 0), parts(func(p *api.Parts) { p.Tokens = tokens(t) }),
 		config(func(c *api.Config) { c.MaxBody, c.Limits.MaxResponses, c.TrustLoopback = 1000, 2, true }))
-	long := strings.NewReader
-	for _, file := range scoring(t) {
+	body := strings.NewReader
+	for _, file := range scoringRequests(t) {
 		project := filepath.Base(filepath.Dir(file))
-		method, path, _, _ := goldenRequest(t, file)
+		method, path, _, _ := readGolden(t, file)
 		for name, c := range map[string]struct {
 			answer answer
 			status int
 		}{
-			"no token":   {s.do(t, method, path, long("{}"), "X-Forwarded-For", "192.0.2.7"), 401},
-			"bad token":  {s.do(t, method, path, long("{}"), "Authorization", "Bearer nobody"), 401},
-			"no scope":   {s.do(t, method, path, long("{}"), "Authorization", "Bearer "+feedbackToken), 403},
-			"method":     {s.do(t, "PUT", path, long("{}")), 405},
-			"too large":  {s.do(t, method, path, long(strings.Repeat(" ", 2000))), 413},
-			"media type": {s.do(t, method, path, long("{}"), "Content-Type", "text/html"), 415},
-			"broken":     {s.do(t, method, path, long(`{"`)), 400},
-			"no UTF-8":   {s.do(t, method, path, long("{\"input\":\"\xff\"}")), 400},
+			"no token":      {s.do(t, method, path, body("{}"), "X-Forwarded-For", "192.0.2.7"), 401},
+			"bad token":     {s.do(t, method, path, body("{}"), "Authorization", "Bearer nobody"), 401},
+			"no scope":      {s.do(t, method, path, body("{}"), "Authorization", "Bearer "+feedbackToken), 403},
+			"method":        {s.do(t, "PUT", path, body("{}")), 405},
+			"too large":     {s.do(t, method, path, body(strings.Repeat(" ", 2000))), 413},
+			"media type":    {s.do(t, method, path, body("{}"), "Content-Type", "text/html"), 415},
+			"broken":        {s.do(t, method, path, body(`{"`)), 400},
+			"invalid UTF-8": {s.do(t, method, path, body("{\"input\":\"\xff\"}")), 400},
 		} {
 			want := c.status
 			if project == "tei" && want == 400 {
@@ -143,7 +143,7 @@ func TestCompatRefusals(t *testing.T) {
 	} {
 		require.Equal(t, 413, s.do(t, "POST", path, strings.NewReader(body)).StatusCode, path)
 	}
-	for _, texts := range []string{`[]`, `["a","b","c"]`, `["a","b","c","d"]`} { // the wrong form, whatever its size
+	for _, texts := range []string{`[]`, `["a","b","c"]`, `["a","b","c","d"]`} { // the wrong type, regardless of the length
 		got := s.do(t, "POST", "/predict", strings.NewReader(`{"inputs":[`+texts+`]}`))
 		require.Equal(t, 422, got.StatusCode, "%s: %s", texts, got.body)
 		require.Contains(t, string(got.body), "must be", texts)
@@ -180,7 +180,8 @@ func TestCompatSameReward(t *testing.T) {
 	}
 }
 
-// at follows members and elements; -1 is the last.
+// at returns a function that reads the value at a path of members and elements; -1 is
+// the last element.
 func at(path ...any) func(any) any {
 	return func(value any) any {
 		for _, step := range path {
@@ -197,7 +198,7 @@ func at(path ...any) func(any) any {
 }
 
 // null is an error and not an empty text with reward 0.
-func TestCompatNull(t *testing.T) {
+func TestCompatNullIsAnError(t *testing.T) {
 	s := start(t, scorerOf(t, &model{}, 0))
 	for path, body := range map[string]string{
 		"/get_reward":            `{"query":["a",null]}`,
@@ -285,13 +286,13 @@ func TestOpenRLHFBatchesAcrossRequests(t *testing.T) {
 	require.Less(t, batches, clients/2)
 }
 
-// waiting is the number of requests in flight.
+// waiting returns the number of requests in flight, except its own.
 func waiting(t *testing.T, s *service) int {
 	t.Helper()
 	for line := range strings.Lines(string(s.get(t, "/metrics").body)) {
 		var n int
 		if _, err := fmt.Sscanf(line, "assay_http_requests_in_flight %d", &n); err == nil {
-			return n - 1 // without this one
+			return n - 1
 		}
 	}
 	return 0
@@ -314,7 +315,7 @@ func TestOpenRLHFFansOut(t *testing.T) {
 
 // Each value in extra_logs becomes a tensor with one element per query, and spans
 // index the response without its prompt, in code points.
-func TestOpenRLHFAnswer(t *testing.T) {
+func TestOpenRLHFResponse(t *testing.T) {
 	s := start(t, scorerOf(t, &model{}, 0))
 	prompt := "<|im_start|>user\n# 🙂<|im_end|>\n<|im_start|>assistant\n"
 	queries := []string{prompt + "é🙂. Not # fine.<|im_end|>", prompt + "Fine.<|im_end|>", prompt + "<|im_end|>"}
@@ -346,13 +347,13 @@ func TestOpenRLHFAnswer(t *testing.T) {
 	}
 	require.Equal(t, "Not # fine.", got.Witnesses[0].Text)
 	require.Nil(t, got.Witnesses[2])
-	require.Contains(t, string(a.body), `"empty":[0.0,0.0,1.0]`, "Python must not make integers of them")
+	require.Contains(t, string(a.body), `"empty":[0.0,0.0,1.0]`, "Python must not parse them as integers")
 
 	a = s.do(t, "POST", "/slime", strings.NewReader(`{"prompt":"p","response":""}`))
 	require.Equal(t, "0.0\n", string(a.body))
 }
 
-// Clients of TEI read the timing headers.
+// The response of /predict has the timing headers that clients of TEI read.
 func TestTEITiming(t *testing.T) {
 	s := start(t, scorerOf(t, &model{}, 0))
 	a := s.do(t, "POST", "/predict", strings.NewReader(`{"inputs":"Fine."}`))

@@ -114,7 +114,7 @@ func (c Config) crossOrigin() (*http.CrossOriginProtection, error) {
 	return guard, nil
 }
 
-// ErrExposed says that an address would be reachable from other machines without
+// ErrExposed reports that an address would be reachable from other machines without
 // authentication.
 var ErrExposed = errors.New("reachable from other machines without a token")
 

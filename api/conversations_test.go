@@ -23,7 +23,7 @@ const oneTurn = `<|im_start|>assistant\na`
 
 // Hundreds of thousands of turns are rejected before they are built.
 func TestTurnsAreCounted(t *testing.T) {
-	s := start(t, none)
+	s := start(t, mustNotScore)
 	text := strings.Repeat(oneTurn, 512<<10)
 	for name, c := range templated {
 		t.Run(name, func(t *testing.T) {
@@ -38,7 +38,7 @@ func TestTurnsAreCounted(t *testing.T) {
 
 // The limit applies to the request, not to each text.
 func TestTurnsOfARequestAreCounted(t *testing.T) {
-	s := start(t, none)
+	s := start(t, mustNotScore)
 	texts := strings.Repeat(`"`+strings.Repeat(oneTurn, 64<<10)+`",`, 8)
 	a := s.do(t, "POST", "/classify", strings.NewReader(`{"input":[`+strings.TrimSuffix(texts, ",")+`]}`))
 	require.Equal(t, 413, a.StatusCode, "%.500s", a.body)
@@ -46,7 +46,7 @@ func TestTurnsOfARequestAreCounted(t *testing.T) {
 
 // Turns are charged before they are built.
 func TestTurnsAreCharged(t *testing.T) {
-	s := start(t, none, within(memory(t, 24<<20)))
+	s := start(t, mustNotScore, within(memory(t, 24<<20)))
 	text := strings.Repeat(oneTurn, 64<<10)
 	for name, c := range templated {
 		a := s.do(t, "POST", c.path, strings.NewReader(strings.Replace(c.body, "TEXT", text, 1)))
@@ -57,7 +57,7 @@ func TestTurnsAreCharged(t *testing.T) {
 
 // So is the memory for finding a prompt.
 func TestPromptSearchIsCharged(t *testing.T) {
-	s := start(t, none, within(memory(t, 64<<20)))
+	s := start(t, mustNotScore, within(memory(t, 64<<20)))
 	long := strings.Repeat("a", 4<<20)
 	a := s.do(t, "POST", "/get_reward", strings.NewReader(`{"query":["`+long+`"],"prompts":["b`+long+`"]}`))
 	require.Equal(t, 413, a.StatusCode, "%.500s", a.body)

@@ -57,7 +57,7 @@ func round(r *rewardmodel.Result) {
 	}
 }
 
-func TestDenseRefuses(t *testing.T) {
+func TestDenseRejects(t *testing.T) {
 	s := start(t, scorerOf(t, &model{}, 0))
 	for body, want := range map[string][2]string{
 		`{"responses":[{"response":"a"},{"response":"aé","token_offsets":[[0,1],[1,3]]}],"options":{"dense":"last","tokenizer":"default"}}`: {

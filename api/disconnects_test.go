@@ -2,11 +2,8 @@ package api_test
 
 import (
 	"bufio"
-	"context"
-	"errors"
 	"fmt"
 	"io"
-	"math"
 	"net"
 	"net/http"
 	"strings"
@@ -16,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"assay/api"
-	"assay/rewardmodel"
 )
 
 // dial sends raw bytes, to act as a misbehaving client.
@@ -46,7 +42,7 @@ func status(t *testing.T, conn net.Conn) int {
 	return response.StatusCode
 }
 
-func TestClientGoneInTheMiddleOfTheBody(t *testing.T) {
+func TestClientDisconnectsDuringBody(t *testing.T) {
 	s := start(t, scorerOf(t, &model{}, 0))
 	require.NoError(t, s.dial(t, rawPost(1000, `{"responses":[{"resp`)).Close())
 	line := s.log.request(t)
@@ -57,15 +53,15 @@ func TestClientGoneInTheMiddleOfTheBody(t *testing.T) {
 }
 
 // A client that closes only its sending side still reads the error.
-func TestClientEndsTheBodyEarly(t *testing.T) {
+func TestClientEndsBodyEarly(t *testing.T) {
 	s := start(t, scorerOf(t, &model{}, 0))
 	conn := s.dial(t, rawPost(1000, `{"responses":[{"resp`))
 	require.NoError(t, conn.CloseWrite())
 	require.Equal(t, 499, status(t, conn))
 }
 
-func TestClientGoneDuringInference(t *testing.T) {
-	for name, headers := range map[string]string{"": "", "with a time limit": "X-Request-Timeout: 20\r\n"} {
+func TestClientDisconnectsDuringInference(t *testing.T) {
+	for name, headers := range map[string]string{"": "", "with a timeout": "X-Request-Timeout: 20\r\n"} {
 		t.Run(name, func(t *testing.T) {
 			m := gated()
 			s := start(t, scorerOf(t, m, 0))
@@ -81,7 +77,7 @@ func TestClientGoneDuringInference(t *testing.T) {
 	}
 }
 
-func TestGzippedClientGoneDuringInference(t *testing.T) {
+func TestClientOfGzipDisconnectsDuringInference(t *testing.T) {
 	m := gated()
 	s := start(t, scorerOf(t, m, 0))
 	body := string(gzipped(t, []byte(one("fine"))))
@@ -92,7 +88,7 @@ func TestGzippedClientGoneDuringInference(t *testing.T) {
 	close(m.release)
 }
 
-func TestStalledBodyIsLate(t *testing.T) {
+func TestStalledBodyTimesOut(t *testing.T) {
 	for name, headers := range map[string]string{"plain": "", "gzip": "Content-Encoding: gzip\r\n"} {
 		t.Run(name, func(t *testing.T) {
 			s := start(t, scorerOf(t, &model{}, 0))
@@ -120,111 +116,13 @@ func TestSlowHeadersAreCutOff(t *testing.T) {
 func TestDeadlineDuringInference(t *testing.T) {
 	m := gated()
 	s := start(t, scorerOf(t, m, 0))
-	answers := make(chan answer, 1)
-	go func() { answers <- s.score(t, one("fine"), "X-Request-Timeout", "0.1") }()
+	responses := make(chan answer, 1)
+	go func() { responses <- s.score(t, one("fine"), "X-Request-Timeout", "0.1") }()
 	await(t, m.entered, "the batch")
-	got := await(t, answers, "the answer")
+	got := await(t, responses, "the response")
 	require.Equal(t, 504, got.StatusCode)
 	code, _, message := got.failure(t)
 	require.Equal(t, "deadline_exceeded", code)
 	require.Contains(t, message, "X-Request-Timeout")
 	close(m.release)
-}
-
-func TestQueueFull(t *testing.T) {
-	m := gated()
-	s := start(t, scorerOf(t, m, 1))
-	answers := make(chan answer, 1)
-	go func() { answers <- s.score(t, one("first")) }()
-	await(t, m.entered, "the batch")
-
-	got := s.score(t, one("second"))
-	require.Equal(t, 503, got.StatusCode)
-	require.Equal(t, "1", got.Header.Get("Retry-After"))
-	code, _, message := got.failure(t)
-	require.Equal(t, "overloaded", code)
-	require.Contains(t, message, "queue is full")
-
-	close(m.release)
-	require.Equal(t, 200, await(t, answers, "the first answer").StatusCode)
-}
-
-func TestErrorsOfTheScorer(t *testing.T) {
-	cases := map[string]struct {
-		err        error
-		status     int
-		code       string
-		retryAfter string
-	}{
-		"overloaded":      {&rewardmodel.OverloadedError{RetryAfter: 2100 * time.Millisecond}, 503, "overloaded", "3"},
-		"overloaded bare": {fmt.Errorf("busy: %w", rewardmodel.ErrOverloaded), 503, "overloaded", "2"},
-		"closed":          {rewardmodel.ErrClosed, 503, "shutting_down", "2"},
-		"not ready":       {fmt.Errorf("loading: %w", rewardmodel.ErrNotReady), 503, "not_ready", "2"},
-		"model":           {fmt.Errorf("%w: secret detail", rewardmodel.ErrModel), 500, "model_failed", ""},
-		"late":            {fmt.Errorf("queue: %w", context.DeadlineExceeded), 504, "deadline_exceeded", ""},
-		"anything":        {errors.New("secret detail"), 500, "internal", ""},
-		"not found":       {&rewardmodel.InputError{Kind: rewardmodel.KindNotFound, Field: "model", Message: "m"}, 404, "not_found", ""},
-		"too large":       {&rewardmodel.InputError{Kind: rewardmodel.KindTooLarge, Message: "m"}, 413, "too_large", ""},
-		"unprocessable":   {&rewardmodel.InputError{Kind: rewardmodel.KindUnprocessable, Message: "m"}, 422, "unprocessable", ""},
-		"invalid":         {fmt.Errorf("w: %w", &rewardmodel.InputError{Kind: rewardmodel.KindInvalid, Message: "m"}), 400, "invalid", ""},
-	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			s := start(t, scorerFunc(func(context.Context, rewardmodel.Request) (rewardmodel.ScoreResponse, error) {
-				return rewardmodel.ScoreResponse{}, c.err
-			}), config(func(cfg *api.Config) { cfg.RetryAfter = 1500 * time.Millisecond }))
-			got := s.score(t, one("a"), "X-Request-Id", "abc")
-			code, _, message := got.failure(t)
-			require.Equal(t, c.status, got.StatusCode)
-			require.Equal(t, c.code, code)
-			require.Equal(t, c.retryAfter, got.Header.Get("Retry-After"))
-			require.NotContains(t, message, "secret")
-			if c.status == 500 {
-				require.Contains(t, message, "request id abc")
-				line := s.log.request(t)
-				require.Equal(t, c.err.Error(), line["error"])
-				require.Equal(t, "error", line["level"])
-			}
-		})
-	}
-}
-
-func TestModelFailureIs500(t *testing.T) {
-	s := start(t, scorerOf(t, &model{err: errors.New("out of memory")}, 0))
-	got := s.score(t, one("a"))
-	require.Equal(t, 500, got.StatusCode)
-	code, _, _ := got.failure(t)
-	require.Equal(t, "model_failed", code)
-	require.Contains(t, s.log.request(t)["error"], "out of memory")
-}
-
-func TestNotANumberIs500(t *testing.T) {
-	s := start(t, scorerFunc(func(context.Context, rewardmodel.Request) (rewardmodel.ScoreResponse, error) {
-		return rewardmodel.ScoreResponse{Results: []rewardmodel.Result{{ID: "a", Reward: math.NaN()}}}, nil
-	}))
-	got := s.score(t, one("a"))
-	require.Equal(t, 500, got.StatusCode)
-	code, _, _ := got.failure(t)
-	require.Equal(t, "internal", code)
-}
-
-func TestPanicIs500(t *testing.T) {
-	s := start(t, scorerFunc(func(context.Context, rewardmodel.Request) (rewardmodel.ScoreResponse, error) {
-		panic("secret detail")
-	}))
-	got := s.score(t, one("a"))
-	require.Equal(t, 500, got.StatusCode)
-	_, _, message := got.failure(t)
-	require.NotContains(t, message, "secret")
-	line := s.log.request(t)
-	require.EqualValues(t, 500, line["status"])
-	require.Contains(t, line["error"], "secret detail")
-}
-
-func TestOversizedBodyIsNotAskedFor(t *testing.T) {
-	s := start(t, scorerOf(t, &model{}, 0), config(func(c *api.Config) { c.MaxBody = 100 }))
-	// The client waits for "100 Continue" with its body, and receives an error instead.
-	require.Equal(t, 413, status(t, s.dial(t, rawPost(1000, "", "Expect: 100-continue\r\n"))))
-	require.Equal(t, 413, s.score(t, one(strings.Repeat("a", 100))).StatusCode)
-	require.Equal(t, 200, s.score(t, one(strings.Repeat("a", 100-len(one(""))))).StatusCode)
 }

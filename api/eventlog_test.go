@@ -78,7 +78,7 @@ func TestStreamsShareOneReader(t *testing.T) {
 
 // Memory is bounded. A client that reads too slowly gets an error and must
 // reconnect.
-func TestSlowFollowerIsToldWhy(t *testing.T) {
+func TestSlowFollowerGetsTheReason(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newEventLog(0)
 		server := startInMemory(t, l, api.DefaultConfig())

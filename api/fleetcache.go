@@ -24,7 +24,7 @@ const (
 	refreshInterval = 2 * time.Second
 )
 
-// errUnreachable says that a backend did not respond within readTimeout, or that
+// errUnreachable reports that a backend did not respond within readTimeout, or that
 // it cannot reach what it depends on.
 var errUnreachable = errors.New("NATS cannot be reached")
 

@@ -16,10 +16,10 @@ import (
 	"assay/rewardmodel/retrain"
 )
 
-// unreachable is a fleet on a NATS server that stops replying: every request waits
+// unreachable is a fake fleet whose NATS server stops replying: every request waits
 // until its context ends.
 type unreachable struct {
-	*fleet
+	*fakeFleet
 	away   atomic.Bool
 	waited atomic.Int64 // requests without a reply
 }
@@ -37,42 +37,42 @@ func (u *unreachable) Stats(ctx context.Context) (feedback.Stats, error) {
 	if err := u.wait(ctx); err != nil {
 		return feedback.Stats{}, err
 	}
-	return u.fleet.Stats(ctx)
+	return u.fakeFleet.Stats(ctx)
 }
 
 func (u *unreachable) Candidates(ctx context.Context, n int) ([]feedback.Candidate, error) {
 	if err := u.wait(ctx); err != nil {
 		return nil, err
 	}
-	return u.fleet.Candidates(ctx, n)
+	return u.fakeFleet.Candidates(ctx, n)
 }
 
 func (u *unreachable) Current(ctx context.Context) (retrain.Current, error) {
 	if err := u.wait(ctx); err != nil {
 		return retrain.Current{}, err
 	}
-	return u.fleet.Current(ctx)
+	return u.fakeFleet.Current(ctx)
 }
 
 func (u *unreachable) Model(ctx context.Context, version string) (retrain.Model, error) {
 	if err := u.wait(ctx); err != nil {
 		return retrain.Model{}, err
 	}
-	return u.fleet.Model(ctx, version)
+	return u.fakeFleet.Model(ctx, version)
 }
 
 func (u *unreachable) Models(ctx context.Context) ([]retrain.Model, error) {
 	if err := u.wait(ctx); err != nil {
 		return nil, err
 	}
-	return u.fleet.Models(ctx)
+	return u.fakeFleet.Models(ctx)
 }
 
 func (u *unreachable) Training(ctx context.Context) (api.Training, error) {
 	if err := u.wait(ctx); err != nil {
 		return api.Training{}, err
 	}
-	return u.fleet.Training(ctx)
+	return u.fakeFleet.Training(ctx)
 }
 
 func (u *unreachable) ready(context.Context) error {
@@ -85,7 +85,7 @@ func (u *unreachable) ready(context.Context) error {
 func withUnreachable(t *testing.T, events api.EventSource) (*unreachable, *service) {
 	t.Helper()
 	f, _ := withFleet(t)
-	u := &unreachable{fleet: f}
+	u := &unreachable{fakeFleet: f}
 	return u, start(t, scorerOf(t, &model{}, 0), checks(api.Check{Name: "streams", Ready: u.ready, AtStart: true}), parts(func(p *api.Parts) {
 		p.FeedbackView, p.Registry, p.Trainer, p.Events = u, u, u, events
 	}))

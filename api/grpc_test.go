@@ -110,7 +110,7 @@ func texts(t ...string) *inference.ModelInferRequest {
 	return &inference.ModelInferRequest{ModelName: "assay", Inputs: []*inference.ModelInferRequest_InferInputTensor{input("text", t...)}}
 }
 
-func asked(names ...string) (outputs []*inference.ModelInferRequest_InferRequestedOutputTensor) {
+func requestedOutputs(names ...string) (outputs []*inference.ModelInferRequest_InferRequestedOutputTensor) {
 	for _, name := range names {
 		outputs = append(outputs, &inference.ModelInferRequest_InferRequestedOutputTensor{Name: name})
 	}
@@ -154,7 +154,7 @@ func TestGRPCInferRaw(t *testing.T) {
 	ask := &inference.ModelInferRequest{
 		ModelName:        "reward_model",
 		Inputs:           []*inference.ModelInferRequest_InferInputTensor{{Name: "sentences", Datatype: "BYTES", Shape: []int64{2, 1}}},
-		Outputs:          asked("rewards", "exceeded", "witness_text"),
+		Outputs:          requestedOutputs("rewards", "exceeded", "witness_text"),
 		RawInputContents: [][]byte{tensor("Fine.", "Not # fine.")},
 	}
 	a, err := infer(t, s, ask)
@@ -219,7 +219,7 @@ func TestGRPCBadRequests(t *testing.T) {
 		"shape":             {shape(2), codes.InvalidArgument, "inputs[0].shape: says 2 elements, and data has 1"},
 		"none":              {texts(), codes.InvalidArgument, "is empty"},
 		"datatype":          {change(func(r *inference.ModelInferRequest) { r.Inputs[0].Datatype = "INT64" }), codes.InvalidArgument, "inputs[0].datatype: must be BYTES"},
-		"output":            {change(func(r *inference.ModelInferRequest) { r.Outputs = asked("x") }), codes.InvalidArgument, "outputs[0].name: unknown output"},
+		"output":            {change(func(r *inference.ModelInferRequest) { r.Outputs = requestedOutputs("x") }), codes.InvalidArgument, "outputs[0].name: unknown output"},
 		"prompts":           {change(func(r *inference.ModelInferRequest) { r.Inputs = append(r.Inputs, input("prompt", "a", "b")) }), codes.InvalidArgument, "2 prompts for 1 texts"},
 		"UTF-8":             {texts("\xff"), codes.InvalidArgument, "inputs[0].data: element 0 is not valid UTF-8"},
 		"raw UTF-8":         {raw(tensor("\xff")), codes.InvalidArgument, "element 0 is not valid UTF-8"},
@@ -230,7 +230,7 @@ func TestGRPCBadRequests(t *testing.T) {
 		"raw and contents":  {change(func(r *inference.ModelInferRequest) { r.RawInputContents = [][]byte{tensor("a")} }), codes.InvalidArgument, "cannot be combined with raw_input_contents"},
 		"shared input":      {change(func(r *inference.ModelInferRequest) { r.Inputs[0].Parameters = shared }), codes.InvalidArgument, "inputs[0].parameters.shared_memory_region"},
 		"shared output": {change(func(r *inference.ModelInferRequest) {
-			r.Outputs = asked("reward")
+			r.Outputs = requestedOutputs("reward")
 			r.Outputs[0].Parameters = shared
 		}), codes.InvalidArgument, "outputs[0].parameters.shared_memory_region"},
 		"too many":  {texts("a", "b", "c", "d", "e"), codes.ResourceExhausted, "send at most 4"},
@@ -292,7 +292,7 @@ func TestGRPCFailures(t *testing.T) {
 		"no version": {&rewardmodel.InputError{Kind: rewardmodel.KindNotFound, Message: "is not there"}, codes.NotFound, "is not there", "", ""},
 		"late":       {context.DeadlineExceeded, codes.DeadlineExceeded, "--request-timeout", "", ""},
 		"model":      {fmt.Errorf("secret: %w", rewardmodel.ErrModel), codes.Internal, "the model failed on this request", "", ""},
-		"ours":       {fmt.Errorf("secret"), codes.Internal, "the service failed on this request", "", ""},
+		"internal":   {fmt.Errorf("secret"), codes.Internal, "the service failed on this request", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := startRPC(t, scorerFunc(func(context.Context, rewardmodel.Request) (rewardmodel.ScoreResponse, error) {

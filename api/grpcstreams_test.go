@@ -22,13 +22,14 @@ func openStream(t *testing.T, s *rpc) grpc.ClientStream {
 	return stream
 }
 
+// exchangeOn sends a request on a stream and receives its response.
 func exchangeOn(t *testing.T, stream grpc.ClientStream) {
 	t.Helper()
 	require.NoError(t, stream.SendMsg(texts("a")))
 	require.NoError(t, stream.RecvMsg(&inference.ModelStreamInferResponse{}))
 }
 
-// idle reports whether no byte of the memory for requests is in use.
+// idle reports whether no request memory is in use.
 func idle(m *rewardmodel.Memory, limit int64) func() bool {
 	return func() bool {
 		large, small := m.Open(), m.Open()
@@ -38,7 +39,7 @@ func idle(m *rewardmodel.Memory, limit int64) func() bool {
 	}
 }
 
-// Streams that wait for their next request hold no memory for requests.
+// Streams that wait for their next request hold no request memory.
 func TestIdleStreamsHoldNoMemory(t *testing.T) {
 	m := memory(t, 4<<20)
 	s := startRPC(t, scorerOf(t, &model{}, 0), within(m))

@@ -56,8 +56,8 @@ func unread(t *testing.T, addr string, methods ...string) net.Conn {
 
 // A client without a token that does not read small replies is disconnected, since it
 // would keep its calls open forever.
-func TestGRPCUnreadProbesAreEnded(t *testing.T) {
-	s := startRPC(t, none, config(func(c *api.Config) { c.HeaderTimeout = 300 * time.Millisecond }))
+func TestGRPCUnreadProbesAreDisconnected(t *testing.T) {
+	s := startRPC(t, mustNotScore, config(func(c *api.Config) { c.HeaderTimeout = 300 * time.Millisecond }))
 	live := "/inference.GRPCInferenceService/ServerLive"
 	conn := unread(t, s.addr, live, live, "/grpc.health.v1.Health/Check", live)
 	require.NoError(t, conn.SetReadDeadline(time.Now().Add(timeout)))
@@ -81,7 +81,7 @@ func TestGRPCReadRepliesKeepTheConnection(t *testing.T) {
 
 // Reflection, which needs no token, ends an idle stream.
 func TestGRPCReflectionEnds(t *testing.T) {
-	s := startRPC(t, none, config(func(c *api.Config) { c.HeaderTimeout = 300 * time.Millisecond }))
+	s := startRPC(t, mustNotScore, config(func(c *api.Config) { c.HeaderTimeout = 300 * time.Millisecond }))
 	stream, err := grpc_reflection_v1.NewServerReflectionClient(s.conn).ServerReflectionInfo(t.Context())
 	require.NoError(t, err)
 	_, err = stream.Recv()
@@ -102,10 +102,10 @@ func TestGRPCUnreadReplyEndsNoOtherCall(t *testing.T) {
 		}
 		return rewardmodel.ScoreResponse{Results: []rewardmodel.Result{{Witness: &rewardmodel.Witness{Text: text}}}}, nil
 	}), within(m), config(func(c *api.Config) { c.HeaderTimeout, c.MinRate = 500*time.Millisecond, 1<<30 }))
-	answered := make(chan error, 1)
+	done := make(chan error, 1)
 	go func() {
 		_, err := infer(t, s, texts("other"))
-		answered <- err
+		done <- err
 	}()
 	await(t, entered, "the other call")
 	stream := openStream(t, s)
@@ -115,18 +115,18 @@ func TestGRPCUnreadReplyEndsNoOtherCall(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // four times the timeout of the reply
 	defer cancel()
 	select {
-	case err := <-answered:
+	case err := <-done:
 		t.Fatalf("the other call ended: %v", err)
 	case <-ctx.Done():
 	}
 	require.False(t, free(m, 64<<20)(), "the reply is still charged")
 	close(release)
-	require.NoError(t, await(t, answered, "the other answer"))
-	require.Eventually(t, free(m, 64<<20), timeout, 10*time.Millisecond, "alone it is cut off")
+	require.NoError(t, await(t, done, "the other response"))
+	require.Eventually(t, free(m, 64<<20), timeout, 10*time.Millisecond, "it is disconnected when it is the only call")
 }
 
 // An unread reply is held no longer than the request timeout.
-func TestGRPCUnreadReplyEndsAfterAll(t *testing.T) {
+func TestGRPCUnreadReplyEndsAtRequestTimeout(t *testing.T) {
 	m := memory(t, 64<<20)
 	text := strings.Repeat("x", 8<<20)
 	s := startRPC(t, scorerFunc(func(context.Context, rewardmodel.Request) (rewardmodel.ScoreResponse, error) {

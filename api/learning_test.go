@@ -19,44 +19,44 @@ import (
 	"assay/rewardmodel/retrain"
 )
 
-// fleet is a feedback loop in memory, which records requests in asked.
-type fleet struct {
-	asked   []string
+// fakeFleet is an in-memory feedback loop that records its calls.
+type fakeFleet struct {
+	calls   []string
 	batch   feedback.Batch
 	err     error // of every call
 	current retrain.Current
 	records []retrain.Model
 }
 
-func (f *fleet) note(format string, args ...any) error {
-	f.asked = append(f.asked, fmt.Sprintf(format, args...))
+func (f *fakeFleet) record(format string, args ...any) error {
+	f.calls = append(f.calls, fmt.Sprintf(format, args...))
 	return f.err
 }
 
-func (f *fleet) Append(_ context.Context, batch feedback.Batch, by string) (feedback.Receipt, error) {
+func (f *fakeFleet) Append(_ context.Context, batch feedback.Batch, by string) (feedback.Receipt, error) {
 	f.batch = batch
-	return feedback.Receipt{Accepted: len(batch.Items), Rejected: batch.Rejected}, f.note("append %s by %s", batch.ID, by)
+	return feedback.Receipt{Accepted: len(batch.Items), Rejected: batch.Rejected}, f.record("append %s by %s", batch.ID, by)
 }
 
-func (f *fleet) Erase(_ context.Context, id, by string) (int, error) {
-	return 2, f.note("erase %s by %s", id, by)
+func (f *fakeFleet) Erase(_ context.Context, id, by string) (int, error) {
+	return 2, f.record("erase %s by %s", id, by)
 }
 
-func (f *fleet) Stats(context.Context) (feedback.Stats, error) {
+func (f *fakeFleet) Stats(context.Context) (feedback.Stats, error) {
 	return feedback.Stats{Bags: 12, Violations: 5, HeldOut: 3, HeldOutViolations: 1, Raters: 2, Records: 17}, f.err
 }
 
-func (f *fleet) Candidates(_ context.Context, n int) ([]feedback.Candidate, error) {
+func (f *fakeFleet) Candidates(_ context.Context, n int) ([]feedback.Candidate, error) {
 	all := []feedback.Candidate{
 		{ID: "a", Response: "Well. Perhaps.", Model: "v7", Violation: 0.4, Threshold: 0.41, Score: 1, Uncertainty: 0.97, Disagreement: new(0.25)},
 		{ID: "b", Messages: []bag.Message{{Role: "assistant", Content: "Hm."}}, Model: "v7", Violation: 0.3, Threshold: 0.41, Score: 0.2, Uncertainty: 0.5},
 	}
-	return all[:min(n, len(all))], f.note("candidates %d", n)
+	return all[:min(n, len(all))], f.record("candidates %d", n)
 }
 
-func (f *fleet) Current(context.Context) (retrain.Current, error) { return f.current, f.err }
+func (f *fakeFleet) Current(context.Context) (retrain.Current, error) { return f.current, f.err }
 
-func (f *fleet) Model(_ context.Context, version string) (retrain.Model, error) {
+func (f *fakeFleet) Model(_ context.Context, version string) (retrain.Model, error) {
 	i := slices.IndexFunc(f.records, func(m retrain.Model) bool { return m.Version == version })
 	if i < 0 {
 		return retrain.Model{}, fmt.Errorf("%w: %s", retrain.ErrNoModel, version)
@@ -64,20 +64,20 @@ func (f *fleet) Model(_ context.Context, version string) (retrain.Model, error) 
 	return f.records[i], f.err
 }
 
-func (f *fleet) Models(context.Context) ([]retrain.Model, error) { return f.records, f.err }
+func (f *fakeFleet) Models(context.Context) ([]retrain.Model, error) { return f.records, f.err }
 
-func (f *fleet) Promote(_ context.Context, version, by, reason string) (retrain.Current, error) {
-	if err := f.note("promote %s by %s: %s", version, by, reason); err != nil {
+func (f *fakeFleet) Promote(_ context.Context, version, by, reason string) (retrain.Current, error) {
+	if err := f.record("promote %s by %s: %s", version, by, reason); err != nil {
 		return retrain.Current{}, err
 	}
 	return retrain.Current{Version: version, Since: time.Unix(1_800_000_000, 0).UTC(), By: by, Reason: reason, Previous: []string{"v6"}, Revision: 9}, nil
 }
 
-func (f *fleet) Rollback(ctx context.Context, by, reason string) (retrain.Current, error) {
+func (f *fakeFleet) Rollback(ctx context.Context, by, reason string) (retrain.Current, error) {
 	return f.Promote(ctx, "back", by, reason)
 }
 
-func (f *fleet) Training(context.Context) (api.Training, error) {
+func (f *fakeFleet) Training(context.Context) (api.Training, error) {
 	return api.Training{
 		Status: retrain.Status{
 			Last: &retrain.Outcome{ID: "t1", Result: retrain.ResultRejected, Version: "v8", Reason: "worse", Finished: time.Unix(1_800_000_000, 0).UTC(), Through: 41},
@@ -88,17 +88,17 @@ func (f *fleet) Training(context.Context) (api.Training, error) {
 	}, f.err
 }
 
-func (f *fleet) Start(_ context.Context, ask retrain.TrainingRequest) (retrain.Status, error) {
-	return retrain.Status{Phase: retrain.PhaseIdle, Requested: &ask}, f.note("train by %s: %s (%v)", ask.By, ask.Reason, ask.Refreeze)
+func (f *fakeFleet) Start(_ context.Context, ask retrain.TrainingRequest) (retrain.Status, error) {
+	return retrain.Status{Phase: retrain.PhaseIdle, Requested: &ask}, f.record("train by %s: %s (%v)", ask.By, ask.Reason, ask.Refreeze)
 }
 
-func (f *fleet) all(p *api.Parts) {
+func (f *fakeFleet) install(p *api.Parts) {
 	p.Feedback, p.FeedbackView, p.Registry, p.Promotions, p.Trainer = f, f, f, f, f
 }
 
-func withFleet(t *testing.T, options ...option) (*fleet, *service) {
+func withFleet(t *testing.T, options ...option) (*fakeFleet, *service) {
 	t.Helper()
-	f := &fleet{current: retrain.Current{Version: "v7"}, records: []retrain.Model{
+	f := &fakeFleet{current: retrain.Current{Version: "v7"}, records: []retrain.Model{
 		{Version: "v8", State: retrain.StateRejected, Parent: "v7", Created: time.Unix(1_800_000_100, 0), Threshold: 0.6, By: "gate", Reason: "worse on the hold-out"},
 		{
 			Version: "v7", State: retrain.StatePromoted, Parent: "v6", Created: time.Unix(1_800_000_000, 0), Method: "gpu", Threshold: 0.41,
@@ -108,7 +108,7 @@ func withFleet(t *testing.T, options ...option) (*fleet, *service) {
 			Files: map[string]retrain.File{"config.json": {Size: 12, SHA256: "ab"}},
 		},
 	}}
-	return f, start(t, scorerOf(t, &model{}, 0), append([]option{parts(f.all)}, options...)...)
+	return f, start(t, scorerOf(t, &model{}, 0), append([]option{parts(f.install)}, options...)...)
 }
 
 func TestFeedback(t *testing.T) {
@@ -123,7 +123,7 @@ func TestFeedback(t *testing.T) {
 		"JSON": {[]byte(batch), nil},
 		"gzip": {gzipped(t, []byte(batch)), []string{"Content-Encoding", "gzip"}},
 		"zstd": {zstandard(t, []byte(batch)), []string{"Content-Encoding", "zstd"}},
-		"lines": {[]byte(`{"id":"r1","label":"violation","response":"You fool."}` + "\n" +
+		"JSONL": {[]byte(`{"id":"r1","label":"violation","response":"You fool."}` + "\n" +
 			`{"id":"r2","label":"perhaps","response":"Hm."}` + "\n\n" + `{"response_id":"r3","label":"compliant"}`), []string{"Content-Type", "application/x-ndjson"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -141,11 +141,11 @@ func TestFeedback(t *testing.T) {
 	}
 }
 
-func TestFeedbackNothingToReject(t *testing.T) {
+func TestFeedbackWithoutRejections(t *testing.T) {
 	f, s := withFleet(t, parts(func(p *api.Parts) { p.Tokens = tokens(t) }))
 	got := s.do(t, "POST", "/v1/feedback", strings.NewReader(`{"items":[{"id":"r1","label":"violation","response":"a"}]}`), "Authorization", "Bearer "+adminToken)
 	requireJSON(t, `{"accepted":1,"duplicates":0,"rejected":[]}`, string(got.body))
-	require.Equal(t, []string{"append  by ops"}, f.asked)
+	require.Equal(t, []string{"append  by ops"}, f.calls)
 }
 
 func TestBadFeedback(t *testing.T) {
@@ -158,24 +158,24 @@ func TestBadFeedback(t *testing.T) {
 		headers []string
 		status  int
 	}{
-		"broken":          {`{"items":[`, nil, 400},
-		"no items":        {`{}`, nil, 400},
-		"empty list":      {`{"items":[]}`, nil, 422},
-		"no lines":        {"\n", []string{"Content-Type", "application/x-ndjson"}, 422},
-		"too many":        {`{"items":[{},{},{}]}`, nil, 413},
-		"too many lines":  {"{}\n{}\n{}\n", []string{"Content-Type", "application/jsonl"}, 413},
-		"too large":       {`{"items":[{"id":"` + strings.Repeat("a", 1<<10) + `"}]}`, nil, 413},
-		"form":            {`items=1`, []string{"Content-Type", "application/x-www-form-urlencoded"}, 415},
-		"other charset":   {"{}", []string{"Content-Type", "application/x-ndjson; charset=latin1"}, 415},
-		"unknown packing": {"{}", []string{"Content-Encoding", "br"}, 415},
+		"broken":           {`{"items":[`, nil, 400},
+		"no items":         {`{}`, nil, 400},
+		"empty list":       {`{"items":[]}`, nil, 422},
+		"no lines":         {"\n", []string{"Content-Type", "application/x-ndjson"}, 422},
+		"too many":         {`{"items":[{},{},{}]}`, nil, 413},
+		"too many lines":   {"{}\n{}\n{}\n", []string{"Content-Type", "application/jsonl"}, 413},
+		"too large":        {`{"items":[{"id":"` + strings.Repeat("a", 1<<10) + `"}]}`, nil, 413},
+		"form":             {`items=1`, []string{"Content-Type", "application/x-www-form-urlencoded"}, 415},
+		"other charset":    {"{}", []string{"Content-Type", "application/x-ndjson; charset=latin1"}, 415},
+		"unknown encoding": {"{}", []string{"Content-Encoding", "br"}, 415},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := s.do(t, "POST", "/v1/feedback", strings.NewReader(c.body), c.headers...)
 			require.Equal(t, c.status, got.StatusCode, "%s", got.body)
 		})
 	}
-	require.Empty(t, f.asked)
-	require.Equal(t, 415, s.score(t, one("a"), "Content-Type", "application/x-ndjson").StatusCode, "scoring takes no lines")
+	require.Empty(t, f.calls)
+	require.Equal(t, 415, s.score(t, one("a"), "Content-Type", "application/x-ndjson").StatusCode, "scoring does not accept JSONL")
 }
 
 func TestErase(t *testing.T) {
@@ -183,7 +183,7 @@ func TestErase(t *testing.T) {
 	for path, id := range map[string]string{
 		"r1": "r1", "a%2Fb": "a/b", "50%25": "50%", "a%20b": "a b", "%2525": "%25", "candidates": "candidates", "%C3%A9": "é", "step-12/x": "",
 	} {
-		f.asked = nil
+		f.calls = nil
 		got := s.do(t, "DELETE", "/v1/feedback/"+path, nil)
 		if id == "" {
 			require.Equal(t, 404, got.StatusCode)
@@ -191,7 +191,7 @@ func TestErase(t *testing.T) {
 		}
 		require.Equal(t, 200, got.StatusCode, "%s", got.body)
 		requireJSON(t, `{"id":"`+id+`","records":2}`, string(got.body))
-		require.Equal(t, []string{"erase " + id + " by loopback"}, f.asked)
+		require.Equal(t, []string{"erase " + id + " by loopback"}, f.calls)
 	}
 }
 
@@ -203,7 +203,7 @@ func TestFeedbackViews(t *testing.T) {
 	require.Equal(t, 200, got.StatusCode, "%s", got.body)
 	require.Contains(t, string(got.body), `"candidates":[{"id":"a","response":"Well. Perhaps.","model":"v7"`)
 	require.Equal(t, 200, s.get(t, "/v1/feedback/candidates?n=1000").StatusCode)
-	require.Equal(t, []string{"candidates 20", "candidates 1000"}, f.asked)
+	require.Equal(t, []string{"candidates 20", "candidates 1000"}, f.calls)
 	for _, n := range []string{"0", "1001", "-1", "x", "1.5"} {
 		got := s.get(t, "/v1/feedback/candidates?n="+n)
 		require.Equal(t, 400, got.StatusCode)
@@ -240,11 +240,11 @@ func TestPromote(t *testing.T) {
 		require.Equal(t, 200, s.do(t, "POST", "/v1/models/rollback", strings.NewReader(body)).StatusCode)
 	}
 	require.Equal(t, 200, s.do(t, "POST", "/v1/models/rollback", nil).StatusCode)
-	require.Equal(t, []string{"promote v 6 by loopback: v7 is too strict"}, f.asked[:1])
-	for _, asked := range f.asked[1:] {
-		require.Equal(t, "promote back by loopback: ", asked)
+	require.Equal(t, []string{"promote v 6 by loopback: v7 is too strict"}, f.calls[:1])
+	for _, call := range f.calls[1:] {
+		require.Equal(t, "promote back by loopback: ", call)
 	}
-	require.Len(t, f.asked, 6)
+	require.Len(t, f.calls, 6)
 	for body, want := range map[string]string{
 		`{"reason":1}`: "reason: has the wrong type", `{"why":"x"}`: "why: is unknown", `[]`: ": has the wrong type",
 		`null`: ": has the wrong type", `{"reason":null}`: "reason: is null",
@@ -255,7 +255,7 @@ func TestPromote(t *testing.T) {
 		_, field, message := got.failure(t)
 		require.Contains(t, field+": "+message, want)
 	}
-	require.Len(t, f.asked, 6)
+	require.Len(t, f.calls, 6)
 }
 
 func TestTraining(t *testing.T) {
@@ -271,14 +271,14 @@ func TestTraining(t *testing.T) {
 	got = s.do(t, "POST", "/v1/training", strings.NewReader(`{"refreeze":true}`))
 	require.Contains(t, string(got.body), `"refreeze":true`)
 	require.Equal(t, 202, s.do(t, "POST", "/v1/training", nil).StatusCode)
-	require.Equal(t, []string{"train by loopback: new policy (false)", "train by loopback:  (true)", "train by loopback:  (false)"}, f.asked)
+	require.Equal(t, []string{"train by loopback: new policy (false)", "train by loopback:  (true)", "train by loopback:  (false)"}, f.calls)
 	for _, body := range []string{`{"refreeze":1}`, `{"refreeze":null}`, `{"force":true}`, `{"reason":"` + strings.Repeat("a", 1001) + `"}`} {
 		require.Equal(t, 400, s.do(t, "POST", "/v1/training", strings.NewReader(body)).StatusCode, body)
 	}
 }
 
-// Errors of the loop have their status and code at every endpoint.
-func TestErrorsOfTheLoop(t *testing.T) {
+// Each error of the feedback loop has its status and code at every endpoint.
+func TestErrorsOfTheFeedbackLoop(t *testing.T) {
 	f, s := withFleet(t)
 	for _, c := range []struct {
 		err    error
@@ -321,7 +321,7 @@ func TestErrorsOfTheLoop(t *testing.T) {
 	}
 }
 
-func TestLoopIsNotEnabled(t *testing.T) {
+func TestFeedbackLoopIsNotEnabled(t *testing.T) {
 	s := start(t, scorerOf(t, &model{}, 0))
 	for _, route := range []string{
 		"POST /v1/feedback", "GET /v1/feedback", "GET /v1/feedback/candidates", "DELETE /v1/feedback/r1", "POST /v1/models/v7/promote",

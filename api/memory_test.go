@@ -23,8 +23,8 @@ import (
 	"assay/rewardmodel"
 )
 
-// none is a scorer that must not be called.
-var none = scorerFunc(func(context.Context, rewardmodel.Request) (rewardmodel.ScoreResponse, error) {
+// mustNotScore is a scorer that must not be called.
+var mustNotScore = scorerFunc(func(context.Context, rewardmodel.Request) (rewardmodel.ScoreResponse, error) {
 	return rewardmodel.ScoreResponse{}, errors.New("the request was scored")
 })
 
@@ -38,10 +38,10 @@ func memory(t *testing.T, limit int64) *rewardmodel.Memory {
 func within(m *rewardmodel.Memory) option { return parts(func(p *api.Parts) { p.Memory = m }) }
 
 // Millions of empty texts are rejected while they are decoded, in every protocol:
-// few items are built.
-func TestEmptyTextsAreNotBuilt(t *testing.T) {
+// only a few items are allocated.
+func TestEmptyTextsAreNotAllocated(t *testing.T) {
 	const n = 2 << 20
-	s := start(t, none)
+	s := start(t, mustNotScore)
 	empty := strings.Repeat(`"",`, n)
 	binaryHead := fmt.Sprintf(`{"inputs":[{"name":"text","shape":[%d],"datatype":"BYTES","parameters":{"binary_data_size":%d}}]}`, n, 4*n)
 	for name, c := range map[string]struct {
@@ -77,8 +77,8 @@ func TestEmptyTextsAreNotBuilt(t *testing.T) {
 	}
 }
 
-func TestGRPCEmptyTextsAreNotBuilt(t *testing.T) {
-	s := startRPC(t, none)
+func TestGRPCEmptyTextsAreNotAllocated(t *testing.T) {
+	s := startRPC(t, mustNotScore)
 	in := texts("a")
 	in.RawInputContents = make([][]byte, 2<<20)
 	var err error
@@ -135,7 +135,7 @@ func TestMemoryIsShared(t *testing.T) {
 	require.Contains(t, message, "request memory")
 	require.Equal(t, 200, s.score(t, `{"responses":[{"response":"small"}]}`).StatusCode)
 	require.NoError(t, errors.Join(held.Close(), also.Close()))
-	require.Eventually(t, func() bool { return s.score(t, large).StatusCode == http.StatusOK }, timeout, 10*time.Millisecond, "what left holds nothing")
+	require.Eventually(t, func() bool { return s.score(t, large).StatusCode == http.StatusOK }, timeout, 10*time.Millisecond, "closed connections hold no memory")
 }
 
 // A body without progress is ended long before the request timeout.
@@ -148,7 +148,7 @@ func TestSlowBodyIsEnded(t *testing.T) {
 		"too large": {100, []string{" 413 ", "larger than 100 bytes"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := start(t, none, config(func(cfg *api.Config) {
+			s := start(t, mustNotScore, config(func(cfg *api.Config) {
 				cfg.HeaderTimeout, cfg.RequestTimeout, cfg.MinRate, cfg.MaxBody = 500*time.Millisecond, time.Hour, 1<<30, c.maxBody
 			}))
 			conn := hold(t, s.addr, 1000)
@@ -191,8 +191,8 @@ func TestUnreadReplyIsEnded(t *testing.T) {
 }
 
 // Names are echoed and logged, so their length is limited, field by field.
-func TestLongNamesAreRefused(t *testing.T) {
-	s := start(t, none)
+func TestLongNamesAreRejected(t *testing.T) {
+	s := start(t, mustNotScore)
 	long := strings.Repeat("v", 513)
 	for _, c := range []struct{ path, body, field string }{
 		{"/v1/score", `{"model":"%s","responses":[{"response":"x"}]}`, "model"},
@@ -271,7 +271,7 @@ func grpcStatusOf(t *testing.T, s *rpc, host, method string, body func(stop <-ch
 // before authentication, and a stalled call is ended.
 func TestGRPCStalledMessages(t *testing.T) {
 	m := memory(t, 64<<20)
-	s := startRPC(t, none, within(m), config(func(c *api.Config) {
+	s := startRPC(t, mustNotScore, within(m), config(func(c *api.Config) {
 		c.HeaderTimeout, c.RequestTimeout, c.MinRate = 500*time.Millisecond, time.Hour, 1<<30
 	}))
 	for _, c := range []struct {
@@ -289,13 +289,13 @@ func TestGRPCStalledMessages(t *testing.T) {
 	code, message := grpcStatus(t, s, "localhost", "ModelInfer")
 	require.Equal(t, fmt.Sprint(int(codes.DeadlineExceeded)), code)
 	require.Contains(t, message, "arrives too slowly")
-	require.NotContains(t, message, "deadline", "a later one would not help")
+	require.NotContains(t, message, "deadline", "a later deadline would not help")
 	require.Eventually(t, free(m, 64<<20), timeout, 10*time.Millisecond)
 }
 
-// A call that ends within its message is an error of the client.
+// A call that ends before its message is complete is an error of the client.
 func TestGRPCMissingMessage(t *testing.T) {
-	s := startRPC(t, none)
+	s := startRPC(t, mustNotScore)
 	for name, body := range map[string]string{"none": "", "header cut": "\x00\x00", "message cut": "\x00\x00\x00\x00\x09abc"} {
 		for _, method := range []string{"ServerLive", "ModelInfer"} {
 			code, _ := grpcStatusOf(t, s, "localhost", method, func(<-chan struct{}) io.Reader { return strings.NewReader(body) })
@@ -315,7 +315,7 @@ func TestGRPCMemoryIsShared(t *testing.T) {
 	_, err := infer(t, s, texts("a"))
 	requireStatus(t, err, codes.Unavailable, "request memory")
 	_, err = callWith[inference.ServerLiveResponse](t, t.Context(), s.conn, "ServerLive", &inference.ServerLiveRequest{})
-	require.NoError(t, err, "a probe is not refused")
+	require.NoError(t, err, "a probe is not rejected")
 	other.Close()
 	small.Close()
 	_, err = infer(t, s, texts("a"))

@@ -99,7 +99,7 @@ func recoverPanics(log zerolog.Logger) func(http.Handler) http.Handler {
 					return
 				}
 				if value == http.ErrAbortHandler { //nolint:errorlint // as net/http compares it
-					panic(value) // net/http's own way to drop a connection
+					panic(value) // net/http then closes the connection
 				}
 				log.Error().Str("request_id", exchange.Of(r).ID).Str("panic", fmt.Sprint(value)).Bytes("stack", debug.Stack()).Msg("handler panicked")
 				httpjson.Fail(w, r, failure.Panic(value))
@@ -149,7 +149,7 @@ func withTimeout(h httpjson.Handler) httpjson.Handler {
 	}
 }
 
-// parseTimeout parses how long the client is willing to wait: seconds ("30",
+// parseTimeout parses the timeout that a client requests: seconds ("30",
 // "0.5") or a Go duration ("1m30s"), at most limit. The default is limit.
 func parseTimeout(value string, limit time.Duration) (time.Duration, error) {
 	if value == "" {
@@ -169,7 +169,7 @@ func parseTimeout(value string, limit time.Duration) (time.Duration, error) {
 	return min(timeout, limit), nil
 }
 
-// withPriority reads how urgent a scoring request is.
+// withPriority reads the priority of a scoring request.
 func withPriority(h httpjson.Handler) httpjson.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if err := exchange.Of(r).Prioritize(r.Header.Get(exchange.PriorityHeader)); err != nil {

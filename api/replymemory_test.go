@@ -89,7 +89,7 @@ func TestProbesWithoutMemory(t *testing.T) {
 		defer held.Close()
 		require.NoError(t, held.Grow(size))
 	}
-	s := start(t, none, within(m), checks(api.Check{Name: "model", Ready: func(context.Context) error { return nil }}))
+	s := start(t, mustNotScore, within(m), checks(api.Check{Name: "model", Ready: func(context.Context) error { return nil }}))
 	require.Equal(t, http.StatusServiceUnavailable, s.score(t, one("a")).StatusCode)
 	for _, path := range []string{"/livez", "/readyz", "/metrics", "/health", "/ping", "/v2/health/live", "/v2/health/ready", "/v2/models/assay/ready"} {
 		require.Equal(t, http.StatusOK, s.get(t, path).StatusCode, path)
@@ -98,7 +98,7 @@ func TestProbesWithoutMemory(t *testing.T) {
 	a := s.get(t, "/readyz")
 	require.Contains(t, string(a.body), "draining")
 
-	rpc := startRPC(t, none, within(m))
+	rpc := startRPC(t, mustNotScore, within(m))
 	_, err := infer(t, rpc, texts("a"))
 	requireStatus(t, err, codes.Unavailable, "request memory")
 	ctx := t.Context()

@@ -189,7 +189,7 @@ func TestCompression(t *testing.T) {
 	require.Empty(t, s.get(t, "/livez", "Accept-Encoding", "gzip").Header.Get("Content-Encoding"), "small answers stay as they are")
 }
 
-func TestOpsHandlerServesHealthAlone(t *testing.T) {
+func TestOpsHandlerServesOnlyHealth(t *testing.T) {
 	s := start(t, scorerOf(t, &model{}, 0))
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

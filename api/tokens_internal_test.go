@@ -25,7 +25,7 @@ const (
 func TestParseTokens(t *testing.T) {
 	grants, err := parseTokens(strings.NewReader("# who may\r\n\n" +
 		longToken + " score\n" +
-		"\t" + otherToken + "==  feedback,score  ann@example.org  # of the labelling team\n" +
+		"\t" + otherToken + "==  feedback,score  ann@example.org  # of the labeling team\n" +
 		"-._~+/ABCDEFGHIJKLMNO admin ops\n"))
 	require.NoError(t, err)
 	require.Len(t, grants, 3)
@@ -110,19 +110,19 @@ func TestLoadTokens(t *testing.T) {
 	require.ErrorContains(t, err, "token file")
 }
 
-// notes is a log that can be read concurrently.
-type notes struct {
+// logBuffer is a log that can be read concurrently.
+type logBuffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
 }
 
-func (n *notes) Write(line []byte) (int, error) {
+func (n *logBuffer) Write(line []byte) (int, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.text.Write(line)
 }
 
-func (n *notes) take() string {
+func (n *logBuffer) take() string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	defer n.text.Reset()
@@ -143,7 +143,7 @@ func TestTokensAreReloaded(t *testing.T) {
 	require.NoError(t, os.Symlink(filepath.Join("data", "tokens"), path))
 
 	synctest.Test(t, func(t *testing.T) {
-		var log notes
+		var log logBuffer
 		tokens, err := LoadTokens(path, zerolog.New(&log))
 		require.NoError(t, err)
 		ctx, stop := context.WithCancel(t.Context())
@@ -167,7 +167,7 @@ func TestTokensAreReloaded(t *testing.T) {
 		trouble := logged()
 		require.Equal(t, 1, strings.Count(trouble, "line 1"), trouble)
 		require.NotContains(t, trouble, longToken)
-		require.True(t, has(otherToken), "the old ones hold")
+		require.True(t, has(otherToken), "the previous tokens stay valid")
 
 		require.NoError(t, os.Remove(path))
 		require.Equal(t, 1, strings.Count(logged(), "cannot be read"), "reported once")

@@ -42,7 +42,7 @@ func number(t *testing.T, cell string) float64 {
 	return value
 }
 
-func TestBenchFleetRefuses(t *testing.T) {
+func TestBenchFleetRejectsInvalidFlags(t *testing.T) {
 	for want, args := range map[string][]string{
 		"--nats-url is missing": {"load", "--text"},
 		"--count":               {"load", "--count", "0"},
@@ -86,7 +86,7 @@ func TestBenchFleetSimulateReadsTexts(t *testing.T) {
 	for _, sentence := range []string{"Thank you for asking.", "It is fine.", "Yes."} {
 		tokens += 2 * len(tok.Frame(tok.IDs(sentence)))
 	}
-	require.InDelta(t, float64(tokens)/1000, number(t, rows[0][1]), 0.06, "both texts twice, a millisecond a token")
+	require.InDelta(t, float64(tokens)/1000, number(t, rows[0][1]), 0.06, "both texts twice, a millisecond per token")
 }
 
 func TestBenchFleetLoad(t *testing.T) {

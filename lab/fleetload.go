@@ -98,8 +98,8 @@ func (o *outcomes) reward(msg *nats.Msg) {
 	o.complete(id, false)
 }
 
-// letter counts the dead letters of this run.
-func (o *outcomes) letter(msg *nats.Msg) {
+// deadLetter counts the dead letters of this run.
+func (o *outcomes) deadLetter(msg *nats.Msg) {
 	if msg.Header.Get(queue.HeaderSubject) == queue.SubjectResponses+"."+o.tail {
 		o.complete(msg.Header.Get(queue.HeaderMsgID), true)
 	}
@@ -123,12 +123,12 @@ func (o *outcomes) complete(id string, dead bool) {
 }
 
 // stream publishes a response at each of the times, cycling through the texts, and waits for their rewards. Latencies
-// count from when a response is due, and those of dead letters count as well. Unlike load.Run, one goroutine publishes:
+// count from the time at which a response is due, and include those of dead letters. Unlike load.Run, one goroutine publishes:
 // a stream stores responses in order and replies later, on another subject.
 func stream(ctx context.Context, nc *nats.Conn, texts []string, times []time.Duration) (load.Result, error) {
 	o := &outcomes{tail: "bench-" + rand.Text(), times: times, left: len(times), latencies: make([]time.Duration, len(times)), done: make(chan struct{})}
 	for subject, handle := range map[string]nats.MsgHandler{
-		queue.SubjectRewards + "." + o.tail: o.reward, queue.SubjectDead + ".>": o.letter,
+		queue.SubjectRewards + "." + o.tail: o.reward, queue.SubjectDead + ".>": o.deadLetter,
 	} {
 		sub, err := nc.Subscribe(subject, handle)
 		if err != nil {

@@ -8,7 +8,7 @@ import (
 	"assay/sidecar/cli"
 )
 
-// hostileCmd attacks the memory of a service.
+// hostileCmd runs a memory exhaustion attack against a service.
 type hostileCmd struct {
 	Clients       int           `default:"64" help:"Hostile clients (${default})."`
 	Baseline      time.Duration `default:"1m" help:"Time without the attack (${default})."`
@@ -34,7 +34,7 @@ reported. It needs Linux.`
 // Run is called by kong.
 func (c *hostileCmd) Run(a *cli.App) error {
 	if c.Clients < 1 || min(c.Baseline, c.For) <= 0 {
-		return cli.Usage(errors.New("--clients, --baseline and --for take positive values"))
+		return cli.Usage(errors.New("--clients, --baseline and --for must be positive"))
 	}
 	ctx, stop := a.UntilSignal()
 	defer stop()

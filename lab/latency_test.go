@@ -53,7 +53,7 @@ func TestBenchLatency(t *testing.T) {
 	}
 }
 
-func TestBenchLatencyRefuses(t *testing.T) {
+func TestBenchLatencyRejectsInvalidFlags(t *testing.T) {
 	for says, args := range map[string][]string{
 		"positive":     {"--load", "0"},
 		"--work":       {"--work", "nowhere.jsonl"},

@@ -25,7 +25,7 @@ import (
 	"assay/sidecar/localmodel"
 )
 
-// run trains and measures, and reports progress to report.
+// run trains and evaluates a run of the paper. It reports the progress to report.
 func (j paperJob) run(ctx context.Context, log zerolog.Logger, report func(paperEvent)) (paper.Record, error) {
 	name, flags, err := j.settings()
 	if err != nil {
@@ -136,7 +136,7 @@ func (j paperJob) settings() (method string, flags localmodel.MethodFlags, err e
 	return method, flags, nil
 }
 
-// measure returns the metrics of bags by their scores, and those of instances where the method scores instances.
+// measure returns the bag metrics of scores, and the instance metrics if the method scores instances.
 func measure(d *train.Data, scores []train.Score, threshold float64) (map[string]float64, error) {
 	metrics, err := paper.Measure(bagScores(d, scores), threshold)
 	if err != nil {
@@ -187,7 +187,7 @@ func count(d *train.Data) (violation, compliant, instances int) {
 // cpuModel is the processor as the operating system calls it, else its architecture.
 func cpuModel() string { return cmp.Or(bench.Processor(), runtime.GOARCH) }
 
-// timedLearner measures the speed of a learner.
+// timedLearner measures the throughput of a learner.
 type timedLearner struct {
 	train.Learner
 	sequences int
@@ -211,7 +211,7 @@ func (t *timedLearner) count(sequences int, began time.Time) {
 	t.spent += time.Since(began)
 }
 
-// speed is trained sequences per second.
+// speed returns the trained sequences per second.
 func (t *timedLearner) speed() float64 {
 	if t.spent == 0 {
 		return 0

@@ -1,7 +1,6 @@
 package queue
 
 import (
-	"assay/queue/internal/jstest"
 	"fmt"
 	"runtime"
 	"strings"
@@ -10,6 +9,8 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
+
+	"assay/queue/internal/jstest"
 )
 
 // syncModes are when an embedded server syncs.

@@ -1,7 +1,6 @@
 package queue
 
 import (
-	"assay/queue/internal/jstest"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -22,6 +21,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
+
+	"assay/queue/internal/jstest"
 )
 
 // certificates writes a CA and a certificate of it for 127.0.0.1, good for

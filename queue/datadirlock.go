@@ -10,7 +10,7 @@ import (
 	"assay/internal/durable"
 )
 
-// ErrDataDirLocked says that another process uses the same data directory. Two servers on
+// ErrDataDirLocked reports that another process uses the same data directory. Two servers on
 // one store would corrupt it.
 var ErrDataDirLocked = errors.New("the data directory is in use by another assay process")
 

@@ -23,7 +23,7 @@ const (
 	probeBytes = 4 << 20
 )
 
-// ErrStoreFailed says that the embedded server cannot write to its disk. The server
+// ErrStoreFailed reports that the embedded server cannot write to its disk. The server
 // recovers when it can write again.
 var ErrStoreFailed = errors.New("the streams cannot be written")
 
@@ -42,12 +42,12 @@ func (s *Server) Healthy() error {
 
 func (s *Server) report(err error) { s.failed.Store(&err) }
 
-// guard watches the streams until ctx ends. A stream that failed to write, as on a full
-// disk, accepts nothing more until it is opened again, and does not reply. So the guard
+// monitorDisk watches the streams until ctx ends. A stream that failed to write, as on a
+// full disk, accepts nothing more until it is opened again, and does not reply. So it
 // closes all streams immediately: then publishers get an error instead of no reply, and
 // score requests still work. When the disk accepts data again, a new server replaces the
 // old one; clients reconnect. What the old server acknowledged is on disk.
-func (s *Server) guard(ctx context.Context) {
+func (s *Server) monitorDisk(ctx context.Context) {
 	delay, recovered := checkInterval, time.Time{}
 	for js.Sleep(ctx, checkInterval); ctx.Err() == nil; js.Sleep(ctx, checkInterval) {
 		why := s.writeError()

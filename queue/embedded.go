@@ -1,7 +1,6 @@
 package queue
 
 import (
-	"assay/internal/durable"
 	"cmp"
 	"context"
 	"errors"
@@ -18,6 +17,8 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/rs/zerolog"
+
+	"assay/internal/durable"
 )
 
 const (
@@ -42,7 +43,7 @@ const (
 	startTimeout = 30 * time.Second
 )
 
-// ErrListen says that the embedded server could not listen.
+// ErrListen reports that the embedded server could not listen.
 var ErrListen = errors.New("cannot listen")
 
 // ServerConfig configures the embedded NATS server. Zero values mean the defaults;
@@ -50,7 +51,7 @@ var ErrListen = errors.New("cannot listen")
 type ServerConfig struct {
 	Listen     string // HOST:PORT; port 0 or -1 selects a free port
 	DataDir    string // created if missing; the store is below it, in nats/
-	Token      string // that clients must present; "": none
+	Token      string // required from clients; "": none
 	MaxPayload int    // bytes of one message, at most 64 MiB
 	MaxStore   int64  // bytes on disk that the streams may reserve
 	// SyncInterval 0 means an fsync before every acknowledgement, so that what is
@@ -69,8 +70,8 @@ type Server struct {
 
 	running atomic.Pointer[server.Server]
 	failed  atomic.Pointer[error] // why the streams cannot be written
-	stop    context.CancelFunc    // of the guard
-	guarded sync.WaitGroup
+	stop    context.CancelFunc    // of the disk monitor
+	monitor sync.WaitGroup
 }
 
 // StartEmbedded starts a server and returns when clients can connect. Its error wraps
@@ -92,15 +93,15 @@ func StartEmbedded(cfg ServerConfig, log zerolog.Logger) (*Server, error) {
 	if err := s.start(opts); err != nil {
 		return nil, errors.Join(err, lock.Unlock())
 	}
-	// A free port that was selected is used again after a recovery.
+	// After a recovery the server listens on the same port, even if port 0 selected it.
 	s.cfg.Listen = s.running.Load().Addr().String()
-	watching, stop := context.WithCancel(context.Background())
+	monitoring, stop := context.WithCancel(context.Background())
 	s.stop = stop
-	s.guarded.Go(func() { s.guard(watching) })
+	s.monitor.Go(func() { s.monitorDisk(monitoring) })
 	return s, nil
 }
 
-// start starts a server. After an error none runs.
+// start starts a server. After an error no server is running.
 func (s *Server) start(opts *server.Options) error {
 	srv, err := server.NewServer(opts)
 	if err != nil {
@@ -163,12 +164,12 @@ func (c ServerConfig) options() (*server.Options, error) {
 // its log.
 func (s *Server) ready(srv *server.Server, fatal <-chan string) error {
 	select {
-	case why := <-fatal:
-		if strings.HasPrefix(why, "Error listening") {
+	case reason := <-fatal:
+		if strings.HasPrefix(reason, "Error listening") {
 			return &SettingError{"Listen", fmt.Errorf("%s: %w: %s; stop what uses the port, choose another one, or turn NATS off",
-				cmp.Or(s.cfg.Listen, DefaultListen), ErrListen, why)}
+				cmp.Or(s.cfg.Listen, DefaultListen), ErrListen, reason)}
 		}
-		return fmt.Errorf("embedded NATS server: %s", why)
+		return fmt.Errorf("embedded NATS server: %s", reason)
 	default:
 	}
 	if !srv.ReadyForConnections(startTimeout) {
@@ -192,7 +193,7 @@ func (s *Server) InProcessConn() (net.Conn, error) { return s.running.Load().InP
 // directory.
 func (s *Server) Shutdown() error {
 	s.stop()
-	s.guarded.Wait()
+	s.monitor.Wait()
 	shutdown(s.running.Load())
 	return s.lock.Unlock()
 }

@@ -1,9 +1,6 @@
 package queue
 
 import (
-	"assay/queue/internal/jstest"
-	"assay/queue/labels"
-	"assay/queue/registry"
 	"bytes"
 	"context"
 	"os"
@@ -18,6 +15,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
+
+	"assay/queue/internal/jstest"
+	"assay/queue/labels"
+	"assay/queue/registry"
 )
 
 func startServer(t testing.TB, cfg ServerConfig) *Server {

@@ -113,8 +113,8 @@ func (w *worker) forget(ctx context.Context, d *delivery) {
 	}
 }
 
-// handleIsolated handles a suspect while this process handles no other suspect, and in
-// batches of its own.
+// handleIsolated handles a suspect while this process handles no other suspect, in
+// batches that contain no other response.
 func (w *worker) handleIsolated(ctx context.Context, d *delivery) outcome {
 	select {
 	case w.isolated <- struct{}{}:

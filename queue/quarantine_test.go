@@ -23,14 +23,14 @@ import (
 	"assay/rewardmodel"
 )
 
-// dieWith leaves the journal of a process that died with these responses in flight; alone is the one that its model
-// computed alone, 0 for none.
-func dieWith(t *testing.T, q *Queue, path string, owner xid.ID, alone uint64, sequences ...uint64) {
+// writeCrash writes the journal of a process that died with these responses in flight; isolated is the one that its
+// model computed in isolation, 0 for none.
+func writeCrash(t *testing.T, q *Queue, path string, owner xid.ID, isolated uint64, sequences ...uint64) {
 	t.Helper()
 	j, err := poison.NewJournal(path, owner, streamCreated(t, q), max(len(sequences), 256))
 	require.NoError(t, err)
 	for _, sequence := range sequences {
-		j.Begin(sequence).Computing(sequence == alone)
+		j.Begin(sequence).Computing(sequence == isolated)
 	}
 	require.NoError(t, j.Close())
 }
@@ -52,15 +52,15 @@ func restart(t *testing.T, q *Queue) {
 	require.NoError(t, w.drain(t.Context()))
 }
 
-// watched is a scorer that counts the responses scored in isolation, and how many of them concurrently.
-type watched struct {
+// isolationCounter is a scorer that counts the responses scored in isolation, and how many of them concurrently.
+type isolationCounter struct {
 	scorerFunc
-	now, most, alone atomic.Int32
+	now, most, isolated atomic.Int32
 }
 
-func (w *watched) Score(ctx context.Context, req rewardmodel.Request) (rewardmodel.ScoreResponse, error) {
+func (w *isolationCounter) Score(ctx context.Context, req rewardmodel.Request) (rewardmodel.ScoreResponse, error) {
 	if req.Exclusive != nil {
-		w.alone.Add(1)
+		w.isolated.Add(1)
 		w.most.Store(max(w.most.Load(), w.now.Add(1)))
 		defer w.now.Add(-1)
 		req.Exclusive(true)
@@ -82,16 +82,16 @@ func TestInnocentSuspectsGetTheirRewards(t *testing.T) {
 		all = append(all, publish(t, q, "x", fmt.Sprint(i), item("text")).Sequence)
 	}
 	for range poison.IsolateAfter {
-		dieWith(t, q, cfg.Worker.Journal, xid.New(), 0, all...)
+		writeCrash(t, q, cfg.Worker.Journal, xid.New(), 0, all...)
 		restart(t, q)
 	}
 	publish(t, q, "x", "new", item("text"))
-	scorer := &watched{scorerFunc: good}
+	scorer := &isolationCounter{scorerFunc: good}
 	require.NoError(t, q.Start(t.Context(), scorer))
 	awaitEmpty(t, q)
 	require.Equal(t, responses+1, jstest.Count(q.js, StreamRewards))
 	require.Zero(t, jstest.Count(q.js, StreamDead))
-	require.EqualValues(t, responses, scorer.alone.Load(), "each suspect, and no other")
+	require.EqualValues(t, responses, scorer.isolated.Load(), "each suspect, and no other")
 	require.EqualValues(t, 1, scorer.most.Load(), "one suspect at a time")
 	requireNoSuspects(t, q)
 	left, err := poison.ReadJournal(cfg.Worker.Journal)
@@ -117,17 +117,17 @@ func requireNoSuspects(t *testing.T, q *Queue) {
 	require.Eventually(t, func() bool { return len(suspectsOf(t, q)) == 0 }, jstest.Timeout, 5*time.Millisecond)
 }
 
-func TestResponseThatKillsItsProcessIsADeadLetter(t *testing.T) {
+func TestResponseThatCrashesItsProcessIsDeadLettered(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
-		name   string
-		shared int // deaths of unknown cause
-		alone  bool
-		dead   bool
+		name     string
+		shared   int // deaths of unknown cause
+		isolated bool
+		dead     bool
 	}{
 		{"in flight with others", poison.IsolateAfter - 1, false, false},
-		{"its turn to be alone", poison.IsolateAfter, false, false},
-		{"a process died of it alone", poison.IsolateAfter, true, true},
+		{"due for isolation", poison.IsolateAfter, false, false},
+		{"a process died while it was isolated", poison.IsolateAfter, true, true},
 		{"processes died before its model call", poison.FatalAfter, false, true},
 	}
 	for _, tc := range tests {
@@ -138,12 +138,12 @@ func TestResponseThatKillsItsProcessIsADeadLetter(t *testing.T) {
 			deadly := publish(t, q, "job.7", "poison", item("poison")).Sequence
 			innocent := publish(t, q, "job.7", "innocent", item("text")).Sequence
 			for range tc.shared {
-				dieWith(t, q, cfg.Worker.Journal, xid.New(), 0, deadly)
+				writeCrash(t, q, cfg.Worker.Journal, xid.New(), 0, deadly)
 				restart(t, q)
 			}
 			deaths := tc.shared
-			if tc.alone {
-				dieWith(t, q, cfg.Worker.Journal, xid.New(), deadly, deadly, innocent)
+			if tc.isolated {
+				writeCrash(t, q, cfg.Worker.Journal, xid.New(), deadly, deadly, innocent)
 				deaths++
 			}
 			require.NoError(t, q.Start(t.Context(), scorerFunc(good)))
@@ -179,7 +179,7 @@ func TestRewardedResponseIsNotDeadLettered(t *testing.T) {
 	q := openQueue(t, cfg)
 	crash(t, q, "mine")
 	for range poison.FatalAfter {
-		dieWith(t, q, cfg.Worker.Journal, xid.New(), 0, 1)
+		writeCrash(t, q, cfg.Worker.Journal, xid.New(), 0, 1)
 		restart(t, q)
 	}
 	require.NoError(t, q.Start(t.Context(), scorerFunc(good)))
@@ -196,7 +196,7 @@ func TestFailuresMakeNoSuspect(t *testing.T) {
 	cfg.Worker.Journal = filepath.Join(t.TempDir(), "in-flight")
 	cfg.Worker.AckWait = time.Second
 	var calls atomic.Int32
-	scorer := &watched{scorerFunc: func(ctx context.Context, it rewardmodel.Item) (rewardmodel.Result, error) {
+	scorer := &isolationCounter{scorerFunc: func(ctx context.Context, it rewardmodel.Item) (rewardmodel.Result, error) {
 		if calls.Add(1) <= 2*poison.FatalAfter {
 			return rewardmodel.Result{}, rewardmodel.ErrOverloaded
 		}
@@ -208,11 +208,11 @@ func TestFailuresMakeNoSuspect(t *testing.T) {
 	awaitEmpty(t, q)
 	require.Equal(t, 1, jstest.Count(q.js, StreamRewards))
 	require.Zero(t, jstest.Count(q.js, StreamDead))
-	require.Zero(t, scorer.alone.Load())
+	require.Zero(t, scorer.isolated.Load())
 }
 
 // A suspect that another process scores in isolation waits for that process, or for the report of its successor.
-func TestReplicasDoNotDieOfASuspectTogether(t *testing.T) {
+func TestOneReplicaIsolatesASuspect(t *testing.T) {
 	t.Parallel()
 	srv := jstest.Server(t, &server.Options{})
 	var queues [2]*Queue
@@ -227,7 +227,7 @@ func TestReplicasDoNotDieOfASuspectTogether(t *testing.T) {
 	first, second := queues[0], queues[1]
 	deadly := publish(t, first, "x", "poison", item("poison")).Sequence
 	for range poison.IsolateAfter {
-		dieWith(t, first, first.cfg.Worker.Journal, xid.New(), 0, deadly)
+		writeCrash(t, first, first.cfg.Worker.Journal, xid.New(), 0, deadly)
 		restart(t, first)
 	}
 	// The first one takes the suspect and is killed.
@@ -241,14 +241,14 @@ func TestReplicasDoNotDieOfASuspectTogether(t *testing.T) {
 	held, err := src.quarantine.suspects.Hold(t.Context(), deadly, dead.id.String(), 1)
 	require.NoError(t, err)
 	require.True(t, held)
-	dieWith(t, first, first.cfg.Worker.Journal, dead.id, deadly, deadly)
+	writeCrash(t, first, first.cfg.Worker.Journal, dead.id, deadly, deadly)
 
-	scorer := &watched{scorerFunc: good}
+	scorer := &isolationCounter{scorerFunc: good}
 	require.NoError(t, second.Start(t.Context(), scorer))
 	require.Eventually(t, func() bool { return testutil.ToFloat64(second.metrics.messages.WithLabelValues("deferred")) > 0 }, jstest.Timeout, time.Millisecond)
 	require.NoError(t, first.Start(t.Context(), scorerFunc(good)), "its successor")
 	awaitEmpty(t, first)
-	require.Zero(t, scorer.alone.Load())
+	require.Zero(t, scorer.isolated.Load())
 	require.Zero(t, jstest.Count(first.js, StreamRewards))
 	require.Equal(t, "assay.v1.dead.crash", jstest.Messages(t, first.js, StreamDead)[0].Subject)
 }
@@ -282,7 +282,7 @@ func TestCrashCountsOnce(t *testing.T) {
 	cfg.Worker.Journal = filepath.Join(t.TempDir(), "in-flight")
 	q := openQueue(t, cfg)
 	sequence := publish(t, q, "x", "1", item("text")).Sequence
-	dieWith(t, q, cfg.Worker.Journal, xid.New(), 0, sequence)
+	writeCrash(t, q, cfg.Worker.Journal, xid.New(), 0, sequence)
 	obstacle := cfg.Worker.Journal + ".new"
 	require.NoError(t, os.Mkdir(obstacle, 0o700))
 	for range poison.FatalAfter {
@@ -293,7 +293,7 @@ func TestCrashCountsOnce(t *testing.T) {
 	}
 	require.Equal(t, 1, deaths())
 	require.NoError(t, os.Remove(obstacle))
-	dieWith(t, q, cfg.Worker.Journal, xid.New(), 0, sequence)
+	writeCrash(t, q, cfg.Worker.Journal, xid.New(), 0, sequence)
 	restart(t, q)
 	require.Equal(t, 2, deaths(), "another crash")
 }

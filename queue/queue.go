@@ -27,10 +27,10 @@ type Scorer interface {
 	Score(context.Context, rewardmodel.Request) (rewardmodel.ScoreResponse, error)
 }
 
-// ErrNotReady says that the NATS side cannot serve now.
+// ErrNotReady reports that the NATS side cannot serve now.
 var ErrNotReady = errors.New("NATS is not ready")
 
-// SettingError says that a field of ConnConfig or ServerConfig is invalid, or cannot be used.
+// SettingError reports that a field of ConnConfig or ServerConfig is invalid, or cannot be used.
 type SettingError struct {
 	Field string // such as "URL" or "DataDir"
 	Err   error

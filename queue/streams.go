@@ -15,7 +15,7 @@ import (
 	"assay/queue/registry"
 )
 
-// ErrIncompatibleStream says that a stream of the same name exists whose settings
+// ErrIncompatibleStream reports that a stream of the same name exists whose settings
 // break the delivery guarantee. It is never changed or deleted.
 var ErrIncompatibleStream = errors.New("incompatible stream")
 

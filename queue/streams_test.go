@@ -1,10 +1,6 @@
 package queue
 
 import (
-	"assay/queue/internal/jstest"
-	"assay/queue/labels"
-	"assay/queue/labels/labelstest"
-	"assay/queue/registry"
 	"context"
 	"testing"
 	"time"
@@ -15,6 +11,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
+
+	"assay/queue/internal/jstest"
+	"assay/queue/labels"
+	"assay/queue/labels/labelstest"
+	"assay/queue/registry"
 )
 
 func ensure(t *testing.T, nc *nats.Conn, jet jetstream.JetStream, cfg StreamsConfig) error {

@@ -1,8 +1,6 @@
 package queue
 
 import (
-	"assay/queue/internal/jstest"
-	"assay/queue/labels"
 	"context"
 	"fmt"
 	"os"
@@ -15,6 +13,9 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
+
+	"assay/queue/internal/jstest"
+	"assay/queue/labels"
 )
 
 // traced are the system calls that show when data is on disk and when a client is

@@ -1,7 +1,6 @@
 package queue
 
 import (
-	"assay/queue/internal/jstest"
 	"bytes"
 	"fmt"
 	"os"
@@ -12,6 +11,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
+
+	"assay/queue/internal/jstest"
 )
 
 // The accounts of docs/nats.md, with which assay detects the sync mode of a server.

@@ -55,7 +55,7 @@ type WorkerConfig struct {
 	domain string // of JetStream; "" for the domain of the server
 }
 
-// What a WorkerConfig stands for that does not say.
+// The defaults of a WorkerConfig.
 const (
 	DefaultMaxInFlight   = 256
 	DefaultMaxAckPending = 4096

@@ -178,7 +178,7 @@ func (r ruler) byteAt(offset int) (at int, ok bool) {
 }
 
 // boundary reports whether a character begins at a byte, or the text ends there.
-// A byte that is not valid UTF-8 is a character of its own.
+// A byte that is not valid UTF-8 counts as one character.
 func (r ruler) boundary(at int) bool {
 	for start := max(0, at-utf8.UTFMax+1); start < at; start++ {
 		if _, size := utf8.DecodeRuneInString(r.text[start:]); size > at-start {

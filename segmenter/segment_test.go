@@ -33,7 +33,7 @@ var cases = []struct{ name, text string }{
 	{"leading dots", "... and so on.¦ Yes."},
 	{"glued", "I tried it.¦The result was bad."},
 	{"code names", "Call strings.Builder and os.Exit here."},
-	{"name with a mark", "I use Yahoo! and Google."},
+	{"name with an exclamation mark", "I use Yahoo! and Google."},
 
 	// Quotes and brackets.
 	{"quotes", `He said "no."¦ She left.`},
@@ -84,7 +84,7 @@ var cases = []struct{ name, text string }{
 	// Scripts.
 	{"chinese", "今天很好。¦我们走吧！¦你呢？¦好"},
 	{"chinese speech", "“走吧。”他说。¦好的。"},
-	{"chinese ascii stops", "太好了!¦走吧?¦好"},
+	{"chinese ascii terminators", "太好了!¦走吧?¦好"},
 	{"japanese", "「行く。」と言った。¦3.5です。¦はい"},
 	{"arabic", "هل أنت بخير؟ ¦نعم، شكراً. ¦جيد"},
 	{"urdu", "یہ ٹھیک ہے۔ ¦اچھا"},

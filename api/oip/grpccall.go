@@ -24,7 +24,7 @@ import (
 	"assay/internal/errorcode"
 )
 
-// access says who may make a call.
+// access specifies who may make a call.
 type access bool
 
 const (

@@ -229,13 +229,13 @@ func TestEventsEnd(t *testing.T) {
 // The client reconnects after a time without events and heartbeats.
 func TestSilentStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := playing(t, func(n int, r *http.Request) (*http.Response, error) {
+		c := offlineClient(t, func(n int, r *http.Request) (*http.Response, error) {
 			if n == 1 {
 				in, out := io.Pipe()
 				context.AfterFunc(r.Context(), func() { out.CloseWithError(r.Context().Err()) })
 				return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: in}, nil
 			}
-			return say(200, event(1))
+			return newResponse(200, event(1))
 		})
 		start := time.Now()
 		for e, err := range c.Events(t.Context(), 0) {

@@ -200,24 +200,25 @@ func TestConnectionRefused(t *testing.T) {
 	}
 }
 
-// play responds to requests without a network, so that tests can run in synctest.
-type play func(n int, r *http.Request) (*http.Response, error)
+// respondFunc responds to the nth request without a network, so that tests can run in
+// synctest.
+type respondFunc func(n int, r *http.Request) (*http.Response, error)
 
-type player struct {
-	n    int
-	play play
+type fakeTransport struct {
+	n       int
+	respond respondFunc
 }
 
-func (p *player) RoundTrip(r *http.Request) (*http.Response, error) {
-	p.n++
+func (f *fakeTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	f.n++
 	if r.Body != nil {
 		_, _ = io.Copy(io.Discard, r.Body)
 		r.Body.Close()
 	}
-	return p.play(p.n, r)
+	return f.respond(f.n, r)
 }
 
-func say(status int, body string, headers ...string) (*http.Response, error) {
+func newResponse(status int, body string, headers ...string) (*http.Response, error) {
 	a := &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body))}
 	for i := 0; i < len(headers); i += 2 {
 		a.Header.Set(headers[i], headers[i+1])
@@ -225,9 +226,10 @@ func say(status int, body string, headers ...string) (*http.Response, error) {
 	return a, nil
 }
 
-func playing(t *testing.T, p play, options ...assay.Option) *assay.Client {
+// offlineClient returns a client whose requests respond handles.
+func offlineClient(t *testing.T, respond respondFunc, options ...assay.Option) *assay.Client {
 	t.Helper()
-	c, err := assay.New("http://assay", append([]assay.Option{assay.WithHTTPClient(&http.Client{Transport: &player{play: p}})}, options...)...)
+	c, err := assay.New("http://assay", append([]assay.Option{assay.WithHTTPClient(&http.Client{Transport: &fakeTransport{respond: respond}})}, options...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -237,9 +239,9 @@ func playing(t *testing.T, p play, options ...assay.Option) *assay.Client {
 func TestBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var times []time.Time
-		c := playing(t, func(int, *http.Request) (*http.Response, error) {
+		c := offlineClient(t, func(int, *http.Request) (*http.Response, error) {
 			times = append(times, time.Now())
-			return say(503, `{"error":{"code":"overloaded","message":"full"}}`)
+			return newResponse(503, `{"error":{"code":"overloaded","message":"full"}}`)
 		})
 		start := time.Now()
 		_, err := c.Models(t.Context())
@@ -260,11 +262,11 @@ func TestBackoff(t *testing.T) {
 func TestRetryAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, value := range []string{"7", time.Now().Add(15 * time.Second).UTC().Format(http.TimeFormat)} { // the second is used after 7 s
-			c := playing(t, func(n int, _ *http.Request) (*http.Response, error) {
+			c := offlineClient(t, func(n int, _ *http.Request) (*http.Response, error) {
 				if n == 1 {
-					return say(503, `{"error":{"code":"overloaded","message":"full"}}`, "Retry-After", value)
+					return newResponse(503, `{"error":{"code":"overloaded","message":"full"}}`, "Retry-After", value)
 				}
-				return say(200, `{"data":[]}`)
+				return newResponse(200, `{"data":[]}`)
 			})
 			start := time.Now()
 			if _, err := c.Models(t.Context()); err != nil {
@@ -279,32 +281,32 @@ func TestRetryAfter(t *testing.T) {
 
 func TestDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var asked []string
+		var timeouts []string
 		hang := func(_ int, r *http.Request) (*http.Response, error) {
-			asked = append(asked, r.Header.Get("X-Request-Timeout"))
+			timeouts = append(timeouts, r.Header.Get("X-Request-Timeout"))
 			<-r.Context().Done()
 			return nil, r.Context().Err()
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 25*time.Second)
 		defer cancel()
-		c := playing(t, hang, assay.WithTimeout(10*time.Second))
+		c := offlineClient(t, hang, assay.WithTimeout(10*time.Second))
 		start := time.Now()
 		_, err := c.Models(ctx)
 		if !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != 25*time.Second {
 			t.Errorf("%v after %v", err, time.Since(start))
 		}
-		if len(asked) != 3 || asked[0] != "10.000" || asked[2] > "5.000" && len(asked[2]) == 5 {
-			t.Error(asked)
+		if len(timeouts) != 3 || timeouts[0] != "10.000" || timeouts[2] > "5.000" && len(timeouts[2]) == 5 {
+			t.Error(timeouts)
 		}
 
 		// The client does not start a backoff that exceeds the deadline.
 		full := func(int, *http.Request) (*http.Response, error) {
-			return say(503, `{"error":{"code":"overloaded","message":"full"}}`, "Retry-After", "60")
+			return newResponse(503, `{"error":{"code":"overloaded","message":"full"}}`, "Retry-After", "60")
 		}
 		ctx, cancel = context.WithTimeout(t.Context(), 25*time.Second)
 		defer cancel()
 		start = time.Now()
-		_, err = playing(t, full).Models(ctx)
+		_, err = offlineClient(t, full).Models(ctx)
 		if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, assay.ErrUnavailable) || time.Since(start) != 0 {
 			t.Errorf("%v after %v", err, time.Since(start))
 		}

@@ -43,8 +43,8 @@ func natsPolicy(t *testing.T) networkingv1.NetworkPolicy {
 	return policy
 }
 
-// admits reports whether pods with these labels, in a namespace, reach a port of
-// the servers. Without a name, it is the namespace of the servers.
+// admits reports whether the policy lets pods with these labels in a namespace connect
+// to a port of the servers. The namespace "" is that of the servers.
 func admits(t *testing.T, policy networkingv1.NetworkPolicy, namespace string, pod map[string]string, port int) bool {
 	t.Helper()
 	selects := func(selector *metav1.LabelSelector, set map[string]string) bool {
@@ -53,8 +53,8 @@ func admits(t *testing.T, policy networkingv1.NetworkPolicy, namespace string, p
 		return s.Matches(labels.Set(set))
 	}
 	for _, rule := range policy.Spec.Ingress {
-		require.NotEmpty(t, rule.From, "everybody")
-		require.NotEmpty(t, rule.Ports, "every port")
+		require.NotEmpty(t, rule.From, "any client is admitted")
+		require.NotEmpty(t, rule.Ports, "any port is admitted")
 		open := false
 		for _, p := range rule.Ports {
 			require.Equal(t, corev1.ProtocolTCP, *p.Protocol)
@@ -62,11 +62,11 @@ func admits(t *testing.T, policy networkingv1.NetworkPolicy, namespace string, p
 		}
 		for _, from := range rule.From {
 			require.Nil(t, from.IPBlock)
-			there := namespace == ""
+			matches := namespace == ""
 			if from.NamespaceSelector != nil {
-				there = selects(from.NamespaceSelector, map[string]string{"kubernetes.io/metadata.name": namespace})
+				matches = selects(from.NamespaceSelector, map[string]string{"kubernetes.io/metadata.name": namespace})
 			}
-			if open && there && (from.PodSelector == nil || selects(from.PodSelector, pod)) {
+			if open && matches && (from.PodSelector == nil || selects(from.PodSelector, pod)) {
 				return true
 			}
 		}
@@ -74,7 +74,7 @@ func admits(t *testing.T, policy networkingv1.NetworkPolicy, namespace string, p
 	return false
 }
 
-func TestWhoReachesNATS(t *testing.T) {
+func TestNATSNetworkPolicy(t *testing.T) {
 	policy := natsPolicy(t)
 	servers := map[string]string{"app.kubernetes.io/name": "nats", "app.kubernetes.io/instance": "nats", "app.kubernetes.io/component": "nats"}
 	selector, err := metav1.LabelSelectorAsSelector(&policy.Spec.PodSelector)
@@ -103,8 +103,8 @@ func TestWhoReachesNATS(t *testing.T) {
 	}
 }
 
-// Every pod that is configured with NATS reaches it.
-func TestAssayReachesNATS(t *testing.T) {
+// The policy admits every pod that is configured with NATS.
+func TestNATSNetworkPolicyAdmitsAssay(t *testing.T) {
 	policy, pods := natsPolicy(t), 0
 	for _, directory := range []string{"overlays/fleet", "overlays/standalone", "test/testdata/sidecar-nats"} {
 		for _, o := range kustomize(t, directory) {
@@ -124,10 +124,10 @@ func TestAssayReachesNATS(t *testing.T) {
 }
 
 // The official chart renders the accounts and the policy.
-func TestChartOfNATS(t *testing.T) {
+func TestNATSChart(t *testing.T) {
 	chart := os.Getenv("NATS_CHART")
 	if chart == "" {
-		t.Skip("NATS_CHART names no directory or archive of the chart (helm pull nats --repo https://nats-io.github.io/k8s/helm/charts/)")
+		t.Skip("NATS_CHART does not name a directory or archive of the chart (helm pull nats --repo https://nats-io.github.io/k8s/helm/charts/)")
 	}
 	objects := release(t, "nats", chart, natsValues(t))
 	named(t, objects, "NetworkPolicy/nats")

@@ -127,7 +127,7 @@ func TestContainersAreConfined(t *testing.T) {
 	})
 }
 
-func TestSidecarsServeThePodAlone(t *testing.T) {
+func TestSidecarsServeOnlyThePod(t *testing.T) {
 	eachPod(t, func(t *testing.T, pod *corev1.PodTemplateSpec) {
 		c, sidecar := assayContainer(t, pod)
 		if !sidecar {
@@ -176,7 +176,7 @@ func TestOnlyWorkersOfNATSWaitForTheStreams(t *testing.T) {
 
 // A pod is killed only after the shutdown timeout of assay. A sidecar has the time that
 // the other containers leave.
-func TestAssayHasItsTimeToStop(t *testing.T) {
+func TestAssayGracePeriod(t *testing.T) {
 	eachPod(t, func(t *testing.T, pod *corev1.PodTemplateSpec) {
 		c, _ := assayContainer(t, pod)
 		duration := func(flag, otherwise string) time.Duration {
@@ -240,7 +240,7 @@ func requireHalf(t *testing.T, limit string, request *resource.Quantity) {
 
 // The component patches every kind of workload, keeps their fields, and ignores those
 // without the label.
-func TestTheSidecarGoesIntoEveryKind(t *testing.T) {
+func TestSidecarPatchesEveryKind(t *testing.T) {
 	plain := read(t, root+"/test/testdata/kinds/workloads.yaml")
 	patched := kustomize(t, "test/testdata/kinds")
 	require.Len(t, patched, len(plain))

@@ -117,7 +117,7 @@ func TestEveryValueHasAnEffect(t *testing.T) {
 	}
 }
 
-func TestBadValuesAreRefused(t *testing.T) {
+func TestInvalidValuesAreRejected(t *testing.T) {
 	for text, message := range map[string]string{
 		"servce: {enabled: false}":                                           "servce",
 		"service: {nodeselector: {}}":                                        "nodeselector",

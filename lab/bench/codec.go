@@ -10,8 +10,8 @@ import (
 	"assay/rewardmodel/wire"
 )
 
-// codec encodes requests and decodes replies of a protocol. Decode returns one number per response that grows with its
-// violation; its scale depends on the server.
+// codec encodes requests and decodes replies of a protocol. Decode returns one score per response, which is higher for a
+// more likely violation; its scale depends on the server.
 type codec interface {
 	Encode(batch []Response) ([]byte, error)
 	Decode(reply []byte, batch []Response) ([]float64, error)
@@ -75,12 +75,12 @@ func (queryCodec) Decode(reply []byte, batch []Response) ([]float64, error) {
 	return got.Rewards, sameLength("rewards", len(got.Rewards), len(batch))
 }
 
-// utteranceCodec is the same protocol for a server that scores each utterance by a margin; a response has the largest of
-// its margins.
+// utteranceCodec is the same protocol for a server that scores each utterance by a margin. The score of a response is the
+// maximum of its margins.
 type utteranceCodec struct{}
 
 func (utteranceCodec) Encode(batch []Response) ([]byte, error) {
-	return json.Marshal(query{Query: flat(batch)})
+	return json.Marshal(query{Query: utterances(batch)})
 }
 
 func (utteranceCodec) Decode(reply []byte, batch []Response) ([]float64, error) {
@@ -88,7 +88,7 @@ func (utteranceCodec) Decode(reply []byte, batch []Response) ([]float64, error) 
 	if err := json.Unmarshal(reply, &got); err != nil {
 		return nil, err
 	}
-	return largest(got.Rewards, batch)
+	return maxScores(got.Rewards, batch)
 }
 
 // classifyCodec is infinity's /classify.
@@ -98,7 +98,7 @@ func (classifyCodec) Encode(batch []Response) ([]byte, error) {
 	return json.Marshal(struct {
 		Model string   `json:"model"`
 		Input []string `json:"input"`
-	}{servedName, flat(batch)})
+	}{servedName, utterances(batch)})
 }
 
 func (classifyCodec) Decode(reply []byte, batch []Response) ([]float64, error) {
@@ -119,7 +119,7 @@ func (classifyCodec) Decode(reply []byte, batch []Response) ([]float64, error) {
 			}
 		}
 	}
-	return largest(scores, batch)
+	return maxScores(scores, batch)
 }
 
 const (
@@ -127,7 +127,8 @@ const (
 	violationLabel = "violation"
 )
 
-func flat(batch []Response) []string {
+// utterances returns the utterances of all responses, in order.
+func utterances(batch []Response) []string {
 	var all []string
 	for _, r := range batch {
 		all = append(all, r.Utterances...)
@@ -135,8 +136,8 @@ func flat(batch []Response) []string {
 	return all
 }
 
-// largest returns the maximum score of each response over its utterances.
-func largest(scores []float64, batch []Response) ([]float64, error) {
+// maxScores returns the maximum score of each response over its utterances.
+func maxScores(scores []float64, batch []Response) ([]float64, error) {
 	out, at := make([]float64, len(batch)), 0
 	for i, r := range batch {
 		out[i] = math.Inf(-1)
@@ -152,7 +153,7 @@ func largest(scores []float64, batch []Response) ([]float64, error) {
 
 func sameLength(what string, got, want int) error {
 	if got != want {
-		return fmt.Errorf("the server answered %d %s to %d", got, what, want)
+		return fmt.Errorf("the server returned %d %s, want %d", got, what, want)
 	}
 	return nil
 }

@@ -47,20 +47,20 @@ func TestCodecs(t *testing.T) {
 		{
 			"assay", assayCodec{}, `{"responses":[{"response":"Good. Bad."},{"response":"Fine."}]}`,
 			`{"results":[{"violation":0.75,"reward":1},{"violation":0.25}]}`, []float64{0.75, 0.25},
-			`{"results":[]}`, "answered 0 results to 2",
+			`{"results":[]}`, "returned 0 results, want 2",
 		},
 		{
 			"query", queryCodec{}, `{"query":["Good. Bad.","Fine."],"prompts":["",""]}`,
-			`{"rewards":[0.25,0.75]}`, []float64{-0.25, -0.75}, `{"rewards":[1]}`, "answered 1 rewards to 2",
+			`{"rewards":[0.25,0.75]}`, []float64{-0.25, -0.75}, `{"rewards":[1]}`, "returned 1 rewards, want 2",
 		},
 		{
 			"utterances", utteranceCodec{}, `{"query":["Good.","Bad.","Fine."]}`,
-			`{"rewards":[-1,2.5,-3]}`, []float64{2.5, -3}, `{"rewards":[1,2]}`, "answered 2 scores of utterances to 3",
+			`{"rewards":[-1,2.5,-3]}`, []float64{2.5, -3}, `{"rewards":[1,2]}`, "returned 2 scores of utterances, want 3",
 		},
 		{
 			"classify", classifyCodec{}, `{"model":"model","input":["Good.","Bad.","Fine."]}`,
 			`{"data":[[{"label":"compliant","score":0.9},{"label":"violation","score":0.1}],[{"label":"violation","score":0.8}],[{"label":"violation","score":0.2}]]}`,
-			[]float64{0.8, 0.2}, `{"data":[]}`, "answered 0 scores of utterances to 3",
+			[]float64{0.8, 0.2}, `{"data":[]}`, "returned 0 scores of utterances, want 3",
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

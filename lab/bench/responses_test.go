@@ -70,8 +70,8 @@ func TestDigest(t *testing.T) {
 
 func TestTotal(t *testing.T) {
 	shape := Shape{Hidden: 2, Layers: 3, Intermediate: 5}
-	// A layer has 4*2*2 weights of attention and 2*2*5 of the feed-forward part; both products of attention take
-	// 2*n*n*2 operations each.
+	// A layer has 4*2*2 weights of attention and 2*2*5 of the feed-forward part; both matrix multiplications of
+	// attention take 2*n*n*2 operations each.
 	require.Equal(t, 3*(2*7.0*36+2*2*49*2), shape.FLOP(7))
 	total := shape.Total([]Response{{Tokens: []int{7, 1}}, {Tokens: []int{7}, Utterances: []string{"x"}}})
 	require.Equal(t, Total{Utterances: 1, Tokens: 15, FLOP: 2*shape.FLOP(7) + shape.FLOP(1)}, total)

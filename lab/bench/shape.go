@@ -4,7 +4,7 @@ package bench
 type Shape struct{ Hidden, Layers, Intermediate int }
 
 // FLOP is the number of floating-point operations of the encoder on one sequence of that many tokens without padding: a
-// multiplication and an addition for each weight of a linear layer and token, and for both products of attention. What
+// multiplication and an addition for each weight of a linear layer and token, and for both matrix multiplications of attention. What
 // is linear in Hidden (norms, activations, embeddings) and the head, which sees one token, is omitted: under 1 %.
 func (s Shape) FLOP(tokens int) float64 {
 	n, d := float64(tokens), float64(s.Hidden)

@@ -145,7 +145,7 @@ func TestRefusalsAndFiltersAreUnreadable(t *testing.T) {
 	}, got)
 }
 
-func TestBusyServersAreAskedAgain(t *testing.T) {
+func TestBusyServersAreRetried(t *testing.T) {
 	var calls atomic.Int32
 	base := stub(t, func(w http.ResponseWriter, r *http.Request, q question) {
 		switch calls.Add(1) {
@@ -212,7 +212,7 @@ func TestFailuresNameTheServerAndItsStatus(t *testing.T) {
 	require.NotContains(t, err.Error(), "secret")
 }
 
-func TestAFailureKeepsWhatHasCome(t *testing.T) {
+func TestFailureKeepsPartialResults(t *testing.T) {
 	base := stub(t, func(w http.ResponseWriter, _ *http.Request, q question) {
 		if q.Messages[1].Content == "3" {
 			fail(w, http.StatusForbidden, "", "no")

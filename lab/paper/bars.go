@@ -77,7 +77,7 @@ func (g group) ablationFigure(sigma int) (*figure, error) {
 	if err != nil {
 		return nil, fmt.Errorf("paper: plot: %w", err)
 	}
-	chart.Horizontal, chart.Color, chart.LineStyle.Width = true, tint(1), 0
+	chart.Horizontal, chart.Color, chart.LineStyle.Width = true, lineColor(1), 0
 	base, err := plotter.NewLine(plotter.XYs{{X: bars[0].at.mean, Y: -0.6}, {X: bars[0].at.mean, Y: float64(len(bars)) - 0.4}})
 	if err != nil {
 		return nil, fmt.Errorf("paper: plot: %w", err)
@@ -129,7 +129,7 @@ func (g group) scoresFigure(s series, sigma int, split string) (*figure, error) 
 		if err != nil {
 			return nil, fmt.Errorf("paper: plot: %w", err)
 		}
-		line.Color, line.Width = tint(i), vg.Points(1.4)
+		line.Color, line.Width = lineColor(i), vg.Points(1.4)
 		f.Add(line)
 		f.name(class.name, line)
 	}

@@ -73,15 +73,15 @@ func (g group) sweepFigure(index published, metric string) (*figure, error) {
 		if err != nil {
 			return nil, fmt.Errorf("paper: plot: %w", err)
 		}
-		line.Color, line.Width = tint(i), vg.Points(1.6)
-		points.Color, points.Shape, points.Radius = tint(i), draw.CircleGlyph{}, vg.Points(2.5)
+		line.Color, line.Width = lineColor(i), vg.Points(1.6)
+		points.Color, points.Shape, points.Radius = lineColor(i), draw.CircleGlyph{}, vg.Points(2.5)
 		f.Add(line, points)
 		if len(spread.XYs) > 0 {
 			bars, err := plotter.NewYErrorBars(spread)
 			if err != nil {
 				return nil, fmt.Errorf("paper: plot: %w", err)
 			}
-			bars.Color = tint(i)
+			bars.Color = lineColor(i)
 			f.Add(bars)
 		}
 		f.name(title(s.method), line, points)
@@ -92,7 +92,7 @@ func (g group) sweepFigure(index published, metric string) (*figure, error) {
 		if err != nil {
 			return nil, fmt.Errorf("paper: plot: %w", err)
 		}
-		dash.Color, dash.Dashes = tint(i), dashed()
+		dash.Color, dash.Dashes = lineColor(i), dashed()
 		f.Add(dash)
 		f.name("  paper", dash)
 	}
@@ -146,7 +146,7 @@ func (g group) lossFigure() (*figure, error) {
 			if err != nil {
 				return nil, fmt.Errorf("paper: plot: %w", err)
 			}
-			line.Color, line.Width = tint(lines), vg.Points(1.2)
+			line.Color, line.Width = lineColor(lines), vg.Points(1.2)
 			if i > 0 {
 				line.Dashes = dashed()
 			}

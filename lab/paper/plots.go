@@ -12,7 +12,7 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// kind is the content of a picture.
+// kind is the content of a plot.
 type kind string
 
 const (
@@ -22,8 +22,8 @@ const (
 	kindScores   kind = "scores"   // histograms of bag scores, with T
 )
 
-// picture is a plot of the runs of a recipe.
-type picture struct {
+// plotFile is the SVG file of a plot of the runs of a recipe.
+type plotFile struct {
 	recipe recipe
 	kind   kind
 	title  string
@@ -31,24 +31,24 @@ type picture struct {
 	svg    []byte
 }
 
-// pictures makes the plots of all groups.
-func pictures(gs []group, index published) ([]picture, error) {
-	var out []picture
+// drawPlots draws the plots of all groups.
+func drawPlots(gs []group, index published) ([]plotFile, error) {
+	var out []plotFile
 	for _, g := range gs {
 		if g.backbone == "" {
-			continue // judges: nothing was trained
+			continue // LLM judges: nothing was trained
 		}
-		made, err := g.pictures(index)
+		drawn, err := g.drawPlots(index)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, made...)
+		out = append(out, drawn...)
 	}
 	return out, nil
 }
 
-func (g group) pictures(index published) ([]picture, error) {
-	var out []picture
+func (g group) drawPlots(index published) ([]plotFile, error) {
+	var out []plotFile
 	keep := func(k kind, what string, f *figure, err error, height vg.Length, side vg.Length) error {
 		if err != nil || f == nil {
 			return err
@@ -57,7 +57,7 @@ func (g group) pictures(index published) ([]picture, error) {
 		if err != nil {
 			return err
 		}
-		out = append(out, picture{g.recipe, k, f.Title.Text, fmt.Sprintf("plots/%s-%s.svg", g.slug(), what), svg})
+		out = append(out, plotFile{g.recipe, k, f.Title.Text, fmt.Sprintf("plots/%s-%s.svg", g.slug(), what), svg})
 		return nil
 	}
 	const side, height = vg.Length(190), vg.Length(300)
@@ -142,8 +142,8 @@ func (f *figure) drawOn(canvas vg.CanvasSizer, side vg.Length) {
 	}
 }
 
-// tint is the color of a line by its place in the plot (the color-blind safe palette of Okabe and Ito).
-func tint(i int) color.Color {
+// lineColor is the color of a line by its position in the plot (the color-blind safe palette of Okabe and Ito).
+func lineColor(i int) color.Color {
 	palette := []color.RGBA{
 		{0xd5, 0x5e, 0x00, 0xff}, {0x00, 0x72, 0xb2, 0xff}, {0x00, 0x9e, 0x73, 0xff}, {0xcc, 0x79, 0xa7, 0xff},
 		{0xe6, 0x9f, 0x00, 0xff}, {0x56, 0xb4, 0xe9, 0xff}, {0x6b, 0x6b, 0x6b, 0xff}, {0x00, 0x00, 0x00, 0xff},

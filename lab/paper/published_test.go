@@ -16,7 +16,7 @@ func results(t *testing.T) []Published {
 	return all
 }
 
-func TestPublishedTablesAreWhole(t *testing.T) {
+func TestPublishedTablesAreComplete(t *testing.T) {
 	counts := map[string]int{}
 	for _, p := range results(t) {
 		counts[p.Table]++

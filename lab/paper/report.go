@@ -34,7 +34,7 @@ func WriteReport(dir string, records []Record) ([]string, error) {
 		return nil, err
 	}
 	gs := groups(records)
-	plots, err := pictures(gs, index)
+	plots, err := drawPlots(gs, index)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +69,7 @@ func WriteReport(dir string, records []Record) ([]string, error) {
 }
 
 // parts returns the generated parts by name.
-func parts(gs []group, records []Record, all []Published, index published, plots []picture) map[string]string {
+func parts(gs []group, records []Record, all []Published, index published, plots []plotFile) map[string]string {
 	var results, settings, thresholds []string
 	for _, g := range gs {
 		results = append(results, g.results(index, plots))
@@ -103,7 +103,7 @@ func orNothing(text string) string {
 }
 
 // results holds the tables of a recipe and its plots.
-func (g group) results(index published, plots []picture) string {
+func (g group) results(index published, plots []plotFile) string {
 	if len(g.defaults()) == 0 {
 		return ""
 	}
@@ -115,7 +115,7 @@ func (g group) results(index published, plots []picture) string {
 }
 
 // images shows the plots of a recipe.
-func images(plots []picture, at recipe, kinds ...kind) string {
+func images(plots []plotFile, at recipe, kinds ...kind) string {
 	var b strings.Builder
 	for _, p := range plots {
 		if p.recipe == at && slices.Contains(kinds, p.kind) {

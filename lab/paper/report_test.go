@@ -64,7 +64,7 @@ func TestReportDependsOnNothingButRecords(t *testing.T) {
 	require.Empty(t, changed, "nothing new was measured")
 }
 
-func TestReportOfNothing(t *testing.T) {
+func TestReportWithoutRecords(t *testing.T) {
 	_, err := WriteReport(t.TempDir(), nil)
 	require.NoError(t, err)
 }

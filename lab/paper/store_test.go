@@ -62,7 +62,7 @@ func TestStoreKeepsRecords(t *testing.T) {
 	require.Empty(t, again.Problems())
 }
 
-func TestStoreTakesTheFirstOfARun(t *testing.T) {
+func TestStoreKeepsTheFirstRecordOfARun(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "results.jsonl")
 	s := openStore(t, path)
 	first := syntheticRecords()[0]
@@ -145,7 +145,7 @@ func TestStoreReportsBadLines(t *testing.T) {
 	require.ErrorIs(t, s.Problems()[0].Err, ErrRecord)
 }
 
-func TestStoreRefusesWhatItCouldNotRead(t *testing.T) {
+func TestStoreRejectsInvalidRecords(t *testing.T) {
 	s := openStore(t, filepath.Join(t.TempDir(), "results.jsonl"))
 	r := syntheticRecords()[0]
 	r.Metrics = map[string]float64{avgAcc: 1.5}

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// maxRounds bounds how often an item is judged again because others store labels of
+// maxRounds limits how often an item is checked again because others store labels of
 // the same response and rater at the same time.
 const maxRounds = 50
 
@@ -32,7 +32,7 @@ const (
 //
 // Items are stored in atomic batches, together with those of concurrent calls, so
 // that an fsync covers as many as possible. If another process stores a label of the
-// same response and rater in the meantime, the item is judged again. At most one
+// same response and rater in the meantime, the item is checked again. At most one
 // receipt counts an item as accepted.
 //
 // One race remains: of two texts under one id that different raters send to two
@@ -97,7 +97,7 @@ func (l *Log) appendAll(ctx context.Context, rest []*candidate, verdicts []verdi
 		if err != nil {
 			return err
 		}
-		rest = slices.Concat(again, left) // of one id, what is left comes after what is judged again
+		rest = slices.Concat(again, left) // of one id, deferred items come after retried ones
 		switch rounds++; {
 		case len(again) == 0:
 			rounds = 0
@@ -116,10 +116,10 @@ type chunk struct {
 	commit
 }
 
-// chunk judges candidates in order, sets the verdict of those that need not be
-// stored, and takes as many others as a batch holds. What depends on a candidate that
-// it takes is left for the next chunk, when the index knows that one: a second record
-// of the same response and rater, or another text under the same id.
+// chunk checks candidates in order, sets the verdict of those that need not be
+// stored, and takes as many others as a batch holds. A candidate that depends on one
+// that it takes is deferred to the next chunk, when the index contains the latter: a
+// second record of the same response and rater, or another text under the same id.
 func (l *Log) chunk(from []*candidate, verdicts []verdict) (c chunk, left []*candidate) {
 	taken := map[[2]feedback.Hash]bool{}
 	texts := map[feedback.Hash]feedback.Hash{}

@@ -52,7 +52,7 @@ func TestFeedbackOfOneRater(t *testing.T) {
 
 	other := labelstest.Labelled("x", bag.Violation)
 	other.Response = "Another text."
-	labelstest.Rejects(t, f, feedback.CodeConflict, "id of its own", other)
+	labelstest.Rejects(t, f, feedback.CodeConflict, "unique id", other)
 	large := labelstest.Labelled("large", bag.Violation)
 	large.Response = strings.Repeat("x", queue.DefaultMaxPayload)
 	labelstest.Rejects(t, f, feedback.CodeTooLarge, "maximum payload", large)

@@ -1,16 +1,17 @@
 package labels_test
 
 import (
-	"assay/queue"
-	"assay/queue/labels"
-	"assay/queue/labels/labelstest"
-	"assay/queue/queuetest"
 	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"assay/queue"
+	"assay/queue/labels"
+	"assay/queue/labels/labelstest"
+	"assay/queue/queuetest"
 )
 
 // BenchmarkLabels measures labels of 1 kB from the request to the receipt: by

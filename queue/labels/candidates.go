@@ -61,7 +61,7 @@ func (l *Log) candidates(ctx context.Context, items []feedback.Entry, by string,
 	return undecided(all, verdicts), err
 }
 
-// record completes an item to the record that is stored. A code says why there is
+// record completes an item to the record that is stored. A code is the reason why there is
 // nothing to store.
 func (l *Log) record(ctx context.Context, item feedback.Item, by string) (r feedback.Record, code feedback.Code, message string, err error) {
 	r = feedback.Record{Bag: item.Bag, ResponseID: item.ResponseID, Received: time.Now().UTC(), By: by}
@@ -97,14 +97,14 @@ func (l *Log) record(ctx context.Context, item feedback.Item, by string) (r feed
 	return r, "", "", nil
 }
 
-// prepare judges a candidate and returns what to store, or why there is nothing.
+// prepare checks a candidate, and returns the write, or the verdict if there is nothing to store.
 func (l *Log) prepare(c *candidate) (*write, verdict) {
-	judgement, replaces := l.Index().Judge(c.mark)
-	switch judgement {
+	status, replaces := l.Index().Judge(c.mark)
+	switch status {
 	case feedback.Duplicate:
 		return nil, verdict{outcome: outcomeDuplicate}
 	case feedback.Conflict:
-		return nil, rejected(c.item, feedback.CodeConflict, "this id belongs to another response; give each response an id of its own")
+		return nil, rejected(c.item, feedback.CodeConflict, "this id belongs to another response; give each response a unique id")
 	case feedback.Erased:
 		return nil, rejected(c.item, feedback.CodeErased, erasedItem)
 	}
@@ -121,7 +121,7 @@ func (l *Log) prepare(c *candidate) (*write, verdict) {
 	c.mark = l.Index().Place(c.record) // not earlier: nothing removes a mark that is never stored
 	msg := &nats.Msg{Subject: recordSubject(c.mark.ID, c.mark.Rater), Data: body, Header: nats.Header{}}
 	setMark(msg.Header, c.mark)
-	js.Sign(msg.Subject, msg.Header)
+	js.SetRecordHeader(msg.Subject, msg.Header)
 	last := strconv.FormatUint(replaces, 10)
 	msg.Header.Set(jetstream.ExpectedStreamHeader, StreamFeedback)
 	msg.Header.Set(jetstream.ExpectedLastSubjSeqHeader, last)
@@ -139,7 +139,7 @@ func (l *Log) stored(c *candidate, sequence uint64) verdict {
 	return verdict{outcome: outcomeAccepted}
 }
 
-// refresh reads what is stored in the place of a candidate, so that it can be judged
+// refresh reads what is stored in the place of a candidate, so that it can be checked
 // again. It returns a verdict if that is the candidate's own record, whose
 // acknowledgement was lost.
 func (l *Log) refresh(ctx context.Context, c *candidate) (verdict, error) {

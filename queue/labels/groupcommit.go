@@ -19,7 +19,7 @@ const (
 
 	// minBatch is the number of records from which an atomic batch takes less time
 	// than as many single messages, each with its own fsync: the server stages a
-	// batch in files of its own, and syncs those too.
+	// batch in separate files, and syncs those too.
 	minBatch = 16
 )
 
@@ -42,8 +42,8 @@ func (c *commit) fits(messages, bytes int) bool {
 	return len(c.writes)+messages <= js.MaxBatch && c.bytes+bytes <= maxBatchBytes
 }
 
-// commit stores writes of subjects that differ, and returns when each has its
-// sequence or error. Its own error says that they have none: it is that of ctx,
+// commit stores writes of different subjects, and returns when each has its
+// sequence or error. If commit itself fails, none has: its error is that of ctx,
 // or wraps feedback.ErrUnavailable.
 func (l *Log) commit(ctx context.Context, c *commit) error {
 	if l.commits == nil {
@@ -73,11 +73,11 @@ func (l *Log) commit(ctx context.Context, c *commit) error {
 
 var errClosed = errors.New("the log of labels is closed")
 
-// commitLoop stores what requests commit, until the log is closed. It publishes a
-// few records immediately, since that is the fastest for a few. While minBatch of
-// them or a batch are in flight, more queue up, and share the next batch: the more
-// labels arrive, the more of them share an fsync, and none waits for others to
-// arrive.
+// commitLoop stores what requests commit, until the log is closed. It publishes
+// fewer than minBatch records immediately, which is fastest. While minBatch of them
+// or a batch are in flight, later records queue up and share the next batch: the
+// higher the rate, the more records share an fsync, and no record waits for others
+// to arrive.
 func (l *Log) commitLoop() {
 	var storing sync.WaitGroup
 	defer storing.Wait()
@@ -161,7 +161,7 @@ func (l *Log) storeBatch(writes []*write) {
 	}
 }
 
-// storeEach stores writes by a message each.
+// storeEach stores each write as a separate message.
 func (l *Log) storeEach(ctx context.Context, writes []*write) {
 	var storing sync.WaitGroup
 	for _, w := range writes {

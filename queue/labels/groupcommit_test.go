@@ -254,7 +254,7 @@ func TestRequestsThatShareABatch(t *testing.T) {
 
 // After one label of a batch is rejected, the others need few requests to the server,
 // since each waits for the disk.
-func TestOneRefusedLabelOfABatch(t *testing.T) {
+func TestOneRejectedLabelOfABatch(t *testing.T) {
 	t.Parallel()
 	ctx := jstest.Context(t)
 	q := queuetest.Open(t, queuetest.Config(t))

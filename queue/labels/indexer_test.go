@@ -1,8 +1,6 @@
 package labels
 
 import (
-	"assay/queue/internal/js"
-	"assay/rewardmodel/feedback"
 	"testing"
 
 	"github.com/nats-io/nats.go"
@@ -10,6 +8,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
+
+	"assay/queue/internal/js"
+	"assay/rewardmodel/feedback"
 )
 
 // A message whose decoding panics is skipped, and later ones are read.
@@ -19,7 +20,7 @@ func TestPanicWhileLabelsAreRead(t *testing.T) {
 	w := &indexer{Log: &Log{cfg: Config{Panics: panics}, log: zerolog.Nop()}} // without an index
 	hash := feedback.HashOf("a")
 	header := nats.Header{}
-	js.Sign(tombstoneSubject(hash), header)
+	js.SetRecordHeader(tombstoneSubject(hash), header)
 	require.ErrorContains(t, w.apply(tombstoneSubject(hash), header, 1), "panic")
 	w.index, w.erasures = feedback.NewIndex(), newPendingErasures()
 	require.NoError(t, w.apply(tombstoneSubject(hash), header, 2))

@@ -1,18 +1,19 @@
 package labels_test
 
 import (
-	"assay/queue/internal/jstest"
-	"assay/queue/labels"
-	"assay/queue/labels/labelstest"
-	"assay/queue/queuetest"
-	"assay/rewardmodel/bag"
-	"assay/rewardmodel/feedback"
 	"fmt"
 	"testing"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
+
+	"assay/queue/internal/jstest"
+	"assay/queue/labels"
+	"assay/queue/labels/labelstest"
+	"assay/queue/queuetest"
+	"assay/rewardmodel/bag"
+	"assay/rewardmodel/feedback"
 )
 
 // The group of a response is recorded with its first label, survives a restart

@@ -18,8 +18,8 @@ import (
 	"assay/rewardmodel/retrain"
 )
 
-// eventsAhead is how many events a reader holds in memory.
-const eventsAhead = 100
+// eventsPrefetch is the maximum number of events that a reader buffers.
+const eventsPrefetch = 100
 
 // Publish stores an event on assay.v1.events.<kind>, as the JSON of retrain.Event. It
 // drops an event whose key was stored in the last day, without an error. The default
@@ -35,12 +35,12 @@ func (r *Registry) Publish(ctx context.Context, e retrain.Event) error {
 	if err != nil {
 		return fmt.Errorf("event %s: %w", e.Kind, err)
 	}
-	if limit := r.nc.MaxPayload() - js.HeaderRoom; int64(len(data)) > limit {
+	if limit := r.nc.MaxPayload() - js.HeaderReserve; int64(len(data)) > limit {
 		return fmt.Errorf("event %s: %d bytes are more than the %d of a NATS message: %w; raise max_payload of the server",
 			e.Kind, len(data), limit, nats.ErrMaxPayload)
 	}
 	msg := &nats.Msg{Subject: SubjectEvents + "." + string(e.Kind), Data: data, Header: nats.Header{}}
-	js.Sign(msg.Subject, msg.Header)
+	js.SetRecordHeader(msg.Subject, msg.Header)
 	// Without a key, a unique id makes a retry after a lost acknowledgement the
 	// same event.
 	msg.Header.Set(jetstream.MsgIDHeader, cmp.Or(e.Key, xid.New().String()))
@@ -90,10 +90,10 @@ func (r *Registry) LastEvent(ctx context.Context) (sequence uint64, err error) {
 }
 
 func (r *Registry) follow(after uint64) *js.Follower {
-	return &js.Follower{JetStream: r.js, Stream: StreamEvents, Filter: SubjectEvents + ".>", Cursor: after, Ahead: eventsAhead, Log: r.log}
+	return &js.Follower{JetStream: r.js, Stream: StreamEvents, Filter: SubjectEvents + ".>", Cursor: after, Prefetch: eventsPrefetch, Log: r.log}
 }
 
-// errUnrecognizedEvent says that a message of ASSAY_EVENTS is not authentic.
+// errUnrecognizedEvent reports that a message of ASSAY_EVENTS is not authentic.
 var errUnrecognizedEvent = errors.New("assay did not write it")
 
 func decodeEvent(msg js.Streamed) (retrain.Event, error) {

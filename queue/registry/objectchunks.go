@@ -96,7 +96,7 @@ func (o *objectStore) read(ctx context.Context, info *jetstream.ObjectInfo, w io
 	if stored != uint64(info.Chunks) {
 		return damaged("it has %d of %d chunks", stored, info.Chunks)
 	}
-	f := &js.Follower{JetStream: o.js, Stream: StreamModels, Filter: SubjectChunks + info.NUID, Ahead: chunkWindow, Log: o.log,
+	f := &js.Follower{JetStream: o.js, Stream: StreamModels, Filter: SubjectChunks + info.NUID, Prefetch: chunkWindow, Log: o.log,
 		OnIdle: func(ctx context.Context, times int) error {
 			stored, err := o.chunks(ctx, info)
 			switch {

@@ -30,7 +30,7 @@ const (
 	orphanAge = 10 * time.Minute
 )
 
-// errNoObject says that the object store does not contain a name.
+// errNoObject reports that the object store does not contain a name.
 var errNoObject = errors.New("no such object")
 
 // objectStore is the object store ASSAY_MODELS in the format that all clients of NATS
@@ -129,7 +129,7 @@ func (o *objectStore) putName(ctx context.Context, info *jetstream.ObjectInfo, r
 		return err
 	}
 	msg := &nats.Msg{Subject: SubjectNames + encodeName(info.Name), Data: data, Header: nats.Header{}}
-	js.Sign(msg.Subject, msg.Header)
+	js.SetRecordHeader(msg.Subject, msg.Header)
 	msg.Header.Set(jetstream.MsgRollup, jetstream.MsgRollupSubject)
 	msg.Header.Set(jetstream.MsgIDHeader, info.NUID)
 	err = js.Retry(ctx, func(ctx context.Context) error {

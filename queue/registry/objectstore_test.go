@@ -1,8 +1,6 @@
 package registry
 
 import (
-	"assay/queue/internal/js"
-	"assay/queue/internal/jstest"
 	"bytes"
 	"testing"
 
@@ -10,6 +8,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
+
+	"assay/queue/internal/js"
+	"assay/queue/internal/jstest"
 )
 
 // A file is read completely, whatever a consumer reports as pending.

@@ -292,7 +292,7 @@ func TestProcessesDownloadToOneDirectory(t *testing.T) {
 	require.Len(t, entries, 1)
 }
 
-func TestAFullBucketSaysSo(t *testing.T) {
+func TestFullBucketError(t *testing.T) {
 	t.Parallel()
 	cfg := queuetest.Config(t)
 	cfg.Streams.ModelsMaxBytes = 2 * registry.ChunkBytes

@@ -58,12 +58,12 @@ func (f Finding) Message() string {
 			"add bags of label %q", f.Count, f.Label, missing)
 	case Contradiction:
 		return at + " have the same text as a bag of the other label, and no score fits both; " +
-			"keep one judgement of a text, such as the latest or that of most raters"
+			"keep one label of a text, such as the latest or that of most raters"
 	case Duplicate:
 		return at + " repeat an earlier text and its label, which increases its weight; " +
 			"drop the copies unless that is intended"
 	case RepeatedID:
-		return at + " have the id of an earlier bag; give each its own, or no report can tell them apart"
+		return at + " have the id of an earlier bag; give each bag a unique id, or reports cannot distinguish them"
 	case Empty:
 		return at + " have no utterance and are ignored"
 	case SingleViolation:

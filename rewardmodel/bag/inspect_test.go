@@ -86,7 +86,7 @@ func TestInspect(t *testing.T) {
 		{
 			name: "an id twice", bags: append(healthy(), compliant("a", "Bye.")),
 			want:     Findings{{Kind: RepeatedID, Count: 1, Of: 3, IDs: []string{"a"}}},
-			wantText: []string{"give each its own"},
+			wantText: []string{"give each bag a unique id"},
 		},
 		{
 			name: "a violation of one instance", bags: append(healthy(), violation("c", "You ass.")),

@@ -75,7 +75,7 @@ func (cfg Config) marshal(dtype DType) ([]byte, error) {
 		"type_vocab_size":              cfg.TypeVocab,
 		"pad_token_id":                 cfg.PadID,
 		"layer_norm_eps":               cfg.LayerNormEps,
-		"hidden_act":                   cfg.spelling("hidden_act", cfg.HiddenAct),
+		"hidden_act":                   cfg.activationName("hidden_act", cfg.HiddenAct),
 		"hidden_dropout_prob":          cfg.HiddenDropout,
 		"attention_probs_dropout_prob": cfg.AttentionDropout,
 		"classifier_dropout":           cfg.ClassifierDropout,
@@ -94,9 +94,9 @@ func (cfg Config) marshal(dtype DType) ([]byte, error) {
 	return marshalFile(out)
 }
 
-// spelling is the name of an activation in the file as read, or else the name in
+// activationName is the name of an activation in the file as read, or else the name in
 // transformers.
-func (cfg Config) spelling(field, act string) string {
+func (cfg Config) activationName(field, act string) string {
 	var name string
 	if raw, ok := cfg.raw[field]; ok && json.Unmarshal(raw, &name) == nil && activations[name] == act {
 		return name

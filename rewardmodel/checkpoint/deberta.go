@@ -181,7 +181,7 @@ func (d Disentangled) fields(cfg Config) map[string]any {
 		"position_biased_input":  d.Absolute,
 		"cls_dropout":            cfg.ClassifierDropout,
 		"pooler_hidden_size":     cfg.HiddenSize,
-		"pooler_hidden_act":      cfg.spelling("pooler_hidden_act", d.PoolerAct),
+		"pooler_hidden_act":      cfg.activationName("pooler_hidden_act", d.PoolerAct),
 		"pooler_dropout":         d.PoolerDropout,
 	}
 }

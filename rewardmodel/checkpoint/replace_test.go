@@ -83,7 +83,7 @@ func TestWriteThroughLink(t *testing.T) {
 	}
 }
 
-func TestWriteRefusesOtherDirectories(t *testing.T) {
+func TestWriteRejectsOtherDirectories(t *testing.T) {
 	c := mustOpen(t, filepath.Join("testdata", "bert-two"))
 	dir := t.TempDir()
 	writeAll(t, []byte("x"), dir, "thesis.txt")

@@ -49,11 +49,11 @@ func comparison(cfg Config, set Bags, margin, currentT, candidateT float64) Comp
 	}
 	c.Current, c.Candidate = c.Metrics[cfg.Metric].Current, c.Metrics[cfg.Metric].Candidate
 	c.Difference = c.Candidate - c.Current
-	drawn := differences(cfg.Metric, set.Violation, current, candidate, resamples(set.Violation, cfg.Resamples, cfg.Seed))
-	slices.Sort(drawn)
+	sampled := differences(cfg.Metric, set.Violation, current, candidate, resamples(set.Violation, cfg.Resamples, cfg.Seed))
+	slices.Sort(sampled)
 	c.Interval = [2]float64{
-		stat.Quantile(1-cfg.Confidence, stat.LinInterp, drawn, nil),
-		stat.Quantile(cfg.Confidence, stat.LinInterp, drawn, nil),
+		stat.Quantile(1-cfg.Confidence, stat.LinInterp, sampled, nil),
+		stat.Quantile(cfg.Confidence, stat.LinInterp, sampled, nil),
 	}
 	const rounding = 1e-9
 	c.Passed = c.Interval[0] >= -margin-rounding
@@ -81,16 +81,16 @@ const chanceCeiling = 0.6
 // rank the bags hardly better than chance, which a small set cannot show. Both
 // labels occur in the set.
 func chance(cfg Config, set Bags, margins []float64) bool {
-	var drawn []float64
+	var sampled []float64
 	labels, scores := make([]bool, len(margins)), make([]float64, len(margins))
 	for draw := range resamples(set.Violation, cfg.Resamples, cfg.Seed) {
 		for i, from := range draw {
 			labels[i], scores[i] = set.Violation[from], margins[from]
 		}
-		drawn = append(drawn, eval.AUROC(scores, labels))
+		sampled = append(sampled, eval.AUROC(scores, labels))
 	}
-	slices.Sort(drawn)
-	return stat.Quantile(cfg.Confidence, stat.LinInterp, drawn, nil) <= chanceCeiling
+	slices.Sort(sampled)
+	return stat.Quantile(cfg.Confidence, stat.LinInterp, sampled, nil) <= chanceCeiling
 }
 
 // resamples samples bags with replacement, as many of each label as there are

@@ -58,7 +58,7 @@ func TestLoopRejects(t *testing.T) {
 
 // A replica may die after the effect of any of its calls, and so before that of the
 // next one: the next replica completes the training run with the same result.
-func TestLoopSurvivesADeathAtEveryCall(t *testing.T) {
+func TestLoopSurvivesACrashAtEveryCall(t *testing.T) {
 	f := newFleet()
 	f.label(0, 60)
 	p := &process{}

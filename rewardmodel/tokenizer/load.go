@@ -65,22 +65,22 @@ func wrapFormat(err error) error { return fmt.Errorf("%w: %w", ErrFormat, err) }
 
 // read reads and parses a file of the directory; its errors name the file.
 func read[T any](dir, name string, parse func(data []byte) (T, error)) (T, error) {
-	var none T
+	var zero T
 	path := filepath.Join(dir, name)
 	info, err := os.Stat(path)
 	if err != nil {
-		return none, err
+		return zero, err
 	}
 	if info.Size() > maxFile {
-		return none, fmt.Errorf("%s: %w: %d bytes, more than the %d allowed", path, ErrFormat, info.Size(), maxFile)
+		return zero, fmt.Errorf("%s: %w: %d bytes, more than the %d allowed", path, ErrFormat, info.Size(), maxFile)
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return none, err
+		return zero, err
 	}
 	value, err := parse(data)
 	if err != nil {
-		return none, fmt.Errorf("%s: %w", path, wrapFormat(err))
+		return zero, fmt.Errorf("%s: %w", path, wrapFormat(err))
 	}
 	return value, nil
 }

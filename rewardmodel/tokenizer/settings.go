@@ -8,15 +8,15 @@ import (
 	"strconv"
 )
 
-// settings is the content of the small files next to a vocabulary.
+// settings is the content of the configuration files next to a vocabulary.
 type settings struct {
 	names      map[string]string // "cls_token" -> "<s>"
 	special    []string          // additional_special_tokens
 	added      map[string]int    // tokens beyond the vocabulary
-	addedPlain []string          // those of added that are not special
+	addedPlain []string          // added tokens that are not special
 
 	addPrefixSpace bool
-	splitPunct     bool  // DeBERTa's
+	splitPunct     bool  // split_by_punct, of DeBERTa
 	lowercase      *bool // nil: the default of the model
 	chineseChars   bool
 	stripAccents   *bool // nil: the same as lowercase

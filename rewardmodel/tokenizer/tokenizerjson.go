@@ -44,7 +44,7 @@ func parseTokenizer(data []byte, s *settings) (parts, error) {
 			return parts{}, fmt.Errorf("added_tokens: %w", err)
 		}
 	}
-	if err := parseFrame(doc.PostProcessor, &p); err != nil {
+	if err := parsePostProcessor(doc.PostProcessor, &p); err != nil {
 		return parts{}, err
 	}
 	defaults := robertaNames
@@ -195,8 +195,8 @@ func parseNormalizer(doc *tokenizer.Config) (normalizer, error) {
 	return normalizer{cleanText: clean, chineseChars: chineseChars, lowercase: lowercase, stripAccents: strip}, nil
 }
 
-// parseFrame reads the special tokens before and after a text from the post-processor.
-func parseFrame(post map[string]any, p *parts) error {
+// parsePostProcessor reads the special tokens before and after a text from the post-processor.
+func parsePostProcessor(post map[string]any, p *parts) error {
 	if post == nil {
 		return errors.New("post_processor: missing; want RobertaProcessing, BertProcessing or TemplateProcessing")
 	}
@@ -210,7 +210,7 @@ func parseFrame(post map[string]any, p *parts) error {
 	case "TemplateProcessing":
 		err = o.template(p)
 	case "Sequence": // ByteLevel only trims offsets, which is always done here
-		return sequence(o, p)
+		return parsePostProcessorSequence(o, p)
 	default:
 		err = fmt.Errorf("type %v is not supported; want RobertaProcessing, BertProcessing or TemplateProcessing", o["type"])
 	}
@@ -270,19 +270,20 @@ func (o object) template(p *parts) error {
 	return nil
 }
 
-// sequence reads a list of post-processors, of which one adds the special tokens.
-func sequence(o object, p *parts) error {
+// parsePostProcessorSequence reads a list of post-processors, exactly one of which must
+// add special tokens.
+func parsePostProcessorSequence(o object, p *parts) error {
 	processors, _ := o["processors"].([]any)
-	var frames []map[string]any
+	var others []map[string]any
 	for _, item := range processors {
 		if processor, _ := item.(map[string]any); processor["type"] != "ByteLevel" {
-			frames = append(frames, processor)
+			others = append(others, processor)
 		}
 	}
-	if len(frames) != 1 || frames[0]["type"] == "Sequence" {
-		return fmt.Errorf("post_processor: a Sequence of %d processors in addition to ByteLevel is not supported; want one", len(frames))
+	if len(others) != 1 || others[0]["type"] == "Sequence" {
+		return fmt.Errorf("post_processor: a Sequence of %d processors in addition to ByteLevel is not supported; want one", len(others))
 	}
-	return parseFrame(frames[0], p)
+	return parsePostProcessor(others[0], p)
 }
 
 func tokenID(value any) (int32, bool) {
@@ -297,30 +298,31 @@ func tokenID(value any) (int32, bool) {
 // null field counts as missing.
 type object map[string]any
 
-func (o object) text(key, missing string) (string, error) {
-	return field(o, key, missing, "a string")
+func (o object) text(key, fallback string) (string, error) {
+	return field(o, key, fallback, "a string")
 }
 
-func (o object) flag(key string, missing bool) (bool, error) {
-	return field(o, key, missing, "true or false")
+func (o object) flag(key string, fallback bool) (bool, error) {
+	return field(o, key, fallback, "true or false")
 }
 
-func (o object) number(key string, missing int) (int, error) {
-	value, err := field(o, key, float64(missing), "a number")
+func (o object) number(key string, fallback int) (int, error) {
+	value, err := field(o, key, float64(fallback), "a number")
 	if err == nil && (value < 0 || value >= math.MaxInt32 || value != math.Trunc(value)) {
 		return 0, fmt.Errorf("%s: %v is not a nonnegative integer", key, value)
 	}
 	return int(value), err
 }
 
-func field[T any](o object, key string, missing T, want string) (T, error) {
+// field returns a field of type T, or fallback if it is missing.
+func field[T any](o object, key string, fallback T, want string) (T, error) {
 	switch value := o[key].(type) {
 	case nil:
-		return missing, nil
+		return fallback, nil
 	case T:
 		return value, nil
 	default:
-		return missing, fmt.Errorf("%s: want %s, not %v", key, want, value)
+		return fallback, fmt.Errorf("%s: want %s, not %v", key, want, value)
 	}
 }
 

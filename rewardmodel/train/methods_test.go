@@ -17,8 +17,8 @@ func TestMethodsAreBuiltByName(t *testing.T) {
 		if err := m.Threshold().Validate(); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if _, own := m.(Stateful); own && Servable(m) {
-			t.Errorf("%s has its own parameters, which a served network lacks", name)
+		if _, stateful := m.(Stateful); stateful && Servable(m) {
+			t.Errorf("%s has parameters that a served network lacks", name)
 		}
 	}
 	slices.Sort(names)

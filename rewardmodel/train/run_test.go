@@ -126,7 +126,7 @@ func TestRunResumes(t *testing.T) {
 
 	cfg.Rate /= 2
 	if _, err := Run(t.Context(), newLinear(), data, cfg); err == nil {
-		t.Error("a state of other settings was loaded")
+		t.Error("the state of a run with other settings was loaded")
 	}
 }
 
@@ -162,7 +162,7 @@ func TestPseudoLabelsKeepATrainedModel(t *testing.T) {
 		}
 	}
 	if hits < 57 {
-		t.Errorf("%d of 60 witnesses instances score as violations", hits)
+		t.Errorf("%d of 60 witness instances score as violations", hits)
 	}
 }
 

@@ -96,9 +96,9 @@ func testConcurrentUse(t *testing.T, cfg Config) {
 	wg.Wait()
 	t.Logf("outcomes: %v, at most %d in memory, %d loads", seen, s.maxLoaded, len(s.loads))
 	if limit := cfg.withDefaults().MaxLoaded + 1; s.maxLoaded > limit {
-		t.Errorf("%d in memory at once, more than %d", s.maxLoaded, limit)
+		t.Errorf("%d in memory concurrently, more than %d", s.maxLoaded, limit)
 	}
 	if cfg.MaxBytes > 0 && s.maxLoaded > 2 {
-		t.Errorf("%d in memory at once within %d bytes", s.maxLoaded, cfg.MaxBytes)
+		t.Errorf("%d in memory concurrently within %d bytes", s.maxLoaded, cfg.MaxBytes)
 	}
 }

@@ -156,8 +156,8 @@ func (v *Set) forget(e *entry) {
 	}
 }
 
-// free closes a version that is evicting and that nobody uses, on a goroutine of its own: it may wait
-// for libtorch.
+// free closes a version that is evicting and no longer in use. It does so in a separate goroutine, since
+// closing may wait for libtorch.
 func (v *Set) free(e *entry) {
 	go func() {
 		err := e.loaded.close()

@@ -100,7 +100,7 @@ func TestSetPins(t *testing.T) {
 		synctest.Wait()
 		wantListed(t, v, "v1* v3")
 		if s.loadCount("v2") != 1 || s.maxLoaded != 2 {
-			t.Errorf("v2 was loaded %d times, %d at once", s.loadCount("v2"), s.maxLoaded)
+			t.Errorf("v2 was loaded %d times, %d concurrently", s.loadCount("v2"), s.maxLoaded)
 		}
 
 		var input *rewardmodel.InputError
@@ -292,7 +292,7 @@ func TestPromoteWithinLimits(t *testing.T) {
 				wg.Wait()
 				synctest.Wait()
 				if s.maxLoaded != c.maxLoaded || v.Current().Version != "v2" {
-					t.Errorf("%d in memory at once, %s is current", s.maxLoaded, v.Current().Version)
+					t.Errorf("%d in memory concurrently, %s is current", s.maxLoaded, v.Current().Version)
 				}
 				held := v.held(resident)
 				if c.bytes >= 200 && held.bytes > c.bytes || held.count > 2 {

@@ -109,7 +109,7 @@ func (c *Child) run(ctx context.Context, args []string, l Limits, onLine func(li
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("assay %s: %w", args[0], err)
 	}
-	if err := yieldCPU(cmd.Process.Pid); err != nil {
+	if err := setLowestPriority(cmd.Process.Pid); err != nil {
 		c.log.Warn().Err(err).Str("component", args[0]).Msg("the child process runs at the priority of the service")
 	}
 	waitWatch := c.watch(ctx, cmd.Process.Pid, l.Memory, stop)

@@ -31,10 +31,10 @@ func childAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 }
 
-// yieldCPU gives all threads of a process the lowest CPU and disk priority, and makes it the first that the kernel kills
+// setLowestPriority gives all threads of a process the lowest CPU and disk priority, and makes it the first that the kernel kills
 // when memory runs out. Threads that it starts later inherit the priority. The parent sets it after the fork: a parent
 // thread at that priority would delay the garbage collector.
-func yieldCPU(pid int) error {
+func setLowestPriority(pid int) error {
 	// Any process may raise the score. Without it, the kernel chooses which process to kill.
 	_ = os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", pid), []byte("1000"), 0)
 	lowered := map[int]bool{}
@@ -52,7 +52,7 @@ func yieldCPU(pid int) error {
 			if err != nil || lowered[thread] {
 				continue
 			}
-			if err := yieldThread(thread); err != nil && !errors.Is(err, unix.ESRCH) {
+			if err := setLowestThreadPriority(thread); err != nil && !errors.Is(err, unix.ESRCH) {
 				return err
 			}
 			lowered[thread] = true
@@ -63,7 +63,7 @@ func yieldCPU(pid int) error {
 	}
 }
 
-func yieldThread(thread int) error {
+func setLowestThreadPriority(thread int) error {
 	const (
 		ioprioWhoProcess = 1
 		ioprioIdle       = 3 << 13

@@ -14,8 +14,8 @@ func Executable() (string, error) { return os.Executable() }
 
 func childAttributes() *syscall.SysProcAttr { return nil }
 
-// yieldCPU is not supported on this system.
-func yieldCPU(int) error { return fmt.Errorf("lowest priority: %w", errors.ErrUnsupported) }
+// setLowestPriority is not supported on this system.
+func setLowestPriority(int) error { return fmt.Errorf("lowest priority: %w", errors.ErrUnsupported) }
 
 // memoryOf is not supported on this system.
 func memoryOf(int) (held, peak int64, err error) { return 0, 0, errors.ErrUnsupported }

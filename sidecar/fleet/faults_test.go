@@ -29,17 +29,17 @@ const (
 
 // faults is a fleet of replicas on a cluster, a publisher, and the faults that are injected.
 type faults struct {
-	t        *testing.T
-	began    time.Time
-	cluster  *queuetest.Cluster
-	gate     *queuetest.Gate // of the publisher and the checks
-	replicas []*faultyReplica
-	fleet    *promotions
-	js       jetstream.JetStream
-	pub      *publisher
-	drains   []time.Duration
-	settles  []time.Duration // from the end of a drain until what was pending then is completed
-	killed   map[string]int
+	t           *testing.T
+	began       time.Time
+	cluster     *queuetest.Cluster
+	gate        *queuetest.Gate // of the publisher and the checks
+	replicas    []*faultyReplica
+	fleet       *promotions
+	js          jetstream.JetStream
+	pub         *publisher
+	drains      []time.Duration
+	completions []time.Duration // from the end of a drain until what was pending then is completed
+	killed      map[string]int
 }
 
 // streams that must have all replicas again before the next fault.
@@ -221,7 +221,7 @@ func (f *faults) roll(i int, binary string, within time.Duration) {
 	f.drains = append(f.drains, r.drain())
 	last, began := f.responses().LastSeq, time.Now()
 	f.passed(last, within)
-	f.settles = append(f.settles, time.Since(began))
+	f.completions = append(f.completions, time.Since(began))
 	r.up(binary)
 	r.isReady(true)
 }
@@ -326,7 +326,7 @@ func (f *faults) verify() {
 		`assay_nats_messages_total{outcome="shutting_down"}`, "assay_nats_redeliveries_total", "assay_nats_publish_errors_total"} {
 		t.Logf("%s %v", name, sum[name])
 	}
-	t.Logf("drains %v, at most %v; what waited was settled after at most %v", rounded(f.drains), slices.Max(f.drains).Round(time.Millisecond), slices.Max(f.settles).Round(time.Millisecond))
+	t.Logf("drains %v, at most %v; pending responses completed after at most %v", rounded(f.drains), slices.Max(f.drains).Round(time.Millisecond), slices.Max(f.completions).Round(time.Millisecond))
 	require.Empty(t, missing)
 	require.Len(t, got.times, published)
 	require.Zero(t, got.extra, "a reward twice")

@@ -62,10 +62,10 @@ func TestFeedbackImprovesTheCurrentModel(t *testing.T) {
 		texts = append(texts, b.Response)
 	}
 	client := startSteadyClient(t, p, nc, texts, 50*time.Millisecond, 1e-5)
-	labels := newLabeller(p, nc)
+	labels := newLabelingTool(p, nc)
 
 	// The first training run.
-	labels.sendLabels(t, divided(t, js, processtest.WordBags("one-", 600, 1), minBags, heldEach))
+	labels.sendLabels(t, splitBags(t, js, processtest.WordBags("one-", 600, 1), minBags, heldEach))
 	first := happened.wait(t, trainingTime, 1, retrain.EventPromoted, retrain.EventRejected, retrain.EventTrainingFailed)
 	require.Equal(t, retrain.EventPromoted, first.Kind, happened)
 	v1 := first.Version
@@ -74,7 +74,7 @@ func TestFeedbackImprovesTheCurrentModel(t *testing.T) {
 	require.Greater(t, servedAUROC(t, p, heldOut), 0.9, "of the first model")
 
 	// The second one, whose rewards keep the scale of the first.
-	labels.sendLabels(t, divided(t, js, processtest.WordBags("two-", 600, 2), minBags, heldEach))
+	labels.sendLabels(t, splitBags(t, js, processtest.WordBags("two-", 600, 2), minBags, heldEach))
 	second := happened.wait(t, trainingTime, 2, retrain.EventPromoted, retrain.EventRejected, retrain.EventTrainingFailed)
 	require.Equal(t, retrain.EventPromoted, second.Kind, happened)
 	v2 := second.Version

@@ -51,7 +51,7 @@ func TestFeedbackImprovesARealModel(t *testing.T) {
 		texts = append(texts, b.Instances...)
 	}
 	client := startSteadyClient(t, p, nc, texts, 200*time.Millisecond, 5e-3)
-	labels := newLabeller(p, nc)
+	labels := newLabelingTool(p, nc)
 	began := time.Now()
 	labels.sendLabels(t, training[:len(training)/2])
 	happened.wait(t, processtest.Timeout, 1, retrain.EventTrainingStarted)

@@ -18,14 +18,14 @@ import (
 	"assay/sidecar/processtest"
 )
 
-// killTrainer kills the child process that trains or runs the gate after the training run has reached the given phase,
-// and returns the run. A service has no other child process.
-func killTrainer(t *testing.T, p *processtest.Process, there func(api.Training) bool) (killed api.Training) {
+// killTrainer kills the child process that trains or runs the gate when reached reports true for the training status, and
+// returns the run. A service has no other child process.
+func killTrainer(t *testing.T, p *processtest.Process, reached func(api.Training) bool) (killed api.Training) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		killed = api.Training{}
 		processtest.Fetch(t, p.Ready.HTTP+"/v1/training", &killed)
-		if !there(killed) {
+		if !reached(killed) {
 			return false
 		}
 		children := processtest.ChildrenOf(t, p.Cmd.Process.Pid)
@@ -34,8 +34,8 @@ func killTrainer(t *testing.T, p *processtest.Process, there func(api.Training) 
 	return killed
 }
 
-// wholeEpochs returns the number of complete epochs after which the training run can resume.
-func wholeEpochs(t *testing.T, dataDir, id string) (n int) {
+// completeEpochs returns the number of complete epochs after which the training run can resume.
+func completeEpochs(t *testing.T, dataDir, id string) (n int) {
 	t.Helper()
 	states, err := filepath.Glob(filepath.Join(dataDir, "replicas", "*", "training", id, "assay.training", "state.json"))
 	require.NoError(t, err)
@@ -52,8 +52,8 @@ func wholeEpochs(t *testing.T, dataDir, id string) (n int) {
 	return n
 }
 
-// askTraining requests a training run.
-func askTraining(t *testing.T, url, reason string) {
+// requestTraining requests a training run.
+func requestTraining(t *testing.T, url, reason string) {
 	t.Helper()
 	response, err := http.Post(url+"/v1/training", "application/json", strings.NewReader(fmt.Sprintf(`{"reason":%q}`, reason)))
 	require.NoError(t, err)
@@ -70,9 +70,9 @@ func TestKillNineOfTheTrainer(t *testing.T) {
 	labels.send(labels.newItems(100))
 	_, js := p.JetStream(t)
 
-	askTraining(t, p.Ready.HTTP, "to be killed twice")
+	requestTraining(t, p.Ready.HTTP, "to be killed twice")
 	first := killTrainer(t, p, func(s api.Training) bool {
-		return s.Phase == retrain.PhaseTraining && wholeEpochs(t, processtest.DataDir(p), s.ID) > 1
+		return s.Phase == retrain.PhaseTraining && completeEpochs(t, processtest.DataDir(p), s.ID) > 1
 	})
 	killTrainer(t, p, func(s api.Training) bool { return s.Phase == retrain.PhaseGating })
 	one := awaitIdle(t, p.Ready.HTTP)
@@ -84,11 +84,11 @@ func TestKillNineOfTheTrainer(t *testing.T) {
 	labels.send(labels.newItems(50))
 	var before api.Training
 	processtest.Fetch(t, p.Ready.HTTP+"/v1/training", &before)
-	if one.Result == retrain.ResultPromoted { // which of the two depends on the hold-out
+	if one.Result == retrain.ResultPromoted { // or rejected: that depends on the hold-out
 		processtest.AwaitVersion(t, p.Ready.HTTP, one.Version)
 	}
 	serving := processtest.ServedBy(t, p.Ready.HTTP)
-	askTraining(t, p.Ready.HTTP, "to be killed three times")
+	requestTraining(t, p.Ready.HTTP, "to be killed three times")
 	for attempt := 1; attempt <= 3; attempt++ {
 		killTrainer(t, p, func(s api.Training) bool { return s.Phase == retrain.PhaseTraining && s.Attempt == attempt })
 	}
@@ -103,7 +103,7 @@ func TestKillNineOfTheTrainer(t *testing.T) {
 	require.Equal(t, 1, two.Failures)
 	var after api.Training
 	processtest.Fetch(t, p.Ready.HTTP+"/v1/training", &after)
-	require.Equal(t, before.Feedback.New, after.Feedback.New, "what a failed training read is still new")
+	require.Equal(t, before.Feedback.New, after.Feedback.New, "labels that a failed training run has read are still new")
 	past := readHistory(t, p.Ready.HTTP, js)
 	require.Len(t, past.of(retrain.EventTrainingFailed), 1)
 	require.Equal(t, serving, processtest.ServedBy(t, p.Ready.HTTP))
@@ -111,70 +111,5 @@ func TestKillNineOfTheTrainer(t *testing.T) {
 	labels.requireKept(t, at, js)
 	c.end()
 	past.requireVerified(t, rewards.served(), "tiny-1", processtest.DataDir(p), p)
-	t.Logf("%d rewards of %d versions meanwhile; the first training ended %s: %s", rewards.answered(), len(rewards.served()), one.Result, one.Reason)
-}
-
-// While the disk is full, labels are rejected with a reason, no acknowledged label is lost, and scoring continues. Once
-// there is space, labels are accepted again.
-func TestFullDisk(t *testing.T) {
-	disk := processtest.SmallDisk(t, 128)
-	at, c := &endpoint{}, newClients(t)
-	p := processtest.Serve(t, processtest.TinyModel(t, nil), filepath.Join(disk, "data"), eagerTrainingFlags("--train-auto=false")...)
-	at.up(p.Ready.HTTP)
-	rewards, labels := c.score(at), newRater(c, 1, at)
-	for range 20 {
-		labels.send(labels.newItems(50))
-	}
-	processtest.Fill(t, filepath.Join(disk, "filler"))
-
-	var refused reply
-	var batch []labeledItem
-	require.Eventually(t, func() bool { // some labels may still fit
-		batch = labels.newItems(50)
-		body, err := json.Marshal(map[string]any{"items": batch})
-		require.NoError(t, err)
-		got, _ := at.call(c.http, http.MethodPost, "/v1/feedback", string(body))
-		require.NoError(t, got.err)
-		if got.code == http.StatusAccepted {
-			labels.acknowledge(batch, got.body, true)
-			return false
-		}
-		refused = got
-		return true
-	}, processtest.Timeout, time.Millisecond)
-	require.Equal(t, http.StatusServiceUnavailable, refused.code, string(refused.body))
-	var said struct {
-		Error struct {
-			Code    string `json:"code"`
-			Message string `json:"message"`
-		} `json:"error"`
-	}
-	require.NoError(t, json.Unmarshal(refused.body, &said))
-	require.Contains(t, []string{"unavailable", "store_full"}, said.Error.Code)
-	// The server rejects first, and then the disk monitor, whose message names the fix.
-	require.Eventually(t, func() bool {
-		_, ready := processtest.Get(t, p.Ready.HTTP+"/readyz")
-		return strings.Contains(ready, "free space on the disk of the data directory")
-	}, processtest.Timeout, 20*time.Millisecond)
-	body, err := json.Marshal(map[string]any{"items": batch})
-	require.NoError(t, err)
-	got, _ := at.call(c.http, http.MethodPost, "/v1/feedback", string(body))
-	require.Equal(t, http.StatusServiceUnavailable, got.code, string(got.body))
-	require.Contains(t, string(got.body), "free space on the disk of the data directory")
-	scored := rewards.answered()
-	require.Eventually(t, func() bool { return rewards.answered() > scored+20 }, processtest.Timeout, 10*time.Millisecond)
-
-	require.NoError(t, os.Remove(filepath.Join(disk, "filler")))
-	labels.retry503 = true
-	labels.send(batch)
-	labels.retry503 = false
-	require.Eventually(t, func() bool {
-		status, _ := processtest.Get(t, p.Ready.HTTP+"/readyz?streams=1")
-		return status == http.StatusOK
-	}, processtest.Timeout, 20*time.Millisecond)
-	labels.send(labels.newItems(50))
-	_, js := p.JetStream(t)
-	labels.requireKept(t, at, js)
-	c.end()
-	t.Logf("%d labels kept, %d rewards; refused with: %s; then: %s", labels.known(), rewards.answered(), said.Error.Message, got.body)
+	t.Logf("%d rewards of %d versions meanwhile; the first training run ended %s: %s", rewards.answered(), len(rewards.served()), one.Result, one.Reason)
 }

@@ -24,18 +24,18 @@ import (
 	"assay/sidecar/processtest"
 )
 
-// labeller sends feedback like a labeling tool, with duplicates, corrections and invalid items, and records what the
+// labelingTool sends feedback as a labeling tool does, with duplicates, corrections and invalid items, and records what the
 // service has accepted.
-type labeller struct {
+type labelingTool struct {
 	p     *processtest.Process
 	nc    *nats.Conn
 	sent  int
 	kept  map[string]bag.Label
-	older []bag.Bag // accepted, and not corrected later
+	older []bag.Bag // accepted, never corrected
 }
 
-func newLabeller(p *processtest.Process, nc *nats.Conn) *labeller {
-	return &labeller{p: p, nc: nc, kept: map[string]bag.Label{}}
+func newLabelingTool(p *processtest.Process, nc *nats.Conn) *labelingTool {
+	return &labelingTool{p: p, nc: nc, kept: map[string]bag.Label{}}
 }
 
 func line(t *testing.T, b bag.Bag) string {
@@ -47,7 +47,7 @@ func line(t *testing.T, b bag.Bag) string {
 }
 
 // send sends items in one batch, alternating between JSON over HTTP, JSONL over HTTP, and NATS.
-func (l *labeller) send(t *testing.T, items ...string) feedback.Receipt {
+func (l *labelingTool) send(t *testing.T, items ...string) feedback.Receipt {
 	t.Helper()
 	object := fmt.Sprintf(`{"batch_id":"batch %d","items":[%s]}`, l.sent, strings.Join(items, ","))
 	var out []byte
@@ -64,24 +64,24 @@ func (l *labeller) send(t *testing.T, items ...string) feedback.Receipt {
 	}
 	var receipt feedback.Receipt
 	require.NoError(t, json.Unmarshal(out, &receipt), string(out))
-	require.Equal(t, len(items), receipt.Accepted+receipt.Duplicates+len(receipt.Rejected), "of every item the receipt says something")
+	require.Equal(t, len(items), receipt.Accepted+receipt.Duplicates+len(receipt.Rejected), "the receipt counts every item")
 	return receipt
 }
 
-func (l *labeller) post(t *testing.T, kind, body string) []byte {
+func (l *labelingTool) post(t *testing.T, kind, body string) []byte {
 	t.Helper()
-	answer, err := http.Post(l.p.Ready.HTTP+"/v1/feedback", kind, bytes.NewReader([]byte(body)))
+	response, err := http.Post(l.p.Ready.HTTP+"/v1/feedback", kind, bytes.NewReader([]byte(body)))
 	require.NoError(t, err)
-	defer answer.Body.Close()
-	out, err := io.ReadAll(answer.Body)
+	defer response.Body.Close()
+	out, err := io.ReadAll(response.Body)
 	require.NoError(t, err)
-	require.Equal(t, http.StatusAccepted, answer.StatusCode, string(out))
+	require.Equal(t, http.StatusAccepted, response.StatusCode, string(out))
 	return out
 }
 
-// sendLabels sends bags in overlapping batches, with labels that the next batch corrects, ids of other texts, and
-// invalid items. It sends each batch twice, like a client that has received no reply.
-func (l *labeller) sendLabels(t *testing.T, bags []bag.Bag) {
+// sendLabels sends bags in overlapping batches, with labels that the next batch corrects, ids that belong to other texts,
+// and invalid items. It sends each batch twice, like a client that has received no reply.
+func (l *labelingTool) sendLabels(t *testing.T, bags []bag.Bag) {
 	t.Helper()
 	const size = 40
 	var corrected []bag.Bag
@@ -149,7 +149,7 @@ func codesOf(r feedback.Receipt) []feedback.Code {
 }
 
 // requireKept compares the stream with the accepted labels.
-func (l *labeller) requireKept(t *testing.T, js jetstream.JetStream) {
+func (l *labelingTool) requireKept(t *testing.T, js jetstream.JetStream) {
 	t.Helper()
 	consumer, err := js.OrderedConsumer(t.Context(), labels.StreamFeedback, jetstream.OrderedConsumerConfig{
 		FilterSubjects: []string{labels.SubjectFeedback + ".item.>"},
@@ -163,15 +163,15 @@ func (l *labeller) requireKept(t *testing.T, js jetstream.JetStream) {
 		require.NoError(t, err)
 		record, err := feedback.ParseRecord(msg.Data())
 		require.NoError(t, err)
-		require.NotContains(t, stored, record.Bag.ID, "there is one record of each rater")
+		require.NotContains(t, stored, record.Bag.ID, "there is one record per rater")
 		stored[record.Bag.ID] = record.Bag.Label
 	}
 	require.Equal(t, l.kept, stored)
 }
 
-// divided returns trained bags of the training split and held bags of each label of the hold-out. The split depends on
+// splitBags returns trained bags of the training split and held bags of each label of the hold-out. The split depends on
 // the salt, which differs between services.
-func divided(t *testing.T, js jetstream.JetStream, bags []bag.Bag, trained, held int) (out []bag.Bag) {
+func splitBags(t *testing.T, js jetstream.JetStream, bags []bag.Bag, trained, held int) (out []bag.Bag) {
 	t.Helper()
 	split := feedback.Split{Share: holdoutShare, Salt: holdoutSalt(t, js)}
 	left := map[bag.Label]int{bag.Compliant: held, bag.Violation: held}
@@ -192,7 +192,7 @@ func divided(t *testing.T, js jetstream.JetStream, bags []bag.Bag, trained, held
 	return out
 }
 
-// holdoutSalt returns the secret with which a service splits off the hold-out.
+// holdoutSalt returns the secret with which a service selects the hold-out.
 func holdoutSalt(t *testing.T, js jetstream.JetStream) (salt []byte) {
 	t.Helper()
 	bucket, err := js.KeyValue(t.Context(), registry.BucketState)

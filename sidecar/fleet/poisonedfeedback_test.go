@@ -31,8 +31,8 @@ func TestPoisonedFeedbackIsRejected(t *testing.T) {
 	p := serveTiny(t, bags, "--train-auto=false")
 	nc, js := p.JetStream(t)
 	happened := followEvents(t, p)
-	labels := newLabeller(p, nc)
-	labels.sendLabels(t, divided(t, js, processtest.WordBags("good-", 600, 1), bags, heldEach))
+	labels := newLabelingTool(p, nc)
+	labels.sendLabels(t, splitBags(t, js, processtest.WordBags("good-", 600, 1), bags, heldEach))
 	startTraining(t, p, labels)
 	first := happened.wait(t, trainingTime, 1, retrain.EventPromoted, retrain.EventRejected, retrain.EventTrainingFailed)
 	require.Equal(t, retrain.EventPromoted, first.Kind, happened)
@@ -49,7 +49,7 @@ func TestPoisonedFeedbackIsRejected(t *testing.T) {
 }
 
 // startTraining requests a training run after the service has indexed all labels that it accepted.
-func startTraining(t *testing.T, p *processtest.Process, labels *labeller) {
+func startTraining(t *testing.T, p *processtest.Process, labels *labelingTool) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		_, body := processtest.Get(t, p.Ready.HTTP+"/v1/training")

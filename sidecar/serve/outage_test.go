@@ -17,8 +17,8 @@ import (
 	"assay/sidecar/processtest"
 )
 
-// listed is the response to a read.
-type listed struct {
+// readResult is the response to a read.
+type readResult struct {
 	code int
 	age  string // value of the header Age
 	body string
@@ -41,31 +41,31 @@ func TestOutageOfNATSLeavesHTTPUp(t *testing.T) {
 	}
 	require.Equal(t, 200, status("/readyz?streams=1"))
 	reads := []string{"/v1/models", "/v1/models/tiny-1", "/v1/feedback", "/v1/training", "/v1/events"}
-	list := func(path string) (reply listed) {
+	read := func(path string) readResult {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.Ready.HTTP+path, nil)
 		require.NoError(t, err)
 		r.Header.Set("Accept", "application/json")
-		began := time.Now()
-		answer, err := http.DefaultClient.Do(r)
+		start := time.Now()
+		response, err := http.DefaultClient.Do(r)
 		require.NoError(t, err)
-		defer answer.Body.Close()
-		body, err := io.ReadAll(answer.Body)
+		defer response.Body.Close()
+		body, err := io.ReadAll(response.Body)
 		require.NoError(t, err)
-		return listed{answer.StatusCode, answer.Header.Get("Age"), string(body), time.Since(began)}
+		return readResult{response.StatusCode, response.Header.Get("Age"), string(body), time.Since(start)}
 	}
 	healthy := map[string]string{}
 	for _, path := range reads {
-		got := list(path)
+		got := read(path)
 		require.Equal(t, 200, got.code, "%s: %s", path, got.body)
 		require.Empty(t, got.age, path)
 		healthy[path] = got.body
 	}
 
-	// Unauthenticated requests cost NATS almost nothing.
+	// Unauthenticated requests cause few requests to NATS.
 	nc, err := nats.Connect(server.URL())
 	require.NoError(t, err)
 	defer nc.Close()
-	asked, err := nc.SubscribeSync("$JS.API.STREAM.INFO.>")
+	requests, err := nc.SubscribeSync("$JS.API.STREAM.INFO.>")
 	require.NoError(t, err)
 	require.NoError(t, nc.Flush())
 	for range 200 {
@@ -73,20 +73,20 @@ func TestOutageOfNATSLeavesHTTPUp(t *testing.T) {
 		require.Equal(t, 200, status("/readyz?streams=1"))
 	}
 	require.NoError(t, nc.Flush())
-	count, _, err := asked.Pending()
+	count, _, err := requests.Pending()
 	require.NoError(t, err)
 	require.Less(t, count, 100, "400 probes")
 
 	require.NoError(t, server.Shutdown())
 	require.Eventually(t, func() bool { return status("/readyz?streams=1") == 503 }, processtest.Timeout, 10*time.Millisecond)
 	for _, path := range reads {
-		got := list(path)
+		got := read(path)
 		require.Equal(t, 200, got.code, "%s: %s", path, got.body)
 		require.Equal(t, healthy[path], got.body, path)
 		require.NotEmpty(t, got.age, path)
-		require.Less(t, got.took, 3*time.Second, path) // for a busy machine; 0.75 s are the wait for NATS
+		require.Less(t, got.took, 3*time.Second, path) // on a busy machine; the service waits 0.75 s for NATS
 	}
-	require.Less(t, list("/v1/feedback/candidates").took, 3*time.Second)
+	require.Less(t, read("/v1/feedback/candidates").took, 3*time.Second)
 	for _, path := range []string{"/readyz", "/health", "/v2/health/ready"} {
 		require.Equal(t, 200, status(path), path)
 	}
@@ -101,7 +101,7 @@ func TestOutageOfNATSLeavesHTTPUp(t *testing.T) {
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { return status("/readyz?streams=1") == 200 }, processtest.Timeout, 100*time.Millisecond)
 	require.Eventually(t, func() bool {
-		got := list("/v1/models")
+		got := read("/v1/models")
 		return got.code == http.StatusOK && got.age == "" && got.body == healthy["/v1/models"]
 	}, processtest.Timeout, 100*time.Millisecond)
 	p.Signal(t)

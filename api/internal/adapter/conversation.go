@@ -9,15 +9,15 @@ import (
 	"assay/segmenter"
 )
 
-// turnBytes is the memory that one header of a chat template takes while the
-// turns of a conversation are found, including the turn that follows it.
+// turnBytes is the memory that the turns of a conversation need while they are parsed,
+// per header of the chat template, including the turn after the header.
 const turnBytes = 160
 
-// Conversations finds the turns in the texts of one request. It counts their
-// headers and charges the memory first: a header is few bytes of a text and many
-// more in memory.
+// Conversations parses the turns in the texts of one request. It counts their
+// headers and charges the memory first, since a header takes more memory than it has
+// bytes of text.
 type Conversations struct {
-	left, limit int // headers
+	left, limit int // number of headers
 	memory      *rewardmodel.Reservation
 }
 

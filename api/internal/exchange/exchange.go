@@ -21,7 +21,7 @@ type Exchange struct {
 	Traceparent   string                   // W3C trace context; empty without a valid one
 	Route         string                   // overrides the matched route in logs and metrics
 	BytesIn       int64                    // body bytes read from the connection
-	Caller        string                   // name of the token, or how the caller came without one
+	Caller        string                   // name of the token, or why the caller needs none
 	Responses     int                      // responses that the request asks to score
 	Priority      rewardmodel.Priority     // that the client asked for
 	Items         int                      // labels that the request holds
@@ -69,8 +69,8 @@ func (x *Exchange) Prioritize(value string) (err error) {
 	return err
 }
 
-// PriorityHeader is the header, or the gRPC metadata, that says how urgent a
-// scoring request is.
+// PriorityHeader is the header, or the gRPC metadata key, with the priority of a
+// scoring request.
 const PriorityHeader = "X-Priority"
 
 // Log completes an entry of the access log and writes it.

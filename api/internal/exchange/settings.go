@@ -45,7 +45,7 @@ func (l Limits) MaxInstances() int {
 	return cmp.Or(max(l.Scoring.MaxInstances, 0), rewardmodel.DefaultMaxInstances)
 }
 
-// Deadline returns when n bytes must have been transferred that began at start.
+// Deadline returns the deadline of a transfer of n bytes that started at start.
 func (s *Settings) Deadline(start time.Time, n int64) time.Time {
 	return start.Add(s.HeaderTimeout + time.Duration(float64(n)/float64(s.MinRate)*float64(time.Second)))
 }

@@ -82,7 +82,7 @@ func UnsupportedMediaType(field, format string, args ...any) error {
 }
 
 // Unauthorized asks for a token with a scope, as RFC 6750, section 3 defines:
-// 401. presented says that the request had a token.
+// 401. presented reports whether the request had a token.
 func Unauthorized(scope, message string, presented bool) error {
 	challenge := fmt.Sprintf(`Bearer realm="assay", scope="%s"`, scope)
 	if presented {

@@ -32,7 +32,7 @@ func (h Handler) WithFailures(encode failure.Encoder) Handler {
 	}
 }
 
-// Access says who may call a route, and which middleware it needs.
+// Access specifies who may call a route, and which middleware it needs.
 type Access int
 
 const (

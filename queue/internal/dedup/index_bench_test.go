@@ -1,7 +1,6 @@
 package dedup
 
 import (
-	"assay/queue/internal/jstest"
 	"fmt"
 	"testing"
 	"time"
@@ -9,6 +8,8 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
+
+	"assay/queue/internal/jstest"
 )
 
 // BenchmarkRebuild measures the rebuild after a long downtime.

@@ -1,7 +1,6 @@
 package dedup
 
 import (
-	"assay/queue/internal/jstest"
 	"fmt"
 	"testing"
 	"time"
@@ -11,6 +10,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"assay/queue/internal/jstest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

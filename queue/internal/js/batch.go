@@ -69,7 +69,7 @@ func PublishBatch(ctx context.Context, nc *nats.Conn, msgs []*nats.Msg) (first u
 	return ack.Sequence - ack.Count + 1, nil
 }
 
-// errNoBatches says that the server stored the messages of a batch one by one.
+// errNoBatches reports that the server stored the messages of a batch one by one.
 var errNoBatches = errors.New("the server does not support atomic batches")
 
 // BatchRejected reports whether the server rejected a batch for something in it: a

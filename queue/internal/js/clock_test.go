@@ -16,10 +16,10 @@ func TestClock(t *testing.T) {
 		return now.Sub(c.Local(now))
 	}
 	require.Zero(t, observe(0, time.Second), "equal clocks")
-	require.Zero(t, observe(400*time.Millisecond, time.Second), "as far as can be told")
+	require.Zero(t, observe(400*time.Millisecond, time.Second), "within the uncertainty of the round trip")
 	require.Equal(t, time.Hour, observe(time.Hour, time.Second))
-	require.Equal(t, time.Hour, observe(time.Hour+time.Second, 4*time.Second), "a slow reply says nothing new")
+	require.Equal(t, time.Hour, observe(time.Hour+time.Second, 4*time.Second), "a slow reply does not change the estimate")
 	require.Equal(t, -time.Minute, observe(-time.Minute, time.Millisecond))
 	c.Observe(time.Time{}, now, now)
-	require.Equal(t, now.Add(time.Minute), c.Local(now), "a server that does not say")
+	require.Equal(t, now.Add(time.Minute), c.Local(now), "a server that does not report its time")
 }

@@ -22,7 +22,7 @@ const (
 	codeAccountFull      jetstream.ErrorCode = 10002
 	codeServerFull       jetstream.ErrorCode = 10023
 	codeStorageFull      jetstream.ErrorCode = 10047
-	codeStoreFailed      jetstream.ErrorCode = 10077 // the description says why
+	codeStoreFailed      jetstream.ErrorCode = 10077 // the description has the reason
 )
 
 // Retryable reports whether err may be transient and end within seconds.

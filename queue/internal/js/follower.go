@@ -22,25 +22,25 @@ const (
 type Follower struct {
 	JetStream jetstream.JetStream
 	Stream    string
-	Filter    string                  // of subjects
+	Filter    string                  // subject filter
 	Start     jetstream.DeliverPolicy // where to start without a cursor
 	Cursor    uint64                  // the last sequence that was read
-	Ahead     int                     // messages that may wait in memory
-	// OnIdle, if set, is called when no message came for 10 s: times counts the
-	// calls since the last message. An error ends Messages.
+	Prefetch  int                     // maximum number of messages that are buffered in memory
+	// OnIdle, if set, is called when no message has arrived for 10 s: times counts
+	// the calls since the last message. An error ends Messages.
 	OnIdle func(ctx context.Context, times int) error
 	Log    zerolog.Logger
 
-	idle int // times of OnIdle
+	idle int // calls of OnIdle since the last message
 }
 
-// Streamed is a message and where it was stored.
+// Streamed is a message with its position in the stream.
 type Streamed struct {
 	jetstream.Msg
 	*jetstream.MsgMetadata
 }
 
-// errStopped says that the consumer of an iterator stopped it.
+// errStopped is returned when the caller of an iterator stops it.
 var errStopped = errors.New("the iteration was stopped")
 
 // Messages yields the messages until ctx ends, or until OnIdle returns an error,
@@ -85,7 +85,7 @@ func (f *Follower) read(ctx context.Context, yield func(Streamed, error) bool) e
 	if err != nil {
 		return err
 	}
-	messages, err := consumer.Messages(jetstream.PullMaxMessages(f.Ahead), jetstream.PullExpiry(followExpiry), jetstream.PullHeartbeat(followHeartbeat))
+	messages, err := consumer.Messages(jetstream.PullMaxMessages(f.Prefetch), jetstream.PullExpiry(followExpiry), jetstream.PullHeartbeat(followHeartbeat))
 	if err != nil {
 		return err
 	}
@@ -129,8 +129,8 @@ func (f *Follower) next(ctx context.Context, messages jetstream.MessagesContext)
 		f.idle = 0
 	case wait.Err() != nil && ctx.Err() == nil:
 		f.idle++
-		if why := f.OnIdle(ctx, f.idle); why != nil {
-			return nil, &idleError{why}
+		if idleErr := f.OnIdle(ctx, f.idle); idleErr != nil {
+			return nil, &idleError{idleErr}
 		}
 	}
 	return msg, err

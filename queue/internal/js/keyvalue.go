@@ -16,13 +16,13 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// ErrChanged says that a key does not have the revision that a write named:
+// ErrChanged is returned when a key no longer has the revision that a write expects:
 // another writer was first.
 var ErrChanged = errors.New("another writer changed it")
 
-// HeaderRoom is what a message needs for its subject and headers, in bytes, within
-// the limit of the server.
-const HeaderRoom = 1 << 10
+// HeaderReserve is the part of the maximum message size of the server, in bytes, that
+// is reserved for the subject and headers of a message.
+const HeaderReserve = 1 << 10
 
 // KeyValue is a key-value bucket. Every value is written by compare-and-set, and
 // carries a Nats-Msg-Id by which its writer recognizes it when the acknowledgement
@@ -49,8 +49,8 @@ func NewKeyValue(nc *nats.Conn, jet jetstream.JetStream, stream jetstream.Stream
 // subject is where the value of a key is stored.
 func (kv *KeyValue) subject(key string) string { return "$KV." + kv.bucket + "." + key }
 
-// target is where a value is published. Servers of two domains keep the subjects of
-// buckets to themselves, and forward what is sent to a domain by its name.
+// target is the subject to which a value is published. Servers of different domains do
+// not share the subjects of buckets, but forward messages that are addressed to a domain.
 func (kv *KeyValue) target(key string) string {
 	if kv.domain == "" {
 		return kv.subject(key)
@@ -86,12 +86,12 @@ func (kv *KeyValue) Get(ctx context.Context, key string) (e Entry, err error) {
 // none, and returns the new revision. Its error wraps ErrChanged if another writer
 // was first. A value whose acknowledgement was lost counts as stored.
 func (kv *KeyValue) Put(ctx context.Context, key string, value []byte, revision uint64) (uint64, error) {
-	if limit := kv.nc.MaxPayload() - HeaderRoom; int64(len(value)) > limit {
+	if limit := kv.nc.MaxPayload() - HeaderReserve; int64(len(value)) > limit {
 		return 0, fmt.Errorf("writing %s of %s: %d bytes are more than the %d of a NATS message: %w; raise max_payload of the server",
 			key, kv.bucket, len(value), limit, nats.ErrMaxPayload)
 	}
 	msg := &nats.Msg{Subject: kv.target(key), Data: value, Header: nats.Header{}}
-	Sign(kv.subject(key), msg.Header)
+	SetRecordHeader(kv.subject(key), msg.Header)
 	id := xid.New().String()
 	msg.Header.Set(jetstream.MsgIDHeader, id)
 	var ack *jetstream.PubAck
@@ -112,7 +112,7 @@ func (kv *KeyValue) Put(ctx context.Context, key string, value []byte, revision 
 		return 0, err
 	case last.id == id:
 		return last.Revision, nil
-	case revision == 0 && last.Value == nil && last.Revision > 0: // deleted by hand
+	case revision == 0 && last.Value == nil && last.Revision > 0: // deleted by an operator
 		return kv.Put(ctx, key, value, last.Revision)
 	}
 	return 0, fmt.Errorf("writing %s of %s: %w: it is at revision %d, not %d", key, kv.bucket, ErrChanged, last.Revision, revision)

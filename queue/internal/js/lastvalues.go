@@ -131,7 +131,7 @@ func (v *LastValues) restore(ctx context.Context, msg *jetstream.RawStreamMsg, u
 			header.Set(name, value)
 		}
 	}
-	Sign(msg.Subject, header)
+	SetRecordHeader(msg.Subject, header)
 	header.Set(jetstream.MsgIDHeader, xid.New().String()) // the stored id would be a duplicate
 	var ack *jetstream.PubAck
 	err := Retry(ctx, func(ctx context.Context) (err error) {

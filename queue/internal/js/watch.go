@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	pollInterval = time.Second // between reads of a watched key
-	pollTimeout  = 1500 * time.Millisecond
-	watchAhead   = 8 // values that a watcher holds in memory
+	pollInterval  = time.Second // between reads of a watched key
+	pollTimeout   = 1500 * time.Millisecond
+	watchPrefetch = 8 // values that a watcher buffers
 )
 
 // Watch yields the value of a key, if there is one, and each later one, until ctx
@@ -55,7 +55,7 @@ func (kv *KeyValue) Watch(ctx context.Context, key string) iter.Seq[Entry] {
 // push sends the values of a key as the server pushes them.
 func (kv *KeyValue) push(ctx context.Context, key string, to chan<- Entry) {
 	f := &Follower{JetStream: kv.js, Stream: kv.stream.CachedInfo().Config.Name, Filter: kv.subject(key),
-		Start: jetstream.DeliverLastPerSubjectPolicy, Ahead: watchAhead, Log: kv.log}
+		Start: jetstream.DeliverLastPerSubjectPolicy, Prefetch: watchPrefetch, Log: kv.log}
 	for msg, err := range f.Messages(ctx) {
 		if err != nil {
 			return // never: without OnIdle there is no error

@@ -33,8 +33,8 @@ const (
 // Journal records the responses in flight of a process in a file, so that the next
 // process that uses the file knows what was in flight when this one died: the server
 // cannot tell a crash from a negative acknowledgement, and an embedded server dies
-// before it has written what it delivered. Writes are not flushed to the disk. They
-// survive the death of the process, and a response does not cause a power failure.
+// before it has written what it delivered. Writes are not flushed to the disk: they
+// survive a crash of the process, and a power failure is not caused by a response.
 //
 // A nil journal records nothing.
 type Journal struct {
@@ -97,8 +97,8 @@ func NewJournal(path string, owner xid.ID, created time.Time, slots int) (*Journ
 	return j, nil
 }
 
-// Freeze keeps what is in flight recorded even if it ends: the process is about to
-// die of it.
+// Freeze keeps the records of what is in flight, even if it ends: it is about to crash
+// the process.
 func (j *Journal) Freeze() {
 	if j == nil {
 		return
@@ -108,7 +108,7 @@ func (j *Journal) Freeze() {
 	j.frozen = true
 }
 
-// Close closes the file, which stays.
+// Close closes the file, and does not remove it.
 func (j *Journal) Close() error {
 	if j == nil {
 		return nil

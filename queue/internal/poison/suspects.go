@@ -16,17 +16,18 @@ import (
 const keySuspects = "suspects"
 
 const (
-	// IsolateAfter is after how many deaths a response is scored in isolation: until
-	// then it is one of many that were in flight.
+	// IsolateAfter is the number of deaths after which a response is scored in
+	// isolation: until then it is one of many that were in flight.
 	IsolateAfter = 3
 
-	// FatalAfter is the number of deaths after which a response is dead-lettered although no process
-	// died in a model call for it only: it kills before that call, for example by
-	// the memory that its tokens take.
+	// FatalAfter is the number of deaths after which a response is dead-lettered
+	// although no process died in a model call for it only: the process crashes
+	// before that call, for example because its tokens exhaust the memory.
 	FatalAfter = 2 * IsolateAfter
 
-	// holdDeliveries is for how many deliveries a suspect waits for the process that
-	// holds it, or for the next process that uses the journal of one that died of it.
+	// holdDeliveries is the number of deliveries for which a suspect waits for the
+	// process that holds it, or for the next process that uses the journal of one
+	// that crashed because of it.
 	holdDeliveries = 10
 )
 
@@ -70,10 +71,10 @@ func NewSuspects(kv *js.KeyValue, created time.Time) *Suspects {
 	return &Suspects{kv: kv, created: created.UnixNano()}
 }
 
-// Covers reports whether the list is for the stream that was created at a time.
+// Covers reports whether the list belongs to the stream that was created at a time.
 func (s *Suspects) Covers(created time.Time) bool { return s.created == created.UnixNano() }
 
-// Of returns what is known of a response. For one that is delivered for the first time
+// Of returns the entry of a response. For one that is delivered for the first time
 // the list as last read is enough: an embedded server may have forgotten a delivery,
 // but then no other process shares the list.
 func (s *Suspects) Of(ctx context.Context, sequence uint64, redelivered bool) (Suspect, error) {

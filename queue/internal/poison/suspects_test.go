@@ -1,8 +1,6 @@
 package poison
 
 import (
-	"assay/queue/internal/js"
-	"assay/queue/internal/jstest"
 	"sync"
 	"testing"
 	"time"
@@ -12,6 +10,9 @@ import (
 	"github.com/rs/xid"
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
+
+	"assay/queue/internal/js"
+	"assay/queue/internal/jstest"
 )
 
 // Suspects that complete while the list is written are removed by the next write, all of them.

@@ -108,7 +108,7 @@ func check(bags []bag.Bag, from Split, micro int) string {
 			return fmt.Sprintf("%s has %d instances", b.ID, len(b.Instances))
 		}
 		if ids[b.ID] {
-			return b.ID + " stands there twice"
+			return b.ID + " occurs twice"
 		}
 		ids[b.ID] = true
 		if (b.Label == bag.Violation) != (b.Witness != nil) {
@@ -116,7 +116,7 @@ func check(bags []bag.Bag, from Split, micro int) string {
 		}
 		for i, text := range b.Instances {
 			if used[text] {
-				return fmt.Sprintf("%q is drawn twice", text)
+				return fmt.Sprintf("%q is sampled twice", text)
 			}
 			used[text] = true
 			kind := from.Normal

@@ -72,7 +72,7 @@ func wheelLicenses(wheel string, entries []*zip.File) (map[string]*zip.File, err
 func bundledLicenses(libraries []string) (directories []string, err error) {
 	for _, library := range libraries {
 		if !strings.HasPrefix(library, "torch/lib/") {
-			continue // of a wheel of its own
+			continue // part of a separate wheel
 		}
 		known := false
 		for _, rule := range bundledCode {

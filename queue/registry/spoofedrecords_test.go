@@ -1,6 +1,12 @@
 package registry_test
 
 import (
+	"testing"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
 	"assay/queue/internal/jstest"
 	"assay/queue/labels"
 	"assay/queue/labels/labelstest"
@@ -8,11 +14,6 @@ import (
 	"assay/queue/registry"
 	"assay/rewardmodel/feedback"
 	"assay/rewardmodel/retrain"
-	"testing"
-
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
-	"github.com/stretchr/testify/require"
 )
 
 // A value that another client overwrites is read as it was and restored, even if the
@@ -37,7 +38,7 @@ func TestStateOfOthersIsIgnored(t *testing.T) {
 		got.Revision = revision
 		return got
 	}
-	for name, write := range jstest.Forgers(t, q.URL(), q.Conn()) {
+	for name, write := range jstest.Spoofs(t, q.URL(), q.Conn()) {
 		write(registry.SubjectState + "current")
 		got, err := openRegistry(t, q).Current(ctx) // of a process without a cache
 		same(name, got, err)
@@ -91,7 +92,7 @@ func TestStateOfAnEarlierRelease(t *testing.T) {
 	require.True(t, q.Labels().Index().Erased(feedback.HashOf("gone")))
 }
 
-// Forged objects and events do not change files of a model or the event log.
+// Spoofed objects and events do not change files of a model or the event log.
 func TestObjectsAndEventsOfOthersAreIgnored(t *testing.T) {
 	t.Parallel()
 	ctx := jstest.Context(t)
@@ -99,7 +100,7 @@ func TestObjectsAndEventsOfOthersAreIgnored(t *testing.T) {
 	r := openRegistry(t, q)
 	require.NoError(t, r.PutObject(ctx, "file", []byte("content")))
 	require.NoError(t, r.Publish(ctx, retrain.Event{Kind: retrain.EventTrained, Reason: "first"}))
-	for name, write := range jstest.Forgers(t, q.URL(), q.Conn()) {
+	for name, write := range jstest.Spoofs(t, q.URL(), q.Conn()) {
 		write(registry.SubjectNames + registry.EncodeName("file"))
 		write(registry.SubjectNames + registry.EncodeName("another"))
 		write(registry.SubjectEvents + ".promoted")

@@ -1,13 +1,6 @@
 package labels_test
 
 import (
-	"assay/queue/internal/js"
-	"assay/queue/internal/jstest"
-	"assay/queue/labels"
-	"assay/queue/labels/labelstest"
-	"assay/queue/queuetest"
-	"assay/rewardmodel/bag"
-	"assay/rewardmodel/feedback"
 	"fmt"
 	"maps"
 	"strings"
@@ -17,6 +10,14 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
+
+	"assay/queue/internal/js"
+	"assay/queue/internal/jstest"
+	"assay/queue/labels"
+	"assay/queue/labels/labelstest"
+	"assay/queue/queuetest"
+	"assay/rewardmodel/bag"
+	"assay/rewardmodel/feedback"
 )
 
 // On a server without accounts, a tombstone that assay did not write erases
@@ -29,7 +30,7 @@ func TestTombstonesOfOthersAreIgnored(t *testing.T) {
 	labelstest.Accepts(t, f, 10, 0, labelstest.Some(0, 10)...)
 	_, err := f.Erase(t.Context(), "r9")
 	require.NoError(t, err)
-	for name, write := range jstest.Forgers(t, q.URL(), q.Conn()) {
+	for name, write := range jstest.Spoofs(t, q.URL(), q.Conn()) {
 		write(labels.TombstoneSubject(feedback.HashOf("r1")))
 		write(labels.TombstoneSubject(feedback.HashOf("r9")))
 		labelstest.CaughtUp(t, f)
@@ -61,7 +62,7 @@ func TestLabelsInPlaceOfUnrecognizedRecords(t *testing.T) {
 	require.NotEmpty(t, record.Header.Get(jetstream.SequenceHeader), "as a direct get returns it")
 	for i := range 2 + labels.MinBatch {
 		msg := &nats.Msg{Subject: labels.RecordSubject(feedback.HashOf(fmt.Sprint("r", i)), feedback.HashOf("")), Header: maps.Clone(record.Header), Data: record.Data}
-		msg.Header.Set(jetstream.MsgIDHeader, fmt.Sprint("forged ", i))
+		msg.Header.Set(jetstream.MsgIDHeader, fmt.Sprint("spoofed ", i))
 		if i%2 == 0 { // the others keep the headers of the direct get
 			maps.DeleteFunc(msg.Header, func(name string, _ []string) bool {
 				return strings.HasPrefix(name, "Nats-") && name != jetstream.MsgIDHeader

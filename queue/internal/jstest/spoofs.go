@@ -13,9 +13,9 @@ import (
 	"assay/queue/internal/js"
 )
 
-// Forgers, of the server at url, write to a subject of assay in the ways that a client without the permission to publish
-// to it could use.
-func Forgers(t *testing.T, url string, conn *nats.Conn) map[string]func(target string) {
+// Spoofs returns functions that write to a subject of assay on the server at url, in the ways that are open to a client
+// without permission to publish to it.
+func Spoofs(t *testing.T, url string, conn *nats.Conn) map[string]func(target string) {
 	ctx, jet := Context(t), JetStream(t, conn)
 	nc, err := nats.Connect(url)
 	require.NoError(t, err)
@@ -27,8 +27,8 @@ func Forgers(t *testing.T, url string, conn *nats.Conn) map[string]func(target s
 			require.NoError(t, nc.PublishRequest("assay.v1.responses.x", target, []byte(`{"response":"x"}`)))
 			require.Eventually(t, func() bool { return lastSequence(t, conn, target) > before }, Timeout, 5*time.Millisecond, target)
 		},
-		// As a consumer would deliver a reward. nats-server 2.15 does not let a
-		// stream store what a consumer delivers.
+		// A reward as a consumer would deliver it. It is published directly, since
+		// nats-server 2.15 does not let a stream store what a consumer delivers.
 		"delivery": func(target string) {
 			number++
 			_, err := jet.PublishMsg(ctx, &nats.Msg{Subject: target, Data: []byte(`{"id":"r"}`),
