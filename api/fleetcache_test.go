@@ -22,6 +22,8 @@ type unreachable struct {
 	*fakeFleet
 	away   atomic.Bool
 	waited atomic.Int64 // requests without a reply
+	// replies to requests for models, the state of training and statistics
+	models, training, stats atomic.Int64
 }
 
 func (u *unreachable) wait(ctx context.Context) error {
@@ -37,6 +39,7 @@ func (u *unreachable) Stats(ctx context.Context) (feedback.Stats, error) {
 	if err := u.wait(ctx); err != nil {
 		return feedback.Stats{}, err
 	}
+	u.stats.Add(1)
 	return u.fakeFleet.Stats(ctx)
 }
 
@@ -65,6 +68,7 @@ func (u *unreachable) Models(ctx context.Context) ([]retrain.Model, error) {
 	if err := u.wait(ctx); err != nil {
 		return nil, err
 	}
+	u.models.Add(1)
 	return u.fakeFleet.Models(ctx)
 }
 
@@ -72,6 +76,7 @@ func (u *unreachable) Training(ctx context.Context) (api.Training, error) {
 	if err := u.wait(ctx); err != nil {
 		return api.Training{}, err
 	}
+	u.training.Add(1)
 	return u.fakeFleet.Training(ctx)
 }
 
@@ -155,13 +160,10 @@ func TestReadsNeedNoReadBefore(t *testing.T) {
 	s.awaitStatus(t, "/readyz", 200)
 	require.Equal(t, "1", follow(t, s.client, "http://"+s.addr+"/v1/events").event(t)["id"])
 	require.Eventually(t, func() bool {
-		u.away.Store(true)
-		defer u.away.Store(false)
-		for _, path := range []string{"/v1/models", "/v1/models/v8", "/v1/feedback", "/v1/training"} {
-			if s.get(t, path).StatusCode != http.StatusOK {
-				return false
-			}
-		}
-		return true
+		return u.models.Load() > 0 && u.training.Load() > 0 && u.stats.Load() > 0
 	}, timeout, 10*time.Millisecond)
+	u.away.Store(true)
+	for _, path := range []string{"/v1/models", "/v1/models/v8", "/v1/feedback", "/v1/training"} {
+		require.Equal(t, http.StatusOK, s.get(t, path).StatusCode, path)
+	}
 }
