@@ -103,3 +103,57 @@ func aspectsOr(aspects []string) []string {
 	}
 	return aspects
 }
+
+// StoreLabels returns labels by the hash of the response in the form that releases
+// without aspects store, and beside it those that name aspects.
+func StoreLabels(labels map[Hash]Labels) (violation map[string]bool, aspects map[string]Labels) {
+	violation = make(map[string]bool, len(labels))
+	for id, l := range labels {
+		violation[id.String()] = l.Verdict() == bag.Violation
+		if l.Aspects != nil {
+			if aspects == nil {
+				aspects = map[string]Labels{}
+			}
+			aspects[id.String()] = l
+		}
+	}
+	return violation, aspects
+}
+
+// LoadLabels is the inverse of StoreLabels.
+func LoadLabels(violation map[string]bool, aspects map[string]Labels) (map[Hash]Labels, error) {
+	out := make(map[Hash]Labels, len(violation))
+	for text, is := range violation {
+		id, err := ParseHash(text)
+		if err != nil {
+			return nil, err
+		}
+		if l, named := aspects[text]; named {
+			out[id] = l
+		} else {
+			out[id] = Labels{Whole: label(is, false)}
+		}
+	}
+	return out, nil
+}
+
+// Of returns the labels that a model with the given aspects learns from, which
+// has none that it does not have: of a model with one aspect, its label as that of the
+// whole response. ok is false when there are none.
+func (l Labels) Of(aspects []string) (out Labels, ok bool) {
+	aspects = aspectsOr(aspects)
+	if len(aspects) == 1 {
+		out.Whole = l.For(aspects[0], 1)
+		return out, out.Whole != ""
+	}
+	out.Whole = l.Whole
+	for name, label := range l.Aspects {
+		if slices.Contains(aspects, name) {
+			if out.Aspects == nil {
+				out.Aspects = map[string]bag.Label{}
+			}
+			out.Aspects[name] = label
+		}
+	}
+	return out, out.Whole != "" || out.Aspects != nil
+}
