@@ -272,8 +272,9 @@ func (l *Learning) candidates(ctx context.Context, n int) ([]feedback.Candidate,
 	}
 	index := l.labels.Index()
 	labelled := map[feedback.Hash]bool{}
-	for b := range index.Bags(feedback.Split{}) {
-		labelled[b.ID] = true
+	_, aspects, _ := l.monitor.watched()
+	for b := range index.Bags(feedback.Split{}, aspects...) {
+		labelled[b.ID] = !b.Unlabeled // a label of a mistyped aspect is none
 	}
 	pool := make([]feedback.Scored, 0, len(kept))
 	for _, k := range kept {
