@@ -14,6 +14,17 @@ func withoutSplit(st feedback.Stats) feedback.Stats {
 	st.Bags, st.Violations = st.Bags+st.HeldOut, st.Violations+st.HeldOutViolations
 	st.HeldOut, st.HeldOutViolations = 0, 0
 	st.New.Bags, st.New.Violations = 0, 0
+	aspects := st.Aspects
+	st.Aspects = nil
+	for name, a := range aspects {
+		a.Bags, a.Violations = a.Bags+a.HeldOut, a.Violations+a.HeldOutViolations
+		a.HeldOut, a.HeldOutViolations = 0, 0
+		a.New = feedback.NewCounts{}
+		if st.Aspects == nil {
+			st.Aspects = map[string]feedback.AspectStats{}
+		}
+		st.Aspects[name] = a // a copy: the original is shared
+	}
 	return st
 }
 

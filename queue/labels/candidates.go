@@ -22,8 +22,9 @@ const (
 	// maxReads is how many items of one batch are read at the same time.
 	maxReads = 128
 
-	// recordRoom is what a record needs for its subject and headers, in bytes.
-	recordRoom = 2 << 10
+	// recordRoom is what a record needs for its subject and headers, in bytes: up to
+	// 1 KiB of them are the names of rewardmodel.MaxAspects aspects.
+	recordRoom = 3 << 10
 )
 
 // candidate is an item that may be stored.

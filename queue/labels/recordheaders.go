@@ -2,9 +2,13 @@ package labels
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
+	"assay/rewardmodel"
+	"assay/rewardmodel/bag"
 	"assay/rewardmodel/feedback"
 
 	"github.com/nats-io/nats.go"
@@ -30,12 +34,17 @@ const (
 	HeaderText  = "Assay-Text-Hash" // of the text of the response
 	HeaderTime  = "Assay-Time"      // when the rater set the label, in RFC 3339, if known
 	HeaderGroup = "Assay-Group"     // of responses that are held out together; absent: stored before there were groups
+
+	// Aspects (rules) with a label, separated by commas. Earlier releases ignore
+	// them and read HeaderLabel, which is then the verdict on the whole response.
+	HeaderViolated = "Assay-Aspects-Violation"
+	HeaderComplied = "Assay-Aspects-Compliant"
+	// HeaderScope is scopeAspects if HeaderLabel is only a consequence of the labels
+	// of aspects; absent: a rater gave it.
+	HeaderScope = "Assay-Label-Scope"
 )
 
-const (
-	labelCompliant = "compliant"
-	labelViolation = "violation"
-)
+const scopeAspects = "aspects"
 
 func recordSubject(id, rater feedback.Hash) string {
 	return subjectRecords + "." + id.String() + "." + rater.String()
@@ -47,11 +56,21 @@ func scoredSubject(id feedback.Hash) string { return SubjectScored + "." + id.St
 
 // setMark sets the headers of a mark.
 func setMark(header nats.Header, mark feedback.Mark) {
-	label := labelCompliant
-	if mark.Violation {
-		label = labelViolation
+	header.Set(HeaderLabel, string(mark.Labels.Verdict()))
+	if mark.Labels.Whole == "" && len(mark.Labels.Aspects) > 0 {
+		header.Set(HeaderScope, scopeAspects)
 	}
-	header.Set(HeaderLabel, label)
+	for name, label := range aspectHeaders() {
+		var named []string
+		for _, aspect := range slices.Sorted(maps.Keys(mark.Labels.Aspects)) {
+			if mark.Labels.Aspects[aspect] == label {
+				named = append(named, aspect)
+			}
+		}
+		if len(named) > 0 {
+			header.Set(name, strings.Join(named, ","))
+		}
+	}
 	header.Set(HeaderText, mark.Text.String())
 	if mark.Group != (feedback.Hash{}) {
 		header.Set(HeaderGroup, mark.Group.String())
@@ -79,12 +98,8 @@ func readMark(subject string, header nats.Header, sequence uint64) (mark feedbac
 			return mark, fmt.Errorf("header %s: %w", HeaderGroup, err)
 		}
 	}
-	switch label := header.Get(HeaderLabel); label {
-	case labelViolation:
-		mark.Violation = true
-	case labelCompliant:
-	default:
-		return mark, fmt.Errorf("header %s is %.40q", HeaderLabel, label)
+	if mark.Labels, err = readLabels(header); err != nil {
+		return mark, err
 	}
 	if text := header.Get(HeaderTime); text != "" {
 		at, err := time.Parse(time.RFC3339Nano, text)
@@ -94,4 +109,41 @@ func readMark(subject string, header nats.Header, sequence uint64) (mark feedbac
 		mark.Time = &at
 	}
 	return mark, nil
+}
+
+// aspectHeaders are the headers of aspects with a label.
+func aspectHeaders() map[string]bag.Label {
+	return map[string]bag.Label{HeaderViolated: bag.Violation, HeaderComplied: bag.Compliant}
+}
+
+func readLabels(header nats.Header) (labels feedback.Labels, err error) {
+	switch label := bag.Label(header.Get(HeaderLabel)); label {
+	case bag.Violation, bag.Compliant:
+		labels.Whole = label
+	default:
+		return labels, fmt.Errorf("header %s is %.40q", HeaderLabel, label)
+	}
+	for name, label := range aspectHeaders() {
+		text := header.Get(name)
+		if text == "" {
+			continue
+		}
+		for aspect := range strings.SplitSeq(text, ",") {
+			if err := rewardmodel.CheckAspect(aspect); err != nil {
+				return labels, fmt.Errorf("header %s: %w", name, err)
+			}
+			if labels.Aspects == nil {
+				labels.Aspects = map[string]bag.Label{}
+			}
+			labels.Aspects[aspect] = label
+		}
+	}
+	switch scope := header.Get(HeaderScope); {
+	case scope == "":
+	case scope == scopeAspects && labels.Aspects != nil:
+		labels.Whole = ""
+	default:
+		return labels, fmt.Errorf("header %s is %.40q", HeaderScope, scope)
+	}
+	return labels, nil
 }

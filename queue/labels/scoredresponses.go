@@ -32,6 +32,9 @@ type ScoredResponse struct {
 	Reward    float64   // as returned to the client
 	Compliant bool      // the decision
 	Instances []float64 // violation of each instance, in order
+	// Aspects has the scores of each aspect of a model with several; the others are
+	// then those of the deciding one.
+	Aspects map[string]feedback.AspectScore
 }
 
 // scoredJSON is a scored response as it is stored.
@@ -44,6 +47,8 @@ type scoredJSON struct {
 	Reward    float64   `json:"reward"`
 	Compliant bool      `json:"compliant"`
 	Instances []float64 `json:"instances,omitzero"`
+
+	Aspects map[string]feedback.AspectScore `json:"aspects,omitzero"`
 }
 
 // itemJSON is a rewardmodel.Item with the field names of the API.
@@ -87,7 +92,7 @@ func (l *Log) putScored(ctx context.Context, r ScoredResponse) error {
 		return nil
 	}
 	stored := scoredJSON{Item: itemJSON(r.Item), Model: r.Model, Time: r.Time, Violation: r.Violation,
-		Threshold: r.Threshold, Reward: r.Reward, Compliant: r.Compliant, Instances: r.Instances}
+		Threshold: r.Threshold, Reward: r.Reward, Compliant: r.Compliant, Instances: r.Instances, Aspects: r.Aspects}
 	body, err := json.Marshal(stored)
 	if err != nil {
 		return fmt.Errorf("scored response %.80q: %w", r.Item.ID, err)
@@ -191,7 +196,7 @@ func parseScored(data []byte) (ScoredResponse, error) {
 		return ScoredResponse{}, errors.New("a scored response needs an id")
 	}
 	return ScoredResponse{Item: rewardmodel.Item(stored.Item), Model: stored.Model, Time: stored.Time, Violation: stored.Violation,
-		Threshold: stored.Threshold, Reward: stored.Reward, Compliant: stored.Compliant, Instances: stored.Instances}, nil
+		Threshold: stored.Threshold, Reward: stored.Reward, Compliant: stored.Compliant, Instances: stored.Instances, Aspects: stored.Aspects}, nil
 }
 
 // removeScored erases the scored response of an id. Another process may keep scored

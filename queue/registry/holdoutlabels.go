@@ -20,15 +20,15 @@ const objectHoldout = "holdout"
 type frozen struct {
 	Version string          `json:"version"`
 	Labels  map[string]bool `json:"labels"` // by the hash of the id; true: violation
+	// Aspects has the labels of those that name aspects, of which Labels has the verdict.
+	Aspects map[string]feedback.Labels `json:"aspects,omitzero"`
 }
 
 // Freeze stores the labels of the hold-out set as they are at the promotion of a
 // version. It replaces the labels of the last promotion.
-func (r *Registry) Freeze(ctx context.Context, labels map[feedback.Hash]bool, version string) error {
-	f := frozen{Version: version, Labels: make(map[string]bool, len(labels))}
-	for id, label := range labels {
-		f.Labels[id.String()] = label
-	}
+func (r *Registry) Freeze(ctx context.Context, labels map[feedback.Hash]feedback.Labels, version string) error {
+	f := frozen{Version: version}
+	f.Labels, f.Aspects = feedback.StoreLabels(labels)
 	data, err := json.Marshal(f, json.Deterministic(true))
 	if err != nil {
 		return fmt.Errorf("labels of the hold-out set: %w", err)
@@ -38,7 +38,7 @@ func (r *Registry) Freeze(ctx context.Context, labels map[feedback.Hash]bool, ve
 
 // Frozen returns the labels of the hold-out set at the last promotion, and the version
 // that was promoted. The map is nil if there was none.
-func (r *Registry) Frozen(ctx context.Context) (labels map[feedback.Hash]bool, version string, err error) {
+func (r *Registry) Frozen(ctx context.Context) (labels map[feedback.Hash]feedback.Labels, version string, err error) {
 	var data bytes.Buffer
 	err = r.objects.get(ctx, objectHoldout, func() (io.Writer, error) { data.Reset(); return &data, nil })
 	switch {
@@ -51,13 +51,8 @@ func (r *Registry) Frozen(ctx context.Context) (labels map[feedback.Hash]bool, v
 	if err := json.Unmarshal(data.Bytes(), &f); err != nil {
 		return nil, "", fmt.Errorf("object %s of %s: %w", objectHoldout, BucketModels, err)
 	}
-	labels = make(map[feedback.Hash]bool, len(f.Labels))
-	for id, label := range f.Labels {
-		hash, err := feedback.ParseHash(id)
-		if err != nil {
-			return nil, "", fmt.Errorf("object %s of %s: %w", objectHoldout, BucketModels, err)
-		}
-		labels[hash] = label
+	if labels, err = feedback.LoadLabels(f.Labels, f.Aspects); err != nil {
+		return nil, "", fmt.Errorf("object %s of %s: %w", objectHoldout, BucketModels, err)
 	}
 	return labels, f.Version, nil
 }

@@ -21,6 +21,7 @@ import (
 	"assay/queue/internal/jstest"
 	"assay/queue/queuetest"
 	"assay/queue/registry"
+	"assay/rewardmodel/bag"
 	"assay/rewardmodel/feedback"
 	"assay/rewardmodel/retrain"
 )
@@ -295,9 +296,16 @@ func TestFreeze(t *testing.T) {
 	require.Nil(t, labels)
 	require.Empty(t, version)
 	for round, n := range []int{3, 40_000, 0} {
-		want := map[feedback.Hash]bool{}
+		want := map[feedback.Hash]feedback.Labels{}
 		for i := range n {
-			want[feedback.HashOf(fmt.Sprint(round, i))] = i%3 == 0
+			labels := feedback.Labels{Whole: bag.Compliant}
+			switch i % 3 {
+			case 0:
+				labels.Whole = bag.Violation
+			case 1:
+				labels = feedback.Labels{Aspects: map[string]bag.Label{"toxicity": bag.Violation, "refusal": bag.Compliant}}
+			}
+			want[feedback.HashOf(fmt.Sprint(round, i))] = labels
 		}
 		require.NoError(t, r.Freeze(ctx, want, fmt.Sprint("v", round)))
 		labels, version, err = r.Frozen(ctx)

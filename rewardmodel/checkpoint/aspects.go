@@ -1,43 +1,25 @@
 package checkpoint
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"assay/rewardmodel"
 	"assay/rewardmodel/calibration"
 )
-
-// DefaultAspect is the name of the aspect of a checkpoint that names none.
-const DefaultAspect = "default"
-
-// The ways to combine the rewards of the aspects into one.
-const (
-	CombinationSum           = "sum"           // weighted sum
-	CombinationMin           = "min"           // minimum
-	CombinationLexicographic = "lexicographic" // in the order of the aspects
-)
-
-// maxAspects bounds the aspects of a checkpoint.
-const maxAspects = 16
 
 // The labels of an aspect.
 const (
 	violationLabel = "violation"
 	compliantLabel = "compliant"
 )
-
-var aspectName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
-
-// ValidAspect reports whether a name can be that of an aspect: 1 to 64 lowercase
-// letters, digits, underscores and hyphens, starting with a letter or digit.
-func ValidAspect(name string) bool { return aspectName.MatchString(name) }
 
 // Aspect is a rule that a checkpoint scores. Each aspect has its own pair of logits
 // on a shared encoder.
@@ -65,21 +47,18 @@ func (a *Aspect) UnmarshalJSON(data []byte) error {
 }
 
 // AspectList returns the aspects of the checkpoint: those of the manifest, or a
-// single one named DefaultAspect with the manifest's own thresholds and calibration.
+// single one named rewardmodel.DefaultAspect with the manifest's own thresholds and calibration.
 func (m *Manifest) AspectList() []Aspect {
 	if len(m.Aspects) > 0 {
 		return m.Aspects
 	}
-	return []Aspect{{Name: DefaultAspect, Weight: 1, Threshold: m.Threshold, Thresholds: m.Thresholds, Calibration: m.Calibration}}
+	return []Aspect{{Name: rewardmodel.DefaultAspect, Weight: 1, Threshold: m.Threshold, Thresholds: m.Thresholds, Calibration: m.Calibration}}
 }
 
 // CombinationOrDefault returns the combination of the aspects' rewards:
-// CombinationMin when the manifest does not name one.
-func (m *Manifest) CombinationOrDefault() string {
-	if m.Combination == "" {
-		return CombinationMin
-	}
-	return m.Combination
+// rewardmodel.CombineMin when the manifest does not name one.
+func (m *Manifest) CombinationOrDefault() rewardmodel.Combination {
+	return cmp.Or(m.Combination, rewardmodel.CombineMin)
 }
 
 // mirrorFirst copies the thresholds and the calibration of the first aspect to the
@@ -93,21 +72,19 @@ func (m *Manifest) mirrorFirst() {
 
 // checkAspects validates the aspects and their combination; cfg has the labels.
 func (m *Manifest) checkAspects(cfg Config) error {
-	switch m.Combination {
-	case "", CombinationSum, CombinationMin, CombinationLexicographic:
-	default:
-		return fmt.Errorf("combination is %.80q; use %s, %s or %s", m.Combination, CombinationSum, CombinationMin, CombinationLexicographic)
+	if m.Combination != "" && !slices.Contains(rewardmodel.Combinations(), m.Combination) {
+		return fmt.Errorf("combination is %.80q; use %s, %s or %s", m.Combination, rewardmodel.CombineSum, rewardmodel.CombineMin, rewardmodel.CombineLexicographic)
 	}
 	if len(m.Aspects) == 0 {
 		return nil
 	}
-	if len(m.Aspects) > maxAspects {
-		return fmt.Errorf("aspects has %d elements; the maximum is %d", len(m.Aspects), maxAspects)
+	if len(m.Aspects) > rewardmodel.MaxAspects {
+		return fmt.Errorf("aspects has %d elements; the maximum is %d", len(m.Aspects), rewardmodel.MaxAspects)
 	}
 	names, positive := map[string]bool{}, false
 	for i, a := range m.Aspects {
-		if !aspectName.MatchString(a.Name) {
-			return fmt.Errorf("aspects[%d].name is %.80q; use 1 to 64 of a-z, 0-9, _ and -, starting with a letter or digit", i, a.Name)
+		if err := rewardmodel.CheckAspect(a.Name); err != nil {
+			return fmt.Errorf("aspects[%d].name: %w", i, err)
 		}
 		if names[a.Name] {
 			return fmt.Errorf("aspects[%d].name is %q, as of an earlier aspect", i, a.Name)
@@ -197,7 +174,7 @@ func (cfg Config) labelledAspects() []Aspect {
 	for _, label := range cfg.Labels {
 		label = strings.ToLower(strings.TrimSpace(label))
 		name, kind, _ := strings.Cut(label, ":")
-		if kind != violationLabel && kind != compliantLabel || seen[label] || !aspectName.MatchString(name) {
+		if kind != violationLabel && kind != compliantLabel || seen[label] || rewardmodel.CheckAspect(name) != nil {
 			return nil
 		}
 		seen[label] = true
@@ -205,7 +182,7 @@ func (cfg Config) labelledAspects() []Aspect {
 			aspects = append(aspects, Aspect{Name: name, Weight: 1, Threshold: DefaultThreshold})
 		}
 	}
-	if 2*len(aspects) != len(cfg.Labels) || len(aspects) > maxAspects {
+	if 2*len(aspects) != len(cfg.Labels) || len(aspects) > rewardmodel.MaxAspects {
 		return nil
 	}
 	return aspects

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"assay/rewardmodel"
 )
 
 // twoAspects writes a checkpoint of two aspects whose rows of the head are not in
@@ -78,7 +80,7 @@ func TestAspectsRoundTrip(t *testing.T) {
 		t.Errorf("the manifest's threshold is %v, %v", m.Threshold, m.Thresholds)
 	}
 	list := m.AspectList()
-	if len(list) != 2 || list[0].Weight != 2 || list[1].Weight != 0 || list[1].Threshold != 0.75 || m.CombinationOrDefault() != CombinationMin ||
+	if len(list) != 2 || list[0].Weight != 2 || list[1].Weight != 0 || list[1].Threshold != 0.75 || m.CombinationOrDefault() != rewardmodel.CombineMin ||
 		string(list[0].Unknown) != `{"later":1}` {
 		t.Errorf("aspects %+v", list)
 	}
@@ -86,11 +88,11 @@ func TestAspectsRoundTrip(t *testing.T) {
 		t.Errorf("config.json has no problem_type: %s", text)
 	}
 
-	err = UpdateManifest(dir, func(m *Manifest) { m.Aspects[0].Threshold, m.Combination = 0.5, CombinationSum })
+	err = UpdateManifest(dir, func(m *Manifest) { m.Aspects[0].Threshold, m.Combination = 0.5, rewardmodel.CombineSum })
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m := mustOpen(t, dir).Manifest; m.Threshold != 0.5 || m.AspectList()[0].Threshold != 0.5 || m.CombinationOrDefault() != CombinationSum {
+	if m := mustOpen(t, dir).Manifest; m.Threshold != 0.5 || m.AspectList()[0].Threshold != 0.5 || m.CombinationOrDefault() != rewardmodel.CombineSum {
 		t.Errorf("updated manifest %+v", m)
 	}
 }
@@ -121,7 +123,7 @@ func TestLabelsOfAspects(t *testing.T) {
 		t.Errorf("aspects of the labels: %+v", list)
 	}
 	m = Manifest{Threshold: 0.25}
-	if list := m.AspectList(); len(list) != 1 || list[0].Name != DefaultAspect || list[0].Threshold != 0.25 || list[0].Weight != 1 {
+	if list := m.AspectList(); len(list) != 1 || list[0].Name != rewardmodel.DefaultAspect || list[0].Threshold != 0.25 || list[0].Weight != 1 {
 		t.Errorf("aspects of a manifest without any: %+v", list)
 	}
 }
@@ -132,9 +134,9 @@ func TestAspectsRefuse(t *testing.T) {
 		seventeen[i] = `{"name":"a` + strconv.Itoa(i) + `"}`
 	}
 	for name, test := range map[string]struct{ text, want string }{
-		"no name":              {`{"aspects":[{}]}`, `aspects[0].name is ""`},
-		"capitals":             {`{"aspects":[{"name":"Toxicity"}]}`, `aspects[0].name is "Toxicity"`},
-		"leading dash":         {`{"aspects":[{"name":"-a"}]}`, `aspects[0].name is "-a"`},
+		"no name":              {`{"aspects":[{}]}`, `aspects[0].name: "" is not the name of an aspect`},
+		"capitals":             {`{"aspects":[{"name":"Toxicity"}]}`, `aspects[0].name: "Toxicity" is not`},
+		"leading dash":         {`{"aspects":[{"name":"-a"}]}`, `aspects[0].name: "-a" is not`},
 		"long name":            {`{"aspects":[{"name":"` + strings.Repeat("a", 65) + `"}]}`, `aspects[0].name`},
 		"twice":                {`{"aspects":[{"name":"a"},{"name":"a"}]}`, `aspects[1].name is "a", as of an earlier aspect`},
 		"negative weight":      {`{"aspects":[{"name":"a","weight":-1}]}`, "aspects[0].weight is -1"},

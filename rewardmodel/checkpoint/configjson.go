@@ -7,6 +7,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"assay/rewardmodel"
 )
 
 // forWriting returns cfg as the sequence classifier that Write stores, with the
@@ -21,7 +23,7 @@ func (cfg Config) forWriting(aspects []Aspect) (out Config, rows []int, err erro
 	out.Architecture = cfg.class(true)
 	switch {
 	case cfg.NumLabels == 1 || cfg.NumLabels == 2:
-		out.Labels = AspectLabels([]string{DefaultAspect})[2-cfg.NumLabels:]
+		out.Labels = AspectLabels([]string{rewardmodel.DefaultAspect})[2-cfg.NumLabels:]
 		if cfg.NumLabels == 2 && cfg.violation() == 1 {
 			rows = []int{1, 0}
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"assay/rewardmodel"
 	"assay/rewardmodel/calibration"
 )
 
@@ -52,7 +53,7 @@ type Manifest struct {
 	Aspects []Aspect `json:"aspects,omitempty"`
 	// Combination is how the rewards of the aspects become one; see
 	// CombinationOrDefault.
-	Combination string `json:"combination,omitempty"`
+	Combination rewardmodel.Combination `json:"combination,omitempty"`
 	// SigmaMicro is the ratio of normal to anomalous instances inside an
 	// anomalous bag of the training data; at least 0.
 	SigmaMicro float64 `json:"sigma_micro"`

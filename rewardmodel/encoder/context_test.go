@@ -328,7 +328,7 @@ func TestAspectsStart(t *testing.T) {
 		}
 	}
 	single := learner("../checkpoint/testdata/bert-one")
-	named := learner("../checkpoint/testdata/bert-one", AspectInit{Name: "toxicity", From: checkpoint.DefaultAspect}, AspectInit{Name: "b"})
+	named := learner("../checkpoint/testdata/bert-one", AspectInit{Name: "toxicity", From: rewardmodel.DefaultAspect}, AspectInit{Name: "b"})
 	base := learner("../checkpoint/testdata/bert-model", AspectInit{Name: "a"}, AspectInit{Name: "b"})
 	for i := range named {
 		near(t, "a single logit", [][]float32{named[i][:2]}, [][]float32{single[i]}, 1e-6)

@@ -36,7 +36,7 @@ type LearnerOptions struct {
 
 // AspectInit says how an aspect starts.
 type AspectInit struct {
-	// Name is the name in the trained model; see checkpoint.ValidAspect.
+	// Name is the name in the trained model; see rewardmodel.CheckAspect.
 	Name string
 	// From is the aspect of the checkpoint whose classifier the aspect starts from; empty means that of the same name. If
 	// there is none, the aspect's rows are randomly initialized from the seed.

@@ -10,6 +10,7 @@ import (
 	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
 
+	"assay/rewardmodel"
 	"assay/rewardmodel/checkpoint"
 )
 
@@ -340,7 +341,7 @@ func (l *loader) aspects() (names []string, from []int) {
 		}
 		switch {
 		case l.err != nil:
-		case !checkpoint.ValidAspect(a.Name):
+		case rewardmodel.CheckAspect(a.Name) != nil:
 			l.err = fmt.Errorf("encoder: %q is not a name of an aspect", a.Name)
 		case slices.Contains(names, a.Name):
 			l.err = fmt.Errorf("encoder: two aspects are named %q", a.Name)

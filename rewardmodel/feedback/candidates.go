@@ -3,6 +3,7 @@ package feedback
 import (
 	"bytes"
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 
@@ -23,6 +24,23 @@ type Score struct {
 	Model     string  // the version
 	Violation float64 // of the bag, in [0,1]
 	Threshold float64 // the decision threshold T, in (0,1)
+	// Aspects has the scores of each aspect of a model with several; the others are
+	// then those of the deciding one.
+	Aspects map[string]AspectScore
+}
+
+// AspectScore is the score of a response for one aspect; its fields are as in Score.
+type AspectScore struct {
+	Violation float64 `json:"violation"`
+	Threshold float64 `json:"threshold"`
+}
+
+// byAspect returns the scores of each aspect; of a model with one, under "".
+func (s Score) byAspect() map[string]AspectScore {
+	if len(s.Aspects) == 0 {
+		return map[string]AspectScore{"": {s.Violation, s.Threshold}}
+	}
+	return s.Aspects
 }
 
 // Candidate is a response to label next, and why.
@@ -33,10 +51,14 @@ type Candidate struct {
 	Instances []string      `json:"instances,omitzero"`
 	Messages  []bag.Message `json:"messages,omitzero"`
 	Model     string        `json:"model"`
-	Violation float64       `json:"violation"`
-	Threshold float64       `json:"threshold"`
-	Reason    Reason        `json:"reason"`
-	Score     float64       `json:"score"` // the sort key, descending; at most 1
+	// Aspect is the one to judge first, of a model with several: the versions
+	// disagree about it, or else its score is the nearest to its threshold. Violation
+	// and Threshold are those of this aspect.
+	Aspect    string  `json:"aspect,omitzero"`
+	Violation float64 `json:"violation"`
+	Threshold float64 `json:"threshold"`
+	Reason    Reason  `json:"reason"`
+	Score     float64 `json:"score"` // the sort key, descending; at most 1
 	// Uncertainty in (0,1] is 1 for a violation of exactly T, and decreases with
 	// the distance of the log-odds; it is 1/e at the median distance of the pool.
 	Uncertainty float64 `json:"uncertainty"`
@@ -89,6 +111,10 @@ const (
 // scale of their scores. Where two versions have scored the response, uncertainty and
 // their disagreement (query by committee, Seung, Opper and Sompolinsky 1992)
 // count half each.
+//
+// Of a model with several aspects, a response is as uncertain as its most uncertain
+// aspect, each on its own scale, and the versions disagree as much as in the aspect in
+// which they disagree most.
 //
 // Diversity is maximal marginal relevance (Carbonell and
 // Goldstein 1998) over hashed words and pairs of words: a model that is
@@ -183,44 +209,82 @@ func unlabeled(pool []Scored, known func(Scored) bool) []Scored {
 
 // appraise scores each response independently.
 func appraise(pool []Scored) []Candidate {
-	odds, others := make([]float64, len(pool)), make([]float64, len(pool))
-	var both []float64
+	odds, others := make([]map[string]float64, len(pool)), make([]map[string]float64, len(pool))
 	for i, s := range pool {
 		odds[i] = s.logOdds()
 		if s.Other != nil {
 			others[i] = s.Other.logOdds()
-			both = append(both, others[i])
 		}
 	}
-	scale, otherScale := medianDistance(odds), medianDistance(both)
+	scale, otherScale := medianDistances(odds), medianDistances(others)
 	out := make([]Candidate, len(pool))
 	for i, s := range pool {
 		c := Candidate{
 			ID: s.Bag.ID, Prompt: s.Bag.Prompt, Response: s.Bag.Response, Instances: s.Bag.Instances, Messages: s.Bag.Messages,
-			Model: s.Model, Violation: s.Violation, Threshold: s.Threshold, Reason: ReasonUncertain,
-			Uncertainty: math.Exp(-math.Abs(odds[i]) / scale),
+			Model: s.Model, Reason: ReasonUncertain,
 		}
-		c.Score = c.Uncertainty
-		if s.Other != nil {
-			apart := math.Abs(logistic.Sigmoid(odds[i]/scale) - logistic.Sigmoid(others[i]/otherScale))
-			c.Disagreement = &apart
-			c.Score = (c.Uncertainty + apart) / 2
-			if (odds[i] < 0) != (others[i] < 0) {
-				c.Reason = ReasonDisagree
+		names := slices.Sorted(maps.Keys(odds[i]))
+		for _, name := range names {
+			if u := math.Exp(-math.Abs(odds[i][name]) / scale[name]); u > c.Uncertainty {
+				c.Uncertainty, c.Aspect = u, name
 			}
 		}
+		c.Score = c.Uncertainty
+		for _, name := range names {
+			other, both := others[i][name]
+			if !both {
+				continue
+			}
+			apart := math.Abs(logistic.Sigmoid(odds[i][name]/scale[name]) - logistic.Sigmoid(other/otherScale[name]))
+			opposed := (odds[i][name] < 0) != (other < 0)
+			if c.Disagreement == nil || apart > *c.Disagreement {
+				c.Disagreement = &apart
+			}
+			if opposed && c.Reason != ReasonDisagree {
+				c.Reason, c.Aspect = ReasonDisagree, name
+			}
+		}
+		if c.Disagreement != nil {
+			c.Score = (c.Uncertainty + *c.Disagreement) / 2
+		}
+		decided := s.byAspect()[c.Aspect]
+		c.Violation, c.Threshold = decided.Violation, decided.Threshold
 		out[i] = c
 	}
 	return out
 }
 
+// logOdds returns the log-odds of compliance of each aspect.
+func (s Score) logOdds() map[string]float64 {
+	out := map[string]float64{}
+	for name, a := range s.byAspect() {
+		out[name] = a.logOdds()
+	}
+	return out
+}
+
 // logOdds returns the log-odds of compliance, 0 at the threshold, within ±20 as in rewards.
-func (s Score) logOdds() float64 {
+func (s AspectScore) logOdds() float64 {
 	odds := logistic.Logit(s.Threshold) - logistic.Logit(s.Violation)
 	if math.IsNaN(odds) { // T and violation are both 0 or both 1
 		return 0
 	}
 	return min(max(odds, -20), 20)
+}
+
+// medianDistances returns the median distance from 0 of each aspect.
+func medianDistances(odds []map[string]float64) map[string]float64 {
+	all := map[string][]float64{}
+	for _, of := range odds {
+		for name, o := range of {
+			all[name] = append(all[name], o)
+		}
+	}
+	out := map[string]float64{}
+	for name, of := range all {
+		out[name] = medianDistance(of)
+	}
+	return out
 }
 
 // medianDistance returns the median distance from 0, or 1 if that is 0.

@@ -173,3 +173,34 @@ func BenchmarkRank(b *testing.B) {
 		})
 	}
 }
+
+// Of a model with several aspects, the most uncertain aspect counts, and is named.
+func TestRankNamesTheAspect(t *testing.T) {
+	of := func(id, text string, toxicity, refusal float64) Scored {
+		s := scored(id, text, max(toxicity, refusal))
+		s.Aspects = map[string]AspectScore{"toxicity": {toxicity, 0.5}, "refusal": {refusal, 0.2}}
+		return s
+	}
+	pool := []Scored{
+		of("a", "one text", 0.01, 0.2), of("b", "another altogether", 0.5, 0.001), of("c", "something else again", 0.02, 0.002),
+		of("d", "nothing in common here", 0.99, 0.9), of("e", "many more words", 0.01, 0.001),
+	}
+	other := of("e", "", 0.9, 0.001).Score
+	pool[4].Other = &other
+	got := map[string]Candidate{}
+	for _, c := range Rank(pool, 5, RankOptions{Explore: 1e-9}) {
+		got[c.ID] = c
+	}
+	if c := got["a"]; c.Aspect != "refusal" || c.Violation != 0.2 || c.Threshold != 0.2 || c.Uncertainty != 1 {
+		t.Errorf("got %+v", c)
+	}
+	if c := got["b"]; c.Aspect != "toxicity" || c.Violation != 0.5 || c.Uncertainty != 1 {
+		t.Errorf("got %+v", c)
+	}
+	if c := got["e"]; c.Aspect != "toxicity" || c.Reason != ReasonDisagree || c.Disagreement == nil {
+		t.Errorf("got %+v", c)
+	}
+	if c := got["c"]; c.Uncertainty >= 0.9 || c.Reason != ReasonUncertain {
+		t.Errorf("got %+v", c)
+	}
+}

@@ -98,11 +98,11 @@ type Record struct {
 // Mark is the index entry of a record: enough to recognise a duplicate and to
 // count labels, without the text.
 type Mark struct {
-	ID        Hash // of the response
-	Rater     Hash
-	Violation bool       // the label
-	Text      Hash       // of the text
-	Group     Hash       // of responses that are held out together; zero: none was recorded
-	Time      *time.Time // the rater's
-	Sequence  uint64     // of the record in its stream
+	ID       Hash // of the response
+	Rater    Hash
+	Labels   Labels
+	Text     Hash       // of the text
+	Group    Hash       // of responses that are held out together; zero: none was recorded
+	Time     *time.Time // the rater's
+	Sequence uint64     // of the record in its stream
 }

@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"maps"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strconv"
 	"sync"
 	"testing"
 
+	"assay/rewardmodel/bag"
 	"assay/rewardmodel/feedback"
 )
 
@@ -37,6 +39,15 @@ func stream(rng *rand.Rand) []step {
 		}
 		if rng.IntN(2) == 0 {
 			m.Group = feedback.HashOf(strconv.Itoa(rng.IntN(3)))
+		}
+		if rng.IntN(3) == 0 {
+			m.Labels.Aspects = map[string]bag.Label{}
+			for _, aspect := range []string{"x", "y", "mistyped"}[:1+rng.IntN(3)] {
+				m.Labels.Aspects[aspect] = labelOf(rng.IntN(2) == 0)
+			}
+			if rng.IntN(2) == 0 {
+				m.Labels.Whole = ""
+			}
 		}
 		steps[i] = step{m, rng.IntN(25) == 0}
 	}
@@ -68,23 +79,82 @@ func newOracle(steps []step) oracle {
 	return o
 }
 
-func (o oracle) bags(share float64) []feedback.Bag {
+func (o oracle) bags(share float64, aspects ...string) []feedback.Bag {
 	var out []feedback.Bag
 	for id, raters := range o.live {
 		marks := slices.SortedFunc(maps.Values(raters), func(a, b feedback.Mark) int { return cmp.Compare(b.Sequence, a.Sequence) })
 		b := feedback.Bag{ID: id, Sequence: marks[0].Sequence, HeldOut: feedback.Split{Share: share}.HeldOut(id, marks[0].Group)}
-		votes := map[bool]int{}
-		for _, m := range marks {
-			if m.Text == marks[0].Text {
-				votes[m.Violation]++
-				b.Raters++
-			}
-		}
-		b.Violation, b.Disputed = votes[true] > votes[false], votes[true] == votes[false]
+		marks = slices.DeleteFunc(marks, func(m feedback.Mark) bool { return m.Text != marks[0].Text })
+		b.Raters = len(marks)
+		o.vote(&b, marks, aspects)
 		out = append(out, b)
 	}
 	slices.SortFunc(out, func(a, b feedback.Bag) int { return cmp.Compare(a.Sequence, b.Sequence) })
 	return out
+}
+
+// vote sets the labels of the majority of marks for a model with the given aspects; none: a single unnamed one.
+func (o oracle) vote(b *feedback.Bag, marks []feedback.Mark, aspects []string) {
+	if len(aspects) == 0 {
+		aspects = []string{"default"}
+	}
+	several := len(aspects) > 1
+	majority := func(votes map[bag.Label]int) bag.Label {
+		switch {
+		case votes[bag.Violation] > votes[bag.Compliant]:
+			return bag.Violation
+		case votes[bag.Violation] < votes[bag.Compliant]:
+			return bag.Compliant
+		}
+		return ""
+	}
+	whole := map[bag.Label]int{}
+	for _, m := range marks {
+		whole[m.Labels.Whole]++
+	}
+	b.Labels.Whole = majority(whole)
+	disputed := b.Labels.Whole == "" && whole[bag.Violation] > 0
+	dropped := false
+	for _, aspect := range []string{"mistyped", "x", "y"} {
+		known, named, votes := slices.Contains(aspects, aspect), false, map[bag.Label]int{}
+		for _, m := range marks {
+			label, is := m.Labels.Aspects[aspect]
+			named = named || is
+			switch {
+			case is:
+			case known && (!several || majority(whole) == bag.Compliant && m.Labels.Whole == bag.Compliant):
+				label = m.Labels.Whole
+			}
+			votes[label]++
+		}
+		if !named {
+			continue
+		}
+		if b.Labels.Aspects == nil {
+			b.Labels.Aspects = map[string]bag.Label{}
+		}
+		if label := majority(votes); label != "" {
+			b.Labels.Aspects[aspect] = label
+			continue
+		}
+		b.Tied = append(b.Tied, aspect)
+		disputed = disputed || known
+		dropped = dropped || known && (!several || majority(whole) == bag.Compliant)
+	}
+	if dropped {
+		b.Labels.Whole = ""
+	}
+	judged := several && b.Labels.Whole != ""
+	b.Violation = judged && b.Labels.Whole == bag.Violation
+	for _, aspect := range aspects {
+		if label := b.Labels.For(aspect, len(aspects)); !judged || !several {
+			b.Violation = b.Violation || label == bag.Violation
+		}
+	}
+	for _, aspect := range aspects {
+		judged = judged || b.Labels.For(aspect, len(aspects)) != ""
+	}
+	b.Disputed, b.Unlabeled = !judged && disputed, !judged && !disputed
 }
 
 // The index does not depend on the order of a stream or on repetitions: majority
@@ -106,22 +176,32 @@ func TestFoldDoesNotDependOnOrder(t *testing.T) {
 			s.apply(shuffled)
 		}
 
-		bags := want.bags(share)
+		var aspects []string
+		if rng.IntN(2) == 0 {
+			aspects = []string{"x", "y"}[:1+rng.IntN(2)]
+		}
+		bags := want.bags(share, aspects...)
+		unlabeled := 0
+		for _, b := range bags {
+			if b.Unlabeled {
+				unlabeled++
+			}
+		}
 		for name, index := range map[string]*feedback.Index{"in order": x, "shuffled": shuffled} {
-			if got := slices.Collect(index.Bags(feedback.Split{Share: share})); !slices.Equal(got, bags) {
+			if got := slices.Collect(index.Bags(feedback.Split{Share: share}, aspects...)); !reflect.DeepEqual(got, bags) {
 				t.Fatalf("%s: got  %+v\nwant %+v\nof %+v", name, got, bags, again)
 			}
 			records := 0
 			for _, raters := range want.live {
 				records += len(raters)
 			}
-			s := index.Stats(feedback.Split{Share: share}, 0)
-			if s.Records != records || s.Bags+s.HeldOut+s.Disputed != len(bags) || index.Last() != uint64(len(steps)) {
+			s := index.Stats(feedback.Split{Share: share}, 0, aspects...)
+			if s.Records != records || s.Bags+s.HeldOut+s.Disputed+unlabeled != len(bags) || index.Last() != uint64(len(steps)) {
 				t.Fatalf("%s: got %+v and last %d, want %d records, %d bags, %d steps", name, s, index.Last(), records, len(bags), len(steps))
 			}
 		}
 		since := uint64(rng.IntN(len(steps)))
-		if a, b := x.Stats(feedback.Split{Share: share}, since), shuffled.Stats(feedback.Split{Share: share}, since); a != b {
+		if a, b := x.Stats(feedback.Split{Share: share}, since, aspects...), shuffled.Stats(feedback.Split{Share: share}, since, aspects...); !reflect.DeepEqual(a, b) {
 			t.Fatalf("stats differ: %+v and %+v", a, b)
 		}
 		for _, s := range append(stream(rng), steps...) {
@@ -185,7 +265,7 @@ func TestIndexIsSafeForConcurrentUse(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if got, want := slices.Collect(x.Bags(feedback.Split{Share: 0.2})), newOracle(steps).bags(0.2); !slices.Equal(got, want) {
+	if got, want := slices.Collect(x.Bags(feedback.Split{Share: 0.2})), newOracle(steps).bags(0.2); !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
 }

@@ -17,6 +17,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"batch_id":"b","items":[{"id":"a","label":"violation","response":"x y.","rater":"r","time":"2026-01-02T03:04:05Z"},{}]}`))
 	f.Add([]byte(`{"items":[{"response_id":"s","label":"compliant"},"\ud800",{"id":"\ud800"},{"id":"a","id":"b"}],"x":[[null]]}`))
 	f.Add([]byte("{\"items\":[{\"id\":\"\xff\",\"label\":\"compliant\",\"messages\":[{\"role\":\"assistant\",\"content\":\"x\"}]}]}"))
+	f.Add([]byte(`{"items":[{"id":"a","labels":{"toxicity":"violation","a b":"compliant"},"response":"x"},{"id":"b","labels":{"x":"compliant"},"label":"compliant","response":"x"}]}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		batch, err := feedback.Decode(body, feedback.Limits{MaxItems: 10})
 		checkBatch(t, batch, err)
@@ -91,7 +92,7 @@ func checkRecord(t *testing.T, r feedback.Record) {
 	if err != nil || !reflect.DeepEqual(again, r) {
 		t.Fatalf("got %+v, %v; want %+v", again, err, r)
 	}
-	if a, b := again.Mark(1), r.Mark(1); a.ID != b.ID || a.Text != b.Text || a.Rater != b.Rater {
+	if a, b := again.Mark(1), r.Mark(1); a.ID != b.ID || a.Text != b.Text || a.Rater != b.Rater || !a.Labels.Equal(b.Labels) {
 		t.Fatalf("marks differ: %+v and %+v", a, b)
 	}
 }

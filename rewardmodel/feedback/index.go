@@ -50,6 +50,7 @@ type Index struct {
 	first  map[Hash]record
 	others map[Hash]*raters
 	count  int
+	labels labelTable
 	// prompts counts the responses of each prompt group. placed has the groups of
 	// responses that Place has counted and Apply has not received.
 	prompts map[Hash]int
@@ -66,18 +67,18 @@ type record struct {
 	sequence    uint64
 	seconds     int64 // of the rater's time, since 1970
 	nanos       uint32
-	timed       bool // the rater gave a time
-	violation   bool
+	timed       bool   // the rater gave a time
+	labels      uint32 // number in Index.labels
 }
 
 // NewIndex returns an index of an empty store.
 func NewIndex() *Index {
 	return &Index{erased: map[Hash]struct{}{}, first: map[Hash]record{}, others: map[Hash]*raters{},
-		prompts: map[Hash]int{}, placed: map[Hash]Hash{}}
+		labels: newLabelTable(), prompts: map[Hash]int{}, placed: map[Hash]Hash{}}
 }
 
-func newRecord(m Mark) record {
-	r := record{rater: m.Rater, text: m.Text, group: m.Group, sequence: m.Sequence, violation: m.Violation}
+func (x *Index) newRecord(m Mark) record {
+	r := record{rater: m.Rater, text: m.Text, group: m.Group, sequence: m.Sequence, labels: x.labels.add(m.Labels)}
 	if m.Time != nil {
 		r.timed, r.seconds, r.nanos = true, m.Time.Unix(), uint32(m.Time.Nanosecond())
 	}
@@ -95,7 +96,7 @@ func (x *Index) Apply(m Mark) {
 	if _, gone := x.erased[m.ID]; gone {
 		return
 	}
-	r := newRecord(m)
+	r := x.newRecord(m)
 	first, known := x.first[m.ID]
 	if !known {
 		x.count++
@@ -141,7 +142,7 @@ func (x *Index) Erase(id Hash, sequence uint64) {
 // accepted record replaces; 0: none.
 //
 // A record with a later time than the one it replaces is accepted even with the
-// same label. Without both times, only a record with another label is.
+// same labels. Without both times, only a record with other labels is.
 func (x *Index) Judge(m Mark) (v Verdict, replaces uint64) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -163,24 +164,24 @@ func (x *Index) Judge(m Mark) (v Verdict, replaces uint64) {
 	switch {
 	case newest(first, others).text != m.Text:
 		return Conflict, replaces
-	case !rated || own.text != m.Text || own.correctedBy(newRecord(m)):
+	case !rated || own.text != m.Text || x.corrects(m, own):
 		return Accept, replaces
 	default:
 		return Duplicate, replaces
 	}
 }
 
-// correctedBy reports whether r is a correction by the same rater.
-func (own record) correctedBy(r record) bool {
-	if own.timed && r.timed {
-		switch own.time().Compare(r.time()) {
+// corrects reports whether a mark is a correction of a record of the same rater.
+func (x *Index) corrects(m Mark, own record) bool {
+	if own.timed && m.Time != nil {
+		switch own.time().Compare(*m.Time) {
 		case -1:
 			return true
 		case 1:
 			return false
 		}
 	}
-	return own.violation != r.violation
+	return !x.labels.labels[own.labels].Equal(m.Labels)
 }
 
 // Last returns the highest sequence of the index.

@@ -1,10 +1,13 @@
 package feedback_test
 
 import (
+	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"assay/rewardmodel/bag"
 	"assay/rewardmodel/feedback"
 )
 
@@ -12,11 +15,28 @@ import (
 func mark(id, rater string, violation bool, minute int, sequence uint64) feedback.Mark {
 	m := feedback.Mark{
 		ID: feedback.HashOf(id), Rater: feedback.HashOf(rater), Text: feedback.HashOf("t"),
-		Violation: violation, Sequence: sequence,
+		Labels: feedback.Labels{Whole: labelOf(violation)}, Sequence: sequence,
 	}
 	if minute > 0 {
 		at := time.Date(2026, 1, 1, 0, minute, 0, 0, time.UTC)
 		m.Time = &at
+	}
+	return m
+}
+
+func labelOf(violation bool) bag.Label {
+	if violation {
+		return bag.Violation
+	}
+	return bag.Compliant
+}
+
+// named is a mark with labels of aspects only: "a=violation", and so on.
+func named(m feedback.Mark, labels ...string) feedback.Mark {
+	m.Labels = feedback.Labels{Aspects: map[string]bag.Label{}}
+	for _, l := range labels {
+		aspect, label, _ := strings.Cut(l, "=")
+		m.Labels.Aspects[aspect] = bag.Label(label)
 	}
 	return m
 }
@@ -56,6 +76,10 @@ func TestJudge(t *testing.T) {
 		{"another text", []feedback.Mark{mark("a", "r", true, 2, 1)}, other(mark("a", "r", true, 3, 0)), feedback.Conflict, 1},
 		{"another rater's text", []feedback.Mark{mark("a", "r", true, 2, 1)}, other(mark("a", "s", true, 3, 0)), feedback.Conflict, 0},
 		{"the text of a race that was lost", []feedback.Mark{mark("a", "r", true, 0, 1), other(mark("a", "s", true, 0, 2))}, mark("a", "r", true, 0, 0), feedback.Conflict, 1},
+		{"another aspect", []feedback.Mark{named(mark("a", "r", true, 0, 1), "x=violation")}, named(mark("a", "r", true, 0, 0), "x=violation", "y=compliant"), feedback.Accept, 1},
+		{"another label of an aspect", []feedback.Mark{named(mark("a", "r", true, 0, 1), "x=violation")}, named(mark("a", "r", true, 0, 0), "x=compliant"), feedback.Accept, 1},
+		{"the same aspects", []feedback.Mark{named(mark("a", "r", true, 0, 1), "x=violation", "y=compliant")}, named(mark("a", "r", true, 0, 0), "y=compliant", "x=violation"), feedback.Duplicate, 1},
+		{"an aspect instead of the whole", []feedback.Mark{mark("a", "r", true, 0, 1)}, named(mark("a", "r", true, 0, 0), "x=violation"), feedback.Accept, 1},
 		{"the text of a race that was won", []feedback.Mark{mark("a", "r", true, 0, 1), other(mark("a", "s", true, 0, 2))}, other(mark("a", "r", true, 0, 0)), feedback.Accept, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -91,7 +115,7 @@ func TestEraseStays(t *testing.T) {
 	x.Apply(mark("a", "r", true, 0, 1)) // read late
 	want := feedback.Stats{Bags: 1, Violations: 1, Raters: 1, Records: 1}
 	want.New.Bags, want.New.Violations = 1, 1
-	if got := x.Stats(feedback.Split{}, 0); got != want {
+	if got := x.Stats(feedback.Split{}, 0); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 	if !x.Erased(feedback.HashOf("a")) || x.Erased(feedback.HashOf("b")) || x.Last() != 4 {
@@ -112,20 +136,58 @@ func TestMajority(t *testing.T) {
 	}
 	want := []feedback.Bag{
 		{ID: feedback.HashOf("tie"), Sequence: 2, Disputed: true, Raters: 2},
-		{ID: feedback.HashOf("most"), Sequence: 5, Violation: true, Raters: 3},
-		{ID: feedback.HashOf("corrected"), Sequence: 7, Raters: 1},
-		{ID: feedback.HashOf("race"), Sequence: 9, Raters: 1},
+		{ID: feedback.HashOf("most"), Sequence: 5, Violation: true, Raters: 3, Labels: feedback.Labels{Whole: bag.Violation}},
+		{ID: feedback.HashOf("corrected"), Sequence: 7, Raters: 1, Labels: feedback.Labels{Whole: bag.Compliant}},
+		{ID: feedback.HashOf("race"), Sequence: 9, Raters: 1, Labels: feedback.Labels{Whole: bag.Compliant}},
 	}
-	if got := slices.Collect(x.Bags(feedback.Split{})); !slices.Equal(got, want) {
+	if got := slices.Collect(x.Bags(feedback.Split{})); !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
 	stats := feedback.Stats{Bags: 3, Violations: 1, Disputed: 1, Raters: 3, Records: 8}
 	stats.New.Bags = 2
-	if got := x.Stats(feedback.Split{}, 5); got != stats {
+	if got := x.Stats(feedback.Split{}, 5); !reflect.DeepEqual(got, stats) {
 		t.Errorf("got  %+v\nwant %+v", got, stats)
 	}
 	held := feedback.Stats{HeldOut: 3, HeldOutViolations: 1, Disputed: 1, Raters: 3, Records: 8}
-	if got := x.Stats(feedback.Split{Share: 1}, 0); got != held {
+	if got := x.Stats(feedback.Split{Share: 1}, 0); !reflect.DeepEqual(got, held) {
 		t.Errorf("all held out: got %+v, want %+v", got, held)
+	}
+}
+
+// Labels are counted for each aspect, also for one that the model does not have.
+func TestStatsByAspect(t *testing.T) {
+	x := feedback.NewIndex()
+	for i, m := range []feedback.Mark{
+		mark("whole", "r", false, 0, 0), mark("which", "r", true, 0, 0),
+		named(mark("one", "r", true, 0, 0), "toxicity=violation"),
+		named(mark("both", "r", true, 0, 0), "toxicity=compliant", "refusal=violation"),
+		named(mark("tie", "r", true, 0, 0), "toxicity=compliant"), named(mark("tie", "s", true, 0, 0), "toxicity=violation", "refusal=compliant"),
+		named(mark("typo", "r", true, 0, 0), "toxcity=violation"),
+	} {
+		m.Sequence = uint64(i + 1)
+		x.Apply(m)
+	}
+	fresh := func(bags, violations int) feedback.NewCounts {
+		return feedback.NewCounts{Bags: bags, Violations: violations}
+	}
+	typo := feedback.AspectStats{Bags: 1, Violations: 1, New: fresh(1, 1), Unknown: true}
+	want := feedback.Stats{Bags: 5, Violations: 3, Raters: 2, Records: 7, New: fresh(3, 2), Aspects: map[string]feedback.AspectStats{
+		"toxicity": {Bags: 3, Violations: 1, Disputed: 1, New: fresh(2, 1)},
+		"refusal":  {Bags: 3, Violations: 1, New: fresh(2, 1)},
+		"toxcity":  typo,
+	}}
+	if got := x.Stats(feedback.Split{}, 2, "toxicity", "refusal"); !reflect.DeepEqual(got, want) {
+		t.Errorf("two aspects: got  %+v\nwant %+v", got, want)
+	}
+	// A model with one aspect has every label of the whole response.
+	got := x.Stats(feedback.Split{}, 0)
+	if got.Bags != 2 || got.Violations != 1 || got.Disputed != 0 || got.Records != 7 || len(got.Aspects) != 4 ||
+		got.Aspects["default"].Bags != 2 || got.Aspects["toxcity"] != typo || !got.Aspects["toxicity"].Unknown {
+		t.Errorf("one aspect: got %+v", got)
+	}
+	for b := range x.Bags(feedback.Split{}) {
+		if unlabeled := b.Labels.Whole == ""; b.Unlabeled != unlabeled {
+			t.Errorf("one aspect: got %+v", b)
+		}
 	}
 }

@@ -58,7 +58,7 @@ func ParseRecord(data []byte) (Record, error) {
 // ignored.
 func (r Record) Mark(sequence uint64) Mark {
 	return Mark{
-		ID: HashOf(r.Bag.ID), Rater: HashOf(r.Bag.Rater), Violation: r.Bag.Label == bag.Violation,
+		ID: HashOf(r.Bag.ID), Rater: HashOf(r.Bag.Rater), Labels: LabelsOf(r.Bag),
 		Text: textHash(r.Bag), Group: group(r.Bag), Time: r.Bag.Time, Sequence: sequence,
 	}
 }

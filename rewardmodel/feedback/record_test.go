@@ -24,6 +24,7 @@ func TestRecordRoundTrip(t *testing.T) {
 			ResponseID: "s", Received: at, By: "moderators", Model: "v2", Violation: &score,
 		},
 		{Bag: bag.Bag{ID: "c", Label: bag.Compliant, Instances: []string{"", "x"}}},
+		{Bag: bag.Bag{ID: "d", Labels: map[string]bag.Label{"toxicity": bag.Violation, "refusal": bag.Compliant}, Response: "x"}},
 	} {
 		data, err := want.AppendJSON([]byte("before"))
 		if err != nil {
@@ -104,8 +105,9 @@ func TestMarkOfText(t *testing.T) {
 		again := feedback.Record{Bag: b}.Mark(8)
 		want := feedback.Mark{
 			ID: feedback.HashOf("id"), Rater: feedback.HashOf("ann"), Text: m.Text, Group: again.Group, Time: &at, Sequence: 8,
+			Labels: feedback.Labels{Whole: bag.Compliant},
 		}
-		if again != want || !m.Violation {
+		if !reflect.DeepEqual(again, want) || m.Labels.Whole != bag.Violation {
 			t.Errorf("got %+v, want %+v", again, want)
 		}
 	}

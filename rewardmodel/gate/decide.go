@@ -17,9 +17,11 @@ const (
 
 // decision builds a report.
 type decision struct {
-	cfg    Config
-	in     Input
-	report Report
+	cfg     Config
+	in      Input
+	report  Report
+	several bool // it is about one aspect of several: it may lack labels
+	judged  bool // the hold-out is large enough
 }
 
 // Decide compares the candidate with the current model. The same arguments give
@@ -30,31 +32,68 @@ func Decide(cfg Config, in Input) (Report, error) {
 	if err := cfg.Validate(); err != nil {
 		return Report{}, err
 	}
-	if err := in.validate(); err != nil {
-		return Report{}, err
-	}
 	d := &decision{cfg: cfg, in: in, report: Report{
 		Reasons: []string{}, Notes: []string{}, Settings: cfg,
 		Current: in.Current.Version, Candidate: in.Candidate.Version, Untrained: in.Current.Untrained,
 	}}
+	if !sameAspects(in.Current.Aspects, in.Candidate.Aspects) {
+		d.reject("The candidate has other aspects (%s) than the current model (%s), so that they cannot be compared: "+
+			"train with the aspects of the current model, or promote the candidate by hand.",
+			aspectNames(in.Candidate.Aspects), aspectNames(in.Current.Aspects))
+		return d.report, nil
+	}
+	if err := in.validate(); err != nil {
+		return Report{}, err
+	}
 	if cfg.MinBags < MinBags {
 		d.note("The hold-out may have as few as %d bags of each label; with fewer than %d, models that are worse are promoted too often.", cfg.MinBags, MinBags)
 	}
-	d.threshold()
-	if d.finite() {
-		d.spread()
-		if d.enough(holdoutSet, in.Holdout, cfg.MinBags, holdoutFix) {
-			d.report.Holdout = d.compare(holdoutSet, in.Holdout, in.Current, "current model", cfg.Margin)
+	if len(in.Aspects) > 0 {
+		if err := d.aspects(); err != nil {
+			return Report{}, err
 		}
-		if in.Regression.size() > 0 && d.enough(regressionSet, in.Regression, cfg.minOther(), regressionFix) {
-			d.report.Regression = d.compare(regressionSet, in.Regression, in.Current, "current model", cfg.RegressionMargin)
-		}
-		d.anchors()
-		d.calibrate()
-		d.shift()
+	} else {
+		d.decide()
 	}
 	d.report.Promote = len(d.report.Reasons) == 0
 	return d.report, nil
+}
+
+// decide decides about a model with one aspect, or about one aspect of several. It
+// returns whether the scores of the candidate are finite.
+func (d *decision) decide() (finite bool) {
+	d.judged = d.in.Holdout.enough(d.cfg.MinBags)
+	d.threshold()
+	if !d.finite() {
+		return false
+	}
+	d.spread()
+	switch {
+	case d.judged:
+		d.report.Holdout = d.compare(holdoutSet, d.in.Holdout, d.in.Current, "current model", d.cfg.Margin)
+	case d.several:
+		d.note("%s; its rewards must not move instead.", d.tooFew(holdoutSet, d.in.Holdout, d.cfg.MinBags))
+	default:
+		d.reject("%s; wait for more feedback.", d.tooFew(holdoutSet, d.in.Holdout, d.cfg.MinBags))
+	}
+	d.regression()
+	d.anchors()
+	d.calibrate()
+	d.shift()
+	return true
+}
+
+// regression compares the models on the regression set.
+func (d *decision) regression() {
+	switch set := d.in.Regression; {
+	case set.size() == 0:
+	case set.enough(d.cfg.minOther()):
+		d.report.Regression = d.compare(regressionSet, set, d.in.Current, "current model", d.cfg.RegressionMargin)
+	case d.several:
+		d.note("%s.", d.tooFew(regressionSet, set, d.cfg.minOther()))
+	default:
+		d.reject("%s; add bags to it, or remove it.", d.tooFew(regressionSet, set, d.cfg.minOther()))
+	}
 }
 
 func (d *decision) reject(format string, args ...any) {
@@ -65,9 +104,14 @@ func (d *decision) note(format string, args ...any) {
 	d.report.Notes = append(d.report.Notes, fmt.Sprintf(format, args...))
 }
 
-// threshold rejects a saturated threshold, which decides all responses alike.
+// threshold rejects a saturated threshold, which decides all responses alike. An
+// aspect that is not judged, and thus hardly trained, may keep the current one.
 func (d *decision) threshold() {
-	if t := d.in.Candidate.threshold(rewardmodel.AggregateMax); t <= minThreshold || t >= 1-minThreshold {
+	t := d.in.Candidate.threshold(rewardmodel.AggregateMax)
+	if d.several && !d.judged && t == d.in.Current.threshold(rewardmodel.AggregateMax) {
+		return
+	}
+	if t <= minThreshold || t >= 1-minThreshold {
 		d.reject("The candidate's threshold is %.4g, at the end of its range: it would decide nearly all responses alike.", t)
 	}
 }
@@ -129,14 +173,17 @@ func (d *decision) spread() {
 		if len(margins) < 2 {
 			continue
 		}
+		if d.several && !d.judged && constant(set.Current[rewardmodel.AggregateMax]) {
+			continue // as before
+		}
 		least, largest := bounds(margins)
-		if largest-least < minSpread {
+		if constant(margins) {
 			d.reject("The candidate's scores are constant on the %s: the margins of %d bags lie within %.2g.", set.name, len(margins), largest-least)
 		}
 	}
 	set, t := d.in.Holdout, logistic.Logit(d.in.Candidate.threshold(rewardmodel.AggregateMax))
 	violations := count(set.Violation)
-	if violations == 0 || violations == len(set.Violation) {
+	if violations == 0 || violations == len(set.Violation) || d.several && !d.judged {
 		return
 	}
 	switch least, largest := bounds(set.Candidate[rewardmodel.AggregateMax]); {
@@ -147,22 +194,23 @@ func (d *decision) spread() {
 	}
 }
 
-// Fixes for sets that are too small.
-const (
-	holdoutFix    = "wait for more feedback"
-	regressionFix = "add bags to it, or remove it"
-)
+// constant reports whether margins do not separate responses.
+func constant(margins []float64) bool {
+	least, largest := bounds(margins)
+	return largest-least < minSpread
+}
 
-// enough rejects when a set is too small to compare models on.
-func (d *decision) enough(name string, set Bags, least int, fix string) bool {
+// enough reports whether a set has that many bags of each label.
+func (b Bags) enough(least int) bool {
+	violations := count(b.Violation)
+	return min(violations, len(b.Violation)-violations) >= least
+}
+
+// tooFew says that a set is too small to compare models on.
+func (d *decision) tooFew(name string, set Bags, least int) string {
 	violations := count(set.Violation)
-	compliant := len(set.Violation) - violations
-	if min(violations, compliant) >= least {
-		return true
-	}
-	d.reject("The %s has %d violations and %d compliant bags, but %d of each are needed to compare the models; %s.",
-		name, violations, compliant, least, fix)
-	return false
+	return fmt.Sprintf("The %s has %d violations and %d compliant bags, but %d of each are needed to compare the models",
+		name, violations, len(set.Violation)-violations, least)
 }
 
 // compare tests for non-inferiority to a model on a set. Set has the scores of
@@ -192,7 +240,7 @@ func (d *decision) anchors() {
 			d.report.RegressionAnchor = d.compare(a.name, set, a.Model, "original model "+a.Version, d.cfg.RegressionMargin)
 		}
 	}
-	d.report.Better = best != nil && best.Interval[0] > 0
+	d.report.Better = best.better()
 }
 
 // calibrate maps the candidate's rewards to the scale of the current model's.
@@ -236,6 +284,12 @@ func (d *decision) shift() {
 	last, when := s.moved().MeanChange, "without calibration"
 	if s.After != nil {
 		when = "after calibration"
+	}
+	if d.several && !d.judged {
+		s.BalancedChange = balancedChange(d.in, d.report.Calibration)
+	}
+	if b := s.BalancedChange; b != nil && *b > last {
+		last, when = *b, when+" (violations and others half each)"
 	}
 	s.Exceeded = last > s.Limit
 	d.report.Shift = &s

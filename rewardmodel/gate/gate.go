@@ -18,6 +18,20 @@
 //     a limit, after the candidate's rewards were mapped to the distribution of
 //     the current model's (package calibration).
 //
+// # Several aspects
+//
+// Of a model with several aspects each is decided as a model of its own, and the
+// candidate is promoted when no aspect rejects it: one that improves an aspect and
+// worsens another is rejected. The verdict on the whole response (the worst aspect) is
+// compared as well where enough bags have a label of the whole.
+//
+// At least one aspect needs enough labels in the hold-out. An aspect without them is
+// not judged on the hold-out, so that nothing but the probe set shows what happens to
+// it: there its rewards must stay within the limit of the shift after calibration, as
+// they would be served, and the change is averaged over the responses that the
+// current model calls violations and over the others, half each. Otherwise an aspect
+// with few violations could lose all of them within the limit.
+//
 // # Too little data
 //
 // Too little data never relaxes a check. A hold-out or a regression set with
@@ -143,6 +157,9 @@ type Model struct {
 	// Calibration is the map of the model; nil: none. It is ignored for the
 	// candidate, whose calibration the gate fits.
 	Calibration rewardmodel.Calibration
+	// Aspects are the names of the aspects, if there are several. Models with other
+	// aspects cannot be compared.
+	Aspects []string
 	// Untrained reports that the scores are meaningless, so that the rewards of a
 	// candidate need not be comparable to them.
 	Untrained bool
@@ -187,6 +204,10 @@ type Input struct {
 	// HoldoutAnchor is the best version so far, and RegressionAnchor the model
 	// that the regression set came with; nil: the current model is.
 	HoldoutAnchor, RegressionAnchor *Reference
+	// Aspects are the inputs of each aspect by name, for a model with several; the
+	// other fields are then of the verdict on the whole response, whose thresholds
+	// the margins contain. The versions are those of the other fields.
+	Aspects map[string]Input
 }
 
 func (in Input) validate() error {

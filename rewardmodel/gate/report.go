@@ -2,6 +2,8 @@ package gate
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"assay/rewardmodel"
@@ -30,6 +32,29 @@ type Report struct {
 	Shift            *Shift      `json:"shift,omitzero"` // nil: there is no probe set, or scores are not finite
 	// Calibration is the candidate's, per aggregate; nil: none.
 	Calibration rewardmodel.Calibration `json:"calibration,omitzero"`
+
+	// Aspects are the reports of each aspect of a model with several, without those
+	// of its own; the reasons above include theirs. The comparisons above are then of
+	// the verdict on the whole response.
+	Aspects map[string]AspectReport `json:"aspects,omitzero"`
+}
+
+// AspectReport is the decision about one aspect of several; its fields are as in
+// Report.
+type AspectReport struct {
+	// Judged reports that the hold-out has enough labels of the aspect. Otherwise its
+	// rewards must not move.
+	Judged           bool                    `json:"judged"`
+	Reasons          []string                `json:"reasons"`
+	Notes            []string                `json:"notes"`
+	Chance           bool                    `json:"chance"`
+	Better           bool                    `json:"better"`
+	Holdout          *Comparison             `json:"holdout,omitzero"`
+	Regression       *Comparison             `json:"regression,omitzero"`
+	HoldoutAnchor    *Comparison             `json:"holdout_anchor,omitzero"`
+	RegressionAnchor *Comparison             `json:"regression_anchor,omitzero"`
+	Shift            *Shift                  `json:"shift,omitzero"`
+	Calibration      rewardmodel.Calibration `json:"calibration,omitzero"`
 }
 
 // Comparison is one metric of the candidate and of the current model, or of an
@@ -69,8 +94,12 @@ type Shift struct {
 	Before   Distance  `json:"before"`
 	After    *Distance `json:"after,omitzero"` // of calibration; nil: none was fitted
 	Limit    float64   `json:"limit"`
-	Exceeded bool      `json:"exceeded"` // the last MeanChange is above Limit
-	Means    Pair      `json:"means"`    // of the reward; the candidate's after calibration
+	Exceeded bool      `json:"exceeded"` // the last MeanChange is above Limit, or BalancedChange
+	// BalancedChange is the last MeanChange with half the weight on the responses that
+	// the current model calls violations; nil unless it is limited: of an aspect that
+	// is not judged on the hold-out, with at least minDecided responses of each kind.
+	BalancedChange *float64 `json:"balanced_change,omitzero"`
+	Means          Pair     `json:"means"` // of the reward; the candidate's after calibration
 }
 
 // Distance is how far two sets of compliance rewards of the same responses are
@@ -85,21 +114,45 @@ type Distance struct {
 
 // Summary returns the decision and its metrics in a sentence or two.
 func (r Report) Summary() string {
-	if !r.Promote {
+	switch {
+	case !r.Promote:
 		return strings.Join(r.Reasons, " ")
+	case len(r.Aspects) == 0:
+		return "Not worse than the current model" + r.evidence("") + "."
 	}
-	out := "Not worse than the current model"
-	for i, c := range []*Comparison{r.Holdout, r.Regression} {
+	out := "Not worse than the current model" + r.evidence("")
+	for _, name := range slices.Sorted(maps.Keys(r.Aspects)) {
+		a := r.Aspects[name]
+		report := Report{Holdout: a.Holdout, Regression: a.Regression, Shift: a.Shift, Settings: r.Settings, Untrained: r.Untrained}
+		out += "; " + name + report.evidence(" not judged on the hold-out")
+	}
+	return out + "."
+}
+
+// evidence returns the metrics; none if nothing was compared.
+func (r Report) evidence(none string) (out string) {
+	for _, compared := range []struct {
+		*Comparison
+		set string
+	}{{r.Holdout, holdoutSet}, {r.Regression, regressionSet}} {
+		c := compared.Comparison
 		if c == nil {
 			continue
 		}
+		separator := ":"
+		if out != "" {
+			separator = ","
+		}
 		out += fmt.Sprintf("%s %s %.3f against %.3f on the %s (%d bags, difference at least %+.3f at confidence %g)",
-			[]string{":", ","}[i], c.Metric, c.Candidate, c.Current, []string{holdoutSet, regressionSet}[i], c.Bags, c.Interval[0], r.Settings.Confidence)
+			separator, c.Metric, c.Candidate, c.Current, compared.set, c.Bags, c.Interval[0], r.Settings.Confidence)
+	}
+	if out == "" {
+		out = none
 	}
 	if s := r.Shift; s != nil && !r.Untrained {
 		out += fmt.Sprintf("; the rewards of the %s move by %.3f on average", probeSet, s.moved().MeanChange)
 	}
-	return out + "."
+	return out
 }
 
 // moved returns the distance after calibration, if there is one.

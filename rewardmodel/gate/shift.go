@@ -36,6 +36,32 @@ func measureShift(in Input, fitted rewardmodel.Calibration) Shift {
 	return s
 }
 
+// minDecided is the minimum number of responses of each decision for balancedChange.
+const minDecided = 5
+
+// balancedChange is the mean change of the compliance reward after calibration, with
+// half the weight on the responses of the probe set that the current model calls
+// violations; nil if it calls too few of them violations or compliant.
+func balancedChange(in Input, fitted rewardmodel.Calibration) *float64 {
+	const a = rewardmodel.AggregateMax
+	was := compliance(logOdds(in.Probe.Current[a], in.Current.threshold(a), in.Current.Calibration[a]))
+	is := compliance(logOdds(in.Probe.Candidate[a], in.Candidate.threshold(a), fitted[a]))
+	var change [2]float64
+	var n [2]float64
+	for i, before := range logOdds(in.Probe.Current[a], in.Current.threshold(a), calibration.Map{}) {
+		kind := 0
+		if before < 0 {
+			kind = 1
+		}
+		change[kind] += math.Abs(is[i] - was[i])
+		n[kind]++
+	}
+	if min(n[0], n[1]) < minDecided {
+		return nil
+	}
+	return new((change[0]/n[0] + change[1]/n[1]) / 2)
+}
+
 // distance compares two rewards of the same responses.
 func distance(was, is []float64) Distance {
 	var d Distance

@@ -97,7 +97,7 @@ func TestAnchorThatIsLost(t *testing.T) {
 func TestSmallFrozenHoldoutIsToppedUp(t *testing.T) {
 	f := newFleet()
 	f.label(0, 200)
-	f.frozen = map[feedback.Hash]bool{}
+	f.frozen = map[feedback.Hash]feedback.Labels{}
 	var held []feedback.Bag
 	for b := range f.index.Bags(testSplit()) {
 		if b.HeldOut {
@@ -106,7 +106,7 @@ func TestSmallFrozenHoldoutIsToppedUp(t *testing.T) {
 	}
 	require.Greater(t, len(held), 30)
 	for _, b := range held[:4] { // frozen by a release with a lower minimum, partly wrong now
-		f.frozen[b.ID] = !b.Violation
+		f.frozen[b.ID] = feedback.Labels{Whole: labelOf(!b.Violation)}
 	}
 	f.label(1000, 400) // new ones
 	p := &process{fleet: f, t: t, died: func() {}}
@@ -118,17 +118,17 @@ func TestSmallFrozenHoldoutIsToppedUp(t *testing.T) {
 	sel, err := tr.choose(t.Context(), status, &job{})
 	require.NoError(t, err)
 
-	want := map[feedback.Hash]bool{}
+	want := map[feedback.Hash]feedback.Labels{}
 	have := map[bool]int{}
 	for i, b := range held {
 		if i < 4 {
-			want[b.ID] = !b.Violation
+			want[b.ID] = feedback.Labels{Whole: labelOf(!b.Violation)}
 			have[!b.Violation]++
 		}
 	}
 	for _, b := range held[4:] {
 		if have[b.Violation] < 10 {
-			want[b.ID] = b.Violation
+			want[b.ID] = feedback.Labels{Whole: labelOf(b.Violation)}
 			have[b.Violation]++
 		}
 	}

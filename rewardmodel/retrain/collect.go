@@ -28,8 +28,9 @@ type job struct {
 	Anchor string // the best version so far
 	Data   Data
 	// Holdout has the current labels of the hold-out, which the next promotion
-	// freezes.
-	Holdout map[string]bool
+	// freezes, and HoldoutAspects those that name aspects; see feedback.StoreLabels.
+	Holdout        map[string]bool
+	HoldoutAspects map[string]feedback.Labels `json:",omitzero"`
 }
 
 // collect creates the directory of the training run, unless it exists.
@@ -72,8 +73,8 @@ func (t *trainingRun) collect(ctx context.Context) (*job, error) {
 
 // selection assigns the records of each response to the files.
 type selection struct {
-	train   map[feedback.Hash]bool // the label
-	holdout map[feedback.Hash]bool
+	train   map[feedback.Hash]feedback.Labels
+	holdout map[feedback.Hash]feedback.Labels
 	probe   map[feedback.Hash]bool
 	// at is the sequence of the record whose text is used; 0: any.
 	at map[feedback.Hash]uint64
@@ -97,21 +98,25 @@ func (t *trainingRun) choose(ctx context.Context, s Status, j *job) (selection, 
 	if err != nil {
 		return selection{}, err
 	}
-	sel := selection{train: map[feedback.Hash]bool{}, holdout: map[feedback.Hash]bool{}, probe: map[feedback.Hash]bool{},
-		at: map[feedback.Hash]uint64{}}
-	now := map[feedback.Hash]bool{}
+	aspects, err := t.aspects(ctx, s.Base)
+	if err != nil {
+		return selection{}, err
+	}
+	sel := selection{train: map[feedback.Hash]feedback.Labels{}, holdout: map[feedback.Hash]feedback.Labels{},
+		probe: map[feedback.Hash]bool{}, at: map[feedback.Hash]uint64{}}
+	now := map[feedback.Hash]feedback.Labels{}
 	known := map[feedback.Hash]bool{}
 	var bags, held []feedback.Bag
-	for b := range t.Labels.Index().Bags(split) {
+	for b := range t.Labels.Index().Bags(split, aspects...) {
 		before, wasHeldOut := frozen[b.ID] // also when the share has become smaller
 		known[b.ID] = true
 		if b.Sequence <= s.Through {
 			sel.at[b.ID] = b.Sequence
 		}
-		settled := !b.Disputed && b.Sequence <= s.Through
+		settled := !b.Disputed && !b.Unlabeled && b.Sequence <= s.Through
 		switch {
 		case (b.HeldOut || wasHeldOut) && settled:
-			now[b.ID] = b.Violation
+			now[b.ID] = labelsOf(b, aspects)
 			held = append(held, b)
 		case wasHeldOut:
 			now[b.ID] = before
@@ -123,9 +128,13 @@ func (t *trainingRun) choose(ctx context.Context, s Status, j *job) (selection, 
 	}
 	sel.holdout = now
 	if len(frozen) > 0 && !s.Refreeze {
-		sel.holdout = maps.Clone(frozen)
-		maps.DeleteFunc(sel.holdout, func(id feedback.Hash, _ bool) bool { return !known[id] }) // erased
-		topUp(sel.holdout, held, t.policy.MinHeldOut)
+		sel.holdout = map[feedback.Hash]feedback.Labels{}
+		for id, labels := range frozen {
+			if of, ok := labels.Of(aspects); ok && known[id] { // not erased
+				sel.holdout[id] = of
+			}
+		}
+		topUp(sel.holdout, held, t.policy.MinHeldOut, aspects)
 	}
 	// The new ones first, then those with the smallest hash under the ID of this
 	// training run: a random sample that is the same in every attempt.
@@ -137,7 +146,7 @@ func (t *trainingRun) choose(ctx context.Context, s Status, j *job) (selection, 
 		return cmp.Compare(order(a), order(b))
 	})
 	for _, b := range bags[:min(len(bags), t.cfg.MaxBags)] {
-		sel.train[b.ID] = b.Violation
+		sel.train[b.ID] = labelsOf(b, aspects)
 		j.Data.New += newness(b, since)
 		if b.Violation {
 			j.Data.Violations++
@@ -153,12 +162,10 @@ func (t *trainingRun) choose(ctx context.Context, s Status, j *job) (selection, 
 	j.Base, j.Anchor = s.Base, current.anchor()
 	j.Data.Training, j.Data.Trigger, j.Data.Reason, j.Data.Through = t.id, s.Trigger, s.Reason, s.Through
 	j.Data.Bags, j.Data.HeldOut, j.Data.Digest = len(sel.train), len(sel.holdout), digest(sel.train)
-	j.Data.Raters = t.Labels.Index().Stats(split, since).Raters
+	j.Data.Raters = t.Labels.Index().Stats(split, since, aspects...).Raters
+	j.Data.Aspects = countAspects(sel, aspects)
 	j.Data.Settings = t.cfg.Settings
-	j.Holdout = map[string]bool{}
-	for id, violation := range now {
-		j.Holdout[id.String()] = violation
-	}
+	j.Holdout, j.HoldoutAspects = feedback.StoreLabels(now)
 	return sel, nil
 }
 
@@ -169,29 +176,106 @@ func newness(b feedback.Bag, since uint64) int {
 	return 0
 }
 
-// topUp adds bags to a frozen hold-out that is too small, as after an erasure or
-// when the minimum was raised. It adds bags of the label that is too rare, the
-// oldest first, because they are the least likely to be part of a current flood. It
-// removes nothing.
-func topUp(holdout map[feedback.Hash]bool, oldest []feedback.Bag, each int) {
-	have := map[bool]int{}
-	for _, violation := range holdout {
-		have[violation]++
+// labelsOf returns the labels of a bag that the model learns from; of a model with
+// one aspect, its verdict.
+func labelsOf(b feedback.Bag, aspects []string) feedback.Labels {
+	labels, _ := b.Labels.Of(aspects)
+	return labels
+}
+
+// countAspects counts the labels of each of several aspects.
+func countAspects(sel selection, aspects []string) map[string]AspectData {
+	if len(aspects) <= 1 {
+		return nil
+	}
+	out := map[string]AspectData{}
+	for _, aspect := range aspects {
+		var d AspectData
+		for _, set := range []struct {
+			labels           map[feedback.Hash]feedback.Labels
+			bags, violations *int
+		}{{sel.train, &d.Bags, &d.Violations}, {sel.holdout, &d.HeldOut, &d.HeldOutViolations}} {
+			for _, labels := range set.labels {
+				switch labels.For(aspect, len(aspects)) {
+				case bag.Violation:
+					*set.violations++
+					*set.bags++
+				case bag.Compliant:
+					*set.bags++
+				}
+			}
+		}
+		out[aspect] = d
+	}
+	return out
+}
+
+// topUp adds labels to a frozen hold-out that is too small for an aspect, as after an
+// erasure, when the minimum was raised or when the model has a new aspect. It adds
+// bags of the label that is too rare, the oldest first, because they are the least
+// likely to be part of a current flood, and the missing labels of frozen bags. It
+// removes and changes nothing.
+func topUp(holdout map[feedback.Hash]feedback.Labels, oldest []feedback.Bag, each int, aspects []string) {
+	n := max(len(aspects), 1)
+	names := aspects
+	if n == 1 {
+		names = []string{""} // the label of the whole response
+	}
+	type kind struct {
+		aspect string
+		label  bag.Label
+	}
+	have := map[kind]int{}
+	count := func(labels feedback.Labels, by int) {
+		for _, name := range names {
+			have[kind{name, labels.For(name, n)}] += by
+		}
+	}
+	for _, labels := range holdout {
+		count(labels, 1)
 	}
 	for _, b := range oldest {
-		if _, in := holdout[b.ID]; !in && have[b.Violation] < each {
-			holdout[b.ID] = b.Violation
-			have[b.Violation]++
+		frozen, in := holdout[b.ID]
+		labels := labelsOf(b, aspects)
+		if in {
+			labels = completed(frozen, labels, names)
+		}
+		if slices.ContainsFunc(names, func(name string) bool {
+			label := labels.For(name, n)
+			return label != "" && frozen.For(name, n) == "" && have[kind{name, label}] < each
+		}) {
+			count(frozen, -1)
+			holdout[b.ID] = labels
+			count(labels, 1)
 		}
 	}
 }
 
+// completed returns frozen labels with those of further aspects.
+func completed(frozen, now feedback.Labels, aspects []string) feedback.Labels {
+	out := feedback.Labels{Whole: frozen.Whole, Aspects: maps.Clone(frozen.Aspects)}
+	for _, name := range aspects {
+		if label := now.For(name, len(aspects)); label != "" && frozen.For(name, len(aspects)) == "" {
+			if out.Aspects == nil {
+				out.Aspects = map[string]bag.Label{}
+			}
+			out.Aspects[name] = label
+		}
+	}
+	return out
+}
+
 // digest identifies a set of labeled responses.
-func digest(labels map[feedback.Hash]bool) string {
-	ids := slices.SortedFunc(maps.Keys(labels), func(a, b feedback.Hash) int { return slices.Compare(a[:], b[:]) })
+func digest(set map[feedback.Hash]feedback.Labels) string {
+	ids := slices.SortedFunc(maps.Keys(set), func(a, b feedback.Hash) int { return slices.Compare(a[:], b[:]) })
 	sum := sha256.New()
 	for _, id := range ids {
-		fmt.Fprintln(sum, id, labels[id])
+		labels := set[id]
+		if labels.Aspects == nil {
+			fmt.Fprintln(sum, id, labels.Whole == bag.Violation)
+		} else {
+			fmt.Fprintln(sum, id, labels.Whole, labels.Aspects) // fmt sorts maps
+		}
 	}
 	return hex.EncodeToString(sum.Sum(nil)[:8])
 }
@@ -219,7 +303,7 @@ func (t *trainingRun) write(ctx context.Context, dir string, j *job) (err error)
 			sel.probe = nil // recently scored responses are the better sample
 		}
 		for _, b := range recent {
-			if err := files["probe.jsonl"].add(b, false); err != nil {
+			if err := files["probe.jsonl"].add(b, feedback.Labels{Whole: bag.Compliant}); err != nil {
 				return err
 			}
 		}
@@ -234,13 +318,13 @@ func (t *trainingRun) write(ctx context.Context, dir string, j *job) (err error)
 			continue
 		}
 		done[id] = true
-		if label, ok := sel.train[id]; ok {
-			err = files["bags.jsonl"].add(r.Record.Bag, label)
-		} else if label, ok := sel.holdout[id]; ok {
-			err = files["holdout.jsonl"].add(r.Record.Bag, label)
+		if labels, ok := sel.train[id]; ok {
+			err = files["bags.jsonl"].add(r.Record.Bag, labels)
+		} else if labels, ok := sel.holdout[id]; ok {
+			err = files["holdout.jsonl"].add(r.Record.Bag, labels)
 		}
 		if sel.probe[id] && err == nil {
-			err = files["probe.jsonl"].add(r.Record.Bag, r.Record.Bag.Label == bag.Violation)
+			err = files["probe.jsonl"].add(r.Record.Bag, feedback.LabelsOf(r.Record.Bag))
 		}
 		if err != nil {
 			return err
@@ -272,11 +356,8 @@ func createBags(path string) (*bagFile, error) {
 	return &bagFile{file: f, w: bufio.NewWriter(f)}, nil
 }
 
-func (f *bagFile) add(b bag.Bag, violation bool) error {
-	b.Label = bag.Compliant
-	if violation {
-		b.Label = bag.Violation
-	}
+func (f *bagFile) add(b bag.Bag, labels feedback.Labels) error {
+	b.Label, b.Labels = labels.Whole, labels.Aspects
 	b.Rater, b.Time, b.Witness, b.Spans = "", nil, nil, nil
 	f.count++
 	return bag.Write(f.w, func(yield func(bag.Bag) bool) { yield(b) })

@@ -1,7 +1,9 @@
 package retrain
 
 import (
+	"maps"
 	"math"
+	"slices"
 	"sync"
 
 	"assay/rewardmodel/feedback"
@@ -12,6 +14,21 @@ import (
 type Disagreement struct {
 	Labels  int `json:"labels"`  // new labels of responses that the version has scored
 	Against int `json:"against"` // of these, those that contradict the decision
+	// Aspect is set in the counts of one aspect. Aspects has those of each aspect of
+	// a model with several; the counts above are then of labels of the whole response.
+	Aspect  string                  `json:"-"`
+	Aspects map[string]Disagreement `json:"aspects,omitzero"`
+}
+
+// each returns the counts of the whole response, and of each aspect.
+func (d Disagreement) each() []Disagreement {
+	all := []Disagreement{d}
+	for _, name := range slices.Sorted(maps.Keys(d.Aspects)) {
+		of := d.Aspects[name]
+		of.Aspect = name
+		all = append(all, of)
+	}
+	return all
 }
 
 // Rate is the share of labels that contradict the decision; 0 without labels.
@@ -38,7 +55,7 @@ func (d Disagreement) Lower() float64 {
 // TallySize is the maximum number of responses of a Tally; it drops the oldest.
 const TallySize = 2000
 
-// Tally counts the disagreement with one model version. A response counts
+// Tally counts the disagreement with one model version in one aspect. A response counts
 // once, with its latest label, so that corrections and multiple raters do not add
 // weight. It is safe for concurrent use.
 type Tally struct {

@@ -1,6 +1,7 @@
 package retrain
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"sync"
@@ -19,13 +20,44 @@ const driftLevel = 0.001
 // Drift compares the recent scores of a model version with its reference, by
 // the two-sample Kolmogorov-Smirnov test.
 type Drift struct {
+	// Aspect is the one that is compared, if the model has several: that with the
+	// largest distance; Aspects has the others as well.
+	Aspect  string           `json:"aspect,omitzero"`
+	Aspects map[string]Drift `json:"aspects,omitzero"`
+
 	Reference int     `json:"reference"` // reference scores; 0 until they are complete
 	Recent    int     `json:"recent"`    // scores compared with them
 	Distance  float64 `json:"distance"`  // largest difference of the distribution functions, in [0,1]
 	PValue    float64 `json:"p_value"`   // asymptotic probability of a distance at least as large without a drift
 }
 
-// Window holds scores of bags (violations in [0,1]) of one model version: the
+// LargestDrift is the drift of a model with several aspects, by their names.
+func LargestDrift(aspects map[string]Drift) Drift {
+	out := Drift{PValue: 1}
+	for _, name := range slices.Sorted(maps.Keys(aspects)) {
+		if d := aspects[name]; out.Aspect == "" || d.Distance > out.Distance {
+			out, out.Aspect = d, name
+		}
+	}
+	out.Aspects = aspects
+	return out
+}
+
+// each returns the drift of each aspect.
+func (d Drift) each() []Drift {
+	if d.Aspects == nil {
+		return []Drift{d}
+	}
+	var all []Drift
+	for _, name := range slices.Sorted(maps.Keys(d.Aspects)) {
+		of := d.Aspects[name]
+		of.Aspect = name
+		all = append(all, of)
+	}
+	return all
+}
+
+// Window holds scores of bags (violations in [0,1]) of one model version and aspect: the
 // first of them as reference, unless Reset sets one, and the latest. Adding one
 // takes constant time; the memory is at most twice WindowSize scores. It is safe
 // for concurrent use.

@@ -32,7 +32,7 @@ type fleet struct {
 	current  Current
 	models   map[string]Model
 	files    map[string]bool
-	frozen   map[feedback.Hash]bool
+	frozen   map[feedback.Hash]feedback.Labels
 	events   []Event
 	keys     map[string]bool
 	index    *feedback.Index
@@ -51,12 +51,21 @@ func newFleet() *fleet {
 	return f
 }
 
+func labelOf(violation bool) bag.Label {
+	if violation {
+		return bag.Violation
+	}
+	return bag.Compliant
+}
+
 // say adds the label of a rater.
 func (f *fleet) say(id, rater string, violation bool) {
-	b := bag.Bag{ID: id, Rater: rater, Label: bag.Compliant, Response: "Text of " + id + "."}
-	if violation {
-		b.Label = bag.Violation
-	}
+	f.judge(id, rater, feedback.Labels{Whole: labelOf(violation)})
+}
+
+// judge adds the labels of a rater.
+func (f *fleet) judge(id, rater string, labels feedback.Labels) {
+	b := bag.Bag{ID: id, Rater: rater, Label: labels.Whole, Labels: labels.Aspects, Response: "Text of " + id + "."}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	seq := f.index.Last() + 1
@@ -207,8 +216,8 @@ func (p *process) SetCurrent(_ context.Context, c Current) (Current, error) {
 	})
 }
 
-func (p *process) Frozen(context.Context) (labels map[feedback.Hash]bool, version string, err error) {
-	labels, err = do(p, func() (map[feedback.Hash]bool, error) { return p.frozen, nil })
+func (p *process) Frozen(context.Context) (labels map[feedback.Hash]feedback.Labels, version string, err error) {
+	labels, err = do(p, func() (map[feedback.Hash]feedback.Labels, error) { return p.frozen, nil })
 	return labels, "", err
 }
 
@@ -216,7 +225,7 @@ func (p *process) HoldoutSalt(context.Context) ([]byte, error) {
 	return do(p, func() ([]byte, error) { return []byte(testSalt), nil })
 }
 
-func (p *process) Freeze(_ context.Context, labels map[feedback.Hash]bool, _ string) error {
+func (p *process) Freeze(_ context.Context, labels map[feedback.Hash]feedback.Labels, _ string) error {
 	_, err := do(p, func() (int, error) { p.frozen = labels; return 0, nil })
 	return err
 }

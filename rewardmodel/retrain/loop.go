@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -77,6 +78,7 @@ type Loop struct {
 	staleness staleness
 	counts    counts
 	salt      salt
+	names     names
 	lastError error // what ended the last attempt of the current training run on this replica
 }
 
@@ -86,11 +88,19 @@ type salt struct {
 	value []byte
 }
 
+// names caches the aspects of the current version.
+type names struct {
+	mu      sync.Mutex
+	version string
+	aspects []string
+}
+
 // counts caches the statistics of the feedback, which are slow to count, until
 // new feedback arrives.
 type counts struct {
 	mu          sync.Mutex
 	last, since uint64
+	aspects     []string
 	stats       feedback.Stats
 }
 
@@ -261,11 +271,33 @@ func (l *Loop) situation(ctx context.Context, status Status, current Current) (S
 	if status.Last != nil {
 		since = status.Last.Through
 	}
+	aspects, err := l.aspects(ctx, current.Version)
+	if err != nil {
+		return Situation{}, err
+	}
 	return Situation{
-		Now: time.Now(), Status: status, Since: current.Since,
-		Stats: l.stats(split, since),
+		Now: time.Now(), Status: status, Since: current.Since, Aspects: aspects,
+		Stats: l.stats(split, since, aspects),
 		Drift: l.Signals.Drift(), Disagreement: l.Signals.Disagreement(),
 	}, nil
+}
+
+// aspects returns the names of the aspects of a version that has several; nil: it has
+// one, or was registered by a release that knew only one.
+func (l *Loop) aspects(ctx context.Context, version string) ([]string, error) {
+	l.names.mu.Lock()
+	defer l.names.mu.Unlock()
+	if version == l.names.version { // "", before any is current, has none
+		return l.names.aspects, nil
+	}
+	m, err := l.Models.Model(ctx, version)
+	if err != nil && !errors.Is(err, ErrNoModel) {
+		return nil, fmt.Errorf("the aspects of %s: %w", version, err)
+	}
+	if err == nil {
+		l.names.version, l.names.aspects = version, m.Aspects
+	}
+	return m.Aspects, nil
 }
 
 // split returns the division of the responses, which is the same on every replica.
@@ -282,13 +314,13 @@ func (l *Loop) split(ctx context.Context) (feedback.Split, error) {
 	return feedback.Split{Share: l.policy.HoldoutShare, Salt: l.salt.value}, nil
 }
 
-func (l *Loop) stats(split feedback.Split, since uint64) feedback.Stats {
+func (l *Loop) stats(split feedback.Split, since uint64, aspects []string) feedback.Stats {
 	l.counts.mu.Lock()
 	defer l.counts.mu.Unlock()
 	index := l.Labels.Index()
-	if last := index.Last(); last != l.counts.last || since != l.counts.since || last == 0 {
-		l.counts.stats = index.Stats(split, since)
-		l.counts.last, l.counts.since = last, since
+	if last := index.Last(); last != l.counts.last || since != l.counts.since || last == 0 || !slices.Equal(aspects, l.counts.aspects) {
+		l.counts.stats = index.Stats(split, since, aspects...)
+		l.counts.last, l.counts.since, l.counts.aspects = last, since, aspects
 	}
 	return l.counts.stats
 }

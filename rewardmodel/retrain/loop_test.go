@@ -47,7 +47,7 @@ func TestLoopRejects(t *testing.T) {
 
 	// The training data is no longer new.
 	f.label(60, 10)
-	_, decision, err := NewLoop(Config{}, testPolicy(), Parts{Statuses: &process{fleet: f}, Currents: &process{fleet: f}, Holdout: &process{fleet: f},
+	_, decision, err := NewLoop(Config{}, testPolicy(), Parts{Statuses: &process{fleet: f}, Currents: &process{fleet: f}, Models: &process{fleet: f}, Holdout: &process{fleet: f},
 		Labels: &process{fleet: f}, Signals: &process{fleet: f}}, zerolog.Nop()).Outlook(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, TriggerNone, decision.Trigger)
@@ -245,13 +245,13 @@ func TestCollect(t *testing.T) {
 			break
 		}
 	}
-	f.frozen = map[feedback.Hash]bool{}
+	f.frozen = map[feedback.Hash]feedback.Labels{}
 	for b := range f.index.Bags(testSplit()) {
 		if b.HeldOut && !b.Disputed {
-			f.frozen[b.ID] = b.Violation
+			f.frozen[b.ID] = feedback.Labels{Whole: labelOf(b.Violation)}
 		}
 	}
-	before := f.frozen[feedback.HashOf(held)]
+	before := f.frozen[feedback.HashOf(held)].Whole == bag.Violation
 	f.say(held, "anna", !before) // poison
 
 	dir := t.TempDir()
@@ -267,7 +267,7 @@ func TestCollect(t *testing.T) {
 	require.Equal(t, 40, j.Data.Bags)
 	require.Len(t, heldOut, j.Data.HeldOut)
 	require.Equal(t, before, heldOut[held] == bag.Violation, "the frozen label judges")
-	require.Equal(t, !before, j.labels()[feedback.HashOf(held)], "the next promotion freezes the new one")
+	require.Equal(t, !before, j.Holdout[feedback.HashOf(held).String()], "the next promotion freezes the new one")
 	for id := range trained {
 		require.NotContains(t, heldOut, id)
 		require.False(t, sides[feedback.HashOf(id)])

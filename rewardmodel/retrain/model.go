@@ -53,8 +53,9 @@ type Model struct {
 	Method    string    `json:"method,omitzero"`
 	Threshold float64   `json:"threshold"` // T of the default aggregate, in [0,1]
 	Labels    []string  `json:"labels,omitzero"`
-	By        string    `json:"by"`     // who promoted or rejected it: "gate", or the name of a token
-	Reason    string    `json:"reason"` // why, in a sentence
+	Aspects   []string  `json:"aspects,omitzero"` // the names of several; nil: one
+	By        string    `json:"by"`               // who promoted or rejected it: "gate", or the name of a token
+	Reason    string    `json:"reason"`           // why, in a sentence
 	Data      *Data     `json:"data,omitzero"`
 	// Gate is the report of package gate.
 	Gate  jsontext.Value  `json:"gate,omitzero"`
@@ -77,19 +78,29 @@ type File struct {
 
 // Data describes the training and evaluation data of a model.
 type Data struct {
-	Training   string         `json:"training"` // ID of the training run
-	Trigger    Trigger        `json:"trigger"`
-	Reason     string         `json:"reason"`     // of the trigger, in a sentence
-	Through    uint64         `json:"through"`    // the last sequence of ASSAY_FEEDBACK that was read
-	Bags       int            `json:"bags"`       // trained on
-	Violations int            `json:"violations"` // of these
-	New        int            `json:"new"`        // of these, labeled or changed since the previous training run
-	HeldOut    int            `json:"held_out"`   // bags that the gate used
-	Disputed   int            `json:"disputed"`   // omitted: the raters disagree
-	Raters     int            `json:"raters"`
-	Digest     string         `json:"digest"` // of the IDs and labels of the training bags
-	Settings   map[string]any `json:"settings,omitzero"`
-	Seconds    float64        `json:"seconds"` // duration of training and gate
+	Training   string  `json:"training"` // ID of the training run
+	Trigger    Trigger `json:"trigger"`
+	Reason     string  `json:"reason"`     // of the trigger, in a sentence
+	Through    uint64  `json:"through"`    // the last sequence of ASSAY_FEEDBACK that was read
+	Bags       int     `json:"bags"`       // trained on
+	Violations int     `json:"violations"` // of these
+	New        int     `json:"new"`        // of these, labeled or changed since the previous training run
+	HeldOut    int     `json:"held_out"`   // bags that the gate used
+	Disputed   int     `json:"disputed"`   // omitted: the raters disagree
+	Raters     int     `json:"raters"`
+	Digest     string  `json:"digest"` // of the IDs and labels of the training bags
+	// Aspects counts the labels of each aspect of a model with several.
+	Aspects  map[string]AspectData `json:"aspects,omitzero"`
+	Settings map[string]any        `json:"settings,omitzero"`
+	Seconds  float64               `json:"seconds"` // duration of training and gate
+}
+
+// AspectData counts the labels of one aspect; its fields are as in Data.
+type AspectData struct {
+	Bags              int `json:"bags"`
+	Violations        int `json:"violations"`
+	HeldOut           int `json:"held_out"`
+	HeldOutViolations int `json:"held_out_violations"`
 }
 
 // Current names the version that every replica serves.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,13 +23,14 @@ type Policy struct {
 	Auto bool
 	// MinBags new bags start a training run when MinEach of them have each
 	// label; with 0 no number of bags does. MinEach bags of each label is also
-	// the minimum for any training run.
+	// the minimum for any training run. Of a model with several aspects, one of
+	// them must reach the minimums for each label.
 	MinBags, MinEach int
 	// Cooldown is the time between the end of a training run and the start of the
 	// next. Each failure in a row doubles it, up to a day.
 	Cooldown time.Duration
 	// Drift is the Kolmogorov-Smirnov distance in (0,1) above which the
-	// distribution of the scores has drifted; 0: off. It requires DriftMin recent
+	// distribution of the scores, of any aspect, has drifted; 0: off. It requires DriftMin recent
 	// scores.
 	Drift    float64
 	DriftMin int
@@ -101,6 +103,8 @@ type Situation struct {
 	// ended with a promotion or a rejection. What a failed one read is still new.
 	Stats  feedback.Stats
 	Status Status
+	// Aspects are the names of the aspects of the current version if it has several.
+	Aspects []string
 	// Since is when the current version became current. The schedule counts
 	// from there until a training run has ended.
 	Since        time.Time
@@ -145,7 +149,7 @@ func (p Policy) now(s Situation) Decision {
 	if asked == nil && !p.Auto {
 		return Decision{Wait: "automatic training is off; start a training run by hand"}
 	}
-	if missing := p.missing(s.Stats); missing != "" {
+	if missing := p.missing(s); missing != "" {
 		if asked != nil {
 			missing = fmt.Sprintf("%s requested a training run, but there is not enough data to judge it: %s", cmp.Or(asked.By, "somebody"), missing)
 		}
@@ -168,11 +172,11 @@ func (p Policy) now(s Situation) Decision {
 
 // triggered evaluates the automatic triggers.
 func (p Policy) triggered(s Situation) Decision {
-	if p.enoughNew(s.Stats) {
+	if p.enoughNew(s) {
 		return Decision{Trigger: TriggerBags, Reason: fmt.Sprintf("%d new bags, %d of them violations",
 			s.Stats.New.Bags, s.Stats.New.Violations)}
 	}
-	wait := p.missingNew(s.Stats)
+	wait := p.missingNew(s)
 	if s.Stats.New.Bags < 1 {
 		return Decision{Wait: wait}
 	}
@@ -182,20 +186,37 @@ func (p Policy) triggered(s Situation) Decision {
 		return Decision{Wait: fmt.Sprintf("%s; drift, disagreement and the schedule wait for %d after the rejection of %s",
 			wait, p.MinEach, last.Version)}
 	}
-	switch d := s.Disagreement; {
-	case p.Disagreement > 0 && d.Labels >= p.DisagreementMin && d.Lower() > p.Disagreement:
+	if d, found := first(s.Disagreement.each(), p.disagrees); found {
 		return Decision{Trigger: TriggerDisagreement, Reason: fmt.Sprintf(
-			"%d of %d new labels contradict the model's decision (%.0f %%, at least %.0f %% with 95 %% confidence; the limit is %.0f %%)",
-			d.Against, d.Labels, 100*d.Rate(), 100*d.Lower(), 100*p.Disagreement)}
-	case p.drifted(s.Drift):
+			"%d of %d new labels%s contradict the model's decision (%.0f %%, at least %.0f %% with 95 %% confidence; the limit is %.0f %%)",
+			d.Against, d.Labels, of(d.Aspect), 100*d.Rate(), 100*d.Lower(), 100*p.Disagreement)}
+	}
+	if d, found := first(s.Drift.each(), p.drifted); found {
 		return Decision{Trigger: TriggerDrift, Reason: fmt.Sprintf(
-			"the distribution of the last %d scores differs from that of the %d reference scores (Kolmogorov-Smirnov distance %.2f, p = %.1g; the limit is %.2f)",
-			s.Drift.Recent, s.Drift.Reference, s.Drift.Distance, s.Drift.PValue, p.Drift)}
-	case p.Every > 0 && !s.Now.Before(p.due(s)):
+			"the distribution of the last %d scores%s differs from that of the %d reference scores (Kolmogorov-Smirnov distance %.2f, p = %.1g; the limit is %.2f)",
+			d.Recent, of(d.Aspect), d.Reference, d.Distance, d.PValue, p.Drift)}
+	}
+	if p.Every > 0 && !s.Now.Before(p.due(s)) {
 		return Decision{Trigger: TriggerSchedule, Reason: fmt.Sprintf("%v have passed since the last training run, and %d bags are new",
 			p.Every, s.Stats.New.Bags)}
 	}
 	return Decision{Wait: wait}
+}
+
+// of names an aspect after a count; "" for that of the whole response.
+func of(aspect string) string {
+	if aspect == "" {
+		return ""
+	}
+	return " of the aspect " + aspect
+}
+
+// first returns the first element for which is holds.
+func first[T any](all []T, is func(T) bool) (out T, found bool) {
+	if i := slices.IndexFunc(all, is); i >= 0 {
+		return all[i], true
+	}
+	return out, false
 }
 
 // drifted reports whether the scores have drifted, by a relevant and statistically
@@ -204,8 +225,31 @@ func (p Policy) drifted(d Drift) bool {
 	return p.Drift > 0 && d.Recent >= p.DriftMin && d.Distance > p.Drift && d.PValue < driftLevel
 }
 
-// missing describes the data that training and gate lack; "": none.
-func (p Policy) missing(st feedback.Stats) string {
+// disagrees reports whether too many labels contradict the model, beyond chance.
+func (p Policy) disagrees(d Disagreement) bool {
+	return p.Disagreement > 0 && d.Labels >= p.DisagreementMin && d.Lower() > p.Disagreement
+}
+
+// missing describes the data that training and gate lack; "": none. Of several
+// aspects, one with enough labels is enough.
+func (p Policy) missing(s Situation) string {
+	if len(s.Aspects) == 0 {
+		return p.missingOf(feedback.AspectStats{Bags: s.Stats.Bags, Violations: s.Stats.Violations,
+			HeldOut: s.Stats.HeldOut, HeldOutViolations: s.Stats.HeldOutViolations})
+	}
+	var missing []string
+	for _, aspect := range s.Aspects {
+		of := p.missingOf(s.Stats.Aspects[aspect])
+		if of == "" {
+			return ""
+		}
+		missing = append(missing, aspect+": "+of)
+	}
+	return "no aspect has enough labels: " + strings.Join(missing, "; ")
+}
+
+// missingOf is missing for one aspect.
+func (p Policy) missingOf(st feedback.AspectStats) string {
 	violations := st.Violations
 	compliant := st.Bags - violations
 	if violations < p.MinEach || compliant < p.MinEach {
@@ -236,16 +280,43 @@ func (p Policy) missingHeldOut(violations, compliant int) string {
 		strings.Join(waiting, ", "), p.HoldoutShare)
 }
 
-func (p Policy) enoughNew(st feedback.Stats) bool {
-	return p.MinBags > 0 && st.New.Bags >= p.MinBags && min(st.New.Violations, st.New.Bags-st.New.Violations) >= p.MinEach
+// enoughNew reports whether there are enough new bags, of both labels in an aspect
+// that can be judged.
+func (p Policy) enoughNew(s Situation) bool {
+	each := func(fresh feedback.NewCounts) bool {
+		return min(fresh.Violations, fresh.Bags-fresh.Violations) >= p.MinEach
+	}
+	if p.MinBags == 0 || s.Stats.New.Bags < p.MinBags {
+		return false
+	}
+	if len(s.Aspects) == 0 {
+		return each(s.Stats.New)
+	}
+	return slices.ContainsFunc(s.Aspects, func(aspect string) bool {
+		st := s.Stats.Aspects[aspect]
+		return each(st.New) && p.missingOf(st) == ""
+	})
 }
 
-func (p Policy) missingNew(st feedback.Stats) string {
+func (p Policy) missingNew(s Situation) string {
+	fresh := s.Stats.New
 	if p.MinBags == 0 {
-		return fmt.Sprintf("%d new bags; their number does not start a training run; waiting for another trigger", st.New.Bags)
+		return fmt.Sprintf("%d new bags; their number does not start a training run; waiting for another trigger", fresh.Bags)
 	}
-	return fmt.Sprintf("%d of %d new bags (%d violating, %d compliant; at least %d of each)", st.New.Bags, p.MinBags,
-		st.New.Violations, st.New.Bags-st.New.Violations, p.MinEach)
+	if len(s.Aspects) == 0 {
+		return fmt.Sprintf("%d of %d new bags (%d violating, %d compliant; at least %d of each)", fresh.Bags, p.MinBags,
+			fresh.Violations, fresh.Bags-fresh.Violations, p.MinEach)
+	}
+	var each []string
+	for _, aspect := range s.Aspects {
+		st := s.Stats.Aspects[aspect]
+		text := fmt.Sprintf("%s: %d violating, %d compliant", aspect, st.New.Violations, st.New.Bags-st.New.Violations)
+		if missing := p.missingOf(st); missing != "" {
+			text += " (in all " + missing + ")"
+		}
+		each = append(each, text)
+	}
+	return fmt.Sprintf("%d of %d new bags (%s; at least %d of each in one aspect)", fresh.Bags, p.MinBags, strings.Join(each, "; "), p.MinEach)
 }
 
 // maxCooldown bounds the doubling of the cool-down. firstRetry is the minimum

@@ -82,7 +82,11 @@ func (t *trainingRun) publish(ctx context.Context, j *job, m Model, better bool)
 			return Outcome{}, err // ErrChanged: the next attempt checks again
 		}
 	}
-	if err := t.Holdout.Freeze(ctx, j.labels(), m.Version); err != nil {
+	labels, err := feedback.LoadLabels(j.Holdout, j.HoldoutAspects)
+	if err != nil {
+		return Outcome{}, err
+	}
+	if err := t.Holdout.Freeze(ctx, labels, m.Version); err != nil {
 		return Outcome{}, err
 	}
 	details, err := json.Marshal(m.Data)
@@ -96,17 +100,6 @@ func (t *trainingRun) publish(ctx context.Context, j *job, m Model, better bool)
 	}
 	out := Outcome{Result: ResultPromoted, Version: m.Version, Reason: m.Reason, Through: m.Data.Through}
 	return out, retire(ctx, t.Models, t.Currents, t.cfg.Keep)
-}
-
-// labels returns the labels of the hold-out, by the hash of the ID.
-func (j *job) labels() map[feedback.Hash]bool {
-	out := make(map[feedback.Hash]bool, len(j.Holdout))
-	for text, violation := range j.Holdout {
-		if id, err := feedback.ParseHash(text); err == nil { // we wrote it
-			out[id] = violation
-		}
-	}
-	return out
 }
 
 // maxPrevious is the maximum number of rollbacks.

@@ -40,8 +40,8 @@ type Currents interface {
 type Holdout interface {
 	// HoldoutSalt returns the secret of feedback.Split, which never changes.
 	HoldoutSalt(ctx context.Context) ([]byte, error)
-	Frozen(ctx context.Context) (labels map[feedback.Hash]bool, version string, err error)
-	Freeze(ctx context.Context, labels map[feedback.Hash]bool, version string) error
+	Frozen(ctx context.Context) (labels map[feedback.Hash]feedback.Labels, version string, err error)
+	Freeze(ctx context.Context, labels map[feedback.Hash]feedback.Labels, version string) error
 }
 
 // Journal stores events.
@@ -77,8 +77,8 @@ type Worker interface {
 	// Gate compares the candidate with the current model on bag files, and
 	// writes its calibration into it when it passes.
 	Gate(ctx context.Context, files GateFiles) (Verdict, error)
-	// Describe reads the metadata of a checkpoint: version, threshold, method,
-	// labels, time.
+	// Describe reads the metadata of a checkpoint: version, aspects, threshold,
+	// method, labels, time.
 	Describe(dir string) (Model, error)
 }
 

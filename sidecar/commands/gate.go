@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"assay/internal/durable"
+	"assay/rewardmodel"
 	"assay/rewardmodel/calibration"
 	"assay/rewardmodel/checkpoint"
 	"assay/rewardmodel/gate"
@@ -53,7 +54,10 @@ func (*Gate) Help() string {
     assay gate --current models/default --candidate models/mine --holdout holdout.jsonl --probe recent.jsonl --write
 
 Prints a JSON report. Exits with 0 if the candidate passes, and with 1 if it does not ("promote" is false, and
-"reasons" lists why). A failure also exits with 1, but prints no report.`
+"reasons" lists why). A failure also exits with 1, but prints no report.
+
+Each aspect (rule) of a model with several is judged on the bags that have a label of it, and any can reject the
+candidate; "aspects" has the report of each. At least one aspect needs --min-bags of each label.`
 }
 
 // Defaults are the default values of the flags in this package and of the gate flags of the service.
@@ -105,20 +109,10 @@ func (c *Gate) Run(a *cli.App) error {
 		return err
 	}
 	s := gateScorer{app: a, compute: c.Compute(), sets: sets}
-	var in gate.Input
-	if in.Current, err = s.current(ctx, current, c.AllowUntrained); err != nil {
+	in, err := s.input(ctx, gateModels{current: current, candidate: dir, anchor: anchor, regressionAnchor: regressionAnchor, allowUntrained: c.AllowUntrained})
+	if err != nil {
 		return err
 	}
-	if in.Candidate, err = s.candidate(ctx, dir); err != nil {
-		return err
-	}
-	if in.HoldoutAnchor, err = s.reference(ctx, "--anchor", anchor, sets.holdout); err != nil {
-		return err
-	}
-	if in.RegressionAnchor, err = s.reference(ctx, "--regression-anchor", regressionAnchor, sets.regression); err != nil {
-		return err
-	}
-	in.Holdout, in.Regression, in.Probe = sets.holdout.bags(), sets.regression.bags(), sets.probe.bags()
 	report, err := gate.Decide(cfg, in)
 	if err != nil {
 		return err
@@ -174,28 +168,49 @@ func (c *Gate) print(a *cli.App, report gate.Report) error {
 	return err
 }
 
-// store writes the calibration and the metrics of the candidate to its assay.json.
+// store writes the calibrations and the metrics of the candidate to its assay.json.
 func store(dir string, report gate.Report) error {
 	return checkpoint.UpdateManifest(dir, func(m *checkpoint.Manifest) {
-		m.Calibration = nil
-		for aggregate, curve := range report.Calibration {
-			if m.Calibration == nil {
-				m.Calibration = map[string]calibration.Map{}
+		m.Calibration = curves(report.Calibration)
+		for i, a := range m.Aspects {
+			fitted := report.Calibration
+			if of, several := report.Aspects[a.Name]; several {
+				fitted = of.Calibration
 			}
-			m.Calibration[string(aggregate)] = curve
+			m.Aspects[i].Calibration = curves(fitted)
 		}
 		if m.Metrics == nil {
 			m.Metrics = map[string]float64{}
 		}
-		for set, compared := range map[string]*gate.Comparison{"holdout": report.Holdout, "regression": report.Regression} {
-			if compared == nil {
-				continue
-			}
-			for metric, pair := range compared.Metrics {
-				m.Metrics[set+"."+string(metric)] = pair.Candidate
-			}
+		addMetrics(m.Metrics, "", report.Holdout, report.Regression)
+		for name, a := range report.Aspects {
+			addMetrics(m.Metrics, name+".", a.Holdout, a.Regression)
 		}
 	})
+}
+
+// curves are the calibrations of the manifest; nil if there are none.
+func curves(fitted rewardmodel.Calibration) map[string]calibration.Map {
+	if len(fitted) == 0 {
+		return nil
+	}
+	out := map[string]calibration.Map{}
+	for aggregate, curve := range fitted {
+		out[string(aggregate)] = curve
+	}
+	return out
+}
+
+// addMetrics adds the candidate's metrics by the name of the set, the aspect and the metric.
+func addMetrics(to map[string]float64, aspect string, holdout, regression *gate.Comparison) {
+	for set, compared := range map[string]*gate.Comparison{"holdout": holdout, "regression": regression} {
+		if compared == nil {
+			continue
+		}
+		for metric, pair := range compared.Metrics {
+			to[set+"."+aspect+string(metric)] = pair.Candidate
+		}
+	}
 }
 
 // read reads the hold-out, the regression set and the probe set.

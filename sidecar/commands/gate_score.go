@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"assay/rewardmodel"
-	"assay/rewardmodel/bag"
 	"assay/rewardmodel/checkpoint"
+	"assay/rewardmodel/feedback"
 	"assay/rewardmodel/gate"
 	"assay/rewardmodel/logistic"
 	"assay/sidecar/cli"
@@ -21,15 +21,10 @@ type gateSets struct{ holdout, regression, probe gateSet }
 
 func (s *gateSets) all() []*gateSet { return []*gateSet{&s.holdout, &s.regression, &s.probe} }
 
-// gateSet is a set of responses and, once scored, the margins of both models.
+// gateSet is a set of responses.
 type gateSet struct {
-	items              []rewardmodel.Item
-	violation          []bool // the labels; nil if the set has none
-	current, candidate gate.Margins
-}
-
-func (s gateSet) bags() gate.Bags {
-	return gate.Bags{Violation: s.violation, Current: s.current, Candidate: s.candidate}
+	items  []rewardmodel.Item
+	labels []feedback.Labels // nil if the set has none
 }
 
 // readLabelled reads a bag file and skips empty responses.
@@ -41,7 +36,7 @@ func readLabelled(a *cli.App, flag, name string) (gateSet, error) {
 		}
 		if it := localmodel.ItemOf(b); hasText(it) {
 			set.items = append(set.items, it)
-			set.violation = append(set.violation, b.Label == bag.Violation)
+			set.labels = append(set.labels, feedback.LabelsOf(b))
 		}
 	}
 	if len(set.items) == 0 {
@@ -96,84 +91,93 @@ type gateScorer struct {
 	sets    *gateSets
 }
 
-// current sets the current model's margins of every response.
-func (s gateScorer) current(ctx context.Context, dir string, allowUntrained bool) (gate.Model, error) {
-	model, margins, err := s.score(ctx, dir, allowUntrained)
-	if err != nil {
-		return model, fmt.Errorf("--current: %w", err)
-	}
-	for i, set := range s.sets.all() {
-		set.current = margins[i]
-	}
-	return model, nil
+// gateModels are the directories of the models that the gate compares; an anchor may be "".
+type gateModels struct {
+	current, candidate, anchor, regressionAnchor string
+	allowUntrained                               bool
 }
 
-// reference returns the margins of an anchor on one set; nil without an anchor or a set.
-func (s gateScorer) reference(ctx context.Context, flag, dir string, set gateSet) (*gate.Reference, error) {
+// scoredSets are the scores of one model on some sets.
+type scoredSets struct {
+	version   string
+	untrained bool
+	aspects   []rewardmodel.Aspect
+	margins   []setMargins // of each set
+}
+
+// setMargins are the margins of the responses of a set: for each aspect, and of the verdict on the whole response, whose
+// threshold is at 0.
+type setMargins struct {
+	aspects []gate.Margins
+	whole   gate.Margins
+}
+
+// reference returns the scores of an anchor on one set; nil without an anchor or a set.
+func (s gateScorer) reference(ctx context.Context, flag, dir string, set gateSet) (*scoredSets, error) {
 	if dir == "" || len(set.items) == 0 {
 		return nil, nil
 	}
 	s.sets = &gateSets{holdout: set}
-	model, margins, err := s.score(ctx, dir, true) // an untrained anchor is a low bar, not an error
+	out, err := s.score(ctx, dir, true) // an untrained anchor is a low bar, not an error
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", flag, err)
 	}
-	return &gate.Reference{Model: model, Margins: margins[0]}, nil
+	return &out, nil
 }
 
-// candidate sets the candidate's margins of every response. They are NaN if its weights or scores are not finite; the
+// candidate returns the candidate's margins of every response. They are NaN if its weights or scores are not finite; the
 // gate rejects it for that.
-func (s gateScorer) candidate(ctx context.Context, dir string) (gate.Model, error) {
-	model, margins, err := s.score(ctx, dir, false)
+func (s gateScorer) candidate(ctx context.Context, dir string) (scoredSets, error) {
+	out, err := s.score(ctx, dir, false)
 	if errors.Is(err, rewardmodel.ErrModel) || errors.Is(err, checkpoint.ErrNotFinite) {
 		s.app.Log.Warn().Err(err).Msg("the candidate has non-finite weights or scores")
-		margins, err = nil, nil
+		out.margins, err = nil, nil
 		for _, set := range s.sets.all() {
-			margins = append(margins, nanMargins(len(set.items)))
+			nan := setMargins{whole: nanMargins(len(set.items))}
+			for range out.aspects {
+				nan.aspects = append(nan.aspects, nanMargins(len(set.items)))
+			}
+			out.margins = append(out.margins, nan)
 		}
 	}
-	if err != nil {
-		return model, fmt.Errorf("--candidate: %w", err)
-	}
-	for i, set := range s.sets.all() {
-		set.candidate = margins[i]
-	}
-	return model, nil
+	return out, err
 }
 
 // score returns the margins of each set. If it fails after the model was opened, out has the fields read until then.
-func (s gateScorer) score(ctx context.Context, dir string, allowUntrained bool) (out gate.Model, all []gate.Margins, err error) {
+func (s gateScorer) score(ctx context.Context, dir string, allowUntrained bool) (out scoredSets, err error) {
 	m, err := localmodel.Config{Model: dir, AllowUntrained: allowUntrained, Compute: s.compute}.Open()
 	if err != nil {
-		return out, nil, err
+		return out, err
 	}
 	defer func() { err = errors.Join(err, m.Close()) }()
-	if out.Version, err = m.Version(ctx); err != nil {
-		return out, nil, err
+	if out.version, err = m.Version(ctx); err != nil {
+		return out, err
 	}
-	first := m.Aspects()[0]
-	out.Thresholds, out.Calibration, out.Untrained = first.Thresholds, first.Calibration, !m.Checkpoint.HasClassifier()
+	out.aspects, out.untrained = m.Aspects(), !m.Checkpoint.HasClassifier()
 	model, err := m.Load(ctx, rewardmodel.ScorerConfig{
 		MaxInstances: math.MaxInt32, MaxQueueTokens: localmodel.UnboundedQueue,
 		CacheBytes: 64 << 20, // the same responses may be in several sets
 	}, nil)
 	if err != nil {
-		return out, nil, err
+		return out, err
 	}
 	defer func() { err = errors.Join(err, model.Close()) }()
 	for _, set := range s.sets.all() {
-		margins, err := s.margins(ctx, model, set.items)
+		margins, err := s.margins(ctx, model, out.aspects, set.items)
 		if err != nil {
-			return out, nil, err
+			return out, err
 		}
-		all = append(all, margins)
+		out.margins = append(out.margins, margins)
 	}
-	return out, all, nil
+	return out, nil
 }
 
 // margins scores responses as the service would.
-func (s gateScorer) margins(ctx context.Context, model scorer, items []rewardmodel.Item) (gate.Margins, error) {
-	out := gate.Margins{}
+func (s gateScorer) margins(ctx context.Context, model scorer, aspects []rewardmodel.Aspect, items []rewardmodel.Item) (setMargins, error) {
+	out := setMargins{aspects: make([]gate.Margins, len(aspects)), whole: gate.Margins{}}
+	for i := range aspects {
+		out.aspects[i] = gate.Margins{}
+	}
 	if len(items) == 0 {
 		return out, nil
 	}
@@ -181,29 +185,47 @@ func (s gateScorer) margins(ctx context.Context, model scorer, items []rewardmod
 	defer shown.Finish()
 	for at := 0; at < len(items); at += evalBatch {
 		batch := items[at:min(at+evalBatch, len(items))]
-		answer, err := model.Score(ctx, rewardmodel.Request{Responses: batch})
+		answer, err := model.Score(ctx, rewardmodel.Request{Responses: batch, Options: rewardmodel.Options{Aspects: true}})
 		if err != nil {
-			return nil, err
+			return out, err
 		}
 		for i, result := range answer.Results {
-			instances := instanceMargins(batch[i], result)
-			for _, a := range rewardmodel.Aggregates() {
-				out[a] = append(out[a], a.Margin(instances, rewardmodel.DefaultTopK))
-			}
+			out.add(batch[i], result, aspects)
 		}
 		shown.Add(len(batch), len(batch))
 	}
 	return out, nil
 }
 
-// instanceMargins are the logits of the violations of all instances that are not blank.
-func instanceMargins(it rewardmodel.Item, r rewardmodel.Result) []float32 {
+// add adds the margins of a response.
+func (m setMargins) add(it rewardmodel.Item, r rewardmodel.Result, aspects []rewardmodel.Aspect) {
+	const top = rewardmodel.AggregateMax
+	worst := math.Inf(-1)
+	for i, aspect := range aspects {
+		instances := instanceMargins(it, r, aspect.Name)
+		for _, a := range rewardmodel.Aggregates() {
+			m.aspects[i][a] = append(m.aspects[i][a], a.Margin(instances, rewardmodel.DefaultTopK))
+		}
+		if aspect.Weight > 0 {
+			worst = max(worst, last(m.aspects[i][top])-logistic.Logit(aspect.Threshold(top)))
+		}
+	}
+	m.whole[top] = append(m.whole[top], min(max(worst, -maxMargin), maxMargin))
+}
+
+// maxMargin bounds the margins of verdicts, which a threshold of 0 or 1 makes infinite.
+const maxMargin = 100
+
+func last(values []float64) float64 { return values[len(values)-1] }
+
+// instanceMargins are the logits of the violations of one aspect, of all instances that are not blank.
+func instanceMargins(it rewardmodel.Item, r rewardmodel.Result, aspect string) []float32 {
 	var out []float32
 	for i, instance := range r.Instances {
 		if it.Instances != nil && strings.TrimSpace(it.Instances[i]) == "" {
 			continue
 		}
-		out = append(out, float32(logistic.Logit(instance.Violation)))
+		out = append(out, float32(logistic.Logit(instance.Aspects[aspect])))
 	}
 	return out
 }

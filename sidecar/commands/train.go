@@ -192,7 +192,7 @@ func (c *Train) aspects(base *checkpoint.Checkpoint) ([]encoder.AspectInit, erro
 		}
 		out = append(out, encoder.AspectInit{Name: name})
 	}
-	if len(had) == 1 && had[0].Name == rewardmodel.DefaultAspect && !slices.Contains(c.Aspects, rewardmodel.DefaultAspect) {
+	if base.HasClassifier() && len(had) == 1 && had[0].Name == rewardmodel.DefaultAspect && !slices.Contains(c.Aspects, rewardmodel.DefaultAspect) {
 		out[0].From = rewardmodel.DefaultAspect
 	}
 	return out, nil

@@ -16,7 +16,7 @@ import (
 type RetrainFlags struct {
 	TrainAuto            bool          `default:"${train_auto}" negatable:"" help:"Start training runs automatically; with --no-train-auto, only on request."`
 	TrainMinBags         int           `default:"${train_min_bags}" help:"New labelled responses that start a training run; 0: no such trigger."`
-	TrainMinEach         int           `default:"${train_min_each}" help:"Minimum responses per label among the new ones, and in the training set."`
+	TrainMinEach         int           `default:"${train_min_each}" help:"Minimum responses per label among the new ones, and in the training set; of a model with several aspects, in at least one of them."`
 	TrainCooldown        time.Duration `default:"${train_cooldown}" help:"Cooldown after a training run; doubled for each consecutive failure."`
 	TrainEvery           time.Duration `default:"${train_every}" help:"Interval of scheduled training runs, skipped without new labels; 0: no schedule."`
 	TrainDrift           float64       `default:"${train_drift}" help:"Kolmogorov-Smirnov distance between current scores and those after the promotion that starts a training run; 0: no such trigger."`
@@ -24,7 +24,7 @@ type RetrainFlags struct {
 	TrainDisagreement    float64       `default:"${train_disagreement}" help:"Share of new labels that contradict the model's decision that starts a training run; 0: no such trigger."`
 	TrainDisagreementMin int           `default:"${train_disagreement_min}" help:"Minimum labels for the disagreement trigger."`
 	HoldoutShare         float64       `default:"${holdout_share}" help:"Share of the labelled responses in the hold-out, which evaluates candidates and is never trained on; responses to the same prompt stay together."`
-	HoldoutMin           int           `default:"${holdout_min}" help:"Minimum held-out responses per label to train or promote. With fewer than ${default}, the gate can promote worse models."`
+	HoldoutMin           int           `default:"${holdout_min}" help:"Minimum held-out responses per label to train or promote; of a model with several aspects, in at least one of them. With fewer than ${default}, the gate can promote worse models."`
 
 	TrainFrom    string        `default:"${train_from}" enum:"base,current" help:"Model to fine-tune (${enum}): base, always --model; current, the model that serves."`
 	TrainMaxBags int           `default:"${train_max_bags}" help:"Maximum labelled responses per training run, newest first."`

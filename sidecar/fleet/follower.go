@@ -74,7 +74,7 @@ func (f *follower) serve(ctx context.Context, wanted retrain.Current) error {
 		f.log.Info().Str("version", wanted.Version).Str("before", before).Str("by", wanted.By).Str("reason", wanted.Reason).
 			Msg("promoted model version loaded")
 	}
-	f.monitor.watch(wanted.Version)
+	f.monitor.watch(wanted.Version, aspectsOf(f.versions, wanted.Version))
 	if err := f.dirs.prune(f.needed(ctx, wanted)); err != nil {
 		f.log.Warn().Err(err).Msg("cannot remove cached models that are no longer needed")
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 	"golang.org/x/sync/errgroup"
 
@@ -46,6 +47,7 @@ type LearningConfig struct {
 	Replica *Replica
 	Dirs    *CheckpointDirs
 	Trains  bool
+	Metrics prometheus.Registerer // of a process that scores
 	Log     zerolog.Logger
 }
 
@@ -73,7 +75,7 @@ func NewLearning(ctx context.Context, cfg LearningConfig, q *queue.Queue, versio
 	}
 	var signals retrain.Signals = noSignals{}
 	if versions != nil {
-		l.monitor = newMonitor(registry, versions, cfg.Log)
+		l.monitor = newMonitor(registry, versions, cfg.Metrics, cfg.Log)
 		signals = l.monitor
 		l.labels.OnAppend(l.monitor.addLabels)
 	}
@@ -119,7 +121,7 @@ func (l *Learning) Join(ctx context.Context, pin string) error {
 		if err := l.versions.Promote(ctx, pin); err != nil {
 			return fmt.Errorf("--pin %s: %w", pin, err)
 		}
-		l.monitor.watch(pin)
+		l.monitor.watch(pin, aspectsOf(l.versions, pin))
 		return nil
 	}
 	current, err := l.registry.Current(ctx)
@@ -167,6 +169,18 @@ func (l *Learning) train(ctx context.Context) error {
 	return nil
 }
 
+// aspectsOf returns the names of the aspects of a loaded version.
+func aspectsOf(set *versions.Set, version string) (names []string) {
+	for _, v := range set.List() {
+		if v.Version == version {
+			for _, a := range v.Aspects {
+				names = append(names, a.Name)
+			}
+		}
+	}
+	return names
+}
+
 // recent returns recently scored texts for the probe set.
 func (l *Learning) recent(ctx context.Context, n int) ([]bag.Bag, error) {
 	kept, err := l.labels.RecentScored(ctx, n)
@@ -180,9 +194,29 @@ func (l *Learning) recent(ctx context.Context, n int) ([]bag.Bag, error) {
 	return bags, nil
 }
 
-// Scored observes a scored request, and stores its responses if --keep-scored is set. A failure to store them does not
+// Observe scores a request, whose result it observes.
+func (l *Learning) Observe(ctx context.Context, req rewardmodel.Request) (rewardmodel.ScoreResponse, error) {
+	asked := req.Options.Aspects
+	req.Options.Aspects = asked || l.monitor.several()
+	answer, err := l.versions.Score(ctx, req)
+	if err != nil {
+		return answer, err
+	}
+	l.scored(ctx, req, answer)
+	if !asked {
+		for i := range answer.Results {
+			answer.Results[i].Aspects = nil
+			for j := range answer.Results[i].Instances {
+				answer.Results[i].Instances[j].Aspects = nil
+			}
+		}
+	}
+	return answer, nil
+}
+
+// scored observes a scored request, and stores its responses if --keep-scored is set. A failure to store them does not
 // fail the request.
-func (l *Learning) Scored(ctx context.Context, req rewardmodel.Request, answer rewardmodel.ScoreResponse) {
+func (l *Learning) scored(ctx context.Context, req rewardmodel.Request, answer rewardmodel.ScoreResponse) {
 	l.monitor.scored(req, answer)
 	if !l.labels.KeepsScored() {
 		return
@@ -196,7 +230,7 @@ func (l *Learning) Scored(ctx context.Context, req rewardmodel.Request, answer r
 		item := req.Responses[i]
 		item.ID, item.Metadata = r.ID, nil
 		k := labels.ScoredResponse{Item: item, Model: answer.Model.Version, Time: now, Violation: r.Violation,
-			Threshold: r.Threshold, Reward: r.Reward, Compliant: r.Compliant}
+			Threshold: r.Threshold, Reward: r.Reward, Compliant: r.Compliant, Aspects: aspectScores(r)}
 		for _, instance := range r.Instances {
 			k.Instances = append(k.Instances, instance.Violation)
 		}
@@ -207,6 +241,18 @@ func (l *Learning) Scored(ctx context.Context, req rewardmodel.Request, answer r
 	if err := l.labels.KeepScored(ctx, kept); err != nil {
 		l.log.Warn().Err(err).Int("responses", len(kept)).Msg("cannot store scored responses; feedback by response_id will not find them")
 	}
+}
+
+// aspectScores are the scores of each aspect of a model with several.
+func aspectScores(r rewardmodel.Result) map[string]feedback.AspectScore {
+	if len(r.Aspects) <= 1 {
+		return nil
+	}
+	out := map[string]feedback.AspectScore{}
+	for name, a := range r.Aspects {
+		out[name] = feedback.AspectScore{Violation: a.Violation, Threshold: a.Threshold}
+	}
+	return out
 }
 
 // storeTimeout limits how long a request waits until its responses are stored.
@@ -226,13 +272,14 @@ func (l *Learning) candidates(ctx context.Context, n int) ([]feedback.Candidate,
 	}
 	index := l.labels.Index()
 	labelled := map[feedback.Hash]bool{}
-	for b := range index.Bags(feedback.Split{}) {
-		labelled[b.ID] = true
+	_, aspects, _ := l.monitor.watched()
+	for b := range index.Bags(feedback.Split{}, aspects...) {
+		labelled[b.ID] = !b.Unlabeled // a label of a mistyped aspect is none
 	}
 	pool := make([]feedback.Scored, 0, len(kept))
 	for _, k := range kept {
 		if !labelled[feedback.HashOf(k.Item.ID)] {
-			pool = append(pool, feedback.Scored{Bag: localmodel.BagOf(k.Item), Score: feedback.Score{Model: k.Model, Violation: k.Violation, Threshold: k.Threshold}})
+			pool = append(pool, feedback.Scored{Bag: localmodel.BagOf(k.Item), Score: feedback.Score{Model: k.Model, Violation: k.Violation, Threshold: k.Threshold, Aspects: k.Aspects}})
 		}
 	}
 	pool = l.secondOpinion(ctx, pool)
@@ -256,7 +303,7 @@ func (l *Learning) secondOpinion(ctx context.Context, pool []feedback.Scored) []
 	for i, s := range pool {
 		first[s.Bag.ID] = i
 	}
-	req := rewardmodel.Request{Model: other, Options: rewardmodel.Options{Instances: new(false)}}
+	req := rewardmodel.Request{Model: other, Options: rewardmodel.Options{Instances: new(false), Aspects: true}}
 	for _, c := range feedback.Rank(pool, maxSecondOpinions, feedback.RankOptions{}) {
 		req.Responses = append(req.Responses, localmodel.ItemOf(pool[first[c.ID]].Bag))
 	}
@@ -268,7 +315,7 @@ func (l *Learning) secondOpinion(ctx context.Context, pool []feedback.Scored) []
 		return pool
 	}
 	for _, r := range answer.Results {
-		pool[first[r.ID]].Other = &feedback.Score{Model: other, Violation: r.Violation, Threshold: r.Threshold}
+		pool[first[r.ID]].Other = &feedback.Score{Model: other, Violation: r.Violation, Threshold: r.Threshold, Aspects: aspectScores(r)}
 	}
 	return pool
 }

@@ -4,9 +4,12 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/rs/zerolog"
 
 	"assay/rewardmodel"
@@ -16,20 +19,29 @@ import (
 	"assay/sidecar/localmodel"
 )
 
-// monitor collects the scores of this replica and the labels from clients, for the drift and disagreement triggers. It
-// never blocks a request.
+// monitor collects the scores of this replica and the labels from clients, for the drift and disagreement triggers, for
+// each aspect of the model. It never blocks a request.
 type monitor struct {
-	window *retrain.Window
-	tally  *retrain.Tally
-	log    zerolog.Logger
+	log     zerolog.Logger
+	counted *prometheus.CounterVec // labels by aspect and label
 
 	references references
 	scorer     rescorer
 	labels     chan labelled // to compare with the decisions of the model
 
 	mu      sync.Mutex
-	version string // that it monitors
-	shared  bool   // its reference distribution is that of the fleet
+	version string   // that it monitors
+	aspects []string // of that version
+	// series has one element for each aspect of a model with several, or that of a model with one under "".
+	series map[string]*series
+	whole  *retrain.Tally // of labels of the whole response
+}
+
+// series is what is monitored of one aspect.
+type series struct {
+	window *retrain.Window
+	tally  *retrain.Tally
+	shared bool // its reference distribution is that of the fleet
 }
 
 // references stores the distribution of a version's first scores for all replicas; the first writer wins.
@@ -43,11 +55,11 @@ type rescorer interface {
 	Score(ctx context.Context, request rewardmodel.Request) (rewardmodel.ScoreResponse, error)
 }
 
-// labelled is a response with its label.
+// labelled is a response with its labels.
 type labelled struct {
-	id        feedback.Hash
-	item      rewardmodel.Item
-	violation bool
+	id     feedback.Hash
+	item   rewardmodel.Item
+	labels feedback.Labels
 }
 
 // maxLabels is the capacity of the queue of labels to compare; more are dropped, because a sample is enough for a rate.
@@ -56,20 +68,57 @@ const maxLabels = 4096
 // shareInterval is how often a monitor polls for the fleet's reference distribution.
 const shareInterval = 10 * time.Second
 
-func newMonitor(r references, s rescorer, log zerolog.Logger) *monitor {
-	return &monitor{window: retrain.NewWindow(""), tally: retrain.NewTally(""), references: r, scorer: s,
-		labels: make(chan labelled, maxLabels), log: log}
+func newMonitor(r references, s rescorer, reg prometheus.Registerer, log zerolog.Logger) *monitor {
+	return &monitor{
+		series: map[string]*series{}, whole: retrain.NewTally(""), references: r, scorer: s,
+		labels: make(chan labelled, maxLabels), log: log,
+		counted: promauto.With(reg).NewCounterVec(prometheus.CounterOpts{Name: "assay_feedback_labels_total",
+			Help: "Labels that this process accepted, by aspect and label. The aspect is empty for labels of the whole response, and (other) for aspects that the current model does not have."},
+			[]string{"aspect", "label"}),
+	}
 }
 
-// watch resets the monitor if version is new.
-func (m *monitor) watch(version string) {
+// watch resets the monitor if version, whose aspects are given, is new.
+func (m *monitor) watch(version string, aspects []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.version != version {
-		m.version, m.shared = version, false
-		m.window.Reset(version, nil)
-		m.tally.Reset(version)
+	if m.version == version {
+		return
 	}
+	before := m.series
+	m.version, m.aspects, m.series = version, aspects, map[string]*series{}
+	m.whole.Reset(version)
+	for _, name := range m.monitored() {
+		s := before[name]
+		if s == nil {
+			s = &series{window: retrain.NewWindow(""), tally: retrain.NewTally("")}
+		}
+		s.shared = false
+		s.window.Reset(version, nil)
+		s.tally.Reset(version)
+		m.series[name] = s
+	}
+}
+
+// monitored are the names of the series.
+func (m *monitor) monitored() []string {
+	if len(m.aspects) > 1 {
+		return m.aspects
+	}
+	return []string{""}
+}
+
+// watched returns what is monitored. The map and the names must not be changed.
+func (m *monitor) watched() (version string, aspects []string, all map[string]*series) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.version, m.aspects, m.series
+}
+
+// several reports whether the current version has several aspects.
+func (m *monitor) several() bool {
+	_, aspects, _ := m.watched()
+	return len(aspects) > 1
 }
 
 // scored observes the scores of a result. Scores of other aggregates than max have other distributions and are ignored.
@@ -77,23 +126,45 @@ func (m *monitor) scored(req rewardmodel.Request, answer rewardmodel.ScoreRespon
 	if a := req.Options.Aggregate; a != "" && a != rewardmodel.AggregateMax {
 		return
 	}
+	_, _, all := m.watched()
 	for _, r := range answer.Results {
-		if !r.Empty {
-			m.window.Add(answer.Model.Version, r.Violation)
+		if r.Empty {
+			continue
+		}
+		for name, s := range all {
+			if a, asked := r.Aspects[name]; asked {
+				s.window.Add(answer.Model.Version, a.Violation)
+			} else if name == "" {
+				s.window.Add(answer.Model.Version, r.Violation)
+			}
 		}
 	}
 }
 
-// addLabels queues feedback items that include their text.
+// otherAspect is the label of the metric for an aspect that the model does not have.
+const otherAspect = "(other)"
+
+// addLabels counts the labels of accepted items, and queues those that include their text.
 func (m *monitor) addLabels(items []feedback.Entry) {
+	_, aspects, _ := m.watched()
+	full := false
 	for _, it := range items {
-		if !it.HasText() {
+		if it.Label != "" {
+			m.counted.WithLabelValues("", string(it.Label)).Inc()
+		}
+		for aspect, label := range it.Labels {
+			if !slices.Contains(aspects, aspect) {
+				aspect = otherAspect
+			}
+			m.counted.WithLabelValues(aspect, string(label)).Inc()
+		}
+		if full || !it.HasText() {
 			continue
 		}
 		select {
-		case m.labels <- labelled{feedback.HashOf(it.ID), localmodel.ItemOf(it.Bag), it.Label == bag.Violation}:
+		case m.labels <- labelled{feedback.HashOf(it.ID), localmodel.ItemOf(it.Bag), feedback.LabelsOf(it.Bag)}:
 		default:
-			return
+			full = true
 		}
 	}
 }
@@ -133,7 +204,8 @@ func (m *monitor) compare(ctx context.Context, first labelled) (err error) {
 	for len(batch) < maxCompared && len(m.labels) > 0 {
 		batch = append(batch, <-m.labels)
 	}
-	req := rewardmodel.Request{Options: rewardmodel.Options{Instances: new(false)}}
+	_, aspects, all := m.watched()
+	req := rewardmodel.Request{Options: rewardmodel.Options{Instances: new(false), Aspects: len(aspects) > 1}}
 	for _, l := range batch {
 		req.Responses = append(req.Responses, l.item)
 	}
@@ -142,42 +214,96 @@ func (m *monitor) compare(ctx context.Context, first labelled) (err error) {
 		return err
 	}
 	for i, r := range answer.Results {
-		m.tally.Add(answer.Model.Version, batch[i].id, batch[i].violation, !r.Compliant)
+		add := func(to *retrain.Tally, label bag.Label, compliant bool) {
+			if label != "" {
+				to.Add(answer.Model.Version, batch[i].id, label == bag.Violation, !compliant)
+			}
+		}
+		labels := batch[i].labels
+		if len(aspects) <= 1 {
+			labels, _ = labels.Of(aspects)
+		}
+		add(m.whole, labels.Whole, r.Compliant)
+		for name, a := range r.Aspects {
+			if s := all[name]; s != nil {
+				add(s.tally, labels.For(name, len(aspects)), a.Compliant)
+			}
+		}
 	}
 	return nil
 }
 
-// share adopts the fleet's reference distribution of the version, or publishes that of this replica if there is none.
+// share adopts the fleet's reference distributions of the version, or publishes those of this replica if there are none.
 func (m *monitor) share(ctx context.Context) error {
-	m.mu.Lock()
-	version, shared := m.version, m.shared
-	m.mu.Unlock()
-	if shared || version == "" {
+	version, _, all := m.watched()
+	if version == "" {
 		return nil
 	}
-	scores, err := m.references.Reference(ctx, version)
-	if err != nil {
-		return err
-	}
-	own, whole := m.window.Reference()
-	switch {
-	case len(scores) > 0:
-		m.window.SetReference(version, scores)
-	case own == version && whole != nil:
-		if err := m.references.SetReference(ctx, version, whole); err != nil {
+	for name, s := range all {
+		m.mu.Lock()
+		shared := s.shared
+		m.mu.Unlock()
+		if shared {
+			continue
+		}
+		done, err := m.shareOne(ctx, version, name, s.window)
+		if err != nil {
 			return err
 		}
-	default:
-		return nil
+		m.mu.Lock()
+		s.shared = s.shared || done && m.version == version
+		m.mu.Unlock()
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.shared = m.version == version
 	return nil
+}
+
+// shareOne shares the reference distribution of one series, and reports whether the fleet has one.
+func (m *monitor) shareOne(ctx context.Context, version, aspect string, window *retrain.Window) (bool, error) {
+	key := version
+	if aspect != "" {
+		key += "/" + aspect // no version has a slash
+	}
+	scores, err := m.references.Reference(ctx, key)
+	if err != nil {
+		return false, err
+	}
+	own, whole := window.Reference()
+	switch {
+	case len(scores) > 0:
+		window.SetReference(version, scores)
+	case own == version && whole != nil:
+		return true, m.references.SetReference(ctx, key, whole)
+	default:
+		return false, nil
+	}
+	return true, nil
 }
 
 // Drift implements retrain.Signals.
-func (m *monitor) Drift() retrain.Drift { return m.window.Drift() }
+func (m *monitor) Drift() retrain.Drift {
+	_, aspects, all := m.watched()
+	if len(aspects) <= 1 {
+		if s := all[""]; s != nil {
+			return s.window.Drift()
+		}
+		return retrain.Drift{PValue: 1}
+	}
+	drifts := map[string]retrain.Drift{}
+	for name, s := range all {
+		drifts[name] = s.window.Drift()
+	}
+	return retrain.LargestDrift(drifts)
+}
 
 // Disagreement implements retrain.Signals.
-func (m *monitor) Disagreement() retrain.Disagreement { return m.tally.Disagreement() }
+func (m *monitor) Disagreement() retrain.Disagreement {
+	_, aspects, all := m.watched()
+	d := m.whole.Disagreement()
+	if len(aspects) > 1 {
+		d.Aspects = map[string]retrain.Disagreement{}
+		for name, s := range all {
+			d.Aspects[name] = s.tally.Disagreement()
+		}
+	}
+	return d
+}

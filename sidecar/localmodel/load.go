@@ -45,7 +45,7 @@ func (m *Opened) Start(ctx context.Context, runtime *encoder.Runtime, cfg reward
 		return nil, err
 	}
 	cfg.Version, cfg.MaxLength = version, m.Checkpoint.MaxLength()
-	cfg.Aspects, cfg.Combination = m.Aspects(), rewardmodel.Combination(m.Checkpoint.Manifest.CombinationOrDefault())
+	cfg.Aspects, cfg.Combination = m.Aspects(), m.Checkpoint.Manifest.CombinationOrDefault()
 	cfg.ContextTokens = m.Checkpoint.MaxContext()
 	s := &Loaded{}
 	if s.Encoder, err = runtime.Load(m.Checkpoint, m.config.Precision); err != nil {

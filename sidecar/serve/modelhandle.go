@@ -27,11 +27,10 @@ func (l *modelHandle) Score(ctx context.Context, req rewardmodel.Request) (rewar
 	if versions == nil {
 		return rewardmodel.ScoreResponse{}, l.modelReady(ctx)
 	}
-	answer, err := versions.Score(ctx, req)
-	if learning := l.learning.Load(); err == nil && learning != nil {
-		learning.Scored(ctx, req, answer)
+	if learning := l.learning.Load(); learning != nil {
+		return learning.Observe(ctx, req)
 	}
-	return answer, err
+	return versions.Score(ctx, req)
 }
 
 // Models lists the loaded versions, the current one first.

@@ -93,7 +93,7 @@ func (s *Service) learn(ctx context.Context, q *queue.Queue, versions *versions.
 	q.SetJournal(s.replica.Journal())
 	learning, err := fleet.NewLearning(ctx, fleet.LearningConfig{
 		Config: s.config.Training, Compute: s.config.Model.Compute, Replica: s.replica, Dirs: s.dirs,
-		Trains: s.config.Train, Log: s.log,
+		Trains: s.config.Train, Metrics: s.registry, Log: s.log,
 	}, q, versions)
 	if err != nil {
 		return err
