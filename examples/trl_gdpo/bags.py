@@ -36,10 +36,10 @@ def bag(i: int, name: str, rng: random.Random) -> dict[str, object]:
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--out", type=Path, default=Path("out"), help="output directory")
-    options.add_argument("--n", type=int, default=600, help="number of bags to train on")
+    options.add_argument("--n", type=int, default=300, help="number of bags of each training run")
     args = options.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
-    for name, n, seed in (("train", args.n, 1), ("test", 300, 2)):
+    for name, n, seed in (("train", args.n, 1), ("more", args.n, 3), ("test", 300, 2)):
         rng = random.Random(seed)
         with (args.out / f"{name}.jsonl").open("w") as f:
             f.writelines(json.dumps(bag(i, name, rng)) + "\n" for i in range(n))

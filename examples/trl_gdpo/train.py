@@ -161,7 +161,7 @@ def train_grpo(
 
 
 def plot(curves: dict[tuple[str, int], list[dict[str, float]]], path: Path) -> None:
-    """The mean reward of each component, over the seeds; the band is their range."""
+    """Plots the mean reward of each component over the seeds; the band is their range."""
     import matplotlib
 
     matplotlib.use("svg")
