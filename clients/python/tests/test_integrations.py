@@ -128,7 +128,7 @@ def test_trl_aspects_share_a_request(faulty: Faulty) -> None:
         rude, evasive = trl.aspect_rewards(["rudeness", "evasion"], client)
         assert (rude.__name__, evasive.__name__) == ("assay_rudeness", "assay_evasion")
         for batch in (["#25", "#50"], ["#75", "#25"], ["#75", "#25"]):
-            given = {"log_metric": metrics.__setitem__, "log_extra": extra.__setitem__}
+            given: Any = {"log_metric": metrics.__setitem__, "log_extra": extra.__setitem__}
             rewards = [float(c.replace("#", "0.")) for c in batch]
             assert rude(["p", "q"], batch, **given) == rewards
             assert evasive(["p", "q"], batch, **given) == [1 - r for r in rewards]
