@@ -175,9 +175,7 @@ def plot(curves: dict[tuple[str, int], list[dict[str, float]]], path: Path) -> N
             steps = range(1, len(runs[0]) + 1)
             means = [sum(values) / len(values) for values in zip(*runs)]
             panel.plot(steps, means, style, label=method)
-            panel.fill_between(
-                steps, [min(v) for v in zip(*runs)], [max(v) for v in zip(*runs)], alpha=0.15
-            )
+            panel.fill_between(steps, [min(v) for v in zip(*runs)], [max(v) for v in zip(*runs)], alpha=0.15)
         panel.set(title=aspect, xlabel="step", ylim=(0, 1.02))
     panels[0].set_ylabel("mean compliance reward")
     panels[1].legend(loc="lower right")
@@ -191,7 +189,7 @@ def main() -> None:
     )
     options.add_argument("--out", type=Path, default=Path("out"), help="output directory")
     options.add_argument("--teach", type=int, default=400, help="steps of supervised fine-tuning")
-    options.add_argument("--steps", type=int, default=100, help="steps of GRPO")
+    options.add_argument("--steps", type=int, default=60, help="steps of GRPO")
     options.add_argument("--rude", type=float, default=0.6, help="share of rude responses at the start")
     options.add_argument("--evasive", type=float, default=0.9, help="share of evasive responses at the start")
     options.add_argument("--seeds", type=int, default=3, help="number of runs of each method")
