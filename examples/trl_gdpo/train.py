@@ -188,10 +188,10 @@ def main() -> None:
         "--url", default=None, help="URL of the service (default: $ASSAY_URL, else http://127.0.0.1:8080)"
     )
     options.add_argument("--out", type=Path, default=Path("out"), help="output directory")
-    options.add_argument("--teach", type=int, default=400, help="steps of supervised fine-tuning")
+    options.add_argument("--teach", type=int, default=500, help="steps of supervised fine-tuning")
     options.add_argument("--steps", type=int, default=60, help="steps of GRPO")
     options.add_argument("--rude", type=float, default=0.6, help="share of rude responses at the start")
-    options.add_argument("--evasive", type=float, default=0.9, help="share of evasive responses at the start")
+    options.add_argument("--evasive", type=float, default=0.5, help="share of evasive responses at the start")
     options.add_argument("--seeds", type=int, default=3, help="number of runs of each method")
     args = options.parse_args()
     torch.set_num_threads(1)
