@@ -163,7 +163,7 @@ func TestOpenAPIDescribesRealRequests(t *testing.T) {
 		require.NoError(t, err)
 		bodies = append(bodies, string(value))
 	}
-	require.Len(t, bodies, 5)
+	require.Len(t, bodies, 6)
 	for _, reward := range []string{"compliance", "logit", "raw"} {
 		for _, aggregate := range []string{"max", "topk", "noisy_or", "mean"} {
 			bodies = append(bodies, `{"responses":[{"response":"Fine. Not # fine."},{"response":" "},{"messages":[{"role":"assistant","content":"# \u00e9."}]}],`+

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"assay/api/compat"
+	"assay/api/internal/adapter"
 	"assay/api/internal/exchange"
 	"assay/api/internal/failure"
 	"assay/api/internal/httpjson"
@@ -153,11 +154,14 @@ func (b backend) Score(ctx context.Context, request rewardmodel.Request) (reward
 }
 
 // Models implements adapter.Backend.
-func (b backend) Models(ctx context.Context) ([]rewardmodel.ModelInfo, error) {
+func (b backend) Models(ctx context.Context) ([]adapter.Model, error) {
 	serving, err := b.models.Models(ctx)
-	infos := make([]rewardmodel.ModelInfo, len(serving))
+	infos := make([]adapter.Model, len(serving))
 	for i, m := range serving {
-		infos[i] = rewardmodel.ModelInfo{Name: m.Name, Version: m.Version}
+		infos[i] = adapter.Model{ModelInfo: rewardmodel.ModelInfo{Name: m.Name, Version: m.Version}}
+		for _, a := range m.Aspects {
+			infos[i].Aspects = append(infos[i].Aspects, a.Name)
+		}
 	}
 	return infos, err
 }

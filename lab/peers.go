@@ -48,10 +48,10 @@ type workFlag struct {
 
 // growthFlags select the cost as the work grows, instead of the speed.
 type growthFlags struct {
-	Grow      bool `help:"Measure how the cost of a response grows with the number of responses, of their sentences, and of waiting requests, instead of the speed."`
-	Most      int  `default:"100000" help:"Maximum responses, with --grow (${default})."`
-	Sentences int  `default:"10000" help:"Maximum sentences of a response, with --grow (${default})."`
-	Queue     int  `default:"1024" help:"Maximum waiting requests, with --grow (${default})."`
+	Grow         bool `help:"Measure how the cost of a response grows with the number of responses, of their sentences, and of waiting requests, instead of the speed."`
+	MaxResponses int  `default:"100000" help:"Maximum responses, with --grow (${default})."`
+	Sentences    int  `default:"10000" help:"Maximum sentences of a response, with --grow (${default})."`
+	Queue        int  `default:"1024" help:"Maximum waiting requests, with --grow (${default})."`
 }
 
 // Help is shown by --help.
@@ -187,7 +187,7 @@ func (c *peersCmd) cases(ctx context.Context, m bench.Model, texts []string) ([]
 	if !c.Grow {
 		return bench.SpeedCases(work, c.Concurrency, c.Bulk), nil
 	}
-	return bench.GrowthCases(ctx, work, max(c.Bulk, 1), bench.Growth{Responses: c.Most, Sentences: c.Sentences, Queue: c.Queue}, m.Tokenizer, m.MaxLength)
+	return bench.GrowthCases(ctx, work, max(c.Bulk, 1), bench.Growth{Responses: c.MaxResponses, Sentences: c.Sentences, Queue: c.Queue}, m.Tokenizer, m.MaxLength)
 }
 
 func (c *peersCmd) models(ctx context.Context, dir bench.Dir) ([]bench.Model, error) {

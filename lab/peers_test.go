@@ -48,7 +48,7 @@ func TestBenchPeers(t *testing.T) {
 	require.Equal(t, cli.ExitDone, code, stderr)
 	require.Equal(t, stdout, again, "nothing was left to measure")
 
-	grown, stderr, code := lab(t, "", append(args, "--grow", "--most", "10", "--sentences", "10", "--queue", "4", "--protocols", "NATS")...)
+	grown, stderr, code := lab(t, "", append(args, "--grow", "--max-responses", "10", "--sentences", "10", "--queue", "4", "--protocols", "NATS")...)
 	require.Equal(t, cli.ExitDone, code, stderr)
 	for _, c := range []string{"responses 1", "responses 10", "sentences 1", "sentences 10", "queue 1", "queue 4"} {
 		require.Contains(t, grown, "### tiny, "+c+"\n")

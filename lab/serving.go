@@ -17,10 +17,10 @@ import (
 // servingCmd posts the same responses in requests of several sizes and with several concurrencies.
 type servingCmd struct {
 	cli.InputFlags
-	URL         string `name:"url" default:"http://127.0.0.1:8080" help:"The service (${default})."`
-	Concurrency []int  `default:"1,8,64" help:"Requests in flight (${default})."`
-	Size        []int  `default:"1,64,512" help:"Responses per request (${default})."`
-	Most        int    `default:"2000" help:"Maximum responses of each row of the table, from the beginning of the input (${default})."`
+	URL          string `name:"url" default:"http://127.0.0.1:8080" help:"The service (${default})."`
+	Concurrency  []int  `default:"1,8,64" help:"Requests in flight (${default})."`
+	Size         []int  `default:"1,64,512" help:"Responses per request (${default})."`
+	MaxResponses int    `default:"2000" help:"Maximum responses of each row of the table, from the beginning of the input (${default})."`
 	rateFlags
 	assayFlag
 }
@@ -46,8 +46,8 @@ the latencies with and without.`
 
 // Run is called by kong.
 func (c *servingCmd) Run(a *cli.App) error {
-	if slices.Min(append(slices.Concat(c.Concurrency, c.Size), c.Most)) < 1 {
-		return cli.Usage(errors.New("--concurrency, --size and --most take positive numbers"))
+	if slices.Min(append(slices.Concat(c.Concurrency, c.Size), c.MaxResponses)) < 1 {
+		return cli.Usage(errors.New("--concurrency, --size and --max-responses take positive numbers"))
 	}
 	if err := c.rateFlags.validate(); err != nil {
 		return cli.Usage(err)
@@ -81,7 +81,7 @@ func (c *servingCmd) Run(a *cli.App) error {
 	return table.Flush()
 }
 
-// items reads at most c.Most responses.
+// items reads at most c.MaxResponses responses.
 func (c *servingCmd) items(a *cli.App) ([]rewardmodel.Item, error) {
 	in, err := c.Open(a)
 	if err != nil {
@@ -93,7 +93,7 @@ func (c *servingCmd) items(a *cli.App) ([]rewardmodel.Item, error) {
 		if err != nil {
 			return nil, err
 		}
-		if items = append(items, r.Value); len(items) == c.Most {
+		if items = append(items, r.Value); len(items) == c.MaxResponses {
 			break
 		}
 	}

@@ -34,9 +34,9 @@ func TestBenchServing(t *testing.T) {
 			w.WriteHeader(http.StatusBadRequest)
 		}
 		bodies <- len(req.Responses)
-	}, "--most", "5")
+	}, "--max-responses", "5")
 	require.Equal(t, cli.ExitDone, code, stderr)
-	require.Equal(t, 5, <-bodies+<-bodies, "no more than --most")
+	require.Equal(t, 5, <-bodies+<-bodies, "no more than --max-responses")
 	require.Empty(t, bodies)
 	lines := strings.Split(strings.TrimSpace(stdout), "\n")
 	require.Len(t, lines, 2)

@@ -5,6 +5,8 @@ package chat
 type template struct {
 	assistant []string // headers of what the model shows to the user
 	other     []string // headers of other roles, and of what the model hides
+	hidden    []string // those of other that begin what the model hides
+	named     bool     // headers of other end before the name of the role
 }
 
 // templates have special tokens. The first header in a text identifies its
@@ -13,14 +15,17 @@ var templates = []template{
 	{ // ChatML: Qwen, Yi, SmolLM, Phi 4 and many others
 		assistant: []string{"<|im_start|>assistant"},
 		other:     []string{"<|im_start|>"},
+		named:     true,
 	},
 	{ // Llama 3
 		assistant: []string{"<|start_header_id|>assistant<|end_header_id|>"},
 		other:     []string{"<|start_header_id|>"},
+		named:     true,
 	},
 	{ // Llama 4
 		assistant: []string{"<|header_start|>assistant<|header_end|>"},
 		other:     []string{"<|header_start|>"},
+		named:     true,
 	},
 	{ // Llama 2, Mistral
 		assistant: []string{"[/INST]"},
@@ -29,6 +34,7 @@ var templates = []template{
 	{ // Gemma
 		assistant: []string{"<start_of_turn>model"},
 		other:     []string{"<start_of_turn>"},
+		named:     true,
 	},
 	{ // Phi 3, Zephyr, Tulu, GLM 4
 		assistant: []string{"<|assistant|>"},
@@ -45,14 +51,18 @@ var templates = []template{
 	{ // Kimi
 		assistant: []string{"<|im_assistant|>assistant<|im_middle|>"},
 		other:     []string{"<|im_user|>", "<|im_system|>"},
+		named:     true,
 	},
 	{ // gpt-oss: only the final channel is shown to the user
 		assistant: []string{"<|channel|>final"},
 		other:     []string{"<|start|>", "<|channel|>"},
+		hidden:    []string{"<|channel|>"},
+		named:     true,
 	},
 	{ // NeMo
 		assistant: []string{"<extra_id_1>Assistant"},
 		other:     []string{"<extra_id_0>", "<extra_id_1>", "<extra_id_2>"},
+		named:     true,
 	},
 }
 

@@ -33,9 +33,9 @@ type rewardQuery struct {
 // rewardAnswer has a value for each query. The client makes tensors of ExtraLogs,
 // so that all of it is numeric; it ignores further members.
 type rewardAnswer struct {
-	Rewards   []decimal            `json:"rewards"` // compliance, in [0,1]
-	Scores    []decimal            `json:"scores"`  // the same, for dynamic filtering
-	ExtraLogs map[string][]decimal `json:"extra_logs"`
+	Rewards   []decimal            `json:"rewards"`    // compliance, in [0,1]
+	Scores    []decimal            `json:"scores"`     // the same, for dynamic filtering
+	ExtraLogs map[string][]decimal `json:"extra_logs"` // with reward_NAME and violation_NAME of each of several aspects
 
 	Model      *rewardmodel.ModelInfo `json:"model,omitempty"`
 	OffsetUnit rewardmodel.OffsetUnit `json:"offset_unit"`
@@ -77,12 +77,22 @@ func (p openRLHF) getReward(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 		items[i], spans[i], lengths[i] = answered(query, turns)
-		items[i].Prompt = prompt
+		if items[i].Prompt, err = convs.Before(query, turns); err == nil && items[i].Prompt == "" {
+			items[i].Prompt, err = convs.Context(prompt)
+		}
+		if err != nil {
+			return err
+		}
 	}
 	var answer rewardmodel.ScoreResponse
 	if len(items) > 0 {
-		var err error
-		if answer, err = adapter.Score(r.Context(), p.backend, rewardmodel.Request{Responses: items}); err != nil {
+		serving, err := adapter.Current(r.Context(), p.backend)
+		if err != nil {
+			return err
+		}
+		request := rewardmodel.Request{Responses: items}
+		request.Options.Aspects = len(serving.Aspects) > 0
+		if answer, err = adapter.Score(r.Context(), p.backend, request); err != nil {
 			return err
 		}
 	}
@@ -130,6 +140,10 @@ func newRewardAnswer(answer rewardmodel.ScoreResponse, spans [][]responseSpan, l
 		log("witness_index", float64(index))
 		log("witness_start", float64(start))
 		log("witness_end", float64(end))
+		for name, aspect := range result.Aspects {
+			log("reward_"+name, aspect.Reward)
+			log("violation_"+name, aspect.Violation)
+		}
 	}
 	if len(answer.Results) > 0 {
 		out.Model = &answer.Model

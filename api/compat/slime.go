@@ -96,12 +96,15 @@ func (p slime) score(w http.ResponseWriter, r *http.Request) (rewardmodel.ScoreR
 	if ask.Response == nil {
 		return rewardmodel.ScoreResponse{}, failure.Invalid("response", `is missing; send {"prompt":"...","response":"..."}`)
 	}
-	turns, err := adapter.NewConversations(exchange.Of(r)).Continuation(*ask.Response)
+	convs := adapter.NewConversations(exchange.Of(r))
+	turns, err := convs.Continuation(*ask.Response)
 	if err != nil {
 		return rewardmodel.ScoreResponse{}, err
 	}
 	item := sampled(*ask.Response, turns)
-	item.Prompt = string(ask.Prompt)
+	if item.Prompt, err = convs.Context(string(ask.Prompt)); err != nil {
+		return rewardmodel.ScoreResponse{}, err
+	}
 	return adapter.Score(r.Context(), p.backend, rewardmodel.Request{Responses: []rewardmodel.Item{item}})
 }
 

@@ -179,8 +179,9 @@ func (t inputReader) sequence(texts []string) (rewardmodel.Item, error) {
 		return t.convs.Item(texts[0])
 	case 2:
 		item := adapter.Response(texts[1])
-		item.Prompt = texts[0]
-		return item, nil
+		var err error
+		item.Prompt, err = t.convs.Context(texts[0])
+		return item, err
 	}
 	return rewardmodel.Item{}, &rewardmodel.InputError{Message: predictForms}
 }

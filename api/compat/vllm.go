@@ -197,10 +197,18 @@ func (p vllm) score(w http.ResponseWriter, r *http.Request) error {
 	case len(prompts) != 1 && len(prompts) != len(texts):
 		return failure.Invalid("text_1", "has %d entries and text_2 %d; send one prompt, or one for each response", len(prompts), len(texts))
 	}
+	convs := adapter.NewConversations(exchange.Of(r))
+	contexts := make([]string, len(prompts))
+	for i, prompt := range prompts {
+		var err error
+		if contexts[i], err = convs.Context(prompt); err != nil {
+			return err
+		}
+	}
 	items := make([]rewardmodel.Item, len(texts))
 	for i, text := range texts {
 		items[i] = adapter.Response(text)
-		items[i].Prompt = prompts[min(i, len(prompts)-1)]
+		items[i].Prompt = contexts[min(i, len(contexts)-1)]
 	}
 	answer, err := adapter.Score(r.Context(), p.backend, rewardmodel.Request{Responses: items, Model: adapter.Pin(r.Context(), p.backend, ask.Model)})
 	if err != nil {

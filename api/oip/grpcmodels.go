@@ -48,7 +48,7 @@ func (s *GRPC) callModel(ctx context.Context, in *inference.ModelMetadataRequest
 		return nil, err
 	}
 	out := &inference.ModelMetadataResponse{Name: in.Name, Versions: []string{serving.Version}, Platform: platform}
-	inputs, outputs := ioMetadata()
+	inputs, outputs := ioMetadata(serving)
 	for _, t := range inputs {
 		out.Inputs = append(out.Inputs, &inference.ModelMetadataResponse_TensorMetadata{Name: t.Name, Datatype: t.Datatype, Shape: t.Shape})
 	}
@@ -59,14 +59,15 @@ func (s *GRPC) callModel(ctx context.Context, in *inference.ModelMetadataRequest
 }
 
 func (s *GRPC) callConfig(ctx context.Context, in *inference.ModelConfigRequest) (*inference.ModelConfigResponse, error) {
-	if _, err := s.serving(ctx, in.Name, s.pin(ctx, in.Name, in.Version)); err != nil {
+	serving, err := s.serving(ctx, in.Name, s.pin(ctx, in.Name, in.Version))
+	if err != nil {
 		return nil, err
 	}
 	config := &inference.ModelConfig{Name: in.Name, Platform: platform, Backend: platform, MaxBatchSize: int32(s.cfg.Settings.Limits().MaxResponses())} //nolint:gosec // a setting
 	for _, name := range configInputs {
 		config.Input = append(config.Input, &inference.ModelInput{Name: name, DataType: inference.DataType_TYPE_STRING, Dims: []int64{1}, Optional: true})
 	}
-	for _, o := range slices.Concat(defaultOutputs, nemoOutputs) {
+	for _, o := range slices.Concat(defaultOutputs, nemoOutputs, aspectOutputs(serving)) {
 		datatype := inference.DataType(inference.DataType_value[tritonType(o.datatype)])
 		config.Output = append(config.Output, &inference.ModelOutput{Name: o.name, DataType: datatype, Dims: []int64{1}})
 	}

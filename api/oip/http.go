@@ -9,7 +9,6 @@ import (
 	"assay/api/internal/exchange"
 	"assay/api/internal/failure"
 	"assay/api/internal/httpjson"
-	"assay/rewardmodel"
 )
 
 // Routes returns the endpoints of the protocol over HTTP, including the
@@ -83,7 +82,7 @@ func (h handlers) modelOf(r *http.Request) (name, version string, err error) {
 }
 
 // find returns the model of the path: the current one without a pin.
-func (h handlers) find(r *http.Request) (name string, serving rewardmodel.ModelInfo, err error) {
+func (h handlers) find(r *http.Request) (name string, serving adapter.Model, err error) {
 	name, version, err := h.modelOf(r)
 	if err == nil {
 		serving, err = h.serving(r.Context(), name, version)
@@ -107,7 +106,7 @@ func (h handlers) model(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	inputs, outputs := ioMetadata()
+	inputs, outputs := ioMetadata(serving)
 	return httpjson.WriteJSON(w, r, http.StatusOK, map[string]any{
 		"name": name, "versions": []string{serving.Version}, "platform": platform,
 		"inputs": inputs, "outputs": outputs,
@@ -118,7 +117,7 @@ func (h handlers) model(w http.ResponseWriter, r *http.Request) error {
 // batch: every input and output by name, including NeMo-Aligner's. Each row of a
 // batch is one text.
 func (h handlers) config(w http.ResponseWriter, r *http.Request) error {
-	name, _, err := h.find(r)
+	name, serving, err := h.find(r)
 	if err != nil {
 		return err
 	}
@@ -132,7 +131,7 @@ func (h handlers) config(w http.ResponseWriter, r *http.Request) error {
 	for _, input := range configInputs {
 		inputs = append(inputs, tensor{input, tritonType(typeBytes), []int{1}, true})
 	}
-	for _, o := range slices.Concat(defaultOutputs, nemoOutputs) {
+	for _, o := range slices.Concat(defaultOutputs, nemoOutputs, aspectOutputs(serving)) {
 		outputs = append(outputs, tensor{o.name, tritonType(o.datatype), []int{1}, false})
 	}
 	return httpjson.WriteJSON(w, r, http.StatusOK, map[string]any{

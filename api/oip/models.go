@@ -34,24 +34,24 @@ func (s service) pin(ctx context.Context, model, version string) string {
 }
 
 // serving returns the model of a version, the current one for "".
-func (s service) serving(ctx context.Context, name, version string) (rewardmodel.ModelInfo, error) {
+func (s service) serving(ctx context.Context, name, version string) (adapter.Model, error) {
 	loaded, err := s.backend.Models(ctx)
 	switch {
 	case err != nil:
-		return rewardmodel.ModelInfo{}, err
+		return adapter.Model{}, err
 	case len(loaded) == 0:
-		return rewardmodel.ModelInfo{}, rewardmodel.ErrNotReady
+		return adapter.Model{}, rewardmodel.ErrNotReady
 	case version == "":
 		return loaded[0], nil
 	}
 	if i := indexOf(loaded, version); i >= 0 {
 		return loaded[i], nil
 	}
-	return rewardmodel.ModelInfo{}, failure.NotFound("version %.100q of model %.100q is not loaded", version, name)
+	return adapter.Model{}, failure.NotFound("version %.100q of model %.100q is not loaded", version, name)
 }
 
-func indexOf(models []rewardmodel.ModelInfo, version string) int {
-	return slices.IndexFunc(models, func(m rewardmodel.ModelInfo) bool { return m.Version == version })
+func indexOf(models []adapter.Model, version string) int {
+	return slices.IndexFunc(models, func(m adapter.Model) bool { return m.Version == version })
 }
 
 // tensorMetadata describes an input or output for any number of responses.
@@ -61,13 +61,13 @@ type tensorMetadata struct {
 	Shape    []int64 `json:"shape"`
 }
 
-// ioMetadata returns the inputs and outputs that every client should know.
-func ioMetadata() (inputs, outputs []tensorMetadata) {
+// ioMetadata returns the inputs and outputs of a model that every client should know.
+func ioMetadata(m adapter.Model) (inputs, outputs []tensorMetadata) {
 	anyNumber := []int64{-1}
 	for _, name := range []string{"text", "prompt"} {
 		inputs = append(inputs, tensorMetadata{name, typeBytes, anyNumber})
 	}
-	for _, o := range defaultOutputs {
+	for _, o := range slices.Concat(defaultOutputs, aspectOutputs(m)) {
 		outputs = append(outputs, tensorMetadata{o.name, o.datatype, anyNumber})
 	}
 	return inputs, outputs

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"assay/api/internal/adapter"
 	"assay/api/internal/exchange"
@@ -39,6 +40,46 @@ var defaultOutputs = []output{
 var nemoOutputs = []output{
 	{"rewards", typeFP32, func(r rewardmodel.Result) any { return float32(r.Reward) }},
 	{"exceeded", typeBool, func(r rewardmodel.Result) any { return r.Truncated }},
+}
+
+// The outputs of one aspect have its name after these prefixes; they are sent on
+// request.
+const (
+	aspectReward    = "reward_"
+	aspectViolation = "violation_"
+)
+
+// aspectOutput returns the output of this name, if it can be one of an aspect. Its
+// value is nil if the model has no such aspect.
+func aspectOutput(name string) (output, bool) {
+	value := func(prefix string, of func(rewardmodel.AspectResult) float64) (output, bool) {
+		aspect, ok := strings.CutPrefix(name, prefix)
+		if !ok || rewardmodel.CheckAspect(aspect) != nil {
+			return output{}, false
+		}
+		return output{name, typeFP32, func(r rewardmodel.Result) any {
+			if result, ok := r.Aspects[aspect]; ok {
+				return float32(of(result))
+			}
+			return nil
+		}}, true
+	}
+	if o, ok := value(aspectReward, func(r rewardmodel.AspectResult) float64 { return r.Reward }); ok {
+		return o, true
+	}
+	return value(aspectViolation, func(r rewardmodel.AspectResult) float64 { return r.Violation })
+}
+
+// aspectOutputs returns the outputs of the aspects of a model that has several.
+func aspectOutputs(m adapter.Model) []output {
+	var outputs []output
+	for _, aspect := range m.Aspects {
+		for _, prefix := range []string{aspectReward, aspectViolation} {
+			o, _ := aspectOutput(prefix + aspect)
+			outputs = append(outputs, o)
+		}
+	}
+	return outputs
 }
 
 type witnessSpan struct {
@@ -86,11 +127,15 @@ func (s service) scoreTensors(ctx context.Context, version string, inputs []text
 	if err != nil {
 		return inferred{}, err
 	}
-	outputs, err := outputsOf(wanted)
+	outputs, aspects, err := outputsOf(wanted)
 	if err != nil {
 		return inferred{}, err
 	}
-	answer, err := adapter.Score(ctx, s.backend, rewardmodel.Request{Responses: items, Model: version})
+	request := rewardmodel.Request{Responses: items, Model: version}
+	if aspects {
+		request.Options = rewardmodel.Options{Aspects: true, Instances: new(false)}
+	}
+	answer, err := adapter.Score(ctx, s.backend, request)
 	if err != nil {
 		return inferred{}, err
 	}
@@ -101,34 +146,46 @@ func (s service) scoreTensors(ctx context.Context, version string, inputs []text
 	for i, o := range outputs {
 		values := make([]any, len(answer.Results))
 		for j, result := range answer.Results {
-			values[j] = o.value(result)
+			if values[j] = o.value(result); values[j] == nil {
+				return inferred{}, unknownOutput(i, o.name)
+			}
 		}
 		out.outputs[i] = outputValues{o, values}
 	}
 	return out, nil
 }
 
-// outputsOf returns the outputs that the client named, or the default ones.
-func outputsOf(wanted []string) ([]output, error) {
+// outputsOf returns the outputs that the client named, or the default ones, and
+// whether any of them is of an aspect.
+func outputsOf(wanted []string) (outputs []output, aspects bool, err error) {
 	if len(wanted) == 0 {
-		return defaultOutputs, nil
+		return defaultOutputs, false, nil
 	}
 	if len(wanted) > maxTensors {
-		return nil, failure.Invalid("outputs", "names %d outputs; name at most %d", len(wanted), maxTensors)
+		return nil, false, failure.Invalid("outputs", "names %d outputs; name at most %d", len(wanted), maxTensors)
 	}
 	known := slices.Concat(defaultOutputs, nemoOutputs)
-	outputs := make([]output, len(wanted))
+	outputs = make([]output, len(wanted))
 	for i, name := range wanted {
 		j := slices.IndexFunc(known, func(o output) bool { return o.name == name })
 		switch {
 		case slices.Contains(wanted[:i], name):
-			return nil, failure.Invalid(fmt.Sprintf("outputs[%d].name", i), "names %.40q again; name each output once", name)
-		case j < 0:
-			return nil, failure.Invalid(fmt.Sprintf("outputs[%d].name", i), "unknown output %.40q; the metadata of the model (GET /v2/models/%s) lists the outputs", name, platform)
+			return nil, false, failure.Invalid(fmt.Sprintf("outputs[%d].name", i), "names %.40q again; name each output once", name)
+		case j >= 0:
+			outputs[i] = known[j]
+			continue
 		}
-		outputs[i] = known[j]
+		o, ok := aspectOutput(name)
+		if !ok {
+			return nil, false, unknownOutput(i, name)
+		}
+		outputs[i], aspects = o, true
 	}
-	return outputs, nil
+	return outputs, aspects, nil
+}
+
+func unknownOutput(i int, name string) error {
+	return failure.Invalid(fmt.Sprintf("outputs[%d].name", i), "unknown output %.40q; the metadata of the model (GET /v2/models/%s) lists the outputs", name, platform)
 }
 
 // itemsOf returns an item for each text to score, and their shape.
@@ -148,7 +205,9 @@ func itemsOf(inputs []textTensor, convs *adapter.Conversations) (shape []int64, 
 		}
 		for i, prompt := range inputs[prompts].texts {
 			items[i] = adapter.Response(texts[i])
-			items[i].Prompt = prompt
+			if items[i].Prompt, err = convs.Context(prompt); err != nil {
+				return nil, nil, err
+			}
 		}
 	}
 	return inputs[main].shape, items, nil

@@ -25,15 +25,16 @@ const (
 // Response, Messages and Instances, or only the ResponseID (Result.ID) of a
 // response that the service scored and retained.
 type FeedbackItem struct {
-	ID         string    `json:"id,omitzero"`
-	ResponseID string    `json:"response_id,omitzero"`
-	Label      string    `json:"label"`
-	Prompt     string    `json:"prompt,omitzero"`
-	Response   *string   `json:"response,omitzero"`
-	Messages   []Message `json:"messages,omitzero"`
-	Instances  []string  `json:"instances,omitzero"`
-	Rater      string    `json:"rater,omitzero"` // the label of a response is the majority of its raters
-	Time       time.Time `json:"time,omitzero"`  // a later label of the same rater is a correction
+	ID         string            `json:"id,omitzero"`
+	ResponseID string            `json:"response_id,omitzero"`
+	Label      string            `json:"label,omitzero"`  // of the response as a whole; "" with Labels only
+	Labels     map[string]string `json:"labels,omitzero"` // of aspects by name; the others are unlabeled
+	Prompt     string            `json:"prompt,omitzero"`
+	Response   *string           `json:"response,omitzero"`
+	Messages   []Message         `json:"messages,omitzero"`
+	Instances  []string          `json:"instances,omitzero"`
+	Rater      string            `json:"rater,omitzero"` // the label of a response is the majority of its raters
+	Time       time.Time         `json:"time,omitzero"`  // a later label of the same rater is a correction
 }
 
 // Receipt is the outcome of sending labels. Accepted labels are durable.

@@ -9,21 +9,30 @@ import (
 
 // Model is a model version.
 type Model struct {
-	ID        string   `json:"id"` // the version
-	Object    string   `json:"object"`
-	Created   int64    `json:"created"` // Unix time in seconds; 0 if unknown
-	OwnedBy   string   `json:"owned_by"`
-	Name      string   `json:"name"`
-	Version   string   `json:"version"`
-	Threshold float64  `json:"threshold"` // decision threshold of the aggregate max, in [0,1]
-	Labels    []string `json:"labels"`    // in the order of the checkpoint
-	Serving   bool     `json:"serving"`   // loaded on the responding replica
-	Current   bool     `json:"current"`   // the version that every replica must serve
-	State     string   `json:"state"`     // initial, promoted, rejected or retired; "" without a registry
-	Parent    string   `json:"parent"`    // the version it was initialized from
-	Method    string   `json:"method"`    // training method
-	By        string   `json:"by"`        // who promoted or rejected it
-	Reason    string   `json:"reason"`    // why
+	ID          string        `json:"id"` // the version
+	Object      string        `json:"object"`
+	Created     int64         `json:"created"` // Unix time in seconds; 0 if unknown
+	OwnedBy     string        `json:"owned_by"`
+	Name        string        `json:"name"`
+	Version     string        `json:"version"`
+	Threshold   float64       `json:"threshold"`   // decision threshold of the aggregate max, in [0,1], of the first aspect
+	Aspects     []ModelAspect `json:"aspects"`     // of a model with several rules that serves
+	Combination string        `json:"combination"` // how they become one reward
+	Labels      []string      `json:"labels"`      // in the order of the checkpoint
+	Serving     bool          `json:"serving"`     // loaded on the responding replica
+	Current     bool          `json:"current"`     // the version that every replica must serve
+	State       string        `json:"state"`       // initial, promoted, rejected or retired; "" without a registry
+	Parent      string        `json:"parent"`      // the version it was initialized from
+	Method      string        `json:"method"`      // training method
+	By          string        `json:"by"`          // who promoted or rejected it
+	Reason      string        `json:"reason"`      // why
+}
+
+// ModelAspect is one rule of a model.
+type ModelAspect struct {
+	Name      string  `json:"name"`
+	Weight    float64 `json:"weight"`    // in the reward; at least 0
+	Threshold float64 `json:"threshold"` // decision threshold of the aggregate max, in [0,1]
 }
 
 // ModelRecord is a model with its complete record.

@@ -66,6 +66,10 @@ const (
 	DenseWitness  = "witness"  // spread evenly over the tokens of the witness
 	DenseShaped   = "shaped"   // potential-based shaping, which preserves the optimal policy
 
+	CombineMin           = "min"           // the reward of the aspect that complies least
+	CombineSum           = "sum"           // that of the weighted mean of the compliance log-odds
+	CombineLexicographic = "lexicographic" // the aspects in the order of the model
+
 	PriorityInteractive = "interactive" // before bulk: a user is waiting (default for a single item)
 	PriorityBulk        = "bulk"        // maximizes throughput, without starvation (default for several items)
 )
@@ -73,16 +77,19 @@ const (
 // Options sets how responses are scored. Zero values select the default. Unlike
 // the service, the client defaults OffsetUnit to OffsetUTF8.
 type Options struct {
-	Reward        string  `json:"reward,omitzero"`
-	Aggregate     string  `json:"aggregate,omitzero"`
-	OffsetUnit    string  `json:"offset_unit,omitzero"`
-	Reasoning     string  `json:"reasoning,omitzero"`
-	TopK          int     `json:"top_k,omitzero"`     // for AggregateTopK (default 3)
-	Dense         string  `json:"dense,omitzero"`     // "": no token rewards
-	Gamma         float64 `json:"gamma,omitzero"`     // discount of DenseShaped, in (0,1] (default 1)
-	Tokenizer     string  `json:"tokenizer,omitzero"` // a tokenizer of the service, for items without TokenOffsets
-	OmitInstances bool    `json:"-"`                  // omit the instances from the results
-	Priority      string  `json:"-"`                  // order of requests when the service is busy
+	Reward        string             `json:"reward,omitzero"`
+	Aggregate     string             `json:"aggregate,omitzero"`
+	OffsetUnit    string             `json:"offset_unit,omitzero"`
+	Reasoning     string             `json:"reasoning,omitzero"`
+	TopK          int                `json:"top_k,omitzero"`       // for AggregateTopK (default 3)
+	Dense         string             `json:"dense,omitzero"`       // "": no token rewards
+	Gamma         float64            `json:"gamma,omitzero"`       // discount of DenseShaped, in (0,1] (default 1)
+	Tokenizer     string             `json:"tokenizer,omitzero"`   // a tokenizer of the service, for items without TokenOffsets
+	Aspects       bool               `json:"aspects,omitzero"`     // list the result of each aspect (rule) of the model
+	Combination   string             `json:"combination,omitzero"` // how the aspects become one reward; "": as the model says
+	Weights       map[string]float64 `json:"weights,omitzero"`     // of aspects in the combination, by name; the others keep those of the model
+	OmitInstances bool               `json:"-"`                    // omit the instances from the results
+	Priority      string             `json:"-"`                    // order of requests when the service is busy
 }
 
 // ScoreResponse is the response to a scoring request, with results in its order.
@@ -118,6 +125,10 @@ type Result struct {
 	Instances []Instance `json:"instances"` // in document order; nil with OmitInstances
 	Truncated bool       `json:"truncated"` // the response has more instances than the service scores
 	Empty     bool       `json:"empty"`     // nothing to score: the reward is a setting of the service
+	// Aspect is the rule that Compliant, Violation, Threshold, Witness and Instances
+	// are of: of a model with several, the one that decides; "" for a single one.
+	Aspect  string                  `json:"aspect"`
+	Aspects map[string]AspectResult `json:"aspects"` // by name, with Options.Aspects
 	// TokenRewards has one reward per token, on the scale of Reward, if
 	// Options.Dense is set. Without a discount they sum to Reward.
 	TokenRewards []float64 `json:"token_rewards"`
@@ -125,6 +136,15 @@ type Result struct {
 
 	Model      ModelInfo `json:"-"` // the model that scored it
 	OffsetUnit string    `json:"-"` // of Start and End
+}
+
+// AspectResult is the result of one aspect; its fields are as in Result.
+type AspectResult struct {
+	Reward    float64  `json:"reward"` // of this aspect alone
+	Compliant bool     `json:"compliant"`
+	Violation float64  `json:"violation"`
+	Threshold float64  `json:"threshold"`
+	Witness   *Witness `json:"witness"`
 }
 
 // Witness is the instance with the largest violation. Start and End index the
@@ -140,10 +160,11 @@ type Witness struct {
 
 // Instance is one scored utterance; its fields are as in Witness.
 type Instance struct {
-	Message   *int    `json:"message"`
-	Start     int     `json:"start"`
-	End       int     `json:"end"`
-	Violation float64 `json:"violation"`
+	Message   *int               `json:"message"`
+	Start     int                `json:"start"`
+	End       int                `json:"end"`
+	Violation float64            `json:"violation"`
+	Aspects   map[string]float64 `json:"aspects"` // violations by aspect, with Options.Aspects
 }
 
 // Score scores items in one request: at least one, and at most the limit of the

@@ -64,7 +64,7 @@ for round in $(seq "$rounds"); do
             echo $((share * 1000)) >"$groups/r$i/cpu.cfs_quota_us"
         done
         if [ "$replicas" = 1 ]; then
-            echo "one at a time: $(in_group load "$lab" bench serving "$texts" --url http://127.0.0.1:18081 --concurrency 1 --size 1 --most 100 | tail -n 1)"
+            echo "one at a time: $(in_group load "$lab" bench serving "$texts" --url http://127.0.0.1:18081 --concurrency 1 --size 1 --max-responses 100 | tail -n 1)"
         fi
         load "$round: $replicas, burst |" --count $((burst * replicas))
         load "$round: $replicas, $((rate * replicas))/s |" --count $((count * replicas)) --rate $((rate * replicas))

@@ -20,7 +20,25 @@ type Backend interface {
 	Score(ctx context.Context, request rewardmodel.Request) (rewardmodel.ScoreResponse, error)
 	// Models lists the models that serve, the default first. The list is empty
 	// while none is loaded.
-	Models(ctx context.Context) ([]rewardmodel.ModelInfo, error)
+	Models(ctx context.Context) ([]Model, error)
+}
+
+// Model is a model that serves.
+type Model struct {
+	rewardmodel.ModelInfo
+	Aspects []string // the names of its rules, if it has several
+}
+
+// Current is the model that scores requests without a pin.
+func Current(ctx context.Context, backend Backend) (Model, error) {
+	serving, err := backend.Models(ctx)
+	switch {
+	case err != nil:
+		return Model{}, err
+	case len(serving) == 0:
+		return Model{}, rewardmodel.ErrNotReady
+	}
+	return serving[0], nil
 }
 
 // Score scores the items of a request of another project, within the limits of
@@ -46,7 +64,7 @@ func Pin(ctx context.Context, backend Backend, model Name) string {
 		return ""
 	}
 	serving, err := backend.Models(ctx)
-	if err != nil || !slices.ContainsFunc(serving, func(m rewardmodel.ModelInfo) bool { return m.Version == string(model) }) {
+	if err != nil || !slices.ContainsFunc(serving, func(m Model) bool { return m.Version == string(model) }) {
 		return ""
 	}
 	return string(model)

@@ -59,7 +59,8 @@ func (c *Conversations) Continuation(text string) ([]segmenter.Span, error) {
 }
 
 // Item returns the item for a text, which may be a conversation rendered with a
-// chat template: then the last answer of the assistant is scored.
+// chat template: then the last answer of the assistant is scored, and the turns before
+// it are its prompt.
 func (c *Conversations) Item(text string) (rewardmodel.Item, error) {
 	if !chat.Templated(text) {
 		return Response(text), nil
@@ -72,7 +73,29 @@ func (c *Conversations) Item(text string) (rewardmodel.Item, error) {
 	for i, span := range spans {
 		turns[i] = text[span.Start:span.End]
 	}
-	return AssistantTurns(turns), nil
+	item := AssistantTurns(turns)
+	item.Prompt, err = c.Before(text, spans)
+	return item, err
+}
+
+// Before returns the context of the turns that Turns found in query.
+func (c *Conversations) Before(query string, turns []segmenter.Span) (string, error) {
+	return c.context(query[:turns[0].Start])
+}
+
+// Context calls chat.Context.
+func (c *Conversations) Context(prompt string) (string, error) {
+	if err := c.charge(prompt); err != nil {
+		return "", err
+	}
+	return c.context(prompt)
+}
+
+func (c *Conversations) context(prompt string) (string, error) {
+	if err := c.memory.Grow(int64(len(prompt))); err != nil {
+		return "", err
+	}
+	return chat.Context(prompt), nil
 }
 
 // Items returns the item for each text.

@@ -199,9 +199,13 @@ class Faulty(ThreadingHTTPServer):
 
 
 def results(body: bytes) -> dict[str, Any]:
-    """A valid response body. A response "#N" has the reward 0.N, which identifies it."""
-    found = []
-    for n, item in enumerate(json.loads(body)["responses"]):
+    """A valid response body. A response "#N" has the reward 0.N, which identifies it.
+
+    If the request asks for aspects, these are `rudeness`, with that reward, and `evasion`, with 1 minus it.
+    """
+    found: list[dict[str, Any]] = []
+    asked = json.loads(body)
+    for n, item in enumerate(asked["responses"]):
         text = item.get("response", "")
         reward = float("0." + text.split("#")[1]) if "#" in text else 0.5
         witness = {"index": 0, "start": 0, "end": len(text), "text": text, "violation": 1 - reward}
@@ -217,6 +221,18 @@ def results(body: bytes) -> dict[str, Any]:
                 "empty": False,
             }
         )
+        if asked.get("options", {}).get("aspects"):
+            found[-1]["aspect"] = "rudeness"
+            found[-1]["aspects"] = {
+                name: {
+                    "reward": r,
+                    "compliant": r >= 0.5,
+                    "violation": 1 - r,
+                    "threshold": 0.5,
+                    "witness": witness,
+                }
+                for name, r in (("rudeness", reward), ("evasion", 1 - reward))
+            }
     return {"model": {"name": "m", "version": "v1"}, "offset_unit": "codepoint", "results": found}
 
 

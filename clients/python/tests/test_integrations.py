@@ -102,6 +102,61 @@ def test_trl_older_versions_and_failures(faulty: Faulty) -> None:
             trl.AssayReward(client)(["p"], ["a"])
 
 
+def test_aspects(faulty: Faulty) -> None:
+    options = ac.Options(aspects=True, combination="sum", weights={"evasion": 2})
+    with ac.Client(faulty.url, retry=0) as client:
+        result = client.score_one("#25", options=options)
+        assert json.loads(faulty.requests[0][2])["options"] == {
+            "aspects": True,
+            "combination": "sum",
+            "weights": {"evasion": 2},
+        }
+        assert result.aspect == "rudeness"
+        assert result.components == {"rudeness": 0.25, "evasion": 0.75}
+        assert result.aspects is not None
+        assert result.aspects["evasion"].compliant
+        assert result.aspects["evasion"].witness is not None
+        plain = client.score_one("#25")
+        assert plain.aspects is None
+        assert plain.components == {}
+
+
+def test_trl_aspects_share_a_request(faulty: Faulty) -> None:
+    metrics: dict[str, float] = {}
+    extra: dict[str, list[Any]] = {}
+    with ac.Client(faulty.url, retry=0) as client:
+        rude, evasive = trl.aspect_rewards(["rudeness", "evasion"], client)
+        assert (rude.__name__, evasive.__name__) == ("assay_rudeness", "assay_evasion")
+        for batch in (["#25", "#50"], ["#75", "#25"], ["#75", "#25"]):
+            given: Any = {"log_metric": metrics.__setitem__, "log_extra": extra.__setitem__}
+            rewards = [float(c.replace("#", "0.")) for c in batch]
+            assert rude(["p", "q"], batch, **given) == rewards
+            assert evasive(["p", "q"], batch, **given) == [1 - r for r in rewards]
+        assert len(faulty.requests) == 3, "a batch that is scored again is a new request"
+        assert json.loads(faulty.requests[0][2])["responses"][0]["prompt"] == "p"
+        assert metrics["assay/evasion/compliant"] == 0.5
+        assert extra["assay_rudeness_witness"] == ["#75", "#25"]
+        (unknown,) = trl.aspect_rewards(["tone"], client)
+        with pytest.raises(ac.InputError, match="it has: evasion, rudeness"):
+            unknown(["p"], ["#25"])
+        faulty.default = error(503, "overloaded")
+        (failing,) = trl.aspect_rewards(["rudeness"], client, on_error="nan")
+        assert failing(["p"], ["a"]) == [None]
+
+
+def test_verl_aspects_and_prompt(faulty: Faulty, fresh: pytest.MonkeyPatch) -> None:
+    fresh.setenv("ASSAY_URL", faulty.url)
+    given: dict[str, Any] = {
+        "data_sources": ["d"],
+        "ground_truths": [None],
+        "extra_infos": [{"prompt": [{"role": "user", "content": "Why?"}]}],
+    }
+    (score,) = verl.compute_score_batch(solution_strs=["#25"], aspects=True, **given)
+    assert score["score"] == score["reward_rudeness"] == 0.25
+    assert score["violation_evasion"] == 0.25
+    assert json.loads(faulty.requests[0][2])["responses"] == [{"response": "#25", "prompt": "Why?"}]
+
+
 def test_verl(live: Service) -> None:
     assert live.url
     given: dict[str, Any] = {"data_source": "d", "ground_truth": None, "extra_info": {"num_turns": 1}}
@@ -201,8 +256,13 @@ def test_ms_swift(live: Service, monkeypatch: pytest.MonkeyPatch) -> None:
         vars(rewards).update(ORM=ORM, orms=orms)
         monkeypatch.setitem(sys.modules, "swift", ModuleType("swift"))
         monkeypatch.setitem(sys.modules, "swift.rewards", rewards)
-    import assay_client.integrations.ms_swift  # noqa: F401
+    from assay_client.integrations import ms_swift
 
     made = orms["assay"](args=None)
     found = made([POLITE, RUDE], trainer_state=None, solution=["a", "b"])
     assert found[0] > 0.5 > found[1]
+    ms_swift.register_aspects(["default"])
+    aspect = orms["assay_default"](args=None)
+    assert type(aspect).__name__ == "AssayDefault", "ms-swift logs it by this name"
+    chat = [{"role": "user", "content": "Why?"}, {"role": "assistant", "content": RUDE}]
+    assert aspect([RUDE], messages=[chat], trainer_state=None)[0] < 0.5

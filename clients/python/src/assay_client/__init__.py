@@ -33,6 +33,7 @@ from ._errors import (
 from ._retry import Retry
 from ._sync.client import Client
 from ._types import (
+    AspectResult,
     Candidate,
     Current,
     Event,
@@ -55,6 +56,7 @@ __all__ = [
     "APIConnectionError",
     "APIStatusError",
     "APITimeoutError",
+    "AspectResult",
     "AssayError",
     "AsyncClient",
     "AuthenticationError",

@@ -17,6 +17,7 @@ Aggregate = Literal["max", "topk", "noisy_or", "mean"]
 OffsetUnit = Literal["codepoint", "utf8", "utf16"]
 Reasoning = Literal["skip", "score"]
 Dense = Literal["last", "instance", "witness", "shaped"]
+Combination = Literal["min", "sum", "lexicographic"]
 Label = Literal["compliant", "violation"]
 
 # What to do with an item that cannot be scored: raise, or return NaN or this number as its reward.
@@ -69,6 +70,11 @@ class Options:
     preserves the optimal policy, with the discount `gamma` in (0,1]. The
     tokens are those of `Item.token_offsets`, or of `tokenizer`, a tokenizer
     that the service knows by name.
+
+    `aspects`: whether results list the result of each aspect (rule) of the
+    model. `combination`, one of `min`, `sum` and `lexicographic`, and
+    `weights`, by the name of the aspect, replace how the model combines its
+    aspects to one reward.
     """
 
     reward: RewardScale | None = None
@@ -80,6 +86,9 @@ class Options:
     dense: Dense | None = None
     gamma: float | None = None
     tokenizer: str | None = None
+    aspects: bool | None = None
+    combination: Combination | None = None
+    weights: Mapping[str, float] | None = None
 
     def to_json(self) -> dict[str, Any]:
         return _non_null(self)
@@ -112,12 +121,16 @@ class ModelInfo:
 
 @dataclass(frozen=True)
 class Instance:
-    """One scored utterance: `[start, end)` in the response, or in message `message`."""
+    """One scored utterance: `[start, end)` in the response, or in message `message`.
+
+    `aspects` has its violations by the name of the aspect if `Options.aspects` is set.
+    """
 
     start: int
     end: int
     violation: float
     message: int | None = None
+    aspects: Mapping[str, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -133,6 +146,17 @@ class Witness:
 
 
 @dataclass(frozen=True)
+class AspectResult:
+    """The result of one aspect of a model; the fields are as in `Result`."""
+
+    reward: float
+    compliant: bool
+    violation: float
+    threshold: float
+    witness: Witness | None
+
+
+@dataclass(frozen=True)
 class Result:
     """The reward of one response and the evidence for it.
 
@@ -142,6 +166,10 @@ class Result:
     service scores. `raw` is the result as the service sent it.
     `token_rewards` has one number per token if `Options.dense` is set;
     `token_offsets` is set if the service tokenized the response.
+
+    `violation`, `threshold`, `witness` and `instances` are those of the aspect
+    that decides: of a model with several, `aspect` is its name. `aspects` has
+    the results of all by name if `Options.aspects` is set.
     """
 
     id: str
@@ -158,8 +186,15 @@ class Result:
     raw: Mapping[str, Any] = field(repr=False, compare=False)
     token_rewards: tuple[float, ...] | None = None
     token_offsets: tuple[tuple[int, int], ...] | None = None
+    aspect: str | None = None
+    aspects: Mapping[str, AspectResult] | None = None
 
     error: None = None
+
+    @property
+    def components(self) -> dict[str, float]:
+        """The reward of each aspect, if `Options.aspects` is set."""
+        return {name: aspect.reward for name, aspect in (self.aspects or {}).items()}
 
 
 @dataclass(frozen=True)
@@ -186,15 +221,17 @@ def fallback_reward(on_error: OnError) -> float | None:
 
 @dataclass(frozen=True)
 class FeedbackItem:
-    """One rater's label for one whole response.
+    """One rater's labels for one whole response.
 
+    `label` speaks of the response as a whole, `labels` of the aspects that it
+    names; at least one of them is required.
     Pass the response (`response`, `messages` or `instances`), or only the
     `response_id` of one that the service has scored and retained. Without an
     `id`, the client derives one from the content, so that resending a response
     is a duplicate and a different label by the same rater is a correction.
     """
 
-    label: Label
+    label: Label | None = None
     response: str | None = None
     messages: Sequence[Mapping[str, str]] | None = None
     instances: Sequence[str] | None = None
@@ -203,6 +240,7 @@ class FeedbackItem:
     response_id: str | None = None
     rater: str | None = None
     time: str | datetime.datetime | None = None
+    labels: Mapping[str, Label] | None = None
 
     def to_json(self) -> dict[str, Any]:
         fields = _non_null(self)

@@ -27,6 +27,7 @@ from ._errors import (
     ServiceUnavailableError,
 )
 from ._types import (
+    AspectResult,
     Candidate,
     Current,
     Event,
@@ -138,25 +139,14 @@ def parse_score(body: Any, n: int) -> list[Result]:
 
 
 def parse_result(r: Any, model: ModelInfo, unit: Any) -> Result:
-    w = r.get("witness") if isinstance(r, dict) else None
     instances = r.get("instances") if isinstance(r, dict) else None
-    witness = None
-    if w is not None:
-        witness = Witness(
-            field(w, "index", int),
-            field(w, "start", int),
-            field(w, "end", int),
-            field(w, "text", str),
-            number(w, "violation"),
-            w.get("message"),
-        )
     return Result(
         id=field(r, "id", str),
         reward=number(r, "reward"),
         compliant=field(r, "compliant", bool),
         violation=number(r, "violation"),
         threshold=number(r, "threshold"),
-        witness=witness,
+        witness=_witness(r),
         instances=None if instances is None else tuple(_instance(i) for i in instances),
         truncated=field(r, "truncated", bool),
         empty=field(r, "empty", bool),
@@ -165,7 +155,36 @@ def parse_result(r: Any, model: ModelInfo, unit: Any) -> Result:
         raw=r,
         token_rewards=_token_rewards(r),
         token_offsets=_token_offsets(r),
+        aspect=r.get("aspect"),
+        aspects=None if r.get("aspects") is None else _aspects(r),
     )
+
+
+def _witness(r: Any) -> Witness | None:
+    w = r.get("witness") if isinstance(r, dict) else None
+    if w is None:
+        return None
+    return Witness(
+        field(w, "index", int),
+        field(w, "start", int),
+        field(w, "end", int),
+        field(w, "text", str),
+        number(w, "violation"),
+        w.get("message"),
+    )
+
+
+def _aspects(r: Any) -> dict[str, AspectResult]:
+    return {
+        name: AspectResult(
+            reward=number(a, "reward"),
+            compliant=field(a, "compliant", bool),
+            violation=number(a, "violation"),
+            threshold=number(a, "threshold"),
+            witness=_witness(a),
+        )
+        for name, a in field(r, "aspects", dict).items()
+    }
 
 
 def _token_rewards(r: Any) -> tuple[float, ...] | None:
@@ -188,7 +207,18 @@ def _token_offsets(r: Any) -> tuple[tuple[int, int], ...] | None:
 
 
 def _instance(i: Any) -> Instance:
-    return Instance(field(i, "start", int), field(i, "end", int), number(i, "violation"), i.get("message"))
+    return Instance(
+        field(i, "start", int),
+        field(i, "end", int),
+        number(i, "violation"),
+        i.get("message"),
+        _violations(i) if "aspects" in i else None,
+    )
+
+
+def _violations(i: Any) -> dict[str, float]:
+    aspects = field(i, "aspects", dict)
+    return {name: number(aspects, name) for name in aspects}
 
 
 def field(value: Any, name: str, kind: type) -> Any:

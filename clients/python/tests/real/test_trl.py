@@ -19,7 +19,7 @@ import pytest
 from conftest import ROOT, Service
 
 from assay_client import AsyncClient, Client
-from assay_client.integrations.trl import AssayReward, AsyncAssayReward
+from assay_client.integrations.trl import AssayReward, AsyncAssayReward, aspect_rewards
 
 WHY = "TRL is not installed (pip install -r examples/trl_grpo/requirements.txt)"
 torch = pytest.importorskip("torch", reason=WHY)
@@ -93,13 +93,13 @@ def _keep(scored: Scored, completions: list[str], rewards: list[float | None]) -
         scored.append((said, reward))
 
 
-def train(kind: str, reward: Any, policy: Path, example: Any, out: Path) -> Any:
-    """Trains policy for STEPS steps; returns the trainer."""
+def train(kind: str, reward: Any, policy: Path, example: Any, out: Path, **settings: Any) -> Any:
+    """Trains policy for STEPS steps with one or several reward functions; returns the trainer."""
     transformers = importlib.import_module("transformers")
     trainer = getattr(trl, f"{kind}Trainer")(
         model=transformers.AutoModelForCausalLM.from_pretrained(policy),
         processing_class=transformers.AutoTokenizer.from_pretrained(policy),
-        reward_funcs=[reward],
+        reward_funcs=reward if isinstance(reward, list) else [reward],
         train_dataset=datasets.Dataset.from_list([{"prompt": f"{q}\n"} for q in example.ANSWERS]),
         args=getattr(trl, f"{kind}Config")(
             output_dir=str(out),
@@ -118,6 +118,7 @@ def train(kind: str, reward: Any, policy: Path, example: Any, out: Path) -> Any:
             save_strategy="no",
             report_to="none",
             disable_tqdm=True,
+            **settings,
         ),
     )
     trainer.train()
@@ -214,3 +215,22 @@ def test_the_table_of_completions_has_the_witnesses(
             assert witness["violation"] == violation
     logged = [row for row in trainer.state.log_history if "reward" in row]
     assert all({"assay/violation", "assay/compliant", "assay/empty"} <= row.keys() for row in logged)
+
+
+def test_gdpo_normalizes_the_components(exact: Service, policy: Path, example: Any, tmp_path: Path) -> None:
+    """The shipped model has the single aspect `default`; the second component is one of the trainer."""
+
+    def brevity(completion_ids: list[list[int]], **_: Any) -> list[float]:
+        return [-len(ids) / 40 for ids in completion_ids]
+
+    with Client(exact.url) as client:
+        rewards = [*aspect_rewards(["default"], client), brevity]
+        trainer = train(
+            "GRPO", rewards, policy, example, tmp_path, multi_objective_aggregation="normalize_then_sum"
+        )
+    logged = [row for row in trainer.state.log_history if "reward" in row]
+    assert len(logged) == STEPS
+    for row in logged:
+        assert 0 < row["rewards/assay_default/mean"] < 1
+        assert row["rewards/brevity/mean"] < 0
+        assert 0 <= row["assay/default/compliant"] <= 1

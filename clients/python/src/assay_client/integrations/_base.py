@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, Union
 
-from .. import AsyncClient, Client, Item, Result
+from .. import AsyncClient, Client, Failure, InputError, Item, Result
 
 Completion = Union[str, Sequence[Mapping[str, Any]]]
 
@@ -73,9 +74,12 @@ def witness_json(result: Result) -> str:
 
 
 def metrics(result: Result) -> dict[str, float]:
-    """The values of a result as numbers; the witness offsets are -1 if there is no witness."""
+    """The values of a result as numbers; the witness offsets are -1 if there is no witness.
+
+    With `Options.aspects`, each aspect adds `reward_NAME` and `violation_NAME`.
+    """
     w = result.witness
-    return {
+    values = {
         "violation": result.violation,
         "threshold": result.threshold,
         "compliant": float(result.compliant),
@@ -84,3 +88,40 @@ def metrics(result: Result) -> dict[str, float]:
         "witness_start": float(w.start) if w else -1.0,
         "witness_end": float(w.end) if w else -1.0,
     }
+    for name, aspect in (result.aspects or {}).items():
+        values[f"reward_{name}"] = aspect.reward
+        values[f"violation_{name}"] = aspect.violation
+    return values
+
+
+class SharedBatch:
+    """Scores a batch once for several reward functions, which the trainer calls one after the other.
+
+    A function that asks a second time for the same batch has it scored again.
+    """
+
+    def __init__(self, score: Callable[[Sequence[Item]], Sequence[Result | Failure]]) -> None:
+        self._score = score
+        self._lock = threading.Lock()
+        self._items: Sequence[Item] = ()
+        self._outcomes: Sequence[Result | Failure] = ()
+        self._served: set[str] = set()
+
+    def outcomes(self, reader: str, items: Sequence[Item]) -> Sequence[Result | Failure]:
+        """The outcomes of items for the reward function of this name."""
+        with self._lock:
+            if reader in self._served or items != self._items or not self._served:
+                self._outcomes = self._score(items)
+                self._items, self._served = items, set()
+            self._served.add(reader)
+            return self._outcomes
+
+
+def component(outcome: Result | Failure, aspect: str) -> float:
+    """The reward of an aspect of an outcome, for which `Options.aspects` was set."""
+    if isinstance(outcome, Failure):
+        return outcome.reward
+    if aspect not in outcome.components:
+        known = ", ".join(sorted(outcome.components)) or "none"
+        raise InputError(f"model {outcome.model.version} has no aspect {aspect!r}; it has: {known}")
+    return outcome.components[aspect]

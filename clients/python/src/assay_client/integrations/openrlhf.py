@@ -5,7 +5,8 @@ reward.py contains `from assay_client.integrations.openrlhf import reward_func`.
 Follows OpenRLHF 0.11.2 (`openrlhf/utils/agent.py`), which calls
 `reward_func(queries, prompts, labels)` in a separate thread. A query is the
 prompt and the response with chat template and special tokens; `/get_reward` of
-the service extracts the response. Unlike `--reward.remote_url
+the service extracts the response. Of a model with several aspects (rules),
+`extra_logs` has `reward_NAME` and `violation_NAME` for each. Unlike `--reward.remote_url
 http://host:8080/get_reward`, this function retries while the service restarts;
 OpenRLHF itself tries five times, one second apart, and then continues with a
 reward of None.

@@ -4,7 +4,10 @@
 
 and `environment.env_class=assay`. Follows skyrl-gym 0.4 (`BaseTextEnv`), whose
 `step(action)` returns observations, reward, done and metadata. The metadata
-include violation and witness.
+include violation and witness. With `aspects: true` in the environment's
+configuration, the output also has `reward_components`, the reward of each aspect
+(rule) of the model, which advantage estimators such as GDPO normalize separately;
+skyrl-gym 0.4 ignores it.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ class AssayEnv(BaseTextEnv):
         super().__init__()
         self.env_config = env_config
         self.extras = extras or {}
+        self._aspects = bool(env_config and env_config.get("aspects")) or None
         self._prompt: Any = None
 
     def init(self, prompt: Any) -> tuple[Any, dict[str, Any]]:
@@ -32,6 +36,9 @@ class AssayEnv(BaseTextEnv):
 
     def step(self, action: str) -> BaseTextEnvStepOutput:
         item = to_item(strip_special_tokens(action), self._prompt)
-        result = shared_client().score_one(item, options=Options(instances=False))
+        result = shared_client().score_one(item, options=Options(instances=False, aspects=self._aspects))
         metadata = {**metrics(result), "witness": witness_json(result)}
-        return BaseTextEnvStepOutput(observations=[], reward=result.reward, done=True, metadata=metadata)
+        output = BaseTextEnvStepOutput(observations=[], reward=result.reward, done=True, metadata=metadata)
+        if self._aspects:
+            output["reward_components"] = result.components
+        return output

@@ -4,7 +4,7 @@
         async def generate(self, input_batch, **kwargs):
             output = await super().generate(input_batch, **kwargs)
             output["rewards"] = await token_rewards(
-                self.tokenizer, output["response_ids"], output["loss_masks"]
+                self.tokenizer, output["response_ids"], output["loss_masks"], prompts=input_batch["prompts"]
             )
             return output
 
@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import AsyncClient, Options
-from ._base import shared_async_client
+from ._base import Completion, prompt_text, shared_async_client
 from ._tokens import column_rewards, to_token_item
 
 
@@ -28,6 +28,7 @@ async def token_rewards(
     response_ids: Sequence[Sequence[int]],
     loss_masks: Sequence[Sequence[int]] | None = None,
     *,
+    prompts: Sequence[Completion] | None = None,
     options: Options | None = None,
     client: AsyncClient | None = None,
 ) -> list[list[float]]:
@@ -39,7 +40,8 @@ async def token_rewards(
     """
     masks = loss_masks or [[1] * len(ids) for ids in response_ids]
     columns = [[k for k, is_policy in enumerate(mask) if is_policy] for mask in masks]
-    items = [to_token_item(tokenizer, ids, c) for ids, c in zip(response_ids, columns)]
+    contexts = [None] * len(columns) if prompts is None else [prompt_text(p) for p in prompts]
+    items = [to_token_item(tokenizer, ids, c, p) for ids, c, p in zip(response_ids, columns, contexts)]
     settings = (options or Options()).with_defaults(Options(dense="instance", instances=False))
     results = await (client or shared_async_client()).score(items, options=settings)
     rewards = []

@@ -7,6 +7,15 @@
     client = Client("http://rm:8080")
     trainer = GRPOTrainer(..., reward_funcs=[AssayReward(client, options=Options(reward="logit"))])
 
+A model with several aspects (rules) gives one reward function per aspect, all
+of which share one request per batch:
+
+    trainer = GRPOTrainer(
+        ...,
+        reward_funcs=aspect_rewards(["rudeness", "evasion"], client),
+        args=GRPOConfig(multi_objective_aggregation="normalize_then_sum", ...),  # GDPO
+    )
+
 Follows TRL 1.16 (`_calculate_rewards` of both trainers), which calls the
 function with `prompts`, `completions`, `completion_ids`, the columns of the
 dataset, `trainer_state`, `log_extra` and `log_metric`. Older versions that
@@ -26,9 +35,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .. import AsyncClient, Client, Failure, Options, Result
+from .. import AsyncClient, Client, Failure, Item, Options, Result
 from .._types import OnError
-from ._base import Completion, shared_async_client, shared_client, to_item, witness_json
+from ._base import (
+    Completion,
+    SharedBatch,
+    component,
+    shared_async_client,
+    shared_client,
+    to_item,
+    witness_json,
+)
 
 LogExtra = Callable[[str, "list[Any]"], None]
 LogMetric = Callable[[str, float], None]
@@ -106,10 +123,68 @@ class AsyncAssayReward:
         return _log_and_unwrap(outcomes, log_extra, log_metric)
 
 
+class AspectReward:
+    """The reward of one aspect, from the request that `aspect_rewards` shares."""
+
+    def __init__(self, aspect: str, batch: SharedBatch) -> None:
+        self.__name__ = f"assay_{aspect}"
+        self._aspect = aspect
+        self._batch = batch
+
+    def __call__(
+        self,
+        prompts: Sequence[Completion],
+        completions: Sequence[Completion],
+        *,
+        log_extra: LogExtra | None = None,
+        log_metric: LogMetric | None = None,
+        **_: Any,
+    ) -> list[float | None]:
+        items = [to_item(c, p) for c, p in zip(completions, prompts)]
+        outcomes = self._batch.outcomes(self._aspect, items)
+        rewards = [_reward(o, component(o, self._aspect)) for o in outcomes]
+        aspects = [o.aspects[self._aspect] if isinstance(o, Result) and o.aspects else None for o in outcomes]
+        scored = [a for a in aspects if a is not None]
+        if log_extra is not None:
+            log_extra(f"{self.__name__}_violation", [a and a.violation for a in aspects])
+            log_extra(
+                f"{self.__name__}_witness", [a.witness.text if a and a.witness else None for a in aspects]
+            )
+        if log_metric is not None and scored:
+            log_metric(f"assay/{self._aspect}/violation", sum(a.violation for a in scored) / len(scored))
+            log_metric(f"assay/{self._aspect}/compliant", sum(a.compliant for a in scored) / len(scored))
+        return rewards
+
+
+def aspect_rewards(
+    aspects: Sequence[str],
+    client: Client | None = None,
+    *,
+    options: Options | None = None,
+    on_error: OnError = "raise",
+    deadline: float | None = None,
+) -> list[AspectReward]:
+    """One reward function for each of the aspects, which together send one request per batch."""
+    settings = Options(instances=False, aspects=True).with_defaults(options or Options())
+
+    def score(items: Sequence[Item]) -> Sequence[Result | Failure]:
+        return (client or shared_client()).score(
+            items, options=settings, on_error=on_error, deadline=deadline
+        )
+
+    batch = SharedBatch(score)
+    return [AspectReward(aspect, batch) for aspect in aspects]
+
+
+def _reward(outcome: Result | Failure, reward: float) -> float | None:
+    """The reward; None for a failure of reward NaN."""
+    return None if isinstance(outcome, Failure) and reward != reward else reward
+
+
 def _log_and_unwrap(
     outcomes: Sequence[Result | Failure], log_extra: LogExtra | None, log_metric: LogMetric | None
 ) -> list[float | None]:
-    """Logs violations and witnesses; returns the rewards, with None for a failure of reward NaN."""
+    """Logs violations and witnesses; returns the rewards."""
     results = [r for r in outcomes if isinstance(r, Result)]
     if log_extra is not None:
         log_extra("assay_violation", [r.violation if isinstance(r, Result) else None for r in outcomes])
@@ -118,7 +193,7 @@ def _log_and_unwrap(
         log_metric("assay/violation", sum(r.violation for r in results) / len(results))
         log_metric("assay/compliant", sum(r.compliant for r in results) / len(results))
         log_metric("assay/empty", sum(r.empty for r in results) / len(results))
-    return [None if isinstance(r, Failure) and r.reward != r.reward else r.reward for r in outcomes]
+    return [_reward(r, r.reward) for r in outcomes]
 
 
 def assay_reward(
