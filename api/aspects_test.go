@@ -125,11 +125,11 @@ func TestAspectsOfTheOpenInferenceProtocol(t *testing.T) {
 	scorer, models := twoRulesParts(t)
 	remote := startRPC(t, scorer, models)
 	request := texts("Fine.")
-	request.Outputs = asked("reward_evasion")
+	request.Outputs = requestedOutputs("reward_evasion")
 	reply, err := infer(t, remote, request)
 	require.NoError(t, err)
 	require.InDelta(t, 0.953, reply.Outputs[0].Contents.Fp32Contents[0], 1e-3)
-	request.Outputs = asked("reward_tone")
+	request.Outputs = requestedOutputs("reward_tone")
 	_, err = infer(t, remote, request)
 	require.ErrorContains(t, err, "unknown output")
 }

@@ -41,7 +41,7 @@ func (b Bag) LabelFor(aspect string, aspects int) Label {
 	return ""
 }
 
-// Verdict is the label of the whole response as far as it was judged: Label, or else a
+// Verdict is the label of the whole response as far as it was labeled: Label, or else a
 // violation if any aspect is violated.
 func (b Bag) Verdict() Label {
 	if b.Label != "" {
@@ -53,6 +53,21 @@ func (b Bag) Verdict() Label {
 		}
 	}
 	return Compliant
+}
+
+// VerdictOn is Verdict, or "" if it is unknown for a model with the given aspects:
+// all labels are compliant and one of its aspects has none.
+func (b Bag) VerdictOn(aspects []string) Label {
+	verdict := b.Verdict()
+	if b.Label != "" || verdict == Violation {
+		return verdict
+	}
+	for _, name := range aspects {
+		if b.Labels[name] == "" {
+			return ""
+		}
+	}
+	return verdict
 }
 
 // Message is one turn of a dialogue. Only those of role "assistant" are

@@ -15,8 +15,8 @@ import (
 	"assay/sidecar/processtest"
 )
 
-// aspectBags is a bag file with the labels of two aspects: "You fool." is rude, and "I cannot help." refuses.
-func aspectBags(t *testing.T, n int) string {
+// twoRuleBags is a bag file with the labels of two aspects: "You fool." is rude, and "I cannot help." refuses.
+func twoRuleBags(t *testing.T, n int) string {
 	t.Helper()
 	var b strings.Builder
 	label := func(violation bool) string {
@@ -42,17 +42,16 @@ func aspectBags(t *testing.T, n int) string {
 	return path
 }
 
-// A model with one unnamed rule becomes one with two rules that reads the prompt. It scores each rule, is evaluated on
-// each, and is trained further on the labels of one.
+// A model with one unnamed rule becomes one with two rules. It scores each rule, is evaluated on each, and is trained
+// further, on the labels of one and with the prompt.
 func TestTrainAspects(t *testing.T) {
-	bags, out := aspectBags(t, 80), filepath.Join(t.TempDir(), "two")
+	bags, out := twoRuleBags(t, 80), filepath.Join(t.TempDir(), "two")
 	args := append(processtest.TrainArgs(processtest.TinyModel(t, nil), bags, out, 6),
-		"--aspects", "rude,refusal", "--context", "--context-tokens", "16", "--loss", "cross-entropy", "--batch", "32")
+		"--aspects", "rude,refusal", "--loss", "cross-entropy", "--batch", "32", "--lr", "3e-3")
 	_, stderr, code := assay(t, "", args...)
 	require.Equal(t, cli.ExitDone, code, stderr)
 	man := processtest.Manifest(t, out)
-	require.True(t, man.Context)
-	require.Equal(t, 16, man.ContextTokens)
+	require.False(t, man.Context)
 	require.Len(t, man.Aspects, 2)
 	require.Equal(t, "rude", man.Aspects[0].Name)
 	require.NotEqual(t, man.Aspects[0].Threshold, man.Aspects[1].Threshold)
@@ -85,25 +84,33 @@ func TestTrainAspects(t *testing.T) {
 		}
 	}
 	require.NoError(t, json.Unmarshal([]byte(stdout), &report))
-	require.Greater(t, report.Aspects["rude"].BagAUROC, 0.75)
-	require.Greater(t, report.Aspects["refusal"].BagAUROC, 0.75)
+	require.Greater(t, report.Aspects["rude"].BagAUROC, 0.9)
+	require.Greater(t, report.Aspects["refusal"].BagAUROC, 0.9)
 
 	next := filepath.Join(t.TempDir(), "next")
 	one := filepath.Join(t.TempDir(), "one.jsonl")
 	text, err := os.ReadFile(bags)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(one, []byte(strings.ReplaceAll(string(text), `"refusal"`, `"unheard"`)), 0o600))
-	_, stderr, code = assay(t, "", processtest.TrainArgs(out, one, next, 1)...)
+	_, stderr, code = assay(t, "", append(processtest.TrainArgs(out, one, next, 1), "--context", "--context-tokens", "16")...)
 	require.Equal(t, cli.ExitDone, code, stderr)
 	require.Contains(t, stderr, "no bag has a label for the aspect")
 	require.Contains(t, stderr, "unheard")
 	after := processtest.Manifest(t, next)
 	require.Equal(t, man.Aspects[1], after.Aspects[1], "what was not trained keeps its threshold")
 	require.True(t, after.Context)
+	require.Equal(t, 16, after.ContextTokens)
+	violations := map[float64]bool{}
+	for _, prompt := range []string{"", `"prompt":"When does train 3 leave?",`, `"prompt":"Why?",`} {
+		stdout, stderr, code := assay(t, `{"id":"a",`+prompt+`"response":"Train 3 leaves."}`+"\n", "score", "--model", next, "--threads", "1")
+		require.Equal(t, cli.ExitDone, code, stderr)
+		violations[processtest.Results(t, stdout)[0].Violation] = true
+	}
+	require.Len(t, violations, 3, "the prompt matters")
 }
 
 func TestTrainAspectErrors(t *testing.T) {
-	model, bags := processtest.TinyModel(t, nil), aspectBags(t, 8)
+	model, bags := processtest.TinyModel(t, nil), twoRuleBags(t, 8)
 	for want, flags := range map[string][]string{
 		"is not the name of an aspect":               {"--aspects", "Rude"},
 		"rude is given twice":                        {"--aspects", "rude,rude"},

@@ -203,8 +203,17 @@ func (e *evaluation) add(b bag.Bag, segments []bag.Segment, instances []rewardmo
 			e.bags[a] = append(e.bags[a], of(label, func(i rewardmodel.Instance) float64 { return i.Aspects[aspect.Name] }))
 		}
 	}
-	if len(e.aspects) > 1 {
-		e.verdicts = append(e.verdicts, of(b.Verdict(), e.worst))
+	if len(e.aspects) == 1 {
+		return
+	}
+	var counted []string
+	for _, aspect := range e.aspects {
+		if aspect.Weight > 0 {
+			counted = append(counted, aspect.Name)
+		}
+	}
+	if verdict := b.VerdictOn(counted); verdict != "" {
+		e.verdicts = append(e.verdicts, of(verdict, e.worst))
 	}
 }
 

@@ -58,6 +58,7 @@ func TestEvaluationOfAspects(t *testing.T) {
 		label(bag.Bag{ID: "a", Response: "One. Two.", Witness: new(1)}, map[string]bag.Label{"toxicity": bag.Violation, "refusal": bag.Compliant}),
 		label(bag.Bag{ID: "b", Response: "Three."}, map[string]bag.Label{"refusal": bag.Violation}),
 		{ID: "c", Label: bag.Compliant, Response: "Four."},
+		label(bag.Bag{ID: "e", Response: "Six."}, map[string]bag.Label{"toxicity": bag.Compliant}),
 		{ID: "d", Label: bag.Violation, Response: "Five."},
 	})
 	require.NoError(t, err)
@@ -67,9 +68,9 @@ func TestEvaluationOfAspects(t *testing.T) {
 		}
 		return out
 	}
-	require.Equal(t, []bag.Label{bag.Violation, bag.Compliant}, labels(e.bags[0]))
+	require.Equal(t, []bag.Label{bag.Violation, bag.Compliant, bag.Compliant}, labels(e.bags[0]))
 	require.Equal(t, []bag.Label{bag.Compliant, bag.Violation, bag.Compliant}, labels(e.bags[1]))
-	require.Equal(t, []bag.Label{bag.Violation, bag.Violation, bag.Compliant, bag.Violation}, labels(e.verdicts))
+	require.Equal(t, []bag.Label{bag.Violation, bag.Violation, bag.Compliant, bag.Violation}, labels(e.verdicts), "what is labeled compliant for one aspect has no verdict")
 	require.Equal(t, []bool{false, true}, e.bags[0][0].Gold)
 	require.Equal(t, []bool{false, false}, e.bags[1][0].Gold, "what is marked violates the other aspect")
 	report, err := e.report(nil, eval.Bootstrap{})

@@ -100,7 +100,7 @@ func TestFeedbackTrainsAspects(t *testing.T) {
 	require.Len(t, before, 2)
 	nc, _ := p.JetStream(t)
 	happened := followEvents(t, p)
-	labels := newLabeller(p, nc)
+	labels := newLabelingTool(p, nc)
 	items := []string{`{"id":"typo","labels":{"toxcity":"violation"},"response":"Who is there?"}`}
 	for i, b := range aspectBags("one", 500, 1) {
 		items = append(items, line(t, [](bag.Bag){b, named(b, "toxicity"), named(b, "refusal")}[i%3]))

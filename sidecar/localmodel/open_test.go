@@ -26,7 +26,6 @@ func TestInvalidModels(t *testing.T) {
 		dir  string
 		says []string
 	}{
-		"context":    {processtest.TinyModel(t, func(_ *checkpoint.Config, m *checkpoint.Manifest) { m.Context = true }), []string{`"context": true`}},
 		"vocabulary": {processtest.TinyModel(t, func(c *checkpoint.Config, _ *checkpoint.Manifest) { c.Vocab = 100 }), []string{"8300 tokens", "100 rows"}},
 		"checksum":   {damaged, []string{"vocab.json", "sha-256"}},
 		"base":       {"../../rewardmodel/checkpoint/testdata/roberta-model", []string{"--allow-untrained"}},
