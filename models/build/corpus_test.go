@@ -1,0 +1,68 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"assay/rewardmodel/bag"
+)
+
+// corpusLine is a line of models/build/corpus; see its README.
+type corpusLine struct {
+	V, H, Form, Spelling, Category, Setting string
+
+	Prompt, Response string
+	Label            bag.Label
+	Witness          *int
+}
+
+// The corpus has the format that its README describes, and no text twice.
+func TestCorpus(t *testing.T) {
+	forms := strings.Fields("quotation refusal negation fiction history medicine law news self reclaimed untargeted criticism dual-use safety technical support other")
+	categories := strings.Fields("insult profanity hate sexism harassment threat sexual self-harm violent-wrongdoing wrongdoing unsafe-advice apology deception refusal")
+	files, err := filepath.Glob("corpus/*/*.jsonl")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	seen := map[string]string{}
+	unique := func(file, text string) {
+		t.Helper()
+		require.NotEmpty(t, strings.TrimSpace(text), file)
+		require.Empty(t, seen[text], "%s repeats %q", file, text)
+		seen[text] = file
+	}
+	for _, name := range files {
+		file, err := os.Open(name)
+		require.NoError(t, err)
+		defer file.Close()
+		lines := bufio.NewScanner(file)
+		for n := 0; lines.Scan(); n++ {
+			var line corpusLine
+			require.NoError(t, json.Unmarshal(lines.Bytes(), &line), "%s:%d", name, n+1)
+			switch {
+			case n == 0:
+				require.NotEmpty(t, line.Setting, name)
+			case line.Response != "":
+				unique(name, line.Response)
+				require.Contains(t, []bag.Label{bag.Compliant, bag.Violation}, line.Label, name)
+				if line.Label == bag.Violation {
+					require.Contains(t, categories, line.Category, "%s:%d", name, n+1)
+					require.NotNil(t, line.Witness, "%s:%d", name, n+1)
+				}
+			default:
+				unique(name, line.V)
+				unique(name, line.H)
+				require.Contains(t, forms, line.Form, "%s:%d", name, n+1)
+				category := strings.TrimRight(strings.TrimSuffix(filepath.Base(name), ".jsonl"), "-0123456789")
+				require.True(t, slices.Contains(categories, category), name)
+			}
+		}
+		require.NoError(t, lines.Err(), name)
+	}
+}
