@@ -55,21 +55,21 @@ func (a Aspect) Threshold(kind Aggregate) float64 {
 
 func (a Aspect) validate() error {
 	if err := CheckAspect(a.Name); err != nil {
-		return fmt.Errorf("Name: %w", err)
+		return fmt.Errorf("name: %w", err)
 	}
 	if !validWeight(a.Weight) {
-		return fmt.Errorf("Weight is %v; use 0 or a positive number", a.Weight)
+		return fmt.Errorf("weight is %v; use 0 or a positive number", a.Weight)
 	}
 	for _, aggregate := range slices.Sorted(maps.Keys(a.Thresholds)) {
 		if !slices.Contains(Aggregates(), aggregate) {
-			return fmt.Errorf("Thresholds[%s]: unknown aggregate; use one of %s", aggregate, join(Aggregates()))
+			return fmt.Errorf("thresholds[%s]: unknown aggregate; use one of %s", aggregate, join(Aggregates()))
 		}
 		if t := a.Thresholds[aggregate]; !(t >= 0 && t <= 1) {
-			return fmt.Errorf("Thresholds[%s] is %v; it must be in [0,1]", aggregate, t)
+			return fmt.Errorf("thresholds[%s] is %v; it must be in [0,1]", aggregate, t)
 		}
 	}
 	if err := a.Calibration.Validate(); err != nil {
-		return fmt.Errorf("Calibration: %w", err)
+		return fmt.Errorf("calibration: %w", err)
 	}
 	return nil
 }
@@ -106,21 +106,21 @@ func Combinations() []Combination {
 // validateAspects checks the aspects of a model.
 func validateAspects(aspects []Aspect) error {
 	if len(aspects) > MaxAspects {
-		return fmt.Errorf("Aspects: there are %d; a model has at most %d", len(aspects), MaxAspects)
+		return fmt.Errorf("aspects: there are %d; a model has at most %d", len(aspects), MaxAspects)
 	}
 	names, counted := map[string]bool{}, false
 	for i, a := range aspects {
 		if err := a.validate(); err != nil {
-			return fmt.Errorf("Aspects[%d]: %w", i, err)
+			return fmt.Errorf("aspects[%d]: %w", i, err)
 		}
 		if names[a.Name] {
-			return fmt.Errorf("Aspects[%d]: there are two with the name %q", i, a.Name)
+			return fmt.Errorf("aspects[%d]: there are two with the name %q", i, a.Name)
 		}
 		names[a.Name] = true
 		counted = counted || a.Weight > 0
 	}
 	if !counted {
-		return errors.New("Aspects: all weights are 0; give at least one aspect a positive weight")
+		return errors.New("aspects: all weights are 0; give at least one aspect a positive weight")
 	}
 	return nil
 }

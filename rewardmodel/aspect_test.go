@@ -206,11 +206,11 @@ func TestTokenRewardsOfAspectsSumUp(t *testing.T) {
 
 func TestNewScorerRejectsAspects(t *testing.T) {
 	for want, aspects := range map[string][]Aspect{
-		`Aspects[1]: Name: "" is not the name`:    {{Name: "a", Weight: 1}, {Weight: 1}},
-		`Aspects[1]: there are two with the name`: {{Name: "a", Weight: 1}, {Name: "a", Weight: 1}},
-		"Aspects[0]: Weight is -1":                {{Name: "a", Weight: -1}},
-		"Aspects: all weights are 0":              {{Name: "a"}},
-		"Aspects: there are 17":                   manyAspects(17),
+		`aspects[1]: name: "" is not the name`:    {{Name: "a", Weight: 1}, {Weight: 1}},
+		`aspects[1]: there are two with the name`: {{Name: "a", Weight: 1}, {Name: "a", Weight: 1}},
+		"aspects[0]: weight is -1":                {{Name: "a", Weight: -1}},
+		"aspects: all weights are 0":              {{Name: "a"}},
+		"aspects: there are 17":                   manyAspects(17),
 	} {
 		_, err := NewScorer(ScorerConfig{Version: "v", Aspects: aspects}, modelFunc(hashMargins), words{}, nil)
 		require.ErrorContains(t, err, want)

@@ -220,8 +220,8 @@ func TestScoreRejects(t *testing.T) {
 func TestNewScorerRejects(t *testing.T) {
 	for want, cfg := range map[string]ScorerConfig{
 		"Version":              {},
-		"Thresholds[max]":      {Version: "v", Aspects: oneAspect(map[Aggregate]float64{AggregateMax: math.NaN()}, nil)},
-		"Thresholds[median]":   {Version: "v", Aspects: oneAspect(map[Aggregate]float64{"median": 0.5}, nil)},
+		"thresholds[max]":      {Version: "v", Aspects: oneAspect(map[Aggregate]float64{AggregateMax: math.NaN()}, nil)},
+		"thresholds[median]":   {Version: "v", Aspects: oneAspect(map[Aggregate]float64{"median": 0.5}, nil)},
 		"EmptyReward":          {Version: "v", EmptyReward: 1.5},
 		"MaxLength is 2":       {Version: "v", MaxLength: 2},
 		"MaxInstances is -1":   {Version: "v", MaxInstances: -1},

@@ -148,7 +148,7 @@ func readAnswers(source, path string) ([]prompted, error) {
 // tenth selects a tenth of the groups.
 func tenth(group string) bool {
 	h := fnv.New64a()
-	io.WriteString(h, group)
+	h.Write([]byte(group))
 	return h.Sum64()%10 == 0
 }
 
@@ -184,7 +184,7 @@ func fiveGrams(text string) []uint64 {
 	var out []uint64
 	for _, run := range windows(words, 5) {
 		h := fnv.New64a()
-		io.WriteString(h, strings.Join(run, " "))
+		h.Write([]byte(strings.Join(run, " ")))
 		out = append(out, h.Sum64())
 	}
 	return out
