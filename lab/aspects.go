@@ -62,19 +62,11 @@ func (c *aspectsCmd) Run(a *cli.App) error {
 	}
 	ctx, stop := a.UntilSignal()
 	defer stop()
-	dir, err := localmodel.Find("--init", c.Init)
+	base, tok, err := localmodel.OpenBase(c.Init)
 	if err != nil {
 		return err
 	}
-	base, err := checkpoint.Open(dir)
-	if err != nil {
-		return cli.Usage(fmt.Errorf("--init: %w", err))
-	}
 	defer base.Close()
-	tok, err := tokenizer.Load(dir)
-	if err != nil {
-		return cli.Usage(fmt.Errorf("--init: %w", err))
-	}
 	sentences, err := synthetic.Load(synthetic.SST2, c.Data)
 	if err != nil {
 		return cli.Usage(fmt.Errorf("--data: %w", err))

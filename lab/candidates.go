@@ -18,7 +18,6 @@ import (
 	"assay/rewardmodel/encoder"
 	"assay/rewardmodel/feedback"
 	"assay/rewardmodel/logistic"
-	"assay/rewardmodel/tokenizer"
 	"assay/rewardmodel/train"
 	"assay/sidecar/cli"
 	"assay/sidecar/localmodel"
@@ -62,19 +61,11 @@ func (c *candidatesCmd) Run(a *cli.App) (err error) {
 	}
 	ctx, stop := a.UntilSignal()
 	defer stop()
-	dir, err := localmodel.Find("--init", c.Init)
+	base, tok, err := localmodel.OpenBase(c.Init)
 	if err != nil {
 		return err
 	}
-	base, err := checkpoint.Open(dir)
-	if err != nil {
-		return cli.Usage(fmt.Errorf("--init: %w", err))
-	}
 	defer base.Close()
-	tok, err := tokenizer.Load(dir)
-	if err != nil {
-		return cli.Usage(fmt.Errorf("--init: %w", err))
-	}
 	pool, err := readBagFiles("--bags", c.Bags)
 	if err != nil {
 		return err

@@ -20,7 +20,6 @@ import (
 	"assay/rewardmodel"
 	"assay/rewardmodel/checkpoint"
 	"assay/rewardmodel/encoder"
-	"assay/rewardmodel/tokenizer"
 	"assay/rewardmodel/train"
 	"assay/sidecar/cli"
 	"assay/sidecar/localmodel"
@@ -129,19 +128,11 @@ func (c *trainCmd) Run(a *cli.App) error {
 
 // work plans the steps: random mini-batches of single instances, as BFGPU takes them with the weights of a batch.
 func (c *trainCmd) work(ctx context.Context, log zerolog.Logger) (*trainWork, error) {
-	dir, err := localmodel.Find("--init", c.Init)
+	base, tok, err := localmodel.OpenBase(c.Init)
 	if err != nil {
 		return nil, err
 	}
-	base, err := checkpoint.Open(dir)
-	if err != nil {
-		return nil, cli.Usage(fmt.Errorf("--init: %w", err))
-	}
 	defer base.Close()
-	tok, err := tokenizer.Load(dir)
-	if err != nil {
-		return nil, cli.Usage(fmt.Errorf("--init: %w", err))
-	}
 	data, _, err := localmodel.ReadBags(ctx, c.Bags, tok, localmodel.BagOptions{MaxLength: base.MaxLength()}, log)
 	if err != nil {
 		return nil, err
@@ -150,7 +141,7 @@ func (c *trainCmd) work(ctx context.Context, log zerolog.Logger) (*trainWork, er
 	if threads == 0 {
 		threads = runtime.GOMAXPROCS(0)
 	}
-	dir, err = filepath.Abs(dir)
+	dir, err := filepath.Abs(base.Dir)
 	work := &trainWork{Model: dir, LR: c.LR, Threads: threads, Warmup: c.Warmup}
 	work.Lambda = data[0].LambdaPU()
 	for len(work.Steps) < c.Warmup+c.Steps {

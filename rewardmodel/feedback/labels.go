@@ -104,8 +104,8 @@ func aspectsOr(aspects []string) []string {
 	return aspects
 }
 
-// StoreLabels returns labels by the hash of the response in the form that releases
-// without aspects store, and beside it those that name aspects.
+// StoreLabels returns labels by the hash of the response: verdicts in the format of
+// releases without aspects, and the labels of those responses that name aspects.
 func StoreLabels(labels map[Hash]Labels) (violation map[string]bool, aspects map[string]Labels) {
 	violation = make(map[string]bool, len(labels))
 	for id, l := range labels {

@@ -52,7 +52,7 @@ func (r *run) epochs() (resumed int, err error) {
 	}
 	r.progress.Steps = r.Epochs * perEpoch
 	r.schedule = schedule{peak: r.Rate, floor: r.RateMin, total: r.progress.Steps}
-	if len(r.kept) > 0 { // before a state is loaded, which an earlier run may have left
+	if len(r.kept) > 0 { // before the state of an earlier run is loaded
 		if err := r.keep(); err != nil {
 			return 0, err
 		}

@@ -14,7 +14,6 @@ import (
 	"assay/rewardmodel"
 	"assay/rewardmodel/checkpoint"
 	"assay/rewardmodel/encoder"
-	"assay/rewardmodel/tokenizer"
 	"assay/rewardmodel/train"
 	"assay/sidecar/cli"
 	"assay/sidecar/localmodel"
@@ -86,19 +85,11 @@ func (c *Train) Run(a *cli.App) error {
 
 // Train trains and writes the checkpoint. It calls report with the progress.
 func (c *Train) Train(ctx context.Context, log zerolog.Logger, report func(train.Progress)) error {
-	dir, err := localmodel.Find("--init", c.Init)
+	base, tok, err := localmodel.OpenBase(c.Init)
 	if err != nil {
 		return err
 	}
-	base, err := checkpoint.Open(dir)
-	if err != nil {
-		return cli.Usage(fmt.Errorf("--init: %w", err))
-	}
 	defer base.Close()
-	tok, err := tokenizer.Load(dir)
-	if err != nil {
-		return cli.Usage(fmt.Errorf("--init: %w", err))
-	}
 	maxLength := base.MaxLength()
 	if c.MaxLength > 0 {
 		maxLength = min(maxLength, c.MaxLength)
@@ -128,7 +119,7 @@ func (c *Train) Train(ctx context.Context, log zerolog.Logger, report func(train
 		}
 		violating, compliant, unlabelled, normal := d.Counts()
 		log.Info().Str("aspect", aspects[a].Name).Int("violating_bags", violating).Int("compliant_bags", compliant).
-			Int("instances", unlabelled+normal).Str("init", dir).Msg("training")
+			Int("instances", unlabelled+normal).Str("init", base.Dir).Msg("training")
 	}
 
 	runtime, err := c.Compute().Runtime()
@@ -149,7 +140,7 @@ func (c *Train) Train(ctx context.Context, log zerolog.Logger, report func(train
 		Method: method,
 		Epochs: c.Epochs, Batch: c.Batch, Rate: c.LR, RateMin: c.LRMin, Seed: c.Seed,
 		Threshold: c.ThresholdOf(method), Fold: c.Fold, SigmaMicro: c.SigmaMicro, SigmaMacro: c.SigmaMacro,
-		State: state, Identity: fmt.Sprintf("init=%s bags=%s dropout=%g decay=%g embeddings=%s aspects=%v context=%d", dir, digest, c.Dropout, c.WeightDecay, c.Embeddings, options.Aspects, options.ContextTokens),
+		State: state, Identity: fmt.Sprintf("init=%s bags=%s dropout=%g decay=%g embeddings=%s aspects=%v context=%d", base.Dir, digest, c.Dropout, c.WeightDecay, c.Embeddings, options.Aspects, options.ContextTokens),
 		HideContext: c.hideContext(options), Rescale: rescale, Report: report,
 	})
 	if err != nil {

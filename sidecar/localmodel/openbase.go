@@ -1,0 +1,28 @@
+package localmodel
+
+import (
+	"errors"
+	"fmt"
+
+	"assay/rewardmodel/checkpoint"
+	"assay/rewardmodel/tokenizer"
+	"assay/sidecar/cli"
+)
+
+// OpenBase opens the checkpoint that a training run initializes from, with its tokenizer; name is a directory, or a name
+// under models/. Errors name --init. The caller closes the checkpoint, whose Dir is the directory.
+func OpenBase(name string) (*checkpoint.Checkpoint, *tokenizer.Tokenizer, error) {
+	dir, err := Find("--init", name)
+	if err != nil {
+		return nil, nil, err
+	}
+	base, err := checkpoint.Open(dir)
+	if err != nil {
+		return nil, nil, cli.Usage(fmt.Errorf("--init: %w", err))
+	}
+	tok, err := tokenizer.Load(dir)
+	if err != nil {
+		return nil, nil, errors.Join(cli.Usage(fmt.Errorf("--init: %w", err)), base.Close())
+	}
+	return base, tok, nil
+}
