@@ -251,7 +251,8 @@ def main() -> int:
             failure = run(document, script)
             print(f"{'FAILED ' if failure else 'ran    '} {name} ({time.monotonic() - start:.0f} s)", flush=True)
             if failure:
-                errors.append(failure)
+                errors.append(f"{name} failed")
+                print(failure, file=sys.stderr, flush=True)
         for block, reason in left_out:
             print(f"not run {name}:{block.line}: {reason}", flush=True)
 
