@@ -40,6 +40,28 @@ func twoRulesParts(t *testing.T) (*rewardmodel.Scorer, option) {
 	return scorer, parts(func(p *api.Parts) { p.Models = catalog{model} })
 }
 
+// In a weighted sum, one rule can compensate for the violation of another: the label
+// of the class protocols is that of the larger probability.
+func TestClassesOfASum(t *testing.T) {
+	aspects := []rewardmodel.Aspect{{Name: "rudeness", Weight: 1}, {Name: "evasion", Weight: 0.5}}
+	scorer, err := rewardmodel.NewScorer(rewardmodel.ScorerConfig{Version: "v7", Aspects: aspects, Combination: rewardmodel.CombineSum}, twoRules{}, runes{}, nil)
+	require.NoError(t, err)
+	t.Cleanup(scorer.Close)
+	s := start(t, scorer)
+	for text, want := range map[string]string{"Fine. Not ! fine.": "compliant", "Fine. Not # fine.": "violation"} {
+		var classes struct {
+			Data []struct {
+				Label string
+				Probs [2]float64
+			}
+		}
+		a := s.do(t, http.MethodPost, "/classify", strings.NewReader(`{"input":"`+text+`"}`))
+		require.NoError(t, json.Unmarshal(a.body, &classes), "%s", a.body)
+		require.Equal(t, want, classes.Data[0].Label, "%s", a.body)
+		require.Equal(t, want == "compliant", classes.Data[0].Probs[1] > 0.5, "%s", a.body)
+	}
+}
+
 func startTwoRules(t *testing.T) *service {
 	t.Helper()
 	scorer, models := twoRulesParts(t)
