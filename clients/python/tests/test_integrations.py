@@ -8,7 +8,7 @@ import json
 import sys
 import time
 from collections.abc import Iterator
-from types import ModuleType, SimpleNamespace
+from types import MappingProxyType, ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -157,6 +157,14 @@ def test_verl_aspects_and_prompt(faulty: Faulty, fresh: pytest.MonkeyPatch) -> N
     assert json.loads(faulty.requests[0][2])["responses"] == [{"response": "#25", "prompt": "Why?"}]
 
 
+def test_verl_weights(faulty: Faulty, fresh: pytest.MonkeyPatch) -> None:
+    """verl converts only the outermost mapping of reward_kwargs to a dict: weights stay a DictConfig."""
+    fresh.setenv("ASSAY_URL", faulty.url)
+    settings: dict[str, Any] = {"combination": "sum", "weights": MappingProxyType({"evasion": 2.0})}
+    verl.compute_score_sync("d", "#25", None, **settings)
+    assert json.loads(faulty.requests[0][2])["options"]["weights"] == {"evasion": 2}
+
+
 def test_verl(live: Service) -> None:
     assert live.url
     given: dict[str, Any] = {"data_source": "d", "ground_truth": None, "extra_info": {"num_turns": 1}}
@@ -192,6 +200,16 @@ def test_areal(live: Service) -> None:
     assert live.url
     assert areal.reward_fn("p", RUDE + "<|im_end|>", [1], [2], answer="x") < 0.5
     assert areal.reward_fn("p", POLITE, [1], [2]) == areal.reward_fn("p", POLITE + "<|im_end|>", [1], [2])
+
+
+def test_areal_prompt(faulty: Faulty, fresh: pytest.MonkeyPatch) -> None:
+    """AReaL passes the rendered prompt, and the messages as a column of the dataset."""
+    fresh.setenv("ASSAY_URL", faulty.url)
+    rendered = "<|im_start|>user\nWhy?<|im_end|>\n<|im_start|>assistant\n"
+    areal.reward_fn(rendered, "#25", [1], [2], messages=[{"role": "user", "content": "Why?"}], answer="x")
+    areal.reward_fn("Why not?", "#25", [1], [2])
+    prompts = [json.loads(body)["responses"][0]["prompt"] for _, _, body in faulty.requests]
+    assert prompts == ["Why?", "Why not?"]
 
 
 def test_areal_fails_before_its_timeout(faulty: Faulty, fresh: pytest.MonkeyPatch) -> None:
