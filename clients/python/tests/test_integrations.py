@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+import pickle
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from types import MappingProxyType, ModuleType, SimpleNamespace
 from typing import Any
 
@@ -142,6 +144,16 @@ def test_trl_aspects_share_a_request(faulty: Faulty) -> None:
         faulty.default = error(503, "overloaded")
         (failing,) = trl.aspect_rewards(["rudeness"], client, on_error="nan")
         assert failing(["p"], ["a"]) == [None]
+
+
+def test_trl_aspects_in_another_process(faulty: Faulty) -> None:
+    """AsyncGRPOTrainer pickles the reward functions, and calls those of a batch concurrently."""
+    with ac.Client(faulty.url, retry=0) as client:
+        functions = pickle.loads(pickle.dumps(trl.aspect_rewards(["rudeness", "evasion"], client)))
+    with ThreadPoolExecutor() as threads:
+        found = list(threads.map(lambda f: f(["p", "q"], ["#25", "#50"]), functions))
+    assert found == [[0.25, 0.5], [0.75, 0.5]]
+    assert len(faulty.requests) == 1
 
 
 def test_verl_aspects_and_prompt(faulty: Faulty, fresh: pytest.MonkeyPatch) -> None:

@@ -98,6 +98,7 @@ class SharedBatch:
     """Scores a batch once for several reward functions, which the trainer calls one after the other.
 
     A function that asks a second time for the same batch has it scored again.
+    Functions that are pickled together share a batch in the other process.
     """
 
     def __init__(self, score: Callable[[Sequence[Item]], Sequence[Result | Failure]]) -> None:
@@ -106,6 +107,9 @@ class SharedBatch:
         self._items: Sequence[Item] = ()
         self._outcomes: Sequence[Result | Failure] = ()
         self._served: set[str] = set()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return SharedBatch, (self._score,)
 
     def outcomes(self, reader: str, items: Sequence[Item]) -> Sequence[Result | Failure]:
         """The outcomes of items for the reward function of this name."""
