@@ -55,6 +55,33 @@ def test_to_item() -> None:
     assert _base.strip_special_tokens("a <|im_end|> in the middle") == "a <|im_end|> in the middle"
 
 
+@pytest.mark.parametrize(
+    ("rendered", "plain"),
+    [
+        ("Why?\n", "Why?\n"),
+        ("Is a < b | c > d?", "Is a < b | c > d?"),
+        (
+            "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nWhy?\nuser\n<|im_end|>\n"
+            "<|im_start|>assistant\n",
+            "Be brief.\nWhy?\nuser",
+        ),
+        ("<|im_start|>user\nWhy?<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n", "Why?"),
+        ("<|begin_of_text|><|start_header_id|>user<|end_header_id|>\n\nWhy?<|eot_id|>", "Why?"),
+        ("<pad><bos><start_of_turn>user\nWhy?<end_of_turn>\n<start_of_turn>model\n", "Why?"),
+        ("<s>[INST] Why? [/INST] So.</s>[INST] And? [/INST]", "Why?\nSo.\nAnd?"),
+        (
+            "<\uff5cbegin▁of▁sentence\uff5c>Be brief.<\uff5cUser\uff5c>What is <think>?"
+            "<\uff5cAssistant\uff5c><think>\n",
+            "Be brief.\nWhat is <think>?",
+        ),
+        ("[gMASK]<sop><|user|>\nWhy?<|assistant|>\n", "Why?"),
+    ],
+)
+def test_prompt_text(rendered: str, plain: str) -> None:
+    assert _base.prompt_text(rendered) == plain
+    assert _base.to_item("So.", [{"role": "user", "content": rendered}]).prompt == plain
+
+
 @pytest.mark.parametrize("asynchronous", [False, True])
 @pytest.mark.parametrize("chat", [False, True])
 def test_trl(live: Service, asynchronous: bool, chat: bool) -> None:
@@ -219,9 +246,9 @@ def test_areal_prompt(faulty: Faulty, fresh: pytest.MonkeyPatch) -> None:
     fresh.setenv("ASSAY_URL", faulty.url)
     rendered = "<|im_start|>user\nWhy?<|im_end|>\n<|im_start|>assistant\n"
     areal.reward_fn(rendered, "#25", [1], [2], messages=[{"role": "user", "content": "Why?"}], answer="x")
-    areal.reward_fn("Why not?", "#25", [1], [2])
+    areal.reward_fn(rendered, "#25", [1], [2])
     prompts = [json.loads(body)["responses"][0]["prompt"] for _, _, body in faulty.requests]
-    assert prompts == ["Why?", "Why not?"]
+    assert prompts == ["Why?", "Why?"]
 
 
 def test_areal_fails_before_its_timeout(faulty: Faulty, fresh: pytest.MonkeyPatch) -> None:

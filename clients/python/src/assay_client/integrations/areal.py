@@ -32,6 +32,6 @@ def reward_fn(
     **_: Any,
 ) -> float:
     """Returns the compliance reward of a completion."""
-    context = prompt if messages is None else prompt_text(messages)
+    context = prompt_text(prompt if messages is None else messages)
     response = strip_special_tokens(completions)
     return shared_client().rewards([response], prompts=[context], deadline=DEADLINE)[0]
