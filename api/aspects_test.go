@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -38,6 +39,28 @@ func twoRulesParts(t *testing.T) (*rewardmodel.Scorer, option) {
 	t.Cleanup(scorer.Close)
 	model := api.Model{Name: "default", Version: "v7", Aspects: aspects, Combination: rewardmodel.CombineMin}
 	return scorer, parts(func(p *api.Parts) { p.Models = catalog{model} })
+}
+
+// In a weighted sum, one rule can compensate for the violation of another: the label
+// of the class protocols is that of the larger probability.
+func TestClassesOfASum(t *testing.T) {
+	aspects := []rewardmodel.Aspect{{Name: "rudeness", Weight: 1}, {Name: "evasion", Weight: 0.5}}
+	scorer, err := rewardmodel.NewScorer(rewardmodel.ScorerConfig{Version: "v7", Aspects: aspects, Combination: rewardmodel.CombineSum}, twoRules{}, runes{}, nil)
+	require.NoError(t, err)
+	t.Cleanup(scorer.Close)
+	s := start(t, scorer)
+	for text, want := range map[string]string{"Fine. Not ! fine.": "compliant", "Fine. Not # fine.": "violation"} {
+		var classes struct {
+			Data []struct {
+				Label string
+				Probs [2]float64
+			}
+		}
+		a := s.do(t, http.MethodPost, "/classify", strings.NewReader(`{"input":"`+text+`"}`))
+		require.NoError(t, json.Unmarshal(a.body, &classes), "%s", a.body)
+		require.Equal(t, want, classes.Data[0].Label, "%s", a.body)
+		require.Equal(t, want == "compliant", classes.Data[0].Probs[1] > 0.5, "%s", a.body)
+	}
 }
 
 func startTwoRules(t *testing.T) *service {
@@ -93,6 +116,33 @@ func TestAspectsOfOpenRLHF(t *testing.T) {
 	for name, values := range got.Logs {
 		require.Len(t, values, 2, name)
 	}
+}
+
+// A detector reports what violates any rule, not only the one that decides.
+func TestAspectsOfTheFMSDetector(t *testing.T) {
+	aspects := []rewardmodel.Aspect{{Name: "rudeness", Weight: 1}, {Name: "evasion", Weight: 0.5}}
+	detect := func() (found []string) {
+		scorer, err := rewardmodel.NewScorer(rewardmodel.ScorerConfig{Name: "default", Version: "v7", Aspects: aspects}, twoRules{}, runes{}, nil)
+		require.NoError(t, err)
+		t.Cleanup(scorer.Close)
+		s := start(t, scorer, parts(func(p *api.Parts) { p.Models = catalog{{Name: "default", Version: "v7", Aspects: aspects}} }))
+		var got [][]struct {
+			Start    int
+			Text     string
+			Score    float64
+			Metadata struct{ Aspect string }
+		}
+		a := s.do(t, http.MethodPost, "/api/v1/text/contents", strings.NewReader(`{"contents":["é #. Fine. Not ! fine. #!."]}`))
+		require.NoError(t, json.Unmarshal(a.body, &got), "%s", a.body)
+		for _, d := range got[0] {
+			require.InDelta(t, 0.953, d.Score, 1e-3)
+			found = append(found, fmt.Sprint(d.Start, " ", d.Text, " ", d.Metadata.Aspect))
+		}
+		return found
+	}
+	require.Equal(t, []string{"0 é #. rudeness", "11 Not ! evasion", "23 #!. evasion", "23 #!. rudeness"}, detect())
+	aspects[1].Weight = 0
+	require.Equal(t, []string{"0 é #. rudeness", "23 #!. rudeness"}, detect(), "weight 0: reported in results only")
 }
 
 func TestAspectsOfTheOpenInferenceProtocol(t *testing.T) {

@@ -48,8 +48,8 @@ func (f *fakeFleet) Stats(context.Context) (feedback.Stats, error) {
 
 func (f *fakeFleet) Candidates(_ context.Context, n int) ([]feedback.Candidate, error) {
 	all := []feedback.Candidate{
-		{ID: "a", Response: "Well. Perhaps.", Model: "v7", Violation: 0.4, Threshold: 0.41, Score: 1, Uncertainty: 0.97, Disagreement: new(0.25)},
-		{ID: "b", Messages: []bag.Message{{Role: "assistant", Content: "Hm."}}, Model: "v7", Violation: 0.3, Threshold: 0.41, Score: 0.2, Uncertainty: 0.5},
+		{ID: "a", Response: "Well. Perhaps.", Model: "v7", Violation: 0.4, Threshold: 0.41, Reason: feedback.ReasonUncertain, Score: 1, Uncertainty: 0.97, Disagreement: new(0.25)},
+		{ID: "b", Messages: []bag.Message{{Role: "assistant", Content: "Hm."}}, Model: "v7", Violation: 0.3, Threshold: 0.41, Reason: feedback.ReasonRandom, Score: 0.2, Uncertainty: 0.5},
 	}
 	return all[:min(n, len(all))], f.record("candidates %d", n)
 }

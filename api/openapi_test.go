@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"os"
+	"reflect"
 	"slices"
 	"sort"
 	"strings"
@@ -19,6 +21,10 @@ import (
 	"github.com/go-chi/chi/v5"
 	"github.com/stretchr/testify/require"
 
+	"assay/api"
+	"assay/rewardmodel"
+	"assay/rewardmodel/feedback"
+	"assay/rewardmodel/retrain"
 	"assay/rewardmodel/wire"
 )
 
@@ -210,5 +216,60 @@ func TestOpenAPIRejectsWhatTheServiceRejects(t *testing.T) {
 			r.Header.Set("Content-Type", "application/json")
 			require.Error(t, allowed(t, r))
 		})
+	}
+}
+
+// The document has every field that the service sends.
+func TestOpenAPIDescribesTheResponses(t *testing.T) {
+	doc := document(t)
+	for name, value := range map[string]any{
+		"Result": rewardmodel.Result{}, "Training": api.Training{}, "TrainingData": retrain.Data{}, "Current": retrain.Current{},
+		"FeedbackStats": feedback.Stats{}, "Candidate": feedback.Candidate{}, "Receipt": feedback.Receipt{},
+	} {
+		describes(t, doc.Components.Schemas[name].Value, name, reflect.TypeOf(value), map[reflect.Type]bool{})
+	}
+}
+
+// describes compares the fields of a type with the properties of its schema, once for
+// each type.
+func describes(t *testing.T, s *openapi3.Schema, path string, typ reflect.Type, seen map[reflect.Type]bool) {
+	t.Helper()
+	for typ.Kind() == reflect.Pointer || typ.Kind() == reflect.Slice {
+		typ = typ.Elem()
+	}
+	if s.Items != nil {
+		s = s.Items.Value
+	}
+	switch typ.Kind() {
+	case reflect.Map:
+		if s.AdditionalProperties.Schema != nil {
+			describes(t, s.AdditionalProperties.Schema.Value, path+"{}", typ.Elem(), seen)
+		}
+	case reflect.Struct:
+		if seen[typ] {
+			return
+		}
+		seen[typ] = true
+		properties := map[string]*openapi3.SchemaRef{}
+		collect(s, properties)
+		for _, f := range reflect.VisibleFields(typ) {
+			tag, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			if tag == "" || tag == "-" {
+				continue
+			}
+			property := properties[tag]
+			if property == nil {
+				t.Errorf("%s.%s is not in the document", path, tag)
+				continue
+			}
+			describes(t, property.Value, path+"."+tag, f.Type, seen)
+		}
+	}
+}
+
+func collect(s *openapi3.Schema, properties map[string]*openapi3.SchemaRef) {
+	maps.Copy(properties, s.Properties)
+	for _, part := range slices.Concat(s.AllOf, s.OneOf) {
+		collect(part.Value, properties)
 	}
 }

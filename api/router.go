@@ -158,10 +158,7 @@ func (b backend) Models(ctx context.Context) ([]adapter.Model, error) {
 	serving, err := b.models.Models(ctx)
 	infos := make([]adapter.Model, len(serving))
 	for i, m := range serving {
-		infos[i] = adapter.Model{ModelInfo: rewardmodel.ModelInfo{Name: m.Name, Version: m.Version}}
-		for _, a := range m.Aspects {
-			infos[i].Aspects = append(infos[i].Aspects, a.Name)
-		}
+		infos[i] = adapter.Model{ModelInfo: rewardmodel.ModelInfo{Name: m.Name, Version: m.Version}, Aspects: m.Aspects}
 	}
 	return infos, err
 }

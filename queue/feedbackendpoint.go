@@ -68,7 +68,7 @@ func isNDJSON(contentType string, body []byte) bool {
 		switch token.String() {
 		case "items":
 			return false
-		case "label", "id", "response_id":
+		case "label", "labels", "id", "response_id":
 			item = true
 		}
 		if d.SkipValue() != nil {

@@ -44,6 +44,7 @@ func TestFeedbackOverNATS(t *testing.T) {
 		{"lines by type", "application/x-ndjson; charset=utf-8", b, `{"accepted":0,"duplicates":1,"rejected":[]}`},
 		{"a bad item", "application/json", `{"items":[{"label":"violation"},` + a + `]}`, `{"accepted":0,"duplicates":1,"rejected":[{"index":0,"id":"","code":"invalid"`},
 		{"a bad line", "", a + "\n{", `"duplicates":1,"rejected":[{"index":1`},
+		{"a line with labels only", "", `{"labels":{"rudeness":"violation"},"response":"You fool."}` + "\n" + a, `"duplicates":1,"rejected":[{"index":0`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			reply := ask(t, q.nc, tc.contentType, tc.body)

@@ -6,39 +6,63 @@ import (
 )
 
 // Context returns the turns of a prompt as plain text, each on a line of its own:
-// without the template, special tokens and what the model hides.
+// without the template, special tokens and what the model hides, such as its
+// reasoning.
 func Context(prompt string) string {
 	t, special := detect(prompt)
 	if !special {
 		return plainContext(prompt)
 	}
 	var turns []string
-	keep := func(start, end int) {
-		if span := trimmed(prompt, start, end); span.Start < span.End {
-			turns = append(turns, prompt[span.Start:span.End])
+	keep := func(start, end int, assistant bool) {
+		span := trimmed(prompt, start, end)
+		text := prompt[span.Start:span.End]
+		if assistant {
+			text = withoutReasoning(text)
+		}
+		if text != "" {
+			turns = append(turns, text)
 		}
 	}
 	found := headers(prompt, t)
-	start, hidden := 0, false
+	start, hidden, assistant := 0, false, false
 	for i := 0; i <= len(found); i++ {
 		end := len(prompt)
 		if i < len(found) {
 			end = found[i].Start
 		}
 		if !hidden {
-			keep(start, end)
+			keep(start, end, assistant)
 		}
 		if i == len(found) {
 			break
 		}
 		h := found[i]
 		hidden = slices.Contains(t.hidden, prompt[h.Start:h.End])
-		start = h.End
+		start, assistant = h.End, h.assistant
 		if t.named && !h.assistant {
 			start += roleName(prompt[start:])
 		}
 	}
 	return strings.Join(turns, "\n")
+}
+
+// withoutReasoning removes the blocks <think>...</think> of a turn of the assistant. The
+// last one may have no end: many templates begin it in the prompt.
+func withoutReasoning(turn string) string {
+	const begin, end = "<think>", "</think>"
+	if !strings.Contains(turn, begin) {
+		return turn
+	}
+	var visible strings.Builder
+	for {
+		before, rest, found := strings.Cut(turn, begin)
+		visible.WriteString(before)
+		if !found {
+			return strings.TrimSpace(visible.String())
+		}
+		_, turn, _ = strings.Cut(rest, end)
+	}
 }
 
 // plainContext removes the header of the user before a prompt without special

@@ -76,5 +76,5 @@ var plainUser = []string{"Human:", "User:", "USER:", "### Instruction:", "### Hu
 // specials are special tokens without the form <|...|>.
 var specials = []string{
 	"<s>", "</s>", "<pad>", "<unk>", "<bos>", "<eos>", "<mask>", "<end_of_turn>",
-	"[BOS]", "[EOS]", "[PAD]", "[CLS]", "[SEP]", "[UNK]", "[/SYSTEM_PROMPT]", "<extra_id_1>",
+	"[gMASK]", "<sop>", "<BOS_TOKEN>", "[BOS]", "[EOS]", "[PAD]", "[CLS]", "[SEP]", "[UNK]", "[/SYSTEM_PROMPT]", "<extra_id_1>",
 }

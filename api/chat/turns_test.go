@@ -92,13 +92,15 @@ func TestContinuation(t *testing.T) {
 
 func TestTemplated(t *testing.T) {
 	for text, want := range map[string]bool{
-		"":                        false,
-		"Hello.":                  false,
-		"Write [INST] before it.": false,
-		"Hi <|im_start|>user\n":   false,
-		"<|im_start|>user\nHi":    true,
-		"<s> [INST] Hi [/INST]":   true,
-		"<|begin_of_text|><|start_header_id|>user": true,
+		"":                         false,
+		"Hello.":                   false,
+		"Write [INST] before it.":  false,
+		"Hi <|im_start|>user\n":    false,
+		"<|im_start|>user\nHi":     true,
+		"<s> [INST] Hi [/INST]":    true,
+		"[gMASK]<sop><|user|>\nHi": true,
+		"<BOS_TOKEN><|START_OF_TURN_TOKEN|><|USER_TOKEN|>Hi": true,
+		"<|begin_of_text|><|start_header_id|>user":           true,
 		"<|endoftext|>": false,
 	} {
 		require.Equal(t, want, chat.Templated(text), text)
@@ -108,13 +110,14 @@ func TestTemplated(t *testing.T) {
 // Megabytes of tokens, headers or white space take no longer than other text.
 func TestTurnsIsLinear(t *testing.T) {
 	const bytes = 2 << 20
-	for _, unit := range []string{"<|a|>", " ", "</s> ", "<|im_start|>assistant", "<|im_start|>", "[INST][/INST]", "<|", "Assistant:", "User: ", "\n"} {
+	for _, unit := range []string{"<|a|>", " ", "</s> ", "<|im_start|>assistant", "<|im_start|>", "[INST][/INST]", "<|", "Assistant:", "User: ", "\n", "<|user|><think>", "<|assistant|><think></think>a"} {
 		query := strings.Repeat(unit, bytes/len(unit))
 		chat.Turns(query, "")
 		chat.Turns(query, query[:len(query)/2])
 		chat.Turns(query, query[1:]+"x"+query[:len(query)/3])
 		chat.Continuation(query)
 		chat.Templated(query)
+		chat.Context(query)
 	}
 }
 
@@ -145,5 +148,8 @@ func FuzzTurns(f *testing.F) {
 			}
 		}
 		chat.Templated(query)
+		if context := chat.Context(query); len(context) > len(query) {
+			t.Errorf("the context %q is longer than %q", context, query)
+		}
 	})
 }

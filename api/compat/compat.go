@@ -42,8 +42,10 @@ const (
 	labelCompliant = "compliant"
 )
 
+// label returns the class of the larger probability. It is that of Result.Compliant,
+// except where a sum of aspects compensates for the violation of one.
 func label(result rewardmodel.Result) string {
-	if result.Compliant {
+	if result.Reward >= 0.5 {
 		return labelCompliant
 	}
 	return labelViolation

@@ -1,7 +1,9 @@
 package compat
 
 import (
+	"maps"
 	"net/http"
+	"slices"
 
 	"assay/api/internal/adapter"
 	"assay/api/internal/failure"
@@ -49,7 +51,11 @@ func (p fms) detect(w http.ResponseWriter, r *http.Request) error {
 	if len(ask.Contents) == 0 {
 		return &rewardmodel.InputError{Kind: rewardmodel.KindUnprocessable, Field: "contents", Message: "is missing or empty; send at least one text"}
 	}
-	request := rewardmodel.Request{Options: rewardmodel.Options{OffsetUnit: rewardmodel.OffsetUTF8}}
+	serving, err := adapter.Current(r.Context(), p.backend)
+	if err != nil {
+		return err
+	}
+	request := rewardmodel.Request{Options: rewardmodel.Options{OffsetUnit: rewardmodel.OffsetUTF8, Aspects: len(serving.Aspects) > 0}}
 	for _, text := range ask.Contents {
 		request.Responses = append(request.Responses, adapter.Response(text))
 	}
@@ -59,25 +65,36 @@ func (p fms) detect(w http.ResponseWriter, r *http.Request) error {
 	}
 	out := make([][]detection, len(answer.Results))
 	for i, result := range answer.Results {
-		out[i] = detections(ask.Contents[i], result, answer.Model.Version)
+		out[i] = detections(ask.Contents[i], result, answer.Model.Version, serving.Aspects)
 	}
 	return httpjson.WriteJSON(w, r, http.StatusOK, out)
 }
 
-func detections(text string, result rewardmodel.Result, version string) []detection {
+// detections returns the instances over the threshold: once for each of several
+// aspects, apart from those with weight 0.
+func detections(text string, result rewardmodel.Result, version string, aspects []rewardmodel.Aspect) []detection {
 	out := []detection{}
-	metadata := map[string]any{"model_version": version, "threshold": result.Threshold}
 	var bytes []segmenter.Span
-	for _, instance := range result.Instances {
-		if instance.Violation <= result.Threshold {
-			continue
-		}
+	add := func(instance rewardmodel.Instance, violation float64, metadata map[string]any) {
 		bytes = append(bytes, segmenter.Span{Start: instance.Start, End: instance.End})
 		out = append(out, detection{
-			Text: text[instance.Start:instance.End], Score: instance.Violation,
+			Text: text[instance.Start:instance.End], Score: violation,
 			Detection: labelViolation, DetectionType: labelViolation, Evidence: []struct{}{},
 			Metadata: metadata,
 		})
+	}
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(result.Aspects)), func(name string) bool {
+		return slices.ContainsFunc(aspects, func(a rewardmodel.Aspect) bool { return a.Name == name && a.Weight == 0 })
+	})
+	for _, instance := range result.Instances {
+		if len(names) == 0 && instance.Violation > result.Threshold {
+			add(instance, instance.Violation, map[string]any{"model_version": version, "threshold": result.Threshold})
+		}
+		for _, name := range names {
+			if violation, threshold := instance.Aspects[name], result.Aspects[name].Threshold; violation > threshold {
+				add(instance, violation, map[string]any{"model_version": version, "threshold": threshold, "aspect": name})
+			}
+		}
 	}
 	for i, span := range rewardmodel.OffsetCodepoint.Convert(text, bytes) {
 		out[i].Start, out[i].End = span.Start, span.End

@@ -75,7 +75,7 @@ func aspectOutputs(m adapter.Model) []output {
 	var outputs []output
 	for _, aspect := range m.Aspects {
 		for _, prefix := range []string{aspectReward, aspectViolation} {
-			o, _ := aspectOutput(prefix + aspect)
+			o, _ := aspectOutput(prefix + aspect.Name)
 			outputs = append(outputs, o)
 		}
 	}

@@ -132,6 +132,21 @@ type FeedbackStats struct {
 	Raters            int       `json:"raters"`
 	Records           int       `json:"records"` // one per response and rater
 	New               NewLabels `json:"new"`
+	// Aspects counts the labels of each aspect by name: those of a model with several,
+	// and others that labels name.
+	Aspects map[string]AspectStats `json:"aspects"`
+}
+
+// AspectStats counts the responses with a label of one aspect; its fields are as in
+// FeedbackStats.
+type AspectStats struct {
+	Bags              int       `json:"bags"`
+	Violations        int       `json:"violations"`
+	HeldOut           int       `json:"held_out"`
+	HeldOutViolations int       `json:"held_out_violations"`
+	Disputed          int       `json:"disputed"`
+	New               NewLabels `json:"new"`
+	Unknown           bool      `json:"unknown"` // the model has no such aspect: its labels are not used
 }
 
 // NewLabels counts labels added or changed since the last training run.
@@ -166,9 +181,11 @@ type Candidate struct {
 	Response     *string   `json:"response"`
 	Messages     []Message `json:"messages"`
 	Instances    []string  `json:"instances"`
-	Model        string    `json:"model"` // the version that scored it
+	Model        string    `json:"model"`  // the version that scored it
+	Aspect       string    `json:"aspect"` // of Violation and Threshold, to judge first; "": the model has one rule
 	Violation    float64   `json:"violation"`
 	Threshold    float64   `json:"threshold"`
+	Reason       string    `json:"reason"`       // uncertain, disagree or random
 	Score        float64   `json:"score"`        // sort key
 	Uncertainty  float64   `json:"uncertainty"`  // 1 at the threshold, decreasing with the distance from it
 	Disagreement *float64  `json:"disagreement"` // difference between the scores of two versions; nil if only one has scored it

@@ -51,19 +51,28 @@ type ModelFile struct {
 
 // TrainingData describes the data that a model was trained and evaluated on.
 type TrainingData struct {
-	Training   string         `json:"training"` // id of the training run
-	Trigger    string         `json:"trigger"`
-	Reason     string         `json:"reason"`     // why the run started
-	Through    uint64         `json:"through"`    // last sequence number of the feedback stream used
-	Bags       int            `json:"bags"`       // responses trained on
-	Violations int            `json:"violations"` // of these
-	New        int            `json:"new"`        // of these, labeled or changed since the previous run
-	HeldOut    int            `json:"held_out"`   // responses used by the gate
-	Disputed   int            `json:"disputed"`   // excluded: the raters disagree
-	Raters     int            `json:"raters"`
-	Digest     string         `json:"digest"` // of the ids and labels used for training
-	Settings   map[string]any `json:"settings"`
-	Seconds    float64        `json:"seconds"` // duration of training and gate
+	Training   string                `json:"training"` // id of the training run
+	Trigger    string                `json:"trigger"`
+	Reason     string                `json:"reason"`     // why the run started
+	Through    uint64                `json:"through"`    // last sequence number of the feedback stream used
+	Bags       int                   `json:"bags"`       // responses trained on
+	Violations int                   `json:"violations"` // of these
+	New        int                   `json:"new"`        // of these, labeled or changed since the previous run
+	HeldOut    int                   `json:"held_out"`   // responses used by the gate
+	Disputed   int                   `json:"disputed"`   // excluded: the raters disagree
+	Raters     int                   `json:"raters"`
+	Digest     string                `json:"digest"`  // of the ids and labels used for training
+	Aspects    map[string]AspectData `json:"aspects"` // by name, of a model with several
+	Settings   map[string]any        `json:"settings"`
+	Seconds    float64               `json:"seconds"` // duration of training and gate
+}
+
+// AspectData counts the labels of one aspect; its fields are as in TrainingData.
+type AspectData struct {
+	Bags              int `json:"bags"`
+	Violations        int `json:"violations"`
+	HeldOut           int `json:"held_out"`
+	HeldOutViolations int `json:"held_out_violations"`
 }
 
 // Current is the version that every replica must serve.
@@ -73,6 +82,7 @@ type Current struct {
 	By       string    `json:"by"`
 	Reason   string    `json:"reason"`
 	Previous []string  `json:"previous"` // earlier versions, most recent last
+	Anchor   string    `json:"anchor"`   // the best version so far, which a candidate must not be worse than; "": Version
 }
 
 func (m Model) check() error {

@@ -277,13 +277,23 @@ func (it Item) strings() iter.Seq2[string, string] {
 // must not become a reward of 0.
 type wireResult struct {
 	Result
-	ID           *string    `json:"id"`
-	Reward       *float64   `json:"reward"`
-	Compliant    *bool      `json:"compliant"`
-	Violation    *float64   `json:"violation"`
-	Threshold    *float64   `json:"threshold"`
-	Empty        *bool      `json:"empty"`
-	TokenRewards []*float64 `json:"token_rewards"`
+	ID           *string               `json:"id"`
+	Reward       *float64              `json:"reward"`
+	Compliant    *bool                 `json:"compliant"`
+	Violation    *float64              `json:"violation"`
+	Threshold    *float64              `json:"threshold"`
+	Empty        *bool                 `json:"empty"`
+	Aspects      map[string]wireAspect `json:"aspects"`
+	TokenRewards []*float64            `json:"token_rewards"`
+}
+
+// wireAspect distinguishes missing required fields from zeros.
+type wireAspect struct {
+	AspectResult
+	Reward    *float64 `json:"reward"`
+	Compliant *bool    `json:"compliant"`
+	Violation *float64 `json:"violation"`
+	Threshold *float64 `json:"threshold"`
 }
 
 func parseScoreResponse(text []byte, items []Item, options Options) (ScoreResponse, error) {
@@ -327,12 +337,32 @@ func (w wireResult) result(it Item, options Options) (Result, error) {
 		return Result{}, fmt.Errorf("violation %v or threshold %v is not in [0,1]", r.Violation, r.Threshold)
 	case r.Witness == nil && !r.Empty:
 		return Result{}, errors.New("the witness is missing")
-	case options.Dense == "":
-		return r, nil
 	}
 	var err error
-	r.TokenRewards, err = w.tokens(it)
+	if options.Aspects {
+		if r.Aspects, err = w.aspects(); err != nil {
+			return Result{}, err
+		}
+	}
+	if options.Dense != "" {
+		r.TokenRewards, err = w.tokens(it)
+	}
 	return r, err
+}
+
+// aspects returns the results of the aspects, at least one.
+func (w wireResult) aspects() (map[string]AspectResult, error) {
+	if len(w.Aspects) == 0 {
+		return nil, errors.New("the aspects are missing")
+	}
+	aspects := make(map[string]AspectResult, len(w.Aspects))
+	for name, a := range w.Aspects {
+		if a.Reward == nil || a.Compliant == nil || a.Violation == nil || a.Threshold == nil {
+			return nil, fmt.Errorf("one of reward, compliant, violation and threshold of the aspect %.60q is missing", name)
+		}
+		aspects[name] = AspectResult{*a.Reward, *a.Compliant, *a.Violation, *a.Threshold, a.Witness}
+	}
+	return aspects, nil
 }
 
 // tokens returns the token rewards, exactly one per token.

@@ -73,6 +73,31 @@ func TestDenseRewards(t *testing.T) {
 	}
 }
 
+func TestAspects(t *testing.T) {
+	rude := `{"reward":0.25,"compliant":false,"violation":0.75,"threshold":0.5,"witness":null}`
+	for more, valid := range map[string]bool{
+		`"aspect":"rude","aspects":{"rude":` + rude + `}`:                     true,
+		`"aspects":{"rude":` + strings.Replace(rude, "0.25", "null", 1) + `}`: false,
+		`"aspects":{"rude":{}}`: false,
+		`"aspects":{}`:          false,
+		`"aspects":null`:        false,
+	} {
+		t.Run(more, func(t *testing.T) {
+			c := client(t, serve(t, func(w http.ResponseWriter, _ *http.Request) {
+				reply(w, 200, answer(strings.TrimSuffix(result("a", "0.25"), "}")+","+more+"}"))
+			}))
+			a, err := c.Score(t.Context(), assay.Texts("Fine."), assay.Options{Aspects: true})
+			var invalid *assay.InvalidResponseError
+			switch {
+			case !valid && !errors.As(err, &invalid):
+				t.Errorf("got %v, %v", a, err)
+			case valid && (err != nil || a.Results[0].Aspects["rude"].Reward != 0.25):
+				t.Error(a, err)
+			}
+		})
+	}
+}
+
 func TestPriority(t *testing.T) {
 	var mu sync.Mutex
 	var got [][]string

@@ -76,12 +76,19 @@ type Drift struct {
 	Recent    int     `json:"recent"`    // number of recent scores
 	Distance  float64 `json:"distance"`  // the largest difference of the distribution functions, in [0,1]
 	PValue    float64 `json:"p_value"`   // probability of a distance this large without drift
+	// Aspects has the drift of each aspect of a model with several by name. The fields
+	// above are then those of Aspect, which has the largest distance.
+	Aspect  string           `json:"aspect"`
+	Aspects map[string]Drift `json:"aspects"`
 }
 
 // Disagreement compares new labels with the decisions of the current version.
 type Disagreement struct {
 	Labels  int `json:"labels"`
 	Against int `json:"against"` // of these, the labels that contradict the decision
+	// Aspects has the counts of each aspect of a model with several by name. Those above
+	// are then of labels of the whole response.
+	Aspects map[string]Disagreement `json:"aspects"`
 }
 
 // TrainingRequest requests a training run.

@@ -5,17 +5,20 @@ from __future__ import annotations
 import argparse
 import csv
 import random
+import sys
 from pathlib import Path
 
 import torch
 from datasets import Dataset
 from sentences import ANSWERS, EVASIONS, POLITE, RUDE
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast, set_seed
-from trl import GRPOConfig, GRPOTrainer, SFTConfig, SFTTrainer
+from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
+from trl import GRPOConfig, GRPOTrainer
 
 from assay_client import Client
 from assay_client.integrations.trl import aspect_rewards
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from tiny_policy import common, sample, train_sft
 
 ASPECTS = ["rudeness", "evasion"]
 AGGREGATION = {"gdpo": "normalize_then_sum", "sum": "sum_then_normalize"}
@@ -39,80 +42,6 @@ def conversations(n: int, rude: float, evasive: float, rng: random.Random) -> li
         rng.shuffle(sentences)
         rows.append({"prompt": f"{question}\n", "completion": " ".join(sentences)})
     return rows
-
-
-def random_policy(rows: list[dict[str, str]]) -> tuple[LlamaForCausalLM, PreTrainedTokenizerFast]:
-    """A randomly initialized Llama with half a million parameters, and a tokenizer trained on rows."""
-    bpe = Tokenizer(models.BPE())
-    bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    bpe.decoder = decoders.ByteLevel()
-    bpe.train_from_iterator(
-        (r["prompt"] + r["completion"] for r in rows),
-        trainers.BpeTrainer(
-            vocab_size=800,
-            special_tokens=["<pad>", "<eos>"],
-            show_progress=False,
-            initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        ),
-    )
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=bpe, pad_token="<pad>", eos_token="<eos>")
-    config = LlamaConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=128,
-        intermediate_size=256,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        max_position_embeddings=128,
-        tie_word_embeddings=True,
-        pad_token_id=tokenizer.pad_token_id,
-        eos_token_id=tokenizer.eos_token_id,
-        bos_token_id=None,
-    )
-    return LlamaForCausalLM(config), tokenizer
-
-
-def common(out: Path, steps: int, seed: int) -> dict[str, object]:
-    return {
-        "output_dir": str(out),
-        "max_steps": steps,
-        "use_cpu": True,
-        "bf16": False,
-        "seed": seed,
-        "save_strategy": "no",
-        "report_to": "none",
-        "disable_tqdm": True,
-    }
-
-
-def train_sft(out: Path, steps: int, rude: float, evasive: float, seed: int) -> PreTrainedTokenizerFast:
-    """Supervised fine-tuning of the initial policy, which is as often rude and evasive as its text."""
-    set_seed(seed)
-    rows = conversations(4000, rude, evasive, random.Random(seed))
-    model, tokenizer = random_policy(rows)
-    settings = SFTConfig(
-        **common(out / "sft", steps, seed),
-        per_device_train_batch_size=32,
-        learning_rate=3e-3,
-        lr_scheduler_type="cosine",
-        logging_steps=50,
-    )
-    trainer = SFTTrainer(
-        model=model, processing_class=tokenizer, train_dataset=Dataset.from_list(rows), args=settings
-    )
-    trainer.train()
-    trainer.save_model()  # both runs start from there, and load their reference model from there
-    return tokenizer
-
-
-@torch.no_grad()
-def sample(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, n: int) -> list[tuple[str, str]]:
-    """Samples n responses to each question; returns pairs of question and response."""
-    tokenizer.padding_side = "left"
-    prompts = [f"{q}\n" for q in ANSWERS for _ in range(n)]
-    inputs = tokenizer(prompts, return_tensors="pt", padding=True, return_token_type_ids=False)
-    ids = model.eval().generate(**inputs, do_sample=True, temperature=1.0, top_k=0, max_new_tokens=48)
-    texts = tokenizer.batch_decode(ids[:, inputs["input_ids"].shape[1] :], skip_special_tokens=True)
-    return [(p.strip(), s) for p, s in zip(prompts, texts)]
 
 
 def truth(pairs: list[tuple[str, str]]) -> dict[str, float]:
@@ -204,13 +133,14 @@ def main() -> None:
         client.wait_ready()
         for seed in range(args.seeds):
             out = args.out / str(seed)
-            tokenizer = train_sft(out, args.teach, args.rude, args.evasive, seed)
-            samples["start"] = sample(LlamaForCausalLM.from_pretrained(out / "sft"), tokenizer, 16)
+            rows = conversations(4000, args.rude, args.evasive, random.Random(seed))
+            tokenizer = train_sft(rows, out, args.teach, seed)
+            samples["start"] = sample(LlamaForCausalLM.from_pretrained(out / "sft"), tokenizer, ANSWERS, 16)
             found["start"].append(truth(samples["start"]))
             for method in AGGREGATION:
                 rows, policy = train_grpo(method, client, tokenizer, out, args.steps, seed)
                 curves[method, seed] = rows
-                samples[method] = sample(policy, tokenizer, 16)
+                samples[method] = sample(policy, tokenizer, ANSWERS, 16)
                 found[method].append(truth(samples[method]))
 
     with (args.out / "components.csv").open("w", newline="") as f:

@@ -6,18 +6,21 @@ import argparse
 import csv
 import json
 import random
+import sys
 from pathlib import Path
 
 import pandas
 import torch
 from datasets import Dataset
 from sentences import ANSWERS, POLITE, RUDE
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast, set_seed
-from trl import GRPOConfig, GRPOTrainer, SFTConfig, SFTTrainer
+from transformers import LlamaForCausalLM
+from trl import GRPOConfig, GRPOTrainer
 
 from assay_client import Client
 from assay_client.integrations.trl import AssayReward
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from tiny_policy import common, sample, train_sft
 
 COLUMNS = [
     "step",
@@ -44,78 +47,6 @@ def conversations(n: int, rude: float, rng: random.Random) -> list[dict[str, str
     return rows
 
 
-def random_policy(rows: list[dict[str, str]]) -> tuple[LlamaForCausalLM, PreTrainedTokenizerFast]:
-    """A randomly initialized Llama with half a million parameters, and a tokenizer trained on rows."""
-    bpe = Tokenizer(models.BPE())
-    bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    bpe.decoder = decoders.ByteLevel()
-    bpe.train_from_iterator(
-        (r["prompt"] + r["completion"] for r in rows),
-        trainers.BpeTrainer(
-            vocab_size=800,
-            special_tokens=["<pad>", "<eos>"],
-            show_progress=False,
-            initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        ),
-    )
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=bpe, pad_token="<pad>", eos_token="<eos>")
-    config = LlamaConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=128,
-        intermediate_size=256,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        max_position_embeddings=128,
-        tie_word_embeddings=True,
-        pad_token_id=tokenizer.pad_token_id,
-        eos_token_id=tokenizer.eos_token_id,
-        bos_token_id=None,
-    )
-    return LlamaForCausalLM(config), tokenizer
-
-
-def train_sft(
-    out: Path, steps: int, rude: float, seed: int
-) -> tuple[LlamaForCausalLM, PreTrainedTokenizerFast]:
-    """Supervised fine-tuning of the initial policy, which answers, and is as often rude as its text."""
-    set_seed(seed)
-    rows = conversations(4000, rude, random.Random(seed))
-    model, tokenizer = random_policy(rows)
-    trainer = SFTTrainer(
-        model=model,
-        processing_class=tokenizer,
-        train_dataset=Dataset.from_list(rows),
-        args=SFTConfig(
-            output_dir=str(out / "sft"),
-            max_steps=steps,
-            per_device_train_batch_size=32,
-            learning_rate=3e-3,
-            lr_scheduler_type="cosine",
-            logging_steps=50,
-            use_cpu=True,
-            bf16=False,
-            seed=seed,
-            save_strategy="no",
-            report_to="none",
-            disable_tqdm=True,
-        ),
-    )
-    trainer.train()
-    trainer.save_model()  # GRPO loads its reference model from there
-    return LlamaForCausalLM.from_pretrained(out / "sft"), tokenizer
-
-
-@torch.no_grad()
-def sample(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, n: int) -> list[tuple[str, str]]:
-    """Samples n answers to each question; returns pairs of question and answer."""
-    tokenizer.padding_side = "left"
-    prompts = [f"{q}\n" for q in ANSWERS for _ in range(n)]
-    inputs = tokenizer(prompts, return_tensors="pt", padding=True, return_token_type_ids=False)
-    ids = model.eval().generate(**inputs, do_sample=True, temperature=1.0, top_k=0, max_new_tokens=48)
-    answers = tokenizer.batch_decode(ids[:, inputs["input_ids"].shape[1] :], skip_special_tokens=True)
-    return [(p.strip(), s) for p, s in zip(prompts, answers)]
-
-
 def evaluate(client: Client, pairs: list[tuple[str, str]]) -> dict[str, float]:
     """The mean reward, and metrics computed from the known sentences rather than from the reward model."""
     results, n = client.score([answer for _, answer in pairs]), len(pairs)
@@ -140,8 +71,7 @@ def train_grpo(model, tokenizer, reward, out: Path, steps: int, seed: int) -> GR
         reward_funcs=[reward],
         train_dataset=Dataset.from_list([{"prompt": f"{q}\n"} for q in ANSWERS]),
         args=GRPOConfig(
-            output_dir=str(out),
-            max_steps=steps,
+            **common(out, steps, seed),
             per_device_train_batch_size=64,
             num_generations=8,
             max_completion_length=48,
@@ -151,12 +81,6 @@ def train_grpo(model, tokenizer, reward, out: Path, steps: int, seed: int) -> GR
             logging_steps=1,
             log_completions=True,
             num_completions_to_print=0,
-            use_cpu=True,
-            bf16=False,
-            seed=seed,
-            save_strategy="no",
-            report_to="none",
-            disable_tqdm=True,
         ),
     )
     trainer.train()
@@ -220,12 +144,14 @@ def main() -> None:
 
     with Client(args.url) as client:
         client.wait_ready()
-        model, tokenizer = train_sft(args.out, args.teach, args.rude, args.seed)
-        first = sample(model, tokenizer, 8)
+        rows = conversations(4000, args.rude, random.Random(args.seed))
+        tokenizer = train_sft(rows, args.out, args.teach, args.seed)
+        model = LlamaForCausalLM.from_pretrained(args.out / "sft")
+        first = sample(model, tokenizer, ANSWERS, 8)
         before = evaluate(client, first)
 
         trainer = train_grpo(model, tokenizer, AssayReward(client), args.out, args.steps, args.seed)
-        last = sample(model, tokenizer, 8)
+        last = sample(model, tokenizer, ANSWERS, 8)
         after = evaluate(client, last)
 
     rows = [r for r in trainer.state.log_history if "reward" in r]

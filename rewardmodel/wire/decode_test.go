@@ -103,6 +103,19 @@ func TestDecodeRequestRejects(t *testing.T) {
 		{"gamma above one", options(`"gamma":1.01`), "options.gamma", "at most 1", invalid},
 		{"gamma huge", options(`"gamma":1e999`), "options.gamma", "must be", invalid},
 		{"gamma a string", options(`"gamma":"1"`), "options.gamma", "must be a number, got a string", invalid},
+		{"aspects null", options(`"aspects":null`), "options.aspects", "got null", invalid},
+		{"aspects a list", options(`"aspects":["rudeness"]`), "options.aspects", "must be true or false, got a list", invalid},
+		{"unknown combination", options(`"combination":"max"`), "options.combination", "min, sum, lexicographic", invalid},
+		{"empty combination", options(`"combination":""`), "options.combination", "is empty", invalid},
+		{"weights null", options(`"weights":null`), "options.weights", "must be an object, got null", invalid},
+		{"weights a list", options(`"weights":[1]`), "options.weights", "must be an object", invalid},
+		{"weight null", options(`"weights":{"a":null}`), "options.weights.a", "got null", invalid},
+		{"weight a string", options(`"weights":{"a":"1"}`), "options.weights.a", "must be a number, got a string", invalid},
+		{"weight NaN", options(`"weights":{"a":NaN}`), "options.weights.a", "not valid JSON", invalid},
+		{"weight huge", options(`"weights":{"a":1e999}`), "options.weights.a", "in the range of a float64", invalid},
+		{"weight negative", options(`"weights":{"a":-1}`), "options.weights", `the weight of "a" is -1`, invalid},
+		{"weight twice", options(`"weights":{"a":1,"a":1}`), "options.weights.a", "is given twice", invalid},
+		{"too many weights", options(`"weights":{` + strings.Join(manyWeights(17), ",") + `}`), "options.weights", "more than 16", invalid},
 		{"tokenizer null", options(`"tokenizer":null`), "options.tokenizer", "got null", invalid},
 		{"tokenizer without dense", options(`"tokenizer":"assay"`), "options.tokenizer", "set options.dense", invalid},
 		{"dense without tokens", options(`"dense":"last"`), "responses[0]", "needs the tokens", invalid},
@@ -214,6 +227,7 @@ func TestDecodeItem(t *testing.T) {
 // Any accepted request is valid JSON and has something to score.
 func FuzzDecodeRequest(f *testing.F) {
 	f.Add([]byte(`{"responses":[{"response":"a","metadata":{"a":[1]}}],"options":{"top_k":1}}`))
+	f.Add([]byte(`{"responses":[{"prompt":"p","response":"a"}],"options":{"aspects":true,"combination":"sum","weights":{"a":0,"b":1e308}}}`))
 	f.Add([]byte(`{"responses":[{"messages":[{"role":"assistant","content":"\ud83d\ude00"}]}]}`))
 	f.Add([]byte(`{"responses":[{"instances":["\ud800"]}]`))
 	f.Fuzz(func(t *testing.T, body []byte) {
@@ -260,4 +274,11 @@ func TestSyntaxError(t *testing.T) {
 	if got := FieldPath("/items/3/messages/0/role"); got != "items[3].messages[0].role" {
 		t.Errorf("got %q", got)
 	}
+}
+
+func manyWeights(n int) (members []string) {
+	for i := range n {
+		members = append(members, fmt.Sprintf(`"a%d":1`, i))
+	}
+	return members
 }

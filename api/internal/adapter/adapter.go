@@ -26,7 +26,7 @@ type Backend interface {
 // Model is a model that serves.
 type Model struct {
 	rewardmodel.ModelInfo
-	Aspects []string // the names of its rules, if it has several
+	Aspects []rewardmodel.Aspect // its rules, if it has several
 }
 
 // Current is the model that scores requests without a pin.

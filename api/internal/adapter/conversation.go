@@ -92,7 +92,7 @@ func (c *Conversations) Context(prompt string) (string, error) {
 }
 
 func (c *Conversations) context(prompt string) (string, error) {
-	if err := c.memory.Grow(int64(len(prompt))); err != nil {
+	if err := c.memory.Grow(2 * int64(len(prompt))); err != nil { // the turns without reasoning, and the text of all
 		return "", err
 	}
 	return chat.Context(prompt), nil

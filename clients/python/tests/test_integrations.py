@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+import pickle
 import sys
 import time
 from collections.abc import Iterator
-from types import ModuleType, SimpleNamespace
+from concurrent.futures import ThreadPoolExecutor
+from types import MappingProxyType, ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -51,6 +53,33 @@ def test_to_item() -> None:
     assert item.prompt == "s\nan earlier turn"
     assert _base.strip_special_tokens("Hi.<|im_end|>\n<|endoftext|></s>") == "Hi."
     assert _base.strip_special_tokens("a <|im_end|> in the middle") == "a <|im_end|> in the middle"
+
+
+@pytest.mark.parametrize(
+    ("rendered", "plain"),
+    [
+        ("Why?\n", "Why?\n"),
+        ("Is a < b | c > d?", "Is a < b | c > d?"),
+        (
+            "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nWhy?\nuser\n<|im_end|>\n"
+            "<|im_start|>assistant\n",
+            "Be brief.\nWhy?\nuser",
+        ),
+        ("<|im_start|>user\nWhy?<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n", "Why?"),
+        ("<|begin_of_text|><|start_header_id|>user<|end_header_id|>\n\nWhy?<|eot_id|>", "Why?"),
+        ("<pad><bos><start_of_turn>user\nWhy?<end_of_turn>\n<start_of_turn>model\n", "Why?"),
+        ("<s>[INST] Why? [/INST] So.</s>[INST] And? [/INST]", "Why?\nSo.\nAnd?"),
+        (
+            "<\uff5cbegin▁of▁sentence\uff5c>Be brief.<\uff5cUser\uff5c>What is <think>?"
+            "<\uff5cAssistant\uff5c><think>\n",
+            "Be brief.\nWhat is <think>?",
+        ),
+        ("[gMASK]<sop><|user|>\nWhy?<|assistant|>\n", "Why?"),
+    ],
+)
+def test_prompt_text(rendered: str, plain: str) -> None:
+    assert _base.prompt_text(rendered) == plain
+    assert _base.to_item("So.", [{"role": "user", "content": rendered}]).prompt == plain
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
@@ -144,6 +173,16 @@ def test_trl_aspects_share_a_request(faulty: Faulty) -> None:
         assert failing(["p"], ["a"]) == [None]
 
 
+def test_trl_aspects_in_another_process(faulty: Faulty) -> None:
+    """AsyncGRPOTrainer pickles the reward functions, and calls those of a batch concurrently."""
+    with ac.Client(faulty.url, retry=0) as client:
+        functions = pickle.loads(pickle.dumps(trl.aspect_rewards(["rudeness", "evasion"], client)))
+    with ThreadPoolExecutor() as threads:
+        found = list(threads.map(lambda f: f(["p", "q"], ["#25", "#50"]), functions))
+    assert found == [[0.25, 0.5], [0.75, 0.5]]
+    assert len(faulty.requests) == 1
+
+
 def test_verl_aspects_and_prompt(faulty: Faulty, fresh: pytest.MonkeyPatch) -> None:
     fresh.setenv("ASSAY_URL", faulty.url)
     given: dict[str, Any] = {
@@ -155,6 +194,14 @@ def test_verl_aspects_and_prompt(faulty: Faulty, fresh: pytest.MonkeyPatch) -> N
     assert score["score"] == score["reward_rudeness"] == 0.25
     assert score["violation_evasion"] == 0.25
     assert json.loads(faulty.requests[0][2])["responses"] == [{"response": "#25", "prompt": "Why?"}]
+
+
+def test_verl_weights(faulty: Faulty, fresh: pytest.MonkeyPatch) -> None:
+    """verl converts only the outermost mapping of reward_kwargs to a dict: weights stay a DictConfig."""
+    fresh.setenv("ASSAY_URL", faulty.url)
+    settings: dict[str, Any] = {"combination": "sum", "weights": MappingProxyType({"evasion": 2.0})}
+    verl.compute_score_sync("d", "#25", None, **settings)
+    assert json.loads(faulty.requests[0][2])["options"]["weights"] == {"evasion": 2}
 
 
 def test_verl(live: Service) -> None:
@@ -192,6 +239,16 @@ def test_areal(live: Service) -> None:
     assert live.url
     assert areal.reward_fn("p", RUDE + "<|im_end|>", [1], [2], answer="x") < 0.5
     assert areal.reward_fn("p", POLITE, [1], [2]) == areal.reward_fn("p", POLITE + "<|im_end|>", [1], [2])
+
+
+def test_areal_prompt(faulty: Faulty, fresh: pytest.MonkeyPatch) -> None:
+    """AReaL passes the rendered prompt, and the messages as a column of the dataset."""
+    fresh.setenv("ASSAY_URL", faulty.url)
+    rendered = "<|im_start|>user\nWhy?<|im_end|>\n<|im_start|>assistant\n"
+    areal.reward_fn(rendered, "#25", [1], [2], messages=[{"role": "user", "content": "Why?"}], answer="x")
+    areal.reward_fn(rendered, "#25", [1], [2])
+    prompts = [json.loads(body)["responses"][0]["prompt"] for _, _, body in faulty.requests]
+    assert prompts == ["Why?", "Why?"]
 
 
 def test_areal_fails_before_its_timeout(faulty: Faulty, fresh: pytest.MonkeyPatch) -> None:

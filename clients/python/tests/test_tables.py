@@ -266,6 +266,24 @@ def test_nemo_rl(live: Service, nemo: Any) -> None:
     )
 
 
+def test_nemo_rl_aspects(faulty: Faulty, nemo: Any) -> None:
+    def rewards(aspects: Any, n: int = 2) -> Any:
+        config = {"url": faulty.url, "retry": 0, "aspects": aspects, "weights": {"evasion": 2}}
+        logs = [
+            [{"role": "user", "content": "q"}, {"role": "assistant", "content": r}] for r in ("#25", "#75")
+        ]
+        found = nemo.Environment(config).step(logs[:n], [None] * n)
+        if aspects and n:
+            assert found.metadata[0]["assay"]["reward_evasion"] == 0.75
+        return found.rewards.tolist()
+
+    assert rewards(["evasion", "rudeness"]) == [[0.75, 0.25], [0.25, 0.75]], "reward1 and reward2 of NeMo-RL"
+    assert rewards(["evasion"]) == [0.75, 0.25], "NeMo-RL takes one column for a single reward"
+    assert rewards(None) == [0.25, 0.75]
+    assert rewards(["evasion", "rudeness"], 0) == []
+    assert json.loads(faulty.requests[0][2])["options"]["weights"] == {"evasion": 2}
+
+
 def test_nemo_rl_itself(live: Service, nemo: Any, ray: Any) -> None:
     """NeMo-RL's own code requests the rewards of a batch from the actor."""
     rollouts = pytest.importorskip("nemo_rl.experience.rollouts")

@@ -91,7 +91,10 @@ class Options:
     weights: Mapping[str, float] | None = None
 
     def to_json(self) -> dict[str, Any]:
-        return _non_null(self)
+        fields = _non_null(self)
+        if self.weights is not None:
+            fields["weights"] = dict(self.weights)  # json encodes no other mapping, such as a DictConfig
+        return fields
 
     def with_defaults(self, defaults: Options) -> Options:
         """These options, with unset ones taken from defaults."""

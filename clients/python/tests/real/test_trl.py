@@ -9,6 +9,7 @@ import importlib
 import json
 import logging
 import math
+import random
 import sys
 import threading
 from collections.abc import Iterator
@@ -45,7 +46,8 @@ def policy(example: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The directory of a fine-tuned model, half of whose answers are rude."""
     torch.set_num_threads(1)
     out = tmp_path_factory.mktemp("policy")
-    example.train_sft(out, steps=120, rude=0.5, seed=0)
+    rows = example.conversations(4000, 0.5, random.Random(0))
+    example.train_sft(rows, out, steps=120, seed=0)
     return out / "sft"
 
 

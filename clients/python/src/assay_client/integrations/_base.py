@@ -40,8 +40,21 @@ def to_item(completion: Completion, prompt: Completion | None = None) -> Item:
 
 
 def prompt_text(prompt: Completion) -> str:
-    """A prompt as plain text."""
-    return prompt if isinstance(prompt, str) else "\n".join(_content(m) for m in prompt)
+    """A prompt as plain text, without the chat template that some trainers have applied to it."""
+    text = prompt if isinstance(prompt, str) else "\n".join(_content(m) for m in prompt)
+    turns = [_ROLE.sub("", part).strip() for part in _TEMPLATE_TOKENS.split(text)]
+    if len(turns) == 1:
+        return text
+    turns[-1] = _REASONING.sub("", turns[-1]).strip()  # which templates may begin at the end of the prompt
+    return "\n".join(turn for turn in turns if turn)
+
+
+_TEMPLATE_TOKENS = re.compile(
+    r"<\|[^<>|\s]{1,40}\|>|<\uff5c[^<>\uff5c\s]{1,40}\uff5c>|</?s>|<(?:bos|eos|pad|unk|sop|BOS_TOKEN)>"
+    r"|<(?:start|end)_of_turn>|\[(?:/?INST|PAD|gMASK)\]"
+)
+_ROLE = re.compile(r"\A(?:system|developer|user|human|assistant|model|tool|ipython)[ \t]*(?:\n|\Z)")
+_REASONING = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL)
 
 
 def _content(message: Mapping[str, Any]) -> str:
@@ -98,6 +111,7 @@ class SharedBatch:
     """Scores a batch once for several reward functions, which the trainer calls one after the other.
 
     A function that asks a second time for the same batch has it scored again.
+    Functions that are pickled together share a batch in the other process.
     """
 
     def __init__(self, score: Callable[[Sequence[Item]], Sequence[Result | Failure]]) -> None:
@@ -106,6 +120,9 @@ class SharedBatch:
         self._items: Sequence[Item] = ()
         self._outcomes: Sequence[Result | Failure] = ()
         self._served: set[str] = set()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return SharedBatch, (self._score,)
 
     def outcomes(self, reader: str, items: Sequence[Item]) -> Sequence[Result | Failure]:
         """The outcomes of items for the reward function of this name."""

@@ -24,7 +24,12 @@ receives its violation and witness under `assay`; nothing is appended to the
 log.
 
 The configuration may set `url`, `model`, `reward`, `aggregate`, `top_k`,
-`reasoning` and `retry`. A failure raises, which ends the run: NeMo-RL has no
+`reasoning`, `combination`, `weights`, `aspects` and `retry`. With
+`aspects: [rudeness, evasion]`, the rewards of these aspects (rules) of the
+model take the place of the combined reward: one column each, which NeMo-RL
+names `reward1` and `reward2` for GDPO (`grpo.adv_estimator.name=gdpo`), and
+adds up otherwise. The metadata then have `reward_NAME` and `violation_NAME` of
+all aspects. A failure raises, which ends the run: NeMo-RL has no
 reward for a response that could not be scored. While the service restarts, the
 environment retries for `retry` seconds (300).
 """
@@ -38,8 +43,8 @@ import ray
 import torch
 from nemo_rl.environments.interfaces import EnvironmentInterface, EnvironmentReturn
 
-from .. import Client, Item, Options
-from ._base import metrics, strip_special_tokens, to_item, witness_json
+from .. import Client, Item, Options, Result
+from ._base import component, metrics, strip_special_tokens, to_item, witness_json
 
 Message = Mapping[str, Any]
 
@@ -49,14 +54,16 @@ class Environment(EnvironmentInterface):
 
     def __init__(self, cfg: Mapping[str, Any] | None = None) -> None:
         cfg = cfg or {}
-        options = {k: cfg[k] for k in ("reward", "aggregate", "top_k", "reasoning") if cfg.get(k) is not None}
-        self._options = Options(instances=False, **options)
+        names = ("reward", "aggregate", "top_k", "reasoning", "combination", "weights")
+        options = {k: cfg[k] for k in names if cfg.get(k) is not None}
+        self._aspects = list(cfg.get("aspects") or ())
+        self._options = Options(instances=False, aspects=bool(self._aspects) or None, **options)
         self._client = Client(cfg.get("url"), model=cfg.get("model"), retry=cfg.get("retry"))
 
     def step(
         self, message_log_batch: Sequence[Sequence[Message]], metadata: Sequence[dict[str, Any] | None]
     ) -> EnvironmentReturn:
-        """Scores each log and terminates it. The rewards are a tensor [batch]."""
+        """Scores each log and terminates it. The rewards are [batch], of several aspects [batch, aspects]."""
         results = self._client.score([_item(log) for log in message_log_batch], options=self._options)
         annotated = [
             {**(m or {}), "assay": {**metrics(r), "witness": witness_json(r)}}
@@ -67,10 +74,16 @@ class Environment(EnvironmentInterface):
             observations=[{"role": "environment", "content": ""} for _ in results],
             metadata=annotated,
             next_stop_strings=[None] * n,
-            rewards=torch.tensor([r.reward for r in results], dtype=torch.float32),
+            rewards=torch.tensor([self._reward(r) for r in results], dtype=torch.float32),
             terminateds=torch.ones(n, dtype=torch.bool),
             answers=[None] * n,
         )
+
+    def _reward(self, result: Result) -> float | list[float]:
+        if not self._aspects:
+            return result.reward
+        components = [component(result, name) for name in self._aspects]
+        return components if len(components) > 1 else components[0]
 
     def global_post_process_and_metrics(self, batch: Any) -> tuple[Any, dict[str, float]]:
         """Returns the batch unchanged, and the mean reward."""

@@ -12,9 +12,10 @@ Follows ROLL 0.3 (`roll/pipeline/rlvr/rewards`): a worker whose
 `compute_rewards` takes the token ids of prompts and responses and returns
 `scores` and `response_level_rewards` [batch], and `token_level_rewards`
 [batch, length]. The latter are 0, as in ROLL's own workers: ROLL itself
-assigns the reward of a response to its last token. The ids are decoded without
-special tokens. The metrics include violation and compliance. A failure raises
-once the retries are exhausted.
+assigns the reward of a response to its last token. Responses are decoded
+without special tokens, and prompts lose their chat template. The metrics
+include violation and compliance. A failure raises once the retries are
+exhausted.
 """
 
 from __future__ import annotations
@@ -47,7 +48,8 @@ class AssayRewardWorker(Worker):
     @register(dispatch_mode=Dispatch.DP_MP_COMPUTE, clear_cache=False)
     def compute_rewards(self, data: DataProto) -> DataProto:
         responses = self.tokenizer.batch_decode(data.batch["responses"], skip_special_tokens=True)
-        prompts = self.tokenizer.batch_decode(data.batch["prompts"], skip_special_tokens=True)
+        # With the special tokens, by which to_item finds the chat template.
+        prompts = self.tokenizer.batch_decode(data.batch["prompts"], skip_special_tokens=False)
         items = [to_item(r, p) for r, p in zip(responses, prompts)]
         results = shared_client().score(items, options=Options(instances=False))
         rewards = torch.tensor([r.reward for r in results], dtype=torch.float32)

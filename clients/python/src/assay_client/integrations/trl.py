@@ -33,6 +33,7 @@ versions may always count it as 0. To avoid that, keep "raise".
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from .. import AsyncClient, Client, Failure, Item, Options, Result
@@ -166,14 +167,13 @@ def aspect_rewards(
 ) -> list[AspectReward]:
     """One reward function for each of the aspects, which together send one request per batch."""
     settings = Options(instances=False, aspects=True).with_defaults(options or Options())
-
-    def score(items: Sequence[Item]) -> Sequence[Result | Failure]:
-        return (client or shared_client()).score(
-            items, options=settings, on_error=on_error, deadline=deadline
-        )
-
-    batch = SharedBatch(score)
+    batch = SharedBatch(partial(_score, client, options=settings, on_error=on_error, deadline=deadline))
     return [AspectReward(aspect, batch) for aspect in aspects]
+
+
+def _score(client: Client | None, items: Sequence[Item], **settings: Any) -> Sequence[Result | Failure]:
+    """Scores a batch; a function of the module, so that TRL can pickle what uses it."""
+    return (client or shared_client()).score(items, **settings)
 
 
 def _reward(outcome: Result | Failure, reward: float) -> float | None:

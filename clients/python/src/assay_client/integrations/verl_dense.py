@@ -7,7 +7,7 @@
     actor_rollout_ref.rollout.agent.agent_loop_manager_class=assay_client.integrations.verl_loop.AssayAgentLoopManager
 
 Follows verl 0.9.1. `reward.reward_kwargs` may set `dense` (default
-`instance`), `gamma`, `reward`, `aggregate`, `top_k` and `reasoning`; see
+`instance`), `gamma` and the options of `assay_client.integrations.verl`; see
 `assay_client.Options`. A custom reward function is not called.
 
 If verl scores whole batches, `assemble_rm_scores` builds the tensor [batch,
@@ -35,6 +35,7 @@ from verl.workers.reward_manager.abstract import AbstractRewardManager
 from .. import Item, Options, Result
 from ._base import metrics, prompt_text, shared_async_client, shared_client, witness_json
 from ._tokens import column_rewards, to_token_item
+from .verl import OPTIONS
 
 
 class TokenReward(float):
@@ -119,8 +120,7 @@ class AssayBatchRewardManager(AbstractRewardManager):
 
 
 def _options(settings: Mapping[str, Any]) -> Options:
-    names = ("dense", "gamma", "reward", "aggregate", "top_k", "reasoning")
-    options = {k: settings[k] for k in names if settings.get(k) is not None}
+    options = {k: settings[k] for k in ("dense", "gamma", *OPTIONS) if settings.get(k) is not None}
     return Options(instances=False, **{"dense": "instance", **options})
 
 
