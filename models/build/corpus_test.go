@@ -14,15 +14,6 @@ import (
 	"assay/rewardmodel/bag"
 )
 
-// corpusLine is a line of models/build/corpus; see its README.
-type corpusLine struct {
-	V, H, Form, Spelling, Category, Setting string
-
-	Prompt, Response string
-	Label            bag.Label
-	Witness          *int
-}
-
 // The corpus has the format that its README describes, and no text twice.
 func TestCorpus(t *testing.T) {
 	forms := strings.Fields("quotation refusal negation fiction history medicine law news self reclaimed untargeted criticism dual-use safety technical support other")
