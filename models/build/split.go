@@ -22,7 +22,7 @@ func (s *split) add(examples, test []example) {
 		s.test[e.source] = append(s.test[e.source], e)
 	}
 	for _, e := range examples {
-		switch part := twentieth(e.group); {
+		switch part := twentieth(e.source + " " + e.group); {
 		case part < 2 && len(test) == 0:
 			s.test[e.source] = append(s.test[e.source], e)
 		case part == 2:
@@ -61,11 +61,11 @@ func (s *split) dropNearDuplicates() {
 	}
 }
 
-// twentieth returns one of 20 parts of the groups.
+// twentieth assigns a group to one of 20 parts.
 func twentieth(group string) uint64 {
 	h := fnv.New64a()
 	h.Write([]byte(group))
-	return h.Sum64() % 20
+	return h.Sum64() >> 32 % 20 // the low bits of FNV depend on those of the characters alone
 }
 
 // shingles are the 5-grams of words of texts.
