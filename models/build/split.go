@@ -15,8 +15,8 @@ type split struct {
 	validation, test map[string][]example
 }
 
-// add divides the examples of a source by group: a twentieth is for validation, and without a test part of its own a
-// tenth for the test.
+// add divides the examples of a source by group: a tenth is for validation, and without a test part of its own
+// another tenth for the test.
 func (s *split) add(examples, test []example) {
 	for _, e := range test {
 		s.test[e.source] = append(s.test[e.source], e)
@@ -25,7 +25,7 @@ func (s *split) add(examples, test []example) {
 		switch part := twentieth(e.source + " " + e.group); {
 		case part < 2 && len(test) == 0:
 			s.test[e.source] = append(s.test[e.source], e)
-		case part == 2:
+		case part == 2 || part == 3:
 			s.validation[e.source] = append(s.validation[e.source], e)
 		default:
 			s.train = append(s.train, e)
