@@ -35,6 +35,14 @@ var diaSafetyAspect = map[string]string{
 type example struct {
 	source, group string
 	bag           bag.Bag
+	fields        fields
+}
+
+// fields are what else a set says about a response; a report on a model groups its metrics by them.
+type fields struct {
+	Category string `json:"category,omitempty"`
+	Form     string `json:"form,omitempty"`
+	Spelling string `json:"spelling,omitempty"`
 }
 
 // violates returns the labels of a violation of the given aspects. The others are unlabeled.

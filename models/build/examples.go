@@ -104,7 +104,7 @@ func readDialogueExamples(path string) ([]example, error) {
 		if !known {
 			return nil, fmt.Errorf("%s: response %d: category %q is unknown", path, i+1, d.category)
 		}
-		out[i] = example{diaSafety, cmp.Or(d.prompt, d.response), with(judged(d.label, aspect), d.prompt, d.response)}
+		out[i] = example{diaSafety, cmp.Or(d.prompt, d.response), with(judged(d.label, aspect), d.prompt, d.response), fields{Category: d.category}}
 	}
 	return out, nil
 }
@@ -118,7 +118,7 @@ func readAnswerExamples(source string) func(string) ([]example, error) {
 			if a.label == bag.Violation {
 				labels = violates(harm)
 			}
-			out[i] = example{source, a.group, with(labels, a.prompt, a.response)}
+			out[i] = example{source, a.group, with(labels, a.prompt, a.response), fields{}}
 		}
 		return out, err
 	}
@@ -140,7 +140,7 @@ func readPostExamples(source, aspect string) func(string) ([]example, error) {
 			if row.Pair != "" {
 				group = min(row.ID, row.Pair) + " " + max(row.ID, row.Pair)
 			}
-			out = append(out, example{source, group, with(judged(row.Label, aspect), "", cleanText(row.Response))})
+			out = append(out, example{source, group, with(judged(row.Label, aspect), "", cleanText(row.Response)), fields{}})
 			return nil
 		})
 		return out, err
@@ -162,9 +162,9 @@ func readStatementExamples(path string) ([]example, error) {
 		text := cleanText(row.Response)
 		switch {
 		case row.Score >= agreedViolation:
-			out = append(out, example{toxiGen, text, with(violates(hate), "", text)})
+			out = append(out, example{toxiGen, text, with(violates(hate), "", text), fields{}})
 		case row.Score <= agreedCompliant:
-			out = append(out, example{toxiGen, text, with(complies(), "", text)})
+			out = append(out, example{toxiGen, text, with(complies(), "", text), fields{}})
 		}
 		return nil
 	})
@@ -178,9 +178,10 @@ func readPairs(dir string) ([]example, error) {
 		if aspect, known := categoryAspect[category]; known {
 			violation = violates(aspect)
 		}
+		described := fields{Category: category, Form: line.Form, Spelling: line.Spelling}
 		return []example{
-			{pairs, batch, with(violation, "", line.V)},
-			{pairs, batch, with(complies(), "", line.H)},
+			{pairs, batch, with(violation, "", line.V), described},
+			{pairs, batch, with(complies(), "", line.H), described},
 		}
 	})
 }
@@ -194,7 +195,7 @@ func readWritten(dir string) ([]example, error) {
 		}
 		b := with(labels, line.Prompt, line.Response)
 		b.Witness = line.Witness
-		return []example{{written, batch, b}}
+		return []example{{written, batch, b, fields{Category: line.Category, Form: line.Form}}}
 	})
 }
 
@@ -242,7 +243,7 @@ func convert(items []item, take func(item) (bag.Bag, bool)) []example {
 	var out []example
 	for _, it := range items {
 		if b, ok := take(it); ok && b.Response != "" {
-			out = append(out, example{it.source, b.Response, b})
+			out = append(out, example{it.source, b.Response, b, fields{Category: it.kind}})
 		}
 	}
 	return out

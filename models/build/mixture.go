@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -8,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"assay/internal/durable"
 	"assay/rewardmodel/bag"
 )
 
@@ -202,15 +204,31 @@ func writeMixture(cfg config, log io.Writer) error {
 }
 
 func writeExamples(path string, examples []example) error {
-	return writeFile(path, func(yield func(bag.Bag) bool) {
+	err := durable.WriteTo(path, 0o644, func(w io.Writer) error {
 		for i, e := range examples {
 			b := e.bag
 			b.ID = fmt.Sprintf("%s-%05d", e.source, i)
-			if !yield(b) {
-				return
+			line, err := b.AppendJSON(nil)
+			if err != nil {
+				return err
+			}
+			more, err := json.Marshal(e.fields)
+			if err != nil {
+				return err
+			}
+			if len(more) > len("{}") {
+				line = append(append(line[:len(line)-1], ','), more[1:]...)
+			}
+			if _, err := w.Write(append(line, '\n')); err != nil {
+				return err
 			}
 		}
+		return nil
 	})
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
 }
 
 func logSizes(log io.Writer, part, source string, examples []example) {
