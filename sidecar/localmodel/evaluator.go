@@ -90,6 +90,29 @@ func (e Evaluator) OfVerdict(b ScoredBag) (eval.BagScores, bool) {
 	return b.scores(label, worst(counted)), label != ""
 }
 
+// OfLabels is OfVerdict by the aspects that the bag has a label for; it is false if the model has none of them. The only
+// aspect of a model, if it has no name, is that of all labels.
+func (e Evaluator) OfLabels(b ScoredBag) (eval.BagScores, bool) {
+	if len(e.Aspects) == 1 && e.Aspects[0].Name == rewardmodel.DefaultAspect {
+		b.Label = b.Verdict()
+	}
+	if len(e.Aspects) == 1 {
+		return e.OfAspect(b, e.Aspects[0].Name)
+	}
+	label := bag.Compliant
+	labelled := e.counted(func(a rewardmodel.Aspect) bool {
+		of := b.LabelFor(a.Name, len(e.Aspects))
+		if of == bag.Violation {
+			label = of
+		}
+		return of != ""
+	})
+	if b.Label == bag.Violation && label == bag.Compliant { // it does not say of which aspect
+		return e.OfVerdict(b)
+	}
+	return b.scores(label, worst(labelled)), len(labelled) > 0
+}
+
 // Threshold is the decision threshold of the scores of whole responses.
 func (e Evaluator) Threshold() float64 {
 	if len(e.Aspects) == 1 {
