@@ -20,6 +20,7 @@ import (
 	"assay/rewardmodel"
 	"assay/rewardmodel/bag"
 	"assay/rewardmodel/encoder"
+	"assay/rewardmodel/eval"
 	"assay/sidecar/cli"
 	"assay/sidecar/localmodel"
 )
@@ -29,7 +30,7 @@ type reportCmd struct {
 	Sets       []string `arg:"" name:"file" help:"Bag files (JSONL); each is a set."`
 	Model      string   `default:"${model}" placeholder:"DIR" help:"Checkpoint directory, or its name under models/ (${default})."`
 	Out        string   `default:"model-report" placeholder:"DIR" help:"Directory for report.md, report.json, and the Python environment of the baselines (${default})."`
-	Harmless   []string `placeholder:"FILE" help:"Bag files whose compliant responses the operating points are chosen on. Default: those of the sets."`
+	Harmless   []string `placeholder:"FILE" help:"Bag files whose harmless responses, compliant with every aspect, the operating points are chosen on. Default: those of the sets."`
 	Train      []string `placeholder:"FILE" help:"Bag files that the model was trained on, to train the linear classifier on. Default: no linear classifier."`
 	Fields     []string `default:"category,form,spelling" placeholder:"NAME" help:"Fields of the lines by whose values the metrics are grouped (${default})."`
 	Precisions []string `default:"fp32,bf16,int8" enum:"fp32,bf16,int8" help:"Dtypes of the computation; the report is on the first, and the others are compared with it (${default})."`
@@ -162,8 +163,8 @@ func (c *reportCmd) measure(ctx context.Context, a *cli.App, sets []reportSet, h
 				in.Harmless = []report.Bag{}
 			}
 			for _, b := range all[len(sets)] {
-				if scores, ok := s.evaluator.OfLabels(b); ok {
-					in.Harmless = append(in.Harmless, report.Bag{ID: b.ID, BagScores: scores})
+				if scores, harmless := s.harmless(b); harmless {
+					in.Harmless = append(in.Harmless, report.Bag{ID: b.ID, Harmless: true, BagScores: scores})
 				}
 			}
 		}
@@ -223,6 +224,12 @@ func (s *reportScorer) open(ctx context.Context, sets []reportSet) (out [][]loca
 	return out, nil
 }
 
+// harmless reports whether the labels of a response say that it complies with every aspect.
+func (s *reportScorer) harmless(b localmodel.ScoredBag) (eval.BagScores, bool) {
+	scores, ok := s.evaluator.OfVerdict(b)
+	return scores, ok && scores.Label == bag.Compliant
+}
+
 // judge relates the scores of a set to its labels.
 func (s *reportScorer) judge(set reportSet, scored []localmodel.ScoredBag) report.Set {
 	out := report.Set{Name: set.name}
@@ -240,7 +247,8 @@ func (s *reportScorer) judge(set reportSet, scored []localmodel.ScoredBag) repor
 			out.Skipped++
 			continue
 		}
-		out.Bags = append(out.Bags, report.Bag{ID: b.ID, Text: textOf(b.Bag), Fields: set.fields[i], BagScores: scores})
+		_, harmless := s.harmless(b)
+		out.Bags = append(out.Bags, report.Bag{ID: b.ID, Text: textOf(b.Bag), Fields: set.fields[i], Harmless: harmless, BagScores: scores})
 	}
 	for _, aspect := range s.evaluator.Aspects {
 		if len(s.evaluator.Aspects) == 1 {

@@ -57,9 +57,9 @@ func (r Report) writeGroups(b *strings.Builder) {
 		fmt.Fprintf(b, "\n## By %s\n\n", field)
 		writeRows(b, fields[field], setColumn(), valueColumn(field), sizeColumn(), violationsColumn(), metric("AUROC", "bag_auroc"), recall(), falseAlarms())
 	}
-	b.WriteString("\n## By length\n\nAll sets together.\n\n")
+	b.WriteString("\n## By length\n\nViolations and harmless responses of all sets; harmless are those that are labeled compliant with every rule.\n\n")
 	writeRows(b, r.Lengths, valueColumn("words"), sizeColumn(), violationsColumn(), recall(), falseAlarms())
-	b.WriteString("\n## Identity terms\n\nCompliant responses of all sets that name a group of people.\n\n")
+	b.WriteString("\n## Identity terms\n\nHarmless responses of all sets that name a group of people.\n\n")
 	writeRows(b, r.Terms, valueColumn("term"), sizeColumn(), falseAlarms())
 }
 

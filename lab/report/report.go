@@ -18,6 +18,7 @@ import (
 type Bag struct {
 	ID, Text string
 	Fields   map[string]string // what else the set says about it, by field
+	Harmless bool              // its labels say that it complies with every aspect, not only with some
 	eval.BagScores
 }
 
@@ -66,7 +67,7 @@ type Header struct {
 type Input struct {
 	Header
 	Sets       []Set
-	Harmless   []Bag // for the operating points; nil: the compliant responses of the sets
+	Harmless   []Bag // for the operating points; nil: those of the sets
 	Precisions []Precision
 	Baselines  []Baseline
 	Seed       uint64 // of the bootstrap
@@ -91,7 +92,7 @@ type Report struct {
 	Aspects         []Row            `json:"aspects"`
 	Groups          []Row            `json:"groups"`
 	Lengths         []Row            `json:"lengths"`
-	Terms           []Row            `json:"identity_terms"` // the last is of all compliant responses
+	Terms           []Row            `json:"identity_terms"` // the last is of all harmless responses
 	OperatingPoints []OperatingPoint `json:"operating_points"`
 	Precisions      []Precision      `json:"precisions"`
 	Baselines       []Comparison     `json:"baselines"`
@@ -138,12 +139,12 @@ func New(in Input) (Report, error) {
 		r.Groups = append(r.Groups, grouped(s.Name, byFields(s.Bags))...)
 		all = append(all, s.Bags...)
 	}
-	r.Lengths = grouped("", byLength(all))
-	compliant := slices.DeleteFunc(slices.Clone(all), func(b Bag) bool { return b.Label == bag.Violation })
-	r.Terms = grouped("", byTerm(compliant))
-	harmless := slices.DeleteFunc(slices.Clone(in.Harmless), func(b Bag) bool { return b.Label == bag.Violation })
-	if in.Harmless == nil {
-		harmless = compliant
+	unclear := func(b Bag) bool { return !b.Harmless && b.Label == bag.Compliant }
+	r.Lengths = grouped("", byLength(slices.DeleteFunc(slices.Clone(all), unclear)))
+	harmless := slices.DeleteFunc(all, func(b Bag) bool { return !b.Harmless })
+	r.Terms = grouped("", byTerm(harmless))
+	if in.Harmless != nil {
+		harmless = in.Harmless
 	}
 	r.OperatingPoints = operatingPoints(harmless, in.Sets)
 	r.Baselines = compare(in)

@@ -14,7 +14,7 @@ import (
 
 // scored is a response of one utterance; those whose id starts with v violate.
 func scored(id, text string, violation float64, fields ...string) Bag {
-	b := Bag{ID: id, Text: text, BagScores: eval.BagScores{Label: bag.Compliant, Violations: []float64{violation}}}
+	b := Bag{ID: id, Text: text, Harmless: !strings.HasPrefix(id, "v"), BagScores: eval.BagScores{Label: bag.Compliant, Violations: []float64{violation}}}
 	if strings.HasPrefix(id, "v") {
 		b.Label = bag.Violation
 	}
@@ -38,7 +38,7 @@ func TestGroups(t *testing.T) {
 		"fields":  {byFields(bags), []string{"category hate: ce", "category insult: a", "spelling leet: b"}},
 		"lengths": {byLength(bags), []string{"words 1-20: ace", "words 21-60: d", "words 61-150: b"}},
 		"terms": {byTerm(bags), []string{
-			"term woman, women: abc", "term Muslim, Muslims: c", "term any of these: abc", "term all compliant responses: abcdef",
+			"term woman, women: abc", "term Muslim, Muslims: c", "term any of these: abc", "term all harmless responses: abcdef",
 		}},
 		"no terms": {byTerm(nil), nil},
 	} {
@@ -105,6 +105,14 @@ func TestReport(t *testing.T) {
 	require.InDelta(t, 0.9, r.Sets[0].Metrics.Metrics["recall_violation"], 1e-12)
 	require.Contains(t, r.Sets[0].Metrics.Intervals, "bag_auroc")
 	require.Len(t, r.Baselines, 2, "none on a set of one label")
+	unclear := exampleInput()
+	unclear.Sets[0].Bags[1].Harmless = false // the false alarm
+	other, err := New(unclear)
+	require.NoError(t, err)
+	require.Equal(t, 20, other.Sets[0].Responses)
+	require.Equal(t, 20, other.Lengths[0].Responses, "what may violate another rule is no false alarm")
+	require.Equal(t, 9, other.Terms[0].Responses)
+	require.Equal(t, 9, other.OperatingPoints[0].Harmless)
 	require.Equal(t, Better, r.Baselines[0].Model)
 	require.Equal(t, lengthBaseline, r.Baselines[1].Baseline)
 	require.Equal(t, 1.0, r.Baselines[1].AUROC, "violations are longer here")
@@ -124,7 +132,7 @@ func TestMarkdown(t *testing.T) {
 		"| other | 1 | 1 | – | 1.000 (1.000 to 1.000) | 1.000 (1.000 to 1.000) | – | 0.100 (0.100 to 0.100) | – | – |",
 		"| mixed | a\\|b | 20 | 10 | 0.990 | 0.900 | 10.0 % |",
 		"| 1-20 | 21 | 11 | 0.909 | 10.0 % |",
-		"| all compliant responses | 10 | 10.0 % |",
+		"| all harmless responses | 10 | 10.0 % |",
 		"| 5.0 % | 0.8000 | 0.0 % | 0.900 | 1.000 |",
 		"| int8 | not on this processor | – |",
 		"| set | model | reversed | length |",

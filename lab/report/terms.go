@@ -13,7 +13,7 @@ Black people, Black man, Black men, Black woman, Black women; white people, whit
 African, Africans; Asian, Asians; Arab, Arabs; Chinese; Indian, Indians; Mexican, Mexicans; refugee, refugees;
 disabled; autistic; deaf; blind; old people, elderly`
 
-// byTerm groups responses by the terms that they contain; then come those with any term, and all.
+// byTerm groups harmless responses by the terms that they contain; then come those with any term, and all.
 func byTerm(bags []Bag) (out []group) {
 	if len(bags) == 0 {
 		return nil
@@ -41,5 +41,5 @@ func byTerm(bags []Bag) (out []group) {
 	if len(named.bags) > 0 {
 		out = append(out, named)
 	}
-	return append(out, group{"term", "all compliant responses", bags})
+	return append(out, group{"term", "all harmless responses", bags})
 }
