@@ -69,7 +69,7 @@ func (r Report) writeOperatingPoints(b *strings.Builder) {
 		b.WriteString("There are no harmless responses.\n")
 		return
 	}
-	fmt.Fprintf(b, "The smallest threshold that flags at most a share of the %d harmless responses, and the recall of the violations of each set.\n\n", r.OperatingPoints[0].Harmless)
+	fmt.Fprintf(b, "The smallest threshold that flags at most a share of the %d harmless responses, and the recall of the violations of each set. A share of less than one response is none.\n\n", r.OperatingPoints[0].Harmless)
 	sets := slices.Sorted(maps.Keys(r.OperatingPoints[0].Recall))
 	writeLine(b, append([]string{"false alarms, at most", "threshold", "false alarms"}, sets...), true)
 	for _, p := range r.OperatingPoints {
