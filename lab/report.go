@@ -84,8 +84,8 @@ func (c *reportCmd) Run(a *cli.App) error {
 	if in.NoBaselines = "--no-baselines"; c.Baselines {
 		in.NoBaselines = ""
 		in.Baselines, err = c.baselines(ctx, a, in.Sets, train)
-		if ctx.Err() != nil {
-			return err
+		if canceled := ctx.Err(); canceled != nil {
+			return canceled
 		}
 		if err != nil { // without PyPI, the rest of the report is still useful
 			in.NoBaselines = "their Python packages could not be installed, or failed"
