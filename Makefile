@@ -24,7 +24,7 @@ ROUND  := --no-pu-loss --loss cross-entropy --no-calibrate
 unraced = go list -f '{{.ImportPath}} {{join .Deps " "}} {{join .TestImports " "}} {{join .XTestImports " "}}' ./... \
 	| awk '{ for (i = 2; i <= NF; i++) if ($$i ~ /sugarme\/gotch$$|rewardmodel\/encoder$$/) { print $$1; next } if ($$1 ~ /(rewardmodel\/encoder|\/segmenter)$$/) print $$1 }'
 
-.PHONY: help setup build run install test test-clients test-all test-k8s test-docs lab reference bench hostile lint model image image-test clean check-go
+.PHONY: help setup build run install test test-clients test-all test-k8s test-docs lab reference bench hostile lint model model-report image image-test clean check-go
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{ printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -104,6 +104,11 @@ model: build ## rebuild models/default from DATA (default: ASSAY_DATA, else ../s
 		bin/assay eval --bags $(WORK)/eval-$$set.jsonl --model $(WORK)/trained > $(WORK)/eval-$$set.json; \
 	done
 	go run ./models/build --work $(WORK) ship
+
+model-report: lab ## write a report on MODEL (models/default) and bag files SETS (the test sets of DATA) to REPORT (TRAIN= HARMLESS= EXAMPLES=)
+	$(if $(SETS),,go run ./models/build --data '$(DATA)' --work $(WORK) aspects)
+	bin/assay-lab report --model '$(or $(MODEL),models/default)' --out '$(or $(REPORT),$(WORK)/report)' \
+		$(addprefix --train ,$(TRAIN)) $(addprefix --harmless ,$(HARMLESS)) $(addprefix --examples ,$(EXAMPLES)) $(or $(SETS),$(WORK)/test-*.jsonl)
 
 image: ## build the container image (IMAGE=assay DEVICE=cpu|cuda REQUIRE_DIGESTS=yes, with docker, podman or buildah)
 	.ci/image

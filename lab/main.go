@@ -27,7 +27,8 @@ func main() {
 type commandLine struct {
 	cli.GlobalFlags
 
-	Bench benchCmd `cmd:"" help:"Measure assay alone or alongside other reward servers, or reproduce the experiments of the paper."`
+	Bench  benchCmd  `cmd:"" help:"Measure assay alone or alongside other reward servers, or reproduce the experiments of the paper."`
+	Report reportCmd `cmd:"" help:"Write a report on how well a model scores labeled responses, compared with baselines."`
 }
 
 // benchCmd groups the benchmarks.

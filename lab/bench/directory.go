@@ -99,6 +99,19 @@ func (d Dir) RandomModel(ctx context.Context, tokenizer string) (string, error) 
 	return dir, d.tool(ctx, "random", python, d.path("python", "random_model.py"), "--tokenizer", tokenizer, "--out", dir)
 }
 
+// Baselines scores texts with classifiers from PyPI; baselines.py describes the files.
+func (d Dir) Baselines(ctx context.Context, input, out string) error {
+	if _, err := d.scripts(); err != nil {
+		return err
+	}
+	python, err := d.environment(ctx, "baselines")
+	if err != nil {
+		return err
+	}
+	d.Notify("scoring with the baselines")
+	return d.tool(ctx, "baselines", python, d.path("python", "baselines.py"), "--input", input, "--out", out)
+}
+
 // tool runs a program to its end. It keeps the output in a log if the program fails.
 func (d Dir) tool(ctx context.Context, name string, args ...string) error {
 	if err := os.MkdirAll(d.path("logs"), 0o755); err != nil {

@@ -308,7 +308,7 @@ func TestWordPieces(t *testing.T) {
 
 func TestRunNamesTheSteps(t *testing.T) {
 	err := run([]string{"--work", t.TempDir(), "model"}, io.Discard)
-	if err == nil || !strings.Contains(err.Error(), "base, bags, prompted, all and ship") {
+	if err == nil || !strings.Contains(err.Error(), "base, bags, prompted, aspects, all and ship") {
 		t.Errorf("got %v", err)
 	}
 	err = run([]string{"--work", t.TempDir(), "--data", t.TempDir(), "bags"}, io.Discard)

@@ -14,15 +14,6 @@ import (
 	"assay/rewardmodel/bag"
 )
 
-// corpusLine is a line of models/build/corpus; see its README.
-type corpusLine struct {
-	V, H, Form, Spelling, Category, Setting string
-
-	Prompt, Response string
-	Label            bag.Label
-	Witness          *int
-}
-
 // The corpus has the format that its README describes, and no text twice.
 func TestCorpus(t *testing.T) {
 	forms := strings.Fields("quotation refusal negation fiction history medicine law news self reclaimed untargeted criticism dual-use safety technical support other")
@@ -65,4 +56,18 @@ func TestCorpus(t *testing.T) {
 		}
 		require.NoError(t, lines.Err(), name)
 	}
+}
+
+// A report groups the responses of a set by the fields that a bag file does not have.
+func TestExamplesKeepTheirFields(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "test.jsonl")
+	described := fields{Category: "insult", Form: "self", Spelling: "leet"}
+	require.NoError(t, writeExamples(path, []example{
+		{pairs, "", with(complies(), "", "One."), described}, {toxiGen, "", with(violates(hate), "", "Two."), fields{}},
+	}))
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, `{"id":"pairs-00000","label":"compliant","response":"One.","category":"insult","form":"self","spelling":"leet"}
+{"id":"toxigen-00001","labels":{"hate":"violation"},"response":"Two."}
+`, string(text))
 }

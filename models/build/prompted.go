@@ -1,8 +1,7 @@
 package main
 
 import (
-	"bufio"
-	"compress/gzip"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
@@ -10,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"unicode"
 
 	"assay/rewardmodel/bag"
 )
@@ -24,9 +22,9 @@ const (
 // prompted is a response with its prompt. Responses of one group are in the same
 // part: training or evaluation.
 type prompted struct {
-	source, prompt, response string
-	label                    bag.Label
-	group                    string
+	source, category, prompt, response string
+	label                              bag.Label
+	group                              string
 }
 
 // writePrompted writes prompted-train.jsonl and one prompted-SOURCE.jsonl for
@@ -99,14 +97,17 @@ func readDialogues(path string) ([]prompted, error) {
 	if err != nil {
 		return nil, err
 	}
-	var rows []struct{ Context, Response, Label string }
+	var rows []struct{ Context, Response, Category, Label string }
 	if err := json.Unmarshal(data, &rows); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	out := make([]prompted, 0, len(rows))
 	for _, row := range rows {
 		if text := cleanText(row.Response); text != "" {
-			out = append(out, prompted{source: diaSafety, prompt: cleanText(row.Context), response: text, label: labelOf(row.Label == "Unsafe")})
+			out = append(out, prompted{
+				source: diaSafety, category: row.Category,
+				prompt: cleanText(row.Context), response: text, label: labelOf(row.Label == "Unsafe"),
+			})
 		}
 	}
 	return out, nil
@@ -114,35 +115,24 @@ func readDialogues(path string) ([]prompted, error) {
 
 // readAnswers reads answers of language models to harmful requests.
 func readAnswers(source, path string) ([]prompted, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	unzipped, err := gzip.NewReader(file)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
 	var out []prompted
-	lines := bufio.NewScanner(unzipped)
-	lines.Buffer(nil, 16<<20)
-	for lines.Scan() {
+	err := readLines(path, func(line []byte) error {
 		var row struct {
 			Prompt, Behavior, Response string
 			Label                      bag.Label
 		}
-		if err := json.Unmarshal(lines.Bytes(), &row); err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
-		}
-		group := row.Behavior
-		if group == "" {
-			group = row.Prompt
+		if err := json.Unmarshal(line, &row); err != nil {
+			return err
 		}
 		if strings.TrimSpace(row.Response) != "" {
-			out = append(out, prompted{source: source, prompt: row.Prompt, response: row.Response, label: row.Label, group: group})
+			out = append(out, prompted{
+				source: source, prompt: row.Prompt, response: row.Response, label: row.Label,
+				group: cmp.Or(row.Behavior, row.Prompt),
+			})
 		}
-	}
-	return out, lines.Err()
+		return nil
+	})
+	return out, err
 }
 
 // tenth selects a tenth of the groups.
@@ -150,54 +140,4 @@ func tenth(group string) bool {
 	h := fnv.New64a()
 	h.Write([]byte(group))
 	return h.Sum64()%10 == 0
-}
-
-// shingles are the 5-grams of words of texts.
-type shingles map[uint64]bool
-
-func (s shingles) add(text string) {
-	for _, gram := range fiveGrams(text) {
-		s[gram] = true
-	}
-}
-
-// overlap is the share of the 5-grams of text that are known; 0 for a shorter text
-// unless it is known as a whole.
-func (s shingles) overlap(text string) float64 {
-	grams := fiveGrams(text)
-	if len(grams) == 0 {
-		return 0
-	}
-	known := 0
-	for _, gram := range grams {
-		if s[gram] {
-			known++
-		}
-	}
-	return float64(known) / float64(len(grams))
-}
-
-// fiveGrams returns the hashes of each run of five words, or of the whole of a shorter
-// text.
-func fiveGrams(text string) []uint64 {
-	words := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
-	var out []uint64
-	for _, run := range windows(words, 5) {
-		h := fnv.New64a()
-		h.Write([]byte(strings.Join(run, " ")))
-		out = append(out, h.Sum64())
-	}
-	return out
-}
-
-// windows returns each run of n words, or all words if there are fewer.
-func windows(words []string, n int) [][]string {
-	if len(words) == 0 {
-		return nil
-	}
-	var out [][]string
-	for i := 0; i == 0 || i+n <= len(words); i++ {
-		out = append(out, words[i:min(i+n, len(words))])
-	}
-	return out
 }

@@ -2,7 +2,6 @@ package gate
 
 import (
 	"iter"
-	"math/rand/v2"
 	"slices"
 
 	"gonum.org/v1/gonum/stat"
@@ -49,7 +48,7 @@ func comparison(cfg Config, set Bags, margin, currentT, candidateT float64) Comp
 	}
 	c.Current, c.Candidate = c.Metrics[cfg.Metric].Current, c.Metrics[cfg.Metric].Candidate
 	c.Difference = c.Candidate - c.Current
-	sampled := differences(cfg.Metric, set.Violation, current, candidate, resamples(set.Violation, cfg.Resamples, cfg.Seed))
+	sampled := differences(cfg.Metric, set.Violation, current, candidate, eval.Resamples(set.Violation, cfg.Resamples, cfg.Seed))
 	slices.Sort(sampled)
 	c.Interval = [2]float64{
 		stat.Quantile(1-cfg.Confidence, stat.LinInterp, sampled, nil),
@@ -83,7 +82,7 @@ const chanceCeiling = 0.6
 func chance(cfg Config, set Bags, margins []float64) bool {
 	var sampled []float64
 	labels, scores := make([]bool, len(margins)), make([]float64, len(margins))
-	for draw := range resamples(set.Violation, cfg.Resamples, cfg.Seed) {
+	for draw := range eval.Resamples(set.Violation, cfg.Resamples, cfg.Seed) {
 		for i, from := range draw {
 			labels[i], scores[i] = set.Violation[from], margins[from]
 		}
@@ -91,34 +90,4 @@ func chance(cfg Config, set Bags, margins []float64) bool {
 	}
 	slices.Sort(sampled)
 	return stat.Quantile(cfg.Confidence, stat.LinInterp, sampled, nil) <= chanceCeiling
-}
-
-// resamples samples bags with replacement, as many of each label as there are
-// (the stratified bootstrap that is usual for ROC curves: Robin et al. 2011,
-// pROC), so that no metric is undefined. The slice is reused.
-func resamples(truth []bool, times int, seed uint64) iter.Seq[[]int] {
-	var strata [2][]int
-	for i, is := range truth {
-		if is {
-			strata[0] = append(strata[0], i)
-		} else {
-			strata[1] = append(strata[1], i)
-		}
-	}
-	return func(yield func([]int) bool) {
-		rng := rand.New(rand.NewPCG(seed, 0x9a7e))
-		draw := make([]int, len(truth))
-		for range times {
-			at := 0
-			for _, stratum := range strata {
-				for range stratum {
-					draw[at] = stratum[rng.IntN(len(stratum))]
-					at++
-				}
-			}
-			if !yield(draw) {
-				return
-			}
-		}
-	}
 }

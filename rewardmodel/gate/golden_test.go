@@ -6,6 +6,8 @@ import (
 	"os"
 	"slices"
 	"testing"
+
+	"assay/rewardmodel/eval"
 )
 
 // The metrics of resampled bags and the distances of rewards are those of
@@ -47,14 +49,14 @@ func near(a, b float64) bool { return math.Abs(a-b) < 1e-9 }
 func TestResamples(t *testing.T) {
 	truth := []bool{true, false, false, true, false}
 	var first [][]int
-	for draw := range resamples(truth, 50, 3) {
+	for draw := range eval.Resamples(truth, 50, 3) {
 		if n := count([]bool{truth[draw[0]], truth[draw[1]], truth[draw[2]], truth[draw[3]], truth[draw[4]]}); n != 2 {
 			t.Fatalf("%v holds %d violations", draw, n)
 		}
 		first = append(first, slices.Clone(draw))
 	}
 	i := 0
-	for draw := range resamples(truth, 50, 3) {
+	for draw := range eval.Resamples(truth, 50, 3) {
 		if !slices.Equal(draw, first[i]) {
 			t.Fatalf("draw %d is %v, was %v", i, draw, first[i])
 		}

@@ -14,7 +14,6 @@ import (
 	"assay/rewardmodel"
 	"assay/rewardmodel/bag"
 	"assay/rewardmodel/eval"
-	"assay/rewardmodel/logistic"
 	"assay/sidecar/cli"
 	"assay/sidecar/localmodel"
 )
@@ -58,13 +57,13 @@ func (c *Eval) Run(a *cli.App) (err error) {
 	}
 	defer func() { err = errors.Join(err, model.Close()) }()
 
-	e := evaluation{aspects: model.Aspects(), room: m.Checkpoint.MaxLength() - m.Tokenizer.Special(), length: m.Tokenizer.Counter(a.Context)}
+	e := evaluation{Evaluator: m.Evaluator(a.Context, model)}
 	shown := a.NewProgress("bags", -1)
 	for batch, err := range batches(c.read(a), evalBatch) {
 		if err != nil {
 			return fmt.Errorf("--bags: %w", err)
 		}
-		if err := e.score(a.Context, model, batch); err != nil {
+		if err := e.add(a.Context, batch); err != nil {
 			return err
 		}
 		shown.Add(len(batch), len(batch))
@@ -137,97 +136,34 @@ func batches(bags iter.Seq2[bag.Bag, error], size int) iter.Seq2[[]bag.Bag, erro
 
 // evaluation collects the scores of bags for each aspect of a model.
 type evaluation struct {
-	aspects []rewardmodel.Aspect
-	room    int // tokens of an instance
-	length  func(string) (int, error)
-
-	verdicts []eval.BagScores   // of whole responses, with instance scores whose threshold is 0.5
-	bags     [][]eval.BagScores // by aspect, of those that are labelled for it
+	localmodel.Evaluator
+	verdicts []eval.BagScores   // of whole responses
+	bags     [][]eval.BagScores // by aspect of several, of those that are labelled for it
 }
 
-// score scores each instance of the bags.
-func (e *evaluation) score(ctx context.Context, s scorer, bags []bag.Bag) error {
-	segments := make([][]bag.Segment, len(bags))
-	items := make([]rewardmodel.Item, len(bags))
-	for i, b := range bags {
-		var err error
-		if segments[i], err = b.Segments(ctx, e.room, e.length); err != nil {
-			return err
-		}
-		if items[i] = localmodel.ItemOf(b); b.Messages != nil {
-			continue // its turns are context
-		}
-		items[i].Response, items[i].Instances = nil, make([]string, len(segments[i]))
-		for k, segment := range segments[i] {
-			items[i].Instances[k] = segment.Text
-		}
-	}
-	answer, err := s.Score(ctx, rewardmodel.Request{Responses: items, Options: rewardmodel.Options{
-		Instances: new(true), Aspects: true, Reasoning: rewardmodel.ReasoningScore,
-	}})
+// add scores bags.
+func (e *evaluation) add(ctx context.Context, bags []bag.Bag) error {
+	scored, err := e.Score(ctx, bags)
 	if err != nil {
 		return err
 	}
-	for i, result := range answer.Results {
-		if len(result.Instances) != len(segments[i]) {
-			return fmt.Errorf("bag %q has %d instances and %d scores", bags[i].ID, len(segments[i]), len(result.Instances))
-		}
-		e.add(bags[i], segments[i], result.Instances)
-	}
-	return nil
-}
-
-// add adds the scores of a bag to the aspects that it is labelled for.
-func (e *evaluation) add(b bag.Bag, segments []bag.Segment, instances []rewardmodel.Instance) {
 	if e.bags == nil {
-		e.bags = make([][]eval.BagScores, len(e.aspects))
+		e.bags = make([][]eval.BagScores, len(e.Aspects))
 	}
-	of := func(label bag.Label, violation func(rewardmodel.Instance) float64) eval.BagScores {
-		out := eval.BagScores{Label: label, Gold: b.Gold(segments), Violations: make([]float64, len(instances))}
-		if label == bag.Compliant { // what is marked violates another aspect
-			out.Gold = make([]bool, len(segments))
+	for _, b := range scored {
+		if scores, ok := e.OfVerdict(b); ok {
+			e.verdicts = append(e.verdicts, scores)
 		}
-		if len(b.Spans) > 0 {
-			out.GoldSpans = b.Spans
-			for _, segment := range segments {
-				out.Spans = append(out.Spans, segment.Span)
+		if len(e.Aspects) == 1 {
+			continue
+		}
+		for i, aspect := range e.Aspects {
+			if scores, ok := e.OfAspect(b, aspect.Name); ok {
+				e.bags[i] = append(e.bags[i], scores)
 			}
 		}
-		for k, instance := range instances {
-			out.Violations[k] = violation(instance)
-		}
-		return out
 	}
-	for a, aspect := range e.aspects {
-		if label := b.LabelFor(aspect.Name, len(e.aspects)); label != "" {
-			e.bags[a] = append(e.bags[a], of(label, func(i rewardmodel.Instance) float64 { return i.Aspects[aspect.Name] }))
-		}
-	}
-	if len(e.aspects) == 1 {
-		return
-	}
-	var counted []string
-	for _, aspect := range e.aspects {
-		if aspect.Weight > 0 {
-			counted = append(counted, aspect.Name)
-		}
-	}
-	if verdict := b.VerdictOn(counted); verdict != "" {
-		e.verdicts = append(e.verdicts, of(verdict, e.worst))
-	}
-}
-
-// worst is the violation of an instance in the aspect that it violates most, on a scale where the threshold of each
-// aspect is 0.5.
-func (e *evaluation) worst(instance rewardmodel.Instance) float64 {
-	odds := math.Inf(-1)
-	for _, a := range e.aspects {
-		if a.Weight > 0 {
-			t := a.Threshold(rewardmodel.AggregateMax)
-			odds = max(odds, logistic.Logit(instance.Aspects[a.Name])-logistic.Logit(t))
-		}
-	}
-	return logistic.Sigmoid(odds)
+	return nil
 }
 
 // evalReport is the report of a model with several aspects: the metrics of its verdicts on whole responses, and those of
@@ -252,30 +188,21 @@ func (r evalReport) MarshalJSON() ([]byte, error) {
 
 // report evaluates at the thresholds of the model, or at the given one if the model has a single aspect.
 func (e *evaluation) report(threshold *float64, intervals eval.Bootstrap) (out evalReport, err error) {
-	if len(e.aspects) == 1 {
-		t := e.aspects[0].Threshold(rewardmodel.AggregateMax)
-		if threshold != nil {
-			t = *threshold
-		}
-		var bags []eval.BagScores
-		if e.bags != nil {
-			bags = e.bags[0]
-		}
-		out.Report, err = eval.Evaluate(bags, t, intervals)
-		return out, err
-	}
+	t := e.Threshold()
 	if threshold != nil {
-		return out, cli.Usage(errors.New("--threshold applies to a model with one aspect; change the thresholds in its assay.json"))
+		if t = *threshold; len(e.Aspects) > 1 {
+			return out, cli.Usage(errors.New("--threshold applies to a model with one aspect; change the thresholds in its assay.json"))
+		}
 	}
-	if out.Report, err = eval.Evaluate(e.verdicts, 0.5, intervals); err != nil {
+	if out.Report, err = eval.Evaluate(e.verdicts, t, intervals); err != nil {
 		return out, err
 	}
 	out.Aspects = map[string]eval.Report{}
-	for a, aspect := range e.aspects {
-		if len(e.bags[a]) == 0 {
+	for i, aspect := range e.Aspects {
+		if len(e.bags) == 0 || len(e.bags[i]) == 0 {
 			continue
 		}
-		if out.Aspects[aspect.Name], err = eval.Evaluate(e.bags[a], aspect.Threshold(rewardmodel.AggregateMax), intervals); err != nil {
+		if out.Aspects[aspect.Name], err = eval.Evaluate(e.bags[i], aspect.Threshold(rewardmodel.AggregateMax), intervals); err != nil {
 			return out, fmt.Errorf("aspect %s: %w", aspect.Name, err)
 		}
 	}

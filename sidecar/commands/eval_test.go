@@ -11,6 +11,7 @@ import (
 	"assay/rewardmodel"
 	"assay/rewardmodel/bag"
 	"assay/rewardmodel/eval"
+	"assay/sidecar/localmodel"
 )
 
 // instanceScorer gives the instances of items a violation of 0.5 for each aspect.
@@ -35,14 +36,14 @@ func (s instanceScorer) Score(_ context.Context, req rewardmodel.Request) (rewar
 func TestEvaluationLocatesInstances(t *testing.T) {
 	aspects := []rewardmodel.Aspect{{Name: "toxicity", Weight: 1}}
 	words := func(s string) (int, error) { return len(strings.Fields(s)), nil }
-	e := evaluation{aspects: aspects, room: 100, length: words}
-	err := e.score(t.Context(), instanceScorer(aspects), []bag.Bag{
+	e := evaluation{Evaluator: localmodel.Evaluator{Aspects: aspects, Room: 100, Length: words, Scorer: instanceScorer(aspects)}}
+	err := e.add(t.Context(), []bag.Bag{
 		{ID: "a", Label: bag.Violation, Response: "Grüße!  You fool.", Spans: [][2]int{{12, 16}}},
 		{ID: "b", Label: bag.Violation, Response: "You fool."},
 		{ID: "c", Label: bag.Compliant, Instances: []string{""}, Spans: [][2]int{}},
 	})
 	require.NoError(t, err)
-	scores := e.bags[0]
+	scores := e.verdicts
 	require.Equal(t, [][2]int{{0, 6}, {8, 17}}, scores[0].Spans)
 	require.Equal(t, [][2]int{{12, 16}}, scores[0].GoldSpans)
 	require.Nil(t, scores[1].Spans)
@@ -52,9 +53,10 @@ func TestEvaluationLocatesInstances(t *testing.T) {
 // Each aspect is evaluated on the bags that have a label for it, and the verdicts on all.
 func TestEvaluationOfAspects(t *testing.T) {
 	aspects := []rewardmodel.Aspect{{Name: "toxicity", Weight: 1}, {Name: "refusal", Weight: 1}}
-	e := evaluation{aspects: aspects, room: 100, length: func(s string) (int, error) { return len(s), nil }}
+	length := func(s string) (int, error) { return len(s), nil }
+	e := evaluation{Evaluator: localmodel.Evaluator{Aspects: aspects, Room: 100, Length: length, Scorer: instanceScorer(aspects)}}
 	label := func(b bag.Bag, labels map[string]bag.Label) bag.Bag { b.Labels = labels; return b }
-	err := e.score(t.Context(), instanceScorer(aspects), []bag.Bag{
+	err := e.add(t.Context(), []bag.Bag{
 		label(bag.Bag{ID: "a", Response: "One. Two.", Witness: new(1)}, map[string]bag.Label{"toxicity": bag.Violation, "refusal": bag.Compliant}),
 		label(bag.Bag{ID: "b", Response: "Three."}, map[string]bag.Label{"refusal": bag.Violation}),
 		{ID: "c", Label: bag.Compliant, Response: "Four."},

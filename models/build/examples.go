@@ -1,0 +1,273 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"assay/rewardmodel/bag"
+)
+
+// More sources of responses.
+const (
+	edos     = "edos"
+	hatemoji = "hatemoji"
+	toxiGen  = "toxigen"
+	pairs    = "pairs"     // of corpus
+	written  = "responses" // of corpus
+)
+
+// readExamples reads the licensed sets and the corpus, divided into training, validation and test.
+func readExamples(cfg config) (split, error) {
+	s := split{validation: map[string][]example{}, test: map[string][]example{}}
+	at := func(parts ...string) string { return filepath.Join(append([]string{cfg.data}, parts...)...) }
+	for _, set := range []struct {
+		read        func(path string) ([]example, error)
+		train, test string // test "": a tenth of train
+	}{
+		{readSpanExamples, at(toxicSpans, "tsd_train.csv"), at(toxicSpans, "tsd_trial.csv")},
+		{readConvAbuseExamples, at(convAbuse, "ConvAbuseEMNLPtrain.csv"), at(convAbuse, "ConvAbuseEMNLPvalid.csv")},
+		{readDialogueExamples, at(diaSafety, "train.json"), at(diaSafety, "val.json")},
+		{readTweetExamples, at(hateOffensive, "labeled_data.csv"), ""},
+		{readAnswerExamples(gptFuzz), at("gptfuzz_responses", "train.jsonl.gz"), ""},
+		{readAnswerExamples(jailbreakBench), at(jailbreakBench, "train.jsonl.gz"), ""},
+		{readPostExamples(edos, sexism), at(edos, "train.jsonl.gz"), at(edos, "dev.jsonl.gz")},
+		{readPostExamples(hatemoji, hate), at("hatemoji_build", "train.jsonl.gz"), at("hatemoji_build", "validation.jsonl.gz")},
+		{readStatementExamples, at("safenlp", "toxigen_human.jsonl.gz"), ""},
+		{readPairs, filepath.Join(cfg.corpus, pairs), ""},
+		{readWritten, filepath.Join(cfg.corpus, written), ""},
+	} {
+		examples, err := set.read(set.train)
+		if err != nil {
+			return split{}, err
+		}
+		var test []example
+		if set.test != "" {
+			if test, err = set.read(set.test); err != nil {
+				return split{}, err
+			}
+		}
+		s.add(examples, test)
+	}
+	s.dropNearDuplicates()
+	return s, nil
+}
+
+func readSpanExamples(path string) ([]example, error) {
+	items, err := readToxicSpans(path, true)
+	return convert(items, func(it item) (bag.Bag, bool) {
+		b := with(violates(toxicity), "", it.text)
+		b.Spans = it.spans
+		return b, true
+	}), err
+}
+
+func readConvAbuseExamples(path string) ([]example, error) {
+	items, err := readConvAbuse(path)
+	return convert(items, func(it item) (bag.Bag, bool) {
+		if it.label == bag.Violation {
+			return with(violates(toxicity), "", it.text), true
+		}
+		return with(complies(), "", it.text), it.kind != disputed
+	}), err
+}
+
+func readTweetExamples(path string) ([]example, error) {
+	items, err := readHateOffensive(path)
+	return convert(items, func(it item) (bag.Bag, bool) {
+		switch it.kind {
+		case "hate":
+			return with(violates(toxicity, hate), "", it.text), true
+		case "offensive":
+			return with(violates(toxicity), "", it.text), true
+		}
+		return with(complies(), "", it.text), true
+	}), err
+}
+
+func readDialogueExamples(path string) ([]example, error) {
+	dialogues, err := readDialogues(path)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]example, len(dialogues))
+	for i, d := range dialogues {
+		aspect, known := diaSafetyAspect[d.category]
+		if !known {
+			return nil, fmt.Errorf("%s: response %d: category %q is unknown", path, i+1, d.category)
+		}
+		out[i] = example{diaSafety, cmp.Or(d.prompt, d.response), with(judged(d.label, aspect), d.prompt, d.response), fields{Category: d.category}}
+	}
+	return out, nil
+}
+
+func readAnswerExamples(source string) func(string) ([]example, error) {
+	return func(path string) ([]example, error) {
+		answers, err := readAnswers(source, path)
+		out := make([]example, len(answers))
+		for i, a := range answers {
+			labels := complies()
+			if a.label == bag.Violation {
+				labels = violates(harm)
+			}
+			out[i] = example{source, a.group, with(labels, a.prompt, a.response), fields{}}
+		}
+		return out, err
+	}
+}
+
+// readPostExamples reads a set of posts that judges one aspect. The two posts of a contrast pair are in one group.
+func readPostExamples(source, aspect string) func(string) ([]example, error) {
+	return func(path string) ([]example, error) {
+		var out []example
+		err := readLines(path, func(line []byte) error {
+			var row struct {
+				ID, Pair, Response string
+				Label              bag.Label
+			}
+			if err := json.Unmarshal(line, &row); err != nil {
+				return err
+			}
+			group := row.Response
+			if row.Pair != "" {
+				group = min(row.ID, row.Pair) + " " + max(row.ID, row.Pair)
+			}
+			out = append(out, example{source, group, with(judged(row.Label, aspect), "", cleanText(row.Response)), fields{}})
+			return nil
+		})
+		return out, err
+	}
+}
+
+// readStatementExamples reads the statements about groups on whose label the raters agree.
+func readStatementExamples(path string) ([]example, error) {
+	const agreedCompliant, agreedViolation = 1.7, 4 // mean ratings of 1 to 5
+	var out []example
+	err := readLines(path, func(line []byte) error {
+		var row struct {
+			Response string
+			Score    float64 `json:"toxicity_score"`
+		}
+		if err := json.Unmarshal(line, &row); err != nil {
+			return err
+		}
+		text := cleanText(row.Response)
+		switch {
+		case row.Score >= agreedViolation:
+			out = append(out, example{toxiGen, text, with(violates(hate), "", text), fields{}})
+		case row.Score <= agreedCompliant:
+			out = append(out, example{toxiGen, text, with(complies(), "", text), fields{}})
+		}
+		return nil
+	})
+	return out, err
+}
+
+// readPairs reads the contrast pairs of the corpus: two bags of one utterance for each. A batch is a group.
+func readPairs(dir string) ([]example, error) {
+	return readBatches(dir, func(batch, category string, line corpusLine) []example {
+		violation := complies() // evasion of a harmless request
+		if aspect, known := categoryAspect[category]; known {
+			violation = violates(aspect)
+		}
+		described := fields{Category: category, Form: line.Form, Spelling: line.Spelling}
+		return []example{
+			{pairs, batch, with(violation, "", line.V), described},
+			{pairs, batch, with(complies(), "", line.H), described},
+		}
+	})
+}
+
+// readWritten reads the responses of the corpus. A batch is a group.
+func readWritten(dir string) ([]example, error) {
+	return readBatches(dir, func(batch, _ string, line corpusLine) []example {
+		labels := complies()
+		if aspect, known := categoryAspect[line.Category]; known && line.Label == bag.Violation {
+			labels = violates(aspect)
+		}
+		b := with(labels, line.Prompt, line.Response)
+		b.Witness = line.Witness
+		return []example{{written, batch, b, fields{Category: line.Category, Form: line.Form}}}
+	})
+}
+
+// corpusLine is a line of models/build/corpus; see its README.
+type corpusLine struct {
+	V, H, Form, Spelling, Category, Setting string
+
+	Prompt, Response string
+	Label            bag.Label
+	Witness          *int
+}
+
+// mirrored names the batch with which a batch of the corpus shares its texts.
+var mirrored = map[string]string{"unsafe-advice-31": "unsafe-advice-30"}
+
+// readBatches reads the files of a directory of the corpus. Their names are those of the batches, CATEGORY-NN.
+func readBatches(dir string, convert func(batch, category string, line corpusLine) []example) ([]example, error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*.jsonl"))
+	if err == nil && len(files) == 0 {
+		err = fmt.Errorf("%s: %w", dir, fs.ErrNotExist)
+	}
+	var out []example
+	for _, path := range files {
+		batch := strings.TrimSuffix(filepath.Base(path), ".jsonl")
+		category := strings.TrimRight(batch, "-0123456789")
+		batch = cmp.Or(mirrored[batch], batch)
+		header := true
+		if err := readLines(path, func(text []byte) error {
+			var line corpusLine
+			if err := json.Unmarshal(text, &line); err != nil || header {
+				header = false
+				return err
+			}
+			out = append(out, convert(batch, category, line)...)
+			return nil
+		}); err != nil {
+			return nil, err
+		}
+	}
+	return out, err
+}
+
+// convert turns items into examples. Each is a group of its own; take says which labels it has, and whether to use it.
+func convert(items []item, take func(item) (bag.Bag, bool)) []example {
+	var out []example
+	for _, it := range items {
+		if b, ok := take(it); ok && b.Response != "" {
+			out = append(out, example{it.source, b.Response, b, fields{Category: it.kind}})
+		}
+	}
+	return out
+}
+
+// readLines calls each with the lines of a JSONL file, which may be compressed.
+func readLines(path string, each func(line []byte) error) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	var in io.Reader = file
+	if strings.HasSuffix(path, ".gz") {
+		if in, err = gzip.NewReader(file); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, 16<<20)
+	for n := 1; lines.Scan(); n++ {
+		if err := each(lines.Bytes()); err != nil {
+			return fmt.Errorf("%s: line %d: %w", path, n, err)
+		}
+	}
+	return errors.Join(lines.Err())
+}

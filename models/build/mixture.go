@@ -1,0 +1,243 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+
+	"assay/internal/durable"
+	"assay/rewardmodel/bag"
+)
+
+// The composition of the training bags.
+const (
+	offensiveUsed    = 1500 // of 19,190 offensive tweets; all of class hate are used
+	postsUsed        = 5000 // of 10,602 posts that EDOS calls not sexist
+	embedded         = 4000 // bags of each label with one text among harmless ones
+	longBags         = 800  // harmless bags of 10 to longestBag utterances
+	longestBag       = 60
+	fewestNeighbors  = 2
+	mostNeighbors    = 9
+	spanBagsBalanced = 6000 // harmless comments, as many as there are toxic ones of any length
+)
+
+// embeddable are the sources of texts that are placed among others, with their shares.
+var embeddable = []struct {
+	source string
+	share  float64
+}{{pairs, 0.5}, {toxicSpans, 0.15}, {hatemoji, 0.1}, {edos, 0.1}, {diaSafety, 0.1}, {convAbuse, 0.05}}
+
+// mixture composes training bags from examples.
+type mixture struct {
+	rng      *rand.Rand
+	compose  *composer
+	violate  map[string][]bag.Bag // short texts by source
+	comply   map[string][]bag.Bag
+	harmless []string // short texts that comply with all aspects
+	bags     []example
+}
+
+// mixExamples returns the training bags, shuffled: all examples but for the limits above, and bags in which one text is
+// among harmless ones, so that neither length nor source predicts a label.
+func mixExamples(examples []example, seed uint64) ([]example, error) {
+	rng := rand.New(rand.NewPCG(seed, 0xa55b))
+	compose, err := newComposer(rng)
+	if err != nil {
+		return nil, err
+	}
+	m := &mixture{rng: rng, compose: compose, violate: map[string][]bag.Bag{}, comply: map[string][]bag.Bag{}}
+	m.bags = m.limit(examples)
+	for _, e := range m.bags {
+		m.collect(e)
+	}
+	for _, s := range embeddable {
+		if len(m.violate[s.source]) == 0 {
+			return nil, fmt.Errorf("%s has no short violation; is the set whole?", s.source)
+		}
+	}
+	for range embedded {
+		m.embed()
+	}
+	for range spanBagsBalanced {
+		m.add("comments", complies(), m.compose.layout(m.compose.comment(1+m.rng.IntN(4))))
+	}
+	for range longBags {
+		m.add("long", complies(), m.compose.layout(m.neighbors(10+m.rng.IntN(longestBag-9))))
+	}
+	for i := range m.bags {
+		m.narrow(&m.bags[i].bag)
+	}
+	rng.Shuffle(len(m.bags), func(i, j int) { m.bags[i], m.bags[j] = m.bags[j], m.bags[i] })
+	return m.bags, nil
+}
+
+func (m *mixture) add(source string, labels bag.Bag, text string) {
+	m.bags = append(m.bags, example{source: source, bag: with(labels, "", text)})
+}
+
+// limit takes a random part of the two sources that would outweigh the others.
+func (m *mixture) limit(examples []example) []example {
+	left := map[string]int{"offensive": offensiveUsed, "posts": postsUsed}
+	var out []example
+	for _, at := range m.rng.Perm(len(examples)) {
+		e := examples[at]
+		kind := ""
+		switch {
+		case e.source == hateOffensive && e.isViolation() && e.bag.Labels[hate] == "":
+			kind = "offensive"
+		case e.source == edos && !e.isViolation():
+			kind = "posts"
+		}
+		if kind != "" {
+			if left[kind] == 0 {
+				continue
+			}
+			left[kind]--
+		}
+		out = append(out, e)
+	}
+	return out
+}
+
+// collect records a text of at most two utterances that can stand among others without its prompt.
+func (m *mixture) collect(e example) {
+	if e.source == diaSafety && e.bag.Labels[harm] != "" || e.bag.Prompt != "" && e.source != diaSafety {
+		return
+	}
+	if n := utterances(e.bag); n < 1 || n > 2 {
+		return
+	}
+	switch {
+	case e.isViolation():
+		m.violate[e.source] = append(m.violate[e.source], e.bag)
+	default:
+		m.comply[e.source] = append(m.comply[e.source], e.bag)
+		if e.bag.Label == bag.Compliant {
+			m.harmless = append(m.harmless, e.bag.Response)
+		}
+	}
+}
+
+// embed adds a violation among harmless texts, and a text of the same source that complies among as many others.
+func (m *mixture) embed() {
+	p := m.rng.Float64()
+	source := embeddable[0].source
+	for _, s := range embeddable {
+		if source = s.source; p < s.share {
+			break
+		}
+		p -= s.share
+	}
+	bad := pick(m.rng, m.violate[source])
+	good := complies()
+	if others := m.comply[source]; len(others) > 0 {
+		good = pick(m.rng, others)
+	} else { // comments without toxicity are not in that set
+		good.Response = m.compose.comment(1)[0]
+	}
+	n := fewestNeighbors + m.rng.IntN(mostNeighbors-fewestNeighbors+1)
+	for _, b := range []bag.Bag{bad, good} {
+		parts := m.neighbors(n)
+		parts = slices.Insert(parts, m.rng.IntN(n+1), b.Response)
+		m.add("embedded-"+source, b, m.compose.layout(parts))
+	}
+}
+
+// neighbors returns n harmless parts: half an assistant's answer or a comment of templates, half texts of the sets.
+func (m *mixture) neighbors(n int) []string {
+	if n <= mostNeighbors && m.rng.Float64() < 0.4 {
+		return m.compose.answer(n)
+	}
+	parts := make([]string, n)
+	for i := range parts {
+		parts[i] = pick(m.rng, m.harmless)
+	}
+	return parts
+}
+
+// narrow limits what a harmless text complies with to two aspects at random. Every aspect that a bag is labeled for costs a
+// pass of training, and for each there are enough of them.
+func (m *mixture) narrow(b *bag.Bag) {
+	if b.Label == bag.Compliant {
+		first := m.rng.IntN(len(aspects))
+		second := (first + 1 + m.rng.IntN(len(aspects)-1)) % len(aspects)
+		b.Label, b.Labels = "", complies(aspects[first], aspects[second]).Labels
+	}
+}
+
+func pick[T any](rng *rand.Rand, from []T) T { return from[rng.IntN(len(from))] }
+
+// writeMixture writes train.jsonl, and validation-SOURCE.jsonl and test-SOURCE.jsonl for each source, and logs their sizes.
+func writeMixture(cfg config, log io.Writer) error {
+	s, err := readExamples(cfg)
+	if err != nil {
+		return fmt.Errorf("--data: %w (the README describes how to fill the directory)", err)
+	}
+	train, err := mixExamples(s.train, cfg.seed)
+	if err != nil {
+		return err
+	}
+	bySource := map[string][]example{}
+	for _, e := range train {
+		bySource[e.source] = append(bySource[e.source], e)
+	}
+	for _, source := range slices.Sorted(maps.Keys(bySource)) {
+		logSizes(log, "train", source, bySource[source])
+	}
+	if err := writeExamples(filepath.Join(cfg.work, "aspects-train.jsonl"), train); err != nil {
+		return err
+	}
+	for part, sources := range map[string]map[string][]example{"validation": s.validation, "test": s.test} {
+		for _, source := range slices.Sorted(maps.Keys(sources)) {
+			logSizes(log, part, source, sources[source])
+			path := filepath.Join(cfg.work, fmt.Sprintf("%s-%s.jsonl", part, source))
+			if err := writeExamples(path, sources[source]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func writeExamples(path string, examples []example) error {
+	err := durable.WriteTo(path, 0o644, func(w io.Writer) error {
+		for i, e := range examples {
+			b := e.bag
+			b.ID = fmt.Sprintf("%s-%05d", e.source, i)
+			line, err := b.AppendJSON(nil)
+			if err != nil {
+				return err
+			}
+			more, err := json.Marshal(e.fields)
+			if err != nil {
+				return err
+			}
+			if len(more) > len("{}") {
+				line = append(append(line[:len(line)-1], ','), more[1:]...)
+			}
+			if _, err := w.Write(append(line, '\n')); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}
+
+func logSizes(log io.Writer, part, source string, examples []example) {
+	violations, all := 0, 0
+	for _, e := range examples {
+		all += utterances(e.bag)
+		if e.isViolation() {
+			violations++
+		}
+	}
+	fmt.Fprintf(log, "%-10s %-22s %6d responses %6d violations %7d utterances\n", part, source, len(examples), violations, all)
+}

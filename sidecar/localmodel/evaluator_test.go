@@ -1,0 +1,71 @@
+package localmodel_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"assay/rewardmodel"
+	"assay/rewardmodel/bag"
+	"assay/rewardmodel/eval"
+	"assay/sidecar/localmodel"
+)
+
+// aspectScorer gives every instance these violations.
+type aspectScorer map[string]float64
+
+func (s aspectScorer) Score(_ context.Context, req rewardmodel.Request) (out rewardmodel.ScoreResponse, err error) {
+	for _, item := range req.Responses {
+		r := rewardmodel.Result{ID: item.ID, Reward: 0.25}
+		for range item.Instances {
+			r.Instances = append(r.Instances, rewardmodel.Instance{Aspects: s})
+		}
+		out.Results = append(out.Results, r)
+	}
+	return out, nil
+}
+
+// A response may be judged by all aspects of a model, or by those that it has labels for.
+func TestEvaluatorJudgesByLabels(t *testing.T) {
+	several := []rewardmodel.Aspect{{Name: "hate", Weight: 1}, {Name: "harm", Weight: 1}, {Name: "watched"}}
+	unnamed, named := []rewardmodel.Aspect{{Name: rewardmodel.DefaultAspect, Weight: 1}}, several[:1]
+	scores := aspectScorer{"hate": 0.2, "harm": 0.7, "watched": 0.9, rewardmodel.DefaultAspect: 0.3}
+	only := func(aspect string, label bag.Label) bag.Bag {
+		return bag.Bag{Labels: map[string]bag.Label{aspect: label}}
+	}
+	type judged struct {
+		label bag.Label
+		score float64
+		ok    bool
+	}
+	unknown := judged{}
+	for name, c := range map[string]struct {
+		aspects         []rewardmodel.Aspect
+		bag             bag.Bag
+		verdict, labels judged
+	}{
+		"all comply":                {several, bag.Bag{Label: bag.Compliant}, judged{bag.Compliant, 0.7, true}, judged{bag.Compliant, 0.7, true}},
+		"a violation of any":        {several, bag.Bag{Label: bag.Violation}, judged{bag.Violation, 0.7, true}, judged{bag.Violation, 0.7, true}},
+		"one complies":              {several, only("hate", bag.Compliant), unknown, judged{bag.Compliant, 0.2, true}},
+		"one is violated":           {several, only("hate", bag.Violation), judged{bag.Violation, 0.7, true}, judged{bag.Violation, 0.2, true}},
+		"one that does not count":   {several, only("watched", bag.Compliant), unknown, unknown},
+		"one that it does not have": {several, only("lies", bag.Compliant), unknown, unknown},
+		"unnamed":                   {unnamed, only("hate", bag.Violation), unknown, judged{bag.Violation, 0.3, true}},
+		"another name":              {named, only("harm", bag.Violation), unknown, unknown},
+	} {
+		e := localmodel.Evaluator{Aspects: c.aspects, Room: 100, Length: func(s string) (int, error) { return len(s), nil }, Scorer: scores}
+		c.bag.Response = "One."
+		scored, err := e.Score(t.Context(), []bag.Bag{c.bag})
+		require.NoError(t, err, name)
+		require.Equal(t, 0.25, scored[0].Reward)
+		of := func(scores eval.BagScores, ok bool) judged {
+			if !ok {
+				return unknown
+			}
+			return judged{scores.Label, float64(int(scores.Violation()*1e6+0.5)) / 1e6, ok}
+		}
+		require.Equal(t, c.verdict, of(e.OfVerdict(scored[0])), "%s: verdict", name)
+		require.Equal(t, c.labels, of(e.OfLabels(scored[0])), "%s: labels", name)
+	}
+}
