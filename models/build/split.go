@@ -1,6 +1,8 @@
 package main
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"hash/fnv"
 	"strings"
 	"unicode"
@@ -63,9 +65,8 @@ func (s *split) dropNearDuplicates() {
 
 // twentieth assigns a group to one of 20 parts.
 func twentieth(group string) uint64 {
-	h := fnv.New64a()
-	h.Write([]byte(group))
-	return h.Sum64() >> 32 % 20 // the low bits of FNV depend on those of the characters alone
+	digest := sha256.Sum256([]byte(group)) // FNV is not even on names that differ in few characters
+	return binary.BigEndian.Uint64(digest[:]) % 20
 }
 
 // shingles are the 5-grams of words of texts.
