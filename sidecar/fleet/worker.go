@@ -114,10 +114,8 @@ func describe(dir string) (retrain.Model, error) {
 	defer c.Close()
 	m := c.Manifest
 	described := retrain.Model{Version: m.Version, Created: m.Created, Method: m.Method, Threshold: m.Threshold, Labels: c.Config.Labels}
-	if len(m.Aspects) > 1 {
-		for _, a := range m.Aspects {
-			described.Aspects = append(described.Aspects, a.Name)
-		}
+	for _, a := range m.Aspects {
+		described.Aspects = append(described.Aspects, a.Name)
 	}
 	return described, nil
 }
