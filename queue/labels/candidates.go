@@ -100,7 +100,7 @@ func (l *Log) record(ctx context.Context, item feedback.Item, by string) (r feed
 
 // prepare checks a candidate, and returns the write, or the verdict if there is nothing to store.
 func (l *Log) prepare(c *candidate) (*write, verdict) {
-	status, replaces := l.Index().Judge(c.mark)
+	status, replaces := l.Index().Check(c.mark)
 	switch status {
 	case feedback.Duplicate:
 		return nil, verdict{outcome: outcomeDuplicate}

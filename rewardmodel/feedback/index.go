@@ -8,7 +8,7 @@ import (
 // Verdict is whether to accept a new record.
 type Verdict int
 
-// The verdicts of Index.Judge.
+// The verdicts of Index.Check.
 const (
 	Accept    Verdict = iota // new, or a correction
 	Duplicate                // known, or older than the known record
@@ -137,13 +137,13 @@ func (x *Index) Erase(id Hash, sequence uint64) {
 	}
 }
 
-// Judge returns whether to accept a record that is not stored yet; it ignores the
+// Check returns whether to accept a record that is not stored yet; it ignores the
 // sequence. replaces is the sequence of the record of the same id and rater that an
 // accepted record replaces; 0: none.
 //
 // A record with a later time than the one it replaces is accepted even with the
 // same labels. Without both times, only a record with other labels is.
-func (x *Index) Judge(m Mark) (v Verdict, replaces uint64) {
+func (x *Index) Check(m Mark) (v Verdict, replaces uint64) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	if _, gone := x.erased[m.ID]; gone {
