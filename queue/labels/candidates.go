@@ -119,7 +119,10 @@ func (l *Log) prepare(c *candidate) (*write, verdict) {
 	if int64(len(body)) > l.maxRecord() {
 		return nil, l.tooLarge(c, body)
 	}
-	c.mark = l.Index().Place(c.record) // not earlier: nothing removes a mark that is never stored
+	// Not earlier: nothing removes a mark that is never stored.
+	if c.mark, err = l.Index().Place(c.record); err != nil {
+		return nil, rejected(c.item, feedback.CodeInvalid, err.Error())
+	}
 	msg := &nats.Msg{Subject: recordSubject(c.mark.ID, c.mark.Rater), Data: body, Header: nats.Header{}}
 	setMark(msg.Header, c.mark)
 	js.SetRecordHeader(msg.Subject, msg.Header)

@@ -50,7 +50,7 @@ type Index struct {
 	first  map[Hash]record
 	others map[Hash]*raters
 	count  int
-	labels labelTable
+	names  aspectNames
 	// prompts counts the responses of each prompt group. placed has the groups of
 	// responses that Place has counted and Apply has not received.
 	prompts map[Hash]int
@@ -67,18 +67,18 @@ type record struct {
 	sequence    uint64
 	seconds     int64 // of the rater's time, since 1970
 	nanos       uint32
-	timed       bool   // the rater gave a time
-	labels      uint32 // number in Index.labels
+	timed       bool // the rater gave a time
+	labels      labelSet
 }
 
 // NewIndex returns an index of an empty store.
 func NewIndex() *Index {
 	return &Index{erased: map[Hash]struct{}{}, first: map[Hash]record{}, others: map[Hash]*raters{},
-		labels: newLabelTable(), prompts: map[Hash]int{}, placed: map[Hash]Hash{}}
+		names: newAspectNames(), prompts: map[Hash]int{}, placed: map[Hash]Hash{}}
 }
 
 func (x *Index) newRecord(m Mark) record {
-	r := record{rater: m.Rater, text: m.Text, group: m.Group, sequence: m.Sequence, labels: x.labels.add(m.Labels)}
+	r := record{rater: m.Rater, text: m.Text, group: m.Group, sequence: m.Sequence, labels: x.names.put(m.Labels)}
 	if m.Time != nil {
 		r.timed, r.seconds, r.nanos = true, m.Time.Unix(), uint32(m.Time.Nanosecond())
 	}
@@ -181,7 +181,8 @@ func (x *Index) corrects(m Mark, own record) bool {
 			return false
 		}
 	}
-	return !x.labels.labels[own.labels].Equal(m.Labels)
+	labels, known := x.names.set(m.Labels)
+	return !known || labels != own.labels
 }
 
 // Last returns the highest sequence of the index.
