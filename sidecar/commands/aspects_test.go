@@ -125,6 +125,20 @@ func TestTrainSkipsAspectOfOneLabel(t *testing.T) {
 	require.Empty(t, man.Aspects[1].Thresholds, "it is not trained")
 }
 
+// Bags whose verdict on the whole response is unknown, since they have labels of some aspects only, count for these aspects.
+func TestEvalOfSomeAspects(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "bags.jsonl")
+	require.NoError(t, os.WriteFile(path, []byte(`{"id":"a","labels":{"rude":"compliant","other":"violation"},"response":"Gladly."}`+"\n"+
+		`{"id":"b","labels":{"rude":"compliant"},"response":"Surely."}`+"\n"), 0o600))
+	stdout, stderr, code := assay(t, "", "eval", "--model", twoAspects(t, "rude", "refusal"), "--bags", path, "--resamples", "0", "--threads", "1")
+	require.Equal(t, cli.ExitDone, code, stderr)
+	var report map[string]json.RawMessage
+	require.NoError(t, json.Unmarshal([]byte(stdout), &report), stdout)
+	require.Len(t, report, 1)
+	require.Contains(t, string(report["aspects"]), `"rude":{"avg_acc":`)
+	require.NotContains(t, string(report["aspects"]), "refusal")
+}
+
 func TestTrainAspectErrors(t *testing.T) {
 	model, bags := processtest.TinyModel(t, nil), twoRuleBags(t, 8)
 	for want, flags := range map[string][]string{
