@@ -61,6 +61,7 @@ func TestGateOfSeveralAspects(t *testing.T) {
 	require.Contains(t, strings.Join(report.Aspects["refusal"].Notes, " "), "0 violations and 0 compliant bags")
 	require.Equal(t, 80, report.Aspects["refusal"].Shift.Bags)
 	require.Nil(t, report.Holdout, "no bag has a label of the whole response")
+	require.Equal(t, 80, report.Shift.Bags, "of the combined reward")
 
 	man := processtest.Manifest(t, candidate)
 	for i, name := range names {

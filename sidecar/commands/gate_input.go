@@ -31,10 +31,7 @@ func (s gateScorer) input(ctx context.Context, models gateModels) (in gate.Input
 	if len(current.aspects) == 1 && len(candidate.aspects) == 1 {
 		return s.aspect(0, current, candidate, anchor, original), nil
 	}
-	in.Current, in.Candidate = current.model(0), candidate.model(0)
-	in.Current.Aspects, in.Candidate.Aspects = current.names(), candidate.names()
-	in.Current.Thresholds, in.Candidate.Thresholds = nil, nil
-	in.Current.Calibration, in.Candidate.Calibration = nil, nil
+	in.Current, in.Candidate = current.combined(), candidate.combined()
 	in.Aspects = map[string]gate.Input{}
 	for i, a := range current.aspects {
 		if slices.Contains(in.Candidate.Aspects, a.Name) {
@@ -117,6 +114,15 @@ func (s scoredSets) index(current scoredSets, i int) int {
 		return 0
 	}
 	return slices.Index(s.names(), current.aspects[i].Name)
+}
+
+// combined describes the verdict on the whole response.
+func (s scoredSets) combined() gate.Model {
+	m := gate.Model{Version: s.version, Untrained: s.untrained, Aspects: s.names(), Combination: s.combination}
+	for _, a := range s.aspects {
+		m.Weights = append(m.Weights, a.Weight)
+	}
+	return m
 }
 
 // model describes an aspect.
