@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// sameAspects reports whether models can be compared: they have the same aspects in
+// SameAspects reports whether models can be compared: they have the same aspects in
 // any order, or one each.
-func sameAspects(a, b []string) bool {
+func SameAspects(a, b []string) bool {
 	if len(a) <= 1 && len(b) <= 1 {
 		return true
 	}

@@ -36,7 +36,7 @@ func Decide(cfg Config, in Input) (Report, error) {
 		Reasons: []string{}, Notes: []string{}, Settings: cfg,
 		Current: in.Current.Version, Candidate: in.Candidate.Version, Untrained: in.Current.Untrained,
 	}}
-	if !sameAspects(in.Current.Aspects, in.Candidate.Aspects) {
+	if !SameAspects(in.Current.Aspects, in.Candidate.Aspects) {
 		d.reject("The candidate has other aspects (%s) than the current model (%s), so that they cannot be compared: "+
 			"train with the aspects of the current model, or promote the candidate by hand.",
 			aspectNames(in.Candidate.Aspects), aspectNames(in.Current.Aspects))

@@ -89,17 +89,3 @@ func TestPinnedDownloadsAreRateLimited(t *testing.T) {
 	_, err = f.Pinned(t.Context(), "kept-3")
 	require.NoError(t, err)
 }
-
-// The record of a model has the names of its aspects, also of a single one, which labels may name.
-func TestDescribeNamesAspects(t *testing.T) {
-	for _, names := range [][]string{nil, {"toxicity"}, {"toxicity", "refusal"}} {
-		m, err := describe(processtest.TinyModel(t, func(cfg *checkpoint.Config, m *checkpoint.Manifest) {
-			for _, name := range names {
-				cfg.NumLabels, cfg.Labels = 2*len(names), checkpoint.AspectLabels(names)
-				m.Aspects = append(m.Aspects, checkpoint.Aspect{Name: name, Weight: 1, Threshold: 0.5})
-			}
-		}))
-		require.NoError(t, err)
-		require.Equal(t, names, m.Aspects)
-	}
-}
