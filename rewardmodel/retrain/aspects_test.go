@@ -142,6 +142,41 @@ func TestFrozenHoldoutGetsLabelsOfANewAspect(t *testing.T) {
 	require.Equal(t, 4, refusals[bag.Compliant])
 }
 
+// The labels that a frozen hold-out lacks bring no others with them: a flood of wrong labels of an aspect that it has
+// enough of changes nothing.
+func TestFrozenHoldoutGetsOnlyWhatItLacks(t *testing.T) {
+	f := aspectFleet("toxicity", "refusal")
+	f.frozen = map[feedback.Hash]feedback.Labels{}
+	for i := range 100 {
+		f.judge(fmt.Sprint("t", i), "anna", feedback.Labels{Aspects: map[string]bag.Label{"toxicity": labelOf(i%2 == 0)}})
+	}
+	for b := range f.index.Bags(testSplit(), "toxicity", "refusal") {
+		if b.HeldOut {
+			f.frozen[b.ID] = b.Labels
+		}
+	}
+	for i := range 100 {
+		f.judge(fmt.Sprint("wrong", i), "eve", feedback.Labels{Aspects: map[string]bag.Label{
+			"toxicity": bag.Violation, "refusal": labelOf(i%3 == 0),
+		}})
+		f.judge(fmt.Sprint("whole", i), "eve", feedback.Labels{Whole: bag.Compliant})
+	}
+	policy := testPolicy()
+	policy.MinHeldOut = 6
+	run := aspectRun(t, f, policy)
+	sel, err := run.choose(t.Context(), f.status, &job{})
+	require.NoError(t, err)
+	toxicity, refusals := map[bag.Label]int{}, map[bag.Label]int{}
+	for id, labels := range sel.holdout {
+		require.Equal(t, f.frozen[id].For("toxicity", 2), labels.For("toxicity", 2))
+		toxicity[labels.For("toxicity", 2)]++
+		refusals[labels.For("refusal", 2)]++
+	}
+	require.Equal(t, len(f.frozen), toxicity[bag.Violation]+toxicity[bag.Compliant])
+	require.Equal(t, 6, refusals[bag.Violation])
+	require.Equal(t, 6, refusals[bag.Compliant])
+}
+
 // One aspect with enough labels is enough.
 func TestPolicyOfSeveralAspects(t *testing.T) {
 	enough := feedback.AspectStats{Bags: 200, Violations: 100, HeldOut: 40, HeldOutViolations: 20, New: feedback.NewCounts{Bags: 100, Violations: 50}}
