@@ -103,6 +103,18 @@ func Combinations() []Combination {
 	return []Combination{CombineMin, CombineSum, CombineLexicographic}
 }
 
+// Compliance combines the compliance log-odds of the aspects of a response, in the order
+// of the model, into its reward in [0,1]. At least one of the weights is positive.
+func (c Combination) Compliance(weights, logOdds []float64) float64 {
+	on := combiner{combination: c, weights: weights}
+	scores := make([]bagScore, len(logOdds))
+	for a, x := range logOdds {
+		on.scales = append(on.scales, scale{threshold: 0.5})
+		scores[a] = bagScore{logistic.Sigmoid(-x), -x}
+	}
+	return on.reward(RewardCompliance, scores)
+}
+
 // validateAspects checks the aspects of a model.
 func validateAspects(aspects []Aspect) error {
 	if len(aspects) > MaxAspects {

@@ -115,6 +115,7 @@ func TestCombinations(t *testing.T) {
 		}
 		got := c.reward(RewardCompliance, scores)
 		require.InDelta(t, want, got, 1e-9, "%+v %v", c, x)
+		require.InDelta(t, want, c.combination.Compliance(c.weights, x), 1e-9, "%+v %v", c, x)
 		if c.combination != CombineSum {
 			require.Equal(t, least >= 0, got >= 0.5)
 		}

@@ -20,6 +20,8 @@ const (
 	// marginBytes is a margin of a further aspect of a distinct instance, in the
 	// growing list of the request, in the output of the model and in its copies.
 	marginBytes = 24
+	// scoreBytes is the score of a further aspect in a result, and a part of the first.
+	scoreBytes = 64
 	// aspectBytes is the result of an aspect in the answer.
 	aspectBytes = 256
 	// instanceAspectsBytes is the table of the aspects of an instance of a result, and
@@ -59,7 +61,7 @@ func textWork(text string) int64 {
 
 // bytes is the memory of the bag and of its result.
 func (b bag) bytes(o Options, aspects int) int64 {
-	n := utteranceBytes * int64(len(b.utterances))
+	n := utteranceBytes*int64(len(b.utterances)) + scoreBytes*int64(aspects-1)
 	if o.Aspects {
 		n += aspectBytes * int64(aspects)
 		if *o.Instances {

@@ -57,6 +57,7 @@ func (s *Scorer) render(item Item, b bag, work *job, c combiner, o Options) Resu
 	}
 	if len(bags) > 1 {
 		r.Aspect = s.config.Aspects[decides].Name
+		r.Scores = s.scores(bags, c, r.Empty)
 	}
 	if o.Aspects {
 		r.Aspects = make(map[string]AspectResult, len(bags))
@@ -65,6 +66,18 @@ func (s *Scorer) render(item Item, b bag, work *job, c combiner, o Options) Resu
 		}
 	}
 	return r
+}
+
+// scores are the scores of a bag for each aspect; nil if it is empty.
+func (s *Scorer) scores(bags []scoredBag, c combiner, empty bool) []AspectScore {
+	if empty {
+		return nil
+	}
+	out := make([]AspectScore, len(bags))
+	for a, b := range bags {
+		out[a] = AspectScore{s.config.Aspects[a].Name, b.violation, c.scales[a].threshold}
+	}
+	return out
 }
 
 // scoredBag is the score of a bag for one aspect, and its witness: the utterance

@@ -39,6 +39,10 @@ type Result struct {
 	Empty     bool       `json:"empty"`     // no character to score; Reward is the configured one
 
 	Aspects map[string]AspectResult `json:"aspects,omitzero"` // by name, where Options.Aspects asks for them
+	// Scores are those of each aspect of a model with several, in its order, whether or
+	// not Options.Aspects asks for aspects: for a caller that monitors them. nil when
+	// the response is empty.
+	Scores []AspectScore `json:"-"`
 
 	TokenRewards []float64 `json:"token_rewards,omitzero"` // one for each token of a dense reward; see Dense
 	TokenOffsets [][2]int  `json:"token_offsets,omitzero"` // of the tokens, where Options.Tokenizer made them
@@ -52,6 +56,12 @@ type AspectResult struct {
 	Violation float64  `json:"violation"`
 	Threshold float64  `json:"threshold"`
 	Witness   *Witness `json:"witness"`
+}
+
+// AspectScore is the score of a response for one rule; its fields are as in Result.
+type AspectScore struct {
+	Aspect               string
+	Violation, Threshold float64
 }
 
 // Witness is the most anomalous instance of a response. Start and End are in the

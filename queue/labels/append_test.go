@@ -66,6 +66,24 @@ func TestFeedbackOfOneRater(t *testing.T) {
 	require.EqualValues(t, 152, f.Index().Stats(feedback.Split{Share: 0.2}, 0).Records)
 }
 
+// Labels may name aspects that no model has yet, but not any number of them, also within one batch.
+func TestFeedbackLimitsAspects(t *testing.T) {
+	t.Parallel()
+	f := queuetest.Open(t, queuetest.Config(t)).Labels()
+	named := func(aspect string) bag.Bag {
+		b := labelstest.Labelled("of "+aspect, "")
+		b.Labels = map[string]bag.Label{aspect: bag.Violation}
+		return b
+	}
+	var all []bag.Bag
+	for i := range feedback.MaxAspects {
+		all = append(all, named(fmt.Sprint("a", i)))
+	}
+	labelstest.Accepts(t, f, feedback.MaxAspects, 0, all...)
+	labelstest.Rejects(t, f, feedback.CodeInvalid, `labels: "new" is a new aspect`, named("new"))
+	labelstest.Accepts(t, f, 0, 1, all[5])
+}
+
 func TestFeedbackKeepsRejectionsInOrder(t *testing.T) {
 	t.Parallel()
 	f := queuetest.Open(t, queuetest.Config(t)).Labels()

@@ -100,7 +100,7 @@ func (l *Log) record(ctx context.Context, item feedback.Item, by string) (r feed
 
 // prepare checks a candidate, and returns the write, or the verdict if there is nothing to store.
 func (l *Log) prepare(c *candidate) (*write, verdict) {
-	status, replaces := l.Index().Judge(c.mark)
+	status, replaces := l.Index().Check(c.mark)
 	switch status {
 	case feedback.Duplicate:
 		return nil, verdict{outcome: outcomeDuplicate}
@@ -119,7 +119,10 @@ func (l *Log) prepare(c *candidate) (*write, verdict) {
 	if int64(len(body)) > l.maxRecord() {
 		return nil, l.tooLarge(c, body)
 	}
-	c.mark = l.Index().Place(c.record) // not earlier: nothing removes a mark that is never stored
+	// Not earlier: nothing removes a mark that is never stored.
+	if c.mark, err = l.Index().Place(c.record); err != nil {
+		return nil, rejected(c.item, feedback.CodeInvalid, err.Error())
+	}
 	msg := &nats.Msg{Subject: recordSubject(c.mark.ID, c.mark.Rater), Data: body, Header: nats.Header{}}
 	setMark(msg.Header, c.mark)
 	js.SetRecordHeader(msg.Subject, msg.Header)

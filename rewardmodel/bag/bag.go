@@ -55,16 +55,21 @@ func (b Bag) Verdict() Label {
 	return Compliant
 }
 
-// VerdictOn is Verdict, or "" if it is unknown for a model with the given aspects:
-// all labels are compliant and one of its aspects has none.
+// VerdictOn is the label of the whole response for a model with the given aspects:
+// Label, or else a violation if any of these aspects is violated; "" if it is unknown,
+// because none is known to be violated and one has no label. Labels of other aspects do
+// not count.
 func (b Bag) VerdictOn(aspects []string) Label {
-	verdict := b.Verdict()
-	if b.Label != "" || verdict == Violation {
-		return verdict
+	if b.Label != "" {
+		return b.Label
 	}
+	verdict := Compliant
 	for _, name := range aspects {
-		if b.Labels[name] == "" {
-			return ""
+		switch b.Labels[name] {
+		case Violation:
+			return Violation
+		case "":
+			verdict = ""
 		}
 	}
 	return verdict

@@ -237,3 +237,28 @@ func TestSegmentsCanceled(t *testing.T) {
 		}
 	}
 }
+
+func TestVerdictOn(t *testing.T) {
+	for want, bags := range map[Label][]Bag{
+		Violation: {
+			{Label: Violation, Labels: map[string]Label{"a": Compliant, "b": Compliant}},
+			{Labels: map[string]Label{"b": Violation}},
+			{Labels: map[string]Label{"a": Compliant, "b": Violation}},
+		},
+		Compliant: {
+			{Label: Compliant},
+			{Labels: map[string]Label{"a": Compliant, "b": Compliant}},
+			{Labels: map[string]Label{"a": Compliant, "b": Compliant, "other": Violation}},
+		},
+		"": {
+			{Labels: map[string]Label{"a": Compliant}},
+			{Labels: map[string]Label{"a": Compliant, "other": Violation}},
+		},
+	} {
+		for _, b := range bags {
+			if got := b.VerdictOn([]string{"a", "b"}); got != want {
+				t.Errorf("%+v: got %q, want %q", b, got, want)
+			}
+		}
+	}
+}

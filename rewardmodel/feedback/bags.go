@@ -40,21 +40,42 @@ func (x *Index) Bags(split Split, aspects ...string) iter.Seq[Bag] {
 }
 
 func (x *Index) snapshot(split Split, aspects []string) []Bag {
-	splitter := newSplitter(split)
+	resolver := newResolver(split, aspects)
 	x.mu.RLock()
 	bags := make([]Bag, 0, len(x.first))
 	for id, first := range x.first {
-		bags = append(bags, x.resolve(id, first, x.others[id], splitter, aspects))
+		bags = append(bags, x.resolve(id, first, x.others[id], resolver))
 	}
 	x.mu.RUnlock()
 	slices.SortFunc(bags, func(a, b Bag) int { return cmp.Compare(a.Sequence, b.Sequence) })
 	return bags
 }
 
+// resolver is how the labels of responses are counted, and what they share.
+type resolver struct {
+	split   *splitter
+	aspects []string            // of the model
+	labels  map[labelSet]Labels // those that occurred
+}
+
+func newResolver(split Split, aspects []string) *resolver {
+	return &resolver{newSplitter(split), aspects, map[labelSet]Labels{}}
+}
+
+// labelsOf returns the labels of a record. Equal ones are the same map.
+func (x *Index) labelsOf(r record, how *resolver) Labels {
+	l, known := how.labels[r.labels]
+	if !known {
+		l = x.names.labels(r.labels)
+		how.labels[r.labels] = l
+	}
+	return l
+}
+
 // resolve counts the latest labels of every rater.
-func (x *Index) resolve(id Hash, first record, others *raters, split *splitter, aspects []string) Bag {
+func (x *Index) resolve(id Hash, first record, others *raters, how *resolver) Bag {
 	now := newest(first, others)
-	b := Bag{ID: id, Sequence: now.sequence, HeldOut: split.heldOut(id, now.group)}
+	b := Bag{ID: id, Sequence: now.sequence, HeldOut: how.split.heldOut(id, now.group)}
 	var whole vote
 	var named []Labels // nil unless an aspect is named
 	count := func(r record) {
@@ -62,7 +83,7 @@ func (x *Index) resolve(id Hash, first record, others *raters, split *splitter, 
 			return
 		}
 		b.Raters++
-		labels := x.labels.labels[r.labels]
+		labels := x.labelsOf(r, how)
 		whole.add(labels.Whole)
 		if labels.Aspects != nil {
 			named = append(named, labels)
@@ -74,9 +95,9 @@ func (x *Index) resolve(id Hash, first record, others *raters, split *splitter, 
 	}
 	b.Labels.Whole = whole.majority()
 	if len(named) > 0 {
-		b.voteOnAspects(named, whole, aspects)
+		b.voteOnAspects(named, whole, how.aspects)
 	}
-	b.decide(aspects, whole.tied())
+	b.decide(how.aspects, whole.tied())
 	return b
 }
 

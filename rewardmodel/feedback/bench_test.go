@@ -48,11 +48,11 @@ func heap() uint64 {
 	return stats.HeapAlloc
 }
 
-func BenchmarkJudge(b *testing.B) {
+func BenchmarkCheck(b *testing.B) {
 	x := filled(1)
 	m := mark("known to nobody", "", true, 1, 0)
 	for b.Loop() {
-		x.Judge(m)
+		x.Check(m)
 	}
 }
 

@@ -224,11 +224,13 @@ func appraise(pool []Scored) []Candidate {
 			Model: s.Model, Reason: ReasonUncertain,
 		}
 		names := slices.Sorted(maps.Keys(odds[i]))
+		nearest := math.Inf(1) // in units of the median: the uncertainty may round to 0
 		for _, name := range names {
-			if u := math.Exp(-math.Abs(odds[i][name]) / scale[name]); u > c.Uncertainty {
-				c.Uncertainty, c.Aspect = u, name
+			if away := math.Abs(odds[i][name]) / scale[name]; away < nearest {
+				nearest, c.Aspect = away, name
 			}
 		}
+		c.Uncertainty = math.Exp(-nearest)
 		c.Score = c.Uncertainty
 		for _, name := range names {
 			other, both := others[i][name]

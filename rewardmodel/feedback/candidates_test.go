@@ -204,3 +204,21 @@ func TestRankNamesTheAspect(t *testing.T) {
 		t.Errorf("got %+v", c)
 	}
 }
+
+// An aspect is named also where all are certain, compared with a pool that is mostly at
+// the thresholds, as after an untrained model.
+func TestRankNamesTheAspectOfCertainResponses(t *testing.T) {
+	var pool []Scored
+	for i := range 6 {
+		near := scored(fmt.Sprint("n", i), fmt.Sprint("text ", i), 0.501)
+		near.Aspects = map[string]AspectScore{"toxicity": {0.501, 0.5}, "refusal": {0.501, 0.5}}
+		pool = append(pool, near)
+	}
+	far := scored("far", "something else", 0.99)
+	far.Aspects = map[string]AspectScore{"toxicity": {0.999, 0.5}, "refusal": {0.99, 0.5}}
+	for _, c := range Rank(append(pool, far), 7, RankOptions{}) {
+		if c.ID == "far" && (c.Aspect != "refusal" || c.Violation != 0.99 || c.Threshold != 0.5) {
+			t.Errorf("got %+v", c)
+		}
+	}
+}

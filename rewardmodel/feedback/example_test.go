@@ -45,7 +45,7 @@ func ExampleIndex() {
 			return
 		}
 		record := feedback.Record{Bag: batch.Items[0].Bag}
-		verdict, replaces := index.Judge(record.Mark(0))
+		verdict, replaces := index.Check(record.Mark(0))
 		fmt.Println(rater, label, verdict, replaces)
 		if verdict == feedback.Accept {
 			index.Apply(record.Mark(index.Last() + 1))

@@ -205,11 +205,11 @@ func TestFoldDoesNotDependOnOrder(t *testing.T) {
 			t.Fatalf("stats differ: %+v and %+v", a, b)
 		}
 		for _, s := range append(stream(rng), steps...) {
-			v, replaces := x.Judge(s.Mark)
-			v2, replaces2 := shuffled.Judge(s.Mark)
+			v, replaces := x.Check(s.Mark)
+			v2, replaces2 := shuffled.Check(s.Mark)
 			own := want.live[s.ID][s.Rater]
 			if v != v2 || replaces != replaces2 || replaces != own.Sequence || (v == feedback.Erased) != want.erased[s.ID] {
-				t.Fatalf("judged %v and %d, shuffled %v and %d; the rater's record is %d", v, replaces, v2, replaces2, own.Sequence)
+				t.Fatalf("checked: %v and %d, shuffled %v and %d; the rater's record is %d", v, replaces, v2, replaces2, own.Sequence)
 			}
 		}
 	}
@@ -223,7 +223,7 @@ func TestReplaysAreDuplicates(t *testing.T) {
 		x := feedback.NewIndex()
 		for sequence := uint64(1); sequence < 40; sequence++ {
 			m := mark(strconv.Itoa(rng.IntN(5)), strconv.Itoa(rng.IntN(3)), rng.IntN(2) == 0, rng.IntN(6), 0)
-			v, replaces := x.Judge(m)
+			v, replaces := x.Check(m)
 			if v != feedback.Accept {
 				continue
 			}
@@ -231,7 +231,7 @@ func TestReplaysAreDuplicates(t *testing.T) {
 			if x.Apply(m); replaces >= sequence {
 				t.Fatalf("sequence %d replaces %d", sequence, replaces)
 			}
-			if v, own := x.Judge(m); v != feedback.Duplicate || own != sequence {
+			if v, own := x.Check(m); v != feedback.Duplicate || own != sequence {
 				t.Fatalf("again: %v, replaces %d, want a duplicate of %d", v, own, sequence)
 			}
 		}
@@ -253,7 +253,7 @@ func TestIndexIsSafeForConcurrentUse(t *testing.T) {
 		wg.Go(func() {
 			for i := worker; i < len(steps); i += 4 {
 				steps[i].apply(x)
-				x.Judge(steps[len(steps)-1-i].Mark)
+				x.Check(steps[len(steps)-1-i].Mark)
 				if i%50 == worker {
 					x.Stats(feedback.Split{Share: 0.2}, 3)
 					for b := range x.Bags(feedback.Split{Share: 0.2}) {

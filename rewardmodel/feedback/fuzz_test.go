@@ -92,7 +92,7 @@ func checkRecord(t *testing.T, r feedback.Record) {
 	if err != nil || !reflect.DeepEqual(again, r) {
 		t.Fatalf("got %+v, %v; want %+v", again, err, r)
 	}
-	if a, b := again.Mark(1), r.Mark(1); a.ID != b.ID || a.Text != b.Text || a.Rater != b.Rater || !a.Labels.Equal(b.Labels) {
+	if a, b := again.Mark(1), r.Mark(1); a.ID != b.ID || a.Text != b.Text || a.Rater != b.Rater || !reflect.DeepEqual(a.Labels, b.Labels) {
 		t.Fatalf("marks differ: %+v and %+v", a, b)
 	}
 }

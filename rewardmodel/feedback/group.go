@@ -67,20 +67,25 @@ func normalized(text string) string {
 // Place returns the mark of a new record, with the group to store. A known response
 // keeps its group, or the lack of one: a correction with another prompt moves
 // nothing. An erased response is not counted in its group, because it is not stored.
-func (x *Index) Place(r Record) Mark {
+// The error, which names the field, is that of labels with more aspects than a store
+// may have.
+func (x *Index) Place(r Record) (Mark, error) {
 	m := r.Mark(0)
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if _, gone := x.erased[m.ID]; gone {
-		return m
+		return m, nil
+	}
+	if err := x.names.admit(m.Labels); err != nil {
+		return m, err
 	}
 	if first, known := x.first[m.ID]; known {
 		m.Group = newest(first, x.others[m.ID]).group
-		return m
+		return m, nil
 	}
 	if placed, ok := x.placed[m.ID]; ok {
 		m.Group = placed
-		return m
+		return m, nil
 	}
 	if len(x.placed) >= maxPlaced {
 		for id := range x.placed {
@@ -92,7 +97,7 @@ func (x *Index) Place(r Record) Mark {
 	}
 	x.placed[m.ID] = m.Group
 	x.countGroup(m.Group, 1)
-	return m
+	return m, nil
 }
 
 // unplace removes a response from placed and from the count of its group.

@@ -8,7 +8,7 @@ import (
 // Verdict is whether to accept a new record.
 type Verdict int
 
-// The verdicts of Index.Judge.
+// The verdicts of Index.Check.
 const (
 	Accept    Verdict = iota // new, or a correction
 	Duplicate                // known, or older than the known record
@@ -50,7 +50,7 @@ type Index struct {
 	first  map[Hash]record
 	others map[Hash]*raters
 	count  int
-	labels labelTable
+	names  aspectNames
 	// prompts counts the responses of each prompt group. placed has the groups of
 	// responses that Place has counted and Apply has not received.
 	prompts map[Hash]int
@@ -67,18 +67,18 @@ type record struct {
 	sequence    uint64
 	seconds     int64 // of the rater's time, since 1970
 	nanos       uint32
-	timed       bool   // the rater gave a time
-	labels      uint32 // number in Index.labels
+	timed       bool // the rater gave a time
+	labels      labelSet
 }
 
 // NewIndex returns an index of an empty store.
 func NewIndex() *Index {
 	return &Index{erased: map[Hash]struct{}{}, first: map[Hash]record{}, others: map[Hash]*raters{},
-		labels: newLabelTable(), prompts: map[Hash]int{}, placed: map[Hash]Hash{}}
+		names: newAspectNames(), prompts: map[Hash]int{}, placed: map[Hash]Hash{}}
 }
 
 func (x *Index) newRecord(m Mark) record {
-	r := record{rater: m.Rater, text: m.Text, group: m.Group, sequence: m.Sequence, labels: x.labels.add(m.Labels)}
+	r := record{rater: m.Rater, text: m.Text, group: m.Group, sequence: m.Sequence, labels: x.names.put(m.Labels)}
 	if m.Time != nil {
 		r.timed, r.seconds, r.nanos = true, m.Time.Unix(), uint32(m.Time.Nanosecond())
 	}
@@ -137,13 +137,13 @@ func (x *Index) Erase(id Hash, sequence uint64) {
 	}
 }
 
-// Judge returns whether to accept a record that is not stored yet; it ignores the
+// Check returns whether to accept a record that is not stored yet; it ignores the
 // sequence. replaces is the sequence of the record of the same id and rater that an
 // accepted record replaces; 0: none.
 //
 // A record with a later time than the one it replaces is accepted even with the
 // same labels. Without both times, only a record with other labels is.
-func (x *Index) Judge(m Mark) (v Verdict, replaces uint64) {
+func (x *Index) Check(m Mark) (v Verdict, replaces uint64) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	if _, gone := x.erased[m.ID]; gone {
@@ -181,7 +181,8 @@ func (x *Index) corrects(m Mark, own record) bool {
 			return false
 		}
 	}
-	return !x.labels.labels[own.labels].Equal(m.Labels)
+	labels, known := x.names.set(m.Labels)
+	return !known || labels != own.labels
 }
 
 // Last returns the highest sequence of the index.

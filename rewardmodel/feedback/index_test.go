@@ -46,7 +46,7 @@ func other(m feedback.Mark) feedback.Mark {
 	return m
 }
 
-func TestJudge(t *testing.T) {
+func TestCheck(t *testing.T) {
 	const timeless = 0
 	for _, c := range []struct {
 		name     string
@@ -88,11 +88,11 @@ func TestJudge(t *testing.T) {
 				for _, m := range known {
 					x.Apply(m)
 				}
-				if got, replaces := x.Judge(c.sent); got != c.want || replaces != c.replaces {
+				if got, replaces := x.Check(c.sent); got != c.want || replaces != c.replaces {
 					t.Errorf("got %v and %d, want %v and %d", got, replaces, c.want, c.replaces)
 				}
 				x.Erase(c.sent.ID, 9)
-				if got, replaces := x.Judge(c.sent); got != feedback.Erased || replaces != 0 {
+				if got, replaces := x.Check(c.sent); got != feedback.Erased || replaces != 0 {
 					t.Errorf("erased: got %v and %d", got, replaces)
 				}
 			}

@@ -1,9 +1,7 @@
 package feedback
 
 import (
-	"maps"
 	"slices"
-	"strings"
 
 	"assay/rewardmodel"
 	"assay/rewardmodel/bag"
@@ -31,43 +29,6 @@ func (l Labels) For(aspect string, aspects int) bag.Label {
 // bag.Bag.Verdict.
 func (l Labels) Verdict() bag.Label {
 	return bag.Bag{Label: l.Whole, Labels: l.Aspects}.Verdict()
-}
-
-// Equal reports whether both have the same labels.
-func (l Labels) Equal(other Labels) bool {
-	return l.Whole == other.Whole && maps.Equal(l.Aspects, other.Aspects)
-}
-
-// key identifies the labels in a labelTable.
-func (l Labels) key() string {
-	var key strings.Builder
-	key.WriteString(string(l.Whole))
-	for _, aspect := range slices.Sorted(maps.Keys(l.Aspects)) {
-		key.WriteString(" " + aspect + "=" + string(l.Aspects[aspect])) // the name of an aspect has neither
-	}
-	return key.String()
-}
-
-// labelTable stores each distinct combination of labels once, so that the records
-// of an index need only its number. It never shrinks: the combinations that occur
-// are few.
-type labelTable struct {
-	labels []Labels
-	number map[string]uint32
-}
-
-func newLabelTable() labelTable { return labelTable{number: map[string]uint32{}} }
-
-// add returns the number of the labels.
-func (t *labelTable) add(l Labels) uint32 {
-	key := l.key()
-	n, known := t.number[key]
-	if !known {
-		n = uint32(len(t.labels))
-		t.number[key] = n
-		t.labels = append(t.labels, Labels{Whole: l.Whole, Aspects: maps.Clone(l.Aspects)})
-	}
-	return n
 }
 
 // vote counts labels.

@@ -18,7 +18,7 @@ func rateMany(raters int) time.Duration {
 		var r feedback.Hash
 		binary.BigEndian.PutUint64(r[:], uint64(i))
 		m := feedback.Mark{ID: id, Rater: r, Sequence: uint64(i + 1)}
-		x.Judge(m)
+		x.Check(m)
 		x.Apply(m)
 	}
 	return time.Since(start) / time.Duration(raters)

@@ -82,7 +82,7 @@ func TestHeldOutWithoutRecordedGroups(t *testing.T) {
 	// Also when one is corrected by a version that records groups.
 	x := feedback.NewIndex()
 	x.Apply(mark("c", "anna", true, 0, 1))
-	m := x.Place(feedback.Record{Bag: bag.Bag{ID: "c", Rater: "bert", Response: "t", Prompt: "New?"}})
+	m := place(x, feedback.Record{Bag: bag.Bag{ID: "c", Rater: "bert", Response: "t", Prompt: "New?"}})
 	if m.Group != (feedback.Hash{}) {
 		t.Errorf("a known response gets the group %v", m.Group)
 	}
@@ -119,19 +119,19 @@ func TestPlaceKeepsTheGroup(t *testing.T) {
 	x := feedback.NewIndex()
 	first := feedback.Record{Bag: bag.Bag{ID: "r", Rater: "anna", Response: "So.", Prompt: "Why?"}}
 	again := feedback.Record{Bag: bag.Bag{ID: "r", Rater: "bert", Response: "So.", Prompt: "How?"}}
-	a := x.Place(first)
-	if b := x.Place(again); b.Group != a.Group {
+	a := place(x, first)
+	if b := place(x, again); b.Group != a.Group {
 		t.Error("a response that is being stored is moved")
 	}
 	a.Sequence = 1
 	x.Apply(a)
-	b := x.Place(again)
+	b := place(x, again)
 	if b.Group != a.Group {
 		t.Error("a response that is stored is moved")
 	}
 	b.Sequence = 2
 	x.Apply(b)
-	if c := x.Place(first); c.Group != a.Group {
+	if c := place(x, first); c.Group != a.Group {
 		t.Error("a correction moves the response")
 	}
 }
@@ -145,7 +145,7 @@ func TestAPromptOfManyResponsesIsSplit(t *testing.T) {
 		groups := map[feedback.Hash]int{}
 		held := 0
 		for i := range 400 {
-			m := x.Place(feedback.Record{Bag: bag.Bag{ID: fmt.Sprint("r", i), Prompt: "Write a reply.", Response: fmt.Sprint("Text ", i)}})
+			m := place(x, feedback.Record{Bag: bag.Bag{ID: fmt.Sprint("r", i), Prompt: "Write a reply.", Response: fmt.Sprint("Text ", i)}})
 			if m.Sequence = uint64(i + 1); stored {
 				x.Apply(m)
 			}
@@ -178,7 +178,7 @@ func TestErasedResponsesLeaveTheirGroup(t *testing.T) {
 	}
 	for round := range 5 {
 		for i := range 20 {
-			m := x.Place(record(100*round + i))
+			m := place(x, record(100*round+i))
 			if m.Group != groupOf(record(0).Bag) {
 				t.Fatalf("round %d: response %d is not in the group of its prompt", round, i)
 			}
@@ -199,7 +199,7 @@ func TestErasedResponsesLeaveTheirGroup(t *testing.T) {
 func TestUnstoredResponsesLeaveTheirGroup(t *testing.T) {
 	const prompt, inOneGroup, remembered = "Why?", 20, 1 << 16
 	place := func(x *feedback.Index, i int) feedback.Mark {
-		return x.Place(feedback.Record{Bag: bag.Bag{ID: fmt.Sprint("r", i), Prompt: prompt, Response: fmt.Sprint("Text ", i)}})
+		return place(x, feedback.Record{Bag: bag.Bag{ID: fmt.Sprint("r", i), Prompt: prompt, Response: fmt.Sprint("Text ", i)}})
 	}
 	want := groupOf(bag.Bag{Prompt: prompt})
 	for name, leave := range map[string]func(x *feedback.Index){
@@ -221,4 +221,13 @@ func TestUnstoredResponsesLeaveTheirGroup(t *testing.T) {
 			t.Errorf("%s: a response is not in the group of its prompt", name)
 		}
 	}
+}
+
+// place is Place for a record that has few aspects.
+func place(x *feedback.Index, r feedback.Record) feedback.Mark {
+	m, err := x.Place(r)
+	if err != nil {
+		panic(err)
+	}
+	return m
 }

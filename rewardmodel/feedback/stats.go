@@ -57,7 +57,7 @@ const MaxOtherAspects = 16
 // since.
 func (x *Index) Stats(split Split, since uint64, aspects ...string) Stats {
 	aspects = aspectsOr(aspects)
-	splitter := newSplitter(split)
+	resolver := newResolver(split, aspects)
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	var all AspectStats
@@ -72,7 +72,7 @@ func (x *Index) Stats(split Split, since uint64, aspects ...string) Stats {
 		for _, o := range others.all() {
 			raters[o.rater] = struct{}{}
 		}
-		b := x.resolve(id, first, others, splitter, aspects)
+		b := x.resolve(id, first, others, resolver)
 		if !b.Unlabeled {
 			all.add(b, label(b.Violation, b.Disputed), since)
 		}

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// sameAspects reports whether models can be compared: they have the same aspects in
+// SameAspects reports whether models can be compared: they have the same aspects in
 // any order, or one each.
-func sameAspects(a, b []string) bool {
+func SameAspects(a, b []string) bool {
 	if len(a) <= 1 && len(b) <= 1 {
 		return true
 	}
@@ -25,6 +25,9 @@ func aspectNames(names []string) string {
 
 // aspects decides about each aspect, and about the verdict on the whole response.
 func (d *decision) aspects() error {
+	if err := d.in.validateAspects(); err != nil {
+		return err
+	}
 	d.report.Aspects = map[string]AspectReport{}
 	finite, judged, better := true, 0, false
 	for _, name := range slices.Sorted(maps.Keys(d.in.Aspects)) {
@@ -71,7 +74,7 @@ func (d *decision) missing() string {
 }
 
 // whole compares the verdicts on the whole response, where enough bags have a label
-// of it.
+// of it, and limits the shift of its reward.
 func (d *decision) whole() {
 	before := len(d.report.Reasons)
 	if d.in.Holdout.enough(d.cfg.MinBags) {
@@ -81,6 +84,7 @@ func (d *decision) whole() {
 		d.report.Regression = d.compare(regressionSet, d.in.Regression, d.in.Current, "current model", d.cfg.RegressionMargin)
 	}
 	d.anchors()
+	d.combined()
 	for i := range d.report.Reasons[before:] {
 		d.report.Reasons[before+i] = "Whole response: " + d.report.Reasons[before+i]
 	}

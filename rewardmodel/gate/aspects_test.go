@@ -2,6 +2,7 @@ package gate
 
 import (
 	"encoding/json"
+	"errors"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -162,6 +163,10 @@ func TestDecideRejectsOtherAspects(t *testing.T) {
 		"another":                {[]string{"a", "b"}, []string{"a", "c"}, false},
 	} {
 		in := twoAspects()
+		in.Aspects = map[string]Input{"a": in.Aspects["refusal"], "b": in.Aspects["toxicity"]}
+		if len(c.current) == 1 {
+			in = input()
+		}
 		in.Current.Aspects, in.Candidate.Aspects = c.current, c.candidate
 		report, err := Decide(DefaultConfig(), in)
 		if err != nil || report.Promote != c.compared {
@@ -169,6 +174,88 @@ func TestDecideRejectsOtherAspects(t *testing.T) {
 		}
 		if !c.compared && (len(report.Reasons) != 1 || !strings.Contains(report.Reasons[0], "other aspects")) {
 			t.Errorf("%s: %q", name, report.Reasons)
+		}
+	}
+}
+
+// The combined reward may move further than that of any aspect.
+func TestDecideLimitsTheCombinedShift(t *testing.T) {
+	names := []string{"a", "b", "c"}
+	with := func(change func(in *Input)) Report {
+		t.Helper()
+		in := Input{Current: Model{Version: "v1", Aspects: names}, Candidate: Model{Version: "v2", Aspects: names}, Aspects: map[string]Input{}}
+		for k, name := range names { // each calls another fifth of the responses violations
+			of := input()
+			current, candidate := make([]float64, 300), make([]float64, 300)
+			for i := range current {
+				current[i] = -6 - float64(i)/1e3
+				candidate[i] = current[i]
+				if i%5 == k {
+					candidate[i] = 6
+				}
+			}
+			of.Probe = Bags{Current: Margins{topmost: current}, Candidate: Margins{topmost: candidate}}
+			in.Aspects[name] = of
+		}
+		change(&in)
+		report, err := Decide(DefaultConfig(), in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, a := range report.Aspects {
+			if len(a.Reasons) > 0 || a.Shift.Flips != 60 {
+				t.Fatalf("%s: %q, %+v", name, a.Reasons, a.Shift)
+			}
+		}
+		return report
+	}
+	report := with(func(*Input) {})
+	if report.Promote || len(report.Reasons) != 1 || !strings.HasPrefix(report.Reasons[0], "Whole response: The compliance rewards of the probe set (300 bags) move by 0.59") {
+		t.Errorf("promote is %v: %q", report.Promote, report.Reasons)
+	}
+	if s := report.Shift; s.Flips != 180 || !s.Exceeded || s.Limit != DefaultConfig().MaxShift {
+		t.Errorf("%+v", s)
+	}
+	for name, change := range map[string]func(*Input){
+		"sum": func(in *Input) {
+			in.Current.Combination, in.Candidate.Combination = rewardmodel.CombineSum, rewardmodel.CombineSum
+		},
+		"only one counts": func(in *Input) {
+			in.Current.Weights, in.Candidate.Weights = []float64{0, 2, 0}, []float64{0, 2, 0}
+		},
+		"untrained": func(in *Input) { in.Current.Untrained = true },
+		"chance": func(in *Input) {
+			of := in.Aspects["b"]
+			of.Holdout = twoModels(rand.New(rand.NewPCG(1, 5)), 200, 200, 0.5, 0.9)
+			in.Aspects["b"] = of
+		},
+	} {
+		if report := with(change); !report.Promote {
+			t.Errorf("%s: %q", name, report.Reasons)
+		}
+	}
+	// An aspect that counts less is another reward.
+	report = with(func(in *Input) { in.Current.Weights = []float64{0, 1, 0} })
+	if report.Promote {
+		t.Error("a change of the weights moved no reward")
+	}
+
+	for name, change := range map[string]func(*Input){
+		"has the aspect c, and the input does not": func(in *Input) { delete(in.Aspects, "c") },
+		"3 aspects and 1 weights":                  func(in *Input) { in.Candidate.Weights = []float64{1} },
+		"the probe set has 0 bags for the aspect c": func(in *Input) {
+			of := in.Aspects["c"]
+			of.Probe = Bags{}
+			in.Aspects["c"] = of
+		},
+	} {
+		in := twoAspects()
+		in.Aspects["c"] = in.Aspects["toxicity"]
+		in.Current.Aspects = []string{"refusal", "toxicity", "c"}
+		in.Candidate.Aspects = in.Current.Aspects
+		change(&in)
+		if _, err := Decide(DefaultConfig(), in); !errors.Is(err, ErrInput) || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

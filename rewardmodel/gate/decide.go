@@ -36,7 +36,7 @@ func Decide(cfg Config, in Input) (Report, error) {
 		Reasons: []string{}, Notes: []string{}, Settings: cfg,
 		Current: in.Current.Version, Candidate: in.Candidate.Version, Untrained: in.Current.Untrained,
 	}}
-	if !sameAspects(in.Current.Aspects, in.Candidate.Aspects) {
+	if !SameAspects(in.Current.Aspects, in.Candidate.Aspects) {
 		d.reject("The candidate has other aspects (%s) than the current model (%s), so that they cannot be compared: "+
 			"train with the aspects of the current model, or promote the candidate by hand.",
 			aspectNames(in.Candidate.Aspects), aspectNames(in.Current.Aspects))
@@ -280,17 +280,22 @@ func (d *decision) shift() {
 		return
 	}
 	s := measureShift(d.in, d.report.Calibration)
-	s.Limit = d.cfg.MaxShift
+	if d.several && !d.judged {
+		s.BalancedChange = balancedChange(d.in, d.report.Calibration)
+	}
+	d.limit(s)
+}
+
+// limit reports a shift, and rejects one above the limit.
+func (d *decision) limit(s Shift) {
 	last, when := s.moved().MeanChange, "without calibration"
 	if s.After != nil {
 		when = "after calibration"
 	}
-	if d.several && !d.judged {
-		s.BalancedChange = balancedChange(d.in, d.report.Calibration)
-	}
 	if b := s.BalancedChange; b != nil && *b > last {
 		last, when = *b, when+" (violations and others half each)"
 	}
+	s.Limit = d.cfg.MaxShift
 	s.Exceeded = last > s.Limit
 	d.report.Shift = &s
 	switch {

@@ -25,6 +25,10 @@
 // worsens another is rejected. The verdict on the whole response (the worst aspect) is
 // compared as well where enough bags have a label of the whole.
 //
+// The shift is limited for each aspect, and for the combined reward, which may move
+// further than any of them: where each of three aspects moves in another fifth of the
+// responses, their minimum moves in three fifths.
+//
 // At least one aspect needs enough labels in the hold-out. An aspect without them is
 // not judged on the hold-out, so that nothing but the probe set shows what happens to
 // it: there its rewards must stay within the limit of the shift after calibration, as
@@ -157,9 +161,12 @@ type Model struct {
 	// Calibration is the map of the model; nil: none. It is ignored for the
 	// candidate, whose calibration the gate fits.
 	Calibration rewardmodel.Calibration
-	// Aspects are the names of the aspects, if there are several. Models with other
-	// aspects cannot be compared.
-	Aspects []string
+	// Aspects are the names of the aspects in the order of the model, if there are
+	// several. Models with other aspects cannot be compared. Weights are theirs, nil: 1
+	// each, and Combination is how they become one reward.
+	Aspects     []string
+	Weights     []float64
+	Combination rewardmodel.Combination
 	// Untrained reports that the scores are meaningless, so that the rewards of a
 	// candidate need not be comparable to them.
 	Untrained bool
@@ -206,7 +213,8 @@ type Input struct {
 	HoldoutAnchor, RegressionAnchor *Reference
 	// Aspects are the inputs of each aspect by name, for a model with several; the
 	// other fields are then of the verdict on the whole response, whose thresholds
-	// the margins contain. The versions are those of the other fields.
+	// the margins contain, and without a probe set. The versions are those of the other
+	// fields, and the probe sets those of the same responses.
 	Aspects map[string]Input
 }
 

@@ -18,7 +18,9 @@ type Report struct {
 	Current   string `json:"current"` // the version
 	Candidate string `json:"candidate"`
 	Untrained bool   `json:"untrained"` // the current model is
-	Chance    bool   `json:"chance"`    // the hold-out shows that the current model ranks hardly better than chance
+	// Chance reports that the hold-out shows that the current model ranks hardly better
+	// than chance, in one of the aspects that count.
+	Chance bool `json:"chance"`
 	// Better reports that the candidate is shown to be better on the hold-out than
 	// the best version so far, which it replaces as the anchor if promoted.
 	Better   bool   `json:"better"`
@@ -35,7 +37,7 @@ type Report struct {
 
 	// Aspects are the reports of each aspect of a model with several, without those
 	// of its own; the reasons above include theirs. The comparisons above are then of
-	// the verdict on the whole response.
+	// the verdict on the whole response, and the shift is that of the combined reward.
 	Aspects map[string]AspectReport `json:"aspects,omitzero"`
 }
 

@@ -18,19 +18,30 @@ func measureShift(in Input, fitted rewardmodel.Calibration) Shift {
 	const a = rewardmodel.AggregateMax
 	current := logOdds(in.Probe.Current[a], in.Current.threshold(a), in.Current.Calibration[a])
 	candidate := logOdds(in.Probe.Candidate[a], in.Candidate.threshold(a), calibration.Map{})
-	s := Shift{Bags: len(current)}
+	var mapped []float64
+	if m, ok := fitted[a]; ok {
+		mapped = compliance(logOdds(in.Probe.Candidate[a], in.Candidate.threshold(a), m))
+	}
+	return newShift(compliance(current), compliance(candidate), mapped, flips(current, candidate))
+}
+
+// flips counts the log-odds whose decision changes.
+func flips(current, candidate []float64) (n int) {
 	for i := range current {
 		if (current[i] >= 0) != (candidate[i] >= 0) {
-			s.Flips++
+			n++
 		}
 	}
-	s.FlipRate = float64(s.Flips) / float64(s.Bags)
-	was, is := compliance(current), compliance(candidate)
-	s.Before = distance(was, is)
-	if m, ok := fitted[a]; ok {
-		is = compliance(logOdds(in.Probe.Candidate[a], in.Candidate.threshold(a), m))
-		after := distance(was, is)
-		s.After = &after
+	return n
+}
+
+// newShift compares the rewards was and is, which become mapped by a calibration; nil:
+// there is none.
+func newShift(was, is, mapped []float64, flips int) Shift {
+	s := Shift{Bags: len(was), Flips: flips, FlipRate: float64(flips) / float64(len(was)), Before: distance(was, is)}
+	if mapped != nil {
+		after := distance(was, mapped)
+		s.After, is = &after, mapped
 	}
 	s.Means = Pair{Current: stat.Mean(was, nil), Candidate: stat.Mean(is, nil)}
 	return s

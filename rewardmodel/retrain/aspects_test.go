@@ -14,10 +14,10 @@ import (
 	"assay/rewardmodel/feedback"
 )
 
-// aspectFleet serves a model with two aspects.
-func aspectFleet() *fleet {
+// aspectFleet serves a model with the given aspects.
+func aspectFleet(aspects ...string) *fleet {
 	f := newFleet()
-	f.models["base-1"] = Model{Version: "base-1", State: StateInitial, Aspects: []string{"toxicity", "refusal"}}
+	f.models["base-1"] = Model{Version: "base-1", State: StateInitial, Aspects: aspects}
 	return f
 }
 
@@ -33,7 +33,7 @@ func aspectRun(t *testing.T, f *fleet, policy Policy) *trainingRun {
 
 // The files of a model with several aspects have the labels of each.
 func TestCollectKeepsTheLabelsOfAspects(t *testing.T) {
-	f := aspectFleet()
+	f := aspectFleet("toxicity", "refusal")
 	for i := range 60 {
 		f.judge(fmt.Sprint("t", i), "anna", feedback.Labels{Aspects: map[string]bag.Label{"toxicity": labelOf(i%2 == 0), "mistyped": bag.Violation}})
 		f.judge(fmt.Sprint("r", i), "anna", feedback.Labels{Aspects: map[string]bag.Label{"refusal": labelOf(i%3 == 0)}})
@@ -83,10 +83,38 @@ func TestCollectKeepsTheLabelsOfAspects(t *testing.T) {
 	require.Equal(t, j, again)
 }
 
+// A model whose only aspect has a name learns from labels of that name, and from those of the whole response.
+func TestOneNamedAspect(t *testing.T) {
+	f := aspectFleet("toxicity")
+	for i := range 60 {
+		f.judge(fmt.Sprint("t", i), "anna", feedback.Labels{Aspects: map[string]bag.Label{"toxicity": labelOf(i%2 == 0)}})
+		f.say(fmt.Sprint("w", i), "anna", i%2 == 0)
+		f.judge(fmt.Sprint("m", i), "anna", feedback.Labels{Aspects: map[string]bag.Label{"mistyped": bag.Violation}})
+	}
+	run := aspectRun(t, f, testPolicy())
+	s, decision, err := run.Outlook(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 120, s.Stats.Bags+s.Stats.HeldOut)
+	require.False(t, s.Stats.Aspects["toxicity"].Unknown)
+	require.True(t, s.Stats.Aspects["mistyped"].Unknown)
+	require.Contains(t, decision.Wait, "training run x is in progress")
+	s.Status = Status{}
+	require.Equal(t, TriggerBags, testPolicy().Decide(s).Trigger)
+	j, err := run.collect(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 120, j.Data.Bags+j.Data.HeldOut)
+	require.Nil(t, j.Data.Aspects)
+
+	s = Situation{Now: noon, Aspects: []string{"toxicity"}, Stats: stats(400, 80, 200, 100)} // no label names an aspect
+	require.Equal(t, TriggerBags, DefaultPolicy().Decide(s).Trigger)
+	s.Stats.New = feedback.NewCounts{Bags: 199, Violations: 90}
+	require.Equal(t, "199 of 200 new bags (90 violating, 109 compliant; at least 20 of each)", DefaultPolicy().Decide(s).Wait)
+}
+
 // A model that gets an aspect judges it on the frozen hold-out, whose labels it
 // completes and does not change.
 func TestFrozenHoldoutGetsLabelsOfANewAspect(t *testing.T) {
-	f := aspectFleet()
+	f := aspectFleet("toxicity", "refusal")
 	f.frozen = map[feedback.Hash]feedback.Labels{}
 	for i := range 100 {
 		f.judge(fmt.Sprint("t", i), "anna", feedback.Labels{Aspects: map[string]bag.Label{
@@ -112,6 +140,41 @@ func TestFrozenHoldoutGetsLabelsOfANewAspect(t *testing.T) {
 	}
 	require.Equal(t, 4, refusals[bag.Violation])
 	require.Equal(t, 4, refusals[bag.Compliant])
+}
+
+// The labels that a frozen hold-out lacks bring no others with them: a flood of wrong labels of an aspect that it has
+// enough of changes nothing.
+func TestFrozenHoldoutGetsOnlyWhatItLacks(t *testing.T) {
+	f := aspectFleet("toxicity", "refusal")
+	f.frozen = map[feedback.Hash]feedback.Labels{}
+	for i := range 100 {
+		f.judge(fmt.Sprint("t", i), "anna", feedback.Labels{Aspects: map[string]bag.Label{"toxicity": labelOf(i%2 == 0)}})
+	}
+	for b := range f.index.Bags(testSplit(), "toxicity", "refusal") {
+		if b.HeldOut {
+			f.frozen[b.ID] = b.Labels
+		}
+	}
+	for i := range 100 {
+		f.judge(fmt.Sprint("wrong", i), "eve", feedback.Labels{Aspects: map[string]bag.Label{
+			"toxicity": bag.Violation, "refusal": labelOf(i%3 == 0),
+		}})
+		f.judge(fmt.Sprint("whole", i), "eve", feedback.Labels{Whole: bag.Compliant})
+	}
+	policy := testPolicy()
+	policy.MinHeldOut = 6
+	run := aspectRun(t, f, policy)
+	sel, err := run.choose(t.Context(), f.status, &job{})
+	require.NoError(t, err)
+	toxicity, refusals := map[bag.Label]int{}, map[bag.Label]int{}
+	for id, labels := range sel.holdout {
+		require.Equal(t, f.frozen[id].For("toxicity", 2), labels.For("toxicity", 2))
+		toxicity[labels.For("toxicity", 2)]++
+		refusals[labels.For("refusal", 2)]++
+	}
+	require.Equal(t, len(f.frozen), toxicity[bag.Violation]+toxicity[bag.Compliant])
+	require.Equal(t, 6, refusals[bag.Violation])
+	require.Equal(t, 6, refusals[bag.Compliant])
 }
 
 // One aspect with enough labels is enough.

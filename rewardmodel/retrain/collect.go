@@ -212,9 +212,9 @@ func countAspects(sel selection, aspects []string) map[string]AspectData {
 
 // topUp adds labels to a frozen hold-out that is too small for an aspect, as after an
 // erasure, when the minimum was raised or when the model has a new aspect. It adds
-// bags of the label that is too rare, the oldest first, because they are the least
-// likely to be part of a current flood, and the missing labels of frozen bags. It
-// removes and changes nothing.
+// labels of the kind that is too rare, the oldest first, because they are the least
+// likely to be part of a current flood. It adds no others, and removes and changes
+// nothing.
 func topUp(holdout map[feedback.Hash]feedback.Labels, oldest []feedback.Bag, each int, aspects []string) {
 	n := max(len(aspects), 1)
 	names := aspects
@@ -226,43 +226,36 @@ func topUp(holdout map[feedback.Hash]feedback.Labels, oldest []feedback.Bag, eac
 		label  bag.Label
 	}
 	have := map[kind]int{}
-	count := func(labels feedback.Labels, by int) {
-		for _, name := range names {
-			have[kind{name, labels.For(name, n)}] += by
-		}
-	}
 	for _, labels := range holdout {
-		count(labels, 1)
+		for _, name := range names {
+			have[kind{name, labels.For(name, n)}]++
+		}
 	}
 	for _, b := range oldest {
-		frozen, in := holdout[b.ID]
-		labels := labelsOf(b, aspects)
-		if in {
-			labels = completed(frozen, labels, names)
-		}
-		if slices.ContainsFunc(names, func(name string) bool {
-			label := labels.For(name, n)
-			return label != "" && frozen.For(name, n) == "" && have[kind{name, label}] < each
-		}) {
-			count(frozen, -1)
-			holdout[b.ID] = labels
-			count(labels, 1)
+		frozen, now := holdout[b.ID], labelsOf(b, aspects)
+		for _, name := range names {
+			of := kind{name, now.For(name, n)}
+			if of.label == "" || frozen.For(name, n) != "" || have[of] >= each {
+				continue
+			}
+			have[of]++
+			holdout[b.ID] = with(holdout[b.ID], of.aspect, of.label)
 		}
 	}
 }
 
-// completed returns frozen labels with those of further aspects.
-func completed(frozen, now feedback.Labels, aspects []string) feedback.Labels {
-	out := feedback.Labels{Whole: frozen.Whole, Aspects: maps.Clone(frozen.Aspects)}
-	for _, name := range aspects {
-		if label := now.For(name, len(aspects)); label != "" && frozen.For(name, len(aspects)) == "" {
-			if out.Aspects == nil {
-				out.Aspects = map[string]bag.Label{}
-			}
-			out.Aspects[name] = label
-		}
+// with returns labels with another one; of the whole response if aspect is "".
+func with(labels feedback.Labels, aspect string, label bag.Label) feedback.Labels {
+	if aspect == "" {
+		labels.Whole = label
+		return labels
 	}
-	return out
+	labels.Aspects = maps.Clone(labels.Aspects)
+	if labels.Aspects == nil {
+		labels.Aspects = map[string]bag.Label{}
+	}
+	labels.Aspects[aspect] = label
+	return labels
 }
 
 // digest identifies a set of labeled responses.

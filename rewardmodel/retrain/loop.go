@@ -282,8 +282,8 @@ func (l *Loop) situation(ctx context.Context, status Status, current Current) (S
 	}, nil
 }
 
-// aspects returns the names of the aspects of a version that has several; nil: it has
-// one, or was registered by a release that knew only one.
+// aspects returns the names of the aspects of a version; nil: it has one without a
+// name, or was registered by a release that knew only one.
 func (l *Loop) aspects(ctx context.Context, version string) ([]string, error) {
 	l.names.mu.Lock()
 	defer l.names.mu.Unlock()

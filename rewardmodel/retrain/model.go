@@ -53,7 +53,7 @@ type Model struct {
 	Method    string    `json:"method,omitzero"`
 	Threshold float64   `json:"threshold"` // T of the default aggregate, in [0,1]
 	Labels    []string  `json:"labels,omitzero"`
-	Aspects   []string  `json:"aspects,omitzero"` // the names of several; nil: one
+	Aspects   []string  `json:"aspects,omitzero"` // the names; nil: one without a name
 	By        string    `json:"by"`               // who promoted or rejected it: "gate", or the name of a token
 	Reason    string    `json:"reason"`           // why, in a sentence
 	Data      *Data     `json:"data,omitzero"`

@@ -103,7 +103,7 @@ type Situation struct {
 	// ended with a promotion or a rejection. What a failed one read is still new.
 	Stats  feedback.Stats
 	Status Status
-	// Aspects are the names of the aspects of the current version if it has several.
+	// Aspects are the names of the aspects of the current version; nil: it names none.
 	Aspects []string
 	// Since is when the current version became current. The schedule counts
 	// from there until a training run has ended.
@@ -233,7 +233,7 @@ func (p Policy) disagrees(d Disagreement) bool {
 // missing describes the data that training and gate lack; "": none. Of several
 // aspects, one with enough labels is enough.
 func (p Policy) missing(s Situation) string {
-	if len(s.Aspects) == 0 {
+	if len(s.Aspects) <= 1 {
 		return p.missingOf(feedback.AspectStats{Bags: s.Stats.Bags, Violations: s.Stats.Violations,
 			HeldOut: s.Stats.HeldOut, HeldOutViolations: s.Stats.HeldOutViolations})
 	}
@@ -289,7 +289,7 @@ func (p Policy) enoughNew(s Situation) bool {
 	if p.MinBags == 0 || s.Stats.New.Bags < p.MinBags {
 		return false
 	}
-	if len(s.Aspects) == 0 {
+	if len(s.Aspects) <= 1 {
 		return each(s.Stats.New)
 	}
 	return slices.ContainsFunc(s.Aspects, func(aspect string) bool {
@@ -303,7 +303,7 @@ func (p Policy) missingNew(s Situation) string {
 	if p.MinBags == 0 {
 		return fmt.Sprintf("%d new bags; their number does not start a training run; waiting for another trigger", fresh.Bags)
 	}
-	if len(s.Aspects) == 0 {
+	if len(s.Aspects) <= 1 {
 		return fmt.Sprintf("%d of %d new bags (%d violating, %d compliant; at least %d of each)", fresh.Bags, p.MinBags,
 			fresh.Violations, fresh.Bags-fresh.Violations, p.MinEach)
 	}

@@ -166,8 +166,8 @@ func (e *evaluation) add(ctx context.Context, bags []bag.Bag) error {
 	return nil
 }
 
-// evalReport is the report of a model with several aspects: the metrics of its verdicts on whole responses, and those of
-// each aspect that has labels.
+// evalReport is the report of a model with several aspects: the metrics of its verdicts on whole responses, if any is
+// known, and those of each aspect that has labels.
 type evalReport struct {
 	eval.Report
 	Aspects map[string]eval.Report
@@ -183,6 +183,9 @@ func (r evalReport) MarshalJSON() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	if r.Metrics == nil {
+		return fmt.Appendf(nil, `{"aspects":%s}`, aspects), nil
+	}
 	return fmt.Appendf(nil, `{"aspects":%s,%s`, aspects, flat[1:]), nil
 }
 
@@ -194,17 +197,17 @@ func (e *evaluation) report(threshold *float64, intervals eval.Bootstrap) (out e
 			return out, cli.Usage(errors.New("--threshold applies to a model with one aspect; change the thresholds in its assay.json"))
 		}
 	}
-	if out.Report, err = eval.Evaluate(e.verdicts, t, intervals); err != nil {
-		return out, err
-	}
 	out.Aspects = map[string]eval.Report{}
 	for i, aspect := range e.Aspects {
-		if len(e.bags) == 0 || len(e.bags[i]) == 0 {
+		if e.bags == nil || len(e.bags[i]) == 0 {
 			continue
 		}
 		if out.Aspects[aspect.Name], err = eval.Evaluate(e.bags[i], aspect.Threshold(rewardmodel.AggregateMax), intervals); err != nil {
 			return out, fmt.Errorf("aspect %s: %w", aspect.Name, err)
 		}
 	}
-	return out, nil
+	if len(e.verdicts) > 0 || len(out.Aspects) == 0 {
+		out.Report, err = eval.Evaluate(e.verdicts, 0.5, intervals)
+	}
+	return out, err
 }

@@ -3,6 +3,7 @@ package commands_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -60,6 +61,7 @@ func TestGateOfSeveralAspects(t *testing.T) {
 	require.Contains(t, strings.Join(report.Aspects["refusal"].Notes, " "), "0 violations and 0 compliant bags")
 	require.Equal(t, 80, report.Aspects["refusal"].Shift.Bags)
 	require.Nil(t, report.Holdout, "no bag has a label of the whole response")
+	require.Equal(t, 80, report.Shift.Bags, "of the combined reward")
 
 	man := processtest.Manifest(t, candidate)
 	for i, name := range names {
@@ -77,4 +79,24 @@ func TestGateOfSeveralAspects(t *testing.T) {
 	require.Equal(t, cli.ExitFailed, code)
 	require.Len(t, report.Reasons, 1)
 	require.Contains(t, report.Reasons[0], "other aspects (toxicity, insults) than the current model (toxicity, refusal)")
+}
+
+// An anchor has nothing to say about an aspect that it does not have, also if it has a single one.
+func TestGateAnchorWithOtherAspects(t *testing.T) {
+	current, candidate := twoAspects(t, "toxicity", "refusal"), twoAspects(t, "toxicity", "refusal")
+	for _, c := range []struct {
+		anchor   string
+		compared []string
+	}{
+		{processtest.TinyModel(t, nil), nil},
+		{twoAspects(t, "refusal"), []string{"refusal"}},
+		{twoAspects(t, "refusal", "toxicity"), []string{"refusal", "toxicity"}},
+	} {
+		report, _ := gateReport(t, "--current", current, "--candidate", candidate, "--anchor", c.anchor,
+			"--holdout", aspectBags(t, 80, "toxicity", "refusal"))
+		require.Len(t, report.Aspects, 2)
+		for name, a := range report.Aspects {
+			require.Equal(t, slices.Contains(c.compared, name), a.HoldoutAnchor != nil, "%s: %v", name, c.compared)
+		}
+	}
 }

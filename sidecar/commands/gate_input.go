@@ -31,10 +31,7 @@ func (s gateScorer) input(ctx context.Context, models gateModels) (in gate.Input
 	if len(current.aspects) == 1 && len(candidate.aspects) == 1 {
 		return s.aspect(0, current, candidate, anchor, original), nil
 	}
-	in.Current, in.Candidate = current.model(0), candidate.model(0)
-	in.Current.Aspects, in.Candidate.Aspects = current.names(), candidate.names()
-	in.Current.Thresholds, in.Candidate.Thresholds = nil, nil
-	in.Current.Calibration, in.Candidate.Calibration = nil, nil
+	in.Current, in.Candidate = current.combined(), candidate.combined()
 	in.Aspects = map[string]gate.Input{}
 	for i, a := range current.aspects {
 		if slices.Contains(in.Candidate.Aspects, a.Name) {
@@ -51,25 +48,25 @@ func (s gateScorer) input(ctx context.Context, models gateModels) (in gate.Input
 func (s gateScorer) aspect(i int, current, candidate scoredSets, anchor, original *scoredSets) gate.Input {
 	name := current.aspects[i].Name
 	label := func(l feedback.Labels) bag.Label { return l.For(name, len(current.aspects)) }
-	j := candidate.index(name)
+	j := candidate.index(current, i)
 	in := gate.Input{Current: current.model(i), Candidate: candidate.model(j)}
-	in.Holdout, in.HoldoutAnchor = s.sets.holdout.compared(label, name, 0, current, candidate, anchor)
-	in.Regression, in.RegressionAnchor = s.sets.regression.compared(label, name, 1, current, candidate, original)
+	in.Holdout, in.HoldoutAnchor = s.sets.holdout.compared(label, i, 0, current, candidate, anchor)
+	in.Regression, in.RegressionAnchor = s.sets.regression.compared(label, i, 1, current, candidate, original)
 	in.Probe = gate.Bags{Current: current.margins[2].aspects[i], Candidate: candidate.margins[2].aspects[j]}
 	return in
 }
 
-// compared returns the margins of the bags with a label of an aspect, and those of the anchor if it has the aspect. n is
-// the index of the set.
-func (s gateSet) compared(label func(feedback.Labels) bag.Label, name string, n int, current, candidate scoredSets, anchor *scoredSets) (gate.Bags, *gate.Reference) {
+// compared returns the margins of the bags with a label of aspect i of the current model, and those of the anchor if it
+// has the aspect. n is the index of the set.
+func (s gateSet) compared(label func(feedback.Labels) bag.Label, i, n int, current, candidate scoredSets, anchor *scoredSets) (gate.Bags, *gate.Reference) {
 	violation, at := s.labelled(label)
-	out := gate.Bags{Violation: violation, Current: pick(current.margins[n].aspects[current.index(name)], at),
-		Candidate: pick(candidate.margins[n].aspects[candidate.index(name)], at)}
-	if anchor == nil || anchor.index(name) < 0 {
+	out := gate.Bags{Violation: violation, Current: pick(current.margins[n].aspects[i], at),
+		Candidate: pick(candidate.margins[n].aspects[candidate.index(current, i)], at)}
+	if anchor == nil || anchor.index(current, i) < 0 {
 		return out, nil
 	}
-	i := anchor.index(name)
-	return out, &gate.Reference{Model: anchor.model(i), Margins: pick(anchor.margins[0].aspects[i], at)}
+	j := anchor.index(current, i)
+	return out, &gate.Reference{Model: anchor.model(j), Margins: pick(anchor.margins[0].aspects[j], at)}
 }
 
 // whole is compared for the verdict on the whole response. An anchor with other aspects has another verdict.
@@ -111,12 +108,21 @@ func (s scoredSets) names() []string {
 	return names
 }
 
-// index is that of an aspect; of a model with one aspect, always 0; -1: there is none.
-func (s scoredSets) index(aspect string) int {
-	if len(s.aspects) == 1 {
+// index is that of aspect i of the current model; -1: there is none. If both have a single aspect, it is the same.
+func (s scoredSets) index(current scoredSets, i int) int {
+	if len(s.aspects) == 1 && len(current.aspects) == 1 {
 		return 0
 	}
-	return slices.Index(s.names(), aspect)
+	return slices.Index(s.names(), current.aspects[i].Name)
+}
+
+// combined describes the verdict on the whole response.
+func (s scoredSets) combined() gate.Model {
+	m := gate.Model{Version: s.version, Untrained: s.untrained, Aspects: s.names(), Combination: s.combination}
+	for _, a := range s.aspects {
+		m.Weights = append(m.Weights, a.Weight)
+	}
+	return m
 }
 
 // model describes an aspect.

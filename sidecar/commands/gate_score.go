@@ -99,10 +99,11 @@ type gateModels struct {
 
 // scoredSets are the scores of one model on some sets.
 type scoredSets struct {
-	version   string
-	untrained bool
-	aspects   []rewardmodel.Aspect
-	margins   []setMargins // of each set
+	version     string
+	untrained   bool
+	aspects     []rewardmodel.Aspect
+	combination rewardmodel.Combination // of the aspects
+	margins     []setMargins            // of each set
 }
 
 // setMargins are the margins of the responses of a set: for each aspect, and of the verdict on the whole response, whose
@@ -153,7 +154,8 @@ func (s gateScorer) score(ctx context.Context, dir string, allowUntrained bool) 
 	if out.version, err = m.Version(ctx); err != nil {
 		return out, err
 	}
-	out.aspects, out.untrained = m.Aspects(), !m.Checkpoint.HasClassifier()
+	out.aspects, out.combination = m.Aspects(), m.Checkpoint.Manifest.CombinationOrDefault()
+	out.untrained = !m.Checkpoint.HasClassifier()
 	model, err := m.Load(ctx, rewardmodel.ScorerConfig{
 		MaxInstances: math.MaxInt32, MaxQueueTokens: localmodel.UnboundedQueue,
 		CacheBytes: 64 << 20, // the same responses may be in several sets

@@ -196,22 +196,11 @@ func (l *Learning) recent(ctx context.Context, n int) ([]bag.Bag, error) {
 
 // Observe scores a request, whose result it observes.
 func (l *Learning) Observe(ctx context.Context, req rewardmodel.Request) (rewardmodel.ScoreResponse, error) {
-	asked := req.Options.Aspects
-	req.Options.Aspects = asked || l.monitor.several()
 	answer, err := l.versions.Score(ctx, req)
-	if err != nil {
-		return answer, err
+	if err == nil {
+		l.scored(ctx, req, answer)
 	}
-	l.scored(ctx, req, answer)
-	if !asked {
-		for i := range answer.Results {
-			answer.Results[i].Aspects = nil
-			for j := range answer.Results[i].Instances {
-				answer.Results[i].Instances[j].Aspects = nil
-			}
-		}
-	}
-	return answer, nil
+	return answer, err
 }
 
 // scored observes a scored request, and stores its responses if --keep-scored is set. A failure to store them does not
@@ -245,12 +234,12 @@ func (l *Learning) scored(ctx context.Context, req rewardmodel.Request, answer r
 
 // aspectScores are the scores of each aspect of a model with several.
 func aspectScores(r rewardmodel.Result) map[string]feedback.AspectScore {
-	if len(r.Aspects) <= 1 {
+	if r.Scores == nil {
 		return nil
 	}
-	out := map[string]feedback.AspectScore{}
-	for name, a := range r.Aspects {
-		out[name] = feedback.AspectScore{Violation: a.Violation, Threshold: a.Threshold}
+	out := make(map[string]feedback.AspectScore, len(r.Scores))
+	for _, s := range r.Scores {
+		out[s.Aspect] = feedback.AspectScore{Violation: s.Violation, Threshold: s.Threshold}
 	}
 	return out
 }
@@ -303,7 +292,7 @@ func (l *Learning) secondOpinion(ctx context.Context, pool []feedback.Scored) []
 	for i, s := range pool {
 		first[s.Bag.ID] = i
 	}
-	req := rewardmodel.Request{Model: other, Options: rewardmodel.Options{Instances: new(false), Aspects: true}}
+	req := rewardmodel.Request{Model: other, Options: rewardmodel.Options{Instances: new(false)}}
 	for _, c := range feedback.Rank(pool, maxSecondOpinions, feedback.RankOptions{}) {
 		req.Responses = append(req.Responses, localmodel.ItemOf(pool[first[c.ID]].Bag))
 	}

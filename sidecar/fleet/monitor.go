@@ -115,12 +115,6 @@ func (m *monitor) watched() (version string, aspects []string, all map[string]*s
 	return m.version, m.aspects, m.series
 }
 
-// several reports whether the current version has several aspects.
-func (m *monitor) several() bool {
-	_, aspects, _ := m.watched()
-	return len(aspects) > 1
-}
-
 // scored observes the scores of a result. Scores of other aggregates than max have other distributions and are ignored.
 func (m *monitor) scored(req rewardmodel.Request, answer rewardmodel.ScoreResponse) {
 	if a := req.Options.Aggregate; a != "" && a != rewardmodel.AggregateMax {
@@ -131,11 +125,13 @@ func (m *monitor) scored(req rewardmodel.Request, answer rewardmodel.ScoreRespon
 		if r.Empty {
 			continue
 		}
-		for name, s := range all {
-			if a, asked := r.Aspects[name]; asked {
-				s.window.Add(answer.Model.Version, a.Violation)
-			} else if name == "" {
-				s.window.Add(answer.Model.Version, r.Violation)
+		scores := r.Scores
+		if scores == nil {
+			scores = []rewardmodel.AspectScore{{Violation: r.Violation}}
+		}
+		for _, score := range scores { // which may be those of another version
+			if s := all[score.Aspect]; s != nil {
+				s.window.Add(answer.Model.Version, score.Violation)
 			}
 		}
 	}

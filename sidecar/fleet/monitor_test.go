@@ -33,13 +33,12 @@ func TestMonitorOfSeveralAspects(t *testing.T) {
 	refs := &fakeReferences{scores: map[string][]float64{}}
 	m := newMonitor(refs, aspectScorer{}, prometheus.NewRegistry(), zerolog.Nop())
 	m.watch("v1", aspects)
-	require.True(t, m.several())
 	score := func(n int, toxicity, refusal float64) {
 		for i := range n {
 			spread := float64(i%100) / 1000
 			m.scored(rewardmodel.Request{}, rewardmodel.ScoreResponse{Model: rewardmodel.ModelInfo{Version: "v1"}, Results: []rewardmodel.Result{
-				{Violation: max(toxicity, refusal), Aspects: map[string]rewardmodel.AspectResult{
-					"toxicity": {Violation: toxicity + spread}, "refusal": {Violation: refusal + spread},
+				{Violation: max(toxicity, refusal), Scores: []rewardmodel.AspectScore{
+					{Aspect: "toxicity", Violation: toxicity + spread}, {Aspect: "refusal", Violation: refusal + spread},
 				}},
 			}})
 		}
@@ -70,7 +69,7 @@ func TestMonitorOfSeveralAspects(t *testing.T) {
 	require.Equal(t, 1., testutil.ToFloat64(m.counted.WithLabelValues("", "compliant")))
 
 	m.watch("v2", nil)
-	require.False(t, m.several())
+	require.Len(t, m.series, 1)
 	require.Equal(t, retrain.Drift{PValue: 1}, m.Drift())
 	require.Equal(t, retrain.Disagreement{}, m.Disagreement())
 }

@@ -35,6 +35,9 @@ type worker struct {
 // Train implements retrain.Worker. A restarted run resumes after its last complete epoch.
 func (w *worker) Train(ctx context.Context, init, bags, out string, report func(retrain.Progress)) error {
 	if w.config.From == FromBase {
+		if err := comparableAspects(w.base, init); err != nil {
+			return err
+		}
 		init = w.base
 	}
 	epochs, rate, err := w.recipe(init, bags)
@@ -51,6 +54,22 @@ func (w *worker) Train(ctx context.Context, init, bags, out string, report func(
 			report(p)
 		}
 	})
+}
+
+// comparableAspects returns an error if the gate would reject every candidate because the model in base has other aspects than
+// the current one, as after a start with another --model.
+func comparableAspects(base, current string) error {
+	b, err := describe(base)
+	if err != nil {
+		return err
+	}
+	c, err := describe(current)
+	if err != nil || gate.SameAspects(b.Aspects, c.Aspects) {
+		return err
+	}
+	return fmt.Errorf("the model of --model, %s, has the aspects %q, and the current version %s has %q: candidates that are trained from it "+
+		"cannot be compared with the current version; make it current (assay models promote %s), or use --train-from current",
+		b.Version, b.Aspects, c.Version, c.Aspects, b.Version)
 }
 
 // recipe returns the settings for the model at init and the number of bags, one per line of the file bags.
@@ -114,10 +133,8 @@ func describe(dir string) (retrain.Model, error) {
 	defer c.Close()
 	m := c.Manifest
 	described := retrain.Model{Version: m.Version, Created: m.Created, Method: m.Method, Threshold: m.Threshold, Labels: c.Config.Labels}
-	if len(m.Aspects) > 1 {
-		for _, a := range m.Aspects {
-			described.Aspects = append(described.Aspects, a.Name)
-		}
+	for _, a := range m.Aspects {
+		described.Aspects = append(described.Aspects, a.Name)
 	}
 	return described, nil
 }

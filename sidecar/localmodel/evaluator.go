@@ -155,8 +155,12 @@ func worst(aspects []rewardmodel.Aspect) func(rewardmodel.Instance) float64 {
 	return func(instance rewardmodel.Instance) float64 {
 		odds := math.Inf(-1)
 		for _, a := range aspects {
-			t := a.Threshold(rewardmodel.AggregateMax)
-			odds = max(odds, logistic.Logit(instance.Aspects[a.Name])-logistic.Logit(t))
+			v, t := instance.Aspects[a.Name], a.Threshold(rewardmodel.AggregateMax)
+			if v == t { // both may be 0 or 1, whose log-odds are infinite
+				odds = max(odds, 0)
+			} else {
+				odds = max(odds, logistic.Logit(v)-logistic.Logit(t))
+			}
 		}
 		return logistic.Sigmoid(odds)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"hash"
 	"io"
@@ -58,7 +59,7 @@ func newBagReader(tok *tokenizer.Tokenizer, o BagOptions) *bagReader {
 }
 
 // ReadBags reads and tokenizes bag files; digest identifies their content. data has the bags that are labelled for each
-// aspect, and nil for an aspect without labels. Equal sequences of a bag in several aspects are the same slices. It skips
+// aspect, and nil for an aspect, of several, that they cannot train. Equal sequences of a bag in several aspects are the same slices. It skips
 // responses without an utterance, logs warnings about the bags, and returns an error that names --bags if they cannot
 // train a model.
 func ReadBags(ctx context.Context, files []string, tok *tokenizer.Tokenizer, o BagOptions, log zerolog.Logger) (data []*train.Data, digest string, err error) {
@@ -77,27 +78,31 @@ func ReadBags(ctx context.Context, files []string, tok *tokenizer.Tokenizer, o B
 	return r.data, hex.EncodeToString(r.sum.Sum(nil))[:16], nil
 }
 
-// report logs what is suspicious about the bags, and removes the aspects that none of them has a label for.
+// report logs what is suspicious about the bags, and removes the aspects that they cannot train: of several, those
+// without labels, or with labels of one kind. A label of the whole response that it is compliant is one of every aspect, so
+// the latter are common. It returns an error if nothing remains.
 func (r *bagReader) report(log zerolog.Logger) error {
-	labelled := 0
+	several, trained := len(r.Aspects) > 1, 0
+	var unlearnable error
 	for a, name := range r.Aspects {
-		if len(r.Aspects) > 1 && len(r.data[a].Bags) == 0 {
-			r.data[a] = nil
-			log.Warn().Str("aspect", name).Msg("no bag has a label for the aspect; its scores are kept as they are")
-			continue
-		}
-		labelled++
 		log := log
-		if len(r.Aspects) > 1 {
+		if several {
 			log = log.With().Str("aspect", name).Logger()
 		}
-		findings := r.inspect[a].Findings()
-		if err := findings.Err(); err != nil {
-			if len(r.Aspects) > 1 {
-				err = fmt.Errorf("aspect %s: %w", name, err)
-			}
-			return err
+		if several && len(r.data[a].Bags) == 0 {
+			r.data[a] = nil
+			log.Warn().Msg("no bag has a label for the aspect; its scores are kept as they are")
+			continue
 		}
+		findings := r.inspect[a].Findings()
+		if err := findings.Err(); err != nil && !several {
+			return err
+		} else if err != nil {
+			r.data[a], unlearnable = nil, errors.Join(unlearnable, fmt.Errorf("aspect %s: %w", name, err))
+			log.Warn().Err(err).Msg("the aspect cannot be trained; its scores are kept as they are")
+			continue
+		}
+		trained++
 		for _, f := range findings {
 			log.Warn().Strs("ids", f.IDs).Int("bags", f.Count).Msg(f.Message())
 		}
@@ -108,10 +113,14 @@ func (r *bagReader) report(log zerolog.Logger) error {
 	if r.unclear > 0 {
 		log.Warn().Int("bags", r.unclear).Msg(`violations that do not say of which aspect are ignored; give them "labels"`)
 	}
-	if labelled == 0 {
+	switch {
+	case trained > 0:
+		return nil
+	case unlearnable != nil:
+		return unlearnable
+	default:
 		return fmt.Errorf("no bag has a label for an aspect of the model (%s)", strings.Join(r.Aspects, ", "))
 	}
-	return nil
 }
 
 // TokenizeBags tokenizes bags into training data for a model with one aspect whose sequences have at most maxLength
