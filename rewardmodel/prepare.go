@@ -79,7 +79,7 @@ func (s *Scorer) prepare(ctx context.Context, req Request) (*job, []bag, error) 
 				return nil, nil, err
 			}
 			u := &bags[i].utterances[k]
-			if k == 0 || u.source != bags[i].utterances[k-1].source {
+			if k == 0 || u.message != bags[i].utterances[k-1].message {
 				if err := p.setContext(ctx, item, u.message); err != nil {
 					return nil, nil, cmp.Or(canceled(ctx), err)
 				}
