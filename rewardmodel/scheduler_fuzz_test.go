@@ -25,7 +25,7 @@ func FuzzScheduler(f *testing.F) {
 			for _, q := range inFlight {
 				s.complete(q)
 				for w := range q.waiters() {
-					if s.setMargins(q, w, []float32{margin}) {
+					if s.setMargins(w, []float32{margin}) {
 						end(w.job)
 					}
 				}
