@@ -17,6 +17,8 @@ const (
 	// in two tables. Its tokens are in addition, tokenBytes each.
 	uniqueBytes = 320
 	tokenBytes  = 4
+	// promptBytes is a distinct prompt that is read as context, without its tokens.
+	promptBytes = 160
 	// marginBytes is a margin of a further aspect of a distinct instance, in the
 	// growing list of the request, in the output of the model and in its copies.
 	marginBytes = 24
@@ -31,8 +33,10 @@ const (
 	denseBytes = 48
 )
 
-// work is the temporary memory of segmenting and tokenizing the item.
-func (it Item) work() (n int64) {
+// work is the temporary memory of segmenting and tokenizing the item, and that many
+// bytes of its prompt.
+func (it Item) work(prompt int) (n int64) {
+	n = textWork(it.Prompt[max(0, len(it.Prompt)-prompt):])
 	if it.Response != nil {
 		n += textWork(*it.Response)
 	}
@@ -72,7 +76,8 @@ func (b bag) bytes(o Options, aspects int) int64 {
 	return n + denseBytes*int64(len(b.tokens))
 }
 
-// held is the memory of the distinct instances so far.
+// held is the memory of the distinct instances and prompts so far.
 func (p *preparation) held() int64 {
-	return (uniqueBytes+marginBytes*int64(p.aspects()-1))*int64(p.job.distinct()) + tokenBytes*int64(p.job.tokens)
+	prompts := int64(len(p.contexts)) * (promptBytes + tokenBytes*int64(p.config.ContextTokens))
+	return prompts + (uniqueBytes+marginBytes*int64(p.aspects()-1))*int64(p.job.distinct()) + tokenBytes*int64(p.job.tokens)
 }

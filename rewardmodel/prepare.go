@@ -55,7 +55,7 @@ func (s *Scorer) prepare(ctx context.Context, req Request) (*job, []bag, error) 
 		if err := canceled(ctx); err != nil {
 			return nil, nil, err
 		}
-		before, work := p.held(), item.work()
+		before, work := p.held(), item.work(contextBytes*s.config.ContextTokens)
 		if err := req.Memory.Grow(work); err != nil {
 			return nil, nil, err
 		}
