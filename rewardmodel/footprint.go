@@ -22,11 +22,13 @@ const (
 	// marginBytes is a margin of a further aspect of a distinct instance, in the
 	// growing list of the request, in the output of the model and in its copies.
 	marginBytes = 24
-	// aspectBytes is the result of an aspect in the answer.
-	aspectBytes = 256
+	// aspectsBytes is the table of the aspects of a result, and aspectBytes an entry of
+	// it with its witness.
+	aspectsBytes = 384
+	aspectBytes  = 192
 	// instanceAspectsBytes is the table of the aspects of an instance of a result, and
 	// instanceAspectBytes an entry of it.
-	instanceAspectsBytes = 64
+	instanceAspectsBytes = 192
 	instanceAspectBytes  = 64
 	// denseBytes is a token of a dense reward: its span, its reward and its
 	// offsets.
@@ -65,7 +67,7 @@ func textWork(text string) int64 {
 func (b bag) bytes(o Options, aspects int) int64 {
 	n := utteranceBytes * int64(len(b.utterances))
 	if o.Aspects {
-		n += aspectBytes * int64(aspects)
+		n += aspectsBytes + aspectBytes*int64(aspects)
 		if *o.Instances {
 			n += (instanceAspectsBytes + instanceAspectBytes*int64(aspects)) * int64(len(b.utterances))
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -44,6 +45,29 @@ func TestFootprint(t *testing.T) {
 			require.LessOrEqual(t, kept, req.Memory.held)
 			require.LessOrEqual(t, req.Memory.held, 6*kept, "otherwise too much is rejected")
 		})
+	}
+}
+
+// The results of aspects are charged, however many a model has.
+func TestFootprintOfAspects(t *testing.T) {
+	for _, n := range []int{1, 2, 8, 9, MaxAspects} {
+		s := newScorer(t, ScorerConfig{Aspects: manyAspects(n)}, aspectModel(n))
+		results := func(o Options) (kept, charged int64) {
+			req := bounded(t, newTestMemory(t, DefaultMemory), slices.Repeat([]string{"X! Y!"}, 2000)...)
+			req.Options = o
+			kept = allocated(func() ScoreResponse {
+				out, err := s.Score(t.Context(), req)
+				require.NoError(t, err)
+				return out
+			})
+			return kept, req.Memory.held
+		}
+		for _, instances := range []bool{false, true} {
+			plain, plainCharge := results(Options{Instances: &instances})
+			kept, charge := results(Options{Instances: &instances, Aspects: true})
+			require.LessOrEqual(t, kept-plain, charge-plainCharge, "%d aspects", n)
+			require.LessOrEqual(t, charge-plainCharge, 4*(kept-plain), "otherwise too much is rejected")
+		}
 	}
 }
 
