@@ -55,16 +55,20 @@ func (b Bag) Verdict() Label {
 	return Compliant
 }
 
-// VerdictOn is Verdict, or "" if it is unknown for a model with the given aspects:
-// all labels are compliant and one of its aspects has none.
+// VerdictOn is the verdict on a response for a model with the given aspects: Label, or
+// else a violation if any of them is violated. It is "" if it is unknown, because one of
+// them has no label and no other is violated.
 func (b Bag) VerdictOn(aspects []string) Label {
-	verdict := b.Verdict()
-	if b.Label != "" || verdict == Violation {
-		return verdict
+	if b.Label != "" {
+		return b.Label
 	}
+	verdict := Compliant
 	for _, name := range aspects {
-		if b.Labels[name] == "" {
-			return ""
+		switch b.Labels[name] {
+		case Violation:
+			return Violation
+		case "":
+			verdict = ""
 		}
 	}
 	return verdict

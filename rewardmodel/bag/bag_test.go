@@ -237,3 +237,31 @@ func TestSegmentsCanceled(t *testing.T) {
 		}
 	}
 }
+
+// The verdict for a model is about its own aspects.
+func TestVerdictOn(t *testing.T) {
+	labels := func(pairs ...string) map[string]Label {
+		out := map[string]Label{}
+		for i := 0; i < len(pairs); i += 2 {
+			out[pairs[i]] = Label(pairs[i+1])
+		}
+		return out
+	}
+	for _, c := range []struct {
+		bag  Bag
+		want Label
+	}{
+		{Bag{Labels: labels("rude", "compliant", "evasive", "compliant")}, Compliant},
+		{Bag{Labels: labels("rude", "compliant", "evasive", "violation")}, Violation},
+		{Bag{Labels: labels("evasive", "violation")}, Violation},
+		{Bag{Labels: labels("rude", "compliant")}, ""},
+		{Bag{Labels: labels("other", "violation")}, ""},
+		{Bag{Labels: labels("rude", "compliant", "evasive", "compliant", "other", "violation")}, Compliant},
+		{Bag{Label: Violation, Labels: labels("rude", "compliant")}, Violation},
+		{Bag{Label: Compliant}, Compliant},
+	} {
+		if got := c.bag.VerdictOn([]string{"rude", "evasive"}); got != c.want {
+			t.Errorf("%+v: %q, want %q", c.bag, got, c.want)
+		}
+	}
+}
