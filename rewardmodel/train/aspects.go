@@ -120,6 +120,9 @@ func (r *run) interleave(steps int) error {
 		left = false
 		var due []*pausedEpoch
 		for _, e := range epochs {
+			if e.err != nil {
+				return e.err
+			}
 			if e.next == nil {
 				continue
 			}
@@ -151,11 +154,6 @@ func (r *run) interleave(steps int) error {
 		r.Report(r.progress)
 		for _, e := range due {
 			e.resume()
-		}
-	}
-	for _, e := range epochs {
-		if e.err != nil {
-			return e.err
 		}
 	}
 	return nil
