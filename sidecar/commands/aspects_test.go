@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"assay/rewardmodel"
+	"assay/rewardmodel/checkpoint"
 	"assay/sidecar/cli"
 	"assay/sidecar/processtest"
 )
@@ -116,6 +117,10 @@ func TestTrainAspectErrors(t *testing.T) {
 		"rude is given twice":                        {"--aspects", "rude,rude"},
 		"no bag has a label for an aspect":           {"--aspects", "style,length"},
 		"the probability of hiding the context is 2": {"--aspects", "rude,refusal", "--context", "--context-dropout", "2"},
+		"no bag has a label for the aspect style":    {"--aspects", "rude,refusal,style"},
+		"--context-tokens is 1;":                     {"--aspects", "rude,refusal", "--context", "--context-tokens", "1"},
+		"--context-tokens is -1;":                    {"--aspects", "rude,refusal", "--context", "--context-tokens=-1"},
+		"--context-tokens is 10000;":                 {"--aspects", "rude,refusal", "--context", "--context-tokens", "10000"},
 		`aspect rude: bags that cannot be learned`:   nil,
 	} {
 		file := bags
@@ -127,4 +132,23 @@ func TestTrainAspectErrors(t *testing.T) {
 		require.NotEqual(t, cli.ExitDone, code, want)
 		require.Contains(t, stderr, want)
 	}
+}
+
+// An aspect without labels keeps the thresholds of the unnamed one that it starts from.
+func TestUntrainedAspectKeepsTheThresholdsOfItsStart(t *testing.T) {
+	model := processtest.TinyModel(t, func(_ *checkpoint.Config, man *checkpoint.Manifest) {
+		man.Threshold, man.Thresholds = 0.8, map[string]float64{"max": 0.8, "mean": 0.3}
+	})
+	out := filepath.Join(t.TempDir(), "two")
+	_, stderr, code := assay(t, "", append(processtest.TrainArgs(model, twoRuleBags(t, 8), out, 1), "--aspects", "first,refusal")...)
+	require.Equal(t, cli.ExitDone, code, stderr)
+	first := processtest.Manifest(t, out).Aspects[0]
+	require.Equal(t, "first", first.Name)
+	require.Equal(t, 0.8, first.Threshold)
+	require.Equal(t, map[string]float64{"max": 0.8, "mean": 0.3}, first.Thresholds)
+
+	require.NoError(t, checkpoint.UpdateManifest(out, func(man *checkpoint.Manifest) { man.Aspects[1].Weight = 0 }))
+	_, stderr, code = assay(t, "", append(processtest.TrainArgs(out, twoRuleBags(t, 8), filepath.Join(t.TempDir(), "one"), 1), "--aspects", "refusal")...)
+	require.Equal(t, cli.ExitUsage, code)
+	require.Contains(t, stderr, "weight 0 in --init")
 }
