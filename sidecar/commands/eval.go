@@ -222,9 +222,14 @@ func (e *evaluation) add(b bag.Bag, segments []bag.Segment, instances []rewardmo
 func (e *evaluation) worst(instance rewardmodel.Instance) float64 {
 	odds := math.Inf(-1)
 	for _, a := range e.aspects {
-		if a.Weight > 0 {
-			t := a.Threshold(rewardmodel.AggregateMax)
-			odds = max(odds, logistic.Logit(instance.Aspects[a.Name])-logistic.Logit(t))
+		if a.Weight == 0 {
+			continue
+		}
+		v, t := instance.Aspects[a.Name], a.Threshold(rewardmodel.AggregateMax)
+		if v == t { // both may be 0 or 1, whose log-odds are infinite
+			odds = max(odds, 0)
+		} else {
+			odds = max(odds, logistic.Logit(v)-logistic.Logit(t))
 		}
 	}
 	return logistic.Sigmoid(odds)
@@ -247,7 +252,11 @@ func (r evalReport) MarshalJSON() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return fmt.Appendf(nil, `{"aspects":%s,%s`, aspects, flat[1:]), nil
+	separator := ","
+	if len(r.Metrics) == 0 {
+		separator = ""
+	}
+	return fmt.Appendf(nil, `{"aspects":%s%s%s`, aspects, separator, flat[1:]), nil
 }
 
 // report evaluates at the thresholds of the model, or at the given one if the model has a single aspect.
@@ -267,9 +276,6 @@ func (e *evaluation) report(threshold *float64, intervals eval.Bootstrap) (out e
 	if threshold != nil {
 		return out, cli.Usage(errors.New("--threshold applies to a model with one aspect; change the thresholds in its assay.json"))
 	}
-	if out.Report, err = eval.Evaluate(e.verdicts, 0.5, intervals); err != nil {
-		return out, err
-	}
 	out.Aspects = map[string]eval.Report{}
 	for a, aspect := range e.aspects {
 		if len(e.bags[a]) == 0 {
@@ -279,5 +285,8 @@ func (e *evaluation) report(threshold *float64, intervals eval.Bootstrap) (out e
 			return out, fmt.Errorf("aspect %s: %w", aspect.Name, err)
 		}
 	}
-	return out, nil
+	if len(e.verdicts) > 0 || len(out.Aspects) == 0 { // no bag may have the labels of all aspects
+		out.Report, err = eval.Evaluate(e.verdicts, 0.5, intervals)
+	}
+	return out, err
 }

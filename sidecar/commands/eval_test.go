@@ -3,6 +3,7 @@ package commands
 import (
 	"context"
 	"encoding/json"
+	"math"
 	"strings"
 	"testing"
 
@@ -86,4 +87,35 @@ func TestEvaluationOfAspects(t *testing.T) {
 	require.Contains(t, flat.Aspects["refusal"], "avg_acc")
 	_, err = e.report(new(0.3), eval.Bootstrap{})
 	require.ErrorContains(t, err, "--threshold applies to a model with one aspect")
+}
+
+// The aspects are evaluated if no bag has the labels for a verdict on the whole response.
+func TestEvaluationWithoutVerdicts(t *testing.T) {
+	aspects := []rewardmodel.Aspect{{Name: "toxicity", Weight: 1}, {Name: "refusal", Weight: 1}}
+	e := evaluation{aspects: aspects, room: 100, length: func(s string) (int, error) { return len(s), nil }}
+	require.NoError(t, e.score(t.Context(), instanceScorer(aspects), []bag.Bag{
+		{ID: "a", Response: "One.", Labels: map[string]bag.Label{"toxicity": bag.Compliant}},
+		{ID: "b", Response: "Two.", Labels: map[string]bag.Label{"style": bag.Violation}},
+	}))
+	report, err := e.report(nil, eval.Bootstrap{Resamples: 2})
+	require.NoError(t, err)
+	line, err := json.Marshal(report)
+	require.NoError(t, err)
+	var out map[string]map[string]map[string]any
+	require.NoError(t, json.Unmarshal(line, &out))
+	require.Len(t, out, 1, "no metrics of verdicts")
+	require.Contains(t, out["aspects"]["toxicity"], "avg_acc")
+	require.NotContains(t, out["aspects"], "refusal")
+}
+
+// Violations and thresholds of 0 and 1 are compared as any other.
+func TestEvaluationAtTheEndsOfTheScale(t *testing.T) {
+	for _, threshold := range []float64{0, 1} {
+		e := evaluation{aspects: []rewardmodel.Aspect{{Name: "a", Weight: 1, Thresholds: map[rewardmodel.Aggregate]float64{rewardmodel.AggregateMax: threshold}}}}
+		for _, violation := range []float64{0, 0.5, 1} {
+			worst := e.worst(rewardmodel.Instance{Aspects: map[string]float64{"a": violation}})
+			require.Equal(t, violation > threshold, worst > 0.5, "%v at %v", violation, threshold)
+			require.False(t, math.IsNaN(worst))
+		}
+	}
 }
