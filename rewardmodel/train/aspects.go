@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"math/rand/v2"
 
 	"assay/rewardmodel"
@@ -139,7 +140,7 @@ func (r *run) interleave(steps int) error {
 		}
 		lr := r.schedule.rate(r.progress.Step)
 		value, err := r.step(due, lr)
-		if errors.Is(err, ErrNotFinite) {
+		if errors.Is(err, ErrNotFinite) || math.IsNaN(value) || math.IsInf(value, 0) {
 			return &DivergedError{Step: r.progress.Step + 1, Stage: due[0].epoch.progress.Stage, Rate: lr}
 		}
 		if err != nil {
