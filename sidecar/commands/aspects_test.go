@@ -117,7 +117,7 @@ func TestTrainAspectErrors(t *testing.T) {
 		"rude is given twice":                        {"--aspects", "rude,rude"},
 		"no bag has a label for an aspect":           {"--aspects", "style,length"},
 		"the probability of hiding the context is 2": {"--aspects", "rude,refusal", "--context", "--context-dropout", "2"},
-		"no bag has a label for the aspect style":    {"--aspects", "rude,refusal,style"},
+		"the aspect style cannot be trained":         {"--aspects", "rude,refusal,style"},
 		"--context-tokens is 1;":                     {"--aspects", "rude,refusal", "--context", "--context-tokens", "1"},
 		"--context-tokens is -1;":                    {"--aspects", "rude,refusal", "--context", "--context-tokens=-1"},
 		"--context-tokens is 10000;":                 {"--aspects", "rude,refusal", "--context", "--context-tokens", "10000"},
@@ -132,6 +132,25 @@ func TestTrainAspectErrors(t *testing.T) {
 		require.NotEqual(t, cli.ExitDone, code, want)
 		require.Contains(t, stderr, want)
 	}
+}
+
+// An aspect with labels of one kind is kept as it is, and does not prevent that another is trained.
+func TestAspectWithLabelsOfOneKindIsKept(t *testing.T) {
+	two, next := filepath.Join(t.TempDir(), "two"), filepath.Join(t.TempDir(), "next")
+	bags := twoRuleBags(t, 16)
+	_, stderr, code := assay(t, "", append(processtest.TrainArgs(processtest.TinyModel(t, nil), bags, two, 1), "--aspects", "rude,refusal")...)
+	require.Equal(t, cli.ExitDone, code, stderr)
+	text, err := os.ReadFile(bags)
+	require.NoError(t, err)
+	one := filepath.Join(t.TempDir(), "one.jsonl")
+	text = []byte(strings.ReplaceAll(string(text), `"refusal":"compliant"`, `"style":"compliant"`))
+	require.NoError(t, os.WriteFile(one, text, 0o600))
+	_, stderr, code = assay(t, "", processtest.TrainArgs(two, one, next, 1)...)
+	require.Equal(t, cli.ExitDone, code, stderr)
+	require.Contains(t, stderr, "the aspect is not trained")
+	before, after := processtest.Manifest(t, two).Aspects, processtest.Manifest(t, next).Aspects
+	require.Equal(t, before[1], after[1])
+	require.NotEqual(t, before[0], after[0])
 }
 
 // An aspect without labels keeps the thresholds of the unnamed one that it starts from.

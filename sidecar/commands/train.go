@@ -119,7 +119,7 @@ func (c *Train) Train(ctx context.Context, log zerolog.Logger, report func(train
 	}
 	for a, d := range data {
 		if d == nil && !startsTrained(base, aspects[a]) {
-			return cli.Usage(fmt.Errorf("--bags: no bag has a label for the aspect %s, which --init does not have; label it, or omit it from --aspects", aspects[a].Name))
+			return cli.Usage(fmt.Errorf("--bags: the aspect %s cannot be trained, and --init does not have it; label bags of both kinds for it, or omit it from --aspects", aspects[a].Name))
 		}
 		if d == nil {
 			continue

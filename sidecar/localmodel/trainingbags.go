@@ -58,7 +58,7 @@ func newBagReader(tok *tokenizer.Tokenizer, o BagOptions) *bagReader {
 }
 
 // ReadBags reads and tokenizes bag files; digest identifies their content. data has the bags that are labelled for each
-// aspect, and nil for an aspect without labels. Equal sequences of a bag in several aspects are the same slices. It skips
+// aspect, and nil for one of several aspects without labels of both kinds. Equal sequences of a bag in several aspects are the same slices. It skips
 // responses without an utterance, logs warnings about the bags, and returns an error that names --bags if they cannot
 // train a model.
 func ReadBags(ctx context.Context, files []string, tok *tokenizer.Tokenizer, o BagOptions, log zerolog.Logger) (data []*train.Data, digest string, err error) {
@@ -77,27 +77,30 @@ func ReadBags(ctx context.Context, files []string, tok *tokenizer.Tokenizer, o B
 	return r.data, hex.EncodeToString(r.sum.Sum(nil))[:16], nil
 }
 
-// report logs what is suspicious about the bags, and removes the aspects that none of them has a label for.
+// report logs what is suspicious about the bags, and removes the aspects that nothing can be learned of.
 func (r *bagReader) report(log zerolog.Logger) error {
-	labelled := 0
+	learnable := 0
+	unlearnable := fmt.Errorf("no bag has a label for an aspect of the model (%s)", strings.Join(r.Aspects, ", "))
 	for a, name := range r.Aspects {
 		if len(r.Aspects) > 1 && len(r.data[a].Bags) == 0 {
 			r.data[a] = nil
 			log.Warn().Str("aspect", name).Msg("no bag has a label for the aspect; its scores are kept as they are")
 			continue
 		}
-		labelled++
 		log := log
 		if len(r.Aspects) > 1 {
 			log = log.With().Str("aspect", name).Logger()
 		}
 		findings := r.inspect[a].Findings()
 		if err := findings.Err(); err != nil {
-			if len(r.Aspects) > 1 {
-				err = fmt.Errorf("aspect %s: %w", name, err)
+			if len(r.Aspects) == 1 {
+				return err
 			}
-			return err
+			r.data[a], unlearnable = nil, fmt.Errorf("aspect %s: %w", name, err)
+			log.Warn().Err(err).Msg("the aspect is not trained; its scores are kept as they are")
+			continue
 		}
+		learnable++
 		for _, f := range findings {
 			log.Warn().Strs("ids", f.IDs).Int("bags", f.Count).Msg(f.Message())
 		}
@@ -108,8 +111,8 @@ func (r *bagReader) report(log zerolog.Logger) error {
 	if r.unclear > 0 {
 		log.Warn().Int("bags", r.unclear).Msg(`violations that do not say of which aspect are ignored; give them "labels"`)
 	}
-	if labelled == 0 {
-		return fmt.Errorf("no bag has a label for an aspect of the model (%s)", strings.Join(r.Aspects, ", "))
+	if learnable == 0 {
+		return unlearnable
 	}
 	return nil
 }
