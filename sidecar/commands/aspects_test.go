@@ -151,6 +151,25 @@ func TestAspectWithLabelsOfOneKindIsKept(t *testing.T) {
 	before, after := processtest.Manifest(t, two).Aspects, processtest.Manifest(t, next).Aspects
 	require.Equal(t, before[1], after[1])
 	require.NotEqual(t, before[0], after[0])
+
+	// Nor is one with too few labels of each kind, unless all have too few.
+	for each, kept := range map[string]bool{"4": true, "9": false} {
+		few := filepath.Join(t.TempDir(), "few.jsonl")
+		lines := strings.SplitAfter(string(text), "\n")
+		lines[3] = strings.Replace(lines[3], `"style"`, `"refusal"`, 1)
+		for i := range lines[:16] {
+			if i > 3 {
+				lines[i] = strings.Replace(lines[i], `"refusal"`, `"style"`, 1)
+			}
+		}
+		require.NoError(t, os.WriteFile(few, []byte(strings.Join(lines, "")), 0o600))
+		_, stderr, code = assay(t, "", append(processtest.TrainArgs(two, few, next, 1), "--min-each", each)...)
+		require.Equal(t, cli.ExitDone, code, stderr)
+		require.Equal(t, kept, strings.Contains(stderr, "too few labels"), stderr)
+		if after := processtest.Manifest(t, next).Aspects; kept {
+			require.Equal(t, before[1], after[1])
+		}
+	}
 }
 
 // An aspect without labels keeps the thresholds of the unnamed one that it starts from.

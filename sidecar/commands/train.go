@@ -35,6 +35,7 @@ type Train struct {
 	Dropout        float64  `default:"-1" help:"Dropout probability; -1: as in config.json."`
 	MaxLength      int      `default:"0" help:"Maximum tokens per instance, including special tokens; longer instances are split. 0: the limit of the model."`
 	Aspects        []string `help:"Aspects (rules) of the trained model, in the order of its logits; default: those of --init. One that --init does not have starts untrained; the first one starts from --init if that has a single unnamed aspect." placeholder:"NAME"`
+	MinEach        int      `default:"1" help:"Minimum bags per label of an aspect that is trained, of a model with several; one with fewer is kept as it is, unless all have fewer."`
 	Context        bool     `help:"Train a model that reads the prompt; always so if --init does."`
 	ContextTokens  int      `default:"0" help:"Maximum tokens that the model reads of the end of the prompt, including special tokens; 0: as --init, or 128."`
 	ContextDropout float64  `default:"0.3" help:"Probability in [0,1] that a response is trained on without its prompt in an epoch."`
@@ -109,7 +110,7 @@ func (c *Train) Train(ctx context.Context, log zerolog.Logger, report func(train
 	if err != nil {
 		return cli.Usage(err)
 	}
-	options := localmodel.BagOptions{MaxLength: maxLength, ContextTokens: contextTokens}
+	options := localmodel.BagOptions{MaxLength: maxLength, ContextTokens: contextTokens, MinEach: c.MinEach}
 	for _, a := range aspects {
 		options.Aspects = append(options.Aspects, a.Name)
 	}
@@ -141,6 +142,9 @@ func (c *Train) Train(ctx context.Context, log zerolog.Logger, report func(train
 	identity := fmt.Sprintf("init=%s bags=%s dropout=%g decay=%g embeddings=%s aspects=%v context=%d", base.Dir, digest, c.Dropout, c.WeightDecay, c.Embeddings, options.Aspects, options.ContextTokens)
 	if c.MaxLength > 0 {
 		identity += fmt.Sprintf(" max-length=%d", maxLength)
+	}
+	if len(aspects) > 1 && c.MinEach > 1 {
+		identity += fmt.Sprintf(" min-each=%d", c.MinEach)
 	}
 	state := filepath.Clean(c.Out) + ".training"
 	var rescale func(aspect int, scale, shift float64) error

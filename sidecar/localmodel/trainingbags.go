@@ -27,6 +27,9 @@ type BagOptions struct {
 	Aspects       []string // of the model, in the order of its logits; nil: one without a name
 	MaxLength     int      // tokens of a sequence, special tokens included
 	ContextTokens int      // that the model reads of the prompt, special tokens included; 0: none
+	// MinEach is the number of bags with each label that one of several aspects needs to be trained, unless none has
+	// them: thresholds that are fitted to a few bags are worse than those that the aspect has.
+	MinEach int
 }
 
 // bagReader tokenizes bags into training data.
@@ -58,9 +61,9 @@ func newBagReader(tok *tokenizer.Tokenizer, o BagOptions) *bagReader {
 }
 
 // ReadBags reads and tokenizes bag files; digest identifies their content. data has the bags that are labelled for each
-// aspect, and nil for one of several aspects without labels of both kinds. Equal sequences of a bag in several aspects are the same slices. It skips
-// responses without an utterance, logs warnings about the bags, and returns an error that names --bags if they cannot
-// train a model.
+// aspect, and nil for one of several aspects that has too few labels to be trained. Equal sequences of a bag in several
+// aspects are the same slices. It skips responses without an utterance, logs warnings about the bags, and returns an error
+// that names --bags if they cannot train a model.
 func ReadBags(ctx context.Context, files []string, tok *tokenizer.Tokenizer, o BagOptions, log zerolog.Logger) (data []*train.Data, digest string, err error) {
 	r := newBagReader(tok, o)
 	for _, name := range files {
@@ -79,7 +82,10 @@ func ReadBags(ctx context.Context, files []string, tok *tokenizer.Tokenizer, o B
 
 // report logs what is suspicious about the bags, and removes the aspects that nothing can be learned of.
 func (r *bagReader) report(log zerolog.Logger) error {
-	learnable := 0
+	learnable, enough := 0, false
+	for _, d := range r.data {
+		enough = enough || r.enough(d)
+	}
 	unlearnable := fmt.Errorf("no bag has a label for an aspect of the model (%s)", strings.Join(r.Aspects, ", "))
 	for a, name := range r.Aspects {
 		if len(r.Aspects) > 1 && len(r.data[a].Bags) == 0 {
@@ -100,6 +106,11 @@ func (r *bagReader) report(log zerolog.Logger) error {
 			log.Warn().Err(err).Msg("the aspect is not trained; its scores are kept as they are")
 			continue
 		}
+		if enough && !r.enough(r.data[a]) {
+			r.data[a] = nil
+			log.Warn().Int("min_each", r.MinEach).Msg("the aspect has too few labels to be trained; its scores are kept as they are")
+			continue
+		}
 		learnable++
 		for _, f := range findings {
 			log.Warn().Strs("ids", f.IDs).Int("bags", f.Count).Msg(f.Message())
@@ -115,6 +126,12 @@ func (r *bagReader) report(log zerolog.Logger) error {
 		return unlearnable
 	}
 	return nil
+}
+
+// enough reports whether an aspect with the given bags has enough labels.
+func (r *bagReader) enough(d *train.Data) bool {
+	violating, compliant, _, _ := d.Counts()
+	return min(violating, compliant) >= r.MinEach
 }
 
 // TokenizeBags tokenizes bags into training data for a model with one aspect whose sequences have at most maxLength
