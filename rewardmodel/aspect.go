@@ -221,12 +221,14 @@ func (c combiner) reward(kind Reward, scores []bagScore) float64 {
 // 1 - violation.
 func (c combiner) weightedMean(kind Reward, scores []bagScore) float64 {
 	var sum, total float64
+	largest := slices.Max(c.weights) // by which they are divided, since their sum may overflow
 	for i, s := range scores {
 		x := 1 - s.violation
 		if kind != RewardRaw {
 			x = clampLogit(c.scales[i].complianceLogit(s))
 		}
-		sum, total = sum+c.weights[i]*x, total+c.weights[i]
+		w := c.weights[i] / largest
+		sum, total = sum+w*x, total+w
 	}
 	if kind == RewardCompliance {
 		return logistic.Sigmoid(sum / total)
@@ -272,10 +274,23 @@ func (c combiner) prefixRewards(kind Reward, scores [][]bagScore, reward float64
 }
 
 // clean is the reward of a bag whose violation is 0 in every aspect.
-func (c combiner) clean(kind Reward) float64 {
+func (c combiner) clean(kind Reward) float64 { return c.reward(kind, c.emptyScores(1)) }
+
+// empty returns the reward of a response without text, which has the given compliance
+// in every aspect, and the aspect that decides: the first that counts.
+func (c combiner) empty(kind Reward, compliance float64) (decides int, reward float64) {
+	decides = slices.IndexFunc(c.weights, func(w float64) bool { return w > 0 })
+	if kind == RewardRaw && c.combination == CombineSum {
+		return decides, c.weightedMean(kind, c.emptyScores(compliance))
+	}
+	return decides, c.scales[decides].emptyReward(kind, compliance)
+}
+
+// emptyScores are the scores of the given compliance, one for each aspect.
+func (c combiner) emptyScores(compliance float64) []bagScore {
 	scores := make([]bagScore, len(c.scales))
 	for i, s := range c.scales {
-		scores[i] = s.emptyScore(1)
+		scores[i] = s.emptyScore(compliance)
 	}
-	return c.reward(kind, scores)
+	return scores
 }

@@ -126,6 +126,41 @@ func TestCombinations(t *testing.T) {
 	}
 }
 
+// Weights are relative, however large they are.
+func TestRewardsOfLargeWeightsAreFinite(t *testing.T) {
+	scores := []bagScore{{0.1, logistic.Logit(0.1)}, {0.7, logistic.Logit(0.7)}}
+	for _, kind := range []Reward{RewardCompliance, RewardLogit, RewardRaw} {
+		var rewards []float64
+		for _, unit := range []float64{1, math.MaxFloat64, 1e-300} {
+			c := combiner{CombineSum, []scale{{threshold: 0.5}, {threshold: 0.6}}, []float64{unit, unit}}
+			rewards = append(rewards, c.reward(kind, scores))
+		}
+		require.Equal(t, []float64{rewards[0], rewards[0], rewards[0]}, rewards)
+	}
+}
+
+// An empty response has the configured compliance in the aspects that count.
+func TestEmptyResponseWithAspects(t *testing.T) {
+	aspects := threeAspects()
+	aspects[0].Weight, aspects[2].Weight = 0, 1.5
+	s := newScorer(t, ScorerConfig{Aspects: aspects, EmptyReward: 0.3}, aspectModel(3))
+	req := responses(" ")
+	for _, combination := range Combinations() {
+		req.Options = Options{Aspects: true, Combination: combination}
+		r := score(t, s, req)[0]
+		require.Equal(t, "refusal", r.Aspect, "toxicity does not count")
+		require.Equal(t, 0.3, r.Reward)
+		require.Equal(t, r.Aspects["refusal"].Violation, r.Violation)
+		req.Options.Reward = RewardRaw
+		r = score(t, s, req)[0]
+		want := 1 - r.Violation
+		if combination == CombineSum {
+			want = (0.5*(1-r.Violation) + 1.5*(1-r.Aspects["style"].Violation)) / 2
+		}
+		require.InDelta(t, want, r.Reward, 1e-12, combination)
+	}
+}
+
 // A request can choose the combination and the weights.
 func TestCombinationOfARequest(t *testing.T) {
 	s := newScorer(t, ScorerConfig{Aspects: threeAspects(), Combination: CombineSum}, aspectModel(3))

@@ -181,7 +181,7 @@ func (s *Scorer) deliver(batch []*sequence, margins [][]float32) {
 		}
 		s.scheduler.complete(q)
 		for w := range q.waiters() {
-			if err != nil || s.scheduler.setMargins(q, w, margins[i]) {
+			if err != nil || s.scheduler.setMargins(w, margins[i]) {
 				s.end(w.job, err)
 			}
 		}

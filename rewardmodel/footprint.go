@@ -17,24 +17,30 @@ const (
 	// in two tables. Its tokens are in addition, tokenBytes each.
 	uniqueBytes = 320
 	tokenBytes  = 4
+	// promptBytes is a distinct prompt that is read as context, without its tokens.
+	promptBytes = 160
 	// marginBytes is a margin of a further aspect of a distinct instance, in the
 	// growing list of the request, in the output of the model and in its copies.
 	marginBytes = 24
 	// scoreBytes is the score of a further aspect in a result, and a part of the first.
 	scoreBytes = 64
-	// aspectBytes is the result of an aspect in the answer.
-	aspectBytes = 256
+	// aspectsBytes is the table of the aspects of a result, and aspectBytes an entry of
+	// it with its witness.
+	aspectsBytes = 384
+	aspectBytes  = 192
 	// instanceAspectsBytes is the table of the aspects of an instance of a result, and
 	// instanceAspectBytes an entry of it.
-	instanceAspectsBytes = 64
+	instanceAspectsBytes = 192
 	instanceAspectBytes  = 64
 	// denseBytes is a token of a dense reward: its span, its reward and its
 	// offsets.
 	denseBytes = 48
 )
 
-// work is the temporary memory of segmenting and tokenizing the item.
-func (it Item) work() (n int64) {
+// work is the temporary memory of segmenting and tokenizing the item, and that many
+// bytes of its prompt.
+func (it Item) work(prompt int) (n int64) {
+	n = textWork(it.Prompt[max(0, len(it.Prompt)-prompt):])
 	if it.Response != nil {
 		n += textWork(*it.Response)
 	}
@@ -63,7 +69,7 @@ func textWork(text string) int64 {
 func (b bag) bytes(o Options, aspects int) int64 {
 	n := utteranceBytes*int64(len(b.utterances)) + scoreBytes*int64(aspects-1)
 	if o.Aspects {
-		n += aspectBytes * int64(aspects)
+		n += aspectsBytes + aspectBytes*int64(aspects)
 		if *o.Instances {
 			n += (instanceAspectsBytes + instanceAspectBytes*int64(aspects)) * int64(len(b.utterances))
 		}
@@ -74,7 +80,8 @@ func (b bag) bytes(o Options, aspects int) int64 {
 	return n + denseBytes*int64(len(b.tokens))
 }
 
-// held is the memory of the distinct instances so far.
+// held is the memory of the distinct instances and prompts so far.
 func (p *preparation) held() int64 {
-	return (uniqueBytes+marginBytes*int64(p.aspects()-1))*int64(p.job.distinct()) + tokenBytes*int64(p.job.tokens)
+	prompts := int64(len(p.contexts)) * (promptBytes + tokenBytes*int64(p.config.ContextTokens))
+	return prompts + (uniqueBytes+marginBytes*int64(p.aspects()-1))*int64(p.job.distinct()) + tokenBytes*int64(p.job.tokens)
 }

@@ -1,8 +1,10 @@
 package rewardmodel
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -44,6 +46,61 @@ func TestFootprint(t *testing.T) {
 			require.LessOrEqual(t, req.Memory.held, 6*kept, "otherwise too much is rejected")
 		})
 	}
+}
+
+// The results of aspects are charged, however many a model has.
+func TestFootprintOfAspects(t *testing.T) {
+	for _, n := range []int{1, 2, 8, 9, MaxAspects} {
+		s := newScorer(t, ScorerConfig{Aspects: manyAspects(n)}, aspectModel(n))
+		results := func(o Options) (kept, charged int64) {
+			req := bounded(t, newTestMemory(t, DefaultMemory), slices.Repeat([]string{"X! Y!"}, 2000)...)
+			req.Options = o
+			kept = allocated(func() ScoreResponse {
+				out, err := s.Score(t.Context(), req)
+				require.NoError(t, err)
+				return out
+			})
+			return kept, req.Memory.held
+		}
+		for _, instances := range []bool{false, true} {
+			plain, plainCharge := results(Options{Instances: &instances})
+			kept, charge := results(Options{Instances: &instances, Aspects: true})
+			require.LessOrEqual(t, kept-plain, charge-plainCharge, "%d aspects", n)
+			require.LessOrEqual(t, charge-plainCharge, 4*(kept-plain), "otherwise too much is rejected")
+		}
+	}
+}
+
+// tokenizerFunc is words, with its own ids.
+type tokenizerFunc struct {
+	words
+	ids func(text string) []int32
+}
+
+func (f tokenizerFunc) IDsContext(_ context.Context, text string) ([]int32, error) {
+	return f.ids(text), nil
+}
+
+// What is read of a prompt is charged while it is tokenized, and its tokens after it.
+func TestPromptIsCharged(t *testing.T) {
+	req := bounded(t, newTestMemory(t, DefaultMemory), "Yes.", "No.")
+	req.Responses[0].Prompt = strings.Repeat("a", 1<<20)
+	req.Responses[1].Prompt = strings.Repeat("b", 1<<20)
+	var tokenizer tokenizerFunc
+	var held []int64
+	tokenizer.ids = func(text string) []int32 {
+		held = append(held, req.Memory.held)
+		return make([]int32, len(text))
+	}
+	s, err := NewScorer(ScorerConfig{Version: "v", ContextTokens: 500, MaxLength: 512}, modelFunc(hashMargins), tokenizer, nil)
+	require.NoError(t, err)
+	t.Cleanup(s.Close)
+	req.Options = req.Options.withDefaults()
+	_, _, err = s.prepare(t.Context(), req)
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, held[0], int64((workBytes+wordBytes)*500*contextBytes))
+	require.GreaterOrEqual(t, req.Memory.held, int64(2*500*tokenBytes))
+	require.Less(t, req.Memory.held, int64(50_000), "released after it")
 }
 
 func TestScoreLimitsInstances(t *testing.T) {

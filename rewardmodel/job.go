@@ -19,6 +19,7 @@ const (
 type waiter struct {
 	job    *job
 	unique int // see job.marginsOf
+	tokens int // of the sequence, with those of its context if it is the first of the job with it
 }
 
 // sequence is the input of the model for an instance: the whole of it, or one
@@ -27,7 +28,7 @@ type waiter struct {
 // for all.
 type sequence struct {
 	Sequence
-	tokens int // that it adds to the queue: its own, and those of its context if it is the first of its job with it
+	tokens int // that it adds to the queue: those of the waiter that queued it
 	key    key
 	whole  bool     // the only window: its margin is the instance's
 	first  waiter   // the job that queued it
@@ -85,7 +86,7 @@ func (j *job) marginsOf(unique int) []float32 { return j.margins[unique*j.aspect
 func (j *job) distinct() int { return len(j.margins) / j.aspects }
 
 func (j *job) add(s Sequence, tokens int, k key, whole bool, unique int) {
-	j.sequences = append(j.sequences, &sequence{Sequence: s, tokens: tokens, key: k, whole: whole, first: waiter{j, unique}})
+	j.sequences = append(j.sequences, &sequence{Sequence: s, tokens: tokens, key: k, whole: whole, first: waiter{j, unique, tokens}})
 	j.remaining++
 	j.tokens += tokens
 }

@@ -55,7 +55,7 @@ func (s *Scorer) prepare(ctx context.Context, req Request) (*job, []bag, error) 
 		if err := canceled(ctx); err != nil {
 			return nil, nil, err
 		}
-		before, work := p.held(), item.work()
+		before, work := p.held(), item.work(contextBytes*s.config.ContextTokens)
 		if err := req.Memory.Grow(work); err != nil {
 			return nil, nil, err
 		}
@@ -79,7 +79,7 @@ func (s *Scorer) prepare(ctx context.Context, req Request) (*job, []bag, error) 
 				return nil, nil, err
 			}
 			u := &bags[i].utterances[k]
-			if k == 0 || u.source != bags[i].utterances[k-1].source {
+			if k == 0 || u.message != bags[i].utterances[k-1].message {
 				if err := p.setContext(ctx, item, u.message); err != nil {
 					return nil, nil, cmp.Or(canceled(ctx), err)
 				}

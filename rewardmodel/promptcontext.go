@@ -2,7 +2,9 @@ package rewardmodel
 
 import (
 	"context"
+	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -64,28 +66,34 @@ func contextTokens(ctx context.Context, tok Tokenizer, text string, limit int) (
 
 // context is the text that the response, or the content of a message, answers: the
 // prompt and the messages before it, each on a line of its own. Of a longer text it
-// returns at most the last limit bytes, from the start of a word.
+// returns at most the last limit bytes, from the start of a word. It reads no more
+// than that of the turns before the last one, so that a conversation of many turns
+// takes linear time.
 func (it Item) context(message *int, limit int) string {
-	turns := make([]string, 0, 1)
-	if it.Prompt != "" {
-		turns = append(turns, it.Prompt)
+	var turns []string // the last one first
+	size := 0
+	add := func(turn string) {
+		if len(turns) == 0 {
+			turn = strings.TrimRightFunc(turn, unicode.IsSpace)
+		}
+		turns = append(turns, turn[max(0, len(turn)-limit-1):]) // one more byte shows that there is more
+		size += len(turn) + 1
 	}
 	if message != nil {
-		for _, m := range it.Messages[:*message] {
-			turns = append(turns, m.Content)
+		for i := *message - 1; i >= 0 && size <= limit; i-- {
+			add(it.Messages[i].Content)
 		}
 	}
-	first, size := len(turns), 0
-	for first > 0 && size <= limit {
-		first--
-		size += len(turns[first]) + 1
+	if it.Prompt != "" && size <= limit {
+		add(it.Prompt)
 	}
-	text := strings.TrimSpace(strings.Join(turns[first:], "\n"))
+	slices.Reverse(turns)
+	text := strings.TrimSpace(strings.Join(turns, "\n"))
 	if len(text) <= limit {
 		return text
 	}
 	cut := len(text) - limit
-	for !utf8.RuneStart(text[cut]) {
+	for end := cut + utf8.UTFMax - 1; cut < end && !utf8.RuneStart(text[cut]); {
 		cut++
 	}
 	text = text[cut:]

@@ -1,8 +1,11 @@
 package rewardmodel
 
 import (
+	"context"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -59,6 +62,8 @@ func TestTurnsAreTheContext(t *testing.T) {
 	require.Equal(t, "Yes.\nAnd?", item.context(new(3), 12), "whole words of the end")
 	require.Empty(t, Item{Prompt: " \n"}.context(nil, 100))
 	require.Equal(t, "äöü", Item{Prompt: "ääääöü"}.context(nil, 7), "whole code points")
+	require.Equal(t, 5, len(Item{Prompt: strings.Repeat("\x80", 100)}.context(nil, 8)), "not UTF-8")
+	require.Equal(t, "And?", Item{Prompt: "And?" + strings.Repeat(" ", 100)}.context(nil, 7))
 
 	var batches [][]Sequence
 	s := newScorer(t, ScorerConfig{ContextTokens: 32}, contextModel(&batches))
@@ -82,4 +87,33 @@ func TestContextCountsOncePerBatch(t *testing.T) {
 		sizes = append(sizes, len(b))
 	}
 	require.Equal(t, []int{3, 2}, sizes, "22 tokens of context and three or two times six")
+}
+
+// The context of each message takes what is read of the turns before it, however many
+// and however long they are.
+func TestContextOfManyLongTurns(t *testing.T) {
+	item := Item{Prompt: strings.Repeat("word ", 1<<20)}
+	for range 1000 {
+		item.Messages = append(item.Messages, Message{RoleAssistant, "a"})
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for i := range item.Messages {
+		require.NotEmpty(t, item.context(&i, 4096))
+	}
+	runtime.ReadMemStats(&after)
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(64<<20), "a copy of the prompt has 5 MiB")
+}
+
+// Given instances have one prompt, which is read once for all of them.
+func TestPromptOfManyInstances(t *testing.T) {
+	instances := make([]string, 4096)
+	for i := range instances {
+		instances[i] = "a"
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // far less than it takes to read it for each
+	defer cancel()
+	s := newScorer(t, ScorerConfig{ContextTokens: 8}, modelFunc(hashMargins))
+	_, err := s.Score(ctx, Request{Responses: []Item{{Prompt: strings.Repeat(" ", 8<<20), Instances: instances}}})
+	require.NoError(t, err)
 }

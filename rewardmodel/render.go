@@ -21,7 +21,7 @@ func (s *Scorer) render(item Item, b bag, work *job, c combiner, o Options) Resu
 	}
 	decides := 0
 	if r.Empty = bags[0].witness < 0; r.Empty {
-		r.Reward = c.scales[0].emptyReward(o.Reward, s.config.EmptyReward)
+		decides, r.Reward = c.empty(o.Reward, s.config.EmptyReward)
 	} else {
 		scores := make([]bagScore, len(bags))
 		for a := range bags {

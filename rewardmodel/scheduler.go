@@ -79,9 +79,9 @@ func (s *scheduler) complete(q *sequence) {
 	s.tokens -= q.tokens
 }
 
-// setMargins gives a waiter of q its margins, and reports whether its job is
-// complete.
-func (s *scheduler) setMargins(q *sequence, w waiter, margins []float32) bool {
+// setMargins gives a waiter the margins of its sequence, and reports whether its
+// job is complete.
+func (s *scheduler) setMargins(w waiter, margins []float32) bool {
 	j := w.job
 	if j.ended {
 		return false
@@ -90,7 +90,7 @@ func (s *scheduler) setMargins(q *sequence, w waiter, margins []float32) bool {
 		j.marginsOf(w.unique)[a] = max(have, margins[a])
 	}
 	j.remaining--
-	j.tokens -= q.tokens
+	j.tokens -= w.tokens
 	s.charged[j.priority] -= j.charge
 	j.charge = s.charge(j)
 	s.charged[j.priority] += j.charge

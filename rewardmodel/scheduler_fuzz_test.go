@@ -10,8 +10,9 @@ import (
 // job has all its margins and nothing is left.
 func FuzzScheduler(f *testing.F) {
 	f.Add([]byte{0, 10, 1, 20, 2, 3, 1, 30, 2, 2, 2})
-	f.Add([]byte{0, 48, 5, 25, 2, 0, 4, 0})                          // the failed sequence is still queued in another job
-	f.Add([]byte{0, 5, 30, 20, 1, 7, 31, 3, 2, 2, 4, 0, 2, 2, 2, 2}) // some are exclusive
+	f.Add([]byte{0, 48, 5, 25, 2, 0, 4, 0})                                    // the failed sequence is still queued in another job
+	f.Add([]byte{0, 5, 30, 20, 1, 7, 31, 3, 2, 2, 4, 0, 2, 2, 2, 2})           // some are exclusive
+	f.Add([]byte{0, 5, 40, 20, 41, 20, 45, 20, 2, 2, 40, 3, 4, 0, 2, 2, 2, 2}) // some have a prompt
 	f.Add([]byte("admit, batch, cancel, fail and complete in some order"))
 	f.Fuzz(func(t *testing.T, program []byte) {
 		s := &scheduler{budget: 64, limit: 200}
@@ -25,7 +26,7 @@ func FuzzScheduler(f *testing.F) {
 			for _, q := range inFlight {
 				s.complete(q)
 				for w := range q.waiters() {
-					if s.setMargins(q, w, []float32{margin}) {
+					if s.setMargins(w, []float32{margin}) {
 						end(w.job)
 					}
 				}
@@ -41,10 +42,18 @@ func FuzzScheduler(f *testing.F) {
 				if op/10%4 == 3 {
 					j.exclusive = func(bool) {}
 				}
+				var prompt []int32 // that others may also have
+				if op/40%3 == 1 {
+					prompt = make([]int32, 9)
+				}
 				for i := range 1 + arg%12 {
 					k := (arg*7 + i) % 40
 					j.margins = append(j.margins, 0)
-					j.add(Sequence{IDs: make([]int32, 1+k)}, 1+k, key{lo: uint64(k)}, true, i)
+					tokens := 1 + k
+					if i == 0 {
+						tokens += len(prompt)
+					}
+					j.add(Sequence{IDs: make([]int32, 1+k), Context: prompt}, tokens, key{uint64(len(prompt)), uint64(k)}, true, i)
 				}
 				if s.admit(j) {
 					alive = append(alive, j)
@@ -108,7 +117,11 @@ func nextChecked(t *testing.T, s *scheduler) []*sequence {
 	if front[interactive] != nil {
 		limits[bulk] /= 4
 	}
-	tokens := tokensOf(batch)
+	var filled batchBuilder
+	for _, q := range batch {
+		filled.add(q)
+	}
+	tokens := filled.tokens
 	if tokens > s.budget && len(batch) > 1 {
 		t.Fatalf("%d tokens in a batch of at most %d", tokens, s.budget)
 	}
@@ -120,7 +133,7 @@ func nextChecked(t *testing.T, s *scheduler) []*sequence {
 		if j.exclusive != nil {
 			continue
 		}
-		if next := j.sequences[0].tokens; tokens+next <= limits[j.priority] {
+		if next := filled.cost(j.sequences[0]); tokens+next <= limits[j.priority] {
 			t.Fatalf("a batch of %d tokens was closed while %d of priority %d would have fit", tokens, next, j.priority)
 		}
 	}
@@ -167,6 +180,9 @@ func consistent(t *testing.T, s *scheduler, batch []*sequence) {
 	}
 	var charged [priorities]int
 	for _, j := range s.jobs {
+		if j.tokens <= 0 {
+			t.Fatalf("a queued job counts %d tokens", j.tokens)
+		}
 		charged[j.priority] += j.charge
 		if len(j.sequences) == 0 || j.sequences[0].taken || j.ended {
 			t.Fatal("a job is queued without a sequence, or after it left")

@@ -15,7 +15,7 @@ func computed(s *scheduler, batch []*sequence, margin float32) (complete int) {
 	for _, q := range batch {
 		s.complete(q)
 		for w := range q.waiters() {
-			if s.setMargins(q, w, []float32{margin}) {
+			if s.setMargins(w, []float32{margin}) {
 				s.remove(w.job)
 				complete++
 			}
@@ -204,5 +204,33 @@ func BenchmarkSchedulerNext(b *testing.B) {
 		}
 		batch, _ := q.nextBatch()
 		computed(&q, batch, 0)
+	}
+}
+
+// A job counts the tokens that it queued, also of sequences that it shares with jobs for
+// which they are the first with their context.
+func TestSharedSequencesCountAsQueued(t *testing.T) {
+	s := &scheduler{budget: 1000, limit: 1000}
+	add := func(j *job, text, tokens int) {
+		j.add(Sequence{IDs: make([]int32, 10)}, tokens, key{lo: uint64(text)}, true, j.distinct())
+		j.margins = append(j.margins, 0)
+	}
+	for text := range 4 {
+		j := newJob(interactive, 1)
+		add(j, text, 100)
+		s.admit(j)
+	}
+	shared := newJob(interactive, 1)
+	for text := range 5 {
+		add(shared, text, map[bool]int{true: 100, false: 10}[text == 0])
+	}
+	s.admit(shared)
+	for text := range 4 {
+		q := s.pending[key{lo: uint64(text)}]
+		q.taken = true
+		computed(s, []*sequence{q}, 1)
+	}
+	if shared.tokens != 10 || s.held() != 10 {
+		t.Errorf("a job that waits for 10 tokens counts %d, and %d are held", shared.tokens, s.held())
 	}
 }

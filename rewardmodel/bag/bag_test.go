@@ -238,27 +238,30 @@ func TestSegmentsCanceled(t *testing.T) {
 	}
 }
 
+// The verdict for a model is about its own aspects.
 func TestVerdictOn(t *testing.T) {
-	for want, bags := range map[Label][]Bag{
-		Violation: {
-			{Label: Violation, Labels: map[string]Label{"a": Compliant, "b": Compliant}},
-			{Labels: map[string]Label{"b": Violation}},
-			{Labels: map[string]Label{"a": Compliant, "b": Violation}},
-		},
-		Compliant: {
-			{Label: Compliant},
-			{Labels: map[string]Label{"a": Compliant, "b": Compliant}},
-			{Labels: map[string]Label{"a": Compliant, "b": Compliant, "other": Violation}},
-		},
-		"": {
-			{Labels: map[string]Label{"a": Compliant}},
-			{Labels: map[string]Label{"a": Compliant, "other": Violation}},
-		},
+	labels := func(pairs ...string) map[string]Label {
+		out := map[string]Label{}
+		for i := 0; i < len(pairs); i += 2 {
+			out[pairs[i]] = Label(pairs[i+1])
+		}
+		return out
+	}
+	for _, c := range []struct {
+		bag  Bag
+		want Label
+	}{
+		{Bag{Labels: labels("rude", "compliant", "evasive", "compliant")}, Compliant},
+		{Bag{Labels: labels("rude", "compliant", "evasive", "violation")}, Violation},
+		{Bag{Labels: labels("evasive", "violation")}, Violation},
+		{Bag{Labels: labels("rude", "compliant")}, ""},
+		{Bag{Labels: labels("other", "violation")}, ""},
+		{Bag{Labels: labels("rude", "compliant", "evasive", "compliant", "other", "violation")}, Compliant},
+		{Bag{Label: Violation, Labels: labels("rude", "compliant")}, Violation},
+		{Bag{Label: Compliant}, Compliant},
 	} {
-		for _, b := range bags {
-			if got := b.VerdictOn([]string{"a", "b"}); got != want {
-				t.Errorf("%+v: got %q, want %q", b, got, want)
-			}
+		if got := c.bag.VerdictOn([]string{"rude", "evasive"}); got != c.want {
+			t.Errorf("%+v: %q, want %q", c.bag, got, c.want)
 		}
 	}
 }

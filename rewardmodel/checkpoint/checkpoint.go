@@ -215,7 +215,7 @@ func (c *Checkpoint) MaxLength() int {
 	if c.Manifest.MaxLength > 0 {
 		return c.Manifest.MaxLength
 	}
-	return c.Config.positions()
+	return c.Config.Positions()
 }
 
 // MaxContext is the maximum length of a context in tokens, including special
@@ -224,7 +224,7 @@ func (c *Checkpoint) MaxContext() int {
 	if !c.Manifest.Context {
 		return 0
 	}
-	return min(cmp.Or(c.Manifest.ContextTokens, DefaultContextTokens), c.Config.positions())
+	return min(cmp.Or(c.Manifest.ContextTokens, DefaultContextTokens), c.Config.Positions())
 }
 
 // Tensors lists every stored tensor by name, including those that the model does

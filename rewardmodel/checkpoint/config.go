@@ -331,8 +331,8 @@ func (cfg *Config) validate() error {
 	if cfg.PadID < 0 || cfg.PadID >= cfg.Vocab {
 		return fmt.Errorf("pad_token_id is %d; it must be 0 to vocab_size-1: %w", cfg.PadID, ErrDamaged)
 	}
-	if cfg.positions() < 3 {
-		return fmt.Errorf("max_position_embeddings %d leaves room for %d tokens; at least 3 are needed: %w", cfg.MaxPositions, cfg.positions(), ErrDamaged)
+	if cfg.Positions() < 3 {
+		return fmt.Errorf("max_position_embeddings %d leaves room for %d tokens; at least 3 are needed: %w", cfg.MaxPositions, cfg.Positions(), ErrDamaged)
 	}
 	if !(cfg.LayerNormEps > 0 && cfg.LayerNormEps <= 1) {
 		return fmt.Errorf("layer_norm_eps is %v; it must be above 0 and at most 1: %w", cfg.LayerNormEps, ErrDamaged)
@@ -355,9 +355,9 @@ func (cfg *Config) validate() error {
 	return cfg.Disentangled.validate(cfg)
 }
 
-// positions is the maximum length of a sequence, including special tokens.
+// Positions is the maximum length of a sequence, including special tokens.
 // RoBERTa does not use the rows up to the padding id.
-func (cfg Config) positions() int {
+func (cfg Config) Positions() int {
 	if cfg.ModelType == Roberta {
 		return cfg.MaxPositions - cfg.PadID - 1
 	}

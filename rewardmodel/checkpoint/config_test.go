@@ -42,7 +42,7 @@ func TestParseConfig(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if cfg.Vocab != 50265 || cfg.HiddenSize != 768 || cfg.Layers != 12 || cfg.PadID != 1 || cfg.positions() != 510 || cfg.Architecture != "" {
+	if cfg.Vocab != 50265 || cfg.HiddenSize != 768 || cfg.Layers != 12 || cfg.PadID != 1 || cfg.Positions() != 510 || cfg.Architecture != "" {
 		t.Errorf("got %+v", cfg)
 	}
 }

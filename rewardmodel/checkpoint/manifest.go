@@ -122,11 +122,11 @@ func (m *Manifest) validate(cfg Config) error {
 	if !ratio(m.SigmaMacro) {
 		return damaged("sigma_macro is %v; it must be at least 0", m.SigmaMacro)
 	}
-	if m.MaxLength != 0 && (m.MaxLength < 3 || m.MaxLength > cfg.positions()) {
-		return damaged("max_length is %d; the model takes 3 to %d tokens", m.MaxLength, cfg.positions())
+	if m.MaxLength != 0 && (m.MaxLength < 3 || m.MaxLength > cfg.Positions()) {
+		return damaged("max_length is %d; the model takes 3 to %d tokens", m.MaxLength, cfg.Positions())
 	}
-	if m.ContextTokens != 0 && (m.ContextTokens < 3 || m.ContextTokens > cfg.positions()) {
-		return damaged("context_tokens is %d; the model takes 3 to %d tokens", m.ContextTokens, cfg.positions())
+	if m.ContextTokens != 0 && (m.ContextTokens < 3 || m.ContextTokens > cfg.Positions()) {
+		return damaged("context_tokens is %d; the model takes 3 to %d tokens", m.ContextTokens, cfg.Positions())
 	}
 	for _, name := range sortedKeys(m.Metrics) {
 		if x := m.Metrics[name]; math.IsNaN(x) || math.IsInf(x, 0) {

@@ -29,6 +29,10 @@ const (
 	paddingTokens = 160
 )
 
+// maxKeys bounds the keys of a group with contexts, whose keys and values are copied for each sequence: those of a context
+// that many short sequences share may take far more memory than the batch.
+const maxKeys = 32 << 10
+
 // groupsOf divides sequences of the given ascending lengths into groups.
 func groupsOf(lengths []int64) []group {
 	var groups []group
@@ -71,39 +75,56 @@ func newGroup(lengths []int64, tokens int64) group {
 // addContexts adds the groups of the contexts and the keys of the groups of sequences that have any.
 func (p *packed) addContexts() {
 	first, length := p.contextRows()
+	var groups []group
 	start := 0
-	for i := range p.groups {
-		gr := &p.groups[i]
+	for _, gr := range p.groups {
 		end := start + int(gr.count)
-		if longest := slices.Max(length[start:end]); longest > 0 {
-			gr.keys = longest + gr.length
-			for s := start; s < end; s++ {
-				rows := make([]int64, 0, gr.keys)
-				for k := range length[s] {
-					rows = append(rows, first[s]+k)
-				}
-				for k := range p.lengths[s] {
-					rows = append(rows, p.first[s]+k)
-				}
-				for k := range gr.keys {
-					if k < int64(len(rows)) {
-						gr.keyRows, gr.keyMask = append(gr.keyRows, rows[k]), append(gr.keyMask, 0)
-					} else { // any row works
-						gr.keyRows, gr.keyMask = append(gr.keyRows, rows[0]), append(gr.keyMask, float32(math.Inf(-1)))
-					}
-				}
-			}
+		longest := slices.Max(length[start:end])
+		if longest == 0 {
+			groups, start = append(groups, gr), end
+			continue
 		}
-		start = end
+		size := max(maxKeys/int(longest+gr.length), 1)
+		for ; start < end; start = min(start+size, end) {
+			groups = append(groups, p.groupWithKeys(start, min(start+size, end), first, length))
+		}
 	}
 	own := groupsOf(p.contexts.lengths)
-	p.groups, p.contexts.groups = append(p.groups, own...), len(own)
+	p.groups, p.contexts.groups = append(groups, own...), len(own)
+}
+
+// groupWithKeys is the group of sequences start to end-1 with its keys: those of the context of each sequence, which
+// contextRows describes, before its own.
+func (p *packed) groupWithKeys(start, end int, first, length []int64) group {
+	tokens := int64(0)
+	for _, n := range p.lengths[start:end] {
+		tokens += n
+	}
+	gr := newGroup(p.lengths[start:end], tokens)
+	gr.keys = slices.Max(length[start:end]) + gr.length
+	for s := start; s < end; s++ {
+		rows := make([]int64, 0, gr.keys)
+		for k := range length[s] {
+			rows = append(rows, first[s]+k)
+		}
+		for k := range p.lengths[s] {
+			rows = append(rows, p.first[s]+k)
+		}
+		for k := range gr.keys {
+			if k < int64(len(rows)) {
+				gr.keyRows, gr.keyMask = append(gr.keyRows, rows[k]), append(gr.keyMask, 0)
+			} else { // any row works
+				gr.keyRows, gr.keyMask = append(gr.keyRows, rows[0]), append(gr.keyMask, float32(math.Inf(-1)))
+			}
+		}
+	}
+	return gr
 }
 
 // attend runs self-attention over each group: qkv [tokens, 3*hidden] -> [tokens, hidden]. In the last layer, where
 // nothing reads contexts, the result has only the tokens of sequences when there are contexts.
 func (n *network) attend(scope *tensorScope, p *packed, qkv *ts.Tensor, add bias, last bool, dropout float64) *ts.Tensor {
-	hidden, heads := int64(n.cfg.HiddenSize), int64(n.cfg.Heads)
+	hidden := int64(n.cfg.HiddenSize)
 	sizes := make([]int64, len(p.groups))
 	for i, gr := range p.groups {
 		sizes[i] = gr.tokens
@@ -125,38 +146,45 @@ func (n *network) attend(scope *tensorScope, p *packed, qkv *ts.Tensor, add bias
 			break
 		}
 		rows := parts[i]
-		if gr.from != nil {
-			rows = scope.pick(rows, scope.int64s(gr.from, n.device))
-		}
-		mask := add(i, rows)
-		var query, key, value *ts.Tensor
-		if gr.keys > 0 {
-			mask = scope.add(mask, scope.cast(scope.float32s(gr.keyMask, n.device, gr.count, 1, 1, gr.keys), n.kind))
-			query = scope.permute(scope.reshape(scope.columns(rows, 0, hidden), gr.count, gr.length, heads, hidden/heads), 0, 2, 1, 3)
-			picked := scope.pick(keyValue, scope.int64s(gr.keyRows, n.device))
-			split := scope.unbind(scope.permute(scope.reshape(picked, gr.count, gr.keys, 2, heads, hidden/heads), 2, 0, 3, 1, 4), 2)
-			key, value = split[0], split[1]
-		} else {
-			if gr.from != nil {
-				mask = scope.add(mask, scope.cast(scope.float32s(gr.mask, n.device, gr.count, 1, 1, gr.length), n.kind))
-			}
-			split := scope.unbind(scope.permute(scope.reshape(rows, gr.count, gr.length, 3, heads, hidden/heads), 2, 0, 3, 1, 4), 3)
-			query, key, value = split[0], split[1], split[2]
-		}
-		fused := scope.attention
-		if n.training {
-			fused = scope.attentionByMatmul
-		}
-		o := fused(query, key, value, mask, n.scale, dropout)
-		parts[i] = scope.reshape(scope.permute(o, 0, 2, 1, 3), gr.count*gr.length, hidden)
-		if gr.from != nil {
-			parts[i] = scope.pick(parts[i], scope.int64s(gr.to, n.device))
-		}
+		parts[i] = scope.nested(func(s *tensorScope) *ts.Tensor { return n.attendGroup(s, i, gr, rows, keyValue, add, dropout) })
 	}
 	if at := len(p.groups); at < len(parts) { // padding: any values work
 		parts[at] = scope.columns(parts[at], 0, hidden)
 	}
 	return scope.cat(parts)
+}
+
+// attendGroup runs self-attention over the i-th group: rows [tokens, 3*hidden] -> [tokens, hidden]. keyValue is the keys
+// and values of the batch, for groups with contexts.
+func (n *network) attendGroup(scope *tensorScope, i int, gr group, rows, keyValue *ts.Tensor, add bias, dropout float64) *ts.Tensor {
+	hidden, heads := int64(n.cfg.HiddenSize), int64(n.cfg.Heads)
+	if gr.from != nil {
+		rows = scope.pick(rows, scope.int64s(gr.from, n.device))
+	}
+	mask := add(scope, i, rows)
+	var query, key, value *ts.Tensor
+	if gr.keys > 0 {
+		mask = scope.add(mask, scope.cast(scope.float32s(gr.keyMask, n.device, gr.count, 1, 1, gr.keys), n.kind))
+		query = scope.permute(scope.reshape(scope.columns(rows, 0, hidden), gr.count, gr.length, heads, hidden/heads), 0, 2, 1, 3)
+		picked := scope.pick(keyValue, scope.int64s(gr.keyRows, n.device))
+		split := scope.unbind(scope.permute(scope.reshape(picked, gr.count, gr.keys, 2, heads, hidden/heads), 2, 0, 3, 1, 4), 2)
+		key, value = split[0], split[1]
+	} else {
+		if gr.from != nil {
+			mask = scope.add(mask, scope.cast(scope.float32s(gr.mask, n.device, gr.count, 1, 1, gr.length), n.kind))
+		}
+		split := scope.unbind(scope.permute(scope.reshape(rows, gr.count, gr.length, 3, heads, hidden/heads), 2, 0, 3, 1, 4), 3)
+		query, key, value = split[0], split[1], split[2]
+	}
+	fused := scope.attention
+	if n.training {
+		fused = scope.attentionByMatmul
+	}
+	o := scope.reshape(scope.permute(fused(query, key, value, mask, n.scale, dropout), 0, 2, 1, 3), gr.count*gr.length, hidden)
+	if gr.from != nil {
+		o = scope.pick(o, scope.int64s(gr.to, n.device))
+	}
+	return o
 }
 
 // attentionByMatmul is attention as two matrix multiplications and a softmax. It needs memory for the scores, but its

@@ -109,6 +109,39 @@ func TestScoreDoesNotDependOnSharedContexts(t *testing.T) {
 	}
 }
 
+// TestContextGroups checks that a group copies a bounded number of keys, and that the groups have each sequence in order.
+func TestContextGroups(t *testing.T) {
+	rng := rand.New(rand.NewPCG(19, 20))
+	r := newRuntime(t)
+	dir := randomCheckpoint(t, rng, 16, 2, 24, checkpoint.GELU, "a", "b")
+	context := make([]int32, 150)
+	for i := range context {
+		context[i] = int32(rng.IntN(96))
+	}
+	batch := withContexts(rng, 600, 4, 96)
+	for i := range batch {
+		if i%5 > 0 {
+			batch[i].Context = context
+		}
+	}
+	m := loadPlain(t, r, dir, FP32)
+	p, err := m.net.pack(batch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tokens int64
+	for _, gr := range p.groups {
+		if gr.count*gr.keys > maxKeys || gr.keys > 0 && int64(len(gr.keyRows)) != gr.count*gr.keys {
+			t.Errorf("%d sequences with %d keys each", gr.count, gr.keys)
+		}
+		tokens += gr.tokens
+	}
+	if tokens != int64(len(p.ids)) || len(p.groups) < 4 {
+		t.Errorf("%d groups have %d tokens of %d", len(p.groups), tokens, len(p.ids))
+	}
+	closeTo(t, "fused", margins(t, loadModel(t, r, dir, FP32), batch), margins(t, m, batch), 5e-5)
+}
+
 // TestRuns checks the runs of attention: each sequence and context is in one, and those of a run share a context.
 func TestRuns(t *testing.T) {
 	rng := rand.New(rand.NewPCG(15, 16))

@@ -73,7 +73,7 @@ func buckets(d checkpoint.Disentangled, n int) []int {
 
 // bias returns the bias of a group's attention scores: it takes the index of the group in the batch and its rows of qkv,
 // [count*length, 3*hidden], and returns a tensor that broadcasts to [count, heads, length, length].
-type bias func(group int, qkv *ts.Tensor) *ts.Tensor
+type bias func(scope *tensorScope, group int, qkv *ts.Tensor) *ts.Tensor
 
 // bias computes the attention bias of a layer: zero except for DeBERTa, where it is the sum of the content-to-position
 // and position-to-content terms (He et al. 2021, equation 4), scaled as the scores are.
@@ -82,11 +82,11 @@ func (n *network) bias(scope *tensorScope, p *packed, l layer, d *distances, dro
 	if d == nil || !types.C2P && !types.P2C {
 		// Nothing is masked, but libtorch 2.15 refuses the undefined tensor that gotch passes for "no mask".
 		none := scope.cast(scope.float32s([]float32{0}, n.device, 1, 1, 1, 1), n.kind)
-		return func(int, *ts.Tensor) *ts.Tensor { return none }
+		return func(*tensorScope, int, *ts.Tensor) *ts.Tensor { return none }
 	}
 	heads, size := int64(n.cfg.Heads), int64(n.cfg.HiddenSize/n.cfg.Heads)
 	query, key := n.project(scope, l, d, dropout)
-	return func(group int, qkv *ts.Tensor) *ts.Tensor {
+	return func(scope *tensorScope, group int, qkv *ts.Tensor) *ts.Tensor {
 		return scope.nested(func(s *tensorScope) *ts.Tensor {
 			gr := p.groups[group]
 			content := s.permute(s.reshape(qkv, gr.count*gr.length, 3, heads, size), 1, 2, 0, 3)

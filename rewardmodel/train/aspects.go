@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"math/rand/v2"
 
 	"assay/rewardmodel"
@@ -120,6 +121,9 @@ func (r *run) interleave(steps int) error {
 		left = false
 		var due []*pausedEpoch
 		for _, e := range epochs {
+			if e.err != nil {
+				return e.err
+			}
 			if e.next == nil {
 				continue
 			}
@@ -136,7 +140,7 @@ func (r *run) interleave(steps int) error {
 		}
 		lr := r.schedule.rate(r.progress.Step)
 		value, err := r.step(due, lr)
-		if errors.Is(err, ErrNotFinite) {
+		if errors.Is(err, ErrNotFinite) || math.IsNaN(value) || math.IsInf(value, 0) {
 			return &DivergedError{Step: r.progress.Step + 1, Stage: due[0].epoch.progress.Stage, Rate: lr}
 		}
 		if err != nil {
@@ -151,11 +155,6 @@ func (r *run) interleave(steps int) error {
 		r.Report(r.progress)
 		for _, e := range due {
 			e.resume()
-		}
-	}
-	for _, e := range epochs {
-		if e.err != nil {
-			return e.err
 		}
 	}
 	return nil

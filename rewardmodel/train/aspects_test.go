@@ -209,7 +209,12 @@ func TestAspectsFailTogether(t *testing.T) {
 		_, err := RunAspects(t.Context(), l, []*Data{first, second}, testConfig(DefaultBFGPU()))
 		require.ErrorContains(t, err, want)
 	}
-	_, err := RunAspects(t.Context(), newShared(2), []*Data{nil, nil}, testConfig(DefaultBFGPU()))
+	var diverged *DivergedError
+	_, err := RunAspects(t.Context(), &failing{shared: newShared(2), at: 3, value: math.NaN()}, []*Data{first, second}, testConfig(DefaultBFGPU()))
+	require.ErrorAs(t, err, &diverged)
+	require.Equal(t, 3, diverged.Step)
+	require.Positive(t, diverged.Rate)
+	_, err = RunAspects(t.Context(), newShared(2), []*Data{nil, nil}, testConfig(DefaultBFGPU()))
 	require.ErrorIs(t, err, ErrData)
 	_, err = RunAspects(t.Context(), newShared(2), []*Data{first, second}, testConfig(&SVDD{}))
 	require.ErrorContains(t, err, "trains a single aspect")
@@ -217,13 +222,14 @@ func TestAspectsFailTogether(t *testing.T) {
 
 type failing struct {
 	*shared
-	at  int
-	err error
+	at    int
+	value float64 // of the loss
+	err   error
 }
 
 func (l *failing) Step(batch []rewardmodel.Sequence, lr float64, loss Loss) (float64, error) {
 	if l.steps+1 == l.at {
-		return 0, l.err
+		return l.value, l.err
 	}
 	return l.shared.Step(batch, lr, loss)
 }

@@ -124,9 +124,14 @@ func TestRunResumes(t *testing.T) {
 		t.Errorf("state directory has %v, want state.json and one epoch", files)
 	}
 
-	cfg.Rate /= 2
-	if _, err := Run(t.Context(), newLinear(), data, cfg); err == nil {
-		t.Error("the state of a run with other settings was loaded")
+	for name, change := range map[string]func(*Config){
+		"rate": func(cfg *Config) { cfg.Rate /= 2 }, "hidden context": func(cfg *Config) { cfg.HideContext = 0.5 },
+	} {
+		other := cfg
+		change(&other)
+		if _, err := Run(t.Context(), newLinear(), data, other); err == nil {
+			t.Errorf("the state of a run with another %s was loaded", name)
+		}
 	}
 }
 

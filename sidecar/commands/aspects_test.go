@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"assay/rewardmodel"
+	"assay/rewardmodel/checkpoint"
 	"assay/sidecar/cli"
 	"assay/sidecar/processtest"
 )
@@ -146,6 +147,10 @@ func TestTrainAspectErrors(t *testing.T) {
 		"rude is given twice":                        {"--aspects", "rude,rude"},
 		"no bag has a label for an aspect":           {"--aspects", "style,length"},
 		"the probability of hiding the context is 2": {"--aspects", "rude,refusal", "--context", "--context-dropout", "2"},
+		"the aspect style cannot be trained":         {"--aspects", "rude,refusal,style"},
+		"--context-tokens is 1;":                     {"--aspects", "rude,refusal", "--context", "--context-tokens", "1"},
+		"--context-tokens is -1;":                    {"--aspects", "rude,refusal", "--context", "--context-tokens=-1"},
+		"--context-tokens is 10000;":                 {"--aspects", "rude,refusal", "--context", "--context-tokens", "10000"},
 		`aspect rude: bags that cannot be learned`:   nil,
 	} {
 		file := bags
@@ -157,4 +162,61 @@ func TestTrainAspectErrors(t *testing.T) {
 		require.NotEqual(t, cli.ExitDone, code, want)
 		require.Contains(t, stderr, want)
 	}
+}
+
+// An aspect with labels of one kind is kept as it is, and does not prevent that another is trained.
+func TestAspectWithLabelsOfOneKindIsKept(t *testing.T) {
+	two, next := filepath.Join(t.TempDir(), "two"), filepath.Join(t.TempDir(), "next")
+	bags := twoRuleBags(t, 16)
+	_, stderr, code := assay(t, "", append(processtest.TrainArgs(processtest.TinyModel(t, nil), bags, two, 1), "--aspects", "rude,refusal")...)
+	require.Equal(t, cli.ExitDone, code, stderr)
+	text, err := os.ReadFile(bags)
+	require.NoError(t, err)
+	one := filepath.Join(t.TempDir(), "one.jsonl")
+	text = []byte(strings.ReplaceAll(string(text), `"refusal":"compliant"`, `"style":"compliant"`))
+	require.NoError(t, os.WriteFile(one, text, 0o600))
+	_, stderr, code = assay(t, "", processtest.TrainArgs(two, one, next, 1)...)
+	require.Equal(t, cli.ExitDone, code, stderr)
+	require.Contains(t, stderr, "the aspect is not trained")
+	before, after := processtest.Manifest(t, two).Aspects, processtest.Manifest(t, next).Aspects
+	require.Equal(t, before[1], after[1])
+	require.NotEqual(t, before[0], after[0])
+
+	// Nor is one with too few labels of each kind, unless all have too few.
+	for each, kept := range map[string]bool{"4": true, "9": false} {
+		few := filepath.Join(t.TempDir(), "few.jsonl")
+		lines := strings.SplitAfter(string(text), "\n")
+		lines[3] = strings.Replace(lines[3], `"style"`, `"refusal"`, 1)
+		for i := range lines[:16] {
+			if i > 3 {
+				lines[i] = strings.Replace(lines[i], `"refusal"`, `"style"`, 1)
+			}
+		}
+		require.NoError(t, os.WriteFile(few, []byte(strings.Join(lines, "")), 0o600))
+		_, stderr, code = assay(t, "", append(processtest.TrainArgs(two, few, next, 1), "--min-each", each)...)
+		require.Equal(t, cli.ExitDone, code, stderr)
+		require.Equal(t, kept, strings.Contains(stderr, "too few labels"), stderr)
+		if after := processtest.Manifest(t, next).Aspects; kept {
+			require.Equal(t, before[1], after[1])
+		}
+	}
+}
+
+// An aspect without labels keeps the thresholds of the unnamed one that it starts from.
+func TestUntrainedAspectKeepsTheThresholdsOfItsStart(t *testing.T) {
+	model := processtest.TinyModel(t, func(_ *checkpoint.Config, man *checkpoint.Manifest) {
+		man.Threshold, man.Thresholds = 0.8, map[string]float64{"max": 0.8, "mean": 0.3}
+	})
+	out := filepath.Join(t.TempDir(), "two")
+	_, stderr, code := assay(t, "", append(processtest.TrainArgs(model, twoRuleBags(t, 8), out, 1), "--aspects", "first,refusal")...)
+	require.Equal(t, cli.ExitDone, code, stderr)
+	first := processtest.Manifest(t, out).Aspects[0]
+	require.Equal(t, "first", first.Name)
+	require.Equal(t, 0.8, first.Threshold)
+	require.Equal(t, map[string]float64{"max": 0.8, "mean": 0.3}, first.Thresholds)
+
+	require.NoError(t, checkpoint.UpdateManifest(out, func(man *checkpoint.Manifest) { man.Aspects[1].Weight = 0 }))
+	_, stderr, code = assay(t, "", append(processtest.TrainArgs(out, twoRuleBags(t, 8), filepath.Join(t.TempDir(), "one"), 1), "--aspects", "refusal")...)
+	require.Equal(t, cli.ExitUsage, code)
+	require.Contains(t, stderr, "weight 0 in --init")
 }

@@ -206,8 +206,8 @@ func (e *evaluation) report(threshold *float64, intervals eval.Bootstrap) (out e
 			return out, fmt.Errorf("aspect %s: %w", aspect.Name, err)
 		}
 	}
-	if len(e.verdicts) > 0 || len(out.Aspects) == 0 {
-		out.Report, err = eval.Evaluate(e.verdicts, 0.5, intervals)
+	if len(e.verdicts) > 0 || len(out.Aspects) == 0 { // no bag may have the labels of all aspects
+		out.Report, err = eval.Evaluate(e.verdicts, t, intervals)
 	}
 	return out, err
 }

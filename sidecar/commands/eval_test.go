@@ -89,3 +89,24 @@ func TestEvaluationOfAspects(t *testing.T) {
 	_, err = e.report(new(0.3), eval.Bootstrap{})
 	require.ErrorContains(t, err, "--threshold applies to a model with one aspect")
 }
+
+// The aspects are evaluated if no bag has the labels for a verdict on the whole response.
+func TestEvaluationWithoutVerdicts(t *testing.T) {
+	aspects := []rewardmodel.Aspect{{Name: "toxicity", Weight: 1}, {Name: "refusal", Weight: 1}}
+	e := evaluation{Evaluator: localmodel.Evaluator{
+		Aspects: aspects, Room: 100, Length: func(s string) (int, error) { return len(s), nil }, Scorer: instanceScorer(aspects),
+	}}
+	require.NoError(t, e.add(t.Context(), []bag.Bag{
+		{ID: "a", Response: "One.", Labels: map[string]bag.Label{"toxicity": bag.Compliant}},
+		{ID: "b", Response: "Two.", Labels: map[string]bag.Label{"style": bag.Violation}},
+	}))
+	report, err := e.report(nil, eval.Bootstrap{Resamples: 2})
+	require.NoError(t, err)
+	line, err := json.Marshal(report)
+	require.NoError(t, err)
+	var out map[string]map[string]map[string]any
+	require.NoError(t, json.Unmarshal(line, &out))
+	require.Len(t, out, 1, "no metrics of verdicts")
+	require.Contains(t, out["aspects"]["toxicity"], "avg_acc")
+	require.NotContains(t, out["aspects"], "refusal")
+}

@@ -35,6 +35,7 @@ type Train struct {
 	Dropout        float64  `default:"-1" help:"Dropout probability; -1: as in config.json."`
 	MaxLength      int      `default:"0" help:"Maximum tokens per instance, including special tokens; longer instances are split. 0: the limit of the model."`
 	Aspects        []string `help:"Aspects (rules) of the trained model, in the order of its logits; default: those of --init. One that --init does not have starts untrained; the first one starts from --init if that has a single unnamed aspect." placeholder:"NAME"`
+	MinEach        int      `default:"1" help:"Minimum bags per label of an aspect that is trained, of a model with several; one with fewer is kept as it is, unless all have fewer."`
 	Context        bool     `help:"Train a model that reads the prompt; always so if --init does."`
 	ContextTokens  int      `default:"0" help:"Maximum tokens that the model reads of the end of the prompt, including special tokens; 0: as --init, or 128."`
 	ContextDropout float64  `default:"0.3" help:"Probability in [0,1] that a response is trained on without its prompt in an epoch."`
@@ -105,7 +106,11 @@ func (c *Train) Train(ctx context.Context, log zerolog.Logger, report func(train
 	if err != nil {
 		return cli.Usage(fmt.Errorf("--aspects: %w", err))
 	}
-	options := localmodel.BagOptions{MaxLength: maxLength, ContextTokens: c.contextTokens(base)}
+	contextTokens, err := c.contextTokens(base)
+	if err != nil {
+		return cli.Usage(err)
+	}
+	options := localmodel.BagOptions{MaxLength: maxLength, ContextTokens: contextTokens, MinEach: c.MinEach}
 	for _, a := range aspects {
 		options.Aspects = append(options.Aspects, a.Name)
 	}
@@ -114,6 +119,9 @@ func (c *Train) Train(ctx context.Context, log zerolog.Logger, report func(train
 		return err
 	}
 	for a, d := range data {
+		if d == nil && !startsTrained(base, aspects[a]) {
+			return cli.Usage(fmt.Errorf("--bags: the aspect %s cannot be trained, and --init does not have it; label bags of both kinds for it, or omit it from --aspects", aspects[a].Name))
+		}
 		if d == nil {
 			continue
 		}
@@ -131,6 +139,13 @@ func (c *Train) Train(ctx context.Context, log zerolog.Logger, report func(train
 	if err != nil {
 		return err
 	}
+	identity := fmt.Sprintf("init=%s bags=%s dropout=%g decay=%g embeddings=%s aspects=%v context=%d", base.Dir, digest, c.Dropout, c.WeightDecay, c.Embeddings, options.Aspects, options.ContextTokens)
+	if c.MaxLength > 0 {
+		identity += fmt.Sprintf(" max-length=%d", maxLength)
+	}
+	if len(aspects) > 1 && c.MinEach > 1 {
+		identity += fmt.Sprintf(" min-each=%d", c.MinEach)
+	}
 	state := filepath.Clean(c.Out) + ".training"
 	var rescale func(aspect int, scale, shift float64) error
 	if c.Calibrate {
@@ -140,7 +155,7 @@ func (c *Train) Train(ctx context.Context, log zerolog.Logger, report func(train
 		Method: method,
 		Epochs: c.Epochs, Batch: c.Batch, Rate: c.LR, RateMin: c.LRMin, Seed: c.Seed,
 		Threshold: c.ThresholdOf(method), Fold: c.Fold, SigmaMicro: c.SigmaMicro, SigmaMacro: c.SigmaMacro,
-		State: state, Identity: fmt.Sprintf("init=%s bags=%s dropout=%g decay=%g embeddings=%s aspects=%v context=%d", base.Dir, digest, c.Dropout, c.WeightDecay, c.Embeddings, options.Aspects, options.ContextTokens),
+		State: state, Identity: identity,
 		HideContext: c.hideContext(options), Rescale: rescale, Report: report,
 	})
 	if err != nil {
@@ -151,7 +166,7 @@ func (c *Train) Train(ctx context.Context, log zerolog.Logger, report func(train
 			log.Warn().Str("aspect", aspects[a].Name).Err(result.Uncalibrated).Msg("calibration failed; the scores are not calibrated")
 		}
 	}
-	written, err := c.write(base, learner, results, digest, options)
+	written, err := c.write(base, learner, aspects, results, digest, options)
 	if err != nil {
 		return err
 	}
@@ -164,6 +179,10 @@ func (c *Train) Train(ctx context.Context, log zerolog.Logger, report func(train
 // aspects returns the aspects of the trained model, and the aspect of base that each starts from.
 func (c *Train) aspects(base *checkpoint.Checkpoint) ([]encoder.AspectInit, error) {
 	had := base.Manifest.AspectList()
+	weights := map[string]float64{}
+	for _, a := range had {
+		weights[a.Name] = a.Weight
+	}
 	var out []encoder.AspectInit
 	if len(c.Aspects) == 0 {
 		for _, a := range had {
@@ -174,14 +193,20 @@ func (c *Train) aspects(base *checkpoint.Checkpoint) ([]encoder.AspectInit, erro
 	if len(c.Aspects) > rewardmodel.MaxAspects {
 		return nil, fmt.Errorf("there are %d; a model has at most %d", len(c.Aspects), rewardmodel.MaxAspects)
 	}
+	counted := false
 	for i, name := range c.Aspects {
 		if err := rewardmodel.CheckAspect(name); err != nil {
 			return nil, err
 		}
+		weight, known := weights[name]
+		counted = counted || weight > 0 || !known
 		if slices.Contains(c.Aspects[:i], name) {
 			return nil, fmt.Errorf("%s is given twice", name)
 		}
 		out = append(out, encoder.AspectInit{Name: name})
+	}
+	if !counted {
+		return nil, errors.New("each of them has weight 0 in --init; give one of them a positive weight in its assay.json, or add another")
 	}
 	if base.HasClassifier() && len(had) == 1 && had[0].Name == rewardmodel.DefaultAspect && !slices.Contains(c.Aspects, rewardmodel.DefaultAspect) {
 		out[0].From = rewardmodel.DefaultAspect
@@ -189,12 +214,22 @@ func (c *Train) aspects(base *checkpoint.Checkpoint) ([]encoder.AspectInit, erro
 	return out, nil
 }
 
+// startsTrained reports whether base has what an aspect starts from.
+func startsTrained(base *checkpoint.Checkpoint, a encoder.AspectInit) bool {
+	from := cmp.Or(a.From, a.Name)
+	return base.HasClassifier() && slices.ContainsFunc(base.Manifest.AspectList(), func(had checkpoint.Aspect) bool { return had.Name == from })
+}
+
 // contextTokens is what the trained model reads of a prompt; 0: nothing.
-func (c *Train) contextTokens(base *checkpoint.Checkpoint) int {
-	if !c.Context && !base.Manifest.Context {
-		return 0
+func (c *Train) contextTokens(base *checkpoint.Checkpoint) (int, error) {
+	limit := base.Config.Positions()
+	switch {
+	case c.ContextTokens != 0 && (c.ContextTokens < 3 || c.ContextTokens > limit):
+		return 0, fmt.Errorf("--context-tokens is %d; the model takes 3 to %d, or give 0", c.ContextTokens, limit)
+	case !c.Context && !base.Manifest.Context:
+		return 0, nil
 	}
-	return cmp.Or(c.ContextTokens, base.MaxContext(), checkpoint.DefaultContextTokens)
+	return min(cmp.Or(c.ContextTokens, base.MaxContext(), checkpoint.DefaultContextTokens), limit), nil
 }
 
 func (c *Train) hideContext(o localmodel.BagOptions) float64 {

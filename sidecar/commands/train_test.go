@@ -46,9 +46,26 @@ func TestTrainWritesAModelThatScores(t *testing.T) {
 }
 
 func TestTrainResumesAfterItsLastCompleteEpoch(t *testing.T) {
-	model, bags := processtest.TinyModel(t, nil), processtest.BagFile(t, 20)
-	out := filepath.Join(t.TempDir(), "resumed")
-	args := processtest.TrainArgs(model, bags, out, 2)
+	for name, flags := range map[string][]string{
+		"one aspect":                  nil,
+		"two aspects and the prompt":  {"--aspects", "rude,refusal", "--context"},
+		"an aspect without any label": {"--aspects", "first,refusal", "--context"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bags := processtest.BagFile(t, 20)
+			if flags != nil {
+				bags = twoRuleBags(t, 20)
+			}
+			resumes(t, bags, flags...)
+		})
+	}
+}
+
+// resumes checks that a run that is canceled in its second epoch ends with the weights of an uninterrupted one.
+func resumes(t *testing.T, bags string, flags ...string) {
+	t.Helper()
+	model, out := processtest.TinyModel(t, nil), filepath.Join(t.TempDir(), "resumed")
+	args := append(processtest.TrainArgs(model, bags, out, 2), flags...)
 
 	var c program.Commands
 	parser, err := program.Assay().Parser(&c, nil, nil)
@@ -73,7 +90,7 @@ func TestTrainResumesAfterItsLastCompleteEpoch(t *testing.T) {
 	require.NoDirExists(t, out+".training")
 
 	unbroken := filepath.Join(t.TempDir(), "unbroken")
-	_, stderr, code = assay(t, "", processtest.TrainArgs(model, bags, unbroken, 2)...)
+	_, stderr, code = assay(t, "", append(processtest.TrainArgs(model, bags, unbroken, 2), flags...)...)
 	require.Equal(t, cli.ExitDone, code, stderr)
 	require.Equal(t, processtest.Weights(t, unbroken), processtest.Weights(t, out))
 }

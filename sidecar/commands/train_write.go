@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -18,7 +19,7 @@ import (
 
 // write writes the checkpoint directory. The version is the model's name and a digest of all inputs of the run, so that
 // no two models have the same version.
-func (c *Train) write(base *checkpoint.Checkpoint, learner *encoder.Learner, results []train.Result, digest string, options localmodel.BagOptions) (checkpoint.Manifest, error) {
+func (c *Train) write(base *checkpoint.Checkpoint, learner *encoder.Learner, aspects []encoder.AspectInit, results []train.Result, digest string, options localmodel.BagOptions) (checkpoint.Manifest, error) {
 	dtype := checkpoint.F32
 	if c.DType == "bf16" {
 		dtype = checkpoint.BF16
@@ -44,7 +45,7 @@ func (c *Train) write(base *checkpoint.Checkpoint, learner *encoder.Learner, res
 		Version: fmt.Sprintf("%s-%s-%s", name, created.Format("20060102"), hex.EncodeToString(id[:4])),
 		Created: created, Method: c.Method,
 		Segmenter: segmenter.Version, MaxLength: options.MaxLength, Base: baseName(base), Data: c.DataName,
-		Combination: base.Manifest.Combination, Aspects: writtenAspects(base, options.Aspects, results),
+		Combination: base.Manifest.Combination, Aspects: writtenAspects(base, aspects, results),
 		Context: options.ContextTokens > 0, ContextTokens: options.ContextTokens,
 	}
 	for _, result := range results {
@@ -62,19 +63,20 @@ func (c *Train) write(base *checkpoint.Checkpoint, learner *encoder.Learner, res
 	return man, nil
 }
 
-// writtenAspects returns the aspects of the trained model. One that was not trained keeps what it had in base.
-func writtenAspects(base *checkpoint.Checkpoint, names []string, results []train.Result) []checkpoint.Aspect {
+// writtenAspects returns the aspects of the trained model. One that was not trained keeps what the aspect of base had that
+// it started from.
+func writtenAspects(base *checkpoint.Checkpoint, aspects []encoder.AspectInit, results []train.Result) []checkpoint.Aspect {
 	had := map[string]checkpoint.Aspect{}
 	for _, a := range base.Manifest.AspectList() {
 		had[a.Name] = a
 	}
-	out := make([]checkpoint.Aspect, len(names))
-	for i, name := range names {
-		a, known := had[name]
+	out := make([]checkpoint.Aspect, len(aspects))
+	for i, init := range aspects {
+		a, known := had[cmp.Or(init.From, init.Name)]
 		if !known {
 			a = checkpoint.Aspect{Weight: 1, Threshold: checkpoint.DefaultThreshold}
 		}
-		a.Name = name
+		a.Name = init.Name
 		if result := results[i]; result.FittedOn != nil {
 			a.Threshold, a.Thresholds, a.Calibration = result.Thresholds[rewardmodel.AggregateMax], map[string]float64{}, nil
 			for aggregate, t := range result.Thresholds {

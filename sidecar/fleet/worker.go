@@ -47,6 +47,7 @@ func (w *worker) Train(ctx context.Context, init, bags, out string, report func(
 	args := []string{
 		"train", "--bags", bags, "--init", init, "--out", out, "--epochs", strconv.Itoa(epochs),
 		"--lr", fmt.Sprint(rate), "--data-name", "feedback", "--progress", "json",
+		"--min-each", strconv.Itoa(w.config.Policy.MinEach),
 	}
 	return w.run(ctx, append(args, w.computeArgs()...), func(line []byte) {
 		var p retrain.Progress

@@ -69,3 +69,21 @@ func TestEvaluatorJudgesByLabels(t *testing.T) {
 		require.Equal(t, c.labels, of(e.OfLabels(scored[0])), "%s: labels", name)
 	}
 }
+
+// Violations and thresholds of 0 and 1 are compared as any other.
+func TestEvaluatorAtTheEndsOfTheScale(t *testing.T) {
+	for _, threshold := range []float64{0, 1} {
+		at := map[rewardmodel.Aggregate]float64{rewardmodel.AggregateMax: threshold}
+		for _, violation := range []float64{0, 0.5, 1} {
+			e := localmodel.Evaluator{
+				Aspects: []rewardmodel.Aspect{{Name: "a", Weight: 1, Thresholds: at}, {Name: "b", Weight: 1, Thresholds: at}},
+				Room:    100, Length: func(s string) (int, error) { return len(s), nil },
+				Scorer: aspectScorer{"a": violation, "b": violation},
+			}
+			scored, err := e.Score(t.Context(), []bag.Bag{{Label: bag.Violation, Response: "One."}})
+			require.NoError(t, err)
+			scores, _ := e.OfVerdict(scored[0])
+			require.Equal(t, violation > threshold, scores.Violations[0] > 0.5, "%v at %v", violation, threshold)
+		}
+	}
+}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"hash"
 	"io"
@@ -28,6 +27,9 @@ type BagOptions struct {
 	Aspects       []string // of the model, in the order of its logits; nil: one without a name
 	MaxLength     int      // tokens of a sequence, special tokens included
 	ContextTokens int      // that the model reads of the prompt, special tokens included; 0: none
+	// MinEach is the number of bags with each label that one of several aspects needs to be trained, unless none has
+	// them: thresholds that are fitted to a few bags are worse than those that the aspect has.
+	MinEach int
 }
 
 // bagReader tokenizes bags into training data.
@@ -59,9 +61,9 @@ func newBagReader(tok *tokenizer.Tokenizer, o BagOptions) *bagReader {
 }
 
 // ReadBags reads and tokenizes bag files; digest identifies their content. data has the bags that are labelled for each
-// aspect, and nil for an aspect, of several, that they cannot train. Equal sequences of a bag in several aspects are the same slices. It skips
-// responses without an utterance, logs warnings about the bags, and returns an error that names --bags if they cannot
-// train a model.
+// aspect, and nil for one of several aspects that has too few labels to be trained. Equal sequences of a bag in several
+// aspects are the same slices. It skips responses without an utterance, logs warnings about the bags, and returns an error
+// that names --bags if they cannot train a model.
 func ReadBags(ctx context.Context, files []string, tok *tokenizer.Tokenizer, o BagOptions, log zerolog.Logger) (data []*train.Data, digest string, err error) {
 	r := newBagReader(tok, o)
 	for _, name := range files {
@@ -78,31 +80,38 @@ func ReadBags(ctx context.Context, files []string, tok *tokenizer.Tokenizer, o B
 	return r.data, hex.EncodeToString(r.sum.Sum(nil))[:16], nil
 }
 
-// report logs what is suspicious about the bags, and removes the aspects that they cannot train: of several, those
-// without labels, or with labels of one kind. A label of the whole response that it is compliant is one of every aspect, so
-// the latter are common. It returns an error if nothing remains.
+// report logs what is suspicious about the bags, and removes the aspects that nothing can be learned of.
 func (r *bagReader) report(log zerolog.Logger) error {
-	several, trained := len(r.Aspects) > 1, 0
-	var unlearnable error
+	learnable, enough := 0, false
+	for _, d := range r.data {
+		enough = enough || r.enough(d)
+	}
+	unlearnable := fmt.Errorf("no bag has a label for an aspect of the model (%s)", strings.Join(r.Aspects, ", "))
 	for a, name := range r.Aspects {
+		if len(r.Aspects) > 1 && len(r.data[a].Bags) == 0 {
+			r.data[a] = nil
+			log.Warn().Str("aspect", name).Msg("no bag has a label for the aspect; its scores are kept as they are")
+			continue
+		}
 		log := log
-		if several {
+		if len(r.Aspects) > 1 {
 			log = log.With().Str("aspect", name).Logger()
 		}
-		if several && len(r.data[a].Bags) == 0 {
-			r.data[a] = nil
-			log.Warn().Msg("no bag has a label for the aspect; its scores are kept as they are")
-			continue
-		}
 		findings := r.inspect[a].Findings()
-		if err := findings.Err(); err != nil && !several {
-			return err
-		} else if err != nil {
-			r.data[a], unlearnable = nil, errors.Join(unlearnable, fmt.Errorf("aspect %s: %w", name, err))
-			log.Warn().Err(err).Msg("the aspect cannot be trained; its scores are kept as they are")
+		if err := findings.Err(); err != nil {
+			if len(r.Aspects) == 1 {
+				return err
+			}
+			r.data[a], unlearnable = nil, fmt.Errorf("aspect %s: %w", name, err)
+			log.Warn().Err(err).Msg("the aspect is not trained; its scores are kept as they are")
 			continue
 		}
-		trained++
+		if enough && !r.enough(r.data[a]) {
+			r.data[a] = nil
+			log.Warn().Int("min_each", r.MinEach).Msg("the aspect has too few labels to be trained; its scores are kept as they are")
+			continue
+		}
+		learnable++
 		for _, f := range findings {
 			log.Warn().Strs("ids", f.IDs).Int("bags", f.Count).Msg(f.Message())
 		}
@@ -113,14 +122,16 @@ func (r *bagReader) report(log zerolog.Logger) error {
 	if r.unclear > 0 {
 		log.Warn().Int("bags", r.unclear).Msg(`violations that do not say of which aspect are ignored; give them "labels"`)
 	}
-	switch {
-	case trained > 0:
-		return nil
-	case unlearnable != nil:
+	if learnable == 0 {
 		return unlearnable
-	default:
-		return fmt.Errorf("no bag has a label for an aspect of the model (%s)", strings.Join(r.Aspects, ", "))
 	}
+	return nil
+}
+
+// enough reports whether an aspect with the given bags has enough labels.
+func (r *bagReader) enough(d *train.Data) bool {
+	violating, compliant, _, _ := d.Counts()
+	return min(violating, compliant) >= r.MinEach
 }
 
 // TokenizeBags tokenizes bags into training data for a model with one aspect whose sequences have at most maxLength
