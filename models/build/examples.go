@@ -201,7 +201,9 @@ func readWritten(dir string) ([]example, error) {
 
 // corpusLine is a line of models/build/corpus; see its README.
 type corpusLine struct {
-	V, H, Form, Spelling, Category, Setting string
+	V, H, Form, Spelling, Category string
+
+	Setting, Persona, Register, Style string
 
 	Prompt, Response string
 	Label            bag.Label

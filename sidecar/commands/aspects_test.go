@@ -110,22 +110,6 @@ func TestTrainAspects(t *testing.T) {
 	require.Len(t, violations, 3, "the prompt matters")
 }
 
-// An aspect whose labels are all the same cannot be learned, as where every response that was judged as a whole complies.
-// The others are trained.
-func TestTrainSkipsAspectOfOneLabel(t *testing.T) {
-	text, err := os.ReadFile(twoRuleBags(t, 40))
-	require.NoError(t, err)
-	lines := strings.ReplaceAll(string(text), `,"refusal":"violation"`, "")
-	bags, out := filepath.Join(t.TempDir(), "bags.jsonl"), filepath.Join(t.TempDir(), "two")
-	require.NoError(t, os.WriteFile(bags, []byte(lines+`{"id":"w","label":"compliant","response":"Gladly."}`+"\n"), 0o600))
-	_, stderr, code := assay(t, "", append(processtest.TrainArgs(processtest.TinyModel(t, nil), bags, out, 1), "--aspects", "rude,refusal")...)
-	require.Equal(t, cli.ExitDone, code, stderr)
-	require.Contains(t, stderr, `all 21 bags that hold an utterance have the label`)
-	man := processtest.Manifest(t, out)
-	require.NotEmpty(t, man.Aspects[0].Thresholds)
-	require.Empty(t, man.Aspects[1].Thresholds, "it is not trained")
-}
-
 // Bags whose verdict on the whole response is unknown, since they have labels of some aspects only, count for these aspects.
 func TestEvalOfSomeAspects(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "bags.jsonl")
