@@ -23,6 +23,7 @@ const (
 	toxiGen  = "toxigen"
 	pairs    = "pairs"     // of corpus
 	written  = "responses" // of corpus
+	harmless = "harmless"  // of corpus; never trained on
 )
 
 // readExamples reads the licensed sets and the corpus, divided into training, validation and test.
@@ -43,7 +44,7 @@ func readExamples(cfg config) (split, error) {
 		{readPostExamples(hatemoji, hate), at("hatemoji_build", "train.jsonl.gz"), at("hatemoji_build", "validation.jsonl.gz")},
 		{readStatementExamples, at("safenlp", "toxigen_human.jsonl.gz"), ""},
 		{readPairs, filepath.Join(cfg.corpus, pairs), ""},
-		{readWritten, filepath.Join(cfg.corpus, written), ""},
+		{readWritten(written), filepath.Join(cfg.corpus, written), ""},
 	} {
 		examples, err := set.read(set.train)
 		if err != nil {
@@ -57,6 +58,11 @@ func readExamples(cfg config) (split, error) {
 		}
 		s.add(examples, test)
 	}
+	unused, err := readWritten(harmless)(filepath.Join(cfg.corpus, harmless))
+	if err != nil {
+		return split{}, err
+	}
+	s.halve(unused)
 	s.dropNearDuplicates()
 	return s, nil
 }
@@ -186,17 +192,19 @@ func readPairs(dir string) ([]example, error) {
 	})
 }
 
-// readWritten reads the responses of the corpus. A batch is a group.
-func readWritten(dir string) ([]example, error) {
-	return readBatches(dir, func(batch, _ string, line corpusLine) []example {
-		labels := complies()
-		if aspect, known := categoryAspect[line.Category]; known && line.Label == bag.Violation {
-			labels = violates(aspect)
-		}
-		b := with(labels, line.Prompt, line.Response)
-		b.Witness = line.Witness
-		return []example{{written, batch, b, fields{Category: line.Category, Form: line.Form}}}
-	})
+// readWritten returns a reader of the responses of the corpus. A batch is a group.
+func readWritten(source string) func(dir string) ([]example, error) {
+	return func(dir string) ([]example, error) {
+		return readBatches(dir, func(batch, _ string, line corpusLine) []example {
+			labels := complies()
+			if aspect, known := categoryAspect[line.Category]; known && line.Label == bag.Violation {
+				labels = violates(aspect)
+			}
+			b := with(labels, line.Prompt, line.Response)
+			b.Witness = line.Witness
+			return []example{{source, batch, b, fields{Category: line.Category, Form: line.Form}}}
+		})
+	}
 }
 
 // corpusLine is a line of models/build/corpus; see its README.

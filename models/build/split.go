@@ -35,6 +35,17 @@ func (s *split) add(examples, test []example) {
 	}
 }
 
+// halve divides the examples of a source that is never trained on, one by one, between validation and test.
+func (s *split) halve(examples []example) {
+	for _, e := range examples {
+		part := s.validation
+		if twentieth(e.bag.Response)%2 == 0 {
+			part = s.test
+		}
+		part[e.source] = append(part[e.source], e)
+	}
+}
+
 // dropNearDuplicates leaves out examples for validation and test that share half of their 5-grams with one for training,
 // and repeated texts of training.
 func (s *split) dropNearDuplicates() {
