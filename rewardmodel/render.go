@@ -19,7 +19,7 @@ func (s *Scorer) render(item Item, b bag, work *job, c combiner, o Options) Resu
 	for a := range bags {
 		bags[a] = b.score(work, a, o)
 	}
-	decides := 0
+	var decides int
 	if r.Empty = bags[0].witness < 0; r.Empty {
 		decides, r.Reward = c.empty(o.Reward, s.config.EmptyReward)
 	} else {
