@@ -43,7 +43,7 @@ func (*aspectsCmd) Help() string {
 
 Sentences of SST-2. A bag violates the aspect "negative" if one of its sentences is negative, and independently the
 aspect "acting" if one speaks of the actors. Compared are two models of one aspect, one model trained on both, the same on
-bags that are labelled for one aspect each, and that one after further training on labels of "negative" alone.`
+bags that are labeled for one aspect each, and that one after further training on labels of "negative" alone.`
 }
 
 // The aspects of the bags.
@@ -100,7 +100,7 @@ func (c *aspectsCmd) Run(a *cli.App) error {
 const (
 	runAlone    = "a model for each aspect"
 	runBoth     = "both, on the same bags"
-	runDisjoint = "both, each labelled on half of the bags"
+	runDisjoint = "both, each labeled on half of the bags"
 	runFurther  = "the same, trained further on labels of the first"
 )
 

@@ -31,7 +31,7 @@ type candidatesCmd struct {
 	Init   string   `required:"" placeholder:"DIR" help:"Checkpoint directory that each training run initializes from."`
 	Ask    []string `default:"random,candidates" enum:"random,candidates,uncertain,diverse" help:"How to choose bags (${enum}); the others are compared with the first (${default})."`
 	Share  float64  `default:"0" name:"violations" help:"Downsample the violations of the pool to this share of it; 0: keep all."`
-	Start  int      `default:"100" help:"Random bags that are labelled initially (${default})."`
+	Start  int      `default:"100" help:"Random bags that are labeled initially (${default})."`
 	Step   int      `default:"50" help:"Bags that a round adds (${default})."`
 	Rounds int      `default:"4" help:"Rounds (${default})."`
 	Seeds  []uint64 `default:"0,1,2" help:"Seeds of the initial bags, the random ones and the training runs (${default})."`
@@ -134,7 +134,7 @@ type labelRow struct {
 	seed       uint64
 	ask        string
 	round      int // 0: the initial bags
-	labelled   int
+	labeled    int
 	violations int // of these
 	auroc      float64
 	avgAcc     float64
@@ -154,13 +154,13 @@ func (b *labelBench) seed(ctx context.Context, seed uint64) (rows []labelRow, er
 	for _, ask := range b.Ask {
 		first.ask = ask
 		rows = append(rows, first)
-		labelled, now := slices.Clone(order[:b.Start]), start
+		labeled, now := slices.Clone(order[:b.Start]), start
 		var before []feedback.Score
 		for round := 1; round <= b.Rounds; round++ {
-			labelled = append(labelled, b.next(ask, order, labelled, now, before)...)
+			labeled = append(labeled, b.next(ask, order, labeled, now, before)...)
 			row := labelRow{seed: seed, ask: ask, round: round}
 			before = now
-			if now, err = b.learn(ctx, &row, labelled, ask != "random" && round < b.Rounds); err != nil {
+			if now, err = b.learn(ctx, &row, labeled, ask != "random" && round < b.Rounds); err != nil {
 				return nil, err
 			}
 			rows = append(rows, row)
@@ -192,9 +192,9 @@ func (b *labelBench) order(seed uint64) []int {
 }
 
 // next chooses the bags to label, from the scores of the pool by the current model and the one before it.
-func (b *labelBench) next(ask string, order, labelled []int, now, before []feedback.Score) []int {
+func (b *labelBench) next(ask string, order, labeled []int, now, before []feedback.Score) []int {
 	known := make([]bool, len(b.pool))
-	for _, i := range labelled {
+	for _, i := range labeled {
 		known[i] = true
 	}
 	rest := slices.DeleteFunc(slices.Clone(order), func(i int) bool { return known[i] })
@@ -225,13 +225,13 @@ func (b *labelBench) next(ask string, order, labelled []int, now, before []feedb
 	return chosen
 }
 
-// learn trains on the labelled bags, fills in the row and, if scored, returns the scores of the pool.
-func (b *labelBench) learn(ctx context.Context, row *labelRow, labelled []int, scored bool) (scores []feedback.Score, err error) {
+// learn trains on the labeled bags, fills in the row and, if scored, returns the scores of the pool.
+func (b *labelBench) learn(ctx context.Context, row *labelRow, labeled []int, scored bool) (scores []feedback.Score, err error) {
 	data := &train.Data{}
-	for _, i := range labelled {
+	for _, i := range labeled {
 		data.Bags = append(data.Bags, b.data.Bags[i])
 	}
-	row.labelled = len(labelled)
+	row.labeled = len(labeled)
 	row.violations, _, _, _ = data.Counts()
 	method, err := train.NewMethod("bfgpu", train.Settings{})
 	if err != nil {
@@ -259,7 +259,7 @@ func (b *labelBench) learn(ctx context.Context, row *labelRow, labelled []int, s
 		return nil, err
 	}
 	row.auroc, row.avgAcc = metrics["bag_auroc"], metrics["avg_acc"]
-	b.log.Info().Uint64("seed", row.seed).Str("ask", row.ask).Int("labelled", row.labelled).Int("violations", row.violations).
+	b.log.Info().Uint64("seed", row.seed).Str("ask", row.ask).Int("labeled", row.labeled).Int("violations", row.violations).
 		Float64("bag_auroc", row.auroc).Float64("avg_acc", row.avgAcc).Msg("trained")
 	if !scored {
 		return nil, nil
@@ -277,7 +277,7 @@ func (b *labelBench) learn(ctx context.Context, row *labelRow, labelled []int, s
 // print writes one line per round and way to choose, with the differences from the first way, paired by seed.
 func (c *candidatesCmd) print(a *cli.App, rows []labelRow) error {
 	table := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(table, "labelled\tviolations\task\tAUROC of each seed\tmean\tdifference\tAvgAcc mean\tdifference\t")
+	fmt.Fprintln(table, "labeled\tviolations\task\tAUROC of each seed\tmean\tdifference\tAvgAcc mean\tdifference\t")
 	for round := 0; round <= c.Rounds; round++ {
 		asks := c.Ask
 		if round == 0 {
@@ -286,7 +286,7 @@ func (c *candidatesCmd) print(a *cli.App, rows []labelRow) error {
 		for _, ask := range asks {
 			auroc, avgAcc, one := metricsOf(rows, func(r labelRow) bool { return r.ask == ask && r.round == round })
 			compareAUROC, compareAcc, _ := metricsOf(rows, func(r labelRow) bool { return r.ask == c.Ask[0] && r.round == round })
-			fmt.Fprintf(table, "%d\t%d\t%s\t%s\t%.2f\t%s\t%.2f\t%s\t\n", one.labelled, one.violations, ask,
+			fmt.Fprintf(table, "%d\t%d\t%s\t%s\t%.2f\t%s\t%.2f\t%s\t\n", one.labeled, one.violations, ask,
 				percents(auroc), stats.Mean(auroc), difference(auroc, compareAUROC), stats.Mean(avgAcc), difference(avgAcc, compareAcc))
 		}
 	}

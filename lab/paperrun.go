@@ -180,8 +180,8 @@ func label(b train.Bag) bag.Label {
 }
 
 func count(d *train.Data) (violation, compliant, instances int) {
-	violation, compliant, unlabelled, normal := d.Counts()
-	return violation, compliant, unlabelled + normal
+	violation, compliant, unlabeled, normal := d.Counts()
+	return violation, compliant, unlabeled + normal
 }
 
 // cpuModel is the processor as the operating system calls it, else its architecture.

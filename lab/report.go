@@ -237,8 +237,8 @@ func (s *reportScorer) judge(set reportSet, scored []localmodel.ScoredBag) repor
 	for _, b := range scored {
 		if _, ok := s.evaluator.OfVerdict(b); !ok {
 			of = s.evaluator.OfLabels
-			scores, labelled := of(b)
-			out.Partial = out.Partial || labelled && scores.Label == bag.Compliant
+			scores, labeled := of(b)
+			out.Partial = out.Partial || labeled && scores.Label == bag.Compliant
 		}
 	}
 	for i, b := range scored {
@@ -254,14 +254,14 @@ func (s *reportScorer) judge(set reportSet, scored []localmodel.ScoredBag) repor
 		if len(s.evaluator.Aspects) == 1 {
 			break
 		}
-		labelled := report.Aspect{Name: aspect.Name, Threshold: aspect.Threshold(rewardmodel.AggregateMax)}
+		labeled := report.Aspect{Name: aspect.Name, Threshold: aspect.Threshold(rewardmodel.AggregateMax)}
 		for _, b := range scored {
 			if scores, ok := s.evaluator.OfAspect(b, aspect.Name); ok {
-				labelled.Bags = append(labelled.Bags, scores)
+				labeled.Bags = append(labeled.Bags, scores)
 			}
 		}
-		if len(labelled.Bags) > 0 {
-			out.Aspects = append(out.Aspects, labelled)
+		if len(labeled.Bags) > 0 {
+			out.Aspects = append(out.Aspects, labeled)
 		}
 	}
 	return out

@@ -80,7 +80,7 @@ func TestFullDisk(t *testing.T) {
 		require.Eventually(t, func() bool {
 			ctx, cancel := context.WithTimeout(t.Context(), jstest.Timeout)
 			defer cancel()
-			b := labelstest.Labelled("", bag.Violation)
+			b := labelstest.Labeled("", bag.Violation)
 			b.ID, b.Response = "d"+string(rune('a'+round))+time.Now().Format(time.RFC3339Nano), strings.Repeat("word ", 1000)
 			_, err := f.Append(ctx, labelstest.BatchOf(b), "")
 			if err == nil {

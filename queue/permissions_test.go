@@ -228,7 +228,7 @@ func registryWorks(t *testing.T, q *Queue) {
 func TestPermissionsOfAssayOnKubernetes(t *testing.T) {
 	t.Parallel()
 	r := restrict(t)
-	labelstest.Accepts(t, r.assay(t).Labels(), 1, 0, labelstest.Labelled("r1", bag.Violation))
+	labelstest.Accepts(t, r.assay(t).Labels(), 1, 0, labelstest.Labeled("r1", bag.Violation))
 	nc, refused := r.connect(t, "ASSAY_NKEY", "_INBOX")
 	require.NoError(t, nc.Publish("$JS.SNAPSHOT.RESTORE."+labels.StreamFeedback+".id", nil)) // of an operator who restores a backup
 	require.NoError(t, nc.Publish("$JS.API.STREAM.DELETE."+labels.StreamFeedback, nil))

@@ -22,7 +22,7 @@ func TestRepliesGoToInboxesOnly(t *testing.T) {
 	ctx := jstest.Context(t)
 	q := startQueue(t, testConfig(t), scorerFunc(good))
 	f := q.Labels()
-	labelstest.Accepts(t, f, 1, 0, labelstest.Labelled("r1", bag.Violation))
+	labelstest.Accepts(t, f, 1, 0, labelstest.Labeled("r1", bag.Violation))
 	nc, err := nats.Connect(q.URL())
 	require.NoError(t, err)
 	t.Cleanup(nc.Close)

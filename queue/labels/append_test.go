@@ -32,16 +32,16 @@ func TestFeedbackOfOneRater(t *testing.T) {
 	labelstest.Accepts(t, f, 50, 50, labelstest.Some(50, 100)...)
 
 	// Two labels of one id in one batch, in order; a correction and its reversal.
-	labelstest.Accepts(t, f, 2, 1, labelstest.Labelled("x", bag.Compliant), labelstest.Labelled("x", bag.Compliant), labelstest.Labelled("x", bag.Violation))
-	labelstest.Accepts(t, f, 1, 0, labelstest.Labelled("x", bag.Compliant))
-	labelstest.Accepts(t, f, 1, 0, labelstest.Labelled("x", bag.Violation))
-	labelstest.Accepts(t, f, 0, 1, labelstest.Labelled("x", bag.Violation))
+	labelstest.Accepts(t, f, 2, 1, labelstest.Labeled("x", bag.Compliant), labelstest.Labeled("x", bag.Compliant), labelstest.Labeled("x", bag.Violation))
+	labelstest.Accepts(t, f, 1, 0, labelstest.Labeled("x", bag.Compliant))
+	labelstest.Accepts(t, f, 1, 0, labelstest.Labeled("x", bag.Violation))
+	labelstest.Accepts(t, f, 0, 1, labelstest.Labeled("x", bag.Violation))
 	require.Equal(t, bag.Violation, labelstest.Records(t, f)["x/"].Record.Bag.Label)
 
 	// A later time corrects; an earlier one is a duplicate.
 	at := time.Date(2026, 3, 1, 12, 0, 0, 1, time.FixedZone("", 7200))
 	timed := func(label bag.Label, d time.Duration) bag.Bag {
-		b := labelstest.Labelled("timed", label)
+		b := labelstest.Labeled("timed", label)
 		at := at.Add(d)
 		b.Time = &at
 		return b
@@ -50,10 +50,10 @@ func TestFeedbackOfOneRater(t *testing.T) {
 	labelstest.Accepts(t, f, 0, 1, timed(bag.Violation, -time.Hour))
 	labelstest.Accepts(t, f, 1, 0, timed(bag.Compliant, time.Nanosecond))
 
-	other := labelstest.Labelled("x", bag.Violation)
+	other := labelstest.Labeled("x", bag.Violation)
 	other.Response = "Another text."
 	labelstest.Rejects(t, f, feedback.CodeConflict, "unique id", other)
-	large := labelstest.Labelled("large", bag.Violation)
+	large := labelstest.Labeled("large", bag.Violation)
 	large.Response = strings.Repeat("x", queue.DefaultMaxPayload)
 	labelstest.Rejects(t, f, feedback.CodeTooLarge, "maximum payload", large)
 
@@ -71,7 +71,7 @@ func TestFeedbackLimitsAspects(t *testing.T) {
 	t.Parallel()
 	f := queuetest.Open(t, queuetest.Config(t)).Labels()
 	named := func(aspect string) bag.Bag {
-		b := labelstest.Labelled("of "+aspect, "")
+		b := labelstest.Labeled("of "+aspect, "")
 		b.Labels = map[string]bag.Label{aspect: bag.Violation}
 		return b
 	}
@@ -148,7 +148,7 @@ func TestCorrectionsAtTwoReplicas(t *testing.T) {
 		for range 3 {
 			done.Go(func() {
 				for range 20 {
-					b := labelstest.Labelled(fmt.Sprint("c", rand.IntN(5)), bag.Violation)
+					b := labelstest.Labeled(fmt.Sprint("c", rand.IntN(5)), bag.Violation)
 					b.Rater = fmt.Sprint(rand.IntN(2))
 					if rand.IntN(2) == 0 {
 						b.Label = bag.Compliant
@@ -221,5 +221,5 @@ func TestOneLostAcknowledgementIsRecognized(t *testing.T) {
 	clear(seen)
 	labelstest.Accepts(t, f, 0, 100, labelstest.Some(0, 100)...)
 	clear(seen)
-	labelstest.Accepts(t, f, 1, 0, labelstest.Labelled("r1", bag.Violation))
+	labelstest.Accepts(t, f, 1, 0, labelstest.Labeled("r1", bag.Violation))
 }

@@ -53,7 +53,7 @@ func TestErase(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, found)
 
-	labelstest.Rejects(t, f, feedback.CodeErased, "erased", labelstest.Labelled("x", bag.Violation))
+	labelstest.Rejects(t, f, feedback.CodeErased, "erased", labelstest.Labeled("x", bag.Violation))
 	require.NoError(t, f.KeepScored(t.Context(), []labels.ScoredResponse{labelstest.Scored("x", secret)}), "skipped")
 	require.Equal(t, 1, jstest.Count(jstest.JetStream(t, q.Conn()), labels.StreamScored))
 
@@ -63,7 +63,7 @@ func TestErase(t *testing.T) {
 		require.NoError(t, err)
 		require.Zero(t, n)
 	}
-	labelstest.Rejects(t, f, feedback.CodeErased, "erased", labelstest.Labelled("unknown", bag.Violation))
+	labelstest.Rejects(t, f, feedback.CodeErased, "erased", labelstest.Labeled("unknown", bag.Violation))
 	queuetest.Close(t, q)
 	require.False(t, jstest.OnDisk(t, cfg.Server.DataDir, secret), "overwritten")
 }
@@ -83,7 +83,7 @@ func TestEraseWhileAnotherReplicaAppends(t *testing.T) {
 			for round := 0; ctx.Err() == nil; round++ {
 				label := []bag.Label{bag.Violation, bag.Compliant}[round%2]
 				for i := range ids {
-					b := labelstest.Labelled(fmt.Sprint("e", i), label)
+					b := labelstest.Labeled(fmt.Sprint("e", i), label)
 					b.Rater = fmt.Sprint(rater)
 					_, err := other.Append(t.Context(), labelstest.BatchOf(b), "")
 					require.NoError(t, err)

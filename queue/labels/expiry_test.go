@@ -29,14 +29,14 @@ func TestFeedbackExpires(t *testing.T) {
 	queuetest.Close(t, q)
 
 	q = queuetest.Open(t, cfg)
-	labelstest.Rejects(t, q.Labels(), feedback.CodeErased, "erased", labelstest.Labelled("r1", bag.Violation))
-	labelstest.Accepts(t, q.Labels(), 1, 0, labelstest.Labelled("r2", bag.Violation))
+	labelstest.Rejects(t, q.Labels(), feedback.CodeErased, "erased", labelstest.Labeled("r1", bag.Violation))
+	labelstest.Accepts(t, q.Labels(), 1, 0, labelstest.Labeled("r2", bag.Violation))
 
 	// An index that still has an expired record accepts a correction.
 	require.NoError(t, q.Labels().Stream().Purge(t.Context(), jetstream.WithPurgeSubject(labels.SubjectRecords+".>")))
-	labelstest.Accepts(t, q.Labels(), 1, 0, labelstest.Labelled("r2", bag.Compliant))
+	labelstest.Accepts(t, q.Labels(), 1, 0, labelstest.Labeled("r2", bag.Compliant))
 	require.Eventually(t, func() bool { return q.Labels().Index().Stats(feedback.Split{}, 0).Records == 0 }, jstest.Timeout, 20*time.Millisecond)
-	labelstest.Accepts(t, q.Labels(), 1, 0, labelstest.Labelled("r2", bag.Compliant))
+	labelstest.Accepts(t, q.Labels(), 1, 0, labelstest.Labeled("r2", bag.Compliant))
 }
 
 // The retention of texts follows the setting, even if it becomes shorter.

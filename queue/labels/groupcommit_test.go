@@ -100,7 +100,7 @@ func TestLabelThatDoesNotFitIntoABatch(t *testing.T) {
 func TestLabelsThatAreTooLargeHaveNoGroup(t *testing.T) {
 	t.Parallel()
 	f := queuetest.Open(t, queuetest.Config(t)).Labels()
-	b := labelstest.Labelled("", bag.Violation)
+	b := labelstest.Labeled("", bag.Violation)
 	b.Prompt, b.Response = "Why?", strings.Repeat("x", queue.DefaultMaxPayload)
 	for i := range 20 { // as many as may share a group
 		b.ID = fmt.Sprint("large", i)

@@ -26,7 +26,7 @@ func TestFeedbackSurvivesRestarts(t *testing.T) {
 	q := queuetest.Open(t, cfg)
 	other := queuetest.Replica(t, q, cfg).Labels() // is not restarted
 	labelstest.Accepts(t, q.Labels(), 300, 0, labelstest.Some(0, 300)...)
-	labelstest.Accepts(t, other, 1, 0, labelstest.Labelled("r1", bag.Violation))
+	labelstest.Accepts(t, other, 1, 0, labelstest.Labeled("r1", bag.Violation))
 	_, err := q.Labels().Erase(t.Context(), "r2")
 	require.NoError(t, err)
 	labelstest.CaughtUp(t, q.Labels())
@@ -40,8 +40,8 @@ func TestFeedbackSurvivesRestarts(t *testing.T) {
 	require.Equal(t, before, labelstest.Contents(q.Labels().Index()))
 	require.Equal(t, stored, labelstest.Records(t, q.Labels()))
 	labelstest.Accepts(t, q.Labels(), 10, 297, labelstest.Some(3, 307)...)
-	labelstest.Accepts(t, q.Labels(), 0, 1, labelstest.Labelled("r1", bag.Violation))
-	labelstest.Rejects(t, q.Labels(), feedback.CodeErased, "erased", labelstest.Labelled("r2", bag.Violation))
+	labelstest.Accepts(t, q.Labels(), 0, 1, labelstest.Labeled("r1", bag.Violation))
+	labelstest.Rejects(t, q.Labels(), feedback.CodeErased, "erased", labelstest.Labeled("r2", bag.Violation))
 
 	// The one that was not restarted.
 	require.Eventually(t, func() bool {
@@ -98,7 +98,7 @@ func TestFeedbackWhenFull(t *testing.T) {
 		_, err = f.Erase(t.Context(), fmt.Sprint("r", i))
 		require.NoError(t, err)
 	}
-	labelstest.Accepts(t, f, 1, 0, labelstest.Labelled("r2000", bag.Violation))
+	labelstest.Accepts(t, f, 1, 0, labelstest.Labeled("r2000", bag.Violation))
 	require.Len(t, labelstest.Records(t, f), stored-20+1)
 }
 
@@ -107,16 +107,16 @@ func TestAppendWithoutServer(t *testing.T) {
 	cfg := queuetest.Config(t)
 	q := queuetest.Open(t, cfg)
 	f := queuetest.Replica(t, q, cfg).Labels()
-	labelstest.Accepts(t, f, 1, 0, labelstest.Labelled("a", bag.Violation))
+	labelstest.Accepts(t, f, 1, 0, labelstest.Labeled("a", bag.Violation))
 	queuetest.Close(t, q)
 	ctx, cancel := context.WithTimeout(t.Context(), jstest.Timeout)
 	defer cancel()
-	_, err := f.Append(ctx, labelstest.BatchOf(labelstest.Labelled("b", bag.Violation)), "")
+	_, err := f.Append(ctx, labelstest.BatchOf(labelstest.Labeled("b", bag.Violation)), "")
 	require.ErrorIs(t, err, feedback.ErrUnavailable)
 	require.NotErrorIs(t, err, context.DeadlineExceeded)
 	ctx, cancel = context.WithCancel(t.Context())
 	cancel()
-	_, err = f.Append(ctx, labelstest.BatchOf(labelstest.Labelled("b", bag.Violation)), "")
+	_, err = f.Append(ctx, labelstest.BatchOf(labelstest.Labeled("b", bag.Violation)), "")
 	require.Error(t, err)
 }
 
@@ -128,9 +128,9 @@ func TestForeignMessagesAmongTheFeedback(t *testing.T) {
 		_, err := jstest.JetStream(t, q.Conn()).Publish(t.Context(), labels.SubjectFeedback+"."+subject, []byte("?"))
 		require.NoError(t, err)
 	}
-	labelstest.Accepts(t, f, 1, 0, labelstest.Labelled("b", bag.Violation))
+	labelstest.Accepts(t, f, 1, 0, labelstest.Labeled("b", bag.Violation))
 	require.Len(t, labelstest.Records(t, f), 1)
-	labelstest.Accepts(t, f, 1, 0, labelstest.Labelled("a", bag.Violation))
+	labelstest.Accepts(t, f, 1, 0, labelstest.Labeled("a", bag.Violation))
 	n, err := f.Erase(t.Context(), "a")
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
@@ -140,16 +140,16 @@ func TestForeignMessagesAmongTheFeedback(t *testing.T) {
 func TestOnAppend(t *testing.T) {
 	t.Parallel()
 	l := queuetest.Open(t, queuetest.Config(t)).Labels()
-	labelstest.Accepts(t, l, 1, 0, labelstest.Labelled("a", bag.Violation))
+	labelstest.Accepts(t, l, 1, 0, labelstest.Labeled("a", bag.Violation))
 	var got []string
 	l.OnAppend(func(accepted []feedback.Entry) {
 		for _, item := range accepted {
 			got = append(got, item.ID)
 		}
 	})
-	labelstest.Accepts(t, l, 2, 1, labelstest.Labelled("a", bag.Violation), labelstest.Labelled("b", bag.Compliant), labelstest.Labelled("c", bag.Violation))
+	labelstest.Accepts(t, l, 2, 1, labelstest.Labeled("a", bag.Violation), labelstest.Labeled("b", bag.Compliant), labelstest.Labeled("c", bag.Violation))
 	require.Equal(t, []string{"b", "c"}, got)
-	labelstest.Accepts(t, l, 0, 1, labelstest.Labelled("a", bag.Violation))
+	labelstest.Accepts(t, l, 0, 1, labelstest.Labeled("a", bag.Violation))
 	require.Len(t, got, 2, "it is not called without an accepted item")
 }
 

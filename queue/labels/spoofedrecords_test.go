@@ -56,7 +56,7 @@ func TestLabelsInPlaceOfUnrecognizedRecords(t *testing.T) {
 	ctx := jstest.Context(t)
 	q := queuetest.Open(t, queuetest.Config(t))
 	f := q.Labels()
-	labelstest.Accepts(t, f, 1, 0, labelstest.Labelled("copied", bag.Violation))
+	labelstest.Accepts(t, f, 1, 0, labelstest.Labeled("copied", bag.Violation))
 	record, err := jstest.LastOf(t, q.Conn(), labels.RecordSubject(feedback.HashOf("copied"), feedback.HashOf("")))
 	require.NoError(t, err)
 	require.NotEmpty(t, record.Header.Get(jetstream.SequenceHeader), "as a direct get returns it")

@@ -87,7 +87,7 @@ type Message struct {
 type Bag struct {
 	ID        string
 	Label     Label            // of the whole response; "" if only aspects have labels
-	Labels    map[string]Label // by aspect; those that it does not name are unlabelled
+	Labels    map[string]Label // by aspect; those that it does not name are unlabeled
 	Response  string           // segmented into instances by Segments
 	Instances []string         // instances as given, never segmented again
 	Messages  []Message        // a dialogue; the assistant's turns are segmented

@@ -163,9 +163,9 @@ func (cfg Config) labelRows(aspects []Aspect) ([]LabelRows, error) {
 	return rows, nil
 }
 
-// labelledAspects are the aspects that the labels name, in the order of their first
+// labeledAspects are the aspects that the labels name, in the order of their first
 // label; nil unless each label is one of a pair of several aspects.
-func (cfg Config) labelledAspects() []Aspect {
+func (cfg Config) labeledAspects() []Aspect {
 	if len(cfg.Labels) < 4 || len(cfg.Labels)%2 != 0 {
 		return nil
 	}
@@ -194,7 +194,7 @@ func (m *Manifest) nameAspects(cfg Config) {
 	if len(m.Aspects) > 0 {
 		return
 	}
-	if m.Aspects = cfg.labelledAspects(); len(m.Aspects) > 0 {
+	if m.Aspects = cfg.labeledAspects(); len(m.Aspects) > 0 {
 		first := &m.Aspects[0]
 		first.Threshold, first.Thresholds, first.Calibration = m.Threshold, maps.Clone(m.Thresholds), maps.Clone(m.Calibration)
 	}

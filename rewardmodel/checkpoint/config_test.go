@@ -171,9 +171,9 @@ func FuzzParseConfig(f *testing.F) {
 			return
 		}
 		// An accepted configuration can be written, and reads back the same.
-		out, _, err := cfg.forWriting(cfg.labelledAspects())
+		out, _, err := cfg.forWriting(cfg.labeledAspects())
 		if err != nil {
-			if cfg.NumLabels <= 2 || cfg.labelledAspects() != nil {
+			if cfg.NumLabels <= 2 || cfg.labeledAspects() != nil {
 				t.Fatal(err)
 			}
 			return

@@ -116,7 +116,7 @@ func TestRankSamplesSomeAtRandom(t *testing.T) {
 
 func TestRankOmitsKnownAndEqualResponses(t *testing.T) {
 	pool := []Scored{
-		scored("b", "the same", 0.3), scored("a", "the same", 0.3), scored("known", "labelled", 0.3),
+		scored("b", "the same", 0.3), scored("a", "the same", 0.3), scored("known", "labeled", 0.3),
 		{Bag: bag.Bag{ID: "m", Messages: []bag.Message{{Role: "user", Content: "hi"}, {Role: "assistant", Content: "the same"}}}, Score: Score{Violation: 0.3, Threshold: 0.3}},
 		{Bag: bag.Bag{ID: "i", Instances: []string{"the", "same"}}, Score: Score{Violation: 0.3, Threshold: 0.3}},
 		{Bag: bag.Bag{ID: "p", Prompt: "another", Response: "the same"}, Score: Score{Violation: 0.3, Threshold: 0.3}},

@@ -96,7 +96,7 @@ func aspectAUROC(t *testing.T, l Learner, aspect int, data *Data) float64 {
 	return auroc(data, scores)
 }
 
-// Aspects that are labelled on the same bags cost the steps of one, and learn what each learns alone.
+// Aspects that are labeled on the same bags cost the steps of one, and learn what each learns alone.
 func TestAspectsShareTheirSteps(t *testing.T) {
 	first, second := twoAspects(120, 4)
 	for _, name := range []string{"bfgpu", "mil-max", "nnpu", "robustpu"} {
@@ -126,7 +126,7 @@ func TestAspectsShareTheirSteps(t *testing.T) {
 	}
 }
 
-// Bags that are labelled for one aspect train that one, and the steps of a rare aspect are spread over the epoch.
+// Bags that are labeled for one aspect train that one, and the steps of a rare aspect are spread over the epoch.
 func TestAspectsOfDifferentBags(t *testing.T) {
 	first, second := twoAspects(160, 4)
 	first.Bags, second.Bags = first.Bags[:240], second.Bags[240:]

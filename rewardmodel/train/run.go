@@ -92,7 +92,7 @@ func Run(ctx context.Context, learner Learner, data *Data, cfg Config) (Result, 
 	return results[0], nil
 }
 
-// RunAspects is Run for a learner with several aspects, each with the bags that are labelled for it. They share the
+// RunAspects is Run for a learner with several aspects, each with the bags that are labeled for it. They share the
 // encoder: a sequence that steps of several aspects need at the same time is computed once. Bags of different aspects
 // that have the same text should have the same slices, by which equal sequences are recognized.
 //

@@ -17,7 +17,7 @@ import (
 
 // Feedback is the command "assay feedback": labels of responses.
 type Feedback struct {
-	Send       feedbackSendCmd       `cmd:"" help:"Send labelled responses (JSONL) to a running service."`
+	Send       feedbackSendCmd       `cmd:"" help:"Send labeled responses (JSONL) to a running service."`
 	Candidates feedbackCandidatesCmd `cmd:"" help:"List the scored responses that are most informative to label."`
 	Show       feedbackShowCmd       `cmd:"" help:"Show feedback statistics."`
 	Erase      feedbackEraseCmd      `cmd:"" help:"Erase the labels and the text of a response."`

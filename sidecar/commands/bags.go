@@ -18,7 +18,7 @@ import (
 	"assay/sidecar/cli"
 )
 
-// Bags makes bags of labelled sentences for training and evaluation.
+// Bags makes bags of labeled sentences for training and evaluation.
 type Bags struct {
 	Dataset   string `placeholder:"NAME" help:"Data set: sst2, sentiment140, imdb or amazon sample sentences (or whole reviews) into synthetic bags; imdb-sentences or amazon-sentences make each review a bag of its sentences."`
 	Data      string `default:"../shared/data" placeholder:"DIR" help:"Directory of the data sets, one subdirectory each (${default})."`

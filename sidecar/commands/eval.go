@@ -32,7 +32,7 @@ type Eval struct {
 func (*Eval) Help() string {
 	return `Example:
 
-    assay eval --bags labelled.jsonl --model models/default
+    assay eval --bags labeled.jsonl --model models/default
 
 Prints one JSON object of metrics in [0,1]; "intervals" has the confidence interval of each. Instance and
 witness metrics need bags with "witness" or "spans"; span metrics need "spans".`
@@ -138,7 +138,7 @@ func batches(bags iter.Seq2[bag.Bag, error], size int) iter.Seq2[[]bag.Bag, erro
 type evaluation struct {
 	localmodel.Evaluator
 	verdicts []eval.BagScores   // of whole responses
-	bags     [][]eval.BagScores // by aspect of several, of those that are labelled for it
+	bags     [][]eval.BagScores // by aspect of several, of those that are labeled for it
 }
 
 // add scores bags.

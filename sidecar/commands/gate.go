@@ -23,7 +23,7 @@ import (
 type Gate struct {
 	Current    string `required:"" placeholder:"DIR" help:"Checkpoint directory of the model that serves, or its name under models/."`
 	Candidate  string `required:"" placeholder:"DIR" help:"Checkpoint directory of the model to promote, or its name under models/."`
-	Holdout    string `required:"" placeholder:"FILE" help:"Bag file (JSONL) of labelled responses that the candidate was not trained on."`
+	Holdout    string `required:"" placeholder:"FILE" help:"Bag file (JSONL) of labeled responses that the candidate was not trained on."`
 	Regression string `placeholder:"FILE" help:"Bag file (JSONL) of the regression set; default: regression.jsonl in the candidate's directory, if it exists."`
 	Probe      string `placeholder:"FILE" help:"Responses (JSONL; labels are ignored) to compare rewards on; default: those of the hold-out."`
 	Out        string `placeholder:"FILE" help:"File to write the report to, in addition to standard output."`
@@ -217,7 +217,7 @@ func addMetrics(to map[string]float64, aspect string, holdout, regression *gate.
 func (c *Gate) read(a *cli.App, candidate string) (*gateSets, error) {
 	var sets gateSets
 	var err error
-	if sets.holdout, err = readLabelled(a, "--holdout", c.Holdout); err != nil {
+	if sets.holdout, err = readLabeled(a, "--holdout", c.Holdout); err != nil {
 		return nil, err
 	}
 	if c.Regression == "" {
@@ -226,7 +226,7 @@ func (c *Gate) read(a *cli.App, candidate string) (*gateSets, error) {
 		}
 	}
 	if c.Regression != "" {
-		if sets.regression, err = readLabelled(a, "--regression", c.Regression); err != nil {
+		if sets.regression, err = readLabeled(a, "--regression", c.Regression); err != nil {
 			return nil, err
 		}
 	}

@@ -59,7 +59,7 @@ func (s gateScorer) aspect(i int, current, candidate scoredSets, anchor, origina
 // compared returns the margins of the bags with a label of aspect i of the current model, and those of the anchor if it
 // has the aspect. n is the index of the set.
 func (s gateSet) compared(label func(feedback.Labels) bag.Label, i, n int, current, candidate scoredSets, anchor *scoredSets) (gate.Bags, *gate.Reference) {
-	violation, at := s.labelled(label)
+	violation, at := s.labeled(label)
 	out := gate.Bags{Violation: violation, Current: pick(current.margins[n].aspects[i], at),
 		Candidate: pick(candidate.margins[n].aspects[candidate.index(current, i)], at)}
 	if anchor == nil || anchor.index(current, i) < 0 {
@@ -71,7 +71,7 @@ func (s gateSet) compared(label func(feedback.Labels) bag.Label, i, n int, curre
 
 // whole is compared for the verdict on the whole response. An anchor with other aspects has another verdict.
 func (s gateSet) whole(label func(feedback.Labels) bag.Label, n int, current, candidate scoredSets, anchor *scoredSets) (gate.Bags, *gate.Reference) {
-	violation, at := s.labelled(label)
+	violation, at := s.labeled(label)
 	out := gate.Bags{Violation: violation, Current: pick(current.margins[n].whole, at), Candidate: pick(candidate.margins[n].whole, at)}
 	if anchor == nil || !slices.Equal(slices.Sorted(slices.Values(anchor.names())), slices.Sorted(slices.Values(current.names()))) {
 		return out, nil
@@ -79,8 +79,8 @@ func (s gateSet) whole(label func(feedback.Labels) bag.Label, n int, current, ca
 	return out, &gate.Reference{Model: gate.Model{Version: anchor.version}, Margins: pick(anchor.margins[0].whole, at)}
 }
 
-// labelled returns the labels of the bags that have one, and the indices of these bags.
-func (s gateSet) labelled(label func(feedback.Labels) bag.Label) (violation []bool, at []int) {
+// labeled returns the labels of the bags that have one, and the indices of these bags.
+func (s gateSet) labeled(label func(feedback.Labels) bag.Label) (violation []bool, at []int) {
 	for i, labels := range s.labels {
 		if l := label(labels); l != "" {
 			violation, at = append(violation, l == bag.Violation), append(at, i)

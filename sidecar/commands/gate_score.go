@@ -27,8 +27,8 @@ type gateSet struct {
 	labels []feedback.Labels // nil if the set has none
 }
 
-// readLabelled reads a bag file and skips empty responses.
-func readLabelled(a *cli.App, flag, name string) (gateSet, error) {
+// readLabeled reads a bag file and skips empty responses.
+func readLabeled(a *cli.App, flag, name string) (gateSet, error) {
 	var set gateSet
 	for b, err := range (&Eval{Bags: []string{name}}).read(a) {
 		if err != nil {
@@ -40,7 +40,7 @@ func readLabelled(a *cli.App, flag, name string) (gateSet, error) {
 		}
 	}
 	if len(set.items) == 0 {
-		return set, cli.Usage(fmt.Errorf("%s: %s has no bags with text; give a bag file with labelled responses", flag, name))
+		return set, cli.Usage(fmt.Errorf("%s: %s has no bags with text; give a bag file with labeled responses", flag, name))
 	}
 	return set, nil
 }

@@ -125,9 +125,9 @@ func (c *Train) Train(ctx context.Context, log zerolog.Logger, report func(train
 		if d == nil {
 			continue
 		}
-		violating, compliant, unlabelled, normal := d.Counts()
+		violating, compliant, unlabeled, normal := d.Counts()
 		log.Info().Str("aspect", aspects[a].Name).Int("violating_bags", violating).Int("compliant_bags", compliant).
-			Int("instances", unlabelled+normal).Str("init", base.Dir).Msg("training")
+			Int("instances", unlabeled+normal).Str("init", base.Dir).Msg("training")
 	}
 
 	runtime, err := c.Compute().Runtime()

@@ -88,7 +88,7 @@ func writtenAspects(base *checkpoint.Checkpoint, aspects []encoder.AspectInit, r
 	return out
 }
 
-// regressionFile has the labelled responses of the regression set. It is copied from a model to the models that are
+// regressionFile has the labeled responses of the regression set. It is copied from a model to the models that are
 // fine-tuned from it.
 const regressionFile = "regression.jsonl"
 

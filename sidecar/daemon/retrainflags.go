@@ -15,7 +15,7 @@ import (
 // RetrainFlags configure training on feedback. "assay serve" and "assay trainer" share them.
 type RetrainFlags struct {
 	TrainAuto            bool          `default:"${train_auto}" negatable:"" help:"Start training runs automatically; with --no-train-auto, only on request."`
-	TrainMinBags         int           `default:"${train_min_bags}" help:"New labelled responses that start a training run; 0: no such trigger."`
+	TrainMinBags         int           `default:"${train_min_bags}" help:"New labeled responses that start a training run; 0: no such trigger."`
 	TrainMinEach         int           `default:"${train_min_each}" help:"Minimum responses per label among the new ones, and in the training set; of a model with several aspects, in at least one of them."`
 	TrainCooldown        time.Duration `default:"${train_cooldown}" help:"Cooldown after a training run; doubled for each consecutive failure."`
 	TrainEvery           time.Duration `default:"${train_every}" help:"Interval of scheduled training runs, skipped without new labels; 0: no schedule."`
@@ -23,11 +23,11 @@ type RetrainFlags struct {
 	TrainDriftMin        int           `default:"${train_drift_min}" help:"Minimum scores for the drift trigger."`
 	TrainDisagreement    float64       `default:"${train_disagreement}" help:"Share of new labels that contradict the model's decision that starts a training run; 0: no such trigger."`
 	TrainDisagreementMin int           `default:"${train_disagreement_min}" help:"Minimum labels for the disagreement trigger."`
-	HoldoutShare         float64       `default:"${holdout_share}" help:"Share of the labelled responses in the hold-out, which evaluates candidates and is never trained on; responses to the same prompt stay together."`
+	HoldoutShare         float64       `default:"${holdout_share}" help:"Share of the labeled responses in the hold-out, which evaluates candidates and is never trained on; responses to the same prompt stay together."`
 	HoldoutMin           int           `default:"${holdout_min}" help:"Minimum held-out responses per label to train or promote; of a model with several aspects, in at least one of them. With fewer than ${default}, the gate can promote worse models."`
 
 	TrainFrom    string        `default:"${train_from}" enum:"base,current" help:"Model to fine-tune (${enum}): base, always --model; current, the model that serves."`
-	TrainMaxBags int           `default:"${train_max_bags}" help:"Maximum labelled responses per training run, newest first."`
+	TrainMaxBags int           `default:"${train_max_bags}" help:"Maximum labeled responses per training run, newest first."`
 	TrainEpochs  int           `default:"0" help:"Number of epochs; 0: 3, or 5 for up to 300 responses and a base model without a classification head."`
 	TrainLR      float64       `default:"0" name:"train-lr" help:"Peak learning rate; 0: 2e-5, or 5e-5 in the case of 5 epochs."`
 	TrainThreads int           `default:"0" help:"CPU threads of a training run; 0: half of the CPUs available to the process."`

@@ -14,7 +14,7 @@ type Config struct {
 	Policy retrain.Policy // when a training run starts
 
 	From         string        // model to fine-tune: FromBase or FromCurrent
-	MaxBags      int           // maximum labelled responses per training run, newest first
+	MaxBags      int           // maximum labeled responses per training run, newest first
 	Epochs       int           // 0: 3, or 5 for few bags and a base model
 	LearningRate float64       // peak; 0: 2e-5, or 5e-5 in the case of 5 epochs
 	Threads      int           // of the CPU; 0: half of the CPUs available to the process

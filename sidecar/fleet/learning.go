@@ -260,14 +260,14 @@ func (l *Learning) candidates(ctx context.Context, n int) ([]feedback.Candidate,
 		return nil, err
 	}
 	index := l.labels.Index()
-	labelled := map[feedback.Hash]bool{}
+	labeled := map[feedback.Hash]bool{}
 	_, aspects, _ := l.monitor.watched()
 	for b := range index.Bags(feedback.Split{}, aspects...) {
-		labelled[b.ID] = !b.Unlabeled // a label of a mistyped aspect is none
+		labeled[b.ID] = !b.Unlabeled // a label of a mistyped aspect is none
 	}
 	pool := make([]feedback.Scored, 0, len(kept))
 	for _, k := range kept {
-		if !labelled[feedback.HashOf(k.Item.ID)] {
+		if !labeled[feedback.HashOf(k.Item.ID)] {
 			pool = append(pool, feedback.Scored{Bag: localmodel.BagOf(k.Item), Score: feedback.Score{Model: k.Model, Violation: k.Violation, Threshold: k.Threshold, Aspects: k.Aspects}})
 		}
 	}

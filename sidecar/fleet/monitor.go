@@ -27,7 +27,7 @@ type monitor struct {
 
 	references references
 	scorer     rescorer
-	labels     chan labelled // to compare with the decisions of the model
+	labels     chan labeled // to compare with the decisions of the model
 
 	mu      sync.Mutex
 	version string   // that it monitors
@@ -50,13 +50,13 @@ type references interface {
 	SetReference(ctx context.Context, version string, scores []float64) error
 }
 
-// rescorer scores labelled responses again.
+// rescorer scores labeled responses again.
 type rescorer interface {
 	Score(ctx context.Context, request rewardmodel.Request) (rewardmodel.ScoreResponse, error)
 }
 
-// labelled is a response with its labels.
-type labelled struct {
+// labeled is a response with its labels.
+type labeled struct {
 	id     feedback.Hash
 	item   rewardmodel.Item
 	labels feedback.Labels
@@ -71,7 +71,7 @@ const shareInterval = 10 * time.Second
 func newMonitor(r references, s rescorer, reg prometheus.Registerer, log zerolog.Logger) *monitor {
 	return &monitor{
 		series: map[string]*series{}, whole: retrain.NewTally(""), references: r, scorer: s,
-		labels: make(chan labelled, maxLabels), log: log,
+		labels: make(chan labeled, maxLabels), log: log,
 		counted: promauto.With(reg).NewCounterVec(prometheus.CounterOpts{Name: "assay_feedback_labels_total",
 			Help: "Labels that this process accepted, by aspect and label. The aspect is empty for labels of the whole response, and (other) for aspects that the current model does not have."},
 			[]string{"aspect", "label"}),
@@ -158,7 +158,7 @@ func (m *monitor) addLabels(items []feedback.Entry) {
 			continue
 		}
 		select {
-		case m.labels <- labelled{feedback.HashOf(it.ID), localmodel.ItemOf(it.Bag), feedback.LabelsOf(it.Bag)}:
+		case m.labels <- labeled{feedback.HashOf(it.ID), localmodel.ItemOf(it.Bag), feedback.LabelsOf(it.Bag)}:
 		default:
 			full = true
 		}
@@ -189,14 +189,14 @@ func (m *monitor) run(ctx context.Context) {
 const maxCompared = 16
 
 // compare skips labels whose text makes the scorer panic.
-func (m *monitor) compare(ctx context.Context, first labelled) (err error) {
+func (m *monitor) compare(ctx context.Context, first labeled) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
 			m.log.Error().Str("panic", fmt.Sprint(value)).Bytes("stack", debug.Stack()).Msg("comparing labels with the model's decisions panicked")
 			err = fmt.Errorf("panic: %v", value)
 		}
 	}()
-	batch := []labelled{first}
+	batch := []labeled{first}
 	for len(batch) < maxCompared && len(m.labels) > 0 {
 		batch = append(batch, <-m.labels)
 	}

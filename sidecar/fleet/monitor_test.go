@@ -18,7 +18,7 @@ import (
 // A panic while a feedback text is scored does not end the process.
 func TestMonitorSurvivesAPanic(t *testing.T) {
 	m := newMonitor(nil, panickyScorer{}, prometheus.NewRegistry(), zerolog.Nop())
-	require.ErrorContains(t, m.compare(t.Context(), labelled{}), "panic: boom")
+	require.ErrorContains(t, m.compare(t.Context(), labeled{}), "panic: boom")
 }
 
 type panickyScorer struct{}

@@ -100,7 +100,7 @@ func (e Evaluator) OfLabels(b ScoredBag) (eval.BagScores, bool) {
 		return e.OfAspect(b, e.Aspects[0].Name)
 	}
 	label := bag.Compliant
-	labelled := e.counted(func(a rewardmodel.Aspect) bool {
+	labeled := e.counted(func(a rewardmodel.Aspect) bool {
 		of := b.LabelFor(a.Name, len(e.Aspects))
 		if of == bag.Violation {
 			label = of
@@ -110,7 +110,7 @@ func (e Evaluator) OfLabels(b ScoredBag) (eval.BagScores, bool) {
 	if b.Label == bag.Violation && label == bag.Compliant { // it does not say of which aspect
 		return e.OfVerdict(b)
 	}
-	return b.scores(label, worst(labelled)), len(labelled) > 0
+	return b.scores(label, worst(labeled)), len(labeled) > 0
 }
 
 // Threshold is the decision threshold of the scores of whole responses.

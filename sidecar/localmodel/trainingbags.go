@@ -60,7 +60,7 @@ func newBagReader(tok *tokenizer.Tokenizer, o BagOptions) *bagReader {
 	return r
 }
 
-// ReadBags reads and tokenizes bag files; digest identifies their content. data has the bags that are labelled for each
+// ReadBags reads and tokenizes bag files; digest identifies their content. data has the bags that are labeled for each
 // aspect, and nil for one of several aspects that has too few labels to be trained. Equal sequences of a bag in several
 // aspects are the same slices. It skips responses without an utterance, logs warnings about the bags, and returns an error
 // that names --bags if they cannot train a model.

@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Labelled returns a labelled response.
-func Labelled(id string, label bag.Label) bag.Bag {
+// Labeled returns a labeled response.
+func Labeled(id string, label bag.Label) bag.Bag {
 	return bag.Bag{ID: id, Label: label, Response: "The text of " + id + "."}
 }
 
@@ -29,7 +29,7 @@ func Some(first, n int) []bag.Bag {
 		if (first+i)%3 == 0 {
 			label = bag.Violation
 		}
-		bags[i] = Labelled(fmt.Sprint("r", first+i), label)
+		bags[i] = Labeled(fmt.Sprint("r", first+i), label)
 	}
 	return bags
 }
