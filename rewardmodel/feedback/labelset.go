@@ -62,7 +62,7 @@ func (n *aspectNames) admit(l Labels) error {
 	return nil
 }
 
-// add numbers a name. It reports false if there is no number left, which takes several
+// add numbers a name. It reports false if all numbers are taken, which requires several
 // processes that admit different names at the same moment.
 func (n *aspectNames) add(name string) (number int, ok bool) {
 	number, ok = n.number[name]
@@ -83,8 +83,8 @@ func (n *aspectNames) put(l Labels) labelSet {
 	return s
 }
 
-// set returns the set of labels, without the aspects that have no number; all reports
-// that there are none of these.
+// set returns the set of labels, without the aspects that are not numbered; all reports
+// whether every aspect is.
 func (n *aspectNames) set(l Labels) (s labelSet, all bool) {
 	s.put(wholeBit, l.Whole)
 	all = true
