@@ -76,8 +76,10 @@ func (it Item) context(message *int, limit int) string {
 		if len(turns) == 0 {
 			turn = strings.TrimRightFunc(turn, unicode.IsSpace)
 		}
-		turns = append(turns, turn[max(0, len(turn)-limit-1):]) // one more byte shows that there is more
 		size += len(turn) + 1
+		if len(turns) > 0 || turn != "" {
+			turns = append(turns, turn[max(0, len(turn)-limit-1):]) // one more byte shows that there is more
+		}
 	}
 	if message != nil {
 		for i := *message - 1; i >= 0 && size <= limit; i-- {

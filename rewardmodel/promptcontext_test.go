@@ -64,6 +64,8 @@ func TestTurnsAreTheContext(t *testing.T) {
 	require.Equal(t, "äöü", Item{Prompt: "ääääöü"}.context(nil, 7), "whole code points")
 	require.Equal(t, 5, len(Item{Prompt: strings.Repeat("\x80", 100)}.context(nil, 8)), "not UTF-8")
 	require.Equal(t, "And?", Item{Prompt: "And?" + strings.Repeat(" ", 100)}.context(nil, 7))
+	blank := []Message{{"user", " \n"}}
+	require.Equal(t, "Why not now?", Item{Prompt: "Goodness. Why not now?", Messages: blank}.context(new(1), 16), "whole words before blank turns")
 
 	var batches [][]Sequence
 	s := newScorer(t, ScorerConfig{ContextTokens: 32}, contextModel(&batches))
