@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"compress/gzip"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -279,5 +278,5 @@ func readLines(path string, each func(line []byte) error) error {
 			return fmt.Errorf("%s: line %d: %w", path, n, err)
 		}
 	}
-	return errors.Join(lines.Err())
+	return lines.Err()
 }
