@@ -68,9 +68,6 @@ func mixExamples(examples []example, seed uint64) ([]example, error) {
 	for range longBags {
 		m.add("long", complies(), m.compose.layout(m.neighbors(10+m.rng.IntN(longestBag-9))))
 	}
-	for i := range m.bags {
-		m.narrow(&m.bags[i].bag)
-	}
 	rng.Shuffle(len(m.bags), func(i, j int) { m.bags[i], m.bags[j] = m.bags[j], m.bags[i] })
 	return m.bags, nil
 }
@@ -157,16 +154,6 @@ func (m *mixture) neighbors(n int) []string {
 		parts[i] = pick(m.rng, m.harmless)
 	}
 	return parts
-}
-
-// narrow limits what a harmless text complies with to two aspects at random. Every aspect that a bag is labeled for costs a
-// pass of training, and for each there are enough of them.
-func (m *mixture) narrow(b *bag.Bag) {
-	if b.Label == bag.Compliant {
-		first := m.rng.IntN(len(aspects))
-		second := (first + 1 + m.rng.IntN(len(aspects)-1)) % len(aspects)
-		b.Label, b.Labels = "", complies(aspects[first], aspects[second]).Labels
-	}
 }
 
 func pick[T any](rng *rand.Rand, from []T) T { return from[rng.IntN(len(from))] }

@@ -28,7 +28,6 @@ type run struct {
 type aspectRun struct {
 	aspect int
 	epoch  *Epoch
-	steps  int // of an epoch
 }
 
 func newRun(ctx context.Context, learner Learner, cfg Config) *run {
@@ -42,15 +41,15 @@ func newRun(ctx context.Context, learner Learner, cfg Config) *run {
 func (r *run) add(aspect int, data *Data) {
 	e := newEpoch(data, r.Batch)
 	e.ctx, e.learner = r.ctx, aspectLearner{r.learner, aspect}
-	r.aspects = append(r.aspects, aspectRun{aspect, e, r.Method.Steps(e)})
+	r.aspects = append(r.aspects, aspectRun{aspect, e})
 }
 
 // epochs trains, resuming after the epochs of an earlier run, and returns the number of those.
 func (r *run) epochs() (resumed int, err error) {
-	perEpoch := 0
-	for _, a := range r.aspects {
-		perEpoch = max(perEpoch, a.steps)
+	if len(r.aspects) > 1 {
+		unite(r.aspects, r.Batch)
 	}
+	perEpoch := r.Method.Steps(r.aspects[0].epoch)
 	r.progress.Steps = r.Epochs * perEpoch
 	r.schedule = schedule{peak: r.Rate, floor: r.RateMin, total: r.progress.Steps}
 	if len(r.kept) > 0 { // before the state of an earlier run is loaded
@@ -77,7 +76,7 @@ func (r *run) epochs() (resumed int, err error) {
 			a.epoch.RNG = rand.New(rand.NewPCG(r.Seed, uint64(n)))
 			a.epoch.hide(r.HideContext, rand.New(rand.NewPCG(r.Seed, ^uint64(n))))
 		}
-		if err := r.train(perEpoch); err != nil {
+		if err := r.train(); err != nil {
 			return 0, fmt.Errorf("train: epoch %d: %w", n+1, err)
 		}
 		if err := state.save(r.learner, r.Method, n+1); err != nil {
@@ -98,42 +97,36 @@ func begin(m Stateful, e *Epoch, seed uint64) error {
 }
 
 // train trains for one epoch. A single aspect takes its steps itself.
-func (r *run) train(steps int) error {
+func (r *run) train() error {
 	if len(r.aspects) == 1 && len(r.kept) == 0 {
 		e := r.aspects[0].epoch
 		e.schedule, e.progress, e.report = r.schedule, &r.progress, r.Report
 		return r.Method.Epoch(e)
 	}
-	return r.interleave(steps)
+	return r.interleave()
 }
 
-// interleave runs the epochs of all aspects side by side. Each is a coroutine that stops at its steps; those that are
-// due at the same time become one step of the optimizer. The steps of an aspect with few labels are spread over the
-// whole epoch.
-func (r *run) interleave(steps int) error {
+// interleave runs the epochs of all aspects side by side. Each is a coroutine that stops at its steps; the n-th steps of
+// all, which are on the same mini-batch of the union, become one step of the optimizer.
+func (r *run) interleave() error {
 	epochs := make([]*pausedEpoch, len(r.aspects))
 	for i, a := range r.aspects {
 		epochs[i] = r.pause(a)
 		defer epochs[i].stop()
 	}
 	sum, count := 0.0, 0
-	for k, left := 0, true; left; k++ {
-		left = false
+	for {
 		var due []*pausedEpoch
 		for _, e := range epochs {
 			if e.err != nil {
 				return e.err
 			}
-			if e.next == nil {
-				continue
-			}
-			left = true
-			if k >= e.taken*steps/max(e.steps, 1) {
+			if e.next != nil {
 				due = append(due, e)
 			}
 		}
 		if len(due) == 0 {
-			continue
+			return nil
 		}
 		if err := r.ctx.Err(); err != nil {
 			return err
@@ -157,17 +150,15 @@ func (r *run) interleave(steps int) error {
 			e.resume()
 		}
 	}
-	return nil
 }
 
 // pausedEpoch is the epoch of an aspect that waits for its next step to be taken.
 type pausedEpoch struct {
 	aspectRun
-	next  *pendingStep // nil: the epoch has ended
-	taken int
-	err   error // with which it ended
-	pull  func() (*pendingStep, bool)
-	stop  func()
+	next *pendingStep // nil: the epoch has ended
+	err  error        // with which it ended
+	pull func() (*pendingStep, bool)
+	stop func()
 }
 
 // pendingStep is a step of the optimizer for one aspect.
@@ -193,10 +184,7 @@ func (r *run) pause(a aspectRun) *pausedEpoch {
 }
 
 // resume continues the epoch up to its next step.
-func (e *pausedEpoch) resume() {
-	e.taken++
-	e.next, _ = e.pull()
-}
+func (e *pausedEpoch) resume() { e.next, _ = e.pull() }
 
 // pausedLearner is an aspect whose steps are taken elsewhere.
 type pausedLearner struct {

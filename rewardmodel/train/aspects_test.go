@@ -272,3 +272,34 @@ func TestContextIsHiddenAtRandom(t *testing.T) {
 		}
 	}
 }
+
+// A bag is computed once in each epoch, whichever aspects it is labeled for.
+func TestUnionOfAspectsIsComputedOnce(t *testing.T) {
+	all, other := twoAspects(60, 3)
+	first, second := &Data{Bags: all.Bags[:80]}, &Data{Bags: other.Bags[40:]}
+	for _, name := range []string{"mil-max", "nnpu"} {
+		m, err := NewMethod(name, Settings{})
+		require.NoError(t, err)
+		l, cfg := newShared(2), testConfig(m)
+		cfg.Epochs = 1
+		_, err = RunAspects(t.Context(), l, []*Data{first, second}, cfg)
+		require.NoError(t, err)
+		seen := map[sameSequence]int{}
+		for _, batch := range l.batches {
+			for _, s := range batch {
+				seen[identity(s)]++
+			}
+		}
+		require.Len(t, seen, all.instances(), name)
+		for _, n := range seen {
+			require.Equal(t, 1, n, name)
+		}
+	}
+}
+
+func (d *Data) instances() (n int) {
+	for _, b := range d.Bags {
+		n += len(b.Instances)
+	}
+	return n
+}

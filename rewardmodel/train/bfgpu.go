@@ -50,6 +50,10 @@ type BFGPU struct {
 	SigmaMicro float64
 	// LambdaPU and LambdaPseudo scale the losses of the two stages; 0 means the paper's 1/pi_micro and 1.
 	LambdaPU, LambdaPseudo float64
+	// LambdaBag scales the loss of mil-max, the cross-entropy of the label of a bag and the margin of its witness, which it
+	// adds to the first stage; 0 adds none, as in the paper. The weights p(x) favor what already looks anomalous, so that
+	// the first stage hardly learns from a violation that the network overlooks; this does.
+	LambdaBag float64
 }
 
 // DefaultBFGPU is the variant with the best results (docs/paper): the weights of the authors' public code, the symmetric loss and the
@@ -80,8 +84,8 @@ func (m BFGPU) Validate() error {
 		return errors.New("train: neither the PU loss nor pseudo labels are on; enable at least one")
 	case !(m.SigmaMicro >= 0):
 		return fmt.Errorf("train: sigma_micro is %v; use 0 (estimate) or a positive number", m.SigmaMicro)
-	case !(m.LambdaPU >= 0) || !(m.LambdaPseudo >= 0):
-		return fmt.Errorf("train: lambdas are %v and %v; use 0 (the paper's) or a positive number", m.LambdaPU, m.LambdaPseudo)
+	case !(m.LambdaPU >= 0) || !(m.LambdaPseudo >= 0) || !(m.LambdaBag >= 0):
+		return fmt.Errorf("train: lambdas are %v, %v and %v; use 0 (the paper's) or a positive number", m.LambdaPU, m.LambdaPseudo, m.LambdaBag)
 	}
 	return nil
 }
@@ -104,7 +108,11 @@ func (m BFGPU) Epoch(e *Epoch) error {
 	if m.PULoss {
 		e.stage("bfgpu")
 		for _, batch := range m.batches(e, e.RNG) {
-			if err := e.step(e.instancesOf(batch), record(scores, batch, m.loss(e, batch))); err != nil {
+			loss := m.loss(e, batch)
+			if m.LambdaBag > 0 {
+				loss = plus(loss, m.LambdaBag, Pooling{Top: 1}.lossOf(e, batch))
+			}
+			if err := e.step(e.instancesOf(batch), record(scores, batch, loss)); err != nil {
 				return err
 			}
 		}
@@ -120,9 +128,9 @@ func (m BFGPU) Epoch(e *Epoch) error {
 	return pseudoStage(e, scores, m.Loss, m.LambdaPseudo)
 }
 
-// batches splits the instances into mini-batches in random order, with whole bags in one mini-batch if the weights need that.
+// batches splits the instances into mini-batches in random order, with whole bags in one mini-batch if the loss needs that.
 func (m BFGPU) batches(e *Epoch, rng *rand.Rand) [][]ref {
-	if m.Weights == WeightsPaper {
+	if m.Weights == WeightsPaper || m.LambdaBag > 0 {
 		var batches [][]ref
 		for _, bags := range e.bagBatches(rng) {
 			batch, _ := e.members(bags)

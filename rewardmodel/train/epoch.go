@@ -17,6 +17,7 @@ type Epoch struct {
 
 	violating, compliant []int  // indices of Data.Bags
 	hidden               []bool // bags whose context this epoch does not show; nil: none
+	union                *union // of this aspect with others; nil: it is the only one
 
 	schedule schedule
 	progress *Progress
@@ -135,14 +136,26 @@ func (e *Epoch) hide(probability float64, rng *rand.Rand) {
 		return
 	}
 	e.hidden = make([]bool, len(e.Data.Bags))
+	if e.union != nil {
+		e.union.epoch.hide(probability, rng)
+		for i, own := range e.union.own {
+			for _, bag := range own {
+				e.hidden[bag] = e.union.epoch.hidden[i]
+			}
+		}
+		return
+	}
 	for i := range e.hidden {
 		e.hidden[i] = rng.Float64() < probability
 	}
 }
 
 // bagBatches splits the bags, in random order, into mini-batches of whole bags with at least e.Batch instances, except
-// for the last one.
+// for the last one. With a union they are its mini-batches without the bags of others, and may be empty.
 func (e *Epoch) bagBatches(rng *rand.Rand) [][]int {
+	if e.union != nil {
+		return e.union.bagBatches(rng)
+	}
 	var batches [][]int
 	var batch []int
 	instances := 0
@@ -170,8 +183,12 @@ func (e *Epoch) members(bags []int) (batch []ref, starts []int) {
 	return batch, starts
 }
 
-// instanceBatches splits all instances into mini-batches of e.Batch in random order.
+// instanceBatches splits all instances into mini-batches of e.Batch in random order. With a union they are its
+// mini-batches without the bags of others, and may be empty.
 func (e *Epoch) instanceBatches(rng *rand.Rand) [][]ref {
+	if e.union != nil {
+		return e.union.instanceBatches(rng)
+	}
 	all := make([]ref, 0, len(e.Data.Bags))
 	for bag, b := range e.Data.Bags {
 		for k := range b.Instances {
@@ -186,8 +203,11 @@ func (e *Epoch) instanceBatches(rng *rand.Rand) [][]ref {
 	return batches
 }
 
-// instanceCount is the number of instances of all bags.
+// instanceCount is the number of instances of all bags, those of the union if there is one.
 func (e *Epoch) instanceCount() int {
+	if e.union != nil {
+		return e.union.epoch.instanceCount()
+	}
 	_, _, unlabeled, normal := e.Data.Counts()
 	return unlabeled + normal
 }

@@ -75,6 +75,20 @@ func plain(kind LossKind, violation []bool, lambda float64) aspectLoss {
 	}
 }
 
+// plus is the sum of a loss and weight times another.
+func plus(loss aspectLoss, weight float64, other aspectLoss) aspectLoss {
+	return func(logits [][2]float32) (float64, [][2]float32) {
+		value, grads := loss(logits)
+		more, toAdd := other(logits)
+		for i := range grads {
+			for j := range grads[i] {
+				grads[i][j] += float32(weight) * toAdd[i][j]
+			}
+		}
+		return value + weight*more, grads
+	}
+}
+
 // softmaxOver writes to out the softmax of score over the given members.
 func softmaxOver(out []float64, members []int, score func(i int) float64) {
 	top := math.Inf(-1)

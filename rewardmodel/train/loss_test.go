@@ -5,6 +5,8 @@ import (
 	"math"
 	"os"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // TestLossGolden compares the weighted loss and its gradient with PyTorch's autograd (testdata/make_losses.py).
@@ -96,4 +98,25 @@ func TestAboveLeavesNAbove(t *testing.T) {
 			t.Errorf("above(%d) = %v flags %d", n, threshold, flagged)
 		}
 	}
+}
+
+// The bag loss reaches the witness of a violation that the network overlooks, on which the weights of BFGPU are small.
+func TestBagLossLearnsFromOverlookedViolations(t *testing.T) {
+	e := newEpoch(&Data{Bags: []Bag{
+		{Violation: true, Instances: [][]int32{{1}, {2}}},
+		{Violation: true, Instances: [][]int32{{3}}}, // overlooked
+		{Instances: [][]int32{{4}, {5}}},
+	}}, 8)
+	batch, _ := e.members([]int{0, 1, 2})
+	logits := [][2]float32{{4, -4}, {-4, 4}, {-3, 3}, {-4, 4}, {-2, 2}}
+	m := DefaultBFGPU()
+	m.Loss = CrossEntropy
+	plain, without := m.loss(e, batch)(logits)
+	bags, _ := (Pooling{Top: 1}).lossOf(e, batch)(logits)
+	both, with := plus(m.loss(e, batch), 2, (Pooling{Top: 1}).lossOf(e, batch))(logits)
+	require.InDelta(t, plain+2*bags, both, 1e-9)
+	require.InDelta(t, 0, without[2][0], 0.01)
+	require.Less(t, with[2][0], float32(-0.5), "toward the violation")
+	require.Equal(t, without[1], with[1], "not a witness")
+	require.Greater(t, with[4][0], without[4][0], "away from the violation")
 }

@@ -53,13 +53,24 @@ func (Pooling) Steps(e *Epoch) int { return bagSteps(e) }
 func (m Pooling) Epoch(e *Epoch) error {
 	e.stage(m.Name())
 	for _, bags := range e.bagBatches(e.RNG) {
-		batch, starts := e.members(bags)
-		loss := func(logits [][2]float32) (float64, [][2]float32) { return m.loss(e, bags, starts, logits) }
-		if err := e.step(e.instancesOf(batch), loss); err != nil {
+		batch, _ := e.members(bags)
+		if err := e.step(e.instancesOf(batch), m.lossOf(e, batch)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// lossOf is the loss of a mini-batch of whole bags, one after another.
+func (m Pooling) lossOf(e *Epoch, batch []ref) aspectLoss {
+	var bags, starts []int
+	for i, r := range batch {
+		if r.instance == 0 {
+			bags, starts = append(bags, r.bag), append(starts, i)
+		}
+	}
+	starts = append(starts, len(batch))
+	return func(logits [][2]float32) (float64, [][2]float32) { return m.loss(e, bags, starts, logits) }
 }
 
 // loss is the mean cross-entropy of the pooled logits; logits[starts[i]:starts[i+1]] are those of bags[i].

@@ -93,8 +93,8 @@ func Run(ctx context.Context, learner Learner, data *Data, cfg Config) (Result, 
 }
 
 // RunAspects is Run for a learner with several aspects, each with the bags that are labeled for it. They share the
-// encoder: a sequence that steps of several aspects need at the same time is computed once. Bags of different aspects
-// that have the same text should have the same slices, by which equal sequences are recognized.
+// encoder and the mini-batches: a bag that is labeled for several of them is computed once. Bags of different aspects that
+// have the same text should have the same slices, by which equal sequences are recognized.
 //
 // An aspect without data is kept as it is: its margins on the bags of the others are trained towards those of the
 // learner at the start (learning without forgetting, Li and Hoiem 2016). Its result is the zero value.

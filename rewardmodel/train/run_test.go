@@ -207,13 +207,13 @@ func TestSingleInstanceBagsHaveConsistentLabels(t *testing.T) {
 	}}
 	e := newEpoch(data, 4)
 	e.RNG = rand.New(rand.NewPCG(0, 0))
-	refs, labels := pseudoLabels(e, e.blankScores())
-	if len(refs) != 2 {
-		t.Fatalf("%d pseudo labels, want 2", len(refs))
+	batches := pseudoBatches(e, e.blankScores())
+	if len(batches) != 1 || len(batches[0]) != 2 {
+		t.Fatalf("pseudo labels are %v, want 2 in one mini-batch", batches)
 	}
-	for i, r := range refs {
-		if labels[i] != (r.bag == 0) {
-			t.Errorf("instance %v is labeled violation=%v", r, labels[i])
+	for _, l := range batches[0] {
+		if l.violation != (l.bag == 0) {
+			t.Errorf("instance %v is labeled violation=%v", l.ref, l.violation)
 		}
 	}
 }

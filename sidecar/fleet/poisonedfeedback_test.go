@@ -41,7 +41,7 @@ func TestPoisonedFeedbackIsRejected(t *testing.T) {
 	heldOut := processtest.WordBags("test", 300, 9)
 	auroc := servedAUROC(t, p, heldOut)
 	client := startSteadyClient(t, p, nc, []string{heldOut[0].Response, heldOut[1].Response, heldOut[2].Response}, 50*time.Millisecond, 1e-5)
-	labels.sendLabels(t, flipped(processtest.WordBags("bad-", 900, 2)))
+	labels.sendLabels(t, flipped(processtest.WordBags("bad-", 1800, 2)))
 	startTraining(t, p, labels)
 	requirePoisonRejected(t, p, happened, 2, first.Version, trainingTime)
 	client.require(t, first.Version)

@@ -17,7 +17,7 @@ func Defaults() kong.Vars {
 		"model": DefaultModel, "precision_limit": encoder.DefaultPrecisionLimit,
 		"cache_bytes": cli.ByteSize(DefaultCacheBytes), "max_instances": rewardmodel.DefaultScoredInstances,
 		"max_batch_tokens": rewardmodel.DefaultMaxBatchTokens,
-		"bfgpu_weights":    bfgpu.Weights, "bfgpu_normaliser": bfgpu.Normaliser, "bfgpu_loss": bfgpu.Loss, "bfgpu_pu_loss": bfgpu.PULoss,
+		"bfgpu_weights":    bfgpu.Weights, "bfgpu_normaliser": bfgpu.Normaliser, "bfgpu_loss": bfgpu.Loss, "bfgpu_pu_loss": bfgpu.PULoss, "bfgpu_lambda_bag": bfgpu.LambdaBag,
 		"top_k": rewardmodel.DefaultTopK,
 	})
 }

@@ -17,6 +17,7 @@ type MethodFlags struct {
 	PseudoFrom   string  `default:"after" enum:"during,after" help:"Scores that select the pseudo-labels of BFGPU: recorded during the epoch, or after it (${enum})."`
 	LambdaPU     float64 `default:"0" name:"lambda-pu" help:"Coefficient of the weighted BFGPU loss; 0: 1/pi_micro."`
 	LambdaPseudo float64 `default:"0" help:"Coefficient of the BFGPU loss on pseudo-labels; 0: 1."`
+	LambdaBag    float64 `default:"${bfgpu_lambda_bag}" help:"Coefficient of the loss of the witness against the label of its response, which BFGPU adds to its first stage; 0: none."`
 	TopK         int     `default:"3" name:"top-k" help:"Number of instances that mil-topk pools."`
 	SigmaMicro   float64 `default:"0" help:"Normal instances per anomalous instance in a violating bag; 0: estimate it."`
 	SigmaMacro   float64 `default:"0" help:"Compliant bags per violating bag; 0: estimate it."`
@@ -30,7 +31,7 @@ func (f MethodFlags) Method(name string) (train.Method, error) {
 		BFGPU: train.BFGPU{
 			Weights: train.Weights(f.Weights), Loss: train.LossKind(f.Loss), Normaliser: train.Normaliser(f.Normaliser),
 			PULoss: f.PULoss, PseudoLabels: f.PseudoLabels != "false", RecordDuring: f.PseudoFrom == "during",
-			LambdaPU: f.LambdaPU, LambdaPseudo: f.LambdaPseudo,
+			LambdaPU: f.LambdaPU, LambdaPseudo: f.LambdaPseudo, LambdaBag: f.LambdaBag,
 		},
 		PseudoLabels: f.PseudoLabels == "true", SigmaMicro: f.SigmaMicro, TopK: f.TopK,
 	})

@@ -58,7 +58,7 @@ func TestFlagDefaultsMatchTheLibraries(t *testing.T) {
 	require.Equal(t, bfgpu, train.BFGPU{
 		Weights: train.Weights(flags.Weights), Loss: train.LossKind(flags.Loss), Normaliser: train.Normaliser(flags.Normaliser),
 		PULoss: flags.PULoss, PseudoLabels: flags.PseudoLabels != "false", RecordDuring: flags.PseudoFrom == "during",
-		LambdaPU: flags.LambdaPU, LambdaPseudo: flags.LambdaPseudo,
+		LambdaPU: flags.LambdaPU, LambdaPseudo: flags.LambdaPseudo, LambdaBag: flags.LambdaBag,
 	})
 }
 
