@@ -9,10 +9,16 @@ import (
 	"assay/rewardmodel/logistic"
 )
 
+// MinSeparation is the least distance of the mean reward of compliant bags from that of violations, on the scale of
+// compliance, in [0,1].
+const MinSeparation = 0.02
+
 // Bounds of what is degenerate.
 const (
 	minSpread    = 1e-3 // of the margins of a set
 	minThreshold = 1e-3 // and 1 minus this
+	saturated    = 1e-6 // distance of a compliance from 0 or 1
+	maxSaturated = 0.9  // share of a set
 )
 
 // decision builds a report.
@@ -79,6 +85,7 @@ func (d *decision) decide() (finite bool) {
 	d.regression()
 	d.anchors()
 	d.calibrate()
+	d.separation()
 	d.shift()
 	return true
 }
@@ -191,6 +198,37 @@ func (d *decision) spread() {
 		d.reject("The candidate calls all %d bags of the hold-out compliant, of which %d are violations.", set.size(), violations)
 	case least > t:
 		d.reject("The candidate calls all %d bags of the hold-out violations, of which %d are.", set.size(), violations)
+	}
+}
+
+// separation rejects rewards, after calibration, that hardly tell violations from other responses, or that are nearly all
+// 0 or 1: a policy learns nothing from either, however well the scores rank.
+func (d *decision) separation() {
+	set := d.in.Holdout
+	margins := set.Candidate[rewardmodel.AggregateMax]
+	if !d.judged || constant(margins) {
+		return
+	}
+	var sums [2]float64
+	extreme, violations := 0, count(set.Violation)
+	for i, x := range logOdds(margins, d.in.Candidate.threshold(rewardmodel.AggregateMax), d.report.Calibration[rewardmodel.AggregateMax]) {
+		compliance := logistic.Sigmoid(x)
+		if min(compliance, logistic.Sigmoid(-x)) < saturated {
+			extreme++
+		}
+		if set.Violation[i] {
+			sums[1] += compliance
+		} else {
+			sums[0] += compliance
+		}
+	}
+	compliant, violating := sums[0]/float64(set.size()-violations), sums[1]/float64(violations)
+	if math.Abs(compliant-violating) < MinSeparation {
+		d.reject("The candidate's rewards hardly tell responses apart: on the hold-out they are %.3f on average for compliant bags and %.3f for violations.",
+			compliant, violating)
+	}
+	if share := float64(extreme) / float64(set.size()); share > maxSaturated {
+		d.reject("The candidate's rewards are saturated: %.0f%% of them on the hold-out are 0 or 1 to six digits; calibrate it, or train it for fewer epochs.", 100*share)
 	}
 }
 

@@ -98,6 +98,14 @@ func TestDecide(t *testing.T) {
 				}
 			}
 		}, []string{"constant on the hold-out", "constant on the probe set", "calls all 200 bags", "On the hold-out", "move by"}},
+		"indistinguishable": {func(_ *Config, in *Input) {
+			scaleCandidate(in, 0.01)
+			in.Current.Untrained = true // no calibration
+		}, []string{"hardly tell responses apart: on the hold-out they are 0.50"}},
+		"saturated": {func(_ *Config, in *Input) {
+			scaleCandidate(in, 1000)
+			in.Current.Untrained = true
+		}, []string{"saturated: 9"}},
 		"not a number": {func(_ *Config, in *Input) {
 			in.Probe.Candidate[topmost][7] = math.NaN()
 		}, []string{"1 of 300 scores of the candidate on the probe set are not finite"}},
@@ -348,4 +356,13 @@ func shuffled(values []float64) []float64 {
 	out := append([]float64(nil), values...)
 	rand.New(rand.NewPCG(2, 2)).Shuffle(len(out), func(i, j int) { out[i], out[j] = out[j], out[i] })
 	return out
+}
+
+// scaleCandidate multiplies the margins of the candidate: their order does not change.
+func scaleCandidate(in *Input, by float64) {
+	for _, set := range []Bags{in.Holdout, in.Regression, in.Probe} {
+		for i := range set.Candidate[topmost] {
+			set.Candidate[topmost][i] *= by
+		}
+	}
 }

@@ -310,3 +310,33 @@ func (r *run) keep() error {
 			return nil
 		})
 }
+
+// scoredOnce is a learner that keeps the logits of each sequence, which are those of all aspects. Its weights must not
+// change.
+type scoredOnce struct {
+	Learner
+	known map[sameSequence][]float32
+}
+
+func (l scoredOnce) Logits(batch []rewardmodel.Sequence) ([][]float32, error) {
+	var missing []rewardmodel.Sequence
+	for _, s := range batch {
+		if _, ok := l.known[identity(s)]; !ok {
+			missing = append(missing, s)
+		}
+	}
+	if len(missing) > 0 {
+		rows, err := l.Learner.Logits(missing)
+		if err != nil {
+			return nil, err
+		}
+		for i, s := range missing {
+			l.known[identity(s)] = rows[i]
+		}
+	}
+	out := make([][]float32, len(batch))
+	for i, s := range batch {
+		out[i] = l.known[identity(s)]
+	}
+	return out, nil
+}

@@ -65,3 +65,11 @@ func TestCalibrationMovesTheThreshold(t *testing.T) {
 		}
 	}
 }
+
+func TestSeparationOfRewards(t *testing.T) {
+	data := &Data{Bags: []Bag{{Violation: true}, {Violation: true}, {}}}
+	r := Result{FittedOn: data, Threshold: 1, Scores: []Score{{Bag: 21}, {Bag: 1}, {Bag: -19}}}
+	if got := r.Separation(); math.Abs(got-0.75) > 1e-6 {
+		t.Errorf("the mean rewards 1 and 0.25 differ by %v", got)
+	}
+}

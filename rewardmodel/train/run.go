@@ -82,6 +82,21 @@ type Result struct {
 	Resumed                int   // epochs that an earlier run had already done
 }
 
+// Separation is how far the mean reward of compliant bags is above that of violating ones, in [-1,1]. Near 0 the rewards
+// say little, even if they rank the bags well.
+func (r Result) Separation() float64 {
+	var sums, counts [2]float64
+	for i, b := range r.FittedOn.Bags {
+		class := 0
+		if b.Violation {
+			class = 1
+		}
+		sums[class] += logistic.Sigmoid(r.Threshold - r.Scores[i].Bag)
+		counts[class]++
+	}
+	return sums[0]/counts[0] - sums[1]/counts[1]
+}
+
 // Run trains learner on data and fits the thresholds. A canceled context stops it between two steps; with
 // Config.State the next Run resumes after the last complete epoch and ends with the same weights as an uninterrupted one.
 func Run(ctx context.Context, learner Learner, data *Data, cfg Config) (Result, error) {
@@ -123,12 +138,13 @@ func RunAspects(ctx context.Context, learner Learner, data []*Data, cfg Config) 
 	if err != nil {
 		return nil, err
 	}
+	scored := scoredOnce{learner, map[sameSequence][]float32{}}
 	for a := range results {
 		if results[a].FittedOn == nil {
 			continue
 		}
 		results[a].Resumed = resumed
-		if err := cfg.judge(ctx, aspectLearner{learner, a}, &results[a]); err != nil {
+		if err := cfg.judge(ctx, aspectLearner{scored, a}, &results[a]); err != nil {
 			return nil, err
 		}
 	}

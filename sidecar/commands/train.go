@@ -14,6 +14,7 @@ import (
 	"assay/rewardmodel"
 	"assay/rewardmodel/checkpoint"
 	"assay/rewardmodel/encoder"
+	"assay/rewardmodel/gate"
 	"assay/rewardmodel/train"
 	"assay/sidecar/cli"
 	"assay/sidecar/localmodel"
@@ -164,6 +165,10 @@ func (c *Train) Train(ctx context.Context, log zerolog.Logger, report func(train
 	for a, result := range results {
 		if result.Uncalibrated != nil {
 			log.Warn().Str("aspect", aspects[a].Name).Err(result.Uncalibrated).Msg("calibration failed; the scores are not calibrated")
+		}
+		if result.Scores != nil && result.Separation() < gate.MinSeparation {
+			log.Warn().Str("aspect", aspects[a].Name).Float64("separation", result.Separation()).
+				Msg("the rewards of compliant responses and of violations hardly differ: train for more epochs or at another --lr, or use --loss cross-entropy")
 		}
 	}
 	written, err := c.write(base, learner, aspects, results, digest, options)

@@ -24,6 +24,7 @@ func TestTrainWritesAModelThatScores(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(model, "regression.jsonl"), []byte("{}\n"), 0o600))
 	_, stderr, code := assay(t, "", processtest.TrainArgs(model, processtest.BagFile(t, 20), out, 1)...)
 	require.Equal(t, cli.ExitDone, code, stderr)
+	require.Contains(t, stderr, "the rewards of compliant responses and of violations hardly differ", "after one epoch")
 	require.NoDirExists(t, out+".training")
 	require.FileExists(t, filepath.Join(out, "regression.jsonl"), "it goes to the descendants")
 
