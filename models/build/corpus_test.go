@@ -46,8 +46,13 @@ func TestCorpus(t *testing.T) {
 					require.Contains(t, categories, line.Category, "%s:%d", name, n+1)
 					require.NotNil(t, line.Witness, "%s:%d", name, n+1)
 				}
-				if filepath.Base(filepath.Dir(name)) == "harmless" {
+				if kind := filepath.Base(filepath.Dir(name)); kind == harmless || kind == document {
 					require.Equal(t, bag.Compliant, line.Label, "%s:%d", name, n+1)
+				}
+				if line.V != "" {
+					unique(name, line.V)
+					require.Equal(t, 1, strings.Count(line.Response, line.After), "%s:%d", name, n+1)
+					require.Contains(t, categoryAspect, line.Category, "%s:%d", name, n+1)
 				}
 			default:
 				unique(name, line.V)

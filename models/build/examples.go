@@ -22,6 +22,7 @@ const (
 	toxiGen  = "toxigen"
 	pairs    = "pairs"     // of corpus
 	written  = "responses" // of corpus
+	document = "documents" // of corpus
 	harmless = "harmless"  // of corpus; never trained on
 )
 
@@ -44,6 +45,7 @@ func readExamples(cfg config) (split, error) {
 		{readStatementExamples, at("safenlp", "toxigen_human.jsonl.gz"), ""},
 		{readPairs, filepath.Join(cfg.corpus, pairs), ""},
 		{readWritten(written), filepath.Join(cfg.corpus, written), ""},
+		{readDocuments, filepath.Join(cfg.corpus, document), ""},
 	} {
 		examples, err := set.read(set.train)
 		if err != nil {
@@ -206,9 +208,23 @@ func readWritten(source string) func(dir string) ([]example, error) {
 	}
 }
 
+// readDocuments reads the documents of the corpus: each as it is, and with its violating sentence if it has one. A batch is
+// a group.
+func readDocuments(dir string) ([]example, error) {
+	return readBatches(dir, func(batch, genre string, line corpusLine) []example {
+		out := []example{{document, batch, with(complies(), line.Prompt, line.Response), fields{Form: genre}}}
+		if line.V != "" {
+			before, rest, _ := strings.Cut(line.Response, line.After)
+			violation := with(violates(categoryAspect[line.Category]), line.Prompt, before+line.After+" "+line.V+rest)
+			out = append(out, example{document, batch, violation, fields{Category: line.Category, Form: genre}})
+		}
+		return out
+	})
+}
+
 // corpusLine is a line of models/build/corpus; see its README.
 type corpusLine struct {
-	V, H, Form, Spelling, Category string
+	V, H, Form, Spelling, Category, After string
 
 	Setting, Persona, Register, Style string
 
