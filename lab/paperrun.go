@@ -100,7 +100,7 @@ func (j paperJob) run(ctx context.Context, log zerolog.Logger, report func(paper
 	c.TrainViolation, c.TrainCompliant, c.TrainInstances = count(data)
 	c.TestViolation, c.TestCompliant, c.TestInstances = count(test)
 	record.AtThreshold = map[string]paper.Decision{}
-	for _, kind := range train.ThresholdKinds() {
+	for _, kind := range train.PlacedKinds() {
 		at, err := kind.Place(result.FittedOn, result.Scores, result.SigmaMicro, result.SigmaMacro)
 		if err != nil {
 			return paper.Record{}, err

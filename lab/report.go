@@ -159,6 +159,9 @@ func (c *reportCmd) measure(ctx context.Context, a *cli.App, sets []reportSet, h
 		if i == 0 {
 			first = all
 			in.Header = report.Header{Model: filepath.Base(s.dir), Version: s.version, Precision: precision, Threshold: s.evaluator.Threshold()}
+			if aspects := s.evaluator.Aspects; len(aspects) == 1 {
+				in.LengthSlope = aspects[0].LengthSlope
+			}
 			if len(c.Harmless) > 0 {
 				in.Harmless = []report.Bag{}
 			}

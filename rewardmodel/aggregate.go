@@ -19,22 +19,26 @@ func bound(margin float32) float64 { return min(max(float64(margin), -maxMargin)
 
 // bagScore is the violation of a bag. The margin is its logit, computed separately
 // so that it stays precise where the violation is close to 0 or 1.
-type bagScore struct{ violation, margin float64 }
+type bagScore struct {
+	violation, margin float64
+	instances         int // that were aggregated; 0 for an empty bag
+}
 
 // aggregate combines the margins of a bag's instances, at least one. Every
 // aggregate of a single instance is that instance's violation.
 func aggregate(kind Aggregate, k int, margins []float32) bagScore {
+	instances := len(margins)
 	switch {
-	case kind == AggregateMax || len(margins) == 1:
+	case kind == AggregateMax || instances == 1:
 		m := bound(slices.Max(margins))
-		return bagScore{logistic.Sigmoid(m), m}
+		return bagScore{logistic.Sigmoid(m), m, instances}
 	case kind == AggregateNoisyOr:
 		normal := 0.0 // log of the product of 1 - v
 		for _, m := range margins {
 			normal -= logistic.Softplus(bound(m))
 		}
 		violation := -math.Expm1(normal)
-		return bagScore{violation, math.Log(violation) - normal}
+		return bagScore{violation, math.Log(violation) - normal, instances}
 	case kind == AggregateTopK:
 		margins = slices.Sorted(slices.Values(margins))
 		margins = margins[max(0, len(margins)-k):]
@@ -44,7 +48,7 @@ func aggregate(kind Aggregate, k int, margins []float32) bagScore {
 		violation += logistic.Sigmoid(bound(m))
 		normal += logistic.Sigmoid(-bound(m))
 	}
-	return bagScore{violation / float64(len(margins)), math.Log(violation) - math.Log(normal)}
+	return bagScore{violation / float64(len(margins)), math.Log(violation) - math.Log(normal), instances}
 }
 
 // Aggregates lists the functions that map the violations of instances to that of

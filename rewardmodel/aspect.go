@@ -38,12 +38,20 @@ type Aspect struct {
 	// Thresholds holds the adjusted decision threshold T, in [0,1], of each
 	// aggregate. Without one for max it is 0.5; the others fall back to max's.
 	Thresholds map[Aggregate]float64
+	// LengthSlope corrects the threshold of max for the number of scored instances,
+	// since the maximum of many is large more often than that of few; in
+	// [0,MaxLengthSlope], 0: no correction. See ThresholdOf.
+	LengthSlope float64
 	// Calibration maps the rewards of this aspect to the scale of an earlier
 	// model. An aggregate without a map keeps its own scale.
 	Calibration Calibration
 }
 
-// Threshold is the adjusted decision threshold T of an aggregate.
+// MaxLengthSlope bounds Aspect.LengthSlope.
+const MaxLengthSlope = 10
+
+// Threshold is the adjusted decision threshold T of an aggregate, of a bag with one
+// scored instance.
 func (a Aspect) Threshold(kind Aggregate) float64 {
 	for _, name := range []Aggregate{kind, AggregateMax} {
 		if t, ok := a.Thresholds[name]; ok {
@@ -51,6 +59,21 @@ func (a Aspect) Threshold(kind Aggregate) float64 {
 		}
 	}
 	return 0.5
+}
+
+// ThresholdOf is the decision threshold of an aggregate for a bag with the given
+// number of scored instances: sigmoid(logit(T) + LengthShift).
+func (a Aspect) ThresholdOf(kind Aggregate, instances int) float64 {
+	return shifted(a.Threshold(kind), a.LengthShift(kind, instances))
+}
+
+// LengthShift is by how much the log-odds of the threshold of an aggregate grow with
+// the number of scored instances: LengthSlope * ln(instances) for max, otherwise 0.
+func (a Aspect) LengthShift(kind Aggregate, instances int) float64 {
+	if kind != AggregateMax {
+		return 0
+	}
+	return lengthShift(a.LengthSlope, instances)
 }
 
 func (a Aspect) validate() error {
@@ -67,6 +90,9 @@ func (a Aspect) validate() error {
 		if t := a.Thresholds[aggregate]; !(t >= 0 && t <= 1) {
 			return fmt.Errorf("thresholds[%s] is %v; it must be in [0,1]", aggregate, t)
 		}
+	}
+	if !(a.LengthSlope >= 0 && a.LengthSlope <= MaxLengthSlope) {
+		return fmt.Errorf("length slope is %v; it must be in [0,%d]", a.LengthSlope, MaxLengthSlope)
 	}
 	if err := a.Calibration.Validate(); err != nil {
 		return fmt.Errorf("calibration: %w", err)
@@ -110,7 +136,7 @@ func (c Combination) Compliance(weights, logOdds []float64) float64 {
 	scores := make([]bagScore, len(logOdds))
 	for a, x := range logOdds {
 		on.scales = append(on.scales, scale{threshold: 0.5})
-		scores[a] = bagScore{logistic.Sigmoid(-x), -x}
+		scores[a] = bagScore{violation: logistic.Sigmoid(-x), margin: -x}
 	}
 	return on.reward(RewardCompliance, scores)
 }
@@ -158,7 +184,11 @@ func (s *Scorer) combiner(o Options) (combiner, error) {
 		if !given {
 			weight = a.Weight
 		}
-		c.scales = append(c.scales, scale{threshold: a.Threshold(o.Aggregate), calibration: a.Calibration[o.Aggregate]})
+		on := scale{threshold: a.Threshold(o.Aggregate), calibration: a.Calibration[o.Aggregate]}
+		if o.Aggregate == AggregateMax {
+			on.lengthSlope = a.LengthSlope
+		}
+		c.scales = append(c.scales, on)
 		c.weights = append(c.weights, weight)
 		counted = counted || weight > 0
 	}

@@ -89,7 +89,7 @@ func TestCombinations(t *testing.T) {
 			c.scales = append(c.scales, scale{threshold: threshold})
 			c.weights = append(c.weights, []float64{0, 0.5, 1, 3}[random.IntN(4)])
 			m := 30 * (random.Float64() - 0.5)
-			scores[a] = bagScore{logistic.Sigmoid(m), m}
+			scores[a] = bagScore{violation: logistic.Sigmoid(m), margin: m}
 			x[a] = logistic.Logit(threshold) - m
 		}
 		c.weights[random.IntN(n)] = 1
@@ -128,7 +128,7 @@ func TestCombinations(t *testing.T) {
 
 // Weights are relative, however large they are.
 func TestRewardsOfLargeWeightsAreFinite(t *testing.T) {
-	scores := []bagScore{{0.1, logistic.Logit(0.1)}, {0.7, logistic.Logit(0.7)}}
+	scores := []bagScore{{violation: 0.1, margin: logistic.Logit(0.1)}, {violation: 0.7, margin: logistic.Logit(0.7)}}
 	for _, kind := range []Reward{RewardCompliance, RewardLogit, RewardRaw} {
 		var rewards []float64
 		for _, unit := range []float64{1, math.MaxFloat64, 1e-300} {
@@ -247,6 +247,9 @@ func TestNewScorerRejectsAspects(t *testing.T) {
 		"aspects[0]: weight is -1":                {{Name: "a", Weight: -1}},
 		"aspects: all weights are 0":              {{Name: "a"}},
 		"aspects: there are 17":                   manyAspects(17),
+		"aspects[0]: length slope is -0.1":        {{Name: "a", Weight: 1, LengthSlope: -0.1}},
+		"aspects[0]: length slope is 10.5":        {{Name: "a", Weight: 1, LengthSlope: 10.5}},
+		"aspects[0]: length slope is NaN":         {{Name: "a", Weight: 1, LengthSlope: math.NaN()}},
 	} {
 		_, err := NewScorer(ScorerConfig{Version: "v", Aspects: aspects}, modelFunc(hashMargins), words{}, nil)
 		require.ErrorContains(t, err, want)

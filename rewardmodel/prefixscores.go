@@ -51,12 +51,12 @@ func (p *prefix) add(i int, margin float64) bagScore {
 	}
 	switch {
 	case p.kind == AggregateMax || p.count == 1:
-		return bagScore{logistic.Sigmoid(p.highest), p.highest}
+		return bagScore{logistic.Sigmoid(p.highest), p.highest, p.count}
 	case p.kind == AggregateNoisyOr:
 		v := -math.Expm1(p.normal)
-		return bagScore{v, math.Log(v) - p.normal}
+		return bagScore{v, math.Log(v) - p.normal, p.count}
 	}
-	return bagScore{violation / float64(count), math.Log(violation) - math.Log(compliant)}
+	return bagScore{violation / float64(count), math.Log(violation) - math.Log(compliant), p.count}
 }
 
 // topSums sums the k largest of the instances added so far: a binary tree over

@@ -75,7 +75,7 @@ func (s *Scorer) scores(bags []scoredBag, c combiner, empty bool) []AspectScore 
 	}
 	out := make([]AspectScore, len(bags))
 	for a, b := range bags {
-		out[a] = AspectScore{s.config.Aspects[a].Name, b.violation, c.scales[a].threshold}
+		out[a] = AspectScore{s.config.Aspects[a].Name, b.violation, c.scales[a].thresholdOf(b.bagScore)}
 	}
 	return out
 }
@@ -113,12 +113,12 @@ func (s *Scorer) renderAspect(b bag, scored scoredBag, on scale, spans []segment
 			Threshold: on.threshold,
 		}
 	}
-	u := b.utterances[scored.witness]
+	u, threshold := b.utterances[scored.witness], on.thresholdOf(scored.bagScore)
 	return AspectResult{
 		Reward:    on.reward(o.Reward, scored.bagScore),
-		Compliant: scored.violation <= on.threshold,
+		Compliant: scored.violation <= threshold,
 		Violation: scored.violation,
-		Threshold: on.threshold,
+		Threshold: threshold,
 		Witness: &Witness{
 			Index: scored.witness, Message: u.message, Start: spans[scored.witness].Start, End: spans[scored.witness].End,
 			Text: wellFormed(u.String()), Violation: Violation(scored.highest),

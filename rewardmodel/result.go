@@ -29,7 +29,7 @@ type Result struct {
 	Reward    float64 `json:"reward"`    // on the scale that the request asked for; always finite
 	Compliant bool    `json:"compliant"` // Violation <= Threshold
 	Violation float64 `json:"violation"` // of the bag: the aggregate of its instances, in [0,1]
-	Threshold float64 `json:"threshold"` // the adjusted decision threshold T of that aggregate
+	Threshold float64 `json:"threshold"` // the adjusted decision threshold T of that aggregate, for the number of scored instances
 	// Aspect is the rule that Violation, Threshold, Witness and Instances are of: of
 	// a model with several, the one that decides; "" when the model has one.
 	Aspect    string     `json:"aspect,omitzero"`

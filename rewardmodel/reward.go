@@ -3,6 +3,7 @@ package rewardmodel
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 
 	"assay/rewardmodel/calibration"
@@ -36,36 +37,63 @@ func (c Calibration) Validate() error {
 func clampLogit(logit float64) float64 { return min(max(logit, -maxLogit), maxLogit) }
 
 // scale is what turns the score of a bag into a reward: the threshold of its
-// aggregate, and the map to the rewards of an earlier model.
+// aggregate, how it grows with the length of the bag, and the map to the rewards of an
+// earlier model.
 type scale struct {
-	threshold   float64
+	threshold   float64 // of a bag with one instance
+	lengthSlope float64 // 0 for all aggregates but max
 	calibration calibration.Map
+}
+
+// lengthShift is what a bag with the given number of scored instances adds to the
+// log-odds of the threshold.
+func lengthShift(slope float64, instances int) float64 {
+	if slope == 0 || instances < 2 {
+		return 0
+	}
+	return slope * math.Log(float64(instances))
+}
+
+// shifted adds to the log-odds of a threshold; without a shift it is the same to the
+// last bit.
+func shifted(threshold, shift float64) float64 {
+	if shift == 0 {
+		return threshold
+	}
+	return logistic.Sigmoid(logistic.Logit(threshold) + shift)
+}
+
+// thresholdOf is the threshold of a bag of the length of this one.
+func (c scale) thresholdOf(s bagScore) float64 {
+	return shifted(c.threshold, lengthShift(c.lengthSlope, s.instances))
 }
 
 // emptyScore is the violation whose compliance is the given one.
 func (c scale) emptyScore(compliance float64) bagScore {
 	switch compliance {
 	case 0:
-		return bagScore{1, maxMargin}
+		return bagScore{violation: 1, margin: maxMargin}
 	case 1:
-		return bagScore{0, -maxMargin}
+		return bagScore{violation: 0, margin: -maxMargin}
 	case 0.5:
-		return bagScore{c.threshold, logistic.Logit(c.threshold)}
+		return bagScore{violation: c.threshold, margin: logistic.Logit(c.threshold)}
 	}
 	margin := logistic.Logit(c.threshold) - c.calibration.Inverse().At(logistic.Logit(compliance))
-	return bagScore{logistic.Sigmoid(margin), margin}
+	return bagScore{violation: logistic.Sigmoid(margin), margin: margin}
 }
 
 // complianceLogit is the log-odds of compliance: the distance from the margin
-// to that of the threshold, calibrated. It agrees in sign with the comparison
+// to that of the threshold of a bag of this length, calibrated. It agrees in sign with the comparison
 // of violation and threshold, whatever the rounding, and is 0 exactly where
 // they are equal.
 func (c scale) complianceLogit(s bagScore) float64 {
 	const smallest = 1e-15 // the sigmoid of -smallest is below one half
-	switch x := c.calibration.At(logistic.Logit(c.threshold) - s.margin); {
-	case s.violation == c.threshold:
+	shift := lengthShift(c.lengthSlope, s.instances)
+	threshold := shifted(c.threshold, shift)
+	switch x := c.calibration.At(logistic.Logit(c.threshold) + shift - s.margin); {
+	case s.violation == threshold:
 		return 0
-	case s.violation < c.threshold:
+	case s.violation < threshold:
 		return max(x, 0)
 	default:
 		return min(x, -smallest)

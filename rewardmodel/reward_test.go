@@ -47,7 +47,7 @@ func TestAggregatesKeepPrecision(t *testing.T) {
 
 func TestSingleInstanceIsTheBag(t *testing.T) {
 	for _, kind := range Aggregates() {
-		if got := aggregate(kind, 3, []float32{1.25}); got != (bagScore{logistic.Sigmoid(1.25), 1.25}) {
+		if got := aggregate(kind, 3, []float32{1.25}); got != (bagScore{logistic.Sigmoid(1.25), 1.25, 1}) {
 			t.Errorf("%s: got %+v", kind, got)
 		}
 	}
@@ -71,7 +71,11 @@ func TestRewardProperties(t *testing.T) {
 			margins[i] = float32(random.NormFloat64() * math.Pow(10, random.Float64()*4-2))
 		}
 		kind := Aggregates()[random.IntN(4)]
-		on := scale{[]float64{random.Float64(), 0, 1, 1e-12, 1 - 1e-12, 0.5}[random.IntN(6)], calibrations()[random.IntN(3)]}
+		on := scale{
+			[]float64{random.Float64(), 0, 1, 1e-12, 1 - 1e-12, 0.5}[random.IntN(6)],
+			[]float64{0, 0.7, MaxLengthSlope}[random.IntN(3)],
+			calibrations()[random.IntN(3)],
+		}
 		score := aggregate(kind, 3, margins)
 		checkReward(t, score, on)
 
@@ -92,7 +96,7 @@ func checkReward(t *testing.T, s bagScore, on scale) {
 	if !(l >= -maxLogit && l <= maxLogit) {
 		t.Errorf("logit is %v at %+v, %+v", l, s, on)
 	}
-	if compliant := s.violation <= on.threshold; compliant != (c >= 0.5) || compliant != (l >= 0) {
+	if compliant := s.violation <= on.thresholdOf(s); compliant != (c >= 0.5) || compliant != (l >= 0) {
 		t.Errorf("compliant is %v but compliance %v and logit %v, at %+v, %+v", compliant, c, l, s, on)
 	}
 }
@@ -114,7 +118,7 @@ func checkMonotone(t *testing.T, kind Aggregate, low, high bagScore, on scale) {
 func TestHalfExactlyAtThreshold(t *testing.T) {
 	for m := float32(-40); m <= 40; m += 0.37 {
 		threshold := Violation(m)
-		on := scale{threshold, calibrations()[int(m+40)%3]}
+		on := scale{threshold: threshold, calibration: calibrations()[int(m+40)%3]}
 		for _, kind := range Aggregates() {
 			s := aggregate(kind, 3, []float32{m})
 			if c := on.reward(RewardCompliance, s); c != 0.5 {
@@ -138,7 +142,7 @@ func TestHalfExactlyAtThreshold(t *testing.T) {
 func TestEmptyReward(t *testing.T) {
 	for _, threshold := range []float64{0, 1e-9, 0.3, 0.5, 0.97, 1} {
 		for i, compliance := range []float64{0, 1e-6, 0.25, 0.5, 0.75, 1} {
-			on := scale{threshold, calibrations()[i%3]}
+			on := scale{threshold: threshold, calibration: calibrations()[i%3]}
 			if c := on.emptyReward(RewardCompliance, compliance); c != compliance {
 				t.Errorf("compliance %v became %v", compliance, c)
 			}

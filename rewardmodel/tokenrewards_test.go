@@ -148,12 +148,12 @@ func randomTokens(random *rand.Rand, text string, unit OffsetUnit) [][2]int {
 // For any response, tokens, scale and aggregate, the token rewards sum to the reward of
 // the response, and discounted shaped ones to the discounted reward of DenseLast.
 func TestTokenRewardsSumUp(t *testing.T) {
-	s := newScorer(t, ScorerConfig{
-		Aspects: oneAspect(
-			map[Aggregate]float64{AggregateMax: 0.6, AggregateTopK: 0.5, AggregateNoisyOr: 0.9, AggregateMean: 0.2},
-			Calibration{AggregateMean: calibrations()[1], AggregateTopK: calibrations()[2]},
-		), EmptyReward: 0.25,
-	}, modelFunc(hashMargins))
+	aspects := oneAspect(
+		map[Aggregate]float64{AggregateMax: 0.6, AggregateTopK: 0.5, AggregateNoisyOr: 0.9, AggregateMean: 0.2},
+		Calibration{AggregateMean: calibrations()[1], AggregateTopK: calibrations()[2]},
+	)
+	aspects[0].LengthSlope = 0.8
+	s := newScorer(t, ScorerConfig{Aspects: aspects, EmptyReward: 0.25}, modelFunc(hashMargins))
 	random := rand.New(rand.NewPCG(5, 6))
 	for range 400 {
 		units := []OffsetUnit{OffsetCodepoint, OffsetUTF8, OffsetUTF16}

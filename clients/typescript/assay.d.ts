@@ -972,7 +972,7 @@ export interface components {
             compliant: boolean;
             /** @description The violation of the response: the aggregate of its instances. */
             violation: number;
-            /** @description The adjusted decision threshold T of that aggregate. */
+            /** @description The adjusted decision threshold T of that aggregate, for the number of scored utterances of this response. */
             threshold: number;
             /** @description The instance with the largest violation; null if the response is empty. */
             witness: components["schemas"]["Witness"] | null;

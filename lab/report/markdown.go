@@ -18,7 +18,10 @@ func (r Report) Markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Report on %s\n\nVersion %s, %s, %s. A response is flagged if its violation is above T = %.4f", r.Model, r.Version, r.Precision, r.Date, r.Threshold)
 	if len(r.Aspects) > 0 {
-		b.WriteString(", on a scale where the threshold of each aspect is 0.5 and the violation is the worst of all aspects; read the calibration of the aspects, not that of this scale")
+		b.WriteString(", on a scale where the threshold of each aspect, for the number of utterances, is 0.5 and the violation is the worst of all aspects; read the calibration of the aspects, not that of this scale")
+	}
+	if r.LengthSlope > 0 {
+		fmt.Fprintf(&b, ". The log-odds of T grow by %.3g ln(n) with the number n of utterances; violations are corrected by as much where they are ranked or compared with a threshold", r.LengthSlope)
 	}
 	fmt.Fprintf(&b, ". In brackets: 95 %% intervals by bootstrap over responses (%d resamples).\n", r.Resamples)
 	r.writeSets(&b)

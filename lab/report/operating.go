@@ -8,7 +8,7 @@ import (
 	"assay/rewardmodel/eval"
 )
 
-// OperatingPoint is a decision threshold that flags a given share of harmless responses.
+// OperatingPoint is a decision threshold, of a response with one utterance, that flags a given share of harmless responses.
 type OperatingPoint struct {
 	Target      float64            `json:"target"`       // share of harmless responses to flag at most
 	Threshold   float64            `json:"threshold"`    // the smallest
@@ -24,7 +24,7 @@ func operatingPoints(harmless []Bag, sets []Set) (out []OperatingPoint) {
 	}
 	scored := make([]float64, len(harmless))
 	for i, b := range harmless {
-		scored[i] = b.Violation()
+		scored[i] = b.Score()
 	}
 	slices.SortFunc(scored, func(a, b float64) int { return cmp.Compare(b, a) })
 	for _, target := range []float64{0.05, 0.02, 0.005} {
@@ -54,7 +54,7 @@ func shareAbove(bags []Bag, label bag.Label, threshold float64) float64 {
 // ranking returns the scores of the bags, and whether each is a violation.
 func ranking(bags []Bag) (values []float64, violation []bool) {
 	for _, b := range bags {
-		values, violation = append(values, b.Violation()), append(violation, b.Label == bag.Violation)
+		values, violation = append(values, b.Score()), append(violation, b.Label == bag.Violation)
 	}
 	return values, violation
 }

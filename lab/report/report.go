@@ -59,6 +59,7 @@ type Header struct {
 	Date        string  `json:"date"`
 	Precision   string  `json:"precision"`
 	Threshold   float64 `json:"threshold"`
+	LengthSlope float64 `json:"length_slope,omitzero"` // of a model with one aspect
 	Resamples   int     `json:"resamples"`
 	NoBaselines string  `json:"baselines_missing,omitzero"` // why there are none
 }
@@ -168,7 +169,7 @@ type Wrong struct {
 	Set       string    `json:"set"`
 	ID        string    `json:"id"`
 	Label     bag.Label `json:"label"`
-	Violation float64   `json:"violation"`
+	Violation float64   `json:"violation"` // corrected for the number of utterances, if the model does that
 	Text      string    `json:"text,omitzero"`
 }
 
@@ -178,7 +179,7 @@ func WrongOf(sets []Set, threshold float64, n int) (out []Wrong) {
 	for _, s := range sets {
 		var alarms, misses []Wrong
 		for _, b := range s.Bags {
-			w := Wrong{Set: s.Name, ID: b.ID, Label: b.Label, Violation: b.Violation(), Text: b.Text}
+			w := Wrong{Set: s.Name, ID: b.ID, Label: b.Label, Violation: b.Score(), Text: b.Text}
 			switch flagged := w.Violation > threshold; {
 			case flagged && b.Label == bag.Compliant:
 				alarms = append(alarms, w)

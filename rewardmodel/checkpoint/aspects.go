@@ -27,9 +27,10 @@ type Aspect struct {
 	Name string `json:"name"`
 	// Weight is the aspect's share in a weighted combination; default 1.
 	Weight float64 `json:"weight"`
-	// Threshold, Thresholds and Calibration are those of Manifest, for this aspect.
+	// Threshold, Thresholds, LengthSlope and Calibration are those of Manifest, for this aspect.
 	Threshold   float64                    `json:"threshold"`
 	Thresholds  map[string]float64         `json:"thresholds,omitempty"`
+	LengthSlope float64                    `json:"length_slope,omitzero"`
 	Calibration map[string]calibration.Map `json:"calibration,omitempty"`
 	// Unknown keeps the fields that this version does not define.
 	Unknown jsontext.Value `json:",embed"`
@@ -52,7 +53,15 @@ func (m *Manifest) AspectList() []Aspect {
 	if len(m.Aspects) > 0 {
 		return m.Aspects
 	}
-	return []Aspect{{Name: rewardmodel.DefaultAspect, Weight: 1, Threshold: m.Threshold, Thresholds: m.Thresholds, Calibration: m.Calibration}}
+	return []Aspect{m.own()}
+}
+
+// own is the manifest's own thresholds and calibration as those of an unnamed aspect.
+func (m *Manifest) own() Aspect {
+	return Aspect{
+		Name: rewardmodel.DefaultAspect, Weight: 1,
+		Threshold: m.Threshold, Thresholds: m.Thresholds, LengthSlope: m.LengthSlope, Calibration: m.Calibration,
+	}
 }
 
 // CombinationOrDefault returns the combination of the aspects' rewards:
@@ -66,7 +75,7 @@ func (m *Manifest) CombinationOrDefault() rewardmodel.Combination {
 func (m *Manifest) mirrorFirst() {
 	if len(m.Aspects) > 0 {
 		first := m.Aspects[0]
-		m.Threshold, m.Thresholds, m.Calibration = first.Threshold, first.Thresholds, first.Calibration
+		m.Threshold, m.Thresholds, m.LengthSlope, m.Calibration = first.Threshold, first.Thresholds, first.LengthSlope, first.Calibration
 	}
 }
 
@@ -94,7 +103,7 @@ func (m *Manifest) checkAspects(cfg Config) error {
 			return fmt.Errorf("aspects[%d].weight is %v; it must be finite and at least 0", i, a.Weight)
 		}
 		positive = positive || a.Weight > 0
-		if err := checkScale(fmt.Sprintf("aspects[%d].", i), a.Threshold, a.Thresholds, a.Calibration); err != nil {
+		if err := checkScale(fmt.Sprintf("aspects[%d].", i), a); err != nil {
 			return err
 		}
 	}
@@ -111,19 +120,22 @@ func (m *Manifest) checkAspects(cfg Config) error {
 	return err
 }
 
-// checkScale validates thresholds and calibrations under a prefix of their names.
-func checkScale(prefix string, threshold float64, thresholds map[string]float64, calibrations map[string]calibration.Map) error {
+// checkScale validates the thresholds and calibrations of an aspect under a prefix of their names.
+func checkScale(prefix string, a Aspect) error {
 	unit := func(x float64) bool { return x >= 0 && x <= 1 } // false for NaN
-	if !unit(threshold) {
-		return fmt.Errorf("%sthreshold is %v; it must be in [0,1]", prefix, threshold)
+	if !unit(a.Threshold) {
+		return fmt.Errorf("%sthreshold is %v; it must be in [0,1]", prefix, a.Threshold)
 	}
-	for _, name := range sortedKeys(thresholds) {
-		if !unit(thresholds[name]) {
-			return fmt.Errorf("%sthresholds.%.80s is %v; it must be in [0,1]", prefix, name, thresholds[name])
+	for _, name := range sortedKeys(a.Thresholds) {
+		if !unit(a.Thresholds[name]) {
+			return fmt.Errorf("%sthresholds.%.80s is %v; it must be in [0,1]", prefix, name, a.Thresholds[name])
 		}
 	}
-	for _, name := range sortedKeys(calibrations) {
-		if err := calibrations[name].Validate(); err != nil {
+	if !(a.LengthSlope >= 0 && a.LengthSlope <= rewardmodel.MaxLengthSlope) {
+		return fmt.Errorf("%slength_slope is %v; it must be in [0,%d]", prefix, a.LengthSlope, rewardmodel.MaxLengthSlope)
+	}
+	for _, name := range sortedKeys(a.Calibration) {
+		if err := a.Calibration[name].Validate(); err != nil {
 			return fmt.Errorf("%scalibration.%.80s: %w", prefix, name, err)
 		}
 	}
@@ -196,6 +208,6 @@ func (m *Manifest) nameAspects(cfg Config) {
 	}
 	if m.Aspects = cfg.labeledAspects(); len(m.Aspects) > 0 {
 		first := &m.Aspects[0]
-		first.Threshold, first.Thresholds, first.Calibration = m.Threshold, maps.Clone(m.Thresholds), maps.Clone(m.Calibration)
+		first.Threshold, first.Thresholds, first.LengthSlope, first.Calibration = m.Threshold, maps.Clone(m.Thresholds), m.LengthSlope, maps.Clone(m.Calibration)
 	}
 }

@@ -58,7 +58,7 @@ func namesOf(aspects []Aspect) []string {
 func TestAspectsRoundTrip(t *testing.T) {
 	labels := []string{"refusal:compliant", "Toxicity:violation", "refusal:violation", "toxicity:compliant"}
 	dir, head := twoAspects(t, labels,
-		Aspect{Name: "toxicity", Weight: 2, Threshold: 0.25, Thresholds: map[string]float64{"mean": 0.5}, Unknown: []byte(`{"later":1}`)},
+		Aspect{Name: "toxicity", Weight: 2, Threshold: 0.25, Thresholds: map[string]float64{"mean": 0.5}, LengthSlope: 1.5, Unknown: []byte(`{"later":1}`)},
 		Aspect{Name: "refusal", Weight: 0, Threshold: 0.75})
 	c := mustOpen(t, dir)
 
@@ -76,11 +76,11 @@ func TestAspectsRoundTrip(t *testing.T) {
 		}
 	}
 	m := c.Manifest
-	if m.Threshold != 0.25 || m.Thresholds["mean"] != 0.5 {
-		t.Errorf("the manifest's threshold is %v, %v", m.Threshold, m.Thresholds)
+	if m.Threshold != 0.25 || m.Thresholds["mean"] != 0.5 || m.LengthSlope != 1.5 {
+		t.Errorf("the manifest's threshold is %v, %v, slope %v", m.Threshold, m.Thresholds, m.LengthSlope)
 	}
 	list := m.AspectList()
-	if len(list) != 2 || list[0].Weight != 2 || list[1].Weight != 0 || list[1].Threshold != 0.75 || m.CombinationOrDefault() != rewardmodel.CombineMin ||
+	if len(list) != 2 || list[0].Weight != 2 || list[1].Weight != 0 || list[1].Threshold != 0.75 || list[0].LengthSlope != 1.5 || list[1].LengthSlope != 0 || m.CombinationOrDefault() != rewardmodel.CombineMin ||
 		string(list[0].Unknown) != `{"later":1}` {
 		t.Errorf("aspects %+v", list)
 	}
@@ -143,6 +143,7 @@ func TestAspectsRefuse(t *testing.T) {
 		"infinite weight":      {`{"aspects":[{"name":"a","weight":1e999}]}`, "weight"},
 		"no positive weight":   {`{"aspects":[{"name":"a","weight":0}]}`, "every weight is 0"},
 		"threshold":            {`{"aspects":[{"name":"a","threshold":1.5}]}`, "aspects[0].threshold is 1.5"},
+		"length_slope":         {`{"aspects":[{"name":"a","length_slope":11}]}`, "aspects[0].length_slope is 11"},
 		"thresholds":           {`{"aspects":[{"name":"a","thresholds":{"mean":-1}}]}`, "aspects[0].thresholds.mean is -1"},
 		"calibration":          {`{"aspects":[{"name":"a","calibration":{"max":{"from":[0,1],"to":[0,-1]}}}]}`, "aspects[0].calibration.max: bad calibration: knot 1"},
 		"combination":          {`{"combination":"max"}`, `combination is "max"; use sum, min or lexicographic`},

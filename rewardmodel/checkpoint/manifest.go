@@ -43,12 +43,15 @@ type Manifest struct {
 	// Thresholds holds T per aggregate ("max", "topk", "noisy_or",
 	// "mean"), each in [0,1].
 	Thresholds map[string]float64 `json:"thresholds,omitempty"`
+	// LengthSlope raises the log-odds of Threshold by LengthSlope*ln(n) for a
+	// response with n scored utterances; in [0,rewardmodel.MaxLengthSlope], 0: not.
+	LengthSlope float64 `json:"length_slope,omitzero"`
 	// Calibration keeps the rewards comparable with those of the preceding model:
 	// a map of the compliance log-odds per aggregate. An aggregate without one has
 	// uncalibrated rewards.
 	Calibration map[string]calibration.Map `json:"calibration,omitempty"`
 	// Aspects are the rules that the checkpoint scores, if it names them; see
-	// AspectList. Threshold, Thresholds and Calibration are then those of the first
+	// AspectList. Threshold, Thresholds, LengthSlope and Calibration are then those of the first
 	// one, for readers that know one rule only: Write and UpdateManifest set them.
 	Aspects []Aspect `json:"aspects,omitempty"`
 	// Combination is how the rewards of the aspects become one; see
@@ -110,7 +113,7 @@ func (m *Manifest) validate(cfg Config) error {
 		return fmt.Errorf(manifestFile+": "+format+": %w", append(args, ErrDamaged)...)
 	}
 	ratio := func(x float64) bool { return x >= 0 && !math.IsInf(x, 1) }
-	if err := checkScale("", m.Threshold, m.Thresholds, m.Calibration); err != nil {
+	if err := checkScale("", m.own()); err != nil {
 		return damaged("%w", err)
 	}
 	if err := m.checkAspects(cfg); err != nil {

@@ -12,13 +12,13 @@ import (
 
 func TestManifest(t *testing.T) {
 	dir := copyDirectory(t, "bert-two")
-	writeAll(t, []byte(`{"version":"v7","created":"2026-01-02T03:04:05Z","method":"bfgpu","threshold":0.25,"thresholds":{"mean":0.1,"max":1},
+	writeAll(t, []byte(`{"version":"v7","created":"2026-01-02T03:04:05Z","method":"bfgpu","threshold":0.25,"thresholds":{"mean":0.1,"max":1},"length_slope":0.75,
 		"sigma_micro":5.5,"sigma_macro":1,"segmenter":"1","max_length":20,"context":true,"base":"b","data":["x","y"],
 		"calibration":{"max":{"from":[-1,0,2],"to":[-3,0,1]}},"metrics":{"avg_acc":0.8},"sha256":{},"later":{"a":[1,2]}}`), dir, manifestFile)
 	c := mustOpen(t, dir)
 	m := c.Manifest
 	if m.Version != "v7" || !m.Created.Equal(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)) || m.Method != "bfgpu" || m.Threshold != 0.25 ||
-		m.Thresholds["mean"] != 0.1 || m.SigmaMicro != 5.5 || m.SigmaMacro != 1 || m.Segmenter != "1" || !m.Context || m.Base != "b" ||
+		m.Thresholds["mean"] != 0.1 || m.LengthSlope != 0.75 || m.AspectList()[0].LengthSlope != 0.75 || m.SigmaMicro != 5.5 || m.SigmaMacro != 1 || m.Segmenter != "1" || !m.Context || m.Base != "b" ||
 		len(m.Data) != 2 || m.Metrics["avg_acc"] != 0.8 || m.Calibration["max"].At(2) != 1 || !strings.Contains(string(m.Unknown), `"later"`) {
 		t.Errorf("got %+v", m)
 	}
@@ -43,6 +43,8 @@ func TestManifestRejects(t *testing.T) {
 		"threshold as text":    {`{"threshold":"0.5"}`, "threshold"},
 		"threshold infinite":   {`{"threshold":1e999}`, "threshold"},
 		"an aggregate":         {`{"thresholds":{"mean":2}}`, "thresholds.mean is 2"},
+		"length_slope":         {`{"length_slope":-1}`, "length_slope is -1; it must be in [0,10]"},
+		"large length_slope":   {`{"length_slope":10.5}`, "length_slope is 10.5"},
 		"calibration":          {`{"calibration":{"mean":{"from":[0,1],"to":[0,-1]}}}`, "calibration.mean: bad calibration: knot 1"},
 		"sigma_micro":          {`{"sigma_micro":-1}`, "sigma_micro is -1"},
 		"sigma_macro":          {`{"sigma_macro":-1}`, "sigma_macro is -1"},

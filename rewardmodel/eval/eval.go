@@ -1,8 +1,8 @@
 // Package eval measures how well the scores of instances detect violating responses
 // and locate the violating utterance.
 //
-// A bag counts as a violation when its largest instance score is above the
-// threshold. The positive class of every ranking and probability metric is the
+// A bag counts as a violation when its largest instance score, corrected for the
+// length of the bag where a model has a correction, is above the threshold. The positive class of every ranking and probability metric is the
 // violation. Metrics are in [0,1]; one that is undefined for the data (an AUROC
 // of bags of one label, a hit rate without gold marks) is absent.
 package eval
@@ -27,6 +27,9 @@ type BagScores struct {
 	Label      bag.Label
 	Violations []float64 // g_-1 of each instance, in [0,1]
 	Gold       []bool    // whether each instance is anomalous; nil when unknown
+	// Corrected is the score by which the bag is ranked and compared with the threshold,
+	// in [0,1], if its length changes that; nil: Violation.
+	Corrected *float64
 
 	// Spans place each instance in the response, as [start, end) in code points;
 	// GoldSpans are the anomalous ranges of the response, in the same unit, and
@@ -35,7 +38,15 @@ type BagScores struct {
 	GoldSpans [][2]int
 }
 
-// Violation is the score of the bag: the largest of its instances', 0 without any.
+// Score is the score by which the bag is ranked and compared with the threshold.
+func (b BagScores) Score() float64 {
+	if b.Corrected != nil {
+		return *b.Corrected
+	}
+	return b.Violation()
+}
+
+// Violation is the violation of the bag: the largest of its instances', 0 without any.
 func (b BagScores) Violation() float64 {
 	if len(b.Violations) == 0 {
 		return 0
@@ -96,6 +107,9 @@ func check(bags []BagScores, threshold float64, intervals Bootstrap) error {
 				return fmt.Errorf("%w: bag %d has the span %v; give 0 <= start < end", ErrInput, i, span)
 			}
 		}
+		if c := b.Corrected; c != nil && !(*c >= 0 && *c <= 1) {
+			return fmt.Errorf("%w: bag %d: corrected score %v is not in [0,1]", ErrInput, i, *c)
+		}
 		for j, v := range b.Violations {
 			if !(v >= 0 && v <= 1) {
 				return fmt.Errorf("%w: bag %d, instance %d: violation %v is not in [0,1]", ErrInput, i, j, v)
@@ -107,13 +121,13 @@ func check(bags []BagScores, threshold float64, intervals Bootstrap) error {
 
 // measure returns the metrics that the bags define, by name.
 func measure(bags []BagScores, threshold float64) map[string]float64 {
-	scores := make([]float64, len(bags))
+	scores, violations := make([]float64, len(bags)), make([]float64, len(bags))
 	truth := make([]bool, len(bags))
 	var instances, mixed ranking
 	hits, holding := 0.0, 0
 	var spans struct{ iou, f1, best, count float64 }
 	for i, b := range bags {
-		scores[i], truth[i] = b.Violation(), b.Label == bag.Violation
+		scores[i], violations[i], truth[i] = b.Score(), b.Violation(), b.Label == bag.Violation
 		if b.located() {
 			witness, best := spanOverlap(b)
 			spans.iou += witness.iou
@@ -132,8 +146,8 @@ func measure(bags []BagScores, threshold float64) map[string]float64 {
 		}
 	}
 	out := map[string]float64{
-		"ece":   ECE(scores, truth, calibrationBins),
-		"brier": Brier(scores, truth),
+		"ece":   ECE(violations, truth, calibrationBins),
+		"brier": Brier(violations, truth),
 	}
 	if holding > 0 {
 		out["witness_hit1"] = hits / float64(holding)

@@ -182,7 +182,8 @@ func (m Model) threshold(a rewardmodel.Aggregate) float64 {
 }
 
 // Margins are the scores of the bags of a set, in order: the logit of each
-// bag's violation, by each aggregate (rewardmodel's Aggregate.Margin).
+// bag's violation, by each aggregate (rewardmodel's Aggregate.Margin), less the length
+// correction of the model (Aspect.LengthShift), so that one threshold fits all lengths.
 // Those of max are required on every set, the others only on the probe set, for
 // calibration.
 type Margins map[rewardmodel.Aggregate][]float64

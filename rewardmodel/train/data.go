@@ -53,9 +53,13 @@ func (d *Data) Counts() (violating, compliant, unlabeled, normal int) {
 }
 
 // sigmas estimates the imbalances of the paper from bags of unequal length: sigma_micro, the normal instances per
-// anomalous one in a violating bag, as the mean length minus one; sigma_macro, the compliant bags per violating one.
+// anomalous one in a violating bag, as the mean length minus one; sigma_macro, the compliant bags per violating one. Both
+// are 0 without violating bags.
 func (d *Data) sigmas() (micro, macro float64) {
 	violating, compliant, unlabeled, _ := d.Counts()
+	if violating == 0 {
+		return 0, 0
+	}
 	return float64(unlabeled)/float64(violating) - 1, float64(compliant) / float64(violating)
 }
 

@@ -25,6 +25,15 @@ type Score struct {
 	Instances []float64 // nil if the method scores only whole bags
 }
 
+// margins are the scores of the instances, as the service has them.
+func (s Score) margins() []float32 {
+	out := make([]float32, len(s.Instances))
+	for k, m := range s.Instances {
+		out[k] = float32(m)
+	}
+	return out
+}
+
 // Margins returns logit(violation) - logit(compliant) of each instance of the given bags, in their order.
 func (n *Network) Margins(bags []int) ([][]float64, error) {
 	margins := make([][]float64, len(bags))

@@ -42,6 +42,9 @@ type Config struct {
 	RateMin   float64 // learning rate at the end of the cosine schedule; the paper uses 0
 	Seed      uint64
 	Threshold Threshold
+	// FalseAlarms is the share of the compliant bags, in (0,0.5), that the rule FalseAlarms flags, of each aspect alone. A
+	// response violates if it violates any aspect, so a caller that allows a share of k aspects together gives each share/k.
+	FalseAlarms float64
 	// Fold is the share of the bags that is held out: the threshold (and the calibration) are fitted to their scores.
 	// 0 fits them to the training bags.
 	Fold float64
@@ -74,7 +77,9 @@ type Result struct {
 	// Threshold is the margin above which the score of a bag is a violation.
 	Threshold float64
 	// Thresholds has one for each aggregate of instance scores, as probabilities; nil if the method scores only whole bags.
-	Thresholds             Thresholds
+	Thresholds Thresholds
+	// LengthSlope is the rewardmodel.Aspect.LengthSlope that belongs to the threshold of max; 0 except for FalseAlarms.
+	LengthSlope            float64
 	FittedOn               *Data   // the bags of the thresholds: the training bags, or the fold
 	Scores                 []Score // of FittedOn
 	SigmaMicro, SigmaMacro float64
@@ -127,7 +132,7 @@ func RunAspects(ctx context.Context, learner Learner, data []*Data, cfg Config) 
 		trained, fitted := d, d
 		if cfg.Fold > 0 {
 			trained, fitted = d.holdOut(cfg.Fold, cfg.Seed)
-			if err := cmp.Or(trained.check(), fitted.check()); err != nil {
+			if err := cmp.Or(cfg.check(trained), cfg.check(fitted)); err != nil {
 				return nil, fmt.Errorf("%w; a fold of %g leaves too few", err, cfg.Fold)
 			}
 		}
@@ -170,6 +175,10 @@ func (cfg Config) judge(ctx context.Context, learner aspectLearner, result *Resu
 		}
 	}
 	result.SigmaMicro, result.SigmaMacro = cfg.sigmas(result.FittedOn)
+	if cfg.Threshold == FalseAlarms {
+		result.Thresholds, result.Threshold, result.LengthSlope = falseAlarms(result.FittedOn, result.Scores, cfg.FalseAlarms)
+		return nil
+	}
 	result.Threshold, err = cfg.Threshold.Place(result.FittedOn, result.Scores, result.SigmaMicro, result.SigmaMacro)
 	if err != nil {
 		return err
@@ -215,13 +224,21 @@ func (cfg Config) validate(data []*Data) error {
 	if err := cmp.Or(cfg.Threshold.Validate(), cfg.Method.Validate()); err != nil {
 		return err
 	}
+	if cfg.Threshold == FalseAlarms {
+		if !(cfg.FalseAlarms > 0 && cfg.FalseAlarms < 0.5) {
+			return fmt.Errorf("train: the share of false alarms is %v; use one in (0,0.5)", cfg.FalseAlarms)
+		}
+		if !Servable(cfg.Method) {
+			return fmt.Errorf("train: the threshold %s needs scores of instances, and %s may have none", FalseAlarms, cfg.Method.Name())
+		}
+	}
 	trained := 0
 	for _, d := range data {
 		if d == nil {
 			continue
 		}
 		trained++
-		if err := d.check(); err != nil {
+		if err := cfg.check(d); err != nil {
 			return err
 		}
 	}
@@ -234,15 +251,20 @@ func (cfg Config) validate(data []*Data) error {
 	return nil
 }
 
-// check returns an error if the data cannot be trained on.
-func (d *Data) check() error {
+// onlyCompliant reports whether the run needs no violations: it neither trains nor calibrates, and its threshold reads none.
+func (cfg Config) onlyCompliant() bool {
+	return cfg.Epochs == 0 && cfg.Rescale == nil && cfg.Threshold == FalseAlarms
+}
+
+// check returns an error if the data of an aspect cannot be used.
+func (cfg Config) check(d *Data) error {
 	for i, b := range d.Bags {
 		if len(b.Instances) == 0 {
 			return fmt.Errorf("%w: bag %d has no instance", ErrData, i)
 		}
 	}
 	violating, compliant, _, _ := d.Counts()
-	if violating == 0 || compliant == 0 {
+	if compliant == 0 || violating == 0 && !cfg.onlyCompliant() {
 		return fmt.Errorf("%w: %d violating and %d compliant bags; at least one of each is needed", ErrData, violating, compliant)
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"testing"
 
 	"assay/rewardmodel"
@@ -174,6 +175,7 @@ func TestPseudoLabelsKeepATrainedModel(t *testing.T) {
 func TestRunRejects(t *testing.T) {
 	good, _ := syntheticBags(4, 2)
 	oneClass := &Data{Bags: []Bag{good.Bags[0]}}
+	compliant := &Data{Bags: slices.DeleteFunc(slices.Clone(good.Bags), func(b Bag) bool { return b.Violation })}
 	empty := &Data{Bags: append([]Bag{{}}, good.Bags...)}
 	for name, c := range map[string]struct {
 		data   *Data
@@ -189,6 +191,9 @@ func TestRunRejects(t *testing.T) {
 		"sigma":         {good, func(c *Config) { m := DefaultBFGPU(); m.SigmaMicro = -1; c.Method = m }},
 		"no stage":      {good, func(c *Config) { c.Method = BFGPU{Weights: WeightsBatch, Loss: CrossEntropy} }},
 		"one class":     {oneClass, func(*Config) {}},
+		"false alarms":  {good, func(c *Config) { c.Threshold, c.FalseAlarms = FalseAlarms, 0.5 }},
+		"no instances":  {good, func(c *Config) { c.Method, c.Threshold, c.FalseAlarms = Macro{}, FalseAlarms, 0.1 }},
+		"no violations": {compliant, func(c *Config) { c.Threshold, c.FalseAlarms = FalseAlarms, 0.1 }},
 		"empty bag":     {empty, func(*Config) {}},
 		"no bag at all": {&Data{}, func(*Config) {}},
 	} {

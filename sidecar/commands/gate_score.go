@@ -106,8 +106,8 @@ type scoredSets struct {
 	margins     []setMargins            // of each set
 }
 
-// setMargins are the margins of the responses of a set: for each aspect, and of the verdict on the whole response, whose
-// threshold is at 0.
+// setMargins are the margins of the responses of a set, corrected for their lengths: for each aspect, and of the verdict on
+// the whole response, whose threshold is at 0.
 type setMargins struct {
 	aspects []gate.Margins
 	whole   gate.Margins
@@ -206,7 +206,7 @@ func (m setMargins) add(it rewardmodel.Item, r rewardmodel.Result, aspects []rew
 	for i, aspect := range aspects {
 		instances := instanceMargins(it, r, aspect.Name)
 		for _, a := range rewardmodel.Aggregates() {
-			m.aspects[i][a] = append(m.aspects[i][a], a.Margin(instances, rewardmodel.DefaultTopK))
+			m.aspects[i][a] = append(m.aspects[i][a], a.Margin(instances, rewardmodel.DefaultTopK)-aspect.LengthShift(a, len(instances)))
 		}
 		if aspect.Weight > 0 {
 			worst = max(worst, last(m.aspects[i][top])-logistic.Logit(aspect.Threshold(top)))

@@ -60,7 +60,11 @@ func (*Train) Help() string {
     assay train --bags feedback.jsonl --init models/default --out models/mine --epochs 2 --lr 2e-5
 
 Each line of FILE is {"id","label":"violation"|"compliant","response"}. An interrupted run resumes after its last
-complete epoch when you start it again with the same settings. --progress json is for programs:
+complete epoch when you start it again with the same settings. To choose only the threshold again:
+
+    assay train --epochs 0 --no-calibrate --threshold false-alarms --false-alarms 0.02 --bags held-out.jsonl --init models/mine --out models/strict
+
+--progress json is for programs:
 {"epoch","epochs","stage","step","steps","loss","seconds_left"}.`
 }
 
@@ -111,7 +115,11 @@ func (c *Train) Train(ctx context.Context, log zerolog.Logger, report func(train
 	if err != nil {
 		return cli.Usage(err)
 	}
+	if !(c.FalseAlarms > 0 && c.FalseAlarms < 0.5) {
+		return cli.Usage(fmt.Errorf("--false-alarms is %v; give a share in (0,0.5)", c.FalseAlarms))
+	}
 	options := localmodel.BagOptions{MaxLength: maxLength, ContextTokens: contextTokens, MinEach: c.MinEach}
+	options.CompliantOnly = c.Epochs == 0 && !c.Calibrate && c.ThresholdOf(method) == train.FalseAlarms
 	for _, a := range aspects {
 		options.Aspects = append(options.Aspects, a.Name)
 	}
@@ -155,7 +163,7 @@ func (c *Train) Train(ctx context.Context, log zerolog.Logger, report func(train
 	results, err := train.RunAspects(ctx, learner, data, train.Config{
 		Method: method,
 		Epochs: c.Epochs, Batch: c.Batch, Rate: c.LR, RateMin: c.LRMin, Seed: c.Seed,
-		Threshold: c.ThresholdOf(method), Fold: c.Fold, SigmaMicro: c.SigmaMicro, SigmaMacro: c.SigmaMacro,
+		Threshold: c.ThresholdOf(method), FalseAlarms: c.falseAlarms(startAspects(base, aspects)), Fold: c.Fold, SigmaMicro: c.SigmaMicro, SigmaMacro: c.SigmaMacro,
 		State: state, Identity: identity,
 		HideContext: c.hideContext(options), Rescale: rescale, Report: report,
 	})
@@ -176,7 +184,7 @@ func (c *Train) Train(ctx context.Context, log zerolog.Logger, report func(train
 		return err
 	}
 	for _, a := range written.AspectList() {
-		log.Info().Str("out", c.Out).Str("aspect", a.Name).Float64("threshold", a.Threshold).Msg("checkpoint written")
+		log.Info().Str("out", c.Out).Str("aspect", a.Name).Float64("threshold", a.Threshold).Float64("length_slope", a.LengthSlope).Msg("checkpoint written")
 	}
 	return os.RemoveAll(state)
 }
@@ -223,6 +231,18 @@ func (c *Train) aspects(base *checkpoint.Checkpoint) ([]encoder.AspectInit, erro
 func startsTrained(base *checkpoint.Checkpoint, a encoder.AspectInit) bool {
 	from := cmp.Or(a.From, a.Name)
 	return base.HasClassifier() && slices.ContainsFunc(base.Manifest.AspectList(), func(had checkpoint.Aspect) bool { return had.Name == from })
+}
+
+// falseAlarms is the share of the compliant responses that each aspect may flag. A response violates if it violates any
+// aspect that counts, so these divide the share among them.
+func (c *Train) falseAlarms(aspects []checkpoint.Aspect) float64 {
+	counted := 0
+	for _, a := range aspects {
+		if a.Weight > 0 {
+			counted++
+		}
+	}
+	return c.FalseAlarms / float64(max(counted, 1))
 }
 
 // contextTokens is what the trained model reads of a prompt; 0: nothing.

@@ -2,6 +2,7 @@ package commands_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -193,4 +194,36 @@ func TestTrainIsReproducible(t *testing.T) {
 			require.Equal(t, first, processtest.Weights(t, out), more)
 		}
 	}
+}
+
+// The threshold of a model is chosen again from compliant bags only: an aspect without labels keeps what it has.
+func TestTrainChoosesAThresholdForFalseAlarms(t *testing.T) {
+	model := processtest.TinyModel(t, func(cfg *checkpoint.Config, m *checkpoint.Manifest) {
+		cfg.NumLabels, cfg.Labels = 4, checkpoint.AspectLabels([]string{"rude", "refusal"})
+		m.Threshold, m.Thresholds = 0.5, nil
+		m.Aspects = []checkpoint.Aspect{{Name: "rude", Weight: 1, Threshold: 0.5, LengthSlope: 2}, {Name: "refusal", Weight: 1, Threshold: 0.4, LengthSlope: 1.5}}
+	})
+	var bags strings.Builder
+	for i := range 300 {
+		fmt.Fprintf(&bags, `{"id":"b%d","labels":{"rude":"compliant"},"response":%q}`+"\n", i, strings.Repeat(fmt.Sprintf("Train %d leaves. ", i), 1+i%5))
+	}
+	file := filepath.Join(t.TempDir(), "bags.jsonl")
+	require.NoError(t, os.WriteFile(file, []byte(bags.String()), 0o600))
+	out := filepath.Join(t.TempDir(), "out")
+	args := append(processtest.TrainArgs(model, file, out, 0), "--threshold", "false-alarms", "--false-alarms", "0.1")
+	_, stderr, code := assay(t, "", args...)
+	require.Equal(t, cli.ExitUsage, code, "calibration needs violations")
+	require.Contains(t, stderr, "label")
+
+	_, stderr, code = assay(t, "", append(args, "--no-calibrate")...)
+	require.Equal(t, cli.ExitDone, code, stderr)
+	aspects := processtest.Manifest(t, out).Aspects
+	require.Equal(t, []float64{0.4, 1.5}, []float64{aspects[1].Threshold, aspects[1].LengthSlope}, "it has no labels")
+	require.NotEqual(t, 0.5, aspects[0].Threshold)
+	require.GreaterOrEqual(t, aspects[0].LengthSlope, 0.0)
+	require.LessOrEqual(t, aspects[0].LengthSlope, 3.0)
+
+	stdout, stderr, code := assay(t, "", "eval", "--bags", file, "--model", out, "--threads", "1", "--precision", "fp32", "--resamples", "0")
+	require.Equal(t, cli.ExitDone, code, stderr)
+	require.Regexp(t, `"recall_compliant":0\.9[4-6]`, stdout, "two aspects share a tenth")
 }

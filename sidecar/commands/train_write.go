@@ -55,7 +55,7 @@ func (c *Train) write(base *checkpoint.Checkpoint, learner *encoder.Learner, asp
 		}
 	}
 	if first := man.Aspects[0]; len(man.Aspects) == 1 && first.Name == rewardmodel.DefaultAspect {
-		man.Threshold, man.Thresholds, man.Aspects = first.Threshold, first.Thresholds, nil
+		man.Threshold, man.Thresholds, man.LengthSlope, man.Aspects = first.Threshold, first.Thresholds, first.LengthSlope, nil
 	}
 	if err := checkpoint.Write(c.Out, learner.Config(), man, tensors, files...); err != nil {
 		return checkpoint.Manifest{}, fmt.Errorf("--out: %w", err)
@@ -63,9 +63,8 @@ func (c *Train) write(base *checkpoint.Checkpoint, learner *encoder.Learner, asp
 	return man, nil
 }
 
-// writtenAspects returns the aspects of the trained model. One that was not trained keeps what the aspect of base had that
-// it started from.
-func writtenAspects(base *checkpoint.Checkpoint, aspects []encoder.AspectInit, results []train.Result) []checkpoint.Aspect {
+// startAspects returns the aspects of the trained model with what the aspects of base have that they start from.
+func startAspects(base *checkpoint.Checkpoint, aspects []encoder.AspectInit) []checkpoint.Aspect {
 	had := map[string]checkpoint.Aspect{}
 	for _, a := range base.Manifest.AspectList() {
 		had[a.Name] = a
@@ -77,13 +76,24 @@ func writtenAspects(base *checkpoint.Checkpoint, aspects []encoder.AspectInit, r
 			a = checkpoint.Aspect{Weight: 1, Threshold: checkpoint.DefaultThreshold}
 		}
 		a.Name = init.Name
-		if result := results[i]; result.FittedOn != nil {
-			a.Threshold, a.Thresholds, a.Calibration = result.Thresholds[rewardmodel.AggregateMax], map[string]float64{}, nil
-			for aggregate, t := range result.Thresholds {
-				a.Thresholds[string(aggregate)] = t
-			}
-		}
 		out[i] = a
+	}
+	return out
+}
+
+// writtenAspects returns the aspects of the trained model. One that was not trained keeps what it started from.
+func writtenAspects(base *checkpoint.Checkpoint, aspects []encoder.AspectInit, results []train.Result) []checkpoint.Aspect {
+	out := startAspects(base, aspects)
+	for i, result := range results {
+		if result.FittedOn == nil {
+			continue
+		}
+		a := &out[i]
+		a.Threshold, a.Thresholds, a.Calibration = result.Thresholds[rewardmodel.AggregateMax], map[string]float64{}, nil
+		a.LengthSlope = result.LengthSlope
+		for aggregate, t := range result.Thresholds {
+			a.Thresholds[string(aggregate)] = t
+		}
 	}
 	return out
 }

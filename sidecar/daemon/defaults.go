@@ -33,6 +33,7 @@ func Defaults() kong.Vars {
 		"train_disagreement": policy.Disagreement, "train_disagreement_min": policy.DisagreementMin,
 		"holdout_share": policy.HoldoutShare, "holdout_min": policy.MinHeldOut,
 		"train_from": training.From, "train_max_bags": training.MaxBags, "train_timeout": training.Timeout,
+		"train_threshold": training.Threshold, "train_false_alarms": training.FalseAlarms,
 		"models_keep": training.ModelsKeep,
 	})
 }

@@ -26,13 +26,15 @@ type RetrainFlags struct {
 	HoldoutShare         float64       `default:"${holdout_share}" help:"Share of the labeled responses in the hold-out, which evaluates candidates and is never trained on; responses to the same prompt stay together."`
 	HoldoutMin           int           `default:"${holdout_min}" help:"Minimum held-out responses per label to train or promote; of a model with several aspects, in at least one of them. With fewer than ${default}, the gate can promote worse models."`
 
-	TrainFrom    string        `default:"${train_from}" enum:"base,current" help:"Model to fine-tune (${enum}): base, always --model; current, the model that serves."`
-	TrainMaxBags int           `default:"${train_max_bags}" help:"Maximum labeled responses per training run, newest first."`
-	TrainEpochs  int           `default:"0" help:"Number of epochs; 0: 3, or 5 for up to 300 responses and a base model without a classification head."`
-	TrainLR      float64       `default:"0" name:"train-lr" help:"Peak learning rate; 0: 2e-5, or 5e-5 in the case of 5 epochs."`
-	TrainThreads int           `default:"0" help:"CPU threads of a training run; 0: half of the CPUs available to the process."`
-	TrainMemory  cli.ByteSize  `default:"0" placeholder:"BYTES" help:"Memory limit of a training run; 0: no limit."`
-	TrainTimeout time.Duration `default:"${train_timeout}" help:"Timeout of a training run."`
+	TrainFrom        string        `default:"${train_from}" enum:"base,current" help:"Model to fine-tune (${enum}): base, always --model; current, the model that serves."`
+	TrainMaxBags     int           `default:"${train_max_bags}" help:"Maximum labeled responses per training run, newest first."`
+	TrainEpochs      int           `default:"0" help:"Number of epochs; 0: 3, or 5 for up to 300 responses and a base model without a classification head."`
+	TrainLR          float64       `default:"0" name:"train-lr" help:"Peak learning rate; 0: 2e-5, or 5e-5 in the case of 5 epochs."`
+	TrainThreshold   string        `default:"${train_threshold}" enum:"${threshold_kinds}" help:"How to choose the decision threshold (${enum}), as assay train --threshold."`
+	TrainFalseAlarms float64       `default:"${train_false_alarms}" help:"Share of the compliant responses, in (0,0.5), that --train-threshold false-alarms flags."`
+	TrainThreads     int           `default:"0" help:"CPU threads of a training run; 0: half of the CPUs available to the process."`
+	TrainMemory      cli.ByteSize  `default:"0" placeholder:"BYTES" help:"Memory limit of a training run; 0: no limit."`
+	TrainTimeout     time.Duration `default:"${train_timeout}" help:"Timeout of a training run."`
 
 	GateMetric     string  `default:"${gate_metric}" enum:"bag_auroc,bag_auprc,avg_acc,f1_violation" help:"Metric to compare models by (${enum})."`
 	GateMargin     float64 `default:"${gate_margin}" help:"Maximum decrease of the metric on the hold-out."`
@@ -52,7 +54,8 @@ func (f RetrainFlags) Config() fleet.Config {
 			Drift: f.TrainDrift, DriftMin: f.TrainDriftMin, Disagreement: f.TrainDisagreement, DisagreementMin: f.TrainDisagreementMin,
 			HoldoutShare: f.HoldoutShare, MinHeldOut: f.HoldoutMin,
 		},
-		From: f.TrainFrom, MaxBags: f.TrainMaxBags, Epochs: f.TrainEpochs, LearningRate: f.TrainLR, Threads: f.TrainThreads,
+		From: f.TrainFrom, MaxBags: f.TrainMaxBags, Epochs: f.TrainEpochs, LearningRate: f.TrainLR,
+		Threshold: f.TrainThreshold, FalseAlarms: f.TrainFalseAlarms, Threads: f.TrainThreads,
 		Memory: int64(f.TrainMemory), Timeout: f.TrainTimeout,
 		Gate: gate.Config{
 			Metric: gate.Metric(f.GateMetric), Margin: f.GateMargin, RegressionMargin: f.GateRegression, Confidence: f.GateConfidence,
@@ -73,6 +76,7 @@ func (f RetrainFlags) Check() error {
 	check(f.TrainMaxBags >= 2*f.TrainMinEach, "--train-max-bags is %d; give at least %d, twice --train-min-each", f.TrainMaxBags, 2*f.TrainMinEach)
 	check(f.TrainEpochs >= 0, "--train-epochs is %d; give 0 or more", f.TrainEpochs)
 	check(f.TrainLR >= 0, "--train-lr is %v; give 0 or more", f.TrainLR)
+	check(f.TrainFalseAlarms > 0 && f.TrainFalseAlarms < 0.5, "--train-false-alarms is %v; give a share in (0,0.5)", f.TrainFalseAlarms)
 	check(f.TrainThreads >= 0, "--train-threads is %d; give 0 or more", f.TrainThreads)
 	check(f.TrainMemory >= 0, "--train-memory is %d; give 0 or more", f.TrainMemory)
 	check(f.TrainTimeout > 0, "--train-timeout is %v; give a duration above 0", f.TrainTimeout)

@@ -7,6 +7,8 @@ import (
 
 	"assay/rewardmodel/gate"
 	"assay/rewardmodel/retrain"
+	"assay/rewardmodel/train"
+	"assay/sidecar/localmodel"
 )
 
 // Config configures training on feedback.
@@ -17,6 +19,8 @@ type Config struct {
 	MaxBags      int           // maximum labeled responses per training run, newest first
 	Epochs       int           // 0: 3, or 5 for few bags and a base model
 	LearningRate float64       // peak; 0: 2e-5, or 5e-5 in the case of 5 epochs
+	Threshold    string        // rule of the decision threshold: localmodel.AutoThreshold, or a train.Threshold
+	FalseAlarms  float64       // share of the rule train.FalseAlarms
 	Threads      int           // of the CPU; 0: half of the CPUs available to the process
 	Memory       int64         // memory limit of a training run in bytes; 0: no limit
 	Timeout      time.Duration // maximum duration of a training run
@@ -40,6 +44,7 @@ func DefaultConfig() Config {
 	return Config{
 		Policy: retrain.DefaultPolicy(),
 		From:   FromBase, MaxBags: 20000, Timeout: 6 * time.Hour,
+		Threshold: localmodel.AutoThreshold, FalseAlarms: train.DefaultFalseAlarms,
 		Gate: gate.DefaultConfig(), ModelsKeep: 10,
 	}
 }
@@ -64,5 +69,5 @@ func (c Config) threads() int {
 
 // settings are the training settings in the record of a model.
 func (c Config) settings() map[string]any {
-	return map[string]any{"from": c.From, "epochs": c.Epochs, "lr": c.LearningRate, "holdout_share": c.Policy.HoldoutShare}
+	return map[string]any{"from": c.From, "epochs": c.Epochs, "lr": c.LearningRate, "threshold": c.Threshold, "holdout_share": c.Policy.HoldoutShare}
 }

@@ -48,6 +48,7 @@ func (w *worker) Train(ctx context.Context, init, bags, out string, report func(
 		"train", "--bags", bags, "--init", init, "--out", out, "--epochs", strconv.Itoa(epochs),
 		"--lr", fmt.Sprint(rate), "--data-name", "feedback", "--progress", "json",
 		"--min-each", strconv.Itoa(w.config.Policy.MinEach),
+		"--threshold", w.config.Threshold, "--false-alarms", fmt.Sprint(w.config.FalseAlarms),
 	}
 	return w.run(ctx, append(args, w.computeArgs()...), func(line []byte) {
 		var p retrain.Progress

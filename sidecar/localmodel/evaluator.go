@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"assay/rewardmodel"
 	"assay/rewardmodel/bag"
@@ -72,7 +73,13 @@ func (e Evaluator) Score(ctx context.Context, bags []bag.Bag) ([]ScoredBag, erro
 // OfAspect returns the scores of an aspect, and false if the bag has no label for it.
 func (e Evaluator) OfAspect(b ScoredBag, aspect string) (eval.BagScores, bool) {
 	label := b.LabelFor(aspect, len(e.Aspects))
-	return b.scores(label, func(i rewardmodel.Instance) float64 { return i.Aspects[aspect] }), label != ""
+	out := b.scores(label, func(i rewardmodel.Instance) float64 { return i.Aspects[aspect] })
+	for _, a := range e.Aspects {
+		if shift := a.LengthShift(rewardmodel.AggregateMax, b.scored()); a.Name == aspect && shift > 0 {
+			out.Corrected = new(logistic.Sigmoid(logistic.Logit(out.Violation()) - shift))
+		}
+	}
+	return out, label != ""
 }
 
 // OfVerdict returns the scores of the whole response, and false if its labels do not say whether it violates any aspect
@@ -87,7 +94,7 @@ func (e Evaluator) OfVerdict(b ScoredBag) (eval.BagScores, bool) {
 		names[i] = a.Name
 	}
 	label := b.VerdictOn(names)
-	return b.scores(label, worst(counted)), label != ""
+	return b.worst(label, counted), label != ""
 }
 
 // OfLabels is OfVerdict by the aspects that the bag has a label for; it is false if the model has none of them. The only
@@ -110,10 +117,10 @@ func (e Evaluator) OfLabels(b ScoredBag) (eval.BagScores, bool) {
 	if b.Label == bag.Violation && label == bag.Compliant { // it does not say of which aspect
 		return e.OfVerdict(b)
 	}
-	return b.scores(label, worst(labeled)), len(labeled) > 0
+	return b.worst(label, labeled), len(labeled) > 0
 }
 
-// Threshold is the decision threshold of the scores of whole responses.
+// Threshold is the decision threshold of the scores of whole responses, which are corrected for their lengths.
 func (e Evaluator) Threshold() float64 {
 	if len(e.Aspects) == 1 {
 		return e.Aspects[0].Threshold(rewardmodel.AggregateMax)
@@ -149,13 +156,32 @@ func (b ScoredBag) scores(label bag.Label, violation func(rewardmodel.Instance) 
 	return out
 }
 
+// scored is the number of instances that were scored: blank ones are not.
+func (b ScoredBag) scored() (n int) {
+	for _, instance := range b.instances {
+		if instance.Aspects != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// worst are the scores in the aspect that is violated most. Those of the instances do not depend on the length of the bag.
+func (b ScoredBag) worst(label bag.Label, aspects []rewardmodel.Aspect) eval.BagScores {
+	out := b.scores(label, worst(aspects, 1))
+	if n := b.scored(); slices.ContainsFunc(aspects, func(a rewardmodel.Aspect) bool { return a.LengthShift(rewardmodel.AggregateMax, n) > 0 }) {
+		out.Corrected = new(b.scores(label, worst(aspects, n)).Violation())
+	}
+	return out
+}
+
 // worst returns the violation of an instance in the aspect that it violates most, on a scale where the threshold of each
-// aspect is 0.5.
-func worst(aspects []rewardmodel.Aspect) func(rewardmodel.Instance) float64 {
+// aspect, for a bag with the given number of instances, is 0.5.
+func worst(aspects []rewardmodel.Aspect, instances int) func(rewardmodel.Instance) float64 {
 	return func(instance rewardmodel.Instance) float64 {
 		odds := math.Inf(-1)
 		for _, a := range aspects {
-			v, t := instance.Aspects[a.Name], a.Threshold(rewardmodel.AggregateMax)
+			v, t := instance.Aspects[a.Name], a.ThresholdOf(rewardmodel.AggregateMax, instances)
 			if v == t { // both may be 0 or 1, whose log-odds are infinite
 				odds = max(odds, 0)
 			} else {

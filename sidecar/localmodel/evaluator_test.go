@@ -87,3 +87,39 @@ func TestEvaluatorAtTheEndsOfTheScale(t *testing.T) {
 		}
 	}
 }
+
+// A response is ranked and judged by its violation less the correction for its length; the scores of its utterances, and its
+// violation as a probability, have none.
+func TestEvaluatorCorrectsForTheLength(t *testing.T) {
+	at := map[rewardmodel.Aggregate]float64{rewardmodel.AggregateMax: 0.8}
+	long := rewardmodel.Aspect{Name: "long", Weight: 1, Thresholds: at, LengthSlope: 1}
+	plain := rewardmodel.Aspect{Name: "plain", Weight: 1, Thresholds: at}
+	for name, c := range map[string]struct {
+		aspects  []rewardmodel.Aspect
+		response string
+		score    float64 // odds
+		flagged  bool
+	}{
+		"one utterance":         {[]rewardmodel.Aspect{long}, "One.", 9, true},
+		"two":                   {[]rewardmodel.Aspect{long}, "One. Two.", 4.5, true},
+		"three":                 {[]rewardmodel.Aspect{long}, "One. Two. Three.", 3, false},
+		"without a slope":       {[]rewardmodel.Aspect{plain}, "One. Two. Three.", 9, true},
+		"several, one":          {[]rewardmodel.Aspect{long, plain}, "One.", 9. / 4, true},
+		"several, three":        {[]rewardmodel.Aspect{long, plain}, "One. Two. Three.", 3. / 4, false},
+		"several, by the other": {[]rewardmodel.Aspect{long, {Name: "plain", Weight: 1}}, "One. Two. Three.", 1.5, true},
+	} {
+		e := localmodel.Evaluator{Aspects: c.aspects, Room: 100, Length: func(s string) (int, error) { return len(s), nil },
+			Scorer: aspectScorer{"long": 0.9, "plain": map[bool]float64{false: 0.6, true: 0.9}[len(c.aspects) == 1]}}
+		scored, err := e.Score(t.Context(), []bag.Bag{{ID: "a", Label: bag.Violation, Response: c.response}})
+		require.NoError(t, err, name)
+		scores, ok := e.OfVerdict(scored[0])
+		require.True(t, ok, name)
+		require.InDelta(t, c.score, scores.Score()/(1-scores.Score()), 1e-9, name)
+		if len(c.aspects) == 1 {
+			require.InDelta(t, 0.9, scores.Violation(), 1e-9, name)
+		}
+		report, err := eval.Evaluate([]eval.BagScores{scores}, e.Threshold(), eval.Bootstrap{})
+		require.NoError(t, err, name)
+		require.Equal(t, c.flagged, report.Metrics["recall_violation"] == 1, name)
+	}
+}

@@ -7,6 +7,9 @@ import (
 	"assay/sidecar/cli"
 )
 
+// AutoThreshold is the threshold of the method's paper.
+const AutoThreshold = "auto"
+
 // MethodFlags are the hyperparameters of the training methods. A method ignores those that it does not have.
 type MethodFlags struct {
 	Weights      string  `default:"${bfgpu_weights}" enum:"batch,paper" help:"Instance weights of BFGPU: softmax over the mini-batch, or within the bag (${enum})."`
@@ -21,7 +24,8 @@ type MethodFlags struct {
 	TopK         int     `default:"3" name:"top-k" help:"Number of instances that mil-topk pools."`
 	SigmaMicro   float64 `default:"0" help:"Normal instances per anomalous instance in a violating bag; 0: estimate it."`
 	SigmaMacro   float64 `default:"0" help:"Compliant bags per violating bag; 0: estimate it."`
-	Threshold    string  `default:"auto" enum:"auto,fixed,one-per-bag,per-bag,quantile,quantile-unlabelled" help:"How to choose the decision threshold (${enum}); auto: as in the paper of the method."`
+	Threshold    string  `default:"auto" enum:"${threshold_kinds}" help:"How to choose the decision threshold (${enum}); auto: as in the paper of the method; false-alarms: from the compliant bags only, for every number of utterances."`
+	FalseAlarms  float64 `default:"${false_alarms}" help:"Share of the compliant bags, in (0,0.5), that --threshold false-alarms flags, at every number of utterances; the aspects that count divide it."`
 	Fold         float64 `default:"0" help:"Share of the bags to hold out for choosing the threshold; 0: choose it by the training scores."`
 }
 
@@ -39,7 +43,7 @@ func (f MethodFlags) Method(name string) (train.Method, error) {
 
 // ThresholdOf is the kind of threshold that --threshold selects, or the default of the method with auto.
 func (f MethodFlags) ThresholdOf(m train.Method) train.Threshold {
-	if f.Threshold == "auto" {
+	if f.Threshold == AutoThreshold {
 		return m.Threshold()
 	}
 	return train.Threshold(f.Threshold)

@@ -118,7 +118,8 @@ func (m *Opened) Aspects() []rewardmodel.Aspect {
 	var out []rewardmodel.Aspect
 	for _, a := range m.Checkpoint.Manifest.AspectList() {
 		aspect := rewardmodel.Aspect{
-			Name: a.Name, Weight: a.Weight, Thresholds: map[rewardmodel.Aggregate]float64{}, Calibration: rewardmodel.Calibration{},
+			Name: a.Name, Weight: a.Weight, LengthSlope: a.LengthSlope,
+			Thresholds: map[rewardmodel.Aggregate]float64{}, Calibration: rewardmodel.Calibration{},
 		}
 		for _, kind := range rewardmodel.Aggregates() {
 			if t, ok := a.Thresholds[string(kind)]; ok {

@@ -30,6 +30,8 @@ type BagOptions struct {
 	// MinEach is the number of bags with each label that one of several aspects needs to be trained, unless none has
 	// them: thresholds that are fitted to a few bags are worse than those that the aspect has.
 	MinEach int
+	// CompliantOnly keeps an aspect whose bags are all compliant, since nothing is learned of them.
+	CompliantOnly bool
 }
 
 // bagReader tokenizes bags into training data.
@@ -98,7 +100,7 @@ func (r *bagReader) report(log zerolog.Logger) error {
 			log = log.With().Str("aspect", name).Logger()
 		}
 		findings := r.inspect[a].Findings()
-		if err := findings.Err(); err != nil {
+		if err := findings.Err(); err != nil && !(r.CompliantOnly && r.enough(r.data[a])) {
 			if len(r.Aspects) == 1 {
 				return err
 			}
@@ -113,6 +115,9 @@ func (r *bagReader) report(log zerolog.Logger) error {
 		}
 		learnable++
 		for _, f := range findings {
+			if f.Fatal { // the lack of violations is intended
+				continue
+			}
 			log.Warn().Strs("ids", f.IDs).Int("bags", f.Count).Msg(f.Message())
 		}
 	}
@@ -131,6 +136,9 @@ func (r *bagReader) report(log zerolog.Logger) error {
 // enough reports whether an aspect with the given bags has enough labels.
 func (r *bagReader) enough(d *train.Data) bool {
 	violating, compliant, _, _ := d.Counts()
+	if r.CompliantOnly {
+		return compliant >= max(r.MinEach, 1)
+	}
 	return min(violating, compliant) >= r.MinEach
 }
 

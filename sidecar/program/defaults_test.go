@@ -54,6 +54,7 @@ func TestFlagDefaultsMatchTheLibraries(t *testing.T) {
 	}
 	require.Equal(t, want, got)
 
+	require.Equal(t, train.DefaultFalseAlarms, parsed("train", "--bags", "a", "--init", "b", "--out", "c").Train.FalseAlarms)
 	bfgpu, flags := train.DefaultBFGPU(), parsed("train", "--bags", "a", "--init", "b", "--out", "c").Train.MethodFlags
 	require.Equal(t, bfgpu, train.BFGPU{
 		Weights: train.Weights(flags.Weights), Loss: train.LossKind(flags.Loss), Normaliser: train.Normaliser(flags.Normaliser),
