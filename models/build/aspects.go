@@ -15,8 +15,6 @@ const (
 	harm     = "harm"
 )
 
-var aspects = []string{toxicity, hate, sexism, harm}
-
 // categoryAspect is the aspect of a category of the policy. The category refusal has none: it depends on the request.
 var categoryAspect = map[string]string{
 	"insult": toxicity, "profanity": toxicity, "harassment": toxicity, "threat": toxicity, "sexual": toxicity,

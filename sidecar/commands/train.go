@@ -119,7 +119,8 @@ func (c *Train) Train(ctx context.Context, log zerolog.Logger, report func(train
 		return cli.Usage(fmt.Errorf("--false-alarms is %v; give a share in (0,0.5)", c.FalseAlarms))
 	}
 	options := localmodel.BagOptions{MaxLength: maxLength, ContextTokens: contextTokens, MinEach: c.MinEach}
-	options.CompliantOnly = c.Epochs == 0 && !c.Calibrate && c.ThresholdOf(method) == train.FalseAlarms
+	threshold := c.thresholdFor(base, method)
+	options.CompliantOnly = c.Epochs == 0 && !c.Calibrate && threshold == train.FalseAlarms
 	for _, a := range aspects {
 		options.Aspects = append(options.Aspects, a.Name)
 	}
@@ -163,7 +164,7 @@ func (c *Train) Train(ctx context.Context, log zerolog.Logger, report func(train
 	results, err := train.RunAspects(ctx, learner, data, train.Config{
 		Method: method,
 		Epochs: c.Epochs, Batch: c.Batch, Rate: c.LR, RateMin: c.LRMin, Seed: c.Seed,
-		Threshold: c.ThresholdOf(method), FalseAlarms: c.falseAlarms(startAspects(base, aspects)), Fold: c.Fold, SigmaMicro: c.SigmaMicro, SigmaMacro: c.SigmaMacro,
+		Threshold: threshold, FalseAlarms: c.falseAlarms(startAspects(base, aspects)), Fold: c.Fold, SigmaMicro: c.SigmaMicro, SigmaMacro: c.SigmaMacro,
 		State: state, Identity: identity,
 		HideContext: c.hideContext(options), Rescale: rescale, Report: report,
 	})
@@ -231,6 +232,16 @@ func (c *Train) aspects(base *checkpoint.Checkpoint) ([]encoder.AspectInit, erro
 func startsTrained(base *checkpoint.Checkpoint, a encoder.AspectInit) bool {
 	from := cmp.Or(a.From, a.Name)
 	return base.HasClassifier() && slices.ContainsFunc(base.Manifest.AspectList(), func(had checkpoint.Aspect) bool { return had.Name == from })
+}
+
+// thresholdFor is the kind of threshold of a model that is trained from base. With auto it corrects for the length if that
+// of base does: otherwise the training runs of a service would drop the correction.
+func (c *Train) thresholdFor(base *checkpoint.Checkpoint, m train.Method) train.Threshold {
+	corrected := func(a checkpoint.Aspect) bool { return a.LengthSlope > 0 }
+	if c.Threshold == localmodel.AutoThreshold && slices.ContainsFunc(base.Manifest.AspectList(), corrected) {
+		return train.FalseAlarms
+	}
+	return c.ThresholdOf(m)
 }
 
 // falseAlarms is the share of the compliant responses that each aspect may flag. A response violates if it violates any

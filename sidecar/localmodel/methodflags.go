@@ -24,7 +24,7 @@ type MethodFlags struct {
 	TopK         int     `default:"3" name:"top-k" help:"Number of instances that mil-topk pools."`
 	SigmaMicro   float64 `default:"0" help:"Normal instances per anomalous instance in a violating bag; 0: estimate it."`
 	SigmaMacro   float64 `default:"0" help:"Compliant bags per violating bag; 0: estimate it."`
-	Threshold    string  `default:"auto" enum:"${threshold_kinds}" help:"How to choose the decision threshold (${enum}); auto: as in the paper of the method; false-alarms: from the compliant bags only, for every number of utterances."`
+	Threshold    string  `default:"auto" enum:"${threshold_kinds}" help:"How to choose the decision threshold (${enum}); auto: as in the paper of the method, or false-alarms if --init has a length slope; false-alarms: from the compliant bags only, for every number of utterances."`
 	FalseAlarms  float64 `default:"${false_alarms}" help:"Share of the compliant bags, in (0,0.5), that --threshold false-alarms flags, at every number of utterances; the aspects that count divide it."`
 	Fold         float64 `default:"0" help:"Share of the bags to hold out for choosing the threshold; 0: choose it by the training scores."`
 }
