@@ -171,6 +171,10 @@ func (e *Epoch) bagBatches(rng *rand.Rand) [][]int {
 	return batches
 }
 
+// bagSteps is the number of mini-batches of whole bags of an epoch: exact if all bags have the same length, otherwise it
+// varies a little with their order.
+func bagSteps(e *Epoch) int { return len(e.bagBatches(rand.New(rand.NewPCG(0, 0)))) }
+
 // members returns the instances of the bags, bag by bag; those of bags[i] are batch[starts[i]:starts[i+1]].
 func (e *Epoch) members(bags []int) (batch []ref, starts []int) {
 	starts = []int{0}
