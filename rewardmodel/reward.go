@@ -83,9 +83,9 @@ func (c scale) emptyScore(compliance float64) bagScore {
 }
 
 // complianceLogit is the log-odds of compliance: the distance from the margin
-// to that of the threshold of a bag of this length, calibrated. It agrees in sign with the comparison
-// of violation and threshold, whatever the rounding, and is 0 exactly where
-// they are equal.
+// to that of the threshold of a bag of this length, calibrated. It agrees in sign
+// with the comparison of violation and threshold, whatever the rounding, and is 0
+// exactly where they are equal.
 func (c scale) complianceLogit(s bagScore) float64 {
 	const smallest = 1e-15 // the sigmoid of -smallest is below one half
 	shift := lengthShift(c.lengthSlope, s.instances)

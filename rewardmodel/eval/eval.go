@@ -2,8 +2,8 @@
 // and locate the violating utterance.
 //
 // A bag counts as a violation when its largest instance score, corrected for the
-// length of the bag where a model has a correction, is above the threshold. The positive class of every ranking and probability metric is the
-// violation. Metrics are in [0,1]; one that is undefined for the data (an AUROC
+// length of the bag where a model has a correction, is above the threshold. The
+// positive class of every ranking and probability metric is the violation. Metrics are in [0,1]; one that is undefined for the data (an AUROC
 // of bags of one label, a hit rate without gold marks) is absent.
 package eval
 

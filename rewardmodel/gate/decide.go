@@ -209,20 +209,14 @@ func (d *decision) separation() {
 	if !d.judged || constant(margins) {
 		return
 	}
-	var sums [2]float64
-	extreme, violations := 0, count(set.Violation)
-	for i, x := range logOdds(margins, d.in.Candidate.threshold(rewardmodel.AggregateMax), d.report.Calibration[rewardmodel.AggregateMax]) {
-		compliance := logistic.Sigmoid(x)
-		if min(compliance, logistic.Sigmoid(-x)) < saturated {
+	extreme := 0
+	rewards := logOdds(margins, d.in.Candidate.threshold(rewardmodel.AggregateMax), d.report.Calibration[rewardmodel.AggregateMax])
+	for _, x := range rewards {
+		if logistic.Sigmoid(-math.Abs(x)) < saturated {
 			extreme++
 		}
-		if set.Violation[i] {
-			sums[1] += compliance
-		} else {
-			sums[0] += compliance
-		}
 	}
-	compliant, violating := sums[0]/float64(set.size()-violations), sums[1]/float64(violations)
+	compliant, violating := MeanRewards(rewards, set.Violation)
 	if math.Abs(compliant-violating) < MinSeparation {
 		d.reject("The candidate's rewards hardly tell responses apart: on the hold-out they are %.3f on average for compliant bags and %.3f for violations.",
 			compliant, violating)
@@ -230,6 +224,20 @@ func (d *decision) separation() {
 	if share := float64(extreme) / float64(set.size()); share > maxSaturated {
 		d.reject("The candidate's rewards are saturated: %.0f%% of them on the hold-out are 0 or 1 to six digits; calibrate it, or train it for fewer epochs.", 100*share)
 	}
+}
+
+// MeanRewards returns the mean compliance of compliant bags and that of violations; NaN without any.
+func MeanRewards(logOdds []float64, violation []bool) (compliant, violating float64) {
+	violations := 0.0
+	for i, x := range logOdds {
+		if violation[i] {
+			violating += logistic.Sigmoid(x)
+			violations++
+		} else {
+			compliant += logistic.Sigmoid(x)
+		}
+	}
+	return compliant / (float64(len(logOdds)) - violations), violating / violations
 }
 
 // constant reports whether margins do not separate responses.

@@ -66,10 +66,11 @@ func TestCalibrationMovesTheThreshold(t *testing.T) {
 	}
 }
 
-func TestSeparationOfRewards(t *testing.T) {
-	data := &Data{Bags: []Bag{{Violation: true}, {Violation: true}, {}}}
-	r := Result{FittedOn: data, Threshold: 1, Scores: []Score{{Bag: 21}, {Bag: 1}, {Bag: -19}}}
-	if got := r.Separation(); math.Abs(got-0.75) > 1e-6 {
-		t.Errorf("the mean rewards 1 and 0.25 differ by %v", got)
+func TestLogOddsFollowTheLength(t *testing.T) {
+	data := &Data{Bags: []Bag{{Violation: true, Instances: make([][]int32, 1)}, {Instances: make([][]int32, 10)}}}
+	r := Result{FittedOn: data, Threshold: 1, LengthSlope: 2, Scores: []Score{{Bag: 4}, {Bag: 4}}}
+	logOdds, violation := r.LogOdds()
+	if !violation[0] || violation[1] || logOdds[0] != -3 || math.Abs(logOdds[1]-(2*math.Log(10)-3)) > 1e-12 {
+		t.Errorf("log-odds %v of violations %v", logOdds, violation)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	"assay/rewardmodel"
 	"assay/rewardmodel/logistic"
@@ -87,19 +88,14 @@ type Result struct {
 	Resumed                int   // epochs that an earlier run had already done
 }
 
-// Separation is how far the mean reward of compliant bags is above that of violating ones, in [-1,1]. Near 0 the rewards
-// say little, even if they rank the bags well.
-func (r Result) Separation() float64 {
-	var sums, counts [2]float64
+// LogOdds returns the log-odds of compliance of the bags of FittedOn, 0 at the threshold of their length, and which of them
+// are violations.
+func (r Result) LogOdds() (logOdds []float64, violation []bool) {
 	for i, b := range r.FittedOn.Bags {
-		class := 0
-		if b.Violation {
-			class = 1
-		}
-		sums[class] += logistic.Sigmoid(r.Threshold - r.Scores[i].Bag)
-		counts[class]++
+		threshold := r.Threshold + r.LengthSlope*math.Log(float64(len(b.Instances)))
+		logOdds, violation = append(logOdds, threshold-r.Scores[i].Bag), append(violation, b.Violation)
 	}
-	return sums[0]/counts[0] - sums[1]/counts[1]
+	return logOdds, violation
 }
 
 // Run trains learner on data and fits the thresholds. A canceled context stops it between two steps; with

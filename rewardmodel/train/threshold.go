@@ -56,8 +56,8 @@ func (kind Threshold) Validate() error {
 // aggregated g_-1 exceeds T.
 type Thresholds map[rewardmodel.Aggregate]float64
 
-// Place returns, for any rule but FalseAlarms, the margin above which the score of a bag is a violation. Scores without instances count as bags of
-// one instance, of which OnePerBag and PerBag flag as many as are violations.
+// Place returns, for any rule but FalseAlarms, the margin above which the score of a bag is a violation. Scores without
+// instances count as bags of one instance, of which OnePerBag and PerBag flag as many as are violations.
 func (kind Threshold) Place(d *Data, scores []Score, micro, macro float64) (float64, error) {
 	var bags, unlabeled, all []float64
 	violating := 0

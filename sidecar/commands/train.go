@@ -175,8 +175,11 @@ func (c *Train) Train(ctx context.Context, log zerolog.Logger, report func(train
 		if result.Uncalibrated != nil {
 			log.Warn().Str("aspect", aspects[a].Name).Err(result.Uncalibrated).Msg("calibration failed; the scores are not calibrated")
 		}
-		if result.Scores != nil && result.Separation() < gate.MinSeparation {
-			log.Warn().Str("aspect", aspects[a].Name).Float64("separation", result.Separation()).
+		if result.FittedOn == nil {
+			continue
+		}
+		if compliant, violating := gate.MeanRewards(result.LogOdds()); compliant-violating < gate.MinSeparation {
+			log.Warn().Str("aspect", aspects[a].Name).Float64("compliant", compliant).Float64("violations", violating).
 				Msg("the rewards of compliant responses and of violations hardly differ: train for more epochs or at another --lr, or use --loss cross-entropy")
 		}
 	}

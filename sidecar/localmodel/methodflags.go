@@ -7,7 +7,7 @@ import (
 	"assay/sidecar/cli"
 )
 
-// AutoThreshold is the threshold of the method's paper.
+// AutoThreshold is the rule of the method's paper, or train.FalseAlarms for a model that corrects for the length already.
 const AutoThreshold = "auto"
 
 // MethodFlags are the hyperparameters of the training methods. A method ignores those that it does not have.
