@@ -10,12 +10,13 @@ ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 PREFIX   ?= /usr/local
 DATA     ?= $(or $(ASSAY_DATA),../shared/data)
 
-# The recipe of the model that ships: an epoch of BFGPU, then rounds of pseudo
-# labels that the model of the round before has found.
+# The recipe of the model that ships.
 WORK   := models/work
-RECIPE := --bags $(WORK)/train.jsonl --epochs 1 --batch 64 --max-length 128 \
-	--pseudo-from after --threshold per-bag --dtype bf16
-ROUND  := --no-pu-loss --loss cross-entropy --no-calibrate
+RECIPE := --batch 64 --max-length 128 --embeddings touched --lambda-bag 3 --fold 0.03 --no-calibrate
+# The bags of its last epoch, with 4,000 others.
+FOCUS  := ^\{"id":"(pairs|responses|documents|excerpts|diasafety)-
+# Validation responses that resemble an assistant's, on which its threshold is fitted.
+ASSISTANT := $(foreach set,harmless documents responses gptfuzz jailbreakbench,$(WORK)/validation-$(set).jsonl)
 
 # Packages tested without the race detector. It cannot see into libtorch, and
 # would compile its wrappers a second time. The segmenter starts no goroutine, and
@@ -93,20 +94,19 @@ install: build ## install under PREFIX (/usr/local): the binary, the libraries t
 	cp -r models/default $(DESTDIR)$(PREFIX)/share/assay/models/
 
 model: build ## rebuild models/default from DATA (default: ASSAY_DATA, else ../shared/data)
-	go run ./models/build --data '$(DATA)' --work $(WORK) all
-	bin/assay train $(RECIPE) --init $(WORK)/base --out $(WORK)/stage1 --lr 8e-5 --loss cross-entropy --no-calibrate
-	bin/assay train $(RECIPE) --init $(WORK)/stage1 --out $(WORK)/stage2 $(ROUND) --lr 5e-5
-	bin/assay train $(RECIPE) --init $(WORK)/stage2 --out $(WORK)/stage3 $(ROUND) --lr 5e-5 --seed 1
-	bin/assay train $(RECIPE) --init $(WORK)/stage3 --out $(WORK)/stage4 $(ROUND) --lr 8e-5 --seed 2
-	bin/assay train $(RECIPE) --init $(WORK)/stage4 --out $(WORK)/trained --no-pu-loss --lr 5e-5 --seed 3 \
-		--loss sigmoid --model-name default
-	for set in toxic_spans convabuse diasafety; do \
-		bin/assay eval --bags $(WORK)/eval-$$set.jsonl --model $(WORK)/trained > $(WORK)/eval-$$set.json; \
+	for step in base sets bags; do go run ./models/build --data '$(DATA)' --work $(WORK) $$step || exit; done
+	bin/assay train $(RECIPE) --bags $(WORK)/train.jsonl --init $(WORK)/base --out $(WORK)/stage1 --pseudo-labels false --epochs 2 --lr 1.5e-4 --lr-min 3e-5 --seed 1
+	(grep -E '$(FOCUS)' $(WORK)/train.jsonl; grep -vE '$(FOCUS)' $(WORK)/train.jsonl | head -n 4000) > $(WORK)/stage2.jsonl
+	bin/assay train $(RECIPE) --bags $(WORK)/stage2.jsonl --init $(WORK)/stage1 --out $(WORK)/stage2 --epochs 1 --lr 5e-5 --seed 2
+	bin/assay train --epochs 0 --no-calibrate --init $(WORK)/stage2 --out $(WORK)/trained \
+		--bags "$$(echo $(ASSISTANT) | tr ' ' ,)" --threshold false-alarms --dtype bf16 --model-name default
+	for set in $$(ls $(WORK)/test-*.jsonl | grep -v harmless); do \
+		bin/assay eval --bags $$set --model $(WORK)/trained > $${set%.jsonl}-metrics.json || exit; \
 	done
 	go run ./models/build --work $(WORK) ship
 
 model-report: lab ## write a report on MODEL (models/default) and bag files SETS (the test sets of DATA) to REPORT (TRAIN= HARMLESS= EXAMPLES=)
-	$(if $(SETS),,go run ./models/build --data '$(DATA)' --work $(WORK) aspects)
+	$(if $(SETS),,go run ./models/build --data '$(DATA)' --work $(WORK) sets)
 	bin/assay-lab report --model '$(or $(MODEL),models/default)' --out '$(or $(REPORT),$(WORK)/report)' \
 		$(addprefix --train ,$(TRAIN)) $(addprefix --harmless ,$(HARMLESS)) $(addprefix --examples ,$(EXAMPLES)) $(or $(SETS),$(WORK)/test-*.jsonl)
 

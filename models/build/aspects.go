@@ -6,8 +6,8 @@ import (
 	"assay/rewardmodel/bag"
 )
 
-// The aspects of the next default model. A data set labels its own rule only: most posts that EDOS calls not sexist
-// would be insults to another set.
+// The aspects of the labels. A data set labels its own rule only: most posts that EDOS calls not sexist would be insults to
+// another set.
 const (
 	toxicity = "toxicity"
 	hate     = "hate"

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"io"
 	"math/rand/v2"
 	"os"
@@ -143,88 +144,164 @@ func TestFramesAreNotInTheCheck(t *testing.T) {
 	}
 }
 
-// small returns a corpus with a few texts of each label per source.
-func small() corpus {
-	c := corpus{evaluation: map[string][]item{
-		diaSafety: {{source: diaSafety, text: "This long sentence is held out for the evaluation."}},
-	}}
+// few are examples of all sources that the mixture places among others.
+func few() []example {
+	var out []example
 	for i := range 60 {
 		word := strings.Repeat("x", i+1)
-		for _, source := range []string{diaSafety, convAbuse, hateOffensive} {
-			c.train = append(c.train,
-				item{source: source, label: bag.Compliant, text: source + " says " + word + " kindly."},
-				item{source: source, label: bag.Violation, text: source + " says " + word + " rudely."})
+		for _, source := range []string{pairs, edos, hatemoji, diaSafety, convAbuse, ratedSentence, toxicSpans} {
+			out = append(out,
+				example{source: source, bag: with(complies(), "", source+" says "+word+" kindly.")},
+				example{source: source, bag: with(violates(toxicity), "", source+" says "+word+" rudely.")})
 		}
-		c.train = append(c.train, item{source: toxicSpans, label: bag.Violation, text: "One " + word + ". Two." + strings.Repeat(" Three.", i%3)})
+		out = append(out, example{source: document, bag: with(complies(), "", "A document. "+strings.Repeat("It says "+word+". ", 9))})
 	}
-	c.train = append(c.train,
-		item{source: diaSafety, label: bag.Violation, text: "this long  sentence is held out for the evaluation."},
-		item{source: convAbuse, label: bag.Compliant, text: "a disputed text", kind: disputed})
-	return c
+	return out
 }
 
-func TestMix(t *testing.T) {
-	bags, err := mix(small(), 3)
+func TestMixExamples(t *testing.T) {
+	bags, err := mixExamples(few(), 3)
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := mix(small(), 3)
+	again, err := mixExamples(few(), 3)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !reflect.DeepEqual(bags, again) {
 		t.Error("the same seed gives other bags")
 	}
-	ids, surplus := map[string]bool{}, map[int]int{}
-	for _, b := range bags {
-		if ids[b.bag.ID] {
-			t.Fatalf("id %s occurs twice", b.bag.ID)
+	count := map[string]map[bag.Label]int{}
+	for _, e := range bags {
+		if e.bag.Spans != nil || e.bag.Witness != nil {
+			t.Fatalf("%s: %q carries gold marks", e.source, e.bag.Response)
 		}
-		ids[b.bag.ID] = true
-		if b.bag.Spans != nil || b.bag.Witness != nil {
-			t.Fatalf("%s carries gold marks", b.bag.ID)
+		if utterances(e.bag) == 0 {
+			t.Errorf("%s: a bag without utterances", e.source)
 		}
-		if b.bag.Response == "a disputed text" || strings.Contains(b.bag.Response, "held out for") {
-			t.Errorf("%s holds a text that must not be trained on", b.bag.ID)
+		if count[e.source] == nil {
+			count[e.source] = map[bag.Label]int{}
 		}
-		if b.bag.Label == bag.Violation {
-			surplus[min(b.instances, longest)]++
-		} else {
-			surplus[min(b.instances, longest)]--
-		}
+		count[e.source][e.bag.Verdict()]++
 	}
-	for n, s := range surplus {
-		if s > 0 {
-			t.Errorf("%d more violations than normal bags of %d instances", s, n)
+	all := 0
+	for _, s := range embeddable {
+		source := s.source
+		if source == toxicSpans {
+			source = ratedSentence
 		}
+		of := count["embedded-"+source]
+		if of[bag.Violation] != of[bag.Compliant] {
+			t.Errorf("%s is embedded %v times", source, of)
+		}
+		all += of[bag.Violation]
 	}
-	if err := table(io.Discard, bags); err != nil {
-		t.Error(err)
+	if all != embedded {
+		t.Errorf("%d violations are embedded, want %d", all, embedded)
+	}
+	if _, err := mixExamples(few()[:2], 3); err == nil || !strings.Contains(err.Error(), "is the set whole?") {
+		t.Errorf("without %s: %v", edos, err)
 	}
 }
 
-func TestBagsOfTheDataSets(t *testing.T) {
-	cfg := config{data: dataDirectory(t), work: t.TempDir()}
+func TestPassages(t *testing.T) {
+	const before, bad, after = "One. Two two. Three!", "Bad bad.", "Four.\n\nFive five? Six."
+	whole := passagesOf(bag.Bag{Response: before + " " + bad + " " + after})
+	start := len(before) + 1
+	for seed := range uint64(200) {
+		rng := rand.New(rand.NewPCG(seed, 0))
+		with, without := whole.about(rng, [2]int{start, start + len(bad)})
+		if !strings.Contains(string(whole.text), with) || strings.Count(with, bad) != 1 {
+			t.Fatalf("%q is not a part with the sentence", with)
+		}
+		left, right, _ := strings.Cut(with, bad)
+		if without != strings.TrimRight(left, " ")+right {
+			t.Fatalf("%q is not %q without the sentence", without, with)
+		}
+		between := whole.random(rng).around("Here.")
+		if strings.Count(between, "Here.") != 1 || utterances(bag.Bag{Response: between}) < 2 {
+			t.Fatalf("got %q", between)
+		}
+		left, right, _ = strings.Cut(between, "Here.")
+		for _, part := range []string{strings.TrimSpace(left), strings.TrimSpace(right)} {
+			if !strings.Contains(string(whole.text), part) {
+				t.Fatalf("%q is not a part of the document", part)
+			}
+		}
+	}
+}
+
+func TestRatings(t *testing.T) {
+	train := []example{
+		{source: toxicSpans, bag: with(violates(toxicity), "", "A fine day. You fool. Who knows?")},
+		{source: toxicSpans, bag: with(violates(toxicity), "", "Only one sentence.")},
+		{source: edos, bag: with(complies(sexism), "", "Shut up, clown.")},
+		{source: edos, bag: with(complies(sexism), "", "Nice weather.")},
+		{source: hatemoji, bag: with(violates(hate), "", "Away with them.")},
+	}
+	if got, want := toRate(train), []string{"A fine day.", "Nice weather.", "Shut up, clown.", "Who knows?", "You fool."}; !slices.Equal(got, want) {
+		t.Errorf("%q are to be rated, want %q", got, want)
+	}
+	rated := ratings{"A fine day.": 0.01, "You fool.": 0.9, "Who knows?": 0.3, "Shut up, clown.": 0.8, "Nice weather.": 0.02}
+	want := []example{
+		{source: ratedSentence, group: "A fine day.", bag: with(complies(toxicity), "", "A fine day.")},
+		{source: ratedSentence, group: "You fool.", bag: with(violates(toxicity), "", "You fool.")},
+	}
+	if got := rated.sentences(train); !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	if got, want := rated.harmless(train), slices.Delete(slices.Clone(train), 2, 3); !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+// The files of the sets and of the training bags, with ratings that need no classifier.
+func TestFilesOfTheDataSets(t *testing.T) {
+	cfg := config{data: dataDirectory(t), work: t.TempDir(), corpus: "corpus"}
+	if err := writeSets(cfg, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	s, err := readExamples(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts := toRate(s.train)
+	scores := make([]float64, len(texts))
+	for i := range scores {
+		scores[i] = float64(i%5) / 4
+	}
+	for name, value := range map[string]any{
+		"to-rate.json": map[string]any{"texts": texts, "classifiers": []string{weakRater}},
+		"rated.json":   map[string]any{weakRater: scores},
+	} {
+		data, err := json.Marshal(value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(cfg.work, name), string(data))
+	}
 	if err := writeBags(cfg, io.Discard); err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]int{"eval-toxic_spans": 690, "eval-diasafety": 1097, "eval-convabuse": 831}
-	for name := range want {
+	fewest := map[string]int{"test-toxic_spans": 600, "test-diasafety": 800, "test-convabuse": 400, "validation-pairs": 1500, "train": 80_000}
+	for name, fewest := range fewest {
 		file, err := os.Open(filepath.Join(cfg.work, name+".jsonl"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, err := range bag.Read(file) {
+		n := 0
+		for b, err := range bag.Read(file) {
 			if err != nil {
 				t.Error(err)
 			}
-			want[name]--
+			if name == "train" && b.Label == "" {
+				t.Fatalf("%s has no label of the response as a whole", b.ID)
+			}
+			n++
 		}
 		file.Close()
-	}
-	for name, left := range want {
-		if left != 0 {
-			t.Errorf("%s has %d bags less than the set", name, left)
+		if n < fewest {
+			t.Errorf("%s has %d bags, want at least %d", name, n, fewest)
 		}
 	}
 }
@@ -308,7 +385,7 @@ func TestWordPieces(t *testing.T) {
 
 func TestRunNamesTheSteps(t *testing.T) {
 	err := run([]string{"--work", t.TempDir(), "model"}, io.Discard)
-	if err == nil || !strings.Contains(err.Error(), "base, bags, prompted, aspects, all and ship") {
+	if err == nil || !strings.Contains(err.Error(), "base, sets, bags, prompted and ship") {
 		t.Errorf("got %v", err)
 	}
 	err = run([]string{"--work", t.TempDir(), "--data", t.TempDir(), "bags"}, io.Discard)

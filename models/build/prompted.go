@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io"
+	"iter"
 	"os"
 	"path/filepath"
 	"strings"
 
+	"assay/internal/durable"
 	"assay/rewardmodel/bag"
 )
 
@@ -71,7 +73,7 @@ func writePrompted(cfg config, log io.Writer) error {
 	}
 	for name, part := range parts {
 		violations := 0
-		err := writeFile(filepath.Join(cfg.work, "prompted-"+name+".jsonl"), func(yield func(bag.Bag) bool) {
+		err := writeBagFile(filepath.Join(cfg.work, "prompted-"+name+".jsonl"), func(yield func(bag.Bag) bool) {
 			for i, p := range part {
 				if p.label == bag.Violation {
 					violations++
@@ -88,6 +90,15 @@ func writePrompted(cfg config, log io.Writer) error {
 		fmt.Fprintf(log, "prompted-%s.jsonl: %d responses, %d violations\n", name, len(part), violations)
 	}
 	fmt.Fprintf(log, "%d responses for evaluation repeat one for training and are left out\n", dropped)
+	return nil
+}
+
+// writeBagFile replaces a bag file.
+func writeBagFile(path string, bags iter.Seq[bag.Bag]) error {
+	err := durable.WriteTo(path, 0o644, func(w io.Writer) error { return bag.Write(w, bags) })
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
 	return nil
 }
 

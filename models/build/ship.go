@@ -20,15 +20,24 @@ func isFile(path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// shipped are the metrics of `assay eval` that go into assay.json, by held-out set.
+// shipped are the metrics of `assay eval` on the test sets that go into assay.json, by source.
 var shipped = map[string][]string{
-	toxicSpans: {"witness_hit1", "instance_auroc", "instance_auroc_mixed"},
-	convAbuse:  {"bag_auroc", "bag_auprc", "avg_acc"},
-	diaSafety:  {"bag_auroc", "bag_auprc", "avg_acc"},
+	pairs:          {"bag_auroc"},
+	written:        {"bag_auroc", "witness_hit1"},
+	document:       {"bag_auroc", "witness_hit1"},
+	toxicSpans:     {"witness_hit1", "instance_auroc"},
+	convAbuse:      {"bag_auroc"},
+	diaSafety:      {"bag_auroc"},
+	hateOffensive:  {"bag_auroc"},
+	gptFuzz:        {"bag_auroc"},
+	jailbreakBench: {"bag_auroc"},
+	edos:           {"bag_auroc"},
+	hatemoji:       {"bag_auroc"},
+	toxiGen:        {"bag_auroc"},
 }
 
-// ship copies the trained checkpoint to out, with its origin and its metrics in assay.json. The model card and the regression
-// set in out do not change.
+// ship copies the trained checkpoint to out, with its origin and its metrics in assay.json. The model card, the policy and
+// the regression set in out do not change.
 func ship(cfg config, log io.Writer) error {
 	trained, err := checkpoint.Open(filepath.Join(cfg.work, "trained"))
 	if err != nil {
@@ -36,9 +45,9 @@ func ship(cfg config, log io.Writer) error {
 	}
 	defer trained.Close()
 	man := *trained.Manifest
-	man.Base, man.Data, man.Metrics = baseDescription, []string{toxicSpans, diaSafety, convAbuse, hateOffensive}, map[string]float64{}
+	man.Base, man.Data, man.Metrics = baseDescription, []string{toxicSpans, diaSafety, convAbuse, hateOffensive, gptFuzz, jailbreakBench, edos, hatemoji, toxiGen, "models/build/corpus"}, map[string]float64{}
 	for set, names := range shipped {
-		if err := readMetrics(filepath.Join(cfg.work, "eval-"+set+".json"), set, names, man.Metrics); err != nil {
+		if err := readMetrics(filepath.Join(cfg.work, "test-"+set+"-metrics.json"), set, names, man.Metrics); err != nil {
 			return err
 		}
 	}
@@ -58,17 +67,20 @@ func ship(cfg config, log io.Writer) error {
 	if path := filepath.Join(cfg.out, regressionSet); isFile(path) {
 		files = append(files, path)
 	}
-	// The card is not part of the checkpoint, because a checksum would not allow edits.
-	card := filepath.Join(cfg.out, "README.md")
-	text, err := os.ReadFile(card)
-	if err != nil {
-		return fmt.Errorf("the model card: %w", err)
+	// What people write about the model is not part of the checkpoint, because a checksum would not allow edits.
+	kept := map[string][]byte{"README.md": nil, "policy.md": nil}
+	for name := range kept {
+		if kept[name], err = os.ReadFile(filepath.Join(cfg.out, name)); err != nil {
+			return fmt.Errorf("the model card and the policy: %w", err)
+		}
 	}
 	if err := checkpoint.Write(cfg.out, trained.Config, man, tensors, files...); err != nil {
 		return err
 	}
-	if err := os.WriteFile(card, text, 0o644); err != nil {
-		return err
+	for name, text := range kept {
+		if err := os.WriteFile(filepath.Join(cfg.out, name), text, 0o644); err != nil {
+			return err
+		}
 	}
 	fmt.Fprintf(log, "shipped %s to %s; update the metrics in its model card\n", man.Version, cfg.out)
 	return nil

@@ -12,7 +12,7 @@ import (
 )
 
 // Handwritten files next to the model are kept when it is rebuilt.
-func TestShipKeepsCardAndRegressionSet(t *testing.T) {
+func TestShipKeepsWhatIsWritten(t *testing.T) {
 	cfg := config{work: t.TempDir(), out: filepath.Join(t.TempDir(), "default")}
 	trained := filepath.Join(cfg.work, "trained")
 	if err := os.CopyFS(trained, os.DirFS("../../rewardmodel/checkpoint/testdata/roberta-two")); err != nil {
@@ -28,17 +28,18 @@ func TestShipKeepsCardAndRegressionSet(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		write(t, filepath.Join(cfg.work, "eval-"+set+".json"), string(text))
+		write(t, filepath.Join(cfg.work, "test-"+set+"-metrics.json"), string(text))
 	}
 	if err := os.CopyFS(cfg.out, os.DirFS(trained)); err != nil {
 		t.Fatal(err)
 	}
 	write(t, filepath.Join(cfg.out, "README.md"), "card")
+	write(t, filepath.Join(cfg.out, "policy.md"), "policy")
 	write(t, filepath.Join(cfg.out, regressionSet), "bags")
 	if err := ship(cfg, io.Discard); err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]string{"README.md": "card", regressionSet: "bags"} {
+	for name, want := range map[string]string{"README.md": "card", "policy.md": "policy", regressionSet: "bags"} {
 		if got, err := os.ReadFile(filepath.Join(cfg.out, name)); err != nil || string(got) != want {
 			t.Errorf("%s holds %q, %v", name, got, err)
 		}

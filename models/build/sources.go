@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -19,7 +18,6 @@ const (
 	diaSafety     = "diasafety"
 	convAbuse     = "convabuse"
 	hateOffensive = "hate_offensive"
-	ownWords      = "templates" // this directory's own sentences
 )
 
 // disputed is the kind of a text on whose label the raters disagree.
@@ -198,34 +196,4 @@ func readCSV(path string, columns ...string) ([][]string, error) {
 		out = append(out, picked)
 	}
 	return out, nil
-}
-
-// corpus has all texts from which bags are built.
-type corpus struct {
-	train      []item
-	evaluation map[string][]item // by source
-}
-
-// readCorpus reads only the licensed sets: CC0, Apache-2.0, CC BY 4.0 and MIT.
-func readCorpus(data string) (corpus, error) {
-	c := corpus{evaluation: map[string][]item{}}
-	var err error
-	take := func(items []item, failed error) []item {
-		if err == nil {
-			err = failed
-		}
-		return items
-	}
-	at := func(parts ...string) string { return filepath.Join(append([]string{data}, parts...)...) }
-	c.train = append(c.train, take(readToxicSpans(at(toxicSpans, "tsd_train.csv"), false))...)
-	c.train = append(c.train, take(readDiaSafety(at(diaSafety, "train.json")))...)
-	c.train = append(c.train, take(readConvAbuse(at(convAbuse, "ConvAbuseEMNLPtrain.csv")))...)
-	c.train = append(c.train, take(readHateOffensive(at(hateOffensive, "labeled_data.csv")))...)
-	c.evaluation[toxicSpans] = take(readToxicSpans(at(toxicSpans, "tsd_trial.csv"), true))
-	c.evaluation[diaSafety] = take(readDiaSafety(at(diaSafety, "val.json")))
-	c.evaluation[convAbuse] = take(readConvAbuse(at(convAbuse, "ConvAbuseEMNLPvalid.csv")))
-	if err != nil {
-		return corpus{}, fmt.Errorf("--data: %w (the README describes how to fill the directory)", err)
-	}
-	return c, nil
 }

@@ -74,6 +74,8 @@ func (s *split) dropNearDuplicates() {
 	}
 }
 
+func fold(text string) string { return strings.ToLower(strings.Join(strings.Fields(text), " ")) }
+
 // twentieth assigns a group to one of 20 parts.
 func twentieth(group string) uint64 {
 	digest := sha256.Sum256([]byte(group)) // FNV is not even on names that differ in few characters

@@ -14,7 +14,7 @@ const AutoThreshold = "auto"
 type MethodFlags struct {
 	Weights      string  `default:"${bfgpu_weights}" enum:"batch,paper" help:"Instance weights of BFGPU: softmax over the mini-batch, or within the bag (${enum})."`
 	Normaliser   string  `default:"${bfgpu_normaliser}" enum:"sum,count" help:"Normalization of the BFGPU weights: those of a class sum to 1 in a mini-batch, or are divided by twice the number of its instances (${enum})."`
-	Loss         string  `default:"${bfgpu_loss}" enum:"cross-entropy,sigmoid" help:"Per-instance loss of BFGPU (${enum}); sigmoid is symmetric, as the theory requires."`
+	Loss         string  `default:"${bfgpu_loss}" enum:"cross-entropy,sigmoid" help:"Per-instance loss of BFGPU (${enum}); sigmoid is symmetric, as the theory requires, but can saturate."`
 	PULoss       bool    `default:"${bfgpu_pu_loss}" name:"pu-loss" negatable:"" help:"Run the first stage of each BFGPU epoch: the weighted loss over all instances."`
 	PseudoLabels string  `default:"auto" enum:"auto,true,false" help:"Run the second stage of each epoch: train on the pseudo-labels of the witnesses (${enum}); auto: for BFGPU, not for the PU methods."`
 	PseudoFrom   string  `default:"after" enum:"during,after" help:"Scores that select the pseudo-labels of BFGPU: recorded during the epoch, or after it (${enum})."`

@@ -1,7 +1,7 @@
 """Scores texts with classifiers that need no encoder. A larger score is more of a violation.
 
---input is a JSON object: texts, and train, a list of objects with text and violation, or null. --out gets the scores of the
-texts by the name of the classifier.
+--input is a JSON object: texts; train, a list of objects with text and violation, or null; and classifiers, the names of those
+to run, by default all. --out gets the scores of the texts by the name of the classifier.
 """
 
 import argparse
@@ -42,14 +42,15 @@ def main():
     texts = work["texts"]
     vader = SentimentIntensityAnalyzer()
     profanity.load_censor_words()
-    scores = {
-        "alt-profanity-check": predict_prob(texts).tolist(),
-        "better-profanity": [float(profanity.contains_profanity(text)) for text in texts],
-        "VADER": [-vader.polarity_scores(text)["compound"] for text in texts],
-        "lexicon": lexicon(texts),
+    classifiers = {
+        "alt-profanity-check": lambda: predict_prob(texts).tolist(),
+        "better-profanity": lambda: [float(profanity.contains_profanity(text)) for text in texts],
+        "VADER": lambda: [-vader.polarity_scores(text)["compound"] for text in texts],
+        "lexicon": lambda: lexicon(texts),
     }
-    if work["train"]:
-        scores["bigrams"] = bigrams(texts, work["train"])
+    if work.get("train"):
+        classifiers["bigrams"] = lambda: bigrams(texts, work["train"])
+    scores = {name: classifiers[name]() for name in work.get("classifiers") or classifiers}
     with open(args.out, "w", encoding="utf-8") as out:
         json.dump(scores, out)
 
