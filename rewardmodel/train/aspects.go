@@ -256,17 +256,23 @@ type keptMargins struct {
 	margins map[sameSequence][]float64 // one for each of the aspects
 }
 
-// loss is the mean cross-entropy of the kept aspects against their probabilities at the start. It adds the gradient.
+// keptWeight scales the loss of a kept aspect. The loss of BFGPU on a trained one sums two classes, each with the weight
+// 1/pi_micro, which is between 1 and 2 for most data.
+const keptWeight = 4
+
+// loss is the mean cross-entropy of the kept aspects against their probabilities at the start, scaled by keptWeight. It adds
+// the gradient.
 func (k keptMargins) loss(batch []rewardmodel.Sequence, logits, grad [][]float32) (total float64) {
 	if len(k.aspects) == 0 {
 		return 0
 	}
+	weight := keptWeight / float64(len(batch))
 	for i, s := range batch {
 		for j, a := range k.aspects {
 			target := logistic.Sigmoid(k.margins[identity(s)][j])
 			m := margin([2]float32(logits[i][2*a:]))
-			total += (logistic.Softplus(m) - target*m) / float64(len(batch))
-			d := float32((logistic.Sigmoid(m) - target) / float64(len(batch)))
+			total += (logistic.Softplus(m) - target*m) * weight
+			d := float32((logistic.Sigmoid(m) - target) * weight)
 			grad[i][2*a] += d
 			grad[i][2*a+1] -= d
 		}
