@@ -257,6 +257,9 @@ func TestRatings(t *testing.T) {
 
 // The files of the sets and of the training bags, with ratings that need no classifier.
 func TestFilesOfTheDataSets(t *testing.T) {
+	if testing.Short() {
+		t.Skip("reads and segments all sets three times")
+	}
 	cfg := config{data: dataDirectory(t), work: t.TempDir(), corpus: "corpus"}
 	if err := writeSets(cfg, io.Discard); err != nil {
 		t.Fatal(err)
