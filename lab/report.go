@@ -47,7 +47,7 @@ type reportCmd struct {
 func (*reportCmd) Help() string {
 	return `Example:
 
-    assay-lab report --model models/default --train models/work/train.jsonl models/work/eval-*.jsonl
+    assay-lab report --model models/default --train models/work/train.jsonl models/work/test-*.jsonl
 
 A set is named after its file. Where some responses of a set have labels of some aspects only, each is judged by the
 aspects that it has labels for; elsewhere by all, as assay eval does. report.md and report.json contain no text of a

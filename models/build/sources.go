@@ -76,26 +76,6 @@ func ranges(list string) ([][2]int, error) {
 	return out, nil
 }
 
-// readDiaSafety reads responses of DiaSafety; the kind is their category.
-func readDiaSafety(path string) ([]item, error) {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	var rows []struct{ Response, Category, Label string }
-	if err := json.Unmarshal(data, &rows); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	items := make([]item, len(rows))
-	for i, row := range rows {
-		items[i] = item{
-			source: diaSafety, kind: row.Category,
-			label: labelOf(row.Label == "Unsafe"), text: cleanText(row.Response),
-		}
-	}
-	return items, nil
-}
-
 // readConvAbuse reads messages of users to a bot. One is abusive if the mean of
 // its ratings, 1 (not abusive) to -3 (very strongly abusive), is below 0. The
 // kind of one whose raters disagree, with a mean of 0 or more and a rating below 0,
