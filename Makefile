@@ -13,8 +13,6 @@ DATA     ?= $(or $(ASSAY_DATA),../shared/data)
 # The recipe of the model that ships.
 WORK   := models/work
 RECIPE := --batch 64 --max-length 128 --embeddings touched --lambda-bag 3 --fold 0.03 --no-calibrate
-# The bags of its last epoch, with 4,000 others.
-FOCUS  := ^\{"id":"(pairs|responses|documents|excerpts|diasafety)-
 # Validation responses that resemble an assistant's, on which its threshold is fitted.
 ASSISTANT := $(foreach set,harmless documents responses gptfuzz jailbreakbench,$(WORK)/validation-$(set).jsonl)
 
@@ -94,10 +92,9 @@ install: build ## install under PREFIX (/usr/local): the binary, the libraries t
 	cp -r models/default $(DESTDIR)$(PREFIX)/share/assay/models/
 
 model: build ## rebuild models/default from DATA (default: ASSAY_DATA, else ../shared/data)
-	for step in base sets bags; do go run ./models/build --data '$(DATA)' --work $(WORK) $$step || exit; done
+	for step in base sets bags; do go run ./models/build --data '$(DATA)' --work $(WORK) $$step; done
 	bin/assay train $(RECIPE) --bags $(WORK)/train.jsonl --init $(WORK)/base --out $(WORK)/stage1 --pseudo-labels false --epochs 2 --lr 1.5e-4 --lr-min 3e-5 --seed 1
-	(grep -E '$(FOCUS)' $(WORK)/train.jsonl; grep -vE '$(FOCUS)' $(WORK)/train.jsonl | head -n 4000) > $(WORK)/stage2.jsonl
-	bin/assay train $(RECIPE) --bags $(WORK)/stage2.jsonl --init $(WORK)/stage1 --out $(WORK)/stage2 --epochs 1 --lr 5e-5 --seed 2
+	bin/assay train $(RECIPE) --bags $(WORK)/train-last.jsonl --init $(WORK)/stage1 --out $(WORK)/stage2 --epochs 1 --lr 5e-5 --seed 2
 	bin/assay train --epochs 0 --no-calibrate --init $(WORK)/stage2 --out $(WORK)/trained \
 		--bags "$$(echo $(ASSISTANT) | tr ' ' ,)" --threshold false-alarms --dtype bf16 --model-name default
 	for set in $$(ls $(WORK)/test-*.jsonl | grep -v harmless); do \

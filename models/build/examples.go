@@ -27,6 +27,7 @@ const (
 	harmless = "harmless"  // of corpus; never trained on
 
 	ratedSentence = "sentences" // of toxicSpans
+	excerptOf     = "excerpts"  // of document
 )
 
 // readExamples reads the licensed sets (CC0, Apache-2.0, CC BY 4.0 and MIT) and the corpus, divided into training,

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -59,9 +60,12 @@ func mixExamples(examples []example, seed uint64) ([]example, error) {
 		m.collect(e)
 	}
 	for _, s := range embeddable {
-		if len(m.violate[s.source]) == 0 {
-			return nil, fmt.Errorf("%s has no short violation; is the set whole?", s.source)
+		if len(m.violate[s.source]) == 0 || len(m.comply[compliantPartner(s.source)]) == 0 {
+			return nil, fmt.Errorf("%s has no short violation or no short text that complies; is the set whole?", s.source)
 		}
+	}
+	if len(m.document) == 0 {
+		return nil, errors.New("the corpus has no documents")
 	}
 	for range embedded {
 		m.embed()
@@ -142,9 +146,7 @@ func (m *mixture) embed() {
 		p -= s.share
 	}
 	bad := pick(m.rng, m.violate[source])
-	if source == toxicSpans { // all of its comments are toxic
-		source = ratedSentence
-	}
+	source = compliantPartner(source)
 	good := pick(m.rng, m.comply[source])
 	if m.rng.Float64() < embeddedInRuns {
 		between := pick(m.rng, m.document).random(m.rng)
@@ -160,14 +162,22 @@ func (m *mixture) embed() {
 	}
 }
 
+// compliantPartner is the source of the compliant texts that stand where violations of a source do.
+func compliantPartner(source string) string {
+	if source == toxicSpans { // all of its comments are toxic
+		return ratedSentence
+	}
+	return source
+}
+
 // excerpt adds parts of a document with its violating sentence, and the same without it.
 func (m *mixture) excerpt(e example) {
 	whole := passagesOf(e.bag)
 	for range excerpts {
 		with, without := whole.about(m.rng, e.bag.Spans[0])
-		m.add("excerpts", e.bag, with)
+		m.add(excerptOf, e.bag, with)
 		if without != "" {
-			m.add("excerpts", complies(), without)
+			m.add(excerptOf, complies(), without)
 		}
 	}
 }
@@ -204,7 +214,25 @@ func writeSets(cfg config, log io.Writer) error {
 	return nil
 }
 
-// writeBags writes train.jsonl and logs its composition.
+// focus are the sources of which the last epoch of training takes all bags; of the others it takes as many as otherBags.
+var focus = []string{pairs, written, document, excerptOf, diaSafety}
+
+const otherBags = 4000
+
+// lastEpoch returns the bags of the last epoch.
+func lastEpoch(bags []example) []example {
+	var out, others []example
+	for _, e := range bags {
+		if slices.Contains(focus, e.source) {
+			out = append(out, e)
+		} else if len(others) < otherBags {
+			others = append(others, e)
+		}
+	}
+	return append(out, others...)
+}
+
+// writeBags writes train.jsonl and, for the last epoch, train-last.jsonl, and logs the composition of the former.
 func writeBags(cfg config, log io.Writer) error {
 	s, err := readExamples(cfg)
 	if err != nil {
@@ -229,7 +257,10 @@ func writeBags(cfg config, log io.Writer) error {
 	for _, source := range slices.Sorted(maps.Keys(bySource)) {
 		logSizes(log, "train", source, bySource[source])
 	}
-	return writeExamples(filepath.Join(cfg.work, "train.jsonl"), bags, cfg.aspects)
+	return errors.Join(
+		writeExamples(filepath.Join(cfg.work, "train.jsonl"), bags, cfg.aspects),
+		writeExamples(filepath.Join(cfg.work, "train-last.jsonl"), lastEpoch(bags), cfg.aspects),
+	)
 }
 
 // writeExamples writes bags with the labels of the aspects, or else with that of the response as a whole.

@@ -6,12 +6,10 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io"
-	"iter"
 	"os"
 	"path/filepath"
 	"strings"
 
-	"assay/internal/durable"
 	"assay/rewardmodel/bag"
 )
 
@@ -72,33 +70,16 @@ func writePrompted(cfg config, log io.Writer) error {
 		parts[p.source] = append(parts[p.source], p)
 	}
 	for name, part := range parts {
-		violations := 0
-		err := writeBagFile(filepath.Join(cfg.work, "prompted-"+name+".jsonl"), func(yield func(bag.Bag) bool) {
-			for i, p := range part {
-				if p.label == bag.Violation {
-					violations++
-				}
-				id := fmt.Sprintf("%s-%05d", p.source, i)
-				if !yield(bag.Bag{ID: id, Label: p.label, Prompt: p.prompt, Response: p.response}) {
-					return
-				}
-			}
-		})
-		if err != nil {
+		examples := make([]example, len(part))
+		for i, p := range part {
+			examples[i] = example{source: p.source, bag: bag.Bag{Label: p.label, Prompt: p.prompt, Response: p.response}}
+		}
+		if err := writeExamples(filepath.Join(cfg.work, "prompted-"+name+".jsonl"), examples, false); err != nil {
 			return err
 		}
-		fmt.Fprintf(log, "prompted-%s.jsonl: %d responses, %d violations\n", name, len(part), violations)
+		logSizes(log, "prompted", name, examples)
 	}
 	fmt.Fprintf(log, "%d responses for evaluation repeat one for training and are left out\n", dropped)
-	return nil
-}
-
-// writeBagFile replaces a bag file.
-func writeBagFile(path string, bags iter.Seq[bag.Bag]) error {
-	err := durable.WriteTo(path, 0o644, func(w io.Writer) error { return bag.Write(w, bags) })
-	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
 	return nil
 }
 
