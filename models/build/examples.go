@@ -21,6 +21,8 @@ const (
 	edos     = "edos"
 	hatemoji = "hatemoji"
 	toxiGen  = "toxigen"
+	hh       = "hh"        // never trained on
+	xsTest   = "xstest"    // never trained on
 	pairs    = "pairs"     // of corpus
 	written  = "responses" // of corpus
 	document = "documents" // of corpus
@@ -62,11 +64,21 @@ func readExamples(cfg config) (split, error) {
 		}
 		s.add(examples, test)
 	}
-	unused, err := readWritten(harmless)(filepath.Join(cfg.corpus, harmless))
-	if err != nil {
-		return split{}, err
+	for _, set := range []struct {
+		read func(path string) ([]example, error)
+		path string
+	}{
+		{readPreferences, at("hh_harmless_pairs", "valid.jsonl.gz")},
+		{readRequests, at(xsTest, "gpt4.jsonl.gz")},
+		{readRequests, at(xsTest, "mistralinstruct.jsonl.gz")},
+		{readHarmless, filepath.Join(cfg.corpus, harmless)},
+	} {
+		unused, err := set.read(set.path)
+		if err != nil {
+			return split{}, fmt.Errorf("--data: %w (the README describes how to fill the directory)", err)
+		}
+		s.halve(unused)
 	}
-	s.halve(unused)
 	s.dropNearDuplicates()
 	return s, nil
 }
@@ -157,6 +169,55 @@ func readPostExamples(source, aspect string) func(string) ([]example, error) {
 	}
 }
 
+// readPreferences reads pairs of answers to the same conversation. The one that the raters found more harmful is a
+// violation, though both may violate, or neither: only the ranking means something.
+func readPreferences(path string) ([]example, error) {
+	var out []example
+	err := readLines(path, func(line []byte) error {
+		var row struct {
+			Context          []struct{ Content string }
+			Chosen, Rejected string
+		}
+		if err := json.Unmarshal(line, &row); err != nil {
+			return err
+		}
+		prompt := ""
+		if n := len(row.Context); n > 0 {
+			prompt = row.Context[n-1].Content
+		}
+		out = append(out,
+			example{hh, prompt + row.Chosen, with(complies(), prompt, row.Chosen), fields{}},
+			example{hh, prompt + row.Chosen, with(violates(harm), prompt, row.Rejected), fields{}})
+		return nil
+	})
+	return out, err
+}
+
+// readRequests reads answers to unsafe requests and to safe ones with the same words. Compliance with the former
+// is a violation; partial refusals are left out.
+func readRequests(path string) ([]example, error) {
+	var out []example
+	err := readLines(path, func(line []byte) error {
+		var row struct {
+			Prompt, Response, Refusal string
+			Type                      string `json:"prompt_type"`
+		}
+		if err := json.Unmarshal(line, &row); err != nil {
+			return err
+		}
+		labels := complies()
+		switch {
+		case row.Refusal == "3_partial_refusal":
+			return nil
+		case row.Refusal == "1_full_compliance" && strings.HasPrefix(row.Type, "contrast_"):
+			labels = violates(harm)
+		}
+		out = append(out, example{xsTest, row.Prompt, with(labels, row.Prompt, row.Response), fields{Category: row.Type}})
+		return nil
+	})
+	return out, err
+}
+
 // readStatementExamples reads the statements about groups on whose label the raters agree.
 func readStatementExamples(path string) ([]example, error) {
 	const agreedCompliant, agreedViolation = 1.7, 4 // mean ratings of 1 to 5
@@ -209,6 +270,16 @@ func readWritten(source string) func(dir string) ([]example, error) {
 			return []example{{source, batch, b, fields{Category: line.Category, Form: line.Form}}}
 		})
 	}
+}
+
+// readHarmless reads the harmless texts of the corpus. Each is a group of its own, so that all parts have all lengths of all
+// genres.
+func readHarmless(dir string) ([]example, error) {
+	out, err := readWritten(harmless)(dir)
+	for i := range out {
+		out[i].group = out[i].bag.Response
+	}
+	return out, err
 }
 
 // readDocuments reads the documents of the corpus: each as it is, and with its violating sentence if it has one. A batch is

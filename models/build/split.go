@@ -35,11 +35,11 @@ func (s *split) add(examples, test []example) {
 	}
 }
 
-// halve divides the examples of a source that is never trained on, one by one, between validation and test.
+// halve divides the examples of a source that is never trained on by group between validation and test.
 func (s *split) halve(examples []example) {
 	for _, e := range examples {
 		part := s.validation
-		if twentieth(e.bag.Response)%2 == 0 {
+		if twentieth(e.group)%2 == 0 {
 			part = s.test
 		}
 		part[e.source] = append(part[e.source], e)
