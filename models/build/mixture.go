@@ -215,9 +215,9 @@ func writeSets(cfg config, log io.Writer) error {
 }
 
 // focus are the sources of which the last epoch of training takes all bags; of the others it takes as many as otherBags.
-var focus = []string{pairs, written, document, excerptOf, diaSafety}
+var focus = []string{pairs, written, document, excerptOf, diaSafety, ratedSentence}
 
-const otherBags = 4000
+const otherBags = 6000
 
 // lastEpoch returns the bags of the last epoch.
 func lastEpoch(bags []example) []example {
