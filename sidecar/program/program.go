@@ -27,6 +27,7 @@ type Commands struct {
 	Pull       commands.Pull       `cmd:"" help:"Download a checkpoint from a Hugging Face hub, verified and resumable."`
 	Train      commands.Train      `cmd:"" help:"Train a model on responses with coarse labels."`
 	Eval       commands.Eval       `cmd:"" help:"Evaluate a model on labeled bags."`
+	Report     commands.Report     `cmd:"" help:"Describe scored responses: distributions, worst witnesses, agreement with labels, differences of versions."`
 	Gate       commands.Gate       `cmd:"" help:"Decide whether a candidate model may replace the current one."`
 	Trainer    daemon.Trainer      `cmd:"" help:"Train on the feedback of services on other machines, without scoring."`
 	Feedback   admin.Feedback      `cmd:"" help:"Send, inspect or erase the labels of a running service."`
