@@ -40,6 +40,8 @@ func TestReport(t *testing.T) {
 		"not scored":          {[]string{labels}, "labels.jsonl: line 1: has no reward"},
 		"labels of others":    {[]string{other, "--with", labels}, "no line has an id of"},
 		"responses of others": {[]string{scored, "--compare", other}, "no response has an id of"},
+		"nothing":             {nil, "SCORED is missing"},
+		"no progress":         {[]string{"--training", labels}, "labels.jsonl: line 1: has no stage or steps"},
 		"negative":            {[]string{scored, "--worst=-1"}, "--worst is -1"},
 	} {
 		_, stderr, code := assay(t, "", append([]string{"report"}, c.args...)...)

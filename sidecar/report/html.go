@@ -14,7 +14,7 @@ var page string
 func (s Summary) WriteHTML(w io.Writer) error {
 	t, err := template.New("page").Funcs(template.FuncMap{
 		"number": number, "decimals": decimals, "percent": percent, "verdict": verdict,
-		"bars": bars, "overSteps": overSteps, "calibrationCurve": calibrationCurve,
+		"bars": bars, "overSteps": overSteps, "calibrationCurve": calibrationCurve, "lossCurve": lossCurve,
 	}).Parse(page)
 	if err != nil {
 		return err

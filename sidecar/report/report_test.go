@@ -130,6 +130,28 @@ func TestFormats(t *testing.T) {
 	require.NotContains(t, page.String()+markdown.String(), "NaN")
 }
 
+func TestTraining(t *testing.T) {
+	stages, err := ReadTraining(strings.NewReader(`{"epoch":1,"epochs":2,"stage":"bfgpu","step":1,"steps":4,"loss":2}
+{"epoch":1,"epochs":2,"stage":"bfgpu","step":2,"steps":4,"loss":1.5}
+{"epoch":1,"epochs":2,"stage":"pseudo-labels","step":3,"steps":4,"loss":0.7}
+{"epoch":2,"epochs":2,"stage":"bfgpu","step":4,"steps":4,"loss":1}
+`))
+	require.NoError(t, err)
+	require.Equal(t, []Loss{{1, 2, 4, 1.5}, {2, 4, 4, 1}}, stages[0].Epochs())
+	s := New("run", nil, 3)
+	s.Training = stages
+	var page, markdown strings.Builder
+	require.NoError(t, s.WriteHTML(&page))
+	require.NoError(t, s.WriteMarkdown(&markdown))
+	require.Contains(t, page.String(), "epoch 1, step 2: 1.500")
+	require.Contains(t, markdown.String(), "## Training: pseudo-labels")
+	require.NotContains(t, page.String()+markdown.String(), "## Rewards")
+	for text, want := range map[string]string{"": "no progress", `{"reward":1}`: "line 1: has no stage or steps"} {
+		_, err := ReadTraining(strings.NewReader(text))
+		require.ErrorContains(t, err, want)
+	}
+}
+
 func TestFormatsOfNaN(t *testing.T) {
 	require.Equal(t, []string{"–", "–"}, []string{number(math.NaN()), decimals(math.NaN())})
 }

@@ -26,6 +26,8 @@ type Summary struct {
 	Phrases   []Phrase
 	// Calibration compares the violation with the labels; nil without any.
 	Calibration *Calibration
+	// Training has the stages of a training run; nil without one.
+	Training []Stage
 	// Comparison is with other scores of the same responses; nil without any.
 	Comparison *Comparison
 }
@@ -59,9 +61,12 @@ const (
 	longestText = 400 // code points of a witness
 )
 
-// New summarizes responses and lists the worst, at most as many as given.
+// New summarizes responses, if there are any, and lists the worst, at most as many as given.
 func New(title string, responses []Response, worst int) Summary {
-	s := Summary{Title: title, All: group("all", responses), Rewards: distribution(rewards(responses))}
+	s := Summary{Title: title, All: group("all", responses)}
+	if len(responses) > 0 {
+		s.Rewards = distribution(rewards(responses))
+	}
 	for _, r := range responses {
 		if r.Empty {
 			s.Empty++
