@@ -94,8 +94,9 @@ install: build ## install under PREFIX (/usr/local): the binary, the libraries t
 model: build ## rebuild models/default from DATA (default: ASSAY_DATA, else ../shared/data)
 	for step in base sets bags; do go run ./models/build --data '$(DATA)' --work $(WORK) $$step; done
 	bin/assay train $(RECIPE) --bags $(WORK)/train.jsonl --init $(WORK)/base --out $(WORK)/stage1 --pseudo-labels false --epochs 2 --lr 1.5e-4 --lr-min 3e-5 --seed 1
-	bin/assay train $(RECIPE) --bags $(WORK)/train-last.jsonl --init $(WORK)/stage1 --out $(WORK)/stage2 --epochs 1 --lr 5e-5 --seed 2
-	bin/assay train --epochs 0 --no-calibrate --init $(WORK)/stage2 --out $(WORK)/trained \
+	bin/assay train $(RECIPE) --bags $(WORK)/train-last.jsonl --init $(WORK)/stage1 --out $(WORK)/stage2 --pseudo-labels false --epochs 1 --lr 1e-4 --lr-min 3e-5 --seed 3
+	bin/assay train $(RECIPE) --bags $(WORK)/train-last.jsonl --init $(WORK)/stage2 --out $(WORK)/stage3 --epochs 1 --lr 1e-4 --lr-min 5e-6 --seed 4
+	bin/assay train --epochs 0 --no-calibrate --init $(WORK)/stage3 --out $(WORK)/trained \
 		--bags "$$(echo $(ASSISTANT) | tr ' ' ,)" --threshold false-alarms --dtype bf16 --model-name default
 	for set in $$(ls $(WORK)/test-*.jsonl | grep -v harmless); do \
 		bin/assay eval --bags $$set --model $(WORK)/trained > $${set%.jsonl}-metrics.json || exit; \

@@ -114,7 +114,7 @@ func transplant(out string, source *checkpoint.Checkpoint, bpe, pieces *tokenize
 	}
 	return checkpoint.Write(out, cfg, checkpoint.Manifest{
 		Version: "base", Method: "none", Threshold: checkpoint.DefaultThreshold,
-		Base: wheelName, MaxLength: source.Config.MaxPositions,
+		Base: wheelName, MaxLength: source.Config.MaxPositions, NormalizeSpelling: true,
 	}, tensors, files...)
 }
 

@@ -230,7 +230,7 @@ func TestMixExamples(t *testing.T) {
 		t.Errorf("%d violations are embedded, want %d", all, embedded)
 	}
 	last := map[string]int{}
-	for _, e := range lastEpoch(bags) {
+	for _, e := range lastEpochs(bags) {
 		last[e.source]++
 	}
 	sources, others := map[string]int{}, 0
@@ -241,11 +241,11 @@ func TestMixExamples(t *testing.T) {
 		if !slices.Contains(focus, source) {
 			others += n
 		} else if n != sources[source] {
-			t.Errorf("the last epoch has %d of %d bags of %s", n, sources[source], source)
+			t.Errorf("the last epochs have %d of %d bags of %s", n, sources[source], source)
 		}
 	}
 	if others != otherBags {
-		t.Errorf("the last epoch has %d other bags, want %d", others, otherBags)
+		t.Errorf("the last epochs have %d other bags, want %d", others, otherBags)
 	}
 	if _, err := mixExamples(few()[:2], 3); err == nil || !strings.Contains(err.Error(), "is the set whole?") {
 		t.Errorf("without %s: %v", edos, err)

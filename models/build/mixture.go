@@ -214,13 +214,13 @@ func writeSets(cfg config, log io.Writer) error {
 	return nil
 }
 
-// focus are the sources of which the last epoch of training takes all bags; of the others it takes as many as otherBags.
+// focus are the sources of which the last epochs of training take all bags; of the others they take as many as otherBags.
 var focus = []string{pairs, written, document, excerptOf, diaSafety, ratedSentence}
 
 const otherBags = 6000
 
-// lastEpoch returns the bags of the last epoch.
-func lastEpoch(bags []example) []example {
+// lastEpochs returns the bags of the last epochs.
+func lastEpochs(bags []example) []example {
 	var out, others []example
 	for _, e := range bags {
 		if slices.Contains(focus, e.source) {
@@ -232,7 +232,7 @@ func lastEpoch(bags []example) []example {
 	return append(out, others...)
 }
 
-// writeBags writes train.jsonl and, for the last epoch, train-last.jsonl, and logs the composition of the former.
+// writeBags writes train.jsonl and, for the last epochs, train-last.jsonl, and logs the composition of the former.
 func writeBags(cfg config, log io.Writer) error {
 	s, err := readExamples(cfg)
 	if err != nil {
@@ -259,7 +259,7 @@ func writeBags(cfg config, log io.Writer) error {
 	}
 	return errors.Join(
 		writeExamples(filepath.Join(cfg.work, "train.jsonl"), bags, cfg.aspects),
-		writeExamples(filepath.Join(cfg.work, "train-last.jsonl"), lastEpoch(bags), cfg.aspects),
+		writeExamples(filepath.Join(cfg.work, "train-last.jsonl"), lastEpochs(bags), cfg.aspects),
 	)
 }
 

@@ -72,6 +72,8 @@ type Manifest struct {
 	// ContextTokens is the maximum length of a context in tokens, including special
 	// tokens; 0 means DefaultContextTokens. See Checkpoint.MaxContext.
 	ContextTokens int `json:"context_tokens,omitzero"`
+	// NormalizeSpelling reports that the model reads texts after spelling.Normalize.
+	NormalizeSpelling bool `json:"normalize_spelling,omitzero"`
 	// Base names the checkpoint that training was initialized from.
 	Base string `json:"base"`
 	// Data names the data sets.

@@ -17,6 +17,16 @@ type Tokenizer struct {
 	before []int32
 	after  []int32
 	pad    int32
+
+	respell func(text string) string // nil: not
+}
+
+// Respelled returns the tokenizer with a normalization before it: IDs are those of respell(text). Encode and its offsets,
+// which are about the text itself, do not change.
+func (t *Tokenizer) Respelled(respell func(text string) string) *Tokenizer {
+	out := *t
+	out.respell = respell
+	return &out
 }
 
 // model is byte-level BPE, WordPiece or Unigram. Its texts are valid UTF-8.
@@ -67,7 +77,7 @@ func offsets(ctx context.Context, text string, encode func(ctx context.Context, 
 	return e.Offsets, nil
 }
 
-// IDs returns the ids of Encode, in less time and memory.
+// IDs returns the ids of Encode, in less time and memory, after the normalization of Respelled.
 func (t *Tokenizer) IDs(text string) []int32 {
 	ids, _ := t.IDsContext(context.Background(), text) // never canceled
 	return ids
@@ -87,6 +97,9 @@ func (t *Tokenizer) Counter(ctx context.Context) func(text string) (int, error) 
 func (t *Tokenizer) IDsContext(ctx context.Context, text string) ([]int32, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
+	}
+	if t.respell != nil {
+		text = t.respell(text)
 	}
 	valid, _ := repair(text)
 	ids := t.model.appendIDs(ctx, make([]int32, 0, len(valid)/4+8), valid)

@@ -59,7 +59,7 @@ func (m *Opened) check() error {
 	} else if _, _, err := m.Checkpoint.Labels(); err != nil {
 		return err
 	}
-	tok, err := tokenizer.Load(m.Dir)
+	tok, err := tokenizerOf(m.Checkpoint)
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package localmodel_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -55,4 +56,17 @@ func TestVersionOfAModel(t *testing.T) {
 	require.NoError(t, err)
 	require.Regexp(t, `^tiny-[0-9a-f]{8}$`, version)
 	require.Equal(t, map[rewardmodel.Aggregate]float64{rewardmodel.AggregateMax: 0.5}, m.Aspects()[0].Thresholds)
+}
+
+// A model that normalizes the spelling reads an obfuscated text as the plain one; another does not, and neither do offsets.
+func TestNormalizeSpelling(t *testing.T) {
+	for _, normalize := range []bool{false, true} {
+		m, err := localmodel.Config{Model: processtest.TinyModel(t, func(_ *checkpoint.Config, man *checkpoint.Manifest) { man.NormalizeSpelling = normalize })}.Open()
+		require.NoError(t, err)
+		defer m.Close()
+		const obfuscated, plain = "You i d i о t", "You idiot" // Cyrillic о
+		require.Equal(t, normalize, slices.Equal(m.Tokenizer.IDs(obfuscated), m.Tokenizer.IDs(plain)))
+		offsets := m.Tokenizer.Encode(obfuscated).Offsets
+		require.Equal(t, len(obfuscated), offsets[len(offsets)-1].End)
+	}
 }

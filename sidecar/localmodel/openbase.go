@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"assay/rewardmodel/checkpoint"
+	"assay/rewardmodel/spelling"
 	"assay/rewardmodel/tokenizer"
 	"assay/sidecar/cli"
 )
@@ -20,9 +21,18 @@ func OpenBase(name string) (*checkpoint.Checkpoint, *tokenizer.Tokenizer, error)
 	if err != nil {
 		return nil, nil, cli.Usage(fmt.Errorf("--init: %w", err))
 	}
-	tok, err := tokenizer.Load(dir)
+	tok, err := tokenizerOf(base)
 	if err != nil {
 		return nil, nil, errors.Join(cli.Usage(fmt.Errorf("--init: %w", err)), base.Close())
 	}
 	return base, tok, nil
+}
+
+// tokenizerOf returns the tokenizer of a checkpoint, as the checkpoint reads texts.
+func tokenizerOf(ckpt *checkpoint.Checkpoint) (*tokenizer.Tokenizer, error) {
+	tok, err := tokenizer.Load(ckpt.Dir)
+	if err == nil && ckpt.Manifest.NormalizeSpelling {
+		tok = tok.Respelled(spelling.Normalize)
+	}
+	return tok, err
 }

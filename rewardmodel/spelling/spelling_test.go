@@ -1,0 +1,67 @@
+package spelling
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+func TestNormalize(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{"You are an іdіоt.", "You are an idiot."}, // Cyrillic і and о
+		{"уоu аrе", "you are"},
+		{"she said сор", "she said cop"},
+		{"ｉｄｉｏｔ 𝐢𝐝𝐢𝐨𝐭 ⓘⓓⓘⓞⓣ 🄸🄳", "idiot idiot idiot ID"},
+		{"id\u200biot, i\u00addiot, i\u0336d\u0336iot", "idiot, idiot, idiot"},
+		{"you i d i o t!", "you idiot!"},
+		{"k.i.l.l yourself, k-i-l-l, k*i*l*l", "kill yourself, kill, kill"},
+		{"you 1d10t, go k1ll", "you idiot, go kill"},
+		{"l053r", "loser"},
+		// These stay as they are.
+		{"A plan: b or c, e.g. x.y", "A plan: b or c, e.g. x.y"},
+		{"I'm a D. J. in L.A.", "I'm a D. J. in L.A."},
+		{"MP3, COVID-19, B2B, H264, 4th, 10am, 3d, 401k, i18n, 0x", "MP3, COVID-19, B2B, H264, 4th, 10am, 3d, 401k, i18n, 0x"},
+		{"Москва и сор", "Москва и сор"},
+		{"Москва is a city in Russia", "Москва is a city in Russia"},
+		{"café, naïve, Zürich, ½ … \u00a0 ²", "café, naïve, Zürich, ½ … \u00a0 ²"},
+		{"👩\u200d💻 नमस्\u200dते", "👩\u200d💻 नमस्\u200dते"},
+		{"", ""},
+	} {
+		if got := Normalize(c.text); got != c.want {
+			t.Errorf("%q gives %q, want %q", c.text, got, c.want)
+		}
+	}
+}
+
+func FuzzNormalize(f *testing.F) {
+	for _, text := range []string{"i d i o t", "іdіоt", "k1ll", "a.b.c.d", "ⓘ d i", "a\u200bb", "\xff", "1d10t"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		got := Normalize(text)
+		if again := Normalize(got); again != got {
+			t.Errorf("%q gives %q, and that %q", text, got, again)
+		}
+		if len(got) > 3*len(text) {
+			t.Errorf("%q grows to %q", text, got)
+		}
+		if utf8.ValidString(text) && !utf8.ValidString(got) {
+			t.Errorf("%q gives invalid UTF-8 %q", text, got)
+		}
+	})
+}
+
+func BenchmarkNormalize(b *testing.B) {
+	for name, text := range map[string]string{
+		"plain":      strings.Repeat("The quick brown fox jumps over a lazy dog, doesn't it? ", 20),
+		"accents":    strings.Repeat("Le café est fermé à Zürich, n'est-ce pas? ", 25),
+		"obfuscated": strings.Repeat("y o u are an іdіоt and a l053r. ", 30),
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(text)))
+			for b.Loop() {
+				Normalize(text)
+			}
+		})
+	}
+}
