@@ -34,6 +34,8 @@ var shipped = map[string][]string{
 	edos:           {"bag_auroc"},
 	hatemoji:       {"bag_auroc"},
 	toxiGen:        {"bag_auroc"},
+	hh:             {"bag_auroc"},
+	xsTest:         {"bag_auroc"},
 }
 
 // ship copies the trained checkpoint to out, with its origin and its metrics in assay.json. The model card, the policy and
