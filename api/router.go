@@ -56,10 +56,11 @@ func (rt routes) main() http.Handler {
 	return r
 }
 
-// ops returns health and metrics only.
+// ops returns health, metrics and profiles only.
 func (rt routes) ops() http.Handler {
 	r := rt.base(nil)
 	rt.mountHealth(r)
+	rt.mountProfiles(r)
 	return r
 }
 

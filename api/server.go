@@ -33,7 +33,7 @@ type Server struct {
 	main         http.Handler
 	rpc          *oip.GRPC
 	mainServer   *http.Server
-	opsServer    *http.Server // health and metrics only
+	opsServer    *http.Server // health, metrics and profiles only
 	shutdownDone chan struct{}
 	shutdownOnce atomic.Bool
 }
@@ -142,9 +142,11 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	return s.serveHTTP(ctx, s.mainServer, l)
 }
 
-// ServeOps is like [Server.Serve], for health and metrics only, on a listener of
-// their own. It continues until the other listeners have shut down, so that
-// probes see the drain.
+// ServeOps is like [Server.Serve], for health, metrics and profiles only, on a
+// listener of their own. Health and metrics need no token; the profiles of
+// net/http/pprof, below /debug/pprof/, need the scope admin or, where there are no
+// tokens, a caller on the same machine. It continues until the other listeners have
+// shut down, so that probes see the drain.
 func (s *Server) ServeOps(ctx context.Context, l net.Listener) error {
 	return s.serveHTTP(ctx, s.opsServer, l)
 }

@@ -117,6 +117,22 @@ func LoadPrivateTokens(owner, path string, log zerolog.Logger) (*Tokens, error) 
 	return t, nil
 }
 
+// Count returns the number of tokens with each scope. A token with the scope admin
+// counts only as such.
+func (t *Tokens) Count() map[Scope]int {
+	counts := map[Scope]int{}
+	for _, g := range t.list() {
+		if slices.Contains(g.scopes, ScopeAdmin) {
+			counts[ScopeAdmin]++
+			continue
+		}
+		for _, scope := range g.scopes {
+			counts[scope]++
+		}
+	}
+	return counts
+}
+
 // Watch applies changes of the file within about a second, until ctx ends. A file
 // that cannot be read or has an invalid line leaves the tokens unchanged, and the
 // log says why.

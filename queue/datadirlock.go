@@ -31,3 +31,24 @@ func lockDataDir(dir string) (*durable.Lock, error) {
 	}
 	return lock, nil
 }
+
+// DataDirHolder returns the process id of the service that uses a data directory for its
+// embedded server, "" if none does. It creates nothing.
+func DataDirHolder(dir string) (string, error) {
+	path := filepath.Join(dir, "lock")
+	if _, err := os.Stat(path); err != nil {
+		if errors.Is(err, os.ErrNotExist) {
+			return "", nil
+		}
+		return "", err
+	}
+	lock, err := durable.TryLock(path)
+	if errors.Is(err, durable.ErrLocked) {
+		holder, err := os.ReadFile(path)
+		return strings.TrimSpace(string(holder)), err
+	}
+	if err != nil {
+		return "", err
+	}
+	return "", lock.Unlock()
+}

@@ -175,6 +175,19 @@ func TestPermissionsOnKubernetesAreEnough(t *testing.T) {
 	require.Contains(t, string(receipt.Data), `"accepted":1`)
 	require.Empty(t, refused)
 
+	labelsWork(t, q)
+	registryWorks(t, q)
+
+	_, err = js.Publish(ctx, SubjectResponses+".run7", []byte(`{"response":7}`)) // ends as a dead letter
+	require.NoError(t, err)
+	awaitEmpty(t, q)
+	require.Equal(t, 1, jstest.Count(q.js, StreamDead))
+}
+
+// labelsWork stores, reads and erases labels and scored responses.
+func labelsWork(t *testing.T, q *Queue) {
+	t.Helper()
+	ctx := jstest.Context(t)
 	f := q.Labels()
 	labelstest.Accepts(t, f, 2, 0, labelstest.Some(10, 2)...)
 	labelstest.CaughtUp(t, f)
@@ -186,12 +199,6 @@ func TestPermissionsOnKubernetesAreEnough(t *testing.T) {
 	require.NoError(t, err)
 	_, err = f.Erase(ctx, "r10")
 	require.NoError(t, err)
-	registryWorks(t, q)
-
-	_, err = js.Publish(ctx, SubjectResponses+".run7", []byte(`{"response":7}`)) // ends as a dead letter
-	require.NoError(t, err)
-	awaitEmpty(t, q)
-	require.Equal(t, 1, jstest.Count(q.js, StreamDead))
 }
 
 // registryWorks exercises models and events as replicas and trainers do.

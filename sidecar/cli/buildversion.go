@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"runtime/debug"
+	"time"
 )
 
 // BuildVersion is the version and the commit that the Go tool recorded in the binary.
@@ -27,4 +28,21 @@ func BuildVersion() (version, commit string) {
 		}
 	}
 	return version, commit + dirty
+}
+
+// BuildTime is when the commit was made that the Go tool recorded in the binary, or zero if it is unknown.
+func BuildTime() time.Time {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return time.Time{}
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.time" {
+			t, err := time.Parse(time.RFC3339, s.Value)
+			if err == nil {
+				return t
+			}
+		}
+	}
+	return time.Time{}
 }

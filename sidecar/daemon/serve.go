@@ -19,7 +19,7 @@ import (
 // Serve runs the service until a signal ends it.
 type Serve struct {
 	Listen          string        `default:"${listen}" placeholder:"HOST:PORT" help:"Listen address of HTTP (${default}); port 0: any free port."`
-	OpsListen       string        `placeholder:"HOST:PORT" help:"Additional listen address for health and metrics only, without tokens."`
+	OpsListen       string        `placeholder:"HOST:PORT" help:"Additional listen address for health and metrics, without tokens, and for profiles of memory and CPU time (/debug/pprof/), which need the scope admin or, without tokens, a caller on this machine."`
 	GRPCListen      string        `name:"grpc-listen" placeholder:"HOST:PORT" help:"Listen address of the Open Inference Protocol over gRPC (for Triton and KServe clients; usually port 8001)."`
 	TokenFile       string        `placeholder:"FILE" help:"File of client tokens, one per line: TOKEN SCOPE[,SCOPE...] [NAME], with the scopes score, feedback and admin; reloaded when it changes. Clients on this machine also need a token, unless --trust-loopback is set."`
 	TrustLoopback   bool          `help:"Accept clients on this machine without a token even with --token-file. Every user of the machine then has the scope admin."`
@@ -218,7 +218,7 @@ func (c *Serve) validateNATS() error {
 // embedded reports whether the NATS server runs in this process.
 func (c *Serve) embedded() bool { return c.NATS != "off" && c.NatsURL == "" }
 
-// Config is the service that the flags describe.
+// Config is the service that the flags describe. The error is about files that the flags name; the other fields are set.
 func (c *Serve) Config() (cfg serve.Config, err error) {
 	cfg = serve.DefaultConfig()
 	cfg.Listen, cfg.OpsListen, cfg.GRPCListen = c.Listen, c.OpsListen, c.GRPCListen
@@ -230,13 +230,11 @@ func (c *Serve) Config() (cfg serve.Config, err error) {
 	cfg.ShutdownTimeout, cfg.DrainDelay = c.ShutdownTimeout, c.DrainDelay
 	cfg.Model, cfg.Scorer = c.Flags.Config(), c.ScorerFlags.Config()
 	cfg.Scorer.MaxQueueTokens, cfg.Scorer.MaxQueueTime = c.MaxQueueTokens, c.RequestTimeout
-	if cfg.Scorer.PolicyTokenizers, err = c.PolicyFlags.Load(); err != nil {
-		return cfg, err
-	}
 	cfg.Pin, cfg.ModelsLoaded, cfg.ModelsBytes = c.Pin, c.ModelsLoaded, int64(c.ModelsBytes)
 	cfg.NATS, cfg.Queue, cfg.DataDir = c.NATS != "off", c.queueConfig(), c.DataDir
 	cfg.Train, cfg.Training = c.Train, c.RetrainFlags.Config()
-	return cfg, nil
+	cfg.Scorer.PolicyTokenizers, err = c.PolicyFlags.Load()
+	return cfg, err
 }
 
 func (c *Serve) limits() wire.Limits {

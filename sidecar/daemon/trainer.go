@@ -14,7 +14,7 @@ import (
 // Trainer runs training jobs for services on other machines, and does not score.
 type Trainer struct {
 	DataDir   string `default:"${data_dir}" placeholder:"DIR" help:"Directory for training runs and fetched models (${default})."`
-	OpsListen string `placeholder:"HOST:PORT" help:"Listen address for health and metrics."`
+	OpsListen string `placeholder:"HOST:PORT" help:"Listen address for health and metrics, and for profiles (/debug/pprof/), which need a caller on this machine."`
 
 	localmodel.Flags `group:"Model:"`
 	cli.NATSFlags    `group:"NATS:"`

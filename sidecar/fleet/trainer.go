@@ -24,7 +24,7 @@ type TrainerConfig struct {
 	Training  Config
 	Queue     queue.Config // of an external NATS server
 	DataDir   string       // for training runs and downloaded models
-	OpsListen string       // HOST:PORT of health and metrics; "": none
+	OpsListen string       // HOST:PORT of health, metrics and profiles; "": none
 }
 
 // RunTrainer trains on the feedback of services on other machines until ctx ends.
@@ -67,7 +67,7 @@ func RunTrainer(ctx context.Context, cfg TrainerConfig, log zerolog.Logger) (err
 	return group.Wait()
 }
 
-// serveOps serves health and metrics until ctx ends.
+// serveOps serves health, metrics and profiles until ctx ends.
 func serveOps(ctx context.Context, address string, q *queue.Queue, log zerolog.Logger, registry *prometheus.Registry) error {
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", address)

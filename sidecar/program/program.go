@@ -33,6 +33,7 @@ type Commands struct {
 	Feedback   admin.Feedback      `cmd:"" help:"Send, inspect or erase the labels of a running service."`
 	Models     admin.Models        `cmd:"" help:"List, show, promote or roll back the models of a running service."`
 	Training   admin.Training      `cmd:"" help:"Start or show training runs of a running service."`
+	Doctor     daemon.Doctor       `cmd:"" help:"Check whether this machine and its configuration can run the service."`
 	Health     commands.Health     `cmd:"" help:"Probe the service on this machine, for container images without a shell."`
 	Version    commands.Version    `cmd:"" help:"Show version and build information."`
 	Completion commands.Completion `cmd:"" help:"Print the completion script of a shell."`

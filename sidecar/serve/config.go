@@ -15,7 +15,7 @@ import (
 // Config configures a service. Start from DefaultConfig.
 type Config struct {
 	Listen     string // HOST:PORT of HTTP; port 0: any free port
-	OpsListen  string // HOST:PORT of health and metrics only, without tokens; "": none
+	OpsListen  string // HOST:PORT of health and metrics, without tokens, and of profiles; "": none
 	GRPCListen string // HOST:PORT of the Open Inference Protocol over gRPC; "": none
 
 	TokenFile string // of the client tokens, reloaded when it changes; "": none
