@@ -2,7 +2,10 @@ package cli
 
 import (
 	"cmp"
+	"runtime"
 	"runtime/debug"
+
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // BuildVersion is the version and the commit that the Go tool recorded in the binary.
@@ -27,4 +30,14 @@ func BuildVersion() (version, commit string) {
 		}
 	}
 	return version, commit + dirty
+}
+
+// RegisterBuildInfo registers assay_build_info with reg.
+func RegisterBuildInfo(reg prometheus.Registerer) error {
+	info := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "assay_build_info",
+		Help: "1, with the version of assay, the commit that it was built from, and the version of Go."},
+		[]string{"version", "revision", "goversion"})
+	version, commit := BuildVersion()
+	info.WithLabelValues(version, commit, runtime.Version()).Set(1)
+	return reg.Register(info)
 }
