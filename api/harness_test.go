@@ -22,7 +22,10 @@ import (
 	"assay/rewardmodel"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	openapi3filter.RegisterBodyDecoder("application/openmetrics-text", openapi3filter.RegisteredBodyDecoder("text/plain"))
+	goleak.VerifyTestMain(m)
+}
 
 // timeout is the timeout of every wait in a test.
 const timeout = 20 * time.Second

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"net/http"
 	"strconv"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"assay/api/internal/exchange"
+	"assay/internal/trace"
 )
 
 // metrics are the metrics of HTTP requests. The label route is the pattern that
@@ -49,9 +51,9 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 	return m, nil
 }
 
-func (m *metrics) observe(route, method string, status int, bytesIn int64, took time.Duration) {
+func (m *metrics) observe(ctx context.Context, route, method string, status int, bytesIn int64, took time.Duration) {
 	m.requests.WithLabelValues(route, methodLabel(method), strconv.Itoa(status)).Inc()
-	m.duration.WithLabelValues(route).Observe(took.Seconds())
+	trace.Observe(ctx, m.duration.WithLabelValues(route), took.Seconds())
 	if bytesIn > 0 {
 		m.size.WithLabelValues(route).Observe(float64(bytesIn))
 	}

@@ -50,7 +50,7 @@ func (o observer) observe(next http.Handler) http.Handler {
 				status = http.StatusOK // what net/http sends when a handler writes nothing
 			}
 			took := time.Since(start)
-			o.metrics.observe(route, r.Method, status, x.BytesIn, took)
+			o.metrics.observe(ctx, route, r.Method, status, x.BytesIn, took)
 			o.logAccess(r, x, route, status, wrapped.BytesWritten(), took)
 		}()
 		next.ServeHTTP(wrapped, r)

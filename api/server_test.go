@@ -18,6 +18,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"assay/api"
+	"assay/internal/trace"
+	"assay/rewardmodel"
 )
 
 func TestHealth(t *testing.T) {
@@ -165,6 +167,41 @@ func TestMetrics(t *testing.T) {
 		require.Contains(t, exposition, line)
 	}
 	require.NotContains(t, string(got.body), "random")
+}
+
+// A sampled trace becomes the exemplar of what its request observes. Exemplars are part
+// of OpenMetrics, which a client negotiates.
+func TestExemplars(t *testing.T) {
+	const sampled, unsampled = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "00-1bf7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00"
+	rewards := prometheus.NewHistogram(prometheus.HistogramOpts{Name: "rewards", Buckets: []float64{1}})
+	scorer := scorerOf(t, &model{}, 0)
+	s := start(t, scorerFunc(func(ctx context.Context, r rewardmodel.Request) (rewardmodel.ScoreResponse, error) {
+		trace.Observe(ctx, rewards, 0.5)
+		return scorer.Score(ctx, r)
+	}))
+	for _, test := range []struct {
+		traceparent, accept string
+		exemplar            bool
+	}{
+		{"", "application/openmetrics-text", false},
+		{unsampled, "application/openmetrics-text", false},
+		{sampled, "text/plain", false},
+		{sampled, "application/openmetrics-text", true},
+	} {
+		s.score(t, one("a"), "Traceparent", test.traceparent)
+		s.log.request(t) // the metrics are written just before
+		got := s.get(t, "/metrics", "Accept", test.accept)
+		s.log.request(t)
+		require.Contains(t, got.Header.Get("Content-Type"), test.accept)
+		require.Equal(t, test.exemplar, strings.Contains(string(got.body), `# {trace_id="0af7651916cd43dd8448eb211c80319c"}`), test)
+		require.Equal(t, strings.Contains(test.accept, "openmetrics"), strings.HasSuffix(string(got.body), "# EOF\n"))
+	}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(rewards)
+	families, err := registry.Gather()
+	require.NoError(t, err)
+	exemplar := families[0].GetMetric()[0].GetHistogram().GetBucket()[0].GetExemplar()
+	require.Equal(t, "0af7651916cd43dd8448eb211c80319c", exemplar.GetLabel()[0].GetValue(), "the scorer has the trace")
 }
 
 func TestCompression(t *testing.T) {

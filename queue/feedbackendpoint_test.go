@@ -72,7 +72,15 @@ func TestFeedbackOverNATS(t *testing.T) {
 	require.Eventually(t, func() bool {
 		return testutil.ToFloat64(q.metrics.batches.WithLabelValues("200")) >= 7
 	}, jstest.Timeout, time.Millisecond)
-	require.EqualValues(t, 3, testutil.ToFloat64(q.metrics.feedback.WithLabelValues("accepted")))
+	for _, tc := range []struct {
+		outcome, label string
+		items          float64
+	}{
+		{"accepted", "violation", 2}, {"accepted", "compliant", 1}, {"duplicate", "violation", 4}, {"duplicate", "compliant", 2},
+		{"rejected", "", 4}, {"failed", "", 0}, {"failed", "violation", 0},
+	} {
+		require.Equal(t, tc.items, testutil.ToFloat64(q.metrics.feedback.WithLabelValues(tc.outcome, tc.label)), tc)
+	}
 	info, err := q.nc.Request("$SRV.INFO.assay", nil, jstest.Timeout)
 	require.NoError(t, err)
 	require.Contains(t, string(info.Data), `"`+labels.SubjectFeedback+`"`)

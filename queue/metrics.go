@@ -53,7 +53,7 @@ type metrics struct {
 
 func newMetrics(reg prometheus.Registerer) *metrics {
 	f := promauto.With(reg)
-	return &metrics{
+	m := &metrics{
 		messages: f.NewCounterVec(prometheus.CounterOpts{Name: "assay_nats_messages_total",
 			Help: "Deliveries of streamed responses, by outcome."}, []string{"outcome"}),
 		dead: f.NewCounterVec(prometheus.CounterOpts{Name: "assay_nats_dead_letters_total",
@@ -71,7 +71,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		ackPending: f.NewGauge(prometheus.GaugeOpts{Name: "assay_nats_consumer_ack_pending",
 			Help: "Streamed responses that are delivered to a replica and not yet acknowledged."}),
 		feedback: f.NewCounterVec(prometheus.CounterOpts{Name: "assay_feedback_items_total",
-			Help: "Feedback items that this process received, by outcome."}, []string{"outcome"}),
+			Help: "Feedback items that this process received, by outcome (accepted, duplicate, rejected, or failed: not stored) and label of the whole response, which is empty for items with labels of aspects only, and for those that cannot be read."}, []string{"outcome", "label"}),
 		batches: f.NewCounterVec(prometheus.CounterOpts{Name: "assay_nats_feedback_requests_total",
 			Help: "Feedback requests over NATS, by HTTP status code."}, []string{"code"}),
 		panics: f.NewCounterVec(prometheus.CounterOpts{Name: "assay_nats_panics_total",
@@ -85,4 +85,16 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		oldest: f.NewGauge(prometheus.GaugeOpts{Name: "assay_nats_responses_oldest_seconds",
 			Help: "Age of the oldest message in the stream ASSAY_RESPONSES."}),
 	}
+	// An increase of a series that does not exist yet shows in no query.
+	for _, reason := range []Reason{ReasonInvalid, ReasonTooLarge, ReasonModel, ReasonExpired, ReasonCrash} {
+		m.dead.WithLabelValues(string(reason))
+	}
+	for _, o := range []outcome{outcomeRewarded, outcomeDuplicate, outcomeDeadLettered, outcomeOverloaded, outcomeShuttingDown,
+		outcomeRetry, outcomeStoreFailed, outcomeDeferred} {
+		m.messages.WithLabelValues(string(o))
+	}
+	for _, kind := range []string{kindResponse, kindRequest, kindLabel} {
+		m.panics.WithLabelValues(kind)
+	}
+	return m
 }

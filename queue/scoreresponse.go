@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"assay/internal/errorcode"
+	"assay/internal/trace"
 	"assay/queue/internal/js"
 	"assay/rewardmodel"
 	"assay/rewardmodel/wire"
@@ -50,7 +52,8 @@ func (w *worker) handle(ctx context.Context, d *delivery) (o outcome) {
 	if err != nil {
 		return w.fail(ctx, d, err)
 	}
-	waited, cancel := context.WithDeadline(ctx, d.published.Add(wait))
+	traced := trace.NewContext(ctx, traceHeader(d.msg.Headers(), HeaderTraceparent))
+	waited, cancel := context.WithDeadline(traced, d.published.Add(wait))
 	defer cancel()
 	if ctx.Err() == nil && waited.Err() != nil {
 		return w.expire(ctx, d, wait)
@@ -121,12 +124,14 @@ func (w *worker) reward(ctx context.Context, d *delivery, answer rewardmodel.Sco
 // copyTrace copies the W3C trace context.
 func (d *delivery) copyTrace(to nats.Header) {
 	for _, name := range []string{HeaderTraceparent, HeaderTracestate} {
-		value := d.msg.Headers().Get(name)
-		if value == "" { // NATS headers are case-sensitive, and HTTP gateways write the canonical form
-			value = d.msg.Headers().Get(http.CanonicalHeaderKey(name))
-		}
-		if value = js.HeaderValue(value); value != "" {
+		if value := js.HeaderValue(traceHeader(d.msg.Headers(), name)); value != "" {
 			to.Set(name, value)
 		}
 	}
+}
+
+// traceHeader returns a header of the W3C trace context. NATS headers are
+// case-sensitive, and HTTP gateways write the canonical form.
+func traceHeader(headers interface{ Get(string) string }, name string) string {
+	return cmp.Or(headers.Get(name), headers.Get(http.CanonicalHeaderKey(name)))
 }

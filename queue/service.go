@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"assay/internal/payload"
+	"assay/internal/trace"
 	"assay/queue/internal/js"
 	"assay/queue/labels"
 	"assay/rewardmodel"
@@ -188,7 +189,8 @@ func (s *service) answer(e endpoint, req micro.Request, memory *rewardmodel.Rese
 		s.reject(e, req, err)
 		return
 	}
-	ctx, cancel := context.WithTimeout(s.working, wait)
+	traced := trace.NewContext(s.working, traceHeader(req.Headers(), HeaderTraceparent))
+	ctx, cancel := context.WithTimeout(traced, wait)
 	defer cancel()
 	body, headers, err := s.call(ctx, e, req, memory)
 	if s.working.Err() != nil && errors.Is(err, context.Canceled) {

@@ -105,15 +105,23 @@ func (s *Scorer) remove(work *job) {
 
 // rejected counts a request that ends with err.
 func (s *Scorer) rejected(err error) error {
-	reason := "canceled"
+	reason := reasonCanceled
 	switch {
 	case errors.Is(err, ErrOverloaded):
-		reason = "overloaded"
+		reason = reasonOverloaded
 	case errors.Is(err, ErrClosed):
-		reason = "closed"
+		reason = reasonClosed
 	case errors.Is(err, ErrModel):
-		reason = "model"
+		reason = reasonModel
 	}
 	s.metrics.rejected.WithLabelValues(reason).Inc()
 	return err
 }
+
+// The reasons in assay_requests_rejected_total.
+const (
+	reasonOverloaded = "overloaded"
+	reasonClosed     = "closed"
+	reasonCanceled   = "canceled"
+	reasonModel      = "model"
+)

@@ -1,10 +1,13 @@
 package rewardmodel
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"assay/internal/trace"
 )
 
 // metrics are the scorer's, for one model version.
@@ -21,6 +24,10 @@ type metrics struct {
 	coalesced      prometheus.Counter
 	cacheBytes     prometheus.Gauge
 	responses      prometheus.Counter
+	rewards        prometheus.Observer
+	violations     map[string]prometheus.Counter // by Result.Aspect
+	empty          prometheus.Counter
+	truncated      prometheus.Counter
 	rejected       *prometheus.CounterVec // by reason
 	modelErrors    prometheus.Counter
 
@@ -29,8 +36,10 @@ type metrics struct {
 
 // newMetrics registers with reg, which may be nil. Scorers of several versions
 // can share a registerer, as they do while one model replaces another.
-func newMetrics(reg prometheus.Registerer, version string) (*metrics, error) {
+func newMetrics(reg prometheus.Registerer, version string, aspects []Aspect) (*metrics, error) {
 	r := registration{reg: reg, version: version}
+	violations := r.counters("assay_violations_total",
+		"Responses that are not compliant, without empty ones, by the aspect that decides. The aspect is empty for a model with one.", "aspect")
 	m := &metrics{
 		queueTokens:    r.gauge("assay_queue_tokens", "Tokens of admitted requests that the model has not computed yet."),
 		batchTokens:    r.histogram("assay_batch_tokens", "Tokens in a batch.", prometheus.ExponentialBuckets(16, 2, 12)),
@@ -44,11 +53,22 @@ func newMetrics(reg prometheus.Registerer, version string) (*metrics, error) {
 		coalesced:      r.counter("assay_instances_joined_total", "Sequences that were coalesced with a pending sequence of another request and computed once."),
 		cacheBytes:     r.gauge("assay_cache_bytes", "Memory of the instance cache, in bytes."),
 		responses:      r.counter("assay_responses_total", "Responses that were scored."),
-		rejected:       r.counters("assay_requests_rejected_total", "Requests without a result by reason: overloaded, closed, canceled or model.", "reason"),
-		modelErrors:    r.counter("assay_model_errors_total", "Batches on which the model failed."),
+		rewards: r.histogram("assay_response_reward",
+			"Compliance of scored responses, in [0,1], without empty ones, on whatever scale the request asks for its reward.", rewardBuckets()),
+		violations:  map[string]prometheus.Counter{},
+		empty:       r.counter("assay_responses_empty_total", "Scored responses without text, which get the configured reward."),
+		truncated:   r.counter("assay_responses_truncated_total", "Scored responses with more instances than are scored: the rest was skipped."),
+		rejected:    r.counters("assay_requests_rejected_total", "Requests without a result by reason: overloaded, closed, canceled or model.", "reason"),
+		modelErrors: r.counter("assay_model_errors_total", "Batches on which the model failed."),
 	}
 	if r.err != nil {
 		return nil, fmt.Errorf("metrics of the scorer: %w", r.err)
+	}
+	for _, name := range decidingAspects(aspects) {
+		m.violations[name] = violations.WithLabelValues(name)
+	}
+	for _, reason := range []string{reasonOverloaded, reasonClosed, reasonCanceled, reasonModel} {
+		m.rejected.WithLabelValues(reason) // an increase of a series that does not exist yet shows in no query
 	}
 	m.forget = func() {
 		for _, vec := range r.vecs {
@@ -56,6 +76,40 @@ func newMetrics(reg prometheus.Registerer, version string) (*metrics, error) {
 		}
 	}
 	return m, nil
+}
+
+// rewardBuckets divide [0,1] evenly, but for its ends: rewards that are nearly all 0 or
+// 1 teach a policy nothing.
+func rewardBuckets() []float64 {
+	return []float64{.001, .01, .05, .1, .2, .3, .4, .5, .6, .7, .8, .9, .95, .99, .999, 1}
+}
+
+// decidingAspects are the values of Result.Aspect.
+func decidingAspects(aspects []Aspect) []string {
+	if len(aspects) == 1 {
+		return []string{""}
+	}
+	names := make([]string, len(aspects))
+	for i, a := range aspects {
+		names[i] = a.Name
+	}
+	return names
+}
+
+// observe counts a result, whose reward is compliance on the scale RewardCompliance.
+// The trace in ctx becomes the exemplar of the reward.
+func (m *metrics) observe(ctx context.Context, r Result, compliance float64) {
+	if r.Truncated {
+		m.truncated.Inc()
+	}
+	if r.Empty {
+		m.empty.Inc()
+		return
+	}
+	trace.Observe(ctx, m.rewards, compliance)
+	if !r.Compliant {
+		m.violations[r.Aspect].Inc()
+	}
 }
 
 // registration keeps the first error, so that the list above reads as a list.

@@ -8,9 +8,10 @@ import (
 	"assay/segmenter"
 )
 
-// render turns a bag and the margins of its instances into a result.
-func (s *Scorer) render(item Item, b bag, work *job, c combiner, o Options) Result {
-	r := Result{ID: item.ID, Truncated: b.truncated}
+// render turns a bag and the margins of its instances into a result. compliance is its
+// reward on the scale RewardCompliance.
+func (s *Scorer) render(item Item, b bag, work *job, c combiner, o Options) (r Result, compliance float64) {
+	r = Result{ID: item.ID, Truncated: b.truncated}
 	if r.ID == "" {
 		r.ID = xid.New().String()
 	}
@@ -22,6 +23,7 @@ func (s *Scorer) render(item Item, b bag, work *job, c combiner, o Options) Resu
 	var decides int
 	if r.Empty = bags[0].witness < 0; r.Empty {
 		decides, r.Reward = c.empty(o.Reward, s.config.EmptyReward)
+		compliance = s.config.EmptyReward
 	} else {
 		scores := make([]bagScore, len(bags))
 		for a := range bags {
@@ -29,6 +31,9 @@ func (s *Scorer) render(item Item, b bag, work *job, c combiner, o Options) Resu
 		}
 		decides = c.deciding(scores)
 		r.Reward = c.reward(o.Reward, scores)
+		if compliance = r.Reward; o.Reward != RewardCompliance {
+			compliance = c.reward(RewardCompliance, scores)
+		}
 	}
 	results := make([]AspectResult, len(bags))
 	for a, scored := range bags {
@@ -65,7 +70,7 @@ func (s *Scorer) render(item Item, b bag, work *job, c combiner, o Options) Resu
 			r.Aspects[s.config.Aspects[a].Name] = result
 		}
 	}
-	return r
+	return r, compliance
 }
 
 // scores are the scores of a bag for each aspect; nil if it is empty.

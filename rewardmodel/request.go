@@ -25,6 +25,9 @@ type Request struct {
 	// Memory is charged for what scoring allocates, including the results, until
 	// its owner closes it; nil: nothing is charged.
 	Memory *Reservation
+	// Internal excludes the results from the metrics of rewards: the service scores
+	// for itself, and its choice of responses would distort their distribution.
+	Internal bool
 }
 
 // The default bounds of a request. Its instances cost up to about 700 bytes

@@ -133,7 +133,7 @@ func NewScorer(cfg ScorerConfig, model Model, tok Tokenizer, reg prometheus.Regi
 	if err != nil {
 		return nil, fmt.Errorf("scorer: %w", err)
 	}
-	metrics, err := newMetrics(reg, cfg.Version)
+	metrics, err := newMetrics(reg, cfg.Version, cfg.Aspects)
 	if err != nil {
 		return nil, fmt.Errorf("scorer: %w", err)
 	}
@@ -197,7 +197,11 @@ func (s *Scorer) Score(ctx context.Context, req Request) (ScoreResponse, error) 
 	computed := time.Now()
 	response := ScoreResponse{Model: s.Info(), OffsetUnit: req.Options.OffsetUnit, Results: make([]Result, len(bags))}
 	for i, b := range bags {
-		response.Results[i] = s.render(req.Responses[i], b, work, combine, req.Options)
+		result, compliance := s.render(req.Responses[i], b, work, combine, req.Options)
+		if !req.Internal {
+			s.metrics.observe(ctx, result, compliance)
+		}
+		response.Results[i] = result
 		if req.Options.Dense != "" {
 			s.assignTokenRewards(&response.Results[i], req.Responses[i], b, work, combine, req.Options)
 		}

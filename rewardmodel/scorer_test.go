@@ -293,8 +293,14 @@ assay_queue_tokens{model_version="v1"} 0
 assay_queue_tokens{model_version="v2"} 0
 # HELP assay_requests_rejected_total Requests without a result by reason: overloaded, closed, canceled or model.
 # TYPE assay_requests_rejected_total counter
+assay_requests_rejected_total{model_version="v1",reason="canceled"} 0
 assay_requests_rejected_total{model_version="v1",reason="closed"} 2
+assay_requests_rejected_total{model_version="v1",reason="model"} 0
+assay_requests_rejected_total{model_version="v1",reason="overloaded"} 0
+assay_requests_rejected_total{model_version="v2",reason="canceled"} 0
 assay_requests_rejected_total{model_version="v2",reason="closed"} 1
+assay_requests_rejected_total{model_version="v2",reason="model"} 0
+assay_requests_rejected_total{model_version="v2",reason="overloaded"} 0
 # HELP assay_responses_total Responses that were scored.
 # TYPE assay_responses_total counter
 assay_responses_total{model_version="v1"} 6

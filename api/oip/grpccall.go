@@ -162,7 +162,7 @@ func (s *GRPC) observed(handler grpc.StreamHandler) grpc.StreamHandler {
 			x.Route = strings.TrimPrefix(method, "/")
 		}
 		took := time.Since(start)
-		s.metrics.observe(x.Route, answer.Code(), x.BytesIn, took)
+		s.metrics.observe(ctx, x.Route, answer.Code(), x.BytesIn, took)
 		entry := s.cfg.Log.WithLevel(callLevel(x.Route, answer.Code()))
 		entry.Str("request_id", x.ID).Str("method", x.Route).Stringer("code", answer.Code()).Int64("bytes_in", x.BytesIn).
 			Float64("duration_ms", float64(took.Microseconds())/1000).Str("remote", remoteOf(ctx))

@@ -1,12 +1,14 @@
 package oip
 
 import (
+	"context"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc/codes"
 
 	"assay/api/internal/exchange"
+	"assay/internal/trace"
 )
 
 // grpcMetrics are the metrics of calls. The label method is a method of the
@@ -47,9 +49,9 @@ func newGRPCMetrics(registry prometheus.Registerer) (*grpcMetrics, error) {
 	return m, nil
 }
 
-func (m *grpcMetrics) observe(method string, code codes.Code, bytesIn int64, took time.Duration) {
+func (m *grpcMetrics) observe(ctx context.Context, method string, code codes.Code, bytesIn int64, took time.Duration) {
 	m.requests.WithLabelValues(method, code.String()).Inc()
-	m.duration.WithLabelValues(method).Observe(took.Seconds())
+	trace.Observe(ctx, m.duration.WithLabelValues(method), took.Seconds())
 	if bytesIn > 0 {
 		m.size.WithLabelValues(method).Observe(float64(bytesIn))
 	}

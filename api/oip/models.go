@@ -85,7 +85,7 @@ func (s service) load(ctx context.Context, name string) error {
 	if name == platform || len(loaded) > 0 && name == loaded[0].Name {
 		version = ""
 	}
-	_, err = adapter.Score(ctx, s.backend, rewardmodel.Request{Model: version, Responses: []rewardmodel.Item{adapter.Response("")}})
+	_, err = adapter.Score(ctx, s.backend, rewardmodel.Request{Model: version, Responses: []rewardmodel.Item{adapter.Response("")}, Internal: true})
 	return err
 }
 

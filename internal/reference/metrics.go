@@ -56,8 +56,8 @@ func Metrics(registry *prometheus.Registry) (string, error) {
 	p := newPage("Metrics", "the registry of a running service")
 	p.paragraph("`GET /metrics` of a service returns these metrics in the text format of Prometheus, and those of the Go " +
 		"runtime and of the process (`go_*`, `process_*`). `--ops-listen` serves them on an address of their own. " +
-		"Metrics of gRPC need `--grpc-listen`; those of NATS and feedback need NATS. `assay trainer --ops-listen` returns those " +
-		"of HTTP, NATS and feedback.")
+		"Metrics of gRPC need `--grpc-listen`; those of NATS, feedback and drift need NATS; those of training need NATS and a " +
+		"process that trains. `assay trainer --ops-listen` returns those of HTTP, NATS, feedback and training.")
 	p.paragraph("A histogram has the series `NAME_bucket` (label `le`), `NAME_sum` and `NAME_count`. A metric with labels " +
 		"appears with its first series. The unit is at the end of the name; counters end in `_total`.")
 	p.table([]string{"metric", "type", "labels", "meaning"}, rows)

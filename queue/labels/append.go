@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"assay/queue/internal/js"
+	"assay/rewardmodel/bag"
 	"assay/rewardmodel/feedback"
 
 	"golang.org/x/sync/errgroup"
@@ -21,7 +22,18 @@ const (
 	outcomeAccepted  = "accepted"
 	outcomeDuplicate = "duplicate"
 	outcomeRejected  = "rejected"
+	outcomeFailed    = "failed" // the server did not acknowledge it in time
 )
+
+// labelValues are the values of the labels of Config.Items.
+func labelValues() (all [][]string) {
+	for _, outcome := range []string{outcomeAccepted, outcomeDuplicate, outcomeRejected, outcomeFailed} {
+		for _, label := range []bag.Label{"", bag.Compliant, bag.Violation} {
+			all = append(all, []string{outcome, string(label)})
+		}
+	}
+	return all
+}
 
 // Append stores the items of a batch that are new or corrections, and returns when
 // the server has acknowledged all of them: with an embedded server of the default
@@ -38,11 +50,12 @@ const (
 // One race remains: of two texts under one id that different raters send to two
 // processes at the same moment, both are stored, and the later one counts.
 func (l *Log) Append(ctx context.Context, batch feedback.Batch, by string) (feedback.Receipt, error) {
-	if err := l.await(ctx, 0); err != nil {
-		return feedback.Receipt{}, err
-	}
 	verdicts := make([]verdict, len(batch.Items))
-	candidates, err := l.candidates(ctx, batch.Items, by, verdicts)
+	err := l.await(ctx, 0)
+	var candidates []*candidate
+	if err == nil {
+		candidates, err = l.candidates(ctx, batch.Items, by, verdicts)
+	}
 	if err == nil {
 		err = l.appendAll(ctx, candidates, verdicts)
 	}
@@ -64,7 +77,9 @@ type verdict struct {
 func (l *Log) receipt(batch feedback.Batch, verdicts []verdict) feedback.Receipt {
 	receipt := feedback.Receipt{Rejected: append([]feedback.Rejection{}, batch.Rejected...)}
 	var accepted []feedback.Entry
+	l.cfg.Items.WithLabelValues(outcomeRejected, "").Add(float64(len(batch.Rejected)))
 	for i, v := range verdicts {
+		l.cfg.Items.WithLabelValues(cmp.Or(v.outcome, outcomeFailed), string(batch.Items[i].Label)).Inc()
 		switch v.outcome {
 		case outcomeAccepted:
 			accepted = append(accepted, batch.Items[i])
@@ -76,9 +91,6 @@ func (l *Log) receipt(batch feedback.Batch, verdicts []verdict) feedback.Receipt
 	}
 	receipt.Accepted = len(accepted)
 	slices.SortFunc(receipt.Rejected, func(a, b feedback.Rejection) int { return cmp.Compare(a.Index, b.Index) })
-	l.cfg.Items.WithLabelValues(outcomeAccepted).Add(float64(receipt.Accepted))
-	l.cfg.Items.WithLabelValues(outcomeDuplicate).Add(float64(receipt.Duplicates))
-	l.cfg.Items.WithLabelValues(outcomeRejected).Add(float64(len(receipt.Rejected)))
 	if hook := l.appended.Load(); hook != nil && len(accepted) > 0 {
 		(*hook)(accepted)
 	}

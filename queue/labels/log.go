@@ -39,7 +39,7 @@ type Config struct {
 	// EraseResults erases what other streams keep of a response, by the hash of
 	// its id. nil: nothing.
 	EraseResults func(ctx context.Context, id feedback.Hash) error
-	Items        *prometheus.CounterVec // labels by outcome
+	Items        *prometheus.CounterVec // received, by outcome and label; see labelValues
 	Panics       prometheus.Counter     // while a message of the stream was read
 	Log          zerolog.Logger
 }
@@ -87,6 +87,9 @@ func Open(ctx context.Context, nc *nats.Conn, jet jetstream.JetStream, cfg Confi
 		erasures:     newPendingErasures(),
 		publish:      jet.PublishMsg,
 		publishBatch: func(ctx context.Context, msgs []*nats.Msg) (uint64, error) { return js.PublishBatch(ctx, nc, msgs) },
+	}
+	for _, values := range labelValues() {
+		cfg.Items.WithLabelValues(values...) // an increase of a series that does not exist yet shows in no query
 	}
 	var err error
 	if l.stream, err = jet.Stream(ctx, StreamFeedback); err != nil {

@@ -103,6 +103,8 @@ type process struct {
 	died   context.CancelFunc
 	worker func(ctx context.Context) error // nil: trains immediately
 	ttl    time.Duration                   // of the lease; 0: longer than any test
+
+	metrics *Metrics
 }
 
 // enter counts a call and reports whether the process dies before or after it.
@@ -328,7 +330,7 @@ func (f *fleet) start(t testing.TB, replica, dir string, p *process) (stop func(
 	if p.died == nil {
 		p.died = cancel
 	}
-	cfg := Config{Replica: replica, Dir: dir, Interval: time.Millisecond, Heartbeat: time.Millisecond, TTL: cmp.Or(p.ttl, time.Minute)}
+	cfg := Config{Replica: replica, Dir: dir, Interval: time.Millisecond, Heartbeat: time.Millisecond, TTL: cmp.Or(p.ttl, time.Minute), Metrics: p.metrics}
 	l := NewLoop(cfg, testPolicy(), Parts{p, p, p, p, p, p, p, p, p, nil}, zerolog.Nop())
 	done := make(chan struct{})
 	go func() {

@@ -18,6 +18,7 @@ var ErrLeaseLost = errors.New("the lease to train was lost")
 // holder stops before that.
 type lease struct {
 	store     Statuses
+	metrics   *Metrics
 	heartbeat time.Duration
 	ttl       time.Duration
 	now       func() time.Time
@@ -66,6 +67,7 @@ func (l *lease) update(ctx context.Context, change func(*Status)) error {
 		switch {
 		case err == nil:
 			l.status, l.renewed = stored, l.now()
+			l.metrics.phase(stored.Phase)
 			return nil
 		case errors.Is(err, ErrChanged):
 			if err := l.merge(ctx); err != nil {

@@ -27,6 +27,7 @@ type Config struct {
 	Probe     int           // texts on which the shift of the rewards is measured; 400
 	Attempts  int           // of a training run whose process is killed; 3
 	Keep      int           // promoted versions whose files are kept; 10
+	Metrics   *Metrics      // nil: none
 	// Settings describe the recipe in the record of a model.
 	Settings map[string]any
 }
@@ -112,6 +113,7 @@ func NewLoop(cfg Config, policy Policy, parts Parts, log zerolog.Logger) *Loop {
 // Run evaluates the policy and trains until ctx ends. It then stops the current
 // training run, which the next Run resumes. Run logs errors and retries.
 func (l *Loop) Run(ctx context.Context) error {
+	l.cfg.Metrics.begin()
 	tick := time.NewTicker(l.cfg.Interval)
 	defer tick.Stop()
 	var logged string // the last error, logged once
@@ -140,6 +142,7 @@ func (l *Loop) once(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	l.cfg.Metrics.phase(status.Phase)
 	if status.Phase != PhaseIdle && status.Phase != "" {
 		return l.resume(ctx, status)
 	}
@@ -208,7 +211,8 @@ func (l *Loop) resume(ctx context.Context, status Status) error {
 // is why it is resumed, "" for a new one.
 func (l *Loop) execute(ctx context.Context, status Status, resumed string) error {
 	working, lose := context.WithCancelCause(ctx)
-	held := &lease{store: l.Statuses, heartbeat: l.cfg.Heartbeat, ttl: l.cfg.TTL, now: time.Now, status: status, renewed: time.Now()}
+	held := &lease{store: l.Statuses, metrics: l.cfg.Metrics, heartbeat: l.cfg.Heartbeat, ttl: l.cfg.TTL, now: time.Now, status: status, renewed: time.Now()}
+	l.cfg.Metrics.phase(status.Phase)
 	released := make(chan struct{})
 	go func() {
 		defer close(released)

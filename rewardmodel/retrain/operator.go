@@ -14,6 +14,7 @@ type Operator struct {
 	Statuses Statuses
 	Journal  Journal
 	Replica  string
+	Metrics  *Metrics // nil: none
 }
 
 // Begin registers the initial model of a service, and makes it current if no model
@@ -79,6 +80,7 @@ func (o Operator) set(ctx context.Context, next Current, kind EventKind) (Curren
 	if err != nil {
 		return Current{}, err
 	}
+	o.Metrics.changed(kind)
 	return stored, o.Journal.Publish(ctx, Event{
 		Kind: kind, Time: time.Now().UTC(), Replica: o.Replica, Version: stored.Version, By: stored.By, Reason: stored.Reason,
 		Key: fmt.Sprint("current.", stored.Revision),

@@ -165,6 +165,7 @@ func (t *trainingRun) judge(ctx context.Context, j *job, base string) (verdict V
 	if err != nil {
 		return verdict, err
 	}
+	t.cfg.Metrics.judged(verdict)
 	return verdict, durable.WriteFile(file, data, 0o600)
 }
 
@@ -240,12 +241,14 @@ func (t *trainingRun) failed(ctx context.Context, why error) (Outcome, error) {
 // finish releases the lease and removes the directory.
 func (t *trainingRun) finish(ctx context.Context, out Outcome) error {
 	out.ID, out.Finished = t.id, time.Now().UTC()
+	started := t.lease.current().Started
 	err := t.lease.update(ctx, func(s *Status) {
 		*s = Status{Phase: PhaseIdle, ID: s.ID, Owner: s.Owner, Attempt: s.Attempt, Requested: s.Requested, Last: &out, Revision: s.Revision}
 	})
 	if err != nil {
 		return err
 	}
+	t.cfg.Metrics.ended(out.Result, out.Finished.Sub(started))
 	t.log.Info().Str("result", string(out.Result)).Str("version", out.Version).Str("reason", out.Reason).Msg("training run ended")
 	return os.RemoveAll(t.dir)
 }

@@ -37,6 +37,9 @@ func newMetrics(v *Set, reg prometheus.Registerer) (*metrics, error) {
 			Name: "assay_model_load_failures_total", Help: "Failed loads of a model version by reason: unknown, no_room, closed or failed.",
 		}, []string{"reason"}),
 	}
+	for _, reason := range []string{failedUnknown, failedNoRoom, failedClosed, failedLoad} {
+		m.failures.WithLabelValues(reason) // an increase of a series that does not exist yet shows in no query
+	}
 	if reg == nil {
 		return m, nil
 	}
@@ -53,20 +56,28 @@ func (m *metrics) unregister() {
 }
 
 func (m *metrics) loaded(took time.Duration, err error) {
-	reason := "failed"
+	reason := failedLoad
 	switch {
 	case err == nil:
 		m.seconds.Observe(took.Seconds())
 		return
 	case errors.Is(err, ErrUnknown):
-		reason = "unknown"
+		reason = failedUnknown
 	case errors.Is(err, rewardmodel.ErrOverloaded):
-		reason = "no_room"
+		reason = failedNoRoom
 	case m.set.ctx.Err() != nil:
-		reason = "closed"
+		reason = failedClosed
 	}
 	m.failures.WithLabelValues(reason).Inc()
 }
+
+// The reasons in assay_model_load_failures_total.
+const (
+	failedUnknown = "unknown"
+	failedNoRoom  = "no_room"
+	failedClosed  = "closed"
+	failedLoad    = "failed"
+)
 
 // Describe implements prometheus.Collector.
 func (m *metrics) Describe(ch chan<- *prometheus.Desc) {

@@ -29,6 +29,9 @@ assay_model_bytes{model_version="v2"} 100
 assay_model_current{model_version="v1"} 1
 # HELP assay_model_load_failures_total Failed loads of a model version by reason: unknown, no_room, closed or failed.
 # TYPE assay_model_load_failures_total counter
+assay_model_load_failures_total{reason="closed"} 0
+assay_model_load_failures_total{reason="failed"} 0
+assay_model_load_failures_total{reason="no_room"} 0
 assay_model_load_failures_total{reason="unknown"} 1
 # HELP assay_model_loaded 1 for each model version in memory.
 # TYPE assay_model_loaded gauge

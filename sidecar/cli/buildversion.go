@@ -2,8 +2,11 @@ package cli
 
 import (
 	"cmp"
+	"runtime"
 	"runtime/debug"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // BuildVersion is the version and the commit that the Go tool recorded in the binary.
@@ -45,4 +48,14 @@ func BuildTime() time.Time {
 		}
 	}
 	return time.Time{}
+}
+
+// RegisterBuildInfo registers assay_build_info with reg.
+func RegisterBuildInfo(reg prometheus.Registerer) error {
+	info := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "assay_build_info",
+		Help: "1, with the version of assay, the commit that it was built from, and the version of Go."},
+		[]string{"version", "revision", "goversion"})
+	version, commit := BuildVersion()
+	info.WithLabelValues(version, commit, runtime.Version()).Set(1)
+	return reg.Register(info)
 }

@@ -111,6 +111,22 @@ func TestFeedbackImprovesTheCurrentModel(t *testing.T) {
 	})
 	client.require(t, localmodel.Untrained, v1, v2, v1, v2)
 
+	t.Run("metrics", func(t *testing.T) {
+		for _, series := range []string{
+			`assay_training_run_seconds_count{result="promoted"} 2`, `assay_training_run_seconds_count{result="failed"} 0`,
+			`assay_gate_decisions_total{decision="passed"} 2`, `assay_training_phase{phase="idle"} 1`,
+			`assay_model_promotions_total{by="gate"} 2`, `assay_model_promotions_total{by="operator"} 1`, `assay_model_rollbacks_total 1`,
+		} {
+			require.Eventually(t, func() bool {
+				_, exposition := processtest.Get(t, p.Ready.HTTP+"/metrics")
+				return strings.Contains(exposition, "\n"+series+"\n")
+			}, processtest.Timeout, processtest.Timeout/100, series)
+		}
+		_, exposition := processtest.Get(t, p.Ready.HTTP+"/metrics")
+		require.Contains(t, exposition, fmt.Sprintf(`assay_response_reward_count{model_version=%q}`, v2))
+		require.NotContains(t, exposition, fmt.Sprintf(`{model_version=%q}`, localmodel.Untrained), "it is unloaded")
+	})
+
 	t.Run("what to label next", func(t *testing.T) {
 		stdout, stderr, code := assay(t, "", "feedback", "candidates", "-n", "5", "--url", p.Ready.HTTP)
 		require.Equal(t, cli.ExitDone, code, stderr)

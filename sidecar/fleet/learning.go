@@ -47,7 +47,7 @@ type LearningConfig struct {
 	Replica *Replica
 	Dirs    *CheckpointDirs
 	Trains  bool
-	Metrics prometheus.Registerer // of a process that scores
+	Metrics prometheus.Registerer // nil: none
 	Log     zerolog.Logger
 }
 
@@ -68,10 +68,11 @@ func NewLearning(ctx context.Context, cfg LearningConfig, q *queue.Queue, versio
 		return nil, err
 	}
 	cfg.Dirs.registry = registry
+	metrics := retrain.NewMetrics(cfg.Metrics)
 	l := &Learning{
 		labels: q.Labels(), registry: registry, dirs: cfg.Dirs, trains: cfg.Trains, auto: cfg.Policy.Auto,
 		versions: versions, log: cfg.Log,
-		operator: retrain.Operator{Models: registry, Currents: registry, Statuses: registry, Journal: registry, Replica: cfg.Replica.ID},
+		operator: retrain.Operator{Models: registry, Currents: registry, Statuses: registry, Journal: registry, Replica: cfg.Replica.ID, Metrics: metrics},
 	}
 	var signals retrain.Signals = noSignals{}
 	if versions != nil {
@@ -85,7 +86,7 @@ func NewLearning(ctx context.Context, cfg LearningConfig, q *queue.Queue, versio
 	}
 	l.loop = retrain.NewLoop(
 		retrain.Config{Replica: cfg.Replica.ID, Dir: cfg.Replica.trainingDir(), MaxBags: cfg.MaxBags,
-			Keep: cfg.ModelsKeep, Settings: cfg.settings()},
+			Keep: cfg.ModelsKeep, Metrics: metrics, Settings: cfg.settings()},
 		cfg.Policy,
 		retrain.Parts{
 			Statuses: registry, Models: registry, Currents: registry, Holdout: registry, Journal: registry,
@@ -292,7 +293,7 @@ func (l *Learning) secondOpinion(ctx context.Context, pool []feedback.Scored) []
 	for i, s := range pool {
 		first[s.Bag.ID] = i
 	}
-	req := rewardmodel.Request{Model: other, Options: rewardmodel.Options{Instances: new(false)}}
+	req := rewardmodel.Request{Model: other, Options: rewardmodel.Options{Instances: new(false)}, Internal: true}
 	for _, c := range feedback.Rank(pool, maxSecondOpinions, feedback.RankOptions{}) {
 		req.Responses = append(req.Responses, localmodel.ItemOf(pool[first[c.ID]].Bag))
 	}

@@ -69,13 +69,17 @@ const maxLabels = 4096
 const shareInterval = 10 * time.Second
 
 func newMonitor(r references, s rescorer, reg prometheus.Registerer, log zerolog.Logger) *monitor {
-	return &monitor{
+	m := &monitor{
 		series: map[string]*series{}, whole: retrain.NewTally(""), references: r, scorer: s,
 		labels: make(chan labeled, maxLabels), log: log,
 		counted: promauto.With(reg).NewCounterVec(prometheus.CounterOpts{Name: "assay_feedback_labels_total",
 			Help: "Labels that this process accepted, by aspect and label. The aspect is empty for labels of the whole response, and (other) for aspects that the current model does not have."},
 			[]string{"aspect", "label"}),
 	}
+	if reg != nil {
+		reg.MustRegister(newDriftCollector(m))
+	}
+	return m
 }
 
 // watch resets the monitor if version, whose aspects are given, is new.
@@ -201,7 +205,7 @@ func (m *monitor) compare(ctx context.Context, first labeled) (err error) {
 		batch = append(batch, <-m.labels)
 	}
 	_, aspects, all := m.watched()
-	req := rewardmodel.Request{Options: rewardmodel.Options{Instances: new(false), Aspects: len(aspects) > 1}}
+	req := rewardmodel.Request{Options: rewardmodel.Options{Instances: new(false), Aspects: len(aspects) > 1}, Internal: true}
 	for _, l := range batch {
 		req.Responses = append(req.Responses, l.item)
 	}

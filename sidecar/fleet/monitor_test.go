@@ -31,7 +31,8 @@ func (panickyScorer) Score(context.Context, rewardmodel.Request) (rewardmodel.Sc
 func TestMonitorOfSeveralAspects(t *testing.T) {
 	aspects := []string{"toxicity", "refusal"}
 	refs := &fakeReferences{scores: map[string][]float64{}}
-	m := newMonitor(refs, aspectScorer{}, prometheus.NewRegistry(), zerolog.Nop())
+	reg := prometheus.NewPedanticRegistry()
+	m := newMonitor(refs, aspectScorer{}, reg, zerolog.Nop())
 	m.watch("v1", aspects)
 	score := func(n int, toxicity, refusal float64) {
 		for i := range n {
@@ -51,6 +52,10 @@ func TestMonitorOfSeveralAspects(t *testing.T) {
 	require.Equal(t, "refusal", drift.Aspect)
 	require.Greater(t, drift.Distance, 0.9)
 	require.Less(t, drift.Aspects["toxicity"].Distance, 0.1)
+	require.Equal(t, map[string]float64{
+		"assay_drift_distance toxicity": drift.Aspects["toxicity"].Distance, "assay_drift_distance refusal": drift.Distance,
+		"assay_drift_p_value toxicity": drift.Aspects["toxicity"].PValue, "assay_drift_p_value refusal": drift.PValue,
+	}, gauges(t, reg))
 
 	for i, labels := range []feedback.Labels{
 		{Aspects: map[string]bag.Label{"toxicity": bag.Violation, "refusal": bag.Violation, "mistyped": bag.Violation}},
@@ -71,7 +76,24 @@ func TestMonitorOfSeveralAspects(t *testing.T) {
 	m.watch("v2", nil)
 	require.Len(t, m.series, 1)
 	require.Equal(t, retrain.Drift{PValue: 1}, m.Drift())
+	require.Equal(t, map[string]float64{"assay_drift_distance ": 0, "assay_drift_p_value ": 1}, gauges(t, reg), "those of v1 are gone")
 	require.Equal(t, retrain.Disagreement{}, m.Disagreement())
+}
+
+// gauges returns the values of the gauges by name and aspect.
+func gauges(t *testing.T, reg prometheus.Gatherer) map[string]float64 {
+	t.Helper()
+	families, err := reg.Gather()
+	require.NoError(t, err)
+	values := map[string]float64{}
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			if m.GetGauge() != nil {
+				values[family.GetName()+" "+m.GetLabel()[0].GetValue()] = m.GetGauge().GetValue()
+			}
+		}
+	}
+	return values
 }
 
 // aspectScorer decides that every response violates toxicity and complies with refusal.

@@ -15,6 +15,7 @@ import (
 	"assay/api"
 	"assay/queue"
 	"assay/rewardmodel"
+	"assay/sidecar/cli"
 	"assay/sidecar/localmodel"
 )
 
@@ -46,6 +47,9 @@ func RunTrainer(ctx context.Context, cfg TrainerConfig, log zerolog.Logger) (err
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 
+	if err := cli.RegisterBuildInfo(registry); err != nil {
+		return err
+	}
 	q, err := queue.Open(ctx, cfg.Queue, log, registry)
 	if err != nil {
 		return err
@@ -53,7 +57,7 @@ func RunTrainer(ctx context.Context, cfg TrainerConfig, log zerolog.Logger) (err
 	defer func() { err = errors.Join(err, q.Close(context.WithoutCancel(ctx))) }()
 	dirs := NewCheckpointDirs(version, opened.Dir, filepath.Join(cfg.DataDir, "models"))
 	learning, err := NewLearning(ctx, LearningConfig{
-		Config: cfg.Training, Compute: cfg.Model.Compute, Replica: replica, Dirs: dirs, Trains: true, Log: log,
+		Config: cfg.Training, Compute: cfg.Model.Compute, Replica: replica, Dirs: dirs, Trains: true, Metrics: registry, Log: log,
 	}, q, nil)
 	if err != nil {
 		return err

@@ -92,7 +92,7 @@ func retry(t *testing.T, c errorcode.Code) reference.Retry {
 func TestReferenceOfMetrics(t *testing.T) {
 	cfg := serve.DefaultConfig()
 	cfg.Listen, cfg.GRPCListen, cfg.Queue.Server.Listen = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"
-	cfg.DataDir, cfg.Train = t.TempDir(), false
+	cfg.DataDir = t.TempDir()
 	cfg.Model.Model, cfg.Model.Threads = processtest.TinyModel(t, nil), 1
 	cfg.Registry = prometheus.NewRegistry() // without the metrics of the process, which depend on the system
 	s, err := serve.New(cfg, zerolog.Nop())

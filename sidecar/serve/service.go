@@ -58,7 +58,10 @@ func New(cfg Config, log zerolog.Logger) (*Service, error) {
 		s.registry = prometheus.NewRegistry()
 		s.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	}
-	var err error
+	err := cli.RegisterBuildInfo(s.registry)
+	if err != nil {
+		return nil, err
+	}
 	if s.handle.watchdog, err = rewardmodel.NewWatchdog(s.registry); err != nil {
 		return nil, err
 	}

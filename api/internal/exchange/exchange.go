@@ -12,6 +12,7 @@ import (
 
 	"assay/api/internal/failure"
 	"assay/internal/errorcode"
+	"assay/internal/trace"
 	"assay/rewardmodel"
 )
 
@@ -44,11 +45,14 @@ func From(ctx context.Context) *Exchange {
 	return &Exchange{Settings: &Settings{}}
 }
 
-// Begin starts an exchange and adds it to the context. requestID and trace are
-// what the client sent, if anything.
-func Begin(ctx context.Context, requestID, trace string, memory *rewardmodel.Reservation, settings *Settings) (context.Context, *Exchange) {
-	x := &Exchange{ID: validRequestID(requestID), Traceparent: validTraceparent(trace), Memory: memory, Settings: settings}
-	return context.WithValue(ctx, contextKey{}, x), x
+// Begin starts an exchange and adds it and its trace to the context. requestID and
+// traceparent are what the client sent, if anything.
+func Begin(ctx context.Context, requestID, traceparent string, memory *rewardmodel.Reservation, settings *Settings) (context.Context, *Exchange) {
+	x := &Exchange{ID: validRequestID(requestID), Memory: memory, Settings: settings}
+	if trace.Valid(traceparent) {
+		x.Traceparent = traceparent
+	}
+	return trace.NewContext(context.WithValue(ctx, contextKey{}, x), traceparent), x
 }
 
 // Failure maps an error of this exchange to the error response of its client.

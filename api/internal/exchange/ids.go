@@ -27,18 +27,3 @@ func IsIdentifier(s string) bool {
 		return !strings.ContainsRune("-_.:/+=@", r)
 	})
 }
-
-// validTraceparent returns a W3C trace context header ("00-<32 hex>-<16 hex>-<2
-// hex>") unchanged, or "" if it is malformed.
-func validTraceparent(header string) string {
-	parts := strings.Split(header, "-")
-	if len(parts) != 4 {
-		return ""
-	}
-	for i, length := range [4]int{2, 32, 16, 2} {
-		if len(parts[i]) != length || strings.Trim(parts[i], "0123456789abcdef") != "" {
-			return ""
-		}
-	}
-	return header
-}
