@@ -128,7 +128,7 @@ func (c *Report) join(a *cli.App, responses []report.Response) error {
 
 // withFile calls f with a file, or with standard input for "-". Its content is at fault if f fails.
 func withFile(a *cli.App, name string, f func(io.Reader) error) error {
-	var in io.Reader = a.Stdin
+	in := a.Stdin
 	if name != "-" {
 		file, err := os.Open(name)
 		if err != nil {

@@ -44,7 +44,7 @@ func Service(cfg serve.Config) []Check {
 			if err != nil {
 				limit.Cur = math.MaxUint64
 			}
-			return append(openFiles(uint64(limit.Cur)), unreadable("files", err)...)
+			return append(openFiles(limit.Cur), unreadable("files", err)...)
 		}},
 		{"model", modelTimeout, func(ctx context.Context) []Finding {
 			m := readModel(ctx, cfg.Model, cfg.Scorer)
