@@ -164,7 +164,7 @@ func run(text string, i int) (end, n int) {
 	return end, n
 }
 
-// within reports characters that make a letter beside them part of a word.
+// within reports characters that make a letter next to them part of a word.
 func within(c byte) bool { return letter(c) || digit(c) || c == '\'' || c >= utf8.RuneSelf }
 
 func separator(c byte) bool { return strings.IndexByte(" .-_*|/~", c) >= 0 }

@@ -53,7 +53,7 @@ type known struct {
 	Metadata map[string]any `json:"metadata"`
 }
 
-// Read reads scored responses, one JSON object a line. The error names the line.
+// Read reads scored responses, one JSON object per line. The error names the line.
 func Read(r io.Reader) ([]Response, error) {
 	var out []Response
 	err := eachLine(r, func(text []byte) error {
