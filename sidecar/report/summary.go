@@ -272,7 +272,7 @@ type CalibrationBin struct {
 
 func calibrate(responses []Response) *Calibration {
 	const bins = 10
-	var scores, decisions []float64
+	var scores, costs, decisions []float64 // violations, negated rewards, verdicts
 	var truth []bool
 	c := &Calibration{Bins: make([]CalibrationBin, bins)}
 	for _, r := range responses {
@@ -283,7 +283,8 @@ func calibrate(responses []Response) *Calibration {
 		if r.Compliant {
 			flagged = 0
 		}
-		scores, decisions, truth = append(scores, r.Violation), append(decisions, flagged), append(truth, violation)
+		scores, costs = append(scores, r.Violation), append(costs, -r.Reward)
+		decisions, truth = append(decisions, flagged), append(truth, violation)
 		b := &c.Bins[min(int(r.Violation*bins), bins-1)]
 		b.Responses++
 		b.Violation += r.Violation
@@ -301,23 +302,6 @@ func calibrate(responses []Response) *Calibration {
 		}
 	}
 	c.Accuracy = eval.Decide(decisions, truth, 0.5).AvgAcc()
-	c.AUROC, c.ECE = eval.AUROC(negated(rewardsOf(responses)), truth), eval.ECE(scores, truth, bins)
+	c.AUROC, c.ECE = eval.AUROC(costs, truth), eval.ECE(scores, truth, bins)
 	return c
-}
-
-// rewardsOf are the rewards of the labeled responses.
-func rewardsOf(responses []Response) (out []float64) {
-	for _, r := range responses {
-		if r.Label != "" {
-			out = append(out, r.Reward)
-		}
-	}
-	return out
-}
-
-func negated(values []float64) []float64 {
-	for i := range values {
-		values[i] = -values[i]
-	}
-	return values
 }
