@@ -154,7 +154,6 @@ func (b *aspectsBench) run(ctx context.Context, seed uint64, names []string, rou
 	}
 	defer func() { err = errors.Join(err, learner.Close()) }()
 	method := train.DefaultBFGPU()
-	method.Loss = train.CrossEntropy
 	for i, data := range rounds {
 		_, err := train.RunAspects(ctx, learner, data, train.Config{
 			Method: method, Epochs: b.Epochs, Batch: 32, Rate: b.LR, Seed: seed, Threshold: method.Threshold(),

@@ -19,13 +19,7 @@ func Normalize(text string) string {
 	if !ascii(text) {
 		text = latin(visible(text))
 	}
-	if spaced(text) {
-		text = join(text)
-	}
-	if digitsAmongLetters(text) {
-		text = letters(text)
-	}
-	return text
+	return letters(join(text))
 }
 
 func ascii(text string) bool {
@@ -169,44 +163,34 @@ func within(c byte) bool { return letter(c) || digit(c) || c == '\'' || c >= utf
 
 func separator(c byte) bool { return strings.IndexByte(" .-_*|/~", c) >= 0 }
 
-// spaced reports whether letters are set apart somewhere.
-func spaced(text string) bool {
+// join joins letters that are set apart.
+func join(text string) string {
+	var out []byte
+	copied := 0
 	for i := 0; i < len(text); {
 		switch {
 		case !letter(text[i]):
 			i++
-		case i+1 < len(text) && within(text[i+1]):
+		case i+1 < len(text) && within(text[i+1]): // a word
 			for i < len(text) && within(text[i]) {
 				i++
 			}
 		default:
 			end, n := run(text, i)
 			if n >= apart {
-				return true
+				out = append(out, text[copied:i]...)
+				for k := range n {
+					out = append(out, text[i+2*k])
+				}
+				copied = end
 			}
 			i = max(end, i+1)
 		}
 	}
-	return false
-}
-
-// join joins letters that are set apart.
-func join(text string) string {
-	var b strings.Builder
-	for i := 0; i < len(text); {
-		end, n := run(text, i)
-		if n < apart {
-			end = max(end, i+1)
-			b.WriteString(text[i:end])
-			i = end
-			continue
-		}
-		for k := range n {
-			b.WriteByte(text[i+2*k])
-		}
-		i = end
+	if copied == 0 {
+		return text
 	}
-	return b.String()
+	return string(append(out, text[copied:]...))
 }
 
 // digitLetters are digits, each followed by the letter that it stands for.
@@ -215,43 +199,35 @@ const digitLetters = "0o1i3e4a5s7t"
 // word returns the end of the word at i, and whether all its digits stand for letters: there is one between letters, and
 // no other digit.
 func word(text string, i int) (end int, hidden bool) {
-	known := true
+	known, begun := true, false // begun: there is a letter before
 	for end = i; end < len(text) && (letter(text[end]) || digit(text[end])); end++ {
-		if !digit(text[end]) {
+		if letter(text[end]) {
+			begun = true
 			continue
 		}
-		known = known && strings.IndexByte("013457", text[end]) >= 0
-		first := end
-		for first > i && digit(text[first-1]) {
-			first--
-		}
-		hidden = hidden || first > i && end+1 < len(text) && letter(text[end+1])
+		known = known && strings.IndexByte(digitLetters, text[end]) >= 0
+		hidden = hidden || begun && end+1 < len(text) && letter(text[end+1])
 	}
 	return end, hidden && known
 }
 
-func digitsAmongLetters(text string) bool {
-	for i := 0; i < len(text); {
-		end, hidden := word(text, i)
-		if hidden {
-			return true
-		}
-		i = max(end, i+1)
-	}
-	return false
-}
-
 // letters replaces digits that stand for letters.
 func letters(text string) string {
-	b := []byte(text)
+	var out []byte
 	for i := 0; i < len(text); {
 		end, hidden := word(text, i)
+		if hidden && out == nil {
+			out = []byte(text)
+		}
 		for k := i; hidden && k < end; k++ {
-			if at := strings.IndexByte(digitLetters, text[k]); digit(text[k]) {
-				b[k] = digitLetters[at+1]
+			if digit(text[k]) {
+				out[k] = digitLetters[strings.IndexByte(digitLetters, text[k])+1]
 			}
 		}
 		i = max(end, i+1)
 	}
-	return string(b)
+	if out == nil {
+		return text
+	}
+	return string(out)
 }

@@ -33,6 +33,15 @@ func TestNormalize(t *testing.T) {
 	}
 }
 
+// Texts are untrusted. On these, work that grows faster than the text would not end before the test is stopped.
+func TestNormalizeTakesLinearTime(t *testing.T) {
+	for _, seed := range []string{"0", "a0", "0a", "a", "a ", "a.", "a a-", "\u0430", "a\u0430", "\u200b", "a\u200b", "\u0336", "\U0001d41a", "\xff"} {
+		if got := Normalize(strings.Repeat(seed, 4<<20/len(seed))); len(got) > 12<<20 {
+			t.Errorf("%q grows to %d bytes", seed, len(got))
+		}
+	}
+}
+
 func FuzzNormalize(f *testing.F) {
 	for _, text := range []string{"i d i o t", "іdіоt", "k1ll", "a.b.c.d", "ⓘ d i", "a\u200bb", "\xff", "1d10t"} {
 		f.Add(text)

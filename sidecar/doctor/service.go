@@ -92,7 +92,7 @@ func unreadable(check string, err error) []Finding {
 func dataCheck(cfg serve.Config) Check {
 	return Check{"data", quickTimeout, func(context.Context) []Finding {
 		var maxStore int64
-		if embedded(cfg) {
+		if cfg.Embedded() {
 			maxStore = cfg.Queue.Server.MaxStore
 		}
 		return readDataDir(cfg.DataDir).findings(maxStore, cfg.Queue.Server.SyncInterval == 0)
@@ -104,7 +104,7 @@ func natsCheck(cfg serve.Config) Check {
 		switch {
 		case !cfg.NATS:
 			return []Finding{{"nats", OK, "--nats off: scoring over HTTP only, without feedback and training", ""}}
-		case embedded(cfg):
+		case cfg.Embedded():
 			return embeddedSync(cfg.Queue.Server.SyncInterval)
 		}
 		ctx, cancel := context.WithTimeout(ctx, quickTimeout)
@@ -122,7 +122,7 @@ func listeners(cfg serve.Config) []listener {
 	all := []listener{
 		{"--listen", cfg.Listen, httpService}, {"--ops-listen", cfg.OpsListen, httpService}, {"--grpc-listen", cfg.GRPCListen, grpcService},
 	}
-	if embedded(cfg) {
+	if cfg.Embedded() {
 		all = append(all, listener{"--nats-listen", cfg.Queue.Server.Listen, natsService})
 	}
 	var given []listener
@@ -133,6 +133,3 @@ func listeners(cfg serve.Config) []listener {
 	}
 	return given
 }
-
-// embedded reports whether the NATS server runs in the process of the service.
-func embedded(cfg serve.Config) bool { return cfg.NATS && cfg.Queue.Conn.URL == "" }

@@ -61,5 +61,5 @@ func DefaultConfig() Config {
 	}
 }
 
-// embedded reports whether the NATS server runs in this process.
-func (c Config) embedded() bool { return c.NATS && c.Queue.Conn.URL == "" }
+// Embedded reports whether the NATS server runs in this process.
+func (c Config) Embedded() bool { return c.NATS && c.Queue.Conn.URL == "" }

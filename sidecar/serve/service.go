@@ -87,7 +87,7 @@ func (s *Service) loadTokens() (err error) {
 	switch {
 	case c.Private:
 		s.private = rand.Text()
-		if server := &s.config.Queue.Server; c.embedded() && server.Token == "" {
+		if server := &s.config.Queue.Server; c.Embedded() && server.Token == "" {
 			server.Token, s.config.Queue.Conn.Token = s.private, s.private
 		}
 		s.tokens, err = api.LoadPrivateTokens(s.private, c.TokenFile, s.log)
