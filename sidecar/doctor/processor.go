@@ -60,7 +60,7 @@ func (p processor) findings() []Finding {
 	case p.setting == encoder.Int8 && !int8:
 		return finding(Error, " is not supported", "set --precision bf16 or fp32; int8 needs a processor with VNNI and the pinned libtorch")
 	case p.arch == "amd64" && !p.avx2:
-		return finding(Warning, ": scoring is many times slower without AVX2", "use a processor with AVX2 or AVX-512; in a virtual machine, pass the features of the host through")
+		return finding(Warning, ": scoring is slow without AVX2", "use a processor with AVX2 or AVX-512; in a virtual machine, pass the features of the host through")
 	case p.setting == encoder.BF16 && !p.avx512bf16:
 		return finding(Warning, " has no support in this processor, which emulates it", "set --precision auto")
 	case p.arch == "amd64" && (p.setting == "" || p.setting == encoder.Auto) && !p.avx512bf16 && int8:
