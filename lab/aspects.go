@@ -32,6 +32,7 @@ type aspectsCmd struct {
 	Seeds  []uint64 `default:"0,1,2" help:"Seeds of the bags and of the training runs (${default})."`
 	Epochs int      `default:"4" help:"Epochs of a training run (${default})."`
 	LR     float64  `default:"3e-5" name:"lr" help:"Peak learning rate of a training run (${default})."`
+	Bag    float64  `default:"0" name:"lambda-bag" placeholder:"NUMBER" help:"Coefficient of the loss of the witness against the label of its bag (${default}: none)."`
 	localmodel.ComputeFlags
 }
 
@@ -57,8 +58,8 @@ var acting = regexp.MustCompile(`(?i)\b(act(or|ors|ress|resses|ing|ed)|performan
 
 // Run is called by kong.
 func (c *aspectsCmd) Run(a *cli.App) error {
-	if min(c.Bags, c.Sigma, c.Epochs) < 1 || len(c.Seeds) == 0 {
-		return cli.Usage(errors.New("--bags, --sigma and --epochs take positive numbers, --seeds at least one"))
+	if min(c.Bags, c.Sigma, c.Epochs) < 1 || len(c.Seeds) == 0 || !(c.Bag >= 0) {
+		return cli.Usage(errors.New("--bags, --sigma and --epochs take positive numbers, --lambda-bag 0 or a positive one, --seeds at least one"))
 	}
 	ctx, stop := a.UntilSignal()
 	defer stop()
@@ -154,6 +155,7 @@ func (b *aspectsBench) run(ctx context.Context, seed uint64, names []string, rou
 	}
 	defer func() { err = errors.Join(err, learner.Close()) }()
 	method := train.DefaultBFGPU()
+	method.LambdaBag = b.Bag
 	for i, data := range rounds {
 		_, err := train.RunAspects(ctx, learner, data, train.Config{
 			Method: method, Epochs: b.Epochs, Batch: 32, Rate: b.LR, Seed: seed, Threshold: method.Threshold(),
