@@ -1,6 +1,7 @@
 // Package calibration keeps the rewards of a new model comparable with those of
 // the previous one: a monotone map from the compliance log-odds of the new model to
-// those of the previous one, which does not move the decision threshold.
+// those of the previous one, which does not move the decision threshold. A map of
+// the same kind spreads the rewards beyond a threshold that few responses exceed.
 //
 // The compliance log-odds of a response are logit(T) - m, with m the logit of
 // its violation and T the threshold: positive when it is compliant, 0 at T.

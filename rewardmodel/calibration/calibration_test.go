@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"gonum.org/v1/gonum/stat"
+
+	"assay/rewardmodel/logistic"
 )
 
 func TestValidate(t *testing.T) {
@@ -162,4 +164,49 @@ func FuzzAt(f *testing.F) {
 		}
 		checkMap(t, m, a, b)
 	})
+}
+
+// The rewards of values that are close together on the negative side become uniform on (0, 0.5).
+func TestSpread(t *testing.T) {
+	var values []float64
+	for i := range 200 {
+		values = append(values, -float64(i+1)/200, float64(i)/50) // down to -1, and up to 4
+	}
+	m := Spread(values)
+	if err := m.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	for q, want := range map[float64]float64{0.25: 0.375, 0.5: 0.25, 0.75: 0.125, 0.9: 0.05} {
+		if got := logistic.Sigmoid(m.At(-q)); math.Abs(got-want) > 0.02 {
+			t.Errorf("the reward at quantile %v is %.3f, want %.3f", q, got, want)
+		}
+	}
+	for _, z := range []float64{0, 0.5, 3} {
+		if m.At(z) != z {
+			t.Errorf("%v is mapped to %v", z, m.At(z))
+		}
+	}
+	for name, values := range map[string][]float64{
+		"few":           {-0.1, -0.2, 3, 4},
+		"none negative": {1, 2, 3},
+		"none":          nil,
+	} {
+		if m := Spread(values); !m.Identity() {
+			t.Errorf("%s: %+v", name, m)
+		}
+	}
+}
+
+// Values that are far from 0 already stay where they are.
+func TestSpreadNeverRaises(t *testing.T) {
+	var values []float64
+	for i := range 100 {
+		values = append(values, -5-float64(i)/10)
+	}
+	m := Spread(values)
+	for _, z := range []float64{-5, -8, -14, -30} {
+		if got := m.At(z); math.Abs(got-z) > 1e-9 {
+			t.Errorf("%v is mapped to %v", z, got)
+		}
+	}
 }

@@ -15,6 +15,7 @@ import (
 	"math"
 
 	"assay/rewardmodel"
+	"assay/rewardmodel/calibration"
 	"assay/rewardmodel/logistic"
 )
 
@@ -80,7 +81,9 @@ type Result struct {
 	// Thresholds has one for each aggregate of instance scores, as probabilities; nil if the method scores only whole bags.
 	Thresholds Thresholds
 	// LengthSlope is the rewardmodel.Aspect.LengthSlope that belongs to the threshold of max; 0 except for FalseAlarms.
-	LengthSlope            float64
+	LengthSlope float64
+	// Calibration is the map of the rewards of max; the identity except for FalseAlarms.
+	Calibration            calibration.Map
 	FittedOn               *Data   // the bags of the thresholds: the training bags, or the fold
 	Scores                 []Score // of FittedOn
 	SigmaMicro, SigmaMacro float64
@@ -96,6 +99,18 @@ func (r Result) LogOdds() (logOdds []float64, violation []bool) {
 		logOdds, violation = append(logOdds, threshold-r.Scores[i].Bag), append(violation, b.Violation)
 	}
 	return logOdds, violation
+}
+
+// spreadRewards returns the map that spreads the rewards of the violating bags of FittedOn beyond the threshold.
+func (r Result) spreadRewards() calibration.Map {
+	logOdds, violation := r.LogOdds()
+	var violating []float64
+	for i, z := range logOdds {
+		if violation[i] {
+			violating = append(violating, z)
+		}
+	}
+	return calibration.Spread(violating)
 }
 
 // Run trains learner on data and fits the thresholds. A canceled context stops it between two steps; with
@@ -173,6 +188,7 @@ func (cfg Config) judge(ctx context.Context, learner aspectLearner, result *Resu
 	result.SigmaMicro, result.SigmaMacro = cfg.sigmas(result.FittedOn)
 	if cfg.Threshold == FalseAlarms {
 		result.Thresholds, result.Threshold, result.LengthSlope = falseAlarms(result.FittedOn, result.Scores, cfg.FalseAlarms)
+		result.Calibration = result.spreadRewards()
 		return nil
 	}
 	result.Threshold, err = cfg.Threshold.Place(result.FittedOn, result.Scores, result.SigmaMicro, result.SigmaMacro)

@@ -29,7 +29,8 @@ const (
 	// It flags half as many as there are violating bags at sigma_macro 1.
 	QuantileUnlabeled Threshold = "quantile-unlabelled"
 	// FalseAlarms flags the share Config.FalseAlarms of the compliant bags, at every length: the log-odds of T grow with the
-	// logarithm of the number of instances. It reads no violations, unlike the others.
+	// logarithm of the number of instances. It reads no violations, unlike the others. Result.Calibration then spreads the
+	// rewards of the violating bags beyond T.
 	FalseAlarms Threshold = "false-alarms"
 )
 

@@ -123,8 +123,30 @@ func TestFalseAlarmsOfCompliantBags(t *testing.T) {
 	both, err := Run(t.Context(), l, data, cfg)
 	require.NoError(t, err)
 	require.Equal(t, only.Thresholds, both.Thresholds, "violations do not count")
+	require.True(t, only.Calibration.Identity())
 
 	cfg.Rescale = func(int, float64, float64) error { return nil }
 	_, err = Run(t.Context(), l, compliant, cfg)
 	require.ErrorIs(t, err, ErrData, "a calibration needs both")
+}
+
+// Violations just beyond a threshold that few compliant bags exceed get rewards of the whole range below 0.5.
+func TestFalseAlarmsSpreadRewards(t *testing.T) {
+	r := Result{FittedOn: &Data{}, Threshold: 3, LengthSlope: 0.5}
+	for i := range 100 {
+		for _, violation := range []bool{true, false} {
+			n := 1 + i%4
+			margin := 3 + 0.5*math.Log(float64(n)) + float64(i+1)/100 // at most 1 beyond the threshold of its length
+			if !violation {
+				margin = -margin
+			}
+			r.FittedOn.Bags = append(r.FittedOn.Bags, Bag{Violation: violation, Instances: make([][]int32, n)})
+			r.Scores = append(r.Scores, Score{Bag: margin})
+		}
+	}
+	m := r.spreadRewards()
+	require.NoError(t, m.Validate())
+	require.InDelta(t, 0.25, logistic.Sigmoid(m.At(-0.5)), 0.02)
+	require.InDelta(t, 0.05, logistic.Sigmoid(m.At(-0.9)), 0.02)
+	require.Equal(t, 2.0, m.At(2), "compliant responses keep their rewards")
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"assay/rewardmodel"
+	"assay/rewardmodel/calibration"
 	"assay/rewardmodel/checkpoint"
 	"assay/rewardmodel/encoder"
 	"assay/rewardmodel/train"
@@ -56,7 +57,7 @@ func (c *Train) write(base *checkpoint.Checkpoint, learner *encoder.Learner, asp
 		}
 	}
 	if first := man.Aspects[0]; len(man.Aspects) == 1 && first.Name == rewardmodel.DefaultAspect {
-		man.Threshold, man.Thresholds, man.LengthSlope, man.Aspects = first.Threshold, first.Thresholds, first.LengthSlope, nil
+		man.Threshold, man.Thresholds, man.LengthSlope, man.Calibration, man.Aspects = first.Threshold, first.Thresholds, first.LengthSlope, first.Calibration, nil
 	}
 	if err := checkpoint.Write(c.Out, learner.Config(), man, tensors, files...); err != nil {
 		return checkpoint.Manifest{}, fmt.Errorf("--out: %w", err)
@@ -92,6 +93,9 @@ func writtenAspects(base *checkpoint.Checkpoint, aspects []encoder.AspectInit, r
 		a := &out[i]
 		a.Threshold, a.Thresholds, a.Calibration = result.Thresholds[rewardmodel.AggregateMax], map[string]float64{}, nil
 		a.LengthSlope = result.LengthSlope
+		if !result.Calibration.Identity() {
+			a.Calibration = map[string]calibration.Map{string(rewardmodel.AggregateMax): result.Calibration}
+		}
 		for aggregate, t := range result.Thresholds {
 			a.Thresholds[string(aggregate)] = t
 		}
