@@ -14,10 +14,10 @@ import (
 const maxLogit = 20
 
 // Calibration keeps the rewards of a model comparable with those of the preceding
-// one, or spreads those beyond a strict threshold: for each aggregate, a function of the compliance log-odds logit(T) - m that
-// maps 0 to 0. It applies to `compliance` and `logit`; `raw`, the violation and the
-// decision do not change. An aggregate without one is not calibrated. Packages gate
-// and train fit it.
+// one, or spreads those beyond a strict threshold: for each aggregate, a function of
+// the compliance log-odds logit(T) - m that maps 0 to 0. It applies to `compliance`
+// and `logit`; `raw`, the violation and the decision do not change. An aggregate
+// without one is not calibrated. Packages gate and train fit it.
 type Calibration map[Aggregate]calibration.Map
 
 // Validate reports an unknown aggregate or an invalid map. The error names the
