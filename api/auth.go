@@ -1,12 +1,14 @@
 package api
 
 import (
+	"crypto/subtle"
 	"net"
 	"net/http"
 	"net/netip"
 	"strings"
 	"time"
 
+	"assay/api/console"
 	"assay/api/internal/exchange"
 	"assay/api/internal/failure"
 	"assay/api/internal/httpjson"
@@ -17,6 +19,7 @@ type access struct {
 	tokens        *Tokens // nil: there are none
 	insecure      bool    // see Config.Insecure
 	trustLoopback bool    // see Config.TrustLoopback
+	sessions      *console.Sessions
 }
 
 // require lets only callers with a scope call h.
@@ -28,6 +31,10 @@ type access struct {
 // by an IP address or as localhost. The last condition excludes a web page whose
 // own host name resolves to a loopback address (DNS rebinding). A caller that
 // presents a token has only the scopes of that token, where there are tokens.
+//
+// The console presents the cookie of a session instead, which has the scopes of the
+// token that opened it. Requests other than GET and HEAD then need the CSRF token of
+// the session as well. An Authorization header takes precedence over a cookie.
 func (a access) require(scope Scope, h httpjson.Handler) httpjson.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		x := exchange.Of(r)
@@ -49,7 +56,10 @@ func (a access) isAdmin(r *http.Request) bool {
 }
 
 func callerOf(r *http.Request) exchange.Caller {
-	return exchange.Caller{Remote: r.RemoteAddr, Host: r.Host, Authorization: r.Header.Values("Authorization"), Headers: r.Header}
+	return exchange.Caller{
+		Remote: r.RemoteAddr, Host: r.Host, Authorization: r.Header.Values("Authorization"), Headers: r.Header,
+		Session: sessionOf(r), CSRF: r.Header.Get(console.CSRFHeader), Changes: changes(r.Method),
+	}
 }
 
 // authorize returns the name of the caller, and why it may not use scope. It is
@@ -66,6 +76,12 @@ func (a access) authorize(c exchange.Caller, scope Scope) (string, error) {
 		return "", failure.Unauthorized(string(scope), why+", and the service has no tokens to identify its sender; start it with --token-file FILE or --private, or with --insecure where nobody else can reach it", false)
 	}
 	if len(c.Authorization) == 0 {
+		if g, session, ok := a.sessionOf(c); ok {
+			if c.Changes && subtle.ConstantTimeCompare([]byte(c.CSRF), []byte(session.CSRF)) == 0 {
+				return "", failure.ForbiddenCSRF(console.CSRFHeader)
+			}
+			return g.name, g.require(scope)
+		}
 		switch {
 		case why == "" && a.trustLoopback:
 			return callerLocal, nil
@@ -79,13 +95,27 @@ func (a access) authorize(c exchange.Caller, scope Scope) (string, error) {
 		return "", failure.Unauthorized(string(scope), "the header is not a single bearer token; send Authorization: Bearer TOKEN", true)
 	}
 	g, known := a.tokens.find(token)
-	switch {
-	case !known:
+	if !known {
 		return "", failure.Unauthorized(string(scope), "the token is unknown; ask the operator of the service for one", true)
-	case !g.allows(scope):
-		return g.name, failure.InsufficientScope(string(scope))
 	}
-	return g.name, nil
+	return g.name, g.require(scope)
+}
+
+// sessionOf returns the session of the console that a caller has, and what its
+// token allows now. A session ends when its token is removed.
+func (a access) sessionOf(c exchange.Caller) (grant, console.Session, bool) {
+	if c.Session == "" {
+		return grant{}, console.Session{}, false
+	}
+	session, ok := a.sessions.Find(c.Session)
+	if !ok {
+		return grant{}, session, false
+	}
+	g, ok := a.tokens.findSum(session.Token)
+	if !ok {
+		a.sessions.End(c.Session)
+	}
+	return g, session, ok
 }
 
 // bearer parses the Authorization header (RFC 6750, section 2.1).

@@ -2,6 +2,7 @@ package api
 
 import (
 	"net/http"
+	"strings"
 
 	"assay/api/internal/httpjson"
 )
@@ -31,6 +32,11 @@ var nativeOperations = []operation{
 	{"GET", "/readyz", "the service can score: 200, otherwise 503 with what is missing"},
 	{"GET", "/metrics", "Prometheus metrics"},
 	{"GET", "/openapi.json", "this API as OpenAPI 3.1"},
+	{"GET", "/console/session", "who the caller is, for the console"},
+	{"POST", "/console/session", "a session of the console, for a token"},
+	{"DELETE", "/console/session", "end the session"},
+	{"GET", "/console/assets/{file}", "scripts and style sheets of the console"},
+	{"GET", "/console/vendor/{file}", "libraries of the console"},
 }
 
 // index lists the endpoints.
@@ -41,5 +47,19 @@ func index(protocols []httpjson.Route) httpjson.Handler {
 	}
 	return func(w http.ResponseWriter, r *http.Request) error {
 		return httpjson.WriteJSON(w, r, http.StatusOK, map[string]any{"name": "assay", "endpoints": operations})
+	}
+}
+
+// pageOrIndex serves the console to browsers, which list text/html first, and the
+// index to every other client.
+func pageOrIndex(page, index httpjson.Handler) httpjson.Handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		w.Header().Add("Vary", "Accept")
+		first, _, _ := strings.Cut(r.Header.Get("Accept"), ",")
+		kind, _, _ := strings.Cut(first, ";")
+		if strings.EqualFold(strings.TrimSpace(kind), "text/html") {
+			return page(w, r)
+		}
+		return index(w, r)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"assay/api/compat"
+	"assay/api/console"
 	"assay/api/internal/adapter"
 	"assay/api/internal/exchange"
 	"assay/api/internal/failure"
@@ -29,6 +30,7 @@ type routes struct {
 	cache    *fleetCache
 	drained  <-chan struct{}
 	access   access
+	console  *console.Files
 	health   health
 	observer observer
 	guard    *http.CrossOriginProtection
@@ -42,7 +44,8 @@ func (rt routes) main() http.Handler {
 		encoders[p.Pattern] = p.EncodeFailure
 	}
 	r := rt.base(encoders)
-	get(r, "/", index(protocols))
+	get(r, "/", pageOrIndex(rt.console.Page, index(protocols)))
+	rt.mountConsole(r)
 	get(r, "/openapi.json", openAPI)
 	rt.mountHealth(r)
 	r.Post("/v1/score", rt.scoring(score(rt.parts.Scorer)).ServeHTTP)
@@ -87,6 +90,16 @@ func (rt routes) mountLearning(r chi.Router, models modelEndpoints) {
 	r.Post("/v1/training", admin(p.Trainer != nil, training.start))
 	// An event stream has no timeout.
 	get(r, "/v1/events", rt.access.require(ScopeFeedback, orNotEnabled(p.Events != nil, events.serve)))
+}
+
+// mountConsole adds what the console needs in addition to the API.
+func (rt routes) mountConsole(r chi.Router) {
+	session := sessionEndpoints{access: rt.access}
+	get(r, "/console/assets/{file}", rt.console.Asset("assets"))
+	get(r, "/console/vendor/{file}", rt.console.Asset("vendor"))
+	get(r, "/console/session", session.show)
+	r.Post("/console/session", httpjson.Handler(session.open).ServeHTTP)
+	r.Delete("/console/session", httpjson.Handler(session.end).ServeHTTP)
 }
 
 // mountProtocol adds an endpoint of another project.

@@ -15,6 +15,7 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/sync/errgroup"
 
+	"assay/api/console"
 	"assay/api/internal/exchange"
 	"assay/api/oip"
 	"assay/rewardmodel/wire"
@@ -48,6 +49,10 @@ func New(cfg Config, parts Parts, log zerolog.Logger, registry *prometheus.Regis
 	if err != nil {
 		return nil, err
 	}
+	pages, err := console.Load()
+	if err != nil {
+		return nil, fmt.Errorf("api: %w", err)
+	}
 	metrics, err := newMetrics(registry)
 	if err != nil {
 		return nil, fmt.Errorf("api: metrics: %w", err)
@@ -66,7 +71,8 @@ func New(cfg Config, parts Parts, log zerolog.Logger, registry *prometheus.Regis
 	}
 	r := routes{
 		cfg: cfg, parts: parts, registry: registry, events: s.events, cache: s.cache, drained: s.drained,
-		access:   access{tokens: parts.Tokens, insecure: cfg.Insecure, trustLoopback: cfg.TrustLoopback},
+		access:   access{tokens: parts.Tokens, insecure: cfg.Insecure, trustLoopback: cfg.TrustLoopback, sessions: console.NewSessions()},
+		console:  pages,
 		health:   health{checks: s.checks, drained: s.drained},
 		observer: observer{metrics: metrics, log: log, memory: parts.Memory, settings: s.settings, drained: s.drained},
 		guard:    guard,

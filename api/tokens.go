@@ -17,6 +17,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"assay/api/internal/exchange"
+	"assay/api/internal/failure"
 	"assay/internal/filewatch"
 )
 
@@ -78,8 +79,12 @@ type grant struct {
 	name   string
 }
 
-func (g grant) allows(scope Scope) bool {
-	return slices.Contains(g.scopes, scope) || slices.Contains(g.scopes, ScopeAdmin)
+// require returns an error if the grant does not allow scope.
+func (g grant) require(scope Scope) error {
+	if slices.Contains(g.scopes, scope) || slices.Contains(g.scopes, ScopeAdmin) {
+		return nil
+	}
+	return failure.InsufficientScope(string(scope))
 }
 
 // LoadTokens reads a token file. The error names the invalid line, and never quotes
@@ -182,7 +187,11 @@ func (t *Tokens) changed() <-chan struct{} {
 // find returns the grant of a token. It takes the same time for every token of the
 // file, and for an unknown one.
 func (t *Tokens) find(token string) (grant, bool) {
-	sum := sha256.Sum256([]byte(token))
+	return t.findSum(sha256.Sum256([]byte(token)))
+}
+
+// findSum is find for the hash of a token.
+func (t *Tokens) findSum(sum [sha256.Size]byte) (grant, bool) {
 	grants := t.list()
 	found := -1
 	for i, g := range grants {

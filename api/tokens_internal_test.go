@@ -34,9 +34,9 @@ func TestParseTokens(t *testing.T) {
 	require.Equal(t, "ann@example.org", grants[1].name)
 	require.Equal(t, []Scope{ScopeFeedback, ScopeScore}, grants[1].scopes)
 	for _, scope := range []Scope{ScopeScore, ScopeFeedback, ScopeAdmin} {
-		require.True(t, grants[2].allows(scope))
-		require.Equal(t, scope == ScopeScore, grants[0].allows(scope))
-		require.Equal(t, scope != ScopeAdmin, grants[1].allows(scope))
+		require.NoError(t, grants[2].require(scope))
+		require.Equal(t, scope == ScopeScore, grants[0].require(scope) == nil)
+		require.Equal(t, scope != ScopeAdmin, grants[1].require(scope) == nil)
 	}
 }
 

@@ -83,6 +83,9 @@ func (p *httpPage) overview() {
 func scope(o operation) string {
 	for _, requirement := range o.Security {
 		for _, scopes := range requirement {
+			if len(scopes) == 0 {
+				return "any"
+			}
 			return code(strings.Join(scopes, ", "))
 		}
 	}

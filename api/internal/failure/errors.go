@@ -42,6 +42,13 @@ func ForbiddenOrigin(err error) error {
 		Message: fmt.Sprintf("%v: pages of another origin may not post here unless the service trusts it", err)}
 }
 
+// ForbiddenCSRF rejects a request that has the cookie of a session without the CSRF
+// token of it, in a header: 403.
+func ForbiddenCSRF(header string) error {
+	return &Error{Code: errorcode.ForbiddenOrigin, Field: header,
+		Message: "the CSRF token is missing or is not that of the session; send the one of GET /console/session, or a token in Authorization"}
+}
+
 // NotFound reports a missing resource: 404.
 func NotFound(format string, args ...any) error {
 	return &Error{Code: errorcode.NotFound, Message: fmt.Sprintf(format, args...)}
