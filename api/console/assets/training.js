@@ -1,6 +1,170 @@
-// The page Training.
-import { add, el } from './elements.js';
+// The page Training: what the training run of the fleet does or waits for.
+import { follow, get, post } from './api.js';
+import { announce, ask, button, el, facts, field, fill, message, table } from './elements.js';
+import { ago, count, decimals, duration, percent, time } from './format.js';
+import { lossCurve } from './losscurve.js';
 
-export function show(view) {
-  add(view, el('p', {}, 'This page is empty so far.'));
+const refreshEvery = 3000; // milliseconds
+const shownEvents = 50;
+const kinds = [
+  'model.trained', 'model.promoted', 'model.rejected', 'model.rolledback', 'model.load_failed',
+  'training.started', 'training.progress', 'training.resumed', 'training.failed', 'feedback.erased', 'feedback.disputed',
+];
+const phases = {
+  idle: 'No training run is active',
+  collecting: 'Reading the labels',
+  training: 'Training the candidate',
+  gating: 'Comparing it with the current version',
+  publishing: 'Storing the result',
+};
+
+export async function show(view, page) {
+  const state = el('div', { id: 'training-state' });
+  const events = el('div', { id: 'training-events' });
+  const progress = []; // points of the loss, of the run that is shown
+  let shown; // the status
+  const start = button('Start a training run…', async () => {
+    const answer = await ask('Start a training run', [
+      el('p', {}, 'It starts as soon as no other run is in progress and there are enough labels.'),
+      field('Reason, for the record', el('input', { name: 'reason', maxLength: 1000, autocomplete: 'off' })),
+      el('p', {}, el('label', {}, el('input', { type: 'checkbox', name: 'refreeze' }), ' Evaluate with the current labels of the held-out responses'),
+        el('br'), el('span', { class: 'hint' }, 'Use it after a change of the labeling policy. Otherwise their labels at the last promotion count.')),
+    ], 'Start');
+    if (!answer) return;
+    page.report();
+    try {
+      await post('v1/training', { reason: answer.get('reason'), refreeze: answer.has('refreeze') }, { signal: page.signal });
+      announce('The training run is requested.');
+      await refresh();
+    } catch (error) {
+      page.report(error);
+    }
+  }, { disabled: !page.may('admin') });
+
+  const refresh = async () => {
+    const status = await get('v1/training', { signal: page.signal });
+    if (status.id !== shown?.id) progress.length = 0;
+    if (status.progress) progress.push(status.progress);
+    if (shown && shown.phase !== status.phase) announce(phases[status.phase] ?? status.phase);
+    shown = status;
+    fill(state, describe(status, progress, page));
+  };
+  view.append(state, el('div', { class: 'actions' }, start, !page.may('admin') && el('span', { class: 'hint' }, 'To start one needs the scope admin.')),
+    el('h2', {}, 'Recent events'), events);
+  await refresh();
+  const timer = setInterval(() => refresh().catch(page.report), refreshEvery);
+  page.signal.addEventListener('abort', () => clearInterval(timer));
+  showEvents(events, page, (event) => {
+    if (event.kind === 'training.progress' && event.training === shown.id) progress.push(event.details);
+  });
+}
+
+function describe(status, progress, page) {
+  const active = status.phase !== 'idle';
+  return [
+    el('section', { class: 'card', aria: { label: 'Training run' } },
+      el('h2', {}, phases[status.phase] ?? status.phase),
+      active ? run(status, progress) : waiting(status)),
+    status.asked && message('info', `${status.asked.by} requested a training run ${ago(status.asked.time)}${status.asked.reason ? `: ${status.asked.reason}` : ''}. It has not started yet.`),
+    status.last && last(status.last),
+    el('div', { class: 'columns' }, labels(status, page), changes(status)),
+  ];
+}
+
+function run(status, progress) {
+  const steps = status.progress;
+  return [
+    el('ol', { class: 'phases' }, Object.entries(phases).filter(([name]) => name !== 'idle').map(([name, words]) =>
+      el('li', { aria: name === status.phase ? { current: 'step' } : {} }, words))),
+    steps && status.phase === 'training' && el('progress', { max: steps.steps, value: steps.step, aria: { label: 'Steps of the training run' } }),
+    facts([
+      ['Progress', steps && `step ${count(steps.step)} of ${count(steps.steps)} (${percent(steps.step / steps.steps)}), epoch ${steps.epoch} of ${steps.epochs}: ${steps.stage}`],
+      ['Time left, without the gate', steps && status.phase === 'training' ? duration(steps.seconds_left) : undefined],
+      ['Loss', steps && decimals(steps.loss)],
+      ['Started', status.started && `${time(status.started)} (${ago(status.started)})`],
+      ['Why', status.reason],
+      ['Requested by', status.by],
+      ['Fine-tunes', status.base],
+      ['Responses', status.bags && count(status.bags)],
+      ['Held out', status.held_out && count(status.held_out)],
+      ['Replica', status.owner],
+      ['Attempt', status.attempt > 1 ? count(status.attempt) : undefined],
+      ['Interruptions', status.interrupted && count(status.interrupted)],
+    ]),
+    lossCurve(progress),
+  ];
+}
+
+function waiting(status) {
+  return [
+    el('p', {}, el('strong', {}, 'Waits for: '), status.wait || 'nothing; a run starts now', '.'),
+    facts([
+      ['Automatic training', status.auto ? 'on' : 'off'],
+      ['This may change at', status.next && time(status.next)],
+    ]),
+  ];
+}
+
+function last(outcome) {
+  const signs = { promoted: ['✓', 'good-text'], rejected: ['✕', 'bad-text'], failed: ['!', 'bad-text'] };
+  const [sign, color] = signs[outcome.result] ?? ['', ''];
+  return el('section', { class: 'card', aria: { label: 'Previous training run' } },
+    el('h2', {}, 'Previous run: ', el('span', { class: color }, `${sign} ${outcome.result}`)),
+    el('p', {}, outcome.reason),
+    facts([
+      ['Finished', `${time(outcome.finished)} (${ago(outcome.finished)})`],
+      ['Candidate', outcome.version && el('a', { href: `#/models?version=${encodeURIComponent(outcome.version)}` }, outcome.version)],
+      ['Consecutive failures', outcome.failures && count(outcome.failures)],
+    ]));
+}
+
+function labels(status, page) {
+  const f = status.feedback;
+  return el('section', { class: 'card', aria: { label: 'Labels' } }, el('h2', {}, 'Labels'), facts([
+    ['Responses to train on', `${count(f.bags)}, of which ${count(f.violations)} are violations`],
+    ['New since the last run', page.may('admin') ? `${count(f.new.bags)}, of which ${count(f.new.violations)} are violations` : undefined],
+    ['Held out for the gate', page.may('admin') ? `${count(f.held_out)}, of which ${count(f.held_out_violations)} are violations` : undefined],
+    ['Omitted, since raters disagree', count(f.disputed)],
+    ['Raters', count(f.raters)],
+  ]), !page.may('admin') && el('p', { class: 'hint' }, 'Only the scope admin sees how many are held out.'));
+}
+
+function changes(status) {
+  const { drift, disagreement } = status;
+  return el('section', { class: 'card', aria: { label: 'Signs of change' } }, el('h2', {}, 'Signs of change'),
+    facts([
+      ['Drift of the scores since the promotion', drift.reference ? `${decimals(drift.distance)} (Kolmogorov-Smirnov distance), p = ${drift.p_value.toPrecision(2)}` : 'not known yet: the first 1,000 scores of a version are the reference'],
+      ['Labels that contradict the current version', `${count(disagreement.against)} of ${count(disagreement.labels)}`],
+    ]));
+}
+
+/** Lists events, the newest first, as they happen. */
+function showEvents(box, page, receive) {
+  const events = [];
+  const state = el('p', { class: 'hint' }, 'Connecting…');
+  const rows = el('div');
+  fill(box, state, rows);
+  let drawing = false;
+  const draw = () => {
+    drawing = false;
+    fill(rows, events.length === 0 ? el('p', {}, 'There are no events yet.') : table('Events', ['Time', 'Event', 'What happened', 'Version', 'By'], events.map((e) => [
+      time(e.time), e.kind, e.reason, e.version ?? '', e.by ?? e.replica ?? '',
+    ])));
+  };
+  const soon = () => { // one drawing for the events of the past
+    if (!drawing) requestAnimationFrame(draw);
+    drawing = true;
+  };
+  const on = { state: (now) => { state.textContent = now === 'open' ? 'Events appear as they happen.' : 'The connection to the service is lost; it is tried again.'; } };
+  for (const kind of kinds) {
+    on[kind] = (event) => {
+      events.unshift(event);
+      events.length = Math.min(events.length, shownEvents);
+      receive(event);
+      soon();
+    };
+  }
+  on.failed = (failure) => page.report(new Error(failure.error?.message ?? 'The stream of events failed.'));
+  follow(`v1/events?n=${shownEvents}`, on, page.signal);
+  soon();
 }
