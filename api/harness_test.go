@@ -23,7 +23,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	openapi3filter.RegisterBodyDecoder("application/openmetrics-text", openapi3filter.RegisteredBodyDecoder("text/plain"))
+	for _, text := range []string{"application/openmetrics-text", "text/html", "text/javascript", "text/css"} {
+		openapi3filter.RegisterBodyDecoder(text, openapi3filter.RegisteredBodyDecoder("text/plain"))
+	}
 	goleak.VerifyTestMain(m)
 }
 

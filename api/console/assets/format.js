@@ -27,6 +27,7 @@ export function bytes(value) {
 /** A number of seconds with a unit, such as "350 ms" or "2 h 5 min". */
 export function duration(seconds) {
   if (!Number.isFinite(seconds)) return '–';
+  if (seconds === 0) return '0 s';
   if (seconds < 1) return `${(seconds * 1000).toPrecision(seconds < 0.01 ? 2 : 3)} ms`;
   if (seconds < 60) return `${seconds.toFixed(seconds < 10 ? 1 : 0)} s`;
   const minutes = Math.round(seconds / 60);
@@ -45,5 +46,6 @@ export function time(value) {
 /** How long ago a time was. */
 export function ago(value) {
   const date = typeof value === 'number' ? new Date(value * 1000) : new Date(value);
-  return `${duration(Math.max(0, (Date.now() - date.getTime()) / 1000))} ago`;
+  const seconds = (Date.now() - date.getTime()) / 1000;
+  return seconds < 1 ? 'just now' : `${duration(Math.floor(seconds))} ago`;
 }

@@ -37,6 +37,7 @@ function comparisons(report) {
   ].filter(([, c]) => c);
   if (sets.length === 0) return null;
   return [
+    el('p', {}, 'The comparisons:'),
     el('ul', {}, sets.map(([where, c]) => el('li', {}, sentence(where, c)))),
     table('Metrics of the candidate', ['Set', 'Metric', 'Compared version', 'Candidate', 'Difference'], sets.flatMap(([where, c]) =>
       Object.entries(c.metrics ?? {}).map(([name, pair]) => [where, metric(name), decimals(pair.current), decimals(pair.candidate), signed(pair.candidate - pair.current)]))),

@@ -76,7 +76,7 @@ function showLoad(before, now) {
   const rejected = sum(m, 'assay_requests_rejected_total', { reason: 'overloaded' });
   const hits = sum(m, 'assay_cache_hits_total') ?? 0;
   const misses = sum(m, 'assay_cache_misses_total') ?? 0;
-  const batches = per('assay_batches_total');
+  const batches = per('assay_batch_sequences_count');
   const versions = (m.get('assay_model_loaded') ?? []).filter((s) => s.value === 1).map((s) => s.labels.model_version);
   const current = (m.get('assay_model_current') ?? []).find((s) => s.value === 1)?.labels.model_version;
   return [

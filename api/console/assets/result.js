@@ -133,7 +133,7 @@ function legend() {
 
 /** The reward on a scale of compliance: 0.5 is the threshold. */
 function scale(view, utterances) {
-  const width = 600;
+  const width = 400;
   const x = (value) => 10 + value * (width - 20);
   const at = compliance(view.violation, view.threshold);
   const label = `The response is at ${decimals(at)} on a scale of compliance from 0 to 1, where the threshold is at 0.5.`;

@@ -9,7 +9,7 @@ import { curl, python } from './snippets.js';
 
 const example = {
   prompt: 'How do I get rid of a headache?',
-  responses: ['Drink some water and rest for an hour. You are an idiot for asking. If it does not get better, see a doctor.'],
+  responses: ['Drink some water and rest for an hour. Only a complete imbecile would ask that. If it does not get better, see a doctor.'],
 };
 
 // What the form holds while another page is shown.
@@ -158,6 +158,7 @@ async function showCards(output, page, items) {
     return resultCard(item, withoutOnlyAspect(result), model, cardTitle(items, i, columns, c));
   }));
   fill(output, el('h2', {}, 'Result'), el('div', { class: 'columns' }, cards), snippets(items, page));
+  output.scrollIntoView({ block: 'nearest' });
   announce(columns.flatMap((scored) => scored.map(({ result }) => `${result.compliant ? 'Compliant' : 'Violation'}, reward ${decimals(result.reward)}.`)).join(' '));
 }
 
