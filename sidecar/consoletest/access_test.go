@@ -44,7 +44,6 @@ func TestPagesAreAccessible(t *testing.T) {
 	b.emulate("light", 1100)
 	b.await(`document.querySelectorAll('nav a').length === 7`)
 	pages := evaluate[[]string](b, `[...document.querySelectorAll('nav a')].map((a) => a.getAttribute('href').slice(2))`)
-	b.scoreExample()
 	for _, name := range pages {
 		for _, scheme := range []string{"light", "dark"} {
 			b.emulate(scheme, 1100)
@@ -54,6 +53,9 @@ func TestPagesAreAccessible(t *testing.T) {
 				b.scoreExample()
 			}
 			b.requireAccessible(name + ", " + scheme)
+			if name == "try" {
+				b.screenshot("try-" + scheme)
+			}
 		}
 		b.emulate("light", 360)
 		require.LessOrEqual(t, evaluate[int](b, `document.documentElement.scrollWidth`), 360, "width of %s", name)

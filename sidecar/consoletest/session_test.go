@@ -34,6 +34,8 @@ func TestSignIn(t *testing.T) {
 
 	b.scoreExample()
 	require.NotContains(t, b.text("nav"), "Training", "needs the scope feedback")
+	require.Equal(t, 200, evaluate[int](b, `fetch('console/session', { method: 'POST', headers: { Authorization: 'Bearer score-token-0123456789' } }).then((r) => r.status)`), "another tab signs in")
+	b.scoreExample()
 	b.open("models")
 	b.see("#view", "needs the scope admin")
 	b.do(script(`location.hash = '#/training'`))

@@ -27,6 +27,7 @@ func (b *tab) scoreExample() {
 	b.t.Helper()
 	b.open("try")
 	b.press("Fill in an example")
+	b.do(script(`document.querySelector('#results').replaceChildren()`))
 	b.press("Score")
 	b.do(visible(`.result`))
 }

@@ -27,7 +27,19 @@ export function address(path) {
 }
 
 /** Sends a request and returns the Response, or throws an ApiError or an AbortError. */
-export async function send(method, path, { body, headers = {}, signal } = {}) {
+export async function send(method, path, options = {}) {
+  try {
+    return await attempt(method, path, options);
+  } catch (error) {
+    // Another tab signed in since this page was loaded: the cookie has a new session.
+    if (error.field !== 'X-CSRF-Token') throw error;
+    await session();
+    window.dispatchEvent(new Event('session-changed'));
+    return attempt(method, path, options);
+  }
+}
+
+async function attempt(method, path, { body, headers = {}, signal }) {
   const all = { Accept: 'application/json', ...headers };
   if (body !== undefined) all['Content-Type'] = 'application/json';
   if (csrf && method !== 'GET') all['X-CSRF-Token'] = csrf;

@@ -130,6 +130,10 @@ window.addEventListener('signed-out', () => {
   showAccount();
   askForToken();
 });
+window.addEventListener('session-changed', async () => {
+  await identify();
+  showNavigation(location().route);
+});
 window.addEventListener('hashchange', async () => {
   await navigate();
   byId('main').focus(); // as after a link to another document

@@ -16,7 +16,6 @@ export function gateReport(report) {
       ? [el('strong', { class: 'good-text' }, '✓ Passed. '), `The candidate is shown to be not worse than ${report.current}${report.better ? ', and better than the best version so far' : ''}.`]
       : [el('strong', { class: 'bad-text' }, '✕ Rejected. '), `${report.current} continues to serve, because:`]),
     list(report.reasons),
-    report.untrained && el('p', {}, 'The current version is untrained, so that its rewards need not be comparable.'),
     comparisons(report),
     shiftWords(report.shift),
     report.notes?.length > 0 && [el('p', {}, 'Further findings, which did not affect the decision:'), list(report.notes)]);
@@ -47,7 +46,7 @@ function comparisons(report) {
 function sentence(where, c) {
   return `${where} (${count(c.bags)} responses, ${count(c.violations)} violations), its ${metric(c.metric)} is ${decimals(c.candidate)}; that of ${c.against} is ${decimals(c.current)}. `
     + `The difference is ${signed(c.difference)}, and with ${percent(c.coverage)} confidence between ${signed(c.interval[0])} and ${signed(c.interval[1])}. `
-    + `It may be as low as ${signed(-c.margin)}: ${c.passed ? 'passed' : 'not passed'}.`;
+    + `The lower end must be at least ${signed(-c.margin)}: ${c.passed ? 'passed' : 'not passed'}.`;
 }
 
 function shiftWords(shift) {

@@ -26,7 +26,7 @@ export async function show(view, page) {
     before = undefined; // rates over an outage would be wrong
   });
   await guarded();
-  const timer = setInterval(guarded, refreshEvery);
+  const timer = setInterval(() => document.hidden || guarded(), refreshEvery);
   page.signal.addEventListener('abort', () => clearInterval(timer));
 }
 

@@ -1,7 +1,7 @@
 // The result of one response: the verdict, the reward on a scale, and the text with
 // its utterances.
 import { add, el, facts, fill, newId, svg, table } from './elements.js';
-import { decimals } from './format.js';
+import { decimals, plural } from './format.js';
 import { compliance, exceeds, tint } from './violation.js';
 
 /** The verdict as a badge: words and a sign, not only a color. */
@@ -53,7 +53,6 @@ function details(item, result, view, aspect) {
   const describe = (u) => fill(detail, sentence(u, utterances.length, view.threshold, u.witness));
   return [
     scale(view, utterances),
-    legend(),
     texts(item).map((text, message) => text.show && el('div', {},
       text.label && el('h4', {}, text.label),
       utteranceText(text.content, utterances.filter((u) => belongs(u, item, message)), view.threshold, describe))),
@@ -124,7 +123,8 @@ function utteranceText(text, utterances, threshold, describe) {
   return box;
 }
 
-function legend() {
+/** What the tint, the underline and the outline mean. */
+export function legend() {
   return el('p', { class: 'hint legend' },
     el('span', { class: 'utterance', style: { '--strength': '8%' } }, 'far below the threshold'), ' ',
     el('span', { class: 'utterance over', style: { '--strength': '92%' } }, 'above it: underlined'), ' ',
@@ -161,7 +161,7 @@ const shownRows = 200;
 function utteranceTable(item, utterances, threshold) {
   const parts = texts(item);
   const content = (u) => parts[item.messages ? u.message : item.instances ? u.index : 0]?.content.slice(u.start, u.end) ?? '';
-  const box = el('details', { class: 'utterances' }, el('summary', {}, `All ${utterances.length} utterances as a table`));
+  const box = el('details', { class: 'utterances' }, el('summary', {}, `${plural(utterances.length, 'utterance')} as a table`));
   box.addEventListener('toggle', () => {
     if (!box.open || box.children.length > 1) return;
     add(box, table('Utterances', ['Number', 'Violation', 'Side of the threshold', 'Text'], utterances.slice(0, shownRows).map((u) => [

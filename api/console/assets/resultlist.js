@@ -2,7 +2,7 @@
 import { button, el, field, fill, table } from './elements.js';
 import { count, decimals, percent } from './format.js';
 import { excerpt } from './items.js';
-import { resultCard, verdict } from './result.js';
+import { legend, resultCard, verdict } from './result.js';
 
 const perPage = 50;
 
@@ -27,7 +27,7 @@ export function resultList(items, columns) {
     return state.order === 'file' ? kept : kept.sort((a, b) => first[a].result.reward - first[b].result.reward);
   };
   const open = (i) => {
-    fill(detail, el('h2', { tabIndex: -1 }, `Response ${i + 1}`),
+    fill(detail, el('h2', { tabIndex: -1 }, `Response ${i + 1}`), legend(),
       el('div', { class: 'columns' }, columns.map((scored) => resultCard(items[i], scored[i].result, scored[i].model, items[i].id ?? `Response ${i + 1}`))));
     detail.firstChild.focus();
   };

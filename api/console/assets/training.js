@@ -52,10 +52,14 @@ export async function show(view, page) {
   view.append(state, el('div', { class: 'actions' }, start, !page.may('admin') && el('span', { class: 'hint' }, 'To start one needs the scope admin.')),
     el('h2', {}, 'Recent events'), events);
   await refresh();
-  const timer = setInterval(() => refresh().catch(page.report), refreshEvery);
+  const timer = setInterval(() => document.hidden || refresh().catch(page.report), refreshEvery);
   page.signal.addEventListener('abort', () => clearInterval(timer));
   showEvents(events, page, (event) => {
-    if (event.kind === 'training.progress' && event.training === shown.id) progress.push(event.details);
+    if (event.kind === 'training.progress' && event.training === shown.id) {
+      progress.push(event.details);
+    } else if (event.kind !== 'training.progress' && Date.now() - new Date(event.time) < refreshEvery) {
+      refresh().catch(page.report); // something ended or began just now
+    }
   });
 }
 

@@ -3,7 +3,7 @@ import { get } from './api.js';
 import { add, announce, button, el, field, fill, message } from './elements.js';
 import { decimals, plural } from './format.js';
 import { inTry, readItems, scoreAll } from './items.js';
-import { resultCard } from './result.js';
+import { legend, resultCard } from './result.js';
 import { resultList } from './resultlist.js';
 import { curl, python } from './snippets.js';
 
@@ -153,11 +153,13 @@ async function scoreVersions(items, page, progress) {
 /** Shows each response with each version side by side. */
 async function showCards(output, page, items) {
   const columns = await scoreVersions(items, page);
-  const cards = items.flatMap((item, i) => columns.map((scored, c) => {
+  const cards = items.map((item, i) => columns.map((scored, c) => {
     const { result, model } = scored[i];
     return resultCard(item, withoutOnlyAspect(result), model, cardTitle(items, i, columns, c));
   }));
-  fill(output, el('h2', {}, 'Result'), el('div', { class: 'columns' }, cards), snippets(items, page));
+  // A row for each response; without a second version, the responses are the row.
+  const rows = columns.length > 1 ? cards : [cards.flat()];
+  fill(output, el('h2', {}, 'Result'), legend(), rows.map((row) => el('div', { class: 'columns' }, row)), snippets(items, page));
   output.scrollIntoView({ block: 'nearest' });
   announce(columns.flatMap((scored) => scored.map(({ result }) => `${result.compliant ? 'Compliant' : 'Violation'}, reward ${decimals(result.reward)}.`)).join(' '));
 }
