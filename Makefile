@@ -23,7 +23,7 @@ ASSISTANT := $(foreach set,harmless documents responses gptfuzz jailbreakbench,$
 unraced = go list -f '{{.ImportPath}} {{join .Deps " "}} {{join .TestImports " "}} {{join .XTestImports " "}}' ./... \
 	| awk '{ for (i = 2; i <= NF; i++) if ($$i ~ /sugarme\/gotch$$|rewardmodel\/encoder$$/) { print $$1; next } if ($$1 ~ /(rewardmodel\/encoder|\/segmenter)$$/) print $$1 }'
 
-.PHONY: help setup build run install test test-clients test-all test-k8s test-docs lab reference bench hostile lint model model-report image image-test clean check-go
+.PHONY: help setup build run install test test-clients test-console test-all test-k8s test-docs lab reference bench hostile lint model model-report image image-test clean check-go
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{ printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -54,6 +54,10 @@ test: setup ## vet and test all packages, but for long tests; most under the rac
 
 test-clients: build ## test the clients, ours and others from PyPI, on running services (TRAINERS=1: TRL, verl, OpenRLHF too)
 	clients/test.sh
+
+test-console: setup ## test the console in Chromium (UPDATE=1: write the screenshots of docs/console)
+	@command -v chromium chromium-browser google-chrome >/dev/null || { echo "needs Chromium (Debian: apt-get install chromium)"; exit 1; }
+	go test -count=1 ./sidecar/consoletest $(if $(UPDATE),-update)
 
 test-all: setup ## test with the long tests, shuffled, with no cached result
 	go vet ./...

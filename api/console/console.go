@@ -31,12 +31,13 @@ var embedded embed.FS
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; " +
 	"form-action 'none'; frame-ancestors 'none'; base-uri 'none'"
 
-// mediaTypes are the types of the files by extension. Other files, such as
-// licenses, are not served.
+// mediaTypes are the types of the files by extension. Other files are not served.
+// The binary holds the licenses of libraries because it distributes them.
 var mediaTypes = map[string]string{
 	".html": "text/html; charset=utf-8",
 	".js":   "text/javascript; charset=utf-8",
 	".css":  "text/css; charset=utf-8",
+	".txt":  "text/plain; charset=utf-8",
 }
 
 // Files are the files of the console.

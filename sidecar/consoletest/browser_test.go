@@ -23,8 +23,8 @@ import (
 	"assay/sidecar/processtest"
 )
 
-// patience is the timeout of each step in the browser.
-const patience = time.Minute
+// stepTimeout is the timeout of each step in the browser.
+const stepTimeout = time.Minute
 
 // tab is a tab of a browser that shows the console of a service.
 type tab struct {
@@ -119,7 +119,7 @@ func (b *tab) do(actions ...chromedp.Action[chromedp.Void]) {
 }
 
 func run[T any](b *tab, action chromedp.Action[T]) (T, error) {
-	ctx, end := context.WithTimeout(b.ctx, patience)
+	ctx, end := context.WithTimeout(b.ctx, stepTimeout)
 	defer end()
 	return chromedp.Run(ctx, action)
 }
@@ -140,7 +140,7 @@ func (b *tab) open(page string) {
 // await waits until an expression in JavaScript is true.
 func (b *tab) await(expression string) {
 	b.t.Helper()
-	b.do(chromedp.Poll[chromedp.Void](expression, chromedp.WithPollingTimeout(patience), chromedp.WithPollingInterval(20*time.Millisecond)))
+	b.do(chromedp.Poll[chromedp.Void](expression, chromedp.WithPollingTimeout(stepTimeout), chromedp.WithPollingInterval(20*time.Millisecond)))
 }
 
 // see waits until an element shows a text.

@@ -20,7 +20,6 @@ func TestSignIn(t *testing.T) {
 	b := browse(t, p)
 	b.do(visible(`#sign-in[open]`))
 	b.requireAccessible("sign in")
-	b.screenshot("sign-in")
 	b.enter("#token", "wrong-token-0123456789")
 	b.keys(kb.Enter)
 	b.see("#sign-in-error", "the token is unknown")

@@ -28,7 +28,6 @@ func TestTraining(t *testing.T) {
 	response.Body.Close()
 	require.Equal(t, http.StatusOK, response.StatusCode)
 	b.see("#training-events", "model.promoted")
-	b.screenshot("training")
 }
 
 func TestHealth(t *testing.T) {

@@ -33,7 +33,7 @@ func (s announcement) write() error {
 	if natsURL != "" {
 		fmt.Fprintf(&b, "  NATS   %s\n", natsURL)
 	}
-	fmt.Fprintf(&b, "\nTry it over HTTP:\n\n  %s\n", s.curl())
+	fmt.Fprintf(&b, "\nTry it in a browser:\n\n  %s/\n\nover HTTP:\n\n  %s\n", s.service.URL(), s.curl())
 	if natsURL != "" {
 		fmt.Fprintf(&b, "\nor over NATS:\n\n  %s\n", s.scoreCommand(natsURL))
 	}
