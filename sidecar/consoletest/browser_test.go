@@ -24,7 +24,7 @@ import (
 )
 
 // stepTimeout is the timeout of each step in the browser.
-const stepTimeout = time.Minute
+const stepTimeout = 3 * time.Minute
 
 // tab is a tab of a browser that shows the console of a service.
 type tab struct {

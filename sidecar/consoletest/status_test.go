@@ -65,6 +65,7 @@ func TestHealth(t *testing.T) {
 	p.Signal(t)
 	p.Wait(t)
 	b.see("#notice", "The service cannot be reached.")
+	b.requireAccessible("an outage")
 }
 
 func TestHealthWithoutNATS(t *testing.T) {

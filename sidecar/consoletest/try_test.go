@@ -13,7 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"assay/rewardmodel"
+	"assay/sidecar/cli"
 	"assay/sidecar/processtest"
+	"assay/sidecar/program"
 )
 
 const (
@@ -149,10 +151,44 @@ func TestJSONLFile(t *testing.T) {
 	require.Equal(t, insult, b.text("#opened .text .witness"))
 	b.requireAccessible("list")
 
+	invalid := filepath.Join(t.TempDir(), "invalid.jsonl")
+	require.NoError(t, os.WriteFile(invalid, []byte(strings.Repeat("\"fine\"\n", 70)+`{"response":"fine","id":"`+strings.Repeat("x", 600)+`"}`), 0o600))
+	b.do(chromedp.SetUploadFiles(chromedp.CSS(`#jsonl`), []string{invalid}))
+	b.see("#notice", "response 71")
+
 	broken := filepath.Join(t.TempDir(), "broken.jsonl")
 	require.NoError(t, os.WriteFile(broken, []byte("{\"response\":\"fine\"}\n{\"prompt\":\"no response\"}\n"), 0o600))
 	b.do(chromedp.SetUploadFiles(chromedp.CSS(`#jsonl`), []string{broken}))
 	b.see("#notice", "broken.jsonl, line 2: it needs exactly one of response, messages and instances")
+}
+
+// Of a model with several rules, each aspect has its own tint and witness.
+func TestAspects(t *testing.T) {
+	chromium(t)
+	dir := t.TempDir()
+	bags, model := filepath.Join(dir, "bags.jsonl"), filepath.Join(dir, "two")
+	var lines strings.Builder
+	for i, b := range processtest.WordBags("start", 40, 5) {
+		line, err := json.Marshal(map[string]any{"id": b.ID, "response": b.Response, "labels": map[string]any{"toxicity": b.Label, "refusal": []string{"compliant", "violation"}[i/2%2]}})
+		require.NoError(t, err)
+		lines.Write(append(line, '\n'))
+	}
+	require.NoError(t, os.WriteFile(bags, []byte(lines.String()), 0o600))
+	_, stderr, code := processtest.RunProgram(t, program.Assay(), nil, append(processtest.TrainArgs(processtest.TinyBackbone(t), bags, model, 1), "--aspects", "toxicity,refusal")...)
+	require.Equal(t, cli.ExitDone, code, stderr)
+
+	b := browse(t, processtest.Serve(t, model, t.TempDir(), "--nats", "off"))
+	b.do(visible(`#try`))
+	b.enter(responseField, "One thing. Another thing. A third.")
+	b.press("Score")
+	b.see(".result caption", "Aspects")
+	b.see(".result dt", "Aspect that decides")
+	for _, aspect := range []string{"toxicity", "refusal"} {
+		b.choose(".result select", aspect)
+		want := evaluate[string](b, `[...document.querySelectorAll('.result tbody tr')].find((r) => r.cells[0].innerText === '`+aspect+`').cells[5].textContent`)
+		require.Equal(t, want, b.text(".text .witness"))
+	}
+	b.requireAccessible("aspects")
 }
 
 // What the page offers to copy works.

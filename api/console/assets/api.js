@@ -82,19 +82,36 @@ export const remove = (path, options) => json('DELETE', path, options);
 /** Returns the body of a response as text, such as that of /metrics. */
 export const text = async (path, options) => (await send('GET', path, { headers: { Accept: 'text/plain' }, ...options })).text();
 
+const reopenAfter = 5000; // milliseconds
+
 /**
  * Follows a stream of server-sent events until signal aborts. on maps names of
- * events to functions of their JSON; on.state gets 'open' and 'lost'. The browser
- * reconnects and resumes after the last event by itself.
+ * events to functions of their JSON; on.state gets 'open' and 'lost'. A stream that
+ * is lost resumes after the last event that it received.
  */
 export function follow(path, on, signal) {
-  const stream = new EventSource(address(path));
-  stream.onopen = () => on.state?.('open');
-  stream.onerror = () => on.state?.('lost');
-  for (const [name, receive] of Object.entries(on)) {
-    if (name !== 'state') stream.addEventListener(name, (event) => receive(JSON.parse(event.data)));
-  }
+  let last = '';
+  let stream;
+  const open = () => {
+    const url = new URL(address(path));
+    if (last) url.searchParams.set('after', last);
+    stream = new EventSource(url);
+    stream.onopen = () => on.state?.('open');
+    stream.onerror = () => {
+      on.state?.('lost');
+      // The browser reconnects by itself, unless the service refused.
+      if (stream.readyState === EventSource.CLOSED) setTimeout(() => signal.aborted || open(), reopenAfter);
+    };
+    for (const [name, receive] of Object.entries(on)) {
+      if (name === 'state') continue;
+      stream.addEventListener(name, (event) => {
+        last = event.lastEventId || last;
+        receive(JSON.parse(event.data));
+      });
+    }
+  };
   signal.addEventListener('abort', () => stream.close());
+  open();
 }
 
 /** Returns who the caller is: {name, scopes, csrf, expires}, or throws an ApiError. */

@@ -136,7 +136,7 @@ window.addEventListener('session-changed', async () => {
 });
 window.addEventListener('hashchange', async () => {
   await navigate();
-  byId('main').focus(); // as after a link to another document
+  if (document.activeElement === document.body) byId('main').focus(); // as after a link to another document
   announce(byId('title').textContent);
 });
 await start();

@@ -13,10 +13,12 @@ export async function show(view, page) {
   const load = el('div', { id: 'load' });
   view.append(readiness, load);
   let before; // {at, metrics}
+  let shown; // the checks, as JSON
   const refresh = async () => {
     const [ready, exposition] = await Promise.all([checks(page.signal), text('metrics', { signal: page.signal })]);
     const now = { at: performance.now(), metrics: parse(exposition) };
-    fill(readiness, showChecks(ready));
+    if (shown !== JSON.stringify(ready)) fill(readiness, showChecks(ready)); // what is being read stays
+    shown = JSON.stringify(ready);
     fill(load, showLoad(before, now));
     before = now;
     page.report();

@@ -34,14 +34,19 @@ function parseLine(line, where) {
   } catch (error) {
     throw new Error(`${where}: not JSON (${error.message})`);
   }
-  if (typeof value === 'string') return { response: value };
+  if (typeof value === 'string') return { response: value.toWellFormed() };
   const kinds = ['response', 'messages', 'instances'].filter((kind) => value?.[kind] !== undefined && value[kind] !== null);
   if (kinds.length !== 1) throw new Error(`${where}: it needs exactly one of response, messages and instances`);
-  const item = { [kinds[0]]: value[kinds[0]] };
+  const item = { [kinds[0]]: wellFormed(value[kinds[0]]) };
   for (const name of ['id', 'prompt']) {
-    if (typeof value[name] === 'string' && value[name] !== '') item[name] = value[name];
+    if (typeof value[name] === 'string' && value[name] !== '') item[name] = value[name].toWellFormed();
   }
   return item;
+}
+
+/** JSON may have lone surrogates, which are not text. */
+function wellFormed(value) {
+  return JSON.parse(JSON.stringify(value), (_, v) => (typeof v === 'string' ? v.toWellFormed() : v));
 }
 
 const chunkItems = 64;
@@ -61,7 +66,13 @@ export function excerpt(item, length = 120) {
 export async function scoreAll(items, { model, options, signal, progress = () => {} }) {
   const scored = [];
   for (const chunk of chunks(items)) {
-    const answer = await scoreOnce({ responses: chunk, model, options }, signal, items.length > 1 ? 'bulk' : 'interactive');
+    let answer;
+    try {
+      answer = await scoreOnce({ responses: chunk, model, options }, signal, items.length > 1 ? 'bulk' : 'interactive');
+    } catch (error) {
+      error.message = error.message?.replace(/^responses\[(\d+)\]/, (_, i) => `response ${scored.length + Number(i) + 1}`);
+      throw error;
+    }
     for (const result of answer.results) scored.push({ result, model: answer.model });
     progress(scored.length);
   }

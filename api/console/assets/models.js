@@ -27,6 +27,7 @@ export async function show(view, page) {
   view.append(record, differences(data, page));
   const chosen = page.query.get('version') ?? data.find((m) => m.current)?.version;
   if (chosen) await showRecord(record, chosen, data, page);
+  if (page.query.has('version')) record.querySelector('h2')?.focus();
 }
 
 function versionTable(data) {
@@ -85,7 +86,7 @@ async function showRecord(box, version, data, page) {
     if (answer) await act(page, () => post(`v1/models/${encodeURIComponent(m.version)}/promote`, { reason: answer.get('reason') }, { signal: page.signal }));
   };
   fill(box, el('section', { class: 'card', aria: { label: `Version ${m.version}` } },
-    el('h2', {}, m.version, ' ', stateBadge(m)),
+    el('h2', { tabIndex: -1 }, m.version, ' ', stateBadge(m)),
     el('p', {}, states[m.state] ?? 'The service has no record of it, because it runs without NATS.'),
     facts([
       ['Created', m.created ? `${time(m.created)} (${ago(m.created)})` : undefined],

@@ -46,8 +46,9 @@ export async function show(view, page) {
     if (status.id !== shown?.id) progress.length = 0;
     if (status.progress) progress.push(status.progress);
     if (shown && shown.phase !== status.phase) announce(phases[status.phase] ?? status.phase);
+    const same = JSON.stringify(shown) === JSON.stringify(status);
     shown = status;
-    fill(state, describe(status, progress, page));
+    if (!same) fill(state, describe(status, progress, page)); // what has the focus stays
   };
   view.append(state, el('div', { class: 'actions' }, start, !page.may('admin') && el('span', { class: 'hint' }, 'To start one needs the scope admin.')),
     el('h2', {}, 'Recent events'), events);
