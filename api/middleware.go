@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"runtime/debug"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -73,7 +74,7 @@ func (o observer) logAccess(r *http.Request, x *exchange.Exchange, route string,
 	x.Log(entry)
 }
 
-// accessLevel returns debug for probes, and warning or error for failures of the
+// accessLevel returns debug for probes and for the files of the console, and warning or error for failures of the
 // service.
 func accessLevel(route string, status int) zerolog.Level {
 	switch {
@@ -81,7 +82,7 @@ func accessLevel(route string, status int) zerolog.Level {
 		return zerolog.WarnLevel
 	case status >= http.StatusInternalServerError:
 		return zerolog.ErrorLevel
-	case route == "/livez", route == "/readyz", route == "/metrics":
+	case route == "/livez", route == "/readyz", route == "/metrics", strings.HasPrefix(route, "/console/") && strings.HasSuffix(route, "/{file}"):
 		return zerolog.DebugLevel
 	}
 	return zerolog.InfoLevel

@@ -5,8 +5,10 @@ import { bytes, count, decimals, duration, percent, plural } from './format.js';
 import { parse, quantile, sum } from './prometheus.js';
 
 const refreshEvery = 5000; // milliseconds
-// Shares of the time in which the model computes, above which requests soon wait.
+// The share of the time in which the model computes, and the wait of one in twenty
+// requests in seconds, above which a service has little room for more.
 const busy = 0.8;
+const longWait = 1;
 
 export async function show(view, page) {
   const readiness = el('div', { id: 'readiness' });
@@ -82,7 +84,7 @@ function showLoad(before, now) {
   const versions = (m.get('assay_model_loaded') ?? []).filter((s) => s.value === 1).map((s) => s.labels.model_version);
   const current = (m.get('assay_model_current') ?? []).find((s) => s.value === 1)?.labels.model_version;
   return [
-    keepsUp(m, per),
+    keepsUp(m, per, quantile(before?.metrics, m, 'assay_queue_wait_seconds', 0.95)),
     el('div', { class: 'columns' },
       group('Throughput', [
         ['Responses', rate(per('assay_responses_total'), 'responses')],
@@ -132,14 +134,16 @@ function group(title, entries) {
 }
 
 /** One sentence that says whether the service keeps up. */
-function keepsUp(m, per) {
+function keepsUp(m, per, wait = 0) {
   const share = per('assay_inference_seconds_sum');
   const refused = per('assay_requests_rejected_total', { reason: 'overloaded' });
   const waiting = sum(m, 'assay_queue_tokens') ?? 0;
   if (share === undefined) return message('info', 'Rates appear with the next measurement, in 5 s.');
   if (refused > 0) return message('warning', 'The service does not keep up: it refuses requests, which clients send again later.');
-  if (share > busy) return message('warning', `The service is close to its capacity: the model computes ${percent(Math.min(1, share))} of the time, and ${plural(waiting, 'token')} wait.`);
-  return message('good', `The service keeps up: the model computes ${percent(Math.min(1, share))} of the time, and ${plural(waiting, 'token')} wait.`);
+  const work = `the model computes ${percent(Math.min(1, share))} of the time, and ${plural(waiting, 'token')} wait`;
+  if (wait > longWait) return message('warning', `Requests queue: ${work}; one request in twenty waits longer than ${duration(wait)}.`);
+  if (share > busy) return message('info', `The service keeps up, and is busy: ${work}. More requests share batches, which takes less time per request, and wait longer.`);
+  return message('good', `The service keeps up: ${work}.`);
 }
 
 function natsGroup(m, rate, per) {

@@ -4,7 +4,9 @@ import { announce, ask, button, el, facts, field, fill, message, table } from '.
 import { ago, count, decimals, duration, percent, time } from './format.js';
 import { lossCurve } from './losscurve.js';
 
-const refreshEvery = 3000; // milliseconds
+// Milliseconds between reads of the status. Events also cause one.
+const refreshEvery = { active: 3000, idle: 15000 };
+const recent = 3000; // the age of an event that has just happened
 const shownEvents = 50;
 const kinds = [
   'model.trained', 'model.promoted', 'model.rejected', 'model.rolledback', 'model.load_failed',
@@ -53,12 +55,20 @@ export async function show(view, page) {
   view.append(state, el('div', { class: 'actions' }, start, !page.may('admin') && el('span', { class: 'hint' }, 'To start one needs the scope admin.')),
     el('h2', {}, 'Recent events'), events);
   await refresh();
-  const timer = setInterval(() => document.hidden || refresh().catch(page.report), refreshEvery);
-  page.signal.addEventListener('abort', () => clearInterval(timer));
+  let timer;
+  const later = () => {
+    const active = shown.phase !== 'idle' || shown.asked;
+    timer = setTimeout(async () => {
+      if (!document.hidden) await refresh().catch(page.report);
+      if (!page.signal.aborted) later();
+    }, active ? refreshEvery.active : refreshEvery.idle);
+  };
+  page.signal.addEventListener('abort', () => clearTimeout(timer));
+  later();
   showEvents(events, page, (event) => {
     if (event.kind === 'training.progress' && event.training === shown.id) {
       progress.push(event.details);
-    } else if (event.kind !== 'training.progress' && Date.now() - new Date(event.time) < refreshEvery) {
+    } else if (event.kind !== 'training.progress' && Date.now() - new Date(event.time) < recent) {
       refresh().catch(page.report); // something ended or began just now
     }
   });
