@@ -151,6 +151,10 @@ func TestJSONLFile(t *testing.T) {
 	require.Equal(t, insult, b.text("#opened .text .witness"))
 	b.requireAccessible("list")
 
+	b.do(script(`(() => { const data = new DataTransfer(); data.items.add(new File(['{"response":"Dropped."}\n"And a string."'], 'dropped.jsonl'));
+		document.querySelector('#try').dispatchEvent(new DragEvent('drop', { dataTransfer: data, bubbles: true, cancelable: true })); })()`))
+	b.see("#results", "2 responses of dropped.jsonl")
+
 	invalid := filepath.Join(t.TempDir(), "invalid.jsonl")
 	require.NoError(t, os.WriteFile(invalid, []byte(strings.Repeat("\"fine\"\n", 70)+`{"response":"fine","id":"`+strings.Repeat("x", 600)+`"}`), 0o600))
 	b.do(chromedp.SetUploadFiles(chromedp.CSS(`#jsonl`), []string{invalid}))
