@@ -19,8 +19,8 @@ func TestTrainingRun(t *testing.T) {
 	chromium(t)
 	p := processtest.Serve(t, processtest.TinyBackbone(t), t.TempDir(), "--allow-untrained", "--train-auto=false",
 		"--holdout-share", "0.3", "--train-min-bags", "120", "--train-min-each", "20", "--train-cooldown", "1s",
-		"--train-drift", "0", "--train-disagreement", "0", "--train-epochs", "10", "--train-lr", "1e-3", "--train-threads", "1")
-	const bags = 600
+		"--train-drift", "0", "--train-disagreement", "0", "--train-epochs", "4", "--train-lr", "1e-3", "--train-threads", "1")
+	const bags = 480
 	sendLabels(t, p, bags)
 	b := browse(t, p)
 	b.open("training")
