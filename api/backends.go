@@ -7,6 +7,7 @@ import (
 
 	"assay/rewardmodel"
 	"assay/rewardmodel/feedback"
+	"assay/rewardmodel/recent"
 	"assay/rewardmodel/retrain"
 )
 
@@ -31,6 +32,7 @@ type Parts struct {
 	Promotions   Promotions
 	Trainer      Trainer
 	Events       EventSource
+	Scored       ScoredResponses
 }
 
 // Scorer scores responses. The error of Score is a *rewardmodel.InputError, wraps
@@ -113,4 +115,19 @@ type EventSource interface {
 	Events(ctx context.Context, after uint64) iter.Seq2[retrain.Event, error]
 	// LastEvent returns the sequence of the last stored event, 0 if there is none.
 	LastEvent(ctx context.Context) (uint64, error)
+}
+
+// ScoredResponses holds the responses that this process scored last, as
+// [recent.Ring] does.
+type ScoredResponses interface {
+	// After returns the first n held responses after a sequence, 0 for the oldest, and
+	// the sequence to continue after. If none follows, changed is closed once one does.
+	After(sequence uint64, n int) (responses []*recent.Response, next uint64, changed <-chan struct{})
+	// Before returns the sequence before the last n responses.
+	Before(n int) uint64
+	// Counts returns how many responses were scored, and how many of them were not
+	// recorded.
+	Counts() (scored, skipped uint64)
+	// KeepsTexts reports whether the texts of responses are recorded.
+	KeepsTexts() bool
 }

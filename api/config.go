@@ -38,8 +38,8 @@ type Config struct {
 	Limits wire.Limits
 	// FeedbackLimits bound one feedback request in the same way.
 	FeedbackLimits feedback.Limits
-	// MaxEventStreams is the maximum number of clients of GET /v1/events; the next
-	// one gets 503.
+	// MaxEventStreams is the maximum number of clients of GET /v1/events and
+	// GET /v1/scored together; the next one gets 503.
 	MaxEventStreams int
 	// MaxInferStreams is the maximum number of open ModelStreamInfer calls of gRPC;
 	// the next one fails with Unavailable.

@@ -28,6 +28,7 @@ var nativeOperations = []operation{
 	{"GET", "/v1/training", "the training run in progress, or what training waits for"},
 	{"POST", "/v1/training", "start a training run"},
 	{"GET", "/v1/events", "events of models and training runs, as server-sent events"},
+	{"GET", "/v1/scored", "the responses that were scored last, as server-sent events"},
 	{"GET", "/livez", "the process is alive"},
 	{"GET", "/readyz", "the service can score: 200, otherwise 503 with what is missing"},
 	{"GET", "/metrics", "Prometheus metrics"},

@@ -24,6 +24,7 @@ import (
 	"assay/api"
 	"assay/rewardmodel"
 	"assay/rewardmodel/feedback"
+	"assay/rewardmodel/recent"
 	"assay/rewardmodel/retrain"
 	"assay/rewardmodel/wire"
 )
@@ -225,6 +226,7 @@ func TestOpenAPIDescribesTheResponses(t *testing.T) {
 	for name, value := range map[string]any{
 		"Result": rewardmodel.Result{}, "Training": api.Training{}, "TrainingData": retrain.Data{}, "Current": retrain.Current{},
 		"FeedbackStats": feedback.Stats{}, "Candidate": feedback.Candidate{}, "Receipt": feedback.Receipt{},
+		"ScoredResponse": recent.Response{},
 	} {
 		describes(t, doc.Components.Schemas[name].Value, name, reflect.TypeOf(value), map[reflect.Type]bool{})
 	}

@@ -7,11 +7,12 @@ import (
 	"assay/api/internal/failure"
 )
 
-// The numbers of candidates and events that a client may request.
+// The numbers of candidates, events and scored responses that a client may request.
 const (
 	maxListed         = 1000
 	defaultCandidates = 20
 	defaultEvents     = 100
+	defaultScored     = 100
 )
 
 // countParam reads how many entries a query requests, from minimum to maxListed.

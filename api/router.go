@@ -9,7 +9,6 @@ import (
 	"github.com/go-chi/chi/v5"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
-	"golang.org/x/sync/semaphore"
 
 	"assay/api/compat"
 	"assay/api/console"
@@ -48,7 +47,7 @@ func (rt routes) main() http.Handler {
 	rt.mountConsole(r)
 	get(r, "/openapi.json", openAPI)
 	rt.mountHealth(r)
-	r.Post("/v1/score", rt.scoring(score(rt.parts.Scorer)).ServeHTTP)
+	r.Post("/v1/score", rt.scoring(score(rt.backend().scorer)).ServeHTTP)
 	models := modelEndpoints{models: rt.parts.Models, registry: rt.parts.Registry, promotions: rt.parts.Promotions, cache: rt.cache}
 	get(r, "/v1/models", rt.reading(models.list))
 	get(r, "/v1/models/{version}", rt.reading(models.show))
@@ -79,7 +78,9 @@ func (rt routes) mountLearning(r chi.Router, models modelEndpoints) {
 	}
 	labels := feedbackEndpoints{feedback: p.Feedback, view: p.FeedbackView, limits: rt.cfg.FeedbackLimits, access: rt.access, checks: rt.health.checks, cache: rt.cache}
 	training := trainingEndpoints{trainer: p.Trainer, access: rt.access, cache: rt.cache}
-	events := eventEndpoints{log: rt.events, access: rt.access, drained: rt.drained, maxStreams: rt.cfg.MaxEventStreams, streams: semaphore.NewWeighted(int64(rt.cfg.MaxEventStreams))}
+	streams := newEventStreams(rt.access, rt.drained, rt.cfg.MaxEventStreams)
+	events := eventEndpoints{log: rt.events, streams: streams}
+	scored := scoredEndpoints{held: p.Scored, streams: streams}
 	r.Post("/v1/feedback", feedback(p.Feedback != nil, labels.add).ServeHTTP)
 	get(r, "/v1/feedback", feedback(p.FeedbackView != nil, labels.stats))
 	get(r, "/v1/feedback/candidates", feedback(p.FeedbackView != nil, labels.candidates))
@@ -90,6 +91,7 @@ func (rt routes) mountLearning(r chi.Router, models modelEndpoints) {
 	r.Post("/v1/training", admin(p.Trainer != nil, training.start))
 	// An event stream has no timeout.
 	get(r, "/v1/events", rt.access.require(ScopeFeedback, orNotEnabled(p.Events != nil, events.serve)))
+	get(r, "/v1/scored", rt.access.require(ScopeFeedback, orNotEnabled(p.Scored != nil, scored.serve)))
 }
 
 // mountConsole adds what the console needs in addition to the API.
@@ -154,7 +156,7 @@ func (rt routes) mountHealth(r chi.Router) {
 	})
 }
 
-func (rt routes) backend() backend { return backend{rt.parts.Scorer, rt.parts.Models} }
+func (rt routes) backend() backend { return backend{sourced{rt.parts.Scorer}, rt.parts.Models} }
 
 // backend is what the protocols of other projects need of the service.
 type backend struct {
@@ -175,6 +177,18 @@ func (b backend) Models(ctx context.Context) ([]adapter.Model, error) {
 		infos[i] = adapter.Model{ModelInfo: rewardmodel.ModelInfo{Name: m.Name, Version: m.Version}, Aspects: m.Aspects}
 	}
 	return infos, err
+}
+
+// sourced names the endpoint of each request.
+type sourced struct{ Scorer }
+
+// Score implements Scorer.
+func (s sourced) Score(ctx context.Context, request rewardmodel.Request) (rewardmodel.ScoreResponse, error) {
+	request.Source = "grpc"
+	if c := chi.RouteContext(ctx); c != nil {
+		request.Source = "http " + c.RoutePattern()
+	}
+	return s.Scorer.Score(ctx, request)
 }
 
 // get serves HEAD wherever it serves GET; net/http omits the body.

@@ -80,7 +80,7 @@ func New(cfg Config, parts Parts, log zerolog.Logger, registry *prometheus.Regis
 	s.main = r.main()
 	s.mainServer, s.opsServer = s.httpServer(cfg, s.main), s.httpServer(cfg, r.ops())
 	s.rpc, err = oip.NewGRPC(oip.GRPCConfig{
-		Backend: backend{parts.Scorer, parts.Models}, Ready: r.health.readiness,
+		Backend: r.backend(), Ready: r.health.readiness,
 		Authorize: func(c exchange.Caller) (string, error) { return r.access.authorize(c, ScopeScore) },
 		Settings:  s.settings, Memory: parts.Memory, IdleTimeout: cfg.IdleTimeout, MaxHeader: maxHeader, MaxStreams: cfg.MaxInferStreams,
 		Draining: s.drained, Log: log, Registry: registry,

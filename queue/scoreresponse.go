@@ -58,7 +58,10 @@ func (w *worker) handle(ctx context.Context, d *delivery) (o outcome) {
 	if ctx.Err() == nil && waited.Err() != nil {
 		return w.expire(ctx, d, wait)
 	}
-	answer, err := w.scorer.Score(waited, rewardmodel.Request{Responses: []rewardmodel.Item{item}, Priority: rewardmodel.PriorityBulk, Exclusive: d.exclusive, Memory: d.memory})
+	answer, err := w.scorer.Score(waited, rewardmodel.Request{
+		Responses: []rewardmodel.Item{item}, Priority: rewardmodel.PriorityBulk,
+		Exclusive: d.exclusive, Memory: d.memory, Source: "nats " + SubjectResponses,
+	})
 	if err != nil && ctx.Err() == nil && waited.Err() != nil {
 		return w.expire(ctx, d, wait)
 	}

@@ -225,7 +225,7 @@ func (s *service) score(ctx context.Context, req micro.Request, memory *rewardmo
 	if request.Priority, err = rewardmodel.ParsePriority(HeaderPriority, req.Headers().Get(HeaderPriority)); err != nil {
 		return nil, nil, err
 	}
-	request.Memory = memory
+	request.Memory, request.Source = memory, "nats "+SubjectScore
 	answer, err := s.scorer.Score(ctx, request)
 	if err != nil {
 		return nil, nil, err

@@ -25,9 +25,13 @@ type Request struct {
 	// Memory is charged for what scoring allocates, including the results, until
 	// its owner closes it; nil: nothing is charged.
 	Memory *Reservation
-	// Internal excludes the results from the metrics of rewards: the service scores
-	// for itself, and its choice of responses would distort their distribution.
+	// Internal excludes the results from the metrics of rewards and from the Observer:
+	// the service scores for itself, and its choice of responses would distort their
+	// distribution.
 	Internal bool
+	// Source is the transport and the endpoint that received the request, such as
+	// "http /v1/score", for the Observer.
+	Source string
 }
 
 // The default bounds of a request. Its instances cost up to about 700 bytes

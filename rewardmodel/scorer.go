@@ -37,6 +37,8 @@ type ScorerConfig struct {
 	// addition to that of the model, which has the name or the version of the model.
 	PolicyTokenizers map[string]PolicyTokenizer
 	CacheBytes       int64 // bound of the instance cache; 0: no cache
+	// Observer receives what was scored; nil: nobody does.
+	Observer Observer
 
 	MaxBatchTokens int // tokens of a batch, unless one sequence is longer; 1024
 	MaxQueueTokens int // tokens that may be queued for the model; 1 Mi
@@ -196,10 +198,12 @@ func (s *Scorer) Score(ctx context.Context, req Request) (ScoreResponse, error) 
 	}
 	computed := time.Now()
 	response := ScoreResponse{Model: s.Info(), OffsetUnit: req.Options.OffsetUnit, Results: make([]Result, len(bags))}
+	var observations []Observation
 	for i, b := range bags {
 		result, compliance := s.render(req.Responses[i], b, work, combine, req.Options)
 		if !req.Internal {
 			s.metrics.observe(ctx, result, compliance)
+			observations = append(observations, Observation{compliance, len(b.utterances)})
 		}
 		response.Results[i] = result
 		if req.Options.Dense != "" {
@@ -207,6 +211,9 @@ func (s *Scorer) Score(ctx context.Context, req Request) (ScoreResponse, error) 
 		}
 	}
 	s.metrics.responses.Add(float64(len(bags)))
+	if s.config.Observer != nil && !req.Internal {
+		s.config.Observer.Observe(req, response, observations)
+	}
 	response.TimingMS = Timing{
 		Queue:     milliseconds(computed.Sub(prepared) - work.inference),
 		Tokenize:  milliseconds(prepared.Sub(start)),

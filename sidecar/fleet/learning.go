@@ -245,6 +245,9 @@ func aspectScores(r rewardmodel.Result) map[string]feedback.AspectScore {
 	return out
 }
 
+// Erased reports whether everything about a response was erased on request.
+func (l *Learning) Erased(id string) bool { return l.labels.Index().Erased(feedback.HashOf(id)) }
+
 // storeTimeout limits how long a request waits until its responses are stored.
 const storeTimeout = 2 * time.Second
 

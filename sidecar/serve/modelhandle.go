@@ -55,6 +55,12 @@ func (l *modelHandle) Models(context.Context) ([]api.Model, error) {
 	return models, nil
 }
 
+// erased reports whether everything about a response was erased on request.
+func (l *modelHandle) erased(id string) bool {
+	learning := l.learning.Load()
+	return learning != nil && learning.Erased(id)
+}
+
 func (l *modelHandle) modelReady(context.Context) error {
 	if l.versions.Load() == nil {
 		return fmt.Errorf("%w: the model is being loaded", rewardmodel.ErrNotReady)

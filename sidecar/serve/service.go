@@ -14,6 +14,7 @@ import (
 
 	"assay/api"
 	"assay/rewardmodel"
+	"assay/rewardmodel/recent"
 	"assay/rewardmodel/wire"
 	"assay/sidecar/cli"
 	"assay/sidecar/fleet"
@@ -30,6 +31,7 @@ type Service struct {
 	replica      *fleet.Replica        // nil without NATS
 	dirs         *fleet.CheckpointDirs // nil until the version of the model is known
 	memory       *rewardmodel.Memory   // of all requests, over all protocols
+	scored       *recent.Ring          // what the current and all other versions scored last
 	handle       modelHandle
 	control      fleet.ControlPlane
 	tokens       *api.Tokens // nil if the service has neither a token file nor a private token
@@ -74,6 +76,7 @@ func New(cfg Config, log zerolog.Logger) (*Service, error) {
 	if s.opened, err = cfg.Model.Open(); err != nil {
 		return nil, err
 	}
+	s.recordScored()
 	if err := s.listen(); err != nil {
 		return nil, errors.Join(err, s.opened.Close())
 	}
@@ -96,6 +99,17 @@ func (s *Service) loadTokens() (err error) {
 		s.tokens, err = api.LoadTokens(c.TokenFile, s.log)
 	}
 	return err
+}
+
+// recordScored makes every scorer record what it scores. Texts are recorded only where
+// scored responses are stored with their texts anyway, and not for longer.
+func (s *Service) recordScored() {
+	config := recent.Config{Erased: s.handle.erased}
+	if s.config.NATS {
+		config.Texts = s.config.Queue.Streams.KeepScored
+	}
+	s.scored = recent.New(config)
+	s.config.Scorer.Observer = s.scored
 }
 
 // Start starts the service: HTTP immediately, scoring once the model is loaded and the streams are open. Call it once.
