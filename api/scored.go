@@ -13,8 +13,10 @@ const (
 	// many responses per message cost the service less than a message each, and nobody
 	// can see more.
 	scoredInterval = 250 * time.Millisecond
-	// scoredBatch is the maximum number of responses in a message.
+	// scoredBatch and scoredBytes bound a message: the number of responses, and about
+	// how many bytes of text they have. A larger one would block the page that shows it.
 	scoredBatch = 500
+	scoredBytes = 256 << 10
 	// scoredMessage names the messages.
 	scoredMessage = "scored"
 )
@@ -71,12 +73,14 @@ func (e scoredEndpoints) body(responses []*recent.Response) scoredBody {
 type scoredFeed struct {
 	scoredEndpoints
 	after uint64
+	more  bool // the last message was full
 	sent  time.Time
 }
 
-// next implements feed. It returns a message at most every scoredInterval.
+// next implements feed. It returns a message at most every scoredInterval, unless the
+// client is behind.
 func (f *scoredFeed) next() ([]message, <-chan struct{}, error) {
-	if wait := time.Until(f.sent.Add(scoredInterval)); wait > 0 {
+	if wait := time.Until(f.sent.Add(scoredInterval)); wait > 0 && !f.more {
 		due := make(chan struct{})
 		time.AfterFunc(wait, func() { close(due) })
 		return nil, due, nil
@@ -86,10 +90,24 @@ func (f *scoredFeed) next() ([]message, <-chan struct{}, error) {
 		if changed != nil {
 			return nil, changed, nil
 		}
-		f.after = after
+		f.after, f.more = after, len(responses) == scoredBatch
+		if n := fitting(responses); n < len(responses) {
+			responses, f.after, f.more = responses[:n], responses[n-1].Sequence, true
+		}
 		if len(responses) > 0 { // otherwise all of them were erased
 			f.sent = time.Now()
-			return []message{{id: after, kind: scoredMessage, body: f.body(responses)}}, nil, nil
+			return []message{{id: f.after, kind: scoredMessage, body: f.body(responses)}}, nil, nil
 		}
 	}
+}
+
+// fitting is how many of the responses fit into a message, at least one.
+func fitting(responses []*recent.Response) int {
+	bytes := 0
+	for i, r := range responses {
+		if bytes += len(r.Prompt) + len(r.Response) + len(r.Witness); bytes > scoredBytes && i > 0 {
+			return i
+		}
+	}
+	return len(responses)
 }

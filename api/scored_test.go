@@ -143,6 +143,23 @@ func TestScoredResponsesAreSentInBatches(t *testing.T) {
 	require.Greater(t, await(t, done, "the end of the requests"), 4)
 }
 
+// A client that is behind gets what is held in messages of bounded size, without delay.
+func TestScoredResponsesAreSentInPieces(t *testing.T) {
+	s := recorded(t, recent.Config{Texts: time.Hour})
+	text := strings.Repeat("x", 16<<10)
+	item := `{"response":"` + text + `"}`
+	require.Equal(t, 200, s.score(t, `{"responses":[`+strings.Repeat(item+",", 39)+item+`]}`).StatusCode)
+	f := follow(t, s.client, "http://"+s.addr+"/v1/scored")
+	var sizes []int
+	for n := 0; n < 40; {
+		var list scoredList
+		require.NoError(t, json.Unmarshal([]byte(f.event(t)["data"]), &list))
+		sizes = append(sizes, len(list.Responses))
+		n += len(list.Responses)
+	}
+	require.Equal(t, []int{15, 15, 10}, sizes, "a witness of 1 KiB and 16 KiB of text each")
+}
+
 func TestBadScoredRequests(t *testing.T) {
 	s := recorded(t, recent.Config{})
 	for _, c := range []struct{ query, accept, field string }{
