@@ -138,7 +138,7 @@ const orders = {
  * asked for, or compliance if the group has several.
  */
 export function groupsOf(responses) {
-  const byKey = groupBy(responses.filter((r) => r.group), (r) => `${r.group}\u0000${r.step ?? ''}`);
+  const byKey = groupBy(responses.filter((r) => r.group), (r) => `${r.step ?? ''} ${r.group}`);
   return [...byKey].filter(([, all]) => all.length > 1).map(([key, all]) => {
     const scales = new Set(all.map((r) => r.scale));
     const scale = scales.size === 1 ? all[0].scale : 'compliance';

@@ -7,8 +7,8 @@ import { toItem } from './labelitems.js';
 import { Outbox, states } from './outbox.js';
 import { verdictOf } from './argilla.js';
 
-const fetched = 50; // candidates per request
-const refillBelow = 10;
+const fetched = 100; // candidates per request
+const refillBelow = 30;
 const shownLabels = 20;
 
 const reasons = {
@@ -125,6 +125,7 @@ class Labeling {
   async refill() {
     if (this.#refilling) return;
     this.#refilling = true;
+    this.showCurrent();
     try {
       // Candidates that were skipped or whose label is in flight are still candidates.
       const n = Math.min(1000, fetched + state.done.filter((d) => d.entry?.state !== states.accepted).length + state.queue.length);
@@ -134,13 +135,11 @@ class Labeling {
         state.seen.add(candidate.id);
         state.queue.push(candidate);
       }
-      this.loaded = true;
-      this.showCurrent();
     } catch (error) {
       this.page.report(error);
-    } finally {
-      this.#refilling = false;
     }
+    this.#refilling = false;
+    this.showCurrent();
   }
 
   showCurrent() {
@@ -152,7 +151,7 @@ class Labeling {
   }
 
   #nothing() {
-    if (!this.loaded) return el('p', {}, 'Loading the candidates…');
+    if (this.#refilling) return el('p', {}, 'Loading the candidates…');
     return [
       el('h2', {}, 'No response to label'),
       el('p', {}, 'Candidates are responses that were scored and are stored with their text (', el('code', {}, '--keep-scored'), ') and have no label yet. Score more responses, or start the service with ', el('code', {}, '--keep-scored 24h'), '.'),
