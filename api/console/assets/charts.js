@@ -15,6 +15,9 @@ function load() {
   return library;
 }
 
+// The distances between ticks of an axis that counts.
+const wholeSteps = Array.from({ length: 10 }, (_, i) => [1, 2, 5].map((n) => n * 10 ** i)).flat();
+
 // Lines differ in color and in their dashes.
 const strokes = [['--link', []], ['--bad', [8, 4]], ['--good', [2, 3]], ['--warn', [12, 3, 2, 3]], ['--quiet', [4, 8]]];
 
@@ -48,10 +51,10 @@ export function lineChart({ title, names, time = false, range, signal, height = 
     chart = new UPlot({
       width: Math.max(200, canvas.clientWidth), height,
       scales: { x: { time }, y: range ? { range } : {} },
-      axes: [axis, { ...axis, size: 56 }],
+      axes: [time ? axis : { ...axis, incrs: wholeSteps }, { ...axis, size: 56 }],
       series: [{ label: time ? 'Time' : 'x' }, ...names.map((label, i) => {
         const [stroke, dash] = strokes[i % strokes.length];
-        return { label, stroke: color(stroke), dash, width: 2, spanGaps: false, points: { show: time ? false : undefined } };
+        return { label, stroke: color(stroke), dash, width: 2, spanGaps: false };
       })],
       legend: { live: false }, cursor: { drag: { x: false, y: false } },
     }, data, canvas);

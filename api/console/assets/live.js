@@ -35,7 +35,7 @@ class Live {
       [[1, 'last minute'], [5, 'last 5 minutes'], [30, 'last 30 minutes'], [0, 'all that the service holds']].map(([minutes, label]) => el('option', { value: minutes, selected: minutes === 5 }, label)));
     this.only = el('input', { type: 'checkbox', id: 'only-violations', on: { change: () => this.draw() } });
     this.pause = button('Pause', () => this.togglePause(), { id: 'pause', aria: { pressed: 'false' } });
-    this.table = table(`The last ${shownRows} responses`, ['Response', 'Time', 'Verdict', 'Compliance', 'Violation', 'Threshold', 'Utterances', 'Characters', 'Model version', 'Received by', 'Step', 'Witness'], []);
+    this.table = table(`The last ${shownRows} responses`, ['Response', 'Time', 'Verdict', 'Reward', 'Witness', 'Violation', 'Threshold', 'Utterances', 'Characters', 'Step', 'Received by', 'Model version'], []);
     this.rows = this.table.querySelector('tbody');
     this.rowOf = new Map(); // rows by sequence, so that the focus stays where it is
   }
@@ -114,8 +114,9 @@ class Live {
   }
 
   drawTime(scored, since) {
-    const from = Math.max(since, scored[0]?.at ?? Date.now() - 60_000);
-    const width = Math.max(1000, (Date.now() - from) / points);
+    const now = Date.now();
+    const from = Math.max(since, Math.min(scored[0]?.at ?? now, now - 60_000));
+    const width = (now - from) / points;
     const slots = Array.from({ length: points }, () => []);
     for (const r of scored) slots[Math.min(points - 1, Math.max(0, Math.floor((r.at - from) / width)))].push(r);
     const x = slots.map((_, i) => (from + (i + 0.5) * width) / 1000);
@@ -214,7 +215,7 @@ function cells(all) {
 }
 
 function histogramOf(version, counts, n) {
-  const [width, height, base] = [400, 120, 100];
+  const [width, height, base] = [600, 130, 105];
   const high = Math.max(1, ...counts);
   const bar = width / counts.length;
   const below = counts.slice(0, counts.length / 2).reduce((a, b) => a + b, 0);
@@ -234,7 +235,7 @@ function rowFor(r) {
   return el('tr', { data: { sequence: r.sequence } },
     el('th', { scope: 'row' }, button(r.id, () => showResponse(r), { class: 'link mono', aria: { label: `Details of ${r.id}` } })),
     [
-      new Date(r.at).toLocaleTimeString(), verdict(r), decimals(r.compliance), decimals(r.violation, 4), decimals(r.threshold),
-      count(r.utterances), count(r.characters), el('span', { class: 'mono' }, r.model), r.source, r.step ?? '', el('bdi', { class: 'witness-cell' }, r.witness ?? ''),
+      new Date(r.at).toLocaleTimeString(), verdict(r), decimals(r.compliance), el('bdi', { class: 'witness-cell' }, r.witness ?? ''),
+      decimals(r.violation, 4), decimals(r.threshold), count(r.utterances), count(r.characters), r.step ?? '', r.source, el('span', { class: 'mono' }, r.model),
     ].map((cell) => el('td', {}, cell)));
 }
