@@ -36,8 +36,7 @@ RUN go build -buildvcs=auto -ldflags "-s -w -r /usr/lib/assay" -o /out/bin/assay
 RUN mkdir -p /out/lib /out/data /out/doc /out/licenses && cp LICENSE NOTICE /out/doc/ \
  && find /opt/assay/libtorch-*/torch/lib /opt/assay/libtorch-*/nvidia -type f -exec cp {} /out/lib/ \; \
  && strip --strip-unneeded /out/lib/*.so* \
- && cp -r /opt/assay/libtorch-*/licenses /out/licenses/native \
- && mkdir /out/licenses/console && cp api/console/vendor/*.LICENSE.txt /out/licenses/console/
+ && cp -r /opt/assay/libtorch-*/licenses /out/licenses/native
 # Fails when a linked module has no license file.
 RUN cd .ci/sbom && GOWORK=off go run . -model /src/models/default -lib /out/lib \
       -source /src -licenses /out/licenses /out/bin/assay > /out/doc/assay.cdx.json

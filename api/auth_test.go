@@ -154,7 +154,7 @@ func TestScopes(t *testing.T) {
 		"POST /v2/repository/models/{model}/unload": "score",
 
 		"GET /console/session": "any", "POST /console/session": "any", "DELETE /console/session": "any",
-		"GET /console/assets/{file}": "", "GET /console/vendor/{file}": "",
+		"GET /console/assets/{file}": "",
 	}
 	h, _ := handler(t, tokens(t))
 	got := map[string]string{}

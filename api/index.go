@@ -37,7 +37,6 @@ var nativeOperations = []operation{
 	{"POST", "/console/session", "a session of the console, for a token"},
 	{"DELETE", "/console/session", "end the session"},
 	{"GET", "/console/assets/{file}", "scripts and style sheets of the console"},
-	{"GET", "/console/vendor/{file}", "libraries of the console"},
 }
 
 // index lists the endpoints.

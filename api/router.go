@@ -97,8 +97,7 @@ func (rt routes) mountLearning(r chi.Router, models modelEndpoints) {
 // mountConsole adds what the console needs in addition to the API.
 func (rt routes) mountConsole(r chi.Router) {
 	session := sessionEndpoints{access: rt.access}
-	get(r, "/console/assets/{file}", rt.console.Asset("assets"))
-	get(r, "/console/vendor/{file}", rt.console.Asset("vendor"))
+	get(r, "/console/assets/{file}", rt.console.Asset)
 	get(r, "/console/session", session.show)
 	r.Post("/console/session", httpjson.Handler(session.open).ServeHTTP)
 	r.Delete("/console/session", httpjson.Handler(session.end).ServeHTTP)

@@ -23,7 +23,7 @@ import (
 	"assay/api/internal/failure"
 )
 
-//go:embed console.html assets vendor
+//go:embed console.html assets
 var embedded embed.FS
 
 // policy allows what the page consists of: its own scripts, style sheets and
@@ -32,12 +32,10 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect
 	"form-action 'none'; frame-ancestors 'none'; base-uri 'none'"
 
 // mediaTypes are the types of the files by extension. Other files are not served.
-// The binary holds the licenses of libraries because it distributes them.
 var mediaTypes = map[string]string{
 	".html": "text/html; charset=utf-8",
 	".js":   "text/javascript; charset=utf-8",
 	".css":  "text/css; charset=utf-8",
-	".txt":  "text/plain; charset=utf-8",
 }
 
 // Files are the files of the console.
@@ -78,12 +76,10 @@ func (f *Files) Page(w http.ResponseWriter, r *http.Request) error {
 	return f.serve(w, r, "console.html")
 }
 
-// Asset serves a script or a style sheet of directory ("assets" or "vendor"),
-// named by the parameter {file} of the route.
-func (f *Files) Asset(directory string) func(http.ResponseWriter, *http.Request) error {
-	return func(w http.ResponseWriter, r *http.Request) error {
-		return f.serve(w, r, directory+"/"+chi.URLParam(r, "file"))
-	}
+// Asset serves a script or a style sheet, named by the parameter {file} of the
+// route.
+func (f *Files) Asset(w http.ResponseWriter, r *http.Request) error {
+	return f.serve(w, r, "assets/"+chi.URLParam(r, "file"))
 }
 
 // serve sends a file, or 304 if the browser has it. The names have no hash of the

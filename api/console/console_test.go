@@ -2,14 +2,11 @@ package console
 
 import (
 	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
-	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"path"
 	"regexp"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -29,23 +26,6 @@ func TestFilesAreSmall(t *testing.T) {
 	}
 	require.Less(t, total, maxBytes)
 	require.Greater(t, total, 10_000)
-}
-
-// Libraries are those of the table in vendor/README.md, and all are in it.
-func TestLibrariesAreUnchanged(t *testing.T) {
-	readme, err := embedded.ReadFile("vendor/README.md")
-	require.NoError(t, err)
-	entries, err := fs.ReadDir(embedded, "vendor")
-	require.NoError(t, err)
-	for _, entry := range entries {
-		if entry.Name() == "README.md" {
-			continue
-		}
-		content, err := embedded.ReadFile("vendor/" + entry.Name())
-		require.NoError(t, err)
-		sum := sha256.Sum256(content)
-		require.Regexp(t, regexp.QuoteMeta("| `"+entry.Name()+"` |")+".*`"+hex.EncodeToString(sum[:])+"`", string(readme))
-	}
 }
 
 // The modules import only files that are served, so that the console works offline.
@@ -74,9 +54,6 @@ func TestPageNeedsNoUnsafePolicy(t *testing.T) {
 	files, err := Load()
 	require.NoError(t, err)
 	for name, f := range files.byPath {
-		if strings.HasPrefix(name, "vendor/") {
-			continue
-		}
 		for _, forbidden := range []string{" style=", " onclick=", "innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function", "localStorage", "sessionStorage"} {
 			require.NotContains(t, string(f.content), forbidden, name)
 		}

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/browser"
 	"github.com/chromedp/cdproto/cdp"
@@ -52,7 +53,7 @@ func TestLabelByKeyboard(t *testing.T) {
 	candidates(t, p, 6)
 	b := browse(t, p)
 	b.open("label")
-	b.do(chromedp.WaitVisible(`#to-label`))
+	b.do(visible(`#to-label`))
 	b.keys("c")
 	b.see("#notice", "Enter your name")
 	require.Equal(t, "rater", evaluate[string](b, `document.activeElement.name`))
@@ -95,7 +96,7 @@ func TestLabelByMouse(t *testing.T) {
 	scoreItems(t, p, item{ID: "a", Prompt: "<b>Why?</b>", Response: hostile}, item{ID: "b", Prompt: "Why?", Response: insult + " Why?"})
 	b := browse(t, p)
 	b.open("label")
-	b.do(chromedp.WaitVisible(`#to-label`))
+	b.do(visible(`#to-label`))
 	b.enter("input[name=rater]", "ben")
 	require.NotContains(t, b.text("#view .card"), "0.", "the score is shown on request only: it would bias the rater")
 	if b.text("#to-label") != "" && evaluate[string](b, `document.querySelector('#to-label').textContent`) != hostile {
@@ -152,13 +153,13 @@ func TestLabelsSurviveALostConnection(t *testing.T) {
 	t.Cleanup(front.Close)
 	b := browse(t, p)
 	b.do(chromedp.Navigate(front.URL + "/#/label"))
-	b.do(chromedp.WaitVisible(`#to-label`))
+	b.do(visible(`#to-label`))
 	b.enter("input[name=rater]", "anna")
 	b.keys(kb.Tab)
 	labeled := 0
 	label := func(count int) {
 		for range count {
-			b.do(chromedp.WaitVisible(`#to-label`), chromedp.KeyEvent("c"))
+			b.do(visible(`#to-label`), chromedp.KeyEvent("c"))
 			labeled++
 		}
 	}
@@ -219,7 +220,7 @@ func TestExportLabels(t *testing.T) {
 	candidates(t, p, 3)
 	b := browse(t, p)
 	b.open("label")
-	b.do(chromedp.WaitVisible(`#to-label`))
+	b.do(visible(`#to-label`))
 	b.enter("input[name=rater]", "3fa85f64-5717-4562-b3fc-2c963f66afa6")
 	b.keys(kb.Tab)
 	b.keys("v")
@@ -237,7 +238,7 @@ func TestExportLabels(t *testing.T) {
 		require.Eventually(t, func() bool {
 			content, err := os.ReadFile(path)
 			return err == nil && json.Unmarshal(content, into) == nil
-		}, patience, 50_000_000)
+		}, stepTimeout, 50*time.Millisecond)
 	}
 	b.press("Export for Argilla")
 	var records []struct {
@@ -285,7 +286,7 @@ func TestExportLabels(t *testing.T) {
 
 	for _, name := range []string{"assay-argilla.json", "assay-label-studio.json"} {
 		b.do(chromedp.SetUploadFiles(`input[type=file]`, []string{filepath.Join(dir, name)}))
-		b.do(chromedp.WaitVisible(`dialog[open]`))
+		b.do(visible(`dialog[open]`))
 		b.press("Import")
 		b.see("[role=status]", name+": 1 label sent")
 	}

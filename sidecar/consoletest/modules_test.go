@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/require"
 
 	"assay/sidecar/processtest"
@@ -14,7 +13,7 @@ import (
 func TestModules(t *testing.T) {
 	chromium(t)
 	b := browse(t, processtest.Serve(t, shippedModel, t.TempDir(), "--nats", "off"))
-	b.do(chromedp.WaitVisible(`#try`))
+	b.do(visible(`#try`))
 	for _, c := range []struct{ module, call, want string }{
 		{"statistics", `m.mean([1, 2, 6])`, `3`},
 		{"statistics", `m.deviation([1, 2, 3])`, `1`},

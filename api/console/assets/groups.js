@@ -16,15 +16,15 @@ const shownPhrases = 20;
 const hour = 3_600_000;
 
 export function show(view, page) {
-  const groups = new Groups(page);
+  const groups = new Groups();
   add(view, groups.elements());
   groups.log = new ScoredLog(() => groups.draw(), interval, page.signal);
   groups.draw();
 }
 
 class Groups {
-  constructor(page) {
-    this.steps = lineChart({ title: 'Mean reward over the steps of training', names: ['mean reward', 'mean spread in a group'], signal: page.signal });
+  constructor() {
+    this.steps = lineChart({ title: 'Mean reward over the steps of training', names: ['mean reward', 'mean deviation in a group'] });
     this.parts = Object.fromEntries(['state', 'steps', 'list', 'members', 'phrases'].map((name) => [name, el('div')]));
     this.order = el('select', { on: { change: () => this.draw() } },
       [['recent', 'most recent first'], ['spread', 'largest spread first'], ['flat', 'smallest spread first'], ['low', 'lowest mean first']].map(([value, label]) => el('option', { value }, label)));

@@ -26,9 +26,8 @@ export function show(view, page) {
 class Live {
   constructor(page) {
     this.page = page;
-    const { signal } = page;
-    this.quantiles = lineChart({ title: 'Reward over time', names: ['10 % quantile', 'median', '90 % quantile'], time: true, range: [0, 1], signal });
-    this.rates = lineChart({ title: 'Responses and violations per minute', names: ['responses', 'violations'], time: true, signal });
+    this.quantiles = lineChart({ title: 'Reward over time', names: ['10 % quantile', 'median', '90 % quantile'], time: true, range: [0, 1] });
+    this.rates = lineChart({ title: 'Responses and violations per minute', names: ['responses', 'violations'], time: true });
     this.parts = Object.fromEntries(['state', 'summary', 'machine', 'histogram', 'versions', 'lengths'].map((name) => [name, el('div')]));
     this.version = el('select', { on: { change: () => this.draw() } }, el('option', { value: '' }, 'all versions'));
     this.window = el('select', { on: { change: () => this.draw() } },
