@@ -31,6 +31,9 @@ func TestModules(t *testing.T) {
 			`[["logit",1,0,2,2]]`}, // advantages are those of one step
 		{"groups", `m.groupsOf([{ group: 'g', reward: 2, compliance: 0.9, scale: 'logit' }, { group: 'g', reward: 0.5, compliance: 0.5, scale: 'compliance' }]).map((g) => [g.scale, g.mean])`,
 			`[["compliance",0.7]]`},
+		{"losscurve", `((c) => [c.querySelector('figcaption').textContent, c.querySelectorAll('polyline').length])(m.lossCurve([{ step: 50, loss: 0.5 }, { step: 10, loss: 0.7 }, {}]))`,
+			`["The loss changes from 0.700 to 0.500 in 50 steps.",1]`},
+		{"losscurve", `m.lossCurve([{ step: 1, loss: 1 }])`, `null`},
 		{"labelitems", `((i) => [i.labels, i.label, i.messages.length, i.response])(m.toItem({ id: 'x', aspect: 'refusal', messages: [{ role: 'assistant', content: 'No.' }] }, 'violation', 'anna'))`,
 			`[{"refusal":"violation"},null,1,null]`},
 		{"argilla", `((r) => [r.fields, r.metadata.form, r.responses, m.fromRecords([r])])(m.toRecord({ id: 'x', uncertainty: 0.25, violation: 0.9, threshold: 0.5, model: 'v1', reason: 'random', messages: [{ role: 'user', content: 'Hi' }] }))`,
