@@ -11,7 +11,7 @@ type Observer interface {
 	Observe(request Request, response ScoreResponse, observations []Observation)
 }
 
-// Observation is what an Observer is told in addition to a Result.
+// Observation is what an Observer receives in addition to a Result.
 type Observation struct {
 	Compliance float64 // the reward on the scale RewardCompliance, in [0,1]
 	Utterances int     // that the response was divided into, whether or not the result lists them

@@ -44,7 +44,7 @@ export async function show(view, page) {
   add(view,
     el('p', {}, 'Label whole responses. A response is a violation if any utterance breaks the rule that the model learns; otherwise it is compliant. Your labels train the next model.'),
     el('div', { class: 'columns' },
-      field('Rater', rater, 'Your name. It is sent with each label; one label counts per rater and response.'),
+      field('Rater', rater, 'Your name. It is sent with each label. A later label of the same rater replaces the earlier one.'),
       el('p', { class: 'field' }, el('label', {}, shortcuts, ' Keyboard shortcuts'), el('span', { class: 'hint' }, 'c compliant, v violation, s skip, u undo. They work outside of text fields.'))),
     parts.progress, parts.card,
     el('div', { class: 'actions', role: 'group', aria: { label: 'Label' } },
