@@ -64,7 +64,7 @@ func New(cfg Config) *Ring {
 		// A process records fewer than a million responses per second, so that a client
 		// that continues after a restart receives exactly what is new. The number is
 		// exact in JavaScript.
-		newest: uint64(now.UnixMicro()), //nolint:gosec // after 1970
+		newest: uint64(now.UnixMicro()),
 	}
 }
 
@@ -152,7 +152,7 @@ func (r *Ring) after(sequence uint64, n int) ([]*Response, uint64, <-chan struct
 	}
 	start := len(r.held)
 	if behind := r.newest - sequence; behind < uint64(len(r.held)) {
-		start -= int(behind) //nolint:gosec // less than the length
+		start -= int(behind)
 	} else {
 		start = 0
 	}

@@ -79,7 +79,7 @@ type streamFlags struct {
 	StreamModelsBytes     cli.ByteSize  `placeholder:"BYTES" help:"Maximum size of the model files; when full, no candidate is promoted (16GiB)."`
 	StreamEventsBytes     cli.ByteSize  `placeholder:"BYTES" help:"Maximum size of the events (64MiB)."`
 	StreamEventsAge       time.Duration `help:"Retention of events (2160h)."`
-	KeepScored            time.Duration `default:"0s" help:"Retention of scored responses with their text, for feedback by response_id and for labelling candidates; 0: do not store them."`
+	KeepScored            time.Duration `default:"0s" help:"Retention of scored responses with their text, for feedback by response_id, for labelling candidates and for the texts in the console; 0: do not store them."`
 }
 
 // minRequestMemory leaves room for one JetStream pull in addition to the largest

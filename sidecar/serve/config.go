@@ -30,7 +30,7 @@ type Config struct {
 	ShutdownTimeout, DrainDelay time.Duration
 
 	Model        localmodel.Config
-	Scorer       rewardmodel.ScorerConfig // without the fields that the checkpoint sets
+	Scorer       rewardmodel.ScorerConfig // without Observer, which the service sets, and the fields that the checkpoint sets
 	Pin          string                   // serve this version and ignore promotions; "": serve the current version
 	ModelsLoaded int                      // maximum loaded versions, at least 2
 	ModelsBytes  int64                    // memory limit of the loaded versions; 0: no limit
