@@ -98,11 +98,14 @@ func long(n int) string { return strings.Repeat("a", n) }
 
 func TestRingGroupsByPrompt(t *testing.T) {
 	r := recent.New(recent.Config{Texts: time.Hour})
-	user, assistant := "user", rewardmodel.RoleAssistant
+	user := func(text string) rewardmodel.Message { return rewardmodel.Message{Role: "user", Content: text} }
+	assistant := func(text string) rewardmodel.Message {
+		return rewardmodel.Message{Role: rewardmodel.RoleAssistant, Content: text}
+	}
 	req, resp, obs := scored("a", "b", "c", "d", "e")
 	req.Responses[1].Prompt = "Why not?"
 	req.Responses[2].Metadata = jsontext.Value(`{"group":"g"}`)
-	req.Responses[3] = rewardmodel.Item{Messages: []rewardmodel.Message{{user, "Why?"}, {assistant, "Be"}, {user, "?"}, {assistant, "cause"}}}
+	req.Responses[3] = rewardmodel.Item{Messages: []rewardmodel.Message{user("Why?"), assistant("Be"), user("?"), assistant("cause")}}
 	req.Responses[4] = rewardmodel.Item{Instances: []string{"x", "y"}}
 	r.Observe(req, resp, obs)
 	all, _, _ := r.After(0, 10)
