@@ -57,7 +57,7 @@ test-clients: build ## test the clients, ours and others from PyPI, on running s
 
 test-console: setup ## test the console in Chromium (UPDATE=1: write the screenshots of docs/console)
 	@command -v chromium chromium-browser google-chrome >/dev/null || { echo "needs Chromium (Debian: apt-get install chromium)"; exit 1; }
-	go test -count=1 ./sidecar/consoletest $(if $(UPDATE),-update)
+	go test -count=1 -timeout 30m ./sidecar/consoletest $(if $(UPDATE),-update)
 
 test-all: setup ## test with the long tests, shuffled, with no cached result
 	go vet ./...
