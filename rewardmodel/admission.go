@@ -105,17 +105,21 @@ func (s *Scorer) remove(work *job) {
 
 // rejected counts a request that ends with err.
 func (s *Scorer) rejected(err error) error {
-	reason := reasonCanceled
+	s.metrics.rejected.WithLabelValues(reasonOf(err)).Inc()
+	return err
+}
+
+// reasonOf classifies the error of a request that has no result.
+func reasonOf(err error) string {
 	switch {
 	case errors.Is(err, ErrOverloaded):
-		reason = reasonOverloaded
+		return reasonOverloaded
 	case errors.Is(err, ErrClosed):
-		reason = reasonClosed
+		return reasonClosed
 	case errors.Is(err, ErrModel):
-		reason = reasonModel
+		return reasonModel
 	}
-	s.metrics.rejected.WithLabelValues(reason).Inc()
-	return err
+	return reasonCanceled
 }
 
 // The reasons in assay_requests_rejected_total.

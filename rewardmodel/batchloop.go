@@ -32,11 +32,12 @@ func (s *Scorer) nextBatch() []*sequence {
 	}
 	s.exclusive = s.scheduler.exclusive
 	s.metrics.batches.WithLabelValues(reason).Inc()
+	now := time.Now()
 	for _, q := range batch {
 		for w := range q.waiters() {
-			if !w.job.started {
-				w.job.started = true
-				s.metrics.wait.Observe(time.Since(w.job.admitted).Seconds())
+			if w.job.scheduled.IsZero() {
+				w.job.scheduled = now
+				s.metrics.wait.Observe(now.Sub(w.job.admitted).Seconds())
 			}
 		}
 	}
@@ -85,6 +86,7 @@ func (s *Scorer) byJob(batch []*sequence) [][]*sequence {
 // infer returns the margins of each sequence. It takes those that were cached
 // since the sequence was queued from the cache.
 func (s *Scorer) infer(batch []*sequence) ([][]float32, error) {
+	call := batchCall{formed: time.Now()}
 	margins := make([][]float32, len(batch))
 	places := make([]int, 0, len(batch)) // in margins, of what is computed
 	inputs := make([]Sequence, 0, len(batch))
@@ -102,13 +104,13 @@ func (s *Scorer) infer(batch []*sequence) ([][]float32, error) {
 	if len(inputs) == 0 {
 		return margins, nil
 	}
-	start := time.Now()
+	call.start, call.sequences, call.tokens = time.Now(), len(inputs), work.tokens
 	computed, err := s.callExclusive(inputs)
-	took := time.Since(start)
+	call.took, call.failed = time.Since(call.start), err != nil
+	s.observe(batch, call)
 	if err != nil {
 		return nil, err
 	}
-	s.observe(batch, len(inputs), work.tokens, took)
 	for i, at := range places {
 		margins[at] = computed[i*s.aspects():][:s.aspects()]
 	}
@@ -139,23 +141,37 @@ func (s *Scorer) callModel(batch []Sequence) (margins []float32, err error) {
 	return margins, err
 }
 
-// observe records one call of the model.
-func (s *Scorer) observe(batch []*sequence, sequences, tokens int, took time.Duration) {
-	s.metrics.batchSequences.Observe(float64(sequences))
-	s.metrics.batchTokens.Observe(float64(tokens))
-	s.metrics.inference.Observe(took.Seconds())
+// observe records one call of the model. A call that failed shows in the spans only.
+func (s *Scorer) observe(batch []*sequence, call batchCall) {
+	if !call.failed {
+		s.metrics.batchSequences.Observe(float64(call.sequences))
+		s.metrics.batchTokens.Observe(float64(call.tokens))
+		s.metrics.inference.Observe(call.took.Seconds())
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	counted := make(map[*job]bool)
+	jobs := make(map[*job]bool)
+	traced := false
 	for _, q := range batch {
 		for w := range q.waiters() {
-			if !counted[w.job] {
-				counted[w.job] = true
-				w.job.inference += took
-			}
+			jobs[w.job] = true
+			traced = traced || w.job.traced
 		}
 	}
-	s.throughput.observe(tokens, took)
+	if traced {
+		shared := call // a copy, so that call itself is not on the heap
+		shared.end, shared.requests = time.Now(), len(jobs)
+		for j := range jobs {
+			j.called(&shared)
+		}
+	}
+	if call.failed {
+		return
+	}
+	for j := range jobs {
+		j.inference += call.took
+	}
+	s.throughput.observe(call.tokens, call.took)
 	s.scheduler.limit = s.queueLimit()
 }
 

@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	oteltrace "go.opentelemetry.io/otel/trace"
+
+	"assay/internal/trace"
 )
 
 // ScorerConfig configures a Scorer. A zero field has the default stated in its
@@ -170,7 +173,18 @@ func (s *Scorer) Combination() Combination { return s.config.Combination }
 // full that ctx would end before the result is ready; ErrClosed after Close;
 // ErrModel when the model failed on it; and ctx's error when the caller canceled
 // it, which also removes its queued work.
+//
+// Where ctx has a span that records (internal/trace), Score adds a span "score" with
+// the children "tokenize", "queue" and "batch".
 func (s *Scorer) Score(ctx context.Context, req Request) (ScoreResponse, error) {
+	ctx, span := trace.Begin(ctx, "score")
+	s.startSpan(span, req)
+	answer, err := s.score(ctx, req)
+	endSpan(span, answer, err)
+	return answer, err
+}
+
+func (s *Scorer) score(ctx context.Context, req Request) (ScoreResponse, error) {
 	start := time.Now()
 	if err := req.Validate(); err != nil {
 		return ScoreResponse{}, err
@@ -186,13 +200,18 @@ func (s *Scorer) Score(ctx context.Context, req Request) (ScoreResponse, error) 
 	if err != nil {
 		return ScoreResponse{}, err
 	}
+	_, tokenizing := trace.Begin(ctx, "tokenize")
 	work, bags, err := s.prepare(ctx, req)
+	tokenizing.End()
 	if err != nil {
 		return ScoreResponse{}, s.rejected(err)
 	}
+	work.trace(oteltrace.SpanFromContext(ctx), bags)
 	prepared := time.Now()
 	if len(work.sequences) > 0 {
-		if err := s.compute(ctx, work); err != nil {
+		err := s.compute(ctx, work)
+		work.recordSpans(ctx)
+		if err != nil {
 			return ScoreResponse{}, s.rejected(err)
 		}
 	}

@@ -1,5 +1,6 @@
 // Package trace carries the trace of a request, as its W3C traceparent header
-// identifies it, to the metrics that the request changes.
+// identifies it, to the metrics that the request changes, and starts the spans with
+// which a [Tracer] continues it. No attribute of a span has text of a request.
 package trace
 
 import (
@@ -12,6 +13,9 @@ import (
 // Valid reports whether header is a traceparent header: "00-<32 hex>-<16 hex>-<2
 // hex>" with lowercase digits, of which neither the trace nor the span is all zero.
 func Valid(header string) bool {
+	if header == "" { // most requests: allocate nothing
+		return false
+	}
 	parts := strings.Split(header, "-")
 	if len(parts) != 4 || parts[0] == "ff" {
 		return false

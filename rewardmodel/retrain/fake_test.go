@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"assay/internal/durable"
+	"assay/internal/trace"
 	"assay/rewardmodel/bag"
 	"assay/rewardmodel/feedback"
 )
@@ -105,6 +106,7 @@ type process struct {
 	ttl    time.Duration                   // of the lease; 0: longer than any test
 
 	metrics *Metrics
+	tracer  *trace.Tracer
 }
 
 // enter counts a call and reports whether the process dies before or after it.
@@ -330,7 +332,7 @@ func (f *fleet) start(t testing.TB, replica, dir string, p *process) (stop func(
 	if p.died == nil {
 		p.died = cancel
 	}
-	cfg := Config{Replica: replica, Dir: dir, Interval: time.Millisecond, Heartbeat: time.Millisecond, TTL: cmp.Or(p.ttl, time.Minute), Metrics: p.metrics}
+	cfg := Config{Replica: replica, Dir: dir, Interval: time.Millisecond, Heartbeat: time.Millisecond, TTL: cmp.Or(p.ttl, time.Minute), Metrics: p.metrics, Tracer: p.tracer}
 	l := NewLoop(cfg, testPolicy(), Parts{p, p, p, p, p, p, p, p, p, nil}, zerolog.Nop())
 	done := make(chan struct{})
 	go func() {

@@ -13,6 +13,7 @@ import (
 	"github.com/rs/xid"
 	"github.com/rs/zerolog"
 
+	"assay/internal/trace"
 	"assay/rewardmodel/feedback"
 )
 
@@ -28,6 +29,7 @@ type Config struct {
 	Attempts  int           // of a training run whose process is killed; 3
 	Keep      int           // promoted versions whose files are kept; 10
 	Metrics   *Metrics      // nil: none
+	Tracer    *trace.Tracer // of the training runs; nil: none
 	// Settings describe the recipe in the record of a model.
 	Settings map[string]any
 }
@@ -209,7 +211,10 @@ func (l *Loop) resume(ctx context.Context, status Status) error {
 
 // execute completes the training run of status, which was just stored. resumed
 // is why it is resumed, "" for a new one.
-func (l *Loop) execute(ctx context.Context, status Status, resumed string) error {
+func (l *Loop) execute(ctx context.Context, status Status, resumed string) (err error) {
+	ctx, span := l.beginSpan(ctx, status)
+	var outcome Outcome
+	defer func() { endSpan(span, outcome, err) }()
 	working, lose := context.WithCancelCause(ctx)
 	held := &lease{store: l.Statuses, metrics: l.cfg.Metrics, heartbeat: l.cfg.Heartbeat, ttl: l.cfg.TTL, now: time.Now, status: status, renewed: time.Now()}
 	l.cfg.Metrics.phase(status.Phase)
@@ -223,11 +228,11 @@ func (l *Loop) execute(ctx context.Context, status Status, resumed string) error
 		<-released
 	}()
 	t := &trainingRun{Loop: l, lease: held, id: status.ID, dir: filepath.Join(l.cfg.Dir, status.ID),
-		log: l.log.With().Str("training", status.ID).Logger()}
+		log: logOf(l.log, status.ID, span)}
 	if err := l.sweep(status.ID); err != nil {
 		return err
 	}
-	outcome, err := t.start(working, resumed)
+	outcome, err = t.start(working, resumed)
 	if cause := context.Cause(working); err != nil && cause != nil {
 		err = cause
 	}

@@ -64,7 +64,7 @@ func (t *trainingRun) run(ctx context.Context) (Outcome, error) {
 	if t.lease.current().Attempt > maxAttempts {
 		return Outcome{}, t.tooManyAttempts()
 	}
-	job, err := t.collect(ctx)
+	job, err := step(ctx, "collect", t.collect)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -72,21 +72,22 @@ func (t *trainingRun) run(ctx context.Context) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, fmt.Errorf("the current model %s: %w", job.Base, err)
 	}
-	candidate, err := t.train(ctx, base)
+	candidate, err := step(ctx, "train", func(ctx context.Context) (Model, error) { return t.train(ctx, base) })
 	if err != nil {
 		return Outcome{}, err
 	}
-	verdict, err := t.judge(ctx, job, base)
+	verdict, err := step(ctx, "gate", func(ctx context.Context) (Verdict, error) { return t.judge(ctx, job, base) })
 	if err != nil {
 		return Outcome{}, err
 	}
+	describeSpan(ctx, job, candidate, verdict)
 	candidate.Parent, candidate.By, candidate.Gate, candidate.Reason = job.Base, "gate", verdict.Report, verdict.Reason
 	candidate.Data = &job.Data
 	candidate.Data.Seconds = time.Since(t.lease.current().Started).Seconds()
 	if !verdict.Promote {
 		return t.reject(ctx, candidate)
 	}
-	return t.publish(ctx, job, candidate, verdict.Better)
+	return step(ctx, "publish", func(ctx context.Context) (Outcome, error) { return t.publish(ctx, job, candidate, verdict.Better) })
 }
 
 // tooManyAttempts is why the training run is not attempted again.
