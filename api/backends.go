@@ -5,6 +5,7 @@ import (
 	"iter"
 	"time"
 
+	"assay/internal/trace"
 	"assay/rewardmodel"
 	"assay/rewardmodel/feedback"
 	"assay/rewardmodel/recent"
@@ -25,6 +26,8 @@ type Parts struct {
 	// Memory bounds what all concurrent requests hold; share it with everything
 	// else that accepts requests. Without it there is no bound.
 	Memory *rewardmodel.Memory
+	// Tracer starts the spans of requests and calls; nil: none.
+	Tracer *trace.Tracer
 
 	Feedback     Feedback
 	FeedbackView FeedbackView

@@ -34,7 +34,8 @@ func (o observer) observe(next http.Handler) http.Handler {
 		start := time.Now()
 		memory := o.memory.Open()
 		defer memory.Close()
-		ctx, x := exchange.Begin(r.Context(), r.Header.Get("X-Request-Id"), r.Header.Get("Traceparent"), memory, o.settings)
+		client := exchange.Identity{RequestID: r.Header.Get("X-Request-Id"), Traceparent: r.Header.Get("Traceparent"), Tracestate: r.Header.Get("Tracestate")}
+		ctx, x := exchange.Begin(r.Context(), client, spanName(r), memory, o.settings)
 		r = r.WithContext(ctx)
 		w.Header().Set("X-Request-Id", x.ID)
 		if isClosed(o.drained) {
@@ -53,6 +54,7 @@ func (o observer) observe(next http.Handler) http.Handler {
 			took := time.Since(start)
 			o.metrics.observe(ctx, route, r.Method, status, x.BytesIn, took)
 			o.logAccess(r, x, route, status, wrapped.BytesWritten(), took)
+			endSpan(x, route, r.Method, status)
 		}()
 		next.ServeHTTP(wrapped, r)
 	})
@@ -82,11 +84,14 @@ func accessLevel(route string, status int) zerolog.Level {
 		return zerolog.WarnLevel
 	case status >= http.StatusInternalServerError:
 		return zerolog.ErrorLevel
-	case route == "/livez", route == "/readyz", route == "/metrics", strings.HasPrefix(route, "/console/") && strings.HasSuffix(route, "/{file}"):
+	case isProbe(route), strings.HasPrefix(route, "/console/") && strings.HasSuffix(route, "/{file}"):
 		return zerolog.DebugLevel
 	}
 	return zerolog.InfoLevel
 }
+
+// isProbe reports whether a path, or a route, is one that monitoring requests.
+func isProbe(path string) bool { return path == "/livez" || path == "/readyz" || path == "/metrics" }
 
 // recoverPanics responds 500 for a handler that panics. Handlers write their body
 // in one piece at the end, so nothing has been sent by then; a started event

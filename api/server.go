@@ -58,7 +58,7 @@ func New(cfg Config, parts Parts, log zerolog.Logger, registry *prometheus.Regis
 		return nil, fmt.Errorf("api: metrics: %w", err)
 	}
 	s := &Server{
-		settings: &exchange.Settings{RequestTimeout: cfg.RequestTimeout, HeaderTimeout: cfg.HeaderTimeout, RetryAfter: cfg.RetryAfter, MinRate: cfg.MinRate},
+		settings: &exchange.Settings{RequestTimeout: cfg.RequestTimeout, HeaderTimeout: cfg.HeaderTimeout, RetryAfter: cfg.RetryAfter, MinRate: cfg.MinRate, Tracer: parts.Tracer},
 		log:      log,
 		checks:   newReadiness(parts.Checks, log),
 		events:   newEventLog(parts.Events),

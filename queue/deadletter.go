@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"assay/internal/trace"
 	"assay/queue/internal/js"
 	"assay/rewardmodel"
 
@@ -70,7 +71,6 @@ func (w *worker) deadLetter(ctx context.Context, d *delivery, reason Reason, why
 	set(HeaderCode, strconv.Itoa(why.Code))
 	set(HeaderField, why.Field)
 	set(HeaderMessage, why.Message)
-	d.copyTrace(msg.Header)
 	if room := int(w.nc.MaxPayload()) - deadRoom; len(msg.Data) > room {
 		set(HeaderTruncated, strconv.Itoa(len(msg.Data)))
 		msg.Data = msg.Data[:room]
@@ -89,7 +89,14 @@ func (w *worker) deadLetter(ctx context.Context, d *delivery, reason Reason, why
 
 // store publishes msg under the key of the response and waits for the acknowledgement,
 // which reports a duplicate if it was stored before.
-func (w *worker) store(ctx context.Context, d *delivery, msg *nats.Msg, stream string) (*jetstream.PubAck, error) {
+func (w *worker) store(ctx context.Context, d *delivery, msg *nats.Msg, stream string) (ack *jetstream.PubAck, err error) {
+	ctx, span := d.beginPublish(ctx, msg, stream)
+	defer func() {
+		if err != nil {
+			trace.Fail(span, string(outcomeStoreFailed))
+		}
+		span.End()
+	}()
 	start := time.Now()
 	for attempt := uint64(1); ; attempt++ {
 		try, cancel := context.WithTimeout(ctx, js.RequestTimeout)

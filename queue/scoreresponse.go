@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"assay/internal/errorcode"
-	"assay/internal/trace"
 	"assay/queue/internal/js"
 	"assay/rewardmodel"
 	"assay/rewardmodel/wire"
@@ -27,6 +26,8 @@ const noTimeout = 100 * 365 * 24 * time.Hour
 //
 // A panic, for example in decoding, fails only this response.
 func (w *worker) handle(ctx context.Context, d *delivery) (o outcome) {
+	ctx, span := w.beginSpan(ctx, d)
+	defer func() { d.endSpan(span, o) }()
 	defer func() {
 		if value := recover(); value != nil {
 			w.metrics.panics.WithLabelValues(kindResponse).Inc()
@@ -52,8 +53,7 @@ func (w *worker) handle(ctx context.Context, d *delivery) (o outcome) {
 	if err != nil {
 		return w.fail(ctx, d, err)
 	}
-	traced := trace.NewContext(ctx, traceHeader(d.msg.Headers(), HeaderTraceparent))
-	waited, cancel := context.WithDeadline(traced, d.published.Add(wait))
+	waited, cancel := context.WithDeadline(ctx, d.published.Add(wait))
 	defer cancel()
 	if ctx.Err() == nil && waited.Err() != nil {
 		return w.expire(ctx, d, wait)
@@ -109,7 +109,6 @@ func (w *worker) reward(ctx context.Context, d *delivery, answer rewardmodel.Sco
 	}
 	msg := &nats.Msg{Subject: SubjectRewards + "." + d.tail, Data: body, Header: nats.Header{}}
 	msg.Header.Set(HeaderModelVersion, js.HeaderValue(answer.Model.Version))
-	d.copyTrace(msg.Header)
 	stored, err := w.store(ctx, d, msg, StreamRewards)
 	switch {
 	case js.TooLarge(err):

@@ -26,6 +26,7 @@ import (
 	"github.com/nats-io/nats.go/micro"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
+	oteltrace "go.opentelemetry.io/otel/trace"
 )
 
 // ServiceConfig configures the service on assay.v1.score and assay.v1.feedback. Zero
@@ -39,6 +40,8 @@ type ServiceConfig struct {
 	// Memory limits the memory of requests, together with whatever else shares it;
 	// beyond it requests are rejected with 503. nil: no limit
 	Memory *rewardmodel.Memory
+	// Tracer starts the spans of requests; nil: none
+	Tracer *trace.Tracer
 }
 
 // appender stores feedback; see labels.Log.Append.
@@ -189,13 +192,15 @@ func (s *service) answer(e endpoint, req micro.Request, memory *rewardmodel.Rese
 		s.reject(e, req, err)
 		return
 	}
-	traced := trace.NewContext(s.working, traceHeader(req.Headers(), HeaderTraceparent))
+	traced, span := s.cfg.Tracer.Continue(s.working, e.subject, oteltrace.SpanKindServer,
+		traceHeader(req.Headers(), HeaderTraceparent), traceHeader(req.Headers(), HeaderTracestate))
 	ctx, cancel := context.WithTimeout(traced, wait)
 	defer cancel()
 	body, headers, err := s.call(ctx, e, req, memory)
 	if s.working.Err() != nil && errors.Is(err, context.Canceled) {
 		err = rewardmodel.ErrClosed
 	}
+	endRequestSpan(span, e.subject, err)
 	if err != nil {
 		s.reject(e, req, err)
 		return

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"assay/internal/trace"
 	"assay/queue/internal/dedup"
 	"assay/queue/internal/js"
 	"assay/rewardmodel"
@@ -30,6 +31,9 @@ type WorkerConfig struct {
 	// Memory limits the memory of those responses, together with whatever else
 	// shares it. When it is exhausted, no more responses are pulled. nil: no limit.
 	Memory *rewardmodel.Memory
+
+	// Tracer starts the spans of those responses; nil: none.
+	Tracer *trace.Tracer
 
 	// MaxAckPending is how many responses all processes together may have in
 	// flight. Default 4096.

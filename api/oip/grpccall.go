@@ -1,6 +1,7 @@
 package oip
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"runtime/debug"
@@ -146,7 +147,10 @@ func (s *GRPC) observed(handler grpc.StreamHandler) grpc.StreamHandler {
 		md, _ := metadata.FromIncomingContext(stream.Context())
 		memory := s.cfg.Memory.Open()
 		defer memory.Close()
-		ctx, x := exchange.Begin(stream.Context(), first(md, "x-request-id"), first(md, "traceparent"), memory, s.cfg.Settings)
+		method, _ := grpc.MethodFromServerStream(stream)
+		method = strings.TrimPrefix(method, "/")
+		client := exchange.Identity{RequestID: first(md, "x-request-id"), Traceparent: first(md, "traceparent"), Tracestate: first(md, "tracestate")}
+		ctx, x := exchange.Begin(stream.Context(), client, spanName(method), memory, s.cfg.Settings)
 		_ = stream.SetHeader(metadata.Pairs("x-request-id", x.ID)) // not sent yet
 		s.metrics.inFlight.Inc()
 		defer s.metrics.inFlight.Dec()
@@ -157,16 +161,14 @@ func (s *GRPC) observed(handler grpc.StreamHandler) grpc.StreamHandler {
 
 		x.Err = s.recovered(handler)(srv, &observedStream{stream, ctx, s})
 		answer := callStatus(x.Err, x, stream)
-		if x.Route == "" {
-			method, _ := grpc.MethodFromServerStream(stream)
-			x.Route = strings.TrimPrefix(method, "/")
-		}
+		x.Route = cmp.Or(x.Route, method)
 		took := time.Since(start)
 		s.metrics.observe(ctx, x.Route, answer.Code(), x.BytesIn, took)
 		entry := s.cfg.Log.WithLevel(callLevel(x.Route, answer.Code()))
 		entry.Str("request_id", x.ID).Str("method", x.Route).Stringer("code", answer.Code()).Int64("bytes_in", x.BytesIn).
 			Float64("duration_ms", float64(took.Microseconds())/1000).Str("remote", remoteOf(ctx))
 		x.Log(entry)
+		endSpan(x, answer.Code())
 		return answer.Err()
 	}
 }
@@ -227,8 +229,13 @@ func callLevel(method string, code codes.Code) zerolog.Level {
 	case codes.Internal, codes.Unknown:
 		return zerolog.ErrorLevel
 	}
-	if strings.HasSuffix(method, "Live") || strings.HasSuffix(method, "Ready") || strings.HasPrefix(method, "grpc.health.") {
+	if isProbe(method) {
 		return zerolog.DebugLevel
 	}
 	return zerolog.InfoLevel
+}
+
+// isProbe reports whether a method is one that monitoring calls.
+func isProbe(method string) bool {
+	return strings.HasSuffix(method, "Live") || strings.HasSuffix(method, "Ready") || strings.HasPrefix(method, "grpc.health.")
 }

@@ -9,6 +9,7 @@ import (
 	"net/http"
 
 	"github.com/rs/zerolog"
+	oteltrace "go.opentelemetry.io/otel/trace"
 
 	"assay/api/internal/failure"
 	"assay/internal/errorcode"
@@ -19,7 +20,8 @@ import (
 // Exchange is the state of one request or call. One goroutine uses it.
 type Exchange struct {
 	ID            string                   // request id: the client's, or generated
-	Traceparent   string                   // W3C trace context; empty without a valid one
+	Traceparent   string                   // W3C trace context: of Span if it records, else the client's; empty without a valid one
+	Span          oteltrace.Span           // of the request or call; it does not record without Settings.Tracer
 	Route         string                   // overrides the matched route in logs and metrics
 	BytesIn       int64                    // body bytes read from the connection
 	Caller        string                   // name of the token, or why the caller needs none
@@ -45,14 +47,26 @@ func From(ctx context.Context) *Exchange {
 	return &Exchange{Settings: &Settings{}}
 }
 
-// Begin starts an exchange and adds it and its trace to the context. requestID and
-// traceparent are what the client sent, if anything.
-func Begin(ctx context.Context, requestID, traceparent string, memory *rewardmodel.Reservation, settings *Settings) (context.Context, *Exchange) {
-	x := &Exchange{ID: validRequestID(requestID), Memory: memory, Settings: settings}
-	if trace.Valid(traceparent) {
-		x.Traceparent = traceparent
+// Identity is what a client sends to identify a request and its trace, if anything.
+type Identity struct{ RequestID, Traceparent, Tracestate string }
+
+// Begin starts an exchange and adds it and its trace to the context. operation is the
+// name of its span; "" for a probe, which has none. The caller ends the span.
+func Begin(ctx context.Context, client Identity, operation string, memory *rewardmodel.Reservation, settings *Settings) (context.Context, *Exchange) {
+	x := &Exchange{ID: validRequestID(client.RequestID), Memory: memory, Settings: settings}
+	if trace.Valid(client.Traceparent) {
+		x.Traceparent = client.Traceparent
 	}
-	return trace.NewContext(context.WithValue(ctx, contextKey{}, x), traceparent), x
+	tracer := settings.Tracer
+	if operation == "" {
+		tracer = nil
+	}
+	ctx, x.Span = tracer.Continue(context.WithValue(ctx, contextKey{}, x), operation, oteltrace.SpanKindServer, client.Traceparent, client.Tracestate)
+	if x.Span.IsRecording() {
+		x.Traceparent = trace.Traceparent(x.Span)
+		x.Span.SetAttributes(trace.RequestID.String(x.ID))
+	}
+	return ctx, x
 }
 
 // Failure maps an error of this exchange to the error response of its client.

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"assay/internal/trace"
 	"assay/rewardmodel"
 	"assay/rewardmodel/wire"
 )
@@ -15,6 +16,7 @@ type Settings struct {
 	HeaderTimeout  time.Duration // maximum time of the headers, and the grace period of MinRate
 	RetryAfter     time.Duration // advised while the service is not ready
 	MinRate        int64         // bytes per second at which a body must arrive or be read
+	Tracer         *trace.Tracer // nil: no spans
 	limits         atomic.Pointer[Limits]
 }
 
