@@ -14,6 +14,7 @@ import (
 	"assay/sidecar/cli"
 	"assay/sidecar/localmodel"
 	"assay/sidecar/serve"
+	"assay/sidecar/traces"
 )
 
 // Serve runs the service until a signal ends it.
@@ -93,7 +94,9 @@ func (*Serve) Help() string {
     assay serve --listen 127.0.0.1:8080 --data-dir ./data
 
 Serves POST /v1/score over HTTP and the NATS subject assay.v1.score, and scores messages on assay.v1.responses.>
-to assay.v1.rewards.>. Once ready, it prints a curl command to try.`
+to assay.v1.rewards.>. Once ready, it prints a curl command to try.
+
+Exports traces over OTLP if OTEL_EXPORTER_OTLP_ENDPOINT is set, as the other OTEL_* variables configure it.`
 }
 
 // Run is called by kong.
@@ -233,6 +236,7 @@ func (c *Serve) Config() (cfg serve.Config, err error) {
 	cfg.Pin, cfg.ModelsLoaded, cfg.ModelsBytes = c.Pin, c.ModelsLoaded, int64(c.ModelsBytes)
 	cfg.NATS, cfg.Queue, cfg.DataDir = c.NATS != "off", c.queueConfig(), c.DataDir
 	cfg.Train, cfg.Training = c.Train, c.RetrainFlags.Config()
+	cfg.Traces = traces.Configured()
 	cfg.Scorer.PolicyTokenizers, err = c.PolicyFlags.Load()
 	return cfg, err
 }

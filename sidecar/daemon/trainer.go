@@ -9,6 +9,7 @@ import (
 	"assay/sidecar/cli"
 	"assay/sidecar/fleet"
 	"assay/sidecar/localmodel"
+	"assay/sidecar/traces"
 )
 
 // Trainer runs training jobs for services on other machines, and does not score.
@@ -30,7 +31,9 @@ func (*Trainer) Help() string {
     assay trainer --nats-url nats://nats:4222               # on the machine that trains
 
 Trains on the feedback that the services receive, and promotes candidates that pass the gate. Give it the same --model
-as the services. Of several trainers, one is active at a time; another takes over when its heartbeats stop.`
+as the services. Of several trainers, one is active at a time; another takes over when its heartbeats stop.
+
+Exports traces over OTLP if OTEL_EXPORTER_OTLP_ENDPOINT is set, as the other OTEL_* variables configure it.`
 }
 
 // Run is called by kong.
@@ -49,7 +52,7 @@ func (c *Trainer) Run(a *cli.App) error {
 	defer watched.Wait()
 	defer unwatch()
 	return cli.NameNATSFlags(fleet.RunTrainer(ctx, fleet.TrainerConfig{
-		Model: c.Flags.Config(), Training: c.RetrainFlags.Config(), DataDir: c.DataDir, OpsListen: c.OpsListen,
+		Model: c.Flags.Config(), Training: c.RetrainFlags.Config(), DataDir: c.DataDir, OpsListen: c.OpsListen, Traces: traces.Configured(),
 		Queue: queue.Config{Conn: c.NATSFlags.PrivateConfig(c.DataDir), Streams: c.streamFlags.config()},
 	}, a.Log))
 }

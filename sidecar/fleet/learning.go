@@ -9,6 +9,7 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/sync/errgroup"
 
+	"assay/internal/trace"
 	"assay/queue"
 	"assay/queue/labels"
 	"assay/queue/registry"
@@ -48,6 +49,7 @@ type LearningConfig struct {
 	Dirs    *CheckpointDirs
 	Trains  bool
 	Metrics prometheus.Registerer // nil: none
+	Tracer  *trace.Tracer         // of training runs; nil: none
 	Log     zerolog.Logger
 }
 
@@ -86,7 +88,7 @@ func NewLearning(ctx context.Context, cfg LearningConfig, q *queue.Queue, versio
 	}
 	l.loop = retrain.NewLoop(
 		retrain.Config{Replica: cfg.Replica.ID, Dir: cfg.Replica.trainingDir(), MaxBags: cfg.MaxBags,
-			Keep: cfg.ModelsKeep, Metrics: metrics, Settings: cfg.settings()},
+			Keep: cfg.ModelsKeep, Metrics: metrics, Tracer: cfg.Tracer, Settings: cfg.settings()},
 		cfg.Policy,
 		retrain.Parts{
 			Statuses: registry, Models: registry, Currents: registry, Holdout: registry, Journal: registry,

@@ -17,6 +17,7 @@ import (
 	"assay/rewardmodel"
 	"assay/sidecar/cli"
 	"assay/sidecar/localmodel"
+	"assay/sidecar/traces"
 )
 
 // TrainerConfig configures a process that only trains.
@@ -26,6 +27,7 @@ type TrainerConfig struct {
 	Queue     queue.Config // of an external NATS server
 	DataDir   string       // for training runs and downloaded models
 	OpsListen string       // HOST:PORT of health, metrics and profiles; "": none
+	Traces    bool         // export spans over OTLP, as the environment variables of OpenTelemetry configure it
 }
 
 // RunTrainer trains on the feedback of services on other machines until ctx ends.
@@ -50,6 +52,13 @@ func RunTrainer(ctx context.Context, cfg TrainerConfig, log zerolog.Logger) (err
 	if err := cli.RegisterBuildInfo(registry); err != nil {
 		return err
 	}
+	var exporter *traces.Exporter
+	if cfg.Traces {
+		if exporter, err = traces.Start(registry, log); err != nil {
+			return cli.Usage(err)
+		}
+		defer exporter.Shutdown(context.WithoutCancel(ctx))
+	}
 	q, err := queue.Open(ctx, cfg.Queue, log, registry)
 	if err != nil {
 		return err
@@ -57,7 +66,7 @@ func RunTrainer(ctx context.Context, cfg TrainerConfig, log zerolog.Logger) (err
 	defer func() { err = errors.Join(err, q.Close(context.WithoutCancel(ctx))) }()
 	dirs := NewCheckpointDirs(version, opened.Dir, filepath.Join(cfg.DataDir, "models"))
 	learning, err := NewLearning(ctx, LearningConfig{
-		Config: cfg.Training, Compute: cfg.Model.Compute, Replica: replica, Dirs: dirs, Trains: true, Metrics: registry, Log: log,
+		Config: cfg.Training, Compute: cfg.Model.Compute, Replica: replica, Dirs: dirs, Trains: true, Metrics: registry, Tracer: exporter.Tracer(), Log: log,
 	}, q, nil)
 	if err != nil {
 		return err

@@ -43,6 +43,9 @@ type Config struct {
 	Train    bool         // run training jobs in child processes of this one
 	Training fleet.Config // configures these jobs
 
+	// Traces exports spans over OTLP, as the environment variables of OpenTelemetry configure it (OTEL_EXPORTER_OTLP_ENDPOINT).
+	Traces bool
+
 	// Registry collects the metrics that /metrics exposes; nil: a new one, including process and Go runtime metrics.
 	Registry *prometheus.Registry
 }

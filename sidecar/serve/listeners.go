@@ -13,7 +13,10 @@ import (
 // listen opens the listeners, and then writes the private token: a start that
 // fails because the service already runs must not replace its token.
 func (s *Service) listen() (err error) {
-	parts := api.Parts{Scorer: &s.handle, Models: &s.handle, Tokens: s.tokens, Memory: s.memory, Scored: s.scored, Checks: []api.Check{{Name: "model", Ready: s.handle.modelReady}}}
+	parts := api.Parts{
+		Scorer: &s.handle, Models: &s.handle, Tokens: s.tokens, Memory: s.memory, Scored: s.scored, Tracer: s.traces.Tracer(),
+		Checks: []api.Check{{Name: "model", Ready: s.handle.modelReady}},
+	}
 	if s.config.NATS {
 		parts.Checks = append(parts.Checks, api.Check{Name: "streams", Ready: s.handle.streamsReady, AtStart: true})
 		parts.Feedback, parts.FeedbackView, parts.Registry = &s.control, &s.control, &s.control

@@ -19,6 +19,7 @@ import (
 	"assay/sidecar/cli"
 	"assay/sidecar/fleet"
 	"assay/sidecar/localmodel"
+	"assay/sidecar/traces"
 )
 
 // Service is the assembled service, from the listeners to the NATS server. Call New, Start, Ready, and finally Shutdown.
@@ -30,6 +31,7 @@ type Service struct {
 	loader       *loader               // nil until libtorch has started
 	replica      *fleet.Replica        // nil without NATS
 	dirs         *fleet.CheckpointDirs // nil until the version of the model is known
+	traces       *traces.Exporter      // nil without Config.Traces
 	memory       *rewardmodel.Memory   // of all requests, over all protocols
 	scored       *recent.Ring          // what the current and all other versions scored last
 	handle       modelHandle
@@ -77,7 +79,13 @@ func New(cfg Config, log zerolog.Logger) (*Service, error) {
 		return nil, err
 	}
 	s.recordScored()
+	if cfg.Traces {
+		if s.traces, err = traces.Start(s.registry, log); err != nil {
+			return nil, errors.Join(cli.Usage(err), s.opened.Close())
+		}
+	}
 	if err := s.listen(); err != nil {
+		s.traces.Shutdown(context.Background())
 		return nil, errors.Join(err, s.opened.Close())
 	}
 	return s, nil
@@ -155,9 +163,10 @@ func (s *Service) Wait() error {
 
 // Shutdown stops the service within Config.ShutdownTimeout and waits for it. In order, it reports not ready, drains HTTP
 // and gRPC, finishes streamed responses or negatively acknowledges them for other replicas, interrupts a training run,
-// which resumes after the next start, and stops the model and NATS.
+// which resumes after the next start, stops the model and NATS, and exports the remaining spans.
 func (s *Service) Shutdown() error {
 	if s.stop == nil {
+		s.traces.Shutdown(context.Background())
 		return errors.Join(s.opened.Close(), closeAll(s.listeners(), nil))
 	}
 	s.stop()

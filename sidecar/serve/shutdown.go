@@ -40,6 +40,7 @@ func (s *Service) shutdown() error {
 	if s.replica != nil {
 		errs = append(errs, s.replica.Release())
 	}
+	s.traces.Shutdown(ctx)
 	err := errors.Join(append(errs, s.opened.Close())...)
 	if err == nil {
 		s.log.Info().Msg("stopped")

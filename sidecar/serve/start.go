@@ -76,6 +76,7 @@ func (s *Service) openQueue(ctx context.Context) error {
 	cfg := s.config.Queue
 	cfg.Server.DataDir = s.config.DataDir
 	cfg.Worker.Memory, cfg.Service.Memory = s.memory, s.memory
+	cfg.Worker.Tracer, cfg.Service.Tracer = s.traces.Tracer(), s.traces.Tracer()
 	q, err := queue.Open(ctx, cfg, s.log, s.registry)
 	if err != nil {
 		return err
@@ -93,7 +94,7 @@ func (s *Service) learn(ctx context.Context, q *queue.Queue, versions *versions.
 	q.SetJournal(s.replica.Journal())
 	learning, err := fleet.NewLearning(ctx, fleet.LearningConfig{
 		Config: s.config.Training, Compute: s.config.Model.Compute, Replica: s.replica, Dirs: s.dirs,
-		Trains: s.config.Train, Metrics: s.registry, Log: s.log,
+		Trains: s.config.Train, Metrics: s.registry, Tracer: s.traces.Tracer(), Log: s.log,
 	}, q, versions)
 	if err != nil {
 		return err
