@@ -35,8 +35,9 @@ func (s *Scorer) nextBatch() []*sequence {
 	now := time.Now()
 	for _, q := range batch {
 		for w := range q.waiters() {
-			if w.job.scheduled.IsZero() {
-				w.job.scheduled = now
+			if !w.job.started {
+				w.job.started = true
+				w.job.trace.scheduled(now)
 				s.metrics.wait.Observe(now.Sub(w.job.admitted).Seconds())
 			}
 		}
@@ -155,14 +156,16 @@ func (s *Scorer) observe(batch []*sequence, call batchCall) {
 	for _, q := range batch {
 		for w := range q.waiters() {
 			jobs[w.job] = true
-			traced = traced || w.job.traced
+			traced = traced || w.job.trace != nil
 		}
 	}
 	if traced {
 		shared := call // a copy, so that call itself is not on the heap
 		shared.end, shared.requests = time.Now(), len(jobs)
 		for j := range jobs {
-			j.called(&shared)
+			if !j.ended {
+				j.trace.called(&shared)
+			}
 		}
 	}
 	if call.failed {

@@ -71,12 +71,9 @@ type job struct {
 	done      chan struct{}
 
 	admitted  time.Time
-	scheduled time.Time     // when a batch first held one of its sequences
+	started   bool          // a batch has held one of its sequences
 	inference time.Duration // of the batches that held its sequences
-
-	traced   bool         // its request has a span
-	recorded []*batchCall // if it is traced: the first ones that held its sequences
-	calls    int          // and how many there were
+	trace     *jobTrace     // nil: the request has no span
 }
 
 func newJob(p priority, aspects int) *job {

@@ -206,7 +206,7 @@ func (s *Scorer) score(ctx context.Context, req Request) (ScoreResponse, error) 
 	if err != nil {
 		return ScoreResponse{}, s.rejected(err)
 	}
-	work.trace(oteltrace.SpanFromContext(ctx), bags)
+	work.trace = newJobTrace(oteltrace.SpanFromContext(ctx), work, bags)
 	prepared := time.Now()
 	if len(work.sequences) > 0 {
 		err := s.compute(ctx, work)

@@ -93,17 +93,43 @@ func evaluation(r Result) []attribute.KeyValue {
 	return out
 }
 
-// trace records from now on what the job waits for, if span records, and describes it.
-func (j *job) trace(span oteltrace.Span, bags []bag) {
+// jobTrace is what a job waited for. Its methods do nothing for a nil jobTrace, that of
+// a request without a span.
+type jobTrace struct {
+	first    time.Time    // batch that held one of its sequences; zero: none did
+	recorded []*batchCall // the first ones that held its sequences
+	calls    int          // and how many there were
+}
+
+// newJobTrace describes a job in the span of its request. It returns nil if span does
+// not record.
+func newJobTrace(span oteltrace.Span, j *job, bags []bag) *jobTrace {
 	if !span.IsRecording() {
-		return
+		return nil
 	}
-	j.traced = true
 	utterances := 0
 	for _, b := range bags {
 		utterances += len(b.utterances)
 	}
 	span.SetAttributes(trace.Utterances.Int(utterances), trace.Tokens.Int(j.tokens))
+	return &jobTrace{}
+}
+
+// scheduled records when the first batch of the job was formed.
+func (t *jobTrace) scheduled(now time.Time) {
+	if t != nil {
+		t.first = now
+	}
+}
+
+// called records a call of the model.
+func (t *jobTrace) called(c *batchCall) {
+	if t == nil {
+		return
+	}
+	if t.calls++; len(t.recorded) < maxBatchSpans {
+		t.recorded = append(t.recorded, c)
+	}
 }
 
 // batchCall is one call of the model for a batch. A request has a span for each call of its own,
@@ -117,32 +143,23 @@ type batchCall struct {
 	failed             bool
 }
 
-// called adds a call of the model to a job that is traced.
-func (j *job) called(c *batchCall) {
-	if !j.traced || j.ended {
-		return
-	}
-	if j.calls++; len(j.recorded) < maxBatchSpans {
-		j.recorded = append(j.recorded, c)
-	}
-}
-
 // recordSpans records the time that the job was queued, and its calls of the model.
 // Call it when the job has ended.
 func (j *job) recordSpans(ctx context.Context) {
-	if !j.traced || j.admitted.IsZero() {
+	t := j.trace
+	if t == nil || j.admitted.IsZero() {
 		return
 	}
 	_, queued := trace.Begin(ctx, "queue", oteltrace.WithTimestamp(j.admitted))
-	scheduled := j.scheduled
-	if scheduled.IsZero() { // canceled before
-		scheduled = time.Now()
+	if t.first.IsZero() { // canceled before
+		queued.End()
+	} else {
+		queued.End(oteltrace.WithTimestamp(t.first))
 	}
-	queued.End(oteltrace.WithTimestamp(scheduled))
-	for _, c := range j.recorded {
+	for _, c := range t.recorded {
 		c.record(ctx)
 	}
-	oteltrace.SpanFromContext(ctx).SetAttributes(attributeBatches.Int(j.calls))
+	oteltrace.SpanFromContext(ctx).SetAttributes(attributeBatches.Int(t.calls))
 }
 
 func (c *batchCall) record(ctx context.Context) {

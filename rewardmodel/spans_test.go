@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -236,7 +237,9 @@ func TestNoSpansAllocateNothing(t *testing.T) {
 			s.startSpan(span, req)
 			_, tokenizing := trace.Begin(ctx, "tokenize")
 			tokenizing.End()
-			j.trace(oteltrace.SpanFromContext(ctx), nil)
+			j.trace = newJobTrace(oteltrace.SpanFromContext(ctx), j, nil)
+			j.trace.scheduled(time.Time{})
+			j.trace.called(nil)
 			j.recordSpans(ctx)
 			endSpan(span, ScoreResponse{}, nil)
 		})

@@ -94,6 +94,8 @@ func TestReferenceOfMetrics(t *testing.T) {
 	cfg.Listen, cfg.GRPCListen, cfg.Queue.Server.Listen = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"
 	cfg.DataDir = t.TempDir()
 	cfg.Model.Model, cfg.Model.Threads = processtest.TinyModel(t, nil), 1
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", processtest.StartCollector(t).HTTP)
+	cfg.Traces = true
 	cfg.Registry = prometheus.NewRegistry() // without the metrics of the process, which depend on the system
 	s, err := serve.New(cfg, zerolog.Nop())
 	require.NoError(t, err)
