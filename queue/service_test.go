@@ -146,6 +146,7 @@ func TestClientSendsTheWholeRequest(t *testing.T) {
 	}
 	_, err := NewClient(q.nc).Score(t.Context(), want)
 	require.NoError(t, err)
+	want.Source = "nats " + SubjectScore
 	require.Equal(t, want, <-got)
 }
 
