@@ -89,7 +89,9 @@ const drifted = "You are a stupid fool and nobody likes you at all!"
 // monitored starts a service whose every subsystem has been used once.
 func monitored(t *testing.T) *serve.Service {
 	t.Helper()
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", processtest.StartCollector(t).HTTP)
 	cfg := serve.DefaultConfig()
+	cfg.Traces = true
 	cfg.Listen, cfg.Queue.Server.Listen, cfg.DataDir = "127.0.0.1:0", "127.0.0.1:0", t.TempDir()
 	cfg.Model.Model, cfg.Model.Threads, cfg.Scorer.CacheBytes = processtest.TinyModel(t, nil), 1, 1<<20
 	s, err := serve.New(cfg, zerolog.Nop())
