@@ -43,7 +43,7 @@ func (r Recorder) Named(name string) (named []sdktrace.ReadOnlySpan) {
 func Attributes(attributes []attribute.KeyValue) map[string]string {
 	out := map[string]string{}
 	for _, a := range attributes {
-		out[string(a.Key)] = a.Value.Emit()
+		out[string(a.Key)] = a.Value.String()
 	}
 	return out
 }
