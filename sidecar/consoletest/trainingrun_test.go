@@ -14,12 +14,12 @@ import (
 )
 
 // The page follows a training run of a model so small that the run takes seconds,
-// from its request by keyboard to its promotion.
+// from its request by keyboard to its promotion. The number of epochs is such that the page can show it while it lasts.
 func TestTrainingRun(t *testing.T) {
 	chromium(t)
 	p := processtest.Serve(t, processtest.TinyBackbone(t), t.TempDir(), "--allow-untrained", "--train-auto=false",
 		"--holdout-share", "0.3", "--train-min-bags", "120", "--train-min-each", "20", "--train-cooldown", "1s",
-		"--train-drift", "0", "--train-disagreement", "0", "--train-epochs", "4", "--train-lr", "1e-3", "--train-threads", "1")
+		"--train-drift", "0", "--train-disagreement", "0", "--train-epochs", "30", "--train-lr", "1e-3", "--train-threads", "1")
 	const bags = 480
 	sendLabels(t, p, bags)
 	b := browse(t, p)

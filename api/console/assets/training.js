@@ -54,22 +54,23 @@ export async function show(view, page) {
   };
   view.append(state, el('div', { class: 'actions' }, start, !page.may('admin') && el('span', { class: 'hint' }, 'To start one needs the scope admin.')),
     el('h2', {}, 'Recent events'), events);
-  await refresh();
   let timer;
-  const later = () => {
-    const active = shown.phase !== 'idle' || shown.asked;
-    timer = setTimeout(async () => {
-      if (!document.hidden) await refresh().catch(page.report);
-      if (!page.signal.aborted) later();
-    }, active ? refreshEvery.active : refreshEvery.idle);
+  const update = async () => {
+    clearTimeout(timer);
+    if (!document.hidden || !shown) await refresh().catch(page.report);
+    clearTimeout(timer); // of another update meanwhile
+    if (page.signal.aborted) return;
+    const active = shown && (shown.phase !== 'idle' || shown.asked);
+    timer = setTimeout(update, active ? refreshEvery.active : refreshEvery.idle);
   };
   page.signal.addEventListener('abort', () => clearTimeout(timer));
-  later();
+  await update();
   showEvents(events, page, (event) => {
-    if (event.kind === 'training.progress' && event.training === shown.id) {
+    if (event.kind === 'training.progress' && event.training === shown?.id) {
       progress.push(event.details);
+      if (shown.phase !== 'training') update();
     } else if (event.kind !== 'training.progress' && Date.now() - new Date(event.time) < recent) {
-      refresh().catch(page.report); // something ended or began just now
+      update(); // something ended or began just now
     }
   });
 }
