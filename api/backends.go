@@ -8,6 +8,7 @@ import (
 	"assay/internal/trace"
 	"assay/rewardmodel"
 	"assay/rewardmodel/feedback"
+	"assay/rewardmodel/live"
 	"assay/rewardmodel/recent"
 	"assay/rewardmodel/retrain"
 )
@@ -36,6 +37,7 @@ type Parts struct {
 	Trainer      Trainer
 	Events       EventSource
 	Scored       ScoredResponses
+	Live         *live.Sessions
 }
 
 // Scorer scores responses. The error of Score is a *rewardmodel.InputError, wraps

@@ -14,7 +14,7 @@ import (
 // fails because the service already runs must not replace its token.
 func (s *Service) listen() (err error) {
 	parts := api.Parts{
-		Scorer: &s.handle, Models: &s.handle, Tokens: s.tokens, Memory: s.memory, Scored: s.scored, Tracer: s.traces.Tracer(),
+		Scorer: &s.handle, Models: &s.handle, Tokens: s.tokens, Memory: s.memory, Scored: s.scored, Live: s.live, Tracer: s.traces.Tracer(),
 		Checks: []api.Check{{Name: "model", Ready: s.handle.modelReady}},
 	}
 	if s.config.NATS {

@@ -33,6 +33,15 @@ func (l *modelHandle) Score(ctx context.Context, req rewardmodel.Request) (rewar
 	return versions.Score(ctx, req)
 }
 
+// Live opens a live session, or returns rewardmodel.ErrNotReady if there is no model yet.
+func (l *modelHandle) Live(ctx context.Context, request rewardmodel.LiveRequest) (*rewardmodel.Live, func(), error) {
+	versions := l.versions.Load()
+	if versions == nil {
+		return nil, nil, l.modelReady(ctx)
+	}
+	return versions.Live(ctx, request)
+}
+
 // Models lists the loaded versions, the current one first.
 func (l *modelHandle) Models(context.Context) ([]api.Model, error) {
 	versions := l.versions.Load()

@@ -14,6 +14,7 @@ import (
 
 	"assay/api"
 	"assay/rewardmodel"
+	"assay/rewardmodel/live"
 	"assay/rewardmodel/recent"
 	"assay/rewardmodel/wire"
 	"assay/sidecar/cli"
@@ -35,6 +36,7 @@ type Service struct {
 	memory       *rewardmodel.Memory   // of all requests, over all protocols
 	scored       *recent.Ring          // what the current and all other versions scored last
 	handle       modelHandle
+	live         *live.Sessions // over all protocols
 	control      fleet.ControlPlane
 	tokens       *api.Tokens // nil if the service has neither a token file nor a private token
 	private      string      // the private token; "" if the service is not private
@@ -62,6 +64,7 @@ func New(cfg Config, log zerolog.Logger) (*Service, error) {
 		s.registry = prometheus.NewRegistry()
 		s.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	}
+	s.live = live.New(&s.handle, live.Limits{})
 	err := cli.RegisterBuildInfo(s.registry)
 	if err != nil {
 		return nil, err

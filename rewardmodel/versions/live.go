@@ -1,0 +1,23 @@
+package versions
+
+import (
+	"context"
+	"sync"
+
+	"assay/rewardmodel"
+)
+
+// Live opens a live session with the version that request.Model selects. The version
+// stays loaded until release is called.
+func (v *Set) Live(ctx context.Context, request rewardmodel.LiveRequest) (session *rewardmodel.Live, release func(), err error) {
+	e, err := v.pinned(ctx, rewardmodel.Request{Model: request.Model, Options: request.Options, Responses: []rewardmodel.Item{{Instances: []string{}}}})
+	if err != nil {
+		return nil, nil, err
+	}
+	session, err = e.loaded.Live(ctx, request)
+	if err != nil {
+		v.release(e)
+		return nil, nil, err
+	}
+	return session, sync.OnceFunc(func() { v.release(e) }), nil
+}
