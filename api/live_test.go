@@ -40,7 +40,7 @@ func startLive(t *testing.T, m rewardmodel.Model, limits live.Limits, options ..
 // liveText has a sentence that violates, between two that do not.
 const liveText = "The weather is fine today. This one is #bad, dear reader! And so it ends here, in peace."
 
-// liveMessage is an object that the service sends.
+// liveMessage is an event that the service sends.
 type liveMessage struct {
 	Utterance *struct {
 		Index, Start, End int
@@ -61,10 +61,14 @@ type liveMessage struct {
 	Error *struct{ Code, Message, Field string }
 }
 
+// parseLive validates an event against the OpenAPI document.
 func parseLive(t *testing.T, line string) liveMessage {
 	t.Helper()
 	var m liveMessage
 	require.NoError(t, json.Unmarshal([]byte(line), &m), "%s", line)
+	var value map[string]any
+	require.NoError(t, json.Unmarshal([]byte(line), &value))
+	require.NoError(t, document(t).Components.Schemas["LiveEvent"].Value.VisitJSON(value), "%s", line)
 	return m
 }
 

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"sync"
 
 	"assay/api/internal/exchange"
@@ -158,11 +159,19 @@ func (c *conversation) send() {
 			c.out.sent(m)
 			if err != nil {
 				c.out.discard()
-				c.cancel(err)
+				c.cancel(unread(err))
 				return
 			}
 		}
 	}
+}
+
+// unread returns why a message could not be sent: the client does not read, or left.
+func unread(err error) error {
+	if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("the client does not read: %w: %w", err, context.DeadlineExceeded)
+	}
+	return fmt.Errorf("%w: %w", err, context.Canceled)
 }
 
 // score feeds the session until it ends, and closes it.
@@ -201,10 +210,10 @@ func (c *conversation) feed(ctx context.Context, text string) ([]rewardmodel.Liv
 
 // ended returns why the session has ended by itself.
 func (c *conversation) ended() error {
-	if err := c.session.Cause(); err != nil {
+	if err := c.session.Cause(); err != nil && !errors.Is(err, live.ErrIdle) {
 		return err
 	}
-	return c.x.Unavailable(errorcode.Idle, "the session has ended")
+	return c.x.Unavailable(errorcode.Idle, "%v; send text as it is written, and close the session at its end", live.ErrIdle)
 }
 
 func (c *conversation) put(events []rewardmodel.LiveEvent) error {
