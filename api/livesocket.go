@@ -112,7 +112,7 @@ func (c *liveConn) Receive() (wire.LiveMessage, error) {
 	if !utf8.Valid(message) { // the library does not check
 		return wire.LiveMessage{}, failure.Invalid("", "a text message is not valid UTF-8")
 	}
-	return decodeLive(c.x, message)
+	return livestream.Decode(c.x, message)
 }
 
 // readError returns an error of the service as it is; any other means that the client
