@@ -51,7 +51,7 @@ func liveScorer(t testing.TB, m *liveModel, change func(*ScorerConfig)) *Scorer 
 // liveTexts are the pieces of random responses.
 var liveTexts = []string{
 	"I am well. ", "Nobody saw it, did they? ", "Ja! ", "\n\n", "- one item\n", "你好。", "👍🏽 ", "é ", "Dr. Who ", "... ",
-	"```go\nx := 1\n", "```\n", "`<think>` ", "<think>", "</think>", "</thi", "` ", "a very long run of words without any end that goes on and on ",
+	"```go\nx := 1\n", "```\n", "`<think>` ", "<think>", "</think>", "</thi", "` ", "a very long run of words without any end at all and still more words ",
 	"| a | b |\n", "\xff", "\xe4\xbd", "They are awful. ", "I am well. ", " ", "  \t",
 }
 
