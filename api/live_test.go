@@ -29,11 +29,18 @@ func (s liveScorer) Live(ctx context.Context, r rewardmodel.LiveRequest) (*rewar
 	return session, func() {}, err
 }
 
+func newSessions(t *testing.T, scorer *rewardmodel.Scorer, limits live.Limits) *live.Sessions {
+	t.Helper()
+	sessions := live.New(liveScorer{scorer}, limits)
+	t.Cleanup(sessions.Close)
+	return sessions
+}
+
 // startLive is start, for a service with live sessions.
 func startLive(t *testing.T, m rewardmodel.Model, limits live.Limits, options ...option) *service {
 	t.Helper()
 	scorer := scorerOf(t, m, 0)
-	sessions := live.New(liveScorer{scorer}, limits)
+	sessions := newSessions(t, scorer, limits)
 	return start(t, scorer, append([]option{parts(func(p *api.Parts) { p.Live = sessions })}, options...)...)
 }
 
@@ -342,6 +349,7 @@ func TestLiveClientLeaves(t *testing.T) {
 			s := startLive(t, m, live.Limits{Sessions: 1})
 			ctx, leave := context.WithCancel(t.Context())
 			from, to := io.Pipe()
+			defer to.Close()
 			r, err := http.NewRequestWithContext(ctx, "POST", "http://"+s.addr+"/v1/live", from)
 			require.NoError(t, err)
 			r.Header.Set("Content-Type", "application/x-ndjson")

@@ -8,6 +8,7 @@
 package livestream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,7 +18,6 @@ import (
 
 	"assay/api/internal/exchange"
 	"assay/api/internal/failure"
-	"assay/internal/errorcode"
 	"assay/rewardmodel"
 	"assay/rewardmodel/live"
 	"assay/rewardmodel/wire"
@@ -209,12 +209,7 @@ func (c *conversation) feed(ctx context.Context, text string) ([]rewardmodel.Liv
 }
 
 // ended returns why the session has ended by itself.
-func (c *conversation) ended() error {
-	if err := c.session.Cause(); err != nil && !errors.Is(err, live.ErrIdle) {
-		return err
-	}
-	return c.x.Unavailable(errorcode.Idle, "%v; send text as it is written, and close the session at its end", live.ErrIdle)
-}
+func (c *conversation) ended() error { return cmp.Or(c.session.Cause(), live.ErrEnded) }
 
 func (c *conversation) put(events []rewardmodel.LiveEvent) error {
 	for _, e := range events {
