@@ -261,7 +261,7 @@ func TestLiveAsServerSentEvents(t *testing.T) {
 	requireScored(t, messages)
 }
 
-// A client of HTTP/1.0, such as nginx by default, gets the response after its
+// A client of HTTP/1.0, such as some proxies, gets the response after its
 // request, and the status of a failure.
 func TestLiveOverHTTP10(t *testing.T) {
 	s := startLive(t, &model{}, live.Limits{})
@@ -321,6 +321,20 @@ func TestLiveRefusals(t *testing.T) {
 		a := start(t, scorerOf(t, &model{}, 0)).do(t, "POST", "/v1/live", strings.NewReader(`{"open":{}}`))
 		require.Equal(t, 501, a.StatusCode)
 	})
+}
+
+// A client that sends over time learns immediately that it is refused.
+func TestLiveIsRefusedBeforeTheEnd(t *testing.T) {
+	patient := config(func(c *api.Config) { c.HeaderTimeout = time.Hour })
+	s := startLive(t, &model{}, live.Limits{}, patient, parts(func(p *api.Parts) { p.Tokens = tokens(t) }))
+	for protocol, client := range clients(t) {
+		t.Run(protocol, func(t *testing.T) {
+			d := openDialog(t, client, s, "{\"open\":{}}\n")
+			require.Equal(t, 401, d.response.StatusCode)
+			d = openDialog(t, client, s, "{\"close\":{}}\n", "Authorization", "Bearer "+scoreToken)
+			require.Equal(t, 400, d.response.StatusCode)
+		})
+	}
 }
 
 // A failed session ends with an error event, and the others are not affected.

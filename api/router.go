@@ -98,12 +98,11 @@ func (rt routes) mountLearning(r chi.Router, models modelEndpoints) {
 
 // mountLive adds the live sessions, which have no timeout.
 func (rt routes) mountLive(r chi.Router) {
-	for method, h := range map[string]httpjson.Handler{
-		http.MethodPost: liveEndpoint{rt.access, rt.parts.Live}.serve,
-		http.MethodGet:  liveSocket{rt.access, rt.parts.Live, rt.guard, rt.sockets}.serve,
-	} {
-		r.Method(method, "/v1/live", rt.access.require(ScopeScore, orNotEnabled(rt.parts.Live != nil, h)))
+	score := func(h httpjson.Handler) httpjson.Handler {
+		return rt.access.require(ScopeScore, orNotEnabled(rt.parts.Live != nil, h))
 	}
+	r.Post("/v1/live", withFullDuplex(score(liveEndpoint{rt.access, rt.parts.Live}.serve)).ServeHTTP)
+	r.Get("/v1/live", score(liveSocket{rt.access, rt.parts.Live, rt.guard, rt.sockets}.serve).ServeHTTP)
 }
 
 // mountConsole adds what the console needs in addition to the API.
