@@ -127,6 +127,7 @@ func (b *liveBody) Start() error {
 	}
 	b.header()
 	b.started = true
+	b.pause()
 	b.w.WriteHeader(http.StatusOK)
 	return b.flush()
 }
@@ -145,8 +146,14 @@ func (b *liveBody) Send(message []byte) error {
 		return b.write(b.held, message)
 	}
 	_ = b.control.SetWriteDeadline(time.Now().Add(eventSendTimeout)) // a response recorder has none
-	return errors.Join(b.write(b.w, message), b.flush())
+	err := errors.Join(b.write(b.w, message), b.flush())
+	b.pause()
+	return err
 }
+
+// pause clears the write deadline: over HTTP/2 its end would end the stream, although
+// nothing is being written.
+func (b *liveBody) pause() { _ = b.control.SetWriteDeadline(time.Time{}) }
 
 func (b *liveBody) write(to io.Writer, message []byte) error {
 	if _, err := fmt.Fprintf(to, "%s%s\n%s", b.prefix, message, b.suffix); err != nil {

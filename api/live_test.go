@@ -140,7 +140,7 @@ type dialog struct {
 func openDialog(t *testing.T, client *http.Client, s *service, first string, headers ...string) *dialog {
 	t.Helper()
 	from, to := io.Pipe()
-	r, err := http.NewRequestWithContext(t.Context(), "POST", "http://"+s.addr+"/v1/live", from)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+s.addr+"/v1/live", from)
 	require.NoError(t, err)
 	r.Header.Set("Content-Type", "application/x-ndjson")
 	for i := 0; i < len(headers); i += 2 {
@@ -265,19 +265,19 @@ func TestLiveAsServerSentEvents(t *testing.T) {
 // request, and the status of a failure.
 func TestLiveOverHTTP10(t *testing.T) {
 	s := startLive(t, &model{}, live.Limits{})
-	post := func(body string) *http.Response {
+	post := func(body string) answer {
 		conn, err := net.Dial("tcp", s.addr)
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = conn.Close() })
 		fmt.Fprintf(conn, "POST /v1/live HTTP/1.0\r\nHost: localhost\r\nContent-Type: application/x-ndjson\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
 		response, err := http.ReadResponse(bufio.NewReader(conn), nil)
 		require.NoError(t, err)
-		return response
+		content, err := io.ReadAll(response.Body)
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		return answer{response, content}
 	}
-	response := post("{\"open\":{}}\n" + textMessage(liveText))
-	body, err := io.ReadAll(response.Body)
-	require.NoError(t, err)
-	requireScored(t, liveMessages(t, body))
+	requireScored(t, liveMessages(t, post("{\"open\":{}}\n"+textMessage(liveText)).body))
 	require.Equal(t, 400, post("{\"open\":{}}\n{\"text\":7}").StatusCode)
 }
 
@@ -364,7 +364,7 @@ func TestLiveClientLeaves(t *testing.T) {
 			ctx, leave := context.WithCancel(t.Context())
 			from, to := io.Pipe()
 			defer to.Close()
-			r, err := http.NewRequestWithContext(ctx, "POST", "http://"+s.addr+"/v1/live", from)
+			r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+s.addr+"/v1/live", from)
 			require.NoError(t, err)
 			r.Header.Set("Content-Type", "application/x-ndjson")
 			go func() { _, _ = io.WriteString(to, "{\"open\":{}}\n"+textMessage(liveText)+"{\"close\":{}}\n") }()
@@ -401,6 +401,7 @@ func TestLiveReadsAfterSending(t *testing.T) {
 	require.NoError(t, err)
 	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	require.NoError(t, err)
+	defer response.Body.Close()
 	content, err := io.ReadAll(response.Body)
 	require.NoError(t, err)
 	require.Equal(t, pieces+1, bytes.Count(content, []byte("\n")), "an event per sentence, and the result")
