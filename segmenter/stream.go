@@ -96,21 +96,18 @@ func (s *Stream) take(end bool) []Utterance {
 	return out
 }
 
-const (
-	// leftContext is at least what rules read before the open utterance, in bytes.
-	leftContext = 256
-	// minCompact is the size from which on text that is not needed is dropped.
-	minCompact = 4 << 10
-)
+// leftContext is at least what rules read before the open utterance, in bytes.
+const leftContext = 256
 
 // compact drops the text that is not needed any more, once that is most of it.
 func (s *Stream) compact() {
 	drop := s.scan.oldest() - leftContext
-	if s.text.Len() < minCompact || drop < s.text.Len()/2 {
+	if drop <= 0 || drop < s.text.Len()/2 {
 		return
 	}
 	rest := s.scan.text[drop:]
 	s.text = strings.Builder{}
+	s.text.Grow(2*len(rest) + leftContext)
 	s.text.WriteString(rest)
 	s.base += drop
 	s.scan.drop(drop, s.text.String())
