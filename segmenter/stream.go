@@ -10,10 +10,12 @@ import (
 // Segment returns for the whole text, however the text is cut into pieces. The zero
 // value is ready to use. It is not safe for concurrent use.
 //
-// An utterance is returned as soon as the rules have decided where it ends. In prose
-// this usually takes the first characters of the next sentence, and at most maxLookahead
-// bytes after the utterance; white space and the line breaks of a wrapped paragraph
-// do not count. See the constants of this package's rules for the parts of that bound.
+// An utterance is returned as soon as the rules have decided where it ends: in prose
+// after the first character or the first words of the next sentence, at the end of a
+// line after the first word of the next line, and after a blank line at once. At most
+// they need 8 KiB after the utterance, not counting white space, and 1/64 of its length.
+// They need that much only for lines that an editor may have wrapped, of which they
+// read up to 8 more, and for indented lines, of which 8 decide whether they are code.
 //
 // The time is linear in the text, also for pieces of one byte. The memory is
 // proportional to the text that has not been returned yet.
@@ -95,6 +97,10 @@ func (s *Stream) take(end bool) []Utterance {
 	scan.out = scan.out[:copy(scan.out, scan.out[n:])]
 	return out
 }
+
+// maxLookahead is the maximum number of bytes after an utterance that decide where it
+// ends, without white space.
+const maxLookahead = 8 << 10
 
 // leftContext is at least what rules read before the open utterance, in bytes.
 const leftContext = 256
