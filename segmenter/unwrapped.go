@@ -233,16 +233,12 @@ func (s *scanner) signOff(from, end int) int {
 	s.charge(longest)
 	near, complete := s.ahead(at, end, longest)
 	words, rest, ok := strings.Cut(near, ",")
-	if strings.Count(words, " ") > 1 || strings.ContainsFunc(words, func(r rune) bool { return r >= utf8.RuneSelf || strings.ContainsRune(".!?:;", r) }) {
-		return 0
-	}
-	word := words[strings.LastIndexByte(words, ' ')+1:]
-	folded := lower(word)
 	if !ok || rest == "" {
-		s.touched = s.touched || !complete && (len(word) == len(words) || folded.beginsIn(signOffs))
+		s.touched = s.touched || !complete && maySignOff(words)
 		return 0
 	}
-	if !folded.in(signOffs) {
+	folded := lower(words[strings.LastIndexByte(words, ' ')+1:])
+	if !folded.in(signOffs) || !maySignOff(words) {
 		return 0
 	}
 	at += len(words) + 1
@@ -258,6 +254,18 @@ func (s *scanner) signOff(from, end int) int {
 	}
 	s.touched = true // the name must be the rest of the block
 	return at
+}
+
+// maySignOff reports whether words start a sign-off: one or two words of ASCII.
+func maySignOff(words string) bool {
+	for i := range len(words) {
+		if words[i] >= utf8.RuneSelf || strings.IndexByte(".!?:;", words[i]) >= 0 {
+			return false
+		}
+	}
+	first, second, ok := strings.Cut(words, " ")
+	folded := lower(second)
+	return first != "" && (!ok || folded.beginsIn(signOffs))
 }
 
 // digitAt reports whether text[i] is a digit.
