@@ -72,7 +72,7 @@ func (s *scanner) extendLine(l line) {
 	n := len(p.lines)
 	last := &p.lines[n-1]
 	last.line = l
-	if p.label || p.wrap.lines > 1 {
+	if (p.label || p.wrap.lines > 1) && p.width <= wideWrap {
 		before := &p.lines[n-2]
 		s.measure(before)
 		p.width = max(p.width, before.columns)

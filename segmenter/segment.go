@@ -42,6 +42,7 @@ type scanner struct {
 func newScanner(ctx context.Context, text string) *scanner {
 	s := &scanner{progress: progress{ctx: ctx, err: ctx.Err()}, text: text, ended: true, out: make([]Span, 0, len(text)/80+1)}
 	s.afterBlank, s.lead.from = true, -1
+	s.para.lines = make([]proseLine, 0, min(1+len(text)/64, maxPending/4))
 	return s
 }
 

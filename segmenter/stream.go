@@ -12,7 +12,7 @@ import (
 //
 // An utterance is returned as soon as the rules have decided where it ends: in prose
 // after the first character or the first words of the next sentence, at the end of a
-// line after the first word of the next line, and after a blank line at once. At most
+// line after the first word of the next line, and immediately after a blank line. At most
 // they need 8 KiB after the utterance, not counting white space, and 1/64 of its length.
 // They need that much only for lines that an editor may have wrapped, of which they
 // read up to 8 more, and for indented lines, of which 8 decide whether they are code.

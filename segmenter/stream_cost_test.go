@@ -55,7 +55,7 @@ func TestStreamCostOfPairs(t *testing.T) {
 
 // TestStreamMemory feeds megabytes and limits what the stream retains.
 func TestStreamMemory(t *testing.T) {
-	const size, most = 4 << 20, 32 << 10
+	const size, most = 1 << 20, 32 << 10
 	for _, unit := range []string{
 		"It was late. ", "It was late.\n", "- one item\n", "| a | b |\n", "> quoted text.\n>\n", "短い文です。",
 		"A line of text that an editor has wrapped at about seventy columns. It ends\nat ", "a b\n", "x | y. Z\n", answer,

@@ -114,14 +114,14 @@ func TestStreamLookahead(t *testing.T) {
 	var texts []string
 	for i, a := range costUnits {
 		for k, b := range costUnits {
-			if (i*len(costUnits)+k)%199 == 0 || !testing.Short() && (i*len(costUnits)+k)%61 == 0 {
+			if (i*len(costUnits)+k)%701 == 0 || !testing.Short() && (i*len(costUnits)+k)%61 == 0 {
 				texts = append(texts, "It is the end. "+run(a, size)+run(b, size), run("It is the end.\n"+run(a+b, 900)+"\n", size))
 			}
 		}
 	}
 	line := strings.Repeat("word ", 30)
 	texts = append(texts, run("It is a|b. "+line+"\n", size), run("It is. And "+line+"\nfor. ", size), "\n\n"+run("    It is. And "+strings.Repeat(line, 10)+"\n", size))
-	for range 20 {
+	for range 5 {
 		var b strings.Builder
 		for b.Len() < size {
 			b.WriteString(mix.text(rng))

@@ -86,7 +86,7 @@ func TestStreamOfBytes(t *testing.T) {
 func TestStreamCuts(t *testing.T) {
 	rounds := 200_000
 	if testing.Short() {
-		rounds = 20_000
+		rounds = 4_000
 	}
 	if given, err := strconv.Atoi(os.Getenv("STREAM_CUTS")); err == nil {
 		rounds = given

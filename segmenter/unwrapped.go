@@ -234,7 +234,7 @@ func (s *scanner) signOff(from, end int) int {
 	near, complete := s.ahead(at, end, longest)
 	words, rest, ok := strings.Cut(near, ",")
 	if !ok || rest == "" {
-		s.touched = s.touched || !complete && maySignOff(words)
+		s.touched = s.touched || s.open && !complete && maySignOff(words)
 		return 0
 	}
 	folded := lower(words[strings.LastIndexByte(words, ' ')+1:])
