@@ -1,7 +1,7 @@
 """A WebSocket server with the protocol of live sessions, for tests without a service.
 
-A sentence ends with a full stop and a space, or with the response. One with
-"idiot" is a violation. The reward is 1 minus the largest violation so far.
+A sentence ends with a full stop and a space, or with the response. One that
+has a bad word is a violation. The reward is 1 minus the largest violation so far.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ class LiveServer:
         self.opened: list[dict[str, Any]] = []
         self.texts: list[str] = []
         self.headers: list[dict[str, str]] = []
+        self.bad = ["idiot"]
         self.ended = threading.Semaphore(0)
         self.status = 101  # of the handshake
         self.error: dict[str, Any] | None = None  # sent for the first text
@@ -44,7 +45,7 @@ class LiveServer:
         return None
 
     def _handle(self, connection: ServerConnection) -> None:
-        session = Session()
+        session = Session(self.bad)
         self.opened.append(json.loads(connection.recv())["open"])
         index = len(self.texts)
         self.texts.append("")
@@ -69,7 +70,8 @@ class LiveServer:
 
 
 class Session:
-    def __init__(self) -> None:
+    def __init__(self, bad: list[str]) -> None:
+        self.bad = bad
         self.text = ""
         self.start = self.count = 0
         self.worst = 0.0
@@ -87,7 +89,7 @@ class Session:
             text, self.start = match[0].strip(), match.end()
             if not text:
                 break
-            violation = 0.9 if "idiot" in text else 0.1
+            violation = 0.9 if any(word in text for word in self.bad) else 0.1
             self.worst = max(self.worst, violation)
             utterance = {"index": self.count, "start": start, "end": match.end(), "text": text}
             self.count += 1
