@@ -33,7 +33,7 @@ TEXTS = [
     KEPT + " And so on, without end. And so on.",
     "Hello. Good. Thanks.",
     KEPT,
-    "Hello. It goes on and on",
+    "Hello. It has no end and",
 ]
 
 
