@@ -368,7 +368,6 @@ func TestLiveReadsAfterSending(t *testing.T) {
 	conn, err := net.Dial("tcp", s.addr)
 	require.NoError(t, err)
 	defer conn.Close()
-	require.NoError(t, conn.(*net.TCPConn).SetReadBuffer(4<<10))
 	const pieces = 4000
 	body := "{\"open\":{}}\n" + strings.Repeat(textMessage("This sentence is one of many, all of them equal. "), pieces)
 	fmt.Fprintf(conn, "POST /v1/live HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n", len(body))
