@@ -3,7 +3,10 @@ package segmenter
 // oldest returns the start of the text that the scan still needs, but for a few bytes
 // before it.
 func (s *scanner) oldest() int {
-	at := s.at
+	at := len(s.text)
+	if !s.para.open {
+		at = s.at
+	}
 	if s.inside != prose {
 		at = min(at, s.verbatim.start)
 	}

@@ -36,7 +36,7 @@ func (s *scanner) lineEnd() line {
 	s.charge(l.next - s.searched)
 	if s.searched = len(s.text); l.complete {
 		s.searched = s.at
-		l.end = trimEnd(s.text, Span{l.start, l.end})
+		l.end = trimEnd(s.text, Span{max(0, l.start), l.end}) // the start may have been dropped
 	}
 	return l
 }

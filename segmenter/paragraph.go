@@ -211,26 +211,27 @@ func (s *scanner) leaveLine(cut int) {
 
 // tableHeader reports whether the last line can be the heading of a table.
 func (p *paragraph) tableHeader() bool {
-	if len(p.lines) == 0 {
-		return false
-	}
-	l := &p.lines[len(p.lines)-1]
-	return l.pipe >= 0 && l.end-l.text <= maxLine
+	n := len(p.lines)
+	return n > 0 && p.lines[n-1].pipe >= 0 && p.lines[n-1].short()
 }
+
+// short reports whether a line is not too long for the heading of a table.
+func (l *proseLine) short() bool { return l.end-l.text <= maxLine }
 
 // inTableHeader reports whether the utterances that d ends are not separate if the last
 // line is the heading of a table: from the sentence of the first "|" on, the heading
 // is one utterance with the delimiter row below it.
 func (s *scanner) inTableHeader(d decision, end int) bool {
 	p := &s.para
-	if p.last+1 < len(p.lines) || !p.tableHeader() {
+	l := &p.lines[p.last]
+	if p.last+1 < len(p.lines) || !l.short() {
 		return false
 	}
 	cut := d.cut
 	if d.before > p.from {
 		cut = d.before
 	}
-	return cut > 0 && s.skipSpace(cut, end) >= p.lines[p.last].pipe
+	return cut > 0 && s.skipSpace(cut, end) >= l.pipe && l.pipe >= 0
 }
 
 // flushHeader is flush for a paragraph whose last line is the heading of a table.

@@ -66,7 +66,7 @@ func (s *scanner) tag(i, end int) (before, after, next int) {
 // inlineRuling splits around "*****" and similar marks between spaces.
 func (s *scanner) inlineRuling(from, i, end int) (before, after, next int) {
 	j := i
-	for !s.past(j, end) && s.text[j] == s.text[i] {
+	for j-i < maxLine && !s.past(j, end) && s.text[j] == s.text[i] {
 		j++
 	}
 	s.charge(j - i)
@@ -77,7 +77,7 @@ func (s *scanner) inlineRuling(from, i, end int) (before, after, next int) {
 	if s.text[i] == '*' {
 		minLength = 3
 	}
-	if j-i < minLength || i > from && s.text[i-1] != ' ' || j < end && s.text[j] != ' ' {
+	if j-i < minLength || j-i == maxLine || i > from && s.text[i-1] != ' ' || j < end && s.text[j] != ' ' {
 		return 0, 0, j
 	}
 	return i, j, j
@@ -233,7 +233,7 @@ func (s *scanner) signOff(from, end int) int {
 	s.charge(longest)
 	near, complete := s.ahead(at, end, longest)
 	words, rest, ok := strings.Cut(near, ",")
-	if strings.Count(words, " ") > 1 {
+	if strings.Count(words, " ") > 1 || strings.ContainsFunc(words, func(r rune) bool { return r >= utf8.RuneSelf || strings.ContainsRune(".!?:;", r) }) {
 		return 0
 	}
 	word := words[strings.LastIndexByte(words, ' ')+1:]
