@@ -162,9 +162,9 @@ def main() -> None:
     options.add_argument("--seed", type=int, default=0)
     options.add_argument(
         "--early-stopping",
-        choices=["off", "final", "violation"],
+        choices=["off", "violation", "final"],
         default="off",
-        help="stop completions that can no longer be compliant, or that are not compliant so far",
+        help="stop completions that are not compliant so far, or (final) that can no longer become so",
     )
     args = options.parse_args()
     torch.set_num_threads(1)

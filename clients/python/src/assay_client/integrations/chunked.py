@@ -7,7 +7,7 @@ from typing import Any
 
 from .. import AsyncClient, Options
 from ._base import prompt_text, shared_async_client
-from .early_stopping import Rollout, Step, TokenDecoder, When, final, follow
+from .early_stopping import Rollout, Step, TokenDecoder, When, follow, violation
 
 # Names of the limit of new tokens in the sampling parameters of vLLM and SGLang.
 _LIMITS = ("max_tokens", "max_new_tokens")
@@ -31,7 +31,7 @@ class EarlyStoppingServer:
         client: AsyncClient | None = None,
         options: Options | None = None,
         model: str | None = None,
-        when: When = final,
+        when: When = violation,
     ) -> None:
         self._server = server
         self._tokenizer = tokenizer

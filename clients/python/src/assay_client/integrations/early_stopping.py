@@ -1,4 +1,4 @@
-"""Stops rollouts that can no longer be compliant; see docs/how-to/early-stopping.md.
+"""Stops rollouts that violate the policy; see docs/how-to/early-stopping.md.
 
 `assay_client.integrations.transformers`, `.trl_early_stopping`, `.vllm`,
 `.sglang` and `.verl_early_stopping` use this module for their libraries. What
@@ -6,6 +6,7 @@ they share:
 
 - The text of a rollout goes to a live session while it is sampled. The first
   event for which `when` holds stops it.
+- `when` is `violation` or `final`, or any function of an event.
 - A stopped rollout is cut after the token that completes the utterance of that
   event, even if more tokens were sampled before the verdict arrived. So neither
   the tokens nor the reward depend on timing.
@@ -36,14 +37,18 @@ When = Callable[[LiveEvent], bool]
 UNAVAILABLE = (APIConnectionError, ServiceUnavailableError)
 
 
-def final(event: LiveEvent) -> bool:
-    """Stop where the response can no longer become compliant: no false stop under the model's threshold."""
-    return event.stop
-
-
 def violation(event: LiveEvent) -> bool:
     """Stop where the response so far is not compliant, although a longer one might be."""
     return not event.reset and not event.compliant
+
+
+def final(event: LiveEvent) -> bool:
+    """Stop where the response can no longer become compliant.
+
+    Hardly ever true for a model whose threshold grows with the length of a
+    response (`length_slope`), as that of the shipped one does.
+    """
+    return event.stop
 
 
 def live_options(options: Options | None) -> Options:
@@ -161,7 +166,7 @@ async def follow(
     prompt: str | None = None,
     options: Options | None = None,
     model: str | None = None,
-    when: When = final,
+    when: When = violation,
 ) -> Rollout:
     """Feeds the steps of an engine to a live session, and calls abort where the verdict stops the rollout."""
     watch = Watch(when)

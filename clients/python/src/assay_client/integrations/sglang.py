@@ -1,4 +1,4 @@
-"""SGLang: a rollout of a server that is aborted when it can no longer be compliant.
+"""SGLang: a rollout of a server that is aborted when it violates the policy.
 
     from assay_client.integrations.sglang import generate
 
@@ -20,7 +20,7 @@ import httpx
 
 from .. import AsyncClient, Options
 from ._base import shared_async_client
-from .early_stopping import Rollout, Step, When, final, follow
+from .early_stopping import Rollout, Step, When, follow, violation
 
 
 async def generate(
@@ -33,7 +33,7 @@ async def generate(
     context: str | None = None,
     options: Options | None = None,
     model: str | None = None,
-    when: When = final,
+    when: When = violation,
 ) -> Rollout:
     """Samples one response. `context` is the prompt as text, for models trained with it."""
     if http is None:

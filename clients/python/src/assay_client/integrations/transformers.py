@@ -1,4 +1,4 @@
-"""transformers: stops each sequence of a batch that can no longer be compliant.
+"""transformers: stops each sequence of a batch that violates the policy.
 
     from assay_client.integrations.transformers import AssayStoppingCriteria
 
@@ -26,7 +26,16 @@ from transformers import StoppingCriteria
 
 from .. import Client, Live, LiveEvent, Options
 from ._base import shared_client
-from .early_stopping import FINISH_REASON, UNAVAILABLE, TokenDecoder, Watch, When, final, live_options, log
+from .early_stopping import (
+    FINISH_REASON,
+    UNAVAILABLE,
+    TokenDecoder,
+    Watch,
+    When,
+    live_options,
+    log,
+    violation,
+)
 
 
 @dataclass(frozen=True)
@@ -62,7 +71,7 @@ class AssayStoppingCriteria(StoppingCriteria):
         prompts: Sequence[str] | None = None,
         options: Options | None = None,
         model: str | None = None,
-        when: When = final,
+        when: When = violation,
         eos_token_ids: Collection[int] | None = None,
     ) -> None:
         self._tokenizer = tokenizer

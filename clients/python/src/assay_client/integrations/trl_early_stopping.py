@@ -1,4 +1,4 @@
-"""TRL: a `GRPOTrainer` that stops completions which can no longer be compliant.
+"""TRL: a `GRPOTrainer` that stops completions which violate the policy.
 
     from assay_client.integrations.trl import AssayReward
     from assay_client.integrations.trl_early_stopping import EarlyStoppingGRPOTrainer
@@ -25,7 +25,7 @@ from trl import GRPOTrainer
 
 from .. import Client, Options
 from ._base import Completion, prompt_text
-from .early_stopping import When, final
+from .early_stopping import When, violation
 from .transformers import AssayStoppingCriteria, Outcome
 
 
@@ -38,7 +38,7 @@ class EarlyStoppingGRPOTrainer(GRPOTrainer):
         live_client: Client | None = None,
         live_options: Options | None = None,
         live_model: str | None = None,
-        when: When = final,
+        when: When = violation,
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)

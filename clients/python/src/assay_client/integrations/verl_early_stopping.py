@@ -1,4 +1,4 @@
-"""verl: an agent loop whose rollouts end when they can no longer be compliant.
+"""verl: an agent loop whose rollouts end when they violate the policy.
 
     actor_rollout_ref.rollout.agent.default_agent_loop=assay_single_turn_agent
     actor_rollout_ref.rollout.agent.agent_loop_config_path=agent_loops.yaml

@@ -1,4 +1,4 @@
-"""vLLM: a rollout of an `AsyncLLM` engine that is aborted when it can no longer be compliant.
+"""vLLM: a rollout of an `AsyncLLM` engine that is aborted when it violates the policy.
 
     from assay_client.integrations.vllm import generate
 
@@ -18,7 +18,7 @@ from typing import Any
 
 from .. import AsyncClient, Options
 from ._base import shared_async_client
-from .early_stopping import Rollout, Step, When, final, follow
+from .early_stopping import Rollout, Step, When, follow, violation
 
 
 async def generate(
@@ -31,7 +31,7 @@ async def generate(
     context: str | None = None,
     options: Options | None = None,
     model: str | None = None,
-    when: When = final,
+    when: When = violation,
     **kwargs: Any,
 ) -> Rollout:
     """Samples one response. `context` is the prompt as text, for models trained with it.
