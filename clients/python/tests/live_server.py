@@ -41,7 +41,7 @@ class LiveServer:
             return connection.respond(404, "no such path")
         if self.status != 101:
             body = json.dumps({"error": {"code": "unauthorized", "message": "scripted"}})
-            return connection.respond(self.status, body)  # type: ignore[arg-type]
+            return connection.respond(self.status, body)
         return None
 
     def _handle(self, connection: ServerConnection) -> None:

@@ -45,7 +45,7 @@ def example() -> Iterator[Any]:
     sys.path.remove(directory)
 
 
-class Script(transformers.LogitsProcessor):  # type: ignore[misc]
+class Script(transformers.LogitsProcessor):  # type: ignore[misc,name-defined]
     """Makes each sequence of a batch say its text, and counts the steps."""
 
     def __init__(self, ids: list[list[int]], prompt: int) -> None:
