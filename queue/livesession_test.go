@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -239,6 +240,69 @@ func TestLiveSessionErrors(t *testing.T) {
 		session.session.End()
 		refusedWith(t, sendLive(t, q.nc, subject, `{"text":"x"}`, 0), "404", "idle for too long")
 	})
+}
+
+// The limits of live.Sessions apply, and an error says which.
+func TestLiveSessionLimits(t *testing.T) {
+	t.Parallel()
+	scorer := liveScorer(t, hashes{})
+	cfg := testConfig(t)
+	cfg.Service.Live = live.New(scorer, live.Limits{Sessions: 2, Bytes: 20, Idle: 200 * time.Millisecond})
+	q := startQueue(t, cfg, scorer)
+	long, idle := open(t, q.nc, `{"open":{}}`), open(t, q.nc, `{"open":{}}`)
+	full := sendLive(t, q.nc, SubjectLive, `{"open":{}}`, 0)
+	refusedWith(t, full, "503", "live sessions are open")
+	require.Equal(t, "1", full.Header.Get(HeaderRetryAfter))
+	refusedWith(t, sendLive(t, q.nc, long, `{"text":"more than twenty bytes of text"}`, 0), "413", "the limit of a live session")
+	require.Eventually(t, func() bool {
+		_, err := q.service.live.find(idle)
+		return err != nil
+	}, jstest.Timeout, 5*time.Millisecond)
+	refusedWith(t, sendLive(t, q.nc, idle, `{"text":"x"}`, 0), "404", "idle for too long")
+	open(t, q.nc, `{"open":{}}`)
+}
+
+// Memory that a session holds is released with it.
+func TestLiveSessionsReleaseMemory(t *testing.T) {
+	t.Parallel()
+	memory, err := rewardmodel.NewMemory(1<<20, nil)
+	require.NoError(t, err)
+	cfg, scorer := liveConfig(t, testConfig(t), hashes{})
+	cfg.Service.Memory = memory
+	q := startQueue(t, cfg, scorer)
+	for i := range 20 {
+		subject := open(t, q.nc, `{"open":{}}`)
+		text := fmt.Sprintf(`{"text":%q}`, strings.Repeat("A sentence. ", 1000))
+		require.Empty(t, sendLive(t, q.nc, subject, text, 1).Header.Get(micro.ErrorHeader))
+		if i%2 == 0 {
+			lines(t, sendLive(t, q.nc, subject, `{"close":{}}`, 2))
+		} else {
+			refusedWith(t, sendLive(t, q.nc, subject, `{`, 2), "400", "")
+		}
+	}
+	whole := memory.Open() // everything that one request may hold is free again
+	defer whole.Close()
+	require.Eventually(t, func() bool { return whole.Grow(1<<20-1<<18) == nil }, jstest.Timeout, 5*time.Millisecond)
+}
+
+// On a server whose permissions are those of an earlier release, everything else works.
+func TestLiveSessionsWithoutPermission(t *testing.T) {
+	t.Parallel()
+	hub := jstest.Server(t, &server.Options{
+		Users: []*server.User{{Username: "assay", Password: "x", Permissions: &server.Permissions{
+			Subscribe: &server.SubjectPermission{Deny: []string{SubjectLive, SubjectLive + ".>"}},
+		}}, {Username: "app", Password: "x"}},
+	})
+	cfg, _ := liveConfig(t, testConfig(t), hashes{})
+	cfg.Conn = ConnConfig{URL: strings.Replace(hub.ClientURL(), "nats://", "nats://assay:x@", 1)}
+	startQueue(t, cfg, scorerFunc(good))
+	app, err := nats.Connect(hub.ClientURL(), nats.UserInfo("app", "x"))
+	require.NoError(t, err)
+	t.Cleanup(app.Close)
+	_, err = NewClient(app).Score(t.Context(), request("x"))
+	require.NoError(t, err)
+	_, err = app.Request(SubjectLive, []byte(`{"open":{}}`), jstest.Timeout)
+	require.ErrorIs(t, err, nats.ErrNoResponders)
 }
 
 // More sessions than MaxRequests work at the same time, and do not take the place of

@@ -5,7 +5,8 @@
     rollout = await generate("http://127.0.0.1:30000", prompt, {"max_new_tokens": 512})
 
 Follows the HTTP API of SGLang 0.5: `POST /generate` with `stream` sends cumulative
-`text`, `output_ids` and `meta_info` as server-sent events, and `POST /abort_request`
+`text`, `output_ids` and `meta_info` as server-sent events (the server must run
+without `--stream-output`, which sends only new ones), and `POST /abort_request`
 with the `rid` of a request ends it.
 """
 
