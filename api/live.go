@@ -92,21 +92,7 @@ func (b *liveBody) Receive() (wire.LiveMessage, error) {
 	if err != nil {
 		return wire.LiveMessage{}, err
 	}
-	return decodeLive(b.x, line)
-}
-
-// decodeLive decodes a message after its cost is charged. What remains of it, its
-// text, is charged where it is kept.
-func decodeLive(x *exchange.Exchange, message []byte) (wire.LiveMessage, error) {
-	cost := wire.DecodeBytes(message)
-	if err := x.Memory.Grow(cost); err != nil {
-		return wire.LiveMessage{}, err
-	}
-	m, err := wire.DecodeLiveMessage(message, x.Limits().Scoring)
-	if m.Open == nil {
-		x.Memory.Shrink(cost)
-	}
-	return m, err
+	return livestream.Decode(b.x, line)
 }
 
 // Start implements livestream.Stream.

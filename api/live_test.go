@@ -29,18 +29,25 @@ func (s liveScorer) Live(ctx context.Context, r rewardmodel.LiveRequest) (*rewar
 	return session, func() {}, err
 }
 
+func newSessions(t *testing.T, scorer *rewardmodel.Scorer, limits live.Limits) *live.Sessions {
+	t.Helper()
+	sessions := live.New(liveScorer{scorer}, limits)
+	t.Cleanup(sessions.Close)
+	return sessions
+}
+
 // startLive is start, for a service with live sessions.
 func startLive(t *testing.T, m rewardmodel.Model, limits live.Limits, options ...option) *service {
 	t.Helper()
 	scorer := scorerOf(t, m, 0)
-	sessions := live.New(liveScorer{scorer}, limits)
+	sessions := newSessions(t, scorer, limits)
 	return start(t, scorer, append([]option{parts(func(p *api.Parts) { p.Live = sessions })}, options...)...)
 }
 
 // liveText has a sentence that violates, between two that do not.
 const liveText = "The weather is fine today. This one is #bad, dear reader! And so it ends here, in peace."
 
-// liveMessage is an object that the service sends.
+// liveMessage is an event that the service sends.
 type liveMessage struct {
 	Utterance *struct {
 		Index, Start, End int
@@ -61,10 +68,14 @@ type liveMessage struct {
 	Error *struct{ Code, Message, Field string }
 }
 
+// parseLive validates an event against the OpenAPI document.
 func parseLive(t *testing.T, line string) liveMessage {
 	t.Helper()
 	var m liveMessage
 	require.NoError(t, json.Unmarshal([]byte(line), &m), "%s", line)
+	var value map[string]any
+	require.NoError(t, json.Unmarshal([]byte(line), &value))
+	require.NoError(t, document(t).Components.Schemas["LiveEvent"].Value.VisitJSON(value), "%s", line)
 	return m
 }
 
@@ -338,6 +349,7 @@ func TestLiveClientLeaves(t *testing.T) {
 			s := startLive(t, m, live.Limits{Sessions: 1})
 			ctx, leave := context.WithCancel(t.Context())
 			from, to := io.Pipe()
+			defer to.Close()
 			r, err := http.NewRequestWithContext(ctx, "POST", "http://"+s.addr+"/v1/live", from)
 			require.NoError(t, err)
 			r.Header.Set("Content-Type", "application/x-ndjson")

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -80,21 +81,23 @@ type liveConn struct {
 	ctx     context.Context
 	x       *exchange.Exchange
 	conn    *websocket.Conn
+	late    atomic.Bool // the first message did not arrive in time
 	started bool
 	closed  bool
 }
 
 // Receive implements livestream.Stream.
 func (c *liveConn) Receive() (wire.LiveMessage, error) {
-	ctx, cancel := context.WithCancelCause(c.ctx)
-	defer cancel(nil)
 	if !c.started {
-		timer := time.AfterFunc(c.x.HeaderTimeout, func() { cancel(context.DeadlineExceeded) })
+		timer := time.AfterFunc(c.x.HeaderTimeout, func() {
+			c.late.Store(true)
+			_ = c.conn.Close(closeStatus(c.x, context.DeadlineExceeded))
+		})
 		defer timer.Stop()
 	}
-	kind, from, err := c.conn.Reader(ctx)
+	kind, from, err := c.conn.Reader(c.ctx)
 	if err != nil {
-		return wire.LiveMessage{}, socketError(ctx, err)
+		return wire.LiveMessage{}, c.readError(err)
 	}
 	if kind != websocket.MessageText {
 		return wire.LiveMessage{}, failure.UnsupportedMediaType("", "a binary message was received; send JSON in text messages")
@@ -102,28 +105,31 @@ func (c *liveConn) Receive() (wire.LiveMessage, error) {
 	limit := c.x.Limits().MaxBody
 	message, err := payload.ReadAll(from, limit, 0, c.x.Memory, failure.TooLarge("", "a message is larger than %d bytes; send the text in smaller pieces, or raise --max-body", limit))
 	if err != nil {
-		return wire.LiveMessage{}, socketError(ctx, err)
+		return wire.LiveMessage{}, c.readError(err)
 	}
 	defer c.x.Memory.Shrink(int64(cap(message)))
 	c.x.BytesIn += int64(len(message))
 	if !utf8.Valid(message) { // the library does not check
 		return wire.LiveMessage{}, failure.Invalid("", "a text message is not valid UTF-8")
 	}
-	return decodeLive(c.x, message)
+	return livestream.Decode(c.x, message)
 }
 
-// socketError returns an error of the service as it is; any other means that the
-// client left.
-func socketError(ctx context.Context, err error) error {
-	var own *failure.Error
+// readError returns an error of the service as it is; any other means that the client
+// left.
+func (c *liveConn) readError(err error) error {
 	switch {
-	case errors.As(err, &own), errorcode.Of(err) != errorcode.Internal && ctx.Err() == nil:
-		return err
-	case errors.Is(context.Cause(ctx), context.DeadlineExceeded):
+	case c.late.Load():
 		return fmt.Errorf("the first message did not arrive: %w", context.DeadlineExceeded)
-	default:
+	case errorcode.Of(err) == errorcode.Internal && !isFailure(err):
 		return fmt.Errorf("reading a message: %w: %w", err, context.Canceled)
 	}
+	return err
+}
+
+func isFailure(err error) bool {
+	var own *failure.Error
+	return errors.As(err, &own)
 }
 
 // Start implements livestream.Stream.

@@ -17,6 +17,8 @@ import (
 
 	"assay/api/console"
 	"assay/api/internal/exchange"
+	"assay/api/internal/grpcserver"
+	"assay/api/livegrpc"
 	"assay/api/oip"
 	"assay/rewardmodel/wire"
 )
@@ -32,7 +34,7 @@ type Server struct {
 	drainOnce sync.Once
 
 	main         http.Handler
-	rpc          *oip.GRPC
+	rpc          *grpcserver.Server
 	sockets      *sockets
 	mainServer   *http.Server
 	opsServer    *http.Server // health, metrics and profiles only
@@ -82,15 +84,17 @@ func New(cfg Config, parts Parts, log zerolog.Logger, registry *prometheus.Regis
 	}
 	s.main = r.main()
 	s.mainServer, s.opsServer = s.httpServer(cfg, s.main), s.httpServer(cfg, r.ops())
-	s.rpc, err = oip.NewGRPC(oip.GRPCConfig{
-		Backend: r.backend(), Ready: r.health.readiness,
+	s.rpc, err = grpcserver.New(grpcserver.Config{
+		Ready:     r.health.readiness,
 		Authorize: func(c exchange.Caller) (string, error) { return r.access.authorize(c, ScopeScore) },
-		Settings:  s.settings, Memory: parts.Memory, IdleTimeout: cfg.IdleTimeout, MaxHeader: maxHeader, MaxStreams: cfg.MaxInferStreams,
+		Settings:  s.settings, Memory: parts.Memory, IdleTimeout: cfg.IdleTimeout, MaxHeader: maxHeader,
 		Draining: s.drained, Log: log, Registry: registry,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("api: %w", err)
 	}
+	oip.RegisterGRPC(s.rpc, oip.GRPCConfig{Backend: r.backend(), Ready: r.health.readiness, Settings: s.settings, MaxStreams: cfg.MaxInferStreams, Draining: s.drained})
+	livegrpc.Register(s.rpc, parts.Live, parts.Memory)
 	return s, nil
 }
 
@@ -186,7 +190,7 @@ func (s *Server) serveHTTP(ctx context.Context, server *http.Server, l net.Liste
 	return s.awaitShutdown(ctx)
 }
 
-// ServeGRPC is like [Server.Serve], for the Open Inference Protocol over gRPC.
+// ServeGRPC is like [Server.Serve], for gRPC: the Open Inference Protocol and live sessions.
 func (s *Server) ServeGRPC(ctx context.Context, l net.Listener) error {
 	stop := context.AfterFunc(ctx, s.rpc.Stop)
 	defer stop()

@@ -8,15 +8,16 @@
 package livestream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"sync"
 
 	"assay/api/internal/exchange"
 	"assay/api/internal/failure"
-	"assay/internal/errorcode"
 	"assay/rewardmodel"
 	"assay/rewardmodel/live"
 	"assay/rewardmodel/wire"
@@ -158,11 +159,19 @@ func (c *conversation) send() {
 			c.out.sent(m)
 			if err != nil {
 				c.out.discard()
-				c.cancel(err)
+				c.cancel(unread(err))
 				return
 			}
 		}
 	}
+}
+
+// unread returns why a message could not be sent: the client does not read, or left.
+func unread(err error) error {
+	if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("the client does not read: %w: %w", err, context.DeadlineExceeded)
+	}
+	return fmt.Errorf("%w: %w", err, context.Canceled)
 }
 
 // score feeds the session until it ends, and closes it.
@@ -200,12 +209,7 @@ func (c *conversation) feed(ctx context.Context, text string) ([]rewardmodel.Liv
 }
 
 // ended returns why the session has ended by itself.
-func (c *conversation) ended() error {
-	if err := c.session.Cause(); err != nil {
-		return err
-	}
-	return c.x.Unavailable(errorcode.Idle, "the session has ended")
-}
+func (c *conversation) ended() error { return cmp.Or(c.session.Cause(), live.ErrEnded) }
 
 func (c *conversation) put(events []rewardmodel.LiveEvent) error {
 	for _, e := range events {
