@@ -47,7 +47,9 @@ class Letters:
 
 def event(end: int, stop: bool, **kw: Any) -> ac.LiveEvent:
     utterance = ac.LiveUtterance(0, 0, end, "", 0.9, kw.get("provisional", False))
-    return ac.LiveEvent(kw.get("reset", False), utterance, 0.9, 0.1, not stop, stop, {})
+    return ac.LiveEvent(
+        kw.get("reset", False), utterance, 0.9, 0.1, not stop, stop, kw.get("reset_index", 0), {}
+    )
 
 
 @pytest.mark.parametrize(
@@ -122,6 +124,8 @@ def test_watch_cuts_after_the_utterance() -> None:
         assert watch.stopped
         assert watch.kept_text()[: len(KEPT)] == KEPT
         assert len(watch.kept_text()) < len(KEPT) + tokens
+        watch.observe(event(0, False, reset=True, reset_index=1))
+        assert watch.stopped, "the reset concerns later utterances"
         watch.observe(event(0, False, reset=True))
         assert not watch.stopped
 

@@ -64,7 +64,8 @@ def parse(message: bytes | str, url: str) -> LiveEvent | Result:
         model = ModelInfo(_wire.field(info, "name", str), _wire.field(info, "version", str))
         return _wire.parse_result(body["result"], model, _wire.field(body, "offset_unit", str))
     if "reset" in body:
-        return LiveEvent(True, None, 0.0, math.nan, True, False, body)
+        reset = _wire.field(body, "reset", dict)
+        return LiveEvent(True, None, 0.0, math.nan, True, False, int(reset.get("index", 0)), body)
     found = _wire.field(body, "utterance", dict)
     utterance = LiveUtterance(
         _wire.field(found, "index", int),
@@ -81,5 +82,6 @@ def parse(message: bytes | str, url: str) -> LiveEvent | Result:
         _wire.number(body, "reward"),
         _wire.field(body, "compliant", bool),
         _wire.field(body, "stop", bool),
+        0,
         body,
     )

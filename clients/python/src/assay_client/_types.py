@@ -222,9 +222,9 @@ class LiveEvent:
 
     `violation`, `reward` and `compliant` are those of the response so far.
     `stop`: the response can no longer become compliant, whatever follows. With
-    `reset`, all events before are void, since what they spoke of was reasoning;
-    it has no utterance, and its reward is NaN. `raw` is the event as the
-    service sent it.
+    `reset`, the utterances from `reset_index` on are void, since they were
+    reasoning; such an event has no utterance, and its reward is NaN. `raw` is
+    the event as the service sent it.
     """
 
     reset: bool
@@ -233,6 +233,7 @@ class LiveEvent:
     reward: float
     compliant: bool
     stop: bool
+    reset_index: int
     raw: Mapping[str, Any] = field(repr=False, compare=False)
 
 

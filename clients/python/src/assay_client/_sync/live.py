@@ -17,8 +17,8 @@ class Live:
 
         with client.live(prompt=prompt) as live:
             for event in live.events(pieces):
-                if event.stop:
-                    break  # the response can no longer become compliant
+                if not event.compliant:
+                    break  # the response so far is a violation
 
     An error ends the session; what follows raises it again. Leaving the block
     without `finish` ends the session without a result.

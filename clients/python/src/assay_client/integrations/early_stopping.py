@@ -94,8 +94,10 @@ class Watch:
         self._ends += [len(self.text)] * (tokens > 0)
 
     def observe(self, event: LiveEvent) -> None:
+        trigger = self.trigger and self.trigger.utterance
         if event.reset:
-            self.trigger = None
+            if trigger and trigger.index >= event.reset_index:
+                self.trigger = None
         elif (
             self.trigger is None and event.utterance and not event.utterance.provisional and self.when(event)
         ):
