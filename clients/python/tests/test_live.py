@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -98,6 +99,14 @@ def test_the_session_ends_with_the_block(live_server: LiveServer) -> None:
             assert live.receive() is None
             with pytest.raises(ac.InputError, match="finished"):
                 live.send("Two.")
+
+
+def test_private_token(live_server: LiveServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("ASSAY_TOKEN", raising=False)
+    monkeypatch.setenv("ASSAY_DATA_DIR", str(tmp_path))
+    (tmp_path / "token").write_text("of this machine\n")
+    run(live_server.url, False)
+    assert live_server.headers[0]["authorization"] == "Bearer of this machine"
 
 
 def test_reset(live_server: LiveServer) -> None:
