@@ -15,6 +15,7 @@ import (
 	"assay/internal/payload"
 	"assay/queue/internal/js"
 	"assay/rewardmodel"
+	"assay/rewardmodel/live"
 	"assay/rewardmodel/wire"
 )
 
@@ -198,8 +199,11 @@ func (s *service) stepContext(session *liveSession, r liveRequest, step func(con
 			s.metrics.panics.WithLabelValues(kindRequest).Inc()
 			err = js.Recovered(value, kindRequest, s.log)
 		}
-		if s.working.Err() != nil && errors.Is(err, context.Canceled) {
+		switch {
+		case s.working.Err() != nil && errors.Is(err, context.Canceled):
 			err = rewardmodel.ErrClosed
+		case errors.Is(err, live.ErrEnded):
+			err = errNoSession
 		}
 		endRequestSpan(span, SubjectLive, err)
 	}()

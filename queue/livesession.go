@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/nats-io/nats.go/micro"
 
@@ -28,6 +29,10 @@ type liveSessions struct {
 	sessions map[string]*liveSession // by the last token of the subject
 	watchers sync.WaitGroup          // one for each session
 }
+
+// causeKept is how long messages to a session that ended by itself get the reason; then
+// they get errNoSession.
+const causeKept = time.Minute
 
 // newLiveSessions returns no sessions yet. Tokens of subjects cannot be guessed: a
 // client can use only the sessions that it opened.
@@ -55,21 +60,29 @@ type liveRequest struct {
 
 // errNoSession replies to a message on a subject without a session.
 var errNoSession = &rewardmodel.InputError{Kind: rewardmodel.KindNotFound,
-	Message: "the session has ended: it was closed, failed, or was idle for too long; open another one on " + SubjectLive + " and send the text from the beginning"}
+	Message: "the session has ended; open another one on " + SubjectLive + " and send the text from the beginning"}
 
-// add registers a session, until it ends. It owns memory, which the session holds.
+// add registers a session, until it has ended. It owns memory, which the session holds.
 func (l *liveSessions) add(session *live.Session, memory *rewardmodel.Reservation) *liveSession {
 	token := rand.Text()
 	s := &liveSession{subject: l.prefix + token, session: session}
 	l.mu.Lock()
 	l.sessions[token] = s
 	l.mu.Unlock()
+	remove := func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.sessions, token)
+	}
 	l.watchers.Go(func() {
 		<-session.Done()
-		l.mu.Lock()
-		delete(l.sessions, token)
-		l.mu.Unlock()
 		memory.Close()
+		if cause := session.Cause(); cause != nil {
+			s.fail(cause)
+			time.AfterFunc(causeKept, remove)
+			return
+		}
+		remove()
 	})
 	return s
 }

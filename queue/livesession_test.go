@@ -233,12 +233,13 @@ func TestLiveSessionErrors(t *testing.T) {
 		reply := sendLive(t, q.nc, subject, `{"text":"x"}`, 0)
 		require.NotEmpty(t, reply.Header.Get(micro.ErrorCodeHeader))
 	})
-	t.Run("ended by itself", func(t *testing.T) {
+	t.Run("ended", func(t *testing.T) {
 		subject := open(t, q.nc, `{"open":{}}`)
 		session, err := q.service.live.find(subject)
 		require.NoError(t, err)
 		session.session.End()
-		refusedWith(t, sendLive(t, q.nc, subject, `{"text":"x"}`, 0), "404", "idle for too long")
+		<-session.session.Done()
+		refusedWith(t, sendLive(t, q.nc, subject, `{"text":"x"}`, 0), "404", "the session has ended")
 	})
 }
 
@@ -254,11 +255,10 @@ func TestLiveSessionLimits(t *testing.T) {
 	refusedWith(t, full, "503", "live sessions are open")
 	require.Equal(t, "1", full.Header.Get(HeaderRetryAfter))
 	refusedWith(t, sendLive(t, q.nc, long, `{"text":"more than twenty bytes of text"}`, 0), "413", "the limit of a live session")
-	require.Eventually(t, func() bool {
-		_, err := q.service.live.find(idle)
-		return err != nil
-	}, jstest.Timeout, 5*time.Millisecond)
-	refusedWith(t, sendLive(t, q.nc, idle, `{"text":"x"}`, 0), "404", "idle for too long")
+	session, err := q.service.live.find(idle)
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return session.failure() != nil }, jstest.Timeout, 5*time.Millisecond)
+	refusedWith(t, sendLive(t, q.nc, idle, `{"text":"x"}`, 0), "503", `"code":"idle"`)
 	open(t, q.nc, `{"open":{}}`)
 }
 
