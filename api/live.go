@@ -28,6 +28,7 @@ const lingering = 500 * time.Millisecond
 // per line, and the response its events as they occur, as lines or as server-sent
 // events.
 type liveEndpoint struct {
+	access   access
 	sessions *live.Sessions
 }
 
@@ -37,7 +38,7 @@ func (e liveEndpoint) serve(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	x := exchange.Of(r)
-	stream := &liveBody{w: w, x: x, lines: lines, control: http.NewResponseController(w), contentType: string(httpjson.NDJSON)}
+	stream := &liveBody{w: w, x: x, allowed: e.access.still(r, ScopeScore), lines: lines, control: http.NewResponseController(w), contentType: string(httpjson.NDJSON)}
 	if listsEventStream(r.Header.Values("Accept")) {
 		stream.prefix, stream.suffix, stream.contentType = "data: ", "\n", "text/event-stream"
 	}
@@ -75,6 +76,7 @@ func listsEventStream(values []string) bool {
 
 // liveBody is the stream of a request and its response.
 type liveBody struct {
+	allowed        func() error // why the client may not continue
 	w              http.ResponseWriter
 	x              *exchange.Exchange
 	control        *http.ResponseController
@@ -90,6 +92,9 @@ type liveBody struct {
 func (b *liveBody) Receive() (wire.LiveMessage, error) {
 	line, err := b.lines.Next()
 	if err != nil {
+		return wire.LiveMessage{}, err
+	}
+	if err := b.allowed(); err != nil {
 		return wire.LiveMessage{}, err
 	}
 	return livestream.Decode(b.x, line)

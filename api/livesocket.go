@@ -25,6 +25,7 @@ import (
 // liveSocket serves GET /v1/live: a live session over a WebSocket (RFC 6455), one
 // message per text frame.
 type liveSocket struct {
+	access   access
 	sessions *live.Sessions
 	guard    *http.CrossOriginProtection
 	open     *sockets
@@ -52,7 +53,7 @@ func (e liveSocket) serve(w http.ResponseWriter, r *http.Request) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	conn.SetReadLimit(-1) // Receive charges what it reads, and has a limit
-	socket := &liveConn{ctx: ctx, x: x, conn: conn}
+	socket := &liveConn{ctx: ctx, x: x, allowed: e.access.still(r, ScopeScore), conn: conn}
 	var pinging sync.WaitGroup
 	pinging.Go(socket.ping)
 	x.Err = livestream.Serve(ctx, e.sessions, socket, sourceLive)
@@ -79,6 +80,7 @@ func (e liveSocket) checkOrigin(r *http.Request) error {
 // liveConn is the stream of a WebSocket.
 type liveConn struct {
 	ctx     context.Context
+	allowed func() error // why the client may not continue
 	x       *exchange.Exchange
 	conn    *websocket.Conn
 	late    atomic.Bool // the first message did not arrive in time
@@ -111,6 +113,9 @@ func (c *liveConn) Receive() (wire.LiveMessage, error) {
 	c.x.BytesIn += int64(len(message))
 	if !utf8.Valid(message) { // the library does not check
 		return wire.LiveMessage{}, failure.Invalid("", "a text message is not valid UTF-8")
+	}
+	if err := c.allowed(); err != nil {
+		return wire.LiveMessage{}, err
 	}
 	return livestream.Decode(c.x, message)
 }

@@ -2,13 +2,17 @@ package api_test
 
 import (
 	"context"
+	"io"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/coder/websocket"
+	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
 	"assay/api"
@@ -145,6 +149,32 @@ func TestLiveSocketHandshake(t *testing.T) {
 	}
 	a := s.get(t, "/v1/live", "Authorization", bearer)
 	require.Equal(t, 400, a.StatusCode)
+}
+
+// A session ends once its token is removed, over HTTP and over a WebSocket.
+func TestLiveTokenIsRevoked(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "tokens")
+	require.NoError(t, os.WriteFile(file, []byte(scoreToken+" score\n"), 0o600))
+	loaded, err := api.LoadTokens(file, zerolog.Nop())
+	require.NoError(t, err)
+	watching := make(chan struct{})
+	ctx, stop := context.WithCancel(t.Context())
+	go func() { defer close(watching); loaded.Watch(ctx) }()
+	defer func() { stop(); <-watching }()
+	s := startLive(t, &model{}, live.Limits{}, parts(func(p *api.Parts) { p.Tokens = loaded }))
+	conn := openSocket(t, s, "Authorization", "Bearer "+scoreToken)
+	write(t, conn, `{"open":{}}`)
+	d := openDialog(t, clients(t)["HTTP/2.0"], s, "{\"open\":{}}\n", "Authorization", "Bearer "+scoreToken)
+	require.NoError(t, os.WriteFile(file, []byte(adminToken+" admin\n"), 0o600))
+	require.Eventually(t, func() bool {
+		_, err := io.WriteString(d.to, textMessage(" "))
+		return err != nil
+	}, timeout, 10*time.Millisecond)
+	require.Equal(t, "unauthorized", d.next().Error.Code)
+	write(t, conn, textMessage(liveText))
+	messages, status := readAll(t, conn)
+	require.Equal(t, "unauthorized", messages[len(messages)-1].Error.Code)
+	require.Equal(t, websocket.StatusPolicyViolation, status)
 }
 
 // A client that goes away ends its session.

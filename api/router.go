@@ -99,8 +99,8 @@ func (rt routes) mountLearning(r chi.Router, models modelEndpoints) {
 // mountLive adds the live sessions, which have no timeout.
 func (rt routes) mountLive(r chi.Router) {
 	for method, h := range map[string]httpjson.Handler{
-		http.MethodPost: liveEndpoint{rt.parts.Live}.serve,
-		http.MethodGet:  liveSocket{rt.parts.Live, rt.guard, rt.sockets}.serve,
+		http.MethodPost: liveEndpoint{rt.access, rt.parts.Live}.serve,
+		http.MethodGet:  liveSocket{rt.access, rt.parts.Live, rt.guard, rt.sockets}.serve,
 	} {
 		r.Method(method, "/v1/live", rt.access.require(ScopeScore, orNotEnabled(rt.parts.Live != nil, h)))
 	}

@@ -71,6 +71,9 @@ func (s *stream) Receive() (wire.LiveMessage, error) {
 	if err := s.server.Receive(s.receive, s.call, &in, s.x.Limits().MaxBody, s.hungUp); err != nil {
 		return wire.LiveMessage{}, err
 	}
+	if err := s.server.Reauthorize(s.call.Context()); err != nil {
+		return wire.LiveMessage{}, err
+	}
 	if text, ok := in.Message.(*livepb.LiveMessage_Text); ok {
 		return wire.LiveMessage{Text: &text.Text}, nil
 	}
