@@ -88,12 +88,17 @@ type Promotions interface {
 	Rollback(ctx context.Context, by, reason string) (retrain.Current, error)
 }
 
-// Trainer shows the training of the fleet, and starts training runs.
+// Trainer shows the training of the fleet, and starts and stops training runs.
 type Trainer interface {
 	Training(ctx context.Context) (Training, error)
 	// Start requests a training run and returns the status with that request. The
 	// run begins once no other is in progress and there is enough data.
 	Start(ctx context.Context, ask retrain.TrainingRequest) (retrain.Status, error)
+	// Stop cancels the training run in progress, or withdraws the request for one, and
+	// returns the status with that. id is that of the run; "": any. Its errors wrap
+	// retrain.ErrNoTraining, or retrain.ErrChanged if another run is in progress or it
+	// is too late.
+	Stop(ctx context.Context, id string, by retrain.Cancellation) (retrain.Status, error)
 }
 
 // Training is the training status of the fleet, what the policy waits for, and the

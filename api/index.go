@@ -27,6 +27,7 @@ var nativeOperations = []operation{
 	{"DELETE", "/v1/feedback/{id}", "erase everything stored about a response"},
 	{"GET", "/v1/training", "the training run in progress, or what training waits for"},
 	{"POST", "/v1/training", "start a training run"},
+	{"POST", "/v1/training/stop", "stop the training run in progress"},
 	{"GET", "/v1/events", "events of models and training runs, as server-sent events"},
 	{"GET", "/v1/scored", "the responses that were scored last, as server-sent events"},
 	{"GET", "/livez", "the process is alive"},

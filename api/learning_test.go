@@ -92,6 +92,10 @@ func (f *fakeFleet) Start(_ context.Context, ask retrain.TrainingRequest) (retra
 	return retrain.Status{Phase: retrain.PhaseIdle, Requested: &ask}, f.record("train by %s: %s (%v)", ask.By, ask.Reason, ask.Refreeze)
 }
 
+func (f *fakeFleet) Stop(_ context.Context, id string, by retrain.Cancellation) (retrain.Status, error) {
+	return retrain.Status{Phase: retrain.PhaseTraining, ID: "t2", Canceled: &by}, f.record("stop %q by %s: %s", id, by.By, by.Reason)
+}
+
 func (f *fakeFleet) install(p *api.Parts) {
 	p.Feedback, p.FeedbackView, p.Registry, p.Promotions, p.Trainer = f, f, f, f, f
 }
@@ -277,6 +281,26 @@ func TestTraining(t *testing.T) {
 	}
 }
 
+func TestStopTraining(t *testing.T) {
+	f, s := withFleet(t)
+	got := s.do(t, "POST", "/v1/training/stop", strings.NewReader(`{"id":"t2","reason":"wrong labels"}`))
+	require.Equal(t, 202, got.StatusCode)
+	require.Contains(t, string(got.body), `{"phase":"training","id":"t2","canceled":{"by":"loopback","reason":"wrong labels","time":"`)
+	require.Equal(t, 202, s.do(t, "POST", "/v1/training/stop", nil).StatusCode)
+	require.Equal(t, []string{`stop "t2" by loopback: wrong labels`, `stop "" by loopback: `}, f.calls)
+	for _, body := range []string{`{"id":1}`, `{"id":null}`, `{"force":true}`, `{"reason":"` + strings.Repeat("a", 1001) + `"}`} {
+		require.Equal(t, 400, s.do(t, "POST", "/v1/training/stop", strings.NewReader(body)).StatusCode, body)
+	}
+	for err, status := range map[error]int{retrain.ErrNoTraining: 404, fmt.Errorf("too late: %w", retrain.ErrChanged): 409} {
+		f.err = err
+		got := s.do(t, "POST", "/v1/training/stop", nil)
+		require.Equal(t, status, got.StatusCode)
+		_, _, message := got.failure(t)
+		require.Contains(t, message, err.Error())
+		require.NotContains(t, message, "/v1/models")
+	}
+}
+
 // Each error of the feedback loop has its status and code at every endpoint.
 func TestErrorsOfTheFeedbackLoop(t *testing.T) {
 	f, s := withFleet(t)
@@ -313,7 +337,7 @@ func TestErrorsOfTheFeedbackLoop(t *testing.T) {
 		const items = `{"items":[{"id":"r1","label":"violation","response":"a"}]}`
 		for route, body := range map[string]string{
 			"POST /v1/feedback": items, "DELETE /v1/feedback/r1": "", "GET /v1/feedback": "", "GET /v1/feedback/candidates": "",
-			"GET /v1/training": "", "POST /v1/training": "", "GET /v1/models": "", "GET /v1/models/v7": "",
+			"GET /v1/training": "", "POST /v1/training": "", "POST /v1/training/stop": "", "GET /v1/models": "", "GET /v1/models/v7": "",
 		} {
 			method, path, _ := strings.Cut(route, " ")
 			require.Equal(t, c.status, s.do(t, method, path, strings.NewReader(body)).StatusCode, "%s: %v", route, c.err)
@@ -325,7 +349,7 @@ func TestFeedbackLoopIsNotEnabled(t *testing.T) {
 	s := start(t, scorerOf(t, &model{}, 0))
 	for _, route := range []string{
 		"POST /v1/feedback", "GET /v1/feedback", "GET /v1/feedback/candidates", "DELETE /v1/feedback/r1", "POST /v1/models/v7/promote",
-		"POST /v1/models/rollback", "GET /v1/training", "POST /v1/training", "GET /v1/events",
+		"POST /v1/models/rollback", "GET /v1/training", "POST /v1/training", "POST /v1/training/stop", "GET /v1/events",
 	} {
 		method, path, _ := strings.Cut(route, " ")
 		got := s.do(t, method, path, nil)

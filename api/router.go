@@ -89,6 +89,7 @@ func (rt routes) mountLearning(r chi.Router, models modelEndpoints) {
 	r.Post("/v1/models/rollback", admin(p.Promotions != nil, models.rollBack))
 	get(r, "/v1/training", feedback(p.Trainer != nil, training.show))
 	r.Post("/v1/training", admin(p.Trainer != nil, training.start))
+	r.Post("/v1/training/stop", admin(p.Trainer != nil, training.stop))
 	// An event stream has no timeout.
 	get(r, "/v1/events", rt.access.require(ScopeFeedback, orNotEnabled(p.Events != nil, events.serve)))
 	get(r, "/v1/scored", rt.access.require(ScopeFeedback, orNotEnabled(p.Scored != nil, scored.serve)))

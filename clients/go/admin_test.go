@@ -70,6 +70,7 @@ func TestCalls(t *testing.T) {
 		"POST /v1/models/rollback":        `{"version":"v0","since":"2026-01-01T00:00:00Z","by":"me","reason":"","previous":["a"]}`,
 		"GET /v1/training":                `{"phase":"idle","auto":true,"wait":"labels","feedback":{"bags":3},"drift":{"p_value":0.5},"disagreement":{"labels":2}}`,
 		"POST /v1/training":               `{"phase":"idle","asked":{"by":"me","time":"2026-01-01T00:00:00Z"}}`,
+		"POST /v1/training/stop":          `{"phase":"training","canceled":{"by":"me","time":"2026-01-01T00:00:00Z"}}`,
 		"GET /v1/feedback":                `{"bags":3,"violations":1,"held_out":1,"new":{"bags":2,"violations":1}}`,
 		"GET /v1/feedback/candidates?n=5": `{"candidates":[{"id":"c","violation":0.5}]}`,
 		"DELETE /v1/feedback/r%20%2F%3F":  `{"id":"r /?","records":2}`,
@@ -92,19 +93,20 @@ func TestCalls(t *testing.T) {
 	rolled, err4 := c.Rollback(ctx, "")
 	training, err5 := c.Training(ctx)
 	started, err6 := c.StartTraining(ctx, assay.TrainingRequest{Refreeze: true})
+	stopped, err11 := c.StopTraining(ctx, assay.TrainingStop{ID: "t1"})
 	stats, err7 := c.FeedbackStats(ctx)
 	found, err8 := c.Candidates(ctx, 5)
 	erased, err9 := c.EraseFeedback(ctx, "r /?")
 	events, err10 := c.RecentEvents(ctx, 3)
-	if err := errors.Join(err1, err2, err3, err4, err5, err6, err7, err8, err9, err10, c.Ready(ctx)); err != nil {
+	if err := errors.Join(err1, err2, err3, err4, err5, err6, err7, err8, err9, err10, err11, c.Ready(ctx)); err != nil {
 		t.Fatal(err)
 	}
 	if !models[0].Current || record.Data.Bags != 7 || record.Version != "v1" || string(record.Gate) != `{"x":1}` || promoted.Reason != "why" ||
 		rolled.Previous[0] != "a" || training.Feedback.Bags != 3 || training.Drift.PValue != 0.5 || training.Disagreement.Labels != 2 ||
-		started.Requested.By != "me" || stats.Bags != 3 || stats.New.Bags != 2 || found[0].ID != "c" || erased != 2 || events[0].Sequence != 4 {
-		t.Error(models, record, promoted, rolled, training, started, stats, found, erased, events)
+		started.Requested.By != "me" || stopped.Canceled.By != "me" || stats.Bags != 3 || stats.New.Bags != 2 || found[0].ID != "c" || erased != 2 || events[0].Sequence != 4 {
+		t.Error(models, record, promoted, rolled, training, started, stopped, stats, found, erased, events)
 	}
-	if asked[2] != `{"reason":"why"}` || asked[3] != `{}` || asked[5] != `{"refreeze":true}` {
+	if asked[2] != `{"reason":"why"}` || asked[3] != `{}` || asked[5] != `{"refreeze":true}` || asked[6] != `{"id":"t1"}` {
 		t.Error(asked)
 	}
 	var inputErr *assay.InputError
@@ -123,7 +125,7 @@ func TestInvalidResponses(t *testing.T) {
 		ctx := t.Context()
 		for name, err := range map[string]error{
 			"models": second(c.Models(ctx)), "model": second(c.Model(ctx, "a")), "promote": second(c.Promote(ctx, "a", "")),
-			"training": second(c.Training(ctx)), "start": second(c.StartTraining(ctx, assay.TrainingRequest{})), "stats": second(c.FeedbackStats(ctx)),
+			"training": second(c.Training(ctx)), "start": second(c.StartTraining(ctx, assay.TrainingRequest{})), "stop": second(c.StopTraining(ctx, assay.TrainingStop{})), "stats": second(c.FeedbackStats(ctx)),
 			"candidates": second(c.Candidates(ctx, 1)), "erase": second(c.EraseFeedback(ctx, "a")), "ready": c.Ready(ctx),
 			"feedback": second(c.Feedback(ctx, make([]assay.FeedbackItem, 1))), "score": second(c.Score(ctx, assay.Texts("a"), assay.Options{})),
 		} {

@@ -110,6 +110,11 @@ func (d *ControlPlane) Start(ctx context.Context, by retrain.TrainingRequest) (r
 	return ask(d, func(l *Learning) (retrain.Status, error) { return l.operator.Start(ctx, by) })
 }
 
+// Stop implements api.Trainer.
+func (d *ControlPlane) Stop(ctx context.Context, id string, by retrain.Cancellation) (retrain.Status, error) {
+	return ask(d, func(l *Learning) (retrain.Status, error) { return l.operator.Stop(ctx, id, by) })
+}
+
 // Events implements api.EventSource.
 func (d *ControlPlane) Events(ctx context.Context, after uint64) iter.Seq2[retrain.Event, error] {
 	return func(yield func(retrain.Event, error) bool) {

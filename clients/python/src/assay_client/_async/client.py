@@ -303,6 +303,17 @@ class AsyncClient:
         request = _wire.admin_request("/v1/training", reason=reason, refreeze=refreeze)
         return await self._call(request, _wire.parse_training)
 
+    async def stop_training(self, reason: str | None = None, *, id: str | None = None) -> Training:
+        """Stops the training run in progress, or withdraws the request for one.
+
+        A replica ends the run within seconds; its labels count for the next
+        one. With `id`, no other run is stopped. The error has the code
+        `not_found` if no run is in progress or requested, and `changed` if
+        another run is in progress or the run is being published.
+        """
+        request = _wire.admin_request("/v1/training/stop", id=id, reason=reason)
+        return await self._call(request, _wire.parse_training)
+
     async def events(self, n: int = 100) -> list[Event]:
         """The last n retained events, oldest first."""
         return await self._get(f"/v1/events?n={n:d}", _wire.parse_events)
