@@ -138,6 +138,7 @@ func TestScopes(t *testing.T) {
 		"POST /v1/score": "score", "GET /v1/models": "score", "GET /v1/models/{version}": "score",
 		"POST /v1/feedback": "feedback", "GET /v1/feedback": "feedback", "GET /v1/feedback/candidates": "feedback",
 		"GET /v1/training": "feedback", "GET /v1/events": "feedback", "GET /v1/scored": "feedback",
+		"GET /v1/feedback/{id}/labels": "feedback", "DELETE /v1/feedback/{id}/labels": "feedback",
 		"DELETE /v1/feedback/{id}": "admin", "POST /v1/models/{version}/promote": "admin",
 		"POST /v1/models/rollback": "admin", "POST /v1/training": "admin", "POST /v1/training/stop": "admin",
 

@@ -60,6 +60,9 @@ type Feedback interface {
 	// Erase deletes everything stored about a response, and returns the number of
 	// deleted records. Later items with that id are rejected.
 	Erase(ctx context.Context, id, by string) (records int, err error)
+	// Withdraw removes the label of one rater for a response, and returns the number
+	// of withdrawn labels, 0 or 1. A delayed retry of the label does not undo it.
+	Withdraw(ctx context.Context, id, rater string) (records int, err error)
 }
 
 // FeedbackView summarizes the stored labels.
@@ -68,6 +71,8 @@ type FeedbackView interface {
 	// Candidates returns up to n scored responses whose labels would be the most
 	// informative, the best first.
 	Candidates(ctx context.Context, n int) ([]feedback.Candidate, error)
+	// Labels returns the labels of a response by rater, none if it is unknown.
+	Labels(ctx context.Context, id string) (feedback.ResponseLabels, error)
 }
 
 // Registry keeps a record of every model version.

@@ -24,6 +24,8 @@ var nativeOperations = []operation{
 	{"POST", "/v1/feedback", "labels of whole responses, to train on"},
 	{"GET", "/v1/feedback", "counts of the labels"},
 	{"GET", "/v1/feedback/candidates", "the responses whose labels are the most informative"},
+	{"GET", "/v1/feedback/{id}/labels", "the labels of a response, by rater"},
+	{"DELETE", "/v1/feedback/{id}/labels", "withdraw the label of one rater"},
 	{"DELETE", "/v1/feedback/{id}", "erase everything stored about a response"},
 	{"GET", "/v1/training", "the training run in progress, or what training waits for"},
 	{"POST", "/v1/training", "start a training run"},

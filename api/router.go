@@ -84,6 +84,8 @@ func (rt routes) mountLearning(r chi.Router, models modelEndpoints) {
 	r.Post("/v1/feedback", feedback(p.Feedback != nil, labels.add).ServeHTTP)
 	get(r, "/v1/feedback", feedback(p.FeedbackView != nil, labels.stats))
 	get(r, "/v1/feedback/candidates", feedback(p.FeedbackView != nil, labels.candidates))
+	get(r, "/v1/feedback/{id}/labels", feedback(p.FeedbackView != nil, labels.labels))
+	r.Delete("/v1/feedback/{id}/labels", feedback(p.Feedback != nil, labels.withdraw).ServeHTTP)
 	r.Delete("/v1/feedback/{id}", admin(p.Feedback != nil, labels.erase))
 	r.Post("/v1/models/{version}/promote", admin(p.Promotions != nil, models.promote))
 	r.Post("/v1/models/rollback", admin(p.Promotions != nil, models.rollBack))

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"assay/queue/internal/js"
 	"assay/rewardmodel/feedback"
@@ -56,11 +55,11 @@ func (l *Log) Withdraw(ctx context.Context, id, rater string) (records int, err 
 // putWithdrawal replaces the record of a mark.
 func (l *Log) putWithdrawal(ctx context.Context, subject string, mark feedback.Mark, id string) error {
 	last := mark.Sequence
-	now := time.Now()
-	if mark.Time != nil && !now.After(*mark.Time) { // the rater's clock is ahead
-		now = mark.Time.Add(1)
+	mark.Labels = feedback.Labels{}
+	if mark.Time != nil { // by the rater's clock, which the next label has too
+		at := mark.Time.Add(1)
+		mark.Time = &at
 	}
-	mark.Labels, mark.Time = feedback.Labels{}, &now
 	msg := &nats.Msg{Subject: subject, Header: nats.Header{}}
 	setMark(msg.Header, mark)
 	js.SetRecordHeader(msg.Subject, msg.Header)

@@ -58,6 +58,21 @@ func (d *ControlPlane) Erase(ctx context.Context, id, by string) (int, error) {
 	})
 }
 
+// Withdraw implements api.Feedback.
+func (d *ControlPlane) Withdraw(ctx context.Context, id, rater string) (int, error) {
+	return ask(d, func(l *Learning) (int, error) { return l.labels.Withdraw(ctx, id, rater) })
+}
+
+// Labels implements api.FeedbackView.
+func (d *ControlPlane) Labels(ctx context.Context, id string) (feedback.ResponseLabels, error) {
+	return ask(d, func(l *Learning) (feedback.ResponseLabels, error) {
+		given, err := l.labels.LabelsOf(ctx, id)
+		_, aspects, _ := l.monitor.watched()
+		l.labels.Index().Majority(&given, aspects...)
+		return given, err
+	})
+}
+
 // Stats implements api.FeedbackView.
 func (d *ControlPlane) Stats(ctx context.Context) (feedback.Stats, error) {
 	return ask(d, func(l *Learning) (feedback.Stats, error) {

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mappin
 from functools import partial
 from types import TracebackType
 from typing import Any, Literal, TypeVar, Union, overload
+from urllib.parse import urlencode
 
 from .. import _wire
 from .._chunks import Chunk, chunks, failures, feedback_batches, should_split
@@ -273,6 +274,15 @@ class AsyncClient:
         """Erases all stored data of a response; returns the number of records removed."""
         request = _wire.Request("DELETE", f"/v1/feedback/{_wire.path_segment(id)}")
         return await self._call(request, _wire.parse_erasure)
+
+    async def response_labels(self, id: str) -> Mapping[str, Any]:
+        """The labels of a response: `labels` by rater, and `label` of the majority."""
+        return await self._get(f"/v1/feedback/{_wire.path_segment(id)}/labels", _wire.parse_response_labels)
+
+    async def withdraw_label(self, id: str, rater: str = "") -> int:
+        """Withdraws the label of one rater for a response; returns the number of withdrawn labels, 0 or 1."""
+        path = f"/v1/feedback/{_wire.path_segment(id)}/labels?{urlencode({'rater': rater})}"
+        return await self._call(_wire.Request("DELETE", path), _wire.parse_erasure)
 
     # Models, training, health
 
