@@ -36,15 +36,21 @@ type tab struct {
 	problems []string // exceptions, errors of the console, violations of the policy
 }
 
-// browse opens the console of a service in a new browser. The test fails if the
-// browser reports an exception or a violation of the Content-Security-Policy.
+// browse opens the console of a service in a new browser.
 func browse(t *testing.T, p *processtest.Process) *tab {
+	t.Helper()
+	return openTab(t, p.Ready.HTTP+"/")
+}
+
+// openTab opens a page in a new browser. The test fails if the browser reports an
+// exception or a violation of the Content-Security-Policy.
+func openTab(t *testing.T, url string) *tab {
 	t.Helper()
 	browser := chromium(t)
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(browser), chromedp.NoSandbox,
 		chromedp.WindowSize(1100, 900), chromedp.UserDataDir(t.TempDir()))
 	allocator, endAllocator := chromedp.NewExecAllocator(context.Background(), options...)
-	b := &tab{t: t, url: p.Ready.HTTP}
+	b := &tab{t: t, url: strings.TrimSuffix(url, "/")}
 	ctx, end := chromedp.NewContext(allocator, chromedp.WithListener(b.listen))
 	b.ctx = ctx
 	t.Cleanup(func() {
@@ -56,7 +62,7 @@ func browse(t *testing.T, p *processtest.Process) *tab {
 		require.Empty(t, b.problems)
 	})
 	require.NoError(t, chromedp.Do(ctx), "starting %s", browser)
-	b.do(chromedp.Navigate(b.url + "/"))
+	b.do(chromedp.Navigate(url))
 	return b
 }
 

@@ -121,7 +121,9 @@ def test_feedback(service: Service, call: Caller, request: pytest.FixtureRequest
     assert call(service.url, "withdraw_label", f"{name}-1") == 1
     assert call(service.url, "response_labels", f"{name}-1")["labels"] == []
     assert call(service.url, "feedback", items[1:2]).duplicates == 1
-    items[1] = ac.FeedbackItem("compliant", response="Hello.", id=f"{name}-1", time=datetime.now(timezone.utc))
+    items[1] = ac.FeedbackItem(
+        "compliant", response="Hello.", id=f"{name}-1", time=datetime.now(timezone.utc)
+    )
     assert call(service.url, "feedback", items[1:2]).accepted == 1
     assert call(service.url, "erase_feedback", f"{name}-1") == 1
     assert call(service.url, "candidates") == []
