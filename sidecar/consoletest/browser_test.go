@@ -2,6 +2,7 @@ package consoletest_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -16,6 +17,7 @@ import (
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/cdproto/tracing"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 	"github.com/stretchr/testify/require"
@@ -34,6 +36,8 @@ type tab struct {
 
 	mu       sync.Mutex
 	problems []string // exceptions, errors of the console, violations of the policy
+	trace    []json.RawMessage
+	traced   chan struct{} // closed when trace is complete
 }
 
 // browse opens the console of a service in a new browser.
@@ -84,6 +88,14 @@ func chromium(t *testing.T) string {
 func (b *tab) listen(event any) {
 	var problem string
 	switch e := event.(type) {
+	case *tracing.EventDataCollected:
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		for _, value := range e.Value {
+			b.trace = append(b.trace, json.RawMessage(value))
+		}
+	case *tracing.EventTracingComplete:
+		close(b.traced)
 	case *runtime.EventExceptionThrown:
 		problem = e.ExceptionDetails.Text
 		if e.ExceptionDetails.Exception != nil {
