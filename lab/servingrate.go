@@ -20,7 +20,7 @@ type rateFlags struct {
 	Seconds   float64 `default:"30" help:"Length of a round, with --rate (${default})."`
 	Rounds    int     `default:"1" help:"Rounds, with --rate (${default})."`
 	Alongside string  `placeholder:"ARGS" help:"Train with these arguments of assay train in every other round, as a child process at the lowest priority."`
-	Console   bool    `help:"Read what the console's page Live reads in every other round, and print the CPU time of the service, with --rate."`
+	Consoles  int     `default:"0" placeholder:"N" help:"Read what this number of consoles on the page Live read in every other round, and print the CPU time of the service, with --rate."`
 }
 
 // rateConcurrency is how many requests may be in flight in an open loop before later ones leave late. Their latency
@@ -31,16 +31,16 @@ func (f rateFlags) validate() error {
 	if f.Rate < 0 || f.Seconds <= 0 || f.Rounds < 1 {
 		return errors.New("--rate takes 0 or more, --seconds and --rounds positive numbers")
 	}
-	if (f.Alongside != "" || f.Console) && f.Rate == 0 {
-		return errors.New("--alongside and --console need --rate")
+	if (f.Alongside != "" || f.Consoles != 0) && f.Rate == 0 {
+		return errors.New("--alongside and --consoles need --rate")
 	}
-	if f.Alongside != "" && f.Console {
-		return errors.New("give either --alongside or --console")
+	if f.Consoles < 0 || f.Alongside != "" && f.Consoles != 0 {
+		return errors.New("--consoles takes 0 or more, and not together with --alongside")
 	}
 	return nil
 }
 
-// runRate prints a row for each round, and with --alongside or --console the ratio of the rounds with and without.
+// runRate prints a row for each round, and with --alongside or --consoles the ratio of the rounds with and without.
 func (c *servingCmd) runRate(a *cli.App, items []rewardmodel.Item) error {
 	bodies, err := mixedRequests(items, c.Size, int(math.Ceil(c.Rate*c.Seconds)))
 	if err != nil {
@@ -50,9 +50,9 @@ func (c *servingCmd) runRate(a *cli.App, items []rewardmodel.Item) error {
 	plain := func() (rateRound, error) { return c.measured(a.Context, bodies, schedule) }
 	name, other := "training", plain
 	switch {
-	case c.Console:
-		name, other = "console", func() (r rateRound, err error) {
-			_, err = c.withConsole(a.Context, func() (load.Result, error) { r, err = plain(); return r.Result, err })
+	case c.Consoles > 0:
+		name, other = "consoles", func() (r rateRound, err error) {
+			_, err = c.withConsoles(a.Context, func() (load.Result, error) { r, err = plain(); return r.Result, err })
 			return r, err
 		}
 	case c.Alongside != "":
@@ -62,11 +62,11 @@ func (c *servingCmd) runRate(a *cli.App, items []rewardmodel.Item) error {
 		}
 	}
 	table := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(table, "round\t%s\trequests\tp50 ms\tp90 ms\tp99 ms\tlongest ms\tfailed\t%s\n", name, c.ifConsole("CPU ms\t"))
+	fmt.Fprintf(table, "round\t%s\trequests\tp50 ms\tp90 ms\tp99 ms\tlongest ms\tfailed\t%s\n", name, c.ifConsoles("CPU ms\t"))
 	row := func(round int, is string, r rateRound) {
 		ms := func(p int) float64 { return stats.Milliseconds(r.Percentile(p)) }
 		fmt.Fprintf(table, "%d\t%s\t%d\t%.1f\t%.1f\t%.1f\t%.1f\t%d\t%s\n", round, is, len(bodies), ms(50), ms(90), ms(99), ms(100), r.Failed,
-			c.ifConsole(fmt.Sprintf("%.3f\t", 1e3*r.cpu)))
+			c.ifConsoles(fmt.Sprintf("%.3f\t", 1e3*r.cpu)))
 	}
 	var without, with []rateRound
 	for round := range c.Rounds {
@@ -76,7 +76,7 @@ func (c *servingCmd) runRate(a *cli.App, items []rewardmodel.Item) error {
 		}
 		without = append(without, r)
 		row(round+1, "no", r)
-		if c.Alongside == "" && !c.Console {
+		if c.Alongside == "" && c.Consoles == 0 {
 			continue
 		}
 		if r, err = other(); err != nil {
@@ -92,19 +92,19 @@ func (c *servingCmd) runRate(a *cli.App, items []rewardmodel.Item) error {
 		return medianRatio(with, without, func(r rateRound) float64 { return float64(r.Percentile(p)) })
 	}
 	_, err = fmt.Fprintf(a.Stdout, "Median ratio of the rounds: p50 %.2f, p90 %.2f, p99 %.2f%s\n", percentile(50), percentile(90), percentile(99),
-		c.ifConsole(fmt.Sprintf(", CPU time of a request %.3f", medianRatio(with, without, func(r rateRound) float64 { return r.cpu }))))
+		c.ifConsoles(fmt.Sprintf(", CPU time of a request %.3f", medianRatio(with, without, func(r rateRound) float64 { return r.cpu }))))
 	return err
 }
 
 // rateRound is the result of a round.
 type rateRound struct {
 	load.Result
-	cpu float64 // seconds of CPU time of the service for each request; with --console
+	cpu float64 // seconds of CPU time of the service for each request; with --consoles
 }
 
-// ifConsole returns text with --console only.
-func (f rateFlags) ifConsole(text string) string {
-	if f.Console {
+// ifConsoles returns text with --consoles only.
+func (f rateFlags) ifConsoles(text string) string {
+	if f.Consoles > 0 {
 		return text
 	}
 	return ""
@@ -112,7 +112,7 @@ func (f rateFlags) ifConsole(text string) string {
 
 // measured runs a round.
 func (c *servingCmd) measured(ctx context.Context, bodies [][]byte, schedule load.Schedule) (r rateRound, err error) {
-	if !c.Console {
+	if c.Consoles == 0 {
 		r.Result, err = score(ctx, c.URL, bodies, schedule)
 		return r, err
 	}
