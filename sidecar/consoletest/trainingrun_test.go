@@ -54,7 +54,7 @@ func TestStopTrainingRun(t *testing.T) {
 		"--holdout-share", "0.3", "--train-min-bags", "120", "--train-min-each", "20", "--train-epochs", "200", "--train-threads", "1")
 	b := browse(t, p)
 	b.open("training")
-	b.await(`document.querySelectorAll('#view .actions button')[1].disabled`)
+	b.await(`document.querySelectorAll('#view .actions button')[1]?.disabled === true`)
 	request := func() {
 		b.press("Start a training run…")
 		b.do(visible(`dialog[open] input`))
@@ -64,7 +64,7 @@ func TestStopTrainingRun(t *testing.T) {
 	b.press("Withdraw the request…")
 	b.press("Withdraw")
 	b.see("#announcer", "The request is withdrawn.")
-	b.await(`document.querySelectorAll('#view .actions button')[1].disabled`)
+	b.await(`document.querySelectorAll('#view .actions button')[1]?.disabled === true`)
 
 	sendLabels(t, p, 480)
 	request()
