@@ -1,9 +1,7 @@
 package compat
 
 import (
-	"maps"
 	"net/http"
-	"slices"
 
 	"assay/api/internal/adapter"
 	"assay/api/internal/failure"
@@ -83,9 +81,7 @@ func detections(text string, result rewardmodel.Result, version string, aspects 
 			Metadata: metadata,
 		})
 	}
-	names := slices.DeleteFunc(slices.Sorted(maps.Keys(result.Aspects)), func(name string) bool {
-		return slices.ContainsFunc(aspects, func(a rewardmodel.Aspect) bool { return a.Name == name && a.Weight == 0 })
-	})
+	names := weighted(result, aspects)
 	for _, instance := range result.Instances {
 		if len(names) == 0 && instance.Violation > result.Threshold {
 			add(instance, instance.Violation, map[string]any{"model_version": version, "threshold": result.Threshold})
