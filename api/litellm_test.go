@@ -6,8 +6,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"assay/rewardmodel"
 )
 
 const guardrail = "/beta/litellm_basic_guardrail_api"
@@ -15,15 +13,14 @@ const guardrail = "/beta/litellm_basic_guardrail_api"
 type guardrailVerdict struct {
 	Action   string
 	Reason   string `json:"blocked_reason"`
-	Texts    []string
-	Holdback []int `json:"stream_holdback_chars"`
+	Holdback []int  `json:"stream_holdback_chars"`
 }
 
-func (s *service) guard(t *testing.T, action, kind string, texts ...string) guardrailVerdict {
+func (s *service) guard(t *testing.T, kind string, texts ...string) guardrailVerdict {
 	t.Helper()
 	body, err := json.Marshal(map[string]any{"input_type": kind, "texts": texts})
 	require.NoError(t, err)
-	a := s.do(t, "POST", guardrail, strings.NewReader(string(body)), "X-On-Violation", action)
+	a := s.do(t, "POST", guardrail, strings.NewReader(string(body)))
 	require.Equal(t, 200, a.StatusCode, "%s", a.body)
 	var v guardrailVerdict
 	require.NoError(t, json.Unmarshal(a.body, &v))
@@ -33,27 +30,22 @@ func (s *service) guard(t *testing.T, action, kind string, texts ...string) guar
 func TestLiteLLMGuardrail(t *testing.T) {
 	s := start(t, scorerOf(t, &model{}, 0))
 	for name, c := range map[string]struct {
-		action, kind string
-		texts        []string
-		want         string
-		redacted     []string
+		kind  string
+		texts []string
+		want  string
 	}{
-		"compliant":           {kind: "response", texts: []string{"Fine. Good."}, want: "NONE"},
-		"violating":           {kind: "response", texts: []string{"Fine. Not # fine."}, want: "BLOCKED"},
-		"second choice":       {kind: "response", texts: []string{"Fine.", "Not # fine."}, want: "BLOCKED"},
-		"empty":               {kind: "response", texts: []string{"", "  "}, want: "NONE"},
-		"reasoning":           {kind: "response", texts: []string{"<think>Not # fine.</think>Fine."}, want: "NONE"},
-		"request":             {kind: "request", texts: []string{"Be kind.", "Not # fine."}, want: "BLOCKED"},
-		"redact":              {"redact", "response", []string{"Fine 🙂. Not # fine. Good."}, "GUARDRAIL_INTERVENED", []string{"Fine 🙂. [redacted] Good."}},
-		"redact a choice":     {"redact", "response", []string{"Fine.", "Bad #. Bad #!"}, "GUARDRAIL_INTERVENED", []string{"Fine.", "[redacted] [redacted]"}},
-		"redact a request":    {"redact", "request", []string{"Not # fine. Good."}, "GUARDRAIL_INTERVENED", []string{"[redacted] Good."}},
-		"redact nothing":      {action: "redact", kind: "response", texts: []string{"Fine."}, want: "NONE"},
-		"text that is a mark": {action: "redact", kind: "response", texts: []string{"[redacted]"}, want: "NONE"},
+		"compliant":     {"response", []string{"Fine. Good."}, "NONE"},
+		"violating":     {"response", []string{"Fine. Not # fine."}, "BLOCKED"},
+		"second choice": {"response", []string{"Fine.", "Not # fine."}, "BLOCKED"},
+		"empty":         {"response", []string{"", "  "}, "NONE"},
+		"reasoning":     {"response", []string{"<think>Not # fine.</think>Fine."}, "NONE"},
+		"open":          {"response", []string{"Fine. Not #"}, "BLOCKED"},
+		"request":       {"request", []string{"Be kind.", "Not # fine."}, "BLOCKED"},
+		"fine request":  {"request", []string{"Be kind."}, "NONE"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			v := s.guard(t, c.action, c.kind, c.texts...)
+			v := s.guard(t, c.kind, c.texts...)
 			require.Equal(t, c.want, v.Action)
-			require.Equal(t, c.redacted, v.Texts)
 			require.Equal(t, c.want == "BLOCKED", v.Reason != "")
 			require.NotContains(t, v.Reason, "fine", "the reason does not quote")
 			if c.kind == "request" || c.want == "BLOCKED" {
@@ -65,33 +57,17 @@ func TestLiteLLMGuardrail(t *testing.T) {
 	}
 }
 
-// What a stream has shown is the start of all that it shows later, whether or not an
-// utterance violates only while the response is short, and nothing that violates is
-// shown.
-func TestLiteLLMStream(t *testing.T) {
-	long := rewardmodel.Aspect{Name: "rudeness", Weight: 1, LengthSlope: 2} // # violates in up to 4 utterances
-	scorer, err := rewardmodel.NewScorer(rewardmodel.ScorerConfig{Name: "m", Version: "v", Aspects: []rewardmodel.Aspect{long}}, &model{}, runes{}, nil)
-	require.NoError(t, err)
-	t.Cleanup(scorer.Close)
-	for name, s := range map[string]*service{
-		"fixed threshold":     start(t, scorerOf(t, &model{}, 0)),
-		"threshold by length": start(t, scorer),
-	} {
-		t.Run(name, func(t *testing.T) {
-			text := []rune("Fine 🙂. Not # fine. Good. Yes, e.g. this… One more. And one. Bad #. Another one. The end.")
-			var shown string
-			for end := 1; end <= len(text); end += 3 {
-				raw := string(text[:end])
-				v := s.guard(t, "redact", "response", raw)
-				if v.Texts == nil {
-					v.Texts = []string{raw}
-				}
-				all := []rune(v.Texts[0])
-				now := string(all[:len(all)-v.Holdback[0]])
-				require.True(t, strings.HasPrefix(now, shown), "%q was shown, then %q", shown, now)
-				shown = now
-				require.NotContains(t, shown, "#")
-			}
-		})
+// A stream that holds back what the verdict says shows whole utterances.
+func TestLiteLLMHoldsBackTheOpenUtterance(t *testing.T) {
+	s := start(t, scorerOf(t, &model{}, 0))
+	text := []rune("Fine 🙂. Good. Yes, e.g. this… One more! And one. The end.")
+	shown := map[string]bool{}
+	for end := range text {
+		v := s.guard(t, "response", string(text[:end+1]))
+		require.Len(t, v.Holdback, 1)
+		shown[string(text[:end+1-v.Holdback[0]])] = true
+	}
+	for text := range shown {
+		require.Regexp(t, `^$|[.!…]\s*$`, text)
 	}
 }

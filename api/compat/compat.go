@@ -6,7 +6,6 @@ package compat
 
 import (
 	"bytes"
-	"maps"
 	"net/http"
 	"slices"
 
@@ -57,24 +56,6 @@ func label(result rewardmodel.Result) string {
 // order: the last one is the reward, and the larger one is the decision.
 func probabilities(result rewardmodel.Result) [2]float64 {
 	return [2]float64{1 - result.Reward, result.Reward}
-}
-
-// weighted returns the names of the aspects with a weight of which the result lists
-// details; none of a model with one aspect.
-func weighted(result rewardmodel.Result, aspects []rewardmodel.Aspect) []string {
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(result.Aspects)), func(name string) bool {
-		return slices.ContainsFunc(aspects, func(a rewardmodel.Aspect) bool { return a.Name == name && a.Weight == 0 })
-	})
-}
-
-// violates reports whether an instance is over the threshold, of any aspect with a
-// weight.
-func violates(instance rewardmodel.Instance, result rewardmodel.Result, aspects []rewardmodel.Aspect) bool {
-	names := weighted(result, aspects)
-	if len(names) == 0 {
-		return instance.Violation > result.Threshold
-	}
-	return slices.ContainsFunc(names, func(name string) bool { return instance.Aspects[name] > result.Aspects[name].Threshold })
 }
 
 // decimal is a number whose JSON always has a fraction or an exponent (1.0, not

@@ -1,7 +1,9 @@
 package compat
 
 import (
+	"maps"
 	"net/http"
+	"slices"
 
 	"assay/api/internal/adapter"
 	"assay/api/internal/failure"
@@ -81,7 +83,9 @@ func detections(text string, result rewardmodel.Result, version string, aspects 
 			Metadata: metadata,
 		})
 	}
-	names := weighted(result, aspects)
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(result.Aspects)), func(name string) bool {
+		return slices.ContainsFunc(aspects, func(a rewardmodel.Aspect) bool { return a.Name == name && a.Weight == 0 })
+	})
 	for _, instance := range result.Instances {
 		if len(names) == 0 && instance.Violation > result.Threshold {
 			add(instance, instance.Violation, map[string]any{"model_version": version, "threshold": result.Threshold})

@@ -31,6 +31,9 @@ run tests/test_*.py
 venv clients -r tests/real/requirements.txt -e .
 run tests/real/test_{huggingface,kserve,natspy,openai,pytriton,triton}.py
 
+venv litellm -r tests/real/requirements-litellm.txt -e .
+run tests/real/test_litellm.py
+
 if [ -n "${TRAINERS:-}" ]; then
 	venv trainers -r tests/real/requirements-trainers.txt -e .
 	venv trainers --no-deps verl==0.9.1 openrlhf==0.11.2
