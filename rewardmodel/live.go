@@ -13,11 +13,30 @@ type LiveRequest struct {
 	Prompt  string // as in Item
 	Model   string // as in Request
 	Options Options
-	// Provisional scores the open utterance whenever it has grown by so many tokens;
-	// 0: only settled utterances are scored.
+	// Provisional scores the open utterance whenever it has grown by so many tokens, at
+	// least MinProvisional; 0: only settled utterances are scored.
 	Provisional int
 	Memory      *Reservation // as in Request
 	Source      string       // as in Request
+}
+
+// MinProvisional is the least LiveRequest.Provisional that is not 0. It bounds how often
+// the same text is scored.
+const MinProvisional = 8
+
+// Validate reports the first thing wrong with r as an *InputError. Its field is one of
+// the members of open in package wire.
+func (r LiveRequest) Validate() error {
+	if err := r.Options.Validate(); err != nil {
+		return err
+	}
+	if r.Provisional != 0 && r.Provisional < MinProvisional {
+		return Invalidf("provisional_tokens", "must be 0 (off) or at least %d, got %d", MinProvisional, r.Provisional)
+	}
+	if r.Options.Dense != "" && r.Options.Tokenizer == "" {
+		return Invalidf("options.dense", "needs the tokens of the response; name the tokenizer in options.tokenizer")
+	}
+	return nil
 }
 
 // LiveEvent is what a live session reports: a scored utterance, or Reset.
@@ -56,7 +75,7 @@ type Live struct {
 
 // Live opens a live session. Its errors are those of Score that concern the request.
 func (s *Scorer) Live(_ context.Context, request LiveRequest) (*Live, error) {
-	if err := request.Options.Validate(); err != nil {
+	if err := request.Validate(); err != nil {
 		return nil, err
 	}
 	if err := s.accepts(request.Model); err != nil {

@@ -202,10 +202,10 @@ func (d *decoder) options(o *rewardmodel.Options) error {
 
 // weights reads the weights of aspects.
 func (d *decoder) weights() (map[string]float64, error) {
-	weights := map[string]float64{}
+	weights, field := map[string]float64{}, d.path()
 	err := d.object(func(name string) error {
 		if len(weights) == rewardmodel.MaxAspects {
-			return rewardmodel.Invalidf("options.weights", "has more than %d aspects; no model has so many", rewardmodel.MaxAspects)
+			return rewardmodel.Invalidf(field, "has more than %d aspects; no model has so many", rewardmodel.MaxAspects)
 		}
 		w, err := d.number()
 		if err == nil {
