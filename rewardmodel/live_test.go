@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -50,7 +51,7 @@ func liveScorer(t testing.TB, m *liveModel, change func(*ScorerConfig)) *Scorer 
 // liveTexts are the pieces of random responses.
 var liveTexts = []string{
 	"I am well. ", "Nobody saw it, did they? ", "Ja! ", "\n\n", "- one item\n", "你好。", "👍🏽 ", "é ", "Dr. Who ", "... ",
-	"```go\nx := 1\n", "```\n", "`<think>` ", "<think>", "</think>", "</thi", "` ", "a very long run of words without any end that goes on and on ",
+	"```go\nx := 1\n", "```\n", "`<think>` ", "<think>", "</think>", "</thi", "` ", "a very long run of words without any end at all and still more words ",
 	"| a | b |\n", "\xff", "\xe4\xbd", "They are awful. ", "I am well. ", " ", "  \t",
 }
 
@@ -440,4 +441,63 @@ func TestLiveEventFields(t *testing.T) {
 	require.Equal(t, LiveUtterance{Start: 0, End: 12, Bytes: 13, Text: "é It rained.", Violation: e.Violation}, e.Utterance)
 	require.True(t, e.Stop)
 	require.False(t, e.Compliant)
+}
+
+// Verdicts come while the response is written, a few characters after the end of an
+// utterance.
+func TestLiveReportsEarly(t *testing.T) {
+	l, err := liveScorer(t, &liveModel{aspects: 1}, nil).Live(t.Context(), LiveRequest{})
+	require.NoError(t, err)
+	const first, second = "It rained all day.", "They are awful."
+	text, at := first+" "+second+" And then we", map[int]int{}
+	for i := range len(text) {
+		events, err := l.Feed(t.Context(), text[i:i+1])
+		require.NoError(t, err)
+		for _, e := range events {
+			at[e.Utterance.Bytes] = i
+		}
+	}
+	require.Len(t, at, 2)
+	for end, i := range at {
+		require.LessOrEqual(t, i-end, 8, "the verdict on the text up to byte %d came at byte %d", end, i)
+	}
+}
+
+// Hostile text in pieces of one byte takes linear time and charges bounded memory.
+func TestLiveHostileText(t *testing.T) {
+	if testing.Short() {
+		t.Skip("feeds megabytes")
+	}
+	const size = 1 << 17
+	for name, text := range map[string]string{
+		"never an end":    strings.Repeat("a ", size/2),
+		"one word":        strings.Repeat("a", size),
+		"blank":           strings.Repeat(" ", size),
+		"not UTF-8":       strings.Repeat("\xe4\xbd", size/2),
+		"stray tags":      strings.Repeat("A b.\n</think>", size/13),
+		"empty blocks":    strings.Repeat("<think></think>", size/15),
+		"one fence":       "```\n<think>" + strings.Repeat("a\n", size/2),
+		"many utterances": strings.Repeat("No!\n", size/4),
+		"characters":      strings.Repeat("👍🏽", size/8),
+	} {
+		for _, provisional := range []int{0, MinProvisional} {
+			memory, err := NewMemory(1<<30, nil)
+			require.NoError(t, err)
+			held := memory.Open()
+			m := &liveModel{aspects: 1}
+			s := liveScorer(t, m, func(c *ScorerConfig) { c.MaxLength = 128; c.MaxQueueTokens = 1 << 30 })
+			l, err := s.Live(t.Context(), LiveRequest{Provisional: provisional, Memory: held, Options: Options{Aggregate: AggregateTopK, TopK: new(1 << 20)}})
+			require.NoError(t, err)
+			start := time.Now()
+			_, got := feedAll(t, l, text, func() int { return 1 })
+			took := time.Since(start)
+			require.Less(t, took, 10*time.Second, name)
+			require.Less(t, held.held, int64(200*size), name)
+			held.Close()
+			want, err := s.Score(t.Context(), Request{Responses: []Item{{ID: l.ID(), Response: &text}}, Options: l.request.Options})
+			require.NoError(t, err)
+			require.Equal(t, want.Results, got.Results, name)
+			t.Logf("%s, provisional %d: %v, %d tokens of open utterances", name, provisional, took, l.Tokens().Provisional)
+		}
+	}
 }

@@ -30,7 +30,7 @@ type Scorer interface {
 type Limits struct {
 	Sessions int           // open at the same time; 1024
 	Idle     time.Duration // without text; 1 min
-	Bytes    int           // of text in a session; 8 MiB
+	Bytes    int           // of text in a session; 8 MiB; never more than what the request memory allows
 }
 
 // The defaults of Limits.
