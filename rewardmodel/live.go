@@ -49,6 +49,9 @@ type LiveEvent struct {
 	Violation float64 // of the response so far: the aggregate of its utterances, in [0,1]
 	Reward    float64 // of the response so far, on the scale that was asked for
 	Compliant bool    // of the response so far
+	// Threshold is the decision threshold of the response so far, as in Result: under
+	// the aggregate max, an utterance beyond it violates by itself.
+	Threshold float64
 	// Stop reports that the response can no longer become compliant, whatever
 	// follows. Once true it remains true until a Reset.
 	Stop bool
@@ -115,7 +118,8 @@ func (l *Live) Close(ctx context.Context) ([]LiveEvent, ScoreResponse, error) {
 	for i, in := range result.Instances {
 		events[i] = LiveEvent{
 			Utterance: LiveUtterance{Index: i, Start: in.Start, End: in.End, Bytes: len(response), Violation: in.Violation},
-			Violation: result.Violation, Reward: result.Reward, Compliant: result.Compliant, Stop: !result.Compliant,
+			Violation: result.Violation, Reward: result.Reward, Compliant: result.Compliant,
+			Threshold: result.Threshold, Stop: !result.Compliant,
 		}
 	}
 	return events, answer, nil
