@@ -84,7 +84,7 @@ func (a *answer) failed(err error) {
 // failurePolicy is what follows a failure.
 func (c *Config) failurePolicy() string {
 	switch {
-	case !c.Mode.enforces():
+	case !c.Mode.Enforces():
 		return "observe"
 	case c.FailOpen:
 		return "open"

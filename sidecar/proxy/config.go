@@ -26,7 +26,8 @@ const (
 // Modes are all modes, the default first.
 func Modes() []Mode { return []Mode{Observe, Hold, Stop, Redact} }
 
-func (m Mode) enforces() bool { return m != Observe }
+// Enforces reports whether the mode keeps text from the client.
+func (m Mode) Enforces() bool { return m != Observe }
 
 // Config configures a proxy. Start from DefaultConfig.
 type Config struct {
@@ -74,7 +75,7 @@ func (c Config) validate() error {
 		return errors.New("--upstream: give a URL without query, fragment and credentials")
 	case !known:
 		return fmt.Errorf("--mode is %q; use one of %v", c.Mode, Modes())
-	case c.VerdictTimeout < 0 || c.VerdictTimeout == 0 && c.Mode.enforces():
+	case c.VerdictTimeout < 0 || c.VerdictTimeout == 0 && c.Mode.Enforces():
 		return fmt.Errorf("--verdict-timeout is %v; give a duration above 0", c.VerdictTimeout)
 	case c.UpstreamTimeout <= 0:
 		return fmt.Errorf("--upstream-timeout is %v; give a duration above 0", c.UpstreamTimeout)

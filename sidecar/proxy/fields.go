@@ -89,8 +89,13 @@ func onlyNumbers(d *jsontext.Decoder) bool {
 	}
 }
 
-// MarshalJSON writes the value.
-func (n numbers) MarshalJSON() ([]byte, error) { return n, nil }
+// MarshalJSON writes the value, or null.
+func (n numbers) MarshalJSON() ([]byte, error) {
+	if n.IsZero() {
+		return []byte("null"), nil
+	}
+	return n, nil
+}
 
 // IsZero omits null.
 func (n numbers) IsZero() bool { return len(n) == 0 || string(n) == "null" }
@@ -104,8 +109,13 @@ func (r *raw) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// MarshalJSON writes the value.
-func (r raw) MarshalJSON() ([]byte, error) { return r, nil }
+// MarshalJSON writes the value, or null.
+func (r raw) MarshalJSON() ([]byte, error) {
+	if r.IsZero() {
+		return []byte("null"), nil
+	}
+	return r, nil
+}
 
 // IsZero omits null.
 func (r raw) IsZero() bool { return len(r) == 0 || string(r) == "null" }

@@ -164,6 +164,24 @@ func start(t testing.TB, upstream http.HandlerFunc, change func(*proxy.Config)) 
 	return s
 }
 
+// counter is a counter with one label.
+func (s *served) counter(t testing.TB, name, label string) prometheus.Collector {
+	t.Helper()
+	families, err := s.registry.Gather()
+	require.NoError(t, err)
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			if f.GetName() == name && m.GetLabel()[0].GetValue() == label {
+				c := prometheus.NewCounter(prometheus.CounterOpts{Name: "found", Help: "found"})
+				c.Add(m.GetCounter().GetValue())
+				return c
+			}
+		}
+	}
+	t.Fatalf("no %s of %s", name, label)
+	return nil
+}
+
 func mode(m proxy.Mode) func(*proxy.Config) { return func(c *proxy.Config) { c.Mode = m } }
 
 // post sends a request and returns the response with its body.

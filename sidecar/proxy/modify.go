@@ -55,7 +55,7 @@ func (p *Proxy) modify(r *http.Response) error {
 	}
 	err := fmt.Errorf("%w: status %d, Content-Type %q, Content-Encoding %q", errMalformed, r.StatusCode, media, encoding)
 	e.answer.failed(err)
-	if p.config.Mode.enforces() && !p.config.FailOpen {
+	if p.config.Mode.Enforces() && !p.config.FailOpen {
 		return err
 	}
 	return nil
@@ -80,7 +80,7 @@ func (p *Proxy) guardBody(e *exchange, r *http.Response) error {
 	_ = r.Body.Close()
 	sent := body
 	var report Report
-	if p.config.Mode.enforces() {
+	if p.config.Mode.Enforces() {
 		guard := wholeCompletion
 		if e.endpoint == responseEndpoint {
 			guard = wholeResponse
@@ -112,7 +112,7 @@ func (p *Proxy) guardBody(e *exchange, r *http.Response) error {
 func (p *Proxy) oversized(e *exchange, r *http.Response, start []byte) error {
 	err := fmt.Errorf("%w: the response is larger than --max-body, %d", errMalformed, p.config.MaxBody)
 	e.answer.failed(err)
-	if p.config.Mode.enforces() && !p.config.FailOpen {
+	if p.config.Mode.Enforces() && !p.config.FailOpen {
 		return err
 	}
 	r.Body = struct {
@@ -128,14 +128,14 @@ func (p *Proxy) guardStream(e *exchange, r *http.Response) {
 	from, to := io.Pipe()
 	var guard stream
 	switch {
-	case !p.config.Mode.enforces():
+	case !p.config.Mode.Enforces():
 		guard = newObservedStream(e.answer, e.endpoint, to)
 	case e.endpoint == responseEndpoint:
 		guard = newResponseStream(e.answer, to)
 	default:
 		guard = newChoiceStream(e.answer, to)
 	}
-	if p.config.Mode.enforces() {
+	if p.config.Mode.Enforces() {
 		r.Trailer = nil
 	}
 	forget(r.Header)

@@ -78,7 +78,7 @@ func (t *text) add(piece string) {
 	if !behind {
 		return
 	}
-	if !t.answer.config.Mode.enforces() {
+	if !t.answer.config.Mode.Enforces() {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		t.giveUp(errBehind)
@@ -209,7 +209,7 @@ func (t *text) open(ctx context.Context) (Session, error) {
 
 func (t *text) timeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	limit := t.answer.config.VerdictTimeout
-	if !t.answer.config.Mode.enforces() {
+	if !t.answer.config.Mode.Enforces() {
 		return context.WithCancel(ctx) // the end of the response waits, not the text
 	}
 	return context.WithTimeoutCause(ctx, limit, fmt.Errorf("no verdict within --verdict-timeout, %v", limit))
@@ -256,7 +256,7 @@ func (t *text) fail(ctx context.Context, err error) bool {
 	t.giveUp(err)
 	t.mu.Unlock()
 	switch {
-	case !t.answer.config.Mode.enforces():
+	case !t.answer.config.Mode.Enforces():
 		return true
 	case t.answer.config.FailOpen:
 		t.releaseAll()
