@@ -63,7 +63,8 @@ func DefaultConfig() Config {
 	}
 }
 
-func (c Config) validate() error {
+// Check reports invalid settings, by the names of their flags.
+func (c Config) Check() error {
 	known := false
 	for _, m := range Modes() {
 		known = known || m == c.Mode

@@ -35,7 +35,7 @@ type Proxy struct {
 
 // New returns a proxy that scores with guard and registers its metrics with registry.
 func New(config Config, guard Guard, log zerolog.Logger, registry prometheus.Registerer) (*Proxy, error) {
-	if err := config.validate(); err != nil {
+	if err := config.Check(); err != nil {
 		return nil, err
 	}
 	m, err := newMetrics(registry)
