@@ -60,6 +60,9 @@ type LiveEvent struct {
 	// Compliant is the decision about the response so far: what Result.Compliant would be
 	// if the response ended here. It may change in both directions.
 	Compliant bool
+	// Threshold is the decision threshold of the response so far, as in Result: under
+	// the aggregate max, an utterance beyond it violates by itself.
+	Threshold float64
 	// Stop reports that the response can no longer become compliant, whatever follows
 	// (see Live). Once true it remains true until a Reset.
 	Stop bool
@@ -484,6 +487,6 @@ func (l *Live) event(u utterance, span segmenter.Span, work *job, v *verdict, mo
 		Utterance: LiveUtterance{
 			Index: l.scored, Start: span.Start, End: span.End, Bytes: u.span.End, Text: wellFormed(u.String()), Violation: violation,
 		},
-		Violation: v.violation, Reward: v.reward, Compliant: v.compliant, Stop: v.stop,
+		Violation: v.violation, Reward: v.reward, Compliant: v.compliant, Threshold: v.threshold, Stop: v.stop,
 	}
 }

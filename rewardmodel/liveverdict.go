@@ -10,6 +10,7 @@ import (
 // fields are as in LiveEvent.
 type verdict struct {
 	violation, reward float64
+	threshold         float64
 	compliant, stop   bool
 	decides           int // the aspect that the violation is of
 	scores            []runningScore
@@ -44,7 +45,8 @@ func (v *verdict) add(c combiner, kind Reward, margins []float32, more int) {
 	}
 	v.decides = c.deciding(scores)
 	v.violation = scores[v.decides].violation
-	v.compliant = v.violation <= c.scales[v.decides].thresholdOf(scores[v.decides])
+	v.threshold = c.scales[v.decides].thresholdOf(scores[v.decides])
+	v.compliant = v.violation <= v.threshold
 	v.reward = c.reward(kind, scores)
 	v.stop = v.stop || v.final(c, more)
 }

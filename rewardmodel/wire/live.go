@@ -88,7 +88,7 @@ func (d *decoder) openMember(r *rewardmodel.LiveRequest) func(string) error {
 // AppendLiveEvent appends the JSON of an event to dst: {"reset":{}}, or
 //
 //	{"utterance":{"index":0,"start":0,"end":12,"text":"...","violation":0.1},
-//	 "violation":0.1,"reward":0.9,"compliant":true,"stop":false}
+//	 "violation":0.1,"reward":0.9,"compliant":true,"threshold":0.5,"stop":false}
 //
 // The utterance has "provisional":true while it is open. As with WriteResult, the text
 // becomes valid UTF-8, and the only error is a non-finite number, which no session
@@ -102,7 +102,7 @@ func AppendLiveEvent(dst []byte, e rewardmodel.LiveEvent) ([]byte, error) {
 			Index: e.Utterance.Index, Start: e.Utterance.Start, End: e.Utterance.End, Text: e.Utterance.Text,
 			Violation: e.Utterance.Violation, Provisional: e.Utterance.Provisional,
 		},
-		Violation: e.Violation, Reward: e.Reward, Compliant: e.Compliant, Stop: e.Stop,
+		Violation: e.Violation, Reward: e.Reward, Compliant: e.Compliant, Threshold: e.Threshold, Stop: e.Stop,
 	})
 }
 
@@ -111,6 +111,7 @@ type liveEventJSON struct {
 	Violation float64           `json:"violation"`
 	Reward    float64           `json:"reward"`
 	Compliant bool              `json:"compliant"`
+	Threshold float64           `json:"threshold"`
 	Stop      bool              `json:"stop"`
 }
 
