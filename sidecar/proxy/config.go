@@ -3,6 +3,7 @@ package proxy
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"time"
 )
@@ -32,7 +33,9 @@ func (m Mode) Enforces() bool { return m != Observe }
 // Config configures a proxy. Start from DefaultConfig.
 type Config struct {
 	Upstream *url.URL // the base of every path, without /v1
-	Mode     Mode
+	// Transport sends the requests, wherever it wants; nil: over HTTP to Upstream.
+	Transport http.RoundTripper
+	Mode      Mode
 	// Redaction replaces violating utterances in mode redact.
 	Redaction string
 	// FailOpen releases text without a verdict when scoring fails, in the modes that
@@ -69,11 +72,10 @@ func (c Config) Check() error {
 	for _, m := range Modes() {
 		known = known || m == c.Mode
 	}
+	if err := c.checkUpstream(); err != nil {
+		return err
+	}
 	switch {
-	case c.Upstream == nil || c.Upstream.Host == "" || c.Upstream.Scheme != "http" && c.Upstream.Scheme != "https":
-		return errors.New("--upstream: give the URL of the inference server, for example http://127.0.0.1:8000")
-	case c.Upstream.RawQuery != "" || c.Upstream.Fragment != "" || c.Upstream.User != nil:
-		return errors.New("--upstream: give a URL without query, fragment and credentials")
 	case !known:
 		return fmt.Errorf("--mode is %q; use one of %v", c.Mode, Modes())
 	case c.VerdictTimeout < 0 || c.VerdictTimeout == 0 && c.Mode.Enforces():
@@ -86,6 +88,18 @@ func (c Config) Check() error {
 		return fmt.Errorf("--max-body is %d; give a number of bytes above 0", c.MaxBody)
 	case c.MaxHeld < 1:
 		return fmt.Errorf("--max-held is %d; give a number of bytes above 0", c.MaxHeld)
+	}
+	return nil
+}
+
+func (c Config) checkUpstream() error {
+	switch u := c.Upstream; {
+	case c.Transport != nil:
+		return nil
+	case u == nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
+		return errors.New("--upstream: give the URL of the inference server, for example http://127.0.0.1:8000")
+	case u.RawQuery != "" || u.Fragment != "" || u.User != nil:
+		return errors.New("--upstream: give a URL without query, fragment and credentials")
 	}
 	return nil
 }

@@ -43,8 +43,12 @@ func New(config Config, guard Guard, log zerolog.Logger, registry prometheus.Reg
 		return nil, err
 	}
 	p := &Proxy{config: config, guard: guard, metrics: m, log: log, slots: make(chan struct{}, config.MaxRequests), transport: newTransport(config)}
+	var transport http.RoundTripper = p.transport
+	if config.Transport != nil {
+		transport = config.Transport
+	}
 	p.reverse = &httputil.ReverseProxy{
-		Rewrite: p.rewrite, Transport: p.transport, FlushInterval: -1,
+		Rewrite: p.rewrite, Transport: transport, FlushInterval: -1,
 		ModifyResponse: p.modify, ErrorHandler: p.fail, ErrorLog: stdlog.New(reverseLog{log}, "", 0),
 	}
 	return p, nil
@@ -73,7 +77,9 @@ func (l reverseLog) Write(line []byte) (int, error) {
 }
 
 func (p *Proxy) rewrite(r *httputil.ProxyRequest) {
-	r.SetURL(p.config.Upstream)
+	if p.config.Transport == nil {
+		r.SetURL(p.config.Upstream)
+	}
 	r.Out.Header["X-Forwarded-For"] = r.In.Header["X-Forwarded-For"]
 	r.SetXForwarded()
 	if exchangeOf(r.Out) != nil {
