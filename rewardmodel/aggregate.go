@@ -43,6 +43,12 @@ func aggregate(kind Aggregate, k int, margins []float32) bagScore {
 		margins = slices.Sorted(slices.Values(margins))
 		margins = margins[max(0, len(margins)-k):]
 	}
+	return mean(margins, instances)
+}
+
+// mean is the score of a bag with the given number of instances, of which those with the
+// given margins count.
+func mean(margins []float32, instances int) bagScore {
 	var violation, normal float64
 	for _, m := range margins {
 		violation += logistic.Sigmoid(bound(m))

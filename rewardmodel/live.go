@@ -1,10 +1,15 @@
 package rewardmodel
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"strings"
+	"time"
 
 	"github.com/rs/xid"
+
+	"assay/segmenter"
 )
 
 // LiveRequest opens the live scoring of one response that is still being written.
@@ -16,8 +21,11 @@ type LiveRequest struct {
 	// Provisional scores the open utterance whenever it has grown by so many tokens, at
 	// least MinProvisional; 0: only settled utterances are scored.
 	Provisional int
-	Memory      *Reservation // as in Request
+	Memory      *Reservation // as in Request; it grows with the session
 	Source      string       // as in Request
+	// Scored is called once, when the session is closed, with the request that scores
+	// the whole response, and its result; nil: nobody needs them.
+	Scored func(context.Context, Request, ScoreResponse)
 }
 
 // MinProvisional is the least LiveRequest.Provisional that is not 0. It bounds how often
@@ -41,43 +49,94 @@ func (r LiveRequest) Validate() error {
 
 // LiveEvent is what a live session reports: a scored utterance, or Reset.
 type LiveEvent struct {
-	// Reset reports that all events before are void: a closing tag of reasoning
-	// without an opening one showed that the text so far was not the answer. The
-	// other fields are zero.
+	// Reset reports that the events of utterances from Utterance.Index on are void: a
+	// closing tag of reasoning without an opening one showed that this text was not the
+	// answer. The index is 0, all of them, unless there was an answer before an earlier
+	// block of reasoning. The other fields are zero.
 	Reset     bool
 	Utterance LiveUtterance
 	Violation float64 // of the response so far: the aggregate of its utterances, in [0,1]
 	Reward    float64 // of the response so far, on the scale that was asked for
-	Compliant bool    // of the response so far
-	// Threshold is the decision threshold of the response so far, as in Result: under
-	// the aggregate max, an utterance beyond it violates by itself.
-	Threshold float64
-	// Stop reports that the response can no longer become compliant, whatever
-	// follows. Once true it remains true until a Reset.
+	// Compliant is the decision about the response so far: what Result.Compliant would be
+	// if the response ended here. It may change in both directions.
+	Compliant bool
+	// Stop reports that the response can no longer become compliant, whatever follows
+	// (see Live). Once true it remains true until a Reset.
 	Stop bool
 }
 
 // LiveUtterance is a scored utterance. Start and End are in Options.OffsetUnit and
 // index the response; Bytes is the end as a byte offset of the text that was fed.
 type LiveUtterance struct {
-	Index       int // in Result.Instances
-	Start, End  int
-	Bytes       int
-	Text        string
-	Violation   float64 // of the aspect that decides, in [0,1]
-	Provisional bool    // the utterance is still open: a later event replaces this one
+	Index      int // in Result.Instances
+	Start, End int
+	Bytes      int
+	Text       string
+	Violation  float64 // of the aspect that decides, in [0,1]
+	// Violating reports that this utterance alone is above the threshold of the response
+	// so far, for an aspect that counts.
+	Violating bool
+	// Provisional reports that the utterance is still open: a later event with the same
+	// or a smaller Index replaces this one. Of a long open utterance, it is the end.
+	Provisional bool
 }
 
 // Live scores a response while it is being written. It is not safe for concurrent
 // use.
+//
+// # When a response can no longer become compliant
+//
+// LiveEvent.Stop assumes that up to ScorerConfig.MaxInstances utterances follow, all of
+// them with violation 0. So it is true for max if the violation is above the threshold of
+// a response of that length (Aspect.LengthSlope raises it), for noisy_or if it is above
+// the threshold, for topk if so is the mean over k utterances, and for mean if so is the
+// mean over all of these utterances. With several aspects, it is true if that holds for
+// one that counts, since every Combination decides by the aspect with the least
+// compliance.
+//
+// # Cost
+//
+// Each utterance is tokenized and scored once, as by Score, and in the same windows. A
+// model that reads prompts computes the prompt once for each Feed that completes
+// utterances, not once per response. Provisional scores are in addition.
 type Live struct {
 	scorer  *Scorer
-	request LiveRequest
-	text    strings.Builder
+	request LiveRequest // with default options
+	combine combiner
+	work    preparation // its job holds all margins of the session
+	err     error       // why the session has failed
+	timing  Timing
+
+	text   strings.Builder
+	filter answerFilter
+	stream *segmenter.Stream // of the current part of the answer
+	part   livePart
+
+	utterances []utterance
+	truncated  bool
+	scored     int // utterances that are scored and reported
+	verdict    verdict
+	spans      spanCounter
+	open       openUtterance
+	tokens     LiveTokens
+}
+
+// LiveTokens are the tokens that a session has sent to the model, with special tokens and
+// those of the prompt. What the cache knew is not counted.
+type LiveTokens struct{ Settled, Provisional int }
+
+// livePart is a part of the answer, between blocks of reasoning, as it begins.
+type livePart struct {
+	began      bool
+	start      int // byte offset
+	utterances int // before it
+	truncated  bool
+	verdict    *verdict // before its first scored utterance; nil: it has none
+	reported   bool     // an event of one of its utterances was returned
 }
 
 // Live opens a live session. Its errors are those of Score that concern the request.
-func (s *Scorer) Live(_ context.Context, request LiveRequest) (*Live, error) {
+func (s *Scorer) Live(ctx context.Context, request LiveRequest) (*Live, error) {
 	if err := request.Validate(); err != nil {
 		return nil, err
 	}
@@ -87,40 +146,348 @@ func (s *Scorer) Live(_ context.Context, request LiveRequest) (*Live, error) {
 	if request.ID == "" {
 		request.ID = xid.New().String()
 	}
-	return &Live{scorer: s, request: request}, nil
+	request.Options = request.Options.withDefaults()
+	combine, err := s.combiner(request.Options)
+	if err != nil {
+		return nil, err
+	}
+	if request.Options.Dense != "" {
+		if _, err := s.policyTokenizer(request.Options.Tokenizer); err != nil {
+			return nil, err
+		}
+	}
+	l := &Live{scorer: s, request: request, combine: combine, stream: new(segmenter.Stream)}
+	l.work = preparation{Scorer: s, job: newJob(interactive, s.aspects()), seen: map[key]int{}, contexts: map[key]*promptContext{}}
+	l.filter.held = strings.HasSuffix(strings.TrimSpace(request.Prompt), thinkOpen)
+	l.verdict = s.emptyVerdict(combine, request.Options)
+	l.spans = newSpanCounter(request.Options.OffsetUnit)
+	prompt := textWork(request.Prompt[max(0, len(request.Prompt)-contextBytes*s.config.ContextTokens):])
+	if err := request.Memory.Grow(prompt); err != nil {
+		return nil, err
+	}
+	defer request.Memory.Shrink(prompt)
+	if err := l.work.setContext(ctx, Item{Prompt: request.Prompt}, nil); err != nil {
+		return nil, cmp.Or(canceled(ctx), err)
+	}
+	if err := request.Memory.Grow(l.work.held()); err != nil {
+		return nil, err
+	}
+	return l, nil
 }
 
+// ID is that of the request, or the generated one.
+func (l *Live) ID() string { return l.request.ID }
+
+// Tokens returns the work of the session so far.
+func (l *Live) Tokens() LiveTokens { return l.tokens }
+
 // Feed appends text to the response, scores the utterances that it settles, and
-// returns an event for each. Its errors are those of Score. After an error the
-// session has failed.
-func (l *Live) Feed(_ context.Context, text string) ([]LiveEvent, error) {
-	l.text.WriteString(text)
-	return nil, nil
+// returns an event for each. The text may start or end inside a character. Its errors are
+// those of Score. After an error the session has failed.
+func (l *Live) Feed(ctx context.Context, text string) ([]LiveEvent, error) {
+	return l.advance(ctx, text, false)
 }
 
 // Close ends the response. It returns the events of its last utterances, and the
 // result, which equals that of Score for the whole response.
 func (l *Live) Close(ctx context.Context) ([]LiveEvent, ScoreResponse, error) {
-	response := l.text.String()
-	o := l.request.Options
-	instances := true
-	o.Instances = &instances
-	answer, err := l.scorer.Score(ctx, Request{
-		Responses: []Item{{ID: l.request.ID, Prompt: l.request.Prompt, Response: &response}},
-		Model:     l.request.Model, Options: o, Priority: PriorityInteractive,
-		Memory: l.request.Memory, Source: l.request.Source,
-	})
+	events, err := l.advance(ctx, "", true)
 	if err != nil {
 		return nil, ScoreResponse{}, err
 	}
-	result := answer.Results[0]
-	events := make([]LiveEvent, len(result.Instances))
-	for i, in := range result.Instances {
-		events[i] = LiveEvent{
-			Utterance: LiveUtterance{Index: i, Start: in.Start, End: in.End, Bytes: len(response), Violation: in.Violation},
-			Violation: result.Violation, Reward: result.Reward, Compliant: result.Compliant,
-			Threshold: result.Threshold, Stop: !result.Compliant,
+	start := time.Now()
+	text := l.text.String()
+	b := bag{utterances: l.utterances, truncated: l.truncated}
+	for i := range b.utterances {
+		b.utterances[i].text = text // releases the earlier ones
+	}
+	o := l.request.Options
+	req := Request{
+		Responses: []Item{{ID: l.request.ID, Prompt: l.request.Prompt, Response: &text}},
+		Model:     l.request.Model, Options: o, Priority: PriorityInteractive, Memory: l.request.Memory, Source: l.request.Source,
+	}
+	if o.Dense != "" {
+		if b.tokens, err = l.scorer.policyTokens(ctx, req.Responses[0], 0, o); err != nil {
+			return nil, ScoreResponse{}, l.fail(ctx, err)
 		}
 	}
+	if err := l.request.Memory.Grow(b.bytes(o, l.scorer.aspects())); err != nil {
+		return nil, ScoreResponse{}, l.fail(ctx, err)
+	}
+	answer := l.scorer.respond(ctx, req, []bag{b}, l.work.job, l.combine)
+	l.timing.Total += milliseconds(time.Since(start))
+	answer.TimingMS = l.timing
+	if l.request.Scored != nil {
+		l.request.Scored(ctx, req, answer)
+	}
+	l.err = errLiveClosed
 	return events, answer, nil
+}
+
+var errLiveClosed = errors.New("the live session is closed")
+
+// fail ends the session with an error.
+func (l *Live) fail(ctx context.Context, err error) error {
+	if cause := canceled(ctx); cause != nil {
+		err = cause
+	}
+	l.err = l.scorer.rejected(err)
+	return l.err
+}
+
+// streamBytes is the memory of a byte of text: in the growing buffer of the session, the
+// earlier buffers that its utterances use, and the segmenter.
+const streamBytes = 5
+
+// advance appends text and returns what it settles.
+func (l *Live) advance(ctx context.Context, text string, final bool) ([]LiveEvent, error) {
+	if l.err != nil {
+		return nil, l.err
+	}
+	if err := canceled(ctx); err != nil {
+		return nil, l.fail(ctx, err)
+	}
+	start := time.Now()
+	defer func() { l.timing.Total += milliseconds(time.Since(start)) }()
+	memory := l.request.Memory
+	if err := memory.Grow(streamBytes * int64(len(text))); err != nil {
+		return nil, l.fail(ctx, err)
+	}
+	l.text.WriteString(text)
+	before := l.work.held()
+	temporary := l.segmentWork(len(text), final)
+	if err := memory.Grow(temporary); err != nil {
+		return nil, l.fail(ctx, err)
+	}
+	defer memory.Shrink(temporary)
+	events, err := l.settle(ctx, final)
+	if err == nil {
+		err = l.score(ctx)
+	}
+	if err == nil {
+		err = memory.Grow(l.work.held() - before)
+	}
+	if err != nil {
+		return nil, l.fail(ctx, err)
+	}
+	events = append(events, l.report()...)
+	if !final {
+		provisional, err := l.scoreOpen(ctx)
+		if err != nil {
+			return nil, l.fail(ctx, err)
+		}
+		events = append(events, provisional...)
+	}
+	return events, nil
+}
+
+// segmentWork is the temporary memory of segmenting the next bytes of text, and of
+// tokenizing what they may settle.
+func (l *Live) segmentWork(bytes int, final bool) int64 {
+	if !final && l.filter.inside {
+		return 0
+	}
+	open := l.text.Len() - l.part.start
+	if n := len(l.utterances); n > l.part.utterances {
+		open = l.text.Len() - l.utterances[n-1].span.End
+	}
+	return workBytes * int64(max(open, bytes))
+}
+
+// settle divides the new text into utterances. It returns a Reset if earlier ones are
+// void.
+func (l *Live) settle(ctx context.Context, final bool) (events []LiveEvent, err error) {
+	text := l.text.String()
+	for _, p := range l.pieces(text, final) {
+		if p.void {
+			if l.part.reported {
+				events = append(events, LiveEvent{Reset: true, Utterance: LiveUtterance{Index: l.part.utterances}})
+			}
+			l.dropPart()
+			continue
+		}
+		if !l.part.began {
+			l.part = livePart{began: true, start: p.Start, utterances: len(l.utterances), truncated: l.truncated}
+		}
+		if p.Start < p.End {
+			settled, err := l.stream.Feed(ctx, text[p.Start:p.End])
+			if err == nil {
+				err = l.add(ctx, text, settled)
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+		if p.ends {
+			if err := l.closePart(ctx, text); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if final && l.part.began {
+		return events, l.closePart(ctx, text)
+	}
+	return events, nil
+}
+
+// pieces returns the new pieces of the answer.
+func (l *Live) pieces(text string, final bool) []answerPiece {
+	if l.request.Options.Reasoning == ReasoningSkip {
+		return l.filter.feed(text, final)
+	}
+	piece := answerPiece{Span: segmenter.Span{Start: l.filter.sent, End: len(text)}}
+	l.filter.sent = len(text)
+	return []answerPiece{piece}
+}
+
+func (l *Live) closePart(ctx context.Context, text string) error {
+	settled, err := l.stream.Close(ctx)
+	if err != nil {
+		return err
+	}
+	err = l.add(ctx, text, settled)
+	l.nextPart()
+	return err
+}
+
+// dropPart forgets the current part of the answer.
+func (l *Live) dropPart() {
+	if l.part.began {
+		l.utterances, l.truncated = l.utterances[:l.part.utterances], l.part.truncated
+		l.scored = min(l.scored, len(l.utterances))
+		if l.part.verdict != nil {
+			l.verdict = *l.part.verdict
+		}
+	}
+	l.nextPart()
+}
+
+// nextPart prepares for another part, which begins with its first piece.
+func (l *Live) nextPart() {
+	l.stream, l.part = new(segmenter.Stream), livePart{utterances: len(l.utterances)}
+}
+
+// add appends utterances of the current part, divided like those of Score.
+func (l *Live) add(ctx context.Context, text string, settled []segmenter.Utterance) error {
+	length := func(text string) (int, error) { return l.scorer.tokenCount(ctx, text) }
+	for _, u := range settled {
+		span := segmenter.Span{Start: l.part.start + u.Start, End: l.part.start + u.End}
+		l.open = openUtterance{start: span.End}
+		if l.room() == 0 {
+			l.truncated = true
+			continue
+		}
+		inner := text[span.Start:span.End]
+		pieces, err := segmenter.Limit(ctx, inner, []segmenter.Span{{End: len(inner)}}, l.scorer.room, length)
+		if err != nil {
+			return err
+		}
+		if room := l.room(); len(pieces) > room {
+			pieces, l.truncated = pieces[:room], true
+		}
+		if err := l.request.Memory.Grow(utteranceBytes * int64(len(pieces))); err != nil {
+			return err
+		}
+		for _, p := range pieces {
+			p = segmenter.Span{Start: span.Start + p.Start, End: span.Start + p.End}
+			l.utterances = append(l.utterances, utterance{text: text, span: p})
+		}
+	}
+	if len(l.utterances) > l.scorer.config.MaxRequestInstances {
+		return TooManyInstances("text", l.scorer.config.MaxRequestInstances)
+	}
+	return nil
+}
+
+// room is how many more utterances are scored.
+func (l *Live) room() int { return l.scorer.config.MaxInstances - len(l.utterances) }
+
+// score computes the margins of the new utterances.
+func (l *Live) score(ctx context.Context) error {
+	fresh := l.utterances[l.scored:]
+	if len(fresh) == 0 {
+		return nil
+	}
+	tokens, err := l.compute(ctx, &l.work, func() error {
+		for i := range fresh {
+			if err := canceled(ctx); err != nil {
+				return err
+			}
+			var err error
+			if fresh[i].unique, err = l.work.add(ctx, fresh[i].String()); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	l.tokens.Settled += tokens
+	return err
+}
+
+// compute has the model score what add adds to p, in a job of its own that begins with
+// the margins of the last one. It returns the tokens that the model had to read.
+func (l *Live) compute(ctx context.Context, p *preparation, add func() error) (tokens int, err error) {
+	if err := l.scorer.checkAdmission(interactive); err != nil {
+		return 0, err
+	}
+	start := time.Now()
+	margins := p.job.margins
+	p.job = newJob(interactive, l.scorer.aspects())
+	p.job.margins = margins
+	p.instances, p.misses = 0, 0
+	if p.context != nil {
+		p.context.queued = false
+	}
+	if err := add(); err != nil {
+		return 0, err
+	}
+	l.scorer.metrics.instances.Add(float64(p.instances))
+	l.scorer.metrics.cacheMisses.Add(float64(p.misses))
+	l.scorer.metrics.cacheHits.Add(float64(p.instances - p.misses))
+	prepared := time.Now()
+	l.timing.Tokenize += milliseconds(prepared.Sub(start))
+	if tokens = p.job.tokens; len(p.job.sequences) > 0 {
+		if err := l.scorer.compute(ctx, p.job); err != nil {
+			return 0, err
+		}
+		l.timing.Queue += milliseconds(time.Since(prepared) - p.job.inference)
+		l.timing.Inference += milliseconds(p.job.inference)
+	}
+	return tokens, nil
+}
+
+// report returns the events of the utterances that were scored since the last one.
+func (l *Live) report() []LiveEvent {
+	fresh := l.utterances[l.scored:]
+	if len(fresh) == 0 {
+		return nil
+	}
+	events := make([]LiveEvent, 0, len(fresh))
+	for _, u := range fresh {
+		if l.scored == l.part.utterances { // the first one of the part; those of earlier parts stay
+			l.part.verdict = new(l.verdict.clone())
+		}
+		events = append(events, l.event(u, l.spans.count(u.text, u.span), l.work.job, &l.verdict, l.room()+len(l.utterances)-l.scored-1))
+		l.scored++
+	}
+	l.part.reported = l.part.reported || l.scored > l.part.utterances
+	return events
+}
+
+// event adds a scored utterance to the verdict and describes both. more is how many
+// utterances may follow.
+func (l *Live) event(u utterance, span segmenter.Span, work *job, v *verdict, more int) LiveEvent {
+	violation, violating := 0.0, false
+	if u.unique >= 0 {
+		margins := work.marginsOf(u.unique)
+		v.add(l.combine, l.request.Options.Reward, margins, more)
+		violation, violating = Violation(margins[v.decides]), v.violates(l.combine, margins)
+	}
+	return LiveEvent{
+		Utterance: LiveUtterance{
+			Index: l.scored, Start: span.Start, End: span.End, Bytes: u.span.End, Text: wellFormed(u.String()),
+			Violation: violation, Violating: violating,
+		},
+		Violation: v.violation, Reward: v.reward, Compliant: v.compliant, Stop: v.stop,
+	}
 }

@@ -1,9 +1,13 @@
 package rewardmodel
 
 import (
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"assay/segmenter"
 )
 
 func TestAnswerParts(t *testing.T) {
@@ -90,6 +94,120 @@ func TestAnswerPartsIsLinear(t *testing.T) {
 	} {
 		start := time.Now()
 		answerParts(text + "\n<think>end")
+		if took := time.Since(start); took > 2*time.Second {
+			t.Errorf("%s: %d bytes took %v", name, len(text), took)
+		}
+	}
+}
+
+// streamedParts is answerParts for a text that arrives in pieces.
+func streamedParts(t *testing.T, text string, next func() int) (parts []segmenter.Span) {
+	t.Helper()
+	var f answerFilter
+	open, end := false, 0
+	for at := 0; ; {
+		cut := min(len(text), at+next())
+		final := cut == len(text)
+		for _, p := range f.feed(text[:cut], final) {
+			if p.Start < end || p.End > cut {
+				t.Fatalf("%q: piece %+v after %d of %d", text, p, end, cut)
+			}
+			end = p.End
+			switch {
+			case p.void && open:
+				parts, open = parts[:len(parts)-1], false
+			case p.Start == p.End:
+			case open:
+				parts[len(parts)-1].End = p.End
+			default:
+				parts, open = append(parts, p.Span), true
+			}
+			open = open && !p.ends
+		}
+		if at = cut; final {
+			return parts
+		}
+	}
+}
+
+func checkStreamedParts(t *testing.T, text string, seed uint64) {
+	t.Helper()
+	random := rand.New(rand.NewPCG(seed, 1))
+	want := answerParts(text)
+	for _, most := range []int{1, 3, 20, 200} {
+		got := streamedParts(t, text, func() int { return 1 + random.IntN(most) })
+		if !slices.Equal(got, want) {
+			t.Fatalf("%q in pieces of up to %d bytes: got %v, want %v", text, most, got, want)
+		}
+	}
+}
+
+func TestStreamedAnswerParts(t *testing.T) {
+	words := []string{"<think>", "</think>", "`", "``", "```", "~~~", "\n", "\n\n", "   ", " ", "a", "b.", "```go\n", "<", "</", "think>", "<thi", "`````````", "\n```\n", "\n~~~~\n", "\r\n"}
+	random := rand.New(rand.NewPCG(5, 6))
+	for n := range 40000 {
+		var b strings.Builder
+		for range 1 + random.IntN(16) {
+			b.WriteString(words[random.IntN(len(words))])
+		}
+		checkStreamedParts(t, b.String(), uint64(n))
+	}
+}
+
+func FuzzStreamedAnswerParts(f *testing.F) {
+	f.Add("a<think>1</think>b `<think>` ```\n<think>\n```\n</think>c", uint64(1))
+	f.Add("~~~\n</think>\n~~~", uint64(2))
+	f.Fuzz(checkStreamedParts)
+}
+
+// Text is held back only from a tag that may be in code.
+func TestAnswerPartsAreReturnedEarly(t *testing.T) {
+	for text, want := range map[string]string{
+		"An answer <":                      "An answer ",
+		"An answer </thin":                 "An answer ",
+		"An answer <thing":                 "An answer <thing",
+		"Don`t say ``":                     "Don`t say ``",
+		"Don`t <think>why":                 "Don`t ",
+		"A `<think>` tag and":              "A `<think>` tag and",
+		"```go\nx := 1\n":                  "```go\nx := 1\n",
+		"```\n<think>\nx":                  "```\n",
+		"```\n<think>\n```\nx":             "```\n<think>\n```\nx",
+		"Don`t <think>why</think>\nanswer": "Don`t |\nanswer",
+		"a<think>b":                        "a",
+	} {
+		var f answerFilter
+		var parts []string
+		for _, p := range f.feed(text, false) {
+			parts = append(parts, text[p.Start:p.End])
+		}
+		if got := strings.Join(parts, "|"); got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}
+
+// A text that arrives byte by byte takes linear time.
+func TestStreamedAnswerPartsIsLinear(t *testing.T) {
+	if testing.Short() {
+		t.Skip("reads megabytes")
+	}
+	const size = 1 << 18
+	for name, text := range map[string]string{
+		"one line":      strings.Repeat("a ", size/2),
+		"ticks":         strings.Repeat("`", size),
+		"open tick":     "` <think>" + strings.Repeat("``a", size/3),
+		"open fence":    "```\n<think>" + strings.Repeat("a\n", size/2),
+		"long fence":    "```\n<think>" + strings.Repeat("a", size),
+		"tags":          strings.Repeat("<think></think>", size/15),
+		"quoted":        strings.Repeat("`<think>`", size/9),
+		"in reasoning":  "<think>" + strings.Repeat("</thin", size/6),
+		"partial":       strings.Repeat("<thin", size/5),
+		"spaces":        strings.Repeat(" ", size),
+		"tildes":        strings.Repeat("~", size),
+		"ticks, tildes": strings.Repeat("~`", size/2),
+	} {
+		start := time.Now()
+		streamedParts(t, text, func() int { return 1 })
 		if took := time.Since(start); took > 2*time.Second {
 			t.Errorf("%s: %d bytes took %v", name, len(text), took)
 		}

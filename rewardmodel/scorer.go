@@ -216,6 +216,19 @@ func (s *Scorer) score(ctx context.Context, req Request) (ScoreResponse, error) 
 		}
 	}
 	computed := time.Now()
+	response := s.respond(ctx, req, bags, work, combine)
+	response.TimingMS = Timing{
+		Queue:     milliseconds(computed.Sub(prepared) - work.inference),
+		Tokenize:  milliseconds(prepared.Sub(start)),
+		Inference: milliseconds(work.inference),
+		Total:     milliseconds(time.Since(start)),
+	}
+	return response, nil
+}
+
+// respond renders the results of a request whose margins are computed, and reports them
+// to metrics and observer.
+func (s *Scorer) respond(ctx context.Context, req Request, bags []bag, work *job, combine combiner) ScoreResponse {
 	response := ScoreResponse{Model: s.Info(), OffsetUnit: req.Options.OffsetUnit, Results: make([]Result, len(bags))}
 	var observations []Observation
 	for i, b := range bags {
@@ -233,13 +246,7 @@ func (s *Scorer) score(ctx context.Context, req Request) (ScoreResponse, error) 
 	if s.config.Observer != nil && !req.Internal {
 		s.config.Observer.Observe(req, response, observations)
 	}
-	response.TimingMS = Timing{
-		Queue:     milliseconds(computed.Sub(prepared) - work.inference),
-		Tokenize:  milliseconds(prepared.Sub(start)),
-		Inference: milliseconds(work.inference),
-		Total:     milliseconds(time.Since(start)),
-	}
-	return response, nil
+	return response
 }
 
 func milliseconds(d time.Duration) float64 { return max(0, d.Seconds()*1000) }

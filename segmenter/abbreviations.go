@@ -103,6 +103,16 @@ func lower(w string) (l lowered) {
 	return l
 }
 
+// beginsIn reports whether a word of m starts with l.
+func (l *lowered) beginsIn(m map[string]struct{}) bool {
+	for w := range m {
+		if strings.HasPrefix(w, string(l.buf[:l.n])) {
+			return true
+		}
+	}
+	return false
+}
+
 func (l *lowered) in(m map[string]struct{}) bool {
 	_, ok := m[string(l.buf[:l.n])]
 	return ok

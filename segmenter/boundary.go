@@ -44,7 +44,9 @@ func (s *scanner) lookAhead(after, end int) lookahead {
 	if space > after && space < end {
 		a.cut, a.next = s.attached(after, space, end)
 	}
-	s.beyond = a
+	if !s.open || !s.touched {
+		s.beyond = a
+	}
 	return a
 }
 
@@ -68,8 +70,11 @@ func (s *scanner) insideSpeech(from int, st terminator, end int) bool {
 		return false
 	}
 	s.charge(ahead)
-	_, rest, _ := strings.Cut(s.text[st.after:min(end, st.after+ahead)], mark)
-	next, _ := utf8.DecodeRuneInString(strings.TrimPrefix(rest, " "))
+	near, complete := s.ahead(st.after, end, ahead)
+	_, rest, _ := strings.Cut(near, mark)
+	rest = strings.TrimPrefix(rest, " ")
+	s.touched = s.touched || rest == "" && !complete
+	next, _ := utf8.DecodeRuneInString(rest)
 	return unicode.IsLower(next)
 }
 
@@ -86,7 +91,7 @@ func (s *scanner) rightOf(next, end int) right {
 	for range 8 {
 		c, n := utf8.DecodeRuneInString(s.text[r.word:end])
 		r.first = c
-		if !opens(c) && !dash(c) {
+		if s.past(r.word, end) || !opens(c) && !dash(c) {
 			break
 		}
 		r.word += n
@@ -251,13 +256,13 @@ func (s *scanner) timeWord(r right) bool {
 func (s *scanner) speaker(r right) bool {
 	w := s.wordAt(r.word, r.end)
 	at := r.word + len(w)
-	if w == "" || at >= r.end || s.text[at] != ' ' {
+	if w == "" || s.past(at, r.end) || s.text[at] != ' ' {
 		return false
 	}
 	verb := s.wordAt(at+1, r.end)
 	at += 1 + len(verb)
 	folded := lower(verb)
-	return folded.in(speechVerbs) && (at == r.end || strings.IndexByte(".,;:", s.text[at]) >= 0)
+	return folded.in(speechVerbs) && (s.past(at, r.end) || strings.IndexByte(".,;:", s.text[at]) >= 0)
 }
 
 // maxWordBytes bounds how far a decision inspects its surroundings.
@@ -291,7 +296,7 @@ func (s *scanner) wordBefore(from, stop int) string {
 // wordAt returns the letters and digits from text[i:].
 func (s *scanner) wordAt(i, end int) string {
 	start := i
-	for i < end && i-start <= maxWordBytes {
+	for i-start <= maxWordBytes && !s.past(i, end) {
 		r, n := utf8.DecodeRuneInString(s.text[i:end])
 		if !unicode.IsLetter(r) && !unicode.IsDigit(r) {
 			break
@@ -353,7 +358,7 @@ func (s *scanner) glued(st terminator, end int) bool {
 	w := s.wordAt(st.after, end)
 	folded := lower(w)
 	at := st.after + len(w)
-	return folded.in(starters) && (at == end || strings.IndexByte(" ,'", s.text[at]) >= 0) && s.longer(st.start)
+	return folded.in(starters) && (s.past(at, end) || strings.IndexByte(" ,'", s.text[at]) >= 0) && s.longer(st.start)
 }
 
 // longer reports whether the word that ends at text[stop:], a letter at least, has
@@ -369,17 +374,19 @@ func (s *scanner) longer(stop int) bool {
 func (s *scanner) plainWord(i, end int) bool {
 	w := s.wordAt(i, end)
 	i += len(w)
-	return len(w) > 1 && (i == end || strings.IndexByte(" ,", s.text[i]) >= 0)
+	return len(w) > 1 && (s.past(i, end) || strings.IndexByte(" ,", s.text[i]) >= 0)
 }
 
 // reported reports whether the text after a closing quote reports the speech:
 // Japanese と and って, Chinese 说, 道, 问 after a pronoun.
 func (s *scanner) reported(i, end int) bool {
-	rest := s.text[i:min(end, i+12)]
+	rest, complete := s.ahead(i, end, 12)
 	if strings.HasPrefix(rest, "と") || strings.HasPrefix(rest, "って") {
 		return true
 	}
-	return strings.ContainsAny(rest, "说說道问問")
+	found := strings.ContainsAny(rest, "说說道问問")
+	s.touched = s.touched || !found && !complete
+	return found
 }
 
 // attached returns the end of the marks that follow a terminator after a space and
@@ -389,7 +396,7 @@ func (s *scanner) attached(after, next, end int) (cut, begin int) {
 	const maxMarks, maxBytes = 16, 24 // bytes of one mark
 	for range maxMarks {
 		s.charge(maxBytes)
-		n := attachedLen(s.text[next:min(end, next+maxBytes)])
+		n := s.near(next, end, maxBytes, (*scanner).attachedLen)
 		if n == 0 {
 			break
 		}

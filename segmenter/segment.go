@@ -18,19 +18,30 @@ func Segment(ctx context.Context, text string) ([]Span, error) {
 	return s.result()
 }
 
-// scanner walks a text once: blocks by line structure, sentences in blocks.
+// scanner walks a text once: blocks by line structure, sentences in blocks. The text
+// may grow until ended is set.
 type scanner struct {
 	progress
+	horizon
+	layoutState
 	text   string
+	seen   int  // end of the text so far without a character that is cut
+	known  int  // end of the last character before seen that is not white space
+	ended  bool // no more text follows
 	out    []Span
-	para   []line // lines of the current paragraph
+	para   paragraph
+	open   bool // the end of the block that is split may move
+	header bool // the block that is split ends with the heading of a table
 	lead   leadingSpace
 	marks  Span // the reference marks that were found last
 	beyond lookahead
 }
 
+// newScanner returns a scanner of a complete text.
 func newScanner(ctx context.Context, text string) *scanner {
-	return &scanner{progress: progress{ctx: ctx, err: ctx.Err()}, text: text, out: make([]Span, 0, len(text)/80+1)}
+	s := &scanner{progress: progress{ctx: ctx, err: ctx.Err()}, text: text, ended: true, out: make([]Span, 0, len(text)/80+1)}
+	s.afterBlank, s.lead.from = true, -1
+	return s
 }
 
 func (s *scanner) result() ([]Span, error) {

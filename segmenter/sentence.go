@@ -5,52 +5,82 @@ import (
 	"unicode/utf8"
 )
 
-// sentences splits the block of prose text[start:end]. Terminators before body
-// belong to a list marker or similar and do not end a sentence.
-func (s *scanner) sentences(start, body, end int) {
-	from := start
-	if cut := s.signOff(body, end); cut > 0 {
-		s.emit(from, cut)
-		from, body = cut, cut
+// cursor is the position of the scan in a paragraph.
+type cursor struct {
+	from  int   // start of the current sentence
+	body  int   // start of the prose: terminators before it belong to a list marker or similar
+	i     int   // every mark before has been examined
+	fresh bool  // a sign-off may start at from
+	retry retry // of the decision at i, by the end of the block
+}
+
+// sentences continues to split the joined lines of the current paragraph, which end at
+// text[end]. In a block that may grow it stops before the first decision that depends
+// on what follows, and returns false.
+func (s *scanner) sentences(end int) bool {
+	c := &s.para.cursor
+	if s.open && !c.retry.due(end) {
+		return false
 	}
-	for i := body; i < end && s.err == nil; {
-		c := s.text[i]
-		if !marks[c] {
-			i = s.nextMark(i, end)
+	for s.err == nil && (c.fresh || c.i < end) {
+		if !c.fresh && !marks[s.text[c.i]] {
+			c.i = s.nextMark(c.i, end)
 			continue
 		}
-		if c == '`' {
-			i = s.inlineCode(i, end)
-			continue
+		started := s.bytes
+		s.touched = false
+		d := s.decide(end)
+		if s.open && (s.touched || s.inTableHeader(d, end)) {
+			c.retry.after(end, s.bytes-started)
+			return false
 		}
-		cut := 0
-		if st, ok := s.terminatorAt(i, end); ok {
-			i = st.after
-			cut = s.cut(max(from, body), st, end)
-		} else if c < utf8.RuneSelf {
-			var before int
-			before, cut, i = s.layout(max(from, body), body, i, end)
-			if before > from {
-				s.emit(from, before)
-				from = before
-			}
-		} else {
-			r, n := utf8.DecodeRuneInString(s.text[i:end])
-			if r == '—' {
-				cut = s.brokenOff(max(from, body), i, i+n, end)
-			}
-			i += n
+		if s.header && s.inTableHeader(d, end) {
+			return true
 		}
-		if cut > 0 {
-			s.emit(from, cut)
-			from, i = cut, max(i, cut)
-			if off := s.signOff(from, end); off > 0 {
-				s.emit(from, off)
-				from, i = off, max(i, off)
-			}
+		c.i, c.fresh = d.next, false
+		if d.before > c.from {
+			s.emit(c.from, d.before)
+			c.from = d.before
+		}
+		if d.cut > 0 {
+			s.emit(c.from, d.cut)
+			c.from, c.i, c.fresh = d.cut, max(c.i, d.cut), !d.signOff
+			s.leaveLine(d.cut)
 		}
 	}
-	s.emit(from, end)
+	return true
+}
+
+// decision is what the scan does at a mark.
+type decision struct {
+	before, cut int  // ends of utterances there, or 0
+	next        int  // where to continue
+	signOff     bool // cut is the end of a sign-off
+}
+
+// decide examines the position of the cursor, in a block that ends at text[end].
+func (s *scanner) decide(end int) decision {
+	c := &s.para.cursor
+	i, from := c.i, max(c.from, c.body)
+	if c.fresh {
+		return decision{cut: s.signOff(from, end), next: i, signOff: true}
+	}
+	if s.text[i] == '`' {
+		return decision{next: s.inlineCode(i, end)}
+	}
+	if st, ok := s.terminatorAt(i, end); ok {
+		return decision{cut: s.cut(from, st, end), next: st.after}
+	}
+	if s.text[i] < utf8.RuneSelf {
+		before, cut, next := s.layout(from, c.body, i, end)
+		return decision{before: before, cut: cut, next: next}
+	}
+	r, n := utf8.DecodeRuneInString(s.text[i:end])
+	d := decision{next: i + n}
+	if r == '—' {
+		d.cut = s.brokenOff(from, i, i+n, end)
+	}
+	return d
 }
 
 // nextMark returns the index of the next byte of text[i:end] that is in marks, or
@@ -77,7 +107,7 @@ type terminator struct {
 func (s *scanner) terminatorAt(i, end int) (terminator, bool) {
 	st := terminator{start: i, end: i, after: i}
 	dots := 0
-	for st.after < end {
+	for !s.past(st.after, end) {
 		r, n := utf8.DecodeRuneInString(s.text[st.after:end])
 		switch c := terminatorClass(r); {
 		case c != none:
@@ -109,8 +139,8 @@ func (s *scanner) terminatorAt(i, end int) (terminator, bool) {
 
 // spacedDot reports whether text[i:] continues an ellipsis written ". . .".
 func (s *scanner) spacedDot(i, end int) bool {
-	return i+1 < end && s.text[i+1] == '.' && (i+2 == end || s.text[i+2] == ' ' || s.text[i+2] == '.') &&
-		i >= 2 && s.text[i-2] == ' '
+	return i >= 2 && s.text[i-2] == ' ' && s.hasPrefix(i+1, end, ".") &&
+		(s.past(i+2, end) || s.text[i+2] == ' ' || s.text[i+2] == '.')
 }
 
 // scriptTerminator accepts the ASCII characters that end sentences only in one
@@ -127,14 +157,15 @@ func (s *scanner) scriptTerminator(i, end int) (terminator, bool) {
 func (s *scanner) inlineCode(i, end int) int {
 	const longest = 200 // bytes; bounds the work for text full of backticks
 	open := i
-	for i < end && s.text[i] == '`' {
+	for !s.past(i, end) && s.text[i] == '`' {
 		i++
 	}
 	ticks := s.text[open:i]
-	limit := min(end, i+longest)
-	at := strings.Index(s.text[i:limit], ticks)
+	near, complete := s.ahead(i, end, longest)
+	at := strings.Index(near, ticks)
 	if at < 0 {
-		s.charge(limit - open)
+		s.touched = s.touched || !complete
+		s.charge(i - open + len(near))
 		return i
 	}
 	s.charge(i + at - open)

@@ -3,13 +3,25 @@ package segmenter
 import (
 	"context"
 	"strings"
+	"unicode/utf8"
 )
 
 // Stream segments a text that arrives in pieces. What it returns is, in order, what
-// Segment returns for the whole text, however the text is cut into pieces.
-// It is not safe for concurrent use.
+// Segment returns for the whole text, however the text is cut into pieces. The zero
+// value is ready to use. It is not safe for concurrent use.
+//
+// An utterance is returned as soon as the rules have decided where it ends. In prose
+// this usually takes the first characters of the next sentence, and at most maxLookahead
+// bytes after the utterance; white space and the line breaks of a wrapped paragraph
+// do not count. See the constants of this package's rules for the parts of that bound.
+//
+// The time is linear in the text, also for pieces of one byte. The memory is
+// proportional to the text that has not been returned yet.
 type Stream struct {
-	text strings.Builder
+	scan    *scanner
+	text    strings.Builder // from base on; scan.text is a view of it
+	base    int             // offset of the text in the whole text
+	settled int             // end of the last returned utterance, in the whole text
 }
 
 // Utterance is a span of the whole text so far and its content.
@@ -19,22 +31,114 @@ type Utterance struct {
 }
 
 // Feed appends piece, which may start or end inside a character, to the text, and
-// returns the utterances that no later text can change.
-func (s *Stream) Feed(_ context.Context, piece string) ([]Utterance, error) {
-	s.text.WriteString(piece)
-	return nil, nil
+// returns the utterances that no later text can change. Its only error is that of ctx,
+// after which the stream cannot be used any more.
+func (s *Stream) Feed(ctx context.Context, piece string) ([]Utterance, error) {
+	return s.feed(ctx, piece, false)
 }
 
-// Close ends the text and returns the remaining utterances.
+// Close ends the text and returns the remaining utterances. Its only error is that of
+// ctx.
 func (s *Stream) Close(ctx context.Context) ([]Utterance, error) {
-	text := s.text.String()
-	spans, err := Segment(ctx, text)
-	if err != nil {
-		return nil, err
+	return s.feed(ctx, "", true)
+}
+
+// Settled returns the end of the last returned utterance: more text does not change
+// anything before this byte offset of the whole text.
+func (s *Stream) Settled() int { return s.settled }
+
+// Open returns the text after the last returned utterance without white space around
+// it: the open utterance, and any before it whose end is not decided.
+func (s *Stream) Open() string {
+	if s.scan == nil {
+		return ""
 	}
-	out := make([]Utterance, len(spans))
-	for i, span := range spans {
-		out[i] = Utterance{span, text[span.Start:span.End]}
+	open := s.scan.text[max(0, s.settled-s.base):max(0, s.scan.known)]
+	return strings.Clone(strings.TrimSpace(open))
+}
+
+func (s *Stream) feed(ctx context.Context, piece string, end bool) ([]Utterance, error) {
+	if s.scan == nil {
+		s.scan = newScanner(ctx, "")
 	}
+	scan := s.scan
+	scan.ctx, scan.err, scan.ended = ctx, ctx.Err(), end
+	s.text.WriteString(piece)
+	scan.grow(s.text.String())
+	scan.blocks()
+	if !end {
+		scan.split(true)
+	}
+	if scan.err != nil {
+		return nil, scan.err
+	}
+	out := s.take(end)
+	s.compact()
 	return out, nil
+}
+
+// take returns the utterances of the scanner that no later text can change.
+func (s *Stream) take(end bool) []Utterance {
+	scan := s.scan
+	n := len(scan.out)
+	if !end && n > 0 && scan.mayExtend() {
+		n--
+	}
+	if n == 0 {
+		return nil
+	}
+	out := make([]Utterance, n)
+	for i, span := range scan.out[:n] {
+		out[i] = Utterance{Span{s.base + span.Start, s.base + span.End}, strings.Clone(scan.text[span.Start:span.End])}
+	}
+	s.settled = out[n-1].End
+	scan.out = scan.out[:copy(scan.out, scan.out[n:])]
+	return out
+}
+
+const (
+	// leftContext is at least what rules read before the open utterance, in bytes.
+	leftContext = 256
+	// minCompact is the size from which on text that is not needed is dropped.
+	minCompact = 4 << 10
+)
+
+// compact drops the text that is not needed any more, once that is most of it.
+func (s *Stream) compact() {
+	drop := s.scan.oldest() - leftContext
+	if s.text.Len() < minCompact || drop < s.text.Len()/2 {
+		return
+	}
+	rest := s.scan.text[drop:]
+	s.text = strings.Builder{}
+	s.text.WriteString(rest)
+	s.base += drop
+	s.scan.drop(drop, s.text.String())
+}
+
+// grow replaces the text by a longer one that starts with it.
+func (s *scanner) grow(text string) {
+	s.text = text
+	end := len(text)
+	if !s.ended {
+		end -= cutCharacter(text)
+	}
+	if known := trimEnd(text, Span{s.seen, end}); known > s.seen {
+		s.known = known
+	}
+	s.seen = end
+}
+
+// cutCharacter returns how many bytes at the end of text are the start of a character
+// that more bytes may complete.
+func cutCharacter(text string) int {
+	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
+		if at := len(text) - n; utf8.RuneStart(text[at]) {
+			if utf8.FullRuneInString(text[at:]) {
+				return 0
+			}
+			return n
+		}
+	}
+	return 0
 }

@@ -6,46 +6,46 @@ import (
 	"unicode/utf8"
 )
 
-// attachedLen returns the length of the mark at the start of s that belongs to the
+// attachedLen returns the length of the mark at the start of w that belongs to the
 // preceding sentence, or 0.
-func attachedLen(s string) int {
-	if n := reference(s); n > 0 {
+func (s *scanner) attachedLen(w string) int {
+	if n := s.reference(w); n > 0 {
 		return n
 	}
-	if n := emoticon(s); n > 0 && endsAtSpace(s[n:]) {
+	if n := s.emoticon(w); n > 0 && s.endsAtSpace(w[n:]) {
 		return n
 	}
-	if n := emoji(s); n > 0 && endsAtSpace(s[n:]) {
+	if n := s.emoji(w); n > 0 && s.endsAtSpace(w[n:]) {
 		return n
 	}
-	if n := footnote(s); n > 0 {
+	if n := s.footnote(w); n > 0 {
 		return n
 	}
-	r, n := utf8.DecodeRuneInString(s)
-	if (r == '”' || r == '’' || r == ')' || r == ']' || r == '»' || (r == '"' || r == '\'')) && endsAtSpace(s[n:]) {
+	r, n := utf8.DecodeRuneInString(w)
+	if (r == '”' || r == '’' || r == ')' || r == ']' || r == '»' || (r == '"' || r == '\'')) && s.endsAtSpace(w[n:]) {
 		return n
 	}
 	return 0
 }
 
-func endsAtSpace(rest string) bool {
-	return rest == "" || spaceAt(rest) > 0
+func (s *scanner) endsAtSpace(rest string) bool {
+	return s.past(0, len(rest)) || spaceAt(rest) > 0
 }
 
 const maxReferenceBytes = 24 // bytes
 
 // reference matches [12], [3, 4], [^5], [...].
-func reference(s string) int {
-	if s[0] != '[' {
+func (s *scanner) reference(w string) int {
+	if w[0] != '[' {
 		return 0
 	}
-	for i := 1; i < min(len(s), maxReferenceBytes); i++ {
-		switch c := s[i]; {
+	for i := 1; i < maxReferenceBytes && !s.past(i, len(w)); i++ {
+		switch c := w[i]; {
 		case c == ']':
 			if i == 1 {
 				return 0
 			}
-			if endsAtSpace(s[i+1:]) || s[i+1] == '[' {
+			if s.endsAtSpace(w[i+1:]) || w[i+1] == '[' {
 				return i + 1
 			}
 			return 0
@@ -62,13 +62,13 @@ func reference(s string) int {
 // [.][.], is read once: the end of the run that contains a "[" is cached.
 func (s *scanner) referenceMarks(after, end int) int {
 	at := after
-	for at < end {
+	for !s.past(at, end) {
 		if s.text[at] == '[' {
 			if s.marks.Start <= at && at < s.marks.End {
 				s.charge(at - after)
 				return s.marks.End
 			}
-			n := reference(s.text[at:end])
+			n := s.reference(s.text[at:end])
 			if n == 0 {
 				break
 			}
@@ -82,7 +82,7 @@ func (s *scanner) referenceMarks(after, end int) int {
 		at += n
 	}
 	s.charge(at - after)
-	if at > s.marks.End {
+	if at > s.marks.End && !(s.open && s.touched) {
 		s.marks = Span{after, at}
 	}
 	return at
@@ -98,15 +98,16 @@ func referenceSign(r rune) bool {
 
 // footnote matches the number of a note, originally superscript, before a word
 // that starts sentences: "... in 1820. 4 Even though ..."
-func footnote(s string) int {
+func (s *scanner) footnote(w string) int {
 	digits := 0
-	for digits < len(s) && isDigit(s[digits]) {
+	for !s.past(digits, len(w)) && isDigit(w[digits]) {
 		digits++
 	}
-	if digits == 0 || digits > 3 || digits == len(s) || s[digits] != ' ' {
+	if digits == 0 || digits > 3 || digits == len(w) || w[digits] != ' ' {
 		return 0
 	}
-	word, _, _ := strings.Cut(s[digits+1:], " ")
+	word, _, complete := strings.Cut(w[digits+1:], " ")
+	s.touched = s.touched || !complete && (word == "" || startsUpper(word))
 	folded := lower(strings.TrimRight(word, ","))
 	if startsUpper(word) && folded.in(starters) {
 		return digits
@@ -115,19 +116,19 @@ func footnote(s string) int {
 }
 
 // emoticon matches eyes, an optional nose and a mouth: :-) ;P =( <3
-func emoticon(s string) int {
-	if strings.HasPrefix(s, "<3") {
+func (s *scanner) emoticon(w string) int {
+	if w[0] == '<' && !s.past(1, len(w)) && w[1] == '3' {
 		return 2
 	}
-	if strings.IndexByte(":;=8xX", s[0]) < 0 {
+	if strings.IndexByte(":;=8xX", w[0]) < 0 {
 		return 0
 	}
 	i := 1
-	if i < len(s) && strings.IndexByte("-o'^", s[i]) >= 0 {
+	if !s.past(i, len(w)) && strings.IndexByte("-o'^", w[i]) >= 0 {
 		i++
 	}
 	mouth := i
-	for i < len(s) && strings.IndexByte(")(][DPpO/|\\*3", s[i]) >= 0 {
+	for !s.past(i, len(w)) && strings.IndexByte(")(][DPpO/|\\*3", w[i]) >= 0 {
 		i++
 	}
 	if i == mouth {
@@ -137,13 +138,13 @@ func emoticon(s string) int {
 }
 
 // emoji matches pictographs with their joiners and modifiers.
-func emoji(s string) int {
-	if c := s[0]; c < utf8.RuneSelf && c != '^' && c != '`' {
+func (s *scanner) emoji(w string) int {
+	if c := w[0]; c < utf8.RuneSelf && c != '^' && c != '`' {
 		return 0 // most text; these two are the only modifiers of ASCII
 	}
 	n := 0
-	for n < len(s) {
-		r, size := utf8.DecodeRuneInString(s[n:])
+	for !s.past(n, len(w)) {
+		r, size := utf8.DecodeRuneInString(w[n:])
 		if r == utf8.RuneError || !unicode.Is(unicode.So, r) && !unicode.Is(unicode.Sk, r) && r != 0x200D && r != 0xFE0F {
 			break
 		}

@@ -22,15 +22,15 @@ func (s *scanner) layout(from, start, i, end int) (before, after, next int) {
 		return s.inlineRuling(from, i, end)
 	}
 	switch {
-	case strings.HasPrefix(s.text[i:end], "://"):
+	case s.hasPrefix(i, end, "://"):
 		return s.url(from, i, end)
-	case i > from && i+1 < end && isDigit(s.text[i-1]) && isDigit(s.text[i+1]):
+	case i > from && isDigit(s.text[i-1]) && !s.past(i+1, end) && isDigit(s.text[i+1]):
 		return s.timeStamp(from, i, end)
 	case i > from && s.text[i-1] == ' ':
-		if n := emoticon(s.text[i:min(end, i+8)]); n > 0 && s.capitalizedAfter(i+n, end) {
+		if n := s.near(i, end, 8, (*scanner).emoticon); n > 0 && s.capitalizedAfter(i+n, end) {
 			return 0, i + n, i + n
 		}
-	case s.text[i] == ':' && i+1 < end && s.text[i+1] == ' ':
+	case s.text[i] == ':' && !s.past(i+1, end) && s.text[i+1] == ' ':
 		return s.field(from, start, i, end)
 	}
 	return 0, 0, i + 1
@@ -42,29 +42,31 @@ var blockTags = set(`p br li ul ol div tr table blockquote hr h1 h2 h3 h4 h5 h6`
 // tag splits before an opening tag of a block and after a closing one.
 func (s *scanner) tag(i, end int) (before, after, next int) {
 	name := i + 1
-	closing := name < end && s.text[name] == '/'
+	closing := !s.past(name, end) && s.text[name] == '/'
 	if closing {
 		name++
 	}
 	w := s.wordAt(name, end)
 	folded := lower(w)
 	at := name + len(w)
-	if !folded.in(blockTags) || at == end || strings.IndexByte("> /", s.text[at]) < 0 {
+	if !folded.in(blockTags) || s.past(at, end) || strings.IndexByte("> /", s.text[at]) < 0 {
 		return 0, 0, i + 1
 	}
 	if !closing && w != "br" && w != "hr" {
 		return i, 0, at
 	}
-	if n := strings.IndexByte(s.text[at:min(end, at+4)], '>'); n >= 0 {
+	rest, complete := s.ahead(at, end, 4)
+	if n := strings.IndexByte(rest, '>'); n >= 0 {
 		return 0, at + n + 1, at + n + 1
 	}
+	s.touched = s.touched || !complete
 	return 0, 0, at
 }
 
 // inlineRuling splits around "*****" and similar marks between spaces.
 func (s *scanner) inlineRuling(from, i, end int) (before, after, next int) {
 	j := i
-	for j < end && s.text[j] == s.text[i] {
+	for !s.past(j, end) && s.text[j] == s.text[i] {
 		j++
 	}
 	s.charge(j - i)
@@ -103,7 +105,7 @@ func (s *scanner) brokenOff(from, i, next, end int) int {
 // URL or a word that starts sentences.
 func (s *scanner) url(from, i, end int) (before, after, next int) {
 	j := i
-	for j < end && s.text[j] > ' ' && s.text[j] < utf8.RuneSelf && strings.IndexByte("\"<>`", s.text[j]) < 0 {
+	for !s.past(j, end) && s.text[j] > ' ' && s.text[j] < utf8.RuneSelf && strings.IndexByte("\"<>`", s.text[j]) < 0 {
 		j++
 	}
 	s.charge(j - i)
@@ -113,8 +115,7 @@ func (s *scanner) url(from, i, end int) (before, after, next int) {
 	if j == end || s.text[j] != ' ' {
 		return 0, 0, j
 	}
-	rest := s.text[j+1 : end]
-	if strings.HasPrefix(rest, "http://") || strings.HasPrefix(rest, "https://") || s.startsSentence(s.rightOf(s.skipSpace(j, end), end)) {
+	if s.hasPrefix(j+1, end, "http://") || s.hasPrefix(j+1, end, "https://") || s.startsSentence(s.rightOf(s.skipSpace(j, end), end)) {
 		return 0, j, j
 	}
 	return 0, 0, j
@@ -127,18 +128,18 @@ var stampPrepositions = set(`on at of from by since until till to and before aft
 // whose first colon is at text[i].
 func (s *scanner) timeStamp(from, i, end int) (before, after, next int) {
 	j := i + 3
-	if j > end || !isDigit(s.text[i+2]) {
+	if s.past(i+2, end) || !isDigit(s.text[i+2]) {
 		return 0, 0, i + 1
 	}
-	seconds := j+2 < end && s.text[j] == ':' && isDigit(s.text[j+1]) && isDigit(s.text[j+2])
+	seconds := s.hasPrefix(j, end, ":") && s.digitAt(j+1, end) && s.digitAt(j+2, end)
 	if seconds {
 		j += 3
 	}
-	half := j+2 < end && s.text[j] == ' ' && strings.IndexByte("AP", s.text[j+1]) >= 0 && s.text[j+2] == 'M'
+	half := s.hasPrefix(j, end, " AM") || s.hasPrefix(j, end, " PM")
 	if half {
 		j += 3
 	}
-	if !seconds && !half || j < end && s.text[j] != ' ' {
+	if !seconds && !half || !s.past(j, end) && s.text[j] != ' ' {
 		return 0, 0, i + 1
 	}
 	date := i
@@ -189,12 +190,17 @@ func (s *scanner) field(from, start, i, end int) (before, after, next int) {
 			return 0, 0, i + 1
 		}
 		const longest = 120 // bytes of a display name and an address
-		rest := s.text[i:min(end, i+longest)]
+		rest, complete := s.ahead(i, end, longest)
 		s.charge(len(rest))
-		if n := strings.IndexByte(rest, '@'); n >= 0 {
-			if n2 := strings.IndexByte(rest[n:], ' '); n2 >= 0 && s.capitalizedAfter(i+n+n2, end) {
+		n := max(0, strings.IndexByte(rest, '@'))
+		n2 := strings.IndexByte(rest[n:], ' ')
+		switch {
+		case n > 0 && n2 >= 0:
+			if s.capitalizedAfter(i+n+n2, end) {
 				return 0, i + n + n2, i + n + n2
 			}
+		case !complete:
+			s.touched = true
 		}
 		return 0, 0, i + 1
 	}
@@ -225,11 +231,17 @@ func (s *scanner) signOff(from, end int) int {
 	const longest = 24 // bytes
 	at := s.firstOf(from, end)
 	s.charge(longest)
-	words, rest, ok := strings.Cut(s.text[at:min(end, at+longest)], ",")
-	if !ok || rest == "" || strings.Count(words, " ") > 1 {
+	near, complete := s.ahead(at, end, longest)
+	words, rest, ok := strings.Cut(near, ",")
+	if strings.Count(words, " ") > 1 {
 		return 0
 	}
-	folded := lower(words[strings.LastIndexByte(words, ' ')+1:])
+	word := words[strings.LastIndexByte(words, ' ')+1:]
+	folded := lower(word)
+	if !ok || rest == "" {
+		s.touched = s.touched || !complete && (len(word) == len(words) || folded.beginsIn(signOffs))
+		return 0
+	}
 	if !folded.in(signOffs) {
 		return 0
 	}
@@ -244,8 +256,12 @@ func (s *scanner) signOff(from, end int) int {
 			return 0
 		}
 	}
+	s.touched = true // the name must be the rest of the block
 	return at
 }
+
+// digitAt reports whether text[i] is a digit.
+func (s *scanner) digitAt(i, end int) bool { return !s.past(i, end) && isDigit(s.text[i]) }
 
 // capitalizedAfter reports whether text[i:] starts with white space and a
 // capitalized word; a word in all capitals may be a time zone or a unit.

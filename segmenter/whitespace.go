@@ -35,7 +35,7 @@ func spaceAt(s string) int {
 // space, or end.
 func (s *scanner) skipSpace(i, end int) int {
 	start := i
-	for i < end {
+	for !s.past(i, end) {
 		n := spaceAt(s.text[i:end])
 		if n == 0 {
 			break
@@ -48,13 +48,17 @@ func (s *scanner) skipSpace(i, end int) int {
 
 // leadingSpace caches the index of the first character of a sentence: rules that
 // need it at each terminator would otherwise read a long run of spaces repeatedly.
-type leadingSpace struct{ from, end, first int }
+type leadingSpace struct{ from, first int }
 
 // firstOf returns the index of the first non-space character of the sentence that
 // starts at from, or end, the end of its block.
 func (s *scanner) firstOf(from, end int) int {
-	if s.lead.from != from || s.lead.end != end {
-		s.lead = leadingSpace{from, end, s.skipSpace(from, end)}
+	if s.lead.from == from && s.lead.first < end {
+		return s.lead.first
 	}
-	return s.lead.first
+	first := s.skipSpace(from, end)
+	if first < end {
+		s.lead = leadingSpace{from, first}
+	}
+	return first
 }

@@ -18,7 +18,7 @@ func TestSpaces(t *testing.T) {
 		}
 	}
 	for c := range rune(utf8.RuneSelf) {
-		if picture := emoji(string(c)) > 0; picture != unicode.In(c, unicode.So, unicode.Sk) {
+		if picture := new(scanner).emoji(string(c)) > 0; picture != unicode.In(c, unicode.So, unicode.Sk) {
 			t.Errorf("%q is a pictograph: %v", c, picture)
 		}
 	}

@@ -41,7 +41,7 @@ const (
 	NotReady             Code = "not_ready"              // no model yet
 	StoreFull            Code = "store_full"             // the feedback store is full
 	Unavailable          Code = "unavailable"            // the feedback store cannot be reached
-	Idle                 Code = "idle"                   // a stream without requests was closed
+	Idle                 Code = "idle"                   // a stream without requests, or a live session without text, was closed
 	DeadlineExceeded     Code = "deadline_exceeded"      // not done within the timeout
 )
 

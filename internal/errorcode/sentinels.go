@@ -6,6 +6,7 @@ import (
 
 	"assay/rewardmodel"
 	"assay/rewardmodel/feedback"
+	"assay/rewardmodel/live"
 	"assay/rewardmodel/retrain"
 )
 
@@ -32,6 +33,7 @@ func sentinels() []sentinel {
 		{retrain.ErrExists, Exists},
 		{retrain.ErrChanged, Changed},
 		{rewardmodel.ErrModel, ModelFailed},
+		{live.ErrIdle, Idle},
 	}
 }
 

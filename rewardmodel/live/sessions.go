@@ -3,8 +3,11 @@
 package live
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"sync"
 	"time"
 
 	"assay/rewardmodel"
@@ -12,6 +15,9 @@ import (
 
 // ErrIdle reports that a session received nothing for too long.
 var ErrIdle = errors.New("the live session was idle for too long")
+
+// ErrEnded reports that a session was used after its End or Close.
+var ErrEnded = errors.New("the live session has ended")
 
 // Scorer opens sessions, as versions.Set does. The session calls release once, when
 // it ends.
@@ -24,60 +30,101 @@ type Scorer interface {
 type Limits struct {
 	Sessions int           // open at the same time; 1024
 	Idle     time.Duration // without text; 1 min
-	Bytes    int           // of text in a session; 8 MiB
+	Bytes    int           // of text in a session; 8 MiB; never more than what the request memory allows
 }
 
-// Sessions are the live sessions of a process. It is safe for concurrent use.
+// The defaults of Limits.
+const (
+	DefaultSessions = 1024
+	DefaultIdle     = time.Minute
+	DefaultBytes    = 8 << 20
+)
+
+// Sessions are the live sessions of a process. It is safe for concurrent use. It is a
+// prometheus.Collector of their metrics.
 type Sessions struct {
-	scorer Scorer
-	limits Limits
+	scorer  Scorer
+	limits  Limits
+	metrics *metrics
+
+	mu     sync.Mutex
+	count  int // open, and being opened
+	open   map[*Session]bool
+	closed bool
 }
 
 // New returns no sessions yet.
-func New(scorer Scorer, limits Limits) *Sessions { return &Sessions{scorer, limits} }
-
-// Session is one live session. Its methods must not be called concurrently, except
-// End and Done.
-type Session struct {
-	live    *rewardmodel.Live
-	release func()
-	done    chan struct{}
+func New(scorer Scorer, limits Limits) *Sessions {
+	limits.Sessions = cmp.Or(max(limits.Sessions, 0), DefaultSessions)
+	limits.Idle = cmp.Or(max(limits.Idle, 0), DefaultIdle)
+	limits.Bytes = cmp.Or(max(limits.Bytes, 0), DefaultBytes)
+	return &Sessions{scorer: scorer, limits: limits, metrics: newMetrics(), open: map[*Session]bool{}}
 }
 
 // Open opens a session; its caller must call End. Beyond Limits.Sessions the error is
-// a *rewardmodel.OverloadedError.
+// a *rewardmodel.OverloadedError, and after Close it is rewardmodel.ErrClosed.
 func (s *Sessions) Open(ctx context.Context, request rewardmodel.LiveRequest) (*Session, error) {
-	session, release, err := s.scorer.Live(ctx, request)
-	if err != nil {
+	if err := s.reserve(); err != nil {
 		return nil, err
 	}
-	return &Session{live: session, release: release, done: make(chan struct{})}, nil
+	scored, release, err := s.scorer.Live(ctx, request)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err == nil && s.closed {
+		release()
+		err = rewardmodel.ErrClosed
+	}
+	if err != nil {
+		s.count--
+		s.metrics.ended.WithLabelValues(outcomeRefused).Inc()
+		return nil, err
+	}
+	session := &Session{sessions: s, live: scored, release: release, done: make(chan struct{})}
+	session.idle = time.AfterFunc(s.limits.Idle, session.expire)
+	s.open[session] = true
+	s.metrics.open.Inc()
+	return session, nil
 }
 
-// Feed is rewardmodel.Live.Feed. In addition it fails with an *rewardmodel.InputError
-// beyond Limits.Bytes, and with Cause once the session has ended.
-func (s *Session) Feed(ctx context.Context, text string) ([]rewardmodel.LiveEvent, error) {
-	return s.live.Feed(ctx, text)
-}
-
-// Close is rewardmodel.Live.Close. The session then has ended.
-func (s *Session) Close(ctx context.Context) ([]rewardmodel.LiveEvent, rewardmodel.ScoreResponse, error) {
-	defer s.End()
-	return s.live.Close(ctx)
-}
-
-// End ends the session without a result, unless it has ended.
-func (s *Session) End() {
-	select {
-	case <-s.done:
+// reserve counts a session that is about to be opened.
+func (s *Sessions) reserve() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var err error
+	switch {
+	case s.closed:
+		err = rewardmodel.ErrClosed
+	case s.count >= s.limits.Sessions:
+		err = &rewardmodel.OverloadedError{RetryAfter: time.Second, Reason: fmt.Sprintf("all %d live sessions are open", s.limits.Sessions)}
 	default:
-		close(s.done)
-		s.release()
+		s.count++
+		return nil
+	}
+	s.metrics.ended.WithLabelValues(outcomeRefused).Inc()
+	return err
+}
+
+// forget removes a session that has ended.
+func (s *Sessions) forget(session *Session, outcome string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.count--
+	delete(s.open, session)
+	s.metrics.open.Dec()
+	s.metrics.ended.WithLabelValues(outcome).Inc()
+}
+
+// Close refuses further sessions and ends the open ones, with rewardmodel.ErrClosed as
+// their Cause. It does not wait for calls of Feed that it interrupts.
+func (s *Sessions) Close() {
+	s.mu.Lock()
+	s.closed = true
+	open := make([]*Session, 0, len(s.open))
+	for session := range s.open {
+		open = append(open, session)
+	}
+	s.mu.Unlock()
+	for _, session := range open {
+		session.end(rewardmodel.ErrClosed, outcomeShutdown)
 	}
 }
-
-// Done is closed when the session has ended, by Close, End, or a limit.
-func (s *Session) Done() <-chan struct{} { return s.done }
-
-// Cause is why a session has ended by itself: ErrIdle, or nil.
-func (s *Session) Cause() error { return nil }

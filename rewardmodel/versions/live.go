@@ -8,9 +8,10 @@ import (
 )
 
 // Live opens a live session with the version that request.Model selects. The version
-// stays loaded until release is called.
+// stays loaded until release is called, which more calls do not repeat. Its errors are
+// those of Score that concern the request.
 func (v *Set) Live(ctx context.Context, request rewardmodel.LiveRequest) (session *rewardmodel.Live, release func(), err error) {
-	e, err := v.pinned(ctx, rewardmodel.Request{Model: request.Model, Options: request.Options, Responses: []rewardmodel.Item{{Instances: []string{}}}})
+	e, err := v.pinned(ctx, rewardmodel.Request{Model: request.Model, Options: request.Options, Responses: []rewardmodel.Item{{Response: new("")}}})
 	if err != nil {
 		return nil, nil, err
 	}

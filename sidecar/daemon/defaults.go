@@ -20,6 +20,9 @@ func Defaults() kong.Vars {
 	defaults := map[string]any{
 		"listen": s.Listen, "max_body": cli.ByteSize(s.API.MaxBody), "request_timeout": s.API.RequestTimeout,
 		"max_responses":  cmp.Or(s.API.Limits.MaxResponses, rewardmodel.DefaultMaxResponses),
+		"live_sessions":  s.Live.Sessions,
+		"live_idle":      s.Live.Idle,
+		"live_bytes":     cli.ByteSize(s.Live.Bytes),
 		"request_memory": cli.ByteSize(s.RequestMemory), "shutdown_timeout": s.ShutdownTimeout,
 		"max_queue_tokens": rewardmodel.DefaultMaxQueueTokens, "models_loaded": s.ModelsLoaded,
 

@@ -10,6 +10,7 @@ import (
 
 	"assay/api"
 	"assay/queue"
+	"assay/rewardmodel/live"
 	"assay/rewardmodel/wire"
 	"assay/sidecar/cli"
 	"assay/sidecar/localmodel"
@@ -30,6 +31,9 @@ type Serve struct {
 	MaxResponses    int           `default:"${max_responses}" help:"Maximum responses per request."`
 	RequestMemory   cli.ByteSize  `default:"${request_memory}" placeholder:"BYTES" help:"Memory limit of all requests together (${default}); requests beyond it get 503. The process uses up to twice that for requests, plus the memory of the model."`
 	RequestTimeout  time.Duration `default:"${request_timeout}" help:"Timeout of a request, and idle timeout of a gRPC stream."`
+	LiveSessions    int           `default:"${live_sessions}" help:"Maximum open live sessions; further ones get 503."`
+	LiveIdle        time.Duration `default:"${live_idle}" help:"Time without text after which a live session ends."`
+	LiveBytes       cli.ByteSize  `default:"${live_bytes}" placeholder:"BYTES" help:"Maximum text of a live session (${default})."`
 	ShutdownTimeout time.Duration `default:"${shutdown_timeout}" help:"Time to finish requests in flight after SIGINT or SIGTERM; a second signal terminates immediately."`
 	DrainDelay      time.Duration `default:"0s" help:"Time to keep serving after a signal while /readyz returns 503, so that load balancers stop sending requests; counts towards --shutdown-timeout."`
 	TrustedOrigin   []string      `placeholder:"ORIGIN" help:"Web origins (https://host) whose pages may call the service."`
@@ -153,6 +157,9 @@ func (c *Serve) CheckSettings() error {
 	check(c.MaxResponses > 0, "--max-responses is %d; give at least 1", c.MaxResponses)
 	check(c.MaxQueueTokens > 0, "--max-queue-tokens is %d; give at least 1", c.MaxQueueTokens)
 	check(c.RequestTimeout > 0, "--request-timeout is %v; give a duration above 0", c.RequestTimeout)
+	check(c.LiveSessions > 0, "--live-sessions is %d; give at least 1", c.LiveSessions)
+	check(c.LiveIdle > 0, "--live-idle is %v; give a duration above 0", c.LiveIdle)
+	check(c.LiveBytes > 0, "--live-bytes is %d; give a number of bytes above 0", c.LiveBytes)
 	check(c.DrainDelay >= 0 && (c.DrainDelay == 0 || c.DrainDelay < c.ShutdownTimeout), "--drain-delay is %v; give less than --shutdown-timeout, %v", c.DrainDelay, c.ShutdownTimeout)
 	check(c.ModelsLoaded >= 2, "--models-loaded is %d; give at least 2, so that the previous version serves while a promoted one loads", c.ModelsLoaded)
 	check(c.ModelsBytes >= 0, "--models-bytes is %d; give 0 or more", c.ModelsBytes)
@@ -230,6 +237,7 @@ func (c *Serve) Config() (cfg serve.Config, err error) {
 	cfg.API.Limits = c.limits()
 	cfg.API.Insecure, cfg.API.TrustLoopback = c.Insecure, c.TrustLoopback
 	cfg.RequestMemory = int64(c.RequestMemory)
+	cfg.Live = live.Limits{Sessions: c.LiveSessions, Idle: c.LiveIdle, Bytes: int(c.LiveBytes)}
 	cfg.ShutdownTimeout, cfg.DrainDelay = c.ShutdownTimeout, c.DrainDelay
 	cfg.Model, cfg.Scorer = c.Flags.Config(), c.ScorerFlags.Config()
 	cfg.Scorer.MaxQueueTokens, cfg.Scorer.MaxQueueTime = c.MaxQueueTokens, c.RequestTimeout

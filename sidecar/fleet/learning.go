@@ -201,14 +201,14 @@ func (l *Learning) recent(ctx context.Context, n int) ([]bag.Bag, error) {
 func (l *Learning) Observe(ctx context.Context, req rewardmodel.Request) (rewardmodel.ScoreResponse, error) {
 	answer, err := l.versions.Score(ctx, req)
 	if err == nil {
-		l.scored(ctx, req, answer)
+		l.Scored(ctx, req, answer)
 	}
 	return answer, err
 }
 
-// scored observes a scored request, and stores its responses if --keep-scored is set. A failure to store them does not
+// Scored observes a scored request, and stores its responses if --keep-scored is set. A failure to store them does not
 // fail the request.
-func (l *Learning) scored(ctx context.Context, req rewardmodel.Request, answer rewardmodel.ScoreResponse) {
+func (l *Learning) Scored(ctx context.Context, req rewardmodel.Request, answer rewardmodel.ScoreResponse) {
 	l.monitor.scored(req, answer)
 	if !l.labels.KeepsScored() {
 		return

@@ -8,6 +8,7 @@ import (
 	"assay/api"
 	"assay/queue"
 	"assay/rewardmodel"
+	"assay/rewardmodel/live"
 	"assay/sidecar/fleet"
 	"assay/sidecar/localmodel"
 )
@@ -25,6 +26,7 @@ type Config struct {
 
 	API           api.Config
 	RequestMemory int64 // memory limit in bytes of all requests together; 0: rewardmodel.DefaultMemory
+	Live          live.Limits
 	// ShutdownTimeout limits Shutdown, including DrainDelay, during which the service keeps serving but reports that it
 	// is not ready.
 	ShutdownTimeout, DrainDelay time.Duration
@@ -55,6 +57,7 @@ func DefaultConfig() Config {
 	return Config{
 		Listen: "127.0.0.1:8080",
 		API:    api.DefaultConfig(), RequestMemory: rewardmodel.DefaultMemory,
+		Live:            live.Limits{Sessions: live.DefaultSessions, Idle: live.DefaultIdle, Bytes: live.DefaultBytes},
 		ShutdownTimeout: 30 * time.Second,
 		Model:           localmodel.Config{Model: localmodel.DefaultModel},
 		Scorer:          rewardmodel.ScorerConfig{CacheBytes: localmodel.DefaultCacheBytes},

@@ -39,6 +39,9 @@ func (l *modelHandle) Live(ctx context.Context, request rewardmodel.LiveRequest)
 	if versions == nil {
 		return nil, nil, l.modelReady(ctx)
 	}
+	if learning := l.learning.Load(); learning != nil {
+		request.Scored = learning.Scored
+	}
 	return versions.Live(ctx, request)
 }
 

@@ -64,7 +64,10 @@ func New(cfg Config, log zerolog.Logger) (*Service, error) {
 		s.registry = prometheus.NewRegistry()
 		s.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	}
-	s.live = live.New(&s.handle, live.Limits{})
+	s.live = live.New(&s.handle, cfg.Live)
+	if err := s.registry.Register(s.live); err != nil {
+		return nil, err
+	}
 	err := cli.RegisterBuildInfo(s.registry)
 	if err != nil {
 		return nil, err
@@ -164,8 +167,8 @@ func (s *Service) Wait() error {
 	return s.err
 }
 
-// Shutdown stops the service within Config.ShutdownTimeout and waits for it. In order, it reports not ready, drains HTTP
-// and gRPC, finishes streamed responses or negatively acknowledges them for other replicas, interrupts a training run,
+// Shutdown stops the service within Config.ShutdownTimeout and waits for it. In order, it reports not ready, ends live sessions,
+// drains HTTP and gRPC, finishes streamed responses or negatively acknowledges them for other replicas, interrupts a training run,
 // which resumes after the next start, stops the model and NATS, and exports the remaining spans.
 func (s *Service) Shutdown() error {
 	if s.stop == nil {

@@ -25,6 +25,7 @@ func (s *Service) shutdown() error {
 	}
 	<-s.started // the start ends soon: its context has ended
 
+	s.live.Close()
 	errs := []error{s.http.Shutdown(ctx)}
 	q := s.handle.queue.Load()
 	if q != nil {

@@ -1,0 +1,167 @@
+package live
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"assay/rewardmodel"
+)
+
+// Session is one live session. Its methods must not be called concurrently, except
+// End, Done and Cause.
+type Session struct {
+	sessions *Sessions
+	live     *rewardmodel.Live
+	idle     *time.Timer
+	done     chan struct{}
+	bytes    int  // of text so far
+	stopped  bool // an event was LiveEvent.Stop since the last Reset
+
+	mu      sync.Mutex
+	cancel  context.CancelFunc // of the running call; nil: there is none
+	ended   bool
+	cause   error
+	release func() // of the model; called when the session has ended and no call is running
+}
+
+// ID is that of the request, or the generated one.
+func (s *Session) ID() string { return s.live.ID() }
+
+// Feed is rewardmodel.Live.Feed. In addition it fails with an *rewardmodel.InputError
+// beyond Limits.Bytes, and with Cause once the session has ended. An error ends the
+// session.
+func (s *Session) Feed(ctx context.Context, text string) ([]rewardmodel.LiveEvent, error) {
+	arrived := time.Now()
+	if s.bytes += len(text); s.bytes > s.sessions.limits.Bytes {
+		err := &rewardmodel.InputError{Kind: rewardmodel.KindTooLarge, Field: "text",
+			Message: fmt.Sprintf("brings the response to more than %d bytes, the limit of a live session; close the session earlier", s.sessions.limits.Bytes)}
+		s.end(nil, outcomeFailed)
+		return nil, err
+	}
+	var events []rewardmodel.LiveEvent
+	err := s.call(ctx, func(ctx context.Context) (err error) {
+		events, err = s.live.Feed(ctx, text)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.observe(events, arrived)
+	return events, nil
+}
+
+// Close is rewardmodel.Live.Close. The session then has ended.
+func (s *Session) Close(ctx context.Context) ([]rewardmodel.LiveEvent, rewardmodel.ScoreResponse, error) {
+	arrived := time.Now()
+	var events []rewardmodel.LiveEvent
+	var answer rewardmodel.ScoreResponse
+	err := s.call(ctx, func(ctx context.Context) (err error) {
+		events, answer, err = s.live.Close(ctx)
+		return err
+	})
+	if err != nil {
+		return nil, rewardmodel.ScoreResponse{}, err
+	}
+	s.observe(events, arrived)
+	s.end(nil, outcomeClosed)
+	return events, answer, nil
+}
+
+// call runs a call of the model, which the end of the session cancels.
+func (s *Session) call(ctx context.Context, run func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	s.mu.Lock()
+	if s.ended {
+		defer s.mu.Unlock()
+		return s.reason()
+	}
+	s.idle.Stop()
+	s.cancel = cancel
+	s.mu.Unlock()
+
+	before := s.live.Tokens()
+	err := run(ctx)
+	s.sessions.metrics.tokens(before, s.live.Tokens())
+
+	s.mu.Lock()
+	s.cancel = nil
+	if s.ended {
+		defer s.mu.Unlock()
+		s.release()
+		return s.reason()
+	}
+	s.idle.Reset(s.sessions.limits.Idle)
+	s.mu.Unlock()
+	if err != nil {
+		s.end(nil, outcomeFailed)
+	}
+	return err
+}
+
+// reason is the error of a call after the end.
+func (s *Session) reason() error {
+	if s.cause != nil {
+		return s.cause
+	}
+	return ErrEnded
+}
+
+// expire ends the session after Limits.Idle, unless a call has begun meanwhile.
+func (s *Session) expire() {
+	s.mu.Lock()
+	busy := s.cancel != nil
+	s.mu.Unlock()
+	if !busy {
+		s.end(ErrIdle, outcomeIdle)
+	}
+}
+
+// end ends the session, once.
+func (s *Session) end(cause error, outcome string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		return
+	}
+	s.ended, s.cause = true, cause
+	s.idle.Stop()
+	if s.cancel != nil {
+		s.cancel() // the call releases the model
+	} else {
+		s.release()
+	}
+	s.sessions.forget(s, outcome)
+	close(s.done)
+}
+
+// End ends the session without a result, unless it has ended. It cancels a running call.
+func (s *Session) End() { s.end(nil, outcomeAbandoned) }
+
+// Done is closed when the session has ended, by Close, End, an error or a limit.
+func (s *Session) Done() <-chan struct{} { return s.done }
+
+// Cause is why a session has ended by itself: ErrIdle, or rewardmodel.ErrClosed when the
+// process shuts down; otherwise nil.
+func (s *Session) Cause() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.cause
+}
+
+// observe counts the events of a text that arrived at the given time.
+func (s *Session) observe(events []rewardmodel.LiveEvent, arrived time.Time) {
+	verdicts := false
+	for _, e := range events {
+		if e.Stop && !s.stopped {
+			s.sessions.metrics.stops.Inc()
+		}
+		s.stopped = e.Stop
+		verdicts = verdicts || !e.Reset && !e.Utterance.Provisional
+	}
+	if verdicts {
+		s.sessions.metrics.verdict.Observe(time.Since(arrived).Seconds())
+	}
+}
