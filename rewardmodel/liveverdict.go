@@ -10,7 +10,6 @@ import (
 // fields are as in LiveEvent.
 type verdict struct {
 	violation, reward float64
-	threshold         float64
 	compliant, stop   bool
 	decides           int // the aspect that the violation is of
 	scores            []runningScore
@@ -45,10 +44,20 @@ func (v *verdict) add(c combiner, kind Reward, margins []float32, more int) {
 	}
 	v.decides = c.deciding(scores)
 	v.violation = scores[v.decides].violation
-	v.threshold = c.scales[v.decides].thresholdOf(scores[v.decides])
-	v.compliant = v.violation <= v.threshold
+	v.compliant = v.violation <= c.scales[v.decides].thresholdOf(scores[v.decides])
 	v.reward = c.reward(kind, scores)
 	v.stop = v.stop || v.final(c, more)
+}
+
+// violates reports whether the utterance that was added last is above the threshold by
+// itself, for an aspect that counts.
+func (v *verdict) violates(c combiner, margins []float32) bool {
+	for a, m := range margins {
+		if c.weights[a] > 0 && Violation(m) > c.scales[a].thresholdOf(v.scores[a].last) {
+			return true
+		}
+	}
+	return false
 }
 
 // final reports whether the response is not compliant whatever the next utterances are,

@@ -237,7 +237,10 @@ func (c *Proxy) guard(ctx context.Context, registry prometheus.Registerer) (prox
 	sessions := live.New(scorer{loaded.Scorer}, live.Limits{
 		Sessions: c.MaxRequests * sessionsPerRequest, Idle: c.UpstreamTimeout + c.VerdictTimeout,
 	})
-	return proxy.NewLocal(sessions, c.Reasoning == "score"), loaded.Close, nil
+	if err := registry.Register(sessions); err != nil {
+		return nil, nil, errors.Join(err, loaded.Close())
+	}
+	return proxy.NewLocal(sessions, c.Reasoning == "score"), func() error { sessions.Close(); return loaded.Close() }, nil
 }
 
 // sessionsPerRequest allows for every choice of most requests, with its reasoning.

@@ -70,7 +70,7 @@ func (s *localSession) forward(events []rewardmodel.LiveEvent) {
 func eventOf(e rewardmodel.LiveEvent) Event {
 	return Event{
 		Reset: e.Reset, Start: e.Utterance.Start, End: e.Utterance.End,
-		Violation: e.Utterance.Violation, Violating: e.Utterance.Violation > e.Threshold,
+		Violation: e.Utterance.Violation, Violating: e.Utterance.Violating,
 		Text: Verdict{Violation: e.Violation, Reward: e.Reward, Compliant: e.Compliant},
 	}
 }

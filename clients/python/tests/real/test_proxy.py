@@ -35,22 +35,25 @@ RELEASED = {
 @pytest.fixture(scope="session")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tiny model that was trained to say ANSWER."""
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
-    letters = {c: i for i, c in enumerate(sorted(pre_tokenizers.ByteLevel.alphabet()))}
-    raw = Tokenizer(models.BPE(vocab=letters, merges=[]))
+    raw = Tokenizer(models.BPE())
     raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     raw.decoder = decoders.ByteLevel()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(vocab_size=400, initial_alphabet=alphabet, show_progress=False)
+    raw.train_from_iterator([f"{PROMPT}\n{ANSWER}"] * 2, trainer)
     tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=raw, eos_token="<end>", pad_token="<end>")
     tokenizer.chat_template = "{% for m in messages %}{{ m.content }}\n{% endfor %}"
     torch.manual_seed(0)
+    torch.set_num_threads(1)
     net = transformers.LlamaForCausalLM(
         transformers.LlamaConfig(
             vocab_size=len(tokenizer),
-            hidden_size=64,
-            intermediate_size=128,
-            num_hidden_layers=2,
-            num_attention_heads=4,
+            hidden_size=32,
+            intermediate_size=64,
+            num_hidden_layers=1,
+            num_attention_heads=2,
             max_position_embeddings=256,
             eos_token_id=tokenizer.eos_token_id,
             pad_token_id=tokenizer.pad_token_id,
@@ -58,8 +61,8 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
         )
     )
     rows = [tokenizer(f"{PROMPT}{gap}{ANSWER}").input_ids + [tokenizer.eos_token_id] for gap in ("\n", "")]
-    optimizer = torch.optim.AdamW(net.parameters(), lr=3e-3)
-    for _ in range(400):
+    optimizer = torch.optim.AdamW(net.parameters(), lr=1e-2)
+    for _ in range(300):
         loss = sum(net(input_ids=ids, labels=ids).loss for row in rows for ids in [torch.tensor([row])])
         optimizer.zero_grad()
         loss.backward()
@@ -97,7 +100,7 @@ def upstream(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     with log.open("w") as out:
         process = subprocess.Popen([*command, "--host", "127.0.0.1", "--port", str(port)], stdout=out, stderr=out)
         url = f"http://127.0.0.1:{port}"
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + 300
         while not reachable(url + "/health"):
             if process.poll() is not None or time.monotonic() > deadline:
                 process.kill()
