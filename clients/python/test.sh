@@ -31,8 +31,8 @@ run tests/test_*.py
 venv clients -r tests/real/requirements.txt -e .
 run tests/real/test_{huggingface,kserve,natspy,openai,pytriton,triton}.py
 
-venv litellm -r tests/real/requirements-litellm.txt -e .
-run tests/real/test_litellm.py
+venv gateways -r tests/real/requirements-gateways.txt -e .
+run tests/real/test_{litellm,envoy}.py
 
 if [ -n "${TRAINERS:-}" ]; then
 	venv trainers -r tests/real/requirements-trainers.txt -e .
