@@ -187,7 +187,7 @@ def test_completions(client: Any, guarded: tuple[str, str], model: Path) -> None
 
 def test_responses(client: Any, guarded: tuple[str, str], model: Path) -> None:
     mode, _ = guarded
-    whole = client.responses.create(model=str(model), input=PROMPT)
+    whole = client.responses.create(model=str(model), input=PROMPT, stream=False)
     assert whole.output_text.strip() == RELEASED[mode]
     kinds, text = [], ""
     for event in client.responses.create(model=str(model), input=PROMPT, stream=True):
