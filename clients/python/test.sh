@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Lints and tests assay-client, and tests third-party clients from PyPI; each
-# test starts its own service. TRAINERS=1 adds TRL, verl and OpenRLHF, which
-# download several gigabytes. ASSAY_BIN is the binary (default bin/assay).
+# test starts its own service. TRAINERS=1 adds TRL, verl, OpenRLHF, and assay proxy
+# in front of transformers serve, which download several gigabytes. ASSAY_BIN is the binary (default bin/assay).
 set -euo pipefail
 
 cd "$(dirname "$0")"
@@ -38,4 +38,7 @@ if [ -n "${TRAINERS:-}" ]; then
 	venv trainers -r tests/real/requirements-trainers.txt -e .
 	venv trainers --no-deps verl==0.9.1 openrlhf==0.11.2
 	run tests/real/test_{trl,verl_reward_loop,openrlhf}.py
+
+	venv proxy -r tests/real/requirements-proxy.txt
+	run tests/real/test_proxy.py
 fi

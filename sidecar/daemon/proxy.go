@@ -43,6 +43,8 @@ type Proxy struct {
 	MaxBody         cli.ByteSize  `default:"${max_body}" placeholder:"BYTES" help:"Maximum size of a guarded request, of a response that is not streamed, and of an event (${default})."`
 	MaxHeld         cli.ByteSize  `default:"${proxy_max_held}" placeholder:"BYTES" help:"Maximum text of a choice that waits for a verdict (${default}); more is a failure."`
 
+	URL                    string `name:"url" placeholder:"URL" group:"Score through a running service instead of a model in this process:" help:"URL of the service, for example http://127.0.0.1:8080."`
+	Token                  string `group:"Score through a running service instead of a model in this process:" help:"Token of the service, with the scope score."`
 	localmodel.Flags       `group:"Model:"`
 	localmodel.ScorerFlags `group:"Model:"`
 }
@@ -222,8 +224,15 @@ func (c *Proxy) CheckSettings() error {
 	return nil
 }
 
-// guard loads the model.
+// guard connects to a service or loads a model. Call the returned function to close it.
 func (c *Proxy) guard(ctx context.Context, registry prometheus.Registerer) (proxy.Guard, func() error, error) {
+	if c.URL != "" {
+		remote, err := proxy.NewRemote(c.URL, c.Token, c.Reasoning == "score")
+		if err != nil {
+			return nil, nil, cli.Usage(fmt.Errorf("--url: %w", err))
+		}
+		return remote, func() error { remote.Close(); return nil }, nil
+	}
 	m, err := c.Flags.Config().Open()
 	if err != nil {
 		return nil, nil, err
