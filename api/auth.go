@@ -49,6 +49,15 @@ func (a access) require(scope Scope, h httpjson.Handler) httpjson.Handler {
 	}
 }
 
+// still returns a function that reports why the caller of a request that takes long may no
+// longer use scope: its token may have been revoked.
+func (a access) still(r *http.Request, scope Scope) func() error {
+	return func() error {
+		_, err := a.authorize(callerOf(r), scope)
+		return err
+	}
+}
+
 // isAdmin reports whether the caller has the scope admin.
 func (a access) isAdmin(r *http.Request) bool {
 	_, err := a.authorize(callerOf(r), ScopeAdmin)

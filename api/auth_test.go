@@ -135,7 +135,7 @@ func TestWhoMayScore(t *testing.T) {
 func TestScopes(t *testing.T) {
 	want := map[string]string{
 		"GET /": "", "GET /livez": "", "GET /readyz": "", "GET /metrics": "", "GET /openapi.json": "",
-		"POST /v1/score": "score", "GET /v1/models": "score", "GET /v1/models/{version}": "score",
+		"POST /v1/score": "score", "POST /v1/live": "score", "GET /v1/live": "score", "GET /v1/models": "score", "GET /v1/models/{version}": "score",
 		"POST /v1/feedback": "feedback", "GET /v1/feedback": "feedback", "GET /v1/feedback/candidates": "feedback",
 		"GET /v1/training": "feedback", "GET /v1/events": "feedback", "GET /v1/scored": "feedback",
 		"DELETE /v1/feedback/{id}": "admin", "POST /v1/models/{version}/promote": "admin",

@@ -20,10 +20,12 @@
 // already call, one file per protocol, and package oip the Open Inference Protocol
 // over HTTP and gRPC. Both know the service only as a backend of two methods;
 // router.go mounts their routes with the same authentication and timeouts as
-// those of this package. What all three share is under internal: exchange (the
+// those of this package. Package livegrpc has live sessions over gRPC; live.go and
+// livesocket.go have them over HTTP and WebSockets. What all of them share is under internal: exchange (the
 // state of a request), httpjson (bodies and responses), failure (what a client is
-// told about an error), payload (buffers with charged memory) and adapter (texts
-// of other protocols).
+// told about an error), payload (buffers with charged memory), adapter (texts of other
+// protocols), grpcserver (the server of all gRPC services) and livestream (a live session
+// over the messages of a client).
 //
 // Every failure is JSON, {"error":{"code","message","field"?,"request_id"}} or the
 // format of the other project. A full queue is 503 with Retry-After; 429 is never

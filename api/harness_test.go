@@ -23,7 +23,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	for _, text := range []string{"application/openmetrics-text", "text/html", "text/javascript", "text/css"} {
+	for _, text := range []string{"application/openmetrics-text", "application/x-ndjson", "text/event-stream", "text/html", "text/javascript", "text/css"} {
 		openapi3filter.RegisterBodyDecoder(text, openapi3filter.RegisteredBodyDecoder("text/plain"))
 	}
 	goleak.VerifyTestMain(m)

@@ -17,6 +17,8 @@ type operation struct {
 // nativeOperations are assay's own endpoints.
 var nativeOperations = []operation{
 	{"POST", "/v1/score", "rewards and the most anomalous span of each response"},
+	{"POST", "/v1/live", "verdicts on a response while it is being written"},
+	{"GET", "/v1/live", "the same over a WebSocket"},
 	{"GET", "/v1/models", "the models that serve, and all others on record"},
 	{"GET", "/v1/models/{version}", "one model: its data, its metrics, and why it was promoted or rejected"},
 	{"POST", "/v1/models/{version}/promote", "promote a version"},

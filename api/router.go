@@ -33,6 +33,7 @@ type routes struct {
 	health   health
 	observer observer
 	guard    *http.CrossOriginProtection
+	sockets  *sockets
 }
 
 // main returns the whole service.
@@ -48,6 +49,7 @@ func (rt routes) main() http.Handler {
 	get(r, "/openapi.json", openAPI)
 	rt.mountHealth(r)
 	r.Post("/v1/score", rt.scoring(score(rt.backend().scorer)).ServeHTTP)
+	rt.mountLive(r)
 	models := modelEndpoints{models: rt.parts.Models, registry: rt.parts.Registry, promotions: rt.parts.Promotions, cache: rt.cache}
 	get(r, "/v1/models", rt.reading(models.list))
 	get(r, "/v1/models/{version}", rt.reading(models.show))
@@ -92,6 +94,16 @@ func (rt routes) mountLearning(r chi.Router, models modelEndpoints) {
 	// An event stream has no timeout.
 	get(r, "/v1/events", rt.access.require(ScopeFeedback, orNotEnabled(p.Events != nil, events.serve)))
 	get(r, "/v1/scored", rt.access.require(ScopeFeedback, orNotEnabled(p.Scored != nil, scored.serve)))
+}
+
+// mountLive adds the live sessions, which have no timeout.
+func (rt routes) mountLive(r chi.Router) {
+	for method, h := range map[string]httpjson.Handler{
+		http.MethodPost: liveEndpoint{rt.access, rt.parts.Live}.serve,
+		http.MethodGet:  liveSocket{rt.access, rt.parts.Live, rt.guard, rt.sockets}.serve,
+	} {
+		r.Method(method, "/v1/live", rt.access.require(ScopeScore, orNotEnabled(rt.parts.Live != nil, h)))
+	}
 }
 
 // mountConsole adds what the console needs in addition to the API.

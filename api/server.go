@@ -17,6 +17,8 @@ import (
 
 	"assay/api/console"
 	"assay/api/internal/exchange"
+	"assay/api/internal/grpcserver"
+	"assay/api/livegrpc"
 	"assay/api/oip"
 	"assay/rewardmodel/wire"
 )
@@ -32,7 +34,8 @@ type Server struct {
 	drainOnce sync.Once
 
 	main         http.Handler
-	rpc          *oip.GRPC
+	rpc          *grpcserver.Server
+	sockets      *sockets
 	mainServer   *http.Server
 	opsServer    *http.Server // health, metrics and profiles only
 	shutdownDone chan struct{}
@@ -63,6 +66,7 @@ func New(cfg Config, parts Parts, log zerolog.Logger, registry *prometheus.Regis
 		checks:   newReadiness(parts.Checks, log),
 		events:   newEventLog(parts.Events),
 		drained:  make(chan struct{}), shutdownDone: make(chan struct{}),
+		sockets: newSockets(),
 	}
 	s.settings.SetLimits(exchange.Limits{MaxBody: cfg.MaxBody, Scoring: cfg.Limits})
 	s.cache = &fleetCache{registry: parts.Registry, trainer: parts.Trainer, feedback: parts.FeedbackView, events: s.events}
@@ -76,31 +80,47 @@ func New(cfg Config, parts Parts, log zerolog.Logger, registry *prometheus.Regis
 		health:   health{checks: s.checks, drained: s.drained},
 		observer: observer{metrics: metrics, log: log, memory: parts.Memory, settings: s.settings, drained: s.drained},
 		guard:    guard,
+		sockets:  s.sockets,
 	}
 	s.main = r.main()
 	s.mainServer, s.opsServer = s.httpServer(cfg, s.main), s.httpServer(cfg, r.ops())
-	s.rpc, err = oip.NewGRPC(oip.GRPCConfig{
-		Backend: r.backend(), Ready: r.health.readiness,
+	s.rpc, err = grpcserver.New(grpcserver.Config{
+		Ready:     r.health.readiness,
 		Authorize: func(c exchange.Caller) (string, error) { return r.access.authorize(c, ScopeScore) },
-		Settings:  s.settings, Memory: parts.Memory, IdleTimeout: cfg.IdleTimeout, MaxHeader: maxHeader, MaxStreams: cfg.MaxInferStreams,
+		Settings:  s.settings, Memory: parts.Memory, IdleTimeout: cfg.IdleTimeout, MaxHeader: maxHeader,
 		Draining: s.drained, Log: log, Registry: registry,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("api: %w", err)
 	}
+	oip.RegisterGRPC(s.rpc, oip.GRPCConfig{Backend: r.backend(), Ready: r.health.readiness, Settings: s.settings, MaxStreams: cfg.MaxInferStreams, Draining: s.drained})
+	livegrpc.Register(s.rpc, parts.Live, parts.Memory)
 	return s, nil
 }
 
 // maxHeader bounds the headers of a request, in bytes.
 const maxHeader = 64 << 10
 
+// The limits of a connection of HTTP/2: how many requests it may have in flight, and
+// how many bytes a client may send before a request, or all of them, are read.
+const (
+	maxStreams   = 256
+	streamBuffer = 64 << 10
+	connBuffer   = 1 << 20
+)
+
 // httpServer bounds every phase of a connection, so that a stalled client holds
 // nothing forever. The read and write timeouts exceed the request timeout: until
 // then the handler responds itself, with a reason.
 func (s *Server) httpServer(cfg Config, handler http.Handler) *http.Server {
 	const grace = 30 * time.Second
+	var protocols http.Protocols
+	protocols.SetHTTP1(true)
+	protocols.SetUnencryptedHTTP2(true) // a proxy in front of the service ends TLS
 	return &http.Server{
 		Handler:           handler,
+		Protocols:         &protocols,
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams, MaxReceiveBufferPerStream: streamBuffer, MaxReceiveBufferPerConnection: connBuffer},
 		ReadHeaderTimeout: cfg.HeaderTimeout,
 		ReadTimeout:       cfg.RequestTimeout + grace,
 		WriteTimeout:      cfg.RequestTimeout + 2*grace,
@@ -158,7 +178,10 @@ func (s *Server) ServeOps(ctx context.Context, l net.Listener) error {
 }
 
 func (s *Server) serveHTTP(ctx context.Context, server *http.Server, l net.Listener) error {
-	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
+	stop := context.AfterFunc(ctx, func() {
+		_ = server.Close()
+		s.sockets.cancel()
+	})
 	defer stop()
 	err := server.Serve(l)
 	if !errors.Is(err, http.ErrServerClosed) {
@@ -167,7 +190,7 @@ func (s *Server) serveHTTP(ctx context.Context, server *http.Server, l net.Liste
 	return s.awaitShutdown(ctx)
 }
 
-// ServeGRPC is like [Server.Serve], for the Open Inference Protocol over gRPC.
+// ServeGRPC is like [Server.Serve], for gRPC: the Open Inference Protocol and live sessions.
 func (s *Server) ServeGRPC(ctx context.Context, l net.Listener) error {
 	stop := context.AfterFunc(ctx, s.rpc.Stop)
 	defer stop()
@@ -209,6 +232,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	defer close(s.shutdownDone)
 	var fronts errgroup.Group
 	fronts.Go(func() error { return shutdown(ctx, s.mainServer) })
+	fronts.Go(func() error { return s.sockets.shutdown(ctx) })
 	fronts.Go(func() error { return s.rpc.Shutdown(ctx) })
 	return errors.Join(fronts.Wait(), shutdown(ctx, s.opsServer))
 }

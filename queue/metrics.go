@@ -42,6 +42,7 @@ type metrics struct {
 	ackPending   prometheus.Gauge
 	feedback     *prometheus.CounterVec
 	batches      *prometheus.CounterVec
+	live         *prometheus.CounterVec
 	panics       *prometheus.CounterVec
 
 	// Of the stream of responses.
@@ -74,6 +75,8 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Help: "Feedback items that this process received, by outcome (accepted, duplicate, rejected, or failed: not stored) and label of the whole response, which is empty for items with labels of aspects only, and for those that cannot be read."}, []string{"outcome", "label"}),
 		batches: f.NewCounterVec(prometheus.CounterOpts{Name: "assay_nats_feedback_requests_total",
 			Help: "Feedback requests over NATS, by HTTP status code."}, []string{"code"}),
+		live: f.NewCounterVec(prometheus.CounterOpts{Name: "assay_nats_live_requests_total",
+			Help: "Messages of live sessions over NATS, by HTTP status code."}, []string{"code"}),
 		panics: f.NewCounterVec(prometheus.CounterOpts{Name: "assay_nats_panics_total",
 			Help: "Panics while a message was handled, by kind of message: response, request or label. Each one is a bug."}, []string{"kind"}),
 		responses: f.NewGauge(prometheus.GaugeOpts{Name: "assay_nats_responses_messages",

@@ -5,6 +5,7 @@ import "assay/queue/internal/js"
 // Subjects, which clients use. Packages labels and registry have more.
 const (
 	SubjectScore     = "assay.v1.score"     // request-reply
+	SubjectLive      = "assay.v1.live"      // request-reply: opens a live session, whose messages go to a subject below this
 	SubjectResponses = "assay.v1.responses" // in: one score item per message, below this
 	SubjectRewards   = "assay.v1.rewards"   // out: one result per message, with the tail of its response
 	SubjectDead      = "assay.v1.dead"      // followed by the reason
@@ -28,7 +29,7 @@ const (
 	HeaderPriority     = "Assay-Priority"    // of a score request: interactive or bulk
 	HeaderRetryAfter   = "Retry-After"       // whole seconds, with code 503
 	HeaderSubject      = "Assay-Subject"     // dead letter: the subject of the original
-	HeaderSequence     = "Assay-Sequence"    // dead letter: its sequence in ASSAY_RESPONSES
+	HeaderSequence     = "Assay-Sequence"    // dead letter: its sequence in ASSAY_RESPONSES; message of a live session: its number, from 1
 	HeaderMsgID        = "Assay-Msg-Id"      // dead letter: its Nats-Msg-Id, if any
 	HeaderDeliveries   = "Assay-Deliveries"  // dead letter: how often it was delivered
 	HeaderCode         = "Assay-Error-Code"  // dead letter: HTTP status code, such as 400

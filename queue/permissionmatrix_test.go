@@ -24,7 +24,7 @@ import (
 // compared with them.
 var (
 	grants = map[string][]string{
-		"APP": {SubjectScore, SubjectResponses + ".>", "$JS.API.INFO",
+		"APP": {SubjectScore, SubjectLive, SubjectLive + ".*.*", SubjectResponses + ".>", "$JS.API.INFO",
 			"$JS.API.STREAM.INFO." + StreamRewards, "$JS.API.STREAM.MSG.GET." + StreamRewards,
 			"$JS.API.CONSUMER.INFO." + StreamRewards + ".*", "$JS.API.CONSUMER.MSG.NEXT." + StreamRewards + ".*",
 			"$JS.ACK." + StreamRewards + ".>"},
@@ -128,7 +128,7 @@ func targets(q *Queue) []func(string) string {
 		below("$JS.ACK." + s.Name + ".c.1.1.1.1.0")
 	}
 	for _, e := range q.service.micro.Info().Endpoints {
-		below(e.Subject)
+		below(strings.Replace(e.Subject, "*", ">", 1))
 	}
 	for _, verb := range []string{"PING", "INFO", "STATS"} {
 		below("$SRV." + verb + "." + ServiceName)
@@ -153,6 +153,9 @@ func (m *matrix) publish(t *testing.T) {
 // publish there anyway.
 func (m *matrix) reply(t *testing.T) {
 	for _, subject := range grants[m.account] {
+		if subject == SubjectLive+".*.*" {
+			subject = m.queue.service.live.prefix + "x"
+		}
 		subject = strings.NewReplacer(">", "x", "*", "c").Replace(subject)
 		for target := range m.targets() {
 			if granted(grants[m.account], target) {
@@ -187,6 +190,8 @@ func body(subject string) []byte {
 		return []byte(`{"responses":[{"response":"x"}]}`)
 	case subject == labels.SubjectFeedback:
 		return []byte(`{"items":[]}`)
+	case strings.HasPrefix(subject, SubjectLive):
+		return []byte(`{"text":"x"}`) // gets an error
 	case strings.HasPrefix(subject, SubjectResponses):
 		return []byte(item("x"))
 	case strings.Contains(subject, ".MSG.GET."):

@@ -118,6 +118,7 @@ func (r restricted) assay(t *testing.T) *Queue {
 	cfg := testConfig(t)
 	cfg.Conn = ConnConfig{URL: r.url, NKey: r.seeds["ASSAY_NKEY"]}
 	cfg.Streams.KeepScored = time.Hour
+	cfg, _ = liveConfig(t, cfg, hashes{})
 	allowed := hook(func(message string) {
 		switch {
 		case message == "NATS": // an asynchronous error, such as a permission violation
@@ -167,6 +168,13 @@ func TestPermissionsOnKubernetesAreEnough(t *testing.T) {
 	answer, err := NewClient(app).Score(ctx, request("hello"))
 	require.NoError(t, err)
 	require.Len(t, answer.Results, 1)
+	session := open(t, app, `{"open":{}}`)
+	for sequence := range 3 { // more than one reply to one client
+		sendLive(t, app, session, `{"text":"Hello. "}`, sequence+1)
+	}
+	require.NotEmpty(t, lines(t, sendLive(t, app, session, `{"close":{}}`, 4)))
+	_, err = app.Request(SubjectLive+".gone.session", nil, jstest.Timeout)
+	require.ErrorIs(t, err, nats.ErrNoResponders, "a replica that died")
 	require.Empty(t, refused)
 
 	rater, refused := r.connect(t, "LABELS_NKEY", "_INBOX_labels")

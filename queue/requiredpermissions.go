@@ -38,7 +38,8 @@ func (c StreamsConfig) requiredPermissions() permissions {
 			"$JS.API.STREAM.MSG.DELETE." + StreamRewards, "$JS.API.STREAM.MSG.DELETE." + StreamDead,
 		},
 		subscribe: []string{
-			SubjectScore + " " + ServiceName, labels.SubjectFeedback + " " + ServiceName, "$SRV.>", nats.InboxPrefix + ">",
+			SubjectScore + " " + ServiceName, labels.SubjectFeedback + " " + ServiceName,
+			SubjectLive + " " + ServiceName, SubjectLive + ".*.*", "$SRV.>", nats.InboxPrefix + ">",
 		},
 	}
 	if c.KeepScored > 0 {

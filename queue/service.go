@@ -20,6 +20,7 @@ import (
 	"assay/queue/labels"
 	"assay/rewardmodel"
 	"assay/rewardmodel/feedback"
+	"assay/rewardmodel/live"
 	"assay/rewardmodel/wire"
 
 	"github.com/nats-io/nats.go"
@@ -29,7 +30,7 @@ import (
 	oteltrace "go.opentelemetry.io/otel/trace"
 )
 
-// ServiceConfig configures the service on assay.v1.score and assay.v1.feedback. Zero
+// ServiceConfig configures the service on assay.v1.score, assay.v1.feedback and assay.v1.live. Zero
 // values mean the defaults.
 type ServiceConfig struct {
 	Version     string          // of assay, for service discovery
@@ -42,6 +43,8 @@ type ServiceConfig struct {
 	Memory *rewardmodel.Memory
 	// Tracer starts the spans of requests; nil: none
 	Tracer *trace.Tracer
+	// Live has the live sessions of the process; nil: no service on assay.v1.live
+	Live *live.Sessions
 }
 
 // appender stores feedback; see labels.Log.Append.
@@ -57,6 +60,7 @@ type service struct {
 	nc      *nats.Conn
 	scorer  Scorer
 	labels  appender
+	live    *liveSessions
 	cfg     ServiceConfig
 	limits  atomic.Pointer[wire.Limits] // of cfg, until Queue.SetLimits
 	log     zerolog.Logger
@@ -69,6 +73,7 @@ type service struct {
 	mu       sync.Mutex
 	closed   bool
 	inFlight int
+	feeding  int           // of them, live sessions, which have a limit of their own
 	idle     chan struct{} // closed when closed and nothing is in flight
 }
 
@@ -85,7 +90,7 @@ func startService(nc *nats.Conn, scorer Scorer, store appender, cfg ServiceConfi
 	if cfg.Timeout < 0 || cfg.MaxRequests < 0 {
 		return nil, errors.New("NATS service: the timeout and the maximum of requests must be positive")
 	}
-	s := &service{nc: nc, scorer: scorer, labels: store, cfg: cfg, log: log, metrics: m, idle: make(chan struct{})}
+	s := &service{nc: nc, scorer: scorer, labels: store, live: newLiveSessions(), cfg: cfg, log: log, metrics: m, idle: make(chan struct{})}
 	s.limits.Store(&cfg.Limits)
 	s.working, s.abort = context.WithCancel(context.Background())
 	version := strings.TrimPrefix(cfg.Version, "v")
@@ -106,15 +111,31 @@ func startService(nc *nats.Conn, scorer Scorer, store appender, cfg ServiceConfi
 		return nil, fmt.Errorf("NATS service: %w", err)
 	}
 	s.micro = svc
-	for _, e := range []endpoint{
-		{"score", SubjectScore, s.score, m.requests},
-		{"feedback", labels.SubjectFeedback, s.feedback, m.batches},
-	} {
-		if err := svc.AddEndpoint(e.name, s.accept(e), micro.WithEndpointSubject(e.subject)); err != nil {
-			return nil, errors.Join(fmt.Errorf("NATS service: %w", err), svc.Stop())
-		}
+	if err := s.addEndpoints(); err != nil {
+		return nil, errors.Join(fmt.Errorf("NATS service: %w", err), svc.Stop())
 	}
 	return s, nil
+}
+
+func (s *service) addEndpoints() error {
+	endpoints := []endpoint{
+		{"score", SubjectScore, s.score, s.metrics.requests},
+		{"feedback", labels.SubjectFeedback, s.feedback, s.metrics.batches},
+	}
+	if s.cfg.Live != nil {
+		endpoints = append(endpoints, endpoint{"live", SubjectLive, s.openLive, s.metrics.live})
+		e := s.liveEndpoint()
+		err := s.micro.AddEndpoint(e.name, micro.HandlerFunc(s.acceptLive), micro.WithEndpointSubject(e.subject), micro.WithEndpointQueueGroupDisabled())
+		if err != nil {
+			return err
+		}
+	}
+	for _, e := range endpoints {
+		if err := s.micro.AddEndpoint(e.name, s.accept(e), micro.WithEndpointSubject(e.subject)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // endpoint is the handler of one subject.
@@ -140,12 +161,12 @@ func (s *service) accept(e endpoint) micro.HandlerFunc {
 		}
 		memory := s.cfg.Memory.Open()
 		if err := memory.Grow(int64(len(req.Data()))); err != nil {
-			s.leave()
+			s.leave(false)
 			s.reject(e, req, err)
 			return
 		}
 		go func() {
-			defer s.leave()
+			defer s.leave(false)
 			defer memory.Close()
 			s.answer(e, req, memory)
 		}()
@@ -170,17 +191,33 @@ func (s *service) enter() error {
 	switch {
 	case s.closed:
 		return rewardmodel.ErrClosed
-	case s.inFlight >= s.cfg.MaxRequests:
-		return fmt.Errorf("%d requests are in flight: %w", s.inFlight, rewardmodel.ErrOverloaded)
+	case s.inFlight-s.feeding >= s.cfg.MaxRequests:
+		return fmt.Errorf("%d requests are in flight: %w", s.inFlight-s.feeding, rewardmodel.ErrOverloaded)
 	}
 	s.inFlight++
 	return nil
 }
 
-func (s *service) leave() {
+// enterLive is enter for a message of a live session: MaxRequests does not apply, since
+// the number of sessions is limited.
+func (s *service) enterLive() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return rewardmodel.ErrClosed
+	}
+	s.inFlight++
+	s.feeding++
+	return nil
+}
+
+func (s *service) leave(live bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.inFlight--
+	if live {
+		s.feeding--
+	}
 	if s.closed && s.inFlight == 0 {
 		close(s.idle)
 	}
@@ -292,7 +329,10 @@ func (s *service) reply(e endpoint, code int, req micro.Request, headers nats.He
 
 // drain leaves the queue group, so that other replicas get new requests, and finishes
 // those in flight; it rejects with 503 what is not done when ctx ends.
+//
+// Live sessions end with it: their next messages find no responders.
 func (s *service) drain(ctx context.Context) error {
+	defer s.live.end()
 	defer s.abort()
 	err := s.micro.Stop()
 	if errors.Is(err, nats.ErrConnectionClosed) {

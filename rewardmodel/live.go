@@ -255,7 +255,7 @@ func (l *Live) advance(ctx context.Context, text string, final bool) ([]LiveEven
 	}
 	l.text.WriteString(text)
 	before := l.work.held()
-	temporary := l.segmentWork(len(text), final)
+	temporary := l.segmentWork(len(text))
 	if err := memory.Grow(temporary); err != nil {
 		return nil, l.fail(ctx, err)
 	}
@@ -281,17 +281,16 @@ func (l *Live) advance(ctx context.Context, text string, final bool) ([]LiveEven
 	return events, nil
 }
 
-// segmentWork is the temporary memory of segmenting the next bytes of text, and of
-// tokenizing what they may settle.
-func (l *Live) segmentWork(bytes int, final bool) int64 {
-	if !final && l.filter.inside {
-		return 0
+// segmentWork is the temporary memory of segmenting the text that is not settled, of
+// which the last bytes are new.
+func (l *Live) segmentWork(bytes int) int64 {
+	switch {
+	case l.part.began:
+		bytes = l.text.Len() - max(l.open.start, l.part.start)
+	case !l.filter.inside:
+		bytes = l.text.Len() - l.filter.sent
 	}
-	open := l.text.Len() - l.part.start
-	if n := len(l.utterances); n > l.part.utterances {
-		open = l.text.Len() - l.utterances[n-1].span.End
-	}
-	return workBytes * int64(max(open, bytes))
+	return workBytes * int64(bytes)
 }
 
 // settle divides the new text into utterances. It returns a Reset if earlier ones are
@@ -378,7 +377,11 @@ func (l *Live) add(ctx context.Context, text string, settled []segmenter.Utteran
 			continue
 		}
 		inner := text[span.Start:span.End]
-		pieces, err := segmenter.Limit(ctx, inner, []segmenter.Span{{End: len(inner)}}, l.scorer.room, length)
+		var pieces []segmenter.Span
+		err := l.tokenizing(inner, func() (err error) {
+			pieces, err = segmenter.Limit(ctx, inner, []segmenter.Span{{End: len(inner)}}, l.scorer.room, length)
+			return err
+		})
 		if err != nil {
 			return err
 		}
@@ -399,6 +402,16 @@ func (l *Live) add(ctx context.Context, text string, settled []segmenter.Utteran
 	return nil
 }
 
+// tokenizing charges the temporary memory of tokenizing text while run does so.
+func (l *Live) tokenizing(text string, run func() error) error {
+	work := textWork(text)
+	if err := l.request.Memory.Grow(work); err != nil {
+		return err
+	}
+	defer l.request.Memory.Shrink(work)
+	return run()
+}
+
 // room is how many more utterances are scored.
 func (l *Live) room() int { return l.scorer.config.MaxInstances - len(l.utterances) }
 
@@ -413,8 +426,12 @@ func (l *Live) score(ctx context.Context) error {
 			if err := canceled(ctx); err != nil {
 				return err
 			}
-			var err error
-			if fresh[i].unique, err = l.work.add(ctx, fresh[i].String()); err != nil {
+			u := &fresh[i]
+			err := l.tokenizing(u.String(), func() (err error) {
+				u.unique, err = l.work.add(ctx, u.String())
+				return err
+			})
+			if err != nil {
 				return err
 			}
 		}

@@ -56,7 +56,7 @@ func (s *scanner) blocks() {
 // nextLine reads a line, or what is known of it, and returns false when it needs more
 // text.
 func (s *scanner) nextLine() bool {
-	if s.text[s.at] == '\n' && s.quote == 0 && s.inside == prose && !s.para.open {
+	if !s.para.open && s.text[s.at] == '\n' && s.quote == 0 && s.inside == prose {
 		s.charge(1)
 		s.flush()
 		s.leave(line{next: s.at + 1}, prose)

@@ -24,6 +24,32 @@ func ExampleSegment() {
 	// 37-46 - Another
 }
 
+func ExampleStream() {
+	ctx := context.Background()
+	var s segmenter.Stream
+	show := func(piece string, utterances []segmenter.Utterance, err error) {
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		for _, u := range utterances {
+			fmt.Printf("after %q: %d-%d %s\n", piece, u.Start, u.End, u.Text)
+		}
+	}
+	for _, piece := range []string{"Sure! Dr.", " Lee", " paid $3", ".50. The", " rest"} {
+		utterances, err := s.Feed(ctx, piece)
+		show(piece, utterances, err)
+	}
+	fmt.Println("open:", s.Open())
+	utterances, err := s.Close(ctx)
+	show("", utterances, err)
+	// Output:
+	// after "Sure! Dr.": 0-5 Sure!
+	// after ".50. The": 6-25 Dr. Lee paid $3.50.
+	// open: The rest
+	// after "": 26-34 The rest
+}
+
 func ExampleLimit() {
 	text := "a long clause, and another one that ends here"
 	count := func(s string) (int, error) { return len(s), nil } // a tokenizer's count in real use

@@ -36,32 +36,40 @@ func (s *scanner) lineEnd() line {
 	s.charge(l.next - s.searched)
 	if s.searched = len(s.text); l.complete {
 		s.searched = s.at
-		l.end = trimEnd(s.text, Span{l.start, l.end})
+		l.end = trimEnd(s.text, Span{max(0, l.start), l.end}) // the start may have been dropped
 	}
 	return l
 }
 
 // lineStart reads the white space and the quote markers at the start of l.
 func (s *scanner) lineStart(l *line) {
-	defer func() { l.body = l.text; s.charge(l.text - l.start) }()
-	for ; l.text < l.end; l.text++ {
-		switch c := s.text[l.text]; {
-		case c == ' ':
-			l.tabs++
-		case c == '\t':
-			l.tabs += 4 - l.tabs%4
-		case c == '>' && l.tabs < codeIndent && l.quote < maxQuote && s.quoteMarker(*l):
-			l.quote++
-			l.tabs = 0
-		default:
-			return
-		}
+	for l.text < l.end && s.indents(l, s.text[l.text]) {
+		l.text++
 	}
+	l.body = l.text
+	s.charge(l.text - l.start)
+}
+
+// indents reports whether c, the next character of l, is white space or the marker of a
+// quote before its text.
+func (s *scanner) indents(l *line, c byte) bool {
+	switch {
+	case c == ' ':
+		l.tabs++
+	case c == '\t':
+		l.tabs += 4 - l.tabs%4
+	case c == '>' && l.tabs < codeIndent && l.quote < maxQuote && s.quoteMarker(l):
+		l.quote++
+		l.tabs = 0
+	default:
+		return false
+	}
+	return true
 }
 
 // quoteMarker distinguishes the ">" of a block quote from a comparison, ">100" or
 // ">=".
-func (s *scanner) quoteMarker(l line) bool {
+func (s *scanner) quoteMarker(l *line) bool {
 	if s.past(l.text+1, l.end) {
 		return true
 	}

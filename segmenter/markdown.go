@@ -28,14 +28,14 @@ func (s *scanner) rulingLine(content string) bool {
 
 // tableKind recognizes the rows of a table.
 func (s *scanner) tableKind(content string) block {
-	known := content[:min(len(content), maxLine)]
-	pipes := strings.Count(known, "|")
-	if s.inTable || s.para.tableHeader() {
-		if len(content) <= maxLine && strings.Trim(content, "|-: \t") == "" {
-			s.touched = true
-			if pipes > 0 && strings.Contains(content, "-") {
-				return delimiterRow
-			}
+	if !s.inTable && strings.IndexByte("|-:", content[0]) < 0 {
+		return prose
+	}
+	pipes := strings.Count(content[:min(len(content), maxLine)], "|")
+	if len(content) <= maxLine && strings.Trim(content, "|-: \t") == "" && (s.inTable || s.tableHeader()) {
+		s.touched = true
+		if pipes > 0 && strings.Contains(content, "-") {
+			return delimiterRow
 		}
 	}
 	least := 1

@@ -45,7 +45,7 @@ func (s *scanner) addLine(l line, label bool) {
 		n := copy(p.lines, p.lines[p.head:])
 		p.lines, p.last, p.head = p.lines[:n], p.last-p.head, 0
 	}
-	p.lines = append(p.lines, proseLine{line: line{text: l.text, end: l.text}, counted: l.text, pipe: -1})
+	p.lines = append(p.lines, proseLine{counted: l.text, searched: l.text, pipe: -1})
 	p.label = label && p.wrap.lines > 0
 	if !p.label {
 		s.admit(l)
@@ -71,17 +71,17 @@ func (s *scanner) extendLine(l line) {
 	p := &s.para
 	n := len(p.lines)
 	last := &p.lines[n-1]
-	if near := min(l.end, l.text+maxLine); last.pipe < 0 && last.end < near {
-		if at := strings.IndexByte(s.text[last.end:near], '|'); at >= 0 {
-			last.pipe = last.end + at
-		}
-	}
 	last.line = l
-	s.measure(last)
-	if !p.label {
-		p.width = max(p.width, last.columns)
-		if p.wrap.lines > 1 && last.word > 0 {
-			p.need = min(p.need, needed(&p.lines[n-2], last))
+	if (p.label || p.wrap.lines > 1) && p.width <= wideWrap {
+		before := &p.lines[n-2]
+		s.measure(before)
+		p.width = max(p.width, before.columns)
+		s.measure(last)
+		if !p.label {
+			p.width = max(p.width, last.columns)
+			if last.word > 0 {
+				p.need = min(p.need, needed(before, last))
+			}
 		}
 	}
 	if p.open = !l.complete; p.open {
@@ -210,12 +210,28 @@ func (s *scanner) leaveLine(cut int) {
 }
 
 // tableHeader reports whether the last line can be the heading of a table.
-func (p *paragraph) tableHeader() bool {
-	if len(p.lines) == 0 {
+func (s *scanner) tableHeader() bool {
+	n := len(s.para.lines)
+	if n == 0 {
 		return false
 	}
-	l := &p.lines[len(p.lines)-1]
-	return l.pipe >= 0 && l.end-l.text <= maxLine
+	l := &s.para.lines[n-1]
+	return l.short() && s.firstPipe(l) >= 0
+}
+
+// short reports whether a line is not too long for the heading of a table.
+func (l *proseLine) short() bool { return l.end-l.text <= maxLine }
+
+// firstPipe returns the index of the first "|" of a short line, or -1.
+func (s *scanner) firstPipe(l *proseLine) int {
+	if l.pipe < 0 {
+		if n := strings.IndexByte(s.text[l.searched:l.end], '|'); n >= 0 {
+			l.pipe = l.searched + n
+		}
+		s.charge(l.end - l.searched)
+		l.searched = l.end
+	}
+	return l.pipe
 }
 
 // inTableHeader reports whether the utterances that d ends are not separate if the last
@@ -223,14 +239,19 @@ func (p *paragraph) tableHeader() bool {
 // is one utterance with the delimiter row below it.
 func (s *scanner) inTableHeader(d decision, end int) bool {
 	p := &s.para
-	if p.last+1 < len(p.lines) || !p.tableHeader() {
+	l := &p.lines[p.last]
+	if p.last+1 < len(p.lines) || !l.short() {
 		return false
 	}
 	cut := d.cut
 	if d.before > p.from {
 		cut = d.before
 	}
-	return cut > 0 && s.skipSpace(cut, end) >= p.lines[p.last].pipe
+	if cut == 0 {
+		return false
+	}
+	next, pipe := s.skipSpace(cut, end), s.firstPipe(l)
+	return 0 <= pipe && pipe <= next
 }
 
 // flushHeader is flush for a paragraph whose last line is the heading of a table.

@@ -8,7 +8,8 @@ import (
 // Segment splits text into utterances. The spans are in document order, do not
 // overlap, start and end with a non-space character and on rune boundaries, and
 // together cover every non-space character of text. Segment takes linear time and
-// treats each byte of invalid UTF-8 as one character.
+// treats each byte of invalid UTF-8 as one character. A Stream returns the same
+// utterances for a text that arrives in pieces.
 //
 // When ctx is done first, Segment stops within a bounded amount of work and
 // returns no spans and the error of ctx; it returns no other error.
@@ -41,6 +42,7 @@ type scanner struct {
 func newScanner(ctx context.Context, text string) *scanner {
 	s := &scanner{progress: progress{ctx: ctx, err: ctx.Err()}, text: text, ended: true, out: make([]Span, 0, len(text)/80+1)}
 	s.afterBlank, s.lead.from = true, -1
+	s.para.lines = make([]proseLine, 0, min(1+len(text)/64, maxPending/4))
 	return s
 }
 

@@ -30,7 +30,7 @@ func (s *scanner) sentences(end int) bool {
 		started := s.bytes
 		s.touched = false
 		d := s.decide(end)
-		if s.open && (s.touched || s.inTableHeader(d, end)) {
+		if s.open && (s.inTableHeader(d, end) || s.touched) {
 			c.retry.after(end, s.bytes-started)
 			return false
 		}

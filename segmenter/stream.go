@@ -10,10 +10,12 @@ import (
 // Segment returns for the whole text, however the text is cut into pieces. The zero
 // value is ready to use. It is not safe for concurrent use.
 //
-// An utterance is returned as soon as the rules have decided where it ends. In prose
-// this usually takes the first characters of the next sentence, and at most maxLookahead
-// bytes after the utterance; white space and the line breaks of a wrapped paragraph
-// do not count. See the constants of this package's rules for the parts of that bound.
+// An utterance is returned as soon as the rules have decided where it ends: in prose
+// after the first character or the first words of the next sentence, at the end of a
+// line after the first word of the next line, and immediately after a blank line. At most
+// they need 8 KiB after the utterance, not counting white space, and 1/64 of its length.
+// They need that much only for lines that an editor may have wrapped, of which they
+// read up to 8 more, and for indented lines, of which 8 decide whether they are code.
 //
 // The time is linear in the text, also for pieces of one byte. The memory is
 // proportional to the text that has not been returned yet.
@@ -96,21 +98,22 @@ func (s *Stream) take(end bool) []Utterance {
 	return out
 }
 
-const (
-	// leftContext is at least what rules read before the open utterance, in bytes.
-	leftContext = 256
-	// minCompact is the size from which on text that is not needed is dropped.
-	minCompact = 4 << 10
-)
+// maxLookahead is the maximum number of bytes after an utterance that decide where it
+// ends, without white space.
+const maxLookahead = 8 << 10
+
+// leftContext is at least what rules read before the open utterance, in bytes.
+const leftContext = 256
 
 // compact drops the text that is not needed any more, once that is most of it.
 func (s *Stream) compact() {
 	drop := s.scan.oldest() - leftContext
-	if s.text.Len() < minCompact || drop < s.text.Len()/2 {
+	if drop <= 0 || drop < s.text.Len()/2 {
 		return
 	}
 	rest := s.scan.text[drop:]
 	s.text = strings.Builder{}
+	s.text.Grow(2*len(rest) + leftContext)
 	s.text.WriteString(rest)
 	s.base += drop
 	s.scan.drop(drop, s.text.String())

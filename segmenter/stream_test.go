@@ -2,9 +2,14 @@ package segmenter
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
+	"os"
+	"strconv"
 	"strings"
 	"testing"
+
+	"assay/internal/ctxtest"
 )
 
 // streamed feeds the pieces of text between cuts, which are in order, to a stream.
@@ -12,20 +17,22 @@ func streamed(t testing.TB, text string, cuts []int) []Utterance {
 	t.Helper()
 	var s Stream
 	var out []Utterance
-	from := 0
-	for _, cut := range append(cuts, len(text)) {
-		got, err := s.Feed(context.Background(), text[from:cut])
+	add := func(got []Utterance, err error) {
 		if err != nil {
 			t.Fatal(err)
 		}
 		out = append(out, got...)
+		if n := len(out); n > 0 && out[n-1].End != s.Settled() {
+			t.Fatalf("%q cut at %v: settled to %d after an utterance %v", text, cuts, s.Settled(), out[n-1].Span)
+		}
+	}
+	from := 0
+	for _, cut := range append(cuts, len(text)) {
+		add(s.Feed(context.Background(), text[from:cut]))
 		from = cut
 	}
-	got, err := s.Close(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return append(out, got...)
+	add(s.Close(context.Background()))
+	return out
 }
 
 // checkStream fails unless a stream of text cut at cuts returns what Segment returns.
@@ -53,9 +60,20 @@ func everyByte(text string) []int {
 	return cuts
 }
 
+// randomCuts cuts text into pieces that have the same size on average.
+func randomCuts(rng *rand.Rand, text string) (cuts []int) {
+	step := 1 + rng.IntN(1<<rng.IntN(7))
+	for at := rng.IntN(step); at < len(text); at += 1 + rng.IntN(step) {
+		cuts = append(cuts, at)
+	}
+	return cuts
+}
+
 func TestStreamOfBytes(t *testing.T) {
 	for _, c := range cases {
 		text := strings.ReplaceAll(c.text, "¦", "")
+		checkStream(t, text, everyByte(text))
+		text = strings.Repeat(text+"\n\n", 1+2000/len(text))
 		checkStream(t, text, everyByte(text))
 	}
 	for _, text := range append(seeds, answer, answer+answer) {
@@ -63,32 +81,140 @@ func TestStreamOfBytes(t *testing.T) {
 	}
 }
 
-// TestStreamAtRandom mixes units of hostile and ordinary texts and cuts them at random.
-func TestStreamAtRandom(t *testing.T) {
-	rounds := 20_000
+// TestStreamCuts cuts random texts at random: mixtures of units from texts in many
+// scripts, Markdown, chats, code, mail and hostile texts. STREAM_CUTS sets how many.
+func TestStreamCuts(t *testing.T) {
+	rounds := 200_000
+	if testing.Short() {
+		rounds = 4_000
+	}
+	if given, err := strconv.Atoi(os.Getenv("STREAM_CUTS")); err == nil {
+		rounds = given
+	}
 	rng := rand.New(rand.NewPCG(3, 5))
-	var units []string
-	units = append(units, costUnits...)
-	for _, c := range hostile {
-		units = append(units, c.unit)
-	}
-	for _, c := range cases {
-		text := strings.ReplaceAll(c.text, "¦", "")
-		units = append(units, strings.SplitAfter(text, " ")...)
-		units = append(units, strings.SplitAfter(text, "\n")...)
-		units = append(units, text)
-	}
+	mix := newMixture()
+	total := 0
 	for range rounds {
-		var b strings.Builder
-		for range 1 + rng.IntN(20) {
-			b.WriteString(units[rng.IntN(len(units))])
+		text := mix.text(rng)
+		checkStream(t, text, randomCuts(rng, text))
+		total += len(text)
+	}
+	t.Logf("%d texts of %d bytes", rounds, total)
+}
+
+// mixture generates random texts.
+type mixture struct{ units, words, lines []string }
+
+func newMixture() mixture {
+	var m mixture
+	m.units = append(m.units, costUnits...)
+	for _, c := range hostile {
+		m.units = append(m.units, c.unit)
+	}
+	texts := append([]string{answer, "<think>\nShe asks. Hm.\n</think>\n\nYes. No.", "<think>a. B</think>C. D"}, seeds...)
+	for _, c := range cases {
+		texts = append(texts, strings.ReplaceAll(c.text, "¦", ""))
+	}
+	for _, text := range texts {
+		m.words = append(m.words, strings.SplitAfter(text, " ")...)
+		m.lines = append(m.lines, strings.SplitAfter(text, "\n")...)
+	}
+	m.lines = append(m.lines, texts...)
+	return m
+}
+
+func (m mixture) text(rng *rand.Rand) string {
+	var b strings.Builder
+	pick := func(from []string) { b.WriteString(from[rng.IntN(len(from))]) }
+	switch rng.IntN(4) {
+	case 0:
+		for range 1 + rng.IntN(30) {
+			pick(m.units)
 		}
-		text := b.String()
+	case 1:
+		for range 1 + rng.IntN(12) {
+			pick(m.lines)
+			pick([]string{"", "\n", " ", "\n\n", "\n> "})
+		}
+	case 2:
+		for range 1 + rng.IntN(40) {
+			pick([][]string{m.units, m.words, m.words, m.lines}[rng.IntN(4)])
+		}
+	default:
+		m.paragraph(&b, rng)
+	}
+	return b.String()
+}
+
+// paragraph writes lines of similar width, as an editor wraps them.
+func (m mixture) paragraph(b *strings.Builder, rng *rand.Rand) {
+	width, ragged := 30+rng.IntN(140), 1+rng.IntN(30)
+	prefix := []string{"", "", "> ", "  "}[rng.IntN(4)]
+	words := []string{"the ", "word ", "is ", "it. ", "ends. ", "It ", "The ", "House! ", "e.g. ", "Dr. ", "so? ", "\"Yes.\" ", "a|b ", "x: ", "Ann: ", "Thanks, ", "...", "— "}
+	for range 1 + rng.IntN(25) {
+		b.WriteString(prefix)
+		start := b.Len()
+		for to := width - rng.IntN(ragged); b.Len()-start < to; {
+			if rng.IntN(12) == 0 {
+				b.WriteString(strings.ReplaceAll(m.words[rng.IntN(len(m.words))], "\n", " "))
+				continue
+			}
+			b.WriteString(words[rng.IntN(len(words))])
+		}
+		b.WriteString([]string{"\n", "\n", "\n", "\n", "\n", "\n", "  \n", "\\\n", "\r\n", ":\n", "\n\n", "\n---\n", "\n-|-\n", "\n>\n", "\n    "}[rng.IntN(15)])
+	}
+}
+
+// FuzzStream cuts a text at positions given by the distances between them.
+func FuzzStream(f *testing.F) {
+	for i, text := range append(seeds, answer) {
+		f.Add(text, []byte{byte(i), 1, 3})
+	}
+	f.Fuzz(func(t *testing.T, text string, distances []byte) {
+		if len(distances) == 0 {
+			distances = []byte{0}
+		}
 		var cuts []int
-		step := 1 + rng.IntN(12)
-		for at := rng.IntN(step); at < len(text); at += 1 + rng.IntN(step) {
+		for i, at := 0, 0; at < len(text); i++ {
 			cuts = append(cuts, at)
+			at += 1 + int(distances[i%len(distances)])
 		}
 		checkStream(t, text, cuts)
+	})
+}
+
+func TestStreamOpen(t *testing.T) {
+	var s Stream
+	if s.Open() != "" || s.Settled() != 0 {
+		t.Errorf("an empty stream has %q open after %d", s.Open(), s.Settled())
+	}
+	for _, step := range []struct {
+		piece, open string
+		settled     int
+	}{
+		{"It rai", "It rai", 0},
+		{"ned.", "It rained.", 0},
+		{"  ", "It rained.", 0},
+		{" We", "We", 10},
+		{" \xe4\xbb", "We", 10},
+		{"\x8a ", "We 今", 10},
+	} {
+		if _, err := s.Feed(t.Context(), step.piece); err != nil {
+			t.Fatal(err)
+		}
+		if s.Open() != step.open || s.Settled() != step.settled {
+			t.Errorf("after %q: %q is open after %d, want %q after %d", step.piece, s.Open(), s.Settled(), step.open, step.settled)
+		}
+	}
+}
+
+func TestStreamCanceled(t *testing.T) {
+	var s Stream
+	if _, err := s.Feed(t.Context(), "Hi. You"); err != nil {
+		t.Fatal(err)
+	}
+	ctx := &ctxtest.Countdown{Context: t.Context()}
+	if got, err := s.Feed(ctx, " there. And"); !errors.Is(err, context.Canceled) || got != nil {
+		t.Errorf("got %v, %v", got, err)
 	}
 }

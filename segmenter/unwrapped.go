@@ -66,7 +66,7 @@ func (s *scanner) tag(i, end int) (before, after, next int) {
 // inlineRuling splits around "*****" and similar marks between spaces.
 func (s *scanner) inlineRuling(from, i, end int) (before, after, next int) {
 	j := i
-	for !s.past(j, end) && s.text[j] == s.text[i] {
+	for j-i < maxLine && !s.past(j, end) && s.text[j] == s.text[i] {
 		j++
 	}
 	s.charge(j - i)
@@ -77,7 +77,7 @@ func (s *scanner) inlineRuling(from, i, end int) (before, after, next int) {
 	if s.text[i] == '*' {
 		minLength = 3
 	}
-	if j-i < minLength || i > from && s.text[i-1] != ' ' || j < end && s.text[j] != ' ' {
+	if j-i < minLength || j-i == maxLine || i > from && s.text[i-1] != ' ' || j < end && s.text[j] != ' ' {
 		return 0, 0, j
 	}
 	return i, j, j
@@ -233,16 +233,12 @@ func (s *scanner) signOff(from, end int) int {
 	s.charge(longest)
 	near, complete := s.ahead(at, end, longest)
 	words, rest, ok := strings.Cut(near, ",")
-	if strings.Count(words, " ") > 1 {
-		return 0
-	}
-	word := words[strings.LastIndexByte(words, ' ')+1:]
-	folded := lower(word)
 	if !ok || rest == "" {
-		s.touched = s.touched || !complete && (len(word) == len(words) || folded.beginsIn(signOffs))
+		s.touched = s.touched || s.open && !complete && maySignOff(words)
 		return 0
 	}
-	if !folded.in(signOffs) {
+	folded := lower(words[strings.LastIndexByte(words, ' ')+1:])
+	if !folded.in(signOffs) || !maySignOff(words) {
 		return 0
 	}
 	at += len(words) + 1
@@ -258,6 +254,18 @@ func (s *scanner) signOff(from, end int) int {
 	}
 	s.touched = true // the name must be the rest of the block
 	return at
+}
+
+// maySignOff reports whether words start a sign-off: one or two words of ASCII.
+func maySignOff(words string) bool {
+	for i := range len(words) {
+		if words[i] >= utf8.RuneSelf || strings.IndexByte(".!?:;", words[i]) >= 0 {
+			return false
+		}
+	}
+	first, second, ok := strings.Cut(words, " ")
+	folded := lower(second)
+	return first != "" && (!ok || folded.beginsIn(signOffs))
 }
 
 // digitAt reports whether text[i] is a digit.

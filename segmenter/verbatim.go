@@ -11,14 +11,17 @@ type verbatim struct {
 	count      int  // how often mark is repeated
 	// Of indented code:
 	lines, code int  // so far, and those that look like code
+	size        int  // of the lines so far, in bytes
 	decided     bool // it is code
 }
 
 const (
 	// codeIndent is the indentation of a code block, in columns.
 	codeIndent = 4
-	// codeLines is the number of indented lines that decide whether they are code.
+	// codeLines is the number of indented lines that decide whether they are code, and
+	// codeBytes their size.
 	codeLines = 8
+	codeBytes = 4 << 10
 )
 
 // verbatimKind returns the kind of block that content opens, if it is not indented.
@@ -112,6 +115,7 @@ func mathClose(mark byte) string {
 // the first of them, and finds the end of the code.
 func (s *scanner) indentedLine(l line, content string) bool {
 	v := &s.verbatim
+	room := codeBytes - v.size
 	switch {
 	case l.blank():
 		s.goTo(l.next)
@@ -119,16 +123,17 @@ func (s *scanner) indentedLine(l line, content string) bool {
 	case l.tabs < codeIndent:
 		s.endIndented()
 		return true
-	case !l.complete && (v.decided || len(content) < maxLine):
+	case !l.complete && (v.decided || len(content) < room):
 		return false
 	}
 	v.end = l.next
 	if !v.decided {
 		v.lines++
-		if codeLike(content[:min(len(content), maxLine)]) {
+		v.size += len(content)
+		if codeLike(content[:min(len(content), room)]) {
 			v.code++
 		}
-		if v.lines == codeLines || len(content) >= maxLine {
+		if v.lines == codeLines || len(content) >= room {
 			if v.code*2 <= v.lines {
 				s.endIndented()
 				return true

@@ -24,12 +24,13 @@ const (
 
 // proseLine is a line of a paragraph.
 type proseLine struct {
-	line    // its end grows while its text arrives
-	after   lineBreak
-	columns int // of text[text:counted], which ends beyond wideWrap columns
-	word    int // columns of the first word, 0 until its end is known
-	counted int
-	pipe    int // the first "|", or -1
+	line     // its end grows while its text arrives
+	after    lineBreak
+	columns  int // of text[text:counted], which ends beyond wideWrap columns
+	word     int // columns of the first word, 0 until its end is known
+	counted  int
+	pipe     int // the first "|" of text[text:searched], or -1
+	searched int
 }
 
 // measure updates what is derived from the text of l after its end has moved.

@@ -11,13 +11,14 @@ import (
 
 	"assay/api/internal/exchange"
 	"assay/api/internal/failure"
+	"assay/api/internal/grpcserver"
 	"assay/api/oip/inference"
 	"assay/internal/errorcode"
 	"assay/rewardmodel"
 )
 
 // callInfer scores texts. Its response has raw tensors if the request has.
-func (s *GRPC) callInfer(ctx context.Context, in *inference.ModelInferRequest) (*inference.ModelInferResponse, error) {
+func (s *calls) callInfer(ctx context.Context, in *inference.ModelInferRequest) (*inference.ModelInferResponse, error) {
 	for _, n := range []struct{ field, name string }{{"model_name", in.ModelName}, {"model_version", in.ModelVersion}, {"id", in.Id}} {
 		if err := rewardmodel.CheckName(n.field, n.name); err != nil {
 			return nil, err
@@ -61,30 +62,29 @@ func (s *GRPC) callInfer(ctx context.Context, in *inference.ModelInferRequest) (
 // streamInfer serves one request after the other. It reports one that fails, with
 // the id of the request, and continues. A stream that waits for its next request
 // holds no memory for requests, and ends after Settings.RequestTimeout.
-func (s *GRPC) streamInfer(_ any, stream grpc.ServerStream) error {
-	if err := s.allow(stream.Context(), authorized); err != nil {
+func (s *calls) streamInfer(_ any, stream grpc.ServerStream) error {
+	if err := s.server.Allow(stream.Context(), grpcserver.Authorized); err != nil {
 		return err
 	}
 	if !s.streams.TryAcquire(1) {
 		return s.cfg.Settings.Unavailable(errorcode.Overloaded, "%d inference streams are open, the limit of this process; close unused streams, or call ModelInfer", s.cfg.MaxStreams)
 	}
 	defer s.streams.Release(1)
-	priority := cmp.Or(priorityIn(stream.Context()), string(rewardmodel.PriorityBulk))
+	priority := cmp.Or(grpcserver.PriorityIn(stream.Context()), string(rewardmodel.PriorityBulk))
 	if err := exchange.From(stream.Context()).Prioritize(priority); err != nil {
 		return err
 	}
 	for {
 		in := &inference.ModelInferRequest{}
 		exchange.From(stream.Context()).Memory.ShrinkTo(0) // nothing is left of the request before
-		err := s.receive(stream.Context(), stream, in, s.messageLimit(in), s.cfg.Draining)
+		err := s.server.Receive(stream.Context(), stream, in, s.maxRequest(), s.cfg.Draining)
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		// The token may have been revoked since the stream was opened.
-		if _, err := s.cfg.Authorize(callerIn(stream.Context())); err != nil {
+		if err := s.server.Reauthorize(stream.Context()); err != nil {
 			return err
 		}
 		answer, err := s.inferOnce(stream.Context(), in)
@@ -97,13 +97,13 @@ func (s *GRPC) streamInfer(_ any, stream grpc.ServerStream) error {
 			out.ErrorMessage = f.Text()
 			out.InferResponse = &inference.ModelInferResponse{ModelName: in.ModelName, Id: in.Id}
 		}
-		if err := s.reply(stream.Context(), stream, out); err != nil {
+		if err := s.server.Reply(stream.Context(), stream, out); err != nil {
 			return err
 		}
 	}
 }
 
-func (s *GRPC) inferOnce(ctx context.Context, in *inference.ModelInferRequest) (*inference.ModelInferResponse, error) {
+func (s *calls) inferOnce(ctx context.Context, in *inference.ModelInferRequest) (*inference.ModelInferResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Settings.RequestTimeout)
 	defer cancel()
 	return s.callInfer(ctx, in)

@@ -9,6 +9,7 @@ import (
 	"assay/api/internal/adapter"
 	"assay/api/internal/exchange"
 	"assay/api/internal/failure"
+	"assay/api/internal/grpcserver"
 	"assay/api/oip/inference"
 	"assay/rewardmodel/wire"
 )
@@ -39,7 +40,7 @@ func FuzzModelInferRequest(f *testing.F) {
 	unlimited.SetLimits(exchange.Limits{Scoring: wire.Limits{MaxInstances: 1 << 30}})
 	f.Fuzz(func(t *testing.T, message []byte) {
 		var in inference.ModelInferRequest
-		if _, err := countFields(message, in.ProtoReflect().Descriptor(), 1000); err != nil {
+		if _, err := grpcserver.CountFields(message, in.ProtoReflect().Descriptor(), 1000); err != nil {
 			return
 		}
 		if proto.Unmarshal(message, &in) != nil {

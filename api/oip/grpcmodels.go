@@ -5,10 +5,6 @@ import (
 	"errors"
 	"slices"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/health/grpc_health_v1"
-	"google.golang.org/grpc/status"
-
 	"assay/api/internal/failure"
 	"assay/api/oip/inference"
 	"assay/rewardmodel"
@@ -16,16 +12,16 @@ import (
 
 // The calls about the service and its models; http.go has the same over HTTP.
 
-func (s *GRPC) callLive(context.Context, *inference.ServerLiveRequest) (*inference.ServerLiveResponse, error) {
+func (s *calls) callLive(context.Context, *inference.ServerLiveRequest) (*inference.ServerLiveResponse, error) {
 	return &inference.ServerLiveResponse{Live: true}, nil
 }
 
-func (s *GRPC) callReady(_ context.Context, _ *inference.ServerReadyRequest) (*inference.ServerReadyResponse, error) {
+func (s *calls) callReady(_ context.Context, _ *inference.ServerReadyRequest) (*inference.ServerReadyResponse, error) {
 	return &inference.ServerReadyResponse{Ready: s.ready() == nil}, nil
 }
 
 // callModelReady reports false, and no error, for an unknown model.
-func (s *GRPC) callModelReady(ctx context.Context, in *inference.ModelReadyRequest) (*inference.ModelReadyResponse, error) {
+func (s *calls) callModelReady(ctx context.Context, in *inference.ModelReadyRequest) (*inference.ModelReadyResponse, error) {
 	err := s.ready()
 	if err == nil {
 		_, err = s.serving(ctx, in.Name, s.pin(ctx, in.Name, in.Version))
@@ -38,11 +34,11 @@ func (s *GRPC) callModelReady(ctx context.Context, in *inference.ModelReadyReque
 	return out, err
 }
 
-func (s *GRPC) callServer(context.Context, *inference.ServerMetadataRequest) (*inference.ServerMetadataResponse, error) {
+func (s *calls) callServer(context.Context, *inference.ServerMetadataRequest) (*inference.ServerMetadataResponse, error) {
 	return &inference.ServerMetadataResponse{Name: platform, Version: protocolVersion, Extensions: []string{"model_configuration", "model_repository"}}, nil
 }
 
-func (s *GRPC) callModel(ctx context.Context, in *inference.ModelMetadataRequest) (*inference.ModelMetadataResponse, error) {
+func (s *calls) callModel(ctx context.Context, in *inference.ModelMetadataRequest) (*inference.ModelMetadataResponse, error) {
 	serving, err := s.serving(ctx, in.Name, s.pin(ctx, in.Name, in.Version))
 	if err != nil {
 		return nil, err
@@ -58,7 +54,7 @@ func (s *GRPC) callModel(ctx context.Context, in *inference.ModelMetadataRequest
 	return out, nil
 }
 
-func (s *GRPC) callConfig(ctx context.Context, in *inference.ModelConfigRequest) (*inference.ModelConfigResponse, error) {
+func (s *calls) callConfig(ctx context.Context, in *inference.ModelConfigRequest) (*inference.ModelConfigResponse, error) {
 	serving, err := s.serving(ctx, in.Name, s.pin(ctx, in.Name, in.Version))
 	if err != nil {
 		return nil, err
@@ -74,7 +70,7 @@ func (s *GRPC) callConfig(ctx context.Context, in *inference.ModelConfigRequest)
 	return &inference.ModelConfigResponse{Config: config}, nil
 }
 
-func (s *GRPC) callIndex(ctx context.Context, _ *inference.RepositoryIndexRequest) (*inference.RepositoryIndexResponse, error) {
+func (s *calls) callIndex(ctx context.Context, _ *inference.RepositoryIndexRequest) (*inference.RepositoryIndexResponse, error) {
 	serving, err := s.backend.Models(ctx)
 	if err != nil {
 		return nil, err
@@ -86,23 +82,10 @@ func (s *GRPC) callIndex(ctx context.Context, _ *inference.RepositoryIndexReques
 	return out, nil
 }
 
-func (s *GRPC) callLoad(ctx context.Context, in *inference.RepositoryModelLoadRequest) (*inference.RepositoryModelLoadResponse, error) {
+func (s *calls) callLoad(ctx context.Context, in *inference.RepositoryModelLoadRequest) (*inference.RepositoryModelLoadResponse, error) {
 	return &inference.RepositoryModelLoadResponse{}, s.load(ctx, in.ModelName)
 }
 
-func (s *GRPC) callUnload(ctx context.Context, in *inference.RepositoryModelUnloadRequest) (*inference.RepositoryModelUnloadResponse, error) {
+func (s *calls) callUnload(ctx context.Context, in *inference.RepositoryModelUnloadRequest) (*inference.RepositoryModelUnloadResponse, error) {
 	return &inference.RepositoryModelUnloadResponse{}, s.unload(ctx, in.ModelName)
-}
-
-// callHealth reports the health of the server as a whole, or of its inference
-// service.
-func (s *GRPC) callHealth(_ context.Context, in *grpc_health_v1.HealthCheckRequest) (*grpc_health_v1.HealthCheckResponse, error) {
-	if in.Service != "" && in.Service != serviceName {
-		return nil, status.Errorf(codes.NotFound, "unknown service %.100q; use %q, or none", in.Service, serviceName)
-	}
-	health := grpc_health_v1.HealthCheckResponse_SERVING
-	if s.ready() != nil {
-		health = grpc_health_v1.HealthCheckResponse_NOT_SERVING
-	}
-	return &grpc_health_v1.HealthCheckResponse{Status: health}, nil
 }

@@ -82,12 +82,8 @@ func (c *Client) send(ctx context.Context, k call, accept string) (response *htt
 		request.Header.Set("Content-Type", k.media)
 	}
 	request.Header.Set("Accept", accept)
-	token, err := c.bearer()
-	if err != nil {
+	if err := c.authorize(request); err != nil {
 		return nil, false, err
-	}
-	if token != "" {
-		request.Header.Set("Authorization", "Bearer "+token)
 	}
 	if k.priority != "" {
 		request.Header.Set("X-Priority", k.priority)
@@ -101,6 +97,15 @@ func (c *Client) send(ctx context.Context, k call, accept string) (response *htt
 		return nil, false, transportError(ctx, connected.Load(), err)
 	}
 	return response, true, nil
+}
+
+// authorize adds the token to a request, if there is one.
+func (c *Client) authorize(request *http.Request) error {
+	token, err := c.bearer()
+	if err == nil && token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
+	return err
 }
 
 // transportError wraps a failure without a complete response. If ctx has ended,

@@ -29,6 +29,8 @@ func example() *httptest.Server {
 			reply(w, 202, `{"accepted":1,"duplicates":0,"rejected":[]}`)
 		case "/v1/models/rollback":
 			refuse(w, 409, "no_previous", "")
+		case "/v1/live":
+			liveService(w, r)
 		case "/v1/events":
 			_, _ = fmt.Fprint(w, event(1))
 		}

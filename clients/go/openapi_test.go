@@ -41,13 +41,14 @@ func TestTypesMatchOpenAPI(t *testing.T) {
 	}
 	all := document.Components.Schemas
 	omitted := map[string][]string{
-		"Options": {"instances"}, // OmitInstances
+		"Options":   {"instances"},                               // OmitInstances
+		"LiveEvent": {"result", "model", "offset_unit", "error"}, // Close
 	}
 	for name, value := range map[string]any{
 		"Item": assay.Item{}, "Options": assay.Options{}, "Result": assay.Result{}, "ModelRecord": assay.ModelRecord{},
 		"Model": assay.Model{}, "Current": assay.Current{}, "FeedbackItem": assay.FeedbackItem{}, "Receipt": assay.Receipt{},
 		"FeedbackStats": assay.FeedbackStats{}, "Candidate": assay.Candidate{}, "TrainingStatus": assay.TrainingStatus{},
-		"Training": assay.Training{}, "TrainingAsk": assay.TrainingRequest{}, "Event": assay.Event{},
+		"LiveEvent": assay.LiveEvent{}, "LiveUtterance": assay.LiveUtterance{}, "Training": assay.Training{}, "TrainingAsk": assay.TrainingRequest{}, "Event": assay.Event{},
 	} {
 		t.Run(name, func(t *testing.T) {
 			compare(t, all, name, all[name], reflect.TypeOf(value), omitted[name])

@@ -34,7 +34,7 @@ run tests/real/test_{huggingface,kserve,natspy,openai,pytriton,triton}.py
 if [ -n "${TRAINERS:-}" ]; then
 	venv trainers -r tests/real/requirements-trainers.txt -e .
 	venv trainers --no-deps verl==0.9.1 openrlhf==0.11.2
-	run tests/real/test_{trl,verl_reward_loop,openrlhf}.py
+	run tests/real/test_{trl,trl_early_stopping,verl_reward_loop,verl_early_stopping,openrlhf}.py
 
 	venv proxy -r tests/real/requirements-proxy.txt
 	run tests/real/test_proxy.py

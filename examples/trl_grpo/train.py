@@ -7,6 +7,7 @@ import csv
 import json
 import random
 import sys
+import time
 from pathlib import Path
 
 import pandas
@@ -29,6 +30,8 @@ COLUMNS = [
     "assay/violation",
     "assay/compliant",
     "assay/empty",
+    "assay/stopped",
+    "completions/mean_length",
     "kl",
     "entropy",
 ]
@@ -63,9 +66,11 @@ def evaluate(client: Client, pairs: list[tuple[str, str]]) -> dict[str, float]:
     }
 
 
-def train_grpo(model, tokenizer, reward, out: Path, steps: int, seed: int) -> GRPOTrainer:
+def train_grpo(
+    model, tokenizer, reward, out: Path, steps: int, seed: int, kind: type[GRPOTrainer] = GRPOTrainer, **settings
+) -> GRPOTrainer:
     """GRPO with eight answers to each of eight questions per step, and no other reward."""
-    trainer = GRPOTrainer(
+    trainer = kind(
         model=model,
         processing_class=tokenizer,
         reward_funcs=[reward],
@@ -82,9 +87,21 @@ def train_grpo(model, tokenizer, reward, out: Path, steps: int, seed: int) -> GR
             log_completions=True,
             num_completions_to_print=0,
         ),
+        **settings,
     )
     trainer.train()
     return trainer
+
+
+def early_stopping(client: Client, when: str) -> dict:
+    """The arguments of train_grpo for a choice of --early-stopping."""
+    if when == "off":
+        return {}
+    from assay_client.integrations.early_stopping import final, violation
+    from assay_client.integrations.trl_early_stopping import EarlyStoppingGRPOTrainer
+
+    verdicts = {"final": final, "violation": violation}
+    return {"kind": EarlyStoppingGRPOTrainer, "live_client": client, "when": verdicts[when]}
 
 
 def witnesses(table: Path, n: int) -> list[str]:
@@ -101,6 +118,11 @@ def witnesses(table: Path, n: int) -> list[str]:
         )
         lines.append(f"{reward:.2f} {marked}")
     return lines
+
+
+def mean(rows: list[dict[str, float]], column: str) -> float:
+    """The mean of a column, 0 where it is missing."""
+    return sum(r.get(column, 0.0) for r in rows) / max(len(rows), 1)
 
 
 def plot(rows: list[dict[str, float]], path: Path) -> None:
@@ -138,6 +160,12 @@ def main() -> None:
         "--rude", type=float, default=0.7, help="fraction of rude answers in supervised fine-tuning"
     )
     options.add_argument("--seed", type=int, default=0)
+    options.add_argument(
+        "--early-stopping",
+        choices=["off", "violation", "final"],
+        default="off",
+        help="stop completions that are not compliant so far, or (final) that can no longer become so",
+    )
     args = options.parse_args()
     torch.set_num_threads(1)
     args.out.mkdir(parents=True, exist_ok=True)
@@ -150,7 +178,17 @@ def main() -> None:
         first = sample(model, tokenizer, ANSWERS, 8)
         before = evaluate(client, first)
 
-        trainer = train_grpo(model, tokenizer, AssayReward(client), args.out, args.steps, args.seed)
+        start = time.monotonic()
+        trainer = train_grpo(
+            model,
+            tokenizer,
+            AssayReward(client),
+            args.out,
+            args.steps,
+            args.seed,
+            **early_stopping(client, args.early_stopping),
+        )
+        seconds = time.monotonic() - start
         last = sample(model, tokenizer, ANSWERS, 8)
         after = evaluate(client, last)
 
@@ -161,6 +199,11 @@ def main() -> None:
         writer.writerows(rows)
     plot(rows, args.out / "reward.svg")
 
+    tokens = sum(r["completions/mean_length"] for r in rows) * trainer.args.per_device_train_batch_size
+    tail = rows[-10:]
+    print(f"\nearly stopping: {args.early_stopping}; stopped: {mean(rows, 'assay/stopped'):.3f}")
+    print(f"{len(rows)} GRPO steps in {seconds:.1f} s, {tokens:.0f} tokens in completions")
+    print(f"mean reward of the last {len(tail)} steps: {mean(tail, 'reward'):.4f}")
     print(f"\n{'of 128 sampled responses':30} before  after")
     for name in before:
         print(f"{name:30} {before[name]:6.3f} {after[name]:6.3f}")

@@ -80,7 +80,9 @@ func (s *Sessions) Open(ctx context.Context, request rewardmodel.LiveRequest) (*
 		return nil, err
 	}
 	session := &Session{sessions: s, live: scored, release: release, done: make(chan struct{})}
+	session.mu.Lock() // expire may run before the next line
 	session.idle = time.AfterFunc(s.limits.Idle, session.expire)
+	session.mu.Unlock()
 	s.open[session] = true
 	s.metrics.open.Inc()
 	return session, nil

@@ -43,7 +43,16 @@ func TestObserveCostsNoMemory(t *testing.T) {
 	got.TimingMS = want.TimingMS
 	require.Equal(t, want, got)
 
-	for range retrain.WindowSize {
+	for range retrain.WindowSize / 2 { // live sessions count as well
+		session, release, err := set.Live(t.Context(), rewardmodel.LiveRequest{Scored: l.Scored})
+		require.NoError(t, err)
+		_, err = session.Feed(t.Context(), "a b")
+		require.NoError(t, err)
+		_, _, err = session.Close(t.Context())
+		require.NoError(t, err)
+		release()
+	}
+	for range retrain.WindowSize - retrain.WindowSize/2 {
 		_, err := l.Observe(t.Context(), rewardmodel.Request{Responses: []rewardmodel.Item{{Instances: []string{"a b"}}}})
 		require.NoError(t, err)
 	}

@@ -1,5 +1,7 @@
 package serve
 
+import "assay/rewardmodel/live"
+
 // Watchdog is the watchdog of a service.
 type Watchdog = watchdog
 
@@ -7,3 +9,6 @@ type Watchdog = watchdog
 func (s *Service) ReplaceWatchdog(replace func(Watchdog) Watchdog) {
 	s.handle.watchdog = replace(s.handle.watchdog)
 }
+
+// Live are the live sessions of a service.
+func (s *Service) Live() *live.Sessions { return s.live }

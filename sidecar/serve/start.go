@@ -77,6 +77,7 @@ func (s *Service) openQueue(ctx context.Context) error {
 	cfg.Server.DataDir = s.config.DataDir
 	cfg.Worker.Memory, cfg.Service.Memory = s.memory, s.memory
 	cfg.Worker.Tracer, cfg.Service.Tracer = s.traces.Tracer(), s.traces.Tracer()
+	cfg.Service.Live = s.live
 	q, err := queue.Open(ctx, cfg, s.log, s.registry)
 	if err != nil {
 		return err

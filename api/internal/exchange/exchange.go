@@ -69,6 +69,13 @@ func Begin(ctx context.Context, client Identity, operation string, memory *rewar
 	return ctx, x
 }
 
+// Fork returns a copy of x, and a context with it, which charges another reservation.
+func (x *Exchange) Fork(ctx context.Context, memory *rewardmodel.Reservation) (context.Context, *Exchange) {
+	fork := *x
+	fork.Memory = memory
+	return context.WithValue(ctx, contextKey{}, &fork), &fork
+}
+
 // Failure maps an error of this exchange to the error response of its client.
 func (x *Exchange) Failure(err error) failure.Failure {
 	return failure.Of(err, failure.Details{RequestID: x.ID, RetryAfter: x.RetryAfter, RequestTimeout: x.RequestTimeout})

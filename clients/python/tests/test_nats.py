@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Service, assert_same
+from conftest import Service, Texts, assert_same
 
 import assay_client as ac
 
@@ -83,6 +85,65 @@ def test_streams(service: Service) -> None:
             assert first[0].model.version
 
     asyncio.run(run())
+
+
+def test_live(service: Service, texts: Texts) -> None:
+    async def pieces() -> AsyncIterator[str]:
+        for k in range(0, len(texts.rude), 3):
+            yield texts.rude[k : k + 3]
+
+    async def run() -> None:
+        async with NatsClient(service.nats) as client:
+            async with client.live(id="live") as live:
+                events = [event async for event in live.events(pieces())]
+            scored = await client.score_one(ac.Item(response=texts.rude, id="live"))
+            assert live.result is not None
+            assert live.result.reward == pytest.approx(scored.reward, abs=5e-3)
+            assert live.result.model == scored.model
+            assert [e.utterance.text for e in events if e.utterance] == [
+                "Drink some water \U0001f600.",
+                texts.violation,
+            ]
+            assert not events[-1].compliant
+            with pytest.raises(ac.NotFoundError):
+                async with client.live(model="another"):
+                    pass
+            async with client.live() as live:  # ends without a result
+                await live.send(POLITE)
+            async with client.live() as live:
+                await live.send("x" * (9 << 20))
+                with pytest.raises(ac.BadRequestError) as caught:
+                    await live.receive(10)
+                assert caught.value.status_code == 413
+
+    asyncio.run(run())
+
+
+def test_live_session_of_a_dead_replica(binary: str, tmp_path: Path) -> None:
+    """The NATS server is another process, so that it outlives the replica."""
+    hub = Service(binary, tmp_path / "hub", ["--train-auto=false"])
+    hub.start()
+    replica = Service(binary, tmp_path / "replica", ["--train-auto=false", "--nats-url", hub.nats])
+    replica.start()
+
+    async def run() -> None:
+        async with NatsClient(hub.nats) as client, AsyncExitStack() as stack:
+            # NATS distributes sessions among the replicas at random.
+            sessions = [await stack.enter_async_context(client.live()) for _ in range(16)]
+            for live in sessions:
+                await live.send(POLITE)
+                await live.receive(0.1)
+            replica.kill()
+            outcomes = await asyncio.gather(*(s.finish() for s in sessions), return_exceptions=True)
+        failed = [o for o in outcomes if isinstance(o, BaseException)]
+        assert 0 < len(failed) < 16
+        assert all(isinstance(e, ac.ServiceUnavailableError) and "replica" in str(e) for e in failed)
+
+    try:
+        asyncio.run(run())
+    finally:
+        replica.kill()
+        hub.kill()
 
 
 def test_no_server() -> None:

@@ -12,6 +12,7 @@ unless `on_error` says so.
 
 from . import dense
 from ._async.client import AsyncClient
+from ._async.live import AsyncLive
 from ._errors import (
     APIConnectionError,
     APIStatusError,
@@ -32,6 +33,7 @@ from ._errors import (
 )
 from ._retry import Retry
 from ._sync.client import Client
+from ._sync.live import Live
 from ._types import (
     AspectResult,
     Candidate,
@@ -41,6 +43,8 @@ from ._types import (
     FeedbackItem,
     Instance,
     Item,
+    LiveEvent,
+    LiveUtterance,
     Model,
     ModelInfo,
     Options,
@@ -59,6 +63,7 @@ __all__ = [
     "AspectResult",
     "AssayError",
     "AsyncClient",
+    "AsyncLive",
     "AuthenticationError",
     "BadRequestError",
     "Candidate",
@@ -74,6 +79,9 @@ __all__ = [
     "InternalServerError",
     "InvalidResponseError",
     "Item",
+    "Live",
+    "LiveEvent",
+    "LiveUtterance",
     "Model",
     "ModelInfo",
     "NotEnabledError",

@@ -201,6 +201,43 @@ class Result:
 
 
 @dataclass(frozen=True)
+class LiveUtterance:
+    """A scored utterance of a response that is being written: `[start, end)` of it, in `Options.offset_unit`.
+
+    `index` is its position among the instances of the result. A `provisional`
+    one is still open: a later event replaces it.
+    """
+
+    index: int
+    start: int
+    end: int
+    text: str
+    violation: float
+    provisional: bool = False
+
+
+@dataclass(frozen=True)
+class LiveEvent:
+    """What a live session reports for each utterance, in order.
+
+    `violation`, `reward` and `compliant` are those of the response so far.
+    `stop`: the response can no longer become compliant, whatever follows. With
+    `reset`, the utterances from `reset_index` on are void, since they were
+    reasoning; such an event has no utterance, and its reward is NaN. `raw` is
+    the event as the service sent it.
+    """
+
+    reset: bool
+    utterance: LiveUtterance | None
+    violation: float
+    reward: float
+    compliant: bool
+    stop: bool
+    reset_index: int
+    raw: Mapping[str, Any] = field(repr=False, compare=False)
+
+
+@dataclass(frozen=True)
 class Failure:
     """Takes the place of the result of an item that could not be scored; see `on_error`.
 

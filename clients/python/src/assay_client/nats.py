@@ -27,7 +27,7 @@ import nats.errors
 from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
 from nats.js.errors import APIError as JetStreamError
 
-from . import _wire
+from . import _live, _wire
 from ._async.client import AsyncClient
 from ._config import configure
 from ._errors import (
@@ -186,6 +186,14 @@ class NatsClient(AsyncClient):
 
     # Transport
 
+    async def _open_channel(self, message: bytes, timeout: float) -> _LiveChannel:
+        nc = await self._connection(timeout)
+        reply = await self._unless_disconnected(
+            nc.request("assay.v1.live", message, timeout=timeout, headers=_timeout_header(timeout)), timeout
+        )
+        opened = _wire.decode(_raw(reply), _wire.Request("REQUEST", "/assay.v1.live"), self._config.url)
+        return _LiveChannel(self, nc, _wire.field(opened, "subject", str))
+
     async def _attempt(self, request: _wire.Request, timeout: float) -> Any:
         subject = _SUBJECTS.get(request.path) if request.method == "POST" else None
         if subject is None:
@@ -195,15 +203,13 @@ class NatsClient(AsyncClient):
         body = request.body or b""
         _check_size(nc, body)
         remaining = max(expires - time.monotonic(), 0.001)
-        headers = {"Assay-Timeout": f"{remaining * 1000:.0f}ms", "Content-Type": request.content_type}
+        headers = {**_timeout_header(remaining), "Content-Type": request.content_type}
         if request.priority:
             headers["Assay-Priority"] = request.priority
         reply = await self._unless_disconnected(
             nc.request(subject, body, timeout=remaining, headers=headers), remaining
         )
-        received = {k.lower(): v for k, v in (reply.headers or {}).items()}
-        status = int(received.get("nats-service-error-code") or 200)
-        return _wire.decode(_wire.RawResponse(status, received, reply.data), request, self._config.url)
+        return _wire.decode(_raw(reply), request, self._config.url)
 
     async def _connection(self, timeout: float) -> Any:
         """The connection. A lost one is replaced, not reconnected, so that nothing stays buffered in it."""
@@ -270,6 +276,93 @@ class NatsClient(AsyncClient):
             for t in (disconnected, task):
                 t.cancel()
             await asyncio.gather(disconnected, task, return_exceptions=True)
+
+
+class _LiveChannel:
+    """The messages of a live session: a request for the text that waits, one at a time."""
+
+    def __init__(self, client: NatsClient, nc: Any, subject: str) -> None:
+        self._client, self._nc, self._subject = client, nc, subject
+        self._text: list[str] = []
+        self._closing = False
+        self._sequence = 0
+        self._pump: asyncio.Task[None] | None = None
+        self._messages: asyncio.Queue[bytes | Exception] = asyncio.Queue()
+
+    async def send_text(self, text: str) -> None:
+        self._text.append(text)
+        self._start()
+
+    async def send_close(self) -> None:
+        self._closing = True
+        self._start()
+
+    async def receive(self, timeout: float | None) -> bytes | str | None:
+        if timeout == 0:
+            await asyncio.sleep(0)
+            if self._messages.empty():
+                return None
+        try:
+            message = await asyncio.wait_for(self._messages.get(), timeout or None)
+        except asyncio.TimeoutError:
+            return None
+        if isinstance(message, Exception):
+            raise message
+        return message
+
+    async def aclose(self) -> None:
+        if self._pump is not None:
+            self._pump.cancel()
+            await asyncio.gather(self._pump, return_exceptions=True)
+        if not self._closing and self._nc.is_connected:
+            try:  # frees the session before its idle timeout; the reply is not needed
+                await self._nc.publish(self._subject, _live.CLOSE, reply=self._nc.new_inbox())
+                await self._nc.flush()
+            except nats.errors.Error as e:
+                log.debug("could not end a live session: %s", e)
+
+    def _start(self) -> None:
+        if self._pump is None or self._pump.done():
+            self._pump = asyncio.ensure_future(self._send())
+
+    async def _send(self) -> None:
+        """Sends what waits, until nothing does. An error ends the session."""
+        try:
+            while self._text:
+                text, self._text = "".join(self._text), []
+                await self._request(_live.text_message(text))
+            if self._closing:
+                await self._request(_live.CLOSE)
+        except Exception as e:
+            self._messages.put_nowait(e)
+
+    async def _request(self, body: bytes) -> None:
+        _check_size(self._nc, body)
+        self._sequence += 1
+        timeout = self._client._config.timeout
+        headers = {**_timeout_header(timeout), "Assay-Sequence": str(self._sequence)}
+        try:
+            reply = await self._client._unless_disconnected(
+                self._nc.request(self._subject, body, timeout=timeout, headers=headers), timeout
+            )
+        except ServiceUnavailableError as e:
+            raise ServiceUnavailableError(
+                "the replica that had the live session has stopped: open another one", status_code=503
+            ) from e
+        raw = _raw(reply)
+        if raw.status != 200:
+            _wire.decode(raw, _wire.Request("REQUEST", "/" + self._subject), self._client._config.url)
+        for line in raw.body.splitlines():
+            self._messages.put_nowait(line)
+
+
+def _timeout_header(timeout: float) -> dict[str, str]:
+    return {"Assay-Timeout": f"{timeout * 1000:.0f}ms"}
+
+
+def _raw(reply: Any) -> _wire.RawResponse:
+    headers = {k.lower(): v for k, v in (reply.headers or {}).items()}
+    return _wire.RawResponse(int(headers.get("nats-service-error-code") or 200), headers, reply.data)
 
 
 async def _fetch(subscription: Any) -> list[Any]:

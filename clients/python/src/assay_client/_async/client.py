@@ -5,11 +5,13 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
 from functools import partial
 from types import TracebackType
 from typing import Any, Literal, TypeVar, Union, overload
 
-from .. import _wire
+from .. import _live, _wire
+from .._channels import AsyncChannel, async_open_channel
 from .._chunks import Chunk, chunks, failures, feedback_batches, should_split
 from .._concurrency import AsyncSleep, async_ordered_map, async_sleep
 from .._config import Config, configure
@@ -32,6 +34,7 @@ from .._types import (
     ScoreSettings,
     Training,
 )
+from .live import AsyncLive
 
 log = logging.getLogger("assay_client")
 
@@ -242,6 +245,37 @@ class AsyncClient:
             failed = failures(e, part, on_error)
             log.warning("could not score %d responses: %s", len(failed), e)
             return list(failed)
+
+    @asynccontextmanager
+    async def live(
+        self,
+        *,
+        prompt: str | None = None,
+        id: str | None = None,
+        options: Options | None = None,
+        model: str | None = None,
+        provisional_tokens: int = 0,
+        deadline: float | None = None,
+    ) -> AsyncIterator[AsyncLive]:
+        """Opens a live session, which scores one response while it is being written; see `AsyncLive`.
+
+        `provisional_tokens`: also score the open utterance whenever it has
+        grown by so many tokens (0: never). `deadline` is the limit in seconds
+        for opening the session, which is retried like a request. Over HTTP it
+        is a WebSocket, which needs the extra `live`.
+        """
+        settings = self._config.score_settings(options, model, None)
+        message = _live.open_message(id, prompt, settings.model, settings.options, provisional_tokens)
+
+        async def attempt(timeout: float) -> AsyncChannel:
+            return await self._open_channel(message, timeout)
+
+        channel = await self._retry(attempt, True, expiry(deadline))
+        async with AsyncLive(channel, self._config.url, self._config.timeout) as live:
+            yield live
+
+    async def _open_channel(self, message: bytes, timeout: float) -> AsyncChannel:
+        return await async_open_channel(self._config, message, timeout)
 
     # Feedback
 

@@ -1,4 +1,4 @@
-package oip
+package grpcserver
 
 import (
 	"bytes"
@@ -58,10 +58,10 @@ type incoming struct {
 	count  atomic.Int64 // bytes received
 }
 
-// receive reads the next message of a call, of up to limit bytes, into in. It waits
+// Receive reads the next message of a call, of up to limit bytes, into in. It waits
 // until ctx ends, stop is closed, or the client is too slow. It returns io.EOF after
 // the last message of a stream.
-func (s *GRPC) receive(ctx context.Context, stream grpc.ServerStream, in proto.Message, limit int64, stop <-chan struct{}) error {
+func (s *Server) Receive(ctx context.Context, stream grpc.ServerStream, in proto.Message, limit int64, stop <-chan struct{}) error {
 	transport, ok := grpc.ServerTransportStreamFromContext(stream.Context()).(messageStream)
 	if !ok {
 		return errors.New("the transport of gRPC has no message stream")
@@ -194,7 +194,7 @@ func errMessageTooLarge(size, limit int64) error {
 
 // unmarshal charges the memory of a decoded message, and decodes it.
 func unmarshal(data []byte, in proto.Message, x *exchange.Exchange) error {
-	fields, err := countFields(data, in.ProtoReflect().Descriptor(), maxFields(x.Limits().MaxResponses()))
+	fields, err := CountFields(data, in.ProtoReflect().Descriptor(), maxFields(x.Limits().MaxResponses()))
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package oip
+package grpcserver
 
 import (
 	"cmp"
@@ -21,60 +21,55 @@ import (
 
 	"assay/api/internal/exchange"
 	"assay/api/internal/failure"
-	"assay/api/oip/inference"
 	"assay/internal/errorcode"
 )
 
-// access specifies who may make a call.
-type access bool
+// Access specifies who may make a call.
+type Access bool
 
+// Who may make a call.
 const (
-	public     access = false // probes, which need no token
-	authorized access = true  // callers that may score
+	Public     Access = false // probes, which need no token
+	Authorized Access = true  // callers that may score
 )
 
-// unary describes a call of one message each way. It is registered as a stream,
+// SmallMessage is the limit of calls whose messages name a model at most.
+func SmallMessage() int64 { return maxSmallMessage }
+
+// Unary describes a call of one message each way, of up to limit bytes. It is registered as a stream,
 // which is the same on the wire, so that its caller is authorized before its
 // message is read.
-func unary[In any, Out proto.Message, Message interface {
+func Unary[In any, Out proto.Message, Message interface {
 	*In
 	proto.Message
-}](s *GRPC, name string, who access, answer func(context.Context, Message) (Out, error)) grpc.StreamDesc {
+}](s *Server, name string, who Access, limit func() int64, answer func(context.Context, Message) (Out, error)) grpc.StreamDesc {
 	return grpc.StreamDesc{StreamName: name, Handler: s.observed(func(_ any, stream grpc.ServerStream) error {
 		ctx, cancel := context.WithTimeout(stream.Context(), s.cfg.Settings.RequestTimeout)
 		defer cancel()
-		if err := s.allow(ctx, who); err != nil {
+		if err := s.Allow(ctx, who); err != nil {
 			return err
 		}
-		if err := exchange.From(ctx).Prioritize(priorityIn(ctx)); err != nil {
+		if err := exchange.From(ctx).Prioritize(PriorityIn(ctx)); err != nil {
 			return err
 		}
 		in := Message(new(In))
-		if err := s.receive(ctx, stream, in, s.messageLimit(in), nil); err != nil {
+		if err := s.Receive(ctx, stream, in, limit(), nil); err != nil {
 			return err
 		}
 		out, err := answer(ctx, in)
 		if err != nil {
 			return err
 		}
-		return s.reply(ctx, stream, out)
+		return s.Reply(ctx, stream, out)
 	})}
 }
 
-// messageLimit returns the maximum size of the message of a call in bytes.
-func (s *GRPC) messageLimit(in proto.Message) int64 {
-	if _, tensors := in.(*inference.ModelInferRequest); tensors {
-		return s.cfg.Settings.Limits().MaxBody
-	}
-	return maxSmallMessage
-}
-
-// allow rejects callers without access, and charges what the others may send
+// Allow rejects callers without access, and charges what the others may send
 // before it is read. Probes are small, are not charged, and so are never rejected
 // because of overload.
-func (s *GRPC) allow(ctx context.Context, who access) error {
+func (s *Server) Allow(ctx context.Context, who Access) error {
 	x := exchange.From(ctx)
-	if who == public {
+	if who == Public {
 		x.Memory = nil
 		return nil
 	}
@@ -85,13 +80,20 @@ func (s *GRPC) allow(ctx context.Context, who access) error {
 	return x.Memory.Grow(streamWindow)
 }
 
+// Reauthorize returns why the caller of a stream may no longer score: its token may have
+// been revoked since the stream was opened.
+func (s *Server) Reauthorize(ctx context.Context) error {
+	_, err := s.cfg.Authorize(callerIn(ctx))
+	return err
+}
+
 func callerIn(ctx context.Context) exchange.Caller {
 	md, _ := metadata.FromIncomingContext(ctx)
 	return exchange.Caller{Remote: remoteOf(ctx), Host: first(md, ":authority"), Authorization: md.Get("authorization"), Headers: md}
 }
 
-// priorityIn returns the priority in the metadata of a call.
-func priorityIn(ctx context.Context) string {
+// PriorityIn returns the priority in the metadata of a call.
+func PriorityIn(ctx context.Context) string {
 	md, _ := metadata.FromIncomingContext(ctx)
 	return first(md, exchange.PriorityHeader)
 }
@@ -132,7 +134,7 @@ func unknownCall(_ any, stream grpc.ServerStream) error {
 
 // observeStream intercepts all but the unary calls, which no interceptor of
 // streams sees.
-func (s *GRPC) observeStream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+func (s *Server) observeStream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 	if strings.HasPrefix(info.FullMethod, "/grpc.reflection.") {
 		handler = s.withStreamDeadline(handler)
 	}
@@ -141,7 +143,7 @@ func (s *GRPC) observeStream(srv any, stream grpc.ServerStream, info *grpc.Strea
 
 // observed begins the exchange of a call, maps its error to a status, and logs and
 // counts it.
-func (s *GRPC) observed(handler grpc.StreamHandler) grpc.StreamHandler {
+func (s *Server) observed(handler grpc.StreamHandler) grpc.StreamHandler {
 	return func(srv any, stream grpc.ServerStream) error {
 		start := time.Now()
 		md, _ := metadata.FromIncomingContext(stream.Context())
@@ -177,14 +179,14 @@ func (s *GRPC) observed(handler grpc.StreamHandler) grpc.StreamHandler {
 type observedStream struct {
 	grpc.ServerStream
 	ctx    context.Context
-	server *GRPC
+	server *Server
 }
 
 // Context implements grpc.ServerStream.
 func (o *observedStream) Context() context.Context { return o.ctx }
 
 // recovered turns a panic of a handler into an error.
-func (s *GRPC) recovered(handler grpc.StreamHandler) grpc.StreamHandler {
+func (s *Server) recovered(handler grpc.StreamHandler) grpc.StreamHandler {
 	return func(srv any, stream grpc.ServerStream) (err error) {
 		defer func() {
 			if value := recover(); value != nil {
@@ -198,7 +200,7 @@ func (s *GRPC) recovered(handler grpc.StreamHandler) grpc.StreamHandler {
 
 // withStreamDeadline limits a stream that would stay open for as long as its
 // client likes. Clients of reflection send their requests immediately.
-func (s *GRPC) withStreamDeadline(handler grpc.StreamHandler) grpc.StreamHandler {
+func (s *Server) withStreamDeadline(handler grpc.StreamHandler) grpc.StreamHandler {
 	return func(srv any, stream grpc.ServerStream) error {
 		done := make(chan error, 1)
 		go func() { done <- s.recovered(handler)(srv, stream) }() // ends with the call
@@ -216,7 +218,7 @@ func (s *GRPC) withStreamDeadline(handler grpc.StreamHandler) grpc.StreamHandler
 }
 
 // idleStream ends a stream without a request within the limit.
-func (s *GRPC) idleStream(limit time.Duration) error {
+func (s *Server) idleStream(limit time.Duration) error {
 	return s.cfg.Settings.Unavailable(errorcode.Idle, "the stream ends after %v; open it again for the next request", limit)
 }
 

@@ -1,4 +1,4 @@
-package oip
+package grpcserver
 
 import (
 	"google.golang.org/protobuf/encoding/protowire"
@@ -15,10 +15,10 @@ const fieldBytes = 160
 // response for each of maxResponses items, twice, and some to describe them.
 func maxFields(maxResponses int) int { return 4*maxResponses + 4096 }
 
-// countFields counts the values of a message before it is decoded, including
+// CountFields counts the values of a message before it is decoded, including
 // those of nested messages and the elements of packed lists. An empty text is two
 // bytes on the wire and many more in memory.
-func countFields(data []byte, of protoreflect.MessageDescriptor, limit int) (int, error) {
+func CountFields(data []byte, of protoreflect.MessageDescriptor, limit int) (int, error) {
 	count := 0
 	err := walkFields(data, of, func(n int) error {
 		if count += n; count > limit {

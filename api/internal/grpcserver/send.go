@@ -1,4 +1,4 @@
-package oip
+package grpcserver
 
 import (
 	"context"
@@ -18,9 +18,9 @@ import (
 // received the reply. Smaller replies fit the window that every client grants.
 const waitFrom = 16 << 10
 
-// reply sends the reply of a call. A large one stays charged until the transport
+// Reply sends the reply of a call. A large one stays charged until the transport
 // has sent it; a client that does not read it loses the connection.
-func (s *GRPC) reply(ctx context.Context, stream grpc.ServerStream, out proto.Message) error {
+func (s *Server) Reply(ctx context.Context, stream grpc.ServerStream, out proto.Message) error {
 	size := int64(proto.Size(out))
 	if size > failure.MaxReply {
 		return failure.ReplyTooLarge()
@@ -67,7 +67,7 @@ type overdueReply struct {
 	counted bool          // in conn.late
 }
 
-func (s *GRPC) overdue(ctx context.Context, start time.Time) *overdueReply {
+func (s *Server) overdue(ctx context.Context, start time.Time) *overdueReply {
 	return &overdueReply{conn: s.connections.of(remoteOf(ctx)), start: start, stall: s.cfg.Settings.HeaderTimeout, timeout: s.cfg.Settings.RequestTimeout}
 }
 
@@ -94,7 +94,7 @@ func (l *overdueReply) end() {
 
 // watch closes the connection of a small reply, whose call has ended, if the client
 // does not read it.
-func (s *GRPC) watch(ctx context.Context, m *sending) {
+func (s *Server) watch(ctx context.Context, m *sending) {
 	late := s.overdue(ctx, time.Now())
 	late.counted = true // its call is no longer in flight on the connection
 	var check func()
@@ -116,7 +116,7 @@ func (s *GRPC) watch(ctx context.Context, m *sending) {
 // SendMsg implements grpc.ServerStream.
 func (o *observedStream) SendMsg(message any) error {
 	out, ok := message.(proto.Message)
-	if !ok { // a *sending, for which reply waits
+	if !ok { // a *sending, for which Reply waits
 		return o.ServerStream.SendMsg(message)
 	}
 	sent := newSending(out)

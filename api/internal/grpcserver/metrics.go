@@ -1,4 +1,4 @@
-package oip
+package grpcserver
 
 import (
 	"context"
@@ -11,17 +11,17 @@ import (
 	"assay/internal/trace"
 )
 
-// grpcMetrics are the metrics of calls. The label method is a method of the
+// metrics are the metrics of calls. The label method is a method of the
 // service, or "unmatched".
-type grpcMetrics struct {
+type metrics struct {
 	requests *prometheus.CounterVec
 	duration *prometheus.HistogramVec
 	size     *prometheus.HistogramVec
 	inFlight prometheus.Gauge
 }
 
-func newGRPCMetrics(registry prometheus.Registerer) (*grpcMetrics, error) {
-	m := &grpcMetrics{
+func newMetrics(registry prometheus.Registerer) (*metrics, error) {
+	m := &metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "assay_grpc_requests_total",
 			Help: "Completed gRPC calls, by method and code.",
@@ -49,7 +49,7 @@ func newGRPCMetrics(registry prometheus.Registerer) (*grpcMetrics, error) {
 	return m, nil
 }
 
-func (m *grpcMetrics) observe(ctx context.Context, method string, code codes.Code, bytesIn int64, took time.Duration) {
+func (m *metrics) observe(ctx context.Context, method string, code codes.Code, bytesIn int64, took time.Duration) {
 	m.requests.WithLabelValues(method, code.String()).Inc()
 	trace.Observe(ctx, m.duration.WithLabelValues(method), took.Seconds())
 	if bytesIn > 0 {

@@ -1,0 +1,147 @@
+package api
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"assay/api/internal/exchange"
+	"assay/api/internal/failure"
+	"assay/api/internal/httpjson"
+	"assay/api/internal/livestream"
+	"assay/internal/payload"
+	"assay/rewardmodel/live"
+	"assay/rewardmodel/wire"
+)
+
+// sourceLive names the sessions of both protocols of /v1/live.
+const sourceLive = "http /v1/live"
+
+// lingering is how long a body is still read after its session has ended, so that a
+// client that still sends does not lose the end of the response to a reset connection.
+const lingering = 500 * time.Millisecond
+
+// liveEndpoint serves POST /v1/live: the body is the messages of a live session, one
+// per line, and the response its events as they occur, as lines or as server-sent
+// events.
+type liveEndpoint struct {
+	access   access
+	sessions *live.Sessions
+}
+
+func (e liveEndpoint) serve(w http.ResponseWriter, r *http.Request) error {
+	lines, err := httpjson.ReadLines(w, r, httpjson.NDJSON, httpjson.JSON)
+	if err != nil {
+		return err
+	}
+	x := exchange.Of(r)
+	stream := &liveBody{w: w, x: x, allowed: e.access.still(r, ScopeScore), lines: lines, control: http.NewResponseController(w), contentType: string(httpjson.NDJSON)}
+	if listsEventStream(r.Header.Values("Accept")) {
+		stream.prefix, stream.suffix, stream.contentType = "data: ", "\n", "text/event-stream"
+	}
+	switch {
+	case r.ProtoMajor > 1:
+	case r.ProtoAtLeast(1, 1) && stream.control.EnableFullDuplex() == nil:
+		// net/http would take what an early end leaves of the body for a request.
+		w.Header().Set("Connection", "close")
+		stream.linger = lingering
+	default: // HTTP/1.0: the response follows the request
+		stream.held = payload.NewBuffer(x.Memory, failure.MaxReply, func(int64) error { return failure.ReplyTooLarge() })
+	}
+	err = livestream.Serve(r.Context(), e.sessions, stream, sourceLive)
+	x.BytesIn = lines.Count()
+	switch {
+	case stream.held != nil && err == nil:
+		stream.header()
+		httpjson.Send(w, r, http.StatusOK, stream.held.Bytes())
+	case stream.started:
+		x.Err, err = err, nil // the status was sent: the reason is for the log
+	}
+	return err
+}
+
+// listsEventStream parses Accept: it lists the stream.
+func listsEventStream(values []string) bool {
+	for part := range strings.SplitSeq(strings.Join(values, ","), ",") {
+		kind, _, _ := strings.Cut(part, ";")
+		if strings.EqualFold(strings.TrimSpace(kind), "text/event-stream") {
+			return true
+		}
+	}
+	return false
+}
+
+// liveBody is the stream of a request and its response.
+type liveBody struct {
+	allowed        func() error // why the client may not continue
+	w              http.ResponseWriter
+	x              *exchange.Exchange
+	control        *http.ResponseController
+	lines          *httpjson.Lines
+	contentType    string
+	prefix, suffix string          // of a message, before and after its line
+	held           *payload.Buffer // the response, if it must follow the request
+	linger         time.Duration   // how long the body is read after the end of the session
+	started        bool            // the status was sent
+}
+
+// Receive implements livestream.Stream.
+func (b *liveBody) Receive() (wire.LiveMessage, error) {
+	line, err := b.lines.Next()
+	if err != nil {
+		return wire.LiveMessage{}, err
+	}
+	if err := b.allowed(); err != nil {
+		return wire.LiveMessage{}, err
+	}
+	return livestream.Decode(b.x, line)
+}
+
+// Start implements livestream.Stream.
+func (b *liveBody) Start() error {
+	b.lines.Wait()
+	if b.held != nil {
+		return nil
+	}
+	b.header()
+	b.started = true
+	b.w.WriteHeader(http.StatusOK)
+	return b.flush()
+}
+
+func (b *liveBody) header() {
+	header := b.w.Header()
+	header.Set("Content-Type", b.contentType)
+	header.Set("Cache-Control", "no-store")
+	header.Set("X-Accel-Buffering", "no") // nginx would hold events back
+	header.Set("X-Content-Type-Options", "nosniff")
+}
+
+// Send implements livestream.Stream.
+func (b *liveBody) Send(message []byte) error {
+	if b.held != nil {
+		return b.write(b.held, message)
+	}
+	_ = b.control.SetWriteDeadline(time.Now().Add(eventSendTimeout)) // a response recorder has none
+	return errors.Join(b.write(b.w, message), b.flush())
+}
+
+func (b *liveBody) write(to io.Writer, message []byte) error {
+	if _, err := fmt.Fprintf(to, "%s%s\n%s", b.prefix, message, b.suffix); err != nil {
+		return fmt.Errorf("sending an event: %w", err)
+	}
+	return nil
+}
+
+func (b *liveBody) flush() error {
+	if err := b.control.Flush(); err != nil {
+		return fmt.Errorf("sending an event: %w", err)
+	}
+	return nil
+}
+
+// Hangup implements livestream.Stream.
+func (b *liveBody) Hangup(error) { b.lines.Stop(b.linger) }

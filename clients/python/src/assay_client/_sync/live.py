@@ -1,0 +1,134 @@
+# Generated from _async/live.py by unasync.py: edit that file instead.
+"""Live sessions of the synchronous client."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from types import TracebackType
+
+from .. import _live
+from .._channels import Channel
+from .._errors import APITimeoutError, InputError
+from .._types import LiveEvent, Result
+
+
+class Live:
+    """One response, scored while it is being written: `Client.live` opens it.
+
+        with client.live(prompt=prompt) as live:
+            for event in live.events(pieces):
+                if not event.compliant:
+                    break  # the response so far is a violation
+
+    An error ends the session; what follows raises it again. Leaving the block
+    without `finish` ends the session without a result.
+    """
+
+    def __init__(self, channel: Channel, url: str, timeout: float) -> None:
+        self._channel = channel
+        self._url = url
+        self._timeout = timeout
+        self._closing = False
+        self._failure: Exception | None = None
+        self.last: LiveEvent | None = None
+        """The event about the latest settled utterance, since the last reset."""
+        self.result: Result | None = None
+        """The result of the whole response, once `finish` or `events` returned it."""
+
+    def __enter__(self) -> Live:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the session, without a result unless `finish` returned it."""
+        self._channel.close()
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the response can no longer become compliant, as far as events have arrived."""
+        return self.last is not None and self.last.stop
+
+    def send(self, text: str) -> None:
+        """Appends text to the response. Does not wait for its events."""
+        if self._failure is not None:
+            raise self._failure
+        if self._closing:
+            raise InputError("the live session is finished: open another one for another response")
+        self._channel.send_text(text)
+
+    def receive(self, timeout: float | None = None) -> LiveEvent | None:
+        """The next event, or None if none arrives within timeout seconds.
+
+        The timeout 0 returns an event only if it has arrived, None waits
+        without limit. Also None after the last event of a finished session.
+        """
+        if self.result is not None:
+            return None
+        if self._failure is not None:
+            raise self._failure
+        try:
+            message = self._channel.receive(timeout)
+            found = None if message is None else _live.parse(message, self._url)
+        except Exception as e:
+            self._failure = e
+            raise
+        if isinstance(found, Result):
+            self.result = found
+            return None
+        if found is not None:
+            self._remember(found)
+        return found
+
+    def _remember(self, event: LiveEvent) -> None:
+        if event.reset:
+            self.last = None
+        elif event.utterance is not None and not event.utterance.provisional:
+            self.last = event
+
+    def feed(self, text: str) -> list[LiveEvent]:
+        """Appends text to the response; returns the events that have arrived, without waiting."""
+        self.send(text)
+        return self._arrived()
+
+    def _arrived(self) -> list[LiveEvent]:
+        found = []
+        while (event := self.receive(0)) is not None:
+            found.append(event)
+        return found
+
+    def events(self, pieces: Iterable[str]) -> Iterator[LiveEvent]:
+        """Feeds the pieces of a response, and yields its events until the last one."""
+        for piece in pieces:
+            for event in self.feed(piece):
+                yield event
+        self.end()
+        while (rest := self._next()) is not None:
+            yield rest
+
+    def end(self) -> None:
+        """Ends the response, after which `receive` returns its last events. Does not wait for them."""
+        if not self._closing:
+            self._closing = True
+            self._channel.send_close()
+
+    def finish(self) -> Result:
+        """Ends the response and returns its result, which equals that of `Client.score_one`.
+
+        Skips the events that were not received; `last` is the last of them.
+        """
+        self.end()
+        while self.result is None:
+            self._next()
+        return self.result
+
+    def _next(self) -> LiveEvent | None:
+        """Like `receive`, but None only stands for the end."""
+        event = self.receive(self._timeout)
+        if event is None and self.result is None:
+            self._failure = APITimeoutError(f"no event from {self._url} within {self._timeout:.1f} s")
+            raise self._failure
+        return event

@@ -1,0 +1,204 @@
+"""transformers: stops each sequence of a batch that violates the policy.
+
+    from assay_client.integrations.transformers import AssayStoppingCriteria
+
+    with AssayStoppingCriteria(tokenizer, client) as criteria:
+        ids = model.generate(**inputs, stopping_criteria=[criteria])
+        for outcome in criteria.finish():
+            ...  # ids[row, prompt : prompt + outcome.tokens] are the tokens to keep
+
+Follows transformers 5.23 (`GenerationMixin.generate`): sampling and greedy
+search, not beam search or assisted generation, which reorder or withdraw tokens.
+One instance serves one call of `generate`. Padding follows a stopped sequence,
+and no end-of-sequence token: use `outcome.tokens` to cut it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+import torch
+from transformers import StoppingCriteria
+
+from .. import Client, Live, LiveEvent, Options
+from ._base import shared_client
+from .early_stopping import (
+    FINISH_REASON,
+    UNAVAILABLE,
+    TokenDecoder,
+    Watch,
+    When,
+    live_options,
+    log,
+    violation,
+)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The end of one sequence: `tokens` of its completion are to be kept.
+
+    `finish_reason` is `content_filter` if it was stopped, else `stop` or
+    `length`. `reward` is the running reward of a stopped one and the reward of
+    a complete one, None if the service was unavailable.
+    """
+
+    tokens: int
+    finish_reason: str
+    reward: float | None
+
+    @property
+    def stopped(self) -> bool:
+        return self.finish_reason == FINISH_REASON
+
+
+class AssayStoppingCriteria(StoppingCriteria):
+    """Stops sequences by the verdicts of live sessions, one for each.
+
+    `prompts` are the prompts of the sequences, as context for models trained
+    with it. `eos_token_ids` end a sequence (default: that of the tokenizer).
+    """
+
+    def __init__(
+        self,
+        tokenizer: Any,
+        client: Client | None = None,
+        *,
+        prompts: Sequence[str] | None = None,
+        options: Options | None = None,
+        model: str | None = None,
+        when: When = violation,
+        eos_token_ids: Collection[int] | None = None,
+    ) -> None:
+        self._tokenizer = tokenizer
+        self._client = client or shared_client()
+        self._prompts = prompts
+        self._settings: dict[str, Any] = {"options": live_options(options), "model": model}
+        self._when = when
+        self._eos = frozenset([tokenizer.eos_token_id] if eos_token_ids is None else eos_token_ids)
+        self._sessions = contextlib.ExitStack()
+        self._rows: list[_Row] = []
+        self._seen = 0
+
+    def __enter__(self) -> AssayStoppingCriteria:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._sessions.close()
+
+    def __call__(self, input_ids: torch.Tensor, _scores: Any = None, **_: Any) -> torch.Tensor:
+        if not self._rows:
+            self._begin(len(input_ids), input_ids.shape[1] - 1)
+        new = input_ids[:, self._seen :].tolist()
+        self._seen = input_ids.shape[1]
+        for row, ids in zip(self._rows, new):
+            row.push(ids, self._eos)
+        return torch.tensor([row.done for row in self._rows], device=input_ids.device)
+
+    def _begin(self, batch: int, seen: int) -> None:
+        prompts: Sequence[str | None] = self._prompts or [None] * batch
+        if len(prompts) != batch:
+            raise ValueError(f"{len(prompts)} prompts for {batch} sequences")
+        self._seen = seen  # the first call comes after the first token
+        for prompt in prompts:
+            live: Live | None = None
+            try:
+                live = self._sessions.enter_context(self._client.live(prompt=prompt, **self._settings))
+            except UNAVAILABLE as e:
+                log.warning("a rollout continues without early stopping: %s", e)
+            self._rows.append(_Row(live, TokenDecoder(self._tokenizer), Watch(self._when)))
+
+    def finish(self) -> list[Outcome]:
+        """Waits for the remaining verdicts; returns the outcome of each sequence."""
+        for row in self._rows:
+            row.end()
+        outcomes = [row.outcome() for row in self._rows]
+        self._sessions.close()
+        return outcomes
+
+
+class _Row:
+    """One sequence."""
+
+    def __init__(self, live: Live | None, decoder: TokenDecoder, watch: Watch) -> None:
+        self._live = live
+        self._decoder = decoder
+        self._watch = watch
+        self._tokens = 0
+        self._complete = False
+
+    @property
+    def done(self) -> bool:
+        return self._complete or self._watch.trigger is not None
+
+    def push(self, ids: Sequence[int], eos: Collection[int]) -> None:
+        if self.done:
+            return
+        piece = ""
+        for id in ids:
+            self._tokens += 1
+            text = "" if id in eos else self._decoder.push(id)
+            self._watch.append(text)
+            piece += text
+            if id in eos:
+                self._complete = True
+                break
+        self._feed(piece)
+        if self._complete:
+            self.end()
+        else:
+            self._watch.aborted = self._watch.trigger is not None
+
+    def _feed(self, piece: str) -> None:
+        if self._live is None or not piece:
+            return
+        try:
+            self._observe(self._live.feed(piece))
+        except UNAVAILABLE as e:
+            self._fail(e)
+
+    def _observe(self, events: Sequence[LiveEvent]) -> None:
+        for event in events:
+            self._watch.observe(event)
+
+    def end(self) -> None:
+        """Ends the response, without waiting for its last verdicts."""
+        if self._live is None or self._watch.trigger is not None:
+            return
+        rest = self._decoder.flush()
+        if rest:
+            self._watch.append(rest, 0)
+            self._feed(rest)
+        try:
+            if self._live is not None:
+                self._live.end()
+        except UNAVAILABLE as e:
+            self._fail(e)
+
+    def outcome(self) -> Outcome:
+        watch = self._watch
+        try:
+            while self._live is not None and watch.trigger is None:
+                event = self._live.receive()
+                if event is None:
+                    break
+                watch.observe(event)
+            result = self._live.finish() if self._live is not None and not watch.stopped else None
+        except UNAVAILABLE as e:
+            self._fail(e)
+            result = None
+        if watch.stopped and watch.trigger is not None:
+            return Outcome(watch.kept(), FINISH_REASON, watch.trigger.reward)
+        return Outcome(
+            self._tokens, "stop" if self._complete else "length", None if result is None else result.reward
+        )
+
+    def _fail(self, error: Exception) -> None:
+        self._live = None
+        log.warning("a rollout continues without early stopping: %s", error)
