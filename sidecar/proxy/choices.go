@@ -145,7 +145,7 @@ func (s *choiceStream) failed() error {
 
 // keepAlive forwards that a comment arrived, without its text.
 func (s *choiceStream) keepAlive(e serverEvent) error {
-	if len(e.raw) == 0 || e.raw[0] != ':' {
+	if !e.comment {
 		return nil
 	}
 	s.mu.Lock()

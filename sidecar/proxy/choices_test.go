@@ -81,7 +81,7 @@ func TestChatStreams(t *testing.T) {
 // What observe forwards is what the upstream sent, byte for byte, with one chunk more.
 func TestObserveForwardsBytes(t *testing.T) {
 	sent := []string{
-		": comment\n\n", "id: 7\ndata: {\"choices\":[],\"unknown\":1}\n\n", "data: {not json}\n\n",
+		": comment\r\n\r\n", "\n", "id: 7\ndata: {\"choices\":[],\"unknown\":1}\n\n", "data: {not json}\n\n",
 		chatChunk(0, object{"content": "Fine.", "extra": []int{1}}, nil), chatChunk(0, object{}, "stop"),
 		data(object{"id": "c1", "choices": []object{}, "usage": object{"total_tokens": 7}}),
 	}
@@ -276,5 +276,35 @@ func TestReasoningAndToolCalls(t *testing.T) {
 			require.Equal(t, "tool_calls", reasons[0])
 		}
 		require.Contains(t, body, `"arguments":"{\"a\":1}"`)
+	}
+}
+
+// Long answers, of many choices, in all modes.
+func TestLongAnswers(t *testing.T) {
+	sentence := strings.Repeat("word ", 50) + "end. "
+	var sent []string
+	const choices, rounds = 16, 250 // 64 KiB each, 1 MiB in total
+	for range rounds {
+		for i := range choices {
+			sent = append(sent, chatChunk(i, object{"content": sentence}, nil))
+		}
+	}
+	for i := range choices {
+		sent = append(sent, chatChunk(i, object{}, "stop"))
+	}
+	for _, m := range proxy.Modes() {
+		s := start(t, script(append(sent, doneEvent)...), mode(m))
+		_, body := s.post(t, "/v1/chat/completions", `{"n":16,"messages":[]}`)
+		texts, reasons := choiceTexts(t, first(events(t, body)), "content")
+		for i := range choices {
+			require.Equal(t, strings.Repeat(sentence, rounds), texts[i])
+			require.Equal(t, "stop", reasons[i])
+		}
+	}
+	text := strings.Repeat(sentence, 4096)
+	for _, m := range proxy.Modes() {
+		s := start(t, whole(`{"choices":[{"index":0,"message":{"content":"`+text+`"}}]}`), func(c *proxy.Config) { c.Mode, c.MaxHeld = m, 2<<20 })
+		_, body := s.post(t, "/v1/chat/completions", `{}`)
+		require.Contains(t, body, text)
 	}
 }

@@ -62,5 +62,5 @@ func (f failure) write(w http.ResponseWriter) {
 		w.Header().Set("Retry-After", "1")
 	}
 	w.WriteHeader(f.status)
-	_, _ = w.Write(encode(f.body())) // the client may have left
+	_, _ = w.Write(encode(f.body())) // the client may have disconnected
 }

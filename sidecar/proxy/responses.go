@@ -223,7 +223,7 @@ func newResponseStream(a *answer, out io.Writer) *responseStream {
 // event handles an event of the upstream. It returns io.EOF after the last one.
 func (s *responseStream) event(e serverEvent) error {
 	if e.data == nil {
-		if len(e.raw) > 0 && e.raw[0] == ':' {
+		if e.comment {
 			return s.write(func() error { _, err := io.WriteString(s.out, ":\n\n"); return err })
 		}
 		return nil

@@ -10,9 +10,10 @@ import (
 
 // serverEvent is one server-sent event, or a comment.
 type serverEvent struct {
-	raw  []byte // as received, with its blank line
-	kind string // of "event:"
-	data []byte // of the "data:" lines, joined with line feeds; nil if there are none
+	raw     []byte // as received, with its blank line
+	comment bool   // it has a comment
+	kind    string // of "event:"
+	data    []byte // of the "data:" lines, joined with line feeds; nil if there are none
 }
 
 // done is the data that ends the streams of chat completions and completions.
@@ -43,8 +44,7 @@ func (r *eventReader) next() (serverEvent, error) {
 		return e, io.EOF
 	}
 	for {
-		start := len(e.raw)
-		end, err := r.line(&e)
+		start, end, err := r.line(&e)
 		if err != nil {
 			if errors.Is(err, io.EOF) {
 				r.finished = true
@@ -64,38 +64,47 @@ func (r *eventReader) next() (serverEvent, error) {
 	}
 }
 
-// line appends a line to e.raw and returns where it ends without its terminator.
-func (r *eventReader) line(e *serverEvent) (end int, err error) {
+// line appends a line to e.raw and returns where it is without its terminator. It does
+// not wait for the byte after a CR: an LF that arrives later begins what is read next.
+func (r *eventReader) line(e *serverEvent) (start, end int, err error) {
+	start = len(e.raw)
 	for {
 		c, err := r.r.ReadByte()
 		if err != nil {
-			return len(e.raw), err
-		}
-		if skip := r.skipLF; skip {
-			r.skipLF = false
-			if c == '\n' {
-				continue // the CR before it has ended the line
-			}
+			return start, len(e.raw), err
 		}
 		if int64(len(e.raw)) >= r.limit {
-			return 0, errEventSize
+			return 0, 0, errEventSize
 		}
 		e.raw = append(e.raw, c)
-		if c != '\n' && c != '\r' {
-			continue
-		}
+		afterCR := r.skipLF
 		r.skipLF = c == '\r'
-		end := len(e.raw) - 1
-		if c == '\r' {
-			e.raw[end] = '\n' // an LF after it would be lost
+		switch {
+		case c == '\n' && afterCR:
+			start = len(e.raw) // the CR has ended the line
+		case c == '\n' || c == '\r':
+			end := len(e.raw) - 1
+			r.completeCR(e)
+			return start, end, nil
 		}
-		return end, nil
+	}
+}
+
+// completeCR appends the LF after a CR if it has arrived.
+func (r *eventReader) completeCR(e *serverEvent) {
+	if !r.skipLF || r.r.Buffered() == 0 {
+		return
+	}
+	if next, err := r.r.Peek(1); err == nil && next[0] == '\n' {
+		_, _ = r.r.Discard(1) // it is buffered
+		e.raw, r.skipLF = append(e.raw, '\n'), false
 	}
 }
 
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
 func (e *serverEvent) field(line []byte) {
+	e.comment = e.comment || line[0] == ':'
 	name, value, _ := bytes.Cut(bytes.TrimPrefix(line, byteOrderMark), []byte(":"))
 	value = bytes.TrimPrefix(value, []byte(" "))
 	switch string(name) {

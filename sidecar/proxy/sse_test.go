@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -35,7 +36,7 @@ func TestEventReader(t *testing.T) {
 		"two spaces":     {"data:  a\n\n", []serverEvent{{data: []byte(" a")}}},
 		"lines":          {"data: a\ndata\ndata: b\n\n", []serverEvent{{data: []byte("a\n\nb")}}},
 		"kind":           {"event: k\nid: 1\nretry: 5\ndata: a\n\n", []serverEvent{{kind: "k", data: []byte("a")}}},
-		"comment":        {": c\n\ndata: a\n\n", []serverEvent{{}, {data: []byte("a")}}},
+		"comment":        {": c\n\ndata: a\n\n", []serverEvent{{comment: true}, {data: []byte("a")}}},
 		"CR LF":          {"data: a\r\ndata: b\r\n\r\ndata: c\r\n\r\n", []serverEvent{{data: []byte("a\nb")}, {data: []byte("c")}}},
 		"CR":             {"data: a\r\rdata: b\r\r", []serverEvent{{data: []byte("a")}, {data: []byte("b")}}},
 		"end":            {"data: a", []serverEvent{{data: []byte("a")}}},
@@ -48,7 +49,7 @@ func TestEventReader(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, r := range []io.Reader{strings.NewReader(c.text), iotest.OneByteReader(strings.NewReader(c.text))} {
-				got := readAll(t, r)
+				got := slices.DeleteFunc(readAll(t, r), func(e serverEvent) bool { return string(e.raw) == "\n" })
 				for i := range got {
 					got[i].raw = nil
 				}
@@ -75,8 +76,18 @@ func TestEventReaderLimit(t *testing.T) {
 	require.ErrorIs(t, err, errEventSize)
 }
 
-// The events do not depend on how the stream is cut, their raw bytes are the stream with
-// its line ends as LF, and these parse again to the same events.
+// content is what events say, without empty ones.
+func content(events []serverEvent) (out []serverEvent) {
+	for _, e := range events {
+		e.raw = nil
+		if e.comment || e.kind != "" || e.data != nil {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// The events do not depend on how the stream is cut, and their raw bytes are the stream.
 func FuzzEventReader(f *testing.F) {
 	for _, seed := range []string{"data: a\n\n", ": c\r\n\r\nevent: x\rdata:\rdata: b\r\r", "data", "\xef\xbb\xbfdata: [DONE]\n\n\n\n"} {
 		f.Add([]byte(seed))
@@ -86,13 +97,11 @@ func FuzzEventReader(f *testing.F) {
 			return
 		}
 		got := readAll(t, bytes.NewReader(stream))
-		require.Equal(t, got, readAll(t, iotest.OneByteReader(bytes.NewReader(stream))))
+		require.Equal(t, content(got), content(readAll(t, iotest.OneByteReader(bytes.NewReader(stream)))))
 		var raw []byte
 		for _, e := range got {
 			raw = append(raw, e.raw...)
 		}
-		lines := strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(string(stream))
-		require.Equal(t, lines, string(raw))
-		require.Equal(t, got, readAll(t, bytes.NewReader(raw)))
+		require.Equal(t, string(stream), string(raw))
 	})
 }

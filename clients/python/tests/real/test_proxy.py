@@ -154,7 +154,8 @@ def chat(model: Path) -> dict[str, Any]:
 
 def test_chat_stream(client: Any, guarded: tuple[str, str], model: Path) -> None:
     mode, _ = guarded
-    text, reasons, last = "", [], None
+    text, reasons = "", []
+    last: Any = None
     for chunk in client.chat.completions.create(**chat(model), stream=True):
         last = chunk
         for choice in chunk.choices:
