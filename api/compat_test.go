@@ -29,6 +29,7 @@ var errorMembers = map[string][]string{
 	"sglang":      {"code", "message", "object", "param", "type"},
 	"tei":         {"error", "error_type"},
 	"fms":         {"code", "message"},
+	"litellm":     {"error.code", "error.message", "error.request_id"},
 	"oip":         {"error"},
 }
 
@@ -139,6 +140,7 @@ func TestCompatRejections(t *testing.T) {
 		"/classify":              `{"input":["a","b","c"]}`,
 		"/predict":               `{"inputs":[["a"],["b"],["c"]]}`,
 		"/api/v1/text/contents":  `{"contents":["a","b","c"]}`,
+		guardrail:                `{"texts":["a","b","c"]}`,
 		"/v2/models/assay/infer": `{"inputs":[{"name":"text","shape":[3],"datatype":"BYTES","data":["a","b","c"]}]}`,
 	} {
 		require.Equal(t, 413, s.do(t, "POST", path, strings.NewReader(body)).StatusCode, path)

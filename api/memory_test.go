@@ -58,6 +58,7 @@ func TestEmptyTextsAreNotAllocated(t *testing.T) {
 		"OpenRLHF":        {"/get_reward", `{"query":[` + empty + `""]}`, nil},
 		"OpenRLHF, more":  {"/get_reward", `{"query":["a"],"prompts":[` + empty + `""]}`, nil},
 		"FMS":             {"/api/v1/text/contents", `{"contents":[` + empty + `""]}`, nil},
+		"LiteLLM":         {guardrail, `{"texts":[` + empty + `""]}`, nil},
 		"OIP":             {"/v2/models/assay/infer", `{"inputs":[{"name":"text","shape":[1],"datatype":"BYTES","data":[` + empty + `""]}]}`, nil},
 		"OIP, a shape":    {"/v2/models/assay/infer", fmt.Sprintf(`{"inputs":[{"name":"text","shape":[%d],"datatype":"BYTES","data":[`, n+1) + empty + `""]}]}`, nil},
 		"OIP, inputs":     {"/v2/models/assay/infer", `{"inputs":[` + strings.Repeat(`{},`, n) + `{}]}`, nil},

@@ -35,6 +35,7 @@ type commandLine struct {
 type benchCmd struct {
 	Serving    servingCmd    `cmd:"" help:"Load a running service and print responses per second and latencies."`
 	Latency    latencyCmd    `cmd:"" help:"Start assay and measure its start, the overhead over an idle forward pass, and the latency under load."`
+	Live       liveCmd       `cmd:"" help:"Measure live scoring: where it stops responses, and its delay with many streams."`
 	Soak       soakCmd       `cmd:"" help:"Start assay, load it for minutes, and print its memory."`
 	Hostile    hostileCmd    `cmd:"" help:"Attack the memory of a service in a cgroup while honest clients measure how they are served."`
 	Peers      peersCmd      `cmd:"" help:"Compare the speed of assay with that of other reward servers."`

@@ -73,6 +73,9 @@ type LiveUtterance struct {
 	Bytes      int
 	Text       string
 	Violation  float64 // of the aspect that decides, in [0,1]
+	// Violating reports that this utterance alone is above the threshold of the response
+	// so far, for an aspect that counts.
+	Violating bool
 	// Provisional reports that the utterance is still open: a later event with the same
 	// or a smaller Index replaces this one. Of a long open utterance, it is the end.
 	Provisional bool
@@ -491,15 +494,16 @@ func (l *Live) report() []LiveEvent {
 // event adds a scored utterance to the verdict and describes both. more is how many
 // utterances may follow.
 func (l *Live) event(u utterance, span segmenter.Span, work *job, v *verdict, more int) LiveEvent {
-	violation := 0.0
+	violation, violating := 0.0, false
 	if u.unique >= 0 {
 		margins := work.marginsOf(u.unique)
 		v.add(l.combine, l.request.Options.Reward, margins, more)
-		violation = Violation(margins[v.decides])
+		violation, violating = Violation(margins[v.decides]), v.violates(l.combine, margins)
 	}
 	return LiveEvent{
 		Utterance: LiveUtterance{
-			Index: l.scored, Start: span.Start, End: span.End, Bytes: u.span.End, Text: wellFormed(u.String()), Violation: violation,
+			Index: l.scored, Start: span.Start, End: span.End, Bytes: u.span.End, Text: wellFormed(u.String()),
+			Violation: violation, Violating: violating,
 		},
 		Violation: v.violation, Reward: v.reward, Compliant: v.compliant, Stop: v.stop,
 	}

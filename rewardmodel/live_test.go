@@ -438,7 +438,7 @@ func TestLiveEventFields(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, events, 1)
 	e := events[0]
-	require.Equal(t, LiveUtterance{Start: 0, End: 12, Bytes: 13, Text: "é It rained.", Violation: e.Violation}, e.Utterance)
+	require.Equal(t, LiveUtterance{Start: 0, End: 12, Bytes: 13, Text: "é It rained.", Violation: e.Violation, Violating: true}, e.Utterance)
 	require.True(t, e.Stop)
 	require.False(t, e.Compliant)
 }

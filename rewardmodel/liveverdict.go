@@ -49,6 +49,17 @@ func (v *verdict) add(c combiner, kind Reward, margins []float32, more int) {
 	v.stop = v.stop || v.final(c, more)
 }
 
+// violates reports whether the utterance that was added last is above the threshold by
+// itself, for an aspect that counts.
+func (v *verdict) violates(c combiner, margins []float32) bool {
+	for a, m := range margins {
+		if c.weights[a] > 0 && Violation(m) > c.scales[a].thresholdOf(v.scores[a].last) {
+			return true
+		}
+	}
+	return false
+}
+
 // final reports whether the response is not compliant whatever the next utterances are,
 // at most more. A threshold grows with the number of utterances, so that the one of all
 // of them is the largest.

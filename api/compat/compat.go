@@ -28,6 +28,7 @@ func Routes(backend adapter.Backend, ready func() error) []httpjson.Route {
 		moderations{backend}.routes(),
 		tei{backend, ready}.routes(),
 		fms{backend}.routes(),
+		litellm{backend}.routes(),
 	)
 }
 

@@ -52,6 +52,7 @@ type LiveUtterance struct {
 	End         int     `json:"end"`
 	Text        string  `json:"text"`
 	Violation   float64 `json:"violation"`   // in [0,1]
+	Violating   bool    `json:"violating"`   // it alone is above the threshold of the response so far
 	Provisional bool    `json:"provisional"` // the utterance is still open: a later event replaces this one
 }
 

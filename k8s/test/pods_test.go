@@ -109,7 +109,9 @@ func TestContainersAreConfined(t *testing.T) {
 			require.NotNil(t, pod.Spec.Volumes[i].EmptyDir, path)
 			require.NotNil(t, pod.Spec.Volumes[i].EmptyDir.SizeLimit, path)
 		}
-		empty(flags(t, c)["--data-dir"])
+		if c.Args[0] != "proxy" { // it stores nothing
+			empty(flags(t, c)["--data-dir"])
+		}
 		empty("/tmp")
 		for _, flag := range []string{"--config", "--token-file", "--nats-nkey"} {
 			if path := flags(t, c)[flag]; path != "" {
@@ -134,11 +136,17 @@ func TestSidecarsServeOnlyThePod(t *testing.T) {
 			return
 		}
 		require.Equal(t, corev1.ContainerRestartPolicyAlways, *c.RestartPolicy)
-		require.Equal(t, "127.0.0.1:8080", flags(t, c)["--listen"])
-		require.NotContains(t, flags(t, c), "--nats-listen", "its default is a loopback address")
-		require.NotContains(t, flags(t, c), "--insecure", "health and metrics need no exemption")
-		for _, port := range c.Ports {
-			require.Equal(t, "assay-ops", port.Name, "nothing but health and metrics leaves the pod")
+		if c.Args[0] == "proxy" {
+			require.Equal(t, ":8090", flags(t, c)["--listen"])
+			require.Contains(t, c.Ports, corev1.ContainerPort{Name: "assay-proxy", ContainerPort: 8090})
+			require.Contains(t, flags(t, c)["--upstream"], "//127.0.0.1:", "nobody reaches the server past the proxy")
+		} else {
+			require.Equal(t, "127.0.0.1:8080", flags(t, c)["--listen"])
+			require.NotContains(t, flags(t, c), "--nats-listen", "its default is a loopback address")
+			require.NotContains(t, flags(t, c), "--insecure", "health and metrics need no exemption")
+			for _, port := range c.Ports {
+				require.Equal(t, "assay-ops", port.Name, "nothing but health and metrics leaves the pod")
+			}
 		}
 		require.NotNil(t, c.StartupProbe, "the containers would not wait for it")
 		require.Equal(t, "/readyz", c.StartupProbe.HTTPGet.Path)

@@ -43,6 +43,8 @@ func overlays(t *testing.T) map[string]map[string]any {
 			"sidecar": map[string]any{"workloads": []any{workload.Object}},
 		}
 	}
+	guarded := withSidecar("sidecar-inference")
+	guarded["sidecar"].(map[string]any)["proxy"] = map[string]any{"enabled": true}
 	lag := map[string]any{"autoscaling": map[string]any{"by": "lag"}}
 	return map[string]map[string]any{
 		"standalone": {},
@@ -53,6 +55,7 @@ func overlays(t *testing.T) map[string]map[string]any {
 		},
 		"sidecar-trainer":   withSidecar("sidecar-trainer"),
 		"sidecar-inference": withSidecar("sidecar-inference"),
+		"sidecar-proxy":     guarded,
 	}
 }
 

@@ -143,8 +143,10 @@ func TestInvalidValuesAreRejected(t *testing.T) {
 		"{nats: {enabled: false}, service: {autoscaling: {by: lag}}}":        "lag needs nats.enabled",
 		"networkPolicy: {dns: {ports: [domain]}}":                            "ports",
 		"sidecar: {workloads: [{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {template: {spec: {}}}}]}": "'Deployment', 'StatefulSet'",
-		"sidecar: {requestMemory: half}": "requestMemory",
-		"config: {--log-level: debug}":   "--log-level",
+		"sidecar: {requestMemory: half}":                "requestMemory",
+		"sidecar: {nats: true, proxy: {enabled: true}}": "sidecar.proxy and sidecar.nats are mutually exclusive",
+		"sidecar: {proxy: {mode: delete}}":              "mode",
+		"config: {--log-level: debug}":                  "--log-level",
 	} {
 		var values map[string]any
 		require.NoError(t, yaml.UnmarshalStrict([]byte(text), &values), text)

@@ -90,7 +90,8 @@ func (d *decoder) openMember(r *rewardmodel.LiveRequest) func(string) error {
 //	{"utterance":{"index":0,"start":0,"end":12,"text":"...","violation":0.1},
 //	 "violation":0.1,"reward":0.9,"compliant":true,"stop":false}
 //
-// The utterance has "provisional":true while it is open. As with WriteResult, the text
+// The utterance has "violating":true if it alone is above the threshold, and
+// "provisional":true while it is open. As with WriteResult, the text
 // becomes valid UTF-8, and the only error is a non-finite number, which no session
 // returns.
 func AppendLiveEvent(dst []byte, e rewardmodel.LiveEvent) ([]byte, error) {
@@ -100,7 +101,7 @@ func AppendLiveEvent(dst []byte, e rewardmodel.LiveEvent) ([]byte, error) {
 	return appendJSON(dst, liveEventJSON{
 		Utterance: liveUtteranceJSON{
 			Index: e.Utterance.Index, Start: e.Utterance.Start, End: e.Utterance.End, Text: e.Utterance.Text,
-			Violation: e.Utterance.Violation, Provisional: e.Utterance.Provisional,
+			Violation: e.Utterance.Violation, Violating: e.Utterance.Violating, Provisional: e.Utterance.Provisional,
 		},
 		Violation: e.Violation, Reward: e.Reward, Compliant: e.Compliant, Stop: e.Stop,
 	})
@@ -120,6 +121,7 @@ type liveUtteranceJSON struct {
 	End         int     `json:"end"`
 	Text        string  `json:"text"`
 	Violation   float64 `json:"violation"`
+	Violating   bool    `json:"violating,omitzero"`
 	Provisional bool    `json:"provisional,omitzero"`
 }
 

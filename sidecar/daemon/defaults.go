@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"cmp"
+	"maps"
 
 	"github.com/alecthomas/kong"
 
@@ -16,7 +17,7 @@ import (
 func Defaults() kong.Vars {
 	s, training := serve.DefaultConfig(), fleet.DefaultConfig()
 	policy := training.Policy
-	return cli.Defaults(map[string]any{
+	defaults := map[string]any{
 		"listen": s.Listen, "max_body": cli.ByteSize(s.API.MaxBody), "request_timeout": s.API.RequestTimeout,
 		"max_responses":  cmp.Or(s.API.Limits.MaxResponses, rewardmodel.DefaultMaxResponses),
 		"live_sessions":  s.Live.Sessions,
@@ -38,5 +39,7 @@ func Defaults() kong.Vars {
 		"train_from": training.From, "train_max_bags": training.MaxBags, "train_timeout": training.Timeout,
 		"train_threshold": training.Threshold, "train_false_alarms": training.FalseAlarms,
 		"models_keep": training.ModelsKeep,
-	})
+	}
+	maps.Copy(defaults, proxyDefaults())
+	return cli.Defaults(defaults)
 }

@@ -1,6 +1,7 @@
 package program_test
 
 import (
+	"net/url"
 	"strings"
 	"testing"
 
@@ -15,6 +16,7 @@ import (
 	"assay/sidecar/cli"
 	"assay/sidecar/fleet"
 	"assay/sidecar/program"
+	"assay/sidecar/proxy"
 	"assay/sidecar/serve"
 )
 
@@ -53,6 +55,10 @@ func TestFlagDefaultsMatchTheLibraries(t *testing.T) {
 		},
 	}
 	require.Equal(t, want, got)
+
+	guard := proxy.DefaultConfig()
+	guard.Upstream = &url.URL{Scheme: "http", Host: "127.0.0.1:8000"}
+	require.Equal(t, guard, parsed("proxy", "--upstream", "http://127.0.0.1:8000").Proxy.Config())
 
 	require.Equal(t, train.DefaultFalseAlarms, parsed("train", "--bags", "a", "--init", "b", "--out", "c").Train.FalseAlarms)
 	bfgpu, flags := train.DefaultBFGPU(), parsed("train", "--bags", "a", "--init", "b", "--out", "c").Train.MethodFlags

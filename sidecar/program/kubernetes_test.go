@@ -42,16 +42,19 @@ func TestAssayAcceptsTheCommandLinesOfTheManifests(t *testing.T) {
 				c, err := parse(t, args...)
 				require.NoError(t, err, path)
 				commands[args[0]]++
-				if args[0] == "serve" {
+				switch args[0] {
+				case "serve":
 					require.NoError(t, c.Serve.CheckSettings(), path)
-				} else {
+				case "proxy":
+					require.NoError(t, c.Proxy.CheckSettings(), path)
+				default:
 					require.NoError(t, c.Trainer.RetrainFlags.Check(), path)
 				}
 			}
 			return nil
 		}))
 	}
-	require.Equal(t, map[string]int{"serve": 5, "trainer": 1}, commands)
+	require.Equal(t, map[string]int{"serve": 5, "trainer": 1, "proxy": 1}, commands)
 }
 
 // commandLines finds the arguments of each container called assay.

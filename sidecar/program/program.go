@@ -20,6 +20,7 @@ type Commands struct {
 	cli.GlobalFlags
 
 	Serve      daemon.Serve        `cmd:"" help:"Run the service that scores over HTTP and NATS."`
+	Proxy      daemon.Proxy        `cmd:"" help:"Guard an OpenAI-compatible server: score what it writes, while it writes."`
 	Score      commands.Score      `cmd:"" help:"Score responses (JSONL in, JSONL out)."`
 	Segment    commands.Segment    `cmd:"" help:"Split texts into utterances (JSONL in, JSONL out)."`
 	Tokenize   commands.Tokenize   `cmd:"" help:"Convert texts to token IDs (JSONL in, JSONL out)."`

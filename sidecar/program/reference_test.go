@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"testing"
@@ -24,6 +25,7 @@ import (
 	"assay/internal/reference"
 	"assay/sidecar/processtest"
 	"assay/sidecar/program"
+	"assay/sidecar/proxy"
 	"assay/sidecar/serve"
 )
 
@@ -114,6 +116,10 @@ func TestReferenceOfMetrics(t *testing.T) {
 			Contents: &inference.InferTensorContents{BytesContents: [][]byte{[]byte("Have a good trip.")}},
 		}},
 	}, &inference.ModelInferResponse{}))
+	guard := proxy.DefaultConfig() // assay proxy has metrics of its own
+	guard.Upstream = &url.URL{Scheme: "http", Host: "127.0.0.1:8000"}
+	_, err = proxy.New(guard, nil, zerolog.Nop(), cfg.Registry)
+	require.NoError(t, err)
 	page, err := reference.Metrics(cfg.Registry)
 	require.NoError(t, err)
 	reference.Check(t, root, "metrics.md", page, *update)

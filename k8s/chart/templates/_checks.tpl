@@ -7,6 +7,9 @@
 {{- if and $v.model.path (not $v.model.volume) -}}
 {{- fail "model.path is set without model.volume; name the volume that has this directory" -}}
 {{- end -}}
+{{- if and $v.sidecar.proxy.enabled $v.sidecar.nats -}}
+{{- fail "sidecar.proxy and sidecar.nats are mutually exclusive: a proxy does not use NATS" -}}
+{{- end -}}
 {{- if not $v.nats.enabled -}}
 {{- if $v.trainer.enabled -}}
 {{- fail "trainer.enabled needs nats.enabled: the trainer reads feedback from NATS" -}}

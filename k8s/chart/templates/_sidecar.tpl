@@ -9,6 +9,14 @@ image: {{ include "assay.image" .root }}
 imagePullPolicy: {{ $v.image.pullPolicy }}
 restartPolicy: Always # starts before the other containers and stops after them
 args:
+  {{- if $v.sidecar.proxy.enabled }}
+  - proxy
+  - --upstream={{ $v.sidecar.proxy.upstream }}
+  - --mode={{ $v.sidecar.proxy.mode }}
+  - --listen=:8090
+  - --insecure # the server requires its own tokens, which the proxy forwards
+  - --ops-listen=:8081
+  {{- else }}
   - serve
   - --listen=127.0.0.1:8080
   - --ops-listen=:8081 # only health and metrics: probes cannot reach loopback
@@ -21,6 +29,7 @@ args:
   - --nats=off
   {{- end }}
   - --request-memory={{ $v.sidecar.requestMemory }}
+  {{- end }}
   - --shutdown-timeout={{ $v.sidecar.shutdownTimeoutSeconds }}s
   - --log-format=json
   {{- with $v.sidecar.extraArgs }}
@@ -30,6 +39,10 @@ env: {{- include "assay.env" (dict "root" .root "values" $v.sidecar) | nindent 2
 ports:
   - name: assay-ops
     containerPort: 8081
+  {{- if $v.sidecar.proxy.enabled }}
+  - name: assay-proxy
+    containerPort: 8090
+  {{- end }}
 startupProbe: {{- include "assay.probe" (list "/readyz" 1 2 120) | nindent 2 }}
 readinessProbe: {{- include "assay.probe" (list "/readyz" 5 2 2) | nindent 2 }}
 livenessProbe: {{- include "assay.probe" (list "/livez" 10 5 6) | nindent 2 }}

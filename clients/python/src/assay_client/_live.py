@@ -74,6 +74,7 @@ def parse(message: bytes | str, url: str) -> LiveEvent | Result:
         _wire.field(found, "text", str),
         _wire.number(found, "violation"),
         bool(found.get("provisional")),
+        bool(found.get("violating")),
     )
     return LiveEvent(
         False,

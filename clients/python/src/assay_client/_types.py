@@ -205,7 +205,8 @@ class LiveUtterance:
     """A scored utterance of a response that is being written: `[start, end)` of it, in `Options.offset_unit`.
 
     `index` is its position among the instances of the result. A `provisional`
-    one is still open: a later event replaces it.
+    one is still open: a later event replaces it. A `violating` one alone is above the
+    threshold of the response so far.
     """
 
     index: int
@@ -214,6 +215,7 @@ class LiveUtterance:
     text: str
     violation: float
     provisional: bool = False
+    violating: bool = False
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,80 @@
+package proxy
+
+import (
+	"context"
+
+	"assay/rewardmodel"
+	"assay/rewardmodel/live"
+)
+
+// Local scores with a model in this process.
+type Local struct {
+	sessions *live.Sessions
+	options  rewardmodel.Options
+}
+
+// NewLocal returns a guard over sessions. With scoreReasoning it also scores <think>
+// blocks.
+func NewLocal(sessions *live.Sessions, scoreReasoning bool) *Local {
+	options := rewardmodel.Options{OffsetUnit: rewardmodel.OffsetUTF8, Reasoning: rewardmodel.ReasoningSkip}
+	if scoreReasoning {
+		options.Reasoning = rewardmodel.ReasoningScore
+	}
+	return &Local{sessions, options}
+}
+
+// Ready returns nil: the model is loaded.
+func (l *Local) Ready(context.Context) error { return nil }
+
+// Open implements [Guard].
+func (l *Local) Open(ctx context.Context, prompt string, report func(Event)) (Session, error) {
+	session, err := l.sessions.Open(ctx, rewardmodel.LiveRequest{Prompt: prompt, Options: l.options, Source: "proxy"})
+	if err != nil {
+		return nil, err
+	}
+	return &localSession{session, report}, nil
+}
+
+type localSession struct {
+	session *live.Session
+	report  func(Event)
+}
+
+// Feed implements [Session].
+func (s *localSession) Feed(ctx context.Context, piece string) error {
+	events, err := s.session.Feed(ctx, piece)
+	s.forward(events)
+	return err
+}
+
+// Close implements [Session].
+func (s *localSession) Close(ctx context.Context) (Verdict, error) {
+	events, answer, err := s.session.Close(ctx)
+	s.forward(events)
+	if err != nil {
+		return Verdict{}, err
+	}
+	return verdictOf(answer.Results[0], answer.Model), nil
+}
+
+// End implements [Session].
+func (s *localSession) End() { s.session.End() }
+
+func (s *localSession) forward(events []rewardmodel.LiveEvent) {
+	for _, e := range events {
+		s.report(eventOf(e))
+	}
+}
+
+// eventOf is the event of a session whose offsets are in bytes.
+func eventOf(e rewardmodel.LiveEvent) Event {
+	return Event{
+		Reset: e.Reset, Start: e.Utterance.Start, End: e.Utterance.End,
+		Violation: e.Utterance.Violation, Violating: e.Utterance.Violating,
+		Text: Verdict{Violation: e.Violation, Reward: e.Reward, Compliant: e.Compliant},
+	}
+}
+
+func verdictOf(r rewardmodel.Result, model rewardmodel.ModelInfo) Verdict {
+	return Verdict{Violation: r.Violation, Reward: r.Reward, Compliant: r.Compliant, Truncated: r.Truncated, Model: model.Version}
+}

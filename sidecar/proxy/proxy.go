@@ -1,0 +1,169 @@
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	stdlog "log"
+	"net/http"
+	"net/http/httputil"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+)
+
+var (
+	errBusy      = errors.New("the proxy has --max-requests guarded requests in flight; retry later")
+	errUnguarded = errors.New("the proxy forwards only requests that it can score (--guarded-only)")
+	errIdle      = errors.New("the upstream sent nothing within --upstream-timeout")
+)
+
+// Proxy is the handler of all requests. Make one with [New].
+type Proxy struct {
+	config  Config
+	guard   Guard
+	metrics *metrics
+	log     zerolog.Logger
+	slots   chan struct{}
+
+	transport *http.Transport
+	reverse   *httputil.ReverseProxy
+}
+
+// New returns a proxy that scores with guard and registers its metrics with registry.
+func New(config Config, guard Guard, log zerolog.Logger, registry prometheus.Registerer) (*Proxy, error) {
+	if err := config.Check(); err != nil {
+		return nil, err
+	}
+	m, err := newMetrics(registry)
+	if err != nil {
+		return nil, err
+	}
+	p := &Proxy{config: config, guard: guard, metrics: m, log: log, slots: make(chan struct{}, config.MaxRequests), transport: newTransport(config)}
+	var transport http.RoundTripper = p.transport
+	if config.Transport != nil {
+		transport = config.Transport
+	}
+	p.reverse = &httputil.ReverseProxy{
+		Rewrite: p.rewrite, Transport: transport, FlushInterval: -1,
+		ModifyResponse: p.modify, ErrorHandler: p.fail, ErrorLog: stdlog.New(reverseLog{log}, "", 0),
+	}
+	return p, nil
+}
+
+// newTransport never decompresses: a body passes as it is, and guarded requests ask for
+// none that is compressed.
+func newTransport(config Config) *http.Transport {
+	return &http.Transport{
+		Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, DisableCompression: true,
+		MaxIdleConnsPerHost: config.MaxRequests, IdleConnTimeout: 90 * time.Second,
+		TLSHandshakeTimeout: 10 * time.Second, ExpectContinueTimeout: time.Second,
+		ResponseHeaderTimeout: config.UpstreamTimeout,
+	}
+}
+
+// Close closes idle connections to the upstream.
+func (p *Proxy) Close() { p.transport.CloseIdleConnections() }
+
+// reverseLog receives what ReverseProxy reports, mostly clients that left.
+type reverseLog struct{ log zerolog.Logger }
+
+func (l reverseLog) Write(line []byte) (int, error) {
+	l.log.Debug().Bytes("detail", bytes.TrimSpace(line)).Msg("proxy connection")
+	return len(line), nil
+}
+
+func (p *Proxy) rewrite(r *httputil.ProxyRequest) {
+	if p.config.Transport == nil {
+		r.SetURL(p.config.Upstream)
+	}
+	r.Out.Header["X-Forwarded-For"] = r.In.Header["X-Forwarded-For"]
+	r.SetXForwarded()
+	if exchangeOf(r.Out) != nil {
+		r.Out.Header.Del("Accept-Encoding")
+		r.Out.Header.Del("Te")
+	}
+}
+
+// ServeHTTP guards the endpoints of OpenAI that generate text, and forwards all others.
+func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	e := endpointOf(r.URL.Path)
+	counted := &countedWriter{ResponseWriter: w, status: http.StatusOK}
+	defer func() { p.metrics.requests.WithLabelValues(string(e), strconv.Itoa(counted.status)).Inc() }()
+	switch {
+	case e != otherEndpoint:
+		p.serveGuarded(counted, r, e)
+	case p.config.GuardedOnly && r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != http.MethodOptions,
+		p.config.GuardedOnly && r.Header.Get("Upgrade") != "":
+		failureOf(errUnguarded).write(counted)
+	default:
+		p.reverse.ServeHTTP(counted, r)
+	}
+}
+
+func (p *Proxy) serveGuarded(w http.ResponseWriter, r *http.Request, kind endpoint) {
+	select {
+	case p.slots <- struct{}{}:
+		defer func() { <-p.slots }()
+	default:
+		failureOf(errBusy).write(w)
+		return
+	}
+	p.metrics.inFlight.Inc()
+	defer p.metrics.inFlight.Dec()
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, p.config.MaxBody))
+	if err != nil {
+		var tooLarge *http.MaxBytesError
+		if errors.As(err, &tooLarge) {
+			failureOf(err).write(w)
+		}
+		return
+	}
+	e := &exchange{endpoint: kind, info: readRequest(kind, body)}
+	e.answer = p.newAnswer(r.Context(), e)
+	defer e.answer.end()
+	out := r.WithContext(context.WithValue(e.answer.ctx, exchangeKey{}, e))
+	out.Body, out.ContentLength, out.TransferEncoding = io.NopCloser(bytes.NewReader(body)), int64(len(body)), nil
+	if len(body) == 0 {
+		out.Body = http.NoBody
+	}
+	p.reverse.ServeHTTP(w, out)
+}
+
+// fail responds when there is no response of the upstream, or none that may be forwarded.
+func (p *Proxy) fail(w http.ResponseWriter, r *http.Request, err error) {
+	if e := exchangeOf(r); e != nil {
+		if cause := e.answer.aborted(); cause != nil {
+			err = errors.Join(err, cause)
+		}
+	}
+	if errors.Is(err, context.Canceled) && !errors.Is(err, errGuard) {
+		w.WriteHeader(statusClientClosed)
+		return
+	}
+	p.log.Warn().Err(err).Str("path", r.URL.Path).Msg("request failed")
+	failureOf(err).write(w)
+}
+
+// statusClientClosed is the status in the metrics of a request whose client left.
+const statusClientClosed = 499
+
+// countedWriter remembers the status.
+type countedWriter struct {
+	http.ResponseWriter
+	status int
+}
+
+// WriteHeader implements [http.ResponseWriter].
+func (w *countedWriter) WriteHeader(status int) {
+	if status >= 200 || status == http.StatusSwitchingProtocols {
+		w.status = status
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap gives [http.ResponseController] the connection.
+func (w *countedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }

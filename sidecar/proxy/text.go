@@ -1,0 +1,332 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+)
+
+var (
+	errHeld      = errors.New("the text that waits for a verdict is longer than --max-held")
+	errBehind    = errors.New("scoring is more than --max-held behind")
+	errTruncated = errors.New("the text has more utterances than are scored")
+)
+
+// text is one text of a response under guard. A goroutine feeds what add appends to a
+// session, so that texts do not wait for each other, and pieces that arrive meanwhile are
+// fed together.
+type text struct {
+	choice int
+	field  string // of the message, such as content
+	answer *answer
+	// emit receives what is released, in order and never concurrently. It is nil in mode
+	// observe.
+	emit func(string)
+
+	wake    chan struct{} // 1: there is something to feed
+	drained chan struct{} // 1: something was fed
+	ended   chan struct{} // closed when the goroutine has ended
+
+	mu         sync.Mutex
+	queued     strings.Builder // not fed yet
+	begun      bool            // something was added
+	closing    bool            // no more is added
+	fed        strings.Builder // in the modes that enforce
+	released   int             // bytes of fed
+	out        strings.Builder // what was emitted
+	withheld   bool            // nothing more is released
+	redactions int
+	verdict    Verdict
+	scored     bool // verdict is set, by an event at least
+	complete   bool // verdict is of the whole text
+	witness    *Witness
+	err        error // why scoring failed
+	fedAt      time.Time
+}
+
+// newText starts to guard a text. It ends with close, or with the answer.
+func (a *answer) newText(choice int, field string, emit func(string)) *text {
+	t := &text{
+		choice: choice, field: field, answer: a, emit: emit,
+		wake: make(chan struct{}, 1), drained: make(chan struct{}, 1), ended: make(chan struct{}),
+	}
+	a.register(t)
+	return t
+}
+
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// add appends a piece. In the modes that enforce, it waits while too much is queued.
+func (t *text) add(piece string) {
+	if piece == "" || t.hasEnded() {
+		return
+	}
+	t.mu.Lock()
+	t.begun = true
+	t.queued.WriteString(piece)
+	behind := t.queued.Len() > t.answer.config.MaxHeld
+	t.mu.Unlock()
+	signal(t.wake)
+	if !behind {
+		return
+	}
+	if !t.answer.config.Mode.Enforces() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.giveUp(errBehind)
+		return
+	}
+	for behind {
+		select {
+		case <-t.drained:
+		case <-t.ended:
+			return
+		}
+		t.mu.Lock()
+		behind = t.queued.Len() > t.answer.config.MaxHeld
+		t.mu.Unlock()
+	}
+}
+
+func (t *text) hasEnded() bool {
+	select {
+	case <-t.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// giveUp records why scoring failed; t.mu is locked.
+func (t *text) giveUp(err error) {
+	if t.err == nil {
+		t.err = err
+		t.answer.failed(err)
+	}
+	t.queued.Reset()
+}
+
+// finish ends the text. Wait for ended.
+func (t *text) finish() {
+	t.mu.Lock()
+	t.closing = true
+	t.mu.Unlock()
+	signal(t.wake)
+}
+
+// close ends the text, waits until it is scored, and returns what was released of it.
+func (t *text) close() string {
+	t.finish()
+	<-t.ended
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.out.String()
+}
+
+// isWithheld reports whether text was withheld.
+func (t *text) isWithheld() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.withheld
+}
+
+// take waits for something to feed. It returns false at the end of the text.
+func (t *text) take(ctx context.Context) (piece string, more bool) {
+	for {
+		t.mu.Lock()
+		piece, closing := t.queued.String(), t.closing
+		t.queued.Reset()
+		t.mu.Unlock()
+		signal(t.drained)
+		switch {
+		case piece != "":
+			return piece, true
+		case closing:
+			return "", false
+		}
+		select {
+		case <-t.wake:
+		case <-ctx.Done():
+			return "", false
+		}
+	}
+}
+
+// run scores the text until it or ctx ends.
+func (t *text) run(ctx context.Context) {
+	defer close(t.ended)
+	piece, more := t.take(ctx)
+	if !more {
+		return // an empty text has no verdict
+	}
+	session, err := t.open(ctx)
+	if err == nil {
+		defer session.End()
+	}
+	for ; more; piece, more = t.take(ctx) {
+		t.mu.Lock()
+		if t.emit != nil {
+			t.fed.WriteString(piece)
+		}
+		t.fedAt = time.Now()
+		failed, stopped := t.err != nil, t.withheld && t.answer.config.Mode == Stop
+		t.mu.Unlock()
+		if stopped {
+			return
+		}
+		if err == nil && !failed {
+			err = t.feed(ctx, session, piece)
+		}
+		if err != nil && !t.fail(ctx, err) {
+			return
+		}
+	}
+	if ctx.Err() != nil || t.failure() != nil {
+		return
+	}
+	if err := t.conclude(ctx, session); err != nil {
+		t.fail(ctx, err)
+	}
+}
+
+func (t *text) failure() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.err
+}
+
+func (t *text) open(ctx context.Context) (Session, error) {
+	return t.answer.guard.Open(ctx, t.answer.prompt(t.choice), t.report)
+}
+
+func (t *text) timeout(ctx context.Context) (context.Context, context.CancelFunc) {
+	limit := t.answer.config.VerdictTimeout
+	if !t.answer.config.Mode.Enforces() {
+		return context.WithCancel(ctx) // the end of the response waits, not the text
+	}
+	return context.WithTimeoutCause(ctx, limit, fmt.Errorf("no verdict within --verdict-timeout, %v", limit))
+}
+
+func (t *text) feed(ctx context.Context, session Session, piece string) error {
+	ctx, cancel := t.timeout(ctx)
+	defer cancel()
+	if err := session.Feed(ctx, piece); err != nil {
+		return errors.Join(err, context.Cause(ctx))
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.emit != nil && !t.withheld && t.fed.Len()-t.released > t.answer.config.MaxHeld {
+		return errHeld
+	}
+	return nil
+}
+
+// conclude releases what follows the last utterance: white space, or reasoning.
+func (t *text) conclude(ctx context.Context, session Session) error {
+	ctx, cancel := t.timeout(ctx)
+	defer cancel()
+	verdict, err := session.Close(ctx)
+	if err != nil {
+		return errors.Join(err, context.Cause(ctx))
+	}
+	t.mu.Lock()
+	t.verdict, t.scored, t.complete = verdict, true, true
+	t.mu.Unlock()
+	if verdict.Truncated {
+		return errTruncated
+	}
+	t.releaseAll()
+	return nil
+}
+
+// fail ends scoring. It reports whether the text continues without it.
+func (t *text) fail(ctx context.Context, err error) bool {
+	if ctx.Err() != nil {
+		return false // the client, the upstream or another text has ended the response
+	}
+	t.mu.Lock()
+	t.giveUp(err)
+	t.mu.Unlock()
+	switch {
+	case !t.answer.config.Mode.Enforces():
+		return true
+	case t.answer.config.FailOpen:
+		t.releaseAll()
+		return true
+	}
+	t.answer.abort(fmt.Errorf("%w: %w", errGuard, err))
+	return false
+}
+
+// releaseAll releases what was fed, unless the text is withheld.
+func (t *text) releaseAll() {
+	if t.emit == nil {
+		return
+	}
+	t.mu.Lock()
+	if t.withheld {
+		t.mu.Unlock()
+		return
+	}
+	out := t.fed.String()[t.released:]
+	t.released = t.fed.Len()
+	t.out.WriteString(out)
+	t.mu.Unlock()
+	if out != "" {
+		t.emit(out)
+	}
+}
+
+// report receives the events of the session.
+func (t *text) report(e Event) {
+	t.mu.Lock()
+	t.record(e)
+	if e.Reset || t.emit == nil || t.withheld || t.err != nil {
+		t.mu.Unlock()
+		return
+	}
+	end := min(e.End, t.fed.Len())
+	start := min(max(e.Start, t.released), end)
+	out := ""
+	switch mode := t.answer.config.Mode; {
+	case !e.Violating:
+		out, t.released = t.fed.String()[t.released:end], end
+	case mode == Redact:
+		out, t.released = t.fed.String()[t.released:start]+t.answer.config.Redaction, end
+		t.redactions++
+	default:
+		out, t.released = t.fed.String()[t.released:start], start
+		t.withheld = true
+	}
+	t.out.WriteString(out)
+	stopped := t.withheld && t.answer.config.Mode == Stop
+	delay := time.Since(t.fedAt)
+	t.mu.Unlock()
+	t.answer.metrics.delay.Observe(delay.Seconds())
+	if out != "" {
+		t.emit(out)
+	}
+	if stopped {
+		t.answer.stopped(t)
+	}
+}
+
+// record updates the verdict; t.mu is locked.
+func (t *text) record(e Event) {
+	if e.Reset {
+		t.verdict, t.scored, t.witness = Verdict{}, false, nil
+		return
+	}
+	t.verdict, t.scored = e.Text, true
+	if t.witness == nil || e.Violation > t.witness.Violation {
+		t.witness = &Witness{Start: e.Start, End: e.End, Violation: e.Violation}
+	}
+}
