@@ -138,8 +138,9 @@ func TestScopes(t *testing.T) {
 		"POST /v1/score": "score", "POST /v1/live": "score", "GET /v1/live": "score", "GET /v1/models": "score", "GET /v1/models/{version}": "score",
 		"POST /v1/feedback": "feedback", "GET /v1/feedback": "feedback", "GET /v1/feedback/candidates": "feedback",
 		"GET /v1/training": "feedback", "GET /v1/events": "feedback", "GET /v1/scored": "feedback",
+		"GET /v1/feedback/{id}/labels": "feedback", "DELETE /v1/feedback/{id}/labels": "feedback",
 		"DELETE /v1/feedback/{id}": "admin", "POST /v1/models/{version}/promote": "admin",
-		"POST /v1/models/rollback": "admin", "POST /v1/training": "admin",
+		"POST /v1/models/rollback": "admin", "POST /v1/training": "admin", "POST /v1/training/stop": "admin",
 
 		"POST /get_reward": "score", "POST /slime": "score", "POST /slime/result": "score",
 		"POST /classify": "score", "POST /score": "score", "POST /v1/embeddings": "score", "POST /v1/moderations": "score",

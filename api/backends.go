@@ -62,6 +62,9 @@ type Feedback interface {
 	// Erase deletes everything stored about a response, and returns the number of
 	// deleted records. Later items with that id are rejected.
 	Erase(ctx context.Context, id, by string) (records int, err error)
+	// Withdraw removes the label of one rater for a response, and returns the number
+	// of withdrawn labels, 0 or 1. A delayed retry of the label does not undo it.
+	Withdraw(ctx context.Context, id, rater string) (records int, err error)
 }
 
 // FeedbackView summarizes the stored labels.
@@ -70,6 +73,8 @@ type FeedbackView interface {
 	// Candidates returns up to n scored responses whose labels would be the most
 	// informative, the best first.
 	Candidates(ctx context.Context, n int) ([]feedback.Candidate, error)
+	// Labels returns the labels of a response by rater, none if it is unknown.
+	Labels(ctx context.Context, id string) (feedback.ResponseLabels, error)
 }
 
 // Registry keeps a record of every model version.
@@ -90,12 +95,17 @@ type Promotions interface {
 	Rollback(ctx context.Context, by, reason string) (retrain.Current, error)
 }
 
-// Trainer shows the training of the fleet, and starts training runs.
+// Trainer shows the training of the fleet, and starts and stops training runs.
 type Trainer interface {
 	Training(ctx context.Context) (Training, error)
 	// Start requests a training run and returns the status with that request. The
 	// run begins once no other is in progress and there is enough data.
 	Start(ctx context.Context, ask retrain.TrainingRequest) (retrain.Status, error)
+	// Stop cancels the training run in progress, or withdraws the request for one, and
+	// returns the status with that. id is that of the run; "": any. Its errors wrap
+	// retrain.ErrNoTraining, or retrain.ErrChanged if another run is in progress or it
+	// is too late.
+	Stop(ctx context.Context, id string, by retrain.Cancellation) (retrain.Status, error)
 }
 
 // Training is the training status of the fleet, what the policy waits for, and the

@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"assay/api/internal/exchange"
+	"assay/api/internal/failure"
 	"assay/api/internal/httpjson"
 	"assay/rewardmodel/feedback"
 )
@@ -58,6 +59,34 @@ func (e feedbackEndpoints) erase(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return httpjson.WriteJSON(w, r, http.StatusOK, map[string]any{"id": id, "records": records})
+}
+
+func (e feedbackEndpoints) withdraw(w http.ResponseWriter, r *http.Request) error {
+	id, err := httpjson.PathValue(r, "id")
+	if err != nil {
+		return err
+	}
+	query := r.URL.Query()
+	if !query.Has("rater") {
+		return failure.Invalid("rater", "is missing; give the name of the rater, or an empty one for the label without a rater")
+	}
+	records, err := e.feedback.Withdraw(r.Context(), id, query.Get("rater"))
+	if err != nil {
+		return err
+	}
+	return httpjson.WriteJSON(w, r, http.StatusOK, map[string]any{"id": id, "records": records})
+}
+
+func (e feedbackEndpoints) labels(w http.ResponseWriter, r *http.Request) error {
+	id, err := httpjson.PathValue(r, "id")
+	if err != nil {
+		return err
+	}
+	given, err := e.view.Labels(r.Context(), id)
+	if err != nil {
+		return err
+	}
+	return httpjson.WriteJSON(w, r, http.StatusOK, given)
 }
 
 func (e feedbackEndpoints) stats(w http.ResponseWriter, r *http.Request) error {

@@ -42,6 +42,17 @@ func (f *fakeFleet) Erase(_ context.Context, id, by string) (int, error) {
 	return 2, f.record("erase %s by %s", id, by)
 }
 
+func (f *fakeFleet) Withdraw(_ context.Context, id, rater string) (int, error) {
+	return 1, f.record("withdraw %s of %q", id, rater)
+}
+
+func (f *fakeFleet) Labels(_ context.Context, id string) (feedback.ResponseLabels, error) {
+	at := time.Unix(1_800_000_000, 0).UTC()
+	return feedback.ResponseLabels{ID: id, Label: bag.Violation, Raters: 1, Labels: []feedback.RaterLabel{
+		{Rater: "ann", Labels: feedback.Labels{Whole: bag.Violation}, Time: &at, Received: at, Sequence: 7},
+	}}, f.record("labels of %s", id)
+}
+
 func (f *fakeFleet) Stats(context.Context) (feedback.Stats, error) {
 	return feedback.Stats{Bags: 12, Violations: 5, HeldOut: 3, HeldOutViolations: 1, Raters: 2, Records: 17}, f.err
 }
@@ -90,6 +101,10 @@ func (f *fakeFleet) Training(context.Context) (api.Training, error) {
 
 func (f *fakeFleet) Start(_ context.Context, ask retrain.TrainingRequest) (retrain.Status, error) {
 	return retrain.Status{Phase: retrain.PhaseIdle, Requested: &ask}, f.record("train by %s: %s (%v)", ask.By, ask.Reason, ask.Refreeze)
+}
+
+func (f *fakeFleet) Stop(_ context.Context, id string, by retrain.Cancellation) (retrain.Status, error) {
+	return retrain.Status{Phase: retrain.PhaseTraining, ID: "t2", Canceled: &by}, f.record("stop %q by %s: %s", id, by.By, by.Reason)
 }
 
 func (f *fakeFleet) install(p *api.Parts) {
@@ -258,6 +273,19 @@ func TestPromote(t *testing.T) {
 	require.Len(t, f.calls, 6)
 }
 
+func TestLabelsOfAResponse(t *testing.T) {
+	f, s := withFleet(t)
+	requireJSON(t, `{"id":"r/1","label":"violation","disputed":false,"raters":1,`+
+		`"labels":[{"rater":"ann","label":"violation","time":"2027-01-15T08:00:00Z","received":"2027-01-15T08:00:00Z","sequence":7}]}`,
+		string(s.get(t, "/v1/feedback/r%2F1/labels").body))
+	for _, rater := range []string{"ann%20%26", ""} {
+		requireJSON(t, `{"id":"r/1","records":1}`, string(s.do(t, "DELETE", "/v1/feedback/r%2F1/labels?rater="+rater, nil).body))
+	}
+	got := s.do(t, "DELETE", "/v1/feedback/r1/labels", nil)
+	require.Equal(t, 400, got.StatusCode)
+	require.Equal(t, []string{"labels of r/1", `withdraw r/1 of "ann &"`, `withdraw r/1 of ""`}, f.calls)
+}
+
 func TestTraining(t *testing.T) {
 	f, s := withFleet(t)
 	requireJSON(t, `{"phase":"idle","last":{"id":"t1","result":"rejected","version":"v8","reason":"worse","finished":"2027-01-15T08:00:00Z","through":41},`+
@@ -274,6 +302,26 @@ func TestTraining(t *testing.T) {
 	require.Equal(t, []string{"train by loopback: new policy (false)", "train by loopback:  (true)", "train by loopback:  (false)"}, f.calls)
 	for _, body := range []string{`{"refreeze":1}`, `{"refreeze":null}`, `{"force":true}`, `{"reason":"` + strings.Repeat("a", 1001) + `"}`} {
 		require.Equal(t, 400, s.do(t, "POST", "/v1/training", strings.NewReader(body)).StatusCode, body)
+	}
+}
+
+func TestStopTraining(t *testing.T) {
+	f, s := withFleet(t)
+	got := s.do(t, "POST", "/v1/training/stop", strings.NewReader(`{"id":"t2","reason":"wrong labels"}`))
+	require.Equal(t, 202, got.StatusCode)
+	require.Contains(t, string(got.body), `{"phase":"training","id":"t2","canceled":{"by":"loopback","reason":"wrong labels","time":"`)
+	require.Equal(t, 202, s.do(t, "POST", "/v1/training/stop", nil).StatusCode)
+	require.Equal(t, []string{`stop "t2" by loopback: wrong labels`, `stop "" by loopback: `}, f.calls)
+	for _, body := range []string{`{"id":1}`, `{"id":null}`, `{"force":true}`, `{"reason":"` + strings.Repeat("a", 1001) + `"}`} {
+		require.Equal(t, 400, s.do(t, "POST", "/v1/training/stop", strings.NewReader(body)).StatusCode, body)
+	}
+	for err, status := range map[error]int{retrain.ErrNoTraining: 404, fmt.Errorf("too late: %w", retrain.ErrChanged): 409} {
+		f.err = err
+		got := s.do(t, "POST", "/v1/training/stop", nil)
+		require.Equal(t, status, got.StatusCode)
+		_, _, message := got.failure(t)
+		require.Contains(t, message, err.Error())
+		require.NotContains(t, message, "/v1/models")
 	}
 }
 
@@ -312,8 +360,9 @@ func TestErrorsOfTheFeedbackLoop(t *testing.T) {
 		}
 		const items = `{"items":[{"id":"r1","label":"violation","response":"a"}]}`
 		for route, body := range map[string]string{
-			"POST /v1/feedback": items, "DELETE /v1/feedback/r1": "", "GET /v1/feedback": "", "GET /v1/feedback/candidates": "",
-			"GET /v1/training": "", "POST /v1/training": "", "GET /v1/models": "", "GET /v1/models/v7": "",
+			"POST /v1/feedback": items, "DELETE /v1/feedback/r1": "", "GET /v1/feedback": "",
+			"GET /v1/feedback/r1/labels": "", "DELETE /v1/feedback/r1/labels?rater=": "", "GET /v1/feedback/candidates": "",
+			"GET /v1/training": "", "POST /v1/training": "", "POST /v1/training/stop": "", "GET /v1/models": "", "GET /v1/models/v7": "",
 		} {
 			method, path, _ := strings.Cut(route, " ")
 			require.Equal(t, c.status, s.do(t, method, path, strings.NewReader(body)).StatusCode, "%s: %v", route, c.err)
@@ -325,7 +374,8 @@ func TestFeedbackLoopIsNotEnabled(t *testing.T) {
 	s := start(t, scorerOf(t, &model{}, 0))
 	for _, route := range []string{
 		"POST /v1/feedback", "GET /v1/feedback", "GET /v1/feedback/candidates", "DELETE /v1/feedback/r1", "POST /v1/models/v7/promote",
-		"POST /v1/models/rollback", "GET /v1/training", "POST /v1/training", "GET /v1/events",
+		"GET /v1/feedback/r1/labels", "DELETE /v1/feedback/r1/labels?rater=",
+		"POST /v1/models/rollback", "GET /v1/training", "POST /v1/training", "POST /v1/training/stop", "GET /v1/events",
 	} {
 		method, path, _ := strings.Cut(route, " ")
 		got := s.do(t, method, path, nil)

@@ -42,13 +42,10 @@ func (e liveEndpoint) serve(w http.ResponseWriter, r *http.Request) error {
 	if listsEventStream(r.Header.Values("Accept")) {
 		stream.prefix, stream.suffix, stream.contentType = "data: ", "\n", "text/event-stream"
 	}
-	switch {
-	case r.ProtoMajor > 1:
-	case r.ProtoAtLeast(1, 1) && stream.control.EnableFullDuplex() == nil:
-		// net/http would take what an early end leaves of the body for a request.
-		w.Header().Set("Connection", "close")
+	if r.ProtoMajor == 1 {
 		stream.linger = lingering
-	default: // HTTP/1.0: the response follows the request
+	}
+	if !fullDuplex(w, r) { // HTTP/1.0: the response follows the request
 		stream.held = payload.NewBuffer(x.Memory, failure.MaxReply, func(int64) error { return failure.ReplyTooLarge() })
 	}
 	err = livestream.Serve(r.Context(), e.sessions, stream, sourceLive)
@@ -61,6 +58,28 @@ func (e liveEndpoint) serve(w http.ResponseWriter, r *http.Request) error {
 		x.Err, err = err, nil // the status was sent: the reason is for the log
 	}
 	return err
+}
+
+// withFullDuplex lets h, and what refuses the request before h, respond while the client
+// still sends.
+func withFullDuplex(h httpjson.Handler) httpjson.Handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		fullDuplex(w, r)
+		return h(w, r)
+	}
+}
+
+// fullDuplex reports whether the response may precede the end of the request.
+func fullDuplex(w http.ResponseWriter, r *http.Request) bool {
+	switch {
+	case r.ProtoMajor > 1:
+		return true
+	case !r.ProtoAtLeast(1, 1) || http.NewResponseController(w).EnableFullDuplex() != nil:
+		return false
+	}
+	// net/http would take what an early end leaves of the body for a request.
+	w.Header().Set("Connection", "close")
+	return true
 }
 
 // listsEventStream parses Accept: it lists the stream.
@@ -108,6 +127,7 @@ func (b *liveBody) Start() error {
 	}
 	b.header()
 	b.started = true
+	b.pause()
 	b.w.WriteHeader(http.StatusOK)
 	return b.flush()
 }
@@ -126,8 +146,14 @@ func (b *liveBody) Send(message []byte) error {
 		return b.write(b.held, message)
 	}
 	_ = b.control.SetWriteDeadline(time.Now().Add(eventSendTimeout)) // a response recorder has none
-	return errors.Join(b.write(b.w, message), b.flush())
+	err := errors.Join(b.write(b.w, message), b.flush())
+	b.pause()
+	return err
 }
+
+// pause clears the write deadline: over HTTP/2 its end would end the stream, although
+// nothing is being written.
+func (b *liveBody) pause() { _ = b.control.SetWriteDeadline(time.Time{}) }
 
 func (b *liveBody) write(to io.Writer, message []byte) error {
 	if _, err := fmt.Fprintf(to, "%s%s\n%s", b.prefix, message, b.suffix); err != nil {

@@ -140,7 +140,7 @@ type dialog struct {
 func openDialog(t *testing.T, client *http.Client, s *service, first string, headers ...string) *dialog {
 	t.Helper()
 	from, to := io.Pipe()
-	r, err := http.NewRequestWithContext(t.Context(), "POST", "http://"+s.addr+"/v1/live", from)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+s.addr+"/v1/live", from)
 	require.NoError(t, err)
 	r.Header.Set("Content-Type", "application/x-ndjson")
 	for i := 0; i < len(headers); i += 2 {
@@ -261,23 +261,23 @@ func TestLiveAsServerSentEvents(t *testing.T) {
 	requireScored(t, messages)
 }
 
-// A client of HTTP/1.0, such as nginx by default, gets the response after its
+// A client of HTTP/1.0, such as some proxies, gets the response after its
 // request, and the status of a failure.
 func TestLiveOverHTTP10(t *testing.T) {
 	s := startLive(t, &model{}, live.Limits{})
-	post := func(body string) *http.Response {
+	post := func(body string) answer {
 		conn, err := net.Dial("tcp", s.addr)
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = conn.Close() })
 		fmt.Fprintf(conn, "POST /v1/live HTTP/1.0\r\nHost: localhost\r\nContent-Type: application/x-ndjson\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
 		response, err := http.ReadResponse(bufio.NewReader(conn), nil)
 		require.NoError(t, err)
-		return response
+		content, err := io.ReadAll(response.Body)
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		return answer{response, content}
 	}
-	response := post("{\"open\":{}}\n" + textMessage(liveText))
-	body, err := io.ReadAll(response.Body)
-	require.NoError(t, err)
-	requireScored(t, liveMessages(t, body))
+	requireScored(t, liveMessages(t, post("{\"open\":{}}\n"+textMessage(liveText)).body))
 	require.Equal(t, 400, post("{\"open\":{}}\n{\"text\":7}").StatusCode)
 }
 
@@ -323,6 +323,20 @@ func TestLiveRefusals(t *testing.T) {
 	})
 }
 
+// A client that sends over time learns immediately that it is refused.
+func TestLiveIsRefusedBeforeTheEnd(t *testing.T) {
+	patient := config(func(c *api.Config) { c.HeaderTimeout = time.Hour })
+	s := startLive(t, &model{}, live.Limits{}, patient, parts(func(p *api.Parts) { p.Tokens = tokens(t) }))
+	for protocol, client := range clients(t) {
+		t.Run(protocol, func(t *testing.T) {
+			d := openDialog(t, client, s, "{\"open\":{}}\n")
+			require.Equal(t, 401, d.response.StatusCode)
+			d = openDialog(t, client, s, "{\"close\":{}}\n", "Authorization", "Bearer "+scoreToken)
+			require.Equal(t, 400, d.response.StatusCode)
+		})
+	}
+}
+
 // A failed session ends with an error event, and the others are not affected.
 func TestLiveSessionsFailAlone(t *testing.T) {
 	s := startLive(t, &model{}, live.Limits{})
@@ -350,7 +364,7 @@ func TestLiveClientLeaves(t *testing.T) {
 			ctx, leave := context.WithCancel(t.Context())
 			from, to := io.Pipe()
 			defer to.Close()
-			r, err := http.NewRequestWithContext(ctx, "POST", "http://"+s.addr+"/v1/live", from)
+			r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+s.addr+"/v1/live", from)
 			require.NoError(t, err)
 			r.Header.Set("Content-Type", "application/x-ndjson")
 			go func() { _, _ = io.WriteString(to, "{\"open\":{}}\n"+textMessage(liveText)+"{\"close\":{}}\n") }()
@@ -387,6 +401,7 @@ func TestLiveReadsAfterSending(t *testing.T) {
 	require.NoError(t, err)
 	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	require.NoError(t, err)
+	defer response.Body.Close()
 	content, err := io.ReadAll(response.Body)
 	require.NoError(t, err)
 	require.Equal(t, pieces+1, bytes.Count(content, []byte("\n")), "an event per sentence, and the result")

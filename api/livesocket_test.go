@@ -19,7 +19,8 @@ import (
 	"assay/rewardmodel/live"
 )
 
-func dialLive(t *testing.T, s *service, headers ...string) (*websocket.Conn, *http.Response, error) {
+// dialLive returns the status of the handshake, and the connection if it is 101.
+func dialLive(t *testing.T, s *service, headers ...string) (conn *websocket.Conn, status int) {
 	t.Helper()
 	header := http.Header{}
 	for i := 0; i < len(headers); i += 2 {
@@ -30,14 +31,17 @@ func dialLive(t *testing.T, s *service, headers ...string) (*websocket.Conn, *ht
 		conn.SetReadLimit(-1)
 		t.Cleanup(func() { _ = conn.CloseNow() })
 	}
-	return conn, response, err
+	require.NotNil(t, response, "%v", err)
+	if response.Body != nil {
+		require.NoError(t, response.Body.Close())
+	}
+	return conn, response.StatusCode
 }
 
 func openSocket(t *testing.T, s *service, headers ...string) *websocket.Conn {
 	t.Helper()
-	conn, response, err := dialLive(t, s, headers...)
-	require.NoError(t, err)
-	require.Equal(t, 101, response.StatusCode)
+	conn, status := dialLive(t, s, headers...)
+	require.Equal(t, 101, status)
 	return conn
 }
 
@@ -142,9 +146,8 @@ func TestLiveSocketHandshake(t *testing.T) {
 		{"cookie without a page", []string{"Cookie", cookie}, 403},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			_, response, err := dialLive(t, s, test.headers...)
-			require.Equal(t, test.status == 101, err == nil, "%v", err)
-			require.Equal(t, test.status, response.StatusCode)
+			_, status := dialLive(t, s, test.headers...)
+			require.Equal(t, test.status, status)
 		})
 	}
 	a := s.get(t, "/v1/live", "Authorization", bearer)

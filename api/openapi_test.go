@@ -226,6 +226,7 @@ func TestOpenAPIDescribesTheResponses(t *testing.T) {
 	for name, value := range map[string]any{
 		"Result": rewardmodel.Result{}, "Training": api.Training{}, "TrainingData": retrain.Data{}, "Current": retrain.Current{},
 		"FeedbackStats": feedback.Stats{}, "Candidate": feedback.Candidate{}, "Receipt": feedback.Receipt{},
+		"ResponseLabels": feedback.ResponseLabels{},
 		"ScoredResponse": recent.Response{},
 	} {
 		describes(t, doc.Components.Schemas[name].Value, name, reflect.TypeOf(value), map[reflect.Type]bool{})

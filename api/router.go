@@ -86,11 +86,14 @@ func (rt routes) mountLearning(r chi.Router, models modelEndpoints) {
 	r.Post("/v1/feedback", feedback(p.Feedback != nil, labels.add).ServeHTTP)
 	get(r, "/v1/feedback", feedback(p.FeedbackView != nil, labels.stats))
 	get(r, "/v1/feedback/candidates", feedback(p.FeedbackView != nil, labels.candidates))
+	get(r, "/v1/feedback/{id}/labels", feedback(p.FeedbackView != nil, labels.labels))
+	r.Delete("/v1/feedback/{id}/labels", feedback(p.Feedback != nil, labels.withdraw).ServeHTTP)
 	r.Delete("/v1/feedback/{id}", admin(p.Feedback != nil, labels.erase))
 	r.Post("/v1/models/{version}/promote", admin(p.Promotions != nil, models.promote))
 	r.Post("/v1/models/rollback", admin(p.Promotions != nil, models.rollBack))
 	get(r, "/v1/training", feedback(p.Trainer != nil, training.show))
 	r.Post("/v1/training", admin(p.Trainer != nil, training.start))
+	r.Post("/v1/training/stop", admin(p.Trainer != nil, training.stop))
 	// An event stream has no timeout.
 	get(r, "/v1/events", rt.access.require(ScopeFeedback, orNotEnabled(p.Events != nil, events.serve)))
 	get(r, "/v1/scored", rt.access.require(ScopeFeedback, orNotEnabled(p.Scored != nil, scored.serve)))
@@ -98,12 +101,11 @@ func (rt routes) mountLearning(r chi.Router, models modelEndpoints) {
 
 // mountLive adds the live sessions, which have no timeout.
 func (rt routes) mountLive(r chi.Router) {
-	for method, h := range map[string]httpjson.Handler{
-		http.MethodPost: liveEndpoint{rt.access, rt.parts.Live}.serve,
-		http.MethodGet:  liveSocket{rt.access, rt.parts.Live, rt.guard, rt.sockets}.serve,
-	} {
-		r.Method(method, "/v1/live", rt.access.require(ScopeScore, orNotEnabled(rt.parts.Live != nil, h)))
+	score := func(h httpjson.Handler) httpjson.Handler {
+		return rt.access.require(ScopeScore, orNotEnabled(rt.parts.Live != nil, h))
 	}
+	r.Post("/v1/live", withFullDuplex(score(liveEndpoint{rt.access, rt.parts.Live}.serve)).ServeHTTP)
+	r.Get("/v1/live", score(liveSocket{rt.access, rt.parts.Live, rt.guard, rt.sockets}.serve).ServeHTTP)
 }
 
 // mountConsole adds what the console needs in addition to the API.

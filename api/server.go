@@ -106,7 +106,7 @@ const maxHeader = 64 << 10
 const (
 	maxStreams   = 256
 	streamBuffer = 64 << 10
-	connBuffer   = 1 << 20
+	connBuffer   = 256 << 10
 )
 
 // httpServer bounds every phase of a connection, so that a stalled client holds

@@ -1,10 +1,12 @@
 package api
 
 import (
+	"errors"
 	"net/http"
 	"time"
 
 	"assay/api/internal/exchange"
+	"assay/api/internal/failure"
 	"assay/api/internal/httpjson"
 	"assay/rewardmodel/retrain"
 )
@@ -43,6 +45,28 @@ func (e trainingEndpoints) start(w http.ResponseWriter, r *http.Request) error {
 	}
 	request := retrain.TrainingRequest{By: exchange.Of(r).Caller, Reason: body.Reason, Refreeze: body.Refreeze, Time: time.Now().UTC()}
 	status, err := e.trainer.Start(r.Context(), request)
+	if err != nil {
+		return err
+	}
+	return httpjson.WriteJSON(w, r, http.StatusAccepted, status)
+}
+
+func (e trainingEndpoints) stop(w http.ResponseWriter, r *http.Request) error {
+	var body struct {
+		ID     string `json:"id"`
+		Reason string `json:"reason"`
+	}
+	if err := readOptional(w, r, &body, `{"id":"...","reason":"..."}`); err != nil {
+		return err
+	}
+	if err := checkReason(body.Reason); err != nil {
+		return err
+	}
+	by := retrain.Cancellation{By: exchange.Of(r).Caller, Reason: body.Reason, Time: time.Now().UTC()}
+	status, err := e.trainer.Stop(r.Context(), body.ID, by)
+	if errors.Is(err, retrain.ErrNoTraining) {
+		return failure.NotFound("%v; GET /v1/training shows the status", err)
+	}
 	if err != nil {
 		return err
 	}

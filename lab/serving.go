@@ -38,10 +38,12 @@ has tokens needs --trust-loopback.
 
     assay-lab bench serving --text responses.txt --rate 50 --seconds 30 --size 1,1,8
     assay-lab bench serving --text responses.txt --rate 50 --rounds 5 --alongside="--init models/default --bags bags.jsonl"
+    assay-lab bench serving --text responses.txt --rate 25 --size 8 --rounds 15 --consoles 20
 
 With --rate, requests of alternating sizes arrive at fixed times whether or not earlier ones are answered, and latency
 counts from when a request is due. --alongside trains in every other round as the service does, and prints the ratio of
-the latencies with and without.`
+the latencies with and without. --consoles does the same with clients that read what the console's page Live reads, and
+also compares the CPU time of the service for each request. The cost of one is clearer from many.`
 }
 
 // Run is called by kong.

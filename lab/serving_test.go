@@ -1,12 +1,14 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -79,7 +81,41 @@ func TestBenchServingAtARate(t *testing.T) {
 
 	_, stderr, code = benchAgainst(t, http.NotFound, "--alongside=--epochs 1")
 	require.Equal(t, cli.ExitUsage, code)
-	require.Contains(t, stderr, "--alongside needs --rate")
+	require.Contains(t, stderr, "--alongside and --consoles need --rate")
+}
+
+// In every other round clients read what consoles read.
+func TestBenchServingWithConsoles(t *testing.T) {
+	var streams, requests atomic.Int64
+	service := func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/metrics":
+			_, _ = fmt.Fprintf(w, "process_cpu_seconds_total %d\n", requests.Load())
+		case "/v1/scored":
+			streams.Add(1)
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+		default:
+			requests.Add(1)
+		}
+	}
+	stdout, stderr, code := benchAgainst(t, service, "--rate", "100", "--seconds", "0.05", "--size", "1", "--rounds", "2", "--consoles", "3")
+	require.Equal(t, cli.ExitDone, code, stderr)
+	lines := strings.Split(strings.TrimSpace(stdout), "\n")
+	require.Len(t, lines, 6)
+	require.Equal(t, strings.Fields("round consoles requests p50 ms p90 ms p99 ms longest ms failed CPU ms"), strings.Fields(lines[0]))
+	row := strings.Fields(lines[2])
+	require.Equal(t, []string{"1", "yes", "5", "0", "1000.000"}, append(row[:3:3], row[7:]...))
+	require.Contains(t, lines[5], "CPU time of a request 1.000")
+	require.Equal(t, int64(2*3), streams.Load())
+
+	_, stderr, code = benchAgainst(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/v1/scored" {
+			service(w, r)
+		}
+	}, "--rate", "100", "--seconds", "0.2", "--size", "1", "--consoles", "3")
+	require.Equal(t, cli.ExitFailed, code)
+	require.Contains(t, stderr, "ended before the round")
 }
 
 // Every other round runs alongside a training job, which is stopped afterwards.

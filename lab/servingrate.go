@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -19,6 +20,7 @@ type rateFlags struct {
 	Seconds   float64 `default:"30" help:"Length of a round, with --rate (${default})."`
 	Rounds    int     `default:"1" help:"Rounds, with --rate (${default})."`
 	Alongside string  `placeholder:"ARGS" help:"Train with these arguments of assay train in every other round, as a child process at the lowest priority."`
+	Consoles  int     `default:"0" placeholder:"N" help:"Read what this number of consoles on the page Live read in every other round, and print the CPU time of the service, with --rate."`
 }
 
 // rateConcurrency is how many requests may be in flight in an open loop before later ones leave late. Their latency
@@ -29,49 +31,101 @@ func (f rateFlags) validate() error {
 	if f.Rate < 0 || f.Seconds <= 0 || f.Rounds < 1 {
 		return errors.New("--rate takes 0 or more, --seconds and --rounds positive numbers")
 	}
-	if f.Alongside != "" && f.Rate == 0 {
-		return errors.New("--alongside needs --rate")
+	if (f.Alongside != "" || f.Consoles != 0) && f.Rate == 0 {
+		return errors.New("--alongside and --consoles need --rate")
+	}
+	if f.Consoles < 0 || f.Alongside != "" && f.Consoles != 0 {
+		return errors.New("--consoles takes 0 or more, and not together with --alongside")
 	}
 	return nil
 }
 
-// runRate prints a row for each round, and with --alongside the ratio of the rounds with and without a training job.
+// runRate prints a row for each round, and with --alongside or --consoles the ratio of the rounds with and without.
 func (c *servingCmd) runRate(a *cli.App, items []rewardmodel.Item) error {
 	bodies, err := mixedRequests(items, c.Size, int(math.Ceil(c.Rate*c.Seconds)))
 	if err != nil {
 		return err
 	}
-	table := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(table, "round\ttraining\trequests\tp50 ms\tp90 ms\tp99 ms\tlongest ms\tfailed\t")
-	var without, with []load.Result
 	schedule := load.Schedule{Concurrency: rateConcurrency, Due: load.Regular(len(bodies), c.Rate)}
-	atRate := func() (load.Result, error) { return score(a.Context, c.URL, bodies, schedule) }
-	row := func(round int, training string, r load.Result) {
-		ms := func(p int) float64 { return stats.Milliseconds(r.Percentile(p)) }
-		fmt.Fprintf(table, "%d\t%s\t%d\t%.1f\t%.1f\t%.1f\t%.1f\t%d\t\n", round, training, len(bodies), ms(50), ms(90), ms(99), ms(100), r.Failed)
+	plain := func() (rateRound, error) { return c.measured(a.Context, bodies, schedule) }
+	name, other := "training", plain
+	switch {
+	case c.Consoles > 0:
+		name, other = "consoles", func() (r rateRound, err error) {
+			_, err = c.withConsoles(a.Context, func() (load.Result, error) { r, err = plain(); return r.Result, err })
+			return r, err
+		}
+	case c.Alongside != "":
+		other = func() (r rateRound, err error) {
+			_, err = c.alongsideTraining(a, func() (load.Result, error) { r, err = plain(); return r.Result, err })
+			return r, err
+		}
 	}
+	table := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(table, "round\t%s\trequests\tp50 ms\tp90 ms\tp99 ms\tlongest ms\tfailed\t%s\n", name, c.ifConsoles("CPU ms\t"))
+	row := func(round int, is string, r rateRound) {
+		ms := func(p int) float64 { return stats.Milliseconds(r.Percentile(p)) }
+		fmt.Fprintf(table, "%d\t%s\t%d\t%.1f\t%.1f\t%.1f\t%.1f\t%d\t%s\n", round, is, len(bodies), ms(50), ms(90), ms(99), ms(100), r.Failed,
+			c.ifConsoles(fmt.Sprintf("%.3f\t", 1e3*r.cpu)))
+	}
+	var without, with []rateRound
 	for round := range c.Rounds {
-		r, err := atRate()
+		r, err := plain()
 		if err != nil {
 			return err
 		}
 		without = append(without, r)
 		row(round+1, "no", r)
-		if c.Alongside == "" {
+		if c.Alongside == "" && c.Consoles == 0 {
 			continue
 		}
-		if r, err = c.alongsideTraining(a, atRate); err != nil {
+		if r, err = other(); err != nil {
 			return err
 		}
 		with = append(with, r)
 		row(round+1, "yes", r)
 	}
-	if err := table.Flush(); err != nil || c.Alongside == "" {
+	if err := table.Flush(); err != nil || len(with) == 0 {
 		return err
 	}
-	_, err = fmt.Fprintf(a.Stdout, "Median ratio of the rounds: p50 %.2f, p90 %.2f, p99 %.2f\n",
-		medianRatio(with, without, 50), medianRatio(with, without, 90), medianRatio(with, without, 99))
+	percentile := func(p int) float64 {
+		return medianRatio(with, without, func(r rateRound) float64 { return float64(r.Percentile(p)) })
+	}
+	_, err = fmt.Fprintf(a.Stdout, "Median ratio of the rounds: p50 %.2f, p90 %.2f, p99 %.2f%s\n", percentile(50), percentile(90), percentile(99),
+		c.ifConsoles(fmt.Sprintf(", CPU time of a request %.3f", medianRatio(with, without, func(r rateRound) float64 { return r.cpu }))))
 	return err
+}
+
+// rateRound is the result of a round.
+type rateRound struct {
+	load.Result
+	cpu float64 // seconds of CPU time of the service for each request; with --consoles
+}
+
+// ifConsoles returns text with --consoles only.
+func (f rateFlags) ifConsoles(text string) string {
+	if f.Consoles > 0 {
+		return text
+	}
+	return ""
+}
+
+// measured runs a round.
+func (c *servingCmd) measured(ctx context.Context, bodies [][]byte, schedule load.Schedule) (r rateRound, err error) {
+	if c.Consoles == 0 {
+		r.Result, err = score(ctx, c.URL, bodies, schedule)
+		return r, err
+	}
+	before, err := metricSums(ctx, c.URL, metricCPU)
+	if err != nil {
+		return r, err
+	}
+	if r.Result, err = score(ctx, c.URL, bodies, schedule); err != nil {
+		return r, err
+	}
+	after, err := metricSums(ctx, c.URL, metricCPU)
+	r.cpu = (after[metricCPU] - before[metricCPU]) / float64(len(bodies))
+	return r, err
 }
 
 // mixedRequests makes n bodies whose sizes alternate.
@@ -91,11 +145,11 @@ func mixedRequests(items []rewardmodel.Item, sizes []int, n int) ([][]byte, erro
 	return bodies, nil
 }
 
-// medianRatio is the median over the rounds of the ratio of a percentile.
-func medianRatio(with, without []load.Result, percentile int) float64 {
+// medianRatio is the median over the rounds of the ratio of a value.
+func medianRatio(with, without []rateRound, of func(rateRound) float64) float64 {
 	ratios := make([]float64, len(with))
 	for i := range with {
-		ratios[i] = float64(with[i].Percentile(percentile)) / float64(without[i].Percentile(percentile))
+		ratios[i] = of(with[i]) / of(without[i])
 	}
 	return stats.Median(ratios)
 }

@@ -64,17 +64,20 @@ func TestIncompleteReceipt(t *testing.T) {
 func TestCalls(t *testing.T) {
 	var asked []string
 	answers := map[string]string{
-		"GET /v1/models":                  `{"object":"list","data":[{"id":"v1","version":"v1","current":true}]}`,
-		"GET /v1/models/a%2Fb":            `{"id":"v1","version":"v1","data":{"bags":7},"gate":{"x":1}}`,
-		"POST /v1/models/v1/promote":      `{"version":"v1","since":"2026-01-01T00:00:00Z","by":"me","reason":"why"}`,
-		"POST /v1/models/rollback":        `{"version":"v0","since":"2026-01-01T00:00:00Z","by":"me","reason":"","previous":["a"]}`,
-		"GET /v1/training":                `{"phase":"idle","auto":true,"wait":"labels","feedback":{"bags":3},"drift":{"p_value":0.5},"disagreement":{"labels":2}}`,
-		"POST /v1/training":               `{"phase":"idle","asked":{"by":"me","time":"2026-01-01T00:00:00Z"}}`,
-		"GET /v1/feedback":                `{"bags":3,"violations":1,"held_out":1,"new":{"bags":2,"violations":1}}`,
-		"GET /v1/feedback/candidates?n=5": `{"candidates":[{"id":"c","violation":0.5}]}`,
-		"DELETE /v1/feedback/r%20%2F%3F":  `{"id":"r /?","records":2}`,
-		"GET /v1/events?n=3":              `[{"sequence":4,"kind":"model.promoted","time":"2026-01-01T00:00:00Z","reason":"r"}]`,
-		"GET /readyz":                     `{"status":"ready"}`,
+		"GET /v1/models":                                 `{"object":"list","data":[{"id":"v1","version":"v1","current":true}]}`,
+		"GET /v1/models/a%2Fb":                           `{"id":"v1","version":"v1","data":{"bags":7},"gate":{"x":1}}`,
+		"POST /v1/models/v1/promote":                     `{"version":"v1","since":"2026-01-01T00:00:00Z","by":"me","reason":"why"}`,
+		"POST /v1/models/rollback":                       `{"version":"v0","since":"2026-01-01T00:00:00Z","by":"me","reason":"","previous":["a"]}`,
+		"GET /v1/training":                               `{"phase":"idle","auto":true,"wait":"labels","feedback":{"bags":3},"drift":{"p_value":0.5},"disagreement":{"labels":2}}`,
+		"POST /v1/training":                              `{"phase":"idle","asked":{"by":"me","time":"2026-01-01T00:00:00Z"}}`,
+		"POST /v1/training/stop":                         `{"phase":"training","canceled":{"by":"me","time":"2026-01-01T00:00:00Z"}}`,
+		"GET /v1/feedback":                               `{"bags":3,"violations":1,"held_out":1,"new":{"bags":2,"violations":1}}`,
+		"GET /v1/feedback/candidates?n=5":                `{"candidates":[{"id":"c","violation":0.5}]}`,
+		"GET /v1/feedback/r%2F1/labels":                  `{"id":"r/1","label":"violation","raters":1,"labels":[{"rater":"ann","label":"violation","sequence":7}]}`,
+		"DELETE /v1/feedback/r%2F1/labels?rater=ann+%26": `{"id":"r/1","records":1}`,
+		"DELETE /v1/feedback/r%20%2F%3F":                 `{"id":"r /?","records":2}`,
+		"GET /v1/events?n=3":                             `[{"sequence":4,"kind":"model.promoted","time":"2026-01-01T00:00:00Z","reason":"r"}]`,
+		"GET /readyz":                                    `{"status":"ready"}`,
 	}
 	c := client(t, serve(t, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -92,19 +95,22 @@ func TestCalls(t *testing.T) {
 	rolled, err4 := c.Rollback(ctx, "")
 	training, err5 := c.Training(ctx)
 	started, err6 := c.StartTraining(ctx, assay.TrainingRequest{Refreeze: true})
+	stopped, err11 := c.StopTraining(ctx, assay.TrainingStop{ID: "t1"})
 	stats, err7 := c.FeedbackStats(ctx)
 	found, err8 := c.Candidates(ctx, 5)
 	erased, err9 := c.EraseFeedback(ctx, "r /?")
+	labels, err12 := c.ResponseLabels(ctx, "r/1")
+	withdrawn, err13 := c.WithdrawLabel(ctx, "r/1", "ann &")
 	events, err10 := c.RecentEvents(ctx, 3)
-	if err := errors.Join(err1, err2, err3, err4, err5, err6, err7, err8, err9, err10, c.Ready(ctx)); err != nil {
+	if err := errors.Join(err1, err2, err3, err4, err5, err6, err7, err8, err9, err10, err11, err12, err13, c.Ready(ctx)); err != nil {
 		t.Fatal(err)
 	}
 	if !models[0].Current || record.Data.Bags != 7 || record.Version != "v1" || string(record.Gate) != `{"x":1}` || promoted.Reason != "why" ||
 		rolled.Previous[0] != "a" || training.Feedback.Bags != 3 || training.Drift.PValue != 0.5 || training.Disagreement.Labels != 2 ||
-		started.Requested.By != "me" || stats.Bags != 3 || stats.New.Bags != 2 || found[0].ID != "c" || erased != 2 || events[0].Sequence != 4 {
-		t.Error(models, record, promoted, rolled, training, started, stats, found, erased, events)
+		started.Requested.By != "me" || stopped.Canceled.By != "me" || stats.Bags != 3 || stats.New.Bags != 2 || found[0].ID != "c" || erased != 2 || labels.Labels[0].Rater != "ann" || withdrawn != 1 || events[0].Sequence != 4 {
+		t.Error(models, record, promoted, rolled, training, started, stopped, stats, found, erased, labels, withdrawn, events)
 	}
-	if asked[2] != `{"reason":"why"}` || asked[3] != `{}` || asked[5] != `{"refreeze":true}` {
+	if asked[2] != `{"reason":"why"}` || asked[3] != `{}` || asked[5] != `{"refreeze":true}` || asked[6] != `{"id":"t1"}` {
 		t.Error(asked)
 	}
 	var inputErr *assay.InputError
@@ -123,8 +129,8 @@ func TestInvalidResponses(t *testing.T) {
 		ctx := t.Context()
 		for name, err := range map[string]error{
 			"models": second(c.Models(ctx)), "model": second(c.Model(ctx, "a")), "promote": second(c.Promote(ctx, "a", "")),
-			"training": second(c.Training(ctx)), "start": second(c.StartTraining(ctx, assay.TrainingRequest{})), "stats": second(c.FeedbackStats(ctx)),
-			"candidates": second(c.Candidates(ctx, 1)), "erase": second(c.EraseFeedback(ctx, "a")), "ready": c.Ready(ctx),
+			"training": second(c.Training(ctx)), "start": second(c.StartTraining(ctx, assay.TrainingRequest{})), "stop": second(c.StopTraining(ctx, assay.TrainingStop{})), "stats": second(c.FeedbackStats(ctx)),
+			"candidates": second(c.Candidates(ctx, 1)), "erase": second(c.EraseFeedback(ctx, "a")), "labels": second(c.ResponseLabels(ctx, "a")), "withdraw": second(c.WithdrawLabel(ctx, "a", "b")), "ready": c.Ready(ctx),
 			"feedback": second(c.Feedback(ctx, make([]assay.FeedbackItem, 1))), "score": second(c.Score(ctx, assay.Texts("a"), assay.Options{})),
 		} {
 			var invalid *assay.InvalidResponseError

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"net/url"
 	"strconv"
 	"time"
 	"unicode/utf8"
@@ -221,6 +222,60 @@ func (c *Client) EraseFeedback(ctx context.Context, id string) (int, error) {
 	}
 	var body erasure
 	err = c.do(ctx, call{method: http.MethodDelete, path: "/v1/feedback/" + segment, first: -1, parse: into(&body, erasure.check)})
+	if err != nil {
+		return 0, err
+	}
+	return *body.Records, nil
+}
+
+// ResponseLabels are the labels of a response that are in force.
+type ResponseLabels struct {
+	ID       string       `json:"id"`
+	Label    string       `json:"label"`    // of the majority; "" if there is none
+	Disputed bool         `json:"disputed"` // the raters disagree: nothing is learned from the response
+	Raters   int          `json:"raters"`   // whose labels count
+	Labels   []RaterLabel `json:"labels"`   // oldest first, at most 1000
+}
+
+// RaterLabel is the label of one rater for a response.
+type RaterLabel struct {
+	Rater    string            `json:"rater"`
+	Label    string            `json:"label"`  // of the whole response; "" if only aspects have labels
+	Labels   map[string]string `json:"labels"` // of aspects by name
+	Time     time.Time         `json:"time"`   // when the rater set it; zero if unknown
+	Received time.Time         `json:"received"`
+	Sequence uint64            `json:"sequence"` // a training run with at least this TrainingStatus.Through has read it
+}
+
+func (l ResponseLabels) check() error {
+	if l.Labels == nil {
+		return invalidResponse("field labels is missing")
+	}
+	return nil
+}
+
+// ResponseLabels returns the labels of a response by rater, none if it is unknown.
+func (c *Client) ResponseLabels(ctx context.Context, id string) (ResponseLabels, error) {
+	segment, err := pathSegment("id", id)
+	if err != nil {
+		return ResponseLabels{}, err
+	}
+	var labels ResponseLabels
+	err = c.do(ctx, get("/v1/feedback/"+segment+"/labels", into(&labels, ResponseLabels.check)))
+	return labels, err
+}
+
+// WithdrawLabel withdraws the label of one rater for a response; "" is the label
+// without a rater. It returns the number of withdrawn labels, 0 or 1. The number is 0
+// if an earlier attempt, whose response was lost, has withdrawn it.
+func (c *Client) WithdrawLabel(ctx context.Context, id, rater string) (int, error) {
+	segment, err := pathSegment("id", id)
+	if err != nil {
+		return 0, err
+	}
+	var body erasure
+	path := "/v1/feedback/" + segment + "/labels?rater=" + url.QueryEscape(rater)
+	err = c.do(ctx, call{method: http.MethodDelete, path: path, first: -1, parse: into(&body, erasure.check)})
 	if err != nil {
 		return 0, err
 	}

@@ -56,8 +56,8 @@ type LiveUtterance struct {
 	Provisional bool    `json:"provisional"` // the utterance is still open: a later event replaces this one
 }
 
-// Live is a live session: it scores a response while it is being written. Send, Close
-// and Stop are for one goroutine; Events may be read by another one, or after Close.
+// Live is a live session: it scores a response while it is being written. Its methods may
+// be called concurrently, but no Send together with Close.
 type Live struct {
 	client  *Client
 	options LiveOptions

@@ -144,3 +144,43 @@ func TestLiveLoop(t *testing.T) {
 		break
 	}
 }
+
+// A live session returns the result of a request, and an event for each instance.
+func TestLiveSessionScores(t *testing.T) {
+	c := live(t)
+	text := "Thank you, é 🙂. You are a stupid idiot. I hope it helps."
+	want, err := c.Score(t.Context(), assay.Texts(text), assay.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := c.Live(t.Context(), assay.LiveOptions{ID: "r1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, character := range text {
+		if err := l.Send(string(character)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := l.Close()
+	if err != nil || got.ID != "r1" || math.Abs(got.Reward-want.Results[0].Reward) > 5e-3 || len(got.Instances) != 3 {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	n := 0
+	for event, err := range l.Events() {
+		if err != nil || text[event.Utterance.Start:event.Utterance.End] != event.Utterance.Text {
+			t.Errorf("%+v, %v", event, err)
+		}
+		n++
+	}
+	if n != 3 {
+		t.Errorf("%d events", n)
+	}
+	refused, err := c.Live(t.Context(), assay.LiveOptions{Options: assay.Options{Reward: "nonsense"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := refused.Close(); !errors.Is(err, assay.ErrInvalid) {
+		t.Errorf("an unknown scale: %v", err)
+	}
+}

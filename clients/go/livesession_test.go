@@ -82,7 +82,7 @@ func TestLiveSessionFails(t *testing.T) {
 		"refused":  {func(w http.ResponseWriter, _ *http.Request) { refuse(w, 503, "overloaded", "") }, "x", assay.ErrUnavailable},
 		"no token": {func(w http.ResponseWriter, _ *http.Request) { refuse(w, 401, "unauthorized", "") }, "x", assay.ErrUnauthorized},
 		"fails":    {liveService, "fail", assay.ErrUnavailable},
-		"cut":      {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(200) }, "x", io.ErrUnexpectedEOF},
+		"cut":      {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }, "x", io.ErrUnexpectedEOF},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l, err := client(t, serve(t, test.handler)).Live(t.Context(), assay.LiveOptions{})

@@ -48,7 +48,9 @@ func TestTypesMatchOpenAPI(t *testing.T) {
 		"Item": assay.Item{}, "Options": assay.Options{}, "Result": assay.Result{}, "ModelRecord": assay.ModelRecord{},
 		"Model": assay.Model{}, "Current": assay.Current{}, "FeedbackItem": assay.FeedbackItem{}, "Receipt": assay.Receipt{},
 		"FeedbackStats": assay.FeedbackStats{}, "Candidate": assay.Candidate{}, "TrainingStatus": assay.TrainingStatus{},
-		"LiveEvent": assay.LiveEvent{}, "LiveUtterance": assay.LiveUtterance{}, "Training": assay.Training{}, "TrainingAsk": assay.TrainingRequest{}, "Event": assay.Event{},
+		"LiveEvent": assay.LiveEvent{}, "LiveUtterance": assay.LiveUtterance{},
+		"Training": assay.Training{}, "TrainingAsk": assay.TrainingRequest{}, "TrainingStop": assay.TrainingStop{},
+		"ResponseLabels": assay.ResponseLabels{}, "RaterLabel": assay.RaterLabel{}, "Event": assay.Event{},
 	} {
 		t.Run(name, func(t *testing.T) {
 			compare(t, all, name, all[name], reflect.TypeOf(value), omitted[name])

@@ -37,6 +37,7 @@ type TrainingStatus struct {
 	Progress    *Progress        `json:"progress"`
 	Last        *TrainingOutcome `json:"last"`
 	Requested   *PendingTraining `json:"asked"`
+	Canceled    *Cancellation    `json:"canceled"` // the run is being stopped
 }
 
 // Progress is the progress of a training run.
@@ -53,9 +54,10 @@ type Progress struct {
 // TrainingOutcome is the outcome of a training run.
 type TrainingOutcome struct {
 	ID       string    `json:"id"`
-	Result   string    `json:"result"`  // promoted, rejected or failed
+	Result   string    `json:"result"`  // promoted, rejected, failed or canceled
 	Version  string    `json:"version"` // version of the candidate
 	Reason   string    `json:"reason"`
+	By       string    `json:"by"` // who stopped it
 	Finished time.Time `json:"finished"`
 	Through  uint64    `json:"through"`
 	Failures int       `json:"failures"` // consecutive failed runs
@@ -67,6 +69,13 @@ type PendingTraining struct {
 	Reason   string    `json:"reason"`
 	Time     time.Time `json:"time"`
 	Refreeze bool      `json:"refreeze"`
+}
+
+// Cancellation is who stopped the training run in progress, and why.
+type Cancellation struct {
+	By     string    `json:"by"`
+	Reason string    `json:"reason"`
+	Time   time.Time `json:"time"`
 }
 
 // Drift compares the recent scores of the current version with its reference,
@@ -99,6 +108,12 @@ type TrainingRequest struct {
 	Refreeze bool `json:"refreeze,omitzero"`
 }
 
+// TrainingStop stops a training run.
+type TrainingStop struct {
+	ID     string `json:"id,omitzero"`     // of the training run; "": the one in progress
+	Reason string `json:"reason,omitzero"` // recorded with the run
+}
+
 func (s TrainingStatus) check() error {
 	if s.Phase == "" {
 		return invalidResponse("field phase is missing")
@@ -125,5 +140,19 @@ func (c *Client) StartTraining(ctx context.Context, request TrainingRequest) (Tr
 	}
 	var status TrainingStatus
 	err = c.do(ctx, change("/v1/training", body, into(&status, TrainingStatus.check)))
+	return status, err
+}
+
+// StopTraining stops the training run in progress, or withdraws the request for one.
+// A replica ends the run within seconds; its labels count for the next one. It fails
+// with ErrNotFound if no run is in progress or requested, and with the code "changed"
+// if another run is in progress or the run is being published.
+func (c *Client) StopTraining(ctx context.Context, stop TrainingStop) (TrainingStatus, error) {
+	body, err := encode(stop)
+	if err != nil {
+		return TrainingStatus{}, &InputError{-1, "stop", err.Error()}
+	}
+	var status TrainingStatus
+	err = c.do(ctx, change("/v1/training/stop", body, into(&status, TrainingStatus.check)))
 	return status, err
 }

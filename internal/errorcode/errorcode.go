@@ -22,7 +22,7 @@ const (
 	Unauthorized         Code = "unauthorized"           // no token, or an invalid one
 	InsufficientScope    Code = "insufficient_scope"     // the token does not have the scope
 	ForbiddenOrigin      Code = "forbidden_origin"       // a web page of another origin, or the cookie of a session without its CSRF token
-	NotFound             Code = "not_found"              // no such path, model or version
+	NotFound             Code = "not_found"              // no such path, model or version, or training run
 	MethodNotAllowed     Code = "method_not_allowed"     // the path has no such method
 	NoPrevious           Code = "no_previous"            // there is no version to roll back to
 	NoFiles              Code = "no_files"               // the files of the version are not kept

@@ -30,7 +30,7 @@ const (
 // Headers of records. They and the subject contain all that an index needs, so that
 // it is built without reading any text.
 const (
-	HeaderLabel = "Assay-Label"     // "compliant" or "violation"
+	HeaderLabel = "Assay-Label"     // "compliant", "violation" or "withdrawn"
 	HeaderText  = "Assay-Text-Hash" // of the text of the response
 	HeaderTime  = "Assay-Time"      // when the rater set the label, in RFC 3339, if known
 	HeaderGroup = "Assay-Group"     // of responses that are held out together; absent: stored before there were groups
@@ -46,6 +46,10 @@ const (
 
 const scopeAspects = "aspects"
 
+// labelWithdrawn is the HeaderLabel of a record without a text, which replaces the
+// label that its rater has withdrawn. Earlier releases ignore such a record.
+const labelWithdrawn = "withdrawn"
+
 func recordSubject(id, rater feedback.Hash) string {
 	return subjectRecords + "." + id.String() + "." + rater.String()
 }
@@ -57,6 +61,9 @@ func scoredSubject(id feedback.Hash) string { return SubjectScored + "." + id.St
 // setMark sets the headers of a mark.
 func setMark(header nats.Header, mark feedback.Mark) {
 	header.Set(HeaderLabel, string(mark.Labels.Verdict()))
+	if mark.Labels.Withdrawn() {
+		header.Set(HeaderLabel, labelWithdrawn)
+	}
 	if mark.Labels.Whole == "" && len(mark.Labels.Aspects) > 0 {
 		header.Set(HeaderScope, scopeAspects)
 	}
@@ -118,6 +125,8 @@ func aspectHeaders() map[string]bag.Label {
 
 func readLabels(header nats.Header) (labels feedback.Labels, err error) {
 	switch label := bag.Label(header.Get(HeaderLabel)); label {
+	case labelWithdrawn:
+		return feedback.Labels{}, nil
 	case bag.Violation, bag.Compliant:
 		labels.Whole = label
 	default:

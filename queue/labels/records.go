@@ -13,7 +13,7 @@ import (
 
 // Records yields the stored records up to a sequence, in the order in which they
 // were stored: the latest of each response and rater, without those that were
-// erased. It omits a record that was corrected after that sequence. It holds a few
+// erased or withdrawn. It omits a record that was corrected after that sequence. It holds a few
 // of the largest messages in memory, and not the whole stream. An error ends the
 // iteration; it wraps feedback.ErrUnavailable, or is that of ctx.
 func (l *Log) Records(ctx context.Context, through uint64) iter.Seq2[feedback.Stored, error] {
@@ -29,6 +29,9 @@ func (l *Log) Records(ctx context.Context, through uint64) iter.Seq2[feedback.St
 			}
 			if !js.Authentic(msg.Subject, msg.Header) {
 				continue // the indexer logs it
+			}
+			if msg.Header.Get(HeaderLabel) == labelWithdrawn {
+				continue
 			}
 			record, err := feedback.ParseRecord(msg.Data)
 			if err != nil {

@@ -12,7 +12,7 @@ import (
 type Bag struct {
 	ID        Hash
 	Violation bool   // the verdict of the majority, see Labels; false when Disputed
-	Sequence  uint64 // of the latest record
+	Sequence  uint64 // of the latest record with a label
 	HeldOut   bool   // never trained on; see Split
 	Disputed  bool   // every vote is tied: not trained on
 	Unlabeled bool   // no label is of an aspect of the model: not trained on
@@ -75,14 +75,15 @@ func (x *Index) labelsOf(r record, how *resolver) Labels {
 // resolve counts the latest labels of every rater.
 func (x *Index) resolve(id Hash, first record, others *raters, how *resolver) Bag {
 	now := newest(first, others)
-	b := Bag{ID: id, Sequence: now.sequence, HeldOut: how.split.heldOut(id, now.group)}
+	b := Bag{ID: id, HeldOut: how.split.heldOut(id, now.group)}
 	var whole vote
 	var named []Labels // nil unless an aspect is named
 	count := func(r record) {
-		if r.text != now.text {
+		if r.text != now.text || r.withdrawn() {
 			return
 		}
 		b.Raters++
+		b.Sequence = max(b.Sequence, r.sequence)
 		labels := x.labelsOf(r, how)
 		whole.add(labels.Whole)
 		if labels.Aspects != nil {
@@ -92,6 +93,9 @@ func (x *Index) resolve(id Hash, first record, others *raters, how *resolver) Ba
 	count(first)
 	for _, o := range others.all() {
 		count(o)
+	}
+	if b.Raters == 0 { // all are withdrawn
+		b.Sequence = now.sequence
 	}
 	b.Labels.Whole = whole.majority()
 	if len(named) > 0 {

@@ -100,7 +100,7 @@ type Record struct {
 type Mark struct {
 	ID       Hash // of the response
 	Rater    Hash
-	Labels   Labels
+	Labels   Labels     // none: the rater has withdrawn them
 	Text     Hash       // of the text
 	Group    Hash       // of responses that are held out together; zero: none was recorded
 	Time     *time.Time // the rater's

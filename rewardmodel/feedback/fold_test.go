@@ -49,6 +49,9 @@ func stream(rng *rand.Rand) []step {
 				m.Labels.Whole = ""
 			}
 		}
+		if rng.IntN(6) == 0 {
+			m.Labels = feedback.Labels{} // withdrawn
+		}
 		steps[i] = step{m, rng.IntN(25) == 0}
 	}
 	return steps
@@ -84,8 +87,11 @@ func (o oracle) bags(share float64, aspects ...string) []feedback.Bag {
 	for id, raters := range o.live {
 		marks := slices.SortedFunc(maps.Values(raters), func(a, b feedback.Mark) int { return cmp.Compare(b.Sequence, a.Sequence) })
 		b := feedback.Bag{ID: id, Sequence: marks[0].Sequence, HeldOut: feedback.Split{Share: share}.HeldOut(id, marks[0].Group)}
-		marks = slices.DeleteFunc(marks, func(m feedback.Mark) bool { return m.Text != marks[0].Text })
-		b.Raters = len(marks)
+		text := marks[0].Text
+		marks = slices.DeleteFunc(marks, func(m feedback.Mark) bool { return m.Text != text || m.Labels.Withdrawn() })
+		if b.Raters = len(marks); b.Raters > 0 {
+			b.Sequence = marks[0].Sequence
+		}
 		o.vote(&b, marks, aspects)
 		out = append(out, b)
 	}
@@ -193,7 +199,11 @@ func TestFoldDoesNotDependOnOrder(t *testing.T) {
 			}
 			records := 0
 			for _, raters := range want.live {
-				records += len(raters)
+				for _, m := range raters {
+					if !m.Labels.Withdrawn() {
+						records++
+					}
+				}
 			}
 			s := index.Stats(feedback.Split{Share: share}, 0, aspects...)
 			if s.Records != records || s.Bags+s.HeldOut+s.Disputed+unlabeled != len(bags) || index.Last() != uint64(len(steps)) {

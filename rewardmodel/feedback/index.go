@@ -49,7 +49,6 @@ type Index struct {
 	// further raters, which few responses have, are in others.
 	first  map[Hash]record
 	others map[Hash]*raters
-	count  int
 	names  aspectNames
 	// prompts counts the responses of each prompt group. placed has the groups of
 	// responses that Place has counted and Apply has not received.
@@ -85,6 +84,9 @@ func (x *Index) newRecord(m Mark) record {
 	return r
 }
 
+// withdrawn reports that the rater has withdrawn the label.
+func (r record) withdrawn() bool { return r.labels == labelSet{} }
+
 func (r record) time() time.Time { return time.Unix(r.seconds, int64(r.nanos)) }
 
 // Apply adds a record of the stream. It ignores a record that is older than another
@@ -99,7 +101,6 @@ func (x *Index) Apply(m Mark) {
 	r := x.newRecord(m)
 	first, known := x.first[m.ID]
 	if !known {
-		x.count++
 		x.first[m.ID] = r
 		x.unplace(m.ID) // countGroup counts it again
 		x.countGroup(m.Group, 1)
@@ -116,9 +117,7 @@ func (x *Index) Apply(m Mark) {
 		others = &raters{}
 		x.others[m.ID] = others
 	}
-	if others.put(r) {
-		x.count++
-	}
+	others.put(r)
 }
 
 // Erase adds a tombstone: it removes the records of the id, and Apply ignores new
@@ -131,7 +130,6 @@ func (x *Index) Erase(id Hash, sequence uint64) {
 	x.unplace(id)
 	if first, known := x.first[id]; known {
 		x.countGroup(newest(first, x.others[id]).group, -1)
-		x.count -= 1 + len(x.others[id].all())
 		delete(x.first, id)
 		delete(x.others, id)
 	}

@@ -16,6 +16,9 @@ type Labels struct {
 	Aspects map[string]bag.Label `json:"labels,omitzero"`
 }
 
+// Withdrawn reports that there is no label: the rater has withdrawn it.
+func (l Labels) Withdrawn() bool { return l.Whole == "" && len(l.Aspects) == 0 }
+
 // LabelsOf returns the labels of a bag.
 func LabelsOf(b bag.Bag) Labels { return Labels{Whole: b.Label, Aspects: b.Labels} }
 

@@ -32,24 +32,22 @@ func (r *raters) find(rater Hash) int {
 	return -1
 }
 
-// put stores a record unless the rater has a later one, and reports whether
-// the rater is new.
-func (r *raters) put(rec record) (added bool) {
+// put stores a record unless the rater has a later one.
+func (r *raters) put(rec record) {
 	i := r.find(rec.rater)
 	switch {
 	case i < 0:
-		i, added = len(r.records), true
+		i = len(r.records)
 		r.records = append(r.records, rec)
 		r.remember(rec.rater, i)
 	case rec.sequence <= r.records[i].sequence:
-		return false
+		return
 	default:
 		r.records[i] = rec
 	}
 	if rec.sequence > r.records[r.newest].sequence {
 		r.newest = i
 	}
-	return added
 }
 
 func (r *raters) remember(rater Hash, i int) {

@@ -65,12 +65,18 @@ func (x *Index) Stats(split Split, since uint64, aspects ...string) Stats {
 	for _, aspect := range aspects {
 		byAspect[aspect] = &AspectStats{}
 	}
-	raters, named := map[Hash]struct{}{}, len(aspects) > 1
+	raters, records, named := map[Hash]struct{}{}, 0, len(aspects) > 1
 	for id, first := range x.first {
 		others := x.others[id]
-		raters[first.rater] = struct{}{}
+		count := func(r record) {
+			if !r.withdrawn() {
+				raters[r.rater] = struct{}{}
+				records++
+			}
+		}
+		count(first)
 		for _, o := range others.all() {
-			raters[o.rater] = struct{}{}
+			count(o)
 		}
 		b := x.resolve(id, first, others, resolver)
 		if !b.Unlabeled {
@@ -80,7 +86,7 @@ func (x *Index) Stats(split Split, since uint64, aspects ...string) Stats {
 		countAspects(byAspect, b, aspects, since)
 	}
 	s := Stats{Bags: all.Bags, Violations: all.Violations, HeldOut: all.HeldOut, HeldOutViolations: all.HeldOutViolations,
-		Disputed: all.Disputed, Raters: len(raters), Records: x.count, New: all.New}
+		Disputed: all.Disputed, Raters: len(raters), Records: records, New: all.New}
 	if named {
 		s.Aspects = mostFrequent(byAspect, aspects)
 	}

@@ -104,6 +104,7 @@ type process struct {
 	died   context.CancelFunc
 	worker func(ctx context.Context) error // nil: trains immediately
 	ttl    time.Duration                   // of the lease; 0: longer than any test
+	before func(call int)                  // runs before each call, from 1; nil: nothing
 
 	metrics *Metrics
 	tracer  *trace.Tracer
@@ -114,6 +115,9 @@ func (p *process) enter() (before, after bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.calls++
+	if p.before != nil {
+		p.before(p.calls)
+	}
 	switch {
 	case p.dieAt == 0 || p.calls < p.dieAt:
 		return false, false

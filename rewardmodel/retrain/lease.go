@@ -12,6 +12,9 @@ import (
 // may have, because this one failed to renew its lease in time.
 var ErrLeaseLost = errors.New("the lease to train was lost")
 
+// errCanceled reports that an operator has stopped the training run.
+var errCanceled = errors.New("the training run was canceled")
+
 // lease is the exclusive permission to train. Its holder renews it by storing the
 // status again with every heartbeat. Another replica takes over when it has seen no
 // new revision for ttl by its own clock, so that clocks need not be in sync; the
@@ -27,10 +30,11 @@ type lease struct {
 	status  Status
 	renewed time.Time
 	lost    error
+	ending  bool // a canceled training run has stopped, and its end may be stored
 }
 
-// hold renews the lease, whose status was just stored, until ctx ends or the lease
-// is lost; then it calls lose.
+// hold renews the lease, whose status was just stored, until ctx ends, the lease is
+// lost or the training run is canceled; then it calls lose.
 func (l *lease) hold(ctx context.Context, lose context.CancelCauseFunc) {
 	tick := time.NewTicker(l.heartbeat)
 	defer tick.Stop()
@@ -43,7 +47,7 @@ func (l *lease) hold(ctx context.Context, lose context.CancelCauseFunc) {
 		try, cancel := context.WithTimeout(ctx, l.ttl/3)
 		err := l.update(try, func(*Status) {})
 		cancel()
-		if errors.Is(err, ErrLeaseLost) {
+		if errors.Is(err, ErrLeaseLost) || errors.Is(err, errCanceled) {
 			lose(err)
 			return
 		}
@@ -51,13 +55,17 @@ func (l *lease) hold(ctx context.Context, lose context.CancelCauseFunc) {
 }
 
 // update changes the status and stores it. The error wraps ErrLeaseLost when
-// another replica owns the status; any other error is retryable until the lease
-// expires.
+// another replica owns the status, and errCanceled when an operator has stopped the
+// training run: then the change is dropped. Any other error is retryable until the
+// lease expires.
 func (l *lease) update(ctx context.Context, change func(*Status)) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.lost != nil {
 		return l.lost
+	}
+	if l.status.Canceled != nil && !l.ending {
+		return errCanceled
 	}
 	change(&l.status)
 	for {
@@ -70,7 +78,9 @@ func (l *lease) update(ctx context.Context, change func(*Status)) error {
 			l.metrics.phase(stored.Phase)
 			return nil
 		case errors.Is(err, ErrChanged):
-			if err := l.merge(ctx); err != nil {
+			if err := l.merge(ctx); errors.Is(err, errCanceled) {
+				return err
+			} else if err != nil {
 				return l.expired(err)
 			}
 		default:
@@ -79,8 +89,15 @@ func (l *lease) update(ctx context.Context, change func(*Status)) error {
 	}
 }
 
+// end lets update store the end of a canceled training run, which has stopped.
+func (l *lease) end() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ending = true
+}
+
 // merge adopts what others may write into the status of this replica: a request
-// for a training run.
+// for a training run, and a cancellation.
 func (l *lease) merge(ctx context.Context) error {
 	theirs, err := l.store.Status(ctx)
 	if err != nil {
@@ -89,6 +106,10 @@ func (l *lease) merge(ctx context.Context) error {
 	if theirs.ID != l.status.ID || theirs.Owner != l.status.Owner || theirs.Attempt != l.status.Attempt {
 		l.lost = fmt.Errorf("%w: replica %s owns training run %s now", ErrLeaseLost, theirs.Owner, theirs.ID)
 		return l.lost
+	}
+	if theirs.Canceled != nil && !l.ending {
+		l.status = theirs
+		return errCanceled
 	}
 	l.status.Requested, l.status.Revision = theirs.Requested, theirs.Revision
 	return nil

@@ -232,25 +232,20 @@ func (l *Loop) execute(ctx context.Context, status Status, resumed string) (err 
 	if err := l.sweep(status.ID); err != nil {
 		return err
 	}
-	outcome, err = t.start(working, resumed)
+	outcome, err = t.complete(working, resumed)
 	if cause := context.Cause(working); err != nil && cause != nil {
 		err = cause
 	}
 	switch {
-	case ctx.Err() != nil:
+	case err != nil && ctx.Err() != nil:
 		return ctx.Err() // the next process resumes it
-	case errors.Is(err, ErrLeaseLost):
-		return err
-	case err != nil && !t.final(err):
-		l.lastError = err
-		return err
-	case err != nil:
-		if outcome, err = t.failed(working, err); err != nil {
-			return err
-		}
+	case errors.Is(err, errCanceled):
+		lose(err)
+		<-released
+		held.end()
+		outcome, err = t.cancel(ctx)
 	}
-	l.lastError = nil
-	return t.finish(working, outcome)
+	return err
 }
 
 // Outlook returns what the loop would do now, and what it waits for.

@@ -32,7 +32,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		phases: f.NewGaugeVec(prometheus.GaugeOpts{Name: "assay_training_phase",
 			Help: "1 for the phase of the fleet's training run: idle, collecting, training, gating or publishing. Of processes that train."}, []string{"phase"}),
 		runs: f.NewHistogramVec(prometheus.HistogramOpts{Name: "assay_training_run_seconds",
-			Help:    "Time from the start to the end of the training runs that this process ended, in seconds, by result: promoted, rejected or failed.",
+			Help:    "Time from the start to the end of the training runs that this process ended, in seconds, by result: promoted, rejected, failed or canceled.",
 			Buckets: prometheus.ExponentialBuckets(15, 2, 13)}, []string{"result"}),
 		gate: f.NewCounterVec(prometheus.CounterOpts{Name: "assay_gate_decisions_total",
 			Help: "Candidates that the gate of this process judged, by decision: passed or rejected."}, []string{"decision"}),
@@ -53,7 +53,7 @@ func (m *Metrics) begin() {
 		return
 	}
 	m.phase(PhaseIdle)
-	for _, result := range []Result{ResultPromoted, ResultRejected, ResultFailed} {
+	for _, result := range []Result{ResultPromoted, ResultRejected, ResultFailed, ResultCanceled} {
 		m.runs.WithLabelValues(string(result))
 	}
 	for _, decision := range []string{decisionPassed, decisionRejected} {

@@ -70,7 +70,7 @@ assay_training_phase{phase="training"} 0
 			}
 		}
 	}
-	require.Equal(t, map[string]uint64{"promoted": 1, "rejected": 1, "failed": 0}, runs)
+	require.Equal(t, map[string]uint64{"promoted": 1, "rejected": 1, "failed": 0, "canceled": 0}, runs)
 	problems, err := testutil.GatherAndLint(reg)
 	require.NoError(t, err)
 	require.Empty(t, problems)

@@ -30,6 +30,8 @@ var (
 	ErrDamaged = errors.New("stored model is damaged")
 	// ErrNoPrevious reports that there is no version to roll back to.
 	ErrNoPrevious = errors.New("no previous model version")
+	// ErrNoTraining reports that no training run is in progress or requested.
+	ErrNoTraining = errors.New("no training run is in progress or requested")
 )
 
 // State is the state of a model version.

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Operator promotes models, rolls them back and requests training runs, for a person.
+// Operator promotes models, rolls them back, and starts and stops training runs, for a person.
 type Operator struct {
 	Models   Models
 	Currents Currents
@@ -116,5 +116,45 @@ func (o Operator) Start(ctx context.Context, request TrainingRequest) (Status, e
 		if !errors.Is(err, ErrChanged) {
 			return status, err
 		}
+	}
+}
+
+// Stop cancels the training run in progress, whose owner ends it at its next
+// heartbeat, or withdraws the request for one. id is that of the run; "": any. A run
+// that is canceled is never promoted; its labels count as new. Errors: ErrNoTraining;
+// ErrChanged when the run has another id or is being published.
+func (o Operator) Stop(ctx context.Context, id string, c Cancellation) (Status, error) {
+	c.Time = time.Now().UTC()
+	for {
+		status, err := o.Statuses.Status(ctx)
+		if err != nil {
+			return Status{}, err
+		}
+		idle := status.Phase == PhaseIdle || status.Phase == ""
+		switch {
+		case idle && (status.Requested == nil || id != ""):
+			return Status{}, ErrNoTraining
+		case idle:
+			status.Requested = nil
+		case id != "" && id != status.ID:
+			return Status{}, fmt.Errorf("training run %s is in progress, not %s: %w", status.ID, id, ErrChanged)
+		case status.Canceled != nil:
+			return status, nil
+		case status.Phase == PhasePublishing:
+			return Status{}, fmt.Errorf("the gate of training run %s has passed and its candidate is being published; roll it back instead: %w", status.ID, ErrChanged)
+		default:
+			status.Canceled = &c
+		}
+		status, err = o.Statuses.SetStatus(ctx, status)
+		if errors.Is(err, ErrChanged) {
+			continue
+		}
+		if err == nil && idle {
+			err = o.Journal.Publish(ctx, Event{
+				Kind: EventTrainingCanceled, Time: c.Time, Replica: o.Replica, By: c.By, Reason: "the request is withdrawn: " + c.reason(),
+				Key: fmt.Sprint("withdrawn.", status.Revision),
+			})
+		}
+		return status, err
 	}
 }

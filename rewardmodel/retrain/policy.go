@@ -321,7 +321,8 @@ func (p Policy) missingNew(s Situation) string {
 
 // maxCooldown bounds the doubling of the cool-down. firstRetry is the minimum
 // cool-down after a failure, so that a training run that always fails does not run
-// all the time.
+// all the time, and after a cancellation, so that the run does not start again
+// immediately.
 const (
 	maxCooldown = 24 * time.Hour
 	firstRetry  = time.Minute
@@ -336,6 +337,9 @@ func (p Policy) cooldownEnd(status Status) time.Time {
 	wait := p.Cooldown
 	if last.Failures > 0 {
 		wait = max(wait, firstRetry/2)
+	}
+	if last.Result == ResultCanceled {
+		wait = max(wait, firstRetry)
 	}
 	for range last.Failures {
 		if wait >= maxCooldown {
@@ -363,6 +367,9 @@ func (p Policy) due(s Situation) time.Time {
 func failures(status Status) string {
 	switch n := status.Last.Failures; n {
 	case 0:
+		if status.Last.Result == ResultCanceled {
+			return " (which was canceled)"
+		}
 		return ""
 	case 1:
 		return " (which failed)"

@@ -70,6 +70,11 @@ func TestPolicyDecides(t *testing.T) {
 		{"after a failure without cool-down", func(p *Policy) { p.Cooldown = 0 },
 			Situation{Stats: stats(400, 40, 300, 100), Status: ended(ResultFailed, 0, 1)}, TriggerNone, "", noon.Add(time.Minute)},
 
+		{"after a cancellation", nil, Situation{Stats: stats(400, 40, 300, 100), Status: ended(ResultCanceled, 4*time.Minute, 0)},
+			TriggerNone, "after training run t1 (which was canceled) ends", noon.Add(6 * time.Minute)},
+		{"after a cancellation without cool-down", func(p *Policy) { p.Cooldown = 0 },
+			Situation{Stats: stats(400, 40, 300, 100), Status: ended(ResultCanceled, 0, 0)}, TriggerNone, "", noon.Add(time.Minute)},
+
 		{"disagreement", nil, Situation{Stats: stats(400, 40, 60, 30), Disagreement: wrong, Drift: drifted},
 			TriggerDisagreement, "45 of 100 new labels contradict the model's decision (45 %, at least 36 %", time.Time{}},
 		{"disagreement by chance", nil, Situation{Stats: stats(400, 40, 60, 30), Disagreement: Disagreement{Labels: 60, Against: 22}}, TriggerNone, "60 of 200", time.Time{}},

@@ -1,6 +1,7 @@
 package retrain
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -40,6 +41,7 @@ const (
 	ResultPromoted Result = "promoted"
 	ResultRejected Result = "rejected"
 	ResultFailed   Result = "failed"
+	ResultCanceled Result = "canceled" // an operator stopped it
 )
 
 // Status is the status of the only training run of the fleet, or PhaseIdle: the value
@@ -67,6 +69,8 @@ type Status struct {
 	Last *Outcome `json:"last,omitzero"`
 	// Requested is a pending request for a training run.
 	Requested *TrainingRequest `json:"asked,omitzero"`
+	// Canceled is who stopped the training run, whose owner ends it.
+	Canceled *Cancellation `json:"canceled,omitzero"`
 	// Revision is that of the stored value, for optimistic updates; 0: none is stored.
 	Revision uint64 `json:"-"`
 }
@@ -79,6 +83,17 @@ type TrainingRequest struct {
 	// Refreeze judges the candidate on the current labels of the hold-out, not
 	// on those at the last promotion, for when the labelling policy has changed.
 	Refreeze bool `json:"refreeze,omitzero"`
+}
+
+// Cancellation is a request to stop the training run in progress.
+type Cancellation struct {
+	By     string    `json:"by"`
+	Reason string    `json:"reason,omitzero"`
+	Time   time.Time `json:"time"`
+}
+
+func (c Cancellation) reason() string {
+	return cmp.Or(c.Reason, "stopped by "+cmp.Or(c.By, "somebody"))
 }
 
 // Progress is the progress of the child process.
@@ -98,6 +113,7 @@ type Outcome struct {
 	Result   Result    `json:"result"`
 	Version  string    `json:"version,omitzero"` // of the candidate
 	Reason   string    `json:"reason"`
+	By       string    `json:"by,omitzero"` // who stopped it
 	Finished time.Time `json:"finished"`
 	// Through is the last sequence of ASSAY_FEEDBACK that it read. Later feedback
 	// is new.
@@ -120,6 +136,7 @@ const (
 	EventTrainingResumed  EventKind = "training.resumed"  // after the death of a process
 	EventTrainingProgress EventKind = "training.progress" // a stage of an epoch starts
 	EventTrainingFailed   EventKind = "training.failed"
+	EventTrainingCanceled EventKind = "training.canceled" // an operator stopped a run, or withdrew a request
 	EventFeedbackErased   EventKind = "feedback.erased"
 	EventFeedbackDisputed EventKind = "feedback.disputed" // the raters of some bags disagree
 )

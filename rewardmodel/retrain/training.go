@@ -40,19 +40,41 @@ const candidateName = "assay"
 
 func (t *trainingRun) path(name string) string { return filepath.Join(t.dir, name) }
 
+// complete executes the training run and stores its outcome.
+func (t *trainingRun) complete(ctx context.Context, resumed string) (Outcome, error) {
+	out, err := t.start(ctx, resumed)
+	switch {
+	case err == nil:
+	case context.Cause(ctx) != nil || errors.Is(err, ErrLeaseLost) || errors.Is(err, errCanceled):
+		return Outcome{}, err
+	case !t.final(err):
+		t.lastError = err
+		return Outcome{}, err
+	default:
+		if out, err = t.failed(ctx, err); err != nil {
+			return Outcome{}, err
+		}
+	}
+	t.lastError = nil
+	return out, t.finish(ctx, out)
+}
+
 // start publishes that the training run has started or resumed, and runs it. It
 // publishes the start again on each attempt, in case the process that created the
 // run died before it did; the key of the event makes it unique.
 func (t *trainingRun) start(ctx context.Context, resumed string) (Outcome, error) {
 	s := t.lease.current()
 	events := []Event{{Kind: EventTrainingStarted, Reason: s.Reason, By: s.By, Key: t.id + ".started"}}
-	if resumed != "" {
+	if resumed != "" && s.Canceled == nil {
 		events = append(events, Event{Kind: EventTrainingResumed, Reason: resumed, Key: fmt.Sprint(t.id, ".resumed.", s.Attempt)})
 	}
 	for _, e := range events {
 		if err := t.emit(ctx, e); err != nil {
 			return Outcome{}, err
 		}
+	}
+	if s.Canceled != nil {
+		return Outcome{}, errCanceled // its process died before it was stopped
 	}
 	last := events[len(events)-1]
 	t.log.Info().Str("reason", last.Reason).Msg(string(last.Kind))
@@ -237,6 +259,21 @@ func (t *trainingRun) failed(ctx context.Context, why error) (Outcome, error) {
 	}
 	t.log.Error().Err(why).Msg("training run failed")
 	return out, t.emit(ctx, Event{Kind: EventTrainingFailed, Reason: why.Error(), Key: t.id + ".failed"})
+}
+
+// cancel ends a training run that an operator has stopped. Its feedback still counts
+// as new.
+func (t *trainingRun) cancel(ctx context.Context) (Outcome, error) {
+	s := t.lease.current()
+	out := Outcome{Result: ResultCanceled, Reason: s.Canceled.reason(), By: s.Canceled.By}
+	if s.Last != nil {
+		out.Through = s.Last.Through
+	}
+	if err := t.emit(ctx, Event{Kind: EventTrainingCanceled, By: out.By, Reason: out.Reason, Key: t.id + ".canceled"}); err != nil {
+		return Outcome{}, err
+	}
+	t.lastError = nil
+	return out, t.finish(ctx, out)
 }
 
 // finish releases the lease and removes the directory.

@@ -44,8 +44,12 @@ func TestCommandsPrintTheResponseOfTheService(t *testing.T) {
 		{"POST /v1/models/rollback {}", []string{"models", "rollback"}},
 		{"GET /v1/training", []string{"training", "status"}},
 		{`POST /v1/training {"reason":"new","refreeze":true}`, []string{"training", "start", "--reason", "new", "--refreeze"}},
+		{`POST /v1/training/stop {"id":"t1","reason":"why"}`, []string{"training", "stop", "t1", "--reason", "why"}},
+		{"POST /v1/training/stop {}", []string{"training", "stop"}},
 		{"GET /v1/feedback", []string{"feedback", "show"}},
 		{"GET /v1/feedback/candidates?n=3", []string{"feedback", "candidates", "-n", "3"}},
+		{"GET /v1/feedback/r%2F1/labels", []string{"feedback", "show", "r/1"}},
+		{"DELETE /v1/feedback/r%2F1/labels?rater=ann+%26", []string{"feedback", "withdraw", "r/1", "--rater", "ann &"}},
 		{"DELETE /v1/feedback/r%2F1", []string{"feedback", "erase", "r/1"}},
 	} {
 		asked = nil

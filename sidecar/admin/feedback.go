@@ -19,7 +19,8 @@ import (
 type Feedback struct {
 	Send       feedbackSendCmd       `cmd:"" help:"Send labeled responses (JSONL) to a running service."`
 	Candidates feedbackCandidatesCmd `cmd:"" help:"List the scored responses that are most informative to label."`
-	Show       feedbackShowCmd       `cmd:"" help:"Show feedback statistics."`
+	Show       feedbackShowCmd       `cmd:"" help:"Show feedback statistics, or the labels of a response."`
+	Withdraw   feedbackWithdrawCmd   `cmd:"" help:"Withdraw the label of one rater for a response."`
 	Erase      feedbackEraseCmd      `cmd:"" help:"Erase the labels and the text of a response."`
 }
 
@@ -135,20 +136,48 @@ func (c *feedbackCandidatesCmd) Run(a *cli.App) error {
 	return c.show(a, http.MethodGet, fmt.Sprintf("/v1/feedback/candidates?n=%d", c.N), nil)
 }
 
-type feedbackShowCmd struct{ clientFlags }
+type feedbackShowCmd struct {
+	ID string `arg:"" optional:"" help:"ID of a response: show its labels by rater."`
+	clientFlags
+}
 
 // Help is shown by --help.
 func (*feedbackShowCmd) Help() string {
 	return `Example:
 
     assay feedback show
+    assay feedback show r1
 
-Prints the number of responses per label, in the hold-out, with disagreeing raters, and new since the last training run.`
+Prints the number of responses per label, in the hold-out, with disagreeing raters, and new since the last training run.
+With an ID, prints the labels of that response by rater.`
 }
 
 // Run is called by kong.
 func (c *feedbackShowCmd) Run(a *cli.App) error {
+	if c.ID != "" {
+		return c.show(a, http.MethodGet, "/v1/feedback/"+url.PathEscape(c.ID)+"/labels", nil)
+	}
 	return c.show(a, http.MethodGet, "/v1/feedback", nil)
+}
+
+type feedbackWithdrawCmd struct {
+	ID    string `arg:"" help:"ID of the response."`
+	Rater string `help:"Rater of the label; default: the label without a rater."`
+	clientFlags
+}
+
+// Help is shown by --help.
+func (*feedbackWithdrawCmd) Help() string {
+	return `Example:
+
+    assay feedback withdraw r1 --rater ann
+
+Later training runs do not use the label. The labels of other raters stay.`
+}
+
+// Run is called by kong.
+func (c *feedbackWithdrawCmd) Run(a *cli.App) error {
+	return c.show(a, http.MethodDelete, "/v1/feedback/"+url.PathEscape(c.ID)+"/labels?rater="+url.QueryEscape(c.Rater), nil)
 }
 
 type feedbackEraseCmd struct {

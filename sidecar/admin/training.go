@@ -9,6 +9,7 @@ import (
 // Training is the command "assay training": the training runs of a running service.
 type Training struct {
 	Start  trainingStartCmd  `cmd:"" help:"Request a training run."`
+	Stop   trainingStopCmd   `cmd:"" help:"Stop the training run in progress, or withdraw the request for one."`
 	Status trainingStatusCmd `cmd:"" help:"Show the current training run, the result of the last one, and what the next one waits for."`
 }
 
@@ -33,6 +34,30 @@ func (c *trainingStartCmd) Run(a *cli.App) error {
 		Reason   string `json:"reason,omitzero"`
 		Refreeze bool   `json:"refreeze,omitzero"`
 	}{c.Reason, c.Refreeze})
+}
+
+type trainingStopCmd struct {
+	ID string `arg:"" optional:"" help:"ID of the training run, as shown by training status; default: the one in progress."`
+	reasonFlag
+	clientFlags
+}
+
+// Help is shown by --help.
+func (*trainingStopCmd) Help() string {
+	return `Example:
+
+    assay training stop --reason "the labels of today are wrong"
+
+Nothing of the run is promoted, and its labels count for the next run. If no run is in progress, a request that waits is
+withdrawn. A run that is being published cannot be stopped: use models rollback.`
+}
+
+// Run is called by kong.
+func (c *trainingStopCmd) Run(a *cli.App) error {
+	return c.show(a, http.MethodPost, "/v1/training/stop", struct {
+		ID     string `json:"id,omitzero"`
+		Reason string `json:"reason,omitzero"`
+	}{c.ID, c.Reason})
 }
 
 type trainingStatusCmd struct{ clientFlags }

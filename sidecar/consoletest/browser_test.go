@@ -2,6 +2,7 @@ package consoletest_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -16,6 +17,7 @@ import (
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/cdproto/tracing"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 	"github.com/stretchr/testify/require"
@@ -34,17 +36,25 @@ type tab struct {
 
 	mu       sync.Mutex
 	problems []string // exceptions, errors of the console, violations of the policy
+	trace    []json.RawMessage
+	traced   chan struct{} // closed when trace is complete
 }
 
-// browse opens the console of a service in a new browser. The test fails if the
-// browser reports an exception or a violation of the Content-Security-Policy.
+// browse opens the console of a service in a new browser.
 func browse(t *testing.T, p *processtest.Process) *tab {
+	t.Helper()
+	return openTab(t, p.Ready.HTTP+"/")
+}
+
+// openTab opens a page in a new browser. The test fails if the browser reports an
+// exception or a violation of the Content-Security-Policy.
+func openTab(t *testing.T, url string) *tab {
 	t.Helper()
 	browser := chromium(t)
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(browser), chromedp.NoSandbox,
 		chromedp.WindowSize(1100, 900), chromedp.UserDataDir(t.TempDir()))
 	allocator, endAllocator := chromedp.NewExecAllocator(context.Background(), options...)
-	b := &tab{t: t, url: p.Ready.HTTP}
+	b := &tab{t: t, url: strings.TrimSuffix(url, "/")}
 	ctx, end := chromedp.NewContext(allocator, chromedp.WithListener(b.listen))
 	b.ctx = ctx
 	t.Cleanup(func() {
@@ -56,7 +66,7 @@ func browse(t *testing.T, p *processtest.Process) *tab {
 		require.Empty(t, b.problems)
 	})
 	require.NoError(t, chromedp.Do(ctx), "starting %s", browser)
-	b.do(chromedp.Navigate(b.url + "/"))
+	b.do(chromedp.Navigate(url))
 	return b
 }
 
@@ -78,6 +88,14 @@ func chromium(t *testing.T) string {
 func (b *tab) listen(event any) {
 	var problem string
 	switch e := event.(type) {
+	case *tracing.EventDataCollected:
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		for _, value := range e.Value {
+			b.trace = append(b.trace, json.RawMessage(value))
+		}
+	case *tracing.EventTracingComplete:
+		close(b.traced)
 	case *runtime.EventExceptionThrown:
 		problem = e.ExceptionDetails.Text
 		if e.ExceptionDetails.Exception != nil {

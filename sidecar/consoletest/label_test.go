@@ -69,14 +69,18 @@ func TestLabelByKeyboard(t *testing.T) {
 	require.Equal(t, 3, stats(t, p).Records)
 
 	b.keys("u")
-	b.see("#announcer", "Its label compliant stays until you give another one")
+	b.see("#announcer", "Its label compliant is withdrawn.")
+	b.fact("Withdrawn", "1")
+	require.Equal(t, 2, stats(t, p).Records)
 	b.keys("u", "u", "u")
 	b.await(fmt.Sprintf(`document.querySelector('#to-label').innerText === %q`, first))
 	b.keys("u") // there is nothing before it
+	b.fact("Withdrawn", "3")
+	require.Zero(t, stats(t, p).Records)
 	b.keys("c")
 	b.fact("Accepted", "4")
 	s := stats(t, p)
-	require.Equal(t, []int{3, 0, 1}, []int{s.Records, s.Violations + s.HeldOutViolations, s.Raters}, "the correction replaces the label")
+	require.Equal(t, []int{1, 0, 1}, []int{s.Records, s.Violations + s.HeldOutViolations, s.Raters}, "the new label counts")
 
 	b.keys("c", "c", "c", "c", "c", "c", "c")
 	b.see("#view", "No response to label")
@@ -85,9 +89,24 @@ func TestLabelByKeyboard(t *testing.T) {
 	require.Equal(t, 6, stats(t, p).Records)
 	require.Zero(t, evaluate[int](b, `localStorage.length + sessionStorage.length`))
 
+	// Others label two of the responses.
+	items := `{"items":[{"id":"c0","response_id":"c0","rater":"ben","label":"compliant"},{"id":"c1","response_id":"c1","rater":"ben","label":"violation"}]}`
+	response, err := http.Post(p.Ready.HTTP+"/v1/feedback", "application/json", strings.NewReader(items))
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+	require.Equal(t, http.StatusAccepted, response.StatusCode)
 	b.open("live") // what the page knows outlives a change to another page
 	b.open("label")
 	require.Equal(t, "anna", evaluate[string](b, `document.querySelector('input[name=rater]').value`))
+	row := func(id, text string) {
+		b.await(fmt.Sprintf(`[...document.querySelectorAll('#view tbody tr')].some((e) => e.innerText.startsWith(%q) && e.innerText.includes(%q))`, id, text))
+	}
+	row("c0", "1 of 1 agree")
+	row("c0", "waits for the next training run")
+	row("c1", "0 of 1 agree")
+	row("c1", "the raters disagree")
+	row("c2", "none yet")
+	b.requireAccessible("labels of others")
 }
 
 func TestLabelByMouse(t *testing.T) {

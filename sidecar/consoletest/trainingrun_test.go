@@ -47,6 +47,39 @@ func TestTrainingRun(t *testing.T) {
 	b.screenshot("model-record")
 }
 
+// A run is stopped by mouse, after a confirmation.
+func TestStopTrainingRun(t *testing.T) {
+	chromium(t)
+	p := processtest.Serve(t, processtest.TinyBackbone(t), t.TempDir(), "--allow-untrained", "--train-auto=false",
+		"--holdout-share", "0.3", "--train-min-bags", "120", "--train-min-each", "20", "--train-epochs", "200", "--train-threads", "1")
+	b := browse(t, p)
+	b.open("training")
+	b.await(`document.querySelectorAll('#view .actions button')[1]?.disabled === true`)
+	request := func() {
+		b.press("Start a training run…")
+		b.do(visible(`dialog[open] input`))
+		b.press("Start")
+	}
+	request()
+	b.press("Withdraw the request…")
+	b.press("Withdraw")
+	b.see("#announcer", "The request is withdrawn.")
+	b.await(`document.querySelectorAll('#view .actions button')[1]?.disabled === true`)
+
+	sendLabels(t, p, 480)
+	request()
+	b.see("#training-state", "Training the candidate")
+	b.press("Stop the training run…")
+	b.do(visible(`dialog[open] input`))
+	b.requireAccessible("stop a training run")
+	b.do(insert("wrong labels"))
+	b.press("Stop")
+	b.see("#training-state", "Previous run: ■ canceled")
+	b.see("#training-state", "wrong labels")
+	b.see("#training-events", "training.canceled")
+	require.Equal(t, p.Ready.Model, processtest.ServedBy(t, p.Ready.HTTP))
+}
+
 // sendLabels labels responses of made-up words.
 func sendLabels(t *testing.T, p *processtest.Process, n int) {
 	t.Helper()

@@ -22,7 +22,7 @@ import (
 type Serve struct {
 	Listen          string        `default:"${listen}" placeholder:"HOST:PORT" help:"Listen address of HTTP (${default}); port 0: any free port."`
 	OpsListen       string        `placeholder:"HOST:PORT" help:"Additional listen address for health and metrics, without tokens, and for profiles of memory and CPU time (/debug/pprof/), which need the scope admin or, without tokens, a caller on this machine."`
-	GRPCListen      string        `name:"grpc-listen" placeholder:"HOST:PORT" help:"Listen address of the Open Inference Protocol over gRPC (for Triton and KServe clients; usually port 8001)."`
+	GRPCListen      string        `name:"grpc-listen" placeholder:"HOST:PORT" help:"Listen address of gRPC: the Open Inference Protocol, for Triton and KServe clients, and live sessions (usually port 8001)."`
 	TokenFile       string        `placeholder:"FILE" help:"File of client tokens, one per line: TOKEN SCOPE[,SCOPE...] [NAME], with the scopes score, feedback and admin; reloaded when it changes. Clients on this machine also need a token, unless --trust-loopback is set."`
 	TrustLoopback   bool          `help:"Accept clients on this machine without a token even with --token-file. Every user of the machine then has the scope admin."`
 	Private         bool          `help:"Restrict access to the current user: generate a token at each start in DATA_DIR/token (mode 0600), and require it from every client of HTTP, gRPC and the embedded NATS server, including on loopback. The command line and the client libraries read it from there."`

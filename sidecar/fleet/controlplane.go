@@ -58,6 +58,21 @@ func (d *ControlPlane) Erase(ctx context.Context, id, by string) (int, error) {
 	})
 }
 
+// Withdraw implements api.Feedback.
+func (d *ControlPlane) Withdraw(ctx context.Context, id, rater string) (int, error) {
+	return ask(d, func(l *Learning) (int, error) { return l.labels.Withdraw(ctx, id, rater) })
+}
+
+// Labels implements api.FeedbackView.
+func (d *ControlPlane) Labels(ctx context.Context, id string) (feedback.ResponseLabels, error) {
+	return ask(d, func(l *Learning) (feedback.ResponseLabels, error) {
+		given, err := l.labels.LabelsOf(ctx, id)
+		_, aspects, _ := l.monitor.watched()
+		l.labels.Index().Majority(&given, aspects...)
+		return given, err
+	})
+}
+
 // Stats implements api.FeedbackView.
 func (d *ControlPlane) Stats(ctx context.Context) (feedback.Stats, error) {
 	return ask(d, func(l *Learning) (feedback.Stats, error) {
@@ -108,6 +123,11 @@ func (d *ControlPlane) Training(ctx context.Context) (api.Training, error) {
 // Start implements api.Trainer.
 func (d *ControlPlane) Start(ctx context.Context, by retrain.TrainingRequest) (retrain.Status, error) {
 	return ask(d, func(l *Learning) (retrain.Status, error) { return l.operator.Start(ctx, by) })
+}
+
+// Stop implements api.Trainer.
+func (d *ControlPlane) Stop(ctx context.Context, id string, by retrain.Cancellation) (retrain.Status, error) {
+	return ask(d, func(l *Learning) (retrain.Status, error) { return l.operator.Stop(ctx, id, by) })
 }
 
 // Events implements api.EventSource.

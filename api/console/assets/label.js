@@ -4,12 +4,13 @@ import { add, announce, button, el, facts, field, fill, message, table } from '.
 import { count, decimals, percent, plural } from './format.js';
 import { filesPanel } from './labelfiles.js';
 import { toItem } from './labelitems.js';
-import { Outbox, states } from './outbox.js';
+import { Outbox, states, stored } from './outbox.js';
 import { verdictOf } from './argilla.js';
 
 const fetched = 100; // candidates per request
 const refillBelow = 30;
 const shownLabels = 20;
+const compareAfter = 500; // milliseconds without a change
 
 const reasons = {
   uncertain: 'its score is close to the threshold, and it differs from the other candidates',
@@ -22,7 +23,7 @@ const reasons = {
 const state = {
   rater: '', shortcuts: true,
   queue: [], // candidates to label, the first one is shown
-  done: [], // {candidate, label, entry} in order; without label and entry: skipped
+  done: [], // {candidate, label, entry, given} in order; without label and entry: skipped; given: the labels of all raters
   seen: new Set(), // ids in queue or done
 };
 const outbox = new Outbox();
@@ -59,6 +60,8 @@ export async function show(view, page) {
     }));
   document.addEventListener('keydown', (event) => labeling.key(event, rater), { signal: page.signal });
   outbox.watch(() => labeling.showOutcomes(), page.signal);
+  page.signal.addEventListener('abort', () => clearTimeout(labeling.timer));
+  for (const d of state.done) d.given = undefined; // others may have labeled since
   outbox.retry();
   labeling.rater = rater;
   labeling.showCurrent();
@@ -103,15 +106,13 @@ class Labeling {
     this.#advance('Skipped.');
   }
 
-  // Shows the previous response again. The API can replace a label, by a later one of
-  // the same rater, but not withdraw it: erasing (DELETE /v1/feedback/{id}) removes the
-  // labels of all raters and refuses the response from then on, and needs the scope
-  // admin. So the label stays as it is until the rater gives another one.
+  /** Withdraws the last label, or returns to the response that was skipped. */
   undo() {
     const last = state.done.pop();
     if (!last) return;
+    if (last.entry) outbox.withdraw(last.entry);
     state.queue.unshift(last.candidate);
-    this.#advance(last.label ? `Back to the previous response. Its label ${last.label} stays until you give another one, which replaces it.` : 'Back to the skipped response.');
+    this.#advance(last.label ? `Back to the previous response. Its label ${last.label} is withdrawn.` : 'Back to the skipped response.');
   }
 
   #advance(words) {
@@ -161,20 +162,53 @@ class Labeling {
 
   showOutcomes() {
     const { counts } = outbox;
+    this.#compareSoon();
     const labeled = state.done.filter((d) => d.label);
     const agrees = labeled.filter((d) => d.label === verdictOf(d.candidate)).length;
     fill(this.parts.outcomes,
       el('h2', {}, 'Your labels'),
       outbox.waiting > 0 && outbox.problem && message('warning', `${plural(outbox.waiting, 'label')} not sent yet: ${outbox.problem} They are sent again automatically; keep this page open.`),
       facts([
-        ['Accepted', count(counts.accepted)], ['Waiting', count(outbox.waiting)], ['Known already', count(counts.duplicate)], ['Rejected', count(counts.rejected)],
+        ['Accepted', count(counts.accepted)], ['Waiting', count(outbox.waiting)], ['Known already', count(counts.duplicate)], ['Rejected', count(counts.rejected)], ['Withdrawn', counts.withdrawn ? count(counts.withdrawn) : ''],
         ['Agreement with the model', labeled.length > 0 ? `${percent(agrees / labeled.length)} of ${count(labeled.length)}` : ''],
       ]),
-      labeled.length > 0 && table(`The last ${Math.min(shownLabels, labeled.length)} labels of this page`, ['Response', 'Your label', 'Model', 'What became of it'],
-        labeled.slice(-shownLabels).reverse().map(({ candidate, label, entry }) => [
-          el('span', { class: 'mono' }, candidate.id), label,
-          `${verdictOf(candidate)} (${label === verdictOf(candidate) ? 'agrees' : 'differs'})`, fate(entry),
+      labeled.length > 0 && table(`The last ${Math.min(shownLabels, labeled.length)} labels of this page`, ['Response', 'Your label', 'Model', 'Other raters', 'What became of it'],
+        labeled.slice(-shownLabels).reverse().map((d) => [
+          el('span', { class: 'mono' }, d.candidate.id), d.label,
+          `${verdictOf(d.candidate)} (${d.label === verdictOf(d.candidate) ? 'agrees' : 'differs'})`, others(d), this.#fate(d),
         ])));
+  }
+
+  // The labels of others are read once nothing waits, so that labeling is not slower.
+  #compareSoon() {
+    clearTimeout(this.timer);
+    if (this.page.signal.aborted) return;
+    this.timer = setTimeout(() => this.#compare(), compareAfter);
+  }
+
+  /** Reads the labels that other raters gave to the responses of the table. */
+  async #compare() {
+    const shown = state.done.filter((d) => d.label).slice(-shownLabels);
+    for (const d of shown) {
+      if (d.given || !stored(d.entry)) continue;
+      if (outbox.waiting > 0 || this.page.signal.aborted) return;
+      try {
+        d.given = await get(`v1/feedback/${encodeURIComponent(d.candidate.id)}/labels`, { signal: this.page.signal });
+      } catch {
+        return; // the next change tries again
+      }
+      this.showOutcomes();
+    }
+  }
+
+  #fate({ entry, given }) {
+    if (!stored(entry)) return entry.state === states.rejected ? el('span', { class: 'bad-text' }, `✕ rejected: ${entry.message}`) : el('span', { class: 'quiet' }, '… waiting');
+    const words = entry.state === states.accepted ? el('span', { class: 'good-text' }, '✓ accepted') : el('span', { class: 'quiet' }, `= known already. ${entry.message}`);
+    const own = given?.labels.find((l) => l.rater === entry.item.rater);
+    if (!own) return words;
+    const last = this.training?.last;
+    if (given.disputed) return [words, '; not used: the raters disagree'];
+    return [words, last && last.through >= own.sequence ? `; read by training run ${last.id}` : '; waits for the next training run'];
   }
 
   /** The counts that the API gives every rater: without those of the hold-out, which would reveal the side of each label. */
@@ -183,6 +217,7 @@ class Labeling {
       const [stats, training] = await Promise.all([
         get('v1/feedback', { signal: this.page.signal }), get('v1/training', { signal: this.page.signal }).catch(() => undefined),
       ]);
+      this.training = training;
       const { labels, against } = training?.disagreement ?? {};
       const responses = stats.bags + stats.held_out + stats.disputed;
       fill(this.parts.totals, el('h2', {}, 'Labels of all raters'), facts([
@@ -197,13 +232,13 @@ class Labeling {
   }
 }
 
-function fate(entry) {
-  switch (entry.state) {
-    case states.accepted: return el('span', { class: 'good-text' }, '✓ accepted');
-    case states.duplicate: return el('span', { class: 'quiet' }, `= known already. ${entry.message}`);
-    case states.rejected: return el('span', { class: 'bad-text' }, `✕ rejected: ${entry.message}`);
-    default: return el('span', { class: 'quiet' }, '… waiting');
-  }
+/** How many other raters gave the same label. Shown only after the rater's own label, which it would bias. */
+function others({ candidate, label, entry, given }) {
+  if (!given) return '';
+  const labels = given.labels.filter((l) => l.rater !== entry.item.rater)
+    .map((l) => (candidate.aspect ? l.labels?.[candidate.aspect] : l.label)).filter(Boolean);
+  if (labels.length === 0) return 'none yet';
+  return `${count(labels.filter((l) => l === label).length)} of ${count(labels.length)} agree`;
 }
 
 /** The response, and the score only on request: a rater who sees it first tends to follow it. */

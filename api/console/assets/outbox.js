@@ -1,13 +1,17 @@
-// Labels on their way to the service. They are sent one at a time and in order, so
-// that each has its own outcome and a correction follows what it corrects. A label
-// that could not be sent stays here and is sent again: the service counts a label
-// that it has already as a duplicate, so none is lost and none counts twice.
-import { post } from './api.js';
+// Labels and withdrawals on their way to the service. They are sent one at a time and
+// in order, so that each has its own outcome and a correction follows what it
+// corrects. What could not be sent stays here and is sent again: the service counts a
+// label that it has already as a duplicate, so none is lost and none counts twice, and
+// withdrawing a label again changes nothing.
+import { post, remove } from './api.js';
 
 const longestDelay = 10_000; // milliseconds
 
-/** Outcomes of a label, as entry.state. */
+/** Outcomes of a label, as entry.state. Those of a withdrawal are accepted and rejected. */
 export const states = { waiting: 'waiting', accepted: 'accepted', duplicate: 'duplicate', rejected: 'rejected' };
+
+/** Whether the service has the label of an entry. */
+export const stored = (entry) => entry.state === states.accepted || entry.state === states.duplicate;
 
 /** The labels that this page has given, until it is closed. */
 export class Outbox {
@@ -15,10 +19,10 @@ export class Outbox {
   #listeners = new Set();
   #running = false;
   #wake;
-  counts = { accepted: 0, duplicate: 0, rejected: 0 };
+  counts = { accepted: 0, duplicate: 0, rejected: 0, withdrawn: 0 };
   problem = ''; // why labels are waiting; '' while they are being sent
 
-  /** The number of labels that the service has not acknowledged. */
+  /** The number of labels and withdrawals that the service has not acknowledged. */
   get waiting() {
     return this.#pending.length;
   }
@@ -36,6 +40,16 @@ export class Outbox {
     this.#changed();
     this.#run();
     return entry;
+  }
+
+  /** Withdraws the label of an entry: one that was not sent yet never is. */
+  withdraw(entry) {
+    if (entry.state === states.rejected) return;
+    const at = this.#pending.indexOf(entry);
+    if (at >= 0 && entry.attempts === 0) this.#pending.splice(at, 1);
+    else this.#pending.push({ item: entry.item, withdraws: true, state: states.waiting, message: '', attempts: 0 });
+    this.#changed();
+    this.#run();
   }
 
   /** Tries again now, as after signing in. */
@@ -67,6 +81,14 @@ export class Outbox {
 
   async #send(entry) {
     entry.attempts++;
+    if (entry.withdraws) {
+      const { id, rater } = entry.item;
+      const { records } = await remove(`v1/feedback/${encodeURIComponent(id)}/labels?rater=${encodeURIComponent(rater)}`);
+      this.problem = '';
+      this.counts.withdrawn += records;
+      this.#settle(entry, states.accepted);
+      return;
+    }
     const receipt = await post('v1/feedback', { items: [entry.item] });
     this.problem = '';
     const rejection = receipt.rejected[0];
@@ -79,7 +101,7 @@ export class Outbox {
   #settle(entry, state, message = '') {
     this.#pending.shift();
     Object.assign(entry, { state, message });
-    this.counts[state]++;
+    if (!entry.withdraws) this.counts[state]++;
     this.#changed();
   }
 

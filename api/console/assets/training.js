@@ -10,7 +10,7 @@ const recent = 3000; // the age of an event that has just happened
 const shownEvents = 50;
 const kinds = [
   'model.trained', 'model.promoted', 'model.rejected', 'model.rolledback', 'model.load_failed',
-  'training.started', 'training.progress', 'training.resumed', 'training.failed', 'feedback.erased', 'feedback.disputed',
+  'training.started', 'training.progress', 'training.resumed', 'training.failed', 'training.canceled', 'feedback.erased', 'feedback.disputed',
 ];
 const phases = {
   idle: 'No training run is active',
@@ -43,6 +43,25 @@ export async function show(view, page) {
     }
   }, { disabled: !page.may('admin') });
 
+  const stop = button('Stop the training run…', async () => {
+    const { phase, id } = shown;
+    const running = phase !== 'idle';
+    const answer = await ask(running ? 'Stop the training run' : 'Withdraw the request', [
+      el('p', {}, running
+        ? 'What it has computed is discarded, and no version is promoted. Its labels count for the next run, which can start automatically after the cooldown.'
+        : 'The requested training run does not start.'),
+      field('Reason, for the record', el('input', { name: 'reason', maxLength: 1000, autocomplete: 'off' })),
+    ], running ? 'Stop' : 'Withdraw');
+    if (!answer) return;
+    page.report();
+    try {
+      await post('v1/training/stop', { reason: answer.get('reason'), ...(running && { id }) }, { signal: page.signal });
+      announce(running ? 'The training run is being stopped.' : 'The request is withdrawn.');
+      await refresh();
+    } catch (error) {
+      page.report(error);
+    }
+  });
   const refresh = async () => {
     const status = await get('v1/training', { signal: page.signal });
     if (status.id !== shown?.id) progress.length = 0;
@@ -50,9 +69,11 @@ export async function show(view, page) {
     if (shown && shown.phase !== status.phase) announce(phases[status.phase] ?? status.phase);
     const same = JSON.stringify(shown) === JSON.stringify(status);
     shown = status;
+    stop.disabled = !page.may('admin') || Boolean(status.canceled) || status.phase === 'publishing' || (status.phase === 'idle' && !status.asked);
+    stop.textContent = status.phase === 'idle' && status.asked ? 'Withdraw the request…' : 'Stop the training run…';
     if (!same) fill(state, describe(status, progress, page)); // what has the focus stays
   };
-  view.append(state, el('div', { class: 'actions' }, start, !page.may('admin') && el('span', { class: 'hint' }, 'To start one needs the scope admin.')),
+  view.append(state, el('div', { class: 'actions' }, start, stop, !page.may('admin') && el('span', { class: 'hint' }, 'Starting or stopping one requires the scope admin.')),
     el('h2', {}, 'Recent events'), events);
   let timer;
   const update = async () => {
@@ -81,6 +102,7 @@ function describe(status, progress, page) {
     el('section', { class: 'card', aria: { label: 'Training run' } },
       el('h2', {}, phases[status.phase] ?? status.phase),
       active ? run(status, progress) : waiting(status)),
+    status.canceled && message('info', `${status.canceled.by} stopped this run ${ago(status.canceled.time)}${status.canceled.reason ? `: ${status.canceled.reason}` : ''}. It ends within seconds.`),
     status.asked && message('info', `${status.asked.by} requested a training run ${ago(status.asked.time)}${status.asked.reason ? `: ${status.asked.reason}` : ''}. It has not started yet.`),
     status.last && last(status.last),
     el('div', { class: 'columns' }, labels(status, page), changes(status)),
@@ -122,7 +144,7 @@ function waiting(status) {
 }
 
 function last(outcome) {
-  const signs = { promoted: ['✓', 'good-text'], rejected: ['✕', 'bad-text'], failed: ['!', 'bad-text'] };
+  const signs = { promoted: ['✓', 'good-text'], rejected: ['✕', 'bad-text'], failed: ['!', 'bad-text'], canceled: ['■', ''] };
   const [sign, color] = signs[outcome.result] ?? ['', ''];
   return el('section', { class: 'card', aria: { label: 'Previous training run' } },
     el('h2', {}, 'Previous run: ', el('span', { class: color }, `${sign} ${outcome.result}`)),
@@ -130,6 +152,7 @@ function last(outcome) {
     facts([
       ['Finished', `${time(outcome.finished)} (${ago(outcome.finished)})`],
       ['Candidate', outcome.version && el('a', { href: `#/models?version=${encodeURIComponent(outcome.version)}` }, outcome.version)],
+      ['Stopped by', outcome.by],
       ['Consecutive failures', outcome.failures && count(outcome.failures)],
     ]));
 }

@@ -115,6 +115,16 @@ def test_feedback(service: Service, call: Caller, request: pytest.FixtureRequest
     again = call(service.url, "feedback", items)
     assert (again.accepted, again.duplicates) == (0, 2)
     assert call(service.url, "feedback_stats")["records"] >= 2
+    labels = call(service.url, "response_labels", f"{name}-1")
+    assert (labels["label"], [label["rater"] for label in labels["labels"]]) == ("compliant", [""])
+    assert call(service.url, "withdraw_label", f"{name}-1", "ann & ben") == 0
+    assert call(service.url, "withdraw_label", f"{name}-1") == 1
+    assert call(service.url, "response_labels", f"{name}-1")["labels"] == []
+    assert call(service.url, "feedback", items[1:2]).duplicates == 1
+    items[1] = ac.FeedbackItem(
+        "compliant", response="Hello.", id=f"{name}-1", time=datetime.now(timezone.utc)
+    )
+    assert call(service.url, "feedback", items[1:2]).accepted == 1
     assert call(service.url, "erase_feedback", f"{name}-1") == 1
     assert call(service.url, "candidates") == []
     with pytest.raises(ac.InputError):
@@ -125,7 +135,11 @@ def test_training(service: Service, call: Caller) -> None:
     training = call(service.url, "training")
     assert training.phase in ("idle", "collecting")
     assert training.raw["auto"] is False
+    with pytest.raises(ac.NotFoundError):
+        call(service.url, "stop_training")
     assert call(service.url, "start_training", "to see").phase
+    stopped = call(service.url, "stop_training", "seen")
+    assert "asked" not in stopped.raw
     assert isinstance(call(service.url, "events"), list)
 
 

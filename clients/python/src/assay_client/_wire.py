@@ -321,6 +321,11 @@ def parse_stats(body: Any) -> Mapping[str, Any]:
     return cast("Mapping[str, Any]", body)
 
 
+def parse_response_labels(body: Any) -> Mapping[str, Any]:
+    field(body, "labels", list)
+    return cast("Mapping[str, Any]", body)
+
+
 def parse_erasure(body: Any) -> int:
     return int(field(body, "records", int))
 

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from functools import partial
 from types import TracebackType
 from typing import Any, Literal, TypeVar, Union, overload
+from urllib.parse import urlencode
 
 from .. import _live, _wire
 from .._channels import Channel, open_channel
@@ -308,6 +309,15 @@ class Client:
         request = _wire.Request("DELETE", f"/v1/feedback/{_wire.path_segment(id)}")
         return self._call(request, _wire.parse_erasure)
 
+    def response_labels(self, id: str) -> Mapping[str, Any]:
+        """The labels of a response: `labels` by rater, and `label` of the majority."""
+        return self._get(f"/v1/feedback/{_wire.path_segment(id)}/labels", _wire.parse_response_labels)
+
+    def withdraw_label(self, id: str, rater: str = "") -> int:
+        """Withdraws the label of one rater for a response; returns the number of withdrawn labels, 0 or 1."""
+        path = f"/v1/feedback/{_wire.path_segment(id)}/labels?{urlencode({'rater': rater})}"
+        return self._call(_wire.Request("DELETE", path), _wire.parse_erasure)
+
     # Models, training, health
 
     def models(self) -> list[Model]:
@@ -335,6 +345,17 @@ class Client:
     def start_training(self, reason: str | None = None, *, refreeze: bool | None = None) -> Training:
         """Requests a training run."""
         request = _wire.admin_request("/v1/training", reason=reason, refreeze=refreeze)
+        return self._call(request, _wire.parse_training)
+
+    def stop_training(self, reason: str | None = None, *, id: str | None = None) -> Training:
+        """Stops the training run in progress, or withdraws the request for one.
+
+        A replica ends the run within seconds; its labels count for the next
+        one. With `id`, no other run is stopped. The error has the code
+        `not_found` if no run is in progress or requested, and `changed` if
+        another run is in progress or the run is being published.
+        """
+        request = _wire.admin_request("/v1/training/stop", id=id, reason=reason)
         return self._call(request, _wire.parse_training)
 
     def events(self, n: int = 100) -> list[Event]:

@@ -1,0 +1,106 @@
+package labels
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"assay/queue/internal/js"
+	"assay/rewardmodel/feedback"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Withdraw removes the label of one rater for a response: a record without a text
+// replaces it, under the condition that it is still the last of its response and
+// rater. It returns the number of labels that it has withdrawn, 0 or 1. A label that
+// the rater gave earlier is not accepted from then on if it has a time, so that a
+// delayed retry of it does not undo the withdrawal. Its error wraps
+// feedback.ErrStoreFull or feedback.ErrUnavailable, or is that of ctx; withdrawing
+// again is safe.
+func (l *Log) Withdraw(ctx context.Context, id, rater string) (records int, err error) {
+	if err := l.await(ctx, 0); err != nil {
+		return 0, err
+	}
+	subject, token := recordSubject(feedback.HashOf(id), feedback.HashOf(rater)), rand.Text()
+	delays := js.Backoff{Base: backoff().Base / 10, Max: backoff().Max}
+	for round := range uint64(maxRounds) {
+		latest, err := l.latest(ctx, subject)
+		if err != nil {
+			return 0, err
+		}
+		if !latest.unrecognized {
+			l.Index().Apply(latest.mark)
+		}
+		switch own := strings.HasPrefix(latest.id, token); {
+		case latest.unrecognized || l.Index().Erased(latest.mark.ID):
+			return 0, nil
+		case latest.mark.Labels.Withdrawn() && own: // the acknowledgement was lost
+			return 1, nil
+		case latest.mark.Labels.Withdrawn():
+			return 0, nil
+		}
+		err = l.putWithdrawal(ctx, subject, latest.mark, token+"."+strconv.FormatUint(round, 10))
+		if !js.WrongSequence(err) {
+			return 1, err
+		}
+		js.Sleep(ctx, delays.Delay(round+1)) // a replica of the stream may be behind its leader
+	}
+	return 0, unavailable(ctx, fmt.Errorf("response %.80q: other clients keep storing labels of this rater", id))
+}
+
+// putWithdrawal replaces the record of a mark.
+func (l *Log) putWithdrawal(ctx context.Context, subject string, mark feedback.Mark, id string) error {
+	last := mark.Sequence
+	mark.Labels = feedback.Labels{}
+	if mark.Time != nil { // by the rater's clock, which the next label has too
+		at := mark.Time.Add(1)
+		mark.Time = &at
+	}
+	msg := &nats.Msg{Subject: subject, Header: nats.Header{}}
+	setMark(msg.Header, mark)
+	js.SetRecordHeader(msg.Subject, msg.Header)
+	msg.Header.Set(jetstream.ExpectedLastSubjSeqHeader, strconv.FormatUint(last, 10))
+	msg.Header.Set(jetstream.MsgIDHeader, id)
+	sequence, err := l.put(ctx, msg)
+	if err != nil {
+		return err
+	}
+	mark.Sequence = sequence
+	l.Index().Apply(mark)
+	return nil
+}
+
+// LabelsOf returns the labels of a response that are in force, by rater, without the
+// majority. Its error wraps feedback.ErrUnavailable, or is that of ctx.
+func (l *Log) LabelsOf(ctx context.Context, id string) (feedback.ResponseLabels, error) {
+	out := feedback.ResponseLabels{ID: id, Labels: []feedback.RaterLabel{}}
+	if err := l.CaughtUp(ctx); err != nil {
+		return out, err
+	}
+	hash := feedback.HashOf(id)
+	if l.Index().Erased(hash) {
+		return out, nil
+	}
+	for msg, err := range l.scan(ctx, l.stream, subjectRecords+"."+hash.String()+".*", 1, l.Index().Last()) {
+		if err != nil {
+			return out, err
+		}
+		if !js.Authentic(msg.Subject, msg.Header) || msg.Header.Get(HeaderLabel) == labelWithdrawn {
+			continue
+		}
+		r, err := feedback.ParseRecord(msg.Data)
+		if err != nil {
+			continue // Records logs it
+		}
+		out.Labels = append(out.Labels, feedback.RaterLabel{Rater: r.Bag.Rater, Labels: feedback.LabelsOf(r.Bag),
+			Time: r.Bag.Time, Received: r.Received, Sequence: msg.Sequence})
+		if len(out.Labels) == feedback.MaxRaterLabels {
+			break
+		}
+	}
+	return out, nil
+}
