@@ -143,7 +143,7 @@ func TestScopes(t *testing.T) {
 		"POST /v1/models/rollback": "admin", "POST /v1/training": "admin", "POST /v1/training/stop": "admin",
 
 		"POST /get_reward": "score", "POST /slime": "score", "POST /slime/result": "score",
-		"POST /classify": "score", "POST /score": "score", "POST /v1/embeddings": "score", "POST /v1/moderations": "score",
+		"POST /beta/litellm_basic_guardrail_api": "score", "POST /classify": "score", "POST /score": "score", "POST /v1/embeddings": "score", "POST /v1/moderations": "score",
 		"POST /predict": "score", "GET /info": "score", "GET /health": "", "GET /ping": "",
 		"POST /api/v1/text/contents": "score",
 		"GET /v2":                    "", "GET /v2/health/live": "", "GET /v2/health/ready": "",

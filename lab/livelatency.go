@@ -26,7 +26,7 @@ import (
 type liveLatencyCmd struct {
 	Streams []int         `default:"64,128,256,512" help:"Responses that are written at the same time (${default})."`
 	Rate    float64       `default:"30" help:"Words per second of each stream (${default})."`
-	Seconds time.Duration `default:"30s" help:"Length of each measurement (${default})."`
+	Length  time.Duration `name:"seconds" default:"30s" help:"Length of each measurement (${default})."`
 	Warm    time.Duration `default:"5s" help:"Time before each measurement in which the streams run (${default})."`
 	Batch   int           `default:"16" help:"Responses per request of batch scoring (${default}); 0: no batch scoring alongside."`
 	Texts   int           `default:"2000" help:"Responses that the streams and batch scoring take in turns (${default})."`
@@ -56,7 +56,7 @@ of --batch responses in flight:
 }
 
 func (c *liveLatencyCmd) validate() error {
-	if len(c.Streams) == 0 || slices.Min(c.Streams) < 1 || c.Texts < 1 || c.Batch < 0 || c.Rate <= 0 || c.Seconds <= 0 || c.Warm < 0 || c.MaxInstances < 1 {
+	if len(c.Streams) == 0 || slices.Min(c.Streams) < 1 || c.Texts < 1 || c.Batch < 0 || c.Rate <= 0 || c.Length <= 0 || c.Warm < 0 || c.MaxInstances < 1 {
 		return cli.Usage(errors.New("--streams, --rate, --seconds, --texts and --max-instances take positive numbers, --batch and --warm 0 or more"))
 	}
 	return nil
@@ -179,7 +179,7 @@ type liveMeasurement struct {
 // the model computes another.
 const batchesInFlight = 2
 
-// run measures for c.Seconds after c.Warm.
+// run measures for c.Length after c.Warm.
 func (m *liveMeasurement) run(ctx context.Context) error {
 	running, stop := context.WithCancel(ctx)
 	defer stop()
@@ -208,7 +208,7 @@ func (m *liveMeasurement) run(ctx context.Context) error {
 	return err
 }
 
-// measured counts what happens in c.Seconds.
+// measured counts what happens in c.Length.
 func (m *liveMeasurement) measured(ctx context.Context) error {
 	if err := load.WaitUntil(ctx, time.Now().Add(m.c.Warm)); err != nil {
 		return err
@@ -219,7 +219,7 @@ func (m *liveMeasurement) measured(ctx context.Context) error {
 	}
 	start := time.Now()
 	m.measure.Store(true)
-	if err := load.WaitUntil(ctx, start.Add(m.c.Seconds)); err != nil {
+	if err := load.WaitUntil(ctx, start.Add(m.c.Length)); err != nil {
 		return err
 	}
 	m.measure.Store(false)

@@ -183,11 +183,11 @@ func TestIdleSession(t *testing.T) {
 		session, err := s.Open(t.Context(), rewardmodel.LiveRequest{})
 		require.NoError(t, err)
 		for range 3 {
-			time.Sleep(59 * time.Second)
+			<-time.After(59 * time.Second)
 			_, err = session.Feed(t.Context(), "")
 			require.NoError(t, err)
 		}
-		time.Sleep(61 * time.Second)
+		<-time.After(61 * time.Second)
 		synctest.Wait()
 		require.True(t, isDone(session))
 		require.Zero(t, from.pinned.Load())
@@ -218,7 +218,7 @@ func TestEndDuringFeed(t *testing.T) {
 				_, err := session.Feed(t.Context(), "They are awful. <think>")
 				failed <- err
 			}()
-			time.Sleep(10 * time.Minute)
+			<-time.After(10 * time.Minute)
 			synctest.Wait()
 			require.False(t, isDone(session))
 			end.by(session)

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"assay/api"
+	client "assay/clients/go"
 	"assay/rewardmodel"
 	"assay/rewardmodel/live"
 	"assay/sidecar/cli"
@@ -44,7 +45,8 @@ type Proxy struct {
 	MaxHeld         cli.ByteSize  `default:"${proxy_max_held}" placeholder:"BYTES" help:"Maximum text of a choice that waits for a verdict (${default}); more is a failure."`
 
 	URL                    string `name:"url" placeholder:"URL" group:"Score through a running service instead of a model in this process:" help:"URL of the service, for example http://127.0.0.1:8080."`
-	Token                  string `group:"Score through a running service instead of a model in this process:" help:"Token of the service, with the scope score."`
+	Token                  string `group:"Score through a running service instead of a model in this process:" help:"Token of the service, with the scope score; default: that of a private service on this machine (serve --private)."`
+	DataDir                string `default:"${data_dir}" placeholder:"DIR" group:"Score through a running service instead of a model in this process:" help:"Data directory of a private service on this machine, for its token (${default})."`
 	localmodel.Flags       `group:"Model:"`
 	localmodel.ScorerFlags `group:"Model:"`
 }
@@ -227,11 +229,11 @@ func (c *Proxy) CheckSettings() error {
 // guard connects to a service or loads a model. Call the returned function to close it.
 func (c *Proxy) guard(ctx context.Context, registry prometheus.Registerer) (proxy.Guard, func() error, error) {
 	if c.URL != "" {
-		remote, err := proxy.NewRemote(c.URL, c.Token, c.Reasoning == "score")
+		service, err := client.New(c.URL, client.WithToken(c.Token), client.WithDataDir(c.DataDir), client.WithTimeout(max(c.VerdictTimeout, time.Second)))
 		if err != nil {
 			return nil, nil, cli.Usage(fmt.Errorf("--url: %w", err))
 		}
-		return remote, func() error { remote.Close(); return nil }, nil
+		return proxy.NewRemote(service, c.Reasoning == "score"), func() error { service.Close(); return nil }, nil
 	}
 	m, err := c.Flags.Config().Open()
 	if err != nil {

@@ -26,7 +26,6 @@ type exchange struct {
 	ctx    context.Context // of the handler
 
 	request  *http.Request
-	noBody   bool // Envoy sends no body of the request
 	started  bool
 	forward  sync.Once
 	asked    chan struct{}       // closed when the handler has sent its request upstream
@@ -207,7 +206,7 @@ func (e *exchange) responseHeaders(h *extproc.HttpHeaders) error {
 	if e.body != nil {
 		return status.Error(codes.InvalidArgument, "a second response on one stream")
 	}
-	response, err := responseOf(h.Headers)
+	response, err := responseOf(h.Headers) //nolint:bodyclose // the handler closes it
 	if err != nil {
 		return status.Errorf(codes.InvalidArgument, "the headers of the response: %v", err)
 	}

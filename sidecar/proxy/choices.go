@@ -221,14 +221,14 @@ func (s *choiceStream) text(state *choiceState, index int, field string) *text {
 func (s *choiceStream) piece(index int, field, text string) choice {
 	c := choice{Index: index}
 	if field == "text" {
-		p := text1(text)
+		p := textOf(text)
 		c.Text = &p
 		return c
 	}
 	c.Delta = &message{}
 	for _, slot := range c.slots() {
 		if slot.field == field {
-			*slot.text = text1(text)
+			*slot.text = textOf(text)
 		}
 	}
 	return c
@@ -269,7 +269,7 @@ func (s *choiceStream) finish(index int, state *choiceState, reason plain, usage
 	for _, t := range state.texts {
 		t.close()
 		if t.isWithheld() {
-			reason = text1(contentFilter)
+			reason = textOf(contentFilter)
 		}
 	}
 	if s.answer.aborted() == nil {
@@ -287,7 +287,7 @@ func (s *choiceStream) conclude(index int, state *choiceState, reason plain, usa
 	state.finished = true
 	c := s.piece(index, "", "")
 	if !s.chat {
-		empty := text1("")
+		empty := textOf("")
 		c = choice{Index: index, Text: &empty}
 	}
 	c.FinishReason = reason
@@ -296,7 +296,7 @@ func (s *choiceStream) conclude(index int, state *choiceState, reason plain, usa
 
 // stop ends the choice of a violating text, and the answer after the last choice.
 func (s *choiceStream) stop(t *text) {
-	s.conclude(t.choice, s.state(t.choice), text1(contentFilter), nil)
+	s.conclude(t.choice, s.state(t.choice), textOf(contentFilter), nil)
 	s.mu.Lock()
 	finished := 0
 	for _, state := range s.choices {
@@ -332,7 +332,7 @@ func (s *choiceStream) flush() {
 			withheld = withheld || t.isWithheld()
 		}
 		if withheld && s.answer.aborted() == nil {
-			s.conclude(index, state, text1(contentFilter), nil)
+			s.conclude(index, state, textOf(contentFilter), nil)
 		}
 	}
 }
@@ -358,17 +358,18 @@ func (s *choiceStream) end(complete bool) error {
 func verdictChunk(envelope, last completion, report Report) completion {
 	c := envelope
 	c.Usage, c.Choices, c.Assay, c.Error = last.Usage, []choice{}, &report, nil
-	for _, from := range last.Choices {
-		to := choice{Index: from.Index, FinishReason: from.FinishReason}
-		if from.Delta != nil {
-			to.Delta = &message{}
-		}
-		if from.Text != nil {
-			empty := text1("")
-			to.Text = &empty
-		}
-		c.Choices = append(c.Choices, to)
-		break
+	if len(last.Choices) == 0 {
+		return c
 	}
+	from := last.Choices[0]
+	to := choice{Index: from.Index, FinishReason: from.FinishReason}
+	if from.Delta != nil {
+		to.Delta = &message{}
+	}
+	if from.Text != nil {
+		empty := textOf("")
+		to.Text = &empty
+	}
+	c.Choices = append(c.Choices, to)
 	return c
 }

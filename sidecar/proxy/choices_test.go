@@ -208,15 +208,12 @@ func TestNoUnscannedByteLeavesChoices(t *testing.T) {
 					"tokens":  []string{marker}, "text_offset": []int{0}, "top_logprobs": []object{{marker: -1}},
 				},
 			}
-			path := "delta"
 			if chat {
 				repeated["delta"] = object{"content": piece, "annotations": []string{marker}, "audio": object{"transcript": marker}}
 				repeated["message"] = object{"content": marker}
 			} else {
-				path = "text"
 				repeated["text"] = piece
 			}
-			_ = path
 			sent = append(sent, data(object{
 				"id": "c", "object": "chunk", "created": 1, "model": "m", "choices": []object{repeated},
 				"prompt_logprobs": []string{marker}, "usage": object{"note": marker, marker: "x"}, "system": marker,
@@ -259,7 +256,7 @@ func TestReasoningAndToolCalls(t *testing.T) {
 	upstream := script(
 		chatChunk(0, object{"role": "assistant", "reasoning_content": "Hm ZQXJ. "}, nil),
 		chatChunk(0, object{"reasoning": "Hm ZQXJ. "}, nil),
-		chatChunk(0, object{"content": "Fine. "}, nil),
+		chatChunk(0, object{"content": "Fine. ", "refusal": "No ZQXJ. Sorry."}, nil),
 		chatChunk(0, object{"tool_calls": []object{{"index": 0, "function": object{"name": "f", "arguments": "{\"a\":1}"}}}}, nil),
 		chatChunk(0, object{}, "tool_calls"), doneEvent)
 	for _, score := range []bool{false, true} {
@@ -275,6 +272,8 @@ func TestReasoningAndToolCalls(t *testing.T) {
 			require.Equal(t, want, texts[0], field)
 			require.Equal(t, "tool_calls", reasons[0])
 		}
+		refusals, _ := choiceTexts(t, chunks, "refusal")
+		require.Equal(t, "[removed] Sorry.", refusals[0])
 		require.Contains(t, body, `"arguments":"{\"a\":1}"`)
 	}
 }

@@ -35,7 +35,8 @@ type plain struct {
 	text string
 }
 
-func text1(s string) plain { return plain{true, s} }
+// textOf is a string.
+func textOf(s string) plain { return plain{true, s} }
 
 // UnmarshalJSON rejects everything but a string and null, for example a list of parts.
 func (p *plain) UnmarshalJSON(data []byte) error {

@@ -184,8 +184,14 @@ func (s *served) counter(t testing.TB, name, label string) prometheus.Collector 
 
 func mode(m proxy.Mode) func(*proxy.Config) { return func(c *proxy.Config) { c.Mode = m } }
 
+// reply is a response whose body has been read.
+type reply struct {
+	StatusCode      int
+	Header, Trailer http.Header
+}
+
 // post sends a request and returns the response with its body.
-func (s *served) post(t testing.TB, path, body string) (*http.Response, string) {
+func (s *served) post(t testing.TB, path, body string) (reply, string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+path, strings.NewReader(body))
 	require.NoError(t, err)
@@ -197,7 +203,7 @@ func (s *served) post(t testing.TB, path, body string) (*http.Response, string) 
 	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
 		require.NoError(t, err)
 	}
-	return response, string(b)
+	return reply{response.StatusCode, response.Header, response.Trailer}, string(b)
 }
 
 // script is an upstream that sends lines of data, each as an event and flushed.

@@ -181,7 +181,8 @@ func (b *guardedBody) Close() error {
 // pump passes the events of the upstream through the guard. Its error ends the
 // connection of the client early, as the upstream's has ended.
 func (p *Proxy) pump(e *exchange, events *eventReader, guard stream, out io.Writer) error {
-	complete, broken := false, error(nil)
+	var complete bool
+	var broken error
 	for {
 		event, err := events.next()
 		if err == nil {

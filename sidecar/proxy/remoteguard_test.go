@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	client "assay/clients/go"
 	"assay/rewardmodel"
 	"assay/rewardmodel/wire"
 	"assay/sidecar/proxy"
@@ -25,10 +26,12 @@ func liveService(t *testing.T, opened chan<- rewardmodel.LiveRequest) *httptest.
 			return
 		}
 		if r.URL.Path == "/readyz" {
+			fmt.Fprint(w, `{"status":"ready"}`)
 			return
 		}
 		control := http.NewResponseController(w)
 		_ = control.EnableFullDuplex()
+		w.Header().Set("Connection", "close") // what follows in the body is no request
 		_ = control.Flush()
 		send := func(line []byte, err error) {
 			require.NoError(t, err)
@@ -62,7 +65,7 @@ func liveService(t *testing.T, opened chan<- rewardmodel.LiveRequest) *httptest.
 				require.NoError(t, err)
 				send(wire.AppendLiveResult(nil, rewardmodel.ScoreResponse{
 					Model:   rewardmodel.ModelInfo{Version: v.Model},
-					Results: []rewardmodel.Result{{Violation: v.Violation, Reward: v.Reward, Compliant: v.Compliant}},
+					Results: []rewardmodel.Result{{Violation: v.Violation, Reward: v.Reward, Compliant: v.Compliant, Witness: &rewardmodel.Witness{}}},
 				}))
 				return
 			}
@@ -75,9 +78,10 @@ func liveService(t *testing.T, opened chan<- rewardmodel.LiveRequest) *httptest.
 func TestRemote(t *testing.T) {
 	opened := make(chan rewardmodel.LiveRequest, 8)
 	service := liveService(t, opened)
-	remote, err := proxy.NewRemote(service.URL, "secret", true)
+	connection, err := client.New(service.URL, client.WithToken("secret"))
 	require.NoError(t, err)
-	defer remote.Close()
+	defer connection.Close()
+	remote := proxy.NewRemote(connection, true)
 	require.NoError(t, remote.Ready(t.Context()))
 
 	events := make(chan proxy.Event, 8)
@@ -105,10 +109,10 @@ func TestRemoteFailures(t *testing.T) {
 	service := liveService(t, make(chan rewardmodel.LiveRequest, 8))
 	ignore := func(proxy.Event) {}
 	open := func(base, token string) proxy.Session {
-		remote, err := proxy.NewRemote(base, token, false)
+		connection, err := client.New(base, client.WithToken(token))
 		require.NoError(t, err)
-		t.Cleanup(remote.Close)
-		session, err := remote.Open(t.Context(), "", ignore)
+		t.Cleanup(connection.Close)
+		session, err := proxy.NewRemote(connection, false).Open(t.Context(), "", ignore)
 		if err != nil {
 			return nil
 		}
@@ -139,6 +143,4 @@ func TestRemoteFailures(t *testing.T) {
 		_, err := session.Close(ctx)
 		require.Error(t, err)
 	})
-	_, err := proxy.NewRemote("host:80", "", false)
-	require.Error(t, err)
 }

@@ -165,10 +165,10 @@ func (r *responseTexts) part(item, index int, p *contentPart) {
 	rebuilt := contentPart{Type: p.Type}
 	switch {
 	case p.Type == refusalText && p.Refusal != nil:
-		out := text1(r.released(partKey{item, refusalText, index}, p.Refusal.text))
+		out := textOf(r.released(partKey{item, refusalText, index}, p.Refusal.text))
 		rebuilt.Refusal = &out
 	case (p.Type == outputText || isReasoning(p.Type)) && p.Text != nil:
-		out := text1(r.released(partKey{item, p.Type, index}, p.Text.text))
+		out := textOf(r.released(partKey{item, p.Type, index}, p.Text.text))
 		rebuilt.Text = &out
 	}
 	if p.Type == outputText {
@@ -199,7 +199,7 @@ func (r *responseTexts) object(o *responseObject) {
 
 // cut marks a response as incomplete, as OpenAI does for its own filter.
 func (o *responseObject) cut() {
-	o.Status, o.IncompleteDetails = text1("incomplete"), &incomplete{text1(contentFilter)}
+	o.Status, o.IncompleteDetails = textOf("incomplete"), &incomplete{textOf(contentFilter)}
 }
 
 // responseStream guards the events of /v1/responses in the modes that enforce.
@@ -299,7 +299,7 @@ func (s *responseStream) textEvent(name string, v responseEvent) error {
 		if t == nil {
 			t = s.answer.newText(key.item, key.field(), func(released string) {
 				piece := to
-				piece.Delta = text1(released)
+				piece.Delta = textOf(released)
 				_ = s.send(piece) // the reader sees the error
 			})
 			s.texts[key] = t
@@ -307,11 +307,11 @@ func (s *responseStream) textEvent(name string, v responseEvent) error {
 		t.add(v.Delta.text)
 		return nil
 	case step == "done" && kind == refusalText && v.Refusal != nil:
-		out := text1(s.released(key, v.Refusal.text))
+		out := textOf(s.released(key, v.Refusal.text))
 		to.Refusal = &out
 		return s.send(to)
 	case step == "done" && v.Text != nil:
-		out := text1(s.released(key, v.Text.text))
+		out := textOf(s.released(key, v.Text.text))
 		to.Text = &out
 		return s.send(to)
 	}
@@ -413,7 +413,7 @@ func (s *responseStream) cutOff() {
 		var parts []contentPart
 		for _, key := range s.keys(index) {
 			part := contentPart{Type: key.kind}
-			out, at := text1(s.texts[key].close()), key.part
+			out, at := textOf(s.texts[key].close()), key.part
 			done := responseEvent{Type: "response." + key.kind + ".done", ItemID: it.ID, OutputIndex: &index, ContentIndex: &at}
 			empty := []struct{}{}
 			if key.kind == refusalText {
@@ -426,7 +426,7 @@ func (s *responseStream) cutOff() {
 			_ = s.send(responseEvent{Type: "response.content_part.done", ItemID: it.ID, OutputIndex: &index, ContentIndex: &at, Part: &part})
 			parts = append(parts, part)
 		}
-		it.Status, it.Content = text1("incomplete"), &parts
+		it.Status, it.Content = textOf("incomplete"), &parts
 		_ = s.send(responseEvent{Type: "response.output_item.done", OutputIndex: &index, Item: it})
 	}
 	report, o := s.answer.report(), s.base

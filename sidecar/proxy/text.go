@@ -295,7 +295,7 @@ func (t *text) report(e Event) {
 	}
 	end := min(e.End, t.fed.Len())
 	start := min(max(e.Start, t.released), end)
-	out := ""
+	var out string
 	switch mode := t.answer.config.Mode; {
 	case !e.Violating:
 		out, t.released = t.fed.String()[t.released:end], end

@@ -43,7 +43,7 @@ func wholeChoice(a *answer, c *choice) {
 		}
 		slots[i].text.text = t.close()
 		if t.isWithheld() {
-			c.FinishReason = text1(contentFilter)
+			c.FinishReason = textOf(contentFilter)
 		}
 	}
 }
