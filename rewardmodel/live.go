@@ -21,8 +21,12 @@ type LiveRequest struct {
 	// Provisional scores the open utterance whenever it has grown by so many tokens, at
 	// least MinProvisional; 0: only settled utterances are scored.
 	Provisional int
-	Memory      *Reservation // as in Request; it grows with the session
-	Source      string       // as in Request
+	// MaxUtterances is the most utterances that the response will have, as its caller
+	// knows from the limit of its tokens, for LiveEvent.Stop only; 0:
+	// ScorerConfig.MaxInstances.
+	MaxUtterances int
+	Memory        *Reservation // as in Request; it grows with the session
+	Source        string       // as in Request
 	// Scored is called once, when the session is closed, with the request that scores
 	// the whole response, and its result; nil: nobody needs them.
 	Scored func(context.Context, Request, ScoreResponse)
@@ -40,6 +44,9 @@ func (r LiveRequest) Validate() error {
 	}
 	if r.Provisional != 0 && r.Provisional < MinProvisional {
 		return Invalidf("provisional_tokens", "must be 0 (off) or at least %d, got %d", MinProvisional, r.Provisional)
+	}
+	if r.MaxUtterances < 0 {
+		return Invalidf("max_utterances", "must be positive, or 0 if unknown, got %d", r.MaxUtterances)
 	}
 	if r.Options.Dense != "" && r.Options.Tokenizer == "" {
 		return Invalidf("options.dense", "needs the tokens of the response; name the tokenizer in options.tokenizer")
@@ -86,7 +93,7 @@ type LiveUtterance struct {
 //
 // # When a response can no longer become compliant
 //
-// LiveEvent.Stop assumes that up to ScorerConfig.MaxInstances utterances follow, all of
+// LiveEvent.Stop assumes that utterances follow up to LiveRequest.MaxUtterances, all of
 // them with violation 0. So it is true for max if the violation is above the threshold of
 // a response of that length (Aspect.LengthSlope raises it), for noisy_or if it is above
 // the threshold, for topk if so is the mean over k utterances, and for mean if so is the
@@ -415,6 +422,15 @@ func (l *Live) tokenizing(text string, run func() error) error {
 // room is how many more utterances are scored.
 func (l *Live) room() int { return l.scorer.config.MaxInstances - len(l.utterances) }
 
+// more is how many utterances may follow the first n of the response.
+func (l *Live) more(n int) int {
+	most := l.scorer.config.MaxInstances
+	if l.request.MaxUtterances > 0 {
+		most = min(most, l.request.MaxUtterances)
+	}
+	return max(0, most-n)
+}
+
 // score computes the margins of the new utterances.
 func (l *Live) score(ctx context.Context) error {
 	fresh := l.utterances[l.scored:]
@@ -484,7 +500,7 @@ func (l *Live) report() []LiveEvent {
 		if l.scored == l.part.utterances { // the first one of the part; those of earlier parts stay
 			l.part.verdict = new(l.verdict.clone())
 		}
-		events = append(events, l.event(u, l.spans.count(u.text, u.span), l.work.job, &l.verdict, l.room()+len(l.utterances)-l.scored-1))
+		events = append(events, l.event(u, l.spans.count(u.text, u.span), l.work.job, &l.verdict, l.more(l.scored+1)))
 		l.scored++
 	}
 	l.part.reported = l.part.reported || l.scored > l.part.utterances

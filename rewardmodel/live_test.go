@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"assay/rewardmodel/logistic"
 )
 
 // liveModel scores by a hash of the tokens, and counts what it reads.
@@ -441,6 +443,30 @@ func TestLiveEventFields(t *testing.T) {
 	require.Equal(t, LiveUtterance{Start: 0, End: 12, Bytes: 13, Text: "é It rained.", Violation: e.Violation, Violating: true}, e.Utterance)
 	require.True(t, e.Stop)
 	require.False(t, e.Compliant)
+}
+
+// A known limit of utterances makes Stop true where the threshold grows with their number.
+func TestLiveMaxUtterances(t *testing.T) {
+	stop := func(threshold float64, request LiveRequest) LiveEvent {
+		s := liveScorer(t, &liveModel{aspects: 1}, func(c *ScorerConfig) {
+			c.Aspects[0].Thresholds = map[Aggregate]float64{AggregateMax: threshold}
+			c.Aspects[0].LengthSlope = 1
+		})
+		l, err := s.Live(t.Context(), request)
+		require.NoError(t, err)
+		events, err := l.Feed(t.Context(), "It rained. And")
+		require.NoError(t, err)
+		require.Len(t, events, 1)
+		return events[0]
+	}
+	below := logistic.Sigmoid(logistic.Logit(stop(0.5, LiveRequest{}).Violation) - 1) // exceeded by up to e utterances
+	for most, want := range map[int]bool{0: false, 1: true, 2: true, 3: false, 1 << 20: false} {
+		require.Equal(t, want, stop(below, LiveRequest{MaxUtterances: most}).Stop, "%d utterances", most)
+	}
+	_, err := liveScorer(t, &liveModel{aspects: 1}, nil).Live(t.Context(), LiveRequest{MaxUtterances: -1})
+	var input *InputError
+	require.ErrorAs(t, err, &input)
+	require.Equal(t, "max_utterances", input.Field)
 }
 
 // Verdicts come while the response is written, a few characters after the end of an

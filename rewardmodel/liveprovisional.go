@@ -52,7 +52,7 @@ func (l *Live) scoreOpen(ctx context.Context) ([]LiveEvent, error) {
 		l.open.spans = l.spans
 	}
 	v := l.verdict.clone()
-	e := l.event(u, l.open.spans.count(text, span), work.job, &v, l.room())
+	e := l.event(u, l.open.spans.count(text, span), work.job, &v, l.more(len(l.utterances)+1))
 	e.Utterance.Provisional = true
 	e.Stop = l.verdict.stop // what is open may still change
 	l.part.reported = true

@@ -23,6 +23,9 @@ type LiveOptions struct {
 	// Provisional also scores the open utterance whenever it has grown by so many
 	// tokens, at least 8; 0: never.
 	Provisional int
+	// MaxUtterances is the most utterances that the response will have, for
+	// LiveEvent.Stop only; 0: unknown.
+	MaxUtterances int
 	// Options apply to the result and to all events. Priority is not used: live
 	// sessions are interactive.
 	Options Options
@@ -123,7 +126,8 @@ func (c *Client) encodeOpen(o LiveOptions) ([]byte, error) {
 		ID          string `json:"id,omitzero"`
 		Prompt      string `json:"prompt,omitzero"`
 		Provisional int    `json:"provisional_tokens"`
-	}{o.ID, o.Prompt, o.Provisional})
+		Most        int    `json:"max_utterances,omitzero"`
+	}{o.ID, o.Prompt, o.Provisional, o.MaxUtterances})
 	if err != nil {
 		return nil, &InputError{-1, "open", err.Error()}
 	}

@@ -16,7 +16,7 @@ type LiveMessage struct {
 
 // DecodeLiveMessage parses a message of a live session, as strictly as DecodeRequest:
 //
-//	{"open":{"id":"...","prompt":"...","model":"...","options":{...},"provisional_tokens":16}}
+//	{"open":{"id":"...","prompt":"...","model":"...","options":{...},"provisional_tokens":16,"max_utterances":40}}
 //	{"text":"..."}
 //	{"close":{}}
 //
@@ -78,6 +78,11 @@ func (d *decoder) openMember(r *rewardmodel.LiveRequest) func(string) error {
 			if tokens, err = d.integer(); err == nil {
 				r.Provisional = *tokens
 			}
+		case "max_utterances":
+			var most *int
+			if most, err = d.integer(); err == nil {
+				r.MaxUtterances = *most
+			}
 		default:
 			err = d.skip()
 		}
@@ -85,7 +90,8 @@ func (d *decoder) openMember(r *rewardmodel.LiveRequest) func(string) error {
 	}
 }
 
-// AppendLiveEvent appends the JSON of an event to dst: {"reset":{}}, or
+// AppendLiveEvent appends the JSON of an event to dst: {"reset":{}}, with
+// the index of the first void utterance unless that is 0, or
 //
 //	{"utterance":{"index":0,"start":0,"end":12,"text":"...","violation":0.1},
 //	 "violation":0.1,"reward":0.9,"compliant":true,"stop":false}
@@ -96,7 +102,7 @@ func (d *decoder) openMember(r *rewardmodel.LiveRequest) func(string) error {
 // returns.
 func AppendLiveEvent(dst []byte, e rewardmodel.LiveEvent) ([]byte, error) {
 	if e.Reset {
-		return append(dst, `{"reset":{}}`...), nil
+		return appendJSON(dst, liveResetEventJSON{liveResetJSON{e.Utterance.Index}})
 	}
 	return appendJSON(dst, liveEventJSON{
 		Utterance: liveUtteranceJSON{
@@ -105,6 +111,14 @@ func AppendLiveEvent(dst []byte, e rewardmodel.LiveEvent) ([]byte, error) {
 		},
 		Violation: e.Violation, Reward: e.Reward, Compliant: e.Compliant, Stop: e.Stop,
 	})
+}
+
+type liveResetEventJSON struct {
+	Reset liveResetJSON `json:"reset"`
+}
+
+type liveResetJSON struct {
+	Index int `json:"index,omitzero"`
 }
 
 type liveEventJSON struct {

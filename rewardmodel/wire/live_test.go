@@ -104,6 +104,8 @@ func TestAppendLive(t *testing.T) {
 	check(got, err, utterance+`,"provisional":true`+rest)
 	got, err = AppendLiveEvent(nil, rewardmodel.LiveEvent{Reset: true})
 	check(got, err, `{"reset":{}}`)
+	got, err = AppendLiveEvent(nil, rewardmodel.LiveEvent{Reset: true, Utterance: rewardmodel.LiveUtterance{Index: 3}})
+	check(got, err, `{"reset":{"index":3}}`)
 	got, err = AppendLiveResult(nil, rewardmodel.ScoreResponse{
 		Model: rewardmodel.ModelInfo{Name: "m", Version: "v"}, OffsetUnit: rewardmodel.OffsetUTF8, Results: []rewardmodel.Result{{ID: "a"}},
 	})

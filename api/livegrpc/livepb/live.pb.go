@@ -241,6 +241,7 @@ type LiveMessage_Open struct {
 	Model             string                 `protobuf:"bytes,3,opt,name=model,proto3" json:"model,omitempty"`
 	Options           *LiveMessage_Options   `protobuf:"bytes,4,opt,name=options,proto3" json:"options,omitempty"`
 	ProvisionalTokens int32                  `protobuf:"varint,5,opt,name=provisional_tokens,json=provisionalTokens,proto3" json:"provisional_tokens,omitempty"`
+	MaxUtterances     int32                  `protobuf:"varint,6,opt,name=max_utterances,json=maxUtterances,proto3" json:"max_utterances,omitempty"`
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
@@ -306,6 +307,13 @@ func (x *LiveMessage_Open) GetOptions() *LiveMessage_Options {
 func (x *LiveMessage_Open) GetProvisionalTokens() int32 {
 	if x != nil {
 		return x.ProvisionalTokens
+	}
+	return 0
+}
+
+func (x *LiveMessage_Open) GetMaxUtterances() int32 {
+	if x != nil {
+		return x.MaxUtterances
 	}
 	return 0
 }
@@ -486,6 +494,7 @@ type LiveEvent_Utterance struct {
 	Text          string                 `protobuf:"bytes,4,opt,name=text,proto3" json:"text,omitempty"`
 	Violation     float64                `protobuf:"fixed64,5,opt,name=violation,proto3" json:"violation,omitempty"`
 	Provisional   bool                   `protobuf:"varint,6,opt,name=provisional,proto3" json:"provisional,omitempty"`
+	Violating     bool                   `protobuf:"varint,7,opt,name=violating,proto3" json:"violating,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -558,6 +567,13 @@ func (x *LiveEvent_Utterance) GetViolation() float64 {
 func (x *LiveEvent_Utterance) GetProvisional() bool {
 	if x != nil {
 		return x.Provisional
+	}
+	return false
+}
+
+func (x *LiveEvent_Utterance) GetViolating() bool {
+	if x != nil {
+		return x.Violating
 	}
 	return false
 }
@@ -1024,17 +1040,18 @@ var File_live_proto protoreflect.FileDescriptor
 const file_live_proto_rawDesc = "" +
 	"\n" +
 	"\n" +
-	"live.proto\x12\bassay.v1\x1a\x1cgoogle/protobuf/struct.proto\"\xcb\x06\n" +
+	"live.proto\x12\bassay.v1\x1a\x1cgoogle/protobuf/struct.proto\"\xf2\x06\n" +
 	"\vLiveMessage\x120\n" +
 	"\x04open\x18\x01 \x01(\v2\x1a.assay.v1.LiveMessage.OpenH\x00R\x04open\x12\x14\n" +
 	"\x04text\x18\x02 \x01(\tH\x00R\x04text\x123\n" +
-	"\x05close\x18\x03 \x01(\v2\x1b.assay.v1.LiveMessage.CloseH\x00R\x05close\x1a\xac\x01\n" +
+	"\x05close\x18\x03 \x01(\v2\x1b.assay.v1.LiveMessage.CloseH\x00R\x05close\x1a\xd3\x01\n" +
 	"\x04Open\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n" +
 	"\x06prompt\x18\x02 \x01(\tR\x06prompt\x12\x14\n" +
 	"\x05model\x18\x03 \x01(\tR\x05model\x127\n" +
 	"\aoptions\x18\x04 \x01(\v2\x1d.assay.v1.LiveMessage.OptionsR\aoptions\x12-\n" +
-	"\x12provisional_tokens\x18\x05 \x01(\x05R\x11provisionalTokens\x1a\xfb\x03\n" +
+	"\x12provisional_tokens\x18\x05 \x01(\x05R\x11provisionalTokens\x12%\n" +
+	"\x0emax_utterances\x18\x06 \x01(\x05R\rmaxUtterances\x1a\xfb\x03\n" +
 	"\aOptions\x12\x16\n" +
 	"\x06reward\x18\x01 \x01(\tR\x06reward\x12\x1c\n" +
 	"\taggregate\x18\x02 \x01(\tR\taggregate\x12\x1f\n" +
@@ -1060,7 +1077,7 @@ const file_live_proto_rawDesc = "" +
 	"\b_aspectsB\b\n" +
 	"\x06_gamma\x1a\a\n" +
 	"\x05CloseB\t\n" +
-	"\amessage\"\xad\r\n" +
+	"\amessage\"\xcb\r\n" +
 	"\tLiveEvent\x12;\n" +
 	"\tutterance\x18\x01 \x01(\v2\x1d.assay.v1.LiveEvent.UtteranceR\tutterance\x12\x1c\n" +
 	"\tviolation\x18\x02 \x01(\x01R\tviolation\x12\x16\n" +
@@ -1071,14 +1088,15 @@ const file_live_proto_rawDesc = "" +
 	"\x06result\x18\a \x01(\v2\x1a.assay.v1.LiveEvent.ResultR\x06result\x12/\n" +
 	"\x05model\x18\b \x01(\v2\x19.assay.v1.LiveEvent.ModelR\x05model\x12\x1f\n" +
 	"\voffset_unit\x18\t \x01(\tR\n" +
-	"offsetUnit\x1a\x9d\x01\n" +
+	"offsetUnit\x1a\xbb\x01\n" +
 	"\tUtterance\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x05R\x05index\x12\x14\n" +
 	"\x05start\x18\x02 \x01(\x05R\x05start\x12\x10\n" +
 	"\x03end\x18\x03 \x01(\x05R\x03end\x12\x12\n" +
 	"\x04text\x18\x04 \x01(\tR\x04text\x12\x1c\n" +
 	"\tviolation\x18\x05 \x01(\x01R\tviolation\x12 \n" +
-	"\vprovisional\x18\x06 \x01(\bR\vprovisional\x1a\x1d\n" +
+	"\vprovisional\x18\x06 \x01(\bR\vprovisional\x12\x1c\n" +
+	"\tviolating\x18\a \x01(\bR\tviolating\x1a\x1d\n" +
 	"\x05Reset\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x05R\x05index\x1a5\n" +
 	"\x05Model\x12\x12\n" +

@@ -31,7 +31,7 @@ _STATUSES = {
 
 
 def open_message(
-    id: str | None, prompt: str | None, model: str | None, options: Options, provisional: int
+    id: str | None, prompt: str | None, model: str | None, options: Options, provisional: int, most: int
 ) -> bytes:
     given: dict[str, Any] = {
         "id": id,
@@ -39,6 +39,7 @@ def open_message(
         "model": model,
         "options": options.to_json(),
         "provisional_tokens": provisional,
+        "max_utterances": most,
     }
     return _wire.encode({"open": {k: v for k, v in given.items() if v}})
 

@@ -256,17 +256,21 @@ class AsyncClient:
         options: Options | None = None,
         model: str | None = None,
         provisional_tokens: int = 0,
+        max_utterances: int = 0,
         deadline: float | None = None,
     ) -> AsyncIterator[AsyncLive]:
         """Opens a live session, which scores one response while it is being written; see `AsyncLive`.
 
         `provisional_tokens`: also score the open utterance whenever it has
-        grown by so many tokens (0: never). `deadline` is the limit in seconds
+        grown by so many tokens (0: never). `max_utterances`: the most that the
+        response will have, for `LiveEvent.stop` (0: unknown). `deadline` is the limit in seconds
         for opening the session, which is retried like a request. Over HTTP it
         is a WebSocket, which needs the extra `live`.
         """
         settings = self._config.score_settings(options, model, None)
-        message = _live.open_message(id, prompt, settings.model, settings.options, provisional_tokens)
+        message = _live.open_message(
+            id, prompt, settings.model, settings.options, provisional_tokens, max_utterances
+        )
 
         async def attempt(timeout: float) -> AsyncChannel:
             return await self._open_channel(message, timeout)
