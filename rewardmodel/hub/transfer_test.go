@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -198,15 +199,24 @@ func TestWrongBytes(t *testing.T) {
 
 func TestBusyAndBrokenHubs(t *testing.T) {
 	h := hubtest.New(t, repo, repository())
+	var mu sync.Mutex
 	var responses []func(http.ResponseWriter)
 	h.Intercept = func(w http.ResponseWriter, r *http.Request, _ bool) bool {
+		mu.Lock()
 		if len(responses) == 0 {
+			mu.Unlock()
 			return false
 		}
 		next := responses[0]
 		responses = responses[1:]
+		mu.Unlock()
 		next(w)
 		return true
+	}
+	answer := func(with ...func(http.ResponseWriter)) {
+		mu.Lock()
+		defer mu.Unlock()
+		responses = with
 	}
 	status := func(code int, retryAfter string) func(http.ResponseWriter) {
 		return func(w http.ResponseWriter) {
@@ -218,7 +228,7 @@ func TestBusyAndBrokenHubs(t *testing.T) {
 	}
 	abort := func(http.ResponseWriter) { panic(http.ErrAbortHandler) }
 
-	responses = append(responses, status(429, "17"), status(503, ""), abort, status(500, "-3"), status(408, "x"))
+	answer(status(429, "17"), status(503, ""), abort, status(500, "-3"), status(408, "x"))
 	p := newPuller(t, h, nil)
 	_, _, err := p.pull(t)
 	require.NoError(t, err)
@@ -229,21 +239,21 @@ func TestBusyAndBrokenHubs(t *testing.T) {
 		require.LessOrEqual(t, p.waits[i+1], most*time.Second)
 	}
 
-	responses = slices.Repeat([]func(http.ResponseWriter){status(502, "")}, 10)
+	answer(slices.Repeat([]func(http.ResponseWriter){status(502, "")}, 10)...)
 	p = newPuller(t, h, nil)
 	_, _, err = p.pull(t)
 	require.ErrorIs(t, err, ErrUnavailable)
 	require.ErrorContains(t, err, "502 Bad Gateway (tried 6 times)")
 	require.Len(t, p.waits, 5)
 
-	responses = append(responses[:0], status(429, "3600"))
+	answer(status(429, "3600"))
 	p = newPuller(t, h, nil)
 	_, _, err = p.pull(t)
 	require.ErrorIs(t, err, ErrUnavailable)
 	require.ErrorContains(t, err, "1h0m0s")
 	require.Empty(t, p.waits)
 
-	responses = append(responses[:0], status(418, ""))
+	answer(status(418, ""))
 	_, _, err = p.pull(t)
 	require.ErrorIs(t, err, ErrUnavailable)
 }

@@ -68,9 +68,16 @@ func (s *script) Hangup(err error) {
 	close(s.hungUp)
 }
 
-type model struct{ err error }
+// model fails with err, once gate, unless nil, is closed.
+type model struct {
+	err  error
+	gate chan struct{}
+}
 
 func (m model) Margins(batch []rewardmodel.Sequence) ([]float32, error) {
+	if m.gate != nil {
+		<-m.gate
+	}
 	return make([]float32, len(batch)), m.err
 }
 
@@ -109,9 +116,9 @@ func TestServe(t *testing.T) {
 		{"no open", newScript(io.EOF, text), model{}, false, nil, "the first message is not", nil},
 		{"open twice", newScript(io.EOF, open, open), model{}, true, nil, "the session is open", []string{"error"}},
 		{"leaves", newScript(gone, open, text), model{}, true, context.Canceled, "", nil},
-		{"leaves after the close", newScript(gone, open, text, closing), model{}, true, context.Canceled, "", nil},
+		{"leaves after the close", newScript(gone, open, text, closing), model{gate: make(chan struct{})}, true, context.Canceled, "", nil},
 		{"idle", newScript(nil, open), model{}, true, live.ErrIdle, "", []string{"error"}},
-		{"the model fails", newScript(nil, open, text, closing), model{io.ErrNoProgress}, true, rewardmodel.ErrModel, "", []string{"error"}},
+		{"the model fails", newScript(nil, open, text, closing), model{err: io.ErrNoProgress}, true, rewardmodel.ErrModel, "", []string{"error"}},
 		{"does not read", &script{receive: []string{open, text}, refuse: os.ErrDeadlineExceeded, hungUp: make(chan struct{})}, model{}, true, context.DeadlineExceeded, "does not read", []string{"utterance"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -123,6 +130,9 @@ func TestServe(t *testing.T) {
 			ctx, x := exchange.Begin(t.Context(), exchange.Identity{}, "", nil, &exchange.Settings{RequestTimeout: time.Minute})
 			require.NotNil(t, x)
 			err = Serve(ctx, sessions, test.stream, "test")
+			if test.model.gate != nil {
+				close(test.model.gate)
+			}
 			require.Equal(t, test.started, test.stream.started)
 			if test.err == nil && test.says == "" {
 				require.NoError(t, err)
