@@ -97,7 +97,27 @@ func TestObserveForwardsBytes(t *testing.T) {
 	require.Len(t, chunks, 1)
 	require.Equal(t, []any{}, chunks[0]["choices"], "as in the last chunk of the upstream")
 	require.Nil(t, chunks[0]["usage"], "clients sum it")
-	require.Equal(t, true, report(t, chunks)["compliant"])
+	r := report(t, chunks)
+	require.Nil(t, r["compliant"], "an event is not JSON")
+	require.Nil(t, r["reward"])
+}
+
+// A text with nothing to score has no verdict, and changes none.
+func TestEmptyText(t *testing.T) {
+	for _, m := range proxy.Modes() {
+		for content, texts := range map[string]int{`\n\n`: 0, `Fine.`: 1} {
+			message := `{"content":"` + content + `","refusal":" ","tool_calls":[]}`
+			s := start(t, whole(`{"choices":[{"index":0,"message":`+message+`}]}`), mode(m))
+			response, body := s.post(t, "/v1/chat/completions", chatRequest)
+			require.Contains(t, body, content)
+			var header object
+			require.NoError(t, json.Unmarshal([]byte(response.Header.Get(proxy.VerdictHeader)), &header))
+			require.Equal(t, true, header["compliant"])
+			require.Equal(t, []any{1.0, 0.9}[texts], header["reward"])
+			listed, _ := header["texts"].([]any)
+			require.Len(t, listed, texts)
+		}
+	}
 }
 
 func TestWholeBodies(t *testing.T) {

@@ -135,7 +135,11 @@ func TestUnreadableUpstream(t *testing.T) {
 		for _, open := range []bool{false, true} {
 			t.Run(fmt.Sprint(name, open), func(t *testing.T) {
 				s := start(t, upstream, func(c *proxy.Config) { c.Mode, c.FailOpen, c.MaxBody = proxy.Hold, open, 2000 })
-				_, body := s.post(t, "/v1/chat/completions", chatRequest)
+				response, body := s.post(t, "/v1/chat/completions", chatRequest)
+				if verdict := response.Header.Get(proxy.VerdictHeader) + response.Trailer.Get(proxy.VerdictHeader); verdict != "" {
+					require.Contains(t, verdict, `"compliant":null`)
+					require.Contains(t, verdict, `"reward":null`)
+				}
 				switch {
 				case !open:
 					require.NotContains(t, body, marker)

@@ -76,5 +76,5 @@ func eventOf(e rewardmodel.LiveEvent) Event {
 }
 
 func verdictOf(r rewardmodel.Result, model rewardmodel.ModelInfo) Verdict {
-	return Verdict{Violation: r.Violation, Reward: r.Reward, Compliant: r.Compliant, Truncated: r.Truncated, Model: model.Version}
+	return Verdict{Violation: r.Violation, Reward: r.Reward, Compliant: r.Compliant, Empty: r.Empty, Truncated: r.Truncated, Model: model.Version}
 }

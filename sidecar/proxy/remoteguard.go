@@ -76,7 +76,7 @@ func (s *remoteSession) Close(ctx context.Context) (Verdict, error) {
 		return Verdict{}, err
 	}
 	<-s.reported
-	return Verdict{Violation: r.Violation, Reward: r.Reward, Compliant: r.Compliant, Truncated: r.Truncated, Model: r.Model.Version}, nil
+	return Verdict{Violation: r.Violation, Reward: r.Reward, Compliant: r.Compliant, Empty: r.Empty, Truncated: r.Truncated, Model: r.Model.Version}, nil
 }
 
 // End implements [Session].
