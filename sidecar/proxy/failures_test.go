@@ -291,6 +291,24 @@ func TestPassThrough(t *testing.T) {
 	}
 	require.Empty(t, s.guard.prompts)
 
+	for _, request := range []string{
+		"HEAD /v1/chat/completions", "OPTIONS /v1/chat/completions", "DELETE /v1/responses/id", "DELETE /v1/chat/completions/id", "POST /v1/responses/input_tokens",
+	} {
+		method, path, _ := strings.Cut(request, " ")
+		s := start(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, marker) }, mode(proxy.Hold))
+		r, err := http.NewRequestWithContext(t.Context(), method, s.url+path, http.NoBody)
+		require.NoError(t, err)
+		response, err := http.DefaultClient.Do(r)
+		require.NoError(t, err)
+		body, err := io.ReadAll(response.Body)
+		require.NoError(t, err)
+		response.Body.Close()
+		require.Equal(t, http.StatusOK, response.StatusCode, request)
+		if method != http.MethodHead {
+			require.Equal(t, marker, string(body), request)
+		}
+	}
+
 	s = start(t, upstream, func(c *proxy.Config) { c.GuardedOnly = true })
 	response, _ := s.post(t, "/generate", "{}")
 	require.Equal(t, http.StatusForbidden, response.StatusCode)

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"net/http"
 	"path"
 	"strings"
 
@@ -19,8 +20,14 @@ const (
 )
 
 // endpointOf recognizes the guarded endpoints under any prefix, since servers have aliases
-// such as /chat/completions. Responses that were stored earlier are guarded as well.
-func endpointOf(urlPath string) endpoint {
+// such as /chat/completions. Responses that were stored earlier are guarded as well. What
+// has no text of the model in its response is not: the methods below, and the count of
+// input tokens. All other methods are guarded, since some servers take PUT for POST.
+func endpointOf(method, urlPath string) endpoint {
+	switch method {
+	case http.MethodHead, http.MethodOptions, http.MethodDelete:
+		return otherEndpoint
+	}
 	parts := strings.Split(strings.Trim(path.Clean("/"+urlPath), "/"), "/")
 	at := func(fromEnd int) string {
 		if i := len(parts) - 1 - fromEnd; i >= 0 {
@@ -33,6 +40,8 @@ func endpointOf(urlPath string) endpoint {
 		return chatEndpoint
 	case at(0) == "completions":
 		return completionEndpoint
+	case at(1) == "responses" && at(0) == "input_tokens":
+		return otherEndpoint
 	case at(0) == "responses", at(1) == "responses", at(2) == "responses" && at(0) == "cancel":
 		return responseEndpoint
 	}
