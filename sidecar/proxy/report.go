@@ -75,7 +75,7 @@ func (a *answer) report() Report {
 func (t *text) summary() (r TextReport, model string, empty bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	r = TextReport{Choice: t.choice, Field: t.field, Complete: t.complete && t.err == nil, Witness: t.witness}
+	r = TextReport{Choice: t.choice, Field: t.field, Complete: t.complete && t.err == nil, Witness: t.witness()}
 	if t.scored {
 		r.Violation, r.Reward = t.verdict.Violation, new(t.verdict.Reward)
 	}

@@ -55,12 +55,20 @@ type requestInfo struct {
 	choices int      // that the response has
 }
 
-// prompt is what a choice answers.
+// prompt is what a choice answers. It does not end with an opening tag of reasoning: a
+// session would hold the whole text back, and a user may have written the tag.
 func (r requestInfo) prompt(choice int) string {
 	if len(r.prompts) == 0 || choice < 0 {
 		return ""
 	}
-	return r.prompts[min(choice/max(r.n, 1), len(r.prompts)-1)]
+	prompt := r.prompts[min(choice/max(r.n, 1), len(r.prompts)-1)]
+	for {
+		before, found := strings.CutSuffix(strings.TrimSpace(prompt), "<think>")
+		if !found {
+			return prompt
+		}
+		prompt = before
+	}
 }
 
 // requestBody has the fields of the three endpoints that the guard needs. Each is read
