@@ -165,7 +165,8 @@ func (s *Scorer) Live(ctx context.Context, request LiveRequest) (*Live, error) {
 	}
 	l := &Live{scorer: s, request: request, combine: combine, stream: new(segmenter.Stream)}
 	l.work = preparation{Scorer: s, job: newJob(interactive, s.aspects()), seen: map[key]int{}, contexts: map[key]*promptContext{}}
-	l.filter.held = strings.HasSuffix(strings.TrimSpace(request.Prompt), thinkOpen)
+	l.filter.opened = request.Options.Reasoning == ReasoningSkipOpened
+	l.filter.held = !l.filter.opened && strings.HasSuffix(strings.TrimSpace(request.Prompt), thinkOpen)
 	l.verdict = s.emptyVerdict(combine, request.Options)
 	l.spans = newSpanCounter(request.Options.OffsetUnit)
 	prompt := textWork(request.Prompt[max(0, len(request.Prompt)-contextBytes*s.config.ContextTokens):])
@@ -338,7 +339,7 @@ func (l *Live) settle(ctx context.Context, final bool) (events []LiveEvent, err 
 
 // pieces returns the new pieces of the answer.
 func (l *Live) pieces(text string, final bool) []answerPiece {
-	if l.request.Options.Reasoning == ReasoningSkip {
+	if l.request.Options.Reasoning != ReasoningScore {
 		return l.filter.feed(text, final)
 	}
 	piece := answerPiece{Span: segmenter.Span{Start: l.filter.sent, End: len(text)}}

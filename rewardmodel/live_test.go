@@ -70,7 +70,7 @@ func randomOptions(random *rand.Rand, aspects int) Options {
 		Reward:     []Reward{"", RewardCompliance, RewardLogit, RewardRaw}[random.IntN(4)],
 		Aggregate:  Aggregates()[random.IntN(len(Aggregates()))],
 		OffsetUnit: []OffsetUnit{"", OffsetUTF8, OffsetUTF16}[random.IntN(3)],
-		Reasoning:  []Reasoning{"", ReasoningScore}[random.IntN(5)/4],
+		Reasoning:  []Reasoning{"", "", "", ReasoningSkipOpened, ReasoningScore}[random.IntN(5)],
 		Aspects:    random.IntN(2) == 0,
 	}
 	if random.IntN(2) == 0 {
@@ -338,6 +338,24 @@ func TestLivePromptOpensReasoning(t *testing.T) {
 		}
 		require.Len(t, answer.Results[0].Instances, want)
 	}
+}
+
+// With ReasoningSkipOpened, neither a closing tag nor the prompt makes text reasoning.
+func TestLiveSkipsOpenedBlocks(t *testing.T) {
+	s := liveScorer(t, &liveModel{aspects: 1}, nil)
+	l, err := s.Live(t.Context(), LiveRequest{Prompt: "Why?<think>", Options: Options{Reasoning: ReasoningSkipOpened}})
+	require.NoError(t, err)
+	events, err := l.Feed(t.Context(), "They are awful. I think so.</think>")
+	require.NoError(t, err)
+	require.NotEmpty(t, events)
+	more, answer, err := l.Close(t.Context())
+	require.NoError(t, err)
+	events = append(events, more...)
+	require.Equal(t, "They are awful.", events[0].Utterance.Text)
+	for _, e := range events {
+		require.False(t, e.Reset)
+	}
+	require.Len(t, answer.Results[0].Instances, len(events))
 }
 
 func TestLiveErrors(t *testing.T) {

@@ -124,8 +124,8 @@ func (s *Scorer) segment(ctx context.Context, item Item, o Options) (b bag, err 
 
 func (s *Scorer) segmentText(ctx context.Context, b *bag, text string, source int, message *int, o Options) error {
 	parts := []segmenter.Span{{End: len(text)}}
-	if o.Reasoning == ReasoningSkip {
-		parts = answerParts(text)
+	if o.Reasoning != ReasoningScore {
+		parts = answerParts(text, o.Reasoning)
 	}
 	for _, part := range parts {
 		inner := text[part.Start:part.End]

@@ -23,9 +23,11 @@ const (
 //   - in the answer, a tag inside a closed code fence or between backticks on one
 //     line is text. Inside of reasoning the first closing tag counts wherever it
 //     is, because reasoning often stops in the middle of a fence.
-func answerParts(text string) []segmenter.Span {
+//
+// With ReasoningSkipOpened, a closing tag without an opening one is text.
+func answerParts(text string, reasoning Reasoning) []segmenter.Span {
 	var parts []segmenter.Span
-	var f answerFilter
+	f := answerFilter{opened: reasoning == ReasoningSkipOpened}
 	for _, p := range f.feed(text, true) {
 		if p.Start < p.End {
 			parts = append(parts, p.Span)
@@ -52,7 +54,8 @@ type answerFilter struct {
 	sent   int  // the text before is returned, or is not the answer
 	// held holds everything back until the first tag or the end of the text, since the
 	// text begins in a block of reasoning.
-	held bool
+	held   bool
+	opened bool // a closing tag without an opening one is text
 }
 
 // feed returns what follows what it has returned. text is the whole text so far; final
@@ -79,8 +82,11 @@ func (f *answerFilter) feed(text string, final bool) (pieces []answerPiece) {
 			f.inside, f.after = true, tag+len(thinkOpen)
 			continue
 		}
+		f.jump(tag + len(thinkClose))
+		if f.opened {
+			continue
+		}
 		f.sent = tag + len(thinkClose)
-		f.jump(f.sent)
 		pieces = append(pieces, answerPiece{Span: segmenter.Span{Start: f.sent, End: f.sent}, void: true})
 	}
 	safe := f.safe()

@@ -45,7 +45,7 @@ func TestAnswerParts(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			var parts []string
-			for _, p := range answerParts(test.text) {
+			for _, p := range answerParts(test.text, ReasoningSkip) {
 				parts = append(parts, test.text[p.Start:p.End])
 			}
 			if got := strings.Join(parts, "|"); got != test.want {
@@ -55,13 +55,34 @@ func TestAnswerParts(t *testing.T) {
 	}
 }
 
+// With ReasoningSkipOpened, only what an opening tag precedes is not a part.
+func TestAnswerPartsOfOpenedBlocks(t *testing.T) {
+	for text, want := range map[string]string{
+		"You are bad.</think>":              "You are bad.</think>",
+		"why</think>An answer.":             "why</think>An answer.",
+		"a</think>b<think>1</think>c":       "a</think>b|c",
+		"<think>1</think>b</think>c":        "b</think>c",
+		"a\n</think>\n`<think>`\n</think>b": "a\n</think>\n`<think>`\n</think>b",
+		"a</think><think>and then":          "a</think>",
+		"</think>":                          "</think>",
+	} {
+		var parts []string
+		for _, p := range answerParts(text, ReasoningSkipOpened) {
+			parts = append(parts, text[p.Start:p.End])
+		}
+		if got := strings.Join(parts, "|"); got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}
+
 // Parts are in order, do not overlap, and have no tag outside of code.
 func FuzzAnswerParts(f *testing.F) {
 	f.Add("a<think>1</think>b `<think>` ```\n<think>\n```\n</think>c")
 	f.Add("~~~\n</think>\n~~~")
 	f.Fuzz(func(t *testing.T, text string) {
 		end := 0
-		for _, p := range answerParts(text) {
+		for _, p := range answerParts(text, ReasoningSkip) {
 			if p.Start < end || p.End <= p.Start || p.End > len(text) {
 				t.Fatalf("%q: part %v after %d", text, p, end)
 			}
@@ -93,7 +114,7 @@ func TestAnswerPartsIsLinear(t *testing.T) {
 		"halves":  strings.Repeat("think>", size/6),
 	} {
 		start := time.Now()
-		answerParts(text + "\n<think>end")
+		answerParts(text+"\n<think>end", ReasoningSkip)
 		if took := time.Since(start); took > 2*time.Second {
 			t.Errorf("%s: %d bytes took %v", name, len(text), took)
 		}
@@ -101,9 +122,9 @@ func TestAnswerPartsIsLinear(t *testing.T) {
 }
 
 // streamedParts is answerParts for a text that arrives in pieces.
-func streamedParts(t *testing.T, text string, next func() int) (parts []segmenter.Span) {
+func streamedParts(t *testing.T, text string, reasoning Reasoning, next func() int) (parts []segmenter.Span) {
 	t.Helper()
-	var f answerFilter
+	f := answerFilter{opened: reasoning == ReasoningSkipOpened}
 	open, end := false, 0
 	for at := 0; ; {
 		cut := min(len(text), at+next())
@@ -133,11 +154,13 @@ func streamedParts(t *testing.T, text string, next func() int) (parts []segmente
 func checkStreamedParts(t *testing.T, text string, seed uint64) {
 	t.Helper()
 	random := rand.New(rand.NewPCG(seed, 1))
-	want := answerParts(text)
-	for _, most := range []int{1, 3, 20, 200} {
-		got := streamedParts(t, text, func() int { return 1 + random.IntN(most) })
-		if !slices.Equal(got, want) {
-			t.Fatalf("%q in pieces of up to %d bytes: got %v, want %v", text, most, got, want)
+	for _, reasoning := range []Reasoning{ReasoningSkip, ReasoningSkipOpened} {
+		want := answerParts(text, reasoning)
+		for _, most := range []int{1, 3, 20, 200} {
+			got := streamedParts(t, text, reasoning, func() int { return 1 + random.IntN(most) })
+			if !slices.Equal(got, want) {
+				t.Fatalf("%q in pieces of up to %d bytes, %s: got %v, want %v", text, most, reasoning, got, want)
+			}
 		}
 	}
 }
@@ -207,7 +230,7 @@ func TestStreamedAnswerPartsIsLinear(t *testing.T) {
 		"ticks, tildes": strings.Repeat("~`", size/2),
 	} {
 		start := time.Now()
-		streamedParts(t, text, func() int { return 1 })
+		streamedParts(t, text, ReasoningSkip, func() int { return 1 })
 		if took := time.Since(start); took > 2*time.Second {
 			t.Errorf("%s: %d bytes took %v", name, len(text), took)
 		}

@@ -142,6 +142,9 @@ type Reasoning string
 const (
 	ReasoningSkip  Reasoning = "skip"  // they are not scored (default)
 	ReasoningScore Reasoning = "score" // they are text like any other
+	// ReasoningSkipOpened skips only what follows an opening tag of the response: a closing
+	// tag without an opening one is text, and says nothing about the text before it.
+	ReasoningSkipOpened Reasoning = "skip_opened"
 )
 
 // DefaultTopK is the k of AggregateTopK when the request names none, as in the
@@ -174,7 +177,7 @@ func (o Options) Validate() error {
 		oneOf("options.reward", o.Reward, RewardCompliance, RewardLogit, RewardRaw),
 		oneOf("options.aggregate", o.Aggregate, Aggregates()...),
 		oneOf("options.offset_unit", o.OffsetUnit, OffsetCodepoint, OffsetUTF8, OffsetUTF16),
-		oneOf("options.reasoning", o.Reasoning, ReasoningSkip, ReasoningScore),
+		oneOf("options.reasoning", o.Reasoning, ReasoningSkip, ReasoningScore, ReasoningSkipOpened),
 		oneOf("options.combination", o.Combination, Combinations()...),
 		oneOf("options.dense", o.Dense, DenseLast, DenseInstance, DenseWitness, DenseShaped),
 	}

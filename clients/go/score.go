@@ -60,6 +60,8 @@ const (
 
 	ReasoningSkip  = "skip"  // <think> blocks are not scored (default)
 	ReasoningScore = "score" // <think> blocks are scored like other text
+	// ReasoningSkipOpened is ReasoningSkip, but a closing tag without an opening one is text.
+	ReasoningSkipOpened = "skip_opened"
 
 	DenseLast     = "last"     // the whole reward at the last token
 	DenseInstance = "instance" // the contribution of each instance at its last token

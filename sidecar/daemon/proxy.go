@@ -233,7 +233,7 @@ func (c *Proxy) guard(ctx context.Context, registry prometheus.Registerer) (prox
 		if err != nil {
 			return nil, nil, cli.Usage(fmt.Errorf("--url: %w", err))
 		}
-		return proxy.NewRemote(service, c.Reasoning == "score"), func() error { service.Close(); return nil }, nil
+		return proxy.NewRemote(service, c.Config().Reasoning()), func() error { service.Close(); return nil }, nil
 	}
 	m, err := c.Flags.Config().Open()
 	if err != nil {
@@ -251,7 +251,7 @@ func (c *Proxy) guard(ctx context.Context, registry prometheus.Registerer) (prox
 	if err := registry.Register(sessions); err != nil {
 		return nil, nil, errors.Join(err, loaded.Close())
 	}
-	return proxy.NewLocal(sessions, c.Reasoning == "score"), func() error { sessions.Close(); return loaded.Close() }, nil
+	return proxy.NewLocal(sessions, c.Config().Reasoning()), func() error { sessions.Close(); return loaded.Close() }, nil
 }
 
 // sessionsPerRequest allows for every choice of most requests, with its reasoning.

@@ -354,15 +354,16 @@ func (s *choiceStream) end(complete bool) error {
 }
 
 // verdictChunk repeats the last chunk without its text, with the report: so clients see
-// no shape that the upstream did not send.
+// no shape that the upstream did not send. It omits the finish reason and the usage, which
+// clients that merge chunks would count twice.
 func verdictChunk(envelope, last completion, report Report) completion {
 	c := envelope
-	c.Usage, c.Choices, c.Assay, c.Error = last.Usage, []choice{}, &report, nil
+	c.Usage, c.Choices, c.Assay, c.Error = nil, []choice{}, &report, nil
 	if len(last.Choices) == 0 {
 		return c
 	}
 	from := last.Choices[0]
-	to := choice{Index: from.Index, FinishReason: from.FinishReason}
+	to := choice{Index: from.Index}
 	if from.Delta != nil {
 		to.Delta = &message{}
 	}

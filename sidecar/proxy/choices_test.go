@@ -63,6 +63,9 @@ func TestChatStreams(t *testing.T) {
 			require.Equal(t, "assistant", chunks[0]["choices"].([]any)[0].(object)["delta"].(object)["role"])
 
 			r := report(t, chunks)
+			for _, choice := range chunks[len(chunks)-1]["choices"].([]any) {
+				require.Nil(t, choice.(object)["finish_reason"], "clients append it")
+			}
 			require.Equal(t, false, r["compliant"])
 			require.InDelta(t, 0.9, r["violation"], 1e-9)
 			text := r["texts"].([]any)[0].(object)
@@ -93,8 +96,28 @@ func TestObserveForwardsBytes(t *testing.T) {
 	require.True(t, done)
 	require.Len(t, chunks, 1)
 	require.Equal(t, []any{}, chunks[0]["choices"], "as in the last chunk of the upstream")
-	require.Equal(t, object{"total_tokens": 7.0}, chunks[0]["usage"])
-	require.Equal(t, true, report(t, chunks)["compliant"])
+	require.Nil(t, chunks[0]["usage"], "clients sum it")
+	r := report(t, chunks)
+	require.Nil(t, r["compliant"], "an event is not JSON")
+	require.Nil(t, r["reward"])
+}
+
+// A text with nothing to score has no verdict, and changes none.
+func TestEmptyText(t *testing.T) {
+	for _, m := range proxy.Modes() {
+		for content, texts := range map[string]int{`\n\n`: 0, `Fine.`: 1} {
+			message := `{"content":"` + content + `","refusal":" ","tool_calls":[]}`
+			s := start(t, whole(`{"choices":[{"index":0,"message":`+message+`}]}`), mode(m))
+			response, body := s.post(t, "/v1/chat/completions", chatRequest)
+			require.Contains(t, body, content)
+			var header object
+			require.NoError(t, json.Unmarshal([]byte(response.Header.Get(proxy.VerdictHeader)), &header))
+			require.Equal(t, true, header["compliant"])
+			require.Equal(t, []any{1.0, 0.9}[texts], header["reward"])
+			listed, _ := header["texts"].([]any)
+			require.Len(t, listed, texts)
+		}
+	}
 }
 
 func TestWholeBodies(t *testing.T) {

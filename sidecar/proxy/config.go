@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"net/url"
 	"time"
+
+	"assay/rewardmodel"
 )
 
 // Mode is what the proxy does with what it scores.
@@ -55,6 +57,19 @@ type Config struct {
 	MaxRequests     int   // guarded at the same time; more get 503
 	MaxBody         int64 // bytes of a guarded request, of a response that is not streamed, and of an event
 	MaxHeld         int   // bytes of a text that wait for a verdict; beyond it, scoring has failed
+}
+
+// Reasoning is what the guard does with <think> blocks. In the modes that enforce, text is
+// forwarded once it is scored, so a closing tag without an opening one must not make it
+// reasoning afterwards, nor may a prompt that ends with an opening tag, which clients write.
+func (c Config) Reasoning() rewardmodel.Reasoning {
+	switch {
+	case c.ScoreReasoning:
+		return rewardmodel.ReasoningScore
+	case c.Mode.Enforces():
+		return rewardmodel.ReasoningSkipOpened
+	}
+	return rewardmodel.ReasoningSkip
 }
 
 // DefaultConfig has no upstream.

@@ -135,7 +135,11 @@ func TestUnreadableUpstream(t *testing.T) {
 		for _, open := range []bool{false, true} {
 			t.Run(fmt.Sprint(name, open), func(t *testing.T) {
 				s := start(t, upstream, func(c *proxy.Config) { c.Mode, c.FailOpen, c.MaxBody = proxy.Hold, open, 2000 })
-				_, body := s.post(t, "/v1/chat/completions", chatRequest)
+				response, body := s.post(t, "/v1/chat/completions", chatRequest)
+				if verdict := response.Header.Get(proxy.VerdictHeader) + response.Trailer.Get(proxy.VerdictHeader); verdict != "" {
+					require.Contains(t, verdict, `"compliant":null`)
+					require.Contains(t, verdict, `"reward":null`)
+				}
 				switch {
 				case !open:
 					require.NotContains(t, body, marker)
@@ -286,6 +290,24 @@ func TestPassThrough(t *testing.T) {
 		require.Empty(t, response.Header.Get("X-Connection"))
 	}
 	require.Empty(t, s.guard.prompts)
+
+	for _, request := range []string{
+		"HEAD /v1/chat/completions", "OPTIONS /v1/chat/completions", "DELETE /v1/responses/id", "DELETE /v1/chat/completions/id", "POST /v1/responses/input_tokens",
+	} {
+		method, path, _ := strings.Cut(request, " ")
+		s := start(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, marker) }, mode(proxy.Hold))
+		r, err := http.NewRequestWithContext(t.Context(), method, s.url+path, http.NoBody)
+		require.NoError(t, err)
+		response, err := http.DefaultClient.Do(r)
+		require.NoError(t, err)
+		body, err := io.ReadAll(response.Body)
+		require.NoError(t, err)
+		response.Body.Close()
+		require.Equal(t, http.StatusOK, response.StatusCode, request)
+		if method != http.MethodHead {
+			require.Equal(t, marker, string(body), request)
+		}
+	}
 
 	s = start(t, upstream, func(c *proxy.Config) { c.GuardedOnly = true })
 	response, _ := s.post(t, "/generate", "{}")

@@ -23,8 +23,10 @@ type Session interface {
 
 // Event is a scored utterance, or Reset.
 type Event struct {
-	// Reset reports that the text so far was reasoning: the events before are void.
+	// Reset reports that the utterances from Index on were reasoning: their events are
+	// void. A guard of a mode that enforces reports none, since they were released.
 	Reset      bool
+	Index      int     // of the utterance, or of the first void one
 	Start, End int     // of the utterance, in bytes of the text
 	Violation  float64 // of the utterance, in [0,1]
 	Violating  bool    // the utterance alone makes the text violate
@@ -36,6 +38,7 @@ type Verdict struct {
 	Violation float64 // in [0,1]
 	Reward    float64 // the compliance, in [0,1]
 	Compliant bool
+	Empty     bool   // of Close: there was nothing to score; the other fields say nothing
 	Truncated bool   // the text has more utterances than are scored
 	Model     string // the version
 }

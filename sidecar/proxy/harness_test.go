@@ -91,10 +91,13 @@ func (s *sentenceSession) settle(end int) {
 }
 
 func (s *sentenceSession) Close(context.Context) (proxy.Verdict, error) {
+	s.End()
+	if strings.TrimSpace(s.text) == "" {
+		return proxy.Verdict{Violation: 1, Empty: true, Model: "test"}, nil
+	}
 	if s.settled < len(s.text) {
 		s.settle(len(s.text))
 	}
-	s.End()
 	return s.verdict, nil
 }
 

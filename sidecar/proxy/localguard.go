@@ -13,14 +13,9 @@ type Local struct {
 	options  rewardmodel.Options
 }
 
-// NewLocal returns a guard over sessions. With scoreReasoning it also scores <think>
-// blocks.
-func NewLocal(sessions *live.Sessions, scoreReasoning bool) *Local {
-	options := rewardmodel.Options{OffsetUnit: rewardmodel.OffsetUTF8, Reasoning: rewardmodel.ReasoningSkip}
-	if scoreReasoning {
-		options.Reasoning = rewardmodel.ReasoningScore
-	}
-	return &Local{sessions, options}
+// NewLocal returns a guard over sessions; see [Config.Reasoning].
+func NewLocal(sessions *live.Sessions, reasoning rewardmodel.Reasoning) *Local {
+	return &Local{sessions, rewardmodel.Options{OffsetUnit: rewardmodel.OffsetUTF8, Reasoning: reasoning}}
 }
 
 // Ready returns nil: the model is loaded.
@@ -69,12 +64,12 @@ func (s *localSession) forward(events []rewardmodel.LiveEvent) {
 // eventOf is the event of a session whose offsets are in bytes.
 func eventOf(e rewardmodel.LiveEvent) Event {
 	return Event{
-		Reset: e.Reset, Start: e.Utterance.Start, End: e.Utterance.End,
+		Reset: e.Reset, Index: e.Utterance.Index, Start: e.Utterance.Start, End: e.Utterance.End,
 		Violation: e.Utterance.Violation, Violating: e.Utterance.Violating,
 		Text: Verdict{Violation: e.Violation, Reward: e.Reward, Compliant: e.Compliant},
 	}
 }
 
 func verdictOf(r rewardmodel.Result, model rewardmodel.ModelInfo) Verdict {
-	return Verdict{Violation: r.Violation, Reward: r.Reward, Compliant: r.Compliant, Truncated: r.Truncated, Model: model.Version}
+	return Verdict{Violation: r.Violation, Reward: r.Reward, Compliant: r.Compliant, Empty: r.Empty, Truncated: r.Truncated, Model: model.Version}
 }

@@ -41,7 +41,7 @@ type stream interface {
 // modify puts the guard in front of the body of a response.
 func (p *Proxy) modify(r *http.Response) error {
 	e := exchangeOf(r.Request)
-	if e == nil || r.StatusCode >= 300 || r.StatusCode == http.StatusNoContent || r.Request.Method == http.MethodHead {
+	if e == nil || r.StatusCode >= 300 || r.StatusCode == http.StatusNoContent {
 		return nil
 	}
 	media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))

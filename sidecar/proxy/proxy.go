@@ -90,13 +90,13 @@ func (p *Proxy) rewrite(r *httputil.ProxyRequest) {
 
 // ServeHTTP guards the endpoints of OpenAI that generate text, and forwards all others.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	e := endpointOf(r.URL.Path)
+	e := endpointOf(r.Method, r.URL.Path)
 	counted := &countedWriter{ResponseWriter: w, status: http.StatusOK}
 	defer func() { p.metrics.requests.WithLabelValues(string(e), strconv.Itoa(counted.status)).Inc() }()
 	switch {
 	case e != otherEndpoint:
 		p.serveGuarded(counted, r, e)
-	case p.config.GuardedOnly && r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != http.MethodOptions,
+	case p.config.GuardedOnly && r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != http.MethodOptions && r.Method != http.MethodDelete,
 		p.config.GuardedOnly && r.Header.Get("Upgrade") != "":
 		failureOf(errUnguarded).write(counted)
 	default:

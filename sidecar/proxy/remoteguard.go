@@ -14,14 +14,10 @@ type Remote struct {
 	options client.Options
 }
 
-// NewRemote returns a guard over the service of a client, which the caller closes. With
-// scoreReasoning it also scores <think> blocks. It does not connect.
-func NewRemote(service *client.Client, scoreReasoning bool) *Remote {
-	options := client.Options{OffsetUnit: string(rewardmodel.OffsetUTF8), Reasoning: string(rewardmodel.ReasoningSkip)}
-	if scoreReasoning {
-		options.Reasoning = string(rewardmodel.ReasoningScore)
-	}
-	return &Remote{service, options}
+// NewRemote returns a guard over the service of a client, which the caller closes; see
+// [Config.Reasoning]. It does not connect.
+func NewRemote(service *client.Client, reasoning rewardmodel.Reasoning) *Remote {
+	return &Remote{service, client.Options{OffsetUnit: string(rewardmodel.OffsetUTF8), Reasoning: string(reasoning)}}
 }
 
 // Ready implements [Guard]: it asks the service.
@@ -53,8 +49,12 @@ func (s *remoteSession) forward(report func(Event)) {
 		if err != nil {
 			return // Feed or Close returns it
 		}
+		void, index := e.Reset != nil, e.Utterance.Index
+		if void {
+			index = e.Reset.Index
+		}
 		report(Event{
-			Reset: e.Reset != nil, Start: e.Utterance.Start, End: e.Utterance.End,
+			Reset: void, Index: index, Start: e.Utterance.Start, End: e.Utterance.End,
 			Violation: e.Utterance.Violation, Violating: e.Utterance.Violating,
 			Text: Verdict{Violation: e.Violation, Reward: e.Reward, Compliant: e.Compliant},
 		})
@@ -76,7 +76,7 @@ func (s *remoteSession) Close(ctx context.Context) (Verdict, error) {
 		return Verdict{}, err
 	}
 	<-s.reported
-	return Verdict{Violation: r.Violation, Reward: r.Reward, Compliant: r.Compliant, Truncated: r.Truncated, Model: r.Model.Version}, nil
+	return Verdict{Violation: r.Violation, Reward: r.Reward, Compliant: r.Compliant, Empty: r.Empty, Truncated: r.Truncated, Model: r.Model.Version}, nil
 }
 
 // End implements [Session].

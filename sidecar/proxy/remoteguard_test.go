@@ -81,7 +81,7 @@ func TestRemote(t *testing.T) {
 	connection, err := client.New(service.URL, client.WithToken("secret"))
 	require.NoError(t, err)
 	defer connection.Close()
-	remote := proxy.NewRemote(connection, true)
+	remote := proxy.NewRemote(connection, rewardmodel.ReasoningSkipOpened)
 	require.NoError(t, remote.Ready(t.Context()))
 
 	events := make(chan proxy.Event, 8)
@@ -90,7 +90,7 @@ func TestRemote(t *testing.T) {
 	open := <-opened
 	require.Equal(t, "Why?", open.Prompt)
 	require.Equal(t, rewardmodel.OffsetUTF8, open.Options.OffsetUnit)
-	require.Equal(t, rewardmodel.ReasoningScore, open.Options.Reasoning)
+	require.Equal(t, rewardmodel.ReasoningSkipOpened, open.Options.Reasoning)
 	require.NoError(t, session.Feed(t.Context(), "Größe. A ZQ"))
 	fine := proxy.Verdict{Violation: .1, Reward: .9, Compliant: true}
 	require.Equal(t, proxy.Event{End: 8, Violation: .1, Text: fine}, <-events)
@@ -112,7 +112,7 @@ func TestRemoteFailures(t *testing.T) {
 		connection, err := client.New(base, client.WithToken(token))
 		require.NoError(t, err)
 		t.Cleanup(connection.Close)
-		session, err := proxy.NewRemote(connection, false).Open(t.Context(), "", ignore)
+		session, err := proxy.NewRemote(connection, rewardmodel.ReasoningSkip).Open(t.Context(), "", ignore)
 		if err != nil {
 			return nil
 		}

@@ -12,12 +12,14 @@ import (
 type Report struct {
 	Mode Mode `json:"mode"`
 	// Compliant is false if a text violates, and null if none does and one has no
-	// verdict.
-	Compliant *bool        `json:"compliant"`
-	Violation float64      `json:"violation"` // the maximum over the texts, in [0,1]
-	Reward    float64      `json:"reward"`    // the minimum over the texts: a compliance, in [0,1]
-	Model     string       `json:"model,omitzero"`
-	Texts     []TextReport `json:"texts,omitzero"`
+	// verdict, or the proxy cannot read the response.
+	Compliant *bool   `json:"compliant"`
+	Violation float64 `json:"violation"` // the maximum over the texts, in [0,1]
+	// Reward is the minimum over the texts: a compliance, in [0,1]. It is null if
+	// Compliant is.
+	Reward *float64     `json:"reward"`
+	Model  string       `json:"model,omitzero"`
+	Texts  []TextReport `json:"texts,omitzero"`
 }
 
 // TextReport is the verdict of one text.
@@ -26,7 +28,7 @@ type TextReport struct {
 	Field     string   `json:"field"`  // such as content
 	Compliant *bool    `json:"compliant"`
 	Violation float64  `json:"violation"`
-	Reward    float64  `json:"reward"`
+	Reward    *float64 `json:"reward"` // null if nothing was scored
 	Witness   *Witness `json:"witness,omitzero"`
 	// Complete is false if Violation and Reward are of a part of the text: the choice
 	// was stopped, the connection was lost, or scoring failed.
@@ -45,34 +47,37 @@ type Witness struct {
 // report describes the answer so far.
 func (a *answer) report() Report {
 	a.mu.Lock()
-	texts := slices.Clone(a.texts)
+	texts, unknown := slices.Clone(a.texts), a.fails
 	a.mu.Unlock()
-	yes, no := true, false
-	r := Report{Mode: a.config.Mode, Compliant: &yes, Reward: 1}
+	violating, reward := false, 1.0
+	r := Report{Mode: a.config.Mode}
 	for _, t := range texts {
 		one, model, empty := t.summary()
 		if empty {
 			continue
 		}
 		r.Texts, r.Model = append(r.Texts, one), cmp.Or(r.Model, model)
-		r.Violation, r.Reward = max(r.Violation, one.Violation), min(r.Reward, one.Reward)
-		switch {
-		case one.Compliant == nil && r.Compliant == &yes:
-			r.Compliant = nil
-		case one.Compliant != nil && !*one.Compliant:
-			r.Compliant = &no
+		r.Violation = max(r.Violation, one.Violation)
+		if one.Reward != nil {
+			reward = min(reward, *one.Reward)
 		}
+		unknown = unknown || one.Compliant == nil
+		violating = violating || one.Compliant != nil && !*one.Compliant
+	}
+	if violating || !unknown {
+		r.Compliant, r.Reward = new(!violating), &reward
 	}
 	slices.SortStableFunc(r.Texts, func(x, y TextReport) int { return cmp.Compare(x.Choice, y.Choice) })
 	return r
 }
 
+// summary describes the text. empty reports that there was nothing to score in it.
 func (t *text) summary() (r TextReport, model string, empty bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	r = TextReport{Choice: t.choice, Field: t.field, Complete: t.complete && t.err == nil, Witness: t.witness, Reward: 1}
+	r = TextReport{Choice: t.choice, Field: t.field, Complete: t.complete && t.err == nil, Witness: t.witness()}
 	if t.scored {
-		r.Violation, r.Reward = t.verdict.Violation, t.verdict.Reward
+		r.Violation, r.Reward = t.verdict.Violation, new(t.verdict.Reward)
 	}
 	if t.scored && (r.Complete || !t.verdict.Compliant || t.withheld) {
 		compliant := t.verdict.Compliant && !t.withheld
@@ -86,7 +91,7 @@ func (t *text) summary() (r TextReport, model string, empty bool) {
 	case t.redactions > 0:
 		r.Action = "redacted"
 	}
-	return r, t.verdict.Model, !t.begun
+	return r, t.verdict.Model, !t.begun || t.verdict.Empty
 }
 
 // maxHeader bounds the report in a header or trailer, in bytes: clients limit theirs.

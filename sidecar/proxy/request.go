@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"net/http"
 	"path"
 	"strings"
 
@@ -19,8 +20,14 @@ const (
 )
 
 // endpointOf recognizes the guarded endpoints under any prefix, since servers have aliases
-// such as /chat/completions. Responses that were stored earlier are guarded as well.
-func endpointOf(urlPath string) endpoint {
+// such as /chat/completions. Responses that were stored earlier are guarded as well. What
+// has no text of the model in its response is not: the methods below, and the count of
+// input tokens. All other methods are guarded, since some servers take PUT for POST.
+func endpointOf(method, urlPath string) endpoint {
+	switch method {
+	case http.MethodHead, http.MethodOptions, http.MethodDelete:
+		return otherEndpoint
+	}
 	parts := strings.Split(strings.Trim(path.Clean("/"+urlPath), "/"), "/")
 	at := func(fromEnd int) string {
 		if i := len(parts) - 1 - fromEnd; i >= 0 {
@@ -33,6 +40,8 @@ func endpointOf(urlPath string) endpoint {
 		return chatEndpoint
 	case at(0) == "completions":
 		return completionEndpoint
+	case at(1) == "responses" && at(0) == "input_tokens":
+		return otherEndpoint
 	case at(0) == "responses", at(1) == "responses", at(2) == "responses" && at(0) == "cancel":
 		return responseEndpoint
 	}
@@ -46,12 +55,20 @@ type requestInfo struct {
 	choices int      // that the response has
 }
 
-// prompt is what a choice answers.
+// prompt is what a choice answers. It does not end with an opening tag of reasoning: a
+// session would hold the whole text back, and a user may have written the tag.
 func (r requestInfo) prompt(choice int) string {
 	if len(r.prompts) == 0 || choice < 0 {
 		return ""
 	}
-	return r.prompts[min(choice/max(r.n, 1), len(r.prompts)-1)]
+	prompt := r.prompts[min(choice/max(r.n, 1), len(r.prompts)-1)]
+	for {
+		before, found := strings.CutSuffix(strings.TrimSpace(prompt), "<think>")
+		if !found {
+			return prompt
+		}
+		prompt = before
+	}
 }
 
 // requestBody has the fields of the three endpoints that the guard needs. Each is read

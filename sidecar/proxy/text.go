@@ -39,12 +39,18 @@ type text struct {
 	out        strings.Builder // what was emitted
 	withheld   bool            // nothing more is released
 	redactions int
+	utterances []scoredUtterance
 	verdict    Verdict
-	scored     bool // verdict is set, by an event at least
-	complete   bool // verdict is of the whole text
-	witness    *Witness
+	scored     bool  // verdict is set, by an event at least
+	complete   bool  // verdict is of the whole text
 	err        error // why scoring failed
 	fedAt      time.Time
+}
+
+// scoredUtterance is the text up to and with an utterance.
+type scoredUtterance struct {
+	verdict Verdict
+	witness Witness
 }
 
 // newText starts to guard a text. It ends with close, or with the answer.
@@ -322,11 +328,26 @@ func (t *text) report(e Event) {
 // record updates the verdict; t.mu is locked.
 func (t *text) record(e Event) {
 	if e.Reset {
-		t.verdict, t.scored, t.witness = Verdict{}, false, nil
+		t.utterances = t.utterances[:min(max(e.Index, 0), len(t.utterances))]
+		t.verdict, t.scored = Verdict{}, len(t.utterances) > 0
+		if t.scored {
+			t.verdict = t.utterances[len(t.utterances)-1].verdict
+		}
 		return
 	}
 	t.verdict, t.scored = e.Text, true
-	if t.witness == nil || e.Violation > t.witness.Violation {
-		t.witness = &Witness{Start: e.Start, End: e.End, Violation: e.Violation}
+	worst := Witness{Start: e.Start, End: e.End, Violation: e.Violation}
+	if before := t.witness(); before != nil && before.Violation >= worst.Violation {
+		worst = *before
 	}
+	t.utterances = append(t.utterances, scoredUtterance{e.Text, worst})
+}
+
+// witness is the worst utterance, or nil; t.mu is locked.
+func (t *text) witness() *Witness {
+	if len(t.utterances) == 0 {
+		return nil
+	}
+	w := t.utterances[len(t.utterances)-1].witness
+	return &w
 }

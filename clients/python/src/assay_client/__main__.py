@@ -168,7 +168,9 @@ def _parser() -> argparse.ArgumentParser:
     c.add_argument("--top-k", type=int, help="number of instances that --aggregate topk averages")
     c.add_argument("--offset-unit", choices=("codepoint", "utf8", "utf16"), help="unit of offsets")
     c.add_argument("--no-instances", action="store_true", help="omit the instances from the results")
-    c.add_argument("--reasoning", choices=("skip", "score"), help="whether to score <think> blocks")
+    c.add_argument(
+        "--reasoning", choices=("skip", "score", "skip_opened"), help="whether to score <think> blocks"
+    )
     c.add_argument(
         "--dense", choices=("last", "instance", "witness", "shaped"), help="assign token-level rewards"
     )

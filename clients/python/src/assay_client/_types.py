@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 RewardScale = Literal["compliance", "logit", "raw"]
 Aggregate = Literal["max", "topk", "noisy_or", "mean"]
 OffsetUnit = Literal["codepoint", "utf8", "utf16"]
-Reasoning = Literal["skip", "score"]
+Reasoning = Literal["skip", "score", "skip_opened"]
 Dense = Literal["last", "instance", "witness", "shaped"]
 Combination = Literal["min", "sum", "lexicographic"]
 Label = Literal["compliant", "violation"]
