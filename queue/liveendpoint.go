@@ -60,6 +60,15 @@ func (s *service) openLive(ctx context.Context, req micro.Request, memory *rewar
 func (s *service) acceptLive(req micro.Request) {
 	e := s.liveEndpoint()
 	session, err := s.live.find(req.Subject())
+	if req.Reply() == "" || !repliable(req.Reply()) {
+		if err == nil {
+			err = rewardmodel.Invalidf("", "a message of the session had no reply subject that begins with _INBOX")
+			session.fail(err)
+		}
+		e.codes.WithLabelValues("400").Inc()
+		s.log.Warn().Err(err).Str("subject", e.subject).Msg("ignored a message of a live session whose reply subject is not an inbox; the session has ended")
+		return
+	}
 	if err != nil {
 		s.reject(e, req, err)
 		return
@@ -67,13 +76,6 @@ func (s *service) acceptLive(req micro.Request) {
 	refuse := func(err error) {
 		session.fail(err)
 		s.reject(e, req, err)
-	}
-	if req.Reply() == "" || !repliable(req.Reply()) {
-		err := rewardmodel.Invalidf("", "a message of the session had no reply subject that begins with _INBOX")
-		session.fail(err)
-		e.codes.WithLabelValues("400").Inc()
-		s.log.Warn().Err(err).Str("subject", e.subject).Msg("ended a live session")
-		return
 	}
 	memory := s.cfg.Memory.Open()
 	if err := memory.Grow(int64(len(req.Data()))); err != nil {
