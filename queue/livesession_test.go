@@ -300,7 +300,7 @@ func TestLiveSessionsHoldThePrompt(t *testing.T) {
 	q := startQueue(t, cfg, scorer)
 	rest := memory.Open()
 	defer rest.Close()
-	fits := func() bool { // beside a session with the prompt
+	fits := func() bool { // in addition to a session with the prompt
 		err := rest.Grow(limit - prompt)
 		rest.ShrinkTo(0)
 		return err == nil
