@@ -27,8 +27,15 @@ type liveJSON struct {
 
 // openLive handles a request on assay.v1.live. The session that it opens belongs to
 // this replica, so its reply names a subject that only this replica subscribes to.
-func (s *service) openLive(ctx context.Context, req micro.Request, memory *rewardmodel.Reservation) ([]byte, micro.Headers, error) {
-	if err := memory.Grow(wire.DecodeBytes(req.Data())); err != nil {
+func (s *service) openLive(ctx context.Context, req micro.Request, _ *rewardmodel.Reservation) ([]byte, micro.Headers, error) {
+	held := s.cfg.Memory.Open() // by the session, which keeps what opens it
+	opened := false
+	defer func() {
+		if !opened {
+			held.Close()
+		}
+	}()
+	if err := held.Grow(wire.DecodeBytes(req.Data())); err != nil {
 		return nil, nil, err
 	}
 	message, err := wire.DecodeLiveMessage(req.Data(), *s.limits.Load())
@@ -41,14 +48,13 @@ func (s *service) openLive(ctx context.Context, req micro.Request, memory *rewar
 	if req.Reply() == "" {
 		return nil, nil, rewardmodel.Invalidf("", "a session needs a reply subject, for the subject of its messages")
 	}
-	held := s.cfg.Memory.Open()
 	request := *message.Open
 	request.Memory, request.Source = held, "nats "+SubjectLive
 	session, err := s.cfg.Live.Open(ctx, request)
 	if err != nil {
-		held.Close()
 		return nil, nil, err
 	}
+	opened = true
 	subject := s.live.add(session, held).subject
 	body, err := json.Marshal(liveJSON{strings.TrimPrefix(subject, s.live.prefix), subject})
 	return body, nil, err
@@ -60,6 +66,15 @@ func (s *service) openLive(ctx context.Context, req micro.Request, memory *rewar
 func (s *service) acceptLive(req micro.Request) {
 	e := s.liveEndpoint()
 	session, err := s.live.find(req.Subject())
+	if req.Reply() == "" || !repliable(req.Reply()) {
+		if err == nil {
+			err = rewardmodel.Invalidf("", "a message of the session had no reply subject that begins with _INBOX")
+			session.fail(err)
+		}
+		e.codes.WithLabelValues("400").Inc()
+		s.log.Warn().Err(err).Str("subject", e.subject).Msg("ignored a message of a live session whose reply subject is not an inbox; the session has ended")
+		return
+	}
 	if err != nil {
 		s.reject(e, req, err)
 		return
@@ -67,13 +82,6 @@ func (s *service) acceptLive(req micro.Request) {
 	refuse := func(err error) {
 		session.fail(err)
 		s.reject(e, req, err)
-	}
-	if req.Reply() == "" || !repliable(req.Reply()) {
-		err := rewardmodel.Invalidf("", "a message of the session had no reply subject that begins with _INBOX")
-		session.fail(err)
-		e.codes.WithLabelValues("400").Inc()
-		s.log.Warn().Err(err).Str("subject", e.subject).Msg("ended a live session")
-		return
 	}
 	memory := s.cfg.Memory.Open()
 	if err := memory.Grow(int64(len(req.Data()))); err != nil {

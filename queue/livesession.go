@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"crypto/rand"
 	"fmt"
 	"strconv"
@@ -27,6 +28,7 @@ type liveSessions struct {
 
 	mu       sync.Mutex
 	sessions map[string]*liveSession // by the last token of the subject
+	causes   map[string]error        // of sessions that ended by themselves, also by the token
 	watchers sync.WaitGroup          // one for each session
 }
 
@@ -37,7 +39,7 @@ const causeKept = time.Minute
 // newLiveSessions returns no sessions yet. Tokens of subjects cannot be guessed: a
 // client can use only the sessions that it opened.
 func newLiveSessions() *liveSessions {
-	return &liveSessions{prefix: SubjectLive + "." + rand.Text() + ".", sessions: map[string]*liveSession{}}
+	return &liveSessions{prefix: SubjectLive + "." + rand.Text() + ".", sessions: map[string]*liveSession{}, causes: map[string]error{}}
 }
 
 // liveSession is a session and what waits for it.
@@ -69,32 +71,45 @@ func (l *liveSessions) add(session *live.Session, memory *rewardmodel.Reservatio
 	l.mu.Lock()
 	l.sessions[token] = s
 	l.mu.Unlock()
-	remove := func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		delete(l.sessions, token)
-	}
 	l.watchers.Go(func() {
 		<-session.Done()
-		memory.Close()
-		if cause := session.Cause(); cause != nil {
+		cause := session.Cause()
+		if cause != nil {
 			s.fail(cause)
-			time.AfterFunc(causeKept, remove)
-			return
 		}
-		remove()
+		l.remove(token, cause)
+		memory.Close()
 	})
 	return s
 }
 
-// find returns the session of a subject.
+// remove removes a session that has ended, and keeps its cause for causeKept, if it has
+// one.
+func (l *liveSessions) remove(token string, cause error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.sessions, token)
+	if cause == nil {
+		return
+	}
+	l.causes[token] = cause
+	time.AfterFunc(causeKept, func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.causes, token)
+	})
+}
+
+// find returns the session of a subject. Without one, the error is why it has ended, or
+// errNoSession.
 func (l *liveSessions) find(subject string) (*liveSession, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if s := l.sessions[strings.TrimPrefix(subject, l.prefix)]; s != nil {
+	token := strings.TrimPrefix(subject, l.prefix)
+	if s := l.sessions[token]; s != nil {
 		return s, nil
 	}
-	return nil, errNoSession
+	return nil, cmp.Or(l.causes[token], error(errNoSession))
 }
 
 // end ends all sessions and waits until they are removed.

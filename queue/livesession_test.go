@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -257,7 +258,10 @@ func TestLiveSessionLimits(t *testing.T) {
 	refusedWith(t, sendLive(t, q.nc, long, `{"text":"more than twenty bytes of text"}`, 0), "413", "the limit of a live session")
 	session, err := q.service.live.find(idle)
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return session.failure() != nil }, jstest.Timeout, 5*time.Millisecond)
+	require.Eventually(t, func() bool {
+		_, err := q.service.live.find(idle)
+		return errors.Is(err, live.ErrIdle) && errors.Is(session.failure(), live.ErrIdle)
+	}, jstest.Timeout, 5*time.Millisecond, "only the cause is kept")
 	refusedWith(t, sendLive(t, q.nc, idle, `{"text":"x"}`, 0), "503", `"code":"idle"`)
 	open(t, q.nc, `{"open":{}}`)
 }
@@ -283,6 +287,30 @@ func TestLiveSessionsReleaseMemory(t *testing.T) {
 	whole := memory.Open() // everything that one request may hold is free again
 	defer whole.Close()
 	require.Eventually(t, func() bool { return whole.Grow(1<<20-1<<18) == nil }, jstest.Timeout, 5*time.Millisecond)
+}
+
+// The prompt of a session is charged until the session ends.
+func TestLiveSessionsHoldThePrompt(t *testing.T) {
+	t.Parallel()
+	const limit, prompt = 1 << 20, 1 << 18
+	memory, err := rewardmodel.NewMemory(limit, nil)
+	require.NoError(t, err)
+	cfg, scorer := liveConfig(t, testConfig(t), hashes{})
+	cfg.Service.Memory = memory
+	q := startQueue(t, cfg, scorer)
+	rest := memory.Open()
+	defer rest.Close()
+	fits := func() bool { // in addition to a session with the prompt
+		err := rest.Grow(limit - prompt)
+		rest.ShrinkTo(0)
+		return err == nil
+	}
+	subject := open(t, q.nc, fmt.Sprintf(`{"open":{"prompt":%q}}`, strings.Repeat("a", prompt)))
+	require.Never(t, fits, 100*time.Millisecond, time.Millisecond)
+	lines(t, sendLive(t, q.nc, subject, `{"close":{}}`, 0))
+	require.Eventually(t, fits, jstest.Timeout, time.Millisecond)
+	refusedWith(t, sendLive(t, q.nc, SubjectLive, fmt.Sprintf(`{"open":{"model":"another","prompt":%q}}`, strings.Repeat("a", prompt)), 0), "404", "")
+	require.Eventually(t, fits, jstest.Timeout, time.Millisecond)
 }
 
 // On a server whose permissions are those of an earlier release, everything else works.

@@ -20,7 +20,8 @@ import (
 func TestRepliesGoToInboxesOnly(t *testing.T) {
 	t.Parallel()
 	ctx := jstest.Context(t)
-	q := startQueue(t, testConfig(t), scorerFunc(good))
+	cfg, scorer := liveConfig(t, testConfig(t), hashes{})
+	q := startQueue(t, cfg, scorer)
 	f := q.Labels()
 	labelstest.Accepts(t, f, 1, 0, labelstest.Labeled("r1", bag.Violation))
 	nc, err := nats.Connect(q.URL())
@@ -28,7 +29,8 @@ func TestRepliesGoToInboxesOnly(t *testing.T) {
 	t.Cleanup(nc.Close)
 	arrived := make(chan *nats.Msg, 100)
 
-	body := map[string]string{SubjectScore: `{"responses":[{"response":"x"}]}`, labels.SubjectFeedback: `{"items":[{"id":"new","label":"violation","response":"x"}]}`}
+	body := map[string]string{SubjectScore: `{"responses":[{"response":"x"}]}`, labels.SubjectFeedback: `{"items":[{"id":"new","label":"violation","response":"x"}]}`,
+		SubjectLive: `{"open":{}}`, q.service.live.prefix + "unknown": `{"text":"x"}`}
 	targets := []string{tombstoneSubject(feedback.HashOf("r1")), recordSubject(feedback.HashOf("r1"), feedback.HashOf("")), registry.SubjectState + "current",
 		SubjectRewards + ".victim", SubjectDead + ".invalid", registry.SubjectEvents + ".promoted", SubjectResponses + ".x", registry.SubjectNames + "x", "app.inbox.1", "INBOX.1"}
 	for _, target := range targets {
@@ -49,9 +51,10 @@ func TestRepliesGoToInboxesOnly(t *testing.T) {
 	}
 	require.NoError(t, nc.Flush())
 	ignored := func(code string) float64 {
-		return testutil.ToFloat64(q.metrics.requests.WithLabelValues(code)) + testutil.ToFloat64(q.metrics.batches.WithLabelValues(code))
+		return testutil.ToFloat64(q.metrics.requests.WithLabelValues(code)) + testutil.ToFloat64(q.metrics.batches.WithLabelValues(code)) +
+			testutil.ToFloat64(q.metrics.live.WithLabelValues(code))
 	}
-	require.Eventually(t, func() bool { return ignored("400") >= float64(2*len(targets)) }, jstest.Timeout, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return ignored("400") >= float64(len(body)*len(targets)) }, jstest.Timeout, 5*time.Millisecond)
 	require.NoError(t, q.Drain(ctx)) // every request has its reply
 	require.NoError(t, nc.Flush())
 	require.Empty(t, arrived)

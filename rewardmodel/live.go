@@ -215,7 +215,11 @@ func (l *Live) Close(ctx context.Context) ([]LiveEvent, ScoreResponse, error) {
 		Model:     l.request.Model, Options: o, Priority: PriorityInteractive, Memory: l.request.Memory, Source: l.request.Source,
 	}
 	if o.Dense != "" {
-		if b.tokens, err = l.scorer.policyTokens(ctx, req.Responses[0], 0, o); err != nil {
+		err := l.tokenizing(text, func() (err error) {
+			b.tokens, err = l.scorer.policyTokens(ctx, req.Responses[0], 0, o)
+			return err
+		})
+		if err != nil {
 			return nil, ScoreResponse{}, l.fail(ctx, err)
 		}
 	}

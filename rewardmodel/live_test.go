@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"assay/rewardmodel/logistic"
+	"assay/segmenter"
 )
 
 // liveModel scores by a hash of the tokens, and counts what it reads.
@@ -445,6 +446,36 @@ func TestLiveMemory(t *testing.T) {
 	require.True(t, errors.As(err, &input), "%v", err)
 	require.Equal(t, KindTooLarge, input.Kind)
 	require.Less(t, l.text.Len(), 1<<20)
+}
+
+// The memory of tokenizing the response for dense rewards is charged meanwhile.
+func TestLiveMemoryOfPolicyTokens(t *testing.T) {
+	memory, err := NewMemory(1<<20, nil)
+	require.NoError(t, err)
+	held := memory.Open()
+	defer held.Close()
+	var during int64
+	s := liveScorer(t, &liveModel{aspects: 1}, func(c *ScorerConfig) {
+		c.PolicyTokenizers = map[string]PolicyTokenizer{"p": policyFunc(func() { during = held.held })}
+	})
+	l, err := s.Live(t.Context(), LiveRequest{Memory: held, Options: Options{Dense: DenseLast, Tokenizer: "p"}})
+	require.NoError(t, err)
+	text := strings.Repeat("It rained. ", 100)
+	_, err = l.Feed(t.Context(), text)
+	require.NoError(t, err)
+	before := held.held
+	_, _, err = l.Close(t.Context())
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, during, before+textWork(text))
+	require.Less(t, held.held, during)
+}
+
+// policyFunc is called by a policy tokenizer whose tokens are words.
+type policyFunc func()
+
+func (f policyFunc) OffsetsContext(ctx context.Context, text string) ([]segmenter.Span, error) {
+	f()
+	return fields{}.OffsetsContext(ctx, text)
 }
 
 // The shape of the event is complete: a field that nobody sets would be missed here.

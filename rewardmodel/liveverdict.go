@@ -1,10 +1,6 @@
 package rewardmodel
 
-import (
-	"slices"
-
-	"assay/segmenter"
-)
+import "slices"
 
 // verdict is what is known about a response whose utterances are added one by one. Its
 // fields are as in LiveEvent.
@@ -72,27 +68,4 @@ func (v *verdict) final(c combiner, more int) bool {
 		}
 	}
 	return false
-}
-
-// spanCounter converts byte spans of a growing text, in their order, to a unit. It reads
-// the text once.
-type spanCounter struct{ starts, ends cursor }
-
-func newSpanCounter(unit OffsetUnit) spanCounter {
-	return spanCounter{cursor{unit: unit}, cursor{unit: unit}}
-}
-
-// count converts a span of text, the whole text so far.
-func (s *spanCounter) count(text string, span segmenter.Span) segmenter.Span {
-	if s.starts.unit == OffsetUTF8 {
-		return span
-	}
-	s.starts.text, s.ends.text = text, text
-	if s.ends.byte < s.starts.byte {
-		s.ends = s.starts
-	}
-	if s.ends.byte <= span.Start {
-		s.starts = s.ends
-	}
-	return segmenter.Span{Start: s.starts.at(span.Start), End: s.ends.at(span.End)}
 }

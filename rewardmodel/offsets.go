@@ -19,18 +19,35 @@ func (u OffsetUnit) Convert(text string, spans []segmenter.Span) []segmenter.Spa
 		}
 		return out
 	}
-	starts, ends := cursor{text: text, unit: u}, cursor{text: text, unit: u}
+	counter := newSpanCounter(u)
 	for i, s := range spans {
-		out[i].Start = starts.at(s.Start)
-		if ends.byte < starts.byte {
-			ends = starts // the same count so far: no need to walk it twice
-		}
-		out[i].End = ends.at(s.End)
-		if next := ends; i+1 < len(spans) && spans[i+1].Start >= next.byte {
-			starts = next
-		}
+		out[i] = counter.count(text, s)
 	}
 	return out
+}
+
+// spanCounter converts byte spans of a text that may grow to a unit, as
+// OffsetUnit.Convert does, one after the other.
+type spanCounter struct{ starts, ends cursor }
+
+func newSpanCounter(unit OffsetUnit) spanCounter {
+	return spanCounter{cursor{unit: unit}, cursor{unit: unit}}
+}
+
+// count converts a span of text, the whole text so far.
+func (s *spanCounter) count(text string, span segmenter.Span) segmenter.Span {
+	if s.starts.unit == OffsetUTF8 {
+		return span
+	}
+	s.starts.text, s.ends.text = text, text
+	if s.ends.byte <= span.Start {
+		s.starts = s.ends // the same count so far: no need to walk it twice
+	}
+	start := s.starts.at(span.Start)
+	if s.ends.byte < s.starts.byte {
+		s.ends = s.starts
+	}
+	return segmenter.Span{Start: start, End: s.ends.at(span.End)}
 }
 
 // cursor counts the units before one byte of a text.

@@ -106,7 +106,7 @@ const maxTicks = 8
 
 // tagScanner finds tags outside of code in a text that may grow. It reads the text once,
 // from front to back, apart from searches that fail, of which there are at most a few for
-// each length of a run, and from lines and fences that it reads again when they end.
+// each length of a run, and from fences that are not closed.
 type tagScanner struct {
 	text  string
 	final bool // the text does not grow any more
@@ -116,13 +116,16 @@ type tagScanner struct {
 	clear int  // there is no tag before it that next has not considered
 
 	// Of an open fence at at:
-	fence  line // the line that may close it; zero: there is no open fence
-	mark   byte
-	count  int
-	open   [256]int // by mark: fences of at least so many marks are never closed; 0: unknown
-	inline int      // the rest of an unfinished line, which is not a fence, is scanned up to here
-	ticks  int      // length of the run of backticks at inline that is not closed yet; 0: none
-	closer int      // no run before it closes that one
+	fence line // the line that may close it; zero: there is no open fence
+	mark  byte
+	count int
+	open  [256]int // by mark: fences of at least so many marks are never closed; 0: unknown
+
+	// Of the line at at, if it is not a fence:
+	inline   int                // it is scanned up to here
+	ticks    int                // length of the run of backticks at inline that is not closed yet; 0: none
+	closer   int                // no run before it closes that one
+	unclosed [maxTicks + 1]bool // by length: such runs are not closed in the rest of the line
 }
 
 // extend sets the text, which begins with the former one.
@@ -135,7 +138,7 @@ func (s *tagScanner) extend(text string, final bool) {
 
 // jump continues at a later byte.
 func (s *tagScanner) jump(at int) {
-	s.at, s.fence, s.ticks = at, line{}, 0
+	s.at, s.fence, s.ticks, s.unclosed = at, line{}, 0, [maxTicks + 1]bool{}
 	s.inline = max(s.inline, at)
 }
 
@@ -147,7 +150,10 @@ func (s *tagScanner) next() (tag int, opens, found bool) {
 	for s.at < len(s.text) {
 		s.line.start = s.at
 		if !s.line.complete(s.text, s.final) {
-			return s.nextInline()
+			if mayOpenFence(s.text[s.at:]) {
+				return 0, false, false
+			}
+			return s.nextInline(s.text[:s.solid], false)
 		}
 		switch after, known := s.fenced(); {
 		case !known:
@@ -156,8 +162,8 @@ func (s *tagScanner) next() (tag int, opens, found bool) {
 			s.jump(after)
 			continue
 		}
-		if i, opens := tagInLine(s.text[s.at:s.line.end]); i >= 0 {
-			return s.at + i, opens, true
+		if tag, opens, found := s.nextInline(s.text[:s.line.end], true); found {
+			return tag, opens, true
 		}
 		s.jump(s.line.end)
 	}
@@ -215,17 +221,19 @@ func (s *tagScanner) fenced() (after int, known bool) {
 	return s.at, false
 }
 
-// nextInline is next for a line that may become longer.
-func (s *tagScanner) nextInline() (tag int, opens, found bool) {
-	if mayOpenFence(s.text[s.at:]) {
-		return 0, false, false
-	}
-	text := s.text[:s.solid]
+// nextInline is next for the line at the end of text, which is not a fence. It continues
+// where it stopped before the line became longer; complete reports that it does not.
+func (s *tagScanner) nextInline(text string, complete bool) (tag int, opens, found bool) {
 	for s.inline = max(s.inline, s.at); s.inline < len(text); {
 		if s.ticks > 0 {
-			if !s.closeTicks(text) {
+			if s.closeTicks(text) {
+				continue
+			}
+			if !complete {
 				break
 			}
+			s.unclosed[s.ticks] = true
+			s.inline, s.ticks = s.inline+s.ticks, 0
 			continue
 		}
 		i := strings.IndexAny(text[s.inline:], "<`")
@@ -237,7 +245,7 @@ func (s *tagScanner) nextInline() (tag int, opens, found bool) {
 		rest := text[s.inline:]
 		if rest[0] == '`' {
 			run := len(rest) - len(strings.TrimLeft(rest, "`"))
-			if run > maxTicks {
+			if run > maxTicks || s.unclosed[run] {
 				s.inline += run
 			} else {
 				s.ticks, s.closer = run, s.inline+run
@@ -247,7 +255,7 @@ func (s *tagScanner) nextInline() (tag int, opens, found bool) {
 		if isTag(rest) {
 			return s.inline, strings.HasPrefix(rest, thinkOpen), true
 		}
-		if startsTag(rest) {
+		if !complete && startsTag(rest) {
 			break
 		}
 		s.inline++
@@ -318,49 +326,4 @@ func fence(line string) (mark byte, count int, bare bool) {
 		return 0, 0, false
 	}
 	return mark, min(count, maxTicks), strings.TrimLeft(rest, " \t\r\n") == ""
-}
-
-// tagInLine returns the first tag of a line that is not in code, or -1.
-func tagInLine(line string) (tag int, opens bool) {
-	var unclosed [maxTicks + 1]bool
-	for i := 0; i < len(line); {
-		rest := line[i:]
-		switch {
-		case strings.HasPrefix(rest, thinkOpen):
-			return i, true
-		case strings.HasPrefix(rest, thinkClose):
-			return i, false
-		case rest[0] == '`':
-			ticks := len(rest) - len(strings.TrimLeft(rest, "`"))
-			i += ticks
-			if ticks > maxTicks || unclosed[ticks] {
-				continue
-			}
-			if length := closingTicks(line[i:], ticks); length > 0 {
-				i += length
-			} else {
-				unclosed[ticks] = true
-			}
-		default:
-			i++
-		}
-	}
-	return -1, false
-}
-
-// closingTicks is the length of the code up to and with the next run of exactly
-// that many backticks, or 0.
-func closingTicks(text string, ticks int) int {
-	for i := 0; ; {
-		next := strings.IndexByte(text[i:], '`')
-		if next < 0 {
-			return 0
-		}
-		i += next
-		run := len(text[i:]) - len(strings.TrimLeft(text[i:], "`"))
-		i += run
-		if run == ticks {
-			return i
-		}
-	}
 }

@@ -69,8 +69,9 @@ func (s *Session) Close(ctx context.Context) ([]rewardmodel.LiveEvent, rewardmod
 	return events, answer, nil
 }
 
-// call runs a call of the model, which the end of the session cancels.
-func (s *Session) call(ctx context.Context, run func(context.Context) error) error {
+// call runs a call of the model, which the end of the session cancels. A panic ends the
+// session.
+func (s *Session) call(ctx context.Context, run func(context.Context) error) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	s.mu.Lock()
@@ -82,22 +83,25 @@ func (s *Session) call(ctx context.Context, run func(context.Context) error) err
 	s.cancel = cancel
 	s.mu.Unlock()
 
-	before := s.live.Tokens()
-	err := run(ctx)
-	s.sessions.metrics.tokens(before, s.live.Tokens())
-
-	s.mu.Lock()
-	s.cancel = nil
-	if s.ended {
-		defer s.mu.Unlock()
-		s.release()
-		return s.reason()
-	}
-	s.idle.Reset(s.sessions.limits.Idle)
-	s.mu.Unlock()
-	if err != nil {
-		s.end(nil, outcomeFailed)
-	}
+	before, returned := s.live.Tokens(), false
+	defer func() {
+		s.sessions.metrics.tokens(before, s.live.Tokens())
+		s.mu.Lock()
+		s.cancel = nil
+		if s.ended {
+			defer s.mu.Unlock()
+			s.release()
+			err = s.reason()
+			return
+		}
+		s.idle.Reset(s.sessions.limits.Idle)
+		s.mu.Unlock()
+		if err != nil || !returned {
+			s.end(nil, outcomeFailed)
+		}
+	}()
+	err = run(ctx)
+	returned = true
 	return err
 }
 

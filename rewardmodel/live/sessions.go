@@ -63,23 +63,26 @@ func New(scorer Scorer, limits Limits) *Sessions {
 
 // Open opens a session; its caller must call End. Beyond Limits.Sessions the error is
 // a *rewardmodel.OverloadedError, and after Close it is rewardmodel.ErrClosed.
-func (s *Sessions) Open(ctx context.Context, request rewardmodel.LiveRequest) (*Session, error) {
+func (s *Sessions) Open(ctx context.Context, request rewardmodel.LiveRequest) (session *Session, err error) {
 	if err := s.reserve(); err != nil {
 		return nil, err
 	}
+	defer func() {
+		if session == nil { // also after a panic
+			s.unreserve()
+		}
+	}()
 	scored, release, err := s.scorer.Live(ctx, request)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err == nil && s.closed {
-		release()
-		err = rewardmodel.ErrClosed
-	}
 	if err != nil {
-		s.count--
-		s.metrics.ended.WithLabelValues(outcomeRefused).Inc()
 		return nil, err
 	}
-	session := &Session{sessions: s, live: scored, release: release, done: make(chan struct{})}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		release()
+		return nil, rewardmodel.ErrClosed
+	}
+	session = &Session{sessions: s, live: scored, release: release, done: make(chan struct{})}
 	session.mu.Lock() // expire may run before the next line
 	session.idle = time.AfterFunc(s.limits.Idle, session.expire)
 	session.mu.Unlock()
@@ -104,6 +107,14 @@ func (s *Sessions) reserve() error {
 	}
 	s.metrics.ended.WithLabelValues(outcomeRefused).Inc()
 	return err
+}
+
+// unreserve removes a session that was not opened.
+func (s *Sessions) unreserve() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.count--
+	s.metrics.ended.WithLabelValues(outcomeRefused).Inc()
 }
 
 // forget removes a session that has ended.

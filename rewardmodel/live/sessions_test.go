@@ -21,10 +21,16 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// words is a tokenizer with one token per word: its length.
+// words is a tokenizer with one token per word: its length. It panics at a text with
+// panics.
 type words struct{}
 
+const panics = "tokenizer panics"
+
 func (words) IDsContext(ctx context.Context, text string) ([]int32, error) {
+	if strings.Contains(text, panics) {
+		panic(panics)
+	}
 	var ids []int32
 	for word := range strings.FieldsSeq(text) {
 		ids = append(ids, int32(len(word)))
@@ -54,9 +60,13 @@ type source struct {
 	scorer *rewardmodel.Scorer
 	pinned atomic.Int64
 	err    error
+	panics bool
 }
 
 func (s *source) Live(ctx context.Context, r rewardmodel.LiveRequest) (*rewardmodel.Live, func(), error) {
+	if s.panics {
+		panic(panics)
+	}
 	if s.err != nil {
 		return nil, nil, s.err
 	}
@@ -232,6 +242,40 @@ func TestEndDuringFeed(t *testing.T) {
 		close(gate)
 		from.scorer.Close()
 	})
+}
+
+// A panic, which the transports recover from, leaves nothing behind.
+func TestPanics(t *testing.T) {
+	from := newSource(t, model{})
+	s := New(from, Limits{})
+	for name, feed := range map[string]func(*Session) error{
+		"feed": func(session *Session) error {
+			_, err := session.Feed(t.Context(), panics+". <think>")
+			return err
+		},
+		"close": func(session *Session) error {
+			if _, err := session.Feed(t.Context(), panics); err != nil {
+				return err
+			}
+			_, _, err := session.Close(t.Context())
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			session, err := s.Open(t.Context(), rewardmodel.LiveRequest{})
+			require.NoError(t, err)
+			require.PanicsWithValue(t, panics, func() { t.Error(feed(session)) })
+			require.True(t, isDone(session))
+			require.ErrorIs(t, feed(session), ErrEnded)
+			session.End()
+		})
+	}
+	require.Equal(t, 2.0, ended(t, s, "failed"))
+	from.panics = true
+	require.PanicsWithValue(t, panics, func() { _, err := s.Open(t.Context(), rewardmodel.LiveRequest{}); t.Error(err) })
+	require.Equal(t, 1.0, ended(t, s, "refused"))
+	require.Zero(t, s.count)
+	require.Zero(t, from.pinned.Load())
 }
 
 // Many sessions at the same time, which end in every way, leave nothing behind.

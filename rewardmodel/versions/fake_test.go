@@ -77,10 +77,15 @@ func marginOf(version string) float32 {
 	return float32(h.Sum32()%8001)/1000 - 4
 }
 
-// words is a tokenizer with one token per word: its length.
+// words is a tokenizer with one token per word: its length. It panics at the text panics.
 type words struct{}
 
+const panics = "tokenizer panics"
+
 func (words) IDsContext(ctx context.Context, text string) ([]int32, error) {
+	if text == panics {
+		panic(panics)
+	}
 	var ids []int32
 	for word := range strings.FieldsSeq(text) {
 		ids = append(ids, int32(len(word)))
@@ -118,7 +123,7 @@ func (s *fakeLoader) make(version string) Loaded {
 	s.maxLoaded = max(s.maxLoaded, held)
 	s.mu.Unlock()
 	freed := false
-	scorer, err := rewardmodel.NewScorer(rewardmodel.ScorerConfig{Version: version}, modelFunc(func(batch []rewardmodel.Sequence) ([]float32, error) {
+	scorer, err := rewardmodel.NewScorer(rewardmodel.ScorerConfig{Version: version, ContextTokens: 8}, modelFunc(func(batch []rewardmodel.Sequence) ([]float32, error) {
 		if freed {
 			s.t.Errorf("%s scores after it was freed", version)
 		}

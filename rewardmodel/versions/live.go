@@ -15,9 +15,13 @@ func (v *Set) Live(ctx context.Context, request rewardmodel.LiveRequest) (sessio
 	if err != nil {
 		return nil, nil, err
 	}
+	defer func() {
+		if session == nil { // also after a panic
+			v.release(e)
+		}
+	}()
 	session, err = e.loaded.Live(ctx, request)
 	if err != nil {
-		v.release(e)
 		return nil, nil, err
 	}
 	return session, sync.OnceFunc(func() { v.release(e) }), nil

@@ -43,6 +43,10 @@ func TestLiveKeepsItsVersion(t *testing.T) {
 		var input *rewardmodel.InputError
 		require.True(t, errors.As(err, &input), "%+v: %v", request, err)
 	}
+	require.PanicsWithValue(t, panics, func() {
+		_, _, err := v.Live(t.Context(), rewardmodel.LiveRequest{Prompt: panics})
+		t.Error(err)
+	})
 	for _, status := range v.List() {
 		require.Zero(t, status.Uses, status.Version)
 	}
