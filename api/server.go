@@ -94,7 +94,7 @@ func New(cfg Config, parts Parts, log zerolog.Logger, registry *prometheus.Regis
 		return nil, fmt.Errorf("api: %w", err)
 	}
 	oip.RegisterGRPC(s.rpc, oip.GRPCConfig{Backend: r.backend(), Ready: r.health.readiness, Settings: s.settings, MaxStreams: cfg.MaxInferStreams, Draining: s.drained})
-	livegrpc.Register(s.rpc, parts.Live, parts.Memory)
+	livegrpc.Register(s.rpc, parts.Live, parts.Memory, s.drained)
 	return s, nil
 }
 
