@@ -178,7 +178,7 @@ func (b *liveBody) setBehind(behind bool) {
 	}
 }
 
-// extend begins the time to receive an event anew. A client that sends everything before
+// extend restarts the time to receive an event. A client that sends everything before
 // it reads cannot continue while the session is behind, which is as long as a request
 // takes at most.
 func (b *liveBody) extend() {

@@ -34,7 +34,7 @@ func (w unreadResponse) Write([]byte) (int, error) {
 	return 0, os.ErrDeadlineExceeded
 }
 
-// The time to receive an event begins anew with each message that the client sends, and
+// The time to receive an event restarts with each message that the client sends, and
 // with the end of its body.
 func TestLiveBodyIsSentBeforeItsClientReads(t *testing.T) {
 	for _, test := range []struct {

@@ -83,7 +83,7 @@ func TestLiveSocketIsBehindItsClient(t *testing.T) {
 	})
 }
 
-// A client that does not respond while its messages are read has left.
+// A client that does not respond while its messages are read is disconnected.
 func TestLiveSocketIsNotAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		service, _ := socketPair(t)
