@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"assay/api/internal/exchange"
@@ -105,11 +106,17 @@ type liveBody struct {
 	held           *payload.Buffer // the response, if it must follow the request
 	linger         time.Duration   // how long the body is read after the end of the session
 	started        bool            // the status was sent
+
+	mu      sync.Mutex
+	sending bool // an event is being sent
+	behind  bool // a message was received, and the next one is not read yet
 }
 
 // Receive implements livestream.Stream.
 func (b *liveBody) Receive() (wire.LiveMessage, error) {
+	b.setBehind(false)
 	line, err := b.lines.Next()
+	b.setBehind(err == nil)
 	if err != nil {
 		return wire.LiveMessage{}, err
 	}
@@ -127,7 +134,7 @@ func (b *liveBody) Start() error {
 	}
 	b.header()
 	b.started = true
-	b.pause()
+	b.setSending(false)
 	b.w.WriteHeader(http.StatusOK)
 	return b.flush()
 }
@@ -145,15 +152,42 @@ func (b *liveBody) Send(message []byte) error {
 	if b.held != nil {
 		return b.write(b.held, message)
 	}
-	_ = b.control.SetWriteDeadline(time.Now().Add(eventSendTimeout)) // a response recorder has none
-	err := errors.Join(b.write(b.w, message), b.flush())
-	b.pause()
-	return err
+	b.setSending(true)
+	defer b.setSending(false)
+	return errors.Join(b.write(b.w, message), b.flush())
 }
 
-// pause clears the write deadline: over HTTP/2 its end would end the stream, although
-// nothing is being written.
-func (b *liveBody) pause() { _ = b.control.SetWriteDeadline(time.Time{}) }
+// setSending sets the write deadline of an event, and clears it after the event: over
+// HTTP/2 its end would end the stream, although nothing is being written.
+func (b *liveBody) setSending(sending bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.sending = sending; sending {
+		b.extend()
+	} else {
+		_ = b.control.SetWriteDeadline(time.Time{}) // a response recorder has none
+	}
+}
+
+// setBehind extends the write deadline of an event, since the client has sent something.
+func (b *liveBody) setBehind(behind bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.behind = behind; b.sending {
+		b.extend()
+	}
+}
+
+// extend restarts the time to receive an event. A client that sends everything before
+// it reads cannot continue while the session is behind, which is as long as a request
+// takes at most.
+func (b *liveBody) extend() {
+	limit := eventSendTimeout
+	if b.behind {
+		limit = max(limit, b.x.RequestTimeout)
+	}
+	_ = b.control.SetWriteDeadline(time.Now().Add(limit))
+}
 
 func (b *liveBody) write(to io.Writer, message []byte) error {
 	if _, err := fmt.Fprintf(to, "%s%s\n%s", b.prefix, message, b.suffix); err != nil {

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -406,6 +407,61 @@ func TestLiveReadsAfterSending(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, pieces+1, bytes.Count(content, []byte("\n")), "an event per sentence, and the result")
 	require.True(t, response.Close, "the rest of a body is never taken for a request")
+}
+
+// Sessions that are behind do not keep other requests on their connection from sending a
+// body.
+func TestLiveSessionsLeaveTheirConnectionToOthers(t *testing.T) {
+	m := gated()
+	end, passed := make(chan struct{}), make(chan struct{})
+	t.Cleanup(func() { close(end); <-passed }) // after that of the scorer
+	s := startLive(t, m, live.Limits{})
+	client := clients(t)["HTTP/2.0"]
+	var sent atomic.Int64
+	for range 8 {
+		d := openDialog(t, client, s, "{\"open\":{}}\n")
+		full := make(chan struct{})
+		go func() {
+			defer close(full)
+			for {
+				n, err := io.WriteString(d.to, textMessage(strings.Repeat("One more sentence. ", 50)))
+				if sent.Add(int64(n)); err != nil {
+					return
+				}
+			}
+		}()
+		t.Cleanup(func() { _ = d.to.Close(); <-full })
+	}
+	await(t, m.entered, "a batch")
+	defer func() {
+		close(m.release)
+		go func() {
+			defer close(passed)
+			for {
+				select {
+				case <-m.entered:
+				case <-end:
+					return
+				}
+			}
+		}()
+	}()
+	before := int64(0)
+	require.Eventually(t, func() bool { // nothing more can be sent
+		now := sent.Load()
+		stalled := now == before
+		before = now
+		return stalled
+	}, timeout, 200*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+s.addr+"/v1/score", strings.NewReader(`{"nonsense":"`+strings.Repeat("x", 8<<10)+`"}`))
+	require.NoError(t, err)
+	r.Header.Set("Content-Type", "application/json")
+	response, err := client.Do(r)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	require.Equal(t, 400, response.StatusCode)
 }
 
 // Many sessions at the same time do not mix.

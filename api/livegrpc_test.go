@@ -5,8 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"strings"
 	"testing"
+	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -130,6 +133,47 @@ func TestLiveGRPCFails(t *testing.T) {
 		_, err := receiveLive(t, openCall(t, t.Context(), guarded))
 		require.Equal(t, codes.Unauthenticated, rpcstatus.Code(err))
 	})
+}
+
+// A call without a session ends soon, and when the service shuts down.
+func TestLiveGRPCIsNotOpened(t *testing.T) {
+	t.Run("in time", func(t *testing.T) {
+		s := startLiveRPC(t, &model{}, config(func(c *api.Config) { c.HeaderTimeout = 50 * time.Millisecond }))
+		_, err := receiveLive(t, openCall(t, t.Context(), s))
+		requireStatus(t, err, codes.Unavailable, "open it again")
+	})
+	t.Run("before the shutdown", func(t *testing.T) {
+		s := startLiveRPC(t, &model{}, config(func(c *api.Config) { c.HeaderTimeout = time.Hour }))
+		call := openCall(t, t.Context(), s)
+		require.Eventually(t, func() bool {
+			const name = "assay_grpc_requests_in_flight"
+			return testutil.GatherAndCompare(s.metrics, strings.NewReader("# HELP "+name+" gRPC calls in flight.\n# TYPE "+name+" gauge\n"+name+" 1\n"), name) == nil
+		}, timeout, time.Millisecond)
+		done := make(chan error, 1)
+		go func() { done <- s.Shutdown(context.Background()) }()
+		_, err := receiveLive(t, call)
+		requireStatus(t, err, codes.Unavailable, "shutting down")
+		require.NoError(t, await(t, done, "the shutdown"))
+	})
+}
+
+// An open session may be idle for longer than a request takes.
+func TestLiveGRPCIsSlow(t *testing.T) {
+	const limit = 50 * time.Millisecond
+	s := startLiveRPC(t, &model{}, config(func(c *api.Config) { c.HeaderTimeout, c.RequestTimeout = limit, limit }))
+	call := openCall(t, t.Context(), s)
+	sendLive(t, call, `{"open":{}}`)
+	_, err := call.Header() // the session is open
+	require.NoError(t, err)
+	next := make(chan error, 1)
+	go func() { next <- call.RecvMsg(&livepb.LiveEvent{}) }()
+	select {
+	case err := <-next:
+		t.Fatalf("the session has ended: %v", err)
+	case <-time.After(4 * limit):
+	}
+	sendLive(t, call, textMessage(liveText))
+	require.NoError(t, await(t, next, "an event"))
 }
 
 // A client that leaves ends its session.

@@ -83,31 +83,17 @@ type liveConn struct {
 	allowed func() error // why the client may not continue
 	x       *exchange.Exchange
 	conn    *websocket.Conn
-	late    atomic.Bool // the first message did not arrive in time
+	late    atomic.Bool  // the first message did not arrive in time
+	reads   atomic.Int64 // how often reading a message began or ended: odd while one is read
 	started bool
 	closed  bool
 }
 
 // Receive implements livestream.Stream.
 func (c *liveConn) Receive() (wire.LiveMessage, error) {
-	if !c.started {
-		timer := time.AfterFunc(c.x.HeaderTimeout, func() {
-			c.late.Store(true)
-			_ = c.conn.Close(closeStatus(c.x, context.DeadlineExceeded))
-		})
-		defer timer.Stop()
-	}
-	kind, from, err := c.conn.Reader(c.ctx)
+	message, err := c.read()
 	if err != nil {
-		return wire.LiveMessage{}, c.readError(err)
-	}
-	if kind != websocket.MessageText {
-		return wire.LiveMessage{}, failure.UnsupportedMediaType("", "a binary message was received; send JSON in text messages")
-	}
-	limit := c.x.Limits().MaxBody
-	message, err := payload.ReadAll(from, limit, 0, c.x.Memory, failure.TooLarge("", "a message is larger than %d bytes; send the text in smaller pieces, or raise --max-body", limit))
-	if err != nil {
-		return wire.LiveMessage{}, c.readError(err)
+		return wire.LiveMessage{}, err
 	}
 	defer c.x.Memory.Shrink(int64(cap(message)))
 	c.x.BytesIn += int64(len(message))
@@ -118,6 +104,32 @@ func (c *liveConn) Receive() (wire.LiveMessage, error) {
 		return wire.LiveMessage{}, err
 	}
 	return livestream.Decode(c.x, message)
+}
+
+// read returns the next message. Its capacity is charged.
+func (c *liveConn) read() ([]byte, error) {
+	c.reads.Add(1)
+	defer c.reads.Add(1)
+	if !c.started {
+		timer := time.AfterFunc(c.x.HeaderTimeout, func() {
+			c.late.Store(true)
+			_ = c.conn.Close(closeStatus(c.x, context.DeadlineExceeded))
+		})
+		defer timer.Stop()
+	}
+	kind, from, err := c.conn.Reader(c.ctx)
+	if err != nil {
+		return nil, c.readError(err)
+	}
+	if kind != websocket.MessageText {
+		return nil, failure.UnsupportedMediaType("", "a binary message was received; send JSON in text messages")
+	}
+	limit := c.x.Limits().MaxBody
+	message, err := payload.ReadAll(from, limit, 0, c.x.Memory, failure.TooLarge("", "a message is larger than %d bytes; send the text in smaller pieces, or raise --max-body", limit))
+	if err != nil {
+		return nil, c.readError(err)
+	}
+	return message, nil
 }
 
 // readError returns an error of the service as it is; any other means that the client
@@ -178,7 +190,9 @@ func (c *liveConn) refuse(err error) {
 	c.Hangup(err)
 }
 
-// ping detects clients that left without closing the connection.
+// ping detects clients that left without closing the connection. The library handles a
+// pong only while a message is read, so one that is missing means nothing unless reading
+// took all the time: the session may be behind its client.
 func (c *liveConn) ping() {
 	ticker := time.NewTicker(heartbeatInterval)
 	defer ticker.Stop()
@@ -188,10 +202,14 @@ func (c *liveConn) ping() {
 			return
 		case <-ticker.C:
 		}
+		reads := c.reads.Load()
+		if reads%2 == 0 {
+			continue
+		}
 		ctx, cancel := context.WithTimeout(c.ctx, eventSendTimeout)
 		err := c.conn.Ping(ctx)
 		cancel()
-		if err != nil {
+		if err != nil && c.reads.Load() == reads {
 			_ = c.conn.CloseNow()
 			return
 		}

@@ -94,7 +94,7 @@ func New(cfg Config, parts Parts, log zerolog.Logger, registry *prometheus.Regis
 		return nil, fmt.Errorf("api: %w", err)
 	}
 	oip.RegisterGRPC(s.rpc, oip.GRPCConfig{Backend: r.backend(), Ready: r.health.readiness, Settings: s.settings, MaxStreams: cfg.MaxInferStreams, Draining: s.drained})
-	livegrpc.Register(s.rpc, parts.Live, parts.Memory)
+	livegrpc.Register(s.rpc, parts.Live, parts.Memory, s.drained)
 	return s, nil
 }
 
@@ -102,11 +102,12 @@ func New(cfg Config, parts Parts, log zerolog.Logger, registry *prometheus.Regis
 const maxHeader = 64 << 10
 
 // The limits of a connection of HTTP/2: how many requests it may have in flight, and
-// how many bytes a client may send before a request, or all of them, are read.
+// how many bytes a client may send before a request, or all of them, are read. Live
+// sessions that are behind their clients leave room for others.
 const (
 	maxStreams   = 256
 	streamBuffer = 64 << 10
-	connBuffer   = 256 << 10
+	connBuffer   = 1 << 20
 )
 
 // httpServer bounds every phase of a connection, so that a stalled client holds

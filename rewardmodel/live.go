@@ -19,10 +19,10 @@ type LiveRequest struct {
 	Model   string // as in Request
 	Options Options
 	// Provisional scores the open utterance whenever it has grown by so many tokens, at
-	// least MinProvisional; 0: only settled utterances are scored.
+	// least MinProvisional; 0: only completed utterances are scored.
 	Provisional int
-	// MaxUtterances is the most utterances that the response will have, as its caller
-	// knows from the limit of its tokens, for LiveEvent.Stop only; 0:
+	// MaxUtterances is the maximum number of utterances that the response will have, as
+	// its caller knows from the limit of its tokens, for LiveEvent.Stop only; 0:
 	// ScorerConfig.MaxInstances.
 	MaxUtterances int
 	Memory        *Reservation // as in Request; it grows with the session
@@ -32,8 +32,8 @@ type LiveRequest struct {
 	Scored func(context.Context, Request, ScoreResponse)
 }
 
-// MinProvisional is the least LiveRequest.Provisional that is not 0. It bounds how often
-// the same text is scored.
+// MinProvisional is the minimum of LiveRequest.Provisional that is not 0. It bounds how
+// often the same text is scored.
 const MinProvisional = 8
 
 // Validate reports the first thing wrong with r as an *InputError. Its field is one of

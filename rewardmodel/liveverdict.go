@@ -63,7 +63,7 @@ func (v *verdict) final(c combiner, more int) bool {
 	for a := range v.scores {
 		s := &v.scores[a]
 		longest := bagScore{instances: s.last.instances + more}
-		if c.weights[a] > 0 && s.least(more) > c.scales[a].thresholdOf(longest) {
+		if c.weights[a] > 0 && s.minimum(more) > c.scales[a].thresholdOf(longest) {
 			return true
 		}
 	}

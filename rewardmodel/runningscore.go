@@ -40,11 +40,11 @@ func (r *runningScore) add(margin float32) bagScore {
 	return r.last
 }
 
-// least is the least violation that the bag can have once at most more instances are
+// minimum is the minimum violation that the bag can have once at most more instances are
 // added to it. It is exact for max and noisy_or, which never decrease, and for topk once
 // there are k instances; otherwise the further instances may all be compliant and lower
 // the mean.
-func (r *runningScore) least(more int) float64 {
+func (r *runningScore) minimum(more int) float64 {
 	switch r.bag.kind {
 	case AggregateMax:
 		return r.last.violation

@@ -20,8 +20,9 @@ import (
 )
 
 // Register adds the service to a gRPC server. sessions may be nil: then the call fails
-// with Unimplemented. memory is that of the server.
-func Register(server *grpcserver.Server, sessions *live.Sessions, memory *rewardmodel.Memory) {
+// with Unimplemented. memory is that of the server. Once draining is closed, calls
+// without a session end.
+func Register(server *grpcserver.Server, sessions *live.Sessions, memory *rewardmodel.Memory, draining <-chan struct{}) {
 	handle := func(_ any, call grpc.ServerStream) error {
 		if err := server.Allow(call.Context(), grpcserver.Authorized); err != nil {
 			return err
@@ -29,7 +30,7 @@ func Register(server *grpcserver.Server, sessions *live.Sessions, memory *reward
 		if sessions == nil {
 			return failure.NotEnabled()
 		}
-		s := newStream(server, call, memory)
+		s := newStream(server, call, memory, draining)
 		defer s.end()
 		return livestream.Serve(call.Context(), sessions, s, "grpc")
 	}
@@ -48,11 +49,13 @@ type stream struct {
 	x, receiving       *exchange.Exchange
 	receive, send      context.Context
 	received, toBeSent *rewardmodel.Reservation
+	wait               grpcserver.Waiting // for the next message
 	hungUp             chan struct{}
 }
 
-func newStream(server *grpcserver.Server, call grpc.ServerStream, memory *rewardmodel.Memory) *stream {
+func newStream(server *grpcserver.Server, call grpc.ServerStream, memory *rewardmodel.Memory, draining <-chan struct{}) *stream {
 	s := &stream{server: server, call: call, x: exchange.From(call.Context()), received: memory.Open(), toBeSent: memory.Open(), hungUp: make(chan struct{})}
+	s.wait = grpcserver.Waiting{Limit: s.x.HeaderTimeout, Stop: draining}
 	s.receive, s.receiving = s.x.Fork(call.Context(), s.received)
 	s.send, _ = s.x.Fork(call.Context(), s.toBeSent)
 	return s
@@ -68,7 +71,7 @@ func (s *stream) end() {
 func (s *stream) Receive() (wire.LiveMessage, error) {
 	s.received.ShrinkTo(0) // nothing is left of the message before
 	var in livepb.LiveMessage
-	if err := s.server.Receive(s.receive, s.call, &in, s.x.Limits().MaxBody, s.hungUp); err != nil {
+	if err := s.server.Receive(s.receive, s.call, &in, s.x.Limits().MaxBody, s.wait); err != nil {
 		return wire.LiveMessage{}, err
 	}
 	if err := s.server.Reauthorize(s.call.Context()); err != nil {
@@ -84,8 +87,12 @@ func (s *stream) Receive() (wire.LiveMessage, error) {
 	return livestream.Decode(s.x, message)
 }
 
-// Start implements livestream.Stream.
-func (s *stream) Start() error { return s.call.SendHeader(nil) }
+// Start implements livestream.Stream. From now on the session limits how long it is idle,
+// and ends when the service shuts down.
+func (s *stream) Start() error {
+	s.wait = grpcserver.Waiting{Stop: s.hungUp}
+	return s.call.SendHeader(nil)
+}
 
 // Send implements livestream.Stream. The status of the call has the error.
 func (s *stream) Send(message []byte) error {

@@ -77,7 +77,7 @@ func (s *calls) streamInfer(_ any, stream grpc.ServerStream) error {
 	for {
 		in := &inference.ModelInferRequest{}
 		exchange.From(stream.Context()).Memory.ShrinkTo(0) // nothing is left of the request before
-		err := s.server.Receive(stream.Context(), stream, in, s.maxRequest(), s.cfg.Draining)
+		err := s.server.Receive(stream.Context(), stream, in, s.maxRequest(), grpcserver.Waiting{Limit: s.cfg.Settings.RequestTimeout, Stop: s.cfg.Draining})
 		if errors.Is(err, io.EOF) {
 			return nil
 		}

@@ -23,8 +23,8 @@ type LiveOptions struct {
 	// Provisional also scores the open utterance whenever it has grown by so many
 	// tokens, at least 8; 0: never.
 	Provisional int
-	// MaxUtterances is the most utterances that the response will have, for
-	// LiveEvent.Stop only; 0: unknown.
+	// MaxUtterances is the maximum number of utterances that the response will have,
+	// for LiveEvent.Stop only; 0: unknown.
 	MaxUtterances int
 	// Options apply to the result and to all events. Priority is not used: live
 	// sessions are interactive.
@@ -198,7 +198,7 @@ func (l *Live) next() (LiveEvent, bool) {
 }
 
 // Close ends the response and returns its result: that of Score for the whole text. What
-// Events has not returned remains available.
+// Events has not returned remains available. Another call returns the same.
 func (l *Live) Close() (Result, error) {
 	timeout := l.client.timeout
 	timer := time.AfterFunc(timeout, func() { l.cancel(fmt.Errorf("no result within %v", timeout)) })
@@ -298,10 +298,18 @@ func (l *Live) handle(line []byte) (ended bool, err error) {
 func newLiveError(line []byte) error {
 	e := newAPIError(&http.Response{StatusCode: http.StatusInternalServerError}, line, -1, time.Now())
 	switch e.Code {
-	case "invalid", "unsupported_media_type", "unprocessable":
+	case "invalid":
 		e.Status = http.StatusBadRequest
+	case "unauthorized":
+		e.Status = http.StatusUnauthorized
+	case "insufficient_scope":
+		e.Status = http.StatusForbidden
 	case "too_large":
 		e.Status = http.StatusRequestEntityTooLarge
+	case "unsupported_media_type":
+		e.Status = http.StatusUnsupportedMediaType
+	case "unprocessable":
+		e.Status = http.StatusUnprocessableEntity
 	case "not_found":
 		e.Status = http.StatusNotFound
 	case "overloaded", "not_ready", "shutting_down", "idle":

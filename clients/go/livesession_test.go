@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net/http"
 	"strings"
 	"testing"
@@ -26,6 +27,9 @@ func liveService(w http.ResponseWriter, r *http.Request) {
 			w.WriteHeader(http.StatusOK)
 		case strings.Contains(line, "fail"):
 			_, _ = fmt.Fprintln(w, `{"error":{"code":"idle","message":"scripted"}}`)
+			return
+		case strings.Contains(line, "revoke"):
+			_, _ = fmt.Fprintln(w, `{"error":{"code":"unauthorized","message":"scripted"}}`)
 			return
 		case strings.HasPrefix(line, `{"close":`):
 			_, _ = fmt.Fprintf(w, `{"result":%s,"model":{"name":"m","version":"v1"},"offset_unit":"utf8"}`+"\n", result("r1", "0.25"))
@@ -82,6 +86,7 @@ func TestLiveSessionFails(t *testing.T) {
 		"refused":  {func(w http.ResponseWriter, _ *http.Request) { refuse(w, 503, "overloaded", "") }, "x", assay.ErrUnavailable},
 		"no token": {func(w http.ResponseWriter, _ *http.Request) { refuse(w, 401, "unauthorized", "") }, "x", assay.ErrUnauthorized},
 		"fails":    {liveService, "fail", assay.ErrUnavailable},
+		"revoked":  {liveService, "revoke", assay.ErrUnauthorized},
 		"cut":      {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }, "x", io.ErrUnexpectedEOF},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -137,6 +142,7 @@ func ExampleClient_Live() {
 				return
 			}
 		}
+		_, _ = session.Close() // ends Events
 	}()
 	for event, err := range session.Events() {
 		if err != nil || !event.Compliant {
@@ -144,6 +150,32 @@ func ExampleClient_Live() {
 			break
 		}
 	}
-	session.Stop() // or Close, for the result
+	session.Stop()
 	// Output: stop generating: 0.90
+}
+
+// A response that is compliant to its end has a result.
+func ExampleLive_Close() {
+	service := example()
+	defer service.Close()
+	client, _ := assay.New(service.URL)
+	defer client.Close()
+	session, _ := client.Live(context.Background(), assay.LiveOptions{ID: "r1"})
+	defer session.Stop()
+	go func() {
+		for _, token := range []string{"Good ", "idea."} {
+			if session.Send(token) != nil {
+				return
+			}
+		}
+		_, _ = session.Close()
+	}()
+	for _, err := range session.Events() { // until Close
+		if err != nil {
+			log.Fatal(err)
+		}
+	}
+	result, _ := session.Close() // the same
+	fmt.Printf("%.2f\n", result.Reward)
+	// Output: 0.25
 }

@@ -21,7 +21,7 @@ type metrics struct {
 	ended       *prometheus.CounterVec // by outcome
 	stops       prometheus.Counter
 	verdict     prometheus.Histogram
-	settled     prometheus.Counter
+	completed   prometheus.Counter
 	provisional prometheus.Counter
 	tokenCounts *prometheus.CounterVec // of these two
 }
@@ -41,18 +41,18 @@ func newMetrics() *metrics {
 			Buckets: prometheus.ExponentialBuckets(0.001, 2, 14),
 		}),
 		tokenCounts: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "assay_live_tokens_total", Help: "Tokens of live sessions that the model read, by kind: settled utterances, or provisional scores of open ones.",
+			Name: "assay_live_tokens_total", Help: "Tokens of live sessions that the model read, by kind: completed utterances, or provisional scores of open ones.",
 		}, []string{"kind"}),
 	}
 	for _, outcome := range []string{outcomeClosed, outcomeAbandoned, outcomeFailed, outcomeIdle, outcomeShutdown, outcomeRefused} {
 		m.ended.WithLabelValues(outcome) // an increase of a series that does not exist yet shows in no query
 	}
-	m.settled, m.provisional = m.tokenCounts.WithLabelValues("settled"), m.tokenCounts.WithLabelValues("provisional")
+	m.completed, m.provisional = m.tokenCounts.WithLabelValues("completed"), m.tokenCounts.WithLabelValues("provisional")
 	return m
 }
 
 func (m *metrics) tokens(before, after rewardmodel.LiveTokens) {
-	m.settled.Add(float64(after.Settled - before.Settled))
+	m.completed.Add(float64(after.Settled - before.Settled))
 	m.provisional.Add(float64(after.Provisional - before.Provisional))
 }
 

@@ -132,7 +132,7 @@ func TestSession(t *testing.T) {
 	require.Zero(t, from.pinned.Load())
 	require.Equal(t, 1.0, ended(t, s, "closed"))
 	require.Equal(t, 1.0, testutil.ToFloat64(s.metrics.stops))
-	require.Equal(t, 5.0, testutil.ToFloat64(s.metrics.settled))
+	require.Equal(t, 5.0, testutil.ToFloat64(s.metrics.completed))
 	require.Zero(t, testutil.ToFloat64(s.metrics.open))
 	require.NoError(t, prometheus.NewPedanticRegistry().Register(s))
 	problems, err := testutil.CollectAndLint(s)

@@ -53,7 +53,7 @@ func Unary[In any, Out proto.Message, Message interface {
 			return err
 		}
 		in := Message(new(In))
-		if err := s.Receive(ctx, stream, in, limit(), nil); err != nil {
+		if err := s.Receive(ctx, stream, in, limit(), Waiting{}); err != nil {
 			return err
 		}
 		out, err := answer(ctx, in)

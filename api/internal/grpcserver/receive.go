@@ -58,10 +58,17 @@ type incoming struct {
 	count  atomic.Int64 // bytes received
 }
 
+// Waiting is how long a stream waits for its next message. The zero value is for unary
+// calls, which send their message with their headers.
+type Waiting struct {
+	Limit time.Duration   // until the message begins; 0: none
+	Stop  <-chan struct{} // closed when the message is no longer wanted
+}
+
 // Receive reads the next message of a call, of up to limit bytes, into in. It waits
-// until ctx ends, stop is closed, or the client is too slow. It returns io.EOF after
-// the last message of a stream.
-func (s *Server) Receive(ctx context.Context, stream grpc.ServerStream, in proto.Message, limit int64, stop <-chan struct{}) error {
+// until ctx ends, wait does, or the client is too slow. It returns io.EOF after the last
+// message of a stream.
+func (s *Server) Receive(ctx context.Context, stream grpc.ServerStream, in proto.Message, limit int64, wait Waiting) error {
 	transport, ok := grpc.ServerTransportStreamFromContext(stream.Context()).(messageStream)
 	if !ok {
 		return errors.New("the transport of gRPC has no message stream")
@@ -69,11 +76,13 @@ func (s *Server) Receive(ctx context.Context, stream grpc.ServerStream, in proto
 	x := exchange.From(ctx)
 	m := &incoming{limit: limit, memory: x.Memory}
 	var idle <-chan time.Time
-	if stop == nil { // a unary call sends its message with its headers
+	if wait.Stop == nil {
 		m.begun.Store(time.Now().UnixNano())
 	} else {
 		m.window = streamWindow
-		timer := time.NewTimer(s.cfg.Settings.RequestTimeout)
+	}
+	if wait.Limit > 0 {
+		timer := time.NewTimer(wait.Limit)
 		defer timer.Stop()
 		idle = timer.C
 	}
@@ -94,7 +103,7 @@ func (s *Server) Receive(ctx context.Context, stream grpc.ServerStream, in proto
 			switch {
 			case r.err != nil && ctx.Err() != nil:
 				return ctx.Err()
-			case errors.Is(r.err, io.ErrUnexpectedEOF), stop == nil && errors.Is(r.err, io.EOF):
+			case errors.Is(r.err, io.ErrUnexpectedEOF), wait.Stop == nil && errors.Is(r.err, io.EOF):
 				return failure.Invalid("", "the call ends before its message does; send a complete message")
 			case r.err != nil:
 				return r.err
@@ -108,11 +117,11 @@ func (s *Server) Receive(ctx context.Context, stream grpc.ServerStream, in proto
 			}
 		case <-idle:
 			if m.begun.Load() == 0 {
-				return s.idleStream(s.cfg.Settings.RequestTimeout)
+				return s.idleStream(wait.Limit)
 			}
 		case <-ctx.Done():
 			return fmt.Errorf("the message did not arrive: %w", ctx.Err())
-		case <-stop:
+		case <-wait.Stop:
 			return failure.ErrDraining
 		}
 	}

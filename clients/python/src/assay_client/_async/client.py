@@ -262,7 +262,7 @@ class AsyncClient:
         """Opens a live session, which scores one response while it is being written; see `AsyncLive`.
 
         `provisional_tokens`: also score the open utterance whenever it has
-        grown by so many tokens (0: never). `max_utterances`: the most that the
+        grown by so many tokens (0: never). `max_utterances`: the maximum that the
         response will have, for `LiveEvent.stop` (0: unknown). `deadline` is the limit in seconds
         for opening the session, which is retried like a request. Over HTTP it
         is a WebSocket, which needs the extra `live`.

@@ -30,7 +30,7 @@ class AsyncLive:
         self._closing = False
         self._failure: Exception | None = None
         self.last: LiveEvent | None = None
-        """The event about the latest settled utterance, since the last reset."""
+        """The event about the latest completed utterance, since the last reset."""
         self.result: Result | None = None
         """The result of the whole response, once `finish` or `events` returned it."""
 
