@@ -40,6 +40,7 @@ func TestLiteLLMGuardrail(t *testing.T) {
 		"empty":         {"response", []string{"", "  "}, "NONE"},
 		"reasoning":     {"response", []string{"<think>Not # fine.</think>Fine."}, "NONE"},
 		"open":          {"response", []string{"Fine. Not #"}, "BLOCKED"},
+		"too long":      {"response", []string{strings.Repeat("Fine. ", 5000) + "Not # fine."}, "BLOCKED"},
 		"request":       {"request", []string{"Be kind.", "Not # fine."}, "BLOCKED"},
 		"fine request":  {"request", []string{"Be kind."}, "NONE"},
 	} {

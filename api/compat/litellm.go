@@ -82,6 +82,9 @@ func (p litellm) judge(r *http.Request, ask guardrailQuery) (guardrailVerdict, e
 		if !result.Compliant && !result.Empty {
 			return guardrailVerdict{Action: guardrailBlocked, BlockedReason: blockedReason(result, answer.Model)}, nil
 		}
+		if result.Truncated { // nobody knows whether the rest is compliant
+			return guardrailVerdict{Action: guardrailBlocked, BlockedReason: tooLong}, nil
+		}
 		if ask.InputType == guardrailResponse {
 			open, err := openCodePoints(r, ask.Texts[i])
 			if err != nil {
@@ -92,6 +95,10 @@ func (p litellm) judge(r *http.Request, ask guardrailQuery) (guardrailVerdict, e
 	}
 	return verdict, nil
 }
+
+// tooLong blocks like a violation. An error would be a 413, which LiteLLM blocks by default
+// but with a message that does not say why.
+const tooLong = "assay: the text has more utterances than are scored"
 
 func blockedReason(result rewardmodel.Result, model rewardmodel.ModelInfo) string {
 	rule := ""

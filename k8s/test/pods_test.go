@@ -140,6 +140,7 @@ func TestSidecarsServeOnlyThePod(t *testing.T) {
 			require.Equal(t, ":8090", flags(t, c)["--listen"])
 			require.Contains(t, c.Ports, corev1.ContainerPort{Name: "assay-proxy", ContainerPort: 8090})
 			require.Contains(t, flags(t, c)["--upstream"], "//127.0.0.1:", "nobody reaches the server past the proxy")
+			require.Contains(t, c.Args, "--guarded-only", "nobody generates text that is not scored")
 		} else {
 			require.Equal(t, "127.0.0.1:8080", flags(t, c)["--listen"])
 			require.NotContains(t, flags(t, c), "--nats-listen", "its default is a loopback address")

@@ -146,12 +146,30 @@ func TestInvalidValuesAreRejected(t *testing.T) {
 		"sidecar: {requestMemory: half}":                "requestMemory",
 		"sidecar: {nats: true, proxy: {enabled: true}}": "sidecar.proxy and sidecar.nats are mutually exclusive",
 		"sidecar: {proxy: {mode: delete}}":              "mode",
+		"sidecar: {proxy: {guardedOnly: 1}}":            "guardedOnly",
 		"config: {--log-level: debug}":                  "--log-level",
 	} {
 		var values map[string]any
 		require.NoError(t, yaml.UnmarshalStrict([]byte(text), &values), text)
 		_, err := renderChart(t, "assay", filepath.Join(root, "chart"), values)
 		require.ErrorContains(t, err, message, text)
+	}
+}
+
+func TestTheProxyForwardsOtherEndpointsOnRequest(t *testing.T) {
+	for guardedOnly, count := range map[bool]int{true: 1, false: 0} {
+		values := overlays(t)["sidecar-proxy"]
+		values["sidecar"].(map[string]any)["proxy"].(map[string]any)["guardedOnly"] = guardedOnly
+		found := 0
+		for _, o := range helm(t, values) {
+			if pod := podOf(t, o); pod != nil {
+				c, _ := assayContainer(t, pod)
+				if _, set := flags(t, c)["--guarded-only"]; set {
+					found++
+				}
+			}
+		}
+		require.Equal(t, count, found)
 	}
 }
 

@@ -92,7 +92,7 @@ func (c *Proxy) Config() proxy.Config {
 		MaxRequests: c.MaxRequests, MaxBody: int64(c.MaxBody), MaxHeld: int(c.MaxHeld),
 	}
 	if c.ExtProcListen != "" {
-		config.Transport = extproc.Upstream{}
+		config.Transport = extproc.Upstream{Timeout: c.UpstreamTimeout}
 	}
 	return config
 }

@@ -30,6 +30,7 @@ type upstream struct {
 	chunks  []string
 	trailer bool // the response ends with trailers
 	cut     bool // the client of Envoy leaves instead of the end
+	silent  bool // nothing follows the chunks; without headers, nothing at all
 }
 
 // seen is what the client of Envoy gets.
@@ -52,8 +53,14 @@ type envoy struct {
 // start serves a proxy with the guard to an envoy.
 func start(t *testing.T, mode proxy.Mode, guard proxy.Guard) envoy {
 	t.Helper()
+	return startWith(t, guard, func(c *proxy.Config) { c.Mode = mode })
+}
+
+func startWith(t *testing.T, guard proxy.Guard, change func(*proxy.Config)) envoy {
+	t.Helper()
 	config := proxy.DefaultConfig()
-	config.Mode, config.Transport = mode, extproc.Upstream{}
+	change(&config)
+	config.Transport = extproc.Upstream{Timeout: config.UpstreamTimeout}
 	p, err := proxy.New(config, guard, zerolog.Nop(), prometheus.NewRegistry())
 	require.NoError(t, err)
 	return serve(t, p)
@@ -121,6 +128,9 @@ func (e envoy) exchange(t *testing.T, path, body string, u upstream) seen {
 
 // respond sends the response of the upstream. What the processor does not want any more is lost.
 func (u upstream) respond(stream protocol.ExternalProcessor_ProcessClient, leave func()) {
+	if u.silent && u.headers == nil {
+		return
+	}
 	headers := map[string]string{":status": "200", "content-length": "7"}
 	if u.status != 0 {
 		headers[":status"] = map[int]string{404: "404"}[u.status]
@@ -130,7 +140,7 @@ func (u upstream) respond(stream protocol.ExternalProcessor_ProcessClient, leave
 	}
 	_ = stream.Send(&protocol.ProcessingRequest{Request: &protocol.ProcessingRequest_ResponseHeaders{ResponseHeaders: &protocol.HttpHeaders{Headers: headerMap(headers)}}})
 	for i, chunk := range u.chunks {
-		end := i == len(u.chunks)-1 && !u.trailer && !u.cut
+		end := i == len(u.chunks)-1 && !u.trailer && !u.cut && !u.silent
 		_ = stream.Send(&protocol.ProcessingRequest{Request: &protocol.ProcessingRequest_ResponseBody{ResponseBody: &protocol.HttpBody{Body: []byte(chunk), EndOfStream: end}}})
 	}
 	switch {

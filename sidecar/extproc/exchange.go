@@ -10,6 +10,7 @@ import (
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	filter "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_proc/v3"
 	extproc "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
@@ -229,11 +230,16 @@ func (e *exchange) send(m *extproc.ProcessingResponse) error {
 }
 
 // Upstream sends the request of a handler to the upstream of Envoy. It sends nothing
-// itself: Envoy forwards the request that it has.
-type Upstream struct{}
+// itself: Envoy forwards the request that it has. The end of the context of a request
+// ends the reads of its response.
+type Upstream struct {
+	// Timeout bounds the wait for the headers of a response, with
+	// context.DeadlineExceeded; 0: no bound.
+	Timeout time.Duration
+}
 
 // RoundTrip implements [http.RoundTripper].
-func (Upstream) RoundTrip(r *http.Request) (*http.Response, error) {
+func (u Upstream) RoundTrip(r *http.Request) (*http.Response, error) {
 	e, ok := r.Context().Value(exchangeKey{}).(*exchange)
 	if !ok {
 		return nil, errors.New("the request belongs to no exchange of Envoy")
@@ -242,9 +248,19 @@ func (Upstream) RoundTrip(r *http.Request) (*http.Response, error) {
 		_ = r.Body.Close()
 	}
 	e.forward.Do(func() { close(e.asked) })
+	var late <-chan time.Time
+	if u.Timeout > 0 {
+		timer := time.NewTimer(u.Timeout)
+		defer timer.Stop()
+		late = timer.C
+	}
 	select {
+	case <-late:
+		return nil, fmt.Errorf("no response headers within %v: %w", u.Timeout, context.DeadlineExceeded)
 	case response := <-e.upstream:
 		response.Request = r
+		body := response.Body
+		context.AfterFunc(r.Context(), func() { _ = body.Close() })
 		e.out.upstream(response)
 		return response, nil
 	case <-r.Context().Done():

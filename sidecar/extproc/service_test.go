@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	filter "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_proc/v3"
 	"github.com/stretchr/testify/require"
@@ -164,6 +165,23 @@ func TestFailures(t *testing.T) {
 	require.NoError(t, s.err)
 	require.True(t, s.immediate, "what cannot be read is not sent")
 	require.NotContains(t, s.body, marker)
+}
+
+func TestUpstreamIsSilent(t *testing.T) {
+	e := startWith(t, sentenceGuard{}, func(c *proxy.Config) { c.Mode, c.UpstreamTimeout = proxy.Hold, 50*time.Millisecond })
+	for name, u := range map[string]upstream{
+		"headers": {},
+		"stream":  streamed(events(fine)[:200]),
+		"body":    {headers: map[string]string{"content-type": "application/json"}, chunks: []string{`{"choices":[`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			u.silent = true
+			s := e.exchange(t, chat, asked, u)
+			require.NoError(t, s.err)
+			require.Contains(t, s.body, "upstream_timeout")
+			require.Equal(t, name != "stream", s.immediate)
+		})
+	}
 }
 
 // A handler that asks no upstream responds to the client.

@@ -262,6 +262,19 @@ func TestUpstreamIsSilent(t *testing.T) {
 	require.Contains(t, body, "upstream_timeout")
 }
 
+func TestUpstreamIsSilentWithinABody(t *testing.T) {
+	s := start(t, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, `{"choices":[`)
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	}, func(c *proxy.Config) { c.UpstreamTimeout = 50 * time.Millisecond })
+	response, body := s.post(t, "/v1/chat/completions", chatRequest)
+	require.Equal(t, http.StatusGatewayTimeout, response.StatusCode, body)
+	require.Contains(t, body, "upstream_timeout")
+}
+
 func TestPassThrough(t *testing.T) {
 	upstream := func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)

@@ -70,6 +70,10 @@ func forget(h http.Header) {
 
 // guardBody guards a response that is not streamed.
 func (p *Proxy) guardBody(e *exchange, r *http.Response) error {
+	r.Body = struct {
+		io.Reader
+		io.Closer
+	}{newIdleReader(r.Body, p.config.UpstreamTimeout, e.answer.abort), r.Body}
 	body, err := io.ReadAll(io.LimitReader(r.Body, p.config.MaxBody+1))
 	if err != nil {
 		return err

@@ -140,7 +140,7 @@ func (p *Proxy) fail(w http.ResponseWriter, r *http.Request, err error) {
 			err = errors.Join(err, cause)
 		}
 	}
-	if errors.Is(err, context.Canceled) && !errors.Is(err, errGuard) {
+	if errors.Is(err, context.Canceled) && !errors.Is(err, errGuard) && !errors.Is(err, errIdle) {
 		w.WriteHeader(statusClientClosed)
 		return
 	}

@@ -30,6 +30,10 @@ type text struct {
 	drained chan struct{} // 1: something was fed
 	ended   chan struct{} // closed when the goroutine has ended
 
+	// emitting is held while what is released is computed and emitted, so that it leaves
+	// in order; lock it before mu.
+	emitting sync.Mutex
+
 	mu         sync.Mutex
 	queued     strings.Builder // not fed yet
 	begun      bool            // something was added
@@ -277,6 +281,8 @@ func (t *text) releaseAll() {
 	if t.emit == nil {
 		return
 	}
+	t.emitting.Lock()
+	defer t.emitting.Unlock()
 	t.mu.Lock()
 	if t.withheld {
 		t.mu.Unlock()
@@ -293,11 +299,20 @@ func (t *text) releaseAll() {
 
 // report receives the events of the session.
 func (t *text) report(e Event) {
+	if t.release(e) {
+		t.answer.stopped(t)
+	}
+}
+
+// release emits what an event releases. It reports whether mode stop ends the text.
+func (t *text) release(e Event) (stopped bool) {
+	t.emitting.Lock()
+	defer t.emitting.Unlock()
 	t.mu.Lock()
 	t.record(e)
 	if e.Reset || t.emit == nil || t.withheld || t.err != nil {
 		t.mu.Unlock()
-		return
+		return false
 	}
 	end := min(e.End, t.fed.Len())
 	start := min(max(e.Start, t.released), end)
@@ -313,16 +328,14 @@ func (t *text) report(e Event) {
 		t.withheld = true
 	}
 	t.out.WriteString(out)
-	stopped := t.withheld && t.answer.config.Mode == Stop
+	stopped = t.withheld && t.answer.config.Mode == Stop
 	delay := time.Since(t.fedAt)
 	t.mu.Unlock()
 	t.answer.metrics.delay.Observe(delay.Seconds())
 	if out != "" {
 		t.emit(out)
 	}
-	if stopped {
-		t.answer.stopped(t)
-	}
+	return stopped
 }
 
 // record updates the verdict; t.mu is locked.

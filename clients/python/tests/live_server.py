@@ -29,6 +29,7 @@ class LiveServer:
         self.ended = threading.Semaphore(0)
         self.status = 101  # of the handshake
         self.error: dict[str, Any] | None = None  # sent for the first text
+        self.silent = False  # the result never comes
         self.cut = False  # the connection ends with the first text
         self.server: Server = serve(self._handle, "127.0.0.1", 0, process_request=self._respond)
         self.url = f"http://127.0.0.1:{self.server.socket.getsockname()[1]}"
@@ -58,6 +59,8 @@ class LiveServer:
                 if self.cut:
                     connection.close_socket()
                     return
+                if self.silent and "close" in value:
+                    continue
                 if "close" in value:
                     for event in [*session.feed("", True), session.result()]:
                         connection.send(json.dumps(event))

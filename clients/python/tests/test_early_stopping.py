@@ -190,6 +190,22 @@ def test_follow_without_a_service(live_server: LiveServer) -> None:
         asyncio.run(run(live_server.url))
 
 
+def test_follow_a_service_that_stops_responding(live_server: LiveServer) -> None:
+    async def run() -> Rollout:
+        async def steps() -> AsyncIterator[Step]:
+            yield Step(POLITE, Letters().encode(POLITE), finish_reason="stop")
+
+        async def abort() -> None:
+            raise AssertionError
+
+        async with ac.AsyncClient(live_server.url, timeout=0.2) as client:
+            return await asyncio.wait_for(follow(steps(), client, abort=abort), 20)
+
+    live_server.silent = True
+    rollout = asyncio.run(run())
+    assert (rollout.text, rollout.reward, rollout.finish_reason) == (POLITE, None, "stop")
+
+
 class Engine:
     """The part of vLLM's AsyncLLM that is used."""
 

@@ -13,6 +13,9 @@ args:
   - proxy
   - --upstream={{ $v.sidecar.proxy.upstream }}
   - --mode={{ $v.sidecar.proxy.mode }}
+  {{- if $v.sidecar.proxy.guardedOnly }}
+  - --guarded-only # other endpoints that generate text are not scored
+  {{- end }}
   - --listen=:8090
   - --insecure # the server requires its own tokens, which the proxy forwards
   - --ops-listen=:8081

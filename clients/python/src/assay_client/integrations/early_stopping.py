@@ -209,6 +209,11 @@ async def follow(
     )
 
 
+async def _nothing() -> AsyncIterator[str]:
+    return
+    yield
+
+
 class _Feed:
     """A live session that may fail without ending the rollout."""
 
@@ -233,8 +238,7 @@ class _Feed:
             return [], None
         events = []
         try:
-            await self._live.end()
-            while (event := await self._live.receive()) is not None:
+            async for event in self._live.events(_nothing()):  # within the timeout of the client
                 events.append(event)
             return events, self._live.result
         except UNAVAILABLE as e:

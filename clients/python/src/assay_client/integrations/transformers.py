@@ -184,11 +184,11 @@ class _Row:
     def outcome(self) -> Outcome:
         watch = self._watch
         try:
-            while self._live is not None and watch.trigger is None:
-                event = self._live.receive()
-                if event is None:
-                    break
-                watch.observe(event)
+            if self._live is not None and watch.trigger is None:
+                for event in self._live.events(()):  # within the timeout of the client
+                    watch.observe(event)
+                    if watch.trigger is not None:
+                        break
             result = self._live.finish() if self._live is not None and not watch.stopped else None
         except UNAVAILABLE as e:
             self._fail(e)
