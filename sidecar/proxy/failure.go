@@ -17,6 +17,8 @@ func failureOf(err error) failure {
 	switch {
 	case errors.As(err, &tooLarge):
 		return failure{http.StatusRequestEntityTooLarge, "too_large", "the request is larger than --max-body of the proxy"}
+	case errors.Is(err, errBody):
+		return failure{http.StatusBadRequest, "invalid_request", "the body of the request cannot be read, or takes too long"}
 	case errors.Is(err, errBusy):
 		return failure{http.StatusServiceUnavailable, "overloaded", errBusy.Error()}
 	case errors.Is(err, errUnguarded):

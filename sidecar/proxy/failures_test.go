@@ -29,6 +29,45 @@ func failsAt(word string) func(string) error {
 	}
 }
 
+func TestUnreadableRequest(t *testing.T) {
+	s := start(t, chatScript("Fine. "), nil)
+	var dialer net.Dialer
+	connection, err := dialer.DialContext(t.Context(), "tcp", strings.TrimPrefix(s.url, "http://"))
+	require.NoError(t, err)
+	defer connection.Close()
+	_, err = fmt.Fprint(connection, "POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\nno chunk\r\n")
+	require.NoError(t, err)
+	reply, err := io.ReadAll(connection)
+	require.NoError(t, err)
+	require.True(t, strings.HasPrefix(string(reply), "HTTP/1.1 400 "), string(reply))
+}
+
+// Text that arrives while the scorer fails is not lost. The second choice shows that both
+// pieces of the first one have arrived.
+func TestFailOpenLosesNothing(t *testing.T) {
+	content := func(choice int, text string) string { return chatChunk(choice, object{"content": text}, nil) }
+	fed, arrived := make(chan struct{}), make(chan struct{})
+	s := start(t, func(w http.ResponseWriter, r *http.Request) {
+		script(content(0, "One. "))(w, r)
+		<-fed
+		script(content(0, "Two. "), content(1, "Fine. "), chatChunk(0, object{}, "stop"), chatChunk(1, object{}, "stop"), doneEvent)(w, r)
+	}, func(c *proxy.Config) { c.Mode, c.FailOpen = proxy.Hold, true })
+	s.guard.fail = func(text string) error {
+		if text == "Fine. " {
+			close(arrived)
+			return nil
+		}
+		close(fed)
+		<-arrived
+		return errScorer
+	}
+	_, body := s.post(t, "/v1/chat/completions", chatRequest)
+	chunks, done := events(t, body)
+	require.True(t, done)
+	texts, _ := choiceTexts(t, chunks, "content")
+	require.Equal(t, "One. Two. ", texts[0])
+}
+
 func TestScorerFails(t *testing.T) {
 	pieces := []string{"Fine. ", "Hm", "m. ", "Bye. "}
 	for _, c := range []struct {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	stdlog "log"
 	"net/http"
@@ -18,6 +19,7 @@ import (
 var (
 	errBusy      = errors.New("the proxy has --max-requests guarded requests in flight; retry later")
 	errUnguarded = errors.New("the proxy forwards only requests that it can score (--guarded-only)")
+	errBody      = errors.New("the body of the request cannot be read")
 	errIdle      = errors.New("the upstream sent nothing within --upstream-timeout")
 )
 
@@ -104,6 +106,22 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// bodyTimeout bounds how long a slow client holds a slot with the body of its request.
+const bodyTimeout = time.Minute
+
+// readBody reads the body of a request. Its error wraps errBody, or is a
+// *http.MaxBytesError.
+func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
+	connection := http.NewResponseController(w)
+	_ = connection.SetReadDeadline(time.Now().Add(bodyTimeout)) // fails behind Envoy, which has sent all of it
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errBody, err)
+	}
+	_ = connection.SetReadDeadline(time.Time{})
+	return body, nil
+}
+
 func (p *Proxy) serveGuarded(w http.ResponseWriter, r *http.Request, kind endpoint) {
 	select {
 	case p.slots <- struct{}{}:
@@ -114,12 +132,9 @@ func (p *Proxy) serveGuarded(w http.ResponseWriter, r *http.Request, kind endpoi
 	}
 	p.metrics.inFlight.Inc()
 	defer p.metrics.inFlight.Dec()
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, p.config.MaxBody))
+	body, err := readBody(w, r, p.config.MaxBody)
 	if err != nil {
-		var tooLarge *http.MaxBytesError
-		if errors.As(err, &tooLarge) {
-			failureOf(err).write(w)
-		}
+		failureOf(err).write(w)
 		return
 	}
 	e := &exchange{endpoint: kind, info: readRequest(kind, body)}

@@ -92,6 +92,7 @@ func (t *text) add(piece string) {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		t.giveUp(errBehind)
+		t.queued.Reset()
 		return
 	}
 	for behind {
@@ -121,7 +122,6 @@ func (t *text) giveUp(err error) {
 		t.err = err
 		t.answer.failed(err)
 	}
-	t.queued.Reset()
 }
 
 // finish ends the text. Wait for ended.
