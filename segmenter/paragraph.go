@@ -192,7 +192,27 @@ func (s *scanner) endsAtBreak() bool {
 		return false
 	}
 	p.trial.retry = math.MaxInt
-	return d.cut == end && d.before <= p.from
+	return d.cut == end && d.before <= p.from && s.undivided(end)
+}
+
+// undivided reports whether text[from:end] after the cursor is one utterance if it ends
+// at end. A decision that skips text because of what follows may not skip it then.
+func (s *scanner) undivided(end int) bool {
+	p := &s.para
+	before := p.cursor
+	defer func() { p.cursor = before }()
+	for p.i < end {
+		if !marks[s.text[p.i]] {
+			p.i = s.nextMark(p.i, end)
+			continue
+		}
+		d := s.decide(end)
+		if d.before > p.from || d.cut > 0 && d.cut != end {
+			return false
+		}
+		p.i = max(d.next, d.cut)
+	}
+	return true
 }
 
 // leaveLine is called when an utterance has ended at text[cut:]. At the end of a line

@@ -81,6 +81,27 @@ func TestStreamOfBytes(t *testing.T) {
 	}
 }
 
+// TestStreamCut cuts texts once, everywhere. At a line break that may be a wrap, what is
+// decided for the joined lines must be true for separate lines.
+func TestStreamCut(t *testing.T) {
+	for _, text := range []string{
+		"The page has a long first paragraph that ends with this tag</p>\n*** The rest",
+		"The page has a long first paragraph that ends with this tag</p >\n*** The rest",
+		strings.Repeat("word ", 220) + "</p>\n---\n",
+		"> " + strings.Repeat("word ", 220) + "</p>\n>\n",
+		"The first experiment of the series confirmed the old theory. [3. 4]\n\"Good,\" she said.",
+		"To: Hello there! My friends are coming today at home@example \n\"Foo is here.",
+		"To: Hello there! My friends are coming today at home@example\nFoo is here.",
+	} {
+		t.Run(text[max(0, len(text)-32):], func(t *testing.T) {
+			checkStream(t, text, everyByte(text))
+			for cut := range len(text) + 1 {
+				checkStream(t, text, []int{cut})
+			}
+		})
+	}
+}
+
 // TestStreamCuts cuts random texts at random: mixtures of units from texts in many
 // scripts, Markdown, chats, code, mail and hostile texts. STREAM_CUTS sets how many.
 func TestStreamCuts(t *testing.T) {
@@ -150,7 +171,7 @@ func (m mixture) text(rng *rand.Rand) string {
 func (m mixture) paragraph(b *strings.Builder, rng *rand.Rand) {
 	width, ragged := 30+rng.IntN(140), 1+rng.IntN(30)
 	prefix := []string{"", "", "> ", "  "}[rng.IntN(4)]
-	words := []string{"the ", "word ", "is ", "it. ", "ends. ", "It ", "The ", "House! ", "e.g. ", "Dr. ", "so? ", "\"Yes.\" ", "a|b ", "x: ", "Ann: ", "Thanks, ", "...", "— "}
+	words := []string{"the ", "word ", "is ", "it. ", "ends. ", "It ", "The ", "House! ", "e.g. ", "Dr. ", "so? ", "\"Yes.\" ", "a|b ", "x: ", "Ann: ", "Thanks, ", "...", "— ", "</p>", "</p> ", "[3. 4]", "[3. 4] ", "*** ", "To: x! Y a@b", "To: x! Y a@b "}
 	for range 1 + rng.IntN(25) {
 		b.WriteString(prefix)
 		start := b.Len()
@@ -161,7 +182,7 @@ func (m mixture) paragraph(b *strings.Builder, rng *rand.Rand) {
 			}
 			b.WriteString(words[rng.IntN(len(words))])
 		}
-		b.WriteString([]string{"\n", "\n", "\n", "\n", "\n", "\n", "  \n", "\\\n", "\r\n", ":\n", "\n\n", "\n---\n", "\n-|-\n", "\n>\n", "\n    "}[rng.IntN(15)])
+		b.WriteString([]string{"\n", "\n", "\n", "\n", "\n", "\n", " \n", "  \n", "\\\n", "\r\n", ":\n", "\n\n", "\n---\n", "\n-|-\n", "\n>\n", "\n    "}[rng.IntN(16)])
 	}
 }
 

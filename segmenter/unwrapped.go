@@ -57,6 +57,7 @@ func (s *scanner) tag(i, end int) (before, after, next int) {
 	}
 	rest, complete := s.ahead(at, end, 4)
 	if n := strings.IndexByte(rest, '>'); n >= 0 {
+		s.past(at+n+1, end) // an utterance that ends at the end of what is known depends on what follows
 		return 0, at + n + 1, at + n + 1
 	}
 	s.touched = s.touched || !complete
