@@ -379,7 +379,7 @@ func (l *Live) nextPart() {
 }
 
 // add appends utterances of the current part, divided like those of Score.
-func (l *Live) add(ctx context.Context, text string, settled []segmenter.Utterance) error {
+func (l *Live) add(ctx context.Context, text string, settled []segmenter.Span) error {
 	length := func(text string) (int, error) { return l.scorer.tokenCount(ctx, text) }
 	for _, u := range settled {
 		span := segmenter.Span{Start: l.part.start + u.Start, End: l.part.start + u.End}

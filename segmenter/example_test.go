@@ -27,26 +27,26 @@ func ExampleSegment() {
 func ExampleStream() {
 	ctx := context.Background()
 	var s segmenter.Stream
-	show := func(piece string, utterances []segmenter.Utterance, err error) {
+	text := ""
+	show := func(piece string, utterances []segmenter.Span, err error) {
 		if err != nil {
 			fmt.Println(err)
 			return
 		}
 		for _, u := range utterances {
-			fmt.Printf("after %q: %d-%d %s\n", piece, u.Start, u.End, u.Text)
+			fmt.Printf("after %q: %d-%d %s\n", piece, u.Start, u.End, text[u.Start:u.End])
 		}
 	}
 	for _, piece := range []string{"Sure! Dr.", " Lee", " paid $3", ".50. The", " rest"} {
+		text += piece
 		utterances, err := s.Feed(ctx, piece)
 		show(piece, utterances, err)
 	}
-	fmt.Println("open:", s.Open())
 	utterances, err := s.Close(ctx)
 	show("", utterances, err)
 	// Output:
 	// after "Sure! Dr.": 0-5 Sure!
 	// after ".50. The": 6-25 Dr. Lee paid $3.50.
-	// open: The rest
 	// after "": 26-34 The rest
 }
 

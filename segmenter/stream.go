@@ -13,53 +13,33 @@ import (
 // An utterance is returned as soon as the rules have decided where it ends: in prose
 // after the first character or the first words of the next sentence, at the end of a
 // line after the first word of the next line, and immediately after a blank line. At most
-// they need 8 KiB after the utterance, not counting white space, and 1/64 of its length.
-// They need that much only for lines that an editor may have wrapped, of which they
-// read up to 8 more, and for indented lines, of which 8 decide whether they are code.
+// they need 8 KiB after the utterance, not counting white space, and 1/64 of the length
+// of the utterance and of the white space after it. They need that much only for lines
+// that an editor may have wrapped, of which they read up to 8 more, and for indented
+// lines, of which 8 decide whether they are code.
 //
 // The time is linear in the text, also for pieces of one byte. The memory is
 // proportional to the text that has not been returned yet.
 type Stream struct {
-	scan    *scanner
-	text    strings.Builder // from base on; scan.text is a view of it
-	base    int             // offset of the text in the whole text
-	settled int             // end of the last returned utterance, in the whole text
-}
-
-// Utterance is a span of the whole text so far and its content.
-type Utterance struct {
-	Span
-	Text string
+	scan *scanner
+	text strings.Builder // from base on; scan.text is a view of it
+	base int             // offset of the text in the whole text
 }
 
 // Feed appends piece, which may start or end inside a character, to the text, and
-// returns the utterances that no later text can change. Its only error is that of ctx,
-// after which the stream cannot be used any more.
-func (s *Stream) Feed(ctx context.Context, piece string) ([]Utterance, error) {
+// returns the utterances that no later text can change, as spans of the whole text. Its
+// only error is that of ctx, after which the stream cannot be used any more.
+func (s *Stream) Feed(ctx context.Context, piece string) ([]Span, error) {
 	return s.feed(ctx, piece, false)
 }
 
 // Close ends the text and returns the remaining utterances. Its only error is that of
 // ctx.
-func (s *Stream) Close(ctx context.Context) ([]Utterance, error) {
+func (s *Stream) Close(ctx context.Context) ([]Span, error) {
 	return s.feed(ctx, "", true)
 }
 
-// Settled returns the end of the last returned utterance: more text does not change
-// anything before this byte offset of the whole text.
-func (s *Stream) Settled() int { return s.settled }
-
-// Open returns the text after the last returned utterance without white space around
-// it: the open utterance, and any before it whose end is not decided.
-func (s *Stream) Open() string {
-	if s.scan == nil {
-		return ""
-	}
-	open := s.scan.text[max(0, s.settled-s.base):max(0, s.scan.known)]
-	return strings.Clone(strings.TrimSpace(open))
-}
-
-func (s *Stream) feed(ctx context.Context, piece string, end bool) ([]Utterance, error) {
+func (s *Stream) feed(ctx context.Context, piece string, end bool) ([]Span, error) {
 	if s.scan == nil {
 		s.scan = newScanner(ctx, "")
 	}
@@ -80,7 +60,7 @@ func (s *Stream) feed(ctx context.Context, piece string, end bool) ([]Utterance,
 }
 
 // take returns the utterances of the scanner that no later text can change.
-func (s *Stream) take(end bool) []Utterance {
+func (s *Stream) take(end bool) []Span {
 	scan := s.scan
 	n := len(scan.out)
 	if !end && n > 0 && scan.mayExtend() {
@@ -89,18 +69,13 @@ func (s *Stream) take(end bool) []Utterance {
 	if n == 0 {
 		return nil
 	}
-	out := make([]Utterance, n)
+	out := make([]Span, n)
 	for i, span := range scan.out[:n] {
-		out[i] = Utterance{Span{s.base + span.Start, s.base + span.End}, strings.Clone(scan.text[span.Start:span.End])}
+		out[i] = Span{s.base + span.Start, s.base + span.End}
 	}
-	s.settled = out[n-1].End
 	scan.out = scan.out[:copy(scan.out, scan.out[n:])]
 	return out
 }
-
-// maxLookahead is the maximum number of bytes after an utterance that decide where it
-// ends, without white space.
-const maxLookahead = 8 << 10
 
 // leftContext is at least what rules read before the open utterance, in bytes.
 const leftContext = 256

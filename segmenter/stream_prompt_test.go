@@ -22,6 +22,7 @@ func TestStreamPromptness(t *testing.T) {
 		{"quoted question", `"Why?" she asked. S→he left.→`},
 		{"ellipsis", "Well... maybe. H→mm...→"},
 		{"reference", "It grew. [3] I→t fell.→"},
+		{"reference at a break", "The first experiment of the series has confirmed the old theory. [3]\nBu→t.→"},
 		{"emoticon", "Great! :) S→ee you.→"},
 		{"inline code", "Run `a. B. c` now. D→one.→"},
 		{"bold", "**Is it safe?** Y→es.→"},
@@ -97,7 +98,7 @@ func runeAt(text string, i int) rune {
 	return r
 }
 
-func feed(t testing.TB, s *Stream, piece string) []Utterance {
+func feed(t testing.TB, s *Stream, piece string) []Span {
 	t.Helper()
 	out, err := s.Feed(context.Background(), piece)
 	if err != nil {
@@ -106,8 +107,9 @@ func feed(t testing.TB, s *Stream, piece string) []Utterance {
 	return out
 }
 
-// TestStreamLookahead checks that no utterance waits for more than maxLookahead bytes.
+// TestStreamLookahead checks that no utterance waits for more text than is documented.
 func TestStreamLookahead(t *testing.T) {
+	const maxLookahead = 8 << 10
 	const size = 3 * maxLookahead
 	rng := rand.New(rand.NewPCG(2, 9))
 	mix := newMixture()

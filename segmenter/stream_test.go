@@ -13,18 +13,15 @@ import (
 )
 
 // streamed feeds the pieces of text between cuts, which are in order, to a stream.
-func streamed(t testing.TB, text string, cuts []int) []Utterance {
+func streamed(t testing.TB, text string, cuts []int) []Span {
 	t.Helper()
 	var s Stream
-	var out []Utterance
-	add := func(got []Utterance, err error) {
+	var out []Span
+	add := func(got []Span, err error) {
 		if err != nil {
 			t.Fatal(err)
 		}
 		out = append(out, got...)
-		if n := len(out); n > 0 && out[n-1].End != s.Settled() {
-			t.Fatalf("%q cut at %v: settled to %d after an utterance %v", text, cuts, s.Settled(), out[n-1].Span)
-		}
 	}
 	from := 0
 	for _, cut := range append(cuts, len(text)) {
@@ -42,11 +39,11 @@ func checkStream(t testing.TB, text string, cuts []int) {
 	for i := range max(len(want), len(got)) {
 		switch {
 		case i >= len(want):
-			t.Fatalf("%q cut at %v: there is a further utterance %d %v %q", text, cuts, i, got[i].Span, got[i].Text)
+			t.Fatalf("%q cut at %v: there is a further utterance %d %v %q", text, cuts, i, got[i], text[got[i].Start:got[i].End])
 		case i >= len(got):
 			t.Fatalf("%q cut at %v: utterance %d %q is missing", text, cuts, i, text[want[i].Start:want[i].End])
-		case got[i].Span != want[i] || got[i].Text != text[want[i].Start:want[i].End]:
-			t.Fatalf("%q cut at %v: utterance %d is %v %q, want %v %q", text, cuts, i, got[i].Span, got[i].Text, want[i], text[want[i].Start:want[i].End])
+		case got[i] != want[i]:
+			t.Fatalf("%q cut at %v: utterance %d is %v %q, want %v %q", text, cuts, i, got[i], text[got[i].Start:got[i].End], want[i], text[want[i].Start:want[i].End])
 		}
 	}
 }
@@ -202,31 +199,6 @@ func FuzzStream(f *testing.F) {
 		}
 		checkStream(t, text, cuts)
 	})
-}
-
-func TestStreamOpen(t *testing.T) {
-	var s Stream
-	if s.Open() != "" || s.Settled() != 0 {
-		t.Errorf("an empty stream has %q open after %d", s.Open(), s.Settled())
-	}
-	for _, step := range []struct {
-		piece, open string
-		settled     int
-	}{
-		{"It rai", "It rai", 0},
-		{"ned.", "It rained.", 0},
-		{"  ", "It rained.", 0},
-		{" We", "We", 10},
-		{" \xe4\xbb", "We", 10},
-		{"\x8a ", "We 今", 10},
-	} {
-		if _, err := s.Feed(t.Context(), step.piece); err != nil {
-			t.Fatal(err)
-		}
-		if s.Open() != step.open || s.Settled() != step.settled {
-			t.Errorf("after %q: %q is open after %d, want %q after %d", step.piece, s.Open(), s.Settled(), step.open, step.settled)
-		}
-	}
 }
 
 func TestStreamCanceled(t *testing.T) {
