@@ -94,7 +94,7 @@ func testConcurrentUse(t *testing.T, cfg Config) {
 		})
 	}
 	wg.Wait()
-	s.mu.Lock() // a load that its request does not wait for may go on
+	s.mu.Lock() // a load that its request does not wait for may continue
 	defer s.mu.Unlock()
 	t.Logf("outcomes: %v, at most %d in memory, %d loads", seen, s.maxLoaded, len(s.loads))
 	if limit := cfg.withDefaults().MaxLoaded + 1; s.maxLoaded > limit {
