@@ -76,7 +76,7 @@ func TestLiveSocketIsBehindItsClient(t *testing.T) {
 			m, err := service.Receive()
 			require.NoError(t, err)
 			require.Equal(t, "a", *m.Text)
-			time.Sleep(5 * time.Minute) // the scorer is busy
+			<-time.After(5 * time.Minute) // the scorer is busy
 		}
 		cancel()
 		<-done
