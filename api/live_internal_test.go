@@ -65,7 +65,7 @@ func TestLiveBodyIsSentBeforeItsClientReads(t *testing.T) {
 				synctest.Wait()
 				for i := range test.receive {
 					if i > 0 {
-						time.Sleep(20 * time.Second)
+						<-time.After(20 * time.Second)
 					}
 					_, err = body.Receive()
 				}
