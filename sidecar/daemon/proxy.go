@@ -37,7 +37,7 @@ type Proxy struct {
 	ExtProcListen   string        `placeholder:"HOST:PORT" help:"Guard the responses that pass through an Envoy: listen address for its external processing protocol (gRPC), in place of --upstream and --listen."`
 	OpsListen       string        `placeholder:"HOST:PORT" help:"Listen address for health and metrics, and for profiles (/debug/pprof/), which need a caller on this machine. Every path of --listen is the upstream's."`
 	Insecure        bool          `help:"Allow a listener that other machines can reach. The proxy has no tokens: it forwards the client's to the upstream."`
-	VerdictTimeout  time.Duration `default:"${proxy_verdict_timeout}" help:"Timeout of a verdict: with --mode observe, of the end of a response, which then has none; otherwise of an utterance, which then is a failure."`
+	VerdictTimeout  time.Duration `default:"${proxy_verdict_timeout}" help:"Timeout of a verdict: with --mode observe, of the end of a response, which then has none; otherwise of the utterances that the next 4 KiB of a text complete, and of the rest at its end; a later one is a failure. With --url, only of the rest at the end."`
 	UpstreamTimeout time.Duration `default:"${proxy_upstream_timeout}" help:"Maximum time for which the upstream may send nothing."`
 	ShutdownTimeout time.Duration `default:"${shutdown_timeout}" help:"Time to finish requests in flight after SIGINT or SIGTERM; a second signal terminates immediately."`
 	MaxRequests     int           `default:"${proxy_max_requests}" help:"Maximum guarded requests in flight; requests beyond it get 503."`
@@ -138,7 +138,7 @@ func (c *Proxy) Run(a *cli.App) (err error) {
 	group, ctx := errgroup.WithContext(ctx)
 	if c.OpsListen != "" {
 		ready := api.Check{Name: "guard", Ready: guard.Ready}
-		group.Go(func() error { return serveOps(ctx, c.OpsListen, ready, a.Log, registry) })
+		group.Go(func() error { return api.ServeOps(ctx, c.OpsListen, ready, a.Log, registry) })
 	}
 	server := c.server(p, a.Log)
 	group.Go(func() error { return server.Serve(listener) })

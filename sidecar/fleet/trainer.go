@@ -3,8 +3,6 @@ package fleet
 import (
 	"context"
 	"errors"
-	"fmt"
-	"net"
 	"path/filepath"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -14,7 +12,6 @@ import (
 
 	"assay/api"
 	"assay/queue"
-	"assay/rewardmodel"
 	"assay/sidecar/cli"
 	"assay/sidecar/localmodel"
 	"assay/sidecar/traces"
@@ -73,34 +70,11 @@ func RunTrainer(ctx context.Context, cfg TrainerConfig, log zerolog.Logger) (err
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	if cfg.OpsListen != "" {
-		group.Go(func() error { return serveOps(ctx, cfg.OpsListen, q, log, registry) })
+		group.Go(func() error {
+			return api.ServeOps(ctx, cfg.OpsListen, api.Check{Name: "streams", Ready: q.StreamsReady, AtStart: true}, log, registry)
+		})
 	}
 	log.Info().Str("nats", q.URL()).Str("model", version).Msg("trainer started")
 	group.Go(func() error { return learning.Run(ctx) })
 	return group.Wait()
 }
-
-// serveOps serves health, metrics and profiles until ctx ends.
-func serveOps(ctx context.Context, address string, q *queue.Queue, log zerolog.Logger, registry *prometheus.Registry) error {
-	var config net.ListenConfig
-	listener, err := config.Listen(ctx, "tcp", address)
-	if err != nil {
-		return fmt.Errorf("--ops-listen: %w; stop the process that uses the address, or choose another", err)
-	}
-	parts := api.Parts{Scorer: noScorer{}, Models: noScorer{}, Checks: []api.Check{{Name: "streams", Ready: q.StreamsReady, AtStart: true}}}
-	server, err := api.New(api.DefaultConfig(), parts, log, registry)
-	if err != nil {
-		return errors.Join(err, listener.Close())
-	}
-	context.AfterFunc(ctx, func() { _ = server.Shutdown(context.WithoutCancel(ctx)) })
-	return server.ServeOps(context.WithoutCancel(ctx), listener)
-}
-
-// noScorer takes the place of the models of a service.
-type noScorer struct{}
-
-func (noScorer) Score(context.Context, rewardmodel.Request) (rewardmodel.ScoreResponse, error) {
-	return rewardmodel.ScoreResponse{}, fmt.Errorf("%w: a trainer does not score", rewardmodel.ErrNotReady)
-}
-
-func (noScorer) Models(context.Context) ([]api.Model, error) { return nil, nil }
