@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
@@ -26,6 +27,21 @@ func failsAt(word string) func(string) error {
 			return errScorer
 		}
 		return nil
+	}
+}
+
+// A long text is fed in pieces, each of which has a timeout of its own.
+func TestLongTextIsFedInPieces(t *testing.T) {
+	content := strings.Repeat("€uros. ", 3000)
+	s := start(t, whole(fmt.Sprintf(`{"choices":[{"index":0,"message":{"content":%q}}]}`, content)), func(c *proxy.Config) { c.Mode = proxy.Hold })
+	var fed []string
+	s.guard.pieces = func(piece string) { fed = append(fed, piece) }
+	_, body := s.post(t, "/v1/chat/completions", chatRequest)
+	require.Contains(t, body, content)
+	require.Equal(t, content, strings.Join(fed, ""))
+	for _, piece := range fed {
+		require.LessOrEqual(t, len(piece), 4<<10)
+		require.True(t, utf8.ValidString(piece))
 	}
 }
 

@@ -31,6 +31,7 @@ type sentenceGuard struct {
 	open    int
 	fail    func(text string) error // nil: never
 	wait    func(ctx context.Context)
+	pieces  func(piece string) // nil: nobody counts
 }
 
 func (g *sentenceGuard) Ready(context.Context) error { return nil }
@@ -60,6 +61,9 @@ type sentenceSession struct {
 }
 
 func (s *sentenceSession) Feed(ctx context.Context, piece string) error {
+	if s.guard.pieces != nil {
+		s.guard.pieces(piece)
+	}
 	s.text += piece
 	if s.guard.wait != nil {
 		s.guard.wait(ctx)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 )
 
 var (
@@ -148,12 +149,23 @@ func (t *text) isWithheld() bool {
 	return t.withheld
 }
 
+// maxPiece bounds what is fed at once, and with it what a verdict waits for.
+const maxPiece = 4 << 10 // bytes
+
 // take waits for something to feed. It returns false at the end of the text.
 func (t *text) take(ctx context.Context) (piece string, more bool) {
 	for {
 		t.mu.Lock()
 		piece, closing := t.queued.String(), t.closing
 		t.queued.Reset()
+		if len(piece) > maxPiece {
+			end := maxPiece
+			for !utf8.RuneStart(piece[end]) {
+				end--
+			}
+			t.queued.WriteString(piece[end:])
+			piece = piece[:end]
+		}
 		t.mu.Unlock()
 		signal(t.drained)
 		switch {
