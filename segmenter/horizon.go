@@ -2,10 +2,11 @@ package segmenter
 
 // horizon records whether a decision depends on text that may still arrive.
 //
-// A rule that compares an index with the end of its block calls past. A decision for
-// which past never reported the end is final: it read only characters before the end,
-// and more text does not change them. Any other decision about a block that may grow
-// is discarded and made again when more of the text is known.
+// A rule that compares an index with the end of its block calls past, or sets touched
+// where it searches up to the end (see ahead). A decision that leaves touched false is
+// final: it read only characters before the end, and more text does not change them. Any
+// other decision about a block that may grow is discarded and made again when more of
+// the text is known.
 type horizon struct {
 	touched bool // the decision read up to the end of what is known
 }
@@ -31,7 +32,8 @@ func (s *scanner) near(i, end, n int, match func(*scanner, string) int) int {
 }
 
 // ahead returns at most n bytes of text[i:end], and whether these are all that a rule
-// which reads n bytes can read, whatever follows.
+// which reads n bytes can read, whatever follows. If not, and nothing in text decides, its
+// caller sets touched.
 func (s *scanner) ahead(i, end, n int) (text string, complete bool) {
 	return s.text[i:min(end, i+n)], i+n <= end
 }

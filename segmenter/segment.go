@@ -38,7 +38,7 @@ type scanner struct {
 	beyond lookahead
 }
 
-// newScanner returns a scanner of a complete text.
+// newScanner returns a scanner of a text that is complete unless its caller says otherwise.
 func newScanner(ctx context.Context, text string) *scanner {
 	s := &scanner{progress: progress{ctx: ctx, err: ctx.Err()}, text: text, ended: true, out: make([]Span, 0, len(text)/80+1)}
 	s.afterBlank, s.lead.from = true, -1

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"unsafe"
 )
 
 // maxStreamCost is maxCost for a text that arrives byte by byte, so that decisions are
@@ -67,7 +68,7 @@ func TestStreamMemory(t *testing.T) {
 			if _, err := s.Feed(t.Context(), piece); err != nil {
 				t.Fatal(err)
 			}
-			retained = max(retained, s.text.Cap()+80*cap(s.scan.para.lines)+16*cap(s.scan.out))
+			retained = max(retained, s.text.Cap()+int(unsafe.Sizeof(proseLine{}))*cap(s.scan.para.lines)+int(unsafe.Sizeof(Span{}))*cap(s.scan.out))
 		}
 		if retained > most {
 			t.Errorf("%.40q...: %d bytes are retained, want at most %d", unit, retained, most)
