@@ -20,7 +20,8 @@ import (
 func TestStopTraining(t *testing.T) {
 	at, c, data := &endpoint{}, newClients(t), t.TempDir()
 	model := processtest.TinyModel(t, nil)
-	flags := eagerTrainingFlags("--train-auto=false", "--train-epochs", "40")
+	// So many epochs that no run ends by itself before it is stopped.
+	flags := eagerTrainingFlags("--train-auto=false", "--train-epochs", "100000")
 	p := processtest.Serve(t, model, data, flags...)
 	at.up(p.Ready.HTTP)
 	labels := newRater(c, 1, at)
