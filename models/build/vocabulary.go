@@ -1,174 +1,90 @@
 package main
 
 import (
-	"bytes"
-	"cmp"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
+
+	"golang.org/x/text/unicode/runenames"
 
 	"assay/rewardmodel/tokenizer"
 )
 
-// Special tokens of RoBERTa: the first ids, and the last one.
-var (
-	firstSpecial = []string{"<s>", "<pad>", "</s>", "<unk>"}
-	lastSpecial  = "<mask>"
-)
+// emoji are the ranges of characters, both ends inclusive, that MiniLM's vocabulary lacks and insults, threats and
+// approval are made of: faces, people, hands, hearts, animals, some food, weapons and signs.
+var emoji = [][2]rune{
+	{0x2620, 0x2620}, {0x2639, 0x263A}, {0x26A0, 0x26A0}, {0x2705, 0x2705}, {0x270A, 0x270C}, {0x2728, 0x2728}, {0x274C, 0x274C},
+	{0x2764, 0x2764}, {0x1F308, 0x1F308}, {0x1F346, 0x1F346}, {0x1F34C, 0x1F34C}, {0x1F351, 0x1F351}, {0x1F37A, 0x1F37A},
+	{0x1F389, 0x1F389}, {0x1F3F3, 0x1F3F3}, {0x1F3FB, 0x1F3FF}, {0x1F400, 0x1F487}, {0x1F48A, 0x1F4B0}, {0x1F525, 0x1F525},
+	{0x1F52A, 0x1F52B}, {0x1F590, 0x1F590}, {0x1F595, 0x1F596}, {0x1F5D1, 0x1F5D1}, {0x1F5E1, 0x1F5E1}, {0x1F600, 0x1F64F},
+	{0x1F680, 0x1F680}, {0x1F6A9, 0x1F6AB}, {0x1F6AE, 0x1F6AE}, {0x1F6BD, 0x1F6BD}, {0x1F90C, 0x1F93E}, {0x1F970, 0x1F97A},
+	{0x1F984, 0x1F9A2}, {0x1F9D0, 0x1F9E0}, {0x1FAE0, 0x1FAE8},
+}
 
-// cutTokenizer writes RoBERTa's tokenizer with only its first merges: every text
-// still has tokens, and rare words have more of them. Ids are dense and in RoBERTa's
-// order, <mask> is the last.
-func cutTokenizer(from, to string, merges int) error {
-	table, err := os.ReadFile(filepath.Join(from, "merges.txt"))
+// writeVocabulary writes MiniLM's WordPiece vocabulary to the directory names, with emoji in the rows that BERT left unused:
+// once as a word, and once as its continuation, since people write "great😂😂". It returns the tokens whose embedding is
+// not that of MiniLM, by row, with the text that describes them.
+func writeVocabulary(minilm, names string) (map[int]string, error) {
+	data, err := os.ReadFile(filepath.Join(minilm, "vocab.txt"))
 	if err != nil {
-		return fmt.Errorf("--data: %w", err)
+		return nil, err
 	}
-	var kept []string
-	made := map[string]bool{}
-	for line := range strings.Lines(string(table)) {
-		line = strings.TrimRight(line, "\r\n")
-		left, right, ok := strings.Cut(line, " ")
-		if strings.HasPrefix(line, "#version") || !ok {
-			continue
-		}
-		if len(kept) == merges {
-			break
-		}
-		kept = append(kept, line)
-		made[left+right] = true
-	}
-	if len(kept) < merges {
-		return fmt.Errorf("%s has %d merges, need %d", filepath.Join(from, "merges.txt"), len(kept), merges)
-	}
-
-	data, err := os.ReadFile(filepath.Join(from, "vocab.json"))
-	if err != nil {
-		return fmt.Errorf("--data: %w", err)
-	}
-	var ids map[string]int
-	if err := json.Unmarshal(data, &ids); err != nil {
-		return fmt.Errorf("%s: %w", filepath.Join(from, "vocab.json"), err)
-	}
-	var tokens []string
-	for token := range ids {
-		// A token of one character represents one byte.
-		if made[token] || utf8.RuneCountInString(token) == 1 {
-			tokens = append(tokens, token)
+	words := strings.Split(strings.TrimSuffix(string(data), "\n"), "\n")
+	var unused []int
+	for row, word := range words {
+		if strings.HasPrefix(word, "[unused") {
+			unused = append(unused, row)
 		}
 	}
-	slices.SortFunc(tokens, func(a, b string) int { return cmp.Compare(ids[a], ids[b]) })
-	tokens = slices.Concat(firstSpecial, tokens, []string{lastSpecial})
-	if want := len(firstSpecial) + 256 + len(made) + 1; len(tokens) != want {
-		return fmt.Errorf("%s and merges.txt do not belong together: %d tokens, want %d", from, len(tokens), want)
-	}
-
-	var vocab bytes.Buffer
-	for id, token := range tokens {
-		name, err := json.Marshal(token)
-		if err != nil {
-			return err
+	described := map[int]string{}
+	for _, r := range emoji {
+		for c := r[0]; c <= r[1]; c++ {
+			if slices.Contains(words, string(c)) {
+				continue
+			}
+			for _, prefix := range []string{"", "##"} {
+				if len(unused) == 0 {
+					return nil, fmt.Errorf("%s has too few unused rows for all emoji", minilm)
+				}
+				words[unused[0]] = prefix + string(c)
+				described[unused[0]] = strings.ToLower(runenames.Name(c))
+				unused = unused[1:]
+			}
 		}
-		fmt.Fprintf(&vocab, "%s%s:%d", map[bool]string{true: "{", false: ","}[id == 0], name, id)
 	}
-	vocab.WriteByte('}')
-	if err := mkdirEmpty(to); err != nil {
-		return err
+	if err := mkdirEmpty(names); err != nil {
+		return nil, err
 	}
+	const special = `"unk_token":"[UNK]","sep_token":"[SEP]","pad_token":"[PAD]","cls_token":"[CLS]","mask_token":"[MASK]"}` + "\n"
 	for name, content := range map[string]string{
-		"vocab.json": vocab.String(),
-		"merges.txt": "#version: 0.2\n" + strings.Join(kept, "\n") + "\n",
-		"tokenizer_config.json": `{"tokenizer_class":"RobertaTokenizer","add_prefix_space":false,"trim_offsets":true,` +
-			`"model_max_length":512,"bos_token":"<s>","eos_token":"</s>","cls_token":"<s>","sep_token":"</s>",` +
-			`"unk_token":"<unk>","pad_token":"<pad>","mask_token":"<mask>"}` + "\n",
-		"special_tokens_map.json": `{"bos_token":"<s>","eos_token":"</s>","cls_token":"<s>","sep_token":"</s>",` +
-			`"unk_token":"<unk>","pad_token":"<pad>","mask_token":"<mask>"}` + "\n",
+		"vocab.txt": strings.Join(words, "\n") + "\n",
+		"tokenizer_config.json": `{"tokenizer_class":"BertTokenizer","do_lower_case":true,"strip_accents":null,` +
+			`"tokenize_chinese_chars":true,"model_max_length":512,` + special,
+		"special_tokens_map.json": "{" + special,
 	} {
-		if err := os.WriteFile(filepath.Join(to, name), []byte(content), 0o644); err != nil {
-			return err
+		if err := os.WriteFile(filepath.Join(names, name), []byte(content), 0o644); err != nil {
+			return nil, err
+		}
+	}
+	return described, nil
+}
+
+// describe replaces the embeddings of the described rows by the mean of the embeddings of their description.
+func describe(pieces *tokenizer.Tokenizer, described map[int]string, embeddings []float32, width int) error {
+	if want := pieces.VocabSize() * width; len(embeddings) != want {
+		return fmt.Errorf("the embedding has %d values, want %d", len(embeddings), want)
+	}
+	for row, text := range described {
+		to := embeddings[row*width:][:width]
+		clear(to)
+		ids := pieces.IDs(text)
+		for _, id := range ids {
+			for i, x := range embeddings[int(id)*width:][:width] {
+				to[i] += x / float32(len(ids))
+			}
 		}
 	}
 	return nil
-}
-
-// blend returns an embedding for each token of bpe, by row: the mean of the
-// embeddings of the WordPieces of its text.
-func blend(bpe, pieces *tokenizer.Tokenizer, old []float32, width int) ([]float32, error) {
-	vocabulary := pieces.Vocab()
-	if len(old) != len(vocabulary)*width {
-		return nil, fmt.Errorf("the embedding has %d values, want %d times %d", len(old), len(vocabulary), width)
-	}
-	ids := make(map[string]int32, len(vocabulary))
-	for id, piece := range vocabulary {
-		ids[piece] = int32(id)
-	}
-	same := map[string]string{"<s>": "[CLS]", "<pad>": "[PAD]", "</s>": "[SEP]", "<unk>": "[UNK]", "<mask>": "[MASK]"}
-	unknown := []int32{ids["[UNK]"]}
-
-	out := make([]float32, bpe.VocabSize()*width)
-	for id, token := range bpe.Vocab() {
-		var from []int32
-		if special, ok := same[token]; ok {
-			from = []int32{ids[special]}
-		} else if text := bpe.DecodeToken(int32(id)); utf8.Valid(text) {
-			from = wordPieces(pieces, ids, string(text))
-		}
-		if len(from) == 0 {
-			from = unknown // part of a character, or white space
-		}
-		row := out[id*width:][:width]
-		for _, piece := range from {
-			for i, x := range old[int(piece)*width:][:width] {
-				row[i] += x / float32(len(from))
-			}
-		}
-	}
-	return out, nil
-}
-
-// wordPieces returns the WordPieces of one token's text. A token continues a
-// word when it starts with a letter or digit and has no space before it, for
-// which WordPiece has the forms with ##; but one that starts like "The" does, with
-// a capital and then none, starts a word at the start of a text or after a
-// bracket.
-func wordPieces(pieces *tokenizer.Tokenizer, ids map[string]int32, text string) []int32 {
-	runes := []rune(text)
-	run := 0
-	for run < len(runes) && (unicode.IsLetter(runes[run]) || unicode.IsDigit(runes[run])) {
-		run++
-	}
-	capital := run > 1 && unicode.IsUpper(runes[0]) && unicode.IsLower(runes[1])
-	if run == 0 || capital {
-		return pieces.IDs(text)
-	}
-	inner, ok := continuation(ids, strings.ToLower(string(runes[:run])))
-	if !ok {
-		return pieces.IDs(text)
-	}
-	return append(inner, pieces.IDs(string(runes[run:]))...)
-}
-
-// continuation splits the rest of a word into ## pieces, the longest first.
-func continuation(ids map[string]int32, rest string) ([]int32, bool) {
-	var out []int32
-	for rest != "" {
-		end := len(rest)
-		for end > 0 {
-			if id, ok := ids["##"+rest[:end]]; ok {
-				out = append(out, id)
-				break
-			}
-			end--
-		}
-		if end == 0 {
-			return nil, false
-		}
-		rest = rest[end:]
-	}
-	return out, true
 }
