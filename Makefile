@@ -23,7 +23,7 @@ ASSISTANT := $(foreach set,harmless documents responses gptfuzz jailbreakbench,$
 unraced = go list -f '{{.ImportPath}} {{join .Deps " "}} {{join .TestImports " "}} {{join .XTestImports " "}}' ./... \
 	| awk '{ for (i = 2; i <= NF; i++) if ($$i ~ /sugarme\/gotch$$|rewardmodel\/encoder$$/) { print $$1; next } if ($$1 ~ /(rewardmodel\/encoder|\/segmenter)$$/) print $$1 }'
 
-.PHONY: help setup build run install test test-clients test-console test-all test-k8s test-docs lab reference bench hostile lint model model-report image image-test clean check-go
+.PHONY: help setup build run install test test-clients test-console test-all test-k8s test-docs lab reference bench hostile fuzz sanitize audit lint model model-report image image-test clean check-go
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{ printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -81,6 +81,15 @@ bench: setup ## run the Go benchmarks (bin/assay-lab bench measures the service)
 
 hostile: lab ## attack the memory of a service in a cgroup of the chart's size, for 5 minutes (root)
 	bin/assay-lab bench hostile
+
+fuzz: setup ## run all fuzz targets in turn for DURATION (10m) in all, or those that match FUZZ (a regular expression)
+	.ci/fuzz '$(or $(DURATION),10m)' '$(FUZZ)'
+
+sanitize: ## check the C kernels under AddressSanitizer, UBSan and ThreadSanitizer (SECONDS_EACH=20)
+	.ci/sanitize
+
+audit: build ## check vulnerabilities (OFFLINE=1: not), insecure code, licenses and the reproducible binary (REBUILD=1: from scratch), write bin/assay.cdx.json
+	.ci/audit
 
 lint: setup ## check the formatting, go vet, golangci-lint, the GitHub workflows, and links and code of the documents
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "gofmt -w: $$unformatted"; exit 1; }

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
@@ -88,6 +90,30 @@ func TestIDOfResults(t *testing.T) {
 	require.Equal(t, "run7/1", responseID(dead))
 	dead.Header.Set(HeaderMsgID, strings.Repeat("i", rewardmodel.MaxName+1))
 	require.Equal(t, "seq-12", responseID(dead), "as its result would have it")
+}
+
+// FuzzFieldID: whatever follows the id of a result and wherever it is cut off, the id is
+// found; otherwise an erasure would leave the result.
+func FuzzFieldID(f *testing.F) {
+	f.Add("r1", `"x":{"id":"b"}`, `"response":"cut`, uint8(3))
+	f.Add("a\u2028\"\\b", `"x":[1,"]",{"id":null}]`, ``, uint8(0))
+	f.Add("", ``, `"id":"c"`, uint8(255))
+	f.Fuzz(func(t *testing.T, id, before, after string, cut uint8) {
+		value, err := jsontext.AppendQuote(nil, id)
+		var earlier map[string]any
+		if err != nil || json.Unmarshal([]byte("{"+before+"}"), &earlier) != nil || earlier["id"] != nil {
+			return // the id of a result is valid UTF-8, and occurs once
+		}
+		if len(earlier) > 0 {
+			before += ","
+		}
+		head := "{" + before + `"id":` + string(value)
+		tail := "," + after + "}"
+		body := head + tail[:min(int(cut), len(tail))]
+		if got := fieldID([]byte(body)); got != id {
+			t.Fatalf("%s: got %q, want %q", body, got, id)
+		}
+	})
 }
 
 // BenchmarkErase measures the scan of an erasure by the number of rewards.

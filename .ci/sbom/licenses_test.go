@@ -89,3 +89,27 @@ func files(t *testing.T, dir string) (names []string) {
 	}
 	return names
 }
+
+func TestLicenseKind(t *testing.T) {
+	text := func(s string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(s)} }
+	const mit, bsd = "Permission is hereby granted,\n\tfree of charge, to any person", "Redistribution and use in source and binary forms. Neither the name of"
+	for name, c := range map[string]struct {
+		tree fstest.MapFS
+		want string // or says
+		says string
+	}{
+		"one":                {fstest.MapFS{"LICENSE": text(mit)}, "MIT", ""},
+		"two":                {fstest.MapFS{"LICENSE": text(bsd), "LICENSE-2": text(mit), "NOTICE": text("Copyright")}, "BSD-3-Clause AND MIT", ""},
+		"the same twice":     {fstest.MapFS{"COPYING": text(mit), "LICENSE": text(mit)}, "MIT", ""},
+		"of a part":          {fstest.MapFS{"LICENSE": text(mit), "x/COPYING": text("GNU GENERAL PUBLIC LICENSE Version 3")}, "MIT", ""},
+		"not recognized":     {fstest.MapFS{"LICENSE": text("All rights reserved.")}, "", "no known license"},
+		"must not be linked": {fstest.MapFS{"LICENSE": text("GNU AFFERO GENERAL PUBLIC LICENSE\n Version 3")}, "", "do not link"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := licenseKind(c.tree, "example.com/m")
+			if got != c.want || (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
+				t.Errorf("got %q, %v", got, err)
+			}
+		})
+	}
+}

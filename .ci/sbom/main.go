@@ -1,8 +1,8 @@
 // Command sbom prints the bill of materials of an image of assay as CycloneDX
 // JSON: the Go modules that are linked into the binary, the native libraries
 // and the model. With -licenses it also copies the license texts of those
-// modules to DIR/go and fails if one has none; the set-up collects those of the
-// native libraries.
+// modules to DIR/go, lists their licenses, and fails if one has no text or a license
+// that the binary must not have; the set-up collects those of the native libraries.
 //
 //	go run . -lib DIR -model DIR [-source DIR -licenses DIR] BINARY
 //
@@ -65,10 +65,21 @@ func run(ctx context.Context, out io.Writer, in inputs) error {
 			return err
 		}
 	}
-	return writeBOM(out, info, in)
+	var kinds map[string]string // unknown without -licenses
+	if in.Licenses != "" {
+		names := []string{"std"}
+		for _, dep := range info.Deps {
+			names = append(names, dep.Path)
+		}
+		if kinds, err = licenseKinds(os.DirFS(in.Licenses), names); err != nil {
+			return err
+		}
+	}
+	return writeBOM(out, info, kinds, in)
 }
 
-func writeBOM(out io.Writer, info *buildinfo.BuildInfo, in inputs) error {
+// writeBOM prints the bill of materials; kinds are the licenses of the modules by path.
+func writeBOM(out io.Writer, info *buildinfo.BuildInfo, kinds map[string]string, in inputs) error {
 	bom := cdx.NewBOM()
 	root := cdx.Component{
 		Type: cdx.ComponentTypeApplication, Name: "assay", BOMRef: "assay",
@@ -78,12 +89,14 @@ func writeBOM(out io.Writer, info *buildinfo.BuildInfo, in inputs) error {
 	components := []cdx.Component{{
 		Type: cdx.ComponentTypeLibrary, Name: "std", Version: strings.TrimPrefix(info.GoVersion, "go"),
 		PackageURL: "pkg:golang/std@" + strings.TrimPrefix(info.GoVersion, "go"), BOMRef: "std",
+		Licenses: licensesOf(kinds["std"]),
 	}}
 	for _, dep := range info.Deps {
 		// A replaced module is a patched copy: it keeps its name and version.
 		c := cdx.Component{
 			Type: cdx.ComponentTypeLibrary, Name: dep.Path, Version: dep.Version,
 			PackageURL: "pkg:golang/" + dep.Path + "@" + dep.Version, BOMRef: dep.Path,
+			Licenses: licensesOf(kinds[dep.Path]),
 		}
 		if dep.Replace != nil {
 			c.Modified = new(true)
@@ -114,6 +127,14 @@ func writeBOM(out io.Writer, info *buildinfo.BuildInfo, in inputs) error {
 	}
 	bom.Dependencies = &[]cdx.Dependency{{Ref: root.BOMRef, Dependencies: &refs}}
 	return cdx.NewBOMEncoder(out, cdx.BOMFileFormatJSON).SetPretty(true).Encode(bom)
+}
+
+// licensesOf is an SPDX expression, or nothing if it is empty.
+func licensesOf(expression string) *cdx.Licenses {
+	if expression == "" {
+		return nil
+	}
+	return &cdx.Licenses{{Expression: expression}}
 }
 
 // moduleSum turns a go.sum hash (h1:base64 of a SHA-256) into CycloneDX's.

@@ -50,3 +50,23 @@ func TestObserve(t *testing.T) {
 		})
 	}
 }
+
+// FuzzValid reads arbitrary headers: what is valid identifies a trace and a span, and is
+// what the span context prints, but for its version.
+func FuzzValid(f *testing.F) {
+	f.Add("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "a=1,b=2")
+	f.Add("ff-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "")
+	f.Add("cc-0AF7651916cd43dd8448eb211c80319c-0000000000000000-0-", ",=")
+	f.Fuzz(func(t *testing.T, traceparent, tracestate string) {
+		if !Valid(traceparent) {
+			return
+		}
+		c := remote(traceparent, tracestate)
+		if got := c.TraceID().String() + "-" + c.SpanID().String(); !c.IsValid() || got != traceparent[3:3+32+1+16] {
+			t.Errorf("%q: got %s", traceparent, got)
+		}
+		if c.IsSampled() != sampled(traceparent) {
+			t.Errorf("%q: sampled is %v", traceparent, c.IsSampled())
+		}
+	})
+}

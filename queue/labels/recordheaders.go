@@ -144,6 +144,9 @@ func readLabels(header nats.Header) (labels feedback.Labels, err error) {
 			if labels.Aspects == nil {
 				labels.Aspects = map[string]bag.Label{}
 			}
+			if other, ok := labels.Aspects[aspect]; ok && other != label {
+				return labels, fmt.Errorf("header %s: aspect %s is %s as well", name, aspect, other)
+			}
 			labels.Aspects[aspect] = label
 		}
 	}

@@ -40,12 +40,52 @@ func TestHeadersKeepTheLabels(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, feedback.Labels{Whole: bag.Violation}, got)
 	for name, header := range map[string]nats.Header{
-		"no label":                {HeaderComplied: {"x"}},
-		"an invalid name":         {HeaderLabel: {"compliant"}, HeaderComplied: {"X"}},
-		"an unknown scope":        {HeaderLabel: {"compliant"}, HeaderScope: {"y"}, HeaderComplied: {"x"}},
-		"a scope without aspects": {HeaderLabel: {"compliant"}, HeaderScope: {"aspects"}},
+		"no label":                 {HeaderComplied: {"x"}},
+		"an invalid name":          {HeaderLabel: {"compliant"}, HeaderComplied: {"X"}},
+		"an unknown scope":         {HeaderLabel: {"compliant"}, HeaderScope: {"y"}, HeaderComplied: {"x"}},
+		"both labels of an aspect": {HeaderLabel: {"violation"}, HeaderViolated: {"x"}, HeaderComplied: {"x"}},
+		"a scope without aspects":  {HeaderLabel: {"compliant"}, HeaderScope: {"aspects"}},
 	} {
 		_, err := readLabels(header)
 		require.Error(t, err, name)
 	}
+}
+
+// FuzzReadMark reads arbitrary headers: accepted ones have one meaning, which is the
+// same when they are written and read again.
+func FuzzReadMark(f *testing.F) {
+	id, rater, text := feedback.HashOf("a"), feedback.HashOf("r"), feedback.HashOf("t")
+	subject := recordSubject(id, rater)
+	f.Add(subject, "violation", text.String(), "2026-01-02T03:04:05.6+07:00", id.String(), "toxicity", "refusal,x", "aspects")
+	f.Add(subject, "withdrawn", text.String(), "", "", "", "", "")
+	f.Add(subject+".x", "compliant", "", "0000-01-01T00:00:00Z", "x", ",", "X", "y")
+	f.Add(subject, "violation", text.String(), "", "", "x", "x", "aspects")
+	f.Fuzz(func(t *testing.T, subject, label, text, at, group, violated, complied, scope string) {
+		header := nats.Header{}
+		for name, value := range map[string]string{
+			HeaderLabel: label, HeaderText: text, HeaderTime: at, HeaderGroup: group, HeaderViolated: violated, HeaderComplied: complied, HeaderScope: scope,
+		} {
+			if value != "" {
+				header.Set(name, value)
+			}
+		}
+		mark, err := readMark(subject, header, 3)
+		if err != nil {
+			return
+		}
+		for range 4 { // maps are read in any order
+			again, err := readMark(subject, header, 3)
+			require.NoError(t, err)
+			require.Equal(t, mark, again)
+		}
+		written := nats.Header{}
+		setMark(written, mark)
+		got, err := readMark(recordSubject(mark.ID, mark.Rater), written, 3)
+		require.NoError(t, err, "%v", written)
+		if mark.Time != nil {
+			require.True(t, mark.Time.Equal(*got.Time), "%v and %v", mark.Time, got.Time)
+			got.Time = mark.Time
+		}
+		require.Equal(t, mark, got)
+	})
 }

@@ -90,8 +90,8 @@ type Manifest struct {
 // readManifest reads assay.json, or returns the default for a directory without
 // one.
 func readManifest(f *directory, cfg Config) (*Manifest, error) {
-	man := &Manifest{Threshold: DefaultThreshold}
 	if !f.has(manifestFile) {
+		man := &Manifest{Threshold: DefaultThreshold}
 		man.nameAspects(cfg)
 		return man, nil
 	}
@@ -99,6 +99,11 @@ func readManifest(f *directory, cfg Config) (*Manifest, error) {
 	if err != nil {
 		return nil, err
 	}
+	return parseManifest(data, cfg)
+}
+
+func parseManifest(data []byte, cfg Config) (*Manifest, error) {
+	man := &Manifest{Threshold: DefaultThreshold}
 	if err := json.Unmarshal(data, man); err != nil {
 		return nil, fmt.Errorf("%s: %.200s: %w", manifestFile, err.Error(), ErrDamaged)
 	}

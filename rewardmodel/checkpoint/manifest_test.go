@@ -8,6 +8,10 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"assay/rewardmodel"
 )
 
 func TestManifest(t *testing.T) {
@@ -91,4 +95,40 @@ func TestVerifySHA256(t *testing.T) {
 
 	delete(c.Manifest.SHA256, weightsFile)
 	wantError(t, c.VerifySHA256(t.Context()), ErrDamaged, "sha256 does not list "+weightsFile)
+}
+
+// FuzzParseManifest reads arbitrary files: an accepted manifest is in its ranges, and is
+// the same when it is written and read again.
+func FuzzParseManifest(f *testing.F) {
+	cfg, err := parseConfig([]byte(tinyConfig))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add([]byte(`{"version":"v7","created":"2026-01-02T03:04:05Z","threshold":0.25,"thresholds":{"mean":0.1,"max":1},"length_slope":0.75,
+		"sigma_micro":5.5,"max_length":8,"calibration":{"max":{"from":[-1,0,2],"to":[-3,0,1]}},"metrics":{"avg_acc":0.8},"sha256":{},"later":{"a":[1,2]}}`))
+	f.Add([]byte(`{"threshold":1e-320,"aspects":[{"name":"a","threshold":0.5},{"name":"b","threshold":0.1}],"combination":"mean"}`))
+	f.Add([]byte(`{"sha256":{"../x":"ab"},"threshold":-0}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		m, err := parseManifest(data, cfg)
+		if err != nil {
+			if len(err.Error()) > 800 {
+				t.Errorf("error of %d bytes", len(err.Error()))
+			}
+			return
+		}
+		if !(m.Threshold >= 0 && m.Threshold <= 1) || m.LengthSlope < 0 || m.LengthSlope > rewardmodel.MaxLengthSlope || m.MaxLength > cfg.Positions() {
+			t.Errorf("accepted threshold %v, slope %v, length %d", m.Threshold, m.LengthSlope, m.MaxLength)
+		}
+		written, err := json.Marshal(m, json.Deterministic(true))
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := parseManifest(written, cfg)
+		if err != nil {
+			t.Fatalf("%s: %v", written, err)
+		}
+		if got, err := json.Marshal(again, json.Deterministic(true)); err != nil || string(got) != string(written) {
+			t.Fatalf("got %s (%v), want %s", got, err, written)
+		}
+	})
 }

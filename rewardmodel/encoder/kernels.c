@@ -15,7 +15,8 @@ typedef uint8_t bytes16 __attribute__((vector_size(16), aligned(1), may_alias));
 enum { W = 16 };
 
 #define INLINE static inline __attribute__((always_inline))
-#if defined(__x86_64__) && __GNUC__ >= 12
+#if defined(EACH_CPU) // on the command line: make sanitize checks one level at a time
+#elif defined(__x86_64__) && __GNUC__ >= 12
 #define EACH_CPU __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #elif defined(__x86_64__)
 #define EACH_CPU __attribute__((target_clones("avx512f", "avx2", "default")))

@@ -74,13 +74,17 @@ func (c *config) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, e
 	return value, nil
 }
 
-// readConfig reads a YAML mapping. It keeps scalars as text, so that only the
-// type of the flag determines how to parse them: "1e-5", "64MiB", "no".
 func readConfig(path string) (map[string]any, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
+	return parseConfig(data)
+}
+
+// parseConfig parses a YAML mapping. It keeps scalars as text, so that only the
+// type of the flag determines how to parse them: "1e-5", "64MiB", "no".
+func parseConfig(data []byte) (map[string]any, error) {
 	file, err := parser.ParseBytes(data, 0)
 	if err != nil {
 		return nil, err

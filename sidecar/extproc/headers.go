@@ -49,6 +49,9 @@ func responseOf(m *core.HeaderMap) (*http.Response, error) {
 	if err != nil {
 		return nil, fmt.Errorf(":status: %w", err)
 	}
+	if code < 100 || code > 999 { // what net/http writes
+		return nil, fmt.Errorf(":status is %d; it must have three digits", code)
+	}
 	return &http.Response{
 		StatusCode: code, Status: fmt.Sprintf("%d %s", code, http.StatusText(code)),
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: h, ContentLength: -1,

@@ -1,0 +1,326 @@
+// kernels_check calls the functions of kernels.c on random inputs of random shapes and compares the results with plain
+// loops in double precision. make sanitize compiles both with sanitizers. Every buffer is an allocation of exactly its
+// size, so that AddressSanitizer sees the first byte that a kernel reads or writes beyond it.
+//
+//	kernels_check [SECONDS [SEED]]
+#include "../kernels.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { maxThreads = 4 };
+
+// GOMP_parallel stands in for that of libtorch's OpenMP, which kernels.c looks up at run time: it runs a task on threads
+// that the sanitizers know.
+__attribute__((visibility("default"))) void GOMP_parallel(void (*task)(void *), void *data, unsigned threads, unsigned flags);
+
+typedef struct {
+	void (*task)(void *);
+	void *data;
+} call;
+
+static void *run_call(void *c) {
+	((call *)c)->task(((call *)c)->data);
+	return NULL;
+}
+
+void GOMP_parallel(void (*task)(void *), void *data, unsigned threads, unsigned flags) {
+	(void)flags;
+	pthread_t others[maxThreads];
+	call c = {task, data};
+	for (unsigned i = 1; i < threads; i++)
+		if (pthread_create(&others[i], NULL, run_call, &c)) abort();
+	task(data);
+	for (unsigned i = 1; i < threads; i++) pthread_join(others[i], NULL);
+}
+
+// ---- random inputs ----
+
+static uint64_t state;
+
+static uint64_t next(void) { // splitmix64
+	uint64_t z = state += 0x9e3779b97f4a7c15u;
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+	return z ^ (z >> 31);
+}
+
+static int64_t between(int64_t low, int64_t high) { return low + (int64_t)(next() % (uint64_t)(high - low + 1)); }
+
+static float normal(void) {
+	float s = 0;
+	for (int i = 0; i < 6; i++) s += (float)between(-1000, 1000) / 1000;
+	return s;
+}
+
+enum { maxBuffers = 64 };
+static void *buffers[maxBuffers];
+static int used;
+
+static void *buffer(int64_t size) {
+	if (used == maxBuffers) abort();
+	void *p = malloc(size > 0 ? (size_t)size : 1);
+	if (!p) abort();
+	memset(p, 0xaa, size > 0 ? (size_t)size : 1);
+	return buffers[used++] = p;
+}
+
+static void release(void) {
+	while (used) free(buffers[--used]);
+}
+
+static float *floats_of(int64_t n, float scale) {
+	float *p = buffer(n * 4);
+	for (int64_t i = 0; i < n; i++) p[i] = normal() * scale;
+	return p;
+}
+
+static int64_t *integers(int64_t n, int64_t low, int64_t high) {
+	int64_t *p = buffer(n * 8);
+	for (int64_t i = 0; i < n; i++) p[i] = between(low, high);
+	return p;
+}
+
+// random_matrix has columns within a row of a larger stride, as queries, keys and values have in one product.
+static matrix random_matrix(int64_t rows, int64_t columns, int scaled) {
+	matrix m = {.stride = columns + between(0, 1) * between(1, 40), .half = (int32_t)between(0, 1)};
+	int64_t n = rows ? (rows - 1) * m.stride + columns : 0;
+	if (m.half) {
+		uint16_t *p = buffer(n * 2);
+		for (int64_t i = 0; i < n; i++) {
+			float v = normal();
+			uint32_t bits;
+			memcpy(&bits, &v, 4);
+			p[i] = (uint16_t)(bits >> 16);
+		}
+		m.data = p;
+		return m;
+	}
+	m.data = floats_of(n, 1);
+	if (scaled && between(0, 1)) m.scale = floats_of(rows, 1), m.bias = floats_of(columns, 1);
+	return m;
+}
+
+static double widen(uint16_t h) {
+	uint32_t bits = (uint32_t)h << 16;
+	float v;
+	memcpy(&v, &bits, 4);
+	return v;
+}
+
+static double at(const matrix *m, int64_t row, int64_t column) {
+	if (m->half) return widen(((const uint16_t *)m->data)[row * m->stride + column]);
+	double v = ((const float *)m->data)[row * m->stride + column];
+	return m->scale ? v * m->scale[row] + m->bias[column] : v;
+}
+
+static double result(const void *out, int half, int64_t i) { return half ? widen(((const uint16_t *)out)[i]) : ((const float *)out)[i]; }
+
+// ---- comparisons ----
+
+static uint64_t seed;
+static const char *shape;
+
+static void expect(const char *what, int64_t i, double got, double want, double tolerance) {
+	if (fabs(got - want) <= tolerance * (1 + fabs(want))) return;
+	fprintf(stderr, "kernels_check: seed %llu: %s of %s: element %lld is %g, want %g\n", (unsigned long long)seed, what, shape, (long long)i, got, want);
+	exit(1);
+}
+
+static double tolerance(int half) { return half ? 1e-2 : 1e-3; }
+
+static quantizer random_quantizer(int64_t rows, int64_t columns) {
+	if (between(0, 1)) return (quantizer){0};
+	return (quantizer){buffer(rows * columns), buffer(rows * 4)};
+}
+
+// expect_quantized compares a quantized row with the rotation of values, which it overwrites.
+static void expect_quantized(const quantizer *q, int64_t row, double *values, int64_t columns) {
+	if (!q->quantized) return;
+	int64_t size = rotation(columns);
+	for (int64_t span = 1; span < size; span *= 2)
+		for (int64_t i = 0; i < columns; i++)
+			if (!(i & span)) {
+				double a = values[i], b = values[i + span];
+				values[i] = a + b;
+				values[i + span] = a - b;
+			}
+	double largest = 0;
+	for (int64_t i = 0; i < columns; i++) largest = fmax(largest, fabs(values[i]));
+	expect("scale", row, q->scale[row], largest / 127, 1e-3);
+	for (int64_t i = 0; i < columns; i++) // within one step of rounding
+		expect("quantized", row * columns + i, (q->quantized[row * columns + i] - 128) * (double)q->scale[row], values[i], 1.1 * largest / 127 + 1e-6);
+}
+
+// expect_normalized compares row r of a result with the layer normalization of values, which it overwrites.
+static void expect_normalized(double *values, int64_t columns, int64_t r, const norm_weights *w, const void *out, int half, const quantizer *q) {
+	double mean = 0, variance = 0;
+	for (int64_t c = 0; c < columns; c++) mean += values[c] / (double)columns;
+	for (int64_t c = 0; c < columns; c++) variance += (values[c] - mean) * (values[c] - mean) / (double)columns;
+	for (int64_t c = 0; c < columns; c++) {
+		values[c] = (values[c] - mean) / sqrt(variance + w->epsilon) * w->weight[c] + w->bias[c];
+		expect("normalized", r * columns + c, result(out, half, r * columns + c), values[c], tolerance(half));
+	}
+	expect_quantized(q, r, values, columns);
+}
+
+// columns_of favors multiples of the vector width, which models have, and also returns others.
+static int64_t columns_of(void) { return between(0, 2) ? 16 * between(1, 24) : between(2, 200); }
+
+static norm_weights random_norm(int64_t columns) { return (norm_weights){floats_of(columns, 1), floats_of(columns, 1), 1e-3f}; }
+
+static void check_embed(int threads) {
+	int64_t rows = between(0, 70), columns = columns_of(), words = between(1, 50), positions = between(1, 50);
+	embed_args a = {.rows = rows, .columns = columns, .half = (int32_t)between(0, 1)};
+	a.ids = integers(rows, 0, words - 1), a.positions = integers(rows, 0, positions - 1);
+	a.types = between(0, 1) ? integers(rows, 0, 1) : NULL;
+	a.word = random_matrix(words, columns, 0);
+	if (between(0, 3)) a.position = random_matrix(positions, columns, 0);
+	if (between(0, 3)) a.token_type = random_matrix(2, columns, 0);
+	a.norm = random_norm(columns), a.quantized = random_quantizer(rows, columns);
+	a.out = buffer(rows * columns * (a.half ? 2 : 4));
+	embed(&a, threads);
+	double values[columns];
+	for (int64_t r = 0; r < rows; r++) {
+		for (int64_t c = 0; c < columns; c++) {
+			values[c] = at(&a.word, a.ids[r], c);
+			if (a.position.data) values[c] += at(&a.position, a.positions[r], c);
+			if (a.token_type.data) values[c] += at(&a.token_type, a.types ? a.types[r] : 0, c);
+		}
+		expect_normalized(values, columns, r, &a.norm, a.out, a.half, &a.quantized);
+	}
+}
+
+static void check_add_norm(int threads) {
+	int64_t rows = between(0, 70), columns = columns_of(), more = rows + between(0, 9);
+	add_norm_args a = {.rows = rows, .columns = columns, .half = (int32_t)between(0, 1)};
+	a.x_rows = between(0, 1) && more ? integers(rows, 0, more - 1) : NULL;
+	a.x = random_matrix(more, columns, 0), a.y = random_matrix(rows, columns, 1);
+	a.norm = random_norm(columns), a.quantized = random_quantizer(rows, columns);
+	a.out = buffer(rows * columns * (a.half ? 2 : 4));
+	add_norm(&a, threads);
+	double values[columns];
+	for (int64_t r = 0; r < rows; r++) {
+		for (int64_t c = 0; c < columns; c++) values[c] = at(&a.x, a.x_rows ? a.x_rows[r] : r, c) + at(&a.y, r, c);
+		expect_normalized(values, columns, r, &a.norm, a.out, a.half, &a.quantized);
+	}
+}
+
+static double activated(double v, int function) {
+	switch (function) {
+	case gelu: return 0.5 * v * (1 + erf(v * sqrt(0.5)));
+	case gelu_tanh: return 0.5 * v * (1 + tanh(0.79788456 * (v + 0.044715 * v * v * v)));
+	case relu: return fmax(v, 0);
+	}
+	return v;
+}
+
+static void check_quantize(int threads) {
+	int64_t rows = between(0, 70), columns = columns_of();
+	quantize_args a = {.rows = rows, .columns = columns, .function = (int32_t)between(-1, relu)};
+	a.x = random_matrix(rows, columns, 1);
+	a.quantized = (quantizer){buffer(rows * columns), buffer(rows * 4)};
+	quantize_rows(&a, threads);
+	double values[columns];
+	for (int64_t r = 0; r < rows; r++) {
+		for (int64_t c = 0; c < columns; c++) values[c] = activated(at(&a.x, r, c), a.function);
+		expect_quantized(&a.quantized, r, values, columns);
+	}
+}
+
+static void check_rotate(int threads) {
+	(void)threads;
+	int64_t rows = between(0, 9), columns = columns_of(), n = rows * columns;
+	float *x = floats_of(n, 1), *twice = buffer(n * 4);
+	memcpy(twice, x, (size_t)n * 4);
+	rotate(twice, rows, columns);
+	rotate(twice, rows, columns); // the matrix is its own inverse, times its size
+	for (int64_t i = 0; i < n; i++) expect("rotated twice", i, twice[i] / (double)rotation(columns), x[i], 1e-3);
+}
+
+static void check_attend(int threads) {
+	int64_t sequences = between(1, 6), heads = between(1, 4), size = between(0, 2) ? 16 * between(1, 5) : between(1, 70);
+	int shared = (int)between(0, 2); // 0: no contexts; 1: each its own; 2: runs that share one
+	attend_args a = {.heads = heads, .size = size, .first_only = (int32_t)between(0, 1), .half = (int32_t)between(0, 1), .scale = 0.3f};
+	int64_t rows = 0, lengths[6], starts[6], member[6], run[7], runs = 0, longest = 0;
+	for (int64_t s = 0; s < sequences; s++) {
+		lengths[s] = between(1, 40);
+		if (shared == 2 && s && lengths[s] < lengths[s - 1]) lengths[s] = lengths[s - 1]; // ascending within a run
+		starts[s] = rows;
+		rows += lengths[s];
+		member[s] = s;
+	}
+	for (int64_t s = 0; s < sequences; s++)
+		if (!s || shared != 2 || !between(0, 2)) run[runs++] = s;
+	run[runs] = sequences;
+	int64_t tokens = rows, context_starts[6] = {0}, context_lengths[6] = {0};
+	if (shared)
+		for (int64_t r = 0; r < runs; r++) {
+			int64_t n = between(0, 30);
+			for (int64_t s = run[r]; s < run[r + 1]; s++) context_starts[s] = rows, context_lengths[s] = n;
+			rows += n;
+		}
+	for (int64_t s = 0; s < sequences; s++)
+		if (lengths[s] + context_lengths[s] > longest) longest = lengths[s] + context_lengths[s];
+	a.runs = runs, a.longest = longest;
+#define COPY(values, n) memcpy(buffer((n) * 8), values, (size_t)(n) * 8)
+	a.first = COPY(starts, sequences), a.length = COPY(lengths, sequences);
+	if (shared) a.context_first = COPY(context_starts, sequences), a.context_length = COPY(context_lengths, sequences);
+	if (shared == 2) a.run = COPY(run, runs + 1), a.member = COPY(member, sequences);
+	int64_t asked = a.first_only ? sequences : tokens, columns = heads * size;
+	a.q = random_matrix(asked, columns, 1), a.k = random_matrix(rows, columns, 1), a.v = random_matrix(rows, columns, 1);
+	a.scratch = buffer(threads * attend_scratch(longest, size) * 4);
+	a.out = buffer(asked * columns * (a.half ? 2 : 4));
+	attend(&a, threads);
+	for (int64_t s = 0; s < sequences; s++)
+		for (int64_t t = 0; t < (a.first_only ? 1 : lengths[s]); t++)
+			for (int64_t h = 0; h < heads; h++) {
+				int64_t query = a.first_only ? s : starts[s] + t, n = context_lengths[s] + lengths[s];
+				double weights[n], total = 0, most = -INFINITY;
+				for (int64_t i = 0; i < n; i++) {
+					int64_t row = i < context_lengths[s] ? context_starts[s] + i : starts[s] + i - context_lengths[s];
+					weights[i] = 0;
+					for (int64_t c = 0; c < size; c++) weights[i] += at(&a.q, query, h * size + c) * a.scale * at(&a.k, row, h * size + c);
+					most = fmax(most, weights[i]);
+				}
+				for (int64_t i = 0; i < n; i++) total += weights[i] = exp(weights[i] - most);
+				for (int64_t c = 0; c < size; c++) {
+					double want = 0;
+					for (int64_t i = 0; i < n; i++) {
+						int64_t row = i < context_lengths[s] ? context_starts[s] + i : starts[s] + i - context_lengths[s];
+						want += weights[i] / total * at(&a.v, row, h * size + c);
+					}
+					int64_t i = query * columns + h * size + c;
+					expect("attention", i, result(a.out, a.half, i), want, tolerance(a.half));
+				}
+			}
+}
+
+int main(int argc, char **argv) {
+	static const struct {
+		const char *name;
+		void (*check)(int threads);
+	} checks[] = {{"embed", check_embed}, {"add_norm", check_add_norm}, {"quantize_rows", check_quantize}, {"rotate", check_rotate}, {"attend", check_attend}};
+	double seconds = argc > 1 ? atof(argv[1]) : 5;
+	uint64_t first = argc > 2 ? strtoull(argv[2], NULL, 10) : (uint64_t)time(NULL);
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	double end = (double)now.tv_sec + now.tv_nsec * 1e-9 + seconds;
+	seed = first;
+	do {
+		for (size_t i = 0; i < sizeof checks / sizeof *checks; i++) {
+			state = seed * 31 + i;
+			shape = checks[i].name;
+			checks[i].check((int)between(1, maxThreads));
+			release();
+		}
+		seed++;
+		clock_gettime(CLOCK_MONOTONIC, &now);
+	} while ((double)now.tv_sec + now.tv_nsec * 1e-9 < end);
+	printf("kernels_check: seeds %llu to %llu\n", (unsigned long long)first, (unsigned long long)(seed - 1));
+	return 0;
+}
