@@ -16,11 +16,13 @@ import (
 	"assay/sidecar/program"
 )
 
+// The flags of the tests.
 var (
-	duration = flag.Duration("duration", 0, "how long schedules run; 0: one short schedule of each profile")
+	duration = flag.Duration("duration", 0, "how long schedules run; 0: one short schedule")
 	seedFlag = flag.Uint64("seed", 0, "seed of the first schedule; 0: random")
 	only     = flag.String("profile", "", "only schedules of this profile")
 	length   = flag.Duration("length", 20*time.Second, "time of the faults of a schedule")
+	serve    = flag.String("serve", "", "more flags of assay serve, separated by spaces")
 )
 
 func TestMain(m *testing.M) { processtest.RunTests(m, program.Assay()) }
@@ -32,26 +34,28 @@ const scheduleDeadline = 3 * time.Minute
 // shortLength is the length of a schedule without -duration.
 const shortLength = 3 * time.Second
 
-// TestChaos runs random schedules until -duration has passed, each a subtest named by its profile and seed:
+// TestChaos runs random schedules until -duration has passed, each a subtest named by its profile and seed. These are
+// minutes of schedules, one schedule again, and a service that must fail because it syncs late:
 //
-//	go test ./lab/chaos -run TestChaos -duration 10m
-//	go test ./lab/chaos -run TestChaos -duration 1s -profile power -seed 4711
+//	go test ./lab/chaos -run TestChaos -v -duration 10m
+//	go test ./lab/chaos -run TestChaos -v -duration 1s -profile power -seed 4711
+//	go test ./lab/chaos -run TestChaos -v -duration 1s -profile power -serve "--sync interval"
 func TestChaos(t *testing.T) {
 	if testing.Short() && *duration == 0 {
 		t.Skip("a long test")
 	}
 	kinds := selected(t)
 	models := newModels(t)
-	seed, limit, span := *seedFlag, *duration, *length
+	seed := *seedFlag
+	if *duration == 0 {
+		kinds, seed, *length = kinds[:1], 1, shortLength
+	}
 	if seed == 0 {
 		seed = rand.Uint64N(1e9)
 	}
-	if limit == 0 {
-		seed, span = 1, shortLength
-	}
-	sum, began, runs := newSummary(), time.Now(), 0
-	for ; runs < len(kinds) && limit == 0 || time.Since(began) < limit; runs++ {
-		s := newSchedule(seed+uint64(runs), kinds[(seed+uint64(runs))%uint64(len(kinds))], span)
+	sum, began, runs := newSummary(), time.Now(), uint64(0)
+	for ; runs == 0 || time.Since(began) < *duration; runs++ {
+		s := newSchedule(seed+runs, kinds[(seed+runs)%uint64(len(kinds))], *length)
 		t.Run(fmt.Sprintf("%s/%d", s.of.name, s.seed), func(t *testing.T) { runSchedule(t, models, s, sum) })
 	}
 	t.Logf("%d schedules in %v\n%s", runs, time.Since(began).Round(time.Second), sum)
@@ -124,8 +128,8 @@ type system interface {
 	inject(step step, rng *rand.Rand) (ended bool) // returns when the fault has ended; ended: the schedule is over
 	pick(rng *rand.Rand) (address, bool)           // of a process that runs
 	refused() string                               // why it does not start on damaged data
-	output() []string                              // the last log lines of its processes
-	reports() []string                             // warnings and errors in the logs of all processes so far
+	output() []string                              // ends it, and returns its last log lines
+	reports() []string                             // ends it, and returns the warnings and errors in its logs
 }
 
 // address is where a process listens.

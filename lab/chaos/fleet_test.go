@@ -92,9 +92,7 @@ func (f *fleet) reports() (out []string) {
 
 func (f *fleet) output() (out []string) {
 	for _, r := range f.replicas {
-		if r.process != nil {
-			r.kill()
-		}
+		r.end()
 		out = append(out, tail(r.logs)...)
 	}
 	return out

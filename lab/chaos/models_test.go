@@ -1,8 +1,12 @@
 package chaos_test
 
 import (
+	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -10,6 +14,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/stretchr/testify/require"
 
+	"assay/rewardmodel"
 	"assay/rewardmodel/checkpoint"
 	"assay/sidecar/processtest"
 )
@@ -45,22 +50,42 @@ func newModels(t *testing.T) *models {
 		}))
 		m.dirs = append(m.dirs, dir)
 		p := processtest.Serve(t, dir, t.TempDir(), "--nats", "off", "--log-format", "json")
-		m.rewards[version] = m.score(t, p.Ready.HTTP, "")
+		var err error
+		m.rewards[version], err = m.score(t.Context(), http.DefaultClient, p.Ready.HTTP, "")
+		require.NoError(t, err)
 		p.Kill()
 	}
 	return m
 }
 
 // score returns the reward of each text by a version; "": the current one.
-func (m *models) score(t *testing.T, url, version string) map[string]float64 {
-	t.Helper()
+func (m *models) score(ctx context.Context, client *http.Client, url, version string) (map[string]float64, error) {
 	body, err := scoreRequest(version, m.texts)
-	require.NoError(t, err)
+	if err != nil {
+		return nil, err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/v1/score", bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	response, err := client.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	var got rewardmodel.ScoreResponse
+	switch err := json.UnmarshalRead(response.Body, &got); {
+	case response.StatusCode != http.StatusOK:
+		return nil, errors.New(response.Status)
+	case err != nil:
+		return nil, err
+	}
 	rewards := map[string]float64{}
-	for i, r := range processtest.Post(t, url, string(body)).Results {
+	for i, r := range got.Results {
 		rewards[m.texts[i]] = r.Reward
 	}
-	return rewards
+	return rewards, nil
 }
 
 // scoreRequest is the body of a request for the rewards of texts.

@@ -40,9 +40,10 @@ type profile struct {
 	damage   bool    // stored data may be lost if the service reports it
 }
 
+// profiles are all kinds of schedules. The first that a machine can run is the short test.
 var profiles = []profile{
-	{name: "crash", faults: []fault{kill, kill, terminate, pause, noMemory}},
 	{name: "power", faults: []fault{power, power, power, kill, pause}, disk: true},
+	{name: "crash", faults: []fault{kill, kill, terminate, pause, noMemory}},
 	{name: "disk", faults: []fault{full, readOnly, failing, slow, kill, power}, disk: true},
 	{name: "training", faults: []fault{kill, killChild, killChild, power, pause, terminate}, disk: true, training: true},
 	{name: "damage", faults: []fault{flip, flip, tear, kill}, disk: true, damage: true},

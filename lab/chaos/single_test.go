@@ -83,6 +83,13 @@ func (r *replica) kill() {
 	r.keepLog()
 }
 
+// end kills the process if it runs.
+func (r *replica) end() {
+	if _, ok := r.now(); ok {
+		r.kill()
+	}
+}
+
 func (r *replica) keepLog() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -125,8 +132,9 @@ func (r *replica) now() (address, bool) {
 	return r.at, r.at.life != nil
 }
 
-// reports are the warnings and errors in the log so far.
+// reports ends the process and returns the warnings and errors in the logs of all of its lives.
 func (r *replica) reports() (out []string) {
+	r.end()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, line := range r.logs {
@@ -184,7 +192,7 @@ func serviceFlags(s schedule) []string {
 	if s.seed%2 == 0 {
 		flags = append(flags, "--cache-bytes", "0")
 	}
-	return flags
+	return append(flags, strings.Fields(*serve)...)
 }
 
 func (s *single) attach() {
@@ -222,7 +230,7 @@ func (s *single) refused() string                 { return s.refusal }
 func (s *single) reports() []string               { return s.replica.reports() }
 
 func (s *single) output() []string {
-	s.replica.kill()
+	s.replica.end()
 	return tail(s.replica.logs)
 }
 
