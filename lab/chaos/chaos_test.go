@@ -29,7 +29,7 @@ func TestMain(m *testing.M) { processtest.RunTests(m, program.Assay()) }
 
 // calmDeadline is how long everything that must be completed may take when the faults have ended. During the faults, each
 // start of a process and each reply have deadlines of their own.
-const calmDeadline = 3 * time.Minute
+const calmDeadline = 5 * time.Minute
 
 // shortLength is the length of a schedule without -duration.
 const shortLength = 3 * time.Second

@@ -24,7 +24,7 @@ import (
 )
 
 // replyTimeout is how long a reply may take while the process that owes it lives. It is longer than any pause.
-const replyTimeout = 30 * time.Second
+const replyTimeout = time.Minute
 
 // clients use the service until they finish.
 type clients struct {

@@ -49,7 +49,7 @@ func newModels(t *testing.T) *models {
 			m.Thresholds = map[string]float64{"max": m.Threshold, "mean": 0.4}
 		}))
 		m.dirs = append(m.dirs, dir)
-		p := processtest.Serve(t, dir, t.TempDir(), "--nats", "off", "--log-format", "json")
+		p := processtest.Start(t, processtest.Serving(dir, t.TempDir(), "--nats", "off", "--log-format", "json")...).AwaitWithin(t, startTimeout)
 		var err error
 		m.rewards[version], err = m.score(t.Context(), http.DefaultClient, p.Ready.HTTP, "")
 		require.NoError(t, err)

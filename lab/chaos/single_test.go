@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -51,10 +50,13 @@ type replica struct {
 	logs    []string
 }
 
+// startTimeout is how long a start may take: long, since the machine may be busy.
+const startTimeout = 3 * time.Minute
+
 // start starts the process. It reports false if it ended instead of becoming ready.
 func (r *replica) start() bool {
 	r.t.Helper()
-	p := processtest.StartBinary(r.t, os.Args[0], r.flags...).Await(r.t)
+	p := processtest.Start(r.t, r.flags...).AwaitWithin(r.t, startTimeout)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.process = p
