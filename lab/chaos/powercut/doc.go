@@ -1,5 +1,5 @@
 // Package powercut is a file system in memory that forgets what was not synced, in the manner of LazyFS: a service stores
-// its data on a Disk, is killed, and continues with what a power failure would have left.
+// its data on a Disk, is killed, and continues with what survives a power failure.
 //
 // A Disk behaves like a journaling file system (ext4, XFS, btrfs) in its least helpful form:
 //
