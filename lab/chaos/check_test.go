@@ -36,7 +36,6 @@ type checker struct {
 	of       profile
 	noMemory bool // libtorch failed on everything for a while
 	rng      *rand.Rand
-	losses   []loss
 	http     *http.Client
 }
 
@@ -92,17 +91,6 @@ func (c *checker) await(what string, condition func() error) error {
 	}
 }
 
-// loss is something acknowledged that is gone, or is there again.
-type loss struct {
-	what    string
-	streams []string // whose damage would explain it
-}
-
-// lost records a loss.
-func (c *checker) lost(what string, streams []string, format string, args ...any) {
-	c.losses = append(c.losses, loss{what + " " + fmt.Sprintf(format, args...), streams})
-}
-
 // excuse reports every loss as a broken promise, unless a stored file of its stream was damaged and the service said so.
 func (c *checker) excuse() {
 	var reports []string
@@ -110,7 +98,7 @@ func (c *checker) excuse() {
 		reports = distinct(c.sys.reports())
 		c.t.Logf("reported:\n%s", strings.Join(reports, "\n"))
 	}
-	for _, l := range c.losses {
+	for _, l := range c.history.losses {
 		stream := slices.IndexFunc(l.streams, func(stream string) bool { return reported(reports, stream) })
 		if stream < 0 {
 			c.history.violate("lost: %s", l.what)
@@ -181,7 +169,7 @@ func (c *checker) rewards(js jetstream.JetStream) error {
 	}))
 	for id := range published {
 		if seen[id] == 0 && !dead[id] {
-			c.lost("reward", []string{queue.StreamRewards, queue.StreamResponses}, "of %s", id)
+			c.history.lost("reward", []string{queue.StreamRewards, queue.StreamResponses}, "of %s", id)
 		}
 	}
 	for id, n := range seen {
@@ -259,14 +247,14 @@ func (c *checker) labels(js jetstream.JetStream) error {
 	for key, state := range want {
 		switch got, ok := stored[key]; {
 		case !ok:
-			c.lost("label", []string{labels.StreamFeedback}, "%v", key)
+			c.history.lost("label", []string{labels.StreamFeedback}, "%v", key)
 		case got != state:
-			c.lost("label", []string{labels.StreamFeedback}, "%v is %v, must be %v", key, got, state)
+			c.history.lost("label", []string{labels.StreamFeedback}, "%v is %v, must be %v", key, got, state)
 		}
 	}
 	for key, state := range stored {
 		if _, ok := want[key]; !ok {
-			c.lost("withdrawal or erasure", []string{labels.StreamFeedback}, "%v is %v", key, state)
+			c.history.lost("withdrawal or erasure", []string{labels.StreamFeedback}, "%v is %v", key, state)
 		}
 	}
 	return c.await("the service counts other labels", func() error {
@@ -319,7 +307,7 @@ func (c *checker) registry() error {
 	case porcupine.Unknown:
 		c.history.count("registry histories too long to check", 1)
 	default:
-		c.lost("promotion", []string{registry.StreamState}, "the registry is not linearizable: %s", c.history.operations())
+		c.history.lost("promotion", []string{registry.StreamState}, "the registry is not linearizable: %s", c.history.operations())
 	}
 	return nil
 }

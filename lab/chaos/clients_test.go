@@ -17,6 +17,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"assay/queue"
+	"assay/queue/registry"
 	"assay/rewardmodel"
 	"assay/rewardmodel/bag"
 	"assay/rewardmodel/feedback"
@@ -139,6 +140,8 @@ func (c *clients) call(rng *rand.Rand, method, path string, body []byte) (status
 	c.history.count(fmt.Sprintf("HTTP %d", status), 1)
 	switch status {
 	case http.StatusOK, http.StatusAccepted, http.StatusServiceUnavailable, http.StatusGatewayTimeout, http.StatusConflict:
+	case http.StatusNotFound: // a version that was registered
+		c.history.lost("version", []string{registry.StreamState, registry.StreamModels}, "%s %s: %.300s", method, path, reply)
 	default:
 		if !at.life.over() { // a process without memory may fail in any way
 			c.history.violate("%s %s: status %d: %.300s", method, path, status, reply)

@@ -17,6 +17,7 @@ type history struct {
 	began      time.Time
 	lines      []string
 	violations []string
+	losses     []loss // that damage of stored files may explain
 	numbers    map[string]int
 
 	labels    map[labelKey]labelState
@@ -66,6 +67,19 @@ func (h *history) violate(format string, args ...any) {
 	if len(h.violations) < maxViolations {
 		h.violations = append(h.violations, fmt.Sprintf("%.2f s: %s", time.Since(h.began).Seconds(), fmt.Sprintf(format, args...)))
 	}
+}
+
+// loss is something acknowledged that is gone, or is there again.
+type loss struct {
+	what    string
+	streams []string // whose damage would explain it
+}
+
+// lost records a loss.
+func (h *history) lost(what string, streams []string, format string, args ...any) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.losses = append(h.losses, loss{what + " " + fmt.Sprintf(format, args...), streams})
 }
 
 func (h *history) failed() bool {

@@ -3,8 +3,12 @@ package chaos_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
+	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 )
 
 // fault is what a schedule does to the service.
@@ -101,4 +105,24 @@ func (s schedule) String() string {
 		fmt.Fprintf(&b, " +%.1fs %s;", step.after.Seconds(), step.fault)
 	}
 	return b.String()
+}
+
+func TestSchedulesAreReproducible(t *testing.T) {
+	for _, of := range profiles {
+		for seed := range uint64(50) {
+			s := newSchedule(seed, of, 20*time.Second)
+			require.Equal(t, s, newSchedule(seed, of, 20*time.Second))
+			require.NotEqual(t, s.steps, newSchedule(seed+1, of, 20*time.Second).steps)
+			deaths, took := 0, time.Duration(0)
+			for _, step := range s.steps {
+				require.Contains(t, append([]fault{pause}, of.faults...), step.fault)
+				if slices.Contains([]fault{kill, power, noMemory, flip, tear}, step.fault) {
+					deaths++
+				}
+				took += step.after + step.holds
+			}
+			require.LessOrEqual(t, deaths, maxDeaths)
+			require.GreaterOrEqual(t, took, 20*time.Second)
+		}
+	}
 }
