@@ -24,8 +24,12 @@ import (
 	"assay/rewardmodel/retrain"
 )
 
-// replyTimeout is how long a reply may take while the process that owes it lives. It is longer than any pause.
-const replyTimeout = time.Minute
+const (
+	// requestTimeout is sent with each request: a promotion waits so long for NATS. It is longer than any pause.
+	requestTimeout = 20 * time.Second
+	// replyTimeout is how long a reply may take while the process that owes it lives.
+	replyTimeout = time.Minute
+)
 
 // clients use the service until they finish.
 type clients struct {
@@ -124,6 +128,7 @@ func (c *clients) call(rng *rand.Rand, method, path string, body []byte) (status
 	}
 	request.Header.Set("Accept", "application/json")
 	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("X-Request-Timeout", requestTimeout.String())
 	began := time.Now()
 	response, err := c.http.Do(request)
 	if err == nil {
