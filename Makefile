@@ -23,7 +23,7 @@ ASSISTANT := $(foreach set,harmless documents responses gptfuzz jailbreakbench,$
 unraced = go list -f '{{.ImportPath}} {{join .Deps " "}} {{join .TestImports " "}} {{join .XTestImports " "}}' ./... \
 	| awk '{ for (i = 2; i <= NF; i++) if ($$i ~ /sugarme\/gotch$$|rewardmodel\/encoder$$/) { print $$1; next } if ($$1 ~ /(rewardmodel\/encoder|\/segmenter)$$/) print $$1 }'
 
-.PHONY: help setup build run install test test-clients test-console test-all test-k8s test-docs lab reference bench hostile fuzz sanitize audit lint model model-report image image-test clean check-go
+.PHONY: help setup build run install test test-clients test-console test-all test-k8s test-docs lab reference bench chaos hostile fuzz sanitize audit lint model model-report image image-test clean check-go
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{ printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -78,6 +78,9 @@ reference: setup ## write the pages of docs/reference that are generated from th
 
 bench: setup ## run the Go benchmarks (bin/assay-lab bench measures the service)
 	go test -run '^$$' -bench . -benchmem ./...
+
+chaos: setup ## kill, starve, cut and damage running services for DURATION (10m), and check their promises (SEED= PROFILE= again; as root: power cuts)
+	go test -count=1 -timeout 0 ./lab/chaos -run '^TestChaos$$' -v -duration $(or $(DURATION),10m) $(if $(SEED),-seed $(SEED)) $(if $(PROFILE),-profile $(PROFILE))
 
 hostile: lab ## attack the memory of a service in a cgroup of the chart's size, for 5 minutes (root)
 	bin/assay-lab bench hostile

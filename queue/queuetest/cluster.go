@@ -250,6 +250,13 @@ func (c *Cluster) Kill(i int) {
 	require.NoError(c.t, c.nodes[i].kill())
 }
 
+// Signal sends a signal to a node, such as SIGSTOP.
+func (c *Cluster) Signal(i int, signal os.Signal) {
+	c.t.Helper()
+	require.NotNil(c.t, c.nodes[i].cmd, "node %d is dead", i)
+	require.NoError(c.t, c.nodes[i].cmd.Process.Signal(signal))
+}
+
 // Restart starts a node that was killed, with its data and its addresses, and
 // returns when it accepts clients and the cluster has a leader.
 func (c *Cluster) Restart(i int) {

@@ -60,10 +60,16 @@ func Launch(t *testing.T, args ...string) *Process {
 // Await waits until the service is ready or has ended.
 func (p *Process) Await(t *testing.T) *Process {
 	t.Helper()
+	return p.AwaitWithin(t, Timeout)
+}
+
+// AwaitWithin is Await with another timeout.
+func (p *Process) AwaitWithin(t *testing.T, timeout time.Duration) *Process {
+	t.Helper()
 	select {
 	case p.Ready = <-p.became:
 	case <-p.Done:
-	case <-time.After(Timeout):
+	case <-time.After(timeout):
 		t.Fatal("the service neither became ready nor ended")
 	}
 	return p

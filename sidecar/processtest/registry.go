@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
 	"assay/queue"
@@ -17,8 +19,16 @@ import (
 // Register stores another version in the registry of the fleet.
 func Register(t *testing.T, cluster *queuetest.Cluster, version string) {
 	t.Helper()
-	dir := TinyModel(t, func(_ *checkpoint.Config, m *checkpoint.Manifest) { m.Version = version })
-	q := queuetest.Open(t, queue.Config{Conn: queue.ConnConfig{URL: cluster.URL()}, Streams: queue.StreamsConfig{Replicas: 3}})
+	RegisterModel(t, cluster.URL(), 3, TinyModel(t, func(_ *checkpoint.Config, m *checkpoint.Manifest) { m.Version = version }))
+}
+
+// RegisterModel stores the model in a directory in the registry on NATS servers, whose streams have a number of replicas.
+func RegisterModel(t *testing.T, url string, replicas int, dir string) {
+	t.Helper()
+	cfg := queue.Config{Conn: queue.ConnConfig{URL: url}, Streams: queue.StreamsConfig{Replicas: replicas}}
+	q, err := queue.Open(t.Context(), cfg, zerolog.Nop(), prometheus.NewRegistry())
+	require.NoError(t, err)
+	defer queuetest.Close(t, q) // before the servers end
 	registry, err := q.OpenRegistry(t.Context())
 	require.NoError(t, err)
 	c, err := checkpoint.Open(dir)
@@ -28,7 +38,7 @@ func Register(t *testing.T, cluster *queuetest.Cluster, version string) {
 		Version: c.Manifest.Version, Created: c.Manifest.Created, Method: c.Manifest.Method,
 		Threshold: c.Manifest.Threshold, Labels: c.Config.Labels,
 	}
-	m.Files, err = registry.Upload(t.Context(), version, dir)
+	m.Files, err = registry.Upload(t.Context(), m.Version, dir)
 	require.NoError(t, err)
 	require.NoError(t, registry.Register(t.Context(), m))
 }
