@@ -31,6 +31,8 @@ type Model struct {
 	Combination rewardmodel.Combination
 	// Labels are the class names in the order of the checkpoint.
 	Labels []string
+	// Numerics identifies the arithmetic of the model on this replica; "" if unknown.
+	Numerics string
 }
 
 // modelBody is an OpenAI model object with additional fields. Those from State on
@@ -46,6 +48,7 @@ type modelBody struct {
 	Aspects     []aspectBody            `json:"aspects,omitzero"` // of a model with several
 	Combination rewardmodel.Combination `json:"combination,omitzero"`
 	Labels      []string                `json:"labels"`
+	Numerics    string                  `json:"numerics,omitzero"` // of a serving model
 	Serving     bool                    `json:"serving"`
 	Current     bool                    `json:"current"`
 	State       retrain.State           `json:"state,omitzero"`
@@ -97,7 +100,7 @@ func (c catalog) describe(m Model) modelBody {
 	body := modelBody{
 		ID: m.Version, Object: "model", Created: seconds(m.Created), OwnedBy: "assay",
 		Name: m.Name, Version: m.Version, Threshold: m.Threshold, Labels: append([]string{}, m.Labels...),
-		Serving: true, Current: m.Version == c.current,
+		Numerics: m.Numerics, Serving: true, Current: m.Version == c.current,
 	}
 	body.Combination = m.Combination
 	for _, a := range m.Aspects {

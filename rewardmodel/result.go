@@ -12,6 +12,9 @@ type ScoreResponse struct {
 type ModelInfo struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
+	// Numerics identifies the arithmetic: two results of the same version with the same
+	// numerics are equal bit by bit. It is "" where a score may depend on its batch.
+	Numerics string `json:"numerics,omitzero"`
 }
 
 // Timing breaks down the time of a request, in milliseconds. Queue, Tokenize and

@@ -19,6 +19,8 @@ import (
 type ScorerConfig struct {
 	Name    string // of the model, in responses; "assay"
 	Version string // of the checkpoint, in responses and metrics; required
+	// Numerics identifies the arithmetic of the model, in responses; "": unknown.
+	Numerics string
 
 	// Aspects are the rules that the model scores, in the order of its margins; one
 	// named DefaultAspect with the default threshold.
@@ -154,7 +156,9 @@ func NewScorer(cfg ScorerConfig, model Model, tok Tokenizer, reg prometheus.Regi
 }
 
 // Info names the model.
-func (s *Scorer) Info() ModelInfo { return ModelInfo{Name: s.config.Name, Version: s.config.Version} }
+func (s *Scorer) Info() ModelInfo {
+	return ModelInfo{Name: s.config.Name, Version: s.config.Version, Numerics: s.config.Numerics}
+}
 
 // Aspects returns the rules that the model scores, at least one. The caller must
 // not change them.

@@ -79,7 +79,7 @@ func TestScore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if response.Model != (ModelInfo{"m", "v1"}) || response.OffsetUnit != OffsetUTF16 {
+	if response.Model != (ModelInfo{Name: "m", Version: "v1"}) || response.OffsetUnit != OffsetUTF16 {
 		t.Errorf("got %+v", response)
 	}
 	bad := response.Results[0]

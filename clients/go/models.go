@@ -19,6 +19,7 @@ type Model struct {
 	Aspects     []ModelAspect `json:"aspects"`     // of a model with several rules that serves
 	Combination string        `json:"combination"` // how they become one reward
 	Labels      []string      `json:"labels"`      // in the order of the checkpoint
+	Numerics    string        `json:"numerics"`    // the arithmetic on the responding replica, while it serves; see ModelInfo
 	Serving     bool          `json:"serving"`     // loaded on the responding replica
 	Current     bool          `json:"current"`     // the version that every replica must serve
 	State       string        `json:"state"`       // initial, promoted, rejected or retired; "" without a registry

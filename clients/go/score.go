@@ -106,6 +106,9 @@ type ScoreResponse struct {
 type ModelInfo struct {
 	Name    string `json:"name"`
 	Version string `json:"version"` // identifies the weights; never reused
+	// Numerics identifies the arithmetic: scores of the same version with the same numerics are equal bit by bit. It is ""
+	// where a score may depend on its batch.
+	Numerics string `json:"numerics"`
 }
 
 // Timing is the time that a request took, in milliseconds.

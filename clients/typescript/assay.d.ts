@@ -1096,6 +1096,11 @@ export interface components {
                 name: string;
                 /** @description The version, which is never reused for other weights. */
                 version: string;
+                /**
+                 * @description The arithmetic: engine version, instruction set, precision, and a fingerprint of the model's results. Scores of the same version with the same numerics are equal bit by bit. Absent where a score may depend on its batch.
+                 * @example 1/avx512-bf16/bf16/8d2c71f0
+                 */
+                numerics?: string;
             };
             /**
              * @description The unit of start and end.
@@ -1242,6 +1247,8 @@ export interface components {
                 name?: string;
                 /** @description Version of the model. */
                 version?: string;
+                /** @description The arithmetic, as in the answer of /v1/score. */
+                numerics?: string;
             };
             /**
              * @description What offsets count, with the result.
@@ -1304,6 +1311,11 @@ export interface components {
             name: string;
             /** @description The version of the model. */
             version: string;
+            /**
+             * @description The arithmetic: engine version, instruction set, precision, and a fingerprint of the model's results. Scores of the same version with the same numerics are equal bit by bit. Absent while the version does not serve on the responding replica, and where a score may depend on its batch.
+             * @example 1/avx512-bf16/bf16/8d2c71f0
+             */
+            numerics?: string;
             /** @description The adjusted decision threshold T of the aggregate max, of the first aspect. */
             threshold: number;
             /**
@@ -2030,6 +2042,11 @@ export interface components {
                 name: string;
                 /** @description The version of the model. */
                 version: string;
+                /**
+                 * @description The arithmetic: engine version, instruction set, precision, and a fingerprint of the model's results. Scores of the same version with the same numerics are equal bit by bit. Absent where a score may depend on its batch.
+                 * @example 1/avx512-bf16/bf16/8d2c71f0
+                 */
+                numerics?: string;
             };
             /**
              * @description The unit of all offsets.

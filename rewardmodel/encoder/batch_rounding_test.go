@@ -5,7 +5,10 @@ import "testing"
 // TestBatchesComeInFewSizes checks that packed.round bounds memory, which must not grow with every new number of rows.
 func TestBatchesComeInFewSizes(t *testing.T) {
 	sizes, padding, rows := map[int]bool{}, 0, 0
-	for n := 1; n <= 2048; n++ {
+	if size := roundUp(1); size != minRows {
+		t.Errorf("1 row became %d", size)
+	}
+	for n := minRows; n <= 2048; n++ {
 		size := roundUp(n)
 		if size < n || n <= 8 && size != n || float64(size) > 1.25*float64(n) {
 			t.Fatalf("%d rows became %d", n, size)

@@ -1,59 +1,285 @@
 package encoder
 
 import (
+	"context"
+	"flag"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"os"
+	"slices"
+	"strings"
 	"testing"
 
+	"github.com/sugarme/gotch"
+	"golang.org/x/sync/errgroup"
+
 	"assay/rewardmodel"
+	"assay/rewardmodel/checkpoint"
+	"assay/rewardmodel/tokenizer"
 )
 
 // shippedModel is the checkpoint that the repository ships.
 const shippedModel = "../../models/default"
 
-// TestScoreDoesNotDependOnTheBatch scores sequences alone and in random batches: g_-1 must agree within the limits that
-// the documentation promises, 1e-5 in fp32 and 5e-3 in bf16.
+var utterances = flag.Int("utterances", 40, "random utterances that the test of bit-identical scores compares; with -short at most 12")
+
+// TestScoreDoesNotDependOnTheBatch scores random utterances in several ways of batching them and with one and two threads,
+// each with the model loaded again: not one bit of a margin may differ. Run it with -utterances 1000000 after changes to
+// kernels or of libtorch.
 func TestScoreDoesNotDependOnTheBatch(t *testing.T) {
+	dirs := map[string]string{"small": randomCheckpoint(t, rand.New(rand.NewPCG(5, 6)), 60, 3, 100, checkpoint.GELUTanh, "a", "b")}
+	number := *utterances
+	if testing.Short() {
+		number = min(number, 12)
+	} else {
+		dirs["wide"] = randomCheckpoint(t, rand.New(rand.NewPCG(3, 4)), 768, 12, 3072, checkpoint.GELU, "a")
+	}
+	if _, err := os.Stat(shippedModel); err == nil {
+		dirs["shipped"] = shippedModel
+	}
+	for name, dir := range dirs {
+		for _, precision := range []Precision{FP32, BF16, Int8} {
+			t.Run(name+"/"+string(precision), func(t *testing.T) { compareBatchings(t, dir, precision, number) })
+		}
+	}
+}
+
+// compareBatchings draws the utterances in parts, so that any number of them needs little memory.
+func compareBatchings(t *testing.T, dir string, precision Precision, number int) {
+	const part = 2000
+	var models []*Model
+	for _, threads := range []int{1, 2} {
+		r, err := NewRuntime(RuntimeOptions{Threads: threads, Device: "cpu", PrecisionLimit: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(r.Close)
+		m := func() *Model {
+			if precision != Int8 {
+				return loadModel(t, r, dir, precision)
+			}
+			return loadInt8(t, r, dir, sequences([]int32{1, 2, 3}))
+		}()
+		if m.fused == nil {
+			t.Skip(precision, " is not fused here")
+		}
+		models = append(models, m)
+	}
+	checkNumerics(t, precision, models)
+	rng := rand.New(rand.NewPCG(8, 9))
+	different := 0
+	for done := 0; done < number; done += part {
+		all := withContexts(rng, min(part, number-done), 64, models[0].net.cfg.Vocab)
+		if !models[0].net.contexts {
+			for i := range all {
+				all[i].Context = nil
+			}
+		}
+		var want []float32
+		for _, m := range models {
+			for name, batches := range batchings(rng, all) {
+				got := scoreBatches(t, m, all, batches)
+				if want == nil {
+					want = got
+				}
+				differ := 0
+				for i := range want {
+					if math.Float32bits(got[i]) != math.Float32bits(want[i]) {
+						differ++
+					}
+				}
+				if differ > 0 {
+					t.Errorf("%d threads, %s: %d of %d margins differ", m.runtime.threads, name, differ, len(want))
+				}
+				different += differ
+			}
+		}
+	}
+	t.Logf("%d utterances: %d margins differ", number, different)
+}
+
+// checkNumerics checks that all models have the same id.
+func checkNumerics(t *testing.T, precision Precision, models []*Model) {
+	t.Helper()
+	var first string
+	for i, m := range models {
+		id, err := m.Numerics()
+		if err != nil || !strings.Contains(id, "/"+string(precision)+"/") || !strings.HasPrefix(id, m.runtime.Numerics()+"/") {
+			t.Fatalf("numerics %q (%v)", id, err)
+		}
+		if i == 0 {
+			first = id
+		} else if id != first {
+			t.Errorf("numerics %s on %d threads, else %s", id, m.runtime.threads, first)
+		}
+	}
+}
+
+// batchings are ways to divide sequences into batches of indices.
+func batchings(rng *rand.Rand, all []rewardmodel.Sequence) map[string][][]int {
+	order := make([]int, len(all))
+	for i := range order {
+		order[i] = i
+	}
+	byLength := slices.SortedStableFunc(slices.Values(order), func(a, b int) int { return len(all[a].IDs) - len(all[b].IDs) })
+	// As after a cache that knew every third one.
+	var known, unknown []int
+	for i := range order {
+		if i%3 == 0 {
+			known = append(known, i)
+		} else {
+			unknown = append(unknown, i)
+		}
+	}
+	return map[string][][]int{
+		"alone":            slices.Collect(slices.Chunk(order, 1)),
+		"sorted by length": slices.Collect(slices.Chunk(byLength, 32)),
+		"large batches":    slices.Collect(slices.Chunk(order, 80)),
+		"random batches":   randomBatches(rng, rng.Perm(len(all))),
+		"behind a cache":   append(randomBatches(rng, known), randomBatches(rng, unknown)...),
+	}
+}
+
+func randomBatches(rng *rand.Rand, order []int) (batches [][]int) {
+	for len(order) > 0 {
+		n := min(len(order), 1+rng.IntN(20))
+		batches, order = append(batches, order[:n]), order[n:]
+	}
+	return batches
+}
+
+// scoreBatches returns the margins of all sequences, in their order.
+func scoreBatches(t *testing.T, m *Model, all []rewardmodel.Sequence, batches [][]int) []float32 {
+	t.Helper()
+	aspects := len(m.Aspects())
+	out := make([]float32, aspects*len(all))
+	for _, batch := range batches {
+		var chosen []rewardmodel.Sequence
+		for _, i := range batch {
+			chosen = append(chosen, all[i])
+		}
+		for k, v := range margins(t, m, chosen) {
+			out[aspects*batch[k/aspects]+k%aspects] = v
+		}
+	}
+	return out
+}
+
+// TestServedScoresAreBitIdentical scores responses one after the other, and at the same time with and without a cache.
+func TestServedScoresAreBitIdentical(t *testing.T) {
 	if _, err := os.Stat(shippedModel); err != nil {
 		t.Skip("no shipped model: run make model")
 	}
-	for precision, limit := range map[Precision]float64{FP32: 1e-5, BF16: 5e-3} {
-		r := newRuntime(t)
-		m := loadModel(t, r, shippedModel, precision)
-		all, _ := sentences(60, m.net.cfg.Vocab)
-		alone := make([]float32, len(all))
-		for i := range all {
-			z, err := m.Margins(all[i : i+1])
-			if err != nil {
-				t.Fatal(err)
-			}
-			alone[i] = z[0]
+	tok, err := tokenizer.Load(shippedModel)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := loadModel(t, newRuntime(t), shippedModel, Auto)
+	if m.fused == nil {
+		t.Skip("not fused here")
+	}
+	var responses []string
+	for i := range int8CheckTexts[:12] {
+		responses = append(responses, strings.Join(int8CheckTexts[i:i+4], " "))
+	}
+	score := func(cacheBytes int64, atOnce int) map[string]uint64 {
+		scorer, err := rewardmodel.NewScorer(rewardmodel.ScorerConfig{Version: "v", CacheBytes: cacheBytes}, m, tok, nil)
+		if err != nil {
+			t.Fatal(err)
 		}
-		rng := rand.New(rand.NewPCG(8, 9))
-		var worst float64
+		defer scorer.Close()
+		results := make([]rewardmodel.ScoreResponse, len(responses))
+		var group errgroup.Group
+		group.SetLimit(atOnce)
+		for i, text := range responses {
+			group.Go(func() (err error) {
+				results[i], err = scorer.Score(context.Background(), rewardmodel.Request{Responses: []rewardmodel.Item{{Response: &text}}})
+				return err
+			})
+		}
+		if err := group.Wait(); err != nil {
+			t.Fatal(err)
+		}
+		bits := map[string]uint64{}
+		for i, r := range results {
+			bits[fmt.Sprint(i)] = math.Float64bits(r.Results[0].Reward)
+		}
+		return bits
+	}
+	want := score(0, 1)
+	for _, cacheBytes := range []int64{0, 1 << 20} {
 		for range 3 {
-			order := rng.Perm(len(all))
-			for len(order) > 0 {
-				n := min(len(order), 1+rng.IntN(20))
-				batch := make([]rewardmodel.Sequence, n)
-				for k, i := range order[:n] {
-					batch[k] = all[i]
+			for i, bits := range score(cacheBytes, len(responses)) {
+				if bits != want[i] {
+					t.Errorf("response %s with %d bytes of cache: %v, alone %v", i, cacheBytes, math.Float64frombits(bits), math.Float64frombits(want[i]))
 				}
-				z, err := m.Margins(batch)
-				if err != nil {
-					t.Fatal(err)
-				}
-				for k, i := range order[:n] {
-					worst = max(worst, math.Abs(violation(z[k])-violation(alone[i])))
-				}
-				order = order[n:]
 			}
 		}
-		t.Logf("%s: largest difference %.2g", precision, worst)
-		if worst > limit {
-			t.Errorf("%s: scores differ by %.2g between batches, more than %g", precision, worst, limit)
+	}
+}
+
+// TestProductsDependOnTheirRowOnly multiplies the same row in batches of several sizes. It is the property of oneDNN on
+// which the scores rely, with more threads than there are processors too.
+func TestProductsDependOnTheirRowOnly(t *testing.T) {
+	kinds := map[string]gotch.DType{"fp32": gotch.Float}
+	if fusable(&network{kind: gotch.BFloat16}) {
+		kinds["bf16"] = gotch.BFloat16
+	}
+	for name, kind := range kinds {
+		for _, shape := range [][2]int64{{384, 384}, {1536, 384}, {768, 768}, {3072, 768}} {
+			seen := map[string][]string{}
+			for _, threads := range []int{1, 2, 8} {
+				multiply(t, threads, kind, shape[0], shape[1], func(rows int, row string) {
+					seen[row] = append(seen[row], fmt.Sprintf("%d rows on %d threads", rows, threads))
+				})
+			}
+			if len(seen) > 1 {
+				t.Errorf("%s, %d to %d: %d results of one row", name, shape[0], shape[1], len(seen))
+				for _, where := range seen {
+					t.Log(where)
+				}
+			}
 		}
+	}
+}
+
+// multiply calls see with the bits of each row of a product whose rows are all equal.
+func multiply(t *testing.T, threads int, kind gotch.DType, in, out int64, see func(rows int, row string)) {
+	r, err := NewRuntime(RuntimeOptions{Threads: threads, Device: "cpu"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	rng := rand.New(rand.NewPCG(1, 2))
+	normal := func(n int64) []float32 {
+		v := make([]float32, n)
+		for i := range v {
+			v[i] = float32(rng.NormFloat64())
+		}
+		return v
+	}
+	err = r.do(func() error {
+		defer withoutGradients()()
+		var scope tensorScope
+		defer scope.drop()
+		weight := scope.prepackFloats(scope.cast(scope.float32s(normal(in*out), gotch.CPU, out, in), kind))
+		bias := scope.cast(scope.float32s(normal(out), gotch.CPU, out), kind)
+		row := normal(in)
+		for _, rows := range []int{minRows, 3, 4, 7, 8, 24, 64, 160} {
+			x := scope.cast(scope.float32s(slices.Repeat(row, rows), gotch.CPU, int64(rows), in), kind)
+			y := scope.values(scope.packedLinear(x, weight, bias, checkpoint.GELU), rows*int(out), gotch.CPU)
+			if scope.err != nil {
+				return scope.err
+			}
+			for at := range slices.Chunk(y, int(out)) {
+				see(rows, string(asBytes(at)))
+			}
+		}
+		return scope.err
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -7,7 +7,7 @@
 // Sequences are packed: the tokens of a batch are concatenated in a [tokens, hidden] matrix without padding. Linear
 // layers process them together. Attention runs within each sequence (kernels.h) or, on a GPU, in training and for
 // DeBERTa, over groups of sequences of similar length with masked padding. No other layer computes padding for
-// attention, and a sequence gets the same score in any batch, up to rounding.
+// attention. On a CPU, a sequence gets the same score in any batch, bit by bit (Model.Numerics); elsewhere up to rounding.
 //
 // The context of a sequence (the prompt) is packed once for all sequences of a batch that share it. Its tokens attend
 // only to each other, and those of a sequence to the context and to their own.

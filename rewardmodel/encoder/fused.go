@@ -17,6 +17,7 @@ type fused struct {
 	threads   int
 	embedNorm norm // the norms are float32
 	layers    []fusedLayer
+	pool, out classifierLayer
 }
 
 // fusedLayer is one layer of it. The classifier reads only first tokens, so the last layer computes queries and
@@ -35,6 +36,14 @@ type fusedDense struct {
 	out          int64
 	weight, bias *ts.Tensor
 	int8         *quantized
+}
+
+// classifierLayer is a linear layer of the classifier in the layout of kernels.dense: libtorch's adds in an order that
+// depends on the number of rows.
+type classifierLayer struct {
+	in, out      int64
+	weight, bias *ts.Tensor // [in, out rounded up to 16], [out rounded up to 16]
+	activation   string     // that follows; "" for none
 }
 
 // fusable reports whether a network can be fused. DeBERTa's disentangled attention is not supported.
@@ -98,6 +107,12 @@ func (f *fused) encode(scope *tensorScope, p *packed) *ts.Tensor {
 		x = k.inScope(x, func(k kernels) activations { return f.layer(k, &b, &f.layers[i], x, last, next) })
 	}
 	return scope.cast(x.values, gotch.Float)
+}
+
+// classify maps first tokens [rows, hidden] to logits [rows, 2*aspects] in float32.
+func (f *fused) classify(scope *tensorScope, x *ts.Tensor, rows int64) *ts.Tensor {
+	k := kernels{scope, f.threads}
+	return k.dense(k.dense(x, rows, &f.pool), rows, &f.out)
 }
 
 // inScope runs a layer on x in a new tensorScope and frees x and all tensors of that scope except the result.

@@ -34,6 +34,7 @@ func (m *Model) fuse(pack func(d dense, from, to int64) (fusedDense, error)) err
 		to.attentionNorm, to.outputNorm = u.norm(l.attentionNorm), u.norm(l.outputNorm)
 		u.free(l.qkv.weight, l.qkv.bias, l.attended.weight, l.attended.bias, l.intermediate.weight, l.intermediate.bias, l.output.weight, l.output.bias)
 	}
+	f.pool, f.out = u.classifierLayer(n.pool, n.poolActivation()), u.classifierLayer(n.out, "")
 	if u.err != nil {
 		return u.err
 	}
@@ -51,6 +52,34 @@ func (u *fuser) dense(d dense, from, to int64) fusedDense {
 	var result fusedDense
 	result, u.err = u.pack(d, from, to)
 	return result
+}
+
+// classifierLayer lays out d, which is float32.
+func (u *fuser) classifierLayer(d dense, activation string) classifierLayer {
+	l := classifierLayer{activation: activation}
+	u.make(func(scope *tensorScope) []*ts.Tensor {
+		size, err := d.weight.Size()
+		if err != nil {
+			scope.fail("size", err)
+			return nil
+		}
+		l.out, l.in = size[0], size[1]
+		wide := (l.out + 15) / 16 * 16
+		weight, bias := scope.values(d.weight, int(l.out*l.in), gotch.CPU), scope.values(d.bias, int(l.out), gotch.CPU)
+		if scope.err != nil {
+			return nil
+		}
+		transposed := make([]float32, l.in*wide)
+		for row := range l.out {
+			for column := range l.in {
+				transposed[column*wide+row] = weight[row*l.in+column]
+			}
+		}
+		l.weight = scope.float32s(transposed, gotch.CPU, l.in, wide)
+		l.bias = scope.float32s(append(bias, make([]float32, wide-l.out)...), gotch.CPU, wide)
+		return []*ts.Tensor{l.weight, l.bias}
+	})
+	return l
 }
 
 // norm converts n to float32.

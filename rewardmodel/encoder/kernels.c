@@ -125,6 +125,10 @@ INLINE vec activate(vec v, int function) {
 	}
 	case relu:
 		return larger(v, all(0));
+	case hyperbolic_tangent: {
+		vec u = blend(v > all(20), all(20), v);
+		return 1.0f - 2.0f / (exponential(2.0f * u) + 1.0f);
+	}
 	}
 	return v;
 }
@@ -424,3 +428,21 @@ EACH_CPU static void attend_some(const void *args, int64_t from, int64_t to, int
 }
 
 void attend(const attend_args *a, int threads) { share(attend_some, a, a->runs * a->heads, 4, threads); }
+
+// ---- classifier ----
+
+EACH_CPU static void dense_rows(const void *args, int64_t from, int64_t to, int thread) {
+	const dense_args *a = args;
+	const int64_t wide = up(a->out);
+	float rows[Q * a->in], results[Q * wide];
+	for (int64_t block = from; block < to; block++) {
+		int64_t first = block * Q, n = a->rows - first < Q ? a->rows - first : Q;
+		for (int64_t i = 0; i < Q * a->in; i++) rows[i] = i < n * a->in ? a->x[first * a->in + i] : 0;
+		matmul(rows, a->in, a->weight, wide, results, wide, a->in, wide);
+		for (int64_t r = 0; r < n; r++)
+			for (int64_t c = 0; c < wide; c += W)
+				put(a->y, 0, (first + r) * a->out + c, activate(*(vec *)(results + r * wide + c) + *(const vec *)(a->bias + c), a->function), a->out - c);
+	}
+}
+
+void dense(const dense_args *a, int threads) { share(dense_rows, a, (a->rows + Q - 1) / Q, 1, threads); }

@@ -136,19 +136,39 @@ func (k kernels) addNorm(x activations, at *ts.Tensor, y linearOutput, rows int6
 // quantize quantizes activation(x) to int8.
 func (k kernels) quantize(x linearOutput, rows int64, activation string, next *quantized) activations {
 	q, quantized, scale := k.quantizer(next, rows, x.columns)
-	a := C.quantize_args{rows: C.int64_t(rows), columns: C.int64_t(x.columns), x: k.matrix(x, 0), function: -1, quantized: q}
-	switch activation {
-	case checkpoint.GELU:
-		a.function = C.gelu
-	case checkpoint.GELUTanh:
-		a.function = C.gelu_tanh
-	case checkpoint.ReLU:
-		a.function = C.relu
-	}
+	a := C.quantize_args{rows: C.int64_t(rows), columns: C.int64_t(x.columns), x: k.matrix(x, 0), function: function(activation), quantized: q}
 	if k.err == nil {
 		C.quantize_rows(&a, C.int(k.threads))
 	}
 	return activations{quantized: quantized, scale: scale}
+}
+
+// function is the number of an activation function in kernels.h; -1 for "".
+func function(activation string) C.int32_t {
+	switch activation {
+	case checkpoint.GELU:
+		return C.gelu
+	case checkpoint.GELUTanh:
+		return C.gelu_tanh
+	case checkpoint.ReLU:
+		return C.relu
+	case checkpoint.Tanh:
+		return C.hyperbolic_tangent
+	}
+	return -1
+}
+
+// dense applies a layer of the classifier to x, float32 [rows, in]: [rows, out].
+func (k kernels) dense(x *ts.Tensor, rows int64, d *classifierLayer) *ts.Tensor {
+	y, _ := k.empty(gotch.Float, rows, d.out)
+	a := C.dense_args{
+		rows: C.int64_t(rows), in: C.int64_t(d.in), out: C.int64_t(d.out), x: k.floats(x),
+		weight: k.floats(d.weight), bias: k.floats(d.bias), function: function(d.activation), y: k.floats(y),
+	}
+	if k.err == nil {
+		C.dense(&a, C.int(k.threads))
+	}
+	return y
 }
 
 // rotation is the size of the Hadamard blocks that rotate uses: a power of two.

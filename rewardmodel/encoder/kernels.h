@@ -61,7 +61,17 @@ typedef struct {
 	int32_t half;
 } attend_args;
 
-enum { gelu = 0, gelu_tanh = 1, relu = 2 };
+enum { gelu = 0, gelu_tanh = 1, relu = 2, hyperbolic_tangent = 3 };
+
+// dense_args are a linear layer of float32, followed by a function, in an order of additions that does not depend on the
+// number of rows. It is for layers whose cost does not matter: it is slower than oneDNN.
+typedef struct {
+	int64_t rows, in, out;
+	const float *x;            // [rows, in]
+	const float *weight, *bias; // [in, up(out)], [up(out)], where up rounds up to a multiple of 16
+	int32_t function;          // -1: none
+	float *y;                  // [rows, out]
+} dense_args;
 
 typedef struct {
 	int64_t rows, columns;
@@ -79,4 +89,5 @@ int64_t attend_scratch(int64_t longest, int64_t size);
 void embed(const embed_args *a, int threads);
 void add_norm(const add_norm_args *a, int threads);
 void attend(const attend_args *a, int threads);
+void dense(const dense_args *a, int threads);
 void quantize_rows(const quantize_args *a, int threads);

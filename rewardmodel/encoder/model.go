@@ -142,12 +142,21 @@ func (m *Model) Margins(batch []rewardmodel.Sequence) ([]float32, error) {
 
 // Logits returns for each sequence two logits per aspect, violation first.
 func (m *Model) Logits(batch []rewardmodel.Sequence) ([][]float32, error) {
+	return m.run(batch, m.runtime.score)
+}
+
+// unwatched is Logits for what the CallWatcher does not count.
+func (m *Model) unwatched(batch []rewardmodel.Sequence) ([][]float32, error) {
+	return m.run(batch, func(_ *packed, f func() error) error { return m.runtime.do(f) })
+}
+
+func (m *Model) run(batch []rewardmodel.Sequence, do func(p *packed, f func() error) error) ([][]float32, error) {
 	p, err := m.net.pack(batch)
 	if err != nil || len(batch) == 0 {
 		return nil, err
 	}
 	rows := make([][]float32, len(batch))
-	err = m.runtime.score(p, func() error {
+	err = do(p, func() error {
 		defer withoutGradients()()
 		return m.infer(p, rows)
 	})
@@ -162,11 +171,19 @@ func (m *Model) encode(scope *tensorScope, p *packed) *ts.Tensor {
 	return m.net.encode(scope, p, dropouts{})
 }
 
+// classify maps first tokens [sequences, hidden] to logits [sequences, 2*aspects] in float32.
+func (m *Model) classify(scope *tensorScope, x *ts.Tensor, sequences int) *ts.Tensor {
+	if m.fused != nil {
+		return m.fused.classify(scope, x, int64(sequences))
+	}
+	return m.net.classify(scope, x, dropouts{})
+}
+
 // infer writes the logits of a packed batch to rows, in the caller's order. Call it withoutGradients.
 func (m *Model) infer(p *packed, rows [][]float32) error {
 	p.round()
 	return p.collect(rows, m.net.width(outputLogits), m.net.device, func(scope *tensorScope) *ts.Tensor {
-		return m.net.classify(scope, m.encode(scope, p), dropouts{})
+		return m.classify(scope, m.encode(scope, p), len(p.first))
 	})
 }
 

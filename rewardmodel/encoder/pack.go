@@ -202,9 +202,14 @@ func (p *packed) round() {
 	}
 }
 
-// roundUp rounds n up to one of four sizes per power of two; it does not change n up to 8. A batch that is limited by
-// its budget is just below one of these sizes.
+// minRows is the least number of rows of a batch. With a single row, oneDNN multiplies a vector by a matrix and adds in
+// another order, so that a score would depend on whether its batch has other rows.
+const minRows = 2
+
+// roundUp rounds n up to minRows, or to one of four sizes per power of two; it does not change 2 to 8. A batch that is
+// limited by its budget is just below one of these sizes.
 func roundUp(n int) int {
-	unit := 1 << max(0, bits.Len(uint(max(n, 1)-1))-3)
+	n = max(n, minRows)
+	unit := 1 << max(0, bits.Len(uint(n-1))-3)
 	return (n + unit - 1) / unit * unit
 }

@@ -286,6 +286,7 @@ func (v *Set) Current() rewardmodel.ModelInfo {
 type Status struct {
 	Version     string
 	Name        string // of the model
+	Numerics    string // of the model; see rewardmodel.ModelInfo
 	Current     bool
 	Loaded      bool                    // false: being loaded, or failed
 	Since       time.Time               // when it became current, was loaded, started to load, or failed
@@ -332,7 +333,9 @@ func (e *entry) status(current bool) Status {
 	s := Status{Version: e.version, Current: current, Loaded: e.ready(), Since: e.since, Bytes: e.bytes, Uses: e.uses}
 	switch {
 	case s.Loaded:
-		s.Name, s.Aspects, s.Combination = e.loaded.Info().Name, e.loaded.Aspects(), e.loaded.Combination()
+		info := e.loaded.Info()
+		s.Name, s.Numerics = info.Name, info.Numerics
+		s.Aspects, s.Combination = e.loaded.Aspects(), e.loaded.Combination()
 		s.Created, s.Labels = e.loaded.Created, slices.Clone(e.loaded.Labels)
 	case e.err != nil && !e.loading():
 		s.Error = e.err.Error()

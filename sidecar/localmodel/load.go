@@ -34,12 +34,9 @@ func (m *Opened) Load(ctx context.Context, cfg rewardmodel.ScorerConfig, reg pro
 	return s, nil
 }
 
-// Start verifies the checksums, reads the weights, runs the model once, and
+// Start reads the weights and verifies the checksums at the same time, runs the model once, and
 // starts a scorer with cfg, after it sets the fields that depend on the model.
 func (m *Opened) Start(ctx context.Context, runtime *encoder.Runtime, cfg rewardmodel.ScorerConfig, reg prometheus.Registerer) (*Loaded, error) {
-	if err := m.Checkpoint.VerifySHA256(ctx); err != nil {
-		return nil, err
-	}
 	version, err := m.Version(ctx)
 	if err != nil {
 		return nil, err
@@ -48,8 +45,11 @@ func (m *Opened) Start(ctx context.Context, runtime *encoder.Runtime, cfg reward
 	cfg.Aspects, cfg.Combination = m.Aspects(), m.Checkpoint.Manifest.CombinationOrDefault()
 	cfg.ContextTokens = m.Checkpoint.MaxContext()
 	s := &Loaded{}
-	if s.Encoder, err = runtime.Load(m.Checkpoint, m.config.Precision); err != nil {
+	if s.Encoder, err = m.loadVerified(ctx, runtime); err != nil {
 		return nil, err
+	}
+	if cfg.Numerics, err = s.Encoder.Numerics(); err != nil {
+		return nil, errors.Join(err, s.Close())
 	}
 	if _, err := s.Encoder.Margins([]rewardmodel.Sequence{{IDs: m.Tokenizer.Frame(m.Tokenizer.IDs("Ready?"))}}); err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -58,6 +58,20 @@ func (m *Opened) Start(ctx context.Context, runtime *encoder.Runtime, cfg reward
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
+}
+
+// loadVerified reads the weights. No one uses them before the checksums are verified.
+func (m *Opened) loadVerified(ctx context.Context, runtime *encoder.Runtime) (*encoder.Model, error) {
+	verified := make(chan error, 1)
+	go func() { verified <- m.Checkpoint.VerifySHA256(ctx) }()
+	model, err := runtime.Load(m.Checkpoint, m.config.Precision)
+	if damage := <-verified; damage != nil { // which also explains any error of the load
+		if err == nil {
+			damage = errors.Join(damage, model.Close())
+		}
+		return nil, damage
+	}
+	return model, err
 }
 
 // Close finishes the admitted requests and frees the model.

@@ -1,6 +1,7 @@
 package localmodel
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"runtime"
@@ -15,7 +16,7 @@ import (
 // WriteVersion writes version and build information, and the device and precisions of this machine.
 func WriteVersion(w io.Writer) error {
 	version, commit := cli.BuildVersion()
-	var device string
+	var device, numerics string
 	var precisions []string
 	if rt, err := encoder.NewRuntime(encoder.RuntimeOptions{}); err != nil {
 		device = err.Error()
@@ -24,10 +25,11 @@ func WriteVersion(w io.Writer) error {
 		for _, p := range rt.Precisions() {
 			precisions = append(precisions, string(p))
 		}
+		numerics = rt.Numerics()
 		rt.Close()
 	}
-	_, err := fmt.Fprintf(w, "version    %s\ncommit     %s\ngo         %s %s/%s\nlibtorch   %s\nprecision  %s\ndevice     %s\n",
-		version, commit, runtime.Version(), runtime.GOOS, runtime.GOARCH, libtorchFile(), strings.Join(precisions, ", "), device)
+	_, err := fmt.Fprintf(w, "version    %s\ncommit     %s\ngo         %s %s/%s\nlibtorch   %s\nprecision  %s\ndevice     %s\nnumerics   %s\n",
+		version, commit, runtime.Version(), runtime.GOOS, runtime.GOARCH, libtorchFile(), strings.Join(precisions, ", "), device, cmp.Or(numerics, "not fixed"))
 	return err
 }
 

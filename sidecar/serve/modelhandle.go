@@ -55,7 +55,7 @@ func (l *modelHandle) Models(context.Context) ([]api.Model, error) {
 	for _, v := range versions.List() {
 		if v.Loaded {
 			m := api.Model{
-				Name: v.Name, Version: v.Version, Created: v.Created, Labels: v.Labels,
+				Name: v.Name, Version: v.Version, Created: v.Created, Labels: v.Labels, Numerics: v.Numerics,
 				Threshold: v.Aspects[0].Threshold(rewardmodel.AggregateMax),
 			}
 			if len(v.Aspects) > 1 {
