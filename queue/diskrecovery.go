@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"assay/queue/internal/js"
@@ -80,12 +79,39 @@ func (s *Server) writeError() error {
 	if !srv.JetStreamEnabled() {
 		return errors.New("JetStream is off")
 	}
+	var failed []server.HealthzError
 	for _, e := range srv.Healthz(&server.HealthzOptions{Details: true}).Errors {
-		if strings.Contains(e.Error, "write error") {
+		if e.Type == server.HealthzErrorStream {
+			failed = append(failed, e)
+		}
+	}
+	if len(failed) == 0 {
+		return nil
+	}
+	// A single server reports a stream for two reasons: it could not recover it, and
+	// then does not have it, or it cannot write it.
+	open := openStreams(srv)
+	for _, e := range failed {
+		if open[e.Stream] {
 			return errors.New(e.Error)
 		}
 	}
 	return nil
+}
+
+// openStreams returns the names of the streams that a server has.
+func openStreams(srv *server.Server) map[string]bool {
+	open := map[string]bool{}
+	info, err := srv.Jsz(&server.JSzOptions{Streams: true})
+	if err != nil {
+		return open
+	}
+	for _, account := range info.AccountDetails {
+		for _, stream := range account.Streams {
+			open[stream.Name] = true
+		}
+	}
+	return open
 }
 
 // reopen closes all streams and, if the disk accepts data, starts a new server on the

@@ -3,6 +3,9 @@ package queue
 import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"assay/queue/labels"
+	"assay/queue/registry"
 )
 
 // outcome is how the handling of one delivery ended.
@@ -31,6 +34,11 @@ const (
 	kindLabel    = "label"
 )
 
+// damageable are the streams whose damaged records are reported.
+func damageable() []string {
+	return []string{labels.StreamFeedback, labels.StreamScored, registry.StreamState, registry.StreamModels, registry.StreamEvents}
+}
+
 type metrics struct {
 	messages     *prometheus.CounterVec
 	dead         *prometheus.CounterVec
@@ -44,6 +52,7 @@ type metrics struct {
 	batches      *prometheus.CounterVec
 	live         *prometheus.CounterVec
 	panics       *prometheus.CounterVec
+	damaged      *prometheus.CounterVec
 
 	// Of the stream of responses.
 	responses     prometheus.Gauge
@@ -79,6 +88,8 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Help: "Messages of live sessions over NATS, by HTTP status code."}, []string{"code"}),
 		panics: f.NewCounterVec(prometheus.CounterOpts{Name: "assay_nats_panics_total",
 			Help: "Panics while a message was handled, by kind of message: response, request or label. Each one is a bug."}, []string{"kind"}),
+		damaged: f.NewCounterVec(prometheus.CounterOpts{Name: "assay_nats_damaged_records_total",
+			Help: "Stored records that this process found damaged, by stream: they are ignored, and kept until a later record replaces them."}, []string{"stream"}),
 		responses: f.NewGauge(prometheus.GaugeOpts{Name: "assay_nats_responses_messages",
 			Help: "Messages in the stream ASSAY_RESPONSES: responses that wait for delivery or acknowledgement."}),
 		responseBytes: f.NewGauge(prometheus.GaugeOpts{Name: "assay_nats_responses_bytes",
@@ -98,6 +109,9 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	}
 	for _, kind := range []string{kindResponse, kindRequest, kindLabel} {
 		m.panics.WithLabelValues(kind)
+	}
+	for _, stream := range damageable() {
+		m.damaged.WithLabelValues(stream)
 	}
 	return m
 }

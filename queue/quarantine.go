@@ -46,7 +46,7 @@ func (w *worker) openQuarantine(ctx context.Context, src source, starting bool) 
 	if err != nil {
 		return nil, fmt.Errorf("stream %s: %w", registry.StreamState, js.Explain(err))
 	}
-	kv := js.NewKeyValue(w.nc, w.js, stream, w.cfg.domain, w.log)
+	kv := js.NewKeyValue(w.nc, w.js, stream, w.cfg.domain, w.cfg.damage, w.log)
 	q := &quarantine{suspects: poison.NewSuspects(kv, src.created)}
 	var left poison.Crash
 	if starting && w.cfg.Journal != "" {

@@ -106,7 +106,7 @@ func suspectsOf(t *testing.T, q *Queue) map[uint64]poison.Suspect {
 	require.NoError(t, err)
 	list, _, err := js.Load[struct {
 		Responses map[uint64]poison.Suspect `json:"responses"`
-	}](t.Context(), js.NewKeyValue(q.nc, q.js, stream, "", q.log), "suspects")
+	}](t.Context(), js.NewKeyValue(q.nc, q.js, stream, "", nil, q.log), "suspects")
 	require.NoError(t, err)
 	return list.Responses
 }

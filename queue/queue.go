@@ -61,6 +61,7 @@ type Queue struct {
 	nc      *nats.Conn
 	js      jetstream.JetStream
 	labels  *labels.Log
+	damage  *js.Damage
 
 	mu      sync.Mutex
 	service *service
@@ -75,6 +76,7 @@ func Open(ctx context.Context, cfg Config, log zerolog.Logger, reg prometheus.Re
 		return nil, err
 	}
 	q := &Queue{cfg: cfg, log: log.With().Str("component", "queue").Logger(), metrics: newMetrics(reg)}
+	q.damage = js.NewDamage(q.metrics.damaged, q.log)
 	if err := q.open(ctx); err != nil {
 		return nil, errors.Join(err, q.Close(ctx))
 	}
@@ -120,6 +122,11 @@ func (q *Queue) open(ctx context.Context) (err error) {
 	if q.server == nil {
 		checkSync(ctx, q.cfg.Conn, q.log)
 	}
+	for _, stream := range damageable() {
+		if err := js.ReportLost(ctx, q.nc, q.cfg.Conn.Domain, stream, q.damage); err != nil {
+			q.log.Debug().Err(err).Msg("cannot read what the server has lost")
+		}
+	}
 	q.labels, err = labels.Open(ctx, q.nc, q.js, labels.Config{
 		MaxAge:     q.cfg.Streams.FeedbackMaxAge,
 		KeepScored: q.cfg.Streams.KeepScored > 0,
@@ -130,6 +137,8 @@ func (q *Queue) open(ctx context.Context) (err error) {
 		EraseResults: newResultEraser(q.js, q.nc.MaxPayload()).erase,
 		Items:        q.metrics.feedback,
 		Panics:       q.metrics.panics.WithLabelValues(kindLabel),
+		Damage:       q.damage,
+		Domain:       q.cfg.Conn.Domain,
 		Log:          q.log,
 	})
 	return err
@@ -140,8 +149,15 @@ func (q *Queue) Labels() *labels.Log { return q.labels }
 
 // OpenRegistry opens the registry of models.
 func (q *Queue) OpenRegistry(ctx context.Context) (*registry.Registry, error) {
-	return registry.Open(ctx, q.nc, q.cfg.Conn.Domain, q.log)
+	return registry.Open(ctx, q.nc, q.cfg.Conn.Domain, q.damage, q.log)
 }
+
+// DamagedRecord is a stored record that is not as assay wrote it.
+type DamagedRecord = js.DamagedRecord
+
+// OnDamage calls hook once with each damaged record that this process reads, also with
+// those that it has read. hook must not block.
+func (q *Queue) OnDamage(hook func(DamagedRecord)) { q.damage.OnReport(hook) }
 
 // Conn returns the connection, for other uses of NATS in this process.
 func (q *Queue) Conn() *nats.Conn { return q.nc }
@@ -166,7 +182,7 @@ func (q *Queue) Start(ctx context.Context, scorer Scorer) error {
 		return err
 	}
 	cfg := q.cfg.Worker
-	cfg.domain = q.cfg.Conn.Domain
+	cfg.domain, cfg.damage = q.cfg.Conn.Domain, q.damage
 	worker, err := startWorker(ctx, q.nc, q.js, scorer, cfg, q.log, q.metrics)
 	if err != nil {
 		return errors.Join(err, service.drain(ctx))

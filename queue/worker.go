@@ -57,6 +57,7 @@ type WorkerConfig struct {
 	Journal string
 
 	domain string // of JetStream; "" for the domain of the server
+	damage *js.Damage
 }
 
 // The defaults of a WorkerConfig.

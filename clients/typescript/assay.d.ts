@@ -1828,7 +1828,7 @@ export interface components {
         Event: {
             /** @description The sequence in the stream, for ?after= and Last-Event-ID. */
             sequence: number;
-            /** @description The kind of event: model.trained, model.promoted, model.rejected, model.rolledback, model.load_failed, training.started, training.progress, training.resumed, training.failed, training.canceled, feedback.erased, feedback.disputed. Later versions may add kinds. */
+            /** @description The kind of event: model.trained, model.promoted, model.rejected, model.rolledback, model.load_failed, training.started, training.progress, training.resumed, training.failed, training.canceled, feedback.erased, feedback.disputed, record.damaged. Later versions may add kinds. */
             kind: string;
             /**
              * Format: date-time

@@ -103,6 +103,9 @@ func (l *Log) prepare(c *candidate) (*write, verdict) {
 	status, replaces := l.Index().Check(c.mark)
 	switch status {
 	case feedback.Duplicate:
+		if l.cfg.Damage.Known(js.DamagedRecord{Stream: StreamFeedback, Subject: recordSubject(c.mark.ID, c.mark.Rater), Sequence: replaces}) {
+			break // it replaces the damaged record
+		}
 		return nil, verdict{outcome: outcomeDuplicate}
 	case feedback.Conflict:
 		return nil, rejected(c.item, feedback.CodeConflict, "this id belongs to another response; give each response a unique id")
@@ -125,11 +128,11 @@ func (l *Log) prepare(c *candidate) (*write, verdict) {
 	}
 	msg := &nats.Msg{Subject: recordSubject(c.mark.ID, c.mark.Rater), Data: body, Header: nats.Header{}}
 	setMark(msg.Header, c.mark)
-	js.SetRecordHeader(msg.Subject, msg.Header)
 	last := strconv.FormatUint(replaces, 10)
 	msg.Header.Set(jetstream.ExpectedStreamHeader, StreamFeedback)
 	msg.Header.Set(jetstream.ExpectedLastSubjSeqHeader, last)
 	msg.Header.Set(jetstream.MsgIDHeader, c.token+"."+last)
+	js.Seal(msg.Subject, msg.Header, body)
 	return &write{msg: msg}, verdict{}
 }
 
@@ -167,7 +170,7 @@ func (l *Log) refresh(ctx context.Context, c *candidate) (verdict, error) {
 type head struct {
 	mark         feedback.Mark
 	id           string // the Nats-Msg-Id
-	unrecognized bool   // not a record that assay wrote: only its sequence counts
+	unrecognized bool   // damaged, or not a record that assay wrote: only its sequence counts
 }
 
 // latest reads the latest record of a subject. If there is none, it returns an
@@ -183,7 +186,8 @@ func (l *Log) latest(ctx context.Context, subject string) (head, error) {
 		return head{}, unavailable(ctx, fmt.Errorf("stream %s: %w", StreamFeedback, js.Explain(err)))
 	}
 	mark, err := readMark(subject, msg.Header, msg.Sequence)
-	unrecognized := err != nil || !js.Authentic(subject, msg.Header)
+	intact := l.intact(l.stream, js.Message{Sequence: msg.Sequence, Subject: subject, Header: msg.Header, Data: msg.Data})
+	unrecognized := err != nil || !intact || !js.Authentic(subject, msg.Header)
 	return head{mark, msg.Header.Get(jetstream.MsgIDHeader), unrecognized}, nil
 }
 

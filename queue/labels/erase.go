@@ -66,7 +66,7 @@ func (l *Log) ensureTombstone(ctx context.Context, id feedback.Hash) error {
 func (l *Log) putTombstone(ctx context.Context, id feedback.Hash) error {
 	msg := &nats.Msg{Subject: tombstoneSubject(id), Header: nats.Header{}}
 	msg.Header.Set(jetstream.MsgIDHeader, rand.Text())
-	js.SetRecordHeader(msg.Subject, msg.Header)
+	js.Seal(msg.Subject, msg.Header, nil)
 	sequence, err := l.put(ctx, msg)
 	if err != nil {
 		return err

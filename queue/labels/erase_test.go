@@ -118,7 +118,7 @@ func TestErasureIsCompletedAfterARestart(t *testing.T) {
 	labelstest.Accepts(t, q.Labels(), 10, 0, labelstest.Some(0, 10)...)
 	q.Labels().Close()
 	tombstone := &nats.Msg{Subject: labels.TombstoneSubject(feedback.HashOf("r4")), Header: nats.Header{}}
-	js.SetRecordHeader(tombstone.Subject, tombstone.Header)
+	js.Seal(tombstone.Subject, tombstone.Header, nil)
 	_, err := jstest.JetStream(t, q.Conn()).PublishMsg(t.Context(), tombstone)
 	require.NoError(t, err)
 	require.Equal(t, 11, jstest.Count(jstest.JetStream(t, q.Conn()), labels.StreamFeedback))

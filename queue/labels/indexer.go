@@ -84,6 +84,7 @@ func (w *indexer) run(ctx context.Context) error {
 	if state.NumPending == 0 {
 		w.reached(info.State.LastSeq)
 	}
+	reported := false // what the server has lost
 	for ctx.Err() == nil && w.nc.Stats().Reconnects == reconnects && !w.outdated() {
 		err := w.take(ctx, iter, info.State.LastSeq)
 		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
@@ -91,12 +92,37 @@ func (w *indexer) run(ctx context.Context) error {
 			if info, err = w.streamInfo(ctx); err == nil && (w.replaced(info) || w.stalled(info)) {
 				return nil
 			}
+			if err == nil && !reported {
+				reported = true
+				w.reportLost(ctx)
+			}
+			if err == nil && !w.read() {
+				err = w.finish(ctx, info.State.LastSeq)
+			}
 		}
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// read reports whether the index is in use.
+func (w *indexer) read() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.current && w.Log.index == w.index
+}
+
+// finish puts the index to use if the stream has no further message: a consumer counts
+// a message that the server finds damaged as pending, and never delivers it.
+func (w *indexer) finish(ctx context.Context, last uint64) error {
+	_, err := js.FirstFrom(ctx, w.stream, SubjectFeedback+".>", w.next)
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		w.reached(last)
+		_, err = w.Verify(ctx) // reports which are damaged
+	}
+	return err
 }
 
 func (w *indexer) streamInfo(ctx context.Context) (*jetstream.StreamInfo, error) {
@@ -212,6 +238,9 @@ func (w *indexer) apply(subject string, header nats.Header, sequence uint64) (er
 			err = js.Recovered(value, "label", w.log)
 		}
 	}()
+	if _, damaged := js.VerifyHeader(subject, header); damaged != nil {
+		return w.applyDamaged(subject, header, sequence)
+	}
 	unrecognized := !js.Authentic(subject, header)
 	if id, ok := strings.CutPrefix(subject, subjectTombstones+"."); ok {
 		hash, err := feedback.ParseHash(id)
@@ -238,6 +267,23 @@ func (w *indexer) apply(subject string, header nats.Header, sequence uint64) (er
 		w.erasures.add(mark.ID, false)
 	}
 	return nil
+}
+
+// applyDamaged reports a record whose headers are damaged. A tombstone counts even so if
+// its subject is intact, or texts would be used again that were erased: it is stored
+// again.
+func (w *indexer) applyDamaged(subject string, header nats.Header, sequence uint64) error {
+	w.cfg.Damage.Report(js.DamagedRecord{Stream: StreamFeedback, Subject: subject, Sequence: sequence})
+	id, tombstone := strings.CutPrefix(subject, subjectTombstones+".")
+	if !tombstone || header.Get(js.HeaderRecord) != subject {
+		return nil
+	}
+	hash, err := feedback.ParseHash(id)
+	if err == nil {
+		w.index.Erase(hash, sequence)
+		w.erasures.add(hash, true)
+	}
+	return err
 }
 
 // advance records the progress of an index that is in use.

@@ -20,7 +20,7 @@ func TestPanicWhileLabelsAreRead(t *testing.T) {
 	w := &indexer{Log: &Log{cfg: Config{Panics: panics}, log: zerolog.Nop()}} // without an index
 	hash := feedback.HashOf("a")
 	header := nats.Header{}
-	js.SetRecordHeader(tombstoneSubject(hash), header)
+	js.Seal(tombstoneSubject(hash), header, nil)
 	require.ErrorContains(t, w.apply(tombstoneSubject(hash), header, 1), "panic")
 	w.index, w.erasures = feedback.NewIndex(), newPendingErasures()
 	require.NoError(t, w.apply(tombstoneSubject(hash), header, 2))

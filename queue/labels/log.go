@@ -41,6 +41,8 @@ type Config struct {
 	EraseResults func(ctx context.Context, id feedback.Hash) error
 	Items        *prometheus.CounterVec // received, by outcome and label; see labelValues
 	Panics       prometheus.Counter     // while a message of the stream was read
+	Damage       *js.Damage             // gets the damaged records; nil: they are only ignored
+	Domain       string                 // of JetStream; "" for the domain of the server
 	Log          zerolog.Logger
 }
 

@@ -13,7 +13,7 @@ import (
 
 // Records yields the stored records up to a sequence, in the order in which they
 // were stored: the latest of each response and rater, without those that were
-// erased or withdrawn. It omits a record that was corrected after that sequence. It holds a few
+// erased or withdrawn, or are damaged. It omits a record that was corrected after that sequence. It holds a few
 // of the largest messages in memory, and not the whole stream. An error ends the
 // iteration; it wraps feedback.ErrUnavailable, or is that of ctx.
 func (l *Log) Records(ctx context.Context, through uint64) iter.Seq2[feedback.Stored, error] {
@@ -22,13 +22,14 @@ func (l *Log) Records(ctx context.Context, through uint64) iter.Seq2[feedback.St
 			yield(feedback.Stored{}, err)
 			return
 		}
+		defer l.reportLost(ctx)
 		for msg, err := range l.scan(ctx, l.stream, subjectRecords+".>", 1, through) {
 			if err != nil {
 				yield(feedback.Stored{}, err)
 				return
 			}
-			if !js.Authentic(msg.Subject, msg.Header) {
-				continue // the indexer logs it
+			if !l.intact(l.stream, msg) || !js.Authentic(msg.Subject, msg.Header) {
+				continue // the indexer logs the latter
 			}
 			if msg.Header.Get(HeaderLabel) == labelWithdrawn {
 				continue
@@ -46,6 +47,15 @@ func (l *Log) Records(ctx context.Context, through uint64) iter.Seq2[feedback.St
 			}
 		}
 	}
+}
+
+// intact reports whether a record is as it was stored, and reports it if it is not.
+func (l *Log) intact(stream jetstream.Stream, msg js.Message) bool {
+	_, err := js.Verify(msg.Subject, msg.Header, msg.Data)
+	if err != nil {
+		l.cfg.Damage.Report(js.DamagedRecord{Stream: stream.CachedInfo().Config.Name, Subject: msg.Subject, Sequence: msg.Sequence})
+	}
+	return err == nil
 }
 
 // scan yields the messages of a stream whose sequences are from first to last. An

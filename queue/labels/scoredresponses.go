@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/sync/errgroup"
 )
@@ -105,7 +106,9 @@ func (l *Log) putScored(ctx context.Context, r ScoredResponse) error {
 	}
 	try, cancel := context.WithTimeout(ctx, js.RequestTimeout)
 	defer cancel()
-	if _, err := l.js.Publish(try, scoredSubject(id), body, jetstream.WithExpectStream(StreamScored)); err != nil {
+	msg := &nats.Msg{Subject: scoredSubject(id), Header: nats.Header{}, Data: body}
+	js.Seal(msg.Subject, msg.Header, body)
+	if _, err := l.js.PublishMsg(try, msg, jetstream.WithExpectStream(StreamScored)); err != nil {
 		return unavailable(ctx, fmt.Errorf("stream %s: %w", StreamScored, js.Explain(err)))
 	}
 	if l.Index().Erased(id) { // in the meantime: the erasure may have missed it
@@ -129,6 +132,9 @@ func (l *Log) Scored(ctx context.Context, id string) (ScoredResponse, bool, erro
 	}
 	if err != nil {
 		return ScoredResponse{}, false, unavailable(ctx, fmt.Errorf("stream %s: %w", StreamScored, js.Explain(err)))
+	}
+	if !l.intact(l.scored, js.Message{Sequence: msg.Sequence, Subject: scoredSubject(hash), Header: msg.Header, Data: msg.Data}) {
+		return ScoredResponse{}, false, nil
 	}
 	r, err := parseScored(msg.Data)
 	if err != nil || feedback.HashOf(r.Item.ID) != hash {
@@ -174,6 +180,9 @@ func (l *Log) scoredBetween(ctx context.Context, first, last uint64) (out []Scor
 	for msg, err := range l.scan(ctx, l.scored, SubjectScored+".>", first, last) {
 		if err != nil {
 			return nil, err
+		}
+		if !l.intact(l.scored, msg) {
+			continue
 		}
 		r, err := parseScored(msg.Data)
 		if err != nil {

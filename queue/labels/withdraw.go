@@ -62,9 +62,9 @@ func (l *Log) putWithdrawal(ctx context.Context, subject string, mark feedback.M
 	}
 	msg := &nats.Msg{Subject: subject, Header: nats.Header{}}
 	setMark(msg.Header, mark)
-	js.SetRecordHeader(msg.Subject, msg.Header)
 	msg.Header.Set(jetstream.ExpectedLastSubjSeqHeader, strconv.FormatUint(last, 10))
 	msg.Header.Set(jetstream.MsgIDHeader, id)
+	js.Seal(msg.Subject, msg.Header, nil)
 	sequence, err := l.put(ctx, msg)
 	if err != nil {
 		return err
@@ -89,7 +89,7 @@ func (l *Log) LabelsOf(ctx context.Context, id string) (feedback.ResponseLabels,
 		if err != nil {
 			return out, err
 		}
-		if !js.Authentic(msg.Subject, msg.Header) || msg.Header.Get(HeaderLabel) == labelWithdrawn {
+		if !l.intact(l.stream, msg) || !js.Authentic(msg.Subject, msg.Header) || msg.Header.Get(HeaderLabel) == labelWithdrawn {
 			continue
 		}
 		r, err := feedback.ParseRecord(msg.Data)

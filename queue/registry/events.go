@@ -40,13 +40,13 @@ func (r *Registry) Publish(ctx context.Context, e retrain.Event) error {
 			e.Kind, len(data), limit, nats.ErrMaxPayload)
 	}
 	msg := &nats.Msg{Subject: SubjectEvents + "." + string(e.Kind), Data: data, Header: nats.Header{}}
-	js.SetRecordHeader(msg.Subject, msg.Header)
 	// Without a key, a unique id makes a retry after a lost acknowledgement the
 	// same event.
 	msg.Header.Set(jetstream.MsgIDHeader, cmp.Or(e.Key, xid.New().String()))
 	if e.Version != "" {
 		msg.Header.Set(js.HeaderModelVersion, js.HeaderValue(e.Version))
 	}
+	js.Seal(msg.Subject, msg.Header, data)
 	err = js.Retry(ctx, func(ctx context.Context) error {
 		_, err := r.js.PublishMsg(ctx, msg)
 		return err
@@ -64,7 +64,14 @@ func (r *Registry) Events(ctx context.Context, after uint64) iter.Seq2[retrain.E
 	return func(yield func(retrain.Event, error) bool) {
 		f := r.follow(after)
 		for msg, err := range f.Messages(ctx) {
-			if err != nil || !yield(decodeEvent(msg)) {
+			if err != nil {
+				return
+			}
+			e, err := decodeEvent(msg)
+			if errors.Is(err, js.ErrDamaged) {
+				r.damage.Report(js.DamagedRecord{Stream: StreamEvents, Subject: msg.Subject(), Sequence: msg.Sequence.Stream})
+			}
+			if !yield(e, err) {
 				return
 			}
 		}
@@ -98,6 +105,9 @@ var errUnrecognizedEvent = errors.New("assay did not write it")
 
 func decodeEvent(msg js.Streamed) (retrain.Event, error) {
 	e := retrain.Event{Sequence: msg.Sequence.Stream}
+	if _, err := js.Verify(msg.Subject(), msg.Headers(), msg.Data()); err != nil {
+		return e, fmt.Errorf("event %d of %s: %w", e.Sequence, StreamEvents, err)
+	}
 	if !js.Authentic(msg.Subject(), msg.Headers()) {
 		return e, fmt.Errorf("event %d of %s: %w", e.Sequence, StreamEvents, errUnrecognizedEvent)
 	}

@@ -52,12 +52,15 @@ type objectStore struct {
 }
 
 // info returns the metadata of an object, nil if there is none, and the sequence of
-// the message that says so.
+// the message that says so. Its error wraps retrain.ErrDamaged if that message is
+// damaged.
 func (o *objectStore) info(ctx context.Context, name string) (*jetstream.ObjectInfo, uint64, error) {
 	msg, err := o.values.Read(ctx, SubjectNames+encodeName(name))
 	switch {
 	case errors.Is(err, jetstream.ErrMsgNotFound):
 		return nil, 0, nil
+	case errors.Is(err, js.ErrDamaged):
+		return nil, msg.Sequence, fmt.Errorf("%w: the metadata of object %s of %s: %w", retrain.ErrDamaged, name, BucketModels, err)
 	case err != nil:
 		return nil, 0, fmt.Errorf("object %s of %s: %w", name, BucketModels, err)
 	case msg.Header == nil:
@@ -87,7 +90,7 @@ func (o *objectStore) chunks(ctx context.Context, info *jetstream.ObjectInfo) (u
 // another client after check makes put fail.
 func (o *objectStore) put(ctx context.Context, name string, r io.ReadSeeker, check func(context.Context) error) error {
 	old, revision, err := o.info(ctx, name)
-	if err != nil {
+	if err != nil && !errors.Is(err, retrain.ErrDamaged) { // it replaces a damaged one
 		return err
 	}
 	if check != nil {
@@ -129,9 +132,9 @@ func (o *objectStore) putName(ctx context.Context, info *jetstream.ObjectInfo, r
 		return err
 	}
 	msg := &nats.Msg{Subject: SubjectNames + encodeName(info.Name), Data: data, Header: nats.Header{}}
-	js.SetRecordHeader(msg.Subject, msg.Header)
 	msg.Header.Set(jetstream.MsgRollup, jetstream.MsgRollupSubject)
 	msg.Header.Set(jetstream.MsgIDHeader, info.NUID)
+	js.Seal(msg.Subject, msg.Header, data)
 	err = js.Retry(ctx, func(ctx context.Context) error {
 		_, err := o.js.PublishMsg(ctx, msg, jetstream.WithExpectLastSequencePerSubject(revision))
 		return err

@@ -21,7 +21,7 @@ func TestObjectIsReadToTheEnd(t *testing.T) {
 	require.NoError(t, err)
 	stream, err := jet.Stream(t.Context(), StreamModels)
 	require.NoError(t, err)
-	values := js.NewLastValues(jet, stream, func(s string) string { return s }, zerolog.Nop())
+	values := js.NewLastValues(jet, stream, func(s string) string { return s }, nil, zerolog.Nop())
 	objects := &objectStore{nc, jstest.Undercounting{JetStream: jet, None: true}, stream, values, jet, zerolog.Nop()}
 	want := bytes.Repeat([]byte("0123456789abcdef"), 5*chunkBytes/16)
 	require.NoError(t, objects.put(t.Context(), "file", bytes.NewReader(want), nil))

@@ -8,6 +8,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"assay/queue/internal/js"
+	"assay/rewardmodel/retrain"
 )
 
 // removeOrphans removes the chunks of objects that were never finished, if the last of
@@ -23,6 +24,9 @@ func (o *objectStore) removeOrphans(ctx context.Context, age time.Duration) erro
 	}
 	for _, name := range names {
 		info, _, err := o.info(ctx, name)
+		if errors.Is(err, retrain.ErrDamaged) {
+			return nil // any of the chunks may be those of this object
+		}
 		if err != nil {
 			return err
 		}

@@ -56,12 +56,13 @@ type Registry struct {
 	state   *js.KeyValue
 	objects *objectStore
 	events  jetstream.Stream
+	damage  *js.Damage
 	log     zerolog.Logger
 }
 
 // Open returns the registry of a server that has its buckets and streams. domain is
-// that of JetStream, "" for the domain of the server.
-func Open(ctx context.Context, nc *nats.Conn, domain string, log zerolog.Logger) (*Registry, error) {
+// that of JetStream, "" for the domain of the server; damage gets the damaged records.
+func Open(ctx context.Context, nc *nats.Conn, domain string, damage *js.Damage, log zerolog.Logger) (*Registry, error) {
 	jet, err := js.New(nc, domain)
 	if err != nil {
 		return nil, err
@@ -93,8 +94,8 @@ func Open(ctx context.Context, nc *nats.Conn, domain string, log zerolog.Logger)
 		return nil, err
 	}
 	direct := func(subject string) string { return subject }
-	objects := &objectStore{nc: nc, js: jet, stream: models, values: js.NewLastValues(jet, models, direct, log), chunked: chunked, log: log}
-	return &Registry{nc: nc, js: jet, state: js.NewKeyValue(nc, jet, state, domain, log), objects: objects, events: events, log: log}, nil
+	objects := &objectStore{nc: nc, js: jet, stream: models, values: js.NewLastValues(jet, models, direct, damage, log), chunked: chunked, log: log}
+	return &Registry{nc: nc, js: jet, state: js.NewKeyValue(nc, jet, state, domain, damage, log), objects: objects, events: events, damage: damage, log: log}, nil
 }
 
 // Model returns the record of a version, or retrain.ErrNoModel.

@@ -203,7 +203,7 @@ func TestLostAcknowledgements(t *testing.T) {
 	lossy := &lossyJetStream{JetStream: jstest.JetStream(t, q.Conn()), lose: 1}
 	stream, err := lossy.Stream(ctx, registry.StreamState)
 	require.NoError(t, err)
-	r.ReplaceState(js.NewKeyValue(q.Conn(), lossy, stream, "", zerolog.Nop()))
+	r.ReplaceState(js.NewKeyValue(q.Conn(), lossy, stream, "", nil, zerolog.Nop()))
 	one, err := r.SetStatus(ctx, retrain.Status{Owner: "a"})
 	require.NoError(t, err)
 	require.Zero(t, lossy.lose)

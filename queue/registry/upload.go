@@ -74,6 +74,9 @@ func (r *Registry) uploadFile(ctx context.Context, name, path string, want retra
 // stored reports whether an object has the checksum of a file and all its chunks.
 func (r *Registry) stored(ctx context.Context, name string, want retrain.File) (bool, error) {
 	info, _, err := r.objects.info(ctx, name)
+	if errors.Is(err, retrain.ErrDamaged) {
+		return false, nil
+	}
 	if err != nil || info == nil || int64(info.Size) != want.Size || hexDigest(info) != want.SHA256 {
 		return false, err
 	}

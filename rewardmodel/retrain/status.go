@@ -139,6 +139,7 @@ const (
 	EventTrainingCanceled EventKind = "training.canceled" // an operator stopped a run, or withdrew a request
 	EventFeedbackErased   EventKind = "feedback.erased"
 	EventFeedbackDisputed EventKind = "feedback.disputed" // the raters of some bags disagree
+	EventRecordDamaged    EventKind = "record.damaged"    // a stored record is not as it was written
 )
 
 // Event is an event that is stored in ASSAY_EVENTS.

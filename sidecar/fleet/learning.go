@@ -38,6 +38,7 @@ type Learning struct {
 	// These are nil in a process that only trains.
 	versions *versions.Set
 	monitor  *monitor
+	damaged  *damagedRecords
 	follow   *follower // also nil in a process with a pinned version
 }
 
@@ -76,6 +77,7 @@ func NewLearning(ctx context.Context, cfg LearningConfig, q *queue.Queue, versio
 		versions: versions, log: cfg.Log,
 		operator: retrain.Operator{Models: registry, Currents: registry, Statuses: registry, Journal: registry, Replica: cfg.Replica.ID, Metrics: metrics},
 	}
+	l.damaged = newDamagedRecords(registry, cfg.Replica.ID, q, cfg.Log)
 	var signals retrain.Signals = noSignals{}
 	if versions != nil {
 		l.monitor = newMonitor(registry, versions, cfg.Metrics, cfg.Log)
@@ -141,6 +143,10 @@ func (l *Learning) Join(ctx context.Context, pin string) error {
 // Run follows the current version, monitors and trains until ctx ends. It returns once all of them have stopped.
 func (l *Learning) Run(ctx context.Context) error {
 	var group errgroup.Group
+	group.Go(func() error {
+		l.damaged.run(ctx)
+		return nil
+	})
 	if l.follow != nil {
 		group.Go(func() error {
 			l.follow.run(ctx, l.registry.WatchCurrent(ctx))

@@ -31,13 +31,19 @@ type Commands struct {
 	Report     commands.Report     `cmd:"" help:"Describe scored responses: distributions, worst witnesses, agreement with labels, differences of versions."`
 	Gate       commands.Gate       `cmd:"" help:"Decide whether a candidate model may replace the current one."`
 	Trainer    daemon.Trainer      `cmd:"" help:"Train on the feedback of services on other machines, without scoring."`
-	Feedback   admin.Feedback      `cmd:"" help:"Send, inspect or erase the labels of a running service."`
+	Feedback   feedback            `cmd:"" help:"Send, inspect, erase, verify, export or import labels."`
 	Models     admin.Models        `cmd:"" help:"List, show, promote or roll back the models of a running service."`
 	Training   admin.Training      `cmd:"" help:"Start or show training runs of a running service."`
 	Doctor     daemon.Doctor       `cmd:"" help:"Check whether this machine and its configuration can run the service."`
 	Health     commands.Health     `cmd:"" help:"Probe the service on this machine, for container images without a shell."`
 	Version    commands.Version    `cmd:"" help:"Show version and build information."`
 	Completion commands.Completion `cmd:"" help:"Print the completion script of a shell."`
+}
+
+// feedback has the commands over HTTP and those over NATS.
+type feedback struct {
+	admin.Feedback
+	commands.FeedbackStore
 }
 
 // Assay is the program of this binary.

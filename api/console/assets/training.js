@@ -10,7 +10,7 @@ const recent = 3000; // the age of an event that has just happened
 const shownEvents = 50;
 const kinds = [
   'model.trained', 'model.promoted', 'model.rejected', 'model.rolledback', 'model.load_failed',
-  'training.started', 'training.progress', 'training.resumed', 'training.failed', 'training.canceled', 'feedback.erased', 'feedback.disputed',
+  'training.started', 'training.progress', 'training.resumed', 'training.failed', 'training.canceled', 'feedback.erased', 'feedback.disputed', 'record.damaged',
 ];
 const phases = {
   idle: 'No training run is active',

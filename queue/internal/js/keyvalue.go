@@ -38,11 +38,11 @@ type KeyValue struct {
 }
 
 // NewKeyValue returns a bucket whose stream exists. domain is that of JetStream, ""
-// for the domain of the server.
-func NewKeyValue(nc *nats.Conn, jet jetstream.JetStream, stream jetstream.Stream, domain string, log zerolog.Logger) *KeyValue {
+// for the domain of the server. damage gets the damaged values.
+func NewKeyValue(nc *nats.Conn, jet jetstream.JetStream, stream jetstream.Stream, domain string, damage *Damage, log zerolog.Logger) *KeyValue {
 	kv := &KeyValue{nc: nc, js: jet, bucket: strings.TrimPrefix(stream.CachedInfo().Config.Name, "KV_"), stream: stream, domain: domain, log: log}
 	target := func(subject string) string { return kv.target(strings.TrimPrefix(subject, kv.subject(""))) }
-	kv.values = NewLastValues(jet, stream, target, log)
+	kv.values = NewLastValues(jet, stream, target, damage, log)
 	return kv
 }
 
@@ -66,7 +66,8 @@ type Entry struct {
 	id       string // Nats-Msg-Id of the write
 }
 
-// Get returns the last value of a key.
+// Get returns the last value of a key. Its error wraps ErrDamaged if that is damaged:
+// an earlier value would be another state.
 func (kv *KeyValue) Get(ctx context.Context, key string) (e Entry, err error) {
 	msg, err := kv.values.Read(ctx, kv.subject(key))
 	switch {
@@ -91,9 +92,9 @@ func (kv *KeyValue) Put(ctx context.Context, key string, value []byte, revision 
 			key, kv.bucket, len(value), limit, nats.ErrMaxPayload)
 	}
 	msg := &nats.Msg{Subject: kv.target(key), Data: value, Header: nats.Header{}}
-	SetRecordHeader(kv.subject(key), msg.Header)
 	id := xid.New().String()
 	msg.Header.Set(jetstream.MsgIDHeader, id)
+	Seal(kv.subject(key), msg.Header, value)
 	var ack *jetstream.PubAck
 	err := Retry(ctx, func(ctx context.Context) (err error) {
 		ack, err = kv.js.PublishMsg(ctx, msg, jetstream.WithExpectLastSequencePerSubject(revision))
@@ -132,7 +133,7 @@ func (kv *KeyValue) keys(ctx context.Context, prefix string) ([]string, error) {
 }
 
 // All returns the values of the keys with a prefix. It skips keys that are deleted
-// in the meantime.
+// in the meantime, and damaged values.
 func (kv *KeyValue) All(ctx context.Context, prefix string) ([]Entry, error) {
 	keys, err := kv.keys(ctx, prefix)
 	if err != nil {
@@ -144,6 +145,9 @@ func (kv *KeyValue) All(ctx context.Context, prefix string) ([]Entry, error) {
 	for i, key := range keys {
 		group.Go(func() (err error) {
 			entries[i], err = kv.Get(ctx, key)
+			if errors.Is(err, ErrDamaged) { // reported
+				return nil
+			}
 			return err
 		})
 	}

@@ -9,7 +9,7 @@ import (
 
 // HeaderRecord marks the messages that the replicas of assay store for internal
 // use: labels, tombstones, values of ASSAY_STATE, metadata of objects, and events.
-// Its value is the subject that the message was published to.
+// Its value is the subject that the message was published to. Seal sets it.
 //
 // NATS lets a client choose the subject of a reply, of the acknowledgement of a
 // publication, and of the deliveries of a consumer. None of those carries this
@@ -21,9 +21,6 @@ const HeaderRecord = "Assay-Record"
 
 // headerKVOperation marks a message of a key-value bucket that deletes its key.
 const headerKVOperation = "KV-Operation"
-
-// SetRecordHeader sets HeaderRecord to the subject that a message will be stored under.
-func SetRecordHeader(subject string, header nats.Header) { header.Set(HeaderRecord, subject) }
 
 // Authentic reports whether a stored message was published to its subject by
 // assay, or by an operator's tool with the same permissions.

@@ -107,8 +107,9 @@ func consume(ctx context.Context, stream jetstream.Stream, r Range, yield func(M
 		return err
 	}
 	defer messages.Stop()
+	after := r.First - 1 // the last sequence that was read
 	for {
-		msg, err := next(ctx, consumer, messages)
+		msg, err := next(ctx, consumer, messages, func() (bool, error) { return exhausted(ctx, stream, r.Subject, after+1) })
 		if msg == nil || err != nil {
 			return err
 		}
@@ -119,6 +120,7 @@ func consume(ctx context.Context, stream jetstream.Stream, r Range, yield func(M
 		if meta.Sequence.Stream > r.Last {
 			return nil
 		}
+		after = meta.Sequence.Stream
 		if !yield(Message{meta.Sequence.Stream, msg.Subject(), msg.Headers(), msg.Data(), meta.Timestamp}) {
 			return errStopped
 		}
@@ -129,9 +131,10 @@ func consume(ctx context.Context, stream jetstream.Stream, r Range, yield func(M
 }
 
 // next returns the next message, or nil when the server has none left although an
-// earlier message announced one: what is erased in the meantime is never
-// delivered.
-func next(ctx context.Context, consumer jetstream.Consumer, messages jetstream.MessagesContext) (jetstream.Msg, error) {
+// earlier message announced one: what is erased in the meantime is never delivered,
+// and neither is a message that the server finds damaged, which its consumers count
+// forever. exhausted reports whether the leader has no further message.
+func next(ctx context.Context, consumer jetstream.Consumer, messages jetstream.MessagesContext, exhausted func() (bool, error)) (jetstream.Msg, error) {
 	ctx, cancel := context.WithTimeout(ctx, RequestTimeout)
 	defer cancel()
 	for {
@@ -145,7 +148,19 @@ func next(ctx context.Context, consumer jetstream.Consumer, messages jetstream.M
 		if err != nil || info.NumPending == 0 {
 			return nil, err
 		}
+		if end, err := exhausted(); end || err != nil {
+			return nil, err
+		}
 	}
+}
+
+// exhausted reports whether a stream has no readable message from a sequence on.
+func exhausted(ctx context.Context, stream jetstream.Stream, subject string, from uint64) (bool, error) {
+	_, err := FirstFrom(ctx, stream, subject, from)
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return true, nil
+	}
+	return false, err
 }
 
 // FirstFrom returns the first message of a stream from a sequence on, as its

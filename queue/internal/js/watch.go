@@ -60,8 +60,9 @@ func (kv *KeyValue) push(ctx context.Context, key string, to chan<- Entry) {
 		if err != nil {
 			return // never: without OnIdle there is no error
 		}
-		if !Authentic(msg.Subject(), msg.Headers()) {
-			continue // poll logs it, and restores the value before it
+		_, err = Verify(msg.Subject(), msg.Headers(), msg.Data())
+		if err != nil || !Authentic(msg.Subject(), msg.Headers()) {
+			continue // poll reports it, and restores the value before it
 		}
 		kv.values.Remember(&jetstream.RawStreamMsg{Subject: msg.Subject(), Sequence: msg.Sequence.Stream, Header: msg.Headers(), Data: msg.Data()})
 		e := Entry{Revision: msg.Sequence.Stream}

@@ -24,7 +24,7 @@ func TestCompletedSuspectsShareAWrite(t *testing.T) {
 	require.NoError(t, err)
 	stream, err := jet.Stream(t.Context(), "KV_STATE")
 	require.NoError(t, err)
-	shared := NewSuspects(js.NewKeyValue(nc, jet, stream, "", zerolog.Nop()), time.Unix(1, 0))
+	shared := NewSuspects(js.NewKeyValue(nc, jet, stream, "", nil, zerolog.Nop()), time.Unix(1, 0))
 	left := Crash{Owner: xid.New().String(), Created: shared.created, Sequences: map[uint64]bool{}}
 	for i := range suspected {
 		left.Sequences[uint64(i+1)] = false

@@ -1,0 +1,102 @@
+package js
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// maxLost limits the sequences that ReportLost reports of one stream.
+const maxLost = 1000
+
+// ReportLost reports what the server says that it has lost of a stream since it
+// started: nats-server truncates a file of messages at a record whose length is
+// damaged. The client library does not read this field. Sequence 0 stands for messages
+// whose sequences the server does not know. domain is that of JetStream, "" for the
+// domain of the server.
+func ReportLost(ctx context.Context, nc *nats.Conn, domain, stream string, damage *Damage) error {
+	prefix := "$JS.API"
+	if domain != "" {
+		prefix = "$JS." + domain + ".API"
+	}
+	ctx, cancel := context.WithTimeout(ctx, RequestTimeout)
+	defer cancel()
+	reply, err := nc.RequestWithContext(ctx, prefix+".STREAM.INFO."+stream, []byte(`{"deleted_details":true}`)) // or it omits the field
+	if err != nil {
+		return fmt.Errorf("stream %s: %w", stream, Explain(err))
+	}
+	var info struct {
+		Error *jetstream.APIError `json:"error"`
+		State struct {
+			Lost *struct {
+				Messages []uint64 `json:"msgs"`
+				Bytes    uint64   `json:"bytes"`
+			} `json:"lost"`
+		} `json:"state"`
+	}
+	if err := json.Unmarshal(reply.Data, &info); err != nil {
+		return fmt.Errorf("stream %s: %w", stream, err)
+	}
+	if info.Error != nil {
+		return fmt.Errorf("stream %s: %w", stream, info.Error)
+	}
+	lost := info.State.Lost
+	if lost == nil {
+		return nil
+	}
+	for _, sequence := range lost.Messages[:min(len(lost.Messages), maxLost)] {
+		damage.Report(DamagedRecord{Stream: stream, Sequence: sequence})
+	}
+	if len(lost.Messages) == 0 && lost.Bytes > 0 {
+		damage.Report(DamagedRecord{Stream: stream})
+	}
+	return nil
+}
+
+// Unreadable returns the sequences from first to last that the stream counts as
+// stored, and that the server cannot read because its own checksum differs.
+// readable are those that were read.
+func Unreadable(ctx context.Context, stream jetstream.Stream, first, last uint64, readable map[uint64]bool) (damaged []uint64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, EraseTimeout)
+	defer cancel()
+	info, err := stream.Info(ctx, jetstream.WithDeletedDetails(true))
+	if err != nil {
+		return nil, err
+	}
+	deleted := make(map[uint64]bool, len(info.State.Deleted))
+	for _, sequence := range info.State.Deleted {
+		deleted[sequence] = true
+	}
+	for sequence := max(first, info.State.FirstSeq); sequence <= min(last, info.State.LastSeq); sequence++ {
+		if readable[sequence] || deleted[sequence] {
+			continue
+		}
+		_, err := stream.GetMsg(ctx, sequence)
+		if errors.Is(err, jetstream.ErrMsgNotFound) {
+			damaged = append(damaged, sequence)
+		} else if err != nil {
+			return damaged, err
+		}
+	}
+	if len(damaged) == 0 {
+		return nil, nil
+	}
+	// Some may have been deleted in the meantime.
+	if info, err = stream.Info(ctx, jetstream.WithDeletedDetails(true)); err != nil {
+		return nil, err
+	}
+	for _, sequence := range info.State.Deleted {
+		deleted[sequence] = true
+	}
+	still := damaged[:0]
+	for _, sequence := range damaged {
+		if !deleted[sequence] && sequence >= info.State.FirstSeq {
+			still = append(still, sequence)
+		}
+	}
+	return still, nil
+}

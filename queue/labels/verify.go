@@ -1,0 +1,99 @@
+package labels
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"assay/queue/internal/js"
+	"assay/rewardmodel/feedback"
+)
+
+// Verify reads every record, verifies its checksums, and reports the damaged ones. Its
+// error wraps feedback.ErrUnavailable, or is that of ctx.
+func (l *Log) Verify(ctx context.Context) (feedback.Verification, error) {
+	return l.verify(ctx, func(js.Message) error { return nil })
+}
+
+// verify calls intact with each record that is intact, in order.
+func (l *Log) verify(ctx context.Context, intact func(js.Message) error) (feedback.Verification, error) {
+	v := feedback.Verification{Damaged: []feedback.DamagedRecord{}}
+	last, err := l.lastStored(ctx)
+	if err != nil {
+		return v, unavailable(ctx, err)
+	}
+	v.Through = last
+	defer l.reportLost(ctx)
+	readable := map[uint64]bool{}
+	for msg, err := range l.scan(ctx, l.stream, SubjectFeedback+".>", 1, last) {
+		if err != nil {
+			return v, err
+		}
+		readable[msg.Sequence] = true
+		if l.verifyRecord(msg, &v) {
+			if err := intact(msg); err != nil {
+				return v, err
+			}
+		}
+	}
+	unreadable, err := js.Unreadable(ctx, l.stream, 1, last, readable)
+	if err != nil {
+		return v, unavailable(ctx, fmt.Errorf("stream %s: %w", StreamFeedback, js.Explain(err)))
+	}
+	for _, sequence := range unreadable {
+		l.cfg.Damage.Report(js.DamagedRecord{Stream: StreamFeedback, Sequence: sequence})
+		v.AddDamaged(feedback.DamagedRecord{Sequence: sequence, Reason: "the NATS server cannot read it"})
+	}
+	return v, nil
+}
+
+// verifyRecord counts one message, and reports whether it is an intact record.
+func (l *Log) verifyRecord(msg js.Message, v *feedback.Verification) bool {
+	sealed, err := js.Verify(msg.Subject, msg.Header, msg.Data)
+	tombstone := strings.HasPrefix(msg.Subject, subjectTombstones+".")
+	withdrawn := msg.Header.Get(HeaderLabel) == labelWithdrawn
+	switch {
+	case err != nil:
+	case !js.Authentic(msg.Subject, msg.Header):
+		v.Unrecognized++
+		return false
+	case tombstone || withdrawn:
+	default:
+		_, err = feedback.ParseRecord(msg.Data)
+	}
+	switch {
+	case err != nil:
+		l.cfg.Damage.Report(js.DamagedRecord{Stream: StreamFeedback, Subject: msg.Subject, Sequence: msg.Sequence})
+		v.AddDamaged(feedback.DamagedRecord{Sequence: msg.Sequence, Reason: err.Error()})
+		return false
+	case tombstone:
+		v.Erasures++
+	case withdrawn:
+		v.Withdrawn++
+	default:
+		v.Labels++
+	}
+	if !sealed {
+		v.Unverified++
+	}
+	return true
+}
+
+// reportLost reports the records that the server has lost. It finds that out when it
+// reads a file.
+func (l *Log) reportLost(ctx context.Context) {
+	if err := js.ReportLost(ctx, l.nc, l.cfg.Domain, StreamFeedback, l.cfg.Damage); err != nil && ctx.Err() == nil {
+		l.log.Debug().Err(err).Msg("cannot read what the server has lost")
+	}
+}
+
+// lastStored is the last sequence of the stream, of a deleted message too.
+func (l *Log) lastStored(ctx context.Context) (uint64, error) {
+	ctx, cancel := context.WithTimeout(ctx, js.RequestTimeout)
+	defer cancel()
+	info, err := l.stream.Info(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("stream %s: %w", StreamFeedback, js.Explain(err))
+	}
+	return info.State.LastSeq, nil
+}
