@@ -39,6 +39,9 @@ func (e feedbackEndpoints) add(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	x.Items = len(batch.Items) + len(batch.Rejected)
+	if err := x.Quota.Label(len(batch.Items)); err != nil {
+		return err
+	}
 	receipt, err := e.feedback.Append(r.Context(), batch, x.Caller)
 	if err != nil {
 		return err

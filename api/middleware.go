@@ -43,6 +43,7 @@ func (o observer) observe(next http.Handler) http.Handler {
 		}
 		wrapped := middleware.NewWrapResponseWriter(w, r.ProtoMajor)
 
+		defer x.End()
 		o.metrics.inFlight.Inc()
 		defer func() {
 			o.metrics.inFlight.Dec()

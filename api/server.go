@@ -73,6 +73,9 @@ func New(cfg Config, parts Parts, log zerolog.Logger, registry *prometheus.Regis
 	if err := registry.Register(s.checks); err != nil {
 		return nil, fmt.Errorf("api: metrics: %w", err)
 	}
+	if err := registry.Register(newQuotaMetrics(parts.Tokens)); err != nil {
+		return nil, fmt.Errorf("api: metrics: %w", err)
+	}
 	r := routes{
 		cfg: cfg, parts: parts, registry: registry, events: s.events, cache: s.cache, drained: s.drained,
 		access:   access{tokens: parts.Tokens, insecure: cfg.Insecure, trustLoopback: cfg.TrustLoopback, sessions: console.NewSessions()},
@@ -86,7 +89,8 @@ func New(cfg Config, parts Parts, log zerolog.Logger, registry *prometheus.Regis
 	s.mainServer, s.opsServer = s.httpServer(cfg, s.main), s.httpServer(cfg, r.ops())
 	s.rpc, err = grpcserver.New(grpcserver.Config{
 		Ready:     r.health.readiness,
-		Authorize: func(c exchange.Caller) (string, error) { return r.access.authorize(c, ScopeScore) },
+		Authorize: func(c exchange.Caller) error { return r.access.check(c, ScopeScore) },
+		Admit:     func(x *exchange.Exchange, c exchange.Caller) error { return r.access.admit(x, c, ScopeScore) },
 		Settings:  s.settings, Memory: parts.Memory, IdleTimeout: cfg.IdleTimeout, MaxHeader: maxHeader,
 		Draining: s.drained, Log: log, Registry: registry,
 	})

@@ -106,6 +106,11 @@ func InsufficientScope(scope string) error {
 		Challenge: fmt.Sprintf(`Bearer realm="assay", scope="%s", error="insufficient_scope"`, scope)}
 }
 
+// RateLimited reports a caller over a limit of its own, and when to retry: 429.
+func RateLimited(retryAfter time.Duration, format string, args ...any) error {
+	return &Error{Code: errorcode.RateLimited, RetryAfter: retryAfter, Message: fmt.Sprintf(format, args...)}
+}
+
 // Unavailable asks a client to retry later, for one of the codes of 503.
 func Unavailable(code errorcode.Code, retryAfter time.Duration, format string, args ...any) error {
 	return &Error{Code: code, RetryAfter: retryAfter, Message: fmt.Sprintf(format, args...)}

@@ -35,10 +35,13 @@ const (
 type Config struct {
 	// Ready returns why the service cannot score now, nil if it can.
 	Ready func() error
-	// Authorize returns the name of a caller, and why it may not score.
-	Authorize func(exchange.Caller) (string, error)
-	Settings  *exchange.Settings
-	Memory    *rewardmodel.Memory
+	// Authorize returns why a caller may not score.
+	Authorize func(exchange.Caller) error
+	// Admit is Authorize for the caller of a new call, which it counts in the quota of
+	// the caller.
+	Admit    func(*exchange.Exchange, exchange.Caller) error
+	Settings *exchange.Settings
+	Memory   *rewardmodel.Memory
 	// IdleTimeout closes a connection without calls.
 	IdleTimeout time.Duration
 	// MaxHeader limits the headers of a call in bytes.
