@@ -14,12 +14,20 @@ import (
 	"assay/api/internal/httpjson"
 )
 
+// How a caller identified itself, other than by its address.
+const (
+	viaToken       = "token"
+	viaSession     = "session"
+	viaCertificate = "certificate"
+)
+
 // access decides who may call what.
 type access struct {
 	tokens        *Tokens // nil: there are none
 	insecure      bool    // see Config.Insecure
 	trustLoopback bool    // see Config.TrustLoopback
 	sessions      *console.Sessions
+	audit         *auditLog
 }
 
 // require lets only callers with a scope call h, within their limits.
@@ -53,8 +61,9 @@ func (a access) require(scope Scope, h httpjson.Handler) httpjson.Handler {
 // its quota until the exchange ends.
 func (a access) admit(x *exchange.Exchange, c exchange.Caller, scope Scope) error {
 	g, err := a.authorize(c, scope)
-	x.Caller = g.name
+	x.Caller, x.Via = g.name, g.via
 	if err != nil {
+		a.audit.refused(x, c, scope, err)
 		return err
 	}
 	return x.Admit(g.name, g.quota)
@@ -89,9 +98,9 @@ func (a access) authorize(c exchange.Caller, scope Scope) (grant, error) {
 	if a.tokens == nil {
 		switch {
 		case why == "":
-			return grant{name: callerLocal}, nil
+			return grant{name: callerLocal, via: callerLocal}, nil
 		case a.insecure:
-			return grant{name: callerAny}, nil
+			return grant{name: callerAny, via: callerAny}, nil
 		}
 		return grant{}, failure.Unauthorized(string(scope), why+", and the service has no tokens to identify its sender; start it with --token-file FILE or --private, or with --insecure where nobody else can reach it", false)
 	}
@@ -106,6 +115,7 @@ func (a access) authorize(c exchange.Caller, scope Scope) (grant, error) {
 	if !known {
 		return grant{}, failure.Unauthorized(string(scope), "the token is unknown; ask the operator of the service for one", true)
 	}
+	g.via = viaToken
 	return g, g.require(scope)
 }
 
@@ -116,14 +126,16 @@ func (a access) withoutToken(c exchange.Caller, scope Scope, nonLocal string) (g
 		if c.Changes && subtle.ConstantTimeCompare([]byte(c.CSRF), []byte(session.CSRF)) == 0 {
 			return grant{}, failure.ForbiddenCSRF(console.CSRFHeader)
 		}
+		g.via = viaSession
 		return g, g.require(scope)
 	}
 	if g, ok := a.tokens.findCertificate(c.Certificate); ok {
+		g.via = viaCertificate
 		return g, g.require(scope)
 	}
 	switch {
 	case nonLocal == "" && a.trustLoopback:
-		return grant{name: callerLocal}, nil
+		return grant{name: callerLocal, via: callerLocal}, nil
 	case nonLocal == "":
 		nonLocal = "the service has tokens, which callers on the same machine need as well, unless it runs with --trust-loopback"
 	case c.Certificate != nil:
@@ -162,8 +174,7 @@ func bearer(values []string) (token string, ok bool) {
 // nonLocal returns why a request may come from another machine, or "" if it does
 // not.
 func nonLocal(c exchange.Caller) string {
-	peer, err := netip.ParseAddrPort(c.Remote)
-	if err != nil || !peer.Addr().Unmap().IsLoopback() {
+	if !isLoopbackPeer(c.Remote) {
 		return "the request comes from another machine"
 	}
 	if header := forwardedBy(c.Headers); header != "" {
@@ -173,6 +184,11 @@ func nonLocal(c exchange.Caller) string {
 		return "the request names the service neither by an IP address nor as localhost"
 	}
 	return ""
+}
+
+func isLoopbackPeer(remote string) bool {
+	peer, err := netip.ParseAddrPort(remote)
+	return err == nil && peer.Addr().Unmap().IsLoopback()
 }
 
 // addressesMachine reports whether a Host header names the machine in a way that

@@ -76,7 +76,7 @@ func (e sessionEndpoints) describe(r *http.Request, caller exchange.Caller) (ses
 	body := sessionBody{Scopes: []Scope{}}
 	for _, scope := range []Scope{ScopeScore, ScopeFeedback, ScopeAdmin} {
 		g, err := e.access.authorize(caller, scope)
-		exchange.Of(r).Caller = g.name
+		exchange.Of(r).Caller, exchange.Of(r).Via = g.name, g.via
 		switch {
 		case err == nil:
 			body.Scopes = append(body.Scopes, scope)

@@ -83,6 +83,7 @@ type grant struct {
 	scopes      []Scope
 	name        string
 	quota       *quota.Quota // nil: no limits
+	via         string       // how the caller presented it; set when it is found
 }
 
 // isSame reports whether two grants are of one credential.

@@ -27,6 +27,8 @@ type Exchange struct {
 	BytesIn       int64                    // body bytes read from the connection
 	Caller        string                   // name of the token, or why the caller needs none
 	Quota         *quota.Quota             // of the caller; nil: no limits of its own
+	Via           string                   // how the caller identified itself: token, session, certificate, loopback or anonymous
+	Subject       string                   // what the request changes, for the audit log: a version, a response id or a training run
 	Responses     int                      // responses that the request asks to score
 	Priority      rewardmodel.Priority     // that the client asked for
 	Items         int                      // labels that the request holds

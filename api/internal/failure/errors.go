@@ -42,6 +42,13 @@ func ForbiddenOrigin(err error) error {
 		Message: fmt.Sprintf("%v: pages of another origin may not post here unless the service trusts it", err)}
 }
 
+// ForbiddenHost rejects a request that names the service as a web page of another
+// origin does after DNS rebinding: 403.
+func ForbiddenHost(host string) error {
+	return &Error{Code: errorcode.ForbiddenOrigin, Field: "Host",
+		Message: fmt.Sprintf("%.100q is neither an IP address nor localhost; use one of them, or start the service with tokens or with --trusted-origin", host)}
+}
+
 // ForbiddenCSRF rejects a request that has the cookie of a session without the CSRF
 // token of it, in a header: 403.
 func ForbiddenCSRF(header string) error {
