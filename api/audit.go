@@ -27,8 +27,8 @@ const (
 	actionSessionEnd  = "session_end"
 )
 
-// Refused requests are recorded up to this rate, per second, and burst: a stranger must
-// not fill the disk.
+// Refused requests are recorded up to this rate, per second, and burst: an unauthenticated
+// caller must not fill the disk.
 const (
 	refusedRate  = 10
 	refusedBurst = 100

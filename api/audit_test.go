@@ -57,7 +57,7 @@ func TestAuditLog(t *testing.T) {
 		"promotion": {"POST", "/v1/models/v7/promote", `{"reason":"top secret text"}`, adminToken, "promote", "ops", "token", "ok", `"subject":"v7"`},
 		"session":   {"POST", "/console/session", "", adminToken, "session_open", "ops", "token", "ok", ""},
 		"refused":   {"POST", "/v1/models/v7/promote", "", scoreToken, "refused", "trainer", "token", "insufficient_scope", `"scope":"admin"`},
-		"stranger":  {"POST", "/v1/models/v7/promote", "", "top-secret-token-of-nobody", "refused", "", "", "unauthorized", `"scope":"admin"`},
+		"unknown":   {"POST", "/v1/models/v7/promote", "", "top-secret-token-of-nobody", "refused", "", "", "unauthorized", `"scope":"admin"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := s.do(t, c.method, c.path, strings.NewReader(c.body), "Authorization", "Bearer "+c.token)
@@ -82,7 +82,7 @@ func TestAuditLog(t *testing.T) {
 	require.Empty(t, lines, "what changes nothing")
 }
 
-// Strangers cannot fill the disk.
+// Unauthenticated callers cannot fill the disk.
 func TestRefusedRequestsAreRecordedAtABoundedRate(t *testing.T) {
 	audit := &auditLines{}
 	log := zerolog.New(audit)

@@ -104,7 +104,7 @@ func TestClientCertificatesHaveScopes(t *testing.T) {
 	}{
 		"score":            {s.authority.Client(t, "trainer"), nil, 200, codes.OK},
 		"feedback":         {s.authority.Client(t, "x", func(c *x509.Certificate) { c.URIs = []*url.URL{id} }), nil, 403, codes.PermissionDenied},
-		"no line":          {s.authority.Client(t, "stranger"), nil, 401, codes.Unauthenticated},
+		"no line":          {s.authority.Client(t, "other"), nil, 401, codes.Unauthenticated},
 		"no certificate":   {s.authority.Client(t, ""), nil, 401, codes.Unauthenticated},
 		"token":            {s.authority.Client(t, ""), []string{"Authorization", "Bearer " + adminToken}, 200, codes.Unauthenticated},
 		"token first":      {s.authority.Client(t, "trainer"), []string{"Authorization", "Bearer unknown-unknown-unknown"}, 401, codes.OK},

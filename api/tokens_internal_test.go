@@ -134,7 +134,7 @@ func TestReloadKeepsUsedQuotas(t *testing.T) {
 	load(longToken + " score,feedback rate=1/d\n" + otherToken + " score\n")
 	require.Error(t, request())
 	load(longToken + " score rate=2/d\n")
-	require.NoError(t, request(), "other limits begin anew")
+	require.NoError(t, request(), "other limits start with nothing used")
 }
 
 func TestCertificateNames(t *testing.T) {
