@@ -40,7 +40,10 @@ func (o observer) observe(next http.Handler) http.Handler {
 		r = r.WithContext(ctx)
 		w.Header().Set("X-Request-Id", x.ID)
 		secureHeaders(w.Header())
-		if isClosed(o.drained) {
+		// A chunked body may have come with a Content-Length too, which net/http removes. A
+		// proxy that goes by the latter would see another end of this request (request
+		// smuggling), so nothing after it is read (RFC 9112, section 6.1).
+		if isClosed(o.drained) || r.ProtoMajor == 1 && len(r.TransferEncoding) > 0 {
 			w.Header().Set("Connection", "close")
 		}
 		wrapped := middleware.NewWrapResponseWriter(w, r.ProtoMajor)
