@@ -5,6 +5,9 @@ import (
 	"iter"
 	"time"
 
+	"github.com/rs/zerolog"
+
+	"assay/internal/servertls"
 	"assay/internal/trace"
 	"assay/rewardmodel"
 	"assay/rewardmodel/feedback"
@@ -24,6 +27,10 @@ type Parts struct {
 	// Tokens identify callers. Without them only callers on the same machine may
 	// use the service, or everybody with Config.Insecure.
 	Tokens *Tokens
+	// Audit receives the audit log, one line for each change; nil: the log of the server.
+	Audit *zerolog.Logger
+	// TLS is the certificate of all listeners; nil: they serve plain HTTP and gRPC.
+	TLS *servertls.Identity
 	// Memory bounds what all concurrent requests hold; share it with everything
 	// else that accepts requests. Without it there is no bound.
 	Memory *rewardmodel.Memory

@@ -86,7 +86,7 @@ func (s eventStreams) relay(r *http.Request, stream eventStream, from feed) erro
 	defer heartbeat.Stop()
 	for !isClosed(s.drained) && r.Context().Err() == nil {
 		tokens := s.access.tokens.changed()
-		if _, err := s.access.authorize(callerOf(r), ScopeFeedback); err != nil {
+		if err := s.access.check(callerOf(r), ScopeFeedback); err != nil {
 			return errors.Join(err, sendFailure(exchange.Of(r), stream, "", err))
 		}
 		messages, changed, err := from.next()

@@ -39,6 +39,9 @@ func (e feedbackEndpoints) add(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	x.Items = len(batch.Items) + len(batch.Rejected)
+	if err := x.Quota.Label(len(batch.Items)); err != nil {
+		return err
+	}
 	receipt, err := e.feedback.Append(r.Context(), batch, x.Caller)
 	if err != nil {
 		return err
@@ -54,6 +57,7 @@ func (e feedbackEndpoints) erase(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	exchange.Of(r).Subject = id
 	records, err := e.feedback.Erase(r.Context(), id, exchange.Of(r).Caller)
 	if err != nil {
 		return err
@@ -66,6 +70,7 @@ func (e feedbackEndpoints) withdraw(w http.ResponseWriter, r *http.Request) erro
 	if err != nil {
 		return err
 	}
+	exchange.Of(r).Subject = id
 	query := r.URL.Query()
 	if !query.Has("rater") {
 		return failure.Invalid("rater", "is missing; give the name of the rater, or an empty one for the label without a rater")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -38,11 +39,16 @@ func (o observer) observe(next http.Handler) http.Handler {
 		ctx, x := exchange.Begin(r.Context(), client, spanName(r), memory, o.settings)
 		r = r.WithContext(ctx)
 		w.Header().Set("X-Request-Id", x.ID)
-		if isClosed(o.drained) {
+		secureHeaders(w.Header())
+		// A chunked body may have come with a Content-Length too, which net/http removes. A
+		// proxy that goes by the latter would see another end of this request (request
+		// smuggling), so nothing after it is read (RFC 9112, section 6.1).
+		if isClosed(o.drained) || r.ProtoMajor == 1 && len(r.TransferEncoding) > 0 {
 			w.Header().Set("Connection", "close")
 		}
 		wrapped := middleware.NewWrapResponseWriter(w, r.ProtoMajor)
 
+		defer x.End()
 		o.metrics.inFlight.Inc()
 		defer func() {
 			o.metrics.inFlight.Dec()
@@ -128,6 +134,40 @@ func rejectForeignOrigins(guard *http.CrossOriginProtection) func(http.Handler) 
 			return nil
 		})
 	}
+}
+
+// secureHeaders keeps browsers from rendering, caching or embedding a response. Pages
+// that need more replace them. There is no Strict-Transport-Security: it would apply to
+// every service on the same host name, whatever its port.
+func secureHeaders(h http.Header) {
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Cache-Control", "no-store")
+}
+
+// rejectForeignHosts keeps a web page whose own host name resolves to a loopback address
+// (DNS rebinding) from reading what callers on the same machine may read without a
+// token, such as the metrics. Such a page sends no header that identifies it. Probes
+// reveal nothing.
+func (rt routes) rejectForeignHosts(next http.Handler) http.Handler {
+	return httpjson.Handler(func(w http.ResponseWriter, r *http.Request) error {
+		c := callerOf(r)
+		open := rt.access.trustLoopback || rt.access.tokens == nil && !rt.access.insecure
+		if open && isLoopbackPeer(c.Remote) && forwardedBy(c.Headers) == "" && !addressesMachine(c.Host) &&
+			!rt.trustsHost(c.Host) && len(c.Authorization) == 0 && r.URL.Path != "/livez" && r.URL.Path != "/readyz" {
+			return failure.ForbiddenHost(c.Host)
+		}
+		next.ServeHTTP(w, r)
+		return nil
+	})
+}
+
+// trustsHost reports whether an origin of Config.TrustedOrigins has the host.
+func (rt routes) trustsHost(host string) bool {
+	return slices.Contains(rt.cfg.TrustedOrigins, "http://"+host) || slices.Contains(rt.cfg.TrustedOrigins, "https://"+host)
 }
 
 // orNotEnabled returns h, or a handler that responds 501 where its backend is

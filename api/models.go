@@ -259,6 +259,7 @@ func (e modelEndpoints) promote(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	exchange.Of(r).Subject = version
 	reason, err := readReason(w, r)
 	if err != nil {
 		return err
@@ -280,5 +281,6 @@ func (e modelEndpoints) rollBack(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	exchange.Of(r).Subject = current.Version
 	return httpjson.WriteJSON(w, r, http.StatusOK, current)
 }

@@ -9,18 +9,20 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
+	"assay/internal/servertls"
 	"assay/rewardmodel"
 )
 
 // ServeOps serves health, metrics and profiles of a process that has no other endpoint
-// of this package, on address, until ctx ends. /readyz checks ready.
-func ServeOps(ctx context.Context, address string, ready Check, log zerolog.Logger, registry *prometheus.Registry) error {
+// of this package, on address, until ctx ends. /readyz checks ready. It serves plain
+// HTTP if identity is nil.
+func ServeOps(ctx context.Context, address string, identity *servertls.Identity, ready Check, log zerolog.Logger, registry *prometheus.Registry) error {
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", address)
 	if err != nil {
 		return fmt.Errorf("--ops-listen: %w; stop the process that uses the address, or choose another", err)
 	}
-	server, err := New(DefaultConfig(), Parts{Scorer: noModel{}, Models: noModel{}, Checks: []Check{ready}}, log, registry)
+	server, err := New(DefaultConfig(), Parts{Scorer: noModel{}, Models: noModel{}, Checks: []Check{ready}, TLS: identity}, log, registry)
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}

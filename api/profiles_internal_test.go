@@ -34,7 +34,7 @@ func TestWhoMayProfile(t *testing.T) {
 		"far":                {path: heap, peer: far, status: 401},
 		"far, insecure":      {path: heap, peer: far, insecure: true, status: 401},
 		"far, list":          {path: "/debug/pprof/", peer: far, insecure: true, status: 401},
-		"near, rebound name": {path: heap, peer: near, host: "example.com", status: 401},
+		"near, rebound name": {path: heap, peer: near, host: "example.com", status: 403},
 		"near, tokens":       {path: heap, peer: near, tokens: loaded, status: 401},
 		"far, score token":   {path: heap, peer: far, tokens: loaded, token: score, status: 403},
 		"far, admin token":   {path: heap, peer: far, tokens: loaded, token: admin, status: 200},

@@ -29,6 +29,7 @@ type routes struct {
 	cache    *fleetCache
 	drained  <-chan struct{}
 	access   access
+	audit    *auditLog
 	console  *console.Files
 	health   health
 	observer observer
@@ -83,17 +84,17 @@ func (rt routes) mountLearning(r chi.Router, models modelEndpoints) {
 	streams := newEventStreams(rt.access, rt.drained, rt.cfg.MaxEventStreams)
 	events := eventEndpoints{log: rt.events, streams: streams}
 	scored := scoredEndpoints{held: p.Scored, streams: streams}
-	r.Post("/v1/feedback", feedback(p.Feedback != nil, labels.add).ServeHTTP)
+	r.Post("/v1/feedback", feedback(p.Feedback != nil, rt.audit.changes(actionLabel, labels.add)).ServeHTTP)
 	get(r, "/v1/feedback", feedback(p.FeedbackView != nil, labels.stats))
 	get(r, "/v1/feedback/candidates", feedback(p.FeedbackView != nil, labels.candidates))
 	get(r, "/v1/feedback/{id}/labels", feedback(p.FeedbackView != nil, labels.labels))
-	r.Delete("/v1/feedback/{id}/labels", feedback(p.Feedback != nil, labels.withdraw).ServeHTTP)
-	r.Delete("/v1/feedback/{id}", admin(p.Feedback != nil, labels.erase))
-	r.Post("/v1/models/{version}/promote", admin(p.Promotions != nil, models.promote))
-	r.Post("/v1/models/rollback", admin(p.Promotions != nil, models.rollBack))
+	r.Delete("/v1/feedback/{id}/labels", feedback(p.Feedback != nil, rt.audit.changes(actionWithdraw, labels.withdraw)).ServeHTTP)
+	r.Delete("/v1/feedback/{id}", admin(p.Feedback != nil, rt.audit.changes(actionErase, labels.erase)))
+	r.Post("/v1/models/{version}/promote", admin(p.Promotions != nil, rt.audit.changes(actionPromote, models.promote)))
+	r.Post("/v1/models/rollback", admin(p.Promotions != nil, rt.audit.changes(actionRollback, models.rollBack)))
 	get(r, "/v1/training", feedback(p.Trainer != nil, training.show))
-	r.Post("/v1/training", admin(p.Trainer != nil, training.start))
-	r.Post("/v1/training/stop", admin(p.Trainer != nil, training.stop))
+	r.Post("/v1/training", admin(p.Trainer != nil, rt.audit.changes(actionTrain, training.start)))
+	r.Post("/v1/training/stop", admin(p.Trainer != nil, rt.audit.changes(actionStop, training.stop)))
 	// An event stream has no timeout.
 	get(r, "/v1/events", rt.access.require(ScopeFeedback, orNotEnabled(p.Events != nil, events.serve)))
 	get(r, "/v1/scored", rt.access.require(ScopeFeedback, orNotEnabled(p.Scored != nil, scored.serve)))
@@ -113,8 +114,8 @@ func (rt routes) mountConsole(r chi.Router) {
 	session := sessionEndpoints{access: rt.access}
 	get(r, "/console/assets/{file}", rt.console.Asset)
 	get(r, "/console/session", session.show)
-	r.Post("/console/session", httpjson.Handler(session.open).ServeHTTP)
-	r.Delete("/console/session", httpjson.Handler(session.end).ServeHTTP)
+	r.Post("/console/session", rt.audit.changes(actionSessionOpen, session.open).ServeHTTP)
+	r.Delete("/console/session", rt.audit.changes(actionSessionEnd, session.end).ServeHTTP)
 }
 
 // mountProtocol adds an endpoint of another project.
@@ -150,7 +151,7 @@ func (rt routes) reading(h httpjson.Handler) httpjson.Handler {
 // it becomes.
 func (rt routes) base(encoders map[string]failure.Encoder) chi.Router {
 	r := chi.NewRouter()
-	r.Use(rt.observer.observe, recoverPanics(rt.observer.log), rejectForeignOrigins(rt.guard))
+	r.Use(rt.observer.observe, recoverPanics(rt.observer.log), rt.rejectForeignHosts, rejectForeignOrigins(rt.guard))
 	r.NotFound(httpjson.Handler(notFound).ServeHTTP)
 	r.MethodNotAllowed(methodNotAllowed(encoders).ServeHTTP)
 	return r

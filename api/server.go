@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	stdlog "log"
@@ -20,6 +21,7 @@ import (
 	"assay/api/internal/grpcserver"
 	"assay/api/livegrpc"
 	"assay/api/oip"
+	"assay/internal/servertls"
 	"assay/rewardmodel/wire"
 )
 
@@ -73,9 +75,17 @@ func New(cfg Config, parts Parts, log zerolog.Logger, registry *prometheus.Regis
 	if err := registry.Register(s.checks); err != nil {
 		return nil, fmt.Errorf("api: metrics: %w", err)
 	}
+	if err := registry.Register(newQuotaMetrics(parts.Tokens)); err != nil {
+		return nil, fmt.Errorf("api: metrics: %w", err)
+	}
+	audit := newAuditLog(log)
+	if parts.Audit != nil {
+		audit = newAuditLog(*parts.Audit)
+	}
 	r := routes{
-		cfg: cfg, parts: parts, registry: registry, events: s.events, cache: s.cache, drained: s.drained,
-		access:   access{tokens: parts.Tokens, insecure: cfg.Insecure, trustLoopback: cfg.TrustLoopback, sessions: console.NewSessions()},
+		audit: audit,
+		cfg:   cfg, parts: parts, registry: registry, events: s.events, cache: s.cache, drained: s.drained,
+		access:   access{tokens: parts.Tokens, insecure: cfg.Insecure, trustLoopback: cfg.TrustLoopback, sessions: console.NewSessions(), audit: audit},
 		console:  pages,
 		health:   health{checks: s.checks, drained: s.drained},
 		observer: observer{metrics: metrics, log: log, memory: parts.Memory, settings: s.settings, drained: s.drained},
@@ -83,11 +93,12 @@ func New(cfg Config, parts Parts, log zerolog.Logger, registry *prometheus.Regis
 		sockets:  s.sockets,
 	}
 	s.main = r.main()
-	s.mainServer, s.opsServer = s.httpServer(cfg, s.main), s.httpServer(cfg, r.ops())
+	s.mainServer, s.opsServer = s.httpServer(cfg, parts.TLS, s.main), s.httpServer(cfg, parts.TLS, r.ops())
 	s.rpc, err = grpcserver.New(grpcserver.Config{
 		Ready:     r.health.readiness,
-		Authorize: func(c exchange.Caller) (string, error) { return r.access.authorize(c, ScopeScore) },
-		Settings:  s.settings, Memory: parts.Memory, IdleTimeout: cfg.IdleTimeout, MaxHeader: maxHeader,
+		Authorize: func(c exchange.Caller) error { return r.access.check(c, ScopeScore) },
+		Admit:     func(x *exchange.Exchange, c exchange.Caller) error { return r.access.admit(x, c, ScopeScore) },
+		Settings:  s.settings, Memory: parts.Memory, TLS: parts.TLS, IdleTimeout: cfg.IdleTimeout, MaxHeader: maxHeader,
 		Draining: s.drained, Log: log, Registry: registry,
 	})
 	if err != nil {
@@ -113,12 +124,19 @@ const (
 // httpServer bounds every phase of a connection, so that a stalled client holds
 // nothing forever. The read and write timeouts exceed the request timeout: until
 // then the handler responds itself, with a reason.
-func (s *Server) httpServer(cfg Config, handler http.Handler) *http.Server {
+func (s *Server) httpServer(cfg Config, identity *servertls.Identity, handler http.Handler) *http.Server {
 	const grace = 30 * time.Second
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
-	protocols.SetUnencryptedHTTP2(true) // a proxy in front of the service ends TLS
+	var secure *tls.Config
+	if identity == nil {
+		protocols.SetUnencryptedHTTP2(true) // a proxy in front of the service ends TLS
+	} else {
+		protocols.SetHTTP2(true)
+		secure = identity.Config(tls.VerifyClientCertIfGiven, "h2", "http/1.1")
+	}
 	return &http.Server{
+		TLSConfig:         secure,
 		Handler:           handler,
 		Protocols:         &protocols,
 		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams, MaxReceiveBufferPerStream: streamBuffer, MaxReceiveBufferPerConnection: connBuffer},
@@ -184,7 +202,11 @@ func (s *Server) serveHTTP(ctx context.Context, server *http.Server, l net.Liste
 		s.sockets.cancel()
 	})
 	defer stop()
-	err := server.Serve(l)
+	serve := server.Serve
+	if server.TLSConfig != nil {
+		serve = func(l net.Listener) error { return server.ServeTLS(l, "", "") }
+	}
+	err := serve(l)
 	if !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serving HTTP on %v: %w", l.Addr(), err)
 	}

@@ -75,15 +75,15 @@ func (e sessionEndpoints) end(w http.ResponseWriter, r *http.Request) error {
 func (e sessionEndpoints) describe(r *http.Request, caller exchange.Caller) (sessionBody, error) {
 	body := sessionBody{Scopes: []Scope{}}
 	for _, scope := range []Scope{ScopeScore, ScopeFeedback, ScopeAdmin} {
-		name, err := e.access.authorize(caller, scope)
-		exchange.Of(r).Caller = name
+		g, err := e.access.authorize(caller, scope)
+		exchange.Of(r).Caller, exchange.Of(r).Via = g.name, g.via
 		switch {
 		case err == nil:
 			body.Scopes = append(body.Scopes, scope)
-		case name == "": // unknown, rather than without this scope
+		case g.name == "": // unknown, rather than without this scope
 			return sessionBody{}, err
 		}
-		body.Name = name
+		body.Name = g.name
 	}
 	return body, nil
 }

@@ -1,23 +1,20 @@
 package api
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
-	"encoding/hex"
-	"errors"
+	"crypto/x509"
 	"fmt"
-	"io"
 	"slices"
-	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/rs/zerolog"
 
-	"assay/api/internal/exchange"
 	"assay/api/internal/failure"
+	"assay/api/internal/quota"
 	"assay/internal/filewatch"
 )
 
@@ -31,14 +28,6 @@ const (
 	ScopeAdmin    Scope = "admin"    // erase labels, start training, promote, roll back, and all of the above
 )
 
-const (
-	// minToken is the minimum length against guessing: 16 characters of base64 are
-	// 96 bits.
-	minToken = 16
-	maxToken = 4096
-	maxName  = 64
-)
-
 // Names of callers without a token, of the owner of a private service, and of the
 // service itself. No token of a file may have them.
 const (
@@ -48,14 +37,29 @@ const (
 	callerGate  = "gate"      // promoted or rejected a model
 )
 
-// Tokens are the bearer tokens of a file, one per line:
+// Tokens are the callers of a token file, one per line:
 //
-//	TOKEN SCOPE[,SCOPE...] [NAME]
+//	CREDENTIAL SCOPE[,SCOPE...] [NAME] [LIMIT=VALUE...]
+//
+// A credential is one of
+//
+//	TOKEN              a bearer token: at least 16 of the characters of RFC 6750
+//	                   (letters, digits and -._~+/, then =)
+//	sha256:HEX         the SHA-256 of a bearer token, so that the file reveals none
+//	cert:cn=NAME       a client certificate whose subject has this common name
+//	cert:dns=NAME      ... whose subject alternative names have this DNS name
+//	cert:uri=URI       ... or this URI, such as a SPIFFE ID
 //
 // The scopes are score, feedback and admin. NAME identifies the caller in logs and
 // in the record of a model; the default is the first eight hexadecimal digits of the
-// token's SHA-256. Text after a # is a comment. A token has at least 16 of the
-// characters of a bearer token (RFC 6750: letters, digits and -._~+/, then =).
+// SHA-256 of the token or certificate name. The limits are
+//
+//	rate=N/UNIT        requests per s, m, h or d
+//	labels=N/UNIT      labels of feedback per s, m, h or d
+//	concurrent=N       requests in flight
+//	body=BYTES         size of a request, such as 1048576, 64KiB or 8MiB
+//
+// Text after a # is a comment.
 //
 // Only hashes of the tokens are held in memory, and they are compared in
 // constant time.
@@ -72,11 +76,19 @@ type grants struct {
 	replaced chan struct{} // closed when they are replaced
 }
 
-// grant is what a token allows.
+// grant is what a credential allows.
 type grant struct {
-	sum    [sha256.Size]byte
-	scopes []Scope
-	name   string
+	sum         [sha256.Size]byte // of the token; unused for a certificate
+	certificate certificateName   // zero for a token
+	scopes      []Scope
+	name        string
+	quota       *quota.Quota // nil: no limits
+	via         string       // how the caller presented it; set when it is found
+}
+
+// isSame reports whether two grants are of one credential.
+func (g grant) isSame(other grant) bool {
+	return g.sum == other.sum && g.certificate == other.certificate
 }
 
 // require returns an error if the grant does not allow scope.
@@ -160,8 +172,16 @@ func (t *Tokens) reload(content []byte) {
 	t.log.Info().Int("tokens", len(list)).Str("file", t.file.Path()).Msg("the tokens changed")
 }
 
-// replace applies the tokens of the file.
+// replace applies the tokens of the file. A line whose limits are unchanged keeps what
+// its caller has used of them.
 func (t *Tokens) replace(list []grant) {
+	for i, g := range list {
+		for _, before := range t.list() {
+			if g.isSame(before) && g.quota.Limits() == before.quota.Limits() {
+				list[i].quota = before.quota
+			}
+		}
+	}
 	before := t.grants.Swap(&grants{slices.Concat(list, t.owner), make(chan struct{})})
 	if before != nil {
 		close(before.replaced)
@@ -195,7 +215,9 @@ func (t *Tokens) findSum(sum [sha256.Size]byte) (grant, bool) {
 	grants := t.list()
 	found := -1
 	for i, g := range grants {
-		found = subtle.ConstantTimeSelect(subtle.ConstantTimeCompare(sum[:], g.sum[:]), i, found)
+		if g.certificate.kind == "" {
+			found = subtle.ConstantTimeSelect(subtle.ConstantTimeCompare(sum[:], g.sum[:]), i, found)
+		}
 	}
 	if found < 0 {
 		return grant{}, false
@@ -203,78 +225,21 @@ func (t *Tokens) findSum(sum [sha256.Size]byte) (grant, bool) {
 	return grants[found], true
 }
 
-// parseTokens parses a token file. Its errors name lines and columns but never quote
-// them: no secret may get into the log if a user swaps the columns.
-func parseTokens(r io.Reader) ([]grant, error) {
-	var grants []grant
-	lines := map[[sha256.Size]byte]int{}
-	scanner := bufio.NewScanner(r)
-	scanner.Buffer(nil, filewatch.MaxBytes+1)
-	for number := 1; scanner.Scan(); number++ {
-		text, _, _ := strings.Cut(scanner.Text(), "#")
-		columns := strings.Fields(text)
-		if len(columns) == 0 {
-			continue
-		}
-		g, err := parseGrant(columns)
-		if err != nil {
-			return nil, fmt.Errorf("line %d: %w", number, err)
-		}
-		if before, twice := lines[g.sum]; twice {
-			return nil, fmt.Errorf("line %d: the token of line %d again; give every token one line with all its scopes", number, before)
-		}
-		lines[g.sum] = number
-		grants = append(grants, g)
+// findCertificate returns the grant of the first line that names a verified client
+// certificate. A certificate that has expired since its connection was opened has none.
+func (t *Tokens) findCertificate(certificate *x509.Certificate) (grant, bool) {
+	if certificate == nil || time.Now().After(certificate.NotAfter) {
+		return grant{}, false
 	}
-	if err := scanner.Err(); err != nil {
-		return nil, err
+	for _, g := range t.list() {
+		if g.certificate.matches(certificate) {
+			return g, true
+		}
 	}
-	if len(grants) == 0 {
-		return nil, errors.New("it contains no token; write lines of TOKEN SCOPE[,SCOPE...] [NAME]")
-	}
-	return grants, nil
+	return grant{}, false
 }
 
-func parseGrant(columns []string) (grant, error) {
-	token := columns[0]
-	switch {
-	case len(columns) < 2:
-		return grant{}, errors.New("the scopes are missing; write TOKEN SCOPE[,SCOPE...] [NAME]")
-	case len(columns) > 3:
-		return grant{}, errors.New("there are more than three columns; write TOKEN SCOPE[,SCOPE...] [NAME], without spaces inside")
-	case strings.ContainsFunc(strings.TrimRight(token, "="), notInToken):
-		return grant{}, errors.New("the token has a character that is not allowed in a bearer token; use letters, digits and -._~+/")
-	case len(token) < minToken:
-		return grant{}, fmt.Errorf("the token has %d characters; use at least %d, for example the output of: openssl rand -hex 24", len(token), minToken)
-	case len(token) > maxToken:
-		return grant{}, fmt.Errorf("the token has %d characters; use at most %d", len(token), maxToken)
-	}
-	g := grant{sum: sha256.Sum256([]byte(token))}
-	g.name = hex.EncodeToString(g.sum[:4])
-	for name := range strings.SplitSeq(columns[1], ",") {
-		switch scope := Scope(name); scope {
-		case ScopeScore, ScopeFeedback, ScopeAdmin:
-			g.scopes = append(g.scopes, scope)
-		default:
-			return grant{}, errors.New("the second column is not a list of scopes; use score, feedback and admin, separated by commas")
-		}
-	}
-	if len(columns) == 3 {
-		g.name = columns[2]
-	}
-	switch {
-	case len(g.name) > maxName || !exchange.IsIdentifier(g.name):
-		return grant{}, fmt.Errorf("the name in the third column is invalid; use up to %d letters, digits and -_.:/+=@", maxName)
-	case slices.Contains([]string{callerLocal, callerAny, callerOwner, callerGate}, g.name):
-		return grant{}, fmt.Errorf("the name %s is reserved for callers without a token, the owner of a private service, or the service itself; choose another", g.name)
-	}
-	return g, nil
-}
-
-func notInToken(r rune) bool {
-	switch {
-	case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9':
-		return false
-	}
-	return !strings.ContainsRune("-._~+/", r)
+// NamesCertificates reports whether a line names a client certificate.
+func (t *Tokens) NamesCertificates() bool {
+	return slices.ContainsFunc(t.list(), func(g grant) bool { return g.certificate.kind != "" })
 }

@@ -3,6 +3,9 @@ package api
 import (
 	"bytes"
 	"context"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,6 +17,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
+	"assay/api/internal/quota"
 	"assay/internal/filewatch"
 )
 
@@ -43,25 +47,38 @@ func TestParseTokens(t *testing.T) {
 func TestParseTokensNamesTheLine(t *testing.T) {
 	const secret = "hush-hush-hush-hush"
 	for name, c := range map[string]struct{ file, message string }{
-		"empty":           {"", "no token"},
-		"only comments":   {"# a\n\n  # b\n", "no token"},
-		"no scope":        {"\n" + secret + "\n", "line 2: the scopes are missing"},
-		"scope commented": {secret + " # score\n", "line 1: the scopes are missing"},
-		"spaced scopes":   {secret + " score, feedback ann\n", "line 1: there are more than three columns"},
-		"unknown scope":   {secret + " score,root\n", "line 1: the second column"},
-		"trailing comma":  {secret + " score,\n", "line 1: the second column"},
-		"mixed up":        {"admin " + secret + "\n", "line 1: the token has 5 characters"},
-		"mixed up long":   {"0123456789abcdefg " + secret + "\n", "line 1: the second column"},
-		"short":           {longToken + " score\n0123456789abcde score\n", "line 2: the token has 15 characters"},
-		"long":            {strings.Repeat("a", 4097) + " score\n", "line 1: the token has 4097 characters"},
-		"odd characters":  {"\"" + secret + "\" score\n", "line 1: the token has a character"},
-		"not ASCII":       {"é" + secret + " score\n", "line 1: the token has a character"},
-		"equals inside":   {"abcdefgh=abcdefgh score\n", "line 1: the token has a character"},
-		"bad name":        {secret + " score a;b\n", "line 1: the name"},
-		"long name":       {secret + " score " + strings.Repeat("a", 65) + "\n", "line 1: the name"},
-		"reserved name":   {secret + " score gate\n", "line 1: the name gate"},
-		"owner's name":    {secret + " score owner\n", "line 1: the name owner"},
-		"twice":           {secret + " score\n\n" + secret + " feedback ann\n", "line 3: the token of line 1 again"},
+		"empty":             {"", "no token"},
+		"only comments":     {"# a\n\n  # b\n", "no token"},
+		"no scope":          {"\n" + secret + "\n", "line 2: the scopes are missing"},
+		"scope commented":   {secret + " # score\n", "line 1: the scopes are missing"},
+		"spaced scopes":     {secret + " score, feedback ann\n", "line 1: there are more than three columns"},
+		"unknown scope":     {secret + " score,root\n", "line 1: the second column"},
+		"trailing comma":    {secret + " score,\n", "line 1: the second column"},
+		"mixed up":          {"admin " + secret + "\n", "line 1: the token has 5 characters"},
+		"mixed up long":     {"0123456789abcdefg " + secret + "\n", "line 1: the second column"},
+		"short":             {longToken + " score\n0123456789abcde score\n", "line 2: the token has 15 characters"},
+		"long":              {strings.Repeat("a", 4097) + " score\n", "line 1: the token has 4097 characters"},
+		"odd characters":    {"\"" + secret + "\" score\n", "line 1: the token has a character"},
+		"not ASCII":         {"é" + secret + " score\n", "line 1: the token has a character"},
+		"equals inside":     {"abcdefgh=abcdefgh score\n", "line 1: the token has a character"},
+		"bad name":          {secret + " score a;b\n", "line 1: the name"},
+		"long name":         {secret + " score " + strings.Repeat("a", 65) + "\n", "line 1: the name"},
+		"reserved name":     {secret + " score gate\n", "line 1: the name gate"},
+		"owner's name":      {secret + " score owner\n", "line 1: the name owner"},
+		"hashed twice":      {longToken + " score\nsha256:9f9f5111f7b27a781f1f1ddde5ebc2dd2b796bfc7365c9c28b548e564176929f score\n", "line 2: the token of line 1 again"},
+		"short hash":        {"sha256:9f9f5111 score\n", "line 1: the hash in the first column"},
+		"long hash":         {"sha256:" + strings.Repeat("0", 65) + " score\n", "line 1: the hash in the first column"},
+		"no hash":           {"sha256:" + strings.Repeat("x", 64) + " score\n", "line 1: the hash in the first column"},
+		"certificate":       {"cert:" + secret + " score\n", "line 1: the first column is not the name of a certificate"},
+		"nameless":          {"cert:cn= score\n", "line 1: the first column is not the name of a certificate"},
+		"certificate again": {"cert:cn=a score\ncert:cn=a admin\n", "line 2: the token of line 1 again"},
+		"name last":         {secret + " score rate=1/s " + secret + "\n", "line 1: a column after the limits"},
+		"limit twice":       {secret + " score rate=1/s rate=2/s\n", "line 1: the limit rate is given twice"},
+		"no unit":           {secret + " score rate=1\n", "line 1: the limit rate has no unit"},
+		"no rate":           {secret + " score rate=0/s\n", "line 1: the value of the limit rate"},
+		"no count":          {secret + " score concurrent=" + secret + "\n", "line 1: the value of the limit concurrent"},
+		"no size":           {secret + " score body=1PiB\n", "line 1: the value of the limit body"},
+		"twice":             {secret + " score\n\n" + secret + " feedback ann\n", "line 3: the token of line 1 again"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := parseTokens(strings.NewReader(c.file))
@@ -71,9 +88,88 @@ func TestParseTokensNamesTheLine(t *testing.T) {
 	}
 }
 
+func TestParseLimits(t *testing.T) {
+	grants, err := parseTokens(strings.NewReader(longToken + " score trainer rate=600/m body=8MiB concurrent=4 # as agreed\n" +
+		otherToken + " feedback labels=5000/d\ncert:uri=spiffe://example.org/assay admin ops\n"))
+	require.NoError(t, err)
+	require.Equal(t, quota.Limits{Requests: quota.Rate{N: 600, Per: time.Minute}, Concurrent: 4, MaxBody: 8 << 20}, grants[0].quota.Limits())
+	require.Equal(t, "trainer", grants[0].name)
+	require.Equal(t, quota.Limits{Labels: quota.Rate{N: 5000, Per: 24 * time.Hour}}, grants[1].quota.Limits())
+	require.Nil(t, grants[2].quota)
+	require.Equal(t, certificateName{"uri", "spiffe://example.org/assay"}, grants[2].certificate)
+}
+
+// No text is a token because its hash, or the name of a certificate, is in the file.
+func TestFindComparesTokensOnly(t *testing.T) {
+	hash := "9f9f5111f7b27a781f1f1ddde5ebc2dd2b796bfc7365c9c28b548e564176929f" // of longToken
+	list, err := parseTokens(strings.NewReader("sha256:" + hash + " score\ncert:cn=certificate-of-a-trainer admin\n"))
+	require.NoError(t, err)
+	var tokens Tokens
+	tokens.replace(list)
+	_, ok := tokens.find(longToken)
+	require.True(t, ok)
+	for _, token := range []string{hash, "sha256:" + hash, "cert:cn=certificate-of-a-trainer", "cn=certificate-of-a-trainer", "certificate-of-a-trainer", ""} {
+		_, ok := tokens.find(token)
+		require.False(t, ok, token)
+	}
+	_, ok = tokens.findSum([32]byte{}) // of a line with a certificate
+	require.False(t, ok)
+}
+
+// A caller cannot reset what it has used by a change of another line.
+func TestReloadKeepsUsedQuotas(t *testing.T) {
+	tokens := &Tokens{log: zerolog.Nop()}
+	load := func(file string) {
+		list, err := parseTokens(strings.NewReader(file))
+		require.NoError(t, err)
+		tokens.replace(list)
+	}
+	request := func() error {
+		g, ok := tokens.find(longToken)
+		require.True(t, ok)
+		return g.quota.Request()
+	}
+	load(longToken + " score rate=1/d\n")
+	require.NoError(t, request())
+	load(longToken + " score,feedback rate=1/d\n" + otherToken + " score\n")
+	require.Error(t, request())
+	load(longToken + " score rate=2/d\n")
+	require.NoError(t, request(), "other limits start with nothing used")
+}
+
+func TestCertificateNames(t *testing.T) {
+	id, err := url.Parse("spiffe://example.org/ns/rl/sa/trainer")
+	require.NoError(t, err)
+	certificate := &x509.Certificate{
+		Subject: pkix.Name{CommonName: "trainer"}, DNSNames: []string{"other.example.org", "Trainer.example.org"}, URIs: []*url.URL{id},
+		NotAfter: time.Now().Add(time.Hour),
+	}
+	for name, matches := range map[string]bool{
+		"cn=trainer": true, "cn=Trainer": false, "cn=other.example.org": false, "dns=trainer.example.org": true, "dns=*.example.org": false,
+		"dns=trainer": false, "uri=spiffe://example.org/ns/rl/sa/trainer": true, "uri=spiffe://example.org/ns/rl/sa": false,
+	} {
+		list, err := parseTokens(strings.NewReader("cert:" + name + " score\n"))
+		require.NoError(t, err)
+		var tokens Tokens
+		tokens.replace(list)
+		_, ok := tokens.findCertificate(certificate)
+		require.Equal(t, matches, ok, name)
+		_, ok = tokens.findCertificate(nil)
+		require.False(t, ok)
+	}
+	var tokens Tokens
+	list, err := parseTokens(strings.NewReader("cert:cn=trainer score\n"))
+	require.NoError(t, err)
+	tokens.replace(list)
+	certificate.NotAfter = time.Now().Add(-time.Second)
+	_, ok := tokens.findCertificate(certificate)
+	require.False(t, ok, "expired on an open connection")
+}
+
 func FuzzParseTokens(f *testing.F) {
 	f.Add("# who may\n" + longToken + " score,feedback ann # x\n" + otherToken + "= admin\r\n")
 	f.Add(longToken + "\tadmin\n" + longToken + "\tadmin\n")
+	f.Add("sha256:" + strings.Repeat("0f", 32) + " score rate=5/s body=1MiB\ncert:dns=a.example.org admin a concurrent=1 labels=1/d")
 	f.Add("\x00\xff " + longToken)
 	f.Fuzz(func(t *testing.T, file string) {
 		grants, err := parseTokens(strings.NewReader(file))
@@ -85,12 +181,13 @@ func FuzzParseTokens(f *testing.F) {
 			}
 			return
 		}
-		seen := map[[32]byte]bool{}
+		seen := map[string]bool{}
 		for _, g := range grants {
-			if seen[g.sum] || len(g.scopes) == 0 || g.name == "" {
+			credential := string(g.sum[:]) + g.certificate.String()
+			if seen[credential] || len(g.scopes) == 0 || g.name == "" {
 				t.Fatalf("a grant without scope or name, or twice: %+v", g)
 			}
-			seen[g.sum] = true
+			seen[credential] = true
 		}
 	})
 }

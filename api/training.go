@@ -62,6 +62,7 @@ func (e trainingEndpoints) stop(w http.ResponseWriter, r *http.Request) error {
 	if err := checkReason(body.Reason); err != nil {
 		return err
 	}
+	exchange.Of(r).Subject = body.ID
 	by := retrain.Cancellation{By: exchange.Of(r).Caller, Reason: body.Reason, Time: time.Now().UTC()}
 	status, err := e.trainer.Stop(r.Context(), body.ID, by)
 	if errors.Is(err, retrain.ErrNoTraining) {

@@ -77,7 +77,7 @@ func (s *calls) streamInfer(_ any, stream grpc.ServerStream) error {
 	for {
 		in := &inference.ModelInferRequest{}
 		exchange.From(stream.Context()).Memory.ShrinkTo(0) // nothing is left of the request before
-		err := s.server.Receive(stream.Context(), stream, in, s.maxRequest(), grpcserver.Waiting{Limit: s.cfg.Settings.RequestTimeout, Stop: s.cfg.Draining})
+		err := s.server.Receive(stream.Context(), stream, in, exchange.From(stream.Context()).Limits().MaxBody, grpcserver.Waiting{Limit: s.cfg.Settings.RequestTimeout, Stop: s.cfg.Draining})
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
@@ -85,6 +85,9 @@ func (s *calls) streamInfer(_ any, stream grpc.ServerStream) error {
 			return err
 		}
 		if err := s.server.Reauthorize(stream.Context()); err != nil {
+			return err
+		}
+		if err := exchange.From(stream.Context()).Quota.Request(); err != nil {
 			return err
 		}
 		answer, err := s.inferOnce(stream.Context(), in)

@@ -1,6 +1,7 @@
 package assay
 
 import (
+	"crypto/tls"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -14,6 +15,7 @@ type Client struct {
 	base        string // without a trailing slash
 	http        *http.Client
 	ownsHTTP    bool // http was created by New
+	tls         *tls.Config
 	token       string
 	private     bool   // send the token of a private service
 	dataDir     string // its data directory
@@ -67,6 +69,10 @@ func WithHTTPClient(h *http.Client) Option {
 	return func(c *Client) { c.http, c.ownsHTTP = h, h == nil }
 }
 
+// WithTLS sets the certificate authorities that verify an https service, and the
+// client certificate, if there is one. It has no effect with WithHTTPClient.
+func WithTLS(config *tls.Config) Option { return func(c *Client) { c.tls = config } }
+
 // New returns a client of the service at address, such as
 // http://127.0.0.1:8080. It validates the address and the options and does not
 // connect.
@@ -98,7 +104,7 @@ func New(address string, options ...Option) (*Client, error) {
 		return nil, err
 	}
 	if c.ownsHTTP {
-		c.http = newHTTPClient()
+		c.http = newHTTPClient(c.tls)
 	}
 	return c, nil
 }
@@ -117,13 +123,16 @@ func (c *Client) bearer() (string, error) {
 
 // newHTTPClient returns a client that keeps an idle connection for each goroutine
 // of a trainer, and does not follow redirects, which would forward the token.
-func newHTTPClient() *http.Client {
+func newHTTPClient(config *tls.Config) *http.Client {
 	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, IdleConnTimeout: 30 * time.Second}
 	if d, ok := http.DefaultTransport.(*http.Transport); ok {
 		transport = d.Clone()
 	}
 	transport.MaxIdleConns, transport.MaxIdleConnsPerHost = 0, 256
 	transport.IdleConnTimeout = 30 * time.Second
+	if config != nil {
+		transport.TLSClientConfig = config.Clone()
+	}
 	return &http.Client{
 		Transport:     transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },

@@ -78,6 +78,8 @@ func (e *APIError) notProcessed() bool {
 	switch e.Code {
 	case "overloaded", "not_ready", "shutting_down", "store_full":
 		return e.Status == http.StatusServiceUnavailable
+	case "rate_limited":
+		return e.Status == http.StatusTooManyRequests
 	}
 	return false
 }

@@ -2,9 +2,11 @@
 // protocol: the machine-readable code, its HTTP status and its gRPC code. Errors
 // of NATS micro services carry the HTTP status as their number.
 //
-// The status 429 is never used: trainers that do not retry a 4xx would end their
-// run on it. Overload is 503 with Retry-After, and Unavailable over gRPC, which
-// clients may retry; ResourceExhausted reports a message that is too large.
+// Overload is 503 with Retry-After, and Unavailable over gRPC, which clients may
+// retry: trainers that do not retry a 4xx would end their run on it. The status 429,
+// and ResourceExhausted over gRPC with the trailer retry-after, appear only where the
+// operator limits a caller in the token file. ResourceExhausted without that trailer
+// reports a message that is too large.
 package errorcode
 
 import (
@@ -32,6 +34,7 @@ const (
 	TooLarge             Code = "too_large"              // over a limit of bytes, responses or instances
 	UnsupportedMediaType Code = "unsupported_media_type" // wrong Content-Type or Content-Encoding
 	Unprocessable        Code = "unprocessable"          // well formed, but there is nothing to score
+	RateLimited          Code = "rate_limited"           // over a limit of the caller in the token file
 	ClientGone           Code = "client_gone"            // the client canceled; only logs and metrics show it
 	Internal             Code = "internal"               // any other error
 	ModelFailed          Code = "model_failed"           // the model failed on the request
@@ -74,6 +77,8 @@ func (c Code) table() statuses {
 		return statuses{http.StatusUnsupportedMediaType, codes.InvalidArgument}
 	case Unprocessable:
 		return statuses{http.StatusUnprocessableEntity, codes.InvalidArgument}
+	case RateLimited:
+		return statuses{http.StatusTooManyRequests, codes.ResourceExhausted}
 	case ClientGone:
 		return statuses{statusClientGone, codes.Canceled}
 	case NotEnabled:

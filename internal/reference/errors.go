@@ -33,7 +33,7 @@ func Errors(source []byte, retry func(errorcode.Code) Retry) (string, error) {
 		"`{\"error\":{\"code\":\"too_large\",\"message\":...}}`; the protocols of other projects have bodies of their own " +
 		"with the same status. Failed requests over NATS have the number in the header `Nats-Service-Error-Code` and the " +
 		"JSON error as the body; [dead letters](nats.md) have it in `Assay-Error-Code`.")
-	p.paragraph("The status 429 is never sent. Overload is 503 with `Retry-After`, and `Unavailable` over gRPC.")
+	p.paragraph("Overload is 503 with `Retry-After`, and `Unavailable` over gRPC. The status 429, `ResourceExhausted` with the trailer `retry-after` over gRPC, is sent only to callers that the token file limits.")
 	p.paragraph("The column retry: **yes** means that the request may succeed later unchanged, after the time in " +
 		"`Retry-After` if it is given. The clients of this repository repeat such requests with exponential backoff. " +
 		"**If idempotent** means that the service may have done what was asked, such as a rollback, so that only requests " +

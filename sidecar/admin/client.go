@@ -18,9 +18,10 @@ import (
 
 // clientFlags specify which running service a command talks to.
 type clientFlags struct {
-	URL     string        `name:"url" default:"http://127.0.0.1:8080" help:"URL of the service."`
-	Token   string        `help:"Token of the service; default: that of a private service on this machine (serve --private)."`
-	DataDir string        `default:"${data_dir}" placeholder:"DIR" help:"Data directory of a private service on this machine, for its token (${default})."`
+	URL     string `name:"url" default:"http://127.0.0.1:8080" help:"URL of the service."`
+	Token   string `help:"Token of the service; default: that of a private service on this machine (serve --private)."`
+	DataDir string `default:"${data_dir}" placeholder:"DIR" help:"Data directory of a private service on this machine, for its token (${default})."`
+	cli.ClientTLSFlags
 	Timeout time.Duration `default:"1m" help:"Timeout of each request."`
 	Retries int           `default:"8" help:"Maximum retries when the service is unavailable; retries have no duplicate effects."`
 }
@@ -35,7 +36,11 @@ const (
 // client returns a client of the service. The caller closes it.
 func (f clientFlags) client() (*client.Client, error) {
 	retry := client.Retry{Budget: retryBudget, InitialBackoff: initialBackoff, MaxBackoff: maxBackoff, MaxAttempts: 1 + max(f.Retries, 0)}
-	c, err := client.New(f.URL, client.WithToken(f.Token), client.WithDataDir(f.DataDir), client.WithTimeout(f.Timeout), client.WithRetry(retry))
+	secure, err := f.ClientTLSFlags.Option()
+	if err != nil {
+		return nil, cli.Usage(err)
+	}
+	c, err := client.New(f.URL, secure, client.WithToken(f.Token), client.WithDataDir(f.DataDir), client.WithTimeout(f.Timeout), client.WithRetry(retry))
 	if err != nil {
 		return nil, cli.Usage(fmt.Errorf("--url: %w", err))
 	}

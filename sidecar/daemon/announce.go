@@ -54,6 +54,9 @@ func (s announcement) curl() string {
 	case s.flags.TokenFile != "" && !s.flags.TrustLoopback:
 		token = " -H 'Authorization: Bearer TOKEN'"
 	}
+	if s.flags.TLSCert != "" {
+		token += " --cacert CA"
+	}
 	return fmt.Sprintf(`curl -s %s/v1/score%s -H 'Content-Type: application/json' -d '{"responses":[{"id":"r1","response":"%s"}]}'`,
 		s.service.URL(), token, sample)
 }

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -16,6 +17,7 @@ import (
 
 	"assay/api"
 	client "assay/clients/go"
+	"assay/internal/servertls"
 	"assay/rewardmodel"
 	"assay/rewardmodel/live"
 	"assay/sidecar/cli"
@@ -27,15 +29,16 @@ import (
 
 // Proxy guards the responses of an OpenAI-compatible server.
 type Proxy struct {
-	Upstream        *url.URL      `placeholder:"URL" help:"Base URL of the inference server (vLLM, SGLang, llama.cpp, transformers serve), without /v1. Required without --ext-proc-listen."`
-	Mode            string        `default:"${proxy_mode}" enum:"${proxy_modes}" help:"What happens to text (${enum}). observe forwards it immediately and reports the verdict at the end. The others release an utterance after its verdict: hold withholds the text from the first violating utterance on, stop also cancels the upstream there, redact replaces violating utterances."`
-	Redaction       string        `default:"${proxy_redaction}" placeholder:"TEXT" help:"What replaces a violating utterance with --mode redact."`
-	OnFailure       string        `default:"closed" enum:"closed,open" help:"When scoring fails with --mode hold, stop or redact (${enum}): closed ends the response with an error, open releases the text without a verdict."`
-	Reasoning       string        `default:"skip" enum:"skip,score" help:"Whether to skip or score reasoning, in fields of its own and in <think> blocks (${enum}). Skipped reasoning is forwarded without a verdict."`
-	GuardedOnly     bool          `help:"Refuse requests with a body to endpoints other than chat completions, completions and responses, since the text that they generate is not scored."`
-	Listen          string        `default:"${proxy_listen}" placeholder:"HOST:PORT" help:"Listen address (${default}); port 0: any free port."`
-	ExtProcListen   string        `placeholder:"HOST:PORT" help:"Guard the responses that pass through an Envoy: listen address for its external processing protocol (gRPC), in place of --upstream and --listen."`
-	OpsListen       string        `placeholder:"HOST:PORT" help:"Listen address for health and metrics, and for profiles (/debug/pprof/), which need a caller on this machine. Every path of --listen is the upstream's."`
+	Upstream      *url.URL `placeholder:"URL" help:"Base URL of the inference server (vLLM, SGLang, llama.cpp, transformers serve), without /v1. Required without --ext-proc-listen."`
+	Mode          string   `default:"${proxy_mode}" enum:"${proxy_modes}" help:"What happens to text (${enum}). observe forwards it immediately and reports the verdict at the end. The others release an utterance after its verdict: hold withholds the text from the first violating utterance on, stop also cancels the upstream there, redact replaces violating utterances."`
+	Redaction     string   `default:"${proxy_redaction}" placeholder:"TEXT" help:"What replaces a violating utterance with --mode redact."`
+	OnFailure     string   `default:"closed" enum:"closed,open" help:"When scoring fails with --mode hold, stop or redact (${enum}): closed ends the response with an error, open releases the text without a verdict."`
+	Reasoning     string   `default:"skip" enum:"skip,score" help:"Whether to skip or score reasoning, in fields of its own and in <think> blocks (${enum}). Skipped reasoning is forwarded without a verdict."`
+	GuardedOnly   bool     `help:"Refuse requests with a body to endpoints other than chat completions, completions and responses, since the text that they generate is not scored."`
+	Listen        string   `default:"${proxy_listen}" placeholder:"HOST:PORT" help:"Listen address (${default}); port 0: any free port."`
+	ExtProcListen string   `placeholder:"HOST:PORT" help:"Guard the responses that pass through an Envoy: listen address for its external processing protocol (gRPC), in place of --upstream and --listen."`
+	OpsListen     string   `placeholder:"HOST:PORT" help:"Listen address for health and metrics, and for profiles (/debug/pprof/), which need a caller on this machine. Every path of --listen is the upstream's."`
+	cli.ServerTLSFlags
 	Insecure        bool          `help:"Allow a listener that other machines can reach. The proxy has no tokens: it forwards the client's to the upstream."`
 	VerdictTimeout  time.Duration `default:"${proxy_verdict_timeout}" help:"Timeout of a verdict: with --mode observe, of the end of a response, which then has none; otherwise of the utterances that the next 4 KiB of a text complete, and of the rest at its end; a later one is a failure. With --url, only of the rest at the end."`
 	UpstreamTimeout time.Duration `default:"${proxy_upstream_timeout}" help:"Maximum time for which the upstream may send nothing."`
@@ -47,6 +50,7 @@ type Proxy struct {
 	URL                    string `name:"url" placeholder:"URL" group:"Score through a running service instead of a model in this process:" help:"URL of the service, for example http://127.0.0.1:8080."`
 	Token                  string `group:"Score through a running service instead of a model in this process:" help:"Token of the service, with the scope score; default: that of a private service on this machine (serve --private)."`
 	DataDir                string `default:"${data_dir}" placeholder:"DIR" group:"Score through a running service instead of a model in this process:" help:"Data directory of a private service on this machine, for its token (${default})."`
+	cli.ClientTLSFlags     `group:"Score through a running service instead of a model in this process:"`
 	localmodel.Flags       `group:"Model:"`
 	localmodel.ScorerFlags `group:"Model:"`
 }
@@ -117,6 +121,12 @@ func (c *Proxy) Run(a *cli.App) (err error) {
 	if err := cli.RegisterBuildInfo(registry); err != nil {
 		return err
 	}
+	var identity *servertls.Identity
+	if files := c.ServerTLSFlags.Files(); files.Enabled() {
+		if identity, err = servertls.Load(files, a.Log); err != nil {
+			return cli.Usage(err)
+		}
+	}
 	var config net.ListenConfig
 	address, flag := c.address()
 	listener, err := config.Listen(ctx, "tcp", address)
@@ -138,9 +148,15 @@ func (c *Proxy) Run(a *cli.App) (err error) {
 	group, ctx := errgroup.WithContext(ctx)
 	if c.OpsListen != "" {
 		ready := api.Check{Name: "guard", Ready: guard.Ready}
-		group.Go(func() error { return api.ServeOps(ctx, c.OpsListen, ready, a.Log, registry) })
+		group.Go(func() error { return api.ServeOps(ctx, c.OpsListen, identity, ready, a.Log, registry) })
 	}
-	server := c.server(p, a.Log)
+	if identity != nil {
+		group.Go(func() error {
+			identity.Watch(ctx)
+			return nil
+		})
+	}
+	server := c.server(p, identity, a.Log)
 	group.Go(func() error { return server.Serve(listener) })
 	group.Go(func() error {
 		<-ctx.Done()
@@ -161,14 +177,22 @@ type proxyServer interface {
 	Shutdown(ctx context.Context) error
 }
 
-func (c *Proxy) server(p *proxy.Proxy, log zerolog.Logger) proxyServer {
+// server requires a certificate of every client where --tls-client-ca is given: the
+// proxy has no tokens.
+func (c *Proxy) server(p *proxy.Proxy, identity *servertls.Identity, log zerolog.Logger) proxyServer {
+	secure := func(protocols ...string) *tls.Config {
+		if identity == nil {
+			return nil
+		}
+		return identity.Config(tls.RequireAndVerifyClientCert, protocols...)
+	}
 	if c.ExtProcListen != "" {
 		return extproc.NewServer(extproc.Config{
 			Handler: p, VerdictHeader: proxy.VerdictHeader,
-			MaxExchanges: uint32(c.MaxRequests), MaxBody: int64(c.MaxBody), Log: log, //nolint:gosec // both are checked
+			MaxExchanges: uint32(c.MaxRequests), MaxBody: int64(c.MaxBody), TLS: secure("h2"), Log: log, //nolint:gosec // both are checked
 		})
 	}
-	return httpServer{&http.Server{Handler: p, ReadHeaderTimeout: api.DefaultConfig().HeaderTimeout, IdleTimeout: api.DefaultConfig().IdleTimeout}}
+	return httpServer{&http.Server{Handler: p, TLSConfig: secure("h2", "http/1.1"), ReadHeaderTimeout: api.DefaultConfig().HeaderTimeout, IdleTimeout: api.DefaultConfig().IdleTimeout}}
 }
 
 // httpServer is a server whose Serve returns nil after Shutdown, which closes what is
@@ -177,7 +201,11 @@ type httpServer struct{ server *http.Server }
 
 // Serve implements proxyServer.
 func (s httpServer) Serve(l net.Listener) error {
-	if err := s.server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+	serve := s.server.Serve
+	if s.server.TLSConfig != nil {
+		serve = func(l net.Listener) error { return s.server.ServeTLS(l, "", "") }
+	}
+	if err := serve(l); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serving HTTP on %v: %w", l.Addr(), err)
 	}
 	return nil
@@ -198,7 +226,11 @@ func (c *Proxy) announce(log zerolog.Logger, address string) {
 		ready.Str("ext_proc", address).Msg("ready")
 		return
 	}
-	ready.Str("http", serve.Reachable("http://"+address)).Stringer("upstream", c.Upstream).Msg("ready")
+	scheme := "http://"
+	if c.TLSCert != "" {
+		scheme = "https://"
+	}
+	ready.Str("http", serve.Reachable(scheme+address)).Stringer("upstream", c.Upstream).Msg("ready")
 }
 
 // CheckSettings reports invalid settings before anything starts.
@@ -216,9 +248,12 @@ func (c *Proxy) CheckSettings() error {
 		return errors.New("--upstream and --ext-proc-listen exclude each other: Envoy has its own upstream")
 	}
 	address, flag := c.address()
-	err := api.CheckListen(address, c.Insecure)
+	if err := c.ServerTLSFlags.Files().Check(); err != nil {
+		return err
+	}
+	err := api.CheckListen(address, c.Insecure || c.TLSClientCA != "")
 	if errors.Is(err, api.ErrExposed) {
-		return fmt.Errorf("%s: %w: listen on 127.0.0.1, or allow it with --insecure", flag, err)
+		return fmt.Errorf("%s: %w: listen on 127.0.0.1, require client certificates with --tls-client-ca, or allow it with --insecure", flag, err)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", flag, err)
@@ -229,7 +264,11 @@ func (c *Proxy) CheckSettings() error {
 // guard connects to a service or loads a model. Call the returned function to close it.
 func (c *Proxy) guard(ctx context.Context, registry prometheus.Registerer) (proxy.Guard, func() error, error) {
 	if c.URL != "" {
-		service, err := client.New(c.URL, client.WithToken(c.Token), client.WithDataDir(c.DataDir), client.WithTimeout(max(c.VerdictTimeout, time.Second)))
+		secure, err := c.ClientTLSFlags.Option()
+		if err != nil {
+			return nil, nil, cli.Usage(err)
+		}
+		service, err := client.New(c.URL, secure, client.WithToken(c.Token), client.WithDataDir(c.DataDir), client.WithTimeout(max(c.VerdictTimeout, time.Second)))
 		if err != nil {
 			return nil, nil, cli.Usage(fmt.Errorf("--url: %w", err))
 		}

@@ -20,12 +20,14 @@ import (
 
 // Serve runs the service until a signal ends it.
 type Serve struct {
-	Listen          string        `default:"${listen}" placeholder:"HOST:PORT" help:"Listen address of HTTP (${default}); port 0: any free port."`
-	OpsListen       string        `placeholder:"HOST:PORT" help:"Additional listen address for health and metrics, without tokens, and for profiles of memory and CPU time (/debug/pprof/), which need the scope admin or, without tokens, a caller on this machine."`
-	GRPCListen      string        `name:"grpc-listen" placeholder:"HOST:PORT" help:"Listen address of gRPC: the Open Inference Protocol, for Triton and KServe clients, and live sessions (usually port 8001)."`
-	TokenFile       string        `placeholder:"FILE" help:"File of client tokens, one per line: TOKEN SCOPE[,SCOPE...] [NAME], with the scopes score, feedback and admin; reloaded when it changes. Clients on this machine also need a token, unless --trust-loopback is set."`
-	TrustLoopback   bool          `help:"Accept clients on this machine without a token even with --token-file. Every user of the machine then has the scope admin."`
-	Private         bool          `help:"Restrict access to the current user: generate a token at each start in DATA_DIR/token (mode 0600), and require it from every client of HTTP, gRPC and the embedded NATS server, including on loopback. The command line and the client libraries read it from there."`
+	Listen        string `default:"${listen}" placeholder:"HOST:PORT" help:"Listen address of HTTP (${default}); port 0: any free port."`
+	OpsListen     string `placeholder:"HOST:PORT" help:"Additional listen address for health and metrics, without tokens, and for profiles of memory and CPU time (/debug/pprof/), which need the scope admin or, without tokens, a caller on this machine."`
+	GRPCListen    string `name:"grpc-listen" placeholder:"HOST:PORT" help:"Listen address of gRPC: the Open Inference Protocol, for Triton and KServe clients, and live sessions (usually port 8001)."`
+	TokenFile     string `placeholder:"FILE" help:"File of client tokens, one per line: TOKEN SCOPE[,SCOPE...] [NAME] [LIMIT=VALUE...], with the scopes score, feedback and admin; TOKEN may be sha256:HEX, or cert:cn=NAME, cert:dns=NAME or cert:uri=URI for a client certificate; the limits are rate=N/s, labels=N/h, concurrent=N and body=BYTES; reloaded when it changes. Clients on this machine also need a token, unless --trust-loopback is set."`
+	TrustLoopback bool   `help:"Accept clients on this machine without a token even with --token-file. Every user of the machine then has the scope admin."`
+	Private       bool   `help:"Restrict access to the current user: generate a token at each start in DATA_DIR/token (mode 0600), and require it from every client of HTTP, gRPC and the embedded NATS server, including on loopback. The command line and the client libraries read it from there."`
+	AuditLog      string `placeholder:"FILE" help:"Append the audit log to this file, one JSON object per change of labels, models and training and per refused request; default: the log, with the field audit."`
+	cli.ServerTLSFlags
 	Insecure        bool          `help:"Allow listeners that other machines can reach without authentication."`
 	MaxBody         cli.ByteSize  `default:"${max_body}" placeholder:"BYTES" help:"Maximum size of a decompressed request body (${default})."`
 	MaxResponses    int           `default:"${max_responses}" help:"Maximum responses per request."`
@@ -151,6 +153,10 @@ func (c *Serve) CheckSettings() error {
 			errs = append(errs, fmt.Errorf(format, args...))
 		}
 	}
+	if err := c.ServerTLSFlags.Files().Check(); err != nil {
+		errs = append(errs, err)
+	}
+	check(c.TLSClientCA == "" || c.TokenFile != "", "--tls-client-ca needs --token-file, whose lines name the client certificates; give both")
 	check(!c.Private || !c.TrustLoopback, "--private and --trust-loopback are mutually exclusive; give only one of them")
 	check(c.MaxBody > 0, "--max-body is %d; give a number of bytes above 0", c.MaxBody)
 	check(c.RequestMemory >= minRequestMemory, "--request-memory is %d; give at least %d", c.RequestMemory, minRequestMemory)
@@ -232,7 +238,7 @@ func (c *Serve) embedded() bool { return c.NATS != "off" && c.NatsURL == "" }
 func (c *Serve) Config() (cfg serve.Config, err error) {
 	cfg = serve.DefaultConfig()
 	cfg.Listen, cfg.OpsListen, cfg.GRPCListen = c.Listen, c.OpsListen, c.GRPCListen
-	cfg.TokenFile, cfg.Private = c.TokenFile, c.Private
+	cfg.TokenFile, cfg.Private, cfg.TLS, cfg.AuditLog = c.TokenFile, c.Private, c.ServerTLSFlags.Files(), c.AuditLog
 	cfg.API.MaxBody, cfg.API.RequestTimeout, cfg.API.TrustedOrigins = int64(c.MaxBody), c.RequestTimeout, c.TrustedOrigin
 	cfg.API.Limits = c.limits()
 	cfg.API.Insecure, cfg.API.TrustLoopback = c.Insecure, c.TrustLoopback

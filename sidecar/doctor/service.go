@@ -67,6 +67,9 @@ func Service(cfg serve.Config) []Check {
 		}
 		return readTokenFile(cfg.TokenFile).findings()
 	}})
+	if cfg.TLS.Enabled() {
+		checks = append(checks, Check{"tls", quickTimeout, func(context.Context) []Finding { return certificate(cfg.TLS, time.Now()) }})
+	}
 	for _, l := range listeners(cfg) {
 		checks = append(checks, Check{"listen", quickTimeout, l.findings})
 	}
@@ -119,8 +122,12 @@ func natsCheck(cfg serve.Config) Check {
 
 // listeners are the addresses that the service listens on, except those with a free port.
 func listeners(cfg serve.Config) []listener {
+	overHTTP, overGRPC := httpService, grpcService
+	if cfg.TLS.Enabled() {
+		overHTTP, overGRPC = httpsService, grpcTLSService
+	}
 	all := []listener{
-		{"--listen", cfg.Listen, httpService}, {"--ops-listen", cfg.OpsListen, httpService}, {"--grpc-listen", cfg.GRPCListen, grpcService},
+		{"--listen", cfg.Listen, overHTTP}, {"--ops-listen", cfg.OpsListen, overHTTP}, {"--grpc-listen", cfg.GRPCListen, overGRPC},
 	}
 	if cfg.Embedded() {
 		all = append(all, listener{"--nats-listen", cfg.Queue.Server.Listen, natsService})

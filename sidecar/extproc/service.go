@@ -9,6 +9,7 @@ package extproc
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"net"
 	"net/http"
@@ -17,6 +18,8 @@ import (
 	extproc "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
 	"github.com/rs/zerolog"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 )
 
@@ -28,8 +31,9 @@ type Config struct {
 	// VerdictHeader is the header or trailer of the handler, with a JSON object, that
 	// becomes dynamic metadata in the namespace assay; "": none.
 	VerdictHeader string
-	MaxExchanges  uint32 // at the same time, per connection of Envoy
-	MaxBody       int64  // bytes of a buffered request
+	MaxExchanges  uint32      // at the same time, per connection of Envoy
+	MaxBody       int64       // bytes of a buffered request
+	TLS           *tls.Config // of the listener; nil: plain gRPC
 	Log           zerolog.Logger
 }
 
@@ -43,7 +47,12 @@ type Server struct {
 // NewServer returns a server that does not listen yet.
 func NewServer(c Config) *Server {
 	const envelope = 1 << 20 // headers, and what the protocol adds to a body
+	secure := insecure.NewCredentials()
+	if c.TLS != nil {
+		secure = credentials.NewTLS(c.TLS)
+	}
 	s := &Server{config: c, grpc: grpc.NewServer(
+		grpc.Creds(secure),
 		grpc.MaxRecvMsgSize(int(c.MaxBody)+envelope),
 		grpc.MaxConcurrentStreams(c.MaxExchanges),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: time.Minute}),

@@ -71,7 +71,7 @@ func RunTrainer(ctx context.Context, cfg TrainerConfig, log zerolog.Logger) (err
 	group, ctx := errgroup.WithContext(ctx)
 	if cfg.OpsListen != "" {
 		group.Go(func() error {
-			return api.ServeOps(ctx, cfg.OpsListen, api.Check{Name: "streams", Ready: q.StreamsReady, AtStart: true}, log, registry)
+			return api.ServeOps(ctx, cfg.OpsListen, nil, api.Check{Name: "streams", Ready: q.StreamsReady, AtStart: true}, log, registry)
 		})
 	}
 	log.Info().Str("nats", q.URL()).Str("model", version).Msg("trainer started")

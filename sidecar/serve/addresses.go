@@ -8,7 +8,13 @@ import (
 )
 
 // URL is the URL of HTTP for clients on this machine.
-func (s *Service) URL() string { return Reachable("http://" + s.listener.Addr().String()) }
+func (s *Service) URL() string {
+	scheme := "http://"
+	if s.tls != nil {
+		scheme = "https://"
+	}
+	return Reachable(scheme + s.listener.Addr().String())
+}
 
 // GRPCAddress is the target for gRPC clients, "" without Config.GRPCListen.
 func (s *Service) GRPCAddress() string {

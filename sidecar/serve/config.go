@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"assay/api"
+	"assay/internal/servertls"
 	"assay/queue"
 	"assay/rewardmodel"
 	"assay/rewardmodel/live"
@@ -23,6 +24,10 @@ type Config struct {
 	// Private generates a token in DataDir at each start and requires it from every client, including clients of the
 	// embedded NATS server unless Queue.Server.Token is set.
 	Private bool
+
+	AuditLog string // file that the audit log is appended to; "": the log
+
+	TLS servertls.Files // of all listeners but that of NATS; zero: they serve plain HTTP and gRPC
 
 	API           api.Config
 	RequestMemory int64 // memory limit in bytes of all requests together; 0: rewardmodel.DefaultMemory

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net"
 
+	"github.com/rs/zerolog"
+
 	"assay/api"
 	"assay/sidecar/cli"
 )
@@ -14,8 +16,20 @@ import (
 // fails because the service already runs must not replace its token.
 func (s *Service) listen() (err error) {
 	parts := api.Parts{
-		Scorer: &s.handle, Models: &s.handle, Tokens: s.tokens, Memory: s.memory, Scored: s.scored, Live: s.live, Tracer: s.traces.Tracer(),
+		Scorer: &s.handle, Models: &s.handle, Tokens: s.tokens, TLS: s.tls, Memory: s.memory, Scored: s.scored, Live: s.live, Tracer: s.traces.Tracer(),
 		Checks: []api.Check{{Name: "model", Ready: s.handle.modelReady}},
+	}
+	audit := s.log
+	if s.config.AuditLog != "" {
+		file, err := openAuditFile(s.config.AuditLog, s.log)
+		if err != nil {
+			return cli.Usage(fmt.Errorf("--audit-log: %w", err))
+		}
+		audit = zerolog.New(file)
+	}
+	parts.Audit = &audit
+	if s.config.Pin != "" {
+		audit.Log().Timestamp().Str("audit", "pin").Str("by", "operator").Str("subject", s.config.Pin).Str("result", "ok").Send()
 	}
 	if s.config.NATS {
 		parts.Checks = append(parts.Checks, api.Check{Name: "streams", Ready: s.handle.streamsReady, AtStart: true})

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"net"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -13,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"assay/api"
+	"assay/internal/servertls"
 	"assay/rewardmodel"
 	"assay/rewardmodel/live"
 	"assay/rewardmodel/recent"
@@ -38,8 +40,9 @@ type Service struct {
 	handle       modelHandle
 	live         *live.Sessions // over all protocols
 	control      fleet.ControlPlane
-	tokens       *api.Tokens // nil if the service has neither a token file nor a private token
-	private      string      // the private token; "" if the service is not private
+	tokens       *api.Tokens         // nil if the service has neither a token file nor a private token
+	tls          *servertls.Identity // nil without Config.TLS
+	private      string              // the private token; "" if the service is not private
 	http         *api.Server
 	listener     net.Listener
 	ops          net.Listener // nil without Config.OpsListen
@@ -78,6 +81,11 @@ func New(cfg Config, log zerolog.Logger) (*Service, error) {
 	if err := s.loadTokens(); err != nil {
 		return nil, cli.Usage(err)
 	}
+	if cfg.TLS.Enabled() {
+		if s.tls, err = servertls.Load(cfg.TLS, log); err != nil {
+			return nil, cli.Usage(err)
+		}
+	}
 	if s.memory, err = rewardmodel.NewMemory(cmp.Or(cfg.RequestMemory, rewardmodel.DefaultMemory), s.registry); err != nil {
 		return nil, cli.Usage(err)
 	}
@@ -108,9 +116,11 @@ func (s *Service) loadTokens() (err error) {
 			server.Token, s.config.Queue.Conn.Token = s.private, s.private
 		}
 		s.tokens, err = api.LoadPrivateTokens(s.private, c.TokenFile, s.log)
-		return err
 	case c.TokenFile != "":
 		s.tokens, err = api.LoadTokens(c.TokenFile, s.log)
+	}
+	if err == nil && c.TLS.ClientCA == "" && s.tokens != nil && s.tokens.NamesCertificates() {
+		return fmt.Errorf("token file %s names client certificates, which no connection has: set --tls-client-ca, or remove the lines that begin with cert:", c.TokenFile)
 	}
 	return err
 }
@@ -189,6 +199,12 @@ func (s *Service) run(ctx context.Context) error {
 	if s.tokens != nil {
 		group.Go(func() error {
 			s.tokens.Watch(ctx)
+			return nil
+		})
+	}
+	if s.tls != nil {
+		group.Go(func() error {
+			s.tls.Watch(ctx)
 			return nil
 		})
 	}

@@ -12,6 +12,7 @@ import (
 	oteltrace "go.opentelemetry.io/otel/trace"
 
 	"assay/api/internal/failure"
+	"assay/api/internal/quota"
 	"assay/internal/errorcode"
 	"assay/internal/trace"
 	"assay/rewardmodel"
@@ -25,6 +26,9 @@ type Exchange struct {
 	Route         string                   // overrides the matched route in logs and metrics
 	BytesIn       int64                    // body bytes read from the connection
 	Caller        string                   // name of the token, or why the caller needs none
+	Quota         *quota.Quota             // of the caller; nil: no limits of its own
+	Via           string                   // how the caller identified itself: token, session, certificate, loopback or anonymous
+	Subject       string                   // what the request changes, for the audit log: a version, a response id or a training run
 	Responses     int                      // responses that the request asks to score
 	Priority      rewardmodel.Priority     // that the client asked for
 	Items         int                      // labels that the request holds
@@ -32,6 +36,8 @@ type Exchange struct {
 	Memory        *rewardmodel.Reservation // what the request holds until its response is sent
 	EncodeFailure failure.Encoder          // nil: assay's own error format
 	*Settings
+
+	end func() // of the request in Quota; nil: none has begun
 }
 
 type contextKey struct{}
@@ -67,6 +73,29 @@ func Begin(ctx context.Context, client Identity, operation string, memory *rewar
 		x.Span.SetAttributes(trace.RequestID.String(x.ID))
 	}
 	return ctx, x
+}
+
+// Admit names the caller, and counts the request in its quota until End.
+func (x *Exchange) Admit(caller string, q *quota.Quota) (err error) {
+	x.Caller, x.Quota = caller, q
+	x.end, err = q.Begin(x.RetryAfter)
+	return err
+}
+
+// End ends the request in the quota of its caller.
+func (x *Exchange) End() {
+	if x.end != nil {
+		x.end()
+	}
+}
+
+// Limits returns the limits that apply now, with those of the caller.
+func (x *Exchange) Limits() Limits {
+	l := x.Settings.Limits()
+	if own := x.Quota.Limits().MaxBody; own > 0 {
+		l.MaxBody = min(l.MaxBody, own)
+	}
+	return l
 }
 
 // Fork returns a copy of x, and a context with it, which charges another reservation.

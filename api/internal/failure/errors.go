@@ -42,6 +42,13 @@ func ForbiddenOrigin(err error) error {
 		Message: fmt.Sprintf("%v: pages of another origin may not post here unless the service trusts it", err)}
 }
 
+// ForbiddenHost rejects a request that names the service as a web page of another
+// origin does after DNS rebinding: 403.
+func ForbiddenHost(host string) error {
+	return &Error{Code: errorcode.ForbiddenOrigin, Field: "Host",
+		Message: fmt.Sprintf("%.100q is neither an IP address nor localhost; use one of them, or start the service with tokens or with --trusted-origin", host)}
+}
+
 // ForbiddenCSRF rejects a request that has the cookie of a session without the CSRF
 // token of it, in a header: 403.
 func ForbiddenCSRF(header string) error {
@@ -104,6 +111,11 @@ func InsufficientScope(scope string) error {
 	return &Error{Code: errorcode.InsufficientScope, Field: "Authorization",
 		Message:   fmt.Sprintf("the token does not have the scope %s; use one that has it or admin", scope),
 		Challenge: fmt.Sprintf(`Bearer realm="assay", scope="%s", error="insufficient_scope"`, scope)}
+}
+
+// RateLimited reports a caller over a limit of its own, and when to retry: 429.
+func RateLimited(retryAfter time.Duration, format string, args ...any) error {
+	return &Error{Code: errorcode.RateLimited, RetryAfter: retryAfter, Message: fmt.Sprintf(format, args...)}
 }
 
 // Unavailable asks a client to retry later, for one of the codes of 503.

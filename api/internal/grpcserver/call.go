@@ -3,6 +3,7 @@ package grpcserver
 import (
 	"cmp"
 	"context"
+	"crypto/x509"
 	"fmt"
 	"runtime/debug"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/rs/zerolog"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/encoding"
 	_ "google.golang.org/grpc/encoding/proto" // the codec below
 	"google.golang.org/grpc/mem"
@@ -53,7 +55,7 @@ func Unary[In any, Out proto.Message, Message interface {
 			return err
 		}
 		in := Message(new(In))
-		if err := s.Receive(ctx, stream, in, limit(), Waiting{}); err != nil {
+		if err := s.Receive(ctx, stream, in, min(limit(), exchange.From(ctx).Limits().MaxBody), Waiting{}); err != nil {
 			return err
 		}
 		out, err := answer(ctx, in)
@@ -73,8 +75,7 @@ func (s *Server) Allow(ctx context.Context, who Access) error {
 		x.Memory = nil
 		return nil
 	}
-	name, err := s.cfg.Authorize(callerIn(ctx))
-	if x.Caller = name; err != nil {
+	if err := s.cfg.Admit(x, callerIn(ctx)); err != nil {
 		return err
 	}
 	return x.Memory.Grow(streamWindow)
@@ -83,13 +84,21 @@ func (s *Server) Allow(ctx context.Context, who Access) error {
 // Reauthorize returns why the caller of a stream may no longer score: its token may have
 // been revoked since the stream was opened.
 func (s *Server) Reauthorize(ctx context.Context) error {
-	_, err := s.cfg.Authorize(callerIn(ctx))
-	return err
+	return s.cfg.Authorize(callerIn(ctx))
 }
 
 func callerIn(ctx context.Context) exchange.Caller {
 	md, _ := metadata.FromIncomingContext(ctx)
-	return exchange.Caller{Remote: remoteOf(ctx), Host: first(md, ":authority"), Authorization: md.Get("authorization"), Headers: md}
+	return exchange.Caller{Remote: remoteOf(ctx), Host: first(md, ":authority"), Authorization: md.Get("authorization"), Headers: md, Certificate: certificateIn(ctx)}
+}
+
+func certificateIn(ctx context.Context) *x509.Certificate {
+	if p, ok := peer.FromContext(ctx); ok {
+		if info, ok := p.AuthInfo.(credentials.TLSInfo); ok {
+			return exchange.CertificateOf(&info.State)
+		}
+	}
+	return nil
 }
 
 // PriorityIn returns the priority in the metadata of a call.
@@ -154,6 +163,7 @@ func (s *Server) observed(handler grpc.StreamHandler) grpc.StreamHandler {
 		client := exchange.Identity{RequestID: first(md, "x-request-id"), Traceparent: first(md, "traceparent"), Tracestate: first(md, "tracestate")}
 		ctx, x := exchange.Begin(stream.Context(), client, spanName(method), memory, s.cfg.Settings)
 		_ = stream.SetHeader(metadata.Pairs("x-request-id", x.ID)) // not sent yet
+		defer x.End()
 		s.metrics.inFlight.Inc()
 		defer s.metrics.inFlight.Dec()
 

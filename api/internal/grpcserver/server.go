@@ -6,6 +6,7 @@ package grpcserver
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -14,11 +15,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
 	_ "google.golang.org/grpc/encoding/gzip" // clients may compress
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/reflection"
 
 	"assay/api/internal/exchange"
+	"assay/internal/servertls"
 	"assay/rewardmodel"
 )
 
@@ -35,10 +39,15 @@ const (
 type Config struct {
 	// Ready returns why the service cannot score now, nil if it can.
 	Ready func() error
-	// Authorize returns the name of a caller, and why it may not score.
-	Authorize func(exchange.Caller) (string, error)
-	Settings  *exchange.Settings
-	Memory    *rewardmodel.Memory
+	// Authorize returns why a caller may not score.
+	Authorize func(exchange.Caller) error
+	// Admit is Authorize for the caller of a new call, which it counts in the quota of
+	// the caller.
+	Admit    func(*exchange.Exchange, exchange.Caller) error
+	Settings *exchange.Settings
+	// TLS is the certificate of the server; nil: plain gRPC.
+	TLS    *servertls.Identity
+	Memory *rewardmodel.Memory
 	// IdleTimeout closes a connection without calls.
 	IdleTimeout time.Duration
 	// MaxHeader limits the headers of a call in bytes.
@@ -66,7 +75,12 @@ func New(cfg Config) (*Server, error) {
 		return nil, fmt.Errorf("gRPC metrics: %w", err)
 	}
 	s := &Server{cfg: cfg, metrics: metrics, connections: connections{limit: maxConnections}}
+	secure := insecure.NewCredentials()
+	if cfg.TLS != nil {
+		secure = credentials.NewTLS(cfg.TLS.Config(tls.VerifyClientCertIfGiven, "h2"))
+	}
 	s.server = grpc.NewServer(
+		grpc.Creds(secure),
 		grpc.ForceServerCodecV2(newReplyCodec()),
 		grpc.StreamInterceptor(s.observeStream),
 		grpc.UnknownServiceHandler(unknownCall),
@@ -84,6 +98,9 @@ func New(cfg Config) (*Server, error) {
 	reflection.Register(s.server)
 	return s, nil
 }
+
+// Services describes the registered services, by name.
+func (s *Server) Services() map[string]grpc.ServiceInfo { return s.server.GetServiceInfo() }
 
 // Register adds a service. Call it before Serve.
 func (s *Server) Register(service *grpc.ServiceDesc) { s.server.RegisterService(service, nil) }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import ssl
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 from urllib.request import getproxies
@@ -50,6 +51,7 @@ class Config:
             # Requests to this machine bypass the proxy of the environment.
             "trust_env": not _is_local(self.url),
             "auth": PrivateToken(self.url) if private else None,
+            "verify": tls_context(),
         }
 
     def score_settings(
@@ -65,6 +67,17 @@ class Config:
     def may_use_proxy(self) -> bool:
         """Whether a proxy from the environment may apply to the service."""
         return not _is_local(self.url) and bool(getproxies())
+
+
+def tls_context() -> ssl.SSLContext:
+    """The TLS of https services: ASSAY_CA is a file of CA certificates that replaces those
+    of the system, ASSAY_CERT and ASSAY_KEY are the files of a client certificate."""
+    context = httpx.create_ssl_context()
+    if ca := os.environ.get("ASSAY_CA"):
+        context = ssl.create_default_context(cafile=ca)
+    if cert := os.environ.get("ASSAY_CERT"):
+        context.load_cert_chain(cert, os.environ.get("ASSAY_KEY"))
+    return context
 
 
 def configure(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 import time
 from collections import deque
 from collections.abc import AsyncIterator
@@ -18,8 +19,8 @@ class AsyncConnectionPool(httpx.AsyncBaseTransport):
     Each connection here is therefore a pool of size one.
     """
 
-    def __init__(self, max_idle: int, idle_timeout: float) -> None:
-        self._tls = httpx.create_ssl_context()
+    def __init__(self, max_idle: int, idle_timeout: float, tls: ssl.SSLContext) -> None:
+        self._tls = tls
         self._max_idle = max_idle
         self._idle_timeout = idle_timeout
         self._limits = httpx.Limits(

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 import httpx
 
-from ._config import IDLE_TIMEOUT, MAX_IDLE_CONNECTIONS, Config
+from ._config import IDLE_TIMEOUT, MAX_IDLE_CONNECTIONS, Config, tls_context
 from ._errors import APIConnectionError, APITimeoutError
 from ._pool import AsyncConnectionPool
 from ._wire import RawResponse, Request
@@ -51,7 +51,9 @@ class AsyncTransport:
             # Connections belong to the event loop that opened them.
             settings = self._config.http_settings()
             if not self._config.may_use_proxy():
-                settings["transport"] = AsyncConnectionPool(MAX_IDLE_CONNECTIONS, IDLE_TIMEOUT)
+                settings["transport"] = AsyncConnectionPool(
+                    MAX_IDLE_CONNECTIONS, IDLE_TIMEOUT, tls_context()
+                )
             self._http = httpx.AsyncClient(**settings)  # type: ignore[arg-type]
             self._owner = owner
         return self._http

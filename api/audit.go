@@ -1,0 +1,92 @@
+package api
+
+import (
+	"net/http"
+	"sync/atomic"
+
+	"github.com/rs/zerolog"
+	"golang.org/x/time/rate"
+
+	"assay/api/internal/exchange"
+	"assay/api/internal/httpjson"
+	"assay/internal/errorcode"
+	"assay/rewardmodel"
+)
+
+// The actions of the audit log, the values of its field audit.
+const (
+	actionRefused     = "refused" // a request without the scope that it needs
+	actionLabel       = "label"
+	actionWithdraw    = "withdraw"
+	actionErase       = "erase"
+	actionPromote     = "promote"
+	actionRollback    = "rollback"
+	actionTrain       = "train"
+	actionStop        = "stop_training"
+	actionSessionOpen = "session_open"
+	actionSessionEnd  = "session_end"
+)
+
+// Refused requests are recorded up to this rate, per second, and burst: an unauthenticated
+// caller must not fill the disk.
+const (
+	refusedRate  = 10
+	refusedBurst = 100
+)
+
+// auditLog records who changed what, when, and with which result, one line each. It
+// contains names and ids, but neither texts nor secrets. Its lines have no level, so
+// that no --log-level drops them.
+type auditLog struct {
+	log        zerolog.Logger
+	refusals   *rate.Limiter
+	suppressed atomic.Int64 // refused requests without a line, since the last one
+}
+
+func newAuditLog(log zerolog.Logger) *auditLog {
+	return &auditLog{log: log, refusals: rate.NewLimiter(refusedRate, refusedBurst)}
+}
+
+// changes records each request that h serves, also one that fails.
+func (a *auditLog) changes(action string, h httpjson.Handler) httpjson.Handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		err := h(w, r)
+		a.record(action, exchange.Of(r), r.RemoteAddr, err)
+		return err
+	}
+}
+
+// refused records a request whose caller may not make it.
+func (a *auditLog) refused(x *exchange.Exchange, c exchange.Caller, scope Scope, err error) {
+	if !a.refusals.Allow() {
+		a.suppressed.Add(1)
+		return
+	}
+	line := a.line(actionRefused, x, c.Remote, err).Str("scope", string(scope))
+	if n := a.suppressed.Swap(0); n > 0 {
+		line.Int64("suppressed", n)
+	}
+	line.Send()
+}
+
+func (a *auditLog) record(action string, x *exchange.Exchange, remote string, err error) {
+	line := a.line(action, x, remote, err)
+	if x.Subject != "" {
+		line.Str("subject", rewardmodel.Shorten(x.Subject))
+	}
+	if x.Items > 0 {
+		line.Int("items", x.Items)
+	}
+	line.Send()
+}
+
+// line begins a line. The result is ok or an error code, since a message may quote what
+// the client sent.
+func (a *auditLog) line(action string, x *exchange.Exchange, remote string, err error) *zerolog.Event {
+	result := errorcode.Code("ok")
+	if err != nil {
+		result = x.Failure(err).Code
+	}
+	return a.log.Log().Timestamp().Str("audit", action).Str("by", x.Caller).Str("via", x.Via).Str("result", string(result)).
+		Str("request_id", x.ID).Str("remote", remote)
+}

@@ -1,0 +1,59 @@
+package serve
+
+import (
+	"os"
+	"sync"
+
+	"github.com/rs/zerolog"
+)
+
+// auditFile appends lines to a file. It opens the file again when the path names
+// another one or none, so that it may be rotated. Only this user can read it. Lines
+// that cannot be written go to the log.
+type auditFile struct {
+	path string
+	log  zerolog.Logger
+	mu   sync.Mutex
+	file *os.File
+}
+
+func openAuditFile(path string, log zerolog.Logger) (*auditFile, error) {
+	a := &auditFile{path: path, log: log}
+	return a, a.open()
+}
+
+func (a *auditFile) open() (err error) {
+	a.file, err = os.OpenFile(a.path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	return err
+}
+
+// Write implements io.Writer.
+func (a *auditFile) Write(line []byte) (int, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	err := a.rotate()
+	if err == nil {
+		_, err = a.file.Write(line)
+	}
+	if err != nil {
+		a.log.Error().Err(err).RawJSON("line", line).Msg("the audit log cannot be written")
+	}
+	return len(line), nil
+}
+
+// rotate opens the file of the path, unless it is open.
+func (a *auditFile) rotate() error {
+	open, err := a.file.Stat()
+	if err != nil {
+		return err
+	}
+	if named, err := os.Stat(a.path); err == nil && os.SameFile(open, named) {
+		return nil
+	}
+	before := a.file
+	if err := a.open(); err != nil {
+		a.file = before
+		return err
+	}
+	return before.Close()
+}

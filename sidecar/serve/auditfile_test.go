@@ -1,0 +1,41 @@
+package serve
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/rs/zerolog"
+	"github.com/stretchr/testify/require"
+)
+
+func TestAuditFileFollowsItsRotation(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	var log bytes.Buffer
+	file, err := openAuditFile(path, zerolog.New(&log))
+	require.NoError(t, err)
+	write := func(line string) {
+		n, err := file.Write([]byte(line))
+		require.NoError(t, err)
+		require.Len(t, line, n)
+	}
+	write("{\"n\":1}\n")
+	require.NoError(t, os.Rename(path, path+".1"))
+	write("{\"n\":2}\n")
+	write("{\"n\":3}\n")
+	rotated, err := os.ReadFile(path + ".1")
+	require.NoError(t, err)
+	require.Equal(t, "{\"n\":1}\n", string(rotated))
+	current, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, "{\"n\":2}\n{\"n\":3}\n", string(current))
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o600), info.Mode())
+	require.Empty(t, log.String())
+
+	require.NoError(t, os.RemoveAll(filepath.Dir(path)))
+	write("{\"n\":4}\n")
+	require.Contains(t, log.String(), `"line":{"n":4}`, "a line that cannot be written goes to the log")
+}
