@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -100,8 +101,9 @@ func (e envoy) exchange(t *testing.T, path, body string, u upstream) seen {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	stream, err := e.client.Process(ctx)
+	process, err := e.client.Process(ctx)
 	require.NoError(t, err)
+	stream := &oneSender{ExternalProcessor_ProcessClient: process}
 	method := "POST"
 	if body == "" {
 		method = "GET"
@@ -124,6 +126,30 @@ func (e envoy) exchange(t *testing.T, path, body string, u upstream) seen {
 	for s.next(stream) {
 	}
 	return s
+}
+
+// oneSender lets the processor end a stream while the upstream sends: gRPC forbids both at the same time, and to send
+// after the end.
+type oneSender struct {
+	protocol.ExternalProcessor_ProcessClient
+	mu    sync.Mutex
+	ended bool
+}
+
+func (s *oneSender) Send(r *protocol.ProcessingRequest) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		return io.EOF
+	}
+	return s.ExternalProcessor_ProcessClient.Send(r)
+}
+
+func (s *oneSender) CloseSend() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended = true
+	return s.ExternalProcessor_ProcessClient.CloseSend()
 }
 
 // respond sends the response of the upstream. What the processor does not want any more is lost.
